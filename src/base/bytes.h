@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Byte counts as people write them. */
+#ifndef GPC_BASE_BYTES_H
+#define GPC_BASE_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPC_KIB (UINT64_C(1) << 10)
+#define GPC_MIB (UINT64_C(1) << 20)
+#define GPC_GIB (UINT64_C(1) << 30)
+
+/*
+ * Reads text[0 .. len) as bytes: "1073741824", "512M", "1.5GiB", "20 MB".  Units are binary whatever
+ * their spelling (B, K, KB, KiB ... E, EB, EiB; any case).  False, and *ret_bytes untouched, where the text is
+ * something else or passes 2^64 - 1.
+ */
+bool gpc_bytes_parse(const char *text, size_t len, uint64_t *ret_bytes);
+
+/* The smallest multiple of `step`, a power of two, that is >= value. */
+static inline uint64_t gpc_round_up(uint64_t value, uint64_t step)
+{
+	return (value + step - 1) & ~(step - 1);
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Checks of our own invariants.
+ *
+ * In the debug variants a failed check says where and aborts.  In a release it says one line, once,
+ * and marks the library broken; the hooks then pass everything to the driver.  We never end or hang
+ * the process we are guests of.
+ *
+ *   GPC_ASSERT(x)   always on; cheap conditions
+ *   GPC_CHECK(x)    on at GPC_CHECK_LEVEL >= 1
+ */
+#ifndef GPC_BASE_CHECK_H
+#define GPC_BASE_CHECK_H
+
+#include <stdbool.h>
+
+#ifndef GPC_CHECK_LEVEL
+#define GPC_CHECK_LEVEL 0
+#endif
+
+/* Reports the failed condition; aborts where GPC_CHECK_LEVEL >= 1, marks us broken otherwise. */
+void gpc_check_failed(const char *condition, const char *file, int line);
+
+/* True once any check failed.  The hooks ask before they do anything of their own. */
+bool gpc_is_broken(void);
+
+#define GPC_ASSERT(x)                                                \
+	do {                                                         \
+		if (__builtin_expect(!(x), 0))                       \
+			gpc_check_failed(#x, __FILE__, __LINE__);    \
+	} while (0)
+
+#if GPC_CHECK_LEVEL >= 1
+#define GPC_CHECK(x) GPC_ASSERT(x)
+#else
+#define GPC_CHECK(x) ((void)sizeof(!(x)))
+#endif
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+
+#include <string.h>
+
+struct conversion {
+	size_t width;
+	size_t precision; /* of %s */
+	bool pad_zero;
+	bool left;
+	int n_long; /* 0 int, 1 long or size_t, 2 long long */
+};
+
+struct gpc_text gpc_text_init(char *buf, size_t size)
+{
+	buf[0] = '\0';
+	return (struct gpc_text){ .buf = buf, .size = size };
+}
+
+static void add_char(struct gpc_text *text, char c)
+{
+	if (text->len + 1 >= text->size) {
+		text->cut = true;
+		return;
+	}
+	text->buf[text->len++] = c;
+	text->buf[text->len] = '\0';
+}
+
+static void add_repeated(struct gpc_text *text, char c, size_t n)
+{
+	while (n-- > 0 && !text->cut)
+		add_char(text, c);
+}
+
+static void add_padded(struct gpc_text *text, const char *s, size_t n, const struct conversion *conv)
+{
+	size_t gap = conv->width > n ? conv->width - n : 0;
+
+	if (!conv->left)
+		add_repeated(text, conv->pad_zero ? '0' : ' ', gap);
+	for (size_t i = 0; i < n; i++)
+		add_char(text, s[i]);
+	if (conv->left)
+		add_repeated(text, ' ', gap);
+}
+
+static void add_number(
+	struct gpc_text *text, uint64_t value, bool negative, unsigned base, const struct conversion *conv)
+{
+	char digits[24];
+	size_t at = sizeof digits;
+
+	do {
+		digits[--at] = "0123456789abcdef"[value % base];
+		value /= base;
+	} while (value > 0);
+	if (negative)
+		digits[--at] = '-';
+	add_padded(text, digits + at, sizeof digits - at, conv);
+}
+
+static uint64_t take_unsigned(va_list *args, const struct conversion *conv)
+{
+	if (conv->n_long == 0)
+		return va_arg(*args, unsigned);
+	if (conv->n_long == 1)
+		return va_arg(*args, unsigned long);
+	return va_arg(*args, unsigned long long);
+}
+
+static int64_t take_signed(va_list *args, const struct conversion *conv)
+{
+	if (conv->n_long == 0)
+		return va_arg(*args, int);
+	if (conv->n_long == 1)
+		return va_arg(*args, long);
+	return va_arg(*args, long long);
+}
+
+static void add_string(struct gpc_text *text, const char *s, struct conversion *conv)
+{
+	if (!s)
+		s = "(null)";
+	add_padded(text, s, strnlen(s, conv->precision), conv);
+}
+
+/* Reads what stands between '%' and the letter; returns the place of the letter. */
+static const char *read_conversion(const char *at, va_list *args, struct conversion *conv)
+{
+	*conv = (struct conversion){ .precision = SIZE_MAX };
+	for (; *at == '0' || *at == '-'; at++) {
+		conv->pad_zero |= *at == '0';
+		conv->left |= *at == '-';
+	}
+	if (*at == '*') {
+		int width = va_arg(*args, int);
+
+		conv->left |= width < 0;
+		conv->width = (size_t)(width < 0 ? -width : width);
+		at++;
+	}
+	for (; *at >= '0' && *at <= '9'; at++)
+		conv->width = conv->width * 10 + (size_t)(*at - '0');
+	if (at[0] == '.' && at[1] == '*') {
+		int precision = va_arg(*args, int);
+
+		conv->precision = precision < 0 ? SIZE_MAX : (size_t)precision;
+		at += 2;
+	} else if (at[0] == '.') {
+		conv->precision = 0;
+		for (at++; *at >= '0' && *at <= '9'; at++)
+			conv->precision = conv->precision * 10 + (size_t)(*at - '0');
+	}
+	for (; *at == 'l' || *at == 'z'; at++)
+		conv->n_long++;
+	return at;
+}
+
+static void convert(struct gpc_text *text, char letter, va_list *args, struct conversion *conv)
+{
+	int64_t number;
+	char c;
+
+	switch (letter) {
+	case 's':
+		add_string(text, va_arg(*args, const char *), conv);
+		break;
+	case 'c':
+		c = (char)va_arg(*args, int);
+		add_padded(text, &c, 1, conv);
+		break;
+	case 'd':
+	case 'i':
+		number = take_signed(args, conv);
+		add_number(text, number < 0 ? -(uint64_t)number : (uint64_t)number, number < 0, 10, conv);
+		break;
+	case 'u':
+		add_number(text, take_unsigned(args, conv), false, 10, conv);
+		break;
+	case 'x':
+		add_number(text, take_unsigned(args, conv), false, 16, conv);
+		break;
+	case 'p':
+		add_char(text, '0');
+		add_char(text, 'x');
+		add_number(text, (uint64_t)(uintptr_t)va_arg(*args, void *), false, 16, conv);
+		break;
+	case '%':
+		add_char(text, '%');
+		break;
+	default: /* not one of ours: show it, so that the mistake is seen */
+		add_char(text, '%');
+		add_char(text, letter);
+		break;
+	}
+}
+
+void gpc_text_vadd(struct gpc_text *text, const char *format, va_list args)
+{
+	struct conversion conv;
+	va_list copy;
+
+	va_copy(copy, args);
+	for (const char *at = format; *at; at++) {
+		if (*at != '%') {
+			add_char(text, *at);
+			continue;
+		}
+		at = read_conversion(at + 1, &copy, &conv);
+		if (!*at)
+			break;
+		convert(text, *at, &copy, &conv);
+	}
+	va_end(copy);
+}
+
+void gpc_text_add(struct gpc_text *text, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	gpc_text_vadd(text, format, args);
+	va_end(args);
+}
+
+void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	unsigned unit = 0;
+	uint64_t hundredths;
+
+	while (unit < 6 && (bytes >> (10 * unit)) >= 1024)
+		unit++;
+	if (unit == 0) {
+		gpc_text_add(text, "%llu B", (unsigned long long)bytes);
+		return;
+	}
+	/* Two decimals, rounded, without floating point: shift so that times 100 cannot overflow. */
+	uint64_t rest = bytes & ((UINT64_C(1) << (10 * unit)) - 1);
+
+	if (unit > 4) {
+		rest >>= 20;
+		hundredths = (rest * 100 + (UINT64_C(1) << (10 * unit - 21))) >> (10 * unit - 20);
+	} else {
+		hundredths = (rest * 100 + (UINT64_C(1) << (10 * unit - 1))) >> (10 * unit);
+	}
+	hundredths += (bytes >> (10 * unit)) * 100;
+	gpc_text_add(text, "%llu.%02llu %s", (unsigned long long)(hundredths / 100),
+		(unsigned long long)(hundredths % 100), units[unit]);
+}
+
+void gpc_text_pad_to(struct gpc_text *text, size_t column)
+{
+	while (text->len < column && !text->cut)
+		add_char(text, ' ');
+}
+
+size_t gpc_format(char *buf, size_t size, const char *format, ...)
+{
+	struct gpc_text text = gpc_text_init(buf, size);
+	va_list args;
+
+	va_start(args, format);
+	gpc_text_vadd(&text, format, args);
+	va_end(args);
+	return text.len;
+}

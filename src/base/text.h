@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bounded text: a formatter that needs no heap, no locale and no stdio.
+ *
+ * A struct gpc_text is a buffer of the caller that is filled from the left.  It is always a
+ * terminated string; what does not fit is cut and `cut` says so.
+ *
+ *	char buf[64];
+ *	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+ *	gpc_text_add(&text, "%s has %zu blocks, ", name, n);
+ *	gpc_text_add_bytes(&text, bytes);                     -> "1.50 GiB"
+ *
+ * Threads   An object belongs to one thread.
+ * Failure   None; see `cut`.
+ * Limits    Conversions: %s %.*s %c %d %i %u %x %p %%, with l, ll, z, a width and a leading 0 or '-'.
+ */
+#ifndef GPC_BASE_TEXT_H
+#define GPC_BASE_TEXT_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpc_text {
+	char *buf;
+	size_t size; /* of buf, the final NUL included */
+	size_t len;  /* of the text so far, without the NUL */
+	bool cut;
+};
+
+/* An empty text over buf[0 .. size), size > 0. */
+struct gpc_text gpc_text_init(char *buf, size_t size);
+
+/* Append. */
+void gpc_text_add(struct gpc_text *text, const char *format, ...) __attribute__((format(__printf__, 2, 3)));
+void gpc_text_vadd(struct gpc_text *text, const char *format, va_list args) __attribute__((format(__printf__, 2, 0)));
+
+/* Append a byte count for a person, in binary units with two decimals: "512 B", "1.50 GiB". */
+void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes);
+
+/* Pad with spaces until the text is `column` characters long; nothing if it already is. */
+void gpc_text_pad_to(struct gpc_text *text, size_t column);
+
+/* Format into buf as snprintf would; returns the length written (cut texts included). */
+size_t gpc_format(char *buf, size_t size, const char *format, ...) __attribute__((format(__printf__, 3, 4)));
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/thread.h"
+
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define TLS _Thread_local __attribute__((tls_model("initial-exec")))
+
+static TLS uint32_t thread_id;
+static TLS bool inside;
+
+static struct {
+	_Atomic(uint32_t *) page; /* *page is the pid, 0 in a child */
+} process;
+
+uint32_t gpc_thread_id(void)
+{
+	if (thread_id == 0)
+		thread_id = (uint32_t)syscall(SYS_gettid);
+	return thread_id;
+}
+
+bool gpc_thread_enter(void)
+{
+	if (inside)
+		return false;
+	inside = true;
+	return true;
+}
+
+void gpc_thread_leave(void)
+{
+	inside = false;
+}
+
+bool gpc_process_adopt(void)
+{
+	uint32_t *page = atomic_load(&process.page);
+
+	if (!page) {
+		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (page == MAP_FAILED)
+			return false;
+		if (madvise(page, 4096, MADV_WIPEONFORK) != 0) {
+			munmap(page, 4096);
+			return false;
+		}
+	}
+	*page = (uint32_t)getpid();
+	atomic_store(&process.page, page);
+	thread_id = 0;
+	return true;
+}
+
+bool gpc_process_is_ours(void)
+{
+	const uint32_t *page = atomic_load_explicit(&process.page, memory_order_acquire);
+
+	return page && *page != 0;
+}
