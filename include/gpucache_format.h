@@ -380,7 +380,7 @@ struct gpucache_peak {
 };
 
 /*
- * The balance sheet: where every byte of a device is.  All lines but `total` add up to total; a
+ * The balance sheet: where every byte of a device is.  All lines but device_total add up to it; a
  * line that is not known is GPUCACHE_UNKNOWN and its bytes are in `unattributed`.
  */
 #define GPUCACHE_UNKNOWN UINT64_MAX
@@ -396,8 +396,8 @@ struct gpucache_balance {
 	uint64_t other_processes;
 	uint64_t driver_reserve;
 	uint64_t unattributed;	    /* neither ours nor free, and nobody could say whose */
-	uint64_t free;
-	uint64_t total;
+	uint64_t device_free;
+	uint64_t device_total;
 };
 
 /* Why a request failed.  Order is the order of the tests in oom/verdict.c. */

@@ -17,10 +17,10 @@
 
 /* From outer to inner.  A new lock gets a line here, and a reason for its place. */
 enum gpc_lock_rank {
-	GPC_RANK_CAPTURE = 1, /* runtime: a capture begins or ends; held around a fence's record */
-	GPC_RANK_RUNTIME,     /* runtime: start, contexts */
+	GPC_RANK_RUNTIME = 1, /* runtime: start, contexts */
 	GPC_RANK_TRACK,       /* runtime: allocations outside the cache */
 	GPC_RANK_POOL,        /* alloc: one context's blocks, bins, segments, fences */
+	GPC_RANK_CAPTURE,     /* alloc: no capture begins while an event is recorded over a context */
 	GPC_RANK_SEGMENT_MAP, /* alloc: inserting into the address map of segments */
 	GPC_RANK_DEPOT,       /* stack: a stack seen for the first time */
 	GPC_RANK_RECORD,      /* record: append regions, history, peaks */
@@ -54,6 +54,15 @@ static inline void gpc_lock_take(struct gpc_lock *lock)
 {
 	gpc_lock_note_taken(lock->rank);
 	pthread_mutex_lock(&lock->mutex);
+}
+
+/* True where the lock was free and is taken now. */
+static inline bool gpc_lock_try_take(struct gpc_lock *lock)
+{
+	if (pthread_mutex_trylock(&lock->mutex) != 0)
+		return false;
+	gpc_lock_note_taken(lock->rank);
+	return true;
 }
 
 static inline void gpc_lock_release(struct gpc_lock *lock)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc/address_map.h"
+
+#include <stddef.h>
+
+#include "base/check.h"
+#include "base/metamem.h"
+
+#define MIN_SLOTS 256 /* one page */
+
+static uint64_t home(const struct gpc_address_map *map, uint64_t address)
+{
+	/* Fibonacci hashing: addresses are multiples of 512, and the product spreads what is above. */
+	return (address * UINT64_C(0x9e3779b97f4a7c15)) >> 20 & (map->n_slots - 1);
+}
+
+void gpc_address_map_fini(struct gpc_address_map *map)
+{
+	gpc_metamem_unmap(map->slots, map->n_slots * sizeof *map->slots);
+	*map = (struct gpc_address_map){ 0 };
+}
+
+enum gpc_status gpc_address_map_reserve(struct gpc_address_map *map, uint64_t n)
+{
+	struct gpc_address_map larger = { .n_slots = map->n_slots ? map->n_slots : MIN_SLOTS };
+
+	if ((map->n_entries + n) * 2 <= map->n_slots)
+		return GPC_OK;
+	while ((map->n_entries + n) * 2 > larger.n_slots)
+		larger.n_slots *= 2;
+	larger.slots = gpc_metamem_map(larger.n_slots * sizeof *larger.slots);
+	if (!larger.slots)
+		return GPC_NO_METADATA;
+	for (uint64_t i = 0; i < map->n_slots; i++) {
+		if (map->slots[i].address)
+			gpc_address_map_insert(&larger, map->slots[i].address, map->slots[i].value);
+	}
+	gpc_address_map_fini(map);
+	*map = larger;
+	return GPC_OK;
+}
+
+void gpc_address_map_insert(struct gpc_address_map *map, uint64_t address, void *value)
+{
+	uint64_t i = home(map, address);
+
+	GPC_CHECK(address != 0 && (map->n_entries + 1) * 2 <= map->n_slots);
+	while (map->slots[i].address)
+		i = (i + 1) & (map->n_slots - 1);
+	map->slots[i] = (struct gpc_address_slot){ .address = address, .value = value };
+	map->n_entries++;
+}
+
+static struct gpc_address_slot *find_slot(const struct gpc_address_map *map, uint64_t address)
+{
+	uint64_t i;
+
+	if (map->n_slots == 0 || address == 0)
+		return NULL;
+	for (i = home(map, address); map->slots[i].address; i = (i + 1) & (map->n_slots - 1)) {
+		if (map->slots[i].address == address)
+			return &map->slots[i];
+	}
+	return NULL;
+}
+
+void *gpc_address_map_find(const struct gpc_address_map *map, uint64_t address)
+{
+	const struct gpc_address_slot *slot = find_slot(map, address);
+
+	return slot ? slot->value : NULL;
+}
+
+void *gpc_address_map_take(struct gpc_address_map *map, uint64_t address)
+{
+	struct gpc_address_slot *slot = find_slot(map, address);
+	uint64_t mask = map->n_slots - 1;
+	uint64_t hole;
+	void *value;
+
+	if (!slot)
+		return NULL;
+	value = slot->value;
+	hole = (uint64_t)(slot - map->slots);
+	for (uint64_t i = (hole + 1) & mask; map->slots[i].address; i = (i + 1) & mask) {
+		/* An entry may move into the hole unless its home lies cyclically in (hole, i]. */
+		uint64_t distance = (i - home(map, map->slots[i].address)) & mask;
+
+		if (distance >= ((i - hole) & mask)) {
+			map->slots[hole] = map->slots[i];
+			hole = i;
+		}
+	}
+	map->slots[hole] = (struct gpc_address_slot){ 0 };
+	map->n_entries--;
+	return value;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The address map: from the address where a block starts to the block, exactly and in O(1).
+ *
+ * A table of (address, block) with linear probing, at most half full.  An interior pointer is not in it, so a free
+ * of one is told from a free of a block without any search.  Removal moves later entries up, so
+ * there are no tombstones and a lookup ends at the first empty slot.
+ *
+ * Invariants  1 n_entries <= n_slots / 2.  2 No slot between an entry's home and its place is empty.
+ * Threads     The lock of the owner.
+ * Failure     gpc_address_map_reserve: GPC_NO_METADATA, and the map is as before.  Nothing else can fail.
+ */
+#ifndef GPC_ALLOC_ADDRESS_MAP_H
+#define GPC_ALLOC_ADDRESS_MAP_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct gpc_address_slot {
+	uint64_t address; /* 0: empty */
+	void *value;
+};
+
+struct gpc_address_map {
+	struct gpc_address_slot *slots;
+	uint64_t n_slots; /* 0 or a power of two */
+	uint64_t n_entries;
+};
+
+/* An all-zero map is an empty one. */
+void gpc_address_map_fini(struct gpc_address_map *map);
+
+/* Makes sure that `n` more entries can be inserted. */
+GPC_MUST_CHECK enum gpc_status gpc_address_map_reserve(struct gpc_address_map *map, uint64_t n);
+
+/* Inserts address > 0, which is not in the map; room was reserved. */
+void gpc_address_map_insert(struct gpc_address_map *map, uint64_t address, void *value);
+
+/* The value at exactly this address, or NULL. */
+void *gpc_address_map_find(const struct gpc_address_map *map, uint64_t address);
+
+/* Removes and returns the value at exactly this address, or NULL. */
+void *gpc_address_map_take(struct gpc_address_map *map, uint64_t address);
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ring always has at least one fence, the open one.  Rejected: an event per free (a driver call on
+ * every free, and a million events), an event on the legacy stream only (non-blocking streams are not behind it; CUB
+ * and others rely on being told the stream).
+ */
+#include "alloc/fence.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+static struct gpc_fence *fence_at(struct gpc_fences *fences, uint64_t number)
+{
+	return &fences->ring[number % GPC_MAX_FENCES];
+}
+
+static void open_fence(struct gpc_fence *fence)
+{
+	gpc_list_init(&fence->blocks);
+	fence->bytes = 0;
+	fence->largest = 0;
+	fence->n_blocks = 0;
+	fence->has_event = false;
+}
+
+void gpc_fences_init(struct gpc_fences *fences, struct gpc_driver *drv,
+	struct gpc_captures *captures, bool is_one_stream)
+{
+	memset(fences, 0, sizeof *fences);
+	fences->captures = captures;
+	fences->members[0] = drv;
+	fences->n_members = 1;
+	fences->oldest = 1;
+	fences->open = 1;
+	fences->can_record = true;
+	fences->is_one_stream = is_one_stream;
+	open_fence(fence_at(fences, 1));
+}
+
+static void destroy_events(struct gpc_fences *fences)
+{
+	for (uint32_t i = 0; i < GPC_MAX_FENCES; i++) {
+		for (uint32_t m = 0; m < fences->n_members; m++) {
+			struct gpc_driver *drv = fences->members[m];
+
+			if (fences->ring[i].events[m])
+				drv->ops->event_destroy(drv, fences->ring[i].events[m]);
+		}
+	}
+	if (fences->one_stream_end)
+		fences->members[0]->ops->event_destroy(fences->members[0], fences->one_stream_end);
+}
+
+void gpc_fences_fini(struct gpc_fences *fences, bool context_lives)
+{
+	if (context_lives)
+		destroy_events(fences);
+	gpc_fences_init(fences, fences->members[0], fences->captures, fences->is_one_stream);
+}
+
+bool gpc_fences_is_free_safe(const struct gpc_fences *fences)
+{
+	return fences->is_one_stream && fences->n_members == 1;
+}
+
+void gpc_fences_add(struct gpc_fences *fences, struct gpc_block *block)
+{
+	struct gpc_fence *fence = fence_at(fences, fences->open);
+
+	gpc_list_append(&fence->blocks, &block->link);
+	fence->bytes += block->size;
+	fence->n_blocks++;
+	if (fence->largest < block->size)
+		fence->largest = block->size;
+	fences->pending_bytes += block->size;
+}
+
+void gpc_fences_drop(struct gpc_fences *fences, struct gpc_block *block)
+{
+	for (uint64_t number = fences->oldest; number <= fences->open; number++) {
+		struct gpc_fence *fence = fence_at(fences, number);
+
+		gpc_list_each (link, &fence->blocks) {
+			if (link != &block->link)
+				continue;
+			gpc_list_remove(link);
+			fence->bytes -= block->size;
+			fence->n_blocks--;
+			fences->pending_bytes -= block->size;
+			return;
+		}
+	}
+}
+
+const struct gpc_fence *gpc_fences_get_open(const struct gpc_fences *fences)
+{
+	return &fences->ring[fences->open % GPC_MAX_FENCES];
+}
+
+/* The open fence becomes a closed one and a new one opens.  False where the ring is full. */
+static bool advance(struct gpc_fences *fences)
+{
+	if (fences->open + 1 - fences->oldest >= GPC_MAX_FENCES)
+		return false;
+	fences->open++;
+	open_fence(fence_at(fences, fences->open));
+	return true;
+}
+
+/* Records every member's event; the events are made on first use of a ring slot and kept. */
+static enum gpc_status record(struct gpc_fences *fences, struct gpc_fence *fence)
+{
+	enum gpc_status st = GPC_OK;
+
+	for (uint32_t m = 0; m < fences->n_members && !st; m++) {
+		struct gpc_driver *drv = fences->members[m];
+
+		if (!fence->events[m])
+			st = drv->ops->event_create(drv, &fence->events[m]);
+		if (!st)
+			st = drv->ops->fence_record(drv, fence->events[m]);
+	}
+	return st;
+}
+
+bool gpc_fences_close(struct gpc_fences *fences)
+{
+	struct gpc_fence *fence = fence_at(fences, fences->open);
+	enum gpc_status st;
+
+	if (!fences->can_record || fences->open + 1 - fences->oldest >= GPC_MAX_FENCES)
+		return false;
+	if (!gpc_captures_try_hold(fences->captures))
+		return false;
+	st = record(fences, fence);
+	gpc_captures_release(fences->captures);
+	if (st == GPC_UNSUPPORTED)
+		fences->can_record = false;
+	if (st)
+		return false;
+	fence->has_event = true;
+	fences->n_closed++;
+	return advance(fences);
+}
+
+static enum gpc_status query(struct gpc_fences *fences, const struct gpc_fence *fence)
+{
+	enum gpc_status st = GPC_OK;
+
+	for (uint32_t m = 0; m < fences->n_members && !st; m++)
+		st = fences->members[m]->ops->event_query(fences->members[m], fence->events[m]);
+	return st;
+}
+
+static void pass_oldest(struct gpc_fences *fences, struct gpc_list *ret_blocks)
+{
+	struct gpc_fence *fence = fence_at(fences, fences->oldest);
+
+	fences->pending_bytes -= fence->bytes;
+	gpc_list_append_all(ret_blocks, &fence->blocks);
+	if (fences->oldest == fences->open) {
+		open_fence(fence);
+		return;
+	}
+	fences->oldest++;
+}
+
+void gpc_fences_pass(struct gpc_fences *fences, uint64_t number, struct gpc_list *ret_blocks)
+{
+	GPC_CHECK(number < fences->open);
+	while (fences->oldest <= number && fences->oldest < fences->open)
+		pass_oldest(fences, ret_blocks);
+}
+
+/* The oldest closed fence with an event, or the open one's number. */
+static uint64_t oldest_with_event(struct gpc_fences *fences)
+{
+	uint64_t number = fences->oldest;
+
+	while (number < fences->open && !fence_at(fences, number)->has_event)
+		number++;
+	return number;
+}
+
+enum gpc_status gpc_fences_take_passed(struct gpc_fences *fences, struct gpc_list *ret_blocks)
+{
+	for (;;) {
+		uint64_t number = oldest_with_event(fences);
+		enum gpc_status st;
+
+		if (number == fences->open)
+			return GPC_OK;
+		st = query(fences, fence_at(fences, number));
+		if (st)
+			return st == GPC_DEVICE_NOT_READY ? GPC_OK : st;
+		gpc_fences_pass(fences, number, ret_blocks);
+	}
+}
+
+uint64_t gpc_fences_begin_sync(struct gpc_fences *fences)
+{
+	/*
+	 * Where the ring is full the open fence cannot be closed, so the synchronisation passes what is
+	 * closed already; what was freed since waits for the next one.
+	 */
+	if (fence_at(fences, fences->open)->n_blocks > 0)
+		(void)advance(fences);
+	return fences->open - 1;
+}
+
+uint64_t gpc_fences_find_useful(
+	const struct gpc_fences *fences, uint64_t size, gpc_event *ret_event)
+{
+	uint64_t enough =
+		0; /* the first fence with such a block; a later event covers it as well */
+
+	for (uint64_t number = fences->oldest; number < fences->open; number++) {
+		const struct gpc_fence *fence = &fences->ring[number % GPC_MAX_FENCES];
+
+		if (fence->largest >= size)
+			enough = number;
+		if (enough && fence->has_event && fences->n_members == 1) {
+			*ret_event = fence->events[0];
+			return number;
+		}
+	}
+	return 0;
+}
+
+uint64_t gpc_fences_largest(const struct gpc_fences *fences)
+{
+	uint64_t largest = 0;
+
+	for (uint64_t number = fences->oldest; number <= fences->open; number++) {
+		const struct gpc_fence *fence = &fences->ring[number % GPC_MAX_FENCES];
+
+		if (fence->largest > largest)
+			largest = fence->largest;
+	}
+	return largest;
+}
+
+/* Ends the one-stream rule: from here on frees are pending, and new streams wait for this event. */
+static enum gpc_status end_one_stream(struct gpc_fences *fences)
+{
+	struct gpc_driver *drv = fences->members[0];
+	enum gpc_status st = GPC_OK;
+
+	if (!fences->one_stream_end)
+		st = drv->ops->event_create(drv, &fences->one_stream_end);
+	if (!st)
+		st = drv->ops->legacy_record(drv, fences->one_stream_end);
+	fences->is_one_stream = false;
+	return st;
+}
+
+enum gpc_status gpc_fences_stream_created(struct gpc_fences *fences, gpc_stream stream)
+{
+	struct gpc_driver *drv = fences->members[0];
+	enum gpc_status st = GPC_OK;
+
+	fences->n_streams++;
+	if (fences->is_one_stream)
+		st = end_one_stream(fences);
+	if (st || !fences->one_stream_end)
+		return st;
+	return drv->ops->stream_wait(drv, stream, fences->one_stream_end);
+}
+
+void gpc_fences_stream_destroyed(struct gpc_fences *fences)
+{
+	/* Work of the stream may still run, so the one-stream rule does not come back. */
+	if (fences->n_streams > 0)
+		fences->n_streams--;
+}
+
+bool gpc_fences_per_thread_stream_used(struct gpc_fences *fences)
+{
+	bool was_one_stream = fences->is_one_stream;
+
+	fences->is_one_stream = false;
+	return was_one_stream;
+}
+
+enum gpc_status gpc_fences_add_member(struct gpc_fences *fences, struct gpc_driver *drv)
+{
+	for (uint32_t m = 0; m < fences->n_members; m++) {
+		if (fences->members[m] == drv)
+			return GPC_OK;
+	}
+	/* Fences closed before do not cover the new member: what they hold joins the open one. */
+	while (fences->oldest < fences->open) {
+		struct gpc_fence *fence = fence_at(fences, fences->oldest);
+		struct gpc_fence *open = fence_at(fences, fences->open);
+
+		gpc_list_append_all(&open->blocks, &fence->blocks);
+		open->bytes += fence->bytes;
+		open->n_blocks += fence->n_blocks;
+		open->largest = open->largest > fence->largest ? open->largest : fence->largest;
+		fences->oldest++;
+	}
+	if (fences->n_members == GPC_MAX_MEMBERS) {
+		fences->can_record = false;
+		return GPC_FULL;
+	}
+	fences->members[fences->n_members++] = drv;
+	return GPC_OK;
+}

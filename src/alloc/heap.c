@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc/heap.h"
+
+#include <string.h>
+
+static void ignore_block(
+	void *self, const struct gpc_block *block, const struct gpc_request *request)
+{
+	(void)self;
+	(void)block;
+	(void)request;
+}
+
+static void ignore_added(
+	void *self, const struct gpc_segment *segment, const struct gpc_request *request)
+{
+	(void)self;
+	(void)segment;
+	(void)request;
+}
+
+static void ignore_removed(void *self, const struct gpc_segment *segment)
+{
+	(void)self;
+	(void)segment;
+}
+
+static const struct gpc_observer nobody = {
+	.block_changed = ignore_block,
+	.taken = ignore_block,
+	.freed = ignore_block,
+	.segment_added = ignore_added,
+	.segment_removed = ignore_removed,
+};
+
+enum gpc_status gpc_heap_init(struct gpc_heap *heap, const struct gpc_observer *observer)
+{
+	enum gpc_status st;
+
+	memset(heap, 0, sizeof *heap);
+	st = gpc_segment_map_init(&heap->segment_map);
+	if (st)
+		return st;
+	gpc_slab_init(&heap->blocks, sizeof(struct gpc_block), 4096, GPC_MAX_BLOCKS);
+	gpc_slab_init(&heap->segments, sizeof(struct gpc_segment), 256, GPC_MAX_SEGMENTS);
+	gpc_captures_init(&heap->captures);
+	heap->observer = observer ? *observer : nobody;
+	return GPC_OK;
+}
+
+void gpc_heap_fini(struct gpc_heap *heap)
+{
+	gpc_slab_fini(&heap->segments);
+	gpc_slab_fini(&heap->blocks);
+	gpc_segment_map_fini(&heap->segment_map);
+}
+
+struct gpc_pool *gpc_heap_find_pool(const struct gpc_heap *heap, gpc_devptr address)
+{
+	const struct gpc_segment *segment = gpc_segment_map_find(&heap->segment_map, address);
+
+	return segment ? segment->pool : NULL;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The heap: what all pools of the process share.
+ *
+ *      heap ---- segment map        address -> segment -> pool
+ *           ---- slab of segments   number i <-> slot i of the recording's SEGMENTS
+ *           ---- slab of blocks     number i <-> slot i of the recording's BLOCKS
+ *           ---- captures, observer
+ *
+ * Threads   The members have their own locks; the rest is fixed after init.
+ * Failure   init: GPC_NO_METADATA, and nothing is left behind.
+ */
+#ifndef GPC_ALLOC_HEAP_H
+#define GPC_ALLOC_HEAP_H
+
+#include "alloc/captures.h"
+#include "alloc/observer.h"
+#include "alloc/segment_map.h"
+#include "base/metamem.h"
+
+/* 16 million blocks need 1.5 GiB of metadata: a bound, not an aim. */
+#define GPC_MAX_BLOCKS   (1u << 24)
+#define GPC_MAX_SEGMENTS (1u << 20)
+
+struct gpc_heap {
+	struct gpc_segment_map segment_map;
+	struct gpc_slab blocks;
+	struct gpc_slab segments;
+	struct gpc_captures captures;
+	struct gpc_observer observer;
+};
+
+/* `observer` may be NULL: nobody listens. */
+GPC_MUST_CHECK enum gpc_status gpc_heap_init(
+	struct gpc_heap *heap, const struct gpc_observer *observer);
+
+/* All pools are gone before. */
+void gpc_heap_fini(struct gpc_heap *heap);
+
+/* The pool whose segment contains this address, or NULL.  Lock-free; see segment_map.h on what it is worth. */
+struct gpc_pool *gpc_heap_find_pool(const struct gpc_heap *heap, gpc_devptr address);
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks in and out: search, take, free, merge.  What asks the driver for memory, gives it back or
+ * waits is in pool_memory.c.
+ */
+#include "alloc/pool.h"
+
+#include <string.h>
+
+#include "alloc/pool_internal.h"
+#include "base/check.h"
+#include "stats/counters.h"
+
+/*
+ * Frees collected before the open fence is closed unasked: enough to make the driver call cheap per free, few
+ * enough that little memory waits.  A miss that pending memory could serve closes it earlier.
+ */
+#define FENCE_MAX_BLOCKS 64
+#define FENCE_LIMIT_PART 8 /* of pending_limit, in bytes */
+
+void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driver *drv,
+	struct gpc_budget *budget, const struct gpc_pool_params *params, uint32_t device,
+	uint32_t context, struct gpucache_counters *counters)
+{
+	memset(pool, 0, sizeof *pool);
+	pool->heap = heap;
+	pool->drv = drv;
+	pool->budget = budget;
+	pool->params = *params;
+	pool->device = device;
+	pool->context = context;
+	gpc_list_init(&pool->segments);
+	gpc_list_init(&pool->idle);
+	gpc_fences_init(&pool->fences, drv, &heap->captures, params->is_one_stream);
+	pool->counters = counters ? counters : &pool->own_counters;
+	gpc_lock_init(&pool->lock, GPC_RANK_POOL);
+}
+
+static bool is_idle(const struct gpc_segment *segment)
+{
+	return !segment->first->next && segment->first->state == GPC_BLOCK_FREE;
+}
+
+static void enter_bin(struct gpc_pool *pool, struct gpc_block *block)
+{
+	if (!block->segment->is_exported)
+		gpc_bins_insert(&pool->bins[block->segment->kind], block);
+}
+
+static void leave_bin(struct gpc_pool *pool, struct gpc_block *block)
+{
+	if (!block->segment->is_exported)
+		gpc_bins_remove(&pool->bins[block->segment->kind], block);
+}
+
+struct gpc_block *gpc_pool_new_block_locked(
+	struct gpc_pool *pool, struct gpc_segment *segment, gpc_devptr address, uint64_t size)
+{
+	struct gpc_block *block;
+	uint32_t number;
+
+	if (gpc_address_map_reserve(&pool->blocks, 1))
+		return NULL;
+	block = gpc_slab_take(&pool->heap->blocks, &number);
+	if (!block)
+		return NULL;
+	block->number = number;
+	block->address = address;
+	block->size = size;
+	block->segment = segment;
+	block->state = GPC_BLOCK_FREE;
+	gpc_address_map_insert(&pool->blocks, address, block);
+	return block;
+}
+
+void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block)
+{
+	uint32_t number = block->number;
+
+	(void)gpc_address_map_take(&pool->blocks, block->address);
+	block->state = GPC_BLOCK_UNUSED;
+	pool->heap->observer.block_changed(pool->heap->observer.self, block, NULL);
+	gpc_slab_give_back(&pool->heap->blocks, number);
+}
+
+/* `right` follows `left`, both FREE and in no bin: `left` becomes both. */
+static void absorb_next(struct gpc_pool *pool, struct gpc_block *left)
+{
+	struct gpc_block *right = left->next;
+
+	left->size += right->size;
+	left->next = right->next;
+	if (right->next)
+		right->next->prev = left;
+	gpc_pool_retire_block_locked(pool, right);
+}
+
+void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
+{
+	struct gpc_segment *segment = block->segment;
+
+	gpc_counter_add(&pool->counters->cached_bytes, block->size);
+	block->state = GPC_BLOCK_FREE;
+	block->requested = 0;
+	block->mark = 0;
+	if (block->next && block->next->state == GPC_BLOCK_FREE) {
+		leave_bin(pool, block->next);
+		absorb_next(pool, block);
+	}
+	if (block->prev && block->prev->state == GPC_BLOCK_FREE) {
+		block = block->prev;
+		leave_bin(pool, block);
+		absorb_next(pool, block);
+	}
+	enter_bin(pool, block);
+	pool->heap->observer.block_changed(pool->heap->observer.self, block, NULL);
+	if (is_idle(segment)) {
+		segment->idle_since_ns = now_ns;
+		gpc_list_append(&pool->idle, &segment->idle);
+	}
+}
+
+uint64_t gpc_pool_free_passed_locked(
+	struct gpc_pool *pool, struct gpc_list *passed, uint64_t now_ns)
+{
+	uint64_t bytes = 0;
+
+	gpc_list_each_safe (link, passed) {
+		struct gpc_block *block = gpc_list_entry(link, struct gpc_block, link);
+
+		gpc_list_remove(link);
+		bytes += block->size;
+		gpc_counter_sub(&pool->counters->pending_bytes, block->size);
+		gpc_pool_make_free_locked(pool, block, now_ns);
+	}
+	return bytes;
+}
+
+/* Cuts `block`, FREE and in no bin, to `size`.  Without metadata it stays whole. */
+static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size)
+{
+	struct gpc_block *rest = gpc_pool_new_block_locked(
+		pool, block->segment, block->address + size, block->size - size);
+
+	if (!rest)
+		return;
+	block->size = size;
+	rest->prev = block;
+	rest->next = block->next;
+	if (rest->next)
+		rest->next->prev = rest;
+	block->next = rest;
+	enter_bin(pool, rest);
+	pool->heap->observer.block_changed(pool->heap->observer.self, rest, NULL);
+}
+
+gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
+	const struct gpc_request *request)
+{
+	struct gpucache_counters *counters = pool->counters;
+	struct gpc_segment *segment = block->segment;
+
+	leave_bin(pool, block);
+	if (is_idle(segment))
+		gpc_list_remove(&segment->idle);
+	if (gpc_size_should_split((enum gpc_pool_kind)segment->kind, block->size, rounded,
+		    pool->params.max_split_size))
+		split(pool, block, rounded);
+	block->state = GPC_BLOCK_LIVE;
+	block->requested = request->size;
+	block->mark = request->mark;
+
+	gpc_counter_sub(&counters->cached_bytes, block->size);
+	gpc_counter_add_peak(&counters->live_bytes, &counters->peak_live_bytes, block->size);
+	gpc_counter_add_peak(
+		&counters->requested_bytes, &counters->peak_requested_bytes, request->size);
+	gpc_counter_add(&counters->n_blocks, 1);
+	gpc_counter_add(&counters->n_malloc, 1);
+	pool->heap->observer.block_changed(pool->heap->observer.self, block, request);
+	pool->heap->observer.taken(pool->heap->observer.self, block, request);
+	return block->address;
+}
+
+/*
+ * The best block for this size, or NULL.  With max_split_size a block of that size or more serves only requests of
+ * that size or more, and then only where less than a medium segment would be wasted: PyTorch's rule.
+ */
+static struct gpc_block *find_fit(struct gpc_pool *pool, uint64_t rounded)
+{
+	struct gpc_block *block = gpc_bins_find(&pool->bins[gpc_size_pool(rounded)], rounded);
+	uint64_t max = pool->params.max_split_size;
+
+	if (!block || max == 0)
+		return block;
+	if (rounded < max && block->size >= max)
+		return NULL;
+	if (rounded >= max && block->size >= rounded + GPC_MEDIUM_SEGMENT)
+		return NULL;
+	return block;
+}
+
+/* Frees what has passed; with `must_close` an event is recorded for what is not yet covered by one. */
+static enum gpc_status reap_locked(
+	struct gpc_pool *pool, bool must_close, uint64_t now_ns, uint64_t *ret_bytes)
+{
+	struct gpc_list passed;
+	enum gpc_status st;
+
+	gpc_list_init(&passed);
+	if (must_close && gpc_fences_get_open(&pool->fences)->n_blocks > 0 &&
+		gpc_fences_close(&pool->fences))
+		gpc_counter_add(&pool->counters->n_fence, 1);
+	st = gpc_fences_take_passed(&pool->fences, &passed);
+	*ret_bytes = gpc_pool_free_passed_locked(pool, &passed, now_ns);
+	return st;
+}
+
+uint64_t gpc_pool_reap(struct gpc_pool *pool)
+{
+	uint64_t bytes = 0;
+
+	gpc_lock_take(&pool->lock);
+	if (reap_locked(pool, true, pool->drv->ops->now_ns(pool->drv), &bytes))
+		bytes = 0; /* a broken context; the next real call will say so */
+	gpc_lock_release(&pool->lock);
+	return bytes;
+}
+
+enum gpc_status gpc_pool_search(
+	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address)
+{
+	uint64_t rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
+	enum gpc_status st = GPC_NOT_FOUND;
+	struct gpc_block *block;
+	uint64_t reaped;
+
+	gpc_lock_take(&pool->lock);
+	block = find_fit(pool, rounded);
+	if (!block && pool->fences.pending_bytes >= rounded) {
+		enum gpc_status reap_st = reap_locked(pool, true, request->now_ns, &reaped);
+
+		if (reap_st)
+			st = reap_st;
+		else
+			block = find_fit(pool, rounded);
+	}
+	if (block) {
+		*ret_address = gpc_pool_take_locked(pool, block, rounded, request);
+		gpc_counter_add(&pool->counters->n_hit, 1);
+		st = GPC_OK;
+	}
+	gpc_lock_release(&pool->lock);
+	return st;
+}
+
+/* An error of the driver that comes to light here is not lost: it is sticky, and the next real call returns it. */
+static void close_full_fence(struct gpc_pool *pool, uint64_t now_ns)
+{
+	const struct gpc_fence *open = gpc_fences_get_open(&pool->fences);
+	uint64_t max_bytes = pool->params.pending_limit / FENCE_LIMIT_PART;
+	uint64_t reaped;
+
+	if (open->n_blocks >= FENCE_MAX_BLOCKS || (max_bytes > 0 && open->bytes >= max_bytes))
+		(void)!reap_locked(pool, true, now_ns, &reaped);
+}
+
+static void release_locked(
+	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
+{
+	struct gpucache_counters *counters = pool->counters;
+
+	pool->heap->observer.freed(pool->heap->observer.self, block, request);
+	gpc_counter_sub(&counters->live_bytes, block->size);
+	gpc_counter_sub(&counters->requested_bytes, block->requested);
+	gpc_counter_sub(&counters->n_blocks, 1);
+	gpc_counter_add(&counters->n_free, 1);
+	if (gpc_fences_is_free_safe(&pool->fences) || pool->params.is_fence_skipped) {
+		gpc_pool_make_free_locked(pool, block, request->now_ns);
+		return;
+	}
+	block->state = GPC_BLOCK_PENDING;
+	gpc_counter_add_peak(&counters->pending_bytes, &counters->peak_pending_bytes, block->size);
+	gpc_fences_add(&pool->fences, block);
+	pool->heap->observer.block_changed(pool->heap->observer.self, block, request);
+	close_full_fence(pool, request->now_ns);
+}
+
+enum gpc_status gpc_pool_free(
+	struct gpc_pool *pool, gpc_devptr address, const struct gpc_request *request)
+{
+	enum gpc_status st = GPC_OK;
+	struct gpc_segment *segment;
+	struct gpc_block *block;
+
+	gpc_lock_take(&pool->lock);
+	segment = gpc_segment_map_find(&pool->heap->segment_map, address);
+	block = gpc_address_map_find(&pool->blocks, address);
+	if (!segment || segment->pool != pool)
+		st = GPC_NOT_FOUND;
+	else if (!block || block->state != GPC_BLOCK_LIVE)
+		st = GPC_INVALID;
+	else
+		release_locked(pool, block, request);
+	gpc_lock_release(&pool->lock);
+	if (!st)
+		gpc_pool_after_free(pool, segment, request->now_ns);
+	return st;
+}
+
+uint64_t gpc_pool_begin_sync(struct gpc_pool *pool)
+{
+	uint64_t number;
+
+	gpc_lock_take(&pool->lock);
+	number = gpc_fences_begin_sync(&pool->fences);
+	gpc_lock_release(&pool->lock);
+	return number;
+}
+
+void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns)
+{
+	struct gpc_list passed;
+
+	gpc_list_init(&passed);
+	gpc_lock_take(&pool->lock);
+	/* With peers, one context's synchronisation says nothing of the others' work. */
+	if (pool->fences.n_members == 1)
+		gpc_fences_pass(&pool->fences, number, &passed);
+	(void)gpc_pool_free_passed_locked(pool, &passed, now_ns);
+	gpc_lock_release(&pool->lock);
+}
+
+uint64_t gpc_pool_largest_free(struct gpc_pool *pool)
+{
+	uint64_t largest = 0;
+
+	gpc_lock_take(&pool->lock);
+	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++) {
+		uint64_t size = gpc_bins_largest(&pool->bins[kind]);
+
+		if (size > largest)
+			largest = size;
+	}
+	gpc_lock_release(&pool->lock);
+	return largest;
+}
+
+static void hide_block(struct gpc_block *block, struct gpc_pool *pool)
+{
+	if (block->state == GPC_BLOCK_FREE)
+		gpc_bins_remove(&pool->bins[block->segment->kind], block);
+}
+
+enum gpc_status gpc_pool_export(struct gpc_pool *pool, gpc_devptr address, gpc_devptr *ret_base)
+{
+	enum gpc_status st = GPC_NOT_FOUND;
+	struct gpc_segment *segment;
+
+	gpc_lock_take(&pool->lock);
+	segment = gpc_segment_map_find(&pool->heap->segment_map, address);
+	if (segment && segment->pool == pool) {
+		for (struct gpc_block *at = segment->first; at && !segment->is_exported;
+			at = at->next)
+			hide_block(at, pool);
+		segment->is_exported = true;
+		*ret_base = segment->address;
+		st = GPC_OK;
+	}
+	gpc_lock_release(&pool->lock);
+	return st;
+}

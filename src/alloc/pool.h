@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pool: the cache of one context of one device.  This is the allocator.
+ *
+ *      gpc_pool_alloc                                   gpc_pool_free
+ *         |  search: the bins                              |  in one-stream order, or nothing pending: FREE
+ *         |     then fences that have passed               |  else: PENDING in the open fence
+ *         |  miss:                                         |  merge with free neighbours
+ *         |     too much pending: wait for a fence         v
+ *         |     collect garbage                          bins, fences
+ *         v     grow: a segment from the driver
+ *       LIVE
+ *
+ * What fails here is only "no room": the ladder (oom/ladder.c) then calls the parts - reap, trim, wait, search,
+ * grow - in its own order.  The allocator never calls the ladder.
+ *
+ * Invariants  I1 to I8 of block.h, F1 to F4 of fence.h, checked by gpc_pool_check.
+ * Threads     Any thread may call anything; one lock a pool (rank POOL).  A hit holds it for tens of
+ *             nanoseconds and makes no driver call.  Calls of the driver marked [may block] are made without it.
+ * Failure     GPC_DEVICE_NO_MEMORY, GPC_LIMIT, GPC_NO_METADATA, or the driver's own code; the pool is as before.
+ * Limits      A pool is bound to its context: it never serves another, and dies with it (gpc_pool_forget).
+ */
+#ifndef GPC_ALLOC_POOL_H
+#define GPC_ALLOC_POOL_H
+
+#include "alloc/address_map.h"
+#include "alloc/bin.h"
+#include "alloc/fence.h"
+#include "alloc/heap.h"
+
+/* What the pools of one device may take together. */
+struct gpc_budget {
+	uint64_t limit_bytes;        /* 0: none */
+	_Atomic uint64_t used_bytes; /* segments and direct memory */
+	uint64_t device_bytes;       /* what the device has; 0 unknown */
+};
+
+struct gpc_pool_params {
+	uint64_t max_split_size;    /* bytes; 0: none */
+	uint32_t roundup_divisions; /* 0: none */
+	uint32_t gc_threshold_ppm;  /* millionths of the limit, or of the device; 0: off */
+	uint64_t pending_limit;     /* bytes held back by fences before a miss waits */
+	uint64_t decay_ns;          /* idle segments older than this go back; 0: never */
+	bool is_one_stream;         /* see gpc_fences_init */
+	bool is_fence_skipped; /* tests only: reuse without any fence, to show what it is for */
+};
+
+struct gpc_pool {
+	/* Fixed after init. */
+	struct gpc_heap *heap;
+	struct gpc_driver *drv;
+	struct gpc_budget *budget;
+	struct gpc_pool_params params;
+	uint32_t device;
+	uint32_t context; /* index into COUNTERS of the recording */
+
+	/* Lock: lock. */
+	struct gpc_bins bins[GPC_N_POOL_KINDS];
+	struct gpc_list segments; /* oldest first */
+	struct gpc_list idle;     /* idle longest first */
+	struct gpc_address_map blocks;
+	struct gpc_fences fences;
+	struct gpucache_counters
+		*counters; /* of the recording; written under the lock, read by anybody */
+	struct gpucache_counters own_counters; /* used where nobody gives others */
+	bool is_forgotten;                     /* the context died */
+
+	struct gpc_lock lock;
+};
+
+/* `counters` may be NULL.  The pool holds no resources until the first allocation. */
+void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driver *drv,
+	struct gpc_budget *budget, const struct gpc_pool_params *params, uint32_t device,
+	uint32_t context, struct gpucache_counters *counters);
+
+/* Gives every idle segment back and forgets the rest.  For tests and tools; a process at its end leaves that to the driver. */
+void gpc_pool_fini(struct gpc_pool *pool);
+
+/* The context died, and all its memory with it: forget everything, without any driver call. */
+void gpc_pool_forget(struct gpc_pool *pool);
+
+/*
+ * Gives memory of request->size > 0 bytes, aligned to GPC_GRAIN.
+ * GPC_DEVICE_NO_MEMORY or GPC_LIMIT: ask the ladder.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_pool_alloc(
+	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
+
+/* The parts of gpc_pool_alloc, for the ladder. */
+
+/* From what is free, or passed since.  GPC_NOT_FOUND: nothing fits. */
+GPC_MUST_CHECK enum gpc_status gpc_pool_search(
+	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
+
+/* From a new segment of the driver. */
+GPC_MUST_CHECK enum gpc_status gpc_pool_grow(
+	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
+
+/*
+ * Takes back memory that this pool gave; `request` says when and who (its size is not used).
+ * GPC_NOT_FOUND: the address is not, or no longer, of this pool.  GPC_INVALID: it is, but no live
+ * block starts there: an interior pointer or a double free.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_pool_free(
+	struct gpc_pool *pool, gpc_devptr address, const struct gpc_request *request);
+
+/* Closes the open fence where possible and frees what has passed.  Returns the bytes that became free. */
+uint64_t gpc_pool_reap(struct gpc_pool *pool);
+
+/*
+ * Waits on the host until pending memory has passed: the oldest fence that frees a block of `size`
+ * bytes, or, size 0, all of it.  Returns the bytes that became free; 0 where nothing was pending or a
+ * capture forbids the wait.
+ */
+uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size);
+
+/*
+ * Gives idle segments back to the driver until at least `wanted` bytes went: one that is large enough alone where there
+ * is one, else those idle longest first.  Returns the bytes that went.
+ */
+uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted);
+
+/* The program synchronises the whole context itself: before its call, and after it succeeded. */
+uint64_t gpc_pool_begin_sync(struct gpc_pool *pool);
+void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns);
+
+/* The size of the largest free block. */
+uint64_t gpc_pool_largest_free(struct gpc_pool *pool);
+
+/*
+ * Marks the segment that contains this address as exported: others hold its memory from now on.
+ * Says where the segment starts.  GPC_NOT_FOUND: not of this pool.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_pool_export(
+	struct gpc_pool *pool, gpc_devptr address, gpc_devptr *ret_base);
+
+/* Verifies I1 to I8 and the counters over the whole pool.  NULL: all hold; else the name of the first that does not. */
+const char *gpc_pool_check(struct gpc_pool *pool);
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The heap checker: the invariants of block.h and the counters, verified one by one over a whole pool. */
+#include <stddef.h>
+
+#include "alloc/pool.h"
+
+struct totals {
+	uint64_t live;
+	uint64_t requested;
+	uint64_t pending;
+	uint64_t cached;
+	uint64_t segments;
+	uint64_t n_blocks;
+	uint64_t n_live;
+	uint64_t n_free_visible;
+	uint64_t n_idle;
+};
+
+static const char *check_block(
+	struct gpc_pool *pool, const struct gpc_block *block, struct totals *totals)
+{
+	if (block->size == 0 || block->size % GPC_GRAIN != 0 || block->requested > block->size)
+		return "I5: a block's size is a positive multiple of the grain and covers the "
+		       "request";
+	if (gpc_address_map_find(&pool->blocks, block->address) != block)
+		return "I7: a block is found by its address";
+	totals->n_blocks++;
+	switch ((enum gpc_block_state)block->state) {
+	case GPC_BLOCK_LIVE:
+		totals->live += block->size;
+		totals->requested += block->requested;
+		totals->n_live++;
+		return NULL;
+	case GPC_BLOCK_PENDING:
+		totals->pending += block->size;
+		return gpc_list_is_empty(&block->link) ? "I4: a pending block is on a fence" : NULL;
+	case GPC_BLOCK_FREE:
+		totals->cached += block->size;
+		totals->n_free_visible += !block->segment->is_exported;
+		return NULL;
+	case GPC_BLOCK_UNUSED:
+		break;
+	}
+	return "a block of a segment has a state";
+}
+
+static const char *check_segment(
+	struct gpc_pool *pool, const struct gpc_segment *segment, struct totals *totals)
+{
+	gpc_devptr expected = segment->address;
+	const struct gpc_block *last = NULL;
+	const char *broken;
+
+	for (const struct gpc_block *at = segment->first; at; at = at->next) {
+		if (at->address != expected || at->prev != last || at->segment != segment)
+			return "I1: blocks tile their segment";
+		if (last && last->state == GPC_BLOCK_FREE && at->state == GPC_BLOCK_FREE)
+			return "I2: two neighbours are never both free";
+		broken = check_block(pool, at, totals);
+		if (broken)
+			return broken;
+		expected += at->size;
+		last = at;
+	}
+	if (expected != segment->address + segment->size)
+		return "I1: blocks tile their segment";
+	if ((segment->first == last && last->state == GPC_BLOCK_FREE) !=
+		!gpc_list_is_empty(&segment->idle))
+		return "I8: a segment is on the idle list if and only if it is one free block";
+	totals->n_idle += !gpc_list_is_empty(&segment->idle);
+	totals->segments += segment->size;
+	return NULL;
+}
+
+struct bin_walk {
+	uint64_t n;
+	bool is_free;
+};
+
+static void count_binned(struct gpc_block *block, void *arg)
+{
+	struct bin_walk *walk = arg;
+
+	walk->n++;
+	walk->is_free &= block->state == GPC_BLOCK_FREE && !block->segment->is_exported;
+}
+
+static const char *check_bins(struct gpc_pool *pool, const struct totals *totals)
+{
+	struct bin_walk walk = { .is_free = true };
+
+	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++) {
+		for (uint32_t bin = 0; bin < GPC_N_BINS; bin++) {
+			bool bit = pool->bins[kind].bitmap[bin / 64] >> (bin % 64) & 1;
+
+			if (bit != (pool->bins[kind].roots[bin] != NULL))
+				return "I3: a bin's bit says whether it holds anything";
+		}
+		gpc_bins_each(&pool->bins[kind], count_binned, &walk);
+	}
+	return walk.is_free && walk.n == totals->n_free_visible
+		       ? NULL
+		       : "I3: a block is in a bin iff it is free";
+}
+
+static const char *check_fences(const struct gpc_fences *fences, uint64_t pending)
+{
+	uint64_t bytes = 0;
+
+	for (uint64_t number = fences->oldest; number <= fences->open; number++) {
+		const struct gpc_fence *fence = &fences->ring[number % GPC_MAX_FENCES];
+		uint64_t fence_bytes = 0;
+
+		gpc_list_each (link, &fence->blocks) {
+			const struct gpc_block *block =
+				gpc_list_entry(link, struct gpc_block, link);
+
+			if (block->state != GPC_BLOCK_PENDING)
+				return "I4: a block on a fence is pending";
+			fence_bytes += block->size;
+		}
+		if (fence_bytes != fence->bytes)
+			return "F2: a fence counts its bytes";
+		bytes += fence_bytes;
+	}
+	return bytes == pending && bytes == fences->pending_bytes
+		       ? NULL
+		       : "I4: a pending block is on one fence";
+}
+
+static const char *check_counters(
+	const struct gpucache_counters *counters, const struct totals *totals)
+{
+	if (totals->live + totals->pending + totals->cached != totals->segments)
+		return "I6: live + pending + cached = segments";
+	if (counters->live_bytes != totals->live ||
+		counters->requested_bytes != totals->requested ||
+		counters->pending_bytes != totals->pending ||
+		counters->cached_bytes != totals->cached ||
+		counters->reserved_bytes != totals->segments ||
+		counters->n_blocks != totals->n_live)
+		return "I6: the counters are what the heap holds";
+	return NULL;
+}
+
+static uint64_t length(const struct gpc_list *list)
+{
+	uint64_t n = 0;
+
+	gpc_list_each (link, list)
+		n++;
+	return n;
+}
+
+static const char *check_locked(struct gpc_pool *pool)
+{
+	struct totals totals = { 0 };
+	const char *broken = NULL;
+
+	gpc_list_each (link, &pool->segments) {
+		broken = check_segment(
+			pool, gpc_list_entry(link, struct gpc_segment, link), &totals);
+		if (broken)
+			return broken;
+	}
+	if (pool->blocks.n_entries != totals.n_blocks)
+		return "I7: nothing but blocks is found by address";
+	if (length(&pool->idle) != totals.n_idle)
+		return "I8: nothing else is on the idle list";
+	broken = check_bins(pool, &totals);
+	if (!broken)
+		broken = check_fences(&pool->fences, totals.pending);
+	return broken ? broken : check_counters(pool->counters, &totals);
+}
+
+const char *gpc_pool_check(struct gpc_pool *pool)
+{
+	const char *broken;
+
+	gpc_lock_take(&pool->lock);
+	broken = check_locked(pool);
+	gpc_lock_release(&pool->lock);
+	return broken;
+}

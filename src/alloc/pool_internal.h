@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the pool share.  Nobody else includes this. */
+#ifndef GPC_ALLOC_POOL_INTERNAL_H
+#define GPC_ALLOC_POOL_INTERNAL_H
+
+#include "alloc/pool.h"
+
+/* A FREE block with its number, found by its address, in no bin and without neighbours; NULL: no metadata. */
+struct gpc_block *gpc_pool_new_block_locked(
+	struct gpc_pool *pool, struct gpc_segment *segment, gpc_devptr address, uint64_t size);
+
+/* The end of a block that is in no bin and no fence. */
+void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block);
+
+/* A LIVE or PENDING block, already off its counter and its fence, becomes FREE: merged, binned, counted. */
+void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns);
+
+/* All blocks of a list that fences gave become FREE.  Returns their bytes. */
+uint64_t gpc_pool_free_passed_locked(
+	struct gpc_pool *pool, struct gpc_list *passed, uint64_t now_ns);
+
+/* Gives a binned FREE block of at least `rounded` bytes to the program, cut where that pays. */
+gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
+	const struct gpc_request *request);
+
+/* What may follow a free, without the lock: an exported segment that is empty now goes back, old idle ones decay. */
+void gpc_pool_after_free(struct gpc_pool *pool, struct gpc_segment *segment, uint64_t now_ns);
+
+#endif

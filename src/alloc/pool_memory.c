@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Segments in and out: what asks the driver for memory, gives it back, or waits for the device.
+ *
+ * No call of the driver that may block is made under the lock.  A segment that goes back is first taken out of
+ * everything (detach), so that nobody can be given a piece of it meanwhile; a segment that comes is complete before it is
+ * put in, and its first block is taken under the same lock, so that the thread that asked gets it.
+ */
+#include "alloc/pool.h"
+
+#include "alloc/pool_internal.h"
+#include "base/check.h"
+#include "stats/counters.h"
+
+/* Takes `bytes` from the device's budget, or says that they would pass the limit. */
+static enum gpc_status charge(struct gpc_budget *budget, uint64_t bytes)
+{
+	uint64_t used = atomic_fetch_add(&budget->used_bytes, bytes) + bytes;
+
+	if (budget->limit_bytes == 0 || used <= budget->limit_bytes)
+		return GPC_OK;
+	atomic_fetch_sub(&budget->used_bytes, bytes);
+	return GPC_LIMIT;
+}
+
+static enum gpc_status ask_driver(struct gpc_pool *pool, uint64_t size, gpc_devptr *ret_address)
+{
+	enum gpc_status st = charge(pool->budget, size);
+
+	if (st)
+		return st;
+	st = pool->drv->ops->mem_alloc(pool->drv, size, ret_address);
+	if (st)
+		atomic_fetch_sub(&pool->budget->used_bytes, size);
+	return st;
+}
+
+/* A segment for a block of `rounded` bytes: of the usual size, or else as small as it can be. */
+static enum gpc_status obtain(
+	struct gpc_pool *pool, uint64_t rounded, gpc_devptr *ret_address, uint64_t *ret_size)
+{
+	uint64_t size = gpc_size_segment(rounded);
+	uint64_t tight = gpc_size_tight_segment(rounded);
+	enum gpc_status st = ask_driver(pool, size, ret_address);
+
+	if ((st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT) && tight < size) {
+		size = tight;
+		st = ask_driver(pool, size, ret_address);
+	}
+	if (!st)
+		*ret_size = size;
+	return st;
+}
+
+static void give_back(struct gpc_pool *pool, gpc_devptr address, uint64_t size)
+{
+	/* What the driver does not take back it keeps until the context ends; there is nobody to tell. */
+	(void)!pool->drv->ops->mem_free(pool->drv, address);
+	atomic_fetch_sub(&pool->budget->used_bytes, size);
+}
+
+/* Makes the memory a segment of one FREE block that is in no bin yet. */
+static enum gpc_status attach_locked(struct gpc_pool *pool, gpc_devptr address, uint64_t size,
+	enum gpc_pool_kind kind, const struct gpc_request *request,
+	struct gpc_segment **ret_segment)
+{
+	uint32_t number = 0;
+	struct gpc_segment *segment = gpc_slab_take(&pool->heap->segments, &number);
+	enum gpc_status st;
+
+	if (!segment)
+		return GPC_NO_METADATA;
+	segment->address = address;
+	segment->size = size;
+	segment->pool = pool;
+	segment->number = number;
+	segment->mark = request->mark;
+	segment->kind = (uint8_t)kind;
+	gpc_list_init(&segment->idle);
+	segment->first = gpc_pool_new_block_locked(pool, segment, address, size);
+	if (!segment->first) {
+		st = GPC_NO_METADATA;
+		goto undo_segment;
+	}
+	st = gpc_segment_map_insert(&pool->heap->segment_map, segment);
+	if (st)
+		goto undo_block;
+	gpc_list_append(&pool->segments, &segment->link);
+	*ret_segment = segment;
+	return GPC_OK;
+undo_block:
+	gpc_pool_retire_block_locked(pool, segment->first);
+undo_segment:
+	gpc_slab_give_back(&pool->heap->segments, number);
+	return st;
+}
+
+static void count_new_segment(struct gpc_pool *pool, uint64_t size, uint64_t now_ns)
+{
+	struct gpucache_counters *counters = pool->counters;
+
+	gpc_counter_add_peak(&counters->reserved_bytes, &counters->peak_reserved_bytes, size);
+	gpc_counter_add(&counters->n_driver_malloc, 1);
+	gpc_counter_add(&counters->n_segments, 1);
+	gpc_counter_set(&counters->last_driver_malloc_ns, now_ns);
+}
+
+enum gpc_status gpc_pool_grow(
+	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address)
+{
+	uint64_t rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
+	struct gpc_segment *segment = NULL;
+	gpc_devptr address = 0;
+	uint64_t size = 0;
+	enum gpc_status st = obtain(pool, rounded, &address, &size);
+
+	gpc_lock_take(&pool->lock);
+	if (st) {
+		gpc_counter_add(&pool->counters->n_driver_failed, 1);
+		gpc_lock_release(&pool->lock);
+		return st;
+	}
+	st = pool->is_forgotten ? GPC_NOT_FOUND
+				: attach_locked(pool, address, size, gpc_size_pool(rounded),
+					  request, &segment);
+	if (!st) {
+		count_new_segment(pool, size, request->now_ns);
+		pool->heap->observer.segment_added(pool->heap->observer.self, segment, request);
+		gpc_pool_make_free_locked(pool, segment->first, request->now_ns);
+		*ret_address = gpc_pool_take_locked(pool, segment->first, rounded, request);
+	}
+	gpc_lock_release(&pool->lock);
+	if (st)
+		give_back(pool, address, size);
+	return st;
+}
+
+/* Takes an idle segment out of everything; its memory is then the caller's to give back. */
+static void detach_locked(struct gpc_pool *pool, struct gpc_segment *segment,
+	gpc_devptr *ret_address, uint64_t *ret_size)
+{
+	struct gpucache_counters *counters = pool->counters;
+
+	*ret_address = segment->address;
+	*ret_size = segment->size;
+	pool->heap->observer.segment_removed(pool->heap->observer.self, segment);
+	gpc_segment_map_remove(&pool->heap->segment_map, segment);
+	if (!segment->is_exported)
+		gpc_bins_remove(&pool->bins[segment->kind], segment->first);
+	gpc_pool_retire_block_locked(pool, segment->first);
+	gpc_list_remove(&segment->idle);
+	gpc_list_remove(&segment->link);
+	gpc_counter_sub(&counters->cached_bytes, *ret_size);
+	gpc_counter_sub(&counters->reserved_bytes, *ret_size);
+	gpc_counter_sub(&counters->n_segments, 1);
+	gpc_counter_add(&counters->n_driver_free, 1);
+	gpc_counter_add(&counters->n_gc_segments, 1);
+	gpc_slab_give_back(&pool->heap->segments, segment->number);
+}
+
+/* The smallest idle segment of at least `wanted` bytes, else the one idle longest; NULL: none is idle. */
+static struct gpc_segment *choose_idle(struct gpc_pool *pool, uint64_t wanted)
+{
+	struct gpc_segment *best = NULL;
+
+	gpc_list_each (link, &pool->idle) {
+		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, idle);
+
+		if (segment->size >= wanted && (!best || segment->size < best->size))
+			best = segment;
+	}
+	if (best || gpc_list_is_empty(&pool->idle))
+		return best;
+	return gpc_list_entry(pool->idle.next, struct gpc_segment, idle);
+}
+
+uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
+{
+	uint64_t went = 0;
+
+	while (went < wanted) {
+		struct gpc_segment *segment;
+		gpc_devptr address = 0;
+		uint64_t size = 0;
+
+		gpc_lock_take(&pool->lock);
+		segment = choose_idle(pool, wanted - went);
+		if (segment)
+			detach_locked(pool, segment, &address, &size);
+		gpc_lock_release(&pool->lock);
+		if (!segment)
+			break;
+		give_back(pool, address, size);
+		went += size;
+	}
+	return went;
+}
+
+/* Gives the segment idle longest back if it has been so since before `before_ns`. */
+static bool decay_one(struct gpc_pool *pool, uint64_t before_ns)
+{
+	struct gpc_segment *segment = NULL;
+	gpc_devptr address = 0;
+	uint64_t size = 0;
+
+	gpc_lock_take(&pool->lock);
+	if (!gpc_list_is_empty(&pool->idle)) {
+		segment = gpc_list_entry(pool->idle.next, struct gpc_segment, idle);
+		if (segment->idle_since_ns < before_ns)
+			detach_locked(pool, segment, &address, &size);
+		else
+			segment = NULL;
+	}
+	gpc_lock_release(&pool->lock);
+	if (segment)
+		give_back(pool, address, size);
+	return segment != NULL;
+}
+
+static void decay(struct gpc_pool *pool, uint64_t now_ns)
+{
+	if (pool->params.decay_ns == 0 || now_ns < pool->params.decay_ns)
+		return;
+	while (decay_one(pool, now_ns - pool->params.decay_ns))
+		;
+}
+
+void gpc_pool_after_free(struct gpc_pool *pool, struct gpc_segment *segment, uint64_t now_ns)
+{
+	gpc_devptr address = 0;
+	uint64_t size = 0;
+
+	decay(pool, now_ns);
+	/* The flag is read again under the lock; only a segment that was exported pays for that. */
+	if (!__atomic_load_n(&segment->is_exported, __ATOMIC_RELAXED))
+		return;
+	gpc_lock_take(&pool->lock);
+	if (segment->is_exported && segment->pool == pool && !gpc_list_is_empty(&segment->idle))
+		detach_locked(pool, segment, &address, &size);
+	gpc_lock_release(&pool->lock);
+	if (address)
+		give_back(pool, address, size);
+}
+
+/* Gives idle segments back until the new one of `size` bytes stays below the threshold. */
+static void collect_garbage(struct gpc_pool *pool, uint64_t size)
+{
+	const struct gpc_budget *budget = pool->budget;
+	uint64_t base = budget->limit_bytes ? budget->limit_bytes : budget->device_bytes;
+	uint64_t allowed =
+		(uint64_t)((unsigned __int128)base * pool->params.gc_threshold_ppm / 1000000);
+	uint64_t used = atomic_load(&budget->used_bytes);
+
+	if (pool->params.gc_threshold_ppm && used + size > allowed)
+		(void)gpc_pool_trim(pool, used + size - allowed);
+}
+
+enum gpc_status gpc_pool_alloc(
+	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address)
+{
+	enum gpc_status st;
+	uint64_t rounded;
+
+	if (request->size == 0 || request->size > GPC_SIZE_MAX)
+		return GPC_INVALID;
+	st = gpc_pool_search(pool, request, ret_address);
+	if (st != GPC_NOT_FOUND)
+		return st;
+	rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
+	/* Plain CUDA would have waited in cudaFree: never hold back more than the bound without waiting, too. */
+	while (gpc_counter_get(&pool->counters->pending_bytes) > pool->params.pending_limit &&
+		gpc_pool_wait(pool, rounded) > 0) {
+		st = gpc_pool_search(pool, request, ret_address);
+		if (st != GPC_NOT_FOUND)
+			return st;
+	}
+	decay(pool, request->now_ns);
+	collect_garbage(pool, gpc_size_segment(rounded));
+	return gpc_pool_grow(pool, request, ret_address);
+}
+
+/* Waits for the work of every member, where no capture forbids it. */
+static enum gpc_status sync_members(struct gpc_pool *pool, uint32_t n_members)
+{
+	enum gpc_status st = GPC_OK;
+
+	if (!gpc_captures_try_hold(&pool->heap->captures))
+		return GPC_UNSUPPORTED;
+	for (uint32_t m = 0; m < n_members && !st; m++) {
+		struct gpc_driver *drv = pool->fences.members[m];
+
+		st = drv->ops->context_sync(drv);
+	}
+	gpc_captures_release(&pool->heap->captures);
+	return st;
+}
+
+uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
+{
+	struct gpc_list passed;
+	gpc_event event = 0;
+	uint32_t n_members;
+	uint64_t number;
+	uint64_t bytes = 0;
+	enum gpc_status st;
+
+	gpc_list_init(&passed);
+	gpc_lock_take(&pool->lock);
+	if (pool->fences.pending_bytes == 0) {
+		gpc_lock_release(&pool->lock);
+		return 0;
+	}
+	if (gpc_fences_get_open(&pool->fences)->n_blocks > 0 && gpc_fences_close(&pool->fences))
+		gpc_counter_add(&pool->counters->n_fence, 1);
+	number = size ? gpc_fences_find_useful(&pool->fences, size, &event) : 0;
+	n_members = pool->fences.n_members;
+	if (!event)
+		number = gpc_fences_begin_sync(&pool->fences);
+	gpc_counter_add(&pool->counters->n_sync, 1);
+	gpc_lock_release(&pool->lock);
+
+	st = event ? pool->drv->ops->event_wait(pool->drv, event) : sync_members(pool, n_members);
+	if (st)
+		return 0;
+	gpc_lock_take(&pool->lock);
+	if (n_members == pool->fences.n_members)
+		gpc_fences_pass(&pool->fences, number, &passed);
+	bytes = gpc_pool_free_passed_locked(pool, &passed, pool->drv->ops->now_ns(pool->drv));
+	gpc_lock_release(&pool->lock);
+	return bytes;
+}
+
+static void forget_segments_locked(struct gpc_pool *pool)
+{
+	gpc_list_each_safe (link, &pool->segments) {
+		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, link);
+		struct gpc_block *next;
+
+		pool->heap->observer.segment_removed(pool->heap->observer.self, segment);
+		gpc_segment_map_remove(&pool->heap->segment_map, segment);
+		for (struct gpc_block *at = segment->first; at; at = next) {
+			next = at->next;
+			gpc_pool_retire_block_locked(pool, at);
+		}
+		gpc_list_remove(link);
+		atomic_fetch_sub(&pool->budget->used_bytes, segment->size);
+		gpc_slab_give_back(&pool->heap->segments, segment->number);
+	}
+}
+
+void gpc_pool_forget(struct gpc_pool *pool)
+{
+	struct gpucache_counters *counters = pool->counters;
+
+	gpc_lock_take(&pool->lock);
+	pool->is_forgotten = true;
+	gpc_fences_fini(&pool->fences, false);
+	forget_segments_locked(pool);
+	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++)
+		pool->bins[kind] = (struct gpc_bins){ 0 };
+	gpc_list_init(&pool->idle);
+	gpc_address_map_fini(&pool->blocks);
+	gpc_counter_set(&counters->requested_bytes, 0);
+	gpc_counter_set(&counters->live_bytes, 0);
+	gpc_counter_set(&counters->pending_bytes, 0);
+	gpc_counter_set(&counters->cached_bytes, 0);
+	gpc_counter_set(&counters->reserved_bytes, 0);
+	gpc_counter_set(&counters->n_blocks, 0);
+	gpc_counter_set(&counters->n_segments, 0);
+	gpc_lock_release(&pool->lock);
+}
+
+void gpc_pool_fini(struct gpc_pool *pool)
+{
+	(void)gpc_pool_wait(pool, 0);
+	(void)gpc_pool_trim(pool, UINT64_MAX);
+	gpc_lock_take(&pool->lock);
+	gpc_fences_fini(&pool->fences, true);
+	gpc_lock_release(&pool->lock);
+	gpc_pool_forget(pool);
+}

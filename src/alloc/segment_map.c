@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc/segment_map.h"
+
+#include "base/metamem.h"
+
+#define LEAF_SLOTS (1u << GPC_SEGMENT_MAP_LEAF_BITS)
+#define ROOT_SLOTS (1u << GPC_SEGMENT_MAP_ROOT_BITS)
+#define PAGE_MASK  ((UINT64_C(1) << GPC_SEGMENT_MAP_PAGE_BITS) - 1)
+#define LEAF_SIZE  (LEAF_SLOTS * sizeof(gpc_segment_slot))
+#define ROOT_SIZE  (ROOT_SLOTS * sizeof(gpc_segment_slot *))
+
+enum gpc_status gpc_segment_map_init(struct gpc_segment_map *map)
+{
+	map->root = gpc_metamem_map(ROOT_SIZE);
+	if (!map->root)
+		return GPC_NO_METADATA;
+	gpc_lock_init(&map->lock, GPC_RANK_SEGMENT_MAP);
+	return GPC_OK;
+}
+
+void gpc_segment_map_fini(struct gpc_segment_map *map)
+{
+	if (!map->root)
+		return;
+	for (uint32_t i = 0; i < ROOT_SLOTS; i++)
+		gpc_metamem_unmap((void *)atomic_load(&map->root[i]), LEAF_SIZE);
+	gpc_metamem_unmap((void *)map->root, ROOT_SIZE);
+	map->root = NULL;
+}
+
+static gpc_segment_slot *slot_of(struct gpc_segment_map *map, uint64_t page)
+{
+	gpc_segment_slot *leaf = atomic_load_explicit(
+		&map->root[page >> GPC_SEGMENT_MAP_LEAF_BITS], memory_order_relaxed);
+
+	return leaf ? &leaf[page & (LEAF_SLOTS - 1)] : NULL;
+}
+
+/* All leaves exist and all pages are empty, or the reason why not. */
+static enum gpc_status prepare_locked(struct gpc_segment_map *map, uint64_t first, uint64_t end)
+{
+	for (uint64_t page = first; page < end; page++) {
+		gpc_segment_slot *slot = slot_of(map, page);
+		gpc_segment_slot *leaf;
+
+		if (!slot) {
+			leaf = gpc_metamem_map(LEAF_SIZE);
+			if (!leaf)
+				return GPC_NO_METADATA;
+			atomic_store_explicit(&map->root[page >> GPC_SEGMENT_MAP_LEAF_BITS], leaf,
+				memory_order_release);
+		} else if (atomic_load_explicit(slot, memory_order_relaxed)) {
+			return GPC_EXISTS;
+		}
+	}
+	return GPC_OK;
+}
+
+enum gpc_status gpc_segment_map_insert(struct gpc_segment_map *map, struct gpc_segment *segment)
+{
+	uint64_t first = segment->address >> GPC_SEGMENT_MAP_PAGE_BITS;
+	uint64_t end = (segment->address + segment->size) >> GPC_SEGMENT_MAP_PAGE_BITS;
+	enum gpc_status st;
+
+	if (segment->address == 0 || ((segment->address | segment->size) & PAGE_MASK) != 0 ||
+		end >> (GPC_SEGMENT_MAP_LEAF_BITS + GPC_SEGMENT_MAP_ROOT_BITS))
+		return GPC_UNSUPPORTED;
+	gpc_lock_take(&map->lock);
+	st = prepare_locked(map, first, end);
+	if (!st) {
+		for (uint64_t page = first; page < end; page++)
+			atomic_store_explicit(slot_of(map, page), segment, memory_order_release);
+	}
+	gpc_lock_release(&map->lock);
+	return st;
+}
+
+void gpc_segment_map_remove(struct gpc_segment_map *map, const struct gpc_segment *segment)
+{
+	uint64_t first = segment->address >> GPC_SEGMENT_MAP_PAGE_BITS;
+	uint64_t end = (segment->address + segment->size) >> GPC_SEGMENT_MAP_PAGE_BITS;
+
+	gpc_lock_take(&map->lock);
+	for (uint64_t page = first; page < end; page++)
+		atomic_store_explicit(slot_of(map, page), NULL, memory_order_release);
+	gpc_lock_release(&map->lock);
+}

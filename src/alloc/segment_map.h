@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The segment map: from any device address to the segment that contains it, for all pools at once.
+ *
+ * cudaFree names an address and nothing else.  Segments start on 2 MiB and are multiples of 2 MiB
+ * long, so a two-level table of 2 MiB pages answers "whose is this?" with two loads and no lock:
+ *
+ *      bit 47        34            21             0
+ *       | root index | leaf index  | within page  |
+ *            |            |
+ *            v            v
+ *        root[16384] -> leaf[8192] -> segment         one leaf covers 16 GiB and costs 64 KiB
+ *
+ * Invariants  1 A page names a segment if and only if it lies wholly in it.  2 Leaves are never freed before fini.
+ * Threads     find: any, without a lock.  insert and remove: a lock inside (rank SEGMENT_MAP).
+ * Ordering    insert stores with release what find loads with acquire, so a segment is complete when it is found.
+ *             A found segment may be removed at any moment: take its pool's lock and find it again before use.
+ *             The memory of a segment stays mapped for good (metamem slabs), so looking is always safe.
+ * Progress    find: wait-free.
+ * Failure     insert: GPC_UNSUPPORTED for an address or size off the 2 MiB grid or above 2^48, GPC_EXISTS where a page is
+ *             taken, GPC_NO_METADATA.  The map is then as before.
+ */
+#ifndef GPC_ALLOC_SEGMENT_MAP_H
+#define GPC_ALLOC_SEGMENT_MAP_H
+
+#include <stdatomic.h>
+
+#include "alloc/block.h"
+#include "base/lock.h"
+
+#define GPC_SEGMENT_MAP_PAGE_BITS 21
+#define GPC_SEGMENT_MAP_LEAF_BITS 13
+#define GPC_SEGMENT_MAP_ROOT_BITS 14
+
+typedef _Atomic(struct gpc_segment *) gpc_segment_slot;
+
+struct gpc_segment_map {
+	_Atomic(gpc_segment_slot *) *root;
+	struct gpc_lock lock;
+};
+
+GPC_MUST_CHECK enum gpc_status gpc_segment_map_init(struct gpc_segment_map *map);
+void gpc_segment_map_fini(struct gpc_segment_map *map);
+
+GPC_MUST_CHECK enum gpc_status gpc_segment_map_insert(
+	struct gpc_segment_map *map, struct gpc_segment *segment);
+void gpc_segment_map_remove(struct gpc_segment_map *map, const struct gpc_segment *segment);
+
+/* The segment that contains this address, or NULL. */
+static inline struct gpc_segment *gpc_segment_map_find(
+	const struct gpc_segment_map *map, gpc_devptr address)
+{
+	uint64_t page = address >> GPC_SEGMENT_MAP_PAGE_BITS;
+	uint64_t index = page >> GPC_SEGMENT_MAP_LEAF_BITS;
+	gpc_segment_slot *leaf;
+
+	if (index >> GPC_SEGMENT_MAP_ROOT_BITS)
+		return NULL;
+	leaf = atomic_load_explicit(&map->root[index], memory_order_acquire);
+	if (!leaf)
+		return NULL;
+	return atomic_load_explicit(
+		&leaf[page & ((1u << GPC_SEGMENT_MAP_LEAF_BITS) - 1)], memory_order_acquire);
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc/size_class.h"
+
+uint64_t gpc_size_round(uint64_t size, uint32_t divisions)
+{
+	uint64_t rounded = gpc_round_up(size, GPC_GRAIN);
+	uint64_t power;
+	uint64_t step;
+
+	if (divisions <= 1 || size <= GPC_GRAIN * divisions)
+		return rounded;
+	power = UINT64_C(1) << (63 - __builtin_clzll(size));
+	step = power / divisions;
+	if (step < GPC_GRAIN)
+		return rounded;
+	return gpc_round_up(size, step);
+}
+
+uint64_t gpc_size_segment(uint64_t rounded)
+{
+	if (rounded <= GPC_SMALL_MAX)
+		return GPC_SMALL_SEGMENT;
+	if (rounded < GPC_MEDIUM_MAX)
+		return GPC_MEDIUM_SEGMENT;
+	return gpc_size_tight_segment(rounded);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The arithmetic of the balance sheet: where every byte of a device is.
+ *
+ *	|<------------------------- device_total -------------------------->|
+ *	| requested | rounding | pending | cached | direct |  rest   | free |
+ *	|<------------ taken by us, from our books ------->|         |
+ *	                                                   process_outside, other_processes,
+ *	                                                   driver_reserve, then unattributed
+ *
+ * Only our books and the driver's free and total are facts of one moment.  What others tell us (NVML)
+ * divides `rest` and never makes it larger, whatever it says.
+ *
+ * Invariants
+ *   1 No line is negative; a line that nobody could tell is GPUCACHE_UNKNOWN and its bytes are in
+ *     `unattributed`.
+ *   2 The known lines add up to device_total, unless our books and the free bytes alone pass it already
+ *     (managed memory that is not on the device, or numbers of two moments): then `rest` is 0 and
+ *     gpc_balance_difference() says by how much.  Nothing is bent to fit.
+ *
+ * Threads   Pure functions.
+ * Failure   None; sums saturate.
+ * Limits    One device.
+ */
+#ifndef GPC_BASE_BALANCE_H
+#define GPC_BASE_BALANCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpucache_format.h"
+
+/* What is known of a device.  GPUCACHE_UNKNOWN is allowed in every member but the first six. */
+struct gpc_balance_facts {
+	uint64_t requested; /* live as asked for, in cached segments */
+	uint64_t live;	    /* the same, rounded */
+	uint64_t pending;
+	uint64_t cached;
+	uint64_t cached_largest;
+	uint64_t direct;
+	uint64_t device_free;
+	uint64_t device_total;
+	uint64_t process; /* all of this process, our books included */
+	uint64_t others;
+	uint64_t driver; /* the part of the driver's reserve that lies inside device_total */
+};
+
+struct gpc_balance_line {
+	const char *label;
+	size_t offset; /* in struct gpucache_balance */
+	bool ours;
+};
+
+enum gpc_balance_line_number {
+#define BALANCE_LINE(member, label, ours) GPC_BALANCE_LINE_##member,
+#include "base/balance_lines.def"
+#undef BALANCE_LINE
+	GPC_BALANCE_LINE_COUNT,
+};
+
+/* The lines of the sum, in the order of printing; `ours` come first. */
+extern const struct gpc_balance_line gpc_balance_lines[GPC_BALANCE_LINE_COUNT];
+
+/* The bytes of one line, GPUCACHE_UNKNOWN included. */
+uint64_t gpc_balance_value(const struct gpucache_balance *balance, const struct gpc_balance_line *line);
+
+/* Makes the sheet. */
+void gpc_balance_settle(const struct gpc_balance_facts *facts, struct gpucache_balance *ret_balance);
+
+/* Sum of the known lines that are ours. */
+uint64_t gpc_balance_taken(const struct gpucache_balance *balance);
+
+/* Sum of all known lines. */
+uint64_t gpc_balance_sum(const struct gpucache_balance *balance);
+
+/* device_total minus the sum; 0 where the total is not known.  To be printed, never to be hidden. */
+int64_t gpc_balance_difference(const struct gpucache_balance *balance);
+
+/* a + b, or UINT64_MAX where that passes it.  An unknown summand makes an unknown sum. */
+static inline uint64_t gpc_bytes_add(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* a - b, or 0 where that is below it. */
+static inline uint64_t gpc_bytes_less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Arithmetic on the fields of struct gpucache_counters: one writer, who holds the context's lock, and
+ * readers of other threads and processes at any time.
+ *
+ * So an addition is a load and a store, each whole and neither locked: a plain `add` instruction.
+ *
+ * Threads   Writers of one record are serialised by the caller; readers need nothing.
+ * Limits    Readers may see the numbers of one operation half done.
+ */
+#ifndef GPC_STATS_COUNTERS_H
+#define GPC_STATS_COUNTERS_H
+
+#include <stdint.h>
+
+#include "gpucache_format.h"
+
+static inline uint64_t gpc_counter_get(const uint64_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static inline void gpc_counter_set(uint64_t *counter, uint64_t value)
+{
+	__atomic_store_n(counter, value, __ATOMIC_RELAXED);
+}
+
+static inline void gpc_counter_add(uint64_t *counter, uint64_t n)
+{
+	gpc_counter_set(counter, gpc_counter_get(counter) + n);
+}
+
+static inline void gpc_counter_sub(uint64_t *counter, uint64_t n)
+{
+	gpc_counter_set(counter, gpc_counter_get(counter) - n);
+}
+
+/* Adds, and raises `peak` where the sum is above it. */
+static inline void gpc_counter_add_peak(uint64_t *counter, uint64_t *peak, uint64_t n)
+{
+	uint64_t sum = gpc_counter_get(counter) + n;
+
+	gpc_counter_set(counter, sum);
+	if (sum > gpc_counter_get(peak))
+		gpc_counter_set(peak, sum);
+}
+
+#endif
