@@ -11,6 +11,13 @@ static void ignore_block(
 	(void)request;
 }
 
+static void ignore_changed(void *self, const struct gpc_block *block, uint64_t now_ns)
+{
+	(void)self;
+	(void)block;
+	(void)now_ns;
+}
+
 static void ignore_added(
 	void *self, const struct gpc_segment *segment, const struct gpc_request *request)
 {
@@ -26,7 +33,7 @@ static void ignore_removed(void *self, const struct gpc_segment *segment)
 }
 
 static const struct gpc_observer nobody = {
-	.block_changed = ignore_block,
+	.block_changed = ignore_changed,
 	.taken = ignore_block,
 	.freed = ignore_block,
 	.segment_added = ignore_added,

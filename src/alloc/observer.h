@@ -21,8 +21,7 @@ struct gpc_request {
 struct gpc_observer {
 	void *self;
 	/* A block changed its state or extent; UNUSED: it was merged away and its number is free again. */
-	void (*block_changed)(
-		void *self, const struct gpc_block *block, const struct gpc_request *request);
+	void (*block_changed)(void *self, const struct gpc_block *block, uint64_t now_ns);
 	/* The program got this block, or gave it back.  Follows block_changed. */
 	void (*taken)(void *self, const struct gpc_block *block, const struct gpc_request *request);
 	void (*freed)(void *self, const struct gpc_block *block, const struct gpc_request *request);

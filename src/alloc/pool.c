@@ -79,7 +79,7 @@ void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block
 
 	(void)gpc_address_map_take(&pool->blocks, block->address);
 	block->state = GPC_BLOCK_UNUSED;
-	pool->heap->observer.block_changed(pool->heap->observer.self, block, NULL);
+	pool->heap->observer.block_changed(pool->heap->observer.self, block, 0);
 	gpc_slab_give_back(&pool->heap->blocks, number);
 }
 
@@ -113,7 +113,7 @@ void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, u
 		absorb_next(pool, block);
 	}
 	enter_bin(pool, block);
-	pool->heap->observer.block_changed(pool->heap->observer.self, block, NULL);
+	pool->heap->observer.block_changed(pool->heap->observer.self, block, now_ns);
 	if (is_idle(segment)) {
 		segment->idle_since_ns = now_ns;
 		gpc_list_append(&pool->idle, &segment->idle);
@@ -137,7 +137,7 @@ uint64_t gpc_pool_free_passed_locked(
 }
 
 /* Cuts `block`, FREE and in no bin, to `size`.  Without metadata it stays whole. */
-static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size)
+static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size, uint64_t now_ns)
 {
 	struct gpc_block *rest = gpc_pool_new_block_locked(
 		pool, block->segment, block->address + size, block->size - size);
@@ -151,7 +151,7 @@ static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size)
 		rest->next->prev = rest;
 	block->next = rest;
 	enter_bin(pool, rest);
-	pool->heap->observer.block_changed(pool->heap->observer.self, rest, NULL);
+	pool->heap->observer.block_changed(pool->heap->observer.self, rest, now_ns);
 }
 
 gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
@@ -165,7 +165,7 @@ gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, 
 		gpc_list_remove(&segment->idle);
 	if (gpc_size_should_split((enum gpc_pool_kind)segment->kind, block->size, rounded,
 		    pool->params.max_split_size))
-		split(pool, block, rounded);
+		split(pool, block, rounded, request->now_ns);
 	block->state = GPC_BLOCK_LIVE;
 	block->requested = request->size;
 	block->mark = request->mark;
@@ -176,7 +176,7 @@ gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, 
 		&counters->requested_bytes, &counters->peak_requested_bytes, request->size);
 	gpc_counter_add(&counters->n_blocks, 1);
 	gpc_counter_add(&counters->n_malloc, 1);
-	pool->heap->observer.block_changed(pool->heap->observer.self, block, request);
+	pool->heap->observer.block_changed(pool->heap->observer.self, block, request->now_ns);
 	pool->heap->observer.taken(pool->heap->observer.self, block, request);
 	return block->address;
 }
@@ -281,7 +281,7 @@ static void release_locked(
 	block->state = GPC_BLOCK_PENDING;
 	gpc_counter_add_peak(&counters->pending_bytes, &counters->peak_pending_bytes, block->size);
 	gpc_fences_add(&pool->fences, block);
-	pool->heap->observer.block_changed(pool->heap->observer.self, block, request);
+	pool->heap->observer.block_changed(pool->heap->observer.self, block, request->now_ns);
 	close_full_fence(pool, request->now_ns);
 }
 

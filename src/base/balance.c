@@ -4,13 +4,14 @@
 #include <string.h>
 
 const struct gpc_balance_line gpc_balance_lines[GPC_BALANCE_LINE_COUNT] = {
-#define BALANCE_LINE(member, label, ours)                                                          \
+#define BALANCE_LINE(member, label, ours) \
 	[GPC_BALANCE_LINE_##member] = { label, offsetof(struct gpucache_balance, member), ours },
 #include "base/balance_lines.def"
 #undef BALANCE_LINE
 };
 
-uint64_t gpc_balance_value(const struct gpucache_balance *balance, const struct gpc_balance_line *line)
+uint64_t gpc_balance_value(
+	const struct gpucache_balance *balance, const struct gpc_balance_line *line)
 {
 	uint64_t value;
 

@@ -31,14 +31,14 @@
 
 #include "gpucache_format.h"
 
-/* What is known of a device.  GPUCACHE_UNKNOWN is allowed in every member but the first six. */
+/* What is known of a device.  GPUCACHE_UNKNOWN is allowed from cached_largest on. */
 struct gpc_balance_facts {
 	uint64_t requested; /* live as asked for, in cached segments */
-	uint64_t live;	    /* the same, rounded */
+	uint64_t live;      /* the same, rounded */
 	uint64_t pending;
 	uint64_t cached;
-	uint64_t cached_largest;
 	uint64_t direct;
+	uint64_t cached_largest;
 	uint64_t device_free;
 	uint64_t device_total;
 	uint64_t process; /* all of this process, our books included */
@@ -63,10 +63,12 @@ enum gpc_balance_line_number {
 extern const struct gpc_balance_line gpc_balance_lines[GPC_BALANCE_LINE_COUNT];
 
 /* The bytes of one line, GPUCACHE_UNKNOWN included. */
-uint64_t gpc_balance_value(const struct gpucache_balance *balance, const struct gpc_balance_line *line);
+uint64_t gpc_balance_value(
+	const struct gpucache_balance *balance, const struct gpc_balance_line *line);
 
 /* Makes the sheet. */
-void gpc_balance_settle(const struct gpc_balance_facts *facts, struct gpucache_balance *ret_balance);
+void gpc_balance_settle(
+	const struct gpc_balance_facts *facts, struct gpucache_balance *ret_balance);
 
 /* Sum of the known lines that are ours. */
 uint64_t gpc_balance_taken(const struct gpucache_balance *balance);

@@ -13,7 +13,7 @@ enum row {
 	N_ROWS,
 };
 
-#define VERDICT(name, word, meaning)                                                               \
+#define VERDICT(name, word, meaning) \
 	static_assert((int)ROW_##name == (int)GPUCACHE_VERDICT_##name, "verdict.def: order");
 #include "base/verdict.def"
 #undef VERDICT

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/config.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/env.h"
+#include "config/option.h"
+
+/* No key is longer than this, and no misspelling of one is worth a guess. */
+#define MAX_KEY 48
+
+/* Of a wrong key or value, this much is shown. */
+#define MAX_SHOWN 48
+
+struct piece {
+	const char *at;
+	size_t len;
+};
+
+static struct piece trim(struct piece piece)
+{
+	while (piece.len > 0 && strchr(" \t\r\n", piece.at[0])) {
+		piece.at++;
+		piece.len--;
+	}
+	while (piece.len > 0 && strchr(" \t\r\n", piece.at[piece.len - 1]))
+		piece.len--;
+	return piece;
+}
+
+/* A place for one more warning, or NULL where there is none; counted in both cases. */
+static struct gpc_text *begin_warning(struct gpc_config *config, struct gpc_text *text)
+{
+	if (config->n_warnings == GPC_CONFIG_MAX_WARNINGS) {
+		config->n_more_warnings++;
+		return NULL;
+	}
+	*text = gpc_text_init(config->warnings[config->n_warnings++], GPC_CONFIG_MAX_WARNING);
+	return text;
+}
+
+/* What a person typed, in quotes: cut, and without what would disturb a terminal. */
+static void add_shown(struct gpc_text *text, struct piece piece)
+{
+	gpc_text_add(text, "\"");
+	for (size_t i = 0; i < piece.len && i < MAX_SHOWN; i++) {
+		unsigned char c = (unsigned char)piece.at[i];
+
+		gpc_text_add(text, "%c", c < ' ' || c >= 0x7f ? '?' : c);
+	}
+	gpc_text_add(text, piece.len > MAX_SHOWN ? "...\"" : "\"");
+}
+
+/* Levenshtein's distance, without regard to case; key is at most MAX_KEY long. */
+static size_t distance(const char *name, struct piece key)
+{
+	size_t row[MAX_KEY + 1];
+
+	for (size_t j = 0; j <= key.len; j++)
+		row[j] = j;
+	for (size_t i = 0; name[i]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i + 1;
+		for (size_t j = 0; j < key.len; j++) {
+			size_t change = diagonal + ((name[i] | 0x20) != (key.at[j] | 0x20));
+			size_t shift = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
+
+			diagonal = row[j + 1];
+			row[j + 1] = change < shift ? change : shift;
+		}
+	}
+	return row[key.len];
+}
+
+/* The option that is most like `key`, NULL where none is. */
+static const struct gpc_option_row *find_nearest(struct piece key)
+{
+	const struct gpc_option_row *nearest = NULL;
+	size_t least = key.len / 3 + 2; /* a third of the letters may be wrong, and one more */
+
+	if (key.len == 0 || key.len > MAX_KEY)
+		return NULL;
+	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
+		size_t d = distance(gpc_option_rows[i].name, key);
+
+		if (d < least) {
+			least = d;
+			nearest = &gpc_option_rows[i];
+		}
+	}
+	return nearest;
+}
+
+static const struct gpc_option_row *find_row(struct piece key)
+{
+	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
+		const struct gpc_option_row *row = &gpc_option_rows[i];
+
+		if (strlen(row->name) == key.len && strncasecmp(row->name, key.at, key.len) == 0)
+			return row;
+	}
+	return NULL;
+}
+
+static void warn_unknown(struct gpc_config *config, struct piece key)
+{
+	const struct gpc_option_row *nearest = find_nearest(key);
+	struct gpc_text buf;
+	struct gpc_text *text = begin_warning(config, &buf);
+
+	if (!text)
+		return;
+	gpc_text_add(text, "GPUCACHE_CONF: unknown key ");
+	add_shown(text, key);
+	if (nearest)
+		gpc_text_add(text, " (did you mean \"%s\"?)", nearest->name);
+	gpc_text_add(text, ", ignored");
+}
+
+static void warn_value(struct gpc_config *config, const struct gpc_option_row *row,
+	const char *variable, struct piece value)
+{
+	struct gpc_text buf;
+	struct gpc_text *text = begin_warning(config, &buf);
+
+	if (!text)
+		return;
+	gpc_text_add(text, "%s: ", variable);
+	if (value.len == 0) {
+		gpc_text_add(text, "no value");
+	} else {
+		gpc_text_add(text, "bad value ");
+		add_shown(text, value);
+	}
+	gpc_text_add(text, " for %s (%s), using ", row->name, gpc_option_hint(row));
+	gpc_option_write(row, config, text);
+}
+
+/* The end of the item that starts at `at`: a comma that stands in no complete pair of brackets. */
+static const char *find_item_end(const char *at)
+{
+	for (; *at && *at != ','; at++) {
+		const char *close = NULL;
+
+		if (*at == '[')
+			close = strchr(at, ']');
+		else if (*at == '{')
+			close = strchr(at, '}');
+		if (close)
+			at = close;
+	}
+	return at;
+}
+
+static void parse_item(struct gpc_config *config, struct piece item)
+{
+	size_t key_len = 0;
+	const struct gpc_option_row *row;
+	struct piece key;
+	struct piece value;
+
+	while (key_len < item.len && item.at[key_len] != ':' && item.at[key_len] != '=')
+		key_len++;
+	key = trim((struct piece){ item.at, key_len });
+	value = (struct piece){ item.at + key_len, item.len - key_len };
+	if (value.len > 0) {
+		value.at++;
+		value.len--;
+	}
+	value = trim(value);
+	row = find_row(key);
+	if (!row) {
+		warn_unknown(config, key);
+		return;
+	}
+	if (value.len == 0 && row->type != GPC_OPTION_STRING) {
+		warn_value(config, row, "GPUCACHE_CONF", value);
+		return;
+	}
+	if (gpc_option_read(row, config, value.at, value.len))
+		config->sources[row - gpc_option_rows] = GPC_SOURCE_CONF;
+	else
+		warn_value(config, row, "GPUCACHE_CONF", value);
+}
+
+void gpc_config_init(struct gpc_config *config)
+{
+	memset(config, 0, sizeof *config);
+	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
+		const struct gpc_option_row *row = &gpc_option_rows[i];
+
+		/* The unit test reads every default: a wrong one cannot leave the house. */
+		(void)gpc_option_read(row, config, row->default_text, strlen(row->default_text));
+	}
+}
+
+void gpc_config_parse(struct gpc_config *config, const char *text)
+{
+	while (text && *text) {
+		const char *end = find_item_end(text);
+		struct piece item = trim((struct piece){ text, (size_t)(end - text) });
+
+		if (item.len > 0)
+			parse_item(config, item);
+		text = *end ? end + 1 : end;
+	}
+	config->is_fatal = config->strict && config->n_warnings > 0;
+}
+
+void gpc_config_load(struct gpc_config *config)
+{
+	const struct gpc_option_row *row = &gpc_option_rows[GPC_OPTION_output];
+	const char *output = gpc_env_get("GPUCACHE_OUTPUT");
+
+	gpc_config_init(config);
+	gpc_config_parse(config, gpc_env_get("GPUCACHE_CONF"));
+	if (!output)
+		return;
+	if (gpc_option_read(row, config, output, strlen(output)))
+		config->sources[GPC_OPTION_output] = GPC_SOURCE_OUTPUT;
+	else
+		warn_value(
+			config, row, "GPUCACHE_OUTPUT", (struct piece){ output, strlen(output) });
+	config->is_fatal = config->strict && config->n_warnings > 0;
+}
+
+bool gpc_config_is_off(void)
+{
+	static const char *const words[] = { "0", "off", "false", "no" };
+	const char *value = gpc_env_get("GPUCACHE");
+
+	for (size_t i = 0; value && i < sizeof words / sizeof words[0]; i++) {
+		if (strcasecmp(value, words[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+uint64_t gpc_fraction_of(uint32_t ppm, uint64_t bytes)
+{
+	return (uint64_t)((unsigned __int128)bytes * ppm / 1000000);
+}
+
+uint64_t gpc_amount_of(const struct gpc_amount *amount, uint64_t device_bytes)
+{
+	if (amount->ppm)
+		return gpc_fraction_of(amount->ppm, device_bytes);
+	return amount->bytes ? amount->bytes : UINT64_MAX;
+}
+
+void gpc_config_help(struct gpc_text *text)
+{
+	static const size_t columns[] = { 30, 51, 60 };
+
+	gpc_text_add(text, "GPUCACHE_CONF=key:value,key:value\n\n");
+	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
+		const struct gpc_option_row *row = &gpc_option_rows[i];
+		size_t start = text->len;
+
+		gpc_text_add(text, "%s", row->name);
+		gpc_text_pad_to(text, start + columns[0]);
+		gpc_text_add(text, "%s", gpc_option_hint(row));
+		gpc_text_pad_to(text, start + columns[1]);
+		gpc_text_add(text, "%s", *row->default_text ? row->default_text : "-");
+		gpc_text_pad_to(text, start + columns[2]);
+		gpc_text_add(text, "%s\n", row->help);
+	}
+}
+
+void gpc_config_describe(
+	const struct gpc_config *config, void (*emit)(void *arg, const char *line), void *arg)
+{
+	static const char *const sources[] = { "default", "GPUCACHE_CONF", "GPUCACHE_OUTPUT" };
+
+	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
+		char buf[GPC_CONFIG_MAX_STRING + 64];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		size_t before;
+
+		gpc_text_add(&text, "%s ", gpc_option_rows[i].name);
+		before = text.len;
+		gpc_option_write(&gpc_option_rows[i], config, &text);
+		if (text.len == before)
+			gpc_text_add(&text, "-");
+		gpc_text_add(&text, " %s", sources[config->sources[i]]);
+		emit(arg, buf);
+	}
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The options: GPUCACHE_CONF=key:value,key:value, and what became of each.
+ *
+ * options.def has one row an option; the field of struct gpc_config of that name has its value, in the
+ * type that options.def names.  A mistake never stops the program: the default stays, and a warning names
+ * the key, the nearest key, and what is used instead.  The caller prints the warnings and writes them
+ * into the recording.
+ *
+ *	struct gpc_config config;
+ *
+ *	gpc_config_load(&config);                            -> environment
+ *	for (unsigned i = 0; i < config.n_warnings; i++)
+ *		gpc_log("%s", config.warnings[i]);
+ *	if (config.is_fatal || config.help) ...
+ *
+ * Invariants  1 After any parse every field lies within its range.  2 Parsing twice keeps what the
+ *               first text set and the second does not name.
+ * Threads     An object belongs to one thread while it is filled; constant afterwards.
+ * Failure     None: see `warnings`, `n_more_warnings` and `is_fatal`.
+ * Limits      PyTorch's list form of roundup_power2_divisions is not understood.
+ */
+#ifndef GPC_CONFIG_CONFIG_H
+#define GPC_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+/* Bytes, or a part of the device; 0 bytes and 0 ppm: not set. */
+struct gpc_amount {
+	uint64_t bytes;
+	uint32_t ppm; /* millionths; where not 0, `bytes` is 0 */
+};
+
+/* The values of the ENUM options, in the order of their choices. */
+enum gpc_stacks {
+	GPC_STACKS_OFF,
+	GPC_STACKS_SAMPLED,
+	GPC_STACKS_ALL
+};
+enum gpc_free_sync {
+	GPC_FREE_SYNC_NEVER,
+	GPC_FREE_SYNC_ALWAYS
+};
+enum gpc_oom_report {
+	GPC_OOM_REPORT_AUTO,
+	GPC_OOM_REPORT_ALWAYS,
+	GPC_OOM_REPORT_NEVER
+};
+
+enum gpc_option {
+#define OPTION(name, ...) GPC_OPTION_##name,
+#include "config/options.def"
+#undef OPTION
+	GPC_OPTION_COUNT,
+};
+
+/* Where a value came from. */
+enum gpc_config_source {
+	GPC_SOURCE_DEFAULT,
+	GPC_SOURCE_CONF,   /* GPUCACHE_CONF */
+	GPC_SOURCE_OUTPUT, /* GPUCACHE_OUTPUT */
+};
+
+#define GPC_CONFIG_MAX_STRING   512
+#define GPC_CONFIG_MAX_WARNINGS 16
+#define GPC_CONFIG_MAX_WARNING  192
+
+#define GPC_FIELD_BOOL(name)     bool name;
+#define GPC_FIELD_ENUM(name)     unsigned name;
+#define GPC_FIELD_INT(name)      int64_t name;
+#define GPC_FIELD_SIZE(name)     uint64_t name;
+#define GPC_FIELD_AMOUNT(name)   struct gpc_amount name;
+#define GPC_FIELD_FRACTION(name) uint32_t name;
+#define GPC_FIELD_DURATION(name) uint64_t name;
+#define GPC_FIELD_STRING(name)   char name[GPC_CONFIG_MAX_STRING];
+
+struct gpc_config {
+#define OPTION(name, type, ...) GPC_FIELD_##type(name)
+#include "config/options.def"
+#undef OPTION
+	uint8_t sources[GPC_OPTION_COUNT]; /* enum gpc_config_source */
+	unsigned n_warnings;
+	unsigned n_more_warnings; /* beyond what `warnings` holds */
+	char warnings[GPC_CONFIG_MAX_WARNINGS][GPC_CONFIG_MAX_WARNING];
+	bool is_fatal; /* strict, and there is a warning */
+};
+
+/* All defaults, no warnings. */
+void gpc_config_init(struct gpc_config *config);
+
+/* Applies `text` as if it were GPUCACHE_CONF.  A pure function of its arguments; `text` may be NULL. */
+void gpc_config_parse(struct gpc_config *config, const char *text);
+
+/* Defaults, then GPUCACHE_CONF, then GPUCACHE_OUTPUT. */
+void gpc_config_load(struct gpc_config *config);
+
+/* True where GPUCACHE is 0, off, false or no: stand back altogether. */
+bool gpc_config_is_off(void);
+
+/* The bytes that an amount is of a device of that size; UINT64_MAX where it is not set. */
+uint64_t gpc_amount_of(const struct gpc_amount *amount, uint64_t device_bytes);
+
+/* `bytes` times `ppm` millionths, without overflow. */
+uint64_t gpc_fraction_of(uint32_t ppm, uint64_t bytes);
+
+/* Appends the table of all options: about GPC_CONFIG_HELP_SIZE bytes. */
+void gpc_config_help(struct gpc_text *text);
+#define GPC_CONFIG_HELP_SIZE 4096
+
+/* Calls emit once an option with one line, "key value source", without a newline. */
+void gpc_config_describe(
+	const struct gpc_config *config, void (*emit)(void *arg, const char *line), void *arg);
+
+#endif

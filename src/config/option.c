@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/option.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/bytes.h"
+
+#define MILLION 1000000
+
+/* More than any range in options.def, and far from overflow when multiplied by a million. */
+#define MAX_WHOLE (UINT64_C(1) << 41)
+
+const struct gpc_option_row gpc_option_rows[GPC_OPTION_COUNT] = {
+#define OPTION(name, type, default_text, smallest, largest, choices, help)                     \
+	{ #name, GPC_OPTION_##type, offsetof(struct gpc_config, name), default_text, smallest, \
+		largest, choices, help },
+#include "config/options.def"
+#undef OPTION
+};
+
+/* The value of a field of any type, before it is stored. */
+union value {
+	bool flag;
+	unsigned choice;
+	int64_t number;
+	uint64_t size;
+	uint32_t ppm;
+	struct gpc_amount amount;
+};
+
+static bool is_word(const char *text, size_t len, const char *word)
+{
+	return strlen(word) == len && strncasecmp(text, word, len) == 0;
+}
+
+static bool read_bool(const char *text, size_t len, bool *ret_flag)
+{
+	static const char *const words[] = { "off", "on", "false", "true", "no", "yes", "0", "1" };
+
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+		if (is_word(text, len, words[i])) {
+			*ret_flag = i % 2;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The length of the choice that starts at `at`. */
+static size_t choice_length(const char *at)
+{
+	return strcspn(at, "|");
+}
+
+static bool read_choice(const char *choices, const char *text, size_t len, unsigned *ret_choice)
+{
+	unsigned place = 0;
+
+	for (const char *at = choices;; place++) {
+		size_t n = choice_length(at);
+
+		if (n == len && strncasecmp(at, text, n) == 0) {
+			*ret_choice = place;
+			return true;
+		}
+		if (!at[n])
+			return false;
+		at += n + 1;
+	}
+}
+
+/* Reads digits and at most 6 decimals as millionths; returns where it stopped, NULL without a digit. */
+static const char *read_decimal(const char *at, const char *end, uint64_t *ret_millionths)
+{
+	uint64_t whole = 0;
+	uint64_t part = 0;
+	uint64_t scale = MILLION;
+	bool any = false;
+
+	for (; at < end && *at >= '0' && *at <= '9'; at++, any = true) {
+		whole = whole * 10 + (uint64_t)(*at - '0');
+		if (whole > MAX_WHOLE)
+			return NULL;
+	}
+	if (at < end && *at == '.') {
+		for (at++; at < end && *at >= '0' && *at <= '9'; at++, any = true) {
+			scale /= 10;
+			part += (uint64_t)(*at - '0') * scale;
+		}
+	}
+	*ret_millionths = whole * MILLION + part;
+	return any ? at : NULL;
+}
+
+static bool read_int(const char *text, size_t len, int64_t *ret_number)
+{
+	bool negative = len > 0 && text[0] == '-';
+	uint64_t value = 0;
+
+	text += negative;
+	len -= negative;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9' || value > MAX_WHOLE)
+			return false;
+		value = value * 10 + (uint64_t)(text[i] - '0');
+	}
+	*ret_number = negative ? -(int64_t)value : (int64_t)value;
+	return len > 0;
+}
+
+static bool read_fraction(const char *text, size_t len, uint32_t *ret_ppm)
+{
+	const char *end = text + len;
+	uint64_t millionths;
+	const char *at = read_decimal(text, end, &millionths);
+
+	if (at && at + 1 == end && *at == '%') {
+		millionths /= 100;
+		at++;
+	}
+	if (!at || at != end || millionths > UINT32_MAX)
+		return false;
+	*ret_ppm = (uint32_t)millionths;
+	return true;
+}
+
+static bool read_duration(const char *text, size_t len, uint64_t *ret_ms)
+{
+	static const struct {
+		const char *name;
+		uint64_t ms;
+	} units[] = { { "", 1 }, { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "min", 60000 },
+		{ "h", 3600000 } };
+	const char *end = text + len;
+	uint64_t millionths;
+	const char *at = read_decimal(text, end, &millionths);
+
+	for (size_t i = 0; at && i < sizeof units / sizeof units[0]; i++) {
+		if (is_word(at, (size_t)(end - at), units[i].name)) {
+			*ret_ms = (uint64_t)((unsigned __int128)millionths * units[i].ms / MILLION);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool read_amount(const char *text, size_t len, struct gpc_amount *ret_amount)
+{
+	struct gpc_amount amount = { 0 };
+
+	if (len > 0 && text[len - 1] == '%') {
+		if (!read_fraction(text, len, &amount.ppm) || amount.ppm == 0 ||
+			amount.ppm > MILLION)
+			return false;
+	} else if (!gpc_bytes_parse(text, len, &amount.bytes)) {
+		return false;
+	}
+	*ret_amount = amount;
+	return true;
+}
+
+static bool is_in_range(const struct gpc_option_row *row, uint64_t value)
+{
+	return value >= (uint64_t)row->smallest && value <= (uint64_t)row->largest;
+}
+
+/* Reads any type but STRING; ranges are not looked at. */
+static bool read_value(
+	const struct gpc_option_row *row, const char *text, size_t len, union value *ret_value)
+{
+	switch (row->type) {
+	case GPC_OPTION_BOOL:
+		return read_bool(text, len, &ret_value->flag);
+	case GPC_OPTION_ENUM:
+		return read_choice(row->choices, text, len, &ret_value->choice);
+	case GPC_OPTION_INT:
+		return read_int(text, len, &ret_value->number);
+	case GPC_OPTION_SIZE:
+		return gpc_bytes_parse(text, len, &ret_value->size);
+	case GPC_OPTION_AMOUNT:
+		return read_amount(text, len, &ret_value->amount);
+	case GPC_OPTION_FRACTION:
+		return read_fraction(text, len, &ret_value->ppm);
+	case GPC_OPTION_DURATION:
+		return read_duration(text, len, &ret_value->size);
+	case GPC_OPTION_STRING:
+		break;
+	}
+	return false;
+}
+
+/* The default is always allowed: where 0 means "none", it lies outside the range. */
+static bool is_allowed(const struct gpc_option_row *row, const union value *value)
+{
+	union value preset = { 0 };
+
+	if (!read_value(row, row->default_text, strlen(row->default_text), &preset))
+		return false;
+	switch (row->type) {
+	case GPC_OPTION_INT:
+		return value->number == preset.number ||
+		       (value->number >= row->smallest && value->number <= row->largest);
+	case GPC_OPTION_SIZE:
+	case GPC_OPTION_DURATION:
+		return value->size == preset.size || is_in_range(row, value->size);
+	case GPC_OPTION_AMOUNT:
+		return value->amount.ppm || value->amount.bytes == preset.amount.bytes ||
+		       is_in_range(row, value->amount.bytes);
+	case GPC_OPTION_FRACTION:
+		return value->ppm == preset.ppm || is_in_range(row, value->ppm);
+	case GPC_OPTION_BOOL:
+	case GPC_OPTION_ENUM:
+	case GPC_OPTION_STRING:
+		break;
+	}
+	return true;
+}
+
+static bool read_string(char *field, const char *text, size_t len)
+{
+	if (len >= GPC_CONFIG_MAX_STRING)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+			return false;
+	}
+	memcpy(field, text, len);
+	field[len] = '\0';
+	return true;
+}
+
+bool gpc_option_read(
+	const struct gpc_option_row *row, struct gpc_config *config, const char *text, size_t len)
+{
+	void *field = (char *)config + row->offset;
+	union value value = { 0 };
+
+	if (row->type == GPC_OPTION_STRING)
+		return read_string(field, text, len);
+	if (!read_value(row, text, len, &value) || !is_allowed(row, &value))
+		return false;
+	switch (row->type) {
+	case GPC_OPTION_BOOL:
+		*(bool *)field = value.flag;
+		break;
+	case GPC_OPTION_ENUM:
+		*(unsigned *)field = value.choice;
+		break;
+	case GPC_OPTION_INT:
+		*(int64_t *)field = value.number;
+		break;
+	case GPC_OPTION_SIZE:
+	case GPC_OPTION_DURATION:
+		*(uint64_t *)field = value.size;
+		break;
+	case GPC_OPTION_AMOUNT:
+		*(struct gpc_amount *)field = value.amount;
+		break;
+	case GPC_OPTION_FRACTION:
+		*(uint32_t *)field = value.ppm;
+		break;
+	case GPC_OPTION_STRING:
+		break;
+	}
+	return true;
+}
+
+/* Bytes in the largest unit that shows them exactly. */
+static void write_size(struct gpc_text *text, uint64_t bytes)
+{
+	static const char *const units[] = { "", "KiB", "MiB", "GiB" };
+	unsigned unit = 0;
+
+	while (unit < 3 && bytes && bytes % GPC_KIB == 0) {
+		bytes /= GPC_KIB;
+		unit++;
+	}
+	gpc_text_add(text, "%llu%s", (unsigned long long)bytes, units[unit]);
+}
+
+/* whole.decimals, without zeros at the end; `scale` is what 1.0 is. */
+static void write_decimal(struct gpc_text *text, uint32_t value, uint32_t scale)
+{
+	uint32_t rest = value % scale;
+
+	gpc_text_add(text, "%u", value / scale);
+	if (rest)
+		gpc_text_add(text, ".");
+	while (rest) {
+		rest *= 10;
+		gpc_text_add(text, "%u", rest / scale);
+		rest %= scale;
+	}
+}
+
+static void write_choice(struct gpc_text *text, const char *choices, unsigned place)
+{
+	const char *at = choices;
+
+	while (place-- > 0)
+		at += choice_length(at) + 1;
+	gpc_text_add(text, "%.*s", (int)choice_length(at), at);
+}
+
+void gpc_option_write(
+	const struct gpc_option_row *row, const struct gpc_config *config, struct gpc_text *text)
+{
+	const void *field = (const char *)config + row->offset;
+	const struct gpc_amount *amount = field;
+
+	switch (row->type) {
+	case GPC_OPTION_BOOL:
+		gpc_text_add(text, "%s", *(const bool *)field ? "on" : "off");
+		break;
+	case GPC_OPTION_ENUM:
+		write_choice(text, row->choices, *(const unsigned *)field);
+		break;
+	case GPC_OPTION_INT:
+		gpc_text_add(text, "%lld", (long long)*(const int64_t *)field);
+		break;
+	case GPC_OPTION_SIZE:
+		write_size(text, *(const uint64_t *)field);
+		break;
+	case GPC_OPTION_DURATION:
+		gpc_text_add(text, "%llu", (unsigned long long)*(const uint64_t *)field);
+		break;
+	case GPC_OPTION_AMOUNT:
+		if (amount->ppm) {
+			write_decimal(text, amount->ppm, MILLION / 100);
+			gpc_text_add(text, "%%");
+		} else {
+			write_size(text, amount->bytes);
+		}
+		break;
+	case GPC_OPTION_FRACTION:
+		write_decimal(text, *(const uint32_t *)field, MILLION);
+		break;
+	case GPC_OPTION_STRING:
+		gpc_text_add(text, "%s", (const char *)field);
+		break;
+	}
+}
+
+const char *gpc_option_hint(const struct gpc_option_row *row)
+{
+	switch (row->type) {
+	case GPC_OPTION_BOOL:
+		return "on|off";
+	case GPC_OPTION_ENUM:
+		return row->choices;
+	case GPC_OPTION_INT:
+		return "number";
+	case GPC_OPTION_SIZE:
+		return "size, as 512M";
+	case GPC_OPTION_AMOUNT:
+		return "size or part, as 80%";
+	case GPC_OPTION_FRACTION:
+		return "part, as 0.8";
+	case GPC_OPTION_DURATION:
+		return "time, as 10s";
+	case GPC_OPTION_STRING:
+		return "text";
+	}
+	return "";
+}

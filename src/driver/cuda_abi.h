@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The CUDA driver's ABI, in our own words: types, numbers and layouts, under their real names.
+ *
+ * The library builds without a CUDA toolkit, so it cannot include <cuda.h>; it needs the types of the
+ * functions that it interposes, and no prototype.  Handles are pointers to the same struct tags as in
+ * cuda.h, so that a prototype written here is compatible with the real one.  Structs that we only pass
+ * on stay incomplete.  Enumerations that we only pass on are `unsigned int`, which is what gcc makes of them.
+ *
+ *     cuda_values.def ---+--- cuda_abi.h                       (this file: enumerators, sizes asserted)
+ *                        '--- tests/conformance/check_cuda_abi.c      (the same rows against cuda.h)
+ *
+ * Invariants  1 Names, tags, numbers and layouts are those of cuda.h of CUDA 13.0; the ABI of older
+ *               versions is the same wherever a function name has no newer suffix.
+ *             2 Never included together with <cuda.h>.
+ * Threads     None.
+ * Failure     None.
+ * Limits      64-bit Linux.  A layout that cuda.h may extend at its end (CUmemPoolProps) is read, never written.
+ */
+#ifndef GPC_DRIVER_CUDA_ABI_H
+#define GPC_DRIVER_CUDA_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Addresses, devices, small numbers. */
+typedef unsigned long long CUdeviceptr;
+typedef unsigned int CUdeviceptr_v1;
+typedef int CUdevice;
+typedef uint32_t cuuint32_t;
+typedef uint64_t cuuint64_t;
+typedef cuuint64_t CUgraphConditionalHandle;
+typedef unsigned long long CUmemGenericAllocationHandle;
+typedef unsigned long long CUtexObject;
+typedef unsigned long long CUsurfObject;
+typedef unsigned int CUlogIterator;
+
+/* Handles. */
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUlib_st *CUlibrary;
+typedef struct CUkern_st *CUkernel;
+typedef struct CUarray_st *CUarray;
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
+typedef struct CUtexref_st *CUtexref;
+typedef struct CUsurfref_st *CUsurfref;
+typedef struct CUevent_st *CUevent;
+typedef struct CUstream_st *CUstream;
+typedef struct CUgraphicsResource_st *CUgraphicsResource;
+typedef struct CUextMemory_st *CUexternalMemory;
+typedef struct CUextSemaphore_st *CUexternalSemaphore;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUuserObject_st *CUuserObject;
+typedef struct CUgraphDeviceUpdatableNode_st *CUgraphDeviceNode;
+typedef struct CUasyncCallbackEntry_st *CUasyncCallbackHandle;
+typedef struct CUgreenCtx_st *CUgreenCtx;
+typedef struct CUlinkState_st *CUlinkState;
+typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
+
+/* The two default streams, as a caller names them; NULL is one of them, by the function's variant. */
+#define CU_STREAM_LEGACY     ((CUstream)0x1)
+#define CU_STREAM_PER_THREAD ((CUstream)0x2)
+
+#define CU_IPC_HANDLE_SIZE 64
+
+/* Enumerations whose numbers we use. */
+typedef enum cudaError_enum {
+#define RESULT(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUresult;
+typedef enum CUstreamCaptureMode_enum {
+#define CAPTURE_MODE(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUstreamCaptureMode;
+typedef enum CUstreamCaptureStatus_enum {
+#define CAPTURE_STATUS(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUstreamCaptureStatus;
+typedef enum CUdriverProcAddressQueryResult_enum {
+#define PROC_RESULT(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUdriverProcAddressQueryResult;
+typedef enum CUdriverProcAddress_flags_enum {
+#define PROC_FLAG(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUdriverProcAddress_flags;
+typedef enum CUstream_flags_enum {
+#define STREAM_FLAG(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUstream_flags;
+typedef enum CUevent_flags_enum {
+#define EVENT_FLAG(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUevent_flags;
+typedef enum CUctx_flags_enum {
+#define CTX_FLAG(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUctx_flags;
+typedef enum CUmemAttach_flags_enum {
+#define ATTACH_FLAG(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUmemAttach_flags;
+typedef enum CUipcMem_flags_enum {
+#define IPC_FLAG(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUipcMem_flags;
+typedef enum CUmemorytype_enum {
+#define MEMORY_TYPE(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUmemorytype;
+typedef enum CUlimit_enum {
+#define LIMIT(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUlimit;
+typedef enum CUpointer_attribute_enum {
+#define POINTER_ATTRIBUTE(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUpointer_attribute;
+typedef enum CUdevice_attribute_enum {
+#define DEVICE_ATTRIBUTE(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUdevice_attribute;
+typedef enum CUmemAllocationType_enum {
+#define MEM_ALLOCATION_TYPE(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUmemAllocationType;
+typedef enum CUmemLocationType_enum {
+#define MEM_LOCATION_TYPE(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUmemLocationType;
+typedef enum CUmemAllocationHandleType_enum {
+#define MEM_HANDLE_TYPE(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUmemAllocationHandleType;
+typedef enum CUmemAccess_flags_enum {
+#define MEM_ACCESS(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUmemAccess_flags;
+typedef enum CUmemAllocationGranularity_flags_enum {
+#define MEM_GRANULARITY(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUmemAllocationGranularity_flags;
+typedef enum CUmemPool_attribute_enum {
+#define MEMPOOL_ATTRIBUTE(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUmemPool_attribute;
+typedef enum CUarray_format_enum {
+#define ARRAY_FORMAT(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUarray_format;
+typedef enum CUgraphMem_attribute_enum {
+#define GRAPH_MEM_ATTRIBUTE(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUgraphMem_attribute;
+
+/* Flags that cuda.h defines as macros: cuMemHostAlloc, cuMemHostRegister. */
+enum gpc_cuda_memhost_flag {
+#define MEMHOSTALLOC(name, number) name = number,
+#include "driver/cuda_values.def"
+};
+
+/* Enumerations that we only pass on. */
+typedef unsigned int CUexecAffinityType;
+typedef unsigned int CUfunc_cache;
+typedef unsigned int CUfunction_attribute;
+typedef unsigned int CUgraphExecUpdateResult;
+typedef unsigned int CUgraphNodeType;
+typedef unsigned int CUjit_option;
+typedef unsigned int CUlaunchAttributeID;
+typedef CUlaunchAttributeID CUkernelNodeAttrID;
+typedef CUlaunchAttributeID CUstreamAttrID;
+typedef unsigned int CUlibraryOption;
+typedef unsigned int CUmemRangeHandleType;
+typedef unsigned int CUmem_advise;
+typedef unsigned int CUmem_range_attribute;
+typedef unsigned int CUmoduleLoadingMode;
+typedef unsigned int CUsharedconfig;
+typedef unsigned int CUdevResourceType;
+typedef unsigned int CUdevice_P2PAttribute;
+typedef unsigned int CUflushGPUDirectRDMAWritesScope;
+typedef unsigned int CUflushGPUDirectRDMAWritesTarget;
+
+/* Structs that we only pass on. */
+typedef union CUlaunchAttributeValue_union CUlaunchAttributeValue;
+typedef CUlaunchAttributeValue CUkernelNodeAttrValue;
+typedef CUlaunchAttributeValue CUstreamAttrValue;
+typedef union CUstreamBatchMemOpParams_union CUstreamBatchMemOpParams;
+typedef struct CUlaunchAttribute_st CUlaunchAttribute;
+typedef struct CUDA_KERNEL_NODE_PARAMS_st CUDA_KERNEL_NODE_PARAMS_v1;
+typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st CUDA_KERNEL_NODE_PARAMS;
+typedef struct CUDA_MEMSET_NODE_PARAMS_st CUDA_MEMSET_NODE_PARAMS;
+typedef struct CUDA_HOST_NODE_PARAMS_st CUDA_HOST_NODE_PARAMS;
+typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st CUDA_BATCH_MEM_OP_NODE_PARAMS;
+typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st CUDA_MEM_ALLOC_NODE_PARAMS;
+typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st CUDA_EXT_SEM_SIGNAL_NODE_PARAMS;
+typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_st CUDA_EXT_SEM_WAIT_NODE_PARAMS;
+typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
+typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
+typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
+typedef struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
+typedef struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st
+	CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC;
+typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st CUDA_GRAPH_INSTANTIATE_PARAMS;
+typedef struct CUDA_MEMCPY3D_PEER_st CUDA_MEMCPY3D_PEER;
+typedef struct CUDA_MEMCPY3D_BATCH_OP_st CUDA_MEMCPY3D_BATCH_OP;
+typedef struct CUDA_MEMCPY2D_v1_st CUDA_MEMCPY2D_v1;
+typedef struct CUDA_MEMCPY3D_v1_st CUDA_MEMCPY3D_v1;
+typedef struct CUDA_ARRAY_DESCRIPTOR_v1_st CUDA_ARRAY_DESCRIPTOR_v1;
+typedef struct CUDA_ARRAY3D_DESCRIPTOR_v1_st CUDA_ARRAY3D_DESCRIPTOR_v1;
+typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st CUDA_ARRAY_MEMORY_REQUIREMENTS;
+typedef struct CUDA_ARRAY_SPARSE_PROPERTIES_st CUDA_ARRAY_SPARSE_PROPERTIES;
+typedef struct CUDA_RESOURCE_DESC_st CUDA_RESOURCE_DESC;
+typedef struct CUDA_TEXTURE_DESC_st CUDA_TEXTURE_DESC;
+typedef struct CUDA_RESOURCE_VIEW_DESC_st CUDA_RESOURCE_VIEW_DESC;
+typedef struct CUarrayMapInfo_st CUarrayMapInfo;
+typedef struct CUctxCreateParams_st CUctxCreateParams;
+typedef struct CUexecAffinityParam_st CUexecAffinityParam;
+typedef struct CUgraphEdgeData_st CUgraphEdgeData;
+typedef struct CUgraphNodeParams_st CUgraphNodeParams;
+typedef struct CUgraphExecUpdateResultInfo_st CUgraphExecUpdateResultInfo;
+typedef struct CUmemDecompressParams_st CUmemDecompressParams;
+typedef struct CUmemPoolPtrExportData_st CUmemPoolPtrExportData;
+typedef struct CUmemcpyAttributes_st CUmemcpyAttributes;
+typedef struct CUmulticastObjectProp_st CUmulticastObjectProp;
+typedef struct CUdevResource_st CUdevResource;
+typedef struct CUdevprop_st CUdevprop;
+
+/* Functions of the program that the driver calls back. */
+typedef void (*CUhostFn)(void *userData);
+typedef void (*CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
+typedef size_t (*CUoccupancyB2DSize)(int blockSize);
+
+/* Structs that are passed by value, or that we read. */
+typedef struct CUuuid_st {
+	char bytes[16];
+} CUuuid;
+
+typedef struct CUipcMemHandle_st {
+	char reserved[CU_IPC_HANDLE_SIZE];
+} CUipcMemHandle;
+
+typedef struct CUipcEventHandle_st {
+	char reserved[CU_IPC_HANDLE_SIZE];
+} CUipcEventHandle;
+
+typedef struct CUmemLocation_st {
+	CUmemLocationType type;
+	int id;
+} CUmemLocation;
+
+typedef struct CUmemAccessDesc_st {
+	CUmemLocation location;
+	CUmemAccess_flags flags;
+} CUmemAccessDesc;
+
+typedef struct CUmemAllocationProp_st {
+	CUmemAllocationType type;
+	CUmemAllocationHandleType requestedHandleTypes;
+	CUmemLocation location;
+	void *win32HandleMetaData;
+	struct {
+		unsigned char compressionType;
+		unsigned char gpuDirectRDMACapable;
+		unsigned short usage;
+		unsigned char reserved[4];
+	} allocFlags;
+} CUmemAllocationProp;
+
+typedef struct CUmemPoolProps_st {
+	CUmemAllocationType allocType;
+	CUmemAllocationHandleType handleTypes;
+	CUmemLocation location;
+	void *win32SecurityAttributes;
+	size_t maxSize;
+	unsigned short usage;
+	unsigned char reserved[54];
+} CUmemPoolProps;
+
+typedef struct CUDA_ARRAY_DESCRIPTOR_st {
+	size_t Width;
+	size_t Height;
+	CUarray_format Format;
+	unsigned int NumChannels;
+} CUDA_ARRAY_DESCRIPTOR;
+
+typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
+	size_t Width;
+	size_t Height;
+	size_t Depth;
+	CUarray_format Format;
+	unsigned int NumChannels;
+	unsigned int Flags;
+} CUDA_ARRAY3D_DESCRIPTOR;
+
+typedef struct CUDA_MEMCPY2D_st {
+	size_t srcXInBytes;
+	size_t srcY;
+	CUmemorytype srcMemoryType;
+	const void *srcHost;
+	CUdeviceptr srcDevice;
+	CUarray srcArray;
+	size_t srcPitch;
+	size_t dstXInBytes;
+	size_t dstY;
+	CUmemorytype dstMemoryType;
+	void *dstHost;
+	CUdeviceptr dstDevice;
+	CUarray dstArray;
+	size_t dstPitch;
+	size_t WidthInBytes;
+	size_t Height;
+} CUDA_MEMCPY2D;
+
+typedef struct CUDA_MEMCPY3D_st {
+	size_t srcXInBytes;
+	size_t srcY;
+	size_t srcZ;
+	size_t srcLOD;
+	CUmemorytype srcMemoryType;
+	const void *srcHost;
+	CUdeviceptr srcDevice;
+	CUarray srcArray;
+	void *reserved0;
+	size_t srcPitch;
+	size_t srcHeight;
+	size_t dstXInBytes;
+	size_t dstY;
+	size_t dstZ;
+	size_t dstLOD;
+	CUmemorytype dstMemoryType;
+	void *dstHost;
+	CUdeviceptr dstDevice;
+	CUarray dstArray;
+	void *reserved1;
+	size_t dstPitch;
+	size_t dstHeight;
+	size_t WidthInBytes;
+	size_t Height;
+	size_t Depth;
+} CUDA_MEMCPY3D;
+
+typedef struct CUlaunchConfig_st {
+	unsigned int gridDimX;
+	unsigned int gridDimY;
+	unsigned int gridDimZ;
+	unsigned int blockDimX;
+	unsigned int blockDimY;
+	unsigned int blockDimZ;
+	unsigned int sharedMemBytes;
+	CUstream hStream;
+	CUlaunchAttribute *attrs;
+	unsigned int numAttrs;
+} CUlaunchConfig;
+
+typedef struct CUDA_LAUNCH_PARAMS_st {
+	CUfunction function;
+	unsigned int gridDimX;
+	unsigned int gridDimY;
+	unsigned int gridDimZ;
+	unsigned int blockDimX;
+	unsigned int blockDimY;
+	unsigned int blockDimZ;
+	unsigned int sharedMemBytes;
+	CUstream hStream;
+	void **kernelParams;
+} CUDA_LAUNCH_PARAMS;
+
+#define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type);
+#define OFFSET(type, member, bytes) \
+	_Static_assert(offsetof(type, member) == (bytes), #type "." #member);
+#include "driver/cuda_values.def"
+
+#endif

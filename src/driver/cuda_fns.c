@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/cuda_fns.h"
+
+enum gpc_status gpc_cuda_fns_fill(
+	struct gpc_cuda_fns *fns, void *(*lookup)(void *arg, const char *name), void *arg)
+{
+	enum gpc_status st = GPC_OK;
+
+	/* POSIX promises that a function pointer fits a void *; C does not, hence the detour by memory. */
+#define CUDA_FN(name, result, params)                         \
+	*(void **)(void *)&fns->name = lookup(arg, #name);    \
+	if (!fns->name)                                       \
+		st = GPC_NOT_FOUND;
+#define OPTIONAL(name, result, params) *(void **)(void *)&fns->name = lookup(arg, #name);
+#include "driver/cuda_fns.def"
+#undef CUDA_FN
+#undef OPTIONAL
+	return st;
+}

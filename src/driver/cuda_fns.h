@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions of libcuda that we call ourselves, as one table of typed pointers.
+ *
+ * We never link libcuda: whoever found it fills the table (preload/real.c, tests).  No pointer in it leads back to one of our hooks.
+ */
+#ifndef GPC_DRIVER_CUDA_FNS_H
+#define GPC_DRIVER_CUDA_FNS_H
+
+#include "base/status.h"
+#include "driver/cuda_abi.h"
+
+struct gpc_cuda_fns {
+#define CUDA_FN(name, result, params)  result(*name) params;
+#define OPTIONAL(name, result, params) result(*name) params; /* NULL where the driver lacks it */
+#include "driver/cuda_fns.def"
+#undef CUDA_FN
+#undef OPTIONAL
+};
+
+/* Fills the table by name.  GPC_NOT_FOUND: a function that is not optional is missing. */
+GPC_MUST_CHECK enum gpc_status gpc_cuda_fns_fill(
+	struct gpc_cuda_fns *fns, void *(*lookup)(void *arg, const char *name), void *arg);
+
+#endif

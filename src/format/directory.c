@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_recording_name(const char *name)
+{
+	size_t len = strlen(name);
+	size_t suffix = strlen(GPC_DIRECTORY_SUFFIX);
+
+	return len > suffix && strcmp(name + len - suffix, GPC_DIRECTORY_SUFFIX) == 0;
+}
+
+static enum gpc_status add_entry(struct gpc_directory *directory, const char *dir, const char *name)
+{
+	struct gpc_directory_entry *entries;
+	struct gpc_directory_entry *entry;
+	struct gpc_text why;
+
+	if (directory->n_entries >= GPC_DIRECTORY_MAX_FILES) {
+		directory->n_left_out++;
+		return GPC_OK;
+	}
+	entries = realloc(directory->entries, (directory->n_entries + 1) * sizeof *entries);
+	if (!entries)
+		return GPC_NO_METADATA;
+	directory->entries = entries;
+	entry = &entries[directory->n_entries];
+	memset(entry, 0, sizeof *entry);
+	if (asprintf(&entry->path, "%s/%s", dir, name) < 0)
+		return GPC_NO_METADATA;
+	directory->n_entries++;
+	why = gpc_text_init(entry->why, sizeof entry->why);
+	entry->status =
+		gpc_recording_peek(entry->path, &entry->header, &entry->state, &entry->size, &why);
+	return GPC_OK;
+}
+
+/* Lists one directory; one that is not there, or not to be trusted, is no failure. */
+static enum gpc_status scan(struct gpc_directory *directory, char *path, bool trusted)
+{
+	enum gpc_status status = GPC_OK;
+	unsigned number = directory->n_dirs;
+	struct dirent *item;
+	struct stat st;
+	DIR *dir;
+	int fd;
+
+	for (unsigned i = 0; i < number; i++) {
+		if (strcmp(directory->dirs[i], path) == 0) {
+			free(path);
+			return GPC_OK;
+		}
+	}
+	directory->dirs[directory->n_dirs++] = path;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (trusted ? 0 : O_NOFOLLOW));
+	if (fd < 0)
+		return GPC_OK;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return GPC_NO_METADATA;
+	}
+	if (!trusted && (fstat(fd, &st) != 0 || st.st_uid != geteuid())) {
+		closedir(dir);
+		return GPC_OK;
+	}
+	directory->is_there[number] = true;
+	while (status == GPC_OK && (item = readdir(dir)) != NULL)
+		if (is_recording_name(item->d_name))
+			status = add_entry(directory, path, item->d_name);
+	closedir(dir);
+	return status;
+}
+
+/* The directory part of a file name pattern, up to the first component with a %. */
+static char *directory_of_pattern(const char *pattern)
+{
+	size_t end = strcspn(pattern, "%");
+
+	while (end > 0 && pattern[end - 1] != '/')
+		end--;
+	while (end > 1 && pattern[end - 1] == '/')
+		end--;
+	return end == 0 ? strdup(".") : strndup(pattern, end);
+}
+
+static enum gpc_status scan_usual(struct gpc_directory *directory)
+{
+	const char *pattern = getenv("GPUCACHE_OUTPUT");
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	const char *tmp = getenv("TMPDIR");
+	enum gpc_status status = GPC_OK;
+	char *path;
+
+	if (pattern && *pattern) {
+		path = directory_of_pattern(pattern);
+		status = path ? scan(directory, path, true) : GPC_NO_METADATA;
+	}
+	if (status == GPC_OK)
+		status = asprintf(&path, "/dev/shm/gpucache-%u", (unsigned)geteuid()) < 0
+				 ? GPC_NO_METADATA
+				 : scan(directory, path, false);
+	if (status == GPC_OK && runtime && *runtime)
+		status = asprintf(&path, "%s/gpucache", runtime) < 0 ? GPC_NO_METADATA
+								     : scan(directory, path, false);
+	if (status == GPC_OK)
+		status = asprintf(&path, "%s/gpucache-%u", tmp && *tmp ? tmp : "/tmp",
+				 (unsigned)geteuid()) < 0
+				 ? GPC_NO_METADATA
+				 : scan(directory, path, false);
+	return status;
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+	const struct gpc_directory_entry *a = left;
+	const struct gpc_directory_entry *b = right;
+
+	if ((a->status == GPC_OK) != (b->status == GPC_OK))
+		return a->status == GPC_OK ? -1 : 1;
+	if (a->header.start_realtime_ns != b->header.start_realtime_ns)
+		return a->header.start_realtime_ns > b->header.start_realtime_ns ? -1 : 1;
+	return strcmp(a->path, b->path);
+}
+
+enum gpc_status gpc_directory_open(struct gpc_directory *directory, const char *path)
+{
+	enum gpc_status status = GPC_NO_METADATA;
+
+	memset(directory, 0, sizeof *directory);
+	if (path) {
+		char *copy = strdup(path);
+
+		if (copy)
+			status = scan(directory, copy, true);
+	} else {
+		status = scan_usual(directory);
+	}
+	if (status != GPC_OK) {
+		gpc_directory_close(directory);
+		return status;
+	}
+	if (directory->n_entries)
+		qsort(directory->entries, directory->n_entries, sizeof *directory->entries,
+			compare_entries);
+	return GPC_OK;
+}
+
+void gpc_directory_close(struct gpc_directory *directory)
+{
+	for (size_t i = 0; i < directory->n_entries; i++)
+		free(directory->entries[i].path);
+	for (unsigned i = 0; i < directory->n_dirs; i++)
+		free(directory->dirs[i]);
+	free(directory->entries);
+	memset(directory, 0, sizeof *directory);
+}
+
+const struct gpc_directory_entry *gpc_directory_find(
+	const struct gpc_directory *directory, uint32_t pid)
+{
+	for (size_t i = 0; i < directory->n_entries; i++) {
+		const struct gpc_directory_entry *entry = &directory->entries[i];
+
+		if (entry->status == GPC_OK && (pid == 0 || entry->header.pid == pid))
+			return entry;
+	}
+	return NULL;
+}

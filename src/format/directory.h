@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where recordings are: the usual directories of this user, newest recording first.
+ *
+ *      1 the directory of $GPUCACHE_OUTPUT, up to its first component with a %      explicit: whoever owns it
+ *      2 /dev/shm/gpucache-UID     3 $XDG_RUNTIME_DIR/gpucache     4 ${TMPDIR:-/tmp}/gpucache-UID
+ *
+ * Invariants  1 Only files that end in ".gpucache" are opened.  2 Directories 2 to 4 are read only where
+ *               they belong to this user: anybody may put a directory of that name into /tmp.
+ * Threads     An object belongs to one thread.
+ * Failure     Files that are no recordings are listed with their status; GPC_NO_METADATA.
+ * Limits      At most GPC_DIRECTORY_MAX_FILES files are looked at.
+ */
+#ifndef GPC_FORMAT_DIRECTORY_H
+#define GPC_FORMAT_DIRECTORY_H
+
+#include "format/recording.h"
+
+#define GPC_DIRECTORY_MAX_FILES 4096
+#define GPC_DIRECTORY_MAX_DIRS  4
+#define GPC_DIRECTORY_SUFFIX    ".gpucache"
+
+struct gpc_directory_entry {
+	char *path;
+	enum gpc_status status; /* of peeking; header and state are valid for GPC_OK only */
+	struct gpucache_header header;
+	enum gpc_run_state state;
+	uint64_t size;
+	char why[96];
+};
+
+struct gpc_directory {
+	struct gpc_directory_entry *entries; /* newest start first; unreadable ones last */
+	size_t n_entries;
+	char *dirs[GPC_DIRECTORY_MAX_DIRS]; /* where we looked */
+	bool is_there[GPC_DIRECTORY_MAX_DIRS];
+	unsigned n_dirs;
+	unsigned n_left_out; /* files beyond GPC_DIRECTORY_MAX_FILES */
+};
+
+/* Lists one directory, or the usual ones where `path` is NULL. */
+GPC_MUST_CHECK enum gpc_status gpc_directory_open(
+	struct gpc_directory *directory, const char *path);
+void gpc_directory_close(struct gpc_directory *directory);
+
+/* The newest readable recording, of process `pid` if that is not 0; NULL where there is none. */
+const struct gpc_directory_entry *gpc_directory_find(
+	const struct gpc_directory *directory, uint32_t pid);
+
+#endif

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/recording.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/recording_internal.h"
+
+/* A record longer than this is not ours: the longest, a history, has 64 KiB at 1,024 points. */
+#define MAX_RECORD_BYTES (UINT32_C(16) << 20)
+
+#define HEADER_BYTES sizeof(struct gpucache_header)
+
+enum region_shape {
+	SHAPE_PLAIN,
+	SHAPE_SEQ,  /* a seq word in the first four bytes of each record */
+	SHAPE_RING, /* an event number in the first eight bytes */
+	SHAPE_APPEND,
+};
+
+static const struct {
+	const char *name;
+	enum region_shape shape;
+} kinds[GPUCACHE_REGION_COUNT] = {
+	[GPUCACHE_REGION_NONE] = { "file", SHAPE_PLAIN },
+	[GPUCACHE_REGION_DEVICES] = { "DEVICES", SHAPE_SEQ },
+	[GPUCACHE_REGION_COUNTERS] = { "COUNTERS", SHAPE_PLAIN },
+	[GPUCACHE_REGION_SITES] = { "SITES", SHAPE_PLAIN },
+	[GPUCACHE_REGION_STACKS] = { "STACKS", SHAPE_APPEND },
+	[GPUCACHE_REGION_CODES] = { "CODES", SHAPE_APPEND },
+	[GPUCACHE_REGION_MODULES] = { "MODULES", SHAPE_APPEND },
+	[GPUCACHE_REGION_TEXT] = { "TEXT", SHAPE_APPEND },
+	[GPUCACHE_REGION_SEGMENTS] = { "SEGMENTS", SHAPE_SEQ },
+	[GPUCACHE_REGION_BLOCKS] = { "BLOCKS", SHAPE_SEQ },
+	[GPUCACHE_REGION_EVENTS] = { "EVENTS", SHAPE_RING },
+	[GPUCACHE_REGION_HISTORY] = { "HISTORY", SHAPE_PLAIN },
+	[GPUCACHE_REGION_PEAKS] = { "PEAKS", SHAPE_SEQ },
+	[GPUCACHE_REGION_OOMS] = { "OOMS", SHAPE_SEQ },
+};
+
+const char *gpc_region_name(enum gpucache_region_kind kind)
+{
+	return (unsigned)kind < GPUCACHE_REGION_COUNT ? kinds[kind].name : "unknown";
+}
+
+void gpc_recording_note(
+	struct gpc_recording *recording, enum gpucache_region_kind kind, const char *format, ...)
+{
+	va_list args;
+
+	if (recording->n_problems < GPC_RECORDING_MAX_PROBLEMS) {
+		struct gpc_problem *problem = &recording->problems[recording->n_problems];
+
+		problem->kind = kind;
+		va_start(args, format);
+		vsnprintf(problem->text, sizeof problem->text, format, args);
+		va_end(args);
+	}
+	recording->n_problems++;
+}
+
+/* Reads up to `size` bytes; the number read, or -1 with errno. */
+static ssize_t read_at(int fd, void *buf, size_t size, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t n = pread(fd, (char *)buf + done, size - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+void gpc_recording_clean(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	for (char *at = text; *at; at++)
+		if ((unsigned char)*at < 0x20 || *at == 0x7f)
+			*at = '?';
+}
+
+static enum gpc_status check_header(
+	struct gpucache_header *header, uint64_t n_read, struct gpc_text *why)
+{
+	if (n_read < offsetof(struct gpucache_header, endian) ||
+		memcmp(header->magic, GPUCACHE_FORMAT_MAGIC, sizeof header->magic) != 0) {
+		gpc_text_add(why, "not a gpucache recording");
+		return GPC_INVALID;
+	}
+	if (n_read < HEADER_BYTES) {
+		gpc_text_add(why, "damaged: the file ends inside its header");
+		return GPC_DAMAGED;
+	}
+	if (header->endian != GPUCACHE_ENDIAN) {
+		bool swapped = header->endian == __builtin_bswap32(GPUCACHE_ENDIAN);
+
+		gpc_text_add(why, "%s",
+			swapped ? "written on a machine of the other byte order; read it there"
+				: "damaged: the byte order mark is not one");
+		return swapped ? GPC_VERSION : GPC_DAMAGED;
+	}
+	if (header->major != GPUCACHE_FORMAT_MAJOR) {
+		gpc_text_add(why,
+			"format %u.%u; this gpumem-report reads %d.x: use the one that came with "
+			"the library",
+			(unsigned)header->major, (unsigned)header->minor, GPUCACHE_FORMAT_MAJOR);
+		return GPC_VERSION;
+	}
+	if (!(header->state & GPUCACHE_STATE_OPENED)) {
+		gpc_text_add(why,
+			"not complete: its process is only starting, or died while it started");
+		return GPC_DAMAGED;
+	}
+	gpc_recording_clean(header->boot_id, sizeof header->boot_id);
+	gpc_recording_clean(header->version, sizeof header->version);
+	gpc_recording_clean(header->host, sizeof header->host);
+	gpc_recording_clean(header->exe, sizeof header->exe);
+	gpc_recording_clean(header->command, sizeof header->command);
+	gpc_recording_clean(header->job, sizeof header->job);
+	return GPC_OK;
+}
+
+/* Whether the writer still holds its lock.  Ours is given back at once. */
+static bool is_locked(int fd)
+{
+	if (flock(fd, LOCK_SH | LOCK_NB) == 0) {
+		flock(fd, LOCK_UN);
+		return false;
+	}
+	return errno == EWOULDBLOCK;
+}
+
+/* Opens and reads the header.  On GPC_OK the caller owns *ret_fd. */
+static enum gpc_status open_file(const char *path, struct gpucache_header *ret_header,
+	uint64_t *ret_size, enum gpc_run_state *ret_state, int *ret_fd, struct gpc_text *why)
+{
+	enum gpc_status status = GPC_IO;
+	struct stat st;
+	ssize_t n;
+	int fd;
+
+	memset(ret_header, 0, sizeof *ret_header);
+	/* Non-blocking: a FIFO of that name must not make us wait for a writer. */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) != 0)
+		goto fail_errno;
+	if (!S_ISREG(st.st_mode)) {
+		gpc_text_add(why, "not a regular file");
+		status = GPC_INVALID;
+		goto undo_open;
+	}
+	n = read_at(fd, ret_header, HEADER_BYTES, 0);
+	if (n < 0)
+		goto fail_errno;
+	status = check_header(ret_header, (uint64_t)n, why);
+	if (status != GPC_OK)
+		goto undo_open;
+	/* The state word a second time: a writer that ended between the two looks did not get killed. */
+	*ret_state = GPC_RUN_ALIVE;
+	if (!is_locked(fd)) {
+		if (read_at(fd, &ret_header->state, sizeof ret_header->state,
+			    offsetof(struct gpucache_header, state)) < 0)
+			goto fail_errno;
+		*ret_state = ret_header->state & GPUCACHE_STATE_CLEAN_EXIT ? GPC_RUN_ENDED
+									   : GPC_RUN_KILLED;
+	}
+	*ret_size = (uint64_t)st.st_size;
+	*ret_fd = fd;
+	return GPC_OK;
+
+fail_errno:
+	gpc_text_add(why, "%s", strerror(errno));
+undo_open:
+	if (fd >= 0) {
+		int saved_errno = errno;
+
+		close(fd);
+		errno = saved_errno;
+	}
+	return status;
+}
+
+enum gpc_status gpc_recording_peek(const char *path, struct gpucache_header *ret_header,
+	enum gpc_run_state *ret_state, uint64_t *ret_file_size, struct gpc_text *why)
+{
+	struct gpucache_header header;
+	enum gpc_run_state state = GPC_RUN_ALIVE;
+	uint64_t size = 0;
+	enum gpc_status status;
+	int fd = -1;
+
+	status = open_file(path, &header, &size, &state, &fd, why);
+	if (status != GPC_OK)
+		return status;
+	close(fd);
+	*ret_header = header;
+	*ret_state = state;
+	*ret_file_size = size;
+	return GPC_OK;
+}
+
+static void check_region(struct gpc_recording *rec, const struct gpucache_region *claim)
+{
+	enum gpucache_region_kind kind = (enum gpucache_region_kind)claim->kind;
+	struct gpc_region *region;
+	bool is_append;
+
+	/* Regions of a newer minor version are none of our business. */
+	if (claim->kind == GPUCACHE_REGION_NONE || claim->kind >= GPUCACHE_REGION_COUNT)
+		return;
+	region = &rec->regions[kind];
+	is_append = kinds[kind].shape == SHAPE_APPEND;
+	if (region->present) {
+		gpc_recording_note(rec, kind, "named twice; the first one counts");
+		return;
+	}
+	if (claim->offset < GPUCACHE_PAGE || claim->offset % GPUCACHE_PAGE != 0 ||
+		claim->offset > rec->size) {
+		gpc_recording_note(rec, kind, "starts at byte %llu, where no region can be",
+			(unsigned long long)claim->offset);
+		return;
+	}
+	if (!is_append && (claim->record_size < 8 || claim->record_size % 8 != 0 ||
+				  claim->record_size > MAX_RECORD_BYTES)) {
+		gpc_recording_note(rec, kind, "has records of %u bytes", claim->record_size);
+		return;
+	}
+	region->present = true;
+	region->offset = claim->offset;
+	region->size = claim->size;
+	region->record_size = is_append ? 1 : claim->record_size;
+	region->count = claim->count;
+	if (region->size > rec->size - region->offset) {
+		region->size = rec->size - region->offset;
+		gpc_recording_note(rec, kind, "is cut: %llu of %llu bytes are there",
+			(unsigned long long)region->size, (unsigned long long)claim->size);
+	}
+	if (!is_append && region->count > region->size / region->record_size) {
+		region->count = region->size / region->record_size;
+		if (region->size == claim->size)
+			gpc_recording_note(rec, kind, "has room for %llu records, not for %llu",
+				(unsigned long long)region->count,
+				(unsigned long long)claim->count);
+	}
+	if (is_append && region->size < sizeof(struct gpucache_append_head)) {
+		region->present = false;
+		if (region->size == claim->size)
+			gpc_recording_note(rec, kind, "is too small for its head");
+	}
+}
+
+static void check_regions(struct gpc_recording *rec)
+{
+	uint32_t n = rec->header.n_regions;
+
+	if (rec->header.file_size != rec->size)
+		gpc_recording_note(rec, GPUCACHE_REGION_NONE, "has %llu bytes and should have %llu",
+			(unsigned long long)rec->size, (unsigned long long)rec->header.file_size);
+	if (n > GPUCACHE_MAX_REGIONS) {
+		gpc_recording_note(rec, GPUCACHE_REGION_NONE,
+			"names %u regions; at most %u are possible", n, GPUCACHE_MAX_REGIONS);
+		n = GPUCACHE_MAX_REGIONS;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		check_region(rec, &rec->header.regions[i]);
+}
+
+static uint32_t seq_of(const unsigned char *record)
+{
+	uint32_t seq;
+
+	memcpy(&seq, record, sizeof seq);
+	return seq;
+}
+
+static uint64_t number_of(const unsigned char *record)
+{
+	uint64_t number;
+
+	memcpy(&number, record, sizeof number);
+	return number;
+}
+
+/* Reads one slot of a live file until it holds still, and marks it torn where it does not. */
+static void settle_slot(struct gpc_recording *rec, int fd, uint64_t offset, uint32_t record_size)
+{
+	unsigned char *slot = rec->data + offset;
+	uint32_t after;
+
+	for (int i = 0; i < GPC_RECORDING_TRIES; i++) {
+		if (read_at(fd, slot, record_size, offset) != (ssize_t)record_size ||
+			read_at(fd, &after, sizeof after, offset) != sizeof after)
+			break;
+		if (seq_of(slot) == after && !(after & 1))
+			return;
+	}
+	slot[0] |= 1;
+}
+
+/*
+ * Looks at every seq word of a live region a second time.  The copy was read upwards, seq word first; if
+ * the word is the same now, and even, no change fell between.
+ */
+static void settle_region(
+	struct gpc_recording *rec, int fd, struct gpc_region *region, bool is_ring)
+{
+	uint64_t bytes = region->count * region->record_size;
+	unsigned char *again = malloc(bytes ? bytes : 1);
+
+	if (!again || read_at(fd, again, bytes, region->offset) != (ssize_t)bytes) {
+		free(again);
+		return;
+	}
+	for (uint64_t i = 0; i < region->count; i++) {
+		uint64_t at = i * region->record_size;
+		unsigned char *slot = rec->data + region->offset + at;
+
+		if (is_ring) {
+			if (number_of(slot) != number_of(again + at))
+				memset(slot, 0, sizeof(uint64_t));
+		} else if (seq_of(slot) != seq_of(again + at) || (seq_of(slot) & 1)) {
+			settle_slot(rec, fd, region->offset + at, region->record_size);
+		}
+	}
+	free(again);
+}
+
+static void check_slots(struct gpc_recording *rec, int fd)
+{
+	for (unsigned kind = 0; kind < GPUCACHE_REGION_COUNT; kind++) {
+		struct gpc_region *region = &rec->regions[kind];
+		enum region_shape shape = kinds[kind].shape;
+
+		if (!region->present || (shape != SHAPE_SEQ && shape != SHAPE_RING))
+			continue;
+		if (rec->run_state == GPC_RUN_ALIVE)
+			settle_region(rec, fd, region, shape == SHAPE_RING);
+		if (shape == SHAPE_SEQ)
+			for (uint64_t i = 0; i < region->count; i++)
+				region->n_torn += seq_of(rec->data + region->offset +
+							  i * region->record_size) &
+						  1;
+	}
+}
+
+/* The newest event, whose slot must agree with its number. */
+static void find_events(struct gpc_recording *rec)
+{
+	const struct gpc_region *region = &rec->regions[GPUCACHE_REGION_EVENTS];
+
+	for (uint64_t i = 0; region->present && i < region->count; i++) {
+		uint64_t number = number_of(rec->data + region->offset + i * region->record_size);
+
+		if (number != 0 && (number - 1) % region->count == i && number > rec->end_event)
+			rec->end_event = number;
+	}
+	if (region->present && rec->end_event > region->count)
+		rec->first_event = rec->end_event - region->count;
+}
+
+static enum gpc_status read_file(struct gpc_recording *rec, int fd, struct gpc_text *why)
+{
+	ssize_t n;
+
+	if (rec->size > GPC_RECORDING_MAX_BYTES) {
+		gpc_text_add(why, "larger than any recording: %llu bytes",
+			(unsigned long long)rec->size);
+		return GPC_LIMIT;
+	}
+	rec->data = malloc(rec->size);
+	if (!rec->data) {
+		gpc_text_add(why, "no memory for %llu bytes", (unsigned long long)rec->size);
+		return GPC_NO_METADATA;
+	}
+	n = read_at(fd, rec->data, rec->size, 0);
+	if (n < 0) {
+		gpc_text_add(why, "%s", strerror(errno));
+		return GPC_IO;
+	}
+	rec->size = (uint64_t)n;
+	check_regions(rec);
+	check_slots(rec, fd);
+	find_events(rec);
+	return gpc_recording_index(rec);
+}
+
+enum gpc_status gpc_recording_open(
+	const char *path, struct gpc_recording **ret_recording, struct gpc_text *why)
+{
+	struct gpc_recording *rec = calloc(1, sizeof *rec);
+	enum gpc_status status = GPC_NO_METADATA;
+	int fd = -1;
+
+	if (!rec)
+		return status;
+	rec->path = strdup(path);
+	if (!rec->path)
+		goto undo_recording;
+	status = open_file(path, &rec->header, &rec->size, &rec->run_state, &fd, why);
+	if (status != GPC_OK)
+		goto undo_recording;
+	status = read_file(rec, fd, why);
+	close(fd);
+	if (status != GPC_OK)
+		goto undo_recording;
+	*ret_recording = rec;
+	return GPC_OK;
+
+undo_recording:
+	gpc_recording_close(rec);
+	return status;
+}
+
+void gpc_recording_close(struct gpc_recording *recording)
+{
+	if (!recording)
+		return;
+	free(recording->stacks);
+	free(recording->codes);
+	free(recording->modules);
+	free(recording->data);
+	free(recording->path);
+	free(recording);
+}
+
+enum gpc_slot gpc_recording_read(const struct gpc_recording *recording,
+	enum gpucache_region_kind kind, uint64_t i, void *ret_record, size_t size)
+{
+	const struct gpc_region *region = &recording->regions[kind];
+	const unsigned char *record;
+	size_t n;
+
+	if (!region->present || i >= region->count)
+		return GPC_SLOT_NONE;
+	record = recording->data + region->offset + i * region->record_size;
+	if (kinds[kind].shape == SHAPE_SEQ && (seq_of(record) & 1))
+		return GPC_SLOT_TORN;
+	n = region->record_size < size ? region->record_size : size;
+	memcpy(ret_record, record, n);
+	memset((char *)ret_record + n, 0, size - n);
+	return GPC_SLOT_OK;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The reader of a recording: checked once when it is opened, safe to walk afterwards.
+ *
+ * The file is copied into memory with pread.  Nothing in it is believed: a region that points outside
+ * the file, a record that is longer than its region, a count that cannot be, are noted as problems, and
+ * what is whole is readable all the same.
+ *
+ *      file --pread--> copy --check regions--> slots, append-only records, ring
+ *                        ^
+ *                        '-- a live file is read a second time: a slot whose seq word moved is read
+ *                            again, at most GPC_RECORDING_TRIES times, and is torn after that
+ *
+ * Invariants  1 After a successful open no function here fails, reads outside the copy or loops longer
+ *               than the file is big.  2 The copy never changes.  3 A slot is given whole or not at all.
+ *             4 A record shorter than this header's reads as zeros behind its end.
+ * Threads     An object belongs to one thread.
+ * Failure     GPC_IO (errno), GPC_NO_METADATA, GPC_LIMIT (too big), GPC_INVALID (not a recording),
+ *             GPC_VERSION, GPC_DAMAGED (nothing can be read); `why` says it for a person.
+ * Limits      Files of at most GPC_RECORDING_MAX_BYTES.  Little-endian machines.
+ */
+#ifndef GPC_FORMAT_RECORDING_H
+#define GPC_FORMAT_RECORDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "gpucache_format.h"
+
+/* The usual recording has 8 MiB; the option recording_size allows no more than this. */
+#define GPC_RECORDING_MAX_BYTES (UINT64_C(1) << 30)
+
+/* A writer changes a slot in well under a microsecond; a slot that is odd this often will stay so. */
+#define GPC_RECORDING_TRIES 300
+
+#define GPC_RECORDING_MAX_PROBLEMS 16
+
+enum gpc_run_state {
+	GPC_RUN_ALIVE,  /* the writer holds its lock */
+	GPC_RUN_ENDED,  /* by returning or exit() */
+	GPC_RUN_KILLED, /* gone without saying so */
+};
+
+enum gpc_slot {
+	GPC_SLOT_NONE, /* outside the region, or the region is not readable */
+	GPC_SLOT_OK,
+	GPC_SLOT_TORN, /* was being changed when its writer died, or changed whenever we looked */
+};
+
+/* One region as far as it is readable: record i lies at offset + i * record_size. */
+struct gpc_region {
+	bool present;
+	uint32_t record_size;
+	uint64_t offset;
+	uint64_t size;
+	uint64_t count;
+	uint64_t n_torn;
+};
+
+struct gpc_problem {
+	enum gpucache_region_kind kind; /* GPUCACHE_REGION_NONE: the file as a whole */
+	char text[120];
+};
+
+/* Where a numbered append-only record lies; sorted by id. */
+struct gpc_record_index {
+	uint32_t id;
+	uint64_t offset;
+};
+
+struct gpc_recording {
+	/* Fixed after open. */
+	char *path;
+	struct gpucache_header header;
+	enum gpc_run_state run_state;
+	struct gpc_region regions[GPUCACHE_REGION_COUNT];
+	struct gpc_problem problems[GPC_RECORDING_MAX_PROBLEMS];
+	unsigned n_problems; /* may pass GPC_RECORDING_MAX_PROBLEMS; the rest is only counted */
+
+	/* Private. */
+	unsigned char *data;
+	uint64_t size;
+	struct gpc_record_index *stacks;
+	size_t n_stacks;
+	struct gpc_record_index *codes;
+	size_t n_codes;
+	uint64_t *modules; /* offsets, in the order of the file */
+	size_t n_modules;
+	uint64_t first_event;
+	uint64_t end_event; /* one behind the newest */
+};
+
+struct gpc_stack_view {
+	uint32_t id;
+	uint32_t flags;
+	unsigned n_native;
+	unsigned n_python;
+	const uint64_t *native; /* innermost first */
+	const uint64_t *python;
+};
+
+struct gpc_code_view {
+	const char *name; /* not terminated */
+	size_t name_size;
+	const char *file;
+	size_t file_size;
+	const unsigned char *lines;
+	size_t lines_size;
+	uint32_t first_line;
+	uint16_t python_version;
+};
+
+struct gpc_module_view {
+	struct gpucache_module module;
+	const char *path; /* terminated */
+};
+
+struct gpc_history_view {
+	int32_t device;
+	uint64_t interval_ns;
+	const struct gpucache_point *points;
+	size_t n_points;
+};
+
+struct gpc_event_cursor {
+	uint64_t next;
+	uint64_t n_holes;
+};
+
+/* Opens the file `path`.  On failure *why says what is wrong; *ret_recording is untouched. */
+GPC_MUST_CHECK enum gpc_status gpc_recording_open(
+	const char *path, struct gpc_recording **ret_recording, struct gpc_text *why);
+void gpc_recording_close(struct gpc_recording *recording);
+
+/* Header and state only: cheap, for lists of files. */
+GPC_MUST_CHECK enum gpc_status gpc_recording_peek(const char *path,
+	struct gpucache_header *ret_header, enum gpc_run_state *ret_state, uint64_t *ret_file_size,
+	struct gpc_text *why);
+
+/* The name of a region, as the format's header spells it. */
+const char *gpc_region_name(enum gpucache_region_kind kind);
+
+/* Copies record i of a region of fixed records into *ret_record, zeroed behind a shorter one. */
+enum gpc_slot gpc_recording_read(const struct gpc_recording *recording,
+	enum gpucache_region_kind kind, uint64_t i, void *ret_record, size_t size);
+
+/* As gpc_recording_read, and true only for a whole slot that is in use. */
+bool gpc_recording_read_device(
+	const struct gpc_recording *recording, uint64_t i, struct gpucache_device *ret_device);
+bool gpc_recording_read_counters(
+	const struct gpc_recording *recording, uint64_t i, struct gpucache_counters *ret_counters);
+bool gpc_recording_read_block(
+	const struct gpc_recording *recording, uint64_t i, struct gpucache_block *ret_block);
+bool gpc_recording_read_segment(
+	const struct gpc_recording *recording, uint64_t i, struct gpucache_segment *ret_segment);
+bool gpc_recording_read_oom(
+	const struct gpc_recording *recording, uint64_t i, struct gpucache_oom *ret_oom);
+
+/* The peak of device `ordinal` with the higher number; false where there was none. */
+bool gpc_recording_find_peak(
+	const struct gpc_recording *recording, int32_t ordinal, struct gpucache_peak *ret_peak);
+
+/* The OOM of that number, or the newest where number is 0. */
+bool gpc_recording_find_oom(
+	const struct gpc_recording *recording, uint64_t number, struct gpucache_oom *ret_oom);
+
+/* Totals of a stack; all zero where there are none. */
+struct gpucache_site gpc_recording_get_site(const struct gpc_recording *recording, uint32_t stack);
+
+bool gpc_recording_find_stack(
+	const struct gpc_recording *recording, uint32_t id, struct gpc_stack_view *ret_stack);
+bool gpc_recording_find_code(
+	const struct gpc_recording *recording, uint32_t id, struct gpc_code_view *ret_code);
+
+/* Modules 0 .. n_modules - 1 in the order they were seen; the last one that covers an address counts. */
+bool gpc_recording_read_module(
+	const struct gpc_recording *recording, size_t i, struct gpc_module_view *ret_module);
+
+/* Line i of TEXT, without its end; false behind the last one. */
+bool gpc_recording_read_text(
+	const struct gpc_recording *recording, size_t i, const char **ret_text, size_t *ret_size);
+
+/* Events from the oldest kept; start with a zeroed cursor.  Holes are counted in the cursor. */
+bool gpc_recording_next_event(const struct gpc_recording *recording,
+	struct gpc_event_cursor *cursor, struct gpucache_event *ret_event);
+
+bool gpc_recording_read_history(
+	const struct gpc_recording *recording, uint64_t i, struct gpc_history_view *ret_history);
+
+/* The newest moment that the recording knows of: its clean end, or the last thing that happened. */
+uint64_t gpc_recording_last_ns(const struct gpc_recording *recording);
+
+/* How many records of append-only region `kind` found no room. */
+uint64_t gpc_recording_dropped(
+	const struct gpc_recording *recording, enum gpucache_region_kind kind);
+
+#endif

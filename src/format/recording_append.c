@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The append-only half of the reader: stacks, code objects, modules, text. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/recording_internal.h"
+
+/* The smallest record of each kind is its head; a walk can therefore never be longer than size / 24. */
+struct walk {
+	const unsigned char *data;
+	uint64_t at;
+	uint64_t end;
+};
+
+static uint64_t body_offset(const struct gpc_recording *rec, enum gpucache_region_kind kind)
+{
+	return rec->regions[kind].offset + sizeof(struct gpucache_append_head);
+}
+
+static struct gpucache_append_head head_of(
+	const struct gpc_recording *rec, enum gpucache_region_kind kind)
+{
+	struct gpucache_append_head head = { 0 };
+
+	if (rec->regions[kind].present)
+		memcpy(&head, rec->data + rec->regions[kind].offset, sizeof head);
+	return head;
+}
+
+/* The bytes behind the head that are both used and there. */
+static uint64_t used_bytes(struct gpc_recording *rec, enum gpucache_region_kind kind)
+{
+	uint64_t used = head_of(rec, kind).used;
+	uint64_t room;
+
+	if (!rec->regions[kind].present)
+		return 0;
+	room = rec->regions[kind].size - sizeof(struct gpucache_append_head);
+	if (used > room) {
+		gpc_recording_note(rec, kind, "claims %llu bytes where there is room for %llu",
+			(unsigned long long)used, (unsigned long long)room);
+		used = room;
+	}
+	return used;
+}
+
+/* The size of the record at walk->at if it is whole, else 0. */
+static uint32_t whole_record(const struct walk *walk, uint32_t head_size)
+{
+	uint32_t size;
+
+	if (walk->end - walk->at < head_size)
+		return 0;
+	memcpy(&size, walk->data + walk->at, sizeof size);
+	if (size < head_size || size % 8 != 0 || size > walk->end - walk->at)
+		return 0;
+	return size;
+}
+
+static bool is_whole_stack(const unsigned char *record, uint32_t size)
+{
+	struct gpucache_stack stack;
+
+	memcpy(&stack, record, sizeof stack);
+	return stack.id != 0 &&
+	       ((uint64_t)stack.n_native + stack.n_python) * 8 <= size - sizeof stack;
+}
+
+static bool is_whole_code(const unsigned char *record, uint32_t size)
+{
+	struct gpucache_code code;
+
+	memcpy(&code, record, sizeof code);
+	return code.id != 0 &&
+	       (uint64_t)code.name_size + code.file_size + code.lines_size <= size - sizeof code;
+}
+
+static bool is_whole_module(const unsigned char *record, uint32_t size)
+{
+	struct gpucache_module module;
+
+	memcpy(&module, record, sizeof module);
+	return module.start < module.end && module.build_id_size <= sizeof module.build_id &&
+	       memchr(record + sizeof module, 0, size - sizeof module) != NULL;
+}
+
+static const struct {
+	uint32_t head_size;
+	bool (*is_whole)(const unsigned char *record, uint32_t size);
+} appended[GPUCACHE_REGION_COUNT] = {
+	[GPUCACHE_REGION_STACKS] = { sizeof(struct gpucache_stack), is_whole_stack },
+	[GPUCACHE_REGION_CODES] = { sizeof(struct gpucache_code), is_whole_code },
+	[GPUCACHE_REGION_MODULES] = { sizeof(struct gpucache_module), is_whole_module },
+};
+
+static int compare_index(const void *left, const void *right)
+{
+	const struct gpc_record_index *a = left;
+	const struct gpc_record_index *b = right;
+
+	if (a->id != b->id)
+		return a->id < b->id ? -1 : 1;
+	return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+/* Collects the whole records of one region, in the order of the file. */
+static enum gpc_status collect(struct gpc_recording *rec, enum gpucache_region_kind kind,
+	struct gpc_record_index **ret_index, size_t *ret_n)
+{
+	uint32_t head_size = appended[kind].head_size;
+	struct walk walk = { .data = rec->data };
+	struct gpc_record_index *index;
+	uint64_t used = used_bytes(rec, kind);
+	size_t n = 0;
+
+	index = calloc(used / head_size + 1, sizeof *index);
+	if (!index)
+		return GPC_NO_METADATA;
+	walk.at = used ? body_offset(rec, kind) : 0;
+	walk.end = walk.at + used;
+	while (walk.at < walk.end) {
+		uint32_t size = whole_record(&walk, head_size);
+
+		if (size == 0 || !appended[kind].is_whole(rec->data + walk.at, size)) {
+			gpc_recording_note(rec, kind, "is damaged from byte %llu on, record %zu",
+				(unsigned long long)(walk.at - rec->regions[kind].offset), n + 1);
+			break;
+		}
+		memcpy(&index[n].id, rec->data + walk.at + 4, sizeof index[n].id);
+		index[n].offset = walk.at;
+		n++;
+		walk.at += size;
+	}
+	*ret_index = index;
+	*ret_n = n;
+	return GPC_OK;
+}
+
+enum gpc_status gpc_recording_index(struct gpc_recording *recording)
+{
+	struct gpc_record_index *modules = NULL;
+	enum gpc_status status;
+
+	status = collect(
+		recording, GPUCACHE_REGION_STACKS, &recording->stacks, &recording->n_stacks);
+	if (status != GPC_OK)
+		return status;
+	status = collect(recording, GPUCACHE_REGION_CODES, &recording->codes, &recording->n_codes);
+	if (status != GPC_OK)
+		return status;
+	qsort(recording->stacks, recording->n_stacks, sizeof *recording->stacks, compare_index);
+	qsort(recording->codes, recording->n_codes, sizeof *recording->codes, compare_index);
+
+	status = collect(recording, GPUCACHE_REGION_MODULES, &modules, &recording->n_modules);
+	if (status != GPC_OK)
+		return status;
+	recording->modules = calloc(recording->n_modules + 1, sizeof *recording->modules);
+	for (size_t i = 0; recording->modules && i < recording->n_modules; i++)
+		recording->modules[i] = modules[i].offset;
+	free(modules);
+	/* Only for its check of `used`. */
+	(void)used_bytes(recording, GPUCACHE_REGION_TEXT);
+	return recording->modules ? GPC_OK : GPC_NO_METADATA;
+}
+
+/* Offset of the record of that id, or 0. */
+static uint64_t find_record(const struct gpc_record_index *index, size_t n, uint32_t id)
+{
+	size_t low = 0;
+
+	while (n > 0) {
+		size_t half = n / 2;
+
+		if (index[low + half].id == id)
+			return index[low + half].offset;
+		if (index[low + half].id < id) {
+			low += half + 1;
+			n -= half + 1;
+		} else {
+			n = half;
+		}
+	}
+	return 0;
+}
+
+bool gpc_recording_find_stack(
+	const struct gpc_recording *recording, uint32_t id, struct gpc_stack_view *ret_stack)
+{
+	uint64_t offset = find_record(recording->stacks, recording->n_stacks, id);
+	const unsigned char *record = recording->data + offset;
+	struct gpucache_stack stack;
+
+	if (offset == 0)
+		return false;
+	memcpy(&stack, record, sizeof stack);
+	ret_stack->id = stack.id;
+	ret_stack->flags = stack.flags;
+	ret_stack->n_native = stack.n_native;
+	ret_stack->n_python = stack.n_python;
+	ret_stack->native = (const uint64_t *)(const void *)(record + sizeof stack);
+	ret_stack->python = ret_stack->native + stack.n_native;
+	return true;
+}
+
+bool gpc_recording_find_code(
+	const struct gpc_recording *recording, uint32_t id, struct gpc_code_view *ret_code)
+{
+	uint64_t offset = find_record(recording->codes, recording->n_codes, id);
+	const unsigned char *record = recording->data + offset;
+	struct gpucache_code code;
+
+	if (offset == 0)
+		return false;
+	memcpy(&code, record, sizeof code);
+	ret_code->name = (const char *)record + sizeof code;
+	ret_code->name_size = code.name_size;
+	ret_code->file = ret_code->name + code.name_size;
+	ret_code->file_size = code.file_size;
+	ret_code->lines = (const unsigned char *)ret_code->file + code.file_size;
+	ret_code->lines_size = code.lines_size;
+	ret_code->first_line = code.first_line;
+	ret_code->python_version = code.python_version;
+	return true;
+}
+
+bool gpc_recording_read_module(
+	const struct gpc_recording *recording, size_t i, struct gpc_module_view *ret_module)
+{
+	const unsigned char *record;
+
+	if (i >= recording->n_modules)
+		return false;
+	record = recording->data + recording->modules[i];
+	memcpy(&ret_module->module, record, sizeof ret_module->module);
+	ret_module->path = (const char *)record + sizeof ret_module->module;
+	return true;
+}
+
+bool gpc_recording_read_text(
+	const struct gpc_recording *recording, size_t i, const char **ret_text, size_t *ret_size)
+{
+	const struct gpc_region *region = &recording->regions[GPUCACHE_REGION_TEXT];
+	uint64_t used = head_of(recording, GPUCACHE_REGION_TEXT).used;
+	const char *at;
+	const char *end;
+
+	if (!region->present)
+		return false;
+	if (used > region->size - sizeof(struct gpucache_append_head))
+		used = region->size - sizeof(struct gpucache_append_head);
+	at = (const char *)recording->data + body_offset(recording, GPUCACHE_REGION_TEXT);
+	end = at + used;
+	while (at < end) {
+		const char *line = at;
+
+		while (at < end && *at != '\n' && *at != '\0')
+			at++;
+		/* Empty lines come from padding and are not counted. */
+		if (at > line && i-- == 0) {
+			*ret_text = line;
+			*ret_size = (size_t)(at - line);
+			return true;
+		}
+		at++;
+	}
+	return false;
+}
+
+uint64_t gpc_recording_dropped(
+	const struct gpc_recording *recording, enum gpucache_region_kind kind)
+{
+	return head_of(recording, kind).n_dropped;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of the reader share: recording.c opens and checks, recording_append.c walks the append-only
+ * regions, recording_views.c gives typed records.
+ *
+ * Threads, Failure, Limits: as recording.h.
+ */
+#ifndef GPC_FORMAT_RECORDING_INTERNAL_H
+#define GPC_FORMAT_RECORDING_INTERNAL_H
+
+#include "format/recording.h"
+
+/* Notes a problem; text is cut to fit. */
+void gpc_recording_note(struct gpc_recording *recording, enum gpucache_region_kind kind,
+	const char *format, ...) __attribute__((format(__printf__, 3, 4)));
+
+/* Ends what claims to be a string, and makes it harmless to a terminal. */
+void gpc_recording_clean(char *text, size_t size);
+
+/* Finds all records of STACKS, CODES and MODULES; what is damaged ends the walk of that region. */
+GPC_MUST_CHECK enum gpc_status gpc_recording_index(struct gpc_recording *recording);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Typed views of a recording's fixed records; each checks the numbers that its caller will index with. */
+#include <string.h>
+
+#include "format/recording_internal.h"
+
+bool gpc_recording_read_device(
+	const struct gpc_recording *recording, uint64_t i, struct gpucache_device *ret_device)
+{
+	struct gpucache_device device;
+
+	if (gpc_recording_read(recording, GPUCACHE_REGION_DEVICES, i, &device, sizeof device) !=
+		GPC_SLOT_OK)
+		return false;
+	/* A slot that was never written has seq 0; its ordinal 0 means nothing. */
+	if (device.seq == 0 || device.ordinal < 0)
+		return false;
+	gpc_recording_clean(device.name, sizeof device.name);
+	gpc_recording_clean(device.uuid, sizeof device.uuid);
+	*ret_device = device;
+	return true;
+}
+
+bool gpc_recording_read_counters(
+	const struct gpc_recording *recording, uint64_t i, struct gpucache_counters *ret_counters)
+{
+	struct gpucache_counters counters;
+
+	if (gpc_recording_read(recording, GPUCACHE_REGION_COUNTERS, i, &counters,
+		    sizeof counters) != GPC_SLOT_OK)
+		return false;
+	if (counters.context == 0)
+		return false;
+	*ret_counters = counters;
+	return true;
+}
+
+bool gpc_recording_read_block(
+	const struct gpc_recording *recording, uint64_t i, struct gpucache_block *ret_block)
+{
+	struct gpucache_block block;
+
+	if (gpc_recording_read(recording, GPUCACHE_REGION_BLOCKS, i, &block, sizeof block) !=
+		GPC_SLOT_OK)
+		return false;
+	if (block.state == GPUCACHE_BLOCK_UNUSED)
+		return false;
+	*ret_block = block;
+	return true;
+}
+
+bool gpc_recording_read_segment(
+	const struct gpc_recording *recording, uint64_t i, struct gpucache_segment *ret_segment)
+{
+	struct gpucache_segment segment;
+
+	if (gpc_recording_read(recording, GPUCACHE_REGION_SEGMENTS, i, &segment, sizeof segment) !=
+		GPC_SLOT_OK)
+		return false;
+	if (segment.state == 0)
+		return false;
+	*ret_segment = segment;
+	return true;
+}
+
+bool gpc_recording_read_oom(
+	const struct gpc_recording *recording, uint64_t i, struct gpucache_oom *ret_oom)
+{
+	struct gpucache_oom oom;
+
+	if (gpc_recording_read(recording, GPUCACHE_REGION_OOMS, i, &oom, sizeof oom) != GPC_SLOT_OK)
+		return false;
+	if (oom.number == 0)
+		return false;
+	if (oom.n_rungs > GPUCACHE_MAX_RUNGS)
+		oom.n_rungs = GPUCACHE_MAX_RUNGS;
+	if (oom.n_holders > GPUCACHE_MAX_OOM_HOLDERS)
+		oom.n_holders = GPUCACHE_MAX_OOM_HOLDERS;
+	if (oom.n_neighbours > GPUCACHE_MAX_NEIGHBOURS)
+		oom.n_neighbours = GPUCACHE_MAX_NEIGHBOURS;
+	if (oom.verdict >= GPUCACHE_VERDICT_COUNT)
+		oom.verdict = GPUCACHE_VERDICT_NONE;
+	if (oom.strength > GPUCACHE_STRENGTH_CERTAIN)
+		oom.strength = GPUCACHE_STRENGTH_NONE;
+	for (unsigned n = 0; n < GPUCACHE_MAX_NEIGHBOURS; n++)
+		gpc_recording_clean(oom.neighbours[n].name, sizeof oom.neighbours[n].name);
+	*ret_oom = oom;
+	return true;
+}
+
+bool gpc_recording_find_peak(
+	const struct gpc_recording *recording, int32_t ordinal, struct gpucache_peak *ret_peak)
+{
+	const struct gpc_region *region = &recording->regions[GPUCACHE_REGION_PEAKS];
+	struct gpucache_peak peak;
+	uint64_t best = 0;
+
+	for (uint64_t i = 0; i < region->count; i++) {
+		if (gpc_recording_read(recording, GPUCACHE_REGION_PEAKS, i, &peak, sizeof peak) !=
+			GPC_SLOT_OK)
+			continue;
+		if (peak.device != ordinal || peak.number <= best)
+			continue;
+		if (peak.n_holders > GPUCACHE_MAX_HOLDERS)
+			peak.n_holders = GPUCACHE_MAX_HOLDERS;
+		best = peak.number;
+		*ret_peak = peak;
+	}
+	return best != 0;
+}
+
+bool gpc_recording_find_oom(
+	const struct gpc_recording *recording, uint64_t number, struct gpucache_oom *ret_oom)
+{
+	const struct gpc_region *region = &recording->regions[GPUCACHE_REGION_OOMS];
+	struct gpucache_oom oom;
+	uint64_t best = 0;
+
+	for (uint64_t i = 0; i < region->count; i++) {
+		if (!gpc_recording_read_oom(recording, i, &oom))
+			continue;
+		if (number ? oom.number != number : oom.number <= best)
+			continue;
+		best = oom.number;
+		*ret_oom = oom;
+	}
+	return best != 0;
+}
+
+struct gpucache_site gpc_recording_get_site(const struct gpc_recording *recording, uint32_t stack)
+{
+	struct gpucache_site site = { 0 };
+
+	if (gpc_recording_read(recording, GPUCACHE_REGION_SITES, stack, &site, sizeof site) !=
+		GPC_SLOT_OK)
+		memset(&site, 0, sizeof site);
+	return site;
+}
+
+bool gpc_recording_next_event(const struct gpc_recording *recording,
+	struct gpc_event_cursor *cursor, struct gpucache_event *ret_event)
+{
+	const struct gpc_region *region = &recording->regions[GPUCACHE_REGION_EVENTS];
+	struct gpucache_event event;
+
+	if (cursor->next < recording->first_event)
+		cursor->next = recording->first_event;
+	while (cursor->next < recording->end_event) {
+		uint64_t number = cursor->next++;
+
+		if (gpc_recording_read(recording, GPUCACHE_REGION_EVENTS, number % region->count,
+			    &event, sizeof event) == GPC_SLOT_OK &&
+			event.seq == number + 1) {
+			*ret_event = event;
+			return true;
+		}
+		cursor->n_holes++;
+	}
+	return false;
+}
+
+bool gpc_recording_read_history(
+	const struct gpc_recording *recording, uint64_t i, struct gpc_history_view *ret_history)
+{
+	const struct gpc_region *region = &recording->regions[GPUCACHE_REGION_HISTORY];
+	struct gpucache_history_head head;
+	uint64_t room;
+
+	if (gpc_recording_read(recording, GPUCACHE_REGION_HISTORY, i, &head, sizeof head) !=
+		GPC_SLOT_OK)
+		return false;
+	if (region->record_size < sizeof head || head.device < 0 || head.max_points == 0 ||
+		head.live_buffer > 1)
+		return false;
+	room = (region->record_size - sizeof head) / sizeof(struct gpucache_point) / 2;
+	if (head.max_points > room || head.n_points[head.live_buffer] > head.max_points)
+		return false;
+	ret_history->device = head.device;
+	ret_history->interval_ns = head.interval_ns;
+	ret_history->n_points = head.n_points[head.live_buffer];
+	ret_history->points =
+		(const struct gpucache_point *)(const void *)(recording->data + region->offset +
+							      i * region->record_size +
+							      sizeof head) +
+		(size_t)head.live_buffer * head.max_points;
+	return true;
+}
+
+uint64_t gpc_recording_last_ns(const struct gpc_recording *recording)
+{
+	uint64_t last = recording->header.start_monotonic_ns;
+	struct gpc_event_cursor cursor = { 0 };
+	struct gpucache_counters counters;
+	struct gpucache_device device;
+	struct gpucache_event event;
+	struct gpucache_oom oom;
+
+	if (recording->header.end_ns > last)
+		return recording->header.end_ns;
+	while (gpc_recording_next_event(recording, &cursor, &event))
+		if (event.time_ns > last)
+			last = event.time_ns;
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_COUNTERS].count; i++)
+		if (gpc_recording_read_counters(recording, i, &counters) &&
+			counters.last_driver_malloc_ns > last)
+			last = counters.last_driver_malloc_ns;
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_DEVICES].count; i++)
+		if (gpc_recording_read_device(recording, i, &device) && device.look_ns > last)
+			last = device.look_ns;
+	if (gpc_recording_find_oom(recording, 0, &oom) && oom.time_ns > last)
+		last = oom.time_ns;
+	return last;
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "oom/advice.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/balance.h"
+#include "base/bytes.h"
+
+/* A call site in a sentence; what is longer is cut. */
+#define SITE_SIZE 56
+
+/* What GPUCACHE_CONF may hold to be repeated before a new setting, all on one line. */
+#define CONF_REPEATED 48u
+
+/* max_split_size_mb: below 32 MiB it would split hardly anything, above 512 MiB it would hardly act. */
+#define SPLIT_LEAST_MIB UINT64_C(32)
+#define SPLIT_MOST_MIB  UINT64_C(512)
+
+/* The pending_limit that is advised: the smallest that PENDING memory may be held to by default. */
+#define PENDING_ADVICE (64 * GPC_MIB)
+
+struct advice_context {
+	struct gpc_verdict_view v;
+	const struct gpc_describer *describer;
+	struct gpc_text *text;
+};
+
+void gpc_site_describe(
+	const struct gpc_describer *describer, uint32_t stack, char *buf, size_t size)
+{
+	buf[0] = '\0';
+	if (stack != 0 && describer && describer->describe)
+		describer->describe(describer->self, stack, buf, size);
+	if (buf[0])
+		return;
+	if (stack != 0)
+		gpc_format(buf, size, "stack %u", stack);
+	else
+		gpc_format(buf, size, "no stack");
+}
+
+static bool known(uint64_t value)
+{
+	return value != GPUCACHE_UNKNOWN;
+}
+
+/* Appends "<bytes><rest>". */
+static void add(struct gpc_text *text, uint64_t bytes, const char *rest)
+{
+	gpc_text_add_bytes(text, bytes);
+	gpc_text_add(text, "%s", rest);
+}
+
+/* True where GPUCACHE_CONF=conf can be repeated on a line that a shell takes as it stands. */
+static bool can_repeat(const char *conf)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+		"/._-+=:,@%";
+	size_t len = strspn(conf, plain);
+
+	return conf[len] == '\0' && len <= CONF_REPEATED;
+}
+
+/* Appends the line to paste that adds a setting to what GPUCACHE_CONF already holds. */
+static void add_setting(const struct advice_context *c, const char *setting)
+{
+	const char *conf = c->v.facts->conf;
+
+	if (!conf || !conf[0])
+		gpc_text_add(c->text, "GPUCACHE_CONF=%s", setting);
+	else if (can_repeat(conf))
+		gpc_text_add(c->text, "GPUCACHE_CONF=%s,%s", conf, setting);
+	else
+		gpc_text_add(c->text, "add ,%s to GPUCACHE_CONF", setting);
+}
+
+static bool is_set(const struct advice_context *c, uint32_t option)
+{
+	return c->v.facts->options_set & option;
+}
+
+/*
+ * Evidence.
+ */
+
+static void explain_impossible(const struct gpc_verdict_view *v, struct gpc_text *text)
+{
+	add(text, v->need, " was asked for, the whole GPU has ");
+	add(text, v->oom->balance.device_total, "");
+}
+
+static void explain_limit(const struct gpc_verdict_view *v, struct gpc_text *text)
+{
+	add(text, v->taken, " held and ");
+	add(text, v->need, " asked for pass the limit of ");
+	add(text, v->oom->limit, " that is set for this process");
+}
+
+static void explain_fragmented(const struct gpc_verdict_view *v, struct gpc_text *text)
+{
+	add(text, v->oom->balance.cached, " of cached memory is free, its largest piece is ");
+	add(text, v->piece, ", ");
+	add(text, v->need, " was asked for");
+}
+
+static void explain_pending(const struct gpc_verdict_view *v, struct gpc_text *text)
+{
+	add(text, v->oom->balance.pending, " was freed but the GPU may still be using it, ");
+	add(text, v->need, " was asked for");
+	if (v->facts->capturing)
+		gpc_text_add(text, "; a stream capture was open, so nothing could wait for it");
+}
+
+static void explain_rounding(const struct gpc_verdict_view *v, struct gpc_text *text)
+{
+	if (v->need > v->oom->requested && v->shortage <= v->need - v->oom->requested) {
+		add(text, v->oom->requested,
+			" was asked for and would have fitted, rounded up to ");
+		add(text, v->need, " it did not");
+		return;
+	}
+	add(text, v->oom->balance.rounding, " is lost to rounding ");
+	add(text, v->oom->balance.requested, " of live allocations up");
+}
+
+static void explain_neighbour(const struct gpc_verdict_view *v, struct gpc_text *text)
+{
+	add(text, v->oom->balance.other_processes, " is held by other processes, ");
+	add(text, v->shortage, " more was needed");
+}
+
+static void explain_untracked(const struct gpc_verdict_view *v, struct gpc_text *text)
+{
+	add(text, v->oom->balance.process_outside,
+		" is held by this process outside our books (context, kernels, libraries)");
+}
+
+static void explain_growth(const struct gpc_verdict_view *v, struct gpc_text *text)
+{
+	gpc_text_add(text, "one call site grew by ");
+	add(text, v->oom->growth_bytes, " since the previous look");
+	if (v->facts->growth_windows > 0)
+		gpc_text_add(text, ", up in %u of the last %u", v->facts->growth_windows_up,
+			v->facts->growth_windows);
+}
+
+static void explain_spike(const struct gpc_verdict_view *v, struct gpc_text *text)
+{
+	if (v->facts->usual_live > 0 && known(v->facts->usual_live)) {
+		add(text, gpc_bytes_add(v->held, v->need), " is needed now, ");
+		add(text, v->facts->usual_live, " was usual in this run");
+		return;
+	}
+	add(text, v->need, " was asked for at once, ");
+	add(text, v->facts->usual_request, " is usual in this run");
+}
+
+static void explain_exhausted(const struct gpc_verdict_view *v, struct gpc_text *text)
+{
+	add(text, v->held, " is live in this program; free, cached and freed memory is ");
+	add(text, v->sum, " together, ");
+	add(text, v->need, " was asked for");
+}
+
+static void explain_driver(const struct gpc_verdict_view *v, struct gpc_text *text)
+{
+	bool both = known(v->facts->free_before) && known(v->facts->free_after);
+
+	gpc_text_add(text, "the driver refused ");
+	if (both) {
+		add(text, v->need, " with ");
+		add(text, v->facts->free_before, " free before and ");
+		add(text, v->facts->free_after, " free after its refusal");
+		return;
+	}
+	add(text, v->need, " with ");
+	add(text, v->driver, " free");
+}
+
+static void explain_wrong_pool(const struct gpc_verdict_view *v, struct gpc_text *text)
+{
+	add(text, v->facts->largest_other_pool, " is free in one piece in another pool; ");
+	add(text, v->need, " was asked for, the largest piece of its own pool is ");
+	add(text, v->piece, "");
+}
+
+static void (*const explainers[GPUCACHE_VERDICT_COUNT])(
+	const struct gpc_verdict_view *v, struct gpc_text *text) = {
+	[GPUCACHE_VERDICT_IMPOSSIBLE] = explain_impossible,
+	[GPUCACHE_VERDICT_LIMIT] = explain_limit,
+	[GPUCACHE_VERDICT_FRAGMENTED] = explain_fragmented,
+	[GPUCACHE_VERDICT_PENDING] = explain_pending,
+	[GPUCACHE_VERDICT_ROUNDING] = explain_rounding,
+	[GPUCACHE_VERDICT_NEIGHBOUR] = explain_neighbour,
+	[GPUCACHE_VERDICT_UNTRACKED] = explain_untracked,
+	[GPUCACHE_VERDICT_GROWTH] = explain_growth,
+	[GPUCACHE_VERDICT_SPIKE] = explain_spike,
+	[GPUCACHE_VERDICT_EXHAUSTED] = explain_exhausted,
+	[GPUCACHE_VERDICT_DRIVER] = explain_driver,
+	[GPUCACHE_VERDICT_WRONG_POOL] = explain_wrong_pool,
+};
+
+void gpc_evidence_write(const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts,
+	struct gpc_text *text)
+{
+	struct gpc_verdict_view view;
+
+	gpc_verdict_view(oom, facts, &view);
+	if (oom->verdict < GPUCACHE_VERDICT_COUNT && explainers[oom->verdict])
+		explainers[oom->verdict](&view, text);
+	else
+		add(text, view.need, " was asked for; the numbers do not say why it failed");
+}
+
+/*
+ * Advice.  A writer answers whether it wrote a line (without its newline).
+ */
+
+static bool advise_shape(struct advice_context *c)
+{
+	char site[SITE_SIZE];
+
+	gpc_site_describe(c->describer, c->v.oom->stack, site, sizeof site);
+	gpc_text_add(c->text, "no setting can help: check the size that is computed at %s", site);
+	return true;
+}
+
+/* Raises the limit to what would have been enough, where the device has it. */
+static bool advise_limit(struct advice_context *c)
+{
+	const struct gpc_verdict_view *v = &c->v;
+	uint64_t needed = gpc_bytes_add(v->taken, v->need);
+	uint64_t total = v->oom->balance.device_total;
+	uint64_t percent;
+
+	if (!known(v->driver) || v->driver < v->need || !known(needed))
+		return false;
+	if (!is_set(c, GPC_SET_FRACTION)) {
+		gpc_text_add(c->text, "in GPUCACHE_CONF raise limit to limit:%lluMiB",
+			(unsigned long long)(needed / GPC_MIB + (needed % GPC_MIB != 0)));
+		return true;
+	}
+	if (!known(total) || total < 100 || needed > total)
+		return false;
+	/* Rounded up; the division first, so that nothing overflows. */
+	percent = (needed + total / 100 - 1) / (total / 100);
+	if (percent > 100)
+		return false;
+	gpc_text_add(c->text,
+		"in GPUCACHE_CONF raise the fraction to per_process_memory_fraction:%llu.%02llu",
+		(unsigned long long)(percent / 100), (unsigned long long)(percent % 100));
+	return true;
+}
+
+static bool advise_max_split(struct advice_context *c)
+{
+	uint64_t half_mib = c->v.need / GPC_MIB / 2;
+	uint64_t split_mib = SPLIT_LEAST_MIB;
+	char setting[48];
+
+	if (!c->v.facts->caching || is_set(c, GPC_SET_MAX_SPLIT_SIZE) || half_mib < split_mib)
+		return false;
+	while (split_mib * 2 <= half_mib && split_mib * 2 <= SPLIT_MOST_MIB)
+		split_mib *= 2;
+	gpc_format(
+		setting, sizeof setting, "max_split_size_mb:%llu", (unsigned long long)split_mib);
+	add_setting(c, setting);
+	gpc_text_add(c->text, "  may keep large pieces whole");
+	return true;
+}
+
+/* Without a cache its bytes would be the driver's, which joins pages of any address. */
+static bool advise_cache_off(struct advice_context *c)
+{
+	const struct gpc_verdict_view *v = &c->v;
+	uint64_t cached = v->oom->balance.cached;
+	uint64_t room = gpc_bytes_add(v->driver, cached);
+
+	if (!v->facts->caching || !known(room) || room < v->need)
+		return false;
+	if (v->oom->limit != 0 &&
+		gpc_bytes_add(gpc_bytes_less(v->taken, cached), v->need) > v->oom->limit)
+		return false;
+	add_setting(c, "cache:off");
+	gpc_text_add(c->text, "  slower, but ");
+	add(c->text, room, " would have been free for this request");
+	return true;
+}
+
+static bool advise_synchronise(struct advice_context *c)
+{
+	if (c->v.facts->capturing)
+		gpc_text_add(c->text, "make this allocation before the stream capture begins");
+	else
+		gpc_text_add(c->text, "call cudaDeviceSynchronize() before this allocation");
+	return true;
+}
+
+/* Only where holding back no more than the advised limit would have left enough room. */
+static bool advise_pending_limit(struct advice_context *c)
+{
+	const struct gpc_verdict_view *v = &c->v;
+	uint64_t pending = v->oom->balance.pending;
+	uint64_t kept = pending < PENDING_ADVICE ? pending : PENDING_ADVICE;
+
+	if (is_set(c, GPC_SET_PENDING_LIMIT) || v->facts->capturing || !v->facts->caching ||
+		!known(v->facts->pending_limit) || v->facts->pending_limit <= PENDING_ADVICE)
+		return false;
+	if (!known(v->sum) || v->sum - kept < v->need)
+		return false;
+	add_setting(c, "pending_limit:64MiB");
+	gpc_text_add(c->text, "  waits for the GPU earlier");
+	return true;
+}
+
+static bool advise_roundup(struct advice_context *c)
+{
+	if (is_set(c, GPC_SET_ROUNDUP))
+		gpc_text_add(c->text, "take roundup_power2_divisions out of GPUCACHE_CONF");
+	else
+		gpc_text_add(c->text,
+			"make fewer and larger allocations: no option makes rounding "
+			"smaller than it is");
+	return true;
+}
+
+static bool advise_stop_neighbour(struct advice_context *c)
+{
+	const struct gpucache_oom *oom = c->v.oom;
+	const struct gpucache_neighbour *first = &oom->neighbours[0];
+
+	if (oom->n_neighbours == 0 || !known(first->bytes)) {
+		gpc_text_add(c->text, "nvidia-smi on the host names the other processes");
+		return true;
+	}
+	gpc_text_add(c->text, "pid %u%s%.*s holds ", first->pid, first->name[0] ? " " : "",
+		(int)sizeof first->name, first->name);
+	add(c->text, first->bytes, ": wait for it, stop it, or use another GPU");
+	return true;
+}
+
+static bool advise_lazy_modules(struct advice_context *c)
+{
+	if (!c->v.facts->eager_modules)
+		return false;
+	gpc_text_add(c->text, "CUDA_MODULE_LOADING=LAZY  loads only the kernels that are used");
+	return true;
+}
+
+static bool advise_libraries(struct advice_context *c)
+{
+	gpc_text_add(c->text,
+		"look at workspaces of libraries (cuBLAS, NCCL), printf and malloc heaps, "
+		"or stack sizes of kernels");
+	return true;
+}
+
+static bool advise_growing_site(struct advice_context *c)
+{
+	const struct gpucache_oom *oom = c->v.oom;
+	char site[SITE_SIZE];
+
+	if (oom->growth_bytes == 0 || !known(oom->growth_bytes) || oom->growth_stack == 0)
+		return false;
+	if (oom->verdict != GPUCACHE_VERDICT_GROWTH &&
+		!(oom->also & (1u << GPUCACHE_VERDICT_GROWTH)))
+		return false;
+	gpc_site_describe(c->describer, oom->growth_stack, site, sizeof site);
+	gpc_text_add(c->text, "does %s keep what it no longer needs? it grew by ", site);
+	add(c->text, oom->growth_bytes, "");
+	return true;
+}
+
+static bool advise_smaller_step(struct advice_context *c)
+{
+	gpc_text_add(c->text, "make this step smaller by ");
+	add(c->text, c->v.shortage, " (batch or sequence length)");
+	return true;
+}
+
+/* Who holds most, and how much of it has to go. */
+static bool advise_top_holder(struct advice_context *c)
+{
+	const struct gpucache_oom *oom = c->v.oom;
+	const struct gpucache_holder *top = &oom->holders[0];
+	char site[SITE_SIZE];
+
+	if (c->v.shortage == 0)
+		return false;
+	gpc_text_add(c->text, "at least ");
+	add(c->text, c->v.shortage, " must go");
+	if (oom->n_holders == 0 || top->bytes == 0)
+		return true;
+	gpc_site_describe(c->describer, top->stack, site, sizeof site);
+	gpc_text_add(c->text, "; most is held by %s: ", site);
+	add(c->text, top->bytes, "");
+	if (top->bytes / 100 > 0 && c->v.shortage <= top->bytes)
+		gpc_text_add(c->text, ", %llu %% less of it would do",
+			(unsigned long long)((c->v.shortage - 1) / (top->bytes / 100) + 1));
+	return true;
+}
+
+static bool advise_other_causes(struct advice_context *c)
+{
+	gpc_text_add(
+		c->text, "look at `ulimit -v` and nvidia-smi: address space or another process");
+	return true;
+}
+
+static const struct {
+	enum gpucache_verdict verdict;
+	bool (*write)(struct advice_context *context);
+} advice[] = {
+	{ GPUCACHE_VERDICT_IMPOSSIBLE, advise_shape },
+	{ GPUCACHE_VERDICT_LIMIT, advise_limit },
+	{ GPUCACHE_VERDICT_LIMIT, advise_top_holder },
+	{ GPUCACHE_VERDICT_FRAGMENTED, advise_max_split },
+	{ GPUCACHE_VERDICT_FRAGMENTED, advise_cache_off },
+	{ GPUCACHE_VERDICT_PENDING, advise_synchronise },
+	{ GPUCACHE_VERDICT_PENDING, advise_pending_limit },
+	{ GPUCACHE_VERDICT_ROUNDING, advise_roundup },
+	{ GPUCACHE_VERDICT_NEIGHBOUR, advise_stop_neighbour },
+	{ GPUCACHE_VERDICT_NEIGHBOUR, advise_top_holder },
+	{ GPUCACHE_VERDICT_UNTRACKED, advise_lazy_modules },
+	{ GPUCACHE_VERDICT_UNTRACKED, advise_libraries },
+	{ GPUCACHE_VERDICT_GROWTH, advise_growing_site },
+	{ GPUCACHE_VERDICT_GROWTH, advise_top_holder },
+	{ GPUCACHE_VERDICT_SPIKE, advise_smaller_step },
+	{ GPUCACHE_VERDICT_SPIKE, advise_growing_site },
+	{ GPUCACHE_VERDICT_EXHAUSTED, advise_top_holder },
+	{ GPUCACHE_VERDICT_EXHAUSTED, advise_growing_site },
+	{ GPUCACHE_VERDICT_DRIVER, advise_other_causes },
+	{ GPUCACHE_VERDICT_WRONG_POOL, advise_cache_off },
+};
+
+unsigned gpc_advice_write(const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts,
+	const struct gpc_describer *describer, struct gpc_text *text)
+{
+	struct advice_context context = { .describer = describer, .text = text };
+	unsigned lines = 0;
+
+	gpc_verdict_view(oom, facts, &context.v);
+	for (size_t i = 0; i < sizeof advice / sizeof advice[0] && lines < GPC_MAX_ADVICE; i++) {
+		if (advice[i].verdict != oom->verdict || !advice[i].write(&context))
+			continue;
+		gpc_text_add(text, "\n");
+		lines++;
+	}
+	return lines;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "oom/balance.h"
+
+#include <string.h>
+
+static void add_context(struct gpc_balance_facts *facts, const struct gpucache_counters *counters)
+{
+	facts->requested = gpc_bytes_add(facts->requested, counters->requested_bytes);
+	facts->live = gpc_bytes_add(facts->live, counters->live_bytes);
+	facts->pending = gpc_bytes_add(facts->pending, counters->pending_bytes);
+	facts->cached = gpc_bytes_add(facts->cached, counters->cached_bytes);
+	facts->direct = gpc_bytes_add(facts->direct, counters->direct_bytes);
+}
+
+/* CUDA's total leaves out most of what NVML calls reserved, so that must not be counted again. */
+static uint64_t reserve_inside(uint64_t device_total, const struct gpc_neighbours *neighbours)
+{
+	if (neighbours->driver_bytes == GPUCACHE_UNKNOWN || device_total == GPUCACHE_UNKNOWN ||
+		neighbours->nvml_total_bytes == GPUCACHE_UNKNOWN)
+		return GPUCACHE_UNKNOWN;
+	return gpc_bytes_less(neighbours->driver_bytes,
+		gpc_bytes_less(neighbours->nvml_total_bytes, device_total));
+}
+
+void gpc_balance_fill(const struct gpucache_counters *counters, size_t n,
+	const struct gpc_device_look *look, const struct gpc_neighbours *neighbours,
+	struct gpucache_balance *ret_balance)
+{
+	struct gpc_balance_facts facts = {
+		.cached_largest = look->cached_largest,
+		.device_free = look->device_free,
+		.device_total = look->device_total,
+		.process = GPUCACHE_UNKNOWN,
+		.others = GPUCACHE_UNKNOWN,
+		.driver = GPUCACHE_UNKNOWN,
+	};
+
+	for (size_t i = 0; i < n; i++) {
+		if (counters[i].context != 0 && counters[i].device == look->device)
+			add_context(&facts, &counters[i]);
+	}
+	if (neighbours) {
+		facts.process = neighbours->process_bytes;
+		facts.others = neighbours->others_bytes;
+		facts.driver = reserve_inside(look->device_total, neighbours);
+	}
+	gpc_balance_settle(&facts, ret_balance);
+}
+
+void gpc_oom_set_neighbours(struct gpucache_oom *oom, const struct gpc_neighbours *neighbours)
+{
+	static_assert(sizeof oom->neighbours == sizeof neighbours->neighbours, "same bound");
+	memcpy(oom->neighbours, neighbours->neighbours, sizeof oom->neighbours);
+	oom->n_neighbours = neighbours->n_neighbours;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "oom/neighbours.h"
+
+#include <string.h>
+
+#include "base/balance.h"
+#include "base/io.h"
+#include "base/text.h"
+
+/* NVML's names go through this; longer ones are cut by NVML or refused, which is no name. */
+#define NAME_MAX_BYTES 256
+
+/*
+ * ISO C has no conversion from an object pointer to a function pointer, POSIX demands that one exists:
+ * copy the representation.
+ */
+static bool resolve(
+	const struct gpc_nvml_loader *loader, void *library, const char *name, void *ret_function)
+{
+	void *address = loader->lookup_in(library, name);
+
+	if (!address)
+		return false;
+	memcpy(ret_function, &address, sizeof address);
+	return true;
+}
+
+enum gpc_status gpc_nvml_init(struct gpc_nvml *nvml, const struct gpc_nvml_loader *loader)
+{
+	void *library;
+
+	memset(nvml, 0, sizeof *nvml);
+	library = loader->open(GPC_NVML_LIBRARY);
+	if (!library)
+		return GPC_NOT_FOUND;
+	if (!resolve(loader, library, "nvmlInit_v2", &nvml->init))
+		return GPC_UNSUPPORTED;
+	resolve(loader, library, "nvmlDeviceGetHandleByUUID", &nvml->by_uuid);
+	resolve(loader, library, "nvmlDeviceGetHandleByPciBusId_v2", &nvml->by_pci);
+	resolve(loader, library, "nvmlDeviceGetHandleByIndex_v2", &nvml->by_index);
+	resolve(loader, library, "nvmlDeviceGetMemoryInfo_v2", &nvml->memory);
+	resolve(loader, library, "nvmlSystemGetProcessName", &nvml->process_name);
+	/* _v2 fills the same struct and is what drivers before 510 offer; the one before it is not. */
+	if (!resolve(loader, library, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml->processes))
+		resolve(loader, library, "nvmlDeviceGetComputeRunningProcesses_v2",
+			&nvml->processes);
+	if (!nvml->by_uuid && !nvml->by_pci && !nvml->by_index)
+		return GPC_UNSUPPORTED;
+	if (nvml->init() != GPC_NVML_SUCCESS)
+		return GPC_UNSUPPORTED;
+	nvml->ready = true;
+	return GPC_OK;
+}
+
+static struct gpc_nvml_device *find_device(
+	const struct gpc_nvml *nvml, const struct gpc_neighbours_query *query)
+{
+	struct gpc_nvml_device *device = NULL;
+
+	if (query->uuid && query->uuid[0] && nvml->by_uuid &&
+		nvml->by_uuid(query->uuid, &device) == GPC_NVML_SUCCESS)
+		return device;
+	if (query->pci_bus_id && query->pci_bus_id[0] && nvml->by_pci &&
+		nvml->by_pci(query->pci_bus_id, &device) == GPC_NVML_SUCCESS)
+		return device;
+	if (query->index >= 0 && nvml->by_index &&
+		nvml->by_index((unsigned)query->index, &device) == GPC_NVML_SUCCESS)
+		return device;
+	return NULL;
+}
+
+static void ask_memory(
+	const struct gpc_nvml *nvml, struct gpc_nvml_device *device, struct gpc_neighbours *found)
+{
+	struct gpc_nvml_memory memory = { .version = GPC_NVML_MEMORY_V2 };
+
+	if (!nvml->memory || nvml->memory(device, &memory) != GPC_NVML_SUCCESS)
+		return;
+	found->driver_bytes = memory.reserved;
+	found->nvml_total_bytes = memory.total;
+}
+
+/* The last part of a path, up to the first space: NVML gives a command, of which we keep the program. */
+static void keep_program(const char *command, char *name, size_t size)
+{
+	size_t len = strcspn(command, " ");
+	const char *start = command;
+
+	for (size_t i = 0; i < len; i++) {
+		if (command[i] == '/')
+			start = command + i + 1;
+	}
+	gpc_format(name, size, "%.*s", (int)(len - (size_t)(start - command)), start);
+}
+
+static void find_name(
+	const struct gpc_nvml *nvml, const char *proc, unsigned pid, char *name, size_t size)
+{
+	char path[NAME_MAX_BYTES];
+	char command[NAME_MAX_BYTES];
+
+	gpc_format(path, sizeof path, "%s/%u/comm", proc, pid);
+	if (gpc_io_read_file(path, name, size) > 0) {
+		name[strcspn(name, "\n")] = '\0';
+		return;
+	}
+	name[0] = '\0';
+	if (!nvml->process_name ||
+		nvml->process_name(pid, command, sizeof command) != GPC_NVML_SUCCESS)
+		return;
+	command[sizeof command - 1] = '\0';
+	keep_program(command, name, size);
+}
+
+/* True where a is to stand before b: more bytes, and unknown ones last. */
+static bool is_bigger(uint64_t a, uint64_t b)
+{
+	if (a == GPUCACHE_UNKNOWN)
+		return false;
+	return b == GPUCACHE_UNKNOWN || a > b;
+}
+
+static void add_neighbour(struct gpc_neighbours *found, unsigned pid, uint64_t bytes)
+{
+	uint32_t at = found->n_neighbours;
+
+	found->n_other++;
+	while (at > 0 && is_bigger(bytes, found->neighbours[at - 1].bytes))
+		at--;
+	if (at == GPUCACHE_MAX_NEIGHBOURS)
+		return;
+	if (found->n_neighbours < GPUCACHE_MAX_NEIGHBOURS)
+		found->n_neighbours++;
+	for (uint32_t i = found->n_neighbours - 1; i > at; i--)
+		found->neighbours[i] = found->neighbours[i - 1];
+	found->neighbours[at] = (struct gpucache_neighbour){ .pid = pid, .bytes = bytes };
+}
+
+/* NVML's value of all ones is GPUCACHE_UNKNOWN by the same bits, and an unknown summand stays unknown. */
+static void sort_processes(const struct gpc_nvml_process *infos, uint32_t n, uint32_t own_pid,
+	struct gpc_neighbours *found)
+{
+	bool listed = false;
+
+	for (uint32_t i = 0; i < n; i++)
+		listed |= infos[i].pid == own_pid;
+	if (!listed)
+		return;
+	found->process_bytes = 0;
+	found->others_bytes = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		if (infos[i].pid == own_pid) {
+			found->process_bytes = gpc_bytes_add(found->process_bytes, infos[i].used);
+			continue;
+		}
+		found->others_bytes = gpc_bytes_add(found->others_bytes, infos[i].used);
+		add_neighbour(found, infos[i].pid, infos[i].used);
+	}
+}
+
+static void ask_processes(struct gpc_nvml *nvml, struct gpc_nvml_device *device,
+	const struct gpc_neighbours_query *query, struct gpc_neighbours *found)
+{
+	unsigned count = GPC_NVML_MAX_PROCESSES;
+
+	if (!nvml->processes || nvml->processes(device, &count, nvml->infos) != GPC_NVML_SUCCESS)
+		return;
+	if (count > GPC_NVML_MAX_PROCESSES)
+		return;
+	found->n_listed = count;
+	sort_processes(nvml->infos, count, query->own_pid, found);
+	for (uint32_t i = 0; i < found->n_neighbours; i++) {
+		struct gpucache_neighbour *one = &found->neighbours[i];
+
+		find_name(nvml, query->proc, one->pid, one->name, sizeof one->name);
+	}
+}
+
+void gpc_neighbours_ask(struct gpc_nvml *nvml, const struct gpc_neighbours_query *query,
+	struct gpc_neighbours *ret_neighbours)
+{
+	struct gpc_neighbours found = {
+		.process_bytes = GPUCACHE_UNKNOWN,
+		.others_bytes = GPUCACHE_UNKNOWN,
+		.driver_bytes = GPUCACHE_UNKNOWN,
+		.nvml_total_bytes = GPUCACHE_UNKNOWN,
+	};
+	struct gpc_nvml_device *device = nvml && nvml->ready ? find_device(nvml, query) : NULL;
+
+	if (device) {
+		ask_memory(nvml, device, &found);
+		ask_processes(nvml, device, query, &found);
+	}
+	*ret_neighbours = found;
+}

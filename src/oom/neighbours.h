@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who else is on the GPU: the driver's management library (NVML), asked once at an OOM.
+ *
+ * NVML is never linked.  The caller lends two functions, one that opens a library and one that finds a
+ * symbol in it, because the preload library answers dlopen and dlsym itself and has to use the real ones.
+ *
+ * NVML lists processes by pid.  Inside a pid namespace it may list none, or pids of the outer one.  This
+ * process certainly has memory on the device when it asks, so:
+ *
+ *	own pid listed      the list speaks of our namespace: this process, the others, their names
+ *	own pid not listed  any entry may be us: nothing is claimed of anybody
+ *
+ * Invariants
+ *   1 What NVML does not say is GPUCACHE_UNKNOWN, also where it says so by a value of all ones.
+ *   2 others_bytes is known only if the bytes of every other process are.
+ *   3 neighbours[0 .. n) are biggest first, unknown last.
+ *
+ * Threads   One caller at a time for one struct gpc_nvml (it holds the buffer for the answers).
+ * Failure   gpc_nvml_init: a status, and nothing is kept.  gpc_neighbours_ask: fields stay unknown.
+ * Limits    256 processes; beyond that nothing is claimed of processes.  Compute processes only: what
+ *           graphics holds ends up in the balance's `unattributed`.
+ */
+#ifndef GPC_OOM_NEIGHBOURS_H
+#define GPC_OOM_NEIGHBOURS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "gpucache_format.h"
+
+/* The ABI of libnvidia-ml.so.1 as far as we use it; tests/unit/oom compares it with nvml.h. */
+#define GPC_NVML_LIBRARY           "libnvidia-ml.so.1"
+#define GPC_NVML_SUCCESS           0
+#define GPC_NVML_INSUFFICIENT_SIZE 7
+#define GPC_NVML_MEMORY_V2         0x02000028u /* size of the struct, version in the top byte */
+
+struct gpc_nvml_device; /* NVML's handle, never looked into */
+
+struct gpc_nvml_memory {
+	unsigned version; /* GPC_NVML_MEMORY_V2 */
+	unsigned long long total;
+	unsigned long long reserved;
+	unsigned long long available; /* `free` in nvml.h */
+	unsigned long long used;
+};
+
+struct gpc_nvml_process {
+	unsigned pid;
+	unsigned long long used; /* all ones: not available */
+	unsigned gpu_instance;
+	unsigned compute_instance;
+};
+
+#define GPC_NVML_MAX_PROCESSES 256u
+
+struct gpc_nvml_loader {
+	void *(*open)(const char *name);
+	void *(*lookup_in)(void *library, const char *name);
+};
+
+struct gpc_nvml {
+	bool ready;
+	int (*init)(void);
+	int (*by_uuid)(const char *uuid, struct gpc_nvml_device **device);
+	int (*by_pci)(const char *bus_id, struct gpc_nvml_device **device);
+	int (*by_index)(unsigned index, struct gpc_nvml_device **device);
+	int (*memory)(struct gpc_nvml_device *device, struct gpc_nvml_memory *memory);
+	int (*processes)(
+		struct gpc_nvml_device *device, unsigned *count, struct gpc_nvml_process *infos);
+	int (*process_name)(unsigned pid, char *name, unsigned length);
+	struct gpc_nvml_process infos[GPC_NVML_MAX_PROCESSES];
+};
+
+/* Which device, and who asks.  The first of uuid, pci_bus_id and index that is set and works counts. */
+struct gpc_neighbours_query {
+	const char *uuid;       /* "GPU-..." or "MIG-..."; NULL or empty: not known */
+	const char *pci_bus_id; /* "0000:17:00.0"; NULL or empty: not known */
+	int index;              /* NVML's, not CUDA's; -1: not known */
+	uint32_t own_pid;
+	const char *proc; /* where processes are described: "/proc" */
+};
+
+struct gpc_neighbours {
+	uint64_t process_bytes;
+	uint64_t others_bytes;
+	uint64_t driver_bytes;     /* reserved by the driver, whether inside CUDA's total or not */
+	uint64_t nvml_total_bytes; /* NVML's own total, which counts the reserve */
+	uint32_t n_listed;         /* processes that NVML listed, this one included */
+	uint32_t n_other;          /* other processes, where they can be told from us */
+	uint32_t n_neighbours;     /* of them in neighbours[] */
+	struct gpucache_neighbour neighbours[GPUCACHE_MAX_NEIGHBOURS];
+};
+
+/*
+ * Opens NVML and starts it.  GPC_NOT_FOUND: no such library; GPC_UNSUPPORTED: it lacks what we need or
+ * refuses to start.  It is not closed again: its reference ends with the process.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_nvml_init(
+	struct gpc_nvml *nvml, const struct gpc_nvml_loader *loader);
+
+/* A few calls of NVML, bounded.  Where nvml is NULL or not ready, all is unknown. */
+void gpc_neighbours_ask(struct gpc_nvml *nvml, const struct gpc_neighbours_query *query,
+	struct gpc_neighbours *ret_neighbours);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "oom/short_form.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/balance.h"
+#include "base/verdict.h"
+
+#define LABEL_WIDTH 7u /* "FULL   " */
+#define MAX_HOLDERS 3u
+#define SITE_SIZE   64
+#define SENTENCE    512 /* three lines of advice fit */
+
+struct page {
+	struct gpc_text *out;
+	unsigned n_lines;
+	unsigned max_lines; /* one less than GPC_SHORT_LINES while FULL is still to come */
+};
+
+/* Appends line[0 .. len) cut to the width, with what is not printable ASCII shown as '?'. */
+static void put_line(struct page *page, const char *line, size_t len)
+{
+	if (page->n_lines >= page->max_lines)
+		return;
+	page->n_lines++;
+	if (len > GPC_SHORT_WIDTH)
+		len = GPC_SHORT_WIDTH;
+	for (size_t i = 0; i < len; i++) {
+		char c = line[i];
+
+		gpc_text_add(page->out, "%c", c >= ' ' && c <= '~' ? c : '?');
+	}
+	gpc_text_add(page->out, "\n");
+}
+
+/* How much of words[0 .. len) goes on one line: whole words, or all that fits where one is longer. */
+static size_t take_words(const char *words, size_t len)
+{
+	size_t room = GPC_SHORT_WIDTH - LABEL_WIDTH;
+	size_t take = room;
+
+	if (len <= room)
+		return len;
+	while (take > 0 && words[take] != ' ')
+		take--;
+	return take > 0 ? take : room;
+}
+
+/* The label, then the words over as many lines as they need. */
+static void put_words(struct page *page, const char *label, const char *words, size_t len)
+{
+	do {
+		char buf[GPC_SHORT_WIDTH + 1];
+		struct gpc_text line = gpc_text_init(buf, sizeof buf);
+		size_t take = take_words(words, len);
+
+		gpc_text_add(&line, "%-7s%.*s", label, (int)take, words);
+		put_line(page, line.buf, line.len);
+		label = "";
+		while (take < len && words[take] == ' ')
+			take++;
+		words += take;
+		len -= take;
+	} while (len > 0);
+}
+
+static bool is_said(const char *text)
+{
+	return text && text[0];
+}
+
+static void put_headline(struct page *page, const struct gpc_short_form *form)
+{
+	const struct gpucache_oom *oom = form->oom;
+	bool total_known = oom->balance.device_total != GPUCACHE_UNKNOWN;
+	char buf[GPC_SHORT_WIDTH + 1];
+	struct gpc_text line = gpc_text_init(buf, sizeof buf);
+
+	gpc_text_add(&line, "gpucache: OUT OF MEMORY on GPU %d", oom->device);
+	if (is_said(form->gpu_name) || total_known)
+		gpc_text_add(&line, " (");
+	if (is_said(form->gpu_name))
+		gpc_text_add(&line, "%.40s%s", form->gpu_name, total_known ? ", " : "");
+	if (total_known)
+		gpc_text_add_bytes(&line, oom->balance.device_total);
+	if (is_said(form->gpu_name) || total_known)
+		gpc_text_add(&line, ")");
+	gpc_text_add(&line, " - ");
+	if (form->rank >= 0) {
+		gpc_text_add(&line, "rank %d", form->rank);
+		if (form->world_size > 0)
+			gpc_text_add(&line, " of %d", form->world_size);
+		gpc_text_add(&line, ", ");
+	}
+	gpc_text_add(&line, "pid %u", form->pid);
+	if (is_said(form->program))
+		gpc_text_add(&line, ", %s", form->program);
+	put_line(page, line.buf, line.len);
+}
+
+static void put_why(struct page *page, const struct gpc_short_form *form)
+{
+	const struct gpucache_oom *oom = form->oom;
+	char buf[SENTENCE];
+	struct gpc_text words = gpc_text_init(buf, sizeof buf);
+
+	gpc_text_add(&words, "%s", gpc_verdict_word(oom->verdict));
+	if (oom->verdict != GPUCACHE_VERDICT_NONE)
+		gpc_text_add(&words, " (%s)", gpc_strength_word(oom->strength));
+	gpc_text_add(&words, ": ");
+	gpc_evidence_write(oom, form->facts, &words);
+	put_words(page, "WHY", words.buf, words.len);
+
+	words = gpc_text_init(buf, sizeof buf);
+	for (unsigned v = 1; v < GPUCACHE_VERDICT_COUNT; v++) {
+		if (oom->also & (1u << v))
+			gpc_text_add(&words, "%s%s", words.len ? ", " : "", gpc_verdict_word(v));
+	}
+	if (words.len > 0)
+		put_words(page, "ALSO", words.buf, words.len);
+}
+
+static void put_short(struct page *page, const struct gpc_short_form *form)
+{
+	struct gpc_verdict_view view;
+	char buf[SENTENCE];
+	struct gpc_text words = gpc_text_init(buf, sizeof buf);
+
+	gpc_verdict_view(form->oom, form->facts, &view);
+	if (form->oom->short_by > 0) {
+		gpc_text_add(&words, "by ");
+		gpc_text_add_bytes(&words, form->oom->short_by);
+		gpc_text_add(&words, ": ");
+	}
+	gpc_text_add_bytes(&words, form->oom->requested);
+	gpc_text_add(&words, " asked for");
+	if (view.need > form->oom->requested) {
+		gpc_text_add(&words, " (rounded to ");
+		gpc_text_add_bytes(&words, view.need);
+		gpc_text_add(&words, ")");
+	}
+	if (view.driver != GPUCACHE_UNKNOWN) {
+		gpc_text_add(&words, ", ");
+		gpc_text_add_bytes(&words, view.driver);
+		gpc_text_add(&words, " free on the GPU");
+	}
+	if (view.piece_known) {
+		gpc_text_add(&words, ", largest cached piece ");
+		gpc_text_add_bytes(&words, view.piece);
+	}
+	put_words(page, "SHORT", words.buf, words.len);
+}
+
+/* The unit of a column: the largest in which its largest number is at least 1. */
+struct unit {
+	const char *name;
+	unsigned shift;
+};
+
+static struct unit unit_of(uint64_t bytes)
+{
+	static const struct unit units[] = { { "GiB", 30 }, { "MiB", 20 }, { "KiB", 10 } };
+
+	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+		if (bytes >> units[i].shift)
+			return units[i];
+	}
+	return (struct unit){ "B", 0 };
+}
+
+/* One number of a column: two decimals, right-aligned; rounded down, so that a sum never looks too big. */
+static void add_number(struct gpc_text *text, uint64_t bytes, struct unit unit)
+{
+	uint64_t rest = bytes & ((UINT64_C(1) << unit.shift) - 1);
+
+	gpc_text_add(text, "%9llu", (unsigned long long)(bytes >> unit.shift));
+	if (unit.shift > 0)
+		gpc_text_add(text, ".%02llu",
+			(unsigned long long)((rest >> (unit.shift - 10)) * 100 >> 10));
+	gpc_text_add(text, " %s", unit.name);
+}
+
+/* Tenths of a percent, by a division that cannot overflow. */
+static void add_percent(struct gpc_text *text, uint64_t part, uint64_t whole)
+{
+	uint64_t tenths = whole ? (uint64_t)((unsigned __int128)part * 1000 / whole) : 0;
+
+	gpc_text_add(text, " %4llu.%llu %%", (unsigned long long)(tenths / 10),
+		(unsigned long long)(tenths % 10));
+}
+
+static void put_balance_line(struct page *page, const char *label, const char *sign, uint64_t bytes,
+	const struct gpucache_balance *sheet, const char *what)
+{
+	char buf[GPC_SHORT_WIDTH + 1];
+	struct gpc_text line = gpc_text_init(buf, sizeof buf);
+
+	gpc_text_add(&line, "%-7s%s", label, sign);
+	add_number(&line, bytes, unit_of(sheet->device_total));
+	add_percent(&line, bytes, sheet->device_total);
+	gpc_text_add(&line, "  %s", what);
+	put_line(page, line.buf, line.len);
+}
+
+/* Lines of zero or of nobody knows carry nothing; free memory is always said. */
+static void put_balance(struct page *page, const struct gpucache_balance *sheet)
+{
+	int64_t difference = gpc_balance_difference(sheet);
+	const char *label = "WHERE";
+	const char *sign = " ";
+	char what[64];
+	struct gpc_text total = gpc_text_init(what, sizeof what);
+
+	if (sheet->device_total == GPUCACHE_UNKNOWN || sheet->device_total == 0)
+		return;
+	for (size_t i = 0; i < GPC_BALANCE_LINE_COUNT; i++) {
+		uint64_t bytes = gpc_balance_value(sheet, &gpc_balance_lines[i]);
+
+		if (bytes == GPUCACHE_UNKNOWN || (bytes == 0 && i != GPC_BALANCE_LINE_device_free))
+			continue;
+		put_balance_line(page, label, sign, bytes, sheet, gpc_balance_lines[i].label);
+		label = "";
+		sign = "+";
+	}
+	gpc_text_add(&total, "total");
+	if (difference != 0) {
+		uint64_t size = difference < 0 ? -(uint64_t)difference : (uint64_t)difference;
+
+		gpc_text_add(&total, " (%s by ",
+			difference < 0 ? "the lines pass it" : "the lines miss it");
+		gpc_text_add_bytes(&total, size);
+		gpc_text_add(&total, ")");
+	}
+	put_balance_line(page, label, "=", sheet->device_total, sheet, what);
+}
+
+static void put_holders(struct page *page, const struct gpc_short_form *form)
+{
+	const struct gpucache_oom *oom = form->oom;
+	const char *label = "HOLD";
+
+	for (uint32_t i = 0; i < oom->n_holders && i < MAX_HOLDERS; i++) {
+		const struct gpucache_holder *holder = &oom->holders[i];
+		char site[SITE_SIZE];
+		char buf[GPC_SHORT_WIDTH + 1];
+		struct gpc_text line = gpc_text_init(buf, sizeof buf);
+
+		gpc_site_describe(form->describer, holder->stack, site, sizeof site);
+		gpc_text_add(&line, "%-7s ", label);
+		add_number(&line, holder->bytes, unit_of(oom->holders[0].bytes));
+		gpc_text_add(&line, " %9u block%s  %s", holder->n_blocks,
+			holder->n_blocks == 1 ? " " : "s", site);
+		put_line(page, line.buf, line.len);
+		label = "";
+	}
+}
+
+static void put_advice(struct page *page, const struct gpc_short_form *form)
+{
+	char buf[3 * SENTENCE];
+	struct gpc_text lines = gpc_text_init(buf, sizeof buf);
+	const char *label = "TRY";
+	const char *at = buf;
+
+	gpc_advice_write(form->oom, form->facts, form->describer, &lines);
+	while (*at) {
+		size_t len = strcspn(at, "\n");
+
+		put_words(page, label, at, len);
+		label = "";
+		at += len + (at[len] == '\n');
+	}
+}
+
+/* A path that a shell takes as it stands. */
+static bool can_be_pasted(const char *path)
+{
+	return path[strspn(path,
+		       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/"
+		       "._-+=:,@%")] == '\0';
+}
+
+static void put_full(struct page *page, const struct gpc_short_form *form)
+{
+	char buf[2 * GPC_SHORT_WIDTH];
+	struct gpc_text line = gpc_text_init(buf, sizeof buf);
+
+	if (!is_said(form->recording))
+		return;
+	gpc_text_add(&line, "%-7sgpumem-report oom ", "FULL");
+	if (strlen(form->recording) + line.len <= GPC_SHORT_WIDTH && can_be_pasted(form->recording))
+		gpc_text_add(&line, "%s", form->recording);
+	else
+		gpc_text_add(&line, "%u", form->pid);
+	put_line(page, line.buf, line.len);
+}
+
+void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *text)
+{
+	struct page page = { .out = text, .max_lines = GPC_SHORT_LINES - 1 };
+
+	put_headline(&page, form);
+	put_why(&page, form);
+	put_short(&page, form);
+	put_balance(&page, &form->oom->balance);
+	put_holders(&page, form);
+	put_advice(&page, form);
+	page.max_lines = GPC_SHORT_LINES;
+	put_full(&page, form);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a failed request says on stderr: 25 lines for a tired person, to be pasted into an issue.
+ *
+ *	gpucache: OUT OF MEMORY on GPU 0 (NVIDIA H200, 139.80 GiB) - pid 4711, python3
+ *	WHY    fragmented (certain): 9.10 GiB of cached memory is free, its largest piece is ...
+ *	SHORT  by 1.70 GiB: ...
+ *	WHERE    123.90 GiB  88.6 %  live, as asked for          the balance sheet, lines of zero left out
+ *	       =  139.80 GiB         total
+ *	HOLD      56.20 GiB    1204 blocks  load_weights         the three biggest holders
+ *	TRY    GPUCACHE_CONF=...
+ *	FULL   gpumem-report oom /path/of/the/recording
+ *
+ * Invariants
+ *   1 At most GPC_SHORT_LINES lines of at most GPC_SHORT_WIDTH characters, all printable ASCII.
+ *   2 FULL is always whole: where the path does not fit or cannot be pasted, the pid stands for it.
+ *   3 Only what was measured is printed.  No arguments, no environment, nothing of other users but what
+ *     this user may see of them.
+ *
+ * Threads   A pure function, apart from the describer that the caller brings.
+ * Failure   None; a text that is too small is cut.  GPC_SHORT_SIZE is enough for every text.
+ * Limits    One failed request.  When to print it is for the caller to judge.
+ */
+#ifndef GPC_OOM_SHORT_FORM_H
+#define GPC_OOM_SHORT_FORM_H
+
+#include <stdint.h>
+
+#include "base/text.h"
+#include "gpucache_format.h"
+#include "oom/advice.h"
+#include "oom/verdict.h"
+
+#define GPC_SHORT_LINES 25u
+#define GPC_SHORT_WIDTH 100u
+#define GPC_SHORT_SIZE  (GPC_SHORT_LINES * (GPC_SHORT_WIDTH + 1) + 1)
+
+struct gpc_short_form {
+	const struct gpucache_oom *oom; /* with its verdict found */
+	const struct gpc_verdict_facts *facts;
+	const struct gpc_describer *describer; /* may be NULL */
+	const char *gpu_name;                  /* may be NULL or empty, as all texts here */
+	const char *program;                   /* its name, not its arguments */
+	const char *recording;                 /* path; NULL: there is no recording */
+	uint32_t pid;
+	int32_t rank; /* -1: none */
+	int32_t world_size;
+};
+
+/* Appends the whole short form, each line ended by a newline. */
+void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *text);
+
+#endif

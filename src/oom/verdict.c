@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "oom/verdict.h"
+
+#include <stddef.h>
+
+#include "base/balance.h"
+#include "base/bytes.h"
+
+/* Driver allocations come in steps of 2 MiB, so less than a step of room is none. */
+#define DRIVER_STEP (2 * GPC_MIB)
+
+/* Other processes below this part of the device are too small to be the cause. */
+#define SMALL_PART 20u
+
+#define GROWTH_WINDOWS    8u
+#define GROWTH_WINDOWS_UP 6u
+
+struct gpc_verdict_facts gpc_verdict_facts_unknown(void)
+{
+	return (struct gpc_verdict_facts){
+		.free_before = GPUCACHE_UNKNOWN,
+		.free_after = GPUCACHE_UNKNOWN,
+		.largest_usable = GPUCACHE_UNKNOWN,
+		.largest_other_pool = GPUCACHE_UNKNOWN,
+		.largest_pending = GPUCACHE_UNKNOWN,
+		.usual_request = GPUCACHE_UNKNOWN,
+		.usual_live = GPUCACHE_UNKNOWN,
+		.pending_limit = GPUCACHE_UNKNOWN,
+		.caching = true,
+	};
+}
+
+static bool known(uint64_t value)
+{
+	return value != GPUCACHE_UNKNOWN;
+}
+
+/* a >= b, a < b: false where either is not known. */
+static bool at_least(uint64_t a, uint64_t b)
+{
+	return known(a) && known(b) && a >= b;
+}
+
+static bool below(uint64_t a, uint64_t b)
+{
+	return known(a) && known(b) && a < b;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* part > percent % of whole, exactly: no product of 64 bits can overflow in 128. */
+static bool passes_percent(uint64_t part, uint64_t whole, unsigned percent)
+{
+	return known(part) && known(whole) &&
+	       (unsigned __int128)part * 100 > (unsigned __int128)whole * percent;
+}
+
+/* A program may ask for 2^64 - 1 bytes; that is a size and not "unknown". */
+static uint64_t needed(const struct gpucache_oom *oom)
+{
+	uint64_t need = oom->rounded > oom->requested ? oom->rounded : oom->requested;
+
+	return known(need) ? need : need - 1;
+}
+
+void gpc_verdict_view(const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts,
+	struct gpc_verdict_view *ret_view)
+{
+	const struct gpucache_balance *sheet = &oom->balance;
+	struct gpc_verdict_view view = { .oom = oom, .facts = facts, .need = needed(oom) };
+	uint64_t piece = facts->largest_usable;
+	uint64_t best;
+
+	if (!known(piece))
+		piece = sheet->cached_largest;
+	view.piece_known = known(piece);
+	view.piece = view.piece_known ? piece : 0;
+	view.driver = known(sheet->device_free) ? sheet->device_free : facts->free_after;
+	view.taken = gpc_balance_taken(sheet);
+	view.held = gpc_bytes_add(gpc_bytes_add(sheet->requested, sheet->rounding), sheet->direct);
+	view.sum = gpc_bytes_add(gpc_bytes_add(view.driver, sheet->cached), sheet->pending);
+	view.gone = below(view.sum, view.need);
+	view.limited = oom->limit != 0 && gpc_bytes_add(view.taken, view.need) > oom->limit;
+	view.room = view.driver;
+	if (view.limited)
+		view.room = smaller(view.room, gpc_bytes_less(oom->limit, view.taken));
+	best = known(view.room) && view.room > view.piece ? view.room : view.piece;
+	view.shortage = known(view.room) ? gpc_bytes_less(view.need, best) : 0;
+	/* What nobody claims may be theirs, so it counts where NVML is silent. */
+	view.most_other =
+		known(sheet->other_processes) ? sheet->other_processes : sheet->unattributed;
+	*ret_view = view;
+}
+
+static bool is_impossible(const struct gpc_verdict_view *v)
+{
+	uint64_t total = v->oom->balance.device_total;
+	uint64_t reserve = v->oom->balance.driver_reserve;
+
+	if (!known(total) || total == 0)
+		return false;
+	return v->need > gpc_bytes_less(total, known(reserve) ? reserve : 0);
+}
+
+static enum gpucache_strength test_impossible(const struct gpc_verdict_view *v)
+{
+	return is_impossible(v) ? GPUCACHE_STRENGTH_CERTAIN : GPUCACHE_STRENGTH_NONE;
+}
+
+/* Certain only where the device had room: else lifting the limit would not have helped. */
+static enum gpucache_strength test_limit(const struct gpc_verdict_view *v)
+{
+	if (!v->limited)
+		return GPUCACHE_STRENGTH_NONE;
+	if (!known(v->driver))
+		return GPUCACHE_STRENGTH_LIKELY;
+	return v->driver >= v->need ? GPUCACHE_STRENGTH_CERTAIN : GPUCACHE_STRENGTH_POSSIBLE;
+}
+
+static enum gpucache_strength test_fragmented(const struct gpc_verdict_view *v)
+{
+	uint64_t cached = v->oom->balance.cached;
+
+	if (!below(v->room, v->need) || !v->piece_known || v->piece >= v->need)
+		return GPUCACHE_STRENGTH_NONE;
+	if (!at_least(gpc_bytes_add(cached, v->room), v->need))
+		return GPUCACHE_STRENGTH_NONE;
+	if (at_least(v->facts->largest_other_pool, v->need))
+		return GPUCACHE_STRENGTH_POSSIBLE;
+	return cached >= v->need ? GPUCACHE_STRENGTH_CERTAIN : GPUCACHE_STRENGTH_LIKELY;
+}
+
+static enum gpucache_strength test_pending(const struct gpc_verdict_view *v)
+{
+	const struct gpucache_balance *sheet = &v->oom->balance;
+	uint64_t without = gpc_bytes_add(v->room, sheet->cached);
+	bool one_fits =
+		at_least(v->facts->largest_pending, v->need) && at_least(sheet->pending, v->need);
+
+	if (!below(v->room, v->need) || v->piece >= v->need)
+		return GPUCACHE_STRENGTH_NONE;
+	if (below(without, v->need) && at_least(gpc_bytes_add(without, sheet->pending), v->need))
+		return one_fits ? GPUCACHE_STRENGTH_CERTAIN : GPUCACHE_STRENGTH_LIKELY;
+	return one_fits ? GPUCACHE_STRENGTH_LIKELY : GPUCACHE_STRENGTH_NONE;
+}
+
+static enum gpucache_strength test_rounding(const struct gpc_verdict_view *v)
+{
+	const struct gpucache_balance *sheet = &v->oom->balance;
+	uint64_t best = known(v->room) && v->room > v->piece ? v->room : v->piece;
+
+	if (!below(v->room, v->need) || v->piece >= v->need || is_impossible(v))
+		return GPUCACHE_STRENGTH_NONE;
+	if (best >= v->oom->requested)
+		return GPUCACHE_STRENGTH_LIKELY;
+	if (!passes_percent(sheet->rounding, sheet->requested, 10))
+		return GPUCACHE_STRENGTH_NONE;
+	return sheet->rounding >= v->shortage ? GPUCACHE_STRENGTH_LIKELY
+					      : GPUCACHE_STRENGTH_POSSIBLE;
+}
+
+static bool is_small(const struct gpc_verdict_view *v, uint64_t bytes)
+{
+	uint64_t total = v->oom->balance.device_total;
+
+	return known(total) && at_least(total / SMALL_PART, bytes);
+}
+
+static enum gpucache_strength test_neighbour(const struct gpc_verdict_view *v)
+{
+	uint64_t others = v->oom->balance.other_processes;
+
+	if (!v->gone || !known(others) || !at_least(gpc_bytes_add(v->sum, others), v->need))
+		return GPUCACHE_STRENGTH_NONE;
+	return is_small(v, others) ? GPUCACHE_STRENGTH_POSSIBLE : GPUCACHE_STRENGTH_CERTAIN;
+}
+
+static enum gpucache_strength test_untracked(const struct gpc_verdict_view *v)
+{
+	uint64_t outside = v->oom->balance.process_outside;
+	bool big = passes_percent(outside, v->oom->balance.device_total, 15);
+	bool enough = known(outside) && outside >= v->shortage;
+
+	if (!v->gone || is_impossible(v) || !(big || enough))
+		return GPUCACHE_STRENGTH_NONE;
+	return big && enough ? GPUCACHE_STRENGTH_LIKELY : GPUCACHE_STRENGTH_POSSIBLE;
+}
+
+static enum gpucache_strength test_growth(const struct gpc_verdict_view *v)
+{
+	const struct gpc_verdict_facts *facts = v->facts;
+	uint64_t growth = v->oom->growth_bytes;
+
+	if (!(v->gone || v->limited) || is_impossible(v) || growth == 0 || !known(growth))
+		return GPUCACHE_STRENGTH_NONE;
+	if (facts->growth_windows >= GROWTH_WINDOWS &&
+		facts->growth_windows_up >= GROWTH_WINDOWS_UP)
+		return GPUCACHE_STRENGTH_LIKELY;
+	return v->shortage > 0 && growth >= v->shortage ? GPUCACHE_STRENGTH_POSSIBLE
+							: GPUCACHE_STRENGTH_NONE;
+}
+
+static enum gpucache_strength test_spike(const struct gpc_verdict_view *v)
+{
+	const struct gpc_verdict_facts *facts = v->facts;
+
+	if (!(v->gone || v->limited) || is_impossible(v))
+		return GPUCACHE_STRENGTH_NONE;
+	if (facts->usual_live > 0 &&
+		passes_percent(gpc_bytes_add(v->held, v->need), facts->usual_live, 200))
+		return GPUCACHE_STRENGTH_LIKELY;
+	if (facts->usual_request > 0 && passes_percent(v->need, facts->usual_request, 200))
+		return GPUCACHE_STRENGTH_POSSIBLE;
+	return GPUCACHE_STRENGTH_NONE;
+}
+
+static enum gpucache_strength test_exhausted(const struct gpc_verdict_view *v)
+{
+	const struct gpucache_balance *sheet = &v->oom->balance;
+
+	if (!v->gone || is_impossible(v))
+		return GPUCACHE_STRENGTH_NONE;
+	if (is_small(v, v->most_other))
+		return GPUCACHE_STRENGTH_CERTAIN;
+	if (below(gpc_bytes_add(v->sum, v->most_other), v->need))
+		return GPUCACHE_STRENGTH_LIKELY;
+	/* NVML says that the others hold enough: theirs, not ours. */
+	if (known(sheet->other_processes) || !known(sheet->device_total))
+		return GPUCACHE_STRENGTH_NONE;
+	return v->held >= sheet->device_total / 2 ? GPUCACHE_STRENGTH_LIKELY
+						  : GPUCACHE_STRENGTH_POSSIBLE;
+}
+
+static enum gpucache_strength test_driver(const struct gpc_verdict_view *v)
+{
+	uint64_t before = v->facts->free_before;
+	uint64_t after = v->facts->free_after;
+	uint64_t lowest = smaller(before, after); /* unknown is the largest number */
+
+	if (!known(lowest))
+		lowest = v->driver;
+	if (v->limited || !at_least(lowest, gpc_bytes_add(v->need, DRIVER_STEP)))
+		return GPUCACHE_STRENGTH_NONE;
+	return known(before) && known(after) ? GPUCACHE_STRENGTH_CERTAIN : GPUCACHE_STRENGTH_LIKELY;
+}
+
+static enum gpucache_strength test_wrong_pool(const struct gpc_verdict_view *v)
+{
+	if (!below(v->room, v->need) || !v->piece_known || v->piece >= v->need)
+		return GPUCACHE_STRENGTH_NONE;
+	return at_least(v->facts->largest_other_pool, v->need) ? GPUCACHE_STRENGTH_CERTAIN
+							       : GPUCACHE_STRENGTH_NONE;
+}
+
+static const struct {
+	enum gpucache_verdict verdict;
+	enum gpucache_strength (*test)(const struct gpc_verdict_view *view);
+} tests[] = {
+	{ GPUCACHE_VERDICT_IMPOSSIBLE, test_impossible },
+	{ GPUCACHE_VERDICT_LIMIT, test_limit },
+	{ GPUCACHE_VERDICT_FRAGMENTED, test_fragmented },
+	{ GPUCACHE_VERDICT_PENDING, test_pending },
+	{ GPUCACHE_VERDICT_ROUNDING, test_rounding },
+	{ GPUCACHE_VERDICT_NEIGHBOUR, test_neighbour },
+	{ GPUCACHE_VERDICT_UNTRACKED, test_untracked },
+	{ GPUCACHE_VERDICT_GROWTH, test_growth },
+	{ GPUCACHE_VERDICT_SPIKE, test_spike },
+	{ GPUCACHE_VERDICT_EXHAUSTED, test_exhausted },
+	{ GPUCACHE_VERDICT_DRIVER, test_driver },
+	{ GPUCACHE_VERDICT_WRONG_POOL, test_wrong_pool },
+};
+
+#define N_TESTS (sizeof tests / sizeof tests[0])
+
+void gpc_verdict_find(struct gpucache_oom *oom, const struct gpc_verdict_facts *facts)
+{
+	enum gpucache_verdict best = GPUCACHE_VERDICT_NONE;
+	enum gpucache_strength best_strength = GPUCACHE_STRENGTH_NONE;
+	struct gpc_verdict_view view;
+	uint32_t holds = 0;
+
+	gpc_verdict_view(oom, facts, &view);
+	for (size_t i = 0; i < N_TESTS && oom->kind != GPUCACHE_KIND_HOST; i++) {
+		enum gpucache_strength strength = tests[i].test(&view);
+
+		if (strength == GPUCACHE_STRENGTH_NONE)
+			continue;
+		holds |= 1u << tests[i].verdict;
+		if (best_strength < GPUCACHE_STRENGTH_LIKELY && strength > best_strength) {
+			best = tests[i].verdict;
+			best_strength = strength;
+		}
+	}
+	oom->verdict = (uint8_t)best;
+	oom->strength = (uint8_t)best_strength;
+	oom->also = holds & ~(1u << best);
+	oom->short_by = view.shortage;
+}

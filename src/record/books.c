@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of the process's contexts, devices and segments. */
+#include <string.h>
+
+#include "record/record.h"
+
+void gpc_record_segment(
+	struct gpc_record *rec, uint32_t number, const struct gpucache_segment *segment)
+{
+	if (!rec->base)
+		return;
+	if (number >= rec->n_segments) {
+		if (segment->state)
+			__atomic_fetch_add(&rec->header->dropped_segments, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	gpc_lock_take(&rec->lock);
+	gpc_record_store(&rec->segments[number], segment, sizeof *segment);
+	gpc_lock_release(&rec->lock);
+}
+
+void gpc_record_device(
+	struct gpc_record *rec, uint32_t ordinal, const struct gpucache_device *device)
+{
+	struct gpucache_device copy = *device;
+	struct gpucache_device *devices;
+
+	if (!rec->base || ordinal >= rec->n_devices)
+		return;
+	devices = (void *)(rec->base + rec->regions[GPUCACHE_REGION_DEVICES]->offset);
+	copy.ordinal = (int32_t)ordinal;
+	gpc_lock_take(&rec->lock);
+	gpc_record_store(&devices[ordinal], &copy, sizeof copy);
+	gpc_lock_release(&rec->lock);
+}
+
+/* An unused slot, else a retired one, best of the same device; n_counters where there is none. */
+static uint32_t find_slot_locked(const struct gpc_record *rec, uint32_t device)
+{
+	uint32_t best = rec->n_counters;
+
+	for (uint32_t i = 0; i < rec->n_counters; i++) {
+		if (rec->counters[i].context == 0)
+			return i;
+		if (!(rec->retired >> i & 1))
+			continue;
+		if (best == rec->n_counters || (rec->counters[best].device != (int32_t)device &&
+						       rec->counters[i].device == (int32_t)device))
+			best = i;
+	}
+	return best;
+}
+
+struct gpucache_counters *gpc_record_counters_take(struct gpc_record *rec, uint64_t context,
+	uint32_t generation, uint32_t device, uint32_t *ret_index)
+{
+	struct gpucache_counters *counters = NULL;
+	uint32_t slot;
+
+	*ret_index = GPC_RECORD_NO_COUNTERS;
+	if (!rec->base || context == 0)
+		return NULL;
+	gpc_lock_take(&rec->lock);
+	slot = find_slot_locked(rec, device);
+	if (slot < rec->n_counters) {
+		counters = &rec->counters[slot];
+		rec->retired &= ~(UINT64_C(1) << slot);
+		counters->generation = generation;
+		counters->device = (int32_t)device;
+		/* Last: the slot counts from here on. */
+		__atomic_store_n(&counters->context, context, __ATOMIC_RELEASE);
+		*ret_index = slot;
+	}
+	gpc_lock_release(&rec->lock);
+	return counters;
+}
+
+void gpc_record_counters_retire(struct gpc_record *rec, uint32_t index)
+{
+	struct gpucache_counters *counters;
+
+	if (!rec->base || index >= rec->n_counters)
+		return;
+	counters = &rec->counters[index];
+	gpc_lock_take(&rec->lock);
+	__atomic_store_n(&counters->requested_bytes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&counters->live_bytes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&counters->pending_bytes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&counters->cached_bytes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&counters->reserved_bytes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&counters->direct_bytes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&counters->host_bytes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&counters->n_blocks, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&counters->n_segments, 0, __ATOMIC_RELAXED);
+	rec->retired |= UINT64_C(1) << index;
+	gpc_lock_release(&rec->lock);
+}

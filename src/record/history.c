@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HISTORY: the run in at most max_points points, however long it is.
+ *
+ * A point is one interval in which something was told, and holds the highest values of it.  A full buffer is
+ * copied into the other one in twice as long intervals, keeping the higher of two, until half of it is free.
+ */
+#include <sys/stat.h>
+
+#include "record/record.h"
+
+/* 1,024 points are one second of it; a day takes 17 thinnings. */
+#define FIRST_INTERVAL_NS UINT64_C(1000000)
+
+/* Stores to a mapping do not change a file's time on tmpfs, and cleaners go by that time. */
+#define TOUCH_INTERVAL_NS (UINT64_C(60) * 1000000000)
+
+static struct gpucache_point *buffer_of(struct gpucache_history_head *head, uint32_t buffer)
+{
+	struct gpucache_point *points = (void *)(head + 1);
+
+	return points + (size_t)buffer * head->max_points;
+}
+
+static void raise_to(uint64_t *value, uint64_t other)
+{
+	if (other > *value)
+		__atomic_store_n(value, other, __ATOMIC_RELAXED);
+}
+
+static void merge(struct gpucache_point *point, const struct gpucache_point *other)
+{
+	raise_to(&point->requested_bytes, other->requested_bytes);
+	raise_to(&point->live_bytes, other->live_bytes);
+	raise_to(&point->reserved_bytes, other->reserved_bytes);
+}
+
+/* Points that remain when intervals are `interval` long; times are relative to `start`. */
+static uint32_t count_merged(
+	const struct gpucache_point *points, uint32_t n, uint64_t start, uint64_t interval)
+{
+	uint32_t n_merged = 0;
+	uint64_t last = UINT64_MAX;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t number = (points[i].time_ns - start) / interval;
+
+		n_merged += number != last;
+		last = number;
+	}
+	return n_merged;
+}
+
+static void thin_locked(struct gpucache_history_head *head, uint64_t start)
+{
+	uint32_t from = head->live_buffer;
+	uint32_t to = 1 - from;
+	const struct gpucache_point *old = buffer_of(head, from);
+	struct gpucache_point *points = buffer_of(head, to);
+	uint64_t interval = head->interval_ns;
+	uint32_t n = 0;
+
+	do
+		interval *= 2;
+	while (count_merged(old, head->n_points[from], start, interval) > head->max_points / 2);
+	for (uint32_t i = 0; i < head->n_points[from]; i++) {
+		uint64_t time = start + (old[i].time_ns - start) / interval * interval;
+
+		if (n > 0 && points[n - 1].time_ns == time) {
+			merge(&points[n - 1], &old[i]);
+		} else {
+			points[n] = old[i];
+			points[n++].time_ns = time;
+		}
+	}
+	__atomic_store_n(&head->n_points[to], n, __ATOMIC_RELEASE);
+	__atomic_store_n(&head->interval_ns, interval, __ATOMIC_RELEASE);
+	__atomic_store_n(&head->live_buffer, to, __ATOMIC_RELEASE);
+}
+
+static void add_point_locked(
+	struct gpucache_history_head *head, const struct gpucache_point *point, uint64_t start)
+{
+	uint32_t live = head->live_buffer;
+	uint32_t n = head->n_points[live];
+	struct gpucache_point *points = buffer_of(head, live);
+	uint64_t time = start + (point->time_ns - start) / head->interval_ns * head->interval_ns;
+
+	/* Callers of several threads may come a little out of order: the last point takes them. */
+	if (n > 0 && points[n - 1].time_ns >= time) {
+		merge(&points[n - 1], point);
+		return;
+	}
+	if (n == head->max_points) {
+		thin_locked(head, start);
+		add_point_locked(head, point, start);
+		return;
+	}
+	points[n] = *point;
+	points[n].time_ns = time;
+	__atomic_store_n(&head->n_points[live], n + 1, __ATOMIC_RELEASE);
+}
+
+static void touch_locked(struct gpc_record *rec, uint64_t now_ns)
+{
+	struct stat st;
+
+	if (rec->fd < 0 || now_ns - rec->touched_ns < TOUCH_INTERVAL_NS)
+		return;
+	rec->touched_ns = now_ns;
+	if (fstat(rec->fd, &st) == 0 && (uint64_t)st.st_dev == rec->file_device &&
+		(uint64_t)st.st_ino == rec->file_inode)
+		(void)futimens(rec->fd, NULL);
+}
+
+void gpc_record_history(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
+	uint64_t requested, uint64_t live, uint64_t reserved)
+{
+	struct gpucache_point point = { .time_ns = now_ns,
+		.requested_bytes = requested,
+		.live_bytes = live,
+		.reserved_bytes = reserved };
+	const struct gpucache_region *region;
+	struct gpucache_history_head *head;
+	uint64_t start;
+
+	if (!rec->base || device >= rec->n_devices)
+		return;
+	region = rec->regions[GPUCACHE_REGION_HISTORY];
+	head = (void *)(rec->base + region->offset + (size_t)device * region->record_size);
+	start = rec->header->start_monotonic_ns;
+	if (point.time_ns < start)
+		point.time_ns = start;
+	gpc_lock_take(&rec->lock);
+	if (head->device < 0) {
+		__atomic_store_n(&head->interval_ns, FIRST_INTERVAL_NS, __ATOMIC_RELAXED);
+		__atomic_store_n(&head->device, (int32_t)device, __ATOMIC_RELEASE);
+	}
+	add_point_locked(head, &point, start);
+	touch_locked(rec, now_ns);
+	gpc_lock_release(&rec->lock);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/layout.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "record/record.h"
+
+/* Warnings, options and variables need 4 KiB; names of blocks may come. */
+#define TEXT_SIZE (64 * GPC_KIB)
+
+#define MAX_POINTS 1024u
+#define MIN_POINTS 64u
+
+/* All histories together take at most this part of the file. */
+#define HISTORY_SHARE 8
+
+#define N_PARTS 28
+
+static void add_fixed(struct gpc_layout *layout, enum gpucache_region_kind kind,
+	uint32_t record_size, uint64_t count)
+{
+	struct gpucache_region *region = &layout->regions[layout->n_regions++];
+
+	region->kind = kind;
+	region->record_size = record_size;
+	region->offset = layout->file_size;
+	region->count = count;
+	region->size = gpc_round_up(count * record_size, GPUCACHE_PAGE);
+	layout->file_size += region->size;
+}
+
+static void add_append(struct gpc_layout *layout, enum gpucache_region_kind kind, uint64_t size)
+{
+	struct gpucache_region *region = &layout->regions[layout->n_regions++];
+
+	region->kind = kind;
+	region->record_size = 1;
+	region->offset = layout->file_size;
+	region->size = size;
+	region->count = size - sizeof(struct gpucache_append_head);
+	layout->file_size += size;
+}
+
+static uint32_t choose_points(size_t size, uint32_t n_devices)
+{
+	uint32_t points = MAX_POINTS;
+
+	while (points > MIN_POINTS &&
+		(uint64_t)n_devices * 2 * points * sizeof(struct gpucache_point) >
+			size / HISTORY_SHARE)
+		points /= 2;
+	return points;
+}
+
+static void add_small(struct gpc_layout *layout, size_t size, uint32_t n_devices)
+{
+	layout->max_points = choose_points(size, n_devices);
+	add_fixed(layout, GPUCACHE_REGION_DEVICES, sizeof(struct gpucache_device), n_devices);
+	add_fixed(layout, GPUCACHE_REGION_COUNTERS, sizeof(struct gpucache_counters),
+		GPC_RECORD_MAX_CONTEXTS);
+	add_append(layout, GPUCACHE_REGION_TEXT, TEXT_SIZE);
+	add_fixed(layout, GPUCACHE_REGION_HISTORY,
+		(uint32_t)(sizeof(struct gpucache_history_head) +
+			   (size_t)2 * layout->max_points * sizeof(struct gpucache_point)),
+		n_devices);
+	add_fixed(layout, GPUCACHE_REGION_PEAKS, sizeof(struct gpucache_peak), 2 * n_devices);
+	add_fixed(layout, GPUCACHE_REGION_OOMS, sizeof(struct gpucache_oom), GPC_RECORD_MAX_OOMS);
+}
+
+void gpc_layout_make(struct gpc_layout *layout, size_t size, uint32_t n_devices)
+{
+	uint64_t part;
+	uint64_t events = GPUCACHE_PAGE;
+
+	memset(layout, 0, sizeof *layout);
+	layout->file_size = GPUCACHE_PAGE; /* the header */
+	add_small(layout, size, n_devices);
+	part = (size - layout->file_size) / N_PARTS & ~(uint64_t)(GPUCACHE_PAGE - 1);
+	while (events * 2 <= 8 * part)
+		events *= 2;
+	add_append(layout, GPUCACHE_REGION_STACKS, 6 * part);
+	add_append(layout, GPUCACHE_REGION_CODES, 2 * part);
+	add_append(layout, GPUCACHE_REGION_MODULES, part);
+	add_fixed(layout, GPUCACHE_REGION_SITES, sizeof(struct gpucache_site),
+		2 * part / sizeof(struct gpucache_site));
+	add_fixed(layout, GPUCACHE_REGION_SEGMENTS, sizeof(struct gpucache_segment),
+		part / sizeof(struct gpucache_segment));
+	add_fixed(layout, GPUCACHE_REGION_EVENTS, sizeof(struct gpucache_event),
+		events / sizeof(struct gpucache_event));
+	/* What the events' power of two left goes to the blocks. */
+	add_fixed(layout, GPUCACHE_REGION_BLOCKS, sizeof(struct gpucache_block),
+		(((size & ~(size_t)(GPUCACHE_PAGE - 1)) - layout->file_size) /
+			sizeof(struct gpucache_block)));
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/name.h"
+
+#include <string.h>
+
+#include "base/env.h"
+
+/* Longer parts would fill the 255 bytes of a file name. */
+#define MAX_PART 64
+
+static void add_clean(struct gpc_text *text, const char *part, bool keep_slash)
+{
+	for (size_t i = 0; part[i] && (keep_slash || i < MAX_PART); i++) {
+		char c = part[i];
+
+		if ((unsigned char)c < ' ' || c == 0x7f || (c == '/' && !keep_slash))
+			c = '_';
+		gpc_text_add(text, "%c", c);
+	}
+}
+
+static void add_program(struct gpc_text *text, const struct gpc_identity *identity)
+{
+	const char *slash = strrchr(identity->exe, '/');
+	const char *name = slash ? slash + 1 : identity->exe;
+
+	add_clean(text, *name ? name : "unknown", false);
+}
+
+static void add_rank(struct gpc_text *text, int32_t rank, const struct gpc_identity *identity)
+{
+	if (rank >= 0)
+		gpc_text_add(text, "%d", rank);
+	else
+		gpc_text_add(text, "p%u", identity->pid);
+}
+
+/* `at` is behind "%q"; returns the place behind "{VAR}", NULL where that is not what stands there. */
+static const char *add_variable(struct gpc_text *text, const char *at)
+{
+	const char *end = *at == '{' ? strchr(at, '}') : NULL;
+	char name[128];
+	const char *value;
+
+	if (!end || (size_t)(end - at - 1) >= sizeof name)
+		return NULL;
+	memcpy(name, at + 1, (size_t)(end - at - 1));
+	name[end - at - 1] = '\0';
+	value = gpc_env_get(name);
+	if (value)
+		add_clean(text, value, true);
+	return end + 1;
+}
+
+/* One letter; false where it is none of ours. */
+static bool add_letter(struct gpc_text *text, char letter, const struct gpc_identity *identity,
+	uint64_t seconds, unsigned attempt)
+{
+	switch (letter) {
+	case 'p':
+		gpc_text_add(text, "%u", identity->pid);
+		return true;
+	case 'h':
+		add_clean(text, identity->host, false);
+		return true;
+	case 'e':
+		add_program(text, identity);
+		return true;
+	case 't':
+		gpc_text_add(text, "%llu", (unsigned long long)seconds);
+		return true;
+	case 'n':
+		gpc_text_add(text, "%u", attempt);
+		return true;
+	case 'r':
+		add_rank(text, identity->rank, identity);
+		return true;
+	case 'l':
+		add_rank(text, identity->local_rank, identity);
+		return true;
+	case 'j':
+		add_clean(text, *identity->job ? identity->job : "nojob", false);
+		return true;
+	case '%':
+		gpc_text_add(text, "%%");
+		return true;
+	default:
+		return false;
+	}
+}
+
+void gpc_name_expand(struct gpc_text *text, const char *pattern,
+	const struct gpc_identity *identity, uint64_t seconds, unsigned attempt, char *ret_unknown)
+{
+	bool is_counted = false;
+	const char *at = pattern;
+
+	*ret_unknown = '\0';
+	while (*at) {
+		const char *behind = NULL;
+
+		if (at[0] != '%' || !at[1]) {
+			gpc_text_add(text, "%c", *at++);
+			continue;
+		}
+		is_counted |= at[1] == 'n';
+		if (at[1] == 'q')
+			behind = add_variable(text, at + 2);
+		else if (add_letter(text, at[1], identity, seconds, attempt))
+			behind = at + 2;
+		if (!behind) {
+			gpc_text_add(text, "%c", at[0]);
+			if (!*ret_unknown)
+				*ret_unknown = at[1];
+			behind = at + 1;
+		}
+		at = behind;
+	}
+	/* Never the file of another process: its name gets our number, and then a count. */
+	if (!is_counted && attempt > 0)
+		gpc_text_add(text, ".%u", identity->pid);
+	if (!is_counted && attempt > 1)
+		gpc_text_add(text, ".%u", attempt);
+}
+
+void gpc_name_default(struct gpc_text *text, const struct gpc_identity *identity, unsigned attempt)
+{
+	gpc_text_add(text, GPC_NAME_PREFIX);
+	add_program(text, identity);
+	if (*identity->job) {
+		gpc_text_add(text, "-");
+		add_clean(text, identity->job, false);
+	}
+	if (identity->rank >= 0)
+		gpc_text_add(text, "-r%d", identity->rank);
+	gpc_text_add(text, "-%u", identity->pid);
+	if (attempt > 0)
+		gpc_text_add(text, "-%u", attempt);
+	gpc_text_add(text, GPC_NAME_SUFFIX);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OOMS: a ring of failed requests. */
+#include <string.h>
+
+#include "record/record.h"
+
+static struct gpucache_oom *slot_of(const struct gpc_record *rec, uint64_t number)
+{
+	struct gpucache_oom *ooms =
+		(void *)(rec->base + rec->regions[GPUCACHE_REGION_OOMS]->offset);
+
+	return &ooms[(number - 1) % rec->n_ooms];
+}
+
+struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec)
+{
+	struct gpucache_oom *oom;
+	uint32_t seq;
+
+	if (!rec->base)
+		return NULL;
+	gpc_lock_take(&rec->lock);
+	oom = slot_of(rec, rec->oom_number + 1);
+	seq = __atomic_load_n(&oom->seq, __ATOMIC_RELAXED);
+	/* A thread is still filling it: as many at once as there are slots.  Its record stands. */
+	if (seq & 1) {
+		gpc_lock_release(&rec->lock);
+		return NULL;
+	}
+	__atomic_store_n(&oom->seq, seq + 1, __ATOMIC_SEQ_CST);
+	memset((char *)oom + sizeof oom->seq, 0, sizeof *oom - sizeof oom->seq);
+	oom->number = ++rec->oom_number;
+	gpc_lock_release(&rec->lock);
+	return oom;
+}
+
+void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom)
+{
+	if (!rec->base || !oom)
+		return;
+	__atomic_store_n(&oom->seq, oom->seq + 1, __ATOMIC_RELEASE);
+	gpc_record_state_add(rec, GPUCACHE_STATE_OOM_SEEN);
+}
+
+void gpc_record_oom_mark(
+	struct gpc_record *rec, uint64_t number, bool is_recovered, bool is_reported)
+{
+	struct gpucache_oom *oom;
+	uint32_t seq;
+
+	if (!rec->base || number == 0)
+		return;
+	oom = slot_of(rec, number);
+	gpc_lock_take(&rec->lock);
+	seq = __atomic_load_n(&oom->seq, __ATOMIC_RELAXED);
+	if (!(seq & 1) && oom->number == number) {
+		__atomic_store_n(&oom->seq, seq + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&oom->recovered, (uint32_t)is_recovered, __ATOMIC_RELEASE);
+		__atomic_store_n(&oom->reported, (uint8_t)is_reported, __ATOMIC_RELEASE);
+		__atomic_store_n(&oom->seq, seq + 2, __ATOMIC_RELEASE);
+	}
+	gpc_lock_release(&rec->lock);
+}

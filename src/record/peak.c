@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PEAKS, and who holds most: a look over SITES. */
+#include "record/record.h"
+
+/* A new peak is worth a record where it passes the old one by this part, or this much. */
+#define PEAK_PART 100
+#define PEAK_STEP (64 * GPC_MIB)
+
+struct ranking {
+	struct gpucache_holder *holders;
+	uint32_t max;
+	uint32_t n;
+	uint32_t n_sites;
+	uint64_t bytes; /* of the holders */
+};
+
+/* Keeps holders[] sorted, biggest first. */
+static void rank(struct ranking *ranking, uint32_t stack, uint64_t bytes, uint64_t n_blocks)
+{
+	uint32_t at = ranking->n;
+
+	ranking->n_sites++;
+	if (at == ranking->max) {
+		if (at == 0 || ranking->holders[at - 1].bytes >= bytes)
+			return;
+		at--;
+		ranking->bytes -= ranking->holders[at].bytes;
+	} else {
+		ranking->n++;
+	}
+	for (; at > 0 && ranking->holders[at - 1].bytes < bytes; at--)
+		ranking->holders[at] = ranking->holders[at - 1];
+	ranking->holders[at] = (struct gpucache_holder){ .stack = stack,
+		.n_blocks = n_blocks < UINT32_MAX ? (uint32_t)n_blocks : UINT32_MAX,
+		.bytes = bytes };
+	ranking->bytes += bytes;
+}
+
+/* What the program holds on all devices: the books of the contexts, which know blocks without a stack too. */
+static uint64_t total_requested(const struct gpc_record *rec)
+{
+	uint64_t total = 0;
+
+	for (uint32_t i = 0; i < rec->n_counters; i++) {
+		const struct gpucache_counters *counters = &rec->counters[i];
+
+		if (__atomic_load_n(&counters->context, __ATOMIC_ACQUIRE) == 0)
+			continue;
+		total += __atomic_load_n(&counters->requested_bytes, __ATOMIC_RELAXED);
+		total += __atomic_load_n(&counters->direct_bytes, __ATOMIC_RELAXED);
+	}
+	return total;
+}
+
+uint32_t gpc_record_top_holders(struct gpc_record *rec, struct gpucache_holder *holders,
+	uint32_t max, uint32_t *ret_n_sites, uint64_t *ret_rest_bytes)
+{
+	struct ranking ranking = { .holders = holders, .max = max };
+	uint32_t end = atomic_load_explicit(&rec->site_end, memory_order_relaxed);
+	uint64_t total = rec->base ? total_requested(rec) : 0;
+
+	for (uint32_t i = 1; i < end; i++) {
+		const struct gpucache_site *site = &rec->sites[i];
+		uint64_t bytes = __atomic_load_n(&site->live_bytes, __ATOMIC_RELAXED);
+
+		/* A site may be half way through a removal: a huge number is a negative one. */
+		if (bytes == 0 || bytes > INT64_MAX)
+			continue;
+		rank(&ranking, i, bytes, __atomic_load_n(&site->live_blocks, __ATOMIC_RELAXED));
+	}
+	*ret_n_sites = ranking.n_sites;
+	*ret_rest_bytes = total > ranking.bytes ? total - ranking.bytes : 0;
+	return ranking.n;
+}
+
+static uint64_t next_after(uint64_t live)
+{
+	uint64_t step = live / PEAK_PART + 1;
+
+	return live + (step < PEAK_STEP ? step : PEAK_STEP);
+}
+
+void gpc_record_peak_take(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
+	uint64_t requested, uint64_t live, uint64_t reserved)
+{
+	struct gpucache_peak peak = { .device = (int32_t)device,
+		.time_ns = now_ns,
+		.requested_bytes = requested,
+		.live_bytes = live,
+		.reserved_bytes = reserved };
+	struct gpucache_peak *slots;
+
+	if (!rec->base || device >= rec->n_devices || live == 0)
+		return;
+	slots = (void *)(rec->base + rec->regions[GPUCACHE_REGION_PEAKS]->offset);
+	slots += (size_t)2 * device;
+	gpc_lock_take(&rec->lock);
+	/* Another thread may have recorded it while we waited. */
+	if (live >= atomic_load_explicit(&rec->peak_next[device], memory_order_relaxed)) {
+		peak.number = ++rec->peak_number;
+		peak.n_holders = gpc_record_top_holders(
+			rec, peak.holders, GPUCACHE_MAX_HOLDERS, &peak.n_sites, &peak.rest_bytes);
+		gpc_record_store(&slots[slots[0].number > slots[1].number], &peak, sizeof peak);
+		atomic_store_explicit(
+			&rec->peak_next[device], next_after(live), memory_order_relaxed);
+	}
+	gpc_lock_release(&rec->lock);
+}

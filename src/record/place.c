@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/text.h"
+#include "gpucache_format.h"
+#include "record/name.h"
+#include "record/stale.h"
+
+/* A cleaner or a reader holds a lock for microseconds; more tries than that are in vain. */
+#define MAX_LOCK_TRIES 1000
+
+/* A signal may interrupt the allocation of space, again and again where a timer runs. */
+#define MAX_SIGNALS 100
+
+/* Of what is free, this part at most: others live here too, NCCL in /dev/shm for one. */
+#define FREE_SHARE 8
+
+/* Names tried where there is no counter in the pattern. */
+#define MAX_PLAIN_ATTEMPTS 64u
+
+/* --- Space ------------------------------------------------------------------------------------ */
+
+static size_t halve(size_t size, size_t least)
+{
+	size_t half = (size / 2 + GPUCACHE_PAGE - 1) & ~(size_t)(GPUCACHE_PAGE - 1);
+
+	return half < least ? least : half;
+}
+
+/* The size to ask for; 0 where even the least would pass the process's limit. */
+static size_t choose_size(int fd, size_t size, size_t least)
+{
+	struct statvfs fs;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0) {
+		if (limit.rlim_cur < least)
+			return 0;
+		while (size > limit.rlim_cur)
+			size = halve(size, least);
+	}
+	if (fstatvfs(fd, &fs) == 0 && fs.f_blocks > 0) {
+		uint64_t share = (uint64_t)fs.f_bavail * fs.f_frsize / FREE_SHARE;
+
+		while (size > share && size > least)
+			size = halve(size, least);
+	}
+	return size;
+}
+
+static int allocate(int fd, size_t size)
+{
+	int error = EINTR;
+
+	for (int i = 0; error == EINTR && i < MAX_SIGNALS; i++)
+		error = posix_fallocate(fd, 0, (off_t)size);
+	return error;
+}
+
+/* Gives the file all its pages; returns how many bytes, or 0 with errno set. */
+static size_t take_space(int fd, size_t size, size_t least)
+{
+	int error;
+
+	size = choose_size(fd, size, least);
+	if (size == 0) {
+		errno = EFBIG;
+		return 0;
+	}
+	for (;;) {
+		error = allocate(fd, size);
+		if (error == 0)
+			return size;
+		if ((error != ENOSPC && error != EDQUOT) || size == least)
+			break;
+		/* An emulated allocation may have left pages behind; give them back first. */
+		if (ftruncate(fd, 0) != 0)
+			break;
+		size = halve(size, least);
+	}
+	errno = error;
+	return 0;
+}
+
+/* --- The file --------------------------------------------------------------------------------- */
+
+static void lock_file(int fd)
+{
+	for (int i = 0; i < MAX_LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) != 0; i++)
+		sched_yield();
+}
+
+/* Makes file `name` in the directory.  GPC_EXISTS: try another name. */
+static enum gpc_status make_file(
+	struct gpc_place *place, int dir_fd, const char *name, size_t size, size_t least)
+{
+	int fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	struct stat st;
+	void *base;
+	int error;
+
+	if (fd < 0)
+		return errno == EEXIST ? GPC_EXISTS : GPC_IO;
+	lock_file(fd);
+	size = take_space(fd, size, least);
+	if (size == 0 || fstat(fd, &st) != 0)
+		goto undo_file;
+	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED)
+		goto undo_file;
+	place->fd = fd;
+	place->base = base;
+	place->size = size;
+	place->file_device = (uint64_t)st.st_dev;
+	place->file_inode = (uint64_t)st.st_ino;
+	return GPC_OK;
+
+undo_file:
+	error = errno;
+	unlinkat(dir_fd, name, 0);
+	close(fd);
+	errno = error;
+	return GPC_IO;
+}
+
+/* --- The place that the user named ------------------------------------------------------------ */
+
+/* Makes the directories of `path`, which is changed and restored, as far as they are missing. */
+static enum gpc_status make_directories(char *path)
+{
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		int rc;
+
+		*slash = '\0';
+		rc = mkdir(path, 0700);
+		*slash = '/';
+		if (rc != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS &&
+			errno != EACCES)
+			return GPC_IO;
+	}
+	return GPC_OK;
+}
+
+/* Puts the current directory before a path that needs it. */
+static void make_absolute(char *path, size_t size)
+{
+	char buf[GPC_PLACE_MAX_PATH];
+	size_t len;
+
+	if (path[0] == '/' || !getcwd(buf, sizeof buf))
+		return;
+	len = strlen(buf);
+	if (len + 1 + strlen(path) >= size)
+		return;
+	memmove(path + len + 1, path, strlen(path) + 1);
+	memcpy(path, buf, len);
+	path[len] = '/';
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static enum gpc_status expand_path(struct gpc_place *place, const char *pattern,
+	const struct gpc_identity *identity, uint64_t seconds, unsigned attempt)
+{
+	struct gpc_text text = gpc_text_init(place->path, sizeof place->path);
+
+	gpc_name_expand(&text, pattern, identity, seconds, 0, &place->pattern_error);
+	if (text.len > 0 && (place->path[text.len - 1] == '/' || is_directory(place->path))) {
+		if (place->path[text.len - 1] != '/')
+			gpc_text_add(&text, "/");
+		gpc_name_default(&text, identity, attempt);
+	} else if (attempt > 0) {
+		text = gpc_text_init(place->path, sizeof place->path);
+		gpc_name_expand(&text, pattern, identity, seconds, attempt, &place->pattern_error);
+	}
+	if (text.cut) {
+		errno = ENAMETOOLONG;
+		return GPC_IO;
+	}
+	make_absolute(place->path, sizeof place->path);
+	return GPC_OK;
+}
+
+static enum gpc_status try_path(struct gpc_place *place, size_t size, size_t least)
+{
+	char *slash = strrchr(place->path, '/');
+	enum gpc_status st;
+	int dir_fd;
+	int error;
+
+	if (!slash)
+		return make_file(place, AT_FDCWD, place->path, size, least);
+	if (make_directories(place->path))
+		return GPC_IO;
+	*slash = '\0';
+	dir_fd = open(slash == place->path ? "/" : place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	*slash = '/';
+	if (dir_fd < 0)
+		return GPC_IO;
+	st = make_file(place, dir_fd, slash + 1, size, least);
+	error = errno;
+	close(dir_fd);
+	errno = error;
+	return st;
+}
+
+static enum gpc_status try_pattern(struct gpc_place *place, const char *pattern,
+	const struct gpc_identity *identity, size_t size, size_t least)
+{
+	unsigned max = strstr(pattern, "%n") ? GPC_NAME_MAX_ATTEMPTS : MAX_PLAIN_ATTEMPTS;
+	uint64_t seconds = gpc_clock_realtime_ns() / UINT64_C(1000000000);
+	enum gpc_status st = GPC_EXISTS;
+
+	for (unsigned attempt = 0; st == GPC_EXISTS && attempt < max; attempt++) {
+		st = expand_path(place, pattern, identity, seconds, attempt);
+		if (st == GPC_OK)
+			st = try_path(place, size, least);
+	}
+	place->pattern_errno = st == GPC_OK ? 0 : errno;
+	return st == GPC_OK ? GPC_OK : GPC_IO;
+}
+
+/* --- Our own places --------------------------------------------------------------------------- */
+
+/* The directory `path`, made where it is missing; -1 where it is not ours alone. */
+static int open_private_directory(const char *path)
+{
+	struct stat st;
+	int fd;
+
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return -1;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 077) == 0)
+		return fd;
+	close(fd);
+	errno = EPERM;
+	return -1;
+}
+
+static enum gpc_status try_directory(struct gpc_place *place, const char *directory,
+	const struct gpc_identity *identity, size_t size, size_t least)
+{
+	enum gpc_status st = GPC_EXISTS;
+	int dir_fd = open_private_directory(directory);
+	int error;
+
+	if (dir_fd < 0)
+		return GPC_IO;
+	gpc_stale_clean(dir_fd, gpc_clock_realtime_ns());
+	for (unsigned attempt = 0; st == GPC_EXISTS && attempt < MAX_PLAIN_ATTEMPTS; attempt++) {
+		struct gpc_text text = gpc_text_init(place->path, sizeof place->path);
+		size_t start;
+
+		gpc_text_add(&text, "%s/", directory);
+		start = text.len;
+		gpc_name_default(&text, identity, attempt);
+		if (text.cut) {
+			errno = ENAMETOOLONG;
+			st = GPC_IO;
+		} else {
+			st = make_file(place, dir_fd, place->path + start, size, least);
+		}
+	}
+	error = errno;
+	close(dir_fd);
+	errno = error;
+	return st;
+}
+
+static enum gpc_status try_own_places(
+	struct gpc_place *place, const struct gpc_identity *identity, size_t size, size_t least)
+{
+	const char *runtime_dir = gpc_env_get("XDG_RUNTIME_DIR");
+	const char *temporary = gpc_env_get("TMPDIR");
+	char directory[GPC_PLACE_MAX_PATH / 2];
+
+	gpc_format(directory, sizeof directory, "/dev/shm/gpucache-%u", identity->uid);
+	if (try_directory(place, directory, identity, size, least) == GPC_OK)
+		return GPC_OK;
+	if (runtime_dir && runtime_dir[0] == '/') {
+		gpc_format(directory, sizeof directory, "%s/gpucache", runtime_dir);
+		if (try_directory(place, directory, identity, size, least) == GPC_OK)
+			return GPC_OK;
+	}
+	gpc_format(directory, sizeof directory, "%s/gpucache-%u",
+		temporary && temporary[0] == '/' ? temporary : "/tmp", identity->uid);
+	return try_directory(place, directory, identity, size, least) == GPC_OK ? GPC_OK : GPC_IO;
+}
+
+enum gpc_status gpc_place_open(struct gpc_place *place, const char *pattern,
+	const struct gpc_identity *identity, size_t size, size_t least)
+{
+	memset(place, 0, sizeof *place);
+	place->fd = -1;
+	if (pattern && *pattern && try_pattern(place, pattern, identity, size, least) == GPC_OK)
+		return GPC_OK;
+	if (try_own_places(place, identity, size, least) == GPC_OK)
+		return GPC_OK;
+	place->path[0] = '\0';
+	return GPC_IO;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/record.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/metamem.h"
+#include "record/identity.h"
+#include "record/layout.h"
+#include "record/place.h"
+
+#define DEFAULT_DEVICES 8u
+
+_Static_assert(GPC_RECORD_MAX_PATH == GPC_PLACE_MAX_PATH, "one length for a path");
+
+/* Everything as in a recording that was never opened. */
+static void forget(struct gpc_record *rec)
+{
+	memset(rec, 0, sizeof *rec);
+	rec->fd = -1;
+	gpc_lock_init(&rec->lock, GPC_RANK_RECORD);
+}
+
+static size_t choose_size(const struct gpc_record_params *params)
+{
+	size_t size = params->size ? params->size : GPC_RECORD_DEFAULT_SIZE;
+
+	if (size < GPC_RECORD_MIN_SIZE)
+		size = GPC_RECORD_MIN_SIZE;
+	if (size > GPC_RECORD_MAX_SIZE)
+		size = GPC_RECORD_MAX_SIZE;
+	return size & ~(size_t)(GPUCACHE_PAGE - 1);
+}
+
+/* A file, or private memory where there is none; see gpc_record_open for the status. */
+static enum gpc_status take_memory(struct gpc_record *rec, const struct gpc_record_params *params,
+	const struct gpc_identity *identity)
+{
+	size_t size = choose_size(params);
+	enum gpc_status st = GPC_OK;
+	struct gpc_place place;
+	int error = 0;
+
+	if (!params->is_private) {
+		st = gpc_place_open(&place, params->pattern, identity, size, GPC_RECORD_MIN_SIZE);
+		error = errno;
+		rec->pattern_errno = place.pattern_errno;
+		rec->pattern_error = place.pattern_error;
+		if (st == GPC_OK) {
+			rec->base = place.base;
+			rec->size = place.size;
+			rec->fd = place.fd;
+			rec->file_device = place.file_device;
+			rec->file_inode = place.file_inode;
+			memcpy(rec->path, place.path, sizeof rec->path);
+			return GPC_OK;
+		}
+	}
+	rec->base = gpc_metamem_map(size);
+	if (!rec->base)
+		return GPC_NO_METADATA;
+	rec->size = size;
+	errno = error;
+	return st;
+}
+
+static void write_identity(struct gpucache_header *header, const struct gpc_identity *identity)
+{
+	header->pid = identity->pid;
+	header->uid = identity->uid;
+	header->start_ticks = identity->start_ticks;
+	header->pid_namespace = identity->pid_namespace;
+	header->rank = identity->rank;
+	header->local_rank = identity->local_rank;
+	header->world_size = identity->world_size;
+	header->restart_count = identity->restart_count;
+	memcpy(header->boot_id, identity->boot_id, sizeof header->boot_id);
+	memcpy(header->host, identity->host, sizeof header->host);
+	memcpy(header->exe, identity->exe, sizeof header->exe);
+	memcpy(header->command, identity->command, sizeof header->command);
+	memcpy(header->job, identity->job, sizeof header->job);
+}
+
+static void write_header(struct gpc_record *rec, const struct gpc_record_params *params,
+	const struct gpc_identity *identity, const struct gpc_layout *layout)
+{
+	struct gpucache_header *header = rec->header;
+	const char *version = params->version ? params->version : "";
+
+	memcpy(header->magic, GPUCACHE_FORMAT_MAGIC, sizeof header->magic);
+	header->endian = GPUCACHE_ENDIAN;
+	header->major = GPUCACHE_FORMAT_MAJOR;
+	header->minor = GPUCACHE_FORMAT_MINOR;
+	header->header_size = GPUCACHE_PAGE;
+	header->n_regions = layout->n_regions;
+	header->file_size = rec->size;
+	header->start_monotonic_ns = gpc_clock_monotonic_ns();
+	header->start_realtime_ns = gpc_clock_realtime_ns();
+	header->start_boottime_ns = gpc_clock_read(CLOCK_BOOTTIME);
+	header->driver_version = params->driver_version > 0 ? (uint32_t)params->driver_version : 0;
+	gpc_identity_copy_text(header->version, sizeof header->version, version, strlen(version));
+	write_identity(header, identity);
+	memcpy(header->regions, layout->regions, sizeof layout->regions);
+}
+
+static void *region_base(const struct gpc_record *rec, enum gpucache_region_kind kind)
+{
+	return rec->base + rec->regions[kind]->offset;
+}
+
+/* Finds the regions again, by kind. */
+static void set_pointers(struct gpc_record *rec)
+{
+	for (uint32_t i = 0; i < rec->header->n_regions; i++) {
+		const struct gpucache_region *region = &rec->header->regions[i];
+
+		rec->regions[region->kind] = region;
+	}
+	rec->blocks = region_base(rec, GPUCACHE_REGION_BLOCKS);
+	rec->events = region_base(rec, GPUCACHE_REGION_EVENTS);
+	rec->sites = region_base(rec, GPUCACHE_REGION_SITES);
+	rec->segments = region_base(rec, GPUCACHE_REGION_SEGMENTS);
+	rec->counters = region_base(rec, GPUCACHE_REGION_COUNTERS);
+	rec->n_blocks = (uint32_t)rec->regions[GPUCACHE_REGION_BLOCKS]->count;
+	rec->n_events = (uint32_t)rec->regions[GPUCACHE_REGION_EVENTS]->count;
+	rec->n_sites = (uint32_t)rec->regions[GPUCACHE_REGION_SITES]->count;
+	rec->n_segments = (uint32_t)rec->regions[GPUCACHE_REGION_SEGMENTS]->count;
+	rec->n_counters = (uint32_t)rec->regions[GPUCACHE_REGION_COUNTERS]->count;
+	rec->n_devices = (uint32_t)rec->regions[GPUCACHE_REGION_DEVICES]->count;
+	rec->n_ooms = (uint32_t)rec->regions[GPUCACHE_REGION_OOMS]->count;
+}
+
+/* Marks what is not used yet, where 0 does not say so. */
+static void write_unused(struct gpc_record *rec, uint32_t max_points)
+{
+	struct gpucache_device *devices = region_base(rec, GPUCACHE_REGION_DEVICES);
+	unsigned char *history = region_base(rec, GPUCACHE_REGION_HISTORY);
+
+	for (uint32_t i = 0; i < rec->n_devices; i++) {
+		struct gpucache_history_head *head =
+			(void *)(history +
+				 (size_t)i * rec->regions[GPUCACHE_REGION_HISTORY]->record_size);
+
+		devices[i].ordinal = -1;
+		head->device = -1;
+		head->max_points = max_points;
+	}
+}
+
+static void append_variable(void *arg, const char *line)
+{
+	gpc_record_append_line(arg, line);
+}
+
+enum gpc_status gpc_record_open(struct gpc_record *rec, const struct gpc_record_params *params)
+{
+	struct gpc_identity identity;
+	struct gpc_layout layout;
+	uint32_t n_devices = params->n_devices ? params->n_devices : DEFAULT_DEVICES;
+	enum gpc_status st;
+	int error;
+
+	forget(rec);
+	gpc_identity_read(&identity, params->rank);
+	st = take_memory(rec, params, &identity);
+	error = errno;
+	if (!rec->base)
+		return st;
+	gpc_layout_make(&layout, rec->size,
+		n_devices < GPC_RECORD_MAX_DEVICES ? n_devices : GPC_RECORD_MAX_DEVICES);
+	rec->header = (void *)rec->base;
+	write_header(rec, params, &identity, &layout);
+	set_pointers(rec);
+	write_unused(rec, layout.max_points);
+	gpc_identity_each_variable(append_variable, rec);
+	gpc_record_state_add(rec, GPUCACHE_STATE_OPENED);
+	errno = error;
+	return st;
+}
+
+void gpc_record_state_add(struct gpc_record *rec, uint32_t bits)
+{
+	if (rec->header)
+		__atomic_fetch_or(&rec->header->state, bits, __ATOMIC_RELEASE);
+}
+
+void gpc_record_driver_version_set(struct gpc_record *rec, uint32_t version)
+{
+	if (rec->header)
+		__atomic_store_n(&rec->header->driver_version, version, __ATOMIC_RELAXED);
+}
+
+void gpc_record_end(struct gpc_record *rec, uint64_t now_ns)
+{
+	if (!rec->header)
+		return;
+	__atomic_store_n(&rec->header->end_ns, now_ns, __ATOMIC_RELAXED);
+	gpc_record_state_add(rec, GPUCACHE_STATE_CLEAN_EXIT);
+}
+
+/* Closes our descriptor, unless the program closed it and the number is another file's now. */
+static void close_file(struct gpc_record *rec)
+{
+	struct stat st;
+
+	if (rec->fd >= 0 && fstat(rec->fd, &st) == 0 && (uint64_t)st.st_dev == rec->file_device &&
+		(uint64_t)st.st_ino == rec->file_inode)
+		close(rec->fd);
+}
+
+void gpc_record_close(struct gpc_record *rec)
+{
+	if (!rec->base)
+		return;
+	if (rec->fd < 0)
+		gpc_metamem_unmap(rec->base, rec->size);
+	else
+		munmap(rec->base, rec->size);
+	close_file(rec);
+	forget(rec);
+}
+
+void gpc_record_detach(struct gpc_record *rec)
+{
+	if (!rec->base)
+		return;
+	/* In place, so that no pointer of the parent's life can hit unmapped or foreign memory. */
+	if (mmap(rec->base, rec->size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		munmap(rec->base, rec->size);
+	close_file(rec);
+	forget(rec);
+}

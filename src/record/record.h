@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The writer of the recording: the file of include/gpucache_format.h, mapped shared, stored into as
+ * things happen.
+ *
+ *      allocator ----+-- inline, no lock: blocks, events, sites ------> [ mapped file ] --> gpumem-report
+ *      stacks, oom --+-- under rec->lock: everything else --------------^
+ *
+ * A struct gpc_record always works.  Without a file (no room, no directory, not wanted) it lies on private
+ * memory; without that too, or closed, or in a fork child, every call does nothing.
+ *
+ * How a slot changes: seq odd, then each word, then seq even, all but the first with release order, which
+ * is a plain store on x86.  No fences, so that the thread sanitizer sees the order too.
+ *
+ * Invariants  1 A slot of BLOCKS has one writer at a time: the holder of that block's pool lock.
+ *             2 The file has all its pages before it is mapped, so no store can raise SIGBUS.
+ *             3 This process writes to its own file only: see gpc_record_detach.
+ * Threads     Inline calls: any thread.  The others take rec->lock (rank RECORD) themselves.
+ * Failure     gpc_record_open says how far it came.  The others count what they had to drop.
+ * Limits      A thread that stops inside gpc_record_event while others fill the whole ring once may
+ *             leave one event mixed of two.  SITES count all devices of the process together.
+ */
+#ifndef GPC_RECORD_RECORD_H
+#define GPC_RECORD_RECORD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/bytes.h"
+#include "base/lock.h"
+#include "base/status.h"
+#include "gpucache_format.h"
+
+#define GPC_RECORD_DEFAULT_SIZE (8 * GPC_MIB)
+#define GPC_RECORD_MIN_SIZE     (1 * GPC_MIB)
+#define GPC_RECORD_MAX_SIZE     GPC_GIB
+#define GPC_RECORD_MAX_DEVICES  16u
+#define GPC_RECORD_MAX_CONTEXTS 64u
+#define GPC_RECORD_MAX_OOMS     16u
+#define GPC_RECORD_MAX_PATH     1024u
+#define GPC_RECORD_NO_COUNTERS  UINT32_MAX
+
+/* A word of the mapping, whatever struct it belongs to. */
+typedef uint64_t gpc_word __attribute__((may_alias));
+typedef uint32_t gpc_half_word __attribute__((may_alias));
+
+struct gpc_record {
+	/* Fixed while open.  All zero, and NULL, where closed. */
+	unsigned char *base;
+	size_t size;
+	int fd; /* -1: on private memory */
+	struct gpucache_header *header;
+	struct gpucache_block *blocks;
+	struct gpucache_event *events;
+	struct gpucache_site *sites;
+	struct gpucache_segment *segments;
+	struct gpucache_counters *counters;
+	uint32_t n_blocks;
+	uint32_t n_events; /* a power of two */
+	uint32_t n_sites;
+	uint32_t n_segments;
+	uint32_t n_counters;
+	uint32_t n_devices;
+	uint32_t n_ooms;
+	const struct gpucache_region *regions[GPUCACHE_REGION_COUNT]; /* by kind */
+
+	/* Hot, and shared by all threads. */
+	_Alignas(64) _Atomic uint64_t next_event;
+	/* Live bytes of a device that are worth a record of the peak. */
+	_Alignas(64) _Atomic uint64_t peak_next[GPC_RECORD_MAX_DEVICES];
+	_Atomic uint32_t site_end; /* behind the highest stack that ever held anything */
+
+	/* Lock: lock. */
+	_Alignas(64) struct gpc_lock lock;
+	uint64_t peak_number;
+	uint64_t oom_number;
+	uint64_t touched_ns;  /* the file's time of change was last set */
+	uint64_t file_device; /* what fd must still be: the program may close our descriptor */
+	uint64_t file_inode;
+	uint64_t retired; /* bit i: the context of COUNTERS slot i is gone */
+
+	char path[GPC_RECORD_MAX_PATH]; /* absolute where the pattern was; empty without a file */
+	/* For one warning of the caller. */
+	int pattern_errno; /* why the place that `pattern` names could not be used, 0 where it could */
+	char pattern_error; /* the letter of the first unknown %x in `pattern`, 0 where there is none */
+};
+
+struct gpc_record_params {
+	size_t size;            /* wanted, of the whole file; 0: GPC_RECORD_DEFAULT_SIZE */
+	const char *pattern;    /* of GPUCACHE_OUTPUT; NULL or "": the default place */
+	const char *version;    /* of the library */
+	uint32_t n_devices;     /* 0: 8 */
+	int64_t rank;           /* -1: as the launcher's variables say */
+	int32_t driver_version; /* 0 unknown */
+	bool is_private;        /* no file, memory only: the option record:off */
+};
+
+/*
+ * Opens the recording of this process.  GPC_OK: a file, see rec->path.  GPC_IO: no file, on private
+ * memory, errno says why (also GPC_OK where is_private asked for that).  GPC_NO_METADATA: not even
+ * that; `rec` is closed.  Stale recordings of this user in the default directory are removed.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_record_open(
+	struct gpc_record *rec, const struct gpc_record_params *params);
+
+/* The process ends by its own will: CLEAN_EXIT and the time.  Later calls still record. */
+void gpc_record_end(struct gpc_record *rec, uint64_t now_ns);
+
+/* Unmaps and closes.  No other thread may be inside a call. */
+void gpc_record_close(struct gpc_record *rec);
+
+/*
+ * In a child after fork: forgets the parent's file, which stays as it is.  Pointers into the mapping
+ * that others hold now lead to zeroed private memory.  Not after vfork.  gpc_record_open may follow.
+ */
+void gpc_record_detach(struct gpc_record *rec);
+
+/* --- Everything below does nothing on a closed recording. ------------------------------------- */
+
+/* Sets GPUCACHE_STATE_* bits. */
+void gpc_record_state_add(struct gpc_record *rec, uint32_t bits);
+
+void gpc_record_driver_version_set(struct gpc_record *rec, uint32_t version);
+
+/*
+ * Appends one record to STACKS, CODES, MODULES or TEXT, padded with zeros to 8 bytes except in TEXT.
+ * False, and counted there, where it does not fit.
+ */
+bool gpc_record_append(
+	struct gpc_record *rec, enum gpucache_region_kind kind, const void *data, size_t size);
+
+/* The same, of a record in pieces. */
+bool gpc_record_append_parts(struct gpc_record *rec, enum gpucache_region_kind kind,
+	const struct iovec *parts, unsigned n_parts);
+
+/* Appends a line to TEXT; the newline is added. */
+bool gpc_record_append_line(struct gpc_record *rec, const char *line);
+
+/* Stores slot `number` of SEGMENTS; `segment->seq` is ignored.  state 0: it is gone. */
+void gpc_record_segment(
+	struct gpc_record *rec, uint32_t number, const struct gpucache_segment *segment);
+
+/*
+ * The counters of a context: they live in the recording.  Zeroed, or, where all slots were used
+ * before, those of a retired context (of the same device where there is one), which keep its n_* so that totals
+ * stay right.  NULL, and GPC_RECORD_NO_COUNTERS, where GPC_RECORD_MAX_CONTEXTS are in use.
+ */
+struct gpucache_counters *gpc_record_counters_take(struct gpc_record *rec, uint64_t context,
+	uint32_t generation, uint32_t device, uint32_t *ret_index);
+
+/* That context is gone: its bytes now are 0, its calls and peaks stay. */
+void gpc_record_counters_retire(struct gpc_record *rec, uint32_t index);
+
+/* What the driver says of device `ordinal`; `device->seq` and `->ordinal` are ignored. */
+void gpc_record_device(
+	struct gpc_record *rec, uint32_t ordinal, const struct gpucache_device *device);
+
+/* A point of a device's history.  Meant for each driver allocation and every so often. */
+void gpc_record_history(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
+	uint64_t requested, uint64_t live, uint64_t reserved);
+
+/* The stacks that hold most at this moment, biggest first, at most `max`; returns how many. */
+uint32_t gpc_record_top_holders(struct gpc_record *rec, struct gpucache_holder *holders,
+	uint32_t max, uint32_t *ret_n_sites, uint64_t *ret_rest_bytes);
+
+/*
+ * A zeroed slot of OOMS with its number set, for the caller to fill: NULL where none is to be had.  A
+ * reader takes it as torn until gpc_record_oom_commit.
+ */
+struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec);
+void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom);
+
+/* Sets what is true now of the OOM `number`, where it is still in the ring. */
+void gpc_record_oom_mark(
+	struct gpc_record *rec, uint64_t number, bool is_recovered, bool is_reported);
+
+/* --- Hot. ------------------------------------------------------------------------------------- */
+
+/* Stores all of a slot but its first 4 bytes, which are its seq word; size is a multiple of 8. */
+static inline void gpc_record_store(void *slot, const void *value, size_t size)
+{
+	gpc_half_word *half = slot;
+	gpc_word *word = slot;
+	const gpc_half_word *new_half = value;
+	const gpc_word *new_word = value;
+	uint32_t odd = __atomic_load_n(half, __ATOMIC_RELAXED) | 1;
+
+	__atomic_store_n(half, odd, __ATOMIC_RELAXED);
+	__atomic_store_n(half + 1, new_half[1], __ATOMIC_RELEASE);
+	for (size_t i = 1; i < size / 8; i++)
+		__atomic_store_n(word + i, new_word[i], __ATOMIC_RELEASE);
+	__atomic_store_n(half, odd + 1, __ATOMIC_RELEASE);
+}
+
+/* Stores slot `number` of BLOCKS; `block->seq` is ignored.  A live block beyond the table is counted. */
+static inline void gpc_record_block(
+	struct gpc_record *rec, uint32_t number, const struct gpucache_block *block)
+{
+	if (__builtin_expect(number >= rec->n_blocks, 0)) {
+		if (rec->header && block->state == GPUCACHE_BLOCK_LIVE)
+			__atomic_fetch_add(&rec->header->dropped_blocks, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	gpc_record_store(&rec->blocks[number], block, sizeof *block);
+}
+
+/* The same block, address and size, in a new state: cheaper. */
+static inline void gpc_record_block_state(struct gpc_record *rec, uint32_t number,
+	enum gpucache_block_state state, uint64_t requested, uint64_t time_ns, uint32_t stack,
+	uint32_t thread)
+{
+	struct gpucache_block *block;
+	uint32_t odd;
+
+	if (__builtin_expect(number >= rec->n_blocks, 0)) {
+		if (rec->header && state == GPUCACHE_BLOCK_LIVE)
+			__atomic_fetch_add(&rec->header->dropped_blocks, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	block = &rec->blocks[number];
+	odd = __atomic_load_n(&block->seq, __ATOMIC_RELAXED) | 1;
+	__atomic_store_n(&block->seq, odd, __ATOMIC_RELAXED);
+	__atomic_store_n(&block->state, (uint8_t)state, __ATOMIC_RELEASE);
+	__atomic_store_n(&block->requested, requested, __ATOMIC_RELEASE);
+	__atomic_store_n(&block->time_ns, time_ns, __ATOMIC_RELEASE);
+	__atomic_store_n(&block->stack, stack, __ATOMIC_RELEASE);
+	__atomic_store_n(&block->thread, thread, __ATOMIC_RELEASE);
+	__atomic_store_n(&block->seq, odd + 1, __ATOMIC_RELEASE);
+}
+
+/* Adds to the ring; `event->seq` is ignored. */
+static inline void gpc_record_event(struct gpc_record *rec, const struct gpucache_event *event)
+{
+	const gpc_word *new_word = (const void *)event;
+	gpc_word *word;
+	uint64_t number;
+
+	if (__builtin_expect(!rec->events, 0))
+		return;
+	number = atomic_fetch_add_explicit(&rec->next_event, 1, memory_order_relaxed);
+	word = (void *)&rec->events[number & (rec->n_events - 1)];
+	/* The old seq must not cover new bytes: whoever dies here leaves a hole, not a mixture. */
+	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
+	for (size_t i = 1; i < sizeof *event / 8; i++)
+		__atomic_store_n(word + i, new_word[i], __ATOMIC_RELEASE);
+	__atomic_store_n(word, number + 1, __ATOMIC_RELEASE);
+}
+
+/* Stacks are looked at up to here.  Stores only for a stack that is new: rare in a warm program. */
+static inline void gpc_record_site_end_raise(struct gpc_record *rec, uint32_t end)
+{
+	uint32_t old = atomic_load_explicit(&rec->site_end, memory_order_relaxed);
+
+	while (__builtin_expect(old < end, 0) &&
+		!atomic_compare_exchange_weak_explicit(
+			&rec->site_end, &old, end, memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
+/* Site `stack` took `bytes`, as requested.  Nothing for stack 0: those bytes are in COUNTERS only. */
+static inline void gpc_record_site_add(
+	struct gpc_record *rec, uint32_t stack, uint64_t bytes, uint64_t now_ns)
+{
+	struct gpucache_site *site;
+	uint64_t live;
+	uint64_t peak;
+
+	if (stack == 0 || stack >= rec->n_sites)
+		return;
+	gpc_record_site_end_raise(rec, stack + 1);
+	site = &rec->sites[stack];
+	live = __atomic_add_fetch(&site->live_bytes, bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&site->live_blocks, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&site->total_bytes, bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&site->total_blocks, 1, __ATOMIC_RELAXED);
+	peak = __atomic_load_n(&site->peak_bytes, __ATOMIC_RELAXED);
+	while (live > peak && !__atomic_compare_exchange_n(&site->peak_bytes, &peak, live, true,
+				      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	/* Two threads that come first at once differ by nanoseconds: either time will do. */
+	if (__atomic_load_n(&site->first_ns, __ATOMIC_RELAXED) == 0)
+		__atomic_store_n(&site->first_ns, now_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&site->last_ns, now_ns, __ATOMIC_RELAXED);
+}
+
+/* Site `stack` gave back what gpc_record_site_add(bytes) took. */
+static inline void gpc_record_site_remove(struct gpc_record *rec, uint32_t stack, uint64_t bytes)
+{
+	if (stack == 0 || stack >= rec->n_sites)
+		return;
+	__atomic_fetch_sub(&rec->sites[stack].live_bytes, bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&rec->sites[stack].live_blocks, 1, __ATOMIC_RELAXED);
+}
+
+/* Behind gpc_record_peak. */
+void gpc_record_peak_take(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
+	uint64_t requested, uint64_t live, uint64_t reserved);
+
+/*
+ * Told the bytes of a device after each allocation; where `live` passes the last recorded peak by 1 %
+ * or 64 MiB, whichever is less, records who holds what.
+ */
+static inline void gpc_record_peak(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
+	uint64_t requested, uint64_t live, uint64_t reserved)
+{
+	if (device < rec->n_devices &&
+		__builtin_expect(
+			live >= atomic_load_explicit(&rec->peak_next[device], memory_order_relaxed),
+			0))
+		gpc_record_peak_take(rec, device, now_ns, requested, live, reserved);
+}
+
+/* Things that were dropped by others than us, for the header. */
+static inline void gpc_record_dropped_stack(struct gpc_record *rec)
+{
+	if (rec->header)
+		__atomic_fetch_add(&rec->header->dropped_stacks, 1, __ATOMIC_RELAXED);
+}
+
+static inline void gpc_record_dropped_python(struct gpc_record *rec)
+{
+	if (rec->header)
+		__atomic_fetch_add(&rec->header->dropped_python, 1, __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the simulated machine is like: devices, memory, costs, faults.
+ *
+ * A configuration is a struct, or a text `key:value,key:value`, which the stand-in libcuda takes from the
+ * environment variable GPUSIM.  Every key stands with its meaning in one table, in config.c; the text
+ * `help:true` prints it.
+ *
+ * Invariants  1 gpc_sim_config_default gives a machine whose calls cost nothing and never fail.
+ * Threads     A configuration belongs to one thread until a machine is made from it.
+ * Failure     A key or value that is not understood is reported in one line on standard error, and ignored.
+ * Limits      All devices are alike.
+ */
+#ifndef GPC_SIM_CONFIG_H
+#define GPC_SIM_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GPC_SIM_MAX_DEVICES   16
+#define GPC_SIM_MAX_PROCESSES 8
+#define GPC_SIM_MAX_FAULTS    16
+
+/* Calls that can be given a cost. */
+enum gpc_sim_cost {
+	GPC_SIM_COST_MALLOC,
+	GPC_SIM_COST_FREE,
+	GPC_SIM_COST_INFO,
+	GPC_SIM_COST_EVENT_CREATE,
+	GPC_SIM_COST_RECORD,
+	GPC_SIM_COST_QUERY,
+	GPC_SIM_COST_WAIT,
+	GPC_SIM_COST_SYNC,
+	GPC_SIM_COST_LAUNCH,
+	GPC_SIM_COST_COUNT
+};
+
+/* Another process, invented, that holds memory of every device. */
+struct gpc_sim_process {
+	unsigned pid;
+	uint64_t bytes;
+	char name[64];
+};
+
+/* The calls number nth, nth + 1 ... nth + count - 1 of `entry` fail with `code`. */
+struct gpc_sim_fault_rule {
+	char entry[48];
+	uint64_t nth; /* 1 is the next call */
+	uint64_t count;
+	int code;
+};
+
+struct gpc_sim_config {
+	unsigned n_devices;
+	int driver_version;
+	bool virtual_clock;
+	uint64_t memory;       /* what cuMemGetInfo calls total */
+	uint64_t reserved;     /* the driver's own, beyond `memory`; NVML counts it */
+	uint64_t context_cost; /* device memory that a context takes */
+	uint64_t oom_after;    /* 0, or: refuse once this many bytes were handed out in all */
+	uint64_t cost_ns[GPC_SIM_COST_COUNT];
+	uint64_t kernel_ns;       /* how long a kernel of cuLaunchKernel runs */
+	uint64_t copy_ns;         /* what a copy or a memset takes on the device, at least */
+	uint64_t copy_ns_per_mib; /* and for each MiB */
+
+	unsigned n_processes;
+	struct gpc_sim_process processes[GPC_SIM_MAX_PROCESSES];
+	unsigned n_faults;
+	struct gpc_sim_fault_rule faults[GPC_SIM_MAX_FAULTS];
+};
+
+/* One device of 8 GiB, nothing costs, nothing fails, real clock, driver 13.0. */
+struct gpc_sim_config gpc_sim_config_default(void);
+
+/* Applies `text` to the configuration.  Returns the number of parts that were not understood. */
+unsigned gpc_sim_config_parse(struct gpc_sim_config *config, const char *text);
+
+#endif

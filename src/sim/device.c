@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/bytes.h"
+
+static uint32_t class_of(uint32_t n)
+{
+	return 31 - (uint32_t)__builtin_clz(n);
+}
+
+/* ---- extents ---- */
+static void extent_insert(struct gpc_sim_device *device, uint32_t i, uint32_t n)
+{
+	struct gpc_sim_chunk *chunk = &device->chunks[i];
+	uint32_t *head = &device->classes[class_of(n)];
+
+	if (n > 1) {
+		device->chunks[i + n - 1].state = GPC_SIM_CHUNK_FREE_END;
+		device->chunks[i + n - 1].n = n;
+	}
+	chunk->state = GPC_SIM_CHUNK_FREE;
+	chunk->n = n;
+	chunk->prev = GPC_SIM_NO_CHUNK;
+	chunk->next = *head;
+	if (*head != GPC_SIM_NO_CHUNK)
+		device->chunks[*head].prev = i;
+	*head = i;
+}
+
+static void extent_remove(struct gpc_sim_device *device, uint32_t i)
+{
+	struct gpc_sim_chunk *chunk = &device->chunks[i];
+
+	if (chunk->prev != GPC_SIM_NO_CHUNK)
+		device->chunks[chunk->prev].next = chunk->next;
+	else
+		device->classes[class_of(chunk->n)] = chunk->next;
+	if (chunk->next != GPC_SIM_NO_CHUNK)
+		device->chunks[chunk->next].prev = chunk->prev;
+	device->chunks[i + chunk->n - 1].state = GPC_SIM_CHUNK_INSIDE;
+	chunk->state = GPC_SIM_CHUNK_INSIDE;
+}
+
+/* Takes n chunks from the front of a free extent; GPC_SIM_NO_CHUNK where no extent is that long. */
+static uint32_t extent_take_locked(struct gpc_sim_device *device, uint32_t n)
+{
+	for (uint32_t k = class_of(n); k < GPC_SIM_N_CLASSES; k++) {
+		for (uint32_t i = device->classes[k]; i != GPC_SIM_NO_CHUNK;
+			i = device->chunks[i].next) {
+			uint32_t has = device->chunks[i].n;
+			if (has < n)
+				continue;
+			extent_remove(device, i);
+			if (has > n)
+				extent_insert(device, i + n, has - n);
+			return i;
+		}
+	}
+	return GPC_SIM_NO_CHUNK;
+}
+
+static void extent_give_back_locked(struct gpc_sim_device *device, uint32_t i, uint32_t n)
+{
+	struct gpc_sim_chunk *chunks = device->chunks;
+
+	device->used -= n * GPC_SIM_CHUNK;
+	if (i + n < device->n_chunks && chunks[i + n].state == GPC_SIM_CHUNK_FREE) {
+		uint32_t more = chunks[i + n].n;
+		extent_remove(device, i + n);
+		n += more;
+	}
+	if (i > 0 && (chunks[i - 1].state == GPC_SIM_CHUNK_FREE ||
+			     chunks[i - 1].state == GPC_SIM_CHUNK_FREE_END)) {
+		uint32_t more = chunks[i - 1].n;
+		i -= more;
+		extent_remove(device, i);
+		n += more;
+	}
+	extent_insert(device, i, n);
+}
+
+static uint64_t room_locked(const struct gpc_sim_device *device)
+{
+	uint64_t taken = device->foreign + device->used;
+
+	return taken < device->memory ? device->memory - taken : 0;
+}
+
+/* Chunks for `owner`, charged; GPC_SIM_NO_CHUNK where there is no memory. */
+static uint32_t chunks_take_locked(
+	struct gpc_sim_device *device, uint32_t owner, uint32_t n, enum gpc_sim_chunk_state state)
+{
+	if (room_locked(device) < n * GPC_SIM_CHUNK)
+		return GPC_SIM_NO_CHUNK;
+	uint32_t i = extent_take_locked(device, n);
+	if (i == GPC_SIM_NO_CHUNK)
+		return i;
+	device->chunks[i].state = state;
+	device->chunks[i].n = n;
+	device->chunks[i].owner = owner;
+	device->used += n * GPC_SIM_CHUNK;
+	return i;
+}
+
+/* ---- small allocations ---- */
+/* The first of n free slots in a row, or GPC_SIM_SLOTS. */
+static uint32_t slots_find(const struct gpc_sim_small *small, uint32_t n)
+{
+	uint32_t run = 0;
+
+	for (uint32_t i = 0; i < GPC_SIM_SLOTS; i++) {
+		if (i % 64 == 0 && small->used[i / 64] == UINT64_MAX) {
+			run = 0;
+			i += 63;
+		} else if (small->used[i / 64] >> (i % 64) & 1) {
+			run = 0;
+		} else if (++run == n) {
+			return i + 1 - n;
+		}
+	}
+	return GPC_SIM_SLOTS;
+}
+
+static void slots_flip(struct gpc_sim_small *small, uint32_t first, uint32_t n)
+{
+	for (uint32_t i = first; i < first + n; i++)
+		small->used[i / 64] ^= UINT64_C(1) << (i % 64);
+}
+
+static uint32_t slots_of(uint64_t size)
+{
+	return (uint32_t)((size + GPC_SIM_SLOT - 1) / GPC_SIM_SLOT);
+}
+
+static struct gpc_sim_small *small_create_locked(struct gpc_sim_device *device, uint32_t owner)
+{
+	struct gpc_sim_small *small = calloc(1, sizeof *small);
+
+	if (!small)
+		return NULL;
+	small->chunk = chunks_take_locked(device, owner, 1, GPC_SIM_CHUNK_SMALL);
+	if (small->chunk == GPC_SIM_NO_CHUNK) {
+		free(small);
+		return NULL;
+	}
+	small->owner = owner;
+	small->n_free = GPC_SIM_SLOTS;
+	small->next = device->smalls;
+	device->smalls = small;
+	device->chunks[small->chunk].small = small;
+	return small;
+}
+
+static void small_destroy_locked(struct gpc_sim_device *device, struct gpc_sim_small *small)
+{
+	struct gpc_sim_small **at = &device->smalls;
+
+	while (*at != small)
+		at = &(*at)->next;
+	*at = small->next;
+	device->chunks[small->chunk].small = NULL;
+	extent_give_back_locked(device, small->chunk, 1);
+	free(small);
+}
+
+static CUresult alloc_small_locked(
+	struct gpc_sim_device *device, uint32_t owner, uint64_t size, uint64_t *ret_ptr)
+{
+	uint32_t n = slots_of(size);
+	uint32_t first = GPC_SIM_SLOTS;
+	struct gpc_sim_small *small;
+
+	for (small = device->smalls; small; small = small->next) {
+		if (small->owner != owner || small->n_free < n)
+			continue;
+		first = slots_find(small, n);
+		if (first < GPC_SIM_SLOTS)
+			break;
+	}
+	if (!small) {
+		small = small_create_locked(device, owner);
+		if (!small)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		first = 0;
+	}
+	slots_flip(small, first, n);
+	small->n_free -= n;
+	small->size[first] = (uint32_t)size;
+	*ret_ptr = device->base + small->chunk * GPC_SIM_CHUNK + first * GPC_SIM_SLOT;
+	return CUDA_SUCCESS;
+}
+
+static CUresult free_small_locked(
+	struct gpc_sim_device *device, struct gpc_sim_small *small, uint64_t offset)
+{
+	uint32_t first = (uint32_t)(offset / GPC_SIM_SLOT);
+
+	if (offset % GPC_SIM_SLOT || small->size[first] == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	uint32_t n = slots_of(small->size[first]);
+	small->size[first] = 0;
+	slots_flip(small, first, n);
+	small->n_free += n;
+	device->n_allocations--;
+	if (small->n_free == GPC_SIM_SLOTS)
+		small_destroy_locked(device, small);
+	return CUDA_SUCCESS;
+}
+
+/* ---- the whole ---- */
+CUresult gpc_sim_device_alloc(
+	struct gpc_sim_device *device, uint32_t owner, uint64_t size, uint64_t *ret_ptr)
+{
+	CUresult res = CUDA_SUCCESS;
+
+	if (size == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (size > device->memory)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&device->lock);
+	if (device->oom_after && device->handed_out + size > device->oom_after) {
+		res = CUDA_ERROR_OUT_OF_MEMORY;
+	} else if (size < GPC_SIM_CHUNK) {
+		res = alloc_small_locked(device, owner, size, ret_ptr);
+	} else {
+		uint32_t n = (uint32_t)(gpc_round_up(size, GPC_SIM_CHUNK) / GPC_SIM_CHUNK);
+		uint32_t i = chunks_take_locked(device, owner, n, GPC_SIM_CHUNK_LARGE);
+		if (i == GPC_SIM_NO_CHUNK) {
+			res = CUDA_ERROR_OUT_OF_MEMORY;
+		} else {
+			device->chunks[i].size = size;
+			*ret_ptr = device->base + i * GPC_SIM_CHUNK;
+		}
+	}
+	if (res == CUDA_SUCCESS) {
+		device->handed_out += size;
+		device->n_allocations++;
+	}
+	pthread_mutex_unlock(&device->lock);
+	return res;
+}
+
+static CUresult free_locked(struct gpc_sim_device *device, uint64_t ptr)
+{
+	uint64_t offset = ptr - device->base;
+	uint32_t i = (uint32_t)(offset / GPC_SIM_CHUNK);
+	struct gpc_sim_chunk *chunk = &device->chunks[i];
+
+	if (chunk->state == GPC_SIM_CHUNK_SMALL)
+		return free_small_locked(device, chunk->small, offset % GPC_SIM_CHUNK);
+	if (chunk->state != GPC_SIM_CHUNK_LARGE || offset % GPC_SIM_CHUNK)
+		return CUDA_ERROR_INVALID_VALUE;
+	chunk->state = GPC_SIM_CHUNK_INSIDE;
+	device->n_allocations--;
+	extent_give_back_locked(device, i, chunk->n);
+	return CUDA_SUCCESS;
+}
+
+CUresult gpc_sim_device_free(struct gpc_sim_device *device, uint64_t ptr)
+{
+	if (!gpc_sim_device_has(device, ptr))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&device->lock);
+	CUresult res = free_locked(device, ptr);
+	pthread_mutex_unlock(&device->lock);
+	return res;
+}
+
+static void free_small_of_owner_locked(struct gpc_sim_device *device, uint32_t owner)
+{
+	for (struct gpc_sim_small *small = device->smalls, *next; small; small = next) {
+		next = small->next;
+		if (small->owner != owner)
+			continue;
+		for (uint32_t k = 0; k < GPC_SIM_SLOTS; k++)
+			device->n_allocations -= small->size[k] != 0;
+		small_destroy_locked(device, small);
+	}
+}
+
+void gpc_sim_device_free_owner(struct gpc_sim_device *device, uint32_t owner)
+{
+	pthread_mutex_lock(&device->lock);
+	free_small_of_owner_locked(device, owner);
+	for (uint32_t i = 0; i < device->n_chunks;) {
+		struct gpc_sim_chunk *chunk = &device->chunks[i];
+		uint32_t n = chunk->n;
+		if (chunk->state == GPC_SIM_CHUNK_LARGE && chunk->owner == owner)
+			(void)free_locked(device, device->base + i * GPC_SIM_CHUNK);
+		i += n;
+	}
+	pthread_mutex_unlock(&device->lock);
+}
+
+CUresult gpc_sim_device_charge(struct gpc_sim_device *device, uint64_t bytes)
+{
+	pthread_mutex_lock(&device->lock);
+	bool has_room = room_locked(device) >= bytes;
+	if (has_room)
+		device->used += bytes;
+	pthread_mutex_unlock(&device->lock);
+	return has_room ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void gpc_sim_device_uncharge(struct gpc_sim_device *device, uint64_t bytes)
+{
+	pthread_mutex_lock(&device->lock);
+	device->used -= bytes;
+	pthread_mutex_unlock(&device->lock);
+}
+
+uint64_t gpc_sim_device_free_bytes(struct gpc_sim_device *device)
+{
+	pthread_mutex_lock(&device->lock);
+	uint64_t room = room_locked(device);
+	pthread_mutex_unlock(&device->lock);
+	return room;
+}
+
+uint64_t gpc_sim_device_used_bytes(struct gpc_sim_device *device)
+{
+	pthread_mutex_lock(&device->lock);
+	uint64_t used = device->used;
+	pthread_mutex_unlock(&device->lock);
+	return used;
+}
+
+uint64_t gpc_sim_device_n_allocations(struct gpc_sim_device *device)
+{
+	pthread_mutex_lock(&device->lock);
+	uint64_t n = device->n_allocations;
+	pthread_mutex_unlock(&device->lock);
+	return n;
+}
+
+/* The allocation that covers `offset`, whose chunk may lie in the middle of it. */
+static bool find_locked(struct gpc_sim_device *device, uint64_t offset, uint64_t *ret_base,
+	uint64_t *ret_size, uint32_t *ret_owner)
+{
+	uint32_t i = (uint32_t)(offset / GPC_SIM_CHUNK);
+
+	while (i > 0 && device->chunks[i].state == GPC_SIM_CHUNK_INSIDE)
+		i--;
+	const struct gpc_sim_chunk *chunk = &device->chunks[i];
+	uint64_t base = i * GPC_SIM_CHUNK;
+	uint64_t size = chunk->size;
+
+	if (chunk->state == GPC_SIM_CHUNK_SMALL) {
+		uint32_t k = (uint32_t)((offset - base) / GPC_SIM_SLOT);
+		while (k > 0 && chunk->small->size[k] == 0)
+			k--;
+		base += k * GPC_SIM_SLOT;
+		size = chunk->small->size[k];
+	} else if (chunk->state != GPC_SIM_CHUNK_LARGE) {
+		return false;
+	}
+	if (offset - base >= size)
+		return false;
+	*ret_base = device->base + base;
+	*ret_size = size;
+	*ret_owner = chunk->owner;
+	return true;
+}
+
+bool gpc_sim_device_find(struct gpc_sim_device *device, uint64_t ptr, uint64_t *ret_base,
+	uint64_t *ret_size, uint32_t *ret_owner)
+{
+	uint64_t base = 0;
+	uint64_t size = 0;
+	uint32_t owner = 0;
+
+	if (!gpc_sim_device_has(device, ptr))
+		return false;
+	pthread_mutex_lock(&device->lock);
+	bool found = find_locked(device, ptr - device->base, &base, &size, &owner);
+	pthread_mutex_unlock(&device->lock);
+	if (!found)
+		return false;
+	if (ret_base)
+		*ret_base = base;
+	if (ret_size)
+		*ret_size = size;
+	if (ret_owner)
+		*ret_owner = owner;
+	return true;
+}
+
+static void *map(uint64_t size, int prot)
+{
+	void *ptr = mmap(NULL, size, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return ptr == MAP_FAILED ? NULL : ptr;
+}
+
+bool gpc_sim_device_init(
+	struct gpc_sim_device *device, const struct gpc_sim_config *config, unsigned ordinal)
+{
+	uint64_t n =
+		gpc_round_up(config->memory, GPC_SIM_CHUNK) / GPC_SIM_CHUNK * GPC_SIM_VA_FACTOR;
+	uint64_t span = n * GPC_SIM_CHUNK;
+
+	memset(device, 0, sizeof *device);
+	if (n == 0 || n > UINT32_MAX / 2)
+		return false;
+	/* One chunk more, so that the first address can be made a multiple of 2 MiB. */
+	void *va = map(span + GPC_SIM_CHUNK, PROT_NONE);
+	if (!va)
+		return false;
+	device->shadow = map(span, PROT_READ | PROT_WRITE);
+	if (!device->shadow)
+		goto undo_va;
+	device->chunks = map(n * sizeof *device->chunks, PROT_READ | PROT_WRITE);
+	if (!device->chunks)
+		goto undo_shadow;
+
+	device->ordinal = ordinal;
+	device->memory = config->memory;
+	device->oom_after = config->oom_after;
+	for (unsigned i = 0; i < config->n_processes; i++)
+		device->foreign += config->processes[i].bytes;
+	if (device->foreign > device->memory)
+		device->foreign = device->memory;
+	device->base = gpc_round_up((uint64_t)(uintptr_t)va, GPC_SIM_CHUNK);
+	device->span = span;
+	device->n_chunks = (uint32_t)n;
+	for (unsigned k = 0; k < GPC_SIM_N_CLASSES; k++)
+		device->classes[k] = GPC_SIM_NO_CHUNK;
+	extent_insert(device, 0, device->n_chunks);
+	pthread_mutex_init(&device->lock, NULL);
+	device->va = va;
+	return true;
+
+undo_shadow:
+	munmap(device->shadow, span);
+undo_va:
+	munmap(va, span + GPC_SIM_CHUNK);
+	return false;
+}
+
+void gpc_sim_device_fini(struct gpc_sim_device *device)
+{
+	for (struct gpc_sim_small *small = device->smalls, *next; small; small = next) {
+		next = small->next;
+		free(small);
+	}
+	munmap(device->chunks, device->n_chunks * sizeof *device->chunks);
+	munmap(device->shadow, device->span);
+	munmap(device->va, device->span + GPC_SIM_CHUNK);
+	pthread_mutex_destroy(&device->lock);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory of one simulated device: addresses, bytes, and the account.
+ *
+ * Addresses come from a range that is reserved in the host process and mapped without access, so that a
+ * device address never equals a host address and following one on the host faults, as it should.  The
+ * bytes lie in a second mapping, the shadow, at the same offset; the kernel gives pages where somebody writes.
+ *
+ *   va      | 2 MiB chunk | chunk | ...                        no access
+ *   shadow  | bytes       | bytes | ...                        behind gpc_sim_device_bytes
+ *   chunks  | FREE n ... FREE_END | LARGE n ... | SMALL |      one record a chunk, only an extent's ends are set
+ *                                                 '--> 4096 slots of 512 bytes for requests below 2 MiB
+ *
+ * The range is several times the device's memory: as with the real driver, what runs out is memory and
+ * never a run of addresses.  A freed address is given out again soon, so that early reuse is seen.
+ *
+ * Invariants  1 free = memory - others - contexts - 2 MiB * (chunks not free).
+ *             2 Two free extents never touch.  3 Memory belongs to an owner (a context), whose end frees it.
+ * Threads     Any; one lock, held for no call out.
+ * Failure     The driver's codes: OUT_OF_MEMORY, INVALID_VALUE for anything that is not the start of an allocation.
+ * Limits      New memory holds what was last in it.
+ */
+#ifndef GPC_SIM_DEVICE_H
+#define GPC_SIM_DEVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "driver/cuda_abi.h"
+#include "sim/config.h"
+
+#define GPC_SIM_CHUNK     (UINT64_C(2) << 20) /* the granularity of the device's account */
+#define GPC_SIM_SLOT      UINT64_C(512)       /* the alignment of small allocations */
+#define GPC_SIM_SLOTS     (GPC_SIM_CHUNK / GPC_SIM_SLOT)
+#define GPC_SIM_VA_FACTOR 4 /* addresses per byte of memory */
+#define GPC_SIM_N_CLASSES 32
+#define GPC_SIM_NO_CHUNK  UINT32_MAX
+
+enum gpc_sim_chunk_state {
+	GPC_SIM_CHUNK_INSIDE, /* neither end of an extent */
+	GPC_SIM_CHUNK_FREE,
+	GPC_SIM_CHUNK_FREE_END, /* the last of a free extent of 2 and more */
+	GPC_SIM_CHUNK_LARGE,
+	GPC_SIM_CHUNK_SMALL,
+};
+
+/* A chunk cut into slots.  `size` is the requested size at an allocation's first slot, 0 elsewhere. */
+struct gpc_sim_small {
+	uint32_t chunk;
+	uint32_t owner;
+	uint32_t n_free;
+	struct gpc_sim_small *next;
+	uint64_t used[GPC_SIM_SLOTS / 64];
+	uint32_t size[GPC_SIM_SLOTS];
+};
+
+struct gpc_sim_chunk {
+	enum gpc_sim_chunk_state state;
+	uint32_t n; /* chunks of the extent, at both ends */
+	uint32_t owner;
+	uint32_t prev, next; /* in the class list, of a free extent */
+	uint64_t size;       /* as requested, of a LARGE one */
+	struct gpc_sim_small *small;
+};
+
+struct gpc_sim_device {
+	/* Fixed after init. */
+	unsigned ordinal;
+	uint64_t memory;
+	uint64_t foreign;
+	uint64_t oom_after;
+	uint64_t base; /* the first device address */
+	uint64_t span; /* bytes of addresses */
+	uint32_t n_chunks;
+	char *shadow;
+	void *va; /* the reservation, which starts up to 2 MiB before base */
+
+	_Atomic uint64_t tail_ns; /* when all work of the device is done */
+
+	/* Lock: lock. */
+	struct gpc_sim_chunk *chunks;
+	uint32_t classes[GPC_SIM_N_CLASSES]; /* class k: extents of 2^k .. 2^(k+1) - 1 chunks */
+	struct gpc_sim_small *smalls;
+	uint64_t used;       /* chunks not free, in bytes, and contexts */
+	uint64_t handed_out; /* bytes ever, for oom_after */
+	uint64_t n_allocations;
+
+	pthread_mutex_t lock;
+};
+
+/* Returns false where the kernel does not give the addresses. */
+bool gpc_sim_device_init(
+	struct gpc_sim_device *device, const struct gpc_sim_config *config, unsigned ordinal);
+void gpc_sim_device_fini(struct gpc_sim_device *device);
+
+CUresult gpc_sim_device_alloc(
+	struct gpc_sim_device *device, uint32_t owner, uint64_t size, uint64_t *ret_ptr);
+CUresult gpc_sim_device_free(struct gpc_sim_device *device, uint64_t ptr);
+void gpc_sim_device_free_owner(struct gpc_sim_device *device, uint32_t owner);
+
+/* A context's own memory.  OUT_OF_MEMORY where there is no room. */
+CUresult gpc_sim_device_charge(struct gpc_sim_device *device, uint64_t bytes);
+void gpc_sim_device_uncharge(struct gpc_sim_device *device, uint64_t bytes);
+
+uint64_t gpc_sim_device_free_bytes(struct gpc_sim_device *device);
+uint64_t gpc_sim_device_used_bytes(struct gpc_sim_device *device);
+uint64_t gpc_sim_device_n_allocations(struct gpc_sim_device *device);
+
+/* The allocation around `ptr`; false where there is none.  Any output may be NULL. */
+bool gpc_sim_device_find(struct gpc_sim_device *device, uint64_t ptr, uint64_t *ret_base,
+	uint64_t *ret_size, uint32_t *ret_owner);
+
+static inline bool gpc_sim_device_has(const struct gpc_sim_device *device, uint64_t ptr)
+{
+	return ptr - device->base < device->span;
+}
+
+/* Where the host finds the bytes of a device address. */
+static inline void *gpc_sim_device_bytes(const struct gpc_sim_device *device, uint64_t ptr)
+{
+	return device->shadow + (ptr - device->base);
+}
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/effect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/sim.h"
+#include "sim/stream.h"
+
+static _Thread_local bool in_host_function;
+
+bool gpc_sim_in_host_function(void)
+{
+	return in_host_function;
+}
+
+void gpc_sim_effects_init(struct gpc_sim_effects *effects)
+{
+	memset(effects, 0, sizeof *effects);
+	atomic_init(&effects->next_end_ns, UINT64_MAX);
+	pthread_mutex_init(&effects->lock, NULL);
+}
+
+void gpc_sim_effects_fini(struct gpc_sim_effects *effects)
+{
+	for (size_t i = 0; i < effects->n; i++)
+		gpc_sim_effect_destroy(effects->heap[i]);
+	free(effects->heap);
+	pthread_mutex_destroy(&effects->lock);
+}
+
+struct gpc_sim_effect *gpc_sim_effect_create(enum gpc_sim_effect_kind kind, uint64_t duration_ns)
+{
+	struct gpc_sim_effect *effect = calloc(1, sizeof *effect);
+
+	if (effect) {
+		effect->kind = kind;
+		effect->duration_ns = duration_ns;
+		effect->rows = 1;
+	}
+	return effect;
+}
+
+static void *copy_of(const void *bytes, size_t size)
+{
+	void *copy = malloc(size ? size : 1);
+
+	if (copy && size)
+		memcpy(copy, bytes, size);
+	return copy;
+}
+
+struct gpc_sim_effect *gpc_sim_effect_clone(const struct gpc_sim_effect *effect)
+{
+	struct gpc_sim_effect *clone = copy_of(effect, sizeof *effect);
+
+	if (!clone)
+		return NULL;
+	clone->next = NULL;
+	clone->ranges = NULL;
+	clone->staged = NULL;
+	if (effect->ranges) {
+		clone->ranges = copy_of(effect->ranges, effect->n_ranges * sizeof *effect->ranges);
+		if (!clone->ranges)
+			goto undo_clone;
+	}
+	if (effect->staged) {
+		clone->staged = copy_of(effect->staged, effect->width * effect->rows);
+		if (!clone->staged)
+			goto undo_clone;
+	}
+	return clone;
+
+undo_clone:
+	gpc_sim_effect_destroy(clone);
+	return NULL;
+}
+
+void gpc_sim_effect_destroy(struct gpc_sim_effect *effect)
+{
+	if (!effect)
+		return;
+	free(effect->ranges);
+	free(effect->staged);
+	free(effect);
+}
+
+bool gpc_sim_effect_stage(struct gpc_sim *sim, struct gpc_sim_effect *effect)
+{
+	effect->staged = malloc(effect->width * effect->rows + 1);
+	if (!effect->staged)
+		return false;
+	for (uint64_t row = 0; row < effect->rows; row++)
+		memcpy(effect->staged + row * effect->width,
+			gpc_sim_bytes(sim, effect->src + row * effect->src_pitch), effect->width);
+	return true;
+}
+
+static bool is_before(const struct gpc_sim_effect *a, const struct gpc_sim_effect *b)
+{
+	return a->end_ns != b->end_ns ? a->end_ns < b->end_ns : a->number < b->number;
+}
+
+static void heap_swap(struct gpc_sim_effects *effects, size_t a, size_t b)
+{
+	struct gpc_sim_effect *tmp = effects->heap[a];
+
+	effects->heap[a] = effects->heap[b];
+	effects->heap[b] = tmp;
+}
+
+static void note_next_locked(struct gpc_sim_effects *effects)
+{
+	atomic_store(&effects->next_end_ns, effects->n ? effects->heap[0]->end_ns : UINT64_MAX);
+}
+
+bool gpc_sim_effect_submit(struct gpc_sim *sim, struct gpc_sim_effect *effect)
+{
+	struct gpc_sim_effects *effects = &sim->effects;
+	bool has_room = true;
+
+	pthread_mutex_lock(&effects->lock);
+	if (effects->n == effects->room) {
+		size_t room = effects->room ? effects->room * 2 : 64;
+		struct gpc_sim_effect **heap = realloc(effects->heap, room * sizeof *heap);
+		has_room = heap != NULL;
+		if (has_room) {
+			effects->heap = heap;
+			effects->room = room;
+		}
+	}
+	if (has_room) {
+		effect->number = ++effects->n_submitted;
+		size_t i = effects->n++;
+		effects->heap[i] = effect;
+		for (; i > 0 && is_before(effects->heap[i], effects->heap[(i - 1) / 2]); i = (i - 1) / 2)
+			heap_swap(effects, i, (i - 1) / 2);
+		note_next_locked(effects);
+	}
+	pthread_mutex_unlock(&effects->lock);
+	return has_room;
+}
+
+static struct gpc_sim_effect *pop_locked(struct gpc_sim_effects *effects)
+{
+	struct gpc_sim_effect *first = effects->heap[0];
+	size_t n = --effects->n;
+
+	effects->heap[0] = effects->heap[n];
+	for (size_t i = 0;;) {
+		size_t least = i;
+		for (size_t k = 2 * i + 1; k <= 2 * i + 2; k++)
+			if (k < n && is_before(effects->heap[k], effects->heap[least]))
+				least = k;
+		if (least == i)
+			break;
+		heap_swap(effects, i, least);
+		i = least;
+	}
+	note_next_locked(effects);
+	return first;
+}
+
+static void apply_copy(struct gpc_sim *sim, const struct gpc_sim_effect *effect)
+{
+	for (uint64_t row = 0; row < effect->rows; row++) {
+		const char *src = effect->staged ? effect->staged + row * effect->width :
+						   gpc_sim_bytes(sim, effect->src + row * effect->src_pitch);
+		memmove(gpc_sim_bytes(sim, effect->dst + row * effect->dst_pitch), src, effect->width);
+	}
+}
+
+static void apply_fill(struct gpc_sim *sim, const struct gpc_sim_effect *effect)
+{
+	for (uint64_t row = 0; row < effect->rows; row++) {
+		char *dst = gpc_sim_bytes(sim, effect->dst + row * effect->dst_pitch);
+		if (effect->value_size == 1) {
+			memset(dst, (int)(effect->value & 0xff), effect->width);
+			continue;
+		}
+		for (uint64_t i = 0; i + effect->value_size <= effect->width; i += effect->value_size)
+			memcpy(dst + i, &effect->value, effect->value_size);
+	}
+}
+
+static void apply_kernel(struct gpc_sim *sim, const struct gpc_sim_effect *effect)
+{
+	for (unsigned i = 0; i < effect->n_ranges; i++) {
+		const struct gpc_sim_range *range = &effect->ranges[i];
+		if (!gpc_sim_is_valid(sim, range->ptr, range->size)) {
+			gpc_sim_context_break(effect->context, CUDA_ERROR_ILLEGAL_ADDRESS);
+			return;
+		}
+		if (range->fill >= 0)
+			memset(gpc_sim_bytes(sim, range->ptr), range->fill & 0xff, range->size);
+	}
+}
+
+static void apply(struct gpc_sim *sim, const struct gpc_sim_effect *effect)
+{
+	struct gpc_sim_device *device = NULL;
+
+	switch (effect->kind) {
+	case GPC_SIM_EFFECT_NONE:
+		break;
+	case GPC_SIM_EFFECT_COPY:
+		apply_copy(sim, effect);
+		break;
+	case GPC_SIM_EFFECT_FILL:
+		apply_fill(sim, effect);
+		break;
+	case GPC_SIM_EFFECT_KERNEL:
+		apply_kernel(sim, effect);
+		break;
+	case GPC_SIM_EFFECT_FREE:
+		device = gpc_sim_device_of(sim, effect->dst);
+		if (device)
+			(void)gpc_sim_device_free(device, effect->dst);
+		break;
+	case GPC_SIM_EFFECT_HOST:
+		in_host_function = true;
+		effect->host(effect->arg);
+		in_host_function = false;
+		break;
+	}
+}
+
+void gpc_sim_settle(struct gpc_sim *sim)
+{
+	struct gpc_sim_effects *effects = &sim->effects;
+
+	if (in_host_function || atomic_load(&effects->next_end_ns) == UINT64_MAX)
+		return;
+	uint64_t now = gpc_sim_clock_now(&sim->clock);
+	pthread_mutex_lock(&effects->lock);
+	while (effects->n && effects->heap[0]->end_ns <= now) {
+		struct gpc_sim_effect *effect = pop_locked(effects);
+		apply(sim, effect);
+		gpc_sim_effect_destroy(effect);
+	}
+	pthread_mutex_unlock(&effects->lock);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What work does to memory, and when: at its end.
+ *
+ * Work on the simulated device takes a time that is known when it is submitted, so its end is known too.
+ * Its effect is put into one queue, ordered by that end, and happens when a call looks at the clock after
+ * it: nothing that the host can see of the device comes without such a call.  Whoever reuses memory
+ * while a copy into it is still in flight therefore gets the old owner's data into the new one's memory.
+ *
+ *      submit --> [ end 10 ms: fill ] [ end 12 ms: copy ] [ end 12 ms: free ]   <-- settle(now) applies the front
+ *
+ * Invariants  1 Effects happen in the order of their ends, those of equal ends in the order of submission.
+ *             2 A device address is turned into bytes when the effect happens, not before.
+ * Threads     Any; one lock, held while effects happen.  A host function runs in the thread that settles.
+ * Failure     A kernel that touches memory which is not allocated breaks its context: sticky 700.
+ * Limits      A host function runs only when some thread makes a call that looks at the device.
+ */
+#ifndef GPC_SIM_EFFECT_H
+#define GPC_SIM_EFFECT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpc_sim;
+struct gpc_sim_context;
+
+enum gpc_sim_effect_kind {
+	GPC_SIM_EFFECT_NONE,
+	GPC_SIM_EFFECT_COPY, /* rows of width bytes from src, or from `staged` */
+	GPC_SIM_EFFECT_FILL, /* rows of width bytes with `value` of `value_size` bytes */
+	GPC_SIM_EFFECT_KERNEL,
+	GPC_SIM_EFFECT_FREE, /* cuMemFreeAsync */
+	GPC_SIM_EFFECT_HOST, /* a host function */
+};
+
+/* Bytes that a kernel touches. */
+struct gpc_sim_range {
+	uint64_t ptr;
+	uint64_t size;
+	int fill; /* -1: reads only; else every byte is this when the kernel ends */
+};
+
+struct gpc_sim_effect {
+	enum gpc_sim_effect_kind kind;
+	uint64_t duration_ns;
+	uint64_t end_ns;
+	uint64_t number; /* of submission */
+	struct gpc_sim_context *context;
+	struct gpc_sim_effect *next; /* in a graph */
+
+	uint64_t dst, src;
+	uint64_t width, rows;
+	uint64_t dst_pitch, src_pitch;
+	uint32_t value;
+	uint32_t value_size;
+	void (*host)(void *arg);
+	void *arg;
+	unsigned n_ranges;
+	struct gpc_sim_range *ranges; /* owned */
+	char *staged;                 /* owned: the source's bytes, taken at submission */
+};
+
+struct gpc_sim_effects {
+	_Atomic uint64_t
+		next_end_ns; /* UINT64_MAX where nothing is queued; read without the lock */
+
+	/* Lock: lock. */
+	struct gpc_sim_effect **heap;
+	size_t n;
+	size_t room;
+	uint64_t n_submitted;
+
+	pthread_mutex_t lock;
+};
+
+void gpc_sim_effects_init(struct gpc_sim_effects *effects);
+void gpc_sim_effects_fini(struct gpc_sim_effects *effects);
+
+/* NULL where there is no memory. */
+struct gpc_sim_effect *gpc_sim_effect_create(enum gpc_sim_effect_kind kind, uint64_t duration_ns);
+struct gpc_sim_effect *gpc_sim_effect_clone(const struct gpc_sim_effect *effect);
+void gpc_sim_effect_destroy(struct gpc_sim_effect *effect);
+
+/* Takes the bytes of a copy's source now.  False where there is no memory. */
+bool gpc_sim_effect_stage(struct gpc_sim *sim, struct gpc_sim_effect *effect);
+
+/* Queues an effect, whose end_ns and context are set; it belongs to the queue from now on.  False: no memory. */
+bool gpc_sim_effect_submit(struct gpc_sim *sim, struct gpc_sim_effect *effect);
+
+/* Makes everything happen whose end has passed. */
+void gpc_sim_settle(struct gpc_sim *sim);
+
+/* True inside a host function, where no call of CUDA is allowed. */
+bool gpc_sim_in_host_function(void);
+
+#endif

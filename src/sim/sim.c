@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/sim.h"
+
+#include <stdlib.h>
+
+struct gpc_sim *gpc_sim_create(const struct gpc_sim_config *config)
+{
+	struct gpc_sim *sim = calloc(1, sizeof *sim);
+	unsigned n = 0;
+
+	if (!sim)
+		return NULL;
+	sim->config = *config;
+	for (; n < config->n_devices; n++)
+		if (!gpc_sim_device_init(&sim->devices[n], config, n))
+			goto undo_devices;
+	gpc_sim_clock_init(&sim->clock, config->virtual_clock);
+	gpc_sim_effects_init(&sim->effects);
+	gpc_sim_faults_init(&sim->faults, config);
+	gpc_list_init(&sim->captures);
+	pthread_mutex_init(&sim->capture_lock, NULL);
+	return sim;
+
+undo_devices:
+	while (n-- > 0)
+		gpc_sim_device_fini(&sim->devices[n]);
+	free(sim);
+	return NULL;
+}
+
+void gpc_sim_destroy(struct gpc_sim *sim)
+{
+	if (!sim)
+		return;
+	gpc_sim_effects_fini(&sim->effects);
+	for (unsigned i = 0; i < sim->config.n_devices; i++)
+		gpc_sim_device_fini(&sim->devices[i]);
+	pthread_mutex_destroy(&sim->faults.lock);
+	pthread_mutex_destroy(&sim->capture_lock);
+	free(sim);
+}
+
+struct gpc_sim_device *gpc_sim_device_of(struct gpc_sim *sim, uint64_t ptr)
+{
+	for (unsigned i = 0; i < sim->config.n_devices; i++)
+		if (gpc_sim_device_has(&sim->devices[i], ptr))
+			return &sim->devices[i];
+	return NULL;
+}
+
+void *gpc_sim_bytes(struct gpc_sim *sim, uint64_t ptr)
+{
+	const struct gpc_sim_device *device = gpc_sim_device_of(sim, ptr);
+
+	return device ? gpc_sim_device_bytes(device, ptr) : (void *)(uintptr_t)ptr;
+}
+
+bool gpc_sim_is_valid(struct gpc_sim *sim, uint64_t ptr, uint64_t size)
+{
+	struct gpc_sim_device *device = gpc_sim_device_of(sim, ptr);
+	uint64_t base;
+	uint64_t has;
+
+	if (!device)
+		return true;
+	return gpc_sim_device_find(device, ptr, &base, &has, NULL) && size <= has - (ptr - base);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The simulated machine: its clock, devices, queue of effects, faults and counters.
+ *
+ *      config.h --> struct gpc_sim --+-- clock.h
+ *                                    +-- device.h x n     addresses, bytes, account
+ *                                    +-- effect.h         what work does, when it ends
+ *                                    +-- fault.h          what fails on demand
+ *                                    '-- stream.h, capture.h: contexts, streams, events, graphs over it
+ *
+ *      two faces:  driver_sim.h (struct gpc_driver)      tests/simcuda (libcuda.so.1 and its neighbours)
+ *
+ * Invariants  1 A machine lives in one process; several machines do not know each other.
+ * Threads     Any.  Lock order: capture, context, effects, device.
+ * Failure     gpc_sim_create: NULL where the kernel has no room for the addresses.
+ * Limits      No peer mappings, no memory shared between processes.  Work of different streams never competes for
+ *             the device: everything runs as if alone.
+ */
+#ifndef GPC_SIM_SIM_H
+#define GPC_SIM_SIM_H
+
+#include "base/list.h"
+#include "sim/clock.h"
+#include "sim/config.h"
+#include "sim/device.h"
+#include "sim/effect.h"
+#include "sim/fault.h"
+
+struct gpc_sim {
+	struct gpc_sim_config config; /* fixed */
+	struct gpc_sim_clock clock;
+	struct gpc_sim_device devices[GPC_SIM_MAX_DEVICES];
+	struct gpc_sim_effects effects;
+	struct gpc_sim_faults faults;
+
+	_Atomic uint32_t n_contexts; /* ever; the next one's number */
+	_Atomic uint64_t n_streams;  /* ever */
+	_Atomic unsigned n_captures; /* now; read without the lock */
+
+	/* Lock: capture_lock. */
+	struct gpc_list captures;
+
+	pthread_mutex_t capture_lock;
+};
+
+struct gpc_sim *gpc_sim_create(const struct gpc_sim_config *config);
+void gpc_sim_destroy(struct gpc_sim *sim);
+
+/* The device that `ptr` is an address of, or NULL: a host address. */
+struct gpc_sim_device *gpc_sim_device_of(struct gpc_sim *sim, uint64_t ptr);
+
+/* Where the host finds the bytes at a device or host address. */
+void *gpc_sim_bytes(struct gpc_sim *sim, uint64_t ptr);
+
+/* False where ptr[0 .. size) is of a device and not inside one allocation. */
+bool gpc_sim_is_valid(struct gpc_sim *sim, uint64_t ptr, uint64_t size);
+
+/* A call begins: it costs, and may be made to fail. */
+static inline CUresult gpc_sim_call(struct gpc_sim *sim, enum gpc_sim_cost cost, const char *entry)
+{
+	gpc_sim_clock_spend(&sim->clock, sim->config.cost_ns[cost]);
+	return gpc_sim_fault_check(&sim->faults, entry);
+}
+
+#endif

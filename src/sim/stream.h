@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contexts, streams and events of the simulated device, on a timeline.
+ *
+ * Every piece of work has a known length, so a stream is one number: when its last work ends (its tail).
+ * Submitting computes the end at once:
+ *
+ *      start = max(now, what must come first)         end = start + length         tail = end
+ *
+ *      blocking stream      own tail, the legacy stream's tail
+ *      legacy stream        own tail, the tails of all blocking streams     (in `blocking_ns`)
+ *      non-blocking stream  own tail
+ *      all of them          `barrier_ns`, which cuCtxWaitEvent sets
+ *
+ * An event is one number too: the end of what it recorded.  It has passed when the clock has reached it.
+ *
+ * Invariants  1 Tails never go back.  2 context->tail_ns >= the tail of each of its streams, also of destroyed ones.
+ * Threads     Any.  Recording and asking an event take no lock while nothing is being captured.
+ * Failure     The driver's codes.
+ * Limits      Priorities are stored and have no effect.
+ */
+#ifndef GPC_SIM_STREAM_H
+#define GPC_SIM_STREAM_H
+
+#include "sim/sim.h"
+
+struct gpc_sim_capture;
+
+#define GPC_SIM_STREAM_MAGIC UINT32_C(0x73747265)
+#define GPC_SIM_EVENT_MAGIC  UINT32_C(0x65766e74)
+
+struct gpc_sim_stream {
+	uint32_t magic;
+	unsigned flags;
+	int priority;
+	uint64_t number;
+	struct gpc_sim_context *context;
+	uint32_t thread; /* of a per-thread default stream; else 0 */
+	_Atomic uint64_t tail_ns;
+	_Atomic(struct gpc_sim_capture *) capture; /* written under the capture lock */
+	struct gpc_list link;                      /* in the context */
+};
+
+struct gpc_sim_event {
+	uint32_t magic;
+	unsigned flags;
+	struct gpc_sim_context *context;
+	_Atomic uint64_t done_ns;                  /* 0: never recorded, which counts as passed */
+	_Atomic(struct gpc_sim_capture *) capture; /* recorded inside this capture */
+};
+
+struct gpc_sim_context {
+	struct gpc_sim *sim;
+	struct gpc_sim_device *device;
+	uint32_t number; /* the owner of its memory; never 0 */
+	unsigned flags;
+	_Atomic int broken; /* a sticky CUresult */
+
+	_Atomic uint64_t tail_ns;     /* of everything */
+	_Atomic uint64_t blocking_ns; /* of blocking streams */
+	_Atomic uint64_t barrier_ns;  /* no work starts before this */
+
+	struct gpc_sim_stream legacy;
+
+	/* Lock: lock. */
+	struct gpc_list streams; /* without `legacy` */
+
+	pthread_mutex_t lock;
+};
+
+/* A context on that device.  OUT_OF_MEMORY where its own memory does not fit. */
+CUresult gpc_sim_context_create(
+	struct gpc_sim *sim, unsigned device, unsigned flags, struct gpc_sim_context **ret_context);
+
+/* Waits for its work and frees its memory and its streams.  Nobody may use it any more. */
+void gpc_sim_context_destroy(struct gpc_sim_context *context);
+
+/* What a context does when it is reset: as destroy and create, and the handle stays. */
+void gpc_sim_context_reset(struct gpc_sim_context *context);
+
+/* From now on every call answers `code`. */
+void gpc_sim_context_break(struct gpc_sim_context *context, CUresult code);
+
+/* The code that the context is broken with, or CUDA_SUCCESS. */
+static inline CUresult gpc_sim_context_state(struct gpc_sim_context *context)
+{
+	return (CUresult)atomic_load_explicit(&context->broken, memory_order_relaxed);
+}
+
+CUresult gpc_sim_context_sync(struct gpc_sim_context *context);
+CUresult gpc_sim_context_record(struct gpc_sim_context *context, struct gpc_sim_event *event);
+CUresult gpc_sim_context_wait(struct gpc_sim_context *context, struct gpc_sim_event *event);
+
+CUresult gpc_sim_stream_create(struct gpc_sim_context *context, unsigned flags, int priority,
+	struct gpc_sim_stream **ret_stream);
+void gpc_sim_stream_destroy(struct gpc_sim_stream *stream);
+
+/* The calling thread's default stream in this context; made on first use.  NULL where there is no memory. */
+struct gpc_sim_stream *gpc_sim_stream_of_thread(struct gpc_sim_context *context);
+
+/* Submits work: an effect, which belongs to the model from now on, also where this fails. */
+CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect);
+
+CUresult gpc_sim_stream_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event);
+CUresult gpc_sim_stream_wait(struct gpc_sim_stream *stream, struct gpc_sim_event *event);
+CUresult gpc_sim_stream_query(struct gpc_sim_stream *stream);
+CUresult gpc_sim_stream_sync(struct gpc_sim_stream *stream);
+
+CUresult gpc_sim_event_create(
+	struct gpc_sim_context *context, unsigned flags, struct gpc_sim_event **ret_event);
+void gpc_sim_event_destroy(struct gpc_sim_event *event);
+CUresult gpc_sim_event_query(struct gpc_sim_event *event);
+CUresult gpc_sim_event_sync(struct gpc_sim_event *event);
+
+/* Waits for the whole device, as cuMemFree does, and frees what starts at `ptr`. */
+CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr);
+
+#endif

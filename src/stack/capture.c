@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stack/capture.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/lock.h"
+#include "base/text.h"
+#include "stack/python_lines.h"
+
+/* Whose frames say nothing about who asked. */
+static const char *const own_modules[] = { "libcuda.", "libcudart", "libgpucache", "libnvidia" };
+
+/* At most limit of n; says so in *flags. */
+static uint32_t cut(uint32_t n, uint32_t limit, uint32_t *flags)
+{
+	if (n <= limit)
+		return n;
+	*flags |= GPUCACHE_STACK_CUT;
+	return limit;
+}
+
+__attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip)
+{
+	uint64_t frames[2 * GPC_STACKS_MAX_DEPTH + 1];
+	struct gpc_stack_frames stack = { .frames = frames };
+	bool is_new = false;
+	uint32_t n;
+	uint32_t id;
+
+	/* One more than wanted, to see whether there is more.  Frame 0 would be this function. */
+	n = gpc_unwind_capture(&stacks->unwind, frames, stacks->max_depth + 1, skip + 1);
+	stack.n_native = (uint16_t)cut(n, stacks->max_depth, &stack.flags);
+	stack.n_python = (uint16_t)gpc_python_capture(
+		&stacks->python, frames + stack.n_native, stacks->max_depth, &stack.flags);
+	if (stack.flags & GPUCACHE_STACK_NO_PYTHON)
+		atomic_fetch_add_explicit(&stacks->n_no_python, 1, memory_order_relaxed);
+	if (!stack.n_native && !stack.n_python)
+		return 0;
+	id = gpc_depot_put(&stacks->depot, &stack, &is_new);
+	if (is_new && stack.n_native)
+		gpc_modules_refresh(&stacks->modules);
+	return id;
+}
+
+/* The part of a path behind its last slash. */
+static const char *base_name(const char *path, uint32_t size, uint32_t *ret_size)
+{
+	uint32_t at = size;
+
+	while (at > 0 && path[at - 1] != '/')
+		at--;
+	*ret_size = size - at;
+	return path + at;
+}
+
+static bool describe_python(const struct gpc_stacks *stacks, const struct gpc_stack_frames *stack,
+	struct gpc_text *text)
+{
+	for (uint32_t i = 0; i < stack->n_python; i++) {
+		uint64_t frame = stack->frames[stack->n_native + i];
+		struct gpc_code code;
+		const char *file;
+		uint32_t file_size;
+		uint32_t line;
+
+		if (!gpc_codes_get(&stacks->codes, GPUCACHE_FRAME_CODE(frame), &code))
+			continue;
+		line = gpc_python_line(code.python_version, code.lines, code.lines_size,
+			code.first_line, GPUCACHE_FRAME_OFFSET(frame));
+		file = base_name(code.file, code.file_size, &file_size);
+		gpc_text_add(text, "%.*s", (int)file_size, file);
+		if (line)
+			gpc_text_add(text, ":%u", line);
+		gpc_text_add(text, " in %.*s", (int)code.name_size, code.name);
+		return true;
+	}
+	return false;
+}
+
+static bool is_own_module(const char *name)
+{
+	for (size_t i = 0; i < sizeof(own_modules) / sizeof(own_modules[0]); i++)
+		if (!strncmp(name, own_modules[i], strlen(own_modules[i])))
+			return true;
+	return false;
+}
+
+static bool describe_native(const struct gpc_stack_frames *stack, struct gpc_text *text)
+{
+	for (uint32_t i = 0; i < stack->n_native; i++) {
+		/* A return address may lie behind the end of the function that made the call. */
+		uintptr_t address = (uintptr_t)stack->frames[i] - 1;
+		uint32_t name_size;
+		const char *name;
+		Dl_info info;
+
+		if (!dladdr((const void *)address, &info) || !info.dli_fname)
+			continue;
+		name = base_name(info.dli_fname, (uint32_t)strlen(info.dli_fname), &name_size);
+		if (is_own_module(name))
+			continue;
+		if (info.dli_sname)
+			gpc_text_add(text, "%s (%s)", info.dli_sname, name);
+		else
+			gpc_text_add(text, "%s+0x%lx", name,
+				(unsigned long)(address + 1 - (uintptr_t)info.dli_fbase));
+		return true;
+	}
+	return false;
+}
+
+bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size)
+{
+	struct gpc_text text = gpc_text_init(buf, size);
+	struct gpc_stack_frames stack;
+
+	GPC_CHECK(!gpc_lock_is_any_held());
+	if (!gpc_depot_find(&stacks->depot, id, &stack))
+		return false;
+	return describe_python(stacks, &stack, &text) || describe_native(&stack, &text);
+}
+
+uint64_t gpc_stacks_dropped(const struct gpc_stacks *stacks)
+{
+	return atomic_load_explicit(&stacks->depot.n_dropped, memory_order_relaxed);
+}
+
+uint64_t gpc_stacks_dropped_python(const struct gpc_stacks *stacks)
+{
+	return atomic_load_explicit(&stacks->n_no_python, memory_order_relaxed);
+}
+
+static uint32_t depth_of(const struct gpc_stacks_params *params)
+{
+	if (!params->max_depth)
+		return GPC_STACKS_DEFAULT_DEPTH;
+	return params->max_depth < GPC_STACKS_MAX_DEPTH ? params->max_depth : GPC_STACKS_MAX_DEPTH;
+}
+
+enum gpc_status gpc_stacks_init(struct gpc_stacks *stacks, const struct gpc_stacks_params *params)
+{
+	enum gpc_status st;
+
+	*stacks = (struct gpc_stacks){ .max_depth = depth_of(params) };
+	st = gpc_depot_init(&stacks->depot,
+		params->max_stacks ? params->max_stacks : GPC_DEPOT_DEFAULT_STACKS, &params->sink);
+	if (st != GPC_OK)
+		return st;
+	st = gpc_codes_init(&stacks->codes, &params->sink);
+	if (st != GPC_OK)
+		goto undo_depot;
+	st = gpc_modules_init(&stacks->modules, &params->sink);
+	if (st != GPC_OK)
+		goto undo_codes;
+	if (params->with_native)
+		gpc_unwind_init(&stacks->unwind, params->lookup_in);
+	gpc_python_init(&stacks->python, params->with_python, &stacks->codes, params->lookup);
+	return GPC_OK;
+
+undo_codes:
+	gpc_codes_fini(&stacks->codes);
+undo_depot:
+	gpc_depot_fini(&stacks->depot);
+	return st;
+}
+
+void gpc_stacks_fini(struct gpc_stacks *stacks)
+{
+	gpc_unwind_fini(&stacks->unwind);
+	gpc_modules_fini(&stacks->modules);
+	gpc_codes_fini(&stacks->codes);
+	gpc_depot_fini(&stacks->depot);
+}

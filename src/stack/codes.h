@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Python code objects that were seen on a stack: each once, under a number, with what is needed to
+ * name a line of it after the interpreter is gone.
+ *
+ *      slots   { code, line table, first line -> number }      open addressing, number 0 is empty
+ *      arena   [ struct gpucache_code | name, file, line table, padding ] ...     as in the recording
+ *
+ * A code object is known by its address, its first line and the address of its line table: addresses
+ * are reused after a code object dies, all three together practically never.
+ *
+ * Invariants  1 A slot's key is complete before its number is published, and does not change after.
+ *             2 Numbers are 1, 2, 3 ...; number i is in the recording if and only if i <= n_ids.
+ * Threads     find, add and get: any.  init and fini: one.
+ * Ordering    As in depot.h: key and arena first, then the number with release; readers load the number with acquire.
+ * Progress    find: wait-free.  add: blocks on the lock, for a copy of at most GPC_CODES_MAX_LINES bytes and one append.
+ * Failure     Number 0: no room in slots, arena or sink; closed from then on.
+ * Limits      A line table beyond GPC_CODES_MAX_LINES bytes is cut: lines behind the cut are not known.
+ */
+#ifndef GPC_STACK_CODES_H
+#define GPC_STACK_CODES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "base/status.h"
+#include "stack/sink.h"
+
+/* Programs have tens of thousands of functions; those that allocate GPU memory, and their callers, are hundreds. */
+#define GPC_CODES_MAX       8192u
+#define GPC_CODES_ARENA     (4u << 20)
+#define GPC_CODES_MAX_NAME  255u
+#define GPC_CODES_MAX_FILE  1023u
+#define GPC_CODES_MAX_LINES (32u << 10)
+
+struct gpc_code_key {
+	uintptr_t code;
+	uintptr_t line_table;
+	uint32_t first_line;
+};
+
+/* What is stored of a code object: no NULs, sizes in bytes, UTF-8. */
+struct gpc_code {
+	const char *name;
+	const char *file;
+	const void *lines;
+	uint32_t name_size;
+	uint32_t file_size;
+	uint32_t lines_size;
+	uint32_t first_line;
+	uint16_t python_version; /* 0x030b: 3.11 */
+};
+
+struct gpc_codes_slot;
+
+struct gpc_codes {
+	/* Fixed after init. */
+	struct gpc_stack_sink sink;
+	struct gpc_codes_slot *slots;
+	uint32_t *record_at; /* offset into arena of number i */
+	char *arena;
+	size_t mapped_bytes;
+
+	_Atomic uint32_t n_ids;
+	_Atomic bool is_closed;
+
+	/* Lock: lock. */
+	uint32_t arena_used;
+
+	struct gpc_lock lock;
+};
+
+GPC_MUST_CHECK enum gpc_status gpc_codes_init(
+	struct gpc_codes *codes, const struct gpc_stack_sink *sink);
+void gpc_codes_fini(struct gpc_codes *codes);
+
+/* The number of a code object, or 0 where it was not added. */
+uint32_t gpc_codes_find(const struct gpc_codes *codes, const struct gpc_code_key *key);
+
+/* As find; where it is not known, copies `code` and appends a record of CODES.  0 where there is no room. */
+uint32_t gpc_codes_add(
+	struct gpc_codes *codes, const struct gpc_code_key *key, const struct gpc_code *code);
+
+/* True once there is no room any more: then reading a code object for gpc_codes_add is wasted. */
+bool gpc_codes_is_closed(const struct gpc_codes *codes);
+
+/* What was stored under `number`; it stays until fini.  False where there is no such number. */
+bool gpc_codes_get(const struct gpc_codes *codes, uint32_t number, struct gpc_code *ret_code);
+
+#endif

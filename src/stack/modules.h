@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The executable mappings of the process, with build ids, so that addresses can be named later and elsewhere.
+ *
+ *      dl_iterate_phdr --> [ new mappings as records ] --> loader's lock released --> sink
+ *                           a buffer, only during a look
+ *
+ * A look compares what the loader lists with what was recorded.  It is made at start, and again when a new stack was
+ * stored and the loader's count of opened objects has grown: an address of an object that no stack names needs no module.
+ *
+ * Invariants  1 Each (start, end, bias, build id) is recorded once as long as it is mapped there; what replaces it is recorded anew.
+ *             2 The sink is never called with the loader's lock held.
+ * Threads     refresh: any; one looks, the others go on without waiting, and the next new stack looks again.
+ *             init and fini: one.
+ * Locks       Call it with no lock of ours held.  dl_iterate_phdr takes the loader's lock, and whoever holds that may be in
+ *             a constructor that calls CUDA and waits for our locks; as we never wait for the loader while holding one, no
+ *             cycle can close.
+ * Failure     A mapping that finds no room in the table or the sink is counted as dropped.
+ * Limits      Objects that the loader does not know (JIT code, hand-made mappings) have no record.
+ */
+#ifndef GPC_STACK_MODULES_H
+#define GPC_STACK_MODULES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "stack/sink.h"
+
+/* A process with PyTorch and its libraries has some 700. */
+#define GPC_MODULES_MAX 4096u
+
+struct gpc_module;
+
+struct gpc_modules {
+	struct gpc_stack_sink sink;
+	_Atomic uint64_t n_adds; /* the loader's count at the last complete look; 0: never looked */
+	_Atomic bool is_looking; /* owns what follows */
+	struct gpc_module *known;
+	uint32_t n_known;
+	_Atomic uint64_t n_dropped;
+};
+
+/* Looks for the first time. */
+GPC_MUST_CHECK enum gpc_status gpc_modules_init(
+	struct gpc_modules *modules, const struct gpc_stack_sink *sink);
+void gpc_modules_fini(struct gpc_modules *modules);
+
+/* Looks where the loader opened something since the last look; else about 100 ns. */
+void gpc_modules_refresh(struct gpc_modules *modules);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads of memory that may not be there: through a pipe, whose write(2) answers EFAULT where a load would
+ * kill the process.  Needs no privilege, unlike process_vm_readv, and no signal handler.
+ *
+ * Threads   An object belongs to one thread.
+ * Failure   False: not readable, or no pipe.
+ * Limits    About a microsecond a read.  For verifying, not for daily work.
+ */
+#ifndef GPC_STACK_PROBE_H
+#define GPC_STACK_PROBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The longest read: what a pipe takes in one piece. */
+#define GPC_PROBE_MAX 4096u
+
+struct gpc_probe {
+	int ends[2];
+};
+
+/* False where the process may open no more descriptors. */
+bool gpc_probe_init(struct gpc_probe *probe);
+void gpc_probe_fini(struct gpc_probe *probe);
+
+/* Copies size <= GPC_PROBE_MAX bytes from `address`. */
+bool gpc_probe_read(const struct gpc_probe *probe, uintptr_t address, void *ret_data, size_t size);
+
+#endif

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stack/python.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/lock.h"
+#include "stack/python_lines.h"
+#include "stack/python_text.h"
+
+/* FRAME_OWNED_BY_CSTACK in 3.12 and 3.13, FRAME_OWNED_BY_INTERPRETER in 3.14; above it: other shims. */
+#define FIRST_SHIM_OWNER 3
+
+/* 3.14 marks references whose count is deferred in the lowest bits. */
+#define TAG_BITS UINT64_C(3)
+
+/* A trial follows a chain this far; deeper frames are of the same kind. */
+#define TRIAL_FRAMES 64u
+
+/* Shims do not count as frames; this bounds a chain that should never be that long. */
+#define MAX_LINKS 4096u
+
+/* Most frames of one trial have only few different code objects; each is verified every time. */
+struct walker {
+	const struct gpc_python *python;
+	const struct gpc_probe *probe; /* NULL: read directly */
+	bool failed;
+};
+
+static inline __attribute__((always_inline)) uint64_t load(
+	struct walker *walker, uintptr_t object, uint16_t offset, unsigned size)
+{
+	uint64_t value = 0;
+
+	if (!walker->probe)
+		memcpy(&value, (const void *)(object + offset), size);
+	else if (!gpc_probe_read(walker->probe, object + offset, &value, size))
+		walker->failed = true;
+	return value;
+}
+
+static inline __attribute__((always_inline)) uintptr_t load_pointer(
+	struct walker *walker, uintptr_t object, uint16_t offset)
+{
+	return (uintptr_t)load(walker, object, offset, sizeof(uintptr_t));
+}
+
+static uintptr_t untag(uintptr_t reference)
+{
+	return reference & ~(uintptr_t)TAG_BITS;
+}
+
+/* One frame as it lies in the interpreter. */
+struct frame {
+	uintptr_t at;
+	uintptr_t code;
+	bool is_shim;
+	bool is_entry;
+};
+
+static inline __attribute__((always_inline)) uint32_t instruction_offset(
+	struct walker *walker, const struct frame *frame)
+{
+	const struct gpc_python_layout *layout = &walker->python->layout;
+	uint64_t n_units;
+	int64_t offset;
+
+	if (layout->chain == GPC_PYTHON_FRAME_OBJECTS) {
+		/* A number of bytes in 3.9, of code units in 3.10; -1 before the first instruction. */
+		offset = (int32_t)load(
+			walker, frame->at, layout->frame_instruction, sizeof(int32_t));
+		if (offset < 0)
+			return 0;
+		return (uint32_t)offset * (layout->version >= 0x030a ? 2 : 1);
+	}
+	offset = (int64_t)(load_pointer(walker, frame->at, layout->frame_instruction) -
+			   (frame->code + layout->code_bytes));
+	n_units = load(walker, frame->code, layout->object_size, sizeof(uint64_t));
+	/* One unit before the first: a frame that did not start yet. */
+	if (offset < 0 && offset >= -2)
+		return 0;
+	if (offset < 0 || (uint64_t)offset >= 2 * n_units)
+		return GPC_PYTHON_NO_OFFSET;
+	return (uint32_t)offset;
+}
+
+static inline __attribute__((always_inline)) struct frame load_frame(
+	struct walker *walker, uintptr_t at)
+{
+	const struct gpc_python_layout *layout = &walker->python->layout;
+	struct frame frame = { .at = at };
+
+	if (layout->chain == GPC_PYTHON_FRAME_OBJECTS)
+		frame.is_entry = true;
+	else
+		frame.is_shim = load(walker, at, layout->frame_owner, 1) >= FIRST_SHIM_OWNER;
+	if (layout->chain == GPC_PYTHON_ENTRY_FLAGS)
+		frame.is_entry = load(walker, at, layout->frame_is_entry, 1) != 0;
+	if (!frame.is_shim)
+		frame.code = untag(load_pointer(walker, at, layout->frame_code));
+	return frame;
+}
+
+/* True where `code` is a code object whose parts have the types they should have. */
+static bool verify_code(struct walker *walker, uintptr_t code)
+{
+	const struct gpc_python *python = walker->python;
+	const struct gpc_python_layout *layout = &python->layout;
+	uintptr_t file = load_pointer(walker, code, layout->code_file);
+	uintptr_t name = load_pointer(walker, code, layout->code_name);
+	uintptr_t lines = load_pointer(walker, code, layout->code_line_table);
+	uint64_t first_line = load(walker, code, layout->code_first_line, sizeof(uint32_t));
+	uint64_t lines_size;
+
+	if (walker->failed || !file || !name || !lines || first_line > INT32_MAX)
+		return false;
+	if (load_pointer(walker, file, layout->object_type) != python->text_type ||
+		load_pointer(walker, name, layout->object_type) != python->text_type ||
+		load_pointer(walker, lines, layout->object_type) != python->bytes_type)
+		return false;
+	lines_size = load(walker, lines, layout->object_size, sizeof(uint64_t));
+	if (lines_size > (UINT64_C(1) << 30))
+		return false;
+	return gpc_python_text_is_sane(layout,
+		       load(walker, name, layout->text_state, sizeof(uint32_t)),
+		       load(walker, name, layout->text_length, sizeof(uint64_t))) &&
+	       !walker->failed;
+}
+
+static void read_key(struct walker *walker, uintptr_t code, struct gpc_code_key *ret_key)
+{
+	const struct gpc_python_layout *layout = &walker->python->layout;
+
+	ret_key->code = code;
+	ret_key->line_table = load_pointer(walker, code, layout->code_line_table);
+	ret_key->first_line =
+		(uint32_t)load(walker, code, layout->code_first_line, sizeof(uint32_t));
+}
+
+/* Copies names and line table of a code object that was not seen before. */
+static __attribute__((noinline)) uint32_t add_code(
+	struct walker *walker, uintptr_t code, const struct gpc_code_key *key)
+{
+	const struct gpc_python *python = walker->python;
+	const struct gpc_python_layout *layout = &python->layout;
+	char name[GPC_CODES_MAX_NAME + 1];
+	char file[GPC_CODES_MAX_FILE + 1];
+	struct gpc_code text = {
+		.name = name,
+		.file = file,
+		.first_line = key->first_line,
+		.python_version = layout->version,
+	};
+	uintptr_t object;
+	uint64_t size;
+
+	if (gpc_codes_is_closed(python->codes))
+		return 0;
+	object = load_pointer(walker, code, layout->code_name);
+	text.name_size =
+		gpc_python_text_read(layout, object, python->text_type, name, sizeof(name));
+	object = load_pointer(walker, code, layout->code_file);
+	text.file_size =
+		gpc_python_text_read(layout, object, python->text_type, file, sizeof(file));
+	if (key->line_table &&
+		load_pointer(walker, key->line_table, layout->object_type) == python->bytes_type) {
+		size = load(walker, key->line_table, layout->object_size, sizeof(uint64_t));
+		text.lines_size =
+			(uint32_t)(size < GPC_CODES_MAX_LINES ? size : GPC_CODES_MAX_LINES);
+	}
+	text.lines = (const void *)(key->line_table + layout->bytes_data);
+	return gpc_codes_add(python->codes, key, &text);
+}
+
+static inline __attribute__((always_inline)) uint64_t encode(
+	struct walker *walker, const struct frame *frame)
+{
+	struct gpc_code_key key;
+	uint32_t number = 0;
+
+	read_key(walker, frame->code, &key);
+	/* A trial stores nothing: the frames might be nonsense. */
+	if (!walker->probe) {
+		number = gpc_codes_find(walker->python->codes, &key);
+		if (!number)
+			number = add_code(walker, frame->code, &key);
+	}
+	return GPUCACHE_FRAME_PYTHON | (frame->is_entry ? GPUCACHE_FRAME_FROM_C : 0) |
+	       (uint64_t)number << 32 | instruction_offset(walker, frame);
+}
+
+static uintptr_t innermost_frame(struct walker *walker, uintptr_t thread)
+{
+	const struct gpc_python_layout *layout = &walker->python->layout;
+	uintptr_t at = load_pointer(walker, thread, layout->thread_frame);
+
+	if (at && layout->cframe_frame != GPC_PYTHON_NO_FIELD)
+		at = load_pointer(walker, at, layout->cframe_frame);
+	return at;
+}
+
+/* The frames of a thread state, innermost first; walker->failed where something was not as expected. */
+static inline __attribute__((always_inline)) uint32_t walk(
+	struct walker *walker, uintptr_t thread, uint64_t *frames, uint32_t max, uint32_t *flags)
+{
+	const struct gpc_python *python = walker->python;
+	uint32_t links = 0;
+	uint32_t n = 0;
+
+	for (uintptr_t at = innermost_frame(walker, thread);
+		at && !walker->failed && links < MAX_LINKS; links++) {
+		struct frame frame = load_frame(walker, at);
+
+		if (walker->failed)
+			break;
+		at = load_pointer(walker, frame.at, python->layout.frame_previous);
+		if (frame.is_shim) {
+			if (n)
+				frames[n - 1] |= GPUCACHE_FRAME_FROM_C;
+			continue;
+		}
+		if (n == max) {
+			*flags |= GPUCACHE_STACK_CUT;
+			break;
+		}
+		if (!frame.code ||
+			load_pointer(walker, frame.code, python->layout.object_type) !=
+				python->code_type ||
+			(walker->probe && !verify_code(walker, frame.code))) {
+			walker->failed = true;
+			break;
+		}
+		frames[n++] = encode(walker, &frame);
+	}
+	return n;
+}
+
+/* This thread's state, or 0; *ret_is_ours: it carries this thread's id. */
+static uintptr_t own_thread(struct walker *walker, bool *ret_is_ours)
+{
+	const struct gpc_python *python = walker->python;
+	uintptr_t thread = (uintptr_t)python->get_thread_state();
+	uintptr_t running = python->get_running_state ? (uintptr_t)python->get_running_state() : 0;
+
+	/* A subinterpreter runs on a state of its own; without the GIL there is no running state. */
+	if (running)
+		thread = running;
+	*ret_is_ours = thread && load(walker, thread, python->layout.thread_id, sizeof(uint64_t)) ==
+					 (uint64_t)pthread_self();
+	return thread;
+}
+
+static bool is_one_object(const void *a, const void *b)
+{
+	Dl_info info_a, info_b;
+
+	return dladdr(a, &info_a) && dladdr(b, &info_b) && info_a.dli_fbase == info_b.dli_fbase;
+}
+
+/* Finds Python's symbols.  The state to go on with. */
+static enum gpc_python_state look(struct gpc_python *python)
+{
+	void *(*find)(const char *) = python->lookup;
+	void *thread_state = find("PyGILState_GetThisThreadState");
+	const char *(*get_version)(void);
+	void *finalizing;
+
+	if (!thread_state)
+		return GPC_PYTHON_LOOK;
+	*(void **)&python->is_initialized = find("Py_IsInitialized");
+	*(void **)&get_version = find("Py_GetVersion");
+	finalizing = find("Py_IsFinalizing");
+	if (!finalizing)
+		finalizing = find("_Py_IsFinalizing");
+	*(void **)&python->get_thread_state = thread_state;
+	*(void **)&python->is_finalizing = finalizing;
+	python->code_type = (uintptr_t)find("PyCode_Type");
+	python->text_type = (uintptr_t)find("PyUnicode_Type");
+	python->bytes_type = (uintptr_t)find("PyBytes_Type");
+	if (!python->is_initialized || !get_version || !finalizing || !python->code_type ||
+		!python->text_type || !python->bytes_type ||
+		!is_one_object(thread_state, finalizing))
+		return GPC_PYTHON_UNUSABLE;
+	if (!python->is_initialized())
+		return GPC_PYTHON_LOOK;
+	if (gpc_python_layout_find(get_version(), find("_PyRuntime"), &python->layout) != GPC_OK)
+		return GPC_PYTHON_UNUSABLE;
+	/* Up to 3.11 it is the state of whichever thread holds the GIL. */
+	if (python->layout.version >= 0x030d)
+		*(void **)&python->get_running_state = find("PyThreadState_GetUnchecked");
+	else if (python->layout.version == 0x030c)
+		*(void **)&python->get_running_state = find("_PyThreadState_UncheckedGet");
+	return GPC_PYTHON_TRIAL;
+}
+
+/* Walks this thread's frames with reads that cannot fault.  The state to go on with. */
+static enum gpc_python_state try_layout(const struct gpc_python *python)
+{
+	uint64_t frames[TRIAL_FRAMES];
+	struct gpc_probe probe;
+	struct walker walker = { .python = python, .probe = &probe };
+	enum gpc_python_state state = GPC_PYTHON_TRIAL;
+	uint32_t flags = 0;
+	uintptr_t thread;
+	bool is_ours;
+	uint32_t n;
+
+	if (!gpc_probe_init(&probe))
+		return GPC_PYTHON_TRIAL;
+	thread = own_thread(&walker, &is_ours);
+	if (thread && (walker.failed || !is_ours)) {
+		state = GPC_PYTHON_UNUSABLE;
+	} else if (thread) {
+		n = walk(&walker, thread, frames, TRIAL_FRAMES, &flags);
+		if (walker.failed)
+			state = GPC_PYTHON_UNUSABLE;
+		else if (n)
+			state = GPC_PYTHON_READY;
+	}
+	gpc_probe_fini(&probe);
+	return state;
+}
+
+/* Takes the state from `from` to BUSY; false where another thread was faster. */
+static bool begin(struct gpc_python *python, uint32_t from)
+{
+	return atomic_compare_exchange_strong_explicit(
+		&python->state, &from, GPC_PYTHON_BUSY, memory_order_acquire, memory_order_relaxed);
+}
+
+static uint32_t end(struct gpc_python *python, uint32_t state)
+{
+	atomic_store_explicit(&python->state, state, memory_order_release);
+	return state;
+}
+
+static uint32_t look_if_due(struct gpc_python *python)
+{
+	uint32_t wait = atomic_load_explicit(&python->wait, memory_order_relaxed);
+	uint32_t state;
+
+	if (atomic_fetch_add_explicit(&python->n_waited, 1, memory_order_relaxed) + 1 < wait)
+		return GPC_PYTHON_LOOK;
+	if (!begin(python, GPC_PYTHON_LOOK))
+		return GPC_PYTHON_BUSY;
+	state = look(python);
+	atomic_store_explicit(&python->n_waited, 0, memory_order_relaxed);
+	atomic_store_explicit(
+		&python->wait, wait < GPC_PYTHON_MAX_WAIT ? 2 * wait : wait, memory_order_relaxed);
+	return end(python, state);
+}
+
+static bool may_read(const struct gpc_python *python)
+{
+	return python->is_initialized() && !python->is_finalizing();
+}
+
+/* Everything before READY; the state after it. */
+static __attribute__((noinline)) uint32_t prepare(struct gpc_python *python, uint32_t state)
+{
+	if (state == GPC_PYTHON_LOOK)
+		state = look_if_due(python);
+	if (state == GPC_PYTHON_TRIAL && may_read(python) && begin(python, GPC_PYTHON_TRIAL))
+		state = end(python, try_layout(python));
+	return state;
+}
+
+/* A thread that runs Python, of whose frames nothing can be said. */
+static void note_unreadable(const struct gpc_python *python, uint32_t *flags)
+{
+	if (python->get_thread_state && python->get_thread_state())
+		*flags |= GPUCACHE_STACK_NO_PYTHON;
+}
+
+uint32_t gpc_python_capture(
+	struct gpc_python *python, uint64_t *frames, uint32_t max, uint32_t *flags)
+{
+	struct walker walker = { .python = python };
+	uint32_t state = atomic_load_explicit(&python->state, memory_order_acquire);
+	uintptr_t thread;
+	bool is_ours;
+	uint32_t n;
+
+	if (state == GPC_PYTHON_OFF)
+		return 0;
+	if (state == GPC_PYTHON_LOOK || state == GPC_PYTHON_TRIAL)
+		state = prepare(python, state);
+	if (state == GPC_PYTHON_UNUSABLE)
+		note_unreadable(python, flags);
+	if (state != GPC_PYTHON_READY)
+		return 0;
+	if (!may_read(python)) {
+		note_unreadable(python, flags);
+		return 0;
+	}
+	thread = own_thread(&walker, &is_ours);
+	if (!thread)
+		return 0;
+	if (!is_ours) {
+		*flags |= GPUCACHE_STACK_NO_PYTHON;
+		return 0;
+	}
+	n = walk(&walker, thread, frames, max, flags);
+	if (walker.failed)
+		*flags |= GPUCACHE_STACK_NO_PYTHON;
+	return n;
+}
+
+void gpc_python_init(struct gpc_python *python, bool is_on, struct gpc_codes *codes,
+	void *(*lookup)(const char *name))
+{
+	*python = (struct gpc_python){
+		.codes = codes,
+		.lookup = lookup,
+		.state = is_on ? GPC_PYTHON_LOOK : GPC_PYTHON_OFF,
+		.wait = 1,
+	};
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stack/python_layout.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define NONE GPC_PYTHON_NO_FIELD
+
+/* No structure of interest is larger; an offset beyond it is not an offset. */
+#define MAX_OFFSET 4096u
+
+/* Strings have three header layouts, all with the length behind the object head. */
+#define TEXT_BEFORE_312                                                              \
+	.kind_shift = 2, .text_length = 16, .text_state = 32, .text_ascii_data = 48, \
+	.text_wide_data = 72
+#define TEXT_FROM_312                                                                \
+	.kind_shift = 2, .text_length = 16, .text_state = 32, .text_ascii_data = 40, \
+	.text_wide_data = 56
+#define OBJECT .object_type = 8, .object_size = 16, .bytes_data = 32
+
+static const struct gpc_python_layout layouts[] = {
+	{
+		.version = 0x0309,
+		.chain = GPC_PYTHON_FRAME_OBJECTS,
+		.thread_id = 176,
+		.thread_frame = 24,
+		.cframe_frame = NONE,
+		.frame_previous = 24,
+		.frame_code = 32,
+		.frame_instruction = 104,
+		.frame_owner = NONE,
+		.frame_is_entry = NONE,
+		.code_file = 104,
+		.code_name = 112,
+		.code_first_line = 40,
+		.code_line_table = 120,
+		.code_bytes = NONE,
+		OBJECT,
+		TEXT_BEFORE_312,
+	},
+	{
+		.version = 0x030a,
+		.chain = GPC_PYTHON_FRAME_OBJECTS,
+		.thread_id = 176,
+		.thread_frame = 24,
+		.cframe_frame = NONE,
+		.frame_previous = 24,
+		.frame_code = 32,
+		.frame_instruction = 96,
+		.frame_owner = NONE,
+		.frame_is_entry = NONE,
+		.code_file = 104,
+		.code_name = 112,
+		.code_first_line = 40,
+		.code_line_table = 120,
+		.code_bytes = NONE,
+		OBJECT,
+		TEXT_BEFORE_312,
+	},
+	{
+		.version = 0x030b,
+		.chain = GPC_PYTHON_ENTRY_FLAGS,
+		.thread_id = 152,
+		.thread_frame = 56,
+		.cframe_frame = 8,
+		.frame_previous = 48,
+		.frame_code = 32,
+		.frame_instruction = 56,
+		.frame_owner = 69,
+		.frame_is_entry = 68,
+		.code_file = 112,
+		.code_name = 128,
+		.code_first_line = 72,
+		.code_line_table = 136,
+		.code_bytes = 184,
+		OBJECT,
+		TEXT_BEFORE_312,
+	},
+	{
+		.version = 0x030c,
+		.chain = GPC_PYTHON_SHIMS,
+		.thread_id = 136,
+		.thread_frame = 56,
+		.cframe_frame = 0,
+		.frame_previous = 8,
+		.frame_code = 0,
+		.frame_instruction = 56,
+		.frame_owner = 70,
+		.frame_is_entry = NONE,
+		.code_file = 112,
+		.code_name = 128,
+		.code_first_line = 68,
+		.code_line_table = 136,
+		.code_bytes = 192,
+		OBJECT,
+		TEXT_FROM_312,
+	},
+};
+
+/*
+ * _Py_DebugOffsets is a row of 8-byte words: cookie, version, free-threaded, and then one group a
+ * structure, each starting with that structure's size.  A map says at which word a group starts.
+ */
+struct offsets_map {
+	uint16_t version;
+	uint8_t kind_shift; /* 3.14 widened `interned` in front of it from 2 to 16 bits */
+	uint8_t thread;
+	uint8_t frame;
+	uint8_t code;
+	uint8_t object;
+	uint8_t bytes;
+	uint8_t text;
+};
+
+static const struct offsets_map maps[] = {
+	{ 0x030d, 2, 19, 28, 34, 44, 64, 67 },
+	{ 0x030e, 16, 22, 31, 39, 50, 74, 77 },
+};
+
+/* Words within the groups. */
+enum {
+	THREAD_FRAME = 4,
+	THREAD_ID = 5,
+	FRAME_PREVIOUS = 1,
+	FRAME_CODE = 2,
+	FRAME_INSTRUCTION = 3,
+	FRAME_OWNER = 5,
+	CODE_FILE = 1,
+	CODE_QUALNAME = 3,
+	CODE_LINE_TABLE = 4,
+	CODE_FIRST_LINE = 5,
+	CODE_BYTES = 9,
+	OBJECT_TYPE = 1,
+	BYTES_SIZE = 1,
+	BYTES_DATA = 2,
+	TEXT_STATE = 1,
+	TEXT_LENGTH = 2,
+	TEXT_ASCII_SIZE = 3,
+	VERSION_WORD = 1,
+};
+
+/* utf8_length and utf8 follow the ASCII head in strings with other characters. */
+#define WIDE_HEAD_EXTRA 16u
+
+static bool read_number(const char **text, unsigned *ret_number)
+{
+	const char *at = *text;
+	unsigned number = 0;
+
+	if (*at < '0' || *at > '9')
+		return false;
+	for (; *at >= '0' && *at <= '9' && number < 1000; at++)
+		number = number * 10 + (unsigned)(*at - '0');
+	*text = at;
+	*ret_number = number;
+	return true;
+}
+
+/* "3.11.2 (main" -> 0x030b; 0 for anything else, alphas and betas included. */
+static uint16_t parse_version(const char *text)
+{
+	unsigned major, minor, patch;
+
+	if (!read_number(&text, &major) || *text++ != '.' || !read_number(&text, &minor) ||
+		*text++ != '.' || !read_number(&text, &patch))
+		return 0;
+	if (*text == 'a' || *text == 'b' || major != 3 || minor > 255)
+		return 0;
+	return (uint16_t)(major << 8 | minor);
+}
+
+/* Word `word` of a group, as an offset into a structure of the size that the group starts with. */
+static uint16_t offset_at(const uint64_t *group, unsigned word, bool *ok)
+{
+	if (group[0] == 0 || group[0] > MAX_OFFSET || group[word] >= group[0])
+		*ok = false;
+	return (uint16_t)group[word];
+}
+
+static enum gpc_status read_offsets(
+	const struct offsets_map *map, const uint64_t *words, struct gpc_python_layout *ret_layout)
+{
+	const uint64_t *thread = words + map->thread, *frame = words + map->frame;
+	const uint64_t *code = words + map->code, *object = words + map->object;
+	const uint64_t *bytes = words + map->bytes, *text = words + map->text;
+	bool ok = true;
+	struct gpc_python_layout layout = {
+		.version = map->version,
+		.chain = GPC_PYTHON_SHIMS,
+		.kind_shift = map->kind_shift,
+		.thread_id = offset_at(thread, THREAD_ID, &ok),
+		.thread_frame = offset_at(thread, THREAD_FRAME, &ok),
+		.cframe_frame = NONE,
+		.frame_previous = offset_at(frame, FRAME_PREVIOUS, &ok),
+		.frame_code = offset_at(frame, FRAME_CODE, &ok),
+		.frame_instruction = offset_at(frame, FRAME_INSTRUCTION, &ok),
+		.frame_owner = offset_at(frame, FRAME_OWNER, &ok),
+		.frame_is_entry = NONE,
+		.code_file = offset_at(code, CODE_FILE, &ok),
+		.code_name = offset_at(code, CODE_QUALNAME, &ok),
+		.code_first_line = offset_at(code, CODE_FIRST_LINE, &ok),
+		.code_line_table = offset_at(code, CODE_LINE_TABLE, &ok),
+		.code_bytes = offset_at(code, CODE_BYTES, &ok),
+		.object_type = offset_at(object, OBJECT_TYPE, &ok),
+		.object_size = offset_at(bytes, BYTES_SIZE, &ok),
+		.bytes_data = offset_at(bytes, BYTES_DATA, &ok),
+		.text_length = offset_at(text, TEXT_LENGTH, &ok),
+		.text_state = offset_at(text, TEXT_STATE, &ok),
+		.text_ascii_data = offset_at(text, TEXT_ASCII_SIZE, &ok),
+		.text_wide_data = (uint16_t)(text[TEXT_ASCII_SIZE] + WIDE_HEAD_EXTRA),
+	};
+
+	if (!ok)
+		return GPC_UNSUPPORTED;
+	*ret_layout = layout;
+	return GPC_OK;
+}
+
+static enum gpc_status find_offsets(
+	uint16_t version, const void *runtime, struct gpc_python_layout *ret_layout)
+{
+	const uint64_t *words = runtime;
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		if (maps[i].version != version)
+			continue;
+		if (!words || memcmp(words, "xdebugpy", 8) != 0)
+			return GPC_UNSUPPORTED;
+		if (words[VERSION_WORD] >> 16 != version)
+			return GPC_UNSUPPORTED;
+		return read_offsets(&maps[i], words, ret_layout);
+	}
+	return GPC_UNSUPPORTED;
+}
+
+enum gpc_status gpc_python_layout_find(
+	const char *version_text, const void *runtime, struct gpc_python_layout *ret_layout)
+{
+	uint16_t version = parse_version(version_text);
+
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+		if (layouts[i].version == version) {
+			*ret_layout = layouts[i];
+			return GPC_OK;
+		}
+	}
+	return find_offsets(version, runtime, ret_layout);
+}

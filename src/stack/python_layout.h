@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where CPython of this process keeps what a stack is made of.
+ *
+ *   3.9, 3.10    thread state -> frame object -> frame object ...
+ *   3.11, 3.12   thread state -> cframe -> interpreter frame -> interpreter frame ...
+ *   3.13, 3.14   thread state -> interpreter frame ...; the interpreter tells the offsets itself
+ *                (_Py_DebugOffsets, at the start of _PyRuntime, cookie "xdebugpy")
+ *
+ * The tables for 3.9 .. 3.12 are offsetof() of the headers of 3.9.18, 3.10.13, 3.11.2, 3.11.7 and 3.12.1 on LP64; a minor version
+ * keeps its structures from its first candidate on.  A layout is a claim: python.c verifies it on real frames, with
+ * reads that cannot fault, before it is used.
+ *
+ * Failure   GPC_UNSUPPORTED: another version, a pre-release, another structure of the offsets, or an object head
+ *           that is not the usual one (Py_TRACE_REFS).
+ * Limits    64-bit CPython only.  3.14 was written from its header and never run.  Free-threaded 3.14 keeps instructions per
+ *           thread: offsets are then unknown, and a frame names its function only.
+ */
+#ifndef GPC_STACK_PYTHON_LAYOUT_H
+#define GPC_STACK_PYTHON_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* A field that this version does not have. */
+#define GPC_PYTHON_NO_FIELD UINT16_MAX
+
+enum gpc_python_chain {
+	GPC_PYTHON_FRAME_OBJECTS, /* every frame is entered from C; `instruction` is a number */
+	GPC_PYTHON_ENTRY_FLAGS, /* 3.11: a flag marks frames entered from C; `instruction` is a pointer */
+	GPC_PYTHON_SHIMS, /* 3.12 and later: a shim frame lies below them; `instruction` is a pointer */
+};
+
+/* All fields but the first three are offsets in bytes. */
+struct gpc_python_layout {
+	uint16_t version;   /* 0x030b: 3.11 */
+	uint8_t chain;      /* enum gpc_python_chain */
+	uint8_t kind_shift; /* of the character size in a string's state word */
+
+	uint16_t thread_id;
+	uint16_t thread_frame; /* the innermost frame, or the cframe that holds it */
+	uint16_t cframe_frame; /* the innermost frame in the cframe */
+
+	uint16_t frame_previous;
+	uint16_t frame_code;
+	uint16_t frame_instruction;
+	uint16_t frame_owner;
+	uint16_t frame_is_entry;
+
+	uint16_t code_file;
+	uint16_t code_name; /* the qualified one where there is one */
+	uint16_t code_first_line;
+	uint16_t code_line_table;
+	uint16_t code_bytes; /* the first instruction */
+
+	uint16_t object_type;
+	uint16_t object_size; /* of objects of variable size */
+	uint16_t bytes_data;
+	uint16_t text_length;
+	uint16_t text_state;
+	uint16_t text_ascii_data;
+	uint16_t text_wide_data;
+};
+
+/*
+ * The layout for Python `version_text` ("3.11.2 (main, ...").  runtime: the address of _PyRuntime, or NULL;
+ * read only where the version has offsets there.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_python_layout_find(
+	const char *version_text, const void *runtime, struct gpc_python_layout *ret_layout);
+
+#endif

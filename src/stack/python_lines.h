@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From an instruction of a Python code object to its line, by CPython's own line tables.
+ *
+ * Three formats, all of them runs of instructions in ascending order:
+ *
+ *   <= 3.9   co_lnotab     pairs (bytes to the next entry, signed change of the line)
+ *   3.10     co_linetable  pairs (bytes of this entry, signed change of the line; -128: no line)
+ *   >= 3.11  co_linetable  entries (1 | form:4 | code units - 1:3) with operands of 6 bits a byte; the forms
+ *                          differ in what they say of columns, which is not wanted here
+ *
+ * Pure functions over bytes: no Python, no state.  A damaged table gives a wrong line or none, nothing worse.
+ */
+#ifndef GPC_STACK_PYTHON_LINES_H
+#define GPC_STACK_PYTHON_LINES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* An offset that says: the instruction is not known. */
+#define GPC_PYTHON_NO_OFFSET UINT32_MAX
+
+/*
+ * The line of the instruction at byte `offset`, or 0 where the table has none for it.  version: 0x030b
+ * for 3.11.  The line of GPC_PYTHON_NO_OFFSET is first_line.
+ */
+uint32_t gpc_python_line(
+	uint16_t version, const void *table, size_t size, uint32_t first_line, uint32_t offset);
+
+#endif

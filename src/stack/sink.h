@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where records of stacks, code objects and modules go: the recording, or a test.
+ *
+ * Threads   append is called from any thread, with at most a lock of rank DEPOT held; it may take locks of higher
+ *           rank.  It must not capture a stack, and must not call the dynamic loader.
+ * Failure   False: there is no room, and there never will be.  The caller then stops adding.
+ */
+#ifndef GPC_STACK_SINK_H
+#define GPC_STACK_SINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpucache_format.h"
+
+struct gpc_stack_sink {
+	void *self;
+	/* Appends record[0 .. size), size a multiple of 8, to the region of that kind. */
+	bool (*append)(
+		void *self, enum gpucache_region_kind region, const void *record, uint32_t size);
+};
+
+static inline bool gpc_stack_sink_append(const struct gpc_stack_sink *sink,
+	enum gpucache_region_kind region, const void *record, uint32_t size)
+{
+	return sink->append(sink->self, region, record, size);
+}
+
+#endif
