@@ -20,8 +20,12 @@ MAKEFLAGS += --no-builtin-rules --no-builtin-variables
 
 VARIANT   ?= release
 CUDA_HOME ?= /usr/local/cuda
-CC        ?= gcc
-AR        ?= ar
+ifneq ($(filter default undefined,$(origin CC)),)
+CC        := gcc
+endif
+ifneq ($(filter default undefined,$(origin AR)),)
+AR        := ar
+endif
 B         := build/$(VARIANT)
 Q         := $(if $(V),,@)
 say        = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
@@ -56,3 +60,140 @@ ALL_LDFLAGS  := $(LDFLAGS.base) $(SANITIZE) $(LDFLAGS)
 BANNED := -include src/base/banned.h -ftls-model=initial-exec
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))
+
+##### Files (found, never listed: a new file needs no edit here) #####
+
+CORE_SRCS    := $(sort $(wildcard $(addprefix src/,$(addsuffix /*.c,base config driver alloc stats stack record oom))))
+RUNTIME_SRCS := $(sort $(wildcard src/runtime/*.c preload/*.c))
+FORMAT_SRCS  := $(sort $(wildcard src/format/*.c))
+SIM_SRCS     := $(sort $(wildcard src/sim/*.c))
+REPORT_SRCS  := $(sort $(wildcard tools/gpumem-report/*.c))
+REPLAY_SRCS  := $(sort $(wildcard tools/gpumem-replay/*.c))
+UNIT_SRCS    := $(sort $(wildcard tests/unit/*/test_*.c))
+HELPER_SRCS  := $(filter-out $(UNIT_SRCS),$(sort $(wildcard tests/unit/*/*.c)))
+MODEL_SRCS   := $(sort $(wildcard tests/model/test_*.c tests/fault/test_*.c))
+CONF_SRCS    := $(filter-out tests/conformance/test_%.c tests/conformance/check_%.c,$(wildcard tests/conformance/*.c))
+CONF_TESTS   := $(sort $(wildcard tests/conformance/test_*.c))
+BENCH_SRCS   := $(sort $(wildcard tests/bench/bench_*.c))
+FORMATTED    := $(sort $(wildcard include/*.h $(addsuffix /*.[ch],$(wildcard src/* preload tools/* tests/* tests/*/*))))
+HEADERS      := $(sort $(filter-out src/base/banned.h,$(wildcard include/*.h src/*/*.h preload/*.h tools/*/*.h)))
+
+LIB_SO     := $(B)/libgpucache.so
+LIB_A      := $(B)/libgpucache.a
+CORE_LIB   := $(B)/libcore.a
+FORMAT_LIB := $(B)/libformat.a
+SIM_LIB    := $(B)/libsim.a
+REPORT     := $(B)/gpumem-report
+REPLAY     := $(B)/gpumem-replay
+RUN        := $(B)/gpucache-run
+PRODUCTS   := $(LIB_SO) $(LIB_A) $(REPORT) $(REPLAY) $(RUN)
+LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs)
+
+UNIT_BINS  := $(patsubst %.c,$(B)/%,$(UNIT_SRCS))
+TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS))
+BENCH_BINS := $(patsubst %.c,$(B)/%,$(BENCH_SRCS))
+ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) \
+                $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(BENCH_SRCS))
+
+##### Public targets #####
+
+.PHONY: all demo check check-variant lint bench install uninstall clean help FORCE
+all: $(PRODUCTS) simcuda $(if $(filter release,$(VARIANT)),links) ## build the library, the tools and the simulated GPU
+
+demo:                                      ## install what is missing, build, and show the main job
+	$(Q)tools/setup.sh build
+	$(Q)$(MAKE) --no-print-directory all programs
+	$(Q)tools/demo.sh build
+
+check:                                     ## install what is missing, build, and run every test and lint
+	$(Q)tools/setup.sh check
+	$(Q)tests/check.sh
+
+bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.csv
+	$(Q)tests/bench/run.sh $(B)
+
+##### Rules #####
+
+include tests/simcuda/rules.mk
+include tests/programs/rules.mk
+
+.PHONY: simcuda programs links tests
+simcuda: $(SIMCUDA)
+programs: $(PROGRAMS)
+tests: $(TEST_BINS)
+
+links: $(LINKS)
+build/%: FORCE | $(PRODUCTS) $(SIMCUDA)
+	$(Q)ln -sfn release/$* $@
+$(PRODUCTS) $(SIMCUDA) $(PROGRAMS): ;
+
+$(call obj,$(CORE_SRCS) $(RUNTIME_SRCS)): ALL_CFLAGS += $(BANNED)
+
+$(CORE_LIB): $(call obj,$(CORE_SRCS))
+$(FORMAT_LIB): $(call obj,$(FORMAT_SRCS))
+$(SIM_LIB): $(call obj,$(SIM_SRCS))
+$(LIB_A): $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS))
+$(B)/%.a:
+	$(call say,AR,$@)
+	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $^
+
+$(LIB_SO): $(call obj,$(RUNTIME_SRCS)) $(CORE_LIB) preload/preload.map
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(CORE_LIB) $(ALL_LDFLAGS) \
+		-Wl,--version-script=preload/preload.map -Wl,-soname,libgpucache.so -lpthread -ldl
+
+$(REPORT): $(call obj,$(REPORT_SRCS)) $(FORMAT_LIB) $(CORE_LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) -ldw -ljson-c
+
+$(REPLAY): $(call obj,$(REPLAY_SRCS)) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) -ljson-c -lz -lpthread
+
+$(RUN): tools/gpucache-run
+	$(Q)mkdir -p $(@D) && cp $< $@ && chmod +x $@
+
+# A test is linked with everything it may look at: the library's objects, the readers, the simulated GPU.
+$(TEST_BINS) $(BENCH_BINS): $(B)/%: $(B)/%.o $(call obj,$(HELPER_SRCS) $(CONF_SRCS)) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -o $@ $(filter %.o,$(wordlist 1,1,$^)) -Wl,--start-group $(filter-out $(wordlist 1,1,$^),$^) -Wl,--end-group \
+		$(SANITIZE) $(LDFLAGS) -rdynamic -lcmocka -ljson-c -ldw -lz -lpthread -ldl
+
+$(B)/%.o: %.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+-include $(ALL_OBJS:.o=.d)
+
+##### Lints #####
+
+lint: $(LIB_SO)                            ## formatting, layers, sizes, exports, headers, words, README
+	$(Q)tests/lint/run.sh "$(FORMATTED)" "$(HEADERS)" $(LIB_SO)
+
+##### Installing #####
+
+PREFIX     ?= /usr/local
+libdir     ?= $(PREFIX)/lib
+bindir     ?= $(PREFIX)/bin
+includedir ?= $(PREFIX)/include
+INSTALL    ?= install
+
+install: $(PRODUCTS)                       ## into PREFIX (default /usr/local), below DESTDIR
+	$(INSTALL) -d $(DESTDIR)$(libdir) $(DESTDIR)$(bindir) $(DESTDIR)$(includedir)
+	$(INSTALL) -m 755 $(LIB_SO) $(DESTDIR)$(libdir)
+	$(INSTALL) -m 644 $(LIB_A) $(DESTDIR)$(libdir)
+	$(INSTALL) -m 755 $(REPORT) $(REPLAY) $(RUN) $(DESTDIR)$(bindir)
+	$(INSTALL) -m 644 include/gpucache_format.h include/gpucache_version.h $(DESTDIR)$(includedir)
+
+uninstall:                                 ## remove what install put there
+	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(LIB_SO) $(LIB_A)))
+	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(notdir $(REPORT) $(REPLAY) $(RUN)))
+	rm -f $(DESTDIR)$(includedir)/gpucache_format.h $(DESTDIR)$(includedir)/gpucache_version.h
+
+clean:                                     ## remove every build
+	$(Q)rm -rf build
+
+help:                                      ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile

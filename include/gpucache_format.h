@@ -195,7 +195,7 @@ struct gpucache_counters {
 	uint64_t n_rescued;	/* requests that only the ladder made succeed */
 	uint64_t n_gc_segments; /* segments returned by garbage collection, decay or trim */
 	uint64_t last_driver_malloc_ns;
-	uint64_t n_blocks;	/* live blocks now */
+	uint64_t n_blocks;	/* live blocks of our segments now */
 	uint64_t n_segments;	/* now */
 	uint64_t reserved[3];
 };

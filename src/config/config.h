@@ -36,7 +36,7 @@ struct gpc_amount {
 };
 
 /* The values of the ENUM options, in the order of their choices. */
-enum gpc_stacks {
+enum gpc_stack_policy {
 	GPC_STACKS_OFF,
 	GPC_STACKS_SAMPLED,
 	GPC_STACKS_ALL

@@ -269,5 +269,7 @@ bool gpc_recording_read_text(
 uint64_t gpc_recording_dropped(
 	const struct gpc_recording *recording, enum gpucache_region_kind kind)
 {
-	return head_of(recording, kind).n_dropped;
+	bool is_append = kind == GPUCACHE_REGION_TEXT || appended[kind].head_size != 0;
+
+	return is_append ? head_of(recording, kind).n_dropped : 0;
 }

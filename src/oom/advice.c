@@ -100,9 +100,9 @@ static void explain_limit(const struct gpc_verdict_view *v, struct gpc_text *tex
 
 static void explain_fragmented(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	add(text, v->oom->balance.cached, " of cached memory is free, its largest piece is ");
+	add(text, v->oom->balance.cached, " is cached and free, largest piece ");
 	add(text, v->piece, ", ");
-	add(text, v->need, " was asked for");
+	add(text, v->need, " asked for");
 }
 
 static void explain_pending(const struct gpc_verdict_view *v, struct gpc_text *text)
@@ -159,8 +159,8 @@ static void explain_spike(const struct gpc_verdict_view *v, struct gpc_text *tex
 
 static void explain_exhausted(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	add(text, v->held, " is live in this program; free, cached and freed memory is ");
-	add(text, v->sum, " together, ");
+	add(text, v->held, " is live here, ");
+	add(text, v->sum, " in all was left, ");
 	add(text, v->need, " was asked for");
 }
 
@@ -341,6 +341,15 @@ static bool advise_stop_neighbour(struct advice_context *c)
 	return true;
 }
 
+static bool advise_wait(struct advice_context *c)
+{
+	if (is_set(c, GPC_SET_OOM_WAIT))
+		return false;
+	add_setting(c, "oom_wait_ms:30000");
+	gpc_text_add(c->text, "  may help where they end soon");
+	return true;
+}
+
 static bool advise_lazy_modules(struct advice_context *c)
 {
 	if (!c->v.facts->eager_modules)
@@ -380,7 +389,13 @@ static bool advise_smaller_step(struct advice_context *c)
 	return true;
 }
 
-/* Who holds most, and how much of it has to go. */
+/* part of whole in percent, rounded up; part <= whole, whole > 0. */
+static unsigned percent_up(uint64_t part, uint64_t whole)
+{
+	return (unsigned)(((unsigned __int128)part * 100 + whole - 1) / whole);
+}
+
+/* How much has to go, and who holds most. */
 static bool advise_top_holder(struct advice_context *c)
 {
 	const struct gpucache_oom *oom = c->v.oom;
@@ -389,16 +404,16 @@ static bool advise_top_holder(struct advice_context *c)
 
 	if (c->v.shortage == 0)
 		return false;
-	gpc_text_add(c->text, "at least ");
-	add(c->text, c->v.shortage, " must go");
+	gpc_text_add(c->text, "free at least ");
+	add(c->text, c->v.shortage, "");
 	if (oom->n_holders == 0 || top->bytes == 0)
 		return true;
 	gpc_site_describe(c->describer, top->stack, site, sizeof site);
-	gpc_text_add(c->text, "; most is held by %s: ", site);
-	add(c->text, top->bytes, "");
-	if (top->bytes / 100 > 0 && c->v.shortage <= top->bytes)
-		gpc_text_add(c->text, ", %llu %% less of it would do",
-			(unsigned long long)((c->v.shortage - 1) / (top->bytes / 100) + 1));
+	gpc_text_add(c->text, "; ");
+	if (c->v.shortage <= top->bytes)
+		gpc_text_add(c->text, "%u %% of the ", percent_up(c->v.shortage, top->bytes));
+	add(c->text, top->bytes, c->v.shortage <= top->bytes ? " held by " : " is held by ");
+	gpc_text_add(c->text, "%s%s", site, c->v.shortage <= top->bytes ? " would do" : "");
 	return true;
 }
 
@@ -422,6 +437,7 @@ static const struct {
 	{ GPUCACHE_VERDICT_PENDING, advise_pending_limit },
 	{ GPUCACHE_VERDICT_ROUNDING, advise_roundup },
 	{ GPUCACHE_VERDICT_NEIGHBOUR, advise_stop_neighbour },
+	{ GPUCACHE_VERDICT_NEIGHBOUR, advise_wait },
 	{ GPUCACHE_VERDICT_NEIGHBOUR, advise_top_holder },
 	{ GPUCACHE_VERDICT_UNTRACKED, advise_lazy_modules },
 	{ GPUCACHE_VERDICT_UNTRACKED, advise_libraries },

@@ -135,7 +135,8 @@ static void put_short(struct page *page, const struct gpc_short_form *form)
 	}
 	gpc_text_add_bytes(&words, form->oom->requested);
 	gpc_text_add(&words, " asked for");
-	if (view.need > form->oom->requested) {
+	/* Rounding of less than 1 % would only repeat the number. */
+	if (gpc_bytes_less(view.need, form->oom->requested) > view.need / 100) {
 		gpc_text_add(&words, " (rounded to ");
 		gpc_text_add_bytes(&words, view.need);
 		gpc_text_add(&words, ")");

@@ -46,6 +46,7 @@
 #define GPC_SET_FRACTION       0x2u /* per_process_memory_fraction made the limit */
 #define GPC_SET_ROUNDUP        0x4u /* roundup_power2_divisions */
 #define GPC_SET_PENDING_LIMIT  0x8u
+#define GPC_SET_OOM_WAIT       0x10u /* oom_wait_ms */
 
 /* What the tests and the advice need beyond the record.  Start from gpc_verdict_facts_unknown(). */
 struct gpc_verdict_facts {

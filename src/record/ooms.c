@@ -55,8 +55,10 @@ void gpc_record_oom_mark(
 	seq = __atomic_load_n(&oom->seq, __ATOMIC_RELAXED);
 	if (!(seq & 1) && oom->number == number) {
 		__atomic_store_n(&oom->seq, seq + 1, __ATOMIC_RELAXED);
-		__atomic_store_n(&oom->recovered, (uint32_t)is_recovered, __ATOMIC_RELEASE);
-		__atomic_store_n(&oom->reported, (uint8_t)is_reported, __ATOMIC_RELEASE);
+		if (is_recovered)
+			__atomic_store_n(&oom->recovered, 1, __ATOMIC_RELEASE);
+		if (is_reported)
+			__atomic_store_n(&oom->reported, 1, __ATOMIC_RELEASE);
 		__atomic_store_n(&oom->seq, seq + 2, __ATOMIC_RELEASE);
 	}
 	gpc_lock_release(&rec->lock);

@@ -173,7 +173,7 @@ uint32_t gpc_record_top_holders(struct gpc_record *rec, struct gpucache_holder *
 struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec);
 void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom);
 
-/* Sets what is true now of the OOM `number`, where it is still in the ring. */
+/* Marks the OOM `number`, where it is still in the ring; what is false here stays as it was. */
 void gpc_record_oom_mark(
 	struct gpc_record *rec, uint64_t number, bool is_recovered, bool is_reported);
 

@@ -133,7 +133,8 @@ bool gpc_sim_effect_submit(struct gpc_sim *sim, struct gpc_sim_effect *effect)
 		effect->number = ++effects->n_submitted;
 		size_t i = effects->n++;
 		effects->heap[i] = effect;
-		for (; i > 0 && is_before(effects->heap[i], effects->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		for (; i > 0 && is_before(effects->heap[i], effects->heap[(i - 1) / 2]);
+			i = (i - 1) / 2)
 			heap_swap(effects, i, (i - 1) / 2);
 		note_next_locked(effects);
 	}
@@ -164,9 +165,11 @@ static struct gpc_sim_effect *pop_locked(struct gpc_sim_effects *effects)
 static void apply_copy(struct gpc_sim *sim, const struct gpc_sim_effect *effect)
 {
 	for (uint64_t row = 0; row < effect->rows; row++) {
-		const char *src = effect->staged ? effect->staged + row * effect->width :
-						   gpc_sim_bytes(sim, effect->src + row * effect->src_pitch);
-		memmove(gpc_sim_bytes(sim, effect->dst + row * effect->dst_pitch), src, effect->width);
+		const char *src =
+			effect->staged ? effect->staged + row * effect->width
+				       : gpc_sim_bytes(sim, effect->src + row * effect->src_pitch);
+		memmove(gpc_sim_bytes(sim, effect->dst + row * effect->dst_pitch), src,
+			effect->width);
 	}
 }
 
@@ -178,7 +181,8 @@ static void apply_fill(struct gpc_sim *sim, const struct gpc_sim_effect *effect)
 			memset(dst, (int)(effect->value & 0xff), effect->width);
 			continue;
 		}
-		for (uint64_t i = 0; i + effect->value_size <= effect->width; i += effect->value_size)
+		for (uint64_t i = 0; i + effect->value_size <= effect->width;
+			i += effect->value_size)
 			memcpy(dst + i, &effect->value, effect->value_size);
 	}
 }

@@ -39,6 +39,7 @@ struct gpc_sim {
 
 	/* Lock: capture_lock. */
 	struct gpc_list captures;
+	uint64_t n_captures_ever;
 
 	pthread_mutex_t capture_lock;
 };

@@ -45,8 +45,8 @@ struct gpc_sim_event {
 	uint32_t magic;
 	unsigned flags;
 	struct gpc_sim_context *context;
-	_Atomic uint64_t done_ns;                  /* 0: never recorded, which counts as passed */
-	_Atomic(struct gpc_sim_capture *) capture; /* recorded inside this capture */
+	_Atomic uint64_t done_ns;        /* 0: never recorded, which counts as passed */
+	_Atomic uint64_t capture_number; /* of the capture that it was last recorded in, or 0 */
 };
 
 struct gpc_sim_context {
@@ -112,7 +112,11 @@ void gpc_sim_event_destroy(struct gpc_sim_event *event);
 CUresult gpc_sim_event_query(struct gpc_sim_event *event);
 CUresult gpc_sim_event_sync(struct gpc_sim_event *event);
 
-/* Waits for the whole device, as cuMemFree does, and frees what starts at `ptr`. */
+/*
+ * Device memory of the context.  Both are refused as captures demand (capture.h); free waits for the whole
+ * device, as cuMemFree does, and takes the start of an allocation of any context.
+ */
+CUresult gpc_sim_mem_alloc(struct gpc_sim_context *context, uint64_t size, uint64_t *ret_ptr);
 CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr);
 
 #endif

@@ -15,8 +15,7 @@ struct gpc_codes_slot {
 
 static uint32_t first_slot(const struct gpc_code_key *key)
 {
-	uint64_t h =
-		(key->code ^ key->line_table << 7 ^ key->first_line) * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t h = (key->code ^ key->fingerprint) * UINT64_C(0x9e3779b97f4a7c15);
 
 	return (uint32_t)(h >> 40) & (N_SLOTS - 1);
 }
@@ -33,8 +32,7 @@ static uint32_t probe(
 
 		if (!number)
 			break;
-		if (slot->key.code == key->code && slot->key.line_table == key->line_table &&
-			slot->key.first_line == key->first_line)
+		if (slot->key.code == key->code && slot->key.fingerprint == key->fingerprint)
 			return number;
 	}
 	*ret_slot = at;

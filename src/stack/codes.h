@@ -3,11 +3,11 @@
  * Python code objects that were seen on a stack: each once, under a number, with what is needed to
  * name a line of it after the interpreter is gone.
  *
- *      slots   { code, line table, first line -> number }      open addressing, number 0 is empty
+ *      slots   { code, fingerprint -> number }      open addressing, number 0 is empty
  *      arena   [ struct gpucache_code | name, file, line table, padding ] ...     as in the recording
  *
- * A code object is known by its address, its first line and the address of its line table: addresses
- * are reused after a code object dies, all three together practically never.
+ * A code object is known by its address and a fingerprint of its parts (python_code.h): addresses alone are reused as soon as a code
+ * object dies.
  *
  * Invariants  1 A slot's key is complete before its number is published, and does not change after.
  *             2 Numbers are 1, 2, 3 ...; number i is in the recording if and only if i <= n_ids.
@@ -38,8 +38,7 @@
 
 struct gpc_code_key {
 	uintptr_t code;
-	uintptr_t line_table;
-	uint32_t first_line;
+	uint64_t fingerprint;
 };
 
 /* What is stored of a code object: no NULs, sizes in bytes, UTF-8. */

@@ -16,32 +16,52 @@
 /* 3.14 marks references whose count is deferred in the lowest bits. */
 #define TAG_BITS UINT64_C(3)
 
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 /* A trial follows a chain this far; deeper frames are of the same kind. */
 #define TRIAL_FRAMES 64u
 
 /* Shims do not count as frames; this bounds a chain that should never be that long. */
 #define MAX_LINKS 4096u
 
-/* Most frames of one trial have only few different code objects; each is verified every time. */
+/*
+ * One walk, with direct reads or with probing ones.  All of it is inlined into its two users, so that the daily one
+ * keeps no trace of the other.
+ */
 struct walker {
 	const struct gpc_python *python;
 	const struct gpc_probe *probe; /* NULL: read directly */
 	bool failed;
 };
 
-static inline __attribute__((always_inline)) uint64_t load(
-	struct walker *walker, uintptr_t object, uint16_t offset, unsigned size)
+/* Reads size bytes; false, and *ret untouched or half written, where a probe finds none. */
+static ALWAYS_INLINE bool fetch(
+	const struct walker *walker, uintptr_t address, void *ret, unsigned size)
 {
-	uint64_t value = 0;
-
-	if (!walker->probe)
-		memcpy(&value, (const void *)(object + offset), size);
-	else if (!gpc_probe_read(walker->probe, object + offset, &value, size))
-		walker->failed = true;
-	return value;
+	if (walker->probe)
+		return gpc_probe_read(walker->probe, address, ret, size);
+	memcpy(ret, (const void *)address, size);
+	return true;
 }
 
-static inline __attribute__((always_inline)) uintptr_t load_pointer(
+/*
+ * A field of 1, 4 or 8 bytes.  Each size has a variable of its own: a narrow store that is read back wide would
+ * wait for the store to reach the cache.
+ */
+static ALWAYS_INLINE uint64_t load(
+	struct walker *walker, uintptr_t object, uint16_t offset, unsigned size)
+{
+	uint8_t byte = 0;
+	uint32_t half = 0;
+	uint64_t word = 0;
+	void *to = size == 1 ? (void *)&byte : size == 4 ? (void *)&half : (void *)&word;
+
+	if (!fetch(walker, object + offset, to, size))
+		walker->failed = true;
+	return size == 1 ? byte : size == 4 ? half : word;
+}
+
+static ALWAYS_INLINE uintptr_t load_pointer(
 	struct walker *walker, uintptr_t object, uint16_t offset)
 {
 	return (uintptr_t)load(walker, object, offset, sizeof(uintptr_t));
@@ -60,8 +80,7 @@ struct frame {
 	bool is_entry;
 };
 
-static inline __attribute__((always_inline)) uint32_t instruction_offset(
-	struct walker *walker, const struct frame *frame)
+static ALWAYS_INLINE uint32_t instruction_offset(struct walker *walker, const struct frame *frame)
 {
 	const struct gpc_python_layout *layout = &walker->python->layout;
 	uint64_t n_units;
@@ -86,8 +105,7 @@ static inline __attribute__((always_inline)) uint32_t instruction_offset(
 	return (uint32_t)offset;
 }
 
-static inline __attribute__((always_inline)) struct frame load_frame(
-	struct walker *walker, uintptr_t at)
+static ALWAYS_INLINE struct frame load_frame(struct walker *walker, uintptr_t at)
 {
 	const struct gpc_python_layout *layout = &walker->python->layout;
 	struct frame frame = { .at = at };
@@ -116,9 +134,9 @@ static bool verify_code(struct walker *walker, uintptr_t code)
 
 	if (walker->failed || !file || !name || !lines || first_line > INT32_MAX)
 		return false;
-	if (load_pointer(walker, file, layout->object_type) != python->text_type ||
-		load_pointer(walker, name, layout->object_type) != python->text_type ||
-		load_pointer(walker, lines, layout->object_type) != python->bytes_type)
+	if (load_pointer(walker, file, layout->object_type) != python->types.text ||
+		load_pointer(walker, name, layout->object_type) != python->types.text ||
+		load_pointer(walker, lines, layout->object_type) != python->types.bytes)
 		return false;
 	lines_size = load(walker, lines, layout->object_size, sizeof(uint64_t));
 	if (lines_size > (UINT64_C(1) << 30))
@@ -129,69 +147,37 @@ static bool verify_code(struct walker *walker, uintptr_t code)
 	       !walker->failed;
 }
 
-static void read_key(struct walker *walker, uintptr_t code, struct gpc_code_key *ret_key)
-{
-	const struct gpc_python_layout *layout = &walker->python->layout;
-
-	ret_key->code = code;
-	ret_key->line_table = load_pointer(walker, code, layout->code_line_table);
-	ret_key->first_line =
-		(uint32_t)load(walker, code, layout->code_first_line, sizeof(uint32_t));
-}
-
 /* Copies names and line table of a code object that was not seen before. */
 static __attribute__((noinline)) uint32_t add_code(
-	struct walker *walker, uintptr_t code, const struct gpc_code_key *key)
+	const struct gpc_python *python, uintptr_t code, const struct gpc_code_key *key)
 {
-	const struct gpc_python *python = walker->python;
-	const struct gpc_python_layout *layout = &python->layout;
-	char name[GPC_CODES_MAX_NAME + 1];
-	char file[GPC_CODES_MAX_FILE + 1];
-	struct gpc_code text = {
-		.name = name,
-		.file = file,
-		.first_line = key->first_line,
-		.python_version = layout->version,
-	};
-	uintptr_t object;
-	uint64_t size;
+	struct gpc_python_code_texts texts;
+	struct gpc_code text;
 
 	if (gpc_codes_is_closed(python->codes))
 		return 0;
-	object = load_pointer(walker, code, layout->code_name);
-	text.name_size =
-		gpc_python_text_read(layout, object, python->text_type, name, sizeof(name));
-	object = load_pointer(walker, code, layout->code_file);
-	text.file_size =
-		gpc_python_text_read(layout, object, python->text_type, file, sizeof(file));
-	if (key->line_table &&
-		load_pointer(walker, key->line_table, layout->object_type) == python->bytes_type) {
-		size = load(walker, key->line_table, layout->object_size, sizeof(uint64_t));
-		text.lines_size =
-			(uint32_t)(size < GPC_CODES_MAX_LINES ? size : GPC_CODES_MAX_LINES);
-	}
-	text.lines = (const void *)(key->line_table + layout->bytes_data);
+	text = gpc_python_code_read(&python->layout, &python->types, code, &texts);
 	return gpc_codes_add(python->codes, key, &text);
 }
 
-static inline __attribute__((always_inline)) uint64_t encode(
-	struct walker *walker, const struct frame *frame)
+static uint32_t number_of(const struct gpc_python *python, uintptr_t code)
 {
-	struct gpc_code_key key;
-	uint32_t number = 0;
+	struct gpc_code_key key = gpc_python_code_key(&python->layout, &python->types, code);
+	uint32_t number = gpc_codes_find(python->codes, &key);
 
-	read_key(walker, frame->code, &key);
-	/* A trial stores nothing: the frames might be nonsense. */
-	if (!walker->probe) {
-		number = gpc_codes_find(walker->python->codes, &key);
-		if (!number)
-			number = add_code(walker, frame->code, &key);
-	}
-	return GPUCACHE_FRAME_PYTHON | (frame->is_entry ? GPUCACHE_FRAME_FROM_C : 0) |
-	       (uint64_t)number << 32 | instruction_offset(walker, frame);
+	return number ? number : add_code(python, code, &key);
 }
 
-static uintptr_t innermost_frame(struct walker *walker, uintptr_t thread)
+static ALWAYS_INLINE uint64_t encode(struct walker *walker, const struct frame *frame)
+{
+	/* A trial stores nothing: the frames might be nonsense. */
+	uint64_t number = walker->probe ? 0 : number_of(walker->python, frame->code);
+
+	return GPUCACHE_FRAME_PYTHON | (frame->is_entry ? GPUCACHE_FRAME_FROM_C : 0) |
+	       number << 32 | instruction_offset(walker, frame);
+}
+
+static ALWAYS_INLINE uintptr_t innermost_frame(struct walker *walker, uintptr_t thread)
 {
 	const struct gpc_python_layout *layout = &walker->python->layout;
 	uintptr_t at = load_pointer(walker, thread, layout->thread_frame);
@@ -202,7 +188,7 @@ static uintptr_t innermost_frame(struct walker *walker, uintptr_t thread)
 }
 
 /* The frames of a thread state, innermost first; walker->failed where something was not as expected. */
-static inline __attribute__((always_inline)) uint32_t walk(
+static ALWAYS_INLINE uint32_t walk(
 	struct walker *walker, uintptr_t thread, uint64_t *frames, uint32_t max, uint32_t *flags)
 {
 	const struct gpc_python *python = walker->python;
@@ -227,7 +213,7 @@ static inline __attribute__((always_inline)) uint32_t walk(
 		}
 		if (!frame.code ||
 			load_pointer(walker, frame.code, python->layout.object_type) !=
-				python->code_type ||
+				python->types.code ||
 			(walker->probe && !verify_code(walker, frame.code))) {
 			walker->failed = true;
 			break;
@@ -238,7 +224,7 @@ static inline __attribute__((always_inline)) uint32_t walk(
 }
 
 /* This thread's state, or 0; *ret_is_ours: it carries this thread's id. */
-static uintptr_t own_thread(struct walker *walker, bool *ret_is_ours)
+static ALWAYS_INLINE uintptr_t own_thread(struct walker *walker, bool *ret_is_ours)
 {
 	const struct gpc_python *python = walker->python;
 	uintptr_t thread = (uintptr_t)python->get_thread_state();
@@ -276,11 +262,11 @@ static enum gpc_python_state look(struct gpc_python *python)
 		finalizing = find("_Py_IsFinalizing");
 	*(void **)&python->get_thread_state = thread_state;
 	*(void **)&python->is_finalizing = finalizing;
-	python->code_type = (uintptr_t)find("PyCode_Type");
-	python->text_type = (uintptr_t)find("PyUnicode_Type");
-	python->bytes_type = (uintptr_t)find("PyBytes_Type");
-	if (!python->is_initialized || !get_version || !finalizing || !python->code_type ||
-		!python->text_type || !python->bytes_type ||
+	python->types.code = (uintptr_t)find("PyCode_Type");
+	python->types.text = (uintptr_t)find("PyUnicode_Type");
+	python->types.bytes = (uintptr_t)find("PyBytes_Type");
+	if (!python->is_initialized || !get_version || !finalizing || !python->types.code ||
+		!python->types.text || !python->types.bytes ||
 		!is_one_object(thread_state, finalizing))
 		return GPC_PYTHON_UNUSABLE;
 	if (!python->is_initialized())

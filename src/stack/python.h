@@ -31,6 +31,7 @@
 
 #include "stack/codes.h"
 #include "stack/probe.h"
+#include "stack/python_code.h"
 #include "stack/python_layout.h"
 
 /*
@@ -62,9 +63,7 @@ struct gpc_python {
 	void *(*get_running_state)(void); /* NULL where it is not per thread */
 	int (*is_initialized)(void);
 	int (*is_finalizing)(void);
-	uintptr_t code_type;
-	uintptr_t text_type;
-	uintptr_t bytes_type;
+	struct gpc_python_types types;
 };
 
 /* is_on false: there will be no Python frames, and nothing is looked for. */

@@ -3,34 +3,6 @@
 
 #include <string.h>
 
-/* Bits of the state word, counted from the character size. */
-#define KIND_MASK   7u
-#define COMPACT_BIT 3u
-#define ASCII_BIT   4u
-
-/* A name or path longer than this is not one. */
-#define MAX_LENGTH (UINT64_C(1) << 30)
-
-static unsigned kind_of(const struct gpc_python_layout *layout, uint64_t state)
-{
-	return (unsigned)(state >> layout->kind_shift) & KIND_MASK;
-}
-
-static bool has_bit(const struct gpc_python_layout *layout, uint64_t state, unsigned bit)
-{
-	return state >> (layout->kind_shift + bit) & 1;
-}
-
-bool gpc_python_text_is_sane(
-	const struct gpc_python_layout *layout, uint64_t state, uint64_t length)
-{
-	unsigned kind = kind_of(layout, state);
-
-	if (!has_bit(layout, state, COMPACT_BIT) || length > MAX_LENGTH)
-		return false;
-	return has_bit(layout, state, ASCII_BIT) ? kind == 1 : kind == 1 || kind == 2 || kind == 4;
-}
-
 /* UTF-8 of one character; surrogates and numbers beyond Unicode become U+FFFD. */
 static uint32_t encode(uint32_t c, char *out)
 {
@@ -58,35 +30,28 @@ static uint32_t encode(uint32_t c, char *out)
 	return 4;
 }
 
-static uint32_t character_at(const char *data, unsigned kind, uint64_t i)
+static uint32_t character_at(const struct gpc_python_text *text, uint64_t i)
 {
 	uint32_t c = 0;
 
-	memcpy(&c, data + i * kind, kind);
+	memcpy(&c, (const void *)(text->data + i * text->kind), text->kind);
 	return c;
 }
 
 uint32_t gpc_python_text_read(const struct gpc_python_layout *layout, uintptr_t object,
 	uintptr_t text_type, char *buf, uint32_t size)
 {
+	struct gpc_python_text text;
 	uintptr_t type = 0;
-	uint64_t length = 0;
-	uint32_t state = 0;
 	uint32_t used = 0;
-	const char *data;
-	bool is_ascii;
 
 	buf[0] = '?';
 	if (!object)
 		return 1;
 	memcpy(&type, (const char *)object + layout->object_type, sizeof(type));
-	memcpy(&length, (const char *)object + layout->text_length, sizeof(length));
-	memcpy(&state, (const char *)object + layout->text_state, sizeof(state));
-	if (type != text_type || !gpc_python_text_is_sane(layout, state, length))
+	if (type != text_type || !gpc_python_text_find(layout, object, &text))
 		return 1;
-	is_ascii = has_bit(layout, state, ASCII_BIT);
-	data = (const char *)object + (is_ascii ? layout->text_ascii_data : layout->text_wide_data);
-	for (uint64_t i = 0; i < length && used + 4 <= size; i++)
-		used += encode(character_at(data, kind_of(layout, state), i), buf + used);
+	for (uint64_t i = 0; i < text.n && used + 4 <= size; i++)
+		used += encode(character_at(&text, i), buf + used);
 	return used;
 }

@@ -13,12 +13,58 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "stack/python_layout.h"
 
+/* Bits of the state word, counted from the character size. */
+#define GPC_PYTHON_KIND_MASK   7u
+#define GPC_PYTHON_COMPACT_BIT 3u
+#define GPC_PYTHON_ASCII_BIT   4u
+
+/* A name or path longer than this is not one. */
+#define GPC_PYTHON_MAX_TEXT (UINT64_C(1) << 30)
+
+/* The characters of a compact string: where, how many, of how many bytes each. */
+struct gpc_python_text {
+	uintptr_t data;
+	uint64_t n;
+	uint32_t kind;
+};
+
 /* True where a head with that state word and length is a compact string's. */
-bool gpc_python_text_is_sane(
-	const struct gpc_python_layout *layout, uint64_t state, uint64_t length);
+static inline bool gpc_python_text_is_sane(
+	const struct gpc_python_layout *layout, uint64_t state, uint64_t length)
+{
+	uint64_t bits = state >> layout->kind_shift;
+	uint64_t kind = bits & GPC_PYTHON_KIND_MASK;
+
+	if (!(bits >> GPC_PYTHON_COMPACT_BIT & 1) || length > GPC_PYTHON_MAX_TEXT)
+		return false;
+	return kind == 1 || (!(bits >> GPC_PYTHON_ASCII_BIT & 1) && (kind == 2 || kind == 4));
+}
+
+/*
+ * The characters of the string at `object`, which must be a string.  False, and nothing written, where it is not compact.
+ * Inline: it is read for two strings a frame.
+ */
+static inline bool gpc_python_text_find(
+	const struct gpc_python_layout *layout, uintptr_t object, struct gpc_python_text *ret_text)
+{
+	uint64_t length, bits;
+	uint32_t state;
+
+	memcpy(&length, (const void *)(object + layout->text_length), sizeof(length));
+	memcpy(&state, (const void *)(object + layout->text_state), sizeof(state));
+	if (!gpc_python_text_is_sane(layout, state, length))
+		return false;
+	bits = (uint64_t)state >> layout->kind_shift;
+	ret_text->data = object + (bits >> GPC_PYTHON_ASCII_BIT & 1 ? layout->text_ascii_data
+								    : layout->text_wide_data);
+	ret_text->n = length;
+	ret_text->kind = bits & GPC_PYTHON_KIND_MASK;
+	return true;
+}
 
 /*
  * Writes the string at `object` to buf[0 .. size), at least 8 bytes, cut between characters, without a NUL.  Its size in bytes.

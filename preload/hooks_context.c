@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The start, and the life of contexts.  Where memory is about to die with a context it is forgotten first: once the
+ * driver has made it nobody's, its addresses may be somebody else's.
+ */
+#include "preload/real.h"
+
+CUresult cuInit(unsigned int Flags)
+{
+	CUresult result = real_cuInit(Flags);
+
+	/* Not before: the devices are asked for at the start, and our exit handler must follow the driver's own. */
+	if (result == CUDA_SUCCESS) {
+		gpc_runtime_saw_start();
+		if (enter())
+			gpc_runtime_leave();
+	}
+	return result;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+	CUresult result = real_cuDevicePrimaryCtxRetain(pctx, dev);
+
+	if (result == CUDA_SUCCESS && enter()) {
+		gpc_runtime_primary_retained(*pctx, dev);
+		gpc_runtime_leave();
+	}
+	return result;
+}
+
+static void forget_primary(CUdevice dev)
+{
+	if (!enter())
+		return;
+	gpc_runtime_primary_forget(dev);
+	gpc_runtime_leave();
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice dev)
+{
+	forget_primary(dev);
+	return real_cuDevicePrimaryCtxReset(dev);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+	forget_primary(dev);
+	return real_cuDevicePrimaryCtxReset_v2(dev);
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+	if (enter()) {
+		gpc_runtime_primary_released(dev);
+		gpc_runtime_leave();
+	}
+	return real_cuDevicePrimaryCtxRelease(dev);
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	if (enter()) {
+		gpc_runtime_primary_released(dev);
+		gpc_runtime_leave();
+	}
+	return real_cuDevicePrimaryCtxRelease_v2(dev);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+	if (ctx && enter()) {
+		gpc_runtime_context_forget(ctx);
+		gpc_runtime_leave();
+	}
+	return real_cuCtxDestroy_v2(ctx);
+}
+
+CUresult cuCtxSynchronize(void)
+{
+	struct gpc_sync sync;
+	CUresult result;
+
+	if (!enter())
+		return real_cuCtxSynchronize();
+	sync = gpc_runtime_begin_sync(NULL);
+	result = real_cuCtxSynchronize();
+	gpc_runtime_end_sync(sync, result);
+	gpc_runtime_leave();
+	return result;
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext ctx)
+{
+	struct gpc_sync sync;
+	CUresult result;
+
+	if (!enter())
+		return real_cuCtxSynchronize_v2(ctx);
+	sync = gpc_runtime_begin_sync(ctx);
+	result = real_cuCtxSynchronize_v2(ctx);
+	gpc_runtime_end_sync(sync, result);
+	gpc_runtime_leave();
+	return result;
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
+{
+	CUresult result = real_cuCtxEnablePeerAccess(peerContext, Flags);
+
+	if (result == CUDA_SUCCESS && enter()) {
+		gpc_runtime_peer_enabled(peerContext);
+		gpc_runtime_leave();
+	}
+	return result;
+}

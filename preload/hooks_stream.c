@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Streams: which there are, and which capture.
+ *
+ * Work on a per-thread default stream has no cuStreamCreate before it.  So every function that submits work
+ * looks at its stream, until the first such use is seen; then fences are needed, and nothing looks any more.
+ */
+#include "preload/real.h"
+
+static void per_thread_stream_used(void)
+{
+	if (!enter())
+		return;
+	gpc_runtime_per_thread_stream_used();
+	gpc_runtime_leave();
+}
+
+static inline bool is_per_thread_new(bool is_per_thread)
+{
+	return __builtin_expect(is_per_thread && !__atomic_load_n(&gpc_runtime_per_thread_seen, __ATOMIC_RELAXED), 0);
+}
+
+#define HOOK(name, since, gets, params, args)
+#define HOOK_STREAM(name, since, params, args, stream)            \
+	CUresult name params                                      \
+	{                                                         \
+		if (is_per_thread_new((stream) == CU_STREAM_PER_THREAD)) \
+			per_thread_stream_used();                 \
+		return real_##name args;                          \
+	}
+#define HOOK_PER_THREAD(name, since, params, args, stream)        \
+	CUresult name params                                      \
+	{                                                         \
+		if (is_per_thread_new((stream) == CU_STREAM_PER_THREAD || (stream) == NULL)) \
+			per_thread_stream_used();                 \
+		return real_##name args;                          \
+	}
+#include "preload/symbols.def"
+#undef HOOK
+#undef HOOK_STREAM
+#undef HOOK_PER_THREAD
+
+static void stream_created(CUresult result, CUstream *stream)
+{
+	if (result != CUDA_SUCCESS || !stream || !enter())
+		return;
+	gpc_runtime_stream_created(*stream);
+	gpc_runtime_leave();
+}
+
+CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
+{
+	CUresult result = real_cuStreamCreate(phStream, Flags);
+
+	stream_created(result, phStream);
+	return result;
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+{
+	CUresult result = real_cuStreamCreateWithPriority(phStream, flags, priority);
+
+	stream_created(result, phStream);
+	return result;
+}
+
+CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
+{
+	CUresult result = real_cuGreenCtxStreamCreate(phStream, greenCtx, flags, priority);
+
+	stream_created(result, phStream);
+	return result;
+}
+
+CUresult cuStreamDestroy_v2(CUstream hStream)
+{
+	if (enter()) {
+		gpc_runtime_stream_destroyed(hStream);
+		gpc_runtime_leave();
+	}
+	return real_cuStreamDestroy_v2(hStream);
+}
+
+static void capture_begins(CUstream stream)
+{
+	if (!enter())
+		return;
+	gpc_runtime_capture_begins(stream);
+	gpc_runtime_leave();
+}
+
+static void capture_ended(CUstream stream)
+{
+	if (!enter())
+		return;
+	gpc_runtime_capture_ended(stream);
+	gpc_runtime_leave();
+}
+
+/* Counted before the driver is told, so that no event of ours is recorded in between; uncounted where it refused. */
+#define BEGIN_CAPTURE(call)                  \
+	do {                                 \
+		CUresult result;             \
+                                             \
+		capture_begins(hStream);     \
+		result = call;               \
+		if (result != CUDA_SUCCESS)  \
+			capture_ended(hStream); \
+		return result;               \
+	} while (0)
+
+CUresult cuStreamBeginCapture(CUstream hStream)
+{
+	BEGIN_CAPTURE(real_cuStreamBeginCapture(hStream));
+}
+
+CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
+{
+	BEGIN_CAPTURE(real_cuStreamBeginCapture_ptsz(hStream));
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
+{
+	BEGIN_CAPTURE(real_cuStreamBeginCapture_v2(hStream, mode));
+}
+
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
+{
+	BEGIN_CAPTURE(real_cuStreamBeginCapture_v2_ptsz(hStream, mode));
+}
+
+CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
+	const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
+{
+	BEGIN_CAPTURE(real_cuStreamBeginCaptureToGraph(
+		hStream, hGraph, dependencies, dependencyData, numDependencies, mode));
+}
+
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
+	const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
+{
+	BEGIN_CAPTURE(real_cuStreamBeginCaptureToGraph_ptsz(
+		hStream, hGraph, dependencies, dependencyData, numDependencies, mode));
+}
+
+/* The capture is over also where it was invalid; only a stream that does not capture, or another thread's, goes on. */
+static bool is_capture_over(CUresult result)
+{
+	return result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
+	       result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED || result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+}
+
+CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
+{
+	CUresult result = real_cuStreamEndCapture(hStream, phGraph);
+
+	if (is_capture_over(result))
+		capture_ended(hStream);
+	return result;
+}
+
+CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
+{
+	CUresult result = real_cuStreamEndCapture_ptsz(hStream, phGraph);
+
+	if (is_capture_over(result))
+		capture_ended(hStream);
+	return result;
+}

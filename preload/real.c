@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/real.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+struct gpc_real gpc_real;
+
+#define DRIVER_LIBRARY "libcuda.so.1"
+
+/* One row of symbols.def, as data. */
+struct row {
+	const char *name;
+	void *ours;
+	void **real;
+	void *alias; /* what cuGetProcAddress gives for it, where that is another pointer */
+	int since;
+	bool is_per_thread;
+};
+
+#define ROW(row_name, since_version, per_thread)                                              \
+	{ .name = #row_name, .ours = (void *)row_name, .real = (void **)(void *)&gpc_real.row_name, \
+		.since = (since_version), .is_per_thread = (per_thread) },
+#define HOOK(name, since, gets, params, args)		 ROW(name, since, is_per_thread_name(#name))
+#define HOOK_STREAM(name, since, params, args, stream)	 ROW(name, since, false)
+#define HOOK_PER_THREAD(name, since, params, args, stream) ROW(name, since, true)
+#define is_per_thread_name(text) \
+	(__builtin_strlen(text) > 5 && __builtin_strcmp((text) + __builtin_strlen(text) - 5, "_ptsz") == 0)
+static struct row rows[] = {
+#include "preload/symbols.def"
+};
+#undef HOOK
+#undef HOOK_STREAM
+#undef HOOK_PER_THREAD
+
+#define N_ROWS (sizeof rows / sizeof rows[0])
+
+static struct {
+	pthread_mutex_t lock;
+	_Atomic(void *(*)(void *, const char *)) next_dlsym;
+	atomic_bool is_found;
+	bool has_fns;
+	struct gpc_cuda_fns fns;
+	struct gpc_runtime_loader loader;
+} found = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/*
+ * dlvsym is not ours, so it finds the dlsym behind us.  Newest version first: glibc 2.34 moved it into libc, other
+ * architectures start at 2.17 and x86-64 at 2.2.5.
+ */
+void *(*gpc_find_next_dlsym(void))(void *, const char *)
+{
+	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5" };
+	void *(*next)(void *, const char *) = atomic_load_explicit(&found.next_dlsym, memory_order_acquire);
+
+	for (size_t i = 0; !next && i < sizeof versions / sizeof versions[0]; i++)
+		*(void **)(void *)&next = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+	atomic_store_explicit(&found.next_dlsym, next, memory_order_release);
+	return next;
+}
+
+void *gpc_real_dlsym_call(void *handle, const char *name)
+{
+	void *(*next)(void *, const char *) = gpc_find_next_dlsym();
+
+	return next ? next(handle, name) : NULL;
+}
+
+static void *lookup_in_driver(void *arg, const char *name)
+{
+	return gpc_real_dlsym_call(arg, name);
+}
+
+/* The name that cuGetProcAddress knows: without version and variant. */
+static void base_name(const char *name, char *buf, size_t size)
+{
+	const char *end = name + strlen(name);
+
+	if (end - name > 5 && (memcmp(end - 5, "_ptsz", 5) == 0 || memcmp(end - 5, "_ptds", 5) == 0))
+		end -= 5;
+	if (end - name > 3 && end[-3] == '_' && end[-2] == 'v')
+		end -= 3;
+	if ((size_t)(end - name) >= size)
+		end = name + size - 1;
+	memcpy(buf, name, (size_t)(end - name));
+	buf[end - name] = '\0';
+}
+
+/*
+ * A driver may answer cuGetProcAddress with pointers that differ from its exported symbols.  So it is asked for
+ * each row once; an answer that is not the pointer of another row is known as this one's alias.
+ */
+static void find_aliases(void)
+{
+	for (size_t i = 0; i < N_ROWS; i++) {
+		CUdriverProcAddressQueryResult status = 0;
+		void *pointer = NULL;
+		char base[64];
+
+		base_name(rows[i].name, base, sizeof base);
+		if (gpc_real.cuGetProcAddress_v2(base, &pointer, rows[i].since, rows[i].is_per_thread ? 2 : 1,
+			    &status) == CUDA_SUCCESS &&
+			pointer && gpc_real_exchange(pointer) == pointer)
+			rows[i].alias = pointer;
+	}
+}
+
+static bool find_locked(void)
+{
+	void *library = dlopen(DRIVER_LIBRARY, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
+
+	if (!library)
+		return false;
+	for (size_t i = 0; i < N_ROWS; i++)
+		*rows[i].real = gpc_real_dlsym_call(library, rows[i].name);
+	found.has_fns = !gpc_cuda_fns_fill(&found.fns, lookup_in_driver, library);
+	if (gpc_real.cuGetProcAddress_v2)
+		find_aliases();
+	return true;
+}
+
+bool gpc_real_find(void)
+{
+	if (atomic_load_explicit(&found.is_found, memory_order_acquire))
+		return true;
+	pthread_mutex_lock(&found.lock);
+	if (!atomic_load(&found.is_found) && gpc_find_next_dlsym())
+		atomic_store_explicit(&found.is_found, find_locked(), memory_order_release);
+	pthread_mutex_unlock(&found.lock);
+	return atomic_load(&found.is_found);
+}
+
+static void *open_library(const char *name)
+{
+	return dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+}
+
+static void *lookup_default(const char *name)
+{
+	return gpc_real_dlsym_call(RTLD_DEFAULT, name);
+}
+
+const struct gpc_runtime_loader *gpc_real_loader(void)
+{
+	if (!gpc_real_find() || !found.has_fns)
+		return NULL;
+	found.loader = (struct gpc_runtime_loader){
+		.fns = &found.fns,
+		.open = open_library,
+		.lookup = lookup_default,
+		.lookup_in = gpc_real_dlsym_call,
+	};
+	return &found.loader;
+}
+
+void *gpc_real_exchange(void *pointer)
+{
+	for (size_t i = 0; i < N_ROWS; i++) {
+		if (pointer == *rows[i].real || (pointer == rows[i].alias && pointer))
+			return rows[i].ours;
+	}
+	return pointer;
+}
+
+bool gpc_real_row(const char *name, void **ret_ours, void **ret_real)
+{
+	for (size_t i = 0; i < N_ROWS; i++) {
+		if (strcmp(rows[i].name, name) == 0) {
+			*ret_ours = rows[i].ours;
+			*ret_real = *rows[i].real;
+			return true;
+		}
+	}
+	return false;
+}

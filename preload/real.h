@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The real driver: one typed pointer for each line of symbols.def, and the way to call it.
+ *
+ * The pointers are found in the libcuda.so.1 that the program loaded, at the first need, and a reference of our own keeps
+ * that library loaded: a failed start of the runtime library closes it, and our pointers would dangle.
+ *
+ * Threads   Any; finding is done once, under a lock.
+ * Failure   Without a driver every real_<name> returns CUDA_ERROR_NOT_FOUND.
+ */
+#ifndef GPC_PRELOAD_REAL_H
+#define GPC_PRELOAD_REAL_H
+
+#include <stdbool.h>
+
+#include "driver/cuda_fns.h"
+#include "runtime/runtime.h"
+
+#define HOOK(name, since, gets, params, args)		 CUresult(*name) params;
+#define HOOK_STREAM(name, since, params, args, stream)	 CUresult(*name) params;
+#define HOOK_PER_THREAD(name, since, params, args, stream) CUresult(*name) params;
+struct gpc_real {
+#include "preload/symbols.def"
+};
+#undef HOOK
+#undef HOOK_STREAM
+#undef HOOK_PER_THREAD
+
+extern struct gpc_real gpc_real;
+
+/* Finds the driver if that was not done yet.  False: there is none. */
+bool gpc_real_find(void);
+
+/* What the runtime needs to start, or NULL: no driver. */
+const struct gpc_runtime_loader *gpc_real_loader(void);
+
+/* dlsym of whoever stands behind us, found at the first call; NULL: none was found. */
+void *(*gpc_find_next_dlsym(void))(void *, const char *);
+
+/* A call of it. */
+void *gpc_real_dlsym_call(void *handle, const char *name);
+
+/*
+ * Our function for this pointer of the real driver, or the pointer itself.  For names that a program
+ * asked for by dlsym or cuGetProcAddress: by pointer, so that versions and variants cannot be mixed up.
+ */
+void *gpc_real_exchange(void *pointer);
+
+/* The row of symbols.def with this name: its own function, and where the driver's pointer is kept; false: no such row. */
+bool gpc_real_row(const char *name, void **ret_ours, void **ret_real);
+
+/* CUresult real_<name>(parameters): the driver's function. */
+#define REAL(name, params, args)                                          \
+	static inline __attribute__((unused)) CUresult real_##name params \
+	{                                                                 \
+		if (!gpc_real.name)                                       \
+			(void)gpc_real_find();                            \
+		if (!gpc_real.name)                                       \
+			return CUDA_ERROR_NOT_FOUND;                      \
+		return gpc_real.name args;                                \
+	}
+#define HOOK(name, since, gets, params, args)		 REAL(name, params, args)
+#define HOOK_STREAM(name, since, params, args, stream)	 REAL(name, params, args)
+#define HOOK_PER_THREAD(name, since, params, args, stream) REAL(name, params, args)
+#include "preload/symbols.def"
+#undef HOOK
+#undef HOOK_STREAM
+#undef HOOK_PER_THREAD
+#undef REAL
+
+/* Our own functions, exported. */
+#define EXPORT __attribute__((visibility("default")))
+#define HOOK(name, since, gets, params, args)		 EXPORT CUresult name params;
+#define HOOK_STREAM(name, since, params, args, stream)	 EXPORT CUresult name params;
+#define HOOK_PER_THREAD(name, since, params, args, stream) EXPORT CUresult name params;
+#include "preload/symbols.def"
+#undef HOOK
+#undef HOOK_STREAM
+#undef HOOK_PER_THREAD
+
+/* Enters the runtime, starting it where that was not done. */
+static inline bool enter(void)
+{
+	return gpc_runtime_enter(gpc_real_loader);
+}
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The doors: how a program that does not link libcuda gets its functions, and gets ours.
+ *
+ *   direct link           our exported function stands before the driver's
+ *   dlsym                 below: exact names of symbols.def; everything else goes on by a jump
+ *   cuGetProcAddress      both versions below; the runtime library asks for them by themselves, and uses the answer
+ *   cudaGetDriverEntryPoint   the runtime library answers it by cuGetProcAddress
+ *
+ * dlsym has rules that others paid for.  RTLD_NEXT and RTLD_DEFAULT depend on the return address of the
+ * caller, so a lookup that is not ours must be a jump, not a call: hence the few lines of assembly.  The
+ * caller's handle is kept.  Names match exactly.  No lookup of our own goes through the public name.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "preload/real.h"
+
+EXPORT void *dlsym(void *restrict handle, const char *restrict name);
+
+/* Where the jump leads; written before the first jump, by gpc_dlsym_is_ours. */
+void *(*gpc_next_dlsym)(void *, const char *);
+
+/* True where gpc_dlsym_ours is to answer.  Called by the assembly below with dlsym's own arguments. */
+bool gpc_dlsym_is_ours(void *handle, const char *name);
+void *gpc_dlsym_ours(void *handle, const char *name);
+
+bool gpc_dlsym_is_ours(void *handle, const char *name)
+{
+	void *ours;
+	void *real;
+
+	(void)handle;
+	if (!gpc_next_dlsym)
+		gpc_next_dlsym = gpc_find_next_dlsym();
+	/* Every name of the driver starts "cu" and a capital; "cudnnCreate" and "cublasCreate" do not. */
+	if (!name || name[0] != 'c' || name[1] != 'u' || name[2] < 'A' || name[2] > 'Z')
+		return false;
+	return gpc_real_row(name, &ours, &real);
+}
+
+void *gpc_dlsym_ours(void *handle, const char *name)
+{
+	void *pointer = gpc_real_dlsym_call(handle, name);
+	void *ours = NULL;
+	void *real = NULL;
+
+	if (!pointer)
+		return NULL;
+	(void)gpc_real_find();
+	(void)gpc_real_row(name, &ours, &real);
+	/* Without a driver our own function must not pretend that there is one. */
+	if (pointer == ours)
+		return real ? ours : NULL;
+	return gpc_real_exchange(pointer);
+}
+
+#if defined(__x86_64__)
+__asm__(".text\n"
+	".globl dlsym\n"
+	".type dlsym, @function\n"
+	"dlsym:\n"
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	pushq %rdi\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	pushq %rsi\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	subq $8, %rsp\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	call gpc_dlsym_is_ours\n"
+	"	addq $8, %rsp\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	"	popq %rsi\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	"	popq %rdi\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	"	testb %al, %al\n"
+	"	jne 1f\n"
+	"	jmp *gpc_next_dlsym(%rip)\n"
+	"1:	jmp gpc_dlsym_ours\n"
+	"	.cfi_endproc\n"
+	".size dlsym, .-dlsym\n");
+#elif defined(__aarch64__)
+__asm__(".text\n"
+	".globl dlsym\n"
+	".type dlsym, %function\n"
+	"dlsym:\n"
+	"	.cfi_startproc\n"
+	"	stp x29, x30, [sp, #-32]!\n"
+	"	.cfi_def_cfa_offset 32\n"
+	"	.cfi_offset 29, -32\n"
+	"	.cfi_offset 30, -24\n"
+	"	stp x0, x1, [sp, #16]\n"
+	"	bl gpc_dlsym_is_ours\n"
+	"	mov w9, w0\n"
+	"	ldp x0, x1, [sp, #16]\n"
+	"	ldp x29, x30, [sp], #32\n"
+	"	.cfi_def_cfa_offset 0\n"
+	"	tbnz w9, #0, 1f\n"
+	"	adrp x10, gpc_next_dlsym\n"
+	"	ldr x10, [x10, #:lo12:gpc_next_dlsym]\n"
+	"	br x10\n"
+	"1:	b gpc_dlsym_ours\n"
+	"	.cfi_endproc\n"
+	".size dlsym, .-dlsym\n");
+#else
+#error "dlsym needs a tail jump: add the few lines for this architecture"
+#endif
+
+CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
+{
+	CUresult result = real_cuGetProcAddress(symbol, pfn, cudaVersion, flags);
+
+	if (result == CUDA_SUCCESS && pfn && *pfn)
+		*pfn = gpc_real_exchange(*pfn);
+	return result;
+}
+
+CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
+	CUdriverProcAddressQueryResult *symbolStatus)
+{
+	CUresult result = real_cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, symbolStatus);
+
+	if (result == CUDA_SUCCESS && pfn && *pfn)
+		*pfn = gpc_real_exchange(*pfn);
+	return result;
+}

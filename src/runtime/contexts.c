@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contexts: one pool for each context and generation.
+ *
+ * A handle is found without a lock: an open-addressed table of atomic pointers that only grow.  When a context dies
+ * its pool forgets everything and the object is marked gone; when the driver uses the handle again (a primary context
+ * keeps its handle over a reset) a new object takes the place in the table, with the next generation.  The old object is
+ * kept: a thread may still be looking at it.
+ */
+#include "base/log.h"
+#include "base/metamem.h"
+#include "runtime/internal.h"
+#include "stats/counters.h"
+
+#define TABLE_SLOTS (GPC_MAX_CONTEXTS * 4)
+
+/* Pools that a program makes by resetting its contexts again and again; beyond that it runs uncached. */
+#define MAX_GENERATIONS 1024
+
+static struct {
+	_Atomic(struct gpc_context *) slots[TABLE_SLOTS];
+	uint32_t n_made;
+	bool was_full_said;
+} table;
+
+static uint32_t home(CUcontext handle)
+{
+	return (uint32_t)(((uint64_t)(uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15)) >> 40) % TABLE_SLOTS;
+}
+
+/* The slot of this handle, or the empty one where it belongs; NULL: the table is full. */
+static _Atomic(struct gpc_context *) *slot_of(CUcontext handle)
+{
+	uint32_t i = home(handle);
+
+	for (uint32_t n = 0; n < TABLE_SLOTS; n++, i = (i + 1) % TABLE_SLOTS) {
+		const struct gpc_context *context =
+			atomic_load_explicit(&table.slots[i], memory_order_acquire);
+
+		if (!context || context->handle == handle)
+			return &table.slots[i];
+	}
+	return NULL;
+}
+
+static uint64_t pending_limit(const struct gpc_device *device)
+{
+	uint64_t part = device->known.total_bytes / 16;
+
+	if (gpc_runtime.config.pending_limit)
+		return gpc_runtime.config.pending_limit;
+	return part > 64 * GPC_MIB ? part : 64 * GPC_MIB;
+}
+
+static void init_context(struct gpc_context *context, struct gpc_device *device, uint32_t index,
+	struct gpucache_counters *counters)
+{
+	const struct gpc_config *config = &gpc_runtime.config;
+	struct gpc_pool_params params = {
+		.max_split_size = (uint64_t)config->max_split_size_mb * GPC_MIB,
+		.roundup_divisions = (uint32_t)config->roundup_power2_divisions,
+		.gc_threshold_ppm = config->garbage_collection_threshold,
+		.pending_limit = pending_limit(device),
+		.decay_ns = config->decay_ms * UINT64_C(1000000),
+		.is_one_stream = gpc_runtime.saw_start && !gpc_runtime_per_thread_seen,
+	};
+
+	context->device = device;
+	gpc_cuda_driver_init(&context->drv, gpc_runtime.fns, context->handle);
+	gpc_pool_init(&context->pool, &gpc_runtime.heap, &context->drv.base, &device->budget, &params,
+		device->ordinal, index, counters);
+}
+
+/* The current context's device is asked from the driver, so `handle` must be current. */
+static struct gpc_context *make_locked(CUcontext handle, const struct gpc_context *old)
+{
+	struct gpc_context *context;
+	struct gpc_device *device;
+	struct gpucache_counters *counters;
+	uint32_t index = 0;
+	CUdevice ordinal = 0;
+
+	if (table.n_made == MAX_GENERATIONS || gpc_runtime.fns->cuCtxGetDevice(&ordinal) ||
+		ordinal < 0 || (uint32_t)ordinal >= gpc_runtime.n_devices)
+		return NULL;
+	device = &gpc_runtime.devices[ordinal];
+	if (atomic_load(&device->n_contexts) == GPC_MAX_CONTEXTS)
+		return NULL;
+	context = gpc_metamem_map(sizeof *context);
+	if (!context)
+		return NULL;
+	context->handle = handle;
+	context->generation = old ? old->generation + 1 : 1;
+	counters = gpc_record_counters_take(&gpc_runtime.record, (uint64_t)(uintptr_t)handle, context->generation,
+		(uint32_t)ordinal, &index);
+	init_context(context, device, index, counters);
+	table.n_made++;
+	device->contexts[atomic_load(&device->n_contexts)] = context;
+	atomic_fetch_add(&device->n_contexts, 1);
+	return context;
+}
+
+/* Room among the device's contexts for a new generation: the place of one that is gone. */
+static void drop_gone_locked(void)
+{
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_device *device = &gpc_runtime.devices[d];
+		uint32_t n = atomic_load(&device->n_contexts);
+
+		for (uint32_t i = 0; i < n; i++) {
+			if (atomic_load(&device->contexts[i]->is_gone)) {
+				device->contexts[i] = device->contexts[n - 1];
+				atomic_store(&device->n_contexts, n - 1);
+				break;
+			}
+		}
+	}
+}
+
+struct gpc_context *gpc_context_get(CUcontext handle)
+{
+	_Atomic(struct gpc_context *) *slot = slot_of(handle);
+	struct gpc_context *context = slot ? atomic_load_explicit(slot, memory_order_acquire) : NULL;
+	CUcontext current = NULL;
+
+	if (context && !atomic_load_explicit(&context->is_gone, memory_order_acquire))
+		return context;
+	if (!slot || gpc_runtime.fns->cuCtxGetCurrent(&current) || current != handle)
+		return NULL;
+	gpc_lock_take(&gpc_runtime.lock);
+	slot = slot_of(handle);
+	context = slot ? atomic_load(slot) : NULL;
+	if (slot && (!context || atomic_load(&context->is_gone))) {
+		drop_gone_locked();
+		context = make_locked(handle, context);
+		if (context)
+			atomic_store_explicit(slot, context, memory_order_release);
+	}
+	gpc_lock_release(&gpc_runtime.lock);
+	if (context)
+		gpc_observe_context(context, 1);
+	return context;
+}
+
+struct gpc_context *gpc_context_current(void)
+{
+	CUcontext handle = NULL;
+
+	if (gpc_runtime.fns->cuCtxGetCurrent(&handle) || !handle)
+		return NULL;
+	return gpc_context_get(handle);
+}
+
+/* A context that is known already, whether it is current or not; NULL: not known. */
+static struct gpc_context *find(CUcontext handle)
+{
+	_Atomic(struct gpc_context *) *slot = slot_of(handle);
+	struct gpc_context *context = slot ? atomic_load(slot) : NULL;
+
+	return context && !atomic_load(&context->is_gone) ? context : NULL;
+}
+
+uint64_t gpc_device_sum(const struct gpc_device *device, size_t counter_offset)
+{
+	uint32_t n = atomic_load_explicit(&device->n_contexts, memory_order_acquire);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const char *counters = (const char *)device->contexts[i]->pool.counters;
+
+		sum += gpc_counter_get((const uint64_t *)(const void *)(counters + counter_offset));
+	}
+	return sum;
+}
+
+void gpc_runtime_context_forget(CUcontext handle)
+{
+	struct gpc_context *context = find(handle);
+
+	if (!context || atomic_exchange(&context->is_gone, true))
+		return;
+	gpc_observe_context(context, 2);
+	gpc_pool_forget(&context->pool);
+	if (context->pool.counters != &context->pool.own_counters)
+		gpc_record_counters_retire(&gpc_runtime.record, context->pool.context);
+}
+
+void gpc_runtime_primary_retained(CUcontext context, CUdevice device)
+{
+	if (device < 0 || (uint32_t)device >= gpc_runtime.n_devices)
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	gpc_runtime.devices[device].primary = context;
+	gpc_runtime.devices[device].n_retained++;
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+/* The last release ends the context, as a reset would. */
+void gpc_runtime_primary_released(CUdevice device)
+{
+	bool is_last;
+
+	if (device < 0 || (uint32_t)device >= gpc_runtime.n_devices)
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	is_last = gpc_runtime.devices[device].n_retained == 1;
+	if (gpc_runtime.devices[device].n_retained > 0)
+		gpc_runtime.devices[device].n_retained--;
+	gpc_lock_release(&gpc_runtime.lock);
+	if (is_last)
+		gpc_runtime_primary_forget(device);
+}
+
+void gpc_runtime_primary_forget(CUdevice device)
+{
+	if (device >= 0 && (uint32_t)device < gpc_runtime.n_devices && gpc_runtime.devices[device].primary)
+		gpc_runtime_context_forget(gpc_runtime.devices[device].primary);
+}
+
+void gpc_runtime_peer_enabled(CUcontext of_memory)
+{
+	struct gpc_context *reaching = gpc_context_current();
+	struct gpc_context *owner = NULL;
+	CUcontext popped;
+
+	/* The owner may not have allocated yet; its pool must know the member from its first free on. */
+	if (!gpc_runtime.fns->cuCtxPushCurrent_v2(of_memory)) {
+		owner = gpc_context_get(of_memory);
+		(void)gpc_runtime.fns->cuCtxPopCurrent_v2(&popped);
+	}
+	if (!reaching || !owner)
+		return;
+	gpc_lock_take(&owner->pool.lock);
+	(void)!gpc_fences_add_member(&owner->pool.fences, &reaching->drv.base);
+	gpc_lock_release(&owner->pool.lock);
+}
+
+struct gpc_sync gpc_runtime_begin_sync(CUcontext handle)
+{
+	struct gpc_context *context = handle ? find(handle) : gpc_context_current();
+	struct gpc_sync sync = { .context = context };
+
+	if (context)
+		sync.number = gpc_pool_begin_sync(&context->pool);
+	return sync;
+}
+
+/* Errors after which every later call of the context returns the same: cuda.h says so of each of them. */
+static bool is_sticky(CUresult result)
+{
+	return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_TIMEOUT ||
+	       result == CUDA_ERROR_ASSERT || result == CUDA_ERROR_HARDWARE_STACK_ERROR ||
+	       result == CUDA_ERROR_ILLEGAL_INSTRUCTION || result == CUDA_ERROR_MISALIGNED_ADDRESS ||
+	       result == CUDA_ERROR_INVALID_ADDRESS_SPACE || result == CUDA_ERROR_INVALID_PC ||
+	       result == CUDA_ERROR_LAUNCH_FAILED || result == CUDA_ERROR_ECC_UNCORRECTABLE;
+}
+
+void gpc_runtime_end_sync(struct gpc_sync sync, CUresult result)
+{
+	struct gpc_context *context = sync.context;
+
+	if (!context)
+		return;
+	if (!result)
+		gpc_pool_end_sync(&context->pool, sync.number, context->drv.base.ops->now_ns(&context->drv.base));
+	else if (is_sticky(result))
+		atomic_store(&context->sticky, (int)result);
+}

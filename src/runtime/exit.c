@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of the process, by return from main or exit().  Our handler was registered after cuInit, so it runs before
+ * the driver's own.  Nothing is freed: the driver takes everything back, and static destructors may still call us.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "runtime/internal.h"
+
+static void print_leaks(void)
+{
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		const struct gpc_device *device = &gpc_runtime.devices[d];
+		uint64_t bytes = GPC_DEVICE_SUM(device, requested_bytes) + GPC_DEVICE_SUM(device, direct_bytes);
+		char buf[48];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+		if (bytes == 0)
+			continue;
+		gpc_text_add_bytes(&text, bytes);
+		gpc_log("GPU %u: %s not freed when the process ended; by call site: gpumem-report leaks %s", d, buf,
+			gpc_runtime.record.path);
+	}
+}
+
+void gpc_runtime_at_exit(void)
+{
+	struct gpc_context *context;
+
+	if (!gpc_process_is_ours() || !gpc_thread_enter())
+		return;
+	context = gpc_context_current();
+	if (context)
+		gpc_observe_device(context, true);
+	if (gpc_runtime.config.leak_report)
+		print_leaks();
+	gpc_rescue_at_exit();
+	if (gpc_runtime.has_stacks) {
+		struct gpucache_header *header = gpc_runtime.record.header;
+
+		if (header) {
+			header->dropped_stacks = gpc_stacks_dropped(&gpc_runtime.stacks);
+			header->dropped_python = gpc_stacks_dropped_python(&gpc_runtime.stacks);
+		}
+	}
+	gpc_record_end(&gpc_runtime.record, gpc_clock_monotonic_ns());
+	atomic_store(&gpc_runtime.has_ended, true);
+	gpc_thread_leave();
+}

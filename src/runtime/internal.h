@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of src/runtime share: the one object.  Nobody else includes this. */
+#ifndef GPC_RUNTIME_INTERNAL_H
+#define GPC_RUNTIME_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "alloc/pool.h"
+#include "config/config.h"
+#include "driver/driver_cuda.h"
+#include "oom/neighbours.h"
+#include "record/record.h"
+#include "runtime/runtime.h"
+#include "stack/capture.h"
+
+#define GPC_MAX_DEVICES	 GPC_RECORD_MAX_DEVICES
+#define GPC_MAX_CONTEXTS GPC_RECORD_MAX_CONTEXTS
+#define GPC_MAX_CAPTURES 64
+
+enum gpc_runtime_state {
+	GPC_STATE_ARMED,
+	GPC_STATE_STARTING,
+	GPC_STATE_RUNNING,
+	GPC_STATE_PASS,
+};
+
+struct gpc_device {
+	struct gpc_budget budget;
+	uint32_t ordinal;
+	struct gpucache_device known; /* name, uuid, total, the last look */
+	/* Lock: runtime.lock.  The contexts of this device; a slot is never taken back. */
+	struct gpc_context *contexts[GPC_MAX_CONTEXTS];
+	_Atomic uint32_t n_contexts;
+	_Atomic uint64_t next_look_ns;
+	_Atomic uint64_t next_history_ns;
+	CUcontext primary;
+	uint32_t n_retained; /* of the primary context, as the hooks saw it */
+	/* The last failure that nobody recovered from yet; see rescue.c. */
+	uint64_t failed_number;
+	uint64_t failed_size;
+};
+
+struct gpc_context {
+	struct gpc_pool pool;
+	struct gpc_cuda_driver drv;
+	struct gpc_device *device;
+	CUcontext handle;
+	uint32_t generation;
+	_Atomic int sticky; /* an error after which the context is of no use: CUresult */
+	_Atomic bool is_gone;
+	bool is_per_thread_known; /* Lock: runtime.lock. */
+};
+
+struct gpc_runtime {
+	_Atomic int state; /* enum gpc_runtime_state */
+	atomic_bool has_ended; /* the exit handler ran */
+	bool saw_start;
+	const struct gpc_runtime_loader *loader;
+	const struct gpc_cuda_fns *fns;
+	struct gpc_config config;
+	struct gpc_heap heap;
+	struct gpc_record record;
+	struct gpc_stacks stacks;
+	bool has_stacks;
+
+	/* Lock: lock (rank RUNTIME). */
+	struct gpc_device devices[GPC_MAX_DEVICES];
+	uint32_t n_devices;
+	CUstream capturing[GPC_MAX_CAPTURES];
+	struct gpc_nvml nvml;
+	bool nvml_was_tried;
+	struct gpc_lock lock;
+};
+
+extern struct gpc_runtime gpc_runtime;
+
+/* contexts.c: the context with this handle, made at first sight; NULL: unknown to the driver, or too many. */
+struct gpc_context *gpc_context_get(CUcontext handle);
+
+/* The context that is current, NULL: none, or none of ours. */
+struct gpc_context *gpc_context_current(void);
+
+/* The sum of one counter over all contexts of a device: GPC_DEVICE_SUM(device, live_bytes). */
+uint64_t gpc_device_sum(const struct gpc_device *device, size_t counter_offset);
+#define GPC_DEVICE_SUM(device, counter) gpc_device_sum((device), offsetof(struct gpucache_counters, counter))
+
+/* observe.c: the observer of the heap, and what it shares with track.c. */
+extern const struct gpc_observer gpc_runtime_observer;
+void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address, uint64_t size,
+	const struct gpc_request *request);
+void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address, uint64_t size,
+	uint64_t requested, uint32_t stack, uint64_t now_ns);
+void gpc_observe_context(const struct gpc_context *context, uint32_t what);
+
+/* Asks the driver about the whole device and records the answer; at most every so often unless `must`. */
+void gpc_observe_device(struct gpc_context *context, bool must);
+
+/* start.c: configuration, recording, devices. False: pass. */
+bool gpc_runtime_start(void);
+
+/* The stack of the caller, as the configuration wants it. */
+uint32_t gpc_runtime_stack(size_t size);
+
+/* rescue.c */
+
+/* A request that failed with `st`: what the ladder can do.  GPC_OK: `attempt` succeeded in the end. */
+struct gpc_rescue {
+	struct gpc_context *context;
+	enum gpucache_kind kind;
+	uint64_t size;
+	uint64_t rounded;
+	struct gpc_request request;
+	enum gpc_status (*attempt)(void *arg);
+	void *arg;
+};
+GPC_MUST_CHECK enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st);
+
+/* A request of this size succeeded on the device: earlier failures up to it were recovered by the program. */
+void gpc_rescue_succeeded(struct gpc_device *device, uint64_t size);
+
+/* The process ends: print what was fatal. */
+void gpc_rescue_at_exit(void);
+
+/* exit.c */
+void gpc_runtime_at_exit(void);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plain device memory: answered from the pool of the current context. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "runtime/internal.h"
+#include "stats/counters.h"
+
+/* Statuses that mean "not through the pool": the driver is asked as if we were not there. */
+static bool is_for_driver(enum gpc_status st)
+{
+	return st != GPC_OK && gpc_status_to_device(st) == 0 && st != GPC_LIMIT;
+}
+
+static CUresult to_result(enum gpc_status st)
+{
+	if (st == GPC_LIMIT)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return (CUresult)gpc_status_to_device(st);
+}
+
+/* What the program's request is while the ladder is climbed for it. */
+struct pool_request {
+	struct gpc_pool *pool;
+	const struct gpc_request *request;
+	gpc_devptr address;
+};
+
+static enum gpc_status search_and_grow(void *arg)
+{
+	struct pool_request *request = arg;
+	enum gpc_status st = gpc_pool_search(request->pool, request->request, &request->address);
+
+	if (st != GPC_NOT_FOUND)
+		return st;
+	return gpc_pool_grow(request->pool, request->request, &request->address);
+}
+
+static enum gpc_status alloc_or_rescue(
+	struct gpc_context *context, const struct gpc_request *request, gpc_devptr *ret_address)
+{
+	struct pool_request attempt = { .pool = &context->pool, .request = request };
+	enum gpc_status st = gpc_pool_alloc(&context->pool, request, ret_address);
+	struct gpc_rescue rescue = {
+		.context = context,
+		.kind = GPUCACHE_KIND_DEVICE,
+		.size = request->size,
+		.request = *request,
+		.attempt = search_and_grow,
+		.arg = &attempt,
+	};
+
+	if (st != GPC_DEVICE_NO_MEMORY && st != GPC_LIMIT)
+		return st;
+	rescue.rounded = gpc_size_round(request->size, context->pool.params.roundup_divisions);
+	st = gpc_rescue_run(&rescue, st);
+	if (!st)
+		*ret_address = attempt.address;
+	return st;
+}
+
+/* The driver's own allocation, tracked: caching is off, or the pool cannot. */
+static CUresult make_plain(struct gpc_passed_call *call)
+{
+	CUdeviceptr ptr = 0;
+	CUresult result = gpc_runtime.fns->cuMemAlloc_v2(&ptr, call->size);
+
+	call->ret_address = ptr;
+	call->ret_size = call->size;
+	return result;
+}
+
+static CUresult malloc_plain(CUdeviceptr *ret_ptr, size_t size)
+{
+	struct gpc_passed_call call = { .make = make_plain, .kind = GPUCACHE_KIND_DEVICE, .size = size };
+	CUresult result = gpc_runtime_passed_malloc(&call);
+
+	if (!result)
+		*ret_ptr = call.ret_address;
+	return result;
+}
+
+/*
+ * Looks at the device now and then.  Where less than the reserve is left for the driver, which loads modules lazily and
+ * fails hard when it cannot, idle segments go back.
+ */
+static void after_growth(struct gpc_context *context)
+{
+	uint64_t reserve = gpc_runtime.config.reserve;
+	uint64_t available;
+
+	gpc_observe_device(context, false);
+	available = context->device->known.free_bytes;
+	if (available < reserve && reserve <= context->device->known.total_bytes / 8)
+		(void)gpc_pool_trim(&context->pool, reserve - available);
+}
+
+CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size)
+{
+	struct gpc_context *context;
+	struct gpc_request request;
+	gpc_devptr address = 0;
+	uint64_t n_driver_malloc;
+	enum gpc_status st;
+	int sticky;
+
+	/* Errors of the arguments, and having no context, are the driver's to judge. */
+	if (!ret_ptr || size == 0 || size > GPC_SIZE_MAX)
+		return gpc_runtime.fns->cuMemAlloc_v2(ret_ptr, size);
+	context = gpc_runtime.config.cache ? gpc_context_current() : NULL;
+	if (!context)
+		return malloc_plain(ret_ptr, size);
+	sticky = atomic_load_explicit(&context->sticky, memory_order_relaxed);
+	if (sticky)
+		return (CUresult)sticky;
+	request = (struct gpc_request){
+		.size = size,
+		.now_ns = gpc_clock_monotonic_ns(),
+		.mark = gpc_runtime_stack(size),
+		.thread = gpc_thread_id(),
+	};
+	n_driver_malloc = gpc_counter_get(&context->pool.counters->n_driver_malloc);
+	st = alloc_or_rescue(context, &request, &address);
+	if (is_for_driver(st))
+		return malloc_plain(ret_ptr, size);
+	if (st)
+		return to_result(st);
+	if (gpc_counter_get(&context->pool.counters->n_driver_malloc) != n_driver_malloc)
+		after_growth(context);
+	gpc_rescue_succeeded(context->device, size);
+	*ret_ptr = address;
+	return CUDA_SUCCESS;
+}
+
+/* free_sync:always: the wait that cudaFree of the driver makes, before the free. */
+static CUresult sync_for_free(struct gpc_pool *pool)
+{
+	uint64_t number = gpc_pool_begin_sync(pool);
+	enum gpc_status st = pool->drv->ops->context_sync(pool->drv);
+
+	if (!st)
+		gpc_pool_end_sync(pool, number, pool->drv->ops->now_ns(pool->drv));
+	return (CUresult)gpc_status_to_device(st);
+}
+
+CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
+{
+	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
+	struct gpc_request request = { .now_ns = gpc_clock_monotonic_ns(), .thread = gpc_thread_id() };
+	struct gpc_context *context;
+	CUresult result = CUDA_SUCCESS;
+	CUcontext current;
+	enum gpc_status st;
+
+	*ret_is_ours = pool != NULL;
+	if (!pool)
+		return CUDA_SUCCESS;
+	context = (struct gpc_context *)pool; /* its first member */
+	if (gpc_runtime.config.free_sync == GPC_FREE_SYNC_ALWAYS)
+		result = sync_for_free(pool);
+	else if (atomic_load_explicit(&gpc_runtime.has_ended, memory_order_relaxed))
+		result = gpc_runtime.fns->cuCtxGetCurrent(&current); /* says when the driver is gone */
+	if (!result)
+		result = (CUresult)atomic_load_explicit(&context->sticky, memory_order_relaxed);
+	if (result)
+		return result;
+	st = gpc_pool_free(pool, ptr, &request);
+	if (st == GPC_NOT_FOUND) /* gone between the look and the lock */
+		*ret_is_ours = false;
+	return st == GPC_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+void gpc_runtime_adjust_free(size_t *available, size_t *total)
+{
+	struct gpc_context *context = gpc_context_current();
+	uint64_t idle;
+	uint64_t sum;
+
+	if (!context || !available)
+		return;
+	/* They are free to the program: the next request of any size gets them, by the ladder if need be. */
+	idle = GPC_DEVICE_SUM(context->device, cached_bytes) + GPC_DEVICE_SUM(context->device, pending_bytes);
+	sum = *available + idle;
+	if (total && sum > *total)
+		sum = *total;
+	*available = sum;
+}
+
+bool gpc_runtime_may_export(CUdeviceptr ptr)
+{
+	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
+	gpc_devptr base = 0;
+
+	if (!pool || gpc_pool_export(pool, ptr, &base))
+		return true;
+	if (base == ptr)
+		return true;
+	gpc_log("cuIpcGetMemHandle(0x%llx): this block lies inside a cached segment, and a CUDA IPC handle always "
+		"opens at the start of one; refused, because the other process would read wrong data. Run this "
+		"program with GPUCACHE_CONF=cache:off.",
+		(unsigned long long)ptr);
+	return false;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the recording hears: every block, segment, allocation and look at the device. */
+#include "base/clock.h"
+#include "base/thread.h"
+#include "runtime/internal.h"
+#include "stats/counters.h"
+
+/* Points of the history are at least this far apart; the recording thins them further as the run goes on. */
+#define HISTORY_STEP_NS (UINT64_C(10) * 1000000)
+
+/* Asking the driver what is free costs 7 to 12 us; growing costs more, and growing threads share one look. */
+#define LOOK_STEP_NS (UINT64_C(50) * 1000000)
+
+static const struct gpc_context *context_of(const struct gpc_pool *pool)
+{
+	return (const struct gpc_context *)pool; /* its first member */
+}
+
+static void block_changed(void *self, const struct gpc_block *block, uint64_t now_ns)
+{
+	const struct gpc_pool *pool = block->segment->pool;
+	struct gpucache_block record = {
+		.state = block->state,
+		.kind = GPUCACHE_KIND_DEVICE,
+		.device = (uint16_t)pool->device,
+		.address = block->address,
+		.size = block->size,
+		.requested = block->requested,
+		.time_ns = now_ns,
+		.stack = block->mark,
+		.segment = block->segment->number,
+		.context = pool->context,
+	};
+
+	(void)self;
+	if (block->state == GPC_BLOCK_LIVE)
+		record.thread = gpc_thread_id();
+	gpc_record_block(&gpc_runtime.record, block->number, &record);
+}
+
+static void record_event(enum gpucache_event_kind what, const struct gpc_context *context, enum gpucache_kind kind,
+	uint64_t address, uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns)
+{
+	struct gpucache_event event = {
+		.time_ns = now_ns,
+		.address = address,
+		.size = size,
+		.requested = requested,
+		.stack = stack,
+		.thread = gpc_thread_id(),
+		.kind = (uint8_t)what,
+		.alloc_kind = (uint8_t)kind,
+		.device = (uint16_t)context->device->ordinal,
+		.context = context->pool.context,
+	};
+
+	gpc_record_event(&gpc_runtime.record, &event);
+}
+
+/* Peaks and history are of devices, which may have several contexts. */
+static void record_levels(struct gpc_device *device, uint64_t now_ns)
+{
+	uint64_t direct = GPC_DEVICE_SUM(device, direct_bytes);
+	uint64_t requested = GPC_DEVICE_SUM(device, requested_bytes) + direct;
+	uint64_t live = GPC_DEVICE_SUM(device, live_bytes) + direct;
+	uint64_t reserved = GPC_DEVICE_SUM(device, reserved_bytes) + direct;
+	uint64_t next_ns = atomic_load_explicit(&device->next_history_ns, memory_order_relaxed);
+
+	gpc_record_peak(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
+	if (now_ns < next_ns || !atomic_compare_exchange_strong(&device->next_history_ns, &next_ns,
+					now_ns + HISTORY_STEP_NS))
+		return;
+	gpc_record_history(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
+}
+
+void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address, uint64_t size,
+	const struct gpc_request *request)
+{
+	record_event(GPUCACHE_EVENT_MALLOC, context, kind, address, size, request->size, request->mark,
+		request->now_ns);
+	if (kind == GPUCACHE_KIND_HOST)
+		return;
+	gpc_record_site_add(&gpc_runtime.record, request->mark, request->size, request->now_ns);
+	record_levels(context->device, request->now_ns);
+}
+
+void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address, uint64_t size,
+	uint64_t requested, uint32_t stack, uint64_t now_ns)
+{
+	record_event(GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
+	if (kind != GPUCACHE_KIND_HOST)
+		gpc_record_site_remove(&gpc_runtime.record, stack, requested);
+}
+
+static void taken(void *self, const struct gpc_block *block, const struct gpc_request *request)
+{
+	struct gpc_context *context = (struct gpc_context *)block->segment->pool;
+
+	(void)self;
+	gpc_observe_malloc(context, GPUCACHE_KIND_DEVICE, block->address, block->size, request);
+}
+
+static void freed(void *self, const struct gpc_block *block, const struct gpc_request *request)
+{
+	struct gpc_context *context = (struct gpc_context *)block->segment->pool;
+
+	(void)self;
+	gpc_observe_free(context, GPUCACHE_KIND_DEVICE, block->address, block->size, block->requested, block->mark,
+		request->now_ns);
+}
+
+static void segment_added(void *self, const struct gpc_segment *segment, const struct gpc_request *request)
+{
+	struct gpucache_segment record = {
+		.state = 1,
+		.pool = segment->kind,
+		.device = (uint16_t)segment->pool->device,
+		.address = segment->address,
+		.size = segment->size,
+		.time_ns = request->now_ns,
+		.context = segment->pool->context,
+		.stack = segment->mark,
+	};
+
+	(void)self;
+	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
+	record_event(GPUCACHE_EVENT_SEGMENT_MALLOC, context_of(segment->pool), GPUCACHE_KIND_DEVICE,
+		segment->address, segment->size, request->size, request->mark, request->now_ns);
+}
+
+static void segment_removed(void *self, const struct gpc_segment *segment)
+{
+	struct gpucache_segment record = { 0 };
+
+	(void)self;
+	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
+	record_event(GPUCACHE_EVENT_SEGMENT_FREE, context_of(segment->pool), GPUCACHE_KIND_DEVICE, segment->address,
+		segment->size, 0, segment->mark, gpc_clock_monotonic_ns());
+}
+
+const struct gpc_observer gpc_runtime_observer = {
+	.block_changed = block_changed,
+	.taken = taken,
+	.freed = freed,
+	.segment_added = segment_added,
+	.segment_removed = segment_removed,
+};
+
+void gpc_observe_context(const struct gpc_context *context, uint32_t what)
+{
+	struct gpucache_event event = {
+		.time_ns = gpc_clock_monotonic_ns(),
+		.address = (uint64_t)(uintptr_t)context->handle,
+		.thread = gpc_thread_id(),
+		.kind = GPUCACHE_EVENT_CONTEXT,
+		.device = (uint16_t)context->device->ordinal,
+		.context = context->pool.context,
+		.detail = what,
+	};
+
+	gpc_record_event(&gpc_runtime.record, &event);
+}
+
+void gpc_observe_device(struct gpc_context *context, bool must)
+{
+	struct gpc_device *device = context->device;
+	struct gpc_driver *drv = &context->drv.base;
+	uint64_t now_ns = gpc_clock_monotonic_ns();
+	uint64_t next_ns = atomic_load_explicit(&device->next_look_ns, memory_order_relaxed);
+	uint64_t available = 0;
+	uint64_t total = 0;
+
+	if (!must && (now_ns < next_ns ||
+			     !atomic_compare_exchange_strong(&device->next_look_ns, &next_ns, now_ns + LOOK_STEP_NS)))
+		return;
+	if (drv->ops->mem_info(drv, &available, &total))
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	device->known.look_ns = now_ns;
+	device->known.free_bytes = available;
+	device->known.total_bytes = total;
+	device->known.ours_bytes =
+		GPC_DEVICE_SUM(device, reserved_bytes) + GPC_DEVICE_SUM(device, direct_bytes);
+	gpc_record_device(&gpc_runtime.record, device->ordinal, &device->known);
+	gpc_lock_release(&gpc_runtime.lock);
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request that failed: the ladder first; and where that did not help, the record, the verdict and the words.
+ *
+ * Not every failed cudaMalloc is an out-of-memory: frameworks catch it, free their caches and ask again.  So the failure is
+ * recorded at once and printed when it turned out to be one: the same request failed again (repeated), or the
+ * process ended and nothing of that size ever succeeded after it (fatal).  oom_report:always prints at once.
+ */
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "oom/balance.h"
+#include "oom/ladder.h"
+#include "oom/short_form.h"
+#include "runtime/internal.h"
+#include "stats/counters.h"
+
+static void trim_driver(void *arg)
+{
+	const struct gpc_rescue *rescue = arg;
+	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
+	CUdevice device = (CUdevice)rescue->context->device->ordinal;
+	CUmemoryPool pool = NULL;
+
+	/* Both refuse to work, and break captures, while one is open. */
+	if (!gpc_captures_try_hold(&gpc_runtime.heap.captures))
+		return;
+	if (fns->cuDeviceGetDefaultMemPool && fns->cuMemPoolTrimTo &&
+		!fns->cuDeviceGetDefaultMemPool(&pool, device))
+		(void)fns->cuMemPoolTrimTo(pool, 0);
+	if (fns->cuDeviceGraphMemTrim)
+		(void)fns->cuDeviceGraphMemTrim(device);
+	gpc_captures_release(&gpc_runtime.heap.captures);
+}
+
+static enum gpc_status attempt_again(void *arg)
+{
+	const struct gpc_rescue *rescue = arg;
+
+	return rescue->attempt(rescue->arg);
+}
+
+/* The pools of a device that live. */
+static uint32_t pools_of(const struct gpc_device *device, struct gpc_pool **pools)
+{
+	uint32_t n = atomic_load(&device->n_contexts);
+	uint32_t n_pools = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!atomic_load(&device->contexts[i]->is_gone))
+			pools[n_pools++] = &device->contexts[i]->pool;
+	}
+	return n_pools;
+}
+
+static void ask_neighbours(const struct gpc_device *device, struct gpc_neighbours *ret_neighbours)
+{
+	const struct gpc_nvml_loader loader = {
+		.open = gpc_runtime.loader->open,
+		.lookup_in = gpc_runtime.loader->lookup_in,
+	};
+	struct gpc_neighbours_query query = {
+		.uuid = device->known.uuid,
+		.index = device->known.uuid[0] ? -1 : (int)device->ordinal, /* NVML counts all devices, CUDA the visible ones */
+		.own_pid = (uint32_t)getpid(),
+		.proc = "/proc",
+	};
+	struct gpc_nvml *nvml = &gpc_runtime.nvml;
+
+	if (!gpc_runtime.nvml_was_tried) {
+		gpc_runtime.nvml_was_tried = true;
+		if (gpc_nvml_init(nvml, &loader))
+			nvml->ready = false;
+	}
+	gpc_neighbours_ask(nvml, &query, ret_neighbours);
+}
+
+static void look(struct gpc_context *context, struct gpc_device_look *ret_look)
+{
+	struct gpc_device *device = context->device;
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+	uint32_t n = pools_of(device, pools);
+
+	*ret_look = (struct gpc_device_look){
+		.device = (int32_t)device->ordinal,
+		.device_free = GPUCACHE_UNKNOWN,
+		.device_total = GPUCACHE_UNKNOWN,
+	};
+	(void)!context->drv.base.ops->mem_info(
+		&context->drv.base, &ret_look->device_free, &ret_look->device_total);
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t largest = gpc_pool_largest_free(pools[i]);
+
+		if (largest > ret_look->cached_largest)
+			ret_look->cached_largest = largest;
+	}
+}
+
+static struct gpc_verdict_facts facts_of(struct gpc_context *context, uint64_t free_after)
+{
+	const struct gpc_config *config = &gpc_runtime.config;
+	struct gpc_verdict_facts facts = gpc_verdict_facts_unknown();
+	struct gpc_pool *pool = &context->pool;
+
+	facts.free_before = free_after;
+	facts.free_after = free_after;
+	facts.largest_usable = gpc_pool_largest_free(pool);
+	facts.caching = config->cache;
+	facts.conf = gpc_env_get("GPUCACHE_CONF");
+	facts.capturing = gpc_captures_is_any_open(&gpc_runtime.heap.captures);
+	facts.pending_limit = pool->params.pending_limit;
+	facts.options_set = (config->max_split_size_mb ? GPC_SET_MAX_SPLIT_SIZE : 0) |
+			    (config->per_process_memory_fraction < 1000000 ? GPC_SET_FRACTION : 0) |
+			    (config->roundup_power2_divisions ? GPC_SET_ROUNDUP : 0) |
+			    (config->pending_limit ? GPC_SET_PENDING_LIMIT : 0);
+	gpc_lock_take(&pool->lock);
+	facts.largest_pending = gpc_fences_largest(&pool->fences);
+	gpc_lock_release(&pool->lock);
+	return facts;
+}
+
+static void describe(void *self, uint32_t stack, char *buf, size_t size)
+{
+	(void)self;
+	buf[0] = '\0';
+	if (gpc_runtime.has_stacks)
+		(void)gpc_stack_describe(&gpc_runtime.stacks, stack, buf, size);
+}
+
+/* The last part of the path of the executable. */
+static const char *program_name(void)
+{
+	const char *exe = gpc_runtime.record.header ? gpc_runtime.record.header->exe : "";
+	const char *name = exe;
+
+	for (; *exe; exe++) {
+		if (*exe == '/')
+			name = exe + 1;
+	}
+	return name;
+}
+
+static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts)
+{
+	const struct gpc_describer describer = { .describe = describe };
+	const struct gpucache_header *header = gpc_runtime.record.header;
+	struct gpc_short_form form = {
+		.oom = oom,
+		.facts = facts,
+		.describer = &describer,
+		.gpu_name = device->known.name,
+		.program = program_name(),
+		.recording = gpc_runtime.record.path[0] ? gpc_runtime.record.path : NULL,
+		.pid = (uint32_t)getpid(),
+		.rank = header ? header->rank : -1,
+		.world_size = header ? header->world_size : -1,
+	};
+	char buf[GPC_SHORT_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_short_form_write(&form, &text);
+	gpc_log_block(text.buf, text.len);
+	gpc_record_oom_mark(&gpc_runtime.record, oom->number, false, true);
+}
+
+/* The last failure of each device that was not printed, for the exit.  Lock: runtime.lock. */
+static struct {
+	struct gpucache_oom oom[GPC_MAX_DEVICES];
+	struct gpc_verdict_facts facts[GPC_MAX_DEVICES];
+	bool is_waiting[GPC_MAX_DEVICES];
+	uint64_t last_printed_ns;
+} failures;
+
+#define PRINT_STEP_NS (UINT64_C(60) * 1000000000) /* no more than one report a minute */
+
+/* True where the failure is to be printed now; else it is kept for the exit. */
+static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom *oom)
+{
+	uint32_t d = device->ordinal;
+	bool is_repeated = failures.is_waiting[d] && failures.oom[d].requested == oom->requested;
+
+	if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER)
+		return false;
+	if (gpc_runtime.config.oom_report != GPC_OOM_REPORT_ALWAYS && !is_repeated)
+		return false;
+	if (failures.last_printed_ns && oom->time_ns - failures.last_printed_ns < PRINT_STEP_NS)
+		return false;
+	failures.last_printed_ns = oom->time_ns;
+	return true;
+}
+
+static void fill_request(struct gpucache_oom *oom, const struct gpc_rescue *rescue)
+{
+	oom->device = (int32_t)rescue->context->device->ordinal;
+	oom->time_ns = rescue->request.now_ns;
+	oom->requested = rescue->size;
+	oom->rounded = rescue->rounded;
+	oom->limit = rescue->context->device->budget.limit_bytes;
+	oom->stack = rescue->request.mark;
+	oom->thread = rescue->request.thread;
+	oom->context = rescue->context->pool.context;
+	oom->kind = (uint8_t)rescue->kind;
+}
+
+static void fill_ladder(struct gpucache_oom *oom, const struct gpc_ladder *ladder)
+{
+	oom->n_rungs = ladder->n_tried;
+	for (uint32_t i = 0; i < ladder->n_tried; i++)
+		oom->rung_freed[i] = ladder->freed[i];
+}
+
+static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbours *neighbours)
+{
+	if (neighbours->process_bytes == GPUCACHE_UNKNOWN || neighbours->others_bytes == GPUCACHE_UNKNOWN)
+		return;
+	device->known.nvml = 1;
+	device->known.n_other = neighbours->n_other;
+	device->known.process_bytes = neighbours->process_bytes;
+	device->known.others_bytes = neighbours->others_bytes;
+	device->known.driver_bytes = neighbours->driver_bytes;
+}
+
+/* One failure, in full, into `oom`: a slot of the recording, or memory of ours where it has none. */
+static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue, const struct gpc_ladder *ladder,
+	struct gpc_verdict_facts *ret_facts)
+{
+	static struct gpc_neighbours neighbours; /* Lock: runtime.lock */
+	struct gpc_context *context = rescue->context;
+	struct gpc_record *record = &gpc_runtime.record;
+	struct gpc_device_look device_look;
+
+	fill_request(oom, rescue);
+	fill_ladder(oom, ladder);
+	look(context, &device_look);
+	ask_neighbours(context->device, &neighbours);
+	keep_neighbours(context->device, &neighbours);
+	gpc_balance_fill(record->counters ? record->counters : context->pool.counters,
+		record->counters ? record->n_counters : 1, &device_look, &neighbours, &oom->balance);
+	gpc_oom_set_neighbours(oom, &neighbours);
+	oom->peak_requested = gpc_counter_get(&context->pool.counters->peak_requested_bytes);
+	oom->n_holders = gpc_record_top_holders(
+		record, oom->holders, GPUCACHE_MAX_OOM_HOLDERS, &oom->n_sites, &oom->rest_bytes);
+	*ret_facts = facts_of(context, device_look.device_free);
+	gpc_verdict_find(oom, ret_facts);
+}
+
+static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *ladder)
+{
+	static struct gpucache_oom spare; /* Lock: runtime.lock */
+	struct gpc_device *device = rescue->context->device;
+	struct gpc_verdict_facts facts;
+	struct gpucache_oom *slot;
+	struct gpucache_oom copy;
+	bool print_now;
+
+	gpc_observe_device(rescue->context, true);
+	gpc_lock_take(&gpc_runtime.lock);
+	slot = gpc_record_oom_begin(&gpc_runtime.record);
+	if (!slot) {
+		spare = (struct gpucache_oom){ .number = spare.number + 1 };
+		slot = &spare;
+	}
+	fill_oom(slot, rescue, ladder, &facts);
+	copy = *slot;
+	if (slot != &spare)
+		gpc_record_oom_commit(&gpc_runtime.record, slot);
+	gpc_record_state_add(&gpc_runtime.record, GPUCACHE_STATE_OOM_SEEN);
+	gpc_record_device(&gpc_runtime.record, device->ordinal, &device->known);
+	print_now = is_printed_now(device, &copy);
+	failures.oom[device->ordinal] = copy;
+	failures.facts[device->ordinal] = facts;
+	failures.is_waiting[device->ordinal] = !print_now;
+	device->failed_number = copy.number;
+	__atomic_store_n(&device->failed_size, copy.requested, __ATOMIC_RELEASE);
+	gpc_lock_release(&gpc_runtime.lock);
+	if (print_now)
+		print_oom(device, &copy, &facts);
+}
+
+static void count_outcome(struct gpc_rescue *rescue, const struct gpc_ladder *ladder, enum gpc_status st)
+{
+	struct gpc_pool *pool = &rescue->context->pool;
+	struct gpucache_event event = {
+		.time_ns = rescue->request.now_ns,
+		.size = rescue->size,
+		.requested = rescue->size,
+		.stack = rescue->request.mark,
+		.thread = rescue->request.thread,
+		.kind = st ? GPUCACHE_EVENT_OOM : GPUCACHE_EVENT_RESCUED,
+		.alloc_kind = (uint8_t)rescue->kind,
+		.device = (uint16_t)rescue->context->device->ordinal,
+		.context = pool->context,
+		.detail = ladder->helped,
+	};
+
+	gpc_lock_take(&pool->lock);
+	gpc_counter_add(st ? &pool->counters->n_oom : &pool->counters->n_rescued, 1);
+	gpc_lock_release(&pool->lock);
+	gpc_record_event(&gpc_runtime.record, &event);
+}
+
+enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st)
+{
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+	struct gpc_ladder ladder = {
+		.pool = &rescue->context->pool,
+		.pools = pools,
+		.n_pools = pools_of(rescue->context->device, pools),
+		.wanted = rescue->rounded,
+		.wait_ms = gpc_runtime.config.oom_wait_ms,
+		.attempt = attempt_again,
+		.trim_driver = trim_driver,
+		.arg = rescue,
+	};
+
+	st = gpc_ladder_climb(&ladder, st);
+	if (st && !gpc_ladder_helps(st))
+		return st;
+	count_outcome(rescue, &ladder, st);
+	if (st)
+		report_failure(rescue, &ladder);
+	return st;
+}
+
+void gpc_rescue_succeeded(struct gpc_device *device, uint64_t size)
+{
+	uint64_t failed = __atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE);
+
+	if (__builtin_expect(failed == 0 || size < failed, 1))
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	failures.is_waiting[device->ordinal] = false;
+	__atomic_store_n(&device->failed_size, 0, __ATOMIC_RELEASE);
+	gpc_record_oom_mark(&gpc_runtime.record, device->failed_number, true, false);
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+void gpc_rescue_at_exit(void)
+{
+	if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER)
+		return;
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		if (!failures.is_waiting[d])
+			continue;
+		failures.is_waiting[d] = false;
+		print_oom(&gpc_runtime.devices[d], &failures.oom[d], &failures.facts[d]);
+	}
+}

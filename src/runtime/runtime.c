@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/runtime.h"
+
+#include "base/check.h"
+#include "base/thread.h"
+#include "runtime/internal.h"
+
+struct gpc_runtime gpc_runtime = {
+	.lock = GPC_LOCK_INIT(GPC_RANK_RUNTIME),
+};
+
+bool gpc_runtime_per_thread_seen;
+
+void gpc_runtime_saw_start(void)
+{
+	if (atomic_load(&gpc_runtime.state) == GPC_STATE_ARMED)
+		gpc_runtime.saw_start = true;
+}
+
+/* The first call of the process.  Other threads pass while one starts: their memory is then the driver's. */
+static bool start(const struct gpc_runtime_loader *(*loader)(void))
+{
+	int expected = GPC_STATE_ARMED;
+
+	if (!gpc_thread_enter())
+		return false;
+	if (!atomic_compare_exchange_strong(&gpc_runtime.state, &expected, GPC_STATE_STARTING)) {
+		gpc_thread_leave();
+		return false;
+	}
+	gpc_runtime.loader = loader();
+	if (!gpc_runtime.loader)
+		expected = GPC_STATE_ARMED;
+	else
+		expected = gpc_runtime_start() ? GPC_STATE_RUNNING : GPC_STATE_PASS;
+	atomic_store(&gpc_runtime.state, expected);
+	gpc_thread_leave();
+	return expected == GPC_STATE_RUNNING;
+}
+
+bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void))
+{
+	int state = atomic_load_explicit(&gpc_runtime.state, memory_order_acquire);
+
+	if (state == GPC_STATE_ARMED && start(loader))
+		state = GPC_STATE_RUNNING;
+	/* A child of fork has a copy of everything and owns nothing of it: CUDA does not survive a fork. */
+	if (state != GPC_STATE_RUNNING || !gpc_process_is_ours() || gpc_is_broken())
+		return false;
+	return gpc_thread_enter();
+}
+
+void gpc_runtime_leave(void)
+{
+	gpc_thread_leave();
+}

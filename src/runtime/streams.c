@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams and captures: what the fences have to know of them (alloc/fence.h). */
+#include "runtime/internal.h"
+
+/* Where the device cannot be told to wait, the host does: a new stream must not overtake the legacy one. */
+static void wait_on_host(struct gpc_context *context)
+{
+	struct gpc_driver *drv = &context->drv.base;
+
+	(void)!drv->ops->context_sync(drv);
+}
+
+void gpc_runtime_stream_created(CUstream stream)
+{
+	struct gpc_context *context = gpc_context_current();
+	enum gpc_status st;
+
+	if (!context)
+		return;
+	gpc_lock_take(&context->pool.lock);
+	st = gpc_fences_stream_created(&context->pool.fences, (gpc_stream)(uintptr_t)stream);
+	gpc_lock_release(&context->pool.lock);
+	if (st)
+		wait_on_host(context);
+}
+
+void gpc_runtime_stream_destroyed(CUstream stream)
+{
+	struct gpc_context *context = gpc_context_current();
+
+	gpc_runtime_capture_ended(stream);
+	if (!context)
+		return;
+	gpc_lock_take(&context->pool.lock);
+	gpc_fences_stream_destroyed(&context->pool.fences);
+	gpc_lock_release(&context->pool.lock);
+}
+
+/* Every context of the process: which of them the thread's default stream will be used in is not known yet. */
+void gpc_runtime_per_thread_stream_used(void)
+{
+	bool must_wait;
+
+	__atomic_store_n(&gpc_runtime_per_thread_seen, true, __ATOMIC_RELAXED);
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_device *device = &gpc_runtime.devices[d];
+		uint32_t n = atomic_load(&device->n_contexts);
+
+		for (uint32_t i = 0; i < n; i++) {
+			struct gpc_context *context = device->contexts[i];
+
+			gpc_lock_take(&context->pool.lock);
+			must_wait = gpc_fences_per_thread_stream_used(&context->pool.fences);
+			gpc_lock_release(&context->pool.lock);
+			if (must_wait)
+				wait_on_host(context);
+		}
+	}
+}
+
+void gpc_runtime_capture_begins(CUstream stream)
+{
+	gpc_captures_begin(&gpc_runtime.heap.captures);
+	gpc_lock_take(&gpc_runtime.lock);
+	for (uint32_t i = 0; i < GPC_MAX_CAPTURES; i++) {
+		if (!gpc_runtime.capturing[i]) {
+			gpc_runtime.capturing[i] = stream;
+			break;
+		}
+	}
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+/* Also where a capturing stream is destroyed, which ends its capture without a word; streams that do not capture are ignored. */
+void gpc_runtime_capture_ended(CUstream stream)
+{
+	bool was_capturing = false;
+
+	if (!gpc_captures_is_any_open(&gpc_runtime.heap.captures))
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	for (uint32_t i = 0; i < GPC_MAX_CAPTURES && !was_capturing; i++) {
+		if (gpc_runtime.capturing[i] == stream) {
+			gpc_runtime.capturing[i] = NULL;
+			was_capturing = true;
+		}
+	}
+	gpc_lock_release(&gpc_runtime.lock);
+	if (was_capturing)
+		gpc_captures_end(&gpc_runtime.heap.captures);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tracked allocations: given by the driver for one request, in our books, never cached.
+ *
+ * Each takes a block number of the heap, so that it has a slot in the recording's BLOCKS like any other; the item of
+ * that number holds a struct gpc_tracked instead of a struct gpc_block.
+ *
+ * A free forgets the address before the driver frees it: from that moment the driver may give the same
+ * address to another thread, whose entry must not be erased by ours.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "runtime/internal.h"
+#include "stats/counters.h"
+
+struct gpc_tracked {
+	uint64_t address;
+	uint64_t size;
+	uint64_t requested;
+	struct gpc_context *context;
+	uint32_t number;
+	uint32_t stack;
+	uint8_t kind; /* enum gpucache_kind */
+};
+
+_Static_assert(sizeof(struct gpc_tracked) <= sizeof(struct gpc_block), "shares the slab of blocks");
+
+static struct {
+	struct gpc_address_map map;
+	struct gpc_lock lock;
+} tracked_all = { .lock = GPC_LOCK_INIT(GPC_RANK_TRACK) };
+
+static bool is_on_device(uint8_t kind)
+{
+	return kind != GPUCACHE_KIND_HOST;
+}
+
+static void record_state(const struct gpc_tracked *tracked, enum gpucache_block_state state, uint64_t now_ns)
+{
+	struct gpucache_block block = {
+		.state = (uint8_t)state,
+		.kind = tracked->kind,
+		.device = (uint16_t)tracked->context->device->ordinal,
+		.address = tracked->address,
+		.size = tracked->size,
+		.requested = state == GPUCACHE_BLOCK_LIVE ? tracked->requested : 0,
+		.time_ns = now_ns,
+		.stack = tracked->stack,
+		.thread = gpc_thread_id(),
+		.segment = GPUCACHE_NO_SEGMENT,
+		.context = tracked->context->pool.context,
+	};
+
+	gpc_record_block(&gpc_runtime.record, tracked->number, &block);
+}
+
+/* The counters belong to the pool, and to its lock. */
+static void count(const struct gpc_tracked *tracked, bool is_malloc, uint64_t now_ns)
+{
+	struct gpc_pool *pool = &tracked->context->pool;
+	struct gpucache_counters *counters = pool->counters;
+	bool on_device = is_on_device(tracked->kind);
+	uint64_t *bytes = on_device ? &counters->direct_bytes : &counters->host_bytes;
+	uint64_t *peak = on_device ? &counters->peak_direct_bytes : &counters->peak_host_bytes;
+
+	gpc_lock_take(&pool->lock);
+	if (is_malloc)
+		gpc_counter_add_peak(bytes, peak, tracked->size);
+	else
+		gpc_counter_sub(bytes, tracked->size);
+	if (on_device && is_malloc) {
+		gpc_counter_add(&counters->n_malloc, 1);
+		gpc_counter_add(&counters->n_driver_malloc, 1);
+		gpc_counter_set(&counters->last_driver_malloc_ns, now_ns);
+	} else if (on_device) {
+		gpc_counter_add(&counters->n_free, 1);
+		gpc_counter_add(&counters->n_driver_free, 1);
+	}
+	gpc_lock_release(&pool->lock);
+}
+
+/* Into the books; without metadata it is not in them, and nothing else is lost. */
+static void remember(struct gpc_context *context, const struct gpc_passed_call *call, const struct gpc_request *request)
+{
+	uint32_t number = 0;
+	struct gpc_tracked *tracked = gpc_slab_take(&gpc_runtime.heap.blocks, &number);
+	bool is_in;
+
+	if (!tracked)
+		return;
+	*tracked = (struct gpc_tracked){
+		.address = call->ret_address,
+		.size = call->ret_size,
+		.requested = call->size,
+		.context = context,
+		.number = number,
+		.stack = request->mark,
+		.kind = (uint8_t)call->kind,
+	};
+	gpc_lock_take(&tracked_all.lock);
+	is_in = !gpc_address_map_reserve(&tracked_all.map, 1);
+	if (is_in)
+		gpc_address_map_insert(&tracked_all.map, tracked->address, tracked);
+	gpc_lock_release(&tracked_all.lock);
+	if (!is_in) {
+		gpc_slab_give_back(&gpc_runtime.heap.blocks, number);
+		return;
+	}
+	if (is_on_device(tracked->kind))
+		atomic_fetch_add(&context->device->budget.used_bytes, tracked->size);
+	count(tracked, true, request->now_ns);
+	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
+	gpc_observe_malloc(context, call->kind, call->ret_address, call->ret_size, request);
+	gpc_observe_device(context, false);
+}
+
+/* A device allocation that is not cached is bound by the limit as well; what it will take is not yet exact. */
+static bool is_beyond_limit(const struct gpc_context *context, const struct gpc_passed_call *call)
+{
+	const struct gpc_budget *budget = &context->device->budget;
+
+	return is_on_device((uint8_t)call->kind) && budget->limit_bytes &&
+	       atomic_load(&budget->used_bytes) + call->size > budget->limit_bytes;
+}
+
+struct passed_attempt {
+	struct gpc_context *context;
+	struct gpc_passed_call *call;
+};
+
+static enum gpc_status attempt_passed(void *arg)
+{
+	struct passed_attempt *attempt = arg;
+
+	if (is_beyond_limit(attempt->context, attempt->call))
+		return GPC_LIMIT;
+	return gpc_status_from_device((int)attempt->call->make(attempt->call));
+}
+
+CUresult gpc_runtime_passed_malloc(struct gpc_passed_call *call)
+{
+	struct gpc_context *context = gpc_context_current();
+	struct passed_attempt attempt = { .context = context, .call = call };
+	struct gpc_rescue rescue = {
+		.context = context,
+		.kind = call->kind,
+		.size = call->size,
+		.rounded = call->size,
+		.attempt = attempt_passed,
+		.arg = &attempt,
+	};
+	enum gpc_status st;
+
+	if (!context || call->size == 0)
+		return call->make(call);
+	rescue.request = (struct gpc_request){
+		.size = call->size,
+		.now_ns = gpc_clock_monotonic_ns(),
+		.mark = gpc_runtime_stack(call->size),
+		.thread = gpc_thread_id(),
+	};
+	st = attempt_passed(&attempt);
+	if (st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT)
+		st = gpc_rescue_run(&rescue, st);
+	if (st == GPC_LIMIT)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (st)
+		return (CUresult)gpc_status_to_device(st);
+	remember(context, call, &rescue.request);
+	gpc_rescue_succeeded(context->device, call->size);
+	return CUDA_SUCCESS;
+}
+
+struct gpc_tracked *gpc_runtime_forget(uint64_t address)
+{
+	struct gpc_tracked *tracked;
+
+	gpc_lock_take(&tracked_all.lock);
+	tracked = tracked_all.map.n_entries ? gpc_address_map_take(&tracked_all.map, address) : NULL;
+	gpc_lock_release(&tracked_all.lock);
+	return tracked;
+}
+
+/* The driver refused: the program still has it. */
+static bool remember_again(struct gpc_tracked *tracked)
+{
+	bool is_in;
+
+	gpc_lock_take(&tracked_all.lock);
+	is_in = !gpc_address_map_reserve(&tracked_all.map, 1);
+	if (is_in)
+		gpc_address_map_insert(&tracked_all.map, tracked->address, tracked);
+	gpc_lock_release(&tracked_all.lock);
+	return is_in;
+}
+
+void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result)
+{
+	uint64_t now_ns = gpc_clock_monotonic_ns();
+
+	if (!tracked || (result && remember_again(tracked)))
+		return;
+	gpc_observe_free(tracked->context, (enum gpucache_kind)tracked->kind, tracked->address, tracked->size,
+		tracked->requested, tracked->stack, now_ns);
+	record_state(tracked, GPUCACHE_BLOCK_UNUSED, now_ns);
+	count(tracked, false, now_ns);
+	if (is_on_device(tracked->kind))
+		atomic_fetch_sub(&tracked->context->device->budget.used_bytes, tracked->size);
+	gpc_slab_give_back(&gpc_runtime.heap.blocks, tracked->number);
+}

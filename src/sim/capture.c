@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/capture.h"
+
+#include <stdlib.h>
+
+#include "base/thread.h"
+
+static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+CUstreamCaptureMode gpc_sim_capture_exchange_mode(CUstreamCaptureMode mode)
+{
+	CUstreamCaptureMode before = thread_mode;
+
+	thread_mode = mode;
+	return before;
+}
+
+static bool is_none(struct gpc_sim *sim)
+{
+	return atomic_load_explicit(&sim->n_captures, memory_order_relaxed) == 0;
+}
+
+/* ---- graphs ---- */
+
+struct gpc_sim_graph *gpc_sim_graph_create(void)
+{
+	return calloc(1, sizeof(struct gpc_sim_graph));
+}
+
+static void graph_add(struct gpc_sim_graph *graph, struct gpc_sim_effect *effect)
+{
+	effect->next = NULL;
+	if (graph->last)
+		graph->last->next = effect;
+	else
+		graph->first = effect;
+	graph->last = effect;
+	graph->n_nodes++;
+}
+
+struct gpc_sim_graph *gpc_sim_graph_clone(const struct gpc_sim_graph *graph)
+{
+	struct gpc_sim_graph *clone = gpc_sim_graph_create();
+
+	if (!clone)
+		return NULL;
+	for (const struct gpc_sim_effect *effect = graph->first; effect; effect = effect->next) {
+		struct gpc_sim_effect *copy = gpc_sim_effect_clone(effect);
+		if (!copy) {
+			gpc_sim_graph_destroy(clone);
+			return NULL;
+		}
+		graph_add(clone, copy);
+	}
+	return clone;
+}
+
+void gpc_sim_graph_destroy(struct gpc_sim_graph *graph)
+{
+	if (!graph)
+		return;
+	for (struct gpc_sim_effect *effect = graph->first, *next; effect; effect = next) {
+		next = effect->next;
+		gpc_sim_effect_destroy(effect);
+	}
+	free(graph);
+}
+
+CUresult gpc_sim_graph_launch(const struct gpc_sim_graph *graph, struct gpc_sim_stream *stream)
+{
+	for (const struct gpc_sim_effect *effect = graph->first; effect; effect = effect->next) {
+		struct gpc_sim_effect *copy = gpc_sim_effect_clone(effect);
+		if (!copy)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		CUresult res = gpc_sim_stream_submit(stream, copy);
+		if (res != CUDA_SUCCESS)
+			return res;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* ---- captures ---- */
+
+CUresult gpc_sim_capture_begin(struct gpc_sim_stream *stream, CUstreamCaptureMode mode)
+{
+	struct gpc_sim *sim = stream->context->sim;
+	struct gpc_sim_capture *capture;
+
+	if ((int)mode < 0 || mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (stream == &stream->context->legacy)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	if (atomic_load(&stream->capture))
+		return CUDA_ERROR_ILLEGAL_STATE;
+	capture = calloc(1, sizeof *capture);
+	if (!capture)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	capture->graph = gpc_sim_graph_create();
+	if (!capture->graph) {
+		free(capture);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	capture->origin = stream;
+	capture->mode = mode;
+	capture->thread = gpc_thread_id();
+	pthread_mutex_lock(&sim->capture_lock);
+	capture->number = ++sim->n_captures_ever;
+	gpc_list_append(&sim->captures, &capture->link);
+	atomic_fetch_add(&sim->n_captures, 1);
+	atomic_store(&stream->capture, capture);
+	pthread_mutex_unlock(&sim->capture_lock);
+	return CUDA_SUCCESS;
+}
+
+/* Takes every stream of the context out of the capture. */
+static void release_streams(struct gpc_sim_context *context, struct gpc_sim_capture *capture)
+{
+	pthread_mutex_lock(&context->lock);
+	gpc_list_each (link, &context->streams) {
+		struct gpc_sim_stream *stream = gpc_list_entry(link, struct gpc_sim_stream, link);
+		if (atomic_load(&stream->capture) == capture)
+			atomic_store(&stream->capture, NULL);
+	}
+	pthread_mutex_unlock(&context->lock);
+}
+
+CUresult gpc_sim_capture_end(struct gpc_sim_stream *stream, struct gpc_sim_graph **ret_graph)
+{
+	struct gpc_sim *sim = stream->context->sim;
+	struct gpc_sim_capture *capture;
+	CUresult res = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&sim->capture_lock);
+	capture = atomic_load(&stream->capture);
+	if (!capture)
+		res = CUDA_ERROR_ILLEGAL_STATE;
+	else if (capture->origin != stream)
+		res = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+	else if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+		 capture->thread != gpc_thread_id())
+		res = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+	if (res == CUDA_SUCCESS) {
+		gpc_list_remove(&capture->link);
+		atomic_fetch_sub(&sim->n_captures, 1);
+		release_streams(stream->context, capture);
+	}
+	pthread_mutex_unlock(&sim->capture_lock);
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (capture->is_invalid) {
+		gpc_sim_graph_destroy(capture->graph);
+		res = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	} else {
+		*ret_graph = capture->graph;
+	}
+	free(capture);
+	return res;
+}
+
+CUstreamCaptureStatus gpc_sim_capture_status(struct gpc_sim_stream *stream, uint64_t *ret_number)
+{
+	struct gpc_sim *sim = stream->context->sim;
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	if (is_none(sim))
+		return status;
+	pthread_mutex_lock(&sim->capture_lock);
+	const struct gpc_sim_capture *capture = atomic_load(&stream->capture);
+	if (capture) {
+		status = capture->is_invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+					     : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+		if (ret_number)
+			*ret_number = capture->number;
+	}
+	pthread_mutex_unlock(&sim->capture_lock);
+	return status;
+}
+
+CUresult gpc_sim_capture_check_unsafe(struct gpc_sim *sim)
+{
+	CUresult res = CUDA_SUCCESS;
+
+	if (is_none(sim) || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&sim->capture_lock);
+	gpc_list_each (link, &sim->captures) {
+		struct gpc_sim_capture *capture =
+			gpc_list_entry(link, struct gpc_sim_capture, link);
+		bool is_mine = capture->thread == gpc_thread_id() &&
+			       capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+		bool is_global = capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+				 thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+		if (is_mine || is_global) {
+			capture->is_invalid = true;
+			res = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		}
+	}
+	pthread_mutex_unlock(&sim->capture_lock);
+	return res;
+}
+
+CUresult gpc_sim_capture_check_context(struct gpc_sim_context *context)
+{
+	struct gpc_sim *sim = context->sim;
+	CUresult res = CUDA_SUCCESS;
+
+	if (is_none(sim))
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&sim->capture_lock);
+	gpc_list_each (link, &sim->captures) {
+		struct gpc_sim_capture *capture =
+			gpc_list_entry(link, struct gpc_sim_capture, link);
+		if (capture->origin->context == context) {
+			capture->is_invalid = true;
+			res = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		}
+	}
+	pthread_mutex_unlock(&sim->capture_lock);
+	return res;
+}
+
+CUresult gpc_sim_capture_check_legacy(struct gpc_sim_context *context)
+{
+	struct gpc_sim *sim = context->sim;
+	CUresult res = CUDA_SUCCESS;
+
+	if (is_none(sim))
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&sim->capture_lock);
+	gpc_list_each (link, &sim->captures) {
+		struct gpc_sim_capture *capture =
+			gpc_list_entry(link, struct gpc_sim_capture, link);
+		if (capture->origin->context == context &&
+			!(capture->origin->flags & CU_STREAM_NON_BLOCKING)) {
+			capture->is_invalid = true;
+			res = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+		}
+	}
+	pthread_mutex_unlock(&sim->capture_lock);
+	return res;
+}
+
+CUresult gpc_sim_capture_refuse(struct gpc_sim_stream *stream, CUresult code)
+{
+	struct gpc_sim *sim = stream->context->sim;
+	CUresult res = CUDA_SUCCESS;
+
+	if (is_none(sim))
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&sim->capture_lock);
+	struct gpc_sim_capture *capture = atomic_load(&stream->capture);
+	if (capture) {
+		res = capture->is_invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : code;
+		capture->is_invalid = true;
+	}
+	pthread_mutex_unlock(&sim->capture_lock);
+	return res;
+}
+
+CUresult gpc_sim_capture_add(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect)
+{
+	struct gpc_sim *sim = stream->context->sim;
+	CUresult res = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&sim->capture_lock);
+	struct gpc_sim_capture *capture = atomic_load(&stream->capture);
+	if (!capture || capture->is_invalid) {
+		res = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+		gpc_sim_effect_destroy(effect);
+	} else {
+		graph_add(capture->graph, effect);
+	}
+	pthread_mutex_unlock(&sim->capture_lock);
+	return res;
+}
+
+CUresult gpc_sim_capture_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event)
+{
+	struct gpc_sim *sim = stream->context->sim;
+	CUresult res = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&sim->capture_lock);
+	const struct gpc_sim_capture *capture = atomic_load(&stream->capture);
+	if (!capture || capture->is_invalid)
+		res = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	else
+		atomic_store(&event->capture_number, capture->number);
+	pthread_mutex_unlock(&sim->capture_lock);
+	return res;
+}
+
+CUresult gpc_sim_capture_wait(struct gpc_sim_stream *stream, struct gpc_sim_event *event)
+{
+	struct gpc_sim *sim = stream->context->sim;
+	uint64_t number = atomic_load(&event->capture_number);
+	struct gpc_sim_capture *of_event = NULL;
+	CUresult res = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&sim->capture_lock);
+	gpc_list_each (link, &sim->captures) {
+		struct gpc_sim_capture *capture =
+			gpc_list_entry(link, struct gpc_sim_capture, link);
+		if (capture->number == number)
+			of_event = capture;
+	}
+	struct gpc_sim_capture *of_stream = atomic_load(&stream->capture);
+	if (of_stream && of_stream->is_invalid) {
+		res = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	} else if (of_stream && !of_event) {
+		of_stream->is_invalid = true;
+		res = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+	} else if (!of_event) {
+		res = CUDA_ERROR_INVALID_VALUE;
+	} else if (of_stream && of_stream != of_event) {
+		of_stream->is_invalid = true;
+		of_event->is_invalid = true;
+		res = CUDA_ERROR_STREAM_CAPTURE_MERGE;
+	} else {
+		atomic_store(&stream->capture, of_event);
+	}
+	pthread_mutex_unlock(&sim->capture_lock);
+	return res;
+}

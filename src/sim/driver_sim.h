@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * struct gpc_driver over a simulated device: for unit tests, benches and gpumem-replay.
+ *
+ *      struct gpc_sim_config config = gpc_sim_config_default();
+ *      struct gpc_sim *sim = gpc_sim_create(&config);
+ *      struct gpc_sim_driver driver;
+ *
+ *      gpc_sim_driver_init(&driver, sim, 0, NULL);
+ *      driver.base.ops->mem_alloc(&driver.base, 2 * GPC_MIB, &ptr);
+ *
+ * A gpc_stream is the address of a struct gpc_sim_stream, 0 or 1 for the legacy default stream, 2 for the
+ * calling thread's; a gpc_event is the address of a struct gpc_sim_event.
+ *
+ * Invariants  1 With a configuration that costs nothing, an event costs tens of nanoseconds and no lock, an
+ *               allocation one short lock.
+ * Threads     Any, as driver.h demands.
+ * Failure     As driver.h; gpc_sim_fault_add(&sim->faults, "cuMemAlloc_v2", 1, 1, 2) makes a call fail.  Names
+ *             are those of the entry points that driver_cuda.c would call.
+ * Limits      None beyond those of the model.
+ */
+#ifndef GPC_SIM_DRIVER_SIM_H
+#define GPC_SIM_DRIVER_SIM_H
+
+#include "driver/driver.h"
+#include "sim/stream.h"
+
+/* Calls made through a driver.  Read them at rest, or as an approximation. */
+struct gpc_sim_counters {
+	_Atomic uint64_t n_mem_alloc; /* tried; so are all */
+	_Atomic uint64_t n_mem_free;
+	_Atomic uint64_t n_mem_info;
+	_Atomic uint64_t n_event_create;
+	_Atomic uint64_t n_event_destroy;
+	_Atomic uint64_t n_fence_record;
+	_Atomic uint64_t n_event_query;
+	_Atomic uint64_t n_sync; /* event_wait and context_sync */
+	_Atomic uint64_t n_stream_wait;
+};
+
+struct gpc_sim_driver {
+	struct gpc_driver base;
+	struct gpc_sim *sim;
+	struct gpc_sim_context *context;
+	bool owns_context;
+	struct gpc_sim_counters counters;
+};
+
+/* Speaks for `context`, or, where that is NULL, for a new context on that device, which fini ends. */
+GPC_MUST_CHECK enum gpc_status gpc_sim_driver_init(struct gpc_sim_driver *driver,
+	struct gpc_sim *sim, unsigned device, struct gpc_sim_context *context);
+void gpc_sim_driver_fini(struct gpc_sim_driver *driver);
+
+/*
+ * For tests: submits a kernel of that length to `stream`, which writes `fill` over ptr[0 .. size) when it ends, or
+ * only reads for fill = -1.  size 0: it touches nothing.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_sim_driver_launch(struct gpc_sim_driver *driver,
+	gpc_stream stream, uint64_t duration_ns, gpc_devptr ptr, uint64_t size, int fill);
+
+/* For tests: the bytes behind a device address, as they are now. */
+void *gpc_sim_driver_bytes(struct gpc_sim_driver *driver, gpc_devptr ptr);
+
+#endif

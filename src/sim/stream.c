@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/stream.h"
+
+#include <stdlib.h>
+
+#include "base/thread.h"
+#include "sim/capture.h"
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void wait_until(struct gpc_sim *sim, uint64_t until_ns)
+{
+	gpc_sim_clock_wait_until(&sim->clock, until_ns);
+	gpc_sim_settle(sim);
+}
+
+/* ---- contexts ---- */
+
+CUresult gpc_sim_context_create(
+	struct gpc_sim *sim, unsigned device, unsigned flags, struct gpc_sim_context **ret_context)
+{
+	struct gpc_sim_context *context;
+	CUresult res;
+
+	if (device >= sim->config.n_devices)
+		return CUDA_ERROR_INVALID_DEVICE;
+	context = calloc(1, sizeof *context);
+	if (!context)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	res = gpc_sim_device_charge(&sim->devices[device], sim->config.context_cost);
+	if (res != CUDA_SUCCESS) {
+		free(context);
+		return res;
+	}
+	context->sim = sim;
+	context->device = &sim->devices[device];
+	context->number = atomic_fetch_add(&sim->n_contexts, 1) + 1;
+	context->flags = flags;
+	context->legacy.magic = GPC_SIM_STREAM_MAGIC;
+	context->legacy.context = context;
+	gpc_list_init(&context->streams);
+	pthread_mutex_init(&context->lock, NULL);
+	*ret_context = context;
+	return CUDA_SUCCESS;
+}
+
+static void drop_streams_and_memory(struct gpc_sim_context *context)
+{
+	wait_until(context->sim, atomic_load(&context->tail_ns));
+	gpc_sim_device_free_owner(context->device, context->number);
+	while (!gpc_list_is_empty(&context->streams))
+		gpc_sim_stream_destroy(
+			gpc_list_entry(context->streams.next, struct gpc_sim_stream, link));
+}
+
+void gpc_sim_context_destroy(struct gpc_sim_context *context)
+{
+	drop_streams_and_memory(context);
+	gpc_sim_device_uncharge(context->device, context->sim->config.context_cost);
+	pthread_mutex_destroy(&context->lock);
+	free(context);
+}
+
+void gpc_sim_context_reset(struct gpc_sim_context *context)
+{
+	drop_streams_and_memory(context);
+	atomic_store(&context->broken, 0);
+}
+
+void gpc_sim_context_break(struct gpc_sim_context *context, CUresult code)
+{
+	int none = 0;
+
+	atomic_compare_exchange_strong(&context->broken, &none, (int)code);
+}
+
+CUresult gpc_sim_context_sync(struct gpc_sim_context *context)
+{
+	CUresult res = gpc_sim_capture_check_context(context);
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	wait_until(context->sim, atomic_load(&context->tail_ns));
+	return gpc_sim_context_state(context);
+}
+
+CUresult gpc_sim_context_record(struct gpc_sim_context *context, struct gpc_sim_event *event)
+{
+	CUresult res = gpc_sim_context_state(context);
+
+	if (event->context != context)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (res == CUDA_SUCCESS)
+		res = gpc_sim_capture_check_context(context);
+	if (res != CUDA_SUCCESS)
+		return res;
+	atomic_store_explicit(&event->capture_number, 0, memory_order_relaxed);
+	atomic_store(&event->done_ns, max_u64(atomic_load(&context->tail_ns), 1));
+	return CUDA_SUCCESS;
+}
+
+CUresult gpc_sim_context_wait(struct gpc_sim_context *context, struct gpc_sim_event *event)
+{
+	CUresult res = gpc_sim_capture_check_context(context);
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (atomic_load(&event->capture_number))
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	gpc_sim_max(&context->barrier_ns, atomic_load(&event->done_ns));
+	return CUDA_SUCCESS;
+}
+
+/* ---- streams ---- */
+
+static bool is_legacy(const struct gpc_sim_stream *stream)
+{
+	return stream == &stream->context->legacy;
+}
+
+static bool is_blocking(const struct gpc_sim_stream *stream)
+{
+	return !(stream->flags & CU_STREAM_NON_BLOCKING);
+}
+
+static struct gpc_sim_stream *stream_create_locked(
+	struct gpc_sim_context *context, unsigned flags, int priority)
+{
+	struct gpc_sim_stream *stream = calloc(1, sizeof *stream);
+
+	if (!stream)
+		return NULL;
+	stream->magic = GPC_SIM_STREAM_MAGIC;
+	stream->flags = flags;
+	stream->priority = priority;
+	stream->number = atomic_fetch_add(&context->sim->n_streams, 1) + 1;
+	stream->context = context;
+	gpc_list_append(&context->streams, &stream->link);
+	return stream;
+}
+
+CUresult gpc_sim_stream_create(struct gpc_sim_context *context, unsigned flags, int priority,
+	struct gpc_sim_stream **ret_stream)
+{
+	pthread_mutex_lock(&context->lock);
+	struct gpc_sim_stream *stream = stream_create_locked(context, flags, priority);
+	pthread_mutex_unlock(&context->lock);
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*ret_stream = stream;
+	return CUDA_SUCCESS;
+}
+
+void gpc_sim_stream_destroy(struct gpc_sim_stream *stream)
+{
+	struct gpc_sim_context *context = stream->context;
+	struct gpc_sim_graph *graph = NULL;
+
+	if (atomic_load(&stream->capture)) {
+		(void)gpc_sim_capture_refuse(stream, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+		if (gpc_sim_capture_end(stream, &graph) == CUDA_SUCCESS)
+			gpc_sim_graph_destroy(graph);
+	}
+	pthread_mutex_lock(&context->lock);
+	gpc_list_remove(&stream->link);
+	pthread_mutex_unlock(&context->lock);
+	stream->magic = 0;
+	free(stream);
+}
+
+struct gpc_sim_stream *gpc_sim_stream_of_thread(struct gpc_sim_context *context)
+{
+	uint32_t thread = gpc_thread_id();
+	struct gpc_sim_stream *found = NULL;
+
+	pthread_mutex_lock(&context->lock);
+	gpc_list_each (link, &context->streams) {
+		struct gpc_sim_stream *stream = gpc_list_entry(link, struct gpc_sim_stream, link);
+		if (stream->thread == thread) {
+			found = stream;
+			break;
+		}
+	}
+	if (!found) {
+		found = stream_create_locked(context, CU_STREAM_DEFAULT, 0);
+		if (found)
+			found->thread = thread;
+	}
+	pthread_mutex_unlock(&context->lock);
+	return found;
+}
+
+/* Puts work of that length at the end of the stream; when it ends. */
+static uint64_t advance_locked(struct gpc_sim_stream *stream, uint64_t duration_ns)
+{
+	struct gpc_sim_context *context = stream->context;
+	uint64_t end =
+		max_u64(gpc_sim_clock_now(&context->sim->clock), atomic_load(&stream->tail_ns));
+
+	end = max_u64(end, atomic_load(&context->barrier_ns));
+	if (is_legacy(stream))
+		end = max_u64(end, atomic_load(&context->blocking_ns));
+	else if (is_blocking(stream))
+		end = max_u64(end, atomic_load(&context->legacy.tail_ns));
+	end += duration_ns;
+	atomic_store(&stream->tail_ns, end);
+	if (is_blocking(stream) && !is_legacy(stream))
+		gpc_sim_max(&context->blocking_ns, end);
+	gpc_sim_max(&context->tail_ns, end);
+	gpc_sim_max(&context->device->tail_ns, end);
+	return end;
+}
+
+CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect)
+{
+	struct gpc_sim_context *context = stream->context;
+	CUresult res = gpc_sim_context_state(context);
+
+	if (res == CUDA_SUCCESS && is_legacy(stream))
+		res = gpc_sim_capture_check_legacy(context);
+	if (res != CUDA_SUCCESS)
+		goto undo_effect;
+	effect->context = context;
+	if (atomic_load(&stream->capture))
+		return gpc_sim_capture_add(stream, effect);
+	/* The end and the place in the queue are taken together, or two threads could swap them. */
+	pthread_mutex_lock(&context->lock);
+	effect->end_ns = advance_locked(stream, effect->duration_ns);
+	bool is_queued = gpc_sim_effect_submit(context->sim, effect);
+	pthread_mutex_unlock(&context->lock);
+	if (!is_queued) {
+		res = CUDA_ERROR_OUT_OF_MEMORY;
+		goto undo_effect;
+	}
+	gpc_sim_settle(context->sim);
+	return CUDA_SUCCESS;
+
+undo_effect:
+	gpc_sim_effect_destroy(effect);
+	return res;
+}
+
+CUresult gpc_sim_stream_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event)
+{
+	struct gpc_sim_context *context = stream->context;
+	CUresult res = gpc_sim_context_state(context);
+
+	if (event->context != context)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (res == CUDA_SUCCESS && is_legacy(stream))
+		res = gpc_sim_capture_check_legacy(context);
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (atomic_load(&stream->capture))
+		return gpc_sim_capture_record(stream, event);
+	pthread_mutex_lock(&context->lock);
+	uint64_t end = advance_locked(stream, 0);
+	pthread_mutex_unlock(&context->lock);
+	atomic_store(&event->capture_number, 0);
+	atomic_store(&event->done_ns, end);
+	return CUDA_SUCCESS;
+}
+
+CUresult gpc_sim_stream_wait(struct gpc_sim_stream *stream, struct gpc_sim_event *event)
+{
+	struct gpc_sim_context *context = stream->context;
+	CUresult res = gpc_sim_context_state(context);
+
+	if (res == CUDA_SUCCESS && is_legacy(stream))
+		res = gpc_sim_capture_check_legacy(context);
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (atomic_load(&stream->capture) || atomic_load(&event->capture_number))
+		return gpc_sim_capture_wait(stream, event);
+	pthread_mutex_lock(&context->lock);
+	gpc_sim_max(&stream->tail_ns, atomic_load(&event->done_ns));
+	(void)advance_locked(stream, 0);
+	pthread_mutex_unlock(&context->lock);
+	return CUDA_SUCCESS;
+}
+
+static uint64_t end_of(struct gpc_sim_stream *stream)
+{
+	uint64_t end = atomic_load(&stream->tail_ns);
+
+	return is_legacy(stream) ? max_u64(end, atomic_load(&stream->context->blocking_ns)) : end;
+}
+
+CUresult gpc_sim_stream_query(struct gpc_sim_stream *stream)
+{
+	struct gpc_sim *sim = stream->context->sim;
+	CUresult res = gpc_sim_capture_refuse(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	gpc_sim_settle(sim);
+	res = gpc_sim_context_state(stream->context);
+	if (res != CUDA_SUCCESS)
+		return res;
+	return end_of(stream) <= gpc_sim_clock_now(&sim->clock) ? CUDA_SUCCESS
+								: CUDA_ERROR_NOT_READY;
+}
+
+CUresult gpc_sim_stream_sync(struct gpc_sim_stream *stream)
+{
+	CUresult res = gpc_sim_capture_refuse(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+
+	if (res == CUDA_SUCCESS && is_legacy(stream))
+		res = gpc_sim_capture_check_legacy(stream->context);
+	if (res != CUDA_SUCCESS)
+		return res;
+	wait_until(stream->context->sim, end_of(stream));
+	return gpc_sim_context_state(stream->context);
+}
+
+/* ---- events ---- */
+
+CUresult gpc_sim_event_create(
+	struct gpc_sim_context *context, unsigned flags, struct gpc_sim_event **ret_event)
+{
+	struct gpc_sim_event *event = calloc(1, sizeof *event);
+
+	if (!event)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	event->magic = GPC_SIM_EVENT_MAGIC;
+	event->flags = flags;
+	event->context = context;
+	*ret_event = event;
+	return CUDA_SUCCESS;
+}
+
+void gpc_sim_event_destroy(struct gpc_sim_event *event)
+{
+	event->magic = 0;
+	free(event);
+}
+
+CUresult gpc_sim_event_query(struct gpc_sim_event *event)
+{
+	struct gpc_sim *sim = event->context->sim;
+
+	if (atomic_load(&event->capture_number))
+		return CUDA_ERROR_CAPTURED_EVENT;
+	gpc_sim_settle(sim);
+	CUresult res = gpc_sim_context_state(event->context);
+	if (res != CUDA_SUCCESS)
+		return res;
+	return atomic_load(&event->done_ns) <= gpc_sim_clock_now(&sim->clock)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_NOT_READY;
+}
+
+CUresult gpc_sim_event_sync(struct gpc_sim_event *event)
+{
+	if (atomic_load(&event->capture_number))
+		return CUDA_ERROR_CAPTURED_EVENT;
+	wait_until(event->context->sim, atomic_load(&event->done_ns));
+	return gpc_sim_context_state(event->context);
+}
+
+/* ---- memory ---- */
+
+CUresult gpc_sim_mem_alloc(struct gpc_sim_context *context, uint64_t size, uint64_t *ret_ptr)
+{
+	CUresult res = gpc_sim_context_state(context);
+
+	if (res == CUDA_SUCCESS)
+		res = gpc_sim_capture_check_unsafe(context->sim);
+	if (res != CUDA_SUCCESS)
+		return res;
+	gpc_sim_settle(context->sim);
+	return gpc_sim_device_alloc(context->device, context->number, size, ret_ptr);
+}
+
+CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr)
+{
+	struct gpc_sim_device *device = gpc_sim_device_of(sim, ptr);
+	uint64_t base;
+	CUresult res = gpc_sim_capture_check_unsafe(sim);
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (!device || !gpc_sim_device_find(device, ptr, &base, NULL, NULL) || base != ptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	wait_until(sim, atomic_load(&device->tail_ns));
+	return gpc_sim_device_free(device, ptr);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One code object of CPython: what tells it from others, and what is copied of it.
+ *
+ * Generated code dies, and its memory is soon a code object again: exec in a loop reuses the addresses of code, names and
+ * tables all at once.  The fingerprint therefore covers addresses and content: first line, sizes, and the ends of
+ * name, file name and line table, where generated ones differ.
+ *
+ * Threads   Any, for a code object on a frame of the calling thread: the frame keeps it alive, and it never changes.
+ * Failure   None: a part that is not of the expected type is left out, or "?".
+ * Limits    Two code objects, one after the other at the same addresses, of the same sizes and first line, whose names and
+ *           files end in the same 16 bytes and tables in the same 8, are taken for one.
+ */
+#ifndef GPC_STACK_PYTHON_CODE_H
+#define GPC_STACK_PYTHON_CODE_H
+
+#include <stdint.h>
+
+#include "stack/codes.h"
+#include "stack/python_layout.h"
+
+/* Addresses of PyCode_Type, PyUnicode_Type, PyBytes_Type. */
+struct gpc_python_types {
+	uintptr_t code;
+	uintptr_t text;
+	uintptr_t bytes;
+};
+
+/* Room for the texts of a struct gpc_code that is read from Python's memory. */
+struct gpc_python_code_texts {
+	char name[GPC_CODES_MAX_NAME + 1];
+	char file[GPC_CODES_MAX_FILE + 1];
+};
+
+struct gpc_code_key gpc_python_code_key(const struct gpc_python_layout *layout,
+	const struct gpc_python_types *types, uintptr_t code);
+
+/* The result points into *texts and into Python's memory. */
+struct gpc_code gpc_python_code_read(const struct gpc_python_layout *layout,
+	const struct gpc_python_types *types, uintptr_t code, struct gpc_python_code_texts *texts);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the recordings that the golden tests read, into the directory argv[1]. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/unit/format/recording_builder.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+
+/* 3.11's location table of a function whose instruction at byte 0 is on its first line, byte 4 on the third. */
+static const unsigned char lines_311[] = { 0x80 | 10 << 3 | 1, 0, 0, 0x80 | 12 << 3 | 3, 0, 0 };
+
+static uint64_t python_frame(uint32_t code, uint32_t offset, int from_c)
+{
+	return GPUCACHE_FRAME_PYTHON | (from_c ? GPUCACHE_FRAME_FROM_C : 0) | (uint64_t)code << 32 |
+	       offset;
+}
+
+static void add_device(struct recording_builder *b, double look_s)
+{
+	struct gpucache_device *device = &b->devices[0];
+
+	device->seq = 2;
+	strcpy(device->name, "NVIDIA H200");
+	strcpy(device->uuid, "GPU-11111111-2222-3333-4444-555555555555");
+	device->total_bytes = 140 * GIB;
+	device->look_ns = builder_ns(look_s);
+	device->free_bytes = 60 * GIB;
+	device->ours_bytes = 72 * GIB;
+	device->nvml = 1;
+	device->process_bytes = 76 * GIB;
+	device->others_bytes = 3 * GIB;
+	device->driver_bytes = 600 * MIB;
+}
+
+/* A native program: three places allocate; two modules that are not on this machine. */
+static void add_native_stacks(struct recording_builder *b)
+{
+	const uint64_t load[] = { 0x7f00001010, 0x401100, 0x401500 };
+	const uint64_t step[] = { 0x7f00001010, 0x401200, 0x401500 };
+	const uint64_t log[] = { 0x7f00001010, 0x402300, 0x401200, 0x401500 };
+
+	builder_module(b, "/opt/train/bin/train", 0x400000, 0x500000, 0);
+	builder_module(b, "/usr/local/cuda/lib64/libcudart.so.12", 0x7f00000000, 0x7f00100000,
+		0x7f00000000);
+	builder_stack(b, load, 3, NULL, 0);
+	builder_stack(b, step, 3, NULL, 0);
+	builder_stack(b, log, 4, NULL, 0);
+}
+
+static void add_counters(struct recording_builder *b)
+{
+	struct gpucache_counters *counters = &b->counters[0];
+
+	counters->context = 0xc0ffee;
+	counters->n_malloc = 1234567;
+	counters->n_free = 1234000;
+	counters->n_hit = 1230000;
+	counters->n_driver_malloc = 4567;
+	counters->last_driver_malloc_ns = builder_ns(182);
+	counters->peak_requested_bytes = 71 * GIB;
+	counters->peak_live_bytes = 71 * GIB + 300 * MIB;
+	counters->peak_reserved_bytes = 72 * GIB;
+	b->peaks[1] = (struct gpucache_peak){ .seq = 4,
+		.number = 7,
+		.time_ns = builder_ns(611),
+		.requested_bytes = 71 * GIB,
+		.live_bytes = 71 * GIB + 300 * MIB,
+		.reserved_bytes = 72 * GIB };
+}
+
+static void add_live(struct recording_builder *b)
+{
+	for (int i = 0; i < 10; i++)
+		builder_live(b, 5 * GIB, 5 * GIB, 1, 2 + i);
+	for (int i = 0; i < 12; i++)
+		builder_live(b, GIB - 7 * MIB, GIB, 2, 700);
+	for (int i = 0; i < 30; i++)
+		builder_live(b, 700000, 1 * MIB, 3, 20 * i);
+	b->counters[0].cached_bytes = 2 * GIB;
+	b->counters[0].pending_bytes = 256 * MIB;
+	b->counters[0].reserved_bytes += 2 * GIB + 256 * MIB;
+	b->counters[0].direct_bytes = GIB;
+	b->blocks[b->n_blocks++] = (struct gpucache_block){ .seq = 2,
+		.state = GPUCACHE_BLOCK_FREE,
+		.kind = GPUCACHE_KIND_DEVICE,
+		.size = 1400 * MIB };
+}
+
+static void add_text(struct recording_builder *b)
+{
+	builder_line(b, "cache on default");
+	builder_line(b, "limit 0 default");
+	builder_line(b, "recording_size 16MiB GPUCACHE_CONF");
+	builder_line(b,
+		"warning: GPUCACHE_CONF: unknown option \"stack_dept\" (did you mean \"stacks\"?), "
+		"ignored");
+}
+
+static void add_oom(struct recording_builder *b, unsigned recovered)
+{
+	struct gpucache_oom *oom = &b->ooms[b->ooms[0].number ? 1 : 0];
+
+	*oom = (struct gpucache_oom){ .seq = 2,
+		.number = b->ooms[0].number + 1,
+		.time_ns = builder_ns(720.5),
+		.requested = 3328599654,
+		.rounded = 3330 * MIB,
+		.short_by = 1700 * MIB,
+		.stack = 2,
+		.thread = 4711,
+		.recovered = recovered,
+		.kind = GPUCACHE_KIND_DEVICE,
+		.verdict = GPUCACHE_VERDICT_FRAGMENTED,
+		.strength = GPUCACHE_STRENGTH_CERTAIN,
+		.also = 1u << GPUCACHE_VERDICT_FRAGMENTED | 1u << GPUCACHE_VERDICT_NEIGHBOUR,
+		.peak_requested = 125 * GIB,
+		.n_rungs = 3,
+		.n_holders = 3,
+		.n_sites = 214,
+		.rest_bytes = 5 * GIB,
+		.n_neighbours = 2 };
+	oom->balance = (struct gpucache_balance){ .requested = 120 * GIB,
+		.rounding = 600 * MIB,
+		.pending = 300 * MIB,
+		.cached = 9 * GIB,
+		.cached_largest = 1434 * MIB,
+		.process_outside = 4 * GIB,
+		.other_processes = 4 * GIB,
+		.driver_reserve = 600 * MIB,
+		.device_free = 140 * GIB - (137 * GIB + 1500 * MIB),
+		.device_total = 140 * GIB };
+	oom->rung_freed[1] = 300 * MIB;
+	oom->rung_freed[2] = 44 * MIB;
+	oom->holders[0] = (struct gpucache_holder){ 1, 1204, 70 * GIB };
+	oom->holders[1] = (struct gpucache_holder){ 2, 322, 40 * GIB };
+	oom->holders[2] = (struct gpucache_holder){ 3, 9118, 5 * GIB };
+	oom->neighbours[0] =
+		(struct gpucache_neighbour){ .pid = 1234, .bytes = 4 * GIB, .name = "jupyter" };
+	oom->neighbours[1] = (struct gpucache_neighbour){ .pid = 77, .bytes = GPUCACHE_UNKNOWN };
+	b->header->state |= GPUCACHE_STATE_OOM_SEEN;
+	b->counters[0].n_oom++;
+}
+
+static void write_and_end(struct recording_builder *b, const char *dir, const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	builder_write(b, path);
+	builder_fini(b);
+}
+
+static void begin(struct recording_builder *b, uint32_t pid)
+{
+	builder_init(b);
+	b->header->pid = pid;
+	b->header->start_realtime_ns += (uint64_t)pid % 100 * 60 * 1000000000;
+	add_device(b, 600);
+	add_counters(b);
+	add_native_stacks(b);
+}
+
+static void make_ended(const char *dir)
+{
+	struct recording_builder b;
+
+	begin(&b, 4711);
+	add_live(&b);
+	add_text(&b);
+	write_and_end(&b, dir, "ended.gpucache");
+}
+
+static void make_oom(const char *dir)
+{
+	struct recording_builder b;
+
+	begin(&b, 4712);
+	add_live(&b);
+	add_text(&b);
+	add_oom(&b, 1);
+	add_oom(&b, 0);
+	b.header->rank = 3;
+	b.header->world_size = 8;
+	b.header->state &= ~GPUCACHE_STATE_CLEAN_EXIT;
+	b.header->end_ns = 0;
+	builder_event(&b, GPUCACHE_EVENT_OOM, 3330 * MIB, 720.5);
+	write_and_end(&b, dir, "oom.gpucache");
+}
+
+/* Python: the interpreter's frames give way to the Python frames that they ran. */
+static void make_python(const char *dir)
+{
+	const uint64_t native[] = { 0x7f00001010, 0x7e00002000, 0x401100, 0x401200 };
+	struct recording_builder b;
+	uint64_t python[3];
+	uint32_t stack;
+
+	builder_init(&b);
+	b.header->pid = 4713;
+	strcpy(b.header->exe, "/usr/bin/python3.11");
+	strcpy(b.header->command, "python3 train.py --epochs 3");
+	strcpy(b.header->job, "slurm-815");
+	add_device(&b, 600);
+	add_counters(&b);
+	builder_module(&b, "/usr/bin/python3.11", 0x400000, 0x500000, 0);
+	builder_module(&b, "/opt/lib/libtorch_cuda.so", 0x7e00000000, 0x7e10000000, 0x7e00000000);
+	builder_module(&b, "/usr/local/cuda/lib64/libcudart.so.12", 0x7f00000000, 0x7f00100000,
+		0x7f00000000);
+	python[0] = python_frame(builder_code(&b, "forward", "/home/ada/nets/model.py", 0x030b, 210,
+					 lines_311, sizeof lines_311),
+		4, 0);
+	python[1] = python_frame(builder_code(&b, "train_step", "/home/ada/nets/train.py", 0x030b,
+					 38, lines_311, sizeof lines_311),
+		0, 0);
+	python[2] = python_frame(builder_code(&b, "<module>", "/home/ada/nets/train.py", 0x030b, 1,
+					 lines_311, sizeof lines_311),
+		4, 1);
+	stack = builder_stack(&b, native, 4, python, 3);
+	builder_live(&b, 512 * MIB, 512 * MIB, stack, 3.5);
+	builder_live(&b, 256 * MIB, 256 * MIB, stack, 9.25);
+	b.header->dropped_python = 12;
+	write_and_end(&b, dir, "python.gpucache");
+}
+
+/* Killed while two slots were being changed; nobody asked the driver about its GPU. */
+static void make_killed(const char *dir)
+{
+	struct recording_builder b;
+
+	begin(&b, 4714);
+	add_live(&b);
+	b.header->state = GPUCACHE_STATE_OPENED;
+	b.header->end_ns = 0;
+	b.header->dropped_blocks = 1500;
+	b.devices[0].nvml = 0;
+	b.blocks[3].seq = 7;
+	b.blocks[4].seq = 9;
+	for (int i = 0; i < 20; i++)
+		builder_event(&b, GPUCACHE_EVENT_MALLOC, MIB, 100 + i);
+	b.events[2].seq = 0;
+	write_and_end(&b, dir, "killed.gpucache");
+}
+
+static void make_damaged(const char *dir)
+{
+	struct recording_builder b;
+
+	begin(&b, 4715);
+	add_live(&b);
+	builder_entry(&b, GPUCACHE_REGION_EVENTS)->offset = UINT64_C(1) << 60;
+	builder_entry(&b, GPUCACHE_REGION_SITES)->count = UINT64_C(1) << 60;
+	memset((char *)builder_region(&b, GPUCACHE_REGION_STACKS) + 64, 0xff, 16);
+	write_and_end(&b, dir, "damaged.gpucache");
+}
+
+static void make_unused(const char *dir)
+{
+	struct recording_builder b;
+
+	builder_init(&b);
+	b.header->pid = 4716;
+	write_and_end(&b, dir, "unused.gpucache");
+}
+
+static void make_version(const char *dir)
+{
+	struct recording_builder b;
+
+	builder_init(&b);
+	b.header->major = 2;
+	write_and_end(&b, dir, "version.gpucache");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2)
+		return 2;
+	mkdir(argv[1], 0700);
+	make_ended(argv[1]);
+	make_oom(argv[1]);
+	make_python(argv[1]);
+	make_killed(argv[1]);
+	make_damaged(argv[1]);
+	make_unused(argv[1]);
+	make_version(argv[1]);
+	return 0;
+}

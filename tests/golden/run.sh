@@ -1,0 +1,89 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Golden tests: what gpumem-report prints of known recordings, byte for byte.
+#
+#   tests/golden/run.sh BUILD            compares; BUILD holds gpumem-report (or tools/gpumem-report/gpumem-report)
+#   UPDATE=1 tests/golden/run.sh BUILD   rewrites what is expected: look at the difference before you commit it
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+build=${1:?usage: tests/golden/run.sh BUILD}
+tool=
+for place in "$build/gpumem-report" "$build/bin/gpumem-report" "$build/tools/gpumem-report/gpumem-report"; do
+	if [ -f "$place" ] && [ -x "$place" ]; then
+		tool=$(cd "$(dirname "$place")" && pwd)/gpumem-report
+	fi
+done
+[ -n "$tool" ] || { echo "golden: no gpumem-report in $build" >&2; exit 2; }
+
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+"${CC:-gcc}" -std=c11 -D_GNU_SOURCE -I"$root/include" -I"$root" -o "$work/make_recordings" \
+	"$here/make_recordings.c" "$root/tests/unit/format/recording_builder.c" || exit 2
+
+# The reports name files as they were given: relative ones are the same on every machine.
+cd "$work" && ./make_recordings runs || exit 2
+unset COLUMNS GPUCACHE_OUTPUT XDG_RUNTIME_DIR TMPDIR
+TZ=UTC LC_ALL=C TERM=dumb SOURCE_DATE_EPOCH=1786291200
+export TZ LC_ALL TERM SOURCE_DATE_EPOCH
+mkdir empty
+
+passed=0
+failed=0
+# golden NAME ARGUMENT ...: standard output, standard error and exit code in one file.
+golden() {
+	name=$1
+	shift
+	{
+		echo "\$ gpumem-report $*"
+		"$tool" "$@" 2>stderr
+		code=$?
+		[ -s stderr ] && sed 's/^/[stderr] /' stderr
+		echo "[exit $code]"
+	} >actual
+	if [ -n "${UPDATE:-}" ]; then
+		cp actual "$here/$name.txt"
+		echo "wrote $name.txt"
+	elif cmp -s actual "$here/$name.txt"; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "golden: $name differs:"
+		diff -u "$here/$name.txt" actual
+	fi
+}
+
+golden summary_ended   summary runs/ended.gpucache
+golden summary_oom     runs/oom.gpucache
+golden summary_python  runs/python.gpucache
+golden summary_killed  runs/killed.gpucache
+golden summary_damaged runs/damaged.gpucache
+golden summary_unused  runs/unused.gpucache
+golden summary_version runs/version.gpucache
+golden summary_color   --color=always -n 2 runs/oom.gpucache
+golden summary_json    --json runs/ended.gpucache
+golden oom             oom runs/oom.gpucache
+golden oom_first       oom 1 runs/oom.gpucache
+golden oom_none        oom runs/ended.gpucache
+golden oom_json        oom --json runs/oom.gpucache
+golden leaks           leaks runs/ended.gpucache
+golden leaks_python    leaks runs/python.gpucache
+golden leaks_json      leaks --json runs/python.gpucache
+golden leaks_none      leaks runs/unused.gpucache
+golden list            list runs
+golden list_json       list --json runs
+golden list_nothing    list empty
+golden check           check runs/ended.gpucache
+golden check_damaged   check runs/damaged.gpucache
+golden check_killed    check runs/killed.gpucache
+golden fail_on         --fail-on=oom,leak leaks -n 1 runs/ended.gpucache
+golden usage_command   sumary
+golden usage_option    --jsno
+golden usage_value     --device=first
+golden not_found       runs/nothing.gpucache
+golden help            -h
+
+[ -n "${UPDATE:-}" ] && exit 0
+echo "golden: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds out what this machine has: a driver that answers, CUDA's libraries, a build that runs."""
+import ctypes
+import datetime
+import glob
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# Asked in a process of its own, so that this one never holds a context.
+PROBE = """
+import ctypes, json
+cuda = ctypes.CDLL("libcuda.so.1")
+status = cuda.cuInit(0)
+out = {"status": status}
+if status == 0:
+    version, count, device, total = (ctypes.c_int(), ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t())
+    name = ctypes.create_string_buffer(128)
+    cuda.cuDriverGetVersion(ctypes.byref(version))
+    cuda.cuDeviceGetCount(ctypes.byref(count))
+    cuda.cuDeviceGet(ctypes.byref(device), 0)
+    cuda.cuDeviceGetName(name, 128, device)
+    cuda.cuDeviceTotalMem_v2(ctypes.byref(total), device)
+    out.update(cuda_version=version.value, devices=count.value, name=name.value.decode(),
+               total_bytes=total.value)
+print(json.dumps(out))
+"""
+
+
+def output_of(command, seconds=30, **kwargs):
+    """What a command prints, or None where it cannot be run or fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, **kwargs)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def probe_driver(library_path):
+    import json
+    env = dict(os.environ)
+    if library_path:
+        env["LD_LIBRARY_PATH"] = library_path
+    text = output_of([sys.executable, "-c", PROBE], 60, env=env)
+    return json.loads(text) if text else None
+
+
+def find_cudart():
+    """Folders with a CUDA runtime, {major: folder}: a toolkit, or the packages that frameworks bring."""
+    patterns = ["/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib"]
+    for root in sys.path:
+        patterns.append(os.path.join(root, "nvidia", "*", "lib"))
+    patterns.append("/usr/lib/*-linux-gnu")
+    found = {}
+    for pattern in patterns:
+        for folder in sorted(glob.glob(pattern)):
+            for file in glob.glob(os.path.join(folder, "libcudart.so.*")):
+                match = re.search(r"libcudart\.so\.(\d+)$", file)
+                if match:
+                    found.setdefault(int(match.group(1)), folder)
+    return found
+
+
+def find_libunwind(build):
+    """Where libunwind comes from: "system", the folder that was brought along, or None."""
+    try:
+        ctypes.CDLL("libunwind.so.8")
+        return "system"
+    except OSError:
+        brought = os.path.join(build, "lib")
+        return brought if os.path.exists(os.path.join(brought, "libunwind.so.8")) else None
+
+
+def build_runs(build):
+    return output_of([os.path.join(build, "gpumem-report"), "--version"]) is not None \
+        and os.path.exists(os.path.join(build, "libgpucache.so")) \
+        and os.path.exists(os.path.join(build, "programs", "train"))
+
+
+def provide_build(build, seconds):
+    """Returns None, or why there is no build that runs on this machine."""
+    if build_runs(build):
+        return None
+    if not shutil.which("make") or not shutil.which("gcc"):
+        return f"{build} does not run here, and there is no compiler to make another"
+    jobs = str(os.cpu_count() or 2)
+    done = subprocess.run(["make", "-C", TOP, "-j", jobs], capture_output=True, text=True, check=False,
+                          timeout=seconds)
+    if done.returncode == 0 and build_runs(build):
+        return None
+    return f"{build} does not run here, and make failed: {done.stderr.strip()[-400:]}"
+
+
+def describe(probe):
+    driver = output_of(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "gpu": probe["name"],
+        "gpus": probe["devices"],
+        "gpu_bytes": probe["total_bytes"],
+        "cuda_of_driver": probe["cuda_version"],
+        "driver": driver.splitlines()[0] if driver else None,
+        "kernel": platform.release(),
+        "libc": " ".join(platform.libc_ver()),
+        "processor_cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "commit": output_of(["git", "-C", TOP, "rev-parse", "--short", "HEAD"]),
+    }

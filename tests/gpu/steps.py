@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is tried on a GPU.  Each step gets the suite, a World of its own, and a dictionary for its figures."""
+import json
+import os
+import shutil
+import signal
+import sys
+
+from harness import MIB, TOP, Skip, expect, expect_equal
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def expect_same(world, command, data=None, key="", **extra):
+    plain = world.run(command, with_us=False, **extra)
+    ours = world.run(command, **extra)
+    expect_equal("the exit status without gpucache", plain.status, 0)
+    expect_equal("the exit status", ours.status, 0)
+    expect_equal("stdout", ours.out, plain.out)
+    if data is not None:
+        counts = world.count_calls(world.recordings()[-1])
+        data[key] = f"{counts['malloc']} allocations, {counts['driver_malloc']} by the driver"
+    return plain, ours
+
+
+def need_runtime(suite):
+    if not suite.sim and 13 not in suite.cudart:
+        raise Skip("there is no libcudart.so.13")
+
+
+def step_conformance(suite, world, data):
+    program = os.path.join(suite.build, "tests", "conformance_cuda")
+    if not os.path.exists(program):
+        raise Skip("build/tests/conformance_cuda is not there")
+    done = world.run([program], with_us=False)
+    lines = (done.out + done.err).strip().splitlines()
+    data["failed"] = [line for line in lines if "FAILED" in line][:20]
+    data["last line"] = lines[-1] if lines else ""
+    expect_equal("the exit status", done.status, 0)
+
+
+def step_runtime_program(suite, world, data):
+    need_runtime(suite)
+    expect_same(world, [world.program("train"), "--print-live"], data, "one thread")
+
+
+def step_runtime_threads(suite, world, data):
+    need_runtime(suite)
+    expect_same(world, [world.program("train"), "--threads", "4", "--steps", "50"], data, "four threads")
+
+
+def step_driver_program(suite, world, data):
+    for door in ("link", "dlsym", "proc"):
+        expect_same(world, [world.program("train_driver"), "--door", door], data, door)
+        os.unlink(world.recordings()[-1])
+
+
+def step_python_program(suite, world, data):
+    expect_same(world, world.script("train.py"), data, "train.py")
+
+
+def step_python_leak(suite, world, data):
+    done = world.run([*world.script("train.py"), "--leak", "--grow", "1000000", "--steps", "5"])
+    expect_equal("the exit status", done.status, 0)
+    text = world.report("leaks", world.recording()).out
+    data["first lines"] = text.splitlines()[:12]
+    expect("remember_loss" in text and "train.py:" in text, "the report does not name train.py's line")
+
+
+def compile_with_nvcc(suite, world, source, program, *flags):
+    if suite.sim:
+        raise Skip("the real CUDA runtime does not run on the simulated driver")
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    if not os.path.exists(nvcc):
+        raise Skip("there is no nvcc")
+    path = os.path.join(world.folder, program)
+    done = world.run([nvcc, "-cudart", "static", *flags, "-o", path, source, "-lpthread"], with_us=False)
+    expect_equal(f"nvcc's exit status ({done.err.strip()[-300:]})", done.status, 0)
+    return path
+
+
+def step_static_runtime(suite, world, data):
+    source = os.path.join(TOP, "tests", "programs", "train.c")
+    program = compile_with_nvcc(suite, world, source, "train_static", "-Xcompiler", "-D_GNU_SOURCE")
+    expect_same(world, [program], data, "static runtime")
+
+
+def step_reuse_race(suite, world, data):
+    program = compile_with_nvcc(suite, world, os.path.join(HERE, "reuse_race.cu"), "reuse_race")
+    for conf in ("cache:on", "free_sync:always", "cache:off"):
+        done = world.run([program], GPUCACHE_CONF=conf)
+        data[conf] = f"{done.out.strip()}; {done.err.strip()}"
+        expect_equal(f"the exit status with {conf}", done.status, 0)
+        expect_equal(f"stdout with {conf}", done.out, "wrong words: 0\n")
+
+
+def step_out_of_memory(suite, world, data):
+    need_runtime(suite)
+    done = world.run([world.program("train"), "--oom"], GPUCACHE_CONF="limit:2GiB")
+    expect_equal("the exit status", done.status, 1)
+    expect("OUT OF MEMORY" in done.err, f"the short form is missing: {done.err!r}")
+    oom = world.last_oom()
+    data["verdict"] = oom["verdict"]
+    data["balance"] = oom["lines"]
+    data["difference"] = sum(oom["lines"].values()) - oom["total"]
+    with open(os.path.join(suite.out, "oom_report.txt"), "w", encoding="utf-8") as file:
+        file.write(done.err.replace(world.folder + "/", ""))
+        file.write("\n" + world.report("oom", world.recording()).out.replace(world.folder + "/", ""))
+    expect_equal("the verdict", oom["verdict"], "limit")
+    expect_equal("the difference of the balance", data["difference"], 0)
+
+
+def step_device_exhausted(suite, world, data):
+    need_runtime(suite)
+    # Steps of 1/16 of the device: whatever its size, it is full after few steps, and nothing is written there.
+    total = world.device_total_bytes()
+    done = world.run([world.program("train"), "--oom", "--grow", str(total // 16)])
+    expect_equal("the exit status", done.status, 1)
+    oom = world.last_oom()
+    data["verdict"] = oom["verdict"]
+    data["balance"] = oom["lines"]
+    expect(oom["verdict"] in ("growth", "exhausted", "spike"), f"the verdict is {oom['verdict']}")
+
+
+def step_kill(suite, world, data):
+    need_runtime(suite)
+    child, live = world.start_and_hold([world.program("train"), "--hold-at", "6", "--grow", str(5 * MIB)])
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    data["live bytes"] = live
+    expect_equal("the state", world.state(), "killed")
+    expect_equal("the bytes held", world.held_bytes(), live)
+
+
+def step_misuse(suite, world, data):
+    need_runtime(suite)
+    wrong = []
+    for mode in world.run([world.program("misuse"), "list"], with_us=False).out.split():
+        plain = world.run([world.program("misuse"), mode], with_us=False)
+        ours = world.run([world.program("misuse"), mode])
+        data[mode] = "; ".join(plain.out.splitlines())
+        if (plain.status, plain.out) != (ours.status, ours.out):
+            wrong.append(f"{mode}: with us {ours.status}, {'; '.join(ours.out.splitlines())}")
+    expect(not wrong, "\n".join(wrong))
+
+
+def step_pair_costs(suite, world, data):
+    need_runtime(suite)
+    for size, count, streams in ((4096, 2000, 0), (MIB, 2000, 0), (64 * MIB, 500, 0), (MIB, 2000, 4)):
+        command = [world.program("pairs"), str(size), str(count), str(streams)]
+        plain = world.run(command, with_us=False)
+        ours = world.run(command)
+        bare = world.run(command, GPUCACHE_CONF="stacks:off")
+        expect_equal("the exit status", (plain.status, ours.status, bare.status), (0, 0, 0))
+        figures = [run.out.split("mean_ns ")[1].split()[0] for run in (plain, ours, bare)]
+        data[f"{size} bytes, {streams} streams"] = \
+            "ns a pair: {} without us, {} with us, {} with us and stacks off".format(*figures)
+
+
+def run_torch(world, with_us, **extra):
+    done = world.run([sys.executable, os.path.join(HERE, "torch_train.py"), "100"], with_us, **extra)
+    expect_equal(f"the exit status ({done.err.strip()[-400:]})", done.status, 0)
+    answer = json.loads(done.out.strip().splitlines()[-1])
+    if "skip" in answer:
+        raise Skip(answer["skip"])
+    return answer
+
+
+def compare_torch(suite, world, data, **extra):
+    if suite.sim:
+        raise Skip("PyTorch needs a real GPU")
+    # PyTorch brings its own CUDA libraries; ours in the path would take their place.
+    folder = suite.unwind if suite.unwind not in (None, "system") else None
+    plain = run_torch(world, False, LD_LIBRARY_PATH=None, **extra)
+    ours = run_torch(world, True, LD_LIBRARY_PATH=folder, **extra)
+    for key in ("torch", "ms_per_step", "peak_allocated_bytes", "peak_reserved_bytes", "device_used_bytes"):
+        data[key] = f"{plain[key]} without us, {ours[key]} with us"
+    counts = world.count_calls(world.recordings()[-1])
+    data["calls"] = f"{counts['malloc']} allocations, {counts['driver_malloc']} by the driver"
+    data["last loss"] = float.fromhex(plain["losses"][-1])
+    expect_equal("the losses", ours["losses"], plain["losses"])
+
+
+def step_torch(suite, world, data):
+    compare_torch(suite, world, data)
+
+
+def step_torch_without_its_cache(suite, world, data):
+    compare_torch(suite, world, data, PYTORCH_NO_CUDA_MEMORY_CACHING="1")
+
+
+# Name, limit in seconds, function.  In the order of what must be known first.
+STEPS = (
+    ("the driver's contract holds on this GPU", 60, step_conformance),
+    ("a runtime program runs as without us", 30, step_runtime_program),
+    ("a threaded runtime program runs as without us", 30, step_runtime_threads),
+    ("a driver program runs as without us, by each door", 30, step_driver_program),
+    ("a Python program runs as without us", 30, step_python_program),
+    ("a Python leak is named with file and line", 30, step_python_leak),
+    ("a program with a static runtime runs as without us", 60, step_static_runtime),
+    ("freed memory under a running kernel is not reused", 60, step_reuse_race),
+    ("an out-of-memory under a limit is explained", 30, step_out_of_memory),
+    ("an out-of-memory of the whole device is explained", 30, step_device_exhausted),
+    ("after kill -9 the bytes held are those printed", 30, step_kill),
+    ("every misuse gets the driver's error code", 20, step_misuse),
+    ("PyTorch trains bit for bit as without us", 90, step_torch),
+    ("PyTorch without its own cache trains bit for bit as without us", 90, step_torch_without_its_cache),
+    ("what a pair of cudaMalloc and cudaFree costs", 30, step_pair_costs),
+)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small PyTorch training run, deterministic, that prints one JSON object.
+
+It knows nothing of gpucache.  The losses are printed bit for bit: two runs that touch the same memory
+in the same way print the same ones.
+"""
+import json
+import os
+import sys
+import time
+
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+try:
+    import torch
+    from torch import nn
+except ImportError:
+    print(json.dumps({"skip": "PyTorch is not installed"}))
+    sys.exit(0)
+
+STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+WARM_UP = 10
+WIDTH, HEADS, BLOCKS, TOKENS, BATCH = 512, 8, 6, 128, 32
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm_1 = nn.LayerNorm(WIDTH)
+        self.attention = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+        self.norm_2 = nn.LayerNorm(WIDTH)
+        self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH))
+
+    def forward(self, x):
+        y = self.norm_1(x)
+        x = x + self.attention(y, y, y, need_weights=False)[0]
+        return x + self.mlp(self.norm_2(x))
+
+
+def train():
+    torch.manual_seed(1)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    device = torch.device("cuda")
+    model = nn.Sequential(*[Block() for _ in range(BLOCKS)], nn.Linear(WIDTH, WIDTH)).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
+    data = torch.randn(4, BATCH, TOKENS, WIDTH, device=device)
+    losses = []
+    started = 0.0
+    for step in range(STEPS):
+        if step == min(WARM_UP, STEPS - 1):
+            torch.cuda.synchronize()
+            started = time.perf_counter()
+        # Batches of changing size, as real data has them: allocation sizes change too.
+        batch = data[step % 4, : BATCH - step % 5]
+        loss = nn.functional.mse_loss(model(batch), batch)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    torch.cuda.synchronize()
+    elapsed = time.perf_counter() - started
+    return [loss.item().hex() for loss in losses], elapsed / max(1, STEPS - min(WARM_UP, STEPS - 1))
+
+
+def main():
+    if not torch.cuda.is_available():
+        print(json.dumps({"skip": "PyTorch sees no GPU"}))
+        return
+    losses, seconds = train()
+    free, total = torch.cuda.mem_get_info()
+    print(json.dumps({
+        "torch": torch.__version__,
+        "losses": losses,
+        "ms_per_step": round(seconds * 1000, 3),
+        "peak_allocated_bytes": torch.cuda.max_memory_allocated(),
+        "peak_reserved_bytes": torch.cuda.max_memory_reserved(),
+        "device_used_bytes": total - free,
+    }))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpucache-run is the LD_PRELOAD form, typed shorter."""
+import os
+import shutil
+
+from harness import TOP, expect, expect_equal
+
+LAUNCHER = os.path.join(TOP, "tools", "gpucache-run")
+
+
+def launch(world, *arguments, **extra):
+    """The launcher finds the build beside the source tree; another build is offered as an installation."""
+    prefix = os.path.join(world.folder, "installed")
+    if not os.path.isdir(prefix):
+        os.makedirs(os.path.join(prefix, "bin"))
+        os.makedirs(os.path.join(prefix, "lib", "gpucache"))
+        shutil.copy2(LAUNCHER, os.path.join(prefix, "bin"))
+        os.symlink(os.path.join(world.build, "libgpucache.so"), os.path.join(prefix, "lib", "libgpucache.so"))
+        os.symlink(os.path.join(world.build, "simcuda"), os.path.join(prefix, "lib", "gpucache", "simcuda"))
+    command = [os.path.join(prefix, "bin", "gpucache-run"), *arguments]
+    extra.setdefault("LD_LIBRARY_PATH", None)
+    extra.setdefault("GPUSIM", None)
+    return world.run(command, with_us=False, **extra)
+
+
+def case_the_launcher_does_what_LD_PRELOAD_does(world):
+    command = [world.program("train"), "--steps", "20", "--print-live"]
+    by_hand = world.run(command)
+    launched = launch(world, "--sim", "4GiB", "-o", world.pattern, "--", *command)
+    expect_equal("the run", (launched.status, launched.out, launched.err), (0, by_hand.out, ""))
+    expect_equal("the number of recordings", len(world.recordings()), 2)
+    counts = [world.count_calls(recording) for recording in world.recordings()]
+    expect_equal("the calls", counts[0], counts[1])
+
+
+def case_the_launcher_keeps_the_programs_exit_status(world):
+    expect_equal("the exit status", launch(world, "/bin/sh", "-c", "exit 42").status, 42)
+    oom = launch(world, "--sim", "1GiB", "-o", world.pattern, world.program("train"), "--oom")
+    expect_equal("the exit status", oom.status, 1)
+    expect("cudaMalloc of" in oom.err, f"the program ended for another reason: {oom.err!r}")
+
+
+def case_the_launcher_passes_options_on_and_keeps_those_that_were_set(world):
+    result = launch(world, "-c", "limit:1GiB", "--conf=stacks:off", "-o", "out-%p", "--sim", "2GiB",
+                    "--sim-options", "devices:3", "/usr/bin/env",
+                    GPUCACHE_CONF="python:off", LD_PRELOAD="libm.so.6", LD_LIBRARY_PATH="/somewhere")
+    expect_equal("the exit status", result.status, 0)
+    env = dict(line.split("=", 1) for line in result.out.splitlines() if "=" in line)
+    expect_equal("GPUCACHE_CONF", env.get("GPUCACHE_CONF"), "python:off,limit:1GiB,stacks:off")
+    expect_equal("GPUCACHE_OUTPUT", env.get("GPUCACHE_OUTPUT"), os.path.join(world.folder, "out-%p"))
+    expect_equal("GPUSIM", env.get("GPUSIM"), "memory:2GiB,devices:3")
+    expect(env["LD_PRELOAD"].endswith("libgpucache.so:libm.so.6"), env["LD_PRELOAD"])
+    expect(env["LD_LIBRARY_PATH"].endswith("simcuda:/somewhere"), env["LD_LIBRARY_PATH"])
+    expect("GPUCACHE" not in env, "GPUCACHE is set")
+
+
+def case_the_launcher_switches_us_off(world):
+    result = launch(world, "--off", "--sim", "4GiB", "-o", world.pattern, world.program("train"), "--steps", "2")
+    expect_equal("the run", (result.status, result.err), (0, ""))
+    expect_equal("the recordings", world.recordings(), [])
+
+
+def case_the_launcher_says_in_one_line_what_is_wrong(world):
+    script = os.path.join(world.folder, "no-right-to-run")
+    with open(script, "w", encoding="ascii") as file:
+        file.write("#!/bin/sh\n")
+    for arguments, status, word in (
+            ((), 2, "--help"),
+            (("--simm",), 2, "--simm"),
+            (("-c",), 2, "-c"),
+            (("--sim=lots", "ls"), 2, "lots"),
+            (("no-such-program",), 127, "no-such-program"),
+            ((script,), 126, "not executable"),
+            ((world.folder,), 126, "folder")):
+        result = launch(world, *arguments)
+        expect_equal(f"the status of {arguments}", result.status, status)
+        lines = result.err.splitlines()
+        expect(len(lines) == 1 and word in lines[0], f"{arguments}: stderr is {result.err!r}")
+        expect_equal(f"stdout of {arguments}", result.out, "")
+
+
+def case_the_launcher_without_the_library_says_what_to_type(world):
+    alone = os.path.join(world.folder, "alone")
+    os.mkdir(alone)
+    shutil.copy2(LAUNCHER, alone)
+    result = world.run([os.path.join(alone, "gpucache-run"), "ls"], with_us=False)
+    expect_equal("the status", result.status, 2)
+    expect("make" in result.err and len(result.err.splitlines()) == 1, f"stderr is {result.err!r}")
+
+
+def case_the_launchers_help_opens_with_examples(world):
+    result = launch(world, "--help")
+    expect_equal("the run", (result.status, result.err), (0, ""))
+    expect(result.out.index("Examples:") < result.out.index("Usage:"), "the examples come late")

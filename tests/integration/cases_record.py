@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the recording says is what the program did: at its end, while it runs, and after kill -9."""
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from harness import MIB, TOP, Skip, expect, expect_equal
+
+
+def kill(child):
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+
+
+def expect_held_after_kill(world, command):
+    child, live = world.start_and_hold(command)
+    kill(child)
+    expect_equal("what the program held", live > MIB, True)
+    expect_equal("the state", world.state(), "killed")
+    expect_equal("the bytes held", world.held_bytes(), live)
+
+
+def case_after_kill_9_the_bytes_held_are_those_the_program_had_printed(world):
+    expect_held_after_kill(world, [world.program("train"), "--hold-at", "7", "--grow", str(3 * MIB)])
+
+
+def case_after_kill_9_of_a_driver_program_the_bytes_held_are_right(world):
+    expect_held_after_kill(world, [world.program("train_driver"), "--hold-at", "9", "--grow", "777777"])
+
+
+def case_after_kill_9_of_a_python_program_the_bytes_held_are_right(world):
+    expect_held_after_kill(world, [*world.script("train.py"), "--hold-at", "4", "--grow", "1234567"])
+
+
+def case_after_kill_9_at_any_moment_the_recording_can_be_read(world):
+    """Many kills, at moments nobody chose; the seed is printed with the failure."""
+    seed = int(time.time())
+    moments = random.Random(seed)
+    for round_number in range(30):
+        child = world.start([world.program("train"), "--steps", "1000000", "--threads", "2"])
+        deadline = time.monotonic() + 20
+        while not world.recordings() and time.monotonic() < deadline:
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0, 0.08))
+        kill(child)
+        child.communicate()
+        where = f"seed {seed}, round {round_number}"
+        recording = world.recording()
+        expect_equal(f"the state ({where})", world.state(recording), "killed")
+        held = world.held_bytes(recording)
+        # Two trainers never hold more than this: 8 layers of 4 MiB, and activations.
+        expect(0 <= held <= 2 * 8 * 6 * MIB, f"{held} bytes held ({where})")
+        os.unlink(recording)
+
+
+def case_a_running_program_can_be_looked_at(world):
+    child, live = world.start_and_hold([world.program("train"), "--hold-at", "3"])
+    expect_equal("the state", world.state(), "alive")
+    expect_equal("the bytes held", world.held_bytes(), live)
+    kill(child)
+
+
+def case_a_forked_child_does_not_touch_its_parents_recording(world):
+    child, live = world.start_and_hold([*world.script("fork.py"), "--hold"])
+    expect_equal("the state after the child's end", world.state(), "alive")
+    expect_equal("the bytes held", world.held_bytes(), live)
+    kill(child)
+    expect_equal("the state", world.state(), "killed")
+    expect_equal("the bytes held", world.held_bytes(), live)
+
+
+def case_after_a_clean_exit_nothing_is_held(world):
+    expect_equal("the exit status", world.run([world.program("train"), "--steps", "5"]).status, 0)
+    expect_equal("the state", world.state(), "ended")
+    expect_equal("the bytes held", world.held_bytes(), 0)
+
+
+def case_what_was_never_freed_is_named_with_its_function(world):
+    size = 2 * MIB + 100
+    command = [world.program("train"), "--leak", "--steps", "12", "--grow", str(size)]
+    expect_equal("the exit status", world.run(command).status, 0)
+    expect_equal("the bytes held", world.held_bytes(), 12 * size)
+    text = world.report("leaks", world.recording()).out
+    expect("remember_loss" in text, f"remember_loss is not in the report: {text}")
+    expect(re.search(r"train\.c:\d+", text), f"no line of train.c is in the report: {text}")
+    expect(re.search(r"^SUMMARY", text, re.M), f"there is no line SUMMARY: {text}")
+
+
+def expect_python_line(world, interpreter):
+    command = [interpreter, os.path.join(TOP, "tests", "programs", "train.py"), "--leak", "--steps",
+               "6", "--grow", "1000000"]
+    expect_equal("the exit status", world.run(command).status, 0)
+    expect_equal("the bytes held", world.held_bytes(), 6_000_000)
+    text = world.report("leaks", world.recording()).out
+    with open(command[1], encoding="utf-8") as source:
+        lines = source.read().splitlines()
+    wanted = {
+        "remember_loss": next(i for i, line in enumerate(lines, 1) if "self.history.append(" in line),
+        "train_step": next(i for i, line in enumerate(lines, 1) if "self.remember_loss()" in line),
+    }
+    for function, line in wanted.items():
+        found = [row for row in text.splitlines() if function in row and f"train.py:{line}" in row]
+        expect(found, f"train.py:{line} in {function} is not in the report: {text}")
+
+
+def case_a_python_leak_is_named_with_file_line_and_function(world):
+    expect_python_line(world, sys.executable)
+
+
+def case_a_leak_under_the_systems_python_is_named_too(world):
+    system = "/usr/bin/python3"
+    if not os.path.exists(system) or os.path.samefile(system, sys.executable):
+        raise Skip("there is no second Python")
+    expect_python_line(world, system)
+
+
+def case_an_out_of_memory_is_explained_by_its_recording(world):
+    world.run([world.program("train"), "--oom", "--grow", str(64 * MIB)], sim="memory:2GiB")
+    oom = world.last_oom()
+    expect_equal("the bytes asked for", oom["requested"], 64 * MIB)
+    expect_equal("the sum of the balance", sum(oom["lines"].values()), oom["total"])
+    expect_equal("the difference that the report prints", oom["difference"], 0)
+    expect_equal("the device's total", oom["total"], 2048 * MIB)
+    expect(oom["verdict"], "there is no verdict")
+    expect("remember_loss" in oom["top_holder"], f"the biggest holder is {oom['top_holder']}")
+    text = world.report("oom", world.recording()).out
+    expect("OUT OF MEMORY" in text, f"the report does not say so: {text}")
+
+
+def case_a_limit_is_named_as_the_reason(world):
+    result = world.run([world.program("train"), "--oom"], GPUCACHE_CONF="limit:1GiB")
+    expect_equal("the exit status", result.status, 1)
+    expect_equal("the verdict", world.last_oom()["verdict"], "limit")
+
+
+def case_a_request_beyond_the_device_is_called_impossible(world):
+    world.run([world.program("train"), "--oom", "--grow", str(64 << 30)])
+    expect_equal("the verdict", world.last_oom()["verdict"], "impossible")
+
+
+def case_a_neighbour_that_fills_the_device_is_named(world):
+    world.run([world.program("train"), "--oom", "--grow", str(64 * MIB)],
+              sim="memory:4GiB,foreign:3GiB/4711/neighbour")
+    text = world.report("oom", world.recording()).out
+    expect(re.search(r"4711|neighbour", text), f"the neighbour is not in the report: {text}")
+
+
+def case_every_view_of_a_recording_can_be_made(world):
+    world.run([world.program("train"), "--oom"], sim="memory:2GiB")
+    for view in ("summary", "oom", "leaks", "list", "check"):
+        arguments = [view, world.folder if view == "list" else world.recording()]
+        expect(world.report(*arguments).out, f"{view} printed nothing")
+        world.report_json(view, arguments[1])
+
+
+def case_a_report_into_a_closed_pipe_ends_quietly(world):
+    world.run([world.program("train"), "--leak", "--grow", "100000"])
+    report = os.path.join(world.build, "gpumem-report")
+    done = subprocess.run(["/bin/sh", "-c", f"{report} leaks {world.recording()} | head -1"],
+                          capture_output=True, text=True, timeout=60, check=False)
+    expect(done.stdout.count("\n") == 1, "no first line")
+    expect_equal("stderr", done.stderr, "")

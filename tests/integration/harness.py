@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every case needs: running a program with or without gpucache, and reading its recording."""
+import glob
+import json
+import os
+import subprocess
+import sys
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MIB = 1 << 20
+GIB = 1 << 30
+
+# A program here takes a second or two; a machine under load may take longer, a hang takes for ever.
+TIMEOUT_S = 120
+
+
+class Failed(Exception):
+    pass
+
+
+class Skip(Exception):
+    pass
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+def expect_equal(what, found, wanted):
+    if found != wanted:
+        raise Failed(f"{what} is {shorten(found)}, not {shorten(wanted)}")
+
+
+def shorten(value):
+    text = repr(value)
+    return text if len(text) < 600 else text[:400] + " ... " + text[-180:]
+
+
+class Result:
+    def __init__(self, status, out, err):
+        self.status = status
+        self.out = out
+        self.err = err
+
+
+class World:
+    """One case's folder, and the environment of the programs it runs.
+
+    library_path is where the CUDA libraries are: those of the simulated GPU, unless told otherwise.
+    """
+
+    def __init__(self, build, folder, library_path=None, deadline=None):
+        self.build = build
+        self.folder = folder
+        self.library_path = os.path.join(build, "simcuda") if library_path is None else library_path
+        self.deadline = deadline
+        self.pattern = os.path.join(folder, "rec-%p.gpumem")
+        self.children = []
+
+    def program(self, name):
+        return os.path.join(self.build, "programs", name)
+
+    def script(self, name):
+        return [sys.executable, os.path.join(TOP, "tests", "programs", name)]
+
+    def environment(self, with_us, sim="memory:4GiB", **extra):
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("GPUCACHE", "GPUSIM", "LD_"))}
+        if self.library_path:
+            env["LD_LIBRARY_PATH"] = self.library_path
+        env["GPUSIM"] = sim
+        env["TMPDIR"] = self.folder
+        if with_us:
+            env["LD_PRELOAD"] = os.path.join(self.build, "libgpucache.so")
+            env["GPUCACHE_OUTPUT"] = self.pattern
+        for key, value in extra.items():
+            if value is None:
+                env.pop(key, None)
+            else:
+                env[key] = value
+        return env
+
+    def time_limit(self):
+        if self.deadline is None:
+            return TIMEOUT_S
+        return max(1, min(TIMEOUT_S, self.deadline - time.monotonic()))
+
+    def run(self, command, with_us=True, **extra):
+        """`extra` goes into the environment; None takes a variable out of it."""
+        done = subprocess.run(command, env=self.environment(with_us, **extra), cwd=self.folder,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              errors="replace", timeout=self.time_limit())
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def start(self, command, with_us=True, **extra):
+        child = subprocess.Popen(command, env=self.environment(with_us, **extra), cwd=self.folder,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True, errors="replace")
+        self.children.append(child)
+        return child
+
+    def start_and_hold(self, command, **extra):
+        """Starts a program that holds in the middle of a step; returns it and its live bytes."""
+        child = self.start(command, **extra)
+        live = None
+        for line in child.stdout:
+            if line.startswith("live bytes:"):
+                live = int(line.split(":")[1])
+                break
+        expect(live is not None, f"the program never said what it holds: {child.stderr.read()}")
+        return child, live
+
+    def end_children(self):
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+            child.communicate()
+
+    def recordings(self):
+        return sorted(glob.glob(os.path.join(self.folder, "rec-*.gpumem")))
+
+    def recording(self):
+        found = self.recordings()
+        expect(len(found) == 1, f"{len(found)} recordings where one was expected: {found}")
+        return found[0]
+
+    def report(self, *arguments, status=0):
+        command = [os.path.join(self.build, "gpumem-report"), *arguments]
+        done = subprocess.run(command, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, errors="replace", timeout=self.time_limit(),
+                              env=self.environment(False, LD_LIBRARY_PATH=None))
+        if status is not None:
+            expect(done.returncode == status, f"gpumem-report {' '.join(arguments)} ended with "
+                   f"{done.returncode}, not {status}: {done.stderr.strip()[-400:]}")
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def report_json(self, view, recording=None):
+        text = self.report(view, "--json", recording or self.recording()).out
+        return json.loads(text)
+
+    # What the cases ask of a recording, in one place: all that they know of the report's JSON.
+
+    def state(self, recording=None):
+        """ "alive", "ended" or "killed"."""
+        return self.report_json("summary", recording)["recording"]["state"]
+
+    def held_bytes(self, recording=None):
+        """What the program asked for and had not freed, on all devices."""
+        return self.report_json("leaks", recording)["not_freed_bytes"]
+
+    def count_calls(self, recording=None):
+        devices = self.report_json("summary", recording)["devices"]
+        return {name: sum(device["calls"][name] for device in devices)
+                for name in ("malloc", "free", "hit", "driver_malloc", "rescued", "oom")}
+
+    def device_total_bytes(self):
+        """Of device 0, by a short run that looks at it."""
+        self.run([self.program("train"), "--steps", "1"])
+        recording = self.recordings()[-1]
+        total = self.report_json("summary", recording)["devices"][0]["balance"]["total_bytes"]
+        os.unlink(recording)
+        return total
+
+    def last_oom(self):
+        oom = self.report_json("oom")
+        lines = dict(oom["balance"])
+        total = lines.pop("total_bytes")
+        lines.pop("cached_largest_bytes")
+        difference = lines.pop("difference_bytes")
+        holders = oom["holders"]
+        return {
+            "verdict": oom["verdict"]["word"],
+            "requested": oom["request"]["requested_bytes"],
+            # A line that is not known is null, and its bytes are among the unattributed.
+            "lines": {name: value or 0 for name, value in lines.items()},
+            "total": total,
+            "difference": difference,
+            "top_holder": json.dumps(holders[0]) if holders else "nobody",
+        }

@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# check_exports.sh LIBRARY SYMBOLS_DEF HEADER...: the library exports exactly what is declared.
+#
+# Declared are the first argument of each row of SYMBOLS_DEF (`NAME(symbol, ...`), the GPUCACHE_API
+# functions of the public headers, and the two functions of the loader that we stand before.
+# Compared both ways: a hook that was declared and not written would silently miss its calls, and a
+# helper that leaks out would take the place of a function of the host program.
+set -eu
+library=$1
+symbols=$2
+shift 2
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+{
+	sed -nE 's/^[A-Z][A-Z0-9_]*\([ 	]*([A-Za-z_][A-Za-z0-9_]*).*/\1/p' "$symbols"
+	for header in "$@"; do
+		sed -nE 's/^.*GPUCACHE_API.*[ *](gpucache_[a-z0-9_]+)\(.*/\1/p' "$header"
+	done
+	printf '%s\n' dlsym dlvsym
+} | sort -u >"$dir/declared"
+nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $NF); print $NF }' |
+	grep -vE '^(_init|_fini|_edata|_end|__bss_start)$' | sort -u >"$dir/exported"
+
+status=0
+for name in $(comm -23 "$dir/declared" "$dir/exported"); do
+	echo "$library: $name is declared and not exported"
+	status=1
+done
+for name in $(comm -13 "$dir/declared" "$dir/exported"); do
+	echo "$library: $name is exported and declared nowhere"
+	status=1
+done
+exit $status

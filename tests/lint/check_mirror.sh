@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# check_mirror.sh [TOP]: each src/FOLDER/FILE.c has tests/unit/FOLDER/test_FILE.c, and the other way round.
+#
+# Without a test of their own, because they are data or are tested through the files that use them:
+trivial='
+src/base/status.c
+'
+set -eu
+cd "${1:-$(dirname "$0")/../..}"
+status=0
+for source in src/*/*.c; do
+	test=tests/unit/${source#src/}
+	test=$(dirname "$test")/test_$(basename "$test")
+	[ -e "$test" ] && continue
+	case $trivial in
+	*"$source"*) continue ;;
+	esac
+	echo "$source: has no $test"
+	status=1
+done
+for test in tests/unit/*/test_*.c; do
+	name=$(basename "$test")
+	folder=$(basename "$(dirname "$test")")
+	# Tests of preload/ and tools/ lie beside those of src/.
+	[ -e "src/$folder/${name#test_}" ] || [ -e "$folder/${name#test_}" ] || [ -e "tools/$folder/${name#test_}" ] || {
+		echo "$test: tests no file"
+		status=1
+	}
+done
+exit $status

@@ -1,0 +1,104 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# selftest.sh: each lint finds the fault it is there for.  A lint that cannot fail checks nothing.
+set -eu
+here=$(dirname "$(readlink -f "$0")")
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+failed=0
+
+# Runs a lint; it must end with a status other than 0 and say TEXT.
+must_find() { # TEXT COMMAND...
+	text=$1
+	shift
+	if said=$("$@" 2>&1); then
+		echo "selftest: $1 found nothing where it should say \"$text\""
+		failed=1
+	elif ! printf '%s\n' "$said" | grep -qF "$text"; then
+		echo "selftest: $1 did not say \"$text\" but: $said"
+		failed=1
+	fi
+}
+
+must_be_silent() { # COMMAND...
+	if ! said=$("$@" 2>&1) || [ -n "$said" ]; then
+		echo "selftest: $1 complained without a reason: $said"
+		failed=1
+	fi
+}
+
+mkdir -p src/base src/alloc src/config preload tools/one tests/unit/base tests/unit/alloc tests/lint
+printf 'base :\nalloc : base\nconfig : base\npreload : base\ntools/one : base\n' >LAYERS
+printf '#include "base/a.h"\n#include "gpucache_format.h"\n' >src/alloc/x.c
+printf 'int a(void);\n' >src/base/a.h
+printf '#include "b.h"\n#include "base/a.h"\n' >tools/one/main.c
+touch tests/unit/alloc/test_x.c
+must_be_silent "$here/check_layers.sh" LAYERS src preload tools
+must_be_silent "$here/check_sizes.sh" 600 70 src tools
+must_be_silent "$here/check_headers.sh" src/base/a.h
+must_be_silent "$here/check_mirror.sh" "$dir"
+must_be_silent "$here/check_words.sh" "$dir"
+
+printf '#include "alloc/x.h"\n' >src/base/up.c
+must_find 'src/base/up.c:1: base may not include alloc/x.h' "$here/check_layers.sh" LAYERS src
+must_find 'has no tests/unit/base/test_up.c' "$here/check_mirror.sh" "$dir"
+printf '#include "a.h"\n' >src/base/up.c
+must_find 'write "base/a.h"' "$here/check_layers.sh" LAYERS src
+rm src/base/up.c
+printf '#include "alloc/x.h"\n' >tools/one/main.c
+must_find 'tools/one may not include alloc/x.h' "$here/check_layers.sh" LAYERS tools
+printf 'base : alloc\nalloc : base\n' >CYCLE
+must_find 'which no line above it describes' "$here/check_layers.sh" CYCLE src
+mkdir src/stray && printf '#include "base/a.h"\n' >src/stray/s.c
+must_find 'has no line for stray' "$here/check_layers.sh" LAYERS src
+rm -r src/stray
+
+{
+	printf 'static int long_one(void)\n{\n'
+	yes '	work();' | head -71
+	printf '}\n'
+} >src/base/long.c
+must_find 'src/base/long.c:2: long_one() has 71 lines; at most 70' "$here/check_sizes.sh" 600 70 src
+must_find 'src/base/long.c: 74 lines; at most 73' "$here/check_sizes.sh" 73 80 src
+rm src/base/long.c
+
+printf 'int b(size_t n);\n' >src/base/b.h
+must_find 'src/base/b.h: does not compile alone' "$here/check_headers.sh" src/base/b.h
+rm src/base/b.h
+
+touch tests/unit/base/test_gone.c
+must_find 'tests no file' "$here/check_mirror.sh" "$dir"
+rm tests/unit/base/test_gone.c
+
+printf '/* TO%s: later */\n' DO >src/base/word.c
+must_find 'unfinished' "$here/check_words.sh" "$dir"
+printf '/* see /ro%s/x */\n' ot >src/base/word.c
+must_find 'a path of one machine' "$here/check_words.sh" "$dir"
+rm src/base/word.c
+
+printf 'HOOK(cuMemAlloc_v2, x)\nHOOK(cuMemFree_v2, x)\n' >symbols.def
+printf 'GPUCACHE_API int gpucache_trim(void);\n' >gpucache.h
+printf 'int cuMemAlloc_v2, dlsym, dlvsym, gpucache_trim, leaked;\n' >lib.c
+"${CC:-gcc}" -shared -o lib.so lib.c
+must_find 'cuMemFree_v2 is declared and not exported' "$here/check_exports.sh" lib.so symbols.def gpucache.h
+must_find 'leaked is exported and declared nowhere' "$here/check_exports.sh" lib.so symbols.def gpucache.h
+printf 'int cuMemAlloc_v2, cuMemFree_v2, dlsym, dlvsym, gpucache_trim;\n' >lib.c
+"${CC:-gcc}" -shared -o lib.so lib.c
+must_be_silent "$here/check_exports.sh" lib.so symbols.def gpucache.h
+
+printf 'OPTION(cache, BOOL, "on", 0, 0, NULL, "answer from the cache")\n' >src/config/options.def
+printf 'all:\n' >Makefile
+{
+	printf '<!-- options -->\n'
+	"$here/check_readme.sh" --table "$dir"
+	printf '<!-- /options -->\n'
+} >README.md
+must_be_silent "$here/check_readme.sh" "$dir"
+# shellcheck disable=SC2016
+printf '```\n$ make flowers\n```\n' >>README.md
+must_find 'there is no such command or target' "$here/check_readme.sh" "$dir"
+printf 'nothing\n' >README.md
+must_find 'the option table is not' "$here/check_readme.sh" "$dir"
+
+exit $failed

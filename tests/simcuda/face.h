@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the stand-in libcuda.so.1 share: the machine, the calling thread's context, the way in.
+ *
+ * Every entry point starts with face_enter, which answers what the real driver would for a process that
+ * has not called cuInit (3), is ending (4), has no current context (201), or has a broken one; and which
+ * spends the call's cost and applies the faults that GPUSIM asked for.
+ *
+ *      cuMemAlloc_v2 --> face_enter(cost, "cuMemAlloc_v2", &context) --> src/sim
+ *
+ * Invariants  1 Handles are addresses of the model's objects.  2 A destroyed context's struct stays, and
+ *               answers 709, so that a stale handle is an error and not a crash.
+ * Threads     Any.
+ * Failure     The driver's codes.
+ * Limits      After fork the child of a process that had called cuInit gets 3 from everything, as with the real driver.
+ */
+#ifndef SIMCUDA_FACE_H
+#define SIMCUDA_FACE_H
+
+#include <stdbool.h>
+
+#define SIMCUDA_NO_NAME_MACROS
+#pragma GCC visibility push(default)
+#include <cuda.h>
+#include <gpusim.h>
+#pragma GCC visibility pop
+
+#include "sim/capture.h"
+#include "sim/stream.h"
+
+/* What NULL means as a stream. */
+enum face_null { FACE_LEGACY, FACE_PER_THREAD };
+
+/*
+ * Defines an entry point in its two variants.  `call` sees the parameters, `null` and `entry`.
+ */
+#define FACE_PAIR(name, suffix, params, call)                       \
+	CUresult name params                                        \
+	{                                                           \
+		const char *const entry = #name;                    \
+		const enum face_null null = FACE_LEGACY;            \
+		return call;                                        \
+	}                                                           \
+	CUresult name##suffix params                                \
+	{                                                           \
+		const char *const entry = #name #suffix;            \
+		const enum face_null null = FACE_PER_THREAD;        \
+		return call;                                        \
+	}
+
+/* The machine; made on first use from GPUSIM.  Never NULL. */
+struct gpc_sim *face_sim(void);
+
+/* A call begins.  ret_context NULL: it needs no context. */
+CUresult face_enter(enum gpc_sim_cost cost, const char *entry, struct gpc_sim_context **ret_context);
+
+/* The stream behind a handle in the calling thread's context; NULL for what is no stream. */
+struct gpc_sim_stream *face_stream(struct gpc_sim_context *context, CUstream stream, enum face_null null);
+
+/* As face_enter, and the stream that the call is about. */
+CUresult face_enter_stream(enum gpc_sim_cost cost, const char *entry, CUstream stream, enum face_null null,
+	struct gpc_sim_stream **ret_stream);
+
+/* NULL for what is no event. */
+struct gpc_sim_event *face_event(CUevent event);
+
+struct gpc_sim_context *face_context(CUcontext context);
+CUcontext face_context_handle(struct gpc_sim_context *context);
+struct gpc_sim_context *face_current(void);
+
+/* Host memory that the driver knows. */
+enum face_host_kind { FACE_HOST_PINNED, FACE_HOST_REGISTERED, FACE_HOST_MANAGED };
+
+struct face_host {
+	uint64_t base;
+	uint64_t size;
+	enum face_host_kind kind;
+	unsigned flags;
+	struct gpc_sim_context *context;
+};
+
+/* The block around `ptr`; false for pageable memory and for device addresses. */
+bool face_host_find(uint64_t ptr, struct face_host *ret_block);
+
+
+#endif

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stand-in driver: copies, fills, kernels.
+ *
+ * As with the real one, an asynchronous copy from pageable host memory takes the bytes before it returns, one into
+ * pageable memory is over when it returns, and one from or to pinned memory does neither.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "face.h"
+
+enum wait {
+	ASYNC,
+	SYNC
+};
+
+static uint64_t transfer_ns(uint64_t bytes)
+{
+	const struct gpc_sim_config *config = &face_sim()->config;
+
+	return config->copy_ns +
+	       (uint64_t)((double)bytes / (1 << 20) * (double)config->copy_ns_per_mib);
+}
+
+/* Host memory that the driver does not know. */
+static bool is_pageable(uint64_t ptr)
+{
+	return !gpc_sim_device_of(face_sim(), ptr) && !face_host_find(ptr, NULL);
+}
+
+static bool is_good(uint64_t ptr, uint64_t width, uint64_t rows, uint64_t pitch)
+{
+	return ptr && gpc_sim_is_valid(face_sim(), ptr, (rows - 1) * pitch + width);
+}
+
+static CUresult submit_copy(
+	struct gpc_sim_stream *stream, enum wait wait, struct gpc_sim_effect shape)
+{
+	struct gpc_sim *sim = face_sim();
+	bool is_captured = atomic_load(&stream->capture) != NULL;
+	bool must_wait = wait == SYNC || (is_pageable(shape.dst) && !is_captured);
+
+	if (shape.width == 0 || shape.rows == 0)
+		return CUDA_SUCCESS;
+	if (!is_good(shape.dst, shape.width, shape.rows, shape.dst_pitch) ||
+		!is_good(shape.src, shape.width, shape.rows, shape.src_pitch))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct gpc_sim_effect *effect = gpc_sim_effect_clone(&shape);
+	if (!effect)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (is_pageable(shape.src) && !is_captured && !gpc_sim_effect_stage(sim, effect)) {
+		gpc_sim_effect_destroy(effect);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	CUresult res = gpc_sim_stream_submit(stream, effect);
+	return res == CUDA_SUCCESS && must_wait ? gpc_sim_stream_sync(stream) : res;
+}
+
+/* A call that waits is one that a capture in this thread may not see. */
+static CUresult enter(const char *entry, CUstream handle, enum face_null null, enum wait wait,
+	struct gpc_sim_stream **ret_stream)
+{
+	CUresult res = face_enter_stream(GPC_SIM_COST_LAUNCH, entry, handle, null, ret_stream);
+
+	return res == CUDA_SUCCESS && wait == SYNC ? gpc_sim_capture_check_unsafe(face_sim()) : res;
+}
+
+static CUresult copy(const char *entry, enum face_null null, CUstream handle, enum wait wait,
+	uint64_t dst, uint64_t src, size_t size)
+{
+	struct gpc_sim_stream *stream;
+	struct gpc_sim_effect shape = {
+		.kind = GPC_SIM_EFFECT_COPY,
+		.duration_ns = transfer_ns(size),
+		.dst = dst,
+		.src = src,
+		.width = size,
+		.rows = 1,
+	};
+	CUresult res = enter(entry, handle, null, wait, &stream);
+
+	return res == CUDA_SUCCESS ? submit_copy(stream, wait, shape) : res;
+}
+
+#define HOST(ptr) ((uintptr_t)(ptr))
+
+FACE_PAIR(cuMemcpy, _ptds, (CUdeviceptr dst, CUdeviceptr src, size_t n),
+	copy(entry, null, NULL, SYNC, dst, src, n))
+FACE_PAIR(cuMemcpyAsync, _ptsz, (CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream),
+	copy(entry, null, stream, ASYNC, dst, src, n))
+FACE_PAIR(cuMemcpyHtoD_v2, _ptds, (CUdeviceptr dst, const void *src, size_t n),
+	copy(entry, null, NULL, SYNC, dst, HOST(src), n))
+FACE_PAIR(cuMemcpyDtoH_v2, _ptds, (void *dst, CUdeviceptr src, size_t n),
+	copy(entry, null, NULL, SYNC, HOST(dst), src, n))
+FACE_PAIR(cuMemcpyDtoD_v2, _ptds, (CUdeviceptr dst, CUdeviceptr src, size_t n),
+	copy(entry, null, NULL, ASYNC, dst, src, n))
+FACE_PAIR(cuMemcpyHtoDAsync_v2, _ptsz,
+	(CUdeviceptr dst, const void *src, size_t n, CUstream stream),
+	copy(entry, null, stream, ASYNC, dst, HOST(src), n))
+FACE_PAIR(cuMemcpyDtoHAsync_v2, _ptsz, (void *dst, CUdeviceptr src, size_t n, CUstream stream),
+	copy(entry, null, stream, ASYNC, HOST(dst), src, n))
+FACE_PAIR(cuMemcpyDtoDAsync_v2, _ptsz,
+	(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream),
+	copy(entry, null, stream, ASYNC, dst, src, n))
+
+static CUresult copy_2d(const char *entry, enum face_null null, CUstream handle, enum wait wait,
+	const CUDA_MEMCPY2D *p)
+{
+	struct gpc_sim_stream *stream;
+	CUresult res = enter(entry, handle, null, wait, &stream);
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (!p || p->srcMemoryType == CU_MEMORYTYPE_ARRAY ||
+		p->dstMemoryType == CU_MEMORYTYPE_ARRAY)
+		return CUDA_ERROR_INVALID_VALUE;
+	uint64_t src = p->srcMemoryType == CU_MEMORYTYPE_HOST ? HOST(p->srcHost) : p->srcDevice;
+	uint64_t dst = p->dstMemoryType == CU_MEMORYTYPE_HOST ? HOST(p->dstHost) : p->dstDevice;
+	uint64_t src_pitch = p->srcPitch ? p->srcPitch : p->WidthInBytes;
+	uint64_t dst_pitch = p->dstPitch ? p->dstPitch : p->WidthInBytes;
+	if (src_pitch < p->WidthInBytes || dst_pitch < p->WidthInBytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct gpc_sim_effect shape = {
+		.kind = GPC_SIM_EFFECT_COPY,
+		.duration_ns = transfer_ns(p->WidthInBytes * p->Height),
+		.dst = dst + p->dstY * dst_pitch + p->dstXInBytes,
+		.src = src + p->srcY * src_pitch + p->srcXInBytes,
+		.dst_pitch = dst_pitch,
+		.src_pitch = src_pitch,
+		.width = p->WidthInBytes,
+		.rows = p->Height,
+	};
+	return submit_copy(stream, wait, shape);
+}
+
+FACE_PAIR(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D *p), copy_2d(entry, null, NULL, SYNC, p))
+FACE_PAIR(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *p, CUstream stream),
+	copy_2d(entry, null, stream, ASYNC, p))
+
+/* Rows of n values of value_size bytes. */
+static CUresult fill(const char *entry, enum face_null null, CUstream handle, uint64_t dst,
+	uint64_t pitch, uint32_t value, uint32_t value_size, size_t n, size_t rows)
+{
+	struct gpc_sim_stream *stream;
+	CUresult res = face_enter_stream(GPC_SIM_COST_LAUNCH, entry, handle, null, &stream);
+	struct gpc_sim_effect shape = {
+		.kind = GPC_SIM_EFFECT_FILL,
+		.duration_ns = transfer_ns(n * value_size * rows),
+		.dst = dst,
+		.dst_pitch = pitch,
+		.width = n * value_size,
+		.rows = rows,
+		.value = value,
+		.value_size = value_size,
+	};
+
+	if (res != CUDA_SUCCESS || n == 0 || rows == 0)
+		return res;
+	if (dst % value_size || !is_good(dst, shape.width, rows, pitch))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct gpc_sim_effect *effect = gpc_sim_effect_clone(&shape);
+	return effect ? gpc_sim_stream_submit(stream, effect) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+FACE_PAIR(cuMemsetD8_v2, _ptds, (CUdeviceptr dst, unsigned char v, size_t n),
+	fill(entry, null, NULL, dst, 0, v, 1, n, 1))
+FACE_PAIR(cuMemsetD16_v2, _ptds, (CUdeviceptr dst, unsigned short v, size_t n),
+	fill(entry, null, NULL, dst, 0, v, 2, n, 1))
+FACE_PAIR(cuMemsetD32_v2, _ptds, (CUdeviceptr dst, unsigned int v, size_t n),
+	fill(entry, null, NULL, dst, 0, v, 4, n, 1))
+FACE_PAIR(cuMemsetD2D8_v2, _ptds,
+	(CUdeviceptr dst, size_t pitch, unsigned char v, size_t n, size_t rows),
+	fill(entry, null, NULL, dst, pitch, v, 1, n, rows))
+FACE_PAIR(cuMemsetD8Async, _ptsz, (CUdeviceptr dst, unsigned char v, size_t n, CUstream stream),
+	fill(entry, null, stream, dst, 0, v, 1, n, 1))
+FACE_PAIR(cuMemsetD16Async, _ptsz, (CUdeviceptr dst, unsigned short v, size_t n, CUstream stream),
+	fill(entry, null, stream, dst, 0, v, 2, n, 1))
+FACE_PAIR(cuMemsetD32Async, _ptsz, (CUdeviceptr dst, unsigned int v, size_t n, CUstream stream),
+	fill(entry, null, stream, dst, 0, v, 4, n, 1))
+FACE_PAIR(cuMemsetD2D8Async, _ptsz,
+	(CUdeviceptr dst, size_t pitch, unsigned char v, size_t n, size_t rows, CUstream stream),
+	fill(entry, null, stream, dst, pitch, v, 1, n, rows))
+
+/* ---- prefetch and advice: only for managed memory, and without effect ---- */
+
+static CUresult prefetch(const char *entry, enum face_null null, CUstream handle, uint64_t ptr)
+{
+	struct gpc_sim_stream *stream;
+	struct face_host block;
+	CUresult res = face_enter_stream(GPC_SIM_COST_LAUNCH, entry, handle, null, &stream);
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	return face_host_find(ptr, &block) && block.kind == FACE_HOST_MANAGED
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_VALUE;
+}
+
+FACE_PAIR(cuMemPrefetchAsync, _ptsz, (CUdeviceptr ptr, size_t n, CUdevice dev, CUstream stream),
+	((void)n, (void)dev, prefetch(entry, null, stream, ptr)))
+FACE_PAIR(cuMemPrefetchAsync_v2, _ptsz,
+	(CUdeviceptr ptr, size_t n, CUmemLocation location, unsigned int flags, CUstream stream),
+	((void)n, (void)location, (void)flags, prefetch(entry, null, stream, ptr)))
+
+CUresult cuMemAdvise(CUdeviceptr ptr, size_t n, CUmem_advise advice, CUdevice dev)
+{
+	(void)n;
+	(void)advice;
+	(void)dev;
+	return prefetch("cuMemAdvise", FACE_LEGACY, NULL, ptr);
+}
+
+CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t n, CUmem_advise advice, CUmemLocation location)
+{
+	(void)location;
+	return cuMemAdvise(ptr, n, advice, 0);
+}
+
+/* ---- stream-ordered memory: given at once, taken back when the stream gets there ---- */
+
+static CUresult alloc_async(
+	const char *entry, enum face_null null, CUstream handle, CUdeviceptr *ptr, size_t size)
+{
+	struct gpc_sim_stream *stream;
+	CUresult res = face_enter_stream(GPC_SIM_COST_LAUNCH, entry, handle, null, &stream);
+	uint64_t address;
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (!ptr || !size)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (atomic_load(&stream->capture))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	gpc_sim_settle(face_sim());
+	res = gpc_sim_device_alloc(
+		stream->context->device, stream->context->number, size, &address);
+	if (res == CUDA_SUCCESS)
+		*ptr = address;
+	return res;
+}
+
+static CUresult free_async(const char *entry, enum face_null null, CUstream handle, CUdeviceptr ptr)
+{
+	struct gpc_sim_stream *stream;
+	CUresult res = face_enter_stream(GPC_SIM_COST_LAUNCH, entry, handle, null, &stream);
+	struct gpc_sim_device *device = gpc_sim_device_of(face_sim(), ptr);
+	uint64_t base;
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (!device || !gpc_sim_device_find(device, ptr, &base, NULL, NULL) || base != ptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct gpc_sim_effect *effect = gpc_sim_effect_create(GPC_SIM_EFFECT_FREE, 0);
+	if (!effect)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	effect->dst = ptr;
+	return gpc_sim_stream_submit(stream, effect);
+}
+
+FACE_PAIR(cuMemAllocAsync, _ptsz, (CUdeviceptr * ptr, size_t size, CUstream stream),
+	alloc_async(entry, null, stream, ptr, size))
+FACE_PAIR(cuMemFreeAsync, _ptsz, (CUdeviceptr ptr, CUstream stream),
+	free_async(entry, null, stream, ptr))
+
+/* ---- kernels ---- */
+
+/* A module is a byte; a function is its name. */
+static char the_module;
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+	struct gpc_sim_context *context;
+	CUresult res = face_enter(GPC_SIM_COST_LAUNCH, "cuModuleLoadData", &context);
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (!module || !image)
+		return CUDA_ERROR_INVALID_VALUE;
+	*module = (CUmodule)(void *)&the_module;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoad(CUmodule *module, const char *path)
+{
+	return cuModuleLoadData(module, path);
+}
+
+CUresult cuModuleUnload(CUmodule module)
+{
+	return module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+	/* CU_MODULE_LAZY_LOADING */
+	*mode = 2;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+	static char kernel;
+
+	if (!function || !module || !name)
+		return CUDA_ERROR_INVALID_VALUE;
+	*function = (CUfunction)(void *)&kernel;
+	return CUDA_SUCCESS;
+}
+
+static CUresult launch(const char *entry, enum face_null null, CUstream handle, CUfunction function,
+	uint64_t duration_ns, unsigned n, const struct gpusim_range *ranges)
+{
+	struct gpc_sim_stream *stream;
+	CUresult res = face_enter_stream(GPC_SIM_COST_LAUNCH, entry, handle, null, &stream);
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (!function)
+		return CUDA_ERROR_INVALID_HANDLE;
+	struct gpc_sim_effect *effect = gpc_sim_effect_create(GPC_SIM_EFFECT_KERNEL, duration_ns);
+	if (!effect)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (n) {
+		effect->ranges = calloc(n, sizeof *effect->ranges);
+		if (!effect->ranges) {
+			gpc_sim_effect_destroy(effect);
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
+	effect->n_ranges = n;
+	for (unsigned i = 0; i < n; i++)
+		effect->ranges[i] = (struct gpc_sim_range){
+			.ptr = ranges[i].ptr, .size = ranges[i].size, .fill = ranges[i].fill
+		};
+	return gpc_sim_stream_submit(stream, effect);
+}
+
+#define UNUSED_GRID                                                                              \
+	((void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)params, \
+		(void)extra)
+
+FACE_PAIR(cuLaunchKernel, _ptsz,
+	(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+		unsigned int by, unsigned int bz, unsigned int shared, CUstream stream,
+		void **params, void **extra),
+	(UNUSED_GRID, launch(entry, null, stream, f, face_sim()->config.kernel_ns, 0, NULL)))
+FACE_PAIR(cuLaunchKernelEx, _ptsz,
+	(const CUlaunchConfig *config, CUfunction f, void **params, void **extra),
+	((void)params, (void)extra,
+		launch(entry, null, config->hStream, f, face_sim()->config.kernel_ns, 0, NULL)))
+
+int gpusim_launch(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,
+	const struct gpusim_range *ranges)
+{
+	CUfunction any = (CUfunction)(void *)&the_module;
+
+	return (int)launch(
+		"gpusim_launch", FACE_LEGACY, stream, any, duration_ns, n_ranges, ranges);
+}
+
+static CUresult host_function(
+	const char *entry, enum face_null null, CUstream handle, void (*fn)(void *), void *arg)
+{
+	struct gpc_sim_stream *stream;
+	CUresult res = face_enter_stream(GPC_SIM_COST_LAUNCH, entry, handle, null, &stream);
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	struct gpc_sim_effect *effect = gpc_sim_effect_create(GPC_SIM_EFFECT_HOST, 0);
+	if (!effect)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	effect->host = fn;
+	effect->arg = arg;
+	return gpc_sim_stream_submit(stream, effect);
+}
+
+FACE_PAIR(cuLaunchHostFunc, _ptsz, (CUstream stream, CUhostFn fn, void *arg),
+	host_function(entry, null, stream, fn, arg))
+
+struct callback {
+	CUstreamCallback fn;
+	CUstream stream;
+	void *arg;
+};
+
+static void call_back(void *arg)
+{
+	struct callback *callback = arg;
+
+	callback->fn(callback->stream, CUDA_SUCCESS, callback->arg);
+	free(callback);
+}
+
+static CUresult add_callback(
+	const char *entry, enum face_null null, CUstream stream, CUstreamCallback fn, void *arg)
+{
+	struct callback *callback = malloc(sizeof *callback);
+
+	if (!callback)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*callback = (struct callback){ .fn = fn, .stream = stream, .arg = arg };
+	CUresult res = host_function(entry, null, stream, call_back, callback);
+	if (res != CUDA_SUCCESS)
+		free(callback);
+	return res;
+}
+
+FACE_PAIR(cuStreamAddCallback, _ptsz,
+	(CUstream stream, CUstreamCallback fn, void *arg, unsigned int flags),
+	((void)flags, add_callback(entry, null, stream, fn, arg)))

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "base/balance.h"
+
+static struct gpc_balance_facts all_known(void)
+{
+	return (struct gpc_balance_facts){
+		.requested = 50,
+		.live = 55,
+		.pending = 3,
+		.cached = 7,
+		.direct = 5,
+		.cached_largest = 6,
+		.device_free = 10,
+		.device_total = 100,
+		.process = 78,
+		.others = 6,
+		.driver = 2,
+	};
+}
+
+static void all_lines_add_up_to_the_total(void **state)
+{
+	struct gpc_balance_facts facts = all_known();
+	struct gpucache_balance sheet;
+
+	(void)state;
+	gpc_balance_settle(&facts, &sheet);
+	assert_int_equal(sheet.requested, 50);
+	assert_int_equal(sheet.rounding, 5);
+	assert_int_equal(sheet.process_outside, 8);
+	assert_int_equal(sheet.other_processes, 6);
+	assert_int_equal(sheet.driver_reserve, 2);
+	assert_int_equal(sheet.unattributed, 4);
+	assert_int_equal(gpc_balance_taken(&sheet), 70);
+	assert_int_equal(gpc_balance_sum(&sheet), 100);
+	assert_int_equal(gpc_balance_difference(&sheet), 0);
+}
+
+static void a_line_that_nobody_knows_goes_into_unattributed(void **state)
+{
+	struct gpc_balance_facts facts = all_known();
+	struct gpucache_balance sheet;
+
+	(void)state;
+	facts.process = facts.others = facts.driver = GPUCACHE_UNKNOWN;
+	gpc_balance_settle(&facts, &sheet);
+	assert_true(sheet.process_outside == GPUCACHE_UNKNOWN);
+	assert_true(sheet.other_processes == GPUCACHE_UNKNOWN);
+	assert_true(sheet.driver_reserve == GPUCACHE_UNKNOWN);
+	assert_int_equal(sheet.unattributed, 20);
+	assert_int_equal(gpc_balance_difference(&sheet), 0);
+}
+
+static void claims_of_others_never_exceed_what_is_left(void **state)
+{
+	struct gpc_balance_facts facts = all_known();
+	struct gpucache_balance sheet;
+
+	(void)state;
+	facts.others = 1000;
+	gpc_balance_settle(&facts, &sheet);
+	assert_int_equal(sheet.process_outside, 8);
+	assert_int_equal(sheet.other_processes, 12);
+	assert_int_equal(sheet.driver_reserve, 0);
+	assert_int_equal(sheet.unattributed, 0);
+	assert_int_equal(gpc_balance_difference(&sheet), 0);
+}
+
+static void books_that_pass_the_total_show_a_negative_difference(void **state)
+{
+	struct gpc_balance_facts facts = all_known();
+	struct gpucache_balance sheet;
+
+	(void)state;
+	facts.direct = 40;
+	gpc_balance_settle(&facts, &sheet);
+	assert_int_equal(sheet.direct, 40);
+	assert_int_equal(sheet.process_outside, 0);
+	assert_int_equal(sheet.unattributed, 0);
+	assert_int_equal(gpc_balance_difference(&sheet), -15);
+}
+
+static void a_process_that_nvml_sees_smaller_than_our_books_is_not_negative(void **state)
+{
+	struct gpc_balance_facts facts = all_known();
+	struct gpucache_balance sheet;
+
+	(void)state;
+	facts.process = 1;
+	gpc_balance_settle(&facts, &sheet);
+	assert_int_equal(sheet.process_outside, 0);
+	assert_int_equal(gpc_balance_difference(&sheet), 0);
+}
+
+static void an_unknown_free_line_leaves_its_bytes_unattributed(void **state)
+{
+	struct gpc_balance_facts facts = all_known();
+	struct gpucache_balance sheet;
+
+	(void)state;
+	facts.device_free = GPUCACHE_UNKNOWN;
+	gpc_balance_settle(&facts, &sheet);
+	assert_int_equal(sheet.unattributed, 14);
+	assert_int_equal(gpc_balance_difference(&sheet), 0);
+
+	facts.device_total = GPUCACHE_UNKNOWN;
+	gpc_balance_settle(&facts, &sheet);
+	assert_int_equal(sheet.unattributed, 0);
+	assert_int_equal(gpc_balance_difference(&sheet), 0);
+}
+
+static void sums_saturate_and_differences_stay_in_range(void **state)
+{
+	struct gpucache_balance sheet = {
+		.requested = UINT64_MAX - 1,
+		.direct = UINT64_MAX - 1,
+	};
+
+	(void)state;
+	assert_true(gpc_balance_sum(&sheet) == UINT64_MAX);
+	assert_true(gpc_balance_difference(&sheet) == INT64_MIN);
+	memset(&sheet, 0, sizeof sheet);
+	sheet.device_total = UINT64_MAX - 1;
+	assert_true(gpc_balance_difference(&sheet) == INT64_MAX);
+}
+
+static void our_lines_come_first_and_all_but_two_members_are_lines(void **state)
+{
+	bool ours = true;
+
+	(void)state;
+	assert_int_equal(GPC_BALANCE_LINE_COUNT, sizeof(struct gpucache_balance) / 8 - 2);
+	for (size_t i = 0; i < GPC_BALANCE_LINE_COUNT; i++) {
+		assert_false(gpc_balance_lines[i].ours && !ours);
+		ours = gpc_balance_lines[i].ours;
+		assert_int_not_equal(gpc_balance_lines[i].offset,
+			offsetof(struct gpucache_balance, device_total));
+		assert_int_not_equal(gpc_balance_lines[i].offset,
+			offsetof(struct gpucache_balance, cached_largest));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_lines_add_up_to_the_total),
+		cmocka_unit_test(a_line_that_nobody_knows_goes_into_unattributed),
+		cmocka_unit_test(claims_of_others_never_exceed_what_is_left),
+		cmocka_unit_test(books_that_pass_the_total_show_a_negative_difference),
+		cmocka_unit_test(a_process_that_nvml_sees_smaller_than_our_books_is_not_negative),
+		cmocka_unit_test(an_unknown_free_line_leaves_its_bytes_unattributed),
+		cmocka_unit_test(sums_saturate_and_differences_stay_in_range),
+		cmocka_unit_test(our_lines_come_first_and_all_but_two_members_are_lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <stdbool.h>
+
+#include "base/text.h"
+#include "unit.h"
+
+/* Formats with ours and with libc's and compares. */
+#define assert_like_printf(...)                                                    \
+	do {                                                                       \
+		char ours[256];                                                    \
+		char theirs[256];                                                  \
+		size_t n = gpc_format(ours, sizeof ours, __VA_ARGS__);             \
+		assert_int_equal(n, snprintf(theirs, sizeof theirs, __VA_ARGS__)); \
+		assert_string_equal(ours, theirs);                                 \
+	} while (0)
+
+static void it_formats_as_printf_does(void **state)
+{
+	(void)state;
+	assert_like_printf("plain");
+	assert_like_printf("%s|%s", "a", "");
+	assert_like_printf("%.*s|%.2s", 3, "abcdef", "xyz");
+	assert_like_printf("%c%c", 'a', 'b');
+	assert_like_printf("%d %d %i", 0, -1, INT_MIN);
+	assert_like_printf("%ld %lld %zd", LONG_MIN, LLONG_MIN, (ssize_t)-5);
+	assert_like_printf("%u %lu %llu %zu", UINT_MAX, ULONG_MAX, ULLONG_MAX, SIZE_MAX);
+	assert_like_printf("%x %lx", 0xdeadbeefu, 0x123456789abcdefUL);
+	assert_like_printf("%5d|%-5d|%05d", 42, 42, 42);
+	assert_like_printf("%8s|%-8s|%*s|%-*s", "ab", "cd", 6, "ef", 6, "gh");
+	assert_like_printf("%016lx", 0xabcUL);
+	assert_like_printf("100%%");
+	assert_like_printf("%p", (void *)0x1234);
+}
+
+static void a_negative_number_is_padded_with_zeros_behind_its_sign(void **state)
+{
+	(void)state;
+	assert_like_printf("%05d|%06ld", -42, -7L);
+	assert_like_printf("%-05d|", -42);
+}
+
+static void a_missing_string_is_shown(void **state)
+{
+	const char *volatile nothing = NULL;
+	char buf[32];
+
+	(void)state;
+	gpc_format(buf, sizeof buf, "%s", nothing);
+	assert_string_equal(buf, "(null)");
+}
+
+static void what_does_not_fit_is_cut_and_said(void **state)
+{
+	char buf[8];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	(void)state;
+	gpc_text_add(&text, "1234567");
+	assert_false(text.cut);
+	assert_int_equal(text.len, 7);
+	gpc_text_add(&text, "%d", 8);
+	assert_true(text.cut);
+	assert_string_equal(buf, "1234567");
+	gpc_text_add(&text, "%1000000000d", 8);
+	gpc_text_pad_to(&text, 100);
+	assert_string_equal(buf, "1234567");
+	text = gpc_text_init(buf, 1);
+	gpc_text_add(&text, "x");
+	assert_string_equal(buf, "");
+}
+
+static const char *bytes(uint64_t n)
+{
+	static char buf[64];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_text_add_bytes(&text, n);
+	return buf;
+}
+
+static void bytes_are_shown_in_the_unit_that_fits(void **state)
+{
+	(void)state;
+	assert_string_equal(bytes(0), "0 B");
+	assert_string_equal(bytes(1023), "1023 B");
+	assert_string_equal(bytes(1024), "1.00 KiB");
+	assert_string_equal(bytes(1536), "1.50 KiB");
+	assert_string_equal(bytes(UINT64_C(3) << 29), "1.50 GiB");
+	assert_string_equal(bytes(UINT64_C(5) << 40), "5.00 TiB");
+	assert_string_equal(bytes(UINT64_C(5) << 49), "2.50 PiB");
+	assert_string_equal(bytes(UINT64_MAX), "16.00 EiB");
+	assert_string_equal(bytes(UINT64_C(1) << 63), "8.00 EiB");
+}
+
+static void bytes_that_round_up_to_the_next_unit_are_shown_in_it(void **state)
+{
+	(void)state;
+	assert_string_equal(bytes((UINT64_C(1) << 20) - 1), "1.00 MiB");
+	assert_string_equal(bytes((UINT64_C(1) << 30) - 1), "1.00 GiB");
+	assert_string_equal(bytes((UINT64_C(1) << 20) - 6 * 1024), "1018.00 KiB");
+}
+
+static void padding_reaches_the_column_and_no_further(void **state)
+{
+	char buf[32];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	(void)state;
+	gpc_text_add(&text, "ab");
+	gpc_text_pad_to(&text, 4);
+	gpc_text_add(&text, "c");
+	gpc_text_pad_to(&text, 2);
+	assert_string_equal(buf, "ab  c");
+}
+
+static void an_unknown_conversion_is_shown(void **state)
+{
+	const char *volatile format = "%y|%";
+	char buf[32];
+
+	(void)state;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	gpc_format(buf, sizeof buf, format);
+#pragma GCC diagnostic pop
+	assert_string_equal(buf, "%y|");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_formats_as_printf_does),
+		cmocka_unit_test(a_negative_number_is_padded_with_zeros_behind_its_sign),
+		cmocka_unit_test(a_missing_string_is_shown),
+		cmocka_unit_test(what_does_not_fit_is_cut_and_said),
+		cmocka_unit_test(bytes_are_shown_in_the_unit_that_fits),
+		cmocka_unit_test(bytes_that_round_up_to_the_next_unit_are_shown_in_it),
+		cmocka_unit_test(padding_reaches_the_column_and_no_further),
+		cmocka_unit_test(an_unknown_conversion_is_shown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "oom/advice.h"
+#include "scene.h"
+
+static void describe_by_number(void *self, uint32_t stack, char *buf, size_t size)
+{
+	(void)self;
+	snprintf(buf, size, "model.py:%u", stack);
+}
+
+static void describe_nothing(void *self, uint32_t stack, char *buf, size_t size)
+{
+	(void)self;
+	(void)stack;
+	(void)buf;
+	(void)size;
+}
+
+static const struct gpc_describer by_number = { .describe = describe_by_number };
+static const struct gpc_describer silent = { .describe = describe_nothing };
+
+static char advice[1024];
+
+/* Finds the verdict, which has to be `verdict`, and writes the advice. */
+static unsigned advise(struct scene *s, enum gpucache_verdict verdict)
+{
+	struct gpc_text text = gpc_text_init(advice, sizeof advice);
+
+	gpc_verdict_find(&s->oom, &s->facts);
+	assert_int_equal(s->oom.verdict, verdict);
+	return gpc_advice_write(&s->oom, &s->facts, &by_number, &text);
+}
+
+static void an_exhausted_gpu_is_told_who_holds_most_and_how_much_must_go(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 1);
+	assert_string_equal(advice, "free at least 4.00 GiB\n");
+
+	s.oom.n_holders = 1;
+	s.oom.holders[0] = (struct gpucache_holder){ .stack = 5, .bytes = 50 * GPC_GIB };
+	advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_string_equal(advice,
+		"free at least 4.00 GiB; 8 % of the 50.00 GiB held by model.py:5 would do\n");
+
+	s.oom.holders[0].bytes = 2 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_string_equal(advice, "free at least 4.00 GiB; 2.00 GiB is held by model.py:5\n");
+}
+
+static void a_growing_site_is_named_also_beside_exhaustion(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.growth_bytes = 4 * GPC_GIB;
+	s.oom.growth_stack = 9;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 2);
+	assert_non_null(strstr(
+		advice, "does model.py:9 keep what it no longer needs? it grew by 4.00 GiB\n"));
+	s.facts.growth_windows = 8;
+	s.facts.growth_windows_up = 7;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_GROWTH), 2);
+	assert_int_equal(strncmp(advice, "does model.py:9", 15), 0);
+}
+
+static void no_setting_is_advised_for_an_impossible_request(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.rounded = s.oom.requested = 243 * GPC_GIB;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_IMPOSSIBLE), 1);
+	assert_string_equal(
+		advice, "no setting can help: check the size that is computed at model.py:7\n");
+}
+
+static struct scene scene_of_a_limit(void)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	s.oom.balance.requested = 80 * GPC_GIB - 1;
+	s.oom.balance.device_free = 14 * GPC_GIB;
+	s.oom.limit = 85 * GPC_GIB;
+	return s;
+}
+
+static void a_limit_is_raised_to_what_would_have_been_enough(void **state)
+{
+	struct scene s = scene_of_a_limit();
+
+	(void)state;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_LIMIT), 2);
+	assert_int_equal(
+		strncmp(advice, "in GPUCACHE_CONF raise limit to limit:90112MiB\n", 47), 0);
+
+	s.facts.options_set = GPC_SET_FRACTION;
+	advise(&s, GPUCACHE_VERDICT_LIMIT);
+	assert_non_null(strstr(advice, "per_process_memory_fraction:0.88\n"));
+}
+
+static void a_limit_is_not_raised_where_the_device_has_no_room(void **state)
+{
+	struct scene s = scene_of_a_limit();
+
+	(void)state;
+	s.oom.balance.device_free = GPUCACHE_UNKNOWN;
+	advise(&s, GPUCACHE_VERDICT_LIMIT);
+	assert_null(strstr(advice, "raise"));
+}
+
+static struct scene scene_of_fragmentation(void)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	s.oom.balance.requested = 81 * GPC_GIB;
+	s.oom.balance.cached = 9 * GPC_GIB;
+	s.oom.balance.cached_largest = 1 * GPC_GIB;
+	return s;
+}
+
+static void fragmentation_is_met_by_the_options_that_act_on_it(void **state)
+{
+	struct scene s = scene_of_fragmentation();
+
+	(void)state;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_FRAGMENTED), 2);
+	assert_string_equal(advice,
+		"GPUCACHE_CONF=max_split_size_mb:512  may keep large pieces whole\n"
+		"GPUCACHE_CONF=cache:off  slower, but 13.00 GiB would have been free for this "
+		"request\n");
+}
+
+static void what_is_set_already_is_never_advised(void **state)
+{
+	struct scene s = scene_of_fragmentation();
+
+	(void)state;
+	s.facts.options_set = GPC_SET_MAX_SPLIT_SIZE;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_FRAGMENTED), 1);
+	assert_null(strstr(advice, "max_split_size_mb"));
+	s.facts.caching = false;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_FRAGMENTED), 0);
+	assert_string_equal(advice, "");
+}
+
+static void the_split_size_fits_the_request(void **state)
+{
+	struct scene s = scene_of_fragmentation();
+
+	(void)state;
+	s.oom.balance.device_free = 0;
+	s.oom.balance.cached_largest = 1 * GPC_MIB;
+	s.oom.rounded = s.oom.requested = 300 * GPC_MIB;
+	advise(&s, GPUCACHE_VERDICT_FRAGMENTED);
+	assert_non_null(strstr(advice, "max_split_size_mb:128 "));
+	s.oom.rounded = s.oom.requested = 64 * GPC_MIB;
+	advise(&s, GPUCACHE_VERDICT_FRAGMENTED);
+	assert_non_null(strstr(advice, "max_split_size_mb:32 "));
+	s.oom.rounded = s.oom.requested = 63 * GPC_MIB;
+	advise(&s, GPUCACHE_VERDICT_FRAGMENTED);
+	assert_null(strstr(advice, "max_split_size_mb"));
+}
+
+static void the_line_to_paste_keeps_the_settings_there_are(void **state)
+{
+	struct scene s = scene_of_fragmentation();
+
+	(void)state;
+	s.facts.conf = "limit:99GiB,record:on";
+	advise(&s, GPUCACHE_VERDICT_FRAGMENTED);
+	assert_non_null(strstr(advice, "GPUCACHE_CONF=limit:99GiB,record:on,cache:off  "));
+	s.facts.conf = "output:/tmp/a $(b)";
+	advise(&s, GPUCACHE_VERDICT_FRAGMENTED);
+	assert_non_null(strstr(advice, "add ,cache:off to GPUCACHE_CONF  "));
+	assert_null(strstr(advice, "$"));
+}
+
+static void pending_memory_is_met_by_waiting(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.requested = 86 * GPC_GIB;
+	s.oom.balance.pending = 4 * GPC_GIB + 64 * GPC_MIB;
+	s.facts.pending_limit = 6 * GPC_GIB;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_PENDING), 2);
+	assert_string_equal(advice,
+		"call cudaDeviceSynchronize() before this allocation\n"
+		"GPUCACHE_CONF=pending_limit:64MiB  waits for the GPU earlier\n");
+
+	/* One byte less, and 64 MiB held back would have been too much. */
+	s.oom.balance.pending--;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_PENDING), 1);
+	s.oom.balance.pending++;
+	s.facts.options_set = GPC_SET_PENDING_LIMIT;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_PENDING), 1);
+	s.facts.options_set = 0;
+	s.facts.capturing = true;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_PENDING), 1);
+	assert_string_equal(advice, "make this allocation before the stream capture begins\n");
+}
+
+static void rounding_names_the_option_only_where_it_is_set(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.requested = 80 * GPC_GIB;
+	s.oom.balance.rounding = 9 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_ROUNDING);
+	assert_null(strstr(advice, "GPUCACHE_CONF"));
+	s.facts.options_set = GPC_SET_ROUNDUP;
+	advise(&s, GPUCACHE_VERDICT_ROUNDING);
+	assert_string_equal(advice, "take roundup_power2_divisions out of GPUCACHE_CONF\n");
+}
+
+static void neighbours_are_named_where_they_can_be_seen(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.requested = 83 * GPC_GIB;
+	s.oom.balance.other_processes = 10 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_NEIGHBOUR);
+	assert_non_null(strstr(advice, "nvidia-smi on the host names the other processes\n"));
+	s.oom.n_neighbours = 1;
+	s.oom.neighbours[0] = (struct gpucache_neighbour){ .pid = 99, .bytes = 9 * GPC_GIB };
+	assert_non_null(strstr(advice, "GPUCACHE_CONF=oom_wait_ms:30000  may help"));
+	s.facts.options_set = GPC_SET_OOM_WAIT;
+	memset(s.oom.neighbours[0].name, 'x', sizeof s.oom.neighbours[0].name);
+	advise(&s, GPUCACHE_VERDICT_NEIGHBOUR);
+	assert_non_null(strstr(advice, "pid 99 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx holds 9.00 GiB: "));
+	assert_null(strstr(advice, "oom_wait_ms"));
+}
+
+static void lazy_loading_is_advised_only_where_it_is_off(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.process_outside = 16 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_UNTRACKED);
+	assert_null(strstr(advice, "LAZY"));
+	s.facts.eager_modules = true;
+	advise(&s, GPUCACHE_VERDICT_UNTRACKED);
+	assert_non_null(strstr(advice, "CUDA_MODULE_LOADING=LAZY"));
+}
+
+static void a_spike_a_refusal_and_a_wrong_pool_have_advice(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.facts.usual_live = 10 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_SPIKE);
+	assert_string_equal(
+		advice, "make this step smaller by 4.00 GiB (batch or sequence length)\n");
+
+	s = scene_of_an_exhausted_gpu();
+	s.oom.balance.device_free = 9 * GPC_GIB;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_DRIVER), 1);
+
+	s = scene_of_fragmentation();
+	s.facts.largest_other_pool = 8 * GPC_GIB;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_WRONG_POOL), 1);
+	assert_non_null(strstr(advice, "cache:off"));
+}
+
+static void a_site_without_a_description_has_a_number(void **state)
+{
+	char buf[32];
+
+	(void)state;
+	gpc_site_describe(&by_number, 3, buf, sizeof buf);
+	assert_string_equal(buf, "model.py:3");
+	gpc_site_describe(&silent, 3, buf, sizeof buf);
+	assert_string_equal(buf, "stack 3");
+	gpc_site_describe(NULL, 3, buf, sizeof buf);
+	assert_string_equal(buf, "stack 3");
+	gpc_site_describe(&by_number, 0, buf, sizeof buf);
+	assert_string_equal(buf, "no stack");
+}
+
+static void evidence_has_the_numbers_of_its_verdict(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+	static const char *const wanted[GPUCACHE_VERDICT_COUNT] = {
+		[GPUCACHE_VERDICT_NONE] = "8.00 GiB was asked for; the numbers do not say",
+		[GPUCACHE_VERDICT_IMPOSSIBLE] = "the whole GPU has 100.00 GiB",
+		[GPUCACHE_VERDICT_LIMIT] = "pass the limit of 95.00 GiB",
+		[GPUCACHE_VERDICT_FRAGMENTED] = "largest piece 1.00 GiB",
+		[GPUCACHE_VERDICT_PENDING] = "2.00 GiB was freed but the GPU",
+		[GPUCACHE_VERDICT_ROUNDING] = "3.00 GiB is lost to rounding 90.00 GiB",
+		[GPUCACHE_VERDICT_NEIGHBOUR] = "3.00 GiB is held by other processes, 3.00 GiB more",
+		[GPUCACHE_VERDICT_UNTRACKED] = "2.00 GiB is held by this process outside",
+		[GPUCACHE_VERDICT_GROWTH] = "grew by 7.00 GiB since the previous look, up in 6 of",
+		[GPUCACHE_VERDICT_SPIKE] = "101.00 GiB is needed now, 11.00 GiB was usual",
+		[GPUCACHE_VERDICT_EXHAUSTED] = "93.00 GiB is live here",
+		[GPUCACHE_VERDICT_DRIVER] =
+			"8.00 GiB with 12.00 GiB free before and 13.00 GiB free",
+		[GPUCACHE_VERDICT_WRONG_POOL] = "14.00 GiB is free in one piece in another pool",
+	};
+
+	(void)state;
+	s.oom.limit = 95 * GPC_GIB;
+	s.oom.balance.pending = 2 * GPC_GIB;
+	s.oom.balance.rounding = 3 * GPC_GIB;
+	s.oom.balance.cached_largest = 1 * GPC_GIB;
+	s.oom.balance.device_free = 5 * GPC_GIB;
+	s.oom.limit = 95 * GPC_GIB;
+	s.oom.growth_bytes = 7 * GPC_GIB;
+	s.facts.growth_windows = 8;
+	s.facts.growth_windows_up = 6;
+	s.facts.usual_live = 11 * GPC_GIB;
+	s.facts.free_before = 12 * GPC_GIB;
+	s.facts.free_after = 13 * GPC_GIB;
+	s.facts.largest_other_pool = 14 * GPC_GIB;
+	for (unsigned v = 0; v < GPUCACHE_VERDICT_COUNT; v++) {
+		char buf[256];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+		/* A limit that refuses would change the shortage of the others. */
+		s.oom.limit = v == GPUCACHE_VERDICT_LIMIT ? 95 * GPC_GIB : 0;
+		s.oom.verdict = (uint8_t)v;
+		gpc_evidence_write(&s.oom, &s.facts, &text);
+		if (!strstr(buf, wanted[v]))
+			fail_msg("verdict %u: %s", v, buf);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_exhausted_gpu_is_told_who_holds_most_and_how_much_must_go),
+		cmocka_unit_test(a_growing_site_is_named_also_beside_exhaustion),
+		cmocka_unit_test(no_setting_is_advised_for_an_impossible_request),
+		cmocka_unit_test(a_limit_is_raised_to_what_would_have_been_enough),
+		cmocka_unit_test(a_limit_is_not_raised_where_the_device_has_no_room),
+		cmocka_unit_test(fragmentation_is_met_by_the_options_that_act_on_it),
+		cmocka_unit_test(what_is_set_already_is_never_advised),
+		cmocka_unit_test(the_split_size_fits_the_request),
+		cmocka_unit_test(the_line_to_paste_keeps_the_settings_there_are),
+		cmocka_unit_test(pending_memory_is_met_by_waiting),
+		cmocka_unit_test(rounding_names_the_option_only_where_it_is_set),
+		cmocka_unit_test(neighbours_are_named_where_they_can_be_seen),
+		cmocka_unit_test(lazy_loading_is_advised_only_where_it_is_off),
+		cmocka_unit_test(a_spike_a_refusal_and_a_wrong_pool_have_advice),
+		cmocka_unit_test(a_site_without_a_description_has_a_number),
+		cmocka_unit_test(evidence_has_the_numbers_of_its_verdict),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

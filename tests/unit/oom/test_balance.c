@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "oom/balance.h"
+
+static const struct gpc_device_look look = {
+	.device = 1,
+	.device_free = 200,
+	.device_total = 1000,
+	.cached_largest = 30,
+};
+
+static const struct gpucache_counters counters[] = {
+	{ .context = 1,
+		.device = 1,
+		.requested_bytes = 90,
+		.live_bytes = 100,
+		.pending_bytes = 10,
+		.cached_bytes = 40,
+		.direct_bytes = 50,
+		.host_bytes = 7777 },
+	{ .context = 0, .device = 1, .requested_bytes = 5555 },
+	{ .context = 2, .device = 0, .requested_bytes = 5555, .live_bytes = 5555 },
+	{ .context = 3, .device = 1, .requested_bytes = 100, .live_bytes = 100 },
+};
+
+static void contexts_of_the_device_are_added_up_and_others_left_out(void **state)
+{
+	struct gpucache_balance sheet;
+
+	(void)state;
+	gpc_balance_fill(counters, N_OF(counters), &look, NULL, &sheet);
+	assert_int_equal(sheet.requested, 190);
+	assert_int_equal(sheet.rounding, 10);
+	assert_int_equal(sheet.pending, 10);
+	assert_int_equal(sheet.cached, 40);
+	assert_int_equal(sheet.cached_largest, 30);
+	assert_int_equal(sheet.direct, 50);
+	assert_int_equal(sheet.unattributed, 500);
+	assert_true(sheet.other_processes == GPUCACHE_UNKNOWN);
+	assert_int_equal(gpc_balance_difference(&sheet), 0);
+}
+
+static void of_the_drivers_reserve_only_the_part_inside_cudas_total_counts(void **state)
+{
+	struct gpc_neighbours neighbours = {
+		.process_bytes = 350,
+		.others_bytes = 400,
+		.driver_bytes = 60,
+		.nvml_total_bytes = 1050,
+	};
+	struct gpucache_balance sheet;
+
+	(void)state;
+	gpc_balance_fill(counters, N_OF(counters), &look, &neighbours, &sheet);
+	assert_int_equal(sheet.process_outside, 50);
+	assert_int_equal(sheet.other_processes, 400);
+	assert_int_equal(sheet.driver_reserve, 10);
+	assert_int_equal(sheet.unattributed, 40);
+	assert_int_equal(gpc_balance_difference(&sheet), 0);
+
+	neighbours.nvml_total_bytes = 1100;
+	gpc_balance_fill(counters, N_OF(counters), &look, &neighbours, &sheet);
+	assert_int_equal(sheet.driver_reserve, 0);
+
+	neighbours.driver_bytes = GPUCACHE_UNKNOWN;
+	gpc_balance_fill(counters, N_OF(counters), &look, &neighbours, &sheet);
+	assert_true(sheet.driver_reserve == GPUCACHE_UNKNOWN);
+}
+
+static void a_failed_request_keeps_its_neighbours(void **state)
+{
+	struct gpc_neighbours neighbours = { .n_neighbours = 1, .n_other = 1 };
+	struct gpucache_oom oom = { 0 };
+
+	(void)state;
+	neighbours.neighbours[0] = (struct gpucache_neighbour){ .pid = 5, .bytes = 6, .name = "x" };
+	gpc_oom_set_neighbours(&oom, &neighbours);
+	assert_int_equal(oom.n_neighbours, 1);
+	assert_int_equal(oom.neighbours[0].pid, 5);
+	assert_string_equal(oom.neighbours[0].name, "x");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(contexts_of_the_device_are_added_up_and_others_left_out),
+		cmocka_unit_test(of_the_drivers_reserve_only_the_part_inside_cudas_total_counts),
+		cmocka_unit_test(a_failed_request_keeps_its_neighbours),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "oom/short_form.h"
+#include "scene.h"
+
+static void describe_by_number(void *self, uint32_t stack, char *buf, size_t size)
+{
+	(void)self;
+	snprintf(
+		buf, size, stack == 1 ? "load_weights loader.cpp:88" : "attn.forward model.py:212");
+}
+
+static const struct gpc_describer describer = { .describe = describe_by_number };
+
+static char page[GPC_SHORT_SIZE];
+
+static struct gpc_short_form form_of(const struct scene *s)
+{
+	return (struct gpc_short_form){
+		.oom = &s->oom,
+		.facts = &s->facts,
+		.describer = &describer,
+		.gpu_name = "NVIDIA H200",
+		.program = "python3",
+		.recording = "/dev/shm/gpumem-0/python3.gpumem",
+		.pid = 4711,
+		.rank = -1,
+	};
+}
+
+/* Writes the page and checks what holds for every page. */
+static unsigned write_page(const struct gpc_short_form *form)
+{
+	struct gpc_text text = gpc_text_init(page, sizeof page);
+	unsigned lines = 0;
+	size_t width = 0;
+
+	gpc_short_form_write(form, &text);
+	assert_false(text.cut);
+	for (const char *at = page; *at; at++) {
+		if (*at == '\n') {
+			assert_true(width <= GPC_SHORT_WIDTH);
+			width = 0;
+			lines++;
+			continue;
+		}
+		assert_in_range(*at, ' ', '~');
+		width++;
+	}
+	assert_int_equal(width, 0);
+	assert_true(lines <= GPC_SHORT_LINES);
+	return lines;
+}
+
+static struct scene with_holders(struct scene s)
+{
+	s.oom.n_holders = 2;
+	s.oom.holders[0] = (struct gpucache_holder){ 1, 1204, 56 * GPC_GIB };
+	s.oom.holders[1] = (struct gpucache_holder){ 2, 1, 34 * GPC_GIB - 1 };
+	return s;
+}
+
+static void an_exhausted_gpu(void **state)
+{
+	struct scene s = with_holders(scene_of_an_exhausted_gpu());
+	struct gpc_short_form form = form_of(&s);
+
+	(void)state;
+	gpc_verdict_find(&s.oom, &s.facts);
+	write_page(&form);
+	assert_string_equal(page,
+		"gpucache: OUT OF MEMORY on GPU 0 (NVIDIA H200, 100.00 GiB) - pid 4711, python3\n"
+		"WHY    exhausted (certain): 90.00 GiB is live here, 4.00 GiB in all was left, "
+		"8.00 GiB was asked for\n"
+		"SHORT  by 4.00 GiB: 8.00 GiB asked for, 4.00 GiB free on the GPU, largest cached "
+		"piece 0 B\n"
+		"WHERE          90.00 GiB   90.0 %  live, as asked for\n"
+		"       +        2.00 GiB    2.0 %  this process, outside our books\n"
+		"       +        3.00 GiB    3.0 %  other processes\n"
+		"       +        1.00 GiB    1.0 %  reserved by the driver\n"
+		"       +        4.00 GiB    4.0 %  free on the GPU\n"
+		"       =      100.00 GiB  100.0 %  total\n"
+		"HOLD           56.00 GiB      1204 blocks  load_weights loader.cpp:88\n"
+		"               33.99 GiB         1 block   attn.forward model.py:212\n"
+		"TRY    free at least 4.00 GiB; 8 % of the 56.00 GiB held by load_weights "
+		"loader.cpp:88 would do\n"
+		"FULL   gpumem-report oom /dev/shm/gpumem-0/python3.gpumem\n");
+}
+
+static void a_fragmented_cache_of_a_ranked_process(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+	struct gpc_short_form form = form_of(&s);
+
+	(void)state;
+	s.oom.balance.requested = 81 * GPC_GIB;
+	s.oom.balance.cached = 9 * GPC_GIB;
+	s.oom.balance.cached_largest = GPC_GIB;
+	s.oom.balance.pending = 8 * GPC_GIB;
+	s.facts.largest_pending = 8 * GPC_GIB;
+	s.oom.balance.other_processes = GPUCACHE_UNKNOWN;
+	form.rank = 3;
+	form.world_size = 8;
+	gpc_verdict_find(&s.oom, &s.facts);
+	write_page(&form);
+	assert_string_equal(page,
+		"gpucache: OUT OF MEMORY on GPU 0 (NVIDIA H200, 100.00 GiB) - rank 3 of 8, pid "
+		"4711, python3\n"
+		"WHY    fragmented (certain): 9.00 GiB is cached and free, largest piece 1.00 GiB, "
+		"8.00 GiB asked for\n"
+		"ALSO   pending\n"
+		"SHORT  by 4.00 GiB: 8.00 GiB asked for, 4.00 GiB free on the GPU, largest cached "
+		"piece 1.00 GiB\n"
+		"WHERE          81.00 GiB   81.0 %  live, as asked for\n"
+		"       +        8.00 GiB    8.0 %  freed, the GPU may still use it\n"
+		"       +        9.00 GiB    9.0 %  cached, free\n"
+		"       +        2.00 GiB    2.0 %  this process, outside our books\n"
+		"       +        1.00 GiB    1.0 %  reserved by the driver\n"
+		"       +        4.00 GiB    4.0 %  free on the GPU\n"
+		"       =      100.00 GiB  100.0 %  total (the lines pass it by 5.00 GiB)\n"
+		"TRY    GPUCACHE_CONF=max_split_size_mb:512  may keep large pieces whole\n"
+		"       GPUCACHE_CONF=cache:off  slower, but 13.00 GiB would have been free for "
+		"this request\n"
+		"FULL   gpumem-report oom /dev/shm/gpumem-0/python3.gpumem\n");
+}
+
+static void what_is_not_known_is_not_printed(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+	struct gpc_short_form form = form_of(&s);
+
+	(void)state;
+	memset(&s.oom.balance, 0xff, sizeof s.oom.balance);
+	form.gpu_name = form.program = form.recording = NULL;
+	gpc_verdict_find(&s.oom, &s.facts);
+	write_page(&form);
+	assert_string_equal(page,
+		"gpucache: OUT OF MEMORY on GPU 0 - pid 4711\n"
+		"WHY    unknown: 8.00 GiB was asked for; the numbers do not say why it failed\n"
+		"SHORT  8.00 GiB asked for\n");
+}
+
+static void a_request_that_grew_by_rounding_says_so(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+	struct gpc_short_form form = form_of(&s);
+
+	(void)state;
+	s.oom.requested = 6 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	write_page(&form);
+	assert_non_null(strstr(page, "6.00 GiB asked for (rounded to 8.00 GiB),"));
+}
+
+static void a_path_that_cannot_be_pasted_gives_way_to_the_pid(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+	struct gpc_short_form form = form_of(&s);
+	char path[200];
+
+	(void)state;
+	gpc_verdict_find(&s.oom, &s.facts);
+	form.recording = "/tmp/a file;rm -rf x";
+	write_page(&form);
+	assert_non_null(strstr(page, "FULL   gpumem-report oom 4711\n"));
+
+	/* 25 characters stand before the path. */
+	memset(path, 'a', sizeof path);
+	path[0] = '/';
+	path[75] = '\0';
+	form.recording = path;
+	write_page(&form);
+	assert_non_null(strstr(page, "gpumem-report oom /aaaa"));
+	path[75] = 'a';
+	path[76] = '\0';
+	write_page(&form);
+	assert_non_null(strstr(page, "FULL   gpumem-report oom 4711\n"));
+}
+
+static void small_devices_are_shown_in_their_own_unit(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+	struct gpc_short_form form = form_of(&s);
+
+	(void)state;
+	s.oom.balance = (struct gpucache_balance){ .requested = 12 * GPC_MIB + 512 * 1024,
+		.device_free = 3 * GPC_MIB + 512 * 1024,
+		.device_total = 16 * GPC_MIB };
+	gpc_verdict_find(&s.oom, &s.facts);
+	write_page(&form);
+	assert_non_null(strstr(page, "WHERE          12.50 MiB   78.1 %  live, as asked for\n"));
+	assert_non_null(strstr(page, "       =       16.00 MiB  100.0 %  total\n"));
+}
+
+static void names_from_elsewhere_stay_printable(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+	struct gpc_short_form form = form_of(&s);
+
+	(void)state;
+	form.program = "caf\xc3\xa9\x1b[31m\n";
+	gpc_verdict_find(&s.oom, &s.facts);
+	write_page(&form);
+	assert_non_null(strstr(page, "pid 4711, caf???[31m?\n"));
+}
+
+static void describe_at_length(void *self, uint32_t stack, char *buf, size_t size)
+{
+	(void)self;
+	memset(buf, 'a' + (int)(stack % 26), size - 1);
+	buf[size - 1] = '\0';
+}
+
+static uint64_t next_random(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+/* Bytes of any kind: small, of the order of the device, absurd, unknown. */
+static uint64_t any_bytes(uint64_t *seed)
+{
+	switch (next_random(seed) % 5) {
+	case 0:
+		return next_random(seed) % 4096;
+	case 1:
+		return GPUCACHE_UNKNOWN;
+	case 2:
+		return next_random(seed);
+	default:
+		return next_random(seed) % (100 * GPC_GIB);
+	}
+}
+
+static void no_numbers_and_no_names_break_the_page(void **state)
+{
+	static const struct gpc_describer long_names = { .describe = describe_at_length };
+	uint64_t seed = 88172645463325252u;
+
+	(void)state;
+	for (uint32_t round = 0; round < 20000; round++) {
+		struct scene s = scene_of_an_exhausted_gpu();
+		struct gpc_short_form form = form_of(&s);
+		uint64_t *facts = &s.facts.free_before;
+
+		for (size_t i = 0; i < sizeof s.oom.balance / 8; i++)
+			((uint64_t *)&s.oom.balance)[i] = any_bytes(&seed);
+		for (size_t i = 0; i < offsetof(struct gpc_verdict_facts, growth_windows) / 8; i++)
+			facts[i] = any_bytes(&seed);
+		s.oom.requested = any_bytes(&seed);
+		s.oom.rounded = any_bytes(&seed);
+		s.oom.limit = any_bytes(&seed) & -(next_random(&seed) % 2);
+		s.oom.growth_bytes = any_bytes(&seed);
+		s.oom.growth_stack = 3;
+		s.facts.options_set = (uint32_t)next_random(&seed) % 32;
+		s.facts.growth_windows = s.facts.growth_windows_up = 8;
+		s.facts.conf = round % 3 ? "limit:99GiB,record:on,stacks:native,decay_ms:1" : "";
+		s.oom.n_holders = round % 5;
+		for (uint32_t i = 0; i < s.oom.n_holders; i++)
+			s.oom.holders[i] =
+				(struct gpucache_holder){ i, UINT32_MAX, any_bytes(&seed) };
+		s.oom.n_neighbours = round % 2;
+		s.oom.neighbours[0].bytes = any_bytes(&seed);
+		memset(s.oom.neighbours[0].name, '\xff', sizeof s.oom.neighbours[0].name);
+		form.describer = &long_names;
+		form.gpu_name =
+			"a name of a GPU that is much longer than any GPU has ever had, with tail";
+		form.program =
+			"a program with quite a long name that goes on and on and does not stop";
+		gpc_verdict_find(&s.oom, &s.facts);
+		if (round % 7 == 0)
+			s.oom.also = UINT32_MAX;
+		write_page(&form);
+		assert_non_null(strstr(
+			page, "\nFULL   gpumem-report oom /dev/shm/gpumem-0/python3.gpumem\n"));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_exhausted_gpu),
+		cmocka_unit_test(a_fragmented_cache_of_a_ranked_process),
+		cmocka_unit_test(what_is_not_known_is_not_printed),
+		cmocka_unit_test(a_request_that_grew_by_rounding_says_so),
+		cmocka_unit_test(a_path_that_cannot_be_pasted_gives_way_to_the_pid),
+		cmocka_unit_test(small_devices_are_shown_in_their_own_unit),
+		cmocka_unit_test(names_from_elsewhere_stay_printable),
+		cmocka_unit_test(no_numbers_and_no_names_break_the_page),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdbool.h>
+
+#include "private_record.h"
+
+static const struct gpucache_append_head *head_of(enum gpucache_region_kind kind)
+{
+	return record_at(kind, 0);
+}
+
+static void a_record_is_padded_with_zeros_to_8_bytes(void **state)
+{
+	const struct gpucache_append_head *head = head_of(GPUCACHE_REGION_CODES);
+
+	(void)state;
+	assert_true(gpc_record_append(&rec, GPUCACHE_REGION_CODES, "abcde", 5));
+	assert_int_equal(head->used, 8);
+	assert_int_equal(head->n_records, 1);
+	assert_memory_equal(head + 1, "abcde\0\0\0", 8);
+}
+
+static void pieces_become_one_record(void **state)
+{
+	const struct gpucache_append_head *head = head_of(GPUCACHE_REGION_MODULES);
+	char one[] = "12345678";
+	char two[] = "abc";
+	const struct iovec parts[] = { { one, 8 }, { NULL, 0 }, { two, 3 } };
+
+	(void)state;
+	assert_true(gpc_record_append_parts(&rec, GPUCACHE_REGION_MODULES, parts, 3));
+	assert_int_equal(head->used, 16);
+	assert_int_equal(head->n_records, 1);
+	assert_memory_equal(head + 1, "12345678abc\0\0\0\0\0", 16);
+}
+
+static void lines_are_not_padded(void **state)
+{
+	const struct gpucache_append_head *head = head_of(GPUCACHE_REGION_TEXT);
+	uint64_t before = head->used;
+
+	(void)state;
+	assert_true(gpc_record_append_line(&rec, "one"));
+	assert_true(gpc_record_append_line(&rec, ""));
+	assert_true(gpc_record_append_line(&rec, "two"));
+	assert_int_equal(head->used, before + 9);
+	assert_memory_equal((const char *)(head + 1) + before, "one\n\ntwo\n", 9);
+}
+
+static void a_full_region_counts_what_it_drops(void **state)
+{
+	const struct gpucache_append_head *head = head_of(GPUCACHE_REGION_STACKS);
+	uint64_t room = rec.regions[GPUCACHE_REGION_STACKS]->count;
+	static char block[4096];
+	uint64_t n = 0;
+
+	(void)state;
+	while (gpc_record_append(&rec, GPUCACHE_REGION_STACKS, block, sizeof block))
+		n++;
+	assert_int_equal(n, room / sizeof block);
+	assert_int_equal(head->n_dropped, 1);
+	assert_int_equal(head->n_records, n);
+	/* What is smaller still fits, to the last byte. */
+	assert_true(gpc_record_append(
+		&rec, GPUCACHE_REGION_STACKS, block, (size_t)(room - n * sizeof block)));
+	assert_int_equal(head->used, room);
+	assert_false(gpc_record_append(&rec, GPUCACHE_REGION_STACKS, block, 1));
+	assert_int_equal(head->n_dropped, 2);
+}
+
+static void an_impossible_size_is_refused(void **state)
+{
+	const struct iovec parts[] = { { (void *)1, SIZE_MAX }, { (void *)1, SIZE_MAX } };
+
+	(void)state;
+	assert_false(gpc_record_append_parts(&rec, GPUCACHE_REGION_STACKS, parts, 2));
+	assert_int_equal(head_of(GPUCACHE_REGION_STACKS)->used, 0);
+}
+
+static void other_regions_are_refused(void **state)
+{
+	(void)state;
+	for (int kind = -1; kind <= GPUCACHE_REGION_COUNT; kind++) {
+		bool is_append = kind == GPUCACHE_REGION_STACKS || kind == GPUCACHE_REGION_CODES ||
+				 kind == GPUCACHE_REGION_MODULES || kind == GPUCACHE_REGION_TEXT;
+
+		assert_int_equal(gpc_record_append(&rec, (enum gpucache_region_kind)kind, "x", 1),
+			is_append);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		private_test(a_record_is_padded_with_zeros_to_8_bytes),
+		private_test(pieces_become_one_record),
+		private_test(lines_are_not_padded),
+		private_test(a_full_region_counts_what_it_drops),
+		private_test(an_impossible_size_is_refused),
+		private_test(other_regions_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

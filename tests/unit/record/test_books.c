@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "private_record.h"
+
+static void a_segment_is_stored_and_taken_away(void **state)
+{
+	struct gpucache_segment segment = {
+		.state = 1, .pool = 1, .device = 1, .address = 512, .size = 1024, .context = 3
+	};
+	const struct gpucache_segment *slot = record_at(GPUCACHE_REGION_SEGMENTS, 7);
+
+	(void)state;
+	gpc_record_segment(&rec, 7, &segment);
+	assert_int_equal(slot->seq, 2);
+	segment.seq = 2;
+	assert_memory_equal(slot, &segment, sizeof segment);
+	gpc_record_segment(&rec, 7, &(struct gpucache_segment){ .state = 0 });
+	assert_int_equal(slot->state, 0);
+	assert_int_equal(slot->seq, 4);
+}
+
+static void a_segment_beyond_the_table_is_counted(void **state)
+{
+	const struct gpucache_segment segment = { .state = 1 };
+
+	(void)state;
+	gpc_record_segment(&rec, rec.n_segments, &segment);
+	gpc_record_segment(&rec, rec.n_segments, &(struct gpucache_segment){ .state = 0 });
+	assert_int_equal(rec.header->dropped_segments, 1);
+}
+
+static void a_device_keeps_its_ordinal(void **state)
+{
+	const struct gpucache_device device = { .ordinal = 9, .total_bytes = 80 };
+	const struct gpucache_device *slot = record_at(GPUCACHE_REGION_DEVICES, 1);
+
+	(void)state;
+	assert_int_equal(slot->ordinal, -1);
+	gpc_record_device(&rec, 1, &device);
+	assert_int_equal(slot->ordinal, 1);
+	assert_int_equal(slot->total_bytes, 80);
+	assert_int_equal(slot->seq, 2);
+}
+
+static void contexts_get_slots_of_their_own(void **state)
+{
+	uint32_t a;
+	uint32_t b;
+	struct gpucache_counters *first = gpc_record_counters_take(&rec, 0x10, 1, 0, &a);
+	struct gpucache_counters *second = gpc_record_counters_take(&rec, 0x20, 2, 1, &b);
+
+	(void)state;
+	assert_int_equal(a, 0);
+	assert_int_equal(b, 1);
+	assert_ptr_equal(first, record_at(GPUCACHE_REGION_COUNTERS, 0));
+	assert_int_equal(first->context, 0x10);
+	assert_int_equal(second->generation, 2);
+	assert_int_equal(second->device, 1);
+}
+
+static void no_context_gets_no_slot(void **state)
+{
+	uint32_t index = 0;
+
+	(void)state;
+	assert_null(gpc_record_counters_take(&rec, 0, 1, 0, &index));
+	assert_int_equal(index, GPC_RECORD_NO_COUNTERS);
+}
+
+static void a_retired_context_keeps_its_calls_until_all_slots_were_used(void **state)
+{
+	struct gpucache_counters *counters;
+	uint32_t index;
+
+	(void)state;
+	for (uint32_t i = 0; i < GPC_RECORD_MAX_CONTEXTS; i++) {
+		counters = gpc_record_counters_take(&rec, 1 + i, 1, i % 2, &index);
+		assert_int_equal(index, i);
+		counters->n_malloc = 100 + i;
+		counters->live_bytes = 5;
+		counters->peak_live_bytes = 50;
+		if (i == 4 || i == 7)
+			gpc_record_counters_retire(&rec, index);
+	}
+	counters = record_at(GPUCACHE_REGION_COUNTERS, 7);
+	assert_int_equal(counters->live_bytes, 0);
+	assert_int_equal(counters->n_malloc, 107);
+	assert_int_equal(counters->peak_live_bytes, 50);
+	/* Device 1: slot 7 fits better than slot 4.  Its calls go on. */
+	counters = gpc_record_counters_take(&rec, 0x99, 2, 1, &index);
+	assert_int_equal(index, 7);
+	assert_int_equal(counters->n_malloc, 107);
+	assert_int_equal(counters->context, 0x99);
+	counters = gpc_record_counters_take(&rec, 0x98, 2, 1, &index);
+	assert_int_equal(index, 4);
+	assert_null(gpc_record_counters_take(&rec, 0x97, 2, 1, &index));
+	assert_int_equal(index, GPC_RECORD_NO_COUNTERS);
+	gpc_record_counters_retire(&rec, GPC_RECORD_NO_COUNTERS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		private_test(a_segment_is_stored_and_taken_away),
+		private_test(a_segment_beyond_the_table_is_counted),
+		private_test(a_device_keeps_its_ordinal),
+		private_test(contexts_get_slots_of_their_own),
+		private_test(no_context_gets_no_slot),
+		private_test(a_retired_context_keeps_its_calls_until_all_slots_were_used),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

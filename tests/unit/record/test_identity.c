@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unistd.h>
+
+#include "record/identity.h"
+#include "unit.h"
+
+static const char *const names[] = { "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
+	"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK",
+	"MV2_COMM_WORLD_RANK", "FLUX_TASK_RANK", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS",
+	"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_RESTART_COUNT",
+	"FLUX_JOB_ID", "PBS_JOBID", "LSB_JOBID" };
+
+static int forget_launchers(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_OF(names); i++)
+		unsetenv(names[i]);
+	return 0;
+}
+
+static struct gpc_identity identify(int64_t rank)
+{
+	struct gpc_identity identity;
+
+	gpc_identity_read(&identity, rank);
+	return identity;
+}
+
+static void the_kernel_knows_who_we_are(void **state)
+{
+	struct gpc_identity identity = identify(-1);
+
+	(void)state;
+	assert_int_equal(identity.pid, getpid());
+	assert_int_equal(identity.uid, geteuid());
+	assert_true(identity.start_ticks > 0);
+	assert_true(identity.pid_namespace > 0);
+	assert_int_equal(strlen(identity.boot_id), 36);
+	assert_true(strlen(identity.host) > 0);
+	assert_non_null(strstr(identity.exe, "test_identity"));
+	assert_non_null(strstr(identity.command, "test_identity"));
+}
+
+static void without_a_launcher_there_is_no_rank(void **state)
+{
+	struct gpc_identity identity = identify(-1);
+
+	(void)state;
+	assert_int_equal(identity.rank, -1);
+	assert_int_equal(identity.local_rank, -1);
+	assert_int_equal(identity.world_size, 0);
+	assert_string_equal(identity.job, "");
+}
+
+static void rank_alone_is_not_torchrun(void **state)
+{
+	(void)state;
+	setenv("RANK", "5", 1);
+	assert_int_equal(identify(-1).rank, -1);
+	setenv("LOCAL_RANK", "1", 1);
+	setenv("WORLD_SIZE", "8", 1);
+	assert_int_equal(identify(-1).rank, 5);
+	assert_int_equal(identify(-1).local_rank, 1);
+	assert_int_equal(identify(-1).world_size, 8);
+}
+
+static void slurm_is_believed_last(void **state)
+{
+	(void)state;
+	setenv("SLURM_PROCID", "9", 1);
+	setenv("SLURM_LOCALID", "2", 1);
+	assert_int_equal(identify(-1).rank, 9);
+	assert_int_equal(identify(-1).local_rank, 2);
+	setenv("OMPI_COMM_WORLD_RANK", "4", 1);
+	assert_int_equal(identify(-1).rank, 4);
+}
+
+static void the_configured_rank_wins(void **state)
+{
+	(void)state;
+	setenv("PMI_RANK", "4", 1);
+	assert_int_equal(identify(0).rank, 0);
+	assert_int_equal(identify(INT64_MAX).rank, 4);
+}
+
+static void what_is_no_number_is_no_rank(void **state)
+{
+	(void)state;
+	setenv("PMI_RANK", "4x", 1);
+	assert_int_equal(identify(-1).rank, -1);
+	setenv("PMI_RANK", "99999999999", 1);
+	assert_int_equal(identify(-1).rank, -1);
+	setenv("PMI_RANK", "-1", 1);
+	assert_int_equal(identify(-1).rank, -1);
+}
+
+static void the_job_is_torchruns_unless_it_says_none(void **state)
+{
+	(void)state;
+	setenv("SLURM_JOB_ID", "1234", 1);
+	setenv("TORCHELASTIC_RUN_ID", "none", 1);
+	setenv("TORCHELASTIC_RESTART_COUNT", "2", 1);
+	assert_string_equal(identify(-1).job, "1234");
+	assert_int_equal(identify(-1).restart_count, 2);
+	setenv("TORCHELASTIC_RUN_ID", "abc", 1);
+	assert_string_equal(identify(-1).job, "abc");
+}
+
+static void text_is_cut_between_characters(void **state)
+{
+	char field[8];
+
+	(void)state;
+	memset(field, 'x', sizeof field);
+	gpc_identity_copy_text(field, sizeof field, "ab", 2);
+	assert_memory_equal(field, "ab\0\0\0\0\0", 8);
+	gpc_identity_copy_text(field, sizeof field, "abcdefgh", 8);
+	assert_string_equal(field, "abcdefg");
+	/* Three bytes a character: the third does not fit. */
+	gpc_identity_copy_text(field, sizeof field, "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", 9);
+	assert_string_equal(field, "\xe2\x82\xac\xe2\x82\xac");
+}
+
+static void count_line(void *arg, const char *line)
+{
+	int *n = arg;
+
+	assert_null(strstr(line, "GPC_SECRET"));
+	assert_null(strchr(line, '\n'));
+	*n += strcmp(line, "env RANK=1?2") == 0;
+}
+
+static void only_variables_of_the_list_are_told(void **state)
+{
+	int n = 0;
+
+	(void)state;
+	setenv("GPC_SECRET", "GPC_SECRET", 1);
+	setenv("RANK", "1\n2", 1);
+	gpc_identity_each_variable(count_line, &n);
+	assert_int_equal(n, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(the_kernel_knows_who_we_are, forget_launchers),
+		cmocka_unit_test_setup(without_a_launcher_there_is_no_rank, forget_launchers),
+		cmocka_unit_test_setup(rank_alone_is_not_torchrun, forget_launchers),
+		cmocka_unit_test_setup(slurm_is_believed_last, forget_launchers),
+		cmocka_unit_test_setup(the_configured_rank_wins, forget_launchers),
+		cmocka_unit_test_setup(what_is_no_number_is_no_rank, forget_launchers),
+		cmocka_unit_test_setup(the_job_is_torchruns_unless_it_says_none, forget_launchers),
+		cmocka_unit_test_setup(text_is_cut_between_characters, forget_launchers),
+		cmocka_unit_test_setup(only_variables_of_the_list_are_told, forget_launchers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

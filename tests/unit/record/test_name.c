@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/identity.h"
+#include "record/name.h"
+#include "unit.h"
+
+static struct gpc_identity somebody(void)
+{
+	return (struct gpc_identity){
+		.pid = 42, .rank = -1, .local_rank = -1, .host = "node7", .exe = "/usr/bin/train me"
+	};
+}
+
+static const char *expand(
+	const char *pattern, const struct gpc_identity *identity, unsigned attempt, char *unknown)
+{
+	static char buf[512];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_name_expand(&text, pattern, identity, 1700000000, attempt, unknown);
+	return buf;
+}
+
+static const char *default_name(const struct gpc_identity *identity, unsigned attempt)
+{
+	static char buf[512];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_name_default(&text, identity, attempt);
+	return buf;
+}
+
+static void every_letter_is_put_in(void **state)
+{
+	struct gpc_identity identity = somebody();
+	char unknown;
+
+	(void)state;
+	identity.rank = 3;
+	identity.local_rank = 1;
+	strcpy(identity.job, "run/9");
+	assert_string_equal(expand("%p-%h-%e-%t-%r-%l-%j-%%", &identity, 0, &unknown),
+		"42-node7-train me-1700000000-3-1-run_9-%");
+	assert_int_equal(unknown, 0);
+}
+
+static void what_is_not_known_has_a_stand_in(void **state)
+{
+	struct gpc_identity identity = somebody();
+	char unknown;
+
+	(void)state;
+	identity.exe[0] = '\0';
+	assert_string_equal(expand("%r %l %j %e", &identity, 0, &unknown), "p42 p42 nojob unknown");
+}
+
+static void a_variable_is_put_in_with_its_slashes(void **state)
+{
+	struct gpc_identity identity = somebody();
+	char unknown;
+
+	(void)state;
+	setenv("GPC_TEST_DIR", "/scratch/x", 1);
+	unsetenv("GPC_TEST_NONE");
+	assert_string_equal(expand("%q{GPC_TEST_DIR}/%q{GPC_TEST_NONE}f", &identity, 0, &unknown),
+		"/scratch/x/f");
+	assert_int_equal(unknown, 0);
+	assert_string_equal(expand("%q{GPC", &identity, 0, &unknown), "%q{GPC");
+	assert_int_equal(unknown, 'q');
+	assert_string_equal(expand("%qX", &identity, 0, &unknown), "%qX");
+}
+
+static void an_unknown_letter_stays_and_is_told(void **state)
+{
+	struct gpc_identity identity = somebody();
+	char unknown;
+
+	(void)state;
+	assert_string_equal(expand("a%zb%yc", &identity, 0, &unknown), "a%zb%yc");
+	assert_int_equal(unknown, 'z');
+	assert_string_equal(expand("a%", &identity, 0, &unknown), "a%");
+	assert_int_equal(unknown, 0);
+}
+
+static void each_attempt_has_another_name(void **state)
+{
+	struct gpc_identity identity = somebody();
+	char unknown;
+
+	(void)state;
+	assert_string_equal(expand("f", &identity, 0, &unknown), "f");
+	assert_string_equal(expand("f", &identity, 1, &unknown), "f.42");
+	assert_string_equal(expand("f", &identity, 2, &unknown), "f.42.2");
+	assert_string_equal(expand("f%n", &identity, 0, &unknown), "f0");
+	assert_string_equal(expand("f%n", &identity, 7, &unknown), "f7");
+}
+
+static void the_default_name_says_what_is_known(void **state)
+{
+	struct gpc_identity identity = somebody();
+
+	(void)state;
+	assert_string_equal(default_name(&identity, 0), "gpucache-train me-42.gpucache");
+	identity.rank = 3;
+	assert_string_equal(default_name(&identity, 0), "gpucache-train me-r3-42.gpucache");
+	strcpy(identity.job, "77");
+	assert_string_equal(default_name(&identity, 0), "gpucache-train me-77-r3-42.gpucache");
+	assert_string_equal(default_name(&identity, 2), "gpucache-train me-77-r3-42-2.gpucache");
+}
+
+static void no_part_can_leave_the_directory(void **state)
+{
+	struct gpc_identity identity = somebody();
+	char unknown;
+
+	(void)state;
+	strcpy(identity.job, "../../x\n");
+	strcpy(identity.host, "a/b");
+	assert_string_equal(expand("%j %h", &identity, 0, &unknown), ".._.._x_ a_b");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_letter_is_put_in),
+		cmocka_unit_test(what_is_not_known_has_a_stand_in),
+		cmocka_unit_test(a_variable_is_put_in_with_its_slashes),
+		cmocka_unit_test(an_unknown_letter_stays_and_is_told),
+		cmocka_unit_test(each_attempt_has_another_name),
+		cmocka_unit_test(the_default_name_says_what_is_known),
+		cmocka_unit_test(no_part_can_leave_the_directory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

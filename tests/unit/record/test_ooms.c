@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "private_record.h"
+
+static void an_oom_is_torn_until_it_is_committed(void **state)
+{
+	struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
+
+	(void)state;
+	assert_non_null(oom);
+	assert_ptr_equal(oom, record_at(GPUCACHE_REGION_OOMS, 0));
+	assert_int_equal(oom->seq % 2, 1);
+	assert_int_equal(oom->number, 1);
+	assert_int_equal(rec.header->state & GPUCACHE_STATE_OOM_SEEN, 0);
+	gpc_record_oom_commit(&rec, oom);
+	assert_int_equal(oom->seq, 2);
+	assert_int_equal(rec.header->state & GPUCACHE_STATE_OOM_SEEN, GPUCACHE_STATE_OOM_SEEN);
+}
+
+static void the_ring_keeps_the_last_ones(void **state)
+{
+	(void)state;
+	for (unsigned i = 1; i <= GPC_RECORD_MAX_OOMS + 3; i++) {
+		struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
+
+		assert_int_equal(oom->requested, 0);
+		oom->requested = i;
+		gpc_record_oom_commit(&rec, oom);
+	}
+	for (unsigned i = 0; i < GPC_RECORD_MAX_OOMS; i++) {
+		const struct gpucache_oom *oom = record_at(GPUCACHE_REGION_OOMS, i);
+
+		assert_int_equal(oom->requested, i < 3 ? GPC_RECORD_MAX_OOMS + i + 1 : i + 1);
+		assert_int_equal(oom->number, oom->requested);
+	}
+}
+
+static void a_slot_that_is_being_filled_is_not_taken(void **state)
+{
+	struct gpucache_oom *first = gpc_record_oom_begin(&rec);
+
+	(void)state;
+	for (unsigned i = 1; i < GPC_RECORD_MAX_OOMS; i++)
+		gpc_record_oom_commit(&rec, gpc_record_oom_begin(&rec));
+	assert_null(gpc_record_oom_begin(&rec));
+	gpc_record_oom_commit(&rec, NULL);
+	gpc_record_oom_commit(&rec, first);
+	assert_ptr_equal(gpc_record_oom_begin(&rec), first);
+	assert_int_equal(first->number, GPC_RECORD_MAX_OOMS + 1);
+}
+
+static void a_mark_reaches_its_oom_only(void **state)
+{
+	struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
+
+	(void)state;
+	gpc_record_oom_mark(&rec, 1, true, true); /* not committed yet */
+	assert_int_equal(oom->recovered, 0);
+	gpc_record_oom_commit(&rec, oom);
+	gpc_record_oom_mark(&rec, 0, true, true);
+	gpc_record_oom_mark(&rec, 1 + GPC_RECORD_MAX_OOMS, true, true);
+	assert_int_equal(oom->recovered, 0);
+	gpc_record_oom_mark(&rec, 1, true, false);
+	assert_int_equal(oom->recovered, 1);
+	assert_int_equal(oom->reported, 0);
+	gpc_record_oom_mark(&rec, 1, false, true);
+	assert_int_equal(oom->recovered, 1);
+	assert_int_equal(oom->reported, 1);
+	assert_int_equal(oom->seq % 2, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		private_test(an_oom_is_torn_until_it_is_committed),
+		private_test(the_ring_keeps_the_last_ones),
+		private_test(a_slot_that_is_being_filled_is_not_taken),
+		private_test(a_mark_reaches_its_oom_only),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "private_record.h"
+
+static const struct gpucache_peak *peak_of(uint32_t device)
+{
+	const struct gpucache_peak *a = record_at(GPUCACHE_REGION_PEAKS, 2 * device);
+	const struct gpucache_peak *b = record_at(GPUCACHE_REGION_PEAKS, 2 * device + 1);
+
+	return a->number > b->number ? a : b;
+}
+
+static void the_first_bytes_are_a_peak(void **state)
+{
+	(void)state;
+	gpc_record_peak(&rec, 1, 77, 100, 512, 4096);
+	assert_int_equal(peak_of(0)->number, 0);
+	assert_int_equal(peak_of(1)->number, 1);
+	assert_int_equal(peak_of(1)->device, 1);
+	assert_int_equal(peak_of(1)->time_ns, 77);
+	assert_int_equal(peak_of(1)->requested_bytes, 100);
+	assert_int_equal(peak_of(1)->live_bytes, 512);
+	assert_int_equal(peak_of(1)->reserved_bytes, 4096);
+	assert_int_equal(peak_of(1)->seq % 2, 0);
+}
+
+static void nothing_is_no_peak(void **state)
+{
+	(void)state;
+	gpc_record_peak(&rec, 0, 1, 0, 0, 4096);
+	assert_int_equal(peak_of(0)->number, 0);
+}
+
+static void a_peak_counts_from_one_percent_on(void **state)
+{
+	(void)state;
+	gpc_record_peak(&rec, 0, 1, 1, 1000000, 1);
+	gpc_record_peak(&rec, 0, 2, 1, 1010000, 1);
+	assert_int_equal(peak_of(0)->number, 1);
+	gpc_record_peak(&rec, 0, 3, 1, 1010001, 1);
+	assert_int_equal(peak_of(0)->number, 2);
+	assert_int_equal(peak_of(0)->live_bytes, 1010001);
+	gpc_record_peak(&rec, 0, 4, 1, 5, 1);
+	assert_int_equal(peak_of(0)->number, 2);
+}
+
+static void a_big_peak_counts_from_64_mib_on(void **state)
+{
+	(void)state;
+	gpc_record_peak(&rec, 0, 1, 1, 100 * GPC_GIB, 1);
+	gpc_record_peak(&rec, 0, 2, 1, 100 * GPC_GIB + 64 * GPC_MIB - 1, 1);
+	assert_int_equal(peak_of(0)->number, 1);
+	gpc_record_peak(&rec, 0, 3, 1, 100 * GPC_GIB + 64 * GPC_MIB, 1);
+	assert_int_equal(peak_of(0)->number, 2);
+}
+
+static void peaks_use_their_two_slots_in_turn(void **state)
+{
+	const struct gpucache_peak *slots = record_at(GPUCACHE_REGION_PEAKS, 0);
+
+	(void)state;
+	for (uint64_t i = 1; i <= 9; i++) {
+		gpc_record_peak(&rec, 0, i, i, i * 1000, i);
+		assert_int_equal(peak_of(0)->number, i);
+	}
+	assert_int_equal(slots[0].number + slots[1].number, 8 + 9);
+}
+
+static void the_biggest_holders_come_first_and_the_rest_is_summed(void **state)
+{
+	struct gpucache_counters *counters;
+	const struct gpucache_peak *peak;
+	uint32_t index;
+	uint64_t total = 0;
+
+	(void)state;
+	counters = gpc_record_counters_take(&rec, 1, 1, 0, &index);
+	for (uint32_t i = 1; i <= 100; i++) {
+		uint64_t bytes = 1000 + (i * 37) % 101;
+
+		gpc_record_site_add(&rec, i, bytes, i);
+		gpc_record_site_add(&rec, i, bytes, i);
+		total += 2 * bytes;
+	}
+	gpc_record_site_add(&rec, 101, 5000, 1);
+	gpc_record_site_remove(&rec, 101, 5000);
+	counters->requested_bytes = total;
+	counters->direct_bytes = 333; /* without a stack */
+	gpc_record_peak(&rec, 0, 1, total + 333, total + 333, total);
+	peak = peak_of(0);
+	assert_int_equal(peak->n_holders, GPUCACHE_MAX_HOLDERS);
+	assert_int_equal(peak->n_sites, 100);
+	for (uint32_t i = 0; i < peak->n_holders; i++) {
+		assert_int_equal(peak->holders[i].n_blocks, 2);
+		assert_int_equal(
+			peak->holders[i].bytes, 2 * (1000 + (peak->holders[i].stack * 37) % 101));
+		if (i > 0)
+			assert_true(peak->holders[i].bytes <= peak->holders[i - 1].bytes);
+		total -= peak->holders[i].bytes;
+	}
+	assert_int_equal(peak->rest_bytes, total + 333);
+	/* The 64 biggest of 1000..1100, each once. */
+	assert_true(peak->holders[63].bytes >= 2 * (1100 - 65));
+}
+
+static void few_holders_and_no_room_are_fine(void **state)
+{
+	struct gpucache_holder holder;
+	uint32_t n_sites = 9;
+	uint64_t rest = 9;
+
+	(void)state;
+	assert_int_equal(gpc_record_top_holders(&rec, &holder, 1, &n_sites, &rest), 0);
+	assert_int_equal(n_sites, 0);
+	assert_int_equal(rest, 0);
+	gpc_record_site_add(&rec, 5, 10, 1);
+	gpc_record_site_add(&rec, 9, 20, 1);
+	assert_int_equal(gpc_record_top_holders(&rec, &holder, 1, &n_sites, &rest), 1);
+	assert_int_equal(holder.stack, 9);
+	assert_int_equal(n_sites, 2);
+	assert_int_equal(gpc_record_top_holders(&rec, NULL, 0, &n_sites, &rest), 0);
+	assert_int_equal(n_sites, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		private_test(the_first_bytes_are_a_peak),
+		private_test(nothing_is_no_peak),
+		private_test(a_peak_counts_from_one_percent_on),
+		private_test(a_big_peak_counts_from_64_mib_on),
+		private_test(peaks_use_their_two_slots_in_turn),
+		private_test(the_biggest_holders_come_first_and_the_rest_is_summed),
+		private_test(few_holders_and_no_room_are_fine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Directories of ours carry the user's number, so each test that attacks them becomes a user of its own
+ * in a child process.  That needs root; without it those tests are skipped.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "record/identity.h"
+#include "record/name.h"
+#include "record/place.h"
+#include "verify.h"
+
+#define TEST_UID 61234
+#define SHM      "/dev/shm/gpucache-61234"
+
+static char directory[] = "/tmp/gpc-place-XXXXXX";
+
+static int run(const char *format, ...)
+{
+	char command[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(command, sizeof command, format, args);
+	va_end(args);
+	return system(command);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	return !mkdtemp(directory) || chmod(directory, 0777) ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return run("rm -rf %s %s", directory, geteuid() == 0 ? SHM : "");
+}
+
+/* Runs `test` as the user TEST_UID, with `directory`/<name> as both fallbacks. */
+static void as_other_user(bool (*test)(void))
+{
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip();
+	pid = fork();
+	if (pid == 0) {
+		unsetenv("XDG_RUNTIME_DIR");
+		setenv("TMPDIR", directory, 1);
+		if (setgid(TEST_UID) || setuid(TEST_UID))
+			_exit(2);
+		_exit(test() ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	run("rm -rf %s", SHM);
+	assert_int_equal(status, 0);
+}
+
+static enum gpc_status open_place(struct gpc_place *place, const char *pattern)
+{
+	struct gpc_identity identity;
+
+	gpc_identity_read(&identity, -1);
+	return gpc_place_open(place, pattern, &identity, 2 * GPC_MIB, GPC_MIB);
+}
+
+static void close_place(struct gpc_place *place)
+{
+	munmap(place->base, place->size);
+	close(place->fd);
+	unlink(place->path);
+}
+
+static bool starts_with(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* --- Our own directories ---------------------------------------------------------------------- */
+
+static bool default_place(void)
+{
+	struct gpc_place place;
+	struct stat st;
+
+	EXPECT(open_place(&place, NULL) == GPC_OK);
+	EXPECT(starts_with(place.path, SHM "/" GPC_NAME_PREFIX));
+	EXPECT(stat(SHM, &st) == 0 && (st.st_mode & 07777) == 0700 && st.st_uid == TEST_UID);
+	EXPECT(fstat(place.fd, &st) == 0 && (st.st_mode & 07777) == 0600);
+	EXPECT(fcntl(place.fd, F_GETFD) == FD_CLOEXEC);
+	close_place(&place);
+	return true;
+}
+
+static void the_default_place_is_a_closed_directory_in_shared_memory(void **state)
+{
+	(void)state;
+	as_other_user(default_place);
+}
+
+static bool falls_back(void)
+{
+	struct gpc_place place;
+
+	EXPECT(open_place(&place, "") == GPC_OK);
+	EXPECT(starts_with(place.path, directory));
+	EXPECT(strstr(place.path, "/gpucache-61234/"));
+	close_place(&place);
+	return true;
+}
+
+static void a_directory_that_is_a_symbolic_link_is_refused(void **state)
+{
+	(void)state;
+	if (geteuid() == 0)
+		run("rm -rf %s; mkdir -m 0777 %s/target; chown %d %s/target; ln -s %s/target %s",
+			SHM, directory, TEST_UID, directory, directory, SHM);
+	as_other_user(falls_back);
+}
+
+static void a_directory_of_another_user_is_refused(void **state)
+{
+	(void)state;
+	if (geteuid() == 0)
+		run("rm -rf %s; mkdir %s; chmod 0777 %s", SHM, SHM, SHM);
+	as_other_user(falls_back);
+}
+
+static void a_directory_that_the_group_may_write_is_refused(void **state)
+{
+	(void)state;
+	if (geteuid() == 0)
+		run("rm -rf %s; mkdir %s; chown %d %s; chmod 0770 %s", SHM, SHM, TEST_UID, SHM,
+			SHM);
+	as_other_user(falls_back);
+}
+
+static void a_file_in_place_of_the_directory_is_refused(void **state)
+{
+	(void)state;
+	if (geteuid() == 0)
+		run("rm -rf %s; touch %s; chown %d %s; chmod 0700 %s", SHM, SHM, TEST_UID, SHM,
+			SHM);
+	as_other_user(falls_back);
+}
+
+static bool falls_back_to_runtime_dir(void)
+{
+	struct gpc_place place;
+	char expected[256];
+
+	setenv("XDG_RUNTIME_DIR", directory, 1);
+	snprintf(expected, sizeof expected, "%s/gpucache/", directory);
+	EXPECT(open_place(&place, NULL) == GPC_OK);
+	EXPECT(starts_with(place.path, expected));
+	close_place(&place);
+	return true;
+}
+
+static void the_runtime_directory_comes_second(void **state)
+{
+	(void)state;
+	if (geteuid() == 0)
+		run("rm -rf %s; touch %s", SHM, SHM);
+	as_other_user(falls_back_to_runtime_dir);
+}
+
+static bool finds_nothing(void)
+{
+	struct gpc_place place;
+
+	setenv("TMPDIR", "/proc", 1);
+	setenv("XDG_RUNTIME_DIR", "relative", 1);
+	EXPECT(open_place(&place, "/proc/no/such/place") == GPC_IO);
+	EXPECT(place.fd == -1 && place.path[0] == '\0');
+	EXPECT(place.pattern_errno != 0);
+	return true;
+}
+
+static void without_any_place_it_says_so(void **state)
+{
+	(void)state;
+	if (geteuid() == 0)
+		run("rm -rf %s; touch %s", SHM, SHM);
+	as_other_user(finds_nothing);
+}
+
+static bool name_is_taken(void)
+{
+	struct gpc_identity identity;
+	struct gpc_place first;
+	struct gpc_place second;
+	char expected[300];
+
+	gpc_identity_read(&identity, -1);
+	EXPECT(open_place(&first, NULL) == GPC_OK);
+	EXPECT(open_place(&second, NULL) == GPC_OK);
+	snprintf(expected, sizeof expected, "-%u-1" GPC_NAME_SUFFIX, identity.pid);
+	EXPECT(strstr(second.path, expected));
+	close_place(&first);
+	close_place(&second);
+	return true;
+}
+
+static void a_name_that_exists_is_never_opened(void **state)
+{
+	(void)state;
+	as_other_user(name_is_taken);
+}
+
+/* --- The user's pattern ----------------------------------------------------------------------- */
+
+static void a_pattern_makes_its_directories(void **state)
+{
+	struct gpc_place place;
+	char pattern[256];
+	struct stat st;
+
+	(void)state;
+	snprintf(pattern, sizeof pattern, "%s/a/b/c/file-%%p", directory);
+	assert_int_equal(open_place(&place, pattern), GPC_OK);
+	snprintf(pattern, sizeof pattern, "%s/a/b/c/file-%d", directory, getpid());
+	assert_string_equal(place.path, pattern);
+	assert_int_equal(place.pattern_errno, 0);
+	snprintf(pattern, sizeof pattern, "%s/a/b", directory);
+	assert_int_equal(stat(pattern, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	close_place(&place);
+}
+
+static void a_pattern_that_is_a_directory_gets_the_default_name(void **state)
+{
+	struct gpc_place place;
+	char expected[300];
+
+	(void)state;
+	assert_int_equal(open_place(&place, directory), GPC_OK);
+	snprintf(expected, sizeof expected, "%s/" GPC_NAME_PREFIX, directory);
+	assert_true(starts_with(place.path, expected));
+	close_place(&place);
+	snprintf(expected, sizeof expected, "%s/new/", directory);
+	assert_int_equal(open_place(&place, expected), GPC_OK);
+	assert_true(starts_with(place.path, expected));
+	close_place(&place);
+}
+
+static void a_relative_pattern_is_reported_as_an_absolute_path(void **state)
+{
+	struct gpc_place place;
+	char before[512];
+	char expected[300];
+
+	(void)state;
+	assert_non_null(getcwd(before, sizeof before));
+	assert_int_equal(chdir(directory), 0);
+	assert_int_equal(open_place(&place, "plain"), GPC_OK);
+	snprintf(expected, sizeof expected, "%s/plain", directory);
+	assert_string_equal(place.path, expected);
+	close_place(&place);
+	assert_int_equal(chdir(before), 0);
+}
+
+static void two_processes_of_one_name_do_not_share_a_file(void **state)
+{
+	struct gpc_place places[3];
+	char expected[400];
+	char pattern[300];
+
+	(void)state;
+	snprintf(pattern, sizeof pattern, "%s/same", directory);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(open_place(&places[i], pattern), GPC_OK);
+	assert_string_equal(places[0].path, pattern);
+	snprintf(expected, sizeof expected, "%s.%d", pattern, getpid());
+	assert_string_equal(places[1].path, expected);
+	snprintf(expected, sizeof expected, "%s.%d.2", pattern, getpid());
+	assert_string_equal(places[2].path, expected);
+	for (int i = 0; i < 3; i++)
+		close_place(&places[i]);
+}
+
+static void a_counter_takes_the_first_number_that_is_free(void **state)
+{
+	struct gpc_place places[2];
+	char pattern[300];
+
+	(void)state;
+	snprintf(pattern, sizeof pattern, "%s/count-%%n", directory);
+	assert_int_equal(open_place(&places[0], pattern), GPC_OK);
+	assert_int_equal(open_place(&places[1], pattern), GPC_OK);
+	assert_non_null(strstr(places[0].path, "/count-0"));
+	assert_non_null(strstr(places[1].path, "/count-1"));
+	close_place(&places[0]);
+	close_place(&places[1]);
+}
+
+static void a_symbolic_link_of_the_patterns_name_is_not_followed(void **state)
+{
+	struct gpc_place place;
+	char pattern[300];
+	struct stat st;
+
+	(void)state;
+	snprintf(pattern, sizeof pattern, "%s/link", directory);
+	assert_int_equal(symlink("/tmp/gpc-must-not-appear", pattern), 0);
+	assert_int_equal(open_place(&place, pattern), GPC_OK);
+	assert_int_equal(stat("/tmp/gpc-must-not-appear", &st), -1);
+	assert_string_not_equal(place.path, pattern);
+	close_place(&place);
+}
+
+static bool refused_pattern(void)
+{
+	struct gpc_place place;
+
+	EXPECT(open_place(&place, "/etc/gpucache-must-not-appear") == GPC_OK);
+	EXPECT(place.pattern_errno == EACCES);
+	EXPECT(starts_with(place.path, SHM));
+	close_place(&place);
+	return true;
+}
+
+static void a_pattern_that_cannot_be_used_is_told_and_the_default_used(void **state)
+{
+	(void)state;
+	as_other_user(refused_pattern);
+}
+
+static void a_pattern_too_long_is_told(void **state)
+{
+	struct gpc_place place;
+	char pattern[2000];
+
+	(void)state;
+	memset(pattern, 'x', sizeof pattern - 1);
+	pattern[0] = '/';
+	pattern[sizeof pattern - 1] = '\0';
+	if (open_place(&place, pattern) == GPC_OK)
+		close_place(&place);
+	assert_int_equal(place.pattern_errno, ENAMETOOLONG);
+}
+
+/* --- Space ------------------------------------------------------------------------------------ */
+
+static bool in_small_tmpfs(int fill_kib, struct gpc_place *place, enum gpc_status *ret_st)
+{
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/small", directory);
+	mkdir(path, 0755);
+	if (mount("tmpfs", path, "tmpfs", 0, "size=6m") != 0)
+		return false;
+	run("head -c %dK /dev/zero > %s/fill", fill_kib, path);
+	snprintf(path, sizeof path, "%s/small/file", directory);
+	setenv("TMPDIR", "/proc", 1);
+	*ret_st = open_place(place, path);
+	return true;
+}
+
+static void leave_small_tmpfs(void)
+{
+	char path[300];
+
+	unsetenv("TMPDIR");
+	snprintf(path, sizeof path, "%s/small", directory);
+	umount2(path, MNT_DETACH);
+}
+
+static void a_file_system_with_little_room_gets_the_least_size(void **state)
+{
+	struct gpc_place place;
+	enum gpc_status st;
+
+	(void)state;
+	if (!in_small_tmpfs(4600, &place, &st))
+		skip();
+	assert_int_equal(st, GPC_OK);
+	assert_int_equal(place.pattern_errno, 0);
+	assert_int_equal(place.size, GPC_MIB);
+	memset(place.base, 1, place.size); /* no SIGBUS */
+	close_place(&place);
+	leave_small_tmpfs();
+}
+
+static void a_full_file_system_is_left_as_it_was(void **state)
+{
+	struct gpc_place place;
+	enum gpc_status st;
+	char path[300];
+
+	(void)state;
+	if (!in_small_tmpfs(5800, &place, &st))
+		skip();
+	assert_int_equal(place.pattern_errno, ENOSPC);
+	snprintf(path, sizeof path, "%s/small/file", directory);
+	assert_int_equal(access(path, F_OK), -1);
+	if (st == GPC_OK)
+		close_place(&place);
+	leave_small_tmpfs();
+}
+
+static bool limited_file_size(void)
+{
+	struct rlimit limit = { GPC_MIB + 4096, GPC_MIB + 4096 };
+	struct gpc_place place;
+
+	/* Passing the limit would raise SIGXFSZ, whose default is death. */
+	EXPECT(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+	EXPECT(open_place(&place, NULL) == GPC_OK);
+	EXPECT(place.size == GPC_MIB);
+	close_place(&place);
+	limit.rlim_cur = 4096;
+	EXPECT(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+	EXPECT(open_place(&place, NULL) == GPC_IO);
+	EXPECT(errno == EFBIG);
+	return true;
+}
+
+static void a_limit_on_file_sizes_is_kept_without_a_signal(void **state)
+{
+	(void)state;
+	as_other_user(limited_file_size);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_default_place_is_a_closed_directory_in_shared_memory),
+		cmocka_unit_test(a_directory_that_is_a_symbolic_link_is_refused),
+		cmocka_unit_test(a_directory_of_another_user_is_refused),
+		cmocka_unit_test(a_directory_that_the_group_may_write_is_refused),
+		cmocka_unit_test(a_file_in_place_of_the_directory_is_refused),
+		cmocka_unit_test(the_runtime_directory_comes_second),
+		cmocka_unit_test(without_any_place_it_says_so),
+		cmocka_unit_test(a_name_that_exists_is_never_opened),
+		cmocka_unit_test(a_pattern_makes_its_directories),
+		cmocka_unit_test(a_pattern_that_is_a_directory_gets_the_default_name),
+		cmocka_unit_test(a_relative_pattern_is_reported_as_an_absolute_path),
+		cmocka_unit_test(two_processes_of_one_name_do_not_share_a_file),
+		cmocka_unit_test(a_counter_takes_the_first_number_that_is_free),
+		cmocka_unit_test(a_symbolic_link_of_the_patterns_name_is_not_followed),
+		cmocka_unit_test(a_pattern_that_cannot_be_used_is_told_and_the_default_used),
+		cmocka_unit_test(a_pattern_too_long_is_told),
+		cmocka_unit_test(a_file_system_with_little_room_gets_the_least_size),
+		cmocka_unit_test(a_full_file_system_is_left_as_it_was),
+		cmocka_unit_test(a_limit_on_file_sizes_is_kept_without_a_signal),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "stack/probe.h"
+
+static void memory_that_is_there_is_copied(void **state)
+{
+	static const char text[] = "frames";
+	struct gpc_probe probe;
+	char copy[sizeof(text)];
+
+	(void)state;
+	assert_true(gpc_probe_init(&probe));
+	assert_true(gpc_probe_read(&probe, (uintptr_t)text, copy, sizeof(text)));
+	assert_string_equal(copy, text);
+	assert_true(gpc_probe_read(&probe, 0, copy, 0));
+	assert_false(gpc_probe_read(&probe, (uintptr_t)text, copy, GPC_PROBE_MAX + 1));
+	gpc_probe_fini(&probe);
+}
+
+static void memory_that_is_not_there_is_refused_and_the_next_read_is_right(void **state)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	char *pages = mmap(
+		NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct gpc_probe probe;
+	char copy[64];
+
+	(void)state;
+	assert_true(pages != MAP_FAILED);
+	assert_int_equal(munmap(pages + page, (size_t)page), 0);
+	strcpy(pages, "here");
+	assert_true(gpc_probe_init(&probe));
+	errno = 77;
+	assert_false(gpc_probe_read(&probe, 8, copy, 8));
+	assert_false(gpc_probe_read(&probe, (uintptr_t)(pages + page), copy, 8));
+	/* Begins in memory that is there and ends beyond. */
+	assert_false(gpc_probe_read(&probe, (uintptr_t)(pages + page - 16), copy, 64));
+	assert_int_equal(errno, 77);
+	assert_true(gpc_probe_read(&probe, (uintptr_t)pages, copy, 5));
+	assert_string_equal(copy, "here");
+	gpc_probe_fini(&probe);
+	munmap(pages, (size_t)page);
+}
+
+static void without_descriptors_there_is_no_probe(void **state)
+{
+	struct rlimit before, none = { 0 };
+	struct gpc_probe probe;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none.rlim_max = before.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_false(gpc_probe_init(&probe));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_true(gpc_probe_init(&probe));
+	gpc_probe_fini(&probe);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_that_is_there_is_copied),
+		cmocka_unit_test(memory_that_is_not_there_is_refused_and_the_next_read_is_right),
+		cmocka_unit_test(without_descriptors_there_is_no_probe),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

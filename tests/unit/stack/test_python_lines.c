@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "stack/python_lines.h"
+
+/* Reading real tables is tested with real interpreters in test_python.c. */
+
+static uint32_t line_of(uint16_t version, const char *table, size_t size, uint32_t offset)
+{
+	return gpc_python_line(version, table, size, 10, offset);
+}
+
+static void lnotab_of_39_adds_up_to_the_last_entry_before_the_offset(void **state)
+{
+	/* Bytes 0..5: line 10; 6..7: line 11; 8..: line 9. */
+	static const char table[] = { 6, 1, 2, -2 };
+
+	(void)state;
+	assert_int_equal(line_of(0x0309, table, 4, 0), 10);
+	assert_int_equal(line_of(0x0309, table, 4, 5), 10);
+	assert_int_equal(line_of(0x0309, table, 4, 6), 11);
+	assert_int_equal(line_of(0x0309, table, 4, 8), 9);
+	assert_int_equal(line_of(0x0309, table, 4, 4000), 9);
+	assert_int_equal(line_of(0x0309, table, 0, 4), 10);
+}
+
+static void linetable_of_310_knows_instructions_without_a_line(void **state)
+{
+	/* Bytes 0..3: line 11; 4..5: none; 6..7: line 13. */
+	static const char table[] = { 4, 1, 2, -128, 2, 2 };
+
+	(void)state;
+	assert_int_equal(line_of(0x030a, table, 6, 0), 11);
+	assert_int_equal(line_of(0x030a, table, 6, 4), 0);
+	assert_int_equal(line_of(0x030a, table, 6, 6), 13);
+	assert_int_equal(line_of(0x030a, table, 6, 8), 0);
+}
+
+static void location_table_of_311_reads_every_form(void **state)
+{
+	static const char table[] = {
+		(char)0x80, 0x11,                         /* short form 0, 1 unit: line 10 */
+		(char)(0x80 | 11 << 3 | 1), 4, 8,         /* one line further, 2 units: line 11 */
+		(char)(0x80 | 12 << 3), 4, 8,             /* two lines further: line 13 */
+		(char)(0x80 | 13 << 3), 5,                /* no column, -2: line 11 */
+		(char)(0x80 | 14 << 3), 0x40, 4, 0, 1, 1, /* long, +128: line 139 */
+		(char)(0x80 | 15 << 3 | 2),               /* none, 3 units */
+		(char)(0x80 | 10 << 3), 1, 2,             /* same line: 139 */
+	};
+	static const uint32_t lines[] = { 10, 11, 11, 13, 11, 139, 0, 0, 0, 139, 0 };
+
+	(void)state;
+	for (uint32_t unit = 0; unit < N_OF(lines); unit++)
+		assert_int_equal(line_of(0x030c, table, sizeof(table), 2 * unit), lines[unit]);
+}
+
+static void an_unknown_instruction_is_on_the_first_line(void **state)
+{
+	(void)state;
+	assert_int_equal(line_of(0x0309, "", 0, GPC_PYTHON_NO_OFFSET), 10);
+	assert_int_equal(line_of(0x030d, "", 0, GPC_PYTHON_NO_OFFSET), 10);
+}
+
+static void random_bytes_do_no_harm(void **state)
+{
+	uint64_t x = 88172645463325252u;
+
+	(void)state;
+	for (int round = 0; round < 20000; round++) {
+		uint8_t *table;
+		size_t size;
+
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		size = x % 40;
+		table = malloc(
+			size + 1); /* a heap block of its own: the sanitizer sees a read beyond */
+		assert_non_null(table);
+		for (size_t i = 0; i < size; i++)
+			table[i] = (uint8_t)(x >> (i % 56)) ^ (uint8_t)(i * 37);
+		table = realloc(table, size ? size : 1);
+		assert_non_null(table);
+		for (uint16_t version = 0x0309; version <= 0x030e; version++)
+			(void)gpc_python_line(
+				version, table, size, (uint32_t)(x >> 40), (uint32_t)(x % 90));
+		free(table);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lnotab_of_39_adds_up_to_the_last_entry_before_the_offset),
+		cmocka_unit_test(linetable_of_310_knows_instructions_without_a_line),
+		cmocka_unit_test(location_table_of_311_reads_every_form),
+		cmocka_unit_test(an_unknown_instruction_is_on_the_first_line),
+		cmocka_unit_test(random_bytes_do_no_harm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

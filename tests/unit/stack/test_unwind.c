@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "stack/unwind.h"
+
+#define MAX 64
+
+static struct gpc_unwind unwind;
+static uint64_t frames[MAX];
+static uint32_t n_frames;
+static uint32_t n_skipped;
+
+/* Each calls the next and does something after it, so that none is a tail call. */
+#define LINK(name, next)                                 \
+	static __attribute__((noinline)) int name(int n) \
+	{                                                \
+		int result = next(n + 1);                \
+                                                         \
+		__asm__ volatile("" ::: "memory");       \
+		return result + 1;                       \
+	}
+
+static __attribute__((noinline)) int innermost(int n)
+{
+	n_frames = gpc_unwind_capture(&unwind, frames, MAX, n_skipped);
+	__asm__ volatile("" ::: "memory");
+	return n;
+}
+
+LINK(third, innermost)
+LINK(second, third)
+LINK(first, second)
+
+static void *no_library(void *handle, const char *name)
+{
+	(void)handle;
+	(void)name;
+	return NULL;
+}
+
+/* True where address lies within the code of `function`; these are small and the next starts behind. */
+static bool is_in(uint64_t address, int (*function)(int))
+{
+	uint64_t start = (uintptr_t)function;
+
+	return address > start && address - start < 400;
+}
+
+static void check_order(void)
+{
+	n_skipped = 0;
+	first(0);
+	assert_true(n_frames >= 5);
+	assert_true(is_in(frames[0], innermost));
+	assert_true(is_in(frames[1], third));
+	assert_true(is_in(frames[2], second));
+	assert_true(is_in(frames[3], first));
+	n_skipped = 2;
+	first(0);
+	assert_true(is_in(frames[0], second));
+	assert_true(is_in(frames[1], first));
+}
+
+static void libunwind_finds_the_callers_in_order(void **state)
+{
+	void *library = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
+
+	(void)state;
+	gpc_unwind_init(&unwind, dlsym);
+	if (!library) {
+		assert_int_equal(unwind.kind, GPC_UNWINDER_GLIBC);
+		skip();
+	}
+	assert_int_equal(unwind.kind, GPC_UNWINDER_LIBUNWIND);
+	check_order();
+	gpc_unwind_fini(&unwind);
+}
+
+static void glibc_finds_the_callers_in_order(void **state)
+{
+	(void)state;
+	gpc_unwind_init_glibc(&unwind);
+	assert_int_equal(unwind.kind, GPC_UNWINDER_GLIBC);
+	check_order();
+	gpc_unwind_fini(&unwind);
+}
+
+static void a_libunwind_without_the_symbol_is_replaced_by_glibc(void **state)
+{
+	(void)state;
+	gpc_unwind_init(&unwind, no_library);
+	assert_int_equal(unwind.kind, GPC_UNWINDER_GLIBC);
+	check_order();
+	gpc_unwind_fini(&unwind);
+}
+
+static int walks_nothing(void **addresses, int n)
+{
+	(void)addresses;
+	(void)n;
+	return 0;
+}
+
+static void an_unwinder_that_fails_yields_no_frames(void **state)
+{
+	(void)state;
+	gpc_unwind_fini(&unwind);
+	n_skipped = 0;
+	first(0);
+	assert_int_equal(n_frames, 0);
+	unwind = (struct gpc_unwind){ .kind = GPC_UNWINDER_GLIBC, .backtrace = walks_nothing };
+	first(0);
+	assert_int_equal(n_frames, 0);
+}
+
+static void never_more_than_asked_for(void **state)
+{
+	uint64_t few[3] = { 0, 0, 77 };
+
+	(void)state;
+	gpc_unwind_init(&unwind, dlsym);
+	assert_int_equal(gpc_unwind_capture(&unwind, few, 2, 0), 2);
+	assert_int_equal(few[2], 77);
+	assert_int_equal(gpc_unwind_capture(&unwind, few, 0, 0), 0);
+	assert_int_equal(gpc_unwind_capture(&unwind, few, GPC_UNWIND_MAX_FRAMES + 1, 0), 0);
+	assert_int_equal(gpc_unwind_capture(&unwind, few, 2, 1000), 0);
+	gpc_unwind_fini(&unwind);
+}
+
+static __attribute__((noinline)) uint32_t capture_here(uint64_t *here)
+{
+	uint32_t n = gpc_unwind_capture(&unwind, here, MAX, 0);
+
+	__asm__ volatile("" ::: "memory");
+	return n;
+}
+
+static void *walk_often(void *arg)
+{
+	uint64_t mine[MAX], again[MAX];
+	uint32_t n = capture_here(mine);
+
+	(void)arg;
+	for (int i = 0; i < 2000; i++)
+		if (capture_here(again) != n || memcmp(again + 2, mine + 2, (n - 2) * 8) != 0)
+			return &unwind;
+	return NULL;
+}
+
+static void threads_walk_at_the_same_time(void **state)
+{
+	pthread_t threads[4];
+	void *wrong;
+
+	(void)state;
+	gpc_unwind_init(&unwind, dlsym);
+	for (size_t i = 0; i < N_OF(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, walk_often, NULL), 0);
+	for (size_t i = 0; i < N_OF(threads); i++) {
+		assert_int_equal(pthread_join(threads[i], &wrong), 0);
+		assert_null(wrong);
+	}
+	gpc_unwind_fini(&unwind);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(libunwind_finds_the_callers_in_order),
+		cmocka_unit_test(glibc_finds_the_callers_in_order),
+		cmocka_unit_test(a_libunwind_without_the_symbol_is_replaced_by_glibc),
+		cmocka_unit_test(an_unwinder_that_fails_yields_no_frames),
+		cmocka_unit_test(never_more_than_asked_for),
+		cmocka_unit_test(threads_walk_at_the_same_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

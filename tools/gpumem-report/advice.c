@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/advice.h"
+
+#include <string.h>
+
+#include "base/verdict.h"
+
+/* Whether this run set an option itself. */
+static bool is_set(const struct gpc_report *report, const char *option)
+{
+	enum gpc_text_kind kind;
+
+	for (size_t i = 0;; i++) {
+		char buf[256];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+		if (!gpc_report_read_line(report->recording, i, &kind, &text))
+			return false;
+		if (kind == GPC_TEXT_CHANGED && strncmp(buf, option, strlen(option)) == 0 &&
+			buf[strlen(option)] == ' ')
+			return true;
+	}
+}
+
+static void add_evidence(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
+{
+	const struct gpucache_balance *b = &oom->balance;
+
+	switch ((enum gpucache_verdict)oom->verdict) {
+	case GPUCACHE_VERDICT_IMPOSSIBLE:
+		gpc_text_add(text, " %s were asked for; the GPU has %s in all.",
+			gpc_show_bytes(oom->requested), gpc_show_bytes(b->device_total));
+		break;
+	case GPUCACHE_VERDICT_LIMIT:
+		gpc_text_add(text, " The limit is %s, and %s of it are in use.",
+			gpc_show_bytes(oom->limit), gpc_show_bytes(gpc_balance_taken(b)));
+		break;
+	case GPUCACHE_VERDICT_FRAGMENTED:
+	case GPUCACHE_VERDICT_WRONG_POOL:
+		gpc_text_add(text,
+			" %s of cached memory are free, at most %s in one piece; %s were asked "
+			"for.",
+			gpc_show_bytes(b->cached), gpc_show_bytes(b->cached_largest),
+			gpc_show_bytes(oom->requested));
+		break;
+	case GPUCACHE_VERDICT_PENDING:
+		gpc_text_add(
+			text, " %s were freed and wait for the GPU.", gpc_show_bytes(b->pending));
+		break;
+	case GPUCACHE_VERDICT_ROUNDING:
+		gpc_text_add(text, " %s are lost to it.", gpc_show_bytes(b->rounding));
+		break;
+	case GPUCACHE_VERDICT_NEIGHBOUR:
+		gpc_text_add(text, " Other processes hold %s, this one %s.",
+			gpc_show_bytes(b->other_processes), gpc_show_bytes(gpc_balance_taken(b)));
+		break;
+	case GPUCACHE_VERDICT_UNTRACKED:
+		gpc_text_add(text, " It holds %s outside the allocator.",
+			gpc_show_bytes(b->process_outside));
+		break;
+	case GPUCACHE_VERDICT_GROWTH:
+		gpc_text_add(text,
+			" It grew by %s since the last look: ", gpc_show_bytes(oom->growth_bytes));
+		gpc_frames_site(report->frames, oom->growth_stack, text);
+		gpc_text_add(text, ".");
+		break;
+	case GPUCACHE_VERDICT_SPIKE:
+		gpc_text_add(text, " %s were asked for; the peak of the run before was %s.",
+			gpc_show_bytes(oom->requested), gpc_show_bytes(oom->peak_requested));
+		break;
+	case GPUCACHE_VERDICT_EXHAUSTED:
+		gpc_text_add(text, " It holds %s of %s.",
+			gpc_show_bytes(gpc_bytes_add(b->requested, b->direct)),
+			gpc_show_bytes(b->device_total));
+		break;
+	case GPUCACHE_VERDICT_DRIVER:
+		gpc_text_add(text, " It said %s were free; %s were asked for.",
+			gpc_show_bytes(b->device_free), gpc_show_bytes(oom->rounded));
+		break;
+	case GPUCACHE_VERDICT_NONE:
+	case GPUCACHE_VERDICT_COUNT:
+		break;
+	}
+}
+
+void gpc_advice_why(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
+{
+	if (oom->verdict == GPUCACHE_VERDICT_NONE)
+		gpc_text_add(ret_text, "unknown: %s.", gpc_verdict_meaning(oom->verdict));
+	else
+		gpc_text_add(ret_text, "%s (%s): %s.", gpc_verdict_word(oom->verdict),
+			gpc_strength_word(oom->strength), gpc_verdict_meaning(oom->verdict));
+	add_evidence(report, oom, ret_text);
+}
+
+void gpc_advice_short(const struct gpucache_oom *oom, struct gpc_text *ret_text)
+{
+	const struct gpucache_balance *b = &oom->balance;
+
+	if (oom->short_by == GPUCACHE_UNKNOWN || oom->short_by == 0)
+		gpc_text_add(ret_text, "by an amount that is not known: ");
+	else
+		gpc_text_add(ret_text, "by %s: ", gpc_show_bytes(oom->short_by));
+	gpc_text_add(ret_text, "%s were needed, the GPU had %s free, the cache no piece above %s.",
+		gpc_show_bytes(oom->rounded ? oom->rounded : oom->requested),
+		gpc_show_bytes(b->device_free), gpc_show_bytes(b->cached_largest));
+}
+
+static void try_fragmented(const struct gpc_report *report, struct gpc_text *text)
+{
+	if (!is_set(report, "max_split_size_mb"))
+		gpc_text_add(text,
+			"GPUCACHE_CONF=max_split_size_mb:256 keeps small requests out of large "
+			"pieces. "
+			"Allocate what lives long before what comes and goes.");
+	else
+		gpc_text_add(text,
+			"allocate what lives long before what comes and goes; the blocks that pin "
+			"the cached memory are under WHO HOLDS.");
+}
+
+static void try_limit(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
+{
+	/* Whole MiB, upwards: the line can be pasted as it is. */
+	uint64_t needed =
+		gpc_bytes_add(gpc_bytes_add(oom->limit, oom->short_by), (UINT64_C(1) << 20) - 1) >>
+		20;
+	const char *option = is_set(report, "per_process_memory_fraction")
+				     ? "per_process_memory_fraction"
+				     : "limit";
+
+	if (oom->limit == 0 || oom->short_by == GPUCACHE_UNKNOWN ||
+		needed > oom->balance.device_total >> 20)
+		gpc_text_add(text, "raise the option `%s`, or hold less: see WHO HOLDS.", option);
+	else if (strcmp(option, "limit") == 0)
+		gpc_text_add(text, "GPUCACHE_CONF=limit:%lluMiB would have been enough.",
+			(unsigned long long)needed);
+	else
+		gpc_text_add(text, "raise the option `%s` so that it allows %llu MiB.", option,
+			(unsigned long long)needed);
+}
+
+void gpc_advice_try(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
+{
+	switch ((enum gpucache_verdict)oom->verdict) {
+	case GPUCACHE_VERDICT_IMPOSSIBLE:
+		gpc_text_add(ret_text,
+			"look at the shape or the index type at the call site below; no setting "
+			"can help.");
+		break;
+	case GPUCACHE_VERDICT_LIMIT:
+		try_limit(report, oom, ret_text);
+		break;
+	case GPUCACHE_VERDICT_FRAGMENTED:
+	case GPUCACHE_VERDICT_WRONG_POOL:
+		try_fragmented(report, ret_text);
+		break;
+	case GPUCACHE_VERDICT_PENDING:
+		gpc_text_add(
+			ret_text, "wait for the GPU before this request (cudaDeviceSynchronize)");
+		if (!is_set(report, "pending_limit"))
+			gpc_text_add(ret_text, ", or GPUCACHE_CONF=pending_limit:%lluMiB",
+				(unsigned long long)(oom->balance.pending >> 21));
+		gpc_text_add(ret_text, ".");
+		break;
+	case GPUCACHE_VERDICT_ROUNDING:
+		if (is_set(report, "roundup_power2_divisions"))
+			gpc_text_add(ret_text,
+				"leave out the option `roundup_power2_divisions`, or give it more "
+				"steps.");
+		else
+			gpc_text_add(ret_text,
+				"many small allocations of odd sizes cost most: put them into "
+				"fewer, larger ones.");
+		break;
+	case GPUCACHE_VERDICT_NEIGHBOUR:
+		gpc_text_add(ret_text,
+			"another GPU (CUDA_VISIBLE_DEVICES), or end what else runs on this one");
+		if (!is_set(report, "oom_wait_ms"))
+			gpc_text_add(ret_text, "; GPUCACHE_CONF=oom_wait_ms:10s waits for it");
+		gpc_text_add(ret_text, ".");
+		break;
+	case GPUCACHE_VERDICT_UNTRACKED:
+		gpc_text_add(ret_text,
+			"CUDA_MODULE_LOADING=LAZY loads only the kernels that are used; fewer "
+			"processes "
+			"and contexts on one GPU.");
+		break;
+	case GPUCACHE_VERDICT_GROWTH:
+		gpc_text_add(ret_text,
+			"free what is no longer needed at that place; `gpumem-report leaks` shows "
+			"whole stacks.");
+		break;
+	case GPUCACHE_VERDICT_SPIKE:
+		gpc_text_add(ret_text, "a smaller batch for this step, or the step in parts.");
+		break;
+	case GPUCACHE_VERDICT_EXHAUSTED:
+		gpc_text_add(ret_text,
+			"hold %s less: a smaller batch, a shorter type, or free earlier what is "
+			"under "
+			"WHO HOLDS.",
+			oom->short_by == GPUCACHE_UNKNOWN || !oom->short_by
+				? "some"
+				: gpc_show_bytes(oom->short_by));
+		break;
+	case GPUCACHE_VERDICT_DRIVER:
+		gpc_text_add(ret_text,
+			"the same again: another process may have been quicker. If it stays, "
+			"restart the "
+			"process: its address space or the driver's tables may be full.");
+		break;
+	case GPUCACHE_VERDICT_NONE:
+	case GPUCACHE_VERDICT_COUNT:
+		gpc_text_add(ret_text, "look at what holds the memory, under WHO HOLDS.");
+		break;
+	}
+}
+
+void gpc_advice_also(const struct gpucache_oom *oom, struct gpc_text *ret_text)
+{
+	for (unsigned v = 1; v < GPUCACHE_VERDICT_COUNT; v++)
+		if ((oom->also >> v & 1) && v != oom->verdict)
+			gpc_text_add(ret_text, "%s%s (%s)", ret_text->len ? "; " : "",
+				gpc_verdict_word(v), gpc_verdict_meaning(v));
+}

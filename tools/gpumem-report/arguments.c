@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/arguments.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct gpc_command commands[] = {
+	{ "summary", "what held the memory, and why it ran out (default)", true, gpc_cmd_summary },
+	{ "oom", "one failed request in full: the last, or number N", true, gpc_cmd_oom },
+	{ "leaks", "memory not freed when the process ended, by stack", true, gpc_cmd_leaks },
+	{ "list", "the recordings that are there", false, gpc_cmd_list },
+	{ "check", "whether a recording is whole", true, gpc_cmd_check },
+};
+
+#define N_COMMANDS (sizeof commands / sizeof commands[0])
+
+enum long_option {
+	OPTION_JSON = 256,
+	OPTION_COLOUR,
+	OPTION_NO_COLOUR,
+	OPTION_FAIL_ON,
+};
+
+static const struct option long_options[] = {
+	{ "device", required_argument, NULL, 'd' },
+	{ "limit", required_argument, NULL, 'n' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "force", no_argument, NULL, 'f' },
+	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "color", required_argument, NULL, OPTION_COLOUR },
+	{ "no-color", no_argument, NULL, OPTION_NO_COLOUR },
+	{ "fail-on", required_argument, NULL, OPTION_FAIL_ON },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static void print_help(void)
+{
+	puts("gpumem-report - what held the GPU memory, from a run that is alive, ended or killed\n"
+	     "\n"
+	     "Usage: gpumem-report [COMMAND] [OPTIONS] [FILE|DIR|PID]\n"
+	     "\n"
+	     "Examples:\n"
+	     "  gpumem-report                     the newest recording: verdict and balance sheet\n"
+	     "  gpumem-report 4711                the same of process 4711\n"
+	     "  gpumem-report oom                 the last failed request, in full\n"
+	     "  gpumem-report oom 2 run.gpucache  failed request 2 of that recording\n"
+	     "  gpumem-report leaks -n 3          the three biggest stacks that did not free\n"
+	     "  gpumem-report --fail-on=oom,leak  for scripts: exit code 1 if there was either\n"
+	     "\n"
+	     "Commands:");
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		printf("  %-9s %s\n", commands[i].name, commands[i].help);
+	puts("\n"
+	     "Options:\n"
+	     "  -d, --device N      only this GPU            -n, --limit N   rows of tables\n"
+	     "  -o, --output FILE   write there              -f, --force     overwrite FILE\n"
+	     "      --json          for programs                 --color=auto|always|never\n"
+	     "      --fail-on=oom,leak   exit code 1 where that is true\n"
+	     "  -h, --help          this text                -V, --version\n"
+	     "\n"
+	     "Exit codes: 0 made, 1 --fail-on is true, 2 wrong usage, 3 nothing found,\n"
+	     "            4 damaged (what could be read was printed), 5 cannot read or write\n"
+	     "\n"
+	     "Without FILE, DIR or PID: the newest recording of this user in the directory of\n"
+	     "$GPUCACHE_OUTPUT, /dev/shm/gpucache-UID, $XDG_RUNTIME_DIR/gpucache, or\n"
+	     "${TMPDIR:-/tmp}/gpucache-UID.  With oom, a number that is no recorded pid is the\n"
+	     "number of the failure.");
+}
+
+/* How many letters are to be changed, added or left out; 99 for words too long to be one of ours. */
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned row[24];
+	size_t n = strlen(b);
+
+	if (n + 1 > sizeof row / sizeof row[0] || strlen(a) > n + 4)
+		return 99;
+	for (unsigned j = 0; j <= n; j++)
+		row[j] = j;
+	for (; *a; a++) {
+		unsigned diagonal = row[0]++;
+
+		for (size_t j = 1; j <= n; j++) {
+			unsigned best = diagonal + (*a != b[j - 1]);
+
+			diagonal = row[j];
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			row[j] = best;
+		}
+	}
+	return row[n];
+}
+
+static const struct gpc_command *find_command(const char *word)
+{
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (strcmp(commands[i].name, word) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+static void complain_command(const char *word)
+{
+	const char *nearest = NULL;
+	unsigned least = 4;
+
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		unsigned d = distance(word, commands[i].name);
+
+		if (d < least) {
+			least = d;
+			nearest = commands[i].name;
+		}
+	}
+	if (nearest)
+		gpc_complain("no command or file `%s`; did you mean `%s`?", word, nearest);
+	else
+		gpc_complain(
+			"no command or file `%s`; `gpumem-report -h` lists the commands", word);
+}
+
+static void complain_option(const char *word)
+{
+	const char *nearest = NULL;
+	size_t len = strcspn(word, "=");
+	unsigned least = 4;
+	char name[24];
+
+	if (strncmp(word, "--", 2) != 0 || len < 3 || len - 2 >= sizeof name) {
+		gpc_complain(
+			"unknown option or missing value: `%s`; `gpumem-report -h` lists the "
+			"options",
+			word);
+		return;
+	}
+	memcpy(name, word + 2, len - 2);
+	name[len - 2] = '\0';
+	for (const struct option *option = long_options; option->name; option++) {
+		unsigned d = distance(name, option->name);
+
+		if (d < least) {
+			least = d;
+			nearest = option->name;
+		}
+	}
+	if (nearest && least == 0)
+		gpc_complain("`--%s` needs a value, or takes none", nearest);
+	else if (nearest)
+		gpc_complain("unknown option `--%s`; did you mean `--%s`?", name, nearest);
+	else
+		gpc_complain("unknown option `--%s`; `gpumem-report -h` lists the options", name);
+}
+
+static bool read_number(const char *option, const char *text, uint64_t most, uint64_t *ret_number)
+{
+	char *end;
+	unsigned long long number = strtoull(text, &end, 10);
+
+	if (text[0] < '0' || text[0] > '9' || *end || number > most) {
+		gpc_complain("%s needs a number from 0 to %llu, not `%s`", option,
+			(unsigned long long)most, text);
+		return false;
+	}
+	*ret_number = number;
+	return true;
+}
+
+static bool read_colour(const char *text, enum gpc_colour_mode *ret_mode)
+{
+	static const char *const words[] = { "auto", "always", "never" };
+
+	for (unsigned i = 0; i < 3; i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*ret_mode = (enum gpc_colour_mode)i;
+			return true;
+		}
+	}
+	gpc_complain("--color needs auto, always or never, not `%s`", text);
+	return false;
+}
+
+static bool read_conditions(const char *text, struct gpc_options *options)
+{
+	while (*text) {
+		size_t len = strcspn(text, ",");
+
+		if (len == 3 && strncmp(text, "oom", 3) == 0) {
+			options->fail_on_oom = true;
+		} else if (len == 4 && strncmp(text, "leak", 4) == 0) {
+			options->fail_on_leak = true;
+		} else {
+			gpc_complain("--fail-on knows oom and leak, not `%.*s`", (int)len, text);
+			return false;
+		}
+		text += len;
+		text += *text == ',';
+	}
+	return true;
+}
+
+/* One option; false where its value is wrong. */
+static bool read_option(int letter, struct gpc_options *options)
+{
+	uint64_t number = 0;
+
+	switch (letter) {
+	case 'd':
+		if (!read_number("-d", optarg, 1023, &number))
+			return false;
+		options->device = (int32_t)number;
+		return true;
+	case 'n':
+		if (!read_number("-n", optarg, 1000000, &number))
+			return false;
+		options->limit = (unsigned)number;
+		return true;
+	case 'o':
+		options->output = optarg;
+		return true;
+	case 'f':
+		options->force = true;
+		return true;
+	case OPTION_JSON:
+		options->json = true;
+		return true;
+	case OPTION_COLOUR:
+		return read_colour(optarg, &options->colour);
+	case OPTION_NO_COLOUR:
+		options->colour = GPC_COLOUR_NEVER;
+		return true;
+	case OPTION_FAIL_ON:
+		return read_conditions(optarg, options);
+	default:
+		return false;
+	}
+}
+
+static bool is_number(const char *word)
+{
+	return *word && word[strspn(word, "0123456789")] == '\0' && strlen(word) < 10;
+}
+
+static bool read_word(const char *word, unsigned n_words, struct gpc_options *options,
+	const struct gpc_command **command)
+{
+	if (n_words == 0 && find_command(word)) {
+		*command = find_command(word);
+		return true;
+	}
+	if (n_words == 0 && !is_number(word) && access(word, F_OK) != 0 && !strpbrk(word, "./")) {
+		complain_command(word);
+		return false;
+	}
+	/* `oom 2 FILE`, in this order; a lone number is looked up as a pid first, by main. */
+	if (options->target && (*command)->run == gpc_cmd_oom && is_number(options->target)) {
+		options->number = strtoull(options->target, NULL, 10);
+		options->target = NULL;
+	}
+	if (options->target) {
+		gpc_complain("one recording at a time: `%s` and `%s`", options->target, word);
+		return false;
+	}
+	options->target = word;
+	return true;
+}
+
+enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options *ret_options,
+	const struct gpc_command **ret_command)
+{
+	struct gpc_options options = { .device = -1 };
+	const struct gpc_command *command = &commands[0];
+	unsigned n_words = 0;
+	int letter;
+
+	opterr = 0;
+	while ((letter = getopt_long(argc, argv, "-:d:n:o:fhV", long_options, NULL)) != -1) {
+		switch (letter) {
+		case 'h':
+			print_help();
+			return GPC_ARGUMENTS_DONE;
+		case 'V':
+			puts("gpumem-report " GPC_VERSION_TEXT);
+			return GPC_ARGUMENTS_DONE;
+		case '?':
+		case ':':
+			complain_option(argv[optind - 1]);
+			return GPC_ARGUMENTS_BAD;
+		case 1:
+			if (!read_word(optarg, n_words++, &options, &command))
+				return GPC_ARGUMENTS_BAD;
+			break;
+		default:
+			if (!read_option(letter, &options))
+				return GPC_ARGUMENTS_BAD;
+		}
+	}
+	for (; optind < argc; optind++)
+		if (!read_word(argv[optind], n_words++, &options, &command))
+			return GPC_ARGUMENTS_BAD;
+	*ret_options = options;
+	*ret_command = command;
+	return GPC_ARGUMENTS_RUN;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line.
+ *
+ *      gpumem-report [COMMAND] [OPTIONS] [FILE|DIR|PID]        options and words in any order
+ *
+ * Threads     One.
+ * Failure     A message with the nearest right word on standard error, and false.
+ * Limits      One recording a call.
+ */
+#ifndef GPC_REPORT_ARGUMENTS_H
+#define GPC_REPORT_ARGUMENTS_H
+
+#include "tools/gpumem-report/report.h"
+
+enum gpc_arguments {
+	GPC_ARGUMENTS_RUN,
+	GPC_ARGUMENTS_DONE, /* -h, -V: printed */
+	GPC_ARGUMENTS_BAD,
+};
+
+/* Reads argv; *ret_command is the command to run. */
+enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options *ret_options,
+	const struct gpc_command **ret_command);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `check`: whether a recording is whole, region by region. */
+#include "tools/gpumem-report/json.h"
+
+struct stock {
+	uint64_t n;
+	uint64_t n_holes;
+};
+
+static struct stock events_of(const struct gpc_recording *rec)
+{
+	struct gpc_event_cursor cursor = { 0 };
+	struct gpucache_event event;
+	struct stock stock = { 0 };
+
+	while (gpc_recording_next_event(rec, &cursor, &event))
+		stock.n++;
+	stock.n_holes = cursor.n_holes;
+	return stock;
+}
+
+/* Records that are there; for regions of slots, room for them. */
+static uint64_t records_of(const struct gpc_recording *rec, enum gpucache_region_kind kind)
+{
+	const char *line;
+	size_t size;
+	uint64_t n = 0;
+
+	switch (kind) {
+	case GPUCACHE_REGION_STACKS:
+		return rec->n_stacks;
+	case GPUCACHE_REGION_CODES:
+		return rec->n_codes;
+	case GPUCACHE_REGION_MODULES:
+		return rec->n_modules;
+	case GPUCACHE_REGION_TEXT:
+		while (gpc_recording_read_text(rec, n, &line, &size))
+			n++;
+		return n;
+	case GPUCACHE_REGION_EVENTS:
+		return events_of(rec).n;
+	case GPUCACHE_REGION_NONE:
+	case GPUCACHE_REGION_DEVICES:
+	case GPUCACHE_REGION_COUNTERS:
+	case GPUCACHE_REGION_SITES:
+	case GPUCACHE_REGION_SEGMENTS:
+	case GPUCACHE_REGION_BLOCKS:
+	case GPUCACHE_REGION_HISTORY:
+	case GPUCACHE_REGION_PEAKS:
+	case GPUCACHE_REGION_OOMS:
+	case GPUCACHE_REGION_COUNT:
+		break;
+	}
+	return rec->regions[kind].count;
+}
+
+static bool has_problem(const struct gpc_recording *rec, enum gpucache_region_kind kind)
+{
+	for (unsigned i = 0; i < rec->n_problems && i < GPC_RECORDING_MAX_PROBLEMS; i++)
+		if (rec->problems[i].kind == kind)
+			return true;
+	return false;
+}
+
+static const char *word_of(const struct gpc_recording *rec, enum gpucache_region_kind kind)
+{
+	if (has_problem(rec, kind))
+		return "DAMAGED";
+	return rec->regions[kind].present ? "whole" : "not there";
+}
+
+static void print_text(struct gpc_report *report)
+{
+	const struct gpc_recording *rec = report->recording;
+	const struct gpc_paper *paper = &report->paper;
+	struct stock events = events_of(rec);
+
+	fprintf(paper->out, "%s\nformat %u.%u, %s, %s\n\n", rec->path, (unsigned)rec->header.major,
+		(unsigned)rec->header.minor, gpc_show_bytes(rec->header.file_size),
+		gpc_state_word(rec->run_state));
+	for (unsigned kind = 1; kind < GPUCACHE_REGION_COUNT; kind++) {
+		const struct gpc_region *region = &rec->regions[kind];
+
+		fprintf(paper->out, "%-10s %-10s %11s %12s records",
+			gpc_region_name((enum gpucache_region_kind)kind),
+			word_of(rec, (enum gpucache_region_kind)kind), gpc_show_bytes(region->size),
+			gpc_show_count(records_of(rec, (enum gpucache_region_kind)kind)));
+		if (region->n_torn)
+			fprintf(paper->out, ", %s torn", gpc_show_count(region->n_torn));
+		if (kind == GPUCACHE_REGION_EVENTS && events.n_holes)
+			fprintf(paper->out, ", %s holes", gpc_show_count(events.n_holes));
+		if (gpc_recording_dropped(rec, (enum gpucache_region_kind)kind))
+			fprintf(paper->out, ", %s dropped",
+				gpc_show_count(gpc_recording_dropped(
+					rec, (enum gpucache_region_kind)kind)));
+		fputc('\n', paper->out);
+	}
+	gpc_report_print_notes(report);
+	if (rec->n_problems == 0)
+		fprintf(paper->out, "\nThe recording is whole.\n");
+}
+
+enum gpc_exit gpc_cmd_check(struct gpc_report *report)
+{
+	if (report->options->json) {
+		/* The problems are part of `recording` in every view. */
+		struct json_object *root = gpc_json_begin(report, "check");
+
+		gpc_json_bool(root, "whole", report->recording->n_problems == 0);
+		gpc_json_end(report, root);
+	} else {
+		print_text(report);
+	}
+	return GPC_EXIT_MADE;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `oom`: all that was known of one failed request at the moment it failed. */
+#include "base/verdict.h"
+#include "tools/gpumem-report/advice.h"
+#include "tools/gpumem-report/json.h"
+#include "tools/gpumem-report/sheet.h"
+#include "tools/gpumem-report/sites.h"
+
+#define DEFAULT_HOLDERS 8
+/* Deep enough for most programs; `-n` shows more. */
+#define DEFAULT_FRAMES 24
+
+static const char *kind_word(uint8_t kind)
+{
+	static const char *const words[GPUCACHE_KIND_COUNT] = {
+		[GPUCACHE_KIND_NONE] = "memory",
+		[GPUCACHE_KIND_DEVICE] = "device memory",
+		[GPUCACHE_KIND_PITCHED] = "pitched device memory",
+		[GPUCACHE_KIND_MANAGED] = "managed memory",
+		[GPUCACHE_KIND_HOST] = "pinned host memory",
+	};
+
+	return words[kind < GPUCACHE_KIND_COUNT ? kind : GPUCACHE_KIND_NONE];
+}
+
+static void print_head(struct gpc_report *report, const struct gpucache_oom *oom,
+	const struct gpucache_device *device)
+{
+	const struct gpc_recording *rec = report->recording;
+	const struct gpc_paper *paper = &report->paper;
+
+	fprintf(paper->out, "%sOUT OF MEMORY%s on GPU %d%s%s, %s\n",
+		gpc_paper_ink(paper, GPC_INK_ALARM), gpc_paper_ink(paper, GPC_INK_PLAIN),
+		oom->device, device->name[0] ? ", " : "", device->name,
+		gpc_show_bytes(oom->balance.device_total));
+	fprintf(paper->out, "%s, pid %u on %s, %s", gpc_base_name(rec->header.exe), rec->header.pid,
+		rec->header.host, gpc_show_time(gpc_report_realtime(rec, oom->time_ns)));
+	if (oom->time_ns >= rec->header.start_monotonic_ns)
+		fprintf(paper->out, ", %s after the start",
+			gpc_show_duration(oom->time_ns - rec->header.start_monotonic_ns));
+	if (rec->header.rank >= 0)
+		fprintf(paper->out, ", rank %d of %d", rec->header.rank, rec->header.world_size);
+	fputs("\n", paper->out);
+	fprintf(paper->out, "failure %s of this process; %s\n\n", gpc_show_count(oom->number),
+		oom->recovered ? "the program recovered: a later request of this size succeeded"
+			       : "the program did not recover from it");
+}
+
+static void print_verdict(struct gpc_report *report, const struct gpucache_oom *oom)
+{
+	char buf[800];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_advice_why(report, oom, &text);
+	gpc_paper_wrap(&report->paper, "WHY", buf);
+	text = gpc_text_init(buf, sizeof buf);
+	gpc_advice_also(oom, &text);
+	if (text.len)
+		gpc_paper_wrap(&report->paper, "ALSO", buf);
+	text = gpc_text_init(buf, sizeof buf);
+	gpc_advice_short(oom, &text);
+	gpc_paper_wrap(&report->paper, "SHORT", buf);
+	text = gpc_text_init(buf, sizeof buf);
+	gpc_advice_try(report, oom, &text);
+	gpc_paper_wrap(&report->paper, "TRY", buf);
+}
+
+static void print_request(struct gpc_report *report, const struct gpucache_oom *oom)
+{
+	const struct gpc_paper *paper = &report->paper;
+
+	gpc_paper_section(paper, "REQUEST", "%s of %s (%s B)", gpc_show_bytes(oom->requested),
+		kind_word(oom->kind), gpc_show_count(oom->requested));
+	if (oom->rounded > oom->requested)
+		gpc_paper_line(paper, "rounded to %s (%s B)", gpc_show_bytes(oom->rounded),
+			gpc_show_count(oom->rounded));
+	gpc_paper_line(paper, "by thread %u", oom->thread);
+	gpc_stack_print(report, oom->stack,
+		report->options->limit ? report->options->limit : DEFAULT_FRAMES);
+}
+
+static void print_holders(struct gpc_report *report, const struct gpucache_oom *oom)
+{
+	struct gpc_sites sites;
+
+	if (gpc_sites_from_holders(&sites, report, oom->holders, oom->n_holders, oom->rest_bytes) !=
+		GPC_OK) {
+		gpc_complain("no memory for the table of holders");
+		return;
+	}
+	if (sites.n == 0)
+		gpc_paper_section(&report->paper, "HOLDERS", "none with a stack");
+	else
+		gpc_paper_section(&report->paper, "HOLDERS",
+			"who holds it: live bytes by call site, %u stacks in all", oom->n_sites);
+	if (sites.n)
+		gpc_sites_print(&sites, report,
+			report->options->limit ? report->options->limit : DEFAULT_HOLDERS);
+	gpc_sites_fini(&sites);
+	if (oom->growth_bytes)
+		gpc_paper_line(&report->paper, "the fastest growing: +%s since the look before",
+			gpc_show_bytes(oom->growth_bytes));
+}
+
+static void print_neighbours(struct gpc_report *report, const struct gpucache_oom *oom)
+{
+	const struct gpc_paper *paper = &report->paper;
+
+	if (oom->n_neighbours == 0) {
+		if (oom->balance.other_processes == GPUCACHE_UNKNOWN)
+			gpc_paper_section(paper, "OTHERS",
+				"processes on this GPU could not be seen from here");
+		else
+			gpc_paper_section(paper, "OTHERS",
+				"no other process on this GPU is visible from here");
+		return;
+	}
+	gpc_paper_section(paper, "OTHERS", "other processes on this GPU");
+	for (unsigned i = 0; i < oom->n_neighbours; i++)
+		gpc_paper_line(paper, "%11s  pid %-8u %s", gpc_show_bytes(oom->neighbours[i].bytes),
+			oom->neighbours[i].pid,
+			oom->neighbours[i].name[0] ? oom->neighbours[i].name
+						   : "(name not visible)");
+}
+
+static void print_tried(struct gpc_report *report, const struct gpucache_oom *oom)
+{
+	const struct gpc_paper *paper = &report->paper;
+
+	if (oom->n_rungs == 0)
+		return;
+	gpc_paper_section(paper, "TRIED", "before giving up");
+	for (unsigned i = 0; i < oom->n_rungs; i++)
+		gpc_paper_line(paper, "step %-2u made %s available", i + 1,
+			gpc_show_bytes(oom->rung_freed[i]));
+}
+
+static void print_setup(struct gpc_report *report)
+{
+	const struct gpc_recording *rec = report->recording;
+	const struct gpc_paper *paper = &report->paper;
+	unsigned version = rec->header.driver_version;
+	enum gpc_text_kind kind;
+	unsigned n_changed = 0;
+	unsigned n_fatal = 0;
+	unsigned n_recovered = 0;
+
+	gpc_paper_section(paper, "SETUP", "gpucache %s%s",
+		rec->header.version[0] ? rec->header.version : "?",
+		version ? "" : ", CUDA version unknown");
+	if (version)
+		gpc_paper_line(
+			paper, "the driver's CUDA is %u.%u", version / 1000, version % 1000 / 10);
+	for (size_t i = 0;; i++) {
+		char buf[300];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+		if (!gpc_report_read_line(rec, i, &kind, &text))
+			break;
+		if (kind != GPC_TEXT_CHANGED)
+			continue;
+		gpc_paper_line(paper, "%s", buf);
+		n_changed++;
+	}
+	if (n_changed == 0)
+		gpc_paper_line(paper, "all options at their defaults");
+	gpc_report_count_ooms(report, &n_fatal, &n_recovered);
+	if (n_recovered)
+		gpc_paper_line(paper, "the program recovered from %u other failure%s", n_recovered,
+			n_recovered == 1 ? "" : "s");
+}
+
+static void print_json(struct gpc_report *report, const struct gpucache_oom *oom,
+	const struct gpucache_device *device)
+{
+	struct json_object *root = gpc_json_begin(report, "oom");
+	struct json_object *request = json_object_new_object();
+	struct json_object *verdict = json_object_new_object();
+	struct json_object *others = json_object_new_array();
+	struct json_object *tried = json_object_new_array();
+	struct json_object *also = json_object_new_array();
+	struct gpc_sites sites;
+	char buf[800];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_json_bytes(root, "number", oom->number);
+	gpc_json_time(root, "time", report, oom->time_ns);
+	gpc_json_bool(root, "recovered", oom->recovered);
+	json_object_object_add(root, "device", gpc_json_device(device));
+	gpc_json_bytes(request, "requested_bytes", oom->requested);
+	gpc_json_bytes(request, "rounded_bytes", oom->rounded);
+	gpc_json_bytes(request, "short_by_bytes", oom->short_by);
+	gpc_json_bytes(request, "limit_bytes", oom->limit ? oom->limit : GPUCACHE_UNKNOWN);
+	gpc_json_text(request, "kind", kind_word(oom->kind));
+	gpc_json_bytes(request, "thread", oom->thread);
+	json_object_object_add(request, "stack", gpc_json_stack(report, oom->stack));
+	json_object_object_add(root, "request", request);
+	gpc_json_text(verdict, "word", gpc_verdict_word(oom->verdict));
+	gpc_json_text(verdict, "strength", gpc_strength_word(oom->strength));
+	gpc_advice_why(report, oom, &text);
+	gpc_json_text(verdict, "why", buf);
+	text = gpc_text_init(buf, sizeof buf);
+	gpc_advice_try(report, oom, &text);
+	gpc_json_text(verdict, "advice", buf);
+	for (unsigned v = 1; v < GPUCACHE_VERDICT_COUNT; v++)
+		if (oom->also >> v & 1)
+			json_object_array_add(also, json_object_new_string(gpc_verdict_word(v)));
+	json_object_object_add(verdict, "also", also);
+	json_object_object_add(root, "verdict", verdict);
+	json_object_object_add(root, "balance", gpc_json_balance(&oom->balance));
+	if (gpc_sites_from_holders(&sites, report, oom->holders, oom->n_holders, oom->rest_bytes) ==
+		GPC_OK) {
+		json_object_object_add(
+			root, "holders", gpc_sites_json(&sites, report, report->options->limit));
+		gpc_sites_fini(&sites);
+	}
+	for (unsigned i = 0; i < oom->n_neighbours; i++) {
+		struct json_object *other = json_object_new_object();
+
+		gpc_json_bytes(other, "pid", oom->neighbours[i].pid);
+		gpc_json_text(other, "name", oom->neighbours[i].name);
+		gpc_json_bytes(other, "used_bytes", oom->neighbours[i].bytes);
+		json_object_array_add(others, other);
+	}
+	json_object_object_add(root, "neighbours", others);
+	for (unsigned i = 0; i < oom->n_rungs; i++)
+		json_object_array_add(tried, json_object_new_uint64(oom->rung_freed[i]));
+	json_object_object_add(root, "rungs_freed_bytes", tried);
+	gpc_json_end(report, root);
+}
+
+/* The failure that was asked for; without a number the newest that was not recovered, else the newest. */
+static bool choose_oom(const struct gpc_report *report, struct gpucache_oom *ret_oom)
+{
+	if (report->options->number)
+		return gpc_recording_find_oom(report->recording, report->options->number, ret_oom);
+	return gpc_report_fatal_oom(report, ret_oom) ||
+	       gpc_recording_find_oom(report->recording, 0, ret_oom);
+}
+
+enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
+{
+	struct gpucache_device device = { .ordinal = -1 };
+	struct gpucache_oom oom;
+
+	if (!choose_oom(report, &oom)) {
+		unsigned long long number = report->options->number;
+
+		if (number)
+			gpc_complain(
+				"failure %llu is not in %s: `gpumem-report summary` counts them",
+				number, report->recording->path);
+		else
+			gpc_complain("no request failed in %s", report->recording->path);
+		return GPC_EXIT_NOT_FOUND;
+	}
+	device.ordinal = oom.device;
+	(void)gpc_report_find_device(report, oom.device, &device);
+	if (report->options->json) {
+		print_json(report, &oom, &device);
+		return GPC_EXIT_MADE;
+	}
+	print_head(report, &oom, &device);
+	print_verdict(report, &oom);
+	print_request(report, &oom);
+	gpc_paper_section(&report->paper, "BALANCE", "GPU %d at that moment", oom.device);
+	gpc_sheet_print(report, &oom.balance, oom.requested);
+	print_holders(report, &oom);
+	print_neighbours(report, &oom);
+	print_tried(report, &oom);
+	print_setup(report);
+	gpc_report_print_notes(report);
+	return GPC_EXIT_MADE;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/frames.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/pylines.h"
+#include "tools/gpumem-report/paper.h"
+
+/* The offset of a Python frame whose instruction could not be read. */
+#define NO_OFFSET UINT32_MAX
+
+enum frame_class {
+	CLASS_PROGRAM,
+	CLASS_PLUMBING,    /* the way from the program to the driver */
+	CLASS_HIDDEN,      /* our own library and its unwinder: not shown at all */
+	CLASS_INTERPRETER, /* CPython */
+	CLASS_EVAL,        /* its evaluation loop: where Python frames lie */
+};
+
+struct gpc_frames {
+	const struct gpc_recording *recording;
+	struct gpc_symbols *symbols;
+	struct gpc_stack_frames **stacks; /* parallel to recording->stacks */
+};
+
+static bool starts_with_any(const char *text, const char *const prefixes[])
+{
+	for (; *prefixes; prefixes++)
+		if (strncmp(text, *prefixes, strlen(*prefixes)) == 0)
+			return true;
+	return false;
+}
+
+static enum frame_class class_of(const struct gpc_symbol *symbol)
+{
+	static const char *const hidden[] = { "libgpucache", "libunwind", NULL };
+	static const char *const plumbing[] = { "libcuda.", "libcudart", "libffi.", "_ctypes",
+		"ld-linux", NULL };
+	static const char *const interpreters[] = { "python", "libpython", NULL };
+	/* The runtime may be linked statically into the program. */
+	static const char *const runtime[] = { "cudaMalloc", "cudaHostAlloc", "cuMemAlloc",
+		"cuMemHostAlloc", "__cudart", "libcudart_static", NULL };
+	static const char *const evals[] = { "_PyEval_EvalFrameDefault", "PyEval_EvalFrameEx",
+		NULL };
+	static const char *const python[] = { "_Py", "Py", "py_", "slot_tp_", "slot_sq_",
+		"slot_mp_", "slot_nb_", "type_call", "method_vectorcall", "cfunction_",
+		"function_code_fastcall", "builtin_exec", NULL };
+	const char *module = symbol->module ? gpc_base_name(symbol->module) : "";
+
+	if (starts_with_any(module, hidden))
+		return CLASS_HIDDEN;
+	if (symbol->function && starts_with_any(symbol->function, evals))
+		return CLASS_EVAL;
+	if (starts_with_any(module, interpreters) ||
+		(symbol->function && starts_with_any(symbol->function, python)))
+		return CLASS_INTERPRETER;
+	if (starts_with_any(module, plumbing) ||
+		(symbol->function && starts_with_any(symbol->function, runtime)))
+		return CLASS_PLUMBING;
+	return CLASS_PROGRAM;
+}
+
+struct gpc_frames *gpc_frames_create(const struct gpc_recording *recording)
+{
+	struct gpc_frames *frames = calloc(1, sizeof *frames);
+
+	if (!frames)
+		return NULL;
+	frames->recording = recording;
+	frames->symbols = gpc_symbols_create(recording);
+	frames->stacks = calloc(recording->n_stacks + 1, sizeof *frames->stacks);
+	if (!frames->symbols || !frames->stacks) {
+		gpc_frames_destroy(frames);
+		return NULL;
+	}
+	return frames;
+}
+
+void gpc_frames_destroy(struct gpc_frames *frames)
+{
+	if (!frames)
+		return;
+	for (size_t i = 0; frames->stacks && i < frames->recording->n_stacks; i++) {
+		struct gpc_stack_frames *stack = frames->stacks[i];
+
+		for (size_t f = 0; stack && f < stack->n; f++) {
+			free(stack->frames[f].function);
+			free(stack->frames[f].file);
+		}
+		free(stack);
+	}
+	free(frames->stacks);
+	gpc_symbols_destroy(frames->symbols);
+	free(frames);
+}
+
+/* A copy that is harmless to a terminal. */
+static char *clean_copy(const char *text, size_t size)
+{
+	char *copy = strndup(text, size);
+
+	for (char *at = copy; at && *at; at++)
+		if ((unsigned char)*at < 0x20 || *at == 0x7f)
+			*at = '?';
+	return copy;
+}
+
+static void add_python(
+	const struct gpc_frames *frames, struct gpc_stack_frames *stack, uint64_t raw)
+{
+	struct gpc_frame *frame = &stack->frames[stack->n++];
+	uint32_t offset = GPUCACHE_FRAME_OFFSET(raw);
+	struct gpc_code_view code;
+
+	frame->is_python = true;
+	if (!gpc_recording_find_code(frames->recording, GPUCACHE_FRAME_CODE(raw), &code))
+		return;
+	frame->function = clean_copy(code.name, code.name_size);
+	frame->file = clean_copy(code.file, code.file_size);
+	frame->line = code.first_line;
+	if (offset != NO_OFFSET)
+		gpc_pylines_find(code.python_version, code.lines, code.lines_size, code.first_line,
+			offset, &frame->line);
+}
+
+/* Python frames up to and with the next one that was entered from C; all of them where `all` is set. */
+static unsigned add_python_run(const struct gpc_frames *frames, struct gpc_stack_frames *stack,
+	const struct gpc_stack_view *view, unsigned next, bool all)
+{
+	while (next < view->n_python) {
+		uint64_t raw = view->python[next++];
+
+		add_python(frames, stack, raw);
+		if ((raw & GPUCACHE_FRAME_FROM_C) && !all)
+			break;
+	}
+	return next;
+}
+
+static void add_native(
+	struct gpc_stack_frames *stack, const struct gpc_symbol *symbol, enum frame_class class)
+{
+	struct gpc_frame *frame = &stack->frames[stack->n++];
+
+	frame->function =
+		symbol->function ? clean_copy(symbol->function, strlen(symbol->function)) : NULL;
+	frame->file = symbol->file ? clean_copy(symbol->file, strlen(symbol->file)) : NULL;
+	frame->line = symbol->line;
+	frame->module = symbol->module;
+	frame->offset = symbol->offset;
+	frame->is_plumbing = class == CLASS_PLUMBING;
+}
+
+static void merge(struct gpc_frames *frames, struct gpc_stack_frames *stack,
+	const struct gpc_stack_view *view, struct gpc_symbol *symbols,
+	const enum frame_class *classes)
+{
+	unsigned n_evals = 0;
+	unsigned next = 0;
+
+	for (unsigned i = 0; i < view->n_native; i++)
+		n_evals += classes[i] == CLASS_EVAL;
+	for (unsigned i = 0; i < view->n_native; i++) {
+		if (classes[i] == CLASS_EVAL) {
+			n_evals--;
+			/* The outermost loop runs all that is left. */
+			next = add_python_run(frames, stack, view, next, n_evals == 0);
+		} else if (classes[i] == CLASS_INTERPRETER) {
+			/* An interpreter without symbols: we cannot see its loops, so its first frame has all. */
+			if (n_evals == 0 && next == 0)
+				next = add_python_run(frames, stack, view, next, true);
+		} else if (classes[i] != CLASS_HIDDEN) {
+			add_native(stack, &symbols[i], classes[i]);
+		}
+	}
+	add_python_run(frames, stack, view, next, true);
+}
+
+/* In a stack with Python frames the innermost of these is blamed, else the innermost of the program. */
+static int site_of(const struct gpc_stack_frames *stack)
+{
+	int program = -1;
+
+	for (size_t i = 0; i < stack->n; i++) {
+		if (stack->frames[i].is_python)
+			return (int)i;
+		if (program < 0 && !stack->frames[i].is_plumbing)
+			program = (int)i;
+	}
+	return program >= 0 || stack->n == 0 ? program : 0;
+}
+
+static struct gpc_stack_frames *resolve(
+	struct gpc_frames *frames, const struct gpc_stack_view *view)
+{
+	size_t most = (size_t)view->n_native + view->n_python;
+	struct gpc_stack_frames *stack = calloc(1, sizeof *stack + most * sizeof stack->frames[0]);
+	struct gpc_symbol *symbols = calloc(view->n_native + 1u, sizeof *symbols);
+	enum frame_class *classes = calloc(view->n_native + 1u, sizeof *classes);
+
+	if (!stack || !symbols || !classes) {
+		free(stack);
+		stack = NULL;
+		goto undo_symbols;
+	}
+	for (unsigned i = 0; i < view->n_native; i++) {
+		symbols[i] = gpc_symbols_find(frames->symbols, view->native[i]);
+		classes[i] = class_of(&symbols[i]);
+	}
+	stack->id = view->id;
+	stack->flags = view->flags;
+	merge(frames, stack, view, symbols, classes);
+	stack->site = site_of(stack);
+	for (unsigned i = 0; i < view->n_native; i++) {
+		free(symbols[i].function);
+		free(symbols[i].file);
+	}
+
+undo_symbols:
+	free(symbols);
+	free(classes);
+	return stack;
+}
+
+const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32_t id)
+{
+	const struct gpc_recording *rec = frames->recording;
+	struct gpc_stack_view view;
+	size_t low = 0;
+	size_t high = rec->n_stacks;
+
+	if (!gpc_recording_find_stack(rec, id, &view))
+		return NULL;
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (rec->stacks[middle].id <= id)
+			low = middle;
+		else
+			high = middle;
+	}
+	if (!frames->stacks[low])
+		frames->stacks[low] = resolve(frames, &view);
+	return frames->stacks[low];
+}
+
+void gpc_frame_describe(const struct gpc_frame *frame, bool whole_path, struct gpc_text *ret_text)
+{
+	const char *function = frame->function ? frame->function : "?";
+	size_t start = ret_text->len;
+
+	if (frame->file && frame->line)
+		gpc_text_add(ret_text, "%s  %s:%u", function,
+			whole_path ? frame->file : gpc_base_name(frame->file),
+			(unsigned)frame->line);
+	else if (frame->file)
+		gpc_text_add(ret_text, "%s  %s", function,
+			whole_path ? frame->file : gpc_base_name(frame->file));
+	else if (frame->is_python)
+		gpc_text_add(ret_text, "?  (a Python frame that was not recorded)");
+	else if (frame->module && frame->function)
+		gpc_text_add(ret_text, "%s  %s", function, gpc_base_name(frame->module));
+	else if (frame->module)
+		gpc_text_add(ret_text, "%s+0x%llx",
+			whole_path ? frame->module : gpc_base_name(frame->module),
+			(unsigned long long)frame->offset);
+	else
+		gpc_text_add(ret_text, "0x%llx", (unsigned long long)frame->offset);
+	/* A module's path comes from the recording as it is. */
+	for (char *at = ret_text->buf + start; *at; at++)
+		if ((unsigned char)*at < 0x20 || *at == 0x7f)
+			*at = '?';
+}
+
+void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *ret_text)
+{
+	const struct gpc_stack_frames *stack;
+
+	if (id == 0) {
+		gpc_text_add(ret_text, "(no stack was taken)");
+		return;
+	}
+	stack = gpc_frames_find(frames, id);
+	if (!stack || stack->site < 0)
+		gpc_text_add(ret_text, "(stack %u was not recorded)", (unsigned)id);
+	else
+		gpc_frame_describe(&stack->frames[stack->site], false, ret_text);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One stack as a person reads it: native frames and Python frames in one list, innermost first.
+ *
+ *      native                       Python                    read as
+ *      cudaMalloc                   forward  model.py:212 *   cudaMalloc
+ *      at::empty_cuda               step     train.py:40      at::empty_cuda
+ *      _PyEval_EvalFrameDefault     main     train.py:9  *    forward  model.py:212
+ *      slot_tp_call                                           step     train.py:40
+ *      _PyEval_EvalFrameDefault     * entered from C          main     train.py:9
+ *      main
+ *
+ * A run of interpreter frames is replaced by the Python frames that it ran: each evaluation loop in it
+ * takes Python frames up to and with the next one that was entered from C.
+ *
+ * Invariants  1 Every Python frame of the stack appears once, in order.  2 Frames of an interpreter never
+ *               appear.  3 `site` is a frame of the list, or -1 in an empty one.
+ * Threads     One.
+ * Failure     NULL where the stack is unknown; frames without names where nothing names them.
+ * Limits      CPython's frames; other interpreters are shown as the native code they are.
+ */
+#ifndef GPC_REPORT_FRAMES_H
+#define GPC_REPORT_FRAMES_H
+
+#include "tools/gpumem-report/symbolize.h"
+
+struct gpc_frame {
+	char *function; /* NULL: unknown */
+	char *file;     /* NULL: unknown */
+	uint32_t line;  /* 0: unknown */
+	const char *module;
+	uint64_t offset;
+	bool is_python;
+	bool is_plumbing; /* of the way to the driver, not of the program */
+};
+
+struct gpc_stack_frames {
+	uint32_t id;
+	uint32_t flags; /* GPUCACHE_STACK_* */
+	size_t n;
+	int site; /* the frame that is blamed, -1: none */
+	struct gpc_frame frames[];
+};
+
+struct gpc_frames; /* all stacks of a recording, each resolved when first asked for */
+
+struct gpc_frames *gpc_frames_create(const struct gpc_recording *recording);
+void gpc_frames_destroy(struct gpc_frames *frames);
+
+/* The stack `id`, or NULL. */
+const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32_t id);
+
+/* "function  file:line", "module+0x12ab", with the whole path or its last part. */
+void gpc_frame_describe(const struct gpc_frame *frame, bool whole_path, struct gpc_text *ret_text);
+
+/* The call site of stack `id`, in words for every case. */
+void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *ret_text);
+
+#endif

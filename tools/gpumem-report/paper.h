@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sheet that a report is printed on: how wide it is, whether it has colours, and how numbers look.
+ *
+ * Sections have their name in the first nine columns and their text behind it:
+ *
+ *      BALANCE  GPU 0, when memory ran out
+ *      |<- 9 ->|<------------ width - 9 ------------>|
+ *
+ * Invariants  1 Colour never carries meaning alone.  2 Plain ASCII.  3 The gpc_show_* functions return one of
+ *               a few static buffers, so that several fit into one call: use the text before the ninth.
+ * Threads     One.
+ * Failure     Write errors stay in the stream; main looks at the end.
+ * Limits      Widths below 60 are taken as 60.
+ */
+#ifndef GPC_REPORT_PAPER_H
+#define GPC_REPORT_PAPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define GPC_PAPER_INDENT 9
+
+enum gpc_colour_mode {
+	GPC_COLOUR_AUTO,
+	GPC_COLOUR_ALWAYS,
+	GPC_COLOUR_NEVER,
+};
+
+enum gpc_ink {
+	GPC_INK_PLAIN,
+	GPC_INK_BOLD,
+	GPC_INK_DIM,
+	GPC_INK_ALARM,
+};
+
+struct gpc_paper {
+	FILE *out;
+	int width;
+	bool has_colour;
+};
+
+void gpc_paper_init(struct gpc_paper *paper, FILE *out, enum gpc_colour_mode mode);
+
+/* The escape sequences, or nothing. */
+const char *gpc_paper_ink(const struct gpc_paper *paper, enum gpc_ink ink);
+
+/* An empty line, the section's name, and the first line of its text. */
+void gpc_paper_section(const struct gpc_paper *paper, const char *name, const char *format, ...)
+	__attribute__((format(__printf__, 3, 4)));
+
+/* One line of a section. */
+void gpc_paper_line(const struct gpc_paper *paper, const char *format, ...)
+	__attribute__((format(__printf__, 2, 3)));
+
+/*
+ * A paragraph, wrapped.  `name` stands before its first line where it is not NULL; without an
+ * empty line above.
+ */
+void gpc_paper_wrap(const struct gpc_paper *paper, const char *name, const char *text);
+
+/* "1.50 GiB"; "unknown" for GPUCACHE_UNKNOWN. */
+const char *gpc_show_bytes(uint64_t bytes);
+/* "1,610,612,736" */
+const char *gpc_show_count(uint64_t count);
+/* "850 ms", "12.3 s", "12 min 03 s", "3 h 05 min", "2 d 04 h" */
+const char *gpc_show_duration(uint64_t ns);
+/* "2026-08-09 14:03:22", local time */
+const char *gpc_show_time(uint64_t realtime_ns);
+/* "2026-08-09T14:03:22Z" */
+const char *gpc_show_rfc3339(uint64_t realtime_ns);
+/* "12.3 %", or "" where whole is 0 */
+const char *gpc_show_share(uint64_t part, uint64_t whole);
+
+/* The last component of a path. */
+const char *gpc_base_name(const char *path);
+
+#endif

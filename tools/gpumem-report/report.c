@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/report.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+void gpc_complain(const char *format, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fputs("gpumem-report: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+const char *gpc_state_word(enum gpc_run_state state)
+{
+	static const char *const words[] = {
+		[GPC_RUN_ALIVE] = "alive",
+		[GPC_RUN_ENDED] = "ended",
+		[GPC_RUN_KILLED] = "killed",
+	};
+
+	return words[state];
+}
+
+uint64_t gpc_report_realtime(const struct gpc_recording *recording, uint64_t monotonic_ns)
+{
+	return recording->header.start_realtime_ns +
+	       (monotonic_ns - recording->header.start_monotonic_ns);
+}
+
+void gpc_report_target(const struct gpc_report *report, struct gpc_text *ret_text)
+{
+	if (!report->is_newest_by_default)
+		gpc_text_add(ret_text, " %s", report->recording->path);
+}
+
+bool gpc_report_wants(const struct gpc_report *report, int32_t ordinal)
+{
+	return report->options->device < 0 || report->options->device == ordinal;
+}
+
+bool gpc_report_find_device(
+	const struct gpc_report *report, int32_t ordinal, struct gpucache_device *ret_device)
+{
+	const struct gpc_recording *rec = report->recording;
+
+	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_DEVICES].count; i++) {
+		struct gpucache_device device;
+
+		if (gpc_recording_read_device(rec, i, &device) && device.ordinal == ordinal) {
+			*ret_device = device;
+			return true;
+		}
+	}
+	return false;
+}
+
+uint64_t gpc_report_count_live(
+	const struct gpc_report *report, int32_t ordinal, uint64_t *ret_bytes)
+{
+	const struct gpc_recording *rec = report->recording;
+	struct gpucache_block block;
+	uint64_t bytes = 0;
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_BLOCKS].count; i++) {
+		if (!gpc_recording_read_block(rec, i, &block) ||
+			block.state != GPUCACHE_BLOCK_LIVE || block.kind == GPUCACHE_KIND_HOST ||
+			!gpc_report_wants(report, block.device) ||
+			(ordinal >= 0 && block.device != ordinal))
+			continue;
+		bytes = gpc_bytes_add(bytes, block.requested);
+		n++;
+	}
+	*ret_bytes = bytes;
+	return n;
+}
+
+bool gpc_report_fatal_oom(const struct gpc_report *report, struct gpucache_oom *ret_oom)
+{
+	const struct gpc_recording *rec = report->recording;
+	struct gpucache_oom oom;
+	uint64_t best = 0;
+
+	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++) {
+		if (!gpc_recording_read_oom(rec, i, &oom) || oom.recovered || oom.number <= best ||
+			!gpc_report_wants(report, oom.device))
+			continue;
+		best = oom.number;
+		*ret_oom = oom;
+	}
+	return best != 0;
+}
+
+void gpc_report_count_ooms(
+	const struct gpc_report *report, unsigned *ret_fatal, unsigned *ret_recovered)
+{
+	const struct gpc_recording *rec = report->recording;
+	struct gpucache_oom oom;
+	unsigned fatal = 0;
+	unsigned recovered = 0;
+
+	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++) {
+		if (!gpc_recording_read_oom(rec, i, &oom) || !gpc_report_wants(report, oom.device))
+			continue;
+		fatal += !oom.recovered;
+		recovered += oom.recovered != 0;
+	}
+	*ret_fatal = fatal;
+	*ret_recovered = recovered;
+}
+
+static bool ends_with(const char *text, size_t size, const char *end)
+{
+	size_t len = strlen(end);
+
+	return size > len && memcmp(text + size - len, end, len) == 0;
+}
+
+bool gpc_report_read_line(const struct gpc_recording *recording, size_t i,
+	enum gpc_text_kind *ret_kind, struct gpc_text *ret_text)
+{
+	static const char warning[] = "warning: ";
+	const char *line;
+	size_t size;
+
+	if (!gpc_recording_read_text(recording, i, &line, &size))
+		return false;
+	if (ends_with(line, size, " default"))
+		*ret_kind = GPC_TEXT_DEFAULT;
+	else if (ends_with(line, size, " GPUCACHE_CONF") ||
+		 ends_with(line, size, " GPUCACHE_OUTPUT"))
+		*ret_kind = GPC_TEXT_CHANGED;
+	else
+		*ret_kind = GPC_TEXT_WARNING;
+	if (size > sizeof warning - 1 && memcmp(line, warning, sizeof warning - 1) == 0) {
+		line += sizeof warning - 1;
+		size -= sizeof warning - 1;
+	}
+	for (size_t c = 0; c < size; c++)
+		gpc_text_add(ret_text, "%c",
+			(unsigned char)line[c] < 0x20 || line[c] == 0x7f ? '?' : line[c]);
+	return true;
+}
+
+/* The section's name stands before the first note only. */
+static void note(struct gpc_report *report, bool *is_first, const char *text)
+{
+	if (*is_first)
+		fputc('\n', report->paper.out);
+	gpc_paper_wrap(&report->paper, *is_first ? "NOTES" : NULL, text);
+	*is_first = false;
+}
+
+static void note_dropped(struct gpc_report *report, bool *is_first, uint64_t n, const char *what)
+{
+	char buf[160];
+
+	if (n == 0)
+		return;
+	snprintf(buf, sizeof buf, "%s %s", gpc_show_count(n), what);
+	note(report, is_first, buf);
+}
+
+static void note_problems(struct gpc_report *report, bool *is_first)
+{
+	const struct gpc_recording *rec = report->recording;
+	char buf[200];
+
+	for (unsigned i = 0; i < rec->n_problems && i < GPC_RECORDING_MAX_PROBLEMS; i++) {
+		snprintf(buf, sizeof buf, "DAMAGED: %s %s", gpc_region_name(rec->problems[i].kind),
+			rec->problems[i].text);
+		note(report, is_first, buf);
+	}
+	for (unsigned kind = 0; kind < GPUCACHE_REGION_COUNT; kind++) {
+		if (rec->regions[kind].n_torn == 0)
+			continue;
+		snprintf(buf, sizeof buf, "%s of %s being changed at the very end and left out",
+			gpc_show_count(rec->regions[kind].n_torn),
+			gpc_region_name((enum gpucache_region_kind)kind));
+		note(report, is_first, buf);
+	}
+	if (rec->header.state & GPUCACHE_STATE_PASS)
+		note(report, is_first,
+			"The library stood back during this run; from there on nothing was "
+			"recorded.");
+}
+
+void gpc_report_print_notes(struct gpc_report *report)
+{
+	const struct gpc_recording *rec = report->recording;
+	const struct gpucache_header *header = &rec->header;
+	bool is_first = true;
+	enum gpc_text_kind kind;
+
+	note_problems(report, &is_first);
+	for (size_t i = 0;; i++) {
+		char buf[512];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+		if (!gpc_report_read_line(rec, i, &kind, &text))
+			break;
+		if (kind == GPC_TEXT_WARNING)
+			note(report, &is_first, buf);
+	}
+	note_dropped(report, &is_first, header->dropped_blocks,
+		"live allocations found no room in the recording and are missing in the tables");
+	note_dropped(
+		report, &is_first, header->dropped_stacks, "stacks found no room in the recording");
+	note_dropped(report, &is_first, header->dropped_segments,
+		"segments found no room in the recording");
+	note_dropped(report, &is_first, header->dropped_python,
+		"stacks lack their Python frames, which could not be read safely");
+}

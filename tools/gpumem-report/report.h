@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every command of gpumem-report is given, and what it answers.
+ *
+ *      main: arguments --> target: which recording --> cmd_*: one view of it --> text or JSON on stdout
+ *
+ * Invariants  1 Standard output is the report and nothing else; messages go to standard error.
+ *             2 A command prints what it can of a damaged recording; main then ends with GPC_EXIT_DAMAGED.
+ * Threads     One.
+ * Failure     Commands answer an exit code.
+ * Limits      One recording a call, but for `list`.
+ */
+#ifndef GPC_REPORT_REPORT_H
+#define GPC_REPORT_REPORT_H
+
+#include <json-c/json.h>
+
+#include "format/balance.h"
+#include "format/directory.h"
+#include "tools/gpumem-report/frames.h"
+#include "tools/gpumem-report/paper.h"
+
+#ifndef GPC_VERSION_TEXT
+#define GPC_VERSION_TEXT "0.1.0"
+#endif
+
+#define GPC_REPORT_SCHEMA "gpumem.report/1"
+
+enum gpc_exit {
+	GPC_EXIT_MADE = 0,
+	GPC_EXIT_CONDITION = 1, /* what --fail-on names is true */
+	GPC_EXIT_USAGE = 2,
+	GPC_EXIT_NOT_FOUND = 3,
+	GPC_EXIT_DAMAGED = 4,
+	GPC_EXIT_IO = 5,
+};
+
+struct gpc_options {
+	int32_t device;  /* -1: all */
+	unsigned limit;  /* rows of tables; 0: as the command likes */
+	uint64_t number; /* of an OOM; 0: the newest */
+	const char *output;
+	bool force;
+	bool json;
+	bool fail_on_oom;
+	bool fail_on_leak;
+	enum gpc_colour_mode colour;
+	const char *target; /* FILE, DIR or PID; NULL: the newest recording */
+};
+
+struct gpc_report {
+	const struct gpc_options *options;
+	struct gpc_paper paper;
+	struct gpc_recording *recording; /* NULL for `list` */
+	struct gpc_frames *frames;
+	struct gpc_directory directory; /* for `list` only */
+	bool is_newest_by_default;      /* nobody named it, so neither need the next command */
+};
+
+struct gpc_command {
+	const char *name;
+	const char *help;
+	bool needs_recording;
+	enum gpc_exit (*run)(struct gpc_report *report);
+};
+
+enum gpc_exit gpc_cmd_summary(struct gpc_report *report);
+enum gpc_exit gpc_cmd_oom(struct gpc_report *report);
+enum gpc_exit gpc_cmd_leaks(struct gpc_report *report);
+enum gpc_exit gpc_cmd_list(struct gpc_report *report);
+enum gpc_exit gpc_cmd_check(struct gpc_report *report);
+
+/* A line on standard error: "gpumem-report: ...". */
+void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
+
+/* "alive", "ended", "killed" */
+const char *gpc_state_word(enum gpc_run_state state);
+
+/* Real time of a moment of the recording's own clock. */
+uint64_t gpc_report_realtime(const struct gpc_recording *recording, uint64_t monotonic_ns);
+
+/* The words that name this recording in the next command: " FILE", or nothing. */
+void gpc_report_target(const struct gpc_report *report, struct gpc_text *ret_text);
+
+/* Whether a device is wanted, by -d. */
+bool gpc_report_wants(const struct gpc_report *report, int32_t ordinal);
+
+/* The device of that ordinal; false where the recording has none. */
+bool gpc_report_find_device(
+	const struct gpc_report *report, int32_t ordinal, struct gpucache_device *ret_device);
+
+/* Live blocks of the device, or of all devices where ordinal is -1, pinned host memory left out. */
+uint64_t gpc_report_count_live(
+	const struct gpc_report *report, int32_t ordinal, uint64_t *ret_bytes);
+
+/* The newest OOM of a wanted device that the program did not recover from. */
+bool gpc_report_fatal_oom(const struct gpc_report *report, struct gpucache_oom *ret_oom);
+
+/* How many failed requests were recovered from, and how many were not. */
+void gpc_report_count_ooms(
+	const struct gpc_report *report, unsigned *ret_fatal, unsigned *ret_recovered);
+
+/* Problems of the file, torn slots, drop counters and warnings, each as a line of the text. */
+void gpc_report_print_notes(struct gpc_report *report);
+
+/* Calls `emit` with each line of TEXT that is a changed option, or a warning. */
+enum gpc_text_kind {
+	GPC_TEXT_CHANGED, /* "key value source", and the source is not the default */
+	GPC_TEXT_DEFAULT,
+	GPC_TEXT_WARNING,
+};
+bool gpc_report_read_line(const struct gpc_recording *recording, size_t i,
+	enum gpc_text_kind *ret_kind, struct gpc_text *ret_text);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/sheet.h"
+
+#include <string.h>
+
+/* The longest label of base/balance_lines.def, and air. */
+#define LABEL_WIDTH 31
+
+static void print_row(const struct gpc_paper *paper, char sign, const char *label,
+	const char *bytes, const char *share, const char *remark)
+{
+	fprintf(paper->out, "%*s%c %-*s%12s", GPC_PAPER_INDENT - 2, "", sign, LABEL_WIDTH, label,
+		bytes);
+	if (*share || *remark)
+		fprintf(paper->out, "%9s", share);
+	fprintf(paper->out, "%s%s\n", *remark ? "  " : "", remark);
+}
+
+static void remark_of(const struct gpucache_balance *balance, const struct gpc_balance_line *line,
+	uint64_t wanted, char *buf, size_t size)
+{
+	uint64_t value = gpc_balance_value(balance, line);
+
+	buf[0] = '\0';
+	if (line == &gpc_balance_lines[GPC_BALANCE_LINE_cached] &&
+		balance->cached_largest != GPUCACHE_UNKNOWN)
+		snprintf(buf, size, "at most %s in one", gpc_show_bytes(balance->cached_largest));
+	if (line == &gpc_balance_lines[GPC_BALANCE_LINE_device_free] && wanted > value)
+		snprintf(buf, size, "%s asked for", gpc_show_bytes(wanted));
+}
+
+void gpc_sheet_print(
+	const struct gpc_report *report, const struct gpucache_balance *balance, uint64_t wanted)
+{
+	const struct gpc_paper *paper = &report->paper;
+	int64_t difference = gpc_balance_difference(balance);
+	bool is_last_known_ours = false;
+	char remark[64];
+	char sign = ' ';
+
+	for (unsigned i = 0; i < GPC_BALANCE_LINE_COUNT; i++) {
+		const struct gpc_balance_line *line = &gpc_balance_lines[i];
+		uint64_t value = gpc_balance_value(balance, line);
+
+		/* Behind our own lines: what they come to. */
+		if (is_last_known_ours && !line->ours) {
+			uint64_t taken = gpc_balance_taken(balance);
+
+			print_row(paper, '=', "taken through gpucache", gpc_show_bytes(taken),
+				gpc_show_share(taken, balance->device_total), "");
+		}
+		is_last_known_ours = line->ours;
+		if (value == 0 && i != GPC_BALANCE_LINE_device_free &&
+			i != GPC_BALANCE_LINE_requested)
+			continue;
+		remark_of(balance, line, wanted, remark, sizeof remark);
+		print_row(paper, sign, line->label, gpc_show_bytes(value),
+			gpc_show_share(value, balance->device_total), remark);
+		sign = '+';
+	}
+	if (difference < 0)
+		snprintf(remark, sizeof remark, "difference -%s",
+			gpc_show_bytes(0 - (uint64_t)difference));
+	else
+		snprintf(remark, sizeof remark, "difference %s",
+			difference ? gpc_show_bytes((uint64_t)difference) : "0");
+	print_row(paper, '=', "all of the GPU", gpc_show_bytes(balance->device_total), "100.0 %",
+		remark);
+}
+
+void gpc_stack_print(const struct gpc_report *report, uint32_t id, unsigned limit)
+{
+	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
+	const struct gpc_paper *paper = &report->paper;
+
+	if (!stack) {
+		gpc_paper_line(
+			paper, "%s", id ? "(its stack was not recorded)" : "(no stack was taken)");
+		return;
+	}
+	for (size_t i = 0; i < stack->n; i++) {
+		char buf[600];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		bool is_site = (int)i == stack->site;
+
+		if (limit && i >= limit) {
+			gpc_paper_line(paper, "  ... %zu more (-n %zu)", stack->n - i, stack->n);
+			return;
+		}
+		gpc_frame_describe(&stack->frames[i], true, &text);
+		gpc_paper_line(paper, "%s %s#%-2zu %s%s", is_site ? ">" : " ",
+			is_site ? gpc_paper_ink(paper, GPC_INK_BOLD) : "", i, buf,
+			is_site ? gpc_paper_ink(paper, GPC_INK_PLAIN) : "");
+	}
+	if (stack->flags & GPUCACHE_STACK_CUT)
+		gpc_paper_line(paper, "  ... deeper than is recorded");
+	if (stack->flags & GPUCACHE_STACK_NO_PYTHON)
+		gpc_paper_line(paper, "  (its Python frames could not be read safely)");
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The balance sheet and stacks, as text.
+ *
+ *      live, as asked for               123.90 GiB   88.6 %
+ *    + lost to rounding                   0.60 GiB    0.4 %
+ *    ...
+ *    = all of the GPU                   139.80 GiB  100.0 %   difference 0
+ *
+ * Lines of zero bytes are left out, but for `free`; lines that nobody could know say so.
+ *
+ * Threads     One.
+ * Failure     None.
+ * Limits      One device.
+ */
+#ifndef GPC_REPORT_SHEET_H
+#define GPC_REPORT_SHEET_H
+
+#include "tools/gpumem-report/report.h"
+
+/* `wanted`: bytes that a request did not get, 0 where there was none. */
+void gpc_sheet_print(
+	const struct gpc_report *report, const struct gpucache_balance *balance, uint64_t wanted);
+
+/* The frames of a stack, innermost first, at most `limit` of them (0: all). */
+void gpc_stack_print(const struct gpc_report *report, uint32_t id, unsigned limit);
+
+#endif

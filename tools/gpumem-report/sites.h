@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who holds memory, by call site: stacks that blame the same line are one row.
+ *
+ * Invariants  1 Rows are ordered by bytes, biggest first.  2 `total` counts all that was given, rows left out included.
+ * Threads     One.
+ * Failure     GPC_NO_METADATA.
+ * Limits      Two functions of one name, file and line are one site.
+ */
+#ifndef GPC_REPORT_SITES_H
+#define GPC_REPORT_SITES_H
+
+#include "tools/gpumem-report/report.h"
+
+struct gpc_site {
+	char *where;
+	uint64_t bytes;
+	uint64_t n_blocks;
+	uint32_t stack; /* the one that holds most */
+	uint64_t stack_bytes;
+};
+
+struct gpc_sites {
+	struct gpc_site *rows;
+	size_t n;
+	uint64_t total_bytes;
+	uint64_t total_blocks;
+	uint64_t rest_bytes; /* of holders that the recording does not list */
+};
+
+/* From a list that the library made at a peak or an OOM. */
+GPC_MUST_CHECK enum gpc_status gpc_sites_from_holders(struct gpc_sites *sites,
+	struct gpc_report *report, const struct gpucache_holder *holders, unsigned n,
+	uint64_t rest_bytes);
+
+/* From the blocks of one device, or of all where ordinal is -1, that are live now or were at the end. */
+GPC_MUST_CHECK enum gpc_status gpc_sites_from_live(
+	struct gpc_sites *sites, struct gpc_report *report, int32_t ordinal);
+
+void gpc_sites_fini(struct gpc_sites *sites);
+
+/* The table, under the section that the caller began. */
+void gpc_sites_print(const struct gpc_sites *sites, struct gpc_report *report, unsigned limit);
+
+/* An array for JSON; the caller owns it. */
+struct json_object *gpc_sites_json(
+	const struct gpc_sites *sites, struct gpc_report *report, unsigned limit);
+
+#endif

@@ -1,0 +1,83 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# setup.sh build|check: see that what the build, or the build and the tests, need is installed.
+#
+# Looks for the files themselves, so it takes no time where all is there.  What is missing is
+# installed from Debian's packages when this is root; else it prints the line to type and ends
+# with status 2.
+set -eu
+
+mode=${1:-build}
+case $mode in
+build | check) ;;
+*)
+	echo "usage: setup.sh build|check" >&2
+	exit 2
+	;;
+esac
+
+missing=''
+lacking() { missing="$missing $1"; }
+
+need_command() { # COMMAND PACKAGE
+	command -v "$1" >/dev/null 2>&1 || lacking "$2"
+}
+
+need_header() { # HEADER PACKAGE
+	for folder in /usr/include /usr/local/include /usr/include/*-linux-gnu; do
+		[ ! -e "$folder/$1" ] || return 0
+	done
+	lacking "$2"
+}
+
+need_library() { # FILE PACKAGE
+	for folder in /lib /lib64 /usr/lib /usr/lib64 /usr/local/lib /lib/*-linux-gnu /usr/lib/*-linux-gnu; do
+		[ ! -e "$folder/$1" ] || return 0
+	done
+	lacking "$2"
+}
+
+need_command gcc gcc
+need_command make make
+need_header stdlib.h libc6-dev
+need_header uthash.h uthash-dev
+need_header elfutils/libdwfl.h libdw-dev
+need_header json-c/json.h libjson-c-dev
+need_header zlib.h zlib1g-dev
+# Loaded when a program runs, not linked: the build itself would not miss it.
+need_library libunwind.so.8 libunwind8
+if [ "$mode" = check ]; then
+	need_header cmocka.h libcmocka-dev
+	need_command python3 python3
+	need_command nm binutils
+	need_command clang-format clang-format
+	need_command clang-tidy clang-tidy
+	need_command shellcheck shellcheck
+fi
+
+[ -n "$missing" ] || exit 0
+# The words are package names: splitting them is meant.
+# shellcheck disable=SC2086
+set -- $missing
+if ! command -v apt-get >/dev/null 2>&1; then
+	echo "setup: missing, by their names in Debian: $*" >&2
+	echo "setup: install them with this system's package manager, then type the command again" >&2
+	exit 2
+fi
+if [ "$(id -u)" -ne 0 ]; then
+	echo "setup: some packages are missing; type this, then the command again:" >&2
+	echo "  sudo apt-get install --no-install-recommends $*" >&2
+	exit 2
+fi
+
+echo "setup: installing $*"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+export DEBIAN_FRONTEND=noninteractive
+install() { apt-get install -y -q --no-install-recommends "$@" >"$log" 2>&1 </dev/null; }
+# A fresh image has no package lists; one with lists that still serve needs no update.
+if ! install "$@" && ! { apt-get update -q >"$log" 2>&1 && install "$@"; }; then
+	cat "$log" >&2
+	echo "setup: apt-get could not install: $*" >&2
+	exit 2
+fi
