@@ -114,7 +114,7 @@ bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.
 
 ##### Rules #####
 
-include tests/simcuda/rules.mk
+-include tests/simcuda/rules.mk
 include tests/programs/rules.mk
 
 .PHONY: simcuda programs links tests
@@ -123,10 +123,8 @@ programs: $(PROGRAMS)
 tests: $(TEST_BINS)
 
 links: $(LINKS)
-build/%: FORCE | $(PRODUCTS) $(SIMCUDA)
+$(LINKS): build/%: FORCE | $(PRODUCTS) $(SIMCUDA)
 	$(Q)ln -sfn release/$* $@
-$(PRODUCTS) $(SIMCUDA) $(PROGRAMS): ;
-
 $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS)): ALL_CFLAGS += $(BANNED)
 
 $(CORE_LIB): $(call obj,$(CORE_SRCS))

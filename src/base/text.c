@@ -48,6 +48,7 @@ static void add_padded(struct gpc_text *text, const char *s, size_t n, const str
 static void add_number(
 	struct gpc_text *text, uint64_t value, bool negative, unsigned base, const struct conversion *conv)
 {
+	struct conversion rest = *conv;
 	char digits[24];
 	size_t at = sizeof digits;
 
@@ -55,9 +56,14 @@ static void add_number(
 		digits[--at] = "0123456789abcdef"[value % base];
 		value /= base;
 	} while (value > 0);
-	if (negative)
+	if (negative && conv->pad_zero && !conv->left) {
+		/* Zeros stand behind the sign. */
+		add_char(text, '-');
+		rest.width -= rest.width > 0;
+	} else if (negative) {
 		digits[--at] = '-';
-	add_padded(text, digits + at, sizeof digits - at, conv);
+	}
+	add_padded(text, digits + at, sizeof digits - at, &rest);
 }
 
 static uint64_t take_unsigned(va_list *args, const struct conversion *conv)
@@ -206,6 +212,11 @@ void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes)
 		hundredths = (rest * 100 + (UINT64_C(1) << (10 * unit - 1))) >> (10 * unit);
 	}
 	hundredths += (bytes >> (10 * unit)) * 100;
+	if (hundredths == 102400 && unit < 6) {
+		/* Rounded up to a whole one of the next unit. */
+		hundredths = 100;
+		unit++;
+	}
 	gpc_text_add(text, "%llu.%02llu %s", (unsigned long long)(hundredths / 100),
 		(unsigned long long)(hundredths % 100), units[unit]);
 }

@@ -114,9 +114,7 @@ static enum gpc_status check_header(
 		return swapped ? GPC_VERSION : GPC_DAMAGED;
 	}
 	if (header->major != GPUCACHE_FORMAT_MAJOR) {
-		gpc_text_add(why,
-			"format %u.%u; this gpumem-report reads %d.x: use the one that came with "
-			"the library",
+		gpc_text_add(why, "format %u.%u needs another gpumem-report; this one reads %d.x",
 			(unsigned)header->major, (unsigned)header->minor, GPUCACHE_FORMAT_MAJOR);
 		return GPC_VERSION;
 	}

@@ -188,8 +188,8 @@ static ALWAYS_INLINE uintptr_t innermost_frame(struct walker *walker, uintptr_t 
 }
 
 /* The frames of a thread state, innermost first; walker->failed where something was not as expected. */
-static ALWAYS_INLINE uint32_t walk(
-	struct walker *walker, uintptr_t thread, uint64_t *frames, uint32_t max, uint32_t *flags)
+static ALWAYS_INLINE uint32_t walk(struct walker *walker, bool is_trial, uintptr_t thread,
+	uint64_t *frames, uint32_t max, uint32_t *flags)
 {
 	const struct gpc_python *python = walker->python;
 	uint32_t links = 0;
@@ -214,7 +214,7 @@ static ALWAYS_INLINE uint32_t walk(
 		if (!frame.code ||
 			load_pointer(walker, frame.code, python->layout.object_type) !=
 				python->types.code ||
-			(walker->probe && !verify_code(walker, frame.code))) {
+			(is_trial && !verify_code(walker, frame.code))) {
 			walker->failed = true;
 			break;
 		}
@@ -299,7 +299,7 @@ static enum gpc_python_state try_layout(const struct gpc_python *python)
 	if (thread && (walker.failed || !is_ours)) {
 		state = GPC_PYTHON_UNUSABLE;
 	} else if (thread) {
-		n = walk(&walker, thread, frames, TRIAL_FRAMES, &flags);
+		n = walk(&walker, true, thread, frames, TRIAL_FRAMES, &flags);
 		if (walker.failed)
 			state = GPC_PYTHON_UNUSABLE;
 		else if (n)
@@ -388,7 +388,7 @@ uint32_t gpc_python_capture(
 		*flags |= GPUCACHE_STACK_NO_PYTHON;
 		return 0;
 	}
-	n = walk(&walker, thread, frames, max, flags);
+	n = walk(&walker, false, thread, frames, max, flags);
 	if (walker.failed)
 		*flags |= GPUCACHE_STACK_NO_PYTHON;
 	return n;

@@ -39,12 +39,12 @@ static const struct option long_options[] = {
 
 static void print_help(void)
 {
-	puts("gpumem-report - what held the GPU memory, from a run that is alive, ended or killed\n"
+	puts("gpumem-report - who holds the GPU memory of a run, alive, ended or killed\n"
 	     "\n"
 	     "Usage: gpumem-report [COMMAND] [OPTIONS] [FILE|DIR|PID]\n"
 	     "\n"
 	     "Examples:\n"
-	     "  gpumem-report                     the newest recording: verdict and balance sheet\n"
+	     "  gpumem-report                     newest recording: verdict, balance sheet\n"
 	     "  gpumem-report 4711                the same of process 4711\n"
 	     "  gpumem-report oom                 the last failed request, in full\n"
 	     "  gpumem-report oom 2 run.gpucache  failed request 2 of that recording\n"

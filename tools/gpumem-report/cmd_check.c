@@ -88,7 +88,8 @@ static void print_text(struct gpc_report *report)
 		if (region->n_torn)
 			fprintf(paper->out, ", %s torn", gpc_show_count(region->n_torn));
 		if (kind == GPUCACHE_REGION_EVENTS && events.n_holes)
-			fprintf(paper->out, ", %s holes", gpc_show_count(events.n_holes));
+			fprintf(paper->out, ", %s hole%s", gpc_show_count(events.n_holes),
+				events.n_holes == 1 ? "" : "s");
 		if (gpc_recording_dropped(rec, (enum gpucache_region_kind)kind))
 			fprintf(paper->out, ", %s dropped",
 				gpc_show_count(gpc_recording_dropped(

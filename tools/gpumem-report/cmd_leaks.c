@@ -118,11 +118,11 @@ static void print_group(const struct gpc_report *report, const struct group *gro
 		gpc_show_bytes(group->bytes), gpc_paper_ink(paper, GPC_INK_PLAIN),
 		gpc_show_count(group->bytes), gpc_show_count(group->n_blocks),
 		group->n_blocks == 1 ? "" : "s");
-	if (group->n_blocks == 1)
-		fprintf(paper->out, ", allocated %s after the start\n", gpc_show_duration(first));
+	if (first == last)
+		fprintf(paper->out, ", taken at %s\n", gpc_show_duration(first));
 	else
-		fprintf(paper->out, ", allocated %s to %s after the start\n",
-			gpc_show_duration(first), gpc_show_duration(last));
+		fprintf(paper->out, ", taken from %s to %s\n", gpc_show_duration(first),
+			gpc_show_duration(last));
 	gpc_stack_print(report, group->stack, FRAMES_SHOWN);
 }
 
@@ -134,6 +134,8 @@ static void print_text(struct gpc_report *report, const struct groups *groups)
 
 	fprintf(paper->out, "%s, pid %u on %s: device memory %s\n", gpc_base_name(rec->header.exe),
 		rec->header.pid, rec->header.host, ending_of(report));
+	if (groups->n)
+		fprintf(paper->out, "Biggest first; times are since the start of the process.\n");
 	if (rec->run_state == GPC_RUN_ALIVE && groups->n)
 		fprintf(paper->out, "The process is alive; most of this may be wanted.\n");
 	if (groups->n == 0)

@@ -33,17 +33,17 @@ static void print_head(struct gpc_report *report, const struct gpucache_oom *oom
 		gpc_paper_ink(paper, GPC_INK_ALARM), gpc_paper_ink(paper, GPC_INK_PLAIN),
 		oom->device, device->name[0] ? ", " : "", device->name,
 		gpc_show_bytes(oom->balance.device_total));
-	fprintf(paper->out, "%s, pid %u on %s, %s", gpc_base_name(rec->header.exe), rec->header.pid,
-		rec->header.host, gpc_show_time(gpc_report_realtime(rec, oom->time_ns)));
+	fprintf(paper->out, "%s, pid %u on %s", gpc_base_name(rec->header.exe), rec->header.pid,
+		rec->header.host);
+	if (rec->header.rank >= 0)
+		fprintf(paper->out, ", rank %d of %d", rec->header.rank, rec->header.world_size);
+	fprintf(paper->out, "\n%s", gpc_show_time(gpc_report_realtime(rec, oom->time_ns)));
 	if (oom->time_ns >= rec->header.start_monotonic_ns)
 		fprintf(paper->out, ", %s after the start",
 			gpc_show_duration(oom->time_ns - rec->header.start_monotonic_ns));
-	if (rec->header.rank >= 0)
-		fprintf(paper->out, ", rank %d of %d", rec->header.rank, rec->header.world_size);
-	fputs("\n", paper->out);
-	fprintf(paper->out, "failure %s of this process; %s\n\n", gpc_show_count(oom->number),
-		oom->recovered ? "the program recovered: a later request of this size succeeded"
-			       : "the program did not recover from it");
+	fprintf(paper->out, "\nfailure %s: the program %s\n\n", gpc_show_count(oom->number),
+		oom->recovered ? "recovered; a later request of this size succeeded"
+			       : "did not recover from it");
 }
 
 static void print_verdict(struct gpc_report *report, const struct gpucache_oom *oom)

@@ -180,7 +180,8 @@ static void note_problems(struct gpc_report *report, bool *is_first)
 	for (unsigned kind = 0; kind < GPUCACHE_REGION_COUNT; kind++) {
 		if (rec->regions[kind].n_torn == 0)
 			continue;
-		snprintf(buf, sizeof buf, "%s of %s being changed at the very end and left out",
+		snprintf(buf, sizeof buf,
+			"%s of %s: being changed when the process died, and left out",
 			gpc_show_count(rec->regions[kind].n_torn),
 			gpc_region_name((enum gpucache_region_kind)kind));
 		note(report, is_first, buf);

@@ -24,9 +24,9 @@ static void remark_of(const struct gpucache_balance *balance, const struct gpc_b
 	buf[0] = '\0';
 	if (line == &gpc_balance_lines[GPC_BALANCE_LINE_cached] &&
 		balance->cached_largest != GPUCACHE_UNKNOWN)
-		snprintf(buf, size, "at most %s in one", gpc_show_bytes(balance->cached_largest));
+		snprintf(buf, size, "largest %s", gpc_show_bytes(balance->cached_largest));
 	if (line == &gpc_balance_lines[GPC_BALANCE_LINE_device_free] && wanted > value)
-		snprintf(buf, size, "%s asked for", gpc_show_bytes(wanted));
+		snprintf(buf, size, "%s wanted", gpc_show_bytes(wanted));
 }
 
 void gpc_sheet_print(
@@ -68,32 +68,44 @@ void gpc_sheet_print(
 		remark);
 }
 
+/* Function and place on one line, or on two where they do not fit. */
+static void print_frame(
+	const struct gpc_paper *paper, const struct gpc_frame *frame, size_t number, bool is_site)
+{
+	char buf[600];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	size_t function = frame->function ? strlen(frame->function) : 0;
+	int used = fprintf(paper->out, "  %c #%-2zu ", is_site ? '>' : ' ', number);
+	const char *begin = is_site ? gpc_paper_ink(paper, GPC_INK_BOLD) : "";
+	const char *end = is_site ? gpc_paper_ink(paper, GPC_INK_PLAIN) : "";
+
+	gpc_frame_describe(frame, true, &text);
+	if (function && (size_t)used + text.len > (size_t)paper->width && function + 2 < text.len)
+		fprintf(paper->out, "%s%.*s\n%*s%s%s\n", begin, (int)function, buf, used + 2, "",
+			buf + function + 2, end);
+	else
+		fprintf(paper->out, "%s%s%s\n", begin, buf, end);
+}
+
 void gpc_stack_print(const struct gpc_report *report, uint32_t id, unsigned limit)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
 	const struct gpc_paper *paper = &report->paper;
 
 	if (!stack) {
-		gpc_paper_line(
-			paper, "%s", id ? "(its stack was not recorded)" : "(no stack was taken)");
+		fprintf(paper->out, "    %s\n",
+			id ? "(its stack was not recorded)" : "(no stack was taken)");
 		return;
 	}
 	for (size_t i = 0; i < stack->n; i++) {
-		char buf[600];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
-		bool is_site = (int)i == stack->site;
-
 		if (limit && i >= limit) {
-			gpc_paper_line(paper, "  ... %zu more (-n %zu)", stack->n - i, stack->n);
+			fprintf(paper->out, "    ... %zu more\n", stack->n - i);
 			return;
 		}
-		gpc_frame_describe(&stack->frames[i], true, &text);
-		gpc_paper_line(paper, "%s %s#%-2zu %s%s", is_site ? ">" : " ",
-			is_site ? gpc_paper_ink(paper, GPC_INK_BOLD) : "", i, buf,
-			is_site ? gpc_paper_ink(paper, GPC_INK_PLAIN) : "");
+		print_frame(paper, &stack->frames[i], i, (int)i == stack->site);
 	}
 	if (stack->flags & GPUCACHE_STACK_CUT)
-		gpc_paper_line(paper, "  ... deeper than is recorded");
+		fprintf(paper->out, "    ... deeper than is recorded\n");
 	if (stack->flags & GPUCACHE_STACK_NO_PYTHON)
-		gpc_paper_line(paper, "  (its Python frames could not be read safely)");
+		fprintf(paper->out, "    (its Python frames could not be read safely)\n");
 }

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stand-in driver: which function a name means.
+ *
+ * cuGetProcAddress gives, of all variants of a base name, the newest that the asked version and this driver
+ * have; with the per-thread flag the _ptsz or _ptds one where there is one.  Private tables are not answered.
+ */
+#include <string.h>
+
+#include "face.h"
+
+struct entry {
+	const char *base;
+	int since;
+	int is_per_thread;
+	void *function;
+};
+
+/* A function's address as data: POSIX says that this works, ISO C does not. */
+static const struct entry entries[] = {
+#define ENTRY(symbol, name, version, per_thread) \
+	{ .base = #name,                         \
+		.since = version,                \
+		.is_per_thread = per_thread,     \
+		.function = (void *)symbol },
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+#include "entries.def"
+#pragma GCC diagnostic pop
+};
+
+/* 0: found; else the status. */
+static CUdriverProcAddressQueryResult find(
+	const char *name, int version, cuuint64_t flags, void **ret_function)
+{
+	const int has = face_sim()->config.driver_version;
+	bool wants_per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+	const struct entry *best = NULL;
+	bool is_known = false;
+
+	for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+		const struct entry *entry = &entries[i];
+		if (strcmp(entry->base, name) != 0 || entry->since > has)
+			continue;
+		is_known = true;
+		if (entry->since > version || (entry->is_per_thread && !wants_per_thread))
+			continue;
+		if (!best || entry->is_per_thread > best->is_per_thread ||
+			(entry->is_per_thread == best->is_per_thread &&
+				entry->since >= best->since))
+			best = entry;
+	}
+	if (best) {
+		*ret_function = best->function;
+		return CU_GET_PROC_ADDRESS_SUCCESS;
+	}
+	return is_known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+			: CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+}
+
+CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags,
+	CUdriverProcAddressQueryResult *status)
+{
+	void *function = NULL;
+	CUdriverProcAddressQueryResult result;
+
+	if (!symbol || !pfn || flags > 3)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = find(symbol, version, flags, &function);
+	if (status)
+		*status = result;
+	*pfn = function;
+	return function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags)
+{
+	return cuGetProcAddress_v2(symbol, pfn, version, flags, NULL);
+}
+
+CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+	(void)id;
+	if (table)
+		*table = NULL;
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuGetErrorName(CUresult error, const char **text)
+{
+	if (!text)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch ((int)error) {
+#define RESULT(name, number)   \
+	case number:           \
+		*text = #name; \
+		return CUDA_SUCCESS;
+#include "driver/cuda_values.def"
+	default:
+		*text = NULL;
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+CUresult cuGetErrorString(CUresult error, const char **text)
+{
+	static const struct {
+		CUresult code;
+		const char *text;
+	} texts[] = {
+		{ CUDA_SUCCESS, "no error" },
+		{ CUDA_ERROR_INVALID_VALUE, "invalid argument" },
+		{ CUDA_ERROR_OUT_OF_MEMORY, "out of memory" },
+		{ CUDA_ERROR_NOT_INITIALIZED, "initialization error" },
+		{ CUDA_ERROR_DEINITIALIZED, "driver shutting down" },
+		{ CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected" },
+		{ CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal" },
+		{ CUDA_ERROR_INVALID_CONTEXT, "invalid device context" },
+		{ CUDA_ERROR_INVALID_HANDLE, "invalid resource handle" },
+		{ CUDA_ERROR_NOT_FOUND, "named symbol not found" },
+		{ CUDA_ERROR_NOT_READY, "device not ready" },
+		{ CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered" },
+		{ CUDA_ERROR_CONTEXT_IS_DESTROYED, "context is destroyed" },
+		{ CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure" },
+		{ CUDA_ERROR_NOT_SUPPORTED, "operation not supported" },
+		{ CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+			"operation not permitted when stream is capturing" },
+		{ CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+			"operation failed due to a previous error during capture" },
+	};
+
+	CUresult res = cuGetErrorName(error, text);
+	if (res != CUDA_SUCCESS)
+		return res;
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		if (texts[i].code == error)
+			*text = texts[i].text;
+	return CUDA_SUCCESS;
+}
