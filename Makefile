@@ -114,13 +114,15 @@ bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.
 
 ##### Rules #####
 
--include tests/simcuda/rules.mk
+include tests/simcuda/rules.mk
 include tests/programs/rules.mk
 
-.PHONY: simcuda programs links tests
+.PHONY: simcuda programs links tests list-tests
 simcuda: $(SIMCUDA)
 programs: $(PROGRAMS)
 tests: $(TEST_BINS)
+list-tests:
+	@printf '%s\n' $(TEST_BINS)
 
 links: $(LINKS)
 $(LINKS): build/%: FORCE | $(PRODUCTS) $(SIMCUDA)

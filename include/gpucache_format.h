@@ -36,8 +36,8 @@
  *     even number before and after (at most a few hundred tries).  In the file of a dead process an odd slot is the one that
  *     its last instruction was changing: it counts as torn, is shown as such and never guessed at.
  *   3 Append only: `used` (first 8 bytes of the region) is stored after the record it covers.
- *   4 Ring: event n lies in slot n mod count; it is whole if and only if its seq is n + 1.  A hole is a
- *     writer that died half way; readers skip it and count it.
+ *   4 Ring: event n lies in slot n mod count; it is whole if and only if its seq is n + 1.  seq is 0 while a slot is
+ *     rewritten: a hole is a writer that died half way; readers skip it and count it.
  *   5 Peaks: two slots; the whole one with the higher `number` counts.
  *   6 Counters: each number is whole; numbers of one operation in flight may disagree by that operation.
  *
@@ -58,16 +58,16 @@
 #define GPUCACHE_FORMAT_MAGIC "GPUCACHE-RECORD" /* 15 characters and a NUL */
 #define GPUCACHE_FORMAT_MAJOR 1
 #define GPUCACHE_FORMAT_MINOR 0
-#define GPUCACHE_ENDIAN	      0x01020304u
+#define GPUCACHE_ENDIAN       0x01020304u
 
-#define GPUCACHE_PAGE	     4096u
+#define GPUCACHE_PAGE        4096u
 #define GPUCACHE_MAX_REGIONS 24u
 
 /* header.state: the bits that are true. */
-#define GPUCACHE_STATE_OPENED	  0x1u /* header and region table are complete */
+#define GPUCACHE_STATE_OPENED     0x1u /* header and region table are complete */
 #define GPUCACHE_STATE_CLEAN_EXIT 0x2u /* the process ended by returning or exit() */
-#define GPUCACHE_STATE_OOM_SEEN	  0x4u /* at least one record in OOMS */
-#define GPUCACHE_STATE_PASS	  0x8u /* the library stood back; from there on nothing was recorded */
+#define GPUCACHE_STATE_OOM_SEEN   0x4u /* at least one record in OOMS */
+#define GPUCACHE_STATE_PASS       0x8u /* the library stood back; from there on nothing was recorded */
 
 enum gpucache_region_kind {
 	GPUCACHE_REGION_NONE,
@@ -103,9 +103,11 @@ struct gpucache_header {
 	uint32_t header_size; /* GPUCACHE_PAGE */
 	uint32_t n_regions;
 	uint64_t file_size;
-	uint32_t state; /* GPUCACHE_STATE_*; the only field that changes after opening, with end_ns and n_torn */
+	uint32_t
+		state; /* GPUCACHE_STATE_*; the only field that changes after opening, with end_ns and n_torn */
 	uint32_t pid;
-	uint64_t start_ticks; /* field 22 of /proc/self/stat: tells two processes of one pid apart */
+	uint64_t
+		start_ticks; /* field 22 of /proc/self/stat: tells two processes of one pid apart */
 	uint64_t pid_namespace;
 	uint64_t start_monotonic_ns;
 	uint64_t start_realtime_ns;
@@ -127,7 +129,7 @@ struct gpucache_header {
 	char host[64];
 	char exe[256];
 	char command[256]; /* argv, separated by spaces */
-	char job[64];	   /* of torchrun, Slurm, ... */
+	char job[64];      /* of torchrun, Slurm, ... */
 	char reserved_text[192];
 	struct gpucache_region regions[GPUCACHE_MAX_REGIONS];
 };
@@ -144,11 +146,11 @@ struct gpucache_device {
 	uint64_t free_bytes;
 	uint64_t ours_bytes;
 	/* From NVML, at look_ns or earlier; known only where nvml is 1. */
-	uint32_t nvml;		 /* 1: the fields below are known */
-	uint32_t n_other;	 /* other processes that NVML names */
-	uint64_t process_bytes;	 /* this process, all of it */
-	uint64_t others_bytes;	 /* all other processes */
-	uint64_t driver_bytes;	 /* reserved by the driver itself */
+	uint32_t nvml;          /* 1: the fields below are known */
+	uint32_t n_other;       /* other processes that NVML names */
+	uint64_t process_bytes; /* this process, all of it */
+	uint64_t others_bytes;  /* all other processes */
+	uint64_t driver_bytes;  /* reserved by the driver itself */
 	uint64_t reserved[4];
 };
 
@@ -164,17 +166,18 @@ enum gpucache_kind {
 
 /* COUNTERS.  One record a context.  Plain stores by the holder of that context's lock. */
 struct gpucache_counters {
-	uint64_t context; /* the driver's handle; 0: slot unused */
+	uint64_t context;    /* the driver's handle; 0: slot unused */
 	uint32_t generation; /* grows at each reset of the context; memory of older ones is gone */
 	int32_t device;
 	/* Bytes now.  requested <= live; live + pending + cached = reserved. */
 	uint64_t requested_bytes; /* what the program asked for and holds, in cached segments */
-	uint64_t live_bytes;	  /* the same, rounded */
-	uint64_t pending_bytes;	  /* freed by the program, work of the device may still use it */
-	uint64_t cached_bytes;	  /* free, kept by us */
+	uint64_t live_bytes;      /* the same, rounded */
+	uint64_t pending_bytes;   /* freed by the program, work of the device may still use it */
+	uint64_t cached_bytes;    /* free, kept by us */
 	uint64_t reserved_bytes;  /* sum of our segments */
-	uint64_t direct_bytes;	  /* device memory passed through and tracked: pitched, managed, uncached */
-	uint64_t host_bytes;	  /* pinned host memory */
+	uint64_t
+		direct_bytes; /* device memory passed through and tracked: pitched, managed, uncached */
+	uint64_t host_bytes; /* pinned host memory */
 	/* Peaks of the same. */
 	uint64_t peak_requested_bytes;
 	uint64_t peak_live_bytes;
@@ -183,20 +186,20 @@ struct gpucache_counters {
 	uint64_t peak_direct_bytes;
 	uint64_t peak_host_bytes;
 	/* Calls since the start.  */
-	uint64_t n_malloc;	/* successful allocations of the program, all kinds on the device */
-	uint64_t n_free;	/* successful frees of the program, all kinds on the device */
-	uint64_t n_hit;		/* answered without a driver allocation */
+	uint64_t n_malloc; /* successful allocations of the program, all kinds on the device */
+	uint64_t n_free;   /* successful frees of the program, all kinds on the device */
+	uint64_t n_hit;    /* answered without a driver allocation */
 	uint64_t n_driver_malloc; /* allocations that reached the driver and succeeded */
 	uint64_t n_driver_free;
 	uint64_t n_driver_failed; /* allocations that the driver refused, retries included */
-	uint64_t n_fence;	/* fences closed by an event */
-	uint64_t n_sync;	/* host waits of our own for the device */
-	uint64_t n_oom;		/* failures given to the program */
-	uint64_t n_rescued;	/* requests that only the ladder made succeed */
-	uint64_t n_gc_segments; /* segments returned by garbage collection, decay or trim */
+	uint64_t n_fence;         /* fences closed by an event */
+	uint64_t n_sync;          /* host waits of our own for the device */
+	uint64_t n_oom;           /* failures given to the program */
+	uint64_t n_rescued;       /* requests that only the ladder made succeed */
+	uint64_t n_gc_segments;   /* segments returned by garbage collection, decay or trim */
 	uint64_t last_driver_malloc_ns;
-	uint64_t n_blocks;	/* live blocks of our segments now */
-	uint64_t n_segments;	/* now */
+	uint64_t n_blocks;   /* live blocks of our segments now */
+	uint64_t n_segments; /* now */
 	uint64_t reserved[3];
 };
 
@@ -235,13 +238,13 @@ struct gpucache_stack {
 	uint32_t flags; /* GPUCACHE_STACK_* */
 };
 
-#define GPUCACHE_STACK_CUT	  0x1u /* deeper than we record */
-#define GPUCACHE_STACK_NO_PYTHON  0x2u /* a Python thread whose frames could not be read safely */
+#define GPUCACHE_STACK_CUT       0x1u /* deeper than we record */
+#define GPUCACHE_STACK_NO_PYTHON 0x2u /* a Python thread whose frames could not be read safely */
 
-#define GPUCACHE_FRAME_PYTHON	  (UINT64_C(1) << 63)
-#define GPUCACHE_FRAME_FROM_C	  (UINT64_C(1) << 62)
-#define GPUCACHE_FRAME_CODE(f)	  ((uint32_t)(((f) >> 32) & 0x3fffffff))
-#define GPUCACHE_FRAME_OFFSET(f)  ((uint32_t)(f))
+#define GPUCACHE_FRAME_PYTHON    (UINT64_C(1) << 63)
+#define GPUCACHE_FRAME_FROM_C    (UINT64_C(1) << 62)
+#define GPUCACHE_FRAME_CODE(f)   ((uint32_t)(((f) >> 32) & 0x3fffffff))
+#define GPUCACHE_FRAME_OFFSET(f) ((uint32_t)(f))
 
 /*
  * CODES.  Followed by name, file name and line table, each without NUL, then padding to 8 bytes.
@@ -265,7 +268,8 @@ struct gpucache_module {
 	uint64_t end;
 	uint64_t bias; /* address in the process minus address in the object's file */
 	uint8_t build_id[32];
-	uint64_t time_ns; /* first seen; a later record of overlapping addresses replaces this one from then on */
+	uint64_t
+		time_ns; /* first seen; a later record of overlapping addresses replaces this one from then on */
 };
 
 /* SEGMENTS.  One driver allocation that we cut into blocks. */
@@ -278,14 +282,14 @@ struct gpucache_segment {
 	uint64_t size;
 	uint64_t time_ns;
 	uint32_t context; /* index into COUNTERS */
-	uint32_t stack;	  /* of the request that made it necessary */
+	uint32_t stack;   /* of the request that made it necessary */
 	uint64_t reserved[3];
 };
 
 enum gpucache_block_state {
 	GPUCACHE_BLOCK_UNUSED,
-	GPUCACHE_BLOCK_FREE,	/* cached */
-	GPUCACHE_BLOCK_LIVE,	/* the program's */
+	GPUCACHE_BLOCK_FREE,    /* cached */
+	GPUCACHE_BLOCK_LIVE,    /* the program's */
 	GPUCACHE_BLOCK_PENDING, /* freed, not yet safe to reuse */
 };
 
@@ -301,11 +305,12 @@ struct gpucache_block {
 	uint64_t size;
 	uint64_t requested; /* 0 unless LIVE or PENDING */
 	uint64_t time_ns;   /* of the last change of state */
-	uint32_t stack;	    /* 0: none taken */
+	uint32_t stack;     /* 0: none taken */
 	uint32_t thread;
-	uint32_t segment; /* index into SEGMENTS, or GPUCACHE_NO_SEGMENT: a driver allocation of its own */
+	uint32_t
+		segment; /* index into SEGMENTS, or GPUCACHE_NO_SEGMENT: a driver allocation of its own */
 	uint32_t context; /* index into COUNTERS */
-	uint64_t tag;	  /* number of a NUL-ended name in TEXT; 0 none */
+	uint64_t tag;     /* number of a NUL-ended name in TEXT; 0 none */
 };
 
 enum gpucache_event_kind {
@@ -314,10 +319,10 @@ enum gpucache_event_kind {
 	GPUCACHE_EVENT_FREE,
 	GPUCACHE_EVENT_SEGMENT_MALLOC,
 	GPUCACHE_EVENT_SEGMENT_FREE,
-	GPUCACHE_EVENT_OOM,	 /* size: asked for; address: free on the device */
-	GPUCACHE_EVENT_RESCUED,	 /* size: asked for; detail: number of the rung that helped */
-	GPUCACHE_EVENT_SYNC,	 /* the program waited for the whole context */
-	GPUCACHE_EVENT_CONTEXT,	 /* detail: 1 seen first, 2 reset or destroyed */
+	GPUCACHE_EVENT_OOM,     /* size: asked for; address: free on the device */
+	GPUCACHE_EVENT_RESCUED, /* size: asked for; detail: number of the rung that helped */
+	GPUCACHE_EVENT_SYNC,    /* the program waited for the whole context */
+	GPUCACHE_EVENT_CONTEXT, /* detail: 1 seen first, 2 reset or destroyed */
 	GPUCACHE_EVENT_KIND_COUNT,
 };
 
@@ -329,7 +334,7 @@ struct gpucache_event {
 	uint64_t requested;
 	uint32_t stack;
 	uint32_t thread;
-	uint8_t kind;	    /* enum gpucache_event_kind */
+	uint8_t kind;       /* enum gpucache_event_kind */
 	uint8_t alloc_kind; /* enum gpucache_kind */
 	uint16_t device;
 	uint32_t context; /* index into COUNTERS */
@@ -352,7 +357,7 @@ struct gpucache_history_head {
 struct gpucache_point {
 	uint64_t time_ns;
 	uint64_t requested_bytes;
-	uint64_t live_bytes; /* cached segments and direct memory */
+	uint64_t live_bytes;     /* cached segments and direct memory */
 	uint64_t reserved_bytes; /* the same */
 };
 
@@ -375,7 +380,8 @@ struct gpucache_peak {
 	uint64_t reserved_bytes;
 	uint32_t n_holders; /* biggest first */
 	uint32_t n_sites;   /* stacks that held anything */
-	uint64_t rest_bytes; /* held by the sites beyond n_holders, and by allocations without a stack */
+	uint64_t
+		rest_bytes; /* held by the sites beyond n_holders, and by allocations without a stack */
 	struct gpucache_holder holders[GPUCACHE_MAX_HOLDERS];
 };
 
@@ -386,16 +392,16 @@ struct gpucache_peak {
 #define GPUCACHE_UNKNOWN UINT64_MAX
 
 struct gpucache_balance {
-	uint64_t requested;	    /* live, as asked for, in cached segments */
-	uint64_t rounding;	    /* live beyond what was asked for */
+	uint64_t requested; /* live, as asked for, in cached segments */
+	uint64_t rounding;  /* live beyond what was asked for */
 	uint64_t pending;
 	uint64_t cached;
-	uint64_t cached_largest;    /* largest piece; not a line of the sum */
-	uint64_t direct;	    /* tracked, passed through to the driver */
-	uint64_t process_outside;   /* this process, outside our books: context, modules, libraries */
+	uint64_t cached_largest;  /* largest piece; not a line of the sum */
+	uint64_t direct;          /* tracked, passed through to the driver */
+	uint64_t process_outside; /* this process, outside our books: context, modules, libraries */
 	uint64_t other_processes;
 	uint64_t driver_reserve;
-	uint64_t unattributed;	    /* neither ours nor free, and nobody could say whose */
+	uint64_t unattributed; /* neither ours nor free, and nobody could say whose */
 	uint64_t device_free;
 	uint64_t device_total;
 };
@@ -429,12 +435,12 @@ struct gpucache_neighbour {
 	uint32_t pid;
 	uint32_t reserved;
 	uint64_t bytes; /* GPUCACHE_UNKNOWN where NVML does not say */
-	char name[32];	/* of the process, where this user may see it */
+	char name[32];  /* of the process, where this user may see it */
 };
 
 #define GPUCACHE_MAX_OOM_HOLDERS 32
-#define GPUCACHE_MAX_NEIGHBOURS	 16
-#define GPUCACHE_MAX_RUNGS	 16
+#define GPUCACHE_MAX_NEIGHBOURS  16
+#define GPUCACHE_MAX_RUNGS       16
 
 /* OOMS.  One failed request, with everything known at that moment. */
 struct gpucache_oom {
@@ -443,24 +449,26 @@ struct gpucache_oom {
 	uint64_t number; /* 1, 2, ... of the process */
 	uint64_t time_ns;
 	uint64_t requested;
-	uint64_t rounded; /* the segment or block that had to be found */
+	uint64_t rounded;  /* the segment or block that had to be found */
 	uint64_t short_by; /* how much more room would have been enough */
-	uint64_t limit;	  /* of the configuration; 0 none */
+	uint64_t limit;    /* of the configuration; 0 none */
 	uint32_t stack;
 	uint32_t thread;
-	uint32_t context;	  /* index into COUNTERS */
-	uint32_t recovered;	  /* 1: a later request of at least this size succeeded */
-	uint8_t kind;		  /* enum gpucache_kind */
-	uint8_t verdict;	  /* enum gpucache_verdict: the best one */
-	uint8_t strength;	  /* enum gpucache_strength */
-	uint8_t reported;	  /* 1: the short form was printed */
-	uint32_t also;		  /* bit v: verdict v holds too */
+	uint32_t context;   /* index into COUNTERS */
+	uint32_t recovered; /* 1: a later request of at least this size succeeded */
+	uint8_t kind;       /* enum gpucache_kind */
+	uint8_t verdict;    /* enum gpucache_verdict: the best one */
+	uint8_t strength;   /* enum gpucache_strength */
+	uint8_t reported;   /* 1: the short form was printed */
+	uint32_t also;      /* bit v: verdict v holds too */
 	struct gpucache_balance balance;
 	uint64_t peak_requested; /* of the run so far */
-	uint64_t growth_bytes;	 /* by the fastest growing holder since the previous look, 0 unknown */
+	uint64_t
+		growth_bytes; /* by the fastest growing holder since the previous look, 0 unknown */
 	uint32_t growth_stack;
 	uint32_t n_rungs;
-	uint64_t rung_freed[GPUCACHE_MAX_RUNGS]; /* bytes that each rung of the ladder made available */
+	uint64_t rung_freed
+		[GPUCACHE_MAX_RUNGS]; /* bytes that each rung of the ladder made available */
 	uint32_t n_holders;
 	uint32_t n_sites;
 	uint64_t rest_bytes;

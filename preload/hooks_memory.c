@@ -103,11 +103,13 @@ static CUresult make_pitched(struct gpc_passed_call *call)
 	return result;
 }
 
-CUresult cuMemAllocPitch_v2(
-	CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes)
+CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+	unsigned int ElementSizeBytes)
 {
 	struct passed passed = {
-		.call = { .make = make_pitched, .kind = GPUCACHE_KIND_PITCHED, .size = WidthInBytes * Height },
+		.call = { .make = make_pitched,
+			.kind = GPUCACHE_KIND_PITCHED,
+			.size = WidthInBytes * Height },
 		.dptr = dptr,
 		.pitch = pPitch,
 		.width = WidthInBytes,
@@ -117,7 +119,8 @@ CUresult cuMemAllocPitch_v2(
 	CUresult result;
 
 	if (!dptr || !pPitch || !enter())
-		return real_cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+		return real_cuMemAllocPitch_v2(
+			dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
 	result = gpc_runtime_passed_malloc(&passed.call);
 	gpc_runtime_leave();
 	return result;

@@ -17,23 +17,25 @@ static void per_thread_stream_used(void)
 
 static inline bool is_per_thread_new(bool is_per_thread)
 {
-	return __builtin_expect(is_per_thread && !__atomic_load_n(&gpc_runtime_per_thread_seen, __ATOMIC_RELAXED), 0);
+	return __builtin_expect(
+		is_per_thread && !__atomic_load_n(&gpc_runtime_per_thread_seen, __ATOMIC_RELAXED),
+		0);
 }
 
 #define HOOK(name, since, gets, params, args)
-#define HOOK_STREAM(name, since, params, args, stream)            \
-	CUresult name params                                      \
-	{                                                         \
+#define HOOK_STREAM(name, since, params, args, stream)                   \
+	CUresult name params                                             \
+	{                                                                \
 		if (is_per_thread_new((stream) == CU_STREAM_PER_THREAD)) \
-			per_thread_stream_used();                 \
-		return real_##name args;                          \
+			per_thread_stream_used();                        \
+		return real_##name args;                                 \
 	}
-#define HOOK_PER_THREAD(name, since, params, args, stream)        \
-	CUresult name params                                      \
-	{                                                         \
+#define HOOK_PER_THREAD(name, since, params, args, stream)                                   \
+	CUresult name params                                                                 \
+	{                                                                                    \
 		if (is_per_thread_new((stream) == CU_STREAM_PER_THREAD || (stream) == NULL)) \
-			per_thread_stream_used();                 \
-		return real_##name args;                          \
+			per_thread_stream_used();                                            \
+		return real_##name args;                                                     \
 	}
 #include "preload/symbols.def"
 #undef HOOK
@@ -64,7 +66,8 @@ CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int 
 	return result;
 }
 
-CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
+CUresult cuGreenCtxStreamCreate(
+	CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
 {
 	CUresult result = real_cuGreenCtxStreamCreate(phStream, greenCtx, flags, priority);
 
@@ -98,15 +101,15 @@ static void capture_ended(CUstream stream)
 }
 
 /* Counted before the driver is told, so that no event of ours is recorded in between; uncounted where it refused. */
-#define BEGIN_CAPTURE(call)                  \
-	do {                                 \
-		CUresult result;             \
-                                             \
-		capture_begins(hStream);     \
-		result = call;               \
-		if (result != CUDA_SUCCESS)  \
+#define BEGIN_CAPTURE(call)                     \
+	do {                                    \
+		CUresult result;                \
+                                                \
+		capture_begins(hStream);        \
+		result = call;                  \
+		if (result != CUDA_SUCCESS)     \
 			capture_ended(hStream); \
-		return result;               \
+		return result;                  \
 	} while (0)
 
 CUresult cuStreamBeginCapture(CUstream hStream)
@@ -129,15 +132,17 @@ CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode
 	BEGIN_CAPTURE(real_cuStreamBeginCapture_v2_ptsz(hStream, mode));
 }
 
-CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-	const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
+CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+	size_t numDependencies, CUstreamCaptureMode mode)
 {
 	BEGIN_CAPTURE(real_cuStreamBeginCaptureToGraph(
 		hStream, hGraph, dependencies, dependencyData, numDependencies, mode));
 }
 
-CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-	const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+	size_t numDependencies, CUstreamCaptureMode mode)
 {
 	BEGIN_CAPTURE(real_cuStreamBeginCaptureToGraph_ptsz(
 		hStream, hGraph, dependencies, dependencyData, numDependencies, mode));
@@ -147,7 +152,8 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, cons
 static bool is_capture_over(CUresult result)
 {
 	return result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
-	       result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED || result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+	       result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED ||
+	       result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
 }
 
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)

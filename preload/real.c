@@ -20,14 +20,18 @@ struct row {
 	bool is_per_thread;
 };
 
-#define ROW(row_name, since_version, per_thread)                                              \
-	{ .name = #row_name, .ours = (void *)row_name, .real = (void **)(void *)&gpc_real.row_name, \
-		.since = (since_version), .is_per_thread = (per_thread) },
-#define HOOK(name, since, gets, params, args)		 ROW(name, since, is_per_thread_name(#name))
-#define HOOK_STREAM(name, since, params, args, stream)	 ROW(name, since, false)
+#define ROW(row_name, since_version, per_thread)             \
+	{ .name = #row_name,                                 \
+		.ours = (void *)row_name,                    \
+		.real = (void **)(void *)&gpc_real.row_name, \
+		.since = (since_version),                    \
+		.is_per_thread = (per_thread) },
+#define HOOK(name, since, gets, params, args)              ROW(name, since, is_per_thread_name(#name))
+#define HOOK_STREAM(name, since, params, args, stream)     ROW(name, since, false)
 #define HOOK_PER_THREAD(name, since, params, args, stream) ROW(name, since, true)
-#define is_per_thread_name(text) \
-	(__builtin_strlen(text) > 5 && __builtin_strcmp((text) + __builtin_strlen(text) - 5, "_ptsz") == 0)
+#define is_per_thread_name(text)       \
+	(__builtin_strlen(text) > 5 && \
+		__builtin_strcmp((text) + __builtin_strlen(text) - 5, "_ptsz") == 0)
 static struct row rows[] = {
 #include "preload/symbols.def"
 };
@@ -53,7 +57,8 @@ static struct {
 void *(*gpc_find_next_dlsym(void))(void *, const char *)
 {
 	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5" };
-	void *(*next)(void *, const char *) = atomic_load_explicit(&found.next_dlsym, memory_order_acquire);
+	void *(*next)(void *, const char *) =
+		atomic_load_explicit(&found.next_dlsym, memory_order_acquire);
 
 	for (size_t i = 0; !next && i < sizeof versions / sizeof versions[0]; i++)
 		*(void **)(void *)&next = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
@@ -78,7 +83,8 @@ static void base_name(const char *name, char *buf, size_t size)
 {
 	const char *end = name + strlen(name);
 
-	if (end - name > 5 && (memcmp(end - 5, "_ptsz", 5) == 0 || memcmp(end - 5, "_ptds", 5) == 0))
+	if (end - name > 5 &&
+		(memcmp(end - 5, "_ptsz", 5) == 0 || memcmp(end - 5, "_ptds", 5) == 0))
 		end -= 5;
 	if (end - name > 3 && end[-3] == '_' && end[-2] == 'v')
 		end -= 3;
@@ -100,8 +106,8 @@ static void find_aliases(void)
 		char base[64];
 
 		base_name(rows[i].name, base, sizeof base);
-		if (gpc_real.cuGetProcAddress_v2(base, &pointer, rows[i].since, rows[i].is_per_thread ? 2 : 1,
-			    &status) == CUDA_SUCCESS &&
+		if (gpc_real.cuGetProcAddress_v2(base, &pointer, rows[i].since,
+			    rows[i].is_per_thread ? 2 : 1, &status) == CUDA_SUCCESS &&
 			pointer && gpc_real_exchange(pointer) == pointer)
 			rows[i].alias = pointer;
 	}
@@ -109,7 +115,8 @@ static void find_aliases(void)
 
 static bool find_locked(void)
 {
-	void *library = dlopen(DRIVER_LIBRARY, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
+	void *library =
+		dlopen(DRIVER_LIBRARY, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
 
 	if (!library)
 		return false;

@@ -16,8 +16,8 @@
 #include "driver/cuda_fns.h"
 #include "runtime/runtime.h"
 
-#define HOOK(name, since, gets, params, args)		 CUresult(*name) params;
-#define HOOK_STREAM(name, since, params, args, stream)	 CUresult(*name) params;
+#define HOOK(name, since, gets, params, args)              CUresult(*name) params;
+#define HOOK_STREAM(name, since, params, args, stream)     CUresult(*name) params;
 #define HOOK_PER_THREAD(name, since, params, args, stream) CUresult(*name) params;
 struct gpc_real {
 #include "preload/symbols.def"
@@ -59,8 +59,8 @@ bool gpc_real_row(const char *name, void **ret_ours, void **ret_real);
 			return CUDA_ERROR_NOT_FOUND;                      \
 		return gpc_real.name args;                                \
 	}
-#define HOOK(name, since, gets, params, args)		 REAL(name, params, args)
-#define HOOK_STREAM(name, since, params, args, stream)	 REAL(name, params, args)
+#define HOOK(name, since, gets, params, args)              REAL(name, params, args)
+#define HOOK_STREAM(name, since, params, args, stream)     REAL(name, params, args)
 #define HOOK_PER_THREAD(name, since, params, args, stream) REAL(name, params, args)
 #include "preload/symbols.def"
 #undef HOOK
@@ -69,9 +69,9 @@ bool gpc_real_row(const char *name, void **ret_ours, void **ret_real);
 #undef REAL
 
 /* Our own functions, exported. */
-#define EXPORT __attribute__((visibility("default")))
-#define HOOK(name, since, gets, params, args)		 EXPORT CUresult name params;
-#define HOOK_STREAM(name, since, params, args, stream)	 EXPORT CUresult name params;
+#define EXPORT                                             __attribute__((visibility("default")))
+#define HOOK(name, since, gets, params, args)              EXPORT CUresult name params;
+#define HOOK_STREAM(name, since, params, args, stream)     EXPORT CUresult name params;
 #define HOOK_PER_THREAD(name, since, params, args, stream) EXPORT CUresult name params;
 #include "preload/symbols.def"
 #undef HOOK

@@ -21,6 +21,6 @@ uint64_t gpc_size_segment(uint64_t rounded)
 	if (rounded <= GPC_SMALL_MAX)
 		return GPC_SMALL_SEGMENT;
 	if (rounded < GPC_MEDIUM_MAX)
-		return GPC_MEDIUM_SEGMENT;
+		return gpc_size_tight_segment(GPC_MEDIUM_SEGMENT / rounded * rounded);
 	return gpc_size_tight_segment(rounded);
 }

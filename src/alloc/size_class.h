@@ -3,11 +3,13 @@
  * Sizes: how a request is rounded, what segment it needs, and which bin a free block lies in.
  *
  * Pure functions.  The constants are PyTorch's, so that its users find what they know; the replay of
- * real traces (gpumem-replay) decides whether they stay.
+ * real traces (gpumem-replay) decides whether they stay.  One rule is ours: a medium segment is not always 20 MiB, but
+ * as many blocks of the size that made it necessary as 20 MiB hold.  A program that asks for nothing but 8 MiB would else
+ * leave 4 MiB of every 20 unused, and run out of memory where the plain driver does not.
  *
  *   request              rounded to        served from
  *   .. 1 MiB             512 B             the small pool, segments of 2 MiB
- *   1 MiB .. 10 MiB      512 B             the large pool, segments of 20 MiB
+ *   1 MiB .. 10 MiB      512 B             the large pool, segments of at most 20 MiB
  *   10 MiB ..            512 B             the large pool, a segment of its own, a multiple of 2 MiB
  *
  * Bins split every power of two in 8, so sizes in one bin differ by at most 12.5 %; up to 4 KiB a bin holds one size.

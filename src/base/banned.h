@@ -24,6 +24,7 @@
 #pragma GCC poison malloc calloc realloc free strdup strndup asprintf
 #pragma GCC poison printf fprintf sprintf vsprintf snprintf vsnprintf puts fputs fopen fdopen
 #pragma GCC poison strcpy strcat strtok setlocale localtime strftime
-#pragma GCC poison exit _Exit quick_exit sleep usleep nanosleep system popen pthread_create sigaction signal
+#pragma GCC poison exit _Exit quick_exit sleep usleep nanosleep system popen pthread_create \
+	sigaction signal
 
 #endif

@@ -18,7 +18,8 @@ void gpc_check_failed(const char *condition, const char *file, int line)
 	bool was_broken = atomic_exchange(&broken, true);
 
 	if (!was_broken)
-		gpc_log("internal check failed at %s:%d: %s; from here on every call goes straight to the "
+		gpc_log("internal check failed at %s:%d: %s; from here on every call goes straight "
+			"to the "
 			"driver. Please report this line.",
 			file, line, condition);
 #if GPC_CHECK_LEVEL >= 1

@@ -24,10 +24,10 @@ void gpc_check_failed(const char *condition, const char *file, int line);
 /* True once any check failed.  The hooks ask before they do anything of their own. */
 bool gpc_is_broken(void);
 
-#define GPC_ASSERT(x)                                                \
-	do {                                                         \
-		if (__builtin_expect(!(x), 0))                       \
-			gpc_check_failed(#x, __FILE__, __LINE__);    \
+#define GPC_ASSERT(x)                                             \
+	do {                                                      \
+		if (__builtin_expect(!(x), 0))                    \
+			gpc_check_failed(#x, __FILE__, __LINE__); \
 	} while (0)
 
 #if GPC_CHECK_LEVEL >= 1

@@ -17,13 +17,14 @@ struct gpc_list {
 };
 
 /* The element of type `type` whose link `member` is *link. */
-#define gpc_list_entry(link, type, member) ((type *)(void *)((char *)(link) - offsetof(type, member)))
+#define gpc_list_entry(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
 
-#define gpc_list_each(at, list) for (struct gpc_list *at = (list)->next; at != (list); at = at->next)
+#define gpc_list_each(at, list) \
+	for (struct gpc_list *at = (list)->next; at != (list); at = at->next)
 
 /* As gpc_list_each, and the body may remove `at`. */
-#define gpc_list_each_safe(at, list)                                                           \
-	for (struct gpc_list *at = (list)->next, *at##_next = at->next; at != (list);          \
+#define gpc_list_each_safe(at, list)                                                  \
+	for (struct gpc_list *at = (list)->next, *at##_next = at->next; at != (list); \
 		at = at##_next, at##_next = at->next)
 
 static inline void gpc_list_init(struct gpc_list *list)

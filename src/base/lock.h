@@ -15,12 +15,14 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/check.h"
+
 /* From outer to inner.  A new lock gets a line here, and a reason for its place. */
 enum gpc_lock_rank {
 	GPC_RANK_RUNTIME = 1, /* runtime: start, contexts */
 	GPC_RANK_TRACK,       /* runtime: allocations outside the cache */
 	GPC_RANK_POOL,        /* alloc: one context's blocks, bins, segments, fences */
-	GPC_RANK_CAPTURE,     /* alloc: no capture begins while an event is recorded over a context */
+	GPC_RANK_CAPTURE, /* alloc: no capture begins while an event is recorded over a context */
 	GPC_RANK_SEGMENT_MAP, /* alloc: inserting into the address map of segments */
 	GPC_RANK_DEPOT,       /* stack: a stack seen for the first time */
 	GPC_RANK_RECORD,      /* record: append regions, history, peaks */
@@ -32,7 +34,10 @@ struct gpc_lock {
 	enum gpc_lock_rank rank;
 };
 
-#define GPC_LOCK_INIT(lock_rank) { .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = (lock_rank) }
+#define GPC_LOCK_INIT(lock_rank)                                        \
+	{                                                               \
+		.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = (lock_rank) \
+	}
 
 static inline void gpc_lock_init(struct gpc_lock *lock, enum gpc_lock_rank rank)
 {
@@ -47,7 +52,7 @@ bool gpc_lock_is_any_held(void);
 #else
 #define gpc_lock_note_taken(rank)    ((void)0)
 #define gpc_lock_note_released(rank) ((void)0)
-#define gpc_lock_is_any_held()	     false
+#define gpc_lock_is_any_held()       false
 #endif
 
 static inline void gpc_lock_take(struct gpc_lock *lock)

@@ -51,7 +51,8 @@ void gpc_metamem_fail_at(unsigned n)
 	atomic_store(&metamem.fail_at, n);
 }
 
-void gpc_slab_init(struct gpc_slab *slab, size_t item_size, uint32_t first_chunk_items, uint32_t max_items)
+void gpc_slab_init(
+	struct gpc_slab *slab, size_t item_size, uint32_t first_chunk_items, uint32_t max_items)
 {
 	memset(slab, 0, sizeof *slab);
 	slab->item_size = (uint32_t)((item_size + 7) & ~(size_t)7);
@@ -67,7 +68,8 @@ static uint32_t chunk_items(const struct gpc_slab *slab, uint32_t chunk)
 }
 
 /* Chunk k > 0 starts at number first_chunk_items << (k - 1): the sum of all before it. */
-static void locate(const struct gpc_slab *slab, uint32_t number, uint32_t *ret_chunk, uint32_t *ret_index)
+static void locate(
+	const struct gpc_slab *slab, uint32_t number, uint32_t *ret_chunk, uint32_t *ret_index)
 {
 	uint32_t ratio = number / slab->first_chunk_items;
 

@@ -33,17 +33,18 @@ size_t gpc_metamem_total(void);
 void gpc_metamem_fail_at(unsigned n);
 
 #define GPC_SLAB_MAX_CHUNKS 64
-#define GPC_SLAB_NONE	    UINT32_MAX
+#define GPC_SLAB_NONE       UINT32_MAX
 
 struct gpc_slab {
 	/* Fixed after init. */
 	uint32_t item_size;
-	uint32_t first_chunk_items; /* a power of two; chunk k > 0 holds first_chunk_items << (k - 1) */
+	uint32_t
+		first_chunk_items; /* a power of two; chunk k > 0 holds first_chunk_items << (k - 1) */
 	uint32_t max_items;
 
 	/* Lock: lock.  The chunk pointers are read without it. */
 	_Atomic(char *) chunks[GPC_SLAB_MAX_CHUNKS];
-	uint32_t n_used;  /* numbers handed out at least once */
+	uint32_t n_used;   /* numbers handed out at least once */
 	uint32_t free_top; /* the last freed number; its first 4 bytes hold the next one, + 1 */
 	uint32_t n_live;
 
@@ -51,7 +52,8 @@ struct gpc_slab {
 };
 
 /* Items of item_size >= 8 bytes (rounded up to 8), at most max_items of them. */
-void gpc_slab_init(struct gpc_slab *slab, size_t item_size, uint32_t first_chunk_items, uint32_t max_items);
+void gpc_slab_init(
+	struct gpc_slab *slab, size_t item_size, uint32_t first_chunk_items, uint32_t max_items);
 void gpc_slab_fini(struct gpc_slab *slab);
 
 /* A zeroed item and its number, or NULL. */

@@ -33,7 +33,8 @@ static void add_repeated(struct gpc_text *text, char c, size_t n)
 		add_char(text, c);
 }
 
-static void add_padded(struct gpc_text *text, const char *s, size_t n, const struct conversion *conv)
+static void add_padded(
+	struct gpc_text *text, const char *s, size_t n, const struct conversion *conv)
 {
 	size_t gap = conv->width > n ? conv->width - n : 0;
 
@@ -45,8 +46,8 @@ static void add_padded(struct gpc_text *text, const char *s, size_t n, const str
 		add_repeated(text, ' ', gap);
 }
 
-static void add_number(
-	struct gpc_text *text, uint64_t value, bool negative, unsigned base, const struct conversion *conv)
+static void add_number(struct gpc_text *text, uint64_t value, bool negative, unsigned base,
+	const struct conversion *conv)
 {
 	struct conversion rest = *conv;
 	char digits[24];
@@ -139,7 +140,8 @@ static void convert(struct gpc_text *text, char letter, va_list *args, struct co
 	case 'd':
 	case 'i':
 		number = take_signed(args, conv);
-		add_number(text, number < 0 ? -(uint64_t)number : (uint64_t)number, number < 0, 10, conv);
+		add_number(text, number < 0 ? -(uint64_t)number : (uint64_t)number, number < 0, 10,
+			conv);
 		break;
 	case 'u':
 		add_number(text, take_unsigned(args, conv), false, 10, conv);

@@ -33,8 +33,10 @@ struct gpc_text {
 struct gpc_text gpc_text_init(char *buf, size_t size);
 
 /* Append. */
-void gpc_text_add(struct gpc_text *text, const char *format, ...) __attribute__((format(__printf__, 2, 3)));
-void gpc_text_vadd(struct gpc_text *text, const char *format, va_list args) __attribute__((format(__printf__, 2, 0)));
+void gpc_text_add(struct gpc_text *text, const char *format, ...)
+	__attribute__((format(__printf__, 2, 3)));
+void gpc_text_vadd(struct gpc_text *text, const char *format, va_list args)
+	__attribute__((format(__printf__, 2, 0)));
 
 /* Append a byte count for a person, in binary units with two decimals: "512 B", "1.50 GiB". */
 void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes);
@@ -43,6 +45,7 @@ void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes);
 void gpc_text_pad_to(struct gpc_text *text, size_t column);
 
 /* Format into buf as snprintf would; returns the length written (cut texts included). */
-size_t gpc_format(char *buf, size_t size, const char *format, ...) __attribute__((format(__printf__, 3, 4)));
+size_t gpc_format(char *buf, size_t size, const char *format, ...)
+	__attribute__((format(__printf__, 3, 4)));
 
 #endif

@@ -56,7 +56,8 @@ struct gpc_driver_ops {
 	enum gpc_status (*mem_free)(struct gpc_driver *drv, gpc_devptr ptr);
 
 	/* Bytes free on the device for anybody, and its total.                         [may block] */
-	enum gpc_status (*mem_info)(struct gpc_driver *drv, uint64_t *ret_free, uint64_t *ret_total);
+	enum gpc_status (*mem_info)(
+		struct gpc_driver *drv, uint64_t *ret_free, uint64_t *ret_total);
 
 	/* An event without timing, and its end.                                        [quick] */
 	enum gpc_status (*event_create)(struct gpc_driver *drv, gpc_event *ret_event);

@@ -5,7 +5,8 @@
 
 #include "base/clock.h"
 
-#define EVENT_DISABLE_TIMING 0x2 /* CU_EVENT_DISABLE_TIMING: a tenth of the cost of a timed record */
+#define EVENT_DISABLE_TIMING \
+	0x2 /* CU_EVENT_DISABLE_TIMING: a tenth of the cost of a timed record */
 
 static struct gpc_cuda_driver *of(struct gpc_driver *drv)
 {
@@ -103,7 +104,8 @@ static enum gpc_status event_create(struct gpc_driver *drv, gpc_event *ret_event
 	enum gpc_status st = enter(cuda, &visit);
 
 	if (!st)
-		st = gpc_status_from_device((int)cuda->fns->cuEventCreate(&event, EVENT_DISABLE_TIMING));
+		st = gpc_status_from_device(
+			(int)cuda->fns->cuEventCreate(&event, EVENT_DISABLE_TIMING));
 	if (!st)
 		*ret_event = (gpc_event)(uintptr_t)event;
 	leave(cuda, &visit);
@@ -128,7 +130,8 @@ static enum gpc_status fence_record(struct gpc_driver *drv, gpc_event event)
 	if (!st) {
 		result = cuda->fns->cuCtxRecordEvent(cuda->context, (CUevent)(uintptr_t)event);
 		/* A driver that exports the function and refuses it is as old as one that lacks it. */
-		st = result == CUDA_ERROR_NOT_SUPPORTED ? GPC_UNSUPPORTED : gpc_status_from_device((int)result);
+		st = result == CUDA_ERROR_NOT_SUPPORTED ? GPC_UNSUPPORTED
+							: gpc_status_from_device((int)result);
 	}
 	leave(cuda, &visit);
 	return st;
@@ -146,7 +149,8 @@ static enum gpc_status event_wait(struct gpc_driver *drv, gpc_event event)
 	enum gpc_status st = enter(cuda, &visit);
 
 	if (!st)
-		st = gpc_status_from_device((int)cuda->fns->cuEventSynchronize((CUevent)(uintptr_t)event));
+		st = gpc_status_from_device(
+			(int)cuda->fns->cuEventSynchronize((CUevent)(uintptr_t)event));
 	leave(cuda, &visit);
 	return st;
 }
@@ -204,7 +208,8 @@ static const struct gpc_driver_ops ops = {
 	.stream_wait = stream_wait,
 };
 
-void gpc_cuda_driver_init(struct gpc_cuda_driver *drv, const struct gpc_cuda_fns *fns, CUcontext context)
+void gpc_cuda_driver_init(
+	struct gpc_cuda_driver *drv, const struct gpc_cuda_fns *fns, CUcontext context)
 {
 	*drv = (struct gpc_cuda_driver){ .base.ops = &ops, .fns = fns, .context = context };
 }

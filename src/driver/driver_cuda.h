@@ -21,6 +21,7 @@ struct gpc_cuda_driver {
 	CUcontext context;
 };
 
-void gpc_cuda_driver_init(struct gpc_cuda_driver *drv, const struct gpc_cuda_fns *fns, CUcontext context);
+void gpc_cuda_driver_init(
+	struct gpc_cuda_driver *drv, const struct gpc_cuda_fns *fns, CUcontext context);
 
 #endif

@@ -89,7 +89,7 @@ static const struct {
 	{ "wait for other processes (oom_wait_ms)", wait_for_others },
 };
 
-#define N_RUNGS (sizeof rungs / sizeof rungs[0])
+#define N_RUNGS   (sizeof rungs / sizeof rungs[0])
 #define LAST_RUNG (N_RUNGS - 1)
 
 _Static_assert(N_RUNGS <= GPUCACHE_MAX_RUNGS, "a recording has room for every rung");

@@ -20,10 +20,10 @@
 #include "gpucache_format.h"
 
 struct gpc_ladder {
-	struct gpc_pool *pool;	      /* of the request; NULL: none of ours */
+	struct gpc_pool *pool;         /* of the request; NULL: none of ours */
 	struct gpc_pool *const *pools; /* all of the device, `pool` included */
 	uint32_t n_pools;
-	uint64_t wanted; /* bytes that have to be found */
+	uint64_t wanted;  /* bytes that have to be found */
 	uint64_t wait_ms; /* for other processes; 0: not at all */
 
 	/* Try again.  GPC_DEVICE_NO_MEMORY or GPC_LIMIT: still no room. */

@@ -27,8 +27,8 @@
 #define GPC_NAME_SUFFIX ".gpucache"
 
 /*
- * Appends the name for the attempt-th try (0, 1, ...), each different from the others.  *ret_unknown: the letter of
- * the first unknown %x, or 0.
+ * Appends the name for the attempt-th try (0, 1, ...), each different from the others.
+ * *ret_unknown: the letter of the first unknown %x, or 0.
  */
 void gpc_name_expand(struct gpc_text *text, const char *pattern,
 	const struct gpc_identity *identity, uint64_t seconds, unsigned attempt, char *ret_unknown);

@@ -18,7 +18,8 @@
  * Threads     Inline calls: any thread.  The others take rec->lock (rank RECORD) themselves.
  * Failure     gpc_record_open says how far it came.  The others count what they had to drop.
  * Limits      A thread that stops inside gpc_record_event while others fill the whole ring once may
- *             leave one event mixed of two.  SITES count all devices of the process together.
+ *             leave one event mixed of two.  SITES count all devices of the process together.  A fork
+ *             child shares the file's lock, and so looks like its parent's life, until it detaches.
  */
 #ifndef GPC_RECORD_RECORD_H
 #define GPC_RECORD_RECORD_H
@@ -145,8 +146,9 @@ void gpc_record_segment(
 
 /*
  * The counters of a context: they live in the recording.  Zeroed, or, where all slots were used
- * before, those of a retired context (of the same device where there is one), which keep its n_* so that totals
- * stay right.  NULL, and GPC_RECORD_NO_COUNTERS, where GPC_RECORD_MAX_CONTEXTS are in use.
+ * before, those of a retired context (of the same device where there is one), which keep its calls
+ * and peaks so that totals stay right.  NULL, and GPC_RECORD_NO_COUNTERS, where as many as
+ * GPC_RECORD_MAX_CONTEXTS are in use.
  */
 struct gpucache_counters *gpc_record_counters_take(struct gpc_record *rec, uint64_t context,
 	uint32_t generation, uint32_t device, uint32_t *ret_index);

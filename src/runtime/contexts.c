@@ -25,7 +25,8 @@ static struct {
 
 static uint32_t home(CUcontext handle)
 {
-	return (uint32_t)(((uint64_t)(uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15)) >> 40) % TABLE_SLOTS;
+	return (uint32_t)(((uint64_t)(uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15)) >> 40) %
+	       TABLE_SLOTS;
 }
 
 /* The slot of this handle, or the empty one where it belongs; NULL: the table is full. */
@@ -67,8 +68,8 @@ static void init_context(struct gpc_context *context, struct gpc_device *device,
 
 	context->device = device;
 	gpc_cuda_driver_init(&context->drv, gpc_runtime.fns, context->handle);
-	gpc_pool_init(&context->pool, &gpc_runtime.heap, &context->drv.base, &device->budget, &params,
-		device->ordinal, index, counters);
+	gpc_pool_init(&context->pool, &gpc_runtime.heap, &context->drv.base, &device->budget,
+		&params, device->ordinal, index, counters);
 }
 
 /* The current context's device is asked from the driver, so `handle` must be current. */
@@ -91,8 +92,8 @@ static struct gpc_context *make_locked(CUcontext handle, const struct gpc_contex
 		return NULL;
 	context->handle = handle;
 	context->generation = old ? old->generation + 1 : 1;
-	counters = gpc_record_counters_take(&gpc_runtime.record, (uint64_t)(uintptr_t)handle, context->generation,
-		(uint32_t)ordinal, &index);
+	counters = gpc_record_counters_take(&gpc_runtime.record, (uint64_t)(uintptr_t)handle,
+		context->generation, (uint32_t)ordinal, &index);
 	init_context(context, device, index, counters);
 	table.n_made++;
 	device->contexts[atomic_load(&device->n_contexts)] = context;
@@ -120,7 +121,8 @@ static void drop_gone_locked(void)
 struct gpc_context *gpc_context_get(CUcontext handle)
 {
 	_Atomic(struct gpc_context *) *slot = slot_of(handle);
-	struct gpc_context *context = slot ? atomic_load_explicit(slot, memory_order_acquire) : NULL;
+	struct gpc_context *context =
+		slot ? atomic_load_explicit(slot, memory_order_acquire) : NULL;
 	CUcontext current = NULL;
 
 	if (context && !atomic_load_explicit(&context->is_gone, memory_order_acquire))
@@ -213,7 +215,8 @@ void gpc_runtime_primary_released(CUdevice device)
 
 void gpc_runtime_primary_forget(CUdevice device)
 {
-	if (device >= 0 && (uint32_t)device < gpc_runtime.n_devices && gpc_runtime.devices[device].primary)
+	if (device >= 0 && (uint32_t)device < gpc_runtime.n_devices &&
+		gpc_runtime.devices[device].primary)
 		gpc_runtime_context_forget(gpc_runtime.devices[device].primary);
 }
 
@@ -250,7 +253,8 @@ static bool is_sticky(CUresult result)
 {
 	return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_TIMEOUT ||
 	       result == CUDA_ERROR_ASSERT || result == CUDA_ERROR_HARDWARE_STACK_ERROR ||
-	       result == CUDA_ERROR_ILLEGAL_INSTRUCTION || result == CUDA_ERROR_MISALIGNED_ADDRESS ||
+	       result == CUDA_ERROR_ILLEGAL_INSTRUCTION ||
+	       result == CUDA_ERROR_MISALIGNED_ADDRESS ||
 	       result == CUDA_ERROR_INVALID_ADDRESS_SPACE || result == CUDA_ERROR_INVALID_PC ||
 	       result == CUDA_ERROR_LAUNCH_FAILED || result == CUDA_ERROR_ECC_UNCORRECTABLE;
 }
@@ -262,7 +266,8 @@ void gpc_runtime_end_sync(struct gpc_sync sync, CUresult result)
 	if (!context)
 		return;
 	if (!result)
-		gpc_pool_end_sync(&context->pool, sync.number, context->drv.base.ops->now_ns(&context->drv.base));
+		gpc_pool_end_sync(&context->pool, sync.number,
+			context->drv.base.ops->now_ns(&context->drv.base));
 	else if (is_sticky(result))
 		atomic_store(&context->sticky, (int)result);
 }

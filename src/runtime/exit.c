@@ -12,15 +12,17 @@ static void print_leaks(void)
 {
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
 		const struct gpc_device *device = &gpc_runtime.devices[d];
-		uint64_t bytes = GPC_DEVICE_SUM(device, requested_bytes) + GPC_DEVICE_SUM(device, direct_bytes);
+		uint64_t bytes = GPC_DEVICE_SUM(device, requested_bytes) +
+				 GPC_DEVICE_SUM(device, direct_bytes);
 		char buf[48];
 		struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
 		if (bytes == 0)
 			continue;
 		gpc_text_add_bytes(&text, bytes);
-		gpc_log("GPU %u: %s not freed when the process ended; by call site: gpumem-report leaks %s", d, buf,
-			gpc_runtime.record.path);
+		gpc_log("GPU %u: %s not freed when the process ended; by call site: gpumem-report "
+			"leaks %s",
+			d, buf, gpc_runtime.record.path);
 	}
 }
 

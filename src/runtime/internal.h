@@ -13,7 +13,7 @@
 #include "runtime/runtime.h"
 #include "stack/capture.h"
 
-#define GPC_MAX_DEVICES	 GPC_RECORD_MAX_DEVICES
+#define GPC_MAX_DEVICES  GPC_RECORD_MAX_DEVICES
 #define GPC_MAX_CONTEXTS GPC_RECORD_MAX_CONTEXTS
 #define GPC_MAX_CAPTURES 64
 
@@ -52,7 +52,7 @@ struct gpc_context {
 };
 
 struct gpc_runtime {
-	_Atomic int state; /* enum gpc_runtime_state */
+	_Atomic int state;     /* enum gpc_runtime_state */
 	atomic_bool has_ended; /* the exit handler ran */
 	bool saw_start;
 	const struct gpc_runtime_loader *loader;
@@ -82,14 +82,15 @@ struct gpc_context *gpc_context_current(void);
 
 /* The sum of one counter over all contexts of a device: GPC_DEVICE_SUM(device, live_bytes). */
 uint64_t gpc_device_sum(const struct gpc_device *device, size_t counter_offset);
-#define GPC_DEVICE_SUM(device, counter) gpc_device_sum((device), offsetof(struct gpucache_counters, counter))
+#define GPC_DEVICE_SUM(device, counter) \
+	gpc_device_sum((device), offsetof(struct gpucache_counters, counter))
 
 /* observe.c: the observer of the heap, and what it shares with track.c. */
 extern const struct gpc_observer gpc_runtime_observer;
-void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address, uint64_t size,
-	const struct gpc_request *request);
-void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address, uint64_t size,
-	uint64_t requested, uint32_t stack, uint64_t now_ns);
+void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
+	uint64_t size, const struct gpc_request *request);
+void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
+	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns);
 void gpc_observe_context(const struct gpc_context *context, uint32_t what);
 
 /* Asks the driver about the whole device and records the answer; at most every so often unless `must`. */

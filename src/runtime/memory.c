@@ -72,7 +72,9 @@ static CUresult make_plain(struct gpc_passed_call *call)
 
 static CUresult malloc_plain(CUdeviceptr *ret_ptr, size_t size)
 {
-	struct gpc_passed_call call = { .make = make_plain, .kind = GPUCACHE_KIND_DEVICE, .size = size };
+	struct gpc_passed_call call = {
+		.make = make_plain, .kind = GPUCACHE_KIND_DEVICE, .size = size
+	};
 	CUresult result = gpc_runtime_passed_malloc(&call);
 
 	if (!result)
@@ -146,7 +148,8 @@ static CUresult sync_for_free(struct gpc_pool *pool)
 CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
 {
 	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
-	struct gpc_request request = { .now_ns = gpc_clock_monotonic_ns(), .thread = gpc_thread_id() };
+	struct gpc_request request = { .now_ns = gpc_clock_monotonic_ns(),
+		.thread = gpc_thread_id() };
 	struct gpc_context *context;
 	CUresult result = CUDA_SUCCESS;
 	CUcontext current;
@@ -159,7 +162,8 @@ CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
 	if (gpc_runtime.config.free_sync == GPC_FREE_SYNC_ALWAYS)
 		result = sync_for_free(pool);
 	else if (atomic_load_explicit(&gpc_runtime.has_ended, memory_order_relaxed))
-		result = gpc_runtime.fns->cuCtxGetCurrent(&current); /* says when the driver is gone */
+		result = gpc_runtime.fns->cuCtxGetCurrent(
+			&current); /* says when the driver is gone */
 	if (!result)
 		result = (CUresult)atomic_load_explicit(&context->sticky, memory_order_relaxed);
 	if (result)
@@ -179,7 +183,8 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 	if (!context || !available)
 		return;
 	/* They are free to the program: the next request of any size gets them, by the ladder if need be. */
-	idle = GPC_DEVICE_SUM(context->device, cached_bytes) + GPC_DEVICE_SUM(context->device, pending_bytes);
+	idle = GPC_DEVICE_SUM(context->device, cached_bytes) +
+	       GPC_DEVICE_SUM(context->device, pending_bytes);
 	sum = *available + idle;
 	if (total && sum > *total)
 		sum = *total;
@@ -195,8 +200,10 @@ bool gpc_runtime_may_export(CUdeviceptr ptr)
 		return true;
 	if (base == ptr)
 		return true;
-	gpc_log("cuIpcGetMemHandle(0x%llx): this block lies inside a cached segment, and a CUDA IPC handle always "
-		"opens at the start of one; refused, because the other process would read wrong data. Run this "
+	gpc_log("cuIpcGetMemHandle(0x%llx): this block lies inside a cached segment, and a CUDA "
+		"IPC handle always "
+		"opens at the start of one; refused, because the other process would read wrong "
+		"data. Run this "
 		"program with GPUCACHE_CONF=cache:off.",
 		(unsigned long long)ptr);
 	return false;

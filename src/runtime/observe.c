@@ -38,8 +38,9 @@ static void block_changed(void *self, const struct gpc_block *block, uint64_t no
 	gpc_record_block(&gpc_runtime.record, block->number, &record);
 }
 
-static void record_event(enum gpucache_event_kind what, const struct gpc_context *context, enum gpucache_kind kind,
-	uint64_t address, uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns)
+static void record_event(enum gpucache_event_kind what, const struct gpc_context *context,
+	enum gpucache_kind kind, uint64_t address, uint64_t size, uint64_t requested,
+	uint32_t stack, uint64_t now_ns)
 {
 	struct gpucache_event event = {
 		.time_ns = now_ns,
@@ -73,19 +74,19 @@ static void record_levels(struct gpc_device *device, uint64_t now_ns)
 	gpc_record_history(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
 }
 
-void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address, uint64_t size,
-	const struct gpc_request *request)
+void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
+	uint64_t size, const struct gpc_request *request)
 {
-	record_event(GPUCACHE_EVENT_MALLOC, context, kind, address, size, request->size, request->mark,
-		request->now_ns);
+	record_event(GPUCACHE_EVENT_MALLOC, context, kind, address, size, request->size,
+		request->mark, request->now_ns);
 	if (kind == GPUCACHE_KIND_HOST)
 		return;
 	gpc_record_site_add(&gpc_runtime.record, request->mark, request->size, request->now_ns);
 	record_levels(context->device, request->now_ns);
 }
 
-void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address, uint64_t size,
-	uint64_t requested, uint32_t stack, uint64_t now_ns)
+void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
+	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns)
 {
 	record_event(GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
 	if (kind != GPUCACHE_KIND_HOST)
@@ -105,11 +106,12 @@ static void freed(void *self, const struct gpc_block *block, const struct gpc_re
 	struct gpc_context *context = (struct gpc_context *)block->segment->pool;
 
 	(void)self;
-	gpc_observe_free(context, GPUCACHE_KIND_DEVICE, block->address, block->size, block->requested, block->mark,
-		request->now_ns);
+	gpc_observe_free(context, GPUCACHE_KIND_DEVICE, block->address, block->size,
+		block->requested, block->mark, request->now_ns);
 }
 
-static void segment_added(void *self, const struct gpc_segment *segment, const struct gpc_request *request)
+static void segment_added(
+	void *self, const struct gpc_segment *segment, const struct gpc_request *request)
 {
 	struct gpucache_segment record = {
 		.state = 1,
@@ -134,8 +136,8 @@ static void segment_removed(void *self, const struct gpc_segment *segment)
 
 	(void)self;
 	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
-	record_event(GPUCACHE_EVENT_SEGMENT_FREE, context_of(segment->pool), GPUCACHE_KIND_DEVICE, segment->address,
-		segment->size, 0, segment->mark, gpc_clock_monotonic_ns());
+	record_event(GPUCACHE_EVENT_SEGMENT_FREE, context_of(segment->pool), GPUCACHE_KIND_DEVICE,
+		segment->address, segment->size, 0, segment->mark, gpc_clock_monotonic_ns());
 }
 
 const struct gpc_observer gpc_runtime_observer = {
@@ -170,8 +172,8 @@ void gpc_observe_device(struct gpc_context *context, bool must)
 	uint64_t available = 0;
 	uint64_t total = 0;
 
-	if (!must && (now_ns < next_ns ||
-			     !atomic_compare_exchange_strong(&device->next_look_ns, &next_ns, now_ns + LOOK_STEP_NS)))
+	if (!must && (now_ns < next_ns || !atomic_compare_exchange_strong(&device->next_look_ns,
+						  &next_ns, now_ns + LOOK_STEP_NS)))
 		return;
 	if (drv->ops->mem_info(drv, &available, &total))
 		return;

@@ -62,7 +62,11 @@ static void ask_neighbours(const struct gpc_device *device, struct gpc_neighbour
 	};
 	struct gpc_neighbours_query query = {
 		.uuid = device->known.uuid,
-		.index = device->known.uuid[0] ? -1 : (int)device->ordinal, /* NVML counts all devices, CUDA the visible ones */
+		.index =
+			device->known.uuid[0]
+				? -1
+				: (int)device
+					  ->ordinal, /* NVML counts all devices, CUDA the visible ones */
 		.own_pid = (uint32_t)getpid(),
 		.proc = "/proc",
 	};
@@ -141,7 +145,8 @@ static const char *program_name(void)
 	return name;
 }
 
-static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts)
+static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom,
+	const struct gpc_verdict_facts *facts)
 {
 	const struct gpc_describer describer = { .describe = describe };
 	const struct gpucache_header *header = gpc_runtime.record.header;
@@ -212,7 +217,8 @@ static void fill_ladder(struct gpucache_oom *oom, const struct gpc_ladder *ladde
 
 static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbours *neighbours)
 {
-	if (neighbours->process_bytes == GPUCACHE_UNKNOWN || neighbours->others_bytes == GPUCACHE_UNKNOWN)
+	if (neighbours->process_bytes == GPUCACHE_UNKNOWN ||
+		neighbours->others_bytes == GPUCACHE_UNKNOWN)
 		return;
 	device->known.nvml = 1;
 	device->known.n_other = neighbours->n_other;
@@ -222,8 +228,8 @@ static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbou
 }
 
 /* One failure, in full, into `oom`: a slot of the recording, or memory of ours where it has none. */
-static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue, const struct gpc_ladder *ladder,
-	struct gpc_verdict_facts *ret_facts)
+static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
+	const struct gpc_ladder *ladder, struct gpc_verdict_facts *ret_facts)
 {
 	static struct gpc_neighbours neighbours; /* Lock: runtime.lock */
 	struct gpc_context *context = rescue->context;
@@ -236,7 +242,8 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue, 
 	ask_neighbours(context->device, &neighbours);
 	keep_neighbours(context->device, &neighbours);
 	gpc_balance_fill(record->counters ? record->counters : context->pool.counters,
-		record->counters ? record->n_counters : 1, &device_look, &neighbours, &oom->balance);
+		record->counters ? record->n_counters : 1, &device_look, &neighbours,
+		&oom->balance);
 	gpc_oom_set_neighbours(oom, &neighbours);
 	oom->peak_requested = gpc_counter_get(&context->pool.counters->peak_requested_bytes);
 	oom->n_holders = gpc_record_top_holders(
@@ -278,7 +285,8 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 		print_oom(device, &copy, &facts);
 }
 
-static void count_outcome(struct gpc_rescue *rescue, const struct gpc_ladder *ladder, enum gpc_status st)
+static void count_outcome(
+	struct gpc_rescue *rescue, const struct gpc_ladder *ladder, enum gpc_status st)
 {
 	struct gpc_pool *pool = &rescue->context->pool;
 	struct gpucache_event event = {

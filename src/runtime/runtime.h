@@ -28,8 +28,8 @@
 /* What the preload layer lends: the real entry points, and the real loader. */
 struct gpc_runtime_loader {
 	const struct gpc_cuda_fns *fns;
-	void *(*open)(const char *library);		     /* dlopen, local */
-	void *(*lookup)(const char *name);		     /* dlsym(RTLD_DEFAULT, name) */
+	void *(*open)(const char *library);                  /* dlopen, local */
+	void *(*lookup)(const char *name);                   /* dlsym(RTLD_DEFAULT, name) */
 	void *(*lookup_in)(void *library, const char *name); /* dlsym */
 };
 
@@ -55,8 +55,8 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total);
 struct gpc_passed_call {
 	CUresult (*make)(struct gpc_passed_call *call);
 	enum gpucache_kind kind;
-	size_t size;	       /* bytes asked for */
-	uint64_t ret_address;  /* written by make on success, with ret_size */
+	size_t size;          /* bytes asked for */
+	uint64_t ret_address; /* written by make on success, with ret_size */
 	uint64_t ret_size;
 };
 

@@ -32,7 +32,8 @@ static void read_config(void)
 		_exit(0);
 	}
 	if (config->is_fatal) {
-		gpc_log("GPUCACHE_CONF: strict:true ends the program here; mend the lines above or leave strict out");
+		gpc_log("GPUCACHE_CONF: strict:true ends the program here; mend the lines above or "
+			"leave strict out");
 		_exit(2);
 	}
 }
@@ -65,20 +66,24 @@ static void open_record(uint32_t n_devices, int driver_version)
 	enum gpc_status st = gpc_record_open(&gpc_runtime.record, &params);
 
 	if (st)
-		gpc_log("no recording: %s. The program runs on; gpumem-report will not find it. Set "
+		gpc_log("no recording: %s. The program runs on; gpumem-report will not find it. "
+			"Set "
 			"GPUCACHE_OUTPUT to a place with room for %llu MiB.",
-			st == GPC_IO ? "no directory could be used, or it is full" : gpc_status_text(st),
+			st == GPC_IO ? "no directory could be used, or it is full"
+				     : gpc_status_text(st),
 			(unsigned long long)(config->recording_size >> 20));
 	else if (gpc_runtime.record.pattern_errno)
-		gpc_log("GPUCACHE_OUTPUT=%s cannot be used (errno %d); recording to %s instead", config->output,
-			gpc_runtime.record.pattern_errno, gpc_runtime.record.path);
+		gpc_log("GPUCACHE_OUTPUT=%s cannot be used (errno %d); recording to %s instead",
+			config->output, gpc_runtime.record.pattern_errno, gpc_runtime.record.path);
 	else if (gpc_runtime.record.pattern_error)
-		gpc_log("GPUCACHE_OUTPUT: %%%c is not known and stays as it is; known are %%p %%h %%e %%t %%n %%r %%l "
+		gpc_log("GPUCACHE_OUTPUT: %%%c is not known and stays as it is; known are %%p %%h "
+			"%%e %%t %%n %%r %%l "
 			"%%j %%q{VAR} %%%%",
 			gpc_runtime.record.pattern_error);
 }
 
-static bool append_to_record(void *self, enum gpucache_region_kind region, const void *record, uint32_t size)
+static bool append_to_record(
+	void *self, enum gpucache_region_kind region, const void *record, uint32_t size)
 {
 	return gpc_record_append(self, region, record, size);
 }
@@ -129,7 +134,8 @@ static void start_device(struct gpc_device *device, uint32_t ordinal)
 	CUuuid uuid;
 
 	device->ordinal = ordinal;
-	if (fns->cuDeviceGetName(device->known.name, (int)sizeof device->known.name, (CUdevice)ordinal))
+	if (fns->cuDeviceGetName(
+		    device->known.name, (int)sizeof device->known.name, (CUdevice)ordinal))
 		device->known.name[0] = '\0';
 	if (fns->cuDeviceGetUuid_v2 && !fns->cuDeviceGetUuid_v2(&uuid, (CUdevice)ordinal))
 		put_uuid(&uuid, device->known.uuid, sizeof device->known.uuid);
@@ -139,6 +145,16 @@ static void start_device(struct gpc_device *device, uint32_t ordinal)
 	device->budget.device_bytes = total;
 	device->budget.limit_bytes = limit_of(&gpc_runtime.config, total);
 	gpc_record_device(&gpc_runtime.record, ordinal, &device->known);
+}
+
+/*
+ * The child of a fork shares our descriptor, and with it the lock that says we live: it lets go of both.  CUDA does
+ * not survive a fork, so it passes everything; a child of a process that had not started begins anew.
+ */
+static void detach_child(void)
+{
+	atomic_store(&gpc_runtime.state, GPC_STATE_PASS);
+	gpc_record_detach(&gpc_runtime.record);
 }
 
 bool gpc_runtime_start(void)
@@ -169,6 +185,7 @@ bool gpc_runtime_start(void)
 	gpc_runtime.n_devices = (uint32_t)n_devices;
 	/* After cuInit, so that it runs before the driver's own handler, while the device still answers. */
 	(void)atexit(gpc_runtime_at_exit);
+	(void)pthread_atfork(NULL, NULL, detach_child);
 	return true;
 }
 

@@ -37,7 +37,8 @@ static bool is_on_device(uint8_t kind)
 	return kind != GPUCACHE_KIND_HOST;
 }
 
-static void record_state(const struct gpc_tracked *tracked, enum gpucache_block_state state, uint64_t now_ns)
+static void record_state(
+	const struct gpc_tracked *tracked, enum gpucache_block_state state, uint64_t now_ns)
 {
 	struct gpucache_block block = {
 		.state = (uint8_t)state,
@@ -82,7 +83,8 @@ static void count(const struct gpc_tracked *tracked, bool is_malloc, uint64_t no
 }
 
 /* Into the books; without metadata it is not in them, and nothing else is lost. */
-static void remember(struct gpc_context *context, const struct gpc_passed_call *call, const struct gpc_request *request)
+static void remember(struct gpc_context *context, const struct gpc_passed_call *call,
+	const struct gpc_request *request)
 {
 	uint32_t number = 0;
 	struct gpc_tracked *tracked = gpc_slab_take(&gpc_runtime.heap.blocks, &number);
@@ -178,7 +180,8 @@ struct gpc_tracked *gpc_runtime_forget(uint64_t address)
 	struct gpc_tracked *tracked;
 
 	gpc_lock_take(&tracked_all.lock);
-	tracked = tracked_all.map.n_entries ? gpc_address_map_take(&tracked_all.map, address) : NULL;
+	tracked =
+		tracked_all.map.n_entries ? gpc_address_map_take(&tracked_all.map, address) : NULL;
 	gpc_lock_release(&tracked_all.lock);
 	return tracked;
 }
@@ -202,8 +205,8 @@ void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result)
 
 	if (!tracked || (result && remember_again(tracked)))
 		return;
-	gpc_observe_free(tracked->context, (enum gpucache_kind)tracked->kind, tracked->address, tracked->size,
-		tracked->requested, tracked->stack, now_ns);
+	gpc_observe_free(tracked->context, (enum gpucache_kind)tracked->kind, tracked->address,
+		tracked->size, tracked->requested, tracked->stack, now_ns);
 	record_state(tracked, GPUCACHE_BLOCK_UNUSED, now_ns);
 	count(tracked, false, now_ns);
 	if (is_on_device(tracked->kind))

@@ -6,14 +6,16 @@
  *      slots   { code, fingerprint -> number }      open addressing, number 0 is empty
  *      arena   [ struct gpucache_code | name, file, line table, padding ] ...     as in the recording
  *
- * A code object is known by its address and a fingerprint of its parts (python_code.h): addresses alone are reused as soon as a code
- * object dies.
+ * A code object is known by its address and a fingerprint of its parts (python_code.h): addresses alone
+ * are reused as soon as a code object dies.
  *
  * Invariants  1 A slot's key is complete before its number is published, and does not change after.
  *             2 Numbers are 1, 2, 3 ...; number i is in the recording if and only if i <= n_ids.
  * Threads     find, add and get: any.  init and fini: one.
- * Ordering    As in depot.h: key and arena first, then the number with release; readers load the number with acquire.
- * Progress    find: wait-free.  add: blocks on the lock, for a copy of at most GPC_CODES_MAX_LINES bytes and one append.
+ * Ordering    As in depot.h: key and arena first, then the number with release; readers load the number
+ *             with acquire.
+ * Progress    find: wait-free.  add: blocks on the lock, for a copy of at most GPC_CODES_MAX_LINES
+ *             bytes and one append.
  * Failure     Number 0: no room in slots, arena or sink; closed from then on.
  * Limits      A line table beyond GPC_CODES_MAX_LINES bytes is cut: lines behind the cut are not known.
  */

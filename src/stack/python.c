@@ -25,8 +25,8 @@
 #define MAX_LINKS 4096u
 
 /*
- * One walk, with direct reads or with probing ones.  All of it is inlined into its two users, so that the daily one
- * keeps no trace of the other.
+ * One walk, with direct reads or with probing ones.  All of it is inlined into its two users, so that
+ * the daily one keeps no trace of the other.
  */
 struct walker {
 	const struct gpc_python *python;
@@ -45,8 +45,8 @@ static ALWAYS_INLINE bool fetch(
 }
 
 /*
- * A field of 1, 4 or 8 bytes.  Each size has a variable of its own: a narrow store that is read back wide would
- * wait for the store to reach the cache.
+ * A field of 1, 4 or 8 bytes.  Each size has a variable of its own: a narrow store that is read back
+ * wide would wait for the store to reach the cache.
  */
 static ALWAYS_INLINE uint64_t load(
 	struct walker *walker, uintptr_t object, uint16_t offset, unsigned size)

@@ -51,8 +51,8 @@ static const uint64_t factors[N_WORDS] = {
 };
 
 /*
- * The last 8 of size bytes that end at `end`.  There are always 8 bytes to read, because a head lies in front; what of them
- * belongs to the head, which may change, is shifted out.
+ * The last 8 of size bytes that end at `end`.  There are always 8 bytes to read, because a head lies in
+ * front; what of them belongs to the head, which may change, is shifted out.
  */
 static inline uint64_t last_word(uintptr_t end, uint64_t size)
 {

@@ -7,14 +7,15 @@
  *   3.13, 3.14   thread state -> interpreter frame ...; the interpreter tells the offsets itself
  *                (_Py_DebugOffsets, at the start of _PyRuntime, cookie "xdebugpy")
  *
- * The tables for 3.9 .. 3.12 are offsetof() of the headers of 3.9.18, 3.10.13, 3.11.2, 3.11.7 and 3.12.1 on LP64; a minor version
- * keeps its structures from its first candidate on.  A layout is a claim: python.c verifies it on real frames, with
- * reads that cannot fault, before it is used.
+ * The tables for 3.9 .. 3.12 are offsetof() of the headers of 3.9.18, 3.10.13, 3.11.2, 3.11.7 and
+ * 3.12.1 on LP64; a minor version keeps its structures from its first candidate on.  A layout is a
+ * claim: python.c verifies it on real frames, with reads that cannot fault, before it is used.
  *
- * Failure   GPC_UNSUPPORTED: another version, a pre-release, another structure of the offsets, or an object head
- *           that is not the usual one (Py_TRACE_REFS).
- * Limits    64-bit CPython only.  3.14 was written from its header and never run.  Free-threaded 3.14 keeps instructions per
- *           thread: offsets are then unknown, and a frame names its function only.
+ * Failure   GPC_UNSUPPORTED: another version, a pre-release, or offsets that cannot be.  A build with
+ *           another object head (Py_TRACE_REFS) passes here and fails the trial.
+ * Limits    64-bit CPython only.  3.14 was written from its header and never run.  Free-threaded 3.14
+ *           keeps instructions per thread: offsets are then unknown, and a frame names its function
+ *           only.
  */
 #ifndef GPC_STACK_PYTHON_LAYOUT_H
 #define GPC_STACK_PYTHON_LAYOUT_H

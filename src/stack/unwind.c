@@ -57,9 +57,20 @@ void gpc_unwind_init_glibc(struct gpc_unwind *unwind)
 		*unwind = (struct gpc_unwind){ .kind = GPC_UNWINDER_NONE };
 }
 
+/*
+ * Not in a program under the thread sanitizer: libunwind takes a mutex when a thread's data are
+ * destroyed, which is after the sanitizer has destroyed its own data of that thread.
+ */
+static void *open_libunwind(void *(*lookup_in)(void *, const char *))
+{
+	if (lookup_in(RTLD_DEFAULT, "__tsan_init"))
+		return NULL;
+	return dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
+}
+
 void gpc_unwind_init(struct gpc_unwind *unwind, void *(*lookup_in)(void *handle, const char *name))
 {
-	void *library = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
+	void *library = open_libunwind(lookup_in);
 
 	*unwind = (struct gpc_unwind){ .kind = GPC_UNWINDER_LIBUNWIND, .library = library };
 	if (library)

@@ -84,6 +84,30 @@ golden usage_value     --device=first
 golden not_found       runs/nothing.gpucache
 golden help            -h
 
+# Names of a real program: with debug information, with a symbol table only, with neither, and where
+# the file is not the one that ran.
+names() {
+	wanted=$1
+	shift
+	"${CC:-gcc}" -std=gnu11 -D_GNU_SOURCE -O1 -fno-omit-frame-pointer -Wl,--build-id -I"$root/include" -I"$root" "$@" -o symbols \
+		"$here/make_symbols.c" "$root/tests/unit/format/recording_builder.c" || exit 2
+	./symbols symbols.gpucache $spoil
+	"$tool" leaks symbols.gpucache >actual
+	if grep -q "$wanted" actual; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "golden: no \"$wanted\" in:"
+		cat actual
+	fi
+}
+spoil=
+names '> #0  innermost_function  .*/make_symbols.c:[0-9]' -g
+names ' #1  outer_function  symbols' -g0
+names '#1  .*/symbols+0x' -g0 -s
+spoil=yes
+names '#1  .*/symbols+0x' -g
+
 [ -n "${UPDATE:-}" ] && exit 0
 echo "golden: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -11,7 +11,7 @@ $(B)/programs/train $(B)/programs/misuse $(B)/programs/pairs: PROGRAM_LIBS := -l
 $(B)/programs/train_driver: PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 
 # A sanitizer's VARIANT leaves them alone: they stand for programs that we did not compile.
-$(PROGRAMS): $(B)/programs/%: tests/programs/%.c | $(SIMCUDA_LIBS)
+$(PROGRAMS): $(B)/programs/%: tests/programs/%.c | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem tests/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread

@@ -29,37 +29,42 @@
 #include "sim/stream.h"
 
 /* What NULL means as a stream. */
-enum face_null { FACE_LEGACY, FACE_PER_THREAD };
+enum face_null {
+	FACE_LEGACY,
+	FACE_PER_THREAD
+};
 
 /*
  * Defines an entry point in its two variants.  `call` sees the parameters, `null` and `entry`.
  */
-#define FACE_PAIR(name, suffix, params, call)                       \
-	CUresult name params                                        \
-	{                                                           \
-		const char *const entry = #name;                    \
-		const enum face_null null = FACE_LEGACY;            \
-		return call;                                        \
-	}                                                           \
-	CUresult name##suffix params                                \
-	{                                                           \
-		const char *const entry = #name #suffix;            \
-		const enum face_null null = FACE_PER_THREAD;        \
-		return call;                                        \
+#define FACE_PAIR(name, suffix, params, call)                \
+	CUresult name params                                 \
+	{                                                    \
+		const char *const entry = #name;             \
+		const enum face_null null = FACE_LEGACY;     \
+		return call;                                 \
+	}                                                    \
+	CUresult name##suffix params                         \
+	{                                                    \
+		const char *const entry = #name #suffix;     \
+		const enum face_null null = FACE_PER_THREAD; \
+		return call;                                 \
 	}
 
 /* The machine; made on first use from GPUSIM.  Never NULL. */
 struct gpc_sim *face_sim(void);
 
 /* A call begins.  ret_context NULL: it needs no context. */
-CUresult face_enter(enum gpc_sim_cost cost, const char *entry, struct gpc_sim_context **ret_context);
+CUresult face_enter(
+	enum gpc_sim_cost cost, const char *entry, struct gpc_sim_context **ret_context);
 
 /* The stream behind a handle in the calling thread's context; NULL for what is no stream. */
-struct gpc_sim_stream *face_stream(struct gpc_sim_context *context, CUstream stream, enum face_null null);
+struct gpc_sim_stream *face_stream(
+	struct gpc_sim_context *context, CUstream stream, enum face_null null);
 
 /* As face_enter, and the stream that the call is about. */
-CUresult face_enter_stream(enum gpc_sim_cost cost, const char *entry, CUstream stream, enum face_null null,
-	struct gpc_sim_stream **ret_stream);
+CUresult face_enter_stream(enum gpc_sim_cost cost, const char *entry, CUstream stream,
+	enum face_null null, struct gpc_sim_stream **ret_stream);
 
 /* NULL for what is no event. */
 struct gpc_sim_event *face_event(CUevent event);
@@ -69,7 +74,11 @@ CUcontext face_context_handle(struct gpc_sim_context *context);
 struct gpc_sim_context *face_current(void);
 
 /* Host memory that the driver knows. */
-enum face_host_kind { FACE_HOST_PINNED, FACE_HOST_REGISTERED, FACE_HOST_MANAGED };
+enum face_host_kind {
+	FACE_HOST_PINNED,
+	FACE_HOST_REGISTERED,
+	FACE_HOST_MANAGED
+};
 
 struct face_host {
 	uint64_t base;
@@ -81,6 +90,5 @@ struct face_host {
 
 /* The block around `ptr`; false for pageable memory and for device addresses. */
 bool face_host_find(uint64_t ptr, struct face_host *ret_block);
-
 
 #endif

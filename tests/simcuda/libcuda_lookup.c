@@ -23,10 +23,7 @@ static const struct entry entries[] = {
 		.since = version,                \
 		.is_per_thread = per_thread,     \
 		.function = (void *)symbol },
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpedantic"
 #include "entries.def"
-#pragma GCC diagnostic pop
 };
 
 /* 0: found; else the status. */

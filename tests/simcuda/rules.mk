@@ -5,7 +5,8 @@ SIMCUDA_DIR := $(B)/simcuda
 SIMCUDA     := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libcuda.so libcudart.so.12 libcudart.so.13 libcudart.so libnvidia-ml.so.1)
 
 simcuda.cuda := $(patsubst %.c,$(B)/%.o,$(wildcard tests/simcuda/libcuda_*.c))
-simcuda.objs := $(simcuda.cuda) $(B)/tests/simcuda/libcudart.o $(B)/tests/simcuda/libnvidia_ml.o
+simcuda.rt   := $(patsubst %.c,$(B)/%.o,$(wildcard tests/simcuda/libcudart_*.c))
+simcuda.objs := $(simcuda.cuda) $(simcuda.rt) $(B)/tests/simcuda/libnvidia_ml.o
 $(simcuda.objs): ALL_CPPFLAGS += -Itests/simcuda/include -Itests/simcuda
 
 # Only the model, and what it needs of base: the object files of libsim.a and libcore.a.
@@ -16,11 +17,11 @@ $(SIMCUDA_DIR)/libcuda.so.1: $(simcuda.cuda) $(B)/libsim.a $(B)/libcore.a tests/
 	  -o $@ $(simcuda.cuda) $(B)/libsim.a $(B)/libcore.a -lpthread
 
 $(SIMCUDA_DIR)/libcudart.so.12 $(SIMCUDA_DIR)/libcudart.so.13: $(SIMCUDA_DIR)/libcudart.so.%: \
-  $(B)/tests/simcuda/libcudart.o tests/simcuda/libcudart.%.map
+  $(simcuda.rt) tests/simcuda/libcudart.%.map
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -Wl,-soname,libcudart.so.$* -Wl,-Bsymbolic \
-	  -Wl,--version-script=tests/simcuda/libcudart.$*.map $(ALL_LDFLAGS) -o $@ $< -ldl -lpthread
+	  -Wl,--version-script=tests/simcuda/libcudart.$*.map $(ALL_LDFLAGS) -o $@ $(simcuda.rt) -ldl -lpthread
 
 $(SIMCUDA_DIR)/libnvidia-ml.so.1: $(B)/tests/simcuda/libnvidia_ml.o
 	$(call say,LINK,$@)

@@ -194,6 +194,53 @@ static void without_any_place_it_says_so(void **state)
 	as_other_user(finds_nothing);
 }
 
+static bool records_privately(void)
+{
+	struct gpc_record_params params = { .pattern = "/proc/no/%z", .rank = -1 };
+	struct gpc_record rec;
+
+	setenv("TMPDIR", "/proc", 1);
+	EXPECT(gpc_record_open(&rec, &params) == GPC_IO);
+	EXPECT(errno == ENOENT || errno == EACCES || errno == EPERM);
+	EXPECT(rec.fd == -1 && rec.path[0] == '\0');
+	EXPECT(rec.pattern_errno != 0 && rec.pattern_error == 'z');
+	EXPECT(rec.header->state == GPUCACHE_STATE_OPENED);
+	EXPECT(gpc_record_append_line(&rec, "still recorded"));
+	gpc_record_close(&rec);
+	return true;
+}
+
+static void a_recording_without_a_place_lies_on_private_memory(void **state)
+{
+	(void)state;
+	if (geteuid() == 0)
+		run("rm -rf %s; touch %s", SHM, SHM);
+	as_other_user(records_privately);
+}
+
+static bool cannot_be_mapped(void)
+{
+	struct rlimit limit = { 4096, 4096 };
+	struct gpc_place place;
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/unmapped", directory);
+	EXPECT(setrlimit(RLIMIT_AS, &limit) == 0);
+	EXPECT(open_place(&place, path) == GPC_IO);
+	EXPECT(place.pattern_errno == ENOMEM);
+	EXPECT(access(path, F_OK) == -1);
+	return true;
+}
+
+static void a_file_that_cannot_be_mapped_is_removed(void **state)
+{
+	(void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	skip(); /* the sanitizer needs address space of its own */
+#endif
+	as_other_user(cannot_be_mapped);
+}
+
 static bool name_is_taken(void)
 {
 	struct gpc_identity identity;
@@ -441,6 +488,8 @@ int main(void)
 		cmocka_unit_test(a_file_in_place_of_the_directory_is_refused),
 		cmocka_unit_test(the_runtime_directory_comes_second),
 		cmocka_unit_test(without_any_place_it_says_so),
+		cmocka_unit_test(a_recording_without_a_place_lies_on_private_memory),
+		cmocka_unit_test(a_file_that_cannot_be_mapped_is_removed),
 		cmocka_unit_test(a_name_that_exists_is_never_opened),
 		cmocka_unit_test(a_pattern_makes_its_directories),
 		cmocka_unit_test(a_pattern_that_is_a_directory_gets_the_default_name),

@@ -2,8 +2,9 @@
 /*
  * Python frames against real interpreters.
  *
- * Every CPython 3.9 and later that has a shared library and is on PATH or under pyenv is embedded in a child of
- * its own.  The program below calls back into this test through ctypes, with what Python itself says of its frames.
+ * Every CPython 3.9 and later that has a shared library and is on PATH or under pyenv is embedded in a
+ * child of its own.  The program below calls back into this test through ctypes, with what Python
+ * itself says of its frames.
  */
 #include "unit.h"
 

@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# run.sh FORMATTED HEADERS LIBRARY: every lint, one line each; the last line is "N passed, N failed".
+set -u
+formatted=$1
+headers=$2
+library=$3
+dir=$(dirname "$0")
+passed=0
+failed=0
+
+lint() { # NAME COMMAND...
+	name=$1
+	shift
+	if said=$("$@" 2>&1); then
+		echo "ok $name"
+		passed=$((passed + 1))
+	else
+		echo "FAIL $name"
+		printf '%s\n' "$said" | head -40
+		failed=$((failed + 1))
+	fi
+}
+
+# Both are lists of words.
+# shellcheck disable=SC2086
+lint format clang-format --dry-run --Werror $formatted
+# shellcheck disable=SC2086
+lint headers "$dir/check_headers.sh" $headers
+lint layers "$dir/check_layers.sh" src/LAYERS src preload tools
+lint sizes "$dir/check_sizes.sh" 600 include src preload tools tests
+lint exports "$dir/check_exports.sh" "$library" preload/symbols.def
+lint mirror "$dir/check_mirror.sh"
+lint words "$dir/check_words.sh"
+lint readme "$dir/check_readme.sh"
+lint abi "$dir/check_abi.sh"
+lint scripts "$dir/check_scripts.sh"
+lint self "$dir/selftest.sh"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stand-in for libcudart.so.12 and .13: the runtime's common functions over whatever driver is there.
+ *
+ * It finds the driver exactly as the real one does: dlopen("libcuda.so.1"), one dlsym("cuGetProcAddress_v2"),
+ * a probe with an empty name, then it asks that function for "cuGetProcAddress" and uses the answer for all the
+ * rest, with versions, and with the per-thread flag for the _ptsz and _ptds exports.  So a wrapper of
+ * cuGetProcAddress sees here what it sees under the real runtime.  Both files are this one source, with
+ * different version nodes.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "runtime.h"
+
+struct driver cu;
+
+#define MAX_DEVICES 64
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t retain_lock = PTHREAD_MUTEX_INITIALIZER;
+static cudaError_t start_error;
+static CUcontext contexts[MAX_DEVICES];
+static _Thread_local int current_device;
+static _Thread_local cudaError_t last_error;
+
+static cudaError_t note(cudaError_t error)
+{
+	if (error != cudaSuccess)
+		last_error = error;
+	return error;
+}
+
+/* The codes of the driver and of the runtime are the same numbers, but for asking too early. */
+cudaError_t rt_give(CUresult res)
+{
+	/* Not ready is an answer, and no error that stays. */
+	return res == CUDA_ERROR_NOT_READY ? cudaErrorNotReady : note((cudaError_t)res);
+}
+
+static bool ask(const char *name, int version, cuuint64_t flags, void *ret_function)
+{
+	void *function = NULL;
+
+	if (cu.lookup(name, &function, version, flags, NULL) != CUDA_SUCCESS || !function)
+		return false;
+	memcpy(ret_function, &function, sizeof function);
+	return true;
+}
+
+static void start(void)
+{
+	void *function = NULL;
+	void *first;
+	bool has_all = true;
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+
+	start_error = cudaErrorInsufficientDriver;
+	if (!driver)
+		return;
+	first = dlsym(driver, "cuGetProcAddress_v2");
+	if (!first)
+		return;
+	memcpy(&cu.lookup, &first, sizeof first);
+	(void)cu.lookup("", &function, 0, 0, NULL);
+	(void)ask("cuInit", 2000, 0, &cu.init);
+	(void)cu.lookup("cuGetProcAddress", &function, 11030, 0, NULL);
+	if (!ask("cuGetProcAddress", 12000, 0, &cu.lookup))
+		return;
+#define DRIVER(member, symbol, name, version) has_all &= ask(name, version, 0, &cu.member);
+	DRIVER_TABLE
+#undef DRIVER
+#define DRIVER_PT(member, symbol, name, version)         \
+	has_all &= ask(name, version, 0, &cu.member[0]); \
+	has_all &= ask(name, version, 2, &cu.member[1]);
+	DRIVER_PT_TABLE
+#undef DRIVER_PT
+	if (has_all)
+		start_error = (cudaError_t)cu.init(0);
+}
+
+cudaError_t rt_begin(void)
+{
+	pthread_once(&once, start);
+	return note(start_error);
+}
+
+/* Makes the current device's primary context current where the thread has none. */
+cudaError_t rt_begin_with_context(void)
+{
+	CUcontext context = NULL;
+	CUdevice device;
+	CUresult res = CUDA_SUCCESS;
+	cudaError_t error = rt_begin();
+
+	if (error != cudaSuccess)
+		return error;
+	error = rt_give(cu.get_current(&context));
+	if (error != cudaSuccess)
+		return error;
+	pthread_mutex_lock(&retain_lock);
+	/* After a reset the handle is the same, and current, but dead until it is retained again. */
+	if (!context ||
+		(context != contexts[current_device] && cu.ctx_device(&device) != CUDA_SUCCESS)) {
+		if (!contexts[current_device]) {
+			res = cu.device_get(&device, current_device);
+			if (res == CUDA_SUCCESS)
+				res = cu.retain(&contexts[current_device], device);
+		}
+		if (res == CUDA_SUCCESS)
+			res = cu.set_current(contexts[current_device]);
+	}
+	pthread_mutex_unlock(&retain_lock);
+	return rt_give(res);
+}
+
+/* ---- memory ---- */
+
+static CUdeviceptr address(const void *ptr)
+{
+	return (uintptr_t)ptr;
+}
+
+static cudaError_t give_pointer(CUresult res, CUdeviceptr ptr, void **ret_ptr)
+{
+	if (res == CUDA_SUCCESS)
+		*ret_ptr = (void *)(uintptr_t)ptr;
+	return rt_give(res);
+}
+
+cudaError_t cudaMalloc(void **ptr, size_t size)
+{
+	CUdeviceptr made = 0;
+	cudaError_t error = rt_begin_with_context();
+
+	if (error != cudaSuccess)
+		return error;
+	if (!ptr)
+		return note(cudaErrorInvalidValue);
+	return give_pointer(size ? cu.mem_alloc(&made, size) : CUDA_SUCCESS, made, ptr);
+}
+
+cudaError_t cudaFree(void *ptr)
+{
+	cudaError_t error = rt_begin_with_context();
+
+	return error != cudaSuccess || !ptr ? error : rt_give(cu.mem_free(address(ptr)));
+}
+
+cudaError_t cudaMallocPitch(void **ptr, size_t *pitch, size_t width, size_t height)
+{
+	CUdeviceptr made = 0;
+	cudaError_t error = rt_begin_with_context();
+
+	if (error != cudaSuccess)
+		return error;
+	if (!ptr || !pitch)
+		return note(cudaErrorInvalidValue);
+	return give_pointer(cu.mem_pitch(&made, pitch, width, height, 4), made, ptr);
+}
+
+cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitched, struct cudaExtent extent)
+{
+	pitched->xsize = extent.width;
+	pitched->ysize = extent.height;
+	return cudaMallocPitch(
+		&pitched->ptr, &pitched->pitch, extent.width, extent.height * extent.depth);
+}
+
+cudaError_t cudaMallocManaged(void **ptr, size_t size, unsigned int flags)
+{
+	CUdeviceptr made = 0;
+	cudaError_t error = rt_begin_with_context();
+
+	return error != cudaSuccess ? error
+				    : give_pointer(cu.mem_managed(&made, size, flags), made, ptr);
+}
+
+cudaError_t cudaHostAlloc(void **ptr, size_t size, unsigned int flags)
+{
+	WITH_CONTEXT(cu.host_alloc(ptr, size, flags));
+}
+
+cudaError_t cudaMallocHost(void **ptr, size_t size)
+{
+	return cudaHostAlloc(ptr, size, 0);
+}
+
+cudaError_t cudaFreeHost(void *ptr)
+{
+	WITH_CONTEXT(ptr ? cu.host_free(ptr) : CUDA_SUCCESS);
+}
+
+cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
+{
+	WITH_CONTEXT(cu.host_register(ptr, size, flags));
+}
+
+cudaError_t cudaHostUnregister(void *ptr)
+{
+	WITH_CONTEXT(cu.host_unregister(ptr));
+}
+
+cudaError_t cudaHostGetDevicePointer(void **ptr, void *host, unsigned int flags)
+{
+	CUdeviceptr made = 0;
+	cudaError_t error = rt_begin_with_context();
+
+	return error != cudaSuccess ? error
+				    : give_pointer(cu.host_pointer(&made, host, flags), made, ptr);
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
+{
+	WITH_CONTEXT(cu.mem_info(free_bytes, total));
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *ptr)
+{
+	unsigned type = 0;
+	int is_managed = 0;
+	int device = 0;
+	void *device_pointer = NULL;
+	void *host_pointer = NULL;
+	CUpointer_attribute which[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+		CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+		CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER };
+	void *data[] = { &type, &is_managed, &device, &device_pointer, &host_pointer };
+	cudaError_t error = rt_begin_with_context();
+
+	if (error == cudaSuccess)
+		error = rt_give(cu.pointer(5, which, data, address(ptr)));
+	if (error != cudaSuccess)
+		return error;
+	/* Only what the layouts of 12 and 13 share is written. */
+	attributes->type = is_managed                     ? cudaMemoryTypeManaged
+			   : type == CU_MEMORYTYPE_DEVICE ? cudaMemoryTypeDevice
+			   : type == CU_MEMORYTYPE_HOST   ? cudaMemoryTypeHost
+							  : cudaMemoryTypeUnregistered;
+	attributes->device = device;
+	attributes->devicePointer = device_pointer;
+	attributes->hostPointer = type ? host_pointer : (void *)(uintptr_t)ptr;
+	return cudaSuccess;
+}
+
+cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream)
+{
+	CUdeviceptr made = 0;
+	cudaError_t error = rt_begin_with_context();
+
+	return error != cudaSuccess
+		       ? error
+		       : give_pointer(cu.alloc_async[0](&made, size, stream), made, ptr);
+}
+
+cudaError_t cudaMallocAsync_ptsz(void **ptr, size_t size, cudaStream_t stream)
+{
+	CUdeviceptr made = 0;
+	cudaError_t error = rt_begin_with_context();
+
+	return error != cudaSuccess
+		       ? error
+		       : give_pointer(cu.alloc_async[1](&made, size, stream), made, ptr);
+}
+
+/* ---- functions in two variants: NULL is the legacy stream, or the thread's ---- */
+
+#define PAIR(name, suffix, params, call) \
+	cudaError_t name params          \
+	{                                \
+		enum {                   \
+			PT = 0           \
+		};                       \
+		WITH_CONTEXT(call);      \
+	}                                \
+	cudaError_t name##suffix params  \
+	{                                \
+		enum {                   \
+			PT = 1           \
+		};                       \
+		WITH_CONTEXT(call);      \
+	}
+
+PAIR(cudaFreeAsync, _ptsz, (void *ptr, cudaStream_t stream),
+	cu.free_async[PT](address(ptr), stream))
+PAIR(cudaMemcpy, _ptds, (void *dst, const void *src, size_t n, enum cudaMemcpyKind kind),
+	((void)kind, cu.copy[PT](address(dst), address(src), n)))
+PAIR(cudaMemcpyAsync, _ptsz,
+	(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind, cudaStream_t stream),
+	((void)kind, cu.copy_async[PT](address(dst), address(src), n, stream)))
+PAIR(cudaMemset, _ptds, (void *dst, int value, size_t n),
+	cu.set[PT](address(dst), (unsigned char)value, n))
+PAIR(cudaMemsetAsync, _ptsz, (void *dst, int value, size_t n, cudaStream_t stream),
+	cu.set_async[PT](address(dst), (unsigned char)value, n, stream))
+PAIR(cudaStreamSynchronize, _ptsz, (cudaStream_t stream), cu.stream_sync[PT](stream))
+PAIR(cudaStreamQuery, _ptsz, (cudaStream_t stream), cu.stream_query[PT](stream))
+PAIR(cudaStreamWaitEvent, _ptsz, (cudaStream_t stream, cudaEvent_t event, unsigned int flags),
+	cu.stream_wait[PT](stream, event, flags))
+PAIR(cudaEventRecord, _ptsz, (cudaEvent_t event, cudaStream_t stream), cu.record[PT](event, stream))
+
+cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
+	size_t height, enum cudaMemcpyKind kind)
+{
+	CUDA_MEMCPY2D copy = {
+		.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.srcDevice = address(src),
+		.srcPitch = spitch,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.dstDevice = address(dst),
+		.dstPitch = dpitch,
+		.WidthInBytes = width,
+		.Height = height,
+	};
+
+	(void)kind;
+	WITH_CONTEXT(cu.copy_2d[0](&copy));
+}
+
+/* ---- devices ---- */
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+	WITH_CONTEXT(cu.ctx_sync());
+}
+
+cudaError_t cudaDeviceReset(void)
+{
+	cudaError_t error = rt_begin();
+	CUdevice device;
+
+	if (error == cudaSuccess)
+		error = rt_give(cu.device_get(&device, current_device));
+	if (error == cudaSuccess) {
+		pthread_mutex_lock(&retain_lock);
+		contexts[current_device] = NULL;
+		pthread_mutex_unlock(&retain_lock);
+		error = rt_give(cu.reset(device));
+	}
+	return error;
+}
+
+cudaError_t cudaGetDeviceCount(int *n)
+{
+	cudaError_t error = rt_begin();
+
+	return error == cudaSuccess ? rt_give(cu.device_count(n)) : error;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+	int n = 0;
+	cudaError_t error = cudaGetDeviceCount(&n);
+
+	if (error != cudaSuccess)
+		return error;
+	if (device < 0 || device >= n || device >= MAX_DEVICES)
+		return note(cudaErrorInvalidDevice);
+	if (device != current_device) {
+		current_device = device;
+		(void)cu.set_current(NULL);
+	}
+	return rt_begin_with_context();
+}
+
+cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int flags)
+{
+	int before = current_device;
+	cudaError_t error;
+
+	(void)device_flags;
+	(void)flags;
+	error = cudaSetDevice(device);
+	if (error == cudaSuccess && before != device)
+		error = cudaSetDevice(before);
+	return error;
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+	cudaError_t error = rt_begin();
+
+	if (error == cudaSuccess)
+		*device = current_device;
+	return error;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+	cudaError_t error = rt_begin();
+
+	return error == cudaSuccess
+		       ? rt_give(cu.device_attribute(value, (CUdevice_attribute)attribute, device))
+		       : error;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *text, int len, int device)
+{
+	cudaError_t error = rt_begin();
+
+	return error == cudaSuccess ? rt_give(cu.device_pci(text, len, device)) : error;
+}
+
+/* ---- errors, versions, the driver's functions ---- */
+
+cudaError_t cudaGetLastError(void)
+{
+	cudaError_t error = last_error;
+
+	last_error = cudaSuccess;
+	return error;
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+	return last_error;
+}
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+	const char *text = NULL;
+
+	if (error == cudaErrorMemoryAllocation)
+		return "cudaErrorMemoryAllocation";
+	if (error == cudaSuccess)
+		return "cudaSuccess";
+	(void)rt_begin();
+	return cu.error_name && cu.error_name((CUresult)error, &text) == CUDA_SUCCESS
+		       ? text
+		       : "unrecognized error code";
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+	const char *text = NULL;
+
+	(void)rt_begin();
+	if (error == cudaErrorInsufficientDriver)
+		return "CUDA driver version is insufficient for CUDA runtime version";
+	return cu.error_string && cu.error_string((CUresult)error, &text) == CUDA_SUCCESS
+		       ? text
+		       : "unrecognized error code";
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+	*version = CUDART_VERSION;
+	return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+	cudaError_t error = rt_begin();
+
+	return error == cudaSuccess ? rt_give(cu.version(version)) : error;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function,
+	unsigned int version, unsigned long long flags,
+	enum cudaDriverEntryPointQueryResult *status)
+{
+	CUdriverProcAddressQueryResult seen = CU_GET_PROC_ADDRESS_SUCCESS;
+	cudaError_t error = rt_begin();
+
+	if (error != cudaSuccess)
+		return error;
+	CUresult res = cu.lookup(symbol, function, (int)version, flags, &seen);
+	if (status)
+		*status = (enum cudaDriverEntryPointQueryResult)seen;
+	/* A name that is not there is told by the status, or by a NULL pointer. */
+	return res == CUDA_ERROR_NOT_FOUND && status ? cudaSuccess : rt_give(res);
+}
+
+cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function, unsigned long long flags,
+	enum cudaDriverEntryPointQueryResult *status)
+{
+	return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, status);
+}
+
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *ptr)
+{
+	WITH_CONTEXT(cu.ipc_get((CUipcMemHandle *)(void *)handle, address(ptr)));
+}
+
+cudaError_t cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t handle, unsigned int flags)
+{
+	CUipcMemHandle same;
+	CUdeviceptr made = 0;
+	cudaError_t error = rt_begin_with_context();
+
+	memcpy(&same, &handle, sizeof same);
+	return error != cudaSuccess ? error
+				    : give_pointer(cu.ipc_open(&made, same, flags), made, ptr);
+}
+
+cudaError_t cudaIpcCloseMemHandle(void *ptr)
+{
+	WITH_CONTEXT(cu.ipc_close(address(ptr)));
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/unit.h"
+
+#include <unistd.h>
+
+#include "format/balance.h"
+#include "tests/unit/format/recording_builder.h"
+
+#define GIB (UINT64_C(1) << 30)
+
+/* A device of 16 GiB, of which 10 were free and 4 ours at the look. */
+static void fill(struct recording_builder *b)
+{
+	builder_init(b);
+	b->devices[0] = (struct gpucache_device){ .seq = 2,
+		.total_bytes = 16 * GIB,
+		.look_ns = builder_ns(1),
+		.free_bytes = 10 * GIB,
+		.ours_bytes = 4 * GIB };
+	b->counters[0] = (struct gpucache_counters){ .context = 1,
+		.requested_bytes = 3 * GIB,
+		.live_bytes = 4 * GIB,
+		.pending_bytes = GIB,
+		.cached_bytes = GIB,
+		.reserved_bytes = 6 * GIB,
+		.n_malloc = 5 };
+	b->counters[1] =
+		(struct gpucache_counters){ .context = 2, .direct_bytes = GIB, .n_malloc = 7 };
+	b->counters[2] = (struct gpucache_counters){
+		.context = 3, .device = 1, .requested_bytes = 99 * GIB
+	};
+	b->counters[3] = (struct gpucache_counters){ .context = 0, .requested_bytes = 99 * GIB };
+}
+
+static bool balance_of(struct recording_builder *b, struct gpucache_balance *ret_balance)
+{
+	char path[] = "/tmp/gpucache-test-XXXXXX";
+	struct gpc_recording *rec = NULL;
+	struct gpucache_device device;
+	char why[100];
+	struct gpc_text text = gpc_text_init(why, sizeof why);
+	bool is_known;
+
+	close(mkstemp(path));
+	builder_write(b, path);
+	builder_fini(b);
+	assert_int_equal(gpc_recording_open(path, &rec, &text), GPC_OK);
+	assert_true(gpc_recording_read_device(rec, 0, &device));
+	is_known = gpc_recording_balance(rec, &device, ret_balance);
+	assert_int_equal(gpc_recording_totals(rec, 0).sum.n_malloc, 12);
+	assert_int_equal(gpc_recording_totals(rec, 0).n_contexts, 2);
+	gpc_recording_close(rec);
+	unlink(path);
+	return is_known;
+}
+
+static void free_now_follows_our_books_since_the_last_look(void **state)
+{
+	struct gpucache_balance balance;
+	struct recording_builder b;
+
+	(void)state;
+	fill(&b);
+	assert_true(balance_of(&b, &balance));
+	assert_int_equal(balance.requested, 3 * GIB);
+	assert_int_equal(balance.rounding, GIB);
+	assert_int_equal(balance.direct, GIB);
+	/* 10 free and 4 ours then; 6 reserved and 1 direct now. */
+	assert_int_equal(balance.device_free, 7 * GIB);
+	assert_int_equal(gpc_balance_difference(&balance), 0);
+}
+
+static void without_nvml_what_is_neither_ours_nor_free_is_unattributed(void **state)
+{
+	struct gpucache_balance balance;
+	struct recording_builder b;
+
+	(void)state;
+	fill(&b);
+	assert_true(balance_of(&b, &balance));
+	assert_int_equal(balance.unattributed, 2 * GIB);
+	assert_true(balance.process_outside == GPUCACHE_UNKNOWN);
+	assert_true(balance.other_processes == GPUCACHE_UNKNOWN);
+}
+
+static void with_nvml_the_rest_is_divided_and_adds_up(void **state)
+{
+	struct gpucache_balance balance;
+	struct recording_builder b;
+
+	(void)state;
+	fill(&b);
+	b.devices[0].nvml = 1;
+	b.devices[0].process_bytes = 5 * GIB;
+	b.devices[0].others_bytes = GIB / 2;
+	b.devices[0].driver_bytes = GIB / 4;
+	assert_true(balance_of(&b, &balance));
+	assert_int_equal(balance.process_outside, GIB);
+	assert_int_equal(balance.other_processes, GIB / 2);
+	assert_int_equal(balance.driver_reserve, GIB / 4);
+	assert_int_equal(balance.unattributed, GIB / 4);
+	assert_int_equal(gpc_balance_difference(&balance), 0);
+}
+
+static void what_nvml_cannot_see_stays_unknown(void **state)
+{
+	struct gpucache_balance balance;
+	struct recording_builder b;
+
+	(void)state;
+	fill(&b);
+	b.devices[0].nvml = 1;
+	b.devices[0].process_bytes = GPUCACHE_UNKNOWN;
+	b.devices[0].others_bytes = GPUCACHE_UNKNOWN;
+	b.devices[0].driver_bytes = 0;
+	assert_true(balance_of(&b, &balance));
+	assert_true(balance.process_outside == GPUCACHE_UNKNOWN);
+	assert_int_equal(balance.unattributed, 2 * GIB);
+	assert_int_equal(gpc_balance_difference(&balance), 0);
+}
+
+static void books_larger_than_the_device_show_as_a_difference(void **state)
+{
+	struct gpucache_balance balance;
+	struct recording_builder b;
+
+	(void)state;
+	fill(&b);
+	/* Managed memory that is not on the device. */
+	b.counters[1].direct_bytes = 20 * GIB;
+	assert_true(balance_of(&b, &balance));
+	assert_int_equal(balance.device_free, 0);
+	assert_int_equal(gpc_balance_difference(&balance), -10 * (int64_t)GIB);
+}
+
+static void a_device_that_nobody_looked_at_has_no_balance(void **state)
+{
+	struct gpucache_balance balance;
+	struct recording_builder b;
+
+	(void)state;
+	fill(&b);
+	b.devices[0].look_ns = 0;
+	assert_false(balance_of(&b, &balance));
+}
+
+static void the_largest_cached_piece_is_of_this_device(void **state)
+{
+	struct gpucache_balance balance;
+	struct recording_builder b;
+
+	(void)state;
+	fill(&b);
+	b.blocks[0] = (struct gpucache_block){ .seq = 2, .state = GPUCACHE_BLOCK_FREE, .size = 10 };
+	b.blocks[1] = (struct gpucache_block){ .seq = 2, .state = GPUCACHE_BLOCK_FREE, .size = 30 };
+	b.blocks[2] = (struct gpucache_block){
+		.seq = 2, .state = GPUCACHE_BLOCK_FREE, .size = 90, .device = 1
+	};
+	b.blocks[3] =
+		(struct gpucache_block){ .seq = 2, .state = GPUCACHE_BLOCK_PENDING, .size = 70 };
+	assert_true(balance_of(&b, &balance));
+	assert_int_equal(balance.cached_largest, 30);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(free_now_follows_our_books_since_the_last_look),
+		cmocka_unit_test(without_nvml_what_is_neither_ours_nor_free_is_unattributed),
+		cmocka_unit_test(with_nvml_the_rest_is_divided_and_adds_up),
+		cmocka_unit_test(what_nvml_cannot_see_stays_unknown),
+		cmocka_unit_test(books_larger_than_the_device_show_as_a_difference),
+		cmocka_unit_test(a_device_that_nobody_looked_at_has_no_balance),
+		cmocka_unit_test(the_largest_cached_piece_is_of_this_device),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/unit.h"
+
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/directory.h"
+#include "tests/unit/format/recording_builder.h"
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static int begin(void **state)
+{
+	char *dir = strdup("/tmp/gpucache-test-XXXXXX");
+
+	assert_non_null(mkdtemp(dir));
+	/* The usual places must not be those of whoever runs the tests. */
+	unsetenv("GPUCACHE_OUTPUT");
+	setenv("XDG_RUNTIME_DIR", dir, 1);
+	setenv("TMPDIR", dir, 1);
+	*state = dir;
+	return 0;
+}
+
+static int end(void **state)
+{
+	nftw(*state, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	free(*state);
+	return 0;
+}
+
+/* A recording of process `pid` that started `started_s` after all others, as dir/name. */
+static void write_recording(const char *dir, const char *name, uint32_t pid, uint64_t started_s)
+{
+	struct recording_builder b;
+	char path[400];
+
+	mkdir(dir, 0700);
+	builder_init(&b);
+	b.header->pid = pid;
+	/* Far in the future: newer than anything that a machine under test may have. */
+	b.header->start_realtime_ns = (UINT64_C(8000000000) + started_s) * 1000000000;
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	builder_write(&b, path);
+	builder_fini(&b);
+}
+
+static void the_newest_start_comes_first_whatever_the_name(void **state)
+{
+	struct gpc_directory directory;
+	const char *dir = *state;
+
+	write_recording(dir, "c.gpucache", 1, 10);
+	write_recording(dir, "a.gpucache", 2, 30);
+	write_recording(dir, "b.gpucache", 3, 20);
+	assert_int_equal(gpc_directory_open(&directory, dir), GPC_OK);
+	assert_int_equal(directory.n_entries, 3);
+	assert_int_equal(directory.entries[0].header.pid, 2);
+	assert_int_equal(directory.entries[1].header.pid, 3);
+	assert_int_equal(gpc_directory_find(&directory, 0)->header.pid, 2);
+	assert_int_equal(gpc_directory_find(&directory, 1)->header.pid, 1);
+	assert_null(gpc_directory_find(&directory, 99));
+	gpc_directory_close(&directory);
+}
+
+static void other_names_are_left_alone_and_bad_files_are_listed_last(void **state)
+{
+	struct gpc_directory directory;
+	const char *dir = *state;
+	char path[300];
+	FILE *file;
+
+	write_recording(dir, "good.gpucache", 1, 0);
+	write_recording(dir, "other.txt", 2, 5);
+	write_recording(dir, ".gpucache", 3, 5);
+	snprintf(path, sizeof path, "%s/bad.gpucache", dir);
+	file = fopen(path, "w");
+	fputs("hello", file);
+	fclose(file);
+	assert_int_equal(gpc_directory_open(&directory, dir), GPC_OK);
+	assert_int_equal(directory.n_entries, 2);
+	assert_int_equal(directory.entries[1].status, GPC_INVALID);
+	assert_true(strlen(directory.entries[1].why) > 0);
+	assert_int_equal(gpc_directory_find(&directory, 0)->header.pid, 1);
+	gpc_directory_close(&directory);
+}
+
+static void the_output_pattern_is_followed_up_to_its_first_percent(void **state)
+{
+	struct gpc_directory directory;
+	const char *dir = *state;
+	char pattern[300];
+	char sub[300];
+
+	snprintf(sub, sizeof sub, "%s/runs", dir);
+	write_recording(sub, "x.gpucache", 77, 50);
+	snprintf(pattern, sizeof pattern, "%s/runs/job-%%j/%%p.gpucache", dir);
+	setenv("GPUCACHE_OUTPUT", pattern, 1);
+	assert_int_equal(gpc_directory_open(&directory, NULL), GPC_OK);
+	assert_string_equal(directory.dirs[0], sub);
+	assert_true(directory.is_there[0]);
+	assert_int_equal(gpc_directory_find(&directory, 0)->header.pid, 77);
+	gpc_directory_close(&directory);
+}
+
+static void the_runtime_and_temporary_directories_are_looked_into(void **state)
+{
+	struct gpc_directory directory;
+	const char *dir = *state;
+	char sub[300];
+
+	snprintf(sub, sizeof sub, "%s/gpucache", dir);
+	write_recording(sub, "x.gpucache", 5, 1);
+	snprintf(sub, sizeof sub, "%s/gpucache-%u", dir, (unsigned)geteuid());
+	write_recording(sub, "y.gpucache", 6, 2);
+	assert_int_equal(gpc_directory_open(&directory, NULL), GPC_OK);
+	assert_int_equal(directory.n_dirs, 3);
+	assert_int_equal(gpc_directory_find(&directory, 0)->header.pid, 6);
+	assert_int_equal(gpc_directory_find(&directory, 5)->header.pid, 5);
+	gpc_directory_close(&directory);
+}
+
+static void a_usual_directory_that_is_a_link_or_another_users_is_not_read(void **state)
+{
+	struct gpc_directory directory;
+	const char *dir = *state;
+	char sub[300];
+	char link[300];
+
+	snprintf(sub, sizeof sub, "%s/elsewhere", dir);
+	write_recording(sub, "x.gpucache", 5, 1);
+	snprintf(link, sizeof link, "%s/gpucache", dir);
+	assert_int_equal(symlink(sub, link), 0);
+	/* Giving a directory away takes root. */
+	if (geteuid() == 0) {
+		snprintf(sub, sizeof sub, "%s/gpucache-0", dir);
+		write_recording(sub, "y.gpucache", 6, 2);
+		assert_int_equal(chown(sub, 12345, (gid_t)-1), 0);
+	}
+	assert_int_equal(gpc_directory_open(&directory, NULL), GPC_OK);
+	assert_null(gpc_directory_find(&directory, 5));
+	assert_null(gpc_directory_find(&directory, 6));
+	gpc_directory_close(&directory);
+}
+
+static void a_directory_that_is_not_there_is_empty(void **state)
+{
+	struct gpc_directory directory;
+
+	(void)state;
+	assert_int_equal(gpc_directory_open(&directory, "/nowhere/at/all"), GPC_OK);
+	assert_int_equal(directory.n_entries, 0);
+	assert_false(directory.is_there[0]);
+	assert_null(gpc_directory_find(&directory, 0));
+	gpc_directory_close(&directory);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_newest_start_comes_first_whatever_the_name),
+		TEST(other_names_are_left_alone_and_bad_files_are_listed_last),
+		TEST(the_output_pattern_is_followed_up_to_its_first_percent),
+		TEST(the_runtime_and_temporary_directories_are_looked_into),
+		TEST(a_usual_directory_that_is_a_link_or_another_users_is_not_read),
+		TEST(a_directory_that_is_not_there_is_empty),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/unit.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/recording.h"
+#include "tests/unit/format/recording_builder.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+struct world {
+	struct recording_builder b;
+	char path[64];
+};
+
+static int begin(void **state)
+{
+	struct world *world = calloc(1, sizeof *world);
+	const uint64_t frames[] = { 0x1010, 0x2020 };
+	int fd;
+
+	builder_init(&world->b);
+	builder_stack(&world->b, frames, 2, NULL, 0);
+	builder_code(&world->b, "f", "f.py", 0x030b, 1, "abc", 3);
+	builder_module(&world->b, "/bin/x", 0x1000, 0x3000, 0);
+	builder_line(&world->b, "cache on default");
+	world->b.counters[0].context = 1;
+	world->b.devices[0].seq = 2;
+	world->b.devices[0].total_bytes = 16 * MIB;
+	world->b.ooms[0] = (struct gpucache_oom){ .seq = 2, .number = 1, .time_ns = builder_ns(2) };
+	builder_live(&world->b, 1000, 1024, 1, 1);
+	for (int i = 0; i < 20; i++)
+		builder_event(&world->b, GPUCACHE_EVENT_MALLOC, 100, i);
+	strcpy(world->path, "/tmp/gpucache-test-XXXXXX");
+	fd = mkstemp(world->path);
+	assert_true(fd >= 0);
+	close(fd);
+	*state = world;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct world *world = *state;
+
+	unlink(world->path);
+	builder_fini(&world->b);
+	free(world);
+	return 0;
+}
+
+/* Opens what the builder holds; NULL with the status where that is refused. */
+static struct gpc_recording *open_world(struct world *world, enum gpc_status *ret_status)
+{
+	struct gpc_recording *recording = NULL;
+	char why[200];
+	struct gpc_text text = gpc_text_init(why, sizeof why);
+
+	builder_write(&world->b, world->path);
+	*ret_status = gpc_recording_open(world->path, &recording, &text);
+	if (*ret_status != GPC_OK) {
+		assert_null(recording);
+		assert_true(text.len > 0);
+	}
+	return recording;
+}
+
+/* Asks for everything that a recording can be asked for. */
+static void walk(const struct gpc_recording *rec)
+{
+	struct gpc_event_cursor cursor = { 0 };
+	struct gpc_history_view history;
+	struct gpc_module_view module;
+	struct gpc_stack_view stack;
+	struct gpc_code_view code;
+	struct gpucache_event event;
+	struct gpucache_block block;
+	struct gpucache_peak peak;
+	struct gpucache_oom oom;
+	uint64_t sum = 0;
+	const char *line;
+	size_t size;
+
+	while (gpc_recording_next_event(rec, &cursor, &event))
+		sum += event.size;
+	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_BLOCKS].count; i++)
+		if (gpc_recording_read_block(rec, i, &block))
+			sum += block.size + gpc_recording_get_site(rec, block.stack).live_bytes;
+	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_HISTORY].count; i++)
+		if (gpc_recording_read_history(rec, i, &history))
+			for (size_t p = 0; p < history.n_points; p++)
+				sum += history.points[p].live_bytes;
+	for (size_t i = 0; i < rec->n_stacks; i++)
+		if (gpc_recording_find_stack(rec, rec->stacks[i].id, &stack))
+			for (unsigned f = 0; f < stack.n_native + stack.n_python; f++)
+				sum += stack.native[f];
+	for (size_t i = 0; i < rec->n_codes; i++)
+		if (gpc_recording_find_code(rec, rec->codes[i].id, &code))
+			for (size_t c = 0; c < code.name_size + code.file_size + code.lines_size;
+				c++)
+				sum += (unsigned char)code.name[c];
+	for (size_t i = 0; gpc_recording_read_module(rec, i, &module); i++)
+		sum += strlen(module.path);
+	for (size_t i = 0; gpc_recording_read_text(rec, i, &line, &size); i++)
+		sum += size + (unsigned char)line[0];
+	if (gpc_recording_find_peak(rec, 0, &peak))
+		for (unsigned h = 0; h < peak.n_holders; h++)
+			sum += peak.holders[h].bytes;
+	if (gpc_recording_find_oom(rec, 0, &oom))
+		for (unsigned h = 0; h < oom.n_holders; h++)
+			sum += oom.holders[h].bytes + strlen(oom.neighbours[0].name);
+	sum += gpc_recording_last_ns(rec);
+	/* The sum only keeps the reads from being optimised away. */
+	assert_true(sum != 1);
+}
+
+static void a_whole_recording_opens_without_problems(void **state)
+{
+	enum gpc_status status;
+	struct gpc_recording *rec = open_world(*state, &status);
+
+	assert_int_equal(status, GPC_OK);
+	assert_int_equal(rec->n_problems, 0);
+	assert_int_equal(rec->run_state, GPC_RUN_ENDED);
+	assert_string_equal(rec->header.host, "gpu07");
+	walk(rec);
+	gpc_recording_close(rec);
+}
+
+static void a_header_cut_anywhere_is_refused_and_a_file_cut_later_is_read_as_far_as_it_goes(
+	void **state)
+{
+	struct world *world = *state;
+	struct gpc_recording *rec;
+	char why[200];
+
+	builder_write(&world->b, world->path);
+	for (off_t size = GPUCACHE_PAGE; size >= 0; size -= 64) {
+		struct gpc_text text = gpc_text_init(why, sizeof why);
+		enum gpc_status status;
+
+		rec = NULL;
+		assert_int_equal(truncate(world->path, size), 0);
+		status = gpc_recording_open(world->path, &rec, &text);
+		if (size >= (off_t)sizeof(struct gpucache_header)) {
+			assert_int_equal(status, GPC_OK);
+			assert_true(rec->n_problems > 0);
+			walk(rec);
+			gpc_recording_close(rec);
+		} else {
+			assert_int_equal(status, size < 16 ? GPC_INVALID : GPC_DAMAGED);
+			assert_true(text.len > 0);
+		}
+	}
+}
+
+static void a_file_cut_between_regions_gives_the_regions_before_the_cut(void **state)
+{
+	struct world *world = *state;
+	uint64_t end = builder_entry(&world->b, GPUCACHE_REGION_BLOCKS)->offset;
+	struct gpc_recording *rec = NULL;
+	char why[200];
+	struct gpc_text text = gpc_text_init(why, sizeof why);
+	struct gpucache_counters counters;
+
+	builder_write(&world->b, world->path);
+	assert_int_equal(truncate(world->path, (off_t)end + 100), 0);
+	assert_int_equal(gpc_recording_open(world->path, &rec, &text), GPC_OK);
+	assert_true(gpc_recording_read_counters(rec, 0, &counters));
+	assert_int_equal(rec->n_stacks, 1);
+	assert_int_equal(rec->regions[GPUCACHE_REGION_BLOCKS].count, 1);
+	assert_int_equal(rec->problems[0].kind, GPUCACHE_REGION_NONE);
+	assert_int_equal(rec->problems[1].kind, GPUCACHE_REGION_BLOCKS);
+	walk(rec);
+	gpc_recording_close(rec);
+}
+
+static void every_flipped_bit_of_header_and_region_table_is_survived(void **state)
+{
+	struct world *world = *state;
+	size_t n_refused = 0;
+	size_t n_noticed = 0;
+
+	for (size_t bit = 0; bit < sizeof(struct gpucache_header) * 8; bit++) {
+		enum gpc_status status;
+		struct gpc_recording *rec;
+
+		world->b.data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+		rec = open_world(world, &status);
+		n_refused += rec == NULL;
+		if (rec) {
+			n_noticed += rec->n_problems > 0;
+			walk(rec);
+		}
+		gpc_recording_close(rec);
+		world->b.data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+	}
+	/* Magic, byte order, major and the bit `opened` cannot flip unnoticed: 128 + 32 + 16 + 1. */
+	assert_int_equal(n_refused, 177);
+	assert_true(n_noticed > 500);
+}
+
+static void noise_in_every_region_is_survived(void **state)
+{
+	struct world *world = *state;
+	uint32_t seed = 4711;
+
+	for (int round = 0; round < 60; round++) {
+		unsigned char *copy = malloc(world->b.size);
+		enum gpc_status status;
+		struct gpc_recording *rec;
+
+		memcpy(copy, world->b.data, world->b.size);
+		for (size_t i = GPUCACHE_PAGE; i < world->b.size; i++) {
+			seed = seed * 1664525 + 1013904223;
+			/* Some rounds replace all, others every 64th byte. */
+			if (round % 3 == 0 || (seed >> 10) % 64 == 0)
+				world->b.data[i] = (unsigned char)(seed >> 24);
+		}
+		rec = open_world(world, &status);
+		assert_non_null(rec);
+		walk(rec);
+		gpc_recording_close(rec);
+		memcpy(world->b.data, copy, world->b.size);
+		free(copy);
+	}
+}
+
+static void a_file_of_the_other_byte_order_is_refused_by_version(void **state)
+{
+	struct world *world = *state;
+	enum gpc_status status;
+
+	world->b.header->endian = __builtin_bswap32(GPUCACHE_ENDIAN);
+	assert_null(open_world(world, &status));
+	assert_int_equal(status, GPC_VERSION);
+}
+
+static void another_major_version_is_refused_by_version(void **state)
+{
+	struct world *world = *state;
+	enum gpc_status status;
+
+	world->b.header->major = GPUCACHE_FORMAT_MAJOR + 1;
+	assert_null(open_world(world, &status));
+	assert_int_equal(status, GPC_VERSION);
+}
+
+static void a_recording_that_is_only_starting_is_refused(void **state)
+{
+	struct world *world = *state;
+	enum gpc_status status;
+
+	world->b.header->state = 0;
+	assert_null(open_world(world, &status));
+	assert_int_equal(status, GPC_DAMAGED);
+}
+
+static void longer_records_and_unknown_regions_of_a_newer_minor_are_read(void **state)
+{
+	struct world *world = *state;
+	struct gpucache_region *region = builder_entry(&world->b, GPUCACHE_REGION_COUNTERS);
+	struct gpucache_counters counters;
+	enum gpc_status status;
+	struct gpc_recording *rec;
+
+	world->b.header->minor = GPUCACHE_FORMAT_MINOR + 7;
+	region->record_size = 320;
+	region->count = 3;
+	memmove((char *)world->b.counters + 320, world->b.counters, sizeof counters);
+	((struct gpucache_counters *)(void *)((char *)world->b.counters + 320))->n_malloc = 42;
+	builder_entry(&world->b, GPUCACHE_REGION_HISTORY)->kind = GPUCACHE_REGION_COUNT + 5;
+	rec = open_world(world, &status);
+	assert_int_equal(status, GPC_OK);
+	assert_int_equal(rec->n_problems, 0);
+	assert_true(gpc_recording_read_counters(rec, 1, &counters));
+	assert_int_equal(counters.n_malloc, 42);
+	gpc_recording_close(rec);
+}
+
+static void what_lies_beyond_a_shorter_record_is_zero(void **state)
+{
+	struct world *world = *state;
+	struct gpucache_region *region = builder_entry(&world->b, GPUCACHE_REGION_COUNTERS);
+	struct gpucache_counters counters;
+	enum gpc_status status;
+	struct gpc_recording *rec;
+
+	world->b.counters[0].requested_bytes = 5;
+	world->b.counters[0].live_bytes = 6;
+	region->record_size = 24;
+	rec = open_world(world, &status);
+	memset(&counters, 0xff, sizeof counters);
+	assert_true(gpc_recording_read_counters(rec, 0, &counters));
+	assert_int_equal(counters.requested_bytes, 5);
+	assert_int_equal(counters.live_bytes, 0);
+	assert_int_equal(counters.n_segments, 0);
+	gpc_recording_close(rec);
+}
+
+static void a_hostile_region_is_named_and_the_others_are_read(void **state)
+{
+	static const struct gpucache_region hostile[] = {
+		{ .offset = 0, .size = 4096, .record_size = 64, .count = 1 },
+		{ .offset = 4097, .size = 4096, .record_size = 64, .count = 1 },
+		{ .offset = UINT64_MAX - 4095, .size = 4096, .record_size = 64, .count = 1 },
+		{ .offset = 8192, .size = UINT64_MAX, .record_size = 64, .count = UINT64_MAX },
+		{ .offset = 8192, .size = 4096, .record_size = 0, .count = UINT64_MAX },
+		{ .offset = 8192, .size = 4096, .record_size = 4, .count = 1 },
+		{ .offset = 8192, .size = 4096, .record_size = UINT32_MAX - 7, .count = 1 },
+		{ .offset = 8192, .size = 4096, .record_size = 64, .count = UINT64_MAX / 32 },
+	};
+	struct world *world = *state;
+	struct gpucache_region *region = builder_entry(&world->b, GPUCACHE_REGION_BLOCKS);
+
+	for (size_t i = 0; i < N_OF(hostile); i++) {
+		enum gpc_status status;
+		struct gpc_recording *rec;
+
+		*region = hostile[i];
+		region->kind = GPUCACHE_REGION_BLOCKS;
+		rec = open_world(world, &status);
+		assert_int_equal(status, GPC_OK);
+		assert_true(rec->n_problems >= 1);
+		assert_int_equal(rec->problems[0].kind, GPUCACHE_REGION_BLOCKS);
+		assert_int_equal(rec->n_stacks, 1);
+		walk(rec);
+		gpc_recording_close(rec);
+	}
+}
+
+static void a_region_named_twice_counts_once(void **state)
+{
+	struct world *world = *state;
+	enum gpc_status status;
+	struct gpc_recording *rec;
+
+	builder_entry(&world->b, GPUCACHE_REGION_SITES)->kind = GPUCACHE_REGION_DEVICES;
+	rec = open_world(world, &status);
+	assert_int_equal(rec->n_problems, 1);
+	assert_int_equal(rec->problems[0].kind, GPUCACHE_REGION_DEVICES);
+	assert_int_equal(
+		rec->regions[GPUCACHE_REGION_DEVICES].record_size, sizeof(struct gpucache_device));
+	gpc_recording_close(rec);
+}
+
+static void an_odd_slot_of_a_dead_process_is_torn_and_never_given(void **state)
+{
+	struct world *world = *state;
+	struct gpucache_block block;
+	enum gpc_status status;
+	struct gpc_recording *rec;
+
+	world->b.blocks[0].seq = 3;
+	rec = open_world(world, &status);
+	assert_int_equal(rec->regions[GPUCACHE_REGION_BLOCKS].n_torn, 1);
+	assert_int_equal(gpc_recording_read(rec, GPUCACHE_REGION_BLOCKS, 0, &block, sizeof block),
+		GPC_SLOT_TORN);
+	assert_false(gpc_recording_read_block(rec, 0, &block));
+	assert_int_equal(gpc_recording_read(
+				 rec, GPUCACHE_REGION_BLOCKS, BUILDER_BLOCKS, &block, sizeof block),
+		GPC_SLOT_NONE);
+	gpc_recording_close(rec);
+}
+
+/* Locks are of the open file: another descriptor of this process stands for the writer. */
+static void the_lock_tells_alive_from_ended_and_killed(void **state)
+{
+	struct world *world = *state;
+	struct gpucache_header header;
+	enum gpc_run_state run = GPC_RUN_KILLED;
+	uint64_t size = 0;
+	char why[100];
+	struct gpc_text text = gpc_text_init(why, sizeof why);
+	int fd;
+
+	builder_write(&world->b, world->path);
+	fd = open(world->path, O_RDWR);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	assert_int_equal(gpc_recording_peek(world->path, &header, &run, &size, &text), GPC_OK);
+	assert_int_equal(run, GPC_RUN_ALIVE);
+	assert_int_equal(size, world->b.size);
+	close(fd);
+	assert_int_equal(gpc_recording_peek(world->path, &header, &run, &size, &text), GPC_OK);
+	assert_int_equal(run, GPC_RUN_ENDED);
+	world->b.header->state = GPUCACHE_STATE_OPENED;
+	builder_write(&world->b, world->path);
+	assert_int_equal(gpc_recording_peek(world->path, &header, &run, &size, &text), GPC_OK);
+	assert_int_equal(run, GPC_RUN_KILLED);
+	/* Our own look must not keep a writer out. */
+	fd = open(world->path, O_RDWR);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	close(fd);
+}
+
+static void a_slot_that_never_holds_still_in_a_live_file_is_torn(void **state)
+{
+	struct world *world = *state;
+	enum gpc_status status;
+	struct gpc_recording *rec;
+	int fd;
+
+	world->b.blocks[0].seq = 5;
+	builder_write(&world->b, world->path);
+	fd = open(world->path, O_RDWR);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	rec = open_world(world, &status);
+	assert_int_equal(rec->run_state, GPC_RUN_ALIVE);
+	assert_int_equal(rec->regions[GPUCACHE_REGION_BLOCKS].n_torn, 1);
+	walk(rec);
+	gpc_recording_close(rec);
+	close(fd);
+}
+
+static void what_is_no_file_is_refused(void **state)
+{
+	struct world *world = *state;
+	struct gpc_recording *rec = NULL;
+	char why[200];
+	struct gpc_text text = gpc_text_init(why, sizeof why);
+
+	assert_int_equal(gpc_recording_open("/tmp", &rec, &text), GPC_INVALID);
+	assert_int_equal(gpc_recording_open("/dev/zero", &rec, &text), GPC_INVALID);
+	assert_int_equal(gpc_recording_open("/nowhere/at/all", &rec, &text), GPC_IO);
+	unlink(world->path);
+	assert_int_equal(mkfifo(world->path, 0600), 0);
+	assert_int_equal(gpc_recording_open(world->path, &rec, &text), GPC_INVALID);
+	assert_null(rec);
+}
+
+static void a_file_beyond_the_bound_is_refused_without_reading_it(void **state)
+{
+	struct world *world = *state;
+	struct gpc_recording *rec = NULL;
+	char why[200];
+	struct gpc_text text = gpc_text_init(why, sizeof why);
+
+	builder_write(&world->b, world->path);
+	/* Sparse: it costs nothing. */
+	assert_int_equal(truncate(world->path, (off_t)GPC_RECORDING_MAX_BYTES + 1), 0);
+	assert_int_equal(gpc_recording_open(world->path, &rec, &text), GPC_LIMIT);
+}
+
+static void control_characters_in_names_are_made_harmless(void **state)
+{
+	struct world *world = *state;
+	enum gpc_status status;
+	struct gpc_recording *rec;
+
+	memset(world->b.header->host, 'x', sizeof world->b.header->host);
+	world->b.header->host[0] = '\033';
+	rec = open_world(world, &status);
+	assert_int_equal(rec->header.host[0], '?');
+	assert_int_equal(strlen(rec->header.host), sizeof rec->header.host - 1);
+	gpc_recording_close(rec);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_whole_recording_opens_without_problems),
+		TEST(a_header_cut_anywhere_is_refused_and_a_file_cut_later_is_read_as_far_as_it_goes),
+		TEST(a_file_cut_between_regions_gives_the_regions_before_the_cut),
+		TEST(every_flipped_bit_of_header_and_region_table_is_survived),
+		TEST(noise_in_every_region_is_survived),
+		TEST(a_file_of_the_other_byte_order_is_refused_by_version),
+		TEST(another_major_version_is_refused_by_version),
+		TEST(a_recording_that_is_only_starting_is_refused),
+		TEST(longer_records_and_unknown_regions_of_a_newer_minor_are_read),
+		TEST(what_lies_beyond_a_shorter_record_is_zero),
+		TEST(a_hostile_region_is_named_and_the_others_are_read),
+		TEST(a_region_named_twice_counts_once),
+		TEST(an_odd_slot_of_a_dead_process_is_torn_and_never_given),
+		TEST(the_lock_tells_alive_from_ended_and_killed),
+		TEST(a_slot_that_never_holds_still_in_a_live_file_is_torn),
+		TEST(what_is_no_file_is_refused),
+		TEST(a_file_beyond_the_bound_is_refused_without_reading_it),
+		TEST(control_characters_in_names_are_made_harmless),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/unit.h"
+
+#include <unistd.h>
+
+#include "format/recording.h"
+#include "tests/unit/format/recording_builder.h"
+
+static struct gpc_recording *open_built(struct recording_builder *b)
+{
+	char path[] = "/tmp/gpucache-test-XXXXXX";
+	struct gpc_recording *rec = NULL;
+	char why[100];
+	struct gpc_text text = gpc_text_init(why, sizeof why);
+
+	close(mkstemp(path));
+	builder_write(b, path);
+	builder_fini(b);
+	assert_int_equal(gpc_recording_open(path, &rec, &text), GPC_OK);
+	unlink(path);
+	return rec;
+}
+
+static void stacks_are_found_by_id_with_native_and_python_frames(void **state)
+{
+	const uint64_t native[] = { 1, 2, 3 };
+	const uint64_t python[] = { GPUCACHE_FRAME_PYTHON | 7ull << 32 | 40 };
+	struct recording_builder b;
+	struct gpc_stack_view stack;
+	struct gpc_recording *rec;
+
+	(void)state;
+	builder_init(&b);
+	builder_stack(&b, native, 1, NULL, 0);
+	builder_stack(&b, native, 3, python, 1);
+	rec = open_built(&b);
+	assert_true(gpc_recording_find_stack(rec, 2, &stack));
+	assert_int_equal(stack.n_native, 3);
+	assert_int_equal(stack.native[2], 3);
+	assert_int_equal(stack.n_python, 1);
+	assert_int_equal(GPUCACHE_FRAME_CODE(stack.python[0]), 7);
+	assert_int_equal(GPUCACHE_FRAME_OFFSET(stack.python[0]), 40);
+	assert_false(gpc_recording_find_stack(rec, 0, &stack));
+	assert_false(gpc_recording_find_stack(rec, 3, &stack));
+	gpc_recording_close(rec);
+}
+
+/* Threads may append in another order than they took numbers; holes are stacks that found no room. */
+static void ids_need_neither_be_in_order_nor_without_holes(void **state)
+{
+	const uint32_t ids[] = { 900, 5, 77, UINT32_MAX, 6 };
+	struct recording_builder b;
+	struct gpc_stack_view stack;
+	struct gpc_recording *rec;
+
+	(void)state;
+	builder_init(&b);
+	for (size_t i = 0; i < N_OF(ids); i++) {
+		const uint64_t frame = i + 1000;
+
+		b.n_stacks = ids[i] - 1;
+		builder_stack(&b, &frame, 1, NULL, 0);
+	}
+	rec = open_built(&b);
+	for (size_t i = 0; i < N_OF(ids); i++) {
+		assert_true(gpc_recording_find_stack(rec, ids[i], &stack));
+		assert_int_equal(stack.native[0], i + 1000);
+	}
+	assert_false(gpc_recording_find_stack(rec, 78, &stack));
+	gpc_recording_close(rec);
+}
+
+static void a_damaged_record_ends_its_region_and_keeps_what_was_before(void **state)
+{
+	const uint64_t frames[] = { 1, 2 };
+	/* The size of the second record, as it might be left by whatever broke it. */
+	const uint32_t sizes[] = { 0, 8, 23, 41, 4096 * 4, UINT32_MAX };
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(sizes); i++) {
+		struct recording_builder b;
+		struct gpc_stack_view stack;
+		struct gpc_recording *rec;
+		char *body;
+
+		builder_init(&b);
+		for (int n = 0; n < 3; n++)
+			builder_stack(&b, frames, 2, NULL, 0);
+		body = (char *)builder_region(&b, GPUCACHE_REGION_STACKS) +
+		       sizeof(struct gpucache_append_head);
+		memcpy(body + 40, &sizes[i], sizeof sizes[i]);
+		rec = open_built(&b);
+		assert_int_equal(rec->n_stacks, 1);
+		assert_true(gpc_recording_find_stack(rec, 1, &stack));
+		assert_int_equal(rec->n_problems, 1);
+		assert_int_equal(rec->problems[0].kind, GPUCACHE_REGION_STACKS);
+		gpc_recording_close(rec);
+	}
+}
+
+static void more_frames_than_the_record_has_room_for_are_damage(void **state)
+{
+	const uint64_t frame = 1;
+	struct recording_builder b;
+	struct gpucache_stack *stack;
+	struct gpc_recording *rec;
+
+	(void)state;
+	builder_init(&b);
+	builder_stack(&b, &frame, 1, NULL, 0);
+	stack = (void *)((char *)builder_region(&b, GPUCACHE_REGION_STACKS) +
+			 sizeof(struct gpucache_append_head));
+	stack->n_python = 65535;
+	rec = open_built(&b);
+	assert_int_equal(rec->n_stacks, 0);
+	assert_int_equal(rec->n_problems, 1);
+	gpc_recording_close(rec);
+}
+
+static void a_used_beyond_the_region_is_cut_to_it(void **state)
+{
+	struct recording_builder b;
+	struct gpucache_append_head *head;
+	struct gpc_recording *rec;
+	const char *line;
+	size_t size;
+
+	(void)state;
+	builder_init(&b);
+	builder_line(&b, "one");
+	head = builder_region(&b, GPUCACHE_REGION_TEXT);
+	head->used = UINT64_MAX;
+	head->n_dropped = 3;
+	rec = open_built(&b);
+	assert_int_equal(rec->n_problems, 1);
+	assert_true(gpc_recording_read_text(rec, 0, &line, &size));
+	assert_int_equal(size, 3);
+	assert_false(gpc_recording_read_text(rec, 1, &line, &size));
+	assert_int_equal(gpc_recording_dropped(rec, GPUCACHE_REGION_TEXT), 3);
+	assert_int_equal(gpc_recording_dropped(rec, GPUCACHE_REGION_BLOCKS), 0);
+	gpc_recording_close(rec);
+}
+
+static void code_objects_give_name_file_and_lines(void **state)
+{
+	struct recording_builder b;
+	struct gpc_code_view code;
+	struct gpc_recording *rec;
+
+	(void)state;
+	builder_init(&b);
+	builder_code(&b, "forward", "/x/model.py", 0x030c, 12, "table", 5);
+	rec = open_built(&b);
+	assert_true(gpc_recording_find_code(rec, 1, &code));
+	assert_memory_equal(code.name, "forward", code.name_size);
+	assert_memory_equal(code.file, "/x/model.py", code.file_size);
+	assert_memory_equal(code.lines, "table", code.lines_size);
+	assert_int_equal(code.first_line, 12);
+	assert_int_equal(code.python_version, 0x030c);
+	assert_false(gpc_recording_find_code(rec, 2, &code));
+	gpc_recording_close(rec);
+}
+
+static void a_module_without_the_end_of_its_path_is_damage(void **state)
+{
+	struct recording_builder b;
+	struct gpc_module_view module;
+	struct gpc_recording *rec;
+	char *body;
+
+	(void)state;
+	builder_init(&b);
+	builder_module(&b, "/lib/a.so", 0x1000, 0x2000, 0x1000);
+	builder_module(&b, "/lib/b.so", 0x3000, 0x4000, 0x3000);
+	body = (char *)builder_region(&b, GPUCACHE_REGION_MODULES) +
+	       sizeof(struct gpucache_append_head);
+	memset(body + 88 + sizeof(struct gpucache_module), 'x', 16);
+	rec = open_built(&b);
+	assert_int_equal(rec->n_modules, 1);
+	assert_true(gpc_recording_read_module(rec, 0, &module));
+	assert_string_equal(module.path, "/lib/a.so");
+	assert_int_equal(module.module.end, 0x2000);
+	assert_false(gpc_recording_read_module(rec, 1, &module));
+	assert_int_equal(rec->n_problems, 1);
+	gpc_recording_close(rec);
+}
+
+static void lines_may_end_in_a_newline_or_a_nul(void **state)
+{
+	struct recording_builder b;
+	struct gpc_recording *rec;
+	const char *line;
+	size_t size;
+
+	(void)state;
+	builder_init(&b);
+	builder_line(&b, "first");
+	builder_append(&b, GPUCACHE_REGION_TEXT, "second\0\0third", 13);
+	rec = open_built(&b);
+	assert_true(gpc_recording_read_text(rec, 1, &line, &size));
+	assert_memory_equal(line, "second", size);
+	assert_true(gpc_recording_read_text(rec, 2, &line, &size));
+	assert_memory_equal(line, "third", size);
+	assert_false(gpc_recording_read_text(rec, 3, &line, &size));
+	gpc_recording_close(rec);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stacks_are_found_by_id_with_native_and_python_frames),
+		cmocka_unit_test(ids_need_neither_be_in_order_nor_without_holes),
+		cmocka_unit_test(a_damaged_record_ends_its_region_and_keeps_what_was_before),
+		cmocka_unit_test(more_frames_than_the_record_has_room_for_are_damage),
+		cmocka_unit_test(a_used_beyond_the_region_is_cut_to_it),
+		cmocka_unit_test(code_objects_give_name_file_and_lines),
+		cmocka_unit_test(a_module_without_the_end_of_its_path_is_damage),
+		cmocka_unit_test(lines_may_end_in_a_newline_or_a_nul),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/unit.h"
+
+#include <unistd.h>
+
+#include "format/recording.h"
+#include "tests/unit/format/recording_builder.h"
+
+static struct gpc_recording *open_built(struct recording_builder *b)
+{
+	char path[] = "/tmp/gpucache-test-XXXXXX";
+	struct gpc_recording *rec = NULL;
+	char why[100];
+	struct gpc_text text = gpc_text_init(why, sizeof why);
+
+	close(mkstemp(path));
+	builder_write(b, path);
+	builder_fini(b);
+	assert_int_equal(gpc_recording_open(path, &rec, &text), GPC_OK);
+	unlink(path);
+	return rec;
+}
+
+static void events_come_oldest_first_after_the_ring_went_round(void **state)
+{
+	struct gpc_event_cursor cursor = { 0 };
+	struct gpucache_event event;
+	struct recording_builder b;
+	struct gpc_recording *rec;
+	uint64_t expected = 100 - BUILDER_EVENTS;
+
+	(void)state;
+	builder_init(&b);
+	for (int i = 0; i < 100; i++)
+		builder_event(&b, GPUCACHE_EVENT_MALLOC, (uint64_t)i, i);
+	rec = open_built(&b);
+	while (gpc_recording_next_event(rec, &cursor, &event))
+		assert_int_equal(event.size, expected++);
+	assert_int_equal(expected, 100);
+	assert_int_equal(cursor.n_holes, 0);
+	gpc_recording_close(rec);
+}
+
+static void holes_are_skipped_and_counted(void **state)
+{
+	struct gpc_event_cursor cursor = { 0 };
+	struct gpucache_event event;
+	struct recording_builder b;
+	struct gpc_recording *rec;
+	unsigned n = 0;
+
+	(void)state;
+	builder_init(&b);
+	for (int i = 0; i < 10; i++)
+		builder_event(&b, GPUCACHE_EVENT_FREE, (uint64_t)i, i);
+	b.events[3].seq = 0;
+	b.events[6].seq = UINT64_MAX; /* in the wrong slot: not the newest, whatever it says */
+	rec = open_built(&b);
+	while (gpc_recording_next_event(rec, &cursor, &event))
+		n++;
+	assert_int_equal(n, 8);
+	assert_int_equal(cursor.n_holes, 2);
+	gpc_recording_close(rec);
+}
+
+static void the_peak_with_the_higher_number_counts_unless_it_is_torn(void **state)
+{
+	struct recording_builder b;
+	struct gpucache_peak peak;
+	struct gpc_recording *rec;
+
+	(void)state;
+	for (uint32_t seq = 4; seq <= 5; seq++) {
+		builder_init(&b);
+		b.peaks[0] = (struct gpucache_peak){ .seq = 2, .number = 8, .live_bytes = 80 };
+		b.peaks[1] = (struct gpucache_peak){
+			.seq = seq, .number = 9, .live_bytes = 90, .n_holders = 9999
+		};
+		b.peaks[2] = (struct gpucache_peak){
+			.seq = 2, .number = 50, .device = 1, .live_bytes = 1
+		};
+		rec = open_built(&b);
+		assert_true(gpc_recording_find_peak(rec, 0, &peak));
+		assert_int_equal(peak.live_bytes, seq == 4 ? 90 : 80);
+		assert_true(peak.n_holders <= GPUCACHE_MAX_HOLDERS);
+		assert_false(gpc_recording_find_peak(rec, 2, &peak));
+		gpc_recording_close(rec);
+	}
+}
+
+static void the_newest_oom_is_found_and_its_counts_are_bounded(void **state)
+{
+	struct recording_builder b;
+	struct gpucache_oom oom;
+	struct gpc_recording *rec;
+
+	(void)state;
+	builder_init(&b);
+	b.ooms[0] = (struct gpucache_oom){ .seq = 2, .number = 5 };
+	b.ooms[1] = (struct gpucache_oom){ .seq = 2,
+		.number = 6,
+		.n_holders = UINT32_MAX,
+		.n_rungs = UINT32_MAX,
+		.n_neighbours = UINT32_MAX,
+		.verdict = 200,
+		.strength = 200 };
+	b.ooms[2] = (struct gpucache_oom){ .seq = 3, .number = 7 };
+	memset(b.ooms[1].neighbours[0].name, 'n', sizeof b.ooms[1].neighbours[0].name);
+	rec = open_built(&b);
+	assert_true(gpc_recording_find_oom(rec, 0, &oom));
+	assert_int_equal(oom.number, 6);
+	assert_int_equal(oom.n_holders, GPUCACHE_MAX_OOM_HOLDERS);
+	assert_int_equal(oom.n_rungs, GPUCACHE_MAX_RUNGS);
+	assert_int_equal(oom.n_neighbours, GPUCACHE_MAX_NEIGHBOURS);
+	assert_int_equal(oom.verdict, GPUCACHE_VERDICT_NONE);
+	assert_int_equal(strlen(oom.neighbours[0].name), sizeof oom.neighbours[0].name - 1);
+	assert_true(gpc_recording_find_oom(rec, 5, &oom));
+	assert_int_equal(oom.number, 5);
+	assert_false(gpc_recording_find_oom(rec, 7, &oom));
+	gpc_recording_close(rec);
+}
+
+static void history_gives_the_live_buffer_only(void **state)
+{
+	struct gpc_history_view history;
+	struct recording_builder b;
+	struct gpucache_point *points;
+	struct gpc_recording *rec;
+
+	(void)state;
+	builder_init(&b);
+	points = (void *)(b.history + 1);
+	b.history->max_points = BUILDER_POINTS;
+	b.history->live_buffer = 1;
+	b.history->n_points[0] = 3;
+	b.history->n_points[1] = 2;
+	b.history->interval_ns = 1000;
+	points[BUILDER_POINTS + 1].live_bytes = 77;
+	rec = open_built(&b);
+	assert_true(gpc_recording_read_history(rec, 0, &history));
+	assert_int_equal(history.n_points, 2);
+	assert_int_equal(history.points[1].live_bytes, 77);
+	assert_int_equal(history.interval_ns, 1000);
+	/* The second device's record was never written. */
+	assert_false(gpc_recording_read_history(rec, 1, &history));
+	gpc_recording_close(rec);
+}
+
+static void a_history_that_claims_more_points_than_fit_is_not_read(void **state)
+{
+	struct gpc_history_view history;
+	struct recording_builder b;
+	struct gpc_recording *rec;
+
+	(void)state;
+	for (int what = 0; what < 3; what++) {
+		builder_init(&b);
+		b.history->max_points = what == 0 ? BUILDER_POINTS + 1 : BUILDER_POINTS;
+		b.history->n_points[0] = what == 1 ? BUILDER_POINTS + 1 : 1;
+		b.history->live_buffer = what == 2 ? 2 : 0;
+		rec = open_built(&b);
+		assert_false(gpc_recording_read_history(rec, 0, &history));
+		gpc_recording_close(rec);
+	}
+}
+
+static void slots_that_were_never_written_are_not_in_use(void **state)
+{
+	struct gpucache_counters counters;
+	struct gpucache_segment segment;
+	struct gpucache_device device;
+	struct gpucache_block block;
+	struct recording_builder b;
+	struct gpc_recording *rec;
+
+	(void)state;
+	builder_init(&b);
+	b.devices[1].seq = 2;
+	b.devices[1].ordinal = -1;
+	rec = open_built(&b);
+	assert_false(gpc_recording_read_device(rec, 0, &device));
+	assert_false(gpc_recording_read_device(rec, 1, &device));
+	assert_false(gpc_recording_read_counters(rec, 0, &counters));
+	assert_false(gpc_recording_read_block(rec, 0, &block));
+	assert_false(gpc_recording_read_segment(rec, 0, &segment));
+	assert_int_equal(gpc_recording_get_site(rec, UINT32_MAX).live_bytes, 0);
+	gpc_recording_close(rec);
+}
+
+static void the_last_moment_is_the_clean_end_or_the_last_thing_seen(void **state)
+{
+	struct recording_builder b;
+	struct gpc_recording *rec;
+
+	(void)state;
+	for (int clean = 0; clean < 2; clean++) {
+		builder_init(&b);
+		builder_event(&b, GPUCACHE_EVENT_FREE, 1, 10);
+		b.ooms[0] =
+			(struct gpucache_oom){ .seq = 2, .number = 1, .time_ns = builder_ns(20) };
+		if (!clean)
+			b.header->end_ns = 0;
+		rec = open_built(&b);
+		assert_int_equal(gpc_recording_last_ns(rec), builder_ns(clean ? 723 : 20));
+		gpc_recording_close(rec);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(events_come_oldest_first_after_the_ring_went_round),
+		cmocka_unit_test(holes_are_skipped_and_counted),
+		cmocka_unit_test(the_peak_with_the_higher_number_counts_unless_it_is_torn),
+		cmocka_unit_test(the_newest_oom_is_found_and_its_counts_are_bounded),
+		cmocka_unit_test(history_gives_the_live_buffer_only),
+		cmocka_unit_test(a_history_that_claims_more_points_than_fit_is_not_read),
+		cmocka_unit_test(slots_that_were_never_written_are_not_in_use),
+		cmocka_unit_test(the_last_moment_is_the_clean_end_or_the_last_thing_seen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

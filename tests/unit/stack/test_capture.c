@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "base/metamem.h"
+#include "stack/capture.h"
+#include "stack/sink_box.h"
+
+static struct sink_box box;
+static struct gpc_stacks stacks;
+static _Thread_local uint32_t last_id;
+
+static void *find_global(const char *name)
+{
+	return dlsym(RTLD_DEFAULT, name);
+}
+
+static struct gpc_stacks_params make_params(void)
+{
+	return (struct gpc_stacks_params){
+		.sink = sink_box_sink(&box),
+		.lookup = find_global,
+		.lookup_in = dlsym,
+		.max_stacks = 100,
+		.with_native = true,
+		.with_python = true,
+	};
+}
+
+static int setup(void **state)
+{
+	struct gpc_stacks_params params;
+
+	(void)state;
+	sink_box_clear(&box);
+	gpc_metamem_fail_at(0);
+	params = make_params();
+	return gpc_stacks_init(&stacks, &params) == GPC_OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	gpc_stacks_fini(&stacks);
+	return 0;
+}
+
+static __attribute__((noinline)) uint32_t grow(void)
+{
+	last_id = gpc_stack_capture(&stacks, 0);
+	return last_id;
+}
+
+static __attribute__((noinline)) void grow_skipping_one(void)
+{
+	last_id = gpc_stack_capture(&stacks, 1);
+}
+
+static __attribute__((noinline)) uint32_t descend(int n)
+{
+	uint32_t id = n ? descend(n - 1) : grow();
+
+	__asm__ volatile("" ::: "memory");
+	return id;
+}
+
+static void one_place_has_one_id_and_another_place_another(void **state)
+{
+	uint32_t ids[3], other;
+
+	(void)state;
+	/* One call site: not unrolled. */
+#pragma GCC unroll 1
+	for (size_t i = 0; i < N_OF(ids); i++)
+		ids[i] = grow();
+	other = grow();
+	assert_int_equal(ids[0], 1);
+	assert_int_equal(ids[1], 1);
+	assert_int_equal(ids[2], 1);
+	assert_int_equal(other, 2);
+	assert_int_equal(box.n[GPUCACHE_REGION_STACKS], 2);
+	assert_true(box.n[GPUCACHE_REGION_MODULES] >= 2);
+}
+
+static void the_first_frame_is_the_caller_of_capture(void **state)
+{
+	struct gpc_stack_frames stack;
+
+	(void)state;
+	grow();
+	assert_true(gpc_depot_find(&stacks.depot, last_id, &stack));
+	assert_true(stack.n_native >= 3);
+	assert_int_equal(stack.n_python, 0);
+	assert_int_equal(stack.flags, 0);
+	assert_in_range(stack.frames[0], (uintptr_t)grow, (uintptr_t)grow + 200);
+	grow_skipping_one();
+	assert_true(gpc_depot_find(&stacks.depot, last_id, &stack));
+	assert_in_range(stack.frames[0], (uintptr_t)the_first_frame_is_the_caller_of_capture,
+		(uintptr_t)the_first_frame_is_the_caller_of_capture + 0x100000);
+}
+
+static void a_deep_stack_is_cut_and_says_so(void **state)
+{
+	struct gpc_stack_frames stack;
+
+	(void)state;
+	descend(100);
+	assert_true(gpc_depot_find(&stacks.depot, last_id, &stack));
+	assert_int_equal(stack.n_native, GPC_STACKS_DEFAULT_DEPTH);
+	assert_int_equal(stack.flags, GPUCACHE_STACK_CUT);
+}
+
+static void a_full_depot_gives_id_zero_and_counts(void **state)
+{
+	static const volatile int depths[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 3 };
+
+	(void)state;
+	/* One call site for all; 8 and 9 come when there is no room, 3 is known then. */
+#pragma GCC unroll 1
+	for (size_t i = 0; i < N_OF(depths); i++) {
+		box.refuses = i >= 8;
+		assert_int_equal(descend(depths[i]) == 0, depths[i] >= 8);
+	}
+	assert_int_equal(gpc_stacks_dropped(&stacks), 2);
+	assert_int_equal(gpc_stacks_dropped_python(&stacks), 0);
+}
+
+static void with_everything_off_there_is_no_stack(void **state)
+{
+	struct gpc_stacks_params params = make_params();
+	struct gpc_stacks off;
+
+	(void)state;
+	params.with_native = false;
+	params.with_python = false;
+	params.max_depth = 1000;
+	assert_int_equal(gpc_stacks_init(&off, &params), GPC_OK);
+	assert_int_equal(off.max_depth, GPC_STACKS_MAX_DEPTH);
+	assert_int_equal(gpc_stack_capture(&off, 0), 0);
+	assert_int_equal(gpc_stacks_dropped(&off), 0);
+	gpc_stacks_fini(&off);
+}
+
+static void init_gives_everything_back_whichever_map_fails(void **state)
+{
+	struct gpc_stacks_params params = make_params();
+	size_t before = gpc_metamem_total();
+	struct gpc_stacks other;
+	unsigned n = 0;
+
+	(void)state;
+	for (;;) {
+		enum gpc_status st;
+
+		gpc_metamem_fail_at(++n);
+		st = gpc_stacks_init(&other, &params);
+		gpc_metamem_fail_at(0);
+		if (st == GPC_OK)
+			break;
+		assert_int_equal(st, GPC_NO_METADATA);
+		assert_int_equal(gpc_metamem_total(), before);
+	}
+	assert_int_equal(n, 5);
+	gpc_stacks_fini(&other);
+	assert_int_equal(gpc_metamem_total(), before);
+}
+
+/* The description of a stack of these frames. */
+static const char *describe(const uint64_t *frames, uint16_t n_native, uint16_t n_python)
+{
+	static char line[200];
+	struct gpc_stack_frames stack = {
+		.frames = frames, .n_native = n_native, .n_python = n_python
+	};
+	bool is_new;
+	uint32_t id = gpc_depot_put(&stacks.depot, &stack, &is_new);
+
+	return gpc_stack_describe(&stacks, id, line, sizeof(line)) ? line : NULL;
+}
+
+static void a_python_stack_is_described_by_its_innermost_python_frame(void **state)
+{
+	struct gpc_code_key key = { .code = 1 };
+	struct gpc_code code = {
+		.name = "grow",
+		.file = "/home/me/train.py",
+		.lines = "\x80\x01\xd9\x01\x01",
+		.name_size = 4,
+		.file_size = 17,
+		.lines_size = 5,
+		.first_line = 40,
+		.python_version = 0x030b,
+	};
+	uint64_t number = gpc_codes_add(&stacks.codes, &key, &code);
+	uint64_t frames[] = { 4711, GPUCACHE_FRAME_PYTHON,
+		GPUCACHE_FRAME_PYTHON | number << 32 | 2 };
+
+	(void)state;
+	/* Code object 0 is one that found no room: the next frame speaks. */
+	assert_string_equal(describe(frames, 1, 2), "train.py:41 in grow");
+	frames[2] = GPUCACHE_FRAME_PYTHON | number << 32 | 90;
+	assert_string_equal(describe(frames, 1, 2), "train.py in grow");
+	frames[2] = GPUCACHE_FRAME_PYTHON | number << 32 | UINT32_MAX;
+	assert_string_equal(describe(frames, 1, 2), "train.py:40 in grow");
+}
+
+/* A copy of libutil under another name, opened; an address in it. */
+static uint64_t open_copy(const char *name, void **ret_library)
+{
+	void *original = dlopen("libutil.so.1", RTLD_NOW);
+	char command[2048], path[512], folder[] = "/tmp/gpc-XXXXXX";
+	struct link_map *map;
+
+	if (!original || dlinfo(original, RTLD_DI_LINKMAP, &map) || !mkdtemp(folder))
+		return 0;
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	snprintf(command, sizeof(command), "cp '%s' '%s'", map->l_name, path);
+	if (system(command))
+		return 0;
+	*ret_library = dlopen(path, RTLD_NOW);
+	unlink(path);
+	rmdir(folder);
+	dlclose(original);
+	if (!*ret_library || dlinfo(*ret_library, RTLD_DI_LINKMAP, &map))
+		return 0;
+	return (uint64_t)(uintptr_t)map->l_ld + 1;
+}
+
+static void a_native_stack_is_described_by_its_innermost_frame_outside_cuda(void **state)
+{
+	uint64_t frames[2];
+	void *library = NULL;
+
+	(void)state;
+	frames[1] = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "getppid") + 2;
+	frames[0] = open_copy("libcudart.so.99", &library);
+	if (!frames[0])
+		skip();
+	assert_non_null(strstr(describe(frames, 2, 0), "getppid (libc"));
+	assert_null(describe(frames, 1, 0));
+	dlclose(library);
+	grow();
+	assert_true(gpc_stack_describe(&stacks, last_id, (char[100]){ "" }, 100));
+}
+
+static void a_function_without_a_name_is_described_by_its_module(void **state)
+{
+	char line[100];
+
+	(void)state;
+	grow();
+	assert_true(gpc_stack_describe(&stacks, last_id, line, sizeof(line)));
+	assert_non_null(strstr(line, "test_capture+0x"));
+}
+
+static void what_is_no_id_has_no_description(void **state)
+{
+	char line[10] = "before";
+
+	(void)state;
+	assert_false(gpc_stack_describe(&stacks, 0, line, sizeof(line)));
+	assert_string_equal(line, "");
+	assert_false(gpc_stack_describe(&stacks, 77, line, sizeof(line)));
+}
+
+static void a_library_opened_later_is_recorded_with_the_next_new_stack(void **state)
+{
+	uint32_t before, after;
+	void *library;
+
+	(void)state;
+	grow();
+	before = box.n[GPUCACHE_REGION_MODULES];
+	library = dlopen("librt.so.1", RTLD_NOW);
+	if (!library)
+		skip();
+	/* Another call site, so another stack. */
+	grow();
+	after = box.n[GPUCACHE_REGION_MODULES];
+	assert_true(after > before);
+	dlclose(library);
+}
+
+static void *capture_often(void *arg)
+{
+	for (int i = 0; i < 500; i++)
+		if (!descend(i % 20))
+			return arg;
+	return NULL;
+}
+
+static void threads_capture_at_the_same_time(void **state)
+{
+	pthread_t threads[4];
+	void *wrong;
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, capture_often, &stacks), 0);
+	for (size_t i = 0; i < N_OF(threads); i++) {
+		assert_int_equal(pthread_join(threads[i], &wrong), 0);
+		assert_null(wrong);
+	}
+	assert_int_equal(box.n[GPUCACHE_REGION_STACKS], 20);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(one_place_has_one_id_and_another_place_another),
+		TEST(the_first_frame_is_the_caller_of_capture),
+		TEST(a_deep_stack_is_cut_and_says_so),
+		TEST(a_full_depot_gives_id_zero_and_counts),
+		TEST(with_everything_off_there_is_no_stack),
+		TEST(init_gives_everything_back_whichever_map_fails),
+		TEST(a_python_stack_is_described_by_its_innermost_python_frame),
+		TEST(a_native_stack_is_described_by_its_innermost_frame_outside_cuda),
+		TEST(a_function_without_a_name_is_described_by_its_module),
+		TEST(what_is_no_id_has_no_description),
+		TEST(a_library_opened_later_is_recorded_with_the_next_new_stack),
+		TEST(threads_capture_at_the_same_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* No cache: what a program pays that calls the driver for everything. */
+#include <stddef.h>
+
+#include "tools/gpumem-replay/policy.h"
+
+static enum gpc_status create(const struct gpc_policy_params *params, void **ret_self)
+{
+	*ret_self = params->driver;
+	return GPC_OK;
+}
+
+static void destroy(void *self)
+{
+	(void)self;
+}
+
+static enum gpc_status alloc(
+	void *self, uint64_t size, uint32_t stream, uint64_t now_ns, uint64_t *ret_address)
+{
+	struct gpc_driver *driver = self;
+
+	(void)stream;
+	(void)now_ns;
+	return driver->ops->mem_alloc(driver, size, ret_address);
+}
+
+static enum gpc_status free_address(void *self, uint64_t address, uint64_t now_ns)
+{
+	struct gpc_driver *driver = self;
+
+	(void)now_ns;
+	return driver->ops->mem_free(driver, address);
+}
+
+static const char *check(void *self)
+{
+	(void)self;
+	return NULL;
+}
+
+const struct gpc_policy_ops gpc_policy_none = {
+	.name = "none",
+	.help = "no cache, the driver for everything",
+	.create = create,
+	.destroy = destroy,
+	.alloc = alloc,
+	.free = free_address,
+	.check = check,
+};
