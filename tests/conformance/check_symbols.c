@@ -8,11 +8,11 @@
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 
-#define ROW(name, params)                                                                            \
-	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), CUresult(*) params),           \
+#define ROW(name, params)                                                                   \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), CUresult(*) params), \
 		#name " in preload/symbols.def is not what cuda.h declares");
-#define HOOK(name, since, gets, params, args)		 ROW(name, params)
-#define HOOK_STREAM(name, since, params, args, stream)	 ROW(name, params)
+#define HOOK(name, since, gets, params, args)          ROW(name, params)
+#define HOOK_STREAM(name, since, params, args, stream) ROW(name, params)
 /* The per-thread variants have no prototype of their own under these names: theirs is that of the plain one. */
 #define HOOK_PER_THREAD(name, since, params, args, stream)
 #include "preload/symbols.def"

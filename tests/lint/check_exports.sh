@@ -18,7 +18,7 @@ trap 'rm -rf "$dir"' EXIT
 	for header in "$@"; do
 		sed -nE 's/^.*GPUCACHE_API.*[ *](gpucache_[a-z0-9_]+)\(.*/\1/p' "$header"
 	done
-	printf '%s\n' dlsym dlvsym
+	printf '%s\n' dlsym
 } | sort -u >"$dir/declared"
 nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $NF); print $NF }' |
 	grep -vE '^(_init|_fini|_edata|_end|__bss_start)$' | sort -u >"$dir/exported"

@@ -10,7 +10,7 @@ PIECE = 3 << 20
 
 def main():
     parser = argparse.ArgumentParser(prog="refill.py")
-    parser.add_argument("--pieces", type=int, default=450)
+    parser.add_argument("--pieces", type=int, default=400)
     options = parser.parse_args()
     device = Device()
     pieces = [device.alloc(PIECE) for _ in range(options.pieces)]

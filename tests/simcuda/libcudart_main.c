@@ -124,10 +124,10 @@ static CUdeviceptr address(const void *ptr)
 	return (uintptr_t)ptr;
 }
 
-static cudaError_t give_pointer(CUresult res, CUdeviceptr ptr, void **ret_ptr)
+static cudaError_t give_pointer(CUresult res, const CUdeviceptr *ptr, void **ret_ptr)
 {
 	if (res == CUDA_SUCCESS)
-		*ret_ptr = (void *)(uintptr_t)ptr;
+		*ret_ptr = (void *)(uintptr_t)*ptr;
 	return rt_give(res);
 }
 
@@ -140,7 +140,7 @@ cudaError_t cudaMalloc(void **ptr, size_t size)
 		return error;
 	if (!ptr)
 		return note(cudaErrorInvalidValue);
-	return give_pointer(size ? cu.mem_alloc(&made, size) : CUDA_SUCCESS, made, ptr);
+	return give_pointer(size ? cu.mem_alloc(&made, size) : CUDA_SUCCESS, &made, ptr);
 }
 
 cudaError_t cudaFree(void *ptr)
@@ -159,7 +159,7 @@ cudaError_t cudaMallocPitch(void **ptr, size_t *pitch, size_t width, size_t heig
 		return error;
 	if (!ptr || !pitch)
 		return note(cudaErrorInvalidValue);
-	return give_pointer(cu.mem_pitch(&made, pitch, width, height, 4), made, ptr);
+	return give_pointer(cu.mem_pitch(&made, pitch, width, height, 4), &made, ptr);
 }
 
 cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitched, struct cudaExtent extent)
@@ -176,7 +176,7 @@ cudaError_t cudaMallocManaged(void **ptr, size_t size, unsigned int flags)
 	cudaError_t error = rt_begin_with_context();
 
 	return error != cudaSuccess ? error
-				    : give_pointer(cu.mem_managed(&made, size, flags), made, ptr);
+				    : give_pointer(cu.mem_managed(&made, size, flags), &made, ptr);
 }
 
 cudaError_t cudaHostAlloc(void **ptr, size_t size, unsigned int flags)
@@ -210,7 +210,7 @@ cudaError_t cudaHostGetDevicePointer(void **ptr, void *host, unsigned int flags)
 	cudaError_t error = rt_begin_with_context();
 
 	return error != cudaSuccess ? error
-				    : give_pointer(cu.host_pointer(&made, host, flags), made, ptr);
+				    : give_pointer(cu.host_pointer(&made, host, flags), &made, ptr);
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
@@ -253,7 +253,7 @@ cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream)
 
 	return error != cudaSuccess
 		       ? error
-		       : give_pointer(cu.alloc_async[0](&made, size, stream), made, ptr);
+		       : give_pointer(cu.alloc_async[0](&made, size, stream), &made, ptr);
 }
 
 cudaError_t cudaMallocAsync_ptsz(void **ptr, size_t size, cudaStream_t stream)
@@ -263,7 +263,7 @@ cudaError_t cudaMallocAsync_ptsz(void **ptr, size_t size, cudaStream_t stream)
 
 	return error != cudaSuccess
 		       ? error
-		       : give_pointer(cu.alloc_async[1](&made, size, stream), made, ptr);
+		       : give_pointer(cu.alloc_async[1](&made, size, stream), &made, ptr);
 }
 
 /* ---- functions in two variants: NULL is the legacy stream, or the thread's ---- */
@@ -492,7 +492,7 @@ cudaError_t cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t handle, unsigned
 
 	memcpy(&same, &handle, sizeof same);
 	return error != cudaSuccess ? error
-				    : give_pointer(cu.ipc_open(&made, same, flags), made, ptr);
+				    : give_pointer(cu.ipc_open(&made, same, flags), &made, ptr);
 }
 
 cudaError_t cudaIpcCloseMemHandle(void *ptr)
