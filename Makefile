@@ -64,7 +64,8 @@ obj = $(patsubst %.c,$(B)/%.o,$(1))
 ##### Files (found, never listed: a new file needs no edit here) #####
 
 CORE_SRCS    := $(sort $(wildcard $(addprefix src/,$(addsuffix /*.c,base config driver alloc stats stack record oom))))
-RUNTIME_SRCS := $(sort $(wildcard src/runtime/*.c preload/*.c))
+RUNTIME_SRCS := $(sort $(wildcard src/runtime/*.c))
+PRELOAD_SRCS := $(sort $(wildcard preload/*.c))
 FORMAT_SRCS  := $(sort $(wildcard src/format/*.c))
 SIM_SRCS     := $(sort $(wildcard src/sim/*.c))
 REPORT_SRCS  := $(sort $(wildcard tools/gpumem-report/*.c))
@@ -83,6 +84,7 @@ LIB_A      := $(B)/libgpucache.a
 CORE_LIB   := $(B)/libcore.a
 FORMAT_LIB := $(B)/libformat.a
 SIM_LIB    := $(B)/libsim.a
+RUNTIME_LIB := $(B)/libruntime.a
 REPORT     := $(B)/gpumem-report
 REPLAY     := $(B)/gpumem-replay
 RUN        := $(B)/gpucache-run
@@ -92,7 +94,7 @@ LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs)
 UNIT_BINS  := $(patsubst %.c,$(B)/%,$(UNIT_SRCS))
 TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS))
 BENCH_BINS := $(patsubst %.c,$(B)/%,$(BENCH_SRCS))
-ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) \
+ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) \
                 $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(BENCH_SRCS))
 
 ##### Public targets #####
@@ -127,17 +129,18 @@ list-tests:
 links: $(LINKS)
 $(LINKS): build/%: FORCE | $(PRODUCTS) $(SIMCUDA)
 	$(Q)ln -sfn release/$* $@
-$(call obj,$(CORE_SRCS) $(RUNTIME_SRCS)): ALL_CFLAGS += $(BANNED)
+$(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS)): ALL_CFLAGS += $(BANNED)
 
 $(CORE_LIB): $(call obj,$(CORE_SRCS))
 $(FORMAT_LIB): $(call obj,$(FORMAT_SRCS))
 $(SIM_LIB): $(call obj,$(SIM_SRCS))
-$(LIB_A): $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS))
+$(RUNTIME_LIB): $(call obj,$(RUNTIME_SRCS))
+$(LIB_A): $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS))
 $(B)/%.a:
 	$(call say,AR,$@)
 	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $^
 
-$(LIB_SO): $(call obj,$(RUNTIME_SRCS)) $(CORE_LIB) preload/preload.map
+$(LIB_SO): $(call obj,$(PRELOAD_SRCS) $(RUNTIME_SRCS)) $(CORE_LIB) preload/preload.map
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(CORE_LIB) $(ALL_LDFLAGS) \
 		-Wl,--version-script=preload/preload.map -Wl,-soname,libgpucache.so -lpthread -ldl
@@ -154,7 +157,7 @@ $(RUN): tools/gpucache-run
 	$(Q)mkdir -p $(@D) && cp $< $@ && chmod +x $@
 
 # A test is linked with everything it may look at: the library's objects, the readers, the simulated GPU.
-$(TEST_BINS) $(BENCH_BINS): $(B)/%: $(B)/%.o $(call obj,$(HELPER_SRCS) $(CONF_SRCS)) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
+$(TEST_BINS) $(BENCH_BINS): $(B)/%: $(B)/%.o $(call obj,$(HELPER_SRCS) $(CONF_SRCS)) $(RUNTIME_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $(filter %.o,$(wordlist 1,1,$^)) -Wl,--start-group $(filter-out $(wordlist 1,1,$^),$^) -Wl,--end-group \

@@ -6,35 +6,38 @@
  * open in it.  So both are done only between gpc_captures_try_hold and gpc_captures_release, which exclude
  * the begin of a capture in another thread.
  *
- * Threads   Any.  The hold is a lock (rank CAPTURE) that is never waited for by an allocation: try_hold gives up.
- *           The begin of a capture waits for a hold to end: microseconds for a record, and for a host wait as
- *           long as the wait.
+ * Threads   Any.  A hold is a shared lock (rank CAPTURE): any number of threads record and wait at once, and an
+ *           allocation never waits for it.  The begin of a capture takes it alone, so it waits for the holds
+ *           to end: microseconds for a record, and for a host wait as long as the wait.
  */
 #ifndef GPC_ALLOC_CAPTURES_H
 #define GPC_ALLOC_CAPTURES_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/lock.h"
 
 struct gpc_captures {
-	struct gpc_lock lock;
+	pthread_rwlock_t lock;
 	atomic_uint n_open;
 };
 
 static inline void gpc_captures_init(struct gpc_captures *captures)
 {
-	gpc_lock_init(&captures->lock, GPC_RANK_CAPTURE);
+	pthread_rwlock_init(&captures->lock, NULL);
 	atomic_init(&captures->n_open, 0);
 }
 
 /* Before the driver is told to begin one, and after it failed or ended. */
 static inline void gpc_captures_begin(struct gpc_captures *captures)
 {
-	gpc_lock_take(&captures->lock);
+	gpc_lock_note_taken(GPC_RANK_CAPTURE);
+	pthread_rwlock_wrlock(&captures->lock);
 	atomic_fetch_add(&captures->n_open, 1);
-	gpc_lock_release(&captures->lock);
+	pthread_rwlock_unlock(&captures->lock);
+	gpc_lock_note_released(GPC_RANK_CAPTURE);
 }
 
 static inline void gpc_captures_end(struct gpc_captures *captures)
@@ -51,20 +54,23 @@ static inline bool gpc_captures_is_any_open(const struct gpc_captures *captures)
 	return atomic_load_explicit(&captures->n_open, memory_order_acquire) > 0;
 }
 
-/* True: no capture is open, and none begins until gpc_captures_release. */
-static inline bool gpc_captures_try_hold(struct gpc_captures *captures)
-{
-	if (gpc_captures_is_any_open(captures) || !gpc_lock_try_take(&captures->lock))
-		return false;
-	if (!gpc_captures_is_any_open(captures))
-		return true;
-	gpc_lock_release(&captures->lock);
-	return false;
-}
-
+/* Ends a hold. */
 static inline void gpc_captures_release(struct gpc_captures *captures)
 {
-	gpc_lock_release(&captures->lock);
+	pthread_rwlock_unlock(&captures->lock);
+	gpc_lock_note_released(GPC_RANK_CAPTURE);
+}
+
+/* True: no capture is open, and none begins until gpc_captures_release.  False: one is open, or just begins. */
+static inline bool gpc_captures_try_hold(struct gpc_captures *captures)
+{
+	if (gpc_captures_is_any_open(captures) || pthread_rwlock_tryrdlock(&captures->lock) != 0)
+		return false;
+	gpc_lock_note_taken(GPC_RANK_CAPTURE);
+	if (!gpc_captures_is_any_open(captures))
+		return true;
+	gpc_captures_release(captures);
+	return false;
 }
 
 #endif

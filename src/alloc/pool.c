@@ -291,6 +291,8 @@ enum gpc_status gpc_pool_free(
 	enum gpc_status st = GPC_OK;
 	struct gpc_segment *segment;
 	struct gpc_block *block;
+	gpc_devptr gone = 0;
+	uint64_t gone_size = 0;
 
 	gpc_lock_take(&pool->lock);
 	segment = gpc_segment_map_find(&pool->heap->segment_map, address);
@@ -301,9 +303,11 @@ enum gpc_status gpc_pool_free(
 		st = GPC_INVALID;
 	else
 		release_locked(pool, block, request);
+	if (!st)
+		(void)gpc_pool_take_exported_locked(pool, segment, &gone, &gone_size);
 	gpc_lock_release(&pool->lock);
 	if (!st)
-		gpc_pool_after_free(pool, segment, request->now_ns);
+		gpc_pool_after_free(pool, gone, gone_size, request->now_ns);
 	return st;
 }
 
@@ -324,7 +328,7 @@ void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns)
 	gpc_list_init(&passed);
 	gpc_lock_take(&pool->lock);
 	/* With peers, one context's synchronisation says nothing of the others' work. */
-	if (pool->fences.n_members == 1)
+	if (pool->fences.n_members == 1 && !pool->is_forgotten)
 		gpc_fences_pass(&pool->fences, number, &passed);
 	(void)gpc_pool_free_passed_locked(pool, &passed, now_ns);
 	gpc_lock_release(&pool->lock);

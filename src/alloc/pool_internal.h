@@ -23,7 +23,12 @@ uint64_t gpc_pool_free_passed_locked(
 gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
 	const struct gpc_request *request);
 
-/* What may follow a free, without the lock: an exported segment that is empty now goes back, old idle ones decay. */
-void gpc_pool_after_free(struct gpc_pool *pool, struct gpc_segment *segment, uint64_t now_ns);
+/* Takes a segment out of everything if it is exported and empty; its memory is then the caller's to give back. */
+bool gpc_pool_take_exported_locked(struct gpc_pool *pool, struct gpc_segment *segment,
+	gpc_devptr *ret_address, uint64_t *ret_size);
+
+/* What may follow a free, without the lock: memory taken out above goes back, old idle segments decay. */
+void gpc_pool_after_free(
+	struct gpc_pool *pool, gpc_devptr address, uint64_t size, uint64_t now_ns);
 
 #endif

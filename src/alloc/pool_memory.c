@@ -178,7 +178,8 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
 {
 	uint64_t went = 0;
 
-	while (went < wanted) {
+	/* To give memory back breaks a capture of the program, as a record does. */
+	while (went < wanted && !gpc_captures_is_any_open(&pool->heap->captures)) {
 		struct gpc_segment *segment;
 		gpc_devptr address = 0;
 		uint64_t size = 0;
@@ -219,27 +220,28 @@ static bool decay_one(struct gpc_pool *pool, uint64_t before_ns)
 
 static void decay(struct gpc_pool *pool, uint64_t now_ns)
 {
-	if (pool->params.decay_ns == 0 || now_ns < pool->params.decay_ns)
+	if (pool->params.decay_ns == 0 || now_ns < pool->params.decay_ns ||
+		gpc_captures_is_any_open(&pool->heap->captures))
 		return;
 	while (decay_one(pool, now_ns - pool->params.decay_ns))
 		;
 }
 
-void gpc_pool_after_free(struct gpc_pool *pool, struct gpc_segment *segment, uint64_t now_ns)
+bool gpc_pool_take_exported_locked(struct gpc_pool *pool, struct gpc_segment *segment,
+	gpc_devptr *ret_address, uint64_t *ret_size)
 {
-	gpc_devptr address = 0;
-	uint64_t size = 0;
+	if (!segment->is_exported || gpc_list_is_empty(&segment->idle))
+		return false;
+	detach_locked(pool, segment, ret_address, ret_size);
+	return true;
+}
 
-	decay(pool, now_ns);
-	/* The flag is read again under the lock; only a segment that was exported pays for that. */
-	if (!__atomic_load_n(&segment->is_exported, __ATOMIC_RELAXED))
-		return;
-	gpc_lock_take(&pool->lock);
-	if (segment->is_exported && segment->pool == pool && !gpc_list_is_empty(&segment->idle))
-		detach_locked(pool, segment, &address, &size);
-	gpc_lock_release(&pool->lock);
+void gpc_pool_after_free(
+	struct gpc_pool *pool, gpc_devptr address, uint64_t size, uint64_t now_ns)
+{
 	if (address)
 		give_back(pool, address, size);
+	decay(pool, now_ns);
 }
 
 /* Gives idle segments back until the new one of `size` bytes stays below the threshold. */
@@ -251,7 +253,7 @@ static void collect_garbage(struct gpc_pool *pool, uint64_t size)
 		(uint64_t)((unsigned __int128)base * pool->params.gc_threshold_ppm / 1000000);
 	uint64_t used = atomic_load(&budget->used_bytes);
 
-	if (pool->params.gc_threshold_ppm && used + size > allowed)
+	if (pool->params.gc_threshold_ppm && base && used + size > allowed)
 		(void)gpc_pool_trim(pool, used + size - allowed);
 }
 
@@ -314,6 +316,11 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
 		gpc_counter_add(&pool->counters->n_fence, 1);
 	number = size ? gpc_fences_find_useful(&pool->fences, size, &event) : 0;
 	n_members = pool->fences.n_members;
+	if (!event && gpc_captures_is_any_open(&pool->heap->captures)) {
+		/* A wait that cannot be made must not use up the ring with fences that have no event. */
+		gpc_lock_release(&pool->lock);
+		return 0;
+	}
 	if (!event)
 		number = gpc_fences_begin_sync(&pool->fences);
 	gpc_counter_add(&pool->counters->n_sync, 1);
@@ -323,7 +330,7 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
 	if (st)
 		return 0;
 	gpc_lock_take(&pool->lock);
-	if (n_members == pool->fences.n_members)
+	if (n_members == pool->fences.n_members && !pool->is_forgotten)
 		gpc_fences_pass(&pool->fences, number, &passed);
 	bytes = gpc_pool_free_passed_locked(pool, &passed, pool->drv->ops->now_ns(pool->drv));
 	gpc_lock_release(&pool->lock);

@@ -108,7 +108,7 @@ static void note(struct gpc_ladder *ladder, uint32_t rung, uint64_t bytes)
 
 enum gpc_status gpc_ladder_climb(struct gpc_ladder *ladder, enum gpc_status st)
 {
-	uint64_t steps_left = ladder->wait_ms / WAIT_STEP_MS;
+	uint64_t steps_left = (ladder->wait_ms + WAIT_STEP_MS - 1) / WAIT_STEP_MS;
 
 	for (uint32_t i = 0; i < N_RUNGS && gpc_ladder_helps(st);) {
 		uint64_t bytes = rungs[i].make_room(ladder);
@@ -118,7 +118,7 @@ enum gpc_status gpc_ladder_climb(struct gpc_ladder *ladder, enum gpc_status st)
 			st = ladder->attempt(ladder->arg);
 		if (!st)
 			ladder->helped = i + 1;
-		if (i == LAST_RUNG && steps_left-- > 0 && bytes > 0)
+		if (i == LAST_RUNG && bytes > 0 && --steps_left > 0)
 			continue;
 		i++;
 	}

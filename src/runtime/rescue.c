@@ -54,8 +54,13 @@ static uint32_t pools_of(const struct gpc_device *device, struct gpc_pool **pool
 	return n_pools;
 }
 
+/*
+ * NVML is loaded at the first failure, and not under a lock of ours: the loader may be held by a thread that waits for
+ * one.  Two threads that fail at once do not wait for each other; the second knows nothing of the neighbours.
+ */
 static void ask_neighbours(const struct gpc_device *device, struct gpc_neighbours *ret_neighbours)
 {
+	static atomic_flag is_busy = ATOMIC_FLAG_INIT;
 	const struct gpc_nvml_loader loader = {
 		.open = gpc_runtime.loader->open,
 		.lookup_in = gpc_runtime.loader->lookup_in,
@@ -72,12 +77,17 @@ static void ask_neighbours(const struct gpc_device *device, struct gpc_neighbour
 	};
 	struct gpc_nvml *nvml = &gpc_runtime.nvml;
 
+	if (atomic_flag_test_and_set(&is_busy)) {
+		gpc_neighbours_ask(NULL, &query, ret_neighbours);
+		return;
+	}
 	if (!gpc_runtime.nvml_was_tried) {
 		gpc_runtime.nvml_was_tried = true;
 		if (gpc_nvml_init(nvml, &loader))
 			nvml->ready = false;
 	}
 	gpc_neighbours_ask(nvml, &query, ret_neighbours);
+	atomic_flag_clear(&is_busy);
 }
 
 static void look(struct gpc_context *context, struct gpc_device_look *ret_look)
@@ -229,9 +239,9 @@ static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbou
 
 /* One failure, in full, into `oom`: a slot of the recording, or memory of ours where it has none. */
 static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
-	const struct gpc_ladder *ladder, struct gpc_verdict_facts *ret_facts)
+	const struct gpc_ladder *ladder, const struct gpc_neighbours *neighbours,
+	struct gpc_verdict_facts *ret_facts)
 {
-	static struct gpc_neighbours neighbours; /* Lock: runtime.lock */
 	struct gpc_context *context = rescue->context;
 	struct gpc_record *record = &gpc_runtime.record;
 	struct gpc_device_look device_look;
@@ -239,12 +249,10 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	fill_request(oom, rescue);
 	fill_ladder(oom, ladder);
 	look(context, &device_look);
-	ask_neighbours(context->device, &neighbours);
-	keep_neighbours(context->device, &neighbours);
+	keep_neighbours(context->device, neighbours);
 	gpc_balance_fill(record->counters ? record->counters : context->pool.counters,
-		record->counters ? record->n_counters : 1, &device_look, &neighbours,
-		&oom->balance);
-	gpc_oom_set_neighbours(oom, &neighbours);
+		record->counters ? record->n_counters : 1, &device_look, neighbours, &oom->balance);
+	gpc_oom_set_neighbours(oom, neighbours);
 	oom->peak_requested = gpc_counter_get(&context->pool.counters->peak_requested_bytes);
 	oom->n_holders = gpc_record_top_holders(
 		record, oom->holders, GPUCACHE_MAX_OOM_HOLDERS, &oom->n_sites, &oom->rest_bytes);
@@ -256,19 +264,21 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 {
 	static struct gpucache_oom spare; /* Lock: runtime.lock */
 	struct gpc_device *device = rescue->context->device;
+	struct gpc_neighbours neighbours;
 	struct gpc_verdict_facts facts;
 	struct gpucache_oom *slot;
 	struct gpucache_oom copy;
 	bool print_now;
 
 	gpc_observe_device(rescue->context, true);
+	ask_neighbours(device, &neighbours);
 	gpc_lock_take(&gpc_runtime.lock);
 	slot = gpc_record_oom_begin(&gpc_runtime.record);
 	if (!slot) {
 		spare = (struct gpucache_oom){ .number = spare.number + 1 };
 		slot = &spare;
 	}
-	fill_oom(slot, rescue, ladder, &facts);
+	fill_oom(slot, rescue, ladder, &neighbours, &facts);
 	copy = *slot;
 	if (slot != &spare)
 		gpc_record_oom_commit(&gpc_runtime.record, slot);

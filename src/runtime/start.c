@@ -95,7 +95,7 @@ static void start_stacks(void)
 		.sink = { .self = &gpc_runtime.record, .append = append_to_record },
 		.lookup = gpc_runtime.loader->lookup,
 		.lookup_in = gpc_runtime.loader->lookup_in,
-		.max_stacks = gpc_runtime.record.n_sites,
+		.max_stacks = gpc_runtime.record.n_sites - 1, /* stack i counts in site i */
 		.with_native = true,
 		.with_python = config->python,
 	};

@@ -8,6 +8,7 @@
 #include "base/lock.h"
 #include "base/text.h"
 #include "stack/python_lines.h"
+#include "stack/symtab.h"
 
 /* Whose frames say nothing about who asked. */
 static const char *const own_modules[] = { "libcuda.", "libcudart", "libgpucache", "libnvidia" };
@@ -55,28 +56,36 @@ static const char *base_name(const char *path, uint32_t size, uint32_t *ret_size
 	return path + at;
 }
 
+/* The frames of a description: who asked, and through whom.  One alone is often a wrapper of everybody. */
+#define DESCRIBED_FRAMES 3
+
+static void add_python_frame(
+	struct gpc_text *text, const struct gpc_code *code, uint64_t frame, bool is_first)
+{
+	uint32_t line = gpc_python_line(code->python_version, code->lines, code->lines_size,
+		code->first_line, GPUCACHE_FRAME_OFFSET(frame));
+	uint32_t file_size;
+	const char *file = base_name(code->file, code->file_size, &file_size);
+
+	gpc_text_add(text, "%s%.*s", is_first ? "" : " < ", (int)file_size, file);
+	if (line)
+		gpc_text_add(text, ":%u", line);
+	gpc_text_add(text, " in %.*s", (int)code->name_size, code->name);
+}
+
 static bool describe_python(const struct gpc_stacks *stacks, const struct gpc_stack_frames *stack,
 	struct gpc_text *text)
 {
-	for (uint32_t i = 0; i < stack->n_python; i++) {
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < stack->n_python && n < DESCRIBED_FRAMES; i++) {
 		uint64_t frame = stack->frames[stack->n_native + i];
 		struct gpc_code code;
-		const char *file;
-		uint32_t file_size;
-		uint32_t line;
 
-		if (!gpc_codes_get(&stacks->codes, GPUCACHE_FRAME_CODE(frame), &code))
-			continue;
-		line = gpc_python_line(code.python_version, code.lines, code.lines_size,
-			code.first_line, GPUCACHE_FRAME_OFFSET(frame));
-		file = base_name(code.file, code.file_size, &file_size);
-		gpc_text_add(text, "%.*s", (int)file_size, file);
-		if (line)
-			gpc_text_add(text, ":%u", line);
-		gpc_text_add(text, " in %.*s", (int)code.name_size, code.name);
-		return true;
+		if (gpc_codes_get(&stacks->codes, GPUCACHE_FRAME_CODE(frame), &code))
+			add_python_frame(text, &code, frame, n++ == 0);
 	}
-	return false;
+	return n > 0;
 }
 
 static bool is_own_module(const char *name)
@@ -87,28 +96,45 @@ static bool is_own_module(const char *name)
 	return false;
 }
 
+/* "function", or "module+0xoffset" where it has no name.  False: a frame that nobody wants to see. */
+static bool name_frame(uint64_t frame, char *buf, size_t size, const char **ret_module)
+{
+	/* A return address may lie behind the end of the function that made the call. */
+	uintptr_t address = (uintptr_t)frame - 1;
+	uint32_t module_size;
+	Dl_info info;
+
+	if (!dladdr((const void *)address, &info) || !info.dli_fname)
+		return false;
+	*ret_module = base_name(info.dli_fname, (uint32_t)strlen(info.dli_fname), &module_size);
+	if (is_own_module(*ret_module) || !strncmp(*ret_module, "libc.", 5))
+		return false;
+	if (info.dli_sname)
+		gpc_format(buf, size, "%s", info.dli_sname);
+	else if (!gpc_symtab_find(info.dli_fname, (uintptr_t)info.dli_fbase, address, buf, size))
+		gpc_format(buf, size, "%s+0x%lx", *ret_module,
+			(unsigned long)(address + 1 - (uintptr_t)info.dli_fbase));
+	return true;
+}
+
 static bool describe_native(const struct gpc_stack_frames *stack, struct gpc_text *text)
 {
-	for (uint32_t i = 0; i < stack->n_native; i++) {
-		/* A return address may lie behind the end of the function that made the call. */
-		uintptr_t address = (uintptr_t)stack->frames[i] - 1;
-		uint32_t name_size;
-		const char *name;
-		Dl_info info;
+	const char *first_module = NULL;
+	uint32_t n = 0;
 
-		if (!dladdr((const void *)address, &info) || !info.dli_fname)
+	for (uint32_t i = 0; i < stack->n_native && n < DESCRIBED_FRAMES; i++) {
+		const char *module;
+		char name[96];
+
+		if (!name_frame(stack->frames[i], name, sizeof name, &module))
 			continue;
-		name = base_name(info.dli_fname, (uint32_t)strlen(info.dli_fname), &name_size);
-		if (is_own_module(name))
-			continue;
-		if (info.dli_sname)
-			gpc_text_add(text, "%s (%s)", info.dli_sname, name);
-		else
-			gpc_text_add(text, "%s+0x%lx", name,
-				(unsigned long)(address + 1 - (uintptr_t)info.dli_fbase));
-		return true;
+		gpc_text_add(text, n ? " < %s" : "%s", name);
+		first_module = n ? first_module : module;
+		n++;
 	}
-	return false;
+	if (first_module)
+		gpc_text_add(text, " (%s)", first_module);
+	return n > 0;
 }
 
 bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size)

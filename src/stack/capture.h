@@ -67,8 +67,8 @@ void gpc_stacks_fini(struct gpc_stacks *stacks);
 uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip);
 
 /*
- * One line for a person: the innermost Python frame as "train.py:41 in grow", else the innermost native frame
- * outside CUDA and this library as "function (module)" or "module+0x1f40".  False, and buf empty, where
+ * One line for a person: the innermost Python frames as "train.py:41 in grow < train.py:60 in step", else the innermost native frame
+ * outside CUDA and this library and its callers as "function < caller < caller (module)".  False, and buf empty, where
  * id has neither.
  */
 bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size);

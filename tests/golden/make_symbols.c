@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records its own stack and its own modules into the file argv[1], for gpumem-report to put names to: a real
- * program, a real build id, and, with argv[2], a build id that is not this file's.
+ * program, a real build id; with "spoiled" a build id that is not this file's; with "python" the evaluation
+ * loop of an interpreter twice in the stack, and three Python frames.
  */
 #include <execinfo.h>
 #include <link.h>
@@ -71,31 +72,64 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-__attribute__((noinline)) static void innermost_function(struct recording_builder *builder)
+static const uint64_t python[] = {
+	GPUCACHE_FRAME_PYTHON | GPUCACHE_FRAME_FROM_C | UINT64_C(1) << 32,
+	GPUCACHE_FRAME_PYTHON | UINT64_C(2) << 32,
+	GPUCACHE_FRAME_PYTHON | GPUCACHE_FRAME_FROM_C | UINT64_C(3) << 32,
+};
+
+__attribute__((noinline)) static void innermost_function(
+	struct recording_builder *builder, unsigned n_python)
 {
 	void *frames[16];
 	int n = backtrace(frames, 16);
 
-	builder_stack(builder, (const uint64_t *)(const void *)frames, (unsigned)n, NULL, 0);
+	builder_stack(
+		builder, (const uint64_t *)(const void *)frames, (unsigned)n, python, n_python);
+	__asm__ volatile("");
+}
+
+/* Named as CPython's evaluation loop. */
+void _PyEval_EvalFrameDefault(struct recording_builder *builder, int depth);
+
+__attribute__((noinline)) void callback_of_a_library(struct recording_builder *builder)
+{
+	_PyEval_EvalFrameDefault(builder, 1);
+	__asm__ volatile("");
+}
+
+__attribute__((noinline)) void _PyEval_EvalFrameDefault(
+	struct recording_builder *builder, int depth)
+{
+	if (depth == 1)
+		innermost_function(builder, 3);
+	else
+		callback_of_a_library(builder);
 	__asm__ volatile("");
 }
 
 __attribute__((noinline)) void outer_function(struct recording_builder *builder)
 {
-	innermost_function(builder);
+	innermost_function(builder, 0);
 	__asm__ volatile("");
 }
 
 int main(int argc, char **argv)
 {
 	struct recording_builder builder;
-	struct names names = { &builder, argc > 2 };
+	struct names names = { &builder, argc > 2 && strcmp(argv[2], "spoiled") == 0 };
 
 	if (argc < 2)
 		return 2;
 	builder_init(&builder);
 	builder.counters[0].context = 1;
-	outer_function(&builder);
+	for (unsigned i = 0; i < 3; i++)
+		builder_code(&builder, (const char *[]){ "inner", "middle", "outer" }[i],
+			"/x/main.py", 0x0309, 10 + i, "", 0);
+	if (argc > 2 && strcmp(argv[2], "python") == 0)
+		_PyEval_EvalFrameDefault(&builder, 0);
+	else
+		outer_function(&builder);
 	dl_iterate_phdr(add_object, &names);
 	builder_live(&builder, 1000, 1024, 1, 1);
 	builder_write(&builder, argv[1]);

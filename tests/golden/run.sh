@@ -91,7 +91,7 @@ names() {
 	shift
 	"${CC:-gcc}" -std=gnu11 -D_GNU_SOURCE -O1 -fno-omit-frame-pointer -Wl,--build-id -I"$root/include" -I"$root" "$@" -o symbols \
 		"$here/make_symbols.c" "$root/tests/unit/format/recording_builder.c" || exit 2
-	./symbols symbols.gpucache $spoil
+	./symbols symbols.gpucache $kind
 	"$tool" leaks symbols.gpucache >actual
 	if grep -q "$wanted" actual; then
 		passed=$((passed + 1))
@@ -101,12 +101,18 @@ names() {
 		cat actual
 	fi
 }
-spoil=
+kind=
 names '> #0  innermost_function  .*/make_symbols.c:[0-9]' -g
 names ' #1  outer_function  symbols' -g0
 names '#1  .*/symbols+0x' -g0 -s
-spoil=yes
+kind=spoiled
 names '#1  .*/symbols+0x' -g
+# Each evaluation loop gives way to the Python frames that it ran.
+kind=python
+names '> #1  inner  /x/main.py:10' -g
+names ' #2  callback_of_a_library' -g
+names ' #3  middle  /x/main.py:11' -g
+names ' #5  main  ' -g
 
 [ -n "${UPDATE:-}" ] && exit 0
 echo "golden: $passed passed, $failed failed"

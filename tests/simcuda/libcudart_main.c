@@ -444,9 +444,19 @@ const char *cudaGetErrorString(cudaError_t error)
 		       : "unrecognized error code";
 }
 
+/* One source makes both files: the name of the one that we are in tells the version. */
+static int own_version(void)
+{
+	Dl_info info;
+
+	return dladdr(&start_error, &info) && info.dli_fname && strstr(info.dli_fname, ".so.12")
+		       ? 12080
+		       : 13000;
+}
+
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
-	*version = CUDART_VERSION;
+	*version = own_version();
 	return cudaSuccess;
 }
 
@@ -476,7 +486,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function, unsigned long long flags,
 	enum cudaDriverEntryPointQueryResult *status)
 {
-	return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, status);
+	return cudaGetDriverEntryPointByVersion(
+		symbol, function, (unsigned)own_version(), flags, status);
 }
 
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *ptr)

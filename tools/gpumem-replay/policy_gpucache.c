@@ -38,7 +38,8 @@ static enum gpc_status create(const struct gpc_policy_params *params, void **ret
 		return st;
 	}
 	self->budget.device_bytes = params->device_bytes;
-	gpc_pool_init(&self->pool, &self->heap, params->driver, &self->budget, &pool_params, 0, 0, NULL);
+	gpc_pool_init(
+		&self->pool, &self->heap, params->driver, &self->budget, &pool_params, 0, 0, NULL);
 	*ret_self = self;
 	return GPC_OK;
 }
@@ -77,8 +78,7 @@ static enum gpc_status climb(struct gpucache *self, const struct gpc_request *re
 		.pool = &self->pool,
 		.pools = pools,
 		.n_pools = 1,
-		.wanted = gpc_size_tight_segment(
-			gpc_size_round(request->size, self->pool.params.roundup_divisions)),
+		.wanted = gpc_size_round(request->size, self->pool.params.roundup_divisions),
 		.attempt = try_again,
 		.arg = &attempt,
 	};

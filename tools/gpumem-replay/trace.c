@@ -55,7 +55,8 @@ static bool parse_our_row(char **fields, unsigned n_fields, struct row *ret_row)
 		row.kind = GPC_TRACE_FREE;
 	else if (strcmp(fields[0], "alloc") != 0)
 		return false;
-	if (!parse_number(fields[1], 10, &row.identity) || !parse_number(fields[2], 10, &row.size) ||
+	if (!parse_number(fields[1], 10, &row.identity) ||
+		!parse_number(fields[2], 10, &row.size) ||
 		!parse_number(fields[3], 0, &row.stream) ||
 		!parse_number(fields[4], 10, &row.time_ns))
 		return false;
@@ -71,7 +72,8 @@ static bool parse_time_of_day(const char *text, uint64_t *ret_ns)
 
 	if (sscanf(text, "%2u:%2u:%2u.%6u", &hours, &minutes, &seconds, &us) != 4)
 		return false;
-	*ret_ns = ((hours * UINT64_C(60) + minutes) * 60 + seconds) * 1000000000 + us * UINT64_C(1000);
+	*ret_ns = ((hours * UINT64_C(60) + minutes) * 60 + seconds) * 1000000000 +
+		  us * UINT64_C(1000);
 	return true;
 }
 
@@ -90,7 +92,8 @@ static bool parse_rmm_row(char **fields, unsigned n_fields, struct row *ret_row)
 	if (row.kind != GPC_TRACE_FAILURE && !parse_number(fields[3], 16, &row.identity))
 		return false;
 	if (!parse_time_of_day(fields[1], &row.time_ns) ||
-		!parse_number(fields[4], 10, &row.size) || !parse_number(fields[5], 16, &row.stream))
+		!parse_number(fields[4], 10, &row.size) ||
+		!parse_number(fields[5], 16, &row.stream))
 		return false;
 	*ret_row = row;
 	return true;
@@ -151,7 +154,8 @@ static bool end_life(struct reader *reader, const struct row *row, struct gpc_tr
 	return true;
 }
 
-static enum gpc_status add_free(struct reader *reader, const struct row *row, uint64_t *count_unknown)
+static enum gpc_status add_free(
+	struct reader *reader, const struct row *row, uint64_t *count_unknown)
 {
 	struct gpc_trace_op *op = add_op(reader);
 
@@ -170,7 +174,8 @@ static enum gpc_status add_alloc(struct reader *reader, const struct row *row)
 	struct gpc_trace_op *op;
 	uint64_t ignored = 0;
 
-	if (row->kind == GPC_TRACE_ALLOC && gpc_address_map_find(&reader->live, row->identity + 1)) {
+	if (row->kind == GPC_TRACE_ALLOC &&
+		gpc_address_map_find(&reader->live, row->identity + 1)) {
 		if (add_free(reader, row, &ignored))
 			return GPC_NO_METADATA;
 		trace->n_implied_frees++;
@@ -230,7 +235,8 @@ static enum gpc_status read_header(struct reader *reader, const char *line, stru
 		reader->parse = parse_rmm_row;
 	if (reader->parse)
 		return GPC_OK;
-	gpc_text_add(why, "line 1: not a trace; its first line is `%s` or `%s`", our_header, rmm_header);
+	gpc_text_add(
+		why, "line 1: not a trace; its first line is `%s` or `%s`", our_header, rmm_header);
 	return GPC_DAMAGED;
 }
 
@@ -247,8 +253,8 @@ static enum gpc_status read_line(struct reader *reader, char *line, struct gpc_t
 	if (!*line)
 		return GPC_OK;
 	/* An identity of 2^64 - 1 cannot be a key of the map of live ones. */
-	if (!reader->parse(fields, split_fields(line, fields), &row) || row.identity == UINT64_MAX ||
-		(row.kind != GPC_TRACE_FREE && row.size == 0)) {
+	if (!reader->parse(fields, split_fields(line, fields), &row) ||
+		row.identity == UINT64_MAX || (row.kind != GPC_TRACE_FREE && row.size == 0)) {
 		gpc_text_add(why, "line %u: not a row of this kind of trace", reader->line);
 		return GPC_DAMAGED;
 	}
@@ -279,8 +285,7 @@ static enum gpc_status read_lines(struct reader *reader, gzFile file, struct gpc
 	return GPC_OK;
 }
 
-enum gpc_status gpc_trace_read(
-	const char *path, struct gpc_text *why, struct gpc_trace *ret_trace)
+enum gpc_status gpc_trace_read(const char *path, struct gpc_text *why, struct gpc_trace *ret_trace)
 {
 	struct reader *reader = calloc(1, sizeof *reader);
 	gzFile file = gzopen(path, "rb");

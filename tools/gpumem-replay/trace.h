@@ -44,9 +44,11 @@ struct gpc_trace {
 	uint32_t n_slots;
 	uint32_t n_streams;
 	uint64_t n_failures;
-	uint64_t n_unknown_frees;  /* of what was not live: allocated before the trace began; left out */
-	uint64_t n_implied_frees;  /* an identity that was given out again without a free in between */
-	uint64_t peak_live_bytes;  /* as requested, failures not counted */
+	uint64_t
+		n_unknown_frees; /* of what was not live: allocated before the trace began; left out */
+	uint64_t
+		n_implied_frees; /* an identity that was given out again without a free in between */
+	uint64_t peak_live_bytes; /* as requested, failures not counted */
 };
 
 GPC_MUST_CHECK enum gpc_status gpc_trace_read(

@@ -5,6 +5,12 @@
 
 #include "base/verdict.h"
 
+/* The same as the library's short form advises: large pieces are those above half the request. */
+#define SPLIT_LEAST_MIB 32
+#define SPLIT_MOST_MIB  512
+/* The pending_limit that is advised. */
+#define PENDING_ADVICE (UINT64_C(64) << 20)
+
 /* Whether this run set an option itself. */
 static bool is_set(const struct gpc_report *report, const char *option)
 {
@@ -99,26 +105,32 @@ void gpc_advice_short(const struct gpucache_oom *oom, struct gpc_text *ret_text)
 {
 	const struct gpucache_balance *b = &oom->balance;
 
-	if (oom->short_by == GPUCACHE_UNKNOWN || oom->short_by == 0)
-		gpc_text_add(ret_text, "by an amount that is not known: ");
-	else
+	if (oom->short_by != GPUCACHE_UNKNOWN && oom->short_by != 0)
 		gpc_text_add(ret_text, "by %s: ", gpc_show_bytes(oom->short_by));
 	gpc_text_add(ret_text, "%s were needed, the GPU had %s free, the cache no piece above %s.",
 		gpc_show_bytes(oom->rounded ? oom->rounded : oom->requested),
 		gpc_show_bytes(b->device_free), gpc_show_bytes(b->cached_largest));
 }
 
-static void try_fragmented(const struct gpc_report *report, struct gpc_text *text)
+static void try_fragmented(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
 {
-	if (!is_set(report, "max_split_size_mb"))
+	uint64_t need = oom->rounded ? oom->rounded : oom->requested;
+	uint64_t half_mib = need >> 21;
+	uint64_t room = gpc_bytes_add(oom->balance.device_free, oom->balance.cached);
+	uint64_t split_mib = SPLIT_LEAST_MIB;
+
+	while (split_mib * 2 <= half_mib && split_mib * 2 <= SPLIT_MOST_MIB)
+		split_mib *= 2;
+	if (!is_set(report, "max_split_size_mb") && half_mib >= SPLIT_LEAST_MIB)
 		gpc_text_add(text,
-			"GPUCACHE_CONF=max_split_size_mb:256 keeps small requests out of large "
-			"pieces. "
-			"Allocate what lives long before what comes and goes.");
-	else
+			"GPUCACHE_CONF=max_split_size_mb:%llu may keep large pieces whole. ",
+			(unsigned long long)split_mib);
+	if (!is_set(report, "cache") && room != GPUCACHE_UNKNOWN && room >= need)
 		gpc_text_add(text,
-			"allocate what lives long before what comes and goes; the blocks that pin "
-			"the cached memory are under WHO HOLDS.");
+			"GPUCACHE_CONF=cache:off is slower, but %s would have been free. ",
+			gpc_show_bytes(room));
+	gpc_text_add(text, "Allocate what lives long before what comes and goes.");
 }
 
 static void try_limit(
@@ -143,6 +155,34 @@ static void try_limit(
 			(unsigned long long)needed);
 }
 
+static void try_rounding(const struct gpc_report *report, struct gpc_text *text)
+{
+	if (is_set(report, "roundup_power2_divisions"))
+		gpc_text_add(text,
+			"leave out the option `roundup_power2_divisions`, or give it more steps.");
+	else
+		gpc_text_add(text,
+			"fewer and larger allocations: no option makes rounding smaller than it "
+			"is.");
+}
+
+static void try_pending(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
+{
+	gpc_text_add(text, "wait for the GPU before this request (cudaDeviceSynchronize)");
+	if (!is_set(report, "pending_limit") && oom->balance.pending > PENDING_ADVICE)
+		gpc_text_add(text, ", or GPUCACHE_CONF=pending_limit:64MiB");
+	gpc_text_add(text, ".");
+}
+
+static void try_neighbour(const struct gpc_report *report, struct gpc_text *text)
+{
+	gpc_text_add(text, "another GPU (CUDA_VISIBLE_DEVICES), or end what else runs on this one");
+	if (!is_set(report, "oom_wait_ms"))
+		gpc_text_add(text, "; GPUCACHE_CONF=oom_wait_ms:30000 waits for it");
+	gpc_text_add(text, ".");
+}
+
 void gpc_advice_try(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
 {
@@ -157,32 +197,16 @@ void gpc_advice_try(
 		break;
 	case GPUCACHE_VERDICT_FRAGMENTED:
 	case GPUCACHE_VERDICT_WRONG_POOL:
-		try_fragmented(report, ret_text);
+		try_fragmented(report, oom, ret_text);
 		break;
 	case GPUCACHE_VERDICT_PENDING:
-		gpc_text_add(
-			ret_text, "wait for the GPU before this request (cudaDeviceSynchronize)");
-		if (!is_set(report, "pending_limit"))
-			gpc_text_add(ret_text, ", or GPUCACHE_CONF=pending_limit:%lluMiB",
-				(unsigned long long)(oom->balance.pending >> 21));
-		gpc_text_add(ret_text, ".");
+		try_pending(report, oom, ret_text);
 		break;
 	case GPUCACHE_VERDICT_ROUNDING:
-		if (is_set(report, "roundup_power2_divisions"))
-			gpc_text_add(ret_text,
-				"leave out the option `roundup_power2_divisions`, or give it more "
-				"steps.");
-		else
-			gpc_text_add(ret_text,
-				"many small allocations of odd sizes cost most: put them into "
-				"fewer, larger ones.");
+		try_rounding(report, ret_text);
 		break;
 	case GPUCACHE_VERDICT_NEIGHBOUR:
-		gpc_text_add(ret_text,
-			"another GPU (CUDA_VISIBLE_DEVICES), or end what else runs on this one");
-		if (!is_set(report, "oom_wait_ms"))
-			gpc_text_add(ret_text, "; GPUCACHE_CONF=oom_wait_ms:10s waits for it");
-		gpc_text_add(ret_text, ".");
+		try_neighbour(report, ret_text);
 		break;
 	case GPUCACHE_VERDICT_UNTRACKED:
 		gpc_text_add(ret_text,

@@ -36,7 +36,9 @@ static void print_head(struct gpc_report *report, const struct gpucache_oom *oom
 	fprintf(paper->out, "%s, pid %u on %s", gpc_base_name(rec->header.exe), rec->header.pid,
 		rec->header.host);
 	if (rec->header.rank >= 0)
-		fprintf(paper->out, ", rank %d of %d", rec->header.rank, rec->header.world_size);
+		fprintf(paper->out, ", rank %d", rec->header.rank);
+	if (rec->header.rank >= 0 && rec->header.world_size > 0)
+		fprintf(paper->out, " of %d", rec->header.world_size);
 	fprintf(paper->out, "\n%s", gpc_show_time(gpc_report_realtime(rec, oom->time_ns)));
 	if (oom->time_ns >= rec->header.start_monotonic_ns)
 		fprintf(paper->out, ", %s after the start",

@@ -49,7 +49,9 @@ static void print_headline(
 	fputc('\n', paper->out);
 	fprintf(paper->out, "started %s", gpc_show_time(header->start_realtime_ns));
 	if (header->rank >= 0)
-		fprintf(paper->out, ", rank %d of %d", header->rank, header->world_size);
+		fprintf(paper->out, ", rank %d", header->rank);
+	if (header->rank >= 0 && header->world_size > 0)
+		fprintf(paper->out, " of %d", header->world_size);
 	if (header->job[0])
 		fprintf(paper->out, ", job %s", header->job);
 	fputc('\n', paper->out);

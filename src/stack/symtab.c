@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stack/symtab.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/metamem.h"
+#include "base/text.h"
+
+#define MAX_SECTIONS 256
+
+static bool read_at(int fd, void *buf, size_t size, uint64_t offset)
+{
+	char *at = buf;
+
+	while (size > 0) {
+		ssize_t n = pread(fd, at, size, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		at += n;
+		offset += (uint64_t)n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+static bool read_header(int fd, Elf64_Ehdr *header)
+{
+	return read_at(fd, header, sizeof *header, 0) &&
+	       memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
+	       header->e_ident[EI_CLASS] == ELFCLASS64 &&
+	       header->e_shentsize == sizeof(Elf64_Shdr) && header->e_shnum > 0 &&
+	       header->e_shnum <= MAX_SECTIONS;
+}
+
+/* The table of all symbols and its names; the dynamic ones are what dladdr has looked at already. */
+static bool find_sections(int fd, const Elf64_Ehdr *header, Elf64_Shdr *symbols, Elf64_Shdr *names)
+{
+	for (uint32_t i = 0; i < header->e_shnum; i++) {
+		uint64_t offset = header->e_shoff + (uint64_t)i * sizeof *symbols;
+
+		if (!read_at(fd, symbols, sizeof *symbols, offset))
+			return false;
+		if (symbols->sh_type != SHT_SYMTAB)
+			continue;
+		return symbols->sh_link < header->e_shnum &&
+		       symbols->sh_size <= GPC_SYMTAB_MAX_BYTES &&
+		       read_at(fd, names, sizeof *names,
+			       header->e_shoff + (uint64_t)symbols->sh_link * sizeof *names);
+	}
+	return false;
+}
+
+static const Elf64_Sym *search(const Elf64_Sym *symbols, uint64_t n, uint64_t address)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		if (ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC &&
+			address >= symbols[i].st_value &&
+			address - symbols[i].st_value < symbols[i].st_size)
+			return &symbols[i];
+	}
+	return NULL;
+}
+
+static bool find_in(int fd, uint64_t base, uint64_t address, char *buf, size_t size)
+{
+	Elf64_Ehdr header;
+	Elf64_Shdr symbols;
+	Elf64_Shdr names;
+	const Elf64_Sym *symbol = NULL;
+	Elf64_Sym *table;
+	char name[128] = "";
+
+	if (!read_header(fd, &header) || !find_sections(fd, &header, &symbols, &names))
+		return false;
+	table = gpc_metamem_map(symbols.sh_size + 1);
+	if (!table)
+		return false;
+	if (read_at(fd, table, symbols.sh_size, symbols.sh_offset))
+		symbol = search(table, symbols.sh_size / sizeof *table,
+			header.e_type == ET_EXEC ? address : address - base);
+	/* A name near the end of the section may be shorter than our buffer: then byte by byte is not worth it. */
+	if (symbol && symbol->st_name < names.sh_size) {
+		uint64_t left = names.sh_size - symbol->st_name;
+		size_t n = left < sizeof name - 1 ? (size_t)left : sizeof name - 1;
+
+		if (!read_at(fd, name, n, names.sh_offset + symbol->st_name))
+			name[0] = '\0';
+	}
+	gpc_metamem_unmap(table, symbols.sh_size + 1);
+	return name[0] != '\0' && gpc_format(buf, size, "%s", name) > 0;
+}
+
+bool gpc_symtab_find(const char *path, uint64_t base, uint64_t address, char *buf, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool is_found;
+
+	if (fd < 0)
+		return false;
+	is_found = find_in(fd, base, address, buf, size);
+	close(fd);
+	return is_found;
+}

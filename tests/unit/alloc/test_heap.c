@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc/heap.h"
+#include "unit.h"
+
+static void a_heap_without_an_observer_can_be_told_everything(void **state)
+{
+	struct gpc_block block = { 0 };
+	struct gpc_segment segment = { 0 };
+	struct gpc_request request = { 0 };
+	struct gpc_heap heap;
+
+	(void)state;
+	assert_int_equal(gpc_heap_init(&heap, NULL), GPC_OK);
+	heap.observer.block_changed(heap.observer.self, &block, 0);
+	heap.observer.taken(heap.observer.self, &block, &request);
+	heap.observer.freed(heap.observer.self, &block, &request);
+	heap.observer.segment_added(heap.observer.self, &segment, &request);
+	heap.observer.segment_removed(heap.observer.self, &segment);
+	gpc_heap_fini(&heap);
+}
+
+static void an_address_finds_the_pool_of_its_segment(void **state)
+{
+	/* Never looked into: a pool is only named here. */
+	struct gpc_pool *pool = (struct gpc_pool *)(uintptr_t)0x1000;
+	struct gpc_segment segment = { .address = GPC_GIB, .size = 2 * GPC_MIB, .pool = pool };
+	struct gpc_heap heap;
+
+	(void)state;
+	assert_int_equal(gpc_heap_init(&heap, NULL), GPC_OK);
+	assert_null(gpc_heap_find_pool(&heap, GPC_GIB));
+	assert_int_equal(gpc_segment_map_insert(&heap.segment_map, &segment), GPC_OK);
+	assert_ptr_equal(gpc_heap_find_pool(&heap, GPC_GIB + 77), pool);
+	assert_null(gpc_heap_find_pool(&heap, GPC_GIB + 2 * GPC_MIB));
+	gpc_heap_fini(&heap);
+}
+
+static void without_metadata_there_is_no_heap_and_nothing_is_left(void **state)
+{
+	size_t before = gpc_metamem_total();
+	struct gpc_heap heap;
+
+	(void)state;
+	gpc_metamem_fail_at(1);
+	assert_int_equal(gpc_heap_init(&heap, NULL), GPC_NO_METADATA);
+	gpc_metamem_fail_at(0);
+	assert_int_equal(gpc_metamem_total(), before);
+}
+
+static void a_hold_is_refused_while_a_capture_is_open(void **state)
+{
+	struct gpc_captures captures;
+
+	(void)state;
+	gpc_captures_init(&captures);
+	assert_true(gpc_captures_try_hold(&captures));
+	gpc_captures_release(&captures);
+	gpc_captures_begin(&captures);
+	gpc_captures_begin(&captures);
+	assert_true(gpc_captures_is_any_open(&captures));
+	assert_false(gpc_captures_try_hold(&captures));
+	gpc_captures_end(&captures);
+	assert_false(gpc_captures_try_hold(&captures));
+	gpc_captures_end(&captures);
+	assert_true(gpc_captures_try_hold(&captures));
+	gpc_captures_release(&captures);
+}
+
+static void an_end_without_a_begin_does_not_wrap_around(void **state)
+{
+	struct gpc_captures captures;
+
+	(void)state;
+	gpc_captures_init(&captures);
+	gpc_captures_end(&captures);
+	assert_false(gpc_captures_is_any_open(&captures));
+	gpc_captures_begin(&captures);
+	assert_true(gpc_captures_is_any_open(&captures));
+	gpc_captures_end(&captures);
+}
+
+static void *try_hold_too(void *arg)
+{
+	struct gpc_captures *captures = arg;
+
+	if (!gpc_captures_try_hold(captures))
+		return NULL;
+	gpc_captures_release(captures);
+	return captures;
+}
+
+/* A wait in one thread must not make another thread's wait fail: that would be an OOM for nothing. */
+static void two_threads_hold_at_once(void **state)
+{
+	struct gpc_captures captures;
+	void *held = NULL;
+	pthread_t thread;
+
+	(void)state;
+	gpc_captures_init(&captures);
+	assert_true(gpc_captures_try_hold(&captures));
+	assert_int_equal(pthread_create(&thread, NULL, try_hold_too, &captures), 0);
+	assert_int_equal(pthread_join(thread, &held), 0);
+	assert_non_null(held);
+	gpc_captures_release(&captures);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_heap_without_an_observer_can_be_told_everything),
+		cmocka_unit_test(an_address_finds_the_pool_of_its_segment),
+		cmocka_unit_test(without_metadata_there_is_no_heap_and_nothing_is_left),
+		cmocka_unit_test(a_hold_is_refused_while_a_capture_is_open),
+		cmocka_unit_test(an_end_without_a_begin_does_not_wrap_around),
+		cmocka_unit_test(two_threads_hold_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc/size_class.h"
+#include "unit.h"
+
+static void a_request_is_rounded_to_whole_grains(void **state)
+{
+	(void)state;
+	assert_int_equal(gpc_size_round(1, 0), 512);
+	assert_int_equal(gpc_size_round(512, 0), 512);
+	assert_int_equal(gpc_size_round(513, 0), 1024);
+	assert_int_equal(gpc_size_round(GPC_MIB + 1, 1), GPC_MIB + 512);
+	assert_int_equal(gpc_size_round(GPC_SIZE_MAX, 0), GPC_SIZE_MAX);
+}
+
+static void divisions_round_to_steps_between_two_powers_of_two(void **state)
+{
+	(void)state;
+	/* The documented example of PyTorch: 1200 with 4 divisions; in bytes large enough for the grain. */
+	assert_int_equal(gpc_size_round(1200 * GPC_KIB, 4), 1280 * GPC_KIB);
+	assert_int_equal(gpc_size_round(1024 * GPC_KIB, 4), 1024 * GPC_KIB);
+	assert_int_equal(gpc_size_round(1024 * GPC_KIB + 1, 4), 1280 * GPC_KIB);
+	assert_int_equal(gpc_size_round(1793 * GPC_KIB, 4), 2048 * GPC_KIB);
+	assert_int_equal(gpc_size_round(GPC_SIZE_MAX, 4), GPC_SIZE_MAX);
+}
+
+static void steps_finer_than_a_grain_are_grains(void **state)
+{
+	(void)state;
+	assert_int_equal(gpc_size_round(600, 8), 1024);
+	assert_int_equal(gpc_size_round(4097, 16), 4608);
+	assert_int_equal(gpc_size_round(5000, 8), 5120);
+}
+
+static void rounding_never_shrinks_and_stays_on_the_grain(void **state)
+{
+	static const uint32_t divisions[] = { 0, 1, 2, 4, 8, 16, 64 };
+
+	(void)state;
+	for (uint64_t size = 1; size < 300 * GPC_MIB; size += size / 7 + 1) {
+		for (size_t i = 0; i < N_OF(divisions); i++) {
+			uint64_t rounded = gpc_size_round(size, divisions[i]);
+
+			assert_true(rounded >= size);
+			assert_int_equal(rounded % GPC_GRAIN, 0);
+			assert_int_equal(gpc_size_round(rounded, divisions[i]), rounded);
+		}
+	}
+}
+
+static void the_pool_and_the_segment_follow_from_the_size(void **state)
+{
+	static const struct {
+		uint64_t rounded;
+		enum gpc_pool_kind kind;
+		uint64_t segment;
+		uint64_t tight;
+	} rows[] = {
+		{ 512, GPC_POOL_SMALL, 2 * GPC_MIB, 2 * GPC_MIB },
+		{ GPC_MIB, GPC_POOL_SMALL, 2 * GPC_MIB, 2 * GPC_MIB },
+		{ GPC_MIB + 512, GPC_POOL_LARGE, 20 * GPC_MIB, 2 * GPC_MIB },
+		{ 10 * GPC_MIB - 512, GPC_POOL_LARGE, 20 * GPC_MIB, 10 * GPC_MIB },
+		{ 10 * GPC_MIB, GPC_POOL_LARGE, 10 * GPC_MIB, 10 * GPC_MIB },
+		{ 10 * GPC_MIB + 512, GPC_POOL_LARGE, 12 * GPC_MIB, 12 * GPC_MIB },
+		{ 201 * GPC_MIB, GPC_POOL_LARGE, 202 * GPC_MIB, 202 * GPC_MIB },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(rows); i++) {
+		assert_int_equal(gpc_size_pool(rows[i].rounded), rows[i].kind);
+		assert_int_equal(gpc_size_segment(rows[i].rounded), rows[i].segment);
+		assert_int_equal(gpc_size_tight_segment(rows[i].rounded), rows[i].tight);
+	}
+}
+
+static void bins_grow_with_the_size_and_cover_every_size(void **state)
+{
+	uint32_t before = 0;
+
+	(void)state;
+	for (uint64_t size = GPC_GRAIN; size <= GPC_SIZE_MAX; size += gpc_round_up(size / 40 + 1, GPC_GRAIN)) {
+		uint32_t bin = gpc_size_bin(size);
+
+		assert_true(bin >= before);
+		assert_true(bin < GPC_N_BINS);
+		before = bin;
+	}
+	assert_true(gpc_size_bin(2 * GPC_SIZE_MAX) < GPC_N_BINS);
+}
+
+static void no_bin_is_left_out_and_none_is_wider_than_an_eighth(void **state)
+{
+	uint64_t first = GPC_GRAIN;
+
+	(void)state;
+	for (uint64_t size = GPC_GRAIN; size < 8 * GPC_MIB; size += GPC_GRAIN) {
+		uint32_t bin = gpc_size_bin(size);
+
+		if (bin != gpc_size_bin(first)) {
+			assert_int_equal(bin, gpc_size_bin(first) + 1);
+			first = size;
+		}
+		assert_true((size - first) * 8 <= first);
+		if (size <= 4 * GPC_KIB)
+			assert_int_equal(size, first);
+	}
+}
+
+static void small_blocks_are_cut_wherever_a_grain_is_left(void **state)
+{
+	(void)state;
+	assert_true(gpc_size_should_split(GPC_POOL_SMALL, 1024, 512, 0));
+	assert_false(gpc_size_should_split(GPC_POOL_SMALL, 1024, 1024, 0));
+	assert_true(gpc_size_should_split(GPC_POOL_SMALL, GPC_MIB, 512, 512));
+}
+
+static void large_blocks_are_cut_where_the_rest_is_useful_and_the_limit_allows(void **state)
+{
+	(void)state;
+	assert_false(gpc_size_should_split(GPC_POOL_LARGE, 5 * GPC_MIB, 4 * GPC_MIB, 0));
+	assert_true(gpc_size_should_split(GPC_POOL_LARGE, 5 * GPC_MIB + 512, 4 * GPC_MIB, 0));
+	assert_true(gpc_size_should_split(GPC_POOL_LARGE, 64 * GPC_MIB, 31 * GPC_MIB, 32 * GPC_MIB));
+	assert_false(gpc_size_should_split(GPC_POOL_LARGE, 64 * GPC_MIB, 32 * GPC_MIB, 32 * GPC_MIB));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_request_is_rounded_to_whole_grains),
+		cmocka_unit_test(divisions_round_to_steps_between_two_powers_of_two),
+		cmocka_unit_test(steps_finer_than_a_grain_are_grains),
+		cmocka_unit_test(rounding_never_shrinks_and_stays_on_the_grain),
+		cmocka_unit_test(the_pool_and_the_segment_follow_from_the_size),
+		cmocka_unit_test(bins_grow_with_the_size_and_cover_every_size),
+		cmocka_unit_test(no_bin_is_left_out_and_none_is_wider_than_an_eighth),
+		cmocka_unit_test(small_blocks_are_cut_wherever_a_grain_is_left),
+		cmocka_unit_test(large_blocks_are_cut_where_the_rest_is_useful_and_the_limit_allows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

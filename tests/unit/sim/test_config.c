@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "base/bytes.h"
+#include "sim/config.h"
+
+static void every_kind_of_key_is_read(void **state)
+{
+	struct gpc_sim_config config = gpc_sim_config_default();
+
+	(void)state;
+	assert_int_equal(gpc_sim_config_parse(&config,
+				 "memory:16GiB,devices:2,malloc_us:1.5,driver:12040,clock:virtual"),
+		0);
+	assert_int_equal(config.memory, 16 * GPC_GIB);
+	assert_int_equal(config.n_devices, 2);
+	assert_int_equal(config.cost_ns[GPC_SIM_COST_MALLOC], 1500);
+	assert_int_equal(config.driver_version, 12040);
+	assert_true(config.virtual_clock);
+}
+
+static void processes_and_faults_may_be_repeated(void **state)
+{
+	struct gpc_sim_config config = gpc_sim_config_default();
+
+	(void)state;
+	assert_int_equal(gpc_sim_config_parse(&config,
+				 "foreign:1GiB,foreign:2GiB/77/python,fail:cuMemAlloc/3/700/2"),
+		0);
+	assert_int_equal(config.n_processes, 2);
+	assert_int_equal(config.processes[1].pid, 77);
+	assert_string_equal(config.processes[1].name, "python");
+	assert_int_equal(config.n_faults, 1);
+	assert_int_equal(config.faults[0].nth, 3);
+	assert_int_equal(config.faults[0].code, 700);
+	assert_int_equal(config.faults[0].count, 2);
+}
+
+static void what_is_not_understood_is_counted_and_changes_nothing(void **state)
+{
+	struct gpc_sim_config config = gpc_sim_config_default();
+
+	(void)state;
+	assert_int_equal(gpc_sim_config_parse(&config,
+				 "memroy:1,memory:lots,devices:99,malloc_us:-1,clock:slow,x"),
+		6);
+	assert_int_equal(config.memory, 8 * GPC_GIB);
+	assert_int_equal(config.n_devices, 1);
+}
+
+static void published_costs_come_as_a_whole(void **state)
+{
+	struct gpc_sim_config config = gpc_sim_config_default();
+
+	(void)state;
+	assert_int_equal(gpc_sim_config_parse(&config, "costs:published,query_us:0"), 0);
+	assert_int_equal(config.cost_ns[GPC_SIM_COST_RECORD], 244);
+	assert_int_equal(config.cost_ns[GPC_SIM_COST_QUERY], 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_kind_of_key_is_read),
+		cmocka_unit_test(processes_and_faults_may_be_repeated),
+		cmocka_unit_test(what_is_not_understood_is_counted_and_changes_nothing),
+		cmocka_unit_test(published_costs_come_as_a_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

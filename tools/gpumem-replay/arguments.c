@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-replay/arguments.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "gpucache_version.h"
+
+static const struct gpc_policy_ops *const all_policies[] = {
+	&gpc_policy_gpucache,
+	&gpc_policy_pytorch,
+	&gpc_policy_none,
+};
+
+#define N_POLICIES (sizeof all_policies / sizeof all_policies[0])
+
+_Static_assert(N_POLICIES <= GPC_MAX_POLICIES, "every policy can be asked for");
+
+enum long_option {
+	OPTION_SMALLEST = 256,
+	OPTION_CHECK,
+	OPTION_JSON,
+};
+
+static const struct option long_options[] = {
+	{ "policy", required_argument, NULL, 'p' },
+	{ "memory", required_argument, NULL, 'm' },
+	{ "set", required_argument, NULL, 's' },
+	{ "smallest", no_argument, NULL, OPTION_SMALLEST },
+	{ "check", no_argument, NULL, OPTION_CHECK },
+	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
+};
+
+void gpc_complain(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fputs("gpumem-replay: ", stderr);
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+	va_end(args);
+}
+
+static void print_help(void)
+{
+	puts("gpumem-replay - what an allocator would have done with these allocations, without a "
+	     "GPU\n"
+	     "\n"
+	     "Usage: gpumem-replay [OPTIONS] TRACE...\n"
+	     "\n"
+	     "Examples:\n"
+	     "  gpumem-replay train.csv.gz                    peak memory, driver calls, hit rate\n"
+	     "  gpumem-replay -p gpucache -p pytorch run.csv  two allocators side by side\n"
+	     "  gpumem-replay --memory 24GiB train.csv.gz     would it fit?  exit code 1: no\n"
+	     "  gpumem-replay --smallest train.csv.gz         the smallest GPU that it fits on\n"
+	     "  gpumem-replay -s max_split_size_mb:200 run.csv    with another parameter\n"
+	     "\n"
+	     "Options:\n"
+	     "  -p, --policy NAME    several times for several columns; default gpucache");
+	for (size_t i = 0; i < N_POLICIES; i++)
+		printf("                         %-9s %s\n", all_policies[i]->name,
+			all_policies[i]->help);
+	puts("  -m, --memory SIZE    of the device, as 24GiB; default: more than enough\n"
+	     "  -s, --set KEY:VALUE[,KEY:VALUE...]\n"
+	     "                         max_split_size_mb, roundup_power2_divisions,\n"
+	     "                         garbage_collection_threshold (as in PyTorch)\n"
+	     "      --smallest       search the smallest device, in steps of 2 MiB\n"
+	     "      --check          verify the whole heap after every operation: slow\n"
+	     "      --json           for programs\n"
+	     "  -h, --help           this text                -V, --version\n"
+	     "\n"
+	     "Exit codes: 0 done, 1 an operation failed, 2 wrong usage, 3 no such trace,\n"
+	     "            4 damaged trace, 5 cannot read, or no memory\n"
+	     "\n"
+	     "A trace is a CSV file, gzip or plain, whose first line is one of\n"
+	     "  op,id,size,stream,time_us                 op is alloc or free\n"
+	     "  Thread,Time,Action,Pointer,Size,Stream    the log of RMM");
+}
+
+static bool add_policy(const char *name, struct gpc_arguments *arguments)
+{
+	const struct gpc_policy_ops *policy = NULL;
+
+	for (size_t i = 0; i < N_POLICIES; i++)
+		if (strcmp(all_policies[i]->name, name) == 0)
+			policy = all_policies[i];
+	if (!policy) {
+		gpc_complain("no policy `%s`; there are gpucache, pytorch and none", name);
+		return false;
+	}
+	for (unsigned i = 0; i < arguments->n_policies; i++)
+		if (arguments->policies[i] == policy)
+			return true;
+	arguments->policies[arguments->n_policies++] = policy;
+	return true;
+}
+
+static bool read_memory(const char *text, uint64_t *ret_bytes)
+{
+	uint64_t bytes = 0;
+
+	if (!gpc_bytes_parse(text, strlen(text), &bytes) || bytes < GPC_RUN_DEVICE_STEP ||
+		bytes > UINT64_C(1) << 42) {
+		gpc_complain("--memory needs a size from 2MiB to 4TiB, not `%s`", text);
+		return false;
+	}
+	*ret_bytes = bytes;
+	return true;
+}
+
+static bool read_whole(const char *text, uint64_t least, uint64_t most, uint64_t *ret_value)
+{
+	char *end;
+	unsigned long long value = strtoull(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end || (value != 0 && (value < least || value > most)))
+		return false;
+	*ret_value = value;
+	return true;
+}
+
+static bool read_setting(char *key, char *value, struct gpc_policy_settings *settings)
+{
+	uint64_t whole = 0;
+	double part;
+	char *end;
+
+	if (strcmp(key, "max_split_size_mb") == 0 &&
+		read_whole(value, 20, UINT64_C(1) << 40, &whole)) {
+		settings->max_split_size = whole * GPC_MIB;
+	} else if (strcmp(key, "roundup_power2_divisions") == 0 &&
+		   read_whole(value, 1, 64, &whole) && (whole & (whole - 1)) == 0) {
+		settings->roundup_divisions = (uint32_t)whole;
+	} else if (strcmp(key, "garbage_collection_threshold") == 0) {
+		part = strtod(value, &end);
+		if (end == value || *end || !(part >= 0 && part < 1))
+			return false;
+		settings->gc_threshold_ppm = (uint32_t)(part * 1e6 + 0.5);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* Cuts `text`, a word of argv, in place. */
+static bool read_settings(char *text, struct gpc_policy_settings *settings)
+{
+	char *rest = NULL;
+
+	for (char *part = strtok_r(text, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
+		char *colon = strchr(part, ':');
+
+		if (colon)
+			*colon = '\0';
+		if (colon && read_setting(part, colon + 1, settings))
+			continue;
+		gpc_complain(
+			"--set knows max_split_size_mb (20 ..), roundup_power2_divisions (1 .. 64, "
+			"a power "
+			"of two) and garbage_collection_threshold (0 .. 1), not `%s%s%s`",
+			part, colon ? ":" : "", colon ? colon + 1 : "");
+		return false;
+	}
+	return true;
+}
+
+static bool read_option(int letter, struct gpc_arguments *arguments)
+{
+	switch (letter) {
+	case 'p':
+		return add_policy(optarg, arguments);
+	case 'm':
+		return read_memory(optarg, &arguments->settings.device_bytes);
+	case 's':
+		return read_settings(optarg, &arguments->settings.policy);
+	case OPTION_SMALLEST:
+		arguments->with_smallest = true;
+		return true;
+	case OPTION_CHECK:
+		arguments->settings.check_always = true;
+		return true;
+	case OPTION_JSON:
+		arguments->json = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+enum gpc_arguments_answer gpc_arguments_read(
+	int argc, char **argv, struct gpc_arguments *ret_arguments)
+{
+	struct gpc_arguments arguments = { 0 };
+	int letter;
+
+	opterr = 0;
+	while ((letter = getopt_long(argc, argv, ":p:m:s:hV", long_options, NULL)) != -1) {
+		switch (letter) {
+		case 'h':
+			print_help();
+			return GPC_ARGUMENTS_DONE;
+		case 'V':
+			puts("gpumem-replay " GPUCACHE_VERSION);
+			return GPC_ARGUMENTS_DONE;
+		case '?':
+		case ':':
+			gpc_complain("%s `%s`; `gpumem-replay -h` lists the options",
+				letter == ':' ? "a value is missing after" : "no such option:",
+				argv[optind - 1]);
+			return GPC_ARGUMENTS_BAD;
+		default:
+			if (!read_option(letter, &arguments))
+				return GPC_ARGUMENTS_BAD;
+		}
+	}
+	if (optind == argc) {
+		gpc_complain("no trace named; `gpumem-replay -h` shows how");
+		return GPC_ARGUMENTS_BAD;
+	}
+	if (arguments.n_policies == 0)
+		arguments.policies[arguments.n_policies++] = &gpc_policy_gpucache;
+	arguments.traces = argv + optind;
+	arguments.n_traces = argc - optind;
+	*ret_arguments = arguments;
+	return GPC_ARGUMENTS_RUN;
+}

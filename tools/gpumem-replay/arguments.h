@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line.
+ *
+ *      gpumem-replay [OPTIONS] TRACE...        options and traces in any order
+ *
+ * Threads     One.
+ * Failure     A message on standard error, and GPC_ARGUMENTS_BAD.
+ */
+#ifndef GPC_REPLAY_ARGUMENTS_H
+#define GPC_REPLAY_ARGUMENTS_H
+
+#include "tools/gpumem-replay/run.h"
+
+#define GPC_MAX_POLICIES 3
+
+struct gpc_arguments {
+	char **traces; /* into argv */
+	int n_traces;
+	const struct gpc_policy_ops *policies[GPC_MAX_POLICIES];
+	unsigned n_policies;
+	struct gpc_run_settings settings;
+	bool with_smallest;
+	bool json;
+};
+
+enum gpc_arguments_answer {
+	GPC_ARGUMENTS_RUN,
+	GPC_ARGUMENTS_DONE, /* -h, -V: printed */
+	GPC_ARGUMENTS_BAD,
+};
+
+/* Reads argv, whose words it may reorder. */
+enum gpc_arguments_answer gpc_arguments_read(
+	int argc, char **argv, struct gpc_arguments *ret_arguments);
+
+/* "gpumem-replay: " and the text, on standard error. */
+void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A model of what PyTorch's native CUDA allocator decides, on sizes and addresses alone: c10/cuda/CUDACachingAllocator.cpp,
+ * releases 1.8 to 2.x, without expandable segments.
+ *
+ *   size         512 B steps, or roundup_power2_divisions
+ *   pools        up to 1 MiB: small; above: large; each per stream
+ *   segments     small 2 MiB; large 20 MiB below 10 MiB, else the size rounded up to 2 MiB
+ *   search       the smallest free block that fits, the lowest address among equals; only that one is looked at
+ *   split        small: where 512 B are left; large: where more than 1 MiB is left, and below max_split_size
+ *   free         at once, merged with free neighbours of the same segment
+ *   no room      with max_split_size, an oversize cached segment that is large enough; then all cached segments
+ *
+ * The constants are written out here again on purpose: those of src/alloc may change, these may not.
+ * The free blocks are kept in struct gpc_bins, which is only an ordered set here.  garbage_collection_threshold has no
+ * effect, as in PyTorch where no memory fraction is set.
+ */
+#include <stdlib.h>
+
+#include "alloc/address_map.h"
+#include "alloc/bin.h"
+#include "tools/gpumem-replay/policy.h"
+
+#define MIN_BLOCK    UINT64_C(512)  /* kMinBlockSize */
+#define SMALL_SIZE   (1 * GPC_MIB)  /* kSmallSize */
+#define SMALL_BUFFER (2 * GPC_MIB)  /* kSmallBuffer */
+#define LARGE_BUFFER (20 * GPC_MIB) /* kLargeBuffer */
+#define MIN_LARGE    (10 * GPC_MIB) /* kMinLargeAlloc */
+#define ROUND_LARGE  (2 * GPC_MIB)  /* kRoundLarge */
+
+struct stream_pools {
+	struct gpc_bins pools[GPC_N_POOL_KINDS];
+};
+
+struct pytorch {
+	struct gpc_driver *driver;
+	struct gpc_policy_settings settings;
+	struct gpc_address_map blocks; /* live, by address */
+	uint32_t n_streams;
+	struct stream_pools streams[];
+};
+
+/* `mark` of a block is its stream, `number` its pool: segments need no object of their own. */
+static struct gpc_bins *pool_of(struct pytorch *self, const struct gpc_block *block)
+{
+	return &self->streams[block->mark].pools[block->number];
+}
+
+static uint64_t round_to_division(uint64_t size, uint64_t divisions)
+{
+	uint64_t floor = UINT64_C(1) << (63 - __builtin_clzll(size));
+	uint64_t step = floor >> (63 - __builtin_clzll(divisions));
+
+	if (floor == size)
+		return size;
+	return step ? (size + step - 1) & ~(step - 1) : floor << 1;
+}
+
+static uint64_t round_size(const struct pytorch *self, uint64_t size)
+{
+	uint64_t divisions = self->settings.roundup_divisions;
+
+	if (size < MIN_BLOCK)
+		return MIN_BLOCK;
+	if (divisions > 1 && size > MIN_BLOCK * divisions)
+		return round_to_division(size, divisions);
+	return gpc_round_up(size, MIN_BLOCK);
+}
+
+static uint64_t segment_size(uint64_t size)
+{
+	if (size <= SMALL_SIZE)
+		return SMALL_BUFFER;
+	return size < MIN_LARGE ? LARGE_BUFFER : gpc_round_up(size, ROUND_LARGE);
+}
+
+static uint64_t max_split_size(const struct pytorch *self)
+{
+	return self->settings.max_split_size ? self->settings.max_split_size : UINT64_MAX;
+}
+
+static bool should_split(const struct pytorch *self, const struct gpc_block *block, uint64_t size)
+{
+	uint64_t rest = block->size - size;
+
+	if (block->number == GPC_POOL_SMALL)
+		return rest >= MIN_BLOCK;
+	return size < max_split_size(self) && rest > SMALL_SIZE;
+}
+
+static enum gpc_status create(const struct gpc_policy_params *params, void **ret_self)
+{
+	uint32_t n_streams = params->n_streams ? params->n_streams : 1;
+	struct pytorch *self = calloc(1, sizeof *self + n_streams * sizeof self->streams[0]);
+
+	if (!self)
+		return GPC_NO_METADATA;
+	self->driver = params->driver;
+	self->settings = params->settings;
+	self->n_streams = n_streams;
+	*ret_self = self;
+	return GPC_OK;
+}
+
+static bool is_whole_segment(const struct gpc_block *block)
+{
+	return !block->prev && !block->next;
+}
+
+/* Gives a whole free segment back to the driver. */
+static void release(struct pytorch *self, struct gpc_block *block)
+{
+	gpc_bins_remove(pool_of(self, block), block);
+	(void)self->driver->ops->mem_free(self->driver, block->address);
+	free(block);
+}
+
+/* Collects the whole free segments: release changes the set that is walked, so it comes after. */
+struct collected {
+	struct gpc_block *first;
+};
+
+static void collect(struct gpc_block *block, void *arg)
+{
+	struct collected *collected = arg;
+
+	if (!is_whole_segment(block))
+		return;
+	block->segment = (struct gpc_segment *)(void *)collected->first;
+	collected->first = block;
+}
+
+static void release_cached_blocks(struct pytorch *self)
+{
+	for (uint32_t s = 0; s < self->n_streams; s++) {
+		for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++) {
+			struct collected collected = { NULL };
+			struct gpc_block *next;
+
+			gpc_bins_each(&self->streams[s].pools[kind], collect, &collected);
+			for (struct gpc_block *at = collected.first; at; at = next) {
+				next = (struct gpc_block *)(void *)at->segment;
+				release(self, at);
+			}
+		}
+	}
+}
+
+/* The largest whole segment of the pool that is at least max_split_size. */
+static void find_largest(struct gpc_block *block, void *arg)
+{
+	struct collected *collected = arg;
+
+	if (is_whole_segment(block))
+		collected->first = block;
+}
+
+/* With max_split_size: an oversize segment that makes the room, else the largest ones until they do together. */
+static bool release_available_cached_blocks(struct pytorch *self, uint64_t size, uint32_t stream)
+{
+	struct gpc_bins *pool = &self->streams[stream].pools[GPC_POOL_LARGE];
+	uint64_t max = max_split_size(self);
+	uint64_t wanted = size < max ? max : size;
+	struct gpc_block *fits = max == UINT64_MAX ? NULL : gpc_bins_find(pool, wanted);
+	uint64_t released = 0;
+
+	if (max == UINT64_MAX)
+		return false;
+	if (fits && is_whole_segment(fits)) {
+		release(self, fits);
+		return true;
+	}
+	while (released < wanted) {
+		struct collected largest = { NULL };
+
+		gpc_bins_each(pool, find_largest, &largest);
+		if (!largest.first || largest.first->size < max)
+			return false;
+		released += largest.first->size;
+		release(self, largest.first);
+	}
+	return true;
+}
+
+static struct gpc_block *find_free(struct pytorch *self, uint64_t size, uint32_t stream)
+{
+	enum gpc_pool_kind kind = size <= SMALL_SIZE ? GPC_POOL_SMALL : GPC_POOL_LARGE;
+	struct gpc_block *block = gpc_bins_find(&self->streams[stream].pools[kind], size);
+	uint64_t max = max_split_size(self);
+
+	if (!block || (size < max && block->size >= max) ||
+		(size >= max && block->size >= size + LARGE_BUFFER))
+		return NULL;
+	gpc_bins_remove(&self->streams[stream].pools[kind], block);
+	return block;
+}
+
+static enum gpc_status new_segment(
+	struct pytorch *self, uint64_t size, uint32_t stream, struct gpc_block **ret_block)
+{
+	struct gpc_block *block = calloc(1, sizeof *block);
+	struct gpc_driver *driver = self->driver;
+	enum gpc_status st;
+
+	if (!block)
+		return GPC_NO_METADATA;
+	block->size = segment_size(size);
+	st = driver->ops->mem_alloc(driver, block->size, &block->address);
+	if (st == GPC_DEVICE_NO_MEMORY && release_available_cached_blocks(self, size, stream))
+		st = driver->ops->mem_alloc(driver, block->size, &block->address);
+	if (st == GPC_DEVICE_NO_MEMORY) {
+		release_cached_blocks(self);
+		st = driver->ops->mem_alloc(driver, block->size, &block->address);
+	}
+	if (st) {
+		free(block);
+		return st;
+	}
+	block->mark = stream;
+	block->number = size <= SMALL_SIZE ? GPC_POOL_SMALL : GPC_POOL_LARGE;
+	*ret_block = block;
+	return GPC_OK;
+}
+
+/* The front is handed out, the rest goes back to the pool. */
+static void split(struct pytorch *self, struct gpc_block *block, uint64_t size)
+{
+	struct gpc_block *rest = calloc(1, sizeof *rest);
+
+	if (!rest)
+		return;
+	*rest = *block;
+	rest->state = GPC_BLOCK_FREE;
+	rest->address += size;
+	rest->size -= size;
+	rest->prev = block;
+	if (rest->next)
+		rest->next->prev = rest;
+	block->size = size;
+	block->next = rest;
+	gpc_bins_insert(pool_of(self, rest), rest);
+}
+
+static enum gpc_status alloc(
+	void *arg, uint64_t size, uint32_t stream, uint64_t now_ns, uint64_t *ret_address)
+{
+	struct pytorch *self = arg;
+	uint64_t rounded = round_size(self, size);
+	struct gpc_block *block = NULL;
+	enum gpc_status st = gpc_address_map_reserve(&self->blocks, 1);
+
+	(void)now_ns;
+	if (!st)
+		block = find_free(self, rounded, stream);
+	if (!st && !block)
+		st = new_segment(self, rounded, stream, &block);
+	if (st)
+		return st;
+	if (should_split(self, block, rounded))
+		split(self, block, rounded);
+	block->state = GPC_BLOCK_LIVE;
+	gpc_address_map_insert(&self->blocks, block->address, block);
+	*ret_address = block->address;
+	return GPC_OK;
+}
+
+/* `left` and `right` are neighbours, `left` in no pool: it becomes both. */
+static void absorb(struct gpc_block *left, struct gpc_block *right)
+{
+	left->size += right->size;
+	left->next = right->next;
+	if (left->next)
+		left->next->prev = left;
+	free(right);
+}
+
+static enum gpc_status free_address(void *arg, uint64_t address, uint64_t now_ns)
+{
+	struct pytorch *self = arg;
+	struct gpc_block *block = gpc_address_map_take(&self->blocks, address);
+
+	(void)now_ns;
+	if (!block)
+		return GPC_NOT_FOUND;
+	block->state = GPC_BLOCK_FREE;
+	if (block->prev && block->prev->state == GPC_BLOCK_FREE) {
+		block = block->prev;
+		gpc_bins_remove(pool_of(self, block), block);
+		absorb(block, block->next);
+	}
+	if (block->next && block->next->state == GPC_BLOCK_FREE) {
+		gpc_bins_remove(pool_of(self, block->next), block->next);
+		absorb(block, block->next);
+	}
+	gpc_bins_insert(pool_of(self, block), block);
+	return GPC_OK;
+}
+
+/* Live blocks that the trace never freed go with the simulated device; their records go here. */
+static void destroy(void *arg)
+{
+	struct pytorch *self = arg;
+
+	for (uint64_t i = 0; i < self->blocks.n_slots; i++) {
+		uint64_t address = self->blocks.slots[i].address;
+
+		while (address) {
+			(void)!free_address(self, address, 0);
+			address = self->blocks.slots[i].address;
+		}
+	}
+	release_cached_blocks(self);
+	gpc_address_map_fini(&self->blocks);
+	free(self);
+}
+
+static const char *check(void *arg)
+{
+	(void)arg;
+	return NULL;
+}
+
+const struct gpc_policy_ops gpc_policy_pytorch = {
+	.name = "pytorch",
+	.help = "a model of PyTorch's native allocator",
+	.is_model = true,
+	.create = create,
+	.destroy = destroy,
+	.alloc = alloc,
+	.free = free_address,
+	.check = check,
+};

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-replay/print.h"
+
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <stdio.h>
+
+#include "gpucache_version.h"
+
+#define LABEL_WIDTH  20
+#define COLUMN_WIDTH 14
+
+/* The part of the peak reserved that was never live at once. */
+static double fragmentation(const struct gpc_run *run)
+{
+	return run->peak_reserved_bytes
+		       ? 1 - (double)run->peak_live_bytes / (double)run->peak_reserved_bytes
+		       : 0;
+}
+
+static double hit_rate(const struct gpc_run *run)
+{
+	return run->n_allocs ? (double)run->n_hits / (double)run->n_allocs : 0;
+}
+
+static double ns_per_operation(const struct gpc_run *run)
+{
+	return run->n_operations ? (double)run->elapsed_ns / (double)run->n_operations : 0;
+}
+
+static void cell_live(const struct gpc_run *run, struct gpc_text *text)
+{
+	gpc_text_add_bytes(text, run->peak_live_bytes);
+}
+
+static void cell_reserved(const struct gpc_run *run, struct gpc_text *text)
+{
+	gpc_text_add_bytes(text, run->peak_reserved_bytes);
+}
+
+/* base/text.h knows no fractions: a libc of the tools does. */
+static void add_percent(struct gpc_text *text, double part)
+{
+	char buf[32];
+
+	(void)snprintf(buf, sizeof buf, "%.2f %%", 100 * part);
+	gpc_text_add(text, "%s", buf);
+}
+
+static void cell_fragmentation(const struct gpc_run *run, struct gpc_text *text)
+{
+	add_percent(text, fragmentation(run));
+}
+
+static void cell_calls(const struct gpc_run *run, struct gpc_text *text)
+{
+	gpc_text_add(text, "%" PRIu64, run->n_driver_calls);
+}
+
+static void cell_hits(const struct gpc_run *run, struct gpc_text *text)
+{
+	add_percent(text, hit_rate(run));
+}
+
+static void cell_time(const struct gpc_run *run, struct gpc_text *text)
+{
+	if (run->policy->is_model)
+		gpc_text_add(text, "-");
+	else
+		gpc_text_add(text, "%u ns", (unsigned)(ns_per_operation(run) + 0.5));
+}
+
+static void cell_smallest(const struct gpc_run *run, struct gpc_text *text)
+{
+	if (run->smallest_device_bytes)
+		gpc_text_add_bytes(text, run->smallest_device_bytes);
+	else
+		gpc_text_add(text, "-");
+}
+
+static void cell_result(const struct gpc_run *run, struct gpc_text *text)
+{
+	if (run->broken)
+		gpc_text_add(text, "broken heap");
+	else if (run->has_failed)
+		gpc_text_add(text, "failed");
+	else
+		gpc_text_add(text, "ok");
+}
+
+static const struct {
+	const char *label;
+	void (*cell)(const struct gpc_run *run, struct gpc_text *text);
+} rows[] = {
+	{ "peak live", cell_live },
+	{ "peak reserved", cell_reserved },
+	{ "fragmentation", cell_fragmentation },
+	{ "smallest device", cell_smallest },
+	{ "driver calls", cell_calls },
+	{ "hit rate", cell_hits },
+	{ "time per operation", cell_time },
+	{ "result", cell_result },
+};
+
+void gpc_print_table(const struct gpc_trace *trace, const struct gpc_run *runs, unsigned n_runs)
+{
+	printf("%s: %" PRIu64 " operations on %u stream%s\n", trace->path, trace->n_ops,
+		trace->n_streams, trace->n_streams == 1 ? "" : "s");
+	if (trace->n_unknown_frees)
+		printf("  %" PRIu64 " frees of what the trace does not allocate were left out\n",
+			trace->n_unknown_frees);
+	if (trace->n_implied_frees)
+		printf("  %" PRIu64
+		       " addresses were given out again without a free; it is implied\n",
+			trace->n_implied_frees);
+	if (trace->n_failures)
+		printf("  %" PRIu64 " requests had failed when the trace was taken\n",
+			trace->n_failures);
+	printf("%-*s", LABEL_WIDTH, "");
+	for (unsigned i = 0; i < n_runs; i++)
+		printf("%*s", COLUMN_WIDTH, runs[i].policy->name);
+	putchar('\n');
+	for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
+		if (rows[row].cell == cell_smallest && !runs[0].smallest_device_bytes)
+			continue;
+		printf("%-*s", LABEL_WIDTH, rows[row].label);
+		for (unsigned i = 0; i < n_runs; i++) {
+			char buf[40];
+			struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+			rows[row].cell(&runs[i], &text);
+			printf("%*s", COLUMN_WIDTH, buf);
+		}
+		putchar('\n');
+	}
+}
+
+static void add_whole(struct json_object *object, const char *key, uint64_t value)
+{
+	json_object_object_add(object, key, json_object_new_uint64(value));
+}
+
+static void add_part(struct json_object *object, const char *key, double value)
+{
+	char buf[32];
+
+	(void)snprintf(buf, sizeof buf, "%.6f", value);
+	json_object_object_add(object, key, json_object_new_double_s(value, buf));
+}
+
+static struct json_object *json_of_failure(const struct gpc_run *run)
+{
+	struct json_object *failure;
+
+	if (!run->has_failed && !run->broken)
+		return NULL;
+	failure = json_object_new_object();
+	add_whole(failure, "event", run->failed_event);
+	add_whole(failure, "line", run->failed_line);
+	add_whole(failure, "size_bytes", run->failed_size);
+	json_object_object_add(failure, "why",
+		json_object_new_string(run->broken ? run->broken : gpc_status_text(run->failure)));
+	return failure;
+}
+
+static struct json_object *json_of_run(const struct gpc_run *run)
+{
+	struct json_object *object = json_object_new_object();
+
+	json_object_object_add(object, "policy", json_object_new_string(run->policy->name));
+	add_whole(object, "device_bytes", run->device_bytes);
+	add_whole(object, "peak_live_bytes", run->peak_live_bytes);
+	add_whole(object, "peak_reserved_bytes", run->peak_reserved_bytes);
+	add_whole(object, "reserved_at_end_bytes", run->reserved_at_end_bytes);
+	add_part(object, "fragmentation", fragmentation(run));
+	add_whole(object, "n_driver_calls", run->n_driver_calls);
+	add_whole(object, "n_driver_allocs", run->n_driver_allocs);
+	add_whole(object, "n_driver_frees", run->n_driver_frees);
+	add_part(object, "hit_rate", hit_rate(run));
+	add_whole(object, "n_failures_served", run->n_failures_served);
+	if (run->policy->is_model)
+		json_object_object_add(object, "ns_per_operation", NULL);
+	else
+		add_part(object, "ns_per_operation", ns_per_operation(run));
+	if (run->smallest_device_bytes)
+		add_whole(object, "smallest_device_bytes", run->smallest_device_bytes);
+	else
+		json_object_object_add(object, "smallest_device_bytes", NULL);
+	json_object_object_add(object, "failure", json_of_failure(run));
+	return object;
+}
+
+struct json_object *gpc_print_json_begin(void)
+{
+	struct json_object *root = json_object_new_object();
+
+	json_object_object_add(root, "schema", json_object_new_string("gpumem.replay/1"));
+	json_object_object_add(root, "tool_version", json_object_new_string(GPUCACHE_VERSION));
+	json_object_object_add(root, "traces", json_object_new_array());
+	return root;
+}
+
+void gpc_print_json_add(struct json_object *root, const struct gpc_trace *trace,
+	const struct gpc_run *runs, unsigned n_runs)
+{
+	struct json_object *object = json_object_new_object();
+	struct json_object *list = json_object_new_array();
+	struct json_object *traces = NULL;
+
+	json_object_object_add(object, "path", json_object_new_string(trace->path));
+	add_whole(object, "n_operations", trace->n_ops);
+	add_whole(object, "n_streams", trace->n_streams);
+	add_whole(object, "n_failures", trace->n_failures);
+	add_whole(object, "n_unknown_frees", trace->n_unknown_frees);
+	add_whole(object, "n_implied_frees", trace->n_implied_frees);
+	add_whole(object, "peak_live_bytes", trace->peak_live_bytes);
+	for (unsigned i = 0; i < n_runs; i++)
+		json_object_array_add(list, json_of_run(&runs[i]));
+	json_object_object_add(object, "runs", list);
+	(void)json_object_object_get_ex(root, "traces", &traces);
+	json_object_array_add(traces, object);
+}
+
+void gpc_print_json_end(struct json_object *root)
+{
+	puts(json_object_to_json_string_ext(
+		root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	(void)json_object_put(root);
+}
