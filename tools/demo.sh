@@ -21,7 +21,7 @@ show() { printf '\n$ %s\n' "$1"; }
 
 show 'gpucache-run --sim 8GiB train --oom'
 status=0
-"$top/tools/gpucache-run" --sim 8GiB -o "$dir/demo-%p.gpumem" -- \
+"$top/tools/gpucache-run" --sim 8GiB -o "$dir/demo-%p.gpucache" -- \
 	"$build/programs/train" --oom --width 1024 >"$dir/out" 2>"$dir/err" || status=$?
 cat "$dir/out"
 cat "$dir/err"
@@ -31,7 +31,7 @@ grep -q 'cudaMalloc of .* failed: out of memory (2)' "$dir/err" ||
 	fail "the program's own message is missing"
 grep -q 'OUT OF MEMORY' "$dir/err" || fail "gpucache's short form is missing"
 echo '(exit status 1: the program met its own out-of-memory error, as without gpucache)'
-for recording in "$dir"/demo-*.gpumem; do
+for recording in "$dir"/demo-*.gpucache; do
 	[ -s "$recording" ] || fail "no recording was written to $dir"
 done
 

@@ -71,6 +71,7 @@ struct gpc_fences {
 	struct gpc_fence ring[GPC_MAX_FENCES];
 	uint64_t pending_bytes;
 	bool can_record;    /* false once the driver said that it cannot */
+	bool has_strangers; /* more contexts reach this memory than there are members: nothing passes */
 	bool is_one_stream; /* only the legacy default stream was ever used */
 	uint32_t n_streams;
 	gpc_event
@@ -134,7 +135,7 @@ void gpc_fences_stream_destroyed(struct gpc_fences *fences);
 /* A per-thread default stream is used for the first time.  True: the caller must synchronise the context first. */
 bool gpc_fences_per_thread_stream_used(struct gpc_fences *fences);
 
-/* The context of `drv` may reach this memory from now on.  GPC_FULL: then no fence passes by an event any more. */
+/* The context of `drv` may reach this memory from now on.  GPC_FULL: then no fence passes any more. */
 GPC_MUST_CHECK enum gpc_status gpc_fences_add_member(
 	struct gpc_fences *fences, struct gpc_driver *drv);
 

@@ -10,6 +10,7 @@ struct totals {
 	uint64_t pending;
 	uint64_t cached;
 	uint64_t segments;
+	uint64_t n_segments;
 	uint64_t n_blocks;
 	uint64_t n_live;
 	uint64_t n_free_visible;
@@ -68,26 +69,38 @@ static const char *check_segment(
 		!gpc_list_is_empty(&segment->idle))
 		return "I8: a segment is on the idle list if and only if it is one free block";
 	totals->n_idle += !gpc_list_is_empty(&segment->idle);
+	totals->n_segments++;
 	totals->segments += segment->size;
 	return NULL;
 }
 
 struct bin_walk {
 	uint64_t n;
-	bool is_free;
+	bool is_sound;
+	const struct gpc_block *last;
 };
 
-static void count_binned(struct gpc_block *block, void *arg)
+static bool is_before(const struct gpc_block *a, const struct gpc_block *b)
 {
-	struct bin_walk *walk = arg;
+	return a->size < b->size || (a->size == b->size && a->address < b->address);
+}
 
+/* In order; as deep as the tree is, which is a few dozen frames. */
+static void walk_tree(const struct gpc_block *at, uint32_t bin, struct bin_walk *walk)
+{
+	if (!at)
+		return;
+	walk_tree(at->tree.left, bin, walk);
 	walk->n++;
-	walk->is_free &= block->state == GPC_BLOCK_FREE && !block->segment->is_exported;
+	walk->is_sound &= at->state == GPC_BLOCK_FREE && !at->segment->is_exported &&
+			  gpc_size_bin(at->size) == bin && (!walk->last || is_before(walk->last, at));
+	walk->last = at;
+	walk_tree(at->tree.right, bin, walk);
 }
 
 static const char *check_bins(struct gpc_pool *pool, const struct totals *totals)
 {
-	struct bin_walk walk = { .is_free = true };
+	struct bin_walk walk = { .is_sound = true };
 
 	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++) {
 		for (uint32_t bin = 0; bin < GPC_N_BINS; bin++) {
@@ -95,12 +108,13 @@ static const char *check_bins(struct gpc_pool *pool, const struct totals *totals
 
 			if (bit != (pool->bins[kind].roots[bin] != NULL))
 				return "I3: a bin's bit says whether it holds anything";
+			walk.last = NULL;
+			walk_tree(pool->bins[kind].roots[bin], bin, &walk);
 		}
-		gpc_bins_each(&pool->bins[kind], count_binned, &walk);
 	}
-	return walk.is_free && walk.n == totals->n_free_visible
+	return walk.is_sound && walk.n == totals->n_free_visible
 		       ? NULL
-		       : "I3: a block is in a bin iff it is free";
+		       : "I3: a block is in a bin iff it is free, and in that of its size";
 }
 
 static const char *check_fences(const struct gpc_fences *fences, uint64_t pending)
@@ -138,7 +152,8 @@ static const char *check_counters(
 		counters->pending_bytes != totals->pending ||
 		counters->cached_bytes != totals->cached ||
 		counters->reserved_bytes != totals->segments ||
-		counters->n_blocks != totals->n_live)
+		counters->n_blocks != totals->n_live ||
+		counters->n_segments != totals->n_segments)
 		return "I6: the counters are what the heap holds";
 	return NULL;
 }

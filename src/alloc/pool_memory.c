@@ -308,7 +308,7 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
 
 	gpc_list_init(&passed);
 	gpc_lock_take(&pool->lock);
-	if (pool->fences.pending_bytes == 0) {
+	if (pool->fences.pending_bytes == 0 || pool->fences.has_strangers) {
 		gpc_lock_release(&pool->lock);
 		return 0;
 	}

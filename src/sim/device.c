@@ -68,6 +68,7 @@ static void extent_give_back_locked(struct gpc_sim_device *device, uint32_t i, u
 	struct gpc_sim_chunk *chunks = device->chunks;
 
 	device->used -= n * GPC_SIM_CHUNK;
+	chunks[i].state = GPC_SIM_CHUNK_INSIDE;
 	if (i + n < device->n_chunks && chunks[i + n].state == GPC_SIM_CHUNK_FREE) {
 		uint32_t more = chunks[i + n].n;
 		extent_remove(device, i + n);
@@ -254,7 +255,6 @@ static CUresult free_locked(struct gpc_sim_device *device, uint64_t ptr)
 		return free_small_locked(device, chunk->small, offset % GPC_SIM_CHUNK);
 	if (chunk->state != GPC_SIM_CHUNK_LARGE || offset % GPC_SIM_CHUNK)
 		return CUDA_ERROR_INVALID_VALUE;
-	chunk->state = GPC_SIM_CHUNK_INSIDE;
 	device->n_allocations--;
 	extent_give_back_locked(device, i, chunk->n);
 	return CUDA_SUCCESS;
@@ -286,12 +286,15 @@ void gpc_sim_device_free_owner(struct gpc_sim_device *device, uint32_t owner)
 {
 	pthread_mutex_lock(&device->lock);
 	free_small_of_owner_locked(device, owner);
-	for (uint32_t i = 0; i < device->n_chunks;) {
+	for (uint32_t i = 0, next; i < device->n_chunks; i = next) {
 		struct gpc_sim_chunk *chunk = &device->chunks[i];
-		uint32_t n = chunk->n;
-		if (chunk->state == GPC_SIM_CHUNK_LARGE && chunk->owner == owner)
-			(void)free_locked(device, device->base + i * GPC_SIM_CHUNK);
-		i += n;
+		next = i + chunk->n;
+		if (chunk->state != GPC_SIM_CHUNK_LARGE || chunk->owner != owner)
+			continue;
+		/* A free extent behind it becomes one with it, so that its records are gone. */
+		if (next < device->n_chunks && device->chunks[next].state == GPC_SIM_CHUNK_FREE)
+			next += device->chunks[next].n;
+		(void)free_locked(device, device->base + i * GPC_SIM_CHUNK);
 	}
 	pthread_mutex_unlock(&device->lock);
 }

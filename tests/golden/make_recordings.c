@@ -209,13 +209,13 @@ static void make_python(const char *dir)
 	builder_module(&b, "/opt/lib/libtorch_cuda.so", 0x7e00000000, 0x7e10000000, 0x7e00000000);
 	builder_module(&b, "/usr/local/cuda/lib64/libcudart.so.12", 0x7f00000000, 0x7f00100000,
 		0x7f00000000);
-	python[0] = python_frame(builder_code(&b, "forward", "/home/ada/nets/model.py", 0x030b, 210,
+	python[0] = python_frame(builder_code(&b, "forward", "/srv/nets/model.py", 0x030b, 210,
 					 lines_311, sizeof lines_311),
 		4, 0);
-	python[1] = python_frame(builder_code(&b, "train_step", "/home/ada/nets/train.py", 0x030b,
-					 38, lines_311, sizeof lines_311),
+	python[1] = python_frame(builder_code(&b, "train_step", "/srv/nets/train.py", 0x030b, 38,
+					 lines_311, sizeof lines_311),
 		0, 0);
-	python[2] = python_frame(builder_code(&b, "<module>", "/home/ada/nets/train.py", 0x030b, 1,
+	python[2] = python_frame(builder_code(&b, "<module>", "/srv/nets/train.py", 0x030b, 1,
 					 lines_311, sizeof lines_311),
 		4, 1);
 	stack = builder_stack(&b, native, 4, python, 3);

@@ -57,11 +57,11 @@ def case_a_folder_that_is_a_file_costs_the_recording_only(world):
     stone = os.path.join(world.folder, "stone")
     with open(stone, "w", encoding="ascii") as file:
         file.write("not a folder\n")
-    expect_one_warning(world, ["gpucache", "stone"], GPUCACHE_OUTPUT=stone + "/rec-%p.gpumem")
+    expect_one_warning(world, ["gpucache", "stone"], GPUCACHE_OUTPUT=stone + "/rec-%p.gpucache")
 
 
 def case_a_folder_without_the_right_to_write_costs_the_recording_only(world):
-    expect_one_warning(world, ["gpucache", "/proc"], GPUCACHE_OUTPUT="/proc/self/rec-%p.gpumem")
+    expect_one_warning(world, ["gpucache", "/proc"], GPUCACHE_OUTPUT="/proc/self/rec-%p.gpucache")
 
 
 def case_a_full_filesystem_costs_the_recording_only(world):
@@ -73,7 +73,7 @@ def case_a_full_filesystem_costs_the_recording_only(world):
     if subprocess.run([*enter, test], capture_output=True, check=False).returncode != 0:
         raise Skip("no small filesystem can be mounted here")
     plain = world.run(train(world), with_us=False)
-    env = world.environment(True, GPUCACHE_OUTPUT=f"{mount}/rec-%p.gpumem", LD_PRELOAD=None)
+    env = world.environment(True, GPUCACHE_OUTPUT=f"{mount}/rec-%p.gpucache", LD_PRELOAD=None)
     preload = world.environment(True)["LD_PRELOAD"]
     script = f"{test} && LD_PRELOAD={preload} exec {' '.join(train(world))}"
     done = subprocess.run([*enter, script], env=env, capture_output=True, text=True, timeout=60, check=False)
@@ -85,7 +85,7 @@ def case_a_link_in_the_place_of_the_recording_is_not_followed(world):
     treasure = os.path.join(world.folder, "treasure")
     with open(treasure, "w", encoding="ascii") as file:
         file.write("precious\n")
-    link = os.path.join(world.folder, "rec-link.gpumem")
+    link = os.path.join(world.folder, "rec-link.gpucache")
     os.symlink(treasure, link)
     world.run(train(world), GPUCACHE_OUTPUT=link)
     with open(treasure, encoding="ascii") as file:
@@ -100,7 +100,7 @@ def good_recording(world):
 
 def expect_report_status(world, data, statuses, what):
     """No crash, one of these statuses, and a word on stderr where it is not 0."""
-    path = os.path.join(world.folder, "damaged.gpumem")
+    path = os.path.join(world.folder, "damaged.gpucache")
     with open(path, "wb") as file:
         file.write(data)
     result = world.report("summary", path, status=None)
@@ -141,8 +141,8 @@ def case_a_recording_with_random_bytes_never_crashes_the_report(world):
 
 
 def case_a_missing_recording_is_status_3(world):
-    result = world.report("summary", os.path.join(world.folder, "none.gpumem"), status=3)
-    expect("none.gpumem" in result.err, f"the file is not named: {result.err!r}")
+    result = world.report("summary", os.path.join(world.folder, "none.gpucache"), status=3)
+    expect("none.gpucache" in result.err, f"the file is not named: {result.err!r}")
 
 
 def case_a_wrong_command_line_is_status_2(world):

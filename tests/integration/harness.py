@@ -56,7 +56,7 @@ class World:
         self.folder = folder
         self.library_path = os.path.join(build, "simcuda") if library_path is None else library_path
         self.deadline = deadline
-        self.pattern = os.path.join(folder, "rec-%p.gpumem")
+        self.pattern = os.path.join(folder, "rec-%p.gpucache")
         self.children = []
 
     def program(self, name):
@@ -108,7 +108,8 @@ class World:
             if line.startswith("live bytes:"):
                 live = int(line.split(":")[1])
                 break
-        expect(live is not None, f"the program never said what it holds: {child.stderr.read()}")
+        if live is None:
+            raise Failed(f"the program never said what it holds: {child.stderr.read()}")
         return child, live
 
     def end_children(self):
@@ -118,7 +119,7 @@ class World:
             child.communicate()
 
     def recordings(self):
-        return sorted(glob.glob(os.path.join(self.folder, "rec-*.gpumem")))
+        return sorted(glob.glob(os.path.join(self.folder, "rec-*.gpucache")))
 
     def recording(self):
         found = self.recordings()

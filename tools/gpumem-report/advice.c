@@ -146,7 +146,7 @@ static void try_limit(
 
 	if (oom->limit == 0 || oom->short_by == GPUCACHE_UNKNOWN ||
 		needed > oom->balance.device_total >> 20)
-		gpc_text_add(text, "raise the option `%s`, or hold less: see WHO HOLDS.", option);
+		gpc_text_add(text, "raise the option `%s`, or hold less: see HOLDERS.", option);
 	else if (strcmp(option, "limit") == 0)
 		gpc_text_add(text, "GPUCACHE_CONF=limit:%lluMiB would have been enough.",
 			(unsigned long long)needed);
@@ -226,7 +226,7 @@ void gpc_advice_try(
 		gpc_text_add(ret_text,
 			"hold %s less: a smaller batch, a shorter type, or free earlier what is "
 			"under "
-			"WHO HOLDS.",
+			"HOLDERS.",
 			oom->short_by == GPUCACHE_UNKNOWN || !oom->short_by
 				? "some"
 				: gpc_show_bytes(oom->short_by));
@@ -239,7 +239,7 @@ void gpc_advice_try(
 		break;
 	case GPUCACHE_VERDICT_NONE:
 	case GPUCACHE_VERDICT_COUNT:
-		gpc_text_add(ret_text, "look at what holds the memory, under WHO HOLDS.");
+		gpc_text_add(ret_text, "look at what holds the memory, under HOLDERS.");
 		break;
 	}
 }

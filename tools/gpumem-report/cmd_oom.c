@@ -128,13 +128,18 @@ static void print_neighbours(struct gpc_report *report, const struct gpucache_oo
 static void print_tried(struct gpc_report *report, const struct gpucache_oom *oom)
 {
 	const struct gpc_paper *paper = &report->paper;
+	unsigned n_helped = 0;
 
 	if (oom->n_rungs == 0)
 		return;
-	gpc_paper_section(paper, "TRIED", "before giving up");
 	for (unsigned i = 0; i < oom->n_rungs; i++)
-		gpc_paper_line(paper, "step %-2u made %s available", i + 1,
-			gpc_show_bytes(oom->rung_freed[i]));
+		n_helped += oom->rung_freed[i] != 0;
+	gpc_paper_section(paper, "TRIED", "%u steps before giving up%s", oom->n_rungs,
+		n_helped ? "" : "; none made memory available");
+	for (unsigned i = 0; i < oom->n_rungs; i++)
+		if (oom->rung_freed[i])
+			gpc_paper_line(paper, "step %-2u made %s available", i + 1,
+				gpc_show_bytes(oom->rung_freed[i]));
 }
 
 static void print_setup(struct gpc_report *report)

@@ -112,12 +112,10 @@ static void print_calls(struct gpc_report *report, const struct gpucache_counter
 			gpc_show_duration(
 				sum->last_driver_malloc_ns - rec->header.start_monotonic_ns));
 	if (sum->n_rescued)
-		gpc_paper_line(paper,
-			"%13s requests succeeded only because the cache gave memory back",
+		gpc_paper_line(paper, "%13s succeeded only because the cache gave memory back",
 			gpc_show_count(sum->n_rescued));
 	if (sum->n_oom)
-		gpc_paper_line(paper, "%13s requests failed for want of memory",
-			gpc_show_count(sum->n_oom));
+		gpc_paper_line(paper, "%13s failed for want of memory", gpc_show_count(sum->n_oom));
 }
 
 static void print_peak(

@@ -15,7 +15,7 @@ enum frame_class {
 	CLASS_PROGRAM,
 	CLASS_PLUMBING,    /* the way from the program to the driver */
 	CLASS_HIDDEN,      /* our own library and its unwinder: not shown at all */
-	CLASS_INTERPRETER, /* CPython */
+	CLASS_INTERPRETER, /* CPython, and what it calls C with */
 	CLASS_EVAL,        /* its evaluation loop: where Python frames lie */
 };
 
@@ -33,12 +33,27 @@ static bool starts_with_any(const char *text, const char *const prefixes[])
 	return false;
 }
 
+/* What the system calls before main, or before a thread's function. */
+static bool is_start(const char *function)
+{
+	static const char *const names[] = { "_start", "__libc_start_main",
+		"__libc_start_call_main", "start_thread", "clone", "clone3", "__clone", "__clone3",
+		NULL };
+	/* Symbols may carry a version: __libc_start_main@@GLIBC_2.34. */
+	size_t len = strcspn(function, "@");
+
+	for (const char *const *name = names; *name; name++)
+		if (strlen(*name) == len && memcmp(*name, function, len) == 0)
+			return true;
+	return false;
+}
+
 static enum frame_class class_of(const struct gpc_symbol *symbol)
 {
 	static const char *const hidden[] = { "libgpucache", "libunwind", NULL };
-	static const char *const plumbing[] = { "libcuda.", "libcudart", "libffi.", "_ctypes",
-		"ld-linux", NULL };
-	static const char *const interpreters[] = { "python", "libpython", NULL };
+	static const char *const plumbing[] = { "libcuda.", "libcudart", "ld-linux", NULL };
+	static const char *const interpreters[] = { "python", "libpython", "_ctypes", "libffi.",
+		NULL };
 	/* The runtime may be linked statically into the program. */
 	static const char *const runtime[] = { "cudaMalloc", "cudaHostAlloc", "cuMemAlloc",
 		"cuMemHostAlloc", "__cudart", "libcudart_static", NULL };
@@ -49,7 +64,7 @@ static enum frame_class class_of(const struct gpc_symbol *symbol)
 		"function_code_fastcall", "builtin_exec", NULL };
 	const char *module = symbol->module ? gpc_base_name(symbol->module) : "";
 
-	if (starts_with_any(module, hidden))
+	if (starts_with_any(module, hidden) || (symbol->function && is_start(symbol->function)))
 		return CLASS_HIDDEN;
 	if (symbol->function && starts_with_any(symbol->function, evals))
 		return CLASS_EVAL;

@@ -131,14 +131,13 @@ bool gpc_report_read_line(const struct gpc_recording *recording, size_t i,
 
 	if (!gpc_recording_read_text(recording, i, &line, &size))
 		return false;
-	if (ends_with(line, size, " default"))
-		*ret_kind = GPC_TEXT_DEFAULT;
-	else if (ends_with(line, size, " GPUCACHE_CONF") ||
-		 ends_with(line, size, " GPUCACHE_OUTPUT"))
-		*ret_kind = GPC_TEXT_CHANGED;
-	else
+	if (size > sizeof warning - 1 && memcmp(line, warning, sizeof warning - 1) == 0)
 		*ret_kind = GPC_TEXT_WARNING;
-	if (size > sizeof warning - 1 && memcmp(line, warning, sizeof warning - 1) == 0) {
+	else if (ends_with(line, size, " default"))
+		*ret_kind = GPC_TEXT_DEFAULT;
+	else
+		*ret_kind = GPC_TEXT_CHANGED;
+	if (*ret_kind == GPC_TEXT_WARNING) {
 		line += sizeof warning - 1;
 		size -= sizeof warning - 1;
 	}

@@ -103,12 +103,14 @@ void gpc_report_count_ooms(
 /* Problems of the file, torn slots, drop counters and warnings, each as a line of the text. */
 void gpc_report_print_notes(struct gpc_report *report);
 
-/* Calls `emit` with each line of TEXT that is a changed option, or a warning. */
+/* What a line of TEXT is. */
 enum gpc_text_kind {
-	GPC_TEXT_CHANGED, /* "key value source", and the source is not the default */
+	GPC_TEXT_CHANGED, /* "key value source", "env NAME=VALUE": what somebody set */
 	GPC_TEXT_DEFAULT,
 	GPC_TEXT_WARNING,
 };
+
+/* Line i of TEXT, harmless to a terminal; false behind the last one. */
 bool gpc_report_read_line(const struct gpc_recording *recording, size_t i,
 	enum gpc_text_kind *ret_kind, struct gpc_text *ret_text);
 

@@ -9,42 +9,161 @@
 /* Call sites with long C++ names are cut to the line anyway. */
 #define MAX_WHERE 400
 
-static enum gpc_status add(struct gpc_sites *sites, struct gpc_report *report, uint32_t stack,
-	uint64_t bytes, uint64_t n_blocks)
+/* Wrappers around wrappers: deeper than this nobody needs to look for the place that matters. */
+#define MAX_DEPTH 4
+
+/* One stack on its way into a row: its call site and the callers of that. */
+struct entry {
+	uint32_t stack;
+	uint64_t bytes;
+	uint64_t n_blocks;
+	char *labels[MAX_DEPTH]; /* of the site, its caller, ...; NULL behind the last */
+};
+
+struct entries {
+	struct entry *all;
+	size_t n;
+};
+
+static void entries_fini(struct entries *entries)
+{
+	for (size_t i = 0; i < entries->n; i++)
+		for (unsigned level = 0; level < MAX_DEPTH; level++)
+			free(entries->all[i].labels[level]);
+	free(entries->all);
+}
+
+/* Fills entry->labels; false without memory. */
+static bool label(struct gpc_report *report, struct entry *entry)
+{
+	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, entry->stack);
+	unsigned level = 0;
+	char buf[MAX_WHERE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	if (!stack || stack->site < 0) {
+		gpc_frames_site(report->frames, entry->stack, &text);
+		entry->labels[0] = strdup(buf);
+		return entry->labels[0] != NULL;
+	}
+	for (size_t i = (size_t)stack->site; i < stack->n && level < MAX_DEPTH; i++) {
+		if (level > 0 && stack->frames[i].is_plumbing)
+			continue;
+		text = gpc_text_init(buf, sizeof buf);
+		gpc_frame_describe(&stack->frames[i], false, &text);
+		entry->labels[level] = strdup(buf);
+		if (!entry->labels[level])
+			return false;
+		level++;
+	}
+	return true;
+}
+
+static enum gpc_status add(struct gpc_sites *sites, struct gpc_report *report,
+	struct entries *entries, uint32_t stack, uint64_t bytes, uint64_t n_blocks)
+{
+	struct entry *entry = &entries->all[entries->n++];
+
+	*entry = (struct entry){ .stack = stack, .bytes = bytes, .n_blocks = n_blocks };
+	sites->total_bytes = gpc_bytes_add(sites->total_bytes, bytes);
+	sites->total_blocks += n_blocks;
+	return label(report, entry) ? GPC_OK : GPC_NO_METADATA;
+}
+
+static int compare_labels(const char *a, const char *b)
+{
+	if (!a || !b)
+		return (a != NULL) - (b != NULL);
+	return strcmp(a, b);
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+	const struct entry *a = left;
+	const struct entry *b = right;
+
+	for (unsigned level = 0; level < MAX_DEPTH; level++) {
+		int order = compare_labels(a->labels[level], b->labels[level]);
+
+		if (order)
+			return order;
+	}
+	return a->stack < b->stack ? -1 : a->stack > b->stack;
+}
+
+/* "remember  train.c:140, via device_alloc": the last label whole, of those below it the function. */
+static void describe_row(const struct entry *entry, unsigned level, struct gpc_text *text)
+{
+	while (level > 0 && !entry->labels[level])
+		level--;
+	gpc_text_add(text, "%s", entry->labels[level]);
+	while (level-- > 0) {
+		const char *name = entry->labels[level];
+		const char *end = strstr(name, "  ");
+
+		gpc_text_add(text, ", via %.*s", end ? (int)(end - name) : (int)strlen(name), name);
+	}
+}
+
+/* entries[first .. end) are one row. */
+static enum gpc_status add_row(struct gpc_sites *sites, const struct entries *entries, size_t first,
+	size_t end, unsigned level)
 {
 	char where[MAX_WHERE];
 	struct gpc_text text = gpc_text_init(where, sizeof where);
-	struct gpc_site *rows;
+	struct gpc_site *row = &sites->rows[sites->n];
 
-	sites->total_bytes = gpc_bytes_add(sites->total_bytes, bytes);
-	sites->total_blocks += n_blocks;
-	gpc_frames_site(report->frames, stack, &text);
-	for (size_t i = 0; i < sites->n; i++) {
-		struct gpc_site *row = &sites->rows[i];
+	*row = (struct gpc_site){ 0 };
+	for (size_t i = first; i < end; i++) {
+		const struct entry *entry = &entries->all[i];
 
-		if (strcmp(row->where, where) != 0)
-			continue;
-		row->bytes = gpc_bytes_add(row->bytes, bytes);
-		row->n_blocks += n_blocks;
-		if (bytes > row->stack_bytes) {
-			row->stack = stack;
-			row->stack_bytes = bytes;
+		row->bytes = gpc_bytes_add(row->bytes, entry->bytes);
+		row->n_blocks += entry->n_blocks;
+		if (i == first || entry->bytes > row->stack_bytes) {
+			row->stack = entry->stack;
+			row->stack_bytes = entry->bytes;
 		}
-		return GPC_OK;
 	}
-	rows = realloc(sites->rows, (sites->n + 1) * sizeof *rows);
-	if (!rows)
-		return GPC_NO_METADATA;
-	sites->rows = rows;
-	rows[sites->n] = (struct gpc_site){ .where = strdup(where),
-		.bytes = bytes,
-		.n_blocks = n_blocks,
-		.stack = stack,
-		.stack_bytes = bytes };
-	if (!rows[sites->n].where)
+	describe_row(&entries->all[first], level, &text);
+	row->where = strdup(where);
+	if (!row->where)
 		return GPC_NO_METADATA;
 	sites->n++;
 	return GPC_OK;
+}
+
+/*
+ * Makes rows of entries[first .. end), which are sorted and agree below `level`.  A place that holds more than
+ * half of everything for several callers is a wrapper, and tells nobody anything: its callers are rows.
+ */
+static enum gpc_status add_rows(struct gpc_sites *sites, const struct entries *entries,
+	size_t first, size_t end, unsigned level)
+{
+	enum gpc_status status = GPC_OK;
+
+	while (first < end && status == GPC_OK) {
+		const struct entry *entry = &entries->all[first];
+		bool has_callers = false;
+		uint64_t bytes = 0;
+		size_t next = first;
+
+		for (; next < end; next++) {
+			const struct entry *other = &entries->all[next];
+
+			if (compare_labels(entry->labels[level], other->labels[level]) != 0)
+				break;
+			bytes = gpc_bytes_add(bytes, other->bytes);
+			for (unsigned above = level + 1; above < MAX_DEPTH; above++)
+				has_callers |= compare_labels(entry->labels[above],
+						       other->labels[above]) != 0;
+		}
+		if (has_callers && bytes > sites->total_bytes / 2)
+			status = add_rows(sites, entries, first, next, level + 1);
+		else
+			status = add_row(sites, entries, first, next, level);
+		first = next;
+	}
+	return status;
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -57,29 +176,41 @@ static int compare_rows(const void *left, const void *right)
 	return strcmp(a->where, b->where);
 }
 
-static void sort_rows(struct gpc_sites *sites)
+/* Turns the entries into rows, and gives them back; `status` is how far the caller came. */
+static enum gpc_status finish(
+	struct gpc_sites *sites, struct entries *entries, enum gpc_status status)
 {
-	if (sites->n)
-		qsort(sites->rows, sites->n, sizeof *sites->rows, compare_rows);
+	sites->rows = calloc(entries->n + 1, sizeof *sites->rows);
+	if (!sites->rows)
+		status = GPC_NO_METADATA;
+	if (status == GPC_OK) {
+		qsort(entries->all, entries->n, sizeof *entries->all, compare_entries);
+		status = add_rows(sites, entries, 0, entries->n, 0);
+	}
+	entries_fini(entries);
+	if (status != GPC_OK) {
+		gpc_sites_fini(sites);
+		return status;
+	}
+	qsort(sites->rows, sites->n, sizeof *sites->rows, compare_rows);
+	return GPC_OK;
 }
 
 enum gpc_status gpc_sites_from_holders(struct gpc_sites *sites, struct gpc_report *report,
 	const struct gpucache_holder *holders, unsigned n, uint64_t rest_bytes)
 {
+	struct entries entries = { .all = calloc(n + 1u, sizeof *entries.all) };
 	enum gpc_status status = GPC_OK;
 
 	memset(sites, 0, sizeof *sites);
+	if (!entries.all)
+		return GPC_NO_METADATA;
 	for (unsigned i = 0; i < n && status == GPC_OK; i++)
-		status =
-			add(sites, report, holders[i].stack, holders[i].bytes, holders[i].n_blocks);
-	if (status != GPC_OK) {
-		gpc_sites_fini(sites);
-		return status;
-	}
+		status = add(sites, report, &entries, holders[i].stack, holders[i].bytes,
+			holders[i].n_blocks);
 	sites->rest_bytes = rest_bytes;
 	sites->total_bytes = gpc_bytes_add(sites->total_bytes, rest_bytes);
-	sort_rows(sites);
-	return GPC_OK;
+	return finish(sites, &entries, status);
 }
 
 struct live {
@@ -101,13 +232,17 @@ enum gpc_status gpc_sites_from_live(
 	const struct gpc_recording *rec = report->recording;
 	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
 	struct live *live = calloc(count + 1, sizeof *live);
+	struct entries entries = { .all = calloc(count + 1, sizeof *entries.all) };
 	enum gpc_status status = GPC_OK;
 	struct gpucache_block block;
 	size_t n = 0;
 
 	memset(sites, 0, sizeof *sites);
-	if (!live)
+	if (!live || !entries.all) {
+		free(live);
+		free(entries.all);
 		return GPC_NO_METADATA;
+	}
 	for (uint64_t i = 0; i < count; i++) {
 		if (!gpc_recording_read_block(rec, i, &block) ||
 			block.state != GPUCACHE_BLOCK_LIVE || block.kind == GPUCACHE_KIND_HOST ||
@@ -117,22 +252,16 @@ enum gpc_status gpc_sites_from_live(
 		live[n++] = (struct live){ block.stack, block.requested };
 	}
 	qsort(live, n, sizeof *live, compare_live);
-	/* One add() a stack: it looks through all rows. */
 	for (size_t i = 0; i < n && status == GPC_OK;) {
 		uint64_t bytes = 0;
 		size_t first = i;
 
 		for (; i < n && live[i].stack == live[first].stack; i++)
 			bytes = gpc_bytes_add(bytes, live[i].bytes);
-		status = add(sites, report, live[first].stack, bytes, i - first);
+		status = add(sites, report, &entries, live[first].stack, bytes, i - first);
 	}
 	free(live);
-	if (status != GPC_OK) {
-		gpc_sites_fini(sites);
-		return status;
-	}
-	sort_rows(sites);
-	return GPC_OK;
+	return finish(sites, &entries, status);
 }
 
 void gpc_sites_fini(struct gpc_sites *sites)
@@ -143,13 +272,17 @@ void gpc_sites_fini(struct gpc_sites *sites)
 	memset(sites, 0, sizeof *sites);
 }
 
-/* A call site as wide as the rest of the line; what is cut ends in "..". */
+/* A call site as wide as the rest of the line: first without its wrappers, then cut. */
 static void print_where(const struct gpc_paper *paper, const char *where, int used)
 {
 	int room = paper->width - used;
+	const char *wrappers = strstr(where, ", via ");
+	int len = (int)strlen(where);
 
-	if ((int)strlen(where) <= room)
-		fprintf(paper->out, "%s\n", where);
+	if (len > room && wrappers)
+		len = (int)(wrappers - where);
+	if (len <= room)
+		fprintf(paper->out, "%.*s\n", len, where);
 	else
 		fprintf(paper->out, "%.*s..\n", room - 2, where);
 }
@@ -160,11 +293,11 @@ void gpc_sites_print(const struct gpc_sites *sites, struct gpc_report *report, u
 	uint64_t rest = sites->rest_bytes;
 	size_t shown = sites->n < limit ? sites->n : limit;
 
-	fprintf(paper->out, "%s%13s  %6s  %9s  %11s   where%s\n", gpc_paper_ink(paper, GPC_INK_DIM),
+	fprintf(paper->out, "%s%12s %7s %9s %11s  where%s\n", gpc_paper_ink(paper, GPC_INK_DIM),
 		"bytes", "share", "blocks", "mean", gpc_paper_ink(paper, GPC_INK_PLAIN));
 	for (size_t i = 0; i < shown; i++) {
 		const struct gpc_site *row = &sites->rows[i];
-		int used = fprintf(paper->out, "%13s %7s  %9s  %11s   ", gpc_show_bytes(row->bytes),
+		int used = fprintf(paper->out, "%12s %7s %9s %11s  ", gpc_show_bytes(row->bytes),
 			gpc_show_share(row->bytes, sites->total_bytes),
 			gpc_show_count(row->n_blocks),
 			gpc_show_bytes(row->n_blocks ? row->bytes / row->n_blocks : 0));
@@ -174,7 +307,7 @@ void gpc_sites_print(const struct gpc_sites *sites, struct gpc_report *report, u
 	for (size_t i = shown; i < sites->n; i++)
 		rest = gpc_bytes_add(rest, sites->rows[i].bytes);
 	if (rest)
-		fprintf(paper->out, "%13s %7s  %9s  %11s   all others\n", gpc_show_bytes(rest),
+		fprintf(paper->out, "%12s %7s %9s %11s  all others\n", gpc_show_bytes(rest),
 			gpc_show_share(rest, sites->total_bytes), "", "");
 }
 

@@ -2,6 +2,9 @@
 /*
  * Who holds memory, by call site: stacks that blame the same line are one row.
  *
+ * Many programs allocate through one function of their own.  A line that holds more than half of everything for
+ * several callers is such a wrapper; then its callers are the rows: "remember  train.c:140, via device_alloc".
+ *
  * Invariants  1 Rows are ordered by bytes, biggest first.  2 `total` counts all that was given, rows left out included.
  * Threads     One.
  * Failure     GPC_NO_METADATA.

@@ -59,6 +59,8 @@ static void the_pool_and_the_segment_follow_from_the_size(void **state)
 		{ GPC_MIB, GPC_POOL_SMALL, 2 * GPC_MIB, 2 * GPC_MIB },
 		{ GPC_MIB + 512, GPC_POOL_LARGE, 20 * GPC_MIB, 2 * GPC_MIB },
 		{ 10 * GPC_MIB - 512, GPC_POOL_LARGE, 20 * GPC_MIB, 10 * GPC_MIB },
+		{ 3 * GPC_MIB, GPC_POOL_LARGE, 18 * GPC_MIB, 4 * GPC_MIB }, /* six of them */
+		{ 9 * GPC_MIB, GPC_POOL_LARGE, 18 * GPC_MIB, 10 * GPC_MIB },
 		{ 10 * GPC_MIB, GPC_POOL_LARGE, 10 * GPC_MIB, 10 * GPC_MIB },
 		{ 10 * GPC_MIB + 512, GPC_POOL_LARGE, 12 * GPC_MIB, 12 * GPC_MIB },
 		{ 201 * GPC_MIB, GPC_POOL_LARGE, 202 * GPC_MIB, 202 * GPC_MIB },

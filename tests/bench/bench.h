@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the benchmarks share: time, medians, and the rows that tests/bench/run.sh collects.
+ *
+ *      name,value,unit,baseline,ratio        the baseline was measured in the same run, in turns with the value
+ *
+ * Threads     Pure functions, except bench_row, which prints.
+ */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+/* Makes the compiler believe that `ptr` is looked at, so that what made it stays. */
+static inline void bench_use(const void *ptr)
+{
+	__asm__ volatile("" : : "r"(ptr) : "memory");
+}
+
+static inline int bench_compare(const void *a, const void *b)
+{
+	double x = *(const double *)a;
+	double y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The value below which `part` of them lie; sorts them. */
+static inline double bench_quantile(double *values, unsigned n, double part)
+{
+	qsort(values, n, sizeof *values, bench_compare);
+	return values[(unsigned)((n - 1) * part)];
+}
+
+static inline double bench_median(double *values, unsigned n)
+{
+	return bench_quantile(values, n, 0.5);
+}
+
+/* Nanoseconds of a malloc and free of 64 bytes: what every host allocation of the program costs. */
+static inline double bench_malloc_pair_ns(unsigned n_pairs)
+{
+	uint64_t start = gpc_clock_monotonic_ns();
+
+	for (unsigned i = 0; i < n_pairs; i++) {
+		void *ptr = malloc(64);
+
+		bench_use(ptr);
+		free(ptr);
+	}
+	return (double)(gpc_clock_monotonic_ns() - start) / n_pairs;
+}
+
+static inline void bench_row(const char *name, double value, const char *unit, double baseline)
+{
+	printf("%s,%.2f,%s,%.2f,%.3f\n", name, value, unit, baseline,
+		baseline > 0 ? value / baseline : 0);
+	fflush(stdout);
+}
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a free and a malloc of the same size cost an unmodified program that the library is preloaded into, on
+ * the stand-in driver, whose calls cost nothing.
+ *
+ *   bench_pair                                          all rows
+ *   bench_pair child N_LIVE N_STREAMS N_THREADS PLACE   one measurement; needs the environment of a preloaded program
+ *
+ *   hit_pair          10 other blocks of 512 B are live; baseline: malloc and free of 64 B
+ *   hit_pair_1m       1,000,000 are
+ *   hit_pair_hole     the freed block lies between two live ones, so nothing is merged or split
+ *   hit_pair_p99      the 99th percentile of single pairs; baseline: their median
+ *   record_pair       hit_pair; baseline: with record:off
+ *   hit_pair_streams  with 4 other streams, the device idle; baseline: hit_pair
+ *   threads_4         millions of pairs a second of 4 threads together; baseline: of one
+ *
+ * Each measurement is a process of its own; they take turns, and each row is a median over the turns.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "driver/cuda_abi.h"
+#include "tests/bench/bench.h"
+
+#define BLOCK_SIZE  512
+#define N_TURNS     7
+#define N_ROUNDS    11
+#define N_PAIRS     20000
+#define N_SINGLE    100000
+#define MAX_THREADS 16
+
+static const char usage[] = "usage: bench_pair [child N_LIVE N_STREAMS N_THREADS tail|hole]\n";
+
+/* --- The program that is measured. ------------------------------------------------------------ */
+
+static struct {
+	CUresult (*init)(unsigned int);
+	CUresult (*retain)(CUcontext *, CUdevice);
+	CUresult (*set_current)(CUcontext);
+	CUresult (*alloc)(CUdeviceptr *, size_t);
+	CUresult (*free)(CUdeviceptr);
+	CUresult (*stream_create)(CUstream *, unsigned int);
+	CUcontext context;
+} cuda;
+
+static void check(const char *what, bool is_good)
+{
+	if (is_good)
+		return;
+	fprintf(stderr, "bench_pair: %s failed\n", what);
+	exit(1);
+}
+
+static void *find(const char *name)
+{
+	void *found = dlsym(RTLD_DEFAULT, name);
+
+	check(name, found != NULL);
+	return found;
+}
+
+static void open_driver(void)
+{
+	check("dlopen of libcuda.so.1", dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) != NULL);
+	*(void **)&cuda.init = find("cuInit");
+	*(void **)&cuda.retain = find("cuDevicePrimaryCtxRetain");
+	*(void **)&cuda.set_current = find("cuCtxSetCurrent");
+	*(void **)&cuda.alloc = find("cuMemAlloc_v2");
+	*(void **)&cuda.free = find("cuMemFree_v2");
+	*(void **)&cuda.stream_create = find("cuStreamCreate");
+	check("cuInit", cuda.init(0) == CUDA_SUCCESS);
+	check("cuDevicePrimaryCtxRetain", cuda.retain(&cuda.context, 0) == CUDA_SUCCESS);
+	check("cuCtxSetCurrent", cuda.set_current(cuda.context) == CUDA_SUCCESS);
+}
+
+static CUdeviceptr give(void)
+{
+	CUdeviceptr ptr = 0;
+
+	check("cuMemAlloc_v2", cuda.alloc(&ptr, BLOCK_SIZE) == CUDA_SUCCESS);
+	return ptr;
+}
+
+static double time_pairs(unsigned n_pairs, CUdeviceptr *ptr)
+{
+	uint64_t start = gpc_clock_monotonic_ns();
+
+	for (unsigned i = 0; i < n_pairs; i++) {
+		check("cuMemFree_v2", cuda.free(*ptr) == CUDA_SUCCESS);
+		*ptr = give();
+	}
+	return (double)(gpc_clock_monotonic_ns() - start) / n_pairs;
+}
+
+/* The quantiles of single pairs, without what the clock costs. */
+static void time_singles(CUdeviceptr *ptr, double *ret_median, double *ret_p99)
+{
+	static double singles[N_SINGLE];
+	double clock_ns;
+
+	for (unsigned i = 0; i < N_SINGLE; i++) {
+		uint64_t start = gpc_clock_monotonic_ns();
+
+		singles[i] = (double)(gpc_clock_monotonic_ns() - start);
+	}
+	clock_ns = bench_median(singles, N_SINGLE);
+	for (unsigned i = 0; i < N_SINGLE; i++)
+		singles[i] = time_pairs(1, ptr) - clock_ns;
+	*ret_median = bench_median(singles, N_SINGLE);
+	*ret_p99 = bench_quantile(singles, N_SINGLE, 0.99);
+}
+
+static void *run_thread(void *arg)
+{
+	CUdeviceptr ptr;
+
+	(void)arg;
+	check("cuCtxSetCurrent", cuda.set_current(cuda.context) == CUDA_SUCCESS);
+	ptr = give();
+	(void)time_pairs(N_PAIRS * N_ROUNDS, &ptr);
+	return NULL;
+}
+
+/* Nanoseconds a pair of all threads together. */
+static double time_threads(unsigned n_threads)
+{
+	uint64_t start = gpc_clock_monotonic_ns();
+	pthread_t threads[MAX_THREADS];
+
+	for (unsigned i = 0; i < n_threads; i++)
+		check("pthread_create", !pthread_create(&threads[i], NULL, run_thread, NULL));
+	for (unsigned i = 0; i < n_threads; i++)
+		pthread_join(threads[i], NULL);
+	return (double)(gpc_clock_monotonic_ns() - start) / (n_threads * N_PAIRS * N_ROUNDS);
+}
+
+static int run_child(char **argv)
+{
+	unsigned n_live = (unsigned)strtoul(argv[0], NULL, 10);
+	unsigned n_streams = (unsigned)strtoul(argv[1], NULL, 10);
+	unsigned n_threads = (unsigned)strtoul(argv[2], NULL, 10);
+	bool is_hole = strcmp(argv[3], "hole") == 0;
+	double mallocs[N_ROUNDS];
+	double pairs[N_ROUNDS];
+	double median = 0, p99 = 0;
+	CUdeviceptr ptr = 0;
+	CUstream stream;
+
+	open_driver();
+	if (is_hole)
+		ptr = give();
+	for (unsigned i = 0; i < n_live; i++)
+		(void)give();
+	if (!is_hole)
+		ptr = give();
+	for (unsigned i = 0; i < n_streams; i++)
+		check("cuStreamCreate", cuda.stream_create(&stream, 1) == CUDA_SUCCESS);
+	(void)time_pairs(N_PAIRS, &ptr);
+	for (unsigned i = 0; i < N_ROUNDS; i++) {
+		mallocs[i] = bench_malloc_pair_ns(N_PAIRS);
+		pairs[i] = n_threads ? 0 : time_pairs(N_PAIRS, &ptr);
+	}
+	if (n_threads)
+		pairs[0] = time_threads(n_threads);
+	else
+		time_singles(&ptr, &median, &p99);
+	printf("%.3f %.3f %.3f %.3f\n", bench_median(mallocs, N_ROUNDS),
+		n_threads ? pairs[0] : bench_median(pairs, N_ROUNDS), median, p99);
+	return 0;
+}
+
+/* --- The parent. ------------------------------------------------------------------------------ */
+
+enum subject {
+	HIT,
+	HIT_1M,
+	HOLE,
+	RECORD_OFF,
+	STREAMS,
+	THREADS_1,
+	THREADS_4,
+	N_SUBJECTS
+};
+
+static const struct {
+	const char *conf; /* GPUCACHE_CONF */
+	const char *arguments;
+} subjects[N_SUBJECTS] = {
+	[HIT] = { "stacks:off", "10 0 0 tail" },
+	[HIT_1M] = { "stacks:off", "1000000 0 0 tail" },
+	[HOLE] = { "stacks:off", "10 0 0 hole" },
+	[RECORD_OFF] = { "stacks:off,record:off", "10 0 0 tail" },
+	[STREAMS] = { "stacks:off", "10 4 0 tail" },
+	[THREADS_1] = { "stacks:off", "10 0 1 tail" },
+	[THREADS_4] = { "stacks:off", "10 0 4 tail" },
+};
+
+struct figures {
+	double mallocs[N_TURNS];
+	double pairs[N_TURNS];
+	double medians[N_TURNS];
+	double p99s[N_TURNS];
+};
+
+static void measure(const char *build, const char *folder, enum subject subject,
+	struct figures *figures, unsigned turn)
+{
+	char command[2048];
+	FILE *child;
+
+	snprintf(command, sizeof command,
+		"GPUCACHE_CONF=%s GPUCACHE_OUTPUT=%s/%%p.gpucache GPUSIM=context:0,memory:8GiB "
+		"LD_LIBRARY_PATH=%s/simcuda LD_PRELOAD=%s/libgpucache.so %s/tests/bench/bench_pair "
+		"child %s",
+		subjects[subject].conf, folder, build, build, build, subjects[subject].arguments);
+	child = popen(command, "r");
+	check("popen", child != NULL);
+	check(command,
+		fscanf(child, "%lf %lf %lf %lf", &figures->mallocs[turn], &figures->pairs[turn],
+			&figures->medians[turn], &figures->p99s[turn]) == 4);
+	check(command, pclose(child) == 0);
+}
+
+static void print_rows(struct figures *figures)
+{
+	double malloc_ns = bench_median(figures[HIT].mallocs, N_TURNS);
+	double pairs[N_SUBJECTS];
+
+	for (int i = 0; i < N_SUBJECTS; i++)
+		pairs[i] = bench_median(figures[i].pairs, N_TURNS);
+	bench_row("hit_pair", pairs[HIT], "ns", malloc_ns);
+	bench_row(
+		"hit_pair_1m", pairs[HIT_1M], "ns", bench_median(figures[HIT_1M].mallocs, N_TURNS));
+	bench_row("hit_pair_hole", pairs[HOLE], "ns", bench_median(figures[HOLE].mallocs, N_TURNS));
+	bench_row("hit_pair_p99", bench_median(figures[HIT].p99s, N_TURNS), "ns",
+		bench_median(figures[HIT].medians, N_TURNS));
+	bench_row("record_pair", pairs[HIT], "ns", pairs[RECORD_OFF]);
+	bench_row("hit_pair_streams", pairs[STREAMS], "ns", pairs[HIT]);
+	bench_row("threads_4", 1000 / pairs[THREADS_4], "M/s", 1000 / pairs[THREADS_1]);
+}
+
+/* BUILD/tests/bench/bench_pair -> BUILD */
+static void find_build(char *build, size_t size)
+{
+	ssize_t len = readlink("/proc/self/exe", build, size - 1);
+
+	check("readlink", len > 0);
+	build[len] = '\0';
+	for (int i = 0; i < 3; i++) {
+		char *slash = strrchr(build, '/');
+
+		check("finding the build folder", slash != NULL);
+		*slash = '\0';
+	}
+}
+
+static int run_parent(void)
+{
+	static struct figures figures[N_SUBJECTS];
+	char folder[] = "/tmp/bench_pair.XXXXXX";
+	char command[64];
+	char build[512];
+
+	find_build(build, sizeof build);
+	check("mkdtemp", mkdtemp(folder) != NULL);
+	for (unsigned turn = 0; turn < N_TURNS; turn++)
+		for (int i = 0; i < N_SUBJECTS; i++)
+			measure(build, folder, (enum subject)i, &figures[i], turn);
+	print_rows(figures);
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	return system(command) == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 6 && strcmp(argv[1], "child") == 0)
+		return run_child(argv + 2);
+	if (argc > 1) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	return run_parent();
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Never reused while in flight: the duty of fence.h, held against a program of random work on random streams.
+ *
+ * The program remembers of every piece of work which bytes it uses and when the device will be done with it
+ * (the simulated streams know at submission).  Then there are two ways to break the duty:
+ *
+ *   handed out   memory is given to a new owner while work of an old one still uses it.  With one stream that
+ *                is allowed, because whatever the new owner submits comes after.
+ *   overtaken    work of the new owner starts before work of an old one has ended.
+ *
+ * Both must never happen, and both must be seen to happen as soon as the fence is left out.
+ *
+ * OPS=n and SEED=n choose how much and which.
+ */
+#include "random.h"
+#include "sim/capture.h"
+#include "sim/driver_sim.h"
+#include "unit.h"
+
+#define MAX_WORK  8192
+#define MAX_LIVE  300
+#define N_STREAMS 4
+#define MS	  UINT64_C(1000000)
+
+struct live {
+	gpc_devptr address;
+	uint64_t size;
+	uint64_t owner; /* a number for each life */
+};
+
+struct work {
+	gpc_devptr address;
+	uint64_t size;
+	uint64_t owner;
+	uint64_t end_ns;
+};
+
+struct scenario {
+	const char *name;
+	int driver_version;
+	bool is_one_stream; /* a second stream appears in the middle */
+	bool has_peer;
+	bool has_captures;
+	bool is_fence_skipped;
+};
+
+struct program {
+	const struct scenario *scenario;
+	struct random random;
+	struct gpc_sim *sim;
+	struct gpc_heap heap;
+	struct gpc_budget budget;
+	struct gpc_sim_driver drv;
+	struct gpc_sim_driver peer;
+	struct gpc_pool pool;
+	struct gpc_sim_stream *streams[N_STREAMS]; /* [0]: the legacy one */
+	size_t n_streams;
+	struct gpc_sim_stream *capturing;
+	struct live live[MAX_LIVE];
+	size_t n_live;
+	uint64_t n_owners;
+	struct work work[MAX_WORK];
+	size_t n_work;
+	uint64_t n_handed_out;
+	uint64_t n_overtaken;
+};
+
+static uint64_t now_ns(struct program *program)
+{
+	return gpc_sim_clock_now(&program->sim->clock);
+}
+
+/* Forgets the work that is done. */
+static void prune(struct program *program)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < program->n_work; i++) {
+		if (program->work[i].end_ns > now_ns(program))
+			program->work[n++] = program->work[i];
+	}
+	program->n_work = n;
+}
+
+/* How many pieces of work of other owners than `live` use its bytes after `from_ns`. */
+static uint64_t n_in_flight(struct program *program, const struct live *live, uint64_t from_ns)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < program->n_work; i++) {
+		const struct work *work = &program->work[i];
+
+		n += work->owner != live->owner && work->end_ns > from_ns &&
+		     work->address < live->address + live->size &&
+		     live->address < work->address + work->size;
+	}
+	return n;
+}
+
+static bool is_one_stream_now(const struct program *program)
+{
+	return program->scenario->is_one_stream && program->n_streams == 1;
+}
+
+static void do_alloc(struct program *program)
+{
+	struct gpc_request request = { .size = 512 + random_below(&program->random, 4 * GPC_MIB),
+		.now_ns = now_ns(program) };
+	struct live live = { .size = request.size, .owner = ++program->n_owners };
+
+	if (program->n_live == MAX_LIVE)
+		return;
+	assert_int_equal(gpc_pool_alloc(&program->pool, &request, &live.address), GPC_OK);
+	if (!is_one_stream_now(program))
+		program->n_handed_out += n_in_flight(program, &live, now_ns(program)) > 0;
+	program->live[program->n_live++] = live;
+}
+
+static void do_free(struct program *program)
+{
+	struct gpc_request request = { .now_ns = now_ns(program) };
+	size_t at;
+
+	if (program->n_live == 0)
+		return;
+	at = random_below(&program->random, program->n_live);
+	assert_int_equal(gpc_pool_free(&program->pool, program->live[at].address, &request), GPC_OK);
+	program->live[at] = program->live[--program->n_live];
+}
+
+/* Submits work of a random length that uses a random live block. */
+static void do_launch(struct program *program)
+{
+	bool is_peers = program->scenario->has_peer && random_below(&program->random, 3) == 0;
+	struct gpc_sim_driver *drv = is_peers ? &program->peer : &program->drv;
+	uint64_t duration = random_below(&program->random, 4 * MS);
+	struct gpc_sim_stream *stream = is_peers ? &program->peer.context->legacy : NULL;
+	struct live live;
+	uint64_t end;
+
+	if (program->n_live == 0 || program->n_work == MAX_WORK)
+		return;
+	live = program->live[random_below(&program->random, program->n_live)];
+	if (!stream)
+		stream = program->streams[random_below(&program->random, program->n_streams)];
+	if (stream == program->capturing)
+		return;
+	assert_int_equal(gpc_sim_driver_launch(drv, (gpc_stream)(uintptr_t)stream, duration,
+				 live.address, live.size, -1),
+		GPC_OK);
+	end = atomic_load(&stream->tail_ns);
+	program->n_overtaken += n_in_flight(program, &live, end - duration) > 0;
+	program->work[program->n_work++] = (struct work){ .address = live.address,
+		.size = live.size,
+		.owner = live.owner,
+		.end_ns = end };
+}
+
+static void add_stream(struct program *program)
+{
+	struct gpc_sim_stream *stream = NULL;
+
+	assert_int_equal(gpc_sim_stream_create(program->drv.context, CU_STREAM_NON_BLOCKING, 0, &stream),
+		CUDA_SUCCESS);
+	gpc_lock_take(&program->pool.lock);
+	assert_int_equal(gpc_fences_stream_created(
+				 &program->pool.fences, (gpc_stream)(uintptr_t)stream),
+		GPC_OK);
+	gpc_lock_release(&program->pool.lock);
+	program->streams[program->n_streams++] = stream;
+}
+
+static void do_sync(struct program *program)
+{
+	struct gpc_driver *drv = &program->drv.base;
+	uint64_t number;
+
+	if (program->capturing)
+		return;
+	number = gpc_pool_begin_sync(&program->pool);
+	do_launch(program); /* another thread's, which the synchronisation may not cover */
+	do_free(program);
+	assert_int_equal(drv->ops->context_sync(drv), GPC_OK);
+	gpc_pool_end_sync(&program->pool, number, now_ns(program));
+	prune(program);
+}
+
+static void do_capture(struct program *program)
+{
+	struct gpc_sim_graph *graph = NULL;
+
+	if (!program->scenario->has_captures || program->n_streams < 2)
+		return;
+	if (!program->capturing) {
+		gpc_captures_begin(&program->heap.captures);
+		program->capturing = program->streams[program->n_streams - 1];
+		assert_int_equal(gpc_sim_capture_begin(
+					 program->capturing, CU_STREAM_CAPTURE_MODE_GLOBAL),
+			CUDA_SUCCESS);
+		return;
+	}
+	assert_int_equal(gpc_sim_capture_end(program->capturing, &graph), CUDA_SUCCESS);
+	gpc_sim_graph_destroy(graph);
+	program->capturing = NULL;
+	gpc_captures_end(&program->heap.captures);
+}
+
+static void do_one(struct program *program)
+{
+	uint64_t dice = random_below(&program->random, 1000);
+
+	if (dice < 300)
+		do_alloc(program);
+	else if (dice < 600)
+		do_free(program);
+	else if (dice < 800)
+		do_launch(program);
+	else if (dice < 950)
+		gpc_sim_clock_wait_until(&program->sim->clock,
+			now_ns(program) + random_below(&program->random, 2 * MS));
+	else if (dice < 960)
+		do_sync(program);
+	else if (dice < 970)
+		do_capture(program);
+	else if (dice < 980)
+		(void)gpc_pool_reap(&program->pool);
+	else if (dice < 985)
+		(void)gpc_pool_wait(&program->pool, random_below(&program->random, 2) * GPC_MIB);
+	else if (dice < 990)
+		(void)gpc_pool_trim(&program->pool, GPC_MIB);
+	prune(program);
+}
+
+static void open_program(struct program *program, const struct scenario *scenario, uint64_t seed)
+{
+	struct gpc_pool_params params = { .pending_limit = 64 * GPC_MIB,
+		.is_one_stream = scenario->is_one_stream,
+		.is_fence_skipped = scenario->is_fence_skipped };
+	struct gpc_sim_config config = gpc_sim_config_default();
+
+	memset(program, 0, sizeof *program);
+	program->scenario = scenario;
+	program->random = random_start(seed, 0);
+	config.virtual_clock = true;
+	config.driver_version = scenario->driver_version;
+	program->sim = gpc_sim_create(&config);
+	assert_non_null(program->sim);
+	assert_int_equal(gpc_sim_driver_init(&program->drv, program->sim, 0, NULL), GPC_OK);
+	assert_int_equal(gpc_sim_driver_init(&program->peer, program->sim, 0, NULL), GPC_OK);
+	assert_int_equal(gpc_heap_init(&program->heap, NULL), GPC_OK);
+	gpc_pool_init(&program->pool, &program->heap, &program->drv.base, &program->budget, &params,
+		0, 0, NULL);
+	program->streams[program->n_streams++] = &program->drv.context->legacy;
+	while (!scenario->is_one_stream && program->n_streams < N_STREAMS)
+		add_stream(program);
+	if (scenario->has_peer)
+		assert_int_equal(
+			gpc_fences_add_member(&program->pool.fences, &program->peer.base), GPC_OK);
+}
+
+static void close_program(struct program *program)
+{
+	if (program->capturing)
+		do_capture(program);
+	assert_null(gpc_pool_check(&program->pool));
+	while (program->n_live > 0)
+		do_free(program);
+	(void)gpc_pool_wait(&program->pool, 0);
+	(void)gpc_pool_trim(&program->pool, UINT64_MAX);
+	assert_int_equal(gpc_sim_device_n_allocations(&program->sim->devices[0]), 0);
+	/* Nothing was given back while work still read it. */
+	assert_int_equal(gpc_sim_context_state(program->drv.context), CUDA_SUCCESS);
+	gpc_pool_fini(&program->pool);
+	gpc_sim_driver_fini(&program->peer);
+	gpc_sim_driver_fini(&program->drv);
+	gpc_heap_fini(&program->heap);
+	gpc_sim_destroy(program->sim);
+}
+
+/* The number of violations of a whole run. */
+static uint64_t run(const struct scenario *scenario)
+{
+	static struct program program;
+	uint64_t n_ops = number_from_env("OPS", 100000) / 5;
+
+	open_program(&program, scenario, seed_of_this_run(scenario->name));
+	for (uint64_t i = 0; i < n_ops; i++) {
+		do_one(&program);
+		/* A program of one stream gets its others in the middle of its work. */
+		if (i > n_ops / 2 && i % 100 == 0 && program.n_streams < N_STREAMS)
+			add_stream(&program);
+		if (i % 1000 == 0)
+			assert_null(gpc_pool_check(&program.pool));
+	}
+	printf("%s: %llu allocations, %llu from the cache; handed out in flight: %llu, overtaken: %llu\n",
+		scenario->name, (unsigned long long)program.pool.counters->n_malloc,
+		(unsigned long long)program.pool.counters->n_hit,
+		(unsigned long long)program.n_handed_out, (unsigned long long)program.n_overtaken);
+	assert_true(program.pool.counters->n_hit > program.pool.counters->n_malloc / 4);
+	close_program(&program);
+	return program.n_handed_out + program.n_overtaken;
+}
+
+static void with_many_streams_nothing_in_flight_is_reused(void **state)
+{
+	const struct scenario scenario = { .name = "many streams", .driver_version = 13000 };
+
+	(void)state;
+	assert_int_equal(run(&scenario), 0);
+}
+
+static void with_an_old_driver_nothing_in_flight_is_reused(void **state)
+{
+	const struct scenario scenario = { .name = "driver 12.4", .driver_version = 12040 };
+
+	(void)state;
+	assert_int_equal(run(&scenario), 0);
+}
+
+static void with_captures_nothing_in_flight_is_reused(void **state)
+{
+	const struct scenario scenario = { .name = "captures",
+		.driver_version = 13000,
+		.has_captures = true };
+
+	(void)state;
+	assert_int_equal(run(&scenario), 0);
+}
+
+static void with_peers_nothing_in_flight_is_reused(void **state)
+{
+	const struct scenario scenario = { .name = "peers", .driver_version = 13000, .has_peer = true };
+
+	(void)state;
+	assert_int_equal(run(&scenario), 0);
+}
+
+static void when_one_stream_becomes_many_nothing_in_flight_is_overtaken(void **state)
+{
+	const struct scenario scenario = { .name = "one stream, then many",
+		.driver_version = 13000,
+		.is_one_stream = true };
+
+	(void)state;
+	assert_int_equal(run(&scenario), 0);
+}
+
+static void without_the_fence_the_race_is_seen(void **state)
+{
+	const struct scenario scenario = { .name = "fence left out",
+		.driver_version = 13000,
+		.is_fence_skipped = true };
+
+	(void)state;
+	assert_true(run(&scenario) > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(with_many_streams_nothing_in_flight_is_reused),
+		cmocka_unit_test(with_an_old_driver_nothing_in_flight_is_reused),
+		cmocka_unit_test(with_captures_nothing_in_flight_is_reused),
+		cmocka_unit_test(with_peers_nothing_in_flight_is_reused),
+		cmocka_unit_test(when_one_stream_becomes_many_nothing_in_flight_is_overtaken),
+		cmocka_unit_test(without_the_fence_the_race_is_seen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

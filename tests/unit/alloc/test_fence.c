@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fences alone, over the simulated driver; what the pool makes of them is in test_pool.c and test_pool_memory.c. */
+#include "alloc/fence.h"
+#include "sim/driver_sim.h"
+#include "unit.h"
+
+#define MS	 UINT64_C(1000000)
+#define N_BLOCKS 128
+
+static struct gpc_sim *sim;
+static struct gpc_sim_driver drv;
+static struct gpc_sim_driver peers[GPC_MAX_MEMBERS];
+static struct gpc_captures captures;
+static struct gpc_fences fences;
+static struct gpc_block blocks[N_BLOCKS];
+
+static int open_with(int driver_version, bool is_one_stream)
+{
+	struct gpc_sim_config config = gpc_sim_config_default();
+
+	config.virtual_clock = true;
+	config.driver_version = driver_version;
+	sim = gpc_sim_create(&config);
+	if (!sim || gpc_sim_driver_init(&drv, sim, 0, NULL))
+		return -1;
+	gpc_captures_init(&captures);
+	gpc_fences_init(&fences, &drv.base, &captures, is_one_stream);
+	for (size_t i = 0; i < N_BLOCKS; i++) {
+		blocks[i] = (struct gpc_block){ .size = 512, .state = GPC_BLOCK_PENDING };
+		gpc_list_init(&blocks[i].link);
+	}
+	return 0;
+}
+
+static int start(void **state)
+{
+	(void)state;
+	return open_with(13000, false);
+}
+
+static int start_with_one_stream(void **state)
+{
+	(void)state;
+	return open_with(13000, true);
+}
+
+static int start_with_an_old_driver(void **state)
+{
+	(void)state;
+	return open_with(12040, false);
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	gpc_fences_fini(&fences, true);
+	for (size_t i = 0; i < N_OF(peers); i++) {
+		if (peers[i].context)
+			gpc_sim_driver_fini(&peers[i]);
+	}
+	memset(peers, 0, sizeof peers);
+	gpc_sim_driver_fini(&drv);
+	gpc_sim_destroy(sim);
+	return 0;
+}
+
+static struct gpc_driver *peer(size_t i)
+{
+	assert_int_equal(gpc_sim_driver_init(&peers[i], sim, 0, NULL), GPC_OK);
+	return &peers[i].base;
+}
+
+static void launch_on(struct gpc_sim_driver *driver, uint64_t duration_ns)
+{
+	assert_int_equal(gpc_sim_driver_launch(driver, 0, duration_ns, 0, 0, -1), GPC_OK);
+}
+
+static void pass_time(uint64_t ns)
+{
+	gpc_sim_clock_wait_until(&sim->clock, gpc_sim_clock_now(&sim->clock) + ns);
+}
+
+static uint64_t length_of(struct gpc_list *list)
+{
+	uint64_t n = 0;
+
+	gpc_list_each_safe (link, list) {
+		gpc_list_remove(link);
+		n++;
+	}
+	return n;
+}
+
+/* How many blocks pass now. */
+static uint64_t n_passed(void)
+{
+	struct gpc_list passed;
+
+	gpc_list_init(&passed);
+	assert_int_equal(gpc_fences_take_passed(&fences, &passed), GPC_OK);
+	return length_of(&passed);
+}
+
+static uint64_t n_driver_calls(void)
+{
+	return drv.counters.n_event_create + drv.counters.n_fence_record + drv.counters.n_event_query +
+	       drv.counters.n_sync + drv.counters.n_stream_wait;
+}
+
+static void a_free_makes_no_driver_call(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_BLOCKS; i++)
+		gpc_fences_add(&fences, &blocks[i]);
+	assert_int_equal(n_driver_calls(), 0);
+	assert_int_equal(fences.pending_bytes, N_BLOCKS * 512);
+	assert_int_equal(gpc_fences_get_open(&fences)->n_blocks, N_BLOCKS);
+}
+
+static void a_fence_passes_when_the_work_before_it_is_done_and_not_sooner(void **state)
+{
+	(void)state;
+	launch_on(&drv, 5 * MS);
+	gpc_fences_add(&fences, &blocks[0]);
+	gpc_fences_add(&fences, &blocks[1]);
+	assert_true(gpc_fences_close(&fences));
+	assert_int_equal(n_passed(), 0);
+	pass_time(5 * MS - 1);
+	assert_int_equal(n_passed(), 0);
+	pass_time(1);
+	assert_int_equal(n_passed(), 2);
+	assert_int_equal(fences.pending_bytes, 0);
+}
+
+static void work_submitted_after_the_fence_does_not_hold_it_up(void **state)
+{
+	(void)state;
+	launch_on(&drv, 1 * MS);
+	gpc_fences_add(&fences, &blocks[0]);
+	assert_true(gpc_fences_close(&fences));
+	launch_on(&drv, 100 * MS);
+	pass_time(1 * MS);
+	assert_int_equal(n_passed(), 1);
+}
+
+static void an_open_fence_never_passes(void **state)
+{
+	(void)state;
+	gpc_fences_add(&fences, &blocks[0]);
+	pass_time(1000 * MS);
+	assert_int_equal(n_passed(), 0);
+	assert_int_equal(drv.counters.n_event_query, 0);
+}
+
+static void only_the_oldest_event_is_asked(void **state)
+{
+	(void)state;
+	launch_on(&drv, 1 * MS);
+	for (size_t i = 0; i < 10; i++) {
+		gpc_fences_add(&fences, &blocks[i]);
+		assert_true(gpc_fences_close(&fences));
+	}
+	assert_int_equal(n_passed(), 0);
+	assert_int_equal(drv.counters.n_event_query, 1);
+}
+
+static void events_are_made_once_and_used_again(void **state)
+{
+	(void)state;
+	for (size_t round = 0; round < 5 * GPC_MAX_FENCES; round++) {
+		gpc_fences_add(&fences, &blocks[0]);
+		assert_true(gpc_fences_close(&fences));
+		assert_int_equal(n_passed(), 1);
+	}
+	assert_int_equal(drv.counters.n_event_create, GPC_MAX_FENCES);
+	assert_int_equal(fences.n_closed, 5 * GPC_MAX_FENCES);
+}
+
+static void a_later_fence_covers_an_earlier_one_without_event(void **state)
+{
+	(void)state;
+	gpc_fences_add(&fences, &blocks[0]);
+	(void)gpc_fences_begin_sync(&fences); /* closes without an event, and is never ended */
+	gpc_fences_add(&fences, &blocks[1]);
+	assert_true(gpc_fences_close(&fences));
+	assert_int_equal(n_passed(), 2);
+}
+
+static void a_fence_without_event_never_passes_by_itself(void **state)
+{
+	(void)state;
+	gpc_fences_add(&fences, &blocks[0]);
+	(void)gpc_fences_begin_sync(&fences);
+	pass_time(1000 * MS);
+	assert_int_equal(n_passed(), 0);
+	assert_int_equal(drv.counters.n_event_query, 0);
+}
+
+static void a_record_that_failed_is_not_an_event(void **state)
+{
+	(void)state;
+	assert_true(gpc_sim_fault_add(&sim->faults, "cuCtxRecordEvent", 1, 1, 999));
+	gpc_fences_add(&fences, &blocks[0]);
+	assert_false(gpc_fences_close(&fences));
+	assert_int_equal(n_passed(), 0);
+	assert_true(gpc_fences_close(&fences));
+	assert_int_equal(n_passed(), 1);
+}
+
+static void an_event_that_cannot_be_made_leaves_the_fence_open(void **state)
+{
+	(void)state;
+	assert_true(gpc_sim_fault_add(&sim->faults, "cuEventCreate", 1, 1, 2));
+	gpc_fences_add(&fences, &blocks[0]);
+	assert_false(gpc_fences_close(&fences));
+	assert_int_equal(drv.counters.n_fence_record, 0);
+	assert_true(gpc_fences_close(&fences));
+	assert_int_equal(n_passed(), 1);
+}
+
+static void while_a_capture_is_open_nothing_is_recorded(void **state)
+{
+	(void)state;
+	gpc_captures_begin(&captures);
+	gpc_fences_add(&fences, &blocks[0]);
+	assert_false(gpc_fences_close(&fences));
+	assert_int_equal(n_driver_calls(), 0);
+	gpc_captures_end(&captures);
+	assert_true(gpc_fences_close(&fences));
+	assert_int_equal(n_passed(), 1);
+}
+
+static void a_driver_without_context_events_is_asked_once(void **state)
+{
+	(void)state;
+	gpc_fences_add(&fences, &blocks[0]);
+	assert_false(gpc_fences_close(&fences));
+	assert_false(fences.can_record);
+	assert_int_equal(drv.counters.n_event_create, 1);
+	assert_false(gpc_fences_close(&fences));
+	assert_int_equal(n_driver_calls(), 1);
+	assert_int_equal(n_passed(), 0);
+}
+
+static void when_the_ring_is_full_the_open_fence_grows(void **state)
+{
+	(void)state;
+	launch_on(&drv, 1 * MS);
+	for (size_t i = 0; i < GPC_MAX_FENCES - 1; i++) {
+		gpc_fences_add(&fences, &blocks[i]);
+		assert_true(gpc_fences_close(&fences));
+	}
+	gpc_fences_add(&fences, &blocks[100]);
+	assert_false(gpc_fences_close(&fences));
+	gpc_fences_add(&fences, &blocks[101]);
+	assert_int_equal(gpc_fences_get_open(&fences)->n_blocks, 2);
+	pass_time(1 * MS);
+	assert_int_equal(n_passed(), GPC_MAX_FENCES - 1);
+	assert_true(gpc_fences_close(&fences));
+	assert_int_equal(n_passed(), 2);
+	assert_int_equal(fences.pending_bytes, 0);
+}
+
+static void a_synchronisation_passes_only_what_was_freed_before_it_began(void **state)
+{
+	struct gpc_list passed;
+	uint64_t number;
+
+	(void)state;
+	gpc_list_init(&passed);
+	gpc_fences_add(&fences, &blocks[0]);
+	assert_true(gpc_fences_close(&fences));
+	gpc_fences_add(&fences, &blocks[1]);
+	number = gpc_fences_begin_sync(&fences);
+	gpc_fences_add(&fences, &blocks[2]);
+	gpc_fences_pass(&fences, number, &passed);
+	assert_int_equal(length_of(&passed), 2);
+	assert_int_equal(fences.pending_bytes, 512);
+	assert_int_equal(gpc_fences_get_open(&fences)->n_blocks, 1);
+}
+
+static void a_synchronisation_with_nothing_pending_passes_nothing_later(void **state)
+{
+	struct gpc_list passed;
+	uint64_t number = gpc_fences_begin_sync(&fences);
+
+	(void)state;
+	gpc_list_init(&passed);
+	gpc_fences_add(&fences, &blocks[0]);
+	gpc_fences_pass(&fences, number, &passed);
+	assert_int_equal(length_of(&passed), 0);
+	assert_int_equal(fences.pending_bytes, 512);
+}
+
+static void a_synchronisation_with_a_full_ring_leaves_the_open_fence_pending(void **state)
+{
+	struct gpc_list passed;
+	uint64_t number;
+
+	(void)state;
+	gpc_list_init(&passed);
+	for (size_t i = 0; i < GPC_MAX_FENCES - 1; i++) {
+		gpc_fences_add(&fences, &blocks[i]);
+		(void)gpc_fences_begin_sync(&fences);
+	}
+	gpc_fences_add(&fences, &blocks[100]);
+	number = gpc_fences_begin_sync(&fences);
+	gpc_fences_add(&fences, &blocks[101]);
+	gpc_fences_pass(&fences, number, &passed);
+	assert_int_equal(length_of(&passed), GPC_MAX_FENCES - 1);
+	assert_int_equal(fences.pending_bytes, 2 * 512);
+}
+
+static void two_synchronisations_may_end_in_any_order(void **state)
+{
+	struct gpc_list passed;
+	uint64_t first;
+	uint64_t second;
+
+	(void)state;
+	gpc_list_init(&passed);
+	gpc_fences_add(&fences, &blocks[0]);
+	first = gpc_fences_begin_sync(&fences);
+	gpc_fences_add(&fences, &blocks[1]);
+	second = gpc_fences_begin_sync(&fences);
+	gpc_fences_pass(&fences, second, &passed);
+	assert_int_equal(length_of(&passed), 2);
+	gpc_fences_pass(&fences, first, &passed);
+	assert_int_equal(length_of(&passed), 0);
+}
+
+static void the_useful_fence_is_the_oldest_that_frees_enough_at_once(void **state)
+{
+	gpc_event event = 0;
+	uint64_t number;
+
+	(void)state;
+	blocks[1].size = 4096;
+	blocks[2].size = 8192;
+	for (size_t i = 0; i < 3; i++) {
+		gpc_fences_add(&fences, &blocks[i]);
+		assert_true(gpc_fences_close(&fences));
+	}
+	number = gpc_fences_find_useful(&fences, 1024, &event);
+	assert_int_equal(number, fences.oldest + 1);
+	assert_int_equal(event, fences.ring[number % GPC_MAX_FENCES].events[0]);
+	assert_int_equal(gpc_fences_find_useful(&fences, 8192, &event), fences.oldest + 2);
+	event = 0;
+	assert_int_equal(gpc_fences_find_useful(&fences, 8193, &event), 0);
+	assert_int_equal(event, 0);
+	assert_int_equal(gpc_fences_largest(&fences), 8192);
+}
+
+static void a_useful_fence_without_event_is_waited_for_by_the_next_with_one(void **state)
+{
+	gpc_event event = 0;
+
+	(void)state;
+	blocks[0].size = 4096;
+	gpc_fences_add(&fences, &blocks[0]);
+	(void)gpc_fences_begin_sync(&fences);
+	assert_int_equal(gpc_fences_find_useful(&fences, 4096, &event), 0);
+	gpc_fences_add(&fences, &blocks[1]);
+	assert_true(gpc_fences_close(&fences));
+	assert_int_equal(gpc_fences_find_useful(&fences, 4096, &event), fences.oldest + 1);
+	assert_true(event != 0);
+}
+
+static void a_block_can_be_taken_out_of_its_fence(void **state)
+{
+	(void)state;
+	gpc_fences_add(&fences, &blocks[0]);
+	gpc_fences_add(&fences, &blocks[1]);
+	assert_true(gpc_fences_close(&fences));
+	gpc_fences_add(&fences, &blocks[2]);
+	gpc_fences_drop(&fences, &blocks[0]);
+	gpc_fences_drop(&fences, &blocks[2]);
+	gpc_fences_drop(&fences, &blocks[5]);
+	assert_int_equal(fences.pending_bytes, 512);
+	assert_int_equal(n_passed(), 1);
+	assert_int_equal(gpc_fences_get_open(&fences)->n_blocks, 0);
+}
+
+static void a_broken_context_is_reported_and_passes_nothing(void **state)
+{
+	struct gpc_list passed;
+
+	(void)state;
+	gpc_list_init(&passed);
+	gpc_fences_add(&fences, &blocks[0]);
+	assert_true(gpc_fences_close(&fences));
+	gpc_sim_context_break(drv.context, CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_int_equal(gpc_fences_take_passed(&fences, &passed),
+		gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS));
+	assert_int_equal(length_of(&passed), 0);
+	assert_int_equal(fences.pending_bytes, 512);
+}
+
+static void with_one_stream_a_free_is_safe_at_once(void **state)
+{
+	(void)state;
+	assert_true(gpc_fences_is_free_safe(&fences));
+}
+
+static void the_second_stream_waits_on_the_device_for_the_legacy_one(void **state)
+{
+	struct gpc_sim_stream *stream = NULL;
+	uint64_t end;
+
+	(void)state;
+	launch_on(&drv, 5 * MS);
+	end = atomic_load(&drv.context->tail_ns);
+	assert_int_equal(gpc_sim_stream_create(drv.context, CU_STREAM_NON_BLOCKING, 0, &stream),
+		CUDA_SUCCESS);
+	assert_int_equal(
+		gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream), GPC_OK);
+	assert_false(gpc_fences_is_free_safe(&fences));
+	assert_true(atomic_load(&stream->tail_ns) >= end);
+	assert_int_equal(drv.counters.n_sync, 0); /* the host waited for nothing */
+}
+
+static void every_later_stream_waits_for_the_same_event(void **state)
+{
+	struct gpc_sim_stream *stream = NULL;
+
+	(void)state;
+	launch_on(&drv, 5 * MS);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(gpc_sim_stream_create(drv.context, CU_STREAM_NON_BLOCKING, 0, &stream),
+			CUDA_SUCCESS);
+		assert_int_equal(gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream),
+			GPC_OK);
+	}
+	assert_int_equal(drv.counters.n_fence_record, 1);
+	assert_int_equal(drv.counters.n_stream_wait, 3);
+	assert_true(atomic_load(&stream->tail_ns) >= 5 * MS);
+}
+
+static void the_one_stream_rule_does_not_come_back(void **state)
+{
+	struct gpc_sim_stream *stream = NULL;
+
+	(void)state;
+	assert_int_equal(gpc_sim_stream_create(drv.context, 0, 0, &stream), CUDA_SUCCESS);
+	assert_int_equal(
+		gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream), GPC_OK);
+	gpc_fences_stream_destroyed(&fences);
+	gpc_fences_stream_destroyed(&fences); /* one that nobody saw being made */
+	assert_int_equal(fences.n_streams, 0);
+	assert_false(gpc_fences_is_free_safe(&fences));
+}
+
+static void where_the_legacy_stream_cannot_be_recorded_the_caller_is_told(void **state)
+{
+	struct gpc_sim_stream *stream = NULL;
+
+	(void)state;
+	assert_int_equal(gpc_sim_stream_create(drv.context, 0, 0, &stream), CUDA_SUCCESS);
+	assert_true(gpc_sim_fault_add(&sim->faults, "cuEventCreate", 1, 1, 2));
+	assert_int_equal(gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream),
+		GPC_DEVICE_NO_MEMORY);
+	/* The caller waits on the host then; the rule has ended all the same. */
+	assert_false(gpc_fences_is_free_safe(&fences));
+	assert_int_equal(
+		gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream), GPC_OK);
+}
+
+static void the_first_per_thread_stream_asks_for_one_synchronisation(void **state)
+{
+	(void)state;
+	assert_true(gpc_fences_per_thread_stream_used(&fences));
+	assert_false(gpc_fences_is_free_safe(&fences));
+	assert_false(gpc_fences_per_thread_stream_used(&fences));
+}
+
+static void streams_of_a_context_that_had_others_before_need_no_wait(void **state)
+{
+	(void)state;
+	assert_int_equal(gpc_fences_stream_created(&fences, 0), GPC_OK);
+	assert_int_equal(n_driver_calls(), 0);
+	assert_int_equal(fences.n_streams, 1);
+}
+
+static void a_peer_ends_the_one_stream_rule(void **state)
+{
+	(void)state;
+	assert_int_equal(gpc_fences_add_member(&fences, peer(0)), GPC_OK);
+	assert_false(gpc_fences_is_free_safe(&fences));
+}
+
+static void a_fence_passes_when_every_member_has_done_its_work(void **state)
+{
+	(void)state;
+	assert_int_equal(gpc_fences_add_member(&fences, peer(0)), GPC_OK);
+	assert_int_equal(gpc_fences_add_member(&fences, &peers[0].base), GPC_OK); /* once is enough */
+	assert_int_equal(fences.n_members, 2);
+	launch_on(&peers[0], 5 * MS);
+	gpc_fences_add(&fences, &blocks[0]);
+	assert_true(gpc_fences_close(&fences));
+	assert_int_equal(n_passed(), 0);
+	pass_time(5 * MS);
+	assert_int_equal(n_passed(), 1);
+}
+
+static void a_new_member_counts_for_what_was_freed_before_too(void **state)
+{
+	(void)state;
+	gpc_fences_add(&fences, &blocks[0]);
+	assert_true(gpc_fences_close(&fences));
+	gpc_fences_add(&fences, &blocks[1]);
+	assert_int_equal(gpc_fences_add_member(&fences, peer(0)), GPC_OK);
+	launch_on(&peers[0], 5 * MS);
+	assert_int_equal(n_passed(), 0);
+	assert_int_equal(gpc_fences_get_open(&fences)->n_blocks, 2);
+	assert_true(gpc_fences_close(&fences));
+	assert_int_equal(n_passed(), 0);
+	pass_time(5 * MS);
+	assert_int_equal(n_passed(), 2);
+	assert_int_equal(fences.pending_bytes, 0);
+}
+
+static void one_members_failed_record_means_no_event_at_all(void **state)
+{
+	(void)state;
+	assert_int_equal(gpc_fences_add_member(&fences, peer(0)), GPC_OK);
+	assert_true(gpc_sim_fault_add(&sim->faults, "cuCtxRecordEvent", 2, 1, 999));
+	gpc_fences_add(&fences, &blocks[0]);
+	assert_false(gpc_fences_close(&fences));
+	assert_false(gpc_fences_get_open(&fences)->has_event);
+	assert_int_equal(n_passed(), 0);
+}
+
+static void with_peers_no_single_event_can_be_waited_for(void **state)
+{
+	gpc_event event = 0;
+
+	(void)state;
+	assert_int_equal(gpc_fences_add_member(&fences, peer(0)), GPC_OK);
+	gpc_fences_add(&fences, &blocks[0]);
+	assert_true(gpc_fences_close(&fences));
+	assert_int_equal(gpc_fences_find_useful(&fences, 512, &event), 0);
+	assert_int_equal(event, 0);
+}
+
+static void one_member_too_many_ends_passing_by_events(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < GPC_MAX_MEMBERS - 1; i++)
+		assert_int_equal(gpc_fences_add_member(&fences, peer(i)), GPC_OK);
+	gpc_fences_add(&fences, &blocks[0]);
+	assert_true(gpc_fences_close(&fences));
+	assert_int_equal(gpc_fences_add_member(&fences, peer(GPC_MAX_MEMBERS - 1)), GPC_FULL);
+	assert_true(fences.has_strangers);
+	assert_false(gpc_fences_close(&fences));
+	assert_int_equal(n_passed(), 0);
+	assert_int_equal(fences.pending_bytes, 512);
+}
+
+int main(void)
+{
+#define TEST(name)	      cmocka_unit_test_setup_teardown(name, start, stop)
+#define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, start_with_one_stream, stop)
+#define TEST_OLD(name)	      cmocka_unit_test_setup_teardown(name, start_with_an_old_driver, stop)
+	const struct CMUnitTest tests[] = {
+		TEST(a_free_makes_no_driver_call),
+		TEST(a_fence_passes_when_the_work_before_it_is_done_and_not_sooner),
+		TEST(work_submitted_after_the_fence_does_not_hold_it_up),
+		TEST(an_open_fence_never_passes),
+		TEST(only_the_oldest_event_is_asked),
+		TEST(events_are_made_once_and_used_again),
+		TEST(a_later_fence_covers_an_earlier_one_without_event),
+		TEST(a_fence_without_event_never_passes_by_itself),
+		TEST(a_record_that_failed_is_not_an_event),
+		TEST(an_event_that_cannot_be_made_leaves_the_fence_open),
+		TEST(while_a_capture_is_open_nothing_is_recorded),
+		TEST_OLD(a_driver_without_context_events_is_asked_once),
+		TEST(when_the_ring_is_full_the_open_fence_grows),
+		TEST(a_synchronisation_passes_only_what_was_freed_before_it_began),
+		TEST(a_synchronisation_with_nothing_pending_passes_nothing_later),
+		TEST(a_synchronisation_with_a_full_ring_leaves_the_open_fence_pending),
+		TEST(two_synchronisations_may_end_in_any_order),
+		TEST(the_useful_fence_is_the_oldest_that_frees_enough_at_once),
+		TEST(a_useful_fence_without_event_is_waited_for_by_the_next_with_one),
+		TEST(a_block_can_be_taken_out_of_its_fence),
+		TEST(a_broken_context_is_reported_and_passes_nothing),
+		TEST_ONE_STREAM(with_one_stream_a_free_is_safe_at_once),
+		TEST_ONE_STREAM(the_second_stream_waits_on_the_device_for_the_legacy_one),
+		TEST_ONE_STREAM(every_later_stream_waits_for_the_same_event),
+		TEST_ONE_STREAM(the_one_stream_rule_does_not_come_back),
+		TEST_ONE_STREAM(where_the_legacy_stream_cannot_be_recorded_the_caller_is_told),
+		TEST_ONE_STREAM(the_first_per_thread_stream_asks_for_one_synchronisation),
+		TEST(streams_of_a_context_that_had_others_before_need_no_wait),
+		TEST_ONE_STREAM(a_peer_ends_the_one_stream_rule),
+		TEST(a_fence_passes_when_every_member_has_done_its_work),
+		TEST(a_new_member_counts_for_what_was_freed_before_too),
+		TEST(one_members_failed_record_means_no_event_at_all),
+		TEST(with_peers_no_single_event_can_be_waited_for),
+		TEST(one_member_too_many_ends_passing_by_events),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stage.h"
+
+static struct stage stage;
+
+static int open_plain(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	stage_open(&stage, &params);
+	return 0;
+}
+
+static int open_one_stream(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	params.is_one_stream = true;
+	stage_open(&stage, &params);
+	return 0;
+}
+
+static int open_with_max_split(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	params.is_one_stream = true;
+	params.max_split_size = 32 * GPC_MIB;
+	stage_open(&stage, &params);
+	return 0;
+}
+
+static int close_stage(void **state)
+{
+	(void)state;
+	stage_close(&stage);
+	return 0;
+}
+
+static void live_blocks_are_aligned_and_do_not_overlap(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 1000);
+	gpc_devptr b = stage_alloc(&stage, 1);
+	gpc_devptr c = stage_alloc(&stage, 512);
+
+	(void)state;
+	assert_int_equal(b, a + 1024);
+	assert_int_equal(c, b + 512);
+	assert_int_equal(stage.pool.counters->live_bytes, 2048);
+	assert_int_equal(stage.pool.counters->requested_bytes, 1513);
+	assert_int_equal(stage.pool.counters->n_blocks, 3);
+	assert_int_equal(stage.drv.counters.n_mem_alloc, 1);
+}
+
+static void sizes_of_zero_and_beyond_all_reason_are_invalid(void **state)
+{
+	gpc_devptr address = 77;
+
+	(void)state;
+	assert_int_equal(stage_try(&stage, 0, &address), GPC_INVALID);
+	assert_int_equal(stage_try(&stage, GPC_SIZE_MAX + 1, &address), GPC_INVALID);
+	assert_int_equal(stage_try(&stage, UINT64_MAX, &address), GPC_INVALID);
+	assert_int_equal(address, 77);
+}
+
+static void with_one_stream_a_free_and_a_malloc_make_no_driver_call(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	uint64_t n_alloc = stage.drv.counters.n_mem_alloc;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		stage_free(&stage, a);
+		assert_int_equal(stage_alloc(&stage, 4096), a);
+	}
+	assert_int_equal(stage.drv.counters.n_mem_alloc, n_alloc);
+	assert_int_equal(stage.drv.counters.n_mem_free, 0);
+	assert_int_equal(stage_n_fence_calls(&stage), 0);
+	assert_int_equal(stage.pool.counters->n_hit, 1000);
+}
+
+static void with_other_streams_a_free_makes_no_driver_call(void **state)
+{
+	gpc_devptr a[10];
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(a); i++)
+		a[i] = stage_alloc(&stage, 4096);
+	for (size_t i = 0; i < N_OF(a); i++)
+		stage_free(&stage, a[i]);
+	assert_int_equal(stage_n_fence_calls(&stage), 0);
+	assert_int_equal(stage.pool.counters->pending_bytes, 10 * 4096);
+}
+
+static void a_block_in_use_by_a_stream_waits_for_its_event(void **state)
+{
+	struct gpc_sim_stream *stream = stage_stream(&stage);
+	gpc_devptr a = stage_alloc(&stage, 20 * GPC_MIB);
+	gpc_devptr b;
+
+	(void)state;
+	stage_launch(&stage, stage_handle(stream), 5 * MS, a, 20 * GPC_MIB);
+	stage_free(&stage, a);
+	b = stage_alloc(&stage, 20 * GPC_MIB);
+	assert_int_not_equal(a, b);
+	stage_pass_time(&stage, 5 * MS);
+	assert_int_equal(stage_alloc(&stage, 20 * GPC_MIB), a);
+}
+
+static void an_idle_device_gives_the_freed_block_at_once(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 20 * GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, a);
+	assert_int_equal(stage_alloc(&stage, 20 * GPC_MIB), a);
+	assert_int_equal(stage.pool.counters->n_fence, 1);
+	assert_int_equal(stage.drv.counters.n_sync, 0);
+}
+
+static void pending_memory_too_small_for_a_miss_is_not_looked_at(void **state)
+{
+	(void)state;
+	stage_free(&stage, stage_alloc(&stage, 4096));
+	(void)stage_alloc(&stage, 20 * GPC_MIB);
+	assert_int_equal(stage_n_fence_calls(&stage), 0);
+}
+
+static void the_open_fence_is_closed_after_so_many_frees(void **state)
+{
+	gpc_devptr a[64];
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(a); i++)
+		a[i] = stage_alloc(&stage, 512);
+	for (size_t i = 0; i < N_OF(a) - 1; i++)
+		stage_free(&stage, a[i]);
+	assert_int_equal(stage.pool.counters->n_fence, 0);
+	stage_free(&stage, a[63]);
+	assert_int_equal(stage.pool.counters->n_fence, 1);
+	assert_int_equal(stage.pool.counters->pending_bytes, 0); /* the device is idle */
+}
+
+static void the_open_fence_is_closed_after_so_many_bytes(void **state)
+{
+	uint64_t part = stage.params.pending_limit / 8;
+	gpc_devptr a = stage_alloc(&stage, part - 4 * GPC_MIB);
+	gpc_devptr b = stage_alloc(&stage, 4 * GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, a);
+	assert_int_equal(stage.pool.counters->n_fence, 0);
+	stage_free(&stage, b);
+	assert_int_equal(stage.pool.counters->n_fence, 1);
+}
+
+static void blocks_that_passed_merge_with_their_neighbours(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, GPC_MIB);
+	gpc_devptr b = stage_alloc(&stage, GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, b);
+	stage_free(&stage, a);
+	assert_int_equal(gpc_pool_largest_free(&stage.pool), 0);
+	assert_int_equal(gpc_pool_reap(&stage.pool), 2 * GPC_MIB);
+	assert_int_equal(gpc_pool_largest_free(&stage.pool), 2 * GPC_MIB);
+	assert_int_equal(stage.pool.blocks.n_entries, 1);
+}
+
+static void freed_neighbours_merge_in_every_order(void **state)
+{
+	static const int orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 },
+		{ 2, 0, 1 }, { 2, 1, 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(orders); i++) {
+		gpc_devptr a[3];
+
+		for (int k = 0; k < 3; k++)
+			a[k] = stage_alloc(&stage, 4096);
+		for (int k = 0; k < 3; k++) {
+			stage_free(&stage, a[orders[i][k]]);
+			stage_check(&stage);
+		}
+		assert_int_equal(gpc_pool_largest_free(&stage.pool), 2 * GPC_MIB);
+	}
+}
+
+static void a_garbage_address_is_not_found_and_a_wrong_one_is_invalid(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+
+	(void)state;
+	assert_int_equal(stage_try_free(&stage, 0), GPC_NOT_FOUND);
+	assert_int_equal(stage_try_free(&stage, 0x1234), GPC_NOT_FOUND);
+	assert_int_equal(stage_try_free(&stage, UINT64_MAX), GPC_NOT_FOUND);
+	assert_int_equal(stage_try_free(&stage, a + 512), GPC_INVALID);
+	assert_int_equal(stage_try_free(&stage, a + 1), GPC_INVALID);
+	assert_int_equal(stage_try_free(&stage, a + 4096), GPC_INVALID); /* free, not live */
+	stage_free(&stage, a);
+	assert_int_equal(stage_try_free(&stage, a), GPC_INVALID);
+	assert_int_equal(stage.pool.counters->n_free, 1);
+}
+
+static void a_double_free_of_a_pending_block_is_invalid(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+
+	(void)state;
+	stage_free(&stage, a);
+	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
+	assert_int_equal(stage_try_free(&stage, a), GPC_INVALID);
+}
+
+static void a_block_of_another_pool_is_not_found(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+	struct gpc_request request = stage_request(&stage, 4096);
+	struct gpc_sim_driver other_drv;
+	struct gpc_pool other;
+	gpc_devptr address = 0;
+
+	(void)state;
+	assert_int_equal(gpc_sim_driver_init(&other_drv, stage.sim, 0, NULL), GPC_OK);
+	gpc_pool_init(&other, &stage.heap, &other_drv.base, &stage.budget, &params, 0, 1, NULL);
+	assert_int_equal(gpc_pool_alloc(&other, &request, &address), GPC_OK);
+	assert_int_equal(stage_try_free(&stage, address), GPC_NOT_FOUND);
+	assert_ptr_equal(gpc_heap_find_pool(&stage.heap, address), &other);
+	assert_int_equal(gpc_pool_free(&other, address, &request), GPC_OK);
+	gpc_pool_fini(&other);
+	gpc_sim_driver_fini(&other_drv);
+}
+
+static void while_a_capture_is_open_memory_grows_and_nothing_is_recorded(void **state)
+{
+	struct gpc_sim_stream *stream = stage_stream(&stage);
+	struct gpc_sim_graph *graph = NULL;
+	gpc_devptr a = stage_alloc(&stage, 20 * GPC_MIB);
+	gpc_devptr b;
+
+	(void)state;
+	gpc_captures_begin(&stage.heap.captures);
+	assert_int_equal(gpc_sim_capture_begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+	stage_free(&stage, a);
+	b = stage_alloc(&stage, 20 * GPC_MIB);
+	assert_int_not_equal(a, b);
+	assert_int_equal(gpc_pool_reap(&stage.pool), 0);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
+	assert_int_equal(stage.drv.counters.n_fence_record + stage.drv.counters.n_sync, 0);
+	/* The device did not see anything that would have broken the capture. */
+	assert_int_equal(gpc_sim_capture_end(stream, &graph), CUDA_SUCCESS);
+	gpc_sim_graph_destroy(graph);
+	gpc_captures_end(&stage.heap.captures);
+	assert_int_equal(stage_alloc(&stage, 20 * GPC_MIB), a);
+}
+
+static void waits_refused_by_a_capture_do_not_fill_the_ring(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+
+	(void)state;
+	gpc_captures_begin(&stage.heap.captures);
+	for (int i = 0; i < 2 * GPC_MAX_FENCES; i++) {
+		stage_free(&stage, a);
+		assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
+		a = stage_alloc(&stage, 4096);
+	}
+	gpc_captures_end(&stage.heap.captures);
+	assert_true(gpc_pool_reap(&stage.pool) > 0);
+	assert_int_equal(stage.pool.counters->pending_bytes, 0);
+	assert_int_equal(stage.drv.counters.n_sync, 0);
+}
+
+static void the_programs_synchronisation_passes_what_was_freed_before_it(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	gpc_devptr b = stage_alloc(&stage, 4096);
+	uint64_t number;
+
+	(void)state;
+	stage_launch(&stage, 0, 5 * MS, a, 4096);
+	stage_free(&stage, a);
+	number = gpc_pool_begin_sync(&stage.pool);
+	stage_free(&stage, b);
+	stage_pass_time(&stage, 5 * MS);
+	gpc_pool_end_sync(&stage.pool, number, 0);
+	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
+	assert_int_equal(stage_n_fence_calls(&stage), 0);
+	assert_int_equal(stage_alloc(&stage, 4096), a);
+}
+
+static void the_programs_synchronisation_of_one_context_says_nothing_of_peers(void **state)
+{
+	struct gpc_sim_driver peer;
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	uint64_t number;
+
+	(void)state;
+	assert_int_equal(gpc_sim_driver_init(&peer, stage.sim, 0, NULL), GPC_OK);
+	assert_int_equal(gpc_fences_add_member(&stage.pool.fences, &peer.base), GPC_OK);
+	assert_int_equal(gpc_sim_driver_launch(&peer, 0, 5 * MS, a, 4096, -1), GPC_OK);
+	stage_free(&stage, a);
+	number = gpc_pool_begin_sync(&stage.pool);
+	gpc_pool_end_sync(&stage.pool, number, 0);
+	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
+	/* Our own wait is for all of them. */
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 4096);
+	assert_int_equal(peer.counters.n_sync, 1);
+	gpc_pool_fini(&stage.pool);
+	gpc_sim_driver_fini(&peer);
+}
+
+static void a_broken_context_is_what_the_search_says(void **state)
+{
+	gpc_devptr address = 0;
+
+	(void)state;
+	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	gpc_captures_begin(&stage.heap.captures);
+	(void)stage_alloc(&stage, 20 * GPC_MIB);
+	gpc_captures_end(&stage.heap.captures);
+	stage_launch(&stage, 0, 5 * MS, 0, 0);
+	assert_int_equal(gpc_pool_reap(&stage.pool), 0);
+	gpc_sim_context_break(stage.drv.context, CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_int_equal(stage_try(&stage, 20 * GPC_MIB, &address),
+		gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS));
+	assert_int_equal(stage.pool.counters->pending_bytes, 20 * GPC_MIB);
+	stage_check(&stage);
+	/* A broken context takes nothing back; it is destroyed with its memory. */
+	gpc_pool_fini(&stage.pool);
+}
+
+static void with_max_split_large_blocks_are_kept_for_large_requests(void **state)
+{
+	gpc_devptr big = stage_alloc(&stage, 64 * GPC_MIB);
+	gpc_devptr small;
+
+	(void)state;
+	stage_free(&stage, big);
+	small = stage_alloc(&stage, 12 * GPC_MIB);
+	assert_true(small < big || small >= big + 64 * GPC_MIB);
+	/* Nearly as large: it gets the whole block, uncut. */
+	assert_int_equal(stage_alloc(&stage, 60 * GPC_MIB), big);
+	assert_int_equal(stage.pool.counters->live_bytes, (12 + 64) * GPC_MIB);
+	stage_free(&stage, big);
+	/* Much smaller: it would waste a medium segment and more. */
+	assert_int_not_equal(stage_alloc(&stage, 40 * GPC_MIB), big);
+}
+
+static void an_exported_segment_is_not_handed_out_again(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	gpc_devptr b = stage_alloc(&stage, 4096);
+	gpc_devptr base = 0;
+
+	(void)state;
+	assert_int_equal(gpc_pool_export(&stage.pool, b + 100, &base), GPC_OK);
+	assert_int_equal(base, a);
+	assert_int_equal(gpc_pool_export(&stage.pool, b, &base), GPC_OK); /* twice is once */
+	stage_check(&stage);
+	stage_free(&stage, a);
+	stage_check(&stage);
+	assert_int_not_equal(stage_alloc(&stage, 4096), a);
+	assert_int_equal(stage.drv.counters.n_mem_free, 0);
+	stage_free(&stage, b);
+	assert_int_equal(stage.drv.counters.n_mem_free, 1);
+	assert_int_equal(stage_n_allocations(&stage), 1);
+	assert_int_equal(gpc_pool_export(&stage.pool, b, &base), GPC_NOT_FOUND);
+}
+
+static void an_idle_segment_can_be_exported_and_trimmed(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	gpc_devptr base = 0;
+
+	(void)state;
+	stage_free(&stage, a);
+	assert_int_equal(gpc_pool_export(&stage.pool, a, &base), GPC_OK);
+	stage_check(&stage);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 1), 2 * GPC_MIB);
+}
+
+struct diary {
+	uint64_t n_changed;
+	uint64_t n_taken;
+	uint64_t n_freed;
+	uint64_t n_added;
+	uint64_t n_removed;
+	uint8_t last_state;
+};
+
+static void note_changed(void *self, const struct gpc_block *block, uint64_t now_ns)
+{
+	struct diary *diary = self;
+
+	(void)now_ns;
+	diary->n_changed++;
+	diary->last_state = block->state;
+}
+
+static void note_taken(void *self, const struct gpc_block *block, const struct gpc_request *request)
+{
+	struct diary *diary = self;
+
+	assert_int_equal(block->state, GPC_BLOCK_LIVE);
+	assert_int_equal(block->requested, request->size);
+	assert_int_equal(block->mark, request->mark);
+	diary->n_taken++;
+}
+
+static void note_freed(void *self, const struct gpc_block *block, const struct gpc_request *request)
+{
+	struct diary *diary = self;
+
+	(void)request;
+	assert_int_equal(block->state, GPC_BLOCK_LIVE);
+	assert_true(block->requested > 0);
+	diary->n_freed++;
+}
+
+static void note_added(
+	void *self, const struct gpc_segment *segment, const struct gpc_request *request)
+{
+	struct diary *diary = self;
+
+	assert_int_equal(segment->mark, request->mark);
+	diary->n_added++;
+}
+
+static void note_removed(void *self, const struct gpc_segment *segment)
+{
+	struct diary *diary = self;
+
+	assert_true(segment->size > 0);
+	diary->n_removed++;
+}
+
+static void the_observer_is_told_everything_once(void **state)
+{
+	struct diary diary = { 0 };
+	struct gpc_observer observer = { &diary, note_changed, note_taken, note_freed, note_added,
+		note_removed };
+	struct gpc_sim_config config = stage_config();
+	struct gpc_pool_params params = stage_params();
+	gpc_devptr a;
+
+	(void)state;
+	stage_open_on(&stage, &config, &params, &observer);
+	a = stage_alloc(&stage, 4096);
+	assert_int_equal(diary.n_added, 1);
+	assert_int_equal(diary.n_taken, 1);
+	assert_int_equal(diary.last_state, GPC_BLOCK_LIVE);
+	stage_free(&stage, a);
+	assert_int_equal(diary.n_freed, 1);
+	assert_int_equal(diary.last_state, GPC_BLOCK_PENDING);
+	(void)gpc_pool_reap(&stage.pool);
+	assert_int_equal(diary.last_state, GPC_BLOCK_FREE);
+	(void)gpc_pool_trim(&stage.pool, 1);
+	assert_int_equal(diary.n_removed, 1);
+	assert_int_equal(diary.last_state, GPC_BLOCK_UNUSED);
+}
+
+int main(void)
+{
+#define TEST(name)	      cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
+#define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, open_one_stream, close_stage)
+	const struct CMUnitTest tests[] = {
+		TEST(live_blocks_are_aligned_and_do_not_overlap),
+		TEST(sizes_of_zero_and_beyond_all_reason_are_invalid),
+		TEST_ONE_STREAM(with_one_stream_a_free_and_a_malloc_make_no_driver_call),
+		TEST(with_other_streams_a_free_makes_no_driver_call),
+		TEST(a_block_in_use_by_a_stream_waits_for_its_event),
+		TEST(an_idle_device_gives_the_freed_block_at_once),
+		TEST(pending_memory_too_small_for_a_miss_is_not_looked_at),
+		TEST(the_open_fence_is_closed_after_so_many_frees),
+		TEST(the_open_fence_is_closed_after_so_many_bytes),
+		TEST(blocks_that_passed_merge_with_their_neighbours),
+		TEST_ONE_STREAM(freed_neighbours_merge_in_every_order),
+		TEST_ONE_STREAM(a_garbage_address_is_not_found_and_a_wrong_one_is_invalid),
+		TEST(a_double_free_of_a_pending_block_is_invalid),
+		TEST(a_block_of_another_pool_is_not_found),
+		TEST(while_a_capture_is_open_memory_grows_and_nothing_is_recorded),
+		TEST(waits_refused_by_a_capture_do_not_fill_the_ring),
+		TEST(the_programs_synchronisation_passes_what_was_freed_before_it),
+		TEST(the_programs_synchronisation_of_one_context_says_nothing_of_peers),
+		TEST(a_broken_context_is_what_the_search_says),
+		cmocka_unit_test_setup_teardown(
+			with_max_split_large_blocks_are_kept_for_large_requests, open_with_max_split,
+			close_stage),
+		TEST_ONE_STREAM(an_exported_segment_is_not_handed_out_again),
+		TEST_ONE_STREAM(an_idle_segment_can_be_exported_and_trimmed),
+		cmocka_unit_test_teardown(the_observer_is_told_everything_once, close_stage),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each invariant is broken by hand, and the checker names it; then it is mended, and the checker is content. */
+#include "stage.h"
+
+static struct stage stage;
+static struct gpc_block *live;	  /* of 4096 bytes */
+static struct gpc_block *pending; /* of 4096 bytes, behind `live` */
+static struct gpc_block *rest;	  /* FREE, behind `pending` */
+static struct gpc_segment *idle;  /* of one FREE block */
+
+static struct gpc_block *block_at(gpc_devptr address)
+{
+	struct gpc_block *block = gpc_address_map_find(&stage.pool.blocks, address);
+
+	assert_non_null(block);
+	return block;
+}
+
+static int start(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+	gpc_devptr a;
+	gpc_devptr b;
+	gpc_devptr large;
+
+	(void)state;
+	stage_open(&stage, &params);
+	large = stage_alloc(&stage, 20 * GPC_MIB);
+	stage_free(&stage, large);
+	(void)gpc_pool_reap(&stage.pool);
+	a = stage_alloc(&stage, 4096);
+	b = stage_alloc(&stage, 4096);
+	stage_free(&stage, b);
+	live = block_at(a);
+	pending = block_at(b);
+	rest = pending->next;
+	idle = gpc_segment_map_find(&stage.heap.segment_map, large);
+	assert_non_null(rest);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	stage_close(&stage);
+	return 0;
+}
+
+static void expect(const char *name)
+{
+	const char *broken = gpc_pool_check(&stage.pool);
+
+	assert_non_null(broken);
+	if (strncmp(broken, name, strlen(name)) != 0)
+		fail_msg("expected %s, the checker says: %s", name, broken);
+}
+
+static void a_sound_heap_is_sound(void **state)
+{
+	(void)state;
+	assert_null(gpc_pool_check(&stage.pool));
+	assert_int_equal(live->state, GPC_BLOCK_LIVE);
+	assert_int_equal(pending->state, GPC_BLOCK_PENDING);
+	assert_int_equal(rest->state, GPC_BLOCK_FREE);
+}
+
+static void a_gap_between_blocks_is_named(void **state)
+{
+	(void)state;
+	rest->address += 512;
+	expect("I1");
+	rest->address -= 512;
+}
+
+static void a_segment_that_its_blocks_do_not_fill_is_named(void **state)
+{
+	(void)state;
+	idle->size += 2 * GPC_MIB;
+	expect("I1");
+	idle->size -= 2 * GPC_MIB;
+}
+
+static void a_wrong_neighbour_is_named(void **state)
+{
+	(void)state;
+	rest->prev = live;
+	expect("I1");
+	rest->prev = pending;
+}
+
+static void a_block_of_another_segment_is_named(void **state)
+{
+	(void)state;
+	rest->segment = idle;
+	expect("I1");
+	rest->segment = live->segment;
+}
+
+static void free_neighbours_that_did_not_merge_are_named(void **state)
+{
+	(void)state;
+	pending->state = GPC_BLOCK_FREE;
+	expect("I2");
+	pending->state = GPC_BLOCK_PENDING;
+}
+
+static void a_free_block_in_no_bin_is_named(void **state)
+{
+	(void)state;
+	gpc_bins_remove(&stage.pool.bins[GPC_POOL_SMALL], rest);
+	expect("I3");
+	gpc_bins_insert(&stage.pool.bins[GPC_POOL_SMALL], rest);
+}
+
+static void a_block_in_a_bin_that_is_not_free_is_named(void **state)
+{
+	(void)state;
+	gpc_bins_remove(&stage.pool.bins[GPC_POOL_SMALL], rest);
+	gpc_bins_insert(&stage.pool.bins[GPC_POOL_SMALL], live);
+	expect("I3");
+	gpc_bins_remove(&stage.pool.bins[GPC_POOL_SMALL], live);
+	gpc_bins_insert(&stage.pool.bins[GPC_POOL_SMALL], rest);
+}
+
+static void a_block_in_the_wrong_bin_is_named(void **state)
+{
+	uint32_t right = gpc_size_bin(rest->size);
+	struct gpc_bins *bins = &stage.pool.bins[GPC_POOL_SMALL];
+
+	(void)state;
+	bins->roots[3] = rest;
+	bins->roots[right] = NULL;
+	bins->bitmap[right / 64] ^= UINT64_C(1) << (right % 64);
+	bins->bitmap[0] ^= UINT64_C(1) << 3;
+	expect("I3");
+	bins->roots[right] = rest;
+	bins->roots[3] = NULL;
+	bins->bitmap[right / 64] ^= UINT64_C(1) << (right % 64);
+	bins->bitmap[0] ^= UINT64_C(1) << 3;
+}
+
+static void a_bit_without_a_bin_is_named(void **state)
+{
+	(void)state;
+	stage.pool.bins[GPC_POOL_LARGE].bitmap[0] ^= 4;
+	expect("I3");
+	stage.pool.bins[GPC_POOL_LARGE].bitmap[0] ^= 4;
+}
+
+static void a_pending_block_on_no_fence_is_named(void **state)
+{
+	struct gpc_list *list = pending->link.prev;
+
+	(void)state;
+	gpc_list_remove(&pending->link);
+	expect("I4");
+	gpc_list_append(list, &pending->link);
+}
+
+static void a_block_on_a_fence_that_is_not_pending_is_named(void **state)
+{
+	(void)state;
+	/* The neighbour is free, so that a wrong state of `pending` would be I2: it is called live. */
+	pending->state = GPC_BLOCK_LIVE;
+	expect("I4");
+	pending->state = GPC_BLOCK_PENDING;
+}
+
+static void a_fence_that_miscounts_is_named(void **state)
+{
+	struct gpc_fences *fences = &stage.pool.fences;
+
+	(void)state;
+	fences->ring[fences->open % GPC_MAX_FENCES].bytes += 512;
+	expect("F2");
+	fences->ring[fences->open % GPC_MAX_FENCES].bytes -= 512;
+	fences->pending_bytes += 512;
+	expect("I4");
+	fences->pending_bytes -= 512;
+}
+
+static void a_request_larger_than_its_block_is_named(void **state)
+{
+	(void)state;
+	live->requested += 512;
+	expect("I5");
+	live->requested -= 512;
+}
+
+static void a_block_off_the_grain_is_named(void **state)
+{
+	(void)state;
+	live->size += 8;
+	expect("I5");
+	live->size -= 8;
+}
+
+static void every_wrong_counter_is_named(void **state)
+{
+	struct gpucache_counters *counters = stage.pool.counters;
+	uint64_t *const each[] = { &counters->live_bytes, &counters->requested_bytes,
+		&counters->pending_bytes, &counters->cached_bytes, &counters->reserved_bytes,
+		&counters->n_blocks, &counters->n_segments };
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(each); i++) {
+		++*each[i];
+		expect("I6");
+		--*each[i];
+	}
+}
+
+static void a_block_that_its_address_does_not_find_is_named(void **state)
+{
+	(void)state;
+	assert_ptr_equal(gpc_address_map_take(&stage.pool.blocks, live->address), live);
+	expect("I7");
+	gpc_address_map_insert(&stage.pool.blocks, live->address, live);
+}
+
+static void an_address_that_finds_more_than_blocks_is_named(void **state)
+{
+	(void)state;
+	gpc_address_map_insert(&stage.pool.blocks, 0x200, live);
+	expect("I7");
+	assert_ptr_equal(gpc_address_map_take(&stage.pool.blocks, 0x200), live);
+}
+
+static void an_idle_segment_on_no_list_is_named(void **state)
+{
+	(void)state;
+	gpc_list_remove(&idle->idle);
+	expect("I8");
+	gpc_list_append(&stage.pool.idle, &idle->idle);
+}
+
+static void a_segment_in_use_on_the_idle_list_is_named(void **state)
+{
+	(void)state;
+	gpc_list_append(&stage.pool.idle, &live->segment->idle);
+	expect("I8");
+	gpc_list_remove(&live->segment->idle);
+}
+
+static void a_block_without_a_state_is_named(void **state)
+{
+	(void)state;
+	live->state = GPC_BLOCK_UNUSED;
+	expect("a block");
+	live->state = GPC_BLOCK_LIVE;
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+	const struct CMUnitTest tests[] = {
+		TEST(a_sound_heap_is_sound),
+		TEST(a_gap_between_blocks_is_named),
+		TEST(a_segment_that_its_blocks_do_not_fill_is_named),
+		TEST(a_wrong_neighbour_is_named),
+		TEST(a_block_of_another_segment_is_named),
+		TEST(free_neighbours_that_did_not_merge_are_named),
+		TEST(a_free_block_in_no_bin_is_named),
+		TEST(a_block_in_a_bin_that_is_not_free_is_named),
+		TEST(a_block_in_the_wrong_bin_is_named),
+		TEST(a_bit_without_a_bin_is_named),
+		TEST(a_pending_block_on_no_fence_is_named),
+		TEST(a_block_on_a_fence_that_is_not_pending_is_named),
+		TEST(a_fence_that_miscounts_is_named),
+		TEST(a_request_larger_than_its_block_is_named),
+		TEST(a_block_off_the_grain_is_named),
+		TEST(every_wrong_counter_is_named),
+		TEST(a_block_that_its_address_does_not_find_is_named),
+		TEST(an_address_that_finds_more_than_blocks_is_named),
+		TEST(an_idle_segment_on_no_list_is_named),
+		TEST(a_segment_in_use_on_the_idle_list_is_named),
+		TEST(a_block_without_a_state_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stage.h"
+
+static struct stage stage;
+
+static int open_plain(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	stage_open(&stage, &params);
+	return 0;
+}
+
+static int open_one_stream(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	params.is_one_stream = true;
+	stage_open(&stage, &params);
+	return 0;
+}
+
+static int close_stage(void **state)
+{
+	(void)state;
+	stage_close(&stage);
+	return 0;
+}
+
+static void open_limited(uint64_t limit, bool is_one_stream)
+{
+	struct gpc_pool_params params = stage_params();
+
+	params.is_one_stream = is_one_stream;
+	stage_open(&stage, &params);
+	stage.budget.limit_bytes = limit;
+}
+
+static void segments_have_the_size_of_their_class(void **state)
+{
+	static const struct {
+		uint64_t request;
+		uint64_t segment;
+	} rows[] = {
+		{ 512, 2 * GPC_MIB },
+		{ 2 * GPC_MIB, 20 * GPC_MIB },
+		{ 31 * GPC_MIB + 1, 32 * GPC_MIB },
+	};
+	uint64_t reserved = 0;
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(rows); i++) {
+		(void)stage_alloc(&stage, rows[i].request);
+		reserved += rows[i].segment;
+		assert_int_equal(stage.pool.counters->reserved_bytes, reserved);
+		assert_int_equal(stage.budget.used_bytes, reserved);
+		assert_int_equal(stage.pool.counters->n_segments, i + 1);
+	}
+}
+
+static void the_limit_is_never_passed_and_changes_nothing(void **state)
+{
+	gpc_devptr address = 77;
+
+	(void)state;
+	open_limited(40 * GPC_MIB, true);
+	(void)stage_alloc(&stage, 30 * GPC_MIB);
+	assert_int_equal(stage_try(&stage, 12 * GPC_MIB, &address), GPC_LIMIT);
+	assert_int_equal(address, 77);
+	assert_int_equal(stage.budget.used_bytes, 30 * GPC_MIB);
+	assert_int_equal(stage.pool.counters->n_driver_failed, 1);
+	stage_check(&stage);
+}
+
+static void near_the_limit_a_segment_is_as_small_as_it_can_be(void **state)
+{
+	(void)state;
+	open_limited(40 * GPC_MIB, true);
+	(void)stage_alloc(&stage, 30 * GPC_MIB);
+	(void)stage_alloc(&stage, 3 * GPC_MIB); /* a medium segment of 20 MiB does not fit any more */
+	assert_int_equal(stage.budget.used_bytes, 34 * GPC_MIB);
+}
+
+static void a_full_device_says_so_with_the_drivers_own_code(void **state)
+{
+	struct gpc_sim_config config = stage_config();
+	struct gpc_pool_params params = stage_params();
+	gpc_devptr address = 0;
+
+	(void)state;
+	config.memory = 64 * GPC_MIB;
+	config.context_cost = 0;
+	stage_open_on(&stage, &config, &params, NULL);
+	(void)stage_alloc(&stage, 50 * GPC_MIB);
+	(void)stage_alloc(&stage, 3 * GPC_MIB); /* by a tight segment */
+	assert_int_equal(stage_try(&stage, 20 * GPC_MIB, &address), GPC_DEVICE_NO_MEMORY);
+	assert_int_equal(stage.budget.used_bytes, 54 * GPC_MIB);
+}
+
+static void without_metadata_the_drivers_memory_goes_back(void **state)
+{
+	gpc_devptr address = 77;
+
+	(void)state;
+	gpc_metamem_fail_at(1);
+	assert_int_equal(stage_try(&stage, 4096, &address), GPC_NO_METADATA);
+	gpc_metamem_fail_at(0);
+	assert_int_equal(address, 77);
+	assert_int_equal(stage_n_allocations(&stage), 0);
+	assert_int_equal(stage.budget.used_bytes, 0);
+	stage_check(&stage);
+	(void)stage_alloc(&stage, 4096);
+}
+
+/* Answers as the simulated driver does, but off the grid that the segment map needs. */
+static enum gpc_status alloc_off_the_grid(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
+{
+	(void)drv;
+	(void)size;
+	*ret_ptr = GPC_GIB + 512;
+	return GPC_OK;
+}
+
+static unsigned n_given_back;
+
+static enum gpc_status count_free(struct gpc_driver *drv, gpc_devptr ptr)
+{
+	(void)drv;
+	assert_int_equal(ptr, GPC_GIB + 512);
+	n_given_back++;
+	return GPC_OK;
+}
+
+static void memory_off_the_grid_goes_back_at_once(void **state)
+{
+	const struct gpc_driver_ops *real = stage.drv.base.ops;
+	struct gpc_driver_ops ops = *real;
+	gpc_devptr address = 0;
+
+	(void)state;
+	ops.mem_alloc = alloc_off_the_grid;
+	ops.mem_free = count_free;
+	stage.drv.base.ops = &ops;
+	n_given_back = 0;
+	assert_int_equal(stage_try(&stage, 4096, &address), GPC_UNSUPPORTED);
+	assert_int_equal(n_given_back, 1);
+	stage.drv.base.ops = real;
+	stage_check(&stage);
+}
+
+static void trim_prefers_one_segment_that_is_large_enough(void **state)
+{
+	gpc_devptr small = stage_alloc(&stage, 12 * GPC_MIB);
+	gpc_devptr fit = stage_alloc(&stage, 40 * GPC_MIB);
+	gpc_devptr large = stage_alloc(&stage, 80 * GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, small);
+	stage_free(&stage, large);
+	stage_free(&stage, fit);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 30 * GPC_MIB), 40 * GPC_MIB);
+	assert_int_equal(stage_n_allocations(&stage), 2);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 0), 0);
+}
+
+static void trim_takes_the_longest_idle_where_none_is_large_enough(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 12 * GPC_MIB);
+	gpc_devptr b = stage_alloc(&stage, 12 * GPC_MIB);
+	gpc_devptr c = stage_alloc(&stage, 12 * GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, b);
+	stage_free(&stage, c);
+	stage_free(&stage, a);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 20 * GPC_MIB), 24 * GPC_MIB);
+	assert_null(gpc_heap_find_pool(&stage.heap, b));
+	assert_null(gpc_heap_find_pool(&stage.heap, c));
+	assert_non_null(gpc_heap_find_pool(&stage.heap, a));
+}
+
+static void trim_never_touches_a_segment_with_live_or_pending_blocks(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	gpc_devptr b = stage_alloc(&stage, 20 * GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, b);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	assert_int_equal(gpc_pool_reap(&stage.pool), 20 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	stage_free(&stage, a);
+}
+
+static void nothing_goes_back_while_a_capture_is_open(void **state)
+{
+	(void)state;
+	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	gpc_captures_begin(&stage.heap.captures);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	gpc_captures_end(&stage.heap.captures);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
+}
+
+static void a_free_that_the_driver_refuses_is_not_counted_as_ours_any_more(void **state)
+{
+	(void)state;
+	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuMemFree_v2", 1, 1, 1));
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
+	assert_int_equal(stage.budget.used_bytes, 0);
+	stage_check(&stage);
+}
+
+static void segments_idle_for_long_decay_inside_a_later_call(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+	gpc_devptr small;
+
+	(void)state;
+	params.is_one_stream = true;
+	params.decay_ns = 100 * MS;
+	stage_open(&stage, &params);
+	small = stage_alloc(&stage, 4096);
+	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	stage_pass_time(&stage, 100 * MS);
+	stage_free(&stage, small); /* not older than that */
+	assert_int_equal(stage_n_allocations(&stage), 2);
+	stage_pass_time(&stage, 1 * MS);
+	(void)stage_alloc(&stage, 30 * GPC_MIB);
+	assert_int_equal(stage.pool.counters->n_gc_segments, 1);
+	assert_int_equal(stage_n_allocations(&stage), 2);
+}
+
+static void garbage_is_collected_above_the_threshold(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+	gpc_devptr a[4];
+
+	(void)state;
+	params.is_one_stream = true;
+	params.gc_threshold_ppm = 500000;
+	stage_open(&stage, &params);
+	stage.budget.limit_bytes = 200 * GPC_MIB;
+	for (size_t i = 0; i < N_OF(a); i++)
+		a[i] = stage_alloc(&stage, 20 * GPC_MIB);
+	for (size_t i = 0; i < N_OF(a); i++)
+		stage_free(&stage, a[i]);
+	(void)stage_alloc(&stage, 40 * GPC_MIB); /* 80 + 40 > 100 */
+	assert_int_equal(stage.budget.used_bytes, 100 * GPC_MIB);
+	assert_int_equal(stage.pool.counters->n_gc_segments, 1);
+}
+
+static void garbage_collection_without_a_limit_goes_by_the_device(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	params.is_one_stream = true;
+	params.gc_threshold_ppm = 10000; /* of 8 GiB: 81.92 MiB */
+	stage_open(&stage, &params);
+	stage_free(&stage, stage_alloc(&stage, 40 * GPC_MIB));
+	(void)stage_alloc(&stage, 60 * GPC_MIB);
+	assert_int_equal(stage.budget.used_bytes, 60 * GPC_MIB);
+}
+
+static void garbage_collection_of_an_unknown_device_does_nothing(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	params.is_one_stream = true;
+	params.gc_threshold_ppm = 500000;
+	stage_open(&stage, &params);
+	stage.budget.device_bytes = 0;
+	stage_free(&stage, stage_alloc(&stage, 40 * GPC_MIB));
+	(void)stage_alloc(&stage, 60 * GPC_MIB);
+	assert_int_equal(stage.budget.used_bytes, 100 * GPC_MIB);
+}
+
+static void an_endless_kernel_never_blocks_below_the_pending_limit(void **state)
+{
+	struct gpc_sim_stream *stream = stage_stream(&stage);
+	uint64_t endless = UINT64_C(1) << 60;
+	uint64_t before = gpc_sim_clock_now(&stage.sim->clock);
+
+	(void)state;
+	stage_launch(&stage, stage_handle(stream), endless, 0, 0);
+	for (int i = 0; i < 500; i++)
+		stage_free(&stage, stage_alloc(&stage, 2 * GPC_MIB - 512));
+	assert_true(stage.pool.counters->pending_bytes <= stage.params.pending_limit);
+	assert_int_equal(stage.drv.counters.n_sync, 0);
+	assert_int_equal(gpc_sim_clock_now(&stage.sim->clock), before);
+	assert_true(stage.pool.counters->n_fence > 0);
+}
+
+static void above_the_pending_limit_a_miss_waits_for_the_oldest_useful_fence(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+	gpc_devptr a;
+	gpc_devptr b;
+
+	(void)state;
+	params.pending_limit = 30 * GPC_MIB;
+	stage_open(&stage, &params);
+	a = stage_alloc(&stage, 20 * GPC_MIB);
+	b = stage_alloc(&stage, 20 * GPC_MIB);
+	stage_launch(&stage, 0, 5 * MS, a, 512);
+	stage_free(&stage, a);
+	stage_launch(&stage, 0, 50 * MS, b, 512);
+	stage_free(&stage, b);
+	assert_int_equal(stage_alloc(&stage, 20 * GPC_MIB), a);
+	/* It waited for the first kernel and not for the second. */
+	assert_true(gpc_sim_clock_now(&stage.sim->clock) < 50 * MS);
+	assert_int_equal(stage.drv.counters.n_sync, 1);
+	assert_int_equal(stage.drv.counters.n_mem_alloc, 2);
+}
+
+static void above_the_pending_limit_under_a_capture_memory_grows(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	params.pending_limit = GPC_MIB;
+	stage_open(&stage, &params);
+	gpc_captures_begin(&stage.heap.captures);
+	for (int i = 0; i < 5; i++)
+		stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	gpc_captures_end(&stage.heap.captures);
+	assert_int_equal(stage.drv.counters.n_mem_alloc, 5);
+	assert_int_equal(stage.drv.counters.n_sync, 0);
+}
+
+static void an_old_driver_is_synchronised_once_a_batch_and_never_a_free(void **state)
+{
+	struct gpc_sim_config config = stage_config();
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	config.driver_version = 12040;
+	params.pending_limit = 10 * 20 * GPC_MIB - 1;
+	stage_open_on(&stage, &config, &params, NULL);
+	for (int i = 0; i < 100; i++)
+		stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	assert_in_range(stage.drv.counters.n_sync, 1, 10);
+	assert_int_equal(stage.drv.counters.n_fence_record, 0);
+	assert_int_equal(stage.drv.counters.n_event_query, 0);
+	assert_true(stage.drv.counters.n_mem_alloc <= 10);
+}
+
+static void a_wait_for_everything_frees_everything(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	gpc_devptr b = stage_alloc(&stage, 20 * GPC_MIB);
+
+	(void)state;
+	stage_launch(&stage, 0, 5 * MS, a, 4096);
+	stage_free(&stage, a);
+	stage_free(&stage, b);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 20 * GPC_MIB + 4096);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
+	assert_int_equal(stage.pool.counters->pending_bytes, 0);
+	assert_int_equal(stage.pool.counters->n_sync, 1);
+}
+
+static void a_wait_for_more_than_any_block_waits_for_all(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 10 * GPC_MIB);
+	gpc_devptr b = stage_alloc(&stage, 10 * GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, a);
+	stage_free(&stage, b);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 20 * GPC_MIB), 20 * GPC_MIB);
+}
+
+static void a_wait_that_the_driver_refuses_frees_nothing(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+
+	(void)state;
+	stage_free(&stage, a);
+	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuCtxSynchronize", 1, 1, 999));
+	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuEventSynchronize", 1, 1, 999));
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 4096), 0);
+	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
+	stage_check(&stage);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 4096), 4096);
+}
+
+static void with_more_peers_than_members_nothing_is_ever_passed(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+
+	(void)state;
+	stage.pool.fences.has_strangers = true;
+	stage_free(&stage, a);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
+	assert_int_equal(stage.drv.counters.n_sync, 0);
+	stage.pool.fences.has_strangers = false;
+}
+
+static void a_dead_context_is_forgotten_without_any_driver_call(void **state)
+{
+	struct gpc_sim_counters before;
+	struct gpc_request request;
+	gpc_devptr a;
+	gpc_devptr address = 0;
+	uint64_t number;
+
+	(void)state;
+	a = stage_alloc(&stage, 4096);
+	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	number = gpc_pool_begin_sync(&stage.pool);
+	memcpy(&before, &stage.drv.counters, sizeof before);
+	gpc_pool_forget(&stage.pool);
+	assert_memory_equal(&before, &stage.drv.counters, sizeof before);
+	assert_int_equal(stage.budget.used_bytes, 0);
+	assert_int_equal(stage.pool.counters->live_bytes, 0);
+	assert_int_equal(stage.pool.counters->reserved_bytes, 0);
+	stage_check(&stage);
+	assert_int_equal(stage_try_free(&stage, a), GPC_NOT_FOUND);
+	/* A synchronisation that began before ends after: it has nothing to pass. */
+	gpc_pool_end_sync(&stage.pool, number, 0);
+	/* What a late thread is given by the driver does not stay with a pool that is gone. */
+	request = stage_request(&stage, 4096);
+	assert_int_equal(gpc_pool_grow(&stage.pool, &request, &address), GPC_NOT_FOUND);
+	assert_int_equal(stage.budget.used_bytes, 0);
+}
+
+int main(void)
+{
+#define TEST(name)	      cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
+#define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, open_one_stream, close_stage)
+#define TEST_OWN(name)	      cmocka_unit_test_teardown(name, close_stage)
+	const struct CMUnitTest tests[] = {
+		TEST(segments_have_the_size_of_their_class),
+		TEST_OWN(the_limit_is_never_passed_and_changes_nothing),
+		TEST_OWN(near_the_limit_a_segment_is_as_small_as_it_can_be),
+		TEST_OWN(a_full_device_says_so_with_the_drivers_own_code),
+		TEST(without_metadata_the_drivers_memory_goes_back),
+		TEST(memory_off_the_grid_goes_back_at_once),
+		TEST_ONE_STREAM(trim_prefers_one_segment_that_is_large_enough),
+		TEST_ONE_STREAM(trim_takes_the_longest_idle_where_none_is_large_enough),
+		TEST(trim_never_touches_a_segment_with_live_or_pending_blocks),
+		TEST_ONE_STREAM(nothing_goes_back_while_a_capture_is_open),
+		TEST_ONE_STREAM(a_free_that_the_driver_refuses_is_not_counted_as_ours_any_more),
+		TEST_OWN(segments_idle_for_long_decay_inside_a_later_call),
+		TEST_OWN(garbage_is_collected_above_the_threshold),
+		TEST_OWN(garbage_collection_without_a_limit_goes_by_the_device),
+		TEST_OWN(garbage_collection_of_an_unknown_device_does_nothing),
+		TEST(an_endless_kernel_never_blocks_below_the_pending_limit),
+		TEST_OWN(above_the_pending_limit_a_miss_waits_for_the_oldest_useful_fence),
+		TEST_OWN(above_the_pending_limit_under_a_capture_memory_grows),
+		TEST_OWN(an_old_driver_is_synchronised_once_a_batch_and_never_a_free),
+		TEST(a_wait_for_everything_frees_everything),
+		TEST(a_wait_for_more_than_any_block_waits_for_all),
+		TEST(a_wait_that_the_driver_refuses_frees_nothing),
+		TEST(with_more_peers_than_members_nothing_is_ever_passed),
+		TEST(a_dead_context_is_forgotten_without_any_driver_call),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/cuda_fns.h"
+#include "unit.h"
+
+struct driver {
+	const char *missing;
+	unsigned n_asked;
+};
+
+/* Every function there is, at an address made of its name; never called. */
+static void *lookup(void *arg, const char *name)
+{
+	struct driver *driver = arg;
+	uintptr_t sum = 4096;
+
+	driver->n_asked++;
+	if (driver->missing && !strcmp(driver->missing, name))
+		return NULL;
+	for (const char *at = name; *at; at++)
+		sum = sum * 31 + (unsigned char)*at;
+	return (void *)sum;
+}
+
+static void every_function_is_asked_for_by_its_own_name(void **state)
+{
+	struct driver driver = { 0 };
+	struct gpc_cuda_fns fns;
+
+	(void)state;
+	memset(&fns, 0, sizeof fns);
+	assert_int_equal(gpc_cuda_fns_fill(&fns, lookup, &driver), GPC_OK);
+	assert_int_equal(driver.n_asked, sizeof fns / sizeof(void *));
+#define CUDA_FN(name, result, params) \
+	assert_int_equal((uintptr_t)fns.name, (uintptr_t)lookup(&driver, #name));
+#define OPTIONAL CUDA_FN
+#include "driver/cuda_fns.def"
+#undef CUDA_FN
+#undef OPTIONAL
+}
+
+static void a_missing_function_is_noticed_and_the_others_are_filled(void **state)
+{
+	struct driver driver = { .missing = "cuMemFree_v2" };
+	struct gpc_cuda_fns fns;
+
+	(void)state;
+	assert_int_equal(gpc_cuda_fns_fill(&fns, lookup, &driver), GPC_NOT_FOUND);
+	assert_true(fns.cuMemFree_v2 == NULL);
+	assert_true(fns.cuMemAlloc_v2 != NULL);
+	assert_true(fns.cuEventQuery != NULL);
+}
+
+static void an_older_driver_may_lack_what_is_optional(void **state)
+{
+	struct driver driver = { .missing = "cuCtxRecordEvent" };
+	struct gpc_cuda_fns fns;
+
+	(void)state;
+	assert_int_equal(gpc_cuda_fns_fill(&fns, lookup, &driver), GPC_OK);
+	assert_true(fns.cuCtxRecordEvent == NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_function_is_asked_for_by_its_own_name),
+		cmocka_unit_test(a_missing_function_is_noticed_and_the_others_are_filled),
+		cmocka_unit_test(an_older_driver_may_lack_what_is_optional),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

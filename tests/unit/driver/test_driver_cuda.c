@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The real driver over functions of libcuda that are invented here: they log what is called, and fail on demand. */
+#include "driver/driver_cuda.h"
+#include "unit.h"
+
+#define OURS   ((CUcontext)(uintptr_t)0x100)
+#define THEIRS ((CUcontext)(uintptr_t)0x200)
+#define EVENT  ((gpc_event)0x300)
+
+/* The thread as libcuda sees it, and what was called. */
+static struct {
+	CUcontext stack[4];
+	unsigned depth;
+	CUstreamCaptureMode mode;
+	char log[512];
+	const char *failing;
+	CUresult code;
+} cuda;
+
+static CUcontext current(void)
+{
+	return cuda.stack[cuda.depth - 1];
+}
+
+static CUresult called(const char *name)
+{
+	strncat(cuda.log, name, sizeof cuda.log - strlen(cuda.log) - 1);
+	strncat(cuda.log, " ", sizeof cuda.log - strlen(cuda.log) - 1);
+	return cuda.failing && !strcmp(cuda.failing, name) ? cuda.code : CUDA_SUCCESS;
+}
+
+/* A call that needs our context and a relaxed mode. */
+static CUresult called_inside(const char *name)
+{
+	assert_ptr_equal(current(), OURS);
+	assert_int_equal(cuda.mode, CU_STREAM_CAPTURE_MODE_RELAXED);
+	return called(name);
+}
+
+static CUresult get_current(CUcontext *ctx)
+{
+	CUresult result = called("get");
+
+	if (!result)
+		*ctx = current();
+	return result;
+}
+
+static CUresult push(CUcontext ctx)
+{
+	CUresult result = called("push");
+
+	if (!result)
+		cuda.stack[cuda.depth++] = ctx;
+	return result;
+}
+
+static CUresult pop(CUcontext *ctx)
+{
+	CUresult result = called("pop");
+
+	assert_true(cuda.depth > 1);
+	*ctx = cuda.stack[--cuda.depth];
+	return result;
+}
+
+static CUresult exchange(CUstreamCaptureMode *mode)
+{
+	CUresult result = called("mode");
+	CUstreamCaptureMode before = cuda.mode;
+
+	if (!result) {
+		cuda.mode = *mode;
+		*mode = before;
+	}
+	return result;
+}
+
+static CUresult alloc(CUdeviceptr *ptr, size_t size)
+{
+	CUresult result = called_inside("alloc");
+
+	if (!result)
+		*ptr = (CUdeviceptr)(size << 20);
+	return result;
+}
+
+static CUresult release(CUdeviceptr ptr)
+{
+	assert_int_equal(ptr, 0x500000);
+	return called_inside("free");
+}
+
+static CUresult get_info(size_t *available, size_t *total)
+{
+	CUresult result = called_inside("info");
+
+	if (!result) {
+		*available = 11;
+		*total = 22;
+	}
+	return result;
+}
+
+static CUresult create(CUevent *event, unsigned int flags)
+{
+	CUresult result = called_inside("create");
+
+	assert_int_equal(flags, 2); /* CU_EVENT_DISABLE_TIMING */
+	if (!result)
+		*event = (CUevent)(uintptr_t)EVENT;
+	return result;
+}
+
+static CUresult destroy(CUevent event)
+{
+	assert_int_equal((uintptr_t)event, EVENT);
+	return called("destroy");
+}
+
+static CUresult query(CUevent event)
+{
+	assert_int_equal((uintptr_t)event, EVENT);
+	return called("query");
+}
+
+static CUresult synchronize_event(CUevent event)
+{
+	assert_int_equal((uintptr_t)event, EVENT);
+	return called_inside("wait");
+}
+
+static CUresult synchronize(void)
+{
+	return called_inside("sync");
+}
+
+static CUresult record(CUevent event, CUstream stream)
+{
+	assert_int_equal((uintptr_t)event, EVENT);
+	assert_int_equal((uintptr_t)stream, (uintptr_t)CU_STREAM_LEGACY);
+	return called_inside("record");
+}
+
+static CUresult wait_event(CUstream stream, CUevent event, unsigned int flags)
+{
+	assert_int_equal((uintptr_t)event, EVENT);
+	assert_int_equal((uintptr_t)stream, 0x77);
+	assert_int_equal(flags, 0);
+	return called_inside("stream_wait");
+}
+
+static CUresult record_context(CUcontext ctx, CUevent event)
+{
+	assert_ptr_equal(ctx, OURS);
+	assert_int_equal((uintptr_t)event, EVENT);
+	return called_inside("ctx_record");
+}
+
+static struct gpc_cuda_fns fns;
+static struct gpc_cuda_driver driver;
+static struct gpc_driver *const drv = &driver.base;
+
+static int start(void **state)
+{
+	(void)state;
+	memset(&cuda, 0, sizeof cuda);
+	cuda.stack[0] = OURS;
+	cuda.depth = 1;
+	fns = (struct gpc_cuda_fns){
+		.cuCtxGetCurrent = get_current,
+		.cuCtxPushCurrent_v2 = push,
+		.cuCtxPopCurrent_v2 = pop,
+		.cuCtxSynchronize = synchronize,
+		.cuMemAlloc_v2 = alloc,
+		.cuMemFree_v2 = release,
+		.cuMemGetInfo_v2 = get_info,
+		.cuEventCreate = create,
+		.cuEventDestroy_v2 = destroy,
+		.cuEventQuery = query,
+		.cuEventSynchronize = synchronize_event,
+		.cuEventRecord = record,
+		.cuStreamWaitEvent = wait_event,
+		.cuThreadExchangeStreamCaptureMode = exchange,
+		.cuCtxRecordEvent = record_context,
+	};
+	gpc_cuda_driver_init(&driver, &fns, OURS);
+	return 0;
+}
+
+/* The thread is as the program left it. */
+static int stop(void **state)
+{
+	(void)state;
+	assert_int_equal(cuda.depth, 1);
+	assert_int_equal(cuda.mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+	return 0;
+}
+
+static void in_its_own_context_nothing_is_pushed(void **state)
+{
+	gpc_devptr ptr = 0;
+
+	(void)state;
+	assert_int_equal(drv->ops->mem_alloc(drv, 5, &ptr), GPC_OK);
+	assert_int_equal(ptr, 0x500000);
+	assert_string_equal(cuda.log, "get mode alloc mode ");
+}
+
+static void in_another_context_its_own_is_pushed_and_popped(void **state)
+{
+	(void)state;
+	cuda.stack[0] = THEIRS;
+	assert_int_equal(drv->ops->mem_free(drv, 0x500000), GPC_OK);
+	assert_string_equal(cuda.log, "get push mode free mode pop ");
+	assert_ptr_equal(current(), THEIRS);
+}
+
+static void without_any_context_its_own_is_pushed_and_popped(void **state)
+{
+	(void)state;
+	cuda.stack[0] = NULL;
+	assert_int_equal(drv->ops->context_sync(drv), GPC_OK);
+	assert_string_equal(cuda.log, "get push mode sync mode pop ");
+	assert_null(current());
+}
+
+static void the_programs_capture_mode_is_put_back(void **state)
+{
+	(void)state;
+	cuda.mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+	assert_int_equal(drv->ops->mem_free(drv, 0x500000), GPC_OK);
+	assert_int_equal(cuda.mode, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+	cuda.mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+
+static void a_failed_call_puts_everything_back_and_writes_nothing(void **state)
+{
+	gpc_devptr ptr = 77;
+
+	(void)state;
+	cuda.stack[0] = THEIRS;
+	cuda.failing = "alloc";
+	cuda.code = CUDA_ERROR_OUT_OF_MEMORY;
+	assert_int_equal(drv->ops->mem_alloc(drv, 5, &ptr), GPC_DEVICE_NO_MEMORY);
+	assert_int_equal(ptr, 77);
+	assert_string_equal(cuda.log, "get push mode alloc mode pop ");
+	assert_ptr_equal(current(), THEIRS);
+}
+
+static void a_driver_that_is_gone_is_asked_nothing_more(void **state)
+{
+	uint64_t available = 77;
+	uint64_t total = 78;
+
+	(void)state;
+	cuda.failing = "get";
+	cuda.code = CUDA_ERROR_DEINITIALIZED;
+	assert_int_equal(drv->ops->mem_info(drv, &available, &total),
+		gpc_status_from_device(CUDA_ERROR_DEINITIALIZED));
+	assert_int_equal(available, 77);
+	assert_int_equal(total, 78);
+	assert_string_equal(cuda.log, "get ");
+}
+
+static void a_context_that_cannot_be_pushed_is_not_popped(void **state)
+{
+	gpc_event event = 77;
+
+	(void)state;
+	cuda.stack[0] = THEIRS;
+	cuda.failing = "push";
+	cuda.code = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	assert_int_equal(drv->ops->event_create(drv, &event),
+		gpc_status_from_device(CUDA_ERROR_CONTEXT_IS_DESTROYED));
+	assert_int_equal(event, 77);
+	assert_string_equal(cuda.log, "get push ");
+}
+
+static void every_op_calls_the_function_it_is_named_after(void **state)
+{
+	uint64_t available = 0;
+	uint64_t total = 0;
+	gpc_event event = 0;
+
+	(void)state;
+	assert_int_equal(drv->ops->mem_info(drv, &available, &total), GPC_OK);
+	assert_int_equal(available, 11);
+	assert_int_equal(total, 22);
+	assert_int_equal(drv->ops->event_create(drv, &event), GPC_OK);
+	assert_int_equal(event, EVENT);
+	assert_int_equal(drv->ops->fence_record(drv, event), GPC_OK);
+	assert_int_equal(drv->ops->event_wait(drv, event), GPC_OK);
+	assert_int_equal(drv->ops->legacy_record(drv, event), GPC_OK);
+	assert_int_equal(drv->ops->stream_wait(drv, 0x77, event), GPC_OK);
+	drv->ops->event_destroy(drv, event);
+	assert_string_equal(cuda.log, "get mode info mode get mode create mode get mode ctx_record mode "
+				      "get mode wait mode get mode record mode "
+				      "get mode stream_wait mode destroy ");
+}
+
+static void every_op_carries_the_drivers_code(void **state)
+{
+	static const char *const names[] = { "alloc", "free", "info", "create", "ctx_record", "query",
+		"wait", "sync", "record", "stream_wait" };
+	enum gpc_status expected = gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS);
+
+	(void)state;
+	cuda.code = CUDA_ERROR_ILLEGAL_ADDRESS;
+	for (size_t i = 0; i < N_OF(names); i++) {
+		uint64_t out = 0;
+		enum gpc_status got[] = {
+			drv->ops->mem_alloc(drv, 5, &out),
+			drv->ops->mem_free(drv, 0x500000),
+			drv->ops->mem_info(drv, &out, &out),
+			drv->ops->event_create(drv, &out),
+			drv->ops->fence_record(drv, EVENT),
+			drv->ops->event_query(drv, EVENT),
+			drv->ops->event_wait(drv, EVENT),
+			drv->ops->context_sync(drv),
+			drv->ops->legacy_record(drv, EVENT),
+			drv->ops->stream_wait(drv, 0x77, EVENT),
+		};
+
+		for (size_t k = 0; k < N_OF(got) && i > 0; k++)
+			assert_int_equal(got[k], k == i - 1 ? expected : GPC_OK);
+		cuda.failing = names[i];
+		cuda.log[0] = '\0';
+	}
+	cuda.failing = NULL;
+}
+
+static void an_unfinished_event_is_not_ready_and_not_an_error(void **state)
+{
+	(void)state;
+	cuda.failing = "query";
+	cuda.code = CUDA_ERROR_NOT_READY;
+	assert_int_equal(drv->ops->event_query(drv, EVENT), GPC_DEVICE_NOT_READY);
+}
+
+static void a_refused_record_is_unsupported(void **state)
+{
+	(void)state;
+	cuda.failing = "ctx_record";
+	cuda.code = CUDA_ERROR_NOT_SUPPORTED;
+	assert_int_equal(drv->ops->fence_record(drv, EVENT), GPC_UNSUPPORTED);
+}
+
+static void a_driver_without_context_events_is_unsupported(void **state)
+{
+	(void)state;
+	fns.cuCtxRecordEvent = NULL;
+	assert_int_equal(drv->ops->fence_record(drv, EVENT), GPC_UNSUPPORTED);
+	assert_string_equal(cuda.log, "");
+}
+
+static void the_clock_goes_forward(void **state)
+{
+	uint64_t before = drv->ops->now_ns(drv);
+
+	(void)state;
+	assert_true(before > 0);
+	assert_true(drv->ops->now_ns(drv) >= before);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+	const struct CMUnitTest tests[] = {
+		TEST(in_its_own_context_nothing_is_pushed),
+		TEST(in_another_context_its_own_is_pushed_and_popped),
+		TEST(without_any_context_its_own_is_pushed_and_popped),
+		TEST(the_programs_capture_mode_is_put_back),
+		TEST(a_failed_call_puts_everything_back_and_writes_nothing),
+		TEST(a_driver_that_is_gone_is_asked_nothing_more),
+		TEST(a_context_that_cannot_be_pushed_is_not_popped),
+		TEST(every_op_calls_the_function_it_is_named_after),
+		TEST(every_op_carries_the_drivers_code),
+		TEST(an_unfinished_event_is_not_ready_and_not_an_error),
+		TEST(a_refused_record_is_unsupported),
+		TEST(a_driver_without_context_events_is_unsupported),
+		TEST(the_clock_goes_forward),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

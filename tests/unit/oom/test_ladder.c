@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One scenario a rung: everything below it is in vain, and it helps; nothing above it is tried. */
+#include "oom/ladder.h"
+
+#include "tests/unit/alloc/stage.h"
+
+enum rung {
+	REAP,
+	RETURN_ENOUGH,
+	WAIT,
+	RETURN_ALL,
+	HANDLERS,
+	OTHERS,
+	N_RUNGS,
+};
+
+static struct stage stage;
+
+/* The program's side of a climb. */
+static struct {
+	struct gpc_pool *pools[2];
+	struct gpc_request request;
+	gpc_devptr address;
+	unsigned n_attempts;
+	unsigned n_trims;
+	unsigned n_handler_calls;
+	unsigned others_leave_at; /* the attempt from which there is room; 0: never */
+	gpc_devptr handler_frees;
+	bool handler_works;
+	uint64_t handler_wanted;
+} program;
+
+static enum gpc_status attempt(void *arg)
+{
+	enum gpc_status st;
+
+	assert_ptr_equal(arg, &program);
+	program.n_attempts++;
+	if (program.others_leave_at && program.n_attempts == program.others_leave_at)
+		stage.budget.limit_bytes = 0;
+	st = gpc_pool_search(&stage.pool, &program.request, &program.address);
+	if (st != GPC_NOT_FOUND)
+		return st;
+	return gpc_pool_grow(&stage.pool, &program.request, &program.address);
+}
+
+static void trim_driver(void *arg)
+{
+	assert_ptr_equal(arg, &program);
+	program.n_trims++;
+}
+
+static bool call_handlers(void *arg, uint64_t wanted)
+{
+	assert_ptr_equal(arg, &program);
+	program.n_handler_calls++;
+	program.handler_wanted = wanted;
+	if (program.handler_frees)
+		stage_free(&stage, program.handler_frees);
+	return program.handler_works;
+}
+
+static struct gpc_ladder ladder_for(uint64_t size)
+{
+	program.request = stage_request(&stage, size);
+	program.pools[0] = &stage.pool;
+	return (struct gpc_ladder){ .pool = &stage.pool,
+		.pools = program.pools,
+		.n_pools = 1,
+		.wanted = size,
+		.attempt = attempt,
+		.arg = &program };
+}
+
+static int start_with(bool is_one_stream)
+{
+	struct gpc_pool_params params = stage_params();
+
+	params.is_one_stream = is_one_stream;
+	stage_open(&stage, &params);
+	stage.budget.limit_bytes = 40 * GPC_MIB;
+	memset(&program, 0, sizeof program);
+	return 0;
+}
+
+static int start(void **state)
+{
+	(void)state;
+	return start_with(false);
+}
+
+static int start_one_stream(void **state)
+{
+	(void)state;
+	return start_with(true);
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	stage_close(&stage);
+	return 0;
+}
+
+static void expect_climb(struct gpc_ladder *ladder, enum gpc_status st, uint32_t helped,
+	uint32_t n_tried, unsigned n_attempts)
+{
+	assert_int_equal(gpc_ladder_climb(ladder, GPC_LIMIT), st);
+	assert_int_equal(ladder->helped, helped);
+	assert_int_equal(ladder->n_tried, n_tried);
+	assert_int_equal(program.n_attempts, n_attempts);
+}
+
+static void reaping_helps_where_small_frees_merge_into_what_is_wanted(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(18 * GPC_MIB);
+	gpc_devptr a = stage_alloc(&stage, 9 * GPC_MIB);
+	gpc_devptr b = stage_alloc(&stage, 9 * GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, a);
+	stage_free(&stage, b);
+	expect_climb(&ladder, GPC_OK, REAP + 1, 1, 1);
+	assert_int_equal(ladder.freed[REAP], 18 * GPC_MIB);
+	assert_int_equal(program.address, a);
+}
+
+static void returning_idle_segments_helps_where_no_single_one_is_large_enough(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(24 * GPC_MIB);
+	gpc_devptr a = stage_alloc(&stage, 12 * GPC_MIB);
+	gpc_devptr b = stage_alloc(&stage, 12 * GPC_MIB);
+	gpc_devptr c = stage_alloc(&stage, 12 * GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, a);
+	stage_free(&stage, b);
+	stage_free(&stage, c);
+	expect_climb(&ladder, GPC_OK, RETURN_ENOUGH + 1, 2, 1);
+	assert_int_equal(ladder.freed[RETURN_ENOUGH], 24 * GPC_MIB);
+	assert_int_equal(stage.budget.used_bytes, 36 * GPC_MIB); /* as few as needed: one stays */
+}
+
+static void waiting_helps_where_a_kernel_still_uses_what_was_freed(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
+	gpc_devptr a = stage_alloc(&stage, 30 * GPC_MIB);
+
+	(void)state;
+	stage_launch(&stage, 0, 5 * MS, a, 512);
+	stage_free(&stage, a);
+	expect_climb(&ladder, GPC_OK, WAIT + 1, 3, 1);
+	assert_int_equal(program.address, a);
+	assert_int_equal(stage.drv.counters.n_sync, 1);
+}
+
+static void waiting_helps_where_what_was_freed_must_go_back_as_segments(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(34 * GPC_MIB);
+	gpc_devptr a = stage_alloc(&stage, 12 * GPC_MIB);
+	gpc_devptr b = stage_alloc(&stage, 24 * GPC_MIB);
+
+	(void)state;
+	stage_launch(&stage, 0, 5 * MS, a, 512);
+	stage_free(&stage, a);
+	stage_free(&stage, b);
+	expect_climb(&ladder, GPC_OK, WAIT + 1, 3, 1);
+	assert_int_equal(ladder.freed[WAIT], 72 * GPC_MIB); /* passed, and gave back */
+}
+
+static void everything_of_the_other_contexts_is_returned(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
+	struct gpc_request request = stage_request(&stage, 20 * GPC_MIB);
+	struct gpc_sim_driver other_drv;
+	struct gpc_pool other;
+	gpc_devptr address = 0;
+
+	(void)state;
+	assert_int_equal(gpc_sim_driver_init(&other_drv, stage.sim, 0, NULL), GPC_OK);
+	gpc_pool_init(&other, &stage.heap, &other_drv.base, &stage.budget, &params, 0, 1, NULL);
+	assert_int_equal(gpc_pool_alloc(&other, &request, &address), GPC_OK);
+	assert_int_equal(gpc_sim_driver_launch(&other_drv, 0, 5 * MS, address, 512, -1), GPC_OK);
+	assert_int_equal(gpc_pool_free(&other, address, &request), GPC_OK);
+	program.pools[1] = &other;
+	ladder.n_pools = 2;
+	expect_climb(&ladder, GPC_OK, RETURN_ALL + 1, 4, 1);
+	assert_int_equal(ladder.freed[RETURN_ALL], 20 * GPC_MIB);
+	gpc_pool_fini(&other);
+	gpc_sim_driver_fini(&other_drv);
+}
+
+static void the_drivers_own_pools_are_trimmed_before_the_handlers(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
+
+	(void)state;
+	(void)stage_alloc(&stage, 20 * GPC_MIB);
+	ladder.trim_driver = trim_driver;
+	program.others_leave_at = 1;
+	expect_climb(&ladder, GPC_OK, RETURN_ALL + 1, 4, 1);
+	assert_int_equal(program.n_trims, 1);
+	assert_int_equal(program.n_handler_calls, 0);
+}
+
+static void the_programs_handlers_help(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
+
+	(void)state;
+	program.handler_frees = stage_alloc(&stage, 20 * GPC_MIB);
+	program.handler_works = true;
+	ladder.call_handlers = call_handlers;
+	expect_climb(&ladder, GPC_OK, HANDLERS + 1, 5, 1);
+	assert_int_equal(program.handler_wanted, 30 * GPC_MIB);
+}
+
+static void a_handler_that_freed_nothing_is_not_followed_by_an_attempt(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
+
+	(void)state;
+	(void)stage_alloc(&stage, 20 * GPC_MIB);
+	ladder.call_handlers = call_handlers;
+	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, 0);
+	assert_int_equal(program.n_handler_calls, 1);
+}
+
+static void waiting_for_other_processes_helps_when_they_leave(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
+
+	(void)state;
+	(void)stage_alloc(&stage, 20 * GPC_MIB);
+	ladder.wait_ms = 1000;
+	program.others_leave_at = 3;
+	expect_climb(&ladder, GPC_OK, OTHERS + 1, N_RUNGS, 3);
+}
+
+static void waiting_for_other_processes_ends(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
+
+	(void)state;
+	(void)stage_alloc(&stage, 20 * GPC_MIB);
+	ladder.wait_ms = 30; /* three steps of 10 ms */
+	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, 3);
+}
+
+static void where_nothing_helps_the_first_failure_is_the_answer(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
+
+	(void)state;
+	(void)stage_alloc(&stage, 20 * GPC_MIB);
+	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, 0);
+	for (size_t i = 0; i < N_OF(ladder.freed); i++)
+		assert_int_equal(ladder.freed[i], 0);
+}
+
+static enum gpc_status attempt_and_break(void *arg)
+{
+	(void)arg;
+	program.n_attempts++;
+	return gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void another_error_of_an_attempt_ends_the_climb(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(24 * GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, stage_alloc(&stage, 12 * GPC_MIB));
+	ladder.attempt = attempt_and_break;
+	expect_climb(&ladder, gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS), 0,
+		RETURN_ENOUGH + 1, 1);
+}
+
+static void an_error_that_no_room_can_help_against_is_not_climbed_for(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(24 * GPC_MIB);
+
+	(void)state;
+	assert_int_equal(gpc_ladder_climb(&ladder, GPC_NO_METADATA), GPC_NO_METADATA);
+	assert_int_equal(ladder.n_tried, 0);
+	assert_int_equal(program.n_attempts, 0);
+	assert_true(gpc_ladder_helps(GPC_DEVICE_NO_MEMORY));
+	assert_true(gpc_ladder_helps(GPC_LIMIT));
+	assert_false(gpc_ladder_helps(GPC_OK));
+}
+
+static void a_call_that_is_not_ours_climbs_without_a_pool(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	ladder.pool = NULL;
+	expect_climb(&ladder, GPC_OK, RETURN_ALL + 1, 4, 1);
+}
+
+static void every_rung_has_a_name_and_no_other_has(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < N_RUNGS; i++)
+		assert_non_null(gpc_ladder_rung_name(i));
+	assert_null(gpc_ladder_rung_name(N_RUNGS));
+	assert_null(gpc_ladder_rung_name(UINT32_MAX));
+}
+
+int main(void)
+{
+#define TEST(name)	      cmocka_unit_test_setup_teardown(name, start, stop)
+#define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, start_one_stream, stop)
+	const struct CMUnitTest tests[] = {
+		TEST(reaping_helps_where_small_frees_merge_into_what_is_wanted),
+		TEST_ONE_STREAM(returning_idle_segments_helps_where_no_single_one_is_large_enough),
+		TEST(waiting_helps_where_a_kernel_still_uses_what_was_freed),
+		TEST(waiting_helps_where_what_was_freed_must_go_back_as_segments),
+		TEST(everything_of_the_other_contexts_is_returned),
+		TEST(the_drivers_own_pools_are_trimmed_before_the_handlers),
+		TEST(the_programs_handlers_help),
+		TEST(a_handler_that_freed_nothing_is_not_followed_by_an_attempt),
+		TEST(waiting_for_other_processes_helps_when_they_leave),
+		TEST(waiting_for_other_processes_ends),
+		TEST(where_nothing_helps_the_first_failure_is_the_answer),
+		TEST_ONE_STREAM(another_error_of_an_attempt_ends_the_climb),
+		TEST(an_error_that_no_room_can_help_against_is_not_climbed_for),
+		TEST(a_call_that_is_not_ours_climbs_without_a_pool),
+		TEST(every_rung_has_a_name_and_no_other_has),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
