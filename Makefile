@@ -37,6 +37,8 @@ WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-protot
         -Wswitch-enum $(if $(filter 0,$(WERROR)),,-Werror)
 
 CPPFLAGS.base := -D_GNU_SOURCE -Iinclude -Isrc -I.
+# Tests compare our own declarations with the real ones where a toolkit is there.
+CPPFLAGS.test := -Itests/unit $(if $(wildcard $(CUDA_HOME)/include/cuda.h),-isystem $(CUDA_HOME)/include)
 CFLAGS.base   := -std=c11 -g -fPIC -fvisibility=hidden -fno-common -fno-omit-frame-pointer $(WARN)
 LDFLAGS.base  := -Wl,-z,defs -Wl,-z,now -Wl,-z,relro
 
@@ -162,6 +164,8 @@ $(TEST_BINS) $(BENCH_BINS): $(B)/%: $(B)/%.o $(call obj,$(HELPER_SRCS) $(CONF_SR
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $(filter %.o,$(wordlist 1,1,$^)) -Wl,--start-group $(filter-out $(wordlist 1,1,$^),$^) -Wl,--end-group \
 		$(SANITIZE) $(LDFLAGS) -rdynamic -lcmocka -ljson-c -ldw -lz -lpthread -ldl
+
+$(call obj,$(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS)): ALL_CPPFLAGS += $(CPPFLAGS.test)
 
 $(B)/%.o: %.c
 	$(call say,CC,$<)

@@ -18,7 +18,7 @@
  *   STACKS      variable records: return addresses, Python frames        append only
  *   CODES       variable records: Python code objects                    append only
  *   MODULES     variable records: mapped objects with build ids          append only
- *   TEXT        lines: effective configuration, warnings                 append only
+ *   TEXT        lines: `key value source` of each option, `env NAME=value`, `warning: ...`  append only
  *   SEGMENTS    slot i: segment i of the process                         seq word
  *   BLOCKS      slot i: block i of the process, whatever its state       seq word
  *   EVENTS      ring of 64-byte records                                  `seq` stored last
@@ -137,7 +137,7 @@ struct gpucache_header {
 /* DEVICES.  What the driver says of a GPU, and when it said it. */
 struct gpucache_device {
 	uint32_t seq;
-	int32_t ordinal; /* of this process; -1: slot unused */
+	int32_t ordinal; /* of this process; the slot is unused while seq is 0 */
 	char name[64];
 	char uuid[48]; /* "GPU-..." or empty */
 	uint64_t total_bytes;
@@ -203,7 +203,7 @@ struct gpucache_counters {
 	uint64_t reserved[3];
 };
 
-/* SITES.  Record i: what stack i holds and ever asked for.  Plain stores; device memory only. */
+/* SITES.  Record i: what stack i holds and ever asked for, on all devices of the process together.  Plain stores. */
 struct gpucache_site {
 	uint64_t live_bytes; /* as requested */
 	uint64_t live_blocks;
@@ -310,7 +310,7 @@ struct gpucache_block {
 	uint32_t
 		segment; /* index into SEGMENTS, or GPUCACHE_NO_SEGMENT: a driver allocation of its own */
 	uint32_t context; /* index into COUNTERS */
-	uint64_t tag;     /* number of a NUL-ended name in TEXT; 0 none */
+	uint64_t reserved;
 };
 
 enum gpucache_event_kind {
@@ -342,7 +342,10 @@ struct gpucache_event {
 	uint32_t reserved;
 };
 
-/* HISTORY.  A head, then two buffers of max_points points; `live_buffer` names the valid one. */
+/*
+ * HISTORY.  One record a device: a head, then two buffers of max_points points, of which `live_buffer` names the
+ * valid one.  record_size is that of the whole record.
+ */
 struct gpucache_history_head {
 	int32_t device; /* -1: unused */
 	uint32_t max_points;

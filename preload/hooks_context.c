@@ -67,12 +67,23 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 	return real_cuDevicePrimaryCtxRelease_v2(dev);
 }
 
+static void forget_context(CUcontext ctx)
+{
+	if (!ctx || !enter())
+		return;
+	gpc_runtime_context_forget(ctx);
+	gpc_runtime_leave();
+}
+
+CUresult cuCtxDestroy(CUcontext ctx)
+{
+	forget_context(ctx);
+	return real_cuCtxDestroy(ctx);
+}
+
 CUresult cuCtxDestroy_v2(CUcontext ctx)
 {
-	if (ctx && enter()) {
-		gpc_runtime_context_forget(ctx);
-		gpc_runtime_leave();
-	}
+	forget_context(ctx);
 	return real_cuCtxDestroy_v2(ctx);
 }
 

@@ -42,29 +42,33 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
  * The driver takes memory of cuMemAlloc here, too.  Ours cannot go there, it is a piece of a segment; the fence covers the
  * work that was submitted to the stream before.
  */
-static bool free_async(CUdeviceptr dptr, CUresult *ret_result)
+static CUresult free_async(
+	CUdeviceptr dptr, CUstream stream, CUresult (*real)(CUdeviceptr, CUstream))
 {
-	bool is_ours = false;
+	struct gpc_tracked *tracked;
+	CUresult result;
+	bool is_ours;
 
 	if (dptr == 0 || !enter())
-		return false;
-	*ret_result = gpc_runtime_free(dptr, &is_ours);
+		return real(dptr, stream);
+	result = gpc_runtime_free(dptr, &is_ours);
+	if (!is_ours) {
+		tracked = gpc_runtime_forget(dptr);
+		result = real(dptr, stream);
+		gpc_runtime_forgotten(tracked, result);
+	}
 	gpc_runtime_leave();
-	return is_ours;
+	return result;
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
-	CUresult result;
-
-	return free_async(dptr, &result) ? result : real_cuMemFreeAsync(dptr, hStream);
+	return free_async(dptr, hStream, real_cuMemFreeAsync);
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 {
-	CUresult result;
-
-	return free_async(dptr, &result) ? result : real_cuMemFreeAsync_ptsz(dptr, hStream);
+	return free_async(dptr, hStream, real_cuMemFreeAsync_ptsz);
 }
 
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total)

@@ -75,12 +75,23 @@ CUresult cuGreenCtxStreamCreate(
 	return result;
 }
 
+static void stream_destroyed(CUstream stream)
+{
+	if (!stream || !enter())
+		return;
+	gpc_runtime_stream_destroyed(stream);
+	gpc_runtime_leave();
+}
+
+CUresult cuStreamDestroy(CUstream hStream)
+{
+	stream_destroyed(hStream);
+	return real_cuStreamDestroy(hStream);
+}
+
 CUresult cuStreamDestroy_v2(CUstream hStream)
 {
-	if (enter()) {
-		gpc_runtime_stream_destroyed(hStream);
-		gpc_runtime_leave();
-	}
+	stream_destroyed(hStream);
 	return real_cuStreamDestroy_v2(hStream);
 }
 
@@ -100,17 +111,24 @@ static void capture_ended(CUstream stream)
 	gpc_runtime_leave();
 }
 
-/* Counted before the driver is told, so that no event of ours is recorded in between; uncounted where it refused. */
-#define BEGIN_CAPTURE(call)                     \
-	do {                                    \
-		CUresult result;                \
-                                                \
-		capture_begins(hStream);        \
-		result = call;                  \
-		if (result != CUDA_SUCCESS)     \
-			capture_ended(hStream); \
-		return result;                  \
+/*
+ * Counted before the driver is told, so that no event of ours is recorded in between; uncounted where it refused.
+ * A per-thread default stream is noticed before its capture begins: the wait that it needs would break the capture.
+ */
+#define BEGIN_CAPTURE_ON(stream, call)                                   \
+	do {                                                             \
+		CUresult result;                                         \
+                                                                         \
+		if (is_per_thread_new((stream) == CU_STREAM_PER_THREAD)) \
+			per_thread_stream_used();                        \
+		capture_begins(stream);                                  \
+		result = call;                                           \
+		if (result != CUDA_SUCCESS)                              \
+			capture_ended(stream);                           \
+		return result;                                           \
 	} while (0)
+#define BEGIN_CAPTURE(call)      BEGIN_CAPTURE_ON(hStream ? hStream : CU_STREAM_LEGACY, call)
+#define BEGIN_CAPTURE_PTSZ(call) BEGIN_CAPTURE_ON(hStream ? hStream : CU_STREAM_PER_THREAD, call)
 
 CUresult cuStreamBeginCapture(CUstream hStream)
 {
@@ -119,7 +137,7 @@ CUresult cuStreamBeginCapture(CUstream hStream)
 
 CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 {
-	BEGIN_CAPTURE(real_cuStreamBeginCapture_ptsz(hStream));
+	BEGIN_CAPTURE_PTSZ(real_cuStreamBeginCapture_ptsz(hStream));
 }
 
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
@@ -129,7 +147,7 @@ CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
-	BEGIN_CAPTURE(real_cuStreamBeginCapture_v2_ptsz(hStream, mode));
+	BEGIN_CAPTURE_PTSZ(real_cuStreamBeginCapture_v2_ptsz(hStream, mode));
 }
 
 CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
@@ -144,7 +162,7 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, CUstreamCaptureMode mode)
 {
-	BEGIN_CAPTURE(real_cuStreamBeginCaptureToGraph_ptsz(
+	BEGIN_CAPTURE_PTSZ(real_cuStreamBeginCaptureToGraph_ptsz(
 		hStream, hGraph, dependencies, dependencyData, numDependencies, mode));
 }
 
@@ -170,6 +188,6 @@ CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 	CUresult result = real_cuStreamEndCapture_ptsz(hStream, phGraph);
 
 	if (is_capture_over(result))
-		capture_ended(hStream);
+		capture_ended(hStream ? hStream : CU_STREAM_PER_THREAD);
 	return result;
 }

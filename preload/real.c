@@ -94,26 +94,50 @@ static void base_name(const char *name, char *buf, size_t size)
 	buf[end - name] = '\0';
 }
 
+/* What one search found; published as a whole. */
+struct search {
+	void *pointers[N_ROWS];
+	void *aliases[N_ROWS];
+	struct gpc_cuda_fns fns;
+	bool has_fns;
+};
+
+static bool is_known(const struct search *search, const void *pointer)
+{
+	for (size_t i = 0; i < N_ROWS; i++) {
+		if (pointer == search->pointers[i] || pointer == search->aliases[i])
+			return true;
+	}
+	return false;
+}
+
 /*
  * A driver may answer cuGetProcAddress with pointers that differ from its exported symbols.  So it is asked for
  * each row once; an answer that is not the pointer of another row is known as this one's alias.
  */
-static void find_aliases(void)
+static void find_aliases(struct search *search)
 {
+	CUresult (*get)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *) =
+		NULL;
+
 	for (size_t i = 0; i < N_ROWS; i++) {
+		if (rows[i].ours == (void *)cuGetProcAddress_v2)
+			*(void **)(void *)&get = search->pointers[i];
+	}
+	for (size_t i = 0; get && i < N_ROWS; i++) {
 		CUdriverProcAddressQueryResult status = 0;
 		void *pointer = NULL;
 		char base[64];
 
 		base_name(rows[i].name, base, sizeof base);
-		if (gpc_real.cuGetProcAddress_v2(base, &pointer, rows[i].since,
-			    rows[i].is_per_thread ? 2 : 1, &status) == CUDA_SUCCESS &&
-			pointer && gpc_real_exchange(pointer) == pointer)
-			rows[i].alias = pointer;
+		if (get(base, &pointer, rows[i].since, rows[i].is_per_thread ? 2 : 1, &status) ==
+				CUDA_SUCCESS &&
+			pointer && !is_known(search, pointer))
+			search->aliases[i] = pointer;
 	}
 }
 
-static bool find_locked(void)
+static bool gather(struct search *search)
 {
 	void *library =
 		dlopen(DRIVER_LIBRARY, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
@@ -121,21 +145,45 @@ static bool find_locked(void)
 	if (!library)
 		return false;
 	for (size_t i = 0; i < N_ROWS; i++)
-		*rows[i].real = gpc_real_dlsym_call(library, rows[i].name);
-	found.has_fns = !gpc_cuda_fns_fill(&found.fns, lookup_in_driver, library);
-	if (gpc_real.cuGetProcAddress_v2)
-		find_aliases();
+		search->pointers[i] = gpc_real_dlsym_call(library, rows[i].name);
+	search->has_fns = !gpc_cuda_fns_fill(&search->fns, lookup_in_driver, library);
+	find_aliases(search);
 	return true;
 }
 
+static void publish(const struct search *search)
+{
+	pthread_mutex_lock(&found.lock);
+	if (!atomic_load(&found.is_found)) {
+		for (size_t i = 0; i < N_ROWS; i++) {
+			__atomic_store_n(rows[i].real, search->pointers[i], __ATOMIC_RELAXED);
+			rows[i].alias = search->aliases[i];
+		}
+		found.fns = search->fns;
+		found.has_fns = search->has_fns;
+		atomic_store_explicit(&found.is_found, true, memory_order_release);
+	}
+	pthread_mutex_unlock(&found.lock);
+}
+
+/*
+ * The search calls the loader and the driver, so no lock may be held: another thread may hold the loader's and wait for
+ * ours.  Threads that come at once all search, and find the same.  The driver may look names up while it is asked,
+ * which comes back here; for that inner call there is no driver yet.
+ */
 bool gpc_real_find(void)
 {
+	static _Thread_local bool is_searching;
+	struct search search = { .has_fns = false };
+
 	if (atomic_load_explicit(&found.is_found, memory_order_acquire))
 		return true;
-	pthread_mutex_lock(&found.lock);
-	if (!atomic_load(&found.is_found) && gpc_find_next_dlsym())
-		atomic_store_explicit(&found.is_found, find_locked(), memory_order_release);
-	pthread_mutex_unlock(&found.lock);
+	if (is_searching || !gpc_find_next_dlsym())
+		return false;
+	is_searching = true;
+	if (gather(&search))
+		publish(&search);
+	is_searching = false;
 	return atomic_load(&found.is_found);
 }
 
@@ -164,8 +212,10 @@ const struct gpc_runtime_loader *gpc_real_loader(void)
 
 void *gpc_real_exchange(void *pointer)
 {
+	if (!pointer || !atomic_load_explicit(&found.is_found, memory_order_acquire))
+		return pointer;
 	for (size_t i = 0; i < N_ROWS; i++) {
-		if (pointer == *rows[i].real || (pointer == rows[i].alias && pointer))
+		if (pointer == *rows[i].real || pointer == rows[i].alias)
 			return rows[i].ours;
 	}
 	return pointer;
@@ -176,7 +226,7 @@ bool gpc_real_row(const char *name, void **ret_ours, void **ret_real)
 	for (size_t i = 0; i < N_ROWS; i++) {
 		if (strcmp(rows[i].name, name) == 0) {
 			*ret_ours = rows[i].ours;
-			*ret_real = *rows[i].real;
+			*ret_real = __atomic_load_n(rows[i].real, __ATOMIC_RELAXED);
 			return true;
 		}
 	}

@@ -5,7 +5,7 @@
  * The pointers are found in the libcuda.so.1 that the program loaded, at the first need, and a reference of our own keeps
  * that library loaded: a failed start of the runtime library closes it, and our pointers would dangle.
  *
- * Threads   Any; finding is done once, under a lock.
+ * Threads   Any; finding is done without a lock, and published once.
  * Failure   Without a driver every real_<name> returns CUDA_ERROR_NOT_FOUND.
  */
 #ifndef GPC_PRELOAD_REAL_H
@@ -50,14 +50,14 @@ void *gpc_real_exchange(void *pointer);
 bool gpc_real_row(const char *name, void **ret_ours, void **ret_real);
 
 /* CUresult real_<name>(parameters): the driver's function. */
-#define REAL(name, params, args)                                          \
-	static inline __attribute__((unused)) CUresult real_##name params \
-	{                                                                 \
-		if (!gpc_real.name)                                       \
-			(void)gpc_real_find();                            \
-		if (!gpc_real.name)                                       \
-			return CUDA_ERROR_NOT_FOUND;                      \
-		return gpc_real.name args;                                \
+#define REAL(name, params, args)                                                            \
+	static inline __attribute__((unused)) CUresult real_##name params                   \
+	{                                                                                   \
+		CUresult(*real) params = __atomic_load_n(&gpc_real.name, __ATOMIC_RELAXED); \
+                                                                                            \
+		if (!real && gpc_real_find())                                               \
+			real = gpc_real.name;                                               \
+		return real ? real args : CUDA_ERROR_NOT_FOUND;                             \
 	}
 #define HOOK(name, since, gets, params, args)              REAL(name, params, args)
 #define HOOK_STREAM(name, since, params, args, stream)     REAL(name, params, args)

@@ -41,18 +41,36 @@ bool gpc_dlsym_is_ours(void *handle, const char *name)
 	return gpc_real_row(name, &ours, &real);
 }
 
+/* True where both lie in the same object. */
+static bool is_same_object(const void *a, const void *b)
+{
+	Dl_info of_a;
+	Dl_info of_b;
+
+	return dladdr(a, &of_a) && dladdr(b, &of_b) && of_a.dli_fbase == of_b.dli_fbase;
+}
+
+/* Reached by a jump, so the return address is still that of dlsym's caller. */
 void *gpc_dlsym_ours(void *handle, const char *name)
 {
-	void *pointer = gpc_real_dlsym_call(handle, name);
 	void *ours = NULL;
 	void *real = NULL;
+	void *pointer;
 
+	/* First, so that what dlerror says afterwards is of the caller's own lookup. */
+	(void)gpc_real_find();
+	pointer = gpc_real_dlsym_call(handle, name);
 	if (!pointer)
 		return NULL;
-	(void)gpc_real_find();
 	(void)gpc_real_row(name, &ours, &real);
-	/* Without a driver our own function must not pretend that there is one. */
+	/* Without a driver our own function must not pretend that there is one; behind us dlerror is set, too. */
 	if (pointer == ours)
+		return real ? ours : gpc_real_dlsym_call(RTLD_NEXT, name);
+	/*
+	 * RTLD_NEXT means behind the caller, and we looked behind ourselves: a wrapper like us, loaded after us,
+	 * would be given its own function and call itself for ever.
+	 */
+	if (handle == RTLD_NEXT && is_same_object(pointer, __builtin_return_address(0)))
 		return real ? ours : NULL;
 	return gpc_real_exchange(pointer);
 }
@@ -98,6 +116,8 @@ __asm__(".text\n"
 	"	mov w9, w0\n"
 	"	ldp x0, x1, [sp, #16]\n"
 	"	ldp x29, x30, [sp], #32\n"
+	"	.cfi_restore 29\n"
+	"	.cfi_restore 30\n"
 	"	.cfi_def_cfa_offset 0\n"
 	"	tbnz w9, #0, 1f\n"
 	"	adrp x10, gpc_next_dlsym\n"

@@ -70,7 +70,7 @@ struct gpc_fences {
 	uint64_t open;
 	struct gpc_fence ring[GPC_MAX_FENCES];
 	uint64_t pending_bytes;
-	bool can_record;    /* false once the driver said that it cannot */
+	bool can_record; /* false once the driver said that it cannot */
 	bool has_strangers; /* more contexts reach this memory than there are members: nothing passes */
 	bool is_one_stream; /* only the legacy default stream was ever used */
 	uint32_t n_streams;

@@ -313,10 +313,12 @@ enum gpc_status gpc_pool_free(
 
 uint64_t gpc_pool_begin_sync(struct gpc_pool *pool)
 {
-	uint64_t number;
+	uint64_t number = 0;
 
 	gpc_lock_take(&pool->lock);
-	number = gpc_fences_begin_sync(&pool->fences);
+	/* With peers, one context's synchronisation says nothing of the others' work. */
+	if (pool->fences.n_members == 1)
+		number = gpc_fences_begin_sync(&pool->fences);
 	gpc_lock_release(&pool->lock);
 	return number;
 }
@@ -327,7 +329,7 @@ void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns)
 
 	gpc_list_init(&passed);
 	gpc_lock_take(&pool->lock);
-	/* With peers, one context's synchronisation says nothing of the others' work. */
+	/* A peer may have come in between. */
 	if (pool->fences.n_members == 1 && !pool->is_forgotten)
 		gpc_fences_pass(&pool->fences, number, &passed);
 	(void)gpc_pool_free_passed_locked(pool, &passed, now_ns);

@@ -93,7 +93,8 @@ static void walk_tree(const struct gpc_block *at, uint32_t bin, struct bin_walk 
 	walk_tree(at->tree.left, bin, walk);
 	walk->n++;
 	walk->is_sound &= at->state == GPC_BLOCK_FREE && !at->segment->is_exported &&
-			  gpc_size_bin(at->size) == bin && (!walk->last || is_before(walk->last, at));
+			  gpc_size_bin(at->size) == bin &&
+			  (!walk->last || is_before(walk->last, at));
 	walk->last = at;
 	walk_tree(at->tree.right, bin, walk);
 }
@@ -152,8 +153,7 @@ static const char *check_counters(
 		counters->pending_bytes != totals->pending ||
 		counters->cached_bytes != totals->cached ||
 		counters->reserved_bytes != totals->segments ||
-		counters->n_blocks != totals->n_live ||
-		counters->n_segments != totals->n_segments)
+		counters->n_blocks != totals->n_live || counters->n_segments != totals->n_segments)
 		return "I6: the counters are what the heap holds";
 	return NULL;
 }

@@ -28,7 +28,6 @@ bool gpc_pool_take_exported_locked(struct gpc_pool *pool, struct gpc_segment *se
 	gpc_devptr *ret_address, uint64_t *ret_size);
 
 /* What may follow a free, without the lock: memory taken out above goes back, old idle segments decay. */
-void gpc_pool_after_free(
-	struct gpc_pool *pool, gpc_devptr address, uint64_t size, uint64_t now_ns);
+void gpc_pool_after_free(struct gpc_pool *pool, gpc_devptr address, uint64_t size, uint64_t now_ns);
 
 #endif

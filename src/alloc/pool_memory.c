@@ -236,8 +236,7 @@ bool gpc_pool_take_exported_locked(struct gpc_pool *pool, struct gpc_segment *se
 	return true;
 }
 
-void gpc_pool_after_free(
-	struct gpc_pool *pool, gpc_devptr address, uint64_t size, uint64_t now_ns)
+void gpc_pool_after_free(struct gpc_pool *pool, gpc_devptr address, uint64_t size, uint64_t now_ns)
 {
 	if (address)
 		give_back(pool, address, size);
@@ -297,7 +296,8 @@ static enum gpc_status sync_members(struct gpc_pool *pool, uint32_t n_members)
 	return st;
 }
 
-uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
+/* One wait.  *ret_has_rest: the ring of fences was full, so the latest frees were not waited for. */
+static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_rest)
 {
 	struct gpc_list passed;
 	gpc_event event = 0;
@@ -323,6 +323,7 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
 	}
 	if (!event)
 		number = gpc_fences_begin_sync(&pool->fences);
+	*ret_has_rest = !event && gpc_fences_get_open(&pool->fences)->n_blocks > 0;
 	gpc_counter_add(&pool->counters->n_sync, 1);
 	gpc_lock_release(&pool->lock);
 
@@ -334,6 +335,17 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
 		gpc_fences_pass(&pool->fences, number, &passed);
 	bytes = gpc_pool_free_passed_locked(pool, &passed, pool->drv->ops->now_ns(pool->drv));
 	gpc_lock_release(&pool->lock);
+	return bytes;
+}
+
+uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
+{
+	bool has_rest = false;
+	uint64_t bytes = wait_once(pool, size, &has_rest);
+
+	/* The first wait has emptied the ring, so the second one is for all that is left. */
+	if (has_rest && bytes > 0)
+		bytes += wait_once(pool, size, &has_rest);
 	return bytes;
 }
 

@@ -73,20 +73,14 @@ static uint64_t wait_for_others(struct gpc_ladder *ladder)
 	return ASK_ANYWAY;
 }
 
-/*
- * From cheap and harmless to costly.  The order is the policy: a rung is climbed only when all below it did not
- * make room.  README prints this table.
- */
+/* The table is base/rungs.def: the order is the policy. */
 static const struct {
 	const char *name;
 	uint64_t (*make_room)(struct gpc_ladder *ladder);
 } rungs[] = {
-	{ "reap passed fences", reap_passed_fences },
-	{ "return idle segments, as few as needed", return_enough_segments },
-	{ "wait for the fences that make enough room", wait_for_enough_fences },
-	{ "return everything cached on the device", return_everything },
-	{ "ask the program's OOM handlers", ask_handlers },
-	{ "wait for other processes (oom_wait_ms)", wait_for_others },
+#define RUNG(function, text) { text, function },
+#include "base/rungs.def"
+#undef RUNG
 };
 
 #define N_RUNGS   (sizeof rungs / sizeof rungs[0])

@@ -63,7 +63,8 @@ static void init_context(struct gpc_context *context, struct gpc_device *device,
 		.gc_threshold_ppm = config->garbage_collection_threshold,
 		.pending_limit = pending_limit(device),
 		.decay_ns = config->decay_ms * UINT64_C(1000000),
-		.is_one_stream = gpc_runtime.saw_start && !gpc_runtime_per_thread_seen,
+		.is_one_stream = gpc_runtime.saw_start && !atomic_load(&gpc_runtime.has_missed) &&
+				 !gpc_runtime.is_per_thread_used,
 	};
 
 	context->device = device;
@@ -124,6 +125,7 @@ struct gpc_context *gpc_context_get(CUcontext handle)
 	struct gpc_context *context =
 		slot ? atomic_load_explicit(slot, memory_order_acquire) : NULL;
 	CUcontext current = NULL;
+	bool is_new = false;
 
 	if (context && !atomic_load_explicit(&context->is_gone, memory_order_acquire))
 		return context;
@@ -135,11 +137,12 @@ struct gpc_context *gpc_context_get(CUcontext handle)
 	if (slot && (!context || atomic_load(&context->is_gone))) {
 		drop_gone_locked();
 		context = make_locked(handle, context);
+		is_new = context != NULL;
 		if (context)
 			atomic_store_explicit(slot, context, memory_order_release);
 	}
 	gpc_lock_release(&gpc_runtime.lock);
-	if (context)
+	if (is_new)
 		gpc_observe_context(context, 1);
 	return context;
 }
@@ -175,7 +178,7 @@ uint64_t gpc_device_sum(const struct gpc_device *device, size_t counter_offset)
 	return sum;
 }
 
-void gpc_runtime_context_forget(CUcontext handle)
+static void forget(CUcontext handle)
 {
 	struct gpc_context *context = find(handle);
 
@@ -183,8 +186,22 @@ void gpc_runtime_context_forget(CUcontext handle)
 		return;
 	gpc_observe_context(context, 2);
 	gpc_pool_forget(&context->pool);
+	gpc_track_forget_context(context);
 	if (context->pool.counters != &context->pool.own_counters)
 		gpc_record_counters_retire(&gpc_runtime.record, context->pool.context);
+}
+
+/* The driver refuses to destroy a primary context, and its memory lives on. */
+void gpc_runtime_context_forget(CUcontext handle)
+{
+	bool is_primary = false;
+
+	gpc_lock_take(&gpc_runtime.lock);
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++)
+		is_primary |= gpc_runtime.devices[d].primary == handle;
+	gpc_lock_release(&gpc_runtime.lock);
+	if (!is_primary)
+		forget(handle);
 }
 
 void gpc_runtime_primary_retained(CUcontext context, CUdevice device)
@@ -215,9 +232,15 @@ void gpc_runtime_primary_released(CUdevice device)
 
 void gpc_runtime_primary_forget(CUdevice device)
 {
-	if (device >= 0 && (uint32_t)device < gpc_runtime.n_devices &&
-		gpc_runtime.devices[device].primary)
-		gpc_runtime_context_forget(gpc_runtime.devices[device].primary);
+	CUcontext primary;
+
+	if (device < 0 || (uint32_t)device >= gpc_runtime.n_devices)
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	primary = gpc_runtime.devices[device].primary;
+	gpc_lock_release(&gpc_runtime.lock);
+	if (primary)
+		forget(primary);
 }
 
 void gpc_runtime_peer_enabled(CUcontext of_memory)

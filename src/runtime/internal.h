@@ -28,7 +28,7 @@ struct gpc_device {
 	struct gpc_budget budget;
 	uint32_t ordinal;
 	struct gpucache_device known; /* name, uuid, total, the last look */
-	/* Lock: runtime.lock.  The contexts of this device; a slot is never taken back. */
+	/* Lock: runtime.lock.  The contexts of this device; that of one that is gone is given to another. */
 	struct gpc_context *contexts[GPC_MAX_CONTEXTS];
 	_Atomic uint32_t n_contexts;
 	_Atomic uint64_t next_look_ns;
@@ -48,13 +48,14 @@ struct gpc_context {
 	uint32_t generation;
 	_Atomic int sticky; /* an error after which the context is of no use: CUresult */
 	_Atomic bool is_gone;
-	bool is_per_thread_known; /* Lock: runtime.lock. */
 };
 
 struct gpc_runtime {
 	_Atomic int state;     /* enum gpc_runtime_state */
 	atomic_bool has_ended; /* the exit handler ran */
 	bool saw_start;
+	atomic_bool
+		has_missed; /* calls passed while another thread started us: not every stream was seen */
 	const struct gpc_runtime_loader *loader;
 	const struct gpc_cuda_fns *fns;
 	struct gpc_config config;
@@ -66,7 +67,9 @@ struct gpc_runtime {
 	/* Lock: lock (rank RUNTIME). */
 	struct gpc_device devices[GPC_MAX_DEVICES];
 	uint32_t n_devices;
-	CUstream capturing[GPC_MAX_CAPTURES];
+	bool is_per_thread_used;
+	CUstream capturing
+		[GPC_MAX_CAPTURES]; /* never NULL: which stream that is depends on the caller */
 	struct gpc_nvml nvml;
 	bool nvml_was_tried;
 	struct gpc_lock lock;
@@ -98,6 +101,9 @@ void gpc_observe_device(struct gpc_context *context, bool must);
 
 /* start.c: configuration, recording, devices. False: pass. */
 bool gpc_runtime_start(void);
+
+/* track.c: the context died, and with it all that was tracked in it. */
+void gpc_track_forget_context(struct gpc_context *context);
 
 /* The stack of the caller, as the configuration wants it. */
 uint32_t gpc_runtime_stack(size_t size);

@@ -90,10 +90,14 @@ static void after_growth(struct gpc_context *context)
 {
 	uint64_t reserve = gpc_runtime.config.reserve;
 	uint64_t available;
+	uint64_t total;
 
 	gpc_observe_device(context, false);
+	gpc_lock_take(&gpc_runtime.lock);
 	available = context->device->known.free_bytes;
-	if (available < reserve && reserve <= context->device->known.total_bytes / 8)
+	total = context->device->known.total_bytes;
+	gpc_lock_release(&gpc_runtime.lock);
+	if (available < reserve && reserve <= total / 8)
 		(void)gpc_pool_trim(&context->pool, reserve - available);
 }
 
@@ -134,12 +138,17 @@ CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size)
 	return CUDA_SUCCESS;
 }
 
-/* free_sync:always: the wait that cudaFree of the driver makes, before the free. */
+/* free_sync:always: the wait that cudaFree of the driver makes, before the free; none where it would break a capture. */
 static CUresult sync_for_free(struct gpc_pool *pool)
 {
-	uint64_t number = gpc_pool_begin_sync(pool);
-	enum gpc_status st = pool->drv->ops->context_sync(pool->drv);
+	uint64_t number;
+	enum gpc_status st;
 
+	if (!gpc_captures_try_hold(&gpc_runtime.heap.captures))
+		return CUDA_SUCCESS;
+	gpc_captures_release(&gpc_runtime.heap.captures);
+	number = gpc_pool_begin_sync(pool);
+	st = pool->drv->ops->context_sync(pool->drv);
 	if (!st)
 		gpc_pool_end_sync(pool, number, pool->drv->ops->now_ns(pool->drv));
 	return (CUresult)gpc_status_to_device(st);
@@ -177,6 +186,7 @@ CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
 void gpc_runtime_adjust_free(size_t *available, size_t *total)
 {
 	struct gpc_context *context = gpc_context_current();
+	uint64_t whole;
 	uint64_t idle;
 	uint64_t sum;
 
@@ -186,20 +196,23 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 	idle = GPC_DEVICE_SUM(context->device, cached_bytes) +
 	       GPC_DEVICE_SUM(context->device, pending_bytes);
 	sum = *available + idle;
-	if (total && sum > *total)
-		sum = *total;
-	*available = sum;
+	whole = total ? *total : context->device->budget.device_bytes;
+	*available = whole && sum > whole ? whole : sum;
 }
 
 bool gpc_runtime_may_export(CUdeviceptr ptr)
 {
-	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
+	const struct gpc_segment *segment =
+		gpc_segment_map_find(&gpc_runtime.heap.segment_map, ptr);
 	gpc_devptr base = 0;
 
-	if (!pool || gpc_pool_export(pool, ptr, &base))
+	if (!segment)
 		return true;
-	if (base == ptr)
+	/* Only what leaves the process is withdrawn from reuse, not what is refused. */
+	if (segment->address == ptr) {
+		(void)!gpc_pool_export(segment->pool, ptr, &base);
 		return true;
+	}
 	gpc_log("cuIpcGetMemHandle(0x%llx): this block lies inside a cached segment, and a CUDA "
 		"IPC handle always "
 		"opens at the start of one; refused, because the other process would read wrong "

@@ -44,13 +44,16 @@ static enum gpc_status attempt_again(void *arg)
 /* The pools of a device that live. */
 static uint32_t pools_of(const struct gpc_device *device, struct gpc_pool **pools)
 {
-	uint32_t n = atomic_load(&device->n_contexts);
 	uint32_t n_pools = 0;
+	uint32_t n;
 
+	gpc_lock_take(&gpc_runtime.lock);
+	n = atomic_load(&device->n_contexts);
 	for (uint32_t i = 0; i < n; i++) {
 		if (!atomic_load(&device->contexts[i]->is_gone))
 			pools[n_pools++] = &device->contexts[i]->pool;
 	}
+	gpc_lock_release(&gpc_runtime.lock);
 	return n_pools;
 }
 
@@ -240,23 +243,21 @@ static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbou
 /* One failure, in full, into `oom`: a slot of the recording, or memory of ours where it has none. */
 static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	const struct gpc_ladder *ladder, const struct gpc_neighbours *neighbours,
-	struct gpc_verdict_facts *ret_facts)
+	const struct gpc_device_look *device_look, struct gpc_verdict_facts *ret_facts)
 {
 	struct gpc_context *context = rescue->context;
 	struct gpc_record *record = &gpc_runtime.record;
-	struct gpc_device_look device_look;
 
 	fill_request(oom, rescue);
 	fill_ladder(oom, ladder);
-	look(context, &device_look);
 	keep_neighbours(context->device, neighbours);
 	gpc_balance_fill(record->counters ? record->counters : context->pool.counters,
-		record->counters ? record->n_counters : 1, &device_look, neighbours, &oom->balance);
+		record->counters ? record->n_counters : 1, device_look, neighbours, &oom->balance);
 	gpc_oom_set_neighbours(oom, neighbours);
 	oom->peak_requested = gpc_counter_get(&context->pool.counters->peak_requested_bytes);
 	oom->n_holders = gpc_record_top_holders(
 		record, oom->holders, GPUCACHE_MAX_OOM_HOLDERS, &oom->n_sites, &oom->rest_bytes);
-	*ret_facts = facts_of(context, device_look.device_free);
+	*ret_facts = facts_of(context, device_look->device_free);
 	gpc_verdict_find(oom, ret_facts);
 }
 
@@ -264,6 +265,7 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 {
 	static struct gpucache_oom spare; /* Lock: runtime.lock */
 	struct gpc_device *device = rescue->context->device;
+	struct gpc_device_look device_look;
 	struct gpc_neighbours neighbours;
 	struct gpc_verdict_facts facts;
 	struct gpucache_oom *slot;
@@ -272,13 +274,14 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 
 	gpc_observe_device(rescue->context, true);
 	ask_neighbours(device, &neighbours);
+	look(rescue->context, &device_look);
 	gpc_lock_take(&gpc_runtime.lock);
 	slot = gpc_record_oom_begin(&gpc_runtime.record);
 	if (!slot) {
 		spare = (struct gpucache_oom){ .number = spare.number + 1 };
 		slot = &spare;
 	}
-	fill_oom(slot, rescue, ladder, &neighbours, &facts);
+	fill_oom(slot, rescue, ladder, &neighbours, &device_look, &facts);
 	copy = *slot;
 	if (slot != &spare)
 		gpc_record_oom_commit(&gpc_runtime.record, slot);

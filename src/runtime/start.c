@@ -100,7 +100,8 @@ static void start_stacks(void)
 		.with_python = config->python,
 	};
 
-	if (config->stacks != GPC_STACKS_OFF && !gpc_stacks_init(&gpc_runtime.stacks, &params))
+	if (config->stacks != GPC_STACKS_OFF && gpc_runtime.record.n_sites > 1 &&
+		!gpc_stacks_init(&gpc_runtime.stacks, &params))
 		gpc_runtime.has_stacks = true;
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams and captures: what the fences have to know of them (alloc/fence.h). */
+#include <string.h>
+
 #include "runtime/internal.h"
 
 /* Where the device cannot be told to wait, the host does: a new stream must not overtake the legacy one. */
@@ -36,26 +38,37 @@ void gpc_runtime_stream_destroyed(CUstream stream)
 	gpc_lock_release(&context->pool.lock);
 }
 
-/* Every context of the process: which of them the thread's default stream will be used in is not known yet. */
+/*
+ * Every context of the process: which of them the thread's default stream will be used in is not known yet.  Contexts
+ * that come later know from the first line on; the hooks stop looking only when all is done, so that a second thread
+ * does not run ahead of it.
+ */
 void gpc_runtime_per_thread_stream_used(void)
 {
-	bool must_wait;
+	struct gpc_context *contexts[GPC_MAX_CONTEXTS];
 
-	__atomic_store_n(&gpc_runtime_per_thread_seen, true, __ATOMIC_RELAXED);
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		struct gpc_device *device = &gpc_runtime.devices[d];
-		uint32_t n = atomic_load(&device->n_contexts);
+		const struct gpc_device *device = &gpc_runtime.devices[d];
+		uint32_t n;
 
+		gpc_lock_take(&gpc_runtime.lock);
+		gpc_runtime.is_per_thread_used = true;
+		n = atomic_load(&device->n_contexts);
+		memcpy(contexts, device->contexts, n * sizeof contexts[0]);
+		gpc_lock_release(&gpc_runtime.lock);
 		for (uint32_t i = 0; i < n; i++) {
-			struct gpc_context *context = device->contexts[i];
+			bool must_wait;
 
-			gpc_lock_take(&context->pool.lock);
-			must_wait = gpc_fences_per_thread_stream_used(&context->pool.fences);
-			gpc_lock_release(&context->pool.lock);
+			if (atomic_load(&contexts[i]->is_gone))
+				continue;
+			gpc_lock_take(&contexts[i]->pool.lock);
+			must_wait = gpc_fences_per_thread_stream_used(&contexts[i]->pool.fences);
+			gpc_lock_release(&contexts[i]->pool.lock);
 			if (must_wait)
-				wait_on_host(context);
+				wait_on_host(contexts[i]);
 		}
 	}
+	__atomic_store_n(&gpc_runtime_per_thread_seen, true, __ATOMIC_RELEASE);
 }
 
 void gpc_runtime_capture_begins(CUstream stream)

@@ -16,6 +16,7 @@
 #include "stats/counters.h"
 
 struct gpc_tracked {
+	struct gpc_list link; /* of all of them */
 	uint64_t address;
 	uint64_t size;
 	uint64_t requested;
@@ -29,8 +30,12 @@ _Static_assert(sizeof(struct gpc_tracked) <= sizeof(struct gpc_block), "shares t
 
 static struct {
 	struct gpc_address_map map;
+	struct gpc_list list;
 	struct gpc_lock lock;
-} tracked_all = { .lock = GPC_LOCK_INIT(GPC_RANK_TRACK) };
+} tracked_all = {
+	.list = { .prev = &tracked_all.list, .next = &tracked_all.list },
+	.lock = GPC_LOCK_INIT(GPC_RANK_TRACK),
+};
 
 static bool is_on_device(uint8_t kind)
 {
@@ -82,12 +87,47 @@ static void count(const struct gpc_tracked *tracked, bool is_malloc, uint64_t no
 	gpc_lock_release(&pool->lock);
 }
 
+/* The entry at this address, out of the map; NULL: there is none. */
+static struct gpc_tracked *take_locked(uint64_t address)
+{
+	struct gpc_tracked *tracked =
+		tracked_all.map.n_entries ? gpc_address_map_take(&tracked_all.map, address) : NULL;
+
+	if (tracked)
+		gpc_list_remove(&tracked->link);
+	return tracked;
+}
+
+static bool put_locked(struct gpc_tracked *tracked)
+{
+	if (gpc_address_map_reserve(&tracked_all.map, 1))
+		return false;
+	gpc_address_map_insert(&tracked_all.map, tracked->address, tracked);
+	gpc_list_append(&tracked_all.list, &tracked->link);
+	return true;
+}
+
+/* Out of the books, for an entry that is out of the map. */
+static void end(struct gpc_tracked *tracked)
+{
+	uint64_t now_ns = gpc_clock_monotonic_ns();
+
+	gpc_observe_free(tracked->context, (enum gpucache_kind)tracked->kind, tracked->address,
+		tracked->size, tracked->requested, tracked->stack, now_ns);
+	record_state(tracked, GPUCACHE_BLOCK_UNUSED, now_ns);
+	count(tracked, false, now_ns);
+	if (is_on_device(tracked->kind))
+		atomic_fetch_sub(&tracked->context->device->budget.used_bytes, tracked->size);
+	gpc_slab_give_back(&gpc_runtime.heap.blocks, tracked->number);
+}
+
 /* Into the books; without metadata it is not in them, and nothing else is lost. */
 static void remember(struct gpc_context *context, const struct gpc_passed_call *call,
 	const struct gpc_request *request)
 {
 	uint32_t number = 0;
 	struct gpc_tracked *tracked = gpc_slab_take(&gpc_runtime.heap.blocks, &number);
+	struct gpc_tracked *stale;
 	bool is_in;
 
 	if (!tracked)
@@ -102,10 +142,12 @@ static void remember(struct gpc_context *context, const struct gpc_passed_call *
 		.kind = (uint8_t)call->kind,
 	};
 	gpc_lock_take(&tracked_all.lock);
-	is_in = !gpc_address_map_reserve(&tracked_all.map, 1);
-	if (is_in)
-		gpc_address_map_insert(&tracked_all.map, tracked->address, tracked);
+	/* The driver gives an address again: whoever had it was freed on a way that we do not see. */
+	stale = take_locked(tracked->address);
+	is_in = put_locked(tracked);
 	gpc_lock_release(&tracked_all.lock);
+	if (stale)
+		end(stale);
 	if (!is_in) {
 		gpc_slab_give_back(&gpc_runtime.heap.blocks, number);
 		return;
@@ -171,7 +213,8 @@ CUresult gpc_runtime_passed_malloc(struct gpc_passed_call *call)
 	if (st)
 		return (CUresult)gpc_status_to_device(st);
 	remember(context, call, &rescue.request);
-	gpc_rescue_succeeded(context->device, call->size);
+	if (is_on_device((uint8_t)call->kind))
+		gpc_rescue_succeeded(context->device, call->size);
 	return CUDA_SUCCESS;
 }
 
@@ -180,8 +223,7 @@ struct gpc_tracked *gpc_runtime_forget(uint64_t address)
 	struct gpc_tracked *tracked;
 
 	gpc_lock_take(&tracked_all.lock);
-	tracked =
-		tracked_all.map.n_entries ? gpc_address_map_take(&tracked_all.map, address) : NULL;
+	tracked = take_locked(address);
 	gpc_lock_release(&tracked_all.lock);
 	return tracked;
 }
@@ -192,24 +234,40 @@ static bool remember_again(struct gpc_tracked *tracked)
 	bool is_in;
 
 	gpc_lock_take(&tracked_all.lock);
-	is_in = !gpc_address_map_reserve(&tracked_all.map, 1);
-	if (is_in)
-		gpc_address_map_insert(&tracked_all.map, tracked->address, tracked);
+	is_in = put_locked(tracked);
 	gpc_lock_release(&tracked_all.lock);
 	return is_in;
 }
 
 void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result)
 {
-	uint64_t now_ns = gpc_clock_monotonic_ns();
-
-	if (!tracked || (result && remember_again(tracked)))
+	if (!tracked ||
+		(result && !atomic_load(&tracked->context->is_gone) && remember_again(tracked)))
 		return;
-	gpc_observe_free(tracked->context, (enum gpucache_kind)tracked->kind, tracked->address,
-		tracked->size, tracked->requested, tracked->stack, now_ns);
-	record_state(tracked, GPUCACHE_BLOCK_UNUSED, now_ns);
-	count(tracked, false, now_ns);
-	if (is_on_device(tracked->kind))
-		atomic_fetch_sub(&tracked->context->device->budget.used_bytes, tracked->size);
-	gpc_slab_give_back(&gpc_runtime.heap.blocks, tracked->number);
+	end(tracked);
+}
+
+static struct gpc_tracked *take_of_context(const struct gpc_context *context)
+{
+	struct gpc_tracked *found = NULL;
+
+	gpc_lock_take(&tracked_all.lock);
+	gpc_list_each (link, &tracked_all.list) {
+		struct gpc_tracked *tracked = gpc_list_entry(link, struct gpc_tracked, link);
+
+		if (tracked->context == context) {
+			found = take_locked(tracked->address);
+			break;
+		}
+	}
+	gpc_lock_release(&tracked_all.lock);
+	return found;
+}
+
+void gpc_track_forget_context(struct gpc_context *context)
+{
+	struct gpc_tracked *tracked;
+
+	while ((tracked = take_of_context(context)))
+		end(tracked);
 }

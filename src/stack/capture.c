@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/lock.h"
 #include "base/text.h"
-#include "stack/python_lines.h"
+#include "base/python_lines.h"
 #include "stack/symtab.h"
 
 /* Whose frames say nothing about who asked. */

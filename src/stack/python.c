@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/lock.h"
-#include "stack/python_lines.h"
+#include "base/python_lines.h"
 #include "stack/python_text.h"
 
 /* FRAME_OWNED_BY_CSTACK in 3.12 and 3.13, FRAME_OWNED_BY_INTERPRETER in 3.14; above it: other shims. */

@@ -9,11 +9,39 @@
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+
+/* Ends the benchmark where `what` went wrong: there is nothing to measure then. */
+static inline void bench_check(const char *what, bool is_good)
+{
+	if (is_good)
+		return;
+	fprintf(stderr, "%s: %s failed\n", program_invocation_short_name, what);
+	exit(1);
+}
+
+/* BUILD, of the running BUILD/tests/bench/bench_x. */
+static inline void bench_find_build(char *build, size_t size)
+{
+	ssize_t len = readlink("/proc/self/exe", build, size - 1);
+
+	bench_check("readlink", len > 0);
+	build[len] = '\0';
+	for (int i = 0; i < 3; i++) {
+		char *slash = strrchr(build, '/');
+
+		bench_check("finding the build folder", slash != NULL);
+		*slash = '\0';
+	}
+}
 
 /* Makes the compiler believe that `ptr` is looked at, so that what made it stays. */
 static inline void bench_use(const void *ptr)

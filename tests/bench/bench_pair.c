@@ -14,11 +14,10 @@
  *   hit_pair_streams  with 4 other streams, the device idle; baseline: hit_pair
  *   threads_4         millions of pairs a second of 4 threads together; baseline: of one
  *
- * Each measurement is a process of its own; they take turns, and each row is a median over the turns.
+ * Each measurement is a process of its own; they take turns, and a row is the turn whose ratio is the median.
  */
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,41 +46,34 @@ static struct {
 	CUcontext context;
 } cuda;
 
-static void check(const char *what, bool is_good)
-{
-	if (is_good)
-		return;
-	fprintf(stderr, "bench_pair: %s failed\n", what);
-	exit(1);
-}
-
 static void *find(const char *name)
 {
 	void *found = dlsym(RTLD_DEFAULT, name);
 
-	check(name, found != NULL);
+	bench_check(name, found != NULL);
 	return found;
 }
 
 static void open_driver(void)
 {
-	check("dlopen of libcuda.so.1", dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) != NULL);
+	bench_check(
+		"dlopen of libcuda.so.1", dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) != NULL);
 	*(void **)&cuda.init = find("cuInit");
 	*(void **)&cuda.retain = find("cuDevicePrimaryCtxRetain");
 	*(void **)&cuda.set_current = find("cuCtxSetCurrent");
 	*(void **)&cuda.alloc = find("cuMemAlloc_v2");
 	*(void **)&cuda.free = find("cuMemFree_v2");
 	*(void **)&cuda.stream_create = find("cuStreamCreate");
-	check("cuInit", cuda.init(0) == CUDA_SUCCESS);
-	check("cuDevicePrimaryCtxRetain", cuda.retain(&cuda.context, 0) == CUDA_SUCCESS);
-	check("cuCtxSetCurrent", cuda.set_current(cuda.context) == CUDA_SUCCESS);
+	bench_check("cuInit", cuda.init(0) == CUDA_SUCCESS);
+	bench_check("cuDevicePrimaryCtxRetain", cuda.retain(&cuda.context, 0) == CUDA_SUCCESS);
+	bench_check("cuCtxSetCurrent", cuda.set_current(cuda.context) == CUDA_SUCCESS);
 }
 
 static CUdeviceptr give(void)
 {
 	CUdeviceptr ptr = 0;
 
-	check("cuMemAlloc_v2", cuda.alloc(&ptr, BLOCK_SIZE) == CUDA_SUCCESS);
+	bench_check("cuMemAlloc_v2", cuda.alloc(&ptr, BLOCK_SIZE) == CUDA_SUCCESS);
 	return ptr;
 }
 
@@ -90,7 +82,7 @@ static double time_pairs(unsigned n_pairs, CUdeviceptr *ptr)
 	uint64_t start = gpc_clock_monotonic_ns();
 
 	for (unsigned i = 0; i < n_pairs; i++) {
-		check("cuMemFree_v2", cuda.free(*ptr) == CUDA_SUCCESS);
+		bench_check("cuMemFree_v2", cuda.free(*ptr) == CUDA_SUCCESS);
 		*ptr = give();
 	}
 	return (double)(gpc_clock_monotonic_ns() - start) / n_pairs;
@@ -119,7 +111,7 @@ static void *run_thread(void *arg)
 	CUdeviceptr ptr;
 
 	(void)arg;
-	check("cuCtxSetCurrent", cuda.set_current(cuda.context) == CUDA_SUCCESS);
+	bench_check("cuCtxSetCurrent", cuda.set_current(cuda.context) == CUDA_SUCCESS);
 	ptr = give();
 	(void)time_pairs(N_PAIRS * N_ROUNDS, &ptr);
 	return NULL;
@@ -132,7 +124,7 @@ static double time_threads(unsigned n_threads)
 	pthread_t threads[MAX_THREADS];
 
 	for (unsigned i = 0; i < n_threads; i++)
-		check("pthread_create", !pthread_create(&threads[i], NULL, run_thread, NULL));
+		bench_check("pthread_create", !pthread_create(&threads[i], NULL, run_thread, NULL));
 	for (unsigned i = 0; i < n_threads; i++)
 		pthread_join(threads[i], NULL);
 	return (double)(gpc_clock_monotonic_ns() - start) / (n_threads * N_PAIRS * N_ROUNDS);
@@ -158,7 +150,7 @@ static int run_child(char **argv)
 	if (!is_hole)
 		ptr = give();
 	for (unsigned i = 0; i < n_streams; i++)
-		check("cuStreamCreate", cuda.stream_create(&stream, 1) == CUDA_SUCCESS);
+		bench_check("cuStreamCreate", cuda.stream_create(&stream, 1) == CUDA_SUCCESS);
 	(void)time_pairs(N_PAIRS, &ptr);
 	for (unsigned i = 0; i < N_ROUNDS; i++) {
 		mallocs[i] = bench_malloc_pair_ns(N_PAIRS);
@@ -218,44 +210,42 @@ static void measure(const char *build, const char *folder, enum subject subject,
 		"child %s",
 		subjects[subject].conf, folder, build, build, build, subjects[subject].arguments);
 	child = popen(command, "r");
-	check("popen", child != NULL);
-	check(command,
+	bench_check("popen", child != NULL);
+	bench_check(command,
 		fscanf(child, "%lf %lf %lf %lf", &figures->mallocs[turn], &figures->pairs[turn],
 			&figures->medians[turn], &figures->p99s[turn]) == 4);
-	check(command, pclose(child) == 0);
+	bench_check(command, pclose(child) == 0);
+}
+
+/* The turn whose ratio is the median: its value and its baseline were measured one after the other. */
+static void print_row(
+	const char *name, const double *values, const char *unit, const double *baselines)
+{
+	double ratios[N_TURNS];
+	double median;
+	unsigned turn = 0;
+
+	for (unsigned i = 0; i < N_TURNS; i++)
+		ratios[i] = values[i] / baselines[i];
+	median = bench_median(ratios, N_TURNS);
+	while (values[turn] / baselines[turn] != median)
+		turn++;
+	bench_row(name, values[turn], unit, baselines[turn]);
 }
 
 static void print_rows(struct figures *figures)
 {
-	double malloc_ns = bench_median(figures[HIT].mallocs, N_TURNS);
-	double pairs[N_SUBJECTS];
-
-	for (int i = 0; i < N_SUBJECTS; i++)
-		pairs[i] = bench_median(figures[i].pairs, N_TURNS);
-	bench_row("hit_pair", pairs[HIT], "ns", malloc_ns);
-	bench_row(
-		"hit_pair_1m", pairs[HIT_1M], "ns", bench_median(figures[HIT_1M].mallocs, N_TURNS));
-	bench_row("hit_pair_hole", pairs[HOLE], "ns", bench_median(figures[HOLE].mallocs, N_TURNS));
-	bench_row("hit_pair_p99", bench_median(figures[HIT].p99s, N_TURNS), "ns",
-		bench_median(figures[HIT].medians, N_TURNS));
-	bench_row("record_pair", pairs[HIT], "ns", pairs[RECORD_OFF]);
-	bench_row("hit_pair_streams", pairs[STREAMS], "ns", pairs[HIT]);
-	bench_row("threads_4", 1000 / pairs[THREADS_4], "M/s", 1000 / pairs[THREADS_1]);
-}
-
-/* BUILD/tests/bench/bench_pair -> BUILD */
-static void find_build(char *build, size_t size)
-{
-	ssize_t len = readlink("/proc/self/exe", build, size - 1);
-
-	check("readlink", len > 0);
-	build[len] = '\0';
-	for (int i = 0; i < 3; i++) {
-		char *slash = strrchr(build, '/');
-
-		check("finding the build folder", slash != NULL);
-		*slash = '\0';
+	print_row("hit_pair", figures[HIT].pairs, "ns", figures[HIT].mallocs);
+	print_row("hit_pair_1m", figures[HIT_1M].pairs, "ns", figures[HIT_1M].mallocs);
+	print_row("hit_pair_hole", figures[HOLE].pairs, "ns", figures[HOLE].mallocs);
+	print_row("hit_pair_p99", figures[HIT].p99s, "ns", figures[HIT].medians);
+	print_row("record_pair", figures[HIT].pairs, "ns", figures[RECORD_OFF].pairs);
+	print_row("hit_pair_streams", figures[STREAMS].pairs, "ns", figures[HIT].pairs);
+	for (unsigned i = 0; i < N_TURNS; i++) {
+		figures[THREADS_1].pairs[i] = 1000 / figures[THREADS_1].pairs[i];
+		figures[THREADS_4].pairs[i] = 1000 / figures[THREADS_4].pairs[i];
 	}
+	print_row("threads_4", figures[THREADS_4].pairs, "M/s", figures[THREADS_1].pairs);
 }
 
 static int run_parent(void)
@@ -265,8 +255,8 @@ static int run_parent(void)
 	char command[64];
 	char build[512];
 
-	find_build(build, sizeof build);
-	check("mkdtemp", mkdtemp(folder) != NULL);
+	bench_find_build(build, sizeof build);
+	bench_check("mkdtemp", mkdtemp(folder) != NULL);
 	for (unsigned turn = 0; turn < N_TURNS; turn++)
 		for (int i = 0; i < N_SUBJECTS; i++)
 			measure(build, folder, (enum subject)i, &figures[i], turn);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/gpumem-report/arguments.h"
+#include "gpucache_version.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -286,7 +287,7 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 			print_help();
 			return GPC_ARGUMENTS_DONE;
 		case 'V':
-			puts("gpumem-report " GPC_VERSION_TEXT);
+			puts("gpumem-report " GPUCACHE_VERSION);
 			return GPC_ARGUMENTS_DONE;
 		case '?':
 		case ':':

@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/pylines.h"
+#include "base/python_lines.h"
 #include "tools/gpumem-report/paper.h"
 
 /* The offset of a Python frame whose instruction could not be read. */
-#define NO_OFFSET UINT32_MAX
 
 enum frame_class {
 	CLASS_PROGRAM,
@@ -128,6 +127,7 @@ static void add_python(
 	struct gpc_frame *frame = &stack->frames[stack->n++];
 	uint32_t offset = GPUCACHE_FRAME_OFFSET(raw);
 	struct gpc_code_view code;
+	uint32_t line;
 
 	frame->is_python = true;
 	if (!gpc_recording_find_code(frames->recording, GPUCACHE_FRAME_CODE(raw), &code))
@@ -135,9 +135,10 @@ static void add_python(
 	frame->function = clean_copy(code.name, code.name_size);
 	frame->file = clean_copy(code.file, code.file_size);
 	frame->line = code.first_line;
-	if (offset != NO_OFFSET)
-		gpc_pylines_find(code.python_version, code.lines, code.lines_size, code.first_line,
-			offset, &frame->line);
+	line = gpc_python_line(
+		code.python_version, code.lines, code.lines_size, code.first_line, offset);
+	if (line)
+		frame->line = line;
 }
 
 /* Python frames up to and with the next one that was entered from C; all of them where `all` is set. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/gpumem-report/json.h"
+#include "gpucache_version.h"
 
 void gpc_json_text(struct json_object *object, const char *key, const char *text)
 {
@@ -69,7 +70,7 @@ struct json_object *gpc_json_begin(const struct gpc_report *report, const char *
 	struct json_object *root = json_object_new_object();
 
 	gpc_json_text(root, "schema", GPC_REPORT_SCHEMA);
-	gpc_json_text(root, "tool_version", GPC_VERSION_TEXT);
+	gpc_json_text(root, "tool_version", GPUCACHE_VERSION);
 	gpc_json_text(root, "view", view);
 	if (rec) {
 		struct json_object *identity = gpc_json_identity(

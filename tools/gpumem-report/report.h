@@ -20,9 +20,6 @@
 #include "tools/gpumem-report/frames.h"
 #include "tools/gpumem-report/paper.h"
 
-#ifndef GPC_VERSION_TEXT
-#define GPC_VERSION_TEXT "0.1.0"
-#endif
 
 #define GPC_REPORT_SCHEMA "gpumem.report/1"
 

@@ -49,8 +49,8 @@ static inline void stage_open_on(struct stage *stage, const struct gpc_sim_confi
 	assert_int_equal(gpc_sim_driver_init(&stage->drv, stage->sim, 0, NULL), GPC_OK);
 	assert_int_equal(gpc_heap_init(&stage->heap, observer), GPC_OK);
 	stage->budget.device_bytes = config->memory;
-	gpc_pool_init(&stage->pool, &stage->heap, &stage->drv.base, &stage->budget, params, 0, 0,
-		NULL);
+	gpc_pool_init(
+		&stage->pool, &stage->heap, &stage->drv.base, &stage->budget, params, 0, 0, NULL);
 }
 
 static inline void stage_open(struct stage *stage, const struct gpc_pool_params *params)
@@ -125,8 +125,8 @@ static inline void stage_free(struct stage *stage, gpc_devptr address)
 static inline void stage_launch(struct stage *stage, gpc_stream stream, uint64_t duration_ns,
 	gpc_devptr address, uint64_t size)
 {
-	assert_int_equal(gpc_sim_driver_launch(&stage->drv, stream, duration_ns, address, size, -1),
-		GPC_OK);
+	assert_int_equal(
+		gpc_sim_driver_launch(&stage->drv, stream, duration_ns, address, size, -1), GPC_OK);
 }
 
 static inline void stage_pass_time(struct stage *stage, uint64_t ns)
@@ -140,7 +140,8 @@ static inline struct gpc_sim_stream *stage_stream(struct stage *stage)
 {
 	struct gpc_sim_stream *stream = NULL;
 
-	assert_int_equal(gpc_sim_stream_create(stage->drv.context, CU_STREAM_NON_BLOCKING, 0, &stream),
+	assert_int_equal(
+		gpc_sim_stream_create(stage->drv.context, CU_STREAM_NON_BLOCKING, 0, &stream),
 		CUDA_SUCCESS);
 	return stream;
 }

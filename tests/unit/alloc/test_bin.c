@@ -181,10 +181,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(empty_bins_have_nothing_for_anybody, start_empty),
-		cmocka_unit_test_setup(the_smallest_block_that_is_large_enough_is_found, start_empty),
+		cmocka_unit_test_setup(
+			the_smallest_block_that_is_large_enough_is_found, start_empty),
 		cmocka_unit_test_setup(of_equal_blocks_the_lowest_is_found, start_empty),
-		cmocka_unit_test_setup(a_block_too_small_in_the_right_bin_is_passed_over, start_empty),
-		cmocka_unit_test_setup(a_bit_is_set_exactly_while_its_bin_holds_something, start_empty),
+		cmocka_unit_test_setup(
+			a_block_too_small_in_the_right_bin_is_passed_over, start_empty),
+		cmocka_unit_test_setup(
+			a_bit_is_set_exactly_while_its_bin_holds_something, start_empty),
 		cmocka_unit_test_setup(
 			random_insertions_and_removals_agree_with_a_plain_search, start_empty),
 		cmocka_unit_test_setup(

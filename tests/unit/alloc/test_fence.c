@@ -4,7 +4,7 @@
 #include "sim/driver_sim.h"
 #include "unit.h"
 
-#define MS	 UINT64_C(1000000)
+#define MS       UINT64_C(1000000)
 #define N_BLOCKS 128
 
 static struct gpc_sim *sim;
@@ -103,8 +103,8 @@ static uint64_t n_passed(void)
 
 static uint64_t n_driver_calls(void)
 {
-	return drv.counters.n_event_create + drv.counters.n_fence_record + drv.counters.n_event_query +
-	       drv.counters.n_sync + drv.counters.n_stream_wait;
+	return drv.counters.n_event_create + drv.counters.n_fence_record +
+	       drv.counters.n_event_query + drv.counters.n_sync + drv.counters.n_stream_wait;
 }
 
 static void a_free_makes_no_driver_call(void **state)
@@ -311,21 +311,21 @@ static void a_synchronisation_with_a_full_ring_leaves_the_open_fence_pending(voi
 	assert_int_equal(fences.pending_bytes, 2 * 512);
 }
 
-static void two_synchronisations_may_end_in_any_order(void **state)
+static void a_synchronisation_does_not_pass_a_fence_closed_since(void **state)
 {
 	struct gpc_list passed;
-	uint64_t first;
-	uint64_t second;
+	uint64_t number;
 
 	(void)state;
 	gpc_list_init(&passed);
 	gpc_fences_add(&fences, &blocks[0]);
-	first = gpc_fences_begin_sync(&fences);
+	number = gpc_fences_begin_sync(&fences);
+	launch_on(&drv, 5 * MS);
 	gpc_fences_add(&fences, &blocks[1]);
-	second = gpc_fences_begin_sync(&fences);
-	gpc_fences_pass(&fences, second, &passed);
-	assert_int_equal(length_of(&passed), 2);
-	gpc_fences_pass(&fences, first, &passed);
+	assert_true(gpc_fences_close(&fences));
+	gpc_fences_pass(&fences, number, &passed);
+	assert_int_equal(length_of(&passed), 1);
+	gpc_fences_pass(&fences, number, &passed); /* a second thread's, begun at the same time */
 	assert_int_equal(length_of(&passed), 0);
 }
 
@@ -412,8 +412,7 @@ static void the_second_stream_waits_on_the_device_for_the_legacy_one(void **stat
 	end = atomic_load(&drv.context->tail_ns);
 	assert_int_equal(gpc_sim_stream_create(drv.context, CU_STREAM_NON_BLOCKING, 0, &stream),
 		CUDA_SUCCESS);
-	assert_int_equal(
-		gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream), GPC_OK);
+	assert_int_equal(gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream), GPC_OK);
 	assert_false(gpc_fences_is_free_safe(&fences));
 	assert_true(atomic_load(&stream->tail_ns) >= end);
 	assert_int_equal(drv.counters.n_sync, 0); /* the host waited for nothing */
@@ -426,10 +425,11 @@ static void every_later_stream_waits_for_the_same_event(void **state)
 	(void)state;
 	launch_on(&drv, 5 * MS);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(gpc_sim_stream_create(drv.context, CU_STREAM_NON_BLOCKING, 0, &stream),
+		assert_int_equal(
+			gpc_sim_stream_create(drv.context, CU_STREAM_NON_BLOCKING, 0, &stream),
 			CUDA_SUCCESS);
-		assert_int_equal(gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream),
-			GPC_OK);
+		assert_int_equal(
+			gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream), GPC_OK);
 	}
 	assert_int_equal(drv.counters.n_fence_record, 1);
 	assert_int_equal(drv.counters.n_stream_wait, 3);
@@ -442,8 +442,7 @@ static void the_one_stream_rule_does_not_come_back(void **state)
 
 	(void)state;
 	assert_int_equal(gpc_sim_stream_create(drv.context, 0, 0, &stream), CUDA_SUCCESS);
-	assert_int_equal(
-		gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream), GPC_OK);
+	assert_int_equal(gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream), GPC_OK);
 	gpc_fences_stream_destroyed(&fences);
 	gpc_fences_stream_destroyed(&fences); /* one that nobody saw being made */
 	assert_int_equal(fences.n_streams, 0);
@@ -461,8 +460,7 @@ static void where_the_legacy_stream_cannot_be_recorded_the_caller_is_told(void *
 		GPC_DEVICE_NO_MEMORY);
 	/* The caller waits on the host then; the rule has ended all the same. */
 	assert_false(gpc_fences_is_free_safe(&fences));
-	assert_int_equal(
-		gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream), GPC_OK);
+	assert_int_equal(gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream), GPC_OK);
 }
 
 static void the_first_per_thread_stream_asks_for_one_synchronisation(void **state)
@@ -492,7 +490,8 @@ static void a_fence_passes_when_every_member_has_done_its_work(void **state)
 {
 	(void)state;
 	assert_int_equal(gpc_fences_add_member(&fences, peer(0)), GPC_OK);
-	assert_int_equal(gpc_fences_add_member(&fences, &peers[0].base), GPC_OK); /* once is enough */
+	assert_int_equal(
+		gpc_fences_add_member(&fences, &peers[0].base), GPC_OK); /* once is enough */
 	assert_int_equal(fences.n_members, 2);
 	launch_on(&peers[0], 5 * MS);
 	gpc_fences_add(&fences, &blocks[0]);
@@ -558,9 +557,9 @@ static void one_member_too_many_ends_passing_by_events(void **state)
 
 int main(void)
 {
-#define TEST(name)	      cmocka_unit_test_setup_teardown(name, start, stop)
+#define TEST(name)            cmocka_unit_test_setup_teardown(name, start, stop)
 #define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, start_with_one_stream, stop)
-#define TEST_OLD(name)	      cmocka_unit_test_setup_teardown(name, start_with_an_old_driver, stop)
+#define TEST_OLD(name)        cmocka_unit_test_setup_teardown(name, start_with_an_old_driver, stop)
 	const struct CMUnitTest tests[] = {
 		TEST(a_free_makes_no_driver_call),
 		TEST(a_fence_passes_when_the_work_before_it_is_done_and_not_sooner),
@@ -578,7 +577,7 @@ int main(void)
 		TEST(a_synchronisation_passes_only_what_was_freed_before_it_began),
 		TEST(a_synchronisation_with_nothing_pending_passes_nothing_later),
 		TEST(a_synchronisation_with_a_full_ring_leaves_the_open_fence_pending),
-		TEST(two_synchronisations_may_end_in_any_order),
+		TEST(a_synchronisation_does_not_pass_a_fence_closed_since),
 		TEST(the_useful_fence_is_the_oldest_that_frees_enough_at_once),
 		TEST(a_useful_fence_without_event_is_waited_for_by_the_next_with_one),
 		TEST(a_block_can_be_taken_out_of_its_fence),

@@ -244,7 +244,8 @@ static void while_a_capture_is_open_memory_grows_and_nothing_is_recorded(void **
 
 	(void)state;
 	gpc_captures_begin(&stage.heap.captures);
-	assert_int_equal(gpc_sim_capture_begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+	assert_int_equal(
+		gpc_sim_capture_begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
 	stage_free(&stage, a);
 	b = stage_alloc(&stage, 20 * GPC_MIB);
 	assert_int_not_equal(a, b);
@@ -466,7 +467,7 @@ static void the_observer_is_told_everything_once(void **state)
 
 int main(void)
 {
-#define TEST(name)	      cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
+#define TEST(name)            cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
 #define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, open_one_stream, close_stage)
 	const struct CMUnitTest tests[] = {
 		TEST(live_blocks_are_aligned_and_do_not_overlap),
@@ -489,8 +490,8 @@ int main(void)
 		TEST(the_programs_synchronisation_of_one_context_says_nothing_of_peers),
 		TEST(a_broken_context_is_what_the_search_says),
 		cmocka_unit_test_setup_teardown(
-			with_max_split_large_blocks_are_kept_for_large_requests, open_with_max_split,
-			close_stage),
+			with_max_split_large_blocks_are_kept_for_large_requests,
+			open_with_max_split, close_stage),
 		TEST_ONE_STREAM(an_exported_segment_is_not_handed_out_again),
 		TEST_ONE_STREAM(an_idle_segment_can_be_exported_and_trimmed),
 		cmocka_unit_test_teardown(the_observer_is_told_everything_once, close_stage),

@@ -3,9 +3,9 @@
 #include "stage.h"
 
 static struct stage stage;
-static struct gpc_block *live;	  /* of 4096 bytes */
+static struct gpc_block *live;    /* of 4096 bytes */
 static struct gpc_block *pending; /* of 4096 bytes, behind `live` */
-static struct gpc_block *rest;	  /* FREE, behind `pending` */
+static struct gpc_block *rest;    /* FREE, behind `pending` */
 static struct gpc_segment *idle;  /* of one FREE block */
 
 static struct gpc_block *block_at(gpc_devptr address)

@@ -79,7 +79,8 @@ static void near_the_limit_a_segment_is_as_small_as_it_can_be(void **state)
 	(void)state;
 	open_limited(40 * GPC_MIB, true);
 	(void)stage_alloc(&stage, 30 * GPC_MIB);
-	(void)stage_alloc(&stage, 3 * GPC_MIB); /* a medium segment of 20 MiB does not fit any more */
+	(void)stage_alloc(
+		&stage, 3 * GPC_MIB); /* a medium segment of 20 MiB does not fit any more */
 	assert_int_equal(stage.budget.used_bytes, 34 * GPC_MIB);
 }
 
@@ -115,7 +116,8 @@ static void without_metadata_the_drivers_memory_goes_back(void **state)
 }
 
 /* Answers as the simulated driver does, but off the grid that the segment map needs. */
-static enum gpc_status alloc_off_the_grid(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
+static enum gpc_status alloc_off_the_grid(
+	struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
 {
 	(void)drv;
 	(void)size;
@@ -366,6 +368,22 @@ static void a_wait_for_everything_frees_everything(void **state)
 	assert_int_equal(stage.pool.counters->n_sync, 1);
 }
 
+static void a_wait_with_a_full_ring_is_for_the_latest_frees_too(void **state)
+{
+	gpc_devptr a[GPC_MAX_FENCES + 3];
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(a); i++)
+		a[i] = stage_alloc(&stage, 4096);
+	for (size_t i = 0; i < N_OF(a); i++) {
+		stage_free(&stage, a[i]);
+		(void)gpc_pool_begin_sync(&stage.pool); /* of the program, and it fails */
+	}
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), N_OF(a) * 4096);
+	assert_int_equal(stage.pool.counters->pending_bytes, 0);
+	assert_int_equal(stage.drv.counters.n_sync, 2);
+}
+
 static void a_wait_for_more_than_any_block_waits_for_all(void **state)
 {
 	gpc_devptr a = stage_alloc(&stage, 10 * GPC_MIB);
@@ -434,9 +452,9 @@ static void a_dead_context_is_forgotten_without_any_driver_call(void **state)
 
 int main(void)
 {
-#define TEST(name)	      cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
+#define TEST(name)            cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
 #define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, open_one_stream, close_stage)
-#define TEST_OWN(name)	      cmocka_unit_test_teardown(name, close_stage)
+#define TEST_OWN(name)        cmocka_unit_test_teardown(name, close_stage)
 	const struct CMUnitTest tests[] = {
 		TEST(segments_have_the_size_of_their_class),
 		TEST_OWN(the_limit_is_never_passed_and_changes_nothing),
@@ -458,6 +476,7 @@ int main(void)
 		TEST_OWN(above_the_pending_limit_under_a_capture_memory_grows),
 		TEST_OWN(an_old_driver_is_synchronised_once_a_batch_and_never_a_free),
 		TEST(a_wait_for_everything_frees_everything),
+		TEST(a_wait_with_a_full_ring_is_for_the_latest_frees_too),
 		TEST(a_wait_for_more_than_any_block_waits_for_all),
 		TEST(a_wait_that_the_driver_refuses_frees_nothing),
 		TEST(with_more_peers_than_members_nothing_is_ever_passed),

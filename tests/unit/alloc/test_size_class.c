@@ -79,7 +79,8 @@ static void bins_grow_with_the_size_and_cover_every_size(void **state)
 	uint32_t before = 0;
 
 	(void)state;
-	for (uint64_t size = GPC_GRAIN; size <= GPC_SIZE_MAX; size += gpc_round_up(size / 40 + 1, GPC_GRAIN)) {
+	for (uint64_t size = GPC_GRAIN; size <= GPC_SIZE_MAX;
+		size += gpc_round_up(size / 40 + 1, GPC_GRAIN)) {
 		uint32_t bin = gpc_size_bin(size);
 
 		assert_true(bin >= before);
@@ -120,8 +121,10 @@ static void large_blocks_are_cut_where_the_rest_is_useful_and_the_limit_allows(v
 	(void)state;
 	assert_false(gpc_size_should_split(GPC_POOL_LARGE, 5 * GPC_MIB, 4 * GPC_MIB, 0));
 	assert_true(gpc_size_should_split(GPC_POOL_LARGE, 5 * GPC_MIB + 512, 4 * GPC_MIB, 0));
-	assert_true(gpc_size_should_split(GPC_POOL_LARGE, 64 * GPC_MIB, 31 * GPC_MIB, 32 * GPC_MIB));
-	assert_false(gpc_size_should_split(GPC_POOL_LARGE, 64 * GPC_MIB, 32 * GPC_MIB, 32 * GPC_MIB));
+	assert_true(
+		gpc_size_should_split(GPC_POOL_LARGE, 64 * GPC_MIB, 31 * GPC_MIB, 32 * GPC_MIB));
+	assert_false(
+		gpc_size_should_split(GPC_POOL_LARGE, 64 * GPC_MIB, 32 * GPC_MIB, 32 * GPC_MIB));
 }
 
 int main(void)
@@ -135,7 +138,8 @@ int main(void)
 		cmocka_unit_test(bins_grow_with_the_size_and_cover_every_size),
 		cmocka_unit_test(no_bin_is_left_out_and_none_is_wider_than_an_eighth),
 		cmocka_unit_test(small_blocks_are_cut_wherever_a_grain_is_left),
-		cmocka_unit_test(large_blocks_are_cut_where_the_rest_is_useful_and_the_limit_allows),
+		cmocka_unit_test(
+			large_blocks_are_cut_where_the_rest_is_useful_and_the_limit_allows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

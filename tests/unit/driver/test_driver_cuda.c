@@ -294,15 +294,16 @@ static void every_op_calls_the_function_it_is_named_after(void **state)
 	assert_int_equal(drv->ops->legacy_record(drv, event), GPC_OK);
 	assert_int_equal(drv->ops->stream_wait(drv, 0x77, event), GPC_OK);
 	drv->ops->event_destroy(drv, event);
-	assert_string_equal(cuda.log, "get mode info mode get mode create mode get mode ctx_record mode "
-				      "get mode wait mode get mode record mode "
-				      "get mode stream_wait mode destroy ");
+	assert_string_equal(cuda.log,
+		"get mode info mode get mode create mode get mode ctx_record mode "
+		"get mode wait mode get mode record mode "
+		"get mode stream_wait mode destroy ");
 }
 
 static void every_op_carries_the_drivers_code(void **state)
 {
-	static const char *const names[] = { "alloc", "free", "info", "create", "ctx_record", "query",
-		"wait", "sync", "record", "stream_wait" };
+	static const char *const names[] = { "alloc", "free", "info", "create", "ctx_record",
+		"query", "wait", "sync", "record", "stream_wait" };
 	enum gpc_status expected = gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS);
 
 	(void)state;

@@ -311,7 +311,7 @@ static void every_rung_has_a_name_and_no_other_has(void **state)
 
 int main(void)
 {
-#define TEST(name)	      cmocka_unit_test_setup_teardown(name, start, stop)
+#define TEST(name)            cmocka_unit_test_setup_teardown(name, start, stop)
 #define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, start_one_stream, stop)
 	const struct CMUnitTest tests[] = {
 		TEST(reaping_helps_where_small_frees_merge_into_what_is_wanted),

@@ -54,12 +54,12 @@ static inline struct gpucache_block fill_block(uint64_t n)
 		.thread = (uint32_t)(n * 13),
 		.segment = (uint32_t)(n * 17),
 		.context = (uint32_t)(n * 19),
-		.tag = n };
+		.reserved = n };
 }
 
 static inline bool is_whole_block(const struct gpucache_block *block)
 {
-	struct gpucache_block same = fill_block(block->tag);
+	struct gpucache_block same = fill_block(block->reserved);
 
 	same.seq = block->seq;
 	return memcmp(&same, block, sizeof same) == 0;

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "stack/python.h"
-#include "stack/python_lines.h"
+#include "base/python_lines.h"
 #include "stack/sink_box.h"
 
 #define MAX_FRAMES  100

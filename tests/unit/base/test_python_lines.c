@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "stack/python_lines.h"
+#include "base/python_lines.h"
 
 /* Reading real tables is tested with real interpreters in test_python.c. */
 
@@ -88,6 +88,51 @@ static void random_bytes_do_no_harm(void **state)
 	}
 }
 
+struct line_case {
+	uint16_t version;
+	const char *name;
+	uint32_t first_line;
+	const unsigned char *table;
+	size_t table_size;
+	const uint32_t *lines; /* of each instruction of 2 bytes; 0: none */
+	size_t n_lines;
+};
+
+#define TABLE(...) ((const unsigned char[]){ __VA_ARGS__ })
+#define LINES(...) ((const uint32_t[]){ __VA_ARGS__ })
+#define CASE(version, name, first, table, lines) \
+	{ version, name, first, table, sizeof table, lines, sizeof lines / sizeof(uint32_t) },
+static const struct line_case cases[] = {
+#include "tests/unit/base/python_lines_cases.inc"
+};
+
+static void every_instruction_has_the_line_that_cpython_gives_it(void **state)
+{
+	(void)state;
+	for (size_t c = 0; c < N_OF(cases); c++) {
+		const struct line_case *one = &cases[c];
+
+		for (size_t i = 0; i < one->n_lines; i++) {
+			uint32_t line = gpc_python_line(one->version, one->table, one->table_size,
+				one->first_line, (uint32_t)(2 * i));
+
+			if (line != one->lines[i])
+				fail_msg("Python %x, %s, offset %zu: line %u, CPython says %u",
+					one->version, one->name, 2 * i, line, one->lines[i]);
+		}
+	}
+}
+
+static void all_five_pythons_are_covered(void **state)
+{
+	unsigned seen = 0;
+
+	(void)state;
+	for (size_t c = 0; c < N_OF(cases); c++)
+		seen |= 1u << (cases[c].version & 0xff);
+	assert_int_equal(seen, 1u << 9 | 1u << 10 | 1u << 11 | 1u << 12 | 1u << 13);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -96,6 +141,8 @@ int main(void)
 		cmocka_unit_test(location_table_of_311_reads_every_form),
 		cmocka_unit_test(an_unknown_instruction_is_on_the_first_line),
 		cmocka_unit_test(random_bytes_do_no_harm),
+		cmocka_unit_test(every_instruction_has_the_line_that_cpython_gives_it),
+		cmocka_unit_test(all_five_pythons_are_covered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

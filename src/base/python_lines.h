@@ -11,8 +11,8 @@
  *
  * Pure functions over bytes: no Python, no state.  A damaged table gives a wrong line or none, nothing worse.
  */
-#ifndef GPC_STACK_PYTHON_LINES_H
-#define GPC_STACK_PYTHON_LINES_H
+#ifndef GPC_BASE_PYTHON_LINES_H
+#define GPC_BASE_PYTHON_LINES_H
 
 #include <stddef.h>
 #include <stdint.h>

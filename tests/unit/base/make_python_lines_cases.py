@@ -1,4 +1,4 @@
-"""Writes pylines_cases.inc: code objects of real CPythons, their line tables, and what co_lines() says."""
+"""Writes python_lines_cases.inc: code objects of real CPythons, their line tables, and what co_lines() says."""
 import subprocess, sys, json
 PROBE = r'''
 import sys, json, dis
@@ -74,7 +74,7 @@ walk(compile(SOURCE, "probe.py", "exec"))
 print(json.dumps([sys.version_info[0] * 256 + sys.version_info[1], out]))
 '''
 def main():
-    print("/* Made by make_pylines_cases.py from the Pythons it was given; not edited by hand. */")
+    print("/* Made by make_python_lines_cases.py from the Pythons it was given; not edited by hand. */")
     for python in sys.argv[1:]:
         version, codes = json.loads(subprocess.check_output([python, "-c", PROBE]))
         for name, first, table, lines in codes:

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+static void in_and_out(void)
+{
+	CUdeviceptr first = 0;
+	CUdeviceptr again = 0;
+
+	world_start();
+	CHECK(!world_malloc(&first, 1000) && first);
+	CHECK(COUNTER(live_bytes) == 1024 && COUNTER(requested_bytes) == 1000);
+	CHECK(COUNTER(n_driver_malloc) == 1 && COUNTER(reserved_bytes) == 2 * MIB);
+	CHECK(!world_free(first));
+	CHECK(COUNTER(live_bytes) == 0 && COUNTER(cached_bytes) == 2 * MIB);
+	CHECK(!world_malloc(&again, 700) && again == first);
+	CHECK(COUNTER(n_hit) == 1 && COUNTER(n_driver_malloc) == 1);
+	CHECK(!world_free(again));
+}
+
+static void a_freed_block_is_given_again_without_the_driver(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", in_and_out);
+	world_assert_is_silent();
+}
+
+static void bad_arguments(void)
+{
+	CUdeviceptr ptr = 77;
+
+	world_start();
+	CHECK(world_malloc(&ptr, 0) == CUDA_ERROR_INVALID_VALUE && ptr == 77);
+	CHECK(world_malloc(NULL, 512) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(world_malloc(&ptr, SIZE_MAX) == CUDA_ERROR_OUT_OF_MEMORY && ptr == 77);
+	CHECK(!world.cuCtxSetCurrent(NULL));
+	CHECK(world_malloc(&ptr, 512) == CUDA_ERROR_INVALID_CONTEXT && ptr == 77);
+	CHECK(world_free(512) == CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void errors_of_the_arguments_are_the_drivers(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", bad_arguments);
+}
+
+static void bad_frees(void)
+{
+	CUdeviceptr a;
+	CUdeviceptr b;
+
+	world_start();
+	CHECK(!world_malloc(&a, 4096) && !world_malloc(&b, 4096));
+	CHECK(world_free(a + 512) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(world_free(a + 1) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(!world_free(a));
+	CHECK(world_free(a) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(world_free(12345) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(!world_free(b));
+	CHECK(COUNTER(n_free) == 2);
+	CHECK(!gpc_pool_check(&world_context()->pool));
+}
+
+static void a_bad_free_is_an_invalid_value_and_changes_nothing(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", bad_frees);
+}
+
+static void uncached(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!world_malloc(&ptr, 1000));
+	CHECK(COUNTER(direct_bytes) == 1000 && COUNTER(reserved_bytes) == 0);
+	CHECK(!world_free(ptr));
+	CHECK(COUNTER(direct_bytes) == 0 && COUNTER(n_malloc) == 1 && COUNTER(n_free) == 1);
+	CHECK(world_free(ptr) == CUDA_ERROR_INVALID_VALUE);
+}
+
+static void cache_off_tracks_and_passes(void **state)
+{
+	(void)state;
+	world_run(NULL, "cache:off", uncached);
+}
+
+static void free_of_another_context(void)
+{
+	CUcontext other;
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!world_malloc(&ptr, 4 * MIB));
+	CHECK(!world.cuCtxCreate_v2(&other, 0, 0));
+	CHECK(!world_free(ptr));
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(COUNTER(live_bytes) == 0);
+}
+
+static void memory_is_freed_by_address_whatever_is_current(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", free_of_another_context);
+}
+
+static void told_free(void)
+{
+	CUdeviceptr ptr;
+	size_t before;
+	size_t after;
+	size_t total = 0;
+
+	world_start();
+	CHECK(!world_info(&before, &total));
+	CHECK(!world_malloc(&ptr, 64 * MIB));
+	CHECK(!world_info(&after, &total) && after == before - 64 * MIB);
+	CHECK(!world_free(ptr));
+	CHECK(!world_info(&after, &total) && after == before && total == GPC_GIB);
+	CHECK(!world.fns.cuMemGetInfo_v2(&after, &total) && after == before - 64 * MIB);
+	CHECK(!world_info(&after, NULL) && after == before);
+	CHECK(!world_info(NULL, &total) && !world_info(NULL, NULL));
+	after = GPC_GIB - MIB; /* the answer is never more than there is */
+	CHECK(world_enter());
+	gpc_runtime_adjust_free(&after, &total);
+	CHECK(after == GPC_GIB);
+	after = GPC_GIB - MIB;
+	gpc_runtime_adjust_free(&after, NULL);
+	CHECK(after == GPC_GIB);
+	gpc_runtime_leave();
+}
+
+static void cached_memory_counts_as_free(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", "stacks:off", told_free);
+}
+
+static void broken(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!world_malloc(&ptr, 512));
+	atomic_store(&world_context()->sticky, CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK(world_free(ptr) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK(world_malloc(&ptr, 512) == CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void a_broken_context_answers_its_error(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", broken);
+}
+
+static void fails_for_another_reason(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(world_malloc(&ptr, 512) == CUDA_ERROR_UNKNOWN);
+	CHECK(COUNTER(n_oom) == 0);
+	CHECK(!world_malloc(&ptr, 512));
+}
+
+static void another_error_of_the_driver_is_carried_up(void **state)
+{
+	(void)state;
+	world_run("fail:cuMemAlloc_v2/1/999", "stacks:off", fails_for_another_reason);
+	world_assert_is_silent();
+}
+
+static void waits(void)
+{
+	CUdeviceptr ptr;
+	CUstream stream;
+
+	world_start();
+	stream = world_stream();
+	CHECK(!world_malloc(&ptr, 512));
+	CHECK(!world.gpusim_launch(stream, 30 * 1000 * 1000, 0, NULL));
+	CHECK(!world_free(ptr));
+	CHECK(!world.cuStreamQuery(stream));
+	CHECK(COUNTER(live_bytes) == 0);
+}
+
+static void free_sync_always_waits_for_the_device(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off,free_sync:always", waits);
+}
+
+static void waits_not(void)
+{
+	CUgraph graph;
+	CUdeviceptr ptr;
+	CUstream stream;
+
+	world_start();
+	stream = world_stream();
+	CHECK(!world_malloc(&ptr, 512));
+	CHECK(world_enter());
+	gpc_runtime_capture_begins(stream);
+	gpc_runtime_leave();
+	CHECK(!world.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CHECK(!world_free(ptr));
+	CHECK(!world.cuStreamEndCapture(stream, &graph)); /* the capture is still valid */
+	CHECK(COUNTER(pending_bytes) == 512);
+}
+
+static void free_sync_always_does_not_break_a_capture(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off,free_sync:always", waits_not);
+}
+
+static bool may_export(CUdeviceptr ptr)
+{
+	bool may;
+
+	CHECK(world_enter());
+	may = gpc_runtime_may_export(ptr);
+	gpc_runtime_leave();
+	return may;
+}
+
+static void exports(void)
+{
+	CUdeviceptr first;
+	CUdeviceptr second;
+	CUdeviceptr again;
+
+	world_start();
+	CHECK(may_export(12345));
+	CHECK(!world_malloc(&first, 4096) && !world_malloc(&second, 4096));
+	CHECK(!may_export(second));
+	CHECK(!world_free(second));
+	/* What was refused is recycled as before. */
+	CHECK(!world_malloc(&again, 4096) && again == second);
+	CHECK(may_export(first));
+	CHECK(!world_free(first) && !world_free(again));
+	/* What was exported goes back to the driver when it is free. */
+	CHECK(COUNTER(reserved_bytes) == 0 && COUNTER(n_driver_free) == 1);
+}
+
+static void an_interior_block_is_not_exported_and_said_in_a_line(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", exports);
+	world_assert_says("cuIpcGetMemHandle(0x");
+	world_assert_says("cache:off");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_freed_block_is_given_again_without_the_driver),
+		cmocka_unit_test(errors_of_the_arguments_are_the_drivers),
+		cmocka_unit_test(a_bad_free_is_an_invalid_value_and_changes_nothing),
+		cmocka_unit_test(cache_off_tracks_and_passes),
+		cmocka_unit_test(memory_is_freed_by_address_whatever_is_current),
+		cmocka_unit_test(cached_memory_counts_as_free),
+		cmocka_unit_test(a_broken_context_answers_its_error),
+		cmocka_unit_test(another_error_of_the_driver_is_carried_up),
+		cmocka_unit_test(free_sync_always_waits_for_the_device),
+		cmocka_unit_test(free_sync_always_does_not_break_a_capture),
+		cmocka_unit_test(an_interior_block_is_not_exported_and_said_in_a_line),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

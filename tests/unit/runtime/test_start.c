@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unistd.h>
+
+#include "world.h"
+
+static void start_and_say_nothing(void)
+{
+	world_start();
+	CHECK(gpc_runtime.n_devices == 2);
+	CHECK(strcmp(gpc_runtime.devices[1].known.name, "Simulated GPU") == 0);
+	CHECK(strncmp(gpc_runtime.devices[0].known.uuid, "GPU-", 4) == 0);
+	CHECK(gpc_runtime.devices[0].known.total_bytes == 8 * GPC_GIB);
+	CHECK(gpc_runtime.record.path[0] && access(gpc_runtime.record.path, R_OK) == 0);
+	CHECK(gpc_runtime.has_stacks);
+}
+
+static void every_device_is_known_after_the_start(void **state)
+{
+	(void)state;
+	world_run("devices:2", NULL, start_and_say_nothing);
+	world_assert_is_silent();
+}
+
+static void switched_off(void)
+{
+	CUdeviceptr ptr = 0;
+
+	setenv("GPUCACHE", "0", 1);
+	world_init();
+	CHECK(!world_enter());
+	CHECK(atomic_load(&gpc_runtime.state) == GPC_STATE_PASS);
+	CHECK(!world_malloc(&ptr, 1000) && !world_free(ptr));
+	CHECK(!gpc_runtime.record.base && gpc_runtime.record.path[0] == '\0');
+	CHECK(access(getenv("GPUCACHE_OUTPUT"), F_OK) != 0);
+}
+
+static void gpucache_0_passes_everything_and_makes_no_file(void **state)
+{
+	(void)state;
+	world_run(NULL, NULL, switched_off);
+	world_assert_is_silent();
+}
+
+static void start_only(void)
+{
+	world_start();
+}
+
+static void bad_options_are_named_and_the_program_goes_on(void **state)
+{
+	(void)state;
+	world_run(NULL, "stakcs:off,cache:perhaps,record:off", start_only);
+	world_assert_says("stakcs");
+	world_assert_says("stacks"); /* the nearest key */
+	world_assert_says("perhaps");
+}
+
+static void more_mistakes_than_are_shown_are_counted(void **state)
+{
+	char conf[1024] = "record:off";
+
+	(void)state;
+	for (int i = 0; i < GPC_CONFIG_MAX_WARNINGS + 3; i++)
+		strcat(conf, ",nonsense:1");
+	world_run(NULL, conf, start_only);
+	world_assert_says("3 more mistakes");
+}
+
+static void help_prints_the_table_and_ends_with_0(void **state)
+{
+	(void)state;
+	world_run_to(NULL, "help:true", start_only, 0);
+	world_assert_says("oom_report");
+	world_assert_says("per_process_memory_fraction");
+}
+
+static void strict_ends_with_2_where_an_option_is_bad(void **state)
+{
+	(void)state;
+	world_run_to(NULL, "strict:true,nonsense:1", start_only, 2);
+	world_assert_says("nonsense");
+	world_assert_says("strict:true ends the program");
+}
+
+static void strict_alone(void)
+{
+	world_start();
+	CHECK(atomic_load(&gpc_runtime.state) == GPC_STATE_RUNNING);
+}
+
+static void strict_without_a_mistake_starts(void **state)
+{
+	(void)state;
+	world_run(NULL, "strict:true,record:off", strict_alone);
+	world_assert_is_silent();
+}
+
+static void no_stacks(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!gpc_runtime.has_stacks && gpc_runtime_stack(GPC_GIB) == 0);
+	CHECK(!world_malloc(&ptr, 512));
+}
+
+static void stacks_off_takes_none(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off,record:off", no_stacks);
+}
+
+static void sampled(void)
+{
+	world_start();
+	for (int i = 0; i < 3; i++)
+		CHECK(gpc_runtime_stack(MIB / 4) == 0);
+	CHECK(gpc_runtime_stack(MIB / 4) != 0); /* a whole MiB since the last */
+	CHECK(gpc_runtime_stack(MIB / 4) == 0);
+	CHECK(gpc_runtime_stack(MIB) != 0);
+}
+
+static void sampled_stacks_come_once_a_mebibyte(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:sampled", sampled);
+}
+
+static void bad_place(void)
+{
+	setenv("GPUCACHE_OUTPUT", "/nowhere/at/all", 1);
+	world_start();
+	CHECK(gpc_runtime.record.path[0]);
+	unlink(gpc_runtime.record.path);
+}
+
+static void a_place_that_cannot_be_used_is_named(void **state)
+{
+	(void)state;
+	world_run(NULL, NULL, bad_place);
+	world_assert_says("/nowhere/at/all cannot be used");
+}
+
+static void bad_letter(void)
+{
+	setenv("GPUCACHE_OUTPUT", "/tmp/gpucache_%Z_%p", 1);
+	world_start();
+	unlink(gpc_runtime.record.path);
+}
+
+static void an_unknown_letter_of_the_pattern_is_named(void **state)
+{
+	(void)state;
+	world_run(NULL, NULL, bad_letter);
+	world_assert_says("%Z is not known");
+}
+
+static void limits(void)
+{
+	world_start();
+	CHECK(gpc_runtime.devices[0].budget.limit_bytes == GPC_GIB);
+}
+
+static void the_smaller_of_limit_and_fraction_holds(void **state)
+{
+	(void)state;
+	world_run("memory:4GiB", "record:off,limit:50%,per_process_memory_fraction:0.25", limits);
+	world_run("memory:4GiB", "record:off,limit:1GiB,per_process_memory_fraction:0.5", limits);
+	world_run("memory:2GiB", "record:off,per_process_memory_fraction:0.5", limits);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_device_is_known_after_the_start),
+		cmocka_unit_test(gpucache_0_passes_everything_and_makes_no_file),
+		cmocka_unit_test(bad_options_are_named_and_the_program_goes_on),
+		cmocka_unit_test(more_mistakes_than_are_shown_are_counted),
+		cmocka_unit_test(help_prints_the_table_and_ends_with_0),
+		cmocka_unit_test(strict_ends_with_2_where_an_option_is_bad),
+		cmocka_unit_test(strict_without_a_mistake_starts),
+		cmocka_unit_test(stacks_off_takes_none),
+		cmocka_unit_test(sampled_stacks_come_once_a_mebibyte),
+		cmocka_unit_test(a_place_that_cannot_be_used_is_named),
+		cmocka_unit_test(an_unknown_letter_of_the_pattern_is_named),
+		cmocka_unit_test(the_smaller_of_limit_and_fraction_holds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

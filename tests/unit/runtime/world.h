@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process of its own for each test of the runtime, with the simulated driver of the same build folder in it.
+ *
+ * The runtime is one object a process and starts once; so a test forks, and the child loads the driver, starts the
+ * runtime and does what the hooks of preload/ do.  What the child writes to stderr comes back as text.
+ *
+ *	static void gives_memory(void) { CHECK(world_malloc(&p, 512) == 0); }
+ *	...
+ *	world_run("memory:1GiB", "stacks:off", gives_memory);      fails the cmocka test where a CHECK did
+ *
+ * Threads   The parent has one.
+ * Failure   CHECK: the child says where and ends with 99.
+ */
+#ifndef GPC_TESTS_UNIT_RUNTIME_WORLD_H
+#define GPC_TESTS_UNIT_RUNTIME_WORLD_H
+
+#include "runtime/internal.h"
+#include "stats/counters.h"
+#include "unit.h"
+
+#define WORLD_FUNCTIONS(X)                                                             \
+	X(cuInit, CUresult, (unsigned flags))                                          \
+	X(cuDevicePrimaryCtxRetain, CUresult, (CUcontext * context, CUdevice device))  \
+	X(cuDevicePrimaryCtxReset_v2, CUresult, (CUdevice device))                     \
+	X(cuDevicePrimaryCtxRelease_v2, CUresult, (CUdevice device))                   \
+	X(cuCtxCreate_v2, CUresult, (CUcontext * context, unsigned flags, CUdevice d)) \
+	X(cuCtxDestroy_v2, CUresult, (CUcontext context))                              \
+	X(cuCtxSetCurrent, CUresult, (CUcontext context))                              \
+	X(cuStreamCreate, CUresult, (CUstream * stream, unsigned flags))               \
+	X(cuStreamDestroy_v2, CUresult, (CUstream stream))                             \
+	X(cuStreamQuery, CUresult, (CUstream stream))                                  \
+	X(cuStreamSynchronize, CUresult, (CUstream stream))                            \
+	X(cuStreamBeginCapture_v2, CUresult, (CUstream s, CUstreamCaptureMode mode))   \
+	X(cuStreamEndCapture, CUresult, (CUstream stream, CUgraph * graph))            \
+	X(cuMemAllocPitch_v2, CUresult,                                                \
+		(CUdeviceptr * ptr, size_t * pitch, size_t w, size_t h, unsigned e))   \
+	X(cuMemAllocManaged, CUresult, (CUdeviceptr * ptr, size_t size, unsigned f))   \
+	X(cuMemHostAlloc, CUresult, (void **ptr, size_t size, unsigned flags))         \
+	X(cuMemFreeHost, CUresult, (void *ptr))                                        \
+	X(gpusim_launch, int,                                                          \
+		(CUstream stream, uint64_t duration_ns, unsigned n, const void *ranges))
+
+#define WORLD_FUNCTION(name, result, params) result(*name) params;
+struct world {
+	struct gpc_cuda_fns fns; /* what the runtime calls; a test may put another function in */
+	WORLD_FUNCTIONS(WORLD_FUNCTION)
+	CUcontext context; /* the primary one of device 0, current */
+	unsigned n_loader; /* times that the runtime asked for the loader */
+};
+#undef WORLD_FUNCTION
+
+extern struct world world;
+
+/* Runs `body` in a child after setting GPUSIM and GPUCACHE_CONF (NULL: unset).  It must end with 0, by exit. */
+void world_run(const char *gpusim, const char *conf, void (*body)(void));
+
+/* The same, for a child that ends with `status`. */
+void world_run_to(const char *gpusim, const char *conf, void (*body)(void), int status);
+
+/* What the last child wrote to stderr. */
+extern char world_text[16384];
+void world_assert_says(const char *part);
+void world_assert_is_silent(void);
+
+/* In the child. */
+#define CHECK(condition) ((condition) ? (void)0 : world_fail(__FILE__, __LINE__, #condition))
+void world_fail(const char *file, int line, const char *condition) __attribute__((noreturn));
+
+const struct gpc_runtime_loader *world_loader(void);
+bool world_enter(void);
+
+/* The driver alone: loaded, cuInit, the primary context current. */
+void world_init(void);
+
+/* All of it: as world_init through the hooks, and the runtime runs. */
+void world_start(void);
+
+/* What the hooks do. */
+CUresult world_malloc(CUdeviceptr *ret_ptr, size_t size);
+CUresult world_free(CUdeviceptr ptr);
+CUresult world_info(size_t *available, size_t *total);
+CUresult world_sync(void);
+CUstream world_stream(void);
+void world_reset(void);
+
+/* The pool of the current context. */
+struct gpc_context *world_context(void);
+#define COUNTER(name) gpc_counter_get(&world_context()->pool.counters->name)
+
+/* The i-th OOM of the recording, from 0. */
+const struct gpucache_oom *world_oom(unsigned i);
+
+#define MIB ((size_t)1 << 20)
+
+#endif
