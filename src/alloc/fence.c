@@ -185,17 +185,20 @@ static uint64_t oldest_with_event(struct gpc_fences *fences)
 
 enum gpc_status gpc_fences_take_passed(struct gpc_fences *fences, struct gpc_list *ret_blocks)
 {
-	for (;;) {
-		uint64_t number = oldest_with_event(fences);
-		enum gpc_status st;
+	uint64_t number = oldest_with_event(fences);
+	enum gpc_status st = GPC_OK;
 
-		if (number == fences->open)
-			return GPC_OK;
+	/* To ask an event is forbidden to every thread, and breaks the capture, while one of mode GLOBAL is open. */
+	if (number == fences->open || !gpc_captures_try_hold(fences->captures))
+		return GPC_OK;
+	while (number < fences->open && !st) {
 		st = query(fences, fence_at(fences, number));
-		if (st)
-			return st == GPC_DEVICE_NOT_READY ? GPC_OK : st;
-		gpc_fences_pass(fences, number, ret_blocks);
+		if (!st)
+			gpc_fences_pass(fences, number, ret_blocks);
+		number = oldest_with_event(fences);
 	}
+	gpc_captures_release(fences->captures);
+	return st == GPC_DEVICE_NOT_READY ? GPC_OK : st;
 }
 
 uint64_t gpc_fences_begin_sync(struct gpc_fences *fences)

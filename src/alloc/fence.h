@@ -31,7 +31,7 @@
  *   F1  A block leaves a fence only when all work submitted to every member before its free has completed.
  *   F2  Fences are numbered without gaps; the ring holds oldest .. open; only the open one takes blocks.
  *   F3  has_event is true only after every member's record succeeded.
- *   F4  No event is recorded, and no context synchronised by us, while a capture of the program is open.
+ *   F4  No event is recorded or asked, and no context synchronised by us, while a capture of the program is open.
  * Threads     The pool's lock for everything here, except captures.  The waits are made by the
  *             caller without the lock, between gpc_fences_begin_sync and gpc_fences_pass.
  * Ordering    Submissions of the program that happen before its call of free happen before our record, which is made
@@ -135,7 +135,10 @@ void gpc_fences_stream_destroyed(struct gpc_fences *fences);
 /* A per-thread default stream is used for the first time.  True: the caller must synchronise the context first. */
 bool gpc_fences_per_thread_stream_used(struct gpc_fences *fences);
 
-/* The context of `drv` may reach this memory from now on.  GPC_FULL: then no fence passes any more. */
+/*
+ * The context of `drv` may reach this memory from now on.  Its work is not behind the legacy stream's, so the caller
+ * ends the one-stream rule first, as for a per-thread stream.  GPC_FULL: then no fence passes any more.
+ */
 GPC_MUST_CHECK enum gpc_status gpc_fences_add_member(
 	struct gpc_fences *fences, struct gpc_driver *drv);
 

@@ -63,7 +63,7 @@ static const char *check_segment(
 		expected += at->size;
 		last = at;
 	}
-	if (expected != segment->address + segment->size)
+	if (!last || expected != segment->address + segment->size)
 		return "I1: blocks tile their segment";
 	if ((segment->first == last && last->state == GPC_BLOCK_FREE) !=
 		!gpc_list_is_empty(&segment->idle))

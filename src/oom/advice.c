@@ -239,7 +239,7 @@ static bool advise_limit(struct advice_context *c)
 		return false;
 	if (!is_set(c, GPC_SET_FRACTION)) {
 		gpc_text_add(c->text, "in GPUCACHE_CONF raise limit to limit:%lluMiB",
-			(unsigned long long)(needed / GPC_MIB + (needed % GPC_MIB != 0)));
+			(unsigned long long)gpc_round_up(needed, GPC_MIB) / GPC_MIB);
 		return true;
 	}
 	if (!known(total) || total < 100 || needed > total)

@@ -70,6 +70,7 @@ struct gpc_runtime {
 	bool is_per_thread_used;
 	CUstream capturing
 		[GPC_MAX_CAPTURES]; /* never NULL: which stream that is depends on the caller */
+	uint32_t n_unlisted_captures;
 	struct gpc_nvml nvml;
 	bool nvml_was_tried;
 	struct gpc_lock lock;

@@ -71,32 +71,40 @@ void gpc_runtime_per_thread_stream_used(void)
 	__atomic_store_n(&gpc_runtime_per_thread_seen, true, __ATOMIC_RELEASE);
 }
 
+/* True where `from` was in the list; NULL is a free place. */
+static bool replace_capturing_locked(CUstream from, CUstream to)
+{
+	for (uint32_t i = 0; i < GPC_MAX_CAPTURES; i++) {
+		if (gpc_runtime.capturing[i] == from) {
+			gpc_runtime.capturing[i] = to;
+			return true;
+		}
+	}
+	return false;
+}
+
 void gpc_runtime_capture_begins(CUstream stream)
 {
 	gpc_captures_begin(&gpc_runtime.heap.captures);
 	gpc_lock_take(&gpc_runtime.lock);
-	for (uint32_t i = 0; i < GPC_MAX_CAPTURES; i++) {
-		if (!gpc_runtime.capturing[i]) {
-			gpc_runtime.capturing[i] = stream;
-			break;
-		}
-	}
+	if (!replace_capturing_locked(NULL, stream))
+		gpc_runtime.n_unlisted_captures++;
 	gpc_lock_release(&gpc_runtime.lock);
 }
 
 /* Also where a capturing stream is destroyed, which ends its capture without a word; streams that do not capture are ignored. */
 void gpc_runtime_capture_ended(CUstream stream)
 {
-	bool was_capturing = false;
+	bool was_capturing;
 
 	if (!gpc_captures_is_any_open(&gpc_runtime.heap.captures))
 		return;
 	gpc_lock_take(&gpc_runtime.lock);
-	for (uint32_t i = 0; i < GPC_MAX_CAPTURES && !was_capturing; i++) {
-		if (gpc_runtime.capturing[i] == stream) {
-			gpc_runtime.capturing[i] = NULL;
-			was_capturing = true;
-		}
+	was_capturing = stream && replace_capturing_locked(stream, NULL);
+	/* Beyond the list it is a guess: a wrong one may break a capture, and to count for ever would end all reuse. */
+	if (!was_capturing && gpc_runtime.n_unlisted_captures > 0) {
+		gpc_runtime.n_unlisted_captures--;
+		was_capturing = true;
 	}
 	gpc_lock_release(&gpc_runtime.lock);
 	if (was_capturing)

@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "base/lock.h"
-#include "base/text.h"
 #include "base/python_lines.h"
+#include "base/text.h"
 #include "stack/symtab.h"
 
 /* Whose frames say nothing about who asked. */
@@ -107,7 +107,7 @@ static bool name_frame(uint64_t frame, char *buf, size_t size, const char **ret_
 	if (!dladdr((const void *)address, &info) || !info.dli_fname)
 		return false;
 	*ret_module = base_name(info.dli_fname, (uint32_t)strlen(info.dli_fname), &module_size);
-	if (is_own_module(*ret_module) || !strncmp(*ret_module, "libc.", 5))
+	if (is_own_module(*ret_module))
 		return false;
 	if (info.dli_sname)
 		gpc_format(buf, size, "%s", info.dli_sname);
@@ -128,6 +128,9 @@ static bool describe_native(const struct gpc_stack_frames *stack, struct gpc_tex
 
 		if (!name_frame(stack->frames[i], name, sizeof name, &module))
 			continue;
+		/* What called main says nothing. */
+		if (n && !strncmp(module, "libc.", 5))
+			break;
 		gpc_text_add(text, n ? " < %s" : "%s", name);
 		first_module = n ? first_module : module;
 		n++;

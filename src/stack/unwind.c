@@ -105,7 +105,7 @@ __attribute__((noinline)) uint32_t gpc_unwind_capture(
 	int got;
 
 	GPC_CHECK(!gpc_lock_is_any_held());
-	if (unwind->kind == GPC_UNWINDER_NONE || max > GPC_UNWIND_MAX_FRAMES || skip > MAX_SKIP)
+	if (!unwind->backtrace || max > GPC_UNWIND_MAX_FRAMES || skip > MAX_SKIP)
 		return 0;
 	want = max + skip + OWN_FRAMES;
 	got = unwind->backtrace(raw, (int)want);

@@ -23,7 +23,9 @@ for test in tests/unit/*/test_*.c; do
 	name=$(basename "$test")
 	folder=$(basename "$(dirname "$test")")
 	# Tests of preload/ and tools/ lie beside those of src/.
-	[ -e "src/$folder/${name#test_}" ] || [ -e "$folder/${name#test_}" ] || [ -e "tools/$folder/${name#test_}" ] || {
+	header=${name#test_}
+	header=src/$folder/${header%.c}.h
+	[ -e "$header" ] || [ -e "src/$folder/${name#test_}" ] || [ -e "$folder/${name#test_}" ] || [ -e "tools/$folder/${name#test_}" ] || {
 		echo "$test: tests no file"
 		status=1
 	}

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run.sh FORMATTED HEADERS LIBRARY: every lint, one line each; the last line is "N passed, N failed".
+# run.sh FORMATTED HEADERS LIBRARY TIDIED: every lint, one line each; the last line is "N passed, N failed".
 set -u
 formatted=$1
 headers=$2
 library=$3
+tidied=$4
 dir=$(dirname "$0")
 passed=0
 failed=0
@@ -27,6 +28,8 @@ lint() { # NAME COMMAND...
 lint format clang-format --dry-run --Werror $formatted
 # shellcheck disable=SC2086
 lint headers "$dir/check_headers.sh" $headers
+# shellcheck disable=SC2086
+lint tidy "$dir/check_tidy.sh" $tidied
 lint layers "$dir/check_layers.sh" src/LAYERS src preload tools
 lint sizes "$dir/check_sizes.sh" 600 include src preload tools tests
 lint exports "$dir/check_exports.sh" "$library" preload/symbols.def

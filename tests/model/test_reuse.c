@@ -41,7 +41,7 @@ struct work {
 struct scenario {
 	const char *name;
 	int driver_version;
-	bool is_one_stream; /* a second stream appears in the middle */
+	bool is_one_stream; /* a second stream, or the peer, appears in the middle */
 	bool has_peer;
 	bool has_captures;
 	bool is_fence_skipped;
@@ -59,6 +59,7 @@ struct program {
 	struct gpc_sim_stream *streams[N_STREAMS]; /* [0]: the legacy one */
 	size_t n_streams;
 	struct gpc_sim_stream *capturing;
+	bool is_peer_enabled;
 	struct live live[MAX_LIVE];
 	size_t n_live;
 	uint64_t n_owners;
@@ -104,7 +105,8 @@ static uint64_t n_in_flight(
 
 static bool is_one_stream_now(const struct program *program)
 {
-	return program->scenario->is_one_stream && program->n_streams == 1;
+	return program->scenario->is_one_stream && program->n_streams == 1 &&
+	       !program->is_peer_enabled;
 }
 
 /* The work of all who are gone by now, when the second stream appears. */
@@ -149,7 +151,7 @@ static void do_free(struct program *program)
 /* Submits work of a random length that uses a random live block. */
 static void do_launch(struct program *program)
 {
-	bool is_peers = program->scenario->has_peer && random_below(&program->random, 3) == 0;
+	bool is_peers = program->is_peer_enabled && random_below(&program->random, 3) == 0;
 	struct gpc_sim_driver *drv = is_peers ? &program->peer : &program->drv;
 	uint64_t duration = random_below(&program->random, 4 * MS);
 	struct gpc_sim_stream *stream = is_peers ? &program->peer.context->legacy : NULL;
@@ -188,6 +190,23 @@ static void add_stream(struct program *program)
 		GPC_OK);
 	gpc_lock_release(&program->pool.lock);
 	program->streams[program->n_streams++] = stream;
+}
+
+/* As cuCtxEnablePeerAccess is answered: work of the peer is not behind that of the legacy stream, so the host waits. */
+static void enable_peer(struct program *program)
+{
+	struct gpc_fences *fences = &program->pool.fences;
+	struct gpc_driver *drv = &program->drv.base;
+	bool must_wait;
+
+	gpc_lock_take(&program->pool.lock);
+	must_wait = gpc_fences_per_thread_stream_used(fences);
+	assert_int_equal(gpc_fences_add_member(fences, &program->peer.base), GPC_OK);
+	gpc_lock_release(&program->pool.lock);
+	if (must_wait)
+		assert_int_equal(drv->ops->context_sync(drv), GPC_OK);
+	program->is_peer_enabled = true;
+	prune(program);
 }
 
 static void do_sync(struct program *program)
@@ -277,9 +296,8 @@ static void open_program(struct program *program, const struct scenario *scenari
 	program->streams[program->n_streams++] = &program->drv.context->legacy;
 	while (!scenario->is_one_stream && program->n_streams < N_STREAMS)
 		add_stream(program);
-	if (scenario->has_peer)
-		assert_int_equal(
-			gpc_fences_add_member(&program->pool.fences, &program->peer.base), GPC_OK);
+	if (scenario->has_peer && !scenario->is_one_stream)
+		enable_peer(program);
 }
 
 static void close_program(struct program *program)
@@ -307,8 +325,11 @@ static void play(struct program *program, uint64_t n_ops)
 	for (uint64_t i = 0; i < n_ops; i++) {
 		do_one(program);
 		/* A program of one stream gets its others in the middle of its work. */
-		if (i > n_ops / 2 && i % 25 == 0 && program->n_streams < N_STREAMS)
+		if (i > n_ops / 2 && i % 25 == 0 && program->n_streams < N_STREAMS &&
+			!program->scenario->has_peer)
 			add_stream(program);
+		if (i == n_ops / 2 && program->scenario->has_peer && !program->is_peer_enabled)
+			enable_peer(program);
 		if (i % 1000 == 0)
 			assert_null(gpc_pool_check(&program->pool));
 	}
@@ -390,6 +411,17 @@ static void when_one_stream_becomes_many_nothing_in_flight_is_overtaken(void **s
 	assert_int_equal(run(&scenario), 0);
 }
 
+static void when_a_peer_comes_to_one_stream_nothing_in_flight_is_overtaken(void **state)
+{
+	const struct scenario scenario = { .name = "one stream, then a peer",
+		.driver_version = 13000,
+		.is_one_stream = true,
+		.has_peer = true };
+
+	(void)state;
+	assert_int_equal(run(&scenario), 0);
+}
+
 static void without_the_fence_the_race_is_seen(void **state)
 {
 	const struct scenario scenario = {
@@ -408,6 +440,7 @@ int main(void)
 		cmocka_unit_test(with_captures_nothing_in_flight_is_reused),
 		cmocka_unit_test(with_peers_nothing_in_flight_is_reused),
 		cmocka_unit_test(when_one_stream_becomes_many_nothing_in_flight_is_overtaken),
+		cmocka_unit_test(when_a_peer_comes_to_one_stream_nothing_in_flight_is_overtaken),
 		cmocka_unit_test(without_the_fence_the_race_is_seen),
 	};
 

@@ -20,7 +20,6 @@
 #include "tools/gpumem-report/frames.h"
 #include "tools/gpumem-report/paper.h"
 
-
 #define GPC_REPORT_SCHEMA "gpumem.report/1"
 
 enum gpc_exit {

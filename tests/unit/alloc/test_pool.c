@@ -399,6 +399,8 @@ static void note_changed(void *self, const struct gpc_block *block, uint64_t now
 	struct diary *diary = self;
 
 	(void)now_ns;
+	assert_int_equal(block->requested > 0,
+		block->state == GPC_BLOCK_LIVE || block->state == GPC_BLOCK_PENDING);
 	diary->n_changed++;
 	diary->last_state = block->state;
 }

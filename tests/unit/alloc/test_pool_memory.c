@@ -72,6 +72,8 @@ static void the_limit_is_never_passed_and_changes_nothing(void **state)
 	assert_int_equal(stage.budget.used_bytes, 30 * GPC_MIB);
 	assert_int_equal(stage.pool.counters->n_driver_failed, 1);
 	stage_check(&stage);
+	(void)stage_alloc(&stage, 10 * GPC_MIB); /* to the byte */
+	assert_int_equal(stage.budget.used_bytes, 40 * GPC_MIB);
 }
 
 static void near_the_limit_a_segment_is_as_small_as_it_can_be(void **state)

@@ -11,7 +11,7 @@ static void every_status_has_a_text(void **state)
 	assert_non_null(gpc_status_text(GPC_DEVICE_NO_MEMORY));
 	assert_non_null(gpc_status_text(GPC_DEVICE_NOT_READY));
 	assert_non_null(gpc_status_text(gpc_status_from_device(700)));
-	assert_non_null(gpc_status_text((enum gpc_status)-1));
+	assert_non_null(gpc_status_text((enum gpc_status) - 1));
 }
 
 static void a_code_of_the_driver_survives_the_way_up(void **state)

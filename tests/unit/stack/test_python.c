@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "stack/python.h"
 #include "base/python_lines.h"
+#include "stack/python.h"
 #include "stack/sink_box.h"
 
 #define MAX_FRAMES  100

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+static void by_handle(void)
+{
+	struct gpc_context *primary;
+	struct gpc_context *other;
+	CUcontext handle;
+
+	world_start();
+	primary = world_context();
+	CHECK(primary->handle == world.context && primary->generation == 1);
+	CHECK(primary->device == &gpc_runtime.devices[0]);
+	CHECK(gpc_context_get(world.context) == primary && world_context() == primary);
+	CHECK(!world.cuCtxCreate_v2(&handle, 0, 1));
+	other = world_context();
+	CHECK(other != primary && other->device == &gpc_runtime.devices[1]);
+	CHECK(gpc_context_get(world.context) == primary); /* known, though not current */
+	CHECK(!world.cuCtxSetCurrent(NULL)); /* the one below it on the thread's stack */
+	CHECK(!world.cuCtxSetCurrent(NULL));
+	CHECK(!gpc_context_current());
+	CHECK(!gpc_context_get((CUcontext)&handle)); /* not known, and not current */
+}
+
+static void each_context_has_a_pool(void **state)
+{
+	(void)state;
+	world_run("devices:2", "record:off", by_handle);
+}
+
+static void never_mixed(void)
+{
+	CUcontext handle;
+	CUdeviceptr a;
+	CUdeviceptr b;
+
+	world_start();
+	CHECK(!world_malloc(&a, 1000) && !world_free(a));
+	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0));
+	CHECK(!world_malloc(&b, 1000));
+	CHECK(b != a && COUNTER(n_driver_malloc) == 1);
+	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], reserved_bytes) == 4 * MIB);
+}
+
+static void a_context_never_gets_the_memory_of_another(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", never_mixed);
+}
+
+static void reset(void)
+{
+	const struct gpc_context *old;
+	CUdeviceptr live;
+	CUdeviceptr idle;
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!world_malloc(&live, 4 * MIB) && !world_malloc(&idle, 4 * MIB) && !world_free(idle));
+	old = world_context();
+	world_reset();
+	CHECK(atomic_load(&old->is_gone));
+	CHECK(gpc_runtime.devices[0].budget.used_bytes == 0);
+	CHECK(world_context() != old && world_context()->generation == 2);
+	CHECK(world_context()->handle == old->handle);
+	CHECK(world_free(live) == CUDA_ERROR_INVALID_VALUE); /* the driver's answer */
+	CHECK(!world_malloc(&ptr, 4 * MIB));
+	CHECK(COUNTER(n_driver_malloc) == 1 && COUNTER(n_hit) == 0);
+	CHECK(!world_free(ptr));
+}
+
+static void a_reset_forgets_and_a_new_generation_starts(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", reset);
+	world_assert_is_silent();
+}
+
+static void many_resets(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	for (unsigned i = 1; i <= 3 * GPC_MAX_CONTEXTS; i++) {
+		CHECK(!world_malloc(&ptr, 1000));
+		CHECK(world_context()->generation == i);
+		CHECK(COUNTER(live_bytes) == 1024);
+		world_reset();
+	}
+	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], reserved_bytes) == 0);
+	CHECK(atomic_load(&gpc_runtime.devices[0].n_contexts) <= 2);
+}
+
+static void many_generations_take_no_more_room(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", many_resets);
+}
+
+static void destroys(void)
+{
+	const struct gpc_context *gone;
+	CUcontext handle;
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0));
+	CHECK(!world_malloc(&ptr, 1000));
+	gone = world_context();
+	CHECK(world_enter());
+	gpc_runtime_context_forget(handle);
+	gpc_runtime_context_forget(handle); /* a second time is nothing */
+	gpc_runtime_leave();
+	CHECK(!world.cuCtxDestroy_v2(handle));
+	CHECK(atomic_load(&gone->is_gone));
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(world_free(ptr) == CUDA_ERROR_INVALID_VALUE);
+}
+
+static void a_destroyed_context_is_forgotten(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", destroys);
+}
+
+static void refuses(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!world_malloc(&ptr, 1000));
+	CHECK(world_enter());
+	gpc_runtime_context_forget(world.context);
+	gpc_runtime_leave();
+	CHECK(world.cuCtxDestroy_v2(world.context) == CUDA_ERROR_INVALID_CONTEXT);
+	CHECK(!world_free(ptr));
+}
+
+static void a_primary_context_cannot_be_destroyed_and_keeps_its_memory(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", refuses);
+}
+
+static void releases(void)
+{
+	const struct gpc_context *context;
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(world_enter());
+	gpc_runtime_primary_retained(world.context, 0);
+	gpc_runtime_leave();
+	CHECK(!world_malloc(&ptr, 1000));
+	context = world_context();
+	CHECK(world_enter());
+	gpc_runtime_primary_released(0);
+	CHECK(!atomic_load(&context->is_gone)); /* somebody still holds it */
+	gpc_runtime_primary_released(0);
+	CHECK(atomic_load(&context->is_gone));
+	gpc_runtime_primary_released(0);
+	gpc_runtime_primary_released(-1);
+	gpc_runtime_primary_released(99);
+	gpc_runtime_primary_forget(99);
+	gpc_runtime_primary_retained(world.context, 99);
+	gpc_runtime_leave();
+}
+
+static void the_last_release_forgets(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", releases);
+}
+
+static void peers(void)
+{
+	struct gpc_context *owner;
+	CUcontext reaching;
+	CUdeviceptr ptr;
+
+	world_start();
+	owner = world_context();
+	CHECK(!world.cuCtxCreate_v2(&reaching, 0, 1));
+	CHECK(world_enter());
+	gpc_runtime_peer_enabled(world.context);
+	gpc_runtime_peer_enabled(world.context);
+	gpc_runtime_leave();
+	CHECK(owner->pool.fences.n_members == 2);
+	CHECK(owner->pool.fences.members[1] == &world_context()->drv.base);
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(!world_malloc(&ptr, 1000) && !world_free(ptr));
+	CHECK(COUNTER(pending_bytes) == 1024); /* no longer safe at once */
+}
+
+static void a_peer_becomes_a_member_of_the_fences(void **state)
+{
+	(void)state;
+	world_run("devices:2", "record:off", peers);
+}
+
+static void syncs(void)
+{
+	CUdeviceptr ptr;
+	struct gpc_sync sync;
+
+	world_start();
+	CHECK(world_stream());
+	CHECK(!world_malloc(&ptr, 1000) && !world_free(ptr));
+	CHECK(COUNTER(pending_bytes) == 1024);
+	CHECK(!world_sync());
+	CHECK(COUNTER(pending_bytes) == 0);
+	CHECK(world_enter());
+	sync = gpc_runtime_begin_sync((CUcontext)&sync); /* nobody knows this one */
+	CHECK(!sync.context);
+	gpc_runtime_end_sync(sync, CUDA_SUCCESS);
+	sync = gpc_runtime_begin_sync(world.context);
+	gpc_runtime_end_sync(sync, CUDA_ERROR_NOT_READY);
+	CHECK(!atomic_load(&world_context()->sticky));
+	gpc_runtime_end_sync(sync, CUDA_ERROR_LAUNCH_FAILED);
+	CHECK(atomic_load(&world_context()->sticky) == CUDA_ERROR_LAUNCH_FAILED);
+	gpc_runtime_leave();
+}
+
+static void the_programs_own_wait_passes_the_fences_or_breaks_the_context(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", syncs);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_context_has_a_pool),
+		cmocka_unit_test(a_context_never_gets_the_memory_of_another),
+		cmocka_unit_test(a_reset_forgets_and_a_new_generation_starts),
+		cmocka_unit_test(many_generations_take_no_more_room),
+		cmocka_unit_test(a_destroyed_context_is_forgotten),
+		cmocka_unit_test(a_primary_context_cannot_be_destroyed_and_keeps_its_memory),
+		cmocka_unit_test(the_last_release_forgets),
+		cmocka_unit_test(a_peer_becomes_a_member_of_the_fences),
+		cmocka_unit_test(the_programs_own_wait_passes_the_fences_or_breaks_the_context),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

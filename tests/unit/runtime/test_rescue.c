@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unistd.h>
+
+#include "base/balance.h"
+#include "world.h"
+
+#define LONG_NS (UINT64_C(30) * 1000 * 1000)
+#define QUIET   "record:off,stacks:off"
+
+static const CUresult no_memory = CUDA_ERROR_OUT_OF_MEMORY;
+
+static void in_another_context(void)
+{
+	CUcontext other;
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!world_malloc(&ptr, 600 * MIB) && !world_free(ptr));
+	CHECK(!world.cuCtxCreate_v2(&other, 0, 0));
+	CHECK(!world_malloc(&ptr, 600 * MIB));
+	CHECK(COUNTER(n_rescued) == 1 && COUNTER(n_oom) == 0);
+	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], cached_bytes) == 0);
+	CHECK(world_oom(0)->number == 0); /* nothing failed */
+}
+
+static void what_another_context_caches_makes_room(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", QUIET, in_another_context);
+	world_assert_is_silent();
+}
+
+static void behind_work(void)
+{
+	CUdeviceptr ptr;
+	CUstream stream;
+
+	world_start();
+	stream = world_stream();
+	CHECK(!world_malloc(&ptr, 600 * MIB));
+	CHECK(!world.gpusim_launch(stream, LONG_NS, 0, NULL));
+	CHECK(!world_free(ptr));
+	CHECK(COUNTER(pending_bytes) == 600 * MIB);
+	CHECK(!world_malloc(&ptr, 700 * MIB));
+	CHECK(!world.cuStreamQuery(stream)); /* the ladder waited for it */
+	CHECK(COUNTER(pending_bytes) == 0 && COUNTER(n_oom) == 0);
+}
+
+static void what_is_pending_behind_work_is_waited_for(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", QUIET, behind_work);
+	world_assert_is_silent();
+}
+
+static void check_oom(const struct gpucache_oom *oom, uint64_t number, size_t requested)
+{
+	CHECK(oom->number == number && oom->requested == requested && oom->device == 0);
+	CHECK(oom->rounded >= requested && oom->n_rungs > 0);
+	CHECK(oom->seq % 2 == 0);
+	CHECK(oom->balance.device_total == GPC_GIB);
+	CHECK(gpc_balance_difference(&oom->balance) == 0);
+	CHECK(gpc_balance_sum(&oom->balance) == GPC_GIB);
+}
+
+static void fails_once(void)
+{
+	CUdeviceptr live;
+	CUdeviceptr ptr = 0;
+
+	world_start();
+	CHECK(!world_malloc(&live, 500 * MIB));
+	CHECK(world_malloc(&ptr, 900 * MIB) == no_memory && ptr == 0);
+	CHECK(COUNTER(n_oom) == 1);
+	check_oom(world_oom(0), 1, 900 * MIB);
+	CHECK(world_oom(0)->balance.requested == 500 * MIB);
+	CHECK(!world_oom(0)->reported && !world_oom(0)->recovered);
+	CHECK(gpc_runtime.record.header->state & GPUCACHE_STATE_OOM_SEEN);
+	CHECK(world_oom(1)->number == 0);
+	CHECK(!world_free(live));
+	CHECK(!gpc_pool_check(&world_context()->pool));
+}
+
+static void a_failure_is_recorded_once_and_printed_at_the_end(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", QUIET, fails_once);
+	world_assert_says("900");
+	world_run("memory:1GiB", QUIET ",oom_report:never", fails_once);
+	world_assert_is_silent();
+}
+
+static void fails_at_once(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(world_malloc(&ptr, 2048 * MIB) == no_memory);
+	CHECK(world_oom(0)->reported);
+	CHECK(world_malloc(&ptr, 1500 * MIB) == no_memory);
+	CHECK(!world_oom(1)->reported); /* not more than one a minute */
+	_exit(0);
+}
+
+static void oom_report_always_prints_at_once(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", QUIET ",oom_report:always", fails_at_once);
+	world_assert_says("2.0 GiB");
+}
+
+static void fails_twice(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(world_malloc(&ptr, 2048 * MIB) == no_memory);
+	CHECK(!world_oom(0)->reported);
+	CHECK(world_malloc(&ptr, 2048 * MIB) == no_memory);
+	CHECK(world_oom(1)->reported);
+	_exit(0);
+}
+
+static void a_repeated_failure_is_printed(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", QUIET, fails_twice);
+	assert_string_not_equal(world_text, "");
+}
+
+static void recovers(void)
+{
+	CUdeviceptr live;
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!world_malloc(&live, 600 * MIB));
+	CHECK(world_malloc(&ptr, 500 * MIB) == no_memory);
+	CHECK(!world_malloc(&ptr, MIB) && !world_free(ptr));
+	CHECK(!world_oom(0)->recovered); /* a smaller one says nothing */
+	CHECK(!world_free(live));
+	CHECK(!world_malloc(&ptr, 500 * MIB));
+	CHECK(world_oom(0)->recovered);
+	CHECK(gpc_runtime.devices[0].failed_size == 0);
+}
+
+static void a_failure_that_the_program_recovered_from_is_not_printed(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", QUIET, recovers);
+	world_assert_is_silent();
+}
+
+static void *host;
+
+static CUresult make_host(struct gpc_passed_call *call)
+{
+	CUresult result = world.cuMemHostAlloc(&host, call->size, 0);
+
+	call->ret_address = (uintptr_t)host;
+	call->ret_size = call->size;
+	return result;
+}
+
+static void falls_back(void)
+{
+	struct gpc_passed_call call = {
+		.make = make_host, .kind = GPUCACHE_KIND_HOST, .size = 2048 * MIB
+	};
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(world_malloc(&ptr, 2048 * MIB) == no_memory);
+	CHECK(world_enter());
+	CHECK(!gpc_runtime_passed_malloc(&call));
+	gpc_runtime_leave();
+	CHECK(!world_oom(0)->recovered);
+}
+
+static void host_memory_is_no_recovery(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", QUIET ",oom_report:never", falls_back);
+}
+
+static void limited(void)
+{
+	CUdeviceptr first;
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!world_malloc(&first, 80 * MIB));
+	CHECK(world_malloc(&ptr, 80 * MIB) == no_memory);
+	CHECK(world_oom(0)->limit == 128 * MIB);
+	CHECK(!world_free(first));
+	CHECK(!world_malloc(&ptr, 100 * MIB));
+	CHECK(COUNTER(reserved_bytes) <= 128 * MIB && COUNTER(peak_reserved_bytes) <= 128 * MIB);
+}
+
+static void the_limit_is_honoured(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", QUIET ",limit:128MiB", limited);
+	world_assert_is_silent();
+	world_run("memory:1GiB", QUIET ",per_process_memory_fraction:0.125", limited);
+}
+
+static void wraps(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	for (unsigned i = 0; i < GPC_RECORD_MAX_OOMS + 2; i++)
+		CHECK(world_malloc(&ptr, 1100 * MIB + i * MIB) == no_memory);
+	CHECK(COUNTER(n_oom) == GPC_RECORD_MAX_OOMS + 2);
+	CHECK(gpc_runtime.devices[0].failed_number == GPC_RECORD_MAX_OOMS + 2);
+}
+
+static void more_failures_than_the_recording_holds_do_no_harm(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", QUIET ",oom_report:never", wraps);
+}
+
+static void during_a_capture(void)
+{
+	CUdeviceptr ptr;
+	CUgraph graph;
+	CUstream stream;
+
+	world_start();
+	stream = world_stream();
+	CHECK(!world_malloc(&ptr, 600 * MIB) && !world_free(ptr));
+	CHECK(world_enter());
+	gpc_runtime_capture_begins(stream);
+	gpc_runtime_leave();
+	CHECK(!world.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CHECK(world_malloc(&ptr, 900 * MIB) == no_memory);
+	CHECK(!world.cuStreamEndCapture(stream, &graph)); /* the climb did not break it */
+	CHECK(world_enter());
+	gpc_runtime_capture_ended(stream);
+	gpc_runtime_leave();
+	CHECK(!world_malloc(&ptr, 900 * MIB));
+}
+
+static void a_climb_during_a_capture_does_not_break_it(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", QUIET, during_a_capture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_another_context_caches_makes_room),
+		cmocka_unit_test(what_is_pending_behind_work_is_waited_for),
+		cmocka_unit_test(a_failure_is_recorded_once_and_printed_at_the_end),
+		cmocka_unit_test(oom_report_always_prints_at_once),
+		cmocka_unit_test(a_repeated_failure_is_printed),
+		cmocka_unit_test(a_failure_that_the_program_recovered_from_is_not_printed),
+		cmocka_unit_test(host_memory_is_no_recovery),
+		cmocka_unit_test(the_limit_is_honoured),
+		cmocka_unit_test(more_failures_than_the_recording_holds_do_no_harm),
+		cmocka_unit_test(a_climb_during_a_capture_does_not_break_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+#define LONG_NS (UINT64_C(40) * 1000 * 1000)
+
+static void ends_the_rule(void)
+{
+	CUdeviceptr ptr;
+	CUstream stream;
+
+	world_start();
+	CHECK(world_context()->pool.fences.is_one_stream);
+	CHECK(!world_malloc(&ptr, 1000) && !world_free(ptr));
+	CHECK(COUNTER(pending_bytes) == 0);
+	/* What the legacy stream still does, the new stream waits for. */
+	CHECK(!world.gpusim_launch(CU_STREAM_LEGACY, LONG_NS, 0, NULL));
+	stream = world_stream();
+	CHECK(world.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
+	CHECK(!world_context()->pool.fences.is_one_stream);
+	CHECK(!world_malloc(&ptr, 1000) && !world_free(ptr));
+	CHECK(COUNTER(pending_bytes) == 1024);
+	CHECK(world_enter());
+	gpc_runtime_stream_destroyed(stream);
+	gpc_runtime_leave();
+	CHECK(!world.cuStreamDestroy_v2(stream));
+	CHECK(!world_context()->pool.fences.is_one_stream); /* it does not come back */
+}
+
+static void a_stream_ends_the_one_stream_rule_and_waits(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", ends_the_rule);
+}
+
+static void waits_on_the_host(void)
+{
+	CUstream stream;
+
+	world_start();
+	CHECK(world_context());
+	CHECK(!world.gpusim_launch(CU_STREAM_LEGACY, LONG_NS, 0, NULL));
+	stream = world_stream();
+	/* The event could not be made, so the host waited before the program got the stream. */
+	CHECK(!world.cuStreamQuery(stream) && !world.cuStreamQuery(CU_STREAM_LEGACY));
+}
+
+static void where_the_device_cannot_wait_the_host_does(void **state)
+{
+	(void)state;
+	world_run("fail:cuEventCreate/1/999", "record:off", waits_on_the_host);
+}
+
+static void no_context(void)
+{
+	world_start();
+	CHECK(!world.cuCtxSetCurrent(NULL));
+	CHECK(world_enter());
+	gpc_runtime_stream_created(CU_STREAM_LEGACY);
+	gpc_runtime_stream_destroyed(CU_STREAM_LEGACY);
+	gpc_runtime_leave();
+}
+
+static void without_a_context_nothing_happens(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", no_context);
+}
+
+static void per_thread(void)
+{
+	CUcontext other;
+	struct gpc_context *first;
+
+	world_start();
+	first = world_context();
+	CHECK(!world.gpusim_launch(CU_STREAM_LEGACY, LONG_NS, 0, NULL));
+	CHECK(world_enter());
+	gpc_runtime_per_thread_stream_used();
+	gpc_runtime_leave();
+	CHECK(gpc_runtime_per_thread_seen);
+	CHECK(!first->pool.fences.is_one_stream);
+	CHECK(!world.cuStreamQuery(CU_STREAM_LEGACY)); /* all before it is done */
+	CHECK(!world.cuCtxCreate_v2(&other, 0, 0));
+	CHECK(!world_context()->pool.fences.is_one_stream); /* nor has a later one the rule */
+}
+
+static void a_per_thread_stream_ends_the_rule_everywhere(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", per_thread);
+}
+
+static unsigned n_open(void)
+{
+	return atomic_load(&gpc_runtime.heap.captures.n_open);
+}
+
+static void captures(void)
+{
+	CUdeviceptr ptr;
+	CUgraph graph;
+	CUstream a;
+	CUstream b;
+
+	world_start();
+	a = world_stream();
+	b = world_stream();
+	CHECK(!world_malloc(&ptr, 1000));
+	CHECK(world_enter());
+	gpc_runtime_capture_begins(a);
+	CHECK(!world.cuStreamBeginCapture_v2(a, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	gpc_runtime_capture_begins(b);
+	CHECK(n_open() == 2);
+	gpc_runtime_capture_ended(b); /* the driver refused */
+	gpc_runtime_capture_ended(b); /* of a stream that does not capture: nothing */
+	CHECK(n_open() == 1);
+	gpc_runtime_leave();
+	/* While it is open: a free, a hit and a miss, and nothing of it breaks the capture. */
+	CHECK(!world_free(ptr) && COUNTER(pending_bytes) == 1024);
+	CHECK(!world_malloc(&ptr, 40 * MIB) && !world_malloc(&ptr, 1000));
+	CHECK(COUNTER(n_fence) == 0);
+	CHECK(!world.cuStreamEndCapture(a, &graph));
+	CHECK(world_enter());
+	gpc_runtime_capture_ended(a);
+	CHECK(n_open() == 0);
+	gpc_runtime_capture_ended(a);
+	gpc_runtime_capture_begins(a);
+	gpc_runtime_stream_destroyed(b);
+	CHECK(n_open() == 1);
+	gpc_runtime_stream_destroyed(a); /* ends its capture without a word */
+	CHECK(n_open() == 0);
+	gpc_runtime_leave();
+}
+
+static void captures_are_counted_and_not_broken(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off,stacks:off", captures);
+}
+
+static void many_captures(void)
+{
+	world_start();
+	CHECK(world_enter());
+	for (uintptr_t i = 0; i < GPC_MAX_CAPTURES + 4; i++)
+		gpc_runtime_capture_begins((CUstream)(0x1000 + i));
+	for (uintptr_t i = 0; i < GPC_MAX_CAPTURES + 4; i++)
+		gpc_runtime_capture_ended((CUstream)(0x1000 + i));
+	CHECK(n_open() == 0);
+	gpc_runtime_leave();
+}
+
+static void more_captures_than_are_listed_end_as_well(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off,stacks:off", many_captures);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_stream_ends_the_one_stream_rule_and_waits),
+		cmocka_unit_test(where_the_device_cannot_wait_the_host_does),
+		cmocka_unit_test(without_a_context_nothing_happens),
+		cmocka_unit_test(a_per_thread_stream_ends_the_rule_everywhere),
+		cmocka_unit_test(captures_are_counted_and_not_broken),
+		cmocka_unit_test(more_captures_than_are_listed_end_as_well),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
