@@ -303,7 +303,7 @@ enum gpc_status gpc_pool_free(
 		st = GPC_INVALID;
 	else
 		release_locked(pool, block, request);
-	if (!st)
+	if (!st && segment->is_exported)
 		(void)gpc_pool_take_exported_locked(pool, segment, &gone, &gone_size);
 	gpc_lock_release(&pool->lock);
 	if (!st)

@@ -85,7 +85,7 @@ static inline double bench_malloc_pair_ns(unsigned n_pairs)
 
 static inline void bench_row(const char *name, double value, const char *unit, double baseline)
 {
-	printf("%s,%.2f,%s,%.2f,%.3f\n", name, value, unit, baseline,
+	printf("%s,%.3f,%s,%.3f,%.3f\n", name, value, unit, baseline,
 		baseline > 0 ? value / baseline : 0);
 	fflush(stdout);
 }

@@ -357,15 +357,15 @@ static void do_one(struct worker *worker)
 		do_garbage_free(worker);
 	else if (dice < 920)
 		do_launch(worker);
-	else if (dice < 970)
+	else if (dice < 950)
 		gpc_sim_clock_wait_until(&sim->clock, now_ns() + random_below(&worker->random, MS));
-	else if (dice < 975)
+	else if (dice < 955)
 		do_sync(worker);
-	else if (dice < 980 || (worker->capturing && dice < 990))
+	else if (dice < 957 || (worker->capturing && dice < 999))
 		do_capture(worker);
-	else if (dice < 985)
+	else if (dice < 970)
 		(void)gpc_pool_reap(pool);
-	else if (dice < 990)
+	else if (dice < 980)
 		(void)gpc_pool_wait(pool, random_below(&worker->random, 2) * 4 * GPC_MIB);
 	else if (dice < 995)
 		(void)gpc_pool_trim(pool, random_size(&worker->random));

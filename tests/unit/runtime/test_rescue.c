@@ -106,7 +106,7 @@ static void oom_report_always_prints_at_once(void **state)
 {
 	(void)state;
 	world_run("memory:1GiB", QUIET ",oom_report:always", fails_at_once);
-	world_assert_says("2.0 GiB");
+	world_assert_says("2.00 GiB was asked for");
 }
 
 static void fails_twice(void)
