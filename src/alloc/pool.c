@@ -61,9 +61,16 @@ struct gpc_block *gpc_pool_new_block_locked(
 
 	if (gpc_address_map_reserve(&pool->blocks, 1))
 		return NULL;
-	block = gpc_slab_take(&pool->heap->blocks, &number);
-	if (!block)
-		return NULL;
+	block = pool->spare;
+	if (block) {
+		pool->spare = NULL;
+		number = block->number;
+		*block = (struct gpc_block){ 0 };
+	} else {
+		block = gpc_slab_take(&pool->heap->blocks, &number);
+		if (!block)
+			return NULL;
+	}
 	block->number = number;
 	block->address = address;
 	block->size = size;
@@ -75,12 +82,13 @@ struct gpc_block *gpc_pool_new_block_locked(
 
 void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block)
 {
-	uint32_t number = block->number;
-
 	(void)gpc_address_map_take(&pool->blocks, block->address);
 	block->state = GPC_BLOCK_UNUSED;
 	pool->heap->observer.block_changed(pool->heap->observer.self, block, 0);
-	gpc_slab_give_back(&pool->heap->blocks, number);
+	if (!pool->spare)
+		pool->spare = block;
+	else
+		gpc_slab_give_back(&pool->heap->blocks, block->number);
 }
 
 /* `right` follows `left`, both FREE and in no bin: `left` becomes both. */

@@ -59,6 +59,8 @@ struct gpc_pool {
 	struct gpc_list segments; /* oldest first */
 	struct gpc_list idle;     /* idle longest first */
 	struct gpc_address_map blocks;
+	struct gpc_block *
+		spare; /* retired last, its number kept: a pair of free and malloc needs one again at once */
 	struct gpc_fences fences;
 	struct gpucache_counters
 		*counters; /* of the recording; written under the lock, read by anybody */

@@ -379,6 +379,9 @@ void gpc_pool_forget(struct gpc_pool *pool)
 		pool->bins[kind] = (struct gpc_bins){ 0 };
 	gpc_list_init(&pool->idle);
 	gpc_address_map_fini(&pool->blocks);
+	if (pool->spare)
+		gpc_slab_give_back(&pool->heap->blocks, pool->spare->number);
+	pool->spare = NULL;
 	gpc_counter_set(&counters->requested_bytes, 0);
 	gpc_counter_set(&counters->live_bytes, 0);
 	gpc_counter_set(&counters->pending_bytes, 0);

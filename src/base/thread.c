@@ -6,33 +6,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TLS _Thread_local __attribute__((tls_model("initial-exec")))
-
-static TLS uint32_t thread_id;
-static TLS bool inside;
+_Thread_local struct gpc_thread gpc_thread __attribute__((tls_model("initial-exec")));
 
 static struct {
 	_Atomic(uint32_t *) page; /* *page is the pid, 0 in a child */
 } process;
 
-uint32_t gpc_thread_id(void)
+uint32_t gpc_thread_ask_id(void)
 {
-	if (thread_id == 0)
-		thread_id = (uint32_t)syscall(SYS_gettid);
-	return thread_id;
-}
-
-bool gpc_thread_enter(void)
-{
-	if (inside)
-		return false;
-	inside = true;
-	return true;
-}
-
-void gpc_thread_leave(void)
-{
-	inside = false;
+	gpc_thread.id = (uint32_t)syscall(SYS_gettid);
+	return gpc_thread.id;
 }
 
 bool gpc_process_adopt(void)
@@ -50,7 +33,7 @@ bool gpc_process_adopt(void)
 	}
 	*page = (uint32_t)getpid();
 	atomic_store(&process.page, page);
-	thread_id = 0;
+	gpc_thread.id = 0;
 	return true;
 }
 

@@ -13,12 +13,36 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Of the calling thread; behind the functions below. */
+struct gpc_thread {
+	uint32_t id; /* 0: not asked yet */
+	bool is_inside;
+};
+
+extern _Thread_local struct gpc_thread gpc_thread
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+uint32_t gpc_thread_ask_id(void);
+
 /* The kernel's number of this thread, asked once a thread. */
-uint32_t gpc_thread_id(void);
+static inline uint32_t gpc_thread_id(void)
+{
+	return gpc_thread.id ? gpc_thread.id : gpc_thread_ask_id();
+}
 
 /* Enters our own code.  False where this thread is in it already; then do not leave. */
-bool gpc_thread_enter(void);
-void gpc_thread_leave(void);
+static inline bool gpc_thread_enter(void)
+{
+	if (gpc_thread.is_inside)
+		return false;
+	gpc_thread.is_inside = true;
+	return true;
+}
+
+static inline void gpc_thread_leave(void)
+{
+	gpc_thread.is_inside = false;
+}
 
 /* Remembers this process as ours.  False where the kernel offers no memory for it. */
 bool gpc_process_adopt(void);

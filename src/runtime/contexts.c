@@ -102,20 +102,20 @@ static struct gpc_context *make_locked(CUcontext handle, const struct gpc_contex
 	return context;
 }
 
-/* Room among the device's contexts for a new generation: the place of one that is gone. */
+/* Room among the device's contexts for a new generation.  All that are gone go: their counters may be given to it. */
 static void drop_gone_locked(void)
 {
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
 		struct gpc_device *device = &gpc_runtime.devices[d];
 		uint32_t n = atomic_load(&device->n_contexts);
 
-		for (uint32_t i = 0; i < n; i++) {
-			if (atomic_load(&device->contexts[i]->is_gone)) {
-				device->contexts[i] = device->contexts[n - 1];
-				atomic_store(&device->n_contexts, n - 1);
-				break;
-			}
+		for (uint32_t i = n; i-- > 0;) {
+			const struct gpc_context *context = device->contexts[i];
+
+			if (atomic_load(&context->is_gone))
+				device->contexts[i] = device->contexts[--n];
 		}
+		atomic_store(&device->n_contexts, n);
 	}
 }
 
@@ -163,19 +163,6 @@ static struct gpc_context *find(CUcontext handle)
 	struct gpc_context *context = slot ? atomic_load(slot) : NULL;
 
 	return context && !atomic_load(&context->is_gone) ? context : NULL;
-}
-
-uint64_t gpc_device_sum(const struct gpc_device *device, size_t counter_offset)
-{
-	uint32_t n = atomic_load_explicit(&device->n_contexts, memory_order_acquire);
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		const char *counters = (const char *)device->contexts[i]->pool.counters;
-
-		sum += gpc_counter_get((const uint64_t *)(const void *)(counters + counter_offset));
-	}
-	return sum;
 }
 
 static void forget(CUcontext handle)
@@ -248,6 +235,7 @@ void gpc_runtime_peer_enabled(CUcontext of_memory)
 	struct gpc_context *reaching = gpc_context_current();
 	struct gpc_context *owner = NULL;
 	CUcontext popped;
+	bool must_wait;
 
 	/* The owner may not have allocated yet; its pool must know the member from its first free on. */
 	if (!gpc_runtime.fns->cuCtxPushCurrent_v2(of_memory)) {
@@ -256,9 +244,13 @@ void gpc_runtime_peer_enabled(CUcontext of_memory)
 	}
 	if (!reaching || !owner)
 		return;
+	/* Blocks that the one-stream rule gave out again may still be used by their old owner: the peer must not overtake it. */
 	gpc_lock_take(&owner->pool.lock);
+	must_wait = gpc_fences_per_thread_stream_used(&owner->pool.fences);
 	(void)!gpc_fences_add_member(&owner->pool.fences, &reaching->drv.base);
 	gpc_lock_release(&owner->pool.lock);
+	if (must_wait)
+		(void)!owner->drv.base.ops->context_sync(&owner->drv.base);
 }
 
 struct gpc_sync gpc_runtime_begin_sync(CUcontext handle)

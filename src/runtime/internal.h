@@ -12,6 +12,7 @@
 #include "record/record.h"
 #include "runtime/runtime.h"
 #include "stack/capture.h"
+#include "stats/counters.h"
 
 #define GPC_MAX_DEVICES  GPC_RECORD_MAX_DEVICES
 #define GPC_MAX_CONTEXTS GPC_RECORD_MAX_CONTEXTS
@@ -28,8 +29,8 @@ struct gpc_device {
 	struct gpc_budget budget;
 	uint32_t ordinal;
 	struct gpucache_device known; /* name, uuid, total, the last look */
-	/* Lock: runtime.lock.  The contexts of this device; that of one that is gone is given to another. */
-	struct gpc_context *contexts[GPC_MAX_CONTEXTS];
+	/* Written under runtime.lock, read by anybody.  The contexts of this device; the place of one that is gone is taken by another. */
+	_Atomic(struct gpc_context *) contexts[GPC_MAX_CONTEXTS];
 	_Atomic uint32_t n_contexts;
 	_Atomic uint64_t next_look_ns;
 	_Atomic uint64_t next_history_ns;
@@ -85,7 +86,19 @@ struct gpc_context *gpc_context_get(CUcontext handle);
 struct gpc_context *gpc_context_current(void);
 
 /* The sum of one counter over all contexts of a device: GPC_DEVICE_SUM(device, live_bytes). */
-uint64_t gpc_device_sum(const struct gpc_device *device, size_t counter_offset);
+static inline uint64_t gpc_device_sum(const struct gpc_device *device, size_t counter_offset)
+{
+	uint32_t n = atomic_load_explicit(&device->n_contexts, memory_order_acquire);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const char *counters = (const char *)device->contexts[i]->pool.counters;
+
+		sum += gpc_counter_get((const uint64_t *)(const void *)(counters + counter_offset));
+	}
+	return sum;
+}
+
 #define GPC_DEVICE_SUM(device, counter) \
 	gpc_device_sum((device), offsetof(struct gpucache_counters, counter))
 

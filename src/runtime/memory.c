@@ -121,7 +121,7 @@ CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size)
 		return (CUresult)sticky;
 	request = (struct gpc_request){
 		.size = size,
-		.now_ns = gpc_clock_monotonic_ns(),
+		.now_ns = gpc_clock_ns(),
 		.mark = gpc_runtime_stack(size),
 		.thread = gpc_thread_id(),
 	};
@@ -157,8 +157,7 @@ static CUresult sync_for_free(struct gpc_pool *pool)
 CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
 {
 	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
-	struct gpc_request request = { .now_ns = gpc_clock_monotonic_ns(),
-		.thread = gpc_thread_id() };
+	struct gpc_request request = { .now_ns = gpc_clock_ns(), .thread = gpc_thread_id() };
 	struct gpc_context *context;
 	CUresult result = CUDA_SUCCESS;
 	CUcontext current;

@@ -58,15 +58,19 @@ static void record_event(enum gpucache_event_kind what, const struct gpc_context
 	gpc_record_event(&gpc_runtime.record, &event);
 }
 
-/* Peaks and history are of devices, which may have several contexts. */
+/* Peaks and history are of devices, which may have several contexts.  Most hits are neither a peak nor due a point. */
 static void record_levels(struct gpc_device *device, uint64_t now_ns)
 {
 	uint64_t direct = GPC_DEVICE_SUM(device, direct_bytes);
-	uint64_t requested = GPC_DEVICE_SUM(device, requested_bytes) + direct;
 	uint64_t live = GPC_DEVICE_SUM(device, live_bytes) + direct;
-	uint64_t reserved = GPC_DEVICE_SUM(device, reserved_bytes) + direct;
 	uint64_t next_ns = atomic_load_explicit(&device->next_history_ns, memory_order_relaxed);
+	uint64_t requested;
+	uint64_t reserved;
 
+	if (now_ns < next_ns && !gpc_record_is_peak(&gpc_runtime.record, device->ordinal, live))
+		return;
+	requested = GPC_DEVICE_SUM(device, requested_bytes) + direct;
+	reserved = GPC_DEVICE_SUM(device, reserved_bytes) + direct;
 	gpc_record_peak(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
 	if (now_ns < next_ns || !atomic_compare_exchange_strong(&device->next_history_ns, &next_ns,
 					now_ns + HISTORY_STEP_NS))

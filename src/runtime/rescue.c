@@ -50,8 +50,10 @@ static uint32_t pools_of(const struct gpc_device *device, struct gpc_pool **pool
 	gpc_lock_take(&gpc_runtime.lock);
 	n = atomic_load(&device->n_contexts);
 	for (uint32_t i = 0; i < n; i++) {
-		if (!atomic_load(&device->contexts[i]->is_gone))
-			pools[n_pools++] = &device->contexts[i]->pool;
+		struct gpc_context *context = device->contexts[i];
+
+		if (!atomic_load(&context->is_gone))
+			pools[n_pools++] = &context->pool;
 	}
 	gpc_lock_release(&gpc_runtime.lock);
 	return n_pools;

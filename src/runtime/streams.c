@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams and captures: what the fences have to know of them (alloc/fence.h). */
-#include <string.h>
-
 #include "runtime/internal.h"
 
 /* Where the device cannot be told to wait, the host does: a new stream must not overtake the legacy one. */
@@ -54,7 +52,8 @@ void gpc_runtime_per_thread_stream_used(void)
 		gpc_lock_take(&gpc_runtime.lock);
 		gpc_runtime.is_per_thread_used = true;
 		n = atomic_load(&device->n_contexts);
-		memcpy(contexts, device->contexts, n * sizeof contexts[0]);
+		for (uint32_t i = 0; i < n; i++)
+			contexts[i] = device->contexts[i];
 		gpc_lock_release(&gpc_runtime.lock);
 		for (uint32_t i = 0; i < n; i++) {
 			bool must_wait;

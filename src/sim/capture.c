@@ -81,47 +81,80 @@ CUresult gpc_sim_graph_launch(const struct gpc_sim_graph *graph, struct gpc_sim_
 
 /* ---- captures ---- */
 
+static void join_locked(struct gpc_sim_capture *capture, struct gpc_sim_stream *stream)
+{
+	gpc_list_append(&capture->members, &stream->in_capture);
+	atomic_store(&stream->capture, capture);
+}
+
+static void leave_locked(struct gpc_sim_stream *stream)
+{
+	gpc_list_remove(&stream->in_capture);
+	atomic_store(&stream->capture, NULL);
+}
+
+/* Takes the capture out of the machine and every stream out of the capture. */
+static void close_locked(struct gpc_sim *sim, struct gpc_sim_capture *capture)
+{
+	gpc_list_remove(&capture->link);
+	atomic_fetch_sub(&sim->n_captures, 1);
+	while (!gpc_list_is_empty(&capture->members))
+		leave_locked(
+			gpc_list_entry(capture->members.next, struct gpc_sim_stream, in_capture));
+}
+
+static void capture_destroy(struct gpc_sim_capture *capture)
+{
+	if (!capture)
+		return;
+	gpc_sim_graph_destroy(capture->graph);
+	free(capture);
+}
+
+static struct gpc_sim_capture *capture_create(
+	struct gpc_sim_stream *origin, CUstreamCaptureMode mode)
+{
+	struct gpc_sim_capture *capture = calloc(1, sizeof *capture);
+
+	if (!capture)
+		return NULL;
+	capture->graph = gpc_sim_graph_create();
+	if (!capture->graph) {
+		free(capture);
+		return NULL;
+	}
+	gpc_list_init(&capture->members);
+	capture->origin = origin;
+	capture->mode = mode;
+	capture->thread = gpc_thread_id();
+	return capture;
+}
+
 CUresult gpc_sim_capture_begin(struct gpc_sim_stream *stream, CUstreamCaptureMode mode)
 {
 	struct gpc_sim *sim = stream->context->sim;
 	struct gpc_sim_capture *capture;
+	bool is_free;
 
 	if ((int)mode < 0 || mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (stream == &stream->context->legacy)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	if (atomic_load(&stream->capture))
-		return CUDA_ERROR_ILLEGAL_STATE;
-	capture = calloc(1, sizeof *capture);
+	capture = capture_create(stream, mode);
 	if (!capture)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	capture->graph = gpc_sim_graph_create();
-	if (!capture->graph) {
-		free(capture);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	capture->origin = stream;
-	capture->mode = mode;
-	capture->thread = gpc_thread_id();
 	pthread_mutex_lock(&sim->capture_lock);
-	capture->number = ++sim->n_captures_ever;
-	gpc_list_append(&sim->captures, &capture->link);
-	atomic_fetch_add(&sim->n_captures, 1);
-	atomic_store(&stream->capture, capture);
-	pthread_mutex_unlock(&sim->capture_lock);
-	return CUDA_SUCCESS;
-}
-
-/* Takes every stream of the context out of the capture. */
-static void release_streams(struct gpc_sim_context *context, struct gpc_sim_capture *capture)
-{
-	pthread_mutex_lock(&context->lock);
-	gpc_list_each (link, &context->streams) {
-		struct gpc_sim_stream *stream = gpc_list_entry(link, struct gpc_sim_stream, link);
-		if (atomic_load(&stream->capture) == capture)
-			atomic_store(&stream->capture, NULL);
+	is_free = !atomic_load(&stream->capture);
+	if (is_free) {
+		capture->number = ++sim->n_captures_ever;
+		gpc_list_append(&sim->captures, &capture->link);
+		atomic_fetch_add(&sim->n_captures, 1);
+		join_locked(capture, stream);
 	}
-	pthread_mutex_unlock(&context->lock);
+	pthread_mutex_unlock(&sim->capture_lock);
+	if (!is_free)
+		capture_destroy(capture);
+	return is_free ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
 }
 
 CUresult gpc_sim_capture_end(struct gpc_sim_stream *stream, struct gpc_sim_graph **ret_graph)
@@ -139,22 +172,37 @@ CUresult gpc_sim_capture_end(struct gpc_sim_stream *stream, struct gpc_sim_graph
 	else if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
 		 capture->thread != gpc_thread_id())
 		res = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-	if (res == CUDA_SUCCESS) {
-		gpc_list_remove(&capture->link);
-		atomic_fetch_sub(&sim->n_captures, 1);
-		release_streams(stream->context, capture);
-	}
+	else
+		close_locked(sim, capture);
 	pthread_mutex_unlock(&sim->capture_lock);
 	if (res != CUDA_SUCCESS)
 		return res;
 	if (capture->is_invalid) {
-		gpc_sim_graph_destroy(capture->graph);
 		res = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	} else {
 		*ret_graph = capture->graph;
+		capture->graph = NULL;
 	}
-	free(capture);
+	capture_destroy(capture);
 	return res;
+}
+
+void gpc_sim_capture_drop(struct gpc_sim_stream *stream)
+{
+	struct gpc_sim *sim = stream->context->sim;
+	struct gpc_sim_capture *ended = NULL;
+
+	pthread_mutex_lock(&sim->capture_lock);
+	struct gpc_sim_capture *capture = atomic_load(&stream->capture);
+	if (capture && capture->origin == stream) {
+		close_locked(sim, capture);
+		ended = capture;
+	} else if (capture) {
+		capture->is_invalid = true;
+		leave_locked(stream);
+	}
+	pthread_mutex_unlock(&sim->capture_lock);
+	capture_destroy(ended);
 }
 
 CUstreamCaptureStatus gpc_sim_capture_status(struct gpc_sim_stream *stream, uint64_t *ret_number)
@@ -199,7 +247,21 @@ CUresult gpc_sim_capture_check_unsafe(struct gpc_sim *sim)
 	return res;
 }
 
-CUresult gpc_sim_capture_check_context(struct gpc_sim_context *context)
+static bool has_member(const struct gpc_sim_capture *capture, const struct gpc_sim_context *context,
+	bool only_blocking)
+{
+	gpc_list_each (link, &capture->members) {
+		const struct gpc_sim_stream *stream =
+			gpc_list_entry(link, struct gpc_sim_stream, in_capture);
+		if (stream->context == context &&
+			!(only_blocking && (stream->flags & CU_STREAM_NON_BLOCKING)))
+			return true;
+	}
+	return false;
+}
+
+/* Invalidates every capture with such a stream of the context; `code` where there is one. */
+static CUresult refuse_members(struct gpc_sim_context *context, bool only_blocking, CUresult code)
 {
 	struct gpc_sim *sim = context->sim;
 	CUresult res = CUDA_SUCCESS;
@@ -210,34 +272,23 @@ CUresult gpc_sim_capture_check_context(struct gpc_sim_context *context)
 	gpc_list_each (link, &sim->captures) {
 		struct gpc_sim_capture *capture =
 			gpc_list_entry(link, struct gpc_sim_capture, link);
-		if (capture->origin->context == context) {
+		if (has_member(capture, context, only_blocking)) {
 			capture->is_invalid = true;
-			res = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+			res = code;
 		}
 	}
 	pthread_mutex_unlock(&sim->capture_lock);
 	return res;
 }
 
+CUresult gpc_sim_capture_check_context(struct gpc_sim_context *context)
+{
+	return refuse_members(context, false, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
 CUresult gpc_sim_capture_check_legacy(struct gpc_sim_context *context)
 {
-	struct gpc_sim *sim = context->sim;
-	CUresult res = CUDA_SUCCESS;
-
-	if (is_none(sim))
-		return CUDA_SUCCESS;
-	pthread_mutex_lock(&sim->capture_lock);
-	gpc_list_each (link, &sim->captures) {
-		struct gpc_sim_capture *capture =
-			gpc_list_entry(link, struct gpc_sim_capture, link);
-		if (capture->origin->context == context &&
-			!(capture->origin->flags & CU_STREAM_NON_BLOCKING)) {
-			capture->is_invalid = true;
-			res = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-		}
-	}
-	pthread_mutex_unlock(&sim->capture_lock);
-	return res;
+	return refuse_members(context, true, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 }
 
 CUresult gpc_sim_capture_refuse(struct gpc_sim_stream *stream, CUresult code)
@@ -255,6 +306,33 @@ CUresult gpc_sim_capture_refuse(struct gpc_sim_stream *stream, CUresult code)
 	}
 	pthread_mutex_unlock(&sim->capture_lock);
 	return res;
+}
+
+/* The capture under way that the event was last recorded in, or NULL. */
+static struct gpc_sim_capture *find_of_event_locked(
+	struct gpc_sim *sim, struct gpc_sim_event *event)
+{
+	uint64_t number = atomic_load(&event->capture_number);
+
+	gpc_list_each (link, &sim->captures) {
+		struct gpc_sim_capture *capture =
+			gpc_list_entry(link, struct gpc_sim_capture, link);
+		if (capture->number == number)
+			return capture;
+	}
+	return NULL;
+}
+
+CUresult gpc_sim_capture_refuse_event(struct gpc_sim *sim, struct gpc_sim_event *event)
+{
+	if (!atomic_load(&event->capture_number))
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&sim->capture_lock);
+	struct gpc_sim_capture *capture = find_of_event_locked(sim, event);
+	if (capture)
+		capture->is_invalid = true;
+	pthread_mutex_unlock(&sim->capture_lock);
+	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 CUresult gpc_sim_capture_add(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect)
@@ -292,17 +370,10 @@ CUresult gpc_sim_capture_record(struct gpc_sim_stream *stream, struct gpc_sim_ev
 CUresult gpc_sim_capture_wait(struct gpc_sim_stream *stream, struct gpc_sim_event *event)
 {
 	struct gpc_sim *sim = stream->context->sim;
-	uint64_t number = atomic_load(&event->capture_number);
-	struct gpc_sim_capture *of_event = NULL;
 	CUresult res = CUDA_SUCCESS;
 
 	pthread_mutex_lock(&sim->capture_lock);
-	gpc_list_each (link, &sim->captures) {
-		struct gpc_sim_capture *capture =
-			gpc_list_entry(link, struct gpc_sim_capture, link);
-		if (capture->number == number)
-			of_event = capture;
-	}
+	struct gpc_sim_capture *of_event = find_of_event_locked(sim, event);
 	struct gpc_sim_capture *of_stream = atomic_load(&stream->capture);
 	if (of_stream && of_stream->is_invalid) {
 		res = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -315,8 +386,11 @@ CUresult gpc_sim_capture_wait(struct gpc_sim_stream *stream, struct gpc_sim_even
 		of_stream->is_invalid = true;
 		of_event->is_invalid = true;
 		res = CUDA_ERROR_STREAM_CAPTURE_MERGE;
-	} else {
-		atomic_store(&stream->capture, of_event);
+	} else if (stream == &stream->context->legacy) {
+		of_event->is_invalid = true;
+		res = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	} else if (!of_stream) {
+		join_locked(of_event, stream);
 	}
 	pthread_mutex_unlock(&sim->capture_lock);
 	return res;

@@ -31,7 +31,8 @@ struct gpc_sim_graph {
 };
 
 struct gpc_sim_capture {
-	struct gpc_list link; /* in the machine */
+	struct gpc_list link;    /* in the machine */
+	struct gpc_list members; /* the streams in it, of any context; the origin is one */
 	struct gpc_sim_stream *origin;
 	CUstreamCaptureMode mode;
 	uint32_t thread;
@@ -50,17 +51,26 @@ CUstreamCaptureStatus gpc_sim_capture_status(struct gpc_sim_stream *stream, uint
 /* The calling thread's mode; returns the one before. */
 CUstreamCaptureMode gpc_sim_capture_exchange_mode(CUstreamCaptureMode mode);
 
+/*
+ * The stream is about to be destroyed, by any thread: its capture ends without a graph where it began in it, and is
+ * invalid where the stream only joined it.
+ */
+void gpc_sim_capture_drop(struct gpc_sim_stream *stream);
+
 /* A potentially unsafe call is about to be made. */
 CUresult gpc_sim_capture_check_unsafe(struct gpc_sim *sim);
 
 /* A call that concerns all streams of a context is about to be made. */
 CUresult gpc_sim_capture_check_context(struct gpc_sim_context *context);
 
-/* Work comes to the legacy stream: a blocking stream that is captured would have to wait for it. */
+/* The legacy stream is about to be used or asked, and it stands for every blocking stream, captured ones too. */
 CUresult gpc_sim_capture_check_legacy(struct gpc_sim_context *context);
 
 /* A call that no captured stream can take: invalidates. */
 CUresult gpc_sim_capture_refuse(struct gpc_sim_stream *stream, CUresult code);
+
+/* A call that takes no event of a capture: invalidates that capture. */
+CUresult gpc_sim_capture_refuse_event(struct gpc_sim *sim, struct gpc_sim_event *event);
 
 /* Work submitted to a captured stream: a node.  Takes the effect. */
 CUresult gpc_sim_capture_add(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect);

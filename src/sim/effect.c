@@ -158,7 +158,6 @@ static struct gpc_sim_effect *pop_locked(struct gpc_sim_effects *effects)
 		heap_swap(effects, i, least);
 		i = least;
 	}
-	note_next_locked(effects);
 	return first;
 }
 
@@ -242,5 +241,7 @@ void gpc_sim_settle(struct gpc_sim *sim)
 		apply(sim, effect);
 		gpc_sim_effect_destroy(effect);
 	}
+	/* Not before: a thread that finds the queue empty must find everything done. */
+	note_next_locked(effects);
 	pthread_mutex_unlock(&effects->lock);
 }

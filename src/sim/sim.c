@@ -5,9 +5,11 @@
 
 struct gpc_sim *gpc_sim_create(const struct gpc_sim_config *config)
 {
-	struct gpc_sim *sim = calloc(1, sizeof *sim);
 	unsigned n = 0;
 
+	if (config->n_devices > GPC_SIM_MAX_DEVICES || config->n_faults > GPC_SIM_MAX_FAULTS)
+		return NULL;
+	struct gpc_sim *sim = calloc(1, sizeof *sim);
 	if (!sim)
 		return NULL;
 	sim->config = *config;

@@ -12,7 +12,7 @@
  *
  * Invariants  1 A machine lives in one process; several machines do not know each other.
  * Threads     Any.  Lock order: capture, context, effects, device.
- * Failure     gpc_sim_create: NULL where the kernel has no room for the addresses.
+ * Failure     gpc_sim_create: NULL where the kernel has no room for the addresses, or a count is beyond config.h's.
  * Limits      No peer mappings, no memory shared between processes.  Work of different streams never competes for
  *             the device: everything runs as if alone.
  */

@@ -104,12 +104,14 @@ CUresult gpc_sim_context_record(struct gpc_sim_context *context, struct gpc_sim_
 
 CUresult gpc_sim_context_wait(struct gpc_sim_context *context, struct gpc_sim_event *event)
 {
-	CUresult res = gpc_sim_capture_check_context(context);
+	CUresult res = gpc_sim_context_state(context);
 
+	if (res == CUDA_SUCCESS)
+		res = gpc_sim_capture_check_context(context);
+	if (res == CUDA_SUCCESS)
+		res = gpc_sim_capture_refuse_event(context->sim, event);
 	if (res != CUDA_SUCCESS)
 		return res;
-	if (atomic_load(&event->capture_number))
-		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	gpc_sim_max(&context->barrier_ns, atomic_load(&event->done_ns));
 	return CUDA_SUCCESS;
 }
@@ -157,13 +159,8 @@ CUresult gpc_sim_stream_create(struct gpc_sim_context *context, unsigned flags, 
 void gpc_sim_stream_destroy(struct gpc_sim_stream *stream)
 {
 	struct gpc_sim_context *context = stream->context;
-	struct gpc_sim_graph *graph = NULL;
 
-	if (atomic_load(&stream->capture)) {
-		(void)gpc_sim_capture_refuse(stream, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-		if (gpc_sim_capture_end(stream, &graph) == CUDA_SUCCESS)
-			gpc_sim_graph_destroy(graph);
-	}
+	gpc_sim_capture_drop(stream);
 	pthread_mutex_lock(&context->lock);
 	gpc_list_remove(&stream->link);
 	pthread_mutex_unlock(&context->lock);
@@ -294,6 +291,8 @@ CUresult gpc_sim_stream_query(struct gpc_sim_stream *stream)
 	struct gpc_sim *sim = stream->context->sim;
 	CUresult res = gpc_sim_capture_refuse(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 
+	if (res == CUDA_SUCCESS && is_legacy(stream))
+		res = gpc_sim_capture_check_legacy(stream->context);
 	if (res != CUDA_SUCCESS)
 		return res;
 	gpc_sim_settle(sim);

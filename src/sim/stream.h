@@ -38,6 +38,7 @@ struct gpc_sim_stream {
 	uint32_t thread; /* of a per-thread default stream; else 0 */
 	_Atomic uint64_t tail_ns;
 	_Atomic(struct gpc_sim_capture *) capture; /* written under the capture lock */
+	struct gpc_list in_capture;                /* in the capture, where there is one */
 	struct gpc_list link;                      /* in the context */
 };
 

@@ -118,8 +118,6 @@ static void use_everything(struct gpc_record *rec)
 
 	gpc_record_block(rec, 1, &block);
 	gpc_record_block(rec, UINT32_MAX, &block);
-	gpc_record_block_state(rec, 1, GPUCACHE_BLOCK_FREE, 0, 1, 0, 0);
-	gpc_record_block_state(rec, UINT32_MAX, GPUCACHE_BLOCK_LIVE, 0, 1, 0, 0);
 	gpc_record_event(rec, &event);
 	gpc_record_site_add(rec, 1, 100, 1);
 	gpc_record_site_add(rec, 0, 100, 1);

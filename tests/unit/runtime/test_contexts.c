@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+
 #include "world.h"
 
 static void by_handle(void)
@@ -227,6 +229,53 @@ static void the_programs_own_wait_passes_the_fences_or_breaks_the_context(void *
 	world_run(NULL, "record:off", syncs);
 }
 
+#define N_THREADS 3
+#define N_ROUNDS  40
+
+/* Contexts come and go while others allocate and look at the sums of the device. */
+static void *come_and_go(void *arg)
+{
+	CUcontext handle;
+	CUdeviceptr ptr;
+	size_t available;
+	size_t total;
+
+	(void)arg;
+	for (int i = 0; i < N_ROUNDS; i++) {
+		CHECK(!world.cuCtxCreate_v2(&handle, 0, 0));
+		for (int k = 0; k < 20; k++) {
+			CHECK(!world_malloc(&ptr, 3 * MIB) && !world_free(ptr));
+			CHECK(!world_info(&available, &total) && available <= total);
+		}
+		CHECK(world_enter());
+		gpc_runtime_context_forget(handle);
+		gpc_runtime_leave();
+		CHECK(!world.cuCtxDestroy_v2(handle));
+	}
+	return NULL;
+}
+
+static void many_at_once(void)
+{
+	pthread_t threads[N_THREADS];
+
+	world_start();
+	CHECK(world_context());
+	for (int i = 0; i < N_THREADS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, come_and_go, NULL));
+	for (int i = 0; i < N_THREADS; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	CHECK(gpc_runtime.devices[0].budget.used_bytes == 0);
+	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], reserved_bytes) == 0);
+}
+
+static void contexts_come_and_go_in_many_threads(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", many_at_once);
+	world_assert_is_silent();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,6 +288,7 @@ int main(void)
 		cmocka_unit_test(the_last_release_forgets),
 		cmocka_unit_test(a_peer_becomes_a_member_of_the_fences),
 		cmocka_unit_test(the_programs_own_wait_passes_the_fences_or_breaks_the_context),
+		cmocka_unit_test(contexts_come_and_go_in_many_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
