@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recording: one file a process, mapped shared by its only writer, readable by anybody who may open
- * it: while the process lives, after it ended, and after SIGKILL.  This header is the specification;
- * gpumem-report knows nothing else of the library.
+ * The recording: one file a process, mapped shared by its only writer, readable by anybody who may
+ * open it: while the process lives, after it ended, and after SIGKILL.  This header is the
+ * specification; gpumem-report knows nothing else of the library.
  *
  *      0 +----------------------------------+
  *        | header            4096 bytes     |  who, when, state, and where everything else is
@@ -18,7 +18,7 @@
  *   STACKS      variable records: return addresses, Python frames        append only
  *   CODES       variable records: Python code objects                    append only
  *   MODULES     variable records: mapped objects with build ids          append only
- *   TEXT        lines: `key value source` of each option, `env NAME=value`, `warning: ...`  append only
+ *   TEXT        lines: `key value source`, `env NAME=value`, `warning: ...`  append only
  *   SEGMENTS    slot i: segment i of the process                         seq word
  *   BLOCKS      slot i: block i of the process, whatever its state       seq word
  *   EVENTS      ring of 64-byte records                                  `seq` stored last
@@ -26,24 +26,28 @@
  *   PEAKS       two slots a device: who held what at the peak            seq word, alternating slots
  *   OOMS        slot i mod count: a failed request with its balance      seq word
  *
- * Conventions.  Little-endian; a reader on another kind of machine refuses by `endian`.  Integers only; no
- * pointers, no padding that is not named.  Sizes in bytes.  Times in nanoseconds of CLOCK_MONOTONIC; the header pairs that
- * clock with real time.  Strings are UTF-8, cut to fit, and end with a NUL inside their field.
+ * Conventions.  Little-endian; a reader on another kind of machine refuses by `endian`.  Integers
+ * only; no pointers, no padding that is not named.  Sizes in bytes.  Times in nanoseconds of
+ * CLOCK_MONOTONIC; the header pairs that clock with real time.  Strings are UTF-8, cut to fit, and
+ * end with a NUL inside their field.
  *
  * What a reader may assume after a crash:
  *   1 Header and region table are complete once `state` is not 0.
- *   2 seq word: odd while the slot is being changed.  A live reader copies the slot and takes it if seq was the same
- *     even number before and after (at most a few hundred tries).  In the file of a dead process an odd slot is the one that
- *     its last instruction was changing: it counts as torn, is shown as such and never guessed at.
+ *   2 seq word: odd while the slot is being changed.  A live reader copies the slot and takes it
+ *     if seq was the same even number before and after (at most a few hundred tries).  In the file
+ *     of a dead process an odd slot is the one that its last instruction was changing: it counts
+ *     as torn, is shown as such and never guessed at.
  *   3 Append only: `used` (first 8 bytes of the region) is stored after the record it covers.
- *   4 Ring: event n lies in slot n mod count; it is whole if and only if its seq is n + 1.  seq is 0 while a slot is
- *     rewritten: a hole is a writer that died half way; readers skip it and count it.
+ *   4 Ring: event n lies in slot n mod count; it is whole if and only if its seq is n + 1.  seq is
+ *     0 while a slot is rewritten: a hole is a writer that died half way; readers skip it and
+ *     count it.
  *   5 Peaks: two slots; the whole one with the higher `number` counts.
- *   6 Counters: each number is whole; numbers of one operation in flight may disagree by that operation.
+ *   6 Counters: each number is whole; numbers of one operation in flight may disagree by that
+ *     operation.
  *
- * Versions.  A reader refuses another `major` and says which it needs.  `minor` grows when fields or
- * regions are added at the end: readers use record_size from the region table as the stride, never sizeof, and treat what
- * lies beyond a shorter record as zero.
+ * Versions.  A reader refuses another `major` and says which it needs.  `minor` grows when fields
+ * or regions are added at the end: readers use record_size from the region table as the stride,
+ * never sizeof, and treat what lies beyond a shorter record as zero.
  *
  * Liveness.  The writer holds flock(LOCK_EX) on the file as long as it lives; pids lie across
  * namespaces, locks do not.  No lock: the process is gone; CLEAN_EXIT missing: it was killed.
@@ -103,11 +107,11 @@ struct gpucache_header {
 	uint32_t header_size; /* GPUCACHE_PAGE */
 	uint32_t n_regions;
 	uint64_t file_size;
-	uint32_t
-		state; /* GPUCACHE_STATE_*; the only field that changes after opening, with end_ns and n_torn */
+	/* GPUCACHE_STATE_*; changes after opening, as end_ns and the dropped_* do */
+	uint32_t state;
 	uint32_t pid;
-	uint64_t
-		start_ticks; /* field 22 of /proc/self/stat: tells two processes of one pid apart */
+	/* field 22 of /proc/self/stat: tells two processes of one pid apart */
+	uint64_t start_ticks;
 	uint64_t pid_namespace;
 	uint64_t start_monotonic_ns;
 	uint64_t start_realtime_ns;
@@ -141,7 +145,10 @@ struct gpucache_device {
 	char name[64];
 	char uuid[48]; /* "GPU-..." or empty */
 	uint64_t total_bytes;
-	/* The last look at the device as a whole.  ours_bytes is what our books held at that moment. */
+	/*
+	 * The last look at the device as a whole.  ours_bytes is what our books held at that
+	 * moment.
+	 */
 	uint64_t look_ns;
 	uint64_t free_bytes;
 	uint64_t ours_bytes;
@@ -175,8 +182,8 @@ struct gpucache_counters {
 	uint64_t pending_bytes;   /* freed by the program, work of the device may still use it */
 	uint64_t cached_bytes;    /* free, kept by us */
 	uint64_t reserved_bytes;  /* sum of our segments */
-	uint64_t
-		direct_bytes; /* device memory passed through and tracked: pitched, managed, uncached */
+	/* device memory passed through and tracked: pitched, managed, uncached */
+	uint64_t direct_bytes;
 	uint64_t host_bytes; /* pinned host memory */
 	/* Peaks of the same. */
 	uint64_t peak_requested_bytes;
@@ -203,7 +210,10 @@ struct gpucache_counters {
 	uint64_t reserved[3];
 };
 
-/* SITES.  Record i: what stack i holds and ever asked for, on all devices of the process together.  Plain stores. */
+/*
+ * SITES.  Record i: what stack i holds and ever asked for, on all devices of the process
+ * together.  Plain stores.
+ */
 struct gpucache_site {
 	uint64_t live_bytes; /* as requested */
 	uint64_t live_blocks;
@@ -215,7 +225,10 @@ struct gpucache_site {
 	uint64_t reserved;
 };
 
-/* Head of the append-only regions STACKS, CODES, MODULES, TEXT.  `used` counts the bytes behind it. */
+/*
+ * Head of the append-only regions STACKS, CODES, MODULES, TEXT.  `used` counts the bytes behind
+ * it.
+ */
 struct gpucache_append_head {
 	uint64_t used;
 	uint64_t n_records;
@@ -248,7 +261,8 @@ struct gpucache_stack {
 
 /*
  * CODES.  Followed by name, file name and line table, each without NUL, then padding to 8 bytes.
- * The line table is CPython's own: co_lnotab (<= 3.9), co_linetable (3.10), location table (>= 3.11).
+ * The line table is CPython's own: co_lnotab (<= 3.9), co_linetable (3.10), location table (>=
+ * 3.11).
  */
 struct gpucache_code {
 	uint32_t size;
@@ -260,7 +274,10 @@ struct gpucache_code {
 	uint32_t lines_size;
 };
 
-/* MODULES.  One executable mapping of an object.  Followed by the path with a NUL, padding to 8 bytes. */
+/*
+ * MODULES.  One executable mapping of an object.  Followed by the path with a NUL, padding to 8
+ * bytes.
+ */
 struct gpucache_module {
 	uint32_t size;
 	uint32_t build_id_size;
@@ -268,8 +285,8 @@ struct gpucache_module {
 	uint64_t end;
 	uint64_t bias; /* address in the process minus address in the object's file */
 	uint8_t build_id[32];
-	uint64_t
-		time_ns; /* first seen; a later record of overlapping addresses replaces this one from then on */
+	/* first seen; a later record of overlapping addresses replaces this one from then on */
+	uint64_t time_ns;
 };
 
 /* SEGMENTS.  One driver allocation that we cut into blocks. */
@@ -307,8 +324,8 @@ struct gpucache_block {
 	uint64_t time_ns;   /* of the last change of state */
 	uint32_t stack;     /* 0: none taken */
 	uint32_t thread;
-	uint32_t
-		segment; /* index into SEGMENTS, or GPUCACHE_NO_SEGMENT: a driver allocation of its own */
+	/* index into SEGMENTS, or GPUCACHE_NO_SEGMENT: a driver allocation of its own */
+	uint32_t segment;
 	uint32_t context; /* index into COUNTERS */
 	uint64_t reserved;
 };
@@ -343,8 +360,8 @@ struct gpucache_event {
 };
 
 /*
- * HISTORY.  One record a device: a head, then two buffers of max_points points, of which `live_buffer` names the
- * valid one.  record_size is that of the whole record.
+ * HISTORY.  One record a device: a head, then two buffers of max_points points, of which
+ * `live_buffer` names the valid one.  record_size is that of the whole record.
  */
 struct gpucache_history_head {
 	int32_t device; /* -1: unused */
@@ -383,8 +400,8 @@ struct gpucache_peak {
 	uint64_t reserved_bytes;
 	uint32_t n_holders; /* biggest first */
 	uint32_t n_sites;   /* stacks that held anything */
-	uint64_t
-		rest_bytes; /* held by the sites beyond n_holders, and by allocations without a stack */
+	/* held by the sites beyond n_holders, and by allocations without a stack */
+	uint64_t rest_bytes;
 	struct gpucache_holder holders[GPUCACHE_MAX_HOLDERS];
 };
 
@@ -466,12 +483,12 @@ struct gpucache_oom {
 	uint32_t also;      /* bit v: verdict v holds too */
 	struct gpucache_balance balance;
 	uint64_t peak_requested; /* of the run so far */
-	uint64_t
-		growth_bytes; /* by the fastest growing holder since the previous look, 0 unknown */
+	/* by the fastest growing holder since the previous look, 0 unknown */
+	uint64_t growth_bytes;
 	uint32_t growth_stack;
 	uint32_t n_rungs;
-	uint64_t rung_freed
-		[GPUCACHE_MAX_RUNGS]; /* bytes that each rung of the ladder made available */
+	/* bytes that each rung of the ladder made available */
+	uint64_t rung_freed[GPUCACHE_MAX_RUNGS];
 	uint32_t n_holders;
 	uint32_t n_sites;
 	uint64_t rest_bytes;

@@ -10,7 +10,10 @@
 
 static uint64_t home(const struct gpc_address_map *map, uint64_t address)
 {
-	/* Fibonacci hashing: addresses are multiples of 512, and the product spreads what is above. */
+	/*
+	 * Fibonacci hashing: addresses are multiples of 512, and the product spreads what is
+	 * above.
+	 */
 	return (address * UINT64_C(0x9e3779b97f4a7c15)) >> 20 & (map->n_slots - 1);
 }
 

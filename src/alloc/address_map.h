@@ -2,11 +2,12 @@
 /*
  * The address map: from the address where a block starts to the block, exactly and in O(1).
  *
- * A table of (address, block) with linear probing, at most half full.  An interior pointer is not in it, so a free
- * of one is told from a free of a block without any search.  Removal moves later entries up, so
- * there are no tombstones and a lookup ends at the first empty slot.
+ * A table of (address, block) with linear probing, at most half full.  An interior pointer is not
+ * in it, so a free of one is told from a free of a block without any search.  Removal moves later
+ * entries up, so there are no tombstones and a lookup ends at the first empty slot.
  *
- * Invariants  1 n_entries <= n_slots / 2.  2 No slot between an entry's home and its place is empty.
+ * Invariants  1 n_entries <= n_slots / 2.  2 No slot between an entry's home and its place is
+ *             empty.
  * Threads     The lock of the owner.
  * Failure     gpc_address_map_reserve: GPC_NO_METADATA, and the map is as before.  Nothing else can fail.
  */

@@ -2,7 +2,8 @@
 /*
  * Insertion goes down until the new block has the higher priority, splits what is below by the new
  * block's key, and hangs the halves under it.  Removal merges the two subtrees of the block into
- * its place.  Both are loops over pointers to links; the expected depth is 1.4 log2 n (Seidel and Aragon, 1996).
+ * its place.  Both are loops over pointers to links; the expected depth is 1.4 log2 n (Seidel and
+ * Aragon, 1996).
  */
 #include "alloc/bin.h"
 
@@ -156,7 +157,10 @@ uint64_t gpc_bins_largest(const struct gpc_bins *bins)
 	return 0;
 }
 
-/* Recursion is as deep as the tree: a few dozen frames for any number of blocks that fits a device. */
+/*
+ * Recursion is as deep as the tree: a few dozen frames for any number of blocks that fits a
+ * device.
+ */
 static void each_in_tree(
 	struct gpc_block *tree, void (*visit)(struct gpc_block *, void *), void *arg)
 {

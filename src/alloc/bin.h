@@ -6,14 +6,16 @@
  *                 |     | |
  *      bins      tree  tree tree             one tree a bin, in order of (size, address)
  *
- * The smallest block that is large enough is wanted, and of those the one at the lowest address, so that high
- * addresses drain and their segments become idle.  It is in the request's own bin, or else it is the first of
- * the next bin that holds anything, which the bitmap names.  A program uses few sizes, so
- * the trees are shallow; they keep the exact order when it does not.
+ * The smallest block that is large enough is wanted, and of those the one at the lowest address,
+ * so that high addresses drain and their segments become idle.  It is in the request's own bin, or
+ * else it is the first of the next bin that holds anything, which the bitmap names.  A program
+ * uses few sizes, so the trees are shallow; they keep the exact order when it does not.
  *
- * The trees are treaps whose priority is a hash of the address: balanced without any stored balance.
+ * The trees are treaps whose priority is a hash of the address: balanced without any stored
+ * balance.
  *
- * Invariants  1 A bit is set if and only if its tree is not empty.  2 In-order is ascending (size, address).
+ * Invariants  1 A bit is set if and only if its tree is not empty.  2 In-order is ascending (size,
+ *             address).
  * Threads     The pool's lock.
  * Failure     None; nothing is allocated.
  */
@@ -33,7 +35,10 @@ void gpc_bins_insert(struct gpc_bins *bins, struct gpc_block *block);
 /* Takes out a block that is in the bin of its size. */
 void gpc_bins_remove(struct gpc_bins *bins, struct gpc_block *block);
 
-/* The smallest block of at least `size` bytes, the lowest among equals; NULL where there is none.  It stays in. */
+/*
+ * The smallest block of at least `size` bytes, the lowest among equals; NULL where there is
+ * none.  It stays in.
+ */
 struct gpc_block *gpc_bins_find(const struct gpc_bins *bins, uint64_t size);
 
 /* The size of the largest block, 0 where there is none. */

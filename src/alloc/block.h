@@ -2,8 +2,8 @@
 /*
  * Blocks: the pieces that a segment is cut into.
  *
- * A segment is one allocation of the driver.  Its blocks tile it in address order, without gaps, and
- * each knows its two neighbours:
+ * A segment is one allocation of the driver.  Its blocks tile it in address order, without gaps,
+ * and each knows its two neighbours:
  *
  *            address                                      address + size
  *            +-----------+--------+---------------+-------------+
@@ -20,8 +20,8 @@
  *                                       '--------------> PENDING --------------'
  *
  * Invariants.  gpc_pool_check() verifies them; tests name the one they break.
- *   I1  The first block starts where its segment does, each next one where the previous ends, and the
- *       last one ends where the segment does.
+ *   I1  The first block starts where its segment does, each next one where the previous ends, and
+ *       the last one ends where the segment does.
  *   I2  Two neighbours are never both FREE: freeing merges them.
  *   I3  A block is in a bin if and only if it is FREE, and in the bin of its size.
  *   I4  A block is on the list of a fence if and only if it is PENDING.

@@ -2,13 +2,14 @@
 /*
  * Captures: how many stream captures of the program are open, in the whole process.
  *
- * Recording an event over a context, and synchronising one, make the driver invalidate every capture that is
- * open in it; asking an event does so under a capture of mode GLOBAL.  So all are done only between
- * gpc_captures_try_hold and gpc_captures_release, which exclude the begin of a capture in another thread.
+ * Recording an event over a context, and synchronising one, make the driver invalidate every
+ * capture that is open in it; asking an event does so under a capture of mode GLOBAL.  So all are
+ * done only between gpc_captures_try_hold and gpc_captures_release, which exclude the begin of a
+ * capture in another thread.
  *
  * Threads   Any.  A hold is a shared lock (rank CAPTURE): any number of threads record and wait at once, and an
- *           allocation never waits for it.  The begin of a capture takes it alone, so it waits for the holds
- *           to end: microseconds for a record, and for a host wait as long as the wait.
+ *           allocation never waits for it.  The begin of a capture takes it alone, so it waits for
+ *           the holds to end: microseconds for a record, and for a host wait as long as the wait.
  */
 #ifndef GPC_ALLOC_CAPTURES_H
 #define GPC_ALLOC_CAPTURES_H
@@ -61,7 +62,10 @@ static inline void gpc_captures_release(struct gpc_captures *captures)
 	gpc_lock_note_released(GPC_RANK_CAPTURE);
 }
 
-/* True: no capture is open, and none begins until gpc_captures_release.  False: one is open, or just begins. */
+/*
+ * True: no capture is open, and none begins until gpc_captures_release.  False: one is open, or
+ * just begins.
+ */
 static inline bool gpc_captures_try_hold(struct gpc_captures *captures)
 {
 	if (gpc_captures_is_any_open(captures) || pthread_rwlock_tryrdlock(&captures->lock) != 0)

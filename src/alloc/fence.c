@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring always has at least one fence, the open one.  Rejected: an event per free (a driver call on
- * every free, and a million events), an event on the legacy stream only (non-blocking streams are not behind it; CUB
- * and others rely on being told the stream).
+ * The ring always has at least one fence, the open one.  Rejected: an event per free (a driver
+ * call on every free, and a million events), an event on the legacy stream only (non-blocking
+ * streams are not behind it; CUB and others rely on being told the stream).
  */
 #include "alloc/fence.h"
 
@@ -188,7 +188,10 @@ enum gpc_status gpc_fences_take_passed(struct gpc_fences *fences, struct gpc_lis
 	uint64_t number = oldest_with_event(fences);
 	enum gpc_status st = GPC_OK;
 
-	/* To ask an event is forbidden to every thread, and breaks the capture, while one of mode GLOBAL is open. */
+	/*
+	 * To ask an event is forbidden to every thread, and breaks the capture, while one of
+	 * mode GLOBAL is open.
+	 */
 	if (number == fences->open || !gpc_captures_try_hold(fences->captures))
 		return GPC_OK;
 	while (number < fences->open && !st) {
@@ -204,8 +207,8 @@ enum gpc_status gpc_fences_take_passed(struct gpc_fences *fences, struct gpc_lis
 uint64_t gpc_fences_begin_sync(struct gpc_fences *fences)
 {
 	/*
-	 * Where the ring is full the open fence cannot be closed, so the synchronisation passes what is
-	 * closed already; what was freed since waits for the next one.
+	 * Where the ring is full the open fence cannot be closed, so the synchronisation passes
+	 * what is closed already; what was freed since waits for the next one.
 	 */
 	if (fence_at(fences, fences->open)->n_blocks > 0)
 		(void)advance(fences);
@@ -310,4 +313,25 @@ enum gpc_status gpc_fences_add_member(struct gpc_fences *fences, struct gpc_driv
 	}
 	fences->members[fences->n_members++] = drv;
 	return GPC_OK;
+}
+
+void gpc_fences_remove_member(struct gpc_fences *fences, struct gpc_driver *drv)
+{
+	uint32_t last = fences->n_members - 1;
+	uint32_t m = last;
+
+	while (m > 0 && fences->members[m] != drv)
+		m--;
+	if (m == 0) /* the context of the memory itself stays */
+		return;
+	for (uint32_t i = 0; i < GPC_MAX_FENCES; i++) {
+		gpc_event *events = fences->ring[i].events;
+
+		if (events[m])
+			drv->ops->event_destroy(drv, events[m]);
+		events[m] = events[last];
+		events[last] = 0;
+	}
+	fences->members[m] = fences->members[last];
+	fences->n_members = last;
 }

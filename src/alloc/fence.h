@@ -2,9 +2,9 @@
 /*
  * Fences: when a freed block may be given to a new owner.
  *
- * A plain cudaFree names no stream.  Work that was submitted before it, on any stream of the context, may
- * still touch the block, and the next owner may use any other stream at once.  The real cudaFree
- * waits for the device.  We do not; we remember.
+ * A plain cudaFree names no stream.  Work that was submitted before it, on any stream of the
+ * context, may still touch the block, and the next owner may use any other stream at once.  The
+ * real cudaFree waits for the device.  We do not; we remember.
  *
  *                    oldest                                  newest
  *      frees:   [ a b c ] passed? | [ d e ] closed, event | [ f g h ] open
@@ -12,30 +12,37 @@
  *                 |                  '-- closed by ONE event that captures all work of the context
  *                 '-- event completed: a, b, c are FREE
  *
- * A later event covers all that an earlier one does, so fences pass in order and only the oldest event is
- * asked.  A fence that was closed without an event (a capture is open, the driver is older than 12.5, the record
- * failed) passes when a later one does, or by a host wait for the whole context, and never otherwise: an
- * event that was never recorded would be reported as completed.
+ * A later event covers all that an earlier one does, so fences pass in order and only the oldest
+ * event is asked.  A fence that was closed without an event (a capture is open, the driver is
+ * older than 12.5, the record failed) passes when a later one does, or by a host wait for the
+ * whole context, and never otherwise: an event that was never recorded would be reported as
+ * completed.
  *
- * The program's own full synchronisation passes every fence that was filled before it began, for nothing.
+ * The program's own full synchronisation passes every fence that was filled before it began, for
+ * nothing.
  *
- * One stream.  As long as a context has no stream but the legacy default one, all later work is ordered behind
- * all earlier work, and a freed block is FREE at once.  When that ends, blocks that were reused without a fence may
- * have both owners' work on the legacy stream; so an event is recorded there, and every new stream
- * waits for it, on the device, before the program gets its handle.
+ * One stream.  As long as a context has no stream but the legacy default one, all later work is
+ * ordered behind all earlier work, and a freed block is FREE at once.  When that ends, blocks that
+ * were reused without a fence may have both owners' work on the legacy stream; so an event is
+ * recorded there, and every new stream waits for it, on the device, before the program gets its
+ * handle.
  *
- * Peers.  Work of another context that may reach this memory counts too: each such context is a member and
- * records an event of its own; a fence passes when all its members' events have.
+ * Peers.  Work of another context that may reach this memory counts too: each such context is a
+ * member and records an event of its own; a fence passes when all its members' events have.
  *
  * Invariants
- *   F1  A block leaves a fence only when all work submitted to every member before its free has completed.
- *   F2  Fences are numbered without gaps; the ring holds oldest .. open; only the open one takes blocks.
+ *   F1  A block leaves a fence only when all work submitted to every member before its free has
+ *       completed.
+ *   F2  Fences are numbered without gaps; the ring holds oldest .. open; only the open one takes
+ *       blocks.
  *   F3  has_event is true only after every member's record succeeded.
- *   F4  No event is recorded or asked, and no context synchronised by us, while a capture of the program is open.
+ *   F4  No event is recorded or asked, and no context synchronised by us, while a capture of the
+ *       program is open.
  * Threads     The pool's lock for everything here, except captures.  The waits are made by the
  *             caller without the lock, between gpc_fences_begin_sync and gpc_fences_pass.
  * Ordering    Submissions of the program that happen before its call of free happen before our record, which is made
- *             later under the pool's lock that free held; the driver captures what was submitted before the record.
+ *             later under the pool's lock that free held; the driver captures what was submitted
+ *             before the record.
  * Progress    Nothing here blocks.  An endless kernel keeps its fence open; frees behind it stay pending, and the
  *             pool takes fresh memory instead, up to pending_limit.
  * Failure     A driver error of a query is returned: the context is broken.
@@ -74,12 +81,15 @@ struct gpc_fences {
 	bool has_strangers; /* more contexts reach this memory than there are members: nothing passes */
 	bool is_one_stream; /* only the legacy default stream was ever used */
 	uint32_t n_streams;
-	gpc_event
-		one_stream_end; /* recorded on the legacy stream when a second one appeared; 0: none */
-	uint64_t n_closed;      /* by an event, since init */
+	/* recorded on the legacy stream when a second one appeared; 0: none */
+	gpc_event one_stream_end;
+	uint64_t n_closed; /* by an event, since init */
 };
 
-/* `is_one_stream`: the caller has seen every stream of this context being made, and there is none yet. */
+/*
+ * `is_one_stream`: the caller has seen every stream of this context being made, and there is
+ * none yet.
+ */
 void gpc_fences_init(struct gpc_fences *fences, struct gpc_driver *drv,
 	struct gpc_captures *captures, bool is_one_stream);
 
@@ -92,7 +102,10 @@ bool gpc_fences_is_free_safe(const struct gpc_fences *fences);
 /* Adds a block that the program just freed to the open fence. */
 void gpc_fences_add(struct gpc_fences *fences, struct gpc_block *block);
 
-/* Takes a pending block out of its fence; which one is found by its number of blocks, so: cold paths only. */
+/*
+ * Takes a pending block out of its fence; which one is found by its number of blocks, so: cold
+ * paths only.
+ */
 void gpc_fences_drop(struct gpc_fences *fences, struct gpc_block *block);
 
 /* The open fence, for those who decide when to close it. */
@@ -109,15 +122,18 @@ GPC_MUST_CHECK enum gpc_status gpc_fences_take_passed(
 	struct gpc_fences *fences, struct gpc_list *ret_blocks);
 
 /*
- * A full synchronisation of every member begins: returns the number to give to gpc_fences_pass after it succeeded.
- * Closes the open fence without an event.
+ * A full synchronisation of every member begins: returns the number to give to gpc_fences_pass
+ * after it succeeded. Closes the open fence without an event.
  */
 uint64_t gpc_fences_begin_sync(struct gpc_fences *fences);
 
 /* Moves the blocks of all fences up to `number` to the end of `ret_blocks`, still PENDING. */
 void gpc_fences_pass(struct gpc_fences *fences, uint64_t number, struct gpc_list *ret_blocks);
 
-/* The oldest fence with an event whose passing frees a block of at least `size` bytes; 0 and no event where none is. */
+/*
+ * The oldest fence with an event whose passing frees a block of at least `size` bytes; 0 and no
+ * event where none is.
+ */
 uint64_t gpc_fences_find_useful(
 	const struct gpc_fences *fences, uint64_t size, gpc_event *ret_event);
 
@@ -125,21 +141,31 @@ uint64_t gpc_fences_find_useful(
 uint64_t gpc_fences_largest(const struct gpc_fences *fences);
 
 /*
- * A stream was created (by whomever) and nobody has its handle yet: makes it wait for what the legacy
- * stream still does for blocks that were reused without a fence.
+ * A stream was created (by whomever) and nobody has its handle yet: makes it wait for what the
+ * legacy stream still does for blocks that were reused without a fence.
  */
 GPC_MUST_CHECK enum gpc_status gpc_fences_stream_created(
 	struct gpc_fences *fences, gpc_stream stream);
 void gpc_fences_stream_destroyed(struct gpc_fences *fences);
 
-/* A per-thread default stream is used for the first time.  True: the caller must synchronise the context first. */
+/*
+ * A per-thread default stream is used for the first time.  True: the caller must synchronise
+ * the context first.
+ */
 bool gpc_fences_per_thread_stream_used(struct gpc_fences *fences);
 
 /*
- * The context of `drv` may reach this memory from now on.  Its work is not behind the legacy stream's, so the caller
- * ends the one-stream rule first, as for a per-thread stream.  GPC_FULL: then no fence passes any more.
+ * The context of `drv` may reach this memory from now on.  Its work is not behind the legacy
+ * stream's, so the caller ends the one-stream rule first, as for a per-thread stream.  GPC_FULL:
+ * then no fence passes any more.
  */
 GPC_MUST_CHECK enum gpc_status gpc_fences_add_member(
 	struct gpc_fences *fences, struct gpc_driver *drv);
+
+/*
+ * The context of `drv` is about to die, and its events with it: no fence asks it any more. 
+ * Nothing where it is no member.
+ */
+void gpc_fences_remove_member(struct gpc_fences *fences, struct gpc_driver *drv);
 
 #endif

@@ -37,7 +37,10 @@ GPC_MUST_CHECK enum gpc_status gpc_heap_init(
 /* All pools are gone before. */
 void gpc_heap_fini(struct gpc_heap *heap);
 
-/* The pool whose segment contains this address, or NULL.  Lock-free; see segment_map.h on what it is worth. */
+/*
+ * The pool whose segment contains this address, or NULL.  Lock-free; see segment_map.h on what
+ * it is worth.
+ */
 struct gpc_pool *gpc_heap_find_pool(const struct gpc_heap *heap, gpc_devptr address);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The observer: whom the allocator tells what it did, so that it needs to know of no file and no stack.
+ * The observer: whom the allocator tells what it did, so that it needs to know of no file and no
+ * stack.
  *
  * Threads   Called with the pool's lock held; must not call back, block, or take a lock of a lower rank.
  * Failure   None: what an observer cannot store it drops and counts.
@@ -20,7 +21,10 @@ struct gpc_request {
 
 struct gpc_observer {
 	void *self;
-	/* A block changed its state or extent; UNUSED: it was merged away and its number is free again. */
+	/*
+	 * A block changed its state or extent; UNUSED: it was merged away and its number is
+	 * free again.
+	 */
 	void (*block_changed)(void *self, const struct gpc_block *block, uint64_t now_ns);
 	/* The program got this block, or gave it back.  Follows block_changed. */
 	void (*taken)(void *self, const struct gpc_block *block, const struct gpc_request *request);

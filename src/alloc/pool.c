@@ -12,8 +12,9 @@
 #include "stats/counters.h"
 
 /*
- * Frees collected before the open fence is closed unasked: enough to make the driver call cheap per free, few
- * enough that little memory waits.  A miss that pending memory could serve closes it earlier.
+ * Frees collected before the open fence is closed unasked: enough to make the driver call cheap
+ * per free, few enough that little memory waits.  A miss that pending memory could serve closes it
+ * earlier.
  */
 #define FENCE_MAX_BLOCKS 64
 #define FENCE_LIMIT_PART 8 /* of pending_limit, in bytes */
@@ -190,8 +191,9 @@ gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, 
 }
 
 /*
- * The best block for this size, or NULL.  With max_split_size a block of that size or more serves only requests of
- * that size or more, and then only where less than a medium segment would be wasted: PyTorch's rule.
+ * The best block for this size, or NULL.  With max_split_size a block of that size or more serves
+ * only requests of that size or more, and then only where less than a medium segment would be
+ * wasted: PyTorch's rule.
  */
 static struct gpc_block *find_fit(struct gpc_pool *pool, uint64_t rounded)
 {
@@ -207,7 +209,10 @@ static struct gpc_block *find_fit(struct gpc_pool *pool, uint64_t rounded)
 	return block;
 }
 
-/* Frees what has passed; with `must_close` an event is recorded for what is not yet covered by one. */
+/*
+ * Frees what has passed; with `must_close` an event is recorded for what is not yet covered by
+ * one.
+ */
 static enum gpc_status reap_locked(
 	struct gpc_pool *pool, bool must_close, uint64_t now_ns, uint64_t *ret_bytes)
 {
@@ -261,7 +266,10 @@ enum gpc_status gpc_pool_search(
 	return st;
 }
 
-/* An error of the driver that comes to light here is not lost: it is sticky, and the next real call returns it. */
+/*
+ * An error of the driver that comes to light here is not lost: it is sticky, and the next real
+ * call returns it.
+ */
 static void close_full_fence(struct gpc_pool *pool, uint64_t now_ns)
 {
 	const struct gpc_fence *open = gpc_fences_get_open(&pool->fences);

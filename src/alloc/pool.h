@@ -11,12 +11,13 @@
  *         v     grow: a segment from the driver
  *       LIVE
  *
- * What fails here is only "no room": the ladder (oom/ladder.c) then calls the parts - reap, trim, wait, search,
- * grow - in its own order.  The allocator never calls the ladder.
+ * What fails here is only "no room": the ladder (oom/ladder.c) then calls the parts - reap, trim,
+ * wait, search, grow - in its own order.  The allocator never calls the ladder.
  *
  * Invariants  I1 to I8 of block.h, F1 to F4 of fence.h, checked by gpc_pool_check.
  * Threads     Any thread may call anything; one lock a pool (rank POOL).  A hit holds it for tens of
- *             nanoseconds and makes no driver call.  Calls of the driver marked [may block] are made without it.
+ *             nanoseconds and makes no driver call.  Calls of the driver marked [may block] are
+ *             made without it.
  * Failure     GPC_DEVICE_NO_MEMORY, GPC_LIMIT, GPC_NO_METADATA, or the driver's own code; the pool is as before.
  * Limits      A pool is bound to its context: it never serves another, and dies with it (gpc_pool_forget).
  */
@@ -62,8 +63,8 @@ struct gpc_pool {
 	struct gpc_block *
 		spare; /* retired last, its number kept: a pair of free and malloc needs one again at once */
 	struct gpc_fences fences;
-	struct gpucache_counters
-		*counters; /* of the recording; written under the lock, read by anybody */
+	/* of the recording; written under the lock, read by anybody */
+	struct gpucache_counters *counters;
 	struct gpucache_counters own_counters; /* used where nobody gives others */
 	bool is_forgotten;                     /* the context died */
 
@@ -75,7 +76,10 @@ void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driv
 	struct gpc_budget *budget, const struct gpc_pool_params *params, uint32_t device,
 	uint32_t context, struct gpucache_counters *counters);
 
-/* Gives every idle segment back and forgets the rest.  For tests and tools; a process at its end leaves that to the driver. */
+/*
+ * Gives every idle segment back and forgets the rest.  For tests and tools; a process at its
+ * end leaves that to the driver.
+ */
 void gpc_pool_fini(struct gpc_pool *pool);
 
 /* The context died, and all its memory with it: forget everything, without any driver call. */
@@ -106,19 +110,22 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_grow(
 GPC_MUST_CHECK enum gpc_status gpc_pool_free(
 	struct gpc_pool *pool, gpc_devptr address, const struct gpc_request *request);
 
-/* Closes the open fence where possible and frees what has passed.  Returns the bytes that became free. */
+/*
+ * Closes the open fence where possible and frees what has passed.  Returns the bytes that
+ * became free.
+ */
 uint64_t gpc_pool_reap(struct gpc_pool *pool);
 
 /*
  * Waits on the host until pending memory has passed: the oldest fence that frees a block of `size`
- * bytes, or, size 0, all of it.  Returns the bytes that became free; 0 where nothing was pending or a
- * capture forbids the wait.
+ * bytes, or, size 0, all of it.  Returns the bytes that became free; 0 where nothing was pending
+ * or a capture forbids the wait.
  */
 uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size);
 
 /*
- * Gives idle segments back to the driver until at least `wanted` bytes went: one that is large enough alone where there
- * is one, else those idle longest first.  Returns the bytes that went.
+ * Gives idle segments back to the driver until at least `wanted` bytes went: one that is large
+ * enough alone where there is one, else those idle longest first.  Returns the bytes that went.
  */
 uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted);
 
@@ -136,7 +143,10 @@ uint64_t gpc_pool_largest_free(struct gpc_pool *pool);
 GPC_MUST_CHECK enum gpc_status gpc_pool_export(
 	struct gpc_pool *pool, gpc_devptr address, gpc_devptr *ret_base);
 
-/* Verifies I1 to I8 and the counters over the whole pool.  NULL: all hold; else the name of the first that does not. */
+/*
+ * Verifies I1 to I8 and the counters over the whole pool.  NULL: all hold; else the name of the
+ * first that does not.
+ */
 const char *gpc_pool_check(struct gpc_pool *pool);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heap checker: the invariants of block.h and the counters, verified one by one over a whole pool. */
+/*
+ * The heap checker: the invariants of block.h and the counters, verified one by one over a
+ * whole pool.
+ */
 #include <stddef.h>
 
 #include "alloc/pool.h"

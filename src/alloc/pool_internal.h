@@ -5,14 +5,20 @@
 
 #include "alloc/pool.h"
 
-/* A FREE block with its number, found by its address, in no bin and without neighbours; NULL: no metadata. */
+/*
+ * A FREE block with its number, found by its address, in no bin and without neighbours; NULL:
+ * no metadata.
+ */
 struct gpc_block *gpc_pool_new_block_locked(
 	struct gpc_pool *pool, struct gpc_segment *segment, gpc_devptr address, uint64_t size);
 
 /* The end of a block that is in no bin and no fence. */
 void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block);
 
-/* A LIVE or PENDING block, already off its counter and its fence, becomes FREE: merged, binned, counted. */
+/*
+ * A LIVE or PENDING block, already off its counter and its fence, becomes FREE: merged, binned,
+ * counted.
+ */
 void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns);
 
 /* All blocks of a list that fences gave become FREE.  Returns their bytes. */
@@ -23,11 +29,17 @@ uint64_t gpc_pool_free_passed_locked(
 gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
 	const struct gpc_request *request);
 
-/* Takes a segment out of everything if it is exported and empty; its memory is then the caller's to give back. */
+/*
+ * Takes a segment out of everything if it is exported and empty; its memory is then the
+ * caller's to give back.
+ */
 bool gpc_pool_take_exported_locked(struct gpc_pool *pool, struct gpc_segment *segment,
 	gpc_devptr *ret_address, uint64_t *ret_size);
 
-/* What may follow a free, without the lock: memory taken out above goes back, old idle segments decay. */
+/*
+ * What may follow a free, without the lock: memory taken out above goes back, old idle segments
+ * decay.
+ */
 void gpc_pool_after_free(struct gpc_pool *pool, gpc_devptr address, uint64_t size, uint64_t now_ns);
 
 #endif

@@ -2,9 +2,10 @@
 /*
  * Segments in and out: what asks the driver for memory, gives it back, or waits for the device.
  *
- * No call of the driver that may block is made under the lock.  A segment that goes back is first taken out of
- * everything (detach), so that nobody can be given a piece of it meanwhile; a segment that comes is complete before it is
- * put in, and its first block is taken under the same lock, so that the thread that asked gets it.
+ * No call of the driver that may block is made under the lock.  A segment that goes back is first
+ * taken out of everything (detach), so that nobody can be given a piece of it meanwhile; a segment
+ * that comes is complete before it is put in, and its first block is taken under the same lock, so
+ * that the thread that asked gets it.
  */
 #include "alloc/pool.h"
 
@@ -54,7 +55,10 @@ static enum gpc_status obtain(
 
 static void give_back(struct gpc_pool *pool, gpc_devptr address, uint64_t size)
 {
-	/* What the driver does not take back it keeps until the context ends; there is nobody to tell. */
+	/*
+	 * What the driver does not take back it keeps until the context ends; there is nobody
+	 * to tell.
+	 */
 	(void)!pool->drv->ops->mem_free(pool->drv, address);
 	atomic_fetch_sub(&pool->budget->used_bytes, size);
 }
@@ -158,7 +162,10 @@ static void detach_locked(struct gpc_pool *pool, struct gpc_segment *segment,
 	gpc_slab_give_back(&pool->heap->segments, segment->number);
 }
 
-/* The smallest idle segment of at least `wanted` bytes, else the one idle longest; NULL: none is idle. */
+/*
+ * The smallest idle segment of at least `wanted` bytes, else the one idle longest; NULL: none
+ * is idle.
+ */
 static struct gpc_segment *choose_idle(struct gpc_pool *pool, uint64_t wanted)
 {
 	struct gpc_segment *best = NULL;
@@ -268,7 +275,10 @@ enum gpc_status gpc_pool_alloc(
 	if (st != GPC_NOT_FOUND)
 		return st;
 	rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
-	/* Plain CUDA would have waited in cudaFree: never hold back more than the bound without waiting, too. */
+	/*
+	 * Plain CUDA would have waited in cudaFree: never hold back more than the bound without
+	 * waiting, too.
+	 */
 	while (gpc_counter_get(&pool->counters->pending_bytes) > pool->params.pending_limit &&
 		gpc_pool_wait(pool, rounded) > 0) {
 		st = gpc_pool_search(pool, request, ret_address);
@@ -296,7 +306,10 @@ static enum gpc_status sync_members(struct gpc_pool *pool, uint32_t n_members)
 	return st;
 }
 
-/* One wait.  *ret_has_rest: the ring of fences was full, so the latest frees were not waited for. */
+/*
+ * One wait.  *ret_has_rest: the ring of fences was full, so the latest frees were not waited
+ * for.
+ */
 static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_rest)
 {
 	struct gpc_list passed;
@@ -317,7 +330,10 @@ static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_re
 	number = size ? gpc_fences_find_useful(&pool->fences, size, &event) : 0;
 	n_members = pool->fences.n_members;
 	if (!event && gpc_captures_is_any_open(&pool->heap->captures)) {
-		/* A wait that cannot be made must not use up the ring with fences that have no event. */
+		/*
+		 * A wait that cannot be made must not use up the ring with fences that have no
+		 * event.
+		 */
 		gpc_lock_release(&pool->lock);
 		return 0;
 	}

@@ -2,17 +2,19 @@
 /*
  * Sizes: how a request is rounded, what segment it needs, and which bin a free block lies in.
  *
- * Pure functions.  The constants are PyTorch's, so that its users find what they know; the replay of
- * real traces (gpumem-replay) decides whether they stay.  One rule is ours: a medium segment is not always 20 MiB, but
- * as many blocks of the size that made it necessary as 20 MiB hold.  A program that asks for nothing but 8 MiB would else
- * leave 4 MiB of every 20 unused, and run out of memory where the plain driver does not.
+ * Pure functions.  The constants are PyTorch's, so that its users find what they know; the replay
+ * of real traces (gpumem-replay) decides whether they stay.  One rule is ours: a medium segment is
+ * not always 20 MiB, but as many blocks of the size that made it necessary as 20 MiB hold.  A
+ * program that asks for nothing but 8 MiB would else leave 4 MiB of every 20 unused, and run out
+ * of memory where the plain driver does not.
  *
  *   request              rounded to        served from
  *   .. 1 MiB             512 B             the small pool, segments of 2 MiB
  *   1 MiB .. 10 MiB      512 B             the large pool, segments of at most 20 MiB
  *   10 MiB ..            512 B             the large pool, a segment of its own, a multiple of 2 MiB
  *
- * Bins split every power of two in 8, so sizes in one bin differ by at most 12.5 %; up to 4 KiB a bin holds one size.
+ * Bins split every power of two in 8, so sizes in one bin differ by at most 12.5 %; up to 4 KiB a
+ * bin holds one size.
  */
 #ifndef GPC_ALLOC_SIZE_CLASS_H
 #define GPC_ALLOC_SIZE_CLASS_H
@@ -42,9 +44,9 @@ enum gpc_pool_kind {
 };
 
 /*
- * The size of the block for a request of `size` bytes, 0 < size <= GPC_SIZE_MAX: a multiple of GPC_GRAIN.
- * `divisions` > 1, a power of two, rounds up to that many steps between two powers of two instead
- * (roundup_power2_divisions); 0 and 1 do not.
+ * The size of the block for a request of `size` bytes, 0 < size <= GPC_SIZE_MAX: a multiple of
+ * GPC_GRAIN. `divisions` > 1, a power of two, rounds up to that many steps between two powers of
+ * two instead (roundup_power2_divisions); 0 and 1 do not.
  */
 uint64_t gpc_size_round(uint64_t size, uint32_t divisions);
 
@@ -76,9 +78,9 @@ static inline uint32_t gpc_size_bin(uint64_t size)
 }
 
 /*
- * True where a free block of `size` bytes should be cut to serve `rounded`: in the small pool whenever a grain is
- * left; in the large pool when more than 1 MiB is left (less could not serve any request of that pool)
- * and the request is below max_split_size, 0 = no such limit.
+ * True where a free block of `size` bytes should be cut to serve `rounded`: in the small pool
+ * whenever a grain is left; in the large pool when more than 1 MiB is left (less could not serve
+ * any request of that pool) and the request is below max_split_size, 0 = no such limit.
  */
 static inline int gpc_size_should_split(
 	enum gpc_pool_kind kind, uint64_t size, uint64_t rounded, uint64_t max_split_size)

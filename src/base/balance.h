@@ -8,15 +8,15 @@
  *	                                                   process_outside, other_processes,
  *	                                                   driver_reserve, then unattributed
  *
- * Only our books and the driver's free and total are facts of one moment.  What others tell us (NVML)
- * divides `rest` and never makes it larger, whatever it says.
+ * Only our books and the driver's free and total are facts of one moment.  What others tell us
+ * (NVML) divides `rest` and never makes it larger, whatever it says.
  *
  * Invariants
  *   1 No line is negative; a line that nobody could tell is GPUCACHE_UNKNOWN and its bytes are in
  *     `unattributed`.
- *   2 The known lines add up to device_total, unless our books and the free bytes alone pass it already
- *     (managed memory that is not on the device, or numbers of two moments): then `rest` is 0 and
- *     gpc_balance_difference() says by how much.  Nothing is bent to fit.
+ *   2 The known lines add up to device_total, unless our books and the free bytes alone pass it
+ *     already (managed memory that is not on the device, or numbers of two moments): then `rest`
+ *     is 0 and gpc_balance_difference() says by how much.  Nothing is bent to fit.
  *
  * Threads   Pure functions.
  * Failure   None; sums saturate.
@@ -76,7 +76,10 @@ uint64_t gpc_balance_taken(const struct gpucache_balance *balance);
 /* Sum of all known lines. */
 uint64_t gpc_balance_sum(const struct gpucache_balance *balance);
 
-/* device_total minus the sum; 0 where the total is not known.  To be printed, never to be hidden. */
+/*
+ * device_total minus the sum; 0 where the total is not known.  To be printed, never to be
+ * hidden.
+ */
 int64_t gpc_balance_difference(const struct gpucache_balance *balance);
 
 /* a + b, or UINT64_MAX where that passes it.  An unknown summand makes an unknown sum. */

@@ -4,8 +4,8 @@
  *
  * The Makefile includes this header, before anything else, in every file that is linked into
  * libgpucache.so.  malloc may be the host's own and may be locked; stdio and the locale are the
- * host's; the process is not ours to end or to put to sleep.  Our memory is base/metamem.h, our text
- * base/text.h, our words to a person base/log.h.
+ * host's; the process is not ours to end or to put to sleep.  Our memory is base/metamem.h, our
+ * text base/text.h, our words to a person base/log.h.
  */
 #ifndef GPC_BASE_BANNED_H
 #define GPC_BASE_BANNED_H

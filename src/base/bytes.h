@@ -12,9 +12,9 @@
 #define GPC_GIB (UINT64_C(1) << 30)
 
 /*
- * Reads text[0 .. len) as bytes: "1073741824", "512M", "1.5GiB", "20 MB".  Units are binary whatever
- * their spelling (B, K, KB, KiB ... E, EB, EiB; any case).  False, and *ret_bytes untouched, where the text is
- * something else or passes 2^64 - 1.
+ * Reads text[0 .. len) as bytes: "1073741824", "512M", "1.5GiB", "20 MB".  Units are binary
+ * whatever their spelling (B, K, KB, KiB ... E, EB, EiB; any case).  False, and *ret_bytes
+ * untouched, where the text is something else or passes 2^64 - 1.
  */
 bool gpc_bytes_parse(const char *text, size_t len, uint64_t *ret_bytes);
 

@@ -8,7 +8,10 @@
 
 #include <cpuid.h>
 
-/* The rate is taken over at least this long: a hundredth of a per cent of it is then less than the reading itself. */
+/*
+ * The rate is taken over at least this long: a hundredth of a per cent of it is then less than
+ * the reading itself.
+ */
 #define MIN_BASE_NS (UINT64_C(1) << 20)
 
 /* An anchor serves this many cycles, 5 to 15 ms on today's processors. */

@@ -2,18 +2,20 @@
 /*
  * Clocks of the host: nanoseconds, no allocation, no system call.
  *
- * CLOCK_MONOTONIC costs 23 ns through the vDSO, and a hit would pay it twice a pair.  gpc_clock_ns reads the
- * processor's cycle counter instead, and translates it by an anchor: a moment at which both were read.
+ * CLOCK_MONOTONIC costs 23 ns through the vDSO, and a hit would pay it twice a pair.  gpc_clock_ns
+ * reads the processor's cycle counter instead, and translates it by an anchor: a moment at which
+ * both were read.
  *
  *      ns = anchor.ns + (cycles - anchor.cycles) * anchor.rate
  *
- * The anchor is renewed every ANCHOR_CYCLES (some milliseconds), each time with the rate since the first one, so the error
- * stays far below a microsecond.  Where the counter does not run at one rate on all cores (CPUID says), where it
- * runs off, or on another architecture, gpc_clock_ns is CLOCK_MONOTONIC.
+ * The anchor is renewed every ANCHOR_CYCLES (some milliseconds), each time with the rate since the
+ * first one, so the error stays far below a microsecond.  Where the counter does not run at one
+ * rate on all cores (CPUID says), where it runs off, or on another architecture, gpc_clock_ns is
+ * CLOCK_MONOTONIC.
  *
  * Threads   Any.
- * Ordering  Two slots in turn; an index, stored last, names the valid one.  A reader that was overtaken sees the index
- *           changed and asks the kernel.
+ * Ordering  Two slots in turn; an index, stored last, names the valid one.  A reader that was
+ *           overtaken sees the index changed and asks the kernel.
  * Limits    Two threads' times may disagree by the error: the order of events is their number, not their time.
  */
 #ifndef GPC_BASE_CLOCK_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment, read only.  secure_getenv: a setuid program gets nothing from its caller through us.
- * Not safe against a host that calls setenv at the same moment; we read at the first CUDA call only.
+ * The environment, read only.  secure_getenv: a setuid program gets nothing from its caller
+ * through us. Not safe against a host that calls setenv at the same moment; we read at the first
+ * CUDA call only.
  */
 #ifndef GPC_BASE_ENV_H
 #define GPC_BASE_ENV_H

@@ -2,12 +2,12 @@
 /*
  * Ranked locks: every mutex of the library, from outer to inner, in one list.
  *
- * A thread may only take a lock of a higher rank than all it holds.  With GPC_CHECK_LEVEL >= 1 a wrong
- * order fails at once, in every run, instead of as a deadlock in one of a million.
+ * A thread may only take a lock of a higher rank than all it holds.  With GPC_CHECK_LEVEL >= 1 a
+ * wrong order fails at once, in every run, instead of as a deadlock in one of a million.
  *
- * The lock is one word, as in Drepper's "Futexes Are Tricky": 0 free, 1 taken, 2 taken and somebody may sleep.  Taking a
- * free one is one instruction here, and no call; our critical sections are so short that a taken one is worth a
- * few tries before the kernel is asked.
+ * The lock is one word, as in Drepper's "Futexes Are Tricky": 0 free, 1 taken, 2 taken and
+ * somebody may sleep.  Taking a free one is one instruction here, and no call; our critical
+ * sections are so short that a taken one is worth a few tries before the kernel is asked.
  *
  * Ordering  Taking acquires, releasing releases.
  * Progress  Blocking; a thread that dies with a lock leaves it taken, as any mutex.

@@ -2,9 +2,9 @@
 /*
  * Our words to a person: single lines on standard error, each starting "gpucache: ".
  *
- * A line is put together on the stack and written with one write(2), so that lines of several threads
- * or processes do not mix.  errno is kept.  At most GPC_LOG_MAX_LINES lines a process; the last one
- * says that there would be more.
+ * A line is put together on the stack and written with one write(2), so that lines of several
+ * threads or processes do not mix.  errno is kept.  At most GPC_LOG_MAX_LINES lines a process; the
+ * last one says that there would be more.
  */
 #ifndef GPC_BASE_LOG_H
 #define GPC_BASE_LOG_H

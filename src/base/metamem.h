@@ -2,14 +2,15 @@
 /*
  * Our own memory: straight from the kernel, bounded, never from the host's malloc.
  *
- * gpc_metamem_map gives whole pages.  A struct gpc_slab cuts them into items of one size and numbers
- * the items: item i keeps its number for good, so that a table elsewhere (the recording's live table)
- * can mirror it slot by slot.
+ * gpc_metamem_map gives whole pages.  A struct gpc_slab cuts them into items of one size and
+ * numbers the items: item i keeps its number for good, so that a table elsewhere (the recording's
+ * live table) can mirror it slot by slot.
  *
  *      chunk 0 [ item 0 | item 1 | ... ]   chunk 1 [ item n | ... ]   ...   freed items form a stack
  *
- * Invariants  1 Items are zeroed when handed out.  2 The lowest numbers are handed out first as long
- *               as nothing was freed; after that the last freed one is.  3 Chunks are never unmapped before fini.
+ * Invariants  1 Items are zeroed when handed out.  2 The lowest numbers are handed out first as
+ *               long as nothing was freed; after that the last freed one is.  3 Chunks are never
+ *               unmapped before fini.
  * Threads     A slab has its own lock (rank METAMEM).  gpc_slab_get needs none for an item that lives.
  * Failure     NULL where the kernel has no pages, the limit is reached, or a test asks for it.
  */
@@ -38,8 +39,8 @@ void gpc_metamem_fail_at(unsigned n);
 struct gpc_slab {
 	/* Fixed after init. */
 	uint32_t item_size;
-	uint32_t
-		first_chunk_items; /* a power of two; chunk k > 0 holds first_chunk_items << (k - 1) */
+	/* a power of two; chunk k > 0 holds first_chunk_items << (k - 1) */
+	uint32_t first_chunk_items;
 	uint32_t max_items;
 
 	/* Lock: lock.  The chunk pointers are read without it. */

@@ -5,7 +5,10 @@
 
 #define NO_LINE_310 (-128)
 
-/* Forms of an entry of the location table; 0 .. 9 are short ones, on the line of their predecessor. */
+/*
+ * Forms of an entry of the location table; 0 .. 9 are short ones, on the line of their
+ * predecessor.
+ */
 #define FORM_SAME_LINE 10
 #define FORM_TWO_LINES 12
 #define FORM_NO_COLUMN 13
@@ -48,7 +51,10 @@ static uint32_t line_310(const uint8_t *table, size_t size, uint32_t first_line,
 	return 0;
 }
 
-/* A signed number in groups of 6 bits, the lowest first, bit 6 set where another one follows; sign in bit 0. */
+/*
+ * A signed number in groups of 6 bits, the lowest first, bit 6 set where another one follows;
+ * sign in bit 0.
+ */
 static int64_t read_signed(const uint8_t *table, size_t size, size_t at)
 {
 	uint64_t value = 0;

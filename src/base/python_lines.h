@@ -6,10 +6,11 @@
  *
  *   <= 3.9   co_lnotab     pairs (bytes to the next entry, signed change of the line)
  *   3.10     co_linetable  pairs (bytes of this entry, signed change of the line; -128: no line)
- *   >= 3.11  co_linetable  entries (1 | form:4 | code units - 1:3) with operands of 6 bits a byte; the forms
- *                          differ in what they say of columns, which is not wanted here
+ *   >= 3.11  co_linetable  entries (1 | form:4 | code units - 1:3) with operands of 6 bits a byte;
+ *                          the forms differ in what they say of columns, which is not wanted here
  *
- * Pure functions over bytes: no Python, no state.  A damaged table gives a wrong line or none, nothing worse.
+ * Pure functions over bytes: no Python, no state.  A damaged table gives a wrong line or none,
+ * nothing worse.
  */
 #ifndef GPC_BASE_PYTHON_LINES_H
 #define GPC_BASE_PYTHON_LINES_H
@@ -21,8 +22,8 @@
 #define GPC_PYTHON_NO_OFFSET UINT32_MAX
 
 /*
- * The line of the instruction at byte `offset`, or 0 where the table has none for it.  version: 0x030b
- * for 3.11.  The line of GPC_PYTHON_NO_OFFSET is first_line.
+ * The line of the instruction at byte `offset`, or 0 where the table has none for it.  version:
+ * 0x030b for 3.11.  The line of GPC_PYTHON_NO_OFFSET is first_line.
  */
 uint32_t gpc_python_line(
 	uint16_t version, const void *table, size_t size, uint32_t first_line, uint32_t offset);

@@ -204,7 +204,10 @@ void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes)
 		gpc_text_add(text, "%llu B", (unsigned long long)bytes);
 		return;
 	}
-	/* Two decimals, rounded, without floating point: shift so that times 100 cannot overflow. */
+	/*
+	 * Two decimals, rounded, without floating point: shift so that times 100 cannot
+	 * overflow.
+	 */
 	uint64_t rest = bytes & ((UINT64_C(1) << (10 * unit)) - 1);
 
 	if (unit > 4) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calling thread: its number, the reentrancy guard, and whether we are in the process we started in.
+ * The calling thread: its number, the reentrancy guard, and whether we are in the process we
+ * started in.
  *
  * The guard keeps our own calls of the driver, and what the driver calls back, from being answered
  * by us again.  Thread-local data use the initial-exec model: a general-dynamic access may allocate
- * on first use, in the middle of somebody's malloc.  That takes a few bytes of the static TLS reserve,
- * which is why there is no more than this.
+ * on first use, in the middle of somebody's malloc.  That takes a few bytes of the static TLS
+ * reserve, which is why there is no more than this.
  */
 #ifndef GPC_BASE_THREAD_H
 #define GPC_BASE_THREAD_H
@@ -48,9 +49,9 @@ static inline void gpc_thread_leave(void)
 bool gpc_process_adopt(void);
 
 /*
- * True in the process that called gpc_process_adopt, false in a child made by fork, vfork or raw clone:
- * the answer lies in a page that the kernel wipes in every child (MADV_WIPEONFORK), so it costs a load
- * and needs no atfork handler.
+ * True in the process that called gpc_process_adopt, false in a child made by fork, vfork or raw
+ * clone: the answer lies in a page that the kernel wipes in every child (MADV_WIPEONFORK), so it
+ * costs a load and needs no atfork handler.
  */
 bool gpc_process_is_ours(void);
 

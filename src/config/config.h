@@ -2,10 +2,10 @@
 /*
  * The options: GPUCACHE_CONF=key:value,key:value, and what became of each.
  *
- * options.def has one row an option; the field of struct gpc_config of that name has its value, in the
- * type that options.def names.  A mistake never stops the program: the default stays, and a warning names
- * the key, the nearest key, and what is used instead.  The caller prints the warnings and writes them
- * into the recording.
+ * options.def has one row an option; the field of struct gpc_config of that name has its value, in
+ * the type that options.def names.  A mistake never stops the program: the default stays, and a
+ * warning names the key, the nearest key, and what is used instead.  The caller prints the
+ * warnings and writes them into the recording.
  *
  *	struct gpc_config config;
  *
@@ -92,7 +92,10 @@ struct gpc_config {
 /* All defaults, no warnings. */
 void gpc_config_init(struct gpc_config *config);
 
-/* Applies `text` as if it were GPUCACHE_CONF.  A pure function of its arguments; `text` may be NULL. */
+/*
+ * Applies `text` as if it were GPUCACHE_CONF.  A pure function of its arguments; `text` may be
+ * NULL.
+ */
 void gpc_config_parse(struct gpc_config *config, const char *text);
 
 /* Defaults, then GPUCACHE_CONF, then GPUCACHE_OUTPUT. */

@@ -70,7 +70,10 @@ static bool read_choice(const char *choices, const char *text, size_t len, unsig
 	}
 }
 
-/* Reads digits and at most 6 decimals as millionths; returns where it stopped, NULL without a digit. */
+/*
+ * Reads digits and at most 6 decimals as millionths; returns where it stopped, NULL without a
+ * digit.
+ */
 static const char *read_decimal(const char *at, const char *end, uint64_t *ret_millionths)
 {
 	uint64_t whole = 0;

@@ -34,7 +34,10 @@ struct gpc_option_row {
 
 extern const struct gpc_option_row gpc_option_rows[GPC_OPTION_COUNT];
 
-/* Reads text[0 .. len) as the row's type into its field.  False, field untouched, where it is not one. */
+/*
+ * Reads text[0 .. len) as the row's type into its field.  False, field untouched, where it is
+ * not one.
+ */
 bool gpc_option_read(
 	const struct gpc_option_row *row, struct gpc_config *config, const char *text, size_t len);
 

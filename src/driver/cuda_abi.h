@@ -2,10 +2,11 @@
 /*
  * The CUDA driver's ABI, in our own words: types, numbers and layouts, under their real names.
  *
- * The library builds without a CUDA toolkit, so it cannot include <cuda.h>; it needs the types of the
- * functions that it interposes, and no prototype.  Handles are pointers to the same struct tags as in
- * cuda.h, so that a prototype written here is compatible with the real one.  Structs that we only pass
- * on stay incomplete.  Enumerations that we only pass on are `unsigned int`, which is what gcc makes of them.
+ * The library builds without a CUDA toolkit, so it cannot include <cuda.h>; it needs the types of
+ * the functions that it interposes, and no prototype.  Handles are pointers to the same struct
+ * tags as in cuda.h, so that a prototype written here is compatible with the real one.  Structs
+ * that we only pass on stay incomplete.  Enumerations that we only pass on are `unsigned int`,
+ * which is what gcc makes of them.
  *
  *     cuda_values.def ---+--- cuda_abi.h                       (this file: enumerators, sizes asserted)
  *                        '--- tests/conformance/check_cuda_abi.c      (the same rows against cuda.h)
@@ -61,7 +62,10 @@ typedef struct CUgreenCtx_st *CUgreenCtx;
 typedef struct CUlinkState_st *CUlinkState;
 typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 
-/* The two default streams, as a caller names them; NULL is one of them, by the function's variant. */
+/*
+ * The two default streams, as a caller names them; NULL is one of them, by the function's
+ * variant.
+ */
 #define CU_STREAM_LEGACY     ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 

@@ -6,7 +6,10 @@ enum gpc_status gpc_cuda_fns_fill(
 {
 	enum gpc_status st = GPC_OK;
 
-	/* POSIX promises that a function pointer fits a void *; C does not, hence the detour by memory. */
+	/*
+	 * POSIX promises that a function pointer fits a void *; C does not, hence the detour by
+	 * memory.
+	 */
 #define CUDA_FN(name, result, params)                      \
 	*(void **)(void *)&fns->name = lookup(arg, #name); \
 	if (!fns->name)                                    \

@@ -2,7 +2,8 @@
 /*
  * The functions of libcuda that we call ourselves, as one table of typed pointers.
  *
- * We never link libcuda: whoever found it fills the table (preload/real.c, tests).  No pointer in it leads back to one of our hooks.
+ * We never link libcuda: whoever found it fills the table (preload/real.c, tests).  No pointer in
+ * it leads back to one of our hooks.
  */
 #ifndef GPC_DRIVER_CUDA_FNS_H
 #define GPC_DRIVER_CUDA_FNS_H

@@ -2,25 +2,26 @@
 /*
  * The driver: all that the allocator may ask of a device.
  *
- * A struct gpc_driver speaks for one context on one device.  There are two: driver_cuda.c over the real
- * entry points of libcuda, and sim/driver_sim.c over a GPU in memory.  tests/conformance runs the same
- * questions against both.
+ * A struct gpc_driver speaks for one context on one device.  There are two: driver_cuda.c over the
+ * real entry points of libcuda, and sim/driver_sim.c over a GPU in memory.  tests/conformance runs
+ * the same questions against both.
  *
  *            alloc ----> struct gpc_driver_ops ----+---- driver_cuda   (libcuda.so.1)
  *                                                  '---- driver_sim    (src/sim)
  *
- * Events are the memory of "everything submitted so far".  fence_record stores into an event all work
- * that was submitted to the context before the call, on every stream; the event has *passed* once
- * that work is done.  An event that was never recorded would be reported as passed: nobody may
+ * Events are the memory of "everything submitted so far".  fence_record stores into an event all
+ * work that was submitted to the context before the call, on every stream; the event has *passed*
+ * once that work is done.  An event that was never recorded would be reported as passed: nobody may
  * query one whose last record did not succeed.
  *
  * Invariants  1 No op is called with a lock of ours held, except those marked [quick].
- *             2 No op invalidates a stream capture of the program, except where marked [breaks captures];
- *               the caller keeps those apart from captures.
+ *             2 No op invalidates a stream capture of the program, except where marked [breaks
+ *               captures]; the caller keeps those apart from captures.
  *             3 No op changes the calling thread's current context as the program sees it.
  * Threads     Every op may be called by any thread at any time.
  * Failure     GPC_OK, GPC_UNSUPPORTED where the driver has no such thing, GPC_DEVICE_NOT_READY,
- *             GPC_DEVICE_NO_MEMORY, or the driver's own code (base/status.h).  Outputs are written on GPC_OK only.
+ *             GPC_DEVICE_NO_MEMORY, or the driver's own code (base/status.h).  Outputs are written
+ *             on GPC_OK only.
  */
 #ifndef GPC_DRIVER_DRIVER_H
 #define GPC_DRIVER_DRIVER_H
@@ -52,10 +53,16 @@ struct gpc_driver_ops {
 	 */
 	enum gpc_status (*mem_alloc)(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr);
 
-	/* Take back what mem_alloc gave.  May wait for the whole device.               [may block] */
+	/*
+	 * Take back what mem_alloc gave.  May wait for the whole device.               [may
+	 * block]
+	 */
 	enum gpc_status (*mem_free)(struct gpc_driver *drv, gpc_devptr ptr);
 
-	/* Bytes free on the device for anybody, and its total.                         [may block] */
+	/*
+	 * Bytes free on the device for anybody, and its total.                         [may
+	 * block]
+	 */
 	enum gpc_status (*mem_info)(
 		struct gpc_driver *drv, uint64_t *ret_free, uint64_t *ret_total);
 
@@ -72,7 +79,10 @@ struct gpc_driver_ops {
 	/* GPC_OK: passed.  GPC_DEVICE_NOT_READY: not yet.  Other: the context is broken. [quick] */
 	enum gpc_status (*event_query)(struct gpc_driver *drv, gpc_event event);
 
-	/* Wait on the host until the event has passed.                                 [may block] */
+	/*
+	 * Wait on the host until the event has passed.                                 [may
+	 * block]
+	 */
 	enum gpc_status (*event_wait)(struct gpc_driver *drv, gpc_event event);
 
 	/* Wait on the host for all work of the context.      [may block] [breaks captures] */

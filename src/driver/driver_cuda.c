@@ -129,7 +129,10 @@ static enum gpc_status fence_record(struct gpc_driver *drv, gpc_event event)
 	st = enter(cuda, &visit);
 	if (!st) {
 		result = cuda->fns->cuCtxRecordEvent(cuda->context, (CUevent)(uintptr_t)event);
-		/* A driver that exports the function and refuses it is as old as one that lacks it. */
+		/*
+		 * A driver that exports the function and refuses it is as old as one that lacks
+		 * it.
+		 */
 		st = result == CUDA_ERROR_NOT_SUPPORTED ? GPC_UNSUPPORTED
 							: gpc_status_from_device((int)result);
 	}

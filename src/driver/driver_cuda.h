@@ -2,9 +2,9 @@
 /*
  * The real driver: struct gpc_driver over the entry points of libcuda, for one context.
  *
- * Our own calls must not disturb the program.  Around each call that needs it the context is made current and
- * the thread's capture mode is relaxed, and both are put back; CUDA's last error is the runtime library's business and
- * never sees what we did.
+ * Our own calls must not disturb the program.  Around each call that needs it the context is made
+ * current and the thread's capture mode is relaxed, and both are put back; CUDA's last error is
+ * the runtime library's business and never sees what we did.
  *
  * Threads   Any; a struct gpc_cuda_driver is constant after init.
  * Failure   As driver.h says.  The driver's code is carried in the status.

@@ -2,15 +2,16 @@
 /*
  * The balance sheet of a device, put together from what a recording says of it now.
  *
- * The driver says how much is free only when the library asks it, and asking costs too much to do it at each
- * allocation.  Between two looks only our own books move, so
+ * The driver says how much is free only when the library asks it, and asking costs too much to do
+ * it at each allocation.  Between two looks only our own books move, so
  *
  *      free now     = free at the look + ours at the look - ours now          ours = reserved + direct
  *      process now  = process at the look - ours at the look + ours now       with NVML only
  *
  * and base/balance.h does the rest of the arithmetic, as it does for the library's own short form.
  *
- * Invariants  1 No line is bent to make the sum right: gpc_balance_difference() shows what is missing.
+ * Invariants  1 No line is bent to make the sum right: gpc_balance_difference() shows what is
+ *             missing.
  *             2 A line that nobody could know is GPUCACHE_UNKNOWN, never 0.
  * Threads     Pure functions.
  * Failure     False where the device was never looked at.
@@ -24,8 +25,8 @@
 
 /* Sums of COUNTERS over all contexts of one device. */
 struct gpc_device_totals {
-	struct gpucache_counters
-		sum; /* context, generation unused; last_driver_malloc_ns: the newest */
+	/* context, generation unused; last_driver_malloc_ns: the newest */
+	struct gpucache_counters sum;
 	unsigned n_contexts;
 };
 

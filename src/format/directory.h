@@ -5,8 +5,8 @@
  *      1 the directory of $GPUCACHE_OUTPUT, up to its first component with a %      explicit: whoever owns it
  *      2 /dev/shm/gpucache-UID     3 $XDG_RUNTIME_DIR/gpucache     4 ${TMPDIR:-/tmp}/gpucache-UID
  *
- * Invariants  1 Only files that end in ".gpucache" are opened.  2 Directories 2 to 4 are read only where
- *               they belong to this user: anybody may put a directory of that name into /tmp.
+ * Invariants  1 Only files that end in ".gpucache" are opened.  2 Directories 2 to 4 are read only
+ *               where they belong to this user: anybody may put a directory of that name into /tmp.
  * Threads     An object belongs to one thread.
  * Failure     Files that are no recordings are listed with their status; GPC_NO_METADATA.
  * Limits      At most GPC_DIRECTORY_MAX_FILES files are looked at.

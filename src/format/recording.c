@@ -167,7 +167,10 @@ static enum gpc_status open_file(const char *path, struct gpucache_header *ret_h
 	status = check_header(ret_header, (uint64_t)n, why);
 	if (status != GPC_OK)
 		goto undo_open;
-	/* The state word a second time: a writer that ended between the two looks did not get killed. */
+	/*
+	 * The state word a second time: a writer that ended between the two looks did not get
+	 * killed.
+	 */
 	*ret_state = GPC_RUN_ALIVE;
 	if (!is_locked(fd)) {
 		if (read_at(fd, &ret_header->state, sizeof ret_header->state,
@@ -310,8 +313,8 @@ static void settle_slot(struct gpc_recording *rec, int fd, uint64_t offset, uint
 }
 
 /*
- * Looks at every seq word of a live region a second time.  The copy was read upwards, seq word first; if
- * the word is the same now, and even, no change fell between.
+ * Looks at every seq word of a live region a second time.  The copy was read upwards, seq word
+ * first; if the word is the same now, and even, no change fell between.
  */
 static void settle_region(
 	struct gpc_recording *rec, int fd, struct gpc_region *region, bool is_ring)

@@ -2,17 +2,18 @@
 /*
  * The reader of a recording: checked once when it is opened, safe to walk afterwards.
  *
- * The file is copied into memory with pread.  Nothing in it is believed: a region that points outside
- * the file, a record that is longer than its region, a count that cannot be, are noted as problems, and
- * what is whole is readable all the same.
+ * The file is copied into memory with pread.  Nothing in it is believed: a region that points
+ * outside the file, a record that is longer than its region, a count that cannot be, are noted as
+ * problems, and what is whole is readable all the same.
  *
  *      file --pread--> copy --check regions--> slots, append-only records, ring
  *                        ^
  *                        '-- a live file is read a second time: a slot whose seq word moved is read
  *                            again, at most GPC_RECORDING_TRIES times, and is torn after that
  *
- * Invariants  1 After a successful open no function here fails, reads outside the copy or loops longer
- *               than the file is big.  2 The copy never changes.  3 A slot is given whole or not at all.
+ * Invariants  1 After a successful open no function here fails, reads outside the copy or loops
+ *               longer than the file is big.  2 The copy never changes.  3 A slot is given whole
+ *               or not at all.
  *             4 A record shorter than this header's reads as zeros behind its end.
  * Threads     An object belongs to one thread.
  * Failure     GPC_IO (errno), GPC_NO_METADATA, GPC_LIMIT (too big), GPC_INVALID (not a recording),
@@ -33,7 +34,10 @@
 /* The usual recording has 8 MiB; the option recording_size allows no more than this. */
 #define GPC_RECORDING_MAX_BYTES (UINT64_C(1) << 30)
 
-/* A writer changes a slot in well under a microsecond; a slot that is odd this often will stay so. */
+/*
+ * A writer changes a slot in well under a microsecond; a slot that is odd this often will stay
+ * so.
+ */
 #define GPC_RECORDING_TRIES 300
 
 #define GPC_RECORDING_MAX_PROBLEMS 16
@@ -175,7 +179,10 @@ bool gpc_recording_find_stack(
 bool gpc_recording_find_code(
 	const struct gpc_recording *recording, uint32_t id, struct gpc_code_view *ret_code);
 
-/* Modules 0 .. n_modules - 1 in the order they were seen; the last one that covers an address counts. */
+/*
+ * Modules 0 .. n_modules - 1 in the order they were seen; the last one that covers an address
+ * counts.
+ */
 bool gpc_recording_read_module(
 	const struct gpc_recording *recording, size_t i, struct gpc_module_view *ret_module);
 

@@ -5,7 +5,10 @@
 
 #include "format/recording_internal.h"
 
-/* The smallest record of each kind is its head; a walk can therefore never be longer than size / 24. */
+/*
+ * The smallest record of each kind is its head; a walk can therefore never be longer than size
+ * / 24.
+ */
 struct walk {
 	const unsigned char *data;
 	uint64_t at;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the reader share: recording.c opens and checks, recording_append.c walks the append-only
- * regions, recording_views.c gives typed records.
+ * What the parts of the reader share: recording.c opens and checks, recording_append.c walks the
+ * append-only regions, recording_views.c gives typed records.
  *
  * Threads, Failure, Limits: as recording.h.
  */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Typed views of a recording's fixed records; each checks the numbers that its caller will index with. */
+/*
+ * Typed views of a recording's fixed records; each checks the numbers that its caller will
+ * index with.
+ */
 #include <string.h>
 
 #include "format/recording_internal.h"

@@ -13,7 +13,10 @@
 /* What GPUCACHE_CONF may hold to be repeated before a new setting, all on one line. */
 #define CONF_REPEATED 48u
 
-/* max_split_size_mb: below 32 MiB it would split hardly anything, above 512 MiB it would hardly act. */
+/*
+ * max_split_size_mb: below 32 MiB it would split hardly anything, above 512 MiB it would hardly
+ * act.
+ */
 #define SPLIT_LEAST_MIB UINT64_C(32)
 #define SPLIT_MOST_MIB  UINT64_C(512)
 

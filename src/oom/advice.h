@@ -2,9 +2,9 @@
 /*
  * What to tell a tired person: the evidence for a verdict, and what would have helped.
  *
- * Advice is a table of {verdict, writer}.  A writer checks by the numbers that its advice would have made
- * this request succeed, or says "may", and writes nothing where that is not so or the option is set
- * already.  Where GPUCACHE_CONF is set, the line to paste keeps what it holds.
+ * Advice is a table of {verdict, writer}.  A writer checks by the numbers that its advice would
+ * have made this request succeed, or says "may", and writes nothing where that is not so or the
+ * option is set already.  Where GPUCACHE_CONF is set, the line to paste keeps what it holds.
  *
  * Invariants
  *   1 At most GPC_MAX_ADVICE lines; every line ends with a newline.
@@ -27,8 +27,9 @@
 #define GPC_MAX_ADVICE 3u
 
 /*
- * Names a call site: writes a terminated text into buf[0 .. size), empty where it cannot.  Called in the
- * failing process, so it must not symbolise: a module and an offset, a tag or a Python line will do.
+ * Names a call site: writes a terminated text into buf[0 .. size), empty where it cannot.  Called
+ * in the failing process, so it must not symbolise: a module and an offset, a tag or a Python line
+ * will do.
  */
 struct gpc_describer {
 	void *self;

@@ -2,8 +2,9 @@
 /*
  * The balance sheet of a device at an OOM, from our counters, the driver's last answer and NVML's.
  *
- * The arithmetic itself is base/balance.h; here the numbers are gathered: the counters of all contexts
- * of the device are added up, and of the driver's reserve only the part that CUDA's total counts is taken.
+ * The arithmetic itself is base/balance.h; here the numbers are gathered: the counters of all
+ * contexts of the device are added up, and of the driver's reserve only the part that CUDA's total
+ * counts is taken.
  *
  *	NVML   |<---- reserved ---->|<------- used ------->|<-- free -->|
  *	CUDA            |<-------------- device_total ----------------->|
@@ -32,8 +33,8 @@ struct gpc_device_look {
 };
 
 /*
- * Fills the sheet of look->device from counters[0 .. n), of which unused ones and those of other devices
- * are skipped.  neighbours may be NULL.
+ * Fills the sheet of look->device from counters[0 .. n), of which unused ones and those of other
+ * devices are skipped.  neighbours may be NULL.
  */
 void gpc_balance_fill(const struct gpucache_counters *counters, size_t n,
 	const struct gpc_device_look *look, const struct gpc_neighbours *neighbours,

@@ -8,12 +8,15 @@
 #define WAIT_STEP_MS 10
 
 /*
- * Each rung makes room and returns how many bytes; 0 tells the climb that an attempt would be in vain, unless
- * the rung cannot know (ASK_ANYWAY).
+ * Each rung makes room and returns how many bytes; 0 tells the climb that an attempt would be in
+ * vain, unless the rung cannot know (ASK_ANYWAY).
  */
 #define ASK_ANYWAY UINT64_MAX
 
-/* Frees whose work is done may have merged into what is wanted; the fence of the latest ones is closed here. */
+/*
+ * Frees whose work is done may have merged into what is wanted; the fence of the latest ones is
+ * closed here.
+ */
 static uint64_t reap_passed_fences(struct gpc_ladder *ladder)
 {
 	return ladder->pool ? gpc_pool_reap(ladder->pool) : 0;
@@ -25,7 +28,10 @@ static uint64_t return_enough_segments(struct gpc_ladder *ladder)
 	return ladder->pool ? gpc_pool_trim(ladder->pool, ladder->wanted) : 0;
 }
 
-/* The wait that a plain cudaFree would have made, for the oldest fence that makes enough room, not for all. */
+/*
+ * The wait that a plain cudaFree would have made, for the oldest fence that makes enough room,
+ * not for all.
+ */
 static uint64_t wait_for_enough_fences(struct gpc_ladder *ladder)
 {
 	uint64_t bytes;
@@ -64,7 +70,10 @@ static uint64_t ask_handlers(struct gpc_ladder *ladder)
 	return ASK_ANYWAY;
 }
 
-/* poll() on nothing is a wait that no signal handler of the host can be confused by; only on request. */
+/*
+ * poll() on nothing is a wait that no signal handler of the host can be confused by; only on
+ * request.
+ */
 static uint64_t wait_for_others(struct gpc_ladder *ladder)
 {
 	if (ladder->wait_ms == 0)

@@ -2,10 +2,10 @@
 /*
  * The ladder: what is tried, and in which order, before the program is told "out of memory".
  *
- * The rungs are a table in ladder.c, from cheap and harmless to costly.  After each rung that made room the
- * request is attempted again; the first rung that helps ends the climb.  The attempt is the caller's:
- * for the pool it is one more search and one more try of the driver, for calls that are not ours it is that
- * call itself.
+ * The rungs are a table in ladder.c, from cheap and harmless to costly.  After each rung that made
+ * room the request is attempted again; the first rung that helps ends the climb.  The attempt is
+ * the caller's: for the pool it is one more search and one more try of the driver, for calls that
+ * are not ours it is that call itself.
  *
  * Threads   Any; no lock of ours may be held.  Rungs wait for the device and call the program's handlers.
  * Failure   The status of the last attempt; the driver's own, unless an attempt never reached it.

@@ -11,8 +11,8 @@
 #define NAME_MAX_BYTES 256
 
 /*
- * ISO C has no conversion from an object pointer to a function pointer, POSIX demands that one exists:
- * copy the representation.
+ * ISO C has no conversion from an object pointer to a function pointer, POSIX demands that one
+ * exists: copy the representation.
  */
 static bool resolve(
 	const struct gpc_nvml_loader *loader, void *library, const char *name, void *ret_function)
@@ -40,7 +40,10 @@ enum gpc_status gpc_nvml_init(struct gpc_nvml *nvml, const struct gpc_nvml_loade
 	resolve(loader, library, "nvmlDeviceGetHandleByIndex_v2", &nvml->by_index);
 	resolve(loader, library, "nvmlDeviceGetMemoryInfo_v2", &nvml->memory);
 	resolve(loader, library, "nvmlSystemGetProcessName", &nvml->process_name);
-	/* _v2 fills the same struct and is what drivers before 510 offer; the one before it is not. */
+	/*
+	 * _v2 fills the same struct and is what drivers before 510 offer; the one before it is
+	 * not.
+	 */
 	if (!resolve(loader, library, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml->processes))
 		resolve(loader, library, "nvmlDeviceGetComputeRunningProcesses_v2",
 			&nvml->processes);
@@ -80,7 +83,10 @@ static void ask_memory(
 	found->nvml_total_bytes = memory.total;
 }
 
-/* The last part of a path, up to the first space: NVML gives a command, of which we keep the program. */
+/*
+ * The last part of a path, up to the first space: NVML gives a command, of which we keep the
+ * program.
+ */
 static void keep_program(const char *command, char *name, size_t size)
 {
 	size_t len = strcspn(command, " ");
@@ -136,7 +142,10 @@ static void add_neighbour(struct gpc_neighbours *found, unsigned pid, uint64_t b
 	found->neighbours[at] = (struct gpucache_neighbour){ .pid = pid, .bytes = bytes };
 }
 
-/* NVML's value of all ones is GPUCACHE_UNKNOWN by the same bits, and an unknown summand stays unknown. */
+/*
+ * NVML's value of all ones is GPUCACHE_UNKNOWN by the same bits, and an unknown summand stays
+ * unknown.
+ */
 static void sort_processes(const struct gpc_nvml_process *infos, uint32_t n, uint32_t own_pid,
 	struct gpc_neighbours *found)
 {

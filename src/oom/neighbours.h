@@ -2,11 +2,12 @@
 /*
  * Who else is on the GPU: the driver's management library (NVML), asked once at an OOM.
  *
- * NVML is never linked.  The caller lends two functions, one that opens a library and one that finds a
- * symbol in it, because the preload library answers dlopen and dlsym itself and has to use the real ones.
+ * NVML is never linked.  The caller lends two functions, one that opens a library and one that
+ * finds a symbol in it, because the preload library answers dlopen and dlsym itself and has to use
+ * the real ones.
  *
- * NVML lists processes by pid.  Inside a pid namespace it may list none, or pids of the outer one.  This
- * process certainly has memory on the device when it asks, so:
+ * NVML lists processes by pid.  Inside a pid namespace it may list none, or pids of the outer one.
+ *  This process certainly has memory on the device when it asks, so:
  *
  *	own pid listed      the list speaks of our namespace: this process, the others, their names
  *	own pid not listed  any entry may be us: nothing is claimed of anybody
@@ -74,7 +75,10 @@ struct gpc_nvml {
 	struct gpc_nvml_process infos[GPC_NVML_MAX_PROCESSES];
 };
 
-/* Which device, and who asks.  The first of uuid, pci_bus_id and index that is set and works counts. */
+/*
+ * Which device, and who asks.  The first of uuid, pci_bus_id and index that is set and works
+ * counts.
+ */
 struct gpc_neighbours_query {
 	const char *uuid;       /* "GPU-..." or "MIG-..."; NULL or empty: not known */
 	const char *pci_bus_id; /* "0000:17:00.0"; NULL or empty: not known */
@@ -95,8 +99,8 @@ struct gpc_neighbours {
 };
 
 /*
- * Opens NVML and starts it.  GPC_NOT_FOUND: no such library; GPC_UNSUPPORTED: it lacks what we need or
- * refuses to start.  It is not closed again: its reference ends with the process.
+ * Opens NVML and starts it.  GPC_NOT_FOUND: no such library; GPC_UNSUPPORTED: it lacks what we
+ * need or refuses to start.  It is not closed again: its reference ends with the process.
  */
 GPC_MUST_CHECK enum gpc_status gpc_nvml_init(
 	struct gpc_nvml *nvml, const struct gpc_nvml_loader *loader);

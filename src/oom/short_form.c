@@ -34,7 +34,10 @@ static void put_line(struct page *page, const char *line, size_t len)
 	gpc_text_add(page->out, "\n");
 }
 
-/* How much of words[0 .. len) goes on one line: whole words, or all that fits where one is longer. */
+/*
+ * How much of words[0 .. len) goes on one line: whole words, or all that fits where one is
+ * longer.
+ */
 static size_t take_words(const char *words, size_t len)
 {
 	size_t room = GPC_SHORT_WIDTH - LABEL_WIDTH;
@@ -170,7 +173,10 @@ static struct unit unit_of(uint64_t bytes)
 	return (struct unit){ "B", 0 };
 }
 
-/* One number of a column: two decimals, right-aligned; rounded down, so that a sum never looks too big. */
+/*
+ * One number of a column: two decimals, right-aligned; rounded down, so that a sum never looks
+ * too big.
+ */
 static void add_number(struct gpc_text *text, uint64_t bytes, struct unit unit)
 {
 	uint64_t rest = bytes & ((UINT64_C(1) << unit.shift) - 1);

@@ -14,8 +14,8 @@
  * Invariants
  *   1 At most GPC_SHORT_LINES lines of at most GPC_SHORT_WIDTH characters, all printable ASCII.
  *   2 FULL is always whole: where the path does not fit or cannot be pasted, the pid stands for it.
- *   3 Only what was measured is printed.  No arguments, no environment, nothing of other users but what
- *     this user may see of them.
+ *   3 Only what was measured is printed.  No arguments, no environment, nothing of other users but
+ *     what this user may see of them.
  *
  * Threads   A pure function, apart from the describer that the caller brings.
  * Failure   None; a text that is too small is cut.  GPC_SHORT_SIZE is enough for every text.

@@ -24,8 +24,8 @@
  *	WRONG_POOL  D < R, c < R, but another pool has a piece >= R
  *
  * Invariants
- *   1 All tests are evaluated.  The verdict is the first in this order that is certain or likely, else
- *     the first that is possible; the others that hold are in `also`.
+ *   1 All tests are evaluated.  The verdict is the first in this order that is certain or likely,
+ *     else the first that is possible; the others that hold are in `also`.
  *   2 A number that is not known never satisfies a test.
  *   3 CERTAIN is arithmetic over measured numbers only.
  *
@@ -70,7 +70,10 @@ struct gpc_verdict_facts {
 /* Facts of which none is known, with caching on. */
 struct gpc_verdict_facts gpc_verdict_facts_unknown(void);
 
-/* Sets oom->verdict, strength, also and short_by.  Everything else must have been filled in before. */
+/*
+ * Sets oom->verdict, strength, also and short_by.  Everything else must have been filled in
+ * before.
+ */
 void gpc_verdict_find(struct gpucache_oom *oom, const struct gpc_verdict_facts *facts);
 
 /* The letters above, computed once.  For oom/advice.c. */

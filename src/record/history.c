@@ -2,8 +2,9 @@
 /*
  * HISTORY: the run in at most max_points points, however long it is.
  *
- * A point is one interval in which something was told, and holds the highest values of it.  A full buffer is
- * copied into the other one in twice as long intervals, keeping the higher of two, until half of it is free.
+ * A point is one interval in which something was told, and holds the highest values of it.  A full
+ * buffer is copied into the other one in twice as long intervals, keeping the higher of two, until
+ * half of it is free.
  */
 #include <sys/stat.h>
 

@@ -107,7 +107,10 @@ static void read_job(struct gpc_identity *identity)
 	}
 }
 
-/* Field 22 of /proc/self/stat; the name in field 2 may hold anything, so count from its last ')'. */
+/*
+ * Field 22 of /proc/self/stat; the name in field 2 may hold anything, so count from its last
+ * ')'.
+ */
 static uint64_t read_start_ticks(void)
 {
 	char buf[1024];

@@ -2,8 +2,8 @@
 /*
  * Who this process is: numbers of the kernel, names, and its rank where a launcher gave it one.
  *
- * The rank comes from the option rank, else from the first launcher whose variables are complete.  Slurm
- * is asked last, because under torchrun its number is the node's.
+ * The rank comes from the option rank, else from the first launcher whose variables are complete.
+ * Slurm is asked last, because under torchrun its number is the node's.
  *
  * Failure   What cannot be found out is 0, -1 (ranks) or empty.
  * Limits    Only variables of the list in identity.c are ever read or recorded.

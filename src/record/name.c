@@ -35,7 +35,10 @@ static void add_rank(struct gpc_text *text, int32_t rank, const struct gpc_ident
 		gpc_text_add(text, "p%u", identity->pid);
 }
 
-/* `at` is behind "%q"; returns the place behind "{VAR}", NULL where that is not what stands there. */
+/*
+ * `at` is behind "%q"; returns the place behind "{VAR}", NULL where that is not what stands
+ * there.
+ */
 static const char *add_variable(struct gpc_text *text, const char *at)
 {
 	const char *end = *at == '{' ? strchr(at, '}') : NULL;

@@ -5,8 +5,8 @@
  *   %p pid   %h host   %e program   %t seconds since 1970   %n counter, the first number that is free
  *   %r rank, or p<pid>   %l local rank, or p<pid>   %j job, or "nojob"   %q{VAR} a variable   %% one %
  *
- * What is put in for a letter cannot leave the directory: '/' and control characters become '_'.  The
- * value of a variable may hold '/', as it is the user's own.
+ * What is put in for a letter cannot leave the directory: '/' and control characters become '_'.
+ * The value of a variable may hold '/', as it is the user's own.
  *
  * Limits   An unknown %x stays as it is; the caller is told the letter.
  */

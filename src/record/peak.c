@@ -36,7 +36,10 @@ static void rank(struct ranking *ranking, uint32_t stack, uint64_t bytes, uint64
 	ranking->bytes += bytes;
 }
 
-/* What the program holds on all devices: the books of the contexts, which know blocks without a stack too. */
+/*
+ * What the program holds on all devices: the books of the contexts, which know blocks without a
+ * stack too.
+ */
 static uint64_t total_requested(const struct gpc_record *rec)
 {
 	uint64_t total = 0;

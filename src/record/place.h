@@ -5,11 +5,13 @@
  *   pattern of the user  ->  /dev/shm/gpucache-UID/  ->  $XDG_RUNTIME_DIR/gpucache/
  *                        ->  $TMPDIR/gpucache-UID/, where TMPDIR is /tmp if not set
  *
- * The first place that works is taken.  Directories of ours must belong to this user and be closed to all
- * others, judged by the open descriptor; a user's own pattern may lead anywhere, but the file is new.
+ * The first place that works is taken.  Directories of ours must belong to this user and be closed
+ * to all others, judged by the open descriptor; a user's own pattern may lead anywhere, but the
+ * file is new.
  *
  * Invariants  1 An existing file is never opened.
- *             2 Space is allocated, not promised: a sparse file on a full tmpfs would kill the program.
+ *             2 Space is allocated, not promised: a sparse file on a full tmpfs would kill the
+ *               program.
  *             3 RLIMIT_FSIZE is kept: passing it would raise SIGXFSZ.
  *             4 A place that fails leaves no file behind.
  * Failure     GPC_IO with errno of the last place tried.

@@ -6,11 +6,12 @@
  *      allocator ----+-- inline, no lock: blocks, events, sites ------> [ mapped file ] --> gpumem-report
  *      stacks, oom --+-- under rec->lock: everything else --------------^
  *
- * A struct gpc_record always works.  Without a file (no room, no directory, not wanted) it lies on private
- * memory; without that too, or closed, or in a fork child, every call does nothing.
+ * A struct gpc_record always works.  Without a file (no room, no directory, not wanted) it lies on
+ * private memory; without that too, or closed, or in a fork child, every call does nothing.
  *
- * How a slot changes: seq odd, then each word, then seq even, all but the first with release order, which
- * is a plain store on x86.  No fences, so that the thread sanitizer sees the order too.
+ * How a slot changes: seq odd, then each word, then seq even, all but the first with release
+ * order, which is a plain store on x86.  No fences, so that the thread sanitizer sees the order
+ * too.
  *
  * Invariants  1 A slot of BLOCKS has one writer at a time: the holder of that block's pool lock.
  *             2 The file has all its pages before it is mapped, so no store can raise SIGBUS.
@@ -18,8 +19,9 @@
  * Threads     Inline calls: any thread.  The others take rec->lock (rank RECORD) themselves.
  * Failure     gpc_record_open says how far it came.  The others count what they had to drop.
  * Limits      A thread that stops inside gpc_record_event while others fill the whole ring once may
- *             leave one event mixed of two.  SITES count all devices of the process together.  A fork
- *             child shares the file's lock, and so looks like its parent's life, until it detaches.
+ *             leave one event mixed of two.  SITES count all devices of the process together.  A
+ *             fork child shares the file's lock, and so looks like its parent's life, until it
+ *             detaches.
  */
 #ifndef GPC_RECORD_RECORD_H
 #define GPC_RECORD_RECORD_H
@@ -114,8 +116,9 @@ void gpc_record_end(struct gpc_record *rec, uint64_t now_ns);
 void gpc_record_close(struct gpc_record *rec);
 
 /*
- * In a child after fork: forgets the parent's file, which stays as it is.  Pointers into the mapping
- * that others hold now lead to zeroed private memory.  Not after vfork.  gpc_record_open may follow.
+ * In a child after fork: forgets the parent's file, which stays as it is.  Pointers into the
+ * mapping that others hold now lead to zeroed private memory.  Not after vfork.  gpc_record_open
+ * may follow.
  */
 void gpc_record_detach(struct gpc_record *rec);
 
@@ -127,8 +130,8 @@ void gpc_record_state_add(struct gpc_record *rec, uint32_t bits);
 void gpc_record_driver_version_set(struct gpc_record *rec, uint32_t version);
 
 /*
- * Appends one record to STACKS, CODES, MODULES or TEXT, padded with zeros to 8 bytes except in TEXT.
- * False, and counted there, where it does not fit.
+ * Appends one record to STACKS, CODES, MODULES or TEXT, padded with zeros to 8 bytes except in
+ * TEXT. False, and counted there, where it does not fit.
  */
 bool gpc_record_append(
 	struct gpc_record *rec, enum gpucache_region_kind kind, const void *data, size_t size);
@@ -169,8 +172,8 @@ uint32_t gpc_record_top_holders(struct gpc_record *rec, struct gpucache_holder *
 	uint32_t max, uint32_t *ret_n_sites, uint64_t *ret_rest_bytes);
 
 /*
- * A zeroed slot of OOMS with its number set, for the caller to fill: NULL where none is to be had.  A
- * reader takes it as torn until gpc_record_oom_commit.
+ * A zeroed slot of OOMS with its number set, for the caller to fill: NULL where none is to be had.
+ *  A reader takes it as torn until gpc_record_oom_commit.
  */
 struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec);
 void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom);
@@ -198,10 +201,12 @@ static inline void gpc_record_store(void *slot, const void *value, size_t size)
 }
 
 /*
- * Stores slot `number` of BLOCKS; `block->seq` is ignored.  A live block beyond the table is counted.
+ * Stores slot `number` of BLOCKS; `block->seq` is ignored.  A live block beyond the table is
+ * counted.
  *
- * Word by word from the fields: a struct that the caller just filled then never lies in memory.  Read back as words it
- * would be, and each word would wait for the smaller stores that made it (10 ns of a hit).
+ * Word by word from the fields: a struct that the caller just filled then never lies in memory.
+ * Read back as words it would be, and each word would wait for the smaller stores that made it (10
+ * ns of a hit).
  */
 static inline void gpc_record_block(
 	struct gpc_record *rec, uint32_t number, const struct gpucache_block *block)
@@ -270,7 +275,10 @@ static inline void gpc_record_site_end_raise(struct gpc_record *rec, uint32_t en
 		;
 }
 
-/* Site `stack` took `bytes`, as requested.  Nothing for stack 0: those bytes are in COUNTERS only. */
+/*
+ * Site `stack` took `bytes`, as requested.  Nothing for stack 0: those bytes are in COUNTERS
+ * only.
+ */
 static inline void gpc_record_site_add(
 	struct gpc_record *rec, uint32_t stack, uint64_t bytes, uint64_t now_ns)
 {
@@ -317,8 +325,8 @@ static inline bool gpc_record_is_peak(struct gpc_record *rec, uint32_t device, u
 }
 
 /*
- * Told the bytes of a device after each allocation; where `live` passes the last recorded peak by 1 %
- * or 64 MiB, whichever is less, records who holds what.
+ * Told the bytes of a device after each allocation; where `live` passes the last recorded peak by
+ * 1 % or 64 MiB, whichever is less, records who holds what.
  */
 static inline void gpc_record_peak(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
 	uint64_t requested, uint64_t live, uint64_t reserved)

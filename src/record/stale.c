@@ -56,7 +56,10 @@ static bool was_killed(int fd)
 	       header.state != 0 && !(header.state & GPUCACHE_STATE_CLEAN_EXIT);
 }
 
-/* Calls visit, with the file locked, where `name` is a recording of this user that nobody writes. */
+/*
+ * Calls visit, with the file locked, where `name` is a recording of this user that nobody
+ * writes.
+ */
 static void look_at(int dir_fd, const char *name, visit_fn visit, void *arg)
 {
 	struct dead_file file;

@@ -2,10 +2,10 @@
 /*
  * Removes old recordings from our own default directory.
  *
- * A file goes when nobody holds its lock and it is older than GPC_STALE_AGE_NS, or GPC_STALE_KEEP files
- * of processes that ended are newer.  Never: files of another user, files whose names are not ours, files
- * of the last minute (their owner may not have locked them yet), and the newest one of a process that
- * was killed, because somebody will want to read it.
+ * A file goes when nobody holds its lock and it is older than GPC_STALE_AGE_NS, or GPC_STALE_KEEP
+ * files of processes that ended are newer.  Never: files of another user, files whose names are
+ * not ours, files of the last minute (their owner may not have locked them yet), and the newest
+ * one of a process that was killed, because somebody will want to read it.
  *
  * Threads   Any; several processes may clean at once.
  * Failure   What cannot be removed stays.

@@ -165,6 +165,24 @@ static struct gpc_context *find(CUcontext handle)
 	return context && !atomic_load(&context->is_gone) ? context : NULL;
 }
 
+/* Its work and its events end with it; a fence that still asked it would never pass. */
+static void leave_fences(struct gpc_context *context)
+{
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_device *device = &gpc_runtime.devices[d];
+
+		gpc_lock_take(&gpc_runtime.lock);
+		for (uint32_t i = 0; i < atomic_load(&device->n_contexts); i++) {
+			struct gpc_pool *pool = &device->contexts[i]->pool;
+
+			gpc_lock_take(&pool->lock);
+			gpc_fences_remove_member(&pool->fences, &context->drv.base);
+			gpc_lock_release(&pool->lock);
+		}
+		gpc_lock_release(&gpc_runtime.lock);
+	}
+}
+
 static void forget(CUcontext handle)
 {
 	struct gpc_context *context = find(handle);
@@ -172,6 +190,7 @@ static void forget(CUcontext handle)
 	if (!context || atomic_exchange(&context->is_gone, true))
 		return;
 	gpc_observe_context(context, 2);
+	leave_fences(context);
 	gpc_pool_forget(&context->pool);
 	gpc_track_forget_context(context);
 	if (context->pool.counters != &context->pool.own_counters)

@@ -56,7 +56,10 @@ static const char *base_name(const char *path, uint32_t size, uint32_t *ret_size
 	return path + at;
 }
 
-/* The frames of a description: who asked, and through whom.  One alone is often a wrapper of everybody. */
+/*
+ * The frames of a description: who asked, and through whom.  One alone is often a wrapper of
+ * everybody.
+ */
 #define DESCRIBED_FRAMES 3
 
 static void add_python_frame(
@@ -96,7 +99,10 @@ static bool is_own_module(const char *name)
 	return false;
 }
 
-/* "function", or "module+0xoffset" where it has no name.  False: a frame that nobody wants to see. */
+/*
+ * "function", or "module+0xoffset" where it has no name.  False: a frame that nobody wants to
+ * see.
+ */
 static bool name_frame(uint64_t frame, char *buf, size_t size, const char **ret_module)
 {
 	/* A return address may lie behind the end of the function that made the call. */

@@ -6,8 +6,8 @@
  *                              +--> depot.h --> id;  a new one goes to the sink: STACKS, CODES, MODULES
  *   Python frames (python.h) --+
  *
- * Both kinds are kept side by side; the reader of the recording merges them, by the flag that marks a
- * Python frame entered from C.
+ * Both kinds are kept side by side; the reader of the recording merges them, by the flag that
+ * marks a Python frame entered from C.
  *
  * Threads     capture, describe and the counts: any.  init and fini: one, before and after all others.
  * Locks       capture and describe: never with a lock of ours held; both may ask the loader (unwind.h,
@@ -16,8 +16,8 @@
  *             out one by one: no libunwind, glibc's unwinder; no unwinder, Python only.
  * Limits      Memory is bounded by max_stacks (about 350 bytes of address space each) and codes.h (4.5
  *             MiB); pages that are not used are never touched.  A forked child makes a new struct
- *             gpc_stacks with init: the old locks may be held by threads that are not there any more.
- *             fini in the child is safe: it takes none.
+ *             gpc_stacks with init: the old locks may be held by threads that are not there any
+ *             more. fini in the child is safe: it takes none.
  */
 #ifndef GPC_STACK_CAPTURE_H
 #define GPC_STACK_CAPTURE_H
@@ -39,7 +39,10 @@
 
 struct gpc_stacks_params {
 	struct gpc_stack_sink sink;
-	/* dlsym(RTLD_DEFAULT, name) and dlsym(handle, name), whoever interposes dlsym in this process. */
+	/*
+	 * dlsym(RTLD_DEFAULT, name) and dlsym(handle, name), whoever interposes dlsym in this
+	 * process.
+	 */
 	void *(*lookup)(const char *name);
 	void *(*lookup_in)(void *handle, const char *name);
 	uint32_t max_depth;  /* frames of each kind; 0: GPC_STACKS_DEFAULT_DEPTH */
@@ -63,17 +66,23 @@ GPC_MUST_CHECK enum gpc_status gpc_stacks_init(
 	struct gpc_stacks *stacks, const struct gpc_stacks_params *params);
 void gpc_stacks_fini(struct gpc_stacks *stacks);
 
-/* The id of the calling thread's stack, or 0.  skip 0: it begins in the function that calls this one. */
+/*
+ * The id of the calling thread's stack, or 0.  skip 0: it begins in the function that calls
+ * this one.
+ */
 uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip);
 
 /*
- * One line for a person: the innermost Python frames as "train.py:41 in grow < train.py:60 in step", else the innermost native frame
- * outside CUDA and this library and its callers as "function < caller < caller (module)".  False, and buf empty, where
- * id has neither.
+ * One line for a person: the innermost Python frames as "train.py:41 in grow < train.py:60 in
+ * step", else the innermost native frame outside CUDA and this library and its callers as
+ * "function < caller < caller (module)".  False, and buf empty, where id has neither.
  */
 bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size);
 
-/* Captures that got no id, and captures of Python threads whose frames could not be read (header.dropped_*). */
+/*
+ * Captures that got no id, and captures of Python threads whose frames could not be read
+ * (header.dropped_*).
+ */
 uint64_t gpc_stacks_dropped(const struct gpc_stacks *stacks);
 uint64_t gpc_stacks_dropped_python(const struct gpc_stacks *stacks);
 

@@ -6,8 +6,8 @@
  *      slots   { code, fingerprint -> number }      open addressing, number 0 is empty
  *      arena   [ struct gpucache_code | name, file, line table, padding ] ...     as in the recording
  *
- * A code object is known by its address and a fingerprint of its parts (python_code.h): addresses alone
- * are reused as soon as a code object dies.
+ * A code object is known by its address and a fingerprint of its parts (python_code.h): addresses
+ * alone are reused as soon as a code object dies.
  *
  * Invariants  1 A slot's key is complete before its number is published, and does not change after.
  *             2 Numbers are 1, 2, 3 ...; number i is in the recording if and only if i <= n_ids.
@@ -31,7 +31,10 @@
 #include "base/status.h"
 #include "stack/sink.h"
 
-/* Programs have tens of thousands of functions; those that allocate GPU memory, and their callers, are hundreds. */
+/*
+ * Programs have tens of thousands of functions; those that allocate GPU memory, and their
+ * callers, are hundreds.
+ */
 #define GPC_CODES_MAX       8192u
 #define GPC_CODES_ARENA     (4u << 20)
 #define GPC_CODES_MAX_NAME  255u
@@ -81,7 +84,10 @@ void gpc_codes_fini(struct gpc_codes *codes);
 /* The number of a code object, or 0 where it was not added. */
 uint32_t gpc_codes_find(const struct gpc_codes *codes, const struct gpc_code_key *key);
 
-/* As find; where it is not known, copies `code` and appends a record of CODES.  0 where there is no room. */
+/*
+ * As find; where it is not known, copies `code` and appends a record of CODES.  0 where there
+ * is no room.
+ */
 uint32_t gpc_codes_add(
 	struct gpc_codes *codes, const struct gpc_code_key *key, const struct gpc_code *code);
 

@@ -12,7 +12,10 @@
 #define FRAMES_PER_STACK 40u
 #define HEAD_WORDS       ((uint32_t)(sizeof(struct gpucache_stack) / sizeof(uint64_t)))
 
-/* Odd constants without structure: fractional digits of the golden ratio and of the square root of 3. */
+/*
+ * Odd constants without structure: fractional digits of the golden ratio and of the square root
+ * of 3.
+ */
 #define MIX_A UINT64_C(0x9e3779b97f4a7c15)
 #define MIX_B UINT64_C(0xbb67ae8584caa73b)
 

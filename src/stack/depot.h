@@ -15,14 +15,16 @@
  * The copy in the arena is the record that goes to the recording, byte for byte.
  *
  * Invariants
- *   1 A slot changes once, from 0 to its final value; arena and record_at of a published id never change.
- *   2 Ids are given out 1, 2, 3 ... without holes; id i is in the recording if and only if i <= n_ids.
+ *   1 A slot changes once, from 0 to its final value; arena and record_at of a published id never
+ *     change.
+ *   2 Ids are given out 1, 2, 3 ... without holes; id i is in the recording if and only if i <=
+ *     n_ids.
  *   3 At most half of the slots are used, so that every probe ends at an empty slot.
  * Threads     gpc_depot_put and gpc_depot_find: any.  init and fini: one.
  * Ordering    A writer fills arena and record_at, then stores n_ids and the slot, both with release.  A
- *             reader loads the slot (or n_ids) with acquire and only then follows the id: what it reads
- *             was complete before. A reader that misses a slot being published takes the lock and
- *             probes again.
+ *             reader loads the slot (or n_ids) with acquire and only then follows the id: what it
+ *             reads was complete before. A reader that misses a slot being published takes the
+ *             lock and probes again.
  * Progress    A known stack: wait-free (a bounded probe, a compare).  A new one: blocks on the lock,
  *             for a copy of at most a few hundred words and one append to the sink.
  * Failure     Id 0: no room in slots, arena or sink.  The depot then is closed: it still knows its

@@ -14,7 +14,10 @@
 
 #define MAX_PATH 1024u
 
-/* One look's new records: 1,000 to 2,000 of them.  Where they do not fit, another look takes the rest. */
+/*
+ * One look's new records: 1,000 to 2,000 of them.  Where they do not fit, another look takes
+ * the rest.
+ */
 #define BATCH_BYTES (256u << 10)
 #define MAX_LOOKS   8
 

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The executable mappings of the process, with build ids, so that addresses can be named later and elsewhere.
+ * The executable mappings of the process, with build ids, so that addresses can be named later and
+ * elsewhere.
  *
  *      dl_iterate_phdr --> [ new mappings as records ] --> loader's lock released --> sink
  *                           a buffer, only during a look
  *
- * A look compares what the loader lists with what was recorded.  It is made at start, and again when a
- * new stack was stored and the loader's count of opened objects has grown: an address of an object that
- * no stack names needs no module.
+ * A look compares what the loader lists with what was recorded.  It is made at start, and again
+ * when a new stack was stored and the loader's count of opened objects has grown: an address of an
+ * object that no stack names needs no module.
  *
- * Invariants  1 Each (start, end, bias, build id) is recorded once as long as it is mapped there; what
- *               replaces it is recorded anew.
+ * Invariants  1 Each (start, end, bias, build id) is recorded once as long as it is mapped there;
+ *               what replaces it is recorded anew.
  *             2 The sink is never called with the loader's lock held.
  * Threads     refresh: any; one looks, the others go on without waiting, and the next new stack looks again.
  *             init and fini: one.
  * Locks       Call it with no lock of ours held.  dl_iterate_phdr takes the loader's lock, and whoever
- *             holds that may be in a constructor that calls CUDA and waits for our locks; as we never
- *             wait for the loader while holding one, no cycle can close.
+ *             holds that may be in a constructor that calls CUDA and waits for our locks; as we
+ *             never wait for the loader while holding one, no cycle can close.
  * Failure     A mapping that finds no room in the table or the sink is counted as dropped.
  * Limits      Objects that the loader does not know (JIT code, hand-made mappings) have no record.
  */

@@ -10,7 +10,10 @@
 #include "base/python_lines.h"
 #include "stack/python_text.h"
 
-/* FRAME_OWNED_BY_CSTACK in 3.12 and 3.13, FRAME_OWNED_BY_INTERPRETER in 3.14; above it: other shims. */
+/*
+ * FRAME_OWNED_BY_CSTACK in 3.12 and 3.13, FRAME_OWNED_BY_INTERPRETER in 3.14; above it: other
+ * shims.
+ */
 #define FIRST_SHIM_OWNER 3
 
 /* 3.14 marks references whose count is deferred in the lowest bits. */
@@ -25,8 +28,8 @@
 #define MAX_LINKS 4096u
 
 /*
- * One walk, with direct reads or with probing ones.  All of it is inlined into its two users, so that
- * the daily one keeps no trace of the other.
+ * One walk, with direct reads or with probing ones.  All of it is inlined into its two users, so
+ * that the daily one keeps no trace of the other.
  */
 struct walker {
 	const struct gpc_python *python;
@@ -45,8 +48,8 @@ static ALWAYS_INLINE bool fetch(
 }
 
 /*
- * A field of 1, 4 or 8 bytes.  Each size has a variable of its own: a narrow store that is read back
- * wide would wait for the store to reach the cache.
+ * A field of 1, 4 or 8 bytes.  Each size has a variable of its own: a narrow store that is read
+ * back wide would wait for the store to reach the cache.
  */
 static ALWAYS_INLINE uint64_t load(
 	struct walker *walker, uintptr_t object, uint16_t offset, unsigned size)
@@ -87,7 +90,10 @@ static ALWAYS_INLINE uint32_t instruction_offset(struct walker *walker, const st
 	int64_t offset;
 
 	if (layout->chain == GPC_PYTHON_FRAME_OBJECTS) {
-		/* A number of bytes in 3.9, of code units in 3.10; -1 before the first instruction. */
+		/*
+		 * A number of bytes in 3.9, of code units in 3.10; -1 before the first
+		 * instruction.
+		 */
 		offset = (int32_t)load(
 			walker, frame->at, layout->frame_instruction, sizeof(int32_t));
 		if (offset < 0)
@@ -187,7 +193,10 @@ static ALWAYS_INLINE uintptr_t innermost_frame(struct walker *walker, uintptr_t 
 	return at;
 }
 
-/* The frames of a thread state, innermost first; walker->failed where something was not as expected. */
+/*
+ * The frames of a thread state, innermost first; walker->failed where something was not as
+ * expected.
+ */
 static ALWAYS_INLINE uint32_t walk(struct walker *walker, bool is_trial, uintptr_t thread,
 	uint64_t *frames, uint32_t max, uint32_t *flags)
 {
@@ -230,7 +239,10 @@ static ALWAYS_INLINE uintptr_t own_thread(struct walker *walker, bool *ret_is_ou
 	uintptr_t thread = (uintptr_t)python->get_thread_state();
 	uintptr_t running = python->get_running_state ? (uintptr_t)python->get_running_state() : 0;
 
-	/* A subinterpreter runs on a state of its own; without the GIL there is no running state. */
+	/*
+	 * A subinterpreter runs on a state of its own; without the GIL there is no running
+	 * state.
+	 */
 	if (running)
 		thread = running;
 	*ret_is_ours = thread && load(walker, thread, python->layout.thread_id, sizeof(uint64_t)) ==

@@ -22,8 +22,9 @@ static uint32_t load_half(uintptr_t object, uint16_t offset)
 }
 
 /*
- * A multilinear hash: each word times an odd constant of its own, summed.  The products do not wait for each
- * other, which is what makes this cheap; the constants are fractional digits of square roots.
+ * A multilinear hash: each word times an odd constant of its own, summed.  The products do not
+ * wait for each other, which is what makes this cheap; the constants are fractional digits of
+ * square roots.
  */
 enum {
 	FIRST,
@@ -51,8 +52,8 @@ static const uint64_t factors[N_WORDS] = {
 };
 
 /*
- * The last 8 of size bytes that end at `end`.  There are always 8 bytes to read, because a head lies in
- * front; what of them belongs to the head, which may change, is shifted out.
+ * The last 8 of size bytes that end at `end`.  There are always 8 bytes to read, because a head
+ * lies in front; what of them belongs to the head, which may change, is shifted out.
  */
 static inline uint64_t last_word(uintptr_t end, uint64_t size)
 {

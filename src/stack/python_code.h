@@ -2,16 +2,17 @@
 /*
  * One code object of CPython: what tells it from others, and what is copied of it.
  *
- * Generated code dies, and its memory is soon a code object again: exec in a loop reuses the addresses
- * of code, names and tables all at once.  The fingerprint therefore covers addresses and content: first
- * line, sizes, and the ends of name, file name and line table, where generated ones differ.
+ * Generated code dies, and its memory is soon a code object again: exec in a loop reuses the
+ * addresses of code, names and tables all at once.  The fingerprint therefore covers addresses and
+ * content: first line, sizes, and the ends of name, file name and line table, where generated ones
+ * differ.
  *
  * Threads   Any, for a code object on a frame of the calling thread: the frame keeps it alive, and it
  *           never changes.
  * Failure   None: a part that is not of the expected type is left out, or "?".
  * Limits    Two code objects, one after the other at the same addresses, of the same sizes and first
- *           line, whose names and files end in the same 16 bytes and tables in the same 8, are taken
- *           for one.
+ *           line, whose names and files end in the same 16 bytes and tables in the same 8, are
+ *           taken for one.
  */
 #ifndef GPC_STACK_PYTHON_CODE_H
 #define GPC_STACK_PYTHON_CODE_H

@@ -66,8 +66,8 @@ struct gpc_python_layout {
 };
 
 /*
- * The layout for Python `version_text` ("3.11.2 (main, ...").  runtime: the address of _PyRuntime, or NULL;
- * read only where the version has offsets there.
+ * The layout for Python `version_text` ("3.11.2 (main, ...").  runtime: the address of _PyRuntime,
+ * or NULL; read only where the version has offsets there.
  */
 GPC_MUST_CHECK enum gpc_status gpc_python_layout_find(
 	const char *version_text, const void *runtime, struct gpc_python_layout *ret_layout);

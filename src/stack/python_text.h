@@ -2,8 +2,8 @@
 /*
  * CPython's strings as UTF-8, by reading their memory.
  *
- * A string of code objects is compact: a head, then the characters, of 1, 2 or 4 bytes each.  The state
- * word of the head tells which, and whether all are ASCII, in which case the head is shorter.
+ * A string of code objects is compact: a head, then the characters, of 1, 2 or 4 bytes each.  The
+ * state word of the head tells which, and whether all are ASCII, in which case the head is shorter.
  *
  * Failure   "?" for what is not an exact, compact string.
  */
@@ -45,8 +45,8 @@ static inline bool gpc_python_text_is_sane(
 }
 
 /*
- * The characters of the string at `object`, which must be a string.  False, and nothing written, where
- * it is not compact. Inline: it is read for two strings a frame.
+ * The characters of the string at `object`, which must be a string.  False, and nothing written,
+ * where it is not compact. Inline: it is read for two strings a frame.
  */
 static inline bool gpc_python_text_find(
 	const struct gpc_python_layout *layout, uintptr_t object, struct gpc_python_text *ret_text)
@@ -67,8 +67,8 @@ static inline bool gpc_python_text_find(
 }
 
 /*
- * Writes the string at `object` to buf[0 .. size), at least 8 bytes, cut between characters, without a
- * NUL.  Its size in bytes. text_type: the address of PyUnicode_Type.
+ * Writes the string at `object` to buf[0 .. size), at least 8 bytes, cut between characters,
+ * without a NUL.  Its size in bytes. text_type: the address of PyUnicode_Type.
  */
 uint32_t gpc_python_text_read(const struct gpc_python_layout *layout, uintptr_t object,
 	uintptr_t text_type, char *buf, uint32_t size);

@@ -39,7 +39,10 @@ static bool read_header(int fd, Elf64_Ehdr *header)
 	       header->e_shnum <= MAX_SECTIONS;
 }
 
-/* The table of all symbols and its names; the dynamic ones are what dladdr has looked at already. */
+/*
+ * The table of all symbols and its names; the dynamic ones are what dladdr has looked at
+ * already.
+ */
 static bool find_sections(int fd, const Elf64_Ehdr *header, Elf64_Shdr *symbols, Elf64_Shdr *names)
 {
 	for (uint32_t i = 0; i < header->e_shnum; i++) {
@@ -85,7 +88,10 @@ static bool find_in(int fd, uint64_t base, uint64_t address, char *buf, size_t s
 	if (read_at(fd, table, symbols.sh_size, symbols.sh_offset))
 		symbol = search(table, symbols.sh_size / sizeof *table,
 			header.e_type == ET_EXEC ? address : address - base);
-	/* A name near the end of the section may be shorter than our buffer: then byte by byte is not worth it. */
+	/*
+	 * A name near the end of the section may be shorter than our buffer: then byte by byte
+	 * is not worth it.
+	 */
 	if (symbol && symbol->st_name < names.sh_size) {
 		uint64_t left = names.sh_size - symbol->st_name;
 		size_t n = left < sizeof name - 1 ? (size_t)left : sizeof name - 1;

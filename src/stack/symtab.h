@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of functions that the loader does not know: static ones, and those of an executable.  Read from the symbol
- * table of the file itself, for the few lines that a person reads when memory ran out; gpumem-report does the rest.
+ * Names of functions that the loader does not know: static ones, and those of an executable.  Read
+ * from the symbol table of the file itself, for the few lines that a person reads when memory ran
+ * out; gpumem-report does the rest.
  *
  * Threads   Any; no lock of ours may be held.
  * Failure   False: no such file, no symbol table (stripped), or none of its functions covers the address.
@@ -17,7 +18,10 @@
 
 #define GPC_SYMTAB_MAX_BYTES (64u << 20)
 
-/* The function that covers `address`, mapped at `base`, of the object at `path`; terminated, cut to fit. */
+/*
+ * The function that covers `address`, mapped at `base`, of the object at `path`; terminated,
+ * cut to fit.
+ */
 bool gpc_symtab_find(const char *path, uint64_t base, uint64_t address, char *buf, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arithmetic on the fields of struct gpucache_counters: one writer, who holds the context's lock, and
- * readers of other threads and processes at any time.
+ * Arithmetic on the fields of struct gpucache_counters: one writer, who holds the context's lock,
+ * and readers of other threads and processes at any time.
  *
  * So an addition is a load and a store, each whole and neither locked: a plain `add` instruction.
  *

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpumem-replay: reads traces, runs them against policies, prints, and answers with an exit code. */
+/*
+ * gpumem-replay: reads traces, runs them against policies, prints, and answers with an exit
+ * code.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>

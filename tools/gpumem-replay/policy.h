@@ -6,8 +6,8 @@
  *                                            +---- pytorch    a model of PyTorch's rules, for comparison
  *                                            '---- none       every request goes to the driver
  *
- * Invariants  1 A policy takes device memory through `driver` only, so the simulated device's account is the
- *               truth about what it reserves.
+ * Invariants  1 A policy takes device memory through `driver` only, so the simulated device's
+ *               account is the truth about what it reserves.
  * Threads     One.
  * Failure     alloc: GPC_DEVICE_NO_MEMORY where no room could be made; others are defects, and end the run.
  * Limits      Work of the device is not in a trace: every fence passes at once.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model of what PyTorch's native CUDA allocator decides, on sizes and addresses alone: c10/cuda/CUDACachingAllocator.cpp,
- * releases 1.8 to 2.x, without expandable segments.
+ * A model of what PyTorch's native CUDA allocator decides, on sizes and addresses alone:
+ * c10/cuda/CUDACachingAllocator.cpp, releases 1.8 to 2.x, without expandable segments.
  *
  *   size         512 B steps, or roundup_power2_divisions
  *   pools        up to 1 MiB: small; above: large; each per stream
@@ -11,9 +11,9 @@
  *   free         at once, merged with free neighbours of the same segment
  *   no room      with max_split_size, an oversize cached segment that is large enough; then all cached segments
  *
- * The constants are written out here again on purpose: those of src/alloc may change, these may not.
- * The free blocks are kept in struct gpc_bins, which is only an ordered set here.  garbage_collection_threshold has no
- * effect, as in PyTorch where no memory fraction is set.
+ * The constants are written out here again on purpose: those of src/alloc may change, these may
+ * not. The free blocks are kept in struct gpc_bins, which is only an ordered set here.
+ * garbage_collection_threshold has no effect, as in PyTorch where no memory fraction is set.
  */
 #include <stdlib.h>
 
@@ -155,7 +155,10 @@ static void find_largest(struct gpc_block *block, void *arg)
 		collected->first = block;
 }
 
-/* With max_split_size: an oversize segment that makes the room, else the largest ones until they do together. */
+/*
+ * With max_split_size: an oversize segment that makes the room, else the largest ones until
+ * they do together.
+ */
 static bool release_available_cached_blocks(struct pytorch *self, uint64_t size, uint32_t stream)
 {
 	struct gpc_bins *pool = &self->streams[stream].pools[GPC_POOL_LARGE];

@@ -2,7 +2,8 @@
 /*
  * What is printed of the runs of a trace: a table with a column a policy, or JSON.
  *
- * JSON has the schema gpumem.replay/1.  Fields are added, never removed or changed; sizes end in `_bytes`.
+ * JSON has the schema gpumem.replay/1.  Fields are added, never removed or changed; sizes end in
+ * `_bytes`.
  *
  * Threads     One.
  * Failure     Write errors stay in the stream; main looks at the end.

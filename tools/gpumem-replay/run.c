@@ -8,7 +8,10 @@
 #include "sim/driver_sim.h"
 #include "sim/sim.h"
 
-/* A device that no policy fills: several times what is live at the peak, and room for a few segments. */
+/*
+ * A device that no policy fills: several times what is live at the peak, and room for a few
+ * segments.
+ */
 #define PLENTY_FACTOR 4
 #define PLENTY_MORE   GPC_GIB
 

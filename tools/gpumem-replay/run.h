@@ -2,8 +2,9 @@
 /*
  * Runs: one trace, one policy, one device.
  *
- * Every run has a simulated device of its own, whose calls cost nothing, so the time of a run is the policy's.
- * What is reserved is what that device has handed out, in its steps of 2 MiB, not what the policy says of itself.
+ * Every run has a simulated device of its own, whose calls cost nothing, so the time of a run is
+ * the policy's. What is reserved is what that device has handed out, in its steps of 2 MiB, not
+ * what the policy says of itself.
  *
  * Threads     One.
  * Failure     gpc_run: a status means that no run was made.  A request that failed is a result: has_failed.

@@ -118,7 +118,10 @@ static struct gpc_trace_op *add_op(struct reader *reader)
 	return op;
 }
 
-/* The number of a stream, which is a handle in RMM's log; beyond MAX_STREAMS they share the last. */
+/*
+ * The number of a stream, which is a handle in RMM's log; beyond MAX_STREAMS they share the
+ * last.
+ */
 static uint32_t number_stream(struct reader *reader, uint64_t stream)
 {
 	uint32_t i;
@@ -203,7 +206,10 @@ static enum gpc_status add_row(struct reader *reader, struct row *row)
 {
 	const struct gpc_trace *trace = &reader->trace;
 
-	/* Rows of several threads, and midnight, may step back; nothing here depends on more than the order. */
+	/*
+	 * Rows of several threads, and midnight, may step back; nothing here depends on more
+	 * than the order.
+	 */
 	if (trace->n_ops && row->time_ns < trace->ops[trace->n_ops - 1].time_ns)
 		row->time_ns = trace->ops[trace->n_ops - 1].time_ns;
 	if (row->kind == GPC_TRACE_FREE)

@@ -5,10 +5,12 @@
  *   op,id,size,stream,time_us                        ours: op is alloc or free, id is any number
  *   Thread,Time,Action,Pointer,Size,Stream           RMM's log: allocate, allocate failure, free
  *
- * The header says which; both may be packed with gzip.  Identities (ids, pointers) may be used again; each life
- * becomes one slot, numbered from 0, so that whoever replays needs an array and no lookup.
+ * The header says which; both may be packed with gzip.  Identities (ids, pointers) may be used
+ * again; each life becomes one slot, numbered from 0, so that whoever replays needs an array and
+ * no lookup.
  *
- * Invariants  1 A slot is allocated once and freed at most once, in this order.  2 Streams are numbered from 0.
+ * Invariants  1 A slot is allocated once and freed at most once, in this order.  2 Streams are
+ *             numbered from 0.
  *             3 Times never decrease.
  * Threads     One.
  * Failure     gpc_trace_read: GPC_IO with errno, GPC_DAMAGED, GPC_NO_METADATA; `why` then says what, with the line.
@@ -44,10 +46,10 @@ struct gpc_trace {
 	uint32_t n_slots;
 	uint32_t n_streams;
 	uint64_t n_failures;
-	uint64_t
-		n_unknown_frees; /* of what was not live: allocated before the trace began; left out */
-	uint64_t
-		n_implied_frees; /* an identity that was given out again without a free in between */
+	/* of what was not live: allocated before the trace began; left out */
+	uint64_t n_unknown_frees;
+	/* an identity that was given out again without a free in between */
+	uint64_t n_implied_frees;
 	uint64_t peak_live_bytes; /* as requested, failures not counted */
 };
 

@@ -2,11 +2,11 @@
 /*
  * What to say about a failed request: the verdict with its numbers, and what to do.
  *
- * The words of a verdict are base/verdict.def's, which the library's short form prints too; the numbers
- * come from the record of the failure.
+ * The words of a verdict are base/verdict.def's, which the library's short form prints too; the
+ * numbers come from the record of the failure.
  *
- * Invariants  1 Advice names no option that this run had set already.  2 No advice where the numbers say
- *               that it cannot help.
+ * Invariants  1 Advice names no option that this run had set already.  2 No advice where the
+ *               numbers say that it cannot help.
  * Threads     One.
  * Failure     Texts are cut to fit.
  * Limits      Advice is not replayed against the recording.

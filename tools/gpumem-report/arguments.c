@@ -72,7 +72,10 @@ static void print_help(void)
 	     "number of the failure.");
 }
 
-/* How many letters are to be changed, added or left out; 99 for words too long to be one of ours. */
+/*
+ * How many letters are to be changed, added or left out; 99 for words too long to be one of
+ * ours.
+ */
 static unsigned distance(const char *a, const char *b)
 {
 	unsigned row[24];

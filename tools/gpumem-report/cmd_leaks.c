@@ -2,8 +2,8 @@
 /*
  * `leaks`: device memory that the program had not freed, by whole stack.
  *
- * "Not freed when the process ended" is what a recording can know.  Memory that a framework keeps for itself to
- * the end on purpose looks the same, so nothing here is called a leak.
+ * "Not freed when the process ended" is what a recording can know.  Memory that a framework keeps
+ * for itself to the end on purpose looks the same, so nothing here is called a leak.
  */
 #include <stdlib.h>
 

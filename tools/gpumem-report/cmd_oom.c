@@ -244,7 +244,10 @@ static void print_json(struct gpc_report *report, const struct gpucache_oom *oom
 	gpc_json_end(report, root);
 }
 
-/* The failure that was asked for; without a number the newest that was not recovered, else the newest. */
+/*
+ * The failure that was asked for; without a number the newest that was not recovered, else the
+ * newest.
+ */
 static bool choose_oom(const struct gpc_report *report, struct gpucache_oom *ret_oom)
 {
 	if (report->options->number)

@@ -141,7 +141,10 @@ static void add_python(
 		frame->line = line;
 }
 
-/* Python frames up to and with the next one that was entered from C; all of them where `all` is set. */
+/*
+ * Python frames up to and with the next one that was entered from C; all of them where `all` is
+ * set.
+ */
 static unsigned add_python_run(const struct gpc_frames *frames, struct gpc_stack_frames *stack,
 	const struct gpc_stack_view *view, unsigned next, bool all)
 {
@@ -184,7 +187,10 @@ static void merge(struct gpc_frames *frames, struct gpc_stack_frames *stack,
 			/* The outermost loop runs all that is left. */
 			next = add_python_run(frames, stack, view, next, n_evals == 0);
 		} else if (classes[i] == CLASS_INTERPRETER) {
-			/* An interpreter without symbols: we cannot see its loops, so its first frame has all. */
+			/*
+			 * An interpreter without symbols: we cannot see its loops, so its first
+			 * frame has all.
+			 */
 			if (n_evals == 0 && next == 0)
 				next = add_python_run(frames, stack, view, next, true);
 		} else if (classes[i] != CLASS_HIDDEN) {
@@ -194,7 +200,10 @@ static void merge(struct gpc_frames *frames, struct gpc_stack_frames *stack,
 	add_python_run(frames, stack, view, next, true);
 }
 
-/* In a stack with Python frames the innermost of these is blamed, else the innermost of the program. */
+/*
+ * In a stack with Python frames the innermost of these is blamed, else the innermost of the
+ * program.
+ */
 static int site_of(const struct gpc_stack_frames *stack)
 {
 	int program = -1;

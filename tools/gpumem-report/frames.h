@@ -10,11 +10,11 @@
  *      _PyEval_EvalFrameDefault     * entered from C          main     train.py:9
  *      main
  *
- * A run of interpreter frames is replaced by the Python frames that it ran: each evaluation loop in it
- * takes Python frames up to and with the next one that was entered from C.
+ * A run of interpreter frames is replaced by the Python frames that it ran: each evaluation loop
+ * in it takes Python frames up to and with the next one that was entered from C.
  *
- * Invariants  1 Every Python frame of the stack appears once, in order.  2 Frames of an interpreter never
- *               appear.  3 `site` is a frame of the list, or -1 in an empty one.
+ * Invariants  1 Every Python frame of the stack appears once, in order.  2 Frames of an
+ *               interpreter never appear.  3 `site` is a frame of the list, or -1 in an empty one.
  * Threads     One.
  * Failure     NULL where the stack is unknown; frames without names where nothing names them.
  * Limits      CPython's frames; other interpreters are shown as the native code they are.

@@ -2,8 +2,8 @@
 /*
  * The machine form: schema gpumem.report/1.
  *
- * Fields are added, never removed or changed.  Sizes are integers in bytes with names that end in `_bytes`;
- * times are RFC 3339 in UTC; what is not known is null.
+ * Fields are added, never removed or changed.  Sizes are integers in bytes with names that end in
+ * `_bytes`; times are RFC 3339 in UTC; what is not known is null.
  *
  * Threads     One.
  * Failure     json-c answers NULL without memory, and then prints null.

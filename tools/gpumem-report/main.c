@@ -43,7 +43,10 @@ static enum gpc_exit complain_nothing(const struct gpc_directory *directory, con
 	return GPC_EXIT_NOT_FOUND;
 }
 
-/* The newest recording of a directory, or of the usual ones; of process `pid` where that is not NULL. */
+/*
+ * The newest recording of a directory, or of the usual ones; of process `pid` where that is not
+ * NULL.
+ */
 static enum gpc_exit open_newest(
 	struct gpc_report *report, const char *directory_path, const char *pid)
 {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sheet that a report is printed on: how wide it is, whether it has colours, and how numbers look.
+ * The sheet that a report is printed on: how wide it is, whether it has colours, and how numbers
+ * look.
  *
  * Sections have their name in the first nine columns and their text behind it:
  *
  *      BALANCE  GPU 0, when memory ran out
  *      |<- 9 ->|<------------ width - 9 ------------>|
  *
- * Invariants  1 Colour never carries meaning alone.  2 Plain ASCII.  3 The gpc_show_* functions return one of
- *               a few static buffers, so that several fit into one call: use the text before the ninth.
+ * Invariants  1 Colour never carries meaning alone.  2 Plain ASCII.  3 The gpc_show_* functions
+ *               return one of a few static buffers, so that several fit into one call: use the
+ *               text before the ninth.
  * Threads     One.
  * Failure     Write errors stay in the stream; main looks at the end.
  * Limits      Widths below 60 are taken as 60.

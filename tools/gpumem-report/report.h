@@ -5,7 +5,8 @@
  *      main: arguments --> target: which recording --> cmd_*: one view of it --> text or JSON on stdout
  *
  * Invariants  1 Standard output is the report and nothing else; messages go to standard error.
- *             2 A command prints what it can of a damaged recording; main then ends with GPC_EXIT_DAMAGED.
+ *             2 A command prints what it can of a damaged recording; main then ends with
+ *               GPC_EXIT_DAMAGED.
  * Threads     One.
  * Failure     Commands answer an exit code.
  * Limits      One recording a call, but for `list`.

@@ -91,7 +91,10 @@ static int compare_entries(const void *left, const void *right)
 	return a->stack < b->stack ? -1 : a->stack > b->stack;
 }
 
-/* "remember  train.c:140, via device_alloc": the last label whole, of those below it the function. */
+/*
+ * "remember  train.c:140, via device_alloc": the last label whole, of those below it the
+ * function.
+ */
 static void describe_row(const struct entry *entry, unsigned level, struct gpc_text *text)
 {
 	while (level > 0 && !entry->labels[level])
@@ -133,8 +136,9 @@ static enum gpc_status add_row(struct gpc_sites *sites, const struct entries *en
 }
 
 /*
- * Makes rows of entries[first .. end), which are sorted and agree below `level`.  A place that holds more than
- * half of everything for several callers is a wrapper, and tells nobody anything: its callers are rows.
+ * Makes rows of entries[first .. end), which are sorted and agree below `level`.  A place that
+ * holds more than half of everything for several callers is a wrapper, and tells nobody anything:
+ * its callers are rows.
  */
 static enum gpc_status add_rows(struct gpc_sites *sites, const struct entries *entries,
 	size_t first, size_t end, unsigned level)

@@ -2,10 +2,12 @@
 /*
  * Who holds memory, by call site: stacks that blame the same line are one row.
  *
- * Many programs allocate through one function of their own.  A line that holds more than half of everything for
- * several callers is such a wrapper; then its callers are the rows: "remember  train.c:140, via device_alloc".
+ * Many programs allocate through one function of their own.  A line that holds more than half of
+ * everything for several callers is such a wrapper; then its callers are the rows: "remember
+ * train.c:140, via device_alloc".
  *
- * Invariants  1 Rows are ordered by bytes, biggest first.  2 `total` counts all that was given, rows left out included.
+ * Invariants  1 Rows are ordered by bytes, biggest first.  2 `total` counts all that was given,
+ *             rows left out included.
  * Threads     One.
  * Failure     GPC_NO_METADATA.
  * Limits      Two functions of one name, file and line are one site.
@@ -36,7 +38,10 @@ GPC_MUST_CHECK enum gpc_status gpc_sites_from_holders(struct gpc_sites *sites,
 	struct gpc_report *report, const struct gpucache_holder *holders, unsigned n,
 	uint64_t rest_bytes);
 
-/* From the blocks of one device, or of all where ordinal is -1, that are live now or were at the end. */
+/*
+ * From the blocks of one device, or of all where ordinal is -1, that are live now or were at
+ * the end.
+ */
 GPC_MUST_CHECK enum gpc_status gpc_sites_from_live(
 	struct gpc_sites *sites, struct gpc_report *report, int32_t ordinal);
 

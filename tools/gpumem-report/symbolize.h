@@ -2,12 +2,13 @@
 /*
  * From return addresses to functions, files and lines, after the fact.
  *
- * The recording says which file was mapped where, and its build id.  A file that is still there and has
- * the same build id is read by libdw: debug information where there is any, else the symbol table, else nothing but
- * "module + offset", which is what anybody needs to look it up elsewhere.
+ * The recording says which file was mapped where, and its build id.  A file that is still there
+ * and has the same build id is read by libdw: debug information where there is any, else the
+ * symbol table, else nothing but "module + offset", which is what anybody needs to look it up
+ * elsewhere.
  *
- * Invariants  1 A file whose build id differs from the recorded one is never used: wrong names are worse
- *               than none.  2 Each file is opened at most once.
+ * Invariants  1 A file whose build id differs from the recorded one is never used: wrong names are
+ *               worse than none.  2 Each file is opened at most once.
  * Threads     One.
  * Failure     None: what cannot be found stays NULL or 0.
  * Limits      Inlined calls are not expanded.  Debug information is not fetched over the network.

@@ -127,15 +127,17 @@ static void a_destroyed_context_is_forgotten(void **state)
 
 static void refuses(void)
 {
+	CUdeviceptr first;
 	CUdeviceptr ptr;
 
 	world_start();
-	CHECK(!world_malloc(&ptr, 1000));
+	CHECK(!world_malloc(&first, 1000) && !world_malloc(&ptr, 1000));
 	CHECK(world_enter());
 	gpc_runtime_context_forget(world.context);
 	gpc_runtime_leave();
 	CHECK(world.cuCtxDestroy_v2(world.context) == CUDA_ERROR_INVALID_CONTEXT);
-	CHECK(!world_free(ptr));
+	CHECK(COUNTER(live_bytes) == 2048);
+	CHECK(!world_free(ptr) && !world_free(first));
 }
 
 static void a_primary_context_cannot_be_destroyed_and_keeps_its_memory(void **state)
@@ -198,6 +200,38 @@ static void a_peer_becomes_a_member_of_the_fences(void **state)
 {
 	(void)state;
 	world_run("devices:2", "record:off", peers);
+}
+
+static void peer_dies(void)
+{
+	struct gpc_context *owner;
+	CUcontext reaching;
+	CUdeviceptr ptr;
+
+	world_start();
+	owner = world_context();
+	CHECK(!world.cuCtxCreate_v2(&reaching, 0, 1));
+	CHECK(world_enter());
+	gpc_runtime_peer_enabled(world.context);
+	gpc_runtime_leave();
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(!world_malloc(&ptr, 600 * MIB) && !world_free(ptr));
+	CHECK(!world_malloc(&ptr, 600 * MIB) && COUNTER(n_hit) == 1);
+	CHECK(!world_free(ptr) && COUNTER(n_fence) >= 1); /* its events are made */
+	CHECK(world_enter());
+	gpc_runtime_context_forget(reaching);
+	gpc_runtime_leave();
+	CHECK(!world.cuCtxDestroy_v2(reaching));
+	CHECK(owner->pool.fences.n_members == 1);
+	CHECK(!world_malloc(&ptr, 600 * MIB) && COUNTER(n_oom) == 0);
+	CHECK(!world_free(ptr) && !world_sync() && COUNTER(pending_bytes) == 0);
+}
+
+static void a_peer_that_dies_holds_no_fence_back(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,devices:2,context:0", "record:off", peer_dies);
+	world_assert_is_silent();
 }
 
 static void syncs(void)
@@ -287,6 +321,7 @@ int main(void)
 		cmocka_unit_test(a_primary_context_cannot_be_destroyed_and_keeps_its_memory),
 		cmocka_unit_test(the_last_release_forgets),
 		cmocka_unit_test(a_peer_becomes_a_member_of_the_fences),
+		cmocka_unit_test(a_peer_that_dies_holds_no_fence_back),
 		cmocka_unit_test(the_programs_own_wait_passes_the_fences_or_breaks_the_context),
 		cmocka_unit_test(contexts_come_and_go_in_many_threads),
 	};

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/unit.h"
+
+#include "base/env.h"
+
+#define NAME "GPUCACHE_TEST_OF_ENV"
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return unsetenv(NAME);
+}
+
+static void a_variable_that_is_set_is_read_as_it_is(void **state)
+{
+	(void)state;
+	assert_int_equal(setenv(NAME, " a:b,c=d ", 1), 0);
+	assert_string_equal(gpc_env_get(NAME), " a:b,c=d ");
+	assert_int_equal(setenv(NAME, "0", 1), 0);
+	assert_string_equal(gpc_env_get(NAME), "0");
+}
+
+static void a_variable_that_is_not_set_is_null(void **state)
+{
+	(void)state;
+	assert_int_equal(unsetenv(NAME), 0);
+	assert_null(gpc_env_get(NAME));
+}
+
+static void an_empty_variable_counts_as_not_set(void **state)
+{
+	(void)state;
+	assert_int_equal(setenv(NAME, "", 1), 0);
+	assert_null(gpc_env_get(NAME));
+}
+
+static void a_name_is_matched_whole_and_in_its_case(void **state)
+{
+	(void)state;
+	assert_int_equal(setenv(NAME, "x", 1), 0);
+	assert_null(gpc_env_get(NAME "_"));
+	assert_null(gpc_env_get("GPUCACHE_TEST_OF_EN"));
+	assert_null(gpc_env_get("gpucache_test_of_env"));
+	assert_null(gpc_env_get(""));
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_variable_that_is_set_is_read_as_it_is),
+		TEST(a_variable_that_is_not_set_is_null),
+		TEST(an_empty_variable_counts_as_not_set),
+		TEST(a_name_is_matched_whole_and_in_its_case),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

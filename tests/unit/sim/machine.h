@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A machine with a virtual clock and one context, and short words for what the tests of the model do with it. */
+#ifndef GPC_TESTS_UNIT_SIM_MACHINE_H
+#define GPC_TESTS_UNIT_SIM_MACHINE_H
+
+#include "tests/unit/unit.h"
+
+#include "base/bytes.h"
+#include "sim/capture.h"
+
+#define MS UINT64_C(1000000)
+
+/* Events of one test; tear_down destroys them. */
+#define MAX_EVENTS 8
+
+static struct gpc_sim *sim;
+static struct gpc_sim_context *context;
+static struct gpc_sim_event *events[MAX_EVENTS];
+static unsigned n_events;
+
+/* Two devices of 64 MiB. */
+static inline int set_up(void **state)
+{
+	struct gpc_sim_config config = gpc_sim_config_default();
+
+	(void)state;
+	config.virtual_clock = true;
+	config.n_devices = 2;
+	config.memory = 64 * GPC_MIB;
+	n_events = 0;
+	sim = gpc_sim_create(&config);
+	return sim && gpc_sim_context_create(sim, 0, 0, &context) == CUDA_SUCCESS ? 0 : -1;
+}
+
+static inline int tear_down(void **state)
+{
+	(void)state;
+	while (n_events)
+		gpc_sim_event_destroy(events[--n_events]);
+	gpc_sim_context_destroy(context);
+	gpc_sim_destroy(sim);
+	return 0;
+}
+
+static inline uint64_t now(void)
+{
+	return gpc_sim_clock_now(&sim->clock);
+}
+
+/* Time goes by, and a call looks at the device. */
+static inline void pass(uint64_t ns)
+{
+	gpc_sim_clock_spend(&sim->clock, ns);
+	gpc_sim_settle(sim);
+}
+
+static inline struct gpc_sim_stream *stream_in(struct gpc_sim_context *in, unsigned flags)
+{
+	struct gpc_sim_stream *stream = NULL;
+
+	assert_int_equal(gpc_sim_stream_create(in, flags, 0, &stream), CUDA_SUCCESS);
+	return stream;
+}
+
+static inline struct gpc_sim_stream *stream_create(unsigned flags)
+{
+	return stream_in(context, flags);
+}
+
+static inline struct gpc_sim_event *event_in(struct gpc_sim_context *in)
+{
+	assert_true(n_events < MAX_EVENTS);
+	assert_int_equal(gpc_sim_event_create(in, 0, &events[n_events]), CUDA_SUCCESS);
+	return events[n_events++];
+}
+
+static inline struct gpc_sim_event *event_create(void)
+{
+	return event_in(context);
+}
+
+static inline struct gpc_sim_context *context_on(unsigned device)
+{
+	struct gpc_sim_context *made = NULL;
+
+	assert_int_equal(gpc_sim_context_create(sim, device, 0, &made), CUDA_SUCCESS);
+	return made;
+}
+
+static inline uint64_t take(uint64_t size)
+{
+	uint64_t ptr = 0;
+
+	assert_int_equal(gpc_sim_mem_alloc(context, size, &ptr), CUDA_SUCCESS);
+	memset(gpc_sim_bytes(sim, ptr), 0, size);
+	return ptr;
+}
+
+static inline char *bytes_at(uint64_t ptr)
+{
+	return gpc_sim_bytes(sim, ptr);
+}
+
+static inline struct gpc_sim_effect *effect_of(enum gpc_sim_effect_kind kind, uint64_t ns)
+{
+	struct gpc_sim_effect *effect = gpc_sim_effect_create(kind, ns);
+
+	assert_non_null(effect);
+	return effect;
+}
+
+/* A memset of one row. */
+static inline struct gpc_sim_effect *fill_of(uint64_t ns, uint64_t dst, uint64_t size, char value)
+{
+	struct gpc_sim_effect *effect = effect_of(GPC_SIM_EFFECT_FILL, ns);
+
+	effect->dst = dst;
+	effect->width = size;
+	effect->value = (unsigned char)value;
+	effect->value_size = 1;
+	return effect;
+}
+
+/* A memcpy of one row. */
+static inline struct gpc_sim_effect *copy_of(uint64_t ns, uint64_t dst, uint64_t src, uint64_t size)
+{
+	struct gpc_sim_effect *effect = effect_of(GPC_SIM_EFFECT_COPY, ns);
+
+	effect->dst = dst;
+	effect->src = src;
+	effect->width = size;
+	return effect;
+}
+
+/* A kernel that touches size bytes at ptr, as gpc_sim_range says. */
+static inline struct gpc_sim_effect *kernel_of(uint64_t ns, uint64_t ptr, uint64_t size, int value)
+{
+	struct gpc_sim_effect *effect = effect_of(GPC_SIM_EFFECT_KERNEL, ns);
+
+	effect->ranges = calloc(1, sizeof *effect->ranges);
+	assert_non_null(effect->ranges);
+	effect->n_ranges = 1;
+	effect->ranges[0] = (struct gpc_sim_range){ .ptr = ptr, .size = size, .fill = value };
+	return effect;
+}
+
+static inline void submit(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect)
+{
+	assert_int_equal(gpc_sim_stream_submit(stream, effect), CUDA_SUCCESS);
+}
+
+/* Work of that length that touches nothing. */
+static inline void busy(struct gpc_sim_stream *stream, uint64_t ns)
+{
+	submit(stream, effect_of(GPC_SIM_EFFECT_NONE, ns));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+#endif
