@@ -101,7 +101,7 @@ ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(FORMAT_S
 
 ##### Public targets #####
 
-.PHONY: all demo check check-variant lint bench install uninstall clean help FORCE
+.PHONY: all demo gpu check check-variant lint bench install uninstall clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build, and show the main job
@@ -112,6 +112,8 @@ demo:                                      ## install what is missing, build, an
 check:                                     ## install what is missing, build, and run every test and lint
 	$(Q)tools/setup.sh check
 	$(Q)tests/check.sh
+
+gpu: all programs $(patsubst %.c,$(B)/%,$(CONF_TESTS)) ## build what tests/gpu/run.sh takes along to a machine with a GPU
 
 bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.csv
 	$(Q)tests/bench/run.sh $(B)

@@ -367,6 +367,8 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
 
 static void forget_segments_locked(struct gpc_pool *pool)
 {
+	const struct gpc_request request = { .now_ns = pool->drv->ops->now_ns(pool->drv) };
+
 	gpc_list_each_safe (link, &pool->segments) {
 		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, link);
 		struct gpc_block *next;
@@ -375,6 +377,9 @@ static void forget_segments_locked(struct gpc_pool *pool)
 		gpc_segment_map_remove(&pool->heap->segment_map, segment);
 		for (struct gpc_block *at = segment->first; at; at = next) {
 			next = at->next;
+			/* What the program still held is no longer held by anybody. */
+			if (at->state == GPC_BLOCK_LIVE)
+				pool->heap->observer.freed(pool->heap->observer.self, at, &request);
 			gpc_pool_retire_block_locked(pool, at);
 		}
 		gpc_list_remove(link);

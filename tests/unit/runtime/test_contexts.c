@@ -78,6 +78,31 @@ static void a_reset_forgets_and_a_new_generation_starts(void **state)
 	world_assert_is_silent();
 }
 
+static void who_holds(void)
+{
+	CUdeviceptr live;
+	CUdeviceptr freed;
+	uint64_t bytes = 0;
+	uint64_t blocks = 0;
+
+	world_start();
+	CHECK(world_stream());
+	CHECK(!world_malloc(&live, MIB) && !world_malloc(&freed, MIB) && !world_free(freed));
+	CHECK(COUNTER(pending_bytes) == MIB);
+	world_reset();
+	for (uint32_t i = 0; i < gpc_runtime.record.n_sites; i++) {
+		bytes += gpc_runtime.record.sites[i].live_bytes;
+		blocks += gpc_runtime.record.sites[i].live_blocks;
+	}
+	CHECK(bytes == 0 && blocks == 0);
+}
+
+static void after_a_reset_no_call_site_holds_memory(void **state)
+{
+	(void)state;
+	world_run(NULL, NULL, who_holds);
+}
+
 static void many_resets(void)
 {
 	CUdeviceptr ptr;
@@ -316,6 +341,7 @@ int main(void)
 		cmocka_unit_test(each_context_has_a_pool),
 		cmocka_unit_test(a_context_never_gets_the_memory_of_another),
 		cmocka_unit_test(a_reset_forgets_and_a_new_generation_starts),
+		cmocka_unit_test(after_a_reset_no_call_site_holds_memory),
 		cmocka_unit_test(many_generations_take_no_more_room),
 		cmocka_unit_test(a_destroyed_context_is_forgotten),
 		cmocka_unit_test(a_primary_context_cannot_be_destroyed_and_keeps_its_memory),
