@@ -101,6 +101,7 @@ __asm__(".text\n"
 	"1:	jmp gpc_dlsym_ours\n"
 	"	.cfi_endproc\n"
 	".size dlsym, .-dlsym\n");
+/* By x16, the register that a guarded page of libc (BTI) lets a jump come from. */
 #elif defined(__aarch64__)
 __asm__(".text\n"
 	".globl dlsym\n"
@@ -120,9 +121,9 @@ __asm__(".text\n"
 	"	.cfi_restore 30\n"
 	"	.cfi_def_cfa_offset 0\n"
 	"	tbnz w9, #0, 1f\n"
-	"	adrp x10, gpc_next_dlsym\n"
-	"	ldr x10, [x10, #:lo12:gpc_next_dlsym]\n"
-	"	br x10\n"
+	"	adrp x16, gpc_next_dlsym\n"
+	"	ldr x16, [x16, #:lo12:gpc_next_dlsym]\n"
+	"	br x16\n"
 	"1:	b gpc_dlsym_ours\n"
 	"	.cfi_endproc\n"
 	".size dlsym, .-dlsym\n");

@@ -275,6 +275,12 @@ static inline void gpc_record_site_end_raise(struct gpc_record *rec, uint32_t en
 		;
 }
 
+/* The end of the sites that ever held anything. */
+static inline uint32_t gpc_record_site_end(const struct gpc_record *rec)
+{
+	return atomic_load_explicit(&rec->site_end, memory_order_relaxed);
+}
+
 /*
  * Site `stack` took `bytes`, as requested.  Nothing for stack 0: those bytes are in COUNTERS
  * only.

@@ -13,6 +13,7 @@
 #include "runtime/runtime.h"
 #include "stack/capture.h"
 #include "stats/counters.h"
+#include "stats/growth.h"
 
 #define GPC_MAX_DEVICES  GPC_RECORD_MAX_DEVICES
 #define GPC_MAX_CONTEXTS GPC_RECORD_MAX_CONTEXTS
@@ -64,6 +65,7 @@ struct gpc_runtime {
 	struct gpc_record record;
 	struct gpc_stacks stacks;
 	bool has_stacks;
+	struct gpc_growth growth;
 
 	/* Lock: lock (rank RUNTIME). */
 	struct gpc_device devices[GPC_MAX_DEVICES];

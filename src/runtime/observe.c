@@ -87,6 +87,8 @@ void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, ui
 		return;
 	gpc_record_site_add(&gpc_runtime.record, request->mark, request->size, request->now_ns);
 	record_levels(context->device, request->now_ns);
+	gpc_growth_note(&gpc_runtime.growth, GPC_DEVICE_SUM(context->device, n_malloc),
+		gpc_runtime.record.sites, gpc_record_site_end(&gpc_runtime.record));
 }
 
 void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,

@@ -249,6 +249,7 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 {
 	struct gpc_context *context = rescue->context;
 	struct gpc_record *record = &gpc_runtime.record;
+	struct gpc_growing growing;
 
 	fill_request(oom, rescue);
 	fill_ladder(oom, ladder);
@@ -259,7 +260,12 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	oom->peak_requested = gpc_counter_get(&context->pool.counters->peak_requested_bytes);
 	oom->n_holders = gpc_record_top_holders(
 		record, oom->holders, GPUCACHE_MAX_OOM_HOLDERS, &oom->n_sites, &oom->rest_bytes);
+	growing = gpc_growth_find(&gpc_runtime.growth, record->sites, gpc_record_site_end(record));
+	oom->growth_stack = growing.stack;
+	oom->growth_bytes = growing.bytes;
 	*ret_facts = facts_of(context, device_look->device_free);
+	ret_facts->growth_windows = growing.n_windows;
+	ret_facts->growth_windows_up = growing.n_up;
 	gpc_verdict_find(oom, ret_facts);
 }
 

@@ -181,6 +181,8 @@ bool gpc_runtime_start(void)
 	open_record((uint32_t)n_devices, driver_version);
 	write_config();
 	start_stacks();
+	/* Without it no growth is found; everything else goes on. */
+	(void)!gpc_growth_init(&gpc_runtime.growth, gpc_runtime.record.n_sites);
 	for (uint32_t i = 0; i < (uint32_t)n_devices; i++)
 		start_device(&gpc_runtime.devices[i], i);
 	gpc_runtime.n_devices = (uint32_t)n_devices;

@@ -18,6 +18,9 @@ static struct gpc_sim_context *context;
 static struct gpc_sim_event *events[MAX_EVENTS];
 static unsigned n_events;
 
+/* What a context takes of its device. */
+#define CONTEXT_COST (4 * GPC_MIB)
+
 /* Two devices of 64 MiB. */
 static inline int set_up(void **state)
 {
@@ -27,6 +30,7 @@ static inline int set_up(void **state)
 	config.virtual_clock = true;
 	config.n_devices = 2;
 	config.memory = 64 * GPC_MIB;
+	config.context_cost = CONTEXT_COST;
 	n_events = 0;
 	sim = gpc_sim_create(&config);
 	return sim && gpc_sim_context_create(sim, 0, 0, &context) == CUDA_SUCCESS ? 0 : -1;
