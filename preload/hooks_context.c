@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The start, and the life of contexts.  Where memory is about to die with a context it is forgotten first: once the
- * driver has made it nobody's, its addresses may be somebody else's.
+ * The start, and the life of contexts.  Where memory is about to die with a context it is
+ * forgotten first: once the driver has made it nobody's, its addresses may be somebody else's.
  */
 #include "preload/real.h"
 
@@ -9,7 +9,10 @@ CUresult cuInit(unsigned int Flags)
 {
 	CUresult result = real_cuInit(Flags);
 
-	/* Not before: the devices are asked for at the start, and our exit handler must follow the driver's own. */
+	/*
+	 * Not before: the devices are asked for at the start, and our exit handler must follow
+	 * the driver's own.
+	 */
 	if (result == CUDA_SUCCESS) {
 		gpc_runtime_saw_start();
 		if (enter())

@@ -13,7 +13,10 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	return result;
 }
 
-/* A tracked allocation is forgotten before the driver frees it, and remembered where the driver refused. */
+/*
+ * A tracked allocation is forgotten before the driver frees it, and remembered where the driver
+ * refused.
+ */
 static CUresult free_tracked(CUdeviceptr dptr)
 {
 	struct gpc_tracked *tracked = gpc_runtime_forget(dptr);
@@ -39,8 +42,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 }
 
 /*
- * The driver takes memory of cuMemAlloc here, too.  Ours cannot go there, it is a piece of a segment; the fence covers the
- * work that was submitted to the stream before.
+ * The driver takes memory of cuMemAlloc here, too.  Ours cannot go there, it is a piece of a
+ * segment; the fence covers the work that was submitted to the stream before.
  */
 static CUresult free_async(
 	CUdeviceptr dptr, CUstream stream, CUresult (*real)(CUdeviceptr, CUstream))

@@ -2,8 +2,9 @@
 /*
  * Streams: which there are, and which capture.
  *
- * Work on a per-thread default stream has no cuStreamCreate before it.  So every function that submits work
- * looks at its stream, until the first such use is seen; then fences are needed, and nothing looks any more.
+ * Work on a per-thread default stream has no cuStreamCreate before it.  So every function that
+ * submits work looks at its stream, until the first such use is seen; then fences are needed, and
+ * nothing looks any more.
  */
 #include "preload/real.h"
 
@@ -112,8 +113,9 @@ static void capture_ended(CUstream stream)
 }
 
 /*
- * Counted before the driver is told, so that no event of ours is recorded in between; uncounted where it refused.
- * A per-thread default stream is noticed before its capture begins: the wait that it needs would break the capture.
+ * Counted before the driver is told, so that no event of ours is recorded in between; uncounted
+ * where it refused. A per-thread default stream is noticed before its capture begins: the wait
+ * that it needs would break the capture.
  */
 #define BEGIN_CAPTURE_ON(stream, call)                                   \
 	do {                                                             \
@@ -166,7 +168,10 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
 		hStream, hGraph, dependencies, dependencyData, numDependencies, mode));
 }
 
-/* The capture is over also where it was invalid; only a stream that does not capture, or another thread's, goes on. */
+/*
+ * The capture is over also where it was invalid; only a stream that does not capture, or
+ * another thread's, goes on.
+ */
 static bool is_capture_over(CUresult result)
 {
 	return result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||

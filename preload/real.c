@@ -52,8 +52,8 @@ static struct {
 } found = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /*
- * dlvsym is not ours, so it finds the dlsym behind us.  Newest version first: glibc 2.34 moved it into libc, other
- * architectures start at 2.17 and x86-64 at 2.2.5.
+ * dlvsym is not ours, so it finds the dlsym behind us.  Newest version first: glibc 2.34 moved it
+ * into libc, other architectures start at 2.17 and x86-64 at 2.2.5.
  */
 void *(*gpc_find_next_dlsym(void))(void *, const char *)
 {
@@ -113,8 +113,9 @@ static bool is_known(const struct search *search, const void *pointer)
 }
 
 /*
- * A driver may answer cuGetProcAddress with pointers that differ from its exported symbols.  So it is asked for
- * each row once; an answer that is not the pointer of another row is known as this one's alias.
+ * A driver may answer cuGetProcAddress with pointers that differ from its exported symbols.  So it
+ * is asked for each row once; an answer that is not the pointer of another row is known as this
+ * one's alias.
  */
 static void find_aliases(struct search *search)
 {
@@ -168,9 +169,10 @@ static void publish(const struct search *search)
 }
 
 /*
- * The search calls the loader and the driver, so no lock may be held: another thread may hold the loader's and wait for
- * ours.  Threads that come at once all search, and find the same.  The driver may look names up while it is asked,
- * which comes back here; for that inner call there is no driver yet.
+ * The search calls the loader and the driver, so no lock may be held: another thread may hold the
+ * loader's and wait for ours.  Threads that come at once all search, and find the same.  The
+ * driver may look names up while it is asked, which comes back here; for that inner call there is
+ * no driver yet.
  */
 bool gpc_real_find(void)
 {

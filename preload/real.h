@@ -2,8 +2,9 @@
 /*
  * The real driver: one typed pointer for each line of symbols.def, and the way to call it.
  *
- * The pointers are found in the libcuda.so.1 that the program loaded, at the first need, and a reference of our own keeps
- * that library loaded: a failed start of the runtime library closes it, and our pointers would dangle.
+ * The pointers are found in the libcuda.so.1 that the program loaded, at the first need, and a
+ * reference of our own keeps that library loaded: a failed start of the runtime library closes it,
+ * and our pointers would dangle.
  *
  * Threads   Any; finding is done without a lock, and published once.
  * Failure   Without a driver every real_<name> returns CUDA_ERROR_NOT_FOUND.
@@ -41,12 +42,16 @@ void *(*gpc_find_next_dlsym(void))(void *, const char *);
 void *gpc_real_dlsym_call(void *handle, const char *name);
 
 /*
- * Our function for this pointer of the real driver, or the pointer itself.  For names that a program
- * asked for by dlsym or cuGetProcAddress: by pointer, so that versions and variants cannot be mixed up.
+ * Our function for this pointer of the real driver, or the pointer itself.  For names that a
+ * program asked for by dlsym or cuGetProcAddress: by pointer, so that versions and variants cannot
+ * be mixed up.
  */
 void *gpc_real_exchange(void *pointer);
 
-/* The row of symbols.def with this name: its own function, and where the driver's pointer is kept; false: no such row. */
+/*
+ * The row of symbols.def with this name: its own function, and where the driver's pointer is
+ * kept; false: no such row.
+ */
 bool gpc_real_row(const char *name, void **ret_ours, void **ret_real);
 
 /* CUresult real_<name>(parameters): the driver's function. */

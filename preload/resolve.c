@@ -7,9 +7,10 @@
  *   cuGetProcAddress      both versions below; the runtime library asks for them by themselves, and uses the answer
  *   cudaGetDriverEntryPoint   the runtime library answers it by cuGetProcAddress
  *
- * dlsym has rules that others paid for.  RTLD_NEXT and RTLD_DEFAULT depend on the return address of the
- * caller, so a lookup that is not ours must be a jump, not a call: hence the few lines of assembly.  The
- * caller's handle is kept.  Names match exactly.  No lookup of our own goes through the public name.
+ * dlsym has rules that others paid for.  RTLD_NEXT and RTLD_DEFAULT depend on the return address
+ * of the caller, so a lookup that is not ours must be a jump, not a call: hence the few lines of
+ * assembly.  The caller's handle is kept.  Names match exactly.  No lookup of our own goes through
+ * the public name.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -23,7 +24,10 @@ EXPORT void *dlsym(void *restrict handle, const char *restrict name);
 /* Where the jump leads; written before the first jump, by gpc_dlsym_is_ours. */
 void *(*gpc_next_dlsym)(void *, const char *);
 
-/* True where gpc_dlsym_ours is to answer.  Called by the assembly below with dlsym's own arguments. */
+/*
+ * True where gpc_dlsym_ours is to answer.  Called by the assembly below with dlsym's own
+ * arguments.
+ */
 bool gpc_dlsym_is_ours(void *handle, const char *name);
 void *gpc_dlsym_ours(void *handle, const char *name);
 
@@ -35,7 +39,10 @@ bool gpc_dlsym_is_ours(void *handle, const char *name)
 	(void)handle;
 	if (!gpc_next_dlsym)
 		gpc_next_dlsym = gpc_find_next_dlsym();
-	/* Every name of the driver starts "cu" and a capital; "cudnnCreate" and "cublasCreate" do not. */
+	/*
+	 * Every name of the driver starts "cu" and a capital; "cudnnCreate" and "cublasCreate"
+	 * do not.
+	 */
 	if (!name || name[0] != 'c' || name[1] != 'u' || name[2] < 'A' || name[2] > 'Z')
 		return false;
 	return gpc_real_row(name, &ours, &real);
@@ -63,12 +70,15 @@ void *gpc_dlsym_ours(void *handle, const char *name)
 	if (!pointer)
 		return NULL;
 	(void)gpc_real_row(name, &ours, &real);
-	/* Without a driver our own function must not pretend that there is one; behind us dlerror is set, too. */
+	/*
+	 * Without a driver our own function must not pretend that there is one; behind us
+	 * dlerror is set, too.
+	 */
 	if (pointer == ours)
 		return real ? ours : gpc_real_dlsym_call(RTLD_NEXT, name);
 	/*
-	 * RTLD_NEXT means behind the caller, and we looked behind ourselves: a wrapper like us, loaded after us,
-	 * would be given its own function and call itself for ever.
+	 * RTLD_NEXT means behind the caller, and we looked behind ourselves: a wrapper like us,
+	 * loaded after us, would be given its own function and call itself for ever.
 	 */
 	if (handle == RTLD_NEXT && is_same_object(pointer, __builtin_return_address(0)))
 		return real ? ours : NULL;

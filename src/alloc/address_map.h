@@ -9,7 +9,8 @@
  * Invariants  1 n_entries <= n_slots / 2.  2 No slot between an entry's home and its place is
  *             empty.
  * Threads     The lock of the owner.
- * Failure     gpc_address_map_reserve: GPC_NO_METADATA, and the map is as before.  Nothing else can fail.
+ * Failure     gpc_address_map_reserve: GPC_NO_METADATA, and the map is as before.  Nothing else
+ *             can fail.
  */
 #ifndef GPC_ALLOC_ADDRESS_MAP_H
 #define GPC_ALLOC_ADDRESS_MAP_H

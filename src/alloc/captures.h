@@ -7,9 +7,10 @@
  * done only between gpc_captures_try_hold and gpc_captures_release, which exclude the begin of a
  * capture in another thread.
  *
- * Threads   Any.  A hold is a shared lock (rank CAPTURE): any number of threads record and wait at once, and an
- *           allocation never waits for it.  The begin of a capture takes it alone, so it waits for
- *           the holds to end: microseconds for a record, and for a host wait as long as the wait.
+ * Threads   Any.  A hold is a shared lock (rank CAPTURE): any number of threads record and wait at
+ *           once, and an allocation never waits for it.  The begin of a capture takes it alone, so
+ *           it waits for the holds to end: microseconds for a record, and for a host wait as long
+ *           as the wait.
  */
 #ifndef GPC_ALLOC_CAPTURES_H
 #define GPC_ALLOC_CAPTURES_H

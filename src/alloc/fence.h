@@ -40,13 +40,14 @@
  *       program is open.
  * Threads     The pool's lock for everything here, except captures.  The waits are made by the
  *             caller without the lock, between gpc_fences_begin_sync and gpc_fences_pass.
- * Ordering    Submissions of the program that happen before its call of free happen before our record, which is made
- *             later under the pool's lock that free held; the driver captures what was submitted
- *             before the record.
- * Progress    Nothing here blocks.  An endless kernel keeps its fence open; frees behind it stay pending, and the
- *             pool takes fresh memory instead, up to pending_limit.
+ * Ordering    Submissions of the program that happen before its call of free happen before our
+ *             record, which is made later under the pool's lock that free held; the driver
+ *             captures what was submitted before the record.
+ * Progress    Nothing here blocks.  An endless kernel keeps its fence open; frees behind it stay
+ *             pending, and the pool takes fresh memory instead, up to pending_limit.
  * Failure     A driver error of a query is returned: the context is broken.
- * Limits      Work that was submitted through a driver this library does not see (another process over IPC).
+ * Limits      Work that was submitted through a driver this library does not see (another process
+ *             over IPC).
  */
 #ifndef GPC_ALLOC_FENCE_H
 #define GPC_ALLOC_FENCE_H

@@ -3,7 +3,8 @@
  * The observer: whom the allocator tells what it did, so that it needs to know of no file and no
  * stack.
  *
- * Threads   Called with the pool's lock held; must not call back, block, or take a lock of a lower rank.
+ * Threads   Called with the pool's lock held; must not call back, block, or take a lock of a lower
+ *           rank.
  * Failure   None: what an observer cannot store it drops and counts.
  */
 #ifndef GPC_ALLOC_OBSERVER_H

@@ -15,11 +15,13 @@
  * wait, search, grow - in its own order.  The allocator never calls the ladder.
  *
  * Invariants  I1 to I8 of block.h, F1 to F4 of fence.h, checked by gpc_pool_check.
- * Threads     Any thread may call anything; one lock a pool (rank POOL).  A hit holds it for tens of
- *             nanoseconds and makes no driver call.  Calls of the driver marked [may block] are
+ * Threads     Any thread may call anything; one lock a pool (rank POOL).  A hit holds it for tens
+ *             of nanoseconds and makes no driver call.  Calls of the driver marked [may block] are
  *             made without it.
- * Failure     GPC_DEVICE_NO_MEMORY, GPC_LIMIT, GPC_NO_METADATA, or the driver's own code; the pool is as before.
- * Limits      A pool is bound to its context: it never serves another, and dies with it (gpc_pool_forget).
+ * Failure     GPC_DEVICE_NO_MEMORY, GPC_LIMIT, GPC_NO_METADATA, or the driver's own code; the pool
+ *             is as before.
+ * Limits      A pool is bound to its context: it never serves another, and dies with it
+ *             (gpc_pool_forget).
  */
 #ifndef GPC_ALLOC_POOL_H
 #define GPC_ALLOC_POOL_H

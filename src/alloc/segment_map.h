@@ -14,13 +14,13 @@
  * Invariants  1 A page names a segment if and only if it lies wholly in it.  2 Leaves are never
  *             freed before fini.
  * Threads     find: any, without a lock.  insert and remove: a lock inside (rank SEGMENT_MAP).
- * Ordering    insert stores with release what find loads with acquire, so a segment is complete when it is found.
- *             A found segment may be removed at any moment: take its pool's lock and find it again
- *             before use. The memory of a segment stays mapped for good (metamem slabs), so
- *             looking is always safe.
+ * Ordering    insert stores with release what find loads with acquire, so a segment is complete
+ *             when it is found. A found segment may be removed at any moment: take its pool's lock
+ *             and find it again before use. The memory of a segment stays mapped for good (metamem
+ *             slabs), so looking is always safe.
  * Progress    find: wait-free.
- * Failure     insert: GPC_UNSUPPORTED for an address or size off the 2 MiB grid or above 2^48, GPC_EXISTS where a page is
- *             taken, GPC_NO_METADATA.  The map is then as before.
+ * Failure     insert: GPC_UNSUPPORTED for an address or size off the 2 MiB grid or above 2^48,
+ *             GPC_EXISTS where a page is taken, GPC_NO_METADATA.  The map is then as before.
  */
 #ifndef GPC_ALLOC_SEGMENT_MAP_H
 #define GPC_ALLOC_SEGMENT_MAP_H

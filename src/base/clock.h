@@ -16,7 +16,8 @@
  * Threads   Any.
  * Ordering  Two slots in turn; an index, stored last, names the valid one.  A reader that was
  *           overtaken sees the index changed and asks the kernel.
- * Limits    Two threads' times may disagree by the error: the order of events is their number, not their time.
+ * Limits    Two threads' times may disagree by the error: the order of events is their number, not
+ *           their time.
  */
 #ifndef GPC_BASE_CLOCK_H
 #define GPC_BASE_CLOCK_H

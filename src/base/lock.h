@@ -13,7 +13,8 @@
  * Progress  Blocking; a thread that dies with a lock leaves it taken, as any mutex.
  * Threads   Any.  Never taken in a signal handler.
  * Failure   None.
- * Limits    Not recursive.  A fork child must not touch a lock that it inherited: gpc_lock_init again.
+ * Limits    Not recursive.  A fork child must not touch a lock that it inherited: gpc_lock_init
+ *           again.
  */
 #ifndef GPC_BASE_LOCK_H
 #define GPC_BASE_LOCK_H

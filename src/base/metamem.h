@@ -11,7 +11,8 @@
  * Invariants  1 Items are zeroed when handed out.  2 The lowest numbers are handed out first as
  *               long as nothing was freed; after that the last freed one is.  3 Chunks are never
  *               unmapped before fini.
- * Threads     A slab has its own lock (rank METAMEM).  gpc_slab_get needs none for an item that lives.
+ * Threads     A slab has its own lock (rank METAMEM).  gpc_slab_get needs none for an item that
+ *             lives.
  * Failure     NULL where the kernel has no pages, the limit is reached, or a test asks for it.
  */
 #ifndef GPC_BASE_METAMEM_H

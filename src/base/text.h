@@ -12,7 +12,8 @@
  *
  * Threads   An object belongs to one thread.
  * Failure   None; see `cut`.
- * Limits    Conversions: %s %.*s %c %d %i %u %x %p %%, with l, ll, z, a width and a leading 0 or '-'.
+ * Limits    Conversions: %s %.*s %c %d %i %u %x %p %%, with l, ll, z, a width and a leading 0 or
+ *           '-'.
  */
 #ifndef GPC_BASE_TEXT_H
 #define GPC_BASE_TEXT_H

@@ -16,7 +16,8 @@
  *             2 Never included together with <cuda.h>.
  * Threads     None.
  * Failure     None.
- * Limits      64-bit Linux.  A layout that cuda.h may extend at its end (CUmemPoolProps) is read, never written.
+ * Limits      64-bit Linux.  A layout that cuda.h may extend at its end (CUmemPoolProps) is read,
+ *             never written.
  */
 #ifndef GPC_DRIVER_CUDA_ABI_H
 #define GPC_DRIVER_CUDA_ABI_H

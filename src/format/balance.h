@@ -15,7 +15,8 @@
  *             2 A line that nobody could know is GPUCACHE_UNKNOWN, never 0.
  * Threads     Pure functions.
  * Failure     False where the device was never looked at.
- * Limits      What other processes took or gave back since the look is in `free` until the next one.
+ * Limits      What other processes took or gave back since the look is in `free` until the next
+ *             one.
  */
 #ifndef GPC_FORMAT_BALANCE_H
 #define GPC_FORMAT_BALANCE_H

@@ -143,9 +143,9 @@ static void explain_untracked(const struct gpc_verdict_view *v, struct gpc_text 
 static void explain_growth(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
 	gpc_text_add(text, "one call site grew by ");
-	add(text, v->oom->growth_bytes, " since the previous look");
+	add(text, v->oom->growth_bytes, " in the later part of the run");
 	if (v->facts->growth_windows > 0)
-		gpc_text_add(text, ", up in %u of the last %u", v->facts->growth_windows_up,
+		gpc_text_add(text, ", in %u of the last %u looks", v->facts->growth_windows_up,
 			v->facts->growth_windows);
 }
 
@@ -225,8 +225,11 @@ static bool advise_shape(struct advice_context *c)
 {
 	char site[SITE_SIZE];
 
-	gpc_site_describe(c->describer, c->v.oom->stack, site, sizeof site);
-	gpc_text_add(c->text, "no setting can help: check the size that is computed at %s", site);
+	gpc_text_add(c->text, "no setting can help: check how the size is computed");
+	if (c->v.oom->stack) {
+		gpc_site_describe(c->describer, c->v.oom->stack, site, sizeof site);
+		gpc_text_add(c->text, ", at %s", site);
+	}
 	return true;
 }
 

@@ -7,7 +7,8 @@
  * the caller's: for the pool it is one more search and one more try of the driver, for calls that
  * are not ours it is that call itself.
  *
- * Threads   Any; no lock of ours may be held.  Rungs wait for the device and call the program's handlers.
+ * Threads   Any; no lock of ours may be held.  Rungs wait for the device and call the program's
+ *           handlers.
  * Failure   The status of the last attempt; the driver's own, unless an attempt never reached it.
  */
 #ifndef GPC_OOM_LADDER_H

@@ -19,8 +19,8 @@
  *
  * Threads   One caller at a time for one struct gpc_nvml (it holds the buffer for the answers).
  * Failure   gpc_nvml_init: a status, and nothing is kept.  gpc_neighbours_ask: fields stay unknown.
- * Limits    256 processes; beyond that nothing is claimed of processes.  Compute processes only: what
- *           graphics holds ends up in the balance's `unattributed`.
+ * Limits    256 processes; beyond that nothing is claimed of processes.  Compute processes only:
+ *           what graphics holds ends up in the balance's `unattributed`.
  */
 #ifndef GPC_OOM_NEIGHBOURS_H
 #define GPC_OOM_NEIGHBOURS_H

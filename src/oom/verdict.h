@@ -17,7 +17,8 @@
  *	ROUNDING    D < R and I > 10 % of L, or the request would have fitted before it was rounded
  *	NEIGHBOUR   D + C + P < R <= D + C + P + X
  *	UNTRACKED   D + C + P < R, and U > 15 % of T or U >= S
- *	GROWTH      no room, and a holder grew in 6 of the last 8 windows, or by S since the last look
+ * 	GROWTH      no room, and a holder grew in 6 of the last 8 windows, or by S since the last
+ * 	            look
  *	SPIKE       no room, and this step needs more than twice what is usual
  *	EXHAUSTED   D + C + P < R, and X is small or would not be enough either
  *	DRIVER      D >= R + 2 MiB, before and after the failed call

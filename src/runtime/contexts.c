@@ -2,10 +2,11 @@
 /*
  * Contexts: one pool for each context and generation.
  *
- * A handle is found without a lock: an open-addressed table of atomic pointers that only grow.  When a context dies
- * its pool forgets everything and the object is marked gone; when the driver uses the handle again (a primary context
- * keeps its handle over a reset) a new object takes the place in the table, with the next generation.  The old object is
- * kept: a thread may still be looking at it.
+ * A handle is found without a lock: an open-addressed table of atomic pointers that only grow.
+ * When a context dies its pool forgets everything and the object is marked gone; when the driver
+ * uses the handle again (a primary context keeps its handle over a reset) a new object takes the
+ * place in the table, with the next generation.  The old object is kept: a thread may still be
+ * looking at it.
  */
 #include "base/log.h"
 #include "base/metamem.h"
@@ -14,7 +15,10 @@
 
 #define TABLE_SLOTS (GPC_MAX_CONTEXTS * 4)
 
-/* Pools that a program makes by resetting its contexts again and again; beyond that it runs uncached. */
+/*
+ * Pools that a program makes by resetting its contexts again and again; beyond that it runs
+ * uncached.
+ */
 #define MAX_GENERATIONS 1024
 
 static struct {
@@ -102,7 +106,10 @@ static struct gpc_context *make_locked(CUcontext handle, const struct gpc_contex
 	return context;
 }
 
-/* Room among the device's contexts for a new generation.  All that are gone go: their counters may be given to it. */
+/*
+ * Room among the device's contexts for a new generation.  All that are gone go: their counters
+ * may be given to it.
+ */
 static void drop_gone_locked(void)
 {
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
@@ -256,14 +263,20 @@ void gpc_runtime_peer_enabled(CUcontext of_memory)
 	CUcontext popped;
 	bool must_wait;
 
-	/* The owner may not have allocated yet; its pool must know the member from its first free on. */
+	/*
+	 * The owner may not have allocated yet; its pool must know the member from its first
+	 * free on.
+	 */
 	if (!gpc_runtime.fns->cuCtxPushCurrent_v2(of_memory)) {
 		owner = gpc_context_get(of_memory);
 		(void)gpc_runtime.fns->cuCtxPopCurrent_v2(&popped);
 	}
 	if (!reaching || !owner)
 		return;
-	/* Blocks that the one-stream rule gave out again may still be used by their old owner: the peer must not overtake it. */
+	/*
+	 * Blocks that the one-stream rule gave out again may still be used by their old owner:
+	 * the peer must not overtake it.
+	 */
 	gpc_lock_take(&owner->pool.lock);
 	must_wait = gpc_fences_per_thread_stream_used(&owner->pool.fences);
 	(void)!gpc_fences_add_member(&owner->pool.fences, &reaching->drv.base);
@@ -282,7 +295,10 @@ struct gpc_sync gpc_runtime_begin_sync(CUcontext handle)
 	return sync;
 }
 
-/* Errors after which every later call of the context returns the same: cuda.h says so of each of them. */
+/*
+ * Errors after which every later call of the context returns the same: cuda.h says so of each
+ * of them.
+ */
 static bool is_sticky(CUresult result)
 {
 	return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_TIMEOUT ||

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of the process, by return from main or exit().  Our handler was registered after cuInit, so it runs before
- * the driver's own.  Nothing is freed: the driver takes everything back, and static destructors may still call us.
+ * The end of the process, by return from main or exit().  Our handler was registered after cuInit,
+ * so it runs before the driver's own.  Nothing is freed: the driver takes everything back, and
+ * static destructors may still call us.
  */
 #include "base/clock.h"
 #include "base/log.h"

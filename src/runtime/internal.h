@@ -30,7 +30,10 @@ struct gpc_device {
 	struct gpc_budget budget;
 	uint32_t ordinal;
 	struct gpucache_device known; /* name, uuid, total, the last look */
-	/* Written under runtime.lock, read by anybody.  The contexts of this device; the place of one that is gone is taken by another. */
+	/*
+	 * Written under runtime.lock, read by anybody.  The contexts of this device; the place
+	 * of one that is gone is taken by another.
+	 */
 	_Atomic(struct gpc_context *) contexts[GPC_MAX_CONTEXTS];
 	_Atomic uint32_t n_contexts;
 	_Atomic uint64_t next_look_ns;
@@ -56,8 +59,8 @@ struct gpc_runtime {
 	_Atomic int state;     /* enum gpc_runtime_state */
 	atomic_bool has_ended; /* the exit handler ran */
 	bool saw_start;
-	atomic_bool
-		has_missed; /* calls passed while another thread started us: not every stream was seen */
+	/* calls passed while another thread started us: not every stream was seen */
+	atomic_bool has_missed;
 	const struct gpc_runtime_loader *loader;
 	const struct gpc_cuda_fns *fns;
 	struct gpc_config config;
@@ -71,8 +74,8 @@ struct gpc_runtime {
 	struct gpc_device devices[GPC_MAX_DEVICES];
 	uint32_t n_devices;
 	bool is_per_thread_used;
-	CUstream capturing
-		[GPC_MAX_CAPTURES]; /* never NULL: which stream that is depends on the caller */
+	/* never NULL: which stream that is depends on the caller */
+	CUstream capturing[GPC_MAX_CAPTURES];
 	uint32_t n_unlisted_captures;
 	struct gpc_nvml nvml;
 	bool nvml_was_tried;
@@ -81,7 +84,10 @@ struct gpc_runtime {
 
 extern struct gpc_runtime gpc_runtime;
 
-/* contexts.c: the context with this handle, made at first sight; NULL: unknown to the driver, or too many. */
+/*
+ * contexts.c: the context with this handle, made at first sight; NULL: unknown to the driver,
+ * or too many.
+ */
 struct gpc_context *gpc_context_get(CUcontext handle);
 
 /* The context that is current, NULL: none, or none of ours. */
@@ -112,7 +118,10 @@ void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint
 	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns);
 void gpc_observe_context(const struct gpc_context *context, uint32_t what);
 
-/* Asks the driver about the whole device and records the answer; at most every so often unless `must`. */
+/*
+ * Asks the driver about the whole device and records the answer; at most every so often unless
+ * `must`.
+ */
 void gpc_observe_device(struct gpc_context *context, bool must);
 
 /* start.c: configuration, recording, devices. False: pass. */
@@ -126,7 +135,10 @@ uint32_t gpc_runtime_stack(size_t size);
 
 /* rescue.c */
 
-/* A request that failed with `st`: what the ladder can do.  GPC_OK: `attempt` succeeded in the end. */
+/*
+ * A request that failed with `st`: what the ladder can do.  GPC_OK: `attempt` succeeded in the
+ * end.
+ */
 struct gpc_rescue {
 	struct gpc_context *context;
 	enum gpucache_kind kind;
@@ -138,7 +150,10 @@ struct gpc_rescue {
 };
 GPC_MUST_CHECK enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st);
 
-/* A request of this size succeeded on the device: earlier failures up to it were recovered by the program. */
+/*
+ * A request of this size succeeded on the device: earlier failures up to it were recovered by
+ * the program.
+ */
 void gpc_rescue_succeeded(struct gpc_device *device, uint64_t size);
 
 /* The process ends: print what was fatal. */

@@ -83,8 +83,8 @@ static CUresult malloc_plain(CUdeviceptr *ret_ptr, size_t size)
 }
 
 /*
- * Looks at the device now and then.  Where less than the reserve is left for the driver, which loads modules lazily and
- * fails hard when it cannot, idle segments go back.
+ * Looks at the device now and then.  Where less than the reserve is left for the driver, which
+ * loads modules lazily and fails hard when it cannot, idle segments go back.
  */
 static void after_growth(struct gpc_context *context)
 {
@@ -138,7 +138,10 @@ CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size)
 	return CUDA_SUCCESS;
 }
 
-/* free_sync:always: the wait that cudaFree of the driver makes, before the free; none where it would break a capture. */
+/*
+ * free_sync:always: the wait that cudaFree of the driver makes, before the free; none where it
+ * would break a capture.
+ */
 static CUresult sync_for_free(struct gpc_pool *pool)
 {
 	uint64_t number;
@@ -191,7 +194,10 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 
 	if (!context || !available)
 		return;
-	/* They are free to the program: the next request of any size gets them, by the ladder if need be. */
+	/*
+	 * They are free to the program: the next request of any size gets them, by the ladder
+	 * if need be.
+	 */
 	idle = GPC_DEVICE_SUM(context->device, cached_bytes) +
 	       GPC_DEVICE_SUM(context->device, pending_bytes);
 	sum = *available + idle;

@@ -5,10 +5,16 @@
 #include "runtime/internal.h"
 #include "stats/counters.h"
 
-/* Points of the history are at least this far apart; the recording thins them further as the run goes on. */
+/*
+ * Points of the history are at least this far apart; the recording thins them further as the
+ * run goes on.
+ */
 #define HISTORY_STEP_NS (UINT64_C(10) * 1000000)
 
-/* Asking the driver what is free costs 7 to 12 us; growing costs more, and growing threads share one look. */
+/*
+ * Asking the driver what is free costs 7 to 12 us; growing costs more, and growing threads
+ * share one look.
+ */
 #define LOOK_STEP_NS (UINT64_C(50) * 1000000)
 
 static const struct gpc_context *context_of(const struct gpc_pool *pool)
@@ -58,7 +64,10 @@ static void record_event(enum gpucache_event_kind what, const struct gpc_context
 	gpc_record_event(&gpc_runtime.record, &event);
 }
 
-/* Peaks and history are of devices, which may have several contexts.  Most hits are neither a peak nor due a point. */
+/*
+ * Peaks and history are of devices, which may have several contexts.  Most hits are neither a
+ * peak nor due a point.
+ */
 static void record_levels(struct gpc_device *device, uint64_t now_ns)
 {
 	uint64_t direct = GPC_DEVICE_SUM(device, direct_bytes);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request that failed: the ladder first; and where that did not help, the record, the verdict and the words.
+ * A request that failed: the ladder first; and where that did not help, the record, the verdict
+ * and the words.
  *
- * Not every failed cudaMalloc is an out-of-memory: frameworks catch it, free their caches and ask again.  So the failure is
- * recorded at once and printed when it turned out to be one: the same request failed again (repeated), or the
- * process ended and nothing of that size ever succeeded after it (fatal).  oom_report:always prints at once.
+ * Not every failed cudaMalloc is an out-of-memory: frameworks catch it, free their caches and ask
+ * again.  So the failure is recorded at once and printed when it turned out to be one: the same
+ * request failed again (repeated), or the process ended and nothing of that size ever succeeded
+ * after it (fatal).  oom_report:always prints at once.
  */
 #include "base/clock.h"
 #include "base/env.h"
@@ -60,8 +62,9 @@ static uint32_t pools_of(const struct gpc_device *device, struct gpc_pool **pool
 }
 
 /*
- * NVML is loaded at the first failure, and not under a lock of ours: the loader may be held by a thread that waits for
- * one.  Two threads that fail at once do not wait for each other; the second knows nothing of the neighbours.
+ * NVML is loaded at the first failure, and not under a lock of ours: the loader may be held by a
+ * thread that waits for one.  Two threads that fail at once do not wait for each other; the second
+ * knows nothing of the neighbours.
  */
 static void ask_neighbours(const struct gpc_device *device, struct gpc_neighbours *ret_neighbours)
 {
@@ -242,7 +245,10 @@ static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbou
 	device->known.driver_bytes = neighbours->driver_bytes;
 }
 
-/* One failure, in full, into `oom`: a slot of the recording, or memory of ours where it has none. */
+/*
+ * One failure, in full, into `oom`: a slot of the recording, or memory of ours where it has
+ * none.
+ */
 static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	const struct gpc_ladder *ladder, const struct gpc_neighbours *neighbours,
 	const struct gpc_device_look *device_look, struct gpc_verdict_facts *ret_facts)

@@ -25,8 +25,8 @@ static bool is_before_init(const struct gpc_cuda_fns *fns)
 }
 
 /*
- * The first call of the process.  Other threads pass while one starts: their memory is then the driver's.  They do not
- * wait, since they may hold the loader's lock, which the start needs.
+ * The first call of the process.  Other threads pass while one starts: their memory is then the
+ * driver's.  They do not wait, since they may hold the loader's lock, which the start needs.
  */
 static bool start(const struct gpc_runtime_loader *(*loader)(void))
 {
@@ -50,8 +50,9 @@ static bool start(const struct gpc_runtime_loader *(*loader)(void))
 }
 
 /*
- * What passes now is not seen, and it may be a new stream.  Said first and looked at again after: either the start still
- * runs, and every pool that comes later reads it, or it is over and the call is ours.
+ * What passes now is not seen, and it may be a new stream.  Said first and looked at again after:
+ * either the start still runs, and every pool that comes later reads it, or it is over and the
+ * call is ours.
  */
 static int pass_while_starting(void)
 {
@@ -68,7 +69,10 @@ bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void))
 		state = GPC_STATE_RUNNING;
 	else if (state != GPC_STATE_RUNNING && state != GPC_STATE_PASS)
 		state = pass_while_starting();
-	/* A child of fork has a copy of everything and owns nothing of it: CUDA does not survive a fork. */
+	/*
+	 * A child of fork has a copy of everything and owns nothing of it: CUDA does not
+	 * survive a fork.
+	 */
 	if (state != GPC_STATE_RUNNING || !gpc_process_is_ours() || gpc_is_broken())
 		return false;
 	return gpc_thread_enter();

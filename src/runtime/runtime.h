@@ -13,8 +13,10 @@
  *      ARMED --first CUDA call--> RUNNING --broken, switched off--> PASS
  *                                    '--fork--> the child passes everything to the driver
  *
- * Threads   Any.  enter/leave guard against ourselves: what the driver calls back while we are inside passes.
- * Failure   Results are CUresult, the driver's own wherever the driver was asked.  Nothing here ends or hangs the process.
+ * Threads   Any.  enter/leave guard against ourselves: what the driver calls back while we are
+ *           inside passes.
+ * Failure   Results are CUresult, the driver's own wherever the driver was asked.  Nothing here
+ *           ends or hangs the process.
  */
 #ifndef GPC_RUNTIME_RUNTIME_H
 #define GPC_RUNTIME_RUNTIME_H
@@ -34,13 +36,16 @@ struct gpc_runtime_loader {
 };
 
 /*
- * Enters.  True: the call is ours, and gpc_runtime_leave follows.  Starts the library at the first call, for which
- * `loader` is asked; it may return NULL: no driver yet, then the answer is false.
+ * Enters.  True: the call is ours, and gpc_runtime_leave follows.  Starts the library at the first
+ * call, for which `loader` is asked; it may return NULL: no driver yet, then the answer is false.
  */
 bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void));
 void gpc_runtime_leave(void);
 
-/* The program called cuInit, for the first time and with success, before anything else: every stream will be seen. */
+/*
+ * The program called cuInit, for the first time and with success, before anything else: every
+ * stream will be seen.
+ */
 void gpc_runtime_saw_start(void);
 
 /* Plain device memory: cuMemAlloc, cuMemFree, cuMemFreeAsync, cuMemGetInfo. */
@@ -49,8 +54,8 @@ CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours);
 void gpc_runtime_adjust_free(size_t *available, size_t *total);
 
 /*
- * An allocation that the driver makes and we only track.  `call` makes it, again and again as the ladder
- * climbs, and says where it lies and how large it is.
+ * An allocation that the driver makes and we only track.  `call` makes it, again and again as the
+ * ladder climbs, and says where it lies and how large it is.
  */
 struct gpc_passed_call {
 	CUresult (*make)(struct gpc_passed_call *call);
@@ -90,12 +95,16 @@ void gpc_runtime_capture_begins(CUstream stream);
 void gpc_runtime_capture_ended(CUstream stream);
 
 /*
- * cuIpcGetMemHandle of this address: true where the driver may be asked.  False: the address lies inside one of
- * our segments, and a handle would lead the importer to other memory; said in one line.
+ * cuIpcGetMemHandle of this address: true where the driver may be asked.  False: the address lies
+ * inside one of our segments, and a handle would lead the importer to other memory; said in one
+ * line.
  */
 bool gpc_runtime_may_export(CUdeviceptr ptr);
 
-/* True from the first use of a per-thread default stream on; read by the stream hooks without entering. */
+/*
+ * True from the first use of a per-thread default stream on; read by the stream hooks without
+ * entering.
+ */
 extern bool gpc_runtime_per_thread_seen;
 
 #endif

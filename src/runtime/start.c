@@ -14,7 +14,10 @@ static void record_line(void *arg, const char *line)
 	(void)gpc_record_append_line(&gpc_runtime.record, line);
 }
 
-/* False: the user asked for the table, or made a mistake with strict:true; the process ends here by his will. */
+/*
+ * False: the user asked for the table, or made a mistake with strict:true; the process ends
+ * here by his will.
+ */
 static void read_config(void)
 {
 	struct gpc_config *config = &gpc_runtime.config;
@@ -149,8 +152,9 @@ static void start_device(struct gpc_device *device, uint32_t ordinal)
 }
 
 /*
- * The child of a fork shares our descriptor, and with it the lock that says we live: it lets go of both.  CUDA does
- * not survive a fork, so it passes everything; a child of a process that had not started begins anew.
+ * The child of a fork shares our descriptor, and with it the lock that says we live: it lets go of
+ * both.  CUDA does not survive a fork, so it passes everything; a child of a process that had not
+ * started begins anew.
  */
 static void detach_child(void)
 {
@@ -166,7 +170,10 @@ bool gpc_runtime_start(void)
 	gpc_runtime.fns = gpc_runtime.loader->fns;
 	if (gpc_config_is_off() || !gpc_process_adopt())
 		return false;
-	/* Before cuInit there is nothing to count; the driver is asked so that its devices can be. */
+	/*
+	 * Before cuInit there is nothing to count; the driver is asked so that its devices can
+	 * be.
+	 */
 	if (gpc_runtime.fns->cuDeviceGetCount(&n_devices))
 		n_devices = 0;
 	if (gpc_runtime.fns->cuDriverGetVersion(&driver_version))
@@ -186,7 +193,10 @@ bool gpc_runtime_start(void)
 	for (uint32_t i = 0; i < (uint32_t)n_devices; i++)
 		start_device(&gpc_runtime.devices[i], i);
 	gpc_runtime.n_devices = (uint32_t)n_devices;
-	/* After cuInit, so that it runs before the driver's own handler, while the device still answers. */
+	/*
+	 * After cuInit, so that it runs before the driver's own handler, while the device still
+	 * answers.
+	 */
 	(void)atexit(gpc_runtime_at_exit);
 	(void)pthread_atfork(NULL, NULL, detach_child);
 	return true;

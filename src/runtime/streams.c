@@ -2,7 +2,10 @@
 /* Streams and captures: what the fences have to know of them (alloc/fence.h). */
 #include "runtime/internal.h"
 
-/* Where the device cannot be told to wait, the host does: a new stream must not overtake the legacy one. */
+/*
+ * Where the device cannot be told to wait, the host does: a new stream must not overtake the
+ * legacy one.
+ */
 static void wait_on_host(struct gpc_context *context)
 {
 	struct gpc_driver *drv = &context->drv.base;
@@ -37,9 +40,9 @@ void gpc_runtime_stream_destroyed(CUstream stream)
 }
 
 /*
- * Every context of the process: which of them the thread's default stream will be used in is not known yet.  Contexts
- * that come later know from the first line on; the hooks stop looking only when all is done, so that a second thread
- * does not run ahead of it.
+ * Every context of the process: which of them the thread's default stream will be used in is not
+ * known yet.  Contexts that come later know from the first line on; the hooks stop looking only
+ * when all is done, so that a second thread does not run ahead of it.
  */
 void gpc_runtime_per_thread_stream_used(void)
 {
@@ -91,7 +94,10 @@ void gpc_runtime_capture_begins(CUstream stream)
 	gpc_lock_release(&gpc_runtime.lock);
 }
 
-/* Also where a capturing stream is destroyed, which ends its capture without a word; streams that do not capture are ignored. */
+/*
+ * Also where a capturing stream is destroyed, which ends its capture without a word; streams
+ * that do not capture are ignored.
+ */
 void gpc_runtime_capture_ended(CUstream stream)
 {
 	bool was_capturing;
@@ -100,7 +106,10 @@ void gpc_runtime_capture_ended(CUstream stream)
 		return;
 	gpc_lock_take(&gpc_runtime.lock);
 	was_capturing = stream && replace_capturing_locked(stream, NULL);
-	/* Beyond the list it is a guess: a wrong one may break a capture, and to count for ever would end all reuse. */
+	/*
+	 * Beyond the list it is a guess: a wrong one may break a capture, and to count for ever
+	 * would end all reuse.
+	 */
 	if (!was_capturing && gpc_runtime.n_unlisted_captures > 0) {
 		gpc_runtime.n_unlisted_captures--;
 		was_capturing = true;

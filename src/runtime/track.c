@@ -2,11 +2,11 @@
 /*
  * Tracked allocations: given by the driver for one request, in our books, never cached.
  *
- * Each takes a block number of the heap, so that it has a slot in the recording's BLOCKS like any other; the item of
- * that number holds a struct gpc_tracked instead of a struct gpc_block.
+ * Each takes a block number of the heap, so that it has a slot in the recording's BLOCKS like any
+ * other; the item of that number holds a struct gpc_tracked instead of a struct gpc_block.
  *
- * A free forgets the address before the driver frees it: from that moment the driver may give the same
- * address to another thread, whose entry must not be erased by ours.
+ * A free forgets the address before the driver frees it: from that moment the driver may give the
+ * same address to another thread, whose entry must not be erased by ours.
  */
 #include <string.h>
 
@@ -142,7 +142,10 @@ static void remember(struct gpc_context *context, const struct gpc_passed_call *
 		.kind = (uint8_t)call->kind,
 	};
 	gpc_lock_take(&tracked_all.lock);
-	/* The driver gives an address again: whoever had it was freed on a way that we do not see. */
+	/*
+	 * The driver gives an address again: whoever had it was freed on a way that we do not
+	 * see.
+	 */
 	stale = take_locked(tracked->address);
 	is_in = put_locked(tracked);
 	gpc_lock_release(&tracked_all.lock);
@@ -160,7 +163,10 @@ static void remember(struct gpc_context *context, const struct gpc_passed_call *
 	gpc_observe_device(context, false);
 }
 
-/* A device allocation that is not cached is bound by the limit as well; what it will take is not yet exact. */
+/*
+ * A device allocation that is not cached is bound by the limit as well; what it will take is
+ * not yet exact.
+ */
 static bool is_beyond_limit(const struct gpc_context *context, const struct gpc_passed_call *call)
 {
 	const struct gpc_budget *budget = &context->device->budget;

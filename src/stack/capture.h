@@ -9,15 +9,16 @@
  * Both kinds are kept side by side; the reader of the recording merges them, by the flag that
  * marks a Python frame entered from C.
  *
- * Threads     capture, describe and the counts: any.  init and fini: one, before and after all others.
- * Locks       capture and describe: never with a lock of ours held; both may ask the loader (unwind.h,
- *             modules.h).
- * Failure     Id 0, "no stack known": no room, or nothing could be walked.  Parts that fail are left
- *             out one by one: no libunwind, glibc's unwinder; no unwinder, Python only.
- * Limits      Memory is bounded by max_stacks (about 350 bytes of address space each) and codes.h (4.5
- *             MiB); pages that are not used are never touched.  A forked child makes a new struct
- *             gpc_stacks with init: the old locks may be held by threads that are not there any
- *             more. fini in the child is safe: it takes none.
+ * Threads     capture, describe and the counts: any.  init and fini: one, before and after all
+ *             others.
+ * Locks       capture and describe: never with a lock of ours held; both may ask the loader
+ *             (unwind.h, modules.h).
+ * Failure     Id 0, "no stack known": no room, or nothing could be walked.  Parts that fail are
+ *             left out one by one: no libunwind, glibc's unwinder; no unwinder, Python only.
+ * Limits      Memory is bounded by max_stacks (about 350 bytes of address space each) and codes.h
+ *             (4.5 MiB); pages that are not used are never touched.  A forked child makes a new
+ *             struct gpc_stacks with init: the old locks may be held by threads that are not there
+ *             any more. fini in the child is safe: it takes none.
  */
 #ifndef GPC_STACK_CAPTURE_H
 #define GPC_STACK_CAPTURE_H

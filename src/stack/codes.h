@@ -12,12 +12,13 @@
  * Invariants  1 A slot's key is complete before its number is published, and does not change after.
  *             2 Numbers are 1, 2, 3 ...; number i is in the recording if and only if i <= n_ids.
  * Threads     find, add and get: any.  init and fini: one.
- * Ordering    As in depot.h: key and arena first, then the number with release; readers load the number
- *             with acquire.
+ * Ordering    As in depot.h: key and arena first, then the number with release; readers load the
+ *             number with acquire.
  * Progress    find: wait-free.  add: blocks on the lock, for a copy of at most GPC_CODES_MAX_LINES
  *             bytes and one append.
  * Failure     Number 0: no room in slots, arena or sink; closed from then on.
- * Limits      A line table beyond GPC_CODES_MAX_LINES bytes is cut: lines behind the cut are not known.
+ * Limits      A line table beyond GPC_CODES_MAX_LINES bytes is cut: lines behind the cut are not
+ *             known.
  */
 #ifndef GPC_STACK_CODES_H
 #define GPC_STACK_CODES_H

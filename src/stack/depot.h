@@ -21,16 +21,16 @@
  *     n_ids.
  *   3 At most half of the slots are used, so that every probe ends at an empty slot.
  * Threads     gpc_depot_put and gpc_depot_find: any.  init and fini: one.
- * Ordering    A writer fills arena and record_at, then stores n_ids and the slot, both with release.  A
- *             reader loads the slot (or n_ids) with acquire and only then follows the id: what it
- *             reads was complete before. A reader that misses a slot being published takes the
- *             lock and probes again.
- * Progress    A known stack: wait-free (a bounded probe, a compare).  A new one: blocks on the lock,
- *             for a copy of at most a few hundred words and one append to the sink.
+ * Ordering    A writer fills arena and record_at, then stores n_ids and the slot, both with
+ *             release.  A reader loads the slot (or n_ids) with acquire and only then follows the
+ *             id: what it reads was complete before. A reader that misses a slot being published
+ *             takes the lock and probes again.
+ * Progress    A known stack: wait-free (a bounded probe, a compare).  A new one: blocks on the
+ *             lock, for a copy of at most a few hundred words and one append to the sink.
  * Failure     Id 0: no room in slots, arena or sink.  The depot then is closed: it still knows its
  *             stacks, counts the others as dropped, and takes no lock any more.
- * Limits      Stacks are never forgotten.  Two stacks that differ in depth only beyond the caller's cut
- *             are one.
+ * Limits      Stacks are never forgotten.  Two stacks that differ in depth only beyond the
+ *             caller's cut are one.
  */
 #ifndef GPC_STACK_DEPOT_H
 #define GPC_STACK_DEPOT_H

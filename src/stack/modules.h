@@ -13,11 +13,11 @@
  * Invariants  1 Each (start, end, bias, build id) is recorded once as long as it is mapped there;
  *               what replaces it is recorded anew.
  *             2 The sink is never called with the loader's lock held.
- * Threads     refresh: any; one looks, the others go on without waiting, and the next new stack looks again.
- *             init and fini: one.
- * Locks       Call it with no lock of ours held.  dl_iterate_phdr takes the loader's lock, and whoever
- *             holds that may be in a constructor that calls CUDA and waits for our locks; as we
- *             never wait for the loader while holding one, no cycle can close.
+ * Threads     refresh: any; one looks, the others go on without waiting, and the next new stack
+ *             looks again. init and fini: one.
+ * Locks       Call it with no lock of ours held.  dl_iterate_phdr takes the loader's lock, and
+ *             whoever holds that may be in a constructor that calls CUDA and waits for our locks;
+ *             as we never wait for the loader while holding one, no cycle can close.
  * Failure     A mapping that finds no room in the table or the sink is counted as dropped.
  * Limits      Objects that the loader does not know (JIT code, hand-made mappings) have no record.
  */

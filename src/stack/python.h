@@ -18,15 +18,18 @@
  *             3 What does not fit the expectations yields no frames and GPUCACHE_STACK_NO_PYTHON;
  *               never a guess.
  * Threads     capture: any.  init and fini: one.
- * Locks       Call it with no lock of ours held: a look resolves symbols and takes the loader's lock.
- * Ordering    Who takes `state` to BUSY owns the fields below it and stores the next state with release;
- *             everybody else loads `state` with acquire and reads them only in TRIAL or later.
+ * Locks       Call it with no lock of ours held: a look resolves symbols and takes the loader's
+ *             lock.
+ * Ordering    Who takes `state` to BUSY owns the fields below it and stores the next state with
+ *             release; everybody else loads `state` with acquire and reads them only in TRIAL or
+ *             later.
  * Progress    READY: bounded by `max`; known code objects are found without a lock (codes.h).
- * Limits      CPython 3.9 to 3.14; PyPy and others have no frames here.  Only a Python whose symbols
- *             are global is seen, not one opened by RTLD_LOCAL.  A Python loaded later is found
- *             after at most GPC_PYTHON_MAX_WAIT captures.  In a subinterpreter of 3.9 to 3.11 the
- *             frames are the main interpreter's.  A daemon thread that races the end of the
- *             interpreter may read frames that are being freed, for some 100 ns after the check.
+ * Limits      CPython 3.9 to 3.14; PyPy and others have no frames here.  Only a Python whose
+ *             symbols are global is seen, not one opened by RTLD_LOCAL.  A Python loaded later is
+ *             found after at most GPC_PYTHON_MAX_WAIT captures.  In a subinterpreter of 3.9 to
+ *             3.11 the frames are the main interpreter's.  A daemon thread that races the end of
+ *             the interpreter may read frames that are being freed, for some 100 ns after the
+ *             check.
  */
 #ifndef GPC_STACK_PYTHON_H
 #define GPC_STACK_PYTHON_H

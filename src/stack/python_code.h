@@ -7,12 +7,12 @@
  * content: first line, sizes, and the ends of name, file name and line table, where generated ones
  * differ.
  *
- * Threads   Any, for a code object on a frame of the calling thread: the frame keeps it alive, and it
- *           never changes.
+ * Threads   Any, for a code object on a frame of the calling thread: the frame keeps it alive, and
+ *           it never changes.
  * Failure   None: a part that is not of the expected type is left out, or "?".
- * Limits    Two code objects, one after the other at the same addresses, of the same sizes and first
- *           line, whose names and files end in the same 16 bytes and tables in the same 8, are
- *           taken for one.
+ * Limits    Two code objects, one after the other at the same addresses, of the same sizes and
+ *           first line, whose names and files end in the same 16 bytes and tables in the same 8,
+ *           are taken for one.
  */
 #ifndef GPC_STACK_PYTHON_CODE_H
 #define GPC_STACK_PYTHON_CODE_H

@@ -11,11 +11,11 @@
  * 3.12.1 on LP64; a minor version keeps its structures from its first candidate on.  A layout is a
  * claim: python.c verifies it on real frames, with reads that cannot fault, before it is used.
  *
- * Failure   GPC_UNSUPPORTED: another version, a pre-release, or offsets that cannot be.  A build with
- *           another object head (Py_TRACE_REFS) passes here and fails the trial.
- * Limits    64-bit CPython only.  3.14 was written from its header and never run.  Free-threaded 3.14
- *           keeps instructions per thread: offsets are then unknown, and a frame names its function
- *           only.
+ * Failure   GPC_UNSUPPORTED: another version, a pre-release, or offsets that cannot be.  A build
+ *           with another object head (Py_TRACE_REFS) passes here and fails the trial.
+ * Limits    64-bit CPython only.  3.14 was written from its header and never run.  Free-threaded
+ *           3.14 keeps instructions per thread: offsets are then unknown, and a frame names its
+ *           function only.
  */
 #ifndef GPC_STACK_PYTHON_LAYOUT_H
 #define GPC_STACK_PYTHON_LAYOUT_H

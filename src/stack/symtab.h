@@ -5,9 +5,11 @@
  * out; gpumem-report does the rest.
  *
  * Threads   Any; no lock of ours may be held.
- * Failure   False: no such file, no symbol table (stripped), or none of its functions covers the address.
- * Limits    64-bit ELF; tables of at most GPC_SYMTAB_MAX_BYTES; a linear search, a few milliseconds at most.  Read with
- *           pread, not mapped: a file that shrinks meanwhile cannot hurt.
+ * Failure   False: no such file, no symbol table (stripped), or none of its functions covers the
+ *           address.
+ * Limits    64-bit ELF; tables of at most GPC_SYMTAB_MAX_BYTES; a linear search, a few
+ *           milliseconds at most.  Read with pread, not mapped: a file that shrinks meanwhile
+ *           cannot hurt.
  */
 #ifndef GPC_STACK_SYMTAB_H
 #define GPC_STACK_SYMTAB_H

@@ -8,14 +8,15 @@
  * library that needs it would replace the exception unwinder of the whole process.
  *
  * Threads     capture: any.  init and fini: one, before and after.
- * Locks       Call it with no lock of ours held.  The first walk through unknown code takes the loader's lock
- *             (dl_iterate_phdr) and libunwind's own; the first walk of a thread may make the loader
- *             allocate that thread's part of libunwind's thread-local data.  Whoever holds the
- *             loader's lock may be waiting in a constructor that calls CUDA, and so for us.
+ * Locks       Call it with no lock of ours held.  The first walk through unknown code takes the
+ *             loader's lock (dl_iterate_phdr) and libunwind's own; the first walk of a thread may
+ *             make the loader allocate that thread's part of libunwind's thread-local data.
+ *             Whoever holds the loader's lock may be waiting in a constructor that calls CUDA, and
+ *             so for us.
  * Failure     No frames.
- * Limits      Stops where code has no unwind tables.  Code that was unloaded and replaced by other code
- *             at the same addresses may be unwound by the old tables for a while.  A child forked
- *             while another thread was inside libunwind's slow path may find its lock taken;
+ * Limits      Stops where code has no unwind tables.  Code that was unloaded and replaced by other
+ *             code at the same addresses may be unwound by the old tables for a while.  A child
+ *             forked while another thread was inside libunwind's slow path may find its lock taken;
  *             libunwind offers no way to repair that.
  */
 #ifndef GPC_STACK_UNWIND_H

@@ -2,14 +2,16 @@
 /*
  * Growth: which call site holds more and more.
  *
- * Every so many allocations what each site holds is noted: a window.  When the rows are full every second one is dropped
- * and the distance doubles, so that the rows always span the whole run in bounded memory:
+ * Every so many allocations what each site holds is noted: a window.  When the rows are full every
+ * second one is dropped and the distance doubles, so that the rows always span the whole run in
+ * bounded memory:
  *
  *      run   |----|----|----|----|----|----|----|----|          a row a window, GPC_GROWTH_ROWS at most
  *      site       3    6    9   12   15   18   21   24          rose in 8 of the last 8 windows: it grows
  *      other      5    0    5    0    5    5    0    5          comes and goes
  *
- * Threads   note: any; one takes the window, the others go on.  find: any; it may miss a window being taken.
+ * Threads   note: any; one takes the window, the others go on.  find: any; it may miss a window
+ *           being taken.
  * Failure   init: GPC_NO_METADATA; then nothing is ever noted or found.
  * Limits    Windows are counted in allocations, not in time.
  */

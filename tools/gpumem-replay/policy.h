@@ -9,7 +9,8 @@
  * Invariants  1 A policy takes device memory through `driver` only, so the simulated device's
  *               account is the truth about what it reserves.
  * Threads     One.
- * Failure     alloc: GPC_DEVICE_NO_MEMORY where no room could be made; others are defects, and end the run.
+ * Failure     alloc: GPC_DEVICE_NO_MEMORY where no room could be made; others are defects, and end
+ *             the run.
  * Limits      Work of the device is not in a trace: every fence passes at once.
  */
 #ifndef GPC_REPLAY_POLICY_H

@@ -7,8 +7,10 @@
  * what the policy says of itself.
  *
  * Threads     One.
- * Failure     gpc_run: a status means that no run was made.  A request that failed is a result: has_failed.
- * Limits      gpc_run_smallest takes passing as monotone in the device's size, which is true but for small steps.
+ * Failure     gpc_run: a status means that no run was made.  A request that failed is a result:
+ *             has_failed.
+ * Limits      gpc_run_smallest takes passing as monotone in the device's size, which is true but
+ *             for small steps.
  */
 #ifndef GPC_REPLAY_RUN_H
 #define GPC_REPLAY_RUN_H

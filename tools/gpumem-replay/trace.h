@@ -13,7 +13,8 @@
  *             numbered from 0.
  *             3 Times never decrease.
  * Threads     One.
- * Failure     gpc_trace_read: GPC_IO with errno, GPC_DAMAGED, GPC_NO_METADATA; `why` then says what, with the line.
+ * Failure     gpc_trace_read: GPC_IO with errno, GPC_DAMAGED, GPC_NO_METADATA; `why` then says
+ *             what, with the line.
  * Limits      The threads of RMM's log are not kept: what happened is replayed in the file's order.
  */
 #ifndef GPC_REPLAY_TRACE_H

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/verdict.h"
+#include "tools/gpumem-report/sites.h"
 
 /* The same as the library's short form advises: large pieces are those above half the request. */
 #define SPLIT_LEAST_MIB 32
@@ -26,6 +27,29 @@ static bool is_set(const struct gpc_report *report, const char *option)
 			buf[strlen(option)] == ' ')
 			return true;
 	}
+}
+
+/*
+ * The name that the table of holders gives this stack: a wrapper that everybody calls says
+ * nothing.
+ */
+static void add_site(const struct gpc_report *report, const struct gpucache_oom *oom,
+	uint32_t stack, struct gpc_text *text)
+{
+	const char *where = NULL;
+	struct gpc_sites sites;
+
+	if (gpc_sites_from_holders(&sites, report, oom->holders, oom->n_holders, oom->rest_bytes) ==
+		GPC_OK) {
+		for (size_t i = 0; i < sites.n && !where; i++) {
+			if (sites.rows[i].stack == stack)
+				where = sites.rows[i].where;
+		}
+		gpc_text_add(text, "%s", where ? where : "");
+		gpc_sites_fini(&sites);
+	}
+	if (!where)
+		gpc_frames_site(report->frames, stack, text);
 }
 
 static void add_evidence(
@@ -66,9 +90,9 @@ static void add_evidence(
 			gpc_show_bytes(b->process_outside));
 		break;
 	case GPUCACHE_VERDICT_GROWTH:
-		gpc_text_add(text,
-			" It grew by %s since the last look: ", gpc_show_bytes(oom->growth_bytes));
-		gpc_frames_site(report->frames, oom->growth_stack, text);
+		gpc_text_add(text, " In the later part of the run it grew by %s: ",
+			gpc_show_bytes(oom->growth_bytes));
+		add_site(report, oom, oom->growth_stack, text);
 		gpc_text_add(text, ".");
 		break;
 	case GPUCACHE_VERDICT_SPIKE:

@@ -34,7 +34,7 @@ static void entries_fini(struct entries *entries)
 }
 
 /* Fills entry->labels; false without memory. */
-static bool label(struct gpc_report *report, struct entry *entry)
+static bool label(const struct gpc_report *report, struct entry *entry)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, entry->stack);
 	unsigned level = 0;
@@ -59,7 +59,7 @@ static bool label(struct gpc_report *report, struct entry *entry)
 	return true;
 }
 
-static enum gpc_status add(struct gpc_sites *sites, struct gpc_report *report,
+static enum gpc_status add(struct gpc_sites *sites, const struct gpc_report *report,
 	struct entries *entries, uint32_t stack, uint64_t bytes, uint64_t n_blocks)
 {
 	struct entry *entry = &entries->all[entries->n++];
@@ -200,7 +200,7 @@ static enum gpc_status finish(
 	return GPC_OK;
 }
 
-enum gpc_status gpc_sites_from_holders(struct gpc_sites *sites, struct gpc_report *report,
+enum gpc_status gpc_sites_from_holders(struct gpc_sites *sites, const struct gpc_report *report,
 	const struct gpucache_holder *holders, unsigned n, uint64_t rest_bytes)
 {
 	struct entries entries = { .all = calloc(n + 1u, sizeof *entries.all) };
@@ -231,7 +231,7 @@ static int compare_live(const void *left, const void *right)
 }
 
 enum gpc_status gpc_sites_from_live(
-	struct gpc_sites *sites, struct gpc_report *report, int32_t ordinal)
+	struct gpc_sites *sites, const struct gpc_report *report, int32_t ordinal)
 {
 	const struct gpc_recording *rec = report->recording;
 	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
@@ -291,7 +291,7 @@ static void print_where(const struct gpc_paper *paper, const char *where, int us
 		fprintf(paper->out, "%.*s..\n", room - 2, where);
 }
 
-void gpc_sites_print(const struct gpc_sites *sites, struct gpc_report *report, unsigned limit)
+void gpc_sites_print(const struct gpc_sites *sites, const struct gpc_report *report, unsigned limit)
 {
 	const struct gpc_paper *paper = &report->paper;
 	uint64_t rest = sites->rest_bytes;
@@ -316,7 +316,7 @@ void gpc_sites_print(const struct gpc_sites *sites, struct gpc_report *report, u
 }
 
 struct json_object *gpc_sites_json(
-	const struct gpc_sites *sites, struct gpc_report *report, unsigned limit)
+	const struct gpc_sites *sites, const struct gpc_report *report, unsigned limit)
 {
 	struct json_object *array = json_object_new_array();
 	size_t shown = limit && limit < sites->n ? limit : sites->n;

@@ -35,7 +35,7 @@ struct gpc_sites {
 
 /* From a list that the library made at a peak or an OOM. */
 GPC_MUST_CHECK enum gpc_status gpc_sites_from_holders(struct gpc_sites *sites,
-	struct gpc_report *report, const struct gpucache_holder *holders, unsigned n,
+	const struct gpc_report *report, const struct gpucache_holder *holders, unsigned n,
 	uint64_t rest_bytes);
 
 /*
@@ -43,15 +43,16 @@ GPC_MUST_CHECK enum gpc_status gpc_sites_from_holders(struct gpc_sites *sites,
  * the end.
  */
 GPC_MUST_CHECK enum gpc_status gpc_sites_from_live(
-	struct gpc_sites *sites, struct gpc_report *report, int32_t ordinal);
+	struct gpc_sites *sites, const struct gpc_report *report, int32_t ordinal);
 
 void gpc_sites_fini(struct gpc_sites *sites);
 
 /* The table, under the section that the caller began. */
-void gpc_sites_print(const struct gpc_sites *sites, struct gpc_report *report, unsigned limit);
+void gpc_sites_print(
+	const struct gpc_sites *sites, const struct gpc_report *report, unsigned limit);
 
 /* An array for JSON; the caller owns it. */
 struct json_object *gpc_sites_json(
-	const struct gpc_sites *sites, struct gpc_report *report, unsigned limit);
+	const struct gpc_sites *sites, const struct gpc_report *report, unsigned limit);
 
 #endif

@@ -64,11 +64,10 @@ static void a_value_ends_where_its_length_says(void **state)
 	(void)state;
 	assert_true(gpc_option_read(row, &config, "123", 2));
 	assert_int_equal(config.rank, 12);
-	assert_true(gpc_option_read(
-		&gpc_option_rows[GPC_OPTION_stacks], &config, "sampled:x", 7));
+	assert_true(gpc_option_read(&gpc_option_rows[GPC_OPTION_stacks], &config, "sampled:x", 7));
 	assert_int_equal(config.stacks, GPC_STACKS_SAMPLED);
-	assert_true(gpc_option_read(
-		&gpc_option_rows[GPC_OPTION_output], &config, "/tmp/x,rank:3", 6));
+	assert_true(
+		gpc_option_read(&gpc_option_rows[GPC_OPTION_output], &config, "/tmp/x,rank:3", 6));
 	assert_string_equal(config.output, "/tmp/x");
 }
 
@@ -109,8 +108,8 @@ static void a_choice_is_its_place_among_the_choices(void **state)
 
 static void a_whole_number_lies_in_its_range_or_is_the_default(void **state)
 {
-	static const char *const bad_rank[] = { "", "-", "--1", "+1", "1.0", " 1", "1 ", "0x1", "-2",
-		"2147483648", "99999999999999999999" };
+	static const char *const bad_rank[] = { "", "-", "--1", "+1", "1.0", " 1", "1 ", "0x1",
+		"-2", "2147483648", "99999999999999999999" };
 	static const char *const bad_split[] = { "19", "-1", "1", "1099511627777" };
 
 	(void)state;
@@ -159,8 +158,8 @@ static void a_size_outside_its_range_is_refused(void **state)
 
 static void an_amount_is_bytes_or_a_part_and_never_both(void **state)
 {
-	static const char *const bad[] = { "0%", "101%", "%", "", "-1%", "80%%", "80 %",
-		"1K", "0.0000001%", "%80" };
+	static const char *const bad[] = { "0%", "101%", "%", "", "-1%", "80%%", "80 %", "1K",
+		"0.0000001%", "%80" };
 
 	(void)state;
 	assert_true(reads(GPC_OPTION_limit, "12.5%"));
@@ -237,11 +236,11 @@ static void a_text_is_taken_whole_or_not_at_all(void **state)
 	assert_writes(GPC_OPTION_output, "/a b/%p\xc3\xa9");
 	assert_refused(GPC_OPTION_output, bad, N_OF(bad));
 	memset(longest, 'x', sizeof longest);
-	assert_false(gpc_option_read(&gpc_option_rows[GPC_OPTION_output], &config, longest,
-		GPC_CONFIG_MAX_STRING));
+	assert_false(gpc_option_read(
+		&gpc_option_rows[GPC_OPTION_output], &config, longest, GPC_CONFIG_MAX_STRING));
 	assert_string_equal(config.output, "/a b/%p\xc3\xa9");
-	assert_true(gpc_option_read(&gpc_option_rows[GPC_OPTION_output], &config, longest,
-		GPC_CONFIG_MAX_STRING - 1));
+	assert_true(gpc_option_read(
+		&gpc_option_rows[GPC_OPTION_output], &config, longest, GPC_CONFIG_MAX_STRING - 1));
 	assert_int_equal(strlen(config.output), GPC_CONFIG_MAX_STRING - 1);
 	assert_true(reads(GPC_OPTION_output, ""));
 	assert_string_equal(config.output, "");
@@ -275,8 +274,8 @@ static void reading_one_option_leaves_every_other_as_it_was(void **state)
 			before = config;
 			(void)reads((enum gpc_option)i, values[k]);
 			assert_memory_equal(&config, &before, row->offset);
-			assert_memory_equal((char *)&config + end, (char *)&before + end,
-				sizeof config - end);
+			assert_memory_equal(
+				(char *)&config + end, (char *)&before + end, sizeof config - end);
 		}
 	}
 }

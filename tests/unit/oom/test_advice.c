@@ -76,7 +76,7 @@ static void no_setting_is_advised_for_an_impossible_request(void **state)
 	s.oom.rounded = s.oom.requested = 243 * GPC_GIB;
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_IMPOSSIBLE), 1);
 	assert_string_equal(
-		advice, "no setting can help: check the size that is computed at model.py:7\n");
+		advice, "no setting can help: check how the size is computed, at model.py:7\n");
 }
 
 static struct scene scene_of_a_limit(void)
@@ -298,7 +298,8 @@ static void evidence_has_the_numbers_of_its_verdict(void **state)
 		[GPUCACHE_VERDICT_ROUNDING] = "3.00 GiB is lost to rounding 90.00 GiB",
 		[GPUCACHE_VERDICT_NEIGHBOUR] = "3.00 GiB is held by other processes, 3.00 GiB more",
 		[GPUCACHE_VERDICT_UNTRACKED] = "2.00 GiB is held by this process outside",
-		[GPUCACHE_VERDICT_GROWTH] = "grew by 7.00 GiB since the previous look, up in 6 of",
+		[GPUCACHE_VERDICT_GROWTH] =
+			"grew by 7.00 GiB in the later part of the run, in 6 of",
 		[GPUCACHE_VERDICT_SPIKE] = "101.00 GiB is needed now, 11.00 GiB was usual",
 		[GPUCACHE_VERDICT_EXHAUSTED] = "93.00 GiB is live here",
 		[GPUCACHE_VERDICT_DRIVER] =

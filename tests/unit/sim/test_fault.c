@@ -66,12 +66,12 @@ static void a_name_without_a_version_means_every_version_and_nothing_else(void *
 {
 	static const char *const meant[] = { "cuMemAlloc", "cuMemAlloc_v2", "cuMemAlloc_v3_ptsz",
 		"cuMemAlloc_ptds" };
-	static const char *const others[] = { "cuMemAllocPitch_v2", "cuMemAllocAsync",
-		"cuMemAllo", "cuMemFree_v2", "" };
+	static const char *const others[] = { "cuMemAllocPitch_v2", "cuMemAllocAsync", "cuMemAllo",
+		"cuMemFree_v2", "" };
 
 	(void)state;
-	assert_true(gpc_sim_fault_add(
-		&faults, "cuMemAlloc", 1, UINT64_MAX, CUDA_ERROR_OUT_OF_MEMORY));
+	assert_true(
+		gpc_sim_fault_add(&faults, "cuMemAlloc", 1, UINT64_MAX, CUDA_ERROR_OUT_OF_MEMORY));
 	for (size_t i = 0; i < N_OF(meant); i++)
 		assert_int_equal(call(meant[i]), CUDA_ERROR_OUT_OF_MEMORY);
 	for (size_t i = 0; i < N_OF(others); i++)
@@ -81,8 +81,8 @@ static void a_name_without_a_version_means_every_version_and_nothing_else(void *
 static void a_name_with_a_version_means_that_one_in_both_kinds_of_default_stream(void **state)
 {
 	(void)state;
-	assert_true(gpc_sim_fault_add(
-		&faults, "cuMemcpy_v2", 1, UINT64_MAX, CUDA_ERROR_INVALID_VALUE));
+	assert_true(
+		gpc_sim_fault_add(&faults, "cuMemcpy_v2", 1, UINT64_MAX, CUDA_ERROR_INVALID_VALUE));
 	assert_int_equal(call("cuMemcpy_v2"), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(call("cuMemcpy_v2_ptds"), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(call("cuMemcpy"), CUDA_SUCCESS);
@@ -152,7 +152,7 @@ static void only_codes_after_which_a_context_is_lost_are_sticky(void **state)
 
 /* Calls of each thread, and how many of all of them the rule lets fail. */
 #define N_THREADS 4
-#define N_CALLS	  500
+#define N_CALLS   500
 #define N_FAILED  700
 
 static void *count_failures(void *arg)

@@ -19,8 +19,7 @@ static void a_device_that_the_machine_does_not_have_is_refused(void **state)
 	struct gpc_sim_context *none = context;
 
 	(void)state;
-	assert_int_equal(
-		gpc_sim_context_create(sim, 2, 0, &none), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(gpc_sim_context_create(sim, 2, 0, &none), CUDA_ERROR_INVALID_DEVICE);
 	assert_int_equal(
 		gpc_sim_context_create(sim, UINT32_MAX, 0, &none), CUDA_ERROR_INVALID_DEVICE);
 	assert_ptr_equal(none, context);
@@ -70,14 +69,12 @@ static void a_call_costs_what_the_configuration_says_and_fails_on_demand(void **
 	(void)state;
 	sim->config.cost_ns[GPC_SIM_COST_MALLOC] = 3 * MS;
 	uint64_t before = now();
-	assert_int_equal(
-		gpc_sim_call(sim, GPC_SIM_COST_MALLOC, "cuMemAlloc_v2"), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_call(sim, GPC_SIM_COST_MALLOC, "cuMemAlloc_v2"), CUDA_SUCCESS);
 	assert_int_equal(now() - before, 3 * MS);
 	assert_int_equal(gpc_sim_call(sim, GPC_SIM_COST_FREE, "cuMemFree_v2"), CUDA_SUCCESS);
 	assert_int_equal(now() - before, 3 * MS);
 	assert_true(gpc_sim_fault_add(&sim->faults, "cuMemFree", 1, 1, 999));
-	assert_int_equal(
-		gpc_sim_call(sim, GPC_SIM_COST_FREE, "cuMemFree_v2"), CUDA_ERROR_UNKNOWN);
+	assert_int_equal(gpc_sim_call(sim, GPC_SIM_COST_FREE, "cuMemFree_v2"), CUDA_ERROR_UNKNOWN);
 }
 
 static void two_machines_do_not_know_each_other(void **state)
