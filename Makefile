@@ -77,6 +77,8 @@ HELPER_SRCS  := $(filter-out $(UNIT_SRCS),$(sort $(wildcard tests/unit/*/*.c)))
 MODEL_SRCS   := $(sort $(wildcard tests/model/test_*.c tests/fault/test_*.c))
 CONF_SRCS    := $(filter-out tests/conformance/test_%.c tests/conformance/check_%.c,$(wildcard tests/conformance/*.c))
 CONF_TESTS   := $(sort $(wildcard tests/conformance/test_*.c))
+PROVE_TESTS  := $(sort $(wildcard tests/prove/prove_*.c))
+PROVE_SRCS   := $(filter-out $(PROVE_TESTS),$(sort $(wildcard tests/prove/*.c)))
 BENCH_SRCS   := $(sort $(wildcard tests/bench/bench_*.c))
 FORMATTED    := $(sort $(wildcard include/*.h $(addsuffix /*.[ch],$(wildcard src/* preload tools/* tests/* tests/*/*))))
 HEADERS      := $(sort $(filter-out src/base/banned.h,$(wildcard include/*.h src/*/*.h preload/*.h tools/*/*.h)))
@@ -94,14 +96,14 @@ PRODUCTS   := $(LIB_SO) $(LIB_A) $(REPORT) $(REPLAY) $(RUN)
 LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs)
 
 UNIT_BINS  := $(patsubst %.c,$(B)/%,$(UNIT_SRCS))
-TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS))
+TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS) $(PROVE_TESTS))
 BENCH_BINS := $(patsubst %.c,$(B)/%,$(BENCH_SRCS))
 ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) \
-                $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(BENCH_SRCS))
+                $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(PROVE_SRCS) $(PROVE_TESTS) $(BENCH_SRCS))
 
 ##### Public targets #####
 
-.PHONY: all demo gpu check check-variant lint bench install uninstall clean help FORCE
+.PHONY: all demo gpu check check-variant prove-reuse lint bench install uninstall clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build, and show the main job
@@ -112,6 +114,9 @@ demo:                                      ## install what is missing, build, an
 check:                                     ## install what is missing, build, and run every test and lint
 	$(Q)tools/setup.sh check
 	$(Q)tests/check.sh
+
+prove-reuse: $(B)/tests/prove/prove_reuse    ## random programs find no unsafe reuse, and find it where it is; OPS=, SEED=
+	$(Q)OPS=$(or $(OPS),1000000) SEED=$(SEED) $<
 
 gpu: all programs $(patsubst %.c,$(B)/%,$(CONF_TESTS)) ## build what tests/gpu/run.sh takes along to a machine with a GPU
 
@@ -161,7 +166,7 @@ $(RUN): tools/gpucache-run
 	$(Q)mkdir -p $(@D) && cp $< $@ && chmod +x $@
 
 # A test is linked with everything it may look at: the library's objects, the readers, the simulated GPU.
-$(TEST_BINS) $(BENCH_BINS): $(B)/%: $(B)/%.o $(call obj,$(HELPER_SRCS) $(CONF_SRCS)) $(RUNTIME_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
+$(TEST_BINS) $(BENCH_BINS): $(B)/%: $(B)/%.o $(call obj,$(HELPER_SRCS) $(CONF_SRCS) $(PROVE_SRCS)) $(RUNTIME_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $(filter %.o,$(wordlist 1,1,$^)) -Wl,--start-group $(filter-out $(wordlist 1,1,$^),$^) -Wl,--end-group \

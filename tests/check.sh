@@ -29,7 +29,7 @@ run_binary() { # VARIANT BINARY
 	good=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
 	bad=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
 	case $2 in
-	*/conformance/*)
+	*/conformance/* | */prove/*)
 		good=$(grep -c '^ok' "$log")
 		bad=$(grep -c '^not ok' "$log")
 		;;

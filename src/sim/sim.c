@@ -35,6 +35,7 @@ void gpc_sim_destroy(struct gpc_sim *sim)
 	if (!sim)
 		return;
 	gpc_sim_effects_fini(&sim->effects);
+	gpc_sim_race_destroy(sim);
 	for (unsigned i = 0; i < sim->config.n_devices; i++)
 		gpc_sim_device_fini(&sim->devices[i]);
 	pthread_mutex_destroy(&sim->faults.lock);

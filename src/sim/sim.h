@@ -6,12 +6,13 @@
  *                                    +-- device.h x n     addresses, bytes, account
  *                                    +-- effect.h         what work does, when it ends
  *                                    +-- fault.h          what fails on demand
+ *                                    +-- race.h           who may still touch which bytes, where it is attached
  *                                    '-- stream.h, capture.h: contexts, streams, events, graphs over it
  *
  *      two faces:  driver_sim.h (struct gpc_driver)      tests/simcuda (libcuda.so.1 and its neighbours)
  *
  * Invariants  1 A machine lives in one process; several machines do not know each other.
- * Threads     Any.  Lock order: capture, context, effects, device.
+ * Threads     Any.  Lock order: capture, context, effects, device, race.
  * Failure     gpc_sim_create: NULL where the kernel has no room for the addresses, or a count is beyond config.h's.
  * Limits      No peer mappings, no memory shared between processes.  Work of different streams never competes for
  *             the device: everything runs as if alone.
@@ -25,6 +26,7 @@
 #include "sim/device.h"
 #include "sim/effect.h"
 #include "sim/fault.h"
+#include "sim/race.h"
 
 struct gpc_sim {
 	struct gpc_sim_config config; /* fixed */
@@ -32,6 +34,7 @@ struct gpc_sim {
 	struct gpc_sim_device devices[GPC_SIM_MAX_DEVICES];
 	struct gpc_sim_effects effects;
 	struct gpc_sim_faults faults;
+	struct gpc_sim_race *race; /* NULL: nobody watches */
 
 	_Atomic uint32_t n_contexts; /* ever; the next one's number */
 	_Atomic uint64_t n_streams;  /* ever */

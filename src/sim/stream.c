@@ -43,13 +43,27 @@ CUresult gpc_sim_context_create(
 	context->legacy.context = context;
 	gpc_list_init(&context->streams);
 	pthread_mutex_init(&context->lock, NULL);
+	if (!gpc_sim_race_open_context(context)) {
+		res = CUDA_ERROR_OUT_OF_MEMORY;
+		goto undo_charge;
+	}
 	*ret_context = context;
 	return CUDA_SUCCESS;
+
+undo_charge:
+	gpc_sim_device_uncharge(context->device, sim->config.context_cost);
+	pthread_mutex_destroy(&context->lock);
+	free(context);
+	return res;
 }
 
 static void drop_streams_and_memory(struct gpc_sim_context *context)
 {
+	struct gpc_sim_race_clock *known = gpc_sim_race_of_context(context);
+
 	wait_until(context->sim, atomic_load(&context->tail_ns));
+	gpc_sim_race_learn(context->sim, known, true);
+	gpc_sim_race_disown_all(context);
 	gpc_sim_device_free_owner(context->device, context->number);
 	while (!gpc_list_is_empty(&context->streams))
 		gpc_sim_stream_destroy(
@@ -59,6 +73,7 @@ static void drop_streams_and_memory(struct gpc_sim_context *context)
 void gpc_sim_context_destroy(struct gpc_sim_context *context)
 {
 	drop_streams_and_memory(context);
+	gpc_sim_race_close_context(context);
 	gpc_sim_device_uncharge(context->device, context->sim->config.context_cost);
 	pthread_mutex_destroy(&context->lock);
 	free(context);
@@ -83,7 +98,9 @@ CUresult gpc_sim_context_sync(struct gpc_sim_context *context)
 
 	if (res != CUDA_SUCCESS)
 		return res;
+	struct gpc_sim_race_clock *known = gpc_sim_race_of_context(context);
 	wait_until(context->sim, atomic_load(&context->tail_ns));
+	gpc_sim_race_learn(context->sim, known, true);
 	return gpc_sim_context_state(context);
 }
 
@@ -98,6 +115,7 @@ CUresult gpc_sim_context_record(struct gpc_sim_context *context, struct gpc_sim_
 	if (res != CUDA_SUCCESS)
 		return res;
 	atomic_store_explicit(&event->capture_number, 0, memory_order_relaxed);
+	gpc_sim_race_record_context(context, event);
 	atomic_store(&event->done_ns, max_u64(atomic_load(&context->tail_ns), 1));
 	return CUDA_SUCCESS;
 }
@@ -112,6 +130,7 @@ CUresult gpc_sim_context_wait(struct gpc_sim_context *context, struct gpc_sim_ev
 		res = gpc_sim_capture_refuse_event(context->sim, event);
 	if (res != CUDA_SUCCESS)
 		return res;
+	gpc_sim_race_wait_context(context, event);
 	gpc_sim_max(&context->barrier_ns, atomic_load(&event->done_ns));
 	return CUDA_SUCCESS;
 }
@@ -140,6 +159,10 @@ static struct gpc_sim_stream *stream_create_locked(
 	stream->priority = priority;
 	stream->number = atomic_fetch_add(&context->sim->n_streams, 1) + 1;
 	stream->context = context;
+	if (!gpc_sim_race_open_stream(stream)) {
+		free(stream);
+		return NULL;
+	}
 	gpc_list_append(&context->streams, &stream->link);
 	return stream;
 }
@@ -164,6 +187,7 @@ void gpc_sim_stream_destroy(struct gpc_sim_stream *stream)
 	pthread_mutex_lock(&context->lock);
 	gpc_list_remove(&stream->link);
 	pthread_mutex_unlock(&context->lock);
+	gpc_sim_race_close_stream(stream);
 	stream->magic = 0;
 	free(stream);
 }
@@ -208,6 +232,7 @@ static uint64_t advance_locked(struct gpc_sim_stream *stream, uint64_t duration_
 		gpc_sim_max(&context->blocking_ns, end);
 	gpc_sim_max(&context->tail_ns, end);
 	gpc_sim_max(&context->device->tail_ns, end);
+	gpc_sim_race_advance(stream);
 	return end;
 }
 
@@ -226,6 +251,7 @@ CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_eff
 	/* The end and the place in the queue are taken together, or two threads could swap them. */
 	pthread_mutex_lock(&context->lock);
 	effect->end_ns = advance_locked(stream, effect->duration_ns);
+	gpc_sim_race_submit(stream, effect);
 	bool is_queued = gpc_sim_effect_submit(context->sim, effect);
 	pthread_mutex_unlock(&context->lock);
 	if (!is_queued) {
@@ -255,6 +281,7 @@ CUresult gpc_sim_stream_record(struct gpc_sim_stream *stream, struct gpc_sim_eve
 		return gpc_sim_capture_record(stream, event);
 	pthread_mutex_lock(&context->lock);
 	uint64_t end = advance_locked(stream, 0);
+	gpc_sim_race_record(stream, event);
 	pthread_mutex_unlock(&context->lock);
 	atomic_store(&event->capture_number, 0);
 	atomic_store(&event->done_ns, end);
@@ -274,6 +301,7 @@ CUresult gpc_sim_stream_wait(struct gpc_sim_stream *stream, struct gpc_sim_event
 		return gpc_sim_capture_wait(stream, event);
 	pthread_mutex_lock(&context->lock);
 	gpc_sim_max(&stream->tail_ns, atomic_load(&event->done_ns));
+	gpc_sim_race_wait(stream, event);
 	(void)advance_locked(stream, 0);
 	pthread_mutex_unlock(&context->lock);
 	return CUDA_SUCCESS;
@@ -299,8 +327,10 @@ CUresult gpc_sim_stream_query(struct gpc_sim_stream *stream)
 	res = gpc_sim_context_state(stream->context);
 	if (res != CUDA_SUCCESS)
 		return res;
-	return end_of(stream) <= gpc_sim_clock_now(&sim->clock) ? CUDA_SUCCESS
-								: CUDA_ERROR_NOT_READY;
+	struct gpc_sim_race_clock *known = gpc_sim_race_of_stream(stream);
+	bool has_ended = end_of(stream) <= gpc_sim_clock_now(&sim->clock);
+	gpc_sim_race_learn(sim, known, has_ended);
+	return has_ended ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult gpc_sim_stream_sync(struct gpc_sim_stream *stream)
@@ -311,7 +341,9 @@ CUresult gpc_sim_stream_sync(struct gpc_sim_stream *stream)
 		res = gpc_sim_capture_check_legacy(stream->context);
 	if (res != CUDA_SUCCESS)
 		return res;
+	struct gpc_sim_race_clock *known = gpc_sim_race_of_stream(stream);
 	wait_until(stream->context->sim, end_of(stream));
+	gpc_sim_race_learn(stream->context->sim, known, true);
 	return gpc_sim_context_state(stream->context);
 }
 
@@ -333,6 +365,7 @@ CUresult gpc_sim_event_create(
 
 void gpc_sim_event_destroy(struct gpc_sim_event *event)
 {
+	gpc_sim_race_close_event(event);
 	event->magic = 0;
 	free(event);
 }
@@ -347,16 +380,19 @@ CUresult gpc_sim_event_query(struct gpc_sim_event *event)
 	CUresult res = gpc_sim_context_state(event->context);
 	if (res != CUDA_SUCCESS)
 		return res;
-	return atomic_load(&event->done_ns) <= gpc_sim_clock_now(&sim->clock)
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_NOT_READY;
+	struct gpc_sim_race_clock *known = gpc_sim_race_of_event(event);
+	bool has_passed = atomic_load(&event->done_ns) <= gpc_sim_clock_now(&sim->clock);
+	gpc_sim_race_learn(sim, known, has_passed);
+	return has_passed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult gpc_sim_event_sync(struct gpc_sim_event *event)
 {
 	if (atomic_load(&event->capture_number))
 		return CUDA_ERROR_CAPTURED_EVENT;
+	struct gpc_sim_race_clock *known = gpc_sim_race_of_event(event);
 	wait_until(event->context->sim, atomic_load(&event->done_ns));
+	gpc_sim_race_learn(event->context->sim, known, true);
 	return gpc_sim_context_state(event->context);
 }
 
@@ -384,6 +420,8 @@ CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr)
 		return res;
 	if (!device || !gpc_sim_device_find(device, ptr, &base, NULL, NULL) || base != ptr)
 		return CUDA_ERROR_INVALID_VALUE;
+	struct gpc_sim_race_clock *known = gpc_sim_race_of_device(sim, device->ordinal);
 	wait_until(sim, atomic_load(&device->tail_ns));
+	gpc_sim_race_learn(sim, known, true);
 	return gpc_sim_device_free(device, ptr);
 }

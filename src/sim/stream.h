@@ -40,6 +40,7 @@ struct gpc_sim_stream {
 	_Atomic(struct gpc_sim_capture *) capture; /* written under the capture lock */
 	struct gpc_list in_capture;                /* in the capture, where there is one */
 	struct gpc_list link;                      /* in the context */
+	uint32_t race_track;                       /* where a race detector watches */
 };
 
 struct gpc_sim_event {
@@ -48,6 +49,7 @@ struct gpc_sim_event {
 	struct gpc_sim_context *context;
 	_Atomic uint64_t done_ns;        /* 0: never recorded, which counts as passed */
 	_Atomic uint64_t capture_number; /* of the capture that it was last recorded in, or 0 */
+	struct gpc_sim_race_clock *race_clock; /* the race detector's */
 };
 
 struct gpc_sim_context {
@@ -57,9 +59,10 @@ struct gpc_sim_context {
 	unsigned flags;
 	_Atomic int broken; /* a sticky CUresult */
 
-	_Atomic uint64_t tail_ns;     /* of everything */
-	_Atomic uint64_t blocking_ns; /* of blocking streams */
-	_Atomic uint64_t barrier_ns;  /* no work starts before this */
+	_Atomic uint64_t tail_ns;          /* of everything */
+	_Atomic uint64_t blocking_ns;      /* of blocking streams */
+	_Atomic uint64_t barrier_ns;       /* no work starts before this */
+	struct gpc_sim_race_context *race; /* the race detector's, or NULL */
 
 	struct gpc_sim_stream legacy;
 

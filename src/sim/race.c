@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/race.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/stream.h"
+
+/* ---- clocks ---- */
+
+static void join(struct gpc_sim_race_clock *clock, const struct gpc_sim_race_clock *other)
+{
+	for (unsigned i = 0; i < GPC_SIM_RACE_TRACKS; i++)
+		clock->at[i] = clock->at[i] > other->at[i] ? clock->at[i] : other->at[i];
+}
+
+static bool is_legacy(const struct gpc_sim_stream *stream)
+{
+	return stream == &stream->context->legacy;
+}
+
+static bool is_blocking(const struct gpc_sim_stream *stream)
+{
+	return !(stream->flags & CU_STREAM_NON_BLOCKING);
+}
+
+static struct gpc_sim_race_track *track_of(
+	struct gpc_sim_race *race, const struct gpc_sim_stream *stream)
+{
+	return &race->tracks[stream->race_track];
+}
+
+/* ---- owners ---- */
+
+/* The first owner whose memory ends after ptr. */
+static size_t first_after(const struct gpc_sim_race *race, uint64_t ptr)
+{
+	size_t low = 0;
+	size_t high = race->n_owners;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const struct gpc_sim_race_owner *owner = &race->owners[middle];
+
+		if (owner->ptr + owner->size <= ptr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void remove_owner_locked(struct gpc_sim_race *race, size_t at)
+{
+	race->n_owners--;
+	memmove(&race->owners[at], &race->owners[at + 1],
+		(race->n_owners - at) * sizeof *race->owners);
+}
+
+/* The array with room for one more element of `size` bytes; NULL where there is no memory: it stays as it was. */
+static void *make_room(void *items, size_t n, size_t *room, size_t size)
+{
+	size_t more = *room ? *room * 2 : 64;
+	void *grown;
+
+	if (n < *room)
+		return items;
+	grown = realloc(items, more * size);
+	if (grown)
+		*room = more;
+	return grown;
+}
+
+/* ---- violations ---- */
+
+static void report_locked(struct gpc_sim_race *race, enum gpc_sim_race_kind kind,
+	const struct gpc_sim_race_touch *touch, struct gpc_sim_race_owner *owner)
+{
+	uint64_t from = touch->ptr > owner->ptr ? touch->ptr : owner->ptr;
+	uint64_t touch_end = touch->ptr + touch->size;
+	uint64_t owner_end = owner->ptr + owner->size;
+	uint64_t to = touch_end < owner_end ? touch_end : owner_end;
+
+	if (owner->is_reported)
+		return;
+	owner->is_reported = true;
+	if (race->n_violations < GPC_SIM_RACE_KEPT)
+		race->violations[race->n_violations] = (struct gpc_sim_race_violation){
+			.kind = kind,
+			.ptr = from,
+			.size = to - from,
+			.old_stream = touch->stream,
+			.old_owner = touch->stack,
+			.new_owner = owner->stack,
+		};
+	race->n_violations++;
+}
+
+static bool is_of_other_owner(
+	const struct gpc_sim_race_touch *touch, const struct gpc_sim_race_owner *owner)
+{
+	return touch->owner != owner->number && touch->ptr < owner->ptr + owner->size &&
+	       owner->ptr < touch->ptr + touch->size;
+}
+
+/* Drops touch i if the host knows that it has ended; the last one takes its place. */
+static bool drop_if_ended(struct gpc_sim_race *race, size_t i)
+{
+	const struct gpc_sim_race_touch *touch = &race->touches[i];
+
+	if (race->host.at[touch->track] < touch->number)
+		return false;
+	race->touches[i] = race->touches[--race->n_touches];
+	return true;
+}
+
+/* Some stream of the context that the program uses is not behind the touch. */
+static bool is_open_to_a_stream(const struct gpc_sim_race *race,
+	const struct gpc_sim_race_touch *touch, const struct gpc_sim_context *context)
+{
+	for (unsigned i = 0; i < GPC_SIM_RACE_TRACKS; i++) {
+		const struct gpc_sim_race_track *track = &race->tracks[i];
+
+		if (track->stream && track->is_used && track->stream->context == context &&
+			track->clock.at[touch->track] < touch->number)
+			return true;
+	}
+	return false;
+}
+
+static void check_owner_locked(struct gpc_sim_race *race, struct gpc_sim_race_owner *owner)
+{
+	for (size_t i = 0; i < race->n_touches;) {
+		const struct gpc_sim_race_touch *touch = &race->touches[i];
+
+		if (drop_if_ended(race, i))
+			continue;
+		i++;
+		if (is_of_other_owner(touch, owner) &&
+			is_open_to_a_stream(race, touch, owner->context))
+			report_locked(race, GPC_SIM_RACE_HANDED_OUT, touch, owner);
+	}
+}
+
+/* Work of `owner` was put behind what `clock` knows of. */
+static void check_work_locked(struct gpc_sim_race *race, struct gpc_sim_race_owner *owner,
+	const struct gpc_sim_race_clock *clock)
+{
+	for (size_t i = 0; i < race->n_touches;) {
+		const struct gpc_sim_race_touch *touch = &race->touches[i];
+
+		if (drop_if_ended(race, i))
+			continue;
+		i++;
+		if (is_of_other_owner(touch, owner) && clock->at[touch->track] < touch->number)
+			report_locked(race, GPC_SIM_RACE_OVERTAKEN, touch, owner);
+	}
+}
+
+/* ---- what the program says ---- */
+
+bool gpc_sim_race_attach(struct gpc_sim *sim)
+{
+	struct gpc_sim_race *race = calloc(1, sizeof *race);
+
+	if (!race)
+		return false;
+	pthread_mutex_init(&race->lock, NULL);
+	sim->race = race;
+	return true;
+}
+
+void gpc_sim_race_destroy(struct gpc_sim *sim)
+{
+	if (!sim->race)
+		return;
+	pthread_mutex_destroy(&sim->race->lock);
+	free(sim->race->owners);
+	free(sim->race->touches);
+	free(sim->race);
+	sim->race = NULL;
+}
+
+bool gpc_sim_race_own(struct gpc_sim *sim, const struct gpc_sim_context *context, uint64_t ptr,
+	uint64_t size, const struct gpc_sim_race_stack *stack)
+{
+	struct gpc_sim_race *race = sim->race;
+
+	if (!race)
+		return false;
+	pthread_mutex_lock(&race->lock);
+	struct gpc_sim_race_owner *owners =
+		make_room(race->owners, race->n_owners, &race->room_owners, sizeof *race->owners);
+	if (owners) {
+		size_t at = first_after(race, ptr);
+
+		race->owners = owners;
+		memmove(&owners[at + 1], &owners[at], (race->n_owners - at) * sizeof *owners);
+		race->n_owners++;
+		owners[at] = (struct gpc_sim_race_owner){
+			.ptr = ptr,
+			.size = size,
+			.number = ++race->n_owners_ever,
+			.context = context,
+			.stack = *stack,
+		};
+		check_owner_locked(race, &owners[at]);
+	}
+	pthread_mutex_unlock(&race->lock);
+	return owners != NULL;
+}
+
+void gpc_sim_race_disown(struct gpc_sim *sim, uint64_t ptr)
+{
+	struct gpc_sim_race *race = sim->race;
+
+	if (!race)
+		return;
+	pthread_mutex_lock(&race->lock);
+	size_t at = first_after(race, ptr);
+	if (at < race->n_owners && race->owners[at].ptr == ptr)
+		remove_owner_locked(race, at);
+	pthread_mutex_unlock(&race->lock);
+}
+
+void gpc_sim_race_disown_all(struct gpc_sim_context *context)
+{
+	struct gpc_sim_race *race = context->sim->race;
+
+	if (!race)
+		return;
+	pthread_mutex_lock(&race->lock);
+	for (size_t i = race->n_owners; i-- > 0;)
+		if (race->owners[i].context == context)
+			remove_owner_locked(race, i);
+	pthread_mutex_unlock(&race->lock);
+}
+
+uint64_t gpc_sim_race_n_violations(struct gpc_sim *sim)
+{
+	uint64_t n = 0;
+
+	if (!sim->race)
+		return n;
+	pthread_mutex_lock(&sim->race->lock);
+	n = sim->race->n_violations;
+	pthread_mutex_unlock(&sim->race->lock);
+	return n;
+}
+
+/* ---- contexts and streams ---- */
+
+bool gpc_sim_race_open_context(struct gpc_sim_context *context)
+{
+	if (!context->sim->race)
+		return true;
+	context->race = calloc(1, sizeof *context->race);
+	if (!context->race)
+		return false;
+	if (gpc_sim_race_open_stream(&context->legacy))
+		return true;
+	free(context->race);
+	context->race = NULL;
+	return false;
+}
+
+void gpc_sim_race_close_context(struct gpc_sim_context *context)
+{
+	if (!context->race)
+		return;
+	gpc_sim_race_disown_all(context);
+	gpc_sim_race_close_stream(&context->legacy);
+	free(context->race);
+	context->race = NULL;
+}
+
+bool gpc_sim_race_open_stream(struct gpc_sim_stream *stream)
+{
+	struct gpc_sim_race *race = stream->context->sim->race;
+	uint32_t i = 0;
+
+	if (!race)
+		return true;
+	pthread_mutex_lock(&race->lock);
+	while (i < GPC_SIM_RACE_TRACKS &&
+		(race->tracks[i].stream || race->host.at[i] < race->tracks[i].n))
+		i++;
+	if (i < GPC_SIM_RACE_TRACKS) {
+		struct gpc_sim_race_track *track = &race->tracks[i];
+
+		stream->race_track = i;
+		track->stream = stream;
+		track->is_used = false;
+		memset(&track->clock, 0, sizeof track->clock);
+		track->clock.at[i] = track->n;
+	}
+	pthread_mutex_unlock(&race->lock);
+	return i < GPC_SIM_RACE_TRACKS;
+}
+
+void gpc_sim_race_close_stream(struct gpc_sim_stream *stream)
+{
+	struct gpc_sim_race *race = stream->context->sim->race;
+
+	if (!race)
+		return;
+	pthread_mutex_lock(&race->lock);
+	track_of(race, stream)->stream = NULL;
+	pthread_mutex_unlock(&race->lock);
+}
+
+/* ---- work ---- */
+
+void gpc_sim_race_advance(struct gpc_sim_stream *stream)
+{
+	struct gpc_sim_context *context = stream->context;
+	struct gpc_sim_race *race = context->sim->race;
+
+	if (!race)
+		return;
+	pthread_mutex_lock(&race->lock);
+	struct gpc_sim_race_track *track = track_of(race, stream);
+	join(&track->clock, &context->race->barrier);
+	if (is_legacy(stream))
+		join(&track->clock, &context->race->blocking);
+	else if (is_blocking(stream))
+		join(&track->clock, &track_of(race, &context->legacy)->clock);
+	track->clock.at[stream->race_track] = ++track->n;
+	if (is_blocking(stream) && !is_legacy(stream))
+		join(&context->race->blocking, &track->clock);
+	join(&context->race->all, &track->clock);
+	join(&race->devices[context->device->ordinal], &track->clock);
+	pthread_mutex_unlock(&race->lock);
+}
+
+/* Work of `owner` on the stream touches this. */
+static void add_touch_locked(struct gpc_sim_race *race, const struct gpc_sim_stream *stream,
+	const struct gpc_sim_race_owner *owner, uint64_t ptr, uint64_t size)
+{
+	struct gpc_sim_race_touch *touches = make_room(
+		race->touches, race->n_touches, &race->room_touches, sizeof *race->touches);
+
+	if (!touches) {
+		race->n_lost++;
+		return;
+	}
+	race->touches = touches;
+	touches[race->n_touches++] = (struct gpc_sim_race_touch){
+		.ptr = ptr,
+		.size = size,
+		.owner = owner->number,
+		.stream = stream->number,
+		.track = stream->race_track,
+		.number = track_of(race, stream)->n,
+		.stack = owner->stack,
+	};
+}
+
+static void touch_locked(
+	struct gpc_sim_race *race, const struct gpc_sim_stream *stream, uint64_t ptr, uint64_t size)
+{
+	for (size_t i = first_after(race, ptr);
+		i < race->n_owners && race->owners[i].ptr < ptr + size; i++) {
+		check_work_locked(race, &race->owners[i], &track_of(race, stream)->clock);
+		add_touch_locked(race, stream, &race->owners[i], ptr, size);
+	}
+}
+
+static uint64_t span_of(const struct gpc_sim_effect *effect, uint64_t pitch)
+{
+	return effect->width ? (effect->rows - 1) * pitch + effect->width : 0;
+}
+
+static void touch_all_locked(struct gpc_sim_race *race, const struct gpc_sim_stream *stream,
+	const struct gpc_sim_effect *effect)
+{
+	switch (effect->kind) {
+	case GPC_SIM_EFFECT_COPY:
+		if (!effect->staged)
+			touch_locked(race, stream, effect->src, span_of(effect, effect->src_pitch));
+		touch_locked(race, stream, effect->dst, span_of(effect, effect->dst_pitch));
+		break;
+	case GPC_SIM_EFFECT_FILL:
+		touch_locked(race, stream, effect->dst, span_of(effect, effect->dst_pitch));
+		break;
+	case GPC_SIM_EFFECT_KERNEL:
+		for (unsigned i = 0; i < effect->n_ranges; i++)
+			touch_locked(race, stream, effect->ranges[i].ptr, effect->ranges[i].size);
+		break;
+	case GPC_SIM_EFFECT_NONE:
+	case GPC_SIM_EFFECT_FREE:
+	case GPC_SIM_EFFECT_HOST:
+		break;
+	}
+}
+
+void gpc_sim_race_submit(struct gpc_sim_stream *stream, const struct gpc_sim_effect *effect)
+{
+	struct gpc_sim_race *race = stream->context->sim->race;
+
+	if (!race)
+		return;
+	pthread_mutex_lock(&race->lock);
+	track_of(race, stream)->is_used = true;
+	touch_all_locked(race, stream, effect);
+	pthread_mutex_unlock(&race->lock);
+}
+
+/* ---- events ---- */
+
+/* The event stands for `clock` from now on.  Without memory it stands for nothing, which is seen as a race. */
+static void set_event(struct gpc_sim_event *event, const struct gpc_sim_race_clock *clock)
+{
+	if (!event->race_clock)
+		event->race_clock = malloc(sizeof *event->race_clock);
+	if (event->race_clock)
+		*event->race_clock = *clock;
+}
+
+void gpc_sim_race_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event)
+{
+	struct gpc_sim_race *race = stream->context->sim->race;
+
+	if (!race)
+		return;
+	pthread_mutex_lock(&race->lock);
+	set_event(event, &track_of(race, stream)->clock);
+	pthread_mutex_unlock(&race->lock);
+}
+
+void gpc_sim_race_record_context(struct gpc_sim_context *context, struct gpc_sim_event *event)
+{
+	struct gpc_sim_race *race = context->sim->race;
+
+	if (!race)
+		return;
+	pthread_mutex_lock(&race->lock);
+	set_event(event, &context->race->all);
+	pthread_mutex_unlock(&race->lock);
+}
+
+void gpc_sim_race_wait(struct gpc_sim_stream *stream, const struct gpc_sim_event *event)
+{
+	struct gpc_sim_race *race = stream->context->sim->race;
+
+	if (!race)
+		return;
+	pthread_mutex_lock(&race->lock);
+	if (event->race_clock)
+		join(&track_of(race, stream)->clock, event->race_clock);
+	pthread_mutex_unlock(&race->lock);
+}
+
+void gpc_sim_race_wait_context(struct gpc_sim_context *context, const struct gpc_sim_event *event)
+{
+	struct gpc_sim_race *race = context->sim->race;
+
+	if (!race)
+		return;
+	pthread_mutex_lock(&race->lock);
+	if (event->race_clock)
+		join(&context->race->barrier, event->race_clock);
+	pthread_mutex_unlock(&race->lock);
+}
+
+void gpc_sim_race_close_event(struct gpc_sim_event *event)
+{
+	free(event->race_clock);
+	event->race_clock = NULL;
+}
+
+/* ---- what the host knows ---- */
+
+/* A copy of `clock`, joined with `more` unless that is NULL. */
+static struct gpc_sim_race_clock *copy_of(struct gpc_sim_race *race,
+	const struct gpc_sim_race_clock *clock, const struct gpc_sim_race_clock *more)
+{
+	struct gpc_sim_race_clock *copy = malloc(sizeof *copy);
+
+	if (!copy)
+		return NULL;
+	pthread_mutex_lock(&race->lock);
+	*copy = *clock;
+	if (more)
+		join(copy, more);
+	pthread_mutex_unlock(&race->lock);
+	return copy;
+}
+
+struct gpc_sim_race_clock *gpc_sim_race_of_event(const struct gpc_sim_event *event)
+{
+	struct gpc_sim_race *race = event->context->sim->race;
+	struct gpc_sim_race_clock *clock = NULL;
+
+	if (!race)
+		return NULL;
+	/* Another thread may be recording it for the first time. */
+	pthread_mutex_lock(&race->lock);
+	clock = event->race_clock;
+	pthread_mutex_unlock(&race->lock);
+	return clock ? copy_of(race, clock, NULL) : NULL;
+}
+
+struct gpc_sim_race_clock *gpc_sim_race_of_stream(const struct gpc_sim_stream *stream)
+{
+	const struct gpc_sim_context *context = stream->context;
+	struct gpc_sim_race *race = context->sim->race;
+
+	return race ? copy_of(race, &track_of(race, stream)->clock,
+			      is_legacy(stream) ? &context->race->blocking : NULL)
+		    : NULL;
+}
+
+struct gpc_sim_race_clock *gpc_sim_race_of_context(const struct gpc_sim_context *context)
+{
+	struct gpc_sim_race *race = context->sim->race;
+
+	return race ? copy_of(race, &context->race->all, NULL) : NULL;
+}
+
+struct gpc_sim_race_clock *gpc_sim_race_of_device(struct gpc_sim *sim, unsigned device)
+{
+	return sim->race ? copy_of(sim->race, &sim->race->devices[device], NULL) : NULL;
+}
+
+void gpc_sim_race_learn(struct gpc_sim *sim, struct gpc_sim_race_clock *clock, bool has_ended)
+{
+	if (!clock)
+		return;
+	if (has_ended) {
+		pthread_mutex_lock(&sim->race->lock);
+		join(&sim->race->host, clock);
+		pthread_mutex_unlock(&sim->race->lock);
+	}
+	free(clock);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls of the program in which another thread can overtake it: one stage at a time, as src/runtime makes them
+ * (contexts.c, streams.c), which these follow.
+ */
+#include "tests/prove/prove.h"
+
+static struct gpc_captures *captures_of(struct prove_machine *machine)
+{
+	return &machine->heap.captures;
+}
+
+/* The host waits for the context.  False: a capture is open, and a correct program does not do that. */
+static bool sync_context(struct prove_machine *machine, uint8_t c)
+{
+	struct gpc_driver *drv = &machine->contexts[c].drv.base;
+	enum gpc_status st;
+
+	if (!gpc_captures_try_hold(captures_of(machine)))
+		return false;
+	st = drv->ops->context_sync(drv);
+	gpc_captures_release(captures_of(machine));
+	return st == GPC_OK;
+}
+
+/* ---- streams ---- */
+
+static struct prove_stream *place_of(struct prove_machine *machine, const struct prove_step *step)
+{
+	if (step->stream >= 1 && step->stream <= PROVE_SHARED)
+		return &machine->contexts[step->context].shared[step->stream - 1];
+	if (step->stream == PROVE_OWN)
+		return &machine->threads[step->thread].own[step->context];
+	return NULL;
+}
+
+struct gpc_sim_stream *prove_stream_find(
+	struct prove_machine *machine, const struct prove_step *step)
+{
+	struct gpc_sim_context *context = machine->contexts[step->context].drv.sim.context;
+	struct gpc_sim_stream **mine = &machine->threads[step->thread].per_thread[step->context];
+	const struct prove_stream *place = place_of(machine, step);
+
+	if (step->stream == PROVE_LEGACY)
+		return &context->legacy;
+	if (place)
+		return atomic_load(&place->state) == PROVE_STREAM_THERE ? place->stream : NULL;
+	if (!atomic_load(&machine->is_per_thread_seen))
+		return NULL;
+	/* Nobody tells the pool of a per-thread stream: it is there as soon as it is used. */
+	if (!*mine && gpc_sim_stream_create(context, CU_STREAM_DEFAULT, 0, mine) != CUDA_SUCCESS)
+		return NULL;
+	return *mine;
+}
+
+static void begin_stream(
+	struct prove_machine *machine, const struct prove_step *step, struct prove_call *call)
+{
+	struct gpc_sim_context *context = machine->contexts[step->context].drv.sim.context;
+	struct prove_stream *place = place_of(machine, step);
+	bool is_blocking = step->stream != PROVE_OWN && step->b % 2;
+	int none = PROVE_STREAM_NONE;
+
+	if (!place || !atomic_compare_exchange_strong(&place->state, &none, PROVE_STREAM_COMING))
+		return;
+	if (gpc_sim_stream_create(context, is_blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING,
+		    0, &place->stream) != CUDA_SUCCESS) {
+		atomic_store(&place->state, PROVE_STREAM_NONE);
+		return;
+	}
+	call->op = PROVE_STREAM_CREATE;
+	call->stream = place;
+}
+
+static void end_stream(struct prove_machine *machine, struct prove_call *call)
+{
+	struct gpc_pool *pool = &machine->contexts[call->context].pool;
+	struct prove_stream *place = call->stream;
+	enum gpc_status st;
+
+	gpc_lock_take(&pool->lock);
+	st = gpc_fences_stream_created(&pool->fences, (gpc_stream)(uintptr_t)place->stream);
+	gpc_lock_release(&pool->lock);
+	call->op = PROVE_CONTINUE;
+	if (!st || sync_context(machine, call->context)) {
+		atomic_store(&place->state, PROVE_STREAM_THERE);
+		return;
+	}
+	/* Neither the device nor the host can wait now: this program has no such stream. */
+	gpc_lock_take(&pool->lock);
+	gpc_fences_stream_destroyed(&pool->fences);
+	gpc_lock_release(&pool->lock);
+	gpc_sim_stream_destroy(place->stream);
+	atomic_store(&place->state, PROVE_STREAM_NONE);
+}
+
+/* ---- the first use of a per-thread stream ---- */
+
+static void begin_per_thread(struct prove_machine *machine, struct prove_call *call)
+{
+	if (atomic_load(&machine->is_per_thread_seen))
+		return;
+	atomic_store(&machine->is_per_thread_used, true);
+	for (uint8_t c = 0; c < PROVE_CONTEXTS; c++) {
+		struct gpc_pool *pool = &machine->contexts[c].pool;
+
+		gpc_lock_take(&pool->lock);
+		call->must_wait[c] = gpc_fences_per_thread_stream_used(&pool->fences);
+		gpc_lock_release(&pool->lock);
+	}
+	call->op = PROVE_PER_THREAD_USE;
+}
+
+static void end_per_thread(struct prove_machine *machine, struct prove_call *call)
+{
+	for (uint8_t c = 0; c < PROVE_CONTEXTS; c++) {
+		if (call->must_wait[c])
+			(void)sync_context(machine, c);
+	}
+	atomic_store(&machine->is_per_thread_seen, true);
+	call->op = PROVE_CONTINUE;
+}
+
+/* ---- peers ---- */
+
+static void begin_peer(
+	struct prove_machine *machine, const struct prove_step *step, struct prove_call *call)
+{
+	struct gpc_pool *pool = &machine->contexts[step->context].pool;
+
+	call->other = (uint8_t)((step->context + 1) % PROVE_CONTEXTS);
+	/* By one thread only: what a second one is told while the first is in the call is not a promise. */
+	if (step->thread != 0 ||
+		atomic_load(&machine->contexts[step->context].is_reached_by[call->other]))
+		return;
+	gpc_lock_take(&pool->lock);
+	call->must_wait[0] = gpc_fences_per_thread_stream_used(&pool->fences);
+	if (gpc_fences_add_member(&pool->fences, &machine->contexts[call->other].drv.base) ==
+		GPC_OK)
+		call->op = PROVE_PEER;
+	gpc_lock_release(&pool->lock);
+}
+
+static void end_peer(struct prove_machine *machine, struct prove_call *call)
+{
+	call->op = PROVE_CONTINUE;
+	if (call->must_wait[0] && !sync_context(machine, call->context))
+		return;
+	atomic_store(&machine->contexts[call->context].is_reached_by[call->other], true);
+}
+
+/* ---- the program synchronises ---- */
+
+static void go_on_with_sync(struct prove_machine *machine, struct prove_call *call)
+{
+	struct gpc_pool *pool = &machine->contexts[call->context].pool;
+	struct gpc_driver *drv = &machine->contexts[call->context].drv.base;
+
+	if (call->stage == 1 && sync_context(machine, call->context))
+		return;
+	if (call->stage == 2)
+		gpc_pool_end_sync(pool, call->number, drv->ops->now_ns(drv));
+	call->op = PROVE_CONTINUE;
+}
+
+/* ---- all of them ---- */
+
+void prove_call_begin(struct prove_machine *machine, const struct prove_step *step)
+{
+	struct prove_call *call = &machine->threads[step->thread].call;
+
+	*call = (struct prove_call){ .op = PROVE_CONTINUE, .context = step->context };
+	if (step->op == PROVE_STREAM_CREATE) {
+		begin_stream(machine, step, call);
+	} else if (gpc_captures_is_any_open(captures_of(machine))) {
+		return;
+	} else if (step->op == PROVE_PER_THREAD_USE) {
+		begin_per_thread(machine, call);
+	} else if (step->op == PROVE_PEER) {
+		begin_peer(machine, step, call);
+	} else {
+		call->op = PROVE_SYNC;
+		call->number = gpc_pool_begin_sync(&machine->contexts[step->context].pool);
+	}
+	if (machine->is_threaded)
+		prove_call_continue(machine, &machine->threads[step->thread], true);
+}
+
+void prove_call_continue(struct prove_machine *machine, struct prove_thread *thread, bool to_end)
+{
+	struct prove_call *call = &thread->call;
+
+	while (call->op != PROVE_CONTINUE) {
+		call->stage++;
+		if (call->op == PROVE_STREAM_CREATE)
+			end_stream(machine, call);
+		else if (call->op == PROVE_PER_THREAD_USE)
+			end_per_thread(machine, call);
+		else if (call->op == PROVE_PEER)
+			end_peer(machine, call);
+		else
+			go_on_with_sync(machine, call);
+		if (!to_end)
+			return;
+	}
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs: made at random, made short, and written out. */
+#include <string.h>
+
+#include "tests/prove/prove.h"
+
+#define MS UINT64_C(1000000)
+
+/* How often each step is chosen.  Two of three are memory and work, for the rest is there to disturb these. */
+static const struct {
+	const char *name;
+	uint32_t weight;
+} ops[PROVE_OPS] = {
+	[PROVE_ALLOC] = { "alloc", 300 },
+	[PROVE_FREE] = { "free", 230 },
+	[PROVE_LAUNCH] = { "launch", 220 },
+	[PROVE_TIME] = { "time goes by", 60 },
+	[PROVE_CONTINUE] = { "goes on in its call", 25 },
+	[PROVE_STREAM_CREATE] = { "create stream", 20 },
+	[PROVE_STREAM_DESTROY] = { "destroy stream", 4 },
+	[PROVE_STREAM_SYNC] = { "synchronise stream", 6 },
+	[PROVE_EVENT_RECORD] = { "record event", 14 },
+	[PROVE_EVENT_WAIT] = { "wait for event", 14 },
+	[PROVE_EVENT_SYNC] = { "synchronise event", 4 },
+	[PROVE_SYNC] = { "synchronise context", 8 },
+	[PROVE_PER_THREAD_USE] = { "first use of a per-thread stream", 4 },
+	[PROVE_PEER] = { "enable peer", 2 },
+	[PROVE_CAPTURE_BEGIN] = { "begin capture", 10 },
+	[PROVE_CAPTURE_END] = { "end capture", 20 },
+	[PROVE_GRAPH_LAUNCH] = { "launch graph", 16 },
+	[PROVE_RESET] = { "reset context", 2 },
+	[PROVE_HOG] = { "others take or give back", 8 },
+	[PROVE_FAULT] = { "a call will fail", 12 },
+	[PROVE_REAP] = { "reap", 10 },
+	[PROVE_WAIT] = { "wait for memory", 4 },
+	[PROVE_TRIM] = { "trim", 6 },
+};
+
+static enum prove_op random_op(struct random *random)
+{
+	uint64_t all = 0;
+	uint64_t dice;
+	int op = 0;
+
+	for (int i = 0; i < PROVE_OPS; i++)
+		all += ops[i].weight;
+	dice = random_below(random, all);
+	while (dice >= ops[op].weight)
+		dice -= ops[op++].weight;
+	return (enum prove_op)op;
+}
+
+/* Mostly one of a few, as in a loop, so that what is freed serves the next. */
+static uint64_t random_bytes(struct random *random)
+{
+	static const uint64_t usual[] = { 512, 4 * GPC_KIB, 100000, 700 * GPC_KIB, GPC_MIB,
+		3 * GPC_MIB, 9 * GPC_MIB, 14 * GPC_MIB };
+
+	if (random_below(random, 5) > 0)
+		return usual[random_below(random, sizeof usual / sizeof *usual)];
+	return random_log(random, 512, 16 * GPC_MIB);
+}
+
+static uint64_t random_amount(struct random *random, enum prove_op op)
+{
+	if (op == PROVE_ALLOC || op == PROVE_TRIM)
+		return random_bytes(random);
+	if (op == PROVE_LAUNCH)
+		return random_below(random, 4 * MS);
+	if (op == PROVE_TIME)
+		return random_below(random, 3 * MS);
+	if (op == PROVE_HOG)
+		return random_below(random, 64) * GPC_MIB;
+	if (op == PROVE_WAIT)
+		return random_below(random, 2) * random_bytes(random);
+	return random_below(random, 4);
+}
+
+static struct prove_step random_step(struct random *random, uint32_t n_streams)
+{
+	struct prove_step step = { .op = (uint8_t)random_op(random) };
+
+	step.thread = (uint8_t)random_below(random, PROVE_THREADS);
+	/* One context has most of the work, as in most programs. */
+	step.context = random_below(random, 4) == 0;
+	step.stream = (uint8_t)random_below(random, n_streams);
+	step.a = (uint8_t)random_below(random, PROVE_BLOCKS);
+	/* A kernel uses a second block in one of three. */
+	step.b = (uint8_t)random_below(random, step.op == PROVE_LAUNCH ? 3 * PROVE_BLOCKS : 12);
+	step.n = random_amount(random, (enum prove_op)step.op);
+	if (step.op == PROVE_EVENT_RECORD || step.op == PROVE_EVENT_WAIT ||
+		step.op == PROVE_EVENT_SYNC)
+		step.a %= PROVE_EVENTS;
+	return step;
+}
+
+void prove_generate(struct prove_program *program, uint64_t seed, uint64_t number)
+{
+	static const int versions[] = { 13000, 13000, 13000, 12040 };
+	static const uint64_t limits[] = { GPC_MIB, 8 * GPC_MIB, 64 * GPC_MIB };
+	struct random random = random_start(seed, number);
+	uint32_t n_streams;
+
+	for (int i = 0; i < 8; i++)
+		(void)random_next(&random);
+	program->driver_version = versions[random_below(&random, 4)];
+	program->pending_limit = limits[random_below(&random, 3)];
+	program->is_one_stream = random_below(&random, 3) > 0;
+	/* Some programs never have a second stream. */
+	n_streams = random_below(&random, 8) == 0 ? 1 : PROVE_STREAMS;
+	program->n_steps = (uint32_t)random_log(&random, 64, PROVE_STEPS);
+	for (uint32_t i = 0; i < program->n_steps; i++)
+		program->steps[i] = random_step(&random, n_streams);
+}
+
+/* ---- shorter ---- */
+
+/* Without the steps from .. from + n, where it stays bad. */
+static bool leave_out(
+	struct prove_program *program, enum prove_variant variant, uint32_t from, uint32_t n)
+{
+	static struct prove_program shorter;
+	struct prove_result result;
+
+	shorter = *program;
+	memmove(&shorter.steps[from], &shorter.steps[from + n],
+		(shorter.n_steps - from - n) * sizeof *shorter.steps);
+	shorter.n_steps -= n;
+	result = prove_run(&shorter, variant);
+	if (!prove_is_bad(&result))
+		return false;
+	*program = shorter;
+	return true;
+}
+
+void prove_shrink(struct prove_program *program, enum prove_variant variant)
+{
+	bool has_changed = true;
+
+	while (has_changed) {
+		has_changed = false;
+		for (uint32_t n = program->n_steps / 2; n > 0; n /= 2) {
+			uint32_t from = program->n_steps;
+
+			/* From the end, which is most often what came after. */
+			while (from > 0) {
+				uint32_t part = from < n ? from : n;
+
+				from -= part;
+				has_changed |= leave_out(program, variant, from, part);
+			}
+		}
+	}
+}
+
+/* ---- written out ---- */
+
+static const char *stream_name(const struct prove_step *step)
+{
+	static const char *const names[PROVE_STREAMS] = { "the legacy stream", "stream 1",
+		"stream 2", "stream 3", "its own stream", "its per-thread stream" };
+
+	return names[step->stream];
+}
+
+static void print_step(uint32_t number, const struct prove_step *step)
+{
+	printf("  %3u  thread %u  context %u  %s", number, step->thread, step->context,
+		ops[step->op].name);
+	if (step->op == PROVE_ALLOC || step->op == PROVE_FREE || step->op == PROVE_LAUNCH)
+		printf(" block %c", 'a' + step->a);
+	if (step->op == PROVE_LAUNCH && step->b < PROVE_BLOCKS)
+		printf(" and %c", 'a' + step->b);
+	if (step->op == PROVE_EVENT_RECORD || step->op == PROVE_EVENT_WAIT ||
+		step->op == PROVE_EVENT_SYNC)
+		printf(" %u", step->a);
+	if (step->op == PROVE_LAUNCH || step->op == PROVE_STREAM_CREATE ||
+		step->op == PROVE_STREAM_DESTROY || step->op == PROVE_STREAM_SYNC ||
+		step->op == PROVE_EVENT_RECORD || step->op == PROVE_EVENT_WAIT ||
+		step->op == PROVE_GRAPH_LAUNCH)
+		printf(", %s%s", stream_name(step),
+			step->op == PROVE_STREAM_CREATE && step->stream <= PROVE_SHARED &&
+					step->b % 2
+				? " (blocking)"
+				: "");
+	if (step->op == PROVE_ALLOC || step->op == PROVE_TRIM || step->op == PROVE_WAIT ||
+		step->op == PROVE_HOG)
+		printf(", %llu bytes", (unsigned long long)step->n);
+	if (step->op == PROVE_LAUNCH || step->op == PROVE_TIME)
+		printf(", %llu us", (unsigned long long)step->n / 1000);
+	if (step->op == PROVE_FAULT)
+		printf(" (kind %u)", step->b);
+	printf("\n");
+}
+
+void prove_print(const struct prove_program *program, const struct prove_result *result)
+{
+	printf("  a program of %u steps (driver %d%s):\n", program->n_steps,
+		program->driver_version, program->is_one_stream ? ", one stream at first" : "");
+	for (uint32_t i = 0; i < program->n_steps; i++)
+		print_step(i, &program->steps[i]);
+	if (result->problem)
+		printf("  wrong: %s\n", result->problem);
+	if (!result->has_first)
+		return;
+	printf("  %s: %llu bytes of the block of step %llu are the block of step %llu, while work "
+	       "of the first, on stream number %llu, may still run\n",
+		result->first.kind == GPC_SIM_RACE_HANDED_OUT ? "handed out" : "overtaken",
+		(unsigned long long)result->first.size,
+		(unsigned long long)result->first.old_owner.frames[0],
+		(unsigned long long)result->first.new_owner.frames[0],
+		(unsigned long long)result->first.old_stream);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random programs against the allocator, watched by the race detector of the simulated GPU (sim/race.h).
+ *
+ * A program is a list of steps, each done by one of a few threads.  A step names what it uses (a thread's block c,
+ * stream 2 of context 1), never a result of another step, and one that makes no sense where it stands (to free what is
+ * not there) does nothing.  So any part of a program is a program, and a failing one can be made short by leaving
+ * steps out.
+ *
+ *      prove_generate --> steps --> prove_run --> result: violations --> prove_shrink --> prove_print
+ *
+ * prove_run plays the threads one step after another in the order of the list, so the same program always does the
+ * same; calls of the library that can be overtaken by another thread in the middle (synchronise, create a stream,
+ * enable a peer, first use of a per-thread stream) go on only at the thread's next step.  prove_run_threads plays them
+ * with as many real threads, for what only those show.
+ *
+ * The broken variants are made around the allocator, by a driver that does not do what it says (variant.c).
+ */
+#ifndef GPC_TESTS_PROVE_PROVE_H
+#define GPC_TESTS_PROVE_PROVE_H
+
+#include <pthread.h>
+
+#include "alloc/pool.h"
+#include "sim/capture.h"
+#include "sim/driver_sim.h"
+#include "sim/race.h"
+#include "tests/model/random.h"
+
+#define PROVE_THREADS  3
+#define PROVE_CONTEXTS 2
+#define PROVE_BLOCKS   10 /* a thread's */
+#define PROVE_EVENTS   2  /* a thread's, in each context */
+#define PROVE_SHARED   3  /* streams of a context that every thread uses */
+#define PROVE_TOUCHED  8  /* blocks that a graph uses */
+#define PROVE_STEPS    1200
+
+/* How a step names a stream: the legacy one, 1 .. PROVE_SHARED, the thread's own, the thread's default stream. */
+#define PROVE_LEGACY     0
+#define PROVE_OWN        (PROVE_SHARED + 1)
+#define PROVE_PER_THREAD (PROVE_SHARED + 2)
+#define PROVE_STREAMS    (PROVE_SHARED + 3)
+
+enum prove_variant {
+	PROVE_SHIPPED,
+	PROVE_NO_FENCE,
+	PROVE_LEGACY_FENCE,  /* the fence's event is recorded on the legacy stream only */
+	PROVE_FAILED_PASSES, /* a record that failed is taken as done */
+	PROVE_NO_WAIT, /* a new stream does not wait for what the one-stream rule let through */
+	PROVE_VARIANTS
+};
+
+enum prove_op {
+	PROVE_ALLOC,
+	PROVE_FREE,
+	PROVE_LAUNCH,
+	PROVE_TIME,
+	PROVE_CONTINUE,
+	PROVE_STREAM_CREATE,
+	PROVE_STREAM_DESTROY,
+	PROVE_STREAM_SYNC,
+	PROVE_EVENT_RECORD,
+	PROVE_EVENT_WAIT,
+	PROVE_EVENT_SYNC,
+	PROVE_SYNC,
+	PROVE_PER_THREAD_USE,
+	PROVE_PEER,
+	PROVE_CAPTURE_BEGIN,
+	PROVE_CAPTURE_END,
+	PROVE_GRAPH_LAUNCH,
+	PROVE_RESET,
+	PROVE_HOG,
+	PROVE_FAULT,
+	PROVE_REAP,
+	PROVE_WAIT,
+	PROVE_TRIM,
+	PROVE_OPS
+};
+
+struct prove_step {
+	uint8_t op;
+	uint8_t thread;
+	uint8_t context;
+	uint8_t stream;
+	uint8_t a;  /* block or event */
+	uint8_t b;  /* a second one, or a kind */
+	uint64_t n; /* bytes or nanoseconds */
+};
+
+struct prove_program {
+	int driver_version;
+	bool is_one_stream; /* the allocator saw every stream being made */
+	uint64_t pending_limit;
+	uint32_t n_steps;
+	struct prove_step steps[PROVE_STEPS];
+};
+
+struct prove_result {
+	uint64_t n_violations;
+	uint64_t n_alloc;
+	uint64_t n_hit;
+	const char *problem; /* NULL, or what is wrong besides */
+	bool has_first;
+	struct gpc_sim_race_violation first; /* frames[0] of a stack is the number of a step */
+};
+
+/* ---- variant.c ---- */
+
+/* The driver that the pool is given: the simulated one, or one that lies. */
+struct prove_driver {
+	struct gpc_driver base;
+	struct gpc_sim_driver sim;
+	enum prove_variant variant;
+	/* Every event of the context that lives; a reset ends them.  Lock: lock. */
+	gpc_event *events;
+	size_t n_events, room_events;
+	pthread_mutex_t lock;
+};
+
+bool prove_driver_open(struct prove_driver *drv, struct gpc_sim *sim, enum prove_variant variant);
+void prove_driver_close(struct prove_driver *drv);
+void prove_driver_reset(struct prove_driver *drv);
+
+/* ---- machine.c ---- */
+
+struct prove_block {
+	gpc_devptr address; /* 0: none */
+	uint64_t size;
+	uint64_t life; /* a number for each life */
+	uint8_t context;
+};
+
+enum prove_stream_state {
+	PROVE_STREAM_NONE,
+	PROVE_STREAM_COMING,
+	PROVE_STREAM_THERE
+};
+
+struct prove_stream {
+	_Atomic int state; /* enum prove_stream_state */
+	struct gpc_sim_stream *stream;
+};
+
+struct prove_context {
+	struct prove_driver drv;
+	struct gpc_pool pool;
+	struct prove_stream shared[PROVE_SHARED];
+	atomic_bool is_reached_by[PROVE_CONTEXTS];
+};
+
+/* A call of the library in which the thread is: what it has still to do. */
+struct prove_call {
+	enum prove_op op; /* PROVE_CONTINUE: none */
+	unsigned stage;
+	uint8_t context;
+	uint8_t other;
+	bool must_wait[PROVE_CONTEXTS];
+	uint64_t number;
+	struct prove_stream *stream;
+};
+
+struct prove_thread {
+	struct prove_block blocks[PROVE_BLOCKS];
+	struct prove_stream own[PROVE_CONTEXTS];
+	struct gpc_sim_stream *per_thread[PROVE_CONTEXTS];
+	struct gpc_sim_event *events[PROVE_CONTEXTS][PROVE_EVENTS];
+	struct prove_call call;
+	struct gpc_sim_stream *capturing;
+	uint8_t capture_context;
+	struct gpc_sim_graph *graph;
+	struct { /* what the graph, or the capture that becomes one, uses */
+		uint8_t block;
+		uint64_t life;
+	} touched[PROVE_TOUCHED];
+	uint32_t n_touched;
+	uint64_t n_lives;
+	const char *problem;
+	struct gpc_request request; /* of the allocation under way */
+	struct gpc_pool *pool;
+	gpc_devptr address;
+};
+
+struct prove_machine {
+	const struct prove_program *program;
+	enum prove_variant variant;
+	bool is_threaded;
+	struct gpc_sim *sim;
+	struct gpc_heap heap;
+	struct gpc_budget budget;
+	struct prove_context contexts[PROVE_CONTEXTS];
+	struct prove_thread threads[PROVE_THREADS];
+	atomic_bool is_per_thread_used; /* for contexts that come */
+	atomic_bool is_per_thread_seen; /* nobody looks any more */
+	_Atomic uint64_t hogged;
+	uint64_t n_alloc, n_hit; /* of the pools that are gone */
+	pthread_rwlock_t life;   /* taken alone where things that others may use end */
+};
+
+bool prove_machine_open(struct prove_machine *machine, const struct prove_program *program,
+	enum prove_variant variant, bool is_threaded);
+/* Frees everything, checks, and says how it went. */
+struct prove_result prove_machine_close(struct prove_machine *machine);
+
+/* The context dies, and comes back with the same handle. */
+void prove_machine_reset(struct prove_machine *machine, uint8_t context);
+
+/* The first thing found wrong in a thread stays. */
+void prove_complain(struct prove_thread *thread, const char *problem);
+
+/* NULL, or the invariant of a pool that does not hold. */
+const char *prove_machine_check(struct prove_machine *machine);
+
+/* ---- calls.c: what takes several steps ---- */
+
+/* Goes on with the call that the thread is in, by one stage, or to its end. */
+void prove_call_continue(struct prove_machine *machine, struct prove_thread *thread, bool to_end);
+void prove_call_begin(struct prove_machine *machine, const struct prove_step *step);
+
+/* The stream that a step names, or NULL. */
+struct gpc_sim_stream *prove_stream_find(
+	struct prove_machine *machine, const struct prove_step *step);
+
+/* ---- steps.c ---- */
+
+void prove_step_do(struct prove_machine *machine, uint32_t number);
+
+/* ---- run.c ---- */
+
+struct prove_result prove_run(const struct prove_program *program, enum prove_variant variant);
+struct prove_result prove_run_threads(
+	const struct prove_program *program, enum prove_variant variant);
+
+static inline bool prove_is_bad(const struct prove_result *result)
+{
+	return result->n_violations > 0 || result->problem;
+}
+
+/* ---- program.c ---- */
+
+void prove_generate(struct prove_program *program, uint64_t seed, uint64_t number);
+
+/* Leaves out steps as long as the program stays bad. */
+void prove_shrink(struct prove_program *program, enum prove_variant variant);
+void prove_print(const struct prove_program *program, const struct prove_result *result);
+
+#endif
