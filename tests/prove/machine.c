@@ -173,8 +173,11 @@ struct prove_result prove_machine_close(struct prove_machine *machine)
 	end_contexts(machine);
 	result.n_alloc = machine->n_alloc;
 	result.n_hit = machine->n_hit;
-	for (uint8_t t = 0; t < PROVE_THREADS && !result.problem; t++)
-		result.problem = machine->threads[t].problem;
+	for (uint8_t t = 0; t < PROVE_THREADS; t++) {
+		result.n_refused += machine->threads[t].n_refused;
+		if (!result.problem)
+			result.problem = machine->threads[t].problem;
+	}
 	gpc_heap_fini(&machine->heap);
 	gpc_sim_destroy(machine->sim);
 	pthread_rwlock_destroy(&machine->life);

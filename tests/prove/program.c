@@ -15,7 +15,7 @@ static const struct {
 	[PROVE_FREE] = { "free", 230 },
 	[PROVE_LAUNCH] = { "launch", 220 },
 	[PROVE_TIME] = { "time goes by", 60 },
-	[PROVE_CONTINUE] = { "goes on in its call", 25 },
+	[PROVE_CONTINUE] = { "goes on in its call", 70 },
 	[PROVE_STREAM_CREATE] = { "create stream", 20 },
 	[PROVE_STREAM_DESTROY] = { "destroy stream", 4 },
 	[PROVE_STREAM_SYNC] = { "synchronise stream", 6 },
@@ -50,48 +50,88 @@ static enum prove_op random_op(struct random *random)
 	return (enum prove_op)op;
 }
 
+/* What the steps of one program have in common.  In a narrow one the same memory goes round fast. */
+struct character {
+	uint32_t n_streams;
+	uint32_t n_contexts;
+	uint32_t n_blocks;
+	uint32_t n_sizes;
+	uint32_t first_size;
+	uint32_t n_before; /* steps before anything but memory and work of the legacy stream */
+	bool is_slow; /* time goes by rarely: most work is in flight when its memory is freed */
+};
+
+#define N_USUAL 8
+
 /* Mostly one of a few, as in a loop, so that what is freed serves the next. */
-static uint64_t random_bytes(struct random *random)
+static uint64_t random_bytes(struct random *random, const struct character *like)
 {
-	static const uint64_t usual[] = { 512, 4 * GPC_KIB, 100000, 700 * GPC_KIB, GPC_MIB,
+	static const uint64_t usual[N_USUAL] = { 512, 4 * GPC_KIB, 100000, 700 * GPC_KIB, GPC_MIB,
 		3 * GPC_MIB, 9 * GPC_MIB, 14 * GPC_MIB };
 
 	if (random_below(random, 5) > 0)
-		return usual[random_below(random, sizeof usual / sizeof *usual)];
+		return usual[(like->first_size + random_below(random, like->n_sizes)) % N_USUAL];
 	return random_log(random, 512, 16 * GPC_MIB);
 }
 
-static uint64_t random_amount(struct random *random, enum prove_op op)
+static uint64_t random_amount(struct random *random, const struct character *like, enum prove_op op)
 {
 	if (op == PROVE_ALLOC || op == PROVE_TRIM)
-		return random_bytes(random);
+		return random_bytes(random, like);
 	if (op == PROVE_LAUNCH)
 		return random_below(random, 4 * MS);
 	if (op == PROVE_TIME)
-		return random_below(random, 3 * MS);
+		return random_below(random, like->is_slow ? MS / 10 : 3 * MS);
 	if (op == PROVE_HOG)
 		return random_below(random, 64) * GPC_MIB;
 	if (op == PROVE_WAIT)
-		return random_below(random, 2) * random_bytes(random);
+		return random_below(random, 2) * random_bytes(random, like);
 	return random_below(random, 4);
 }
 
-static struct prove_step random_step(struct random *random, uint32_t n_streams)
+static struct prove_step random_step(struct random *random, const struct character *like)
 {
 	struct prove_step step = { .op = (uint8_t)random_op(random) };
 
 	step.thread = (uint8_t)random_below(random, PROVE_THREADS);
 	/* One context has most of the work, as in most programs. */
-	step.context = random_below(random, 4) == 0;
-	step.stream = (uint8_t)random_below(random, n_streams);
-	step.a = (uint8_t)random_below(random, PROVE_BLOCKS);
+	step.context = like->n_contexts > 1 && random_below(random, 4) == 0;
+	step.stream = (uint8_t)random_below(random, like->n_streams);
+	step.a = (uint8_t)random_below(random, like->n_blocks);
 	/* A kernel uses a second block in one of three. */
-	step.b = (uint8_t)random_below(random, step.op == PROVE_LAUNCH ? 3 * PROVE_BLOCKS : 12);
-	step.n = random_amount(random, (enum prove_op)step.op);
+	step.b = (uint8_t)random_below(random, step.op == PROVE_LAUNCH ? 3 * like->n_blocks : 12);
+	step.n = random_amount(random, like, (enum prove_op)step.op);
 	if (step.op == PROVE_EVENT_RECORD || step.op == PROVE_EVENT_WAIT ||
 		step.op == PROVE_EVENT_SYNC)
 		step.a %= PROVE_EVENTS;
 	return step;
+}
+
+/* A step of the time before: the end of the one-stream rule is one moment, and much must be in flight at it. */
+static struct prove_step early_step(struct random *random, const struct character *like)
+{
+	static const enum prove_op early[] = { PROVE_ALLOC, PROVE_ALLOC, PROVE_LAUNCH, PROVE_FREE };
+	struct prove_step step = random_step(random, like);
+
+	step.op = (uint8_t)early[random_below(random, sizeof early / sizeof *early)];
+	step.stream = PROVE_LEGACY;
+	step.a = (uint8_t)random_below(random, like->n_blocks);
+	step.b = PROVE_BLOCKS;
+	step.n = random_amount(random, like, (enum prove_op)step.op);
+	return step;
+}
+
+static struct character random_character(struct random *random)
+{
+	return (struct character){
+		/* Some programs never have a second stream. */
+		.n_streams = random_below(random, 8) == 0 ? 1 : PROVE_STREAMS,
+		.n_contexts = 1 + (uint32_t)random_below(random, PROVE_CONTEXTS),
+		.n_blocks = 1 + (uint32_t)random_below(random, PROVE_BLOCKS),
+		.n_sizes = 1 + (uint32_t)random_below(random, N_USUAL),
+		.first_size = (uint32_t)random_below(random, N_USUAL),
+		.is_slow = random_below(random, 2),
+	};
 }
 
 void prove_generate(struct prove_program *program, uint64_t seed, uint64_t number)
@@ -99,18 +139,20 @@ void prove_generate(struct prove_program *program, uint64_t seed, uint64_t numbe
 	static const int versions[] = { 13000, 13000, 13000, 12040 };
 	static const uint64_t limits[] = { GPC_MIB, 8 * GPC_MIB, 64 * GPC_MIB };
 	struct random random = random_start(seed, number);
-	uint32_t n_streams;
+	struct character like;
 
 	for (int i = 0; i < 8; i++)
 		(void)random_next(&random);
 	program->driver_version = versions[random_below(&random, 4)];
 	program->pending_limit = limits[random_below(&random, 3)];
 	program->is_one_stream = random_below(&random, 3) > 0;
-	/* Some programs never have a second stream. */
-	n_streams = random_below(&random, 8) == 0 ? 1 : PROVE_STREAMS;
-	program->n_steps = (uint32_t)random_log(&random, 64, PROVE_STEPS);
+	like = random_character(&random);
+	if (program->is_one_stream && random_below(&random, 3) > 0)
+		like.n_before = 10 + (uint32_t)random_below(&random, 60);
+	program->n_steps = like.n_before + (uint32_t)random_log(&random, 32, PROVE_STEPS - 100);
 	for (uint32_t i = 0; i < program->n_steps; i++)
-		program->steps[i] = random_step(&random, n_streams);
+		program->steps[i] = i < like.n_before ? early_step(&random, &like)
+						      : random_step(&random, &like);
 }
 
 /* ---- shorter ---- */

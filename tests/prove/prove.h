@@ -11,7 +11,7 @@
  *
  * prove_run plays the threads one step after another in the order of the list, so the same program always does the
  * same; calls of the library that can be overtaken by another thread in the middle (synchronise, create a stream,
- * enable a peer, first use of a per-thread stream) go on only at the thread's next step.  prove_run_threads plays them
+ * enable a peer, first use of a per-thread stream) go on only where a step says so.  prove_run_threads plays them
  * with as many real threads, for what only those show.
  *
  * The broken variants are made around the allocator, by a driver that does not do what it says (variant.c).
@@ -99,6 +99,7 @@ struct prove_result {
 	uint64_t n_violations;
 	uint64_t n_alloc;
 	uint64_t n_hit;
+	uint64_t n_refused;  /* no room */
 	const char *problem; /* NULL, or what is wrong besides */
 	bool has_first;
 	struct gpc_sim_race_violation first; /* frames[0] of a stack is the number of a step */
@@ -174,6 +175,7 @@ struct prove_thread {
 	} touched[PROVE_TOUCHED];
 	uint32_t n_touched;
 	uint64_t n_lives;
+	uint64_t n_refused;
 	const char *problem;
 	struct gpc_request request; /* of the allocation under way */
 	struct gpc_pool *pool;

@@ -28,23 +28,20 @@ struct total {
 	uint64_t n_problems;
 	uint64_t n_alloc;
 	uint64_t n_hit;
+	uint64_t n_refused;
 };
 
-/* The program that went wrong, as short as it can be; a race of real threads may not come again in one. */
-static void show(
-	struct prove_program *program, enum prove_variant variant, const struct prove_result *seen)
+/* Makes the program that went wrong as short as it can be, and prints it.  False: it is wrong with real threads only. */
+static bool show(struct prove_program *program, enum prove_variant variant)
 {
 	struct prove_result result = prove_run(program, variant);
 
-	if (!prove_is_bad(&result)) {
-		printf("  only with real threads: %s\n",
-			seen->problem ? seen->problem : "a violation");
-		prove_print(program, seen);
-		return;
-	}
+	if (!prove_is_bad(&result))
+		return false;
 	prove_shrink(program, variant);
 	result = prove_run(program, variant);
 	prove_print(program, &result);
+	return true;
 }
 
 static struct total run_variant(enum prove_variant variant, uint64_t seed, uint64_t n_ops)
@@ -65,10 +62,15 @@ static struct total run_variant(enum prove_variant variant, uint64_t seed, uint6
 		total.n_problems += result.problem != NULL;
 		total.n_alloc += result.n_alloc;
 		total.n_hit += result.n_hit;
-		if (!is_shown && prove_is_bad(&result)) {
-			is_shown = true;
-			show(&program, variant, &result);
-		}
+		total.n_refused += result.n_refused;
+		if (is_shown || !prove_is_bad(&result))
+			continue;
+		is_shown = show(&program, variant);
+		if (!is_shown && variant == PROVE_SHIPPED)
+			printf("  program %llu, with real threads: %llu violations, %s\n",
+				(unsigned long long)total.n_programs - 1,
+				(unsigned long long)result.n_violations,
+				result.problem ? result.problem : "nothing else");
 	}
 	return total;
 }
@@ -87,10 +89,11 @@ int main(void)
 		total = run_variant((enum prove_variant)v, seed, n_ops);
 		holds = v == PROVE_SHIPPED ? total.n_violations + total.n_problems == 0
 					   : total.n_violations > 0;
-		printf("  %llu operations in %llu programs, %llu allocations, %llu from the "
-		       "cache\n",
+		printf("  %llu operations in %llu programs, %llu allocations, %llu from the cache, "
+		       "%llu refused\n",
 			(unsigned long long)total.n_ops, (unsigned long long)total.n_programs,
-			(unsigned long long)total.n_alloc, (unsigned long long)total.n_hit);
+			(unsigned long long)total.n_alloc, (unsigned long long)total.n_hit,
+			(unsigned long long)total.n_refused);
 		if (total.n_problems)
 			printf("  other problems: %llu\n", (unsigned long long)total.n_problems);
 		printf("violations: %llu\n", (unsigned long long)total.n_violations);

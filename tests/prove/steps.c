@@ -50,8 +50,10 @@ static void do_alloc(struct prove_machine *machine, const struct prove_step *ste
 	thread->request = (struct gpc_request){ .size = step->n,
 		.now_ns = gpc_sim_clock_now(&machine->sim->clock) };
 	/* No room is an answer like any other. */
-	if (alloc(machine, thread))
+	if (alloc(machine, thread)) {
+		thread->n_refused++;
 		return;
+	}
 	*block = (struct prove_block){ .address = thread->address,
 		.size = step->n,
 		.life = ++thread->n_lives,
@@ -305,10 +307,19 @@ static void do_pool(struct prove_machine *machine, const struct prove_step *step
 		(void)gpc_pool_trim(pool, step->n);
 }
 
+/* A correct program ends the work of peers on the context's memory first. */
 static void do_reset(struct prove_machine *machine, const struct prove_step *step)
 {
-	if (!gpc_captures_is_any_open(&machine->heap.captures))
-		prove_machine_reset(machine, step->context);
+	struct prove_context *context = &machine->contexts[step->context];
+
+	if (gpc_captures_is_any_open(&machine->heap.captures))
+		return;
+	for (uint8_t c = 0; c < PROVE_CONTEXTS; c++) {
+		if (atomic_load(&context->is_reached_by[c]) &&
+			gpc_sim_context_sync(machine->contexts[c].drv.sim.context) != CUDA_SUCCESS)
+			prove_complain(&machine->threads[step->thread], "a context is broken");
+	}
+	prove_machine_reset(machine, step->context);
 }
 
 static void do_nothing(struct prove_machine *machine, const struct prove_step *step)
@@ -353,7 +364,10 @@ void prove_step_do(struct prove_machine *machine, uint32_t number)
 		pthread_rwlock_wrlock(&machine->life);
 	else
 		pthread_rwlock_rdlock(&machine->life);
-	prove_call_continue(machine, thread, step->op != PROVE_CONTINUE);
-	actions[step->op](machine, step);
+	/* A thread that is in a call does nothing else until it is out of it. */
+	if (step->op == PROVE_CONTINUE)
+		prove_call_continue(machine, thread, step->b % 2);
+	else if (thread->call.op == PROVE_CONTINUE)
+		actions[step->op](machine, step);
 	pthread_rwlock_unlock(&machine->life);
 }
