@@ -258,6 +258,7 @@ static enum gpc_status end_one_stream(struct gpc_fences *fences)
 	if (!st)
 		st = drv->ops->legacy_record(drv, fences->one_stream_end);
 	fences->is_one_stream = false;
+	fences->is_end_due = st != GPC_OK;
 	return st;
 }
 
@@ -267,7 +268,7 @@ enum gpc_status gpc_fences_stream_created(struct gpc_fences *fences, gpc_stream 
 	enum gpc_status st = GPC_OK;
 
 	fences->n_streams++;
-	if (fences->is_one_stream)
+	if (fences->is_one_stream || fences->is_end_due)
 		st = end_one_stream(fences);
 	if (st || !fences->one_stream_end)
 		return st;
@@ -285,7 +286,12 @@ bool gpc_fences_per_thread_stream_used(struct gpc_fences *fences)
 {
 	bool was_one_stream = fences->is_one_stream;
 
-	fences->is_one_stream = false;
+	/*
+	 * The caller waits on the host, and that takes as long as the legacy stream's work does: a
+	 * stream that another thread makes meanwhile needs the event.
+	 */
+	if (was_one_stream)
+		(void)!end_one_stream(fences);
 	return was_one_stream;
 }
 

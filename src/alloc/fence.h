@@ -84,6 +84,7 @@ struct gpc_fences {
 	uint32_t n_streams;
 	/* recorded on the legacy stream when a second one appeared; 0: none */
 	gpc_event one_stream_end;
+	bool is_end_due; /* that record failed: the next stream tries again */
 	uint64_t n_closed; /* by an event, since init */
 };
 
@@ -151,7 +152,7 @@ void gpc_fences_stream_destroyed(struct gpc_fences *fences);
 
 /*
  * A per-thread default stream is used for the first time.  True: the caller must synchronise
- * the context first.
+ * the context first.  Streams that are made until it has wait for the legacy stream on the device.
  */
 bool gpc_fences_per_thread_stream_used(struct gpc_fences *fences);
 
