@@ -30,7 +30,7 @@ static const struct {
 	[PROVE_GRAPH_LAUNCH] = { "launch graph", 16 },
 	[PROVE_RESET] = { "reset context", 2 },
 	[PROVE_HOG] = { "others take or give back", 8 },
-	[PROVE_FAULT] = { "a call will fail", 12 },
+	[PROVE_FAULT] = { "a call will fail", 24 },
 	[PROVE_REAP] = { "reap", 10 },
 	[PROVE_WAIT] = { "wait for memory", 4 },
 	[PROVE_TRIM] = { "trim", 6 },
@@ -58,10 +58,12 @@ struct character {
 	uint32_t n_sizes;
 	uint32_t first_size;
 	uint32_t n_before; /* steps before anything but memory and work of the legacy stream */
+	uint32_t n_ending; /* and then steps that end that time */
 	bool is_slow; /* time goes by rarely: most work is in flight when its memory is freed */
 };
 
 #define N_USUAL 8
+#define LOOP    4 /* steps */
 
 /* Mostly one of a few, as in a loop, so that what is freed serves the next. */
 static uint64_t random_bytes(struct random *random, const struct character *like)
@@ -99,7 +101,7 @@ static struct prove_step random_step(struct random *random, const struct charact
 	step.stream = (uint8_t)random_below(random, like->n_streams);
 	step.a = (uint8_t)random_below(random, like->n_blocks);
 	/* A kernel uses a second block in one of three. */
-	step.b = (uint8_t)random_below(random, step.op == PROVE_LAUNCH ? 3 * like->n_blocks : 12);
+	step.b = (uint8_t)random_below(random, step.op == PROVE_LAUNCH ? 3 * like->n_blocks : 24);
 	step.n = random_amount(random, like, (enum prove_op)step.op);
 	if (step.op == PROVE_EVENT_RECORD || step.op == PROVE_EVENT_WAIT ||
 		step.op == PROVE_EVENT_SYNC)
@@ -107,16 +109,38 @@ static struct prove_step random_step(struct random *random, const struct charact
 	return step;
 }
 
-/* A step of the time before: the end of the one-stream rule is one moment, and much must be in flight at it. */
-static struct prove_step early_step(struct random *random, const struct character *like)
+/*
+ * Steps of the time before, a loop of one thread each: the end of the one-stream rule is one moment, and memory must
+ * have a new owner while work of the old one is in flight at it.
+ */
+static void generate_loop(
+	struct random *random, const struct character *like, struct prove_step *steps)
 {
-	static const enum prove_op early[] = { PROVE_ALLOC, PROVE_ALLOC, PROVE_LAUNCH, PROVE_FREE };
+	static const enum prove_op loop[LOOP] = { PROVE_ALLOC, PROVE_LAUNCH, PROVE_FREE,
+		PROVE_ALLOC };
+
+	steps[0] = random_step(random, like);
+	steps[0].stream = PROVE_LEGACY;
+	steps[0].a = (uint8_t)random_below(random, like->n_blocks);
+	steps[0].b = PROVE_BLOCKS;
+	for (uint32_t i = 0; i < LOOP; i++) {
+		steps[i] = steps[0];
+		steps[i].op = (uint8_t)loop[i];
+		steps[i].n = random_amount(random, like, loop[i]);
+	}
+}
+
+/* A step of that moment. */
+static struct prove_step ending_step(struct random *random, const struct character *like)
+{
+	static const enum prove_op ending[] = { PROVE_STREAM_CREATE, PROVE_STREAM_CREATE,
+		PROVE_CONTINUE, PROVE_CONTINUE, PROVE_CONTINUE, PROVE_LAUNCH, PROVE_LAUNCH,
+		PROVE_LAUNCH, PROVE_LAUNCH, PROVE_ALLOC, PROVE_FREE, PROVE_PER_THREAD_USE,
+		PROVE_PEER, PROVE_FAULT };
 	struct prove_step step = random_step(random, like);
 
-	step.op = (uint8_t)early[random_below(random, sizeof early / sizeof *early)];
-	step.stream = PROVE_LEGACY;
+	step.op = (uint8_t)ending[random_below(random, sizeof ending / sizeof *ending)];
 	step.a = (uint8_t)random_below(random, like->n_blocks);
-	step.b = PROVE_BLOCKS;
 	step.n = random_amount(random, like, (enum prove_op)step.op);
 	return step;
 }
@@ -134,6 +158,16 @@ static struct character random_character(struct random *random)
 	};
 }
 
+/* Little memory that goes round fast, and more streams than one in the end. */
+static void make_ending(struct random *random, struct character *like)
+{
+	like->n_streams = PROVE_STREAMS;
+	like->n_blocks = 1 + (uint32_t)random_below(random, 4);
+	like->n_sizes = 1;
+	like->n_before = LOOP * (2 + (uint32_t)random_below(random, 8));
+	like->n_ending = 20 + (uint32_t)random_below(random, 20);
+}
+
 void prove_generate(struct prove_program *program, uint64_t seed, uint64_t number)
 {
 	static const int versions[] = { 13000, 13000, 13000, 12040 };
@@ -147,12 +181,17 @@ void prove_generate(struct prove_program *program, uint64_t seed, uint64_t numbe
 	program->pending_limit = limits[random_below(&random, 3)];
 	program->is_one_stream = random_below(&random, 3) > 0;
 	like = random_character(&random);
-	if (program->is_one_stream && random_below(&random, 3) > 0)
-		like.n_before = 10 + (uint32_t)random_below(&random, 60);
-	program->n_steps = like.n_before + (uint32_t)random_log(&random, 32, PROVE_STEPS - 100);
-	for (uint32_t i = 0; i < program->n_steps; i++)
-		program->steps[i] = i < like.n_before ? early_step(&random, &like)
-						      : random_step(&random, &like);
+	if (program->is_one_stream && random_below(&random, 4) > 0)
+		make_ending(&random, &like);
+	/* Many short ones, for there is one such moment in each. */
+	program->n_steps = like.n_before + like.n_ending;
+	if (!like.n_before || random_below(&random, 4) == 0)
+		program->n_steps += (uint32_t)random_log(&random, 32, PROVE_STEPS - 200);
+	for (uint32_t i = 0; i < like.n_before; i += LOOP)
+		generate_loop(&random, &like, &program->steps[i]);
+	for (uint32_t i = like.n_before; i < program->n_steps; i++)
+		program->steps[i] = i < like.n_before + like.n_ending ? ending_step(&random, &like)
+								      : random_step(&random, &like);
 }
 
 /* ---- shorter ---- */

@@ -5,7 +5,7 @@
 #include "oom/ladder.h"
 #include "tests/prove/prove.h"
 
-#define N_FAULTS 6
+#define N_FAULTS 8
 
 /* ---- memory ---- */
 
@@ -287,7 +287,8 @@ static void do_hog(struct prove_machine *machine, const struct prove_step *step)
 static void do_fault(struct prove_machine *machine, const struct prove_step *step)
 {
 	static const char *const entries[N_FAULTS] = { "cuCtxRecordEvent", "cuCtxRecordEvent",
-		"cuEventCreate", "cuStreamWaitEvent", "cuEventRecord", "cuMemAlloc_v2" };
+		"cuCtxRecordEvent", "cuCtxRecordEvent", "cuEventCreate", "cuStreamWaitEvent",
+		"cuEventRecord", "cuMemAlloc_v2" };
 	struct gpc_sim_faults *faults = &machine->sim->faults;
 
 	gpc_sim_fault_clear(faults);
