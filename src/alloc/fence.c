@@ -295,6 +295,16 @@ bool gpc_fences_per_thread_stream_used(struct gpc_fences *fences)
 	return was_one_stream;
 }
 
+bool gpc_fences_peer_comes(struct gpc_fences *fences)
+{
+	(void)gpc_fences_per_thread_stream_used(fences);
+	/*
+	 * Its streams wait for no event of ours.  So the host waits, also where the rule ended long
+	 * ago by a stream that did wait: work of that time may still run.
+	 */
+	return fences->one_stream_end || fences->is_end_due;
+}
+
 enum gpc_status gpc_fences_add_member(struct gpc_fences *fences, struct gpc_driver *drv)
 {
 	for (uint32_t m = 0; m < fences->n_members; m++) {

@@ -84,7 +84,7 @@ struct gpc_fences {
 	uint32_t n_streams;
 	/* recorded on the legacy stream when a second one appeared; 0: none */
 	gpc_event one_stream_end;
-	bool is_end_due; /* that record failed: the next stream tries again */
+	bool is_end_due;   /* that record failed: the next stream tries again */
 	uint64_t n_closed; /* by an event, since init */
 };
 
@@ -157,9 +157,14 @@ void gpc_fences_stream_destroyed(struct gpc_fences *fences);
 bool gpc_fences_per_thread_stream_used(struct gpc_fences *fences);
 
 /*
- * The context of `drv` may reach this memory from now on.  Its work is not behind the legacy
- * stream's, so the caller ends the one-stream rule first, as for a per-thread stream.  GPC_FULL:
- * then no fence passes any more.
+ * Another context is about to reach this memory.  Its work is behind none of ours.  True: the
+ * caller must synchronise the context of the memory before that work can begin.
+ */
+bool gpc_fences_peer_comes(struct gpc_fences *fences);
+
+/*
+ * The context of `drv` may reach this memory from now on, and gpc_fences_peer_comes was asked.
+ * GPC_FULL: then no fence passes any more.
  */
 GPC_MUST_CHECK enum gpc_status gpc_fences_add_member(
 	struct gpc_fences *fences, struct gpc_driver *drv);

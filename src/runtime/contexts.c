@@ -278,7 +278,7 @@ void gpc_runtime_peer_enabled(CUcontext of_memory)
 	 * the peer must not overtake it.
 	 */
 	gpc_lock_take(&owner->pool.lock);
-	must_wait = gpc_fences_per_thread_stream_used(&owner->pool.fences);
+	must_wait = gpc_fences_peer_comes(&owner->pool.fences);
 	(void)!gpc_fences_add_member(&owner->pool.fences, &reaching->drv.base);
 	gpc_lock_release(&owner->pool.lock);
 	if (must_wait)

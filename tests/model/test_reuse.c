@@ -200,7 +200,7 @@ static void enable_peer(struct program *program)
 	bool must_wait;
 
 	gpc_lock_take(&program->pool.lock);
-	must_wait = gpc_fences_per_thread_stream_used(fences);
+	must_wait = gpc_fences_peer_comes(fences);
 	assert_int_equal(gpc_fences_add_member(fences, &program->peer.base), GPC_OK);
 	gpc_lock_release(&program->pool.lock);
 	if (must_wait)

@@ -134,7 +134,7 @@ static void begin_peer(
 		atomic_load(&machine->contexts[step->context].is_reached_by[call->other]))
 		return;
 	gpc_lock_take(&pool->lock);
-	call->must_wait[0] = gpc_fences_per_thread_stream_used(&pool->fences);
+	call->must_wait[0] = gpc_fences_peer_comes(&pool->fences);
 	if (gpc_fences_add_member(&pool->fences, &machine->contexts[call->other].drv.base) ==
 		GPC_OK)
 		call->op = PROVE_PEER;
