@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The race detector: each way in which one piece of work can be behind another, and each in which it is not. */
+#include "tests/unit/sim/machine.h"
+
+#define SIZE GPC_MIB
+
+static const struct gpc_sim_race_stack old_stack = { .n = 2, .frames = { 0x11, 0x12 } };
+static const struct gpc_sim_race_stack new_stack = { .n = 1, .frames = { 0x21 } };
+static struct gpc_sim_stream *one;
+static struct gpc_sim_stream *two;
+static uint64_t memory;
+
+/* A context with a detector, memory that has its first owner, and two streams. */
+static int set_up_race(void **state)
+{
+	struct gpc_sim_config config = gpc_sim_config_default();
+
+	(void)state;
+	config.virtual_clock = true;
+	config.memory = 64 * GPC_MIB;
+	config.context_cost = CONTEXT_COST;
+	n_events = 0;
+	sim = gpc_sim_create(&config);
+	if (!sim || !gpc_sim_race_attach(sim) ||
+		gpc_sim_context_create(sim, 0, 0, &context) != CUDA_SUCCESS)
+		return -1;
+	one = stream_create(CU_STREAM_NON_BLOCKING);
+	two = stream_create(CU_STREAM_NON_BLOCKING);
+	memory = take(SIZE);
+	return gpc_sim_race_own(sim, context, memory, SIZE, &old_stack) ? 0 : -1;
+}
+
+static void use(struct gpc_sim_stream *stream)
+{
+	submit(stream, kernel_of(5 * MS, memory, SIZE, -1));
+}
+
+static void change_owner(void)
+{
+	gpc_sim_race_disown(sim, memory);
+	assert_true(gpc_sim_race_own(sim, context, memory, SIZE, &new_stack));
+}
+
+static uint64_t n_found(void)
+{
+	return gpc_sim_race_n_violations(sim);
+}
+
+/* ---- races ---- */
+
+static void memory_given_out_while_a_used_stream_is_not_behind_is_found_with_both_stacks(
+	void **state)
+{
+	const struct gpc_sim_race_violation *found = &sim->race->violations[0];
+
+	(void)state;
+	use(one);
+	busy(two, 1);
+	change_owner();
+	assert_int_equal(n_found(), 1);
+	assert_int_equal(found->kind, GPC_SIM_RACE_HANDED_OUT);
+	assert_int_equal(found->ptr, memory);
+	assert_int_equal(found->size, SIZE);
+	assert_int_equal(found->old_stream, one->number);
+	assert_memory_equal(&found->old_owner, &old_stack, sizeof old_stack);
+	assert_memory_equal(&found->new_owner, &new_stack, sizeof new_stack);
+}
+
+static void work_that_overtakes_that_of_the_old_owner_is_found(void **state)
+{
+	(void)state;
+	use(one);
+	change_owner();
+	assert_int_equal(n_found(), 0);
+	use(two);
+	assert_int_equal(n_found(), 1);
+	assert_int_equal(sim->race->violations[0].kind, GPC_SIM_RACE_OVERTAKEN);
+}
+
+static void one_life_of_memory_counts_once(void **state)
+{
+	(void)state;
+	use(one);
+	use(one);
+	busy(two, 1);
+	change_owner();
+	use(two);
+	use(two);
+	assert_int_equal(n_found(), 1);
+}
+
+static void that_the_time_was_enough_by_luck_is_no_order(void **state)
+{
+	(void)state;
+	use(one);
+	pass(50 * MS);
+	change_owner();
+	use(two);
+	assert_int_equal(n_found(), 1);
+}
+
+static void only_the_bytes_that_both_have_count(void **state)
+{
+	(void)state;
+	use(one);
+	gpc_sim_race_disown(sim, memory);
+	assert_true(gpc_sim_race_own(sim, context, memory + SIZE / 2, SIZE / 4, &new_stack));
+	submit(two, kernel_of(MS, memory + SIZE / 2, SIZE / 4, -1));
+	assert_int_equal(n_found(), 1);
+	assert_int_equal(sim->race->violations[0].ptr, memory + SIZE / 2);
+	assert_int_equal(sim->race->violations[0].size, SIZE / 4);
+}
+
+static void copies_and_fills_touch_their_rows(void **state)
+{
+	uint64_t other = take(SIZE);
+
+	(void)state;
+	submit(one, copy_of(MS, other, memory, 100));
+	change_owner();
+	submit(two, fill_of(MS, memory + 100, 100, 1));
+	assert_int_equal(n_found(), 0);
+	submit(two, fill_of(MS, memory, 100, 1));
+	assert_int_equal(n_found(), 1);
+}
+
+static void an_event_that_was_never_recorded_orders_nothing(void **state)
+{
+	struct gpc_sim_event *event = event_create();
+
+	(void)state;
+	use(one);
+	assert_int_equal(gpc_sim_event_query(event), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_stream_wait(two, event), CUDA_SUCCESS);
+	change_owner();
+	use(two);
+	assert_int_equal(n_found(), 1);
+}
+
+static void an_event_of_the_legacy_stream_says_nothing_of_a_non_blocking_one(void **state)
+{
+	struct gpc_sim_event *event = event_create();
+
+	(void)state;
+	use(one);
+	assert_int_equal(gpc_sim_stream_record(&context->legacy, event), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_event_query(event), CUDA_SUCCESS);
+	change_owner();
+	use(two);
+	assert_int_equal(n_found(), 1);
+}
+
+/* ---- orders ---- */
+
+static void work_of_one_stream_is_in_order(void **state)
+{
+	(void)state;
+	use(one);
+	change_owner();
+	use(one);
+	assert_int_equal(n_found(), 0);
+}
+
+static void the_legacy_stream_is_in_order_with_blocking_ones_both_ways(void **state)
+{
+	struct gpc_sim_stream *blocking = stream_create(CU_STREAM_DEFAULT);
+
+	(void)state;
+	use(blocking);
+	change_owner();
+	use(&context->legacy);
+	change_owner();
+	use(blocking);
+	assert_int_equal(n_found(), 0);
+}
+
+static void a_stream_that_waits_for_an_event_is_behind_what_it_recorded(void **state)
+{
+	struct gpc_sim_event *event = event_create();
+
+	(void)state;
+	use(one);
+	assert_int_equal(gpc_sim_stream_record(one, event), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_stream_wait(two, event), CUDA_SUCCESS);
+	change_owner();
+	use(two);
+	assert_int_equal(n_found(), 0);
+}
+
+static void a_context_that_waits_is_behind_in_all_its_streams(void **state)
+{
+	struct gpc_sim_event *event = event_create();
+
+	(void)state;
+	use(one);
+	assert_int_equal(gpc_sim_context_record(context, event), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_context_wait(context, event), CUDA_SUCCESS);
+	change_owner();
+	use(two);
+	assert_int_equal(n_found(), 0);
+}
+
+static void an_event_of_the_context_that_has_passed_covers_every_stream(void **state)
+{
+	struct gpc_sim_event *event = event_create();
+
+	(void)state;
+	use(one);
+	assert_int_equal(gpc_sim_context_record(context, event), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_event_query(event), CUDA_ERROR_NOT_READY);
+	pass(5 * MS);
+	assert_int_equal(gpc_sim_event_query(event), CUDA_SUCCESS);
+	busy(two, 1);
+	change_owner();
+	use(two);
+	assert_int_equal(n_found(), 0);
+}
+
+static void what_the_host_waited_for_has_ended(void **state)
+{
+	struct gpc_sim_event *event = event_create();
+
+	(void)state;
+	for (int way = 0; way < 4; way++) {
+		use(one);
+		assert_int_equal(gpc_sim_stream_record(one, event), CUDA_SUCCESS);
+		if (way == 0)
+			assert_int_equal(gpc_sim_stream_sync(one), CUDA_SUCCESS);
+		else if (way == 1)
+			assert_int_equal(gpc_sim_event_sync(event), CUDA_SUCCESS);
+		else if (way == 2)
+			assert_int_equal(gpc_sim_context_sync(context), CUDA_SUCCESS);
+		else
+			assert_int_equal(gpc_sim_mem_free(sim, take(SIZE)), CUDA_SUCCESS);
+		change_owner();
+		use(two);
+		assert_int_equal(gpc_sim_context_sync(context), CUDA_SUCCESS);
+		change_owner();
+	}
+	assert_int_equal(n_found(), 0);
+}
+
+static void a_stream_that_is_not_done_teaches_nothing(void **state)
+{
+	(void)state;
+	use(one);
+	assert_int_equal(gpc_sim_stream_query(one), CUDA_ERROR_NOT_READY);
+	change_owner();
+	use(two);
+	assert_int_equal(n_found(), 1);
+}
+
+/* ---- lives ---- */
+
+static void a_reset_ends_all_owners_and_all_work(void **state)
+{
+	(void)state;
+	use(one);
+	gpc_sim_context_reset(context);
+	assert_int_equal(sim->race->n_owners, 0);
+	memory = take(SIZE);
+	assert_true(gpc_sim_race_own(sim, context, memory, SIZE, &new_stack));
+	use(stream_create(CU_STREAM_NON_BLOCKING));
+	assert_int_equal(n_found(), 0);
+}
+
+static void a_place_of_a_stream_is_taken_again_only_when_its_work_is_known_to_have_ended(
+	void **state)
+{
+	uint32_t track = one->race_track;
+	struct gpc_sim_stream *next;
+
+	(void)state;
+	use(one);
+	gpc_sim_stream_destroy(one);
+	next = stream_create(CU_STREAM_NON_BLOCKING);
+	assert_int_not_equal(next->race_track, track);
+	assert_int_equal(gpc_sim_context_sync(context), CUDA_SUCCESS);
+	assert_int_equal(stream_create(CU_STREAM_NON_BLOCKING)->race_track, track);
+}
+
+static void streams_beyond_the_detectors_places_are_refused(void **state)
+{
+	struct gpc_sim_stream *stream = NULL;
+	CUresult res = CUDA_SUCCESS;
+
+	(void)state;
+	for (int i = 0; i < GPC_SIM_RACE_TRACKS && res == CUDA_SUCCESS; i++)
+		res = gpc_sim_stream_create(context, 0, 0, &stream);
+	assert_int_equal(res, CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void without_a_detector_nothing_is_watched(void **state)
+{
+	uint64_t ptr = take(SIZE);
+
+	(void)state;
+	assert_false(gpc_sim_race_own(sim, context, ptr, SIZE, &old_stack));
+	gpc_sim_race_disown(sim, ptr);
+	assert_int_equal(gpc_sim_race_n_violations(sim), 0);
+}
+
+#define RACE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_race, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RACE_TEST(
+			memory_given_out_while_a_used_stream_is_not_behind_is_found_with_both_stacks),
+		RACE_TEST(work_that_overtakes_that_of_the_old_owner_is_found),
+		RACE_TEST(one_life_of_memory_counts_once),
+		RACE_TEST(that_the_time_was_enough_by_luck_is_no_order),
+		RACE_TEST(only_the_bytes_that_both_have_count),
+		RACE_TEST(copies_and_fills_touch_their_rows),
+		RACE_TEST(an_event_that_was_never_recorded_orders_nothing),
+		RACE_TEST(an_event_of_the_legacy_stream_says_nothing_of_a_non_blocking_one),
+		RACE_TEST(work_of_one_stream_is_in_order),
+		RACE_TEST(the_legacy_stream_is_in_order_with_blocking_ones_both_ways),
+		RACE_TEST(a_stream_that_waits_for_an_event_is_behind_what_it_recorded),
+		RACE_TEST(a_context_that_waits_is_behind_in_all_its_streams),
+		RACE_TEST(an_event_of_the_context_that_has_passed_covers_every_stream),
+		RACE_TEST(what_the_host_waited_for_has_ended),
+		RACE_TEST(a_stream_that_is_not_done_teaches_nothing),
+		RACE_TEST(a_reset_ends_all_owners_and_all_work),
+		RACE_TEST(
+			a_place_of_a_stream_is_taken_again_only_when_its_work_is_known_to_have_ended),
+		RACE_TEST(streams_beyond_the_detectors_places_are_refused),
+		TEST(without_a_detector_nothing_is_watched),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
