@@ -96,11 +96,9 @@ static void report_locked(struct gpc_sim_race *race, enum gpc_sim_race_kind kind
 	race->n_violations++;
 }
 
-static bool is_of_other_owner(
-	const struct gpc_sim_race_touch *touch, const struct gpc_sim_race_owner *owner)
+static bool is_touched(const struct gpc_sim_race_touch *touch, uint64_t ptr, uint64_t size)
 {
-	return touch->owner != owner->number && touch->ptr < owner->ptr + owner->size &&
-	       owner->ptr < touch->ptr + touch->size;
+	return touch->ptr < ptr + size && ptr < touch->ptr + touch->size;
 }
 
 /* Drops touch i if the host knows that it has ended; the last one takes its place. */
@@ -114,15 +112,34 @@ static bool drop_if_ended(struct gpc_sim_race *race, size_t i)
 	return true;
 }
 
+static bool has(const struct gpc_sim_race_clock *clock, const struct gpc_sim_race_touch *touch)
+{
+	return clock->at[touch->track] >= touch->number;
+}
+
+/* Whether what is submitted to this stream next comes after the touch. */
+static bool is_behind(struct gpc_sim_race *race, const struct gpc_sim_race_track *track,
+	const struct gpc_sim_race_touch *touch)
+{
+	const struct gpc_sim_stream *stream = track->stream;
+	const struct gpc_sim_context *context = stream->context;
+
+	if (has(&track->clock, touch) || has(&context->race->barrier, touch))
+		return true;
+	if (is_legacy(stream))
+		return has(&context->race->blocking, touch);
+	return is_blocking(stream) && has(&track_of(race, &context->legacy)->clock, touch);
+}
+
 /* Some stream of the context that the program uses is not behind the touch. */
-static bool is_open_to_a_stream(const struct gpc_sim_race *race,
-	const struct gpc_sim_race_touch *touch, const struct gpc_sim_context *context)
+static bool is_open_to_a_stream(struct gpc_sim_race *race, const struct gpc_sim_race_touch *touch,
+	const struct gpc_sim_context *context)
 {
 	for (unsigned i = 0; i < GPC_SIM_RACE_TRACKS; i++) {
 		const struct gpc_sim_race_track *track = &race->tracks[i];
 
 		if (track->stream && track->is_used && track->stream->context == context &&
-			track->clock.at[touch->track] < touch->number)
+			!is_behind(race, track, touch))
 			return true;
 	}
 	return false;
@@ -136,15 +153,15 @@ static void check_owner_locked(struct gpc_sim_race *race, struct gpc_sim_race_ow
 		if (drop_if_ended(race, i))
 			continue;
 		i++;
-		if (is_of_other_owner(touch, owner) &&
+		if (is_touched(touch, owner->ptr, owner->size) &&
 			is_open_to_a_stream(race, touch, owner->context))
 			report_locked(race, GPC_SIM_RACE_HANDED_OUT, touch, owner);
 	}
 }
 
-/* Work of `owner` was put behind what `clock` knows of. */
+/* Work of `owner` that touches these bytes was put behind what `clock` knows of. */
 static void check_work_locked(struct gpc_sim_race *race, struct gpc_sim_race_owner *owner,
-	const struct gpc_sim_race_clock *clock)
+	const struct gpc_sim_race_clock *clock, uint64_t ptr, uint64_t size)
 {
 	for (size_t i = 0; i < race->n_touches;) {
 		const struct gpc_sim_race_touch *touch = &race->touches[i];
@@ -152,7 +169,8 @@ static void check_work_locked(struct gpc_sim_race *race, struct gpc_sim_race_own
 		if (drop_if_ended(race, i))
 			continue;
 		i++;
-		if (is_of_other_owner(touch, owner) && clock->at[touch->track] < touch->number)
+		if (touch->owner != owner->number && is_touched(touch, ptr, size) &&
+			!has(clock, touch))
 			report_locked(race, GPC_SIM_RACE_OVERTAKEN, touch, owner);
 	}
 }
@@ -361,8 +379,13 @@ static void touch_locked(
 {
 	for (size_t i = first_after(race, ptr);
 		i < race->n_owners && race->owners[i].ptr < ptr + size; i++) {
-		check_work_locked(race, &race->owners[i], &track_of(race, stream)->clock);
-		add_touch_locked(race, stream, &race->owners[i], ptr, size);
+		struct gpc_sim_race_owner *owner = &race->owners[i];
+		uint64_t from = ptr > owner->ptr ? ptr : owner->ptr;
+		uint64_t end = owner->ptr + owner->size;
+		uint64_t to = ptr + size < end ? ptr + size : end;
+
+		check_work_locked(race, owner, &track_of(race, stream)->clock, from, to - from);
+		add_touch_locked(race, stream, owner, from, to - from);
 	}
 }
 

@@ -3,7 +3,7 @@
  * The end of the one-stream rule, in the ways in which others can come into the middle of it: what tests/prove found,
  * said once more by hand.  Memory was reused without a fence while work of its old owner runs on the legacy stream.
  */
-#include "stage.h"
+#include "tests/unit/alloc/stage.h"
 
 #define WORK_NS (10 * MS)
 
