@@ -164,7 +164,7 @@ GPC_MUST_CHECK enum gpc_status gpc_fences_add_member(
 	struct gpc_fences *fences, struct gpc_driver *drv);
 
 /*
- * The context of `drv` is about to die, and its events with it: no fence asks it any more. 
+ * The context of `drv` is about to die, and its events with it: no fence asks it any more.
  * Nothing where it is no member.
  */
 void gpc_fences_remove_member(struct gpc_fences *fences, struct gpc_driver *drv);
