@@ -17,8 +17,9 @@
 static enum gpc_status charge(struct gpc_budget *budget, uint64_t bytes)
 {
 	uint64_t used = atomic_fetch_add(&budget->used_bytes, bytes) + bytes;
+	uint64_t limit = atomic_load(&budget->limit_bytes);
 
-	if (budget->limit_bytes == 0 || used <= budget->limit_bytes)
+	if (limit == 0 || used <= limit)
 		return GPC_OK;
 	atomic_fetch_sub(&budget->used_bytes, bytes);
 	return GPC_LIMIT;
@@ -254,7 +255,8 @@ void gpc_pool_after_free(struct gpc_pool *pool, gpc_devptr address, uint64_t siz
 static void collect_garbage(struct gpc_pool *pool, uint64_t size)
 {
 	const struct gpc_budget *budget = pool->budget;
-	uint64_t base = budget->limit_bytes ? budget->limit_bytes : budget->device_bytes;
+	uint64_t limit = atomic_load(&budget->limit_bytes);
+	uint64_t base = limit ? limit : budget->device_bytes;
 	uint64_t allowed =
 		(uint64_t)((unsigned __int128)base * pool->params.gc_threshold_ppm / 1000000);
 	uint64_t used = atomic_load(&budget->used_bytes);
@@ -395,6 +397,7 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	gpc_lock_take(&pool->lock);
 	pool->is_forgotten = true;
 	gpc_fences_fini(&pool->fences, false);
+	gpc_stream_order_fini(&pool->order);
 	forget_segments_locked(pool);
 	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++)
 		pool->bins[kind] = (struct gpc_bins){ 0 };
