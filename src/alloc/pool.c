@@ -105,14 +105,19 @@ static void absorb_next(struct gpc_pool *pool, struct gpc_block *left)
 	gpc_pool_retire_block_locked(pool, right);
 }
 
-void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
+static void become_free(struct gpc_pool *pool, struct gpc_block *block)
 {
-	struct gpc_segment *segment = block->segment;
-
 	gpc_counter_add(&pool->counters->cached_bytes, block->size);
 	block->state = GPC_BLOCK_FREE;
 	block->requested = 0;
 	block->mark = 0;
+}
+
+/* A FREE block that is in no bin merges with its neighbours and goes into the bin of its size. */
+static void settle(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
+{
+	struct gpc_segment *segment = block->segment;
+
 	if (block->next && block->next->state == GPC_BLOCK_FREE) {
 		leave_bin(pool, block->next);
 		absorb_next(pool, block);
@@ -128,6 +133,32 @@ void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, u
 		segment->idle_since_ns = now_ns;
 		gpc_list_append(&pool->idle, &segment->idle);
 	}
+}
+
+void gpc_pool_settle_hot_locked(struct gpc_pool *pool)
+{
+	struct gpc_block *hot = pool->hot;
+
+	pool->hot = NULL;
+	if (hot)
+		settle(pool, hot, pool->hot_since_ns);
+}
+
+void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
+{
+	gpc_pool_settle_hot_locked(pool);
+	become_free(pool, block);
+	settle(pool, block, now_ns);
+}
+
+/* The same, and what can wait waits: the next request may want exactly this block. */
+static void make_hot(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
+{
+	gpc_pool_settle_hot_locked(pool);
+	become_free(pool, block);
+	pool->heap->observer.block_changed(pool->heap->observer.self, block, now_ns);
+	pool->hot = block;
+	pool->hot_since_ns = now_ns;
 }
 
 uint64_t gpc_pool_free_passed_locked(
@@ -199,6 +230,23 @@ gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, 
 		split(pool, block, rounded, request->now_ns);
 	gpc_counter_sub(&pool->counters->cached_bytes, block->size);
 	return give(pool, block, request);
+}
+
+/* The block freed last, where it has exactly this size; everything else is settled first. */
+static bool take_hot_locked(struct gpc_pool *pool, uint64_t rounded,
+	const struct gpc_request *request, gpc_devptr *ret_address)
+{
+	struct gpc_block *hot = pool->hot;
+
+	if (!hot || hot->size != rounded) {
+		gpc_pool_settle_hot_locked(pool);
+		return false;
+	}
+	pool->hot = NULL;
+	gpc_counter_sub(&pool->counters->cached_bytes, hot->size);
+	gpc_counter_add(&pool->counters->n_hit, 1);
+	*ret_address = give(pool, hot, request);
+	return true;
 }
 
 /*
@@ -291,7 +339,8 @@ enum gpc_status gpc_pool_search(
 	uint64_t reaped;
 
 	gpc_lock_take(&pool->lock);
-	if (request->stream && take_ordered_locked(pool, rounded, request, ret_address)) {
+	if (take_hot_locked(pool, rounded, request, ret_address) ||
+		(request->stream && take_ordered_locked(pool, rounded, request, ret_address))) {
 		gpc_lock_release(&pool->lock);
 		return GPC_OK;
 	}
@@ -338,7 +387,10 @@ static void release_locked(
 	gpc_counter_sub(&counters->n_blocks, 1);
 	gpc_counter_add(&counters->n_free, 1);
 	if (gpc_fences_is_free_safe(&pool->fences) || pool->params.is_fence_skipped) {
-		gpc_pool_make_free_locked(pool, block, request->now_ns);
+		if (block->segment->is_exported)
+			gpc_pool_make_free_locked(pool, block, request->now_ns);
+		else
+			make_hot(pool, block, request->now_ns);
 		return;
 	}
 	block->state = GPC_BLOCK_PENDING;
@@ -431,6 +483,7 @@ uint64_t gpc_pool_largest_free(struct gpc_pool *pool)
 	uint64_t largest = 0;
 
 	gpc_lock_take(&pool->lock);
+	gpc_pool_settle_hot_locked(pool);
 	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++) {
 		uint64_t size = gpc_bins_largest(&pool->bins[kind]);
 
@@ -454,6 +507,7 @@ enum gpc_status gpc_pool_export(struct gpc_pool *pool, gpc_devptr address, gpc_d
 	struct gpc_segment *segment;
 
 	gpc_lock_take(&pool->lock);
+	gpc_pool_settle_hot_locked(pool);
 	segment = gpc_segment_map_find(&pool->heap->segment_map, address);
 	if (segment && segment->pool == pool) {
 		for (struct gpc_block *at = segment->first; at && !segment->is_exported;

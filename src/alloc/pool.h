@@ -16,7 +16,8 @@
  * wait, search, grow - in its own order.  The allocator never calls the ladder.
  *
  * Invariants  I1 to I9 of block.h, F1 to F4 of fence.h, S1 to S3 of stream_order.h, checked by
- *             gpc_pool_check as far as a look at the heap can.
+ *             gpc_pool_check as far as a look at the heap can.  One block, that freed last, may be
+ *             late: FREE, and not yet merged and binned (`hot`).
  * Threads     Any thread may call anything; one lock a pool (rank POOL).  A hit holds it for tens
  *             of nanoseconds and makes no driver call.  Calls of the driver marked [may block] are
  *             made without it.
@@ -65,8 +66,14 @@ struct gpc_pool {
 	struct gpc_list segments; /* oldest first */
 	struct gpc_list idle;     /* idle longest first */
 	struct gpc_address_map blocks;
-	struct gpc_block *
-		spare; /* retired last, its number kept: a pair of free and malloc needs one again at once */
+	/*
+	 * The block freed last, FREE but not yet merged and binned: a request of exactly its size,
+	 * the commonest next call, takes it back without touching anything else.
+	 */
+	struct gpc_block *hot;
+	uint64_t hot_since_ns;
+	/* Retired last, its number kept: a pair of free and malloc often needs one again at once. */
+	struct gpc_block *spare;
 	struct gpc_fences fences;
 	struct gpc_stream_order order;
 	/* of the recording; written under the lock, read by anybody */

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "alloc/pool.h"
+#include "alloc/pool_internal.h"
 
 struct totals {
 	uint64_t live;
@@ -219,6 +220,7 @@ const char *gpc_pool_check(struct gpc_pool *pool)
 	const char *broken;
 
 	gpc_lock_take(&pool->lock);
+	gpc_pool_settle_hot_locked(pool);
 	broken = check_locked(pool);
 	gpc_lock_release(&pool->lock);
 	return broken;

@@ -193,6 +193,7 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
 		uint64_t size = 0;
 
 		gpc_lock_take(&pool->lock);
+		gpc_pool_settle_hot_locked(pool);
 		segment = choose_idle(pool, wanted - went);
 		if (segment)
 			detach_locked(pool, segment, &address, &size);
@@ -213,6 +214,7 @@ static bool decay_one(struct gpc_pool *pool, uint64_t before_ns)
 	uint64_t size = 0;
 
 	gpc_lock_take(&pool->lock);
+	gpc_pool_settle_hot_locked(pool);
 	if (!gpc_list_is_empty(&pool->idle)) {
 		segment = gpc_list_entry(pool->idle.next, struct gpc_segment, idle);
 		if (segment->idle_since_ns < before_ns)
@@ -395,6 +397,7 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	struct gpucache_counters *counters = pool->counters;
 
 	gpc_lock_take(&pool->lock);
+	pool->hot = NULL;
 	pool->is_forgotten = true;
 	gpc_fences_fini(&pool->fences, false);
 	gpc_stream_order_fini(&pool->order);
