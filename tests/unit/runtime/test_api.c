@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What gpucache.h asks of the runtime; its door is tested by tests/programs/api.c. */
 #include <math.h>
+#include <pthread.h>
 
 #include "world.h"
 
@@ -340,6 +341,55 @@ static void a_thread_without_a_context_gets_the_primary_one_for_a_call(void **st
 	world_run("devices:2", "record:off", enters_devices);
 }
 
+#define N_THREADS 4
+
+static void *use_streams(void *arg)
+{
+	CUstream stream = arg;
+	bool is_ours;
+
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	for (size_t i = 0; i < 500; i++) {
+		CUdeviceptr own = malloc_on((1 + i % 7) * MIB, stream);
+		CUdeviceptr any = malloc_on((1 + i % 5) * MIB, NULL);
+
+		CHECK(world_enter());
+		CHECK(!gpc_runtime_record_use(any, &is_ours) && is_ours);
+		gpc_runtime_leave();
+		free_on(any, NULL);
+		free_on(own, stream);
+		if (i % 100 == 0)
+			(void)world_stream();
+		if (i % 50 == 0)
+			CHECK(!world_sync());
+	}
+	CHECK(world_enter());
+	gpc_runtime_stream_destroyed(stream);
+	gpc_runtime_set_oom_handler(NULL, NULL);
+	CHECK(!gpc_runtime_set_limit(0, 512 * MIB));
+	gpc_runtime_leave();
+	return NULL;
+}
+
+static void many_threads(void)
+{
+	pthread_t threads[N_THREADS];
+
+	world_start();
+	for (int i = 0; i < N_THREADS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, use_streams, world_stream()));
+	for (int i = 0; i < N_THREADS; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	CHECK(COUNTER(live_bytes) == 0 && COUNTER(n_malloc) == N_THREADS * 1000);
+	CHECK(!gpc_pool_check(&world_context()->pool));
+}
+
+static void any_thread_may_call_anything_at_any_time(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", many_threads);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -354,6 +404,7 @@ int main(void)
 		cmocka_unit_test(a_limit_can_be_set_while_the_program_runs),
 		cmocka_unit_test(the_handler_is_asked_before_the_program_is_told_and_may_call_us),
 		cmocka_unit_test(a_thread_without_a_context_gets_the_primary_one_for_a_call),
+		cmocka_unit_test(any_thread_may_call_anything_at_any_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
