@@ -7,23 +7,22 @@
  * the same cache.  A program that names the stream gets more, since memory that a stream freed may
  * go back to that stream at once, without waiting for the device:
  *
- *      gpucache_free_on(p, s)     p goes back to s at once, to anybody else after the device is done
- *      gpucache_malloc_on(&p, size, s)
- *      gpucache_record_use(p, s2)         s2 uses p, too: nobody gets it before the device is done
+ *      gpucache_free_on(p, s)            p goes back to s at once, to others when the device is done
+ *      gpucache_malloc_on(&p, size, s)   and this is how s gets it
+ *      gpucache_record_use(p, s2)        s2 uses p, too: nobody gets it before the device is done
  *
  * Link with -lgpucache, before the CUDA libraries, so that it sees the program's streams; or link
  * nothing at run time but preload it.  The library starts by itself at the first CUDA call.
  *
  * Sizes     Bytes, everywhere.  Memory is aligned to 512 bytes.
- * Errors    Every function that returns int returns 0, or a number with the meaning that it has as a
- *           CUresult of the driver (for the ones named here, as a cudaError_t, too);
+ * Errors    Every function that returns int returns 0, or a CUresult of the driver;
  *           gpucache_error_text says it in words.  Outputs are written only on success.  All return
  *           GPUCACHE_ERROR_NOT_INITIALIZED before the program initialised CUDA, and
  *           GPUCACHE_ERROR_INVALID_CONTEXT where no context is current.  An error of earlier device
  *           work may be returned by any of them, as by any CUDA call.
  * Threads   Any thread may call anything at any time, but not from a stream's host callback.
- * Limits    GPUCACHE=0 switches the cache off: then memory comes from the driver, and what cannot be
- *           answered returns GPUCACHE_ERROR_NOT_SUPPORTED.
+ * Limits    GPUCACHE=0 switches the cache off: then memory comes from the driver, and what cannot
+ *           be answered returns GPUCACHE_ERROR_NOT_SUPPORTED.  So it is in a child of fork.
  *
  * Every example is compiled and run by the tests, as tests/programs/api.c; ok() there ends the
  * program where its argument is not 0.
@@ -54,7 +53,8 @@ enum gpucache_error {
 	GPUCACHE_ERROR_NOT_SUPPORTED = 801,
 };
 
-/* The name of an error of any of these functions; never NULL.  Lives for ever.
+/*
+ * The name of an error of any of these functions; never NULL.  Lives for ever.
  *
  * Example
  *     void *memory = NULL;
@@ -200,14 +200,14 @@ GPUCACHE_API int gpucache_set_limit(int device, uint64_t bytes);
  * Called when a request for `wanted` bytes of `device` would fail, after gpucache gave back what it
  * could.  Frees what the program can do without, and returns other than 0 if it freed something:
  * then the request is tried again, once.  May call everything of gpucache and CUDA; requests of its
- * own that fail do not call it again.  Runs in the thread that asks, in several at once where several
- * ask; must return (no longjmp, no exception).
+ * own that fail do not call it again.  Runs in the thread that asks, in several at once where
+ * several ask; must return (no longjmp, no exception).
  */
 typedef int (*gpucache_oom_handler)(void *arg, size_t wanted, int device);
 
 /*
- * Sets the handler of the process, in place of the one before; NULL: none.  Another thread may be in
- * the old one still.  Works at any time, also before CUDA is initialised.
+ * Sets the handler of the process, in place of the one before; NULL: none.  Another thread may be
+ * in the old one still.  Works at any time, also before CUDA is initialised.
  *
  * Example
  *     gpucache_set_oom_handler(drop_caches, &caches);
@@ -216,8 +216,10 @@ GPUCACHE_API void gpucache_set_oom_handler(gpucache_oom_handler handler, void *a
 
 /*
  * For torch.cuda.memory.CUDAPluggableAllocator("libgpucache.so", "gpucache_torch_malloc",
- * "gpucache_torch_free"), and its optional functions.  As PyTorch calls them: size 0 gives NULL, NULL
- * is freed without a word, a failure is NULL.  `device` is made current for the call where it is not.
+ * "gpucache_torch_free"), and its optional functions.  As PyTorch calls them: size 0 gives NULL,
+ * NULL is freed without a word, a failure is NULL.  `device` is made current for the call where it
+ * is not.  Preload the library as well: loaded later, it sees neither streams, whose memory then
+ * waits for the device, nor stream captures, which its events would break.
  *
  * Example
  *     void *tensor = gpucache_torch_malloc(1 << 20, 0, stream);
@@ -237,8 +239,10 @@ GPUCACHE_API void gpucache_torch_reset(void);
 /* set_memory_fraction_fn: as gpucache_set_limit, in parts of the device, 0 to 1. */
 GPUCACHE_API void gpucache_torch_memory_fraction(double fraction, int device);
 
-/* set_base_alloc_fn: the segment of the driver that ptr lies in, and its size; ptr itself and 0 where
- * it is not of the cache. */
+/*
+ * set_base_alloc_fn: the segment of the driver that ptr lies in, and its size; ptr itself and 0
+ * where it is not of the cache.
+ */
 GPUCACHE_API void *gpucache_torch_base_alloc(void *ptr, size_t *ret_size);
 
 #ifdef __cplusplus
