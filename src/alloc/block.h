@@ -91,14 +91,15 @@ struct gpc_block {
 	struct {
 		struct gpc_block *left;
 		struct gpc_block *right;
-	} tree;               /* FREE: within its bin; PENDING: within the order of a stream */
-	struct gpc_list link; /* PENDING: within its fence */
-	uint32_t number;      /* in the slab, and in the recording */
-	uint32_t mark;        /* the owner's note: who asked */
-	uint8_t state;        /* enum gpc_block_state */
-	uint8_t fence;        /* PENDING: where in the ring its fence is */
-	uint8_t order;  /* PENDING: 1 + the slot of the stream whose order it is in; 0: none */
-	bool is_shared; /* LIVE: streams that its free will not name use it */
+	} tree;          /* FREE: within its bin; PENDING: within the order of a stream */
+	uint32_t number; /* in the slab, and in the recording */
+	uint32_t mark;   /* the owner's note: who asked */
+	uint8_t state;   /* enum gpc_block_state */
+	uint8_t fence;   /* PENDING: where in the ring its fence is */
+	uint8_t order;   /* PENDING: 1 + the slot of the stream whose order it is in; 0: none */
+	bool is_shared;  /* LIVE: streams that its free will not name use it */
+	/* PENDING: within its fence.  Last, since a hit without streams never touches it. */
+	struct gpc_list link;
 };
 
 #endif

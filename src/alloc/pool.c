@@ -67,7 +67,12 @@ struct gpc_block *gpc_pool_new_block_locked(
 	if (block) {
 		pool->spare = NULL;
 		number = block->number;
-		*block = (struct gpc_block){ 0 };
+		/* As new, but for its trees and lists, which are written before they are read. */
+		block->requested = 0;
+		block->prev = NULL;
+		block->next = NULL;
+		block->mark = 0;
+		block->order = 0;
 	} else {
 		block = gpc_slab_take(&pool->heap->blocks, &number);
 		if (!block)
@@ -197,7 +202,7 @@ static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size,
 }
 
 /* A block that is in no bin, no fence and off its counter becomes the program's. */
-static gpc_devptr give(
+static inline __attribute__((always_inline)) gpc_devptr give(
 	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
 {
 	struct gpucache_counters *counters = pool->counters;
@@ -281,7 +286,7 @@ static bool is_in_order(const struct gpc_pool *pool, const struct gpc_request *r
  * Gives a block that the stream of the request freed, although its fence has not passed; false:
  * there is none.  A piece would leave a rest with a fence of its own, so only what fits whole.
  */
-static bool take_ordered_locked(struct gpc_pool *pool, uint64_t rounded,
+static __attribute__((noinline)) bool take_ordered_locked(struct gpc_pool *pool, uint64_t rounded,
 	const struct gpc_request *request, gpc_devptr *ret_address)
 {
 	struct gpc_block *block = is_in_order(pool, request) ? gpc_stream_order_find(&pool->order,
@@ -403,7 +408,7 @@ static void release_locked(
 }
 
 /* The live block that starts here. */
-static enum gpc_status find_live_locked(
+static inline __attribute__((always_inline)) enum gpc_status find_live_locked(
 	struct gpc_pool *pool, gpc_devptr address, struct gpc_block **ret_block)
 {
 	const struct gpc_segment *segment = gpc_segment_map_find(&pool->heap->segment_map, address);

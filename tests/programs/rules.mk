@@ -12,10 +12,10 @@ $(B)/programs/train_driver: PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 
 # The one that knows us, linked with either form of the library, and as C++.  Not with a sanitizer in the
 # library: it looks names up by dlsym, which is ours, before it is ready for instrumented code.
-API_PROGRAMS := $(if $(SANITIZE),,$(addprefix $(B)/programs/,api api_static api_cxx))
+CXX          := $(if $(filter default undefined,$(origin CXX)),g++,$(CXX))
+API_PROGRAMS := $(if $(SANITIZE),,$(addprefix $(B)/programs/,api api_static $(if $(shell command -v $(CXX)),api_cxx)))
 API_FLAGS    := -D_GNU_SOURCE -g -O1 -Wall -Wextra -Wpedantic -Werror -Iinclude -isystem tests/simcuda/include
 PROGRAMS     += $(API_PROGRAMS)
-CXX          := $(if $(filter default undefined,$(origin CXX)),g++,$(CXX))
 
 $(B)/programs/api: $(LIB_SO) | $(SIMCUDA)
 $(B)/programs/api_static: $(LIB_A) | $(SIMCUDA)
