@@ -199,12 +199,12 @@ install: $(PRODUCTS)                       ## into PREFIX (default /usr/local), 
 	$(INSTALL) -m 755 $(LIB_SO) $(DESTDIR)$(libdir)
 	$(INSTALL) -m 644 $(LIB_A) $(DESTDIR)$(libdir)
 	$(INSTALL) -m 755 $(REPORT) $(REPLAY) $(RUN) $(DESTDIR)$(bindir)
-	$(INSTALL) -m 644 include/gpucache_format.h include/gpucache_version.h $(DESTDIR)$(includedir)
+	$(INSTALL) -m 644 include/gpucache.h include/gpucache_format.h include/gpucache_version.h $(DESTDIR)$(includedir)
 
 uninstall:                                 ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(LIB_SO) $(LIB_A)))
 	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(notdir $(REPORT) $(REPLAY) $(RUN)))
-	rm -f $(DESTDIR)$(includedir)/gpucache_format.h $(DESTDIR)$(includedir)/gpucache_version.h
+	rm -f $(DESTDIR)$(includedir)/gpucache.h $(DESTDIR)$(includedir)/gpucache_format.h $(DESTDIR)$(includedir)/gpucache_version.h
 
 clean:                                     ## remove every build
 	$(Q)rm -rf build

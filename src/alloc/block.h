@@ -29,6 +29,7 @@
  *   I6  live + pending + cached bytes of a pool are the sum of its segments.
  *   I7  Every block is found by its address in the pool's address map, and nothing else is.
  *   I8  A segment is on the idle list if and only if it is one FREE block.
+ *   I9  A block is in the order of a stream only while it is PENDING (stream_order.h).
  *
  * Threads   Everything here needs the lock of the pool.
  * Failure   None: a block that cannot be split for lack of metadata is handed out whole.
@@ -87,16 +88,18 @@ struct gpc_block {
 	struct gpc_segment *segment;
 	struct gpc_block *prev; /* in address order, within the segment */
 	struct gpc_block *next;
-	union {
-		struct {
-			struct gpc_block *left;
-			struct gpc_block *right;
-		} tree;               /* FREE: within its bin */
-		struct gpc_list link; /* PENDING: within its fence */
-	};
+	struct {
+		struct gpc_block *left;
+		struct gpc_block *right;
+	} tree;          /* FREE: within its bin; PENDING: within the order of a stream */
 	uint32_t number; /* in the slab, and in the recording */
 	uint32_t mark;   /* the owner's note: who asked */
 	uint8_t state;   /* enum gpc_block_state */
+	uint8_t fence;   /* PENDING: where in the ring its fence is */
+	uint8_t order;   /* PENDING: 1 + the slot of the stream whose order it is in; 0: none */
+	bool is_shared;  /* LIVE: streams that its free will not name use it */
+	/* PENDING: within its fence.  Last, since a hit without streams never touches it. */
+	struct gpc_list link;
 };
 
 #endif

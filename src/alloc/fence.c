@@ -68,6 +68,7 @@ void gpc_fences_add(struct gpc_fences *fences, struct gpc_block *block)
 {
 	struct gpc_fence *fence = fence_at(fences, fences->open);
 
+	block->fence = (uint8_t)(fences->open % GPC_MAX_FENCES);
 	gpc_list_append(&fence->blocks, &block->link);
 	fence->bytes += block->size;
 	fence->n_blocks++;
@@ -78,19 +79,14 @@ void gpc_fences_add(struct gpc_fences *fences, struct gpc_block *block)
 
 void gpc_fences_drop(struct gpc_fences *fences, struct gpc_block *block)
 {
-	for (uint64_t number = fences->oldest; number <= fences->open; number++) {
-		struct gpc_fence *fence = fence_at(fences, number);
+	struct gpc_fence *fence = &fences->ring[block->fence];
 
-		gpc_list_each (link, &fence->blocks) {
-			if (link != &block->link)
-				continue;
-			gpc_list_remove(link);
-			fence->bytes -= block->size;
-			fence->n_blocks--;
-			fences->pending_bytes -= block->size;
-			return;
-		}
-	}
+	gpc_list_remove(&block->link);
+	fence->bytes -= block->size;
+	fence->n_blocks--;
+	if (fence->n_blocks == 0)
+		fence->largest = 0;
+	fences->pending_bytes -= block->size;
 }
 
 const struct gpc_fence *gpc_fences_get_open(const struct gpc_fences *fences)
@@ -316,6 +312,9 @@ enum gpc_status gpc_fences_add_member(struct gpc_fences *fences, struct gpc_driv
 		struct gpc_fence *fence = fence_at(fences, fences->oldest);
 		struct gpc_fence *open = fence_at(fences, fences->open);
 
+		gpc_list_each (link, &fence->blocks)
+			gpc_list_entry(link, struct gpc_block, link)->fence =
+				(uint8_t)(fences->open % GPC_MAX_FENCES);
 		gpc_list_append_all(&open->blocks, &fence->blocks);
 		open->bytes += fence->bytes;
 		open->n_blocks += fence->n_blocks;

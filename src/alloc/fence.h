@@ -61,7 +61,7 @@
 struct gpc_fence {
 	struct gpc_list blocks;
 	uint64_t bytes;
-	uint64_t largest; /* block */
+	uint64_t largest; /* no block is larger */
 	uint32_t n_blocks;
 	bool has_event;
 	gpc_event events[GPC_MAX_MEMBERS];
@@ -105,8 +105,8 @@ bool gpc_fences_is_free_safe(const struct gpc_fences *fences);
 void gpc_fences_add(struct gpc_fences *fences, struct gpc_block *block);
 
 /*
- * Takes a pending block out of its fence; which one is found by its number of blocks, so: cold
- * paths only.
+ * Takes a pending block out of its fence.  The fence's largest block is from then on a bound, until
+ * the fence is empty.
  */
 void gpc_fences_drop(struct gpc_fences *fences, struct gpc_block *block);
 
@@ -170,7 +170,7 @@ GPC_MUST_CHECK enum gpc_status gpc_fences_add_member(
 	struct gpc_fences *fences, struct gpc_driver *drv);
 
 /*
- * The context of `drv` is about to die, and its events with it: no fence asks it any more. 
+ * The context of `drv` is about to die, and its events with it: no fence asks it any more.
  * Nothing where it is no member.
  */
 void gpc_fences_remove_member(struct gpc_fences *fences, struct gpc_driver *drv);

@@ -18,6 +18,7 @@ struct gpc_request {
 	uint64_t now_ns;
 	uint32_t mark; /* the owner's note: a stack id */
 	uint32_t thread;
+	gpc_stream stream; /* the one that the program named (stream_order.h); 0: none */
 };
 
 struct gpc_observer {

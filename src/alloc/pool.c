@@ -33,6 +33,7 @@ void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driv
 	gpc_list_init(&pool->segments);
 	gpc_list_init(&pool->idle);
 	gpc_fences_init(&pool->fences, drv, &heap->captures, params->is_one_stream);
+	gpc_stream_order_init(&pool->order);
 	pool->counters = counters ? counters : &pool->own_counters;
 	gpc_lock_init(&pool->lock, GPC_RANK_POOL);
 }
@@ -66,7 +67,12 @@ struct gpc_block *gpc_pool_new_block_locked(
 	if (block) {
 		pool->spare = NULL;
 		number = block->number;
-		*block = (struct gpc_block){ 0 };
+		/* As new, but for its trees and lists, which are written before they are read. */
+		block->requested = 0;
+		block->prev = NULL;
+		block->next = NULL;
+		block->mark = 0;
+		block->order = 0;
 	} else {
 		block = gpc_slab_take(&pool->heap->blocks, &number);
 		if (!block)
@@ -104,14 +110,19 @@ static void absorb_next(struct gpc_pool *pool, struct gpc_block *left)
 	gpc_pool_retire_block_locked(pool, right);
 }
 
-void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
+static void become_free(struct gpc_pool *pool, struct gpc_block *block)
 {
-	struct gpc_segment *segment = block->segment;
-
 	gpc_counter_add(&pool->counters->cached_bytes, block->size);
 	block->state = GPC_BLOCK_FREE;
 	block->requested = 0;
 	block->mark = 0;
+}
+
+/* A FREE block that is in no bin merges with its neighbours and goes into the bin of its size. */
+static void settle(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
+{
+	struct gpc_segment *segment = block->segment;
+
 	if (block->next && block->next->state == GPC_BLOCK_FREE) {
 		leave_bin(pool, block->next);
 		absorb_next(pool, block);
@@ -129,6 +140,32 @@ void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, u
 	}
 }
 
+void gpc_pool_settle_hot_locked(struct gpc_pool *pool)
+{
+	struct gpc_block *hot = pool->hot;
+
+	pool->hot = NULL;
+	if (hot)
+		settle(pool, hot, pool->hot_since_ns);
+}
+
+void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
+{
+	gpc_pool_settle_hot_locked(pool);
+	become_free(pool, block);
+	settle(pool, block, now_ns);
+}
+
+/* The same, and what can wait waits: the next request may want exactly this block. */
+static void make_hot(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
+{
+	gpc_pool_settle_hot_locked(pool);
+	become_free(pool, block);
+	pool->heap->observer.block_changed(pool->heap->observer.self, block, now_ns);
+	pool->hot = block;
+	pool->hot_since_ns = now_ns;
+}
+
 uint64_t gpc_pool_free_passed_locked(
 	struct gpc_pool *pool, struct gpc_list *passed, uint64_t now_ns)
 {
@@ -138,6 +175,7 @@ uint64_t gpc_pool_free_passed_locked(
 		struct gpc_block *block = gpc_list_entry(link, struct gpc_block, link);
 
 		gpc_list_remove(link);
+		gpc_stream_order_remove(&pool->order, block);
 		bytes += block->size;
 		gpc_counter_sub(&pool->counters->pending_bytes, block->size);
 		gpc_pool_make_free_locked(pool, block, now_ns);
@@ -163,23 +201,17 @@ static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size,
 	pool->heap->observer.block_changed(pool->heap->observer.self, rest, now_ns);
 }
 
-gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
-	const struct gpc_request *request)
+/* A block that is in no bin, no fence and off its counter becomes the program's. */
+static inline __attribute__((always_inline)) gpc_devptr give(
+	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
 {
 	struct gpucache_counters *counters = pool->counters;
-	struct gpc_segment *segment = block->segment;
 
-	leave_bin(pool, block);
-	if (is_idle(segment))
-		gpc_list_remove(&segment->idle);
-	if (gpc_size_should_split((enum gpc_pool_kind)segment->kind, block->size, rounded,
-		    pool->params.max_split_size))
-		split(pool, block, rounded, request->now_ns);
 	block->state = GPC_BLOCK_LIVE;
 	block->requested = request->size;
 	block->mark = request->mark;
+	block->is_shared = false;
 
-	gpc_counter_sub(&counters->cached_bytes, block->size);
 	gpc_counter_add_peak(&counters->live_bytes, &counters->peak_live_bytes, block->size);
 	gpc_counter_add_peak(
 		&counters->requested_bytes, &counters->peak_requested_bytes, request->size);
@@ -190,23 +222,87 @@ gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, 
 	return block->address;
 }
 
+gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
+	const struct gpc_request *request)
+{
+	struct gpc_segment *segment = block->segment;
+
+	leave_bin(pool, block);
+	if (is_idle(segment))
+		gpc_list_remove(&segment->idle);
+	if (gpc_size_should_split((enum gpc_pool_kind)segment->kind, block->size, rounded,
+		    pool->params.max_split_size))
+		split(pool, block, rounded, request->now_ns);
+	gpc_counter_sub(&pool->counters->cached_bytes, block->size);
+	return give(pool, block, request);
+}
+
+/* The block freed last, where it has exactly this size; everything else is settled first. */
+static bool take_hot_locked(struct gpc_pool *pool, uint64_t rounded,
+	const struct gpc_request *request, gpc_devptr *ret_address)
+{
+	struct gpc_block *hot = pool->hot;
+
+	if (!hot || hot->size != rounded) {
+		gpc_pool_settle_hot_locked(pool);
+		return false;
+	}
+	pool->hot = NULL;
+	gpc_counter_sub(&pool->counters->cached_bytes, hot->size);
+	gpc_counter_add(&pool->counters->n_hit, 1);
+	*ret_address = give(pool, hot, request);
+	return true;
+}
+
 /*
- * The best block for this size, or NULL.  With max_split_size a block of that size or more serves
- * only requests of that size or more, and then only where less than a medium segment would be
- * wasted: PyTorch's rule.
+ * With max_split_size a block of that size or more serves only requests of that size or more, and
+ * then only where less than a medium segment would be wasted: PyTorch's rule.
  */
+static bool is_served_by(
+	const struct gpc_pool *pool, uint64_t rounded, const struct gpc_block *block)
+{
+	uint64_t max = pool->params.max_split_size;
+
+	if (max == 0)
+		return true;
+	return rounded < max ? block->size < max : block->size < rounded + GPC_MEDIUM_SEGMENT;
+}
+
+/* The best block for this size, or NULL. */
 static struct gpc_block *find_fit(struct gpc_pool *pool, uint64_t rounded)
 {
 	struct gpc_block *block = gpc_bins_find(&pool->bins[gpc_size_pool(rounded)], rounded);
-	uint64_t max = pool->params.max_split_size;
 
-	if (!block || max == 0)
-		return block;
-	if (rounded < max && block->size >= max)
-		return NULL;
-	if (rounded >= max && block->size >= rounded + GPC_MEDIUM_SEGMENT)
-		return NULL;
-	return block;
+	return block && is_served_by(pool, rounded, block) ? block : NULL;
+}
+
+/* No order is kept while a capture is open: what is captured runs later, and on any stream. */
+static bool is_in_order(const struct gpc_pool *pool, const struct gpc_request *request)
+{
+	return request->stream && !gpc_captures_is_any_open(&pool->heap->captures);
+}
+
+/*
+ * Gives a block that the stream of the request freed, although its fence has not passed; false:
+ * there is none.  A piece would leave a rest with a fence of its own, so only what fits whole.
+ */
+static __attribute__((noinline)) bool take_ordered_locked(struct gpc_pool *pool, uint64_t rounded,
+	const struct gpc_request *request, gpc_devptr *ret_address)
+{
+	struct gpc_block *block = is_in_order(pool, request) ? gpc_stream_order_find(&pool->order,
+								       request->stream, rounded)
+							     : NULL;
+
+	if (!block || !is_served_by(pool, rounded, block) ||
+		gpc_size_should_split((enum gpc_pool_kind)block->segment->kind, block->size,
+			rounded, pool->params.max_split_size))
+		return false;
+	gpc_stream_order_remove(&pool->order, block);
+	gpc_fences_drop(&pool->fences, block);
+	gpc_counter_sub(&pool->counters->pending_bytes, block->size);
+	gpc_counter_add(&pool->counters->n_hit, 1);
+	*ret_address = give(pool, block, request);
+	return true;
 }
 
 /*
@@ -248,6 +344,11 @@ enum gpc_status gpc_pool_search(
 	uint64_t reaped;
 
 	gpc_lock_take(&pool->lock);
+	if (take_hot_locked(pool, rounded, request, ret_address) ||
+		(request->stream && take_ordered_locked(pool, rounded, request, ret_address))) {
+		gpc_lock_release(&pool->lock);
+		return GPC_OK;
+	}
 	block = find_fit(pool, rounded);
 	if (!block && pool->fences.pending_bytes >= rounded) {
 		enum gpc_status reap_st = reap_locked(pool, true, request->now_ns, &reaped);
@@ -291,34 +392,64 @@ static void release_locked(
 	gpc_counter_sub(&counters->n_blocks, 1);
 	gpc_counter_add(&counters->n_free, 1);
 	if (gpc_fences_is_free_safe(&pool->fences) || pool->params.is_fence_skipped) {
-		gpc_pool_make_free_locked(pool, block, request->now_ns);
+		if (block->segment->is_exported)
+			gpc_pool_make_free_locked(pool, block, request->now_ns);
+		else
+			make_hot(pool, block, request->now_ns);
 		return;
 	}
 	block->state = GPC_BLOCK_PENDING;
 	gpc_counter_add_peak(&counters->pending_bytes, &counters->peak_pending_bytes, block->size);
 	gpc_fences_add(&pool->fences, block);
+	if (is_in_order(pool, request) && !block->is_shared && !block->segment->is_exported)
+		gpc_stream_order_add(&pool->order, request->stream, block);
 	pool->heap->observer.block_changed(pool->heap->observer.self, block, request->now_ns);
 	close_full_fence(pool, request->now_ns);
+}
+
+/* The live block that starts here. */
+static inline __attribute__((always_inline)) enum gpc_status find_live_locked(
+	struct gpc_pool *pool, gpc_devptr address, struct gpc_block **ret_block)
+{
+	const struct gpc_segment *segment = gpc_segment_map_find(&pool->heap->segment_map, address);
+	struct gpc_block *block = gpc_address_map_find(&pool->blocks, address);
+
+	if (!segment || segment->pool != pool)
+		return GPC_NOT_FOUND;
+	if (!block || block->state != GPC_BLOCK_LIVE)
+		return GPC_INVALID;
+	*ret_block = block;
+	return GPC_OK;
+}
+
+enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address)
+{
+	struct gpc_block *block = NULL;
+	enum gpc_status st;
+
+	gpc_lock_take(&pool->lock);
+	st = find_live_locked(pool, address, &block);
+	if (!st)
+		block->is_shared = true;
+	gpc_lock_release(&pool->lock);
+	return st;
 }
 
 enum gpc_status gpc_pool_free(
 	struct gpc_pool *pool, gpc_devptr address, const struct gpc_request *request)
 {
-	enum gpc_status st = GPC_OK;
-	struct gpc_segment *segment;
-	struct gpc_block *block;
+	struct gpc_segment *segment = NULL;
+	struct gpc_block *block = NULL;
 	gpc_devptr gone = 0;
 	uint64_t gone_size = 0;
+	enum gpc_status st;
 
 	gpc_lock_take(&pool->lock);
-	segment = gpc_segment_map_find(&pool->heap->segment_map, address);
-	block = gpc_address_map_find(&pool->blocks, address);
-	if (!segment || segment->pool != pool)
-		st = GPC_NOT_FOUND;
-	else if (!block || block->state != GPC_BLOCK_LIVE)
-		st = GPC_INVALID;
-	else
+	st = find_live_locked(pool, address, &block);
+	if (!st) {
+		segment = block->segment;
 		release_locked(pool, block, request);
+	}
 	if (!st && segment->is_exported)
 		(void)gpc_pool_take_exported_locked(pool, segment, &gone, &gone_size);
 	gpc_lock_release(&pool->lock);
@@ -357,6 +488,7 @@ uint64_t gpc_pool_largest_free(struct gpc_pool *pool)
 	uint64_t largest = 0;
 
 	gpc_lock_take(&pool->lock);
+	gpc_pool_settle_hot_locked(pool);
 	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++) {
 		uint64_t size = gpc_bins_largest(&pool->bins[kind]);
 
@@ -371,6 +503,7 @@ static void hide_block(struct gpc_block *block, struct gpc_pool *pool)
 {
 	if (block->state == GPC_BLOCK_FREE)
 		gpc_bins_remove(&pool->bins[block->segment->kind], block);
+	gpc_stream_order_remove(&pool->order, block);
 }
 
 enum gpc_status gpc_pool_export(struct gpc_pool *pool, gpc_devptr address, gpc_devptr *ret_base)
@@ -379,6 +512,7 @@ enum gpc_status gpc_pool_export(struct gpc_pool *pool, gpc_devptr address, gpc_d
 	struct gpc_segment *segment;
 
 	gpc_lock_take(&pool->lock);
+	gpc_pool_settle_hot_locked(pool);
 	segment = gpc_segment_map_find(&pool->heap->segment_map, address);
 	if (segment && segment->pool == pool) {
 		for (struct gpc_block *at = segment->first; at && !segment->is_exported;

@@ -3,7 +3,8 @@
  * A pool: the cache of one context of one device.  This is the allocator.
  *
  *      gpc_pool_alloc                                   gpc_pool_free
- *         |  search: the bins                              |  in one-stream order, or nothing pending: FREE
+ *         |  search: what its own stream freed            |
+ *         |     then the bins                              |  in one-stream order, or nothing pending: FREE
  *         |     then fences that have passed               |  else: PENDING in the open fence
  *         |  miss:                                         |  merge with free neighbours
  *         |     too much pending: wait for a fence         v
@@ -14,7 +15,9 @@
  * What fails here is only "no room": the ladder (oom/ladder.c) then calls the parts - reap, trim,
  * wait, search, grow - in its own order.  The allocator never calls the ladder.
  *
- * Invariants  I1 to I8 of block.h, F1 to F4 of fence.h, checked by gpc_pool_check.
+ * Invariants  I1 to I9 of block.h, F1 to F4 of fence.h, S1 to S3 of stream_order.h, checked by
+ *             gpc_pool_check as far as a look at the heap can.  One block, that freed last, may be
+ *             late: FREE, and not yet merged and binned (`hot`).
  * Threads     Any thread may call anything; one lock a pool (rank POOL).  A hit holds it for tens
  *             of nanoseconds and makes no driver call.  Calls of the driver marked [may block] are
  *             made without it.
@@ -30,12 +33,13 @@
 #include "alloc/bin.h"
 #include "alloc/fence.h"
 #include "alloc/heap.h"
+#include "alloc/stream_order.h"
 
 /* What the pools of one device may take together. */
 struct gpc_budget {
-	uint64_t limit_bytes;        /* 0: none */
-	_Atomic uint64_t used_bytes; /* segments and direct memory */
-	uint64_t device_bytes;       /* what the device has; 0 unknown */
+	_Atomic uint64_t limit_bytes; /* 0: none */
+	_Atomic uint64_t used_bytes;  /* segments and direct memory */
+	uint64_t device_bytes;        /* what the device has; 0 unknown */
 };
 
 struct gpc_pool_params {
@@ -62,9 +66,16 @@ struct gpc_pool {
 	struct gpc_list segments; /* oldest first */
 	struct gpc_list idle;     /* idle longest first */
 	struct gpc_address_map blocks;
-	struct gpc_block *
-		spare; /* retired last, its number kept: a pair of free and malloc needs one again at once */
+	/*
+	 * The block freed last, FREE but not yet merged and binned: a request of exactly its size,
+	 * the commonest next call, takes it back without touching anything else.
+	 */
+	struct gpc_block *hot;
+	uint64_t hot_since_ns;
+	/* Retired last, its number kept: a pair of free and malloc often needs one again at once. */
+	struct gpc_block *spare;
 	struct gpc_fences fences;
+	struct gpc_stream_order order;
 	/* of the recording; written under the lock, read by anybody */
 	struct gpucache_counters *counters;
 	struct gpucache_counters own_counters; /* used where nobody gives others */
@@ -113,6 +124,12 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_free(
 	struct gpc_pool *pool, gpc_devptr address, const struct gpc_request *request);
 
 /*
+ * Work of streams that the free of this live block will not name uses it, too: it will be freed by
+ * fence only.  Fails as gpc_pool_free.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address);
+
+/*
  * Closes the open fence where possible and frees what has passed.  Returns the bytes that
  * became free.
  */
@@ -146,7 +163,7 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_export(
 	struct gpc_pool *pool, gpc_devptr address, gpc_devptr *ret_base);
 
 /*
- * Verifies I1 to I8 and the counters over the whole pool.  NULL: all hold; else the name of the
+ * Verifies I1 to I9 and the counters over the whole pool.  NULL: all hold; else the name of the
  * first that does not.
  */
 const char *gpc_pool_check(struct gpc_pool *pool);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "alloc/pool.h"
+#include "alloc/pool_internal.h"
 
 struct totals {
 	uint64_t live;
@@ -17,6 +18,7 @@ struct totals {
 	uint64_t n_blocks;
 	uint64_t n_live;
 	uint64_t n_free_visible;
+	uint64_t n_ordered;
 	uint64_t n_idle;
 };
 
@@ -37,6 +39,7 @@ static const char *check_block(
 		return NULL;
 	case GPC_BLOCK_PENDING:
 		totals->pending += block->size;
+		totals->n_ordered += block->order > 0;
 		return gpc_list_is_empty(&block->link) ? "I4: a pending block is on a fence" : NULL;
 	case GPC_BLOCK_FREE:
 		totals->cached += block->size;
@@ -121,6 +124,25 @@ static const char *check_bins(struct gpc_pool *pool, const struct totals *totals
 		       : "I3: a block is in a bin iff it is free, and in that of its size";
 }
 
+static void count_ordered(struct gpc_block *block, void *arg)
+{
+	struct bin_walk *walk = arg;
+
+	walk->n++;
+	walk->is_sound &= block->state == GPC_BLOCK_PENDING && block->order > 0;
+}
+
+static const char *check_order(const struct gpc_stream_order *order, const struct totals *totals)
+{
+	struct bin_walk walk = { .is_sound = true };
+
+	for (uint32_t slot = 0; order->bins && slot < order->n_slots; slot++)
+		gpc_bins_each(&order->bins[slot], count_ordered, &walk);
+	return walk.is_sound && walk.n == totals->n_ordered
+		       ? NULL
+		       : "I9: a block is in the order of a stream only while it is pending";
+}
+
 static const char *check_fences(const struct gpc_fences *fences, uint64_t pending)
 {
 	uint64_t bytes = 0;
@@ -188,6 +210,8 @@ static const char *check_locked(struct gpc_pool *pool)
 	broken = check_bins(pool, &totals);
 	if (!broken)
 		broken = check_fences(&pool->fences, totals.pending);
+	if (!broken)
+		broken = check_order(&pool->order, &totals);
 	return broken ? broken : check_counters(pool->counters, &totals);
 }
 
@@ -196,6 +220,7 @@ const char *gpc_pool_check(struct gpc_pool *pool)
 	const char *broken;
 
 	gpc_lock_take(&pool->lock);
+	gpc_pool_settle_hot_locked(pool);
 	broken = check_locked(pool);
 	gpc_lock_release(&pool->lock);
 	return broken;

@@ -21,6 +21,12 @@ void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block
  */
 void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns);
 
+/*
+ * Whoever looks at bins, neighbours or idle segments settles the block freed last before: then
+ * I1 to I8 hold again.
+ */
+void gpc_pool_settle_hot_locked(struct gpc_pool *pool);
+
 /* All blocks of a list that fences gave become FREE.  Returns their bytes. */
 uint64_t gpc_pool_free_passed_locked(
 	struct gpc_pool *pool, struct gpc_list *passed, uint64_t now_ns);

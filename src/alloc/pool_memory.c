@@ -17,8 +17,9 @@
 static enum gpc_status charge(struct gpc_budget *budget, uint64_t bytes)
 {
 	uint64_t used = atomic_fetch_add(&budget->used_bytes, bytes) + bytes;
+	uint64_t limit = atomic_load(&budget->limit_bytes);
 
-	if (budget->limit_bytes == 0 || used <= budget->limit_bytes)
+	if (limit == 0 || used <= limit)
 		return GPC_OK;
 	atomic_fetch_sub(&budget->used_bytes, bytes);
 	return GPC_LIMIT;
@@ -192,6 +193,7 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
 		uint64_t size = 0;
 
 		gpc_lock_take(&pool->lock);
+		gpc_pool_settle_hot_locked(pool);
 		segment = choose_idle(pool, wanted - went);
 		if (segment)
 			detach_locked(pool, segment, &address, &size);
@@ -212,6 +214,7 @@ static bool decay_one(struct gpc_pool *pool, uint64_t before_ns)
 	uint64_t size = 0;
 
 	gpc_lock_take(&pool->lock);
+	gpc_pool_settle_hot_locked(pool);
 	if (!gpc_list_is_empty(&pool->idle)) {
 		segment = gpc_list_entry(pool->idle.next, struct gpc_segment, idle);
 		if (segment->idle_since_ns < before_ns)
@@ -254,7 +257,8 @@ void gpc_pool_after_free(struct gpc_pool *pool, gpc_devptr address, uint64_t siz
 static void collect_garbage(struct gpc_pool *pool, uint64_t size)
 {
 	const struct gpc_budget *budget = pool->budget;
-	uint64_t base = budget->limit_bytes ? budget->limit_bytes : budget->device_bytes;
+	uint64_t limit = atomic_load(&budget->limit_bytes);
+	uint64_t base = limit ? limit : budget->device_bytes;
 	uint64_t allowed =
 		(uint64_t)((unsigned __int128)base * pool->params.gc_threshold_ppm / 1000000);
 	uint64_t used = atomic_load(&budget->used_bytes);
@@ -393,8 +397,10 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	struct gpucache_counters *counters = pool->counters;
 
 	gpc_lock_take(&pool->lock);
+	pool->hot = NULL;
 	pool->is_forgotten = true;
 	gpc_fences_fini(&pool->fences, false);
+	gpc_stream_order_fini(&pool->order);
 	forget_segments_locked(pool);
 	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++)
 		pool->bins[kind] = (struct gpc_bins){ 0 };

@@ -17,6 +17,9 @@
 /* An anchor serves this many cycles, 5 to 15 ms on today's processors. */
 #define ANCHOR_CYCLES (UINT64_C(1) << 25)
 
+/* Two readings of the counter around one of the clock: some hundred cycles, unless interrupted. */
+#define MAX_PAIR_CYCLES UINT64_C(8192)
+
 /* A counter that is off by this much after one anchor is not one to rely on. */
 #define MAX_ERROR_NS UINT64_C(1000000)
 
@@ -91,13 +94,29 @@ static void renew_alone(uint64_t cycles, uint64_t ns)
 	atomic_store_explicit(&clock_state.index, index + 1, memory_order_release);
 }
 
+/*
+ * Both clocks at one moment.  False where the thread was interrupted between the readings: such a
+ * pair would put the anchor off by as long as that took.
+ */
+static bool read_both(uint64_t *ret_cycles, uint64_t *ret_ns)
+{
+	uint64_t before = __builtin_ia32_rdtsc();
+	uint64_t ns = gpc_clock_monotonic_ns();
+	uint64_t after = __builtin_ia32_rdtsc();
+
+	*ret_ns = ns;
+	*ret_cycles = before + (after - before) / 2;
+	return after - before < MAX_PAIR_CYCLES;
+}
+
 /* One thread renews, the others take the kernel's time meanwhile. */
 static uint64_t ask_kernel(void)
 {
-	uint64_t cycles = __builtin_ia32_rdtsc();
-	uint64_t ns = gpc_clock_monotonic_ns();
+	uint64_t cycles;
+	uint64_t ns;
+	bool is_pair = read_both(&cycles, &ns);
 
-	if (!atomic_load_explicit(&clock_state.is_off, memory_order_relaxed) &&
+	if (is_pair && !atomic_load_explicit(&clock_state.is_off, memory_order_relaxed) &&
 		!atomic_flag_test_and_set_explicit(
 			&clock_state.is_renewing, memory_order_acquire)) {
 		renew_alone(cycles, ns);

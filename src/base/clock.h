@@ -9,7 +9,7 @@
  *      ns = anchor.ns + (cycles - anchor.cycles) * anchor.rate
  *
  * The anchor is renewed every ANCHOR_CYCLES (some milliseconds), each time with the rate since the
- * first one, so the error stays far below a microsecond.  Where the counter does not run at one
+ * first one, so the error soon falls far below a microsecond.  Where the counter does not run at one
  * rate on all cores (CPUID says), where it runs off, or on another architecture, gpc_clock_ns is
  * CLOCK_MONOTONIC.
  *

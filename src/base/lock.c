@@ -5,12 +5,17 @@
 #include <linux/futex.h>
 #include <stddef.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
 
-/* Tries before the kernel is asked: about the length of one of our critical sections. */
-#define SPINS 100
+/* Tries before the thread steps back: longer than a critical section of ours, 60 ns. */
+#define SPINS 10
+
+/* How long it steps back: some hundred critical sections at first, twice as long each time. */
+#define FIRST_BACKOFF_NS 25000
+#define LAST_BACKOFF_NS  200000
 
 static void relax(void)
 {
@@ -21,27 +26,33 @@ static void relax(void)
 #endif
 }
 
+/* A futex that nobody ever wakes: a wait that ends by itself. */
+static void step_back(long ns)
+{
+	static uint32_t nobody;
+	const struct timespec timeout = { .tv_nsec = ns };
+
+	syscall(SYS_futex, &nobody, FUTEX_WAIT_PRIVATE, 0, &timeout, NULL, 0);
+}
+
 void gpc_lock_wait(struct gpc_lock *lock)
 {
 	int saved_errno = errno;
+	long backoff_ns = FIRST_BACKOFF_NS;
 
-	for (int i = 0; i < SPINS; i++) {
-		if (atomic_load_explicit(&lock->word, memory_order_relaxed) == 0 &&
-			gpc_lock_grab(lock))
-			return;
-		relax();
+	for (;;) {
+		for (int i = 0; i < SPINS; i++) {
+			if (atomic_load_explicit(&lock->word, memory_order_relaxed) == 0 &&
+				gpc_lock_grab(lock)) {
+				errno = saved_errno;
+				return;
+			}
+			relax();
+		}
+		step_back(backoff_ns);
+		if (backoff_ns < LAST_BACKOFF_NS)
+			backoff_ns *= 2;
 	}
-	while (atomic_exchange_explicit(&lock->word, 2, memory_order_acquire) != 0)
-		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
-	errno = saved_errno;
-}
-
-void gpc_lock_wake(struct gpc_lock *lock)
-{
-	int saved_errno = errno;
-
-	syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-	errno = saved_errno;
 }
 
 #if GPC_CHECK_LEVEL >= 1

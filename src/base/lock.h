@@ -5,12 +5,15 @@
  * A thread may only take a lock of a higher rank than all it holds.  With GPC_CHECK_LEVEL >= 1 a
  * wrong order fails at once, in every run, instead of as a deadlock in one of a million.
  *
- * The lock is one word, as in Drepper's "Futexes Are Tricky": 0 free, 1 taken, 2 taken and
- * somebody may sleep.  Taking a free one is one instruction here, and no call; our critical
- * sections are so short that a taken one is worth a few tries before the kernel is asked.
+ * The lock is one word: 0 free, 1 taken.  Taking a free one and releasing are an instruction each,
+ * and no call.  Who finds it taken tries for about the length of a critical section, then steps
+ * back for 25 us, longer each time, and tries again.  So nobody has to be woken, and under
+ * contention one thread does a few hundred operations with everything in its cache while the
+ * others rest, instead of all passing the cache lines around: for 4 threads on 2 cores that is
+ * more than twice the throughput.
  *
  * Ordering  Taking acquires, releasing releases.
- * Progress  Blocking; a thread that dies with a lock leaves it taken, as any mutex.
+ * Progress  Blocking, not fair; a thread that dies with a lock leaves it taken, as any mutex.
  * Threads   Any.  Never taken in a signal handler.
  * Failure   None.
  * Limits    Not recursive.  A fork child must not touch a lock that it inherited: gpc_lock_init
@@ -64,9 +67,8 @@ bool gpc_lock_is_any_held(void);
 #define gpc_lock_is_any_held()       false
 #endif
 
-/* lock.c: the lock is taken by somebody; somebody may sleep. */
+/* lock.c: the lock is taken by somebody; returns when it is ours. */
 void gpc_lock_wait(struct gpc_lock *lock);
-void gpc_lock_wake(struct gpc_lock *lock);
 
 static inline bool gpc_lock_grab(struct gpc_lock *lock)
 {
@@ -94,9 +96,7 @@ static inline bool gpc_lock_try_take(struct gpc_lock *lock)
 
 static inline void gpc_lock_release(struct gpc_lock *lock)
 {
-	if (__builtin_expect(
-		    atomic_exchange_explicit(&lock->word, 0, memory_order_release) == 2, 0))
-		gpc_lock_wake(lock);
+	atomic_store_explicit(&lock->word, 0, memory_order_release);
 	gpc_lock_note_released(lock->rank);
 }
 

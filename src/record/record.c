@@ -212,6 +212,12 @@ static void close_file(struct gpc_record *rec)
 		close(rec->fd);
 }
 
+void gpc_record_mute(struct gpc_record *rec)
+{
+	rec->n_blocks = 0;
+	rec->events = NULL;
+}
+
 void gpc_record_close(struct gpc_record *rec)
 {
 	if (!rec->base)

@@ -122,6 +122,12 @@ void gpc_record_close(struct gpc_record *rec);
  */
 void gpc_record_detach(struct gpc_record *rec);
 
+/*
+ * Of a private recording: no blocks and no events any more, which nobody will read.  Counters,
+ * sites and OOMs go on: the process itself needs them to say why memory ran out.
+ */
+void gpc_record_mute(struct gpc_record *rec);
+
 /* --- Everything below does nothing on a closed recording. ------------------------------------- */
 
 /* Sets GPUCACHE_STATE_* bits. */
@@ -216,7 +222,7 @@ static inline void gpc_record_block(
 	uint32_t odd;
 
 	if (__builtin_expect(number >= rec->n_blocks, 0)) {
-		if (rec->header && block->state == GPUCACHE_BLOCK_LIVE)
+		if (rec->n_blocks && block->state == GPUCACHE_BLOCK_LIVE)
 			__atomic_fetch_add(&rec->header->dropped_blocks, 1, __ATOMIC_RELAXED);
 		return;
 	}

@@ -124,6 +124,9 @@ void gpc_observe_context(const struct gpc_context *context, uint32_t what);
  */
 void gpc_observe_device(struct gpc_context *context, bool must);
 
+/* The same, and a point of the history. */
+void gpc_observe_now(struct gpc_context *context);
+
 /* start.c: configuration, recording, devices. False: pass. */
 bool gpc_runtime_start(void);
 
@@ -158,6 +161,12 @@ void gpc_rescue_succeeded(struct gpc_device *device, uint64_t size);
 
 /* The process ends: print what was fatal. */
 void gpc_rescue_at_exit(void);
+
+/* The pools of a device whose contexts live; their number.  `pools` has GPC_MAX_CONTEXTS places. */
+uint32_t gpc_device_pools(const struct gpc_device *device, struct gpc_pool **pools);
+
+/* api.c: asks the program's OOM handler; false: there is none, or it freed nothing. */
+bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted);
 
 /* exit.c */
 void gpc_runtime_at_exit(void);

@@ -101,7 +101,8 @@ static void after_growth(struct gpc_context *context)
 		(void)gpc_pool_trim(&context->pool, reserve - available);
 }
 
-CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size)
+/* `stream` as alloc/stream_order.h names it; 0: the program named none. */
+static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream stream)
 {
 	struct gpc_context *context;
 	struct gpc_request request;
@@ -124,6 +125,7 @@ CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size)
 		.now_ns = gpc_clock_ns(),
 		.mark = gpc_runtime_stack(size),
 		.thread = gpc_thread_id(),
+		.stream = stream,
 	};
 	n_driver_malloc = gpc_counter_get(&context->pool.counters->n_driver_malloc);
 	st = alloc_or_rescue(context, &request, &address);
@@ -136,6 +138,31 @@ CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size)
 	gpc_rescue_succeeded(context->device, size);
 	*ret_ptr = address;
 	return CUDA_SUCCESS;
+}
+
+CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size)
+{
+	return malloc_in_order(ret_ptr, size, 0);
+}
+
+/*
+ * The stream as the allocator's orders name it; 0: its order is not kept.  A per-thread default
+ * stream has one handle for all threads; and where a program uses those at all, NULL may be meant
+ * as one, too.
+ */
+static gpc_stream order_of(CUstream stream)
+{
+	if (stream == CU_STREAM_PER_THREAD)
+		return 0;
+	if (stream != NULL)
+		return (gpc_stream)(uintptr_t)stream;
+	return __atomic_load_n(&gpc_runtime_per_thread_seen, __ATOMIC_ACQUIRE) ? 0
+									       : GPC_ORDERED_LEGACY;
+}
+
+CUresult gpc_runtime_malloc_on(CUdeviceptr *ret_ptr, size_t size, CUstream stream)
+{
+	return malloc_in_order(ret_ptr, size, order_of(stream));
 }
 
 /*
@@ -157,10 +184,12 @@ static CUresult sync_for_free(struct gpc_pool *pool)
 	return (CUresult)gpc_status_to_device(st);
 }
 
-CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
+static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool may_wait, bool *ret_is_ours)
 {
 	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
-	struct gpc_request request = { .now_ns = gpc_clock_ns(), .thread = gpc_thread_id() };
+	struct gpc_request request = {
+		.now_ns = gpc_clock_ns(), .thread = gpc_thread_id(), .stream = stream
+	};
 	struct gpc_context *context;
 	CUresult result = CUDA_SUCCESS;
 	CUcontext current;
@@ -170,7 +199,7 @@ CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
 	if (!pool)
 		return CUDA_SUCCESS;
 	context = (struct gpc_context *)pool; /* its first member */
-	if (gpc_runtime.config.free_sync == GPC_FREE_SYNC_ALWAYS)
+	if (may_wait && gpc_runtime.config.free_sync == GPC_FREE_SYNC_ALWAYS)
 		result = sync_for_free(pool);
 	else if (atomic_load_explicit(&gpc_runtime.has_ended, memory_order_relaxed))
 		result = gpc_runtime.fns->cuCtxGetCurrent(
@@ -182,6 +211,25 @@ CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
 	st = gpc_pool_free(pool, ptr, &request);
 	if (st == GPC_NOT_FOUND) /* gone between the look and the lock */
 		*ret_is_ours = false;
+	return st == GPC_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
+{
+	return free_in_order(ptr, 0, true, ret_is_ours);
+}
+
+CUresult gpc_runtime_free_on(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours)
+{
+	return free_in_order(ptr, order_of(stream), false, ret_is_ours);
+}
+
+CUresult gpc_runtime_record_use(CUdeviceptr ptr, bool *ret_is_ours)
+{
+	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
+	enum gpc_status st = pool ? gpc_pool_record_use(pool, ptr) : GPC_NOT_FOUND;
+
+	*ret_is_ours = st != GPC_NOT_FOUND;
 	return st == GPC_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 

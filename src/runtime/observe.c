@@ -178,6 +178,13 @@ void gpc_observe_context(const struct gpc_context *context, uint32_t what)
 	gpc_record_event(&gpc_runtime.record, &event);
 }
 
+void gpc_observe_now(struct gpc_context *context)
+{
+	gpc_observe_device(context, true);
+	atomic_store(&context->device->next_history_ns, 0);
+	record_levels(context->device, gpc_clock_monotonic_ns());
+}
+
 void gpc_observe_device(struct gpc_context *context, bool must)
 {
 	struct gpc_device *device = context->device;

@@ -36,6 +36,13 @@ static void trim_driver(void *arg)
 	gpc_captures_release(&gpc_runtime.heap.captures);
 }
 
+static bool call_handlers(void *arg, uint64_t wanted)
+{
+	const struct gpc_rescue *rescue = arg;
+
+	return gpc_runtime_ask_handler(rescue->context->device, wanted);
+}
+
 static enum gpc_status attempt_again(void *arg)
 {
 	const struct gpc_rescue *rescue = arg;
@@ -43,8 +50,7 @@ static enum gpc_status attempt_again(void *arg)
 	return rescue->attempt(rescue->arg);
 }
 
-/* The pools of a device that live. */
-static uint32_t pools_of(const struct gpc_device *device, struct gpc_pool **pools)
+uint32_t gpc_device_pools(const struct gpc_device *device, struct gpc_pool **pools)
 {
 	uint32_t n_pools = 0;
 	uint32_t n;
@@ -102,7 +108,7 @@ static void look(struct gpc_context *context, struct gpc_device_look *ret_look)
 {
 	struct gpc_device *device = context->device;
 	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
-	uint32_t n = pools_of(device, pools);
+	uint32_t n = gpc_device_pools(device, pools);
 
 	*ret_look = (struct gpc_device_look){
 		.device = (int32_t)device->ordinal,
@@ -219,7 +225,7 @@ static void fill_request(struct gpucache_oom *oom, const struct gpc_rescue *resc
 	oom->time_ns = rescue->request.now_ns;
 	oom->requested = rescue->size;
 	oom->rounded = rescue->rounded;
-	oom->limit = rescue->context->device->budget.limit_bytes;
+	oom->limit = atomic_load(&rescue->context->device->budget.limit_bytes);
 	oom->stack = rescue->request.mark;
 	oom->thread = rescue->request.thread;
 	oom->context = rescue->context->pool.context;
@@ -341,11 +347,12 @@ enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st)
 	struct gpc_ladder ladder = {
 		.pool = &rescue->context->pool,
 		.pools = pools,
-		.n_pools = pools_of(rescue->context->device, pools),
+		.n_pools = gpc_device_pools(rescue->context->device, pools),
 		.wanted = rescue->rounded,
 		.wait_ms = gpc_runtime.config.oom_wait_ms,
 		.attempt = attempt_again,
 		.trim_driver = trim_driver,
+		.call_handlers = call_handlers,
 		.arg = rescue,
 	};
 

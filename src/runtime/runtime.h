@@ -25,6 +25,7 @@
 #include <stddef.h>
 
 #include "driver/cuda_fns.h"
+#include "gpucache.h"
 #include "gpucache_format.h"
 
 /* What the preload layer lends: the real entry points, and the real loader. */
@@ -52,6 +53,30 @@ void gpc_runtime_saw_start(void);
 CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size);
 CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours);
 void gpc_runtime_adjust_free(size_t *available, size_t *total);
+
+/*
+ * The same where the program names the stream (alloc/stream_order.h).  A use by other streams than
+ * the one that its free will name; not ours: memory of the driver, whose free waits for all.
+ */
+CUresult gpc_runtime_malloc_on(CUdeviceptr *ret_ptr, size_t size, CUstream stream);
+CUresult gpc_runtime_free_on(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours);
+CUresult gpc_runtime_record_use(CUdeviceptr ptr, bool *ret_is_ours);
+
+/* What the C API asks besides (gpucache.h).  A device of -1 is that of the current context. */
+CUresult gpc_runtime_trim(int device, size_t bytes, size_t *ret_bytes);
+CUresult gpc_runtime_stats(int device, struct gpucache_stats *ret_stats);
+CUresult gpc_runtime_snapshot(char *ret_path, size_t size);
+CUresult gpc_runtime_set_limit(int device, uint64_t bytes);
+CUresult gpc_runtime_set_fraction(int device, double fraction);
+void gpc_runtime_set_oom_handler(gpucache_oom_handler handler, void *arg);
+CUresult gpc_runtime_segment_of(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size);
+
+/*
+ * Makes a context of this device current where none is: its primary one.  *ret_must_pop: to be
+ * undone by gpc_runtime_leave_device.
+ */
+CUresult gpc_runtime_enter_device(int device, bool *ret_must_pop);
+void gpc_runtime_leave_device(bool must_pop);
 
 /*
  * An allocation that the driver makes and we only track.  `call` makes it, again and again as the

@@ -68,6 +68,8 @@ static void open_record(uint32_t n_devices, int driver_version)
 	};
 	enum gpc_status st = gpc_record_open(&gpc_runtime.record, &params);
 
+	if (!config->record)
+		gpc_record_mute(&gpc_runtime.record);
 	if (st)
 		gpc_log("no recording: %s. The program runs on; gpumem-report will not find it. "
 			"Set "

@@ -22,9 +22,25 @@ void gpc_runtime_stream_created(CUstream stream)
 		return;
 	gpc_lock_take(&context->pool.lock);
 	st = gpc_fences_stream_created(&context->pool.fences, (gpc_stream)(uintptr_t)stream);
+	gpc_stream_order_created(&context->pool.order, (gpc_stream)(uintptr_t)stream);
 	gpc_lock_release(&context->pool.lock);
 	if (st)
 		wait_on_host(context);
+}
+
+/* Whichever context is current: the handle is of no use any more, and may come again. */
+static void forget_order(CUstream stream)
+{
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
+
+		for (uint32_t i = 0; i < n; i++) {
+			gpc_lock_take(&pools[i]->lock);
+			gpc_stream_order_destroyed(&pools[i]->order, (gpc_stream)(uintptr_t)stream);
+			gpc_lock_release(&pools[i]->lock);
+		}
+	}
 }
 
 void gpc_runtime_stream_destroyed(CUstream stream)
@@ -32,6 +48,7 @@ void gpc_runtime_stream_destroyed(CUstream stream)
 	struct gpc_context *context = gpc_context_current();
 
 	gpc_runtime_capture_ended(stream);
+	forget_order(stream);
 	if (!context)
 		return;
 	gpc_lock_take(&context->pool.lock);

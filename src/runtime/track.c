@@ -170,9 +170,10 @@ static void remember(struct gpc_context *context, const struct gpc_passed_call *
 static bool is_beyond_limit(const struct gpc_context *context, const struct gpc_passed_call *call)
 {
 	const struct gpc_budget *budget = &context->device->budget;
+	uint64_t limit = atomic_load(&budget->limit_bytes);
 
-	return is_on_device((uint8_t)call->kind) && budget->limit_bytes &&
-	       atomic_load(&budget->used_bytes) + call->size > budget->limit_bytes;
+	return is_on_device((uint8_t)call->kind) && limit &&
+	       atomic_load(&budget->used_bytes) + call->size > limit;
 }
 
 struct passed_attempt {

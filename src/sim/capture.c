@@ -20,67 +20,6 @@ static bool is_none(struct gpc_sim *sim)
 	return atomic_load_explicit(&sim->n_captures, memory_order_relaxed) == 0;
 }
 
-/* ---- graphs ---- */
-
-struct gpc_sim_graph *gpc_sim_graph_create(void)
-{
-	return calloc(1, sizeof(struct gpc_sim_graph));
-}
-
-static void graph_add(struct gpc_sim_graph *graph, struct gpc_sim_effect *effect)
-{
-	effect->next = NULL;
-	if (graph->last)
-		graph->last->next = effect;
-	else
-		graph->first = effect;
-	graph->last = effect;
-	graph->n_nodes++;
-}
-
-struct gpc_sim_graph *gpc_sim_graph_clone(const struct gpc_sim_graph *graph)
-{
-	struct gpc_sim_graph *clone = gpc_sim_graph_create();
-
-	if (!clone)
-		return NULL;
-	for (const struct gpc_sim_effect *effect = graph->first; effect; effect = effect->next) {
-		struct gpc_sim_effect *copy = gpc_sim_effect_clone(effect);
-		if (!copy) {
-			gpc_sim_graph_destroy(clone);
-			return NULL;
-		}
-		graph_add(clone, copy);
-	}
-	return clone;
-}
-
-void gpc_sim_graph_destroy(struct gpc_sim_graph *graph)
-{
-	if (!graph)
-		return;
-	for (struct gpc_sim_effect *effect = graph->first, *next; effect; effect = next) {
-		next = effect->next;
-		gpc_sim_effect_destroy(effect);
-	}
-	free(graph);
-}
-
-CUresult gpc_sim_graph_launch(const struct gpc_sim_graph *graph, struct gpc_sim_stream *stream)
-{
-	for (const struct gpc_sim_effect *effect = graph->first; effect; effect = effect->next) {
-		struct gpc_sim_effect *copy = gpc_sim_effect_clone(effect);
-		if (!copy)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		CUresult res = gpc_sim_stream_submit(stream, copy);
-		if (res != CUDA_SUCCESS)
-			return res;
-	}
-	return CUDA_SUCCESS;
-}
-
-/* ---- captures ---- */
-
 static void join_locked(struct gpc_sim_capture *capture, struct gpc_sim_stream *stream)
 {
 	gpc_list_append(&capture->members, &stream->in_capture);
@@ -346,7 +285,7 @@ CUresult gpc_sim_capture_add(struct gpc_sim_stream *stream, struct gpc_sim_effec
 		res = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 		gpc_sim_effect_destroy(effect);
 	} else {
-		graph_add(capture->graph, effect);
+		gpc_sim_graph_add(capture->graph, effect);
 	}
 	pthread_mutex_unlock(&sim->capture_lock);
 	return res;

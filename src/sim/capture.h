@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stream capture and graphs.
+ * Stream capture.
  *
  * While a stream is captured, work submitted to it becomes a node of a graph.  Other streams join by waiting
  * for an event that was recorded in the capture.  A call that does not fit makes the capture invalid; the
@@ -17,18 +17,13 @@
  *
  * Threads     Any; the capture lock is taken before a context's.
  * Failure     The driver's codes.
- * Limits      A graph runs its nodes one after another, in the order of capture.  A forked stream that was not joined
- *             back is not noticed.
+ * Limits      A forked stream that was not joined back is not noticed.
  */
 #ifndef GPC_SIM_CAPTURE_H
 #define GPC_SIM_CAPTURE_H
 
+#include "sim/graph.h"
 #include "sim/stream.h"
-
-struct gpc_sim_graph {
-	struct gpc_sim_effect *first, *last;
-	unsigned n_nodes;
-};
 
 struct gpc_sim_capture {
 	struct gpc_list link;    /* in the machine */
@@ -76,10 +71,5 @@ CUresult gpc_sim_capture_refuse_event(struct gpc_sim *sim, struct gpc_sim_event 
 CUresult gpc_sim_capture_add(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect);
 CUresult gpc_sim_capture_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event);
 CUresult gpc_sim_capture_wait(struct gpc_sim_stream *stream, struct gpc_sim_event *event);
-
-struct gpc_sim_graph *gpc_sim_graph_create(void);
-struct gpc_sim_graph *gpc_sim_graph_clone(const struct gpc_sim_graph *graph);
-void gpc_sim_graph_destroy(struct gpc_sim_graph *graph);
-CUresult gpc_sim_graph_launch(const struct gpc_sim_graph *graph, struct gpc_sim_stream *stream);
 
 #endif

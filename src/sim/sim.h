@@ -7,7 +7,7 @@
  *                                    +-- effect.h         what work does, when it ends
  *                                    +-- fault.h          what fails on demand
  *                                    +-- race.h           who may still touch which bytes, where it is attached
- *                                    '-- stream.h, capture.h: contexts, streams, events, graphs over it
+ *                                    '-- stream.h, capture.h, graph.h: contexts, streams, events, graphs over it
  *
  *      two faces:  driver_sim.h (struct gpc_driver)      tests/simcuda (libcuda.so.1 and its neighbours)
  *

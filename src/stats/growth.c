@@ -66,8 +66,9 @@ void gpc_growth_take_row(struct gpc_growth *growth, uint64_t n_mallocs,
 		atomic_store(&growth->n_rows, n);
 	}
 	row = growth->rows + (size_t)n * growth->max_sites;
-	for (uint32_t i = 0; i < growth->max_sites; i++)
-		row[i] = i < n_sites ? held(sites, i) : 0;
+	memset(row, 0, row_size(growth));
+	for (uint32_t i = 0; i < n_sites && i < growth->max_sites; i++)
+		row[i] = held(sites, i);
 	atomic_store_explicit(&growth->n_rows, n + 1, memory_order_release);
 	atomic_store(&growth->next, n_mallocs + growth->step);
 	atomic_flag_clear_explicit(&growth->is_busy, memory_order_release);

@@ -115,5 +115,5 @@ names ' #3  middle  /x/main.py:11' -g
 names ' #5  main  ' -g
 
 [ -n "${UPDATE:-}" ] && exit 0
-echo "golden: $passed passed, $failed failed"
+echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

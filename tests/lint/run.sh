@@ -32,7 +32,7 @@ lint headers "$dir/check_headers.sh" $headers
 lint tidy "$dir/check_tidy.sh" $tidied
 lint layers "$dir/check_layers.sh" src/LAYERS src preload tools
 lint sizes "$dir/check_sizes.sh" 600 include src preload tools tests
-lint exports "$dir/check_exports.sh" "$library" preload/symbols.def
+lint exports "$dir/check_exports.sh" "$library" preload/symbols.def include/gpucache.h
 lint mirror "$dir/check_mirror.sh"
 lint words "$dir/check_words.sh"
 lint readme "$dir/check_readme.sh"

@@ -11,6 +11,11 @@
  *
  * Both must never happen, and both must be seen to happen as soon as the fence is left out.
  *
+ * A program that names its streams (stream_order.h) keeps its promises: work on a block is on the stream that the block
+ * was asked for on, or, once that use was recorded, on another one behind an event.  To be handed out while its own
+ * stream's earlier work still uses it is then allowed; to be overtaken never.  That a promise matters is shown by
+ * breaking it.
+ *
  * OPS=n and SEED=n choose how much and which.
  */
 #include "alloc/pool.h"
@@ -22,12 +27,16 @@
 #define MAX_WORK  8192
 #define MAX_LIVE  300
 #define N_STREAMS 4
-#define MS        UINT64_C(1000000)
+#define MAX_REPLACED \
+	100 /* the simulated streams that are no longer named stay, for their work to run */
+#define MS UINT64_C(1000000)
 
 struct live {
 	gpc_devptr address;
 	uint64_t size;
-	uint64_t owner; /* a number for each life */
+	uint64_t owner;                      /* a number for each life */
+	const struct gpc_sim_stream *stream; /* named when it was asked for; NULL: none */
+	bool is_shared;                      /* a use by other streams was recorded */
 };
 
 struct work {
@@ -35,6 +44,7 @@ struct work {
 	uint64_t size;
 	uint64_t owner;
 	uint64_t end_ns;
+	const struct gpc_sim_stream *stream;
 	bool is_ordered; /* freed while there was one stream, so all later work is behind it */
 };
 
@@ -42,9 +52,9 @@ struct scenario {
 	const char *name;
 	int driver_version;
 	bool is_one_stream; /* a second stream, or the peer, appears in the middle */
-	bool has_peer;
-	bool has_captures;
-	bool is_fence_skipped;
+	bool has_peer, has_captures, is_fence_skipped;
+	bool has_names;     /* requests and frees name their streams */
+	bool is_use_untold; /* of other streams */
 };
 
 struct program {
@@ -57,16 +67,16 @@ struct program {
 	struct gpc_sim_driver peer;
 	struct gpc_pool pool;
 	struct gpc_sim_stream *streams[N_STREAMS]; /* [0]: the legacy one */
+	gpc_stream names[N_STREAMS];               /* what the pool knows them as */
 	size_t n_streams;
 	struct gpc_sim_stream *capturing;
 	bool is_peer_enabled;
 	struct live live[MAX_LIVE];
 	size_t n_live;
-	uint64_t n_owners;
+	uint64_t n_owners, n_replaced;
 	struct work work[MAX_WORK];
 	size_t n_work;
-	uint64_t n_handed_out;
-	uint64_t n_overtaken;
+	uint64_t n_handed_out, n_overtaken;
 };
 
 static uint64_t now_ns(struct program *program)
@@ -86,7 +96,10 @@ static void prune(struct program *program)
 	program->n_work = n;
 }
 
-/* How many pieces of work of other owners than `live` use its bytes after `from_ns`. */
+/*
+ * How many pieces of work of other owners than `live` use its bytes after `from_ns`; with_ordered: also those that all
+ * work of its owner is behind.
+ */
 static uint64_t n_in_flight(
 	const struct program *program, const struct live *live, uint64_t from_ns, bool with_ordered)
 {
@@ -96,7 +109,7 @@ static uint64_t n_in_flight(
 		const struct work *work = &program->work[i];
 
 		n += work->owner != live->owner && work->end_ns > from_ns &&
-		     (with_ordered || !work->is_ordered) &&
+		     (with_ordered || !(work->is_ordered || work->stream == live->stream)) &&
 		     work->address < live->address + live->size &&
 		     live->address < work->address + work->size;
 	}
@@ -121,31 +134,91 @@ static void mark_ordered_work(struct program *program)
 	}
 }
 
+/* Most requests name a stream, where the program does at all; else N_STREAMS. */
+static size_t random_name(struct program *program)
+{
+	if (!program->scenario->has_names || random_below(&program->random, 8) == 0)
+		return N_STREAMS;
+	return random_below(&program->random, program->n_streams);
+}
+
 static void do_alloc(struct program *program)
 {
 	struct gpc_request request = { .size = 512 + random_below(&program->random, 4 * GPC_MIB),
 		.now_ns = now_ns(program) };
 	struct live live = { .size = request.size, .owner = ++program->n_owners };
+	size_t name = random_name(program);
 
 	if (program->n_live == MAX_LIVE)
 		return;
+	if (name < N_STREAMS) {
+		/* Few sizes, so that what one stream freed often fits. */
+		live.size = request.size = (1 + request.size / GPC_MIB) * GPC_MIB;
+		request.stream = program->names[name];
+		live.stream = program->streams[name];
+	}
 	assert_int_equal(gpc_pool_alloc(&program->pool, &request, &live.address), GPC_OK);
 	if (!is_one_stream_now(program))
 		program->n_handed_out += n_in_flight(program, &live, now_ns(program), false) > 0;
 	program->live[program->n_live++] = live;
 }
 
+static void free_live(struct program *program, size_t at, gpc_stream name)
+{
+	struct gpc_request request = { .now_ns = now_ns(program), .stream = name };
+
+	assert_int_equal(
+		gpc_pool_free(&program->pool, program->live[at].address, &request), GPC_OK);
+	program->live[at] = program->live[--program->n_live];
+}
+
 static void do_free(struct program *program)
 {
-	struct gpc_request request = { .now_ns = now_ns(program) };
+	gpc_stream name = 0;
 	size_t at;
 
 	if (program->n_live == 0)
 		return;
 	at = random_below(&program->random, program->n_live);
+	for (size_t i = 0; i < program->n_streams; i++) {
+		if (program->live[at].stream == program->streams[i])
+			name = program->names[i];
+	}
+	free_live(program, at, name);
+}
+
+/* All later work of `stream` is behind what `first` does now. */
+static void order_behind(
+	struct program *program, struct gpc_sim_stream *stream, const struct gpc_sim_stream *first)
+{
+	struct gpc_sim_event *event = NULL;
+
 	assert_int_equal(
-		gpc_pool_free(&program->pool, program->live[at].address, &request), GPC_OK);
-	program->live[at] = program->live[--program->n_live];
+		gpc_sim_event_create(program->drv.context, CU_EVENT_DISABLE_TIMING, &event),
+		CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_stream_record((struct gpc_sim_stream *)(uintptr_t)first, event),
+		CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_stream_wait(stream, event), CUDA_SUCCESS);
+	gpc_sim_event_destroy(event);
+}
+
+/* The stream for work on a block whose stream was named, with what its use there needs; NULL: not now. */
+static struct gpc_sim_stream *stream_for(struct program *program, struct live *live)
+{
+	struct gpc_sim_stream *own = (struct gpc_sim_stream *)(uintptr_t)live->stream;
+	struct gpc_sim_stream *other =
+		program->streams[random_below(&program->random, program->n_streams)];
+
+	if (own == program->capturing || other == program->capturing)
+		return NULL;
+	if (other == own || random_below(&program->random, 4) > 0)
+		return own;
+	order_behind(program, other, own);
+	if (!program->scenario->is_use_untold && !live->is_shared) {
+		assert_int_equal(gpc_pool_record_use(&program->pool, live->address), GPC_OK);
+		live->is_shared = true;
+	}
+	return other;
 }
 
 /* Submits work of a random length that uses a random live block. */
@@ -155,12 +228,19 @@ static void do_launch(struct program *program)
 	struct gpc_sim_driver *drv = is_peers ? &program->peer : &program->drv;
 	uint64_t duration = random_below(&program->random, 4 * MS);
 	struct gpc_sim_stream *stream = is_peers ? &program->peer.context->legacy : NULL;
+	struct live *chosen;
 	struct live live;
 	uint64_t end;
 
 	if (program->n_live == 0 || program->n_work == MAX_WORK)
 		return;
-	live = program->live[random_below(&program->random, program->n_live)];
+	chosen = &program->live[random_below(&program->random, program->n_live)];
+	if (chosen->stream) {
+		stream = stream_for(program, chosen);
+		if (!stream)
+			return;
+	}
+	live = *chosen;
 	if (!stream)
 		stream = program->streams[random_below(&program->random, program->n_streams)];
 	if (stream == program->capturing)
@@ -170,9 +250,11 @@ static void do_launch(struct program *program)
 		GPC_OK);
 	end = atomic_load(&stream->tail_ns);
 	program->n_overtaken += n_in_flight(program, &live, end - duration, true) > 0;
-	program->work[program->n_work++] = (struct work){
-		.address = live.address, .size = live.size, .owner = live.owner, .end_ns = end
-	};
+	program->work[program->n_work++] = (struct work){ .address = live.address,
+		.size = live.size,
+		.owner = live.owner,
+		.end_ns = end,
+		.stream = stream };
 }
 
 static void add_stream(struct program *program)
@@ -188,8 +270,40 @@ static void add_stream(struct program *program)
 	assert_int_equal(
 		gpc_fences_stream_created(&program->pool.fences, (gpc_stream)(uintptr_t)stream),
 		GPC_OK);
+	gpc_stream_order_created(&program->pool.order, (gpc_stream)(uintptr_t)stream);
 	gpc_lock_release(&program->pool.lock);
+	program->names[program->n_streams] = (gpc_stream)(uintptr_t)stream;
 	program->streams[program->n_streams++] = stream;
+}
+
+/*
+ * A stream is destroyed while its work runs, after what was asked for on it was freed without a name; and the driver
+ * gives its handle to the next one.
+ */
+static void replace_stream(struct program *program)
+{
+	struct gpc_sim_stream *stream = NULL;
+	size_t at = random_below(&program->random, program->n_streams);
+
+	if (!program->scenario->has_names || at == 0 ||
+		program->streams[at] == program->capturing || program->n_replaced == MAX_REPLACED)
+		return;
+	program->n_replaced++;
+	for (size_t i = program->n_live; i-- > 0;) {
+		if (program->live[i].stream == program->streams[at])
+			free_live(program, i, 0);
+	}
+	assert_int_equal(
+		gpc_sim_stream_create(program->drv.context, CU_STREAM_NON_BLOCKING, 0, &stream),
+		CUDA_SUCCESS);
+	gpc_lock_take(&program->pool.lock);
+	assert_int_equal(
+		gpc_fences_stream_created(&program->pool.fences, (gpc_stream)(uintptr_t)stream),
+		GPC_OK);
+	gpc_stream_order_destroyed(&program->pool.order, program->names[at]);
+	gpc_stream_order_created(&program->pool.order, program->names[at]);
+	gpc_lock_release(&program->pool.lock);
+	program->streams[at] = stream;
 }
 
 /* As cuCtxEnablePeerAccess is answered: work of the peer is not behind that of the legacy stream, so the host waits. */
@@ -271,6 +385,8 @@ static void do_one(struct program *program)
 		(void)gpc_pool_wait(&program->pool, random_below(&program->random, 2) * GPC_MIB);
 	else if (dice < 990)
 		(void)gpc_pool_trim(&program->pool, GPC_MIB);
+	else if (dice < 992)
+		replace_stream(program);
 	prune(program);
 }
 
@@ -293,6 +409,7 @@ static void open_program(struct program *program, const struct scenario *scenari
 	assert_int_equal(gpc_heap_init(&program->heap, NULL), GPC_OK);
 	gpc_pool_init(&program->pool, &program->heap, &program->drv.base, &program->budget, &params,
 		0, 0, NULL);
+	program->names[0] = GPC_ORDERED_LEGACY;
 	program->streams[program->n_streams++] = &program->drv.context->legacy;
 	while (!scenario->is_one_stream && program->n_streams < N_STREAMS)
 		add_stream(program);
@@ -365,61 +482,47 @@ static uint64_t run(const struct scenario *scenario)
 	return n_handed_out + n_overtaken;
 }
 
-static void with_many_streams_nothing_in_flight_is_reused(void **state)
+/* One scenario in which there must be no violation. */
+#define CLEAN(test, ...)                                          \
+	static void test(void **state)                            \
+	{                                                         \
+		const struct scenario scenario = { __VA_ARGS__ }; \
+                                                                  \
+		(void)state;                                      \
+		assert_int_equal(run(&scenario), 0);              \
+	}
+
+CLEAN(with_many_streams_nothing_in_flight_is_reused, .name = "many streams",
+	.driver_version = 13000)
+CLEAN(with_an_old_driver_nothing_in_flight_is_reused, .name = "driver 12.4",
+	.driver_version = 12040)
+CLEAN(with_captures_nothing_in_flight_is_reused, .name = "captures", .driver_version = 13000,
+	.has_captures = true)
+CLEAN(with_peers_nothing_in_flight_is_reused, .name = "peers", .driver_version = 13000,
+	.has_peer = true)
+CLEAN(when_one_stream_becomes_many_nothing_in_flight_is_overtaken, .name = "one stream, then many",
+	.driver_version = 13000, .is_one_stream = true)
+CLEAN(when_a_peer_comes_to_one_stream_nothing_in_flight_is_overtaken,
+	.name = "one stream, then a peer", .driver_version = 13000, .is_one_stream = true,
+	.has_peer = true)
+CLEAN(with_named_streams_nothing_in_flight_is_overtaken, .name = "named streams",
+	.driver_version = 13000, .has_names = true)
+CLEAN(with_named_streams_and_captures_nothing_in_flight_is_overtaken,
+	.name = "named streams, captures", .driver_version = 13000, .has_names = true,
+	.has_captures = true)
+CLEAN(when_one_stream_becomes_many_named_ones_nothing_in_flight_is_overtaken,
+	.name = "one stream, then many named", .driver_version = 13000, .is_one_stream = true,
+	.has_names = true)
+
+static void without_a_record_of_a_second_streams_use_the_race_is_seen(void **state)
 {
-	const struct scenario scenario = { .name = "many streams", .driver_version = 13000 };
-
-	(void)state;
-	assert_int_equal(run(&scenario), 0);
-}
-
-static void with_an_old_driver_nothing_in_flight_is_reused(void **state)
-{
-	const struct scenario scenario = { .name = "driver 12.4", .driver_version = 12040 };
-
-	(void)state;
-	assert_int_equal(run(&scenario), 0);
-}
-
-static void with_captures_nothing_in_flight_is_reused(void **state)
-{
-	const struct scenario scenario = {
-		.name = "captures", .driver_version = 13000, .has_captures = true
-	};
-
-	(void)state;
-	assert_int_equal(run(&scenario), 0);
-}
-
-static void with_peers_nothing_in_flight_is_reused(void **state)
-{
-	const struct scenario scenario = {
-		.name = "peers", .driver_version = 13000, .has_peer = true
-	};
-
-	(void)state;
-	assert_int_equal(run(&scenario), 0);
-}
-
-static void when_one_stream_becomes_many_nothing_in_flight_is_overtaken(void **state)
-{
-	const struct scenario scenario = {
-		.name = "one stream, then many", .driver_version = 13000, .is_one_stream = true
-	};
-
-	(void)state;
-	assert_int_equal(run(&scenario), 0);
-}
-
-static void when_a_peer_comes_to_one_stream_nothing_in_flight_is_overtaken(void **state)
-{
-	const struct scenario scenario = { .name = "one stream, then a peer",
+	const struct scenario scenario = { .name = "use not recorded",
 		.driver_version = 13000,
-		.is_one_stream = true,
-		.has_peer = true };
+		.has_names = true,
+		.is_use_untold = true };
 
 	(void)state;
-	assert_int_equal(run(&scenario), 0);
+	assert_true(run(&scenario) > 0);
 }
 
 static void without_the_fence_the_race_is_seen(void **state)
@@ -441,6 +544,11 @@ int main(void)
 		cmocka_unit_test(with_peers_nothing_in_flight_is_reused),
 		cmocka_unit_test(when_one_stream_becomes_many_nothing_in_flight_is_overtaken),
 		cmocka_unit_test(when_a_peer_comes_to_one_stream_nothing_in_flight_is_overtaken),
+		cmocka_unit_test(with_named_streams_nothing_in_flight_is_overtaken),
+		cmocka_unit_test(with_named_streams_and_captures_nothing_in_flight_is_overtaken),
+		cmocka_unit_test(
+			when_one_stream_becomes_many_named_ones_nothing_in_flight_is_overtaken),
+		cmocka_unit_test(without_a_record_of_a_second_streams_use_the_race_is_seen),
 		cmocka_unit_test(without_the_fence_the_race_is_seen),
 	};
 

@@ -10,8 +10,26 @@ PROGRAM_CFLAGS := -std=c11 -D_GNU_SOURCE -g -O1 -fno-omit-frame-pointer -fno-inl
 $(B)/programs/train $(B)/programs/misuse $(B)/programs/pairs: PROGRAM_LIBS := -l:libcudart.so.13
 $(B)/programs/train_driver: PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 
+# The one that knows us, linked with either form of the library, and as C++.  Not with a sanitizer in the
+# library: it looks names up by dlsym, which is ours, before it is ready for instrumented code.
+CXX          := $(if $(filter default undefined,$(origin CXX)),g++,$(CXX))
+API_PROGRAMS := $(if $(SANITIZE),,$(addprefix $(B)/programs/,api api_static $(if $(shell command -v $(CXX)),api_cxx)))
+API_FLAGS    := -D_GNU_SOURCE -g -O1 -Wall -Wextra -Wpedantic -Werror -Iinclude -isystem tests/simcuda/include
+PROGRAMS     += $(API_PROGRAMS)
+
+$(B)/programs/api: $(LIB_SO) | $(SIMCUDA)
+$(B)/programs/api_static: $(LIB_A) | $(SIMCUDA)
+$(B)/programs/api_cxx: $(LIB_SO) | $(SIMCUDA)
+$(B)/programs/api_cxx: API_COMPILER = $(CXX) -x c++ -std=c++11
+$(API_PROGRAMS): API_COMPILER ?= $(CC) -std=c99
+$(API_PROGRAMS): tests/programs/api.c include/gpucache.h
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(API_COMPILER) $(API_FLAGS) -o $@ $< -x none $(filter %.so %.a,$^) \
+	  -L$(B)/simcuda -Wl,--allow-shlib-undefined -l:libcudart.so.13 -lpthread -ldl
+
 # A sanitizer's VARIANT leaves them alone: they stand for programs that we did not compile.
-$(PROGRAMS): $(B)/programs/%: tests/programs/%.c | $(SIMCUDA)
+$(filter-out $(API_PROGRAMS),$(PROGRAMS)): $(B)/programs/%: tests/programs/%.c | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem tests/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread

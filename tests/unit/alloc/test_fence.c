@@ -6,7 +6,6 @@
 
 #define MS       UINT64_C(1000000)
 #define N_BLOCKS 128
-
 static struct gpc_sim *sim;
 static struct gpc_sim_driver drv;
 static struct gpc_sim_driver peers[GPC_MAX_MEMBERS];
@@ -374,9 +373,18 @@ static void a_block_can_be_taken_out_of_its_fence(void **state)
 	gpc_fences_add(&fences, &blocks[2]);
 	gpc_fences_drop(&fences, &blocks[0]);
 	gpc_fences_drop(&fences, &blocks[2]);
-	gpc_fences_drop(&fences, &blocks[5]);
 	assert_int_equal(fences.pending_bytes, 512);
 	assert_int_equal(n_passed(), 1);
+	assert_int_equal(gpc_fences_get_open(&fences)->n_blocks, 0);
+}
+
+static void a_block_can_be_taken_out_after_a_member_came(void **state)
+{
+	(void)state;
+	gpc_fences_add(&fences, &blocks[0]);
+	(void)gpc_fences_begin_sync(&fences);
+	assert_int_equal(gpc_fences_add_member(&fences, peer(0)), GPC_OK);
+	gpc_fences_drop(&fences, &blocks[0]);
 	assert_int_equal(gpc_fences_get_open(&fences)->n_blocks, 0);
 }
 
@@ -572,6 +580,7 @@ int main(void)
 		TEST(the_useful_fence_is_the_oldest_that_frees_enough_at_once),
 		TEST(a_useful_fence_without_event_is_waited_for_by_the_next_with_one),
 		TEST(a_block_can_be_taken_out_of_its_fence),
+		TEST(a_block_can_be_taken_out_after_a_member_came),
 		TEST(a_broken_context_is_reported_and_passes_nothing),
 		TEST_ONE_STREAM(with_one_stream_a_free_is_safe_at_once),
 		TEST_ONE_STREAM(the_second_stream_waits_on_the_device_for_the_legacy_one),

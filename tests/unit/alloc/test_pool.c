@@ -467,6 +467,39 @@ static void the_observer_is_told_everything_once(void **state)
 	assert_int_equal(diary.last_state, GPC_BLOCK_UNUSED);
 }
 
+static void the_block_freed_last_is_given_again_and_merged_by_any_other_call(void **state)
+{
+	gpc_devptr left = stage_alloc(&stage, 4096);
+	gpc_devptr right = stage_alloc(&stage, 4096);
+
+	(void)state;
+	stage_free(&stage, right);
+	assert_ptr_equal(stage.pool.hot, gpc_address_map_find(&stage.pool.blocks, right));
+	assert_int_equal(stage_alloc(&stage, 4096), right);
+	assert_null(stage.pool.hot);
+	stage_free(&stage, right);
+	/* Another size: it merges with the rest of the segment first. */
+	assert_int_equal(stage_alloc(&stage, 512 * 1024), right);
+	stage_free(&stage, left);
+	stage_check(&stage);
+	assert_null(stage.pool.hot);
+	assert_int_equal(gpc_pool_largest_free(&stage.pool), 2 * GPC_MIB - 4096 - 512 * 1024);
+	stage_free(&stage, right);
+}
+
+static void an_idle_segment_counts_from_the_free_and_not_from_the_merge(void **state)
+{
+	gpc_devptr only = stage_alloc(&stage, 4096);
+	uint64_t now = stage.drv.base.ops->now_ns(&stage.drv.base);
+
+	(void)state;
+	stage_free(&stage, only);
+	stage_pass_time(&stage, 7 * MS);
+	stage_check(&stage);
+	assert_int_equal(
+		gpc_list_entry(stage.pool.idle.next, struct gpc_segment, idle)->idle_since_ns, now);
+}
+
 int main(void)
 {
 #define TEST(name)            cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
@@ -475,6 +508,8 @@ int main(void)
 		TEST(live_blocks_are_aligned_and_do_not_overlap),
 		TEST(sizes_of_zero_and_beyond_all_reason_are_invalid),
 		TEST_ONE_STREAM(with_one_stream_a_free_and_a_malloc_make_no_driver_call),
+		TEST_ONE_STREAM(the_block_freed_last_is_given_again_and_merged_by_any_other_call),
+		TEST_ONE_STREAM(an_idle_segment_counts_from_the_free_and_not_from_the_merge),
 		TEST(with_other_streams_a_free_makes_no_driver_call),
 		TEST(a_block_in_use_by_a_stream_waits_for_its_event),
 		TEST(an_idle_device_gives_the_freed_block_at_once),

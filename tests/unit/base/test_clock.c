@@ -8,8 +8,12 @@
 /* Long enough that anchors are renewed many times, and that a wrong rate would show. */
 #define RUN_NS UINT64_C(60000000)
 
-/* How far both clocks may be apart: a reading may be interrupted between the two, so the bound is generous. */
-#define APART_NS UINT64_C(20000000)
+/*
+ * How far the cheap clock may be off.  It is read between two readings of the other, so that an
+ * interruption makes the check easier, never harder.  The first anchors' rates are good to a
+ * thousandth of the milliseconds that they serve.
+ */
+#define APART_NS UINT64_C(100000)
 
 static void *compare(void *arg)
 {
@@ -51,27 +55,11 @@ static void it_does_so_in_several_threads_at_once(void **state)
 	assert_null(wrong);
 }
 
-static void most_readings_are_within_a_microsecond(void **state)
-{
-	unsigned n_near = 0;
-
-	(void)state;
-	for (int i = 0; i < 10000; i++) {
-		uint64_t before = gpc_clock_monotonic_ns();
-		uint64_t ns = gpc_clock_ns();
-		uint64_t after = gpc_clock_monotonic_ns();
-
-		n_near += ns + 1000 >= before && ns <= after + 1000;
-	}
-	assert_true(n_near > 9000);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_cheap_clock_tells_the_time_of_the_monotonic_one),
 		cmocka_unit_test(it_does_so_in_several_threads_at_once),
-		cmocka_unit_test(most_readings_are_within_a_microsecond),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -474,6 +474,25 @@ static void a_live_reader_never_takes_a_mixed_block_for_a_whole_one(void **state
 	gpc_record_close(&rec);
 }
 
+static void a_muted_recording_keeps_counters_and_sites_and_nothing_else(void **state)
+{
+	struct gpc_record rec;
+	struct gpc_record_params params = { .is_private = true, .rank = -1 };
+	struct gpucache_block block = fill_block(3);
+	struct gpucache_event event = fill_event(4);
+
+	(void)state;
+	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
+	gpc_record_mute(&rec);
+	gpc_record_block(&rec, 1, &block);
+	gpc_record_event(&rec, &event);
+	gpc_record_site_add(&rec, 1, 100, 1);
+	assert_int_equal(rec.header->dropped_blocks, 0);
+	assert_int_equal(rec.blocks[1].state, GPUCACHE_BLOCK_UNUSED);
+	assert_int_equal(rec.sites[1].live_bytes, 100);
+	gpc_record_close(&rec);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -482,6 +501,7 @@ int main(void)
 		cmocka_unit_test(a_live_recording_holds_its_lock_and_a_closed_one_does_not),
 		cmocka_unit_test(a_closed_recording_takes_every_call_and_does_nothing),
 		cmocka_unit_test(a_private_recording_works_without_a_file),
+		cmocka_unit_test(a_muted_recording_keeps_counters_and_sites_and_nothing_else),
 		cmocka_unit_test(a_size_out_of_range_is_brought_into_it),
 		cmocka_unit_test(a_fork_child_that_detaches_leaves_the_parents_file_alone),
 		cmocka_unit_test(a_descriptor_that_the_program_closed_and_reused_is_not_closed),

@@ -37,6 +37,8 @@ static void blocks_and_events(void)
 	CHECK(gpc_runtime.record.sites[block->stack].live_bytes == 1000);
 	CHECK(!world_free(ptr));
 	CHECK(event(0)->kind == GPUCACHE_EVENT_FREE && event(0)->address == ptr);
+	CHECK(block_at(ptr)->state == GPUCACHE_BLOCK_FREE && block_at(ptr)->size == 1024);
+	CHECK(gpc_pool_largest_free(&world_context()->pool) == 2 * MIB); /* now it is merged */
 	CHECK(block_at(ptr)->state == GPUCACHE_BLOCK_FREE && block_at(ptr)->size == 2 * MIB);
 	CHECK(gpc_runtime.record.sites[event(0)->stack].live_bytes == 0);
 	CHECK(gpc_runtime.record.sites[event(0)->stack].total_blocks == 1);

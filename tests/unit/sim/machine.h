@@ -159,6 +159,25 @@ static inline void busy(struct gpc_sim_stream *stream, uint64_t ns)
 	submit(stream, effect_of(GPC_SIM_EFFECT_NONE, ns));
 }
 
+/* Waits for everything; how long that took. */
+static inline uint64_t time_to_sync(void)
+{
+	uint64_t before = now();
+
+	assert_int_equal(gpc_sim_context_sync(context), CUDA_SUCCESS);
+	return now() - before;
+}
+
+/* The event passes in exactly that time. */
+static inline void assert_done_after(struct gpc_sim_event *event, uint64_t ns)
+{
+	assert_int_equal(gpc_sim_event_query(event), CUDA_ERROR_NOT_READY);
+	pass(ns - 1);
+	assert_int_equal(gpc_sim_event_query(event), CUDA_ERROR_NOT_READY);
+	pass(1);
+	assert_int_equal(gpc_sim_event_query(event), CUDA_SUCCESS);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 #endif

@@ -1,71 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/unit/sim/machine.h"
-
-#include <pthread.h>
-
-#define GLOBAL       CU_STREAM_CAPTURE_MODE_GLOBAL
-#define THREAD_LOCAL CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-#define RELAXED      CU_STREAM_CAPTURE_MODE_RELAXED
-
-static struct gpc_sim_graph *graph;
-
-static struct gpc_sim_stream *capturing(CUstreamCaptureMode mode, unsigned flags)
-{
-	struct gpc_sim_stream *stream = stream_create(flags);
-
-	assert_int_equal(gpc_sim_capture_begin(stream, mode), CUDA_SUCCESS);
-	return stream;
-}
-
-static void assert_active(struct gpc_sim_stream *stream)
-{
-	assert_int_equal(gpc_sim_capture_status(stream, NULL), CU_STREAM_CAPTURE_STATUS_ACTIVE);
-}
-
-static void assert_none(struct gpc_sim_stream *stream)
-{
-	uint64_t number = 42;
-
-	assert_int_equal(gpc_sim_capture_status(stream, &number), CU_STREAM_CAPTURE_STATUS_NONE);
-	assert_int_equal(number, 42);
-}
-
-/* The capture of the stream is invalid, ends without a graph, and leaves the stream usable. */
-static void assert_ends_invalid(struct gpc_sim_stream *stream)
-{
-	graph = NULL;
-	assert_int_equal(
-		gpc_sim_capture_status(stream, NULL), CU_STREAM_CAPTURE_STATUS_INVALIDATED);
-	assert_int_equal(
-		gpc_sim_capture_end(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-	assert_null(graph);
-	assert_none(stream);
-	busy(stream, 1 * MS);
-	assert_int_equal(gpc_sim_stream_sync(stream), CUDA_SUCCESS);
-}
-
-static struct gpc_sim_graph *end(struct gpc_sim_stream *stream)
-{
-	graph = NULL;
-	assert_int_equal(gpc_sim_capture_end(stream, &graph), CUDA_SUCCESS);
-	assert_non_null(graph);
-	assert_none(stream);
-	return graph;
-}
-
-static void end_and_drop(struct gpc_sim_stream *stream)
-{
-	gpc_sim_graph_destroy(end(stream));
-}
-
-/* The stream joins the capture of the other one. */
-static void join(struct gpc_sim_stream *origin, struct gpc_sim_stream *stream)
-{
-	struct gpc_sim_event *event = event_create();
-
-	assert_int_equal(gpc_sim_stream_record(origin, event), CUDA_SUCCESS);
-	assert_int_equal(gpc_sim_stream_wait(stream, event), CUDA_SUCCESS);
-}
+#include "tests/unit/sim/capturing.h"
 
 /* ---- beginning and ending ---- */
 
@@ -127,25 +61,11 @@ static void a_stream_that_is_not_captured_has_no_capture_to_end(void **state)
 	assert_null(graph);
 }
 
-struct attempt {
-	struct gpc_sim_stream *stream;
-	CUresult res;
-};
-
 static void *end_elsewhere(void *arg)
 {
 	struct attempt *attempt = arg;
 
 	attempt->res = gpc_sim_capture_end(attempt->stream, &graph);
-	return NULL;
-}
-
-static void *alloc_elsewhere(void *arg)
-{
-	struct attempt *attempt = arg;
-	uint64_t ptr;
-
-	attempt->res = gpc_sim_mem_alloc(context, 512, &ptr);
 	return NULL;
 }
 
@@ -156,16 +76,6 @@ static void *destroy_elsewhere(void *arg)
 	gpc_sim_stream_destroy(attempt->stream);
 	attempt->res = CUDA_SUCCESS;
 	return NULL;
-}
-
-static CUresult elsewhere(void *(*what)(void *arg), struct gpc_sim_stream *stream)
-{
-	struct attempt attempt = { .stream = stream, .res = CUDA_ERROR_UNKNOWN };
-	pthread_t thread;
-
-	assert_int_equal(pthread_create(&thread, NULL, what, &attempt), 0);
-	pthread_join(thread, NULL);
-	return attempt.res;
 }
 
 static void only_a_relaxed_capture_may_end_in_another_thread(void **state)
@@ -417,10 +327,11 @@ static void the_legacy_stream_may_be_used_while_only_non_blocking_ones_are_captu
 
 	(void)state;
 	assert_int_equal(gpc_sim_capture_begin(blocking, GLOBAL), CUDA_SUCCESS);
-	for (unsigned i = 0; i < N_LEGACY_WAYS; i++)
-		if (i != 3)
-			assert_int_equal(use_legacy(i), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_stream_query(&context->legacy), CUDA_SUCCESS);
+	busy(&context->legacy, 1);
+	assert_int_equal(use_legacy(1), CUDA_SUCCESS);
+	assert_int_equal(use_legacy(2), CUDA_SUCCESS);
+	assert_int_equal(use_legacy(4), CUDA_SUCCESS);
 	end_and_drop(stream);
 	end_and_drop(blocking);
 	gpc_sim_context_destroy(other);
@@ -514,6 +425,15 @@ static void the_capturing_threads_allocation_is_refused_unless_one_side_is_relax
 	assert_unsafe(RELAXED, RELAXED, false);
 }
 
+static void *alloc_elsewhere(void *arg)
+{
+	struct attempt *attempt = arg;
+	uint64_t ptr;
+
+	attempt->res = gpc_sim_mem_alloc(context, 512, &ptr);
+	return NULL;
+}
+
 static void another_threads_allocation_is_refused_by_a_global_capture_alone(void **state)
 {
 	struct gpc_sim_stream *stream = capturing(THREAD_LOCAL, CU_STREAM_NON_BLOCKING);
@@ -527,6 +447,22 @@ static void another_threads_allocation_is_refused_by_a_global_capture_alone(void
 	assert_ends_invalid(stream);
 }
 
+static void *alloc_elsewhere_in_local_mode(void *arg)
+{
+	(void)gpc_sim_capture_exchange_mode(THREAD_LOCAL);
+	return alloc_elsewhere(arg);
+}
+
+static void another_thread_that_cares_for_its_own_captures_only_may_allocate(void **state)
+{
+	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
+
+	(void)state;
+	assert_int_equal(elsewhere(alloc_elsewhere_in_local_mode, NULL), CUDA_SUCCESS);
+	assert_active(stream);
+	end_and_drop(stream);
+}
+
 static void a_free_is_refused_as_an_allocation_is_and_frees_nothing(void **state)
 {
 	uint64_t ptr = take(512);
@@ -536,88 +472,6 @@ static void a_free_is_refused_as_an_allocation_is_and_frees_nothing(void **state
 	assert_int_equal(gpc_sim_mem_free(sim, ptr), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	assert_ends_invalid(stream);
 	assert_int_equal(gpc_sim_mem_free(sim, ptr), CUDA_SUCCESS);
-}
-
-/* ---- graphs ---- */
-
-static void a_graph_runs_its_nodes_one_after_another_in_any_stream(void **state)
-{
-	uint64_t ptr = take(512);
-	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
-	struct gpc_sim_stream *runner = stream_create(CU_STREAM_NON_BLOCKING);
-
-	(void)state;
-	submit(stream, fill_of(2 * MS, ptr, 1, 1));
-	submit(stream, fill_of(3 * MS, ptr, 1, 2));
-	end(stream);
-	busy(runner, 1 * MS);
-	assert_int_equal(gpc_sim_graph_launch(graph, runner), CUDA_SUCCESS);
-	gpc_sim_graph_destroy(graph); /* as the driver does, it may go before its work is done */
-	pass(3 * MS);
-	assert_int_equal(bytes_at(ptr)[0], 1);
-	pass(3 * MS - 1);
-	assert_int_equal(bytes_at(ptr)[0], 1);
-	pass(1);
-	assert_int_equal(bytes_at(ptr)[0], 2);
-}
-
-static void a_clone_of_a_graph_outlives_it(void **state)
-{
-	uint64_t ptr = take(512);
-	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
-
-	(void)state;
-	submit(stream, kernel_of(1 * MS, ptr, 4, 6));
-	busy(stream, 1 * MS);
-	struct gpc_sim_graph *clone = gpc_sim_graph_clone(end(stream));
-	assert_non_null(clone);
-	assert_int_equal(clone->n_nodes, 2);
-	gpc_sim_graph_destroy(graph);
-	assert_int_equal(gpc_sim_graph_launch(clone, stream), CUDA_SUCCESS);
-	assert_int_equal(gpc_sim_stream_sync(stream), CUDA_SUCCESS);
-	assert_int_equal(now() - GPC_SIM_CLOCK_START, 2 * MS);
-	assert_int_equal(bytes_at(ptr)[3], 6);
-	gpc_sim_graph_destroy(clone);
-}
-
-static void an_empty_graph_is_a_graph(void **state)
-{
-	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
-
-	(void)state;
-	assert_int_equal(end(stream)->n_nodes, 0);
-	assert_int_equal(gpc_sim_graph_launch(graph, stream), CUDA_SUCCESS);
-	assert_int_equal(gpc_sim_stream_query(stream), CUDA_SUCCESS);
-	gpc_sim_graph_destroy(graph);
-	gpc_sim_graph_destroy(NULL);
-}
-
-static void a_graph_launched_into_a_captured_stream_becomes_part_of_the_new_graph(void **state)
-{
-	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
-
-	(void)state;
-	busy(stream, 1 * MS);
-	busy(stream, 1 * MS);
-	struct gpc_sim_graph *inner = end(stream);
-	assert_int_equal(gpc_sim_capture_begin(stream, GLOBAL), CUDA_SUCCESS);
-	busy(stream, 1 * MS);
-	assert_int_equal(gpc_sim_graph_launch(inner, stream), CUDA_SUCCESS);
-	assert_int_equal(end(stream)->n_nodes, 3);
-	gpc_sim_graph_destroy(graph);
-	gpc_sim_graph_destroy(inner);
-}
-
-static void a_graph_cannot_be_launched_where_work_cannot_be_submitted(void **state)
-{
-	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
-
-	(void)state;
-	busy(stream, 1 * MS);
-	end(stream);
-	gpc_sim_context_break(context, CUDA_ERROR_ASSERT);
-	assert_int_equal(gpc_sim_graph_launch(graph, stream), CUDA_ERROR_ASSERT);
-	gpc_sim_graph_destroy(graph);
 }
 
 /* ---- threads ---- */
@@ -689,12 +543,8 @@ int main(void)
 		TEST(a_context_that_waits_for_a_captured_event_breaks_that_capture),
 		TEST(the_capturing_threads_allocation_is_refused_unless_one_side_is_relaxed),
 		TEST(another_threads_allocation_is_refused_by_a_global_capture_alone),
+		TEST(another_thread_that_cares_for_its_own_captures_only_may_allocate),
 		TEST(a_free_is_refused_as_an_allocation_is_and_frees_nothing),
-		TEST(a_graph_runs_its_nodes_one_after_another_in_any_stream),
-		TEST(a_clone_of_a_graph_outlives_it),
-		TEST(an_empty_graph_is_a_graph),
-		TEST(a_graph_launched_into_a_captured_stream_becomes_part_of_the_new_graph),
-		TEST(a_graph_cannot_be_launched_where_work_cannot_be_submitted),
 		TEST(of_threads_that_capture_one_stream_one_at_a_time_succeeds),
 	};
 

@@ -10,7 +10,7 @@
 #define ALLOCATOR_OPTIONS __tsan_default_options
 #endif
 #ifdef ALLOCATOR_OPTIONS
-const char *ALLOCATOR_OPTIONS(void);
+__attribute__((visibility("default"))) const char *ALLOCATOR_OPTIONS(void);
 const char *ALLOCATOR_OPTIONS(void)
 {
 	return "allocator_may_return_null=1";

@@ -233,6 +233,8 @@ static void say_address(char *text, size_t size, const char *name, void *functio
 	snprintf(text + used, size - used, "%s = %p\n", name, function);
 }
 
+#define NO_LIBRARY 12 /* an exit code of embed() */
+
 /* The life of one child: 0 where all is well. */
 static int embed(const char *library, const char *home)
 {
@@ -255,7 +257,7 @@ static int embed(const char *library, const char *home)
 	if (gpc_python_capture(&python, frames, 8, &flags) || flags)
 		return 11;
 	if (!dlopen(library, RTLD_NOW | RTLD_GLOBAL))
-		return 12;
+		return NO_LIBRARY;
 	*(void **)&initialize = find_global("Py_InitializeEx");
 	*(void **)&run = find_global("PyRun_SimpleString");
 	*(void **)&finalize = find_global("Py_FinalizeEx");
@@ -346,9 +348,9 @@ static int find_pythons(void **state)
 
 static void every_interpreter_of_this_machine_shows_the_frames_that_python_shows(void **state)
 {
+	unsigned n_seen = 0;
+
 	(void)state;
-	if (!n_pythons)
-		skip();
 	for (unsigned i = 0; i < n_pythons; i++) {
 		pid_t child;
 		int status = -1;
@@ -360,8 +362,14 @@ static void every_interpreter_of_this_machine_shows_the_frames_that_python_shows
 		if (!child)
 			_exit(embed(pythons[i][0], pythons[i][1]));
 		assert_int_equal(waitpid(child, &status, 0), child);
+		/* An interpreter may be built with a library that is not installed beside it. */
+		if (WIFEXITED(status) && WEXITSTATUS(status) == NO_LIBRARY)
+			continue;
 		assert_int_equal(status, 0);
+		n_seen++;
 	}
+	if (!n_seen)
+		skip();
 }
 
 static unsigned n_lookups;

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The C API of gpucache.h: entered as the hooks are.  Where the runtime is not there, because it is
+ * switched off or this is a child of fork, memory comes from the driver and the rest is refused.
+ *
+ * Nothing here calls a function that we export: a program may be linked so that the driver's own is
+ * found first.
+ */
+#include "gpucache.h"
+
+#include "preload/real.h"
+
+static CUdeviceptr address_of(void *ptr)
+{
+	return (CUdeviceptr)(uintptr_t)ptr;
+}
+
+/* What to say where the runtime does not take the call. */
+static CUresult why_not(void)
+{
+	int n_devices = 0;
+	const struct gpc_runtime_loader *loader = gpc_real_loader();
+
+	if (!loader || loader->fns->cuDeviceGetCount(&n_devices) == CUDA_ERROR_NOT_INITIALIZED)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+const char *gpucache_error_text(int error)
+{
+	switch (error) {
+#define RESULT(name, number) \
+	case number:         \
+		return #name;
+#include "driver/cuda_values.def"
+	default:
+		return "an error that CUDA 13.0 does not know";
+	}
+}
+
+/* The driver alone. */
+static CUresult malloc_real(void **ret_ptr, size_t size)
+{
+	CUdeviceptr ptr = 0;
+	CUresult result =
+		gpc_real_find() ? real_cuMemAlloc_v2(&ptr, size) : CUDA_ERROR_NOT_INITIALIZED;
+
+	if (!result)
+		*ret_ptr = (void *)(uintptr_t)ptr;
+	return result;
+}
+
+/* Entered, or straight through: the result of a request for any stream, or for one. */
+static CUresult malloc_entered(void **ret_ptr, size_t size, bool is_told, CUstream stream)
+{
+	CUdeviceptr ptr = 0;
+	CUresult result = is_told ? gpc_runtime_malloc_on(&ptr, size, stream)
+				  : gpc_runtime_malloc(&ptr, size);
+
+	if (!result)
+		*ret_ptr = (void *)(uintptr_t)ptr;
+	return result;
+}
+
+int gpucache_malloc(void **ret_ptr, size_t size)
+{
+	CUresult result;
+
+	if (!ret_ptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!enter())
+		return (int)malloc_real(ret_ptr, size);
+	result = malloc_entered(ret_ptr, size, false, NULL);
+	gpc_runtime_leave();
+	return (int)result;
+}
+
+int gpucache_malloc_on(void **ret_ptr, size_t size, CUstream stream)
+{
+	CUresult result;
+
+	if (!ret_ptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!enter())
+		return (int)malloc_real(ret_ptr, size);
+	result = malloc_entered(ret_ptr, size, true, stream);
+	gpc_runtime_leave();
+	return (int)result;
+}
+
+static CUresult free_any(void *ptr, bool is_told, CUstream stream)
+{
+	struct gpc_tracked *tracked;
+	CUresult result;
+	bool is_ours;
+
+	if (!ptr)
+		return CUDA_SUCCESS;
+	if (!enter())
+		return gpc_real_find() ? real_cuMemFree_v2(address_of(ptr))
+				       : CUDA_ERROR_NOT_INITIALIZED;
+	result = is_told ? gpc_runtime_free_on(address_of(ptr), stream, &is_ours)
+			 : gpc_runtime_free(address_of(ptr), &is_ours);
+	if (!is_ours) {
+		tracked = gpc_runtime_forget(address_of(ptr));
+		result = real_cuMemFree_v2(address_of(ptr));
+		gpc_runtime_forgotten(tracked, result);
+	}
+	gpc_runtime_leave();
+	return result;
+}
+
+int gpucache_free(void *ptr)
+{
+	return (int)free_any(ptr, false, NULL);
+}
+
+int gpucache_free_on(void *ptr, CUstream stream)
+{
+	return (int)free_any(ptr, true, stream);
+}
+
+/*
+ * Which stream it is does not matter: the fence is for all.  Memory of the driver itself is freed
+ * after a wait for all as well.
+ */
+static CUresult record_use(void *ptr)
+{
+	CUresult result;
+	bool is_ours;
+
+	if (!ptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!enter())
+		return gpc_real_find() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+	result = gpc_runtime_record_use(address_of(ptr), &is_ours);
+	gpc_runtime_leave();
+	return result;
+}
+
+int gpucache_record_use(void *ptr, CUstream stream)
+{
+	(void)stream;
+	return (int)record_use(ptr);
+}
+
+int gpucache_trim(size_t bytes, size_t *ret_bytes)
+{
+	size_t went = 0;
+	CUresult result;
+
+	if (!enter())
+		return (int)why_not();
+	result = gpc_runtime_trim(-1, bytes, &went);
+	gpc_runtime_leave();
+	if (!result && ret_bytes)
+		*ret_bytes = went;
+	return (int)result;
+}
+
+int gpucache_stats(int device, struct gpucache_stats *stats)
+{
+	CUresult result;
+
+	if (!stats)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!enter())
+		return (int)why_not();
+	result = gpc_runtime_stats(device, stats);
+	gpc_runtime_leave();
+	return (int)result;
+}
+
+int gpucache_snapshot(char *ret_path, size_t size)
+{
+	CUresult result;
+
+	if (!enter())
+		return (int)why_not();
+	result = gpc_runtime_snapshot(ret_path, size);
+	gpc_runtime_leave();
+	return (int)result;
+}
+
+int gpucache_set_limit(int device, uint64_t bytes)
+{
+	CUresult result;
+
+	if (!enter())
+		return (int)why_not();
+	result = gpc_runtime_set_limit(device, bytes);
+	gpc_runtime_leave();
+	return (int)result;
+}
+
+void gpucache_set_oom_handler(gpucache_oom_handler handler, void *arg)
+{
+	gpc_runtime_set_oom_handler(handler, arg);
+}
+
+void *gpucache_torch_malloc(size_t size, int device, CUstream stream)
+{
+	void *ptr = NULL;
+	bool must_pop;
+
+	if (size == 0)
+		return NULL;
+	if (!enter())
+		return malloc_real(&ptr, size) ? NULL : ptr;
+	if (!gpc_runtime_enter_device(device, &must_pop)) {
+		if (malloc_entered(&ptr, size, true, stream))
+			ptr = NULL;
+		gpc_runtime_leave_device(must_pop);
+	}
+	gpc_runtime_leave();
+	return ptr;
+}
+
+void gpucache_torch_free(void *ptr, size_t size, int device, CUstream stream)
+{
+	(void)size;
+	(void)device;
+	(void)free_any(ptr, true, stream);
+}
+
+void gpucache_torch_record_stream(void *ptr, CUstream stream)
+{
+	(void)stream;
+	(void)record_use(ptr);
+}
+
+void gpucache_torch_reset(void)
+{
+	size_t went;
+
+	if (!enter())
+		return;
+	/* It stops at the first number that no device has. */
+	for (int device = 0; !gpc_runtime_trim(device, SIZE_MAX, &went); device++)
+		;
+	gpc_runtime_leave();
+}
+
+void gpucache_torch_memory_fraction(double fraction, int device)
+{
+	if (!enter())
+		return;
+	(void)gpc_runtime_set_fraction(device, fraction);
+	gpc_runtime_leave();
+}
+
+void *gpucache_torch_base_alloc(void *ptr, size_t *ret_size)
+{
+	CUdeviceptr base = address_of(ptr);
+	size_t size = 0;
+
+	if (enter()) {
+		(void)gpc_runtime_segment_of(base, &base, &size);
+		gpc_runtime_leave();
+	}
+	if (ret_size)
+		*ret_size = size;
+	return (void *)(uintptr_t)base;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/graph.h"
+
+#include <stdlib.h>
+
+struct gpc_sim_graph *gpc_sim_graph_create(void)
+{
+	return calloc(1, sizeof(struct gpc_sim_graph));
+}
+
+void gpc_sim_graph_add(struct gpc_sim_graph *graph, struct gpc_sim_effect *effect)
+{
+	effect->next = NULL;
+	if (graph->last)
+		graph->last->next = effect;
+	else
+		graph->first = effect;
+	graph->last = effect;
+	graph->n_nodes++;
+}
+
+struct gpc_sim_graph *gpc_sim_graph_clone(const struct gpc_sim_graph *graph)
+{
+	struct gpc_sim_graph *clone = gpc_sim_graph_create();
+
+	if (!clone)
+		return NULL;
+	for (const struct gpc_sim_effect *effect = graph->first; effect; effect = effect->next) {
+		struct gpc_sim_effect *copy = gpc_sim_effect_clone(effect);
+		if (!copy) {
+			gpc_sim_graph_destroy(clone);
+			return NULL;
+		}
+		gpc_sim_graph_add(clone, copy);
+	}
+	return clone;
+}
+
+void gpc_sim_graph_destroy(struct gpc_sim_graph *graph)
+{
+	if (!graph)
+		return;
+	for (struct gpc_sim_effect *effect = graph->first, *next; effect; effect = next) {
+		next = effect->next;
+		gpc_sim_effect_destroy(effect);
+	}
+	free(graph);
+}
+
+CUresult gpc_sim_graph_launch(const struct gpc_sim_graph *graph, struct gpc_sim_stream *stream)
+{
+	for (const struct gpc_sim_effect *effect = graph->first; effect; effect = effect->next) {
+		struct gpc_sim_effect *copy = gpc_sim_effect_clone(effect);
+		if (!copy)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		CUresult res = gpc_sim_stream_submit(stream, copy);
+		if (res != CUDA_SUCCESS)
+			return res;
+	}
+	return CUDA_SUCCESS;
+}
