@@ -19,6 +19,8 @@
  *                                       |                                       /
  *                                       '--------------> PENDING --------------'
  *
+ *      PENDING ------> LIVE   the stream that freed it asks again, and nobody else (stream_order.h)
+ *
  * Invariants.  gpc_pool_check() verifies them; tests name the one they break.
  *   I1  The first block starts where its segment does, each next one where the previous ends, and
  *       the last one ends where the segment does.
