@@ -8,7 +8,7 @@
  */
 #include "tests/prove/prove.h"
 
-#define QUICK_OPS  20000
+#define QUICK_OPS  100000
 #define ENOUGH_OPS 1000000
 
 /* Of five programs one is run by real threads. */
