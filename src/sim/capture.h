@@ -2,18 +2,19 @@
 /*
  * Stream capture.
  *
- * While a stream is captured, work submitted to it becomes a node of a graph.  Other streams join by waiting
- * for an event that was recorded in the capture.  A call that does not fit makes the capture invalid; the
- * stream stays in it until EndCapture says so.
+ * While a stream is captured, work submitted to it becomes a node of a graph.  Other streams join
+ * by waiting for an event that was recorded in the capture.  A call that does not fit makes the
+ * capture invalid; the stream stays in it until EndCapture says so.
  *
  *      BeginCapture --> ACTIVE --(a call that does not fit: 900, 905, 906)--> INVALIDATED
  *                          '------ EndCapture: a graph -----. .---- EndCapture: 901, no graph ---'
  *                                                            v
  *                                                          (none)
  *
- * Potentially unsafe calls (cuMemAlloc, cuMemFree ...) are refused by the rules of cuThreadExchangeStreamCaptureMode.
- * cuCtxRecordEvent, cuCtxWaitEvent and cuCtxSynchronize are refused while any stream of the context is captured, in
- * whatever mode: cuda.h says so for the first two.
+ * Potentially unsafe calls (cuMemAlloc, cuMemFree ...) are refused by the rules of
+ * cuThreadExchangeStreamCaptureMode. cuCtxRecordEvent, cuCtxWaitEvent and cuCtxSynchronize are
+ * refused while any stream of the context is captured, in whatever mode: cuda.h says so for the
+ * first two.
  *
  * Threads     Any; the capture lock is taken before a context's.
  * Failure     The driver's codes.
@@ -47,8 +48,8 @@ CUstreamCaptureStatus gpc_sim_capture_status(struct gpc_sim_stream *stream, uint
 CUstreamCaptureMode gpc_sim_capture_exchange_mode(CUstreamCaptureMode mode);
 
 /*
- * The stream is about to be destroyed, by any thread: its capture ends without a graph where it began in it, and is
- * invalid where the stream only joined it.
+ * The stream is about to be destroyed, by any thread: its capture ends without a graph where it
+ * began in it, and is invalid where the stream only joined it.
  */
 void gpc_sim_capture_drop(struct gpc_sim_stream *stream);
 
@@ -58,7 +59,10 @@ CUresult gpc_sim_capture_check_unsafe(struct gpc_sim *sim);
 /* A call that concerns all streams of a context is about to be made. */
 CUresult gpc_sim_capture_check_context(struct gpc_sim_context *context);
 
-/* The legacy stream is about to be used or asked, and it stands for every blocking stream, captured ones too. */
+/*
+ * The legacy stream is about to be used or asked, and it stands for every blocking stream,
+ * captured ones too.
+ */
 CUresult gpc_sim_capture_check_legacy(struct gpc_sim_context *context);
 
 /* A call that no captured stream can take: invalidates. */

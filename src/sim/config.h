@@ -2,13 +2,14 @@
 /*
  * What the simulated machine is like: devices, memory, costs, faults.
  *
- * A configuration is a struct, or a text `key:value,key:value`, which the stand-in libcuda takes from the
- * environment variable GPUSIM.  Every key stands with its meaning in one table, in config.c; the text
- * `help:true` prints it.
+ * A configuration is a struct, or a text `key:value,key:value`, which the stand-in libcuda takes
+ * from the environment variable GPUSIM.  Every key stands with its meaning in one table, in
+ * config.c; the text `help:true` prints it.
  *
  * Invariants  1 gpc_sim_config_default gives a machine whose calls cost nothing and never fail.
  * Threads     A configuration belongs to one thread until a machine is made from it.
- * Failure     A key or value that is not understood is reported in one line on standard error, and ignored.
+ * Failure     A key or value that is not understood is reported in one line on standard error, and
+ *             ignored.
  * Limits      All devices are alike.
  */
 #ifndef GPC_SIM_CONFIG_H

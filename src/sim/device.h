@@ -2,22 +2,26 @@
 /*
  * The memory of one simulated device: addresses, bytes, and the account.
  *
- * Addresses come from a range that is reserved in the host process and mapped without access, so that a
- * device address never equals a host address and following one on the host faults, as it should.  The
- * bytes lie in a second mapping, the shadow, at the same offset; the kernel gives pages where somebody writes.
+ * Addresses come from a range that is reserved in the host process and mapped without access, so
+ * that a device address never equals a host address and following one on the host faults, as it
+ * should.  The bytes lie in a second mapping, the shadow, at the same offset; the kernel gives
+ * pages where somebody writes.
  *
  *   va      | 2 MiB chunk | chunk | ...                        no access
  *   shadow  | bytes       | bytes | ...                        behind gpc_sim_device_bytes
  *   chunks  | FREE n ... FREE_END | LARGE n ... | SMALL |      one record a chunk, only an extent's ends are set
  *                                                 '--> 4096 slots of 512 bytes for requests below 2 MiB
  *
- * The range is several times the device's memory: as with the real driver, what runs out is memory and
- * never a run of addresses.  A freed address is given out again soon, so that early reuse is seen.
+ * The range is several times the device's memory: as with the real driver, what runs out is memory
+ * and never a run of addresses.  A freed address is given out again soon, so that early reuse is
+ * seen.
  *
  * Invariants  1 free = memory - others - contexts - 2 MiB * (chunks not free).
- *             2 Two free extents never touch.  3 Memory belongs to an owner (a context), whose end frees it.
+ *             2 Two free extents never touch.  3 Memory belongs to an owner (a context), whose end
+ *               frees it.
  * Threads     Any; one lock, held for no call out.
- * Failure     The driver's codes: OUT_OF_MEMORY, INVALID_VALUE for anything that is not the start of an allocation.
+ * Failure     The driver's codes: OUT_OF_MEMORY, INVALID_VALUE for anything that is not the start
+ *             of an allocation.
  * Limits      New memory holds what was last in it.
  */
 #ifndef GPC_SIM_DEVICE_H
@@ -46,7 +50,10 @@ enum gpc_sim_chunk_state {
 	GPC_SIM_CHUNK_SMALL,
 };
 
-/* A chunk cut into slots.  `size` is the requested size at an allocation's first slot, 0 elsewhere. */
+/*
+ * A chunk cut into slots.  `size` is the requested size at an allocation's first slot, 0
+ * elsewhere.
+ */
 struct gpc_sim_small {
 	uint32_t chunk;
 	uint32_t owner;

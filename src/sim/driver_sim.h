@@ -9,14 +9,14 @@
  *      gpc_sim_driver_init(&driver, sim, 0, NULL);
  *      driver.base.ops->mem_alloc(&driver.base, 2 * GPC_MIB, &ptr);
  *
- * A gpc_stream is the address of a struct gpc_sim_stream, 0 or 1 for the legacy default stream, 2 for the
- * calling thread's; a gpc_event is the address of a struct gpc_sim_event.
+ * A gpc_stream is the address of a struct gpc_sim_stream, 0 or 1 for the legacy default stream, 2
+ * for the calling thread's; a gpc_event is the address of a struct gpc_sim_event.
  *
- * Invariants  1 With a configuration that costs nothing, an event costs tens of nanoseconds and no lock, an
- *               allocation one short lock.
+ * Invariants  1 With a configuration that costs nothing, an event costs tens of nanoseconds and no
+ *               lock, an allocation one short lock.
  * Threads     Any, as driver.h demands.
- * Failure     As driver.h; gpc_sim_fault_add(&sim->faults, "cuMemAlloc_v2", 1, 1, 2) makes a call fail.  Names
- *             are those of the entry points that driver_cuda.c would call.
+ * Failure     As driver.h; gpc_sim_fault_add(&sim->faults, "cuMemAlloc_v2", 1, 1, 2) makes a call
+ *             fail.  Names are those of the entry points that driver_cuda.c would call.
  * Limits      None beyond those of the model.
  */
 #ifndef GPC_SIM_DRIVER_SIM_H
@@ -46,14 +46,17 @@ struct gpc_sim_driver {
 	struct gpc_sim_counters counters;
 };
 
-/* Speaks for `context`, or, where that is NULL, for a new context on that device, which fini ends. */
+/*
+ * Speaks for `context`, or, where that is NULL, for a new context on that device, which fini
+ * ends.
+ */
 GPC_MUST_CHECK enum gpc_status gpc_sim_driver_init(struct gpc_sim_driver *driver,
 	struct gpc_sim *sim, unsigned device, struct gpc_sim_context *context);
 void gpc_sim_driver_fini(struct gpc_sim_driver *driver);
 
 /*
- * For tests: submits a kernel of that length to `stream`, which writes `fill` over ptr[0 .. size) when it ends, or
- * only reads for fill = -1.  size 0: it touches nothing.
+ * For tests: submits a kernel of that length to `stream`, which writes `fill` over ptr[0 .. size)
+ * when it ends, or only reads for fill = -1.  size 0: it touches nothing.
  */
 GPC_MUST_CHECK enum gpc_status gpc_sim_driver_launch(struct gpc_sim_driver *driver,
 	gpc_stream stream, uint64_t duration_ns, gpc_devptr ptr, uint64_t size, int fill);

@@ -2,16 +2,19 @@
 /*
  * What work does to memory, and when: at its end.
  *
- * Work on the simulated device takes a time that is known when it is submitted, so its end is known too.
- * Its effect is put into one queue, ordered by that end, and happens when a call looks at the clock after
- * it: nothing that the host can see of the device comes without such a call.  Whoever reuses memory
- * while a copy into it is still in flight therefore gets the old owner's data into the new one's memory.
+ * Work on the simulated device takes a time that is known when it is submitted, so its end is
+ * known too. Its effect is put into one queue, ordered by that end, and happens when a call looks
+ * at the clock after it: nothing that the host can see of the device comes without such a call.
+ * Whoever reuses memory while a copy into it is still in flight therefore gets the old owner's
+ * data into the new one's memory.
  *
  *      submit --> [ end 10 ms: fill ] [ end 12 ms: copy ] [ end 12 ms: free ]   <-- settle(now) applies the front
  *
- * Invariants  1 Effects happen in the order of their ends, those of equal ends in the order of submission.
+ * Invariants  1 Effects happen in the order of their ends, those of equal ends in the order of
+ *             submission.
  *             2 A device address is turned into bytes when the effect happens, not before.
- * Threads     Any; one lock, held while effects happen.  A host function runs in the thread that settles.
+ * Threads     Any; one lock, held while effects happen.  A host function runs in the thread that
+ *             settles.
  * Failure     A kernel that touches memory which is not allocated breaks its context: sticky 700.
  * Limits      A host function runs only when some thread makes a call that looks at the device.
  */
@@ -64,8 +67,8 @@ struct gpc_sim_effect {
 };
 
 struct gpc_sim_effects {
-	_Atomic uint64_t
-		next_end_ns; /* UINT64_MAX where nothing is queued; read without the lock */
+	/* UINT64_MAX where nothing is queued; read without the lock */
+	_Atomic uint64_t next_end_ns;
 
 	/* Lock: lock. */
 	struct gpc_sim_effect **heap;
@@ -87,7 +90,10 @@ void gpc_sim_effect_destroy(struct gpc_sim_effect *effect);
 /* Takes the bytes of a copy's source now.  False where there is no memory. */
 bool gpc_sim_effect_stage(struct gpc_sim *sim, struct gpc_sim_effect *effect);
 
-/* Queues an effect, whose end_ns and context are set; it belongs to the queue from now on.  False: no memory. */
+/*
+ * Queues an effect, whose end_ns and context are set; it belongs to the queue from now on. 
+ * False: no memory.
+ */
 bool gpc_sim_effect_submit(struct gpc_sim *sim, struct gpc_sim_effect *effect);
 
 /* Makes everything happen whose end has passed. */

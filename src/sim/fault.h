@@ -2,8 +2,8 @@
 /*
  * Faults on demand: the n-th call of a named entry point fails with a code of the driver.
  *
- * Entries are named as libcuda exports them ("cuMemAlloc_v2"); a rule without the version suffix means
- * every version.  Each rule counts its own calls.
+ * Entries are named as libcuda exports them ("cuMemAlloc_v2"); a rule without the version suffix
+ * means every version.  Each rule counts its own calls.
  *
  * Threads   Any.
  * Failure   gpc_sim_fault_add: false where there are GPC_SIM_MAX_FAULTS rules already.

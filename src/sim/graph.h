@@ -4,10 +4,11 @@
  *
  *      first --> [ fill ] --> [ kernel ] --> [ copy ] <-- last          launch submits a clone of each to a stream
  *
- * Invariants  1 A graph owns its nodes; a launch owns its clones, so that the graph may go while they are in flight.
+ * Invariants  1 A graph owns its nodes; a launch owns its clones, so that the graph may go while
+ *             they are in flight.
  * Threads     One at a time for each graph; several may launch one that no longer changes.
- * Failure     NULL or OUT_OF_MEMORY where there is no memory; a launch also fails with what the stream answers, and
- *             then the nodes before that one are submitted already.
+ * Failure     NULL or OUT_OF_MEMORY where there is no memory; a launch also fails with what the
+ *             stream answers, and then the nodes before that one are submitted already.
  * Limits      A graph runs its nodes one after another, in the order of capture.
  */
 #ifndef GPC_SIM_GRAPH_H

@@ -57,7 +57,10 @@ static void remove_owner_locked(struct gpc_sim_race *race, size_t at)
 		(race->n_owners - at) * sizeof *race->owners);
 }
 
-/* The array with room for one more element of `size` bytes; NULL where there is no memory: it stays as it was. */
+/*
+ * The array with room for one more element of `size` bytes; NULL where there is no memory: it
+ * stays as it was.
+ */
 static void *make_room(void *items, size_t n, size_t *room, size_t size)
 {
 	size_t more = *room ? *room * 2 : 64;
@@ -431,7 +434,10 @@ void gpc_sim_race_submit(struct gpc_sim_stream *stream, const struct gpc_sim_eff
 
 /* ---- events ---- */
 
-/* The event stands for `clock` from now on.  Without memory it stands for nothing, which is seen as a race. */
+/*
+ * The event stands for `clock` from now on.  Without memory it stands for nothing, which is
+ * seen as a race.
+ */
 static void set_event(struct gpc_sim_event *event, const struct gpc_sim_race_clock *clock)
 {
 	if (!event->race_clock)

@@ -2,9 +2,10 @@
 /*
  * The race detector: whether memory got a new owner while work of the old one could still touch it.
  *
- * The timeline of stream.h says when work runs, and by luck that may be late enough.  The detector asks for more:
- * that the new owner's work is ordered behind the old one's, however long either takes.  So each tail of the
- * timeline has a clock beside it: how many pieces of work of every stream come before what is submitted next.
+ * The timeline of stream.h says when work runs, and by luck that may be late enough.  The detector
+ * asks for more: that the new owner's work is ordered behind the old one's, however long either
+ * takes.  So each tail of the timeline has a clock beside it: how many pieces of work of every
+ * stream come before what is submitted next.
  *
  *      tail_ns of a stream             its track's clock
  *      all, blocking, barrier          those of the context's
@@ -19,13 +20,16 @@
  *                   the old work: the new owner may use that stream at once
  *      overtaken    work of the new owner is submitted that is not ordered behind the old work
  *
- * Invariants  1 A clock only grows.  2 The number of a track goes on where the last stream that had it stopped, and
- *               a track gets a new stream only when the host knows that all its work has ended.
- * Threads     Any; one lock, the innermost of the model.  An owner is named after it got memory and its end before it
- *             gives that back.  An event that one thread waits for and another records again counts as it was before.
- * Failure     Where there is no memory or no track, a stream or context is not made; a touch is lost, and counted.
- * Limits      What the host writes itself is not looked at, nor memory that has no owner.  What one thread has seen
- *             end counts as ended for all: it has.
+ * Invariants  1 A clock only grows.  2 The number of a track goes on where the last stream that
+ *               had it stopped, and a track gets a new stream only when the host knows that all
+ *               its work has ended.
+ * Threads     Any; one lock, the innermost of the model.  An owner is named after it got memory
+ *             and its end before it gives that back.  An event that one thread waits for and
+ *             another records again counts as it was before.
+ * Failure     Where there is no memory or no track, a stream or context is not made; a touch is
+ *             lost, and counted.
+ * Limits      What the host writes itself is not looked at, nor memory that has no owner.  What
+ *             one thread has seen end counts as ended for all: it has.
  */
 #ifndef GPC_SIM_RACE_H
 #define GPC_SIM_RACE_H
@@ -120,7 +124,10 @@ struct gpc_sim_race {
 	pthread_mutex_t lock;
 };
 
-/* Watches this machine from now on; before its first context.  The machine destroys it.  False: no memory. */
+/*
+ * Watches this machine from now on; before its first context.  The machine destroys it.  False:
+ * no memory.
+ */
 bool gpc_sim_race_attach(struct gpc_sim *sim);
 
 /* The program was given this memory of the context.  False: no memory; the owner is not known. */

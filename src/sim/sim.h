@@ -7,15 +7,17 @@
  *                                    +-- effect.h         what work does, when it ends
  *                                    +-- fault.h          what fails on demand
  *                                    +-- race.h           who may still touch which bytes, where it is attached
- *                                    '-- stream.h, capture.h, graph.h: contexts, streams, events, graphs over it
+ *                                    '-- stream.h, capture.h, graph.h: contexts, streams, events,
+ *                                    graphs over it
  *
  *      two faces:  driver_sim.h (struct gpc_driver)      tests/simcuda (libcuda.so.1 and its neighbours)
  *
  * Invariants  1 A machine lives in one process; several machines do not know each other.
  * Threads     Any.  Lock order: capture, context, effects, device, race.
- * Failure     gpc_sim_create: NULL where the kernel has no room for the addresses, or a count is beyond config.h's.
- * Limits      No peer mappings, no memory shared between processes.  Work of different streams never competes for
- *             the device: everything runs as if alone.
+ * Failure     gpc_sim_create: NULL where the kernel has no room for the addresses, or a count is
+ *             beyond config.h's.
+ * Limits      No peer mappings, no memory shared between processes.  Work of different streams
+ *             never competes for the device: everything runs as if alone.
  */
 #ifndef GPC_SIM_SIM_H
 #define GPC_SIM_SIM_H

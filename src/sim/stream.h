@@ -2,8 +2,8 @@
 /*
  * Contexts, streams and events of the simulated device, on a timeline.
  *
- * Every piece of work has a known length, so a stream is one number: when its last work ends (its tail).
- * Submitting computes the end at once:
+ * Every piece of work has a known length, so a stream is one number: when its last work ends (its
+ * tail). Submitting computes the end at once:
  *
  *      start = max(now, what must come first)         end = start + length         tail = end
  *
@@ -12,9 +12,11 @@
  *      non-blocking stream  own tail
  *      all of them          `barrier_ns`, which cuCtxWaitEvent sets
  *
- * An event is one number too: the end of what it recorded.  It has passed when the clock has reached it.
+ * An event is one number too: the end of what it recorded.  It has passed when the clock has
+ * reached it.
  *
- * Invariants  1 Tails never go back.  2 context->tail_ns >= the tail of each of its streams, also of destroyed ones.
+ * Invariants  1 Tails never go back.  2 context->tail_ns >= the tail of each of its streams, also
+ *             of destroyed ones.
  * Threads     Any.  Recording and asking an event take no lock while nothing is being captured.
  * Failure     The driver's codes.
  * Limits      Priorities are stored and have no effect.
@@ -99,7 +101,10 @@ CUresult gpc_sim_stream_create(struct gpc_sim_context *context, unsigned flags, 
 	struct gpc_sim_stream **ret_stream);
 void gpc_sim_stream_destroy(struct gpc_sim_stream *stream);
 
-/* The calling thread's default stream in this context; made on first use.  NULL where there is no memory. */
+/*
+ * The calling thread's default stream in this context; made on first use.  NULL where there is
+ * no memory.
+ */
 struct gpc_sim_stream *gpc_sim_stream_of_thread(struct gpc_sim_context *context);
 
 /* Submits work: an effect, which belongs to the model from now on, also where this fails. */
@@ -117,8 +122,8 @@ CUresult gpc_sim_event_query(struct gpc_sim_event *event);
 CUresult gpc_sim_event_sync(struct gpc_sim_event *event);
 
 /*
- * Device memory of the context.  Both are refused as captures demand (capture.h); free waits for the whole
- * device, as cuMemFree does, and takes the start of an allocation of any context.
+ * Device memory of the context.  Both are refused as captures demand (capture.h); free waits for
+ * the whole device, as cuMemFree does, and takes the start of an allocation of any context.
  */
 CUresult gpc_sim_mem_alloc(struct gpc_sim_context *context, uint64_t size, uint64_t *ret_ptr);
 CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr);
