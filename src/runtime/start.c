@@ -170,8 +170,14 @@ bool gpc_runtime_start(void)
 	int n_devices = 0;
 
 	gpc_runtime.fns = gpc_runtime.loader->fns;
-	if (gpc_config_is_off() || !gpc_process_adopt())
+	if (gpc_config_is_off())
 		return false;
+	if (!gpc_process_adopt()) {
+		gpc_log("this kernel cannot tell a forked child from its parent (MADV_WIPEONFORK, "
+			"Linux "
+			"4.14); every call goes straight to the driver");
+		return false;
+	}
 	/*
 	 * Before cuInit there is nothing to count; the driver is asked so that its devices can
 	 * be.
