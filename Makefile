@@ -179,7 +179,7 @@ $(B)/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
--include $(ALL_OBJS:.o=.d)
+-include $(patsubst %.o,%.d,$(ALL_OBJS) $(simcuda.objs))
 
 ##### Lints #####
 
