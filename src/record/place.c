@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -103,32 +104,91 @@ static void lock_file(int fd)
 		sched_yield();
 }
 
-/* Makes file `name` in the directory.  GPC_EXISTS: try another name. */
-static enum gpc_status make_file(
-	struct gpc_place *place, int dir_fd, const char *name, size_t size, size_t least)
+/* A file of the directory that has no name yet; -1 where the file system has no such thing. */
+static int open_unnamed(int dir_fd)
 {
-	int fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return openat(dir_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+}
+
+static int open_named(int dir_fd, const char *name)
+{
+	return openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+/* A name that exists, be it a link to nowhere, is not taken: EEXIST. */
+static bool give_name(int fd, int dir_fd, const char *name)
+{
+	char path[32];
+
+	gpc_format(path, sizeof path, "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, path, dir_fd, name, AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* Locks, fills and maps an open, empty file. */
+static bool prepare(struct gpc_place *place, int fd, size_t size, size_t least)
+{
 	struct stat st;
 	void *base;
-	int error;
 
-	if (fd < 0)
-		return errno == EEXIST ? GPC_EXISTS : GPC_IO;
 	lock_file(fd);
 	size = take_space(fd, size, least);
 	if (size == 0 || fstat(fd, &st) != 0)
-		goto undo_file;
+		return false;
 	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)
-		goto undo_file;
+		return false;
 	place->fd = fd;
 	place->base = base;
 	place->size = size;
 	place->file_device = (uint64_t)st.st_dev;
 	place->file_inode = (uint64_t)st.st_ino;
-	return GPC_OK;
+	return true;
+}
 
+/*
+ * The usual way: the file gets its name when it has all its pages, which takes a millisecond.  Who
+ * is killed in that leaves nothing, instead of a file of zeros that says nothing of anybody.
+ * GPC_UNSUPPORTED: not here.
+ */
+static enum gpc_status make_file_at_once(
+	struct gpc_place *place, int dir_fd, const char *name, size_t size, size_t least)
+{
+	int fd = open_unnamed(dir_fd);
+	enum gpc_status st;
+	int error;
+
+	if (fd < 0)
+		return GPC_UNSUPPORTED;
+	if (!prepare(place, fd, size, least)) {
+		st = GPC_IO;
+		goto undo_file;
+	}
+	if (give_name(fd, dir_fd, name))
+		return GPC_OK;
+	st = errno == EEXIST ? GPC_EXISTS : GPC_UNSUPPORTED;
+	munmap(place->base, place->size);
 undo_file:
+	error = errno;
+	close(fd);
+	errno = error;
+	return st;
+}
+
+/* Makes file `name` in the directory.  GPC_EXISTS: try another name. */
+static enum gpc_status make_file(
+	struct gpc_place *place, int dir_fd, const char *name, size_t size, size_t least)
+{
+	enum gpc_status st = make_file_at_once(place, dir_fd, name, size, least);
+	int error;
+	int fd;
+
+	if (st != GPC_UNSUPPORTED)
+		return st;
+	fd = open_named(dir_fd, name);
+	if (fd < 0)
+		return errno == EEXIST ? GPC_EXISTS : GPC_IO;
+	if (prepare(place, fd, size, least))
+		return GPC_OK;
 	error = errno;
 	unlinkat(dir_fd, name, 0);
 	close(fd);

@@ -4,6 +4,7 @@
  * in a child process.  That needs root; without it those tests are skipped.
  */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -478,6 +479,36 @@ static void a_limit_on_file_sizes_is_kept_without_a_signal(void **state)
 	as_other_user(limited_file_size);
 }
 
+/* Without /proc an unnamed file cannot get its name: then it is made with one, as on old file systems. */
+static int open_without_proc(void)
+{
+	struct gpc_place place;
+	char path[300];
+
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		mount("tmpfs", "/proc", "tmpfs", 0, NULL))
+		return 77;
+	snprintf(path, sizeof path, "%s/without-proc", directory);
+	if (open_place(&place, path) != GPC_OK || access(path, F_OK) != 0)
+		return 1;
+	return open_place(&place, path) == GPC_OK && strcmp(place.path, path) == 0;
+}
+
+static void without_proc_the_file_is_made_with_its_name(void **state)
+{
+	pid_t child = fork();
+	int status = -1;
+
+	(void)state;
+	if (child == 0)
+		_exit(open_without_proc());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -502,6 +533,7 @@ int main(void)
 		cmocka_unit_test(a_file_system_with_little_room_gets_the_least_size),
 		cmocka_unit_test(a_full_file_system_is_left_as_it_was),
 		cmocka_unit_test(a_limit_on_file_sizes_is_kept_without_a_signal),
+		cmocka_unit_test(without_proc_the_file_is_made_with_its_name),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
