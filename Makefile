@@ -103,7 +103,7 @@ ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(FORMAT_S
 
 ##### Public targets #####
 
-.PHONY: all demo gpu check check-variant prove-reuse lint bench install uninstall clean help FORCE
+.PHONY: all demo gpu check prove-reuse lint bench install uninstall clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build, and show the main job

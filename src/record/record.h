@@ -347,17 +347,14 @@ static inline void gpc_record_peak(struct gpc_record *rec, uint32_t device, uint
 		gpc_record_peak_take(rec, device, now_ns, requested, live, reserved);
 }
 
-/* Things that were dropped by others than us, for the header. */
-static inline void gpc_record_dropped_stack(struct gpc_record *rec)
+/* How many stacks found no room, and how many Python threads could not be read, so far. */
+static inline void gpc_record_stacks_dropped(
+	struct gpc_record *rec, uint64_t n_stacks, uint64_t n_python)
 {
-	if (rec->header)
-		__atomic_fetch_add(&rec->header->dropped_stacks, 1, __ATOMIC_RELAXED);
-}
-
-static inline void gpc_record_dropped_python(struct gpc_record *rec)
-{
-	if (rec->header)
-		__atomic_fetch_add(&rec->header->dropped_python, 1, __ATOMIC_RELAXED);
+	if (!rec->header)
+		return;
+	__atomic_store_n(&rec->header->dropped_stacks, n_stacks, __ATOMIC_RELAXED);
+	__atomic_store_n(&rec->header->dropped_python, n_python, __ATOMIC_RELAXED);
 }
 
 #endif

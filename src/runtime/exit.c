@@ -39,14 +39,6 @@ void gpc_runtime_at_exit(void)
 	if (gpc_runtime.config.leak_report)
 		print_leaks();
 	gpc_rescue_at_exit();
-	if (gpc_runtime.has_stacks) {
-		struct gpucache_header *header = gpc_runtime.record.header;
-
-		if (header) {
-			header->dropped_stacks = gpc_stacks_dropped(&gpc_runtime.stacks);
-			header->dropped_python = gpc_stacks_dropped_python(&gpc_runtime.stacks);
-		}
-	}
 	gpc_record_end(&gpc_runtime.record, gpc_clock_monotonic_ns());
 	atomic_store(&gpc_runtime.has_ended, true);
 	gpc_thread_leave();

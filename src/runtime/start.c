@@ -213,6 +213,7 @@ bool gpc_runtime_start(void)
 uint32_t gpc_runtime_stack(size_t size)
 {
 	static _Thread_local size_t since_last __attribute__((tls_model("initial-exec")));
+	uint32_t id;
 
 	if (!gpc_runtime.has_stacks)
 		return 0;
@@ -223,5 +224,11 @@ uint32_t gpc_runtime_stack(size_t size)
 			return 0;
 		since_last = 0;
 	}
-	return gpc_stack_capture(&gpc_runtime.stacks, 1);
+	id = gpc_stack_capture(&gpc_runtime.stacks, 1);
+	/* Now, not at the end: a process that is killed has no end. */
+	if (!id || gpc_stacks_dropped_python(&gpc_runtime.stacks))
+		gpc_record_stacks_dropped(&gpc_runtime.record,
+			gpc_stacks_dropped(&gpc_runtime.stacks),
+			gpc_stacks_dropped_python(&gpc_runtime.stacks));
+	return id;
 }
