@@ -85,15 +85,6 @@ static inline void gpc_lock_take(struct gpc_lock *lock)
 		gpc_lock_wait(lock);
 }
 
-/* True where the lock was free and is taken now. */
-static inline bool gpc_lock_try_take(struct gpc_lock *lock)
-{
-	if (!gpc_lock_grab(lock))
-		return false;
-	gpc_lock_note_taken(lock->rank);
-	return true;
-}
-
 static inline void gpc_lock_release(struct gpc_lock *lock)
 {
 	atomic_store_explicit(&lock->word, 0, memory_order_release);

@@ -188,12 +188,6 @@ void gpc_record_state_add(struct gpc_record *rec, uint32_t bits)
 		__atomic_fetch_or(&rec->header->state, bits, __ATOMIC_RELEASE);
 }
 
-void gpc_record_driver_version_set(struct gpc_record *rec, uint32_t version)
-{
-	if (rec->header)
-		__atomic_store_n(&rec->header->driver_version, version, __ATOMIC_RELAXED);
-}
-
 void gpc_record_end(struct gpc_record *rec, uint64_t now_ns)
 {
 	if (!rec->header)

@@ -133,8 +133,6 @@ void gpc_record_mute(struct gpc_record *rec);
 /* Sets GPUCACHE_STATE_* bits. */
 void gpc_record_state_add(struct gpc_record *rec, uint32_t bits);
 
-void gpc_record_driver_version_set(struct gpc_record *rec, uint32_t version);
-
 /*
  * Appends one record to STACKS, CODES, MODULES or TEXT, padded with zeros to 8 bytes except in
  * TEXT. False, and counted there, where it does not fit.

@@ -125,7 +125,6 @@ static void use_everything(struct gpc_record *rec)
 	gpc_record_site_remove(rec, 1, 100);
 	gpc_record_stacks_dropped(rec, 1, 1);
 	gpc_record_state_add(rec, GPUCACHE_STATE_PASS);
-	gpc_record_driver_version_set(rec, 13000);
 	gpc_record_append(rec, GPUCACHE_REGION_STACKS, &event, 24);
 	gpc_record_append(rec, GPUCACHE_REGION_EVENTS, &event, 24);
 	gpc_record_append_line(rec, "line");
