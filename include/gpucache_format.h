@@ -61,7 +61,7 @@
 
 #define GPUCACHE_FORMAT_MAGIC "GPUCACHE-RECORD" /* 15 characters and a NUL */
 #define GPUCACHE_FORMAT_MAJOR 1
-#define GPUCACHE_FORMAT_MINOR 0
+#define GPUCACHE_FORMAT_MINOR 1
 #define GPUCACHE_ENDIAN       0x01020304u
 
 #define GPUCACHE_PAGE        4096u
@@ -161,15 +161,55 @@ struct gpucache_device {
 	uint64_t reserved[4];
 };
 
-/* What an allocation is. */
+/*
+ * What an allocation is: KIND(name, where its bytes are, what people call it, who makes it).  A new
+ * kind goes to the end; a reader takes one that it does not know for NONE.
+ */
+/* clang-format off */
+#define GPUCACHE_KINDS(KIND) \
+	KIND(NONE, ELSEWHERE, "memory", "") \
+	KIND(DEVICE, ON_DEVICE, "device memory", "cuMemAlloc") \
+	KIND(PITCHED, ON_DEVICE, "pitched memory", "cuMemAllocPitch") \
+	KIND(MANAGED, ON_DEVICE, "managed memory", "cuMemAllocManaged") \
+	KIND(HOST, ON_HOST, "pinned host memory", "cuMemHostAlloc") \
+	KIND(REGISTERED, ON_HOST, "registered host memory", "cuMemHostRegister") \
+	KIND(ARRAY, ON_DEVICE, "arrays", "cuArrayCreate, cuMipmappedArrayCreate") \
+	KIND(ASYNC, ON_DEVICE, "stream-ordered memory", "cuMemAllocAsync") \
+	KIND(POOL, ON_DEVICE, "idle in driver pools", "reserved by a CUmemoryPool, not in use") \
+	KIND(GRAPH, ON_DEVICE, "graph memory", "allocation nodes") \
+	KIND(PHYSICAL, ON_DEVICE, "physical memory", "cuMemCreate") \
+	KIND(PHYSICAL_HOST, ON_HOST, "physical host memory", "cuMemCreate on the host") \
+	KIND(CONTEXT, ON_DEVICE, "contexts", "measured around the call") \
+	KIND(MODULE, ON_DEVICE, "modules", "measured around the call") \
+	KIND(EXTERNAL, ELSEWHERE, "imported external memory", "cuImportExternalMemory") \
+	KIND(IPC, ELSEWHERE, "memory of other processes", "cuIpcOpenMemHandle")
+/* clang-format on */
+
 enum gpucache_kind {
-	GPUCACHE_KIND_NONE,
-	GPUCACHE_KIND_DEVICE,  /* cuMemAlloc */
-	GPUCACHE_KIND_PITCHED, /* cuMemAllocPitch */
-	GPUCACHE_KIND_MANAGED, /* cuMemAllocManaged */
-	GPUCACHE_KIND_HOST,    /* pinned host memory: not on the device */
+#define GPUCACHE_KIND_ENUM(name, place, words, maker) GPUCACHE_KIND_##name,
+	GPUCACHE_KINDS(GPUCACHE_KIND_ENUM)
+#undef GPUCACHE_KIND_ENUM
 	GPUCACHE_KIND_COUNT,
 };
+
+enum gpucache_place {
+	GPUCACHE_ELSEWHERE, /* another owner pays for these bytes */
+	GPUCACHE_ON_DEVICE,
+	GPUCACHE_ON_HOST,
+};
+
+#define GPUCACHE_MAX_KINDS 24
+
+static inline enum gpucache_place gpucache_kind_place(unsigned int kind)
+{
+	static const unsigned char places[] = {
+#define GPUCACHE_KIND_PLACE(name, place, words, maker) GPUCACHE_##place,
+		GPUCACHE_KINDS(GPUCACHE_KIND_PLACE)
+#undef GPUCACHE_KIND_PLACE
+	};
+
+	return (enum gpucache_place)places[kind < GPUCACHE_KIND_COUNT ? kind : 0];
+}
 
 /* COUNTERS.  One record a context.  Plain stores by the holder of that context's lock. */
 struct gpucache_counters {
@@ -208,6 +248,11 @@ struct gpucache_counters {
 	uint64_t n_blocks;   /* live blocks of our segments now */
 	uint64_t n_segments; /* now */
 	uint64_t reserved[3];
+	/*
+	 * Since 1.1.  Bytes of each kind outside our segments; those on the device add up to
+	 * direct_bytes, those on the host to host_bytes.
+	 */
+	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
 };
 
 /*
@@ -504,7 +549,8 @@ static_assert(offsetof(struct gpucache_header, boot_id) == 216, "header.boot_id"
 static_assert(offsetof(struct gpucache_header, regions) == 1120, "header.regions");
 static_assert(sizeof(struct gpucache_header) <= GPUCACHE_PAGE, "header");
 static_assert(sizeof(struct gpucache_device) == 216, "device");
-static_assert(sizeof(struct gpucache_counters) == 256, "counters: four cache lines");
+static_assert(sizeof(struct gpucache_counters) == 448, "counters: seven cache lines");
+static_assert(GPUCACHE_KIND_COUNT <= GPUCACHE_MAX_KINDS, "counters.kind_bytes");
 static_assert(sizeof(struct gpucache_site) == 64, "site");
 static_assert(sizeof(struct gpucache_append_head) == 64, "append head");
 static_assert(sizeof(struct gpucache_stack) == 24, "stack");

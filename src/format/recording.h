@@ -158,6 +158,13 @@ bool gpc_recording_read_counters(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_counters *ret_counters);
 bool gpc_recording_read_block(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_block *ret_block);
+
+/* Is this a block that the program holds, with bytes on a device? */
+static inline bool gpc_recording_holds_device_memory(const struct gpucache_block *block)
+{
+	return block->state == GPUCACHE_BLOCK_LIVE &&
+	       gpucache_kind_place(block->kind) == GPUCACHE_ON_DEVICE;
+}
 bool gpc_recording_read_segment(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_segment *ret_segment);
 bool gpc_recording_read_oom(

@@ -283,7 +283,8 @@ void gpc_verdict_find(struct gpucache_oom *oom, const struct gpc_verdict_facts *
 	uint32_t holds = 0;
 
 	gpc_verdict_view(oom, facts, &view);
-	for (size_t i = 0; i < N_TESTS && oom->kind != GPUCACHE_KIND_HOST; i++) {
+	for (size_t i = 0; i < N_TESTS && gpucache_kind_place(oom->kind) == GPUCACHE_ON_DEVICE;
+		i++) {
 		enum gpucache_strength strength = tests[i].test(&view);
 
 		if (strength == GPUCACHE_STRENGTH_NONE)

@@ -92,7 +92,7 @@ void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, ui
 {
 	record_event(GPUCACHE_EVENT_MALLOC, context, kind, address, size, request->size,
 		request->mark, request->now_ns);
-	if (kind == GPUCACHE_KIND_HOST)
+	if (gpucache_kind_place(kind) != GPUCACHE_ON_DEVICE)
 		return;
 	gpc_record_site_add(&gpc_runtime.record, request->mark, request->size, request->now_ns);
 	record_levels(context->device, request->now_ns);
@@ -104,7 +104,7 @@ void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint
 	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns)
 {
 	record_event(GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
-	if (kind != GPUCACHE_KIND_HOST)
+	if (gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE)
 		gpc_record_site_remove(&gpc_runtime.record, stack, requested);
 }
 

@@ -39,7 +39,7 @@ static struct {
 
 static bool is_on_device(uint8_t kind)
 {
-	return kind != GPUCACHE_KIND_HOST;
+	return gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE;
 }
 
 static void record_state(
@@ -68,13 +68,19 @@ static void count(const struct gpc_tracked *tracked, bool is_malloc, uint64_t no
 	struct gpc_pool *pool = &tracked->context->pool;
 	struct gpucache_counters *counters = pool->counters;
 	bool on_device = is_on_device(tracked->kind);
+	bool on_host = gpucache_kind_place(tracked->kind) == GPUCACHE_ON_HOST;
 	uint64_t *bytes = on_device ? &counters->direct_bytes : &counters->host_bytes;
 	uint64_t *peak = on_device ? &counters->peak_direct_bytes : &counters->peak_host_bytes;
+	uint64_t *of_kind = &counters->kind_bytes[tracked->kind];
 
 	gpc_lock_take(&pool->lock);
 	if (is_malloc)
-		gpc_counter_add_peak(bytes, peak, tracked->size);
+		gpc_counter_add(of_kind, tracked->size);
 	else
+		gpc_counter_sub(of_kind, tracked->size);
+	if (is_malloc && (on_device || on_host))
+		gpc_counter_add_peak(bytes, peak, tracked->size);
+	else if (on_device || on_host)
 		gpc_counter_sub(bytes, tracked->size);
 	if (on_device && is_malloc) {
 		gpc_counter_add(&counters->n_malloc, 1);

@@ -12,12 +12,10 @@
 
 static const char *kind_word(uint8_t kind)
 {
-	static const char *const words[GPUCACHE_KIND_COUNT] = {
-		[GPUCACHE_KIND_NONE] = "memory",
-		[GPUCACHE_KIND_DEVICE] = "device memory",
-		[GPUCACHE_KIND_PITCHED] = "pitched device memory",
-		[GPUCACHE_KIND_MANAGED] = "managed memory",
-		[GPUCACHE_KIND_HOST] = "pinned host memory",
+	static const char *const words[] = {
+#define WORDS(name, place, text, maker) text,
+		GPUCACHE_KINDS(WORDS)
+#undef WORDS
 	};
 
 	return words[kind < GPUCACHE_KIND_COUNT ? kind : GPUCACHE_KIND_NONE];

@@ -249,7 +249,7 @@ enum gpc_status gpc_sites_from_live(
 	}
 	for (uint64_t i = 0; i < count; i++) {
 		if (!gpc_recording_read_block(rec, i, &block) ||
-			block.state != GPUCACHE_BLOCK_LIVE || block.kind == GPUCACHE_KIND_HOST ||
+			!gpc_recording_holds_device_memory(&block) ||
 			!gpc_report_wants(report, block.device) ||
 			(ordinal >= 0 && block.device != ordinal))
 			continue;
