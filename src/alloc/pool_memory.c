@@ -37,11 +37,26 @@ static enum gpc_status ask_driver(struct gpc_pool *pool, uint64_t size, gpc_devp
 	return st;
 }
 
+/*
+ * More than this part of all segments cached: new segments should not leave more (1/4 to 1/64
+ * replay the traces alike).
+ */
+#define IDLE_PART 16
+
+static uint64_t segment_size(const struct gpc_pool *pool, uint64_t rounded)
+{
+	const struct gpucache_counters *counters = pool->counters;
+
+	return gpc_size_segment(
+		rounded, gpc_counter_get(&counters->cached_bytes) >
+				 gpc_counter_get(&counters->reserved_bytes) / IDLE_PART);
+}
+
 /* A segment for a block of `rounded` bytes: of the usual size, or else as small as it can be. */
 static enum gpc_status obtain(
 	struct gpc_pool *pool, uint64_t rounded, gpc_devptr *ret_address, uint64_t *ret_size)
 {
-	uint64_t size = gpc_size_segment(rounded);
+	uint64_t size = segment_size(pool, rounded);
 	uint64_t tight = gpc_size_tight_segment(rounded);
 	enum gpc_status st = ask_driver(pool, size, ret_address);
 
@@ -290,7 +305,7 @@ enum gpc_status gpc_pool_alloc(
 			return st;
 	}
 	decay(pool, request->now_ns);
-	collect_garbage(pool, gpc_size_segment(rounded));
+	collect_garbage(pool, segment_size(pool, rounded));
 	return gpc_pool_grow(pool, request, ret_address);
 }
 

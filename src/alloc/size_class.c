@@ -16,10 +16,12 @@ uint64_t gpc_size_round(uint64_t size, uint32_t divisions)
 	return gpc_round_up(size, step);
 }
 
-uint64_t gpc_size_segment(uint64_t rounded)
+uint64_t gpc_size_segment(uint64_t rounded, bool has_idle_rests)
 {
 	if (rounded <= GPC_SMALL_MAX)
 		return GPC_SMALL_SEGMENT;
+	if (rounded < GPC_MEDIUM_MAX && !has_idle_rests)
+		return GPC_MEDIUM_SEGMENT;
 	if (rounded < GPC_MEDIUM_MAX)
 		return gpc_size_tight_segment(GPC_MEDIUM_SEGMENT / rounded * rounded);
 	return gpc_size_tight_segment(rounded);

@@ -3,10 +3,10 @@
  * Sizes: how a request is rounded, what segment it needs, and which bin a free block lies in.
  *
  * Pure functions.  The constants are PyTorch's, so that its users find what they know; the replay
- * of real traces (gpumem-replay) decides whether they stay.  One rule is ours: a medium segment is
- * not always 20 MiB, but as many blocks of the size that made it necessary as 20 MiB hold.  A
- * program that asks for nothing but 8 MiB would else leave 4 MiB of every 20 unused, and run out
- * of memory where the plain driver does not.
+ * of real traces (gpumem-replay) decides whether they stay.  One rule is ours: where what earlier
+ * segments had left lies idle, a medium segment is not 20 MiB, but as many blocks of the size that
+ * made it necessary as 20 MiB hold.  A program that asks for nothing but 8 MiB would else leave
+ * 4 MiB of every 20 unused, and run out of memory where the plain driver does not.
  *
  *   request              rounded to        served from
  *   .. 1 MiB             512 B             the small pool, segments of 2 MiB
@@ -19,6 +19,7 @@
 #ifndef GPC_ALLOC_SIZE_CLASS_H
 #define GPC_ALLOC_SIZE_CLASS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
@@ -56,8 +57,11 @@ static inline enum gpc_pool_kind gpc_size_pool(uint64_t rounded)
 	return rounded <= GPC_SMALL_MAX ? GPC_POOL_SMALL : GPC_POOL_LARGE;
 }
 
-/* The segment to ask the driver for when no block of this rounded size is free. */
-uint64_t gpc_size_segment(uint64_t rounded);
+/*
+ * The segment to ask the driver for when no block of this rounded size is free.  `has_idle_rests`:
+ * the program does not use what such segments leave.
+ */
+uint64_t gpc_size_segment(uint64_t rounded, bool has_idle_rests);
 
 /* The smallest segment that can hold one block of this size: what to ask for when that failed. */
 static inline uint64_t gpc_size_tight_segment(uint64_t rounded)

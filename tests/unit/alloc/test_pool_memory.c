@@ -209,6 +209,29 @@ static void nothing_goes_back_while_a_capture_is_open(void **state)
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
 }
 
+static void rests_that_nobody_uses_do_not_add_up(void **state)
+{
+	const struct gpucache_counters *counters = stage.pool.counters;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		(void)stage_alloc(&stage, 8 * GPC_MIB);
+	assert_int_equal(counters->live_bytes, 800 * GPC_MIB);
+	assert_true(counters->cached_bytes <= counters->reserved_bytes / 16 + 4 * GPC_MIB);
+}
+
+static void rests_that_are_used_make_whole_medium_segments(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		(void)stage_alloc(&stage, 8 * GPC_MIB);
+		(void)stage_alloc(&stage, 8 * GPC_MIB);
+		(void)stage_alloc(&stage, 4 * GPC_MIB);
+	}
+	assert_int_equal(stage.pool.counters->reserved_bytes, 200 * GPC_MIB);
+	assert_int_equal(stage_n_allocations(&stage), 10);
+}
+
 static void a_free_that_the_driver_refuses_is_not_counted_as_ours_any_more(void **state)
 {
 	(void)state;
@@ -468,6 +491,8 @@ int main(void)
 		TEST_ONE_STREAM(trim_takes_the_longest_idle_where_none_is_large_enough),
 		TEST(trim_never_touches_a_segment_with_live_or_pending_blocks),
 		TEST_ONE_STREAM(nothing_goes_back_while_a_capture_is_open),
+		TEST_ONE_STREAM(rests_that_nobody_uses_do_not_add_up),
+		TEST_ONE_STREAM(rests_that_are_used_make_whole_medium_segments),
 		TEST_ONE_STREAM(a_free_that_the_driver_refuses_is_not_counted_as_ours_any_more),
 		TEST_OWN(segments_idle_for_long_decay_inside_a_later_call),
 		TEST_OWN(garbage_is_collected_above_the_threshold),

@@ -53,23 +53,25 @@ static void the_pool_and_the_segment_follow_from_the_size(void **state)
 		uint64_t rounded;
 		enum gpc_pool_kind kind;
 		uint64_t segment;
+		uint64_t whole; /* where rests lie idle: a whole number of blocks */
 		uint64_t tight;
 	} rows[] = {
-		{ 512, GPC_POOL_SMALL, 2 * GPC_MIB, 2 * GPC_MIB },
-		{ GPC_MIB, GPC_POOL_SMALL, 2 * GPC_MIB, 2 * GPC_MIB },
-		{ GPC_MIB + 512, GPC_POOL_LARGE, 20 * GPC_MIB, 2 * GPC_MIB },
-		{ 10 * GPC_MIB - 512, GPC_POOL_LARGE, 20 * GPC_MIB, 10 * GPC_MIB },
-		{ 3 * GPC_MIB, GPC_POOL_LARGE, 18 * GPC_MIB, 4 * GPC_MIB }, /* six of them */
-		{ 9 * GPC_MIB, GPC_POOL_LARGE, 18 * GPC_MIB, 10 * GPC_MIB },
-		{ 10 * GPC_MIB, GPC_POOL_LARGE, 10 * GPC_MIB, 10 * GPC_MIB },
-		{ 10 * GPC_MIB + 512, GPC_POOL_LARGE, 12 * GPC_MIB, 12 * GPC_MIB },
-		{ 201 * GPC_MIB, GPC_POOL_LARGE, 202 * GPC_MIB, 202 * GPC_MIB },
+		{ 512, GPC_POOL_SMALL, 2 * GPC_MIB, 2 * GPC_MIB, 2 * GPC_MIB },
+		{ GPC_MIB, GPC_POOL_SMALL, 2 * GPC_MIB, 2 * GPC_MIB, 2 * GPC_MIB },
+		{ GPC_MIB + 512, GPC_POOL_LARGE, 20 * GPC_MIB, 20 * GPC_MIB, 2 * GPC_MIB },
+		{ 3 * GPC_MIB, GPC_POOL_LARGE, 20 * GPC_MIB, 18 * GPC_MIB, 4 * GPC_MIB },
+		{ 8 * GPC_MIB, GPC_POOL_LARGE, 20 * GPC_MIB, 16 * GPC_MIB, 8 * GPC_MIB },
+		{ 10 * GPC_MIB - 512, GPC_POOL_LARGE, 20 * GPC_MIB, 20 * GPC_MIB, 10 * GPC_MIB },
+		{ 10 * GPC_MIB, GPC_POOL_LARGE, 10 * GPC_MIB, 10 * GPC_MIB, 10 * GPC_MIB },
+		{ 10 * GPC_MIB + 512, GPC_POOL_LARGE, 12 * GPC_MIB, 12 * GPC_MIB, 12 * GPC_MIB },
+		{ 201 * GPC_MIB, GPC_POOL_LARGE, 202 * GPC_MIB, 202 * GPC_MIB, 202 * GPC_MIB },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < N_OF(rows); i++) {
 		assert_int_equal(gpc_size_pool(rows[i].rounded), rows[i].kind);
-		assert_int_equal(gpc_size_segment(rows[i].rounded), rows[i].segment);
+		assert_int_equal(gpc_size_segment(rows[i].rounded, false), rows[i].segment);
+		assert_int_equal(gpc_size_segment(rows[i].rounded, true), rows[i].whole);
 		assert_int_equal(gpc_size_tight_segment(rows[i].rounded), rows[i].tight);
 	}
 }
