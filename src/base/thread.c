@@ -8,9 +8,7 @@
 
 _Thread_local struct gpc_thread gpc_thread __attribute__((tls_model("initial-exec")));
 
-static struct {
-	_Atomic(uint32_t *) page; /* *page is the pid, 0 in a child */
-} process;
+_Atomic(uint32_t *) gpc_process_page;
 
 uint32_t gpc_thread_ask_id(void)
 {
@@ -20,7 +18,7 @@ uint32_t gpc_thread_ask_id(void)
 
 bool gpc_process_adopt(void)
 {
-	uint32_t *page = atomic_load(&process.page);
+	uint32_t *page = atomic_load(&gpc_process_page);
 
 	if (!page) {
 		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -32,14 +30,7 @@ bool gpc_process_adopt(void)
 		}
 	}
 	*page = (uint32_t)getpid();
-	atomic_store(&process.page, page);
+	atomic_store(&gpc_process_page, page);
 	gpc_thread.id = 0;
 	return true;
-}
-
-bool gpc_process_is_ours(void)
-{
-	const uint32_t *page = atomic_load_explicit(&process.page, memory_order_acquire);
-
-	return page && *page != 0;
 }

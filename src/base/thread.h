@@ -11,6 +11,7 @@
 #ifndef GPC_BASE_THREAD_H
 #define GPC_BASE_THREAD_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,11 +49,19 @@ static inline void gpc_thread_leave(void)
 /* Remembers this process as ours.  False where the kernel offers no memory for it. */
 bool gpc_process_adopt(void);
 
+/* Behind the function below: *page is the pid, 0 in a child; NULL before gpc_process_adopt. */
+extern _Atomic(uint32_t *) gpc_process_page __attribute__((visibility("hidden")));
+
 /*
  * True in the process that called gpc_process_adopt, false in a child made by fork, vfork or raw
  * clone: the answer lies in a page that the kernel wipes in every child (MADV_WIPEONFORK), so it
  * costs a load and needs no atfork handler.
  */
-bool gpc_process_is_ours(void);
+static inline bool gpc_process_is_ours(void)
+{
+	const uint32_t *page = atomic_load_explicit(&gpc_process_page, memory_order_acquire);
+
+	return page && *page != 0;
+}
 
 #endif
