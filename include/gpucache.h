@@ -198,8 +198,8 @@ GPUCACHE_API int gpucache_set_limit(int device, uint64_t bytes);
 
 /*
  * Called when a request for `wanted` bytes of `device` would fail, after gpucache gave back what it
- * could.  Frees what the program can do without, and returns other than 0 if it freed something:
- * then the request is tried again, once.  May call everything of gpucache and CUDA; requests of its
+ * could.  Frees what the program can do without, and returns other than 0 if it freed something.
+ * Then the request is tried again, once.  May call everything of gpucache and CUDA; requests of its
  * own that fail do not call it again.  Runs in the thread that asks, in several at once where
  * several ask; must return (no longjmp, no exception).
  */

@@ -8,43 +8,49 @@
 #define WAIT_STEP_MS 10
 
 /*
- * Each rung makes room and returns how many bytes; 0 tells the climb that an attempt would be in
- * vain, unless the rung cannot know (ASK_ANYWAY).
+ * A rung makes room, and says how many bytes where it knows.  False: there was nothing that it could
+ * have done, so that another attempt would only repeat the last one.
  */
-#define ASK_ANYWAY UINT64_MAX
 
 /*
  * Frees whose work is done may have merged into what is wanted; the fence of the latest ones is
  * closed here.
  */
-static uint64_t reap_passed_fences(struct gpc_ladder *ladder)
+static bool reap_passed_fences(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
-	return ladder->pool ? gpc_pool_reap(ladder->pool) : 0;
+	if (!ladder->pool)
+		return false;
+	*ret_bytes = gpc_pool_reap(ladder->pool);
+	return true;
 }
 
 /* As few as needed: what stays cached stays fast. */
-static uint64_t return_enough_segments(struct gpc_ladder *ladder)
+static bool return_enough_segments(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
-	return ladder->pool ? gpc_pool_trim(ladder->pool, ladder->wanted) : 0;
+	if (!ladder->pool)
+		return false;
+	*ret_bytes = gpc_pool_trim(ladder->pool, ladder->wanted);
+	return true;
 }
 
 /*
  * The wait that a plain cudaFree would have made, for the oldest fence that makes enough room,
  * not for all.
  */
-static uint64_t wait_for_enough_fences(struct gpc_ladder *ladder)
+static bool wait_for_enough_fences(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	uint64_t bytes;
 
 	if (!ladder->pool)
-		return 0;
+		return false;
 	bytes = gpc_pool_wait(ladder->pool, ladder->wanted);
 	/* What passed may be many small pieces: whole segments of them help the driver. */
-	return bytes + (bytes ? gpc_pool_trim(ladder->pool, ladder->wanted) : 0);
+	*ret_bytes = bytes + (bytes ? gpc_pool_trim(ladder->pool, ladder->wanted) : 0);
+	return true;
 }
 
 /* All pending work of the device's contexts, and every idle segment of theirs. */
-static uint64_t return_everything(struct gpc_ladder *ladder)
+static bool return_everything(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	uint64_t bytes = 0;
 
@@ -52,40 +58,45 @@ static uint64_t return_everything(struct gpc_ladder *ladder)
 		(void)gpc_pool_wait(ladder->pools[i], 0);
 		bytes += gpc_pool_trim(ladder->pools[i], UINT64_MAX);
 	}
-	if (ladder->trim_driver) {
+	if (ladder->trim_driver)
 		ladder->trim_driver(ladder->arg);
-		return ASK_ANYWAY;
-	}
-	return bytes;
+	*ret_bytes = bytes;
+	return true;
 }
 
-static uint64_t ask_handlers(struct gpc_ladder *ladder)
+static bool ask_handlers(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
-	if (!ladder->call_handlers || !ladder->call_handlers(ladder->arg, ladder->wanted))
-		return 0;
-	for (uint32_t i = 0; i < ladder->n_pools; i++) {
+	uint64_t bytes = 0;
+	bool did_free = false;
+
+	if (!ladder->call_handlers ||
+		!ladder->call_handlers(ladder->arg, ladder->wanted, &did_free))
+		return false;
+	for (uint32_t i = 0; i < ladder->n_pools && did_free; i++) {
 		(void)gpc_pool_wait(ladder->pools[i], 0);
-		(void)gpc_pool_trim(ladder->pools[i], ladder->wanted);
+		bytes += gpc_pool_trim(ladder->pools[i], ladder->wanted);
 	}
-	return ASK_ANYWAY;
+	*ret_bytes = bytes;
+	return true;
 }
 
 /*
  * poll() on nothing is a wait that no signal handler of the host can be confused by; only on
  * request.
  */
-static uint64_t wait_for_others(struct gpc_ladder *ladder)
+static bool wait_for_others(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	if (ladder->wait_ms == 0)
-		return 0;
+		return false;
 	(void)poll(NULL, 0, WAIT_STEP_MS);
-	return ASK_ANYWAY;
+	*ret_bytes = 0;
+	return true;
 }
 
 /* The table is base/rungs.def: the order is the policy. */
 static const struct {
 	const char *name;
-	uint64_t (*make_room)(struct gpc_ladder *ladder);
+	bool (*make_room)(struct gpc_ladder *ladder, uint64_t *ret_bytes);
 } rungs[] = {
 #define RUNG(function, text) { text, function },
 #include "base/rungs.def"
@@ -102,26 +113,22 @@ const char *gpc_ladder_rung_name(uint32_t i)
 	return i < N_RUNGS ? rungs[i].name : NULL;
 }
 
-static void note(struct gpc_ladder *ladder, uint32_t rung, uint64_t bytes)
-{
-	if (bytes != ASK_ANYWAY)
-		ladder->freed[rung] += bytes;
-	ladder->n_tried = rung + 1;
-}
-
 enum gpc_status gpc_ladder_climb(struct gpc_ladder *ladder, enum gpc_status st)
 {
 	uint64_t steps_left = (ladder->wait_ms + WAIT_STEP_MS - 1) / WAIT_STEP_MS;
 
 	for (uint32_t i = 0; i < N_RUNGS && gpc_ladder_helps(st);) {
-		uint64_t bytes = rungs[i].make_room(ladder);
+		uint64_t bytes = 0;
+		bool has_run = rungs[i].make_room(ladder, &bytes);
 
-		note(ladder, i, bytes);
-		if (bytes > 0)
+		ladder->freed[i] += bytes;
+		ladder->n_tried = i + 1;
+		/* Also where the rung found nothing: another process may have freed meanwhile. */
+		if (has_run)
 			st = ladder->attempt(ladder->arg);
 		if (!st)
 			ladder->helped = i + 1;
-		if (i == LAST_RUNG && bytes > 0 && --steps_left > 0)
+		if (i == LAST_RUNG && has_run && --steps_left > 0)
 			continue;
 		i++;
 	}

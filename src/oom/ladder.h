@@ -2,10 +2,12 @@
 /*
  * The ladder: what is tried, and in which order, before the program is told "out of memory".
  *
- * The rungs are a table in ladder.c, from cheap and harmless to costly.  After each rung that made
- * room the request is attempted again; the first rung that helps ends the climb.  The attempt is
- * the caller's: for the pool it is one more search and one more try of the driver, for calls that
- * are not ours it is that call itself.
+ * The rungs are a table in ladder.c, from cheap and harmless to costly.  After each of them the
+ * request is attempted again, whatever the rung found: another process may have freed meanwhile.
+ * Only a rung that has nothing to work on (no pool, no handler, no wait allowed) is passed over.
+ * The first attempt that succeeds ends the climb.  The attempt is the caller's: for the pool it is
+ * one more search and one more try of the driver, for calls that are not ours it is that call
+ * itself.
  *
  * Threads   Any; no lock of ours may be held.  Rungs wait for the device and call the program's
  *           handlers.
@@ -31,14 +33,14 @@ struct gpc_ladder {
 	enum gpc_status (*attempt)(void *arg);
 	/* Ask the driver to trim its own pools and graph memory; may be NULL. */
 	void (*trim_driver)(void *arg);
-	/* Call the program's OOM handlers; false: none, or none freed anything.  May be NULL. */
-	bool (*call_handlers)(void *arg, uint64_t wanted);
+	/* Call the program's OOM handlers; false: there are none.  May be NULL. */
+	bool (*call_handlers)(void *arg, uint64_t wanted, bool *ret_did_free);
 	void *arg;
 
 	/* Results. */
 	uint64_t freed[GPUCACHE_MAX_RUNGS]; /* what each rung made free or gave back */
 	uint32_t n_tried;
-	uint32_t helped; /* 1 + index of the rung that helped; 0: none */
+	uint32_t helped; /* 1 + index of the rung after which it succeeded; 0: none */
 };
 
 /* Climbs after a first attempt failed with `st`.  GPC_OK: an attempt succeeded. */

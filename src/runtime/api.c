@@ -162,12 +162,11 @@ void gpc_runtime_set_oom_handler(gpucache_oom_handler call, void *arg)
  * The handler is the program's code: its calls are answered by us as any, so the guard against
  * ourselves is let go for as long as it runs.
  */
-bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted)
+bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted, bool *ret_did_free)
 {
 	static _Thread_local bool is_asking __attribute__((tls_model("initial-exec")));
 	gpucache_oom_handler call;
 	void *arg;
-	bool did_free;
 
 	gpc_lock_take(&gpc_runtime.lock);
 	call = handler.call;
@@ -177,10 +176,10 @@ bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted)
 		return false;
 	is_asking = true;
 	gpc_thread_leave();
-	did_free = call(arg, (size_t)wanted, (int)device->ordinal) != 0;
+	*ret_did_free = call(arg, (size_t)wanted, (int)device->ordinal) != 0;
 	(void)gpc_thread_enter();
 	is_asking = false;
-	return did_free;
+	return true;
 }
 
 CUresult gpc_runtime_segment_of(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size)

@@ -165,8 +165,8 @@ void gpc_rescue_at_exit(void);
 /* The pools of a device whose contexts live; their number.  `pools` has GPC_MAX_CONTEXTS places. */
 uint32_t gpc_device_pools(const struct gpc_device *device, struct gpc_pool **pools);
 
-/* api.c: asks the program's OOM handler; false: there is none, or it freed nothing. */
-bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted);
+/* api.c: asks the program's OOM handler; false: there is none, or this thread is in it. */
+bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted, bool *ret_did_free);
 
 /* exit.c */
 void gpc_runtime_at_exit(void);

@@ -36,11 +36,11 @@ static void trim_driver(void *arg)
 	gpc_captures_release(&gpc_runtime.heap.captures);
 }
 
-static bool call_handlers(void *arg, uint64_t wanted)
+static bool call_handlers(void *arg, uint64_t wanted, bool *ret_did_free)
 {
 	const struct gpc_rescue *rescue = arg;
 
-	return gpc_runtime_ask_handler(rescue->context->device, wanted);
+	return gpc_runtime_ask_handler(rescue->context->device, wanted, ret_did_free);
 }
 
 static enum gpc_status attempt_again(void *arg)

@@ -14,6 +14,8 @@ enum rung {
 	N_RUNGS,
 };
 
+#define N_ALWAYS HANDLERS /* rungs that run without a handler and without a wait for others */
+
 static struct stage stage;
 
 /* The program's side of a climb. */
@@ -50,14 +52,15 @@ static void trim_driver(void *arg)
 	program.n_trims++;
 }
 
-static bool call_handlers(void *arg, uint64_t wanted)
+static bool call_handlers(void *arg, uint64_t wanted, bool *ret_did_free)
 {
 	assert_ptr_equal(arg, &program);
 	program.n_handler_calls++;
 	program.handler_wanted = wanted;
 	if (program.handler_frees)
 		stage_free(&stage, program.handler_frees);
-	return program.handler_works;
+	*ret_did_free = program.handler_works;
+	return true;
 }
 
 static struct gpc_ladder ladder_for(uint64_t size)
@@ -136,7 +139,7 @@ static void returning_idle_segments_helps_where_no_single_one_is_large_enough(vo
 	stage_free(&stage, a);
 	stage_free(&stage, b);
 	stage_free(&stage, c);
-	expect_climb(&ladder, GPC_OK, RETURN_ENOUGH + 1, 2, 1);
+	expect_climb(&ladder, GPC_OK, RETURN_ENOUGH + 1, 2, 2);
 	assert_int_equal(ladder.freed[RETURN_ENOUGH], 24 * GPC_MIB);
 	assert_int_equal(stage.budget.used_bytes, 36 * GPC_MIB); /* as few as needed: one stays */
 }
@@ -149,7 +152,7 @@ static void waiting_helps_where_a_kernel_still_uses_what_was_freed(void **state)
 	(void)state;
 	stage_launch(&stage, 0, 5 * MS, a, 512);
 	stage_free(&stage, a);
-	expect_climb(&ladder, GPC_OK, WAIT + 1, 3, 1);
+	expect_climb(&ladder, GPC_OK, WAIT + 1, 3, 3);
 	assert_int_equal(program.address, a);
 	assert_int_equal(stage.drv.counters.n_sync, 1);
 }
@@ -164,7 +167,7 @@ static void waiting_helps_where_what_was_freed_must_go_back_as_segments(void **s
 	stage_launch(&stage, 0, 5 * MS, a, 512);
 	stage_free(&stage, a);
 	stage_free(&stage, b);
-	expect_climb(&ladder, GPC_OK, WAIT + 1, 3, 1);
+	expect_climb(&ladder, GPC_OK, WAIT + 1, 3, 3);
 	assert_int_equal(ladder.freed[WAIT], 72 * GPC_MIB); /* passed, and gave back */
 }
 
@@ -185,7 +188,7 @@ static void everything_of_the_other_contexts_is_returned(void **state)
 	assert_int_equal(gpc_pool_free(&other, address, &request), GPC_OK);
 	program.pools[1] = &other;
 	ladder.n_pools = 2;
-	expect_climb(&ladder, GPC_OK, RETURN_ALL + 1, 4, 1);
+	expect_climb(&ladder, GPC_OK, RETURN_ALL + 1, 4, 4);
 	assert_int_equal(ladder.freed[RETURN_ALL], 20 * GPC_MIB);
 	gpc_pool_fini(&other);
 	gpc_sim_driver_fini(&other_drv);
@@ -198,10 +201,28 @@ static void the_drivers_own_pools_are_trimmed_before_the_handlers(void **state)
 	(void)state;
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	ladder.trim_driver = trim_driver;
-	program.others_leave_at = 1;
-	expect_climb(&ladder, GPC_OK, RETURN_ALL + 1, 4, 1);
+	program.others_leave_at = 4;
+	expect_climb(&ladder, GPC_OK, RETURN_ALL + 1, 4, 4);
 	assert_int_equal(program.n_trims, 1);
 	assert_int_equal(program.n_handler_calls, 0);
+}
+
+static void memory_that_others_free_meanwhile_is_found_after_any_rung(void **state)
+{
+	(void)state;
+	(void)stage_alloc(&stage, 20 * GPC_MIB);
+	for (unsigned rung = REAP; rung < N_ALWAYS; rung++) {
+		struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
+
+		stage.budget.limit_bytes = 40 * GPC_MIB;
+		program.n_attempts = 0;
+		program.others_leave_at = rung + 1;
+		expect_climb(&ladder, GPC_OK, rung + 1, rung + 1, rung + 1);
+		assert_int_equal(ladder.freed[rung], 0);
+		stage_free(&stage, program.address);
+		assert_int_equal(gpc_pool_wait(&stage.pool, 0), 30 * GPC_MIB);
+		assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 30 * GPC_MIB);
+	}
 }
 
 static void the_programs_handlers_help(void **state)
@@ -212,18 +233,19 @@ static void the_programs_handlers_help(void **state)
 	program.handler_frees = stage_alloc(&stage, 20 * GPC_MIB);
 	program.handler_works = true;
 	ladder.call_handlers = call_handlers;
-	expect_climb(&ladder, GPC_OK, HANDLERS + 1, 5, 1);
+	expect_climb(&ladder, GPC_OK, HANDLERS + 1, 5, 5);
 	assert_int_equal(program.handler_wanted, 30 * GPC_MIB);
 }
 
-static void a_handler_that_freed_nothing_is_not_followed_by_an_attempt(void **state)
+static void a_handler_that_freed_nothing_is_followed_by_an_attempt_too(void **state)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
 	(void)state;
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	ladder.call_handlers = call_handlers;
-	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, 0);
+	program.others_leave_at = HANDLERS + 1;
+	expect_climb(&ladder, GPC_OK, HANDLERS + 1, HANDLERS + 1, HANDLERS + 1);
 	assert_int_equal(program.n_handler_calls, 1);
 }
 
@@ -234,8 +256,8 @@ static void waiting_for_other_processes_helps_when_they_leave(void **state)
 	(void)state;
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	ladder.wait_ms = 1000;
-	program.others_leave_at = 3;
-	expect_climb(&ladder, GPC_OK, OTHERS + 1, N_RUNGS, 3);
+	program.others_leave_at = N_ALWAYS + 3;
+	expect_climb(&ladder, GPC_OK, OTHERS + 1, N_RUNGS, N_ALWAYS + 3);
 }
 
 static void waiting_for_other_processes_ends(void **state)
@@ -245,7 +267,7 @@ static void waiting_for_other_processes_ends(void **state)
 	(void)state;
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	ladder.wait_ms = 30; /* three steps of 10 ms */
-	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, 3);
+	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, N_ALWAYS + 3);
 }
 
 static void where_nothing_helps_the_first_failure_is_the_answer(void **state)
@@ -254,7 +276,7 @@ static void where_nothing_helps_the_first_failure_is_the_answer(void **state)
 
 	(void)state;
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
-	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, 0);
+	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, N_ALWAYS);
 	for (size_t i = 0; i < N_OF(ladder.freed); i++)
 		assert_int_equal(ladder.freed[i], 0);
 }
@@ -273,8 +295,7 @@ static void another_error_of_an_attempt_ends_the_climb(void **state)
 	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 12 * GPC_MIB));
 	ladder.attempt = attempt_and_break;
-	expect_climb(&ladder, gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS), 0,
-		RETURN_ENOUGH + 1, 1);
+	expect_climb(&ladder, gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS), 0, REAP + 1, 1);
 }
 
 static void an_error_that_no_room_can_help_against_is_not_climbed_for(void **state)
@@ -320,8 +341,9 @@ int main(void)
 		TEST(waiting_helps_where_what_was_freed_must_go_back_as_segments),
 		TEST(everything_of_the_other_contexts_is_returned),
 		TEST(the_drivers_own_pools_are_trimmed_before_the_handlers),
+		TEST(memory_that_others_free_meanwhile_is_found_after_any_rung),
 		TEST(the_programs_handlers_help),
-		TEST(a_handler_that_freed_nothing_is_not_followed_by_an_attempt),
+		TEST(a_handler_that_freed_nothing_is_followed_by_an_attempt_too),
 		TEST(waiting_for_other_processes_helps_when_they_leave),
 		TEST(waiting_for_other_processes_ends),
 		TEST(where_nothing_helps_the_first_failure_is_the_answer),
