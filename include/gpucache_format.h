@@ -199,6 +199,7 @@ enum gpucache_place {
 };
 
 #define GPUCACHE_MAX_KINDS 24
+#define GPUCACHE_MAX_RUNGS 16 /* of the ladder */
 
 static inline enum gpucache_place gpucache_kind_place(unsigned int kind)
 {
@@ -253,6 +254,8 @@ struct gpucache_counters {
 	 * direct_bytes, those on the host to host_bytes.
 	 */
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
+	/* Since 1.1.  n_rescued by the rung of the ladder after which the request succeeded. */
+	uint64_t n_rescued_by[GPUCACHE_MAX_RUNGS];
 };
 
 /*
@@ -505,7 +508,6 @@ struct gpucache_neighbour {
 
 #define GPUCACHE_MAX_OOM_HOLDERS 32
 #define GPUCACHE_MAX_NEIGHBOURS  16
-#define GPUCACHE_MAX_RUNGS       16
 
 /* OOMS.  One failed request, with everything known at that moment. */
 struct gpucache_oom {
@@ -549,7 +551,7 @@ static_assert(offsetof(struct gpucache_header, boot_id) == 216, "header.boot_id"
 static_assert(offsetof(struct gpucache_header, regions) == 1120, "header.regions");
 static_assert(sizeof(struct gpucache_header) <= GPUCACHE_PAGE, "header");
 static_assert(sizeof(struct gpucache_device) == 216, "device");
-static_assert(sizeof(struct gpucache_counters) == 448, "counters: seven cache lines");
+static_assert(sizeof(struct gpucache_counters) == 576, "counters: nine cache lines");
 static_assert(GPUCACHE_KIND_COUNT <= GPUCACHE_MAX_KINDS, "counters.kind_bytes");
 static_assert(sizeof(struct gpucache_site) == 64, "site");
 static_assert(sizeof(struct gpucache_append_head) == 64, "append head");

@@ -26,6 +26,8 @@ static void add_counters(struct gpucache_counters *sum, const struct gpucache_co
 	sum->n_sync += one->n_sync;
 	sum->n_oom += one->n_oom;
 	sum->n_rescued += one->n_rescued;
+	for (unsigned i = 0; i < GPUCACHE_MAX_RUNGS; i++)
+		sum->n_rescued_by[i] += one->n_rescued_by[i];
 	sum->n_gc_segments += one->n_gc_segments;
 	sum->n_blocks += one->n_blocks;
 	sum->n_segments += one->n_segments;

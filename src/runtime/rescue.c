@@ -337,6 +337,8 @@ static void count_outcome(
 
 	gpc_lock_take(&pool->lock);
 	gpc_counter_add(st ? &pool->counters->n_oom : &pool->counters->n_rescued, 1);
+	if (ladder->helped)
+		gpc_counter_add(&pool->counters->n_rescued_by[ladder->helped - 1], 1);
 	gpc_lock_release(&pool->lock);
 	gpc_record_event(&gpc_runtime.record, &event);
 }

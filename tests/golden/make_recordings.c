@@ -58,6 +58,9 @@ static void add_counters(struct recording_builder *b)
 	counters->n_malloc = 1234567;
 	counters->n_free = 1234000;
 	counters->n_hit = 1230000;
+	counters->n_rescued = 3;
+	counters->n_rescued_by[1] = 2;
+	counters->n_rescued_by[2] = 1;
 	counters->n_driver_malloc = 4567;
 	counters->last_driver_malloc_ns = builder_ns(182);
 	counters->peak_requested_bytes = 71 * GIB;

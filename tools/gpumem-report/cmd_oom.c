@@ -123,14 +123,6 @@ static void print_neighbours(struct gpc_report *report, const struct gpucache_oo
 						   : "(name not visible)");
 }
 
-static const char *const rung_names[] = {
-#define RUNG(function, text) text,
-#include "base/rungs.def"
-#undef RUNG
-};
-
-#define N_RUNG_NAMES (sizeof rung_names / sizeof rung_names[0])
-
 static void print_tried(struct gpc_report *report, const struct gpucache_oom *oom)
 {
 	const struct gpc_paper *paper = &report->paper;
@@ -143,9 +135,8 @@ static void print_tried(struct gpc_report *report, const struct gpucache_oom *oo
 	gpc_paper_section(paper, "TRIED", "%u steps before giving up%s", oom->n_rungs,
 		n_helped ? "" : "; none made memory available");
 	for (unsigned i = 0; i < oom->n_rungs; i++)
-		gpc_paper_line(paper, "%11s  %s", gpc_show_bytes(oom->rung_freed[i]),
-			i < N_RUNG_NAMES ? rung_names[i]
-					 : "a step that this version does not know");
+		gpc_paper_line(
+			paper, "%11s  %s", gpc_show_bytes(oom->rung_freed[i]), gpc_rung_text(i));
 }
 
 static void print_setup(struct gpc_report *report)

@@ -91,6 +91,17 @@ static const char *moment_of(const struct gpc_report *report, const struct gpuca
 	return "when it was killed";
 }
 
+static void print_rescued(const struct gpc_paper *paper, const struct gpucache_counters *sum)
+{
+	gpc_paper_line(paper, "%13s would have failed without a step of the ladder:",
+		gpc_show_count(sum->n_rescued));
+	for (unsigned i = 0; i < GPUCACHE_MAX_RUNGS; i++) {
+		if (sum->n_rescued_by[i])
+			gpc_paper_line(paper, "%13s   %s", gpc_show_count(sum->n_rescued_by[i]),
+				gpc_rung_text(i));
+	}
+}
+
 static void print_calls(struct gpc_report *report, const struct gpucache_counters *sum)
 {
 	const struct gpc_recording *rec = report->recording;
@@ -112,8 +123,7 @@ static void print_calls(struct gpc_report *report, const struct gpucache_counter
 			gpc_show_duration(
 				sum->last_driver_malloc_ns - rec->header.start_monotonic_ns));
 	if (sum->n_rescued)
-		gpc_paper_line(paper, "%13s succeeded only because the cache gave memory back",
-			gpc_show_count(sum->n_rescued));
+		print_rescued(paper, sum);
 	if (sum->n_oom)
 		gpc_paper_line(paper, "%13s failed for want of memory", gpc_show_count(sum->n_oom));
 }
@@ -243,6 +253,15 @@ static void print_text(
 	print_next(report, fatal);
 }
 
+static struct json_object *rescued_json(const struct gpucache_counters *sum)
+{
+	struct json_object *object = json_object_new_object();
+
+	for (unsigned i = 0; i < GPC_RUNG_COUNT; i++)
+		gpc_json_bytes(object, gpc_rung_name(i), sum->n_rescued_by[i]);
+	return object;
+}
+
 static struct json_object *device_json(struct gpc_report *report,
 	const struct gpucache_device *device, const struct gpucache_oom *oom)
 {
@@ -270,6 +289,7 @@ static struct json_object *device_json(struct gpc_report *report,
 	gpc_json_bytes(calls, "driver_failed", totals.sum.n_driver_failed);
 	gpc_json_bytes(calls, "oom", totals.sum.n_oom);
 	gpc_json_bytes(calls, "rescued", totals.sum.n_rescued);
+	json_object_object_add(calls, "rescued_by", rescued_json(&totals.sum));
 	gpc_json_time(calls, "last_driver_malloc", report, totals.sum.last_driver_malloc_ns);
 	json_object_object_add(object, "calls", calls);
 	gpc_json_bytes(peak, "requested_bytes", totals.sum.peak_requested_bytes);

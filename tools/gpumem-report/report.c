@@ -27,6 +27,28 @@ const char *gpc_state_word(enum gpc_run_state state)
 	return words[state];
 }
 
+const char *gpc_rung_name(unsigned rung)
+{
+	static const char *const names[] = {
+#define RUNG(function, text) #function,
+#include "base/rungs.def"
+#undef RUNG
+	};
+
+	return rung < GPC_RUNG_COUNT ? names[rung] : "unknown";
+}
+
+const char *gpc_rung_text(unsigned rung)
+{
+	static const char *const texts[] = {
+#define RUNG(function, text) text,
+#include "base/rungs.def"
+#undef RUNG
+	};
+
+	return rung < GPC_RUNG_COUNT ? texts[rung] : "a step that this version does not know";
+}
+
 uint64_t gpc_report_realtime(const struct gpc_recording *recording, uint64_t monotonic_ns)
 {
 	return recording->header.start_realtime_ns +

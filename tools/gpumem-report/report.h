@@ -73,6 +73,18 @@ void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 
 /* "alive", "ended", "killed" */
 const char *gpc_state_word(enum gpc_run_state state);
 
+/* The rungs of the ladder that this version knows. */
+enum gpc_rung {
+#define RUNG(function, text) GPC_RUNG_##function,
+#include "base/rungs.def"
+#undef RUNG
+	GPC_RUNG_COUNT,
+};
+
+/* Its name in JSON, and what it does in a few words; any number may be asked. */
+const char *gpc_rung_name(unsigned rung);
+const char *gpc_rung_text(unsigned rung);
+
 /* Real time of a moment of the recording's own clock. */
 uint64_t gpc_report_realtime(const struct gpc_recording *recording, uint64_t monotonic_ns);
 

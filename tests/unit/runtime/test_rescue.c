@@ -19,6 +19,7 @@ static void in_another_context(void)
 	CHECK(!world.cuCtxCreate_v2(&other, 0, 0));
 	CHECK(!world_malloc(&ptr, 600 * MIB));
 	CHECK(COUNTER(n_rescued) == 1 && COUNTER(n_oom) == 0);
+	CHECK(COUNTER(n_rescued_by[3]) == 1); /* everything cached on the device */
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], cached_bytes) == 0);
 	CHECK(world_oom(0)->number == 0); /* nothing failed */
 }
