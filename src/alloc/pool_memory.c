@@ -10,6 +10,7 @@
 #include "alloc/pool.h"
 
 #include "alloc/pool_internal.h"
+#include "base/balance.h"
 #include "base/check.h"
 #include "stats/counters.h"
 
@@ -282,6 +283,23 @@ static void collect_garbage(struct gpc_pool *pool, uint64_t size)
 		(void)gpc_pool_trim(pool, used + size - allowed);
 }
 
+/*
+ * Plain CUDA would have waited in cudaFree.  So no more than pending_limit is held back without a
+ * wait, the rests of segments included: another segment may not put them all further than that
+ * above the most that the program held at a time.
+ */
+static bool is_too_much_held_back(const struct gpc_pool *pool, uint64_t rounded)
+{
+	const struct gpucache_counters *counters = pool->counters;
+	uint64_t limit = pool->params.pending_limit;
+	uint64_t held = gpc_counter_get(&counters->live_bytes) + rounded;
+	uint64_t most = gpc_counter_get(&counters->peak_live_bytes);
+	uint64_t then = gpc_counter_get(&counters->reserved_bytes) + segment_size(pool, rounded);
+
+	return gpc_counter_get(&counters->pending_bytes) > limit ||
+	       gpc_bytes_less(then, most > held ? most : held) > limit;
+}
+
 enum gpc_status gpc_pool_alloc(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address)
 {
@@ -294,12 +312,7 @@ enum gpc_status gpc_pool_alloc(
 	if (st != GPC_NOT_FOUND)
 		return st;
 	rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
-	/*
-	 * Plain CUDA would have waited in cudaFree: never hold back more than the bound without
-	 * waiting, too.
-	 */
-	while (gpc_counter_get(&pool->counters->pending_bytes) > pool->params.pending_limit &&
-		gpc_pool_wait(pool, rounded) > 0) {
+	while (is_too_much_held_back(pool, rounded) && gpc_pool_wait(pool, rounded) > 0) {
 		st = gpc_pool_search(pool, request, ret_address);
 		if (st != GPC_NOT_FOUND)
 			return st;

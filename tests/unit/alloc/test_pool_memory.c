@@ -346,6 +346,24 @@ static void above_the_pending_limit_a_miss_waits_for_the_oldest_useful_fence(voi
 	assert_int_equal(stage.drv.counters.n_mem_alloc, 2);
 }
 
+static void rests_of_segments_count_where_memory_is_held_back(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+	uint64_t size = 600 * 1024; /* three in a segment of 2 MiB */
+
+	(void)state;
+	params.pending_limit = 30 * GPC_MIB;
+	stage_open(&stage, &params);
+	for (int i = 0; i < 200; i++) {
+		gpc_devptr a = stage_alloc(&stage, size);
+
+		stage_launch(&stage, 0, MS, a, 512);
+		stage_free(&stage, a);
+		assert_true(stage.pool.counters->reserved_bytes <= size + params.pending_limit);
+	}
+	assert_true(stage.drv.counters.n_sync > 0);
+}
+
 static void above_the_pending_limit_under_a_capture_memory_grows(void **state)
 {
 	struct gpc_pool_params params = stage_params();
@@ -500,6 +518,7 @@ int main(void)
 		TEST_OWN(garbage_collection_of_an_unknown_device_does_nothing),
 		TEST(an_endless_kernel_never_blocks_below_the_pending_limit),
 		TEST_OWN(above_the_pending_limit_a_miss_waits_for_the_oldest_useful_fence),
+		TEST_OWN(rests_of_segments_count_where_memory_is_held_back),
 		TEST_OWN(above_the_pending_limit_under_a_capture_memory_grows),
 		TEST_OWN(an_old_driver_is_synchronised_once_a_batch_and_never_a_free),
 		TEST(a_wait_for_everything_frees_everything),
