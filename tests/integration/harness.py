@@ -62,6 +62,10 @@ class World:
     def program(self, name):
         return os.path.join(self.build, "programs", name)
 
+    def without_fences(self):
+        """Our library with its fences switched off: what a cache that trusts to luck does."""
+        return os.path.join(self.build, "programs", "libgpucache-nofence.so")
+
     def script(self, name):
         return [sys.executable, os.path.join(TOP, "tests", "programs", name)]
 
@@ -154,6 +158,15 @@ class World:
         devices = self.report_json("summary", recording)["devices"]
         return {name: sum(device["calls"][name] for device in devices)
                 for name in ("malloc", "free", "hit", "driver_malloc", "rescued", "oom")}
+
+    def rescued_by(self):
+        """How many requests each step of the ladder made succeed; only steps that did."""
+        steps = {}
+        for device in self.report_json("summary")["devices"]:
+            for name, count in device["calls"]["rescued_by"].items():
+                if count:
+                    steps[name] = steps.get(name, 0) + count
+        return steps
 
     def device_total_bytes(self):
         """Of device 0, by a short run that looks at it."""

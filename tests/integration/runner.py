@@ -2,7 +2,8 @@
 """Runs the cases: every function named case_* in the modules cases_*.py beside this file.
 
 A case gets a World of its own, in an empty folder.  Its name, with blanks for underlines, is the
-sentence that it proves.  It fails by raising; Skip says honestly why it could not be run.
+sentence that it proves.  It fails by raising; Skip says honestly why it could not be run.  What it
+returns, if anything, is printed behind its name: the figures that it saw.
 """
 import importlib
 import os
@@ -31,7 +32,7 @@ def run_case(build, function):
     world = World(build, folder)
     verdict, why = "ok", ""
     try:
-        function(world)
+        why = function(world) or ""
     except Skip as skip:
         verdict, why = "skip", str(skip)
     except Failed as failure:

@@ -2,13 +2,17 @@
 # They are linked against the simulated CUDA libraries and carry no run path, so that the loader
 # takes whichever libcudart.so.13 and libcuda.so.1 the environment offers: real or simulated.
 
-PROGRAMS := $(B)/programs/train $(B)/programs/train_driver $(B)/programs/misuse $(B)/programs/pairs
+# These launch kernels of a known length, which the simulated driver offers (simulated.h).
+SIMULATED := in_flight loop
+PROGRAMS := $(addprefix $(B)/programs/,train train_driver misuse pairs $(SIMULATED))
 
 PROGRAM_CFLAGS := -std=c11 -D_GNU_SOURCE -g -O1 -fno-omit-frame-pointer -fno-inline \
                   -fno-optimize-sibling-calls $(WARN)
 
 $(B)/programs/train $(B)/programs/misuse $(B)/programs/pairs: PROGRAM_LIBS := -l:libcudart.so.13
 $(B)/programs/train_driver: PROGRAM_LIBS := -l:libcuda.so.1 -ldl
+$(addprefix $(B)/programs/,$(SIMULATED)): PROGRAM_LIBS := -l:libcudart.so.13 -ldl
+$(addprefix $(B)/programs/,$(SIMULATED)): tests/programs/simulated.h
 
 # The one that knows us, linked with either form of the library, and as C++.  Not with a sanitizer in the
 # library: it looks names up by dlsym, which is ours, before it is ready for instrumented code.
@@ -33,3 +37,12 @@ $(filter-out $(API_PROGRAMS),$(PROGRAMS)): $(B)/programs/%: tests/programs/%.c |
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem tests/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread
+
+# libgpucache.so with its fences switched off, for the test that shows what they are for.
+NOFENCE  := $(B)/programs/libgpucache-nofence.so
+PROGRAMS += $(NOFENCE)
+$(NOFENCE): tests/programs/nofence.c $(call obj,$(PRELOAD_SRCS) $(RUNTIME_SRCS)) $(CORE_LIB) preload/preload.map
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -shared -o $@ $(filter %.c %.o,$^) $(CORE_LIB) $(ALL_LDFLAGS) \
+	  -Wl,--wrap=gpc_fences_is_free_safe -Wl,--version-script=preload/preload.map -lpthread -ldl

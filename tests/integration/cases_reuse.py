@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory freed in flight, and what it costs to be safe: with us, without us, and without our fences."""
+import re
+
+from harness import MIB, expect, expect_equal
+
+# Time passes only where somebody waits or a call has its price, so that no run depends on the machine.
+CLOCK = "clock:virtual,costs:published"
+
+RIGHT = "old owner: right\nnew owner: right\nnew owner: right\n"
+
+
+def expect_fences_matter(world, old, new):
+    command = [world.program("in_flight"), old, new]
+    sim = f"memory:4GiB,{CLOCK}"
+    plain = world.run(command, with_us=False, sim=sim)
+    ours = world.run(command, sim=sim)
+    without = world.run(command, sim=sim, LD_PRELOAD=world.without_fences())
+    expect_equal("the run without us", (plain.status, plain.out), (0, RIGHT))
+    expect_equal("the run", (ours.status, ours.out, ours.err), (0, RIGHT, ""))
+    expect_equal("the exit status without fences", without.status, 0)
+    expect("old owner: wrong" in without.out and "new owner: wrong" in without.out,
+           f"without fences nothing went wrong: {without.out!r}")
+
+
+def case_memory_freed_in_flight_is_safe_between_non_blocking_streams(world):
+    expect_fences_matter(world, "non-blocking", "non-blocking")
+
+
+def case_memory_freed_in_flight_is_safe_between_blocking_streams(world):
+    expect_fences_matter(world, "blocking", "blocking")
+
+
+def case_memory_freed_in_flight_on_a_per_thread_default_stream_is_safe(world):
+    expect_fences_matter(world, "per-thread", "non-blocking")
+
+
+def case_memory_freed_in_flight_is_safe_from_and_to_the_legacy_stream(world):
+    expect_fences_matter(world, "legacy", "non-blocking")
+    expect_fences_matter(world, "non-blocking", "legacy")
+
+
+def loop(world, with_us, size, **extra):
+    result = world.run([world.program("loop"), str(size)], with_us=with_us, **extra)
+    expect_equal("the exit status", (result.status, result.err), (0, ""))
+    peak = re.search(r"^peak bytes: (\d+)$", result.out, re.M)
+    total = re.search(r"^total ms: ([\d.]+)$", result.out, re.M)
+    return int(peak[1]), float(total[1])
+
+
+def case_a_loop_of_malloc_launch_free_is_no_worse_than_without_us(world):
+    limit = 64 * MIB
+    figures = []
+    # Blocks that fill their segments, blocks that leave rests, a block that has its own segment.
+    for size in (8 * MIB, 3 * MIB, 600 * 1024, 26 * MIB):
+        for costs in ("none", "published"):
+            sim = f"memory:4GiB,clock:virtual,costs:{costs}"
+            plain_peak, plain_ms = loop(world, False, size, sim=sim)
+            peak, ms = loop(world, True, size, sim=sim, GPUCACHE_CONF=f"pending_limit:{limit}")
+            expect(peak <= plain_peak + limit,
+                   f"{size} bytes: {peak} reserved, {plain_peak} without us, pending_limit {limit}")
+            expect(ms <= plain_ms, f"{size} bytes: {ms} ms, {plain_ms} without us")
+        figures.append(f"\n    {size / MIB:.1f} MiB: {peak / MIB:.1f} MiB reserved, {ms:.0f} ms; "
+                       f"without us {plain_peak / MIB:.1f} MiB, {plain_ms:.0f} ms")
+    return f"10,000 times, pending_limit {limit // MIB} MiB" + "".join(figures)
