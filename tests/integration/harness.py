@@ -130,6 +130,10 @@ class World:
         expect(len(found) == 1, f"{len(found)} recordings where one was expected: {found}")
         return found[0]
 
+    def forget_recordings(self):
+        for path in self.recordings():
+            os.unlink(path)
+
     def report(self, *arguments, status=0):
         command = [os.path.join(self.build, "gpumem-report"), *arguments]
         done = subprocess.run(command, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
@@ -157,7 +161,7 @@ class World:
     def count_calls(self, recording=None):
         devices = self.report_json("summary", recording)["devices"]
         return {name: sum(device["calls"][name] for device in devices)
-                for name in ("malloc", "free", "hit", "driver_malloc", "rescued", "oom")}
+                for name in ("malloc", "free", "hit", "driver_malloc", "driver_failed", "rescued", "oom")}
 
     def rescued_by(self):
         """How many requests each step of the ladder made succeed; only steps that did."""

@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 	void *anew[2];
 
 	OK(cudaMemsetAsync(used, OLD, BLOCK_BYTES, old));
-	launch(old, 20 * MS, written, BLOCK_BYTES, OLD);
+	OK(launch(old, 20 * MS, written, BLOCK_BYTES, OLD));
 	OK(cudaMemcpyAsync(bytes, used, BLOCK_BYTES, cudaMemcpyDeviceToHost, old));
 	OK(cudaFree(written));
 	OK(cudaFree(used));

@@ -30,7 +30,7 @@ int main(int argc, char **argv)
 		uint64_t used = used_bytes() - before;
 
 		peak = used > peak ? used : peak;
-		launch(work, 1 * MS, block, size, -1);
+		OK(launch(work, 1 * MS, block, size, -1));
 		OK(cudaFree(block));
 	}
 	OK(cudaDeviceSynchronize());

@@ -42,13 +42,13 @@ static inline void find_in_driver(const char *name, void *ret_function)
 }
 
 /* A kernel that runs for so long and, where `fill` is not -1, leaves that in every byte. */
-static inline void launch(cudaStream_t stream, uint64_t ns, void *ptr, size_t size, int fill)
+static inline cudaError_t launch(cudaStream_t stream, uint64_t ns, void *ptr, size_t size, int fill)
 {
 	int (*submit)(struct CUstream_st *, uint64_t, unsigned, const struct gpusim_range *);
 	struct gpusim_range range = { .ptr = (uintptr_t)ptr, .size = size, .fill = fill };
 
 	find_in_driver("gpusim_launch", &submit);
-	OK((cudaError_t)submit(stream, ns, 1, &range));
+	return (cudaError_t)submit(stream, ns, 1, &range);
 }
 
 /* What this process has of device 0, the cache included. */

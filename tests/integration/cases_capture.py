@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stream captures of one thread while another allocates and frees."""
+from harness import Failed, expect, expect_equal
+
+# Time passes only where somebody waits, and a copy takes some: a replay is in flight when it should be.
+SIM = "memory:4GiB,clock:virtual,copy_us:300"
+
+WHOLE = ("captures that survived: 10 of 10\n"
+         "replays that were right: 20 of 20\n"
+         "wrong to the neighbour: 0\n"
+         "refused to the neighbour: none\n")
+
+
+def expect_survival(world, *arguments):
+    """All captures survive, all replays are right; and the cache was at work meanwhile."""
+    ours = world.run([world.program("capture"), *arguments], sim=SIM)
+    expect_equal("the run", (ours.status, ours.out, ours.err), (0, WHOLE, ""))
+    calls = world.count_calls()
+    expect(calls["hit"] > 50 and calls["driver_malloc"] > 4, f"few hits, or few misses: {calls}")
+
+
+def run_without(world, *arguments, **extra):
+    result = world.run([world.program("capture"), *arguments], sim=SIM, **extra)
+    expect_equal("the exit status", result.status, 0)
+    return result.out
+
+
+def case_a_capture_of_mode_global_survives_a_thread_that_allocates(world):
+    expect_survival(world, "global")
+    plain = run_without(world, "global", with_us=False)
+    expect("survived: 0 of 10" in plain, f"without us the captures survive, too: {plain}")
+
+
+def case_a_capture_of_mode_thread_local_survives_a_thread_that_allocates(world):
+    expect_survival(world, "thread-local")
+    expect_equal("the output without us", run_without(world, "thread-local", with_us=False), WHOLE)
+
+
+def case_a_capture_of_mode_relaxed_survives_a_thread_that_allocates(world):
+    expect_survival(world, "relaxed")
+    expect_equal("the output without us", run_without(world, "relaxed", with_us=False), WHOLE)
+
+
+def case_a_capture_may_allocate_what_its_graph_uses_and_free_what_another_uses(world):
+    expect_survival(world, "relaxed", "inside")
+    expect_equal("the output without us", run_without(world, "relaxed", "inside", with_us=False), WHOLE)
+
+
+def case_a_capture_may_do_so_where_the_driver_refuses(world):
+    expect_survival(world, "global", "inside")
+    plain = run_without(world, "global", "inside", with_us=False)
+    expect("survived: 0 of 10" in plain, f"without us the captures survive, too: {plain}")
+
+
+def case_what_a_capture_frees_in_flight_needs_its_fence(world):
+    for _ in range(10):  # whether the neighbour gets that very block is its luck
+        out = run_without(world, "relaxed", "inside", LD_PRELOAD=world.without_fences())
+        if "survived: 10 of 10" in out and "right: 20 of 20" not in out:
+            return
+    raise Failed(f"without fences nothing went wrong: {out}")

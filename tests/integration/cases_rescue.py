@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Out of memory that the ladder cures; and the recording says which of its steps did."""
+from harness import expect_equal
+
+SIM = "memory:1GiB,context:0,clock:virtual"
+
+
+def expect_rescue(world, mode, step, sim=SIM, plain=(0, "got it\n"), **extra):
+    """With us the program gets its memory after this step; without us it is told `plain`."""
+    command = [world.program("rescue"), mode]
+    alone = world.run(command, with_us=False, sim=sim)
+    ours = world.run(command, sim=sim, **extra)
+    expect_equal("the run without us", (alone.status, alone.out), plain)
+    expect_equal("the run", (ours.status, ours.out, ours.err), (0, "got it\n", ""))
+    expect_equal("the steps that helped", world.rescued_by(), {step: 1})
+    calls = world.count_calls()
+    expect_equal("rescued and failed requests", (calls["rescued"], calls["oom"]), (1, 0))
+    return calls
+
+
+def case_room_in_freed_memory_of_another_size_is_given_back(world):
+    expect_rescue(world, "cached", "return_enough_segments")
+
+
+def case_room_in_two_freed_neighbours_is_found_by_reaping(world):
+    expect_rescue(world, "neighbours", "reap_passed_fences")
+
+
+def case_room_in_what_another_context_freed_is_given_back(world):
+    expect_rescue(world, "context", "return_everything")
+
+
+def case_room_behind_a_kernel_of_50_ms_is_waited_for(world):
+    # What is held back is below the limit, so that it is the ladder that waits.
+    expect_rescue(world, "pending", "wait_for_enough_fences", GPUCACHE_CONF="pending_limit:1GiB")
+
+
+def case_room_behind_a_kernel_above_pending_limit_needs_no_ladder(world):
+    ours = world.run([world.program("rescue"), "pending"], sim=SIM)
+    expect_equal("the run", (ours.status, ours.out, ours.err), (0, "got it\n", ""))
+    expect_equal("the steps that helped", world.rescued_by(), {})
+
+
+def case_room_that_only_the_programs_handler_can_make_is_asked_for(world):
+    expect_rescue(world, "handler", "ask_handlers", plain=(1, ""))
+
+
+def case_the_driver_is_asked_again_after_every_step(world):
+    """It refuses a second request so many times, and nothing that we do makes room: others must have."""
+    steps = ("reap_passed_fences", "return_enough_segments", "wait_for_enough_fences", "return_everything")
+    for refusals, step in enumerate(steps, 1):
+        sim = f"{SIM},fail:cuMemAlloc_v2/2/2/{refusals}"
+        calls = expect_rescue(world, "again", step, sim=sim, plain=(1, ""))
+        expect_equal("the driver's refusals", calls["driver_failed"], refusals)
+        world.forget_recordings()
