@@ -129,9 +129,24 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx)
 	return res == CUDA_SUCCESS ? gpc_sim_context_sync(context) : res;
 }
 
+#define FIRST_WITH_CONTEXT_EVENTS 12050 /* 12.5 */
+
+/*
+ * An older driver does not have them at all; a library cannot drop what it exports, so that who finds
+ * them with dlsym is refused.
+ */
+static CUresult enter_context_event(enum gpc_sim_cost cost, const char *entry)
+{
+	CUresult res = face_enter(cost, entry, NULL);
+
+	if (res == CUDA_SUCCESS && face_sim()->config.driver_version < FIRST_WITH_CONTEXT_EVENTS)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return res;
+}
+
 CUresult cuCtxRecordEvent(CUcontext ctx, CUevent event)
 {
-	CUresult res = face_enter(GPC_SIM_COST_RECORD, "cuCtxRecordEvent", NULL);
+	CUresult res = enter_context_event(GPC_SIM_COST_RECORD, "cuCtxRecordEvent");
 
 	if (res != CUDA_SUCCESS)
 		return res;
@@ -143,7 +158,7 @@ CUresult cuCtxRecordEvent(CUcontext ctx, CUevent event)
 
 CUresult cuCtxWaitEvent(CUcontext ctx, CUevent event)
 {
-	CUresult res = face_enter(GPC_SIM_COST_WAIT, "cuCtxWaitEvent", NULL);
+	CUresult res = enter_context_event(GPC_SIM_COST_WAIT, "cuCtxWaitEvent");
 
 	if (res != CUDA_SUCCESS)
 		return res;
