@@ -8,10 +8,13 @@
  *   neighbours   the room is in two freed halves, of which one was just used
  *   context      the room is in what another context freed
  *   pending      the room is in memory that a kernel still uses, for 50 ms on a non-blocking stream
+ *   pool         the room is in a memory pool of the driver
+ *   graph        the room is in memory that a graph had of the driver
  *   handler      the room is in the program's own cache, which its OOM handler empties (gpucache.h)
  *   again        the driver refuses (GPUSIM=fail:...), and then no more
  *
- * The plain driver has no cache that could be in the way, and no handler.
+ * The plain driver has no cache that could be in the way, but for its pools and graphs, and no handler.
+ * Ends with status 77 where the driver has nothing of the kind.
  */
 #include <stdint.h>
 
@@ -80,6 +83,54 @@ static size_t pending(void)
 	return 600 * MIB;
 }
 
+#define RELEASE_THRESHOLD 4 /* CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+
+/* The driver is done with its own memory, and must have kept it. */
+static size_t kept_by_driver(size_t size)
+{
+	if (used_bytes() < size)
+		exit(77);
+	return size;
+}
+
+static size_t pool(void)
+{
+	int (*find)(void **pool, int device);
+	int (*set)(void *pool, int attribute, void *value);
+	uint64_t all = UINT64_MAX;
+	cudaStream_t stream = make_stream();
+	void *found = NULL;
+	void *block = NULL;
+
+	find_in_driver("cuDeviceGetDefaultMemPool", &find);
+	find_in_driver("cuMemPoolSetAttribute", &set);
+	OK((cudaError_t)find(&found, 0));
+	OK((cudaError_t)set(found, RELEASE_THRESHOLD, &all));
+	OK(cudaMallocAsync(&block, 600 * MIB, stream));
+	OK(cudaFreeAsync(block, stream));
+	OK(cudaStreamSynchronize(stream));
+	return kept_by_driver(600 * MIB);
+}
+
+static size_t graph(void)
+{
+	cudaStream_t stream = make_stream();
+	cudaGraph_t captured = NULL;
+	cudaGraphExec_t exec = NULL;
+	void *block = NULL;
+
+	OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+	if (cudaMallocAsync(&block, 600 * MIB, stream) == cudaErrorNotSupported)
+		exit(77);
+	OK(cudaMemsetAsync(block, 'g', 4096, stream));
+	OK(cudaFreeAsync(block, stream));
+	OK(cudaStreamEndCapture(stream, &captured));
+	OK(cudaGraphInstantiate(&exec, captured, 0));
+	OK(cudaGraphLaunch(exec, stream));
+	OK(cudaStreamSynchronize(stream));
+	return kept_by_driver(600 * MIB);
+}
+
 static int empty(void *own_cache, size_t wanted, int device)
 {
 	(void)wanted;
@@ -115,6 +166,8 @@ static const struct {
 	{ "neighbours", neighbours },
 	{ "context", context },
 	{ "pending", pending },
+	{ "pool", pool },
+	{ "graph", graph },
 	{ "handler", handler },
 	{ "again", again },
 };
