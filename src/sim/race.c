@@ -148,6 +148,15 @@ static bool is_open_to_a_stream(struct gpc_sim_race *race, const struct gpc_sim_
 	return false;
 }
 
+/* The new owner may at once use a stream that is not behind the touch. */
+static bool is_open(struct gpc_sim_race *race, const struct gpc_sim_race_touch *touch,
+	const struct gpc_sim_race_owner *owner)
+{
+	if (owner->stream)
+		return !is_behind(race, track_of(race, owner->stream), touch);
+	return is_open_to_a_stream(race, touch, owner->context);
+}
+
 static void check_owner_locked(struct gpc_sim_race *race, struct gpc_sim_race_owner *owner)
 {
 	for (size_t i = 0; i < race->n_touches;) {
@@ -156,8 +165,7 @@ static void check_owner_locked(struct gpc_sim_race *race, struct gpc_sim_race_ow
 		if (drop_if_ended(race, i))
 			continue;
 		i++;
-		if (is_touched(touch, owner->ptr, owner->size) &&
-			is_open_to_a_stream(race, touch, owner->context))
+		if (is_touched(touch, owner->ptr, owner->size) && is_open(race, touch, owner))
 			report_locked(race, GPC_SIM_RACE_HANDED_OUT, touch, owner);
 	}
 }
@@ -202,8 +210,9 @@ void gpc_sim_race_destroy(struct gpc_sim *sim)
 	sim->race = NULL;
 }
 
-bool gpc_sim_race_own(struct gpc_sim *sim, const struct gpc_sim_context *context, uint64_t ptr,
-	uint64_t size, const struct gpc_sim_race_stack *stack)
+static bool own(struct gpc_sim *sim, const struct gpc_sim_context *context,
+	const struct gpc_sim_stream *stream, uint64_t ptr, uint64_t size,
+	const struct gpc_sim_race_stack *stack)
 {
 	struct gpc_sim_race *race = sim->race;
 
@@ -223,12 +232,25 @@ bool gpc_sim_race_own(struct gpc_sim *sim, const struct gpc_sim_context *context
 			.size = size,
 			.number = ++race->n_owners_ever,
 			.context = context,
+			.stream = stream,
 			.stack = *stack,
 		};
 		check_owner_locked(race, &owners[at]);
 	}
 	pthread_mutex_unlock(&race->lock);
 	return owners != NULL;
+}
+
+bool gpc_sim_race_own(struct gpc_sim *sim, const struct gpc_sim_context *context, uint64_t ptr,
+	uint64_t size, const struct gpc_sim_race_stack *stack)
+{
+	return own(sim, context, NULL, ptr, size, stack);
+}
+
+bool gpc_sim_race_own_on(struct gpc_sim *sim, const struct gpc_sim_stream *stream, uint64_t ptr,
+	uint64_t size, const struct gpc_sim_race_stack *stack)
+{
+	return own(sim, stream->context, stream, ptr, size, stack);
 }
 
 void gpc_sim_race_disown(struct gpc_sim *sim, uint64_t ptr)

@@ -86,6 +86,7 @@ struct gpc_sim_race_owner {
 	uint64_t size;
 	uint64_t number; /* never given again */
 	const struct gpc_sim_context *context;
+	const struct gpc_sim_stream *stream; /* the only one it was asked for; NULL: any */
 	struct gpc_sim_race_stack stack;
 	bool is_reported;
 };
@@ -132,6 +133,13 @@ bool gpc_sim_race_attach(struct gpc_sim *sim);
 
 /* The program was given this memory of the context.  False: no memory; the owner is not known. */
 bool gpc_sim_race_own(struct gpc_sim *sim, const struct gpc_sim_context *context, uint64_t ptr,
+	uint64_t size, const struct gpc_sim_race_stack *stack);
+
+/*
+ * The same for memory that was asked for in the order of one stream: when it is handed out only
+ * that stream counts, and work on others must be ordered behind it by the program.
+ */
+bool gpc_sim_race_own_on(struct gpc_sim *sim, const struct gpc_sim_stream *stream, uint64_t ptr,
 	uint64_t size, const struct gpc_sim_race_stack *stack);
 
 /* The program is about to give back what starts at ptr. */

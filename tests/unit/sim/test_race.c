@@ -77,6 +77,41 @@ static void work_that_overtakes_that_of_the_old_owner_is_found(void **state)
 	assert_int_equal(sim->race->violations[0].kind, GPC_SIM_RACE_OVERTAKEN);
 }
 
+static void change_owner_on(struct gpc_sim_stream *stream)
+{
+	gpc_sim_race_disown(sim, memory);
+	assert_true(gpc_sim_race_own_on(sim, stream, memory, SIZE, &new_stack));
+}
+
+static void memory_asked_for_on_its_old_stream_may_be_given_out_at_once(void **state)
+{
+	(void)state;
+	use(one);
+	busy(two, 1);
+	change_owner_on(one);
+	use(one);
+	assert_int_equal(n_found(), 0);
+}
+
+static void memory_asked_for_on_another_stream_is_found_when_it_is_given_out(void **state)
+{
+	(void)state;
+	use(one);
+	change_owner_on(two);
+	assert_int_equal(n_found(), 1);
+	assert_int_equal(sim->race->violations[0].kind, GPC_SIM_RACE_HANDED_OUT);
+}
+
+static void work_that_leaves_the_stream_it_was_asked_for_on_is_found(void **state)
+{
+	(void)state;
+	use(one);
+	change_owner_on(one);
+	use(two);
+	assert_int_equal(n_found(), 1);
+	assert_int_equal(sim->race->violations[0].kind, GPC_SIM_RACE_OVERTAKEN);
+}
+
 static void one_life_of_memory_counts_once(void **state)
 {
 	(void)state;
@@ -308,6 +343,9 @@ int main(void)
 		RACE_TEST(
 			memory_given_out_while_a_used_stream_is_not_behind_is_found_with_both_stacks),
 		RACE_TEST(work_that_overtakes_that_of_the_old_owner_is_found),
+		RACE_TEST(memory_asked_for_on_its_old_stream_may_be_given_out_at_once),
+		RACE_TEST(memory_asked_for_on_another_stream_is_found_when_it_is_given_out),
+		RACE_TEST(work_that_leaves_the_stream_it_was_asked_for_on_is_found),
 		RACE_TEST(one_life_of_memory_counts_once),
 		RACE_TEST(that_the_time_was_enough_by_luck_is_no_order),
 		RACE_TEST(only_the_bytes_that_both_have_count),
