@@ -222,9 +222,10 @@ static bool own(struct gpc_sim *sim, const struct gpc_sim_context *context,
 	struct gpc_sim_race_owner *owners =
 		make_room(race->owners, race->n_owners, &race->room_owners, sizeof *race->owners);
 	if (owners) {
-		size_t at = first_after(race, ptr);
+		size_t at;
 
 		race->owners = owners;
+		at = first_after(race, ptr);
 		memmove(&owners[at + 1], &owners[at], (race->n_owners - at) * sizeof *owners);
 		race->n_owners++;
 		owners[at] = (struct gpc_sim_race_owner){

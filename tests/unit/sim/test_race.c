@@ -83,6 +83,23 @@ static void change_owner_on(struct gpc_sim_stream *stream)
 	assert_true(gpc_sim_race_own_on(sim, stream, memory, SIZE, &new_stack));
 }
 
+static void more_owners_than_there_was_room_for_are_all_known(void **state)
+{
+	uint64_t small = SIZE / 256;
+	uint64_t one_of_them = memory + 77 * small;
+
+	(void)state;
+	gpc_sim_race_disown(sim, memory);
+	for (uint64_t i = 256; i-- > 0;)
+		assert_true(gpc_sim_race_own(sim, context, memory + i * small, small, &old_stack));
+	use(one);
+	assert_int_equal(sim->race->n_touches, 256);
+	gpc_sim_race_disown(sim, one_of_them);
+	assert_true(gpc_sim_race_own_on(sim, two, one_of_them, small, &new_stack));
+	assert_int_equal(n_found(), 1);
+	assert_int_equal(sim->race->violations[0].ptr, one_of_them);
+}
+
 static void memory_asked_for_on_its_old_stream_may_be_given_out_at_once(void **state)
 {
 	(void)state;
@@ -343,6 +360,7 @@ int main(void)
 		RACE_TEST(
 			memory_given_out_while_a_used_stream_is_not_behind_is_found_with_both_stacks),
 		RACE_TEST(work_that_overtakes_that_of_the_old_owner_is_found),
+		RACE_TEST(more_owners_than_there_was_room_for_are_all_known),
 		RACE_TEST(memory_asked_for_on_its_old_stream_may_be_given_out_at_once),
 		RACE_TEST(memory_asked_for_on_another_stream_is_found_when_it_is_given_out),
 		RACE_TEST(work_that_leaves_the_stream_it_was_asked_for_on_is_found),
