@@ -162,7 +162,7 @@ $(REPORT): $(call obj,$(REPORT_SRCS)) $(FORMAT_LIB) $(CORE_LIB)
 
 $(REPLAY): $(call obj,$(REPLAY_SRCS)) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) -ljson-c -lz -lpthread
+	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) -ljson-c -lz -lpthread -ldl
 
 $(RUN): tools/gpucache-run
 	$(Q)mkdir -p $(@D) && cp $< $@ && chmod +x $@

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_replay.sh BUILD_DIR: gpumem-replay, from the outside.  Prints a line a test, and how many passed.
 set -u
-tool=$(cd "$1" && pwd)/gpumem-replay
+build=$(cd "$1" && pwd)
+tool=$build/gpumem-replay
+top=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$(dirname "$0")/traces" || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -91,21 +93,127 @@ answers an_empty_file_is_damage 4 'empty' "$work/empty.csv"
 answers a_file_cut_off_is_damage 4 'cut off' "$work/cut.csv.gz"
 answers a_missing_trace_is_not_found 3 'No such file' "$work/nothing.csv"
 answers no_trace_is_wrong_usage 2 'no trace named'
-answers an_unknown_policy_is_wrong_usage 2 'there are gpucache, pytorch and none' -p jax "$work/few.csv"
+answers an_unknown_policy_is_wrong_usage 2 'there are gpucache, gpucache-on, pytorch, none and unsafe' -p jax "$work/few.csv"
 answers an_unknown_parameter_is_wrong_usage 2 'max_split_size_mb' -s max_splits:4 "$work/few.csv"
 answers an_unknown_option_is_wrong_usage 2 '--polcy' --polcy x
 answers a_size_that_is_none_is_wrong_usage 2 '--memory needs a size' -m much "$work/few.csv"
 answers help_begins_with_examples 0 'Examples:' -h
 answers the_version_is_told 0 'gpumem-replay ' -V
 
+# Recordings: make_recordings.c says what is in them.
+"${CC:-gcc}" -std=c11 -D_GNU_SOURCE -I"$top/include" -I"$top" -o "$work/make_recordings" \
+	"$top/tests/bench/make_recordings.c" "$top/tests/unit/format/recording_builder.c" &&
+	"$work/make_recordings" "$work" || exit 2
+answers the_ring_is_replayed_after_what_was_held_before_it 0 'events 7..22 of 22 of the recording, GPU 0; 2 blocks of 18.00 MiB held before' "$work/ring.gpucache"
+answers what_was_held_before_counts_as_live 0 'peak live                19.00 MiB' "$work/ring.gpucache"
+answers other_kinds_of_memory_are_held 0 '32.00 MiB of other kinds' "$work/ring.gpucache"
+answers other_kinds_of_memory_take_room 1 'event 2, a request of 10.00 MiB' -p none -m 48MiB "$work/ring.gpucache"
+answers an_oom_of_the_recording_may_fail_again 0 '1 requests had failed' "$work/ring.gpucache"
+answers holes_are_counted 0 '2 events are missing' "$work/holes.gpucache"
+answers a_lost_free_is_implied 0 'it is implied' "$work/holes.gpucache"
+answers a_lost_allocation_leaves_its_free_out 0 '1 frees of what' "$work/holes.gpucache"
+answers a_torn_block_is_left_out_and_said 0 '1 blocks are torn' "$work/holes.gpucache"
+answers the_busiest_device_is_replayed 0 'GPU 1' "$work/devices.gpucache"
+answers another_device_can_be_chosen 0 '3 events of other GPUs were left out' --device 0 "$work/devices.gpucache"
+answers a_failure_names_the_event_of_the_recording 1 'event 3 (event of the recording 4), a request of 5.00 MiB' -p none -m 4MiB "$work/devices.gpucache"
+answers the_reset_of_a_context_frees_what_it_held 0 'peak live                12.00 MiB' "$work/reset.gpucache"
+answers what_is_whole_of_a_damaged_recording_is_replayed 4 'peak live                 8.00 MiB' "$work/damaged.gpucache"
+answers a_recording_without_its_ring_still_has_its_blocks 4 'no events in the recording, GPU 0; 1 blocks of 8.00 MiB' "$work/no_events.gpucache"
+answers a_recording_of_another_version_is_damage 4 'format 2.1' "$work/version.gpucache"
+for name in ring damaged no_events version; do
+	run "$work/$name.gpucache"
+	"$build/gpumem-report" "$work/$name.gpucache" >"$work/out" 2>"$work/err"
+	[ $? -eq "$code" ]
+	result "exit_code_is_that_of_gpumem_report_for_$name" $?
+done
+
+# A program of ours, recorded: its peak is that of the recording's counters.
+GPUCACHE_OUTPUT=$work/pairs.gpucache "$build/gpucache-run" --sim 8GiB -- "$build/programs/train" >"$work/out" 2>"$work/err"
+run --json "$work/pairs.gpucache"
+replayed=$(figure peak_live_bytes)
+"$build/gpumem-report" --json "$work/pairs.gpucache" >"$work/out" 2>"$work/err"
+grep -qF "\"requested_bytes\": $replayed," "$work/out"
+result the_peak_of_a_recorded_program_is_replayed $?
+
+# Workloads: work of the device is in flight when memory is freed; only who waits for it is right.
+for spec in training:steps=2,layers=6,bucket=4 inference:requests=6 pipeline:items=300 random:steps=2000; do
+	short=${spec%%:*}
+	answers "no_policy_races_in_$short" 0 'races                            0             0             0             0' \
+		--check -p gpucache -p gpucache-on -p pytorch -p none -g "$spec"
+	answers "without_fences_there_are_races_in_$short" 1 'gave out memory too early' -p unsafe -g "$spec"
+	run -g "$spec" --save "$work/$short.csv"
+	run -g "$spec" --save "$work/again.csv"
+	cmp "$work/$short.csv" "$work/again.csv" >"$work/err" && run -g "$spec,seed=2" --save "$work/again.csv" &&
+		! cmp -s "$work/$short.csv" "$work/again.csv"
+	result "a_seed_makes_the_same_${short}_each_time" $?
+	run --json -g "$spec"
+	made=$(figure n_streams),$(figure peak_live_bytes)
+	run --json "$work/$short.csv"
+	[ "$made" = "$(figure n_streams),$(figure peak_live_bytes)" ]
+	result "a_saved_${short}_keeps_streams_and_sizes" $?
+done
+run -g random --save "$work/random.csv.gz"
+answers a_workload_can_be_saved_packed 0 'on 4 streams' "$work/random.csv.gz"
+answers a_recording_can_be_saved 0 'peak live' --save "$work/ring.csv" "$work/ring.gpucache"
+answers what_was_saved_of_a_recording_has_its_failure 0 '1 requests had failed' "$work/ring.csv"
+answers a_place_that_cannot_be_written_is_said 5 'cannot be written: No such file' -g random:steps=10 --save "$work/none/x.csv"
+answers a_full_disk_is_said 5 'cannot be written: No space left' -g random:steps=9000 --save /dev/full
+
+run --json -p unsafe -g pipeline:items=100
+[ "$code" -eq 1 ] && [ "$(figure n_races)" -gt 0 ] && [ "$(figure event)" -gt 0 ] && grep -q 'given out while work' "$work/out"
+result a_race_is_a_failure_with_its_event $?
+run --json -p none -g pipeline:items=100
+[ "$(figure n_waits)" -eq 100 ] && [ "$(figure waited_ns)" -gt 0 ]
+result the_plain_driver_waits_for_the_device_in_each_free_of_work_in_flight $?
+run --json -p gpucache -g pipeline:items=64
+[ "$(figure n_waits)" -eq 0 ] && [ "$(figure peak_pending_bytes)" -gt 0 ]
+result ours_keeps_pending_what_is_in_flight_and_waits_for_nothing $?
+
 # The smallest device passes, and 2 MiB less does not.
-run --json --smallest medium_1024_inference.csv.gz
-smallest=$(figure smallest_device_bytes)
-run -m "$smallest" medium_1024_inference.csv.gz
-fits=$code
-run -m $((smallest - 2097152)) medium_1024_inference.csv.gz
-[ "$fits" -eq 0 ] && [ "$code" -eq 1 ]
-result the_smallest_device_is_the_smallest $?
+smallest_is_right() { # NAME ARGUMENT...
+	name=$1
+	shift
+	run --json --smallest "$@"
+	smallest=$(figure smallest_device_bytes)
+	run -m "$smallest" "$@"
+	fits=$code
+	run -m $((smallest - 2097152)) "$@"
+	[ "$fits" -eq 0 ] && [ "$code" -eq 1 ]
+	result "$name" $?
+}
+smallest_is_right the_smallest_device_is_the_smallest medium_1024_inference.csv.gz
+smallest_is_right the_smallest_device_of_a_workload_is_the_smallest -g training:steps=2,layers=6
+smallest_is_right the_smallest_device_of_a_recording_is_the_smallest "$work/ring.gpucache"
+smallest_is_right the_smallest_device_of_pytorchs_rules_is_the_smallest -p pytorch -g random:steps=3000
+
+# The path of a real GPU, over the simulated libcuda.
+LD_LIBRARY_PATH=$build/simcuda
+GPUSIM=memory:8GiB
+export LD_LIBRARY_PATH GPUSIM
+answers a_gpu_of_this_machine_is_used 0 'on GPU 0 of this machine' --gpu -p gpucache -p gpucache-on -p pytorch -p none -g training "$work/ring.gpucache"
+answers a_gpu_that_is_too_small_fails_with_the_event 1 'event ' --gpu -p none medium_1024_training.csv.gz
+answers a_gpu_that_is_not_there_is_said 3 'GPU 9 cannot be used' --gpu=9 "$work/few.csv"
+unset LD_LIBRARY_PATH GPUSIM
+
+answers an_unknown_workload_is_wrong_usage 2 'there are training, inference, pipeline, random' -g sleeping
+answers an_unknown_key_is_wrong_usage 2 'is no key=value of workload random' -g random:stepps=4
+answers a_key_without_a_value_is_wrong_usage 2 'is no key=value' -g random:steps
+answers a_value_out_of_range_is_wrong_usage 2 'is no key=value' -g random:streams=33
+answers two_traces_cannot_be_saved_into_one 2 'one trace' -g random -g training --save "$work/x.csv"
+answers a_gpu_has_the_memory_it_has 2 'no --memory' --gpu -m 1GiB "$work/few.csv"
+answers a_device_that_is_no_number_is_wrong_usage 2 '--device needs' --device first "$work/ring.gpucache"
+
+# Every key of the JSON is in the help.
+run -h
+cp "$work/out" "$work/help"
+run --json -m 4MiB "$work/ring.gpucache" -g random:steps=50
+missing=$(
+	for key in $(grep -o '"[a-z_]*":' "$work/out" | tr -d '":' | sort -u); do
+		grep -qw "$key" "$work/help" || echo "$key"
+	done)
+echo "not in the help: $missing" >"$work/err"
+[ -z "$missing" ]
+result the_help_names_every_key_of_the_json $?
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

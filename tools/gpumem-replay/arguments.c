@@ -9,11 +9,14 @@
 
 #include "base/bytes.h"
 #include "gpucache_version.h"
+#include "tools/gpumem-replay/workload.h"
 
 static const struct gpc_policy_ops *const all_policies[] = {
 	&gpc_policy_gpucache,
+	&gpc_policy_gpucache_on,
 	&gpc_policy_pytorch,
 	&gpc_policy_none,
+	&gpc_policy_unsafe,
 };
 
 #define N_POLICIES (sizeof all_policies / sizeof all_policies[0])
@@ -24,12 +27,19 @@ enum long_option {
 	OPTION_SMALLEST = 256,
 	OPTION_CHECK,
 	OPTION_JSON,
+	OPTION_SAVE,
+	OPTION_DEVICE,
+	OPTION_GPU,
 };
 
 static const struct option long_options[] = {
 	{ "policy", required_argument, NULL, 'p' },
 	{ "memory", required_argument, NULL, 'm' },
 	{ "set", required_argument, NULL, 's' },
+	{ "generate", required_argument, NULL, 'g' },
+	{ "save", required_argument, NULL, OPTION_SAVE },
+	{ "device", required_argument, NULL, OPTION_DEVICE },
+	{ "gpu", optional_argument, NULL, OPTION_GPU },
 	{ "smallest", no_argument, NULL, OPTION_SMALLEST },
 	{ "check", no_argument, NULL, OPTION_CHECK },
 	{ "json", no_argument, NULL, OPTION_JSON },
@@ -49,7 +59,7 @@ void gpc_complain(const char *format, ...)
 	va_end(args);
 }
 
-static void print_help(void)
+static void print_examples(void)
 {
 	puts("gpumem-replay - what an allocator would have done with these allocations, without a "
 	     "GPU\n"
@@ -62,27 +72,70 @@ static void print_help(void)
 	     "  gpumem-replay --memory 24GiB train.csv.gz     would it fit?  exit code 1: no\n"
 	     "  gpumem-replay --smallest train.csv.gz         the smallest GPU that it fits on\n"
 	     "  gpumem-replay -s max_split_size_mb:200 run.csv    with another parameter\n"
-	     "\n"
+	     "  gpumem-replay /dev/shm/gpucache-1000/gpucache-train-2810.gpucache\n"
+	     "                                                what a program of yours did\n"
+	     "  gpumem-replay -g training:layers=48 -p gpucache -p none\n"
+	     "                                                made up, with streams and kernels\n"
+	     "  gpumem-replay -g random:seed=7 --save random.csv.gz");
+}
+
+static void print_options(void)
+{
+	puts("\n"
 	     "Options:\n"
 	     "  -p, --policy NAME    several times for several columns; default gpucache");
 	for (size_t i = 0; i < N_POLICIES; i++)
-		printf("                         %-9s %s\n", all_policies[i]->name,
+		printf("                         %-11s %s\n", all_policies[i]->name,
 			all_policies[i]->help);
-	puts("  -m, --memory SIZE    of the device, as 24GiB; default: more than enough\n"
+	puts("  -g, --generate NAME[:KEY=VALUE[,KEY=VALUE...]]\n"
+	     "                       a workload, see below; as if it were a trace\n"
+	     "      --save FILE      write the one trace as a log of RMM: FILE.csv or FILE.csv.gz\n"
+	     "  -m, --memory SIZE    of the device, as 24GiB; default: more than enough\n"
 	     "  -s, --set KEY:VALUE[,KEY:VALUE...]\n"
 	     "                         max_split_size_mb, roundup_power2_divisions,\n"
 	     "                         garbage_collection_threshold (as in PyTorch)\n"
 	     "      --smallest       search the smallest device, in steps of 2 MiB\n"
+	     "      --device N       of a recording with several; default: the busiest\n"
+	     "      --gpu[=N]        on GPU N of this machine instead of a simulated one,\n"
+	     "                       without the kernels of a workload\n"
 	     "      --check          verify the whole heap after every operation: slow\n"
 	     "      --json           for programs\n"
 	     "  -h, --help           this text                -V, --version\n"
 	     "\n"
-	     "Exit codes: 0 done, 1 an operation failed, 2 wrong usage, 3 no such trace,\n"
-	     "            4 damaged trace, 5 cannot read, or no memory\n"
-	     "\n"
-	     "A trace is a CSV file, gzip or plain, whose first line is one of\n"
+	     "Exit codes: 0 done, 1 an operation failed or memory was given out too early,\n"
+	     "            2 wrong usage, 3 no such trace or GPU, 4 damaged trace,\n"
+	     "            5 cannot read or write, or no memory");
+}
+
+static void print_formats(void)
+{
+	puts("\n"
+	     "A trace is a recording of libgpucache.so, whose last events are replayed after the\n"
+	     "blocks that were held before them; or a CSV file, gzip or plain, whose first line\n"
+	     "is one of\n"
 	     "  op,id,size,stream,time_us                 op is alloc or free\n"
-	     "  Thread,Time,Action,Pointer,Size,Stream    the log of RMM");
+	     "  Thread,Time,Action,Pointer,Size,Stream    the log of RMM\n"
+	     "\n"
+	     "Workloads, with their keys and defaults:");
+	gpc_workload_print_help();
+	puts("\n"
+	     "Kernels of a workload run on the simulated clock, and most of what is freed is "
+	     "still\n"
+	     "in use by one.  So the table has more rows: the most bytes that were freed and not "
+	     "to\n"
+	     "be used again yet, how often and how long the allocator made the host wait for the\n"
+	     "device, how long the program took, and how often memory was given to a new owner\n"
+	     "while work of the old one could still run (races; must be 0).");
+	puts("\n"
+	     "JSON: {schema, tool_version, traces: [{path, n_operations, n_streams, n_failures,\n"
+	     "n_unknown_frees, n_implied_frees, n_work, fixed_bytes, peak_live_bytes,\n"
+	     "recording: null or {device, first_event, last_event, n_events, n_missing_events,\n"
+	     "n_held_before, held_before_bytes, n_torn, n_other_device_events}, runs: [{policy,\n"
+	     "gpu, device_bytes, peak_live_bytes, peak_reserved_bytes, reserved_at_end_bytes,\n"
+	     "fragmentation, n_driver_calls, n_driver_allocs, n_driver_frees, hit_rate,\n"
+	     "n_failures_served, ns_per_operation, smallest_device_bytes, work: null or\n"
+	     "{peak_pending_bytes, n_waits, waited_ns, program_ns, n_races},\n"
+	     "failure: null or {event, line, size_bytes, why}}]}]}");
 }
 
 static bool add_policy(const char *name, struct gpc_arguments *arguments)
@@ -93,7 +146,10 @@ static bool add_policy(const char *name, struct gpc_arguments *arguments)
 		if (strcmp(all_policies[i]->name, name) == 0)
 			policy = all_policies[i];
 	if (!policy) {
-		gpc_complain("no policy `%s`; there are gpucache, pytorch and none", name);
+		gpc_complain(
+			"no policy `%s`; there are gpucache, gpucache-on, pytorch, none and "
+			"unsafe",
+			name);
 		return false;
 	}
 	for (unsigned i = 0; i < arguments->n_policies; i++)
@@ -172,6 +228,29 @@ static bool read_settings(char *text, struct gpc_policy_settings *settings)
 	return true;
 }
 
+static bool add_source(const char *text, bool is_workload, struct gpc_arguments *arguments)
+{
+	if (arguments->n_sources == GPC_MAX_SOURCES) {
+		gpc_complain("at most %d traces at a time", GPC_MAX_SOURCES);
+		return false;
+	}
+	arguments->sources[arguments->n_sources++] =
+		(struct gpc_source){ .text = text, .is_workload = is_workload };
+	return true;
+}
+
+static bool read_ordinal(const char *option, const char *text, int *ret_ordinal)
+{
+	uint64_t ordinal = 0;
+
+	if (!read_whole(text, 0, UINT8_MAX, &ordinal)) {
+		gpc_complain("%s needs a number from 0 to %d, not `%s`", option, UINT8_MAX, text);
+		return false;
+	}
+	*ret_ordinal = (int)ordinal;
+	return true;
+}
+
 static bool read_option(int letter, struct gpc_arguments *arguments)
 {
 	switch (letter) {
@@ -181,6 +260,16 @@ static bool read_option(int letter, struct gpc_arguments *arguments)
 		return read_memory(optarg, &arguments->settings.device_bytes);
 	case 's':
 		return read_settings(optarg, &arguments->settings.policy);
+	case 'g':
+		return add_source(optarg, true, arguments);
+	case OPTION_SAVE:
+		arguments->save = optarg;
+		return true;
+	case OPTION_DEVICE:
+		return read_ordinal("--device", optarg, &arguments->device);
+	case OPTION_GPU:
+		arguments->settings.is_real = true;
+		return read_ordinal("--gpu", optarg ? optarg : "0", &arguments->settings.gpu);
 	case OPTION_SMALLEST:
 		arguments->with_smallest = true;
 		return true;
@@ -195,17 +284,35 @@ static bool read_option(int letter, struct gpc_arguments *arguments)
 	}
 }
 
+static bool do_fit_together(const struct gpc_arguments *arguments)
+{
+	const char *wrong = NULL;
+
+	if (arguments->n_sources == 0)
+		wrong = "no trace named; `gpumem-replay -h` shows how";
+	else if (arguments->save && arguments->n_sources > 1)
+		wrong = "--save takes one trace";
+	else if (arguments->settings.is_real &&
+		 (arguments->settings.device_bytes || arguments->with_smallest))
+		wrong = "--gpu has the memory it has: no --memory, no --smallest";
+	if (wrong)
+		gpc_complain("%s", wrong);
+	return !wrong;
+}
+
 enum gpc_arguments_answer gpc_arguments_read(
 	int argc, char **argv, struct gpc_arguments *ret_arguments)
 {
-	struct gpc_arguments arguments = { 0 };
+	struct gpc_arguments arguments = { .device = -1 };
 	int letter;
 
 	opterr = 0;
-	while ((letter = getopt_long(argc, argv, ":p:m:s:hV", long_options, NULL)) != -1) {
+	while ((letter = getopt_long(argc, argv, ":p:m:s:g:hV", long_options, NULL)) != -1) {
 		switch (letter) {
 		case 'h':
-			print_help();
+			print_examples();
+			print_options();
+			print_formats();
 			return GPC_ARGUMENTS_DONE;
 		case 'V':
 			puts("gpumem-replay " GPUCACHE_VERSION);
@@ -221,14 +328,13 @@ enum gpc_arguments_answer gpc_arguments_read(
 				return GPC_ARGUMENTS_BAD;
 		}
 	}
-	if (optind == argc) {
-		gpc_complain("no trace named; `gpumem-replay -h` shows how");
+	for (; optind < argc; optind++)
+		if (!add_source(argv[optind], false, &arguments))
+			return GPC_ARGUMENTS_BAD;
+	if (!do_fit_together(&arguments))
 		return GPC_ARGUMENTS_BAD;
-	}
 	if (arguments.n_policies == 0)
 		arguments.policies[arguments.n_policies++] = &gpc_policy_gpucache;
-	arguments.traces = argv + optind;
-	arguments.n_traces = argc - optind;
 	*ret_arguments = arguments;
 	return GPC_ARGUMENTS_RUN;
 }

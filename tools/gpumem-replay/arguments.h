@@ -2,7 +2,7 @@
 /*
  * The command line.
  *
- *      gpumem-replay [OPTIONS] TRACE...        options and traces in any order
+ *      gpumem-replay [OPTIONS] TRACE...        options and traces in any order, workloads among them
  *
  * Threads     One.
  * Failure     A message on standard error, and GPC_ARGUMENTS_BAD.
@@ -12,14 +12,24 @@
 
 #include "tools/gpumem-replay/run.h"
 
-#define GPC_MAX_POLICIES 3
+#define GPC_MAX_POLICIES 5
+
+#define GPC_MAX_SOURCES 64
+
+/* Where a trace comes from: a file, or a workload to make. */
+struct gpc_source {
+	const char *text; /* into argv */
+	bool is_workload;
+};
 
 struct gpc_arguments {
-	char **traces; /* into argv */
-	int n_traces;
+	struct gpc_source sources[GPC_MAX_SOURCES];
+	unsigned n_sources;
 	const struct gpc_policy_ops *policies[GPC_MAX_POLICIES];
 	unsigned n_policies;
 	struct gpc_run_settings settings;
+	const char *save; /* NULL: nowhere */
+	int device;       /* of a recording; -1: the busiest */
 	bool with_smallest;
 	bool json;
 };

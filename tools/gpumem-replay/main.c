@@ -7,9 +7,11 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tools/gpumem-replay/arguments.h"
 #include "tools/gpumem-replay/print.h"
+#include "tools/gpumem-replay/workload.h"
 
 /* Those of gpumem-report; 1 is "the condition is true". */
 enum exit_code {
@@ -21,38 +23,93 @@ enum exit_code {
 	EXIT_IO = 5,
 };
 
-static enum exit_code read_trace(const char *path, struct gpc_trace *ret_trace)
+static enum exit_code exit_of(enum gpc_status st)
+{
+	if (st == GPC_IO && errno == ENOENT)
+		return EXIT_NOT_FOUND;
+	return st == GPC_IO || st == GPC_NO_METADATA ? EXIT_IO : EXIT_DAMAGED;
+}
+
+static enum exit_code read_trace(
+	const struct gpc_source *source, int device, struct gpc_trace *ret_trace)
 {
 	char why[200] = "";
 	struct gpc_text text = gpc_text_init(why, sizeof why);
 	enum gpc_status st;
 
 	errno = 0;
-	st = gpc_trace_read(path, &text, ret_trace);
+	if (source->is_workload)
+		st = gpc_workload_make(source->text, &text, ret_trace);
+	else
+		st = gpc_trace_read(source->text, device, &text, ret_trace);
 	if (!st)
 		return EXIT_DONE;
-	gpc_complain("%s: %s", path, why);
-	if (st == GPC_IO && errno == ENOENT)
-		return EXIT_NOT_FOUND;
-	return st == GPC_DAMAGED ? EXIT_DAMAGED : EXIT_IO;
+	gpc_complain("%s: %s", source->text, why);
+	return source->is_workload && st == GPC_INVALID ? EXIT_USAGE : exit_of(st);
+}
+
+/* "event 12 (line 13)": what else it is called in its source. */
+static void add_event(struct gpc_text *text, const struct gpc_trace *trace, uint64_t event)
+{
+	const char *const words[] = {
+		[GPC_TRACE_CSV] = "line", [GPC_TRACE_RECORDING] = "event of the recording"
+	};
+	uint64_t line = trace->ops[event - 1].line;
+
+	gpc_text_add(text, "event %" PRIu64, event);
+	if (line)
+		gpc_text_add(text, " (%s %" PRIu64 ")", words[trace->source], line);
 }
 
 static void explain_failure(const struct gpc_trace *trace, const struct gpc_run *run)
 {
-	char size[32];
-	struct gpc_text text = gpc_text_init(size, sizeof size);
+	char buf[120];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-	gpc_text_add_bytes(&text, run->failed_size);
+	if (!run->has_failed && !run->broken)
+		return;
+	if (!run->failed_event) {
+		gpc_text_add(&text, "the end");
+	} else {
+		add_event(&text, trace, run->failed_event);
+		if (run->failed_size) {
+			gpc_text_add(&text, ", a request of ");
+			gpc_text_add_bytes(&text, run->failed_size);
+		} else if (run->failed_kind == GPC_TRACE_FREE) {
+			gpc_text_add(&text, ", a free");
+		}
+	}
 	if (run->has_failed)
-		gpc_complain("%s: event %" PRIu64 " (line %u), %s of %s with policy %s: %s",
-			trace->path, run->failed_event, run->failed_line,
-			run->failed_size ? "a request" : "a free", size, run->policy->name,
+		gpc_complain("%s: %s, with policy %s: %s", trace->path, buf, run->policy->name,
 			gpc_status_text(run->failure));
 	if (run->broken)
-		gpc_complain("%s: the heap of policy %s is broken after event %" PRIu64
-			     " (line %u): %s",
-			trace->path, run->policy->name, run->failed_event, run->failed_line,
-			run->broken);
+		gpc_complain("%s: the heap of policy %s is broken after %s: %s", trace->path,
+			run->policy->name, buf, run->broken);
+}
+
+static void explain_races(const struct gpc_trace *trace, const struct gpc_run *run)
+{
+	char old_event[80];
+	char new_event[80];
+	struct gpc_text text = gpc_text_init(old_event, sizeof old_event);
+
+	if (run->n_races == 0 || run->has_failed || run->broken)
+		return;
+	add_event(&text, trace, run->race_old_event);
+	text = gpc_text_init(new_event, sizeof new_event);
+	add_event(&text, trace, run->failed_event);
+	gpc_complain("%s: policy %s gave out memory too early, %" PRIu64
+		     " times; the first: that of %s to %s, while work could still use it",
+		trace->path, run->policy->name, run->n_races, old_event, new_event);
+}
+
+static void explain_gpu(int gpu, enum gpc_status st)
+{
+	if (st == GPC_NOT_FOUND)
+		gpc_complain("GPU %d cannot be used: there is no libcuda.so.1", gpu);
+	else
+		gpc_complain("GPU %d cannot be used: %s (%d)", gpu, gpc_status_text(st),
+			gpc_status_to_device(st));
 }
 
 static enum exit_code run_policies(const struct gpc_trace *trace,
@@ -68,33 +125,53 @@ static enum exit_code run_policies(const struct gpc_trace *trace,
 		if (!st && arguments->with_smallest)
 			st = gpc_run_smallest(trace, policy, &arguments->settings,
 				&ret_runs[i].smallest_device_bytes);
+		if (st && st != GPC_NO_METADATA && arguments->settings.is_real) {
+			explain_gpu(arguments->settings.gpu, st);
+			return EXIT_NOT_FOUND;
+		}
 		if (st) {
 			gpc_complain("%s: policy %s could not be run: %s", trace->path,
 				policy->name, gpc_status_text(st));
 			return EXIT_IO;
 		}
 		explain_failure(trace, &ret_runs[i]);
-		if (ret_runs[i].has_failed || ret_runs[i].broken)
+		explain_races(trace, &ret_runs[i]);
+		if (!gpc_run_is_good(&ret_runs[i]))
 			code = EXIT_FAILED;
 	}
 	return code;
 }
 
+static enum exit_code save(const struct gpc_trace *trace, const char *path)
+{
+	if (gpc_trace_save(trace, path))
+		return EXIT_DONE;
+	gpc_complain("%s: cannot be written: %s", path, strerror(errno));
+	return EXIT_IO;
+}
+
 /* The root of the JSON, NULL: a table. */
-static enum exit_code replay_trace(
-	const char *path, const struct gpc_arguments *arguments, struct json_object *root)
+static enum exit_code replay(const struct gpc_source *source, const struct gpc_arguments *arguments,
+	struct json_object *root)
 {
 	struct gpc_run runs[GPC_MAX_POLICIES];
 	struct gpc_trace trace;
-	enum exit_code code = read_trace(path, &trace);
+	enum exit_code code = read_trace(source, arguments->device, &trace);
 
 	if (code)
 		return code;
-	code = run_policies(&trace, arguments, runs);
-	if (code != EXIT_IO && root)
+	if (arguments->save)
+		code = save(&trace, arguments->save);
+	if (!code)
+		code = run_policies(&trace, arguments, runs);
+	if (code <= EXIT_FAILED && root)
 		gpc_print_json_add(root, &trace, runs, arguments->n_policies);
-	else if (code != EXIT_IO)
+	else if (code <= EXIT_FAILED)
 		gpc_print_table(&trace, runs, arguments->n_policies);
+	if (trace.is_damaged) {
+		gpc_complain("%s is damaged; what could be read was replayed", trace.path);
+		code = code > EXIT_DAMAGED ? code : EXIT_DAMAGED;
+	}
 	gpc_trace_fini(&trace);
 	return code;
 }
@@ -117,12 +194,12 @@ int main(int argc, char **argv)
 	}
 	if (arguments.json)
 		root = gpc_print_json_begin();
-	for (int i = 0; i < arguments.n_traces; i++) {
+	for (unsigned i = 0; i < arguments.n_sources; i++) {
 		enum exit_code code;
 
 		if (i > 0 && !root)
 			putchar('\n');
-		code = replay_trace(arguments.traces[i], &arguments, root);
+		code = replay(&arguments.sources[i], &arguments, root);
 		if (code > worst)
 			worst = code;
 	}

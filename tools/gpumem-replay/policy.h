@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policies: the allocators that a trace is replayed against, all over the same simulated device.
+ * Policies: the allocators that a trace is replayed against, all over the same kind of machine.
  *
- *      run.c ----> struct gpc_policy_ops ----+---- gpucache   the allocator of this library, and its ladder
- *                                            +---- pytorch    a model of PyTorch's rules, for comparison
- *                                            '---- none       every request goes to the driver
+ *      run.c ----> struct gpc_policy_ops ----+---- gpucache      the allocator of this library, and its ladder
+ *                                            +---- gpucache-on   the same, told the streams
+ *                                            +---- pytorch       a model of PyTorch's rules, for comparison
+ *                                            +---- none          every request goes to the driver
+ *                                            '---- unsafe        gpucache without fences
  *
- * Invariants  1 A policy takes device memory through `driver` only, so the simulated device's
- *               account is the truth about what it reserves.
+ * Invariants  1 A policy takes device memory through machine->driver only, so the device's account
+ *               is the truth about what it reserves.
  * Threads     One.
  * Failure     alloc: GPC_DEVICE_NO_MEMORY where no room could be made; others are defects, and end
  *             the run.
- * Limits      Work of the device is not in a trace: every fence passes at once.
+ * Limits      Only workloads (workload.h) have work of the device; for other traces every fence
+ *             passes at once.
  */
 #ifndef GPC_REPLAY_POLICY_H
 #define GPC_REPLAY_POLICY_H
@@ -20,7 +23,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "driver/driver.h"
+#include "tools/gpumem-replay/machine.h"
 
 /* Allocator parameters, as --set gives them. */
 struct gpc_policy_settings {
@@ -30,9 +33,7 @@ struct gpc_policy_settings {
 };
 
 struct gpc_policy_params {
-	struct gpc_driver *driver;
-	uint64_t device_bytes;
-	uint32_t n_streams;
+	struct gpc_machine *machine;
 	struct gpc_policy_settings settings;
 };
 
@@ -40,18 +41,29 @@ struct gpc_policy_ops {
 	const char *name;
 	const char *help;
 	bool is_model; /* of another allocator's decisions: how long it takes says nothing */
+	/* What is asked for on a stream is first used on it, or behind it. */
+	bool is_stream_ordered;
 
 	enum gpc_status (*create)(const struct gpc_policy_params *params, void **ret_self);
 	void (*destroy)(void *self);
 	enum gpc_status (*alloc)(
 		void *self, uint64_t size, uint32_t stream, uint64_t now_ns, uint64_t *ret_address);
-	enum gpc_status (*free)(void *self, uint64_t address, uint64_t now_ns);
+	enum gpc_status (*free)(void *self, uint64_t address, uint32_t stream, uint64_t now_ns);
+	/* A stream that the free will not name uses it, too.  NULL: does not matter. */
+	enum gpc_status (*use)(void *self, uint64_t address, uint32_t stream);
+	/* The program waits for the whole device: before and after it did.  NULL: do not matter. */
+	uint64_t (*begin_sync)(void *self);
+	void (*end_sync)(void *self, uint64_t number, uint64_t now_ns);
+	/* The most bytes that were freed and could not be reused yet.  NULL: there never are any. */
+	uint64_t (*peak_pending)(void *self);
 
 	/* NULL: every invariant holds; else the name of the first that does not. */
 	const char *(*check)(void *self);
 };
 
 extern const struct gpc_policy_ops gpc_policy_gpucache;
+extern const struct gpc_policy_ops gpc_policy_gpucache_on;
+extern const struct gpc_policy_ops gpc_policy_unsafe;
 extern const struct gpc_policy_ops gpc_policy_pytorch;
 extern const struct gpc_policy_ops gpc_policy_none;
 

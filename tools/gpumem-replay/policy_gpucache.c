@@ -14,16 +14,38 @@ struct gpucache {
 	struct gpc_heap heap;
 	struct gpc_budget budget;
 	struct gpc_pool pool;
+	const struct gpc_machine *machine;
+	bool is_told_streams;
 };
 
-static enum gpc_status create(const struct gpc_policy_params *params, void **ret_self)
+/* The stream of a trace as the pool is told it; 0: cudaMalloc names none. */
+static gpc_stream name_of(const struct gpucache *self, uint32_t stream)
 {
+	if (!self->is_told_streams)
+		return 0;
+	return stream ? self->machine->streams[stream] : GPC_ORDERED_LEGACY;
+}
+
+/* As the preloaded library hears of streams that are created. */
+static void tell_streams(struct gpucache *self)
+{
+	gpc_lock_take(&self->pool.lock);
+	for (uint32_t i = 1; i < self->machine->n_streams; i++)
+		gpc_stream_order_created(&self->pool.order, self->machine->streams[i]);
+	gpc_lock_release(&self->pool.lock);
+}
+
+static enum gpc_status create_variant(const struct gpc_policy_params *params, bool is_told_streams,
+	bool is_unsafe, void **ret_self)
+{
+	const struct gpc_machine *machine = params->machine;
 	struct gpc_pool_params pool_params = {
 		.max_split_size = params->settings.max_split_size,
 		.roundup_divisions = params->settings.roundup_divisions,
 		.gc_threshold_ppm = params->settings.gc_threshold_ppm,
-		.pending_limit = params->device_bytes / PENDING_PART,
-		.is_one_stream = params->n_streams <= 1,
+		.pending_limit = machine->device_bytes / PENDING_PART,
+		.is_one_stream = machine->n_streams <= 1,
+		.is_fence_skipped = is_unsafe,
 	};
 	struct gpucache *self = calloc(1, sizeof *self);
 	enum gpc_status st;
@@ -37,11 +59,30 @@ static enum gpc_status create(const struct gpc_policy_params *params, void **ret
 		free(self);
 		return st;
 	}
-	self->budget.device_bytes = params->device_bytes;
+	self->machine = machine;
+	self->is_told_streams = is_told_streams;
+	self->budget.device_bytes = machine->device_bytes;
 	gpc_pool_init(
-		&self->pool, &self->heap, params->driver, &self->budget, &pool_params, 0, 0, NULL);
+		&self->pool, &self->heap, machine->driver, &self->budget, &pool_params, 0, 0, NULL);
+	if (is_told_streams)
+		tell_streams(self);
 	*ret_self = self;
 	return GPC_OK;
+}
+
+static enum gpc_status create(const struct gpc_policy_params *params, void **ret_self)
+{
+	return create_variant(params, false, false, ret_self);
+}
+
+static enum gpc_status create_told(const struct gpc_policy_params *params, void **ret_self)
+{
+	return create_variant(params, true, false, ret_self);
+}
+
+static enum gpc_status create_unsafe(const struct gpc_policy_params *params, void **ret_self)
+{
+	return create_variant(params, false, true, ret_self);
 }
 
 static void destroy(void *arg)
@@ -93,20 +134,49 @@ static enum gpc_status alloc(
 	void *arg, uint64_t size, uint32_t stream, uint64_t now_ns, uint64_t *ret_address)
 {
 	struct gpucache *self = arg;
-	const struct gpc_request request = { .size = size, .now_ns = now_ns };
+	const struct gpc_request request = {
+		.size = size, .now_ns = now_ns, .stream = name_of(self, stream)
+	};
 	enum gpc_status st = gpc_pool_alloc(&self->pool, &request, ret_address);
 
-	/* cudaMalloc names no stream, so the stream of the trace is not used. */
-	(void)stream;
 	return gpc_ladder_helps(st) ? climb(self, &request, st, ret_address) : st;
 }
 
-static enum gpc_status free_address(void *arg, uint64_t address, uint64_t now_ns)
+static enum gpc_status free_address(void *arg, uint64_t address, uint32_t stream, uint64_t now_ns)
 {
 	struct gpucache *self = arg;
-	const struct gpc_request request = { .now_ns = now_ns };
+	const struct gpc_request request = { .now_ns = now_ns, .stream = name_of(self, stream) };
 
 	return gpc_pool_free(&self->pool, address, &request);
+}
+
+static enum gpc_status use(void *arg, uint64_t address, uint32_t stream)
+{
+	struct gpucache *self = arg;
+
+	(void)stream;
+	return gpc_pool_record_use(&self->pool, address);
+}
+
+static uint64_t begin_sync(void *arg)
+{
+	struct gpucache *self = arg;
+
+	return gpc_pool_begin_sync(&self->pool);
+}
+
+static void end_sync(void *arg, uint64_t number, uint64_t now_ns)
+{
+	struct gpucache *self = arg;
+
+	gpc_pool_end_sync(&self->pool, number, now_ns);
+}
+
+static uint64_t peak_pending(void *arg)
+{
+	struct gpucache *self = arg;
+
+	return self->pool.counters->peak_pending_bytes;
 }
 
 static const char *check(void *arg)
@@ -116,12 +186,30 @@ static const char *check(void *arg)
 	return gpc_pool_check(&self->pool);
 }
 
+/* What all variants have. */
+#define COMMON                                                                              \
+	.destroy = destroy, .alloc = alloc, .free = free_address, .begin_sync = begin_sync, \
+	.end_sync = end_sync, .peak_pending = peak_pending, .check = check
+
 const struct gpc_policy_ops gpc_policy_gpucache = {
 	.name = "gpucache",
 	.help = "the allocator of this library",
 	.create = create,
-	.destroy = destroy,
-	.alloc = alloc,
-	.free = free_address,
-	.check = check,
+	COMMON,
+};
+
+const struct gpc_policy_ops gpc_policy_gpucache_on = {
+	.name = "gpucache-on",
+	.help = "the same, told the streams (gpucache_malloc_on)",
+	.is_stream_ordered = true,
+	.create = create_told,
+	.use = use,
+	COMMON,
+};
+
+const struct gpc_policy_ops gpc_policy_unsafe = {
+	.name = "unsafe",
+	.help = "the same without fences: shows what races they prevent",
+	.create = create_unsafe,
+	COMMON,
 };

@@ -6,7 +6,7 @@
 
 static enum gpc_status create(const struct gpc_policy_params *params, void **ret_self)
 {
-	*ret_self = params->driver;
+	*ret_self = params->machine->driver;
 	return GPC_OK;
 }
 
@@ -25,10 +25,11 @@ static enum gpc_status alloc(
 	return driver->ops->mem_alloc(driver, size, ret_address);
 }
 
-static enum gpc_status free_address(void *self, uint64_t address, uint64_t now_ns)
+static enum gpc_status free_address(void *self, uint64_t address, uint32_t stream, uint64_t now_ns)
 {
 	struct gpc_driver *driver = self;
 
+	(void)stream;
 	(void)now_ns;
 	return driver->ops->mem_free(driver, address);
 }

@@ -8,8 +8,10 @@
  *   segments     small 2 MiB; large 20 MiB below 10 MiB, else the size rounded up to 2 MiB
  *   search       the smallest free block that fits, the lowest address among equals; only that one is looked at
  *   split        small: where 512 B are left; large: where more than 1 MiB is left, and below max_split_size
- *   free         at once, merged with free neighbours of the same segment
- *   no room      with max_split_size, an oversize cached segment that is large enough; then all cached segments
+ *   free         at once, merged with free neighbours of the same segment; where other streams used the
+ *                block (record_stream), when an event on each of them has passed, asked at each request
+ *   no room      with max_split_size, an oversize cached segment that is large enough; then wait for all
+ *                events, and all cached segments
  *
  * The constants are written out here again on purpose: those of src/alloc may change, these may
  * not. The free blocks are kept in struct gpc_bins, which is only an ordered set here.
@@ -28,19 +30,38 @@
 #define MIN_LARGE    (10 * GPC_MIB) /* kMinLargeAlloc */
 #define ROUND_LARGE  (2 * GPC_MIB)  /* kRoundLarge */
 
+/* Streams that a block remembers as its users: a bit each.  Workloads have fewer. */
+#define MAX_USERS 64
+
+/* A freed block that waits for a stream; kept with its event when that has passed. */
+struct awaited {
+	struct awaited *next;
+	struct gpc_block *block;
+	gpc_event event;
+};
+
 struct stream_pools {
 	struct gpc_bins pools[GPC_N_POOL_KINDS];
+	struct awaited *first; /* oldest */
+	struct awaited **end;
 };
 
 struct pytorch {
+	struct gpc_machine *machine;
 	struct gpc_driver *driver;
 	struct gpc_policy_settings settings;
 	struct gpc_address_map blocks; /* live, by address */
+	struct awaited *spare;
+	uint64_t pending_bytes;
+	uint64_t peak_pending_bytes;
 	uint32_t n_streams;
 	struct stream_pools streams[];
 };
 
-/* `mark` of a block is its stream, `number` its pool: segments need no object of their own. */
+/*
+ * `mark` of a block is its stream, `number` its pool: segments need no object of their own.
+ * `requested` has the bits of its users, `fence` the number of their events that are awaited.
+ */
 static struct gpc_bins *pool_of(struct pytorch *self, const struct gpc_block *block)
 {
 	return &self->streams[block->mark].pools[block->number];
@@ -88,16 +109,129 @@ static bool should_split(const struct pytorch *self, const struct gpc_block *blo
 	return size < max_split_size(self) && rest > SMALL_SIZE;
 }
 
+/* `left` and `right` are neighbours, `left` in no pool: it becomes both. */
+static void absorb(struct gpc_block *left, struct gpc_block *right)
+{
+	left->size += right->size;
+	left->next = right->next;
+	if (left->next)
+		left->next->prev = left;
+	free(right);
+}
+
+static void make_free(struct pytorch *self, struct gpc_block *block)
+{
+	block->state = GPC_BLOCK_FREE;
+	block->requested = 0;
+	if (block->prev && block->prev->state == GPC_BLOCK_FREE) {
+		block = block->prev;
+		gpc_bins_remove(pool_of(self, block), block);
+		absorb(block, block->next);
+	}
+	if (block->next && block->next->state == GPC_BLOCK_FREE) {
+		gpc_bins_remove(pool_of(self, block->next), block->next);
+		absorb(block, block->next);
+	}
+	gpc_bins_insert(pool_of(self, block), block);
+}
+
+/* An element for the queue of a stream, with an event; NULL: there is none to be had. */
+static struct awaited *new_awaited(struct pytorch *self)
+{
+	struct awaited *awaited = self->spare;
+
+	if (awaited) {
+		self->spare = awaited->next;
+		return awaited;
+	}
+	awaited = calloc(1, sizeof *awaited);
+	if (awaited && self->driver->ops->event_create(self->driver, &awaited->event)) {
+		free(awaited);
+		return NULL;
+	}
+	return awaited;
+}
+
+/* An event on each stream that used the block besides its own. */
+static enum gpc_status await_users(struct pytorch *self, struct gpc_block *block)
+{
+	enum gpc_status st = GPC_OK;
+
+	block->state = GPC_BLOCK_PENDING;
+	for (uint32_t stream = 0; stream < MAX_USERS && !st; stream++) {
+		struct stream_pools *pools = &self->streams[stream];
+		struct awaited *awaited;
+
+		if (!(block->requested >> stream & 1))
+			continue;
+		awaited = new_awaited(self);
+		if (!awaited)
+			return GPC_NO_METADATA;
+		awaited->block = block;
+		awaited->next = NULL;
+		*pools->end = awaited;
+		pools->end = &awaited->next;
+		block->fence++;
+		st = gpc_machine_record(self->machine, stream, awaited->event);
+	}
+	self->pending_bytes += block->size;
+	if (self->pending_bytes > self->peak_pending_bytes)
+		self->peak_pending_bytes = self->pending_bytes;
+	return st;
+}
+
+static void take_first(struct pytorch *self, struct stream_pools *pools)
+{
+	struct awaited *awaited = pools->first;
+	struct gpc_block *block = awaited->block;
+
+	pools->first = awaited->next;
+	if (!pools->first)
+		pools->end = &pools->first;
+	awaited->next = self->spare;
+	self->spare = awaited;
+	if (--block->fence > 0)
+		return;
+	self->pending_bytes -= block->size;
+	make_free(self, block);
+}
+
+/* process_events: each queue up to the first event that has not passed. */
+static void process_events(struct pytorch *self)
+{
+	struct gpc_driver *driver = self->driver;
+
+	for (uint32_t i = 0; i < self->n_streams && self->pending_bytes; i++)
+		while (self->streams[i].first &&
+			!driver->ops->event_query(driver, self->streams[i].first->event))
+			take_first(self, &self->streams[i]);
+}
+
+static void wait_for_events(struct pytorch *self)
+{
+	struct gpc_driver *driver = self->driver;
+
+	for (uint32_t i = 0; i < self->n_streams && self->pending_bytes; i++) {
+		while (self->streams[i].first) {
+			(void)!driver->ops->event_wait(driver, self->streams[i].first->event);
+			take_first(self, &self->streams[i]);
+		}
+	}
+}
+
 static enum gpc_status create(const struct gpc_policy_params *params, void **ret_self)
 {
-	uint32_t n_streams = params->n_streams ? params->n_streams : 1;
+	uint32_t n_streams = params->machine->n_streams;
 	struct pytorch *self = calloc(1, sizeof *self + n_streams * sizeof self->streams[0]);
 
 	if (!self)
 		return GPC_NO_METADATA;
-	self->driver = params->driver;
+	self->machine = params->machine;
+	self->driver = params->machine->driver;
 	self->settings = params->settings;
 	self->n_streams = n_streams;
+	for (uint32_t i = 0; i < n_streams; i++)
+		self->streams[i].end = &self->streams[i].first;
 	*ret_self = self;
 	return GPC_OK;
 }
@@ -212,6 +346,7 @@ static enum gpc_status new_segment(
 	if (st == GPC_DEVICE_NO_MEMORY && release_available_cached_blocks(self, size, stream))
 		st = driver->ops->mem_alloc(driver, block->size, &block->address);
 	if (st == GPC_DEVICE_NO_MEMORY) {
+		wait_for_events(self);
 		release_cached_blocks(self);
 		st = driver->ops->mem_alloc(driver, block->size, &block->address);
 	}
@@ -248,11 +383,15 @@ static enum gpc_status alloc(
 	void *arg, uint64_t size, uint32_t stream, uint64_t now_ns, uint64_t *ret_address)
 {
 	struct pytorch *self = arg;
-	uint64_t rounded = round_size(self, size);
 	struct gpc_block *block = NULL;
 	enum gpc_status st = gpc_address_map_reserve(&self->blocks, 1);
+	uint64_t rounded;
 
 	(void)now_ns;
+	if (size > GPC_SIZE_MAX)
+		return GPC_DEVICE_NO_MEMORY;
+	rounded = round_size(self, size);
+	process_events(self);
 	if (!st)
 		block = find_free(self, rounded, stream);
 	if (!st && !block)
@@ -267,36 +406,39 @@ static enum gpc_status alloc(
 	return GPC_OK;
 }
 
-/* `left` and `right` are neighbours, `left` in no pool: it becomes both. */
-static void absorb(struct gpc_block *left, struct gpc_block *right)
-{
-	left->size += right->size;
-	left->next = right->next;
-	if (left->next)
-		left->next->prev = left;
-	free(right);
-}
-
-static enum gpc_status free_address(void *arg, uint64_t address, uint64_t now_ns)
+static enum gpc_status free_address(void *arg, uint64_t address, uint32_t stream, uint64_t now_ns)
 {
 	struct pytorch *self = arg;
 	struct gpc_block *block = gpc_address_map_take(&self->blocks, address);
 
+	(void)stream;
 	(void)now_ns;
 	if (!block)
 		return GPC_NOT_FOUND;
-	block->state = GPC_BLOCK_FREE;
-	if (block->prev && block->prev->state == GPC_BLOCK_FREE) {
-		block = block->prev;
-		gpc_bins_remove(pool_of(self, block), block);
-		absorb(block, block->next);
-	}
-	if (block->next && block->next->state == GPC_BLOCK_FREE) {
-		gpc_bins_remove(pool_of(self, block->next), block->next);
-		absorb(block, block->next);
-	}
-	gpc_bins_insert(pool_of(self, block), block);
+	if (block->requested)
+		return await_users(self, block);
+	make_free(self, block);
 	return GPC_OK;
+}
+
+/* recordStream */
+static enum gpc_status use(void *arg, uint64_t address, uint32_t stream)
+{
+	struct pytorch *self = arg;
+	struct gpc_block *block = gpc_address_map_find(&self->blocks, address);
+
+	if (!block)
+		return GPC_NOT_FOUND;
+	if (stream != block->mark && stream < MAX_USERS)
+		block->requested |= UINT64_C(1) << stream;
+	return GPC_OK;
+}
+
+static uint64_t peak_pending(void *arg)
+{
+	struct pytorch *self = arg;
+
+	return self->peak_pending_bytes;
 }
 
 /* Live blocks that the trace never freed go with the simulated device; their records go here. */
@@ -304,15 +446,23 @@ static void destroy(void *arg)
 {
 	struct pytorch *self = arg;
 
+	wait_for_events(self);
 	for (uint64_t i = 0; i < self->blocks.n_slots; i++) {
 		uint64_t address = self->blocks.slots[i].address;
 
 		while (address) {
-			(void)!free_address(self, address, 0);
+			make_free(self, gpc_address_map_take(&self->blocks, address));
 			address = self->blocks.slots[i].address;
 		}
 	}
 	release_cached_blocks(self);
+	while (self->spare) {
+		struct awaited *awaited = self->spare;
+
+		self->spare = awaited->next;
+		self->driver->ops->event_destroy(self->driver, awaited->event);
+		free(awaited);
+	}
 	gpc_address_map_fini(&self->blocks);
 	free(self);
 }
@@ -327,9 +477,12 @@ const struct gpc_policy_ops gpc_policy_pytorch = {
 	.name = "pytorch",
 	.help = "a model of PyTorch's native allocator",
 	.is_model = true,
+	.is_stream_ordered = true,
 	.create = create,
 	.destroy = destroy,
 	.alloc = alloc,
 	.free = free_address,
+	.use = use,
+	.peak_pending = peak_pending,
 	.check = check,
 };

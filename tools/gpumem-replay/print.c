@@ -78,34 +78,121 @@ static void cell_smallest(const struct gpc_run *run, struct gpc_text *text)
 		gpc_text_add(text, "-");
 }
 
+static void cell_pending(const struct gpc_run *run, struct gpc_text *text)
+{
+	gpc_text_add_bytes(text, run->peak_pending_bytes);
+}
+
+static void cell_waits(const struct gpc_run *run, struct gpc_text *text)
+{
+	gpc_text_add(text, "%" PRIu64, run->n_waits);
+}
+
+/* Milliseconds: workloads take some seconds. */
+static void add_ms(struct gpc_text *text, uint64_t ns)
+{
+	gpc_text_add(text, "%" PRIu64 " ms", (ns + 500000) / 1000000);
+}
+
+static void cell_waited(const struct gpc_run *run, struct gpc_text *text)
+{
+	add_ms(text, run->waited_ns);
+}
+
+static void cell_program(const struct gpc_run *run, struct gpc_text *text)
+{
+	add_ms(text, run->program_ns);
+}
+
+static void cell_races(const struct gpc_run *run, struct gpc_text *text)
+{
+	gpc_text_add(text, "%" PRIu64, run->n_races);
+}
+
 static void cell_result(const struct gpc_run *run, struct gpc_text *text)
 {
 	if (run->broken)
 		gpc_text_add(text, "broken heap");
 	else if (run->has_failed)
 		gpc_text_add(text, "failed");
+	else if (run->n_races)
+		gpc_text_add(text, "unsafe");
 	else
 		gpc_text_add(text, "ok");
+}
+
+static bool has_smallest(const struct gpc_run *run)
+{
+	return run->smallest_device_bytes > 0;
+}
+
+static bool has_work(const struct gpc_run *run)
+{
+	return run->has_work;
 }
 
 static const struct {
 	const char *label;
 	void (*cell)(const struct gpc_run *run, struct gpc_text *text);
+	bool (*is_known)(const struct gpc_run *run); /* NULL: always */
 } rows[] = {
-	{ "peak live", cell_live },
-	{ "peak reserved", cell_reserved },
-	{ "fragmentation", cell_fragmentation },
-	{ "smallest device", cell_smallest },
-	{ "driver calls", cell_calls },
-	{ "hit rate", cell_hits },
-	{ "time per operation", cell_time },
-	{ "result", cell_result },
+	{ "peak live", cell_live, NULL },
+	{ "peak reserved", cell_reserved, NULL },
+	{ "fragmentation", cell_fragmentation, NULL },
+	{ "smallest device", cell_smallest, has_smallest },
+	{ "driver calls", cell_calls, NULL },
+	{ "hit rate", cell_hits, NULL },
+	{ "time per operation", cell_time, NULL },
+	{ "peak pending", cell_pending, has_work },
+	{ "waits", cell_waits, has_work },
+	{ "waited", cell_waited, has_work },
+	{ "the program took", cell_program, has_work },
+	{ "races", cell_races, has_work },
+	{ "result", cell_result, NULL },
 };
 
-void gpc_print_table(const struct gpc_trace *trace, const struct gpc_run *runs, unsigned n_runs)
+static void print_bytes(uint64_t bytes, const char *rest)
+{
+	char buf[40];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_text_add_bytes(&text, bytes);
+	printf("%s%s", buf, rest);
+}
+
+static void print_recorded(const struct gpc_trace *trace)
+{
+	const struct gpc_trace_recorded *recorded = &trace->recorded;
+
+	if (recorded->first_event)
+		printf("  events %" PRIu64 "..%" PRIu64 " of %" PRIu64 " of the recording",
+			recorded->first_event, recorded->last_event, recorded->n_events);
+	else
+		printf("  no events in the recording");
+	printf(", GPU %d; %" PRIu64 " blocks of ", recorded->device, recorded->n_held_before);
+	print_bytes(recorded->held_before_bytes, " held before\n");
+	if (recorded->n_missing)
+		printf("  %" PRIu64 " events are missing in between\n", recorded->n_missing);
+	if (recorded->n_torn)
+		printf("  %" PRIu64 " blocks are torn, and left out\n", recorded->n_torn);
+	if (recorded->n_other_devices)
+		printf("  %" PRIu64 " events of other GPUs were left out; see --device\n",
+			recorded->n_other_devices);
+	if (trace->fixed_bytes) {
+		printf("  ");
+		print_bytes(
+			trace->fixed_bytes, " of other kinds of memory are held all the time\n");
+	}
+}
+
+static void print_notes(const struct gpc_trace *trace)
 {
 	printf("%s: %" PRIu64 " operations on %u stream%s\n", trace->path, trace->n_ops,
 		trace->n_streams, trace->n_streams == 1 ? "" : "s");
+	if (trace->n_work)
+		printf("  %" PRIu64 " of them are work of the device\n", trace->n_work);
+	if (trace->source == GPC_TRACE_RECORDING)
+		print_recorded(trace);
 	if (trace->n_unknown_frees)
 		printf("  %" PRIu64 " frees of what the trace does not allocate were left out\n",
 			trace->n_unknown_frees);
@@ -116,12 +203,19 @@ void gpc_print_table(const struct gpc_trace *trace, const struct gpc_run *runs, 
 	if (trace->n_failures)
 		printf("  %" PRIu64 " requests had failed when the trace was taken\n",
 			trace->n_failures);
+}
+
+void gpc_print_table(const struct gpc_trace *trace, const struct gpc_run *runs, unsigned n_runs)
+{
+	print_notes(trace);
+	if (runs[0].gpu >= 0)
+		printf("  on GPU %d of this machine, without the work\n", runs[0].gpu);
 	printf("%-*s", LABEL_WIDTH, "");
 	for (unsigned i = 0; i < n_runs; i++)
 		printf("%*s", COLUMN_WIDTH, runs[i].policy->name);
 	putchar('\n');
 	for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
-		if (rows[row].cell == cell_smallest && !runs[0].smallest_device_bytes)
+		if (rows[row].is_known && !rows[row].is_known(&runs[0]))
 			continue;
 		printf("%-*s", LABEL_WIDTH, rows[row].label);
 		for (unsigned i = 0; i < n_runs; i++) {
@@ -148,19 +242,41 @@ static void add_part(struct json_object *object, const char *key, double value)
 	json_object_object_add(object, key, json_object_new_double_s(value, buf));
 }
 
+static const char *why_of(const struct gpc_run *run)
+{
+	if (run->broken)
+		return run->broken;
+	return run->has_failed ? gpc_status_text(run->failure)
+			       : "memory was given out while work could still use it";
+}
+
 static struct json_object *json_of_failure(const struct gpc_run *run)
 {
 	struct json_object *failure;
 
-	if (!run->has_failed && !run->broken)
+	if (gpc_run_is_good(run))
 		return NULL;
 	failure = json_object_new_object();
 	add_whole(failure, "event", run->failed_event);
 	add_whole(failure, "line", run->failed_line);
 	add_whole(failure, "size_bytes", run->failed_size);
-	json_object_object_add(failure, "why",
-		json_object_new_string(run->broken ? run->broken : gpc_status_text(run->failure)));
+	json_object_object_add(failure, "why", json_object_new_string(why_of(run)));
 	return failure;
+}
+
+static struct json_object *json_of_work(const struct gpc_run *run)
+{
+	struct json_object *work;
+
+	if (!run->has_work)
+		return NULL;
+	work = json_object_new_object();
+	add_whole(work, "peak_pending_bytes", run->peak_pending_bytes);
+	add_whole(work, "n_waits", run->n_waits);
+	add_whole(work, "waited_ns", run->waited_ns);
+	add_whole(work, "program_ns", run->program_ns);
+	add_whole(work, "n_races", run->n_races);
+	return work;
 }
 
 static struct json_object *json_of_run(const struct gpc_run *run)
@@ -168,6 +284,7 @@ static struct json_object *json_of_run(const struct gpc_run *run)
 	struct json_object *object = json_object_new_object();
 
 	json_object_object_add(object, "policy", json_object_new_string(run->policy->name));
+	json_object_object_add(object, "gpu", run->gpu < 0 ? NULL : json_object_new_int(run->gpu));
 	add_whole(object, "device_bytes", run->device_bytes);
 	add_whole(object, "peak_live_bytes", run->peak_live_bytes);
 	add_whole(object, "peak_reserved_bytes", run->peak_reserved_bytes);
@@ -186,6 +303,7 @@ static struct json_object *json_of_run(const struct gpc_run *run)
 		add_whole(object, "smallest_device_bytes", run->smallest_device_bytes);
 	else
 		json_object_object_add(object, "smallest_device_bytes", NULL);
+	json_object_object_add(object, "work", json_of_work(run));
 	json_object_object_add(object, "failure", json_of_failure(run));
 	return object;
 }
@@ -198,6 +316,26 @@ struct json_object *gpc_print_json_begin(void)
 	json_object_object_add(root, "tool_version", json_object_new_string(GPUCACHE_VERSION));
 	json_object_object_add(root, "traces", json_object_new_array());
 	return root;
+}
+
+static struct json_object *json_of_recorded(const struct gpc_trace *trace)
+{
+	const struct gpc_trace_recorded *recorded = &trace->recorded;
+	struct json_object *object;
+
+	if (trace->source != GPC_TRACE_RECORDING)
+		return NULL;
+	object = json_object_new_object();
+	add_whole(object, "device", (uint64_t)recorded->device);
+	add_whole(object, "first_event", recorded->first_event);
+	add_whole(object, "last_event", recorded->last_event);
+	add_whole(object, "n_events", recorded->n_events);
+	add_whole(object, "n_missing_events", recorded->n_missing);
+	add_whole(object, "n_held_before", recorded->n_held_before);
+	add_whole(object, "held_before_bytes", recorded->held_before_bytes);
+	add_whole(object, "n_torn", recorded->n_torn);
+	add_whole(object, "n_other_device_events", recorded->n_other_devices);
+	return object;
 }
 
 void gpc_print_json_add(struct json_object *root, const struct gpc_trace *trace,
@@ -213,7 +351,10 @@ void gpc_print_json_add(struct json_object *root, const struct gpc_trace *trace,
 	add_whole(object, "n_failures", trace->n_failures);
 	add_whole(object, "n_unknown_frees", trace->n_unknown_frees);
 	add_whole(object, "n_implied_frees", trace->n_implied_frees);
+	add_whole(object, "n_work", trace->n_work);
+	add_whole(object, "fixed_bytes", trace->fixed_bytes);
 	add_whole(object, "peak_live_bytes", trace->peak_live_bytes);
+	json_object_object_add(object, "recording", json_of_recorded(trace));
 	for (unsigned i = 0; i < n_runs; i++)
 		json_object_array_add(list, json_of_run(&runs[i]));
 	json_object_object_add(object, "runs", list);

@@ -5,8 +5,6 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "sim/driver_sim.h"
-#include "sim/sim.h"
 
 /*
  * A device that no policy fills: several times what is live at the peak, and room for a few
@@ -15,165 +13,285 @@
 #define PLENTY_FACTOR 4
 #define PLENTY_MORE   GPC_GIB
 
-struct machine {
-	struct gpc_sim *sim;
-	struct gpc_sim_driver driver;
-	const struct gpc_policy_ops *policy;
-	void *self;
-	uint64_t *addresses; /* by slot */
-	uint64_t live_bytes;
-	uint64_t *sizes; /* by slot */
+/* One life of a slot. */
+struct life {
+	uint64_t address;
+	uint64_t size;
+	uint32_t stream;
 };
 
-static enum gpc_status open_machine(struct machine *machine, const struct gpc_trace *trace,
-	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,
-	uint64_t device_bytes)
+struct player {
+	const struct gpc_trace *trace;
+	const struct gpc_policy_ops *policy;
+	void *self;
+	struct gpc_machine machine;
+	struct life *lives; /* by slot */
+	struct gpc_run *run;
+	uint64_t live_bytes;
+	uint64_t not_ours_ns; /* passed in what is no call of the policy */
+};
+
+static enum gpc_status open_player(
+	struct player *player, const struct gpc_run_settings *settings, uint64_t device_bytes)
 {
-	struct gpc_sim_config config = gpc_sim_config_default();
-	struct gpc_policy_params params = {
+	const struct gpc_trace *trace = player->trace;
+	const struct gpc_machine_config config = {
 		.device_bytes = device_bytes,
+		.fixed_bytes = trace->fixed_bytes,
 		.n_streams = trace->n_streams,
+		.has_work = trace->n_work > 0 && !settings->is_unwatched,
+		.is_real = settings->is_real,
+		.gpu = settings->gpu,
+	};
+	const struct gpc_policy_params params = {
+		.machine = &player->machine,
 		.settings = settings->policy,
 	};
-	enum gpc_status st;
+	enum gpc_status st = gpc_machine_open(&player->machine, &config);
 
-	config.memory = device_bytes;
-	config.context_cost = 0;
-	config.virtual_clock = true;
-	*machine = (struct machine){ .policy = policy };
-	machine->addresses = calloc(trace->n_slots + 1, sizeof *machine->addresses);
-	machine->sizes = calloc(trace->n_slots + 1, sizeof *machine->sizes);
-	machine->sim = gpc_sim_create(&config);
-	st = machine->addresses && machine->sizes && machine->sim
-		     ? gpc_sim_driver_init(&machine->driver, machine->sim, 0, NULL)
-		     : GPC_NO_METADATA;
 	if (st)
-		goto undo_sim;
-	params.driver = &machine->driver.base;
-	st = policy->create(&params, &machine->self);
+		return st;
+	player->lives = calloc(trace->n_slots + 1, sizeof *player->lives);
+	st = player->lives ? player->policy->create(&params, &player->self) : GPC_NO_METADATA;
 	if (!st)
 		return GPC_OK;
-	gpc_sim_driver_fini(&machine->driver);
-undo_sim:
-	if (machine->sim)
-		gpc_sim_destroy(machine->sim);
-	free(machine->sizes);
-	free(machine->addresses);
+	free(player->lives);
+	gpc_machine_close(&player->machine);
 	return st;
 }
 
-static void close_machine(struct machine *machine)
+static void close_player(struct player *player)
 {
-	machine->policy->destroy(machine->self);
-	gpc_sim_driver_fini(&machine->driver);
-	gpc_sim_destroy(machine->sim);
-	free(machine->sizes);
-	free(machine->addresses);
+	player->policy->destroy(player->self);
+	gpc_machine_close(&player->machine);
+	free(player->lives);
 }
 
-static enum gpc_status do_alloc(
-	struct machine *machine, const struct gpc_trace_op *op, struct gpc_run *run)
+/* The simulated clock; 0 where nothing can be learned from it. */
+static uint64_t simulated_now(struct player *player)
 {
-	uint64_t n_before = machine->driver.counters.n_mem_alloc;
-	uint64_t reserved;
-	uint64_t address = 0;
-	enum gpc_status st;
+	if (!player->run->has_work)
+		return 0;
+	return gpc_sim_clock_now(&player->machine.sim->clock);
+}
 
-	st = machine->policy->alloc(machine->self, op->size, op->stream, op->time_ns, &address);
+static void note_wait(struct player *player, uint64_t before_ns)
+{
+	uint64_t waited_ns = simulated_now(player) - before_ns;
+
+	player->run->n_waits += waited_ns > 0;
+	player->run->waited_ns += waited_ns;
+}
+
+static void note_reserved(struct player *player)
+{
+	uint64_t start = gpc_clock_monotonic_ns();
+	uint64_t reserved = gpc_machine_reserved_bytes(&player->machine);
+
+	if (reserved > player->run->peak_reserved_bytes)
+		player->run->peak_reserved_bytes = reserved;
+	player->not_ours_ns += gpc_clock_monotonic_ns() - start;
+}
+
+static enum gpc_status call_free(struct player *player, const struct life *life, uint64_t now_ns)
+{
+	uint64_t before_ns = simulated_now(player);
+	enum gpc_status st =
+		player->policy->free(player->self, life->address, life->stream, now_ns);
+
+	note_wait(player, before_ns);
+	return st;
+}
+
+static enum gpc_status call_alloc(
+	struct player *player, const struct gpc_trace_op *op, uint64_t *ret_address)
+{
+	struct gpc_run *run = player->run;
+	uint64_t n_before = player->machine.counting.n_allocs;
+	uint64_t before_ns = simulated_now(player);
+	enum gpc_status st =
+		player->policy->alloc(player->self, op->size, op->stream, op->time_ns, ret_address);
+
+	note_wait(player, before_ns);
 	run->n_allocs++;
-	if (machine->driver.counters.n_mem_alloc == n_before) {
+	if (player->machine.counting.n_allocs != n_before)
+		note_reserved(player);
+	else
 		run->n_hits += !st;
-	} else {
-		reserved = gpc_sim_device_used_bytes(&machine->sim->devices[0]);
-		if (reserved > run->peak_reserved_bytes)
-			run->peak_reserved_bytes = reserved;
-	}
+	return st;
+}
+
+static enum gpc_status do_alloc(struct player *player, const struct gpc_trace_op *op)
+{
+	struct gpc_run *run = player->run;
+	struct life life = { .size = op->size, .stream = op->stream };
+	enum gpc_status st = call_alloc(player, op, &life.address);
+
 	if (st)
 		return st;
-	if (machine->live_bytes + op->size > run->peak_live_bytes)
-		run->peak_live_bytes = machine->live_bytes + op->size;
+	if (player->live_bytes + op->size > run->peak_live_bytes)
+		run->peak_live_bytes = player->live_bytes + op->size;
 	if (op->kind == GPC_TRACE_FAILURE) {
 		run->n_failures_served++;
-		return machine->policy->free(machine->self, address, op->time_ns);
+		return call_free(player, &life, op->time_ns);
 	}
-	machine->live_bytes += op->size;
-	machine->addresses[op->slot] = address;
-	machine->sizes[op->slot] = op->size;
+	player->live_bytes += op->size;
+	player->lives[op->slot] = life;
 	return GPC_OK;
 }
 
-static enum gpc_status do_op(
-	struct machine *machine, const struct gpc_trace_op *op, struct gpc_run *run)
+static enum gpc_status do_work(struct player *player, const struct gpc_trace_op *op)
 {
-	enum gpc_status st;
+	const struct life *life = &player->lives[op->slot];
+	enum gpc_status st = GPC_OK;
 
-	if (op->kind == GPC_TRACE_FREE) {
-		machine->live_bytes -= machine->sizes[op->slot];
-		return machine->policy->free(
-			machine->self, machine->addresses[op->slot], op->time_ns);
-	}
-	st = do_alloc(machine, op, run);
-	/* What failed when the trace was taken may fail again. */
-	if (op->kind == GPC_TRACE_FAILURE && st == GPC_DEVICE_NO_MEMORY)
-		st = GPC_OK;
+	if (player->policy->use && op->stream != life->stream)
+		st = player->policy->use(player->self, life->address, op->stream);
+	return st ? st
+		  : gpc_machine_work(&player->machine, op->stream, op->duration_ns, life->address,
+			    life->size);
+}
+
+static enum gpc_status do_sync(struct player *player, const struct gpc_trace_op *op)
+{
+	const struct gpc_policy_ops *policy = player->policy;
+	uint64_t number = policy->begin_sync ? policy->begin_sync(player->self) : 0;
+	enum gpc_status st = gpc_machine_sync(&player->machine);
+
+	if (!st && policy->end_sync)
+		policy->end_sync(player->self, number, op->time_ns);
 	return st;
 }
 
-static void replay(struct machine *machine, const struct gpc_trace *trace, bool check_always,
-	struct gpc_run *run)
+/* What only a trace with work has: the time between operations, owners, the work. */
+static enum gpc_status do_around(struct player *player, const struct gpc_trace_op *op)
 {
+	uint64_t number = (uint64_t)(op - player->trace->ops);
+	uint64_t start = gpc_clock_monotonic_ns();
+	enum gpc_status st = GPC_OK;
+
+	if (number > 0)
+		gpc_machine_pass_time(&player->machine, op->time_ns - op[-1].time_ns);
+	if (op->kind == GPC_TRACE_FREE)
+		gpc_machine_disown(&player->machine, player->lives[op->slot].address);
+	if (op->kind == GPC_TRACE_WORK)
+		st = do_work(player, op);
+	if (op->kind == GPC_TRACE_ORDER)
+		st = gpc_machine_order(&player->machine, op->stream, op->other);
+	if (op->kind == GPC_TRACE_SYNC)
+		st = do_sync(player, op);
+	player->not_ours_ns += gpc_clock_monotonic_ns() - start;
+	return st;
+}
+
+static void own(struct player *player, const struct gpc_trace_op *op)
+{
+	uint64_t start = gpc_clock_monotonic_ns();
+
+	gpc_machine_own(&player->machine, player->lives[op->slot].address, op->size,
+		(uint64_t)(op - player->trace->ops) + 1, player->policy->is_stream_ordered,
+		op->stream);
+	player->not_ours_ns += gpc_clock_monotonic_ns() - start;
+}
+
+static enum gpc_status do_op(struct player *player, const struct gpc_trace_op *op)
+{
+	bool has_work = player->trace->n_work > 0;
+	enum gpc_status st = has_work ? do_around(player, op) : GPC_OK;
+
+	if (st)
+		return st;
+	switch (op->kind) {
+	case GPC_TRACE_FREE:
+		player->live_bytes -= player->lives[op->slot].size;
+		return call_free(player, &player->lives[op->slot], op->time_ns);
+	case GPC_TRACE_ALLOC:
+		st = do_alloc(player, op);
+		if (!st && has_work)
+			own(player, op);
+		return st;
+	case GPC_TRACE_FAILURE:
+		/* What failed when the trace was taken may fail again. */
+		st = do_alloc(player, op);
+		return st == GPC_DEVICE_NO_MEMORY ? GPC_OK : st;
+	case GPC_TRACE_WORK:
+	case GPC_TRACE_ORDER:
+	case GPC_TRACE_SYNC:
+		break;
+	}
+	return GPC_OK;
+}
+
+static void play(struct player *player, bool check_always)
+{
+	const struct gpc_trace *trace = player->trace;
+	struct gpc_run *run = player->run;
+	uint64_t simulated_start = simulated_now(player);
 	uint64_t start = gpc_clock_monotonic_ns();
 
 	for (uint64_t i = 0; i < trace->n_ops && !run->has_failed && !run->broken; i++) {
 		const struct gpc_trace_op *op = &trace->ops[i];
-		enum gpc_status st = do_op(machine, op, run);
+		enum gpc_status st = do_op(player, op);
 
-		run->n_operations++;
+		run->n_operations += op->kind <= GPC_TRACE_FAILURE;
 		if (check_always)
-			run->broken = machine->policy->check(machine->self);
+			run->broken = player->policy->check(player->self);
 		if (!st && !run->broken)
 			continue;
 		run->has_failed = st != GPC_OK;
 		run->failure = st;
+		run->failed_kind = op->kind;
 		run->failed_event = i + 1;
 		run->failed_line = op->line;
 		run->failed_size = op->size;
 	}
-	run->elapsed_ns = gpc_clock_monotonic_ns() - start;
+	run->elapsed_ns = gpc_clock_monotonic_ns() - start - player->not_ours_ns;
+	run->program_ns = simulated_now(player) - simulated_start;
 	if (!run->broken)
-		run->broken = machine->policy->check(machine->self);
+		run->broken = player->policy->check(player->self);
 }
 
-static void count_calls(struct machine *machine, struct gpc_run *run)
+static void note_end(struct player *player)
 {
-	const struct gpc_sim_counters *counters = &machine->driver.counters;
+	const struct gpc_policy_ops *policy = player->policy;
+	struct gpc_run *run = player->run;
+	uint64_t race_event = 0;
 
-	run->n_driver_allocs = counters->n_mem_alloc;
-	run->n_driver_frees = counters->n_mem_free;
-	run->n_driver_calls = counters->n_mem_alloc + counters->n_mem_free + counters->n_mem_info +
-			      counters->n_event_create + counters->n_event_destroy +
-			      counters->n_fence_record + counters->n_event_query +
-			      counters->n_sync + counters->n_stream_wait;
-	run->reserved_at_end_bytes = gpc_sim_device_used_bytes(&machine->sim->devices[0]);
+	run->n_driver_allocs = player->machine.counting.n_allocs;
+	run->n_driver_frees = player->machine.counting.n_frees;
+	run->n_driver_calls = player->machine.counting.n_calls;
+	run->reserved_at_end_bytes = gpc_machine_reserved_bytes(&player->machine);
+	run->peak_pending_bytes = policy->peak_pending ? policy->peak_pending(player->self) : 0;
+	if (!gpc_machine_find_race(
+		    &player->machine, &run->n_races, &run->race_old_event, &race_event) ||
+		run->has_failed || run->broken)
+		return;
+	run->failed_event = race_event;
+	run->failed_line = player->trace->ops[race_event - 1].line;
+	run->failed_size = player->trace->ops[race_event - 1].size;
 }
 
 enum gpc_status gpc_run(const struct gpc_trace *trace, const struct gpc_policy_ops *policy,
 	const struct gpc_run_settings *settings, struct gpc_run *ret_run)
 {
 	uint64_t plenty =
-		gpc_round_up(PLENTY_FACTOR * trace->peak_live_bytes, GPC_GIB) + PLENTY_MORE;
+		gpc_round_up(PLENTY_FACTOR * trace->peak_live_bytes + trace->fixed_bytes, GPC_GIB) +
+		PLENTY_MORE;
 	struct gpc_run run = {
 		.policy = policy,
-		.device_bytes = settings->device_bytes ? settings->device_bytes : plenty,
+		.gpu = settings->is_real ? settings->gpu : -1,
+		.has_work = trace->n_work > 0 && !settings->is_real,
 	};
-	struct machine machine;
-	enum gpc_status st = open_machine(&machine, trace, policy, settings, run.device_bytes);
+	struct player player = { .trace = trace, .policy = policy, .run = &run };
+	enum gpc_status st = open_player(
+		&player, settings, settings->device_bytes ? settings->device_bytes : plenty);
 
 	if (st)
 		return st;
-	replay(&machine, trace, settings->check_always, &run);
-	count_calls(&machine, &run);
-	close_machine(&machine);
+	run.device_bytes = player.machine.device_bytes;
+	play(&player, settings->check_always);
+	note_end(&player);
+	close_player(&player);
 	*ret_run = run;
 	return GPC_OK;
 }
@@ -189,6 +307,7 @@ enum gpc_status gpc_run_smallest(const struct gpc_trace *trace, const struct gpc
 
 	at.device_bytes = 0;
 	at.check_always = false;
+	at.is_unwatched = true;
 	st = gpc_run(trace, policy, &at, &run);
 	if (st || run.has_failed)
 		return st ? st : run.failure;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs: one trace, one policy, one device.
+ * Runs: one trace, one policy, one machine.
  *
- * Every run has a simulated device of its own, whose calls cost nothing, so the time of a run is
- * the policy's. What is reserved is what that device has handed out, in its steps of 2 MiB, not
- * what the policy says of itself.
+ * Every run has a machine of its own (machine.h).  Calls of a simulated one cost nothing, so the
+ * time of a run is the policy's; what the program does besides is not counted.
+ *
+ *      trace --> ALLOC, FREE     the policy          timed; did the simulated clock move meanwhile? then it waited
+ *            '-> WORK and others the machine         not timed; the race detector looks
  *
  * Threads     One.
- * Failure     gpc_run: a status means that no run was made.  A request that failed is a result:
- *             has_failed.
+ * Failure     gpc_run: a status means that no run was made.  A request that failed, and memory
+ *             given out too early, are results: has_failed, n_races.
  * Limits      gpc_run_smallest takes passing as monotone in the device's size, which is true but
  *             for small steps.
  */
@@ -24,10 +26,14 @@ struct gpc_run_settings {
 	struct gpc_policy_settings policy;
 	uint64_t device_bytes; /* 0: more than enough */
 	bool check_always;     /* the heap checker after every operation */
+	bool is_real;          /* on GPU number `gpu` of this machine */
+	int gpu;
+	bool is_unwatched; /* no race detector */
 };
 
 struct gpc_run {
 	const struct gpc_policy_ops *policy;
+	int gpu; /* of this machine; -1: simulated */
 	uint64_t device_bytes;
 	uint64_t peak_live_bytes;
 	uint64_t peak_reserved_bytes;
@@ -42,13 +48,28 @@ struct gpc_run {
 	uint64_t elapsed_ns;
 	uint64_t smallest_device_bytes; /* 0: not looked for */
 
+	/* Of traces with work, on the simulated GPU. */
+	bool has_work;
+	uint64_t peak_pending_bytes; /* freed, and not yet to be used again */
+	uint64_t n_waits;            /* calls in which the host waited for the device */
+	uint64_t waited_ns;          /* of the simulated clock, as is program_ns */
+	uint64_t program_ns;
+	uint64_t n_races;
+	uint64_t race_old_event; /* of the first race: whose memory failed_event got */
+
 	bool has_failed;
 	enum gpc_status failure;
+	enum gpc_trace_op_kind failed_kind;
 	uint64_t failed_event; /* the first is 1 */
-	uint32_t failed_line;
+	uint64_t failed_line;
 	uint64_t failed_size;
 	const char *broken; /* the invariant that did not hold; NULL: all did */
 };
+
+static inline bool gpc_run_is_good(const struct gpc_run *run)
+{
+	return !run->has_failed && !run->broken && run->n_races == 0;
+}
 
 GPC_MUST_CHECK enum gpc_status gpc_run(const struct gpc_trace *trace,
 	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,

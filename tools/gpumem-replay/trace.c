@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-replay/trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpucache_format.h"
+#include "tools/gpumem-replay/trace_build.h"
+
+struct gpc_trace_builder *gpc_trace_begin(const char *path, enum gpc_trace_source source)
+{
+	struct gpc_trace_builder *builder = calloc(1, sizeof *builder);
+
+	if (builder) {
+		builder->trace.path = path;
+		builder->trace.source = source;
+	}
+	return builder;
+}
+
+enum gpc_status gpc_trace_end(
+	struct gpc_trace_builder *builder, enum gpc_status st, struct gpc_trace *ret_trace)
+{
+	gpc_address_map_fini(&builder->live);
+	if (st)
+		gpc_trace_fini(&builder->trace);
+	else
+		*ret_trace = builder->trace;
+	free(builder);
+	return st;
+}
+
+static struct gpc_trace_op *add_op(struct gpc_trace_builder *builder)
+{
+	struct gpc_trace *trace = &builder->trace;
+
+	if (trace->n_ops == builder->n_room) {
+		uint64_t n_room = builder->n_room ? 2 * builder->n_room : 4096;
+		struct gpc_trace_op *ops = realloc(trace->ops, n_room * sizeof *ops);
+
+		if (!ops)
+			return NULL;
+		trace->ops = ops;
+		builder->n_room = n_room;
+	}
+	return &trace->ops[trace->n_ops++];
+}
+
+/*
+ * The number of a stream, which is a handle in RMM's log; beyond the table they share the last.
+ */
+static uint32_t number_stream(struct gpc_trace_builder *builder, uint64_t stream)
+{
+	uint32_t i;
+
+	for (i = 0; i < builder->trace.n_streams; i++)
+		if (builder->streams[i] == stream)
+			return i;
+	if (i == GPC_TRACE_MAX_STREAMS)
+		return GPC_TRACE_MAX_STREAMS - 1;
+	builder->streams[i] = stream;
+	return builder->trace.n_streams++;
+}
+
+static void *identity_value(uint64_t op_number)
+{
+	return (void *)(uintptr_t)(op_number + 1);
+}
+
+/* The operation that allocated a living identity, or NULL. */
+static const struct gpc_trace_op *op_of(const struct gpc_trace_builder *builder, const void *value)
+{
+	return value ? &builder->trace.ops[(uintptr_t)value - 1] : NULL;
+}
+
+/* What every kind of operation has. */
+static struct gpc_trace_op op_of_row(
+	struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
+{
+	const struct gpc_trace *trace = &builder->trace;
+	uint64_t last_ns = trace->n_ops ? trace->ops[trace->n_ops - 1].time_ns : 0;
+
+	/*
+	 * Rows of several threads, and midnight, may step back; nothing here depends on more
+	 * than the order.
+	 */
+	return (struct gpc_trace_op){ .kind = row->kind,
+		.stream = number_stream(builder, row->stream),
+		.time_ns = row->time_ns > last_ns ? row->time_ns : last_ns,
+		.duration_ns = row->duration_ns,
+		.line = row->line };
+}
+
+static enum gpc_status add_free(
+	struct gpc_trace_builder *builder, const struct gpc_trace_row *row, uint64_t *count_unknown)
+{
+	const struct gpc_trace_op *allocation =
+		op_of(builder, gpc_address_map_take(&builder->live, row->identity + 1));
+	struct gpc_trace_op *place;
+	struct gpc_trace_op op;
+
+	if (!allocation) {
+		(*count_unknown)++;
+		return GPC_OK;
+	}
+	op = op_of_row(builder, row);
+	op.kind = GPC_TRACE_FREE;
+	op.slot = allocation->slot;
+	builder->live_bytes -= allocation->size;
+	place = add_op(builder);
+	if (!place)
+		return GPC_NO_METADATA;
+	*place = op;
+	return GPC_OK;
+}
+
+static enum gpc_status add_alloc(struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
+{
+	struct gpc_trace *trace = &builder->trace;
+	struct gpc_trace_op *op;
+	uint64_t ignored = 0;
+
+	if (row->kind == GPC_TRACE_ALLOC &&
+		gpc_address_map_find(&builder->live, row->identity + 1)) {
+		if (add_free(builder, row, &ignored))
+			return GPC_NO_METADATA;
+		trace->n_implied_frees++;
+	}
+	struct gpc_trace_op filled = op_of_row(builder, row);
+	op = add_op(builder);
+	if (!op || gpc_address_map_reserve(&builder->live, 1))
+		return GPC_NO_METADATA;
+	*op = filled;
+	op->size = row->size;
+	if (row->kind == GPC_TRACE_FAILURE) {
+		trace->n_failures++;
+		return GPC_OK;
+	}
+	op->slot = trace->n_slots++;
+	gpc_address_map_insert(&builder->live, row->identity + 1, identity_value(trace->n_ops - 1));
+	builder->live_bytes += row->size;
+	if (builder->live_bytes > trace->peak_live_bytes)
+		trace->peak_live_bytes = builder->live_bytes;
+	return GPC_OK;
+}
+
+/* Of the device, not of memory.  Work on what does not live is left out. */
+static enum gpc_status add_other(struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
+{
+	const struct gpc_trace_op *allocation =
+		op_of(builder, gpc_address_map_find(&builder->live, row->identity + 1));
+	struct gpc_trace_op op = op_of_row(builder, row);
+	struct gpc_trace_op *place;
+
+	if (row->kind == GPC_TRACE_WORK && !allocation)
+		return GPC_OK;
+	if (row->kind == GPC_TRACE_WORK)
+		op.slot = allocation->slot;
+	if (row->kind == GPC_TRACE_ORDER)
+		op.other = number_stream(builder, row->other);
+	builder->trace.n_work += row->kind == GPC_TRACE_WORK;
+	place = add_op(builder);
+	if (!place)
+		return GPC_NO_METADATA;
+	*place = op;
+	return GPC_OK;
+}
+
+enum gpc_status gpc_trace_add(struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
+{
+	switch (row->kind) {
+	case GPC_TRACE_FREE:
+		return add_free(builder, row, &builder->trace.n_unknown_frees);
+	case GPC_TRACE_ALLOC:
+	case GPC_TRACE_FAILURE:
+		return add_alloc(builder, row);
+	case GPC_TRACE_WORK:
+	case GPC_TRACE_ORDER:
+	case GPC_TRACE_SYNC:
+		break;
+	}
+	return add_other(builder, row);
+}
+
+static bool is_recording(const char *path)
+{
+	char head[sizeof GPUCACHE_FORMAT_MAGIC];
+	FILE *file = fopen(path, "rb");
+	bool is = file && fread(head, 1, sizeof head, file) == sizeof head &&
+		  memcmp(head, GPUCACHE_FORMAT_MAGIC, sizeof head) == 0;
+
+	if (file)
+		(void)fclose(file);
+	return is;
+}
+
+enum gpc_status gpc_trace_read(
+	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace)
+{
+	if (is_recording(path))
+		return gpc_trace_read_recording(path, device, why, ret_trace);
+	return gpc_trace_read_csv(path, why, ret_trace);
+}
+
+void gpc_trace_fini(struct gpc_trace *trace)
+{
+	free(trace->ops);
+	*trace = (struct gpc_trace){ 0 };
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Traces from recordings: the ring of events, and what lived before its oldest one. */
+#include <stdlib.h>
+
+#include "alloc/size_class.h"
+#include "format/recording.h"
+#include "tools/gpumem-replay/trace_build.h"
+
+/* A block that lived before the first event, as far as the walk knows by now. */
+struct seed {
+	uint64_t address;
+	uint64_t size;
+	uint32_t context;
+	bool is_born_later; /* the walk found its allocation: no seed */
+};
+
+struct source {
+	struct gpc_recording *recording;
+	struct gpc_trace_builder *builder;
+	int device;
+	struct gpucache_event *events;
+	uint64_t n_events;
+	struct seed *seeds;
+	uint64_t n_seeds;
+	struct gpc_address_map held; /* address -> its seed, during the walk */
+	uint32_t *contexts;          /* of each slot */
+};
+
+static bool is_plain(const struct gpucache_event *event)
+{
+	return event->alloc_kind == GPUCACHE_KIND_DEVICE;
+}
+
+static bool is_memory(const struct gpucache_event *event)
+{
+	return event->kind == GPUCACHE_EVENT_MALLOC || event->kind == GPUCACHE_EVENT_FREE;
+}
+
+/* A damaged file may say anything; what cannot be is passed over. */
+static bool can_be(uint64_t address, uint64_t size)
+{
+	return address != 0 && address != UINT64_MAX && size <= GPC_SIZE_MAX;
+}
+
+static uint64_t asked_for(uint64_t requested, uint64_t size)
+{
+	return requested ? requested : size;
+}
+
+static bool read_events(struct source *source)
+{
+	const struct gpc_recording *recording = source->recording;
+	struct gpc_trace_recorded *recorded = &source->builder->trace.recorded;
+	uint64_t count = recording->regions[GPUCACHE_REGION_EVENTS].count;
+	struct gpc_event_cursor cursor = { 0 };
+	struct gpucache_event event;
+
+	source->events = calloc(count + 1, sizeof *source->events);
+	if (!source->events)
+		return false;
+	while (source->n_events < count && gpc_recording_next_event(recording, &cursor, &event))
+		source->events[source->n_events++] = event;
+	recorded->n_events = cursor.next;
+	recorded->n_missing = cursor.n_holes;
+	if (source->n_events) {
+		recorded->first_event = source->events[0].seq;
+		recorded->last_event = source->events[source->n_events - 1].seq;
+	}
+	return true;
+}
+
+/* The device that most events and live blocks are of. */
+static int busiest_device(const struct source *source)
+{
+	const struct gpc_recording *recording = source->recording;
+	uint64_t counts[UINT8_MAX + 1] = { 0 };
+	struct gpucache_block block;
+	int best = 0;
+
+	for (uint64_t i = 0; i < source->n_events; i++)
+		if (is_memory(&source->events[i]) && source->events[i].device <= UINT8_MAX)
+			counts[source->events[i].device]++;
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_BLOCKS].count; i++)
+		if (gpc_recording_read_block(recording, i, &block) &&
+			gpc_recording_holds_device_memory(&block) && block.device <= UINT8_MAX)
+			counts[block.device]++;
+	for (int device = 1; device <= UINT8_MAX; device++)
+		if (counts[device] > counts[best])
+			best = device;
+	return best;
+}
+
+/* Events of one device only, from here on, and none that cannot be. */
+static void keep_device(struct source *source)
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < source->n_events; i++) {
+		const struct gpucache_event *event = &source->events[i];
+
+		if (event->device != source->device)
+			source->builder->trace.recorded.n_other_devices++;
+		else if (!is_memory(event) || (can_be(event->address, event->size) &&
+						      can_be(event->address, event->requested)))
+			source->events[n++] = *event;
+	}
+	source->n_events = n;
+}
+
+static enum gpc_status hold(
+	struct source *source, uint64_t address, uint64_t size, uint32_t context)
+{
+	struct seed *seed = gpc_address_map_find(&source->held, address);
+
+	/* An older life at the same address: its end was found, the younger one's begin was not. */
+	if (!seed) {
+		if (gpc_address_map_reserve(&source->held, 1))
+			return GPC_NO_METADATA;
+		seed = &source->seeds[source->n_seeds++];
+		gpc_address_map_insert(&source->held, address, seed);
+	}
+	*seed = (struct seed){ .address = address, .size = size, .context = context };
+	return GPC_OK;
+}
+
+/* What lives at the end.  Returns the bytes of other kinds by *ret_others. */
+static enum gpc_status hold_live(struct source *source, uint64_t *ret_others)
+{
+	const struct gpc_recording *recording = source->recording;
+	const struct gpc_region *region = &recording->regions[GPUCACHE_REGION_BLOCKS];
+	enum gpc_status st = GPC_OK;
+	struct gpucache_block block;
+	uint64_t others = 0;
+
+	source->seeds = calloc(region->count + source->n_events + 1, sizeof *source->seeds);
+	if (!source->seeds)
+		return GPC_NO_METADATA;
+	for (uint64_t i = 0; i < region->count && !st; i++) {
+		if (!gpc_recording_read_block(recording, i, &block) ||
+			!gpc_recording_holds_device_memory(&block) ||
+			block.device != source->device || !can_be(block.address, block.size) ||
+			!can_be(block.address, block.requested))
+			continue;
+		if (block.kind == GPUCACHE_KIND_DEVICE)
+			st = hold(source, block.address, asked_for(block.requested, block.size),
+				block.context);
+		else
+			others += block.size;
+	}
+	source->builder->trace.recorded.n_torn = region->n_torn;
+	*ret_others = others;
+	return st;
+}
+
+/* The walk: from the end to the begin of the ring. */
+static enum gpc_status find_seeds(struct source *source)
+{
+	enum gpc_status st;
+	uint64_t others = 0;
+	uint64_t most = 0;
+
+	st = hold_live(source, &others);
+	for (uint64_t i = source->n_events; i-- > 0 && !st;) {
+		const struct gpucache_event *event = &source->events[i];
+		bool is_malloc = event->kind == GPUCACHE_EVENT_MALLOC;
+
+		most = others > most ? others : most;
+		if (!is_memory(event))
+			continue;
+		if (is_plain(event) && is_malloc) {
+			struct seed *seed = gpc_address_map_take(&source->held, event->address);
+
+			if (seed)
+				seed->is_born_later = true;
+		} else if (is_plain(event)) {
+			st = hold(source, event->address, asked_for(event->requested, event->size),
+				event->context);
+		} else if (gpucache_kind_place(event->alloc_kind) == GPUCACHE_ON_DEVICE) {
+			/* What a hole swallowed must not turn the sum around. */
+			if (!is_malloc)
+				others += event->size;
+			else
+				others -= event->size < others ? event->size : others;
+		}
+	}
+	source->builder->trace.fixed_bytes = others > most ? others : most;
+	return st;
+}
+
+static enum gpc_status add(struct source *source, enum gpc_trace_op_kind kind, uint64_t address,
+	uint64_t size, uint64_t time_ns, uint64_t line)
+{
+	const struct gpc_trace_row row = {
+		.kind = kind, .identity = address, .size = size, .time_ns = time_ns, .line = line
+	};
+
+	if (kind != GPC_TRACE_FREE && size == 0)
+		return GPC_OK;
+	return gpc_trace_add(source->builder, &row);
+}
+
+static enum gpc_status add_alloc(struct source *source, uint64_t address, uint64_t size,
+	uint64_t time_ns, uint32_t context, uint64_t line)
+{
+	enum gpc_status st = add(source, GPC_TRACE_ALLOC, address, size, time_ns, line);
+
+	if (!st && size)
+		source->contexts[source->builder->trace.n_slots - 1] = context;
+	return st;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct seed *left = a;
+	const struct seed *right = b;
+
+	return (left->address > right->address) - (left->address < right->address);
+}
+
+static enum gpc_status add_seeds(struct source *source)
+{
+	struct gpc_trace_recorded *recorded = &source->builder->trace.recorded;
+	enum gpc_status st = GPC_OK;
+
+	/* Nobody knows any more in which order they came. */
+	qsort(source->seeds, source->n_seeds, sizeof *source->seeds, by_address);
+	for (uint64_t i = 0; i < source->n_seeds && !st; i++) {
+		const struct seed *seed = &source->seeds[i];
+
+		if (seed->is_born_later)
+			continue;
+		st = add_alloc(source, seed->address, seed->size, 0, seed->context, 0);
+		recorded->n_held_before++;
+		recorded->held_before_bytes += seed->size;
+	}
+	return st;
+}
+
+/* A context was reset or destroyed: its memory is gone without any free. */
+static enum gpc_status add_reset(struct source *source, const struct gpucache_event *event)
+{
+	const struct gpc_trace *trace = &source->builder->trace;
+	const struct gpc_address_map *live = &source->builder->live;
+	uint64_t *addresses = calloc(live->n_entries + 1, sizeof *addresses);
+	enum gpc_status st = addresses ? GPC_OK : GPC_NO_METADATA;
+	uint64_t n = 0;
+
+	/* Frees change the map that is walked, so they come after. */
+	for (uint64_t i = 0; i < live->n_slots && !st; i++) {
+		const struct gpc_address_slot *slot = &live->slots[i];
+
+		if (slot->address &&
+			source->contexts[trace->ops[(uintptr_t)slot->value - 1].slot] ==
+				event->context)
+			addresses[n++] = slot->address - 1;
+	}
+	for (uint64_t i = 0; i < n && !st; i++)
+		st = add(source, GPC_TRACE_FREE, addresses[i], 0, event->time_ns, event->seq);
+	free(addresses);
+	return st;
+}
+
+static enum gpc_status add_event(struct source *source, const struct gpucache_event *event)
+{
+	if (event->kind == GPUCACHE_EVENT_CONTEXT && event->detail == 2)
+		return add_reset(source, event);
+	if (!is_plain(event))
+		return GPC_OK;
+	if (event->kind == GPUCACHE_EVENT_FREE)
+		return add(source, GPC_TRACE_FREE, event->address, 0, event->time_ns, event->seq);
+	if (event->kind == GPUCACHE_EVENT_OOM)
+		return add(source, GPC_TRACE_FAILURE, 0, event->size, event->time_ns, event->seq);
+	if (event->kind != GPUCACHE_EVENT_MALLOC)
+		return GPC_OK;
+	return add_alloc(source, event->address, asked_for(event->requested, event->size),
+		event->time_ns, event->context, event->seq);
+}
+
+static enum gpc_status build(struct source *source)
+{
+	enum gpc_status st;
+
+	if (!read_events(source))
+		return GPC_NO_METADATA;
+	if (source->device < 0)
+		source->device = busiest_device(source);
+	source->builder->trace.recorded.device = source->device;
+	keep_device(source);
+	st = find_seeds(source);
+	source->contexts = calloc(source->n_seeds + source->n_events + 1, sizeof *source->contexts);
+	if (!st && !source->contexts)
+		st = GPC_NO_METADATA;
+	if (!st)
+		st = add_seeds(source);
+	for (uint64_t i = 0; i < source->n_events && !st; i++)
+		st = add_event(source, &source->events[i]);
+	return st;
+}
+
+enum gpc_status gpc_trace_read_recording(
+	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace)
+{
+	struct source source = { .builder = gpc_trace_begin(path, GPC_TRACE_RECORDING),
+		.device = device };
+	enum gpc_status st;
+
+	if (!source.builder) {
+		gpc_text_add(why, "no memory for the trace");
+		return GPC_NO_METADATA;
+	}
+	st = gpc_recording_open(path, &source.recording, why);
+	if (st)
+		return gpc_trace_end(source.builder, st, ret_trace);
+	st = build(&source);
+	if (st)
+		gpc_text_add(why, "no memory for the trace");
+	source.builder->trace.is_damaged = source.recording->n_problems > 0;
+	gpc_recording_close(source.recording);
+	gpc_address_map_fini(&source.held);
+	free(source.contexts);
+	free(source.seeds);
+	free(source.events);
+	return gpc_trace_end(source.builder, st, ret_trace);
+}
