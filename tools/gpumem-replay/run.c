@@ -13,6 +13,14 @@
 #define PLENTY_FACTOR 4
 #define PLENTY_MORE   GPC_GIB
 
+/*
+ * Everything but the time is the same in each run of a trace.  One that is over in milliseconds is
+ * timed as the fastest of some, since another process may have had the processor for longer than
+ * that.
+ */
+#define FEW_OPERATIONS 100000
+#define N_TIMES        5
+
 /* One life of a slot. */
 struct life {
 	uint64_t address;
@@ -271,7 +279,7 @@ static void note_end(struct player *player)
 	run->failed_size = player->trace->ops[race_event - 1].size;
 }
 
-enum gpc_status gpc_run(const struct gpc_trace *trace, const struct gpc_policy_ops *policy,
+static enum gpc_status run_once(const struct gpc_trace *trace, const struct gpc_policy_ops *policy,
 	const struct gpc_run_settings *settings, struct gpc_run *ret_run)
 {
 	uint64_t plenty =
@@ -296,6 +304,21 @@ enum gpc_status gpc_run(const struct gpc_trace *trace, const struct gpc_policy_o
 	return GPC_OK;
 }
 
+enum gpc_status gpc_run(const struct gpc_trace *trace, const struct gpc_policy_ops *policy,
+	const struct gpc_run_settings *settings, struct gpc_run *ret_run)
+{
+	enum gpc_status st = run_once(trace, policy, settings, ret_run);
+	struct gpc_run again;
+
+	if (st || settings->is_real || settings->check_always || trace->n_ops > FEW_OPERATIONS)
+		return st;
+	for (int i = 1; i < N_TIMES; i++)
+		if (!run_once(trace, policy, settings, &again) &&
+			again.elapsed_ns < ret_run->elapsed_ns)
+			ret_run->elapsed_ns = again.elapsed_ns;
+	return GPC_OK;
+}
+
 enum gpc_status gpc_run_smallest(const struct gpc_trace *trace, const struct gpc_policy_ops *policy,
 	const struct gpc_run_settings *settings, uint64_t *ret_bytes)
 {
@@ -308,7 +331,7 @@ enum gpc_status gpc_run_smallest(const struct gpc_trace *trace, const struct gpc
 	at.device_bytes = 0;
 	at.check_always = false;
 	at.is_unwatched = true;
-	st = gpc_run(trace, policy, &at, &run);
+	st = run_once(trace, policy, &at, &run);
 	if (st || run.has_failed)
 		return st ? st : run.failure;
 	passes = run.device_bytes / GPC_RUN_DEVICE_STEP;
@@ -316,7 +339,7 @@ enum gpc_status gpc_run_smallest(const struct gpc_trace *trace, const struct gpc
 		uint64_t middle = fails + (passes - fails) / 2;
 
 		at.device_bytes = middle * GPC_RUN_DEVICE_STEP;
-		st = gpc_run(trace, policy, &at, &run);
+		st = run_once(trace, policy, &at, &run);
 		if (st)
 			return st;
 		if (run.has_failed)

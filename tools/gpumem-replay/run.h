@@ -43,9 +43,9 @@ struct gpc_run {
 	uint64_t n_hits; /* served without asking the driver for memory */
 	uint64_t n_driver_allocs;
 	uint64_t n_driver_frees;
-	uint64_t n_driver_calls;    /* all kinds */
-	uint64_t n_failures_served; /* failures of the trace that would be served here */
-	uint64_t elapsed_ns;
+	uint64_t n_driver_calls;        /* all kinds */
+	uint64_t n_failures_served;     /* failures of the trace that would be served here */
+	uint64_t elapsed_ns;            /* of a short trace, the least of some runs */
 	uint64_t smallest_device_bytes; /* 0: not looked for */
 
 	/* Of traces with work, on the simulated GPU. */
