@@ -201,6 +201,8 @@ answers a_key_without_a_value_is_wrong_usage 2 'is no key=value' -g random:steps
 answers a_value_out_of_range_is_wrong_usage 2 'is no key=value' -g random:streams=33
 answers two_traces_cannot_be_saved_into_one 2 'one trace' -g random -g training --save "$work/x.csv"
 answers a_gpu_has_the_memory_it_has 2 'no --memory' --gpu -m 1GiB "$work/few.csv"
+# shellcheck disable=SC2046 # many words are meant
+answers more_traces_than_there_is_room_for_are_wrong_usage 2 'at most 64 traces' $(yes x | head -65)
 answers a_device_that_is_no_number_is_wrong_usage 2 '--device needs' --device first "$work/ring.gpucache"
 
 # Every key of the JSON is in the help.

@@ -119,13 +119,11 @@ static void print_formats(void)
 	     "Workloads, with their keys and defaults:");
 	gpc_workload_print_help();
 	puts("\n"
-	     "Kernels of a workload run on the simulated clock, and most of what is freed is "
-	     "still\n"
-	     "in use by one.  So the table has more rows: the most bytes that were freed and not "
-	     "to\n"
-	     "be used again yet, how often and how long the allocator made the host wait for the\n"
-	     "device, how long the program took, and how often memory was given to a new owner\n"
-	     "while work of the old one could still run (races; must be 0).");
+	     "The kernels of a workload run on the simulated clock, and use most of what is freed\n"
+	     "a while longer.  So its table has more rows: the most bytes that were freed and not\n"
+	     "to be used again yet; how often and how long the allocator made the host wait for\n"
+	     "the device; how long the program took; and how often memory got a new owner while\n"
+	     "work of the old one could still run (races), which must be 0.");
 	puts("\n"
 	     "JSON: {schema, tool_version, traces: [{path, n_operations, n_streams, n_failures,\n"
 	     "n_unknown_frees, n_implied_frees, n_work, fixed_bytes, peak_live_bytes,\n"

@@ -32,6 +32,7 @@
 #include "base/status.h"
 #include "base/text.h"
 
+/* Operations on memory, and behind them what else a program does with the device. */
 enum gpc_trace_op_kind {
 	GPC_TRACE_ALLOC,
 	GPC_TRACE_FREE,

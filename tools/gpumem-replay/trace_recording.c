@@ -220,16 +220,17 @@ static int by_address(const void *a, const void *b)
 static enum gpc_status add_seeds(struct source *source)
 {
 	struct gpc_trace_recorded *recorded = &source->builder->trace.recorded;
+	uint64_t time_ns = source->n_events ? source->events[0].time_ns : 0;
 	enum gpc_status st = GPC_OK;
 
-	/* Nobody knows any more in which order they came. */
+	/* Nobody knows any more when they came, and in which order. */
 	qsort(source->seeds, source->n_seeds, sizeof *source->seeds, by_address);
 	for (uint64_t i = 0; i < source->n_seeds && !st; i++) {
 		const struct seed *seed = &source->seeds[i];
 
 		if (seed->is_born_later)
 			continue;
-		st = add_alloc(source, seed->address, seed->size, 0, seed->context, 0);
+		st = add_alloc(source, seed->address, seed->size, time_ns, seed->context, 0);
 		recorded->n_held_before++;
 		recorded->held_before_bytes += seed->size;
 	}

@@ -7,7 +7,7 @@
 
 #include "tools/gpumem-replay/trace.h"
 
-/* Any start that is no NULL, and steps in which no two slots meet. */
+/* Pointers are only names here, one a slot: nothing is as far apart as the sizes say. */
 #define FIRST_POINTER UINT64_C(0x700000000000)
 #define POINTER_STEP  UINT64_C(0x200)
 
