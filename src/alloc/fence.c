@@ -301,12 +301,19 @@ bool gpc_fences_peer_comes(struct gpc_fences *fences)
 	return fences->one_stream_end || fences->is_end_due;
 }
 
+bool gpc_fences_has_member(const struct gpc_fences *fences, const struct gpc_driver *drv)
+{
+	uint32_t m = 0;
+
+	while (m < fences->n_members && fences->members[m] != drv)
+		m++;
+	return m < fences->n_members;
+}
+
 enum gpc_status gpc_fences_add_member(struct gpc_fences *fences, struct gpc_driver *drv)
 {
-	for (uint32_t m = 0; m < fences->n_members; m++) {
-		if (fences->members[m] == drv)
-			return GPC_OK;
-	}
+	if (gpc_fences_has_member(fences, drv))
+		return GPC_OK;
 	/* Fences closed before do not cover the new member: what they hold joins the open one. */
 	while (fences->oldest < fences->open) {
 		struct gpc_fence *fence = fence_at(fences, fences->oldest);

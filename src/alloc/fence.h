@@ -27,8 +27,9 @@
  * recorded there, and every new stream waits for it, on the device, before the program gets its
  * handle.
  *
- * Peers.  Work of another context that may reach this memory counts too: each such context is a
- * member and records an event of its own; a fence passes when all its members' events have.
+ * Peers.  Work of another context that may reach this memory counts too: each such context, be it
+ * that peer access was enabled or that a copy went there by unified addressing, is a member and
+ * records an event of its own; a fence passes when all its members' events have.
  *
  * Invariants
  *   F1  A block leaves a fence only when all work submitted to every member before its free has
@@ -47,7 +48,8 @@
  *             pending, and the pool takes fresh memory instead, up to pending_limit.
  * Failure     A driver error of a query is returned: the context is broken.
  * Limits      Work that was submitted through a driver this library does not see (another process
- *             over IPC).
+ *             over IPC).  Copies between contexts in a graph that was built node by node: they name
+ *             no stream.
  */
 #ifndef GPC_ALLOC_FENCE_H
 #define GPC_ALLOC_FENCE_H
@@ -55,8 +57,9 @@
 #include "alloc/block.h"
 #include "alloc/captures.h"
 
-#define GPC_MAX_FENCES  64 /* in flight; when all are, the open one grows instead of closing */
-#define GPC_MAX_MEMBERS 8  /* contexts whose work a fence covers */
+#define GPC_MAX_FENCES 64 /* in flight; when all are, the open one grows instead of closing */
+#define GPC_MAX_MEMBERS \
+	16 /* contexts whose work a fence covers: the largest machines have 16 GPUs */
 
 struct gpc_fence {
 	struct gpc_list blocks;
@@ -161,6 +164,9 @@ bool gpc_fences_per_thread_stream_used(struct gpc_fences *fences);
  * caller must synchronise the context of the memory before that work can begin.
  */
 bool gpc_fences_peer_comes(struct gpc_fences *fences);
+
+/* True for the context of the memory, and for those that were added. */
+bool gpc_fences_has_member(const struct gpc_fences *fences, const struct gpc_driver *drv);
 
 /*
  * The context of `drv` may reach this memory from now on, and gpc_fences_peer_comes was asked.
