@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/driver_cuda.h"
 
-#include <stdbool.h>
-
 #include "base/clock.h"
 
 #define EVENT_DISABLE_TIMING \
@@ -11,6 +9,31 @@
 static struct gpc_cuda_driver *of(struct gpc_driver *drv)
 {
 	return (struct gpc_cuda_driver *)drv;
+}
+
+bool gpc_cuda_is_sticky(CUresult result)
+{
+	return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_TIMEOUT ||
+	       result == CUDA_ERROR_ASSERT || result == CUDA_ERROR_HARDWARE_STACK_ERROR ||
+	       result == CUDA_ERROR_ILLEGAL_INSTRUCTION ||
+	       result == CUDA_ERROR_MISALIGNED_ADDRESS ||
+	       result == CUDA_ERROR_INVALID_ADDRESS_SPACE || result == CUDA_ERROR_INVALID_PC ||
+	       result == CUDA_ERROR_LAUNCH_FAILED || result == CUDA_ERROR_ECC_UNCORRECTABLE;
+}
+
+void gpc_cuda_driver_heard(struct gpc_cuda_driver *drv, CUresult result)
+{
+	int none = 0;
+
+	if (gpc_cuda_is_sticky(result))
+		(void)atomic_compare_exchange_strong(&drv->sticky, &none, (int)result);
+}
+
+static enum gpc_status heard(struct gpc_driver *drv, CUresult result)
+{
+	if (result)
+		gpc_cuda_driver_heard(of(drv), result);
+	return gpc_status_from_device((int)result);
 }
 
 /* What enter() changed, for leave() to put back. */
@@ -59,7 +82,7 @@ static enum gpc_status mem_alloc(struct gpc_driver *drv, uint64_t size, gpc_devp
 	enum gpc_status st = enter(cuda, &visit);
 
 	if (!st)
-		st = gpc_status_from_device((int)cuda->fns->cuMemAlloc_v2(&ptr, size));
+		st = heard(drv, cuda->fns->cuMemAlloc_v2(&ptr, size));
 	if (!st)
 		*ret_ptr = ptr;
 	leave(cuda, &visit);
@@ -73,7 +96,7 @@ static enum gpc_status mem_free(struct gpc_driver *drv, gpc_devptr ptr)
 	enum gpc_status st = enter(cuda, &visit);
 
 	if (!st)
-		st = gpc_status_from_device((int)cuda->fns->cuMemFree_v2(ptr));
+		st = heard(drv, cuda->fns->cuMemFree_v2(ptr));
 	leave(cuda, &visit);
 	return st;
 }
@@ -87,7 +110,7 @@ static enum gpc_status mem_info(struct gpc_driver *drv, uint64_t *ret_free, uint
 	enum gpc_status st = enter(cuda, &visit);
 
 	if (!st)
-		st = gpc_status_from_device((int)cuda->fns->cuMemGetInfo_v2(&available, &total));
+		st = heard(drv, cuda->fns->cuMemGetInfo_v2(&available, &total));
 	if (!st) {
 		*ret_free = available;
 		*ret_total = total;
@@ -104,8 +127,7 @@ static enum gpc_status event_create(struct gpc_driver *drv, gpc_event *ret_event
 	enum gpc_status st = enter(cuda, &visit);
 
 	if (!st)
-		st = gpc_status_from_device(
-			(int)cuda->fns->cuEventCreate(&event, EVENT_DISABLE_TIMING));
+		st = heard(drv, cuda->fns->cuEventCreate(&event, EVENT_DISABLE_TIMING));
 	if (!st)
 		*ret_event = (gpc_event)(uintptr_t)event;
 	leave(cuda, &visit);
@@ -133,8 +155,7 @@ static enum gpc_status fence_record(struct gpc_driver *drv, gpc_event event)
 		 * A driver that exports the function and refuses it is as old as one that lacks
 		 * it.
 		 */
-		st = result == CUDA_ERROR_NOT_SUPPORTED ? GPC_UNSUPPORTED
-							: gpc_status_from_device((int)result);
+		st = result == CUDA_ERROR_NOT_SUPPORTED ? GPC_UNSUPPORTED : heard(drv, result);
 	}
 	leave(cuda, &visit);
 	return st;
@@ -142,7 +163,7 @@ static enum gpc_status fence_record(struct gpc_driver *drv, gpc_event event)
 
 static enum gpc_status event_query(struct gpc_driver *drv, gpc_event event)
 {
-	return gpc_status_from_device((int)of(drv)->fns->cuEventQuery((CUevent)(uintptr_t)event));
+	return heard(drv, of(drv)->fns->cuEventQuery((CUevent)(uintptr_t)event));
 }
 
 static enum gpc_status event_wait(struct gpc_driver *drv, gpc_event event)
@@ -152,8 +173,7 @@ static enum gpc_status event_wait(struct gpc_driver *drv, gpc_event event)
 	enum gpc_status st = enter(cuda, &visit);
 
 	if (!st)
-		st = gpc_status_from_device(
-			(int)cuda->fns->cuEventSynchronize((CUevent)(uintptr_t)event));
+		st = heard(drv, cuda->fns->cuEventSynchronize((CUevent)(uintptr_t)event));
 	leave(cuda, &visit);
 	return st;
 }
@@ -165,7 +185,7 @@ static enum gpc_status context_sync(struct gpc_driver *drv)
 	enum gpc_status st = enter(cuda, &visit);
 
 	if (!st)
-		st = gpc_status_from_device((int)cuda->fns->cuCtxSynchronize());
+		st = heard(drv, cuda->fns->cuCtxSynchronize());
 	leave(cuda, &visit);
 	return st;
 }
@@ -177,8 +197,8 @@ static enum gpc_status legacy_record(struct gpc_driver *drv, gpc_event event)
 	enum gpc_status st = enter(cuda, &visit);
 
 	if (!st)
-		st = gpc_status_from_device(
-			(int)cuda->fns->cuEventRecord((CUevent)(uintptr_t)event, CU_STREAM_LEGACY));
+		st = heard(
+			drv, cuda->fns->cuEventRecord((CUevent)(uintptr_t)event, CU_STREAM_LEGACY));
 	leave(cuda, &visit);
 	return st;
 }
@@ -190,8 +210,8 @@ static enum gpc_status stream_wait(struct gpc_driver *drv, gpc_stream stream, gp
 	enum gpc_status st = enter(cuda, &visit);
 
 	if (!st)
-		st = gpc_status_from_device((int)cuda->fns->cuStreamWaitEvent(
-			(CUstream)(uintptr_t)stream, (CUevent)(uintptr_t)event, 0));
+		st = heard(drv, cuda->fns->cuStreamWaitEvent(
+					(CUstream)(uintptr_t)stream, (CUevent)(uintptr_t)event, 0));
 	leave(cuda, &visit);
 	return st;
 }

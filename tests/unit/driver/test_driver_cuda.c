@@ -325,10 +325,26 @@ static void every_op_carries_the_drivers_code(void **state)
 
 		for (size_t k = 0; k < N_OF(got) && i > 0; k++)
 			assert_int_equal(got[k], k == i - 1 ? expected : GPC_OK);
+		/* And remembers it, for those who answer without asking. */
+		assert_int_equal(driver.sticky, i > 0 ? CUDA_ERROR_ILLEGAL_ADDRESS : 0);
+		driver.sticky = 0;
 		cuda.failing = names[i];
 		cuda.log[0] = '\0';
 	}
 	cuda.failing = NULL;
+}
+
+static void only_the_first_error_that_breaks_a_context_is_remembered(void **state)
+{
+	(void)state;
+	gpc_cuda_driver_heard(&driver, CUDA_SUCCESS);
+	gpc_cuda_driver_heard(&driver, CUDA_ERROR_NOT_READY);
+	gpc_cuda_driver_heard(&driver, CUDA_ERROR_OUT_OF_MEMORY);
+	gpc_cuda_driver_heard(&driver, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	assert_int_equal(driver.sticky, 0);
+	gpc_cuda_driver_heard(&driver, CUDA_ERROR_LAUNCH_FAILED);
+	gpc_cuda_driver_heard(&driver, CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_int_equal(driver.sticky, CUDA_ERROR_LAUNCH_FAILED);
 }
 
 static void an_unfinished_event_is_not_ready_and_not_an_error(void **state)
@@ -377,6 +393,7 @@ int main(void)
 		TEST(a_context_that_cannot_be_pushed_is_not_popped),
 		TEST(every_op_calls_the_function_it_is_named_after),
 		TEST(every_op_carries_the_drivers_code),
+		TEST(only_the_first_error_that_breaks_a_context_is_remembered),
 		TEST(an_unfinished_event_is_not_ready_and_not_an_error),
 		TEST(a_refused_record_is_unsupported),
 		TEST(a_driver_without_context_events_is_unsupported),
