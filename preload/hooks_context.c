@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The start, and the life of contexts.  Where memory is about to die with a context it is
- * forgotten first: once the driver has made it nobody's, its addresses may be somebody else's.
+ * forgotten first: once the driver has made it nobody's, its addresses may be somebody else's.  Only
+ * of a release nobody knows before whether it is the last.
  */
 #include "preload/real.h"
+
+void gpc_hook_error(CUresult result)
+{
+	if (!enter())
+		return;
+	gpc_runtime_heard(result);
+	gpc_runtime_leave();
+}
 
 CUresult cuInit(unsigned int Flags)
 {
@@ -23,51 +32,102 @@ CUresult cuInit(unsigned int Flags)
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
-	CUresult result = real_cuDevicePrimaryCtxRetain(pctx, dev);
+	CUresult result;
 
-	if (result == CUDA_SUCCESS && enter()) {
+	if (!enter())
+		return real_cuDevicePrimaryCtxRetain(pctx, dev);
+	gpc_runtime_primary_begin(dev);
+	result = real_cuDevicePrimaryCtxRetain(pctx, dev);
+	if (result == CUDA_SUCCESS)
 		gpc_runtime_primary_retained(*pctx, dev);
-		gpc_runtime_leave();
-	}
+	gpc_runtime_primary_end(dev);
+	gpc_runtime_leave();
 	return result;
 }
 
-static void forget_primary(CUdevice dev)
+/* Forgotten again after it: what another thread allocated while the driver was at it died, too. */
+static CUresult reset_primary(CUdevice dev, CUresult (*real)(CUdevice))
 {
+	CUresult result;
+
 	if (!enter())
-		return;
+		return real(dev);
+	gpc_runtime_primary_begin(dev);
 	gpc_runtime_primary_forget(dev);
+	result = real(dev);
+	gpc_runtime_primary_forget(dev);
+	gpc_runtime_primary_end(dev);
 	gpc_runtime_leave();
+	return result;
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 {
-	forget_primary(dev);
-	return real_cuDevicePrimaryCtxReset(dev);
+	return reset_primary(dev, real_cuDevicePrimaryCtxReset);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-	forget_primary(dev);
-	return real_cuDevicePrimaryCtxReset_v2(dev);
+	return reset_primary(dev, real_cuDevicePrimaryCtxReset_v2);
+}
+
+static CUresult release_primary(CUdevice dev, CUresult (*real)(CUdevice))
+{
+	CUresult result;
+
+	if (!enter())
+		return real(dev);
+	gpc_runtime_primary_begin(dev);
+	result = real(dev);
+	gpc_runtime_primary_released(dev);
+	gpc_runtime_primary_end(dev);
+	gpc_runtime_leave();
+	return result;
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
-	if (enter()) {
-		gpc_runtime_primary_released(dev);
-		gpc_runtime_leave();
-	}
-	return real_cuDevicePrimaryCtxRelease(dev);
+	return release_primary(dev, real_cuDevicePrimaryCtxRelease);
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-	if (enter()) {
-		gpc_runtime_primary_released(dev);
-		gpc_runtime_leave();
-	}
-	return real_cuDevicePrimaryCtxRelease_v2(dev);
+	return release_primary(dev, real_cuDevicePrimaryCtxRelease_v2);
+}
+
+/* Before the driver makes it: its first work may follow at once. */
+static void context_created(void)
+{
+	if (!enter())
+		return;
+	gpc_runtime_context_created();
+	gpc_runtime_leave();
+}
+
+CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	context_created();
+	return real_cuCtxCreate(pctx, flags, dev);
+}
+
+CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	context_created();
+	return real_cuCtxCreate_v2(pctx, flags, dev);
+}
+
+CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
+	unsigned int flags, CUdevice dev)
+{
+	context_created();
+	return real_cuCtxCreate_v3(pctx, paramsArray, numParams, flags, dev);
+}
+
+CUresult cuCtxCreate_v4(
+	CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
+{
+	context_created();
+	return real_cuCtxCreate_v4(pctx, ctxCreateParams, flags, dev);
 }
 
 static void forget_context(CUcontext ctx)

@@ -23,6 +23,7 @@ static CUresult free_tracked(CUdeviceptr dptr)
 	CUresult result = real_cuMemFree_v2(dptr);
 
 	gpc_runtime_forgotten(tracked, result);
+	gpc_runtime_heard(result);
 	return result;
 }
 
@@ -59,6 +60,7 @@ static CUresult free_async(
 		tracked = gpc_runtime_forget(dptr);
 		result = real(dptr, stream);
 		gpc_runtime_forgotten(tracked, result);
+		gpc_runtime_heard(result);
 	}
 	gpc_runtime_leave();
 	return result;
@@ -82,7 +84,7 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 		gpc_runtime_adjust_free(available, total);
 		gpc_runtime_leave();
 	}
-	return result;
+	return heard(result);
 }
 
 /* The arguments of one tracked allocation, behind the part that the runtime knows. */
@@ -228,6 +230,7 @@ CUresult cuMemFreeHost(void *p)
 	tracked = gpc_runtime_forget((uint64_t)(uintptr_t)p);
 	result = real_cuMemFreeHost(p);
 	gpc_runtime_forgotten(tracked, result);
+	gpc_runtime_heard(result);
 	gpc_runtime_leave();
 	return result;
 }

@@ -5,6 +5,9 @@
  * Work on a per-thread default stream has no cuStreamCreate before it.  So every function that
  * submits work looks at its stream, until the first such use is seen; then fences are needed, and
  * nothing looks any more.
+ *
+ * And every function that copies or fills looks at its addresses, where there are several contexts:
+ * memory of another one may be among them.
  */
 #include "preload/real.h"
 
@@ -23,25 +26,40 @@ static inline bool is_per_thread_new(bool is_per_thread)
 		0);
 }
 
+/* Most processes have one context, and nothing to look for. */
+static inline void reaches(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
+{
+	if (!__atomic_load_n(&gpc_runtime_many_contexts, __ATOMIC_RELAXED) || !enter())
+		return;
+	gpc_runtime_reached(stream, dst, src);
+	gpc_runtime_leave();
+}
+
+#define DEFINE(name, params, args, is_per_thread, reach) \
+	CUresult name params                             \
+	{                                                \
+		if (is_per_thread_new(is_per_thread))    \
+			per_thread_stream_used();        \
+		reach;                                   \
+		return heard(real_##name args);          \
+	}
+#define IS_PER_THREAD(stream)         ((stream) == CU_STREAM_PER_THREAD)
+#define IS_PER_THREAD_OR_NULL(stream) ((stream) == CU_STREAM_PER_THREAD || (stream) == NULL)
 #define HOOK(name, since, gets, params, args)
-#define HOOK_STREAM(name, since, params, args, stream)                   \
-	CUresult name params                                             \
-	{                                                                \
-		if (is_per_thread_new((stream) == CU_STREAM_PER_THREAD)) \
-			per_thread_stream_used();                        \
-		return real_##name args;                                 \
-	}
-#define HOOK_PER_THREAD(name, since, params, args, stream)                                   \
-	CUresult name params                                                                 \
-	{                                                                                    \
-		if (is_per_thread_new((stream) == CU_STREAM_PER_THREAD || (stream) == NULL)) \
-			per_thread_stream_used();                                            \
-		return real_##name args;                                                     \
-	}
+#define HOOK_STREAM(name, since, params, args, stream) \
+	DEFINE(name, params, args, IS_PER_THREAD(stream), (void)0)
+#define HOOK_PER_THREAD(name, since, params, args, stream) \
+	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), (void)0)
+#define HOOK_COPY(name, since, params, args, stream, dst, src) \
+	DEFINE(name, params, args, IS_PER_THREAD(stream), reaches(stream, dst, src))
+#define HOOK_COPY_PER_THREAD(name, since, params, args, stream, dst, src) \
+	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), reaches(stream, dst, src))
 #include "preload/symbols.def"
 #undef HOOK
 #undef HOOK_STREAM
 #undef HOOK_PER_THREAD
+#undef HOOK_COPY
+#undef HOOK_COPY_PER_THREAD
 
 static void stream_created(CUresult result, CUstream *stream)
 {

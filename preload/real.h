@@ -89,4 +89,16 @@ static inline bool enter(void)
 	return gpc_runtime_enter(gpc_real_loader);
 }
 
+/* hooks_context.c: the driver answered a call of the program with an error. */
+void gpc_hook_error(CUresult result);
+
+/* Passes the driver's answer on.  Errors that break a context have high numbers, all but one. */
+static inline CUresult heard(CUresult result)
+{
+	if (__builtin_expect(result >= CUDA_ERROR_ECC_UNCORRECTABLE, 0) &&
+		result != CUDA_ERROR_NOT_READY)
+		gpc_hook_error(result);
+	return result;
+}
+
 #endif

@@ -30,7 +30,8 @@
 
 /* From outer to inner.  A new lock gets a line here, and a reason for its place. */
 enum gpc_lock_rank {
-	GPC_RANK_RUNTIME = 1, /* runtime: start, contexts */
+	GPC_RANK_PRIMARY = 1, /* runtime: retains and releases of a device's primary context */
+	GPC_RANK_RUNTIME,     /* runtime: start, contexts */
 	GPC_RANK_TRACK,       /* runtime: allocations outside the cache */
 	GPC_RANK_POOL,        /* alloc: one context's blocks, bins, segments, fences */
 	GPC_RANK_CAPTURE, /* alloc: no capture begins while an event is recorded over a context */

@@ -100,7 +100,8 @@ static struct gpc_context *make_locked(CUcontext handle, const struct gpc_contex
 	counters = gpc_record_counters_take(&gpc_runtime.record, (uint64_t)(uintptr_t)handle,
 		context->generation, (uint32_t)ordinal, &index);
 	init_context(context, device, index, counters);
-	table.n_made++;
+	if (table.n_made++ > 0)
+		gpc_runtime_context_created();
 	device->contexts[atomic_load(&device->n_contexts)] = context;
 	atomic_fetch_add(&device->n_contexts, 1);
 	return context;
@@ -163,8 +164,7 @@ struct gpc_context *gpc_context_current(void)
 	return gpc_context_get(handle);
 }
 
-/* A context that is known already, whether it is current or not; NULL: not known. */
-static struct gpc_context *find(CUcontext handle)
+struct gpc_context *gpc_context_find(CUcontext handle)
 {
 	_Atomic(struct gpc_context *) *slot = slot_of(handle);
 	struct gpc_context *context = slot ? atomic_load(slot) : NULL;
@@ -192,7 +192,7 @@ static void leave_fences(struct gpc_context *context)
 
 static void forget(CUcontext handle)
 {
-	struct gpc_context *context = find(handle);
+	struct gpc_context *context = gpc_context_find(handle);
 
 	if (!context || atomic_exchange(&context->is_gone, true))
 		return;
@@ -217,29 +217,42 @@ void gpc_runtime_context_forget(CUcontext handle)
 		forget(handle);
 }
 
+static struct gpc_device *device_of(CUdevice device)
+{
+	return device < 0 || (uint32_t)device >= gpc_runtime.n_devices
+		       ? NULL
+		       : &gpc_runtime.devices[device];
+}
+
+void gpc_runtime_primary_begin(CUdevice device)
+{
+	if (device_of(device))
+		gpc_lock_take(&device_of(device)->primary_lock);
+}
+
+void gpc_runtime_primary_end(CUdevice device)
+{
+	if (device_of(device))
+		gpc_lock_release(&device_of(device)->primary_lock);
+}
+
 void gpc_runtime_primary_retained(CUcontext context, CUdevice device)
 {
-	if (device < 0 || (uint32_t)device >= gpc_runtime.n_devices)
+	if (!device_of(device))
 		return;
 	gpc_lock_take(&gpc_runtime.lock);
-	gpc_runtime.devices[device].primary = context;
-	gpc_runtime.devices[device].n_retained++;
+	device_of(device)->primary = context;
 	gpc_lock_release(&gpc_runtime.lock);
 }
 
-/* The last release ends the context, as a reset would. */
 void gpc_runtime_primary_released(CUdevice device)
 {
-	bool is_last;
+	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
+	unsigned int flags;
+	int is_active = 1;
 
-	if (device < 0 || (uint32_t)device >= gpc_runtime.n_devices)
-		return;
-	gpc_lock_take(&gpc_runtime.lock);
-	is_last = gpc_runtime.devices[device].n_retained == 1;
-	if (gpc_runtime.devices[device].n_retained > 0)
-		gpc_runtime.devices[device].n_retained--;
-	gpc_lock_release(&gpc_runtime.lock);
-	if (is_last)
+	if (fns->cuDevicePrimaryCtxGetState &&
+		!fns->cuDevicePrimaryCtxGetState(device, &flags, &is_active) && !is_active)
 		gpc_runtime_primary_forget(device);
 }
 
@@ -247,66 +260,23 @@ void gpc_runtime_primary_forget(CUdevice device)
 {
 	CUcontext primary;
 
-	if (device < 0 || (uint32_t)device >= gpc_runtime.n_devices)
+	if (!device_of(device))
 		return;
 	gpc_lock_take(&gpc_runtime.lock);
-	primary = gpc_runtime.devices[device].primary;
+	primary = device_of(device)->primary;
 	gpc_lock_release(&gpc_runtime.lock);
 	if (primary)
 		forget(primary);
 }
 
-void gpc_runtime_peer_enabled(CUcontext of_memory)
-{
-	struct gpc_context *reaching = gpc_context_current();
-	struct gpc_context *owner = NULL;
-	CUcontext popped;
-	bool must_wait;
-
-	/*
-	 * The owner may not have allocated yet; its pool must know the member from its first
-	 * free on.
-	 */
-	if (!gpc_runtime.fns->cuCtxPushCurrent_v2(of_memory)) {
-		owner = gpc_context_get(of_memory);
-		(void)gpc_runtime.fns->cuCtxPopCurrent_v2(&popped);
-	}
-	if (!reaching || !owner)
-		return;
-	/*
-	 * Blocks that the one-stream rule gave out again may still be used by their old owner:
-	 * the peer must not overtake it.
-	 */
-	gpc_lock_take(&owner->pool.lock);
-	must_wait = gpc_fences_peer_comes(&owner->pool.fences);
-	(void)!gpc_fences_add_member(&owner->pool.fences, &reaching->drv.base);
-	gpc_lock_release(&owner->pool.lock);
-	if (must_wait)
-		(void)!owner->drv.base.ops->context_sync(&owner->drv.base);
-}
-
 struct gpc_sync gpc_runtime_begin_sync(CUcontext handle)
 {
-	struct gpc_context *context = handle ? find(handle) : gpc_context_current();
+	struct gpc_context *context = handle ? gpc_context_find(handle) : gpc_context_current();
 	struct gpc_sync sync = { .context = context };
 
 	if (context)
 		sync.number = gpc_pool_begin_sync(&context->pool);
 	return sync;
-}
-
-/*
- * Errors after which every later call of the context returns the same: cuda.h says so of each
- * of them.
- */
-static bool is_sticky(CUresult result)
-{
-	return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_TIMEOUT ||
-	       result == CUDA_ERROR_ASSERT || result == CUDA_ERROR_HARDWARE_STACK_ERROR ||
-	       result == CUDA_ERROR_ILLEGAL_INSTRUCTION ||
-	       result == CUDA_ERROR_MISALIGNED_ADDRESS ||
-	       result == CUDA_ERROR_INVALID_ADDRESS_SPACE || result == CUDA_ERROR_INVALID_PC ||
-	       result == CUDA_ERROR_LAUNCH_FAILED || result == CUDA_ERROR_ECC_UNCORRECTABLE;
 }
 
 void gpc_runtime_end_sync(struct gpc_sync sync, CUresult result)
@@ -318,6 +288,24 @@ void gpc_runtime_end_sync(struct gpc_sync sync, CUresult result)
 	if (!result)
 		gpc_pool_end_sync(&context->pool, sync.number,
 			context->drv.base.ops->now_ns(&context->drv.base));
-	else if (is_sticky(result))
-		atomic_store(&context->sticky, (int)result);
+	else
+		gpc_cuda_driver_heard(&context->drv, result);
+}
+
+/*
+ * The answer may be about an event of another context; so the current one is asked itself, by a
+ * call that returns what earlier work left.
+ */
+void gpc_runtime_heard(CUresult result)
+{
+	struct gpc_context *context;
+	size_t available;
+	size_t total;
+
+	if (!gpc_cuda_is_sticky(result))
+		return;
+	context = gpc_context_current();
+	if (context)
+		gpc_cuda_driver_heard(
+			&context->drv, gpc_runtime.fns->cuMemGetInfo_v2(&available, &total));
 }

@@ -40,6 +40,5 @@ void gpc_runtime_at_exit(void)
 		print_leaks();
 	gpc_rescue_at_exit();
 	gpc_record_end(&gpc_runtime.record, gpc_clock_monotonic_ns());
-	atomic_store(&gpc_runtime.has_ended, true);
 	gpc_thread_leave();
 }

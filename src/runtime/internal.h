@@ -39,7 +39,7 @@ struct gpc_device {
 	_Atomic uint64_t next_look_ns;
 	_Atomic uint64_t next_history_ns;
 	CUcontext primary;
-	uint32_t n_retained; /* of the primary context, as the hooks saw it */
+	struct gpc_lock primary_lock; /* see gpc_runtime_primary_begin */
 	/* The last failure that nobody recovered from yet; see rescue.c. */
 	uint64_t failed_number;
 	uint64_t failed_size;
@@ -51,13 +51,11 @@ struct gpc_context {
 	struct gpc_device *device;
 	CUcontext handle;
 	uint32_t generation;
-	_Atomic int sticky; /* an error after which the context is of no use: CUresult */
 	_Atomic bool is_gone;
 };
 
 struct gpc_runtime {
-	_Atomic int state;     /* enum gpc_runtime_state */
-	atomic_bool has_ended; /* the exit handler ran */
+	_Atomic int state; /* enum gpc_runtime_state */
 	bool saw_start;
 	/* calls passed while another thread started us: not every stream was seen */
 	atomic_bool has_missed;
@@ -89,6 +87,9 @@ extern struct gpc_runtime gpc_runtime;
  * or too many.
  */
 struct gpc_context *gpc_context_get(CUcontext handle);
+
+/* A context that is known already, whether it is current or not; NULL: not known, or gone. */
+struct gpc_context *gpc_context_find(CUcontext handle);
 
 /* The context that is current, NULL: none, or none of ours. */
 struct gpc_context *gpc_context_current(void);

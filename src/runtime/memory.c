@@ -117,7 +117,7 @@ static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream st
 	context = gpc_runtime.config.cache ? gpc_context_current() : NULL;
 	if (!context)
 		return malloc_plain(ret_ptr, size);
-	sticky = atomic_load_explicit(&context->sticky, memory_order_relaxed);
+	sticky = atomic_load_explicit(&context->drv.sticky, memory_order_relaxed);
 	if (sticky)
 		return (CUresult)sticky;
 	request = (struct gpc_request){
@@ -184,28 +184,42 @@ static CUresult sync_for_free(struct gpc_pool *pool)
 	return (CUresult)gpc_status_to_device(st);
 }
 
+/*
+ * What the driver says before it looks at the pointer: that it is gone, that no context is current,
+ * that the current one is destroyed or broken.  Mostly that is the context of the memory, of which
+ * all is known.
+ */
+static CUresult judge_caller(const struct gpc_context *owner)
+{
+	const struct gpc_context *context = owner;
+	CUcontext current = NULL;
+	CUdevice device;
+	CUresult result = gpc_runtime.fns->cuCtxGetCurrent(&current);
+
+	if (!result && current != owner->handle) {
+		result = gpc_runtime.fns->cuCtxGetDevice(&device);
+		context = gpc_context_find(current);
+	}
+	if (result || !context)
+		return result;
+	return (CUresult)atomic_load_explicit(&context->drv.sticky, memory_order_relaxed);
+}
+
 static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool may_wait, bool *ret_is_ours)
 {
 	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
 	struct gpc_request request = {
 		.now_ns = gpc_clock_ns(), .thread = gpc_thread_id(), .stream = stream
 	};
-	struct gpc_context *context;
-	CUresult result = CUDA_SUCCESS;
-	CUcontext current;
+	CUresult result;
 	enum gpc_status st;
 
 	*ret_is_ours = pool != NULL;
 	if (!pool)
 		return CUDA_SUCCESS;
-	context = (struct gpc_context *)pool; /* its first member */
-	if (may_wait && gpc_runtime.config.free_sync == GPC_FREE_SYNC_ALWAYS)
+	result = judge_caller((const struct gpc_context *)pool); /* its first member */
+	if (!result && may_wait && gpc_runtime.config.free_sync == GPC_FREE_SYNC_ALWAYS)
 		result = sync_for_free(pool);
-	else if (atomic_load_explicit(&gpc_runtime.has_ended, memory_order_relaxed))
-		result = gpc_runtime.fns->cuCtxGetCurrent(
-			&current); /* says when the driver is gone */
-	if (!result)
-		result = (CUresult)atomic_load_explicit(&context->sticky, memory_order_relaxed);
 	if (result)
 		return result;
 	st = gpc_pool_free(pool, ptr, &request);

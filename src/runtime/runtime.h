@@ -105,12 +105,35 @@ struct gpc_sync {
 struct gpc_sync gpc_runtime_begin_sync(CUcontext context);
 void gpc_runtime_end_sync(struct gpc_sync sync, CUresult result);
 
-/* Contexts. */
+/*
+ * The driver answered a call of the program with this error: where it means that the current
+ * context is broken, its cache says so from now on, as the driver does.
+ */
+void gpc_runtime_heard(CUresult result);
+
+/*
+ * Contexts.  Whether a release was the last only the driver knows: not every retain passes us.  So
+ * it is asked after each, and retains, releases and resets of one device are made one at a time,
+ * between begin and end: a retain in between would give a dead context a second life unseen.
+ */
+void gpc_runtime_primary_begin(CUdevice device);
+void gpc_runtime_primary_end(CUdevice device);
 void gpc_runtime_primary_retained(CUcontext context, CUdevice device);
 void gpc_runtime_primary_released(CUdevice device);
 void gpc_runtime_primary_forget(CUdevice device);
 void gpc_runtime_context_forget(CUcontext context);
 void gpc_runtime_peer_enabled(CUcontext of_memory);
+
+/* The program makes a context beside those that the devices have. */
+void gpc_runtime_context_created(void);
+
+/*
+ * Work on `stream` is about to be submitted that touches these two addresses: by unified addressing
+ * a copy reaches memory of contexts that are no peers.  GPC_ANYWHERE as the first: nobody knows
+ * what it touches.
+ */
+#define GPC_ANYWHERE ((CUdeviceptr)-1)
+void gpc_runtime_reached(CUstream stream, CUdeviceptr dst, CUdeviceptr src);
 
 /* Streams and captures.  A new stream is not yet in anybody's hands. */
 void gpc_runtime_stream_created(CUstream stream);
@@ -131,5 +154,11 @@ bool gpc_runtime_may_export(CUdeviceptr ptr);
  * entering.
  */
 extern bool gpc_runtime_per_thread_seen;
+
+/*
+ * True where the process may have more than one context: only then work can touch another one's
+ * memory.  Read by the hooks of copies without entering.
+ */
+extern bool gpc_runtime_many_contexts;
 
 #endif

@@ -140,6 +140,7 @@ static void start_device(struct gpc_device *device, uint32_t ordinal)
 	CUuuid uuid;
 
 	device->ordinal = ordinal;
+	gpc_lock_init(&device->primary_lock, GPC_RANK_PRIMARY);
 	if (fns->cuDeviceGetName(
 		    device->known.name, (int)sizeof device->known.name, (CUdevice)ordinal))
 		device->known.name[0] = '\0';
@@ -201,6 +202,8 @@ bool gpc_runtime_start(void)
 	for (uint32_t i = 0; i < (uint32_t)n_devices; i++)
 		start_device(&gpc_runtime.devices[i], i);
 	gpc_runtime.n_devices = (uint32_t)n_devices;
+	if (n_devices > 1)
+		gpc_runtime_context_created();
 	/*
 	 * After cuInit, so that it runs before the driver's own handler, while the device still
 	 * answers.

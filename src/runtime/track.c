@@ -223,8 +223,10 @@ CUresult gpc_runtime_passed_malloc(struct gpc_passed_call *call)
 		st = gpc_rescue_run(&rescue, st);
 	if (st == GPC_LIMIT)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (st)
+	if (st) {
+		gpc_runtime_heard((CUresult)gpc_status_to_device(st));
 		return (CUresult)gpc_status_to_device(st);
+	}
 	remember(context, call, &rescue.request);
 	if (is_on_device((uint8_t)call->kind))
 		gpc_rescue_succeeded(context->device, call->size);

@@ -205,7 +205,7 @@ static void mode_rows(void)
 		CHECK(strcmp(info.dli_sname, rows[i].name) == 0);
 		snprintf(base, sizeof base, "%s", rows[i].name);
 		per_thread = cut(base, "_ptsz") + cut(base, "_ptds");
-		(void)(cut(base, "_v2") || cut(base, "_v3"));
+		(void)(cut(base, "_v2") || cut(base, "_v3") || cut(base, "_v4"));
 		CHECK(!get(base, &pointer, rows[i].since, per_thread ? 2 : 0, NULL));
 		if (pointer != exported)
 			dprintf(2, "%s is %s\n", rows[i].name, object_of(pointer));

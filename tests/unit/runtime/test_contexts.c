@@ -171,92 +171,101 @@ static void a_primary_context_cannot_be_destroyed_and_keeps_its_memory(void **st
 	world_run(NULL, "record:off", refuses);
 }
 
+static CUresult release(CUdevice device)
+{
+	CUresult result;
+
+	CHECK(world_enter());
+	gpc_runtime_primary_begin(device);
+	result = world.cuDevicePrimaryCtxRelease_v2(device);
+	gpc_runtime_primary_released(device);
+	gpc_runtime_primary_end(device);
+	gpc_runtime_leave();
+	return result;
+}
+
 static void releases(void)
 {
 	const struct gpc_context *context;
 	CUdeviceptr ptr;
 
 	world_start();
-	CHECK(world_enter());
-	gpc_runtime_primary_retained(world.context, 0);
-	gpc_runtime_leave();
+	/* Somebody retains it on a way that we do not see, as a runtime library may. */
+	CHECK(!world.cuDevicePrimaryCtxRetain(&world.context, 0));
 	CHECK(!world_malloc(&ptr, 1000));
 	context = world_context();
-	CHECK(world_enter());
-	gpc_runtime_primary_released(0);
-	CHECK(!atomic_load(&context->is_gone)); /* somebody still holds it */
-	gpc_runtime_primary_released(0);
-	CHECK(atomic_load(&context->is_gone));
-	gpc_runtime_primary_released(0);
-	gpc_runtime_primary_released(-1);
-	gpc_runtime_primary_released(99);
+	CHECK(!release(0) && !atomic_load(&context->is_gone));
+	CHECK(!world_free(ptr) && !world_malloc(&ptr, 1000));
+	CHECK(!release(0) && atomic_load(&context->is_gone));
+	CHECK(release(0) == CUDA_ERROR_INVALID_CONTEXT);
+	CHECK(release(-1) == CUDA_ERROR_INVALID_DEVICE);
+	CHECK(release(99) == CUDA_ERROR_INVALID_DEVICE);
+	CHECK(world_malloc(&ptr, 1000) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	gpc_runtime_primary_forget(99);
 	gpc_runtime_primary_retained(world.context, 99);
-	gpc_runtime_leave();
 }
 
-static void the_last_release_forgets(void **state)
+static void the_last_release_forgets_and_only_the_driver_knows_which_it_is(void **state)
 {
 	(void)state;
 	world_run(NULL, "record:off", releases);
 }
 
-static void peers(void)
+static void releases_unasked(void)
 {
-	struct gpc_context *owner;
-	CUcontext reaching;
 	CUdeviceptr ptr;
 
 	world_start();
-	owner = world_context();
-	CHECK(!world.cuCtxCreate_v2(&reaching, 0, 1));
+	CHECK(!world_malloc(&ptr, 1000));
+	world.fns.cuDevicePrimaryCtxGetState = NULL;
+	CHECK(!release(0));
+	CHECK(world_malloc(&ptr, 1000) ==
+		CUDA_SUCCESS); /* the pool lives on: nobody said otherwise */
+}
+
+static void a_driver_that_cannot_be_asked_is_not_guessed_about(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", releases_unasked);
+}
+
+struct range {
+	CUdeviceptr ptr;
+	uint64_t size;
+	int fill;
+};
+
+static void hears(void)
+{
+	struct range nowhere = { .size = 4 };
+	struct gpc_context *context;
+	CUdeviceptr ptr;
+	CUcontext other;
+
+	world_start();
+	CHECK(!world_malloc(&ptr, 1000));
+	context = world_context();
+	CHECK(!world.cuCtxCreate_v2(&other, 0, 0));
+	CHECK(!world_malloc(&nowhere.ptr, 1000));
+	nowhere.ptr += 512 * MIB;
+	CHECK(!world.gpusim_launch(NULL, 0, 1, &nowhere)); /* the other one is broken */
+	CHECK(!world.cuCtxSetCurrent(world.context));
 	CHECK(world_enter());
-	gpc_runtime_peer_enabled(world.context);
-	gpc_runtime_peer_enabled(world.context);
+	gpc_runtime_heard(CUDA_ERROR_NOT_READY);
+	gpc_runtime_heard(CUDA_ERROR_ILLEGAL_ADDRESS); /* by an event of the other, perhaps */
+	CHECK(!atomic_load(&context->drv.sticky));
+	CHECK(!world.cuCtxSetCurrent(other));
+	gpc_runtime_heard(CUDA_ERROR_ILLEGAL_ADDRESS);
 	gpc_runtime_leave();
-	CHECK(owner->pool.fences.n_members == 2);
-	CHECK(owner->pool.fences.members[1] == &world_context()->drv.base);
+	CHECK(world_malloc(&ptr, 1000) == CUDA_ERROR_ILLEGAL_ADDRESS);
 	CHECK(!world.cuCtxSetCurrent(world.context));
 	CHECK(!world_malloc(&ptr, 1000) && !world_free(ptr));
-	CHECK(COUNTER(pending_bytes) == 1024); /* no longer safe at once */
 }
 
-static void a_peer_becomes_a_member_of_the_fences(void **state)
+static void an_error_breaks_the_context_that_says_so_itself(void **state)
 {
 	(void)state;
-	world_run("devices:2", "record:off", peers);
-}
-
-static void peer_dies(void)
-{
-	struct gpc_context *owner;
-	CUcontext reaching;
-	CUdeviceptr ptr;
-
-	world_start();
-	owner = world_context();
-	CHECK(!world.cuCtxCreate_v2(&reaching, 0, 1));
-	CHECK(world_enter());
-	gpc_runtime_peer_enabled(world.context);
-	gpc_runtime_leave();
-	CHECK(!world.cuCtxSetCurrent(world.context));
-	CHECK(!world_malloc(&ptr, 600 * MIB) && !world_free(ptr));
-	CHECK(!world_malloc(&ptr, 600 * MIB) && COUNTER(n_hit) == 1);
-	CHECK(!world_free(ptr) && COUNTER(n_fence) >= 1); /* its events are made */
-	CHECK(world_enter());
-	gpc_runtime_context_forget(reaching);
-	gpc_runtime_leave();
-	CHECK(!world.cuCtxDestroy_v2(reaching));
-	CHECK(owner->pool.fences.n_members == 1);
-	CHECK(!world_malloc(&ptr, 600 * MIB) && COUNTER(n_oom) == 0);
-	CHECK(!world_free(ptr) && !world_sync() && COUNTER(pending_bytes) == 0);
-}
-
-static void a_peer_that_dies_holds_no_fence_back(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB,devices:2,context:0", "record:off", peer_dies);
-	world_assert_is_silent();
+	world_run(NULL, "record:off", hears);
 }
 
 static void syncs(void)
@@ -276,9 +285,9 @@ static void syncs(void)
 	gpc_runtime_end_sync(sync, CUDA_SUCCESS);
 	sync = gpc_runtime_begin_sync(world.context);
 	gpc_runtime_end_sync(sync, CUDA_ERROR_NOT_READY);
-	CHECK(!atomic_load(&world_context()->sticky));
+	CHECK(!atomic_load(&world_context()->drv.sticky));
 	gpc_runtime_end_sync(sync, CUDA_ERROR_LAUNCH_FAILED);
-	CHECK(atomic_load(&world_context()->sticky) == CUDA_ERROR_LAUNCH_FAILED);
+	CHECK(atomic_load(&world_context()->drv.sticky) == CUDA_ERROR_LAUNCH_FAILED);
 	gpc_runtime_leave();
 }
 
@@ -345,9 +354,9 @@ int main(void)
 		cmocka_unit_test(many_generations_take_no_more_room),
 		cmocka_unit_test(a_destroyed_context_is_forgotten),
 		cmocka_unit_test(a_primary_context_cannot_be_destroyed_and_keeps_its_memory),
-		cmocka_unit_test(the_last_release_forgets),
-		cmocka_unit_test(a_peer_becomes_a_member_of_the_fences),
-		cmocka_unit_test(a_peer_that_dies_holds_no_fence_back),
+		cmocka_unit_test(the_last_release_forgets_and_only_the_driver_knows_which_it_is),
+		cmocka_unit_test(a_driver_that_cannot_be_asked_is_not_guessed_about),
+		cmocka_unit_test(an_error_breaks_the_context_that_says_so_itself),
 		cmocka_unit_test(the_programs_own_wait_passes_the_fences_or_breaks_the_context),
 		cmocka_unit_test(contexts_come_and_go_in_many_threads),
 	};

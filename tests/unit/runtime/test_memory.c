@@ -141,7 +141,7 @@ static void broken(void)
 
 	world_start();
 	CHECK(!world_malloc(&ptr, 512));
-	atomic_store(&world_context()->sticky, CUDA_ERROR_ILLEGAL_ADDRESS);
+	atomic_store(&world_context()->drv.sticky, CUDA_ERROR_ILLEGAL_ADDRESS);
 	CHECK(world_free(ptr) == CUDA_ERROR_ILLEGAL_ADDRESS);
 	CHECK(world_malloc(&ptr, 512) == CUDA_ERROR_ILLEGAL_ADDRESS);
 }
@@ -150,6 +150,63 @@ static void a_broken_context_answers_its_error(void **state)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", broken);
+}
+
+struct range {
+	CUdeviceptr ptr;
+	uint64_t size;
+	int fill;
+};
+
+/* Nobody but a fence asks the driver after the kernel failed. */
+static void breaks_unseen(void)
+{
+	struct range nowhere = { .size = 4 };
+	CUdeviceptr small;
+	CUdeviceptr large;
+
+	world_start();
+	CHECK(world_stream());
+	CHECK(!world_malloc(&small, 512) && !world_free(small) && !world_sync());
+	CHECK(!world_malloc(&large, 32 * MIB) && !world_free(large));
+	CHECK(COUNTER(pending_bytes) == 32 * MIB);
+	nowhere.ptr = large + GPC_GIB;
+	CHECK(!world.gpusim_launch(NULL, 0, 1, &nowhere));
+	CHECK(world_malloc(&large, 32 * MIB) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK(COUNTER(cached_bytes) > 0);
+	CHECK(world_malloc(&small, 512) == CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void what_a_fence_hears_breaks_the_context(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", breaks_unseen);
+}
+
+static void frees_without_a_context(void)
+{
+	CUcontext other;
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!world_malloc(&ptr, 512));
+	CHECK(!world.cuCtxSetCurrent(NULL));
+	CHECK(world_free(ptr) == CUDA_ERROR_INVALID_CONTEXT);
+	CHECK(!world.cuCtxCreate_v2(&other, 0, 0));
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(COUNTER(live_bytes) == 512);
+	CHECK(!world.cuCtxSetCurrent(other));
+	CHECK(world_free(ptr + 512) == CUDA_ERROR_INVALID_VALUE);
+	atomic_store(&world_context()->drv.sticky, CUDA_ERROR_LAUNCH_FAILED);
+	CHECK(world_free(ptr) == CUDA_ERROR_LAUNCH_FAILED);
+	atomic_store(&world_context()->drv.sticky, 0);
+	CHECK(!world_free(ptr));
+}
+
+static void a_free_needs_a_context_and_any_that_works_will_do(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", frees_without_a_context);
 }
 
 static void fails_for_another_reason(void)
@@ -260,6 +317,8 @@ int main(void)
 		cmocka_unit_test(memory_is_freed_by_address_whatever_is_current),
 		cmocka_unit_test(cached_memory_counts_as_free),
 		cmocka_unit_test(a_broken_context_answers_its_error),
+		cmocka_unit_test(what_a_fence_hears_breaks_the_context),
+		cmocka_unit_test(a_free_needs_a_context_and_any_that_works_will_do),
 		cmocka_unit_test(another_error_of_the_driver_is_carried_up),
 		cmocka_unit_test(free_sync_always_waits_for_the_device),
 		cmocka_unit_test(free_sync_always_does_not_break_a_capture),

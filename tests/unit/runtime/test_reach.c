@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+static void peers(void)
+{
+	struct gpc_context *owner;
+	CUcontext reaching;
+	CUdeviceptr ptr;
+
+	world_start();
+	owner = world_context();
+	CHECK(!world.cuCtxCreate_v2(&reaching, 0, 1));
+	CHECK(world_enter());
+	gpc_runtime_peer_enabled(world.context);
+	gpc_runtime_peer_enabled(world.context);
+	gpc_runtime_leave();
+	CHECK(owner->pool.fences.n_members == 2);
+	CHECK(owner->pool.fences.members[1] == &world_context()->drv.base);
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(!world_malloc(&ptr, 1000) && !world_free(ptr));
+	CHECK(COUNTER(pending_bytes) == 1024); /* no longer safe at once */
+}
+
+static void a_peer_becomes_a_member_of_the_fences(void **state)
+{
+	(void)state;
+	world_run("devices:2", "record:off", peers);
+}
+
+static void peer_dies(void)
+{
+	struct gpc_context *owner;
+	CUcontext reaching;
+	CUdeviceptr ptr;
+
+	world_start();
+	owner = world_context();
+	CHECK(!world.cuCtxCreate_v2(&reaching, 0, 1));
+	CHECK(world_enter());
+	gpc_runtime_peer_enabled(world.context);
+	gpc_runtime_leave();
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(!world_malloc(&ptr, 600 * MIB) && !world_free(ptr));
+	CHECK(!world_malloc(&ptr, 600 * MIB) && COUNTER(n_hit) == 1);
+	CHECK(!world_free(ptr) && COUNTER(n_fence) >= 1); /* its events are made */
+	CHECK(world_enter());
+	gpc_runtime_context_forget(reaching);
+	gpc_runtime_leave();
+	CHECK(!world.cuCtxDestroy_v2(reaching));
+	CHECK(owner->pool.fences.n_members == 1);
+	CHECK(!world_malloc(&ptr, 600 * MIB) && COUNTER(n_oom) == 0);
+	CHECK(!world_free(ptr) && !world_sync() && COUNTER(pending_bytes) == 0);
+}
+
+static void a_peer_that_dies_holds_no_fence_back(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,devices:2,context:0", "record:off", peer_dies);
+	world_assert_is_silent();
+}
+
+#define KERNEL_NS UINT64_C(5000000)
+
+struct range {
+	CUdeviceptr ptr;
+	uint64_t size;
+	int fill;
+};
+/* Memory of the first context, freed while a stream of the second, which is no peer, still works on it. */
+static void freed_under_work_of_another_context(bool is_told)
+{
+	struct range range = { .size = 600 * MIB, .fill = -1 };
+	CUstream stream;
+	CUcontext other;
+
+	world_start();
+	CHECK(!world_malloc(&range.ptr, 600 * MIB));
+	CHECK(!world.cuCtxCreate_v2(&other, 0, 1));
+	CHECK(!world.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	/* The copy may be given to its stream while another context is current. */
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(world_enter());
+	if (is_told)
+		gpc_runtime_reached(stream, 0, range.ptr + 5);
+	gpc_runtime_leave();
+	CHECK(!world.cuCtxSetCurrent(other));
+	CHECK(!world.gpusim_launch(stream, KERNEL_NS, 1, &range));
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(!world_free(range.ptr));
+	CHECK(!world_malloc(&range.ptr, 600 * MIB));
+	CHECK(!world.cuCtxSetCurrent(other));
+	CHECK(world.cuStreamQuery(stream) == (is_told ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY));
+}
+
+static void told(void)
+{
+	freed_under_work_of_another_context(true);
+}
+
+static void not_told(void)
+{
+	freed_under_work_of_another_context(false);
+}
+
+static void memory_that_another_contexts_copy_uses_is_not_given_out(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,devices:2,context:0,clock:virtual", "record:off", told);
+	/* What the call is for: without it the same memory comes back at once. */
+	world_run("memory:1GiB,devices:2,context:0,clock:virtual", "record:off", not_told);
+}
+
+static uint32_t members_of(CUcontext handle)
+{
+	const struct gpc_context *context = gpc_context_find(handle);
+
+	return context ? context->pool.fences.n_members : 0;
+}
+
+static void reaches(void)
+{
+	CUstream stream;
+	CUcontext other;
+	CUdeviceptr ours;
+	CUdeviceptr theirs;
+
+	world_start();
+	CHECK(gpc_runtime_many_contexts); /* two devices */
+	CHECK(!world_malloc(&ours, 1000));
+	CHECK(!world.cuCtxCreate_v2(&other, 0, 1));
+	CHECK(!world_malloc(&theirs, 1000));
+	CHECK(!world.cuStreamCreate(&stream, 0));
+	CHECK(world_enter());
+	gpc_runtime_reached(NULL, theirs, 0);
+	gpc_runtime_reached(stream, theirs, 0x1234);
+	CHECK(members_of(world.context) == 1 && members_of(other) == 1);
+	gpc_runtime_reached(CU_STREAM_PER_THREAD, theirs, ours);
+	gpc_runtime_reached(stream, theirs, ours);
+	CHECK(members_of(world.context) == 2 && members_of(other) == 1);
+	gpc_runtime_leave();
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(world_enter());
+	world.fns.cuStreamGetCtx = NULL; /* an old driver: then the current context's it is */
+	gpc_runtime_reached(stream, GPC_ANYWHERE, 0);
+	CHECK(members_of(other) == 2);
+	CHECK(!world.cuCtxSetCurrent(NULL));
+	gpc_runtime_reached(NULL, theirs, ours); /* the driver will refuse it */
+	gpc_runtime_leave();
+}
+
+static void a_copy_joins_the_fences_of_the_memory_it_touches(void **state)
+{
+	(void)state;
+	world_run("devices:2", "record:off", reaches);
+	world_assert_is_silent();
+}
+
+static void one_context(void)
+{
+	CUcontext other;
+
+	world_start();
+	CHECK(world_context() && !gpc_runtime_many_contexts);
+	CHECK(!world.cuCtxCreate_v2(&other, 0, 0));
+	CHECK(world_context() && gpc_runtime_many_contexts);
+}
+
+static void with_one_context_copies_look_at_nothing(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", one_context);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_peer_becomes_a_member_of_the_fences),
+		cmocka_unit_test(a_peer_that_dies_holds_no_fence_back),
+		cmocka_unit_test(memory_that_another_contexts_copy_uses_is_not_given_out),
+		cmocka_unit_test(a_copy_joins_the_fences_of_the_memory_it_touches),
+		cmocka_unit_test(with_one_context_copies_look_at_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
