@@ -64,6 +64,13 @@ def case_a_python_program_runs_as_without_us(world):
     expect_same_and_silent(world, world.script("train.py"))
 
 
+def case_a_copy_by_another_context_keeps_the_memory_from_its_next_owner(world):
+    # The copy takes 64 ms; what the next owner writes would be there after one.
+    sim = "memory:4GiB,devices:2,clock:virtual,copy_us_per_mib:1000"
+    ours = world.run(world.script("cross_copy.py"), sim=sim)
+    expect_equal("the run", (ours.status, ours.out, ours.err), (0, "arrived: 1\n", ""))
+
+
 def case_a_program_that_forks_runs_as_without_us(world):
     expect_same_and_silent(world, world.script("fork.py"))
 
