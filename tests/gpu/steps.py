@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 
+import errors
 from harness import MIB, TOP, Skip, expect, expect_equal
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -144,6 +145,22 @@ def step_misuse(suite, world, data):
     expect(not wrong, "\n".join(wrong))
 
 
+def step_errors(suite, world, data):
+    need_runtime(suite)
+    rows = errors.read_rows(world)
+    wrong = []
+    # What is only recorded goes to the driver either way; here time is short.
+    for (name, api), codes in errors.ask_all(world, rows, errors.WAYS[:2]).items():
+        row = next(row for row in rows if row.name == name)
+        # Where we differ on purpose the table says how.
+        wanted = row.cached if row.cached != row.expected else codes["plain"]
+        seen = "as expected" if codes["plain"] == row.expected else f"seen: {codes['plain']}"
+        data[f"{name}, {api}"] = f"expected {row.expected}, {seen}; {row.seen}"
+        if codes["cache on"] != wanted:
+            wrong.append(f"{name} ({api}): {codes['cache on']}, not {wanted}")
+    expect(not wrong, "\n".join(wrong))
+
+
 def step_pair_costs(suite, world, data):
     need_runtime(suite)
     for size, count, streams in ((4096, 2000, 0), (MIB, 2000, 0), (64 * MIB, 500, 0), (MIB, 2000, 4)):
@@ -203,6 +220,7 @@ STEPS = (
     ("an out-of-memory of the whole device is explained", 30, step_device_exhausted),
     ("after kill -9 the bytes held are those printed", 30, step_kill),
     ("every misuse gets the driver's error code", 20, step_misuse),
+    ("every row of the table of errors gets the driver's code", 120, step_errors),
     ("PyTorch trains bit for bit as without us", 90, step_torch),
     ("PyTorch without its own cache trains bit for bit as without us", 90, step_torch_without_its_cache),
     ("what a pair of cudaMalloc and cudaFree costs", 30, step_pair_costs),
