@@ -16,10 +16,10 @@
  *
  * Sizes     Bytes, everywhere.  Memory is aligned to 512 bytes.
  * Errors    Every function that returns int returns 0, or a CUresult of the driver;
- *           gpucache_error_text says it in words.  Outputs are written only on success.  All return
- *           GPUCACHE_ERROR_NOT_INITIALIZED before the program initialised CUDA, and
- *           GPUCACHE_ERROR_INVALID_CONTEXT where no context is current.  An error of earlier device
- *           work may be returned by any of them, as by any CUDA call.
+ *           gpucache_error_text says it in words.  Outputs are written only on success.  All but
+ *           those of tags return GPUCACHE_ERROR_NOT_INITIALIZED before the program initialised
+ *           CUDA, and GPUCACHE_ERROR_INVALID_CONTEXT where no context is current.  An error of
+ *           earlier device work may be returned by any of them, as by any CUDA call.
  * Threads   Any thread may call anything at any time, but not from a stream's host callback.
  * Limits    GPUCACHE=0 switches the cache off: then memory comes from the driver, and what cannot
  *           be answered returns GPUCACHE_ERROR_NOT_SUPPORTED.  So it is in a child of fork.
@@ -213,6 +213,27 @@ typedef int (*gpucache_oom_handler)(void *arg, size_t wanted, int device);
  *     gpucache_set_oom_handler(drop_caches, &caches);
  */
 GPUCACHE_API void gpucache_set_oom_handler(gpucache_oom_handler handler, void *arg);
+
+/*
+ * From here to gpucache_tag_pop, what this thread allocates is labelled with `name` in the
+ * recording, by whichever function it does.  Ranges nest: "train/step" is step inside train.  NVTX
+ * ranges of the same thread do the same, see the README, and both may be nested in each other.
+ *
+ * Works at any time, also before CUDA is initialised; with GPUCACHE=0 it changes nothing.  Of
+ * `name`, UTF-8, 76 bytes are kept.  32 ranges deep, and beyond some thousand names in all, the
+ * label is that of the range around; where many names differ in numbers only ("step 412"), further
+ * ones share "step *".  GPUCACHE_ERROR_INVALID_VALUE: name is NULL or "".
+ *
+ * Example
+ *     void *activations = NULL;
+ *     ok(gpucache_tag_push("forward"));
+ *     ok(cudaMalloc(&activations, 1 << 20));
+ *     ok(gpucache_tag_pop());
+ */
+GPUCACHE_API int gpucache_tag_push(const char *name);
+
+/* The innermost range of this thread ends.  GPUCACHE_ERROR_INVALID_VALUE: it is in none. */
+GPUCACHE_API int gpucache_tag_pop(void);
 
 /*
  * For torch.cuda.memory.CUDAPluggableAllocator("libgpucache.so", "gpucache_torch_malloc",

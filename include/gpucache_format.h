@@ -19,6 +19,7 @@
  *   CODES       variable records: Python code objects                    append only
  *   MODULES     variable records: mapped objects with build ids          append only
  *   TEXT        lines: `key value source`, `env NAME=value`, `warning: ...`  append only
+ *   TAGS        variable records: names that the program gave to ranges  append only
  *   SEGMENTS    slot i: segment i of the process                         seq word
  *   BLOCKS      slot i: block i of the process, whatever its state       seq word
  *   EVENTS      ring of 64-byte records                                  `seq` stored last
@@ -88,6 +89,7 @@ enum gpucache_region_kind {
 	GPUCACHE_REGION_HISTORY,
 	GPUCACHE_REGION_PEAKS,
 	GPUCACHE_REGION_OOMS,
+	GPUCACHE_REGION_TAGS, /* since 1.1 */
 	GPUCACHE_REGION_COUNT,
 };
 
@@ -127,7 +129,8 @@ struct gpucache_header {
 	uint64_t dropped_stacks;
 	uint64_t dropped_python; /* stacks whose Python frames could not be read safely */
 	uint64_t dropped_segments;
-	uint64_t reserved[8];
+	uint64_t dropped_tags; /* ranges that are labelled with the one around them; since 1.1 */
+	uint64_t reserved[7];
 	char boot_id[40];
 	char version[32]; /* of the library */
 	char host[64];
@@ -145,10 +148,7 @@ struct gpucache_device {
 	char name[64];
 	char uuid[48]; /* "GPU-..." or empty */
 	uint64_t total_bytes;
-	/*
-	 * The last look at the device as a whole.  ours_bytes is what our books held at that
-	 * moment.
-	 */
+	/* The last look at the device as a whole; ours_bytes is what our books held then. */
 	uint64_t look_ns;
 	uint64_t free_bytes;
 	uint64_t ours_bytes;
@@ -258,10 +258,7 @@ struct gpucache_counters {
 	uint64_t n_rescued_by[GPUCACHE_MAX_RUNGS];
 };
 
-/*
- * SITES.  Record i: what stack i holds and ever asked for, on all devices of the process
- * together.  Plain stores.
- */
+/* SITES.  Record i: what stack i holds and ever asked for, on all devices.  Plain stores. */
 struct gpucache_site {
 	uint64_t live_bytes; /* as requested */
 	uint64_t live_blocks;
@@ -273,10 +270,7 @@ struct gpucache_site {
 	uint64_t reserved;
 };
 
-/*
- * Head of the append-only regions STACKS, CODES, MODULES, TEXT.  `used` counts the bytes behind
- * it.
- */
+/* Head of the append-only regions.  `used` counts the bytes behind it. */
 struct gpucache_append_head {
 	uint64_t used;
 	uint64_t n_records;
@@ -337,6 +331,17 @@ struct gpucache_module {
 	uint64_t time_ns;
 };
 
+/*
+ * TAGS.  A range that the program named, by gpucache_tag_push or NVTX.  Followed by the name without
+ * NUL, padding to 8 bytes.  A label is the names from the outermost range on: "train/step/forward".
+ */
+struct gpucache_tag {
+	uint32_t size;
+	uint32_t id;     /* > 0 */
+	uint32_t parent; /* < id; 0: no range around it */
+	uint32_t name_size;
+};
+
 /* SEGMENTS.  One driver allocation that we cut into blocks. */
 struct gpucache_segment {
 	uint32_t seq;
@@ -375,7 +380,8 @@ struct gpucache_block {
 	/* index into SEGMENTS, or GPUCACHE_NO_SEGMENT: a driver allocation of its own */
 	uint32_t segment;
 	uint32_t context; /* index into COUNTERS */
-	uint64_t reserved;
+	uint32_t tag;     /* of a LIVE block; 0: none.  Since 1.1 */
+	uint32_t reserved;
 };
 
 enum gpucache_event_kind {
@@ -404,7 +410,7 @@ struct gpucache_event {
 	uint16_t device;
 	uint32_t context; /* index into COUNTERS */
 	uint32_t detail;
-	uint32_t reserved;
+	uint32_t tag; /* the range that the thread is in; 0: none.  Since 1.1 */
 };
 
 /*
@@ -446,10 +452,9 @@ struct gpucache_peak {
 	uint64_t requested_bytes;
 	uint64_t live_bytes;
 	uint64_t reserved_bytes;
-	uint32_t n_holders; /* biggest first */
-	uint32_t n_sites;   /* stacks that held anything */
-	/* held by the sites beyond n_holders, and by allocations without a stack */
-	uint64_t rest_bytes;
+	uint32_t n_holders;  /* biggest first */
+	uint32_t n_sites;    /* stacks that held anything */
+	uint64_t rest_bytes; /* of sites beyond n_holders, and of allocations without a stack */
 	struct gpucache_holder holders[GPUCACHE_MAX_HOLDERS];
 };
 
@@ -506,7 +511,14 @@ struct gpucache_neighbour {
 	char name[32];  /* of the process, where this user may see it */
 };
 
+struct gpucache_tag_holder {
+	uint32_t tag; /* 0: memory that was allocated in no range */
+	uint32_t n_blocks;
+	uint64_t bytes; /* as requested */
+};
+
 #define GPUCACHE_MAX_OOM_HOLDERS 32
+#define GPUCACHE_MAX_OOM_TAGS    16
 #define GPUCACHE_MAX_NEIGHBOURS  16
 
 /* OOMS.  One failed request, with everything known at that moment. */
@@ -530,19 +542,22 @@ struct gpucache_oom {
 	uint32_t also;      /* bit v: verdict v holds too */
 	struct gpucache_balance balance;
 	uint64_t peak_requested; /* of the run so far */
-	/* by the fastest growing holder since the previous look, 0 unknown */
-	uint64_t growth_bytes;
+	uint64_t growth_bytes; /* by the fastest growing holder since the look before, 0 unknown */
 	uint32_t growth_stack;
 	uint32_t n_rungs;
-	/* bytes that each rung of the ladder made available */
-	uint64_t rung_freed[GPUCACHE_MAX_RUNGS];
+	uint64_t rung_freed[GPUCACHE_MAX_RUNGS]; /* bytes that each made available */
 	uint32_t n_holders;
 	uint32_t n_sites;
 	uint64_t rest_bytes;
 	struct gpucache_holder holders[GPUCACHE_MAX_OOM_HOLDERS]; /* biggest first */
 	uint32_t n_neighbours;
-	uint32_t reserved;
+	uint32_t tag; /* that the request was made in; 0: none.  Since 1.1 */
 	struct gpucache_neighbour neighbours[GPUCACHE_MAX_NEIGHBOURS];
+	/* Since 1.1.  Who holds the device, by tag, biggest first; none where no tag was used. */
+	uint32_t n_tags;
+	uint32_t reserved;
+	uint64_t tag_rest_bytes; /* held in the tags beyond n_tags */
+	struct gpucache_tag_holder tags[GPUCACHE_MAX_OOM_TAGS];
 };
 
 static_assert(sizeof(struct gpucache_region) == 32, "region");
@@ -563,16 +578,19 @@ static_assert(sizeof(struct gpucache_block) == 64, "block");
 static_assert(offsetof(struct gpucache_block, address) == 8, "block.address");
 static_assert(offsetof(struct gpucache_block, stack) == 40, "block.stack");
 static_assert(offsetof(struct gpucache_block, segment) == 48, "block.segment");
+static_assert(offsetof(struct gpucache_block, tag) == 56, "block.tag");
 static_assert(sizeof(struct gpucache_event) == 64, "event");
 static_assert(offsetof(struct gpucache_event, stack) == 40, "event.stack");
 static_assert(offsetof(struct gpucache_event, kind) == 48, "event.kind");
 static_assert(offsetof(struct gpucache_event, detail) == 56, "event.detail");
+static_assert(offsetof(struct gpucache_event, tag) == 60, "event.tag");
 static_assert(sizeof(struct gpucache_history_head) == 64, "history head");
 static_assert(sizeof(struct gpucache_point) == 32, "point");
 static_assert(sizeof(struct gpucache_holder) == 16, "holder");
 static_assert(offsetof(struct gpucache_peak, holders) == 64, "peak.holders");
 static_assert(sizeof(struct gpucache_balance) == 96, "balance");
 static_assert(sizeof(struct gpucache_neighbour) == 48, "neighbour");
+static_assert(sizeof(struct gpucache_tag) == 16 && sizeof(struct gpucache_tag_holder) == 16, "tag");
 static_assert(offsetof(struct gpucache_oom, balance) == 80, "oom.balance");
 
 #endif

@@ -8,6 +8,7 @@
  */
 #include "gpucache.h"
 
+#include "base/thread.h"
 #include "preload/real.h"
 
 static CUdeviceptr address_of(void *ptr)
@@ -196,6 +197,22 @@ int gpucache_set_limit(int device, uint64_t bytes)
 void gpucache_set_oom_handler(gpucache_oom_handler handler, void *arg)
 {
 	gpc_runtime_set_oom_handler(handler, arg);
+}
+
+int gpucache_tag_push(const char *name)
+{
+	if (!name || !*name)
+		return CUDA_ERROR_INVALID_VALUE;
+	(void)gpc_runtime_tag_push(GPC_TAG_OF_API, name);
+	return CUDA_SUCCESS;
+}
+
+int gpucache_tag_pop(void)
+{
+	uint32_t level;
+
+	return gpc_runtime_tag_pop(GPC_TAG_OF_API, &level) ? CUDA_SUCCESS
+							   : CUDA_ERROR_INVALID_VALUE;
 }
 
 void *gpucache_torch_malloc(size_t size, int device, CUstream stream)

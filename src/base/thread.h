@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calling thread: its number, the reentrancy guard, and whether we are in the process we
- * started in.
+ * The calling thread: its number, its tag, the reentrancy guard, and whether we are in the process
+ * we started in.
  *
  * The guard keeps our own calls of the driver, and what the driver calls back, from being answered
  * by us again.  Thread-local data use the initial-exec model: a general-dynamic access may allocate
@@ -15,10 +15,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Which range of the program a thread is in; stack/tags.h moves it. */
+struct gpc_tag_place {
+	uint32_t tag;        /* 0: in none */
+	uint32_t n_untagged; /* ranges inside that one which have no tag of their own */
+};
+
+/* Whose range: of the C API, of NVTX without a domain, or of an NVTX domain, by its id above. */
+#define GPC_TAG_OF_API  0u
+#define GPC_TAG_OF_NVTX 1u
+
 /* Of the calling thread; behind the functions below. */
 struct gpc_thread {
 	uint32_t id; /* 0: not asked yet */
 	bool is_inside;
+	struct gpc_tag_place place;
 };
 
 extern _Thread_local struct gpc_thread gpc_thread
@@ -30,6 +41,12 @@ uint32_t gpc_thread_ask_id(void);
 static inline uint32_t gpc_thread_id(void)
 {
 	return gpc_thread.id ? gpc_thread.id : gpc_thread_ask_id();
+}
+
+/* The tag that allocations of this thread get. */
+static inline uint32_t gpc_thread_tag(void)
+{
+	return gpc_thread.place.tag;
 }
 
 /* Enters our own code.  False where this thread is in it already; then do not leave. */

@@ -43,6 +43,7 @@ static const struct {
 	[GPUCACHE_REGION_HISTORY] = { "HISTORY", SHAPE_PLAIN },
 	[GPUCACHE_REGION_PEAKS] = { "PEAKS", SHAPE_SEQ },
 	[GPUCACHE_REGION_OOMS] = { "OOMS", SHAPE_SEQ },
+	[GPUCACHE_REGION_TAGS] = { "TAGS", SHAPE_APPEND },
 };
 
 const char *gpc_region_name(enum gpucache_region_kind kind)
@@ -432,6 +433,7 @@ void gpc_recording_close(struct gpc_recording *recording)
 		return;
 	free(recording->stacks);
 	free(recording->codes);
+	free(recording->tags);
 	free(recording->modules);
 	free(recording->data);
 	free(recording->path);

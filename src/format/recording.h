@@ -91,6 +91,8 @@ struct gpc_recording {
 	size_t n_stacks;
 	struct gpc_record_index *codes;
 	size_t n_codes;
+	struct gpc_record_index *tags;
+	size_t n_tags;
 	uint64_t *modules; /* offsets, in the order of the file */
 	size_t n_modules;
 	uint64_t first_event;
@@ -185,6 +187,13 @@ bool gpc_recording_find_stack(
 	const struct gpc_recording *recording, uint32_t id, struct gpc_stack_view *ret_stack);
 bool gpc_recording_find_code(
 	const struct gpc_recording *recording, uint32_t id, struct gpc_code_view *ret_code);
+
+/*
+ * Appends the label of a tag, "outer/inner", harmless to a terminal; of one that the recording does
+ * not name its number, of 0 nothing.
+ */
+void gpc_recording_add_tag(
+	const struct gpc_recording *recording, uint32_t id, struct gpc_text *text);
 
 /*
  * Modules 0 .. n_modules - 1 in the order they were seen; the last one that covers an address

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The append-only half of the reader: stacks, code objects, modules, text. */
+/* The append-only half of the reader: stacks, code objects, modules, tags, text. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/recording_internal.h"
 
+/* The library goes to 32; a label that is deeper begins with a number. */
+#define MAX_TAG_DEPTH 64
+
 /*
  * The smallest record of each kind is its head; a walk can therefore never be longer than size
- * / 24.
+ * / 16.
  */
 struct walk {
 	const unsigned char *data;
@@ -87,6 +90,14 @@ static bool is_whole_module(const unsigned char *record, uint32_t size)
 	       memchr(record + sizeof module, 0, size - sizeof module) != NULL;
 }
 
+static bool is_whole_tag(const unsigned char *record, uint32_t size)
+{
+	struct gpucache_tag tag;
+
+	memcpy(&tag, record, sizeof tag);
+	return tag.parent < tag.id && tag.name_size <= size - sizeof tag;
+}
+
 static const struct {
 	uint32_t head_size;
 	bool (*is_whole)(const unsigned char *record, uint32_t size);
@@ -94,6 +105,7 @@ static const struct {
 	[GPUCACHE_REGION_STACKS] = { sizeof(struct gpucache_stack), is_whole_stack },
 	[GPUCACHE_REGION_CODES] = { sizeof(struct gpucache_code), is_whole_code },
 	[GPUCACHE_REGION_MODULES] = { sizeof(struct gpucache_module), is_whole_module },
+	[GPUCACHE_REGION_TAGS] = { sizeof(struct gpucache_tag), is_whole_tag },
 };
 
 static int compare_index(const void *left, const void *right)
@@ -151,6 +163,10 @@ enum gpc_status gpc_recording_index(struct gpc_recording *recording)
 	status = collect(recording, GPUCACHE_REGION_CODES, &recording->codes, &recording->n_codes);
 	if (status != GPC_OK)
 		return status;
+	status = collect(recording, GPUCACHE_REGION_TAGS, &recording->tags, &recording->n_tags);
+	if (status != GPC_OK)
+		return status;
+	qsort(recording->tags, recording->n_tags, sizeof *recording->tags, compare_index);
 	qsort(recording->stacks, recording->n_stacks, sizeof *recording->stacks, compare_index);
 	qsort(recording->codes, recording->n_codes, sizeof *recording->codes, compare_index);
 
@@ -224,6 +240,41 @@ bool gpc_recording_find_code(
 	ret_code->first_line = code.first_line;
 	ret_code->python_version = code.python_version;
 	return true;
+}
+
+static void add_name(const char *name, uint32_t size, struct gpc_text *text)
+{
+	for (uint32_t i = 0; i < size && !text->cut; i++)
+		gpc_text_add(text, "%c",
+			(unsigned char)name[i] < 0x20 || name[i] == 0x7f ? '?' : name[i]);
+}
+
+void gpc_recording_add_tag(
+	const struct gpc_recording *recording, uint32_t id, struct gpc_text *text)
+{
+	const char *names[MAX_TAG_DEPTH];
+	uint32_t sizes[MAX_TAG_DEPTH];
+	unsigned n = 0;
+
+	/* Parents have lower ids, so this ends. */
+	while (id != 0 && n < MAX_TAG_DEPTH) {
+		uint64_t offset = find_record(recording->tags, recording->n_tags, id);
+		struct gpucache_tag tag;
+
+		if (offset == 0)
+			break;
+		memcpy(&tag, recording->data + offset, sizeof tag);
+		names[n] = (const char *)recording->data + offset + sizeof tag;
+		sizes[n++] = tag.name_size;
+		id = tag.parent;
+	}
+	if (id != 0)
+		gpc_text_add(text, n ? "tag %u/" : "tag %u", id);
+	while (n-- > 0) {
+		add_name(names[n], sizes[n], text);
+		if (n > 0)
+			gpc_text_add(text, "/");
+	}
 }
 
 bool gpc_recording_read_module(

@@ -17,7 +17,10 @@ void gpc_recording_note(struct gpc_recording *recording, enum gpucache_region_ki
 /* Ends what claims to be a string, and makes it harmless to a terminal. */
 void gpc_recording_clean(char *text, size_t size);
 
-/* Finds all records of STACKS, CODES and MODULES; what is damaged ends the walk of that region. */
+/*
+ * Finds all records of STACKS, CODES, TAGS and MODULES; what is damaged ends the walk of that
+ * region.
+ */
 GPC_MUST_CHECK enum gpc_status gpc_recording_index(struct gpc_recording *recording);
 
 #endif

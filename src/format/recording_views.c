@@ -81,6 +81,8 @@ bool gpc_recording_read_oom(
 		oom.n_holders = GPUCACHE_MAX_OOM_HOLDERS;
 	if (oom.n_neighbours > GPUCACHE_MAX_NEIGHBOURS)
 		oom.n_neighbours = GPUCACHE_MAX_NEIGHBOURS;
+	if (oom.n_tags > GPUCACHE_MAX_OOM_TAGS)
+		oom.n_tags = GPUCACHE_MAX_OOM_TAGS;
 	if (oom.verdict >= GPUCACHE_VERDICT_COUNT)
 		oom.verdict = GPUCACHE_VERDICT_NONE;
 	if (oom.strength > GPUCACHE_STRENGTH_CERTAIN)

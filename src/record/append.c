@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The append-only regions: STACKS, CODES, MODULES, TEXT. */
+/* The append-only regions: STACKS, CODES, MODULES, TAGS, TEXT. */
 #include <string.h>
 
 #include "record/record.h"
@@ -7,7 +7,8 @@
 static bool is_append_kind(enum gpucache_region_kind kind)
 {
 	return kind == GPUCACHE_REGION_STACKS || kind == GPUCACHE_REGION_CODES ||
-	       kind == GPUCACHE_REGION_MODULES || kind == GPUCACHE_REGION_TEXT;
+	       kind == GPUCACHE_REGION_MODULES || kind == GPUCACHE_REGION_TAGS ||
+	       kind == GPUCACHE_REGION_TEXT;
 }
 
 static bool append_locked(struct gpc_record *rec, enum gpucache_region_kind kind,

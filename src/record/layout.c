@@ -82,13 +82,14 @@ void gpc_layout_make(struct gpc_layout *layout, size_t size, uint32_t n_devices)
 	add_append(layout, GPUCACHE_REGION_STACKS, 6 * part);
 	add_append(layout, GPUCACHE_REGION_CODES, 2 * part);
 	add_append(layout, GPUCACHE_REGION_MODULES, part);
+	add_append(layout, GPUCACHE_REGION_TAGS, gpc_round_up(part / 2, GPUCACHE_PAGE));
 	add_fixed(layout, GPUCACHE_REGION_SITES, sizeof(struct gpucache_site),
 		2 * part / sizeof(struct gpucache_site));
 	add_fixed(layout, GPUCACHE_REGION_SEGMENTS, sizeof(struct gpucache_segment),
 		part / sizeof(struct gpucache_segment));
 	add_fixed(layout, GPUCACHE_REGION_EVENTS, sizeof(struct gpucache_event),
 		events / sizeof(struct gpucache_event));
-	/* What the events' power of two left goes to the blocks. */
+	/* What the others left, most of it the events' power of two, goes to the blocks. */
 	add_fixed(layout, GPUCACHE_REGION_BLOCKS, sizeof(struct gpucache_block),
 		(((size & ~(size_t)(GPUCACHE_PAGE - 1)) - layout->file_size) /
 			sizeof(struct gpucache_block)));

@@ -134,8 +134,8 @@ void gpc_record_mute(struct gpc_record *rec);
 void gpc_record_state_add(struct gpc_record *rec, uint32_t bits);
 
 /*
- * Appends one record to STACKS, CODES, MODULES or TEXT, padded with zeros to 8 bytes except in
- * TEXT. False, and counted there, where it does not fit.
+ * Appends one record to STACKS, CODES, MODULES, TAGS or TEXT, padded with zeros to 8 bytes except
+ * in TEXT. False, and counted there, where it does not fit.
  */
 bool gpc_record_append(
 	struct gpc_record *rec, enum gpucache_region_kind kind, const void *data, size_t size);
@@ -174,6 +174,13 @@ void gpc_record_history(struct gpc_record *rec, uint32_t device, uint64_t now_ns
 /* The stacks that hold most at this moment, biggest first, at most `max`; returns how many. */
 uint32_t gpc_record_top_holders(struct gpc_record *rec, struct gpucache_holder *holders,
 	uint32_t max, uint32_t *ret_n_sites, uint64_t *ret_rest_bytes);
+
+/*
+ * The tags that hold most of a device at this moment, biggest first, at most `max`; returns how
+ * many.  `end` is behind the highest tag.  None without memory for a table of them.
+ */
+uint32_t gpc_record_top_tags(const struct gpc_record *rec, uint32_t device, uint32_t end,
+	struct gpucache_tag_holder *holders, uint32_t max, uint64_t *ret_rest_bytes);
 
 /*
  * A zeroed slot of OOMS with its number set, for the caller to fill: NULL where none is to be had.
@@ -238,7 +245,7 @@ static inline void gpc_record_block(
 	__atomic_store_n(word + 5, block->stack | (uint64_t)block->thread << 32, __ATOMIC_RELEASE);
 	__atomic_store_n(
 		word + 6, block->segment | (uint64_t)block->context << 32, __ATOMIC_RELEASE);
-	__atomic_store_n(word + 7, block->reserved, __ATOMIC_RELEASE);
+	__atomic_store_n(word + 7, block->tag | (uint64_t)block->reserved << 32, __ATOMIC_RELEASE);
 	__atomic_store_n(half, odd + 1, __ATOMIC_RELEASE);
 }
 
@@ -263,8 +270,7 @@ static inline void gpc_record_event(struct gpc_record *rec, const struct gpucach
 		(uint64_t)event->kind | (uint64_t)event->alloc_kind << 8 |
 			(uint64_t)event->device << 16 | (uint64_t)event->context << 32,
 		__ATOMIC_RELEASE);
-	__atomic_store_n(
-		word + 7, event->detail | (uint64_t)event->reserved << 32, __ATOMIC_RELEASE);
+	__atomic_store_n(word + 7, event->detail | (uint64_t)event->tag << 32, __ATOMIC_RELEASE);
 	__atomic_store_n(word, number + 1, __ATOMIC_RELEASE);
 }
 
@@ -343,6 +349,13 @@ static inline void gpc_record_peak(struct gpc_record *rec, uint32_t device, uint
 {
 	if (__builtin_expect(gpc_record_is_peak(rec, device, live), 0))
 		gpc_record_peak_take(rec, device, now_ns, requested, live, reserved);
+}
+
+/* How many ranges found no room for their names, so far. */
+static inline void gpc_record_tags_dropped(struct gpc_record *rec, uint64_t n_tags)
+{
+	if (rec->header)
+		__atomic_store_n(&rec->header->dropped_tags, n_tags, __ATOMIC_RELAXED);
 }
 
 /* How many stacks found no room, and how many Python threads could not be read, so far. */

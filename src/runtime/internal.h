@@ -131,6 +131,10 @@ void gpc_observe_now(struct gpc_context *context);
 /* start.c: configuration, recording, devices. False: pass. */
 bool gpc_runtime_start(void);
 
+/* tags.c: the recording is open; and the end of all tags, for tables of them. */
+void gpc_runtime_tags_start(void);
+uint32_t gpc_runtime_tags_end(void);
+
 /* track.c: the context died, and with it all that was tracked in it. */
 void gpc_track_forget_context(struct gpc_context *context);
 

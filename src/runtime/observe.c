@@ -39,8 +39,10 @@ static void block_changed(void *self, const struct gpc_block *block, uint64_t no
 	};
 
 	(void)self;
-	if (block->state == GPC_BLOCK_LIVE)
+	if (block->state == GPC_BLOCK_LIVE) {
 		record.thread = gpc_thread_id();
+		record.tag = gpc_thread_tag();
+	}
 	gpc_record_block(&gpc_runtime.record, block->number, &record);
 }
 
@@ -59,6 +61,7 @@ static void record_event(enum gpucache_event_kind what, const struct gpc_context
 		.alloc_kind = (uint8_t)kind,
 		.device = (uint16_t)context->device->ordinal,
 		.context = context->pool.context,
+		.tag = gpc_thread_tag(),
 	};
 
 	gpc_record_event(&gpc_runtime.record, &event);

@@ -230,6 +230,7 @@ static void fill_request(struct gpucache_oom *oom, const struct gpc_rescue *resc
 	oom->thread = rescue->request.thread;
 	oom->context = rescue->context->pool.context;
 	oom->kind = (uint8_t)rescue->kind;
+	oom->tag = gpc_thread_tag();
 }
 
 static void fill_ladder(struct gpucache_oom *oom, const struct gpc_ladder *ladder)
@@ -272,6 +273,8 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	oom->peak_requested = gpc_counter_get(&context->pool.counters->peak_requested_bytes);
 	oom->n_holders = gpc_record_top_holders(
 		record, oom->holders, GPUCACHE_MAX_OOM_HOLDERS, &oom->n_sites, &oom->rest_bytes);
+	oom->n_tags = gpc_record_top_tags(record, context->device->ordinal, gpc_runtime_tags_end(),
+		oom->tags, GPUCACHE_MAX_OOM_TAGS, &oom->tag_rest_bytes);
 	growing = gpc_growth_find(&gpc_runtime.growth, record->sites, gpc_record_site_end(record));
 	oom->growth_stack = growing.stack;
 	oom->growth_bytes = growing.bytes;
@@ -333,6 +336,7 @@ static void count_outcome(
 		.device = (uint16_t)rescue->context->device->ordinal,
 		.context = pool->context,
 		.detail = ladder->helped,
+		.tag = gpc_thread_tag(),
 	};
 
 	gpc_lock_take(&pool->lock);

@@ -72,6 +72,17 @@ void gpc_runtime_set_oom_handler(gpucache_oom_handler handler, void *arg);
 CUresult gpc_runtime_segment_of(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size);
 
 /*
+ * Ranges that the program names (stack/tags.h), of this thread; without entering, at any time.
+ * push and pop give the level of the range within its domain.
+ */
+uint32_t gpc_runtime_tag_push(uint32_t domain, const char *name);
+bool gpc_runtime_tag_pop(uint32_t domain, uint32_t *ret_level);
+uint32_t gpc_runtime_tag_domain(const char *name);
+uint32_t gpc_runtime_tag_string(const char *text);
+const char *gpc_runtime_tag_name(uint32_t id);
+bool gpc_runtime_wants_tags(void); /* false: we are switched off */
+
+/*
  * Makes a context of this device current where none is: its primary one.  *ret_must_pop: to be
  * undone by gpc_runtime_leave_device.
  */

@@ -196,6 +196,7 @@ bool gpc_runtime_start(void)
 	}
 	open_record((uint32_t)n_devices, driver_version);
 	write_config();
+	gpc_runtime_tags_start();
 	start_stacks();
 	/* Without it no growth is found; everything else goes on. */
 	(void)!gpc_growth_init(&gpc_runtime.growth, gpc_runtime.record.n_sites);

@@ -57,6 +57,7 @@ static void record_state(
 		.thread = gpc_thread_id(),
 		.segment = GPUCACHE_NO_SEGMENT,
 		.context = tracked->context->pool.context,
+		.tag = state == GPUCACHE_BLOCK_LIVE ? gpc_thread_tag() : 0,
 	};
 
 	gpc_record_block(&gpc_runtime.record, tracked->number, &block);

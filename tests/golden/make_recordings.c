@@ -268,6 +268,40 @@ static void make_unused(const char *dir)
 	write_and_end(&b, dir, "unused.gpucache");
 }
 
+/* A program that names its ranges: numbered ones that share a name, a domain of NVTX, one without a name here. */
+static void make_tags(const char *dir)
+{
+	struct recording_builder b;
+	struct gpucache_oom *oom;
+	uint32_t train, step, forward, layer;
+
+	begin(&b, 4717);
+	train = builder_tag(&b, 0, "train");
+	step = builder_tag(&b, train, "step *");
+	forward = builder_tag(&b, step, "forward");
+	layer = builder_tag(&b, forward,
+		"transformer.encoder.layers.*.self_attention.output_projection.weight");
+	add_live(&b);
+	for (uint32_t i = 0; i < b.n_blocks; i++)
+		b.blocks[i].tag = i < 10   ? train
+				  : i < 16 ? forward
+				  : i < 22 ? layer
+				  : i < 40 ? 0
+					   : 9;
+	b.blocks[23].tag = builder_tag(&b, 0, "net:gradients");
+	b.blocks[24].tag = step;
+	b.header->dropped_tags = 1234;
+	add_oom(&b, 0);
+	oom = &b.ooms[0];
+	oom->tag = layer;
+	oom->n_tags = 3;
+	oom->tag_rest_bytes = 2 * GIB;
+	oom->tags[0] = (struct gpucache_tag_holder){ forward, 8000, 90 * GIB };
+	oom->tags[1] = (struct gpucache_tag_holder){ 0, 2000, 20 * GIB };
+	oom->tags[2] = (struct gpucache_tag_holder){ layer, 60, 8 * GIB };
+	write_and_end(&b, dir, "tags.gpucache");
+}
+
 static void make_version(const char *dir)
 {
 	struct recording_builder b;
@@ -288,6 +322,7 @@ int main(int argc, char **argv)
 	make_killed(argv[1]);
 	make_damaged(argv[1]);
 	make_unused(argv[1]);
+	make_tags(argv[1]);
 	make_version(argv[1]);
 	return 0;
 }

@@ -74,6 +74,11 @@ golden leaks_none      leaks runs/unused.gpucache
 golden list            list runs
 golden list_json       list --json runs
 golden list_nothing    list empty
+golden tags_summary    summary runs/tags.gpucache
+golden tags_oom        oom -n 2 runs/tags.gpucache
+golden tags_oom_json   oom --json runs/tags.gpucache
+golden tags_leaks      leaks -n 9 runs/tags.gpucache
+golden tags_leaks_json leaks --json -n 2 runs/tags.gpucache
 golden check           check runs/ended.gpucache
 golden check_damaged   check runs/damaged.gpucache
 golden check_killed    check runs/killed.gpucache

@@ -85,6 +85,8 @@ static void before_cuda(void)
 	CHECK(memory == NULL);
 	ok(gpucache_free(NULL));
 	gpucache_set_oom_handler(NULL, NULL);
+	ok(gpucache_tag_push("before CUDA"));
+	ok(gpucache_tag_pop());
 }
 
 static void tell_errors(void)
@@ -261,6 +263,29 @@ static void run_out_of_memory(void)
 	ok(gpucache_free(big));
 }
 
+static void name_ranges(void)
+{
+	char name[] = "step 1000";
+
+	void *activations = NULL;
+	ok(gpucache_tag_push("forward"));
+	ok(cudaMalloc(&activations, 1 << 20));
+	ok(gpucache_tag_pop());
+	CHECK(gpucache_tag_pop() == GPUCACHE_ERROR_INVALID_VALUE);
+	CHECK(gpucache_tag_push(NULL) == GPUCACHE_ERROR_INVALID_VALUE);
+	CHECK(gpucache_tag_push("") == GPUCACHE_ERROR_INVALID_VALUE);
+	/* Deeper and more than any bound: as many ends as begins. */
+	for (int i = 0; i < 5000; i++) {
+		name[5] = (char)('0' + i / 1000);
+		name[7] = (char)('0' + i / 10 % 10);
+		ok(gpucache_tag_push(name));
+	}
+	for (int i = 0; i < 5000; i++)
+		ok(gpucache_tag_pop());
+	CHECK(gpucache_tag_pop() == GPUCACHE_ERROR_INVALID_VALUE);
+	ok(cudaFree(activations));
+}
+
 static void call_as_pytorch(void)
 {
 	size_t size = 0;
@@ -298,6 +323,8 @@ static void work_switched_off(void)
 	memory = gpucache_torch_malloc(BLOCK_BYTES, 0, NULL);
 	CHECK(memory != NULL);
 	gpucache_torch_free(memory, BLOCK_BYTES, 0, NULL);
+	ok(gpucache_tag_push("off"));
+	ok(gpucache_tag_pop());
 }
 
 int main(int argc, char **argv)
@@ -322,6 +349,7 @@ int main(int argc, char **argv)
 	read_numbers();
 	find_recording();
 	run_out_of_memory();
+	name_ranges();
 	call_as_pytorch();
 	printf("done\n");
 	return 0;

@@ -33,6 +33,8 @@ static uint64_t records_of(const struct gpc_recording *rec, enum gpucache_region
 		return rec->n_codes;
 	case GPUCACHE_REGION_MODULES:
 		return rec->n_modules;
+	case GPUCACHE_REGION_TAGS:
+		return rec->n_tags;
 	case GPUCACHE_REGION_TEXT:
 		while (gpc_recording_read_text(rec, n, &line, &size))
 			n++;

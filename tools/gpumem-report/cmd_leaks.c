@@ -9,6 +9,7 @@
 
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
+#include "tools/gpumem-report/tag_rows.h"
 
 #define DEFAULT_STACKS 10
 #define FRAMES_SHOWN   24
@@ -145,6 +146,7 @@ static void print_text(struct gpc_report *report, const struct groups *groups)
 	if (groups->n > limit)
 		fprintf(paper->out, "\n... and %zu more stack%s (-n %zu)\n", groups->n - limit,
 			groups->n - limit == 1 ? "" : "s", groups->n);
+	gpc_tag_rows_print(report, -1, NULL, ending_of(report));
 	gpc_report_print_notes(report);
 	fprintf(paper->out,
 		"\nSUMMARY: gpumem-report: %llu bytes %s in %llu allocation(s) from %zu call "
@@ -175,6 +177,7 @@ static void print_json(struct gpc_report *report, const struct groups *groups)
 		json_object_array_add(array, object);
 	}
 	json_object_object_add(root, "groups", array);
+	gpc_tag_rows_json(root, report, -1, NULL);
 	gpc_json_end(report, root);
 }
 

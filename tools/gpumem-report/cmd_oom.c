@@ -5,6 +5,7 @@
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
 #include "tools/gpumem-report/sites.h"
+#include "tools/gpumem-report/tag_rows.h"
 
 #define DEFAULT_HOLDERS 8
 /* Deep enough for most programs; `-n` shows more. */
@@ -65,6 +66,15 @@ static void print_verdict(struct gpc_report *report, const struct gpucache_oom *
 	gpc_paper_wrap(&report->paper, "TRY", buf);
 }
 
+static const char *show_tag(const struct gpc_report *report, uint32_t tag)
+{
+	static char buf[512];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_recording_add_tag(report->recording, tag, &text);
+	return buf;
+}
+
 static void print_request(struct gpc_report *report, const struct gpucache_oom *oom)
 {
 	const struct gpc_paper *paper = &report->paper;
@@ -75,6 +85,8 @@ static void print_request(struct gpc_report *report, const struct gpucache_oom *
 		gpc_paper_line(paper, "rounded to %s (%s B)", gpc_show_bytes(oom->rounded),
 			gpc_show_count(oom->rounded));
 	gpc_paper_line(paper, "by thread %u", oom->thread);
+	if (oom->tag)
+		gpc_paper_line(paper, "in the range %s", show_tag(report, oom->tag));
 	gpc_stack_print(report, oom->stack,
 		report->options->limit ? report->options->limit : DEFAULT_FRAMES);
 }
@@ -197,6 +209,7 @@ static void print_json(struct gpc_report *report, const struct gpucache_oom *oom
 	gpc_json_bytes(request, "limit_bytes", oom->limit ? oom->limit : GPUCACHE_UNKNOWN);
 	gpc_json_text(request, "kind", kind_word(oom->kind));
 	gpc_json_bytes(request, "thread", oom->thread);
+	gpc_json_text(request, "tag", show_tag(report, oom->tag));
 	json_object_object_add(request, "stack", gpc_json_stack(report, oom->stack));
 	json_object_object_add(root, "request", request);
 	gpc_json_text(verdict, "word", gpc_verdict_word(oom->verdict));
@@ -218,6 +231,7 @@ static void print_json(struct gpc_report *report, const struct gpucache_oom *oom
 			root, "holders", gpc_sites_json(&sites, report, report->options->limit));
 		gpc_sites_fini(&sites);
 	}
+	gpc_tag_rows_json(root, report, oom->device, oom);
 	for (unsigned i = 0; i < oom->n_neighbours; i++) {
 		struct json_object *other = json_object_new_object();
 
@@ -273,6 +287,7 @@ enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
 	gpc_paper_section(&report->paper, "BALANCE", "GPU %d at that moment", oom.device);
 	gpc_sheet_print(report, &oom.balance, oom.requested);
 	print_holders(report, &oom);
+	gpc_tag_rows_print(report, oom.device, &oom, "at that moment");
 	print_neighbours(report, &oom);
 	print_tried(report, &oom);
 	print_setup(report);

@@ -8,6 +8,7 @@
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
 #include "tools/gpumem-report/sites.h"
+#include "tools/gpumem-report/tag_rows.h"
 
 /* Rows of the table of holders, so that one GPU fits on a screen. */
 #define DEFAULT_HOLDERS 5
@@ -209,6 +210,7 @@ static void print_device(struct gpc_report *report, const struct gpucache_device
 	}
 	print_peak(report, device->ordinal, &totals);
 	print_holders(report, device->ordinal, oom);
+	gpc_tag_rows_print(report, device->ordinal, oom, moment_of(report, oom));
 	print_calls(report, &totals.sum);
 }
 
@@ -306,6 +308,7 @@ static struct json_object *device_json(struct gpc_report *report,
 			object, "holders", gpc_sites_json(&sites, report, report->options->limit));
 		gpc_sites_fini(&sites);
 	}
+	gpc_tag_rows_json(object, report, device->ordinal, oom);
 	return object;
 }
 

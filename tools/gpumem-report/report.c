@@ -236,6 +236,8 @@ void gpc_report_print_notes(struct gpc_report *report)
 		report, &is_first, header->dropped_stacks, "stacks found no room in the recording");
 	note_dropped(report, &is_first, header->dropped_segments,
 		"segments found no room in the recording");
+	note_dropped(report, &is_first, header->dropped_tags,
+		"ranges found no room for their names and count for the range around them");
 	note_dropped(report, &is_first, header->dropped_python,
 		"stacks lack their Python frames, which could not be read safely");
 }

@@ -28,6 +28,7 @@ static const struct plan plans[] = {
 		BUILDER_DEVICES },
 	{ GPUCACHE_REGION_PEAKS, sizeof(struct gpucache_peak), BUILDER_PEAKS },
 	{ GPUCACHE_REGION_OOMS, sizeof(struct gpucache_oom), BUILDER_OOMS },
+	{ GPUCACHE_REGION_TAGS, 0, 0 },
 };
 
 #define N_PLANS (sizeof plans / sizeof plans[0])
@@ -192,6 +193,22 @@ uint32_t builder_code(struct recording_builder *builder, const char *name, const
 	memcpy(buf + sizeof code + code.name_size + code.file_size, lines, lines_size);
 	builder_append(builder, GPUCACHE_REGION_CODES, buf, code.size);
 	return code.id;
+}
+
+uint32_t builder_tag(struct recording_builder *builder, uint32_t parent, const char *name)
+{
+	unsigned char buf[1024] = { 0 };
+	struct gpucache_tag tag = {
+		.id = ++builder->n_tags,
+		.parent = parent,
+		.name_size = (uint32_t)strlen(name),
+	};
+
+	tag.size = (uint32_t)((sizeof tag + tag.name_size + 7) / 8 * 8);
+	memcpy(buf, &tag, sizeof tag);
+	memcpy(buf + sizeof tag, name, tag.name_size);
+	builder_append(builder, GPUCACHE_REGION_TAGS, buf, tag.size);
+	return tag.id;
 }
 
 void builder_module(struct recording_builder *builder, const char *path, uint64_t start,

@@ -49,6 +49,7 @@ struct recording_builder {
 	uint32_t n_blocks;
 	uint32_t n_stacks;
 	uint32_t n_codes;
+	uint32_t n_tags;
 };
 
 /* An empty recording of a process that ended, with everything it needs to be read. */
@@ -67,6 +68,7 @@ uint32_t builder_stack(struct recording_builder *builder, const uint64_t *native
 	const uint64_t *python, unsigned n_python);
 uint32_t builder_code(struct recording_builder *builder, const char *name, const char *file,
 	uint16_t version, uint32_t first_line, const void *lines, size_t lines_size);
+uint32_t builder_tag(struct recording_builder *builder, uint32_t parent, const char *name);
 void builder_module(struct recording_builder *builder, const char *path, uint64_t start,
 	uint64_t end, uint64_t bias);
 void builder_line(struct recording_builder *builder, const char *line);

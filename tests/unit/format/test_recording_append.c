@@ -205,6 +205,79 @@ static void lines_may_end_in_a_newline_or_a_nul(void **state)
 	gpc_recording_close(rec);
 }
 
+static const char *label(const struct gpc_recording *rec, uint32_t id)
+{
+	static char buf[8192];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_recording_add_tag(rec, id, &text);
+	return buf;
+}
+
+static void a_tag_is_labelled_with_all_ranges_around_it(void **state)
+{
+	struct recording_builder b;
+	struct gpc_recording *rec;
+	uint32_t outer;
+	uint32_t middle;
+
+	(void)state;
+	builder_init(&b);
+	outer = builder_tag(&b, 0, "epoch");
+	middle = builder_tag(&b, outer, "step\t1\x1b[31m");
+	(void)builder_tag(&b, middle, "gr\u00f6\u00dfe");
+	(void)builder_tag(&b, 0, "");
+	b.n_tags = 99; /* names that found no room leave holes */
+	(void)builder_tag(&b, 50, "inner");
+	rec = open_built(&b);
+	assert_int_equal(rec->n_problems, 0);
+	assert_int_equal(rec->n_tags, 5);
+	assert_string_equal(label(rec, 1), "epoch");
+	assert_string_equal(label(rec, 3), "epoch/step?1?[31m/gr\u00f6\u00dfe");
+	assert_string_equal(label(rec, 4), "");
+	assert_string_equal(label(rec, 100), "tag 50/inner");
+	assert_string_equal(label(rec, 77), "tag 77");
+	assert_string_equal(label(rec, 0), "");
+	gpc_recording_close(rec);
+}
+
+static void a_label_has_an_end_however_deep_the_ranges_are(void **state)
+{
+	struct recording_builder b;
+	struct gpc_recording *rec;
+
+	(void)state;
+	builder_init(&b);
+	for (uint32_t i = 0; i < 200; i++)
+		(void)builder_tag(&b, i, "x");
+	rec = open_built(&b);
+	assert_int_equal(strlen(label(rec, 64)), 127);
+	assert_int_equal(strncmp(label(rec, 200), "tag 136/x/x", 11), 0);
+	assert_int_equal(strlen(label(rec, 200)), strlen("tag 136/") + 127);
+	gpc_recording_close(rec);
+}
+
+static void a_tag_inside_itself_or_longer_than_its_record_is_damage(void **state)
+{
+	struct gpucache_tag bad = { .size = sizeof bad, .id = 2, .parent = 2 };
+	struct recording_builder b;
+	struct gpc_recording *rec;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		builder_init(&b);
+		(void)builder_tag(&b, 0, "whole");
+		builder_append(&b, GPUCACHE_REGION_TAGS, &bad, sizeof bad);
+		bad = (struct gpucache_tag){ .size = sizeof bad, .id = 2, .name_size = 1 };
+		rec = open_built(&b);
+		assert_int_equal(rec->n_problems, 1);
+		assert_int_equal(rec->problems[0].kind, GPUCACHE_REGION_TAGS);
+		assert_string_equal(label(rec, 1), "whole");
+		assert_string_equal(label(rec, 2), "tag 2");
+		gpc_recording_close(rec);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +289,9 @@ int main(void)
 		cmocka_unit_test(code_objects_give_name_file_and_lines),
 		cmocka_unit_test(a_module_without_the_end_of_its_path_is_damage),
 		cmocka_unit_test(lines_may_end_in_a_newline_or_a_nul),
+		cmocka_unit_test(a_tag_is_labelled_with_all_ranges_around_it),
+		cmocka_unit_test(a_label_has_an_end_however_deep_the_ranges_are),
+		cmocka_unit_test(a_tag_inside_itself_or_longer_than_its_record_is_damage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,6 +102,7 @@ static void the_newest_oom_is_found_and_its_counts_are_bounded(void **state)
 		.n_holders = UINT32_MAX,
 		.n_rungs = UINT32_MAX,
 		.n_neighbours = UINT32_MAX,
+		.n_tags = UINT32_MAX,
 		.verdict = 200,
 		.strength = 200 };
 	b.ooms[2] = (struct gpucache_oom){ .seq = 3, .number = 7 };
@@ -112,6 +113,7 @@ static void the_newest_oom_is_found_and_its_counts_are_bounded(void **state)
 	assert_int_equal(oom.n_holders, GPUCACHE_MAX_OOM_HOLDERS);
 	assert_int_equal(oom.n_rungs, GPUCACHE_MAX_RUNGS);
 	assert_int_equal(oom.n_neighbours, GPUCACHE_MAX_NEIGHBOURS);
+	assert_int_equal(oom.n_tags, GPUCACHE_MAX_OOM_TAGS);
 	assert_int_equal(oom.verdict, GPUCACHE_VERDICT_NONE);
 	assert_int_equal(strlen(oom.neighbours[0].name), sizeof oom.neighbours[0].name - 1);
 	assert_true(gpc_recording_find_oom(rec, 5, &oom));

@@ -81,7 +81,8 @@ static void other_regions_are_refused(void **state)
 	(void)state;
 	for (int kind = -1; kind <= GPUCACHE_REGION_COUNT; kind++) {
 		bool is_append = kind == GPUCACHE_REGION_STACKS || kind == GPUCACHE_REGION_CODES ||
-				 kind == GPUCACHE_REGION_MODULES || kind == GPUCACHE_REGION_TEXT;
+				 kind == GPUCACHE_REGION_MODULES || kind == GPUCACHE_REGION_TEXT ||
+				 kind == GPUCACHE_REGION_TAGS;
 
 		assert_int_equal(gpc_record_append(&rec, (enum gpucache_region_kind)kind, "x", 1),
 			is_append);

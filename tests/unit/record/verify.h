@@ -54,12 +54,12 @@ static inline struct gpucache_block fill_block(uint64_t n)
 		.thread = (uint32_t)(n * 13),
 		.segment = (uint32_t)(n * 17),
 		.context = (uint32_t)(n * 19),
-		.reserved = n };
+		.tag = (uint32_t)(n * 23) };
 }
 
 static inline bool is_whole_block(const struct gpucache_block *block)
 {
-	struct gpucache_block same = fill_block(block->reserved);
+	struct gpucache_block same = fill_block(block->address / 512);
 
 	same.seq = block->seq;
 	return memcmp(&same, block, sizeof same) == 0;
@@ -76,7 +76,8 @@ static inline struct gpucache_event fill_event(uint64_t n)
 		.kind = GPUCACHE_EVENT_MALLOC,
 		.device = (uint16_t)n,
 		.context = (uint32_t)(n * 11),
-		.detail = (uint32_t)(n * 13) };
+		.detail = (uint32_t)(n * 13),
+		.tag = (uint32_t)(n * 15) };
 }
 
 static inline bool is_whole_event(const struct gpucache_event *event)

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/tag_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/gpumem-report/json.h"
+#include "tools/gpumem-report/sheet.h"
+
+/* Rows of the table; `-n` shows more. */
+#define DEFAULT_ROWS 5
+
+/* A path of 32 names of 76 bytes, and what is longer is cut. */
+#define LABEL_SIZE 2560
+
+static int compare_tags(const void *left, const void *right)
+{
+	const struct gpucache_tag_holder *a = left;
+	const struct gpucache_tag_holder *b = right;
+
+	return a->tag < b->tag ? -1 : a->tag > b->tag;
+}
+
+static int compare_bytes(const void *left, const void *right)
+{
+	const struct gpucache_tag_holder *a = left;
+	const struct gpucache_tag_holder *b = right;
+
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes ? -1 : 1;
+	return compare_tags(left, right);
+}
+
+static void add_live(struct gpc_tag_rows *rows, const struct gpc_report *report, int32_t ordinal)
+{
+	const struct gpc_recording *rec = report->recording;
+	struct gpucache_block block;
+
+	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_BLOCKS].count; i++) {
+		if (gpc_recording_read_block(rec, i, &block) &&
+			gpc_recording_holds_device_memory(&block) &&
+			gpc_report_wants(report, block.device) &&
+			(ordinal < 0 || block.device == ordinal))
+			rows->rows[rows->n++] =
+				(struct gpucache_tag_holder){ block.tag, 1, block.requested };
+	}
+}
+
+/* Puts rows of one tag together. */
+static void unite(struct gpc_tag_rows *rows)
+{
+	size_t n = 0;
+
+	qsort(rows->rows, rows->n, sizeof *rows->rows, compare_tags);
+	for (size_t i = 0; i < rows->n; i++) {
+		struct gpucache_tag_holder row = rows->rows[i];
+
+		if (n == 0 || rows->rows[n - 1].tag != row.tag) {
+			rows->rows[n++] = row;
+			continue;
+		}
+		rows->rows[n - 1].n_blocks += row.n_blocks;
+		rows->rows[n - 1].bytes = gpc_bytes_add(rows->rows[n - 1].bytes, row.bytes);
+	}
+	rows->n = n;
+}
+
+enum gpc_status gpc_tag_rows_init(struct gpc_tag_rows *rows, const struct gpc_report *report,
+	int32_t ordinal, const struct gpucache_oom *oom)
+{
+	uint64_t room =
+		oom ? oom->n_tags : report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
+	bool has_tag = false;
+
+	*rows = (struct gpc_tag_rows){ .rows = calloc(room + 1, sizeof *rows->rows) };
+	if (!rows->rows)
+		return GPC_NO_METADATA;
+	if (oom) {
+		memcpy(rows->rows, oom->tags, oom->n_tags * sizeof *rows->rows);
+		rows->n = oom->n_tags;
+		rows->rest_bytes = oom->tag_rest_bytes;
+	} else {
+		add_live(rows, report, ordinal);
+	}
+	unite(rows);
+	qsort(rows->rows, rows->n, sizeof *rows->rows, compare_bytes);
+	rows->total_bytes = rows->rest_bytes;
+	for (size_t i = 0; i < rows->n; i++) {
+		rows->total_bytes = gpc_bytes_add(rows->total_bytes, rows->rows[i].bytes);
+		has_tag |= rows->rows[i].tag != 0;
+	}
+	if (!has_tag)
+		rows->n = 0;
+	return GPC_OK;
+}
+
+void gpc_tag_rows_fini(struct gpc_tag_rows *rows)
+{
+	free(rows->rows);
+	*rows = (struct gpc_tag_rows){ 0 };
+}
+
+/* A label as wide as the rest of the line: what is cut is its beginning, for the end says most. */
+static void print_label(const struct gpc_report *report, uint32_t tag, int used)
+{
+	const struct gpc_paper *paper = &report->paper;
+	size_t room = (size_t)(paper->width - used);
+	char buf[LABEL_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	size_t at;
+
+	if (tag)
+		gpc_recording_add_tag(report->recording, tag, &text);
+	else
+		gpc_text_add(&text, "(in no range)");
+	at = text.len > room ? text.len - (room - 2) : 0;
+	while (((unsigned char)buf[at] & 0xc0) == 0x80)
+		at++;
+	fprintf(paper->out, "%s%s\n", at ? ".." : "", buf + at);
+}
+
+static void print_rows(const struct gpc_tag_rows *rows, const struct gpc_report *report)
+{
+	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
+	const struct gpc_paper *paper = &report->paper;
+	uint64_t rest = rows->rest_bytes;
+
+	fprintf(paper->out, "%s%12s %7s %9s %11s  range%s\n", gpc_paper_ink(paper, GPC_INK_DIM),
+		"bytes", "share", "blocks", "mean", gpc_paper_ink(paper, GPC_INK_PLAIN));
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct gpucache_tag_holder *row = &rows->rows[i];
+
+		if (i >= limit) {
+			rest = gpc_bytes_add(rest, row->bytes);
+			continue;
+		}
+		print_label(report, row->tag,
+			fprintf(paper->out, "%12s %7s %9s %11s  ", gpc_show_bytes(row->bytes),
+				gpc_show_share(row->bytes, rows->total_bytes),
+				gpc_show_count(row->n_blocks),
+				gpc_show_bytes(row->n_blocks ? row->bytes / row->n_blocks : 0)));
+	}
+	if (rest)
+		fprintf(paper->out, "%12s %7s %9s %11s  all others\n", gpc_show_bytes(rest),
+			gpc_show_share(rest, rows->total_bytes), "", "");
+}
+
+void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
+	const struct gpucache_oom *oom, const char *moment)
+{
+	struct gpc_tag_rows rows;
+
+	if (gpc_tag_rows_init(&rows, report, ordinal, oom) != GPC_OK) {
+		gpc_complain("no memory for the table of ranges");
+		return;
+	}
+	if (rows.n) {
+		gpc_paper_section(
+			&report->paper, "TAGS", "live bytes by the program's ranges, %s", moment);
+		print_rows(&rows, report);
+	}
+	gpc_tag_rows_fini(&rows);
+}
+
+void gpc_tag_rows_json(struct json_object *object, const struct gpc_report *report, int32_t ordinal,
+	const struct gpucache_oom *oom)
+{
+	struct json_object *array = json_object_new_array();
+	struct gpc_tag_rows rows;
+	size_t shown;
+
+	json_object_object_add(object, "tags", array);
+	if (gpc_tag_rows_init(&rows, report, ordinal, oom) != GPC_OK)
+		return;
+	shown = report->options->limit && report->options->limit < rows.n ? report->options->limit
+									  : rows.n;
+	for (size_t i = 0; i < shown; i++) {
+		struct json_object *row = json_object_new_object();
+		char buf[LABEL_SIZE];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+		gpc_recording_add_tag(report->recording, rows.rows[i].tag, &text);
+		gpc_json_text(row, "tag", buf);
+		gpc_json_bytes(row, "live_bytes", rows.rows[i].bytes);
+		gpc_json_bytes(row, "blocks", rows.rows[i].n_blocks);
+		json_object_array_add(array, row);
+	}
+	gpc_tag_rows_fini(&rows);
+}
