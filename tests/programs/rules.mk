@@ -34,6 +34,14 @@ $(API_PROGRAMS): tests/programs/api.c include/gpucache.h
 	$(Q)$(API_COMPILER) $(API_FLAGS) -o $@ $< -x none $(filter %.so %.a,$^) \
 	  -L$(B)/simcuda -Wl,--allow-shlib-undefined -l:libcudart.so.13 -lpthread -ldl
 
+# With the nvtx3 headers of a toolkit, where there is one: what counts is NVIDIA's own way to find a tool.
+NVTX_HEADER := $(wildcard $(CUDA_HOME)/include/nvtx3/nvToolsExt.h)
+ifneq ($(NVTX_HEADER),)
+PROGRAMS += $(B)/programs/nvtx
+$(B)/programs/nvtx: PROGRAM_LIBS := -l:libcudart.so.13 -ldl
+$(B)/programs/nvtx: PROGRAM_CFLAGS += -isystem $(CUDA_HOME)/include
+endif
+
 # A sanitizer's VARIANT leaves them alone: they stand for programs that we did not compile.
 $(filter-out $(API_PROGRAMS),$(PROGRAMS)): $(B)/programs/%: tests/programs/%.c | $(SIMCUDA)
 	$(call say,CC,$@)

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * NVTX ranges as tags: unmodified programs, PyTorch, NCCL and others mark what they do by
+ * nvtxRangePush and nvtxRangePop.
+ *
+ * NVTX is a header.  Each object that includes it has its own copy, which looks for a tool once, at
+ * its first use: the library that NVTX_INJECTION64_PATH names, else a tool that was linked into the
+ * program; a preloaded library is not asked.  So the variable has to name us, which gpucache-run
+ * does unless it names a profiler already: then that one gets the ranges, and we do not.
+ *
+ * Handles of domains and strings are the ids of stack/tags.h.  Ranges that may begin and end in
+ * different threads (nvtxRangeStart) say nothing about who allocates, and are not tags.
+ */
+#include "preload/nvtx_abi.h"
+
+#include "base/text.h"
+#include "base/thread.h"
+#include "preload/real.h"
+
+/* More than a tag keeps: domain and name. */
+#define NAME_SIZE 160
+
+EXPORT int InitializeInjectionNvtx2(gpc_nvtx_find_table find_table);
+
+/* UTF-8 of as many characters as fit; what is none becomes '?'. */
+static void put_wide(struct gpc_text *text, const wchar_t *wide)
+{
+	for (; *wide && !text->cut; wide++) {
+		unsigned c = (unsigned)*wide;
+
+		if (c < 0x80)
+			gpc_text_add(text, "%c", (int)c);
+		else if (c < 0x800)
+			gpc_text_add(text, "%c%c", (int)(0xc0 | c >> 6), (int)(0x80 | (c & 0x3f)));
+		else if (c < 0x10000)
+			gpc_text_add(text, "%c%c%c", (int)(0xe0 | c >> 12),
+				(int)(0x80 | (c >> 6 & 0x3f)), (int)(0x80 | (c & 0x3f)));
+		else if (c < 0x110000)
+			gpc_text_add(text, "%c%c%c%c", (int)(0xf0 | c >> 18),
+				(int)(0x80 | (c >> 12 & 0x3f)), (int)(0x80 | (c >> 6 & 0x3f)),
+				(int)(0x80 | (c & 0x3f)));
+		else
+			gpc_text_add(text, "?");
+	}
+}
+
+static uint32_t id_of(const void *handle)
+{
+	return (uint32_t)(uintptr_t)handle;
+}
+
+static void *handle_of(uint32_t id)
+{
+	return (void *)(uintptr_t)
+		id; /* NULL: no room; NVTX then means the default domain, no text */
+}
+
+static void put_message(struct gpc_text *text, const struct gpc_nvtx_attributes *attributes)
+{
+	if (!attributes || attributes->size < sizeof *attributes)
+		return;
+	if (attributes->message_type == GPC_NVTX_MESSAGE_REGISTERED)
+		gpc_text_add(
+			text, "%s", gpc_runtime_tag_name(id_of(attributes->message.registered)));
+	else if (attributes->message_type == GPC_NVTX_MESSAGE_ASCII && attributes->message.ascii)
+		gpc_text_add(text, "%s", attributes->message.ascii);
+	else if (attributes->message_type == GPC_NVTX_MESSAGE_UNICODE &&
+		 attributes->message.unicode)
+		put_wide(text, attributes->message.unicode);
+}
+
+/* The range of a name that lies behind `text`'s prefix of `prefix_len`. */
+static int push(uint32_t domain, struct gpc_text *text, size_t prefix_len)
+{
+	if (text->len == prefix_len)
+		gpc_text_add(text, "unnamed");
+	return (int)gpc_runtime_tag_push(domain, text->buf);
+}
+
+static int push_ex(const struct gpc_nvtx_attributes *attributes)
+{
+	char buf[NAME_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	put_message(&text, attributes);
+	return push(GPC_TAG_OF_NVTX, &text, 0);
+}
+
+static int push_a(const char *name)
+{
+	char buf[NAME_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	if (name)
+		gpc_text_add(&text, "%s", name);
+	return push(GPC_TAG_OF_NVTX, &text, 0);
+}
+
+static int push_w(const wchar_t *name)
+{
+	char buf[NAME_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	if (name)
+		put_wide(&text, name);
+	return push(GPC_TAG_OF_NVTX, &text, 0);
+}
+
+/* A negative level is NVTX's word for an error. */
+static int pop_of(uint32_t domain)
+{
+	uint32_t level;
+
+	return gpc_runtime_tag_pop(domain, &level) ? (int)level : -1;
+}
+
+static int pop(void)
+{
+	return pop_of(GPC_TAG_OF_NVTX);
+}
+
+static uint32_t domain_of(const void *handle)
+{
+	return handle ? id_of(handle) : GPC_TAG_OF_NVTX;
+}
+
+static int domain_push_ex(const void *domain, const struct gpc_nvtx_attributes *attributes)
+{
+	char buf[NAME_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	size_t prefix_len;
+
+	if (!domain)
+		return push_ex(attributes);
+	gpc_text_add(&text, "%s:", gpc_runtime_tag_name(id_of(domain)));
+	prefix_len = text.len;
+	put_message(&text, attributes);
+	return push(domain_of(domain), &text, prefix_len);
+}
+
+static int domain_pop(const void *domain)
+{
+	return pop_of(domain_of(domain));
+}
+
+static void *register_string_a(const void *domain, const char *string)
+{
+	(void)domain;
+	return handle_of(string ? gpc_runtime_tag_string(string) : 0);
+}
+
+static void *register_string_w(const void *domain, const wchar_t *string)
+{
+	char buf[NAME_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	if (string)
+		put_wide(&text, string);
+	return register_string_a(domain, buf);
+}
+
+static void *create_domain_a(const char *name)
+{
+	return handle_of(name ? gpc_runtime_tag_domain(name) : 0);
+}
+
+static void *create_domain_w(const wchar_t *name)
+{
+	char buf[NAME_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	if (name)
+		put_wide(&text, name);
+	return create_domain_a(buf);
+}
+
+struct function {
+	unsigned number;
+	gpc_nvtx_function ours;
+};
+
+static const struct function core[] = {
+	{ GPC_NVTX_CORE_PUSH_EX, (gpc_nvtx_function)push_ex },
+	{ GPC_NVTX_CORE_PUSH_A, (gpc_nvtx_function)push_a },
+	{ GPC_NVTX_CORE_PUSH_W, (gpc_nvtx_function)push_w },
+	{ GPC_NVTX_CORE_POP, (gpc_nvtx_function)pop },
+};
+
+static const struct function core2[] = {
+	{ GPC_NVTX_CORE2_PUSH_EX, (gpc_nvtx_function)domain_push_ex },
+	{ GPC_NVTX_CORE2_POP, (gpc_nvtx_function)domain_pop },
+	{ GPC_NVTX_CORE2_REGISTER_STRING_A, (gpc_nvtx_function)register_string_a },
+	{ GPC_NVTX_CORE2_REGISTER_STRING_W, (gpc_nvtx_function)register_string_w },
+	{ GPC_NVTX_CORE2_CREATE_DOMAIN_A, (gpc_nvtx_function)create_domain_a },
+	{ GPC_NVTX_CORE2_CREATE_DOMAIN_W, (gpc_nvtx_function)create_domain_w },
+};
+
+#define N_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* An older copy has fewer functions than we know; it gets what it has. */
+static void attach(const struct gpc_nvtx_callbacks *callbacks, int module,
+	const struct function *functions, size_t n)
+{
+	gpc_nvtx_function **table = NULL;
+	unsigned n_in_table = 0;
+
+	if (!callbacks->find_functions(module, &table, &n_in_table) || !table)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		if (functions[i].number < n_in_table && table[functions[i].number])
+			*table[functions[i].number] = functions[i].ours;
+	}
+}
+
+int InitializeInjectionNvtx2(gpc_nvtx_find_table find_table)
+{
+	const struct gpc_nvtx_callbacks *callbacks;
+
+	if (!find_table || !gpc_runtime_wants_tags())
+		return 0;
+	callbacks = find_table(GPC_NVTX_TABLE_CALLBACKS);
+	if (!callbacks || callbacks->struct_size < sizeof *callbacks)
+		return 0;
+	attach(callbacks, GPC_NVTX_MODULE_CORE, core, N_OF(core));
+	attach(callbacks, GPC_NVTX_MODULE_CORE2, core2, N_OF(core2));
+	return 1;
+}

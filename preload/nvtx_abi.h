@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The little that we need to know of NVTX 3: how a program's copy of it is told where its functions
+ * lead.  Compared with the real nvtx3 headers by tests/conformance/check_nvtx_abi.c.
+ *
+ * Source: nvtx3/nvtxDetail/nvtxTypes.h and nvToolsExt.h of CUDA 13.0.  The layout has been the same
+ * since NVTX 3 began, since programs carry their copy of the header and tools come later.
+ */
+#ifndef GPC_PRELOAD_NVTX_ABI_H
+#define GPC_PRELOAD_NVTX_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <wchar.h>
+
+typedef void (*gpc_nvtx_function)(void);
+
+/* Of the program's copy: the table with this number. */
+typedef const void *(*gpc_nvtx_find_table)(uint32_t table);
+
+#define GPC_NVTX_TABLE_CALLBACKS 1
+
+struct gpc_nvtx_callbacks {
+	size_t struct_size;
+	/* Function i of a module is kept in *(*ret_functions)[i], for 0 < i < *ret_n. */
+	int (*find_functions)(int module, gpc_nvtx_function ***ret_functions, unsigned *ret_n);
+};
+
+#define GPC_NVTX_MODULE_CORE  1 /* without a domain */
+#define GPC_NVTX_MODULE_CORE2 5 /* with one */
+
+#define GPC_NVTX_CORE_PUSH_EX 8
+#define GPC_NVTX_CORE_PUSH_A  9
+#define GPC_NVTX_CORE_PUSH_W  10
+#define GPC_NVTX_CORE_POP     11
+
+#define GPC_NVTX_CORE2_PUSH_EX           4
+#define GPC_NVTX_CORE2_POP               5
+#define GPC_NVTX_CORE2_REGISTER_STRING_A 10
+#define GPC_NVTX_CORE2_REGISTER_STRING_W 11
+#define GPC_NVTX_CORE2_CREATE_DOMAIN_A   12
+#define GPC_NVTX_CORE2_CREATE_DOMAIN_W   13
+
+#define GPC_NVTX_MESSAGE_ASCII      1
+#define GPC_NVTX_MESSAGE_UNICODE    2
+#define GPC_NVTX_MESSAGE_REGISTERED 3
+
+/* nvtxEventAttributes_t */
+struct gpc_nvtx_attributes {
+	uint16_t version;
+	uint16_t size;
+	uint32_t category;
+	int32_t color_type;
+	uint32_t color;
+	int32_t payload_type;
+	int32_t reserved;
+	uint64_t payload;
+	int32_t message_type;
+	union {
+		const char *ascii;
+		const wchar_t *unicode;
+		const void *registered;
+	} message;
+};
+
+/* What a program's copy of NVTX calls at its first use; 0: nothing is to be expected of us. */
+int InitializeInjectionNvtx2(gpc_nvtx_find_table find_table);
+
+#endif
