@@ -182,7 +182,8 @@ struct gpucache_device {
 	KIND(CONTEXT, ON_DEVICE, "contexts", "measured around the call") \
 	KIND(MODULE, ON_DEVICE, "modules", "measured around the call") \
 	KIND(EXTERNAL, ELSEWHERE, "imported external memory", "cuImportExternalMemory") \
-	KIND(IPC, ELSEWHERE, "memory of other processes", "cuIpcOpenMemHandle")
+	KIND(IPC, ELSEWHERE, "memory of other processes", "cuIpcOpenMemHandle") \
+	KIND(MULTICAST, ELSEWHERE, "multicast objects", "cuMulticastCreate")
 /* clang-format on */
 
 enum gpucache_kind {
@@ -212,9 +213,12 @@ static inline enum gpucache_place gpucache_kind_place(unsigned int kind)
 	return (enum gpucache_place)places[kind < GPUCACHE_KIND_COUNT ? kind : 0];
 }
 
+/* The counters of what belongs to a device and to no context (cuMemCreate). */
+#define GPUCACHE_NO_CONTEXT UINT64_MAX
+
 /* COUNTERS.  One record a context.  Plain stores by the holder of that context's lock. */
 struct gpucache_counters {
-	uint64_t context;    /* the driver's handle; 0: slot unused */
+	uint64_t context;    /* the driver's handle, or GPUCACHE_NO_CONTEXT; 0: slot unused */
 	uint32_t generation; /* grows at each reset of the context; memory of older ones is gone */
 	int32_t device;
 	/* Bytes now.  requested <= live; live + pending + cached = reserved. */

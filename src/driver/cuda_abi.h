@@ -168,8 +168,15 @@ enum gpc_cuda_memhost_flag {
 #include "driver/cuda_values.def"
 };
 
+/* Flags of array descriptors, macros, too. */
+enum gpc_cuda_array_flag {
+#define ARRAY_FLAG(name, number) name = number,
+#include "driver/cuda_values.def"
+};
+
 /* Enumerations that we only pass on. */
 typedef unsigned int CUexecAffinityType;
+typedef unsigned int CUexternalMemoryHandleType;
 typedef unsigned int CUfunc_cache;
 typedef unsigned int CUfunction_attribute;
 typedef unsigned int CUgraphExecUpdateResult;
@@ -205,7 +212,6 @@ typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st CUDA_EXT_SEM_SIGNAL_NODE_PARAM
 typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_st CUDA_EXT_SEM_WAIT_NODE_PARAMS;
 typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
 typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
-typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
 typedef struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
 typedef struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st
 	CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC;
@@ -214,8 +220,6 @@ typedef struct CUDA_MEMCPY3D_PEER_st CUDA_MEMCPY3D_PEER;
 typedef struct CUDA_MEMCPY3D_BATCH_OP_st CUDA_MEMCPY3D_BATCH_OP;
 typedef struct CUDA_MEMCPY2D_v1_st CUDA_MEMCPY2D_v1;
 typedef struct CUDA_MEMCPY3D_v1_st CUDA_MEMCPY3D_v1;
-typedef struct CUDA_ARRAY_DESCRIPTOR_v1_st CUDA_ARRAY_DESCRIPTOR_v1;
-typedef struct CUDA_ARRAY3D_DESCRIPTOR_v1_st CUDA_ARRAY3D_DESCRIPTOR_v1;
 typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st CUDA_ARRAY_MEMORY_REQUIREMENTS;
 typedef struct CUDA_ARRAY_SPARSE_PROPERTIES_st CUDA_ARRAY_SPARSE_PROPERTIES;
 typedef struct CUDA_RESOURCE_DESC_st CUDA_RESOURCE_DESC;
@@ -230,7 +234,6 @@ typedef struct CUgraphExecUpdateResultInfo_st CUgraphExecUpdateResultInfo;
 typedef struct CUmemDecompressParams_st CUmemDecompressParams;
 typedef struct CUmemPoolPtrExportData_st CUmemPoolPtrExportData;
 typedef struct CUmemcpyAttributes_st CUmemcpyAttributes;
-typedef struct CUmulticastObjectProp_st CUmulticastObjectProp;
 typedef struct CUdevResource_st CUdevResource;
 typedef struct CUdevprop_st CUdevprop;
 
@@ -300,6 +303,44 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
 	unsigned int NumChannels;
 	unsigned int Flags;
 } CUDA_ARRAY3D_DESCRIPTOR;
+
+typedef struct CUDA_ARRAY_DESCRIPTOR_v1_st {
+	unsigned int Width;
+	unsigned int Height;
+	CUarray_format Format;
+	unsigned int NumChannels;
+} CUDA_ARRAY_DESCRIPTOR_v1;
+
+typedef struct CUDA_ARRAY3D_DESCRIPTOR_v1_st {
+	unsigned int Width;
+	unsigned int Height;
+	unsigned int Depth;
+	CUarray_format Format;
+	unsigned int NumChannels;
+	unsigned int Flags;
+} CUDA_ARRAY3D_DESCRIPTOR_v1;
+
+typedef struct CUmulticastObjectProp_st {
+	unsigned int numDevices;
+	size_t size;
+	unsigned long long handleTypes;
+	unsigned long long flags;
+} CUmulticastObjectProp;
+
+typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st {
+	CUexternalMemoryHandleType type;
+	union {
+		int fd;
+		struct {
+			void *handle;
+			const void *name;
+		} win32;
+		const void *nvSciBufObject;
+	} handle;
+	unsigned long long size;
+	unsigned int flags;
+	unsigned int reserved[16];
+} CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
 
 typedef struct CUDA_MEMCPY2D_st {
 	size_t srcXInBytes;
@@ -373,6 +414,10 @@ typedef struct CUDA_LAUNCH_PARAMS_st {
 	CUstream hStream;
 	void **kernelParams;
 } CUDA_LAUNCH_PARAMS;
+
+/* cuda.h shows the first version of these two only where __CUDA_API_VERSION_INTERNAL is defined. */
+_Static_assert(sizeof(CUDA_ARRAY_DESCRIPTOR_v1) == 16, "compared by check_symbols.c");
+_Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR_v1) == 24, "compared by check_symbols.c");
 
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type);
 #define OFFSET(type, member, bytes) \

@@ -8,6 +8,9 @@
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 
+_Static_assert(sizeof(CUDA_ARRAY_DESCRIPTOR_v1) == 16, "as in driver/cuda_abi.h");
+_Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR_v1) == 24, "as in driver/cuda_abi.h");
+
 #define ROW(name, params)                                                                   \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), CUresult(*) params), \
 		#name " in preload/symbols.def is not what cuda.h declares");
