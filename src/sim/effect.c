@@ -190,7 +190,8 @@ static void apply_kernel(struct gpc_sim *sim, const struct gpc_sim_effect *effec
 {
 	for (unsigned i = 0; i < effect->n_ranges; i++) {
 		const struct gpc_sim_range *range = &effect->ranges[i];
-		if (!gpc_sim_is_valid(sim, range->ptr, range->size)) {
+		if (!gpc_sim_may_touch(sim, (int)effect->context->device->ordinal, range->ptr,
+			    range->size, range->fill >= 0)) {
 			gpc_sim_context_break(effect->context, CUDA_ERROR_ILLEGAL_ADDRESS);
 			return;
 		}

@@ -16,6 +16,8 @@ struct gpc_sim *gpc_sim_create(const struct gpc_sim_config *config)
 	for (; n < config->n_devices; n++)
 		if (!gpc_sim_device_init(&sim->devices[n], config, n))
 			goto undo_devices;
+	if (!gpc_sim_vmm_init(&sim->vmm, config->memory * (n ? n : 1)))
+		goto undo_devices;
 	gpc_sim_clock_init(&sim->clock, config->virtual_clock);
 	gpc_sim_effects_init(&sim->effects);
 	gpc_sim_faults_init(&sim->faults, config);
@@ -36,6 +38,7 @@ void gpc_sim_destroy(struct gpc_sim *sim)
 		return;
 	gpc_sim_effects_fini(&sim->effects);
 	gpc_sim_race_destroy(sim);
+	gpc_sim_vmm_fini(&sim->vmm);
 	for (unsigned i = 0; i < sim->config.n_devices; i++)
 		gpc_sim_device_fini(&sim->devices[i]);
 	pthread_mutex_destroy(&sim->faults.lock);
@@ -55,6 +58,8 @@ void *gpc_sim_bytes(struct gpc_sim *sim, uint64_t ptr)
 {
 	const struct gpc_sim_device *device = gpc_sim_device_of(sim, ptr);
 
+	if (gpc_sim_vmm_has(&sim->vmm, ptr))
+		return gpc_sim_vmm_bytes(&sim->vmm, ptr);
 	return device ? gpc_sim_device_bytes(device, ptr) : (void *)(uintptr_t)ptr;
 }
 
@@ -64,7 +69,17 @@ bool gpc_sim_is_valid(struct gpc_sim *sim, uint64_t ptr, uint64_t size)
 	uint64_t base;
 	uint64_t has;
 
+	if (gpc_sim_vmm_has(&sim->vmm, ptr))
+		return gpc_sim_vmm_may(&sim->vmm, ptr, size, -1, false);
 	if (!device)
 		return true;
 	return gpc_sim_device_find(device, ptr, &base, &has, NULL) && size <= has - (ptr - base);
+}
+
+bool gpc_sim_may_touch(
+	struct gpc_sim *sim, int device, uint64_t ptr, uint64_t size, bool must_write)
+{
+	if (gpc_sim_vmm_has(&sim->vmm, ptr))
+		return gpc_sim_vmm_may(&sim->vmm, ptr, size, device, must_write);
+	return gpc_sim_is_valid(sim, ptr, size);
 }

@@ -5,6 +5,7 @@
  *      config.h --> struct gpc_sim --+-- clock.h
  *                                    +-- device.h x n     addresses, bytes, account
  *                                    +-- effect.h         what work does, when it ends
+ *                                    +-- vmm.h            reserved addresses, physical memory, mappings
  *                                    +-- fault.h          what fails on demand
  *                                    +-- race.h           who may still touch which bytes, where it is attached
  *                                    '-- stream.h, capture.h, graph.h: contexts, streams, events,
@@ -13,7 +14,7 @@
  *      two faces:  driver_sim.h (struct gpc_driver)      tests/simcuda (libcuda.so.1 and its neighbours)
  *
  * Invariants  1 A machine lives in one process; several machines do not know each other.
- * Threads     Any.  Lock order: capture, context, effects, device, race.
+ * Threads     Any.  Lock order: capture, context, effects, vmm, device, race.
  * Failure     gpc_sim_create: NULL where the kernel has no room for the addresses, or a count is
  *             beyond config.h's.
  * Limits      No peer mappings, no memory shared between processes.  Work of different streams
@@ -29,11 +30,13 @@
 #include "sim/effect.h"
 #include "sim/fault.h"
 #include "sim/race.h"
+#include "sim/vmm.h"
 
 struct gpc_sim {
 	struct gpc_sim_config config; /* fixed */
 	struct gpc_sim_clock clock;
 	struct gpc_sim_device devices[GPC_SIM_MAX_DEVICES];
+	struct gpc_sim_vmm vmm;
 	struct gpc_sim_effects effects;
 	struct gpc_sim_faults faults;
 	struct gpc_sim_race *race; /* NULL: nobody watches */
@@ -58,8 +61,15 @@ struct gpc_sim_device *gpc_sim_device_of(struct gpc_sim *sim, uint64_t ptr);
 /* Where the host finds the bytes at a device or host address. */
 void *gpc_sim_bytes(struct gpc_sim *sim, uint64_t ptr);
 
-/* False where ptr[0 .. size) is of a device and not inside one allocation. */
+/*
+ * False where ptr[0 .. size) is of a device and not inside one allocation, or is a reserved range
+ * and not open to any device.
+ */
 bool gpc_sim_is_valid(struct gpc_sim *sim, uint64_t ptr, uint64_t size);
+
+/* The same for a kernel on that device. */
+bool gpc_sim_may_touch(
+	struct gpc_sim *sim, int device, uint64_t ptr, uint64_t size, bool must_write);
 
 /* A call begins: it costs, and may be made to fail. */
 static inline CUresult gpc_sim_call(struct gpc_sim *sim, enum gpc_sim_cost cost, const char *entry)

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Virtual memory management: reserved addresses, physical memory, and mappings of one onto the
+ * other.
+ *
+ * All devices share one range of addresses.  Physical memory lies in one file in memory, each
+ * piece at an offset of its own; a mapping maps that part of the file into the shadow, so that two
+ * mappings of one piece show the same bytes.  The host reaches them at the address itself where it
+ * was given access.
+ *
+ *      va       | reserved ............ | free | reserved |      no access, or mapped where the host may
+ *      shadow   |  A  |  B  |           |      |  A  |    |
+ *      file     ... A ........ B ...
+ *
+ * Invariants  1 A piece counts as used on its device as long as a holder of its handle or a mapping
+ *               is left.  2 A mapping lies in one reservation.  3 Handles are small numbers, given
+ *               again once nothing holds them.
+ * Threads     Any; one lock, behind that of the effects and before a device's.
+ * Failure     The driver's codes, as the descriptions in cuda.h have them.
+ * Limits      One granularity, 2 MiB, also on the host.  An exported descriptor holds nothing, and
+ *             is imported in the same process only.  Multicast objects cannot be mapped.
+ */
+#ifndef GPC_SIM_VMM_H
+#define GPC_SIM_VMM_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "driver/cuda_abi.h"
+
+struct gpc_sim;
+struct gpc_sim_device;
+
+struct gpc_sim_physical {
+	uint64_t size;
+	uint64_t offset; /* in the file */
+	uint64_t serial; /* never given again */
+	CUmemAllocationProp prop;
+	uint32_t n_holders;
+	uint32_t n_mappings;
+	bool is_multicast;
+};
+
+struct gpc_sim_va_chunk {
+	uint32_t n_reserved; /* at the first of a reservation */
+	uint32_t n_mapped;   /* at the first of a mapping */
+	uint32_t handle;     /* 0: not mapped */
+	uint16_t readers;    /* devices, as bits */
+	uint16_t writers;
+	bool is_reserved;
+	bool host_may;
+};
+
+struct gpc_sim_vmm {
+	/* Fixed after init. */
+	uint64_t base;
+	uint64_t span;
+	uint32_t n_chunks;
+	void *va;
+	char *shadow;
+	int fd;
+
+	/* Lock: lock. */
+	struct gpc_sim_va_chunk *chunks;
+	struct gpc_sim_physical *physicals; /* handle h is the one at h - 1 */
+	uint32_t n_physicals;
+	uint64_t file_size;
+	uint64_t n_created; /* ever */
+
+	pthread_mutex_t lock;
+};
+
+/* False where the kernel does not give the addresses or the file. */
+bool gpc_sim_vmm_init(struct gpc_sim_vmm *vmm, uint64_t memory);
+void gpc_sim_vmm_fini(struct gpc_sim_vmm *vmm);
+
+CUresult gpc_sim_vmm_reserve(
+	struct gpc_sim_vmm *vmm, uint64_t size, uint64_t alignment, uint64_t *ret_ptr);
+CUresult gpc_sim_vmm_unreserve(struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t size);
+
+CUresult gpc_sim_vmm_create(
+	struct gpc_sim *sim, uint64_t size, const CUmemAllocationProp *prop, uint64_t *ret_handle);
+CUresult gpc_sim_vmm_multicast(struct gpc_sim *sim, uint64_t size, uint64_t *ret_handle);
+CUresult gpc_sim_vmm_release(struct gpc_sim *sim, uint64_t handle);
+
+/* One more holder of what is mapped at `ptr`. */
+CUresult gpc_sim_vmm_retain(struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t *ret_handle);
+
+CUresult gpc_sim_vmm_map(struct gpc_sim *sim, uint64_t ptr, uint64_t size, uint64_t handle);
+
+/* Waits for all work of all devices first. */
+CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size);
+
+CUresult gpc_sim_vmm_set_access(
+	struct gpc_sim *sim, uint64_t ptr, uint64_t size, const CUmemAccessDesc *desc);
+CUresult gpc_sim_vmm_get_access(
+	struct gpc_sim *sim, uint64_t ptr, const CUmemLocation *location, unsigned *ret_flags);
+
+/* A descriptor that names the handle, and one more holder of the handle that one names. */
+CUresult gpc_sim_vmm_export(
+	struct gpc_sim_vmm *vmm, uint64_t handle, CUmemAllocationHandleType type, int *ret_fd);
+CUresult gpc_sim_vmm_import(struct gpc_sim_vmm *vmm, int fd, uint64_t *ret_handle);
+
+/* False: no such handle. */
+bool gpc_sim_vmm_find(
+	struct gpc_sim_vmm *vmm, uint64_t handle, struct gpc_sim_physical *ret_physical);
+
+/* The mapping around `ptr`, and its handle; false: nothing is mapped there. */
+bool gpc_sim_vmm_mapping_at(struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t *ret_base,
+	uint64_t *ret_size, uint64_t *ret_handle);
+
+/*
+ * Whether ptr[0 .. size) is mapped, and open for reading, or writing, to that device; -1: to any
+ * of them.
+ */
+bool gpc_sim_vmm_may(
+	struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t size, int device, bool must_write);
+
+static inline bool gpc_sim_vmm_has(const struct gpc_sim_vmm *vmm, uint64_t ptr)
+{
+	return ptr - vmm->base < vmm->span;
+}
+
+static inline void *gpc_sim_vmm_bytes(const struct gpc_sim_vmm *vmm, uint64_t ptr)
+{
+	return vmm->shadow + (ptr - vmm->base);
+}
+
+#endif
