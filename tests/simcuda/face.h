@@ -91,4 +91,10 @@ struct face_host {
 /* The block around `ptr`; false for pageable memory and for device addresses. */
 bool face_host_find(uint64_t ptr, struct face_host *ret_block);
 
+/* Where an array's rows are; false: no array, or one without memory of its own. */
+bool face_array_find(CUarray array, uint64_t *ret_base, uint64_t *ret_pitch);
+
+/* cuMemFree of a buffer that external memory was mapped to. */
+CUresult face_free_mapped(uint64_t ptr);
+
 #endif

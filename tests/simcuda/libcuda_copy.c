@@ -26,7 +26,8 @@ static uint64_t transfer_ns(uint64_t bytes)
 /* Host memory that the driver does not know. */
 static bool is_pageable(uint64_t ptr)
 {
-	return !gpc_sim_device_of(face_sim(), ptr) && !face_host_find(ptr, NULL);
+	return !gpc_sim_device_of(face_sim(), ptr) && !gpc_sim_vmm_has(&face_sim()->vmm, ptr) &&
+	       !face_host_find(ptr, NULL);
 }
 
 static bool is_good(uint64_t ptr, uint64_t width, uint64_t rows, uint64_t pitch)
@@ -104,6 +105,17 @@ FACE_PAIR(cuMemcpyDtoDAsync_v2, _ptsz,
 	(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream),
 	copy(entry, null, stream, ASYNC, dst, src, n))
 
+/* One side of a 2D copy: where its first row starts and how far the next one is; false: misuse. */
+static bool side_of(CUmemorytype type, const void *host, CUdeviceptr device, CUarray array,
+	size_t pitch, size_t width, uint64_t *ret_base, uint64_t *ret_pitch)
+{
+	if (type == CU_MEMORYTYPE_ARRAY)
+		return face_array_find(array, ret_base, ret_pitch) && *ret_pitch >= width;
+	*ret_base = type == CU_MEMORYTYPE_HOST ? HOST(host) : device;
+	*ret_pitch = pitch ? pitch : width;
+	return *ret_pitch >= width;
+}
+
 static CUresult copy_2d(const char *entry, enum face_null null, CUstream handle, enum wait wait,
 	const CUDA_MEMCPY2D *p)
 {
@@ -112,14 +124,12 @@ static CUresult copy_2d(const char *entry, enum face_null null, CUstream handle,
 
 	if (res != CUDA_SUCCESS)
 		return res;
-	if (!p || p->srcMemoryType == CU_MEMORYTYPE_ARRAY ||
-		p->dstMemoryType == CU_MEMORYTYPE_ARRAY)
-		return CUDA_ERROR_INVALID_VALUE;
-	uint64_t src = p->srcMemoryType == CU_MEMORYTYPE_HOST ? HOST(p->srcHost) : p->srcDevice;
-	uint64_t dst = p->dstMemoryType == CU_MEMORYTYPE_HOST ? HOST(p->dstHost) : p->dstDevice;
-	uint64_t src_pitch = p->srcPitch ? p->srcPitch : p->WidthInBytes;
-	uint64_t dst_pitch = p->dstPitch ? p->dstPitch : p->WidthInBytes;
-	if (src_pitch < p->WidthInBytes || dst_pitch < p->WidthInBytes)
+	uint64_t src, src_pitch, dst, dst_pitch;
+	if (!p ||
+		!side_of(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcPitch,
+			p->WidthInBytes, &src, &src_pitch) ||
+		!side_of(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstPitch,
+			p->WidthInBytes, &dst, &dst_pitch))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct gpc_sim_effect shape = {
 		.kind = GPC_SIM_EFFECT_COPY,

@@ -154,6 +154,11 @@ CUresult cuMemAllocHost_v2(void **ptr, size_t size)
 	return cuMemHostAlloc(ptr, size, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE);
 }
 
+CUresult cuMemAllocHost(void **ptr, unsigned int size)
+{
+	return cuMemAllocHost_v2(ptr, size);
+}
+
 CUresult cuMemFreeHost(void *ptr)
 {
 	struct gpc_sim_context *context;
@@ -250,6 +255,8 @@ CUresult cuMemFree_v2(CUdeviceptr ptr)
 		return res;
 	if (face_host_find(ptr, &block) && block.kind == FACE_HOST_MANAGED)
 		return host_unmap(context, ptr, FACE_HOST_MANAGED);
+	if (gpc_sim_vmm_has(&face_sim()->vmm, ptr))
+		return face_free_mapped(ptr);
 	return gpc_sim_mem_free(face_sim(), ptr);
 }
 
@@ -268,12 +275,16 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 	return CUDA_SUCCESS;
 }
 
-/* The allocation around a pointer, of a device or managed. */
+/* The allocation around a pointer, of a device, managed or mapped. */
 static bool range_of(uint64_t ptr, uint64_t *ret_base, uint64_t *ret_size)
 {
 	struct gpc_sim_device *device = gpc_sim_device_of(face_sim(), ptr);
+	struct gpc_sim_vmm *vmm = &face_sim()->vmm;
 	struct face_host block;
+	uint64_t handle;
 
+	if (gpc_sim_vmm_has(vmm, ptr))
+		return gpc_sim_vmm_mapping_at(vmm, ptr, ret_base, ret_size, &handle);
 	if (device)
 		return gpc_sim_device_find(device, ptr, ret_base, ret_size, NULL);
 	if (!face_host_find(ptr, &block))
@@ -334,7 +345,9 @@ static bool attribute_of(
 		return true;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		*ret_size = sizeof(unsigned);
-		*ret_value = device || is_managed ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+		*ret_value = device || is_managed || gpc_sim_vmm_has(&face_sim()->vmm, ptr)
+				     ? CU_MEMORYTYPE_DEVICE
+				     : CU_MEMORYTYPE_HOST;
 		return true;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		*ret_size = sizeof(int);
