@@ -220,6 +220,31 @@ CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 	return result;
 }
 
+static CUresult make_host_v1(struct gpc_passed_call *call)
+{
+	struct passed *passed = (struct passed *)call;
+	CUresult result = real_cuMemAllocHost(passed->pp, (unsigned int)call->size);
+
+	if (result == CUDA_SUCCESS)
+		note_host(call, passed->pp);
+	return result;
+}
+
+CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
+{
+	struct passed passed = {
+		.call = { .make = make_host_v1, .kind = GPUCACHE_KIND_HOST, .size = bytesize },
+		.pp = pp,
+	};
+	CUresult result;
+
+	if (!pp || !enter())
+		return real_cuMemAllocHost(pp, bytesize);
+	result = gpc_runtime_passed_malloc(&passed.call);
+	gpc_runtime_leave();
+	return result;
+}
+
 CUresult cuMemFreeHost(void *p)
 {
 	struct gpc_tracked *tracked;

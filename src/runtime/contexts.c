@@ -77,34 +77,41 @@ static void init_context(struct gpc_context *context, struct gpc_device *device,
 		&params, device->ordinal, index, counters);
 }
 
-/* The current context's device is asked from the driver, so `handle` must be current. */
-static struct gpc_context *make_locked(CUcontext handle, const struct gpc_context *old)
+/* `record_handle` is what stands for it in the recording.  Lock: runtime.lock. */
+static struct gpc_context *add_locked(
+	struct gpc_device *device, CUcontext handle, uint64_t record_handle, uint32_t generation)
 {
 	struct gpc_context *context;
-	struct gpc_device *device;
 	struct gpucache_counters *counters;
 	uint32_t index = 0;
-	CUdevice ordinal = 0;
 
-	if (table.n_made == MAX_GENERATIONS || gpc_runtime.fns->cuCtxGetDevice(&ordinal) ||
-		ordinal < 0 || (uint32_t)ordinal >= gpc_runtime.n_devices)
-		return NULL;
-	device = &gpc_runtime.devices[ordinal];
-	if (atomic_load(&device->n_contexts) == GPC_MAX_CONTEXTS)
+	if (table.n_made == MAX_GENERATIONS || atomic_load(&device->n_contexts) == GPC_MAX_CONTEXTS)
 		return NULL;
 	context = gpc_metamem_map(sizeof *context);
 	if (!context)
 		return NULL;
 	context->handle = handle;
-	context->generation = old ? old->generation + 1 : 1;
-	counters = gpc_record_counters_take(&gpc_runtime.record, (uint64_t)(uintptr_t)handle,
-		context->generation, (uint32_t)ordinal, &index);
+	context->generation = generation;
+	counters = gpc_record_counters_take(
+		&gpc_runtime.record, record_handle, generation, device->ordinal, &index);
 	init_context(context, device, index, counters);
-	if (table.n_made++ > 0)
+	if (handle && table.n_made++ > 0)
 		gpc_runtime_context_created();
 	device->contexts[atomic_load(&device->n_contexts)] = context;
 	atomic_fetch_add(&device->n_contexts, 1);
 	return context;
+}
+
+/* The current context's device is asked from the driver, so `handle` must be current. */
+static struct gpc_context *make_locked(CUcontext handle, const struct gpc_context *old)
+{
+	CUdevice ordinal = 0;
+
+	if (gpc_runtime.fns->cuCtxGetDevice(&ordinal) || ordinal < 0 ||
+		(uint32_t)ordinal >= gpc_runtime.n_devices)
+		return NULL;
+	return add_locked(&gpc_runtime.devices[ordinal], handle, (uint64_t)(uintptr_t)handle,
+		old ? old->generation + 1 : 1);
 }
 
 /*
@@ -162,6 +169,34 @@ struct gpc_context *gpc_context_current(void)
 	if (gpc_runtime.fns->cuCtxGetCurrent(&handle) || !handle)
 		return NULL;
 	return gpc_context_get(handle);
+}
+
+struct gpc_context *gpc_context_owner(struct gpc_device *device)
+{
+	struct gpc_context *owner = atomic_load_explicit(&device->owner, memory_order_acquire);
+
+	if (owner)
+		return owner;
+	gpc_lock_take(&gpc_runtime.lock);
+	owner = atomic_load(&device->owner);
+	if (!owner) {
+		drop_gone_locked();
+		owner = add_locked(device, NULL, GPUCACHE_NO_CONTEXT, 1);
+		atomic_store_explicit(&device->owner, owner, memory_order_release);
+	}
+	gpc_lock_release(&gpc_runtime.lock);
+	return owner;
+}
+
+struct gpc_context *gpc_context_on(struct gpc_device *device)
+{
+	struct gpc_context *current = gpc_context_current();
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+
+	if (current && current->device == device)
+		return current;
+	/* Its first member. */
+	return gpc_device_pools(device, pools) ? (struct gpc_context *)pools[0] : NULL;
 }
 
 struct gpc_context *gpc_context_find(CUcontext handle)

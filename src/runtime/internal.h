@@ -36,6 +36,7 @@ struct gpc_device {
 	 */
 	_Atomic(struct gpc_context *) contexts[GPC_MAX_CONTEXTS];
 	_Atomic uint32_t n_contexts;
+	_Atomic(struct gpc_context *) owner; /* one of them; gpc_context_owner */
 	_Atomic uint64_t next_look_ns;
 	_Atomic uint64_t next_history_ns;
 	CUcontext primary;
@@ -49,7 +50,7 @@ struct gpc_context {
 	struct gpc_pool pool;
 	struct gpc_cuda_driver drv;
 	struct gpc_device *device;
-	CUcontext handle;
+	CUcontext handle; /* NULL: it stands for the device, gpc_context_owner */
 	uint32_t generation;
 	_Atomic bool is_gone;
 };
@@ -93,6 +94,15 @@ struct gpc_context *gpc_context_find(CUcontext handle);
 
 /* The context that is current, NULL: none, or none of ours. */
 struct gpc_context *gpc_context_current(void);
+
+/*
+ * Whose books hold what the driver gives to a device and to no context: it outlives them all.  It
+ * has counters, and neither segments nor a driver.  NULL: no metadata.
+ */
+struct gpc_context *gpc_context_owner(struct gpc_device *device);
+
+/* A context to ask about this device: the current one, or any that lives; NULL: none. */
+struct gpc_context *gpc_context_on(struct gpc_device *device);
 
 /* The sum of one counter over all contexts of a device: GPC_DEVICE_SUM(device, live_bytes). */
 static inline uint64_t gpc_device_sum(const struct gpc_device *device, size_t counter_offset)

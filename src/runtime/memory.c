@@ -267,17 +267,25 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 	*available = whole && sum > whole ? whole : sum;
 }
 
+void gpc_runtime_exported(CUdeviceptr ptr)
+{
+	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
+	gpc_devptr base = 0;
+
+	if (pool)
+		(void)!gpc_pool_export(pool, ptr, &base);
+}
+
 bool gpc_runtime_may_export(CUdeviceptr ptr)
 {
 	const struct gpc_segment *segment =
 		gpc_segment_map_find(&gpc_runtime.heap.segment_map, ptr);
-	gpc_devptr base = 0;
 
 	if (!segment)
 		return true;
 	/* Only what leaves the process is withdrawn from reuse, not what is refused. */
 	if (segment->address == ptr) {
-		(void)!gpc_pool_export(segment->pool, ptr, &base);
+		gpc_runtime_exported(ptr);
 		return true;
 	}
 	gpc_log("cuIpcGetMemHandle(0x%llx): this block lies inside a cached segment, and a CUDA "

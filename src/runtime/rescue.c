@@ -60,7 +60,7 @@ uint32_t gpc_device_pools(const struct gpc_device *device, struct gpc_pool **poo
 	for (uint32_t i = 0; i < n; i++) {
 		struct gpc_context *context = device->contexts[i];
 
-		if (!atomic_load(&context->is_gone))
+		if (context->handle && !atomic_load(&context->is_gone))
 			pools[n_pools++] = &context->pool;
 	}
 	gpc_lock_release(&gpc_runtime.lock);

@@ -96,17 +96,45 @@ void gpc_runtime_leave_device(bool must_pop);
 struct gpc_passed_call {
 	CUresult (*make)(struct gpc_passed_call *call);
 	enum gpucache_kind kind;
-	size_t size;          /* bytes asked for */
-	uint64_t ret_address; /* written by make on success, with ret_size */
+	size_t size;          /* bytes asked for; 0: nothing to track */
+	uint64_t ret_address; /* written by make on success, with ret_size; or a handle */
 	uint64_t ret_size;
 };
 
 CUresult gpc_runtime_passed_malloc(struct gpc_passed_call *call);
 
-/* A tracked allocation goes: before the driver's call, and where that failed. */
+/*
+ * The same for what belongs to a device and to no context; -1: the current one, or the first.
+ * It may come without a current context, and outlives all of them.
+ */
+CUresult gpc_runtime_passed_malloc_of_device(struct gpc_passed_call *call, int device);
+
+/*
+ * A tracked allocation goes: before the driver's call, and where that failed.  _key: of a kind that
+ * is known by a handle, or by an address that may be another allocation's as well.
+ */
 struct gpc_tracked;
 struct gpc_tracked *gpc_runtime_forget(uint64_t address);
+struct gpc_tracked *gpc_runtime_forget_key(enum gpucache_kind kind, uint64_t key);
 void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result);
+
+/*
+ * Physical memory lives until the last holder of its handle and the last mapping went (physical.c).
+ * After the driver's call, which succeeded: somebody created, retained or imported the handle; it
+ * was mapped.
+ */
+void gpc_runtime_handle_held(uint64_t handle);
+void gpc_runtime_handle_mapped(uint64_t handle, uint64_t address, uint64_t size);
+
+/* cuMemRelease and cuMemUnmap: the first before the driver's call, end_parting after it. */
+struct gpc_parting {
+	uint64_t handle; /* whose holder went; 0: none */
+	struct gpc_tracked *tracked;
+	struct gpc_mapping *mappings;
+};
+struct gpc_parting gpc_runtime_begin_release(uint64_t handle);
+struct gpc_parting gpc_runtime_begin_unmap(uint64_t address, uint64_t size);
+void gpc_runtime_end_parting(struct gpc_parting parting, CUresult result);
 
 /* The program waits for a whole context: NULL is the current one.  The second after its call. */
 struct gpc_sync {
@@ -159,6 +187,9 @@ void gpc_runtime_capture_ended(CUstream stream);
  * line.
  */
 bool gpc_runtime_may_export(CUdeviceptr ptr);
+
+/* Others reach this memory by more than its address: its segment is never recycled from here on. */
+void gpc_runtime_exported(CUdeviceptr ptr);
 
 /*
  * True from the first use of a per-thread default stream on; read by the stream hooks without

@@ -78,7 +78,7 @@ void gpc_runtime_per_thread_stream_used(void)
 		for (uint32_t i = 0; i < n; i++) {
 			bool must_wait;
 
-			if (atomic_load(&contexts[i]->is_gone))
+			if (!contexts[i]->handle || atomic_load(&contexts[i]->is_gone))
 				continue;
 			gpc_lock_take(&contexts[i]->pool.lock);
 			must_wait = gpc_fences_per_thread_stream_used(&contexts[i]->pool.fences);

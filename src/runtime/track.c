@@ -7,6 +7,10 @@
  *
  * A free forgets the address before the driver frees it: from that moment the driver may give the
  * same address to another thread, whose entry must not be erased by ours.
+ *
+ * Most are known by their address.  Physical memory, arrays and imports are known by handles, and
+ * registered host memory by an address that is somebody else's: each of these has a map of its own,
+ * for the same number may stand in several.
  */
 #include <string.h>
 
@@ -28,8 +32,17 @@ struct gpc_tracked {
 
 _Static_assert(sizeof(struct gpc_tracked) <= sizeof(struct gpc_block), "shares the slab of blocks");
 
+enum key_space {
+	KEY_ADDRESS,
+	KEY_REGISTERED,
+	KEY_HANDLE,
+	KEY_ARRAY,
+	KEY_EXTERNAL,
+	N_KEY_SPACES,
+};
+
 static struct {
-	struct gpc_address_map map;
+	struct gpc_address_map maps[N_KEY_SPACES];
 	struct gpc_list list;
 	struct gpc_lock lock;
 } tracked_all = {
@@ -94,11 +107,25 @@ static void count(const struct gpc_tracked *tracked, bool is_malloc, uint64_t no
 	gpc_lock_release(&pool->lock);
 }
 
-/* The entry at this address, out of the map; NULL: there is none. */
-static struct gpc_tracked *take_locked(uint64_t address)
+static struct gpc_address_map *map_of(unsigned int kind)
 {
-	struct gpc_tracked *tracked =
-		tracked_all.map.n_entries ? gpc_address_map_take(&tracked_all.map, address) : NULL;
+	static const uint8_t spaces[GPUCACHE_KIND_COUNT] = {
+		[GPUCACHE_KIND_REGISTERED] = KEY_REGISTERED,
+		[GPUCACHE_KIND_PHYSICAL] = KEY_HANDLE,
+		[GPUCACHE_KIND_PHYSICAL_HOST] = KEY_HANDLE,
+		[GPUCACHE_KIND_MULTICAST] = KEY_HANDLE,
+		[GPUCACHE_KIND_ARRAY] = KEY_ARRAY,
+		[GPUCACHE_KIND_EXTERNAL] = KEY_EXTERNAL,
+	};
+
+	return &tracked_all.maps[spaces[kind]];
+}
+
+/* The entry with this key, out of the map; NULL: there is none. */
+static struct gpc_tracked *take_locked(unsigned int kind, uint64_t key)
+{
+	struct gpc_address_map *map = map_of(kind);
+	struct gpc_tracked *tracked = map->n_entries ? gpc_address_map_take(map, key) : NULL;
 
 	if (tracked)
 		gpc_list_remove(&tracked->link);
@@ -107,9 +134,11 @@ static struct gpc_tracked *take_locked(uint64_t address)
 
 static bool put_locked(struct gpc_tracked *tracked)
 {
-	if (gpc_address_map_reserve(&tracked_all.map, 1))
+	struct gpc_address_map *map = map_of(tracked->kind);
+
+	if (gpc_address_map_reserve(map, 1))
 		return false;
-	gpc_address_map_insert(&tracked_all.map, tracked->address, tracked);
+	gpc_address_map_insert(map, tracked->address, tracked);
 	gpc_list_append(&tracked_all.list, &tracked->link);
 	return true;
 }
@@ -133,10 +162,13 @@ static void remember(struct gpc_context *context, const struct gpc_passed_call *
 	const struct gpc_request *request)
 {
 	uint32_t number = 0;
-	struct gpc_tracked *tracked = gpc_slab_take(&gpc_runtime.heap.blocks, &number);
+	struct gpc_tracked *tracked = NULL;
 	struct gpc_tracked *stale;
 	bool is_in;
 
+	/* A success without memory is nothing that could ever be freed. */
+	if (call->ret_address)
+		tracked = gpc_slab_take(&gpc_runtime.heap.blocks, &number);
 	if (!tracked)
 		return;
 	*tracked = (struct gpc_tracked){
@@ -153,7 +185,7 @@ static void remember(struct gpc_context *context, const struct gpc_passed_call *
 	 * The driver gives an address again: whoever had it was freed on a way that we do not
 	 * see.
 	 */
-	stale = take_locked(tracked->address);
+	stale = take_locked(tracked->kind, tracked->address);
 	is_in = put_locked(tracked);
 	gpc_lock_release(&tracked_all.lock);
 	if (stale)
@@ -167,7 +199,6 @@ static void remember(struct gpc_context *context, const struct gpc_passed_call *
 	count(tracked, true, request->now_ns);
 	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
 	gpc_observe_malloc(context, call->kind, call->ret_address, call->ret_size, request);
-	gpc_observe_device(context, false);
 }
 
 /*
@@ -197,10 +228,11 @@ static enum gpc_status attempt_passed(void *arg)
 	return gpc_status_from_device((int)attempt->call->make(attempt->call));
 }
 
-CUresult gpc_runtime_passed_malloc(struct gpc_passed_call *call)
+/* `books`: whose counters; `context`: where the ladder is climbed, NULL: there is nothing to give. */
+static CUresult pass(
+	struct gpc_passed_call *call, struct gpc_context *books, struct gpc_context *context)
 {
-	struct gpc_context *context = gpc_context_current();
-	struct passed_attempt attempt = { .context = context, .call = call };
+	struct passed_attempt attempt = { .context = books, .call = call };
 	struct gpc_rescue rescue = {
 		.context = context,
 		.kind = call->kind,
@@ -211,7 +243,7 @@ CUresult gpc_runtime_passed_malloc(struct gpc_passed_call *call)
 	};
 	enum gpc_status st;
 
-	if (!context || call->size == 0)
+	if (!books || call->size == 0)
 		return call->make(call);
 	rescue.request = (struct gpc_request){
 		.size = call->size,
@@ -220,7 +252,7 @@ CUresult gpc_runtime_passed_malloc(struct gpc_passed_call *call)
 		.thread = gpc_thread_id(),
 	};
 	st = attempt_passed(&attempt);
-	if (st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT)
+	if (context && (st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT))
 		st = gpc_rescue_run(&rescue, st);
 	if (st == GPC_LIMIT)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -228,20 +260,47 @@ CUresult gpc_runtime_passed_malloc(struct gpc_passed_call *call)
 		gpc_runtime_heard((CUresult)gpc_status_to_device(st));
 		return (CUresult)gpc_status_to_device(st);
 	}
-	remember(context, call, &rescue.request);
+	remember(books, call, &rescue.request);
+	if (context)
+		gpc_observe_device(context, false);
 	if (is_on_device((uint8_t)call->kind))
-		gpc_rescue_succeeded(context->device, call->size);
+		gpc_rescue_succeeded(books->device, call->size);
 	return CUDA_SUCCESS;
 }
 
-struct gpc_tracked *gpc_runtime_forget(uint64_t address)
+CUresult gpc_runtime_passed_malloc(struct gpc_passed_call *call)
+{
+	struct gpc_context *context = gpc_context_current();
+
+	return pass(call, context, context);
+}
+
+CUresult gpc_runtime_passed_malloc_of_device(struct gpc_passed_call *call, int number)
+{
+	const struct gpc_context *current = gpc_context_current();
+	struct gpc_device *device;
+
+	if (number == -1)
+		number = current ? (int)current->device->ordinal : 0;
+	if (number < 0 || (uint32_t)number >= gpc_runtime.n_devices)
+		return call->make(call);
+	device = &gpc_runtime.devices[number];
+	return pass(call, gpc_context_owner(device), gpc_context_on(device));
+}
+
+struct gpc_tracked *gpc_runtime_forget_key(enum gpucache_kind kind, uint64_t key)
 {
 	struct gpc_tracked *tracked;
 
 	gpc_lock_take(&tracked_all.lock);
-	tracked = take_locked(address);
+	tracked = take_locked(kind, key);
 	gpc_lock_release(&tracked_all.lock);
 	return tracked;
+}
+
+struct gpc_tracked *gpc_runtime_forget(uint64_t address)
+{
+	return gpc_runtime_forget_key(GPUCACHE_KIND_DEVICE, address);
 }
 
 /* The driver refused: the program still has it. */
@@ -272,7 +331,7 @@ static struct gpc_tracked *take_of_context(const struct gpc_context *context)
 		struct gpc_tracked *tracked = gpc_list_entry(link, struct gpc_tracked, link);
 
 		if (tracked->context == context) {
-			found = take_locked(tracked->address);
+			found = take_locked(tracked->kind, tracked->address);
 			break;
 		}
 	}

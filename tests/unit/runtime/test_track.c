@@ -204,6 +204,138 @@ static void size_0_and_no_context_get_the_drivers_answer(void **state)
 	world_run(NULL, "stacks:off", without_context);
 }
 
+static uint64_t same_key;
+
+static CUresult make_nothing(struct gpc_passed_call *call)
+{
+	call->ret_address = same_key;
+	call->ret_size = call->size;
+	return CUDA_SUCCESS;
+}
+
+/* Whatever is known by this key under that kind is gone now. */
+static void drop(enum gpucache_kind kind)
+{
+	CHECK(world_enter());
+	gpc_runtime_forgotten(gpc_runtime_forget_key(kind, same_key), CUDA_SUCCESS);
+	gpc_runtime_leave();
+}
+
+static void one_number(void)
+{
+	static const enum gpucache_kind kinds[] = {
+		GPUCACHE_KIND_PITCHED,
+		GPUCACHE_KIND_REGISTERED,
+		GPUCACHE_KIND_PHYSICAL,
+		GPUCACHE_KIND_ARRAY,
+		GPUCACHE_KIND_EXTERNAL,
+	};
+	const size_t n = sizeof kinds / sizeof kinds[0];
+
+	world_start();
+	same_key = 0x7000;
+	for (size_t i = 0; i < n; i++)
+		CHECK(!pass(make_nothing, kinds[i], 512 << i));
+	CHECK(COUNTER(direct_bytes) == 512 + 2048 + 4096 && COUNTER(host_bytes) == 1024);
+	CHECK(COUNTER(kind_bytes[GPUCACHE_KIND_EXTERNAL]) == 8192);
+	for (size_t i = 0; i < n; i++) {
+		CHECK(COUNTER(kind_bytes[kinds[i]]) == (uint64_t)512 << i);
+		drop(kinds[i]);
+		CHECK(COUNTER(kind_bytes[kinds[i]]) == 0);
+	}
+	CHECK(COUNTER(direct_bytes) == 0 && COUNTER(host_bytes) == 0);
+}
+
+static void an_address_a_handle_and_an_array_may_be_the_same_number(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", one_number);
+}
+
+static void nothing_given(void)
+{
+	world_start();
+	same_key = 0;
+	CHECK(!pass(make_nothing, GPUCACHE_KIND_ARRAY, 512));
+	CHECK(COUNTER(direct_bytes) == 0);
+}
+
+static void a_success_without_memory_is_not_in_the_books(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", nothing_given);
+}
+
+static CUresult pass_on(int device, enum gpucache_kind kind)
+{
+	struct gpc_passed_call call = { .make = make_nothing, .kind = kind, .size = MIB };
+	CUresult result;
+
+	CHECK(world_enter());
+	same_key += 16;
+	result = gpc_runtime_passed_malloc_of_device(&call, device);
+	gpc_runtime_leave();
+	return result;
+}
+
+static uint64_t direct_on(unsigned device)
+{
+	return GPC_DEVICE_SUM(&gpc_runtime.devices[device], direct_bytes);
+}
+
+static void of_devices(void)
+{
+	world_start();
+	same_key = 0x7000;
+	CHECK(!pass_on(1, GPUCACHE_KIND_PHYSICAL)); /* where no context is */
+	CHECK(!pass_on(-1, GPUCACHE_KIND_PHYSICAL));
+	CHECK(!pass_on(7, GPUCACHE_KIND_PHYSICAL)); /* no such device: the driver judges */
+	CHECK(direct_on(0) == MIB && direct_on(1) == MIB);
+	CHECK(COUNTER(direct_bytes) == 0); /* of the context */
+	world_reset();
+	CHECK(direct_on(0) == MIB);
+	CHECK(!world.cuCtxSetCurrent(NULL));
+	CHECK(!pass_on(-1, GPUCACHE_KIND_PHYSICAL_HOST));
+	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], host_bytes) == MIB);
+	drop(GPUCACHE_KIND_PHYSICAL_HOST);
+	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], host_bytes) == 0);
+}
+
+static void what_belongs_to_a_device_needs_no_context_and_outlives_it(void **state)
+{
+	(void)state;
+	world_run("devices:2", "stacks:off", of_devices);
+	world_run("devices:2", "stacks:off,record:off", of_devices);
+}
+
+static CUresult make_too_much(struct gpc_passed_call *call)
+{
+	(void)call;
+	n_made++;
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void nothing_to_give(void)
+{
+	struct gpc_passed_call call = {
+		.make = make_too_much, .kind = GPUCACHE_KIND_PHYSICAL, .size = MIB
+	};
+
+	world_start();
+	CHECK(world_enter());
+	CHECK(gpc_runtime_passed_malloc_of_device(&call, 1) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(n_made == 1);
+	CHECK(gpc_runtime_passed_malloc_of_device(&call, 0) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(n_made > 1); /* the ladder was climbed */
+	gpc_runtime_leave();
+}
+
+static void where_no_context_is_there_is_no_ladder(void **state)
+{
+	(void)state;
+	world_run("devices:2", "stacks:off,oom_report:never", nothing_to_give);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +345,10 @@ int main(void)
 		cmocka_unit_test(cached_memory_makes_room_for_what_is_not_cached),
 		cmocka_unit_test(an_address_that_comes_again_replaces_the_old_entry),
 		cmocka_unit_test(what_a_context_held_is_forgotten_with_it),
+		cmocka_unit_test(an_address_a_handle_and_an_array_may_be_the_same_number),
+		cmocka_unit_test(a_success_without_memory_is_not_in_the_books),
+		cmocka_unit_test(what_belongs_to_a_device_needs_no_context_and_outlives_it),
+		cmocka_unit_test(where_no_context_is_there_is_no_ladder),
 		cmocka_unit_test(size_0_and_no_context_get_the_drivers_answer),
 	};
 

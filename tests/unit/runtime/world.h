@@ -38,6 +38,9 @@
 	X(cuMemAllocManaged, CUresult, (CUdeviceptr * ptr, size_t size, unsigned f))   \
 	X(cuMemHostAlloc, CUresult, (void **ptr, size_t size, unsigned flags))         \
 	X(cuMemFreeHost, CUresult, (void *ptr))                                        \
+	X(cuMemCreate, CUresult,                                                       \
+		(CUmemGenericAllocationHandle * handle, size_t size,                   \
+			const CUmemAllocationProp *prop, unsigned long long flags))    \
 	X(gpusim_launch, int,                                                          \
 		(CUstream stream, uint64_t duration_ns, unsigned n, const void *ranges))
 
