@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+
 #include "base/metamem.h"
 #include "world.h"
 
-static CUmemGenericAllocationHandle handle;
+static _Thread_local CUmemGenericAllocationHandle handle;
 
 static CUresult make(struct gpc_passed_call *call)
 {
@@ -197,6 +199,53 @@ static void without_metadata_a_handle_goes_with_its_release(void **state)
 	world_run(NULL, "stacks:off", without_metadata);
 }
 
+#define N_THREADS 4
+
+static void *hold_and_let_go(void *arg)
+{
+	const uint64_t range = RANGE + (uint64_t)(uintptr_t)arg * 64 * CHUNK;
+
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(world_enter());
+	for (int i = 0; i < 300; i++) {
+		uint64_t mine = create(CHUNK);
+
+		gpc_runtime_handle_mapped(mine, range, CHUNK);
+		if (i % 2) {
+			release(mine, CUDA_SUCCESS);
+			CHECK(!world.cuMemRelease(mine));
+			unmap(range, CHUNK, CUDA_SUCCESS);
+		} else {
+			unmap(range, CHUNK, CUDA_SUCCESS);
+			CHECK(books() >= CHUNK);
+			release(mine, REFUSE);
+			unmap(range, CHUNK, REFUSE);
+			release(mine, CUDA_SUCCESS);
+			CHECK(!world.cuMemRelease(mine));
+		}
+	}
+	gpc_runtime_leave();
+	return NULL;
+}
+
+static void many_threads(void)
+{
+	pthread_t threads[N_THREADS];
+
+	world_start();
+	for (uintptr_t i = 0; i < N_THREADS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, hold_and_let_go, (void *)i));
+	for (int i = 0; i < N_THREADS; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	CHECK(books() == 0);
+}
+
+static void threads_hold_memory_independently(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", many_threads);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +253,7 @@ int main(void)
 		cmocka_unit_test(what_the_driver_refuses_changes_nothing),
 		cmocka_unit_test(one_call_may_unmap_several_mappings),
 		cmocka_unit_test(handles_that_nobody_saw_made_do_no_harm),
+		cmocka_unit_test(threads_hold_memory_independently),
 		cmocka_unit_test(without_metadata_a_handle_goes_with_its_release),
 	};
 

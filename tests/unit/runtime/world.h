@@ -41,6 +41,7 @@
 	X(cuMemCreate, CUresult,                                                       \
 		(CUmemGenericAllocationHandle * handle, size_t size,                   \
 			const CUmemAllocationProp *prop, unsigned long long flags))    \
+	X(cuMemRelease, CUresult, (CUmemGenericAllocationHandle handle))               \
 	X(gpusim_launch, int,                                                          \
 		(CUstream stream, uint64_t duration_ns, unsigned n, const void *ranges))
 
