@@ -26,7 +26,7 @@ static CUresult create(struct created *created, int device)
 	CUresult result = gpc_runtime_passed_malloc_of_device(&created->call, device);
 
 	if (result == CUDA_SUCCESS)
-		gpc_runtime_handle_held(*created->handle);
+		gpc_runtime_handle_created(*created->handle);
 	return result;
 }
 

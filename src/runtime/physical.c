@@ -104,6 +104,19 @@ static void hold_locked(uint64_t key)
 		handle->n_holders++;
 }
 
+void gpc_runtime_handle_created(uint64_t key)
+{
+	struct handle *handle;
+
+	enter_lock();
+	handle = get_locked(key);
+	if (handle) {
+		handle->n_holders = 1;
+		handle->n_mappings = 0;
+	}
+	gpc_lock_release(&physical.lock);
+}
+
 void gpc_runtime_handle_held(uint64_t key)
 {
 	enter_lock();
@@ -180,7 +193,7 @@ struct gpc_parting gpc_runtime_begin_unmap(uint64_t address, uint64_t size)
 		mapping->next = parting.mappings;
 		parting.mappings = mapping;
 		handle = find_locked(mapping->handle);
-		if (handle) {
+		if (handle && handle->n_mappings > 0) {
 			handle->n_mappings--;
 			mapping->tracked = drop_if_last_locked(handle);
 		}

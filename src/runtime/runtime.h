@@ -120,9 +120,10 @@ void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result);
 
 /*
  * Physical memory lives until the last holder of its handle and the last mapping went (physical.c).
- * After the driver's call, which succeeded: somebody created, retained or imported the handle; it
- * was mapped.
+ * After the driver's call, which succeeded: the handle is new, whatever had that number before went
+ * unseen; somebody retained or imported it; it was mapped.
  */
+void gpc_runtime_handle_created(uint64_t handle);
 void gpc_runtime_handle_held(uint64_t handle);
 void gpc_runtime_handle_mapped(uint64_t handle, uint64_t address, uint64_t size);
 

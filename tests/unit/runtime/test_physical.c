@@ -27,7 +27,7 @@ static CUmemGenericAllocationHandle create(size_t size)
 	};
 
 	CHECK(!gpc_runtime_passed_malloc_of_device(&call, 0));
-	gpc_runtime_handle_held(handle);
+	gpc_runtime_handle_created(handle);
 	return handle;
 }
 
@@ -167,6 +167,30 @@ static void handles_that_nobody_saw_made_do_no_harm(void **state)
 	world_run(NULL, "stacks:off", unseen);
 }
 
+static void again(void)
+{
+	uint64_t a;
+
+	world_start();
+	CHECK(world_enter());
+	a = create(CHUNK);
+	gpc_runtime_handle_mapped(a, RANGE, CHUNK);
+	CHECK(!world.cuMemRelease(a)); /* by a door that is not ours */
+	CHECK(create(3 * CHUNK) == a);
+	CHECK(books() == 3 * CHUNK);
+	unmap(RANGE, CHUNK, CUDA_SUCCESS); /* of the old one */
+	CHECK(books() == 3 * CHUNK);
+	release(a, CUDA_SUCCESS);
+	CHECK(books() == 0);
+	gpc_runtime_leave();
+}
+
+static void a_handle_that_comes_again_is_a_new_one(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", again);
+}
+
 static void without_metadata(void)
 {
 	uint64_t a;
@@ -253,6 +277,7 @@ int main(void)
 		cmocka_unit_test(what_the_driver_refuses_changes_nothing),
 		cmocka_unit_test(one_call_may_unmap_several_mappings),
 		cmocka_unit_test(handles_that_nobody_saw_made_do_no_harm),
+		cmocka_unit_test(a_handle_that_comes_again_is_a_new_one),
 		cmocka_unit_test(threads_hold_memory_independently),
 		cmocka_unit_test(without_metadata_a_handle_goes_with_its_release),
 	};
