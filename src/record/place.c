@@ -124,14 +124,15 @@ static bool give_name(int fd, int dir_fd, const char *name)
 	return linkat(AT_FDCWD, path, dir_fd, name, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Locks, fills and maps an open, empty file. */
-static bool prepare(struct gpc_place *place, int fd, size_t size, size_t least)
+/* Locks, maps and fills an open, empty file. */
+static bool prepare(struct gpc_place *place, int fd, const struct gpc_place_wish *wish)
 {
 	struct stat st;
+	size_t size;
 	void *base;
 
 	lock_file(fd);
-	size = take_space(fd, size, least);
+	size = take_space(fd, wish->size, wish->least);
 	if (size == 0 || fstat(fd, &st) != 0)
 		return false;
 	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -142,16 +143,17 @@ static bool prepare(struct gpc_place *place, int fd, size_t size, size_t least)
 	place->size = size;
 	place->file_device = (uint64_t)st.st_dev;
 	place->file_inode = (uint64_t)st.st_ino;
+	wish->fill(wish->arg, base, size);
 	return true;
 }
 
 /*
- * The usual way: the file gets its name when it has all its pages, which takes a millisecond.  Who
- * is killed in that leaves nothing, instead of a file of zeros that says nothing of anybody.
- * GPC_UNSUPPORTED: not here.
+ * The usual way: the file gets its name when it has all its pages, which takes a millisecond, and
+ * what it begins with.  Who is killed in that leaves nothing, instead of a file of zeros that says
+ * nothing of anybody.  GPC_UNSUPPORTED: not here.
  */
 static enum gpc_status make_file_at_once(
-	struct gpc_place *place, int dir_fd, const char *name, size_t size, size_t least)
+	struct gpc_place *place, int dir_fd, const char *name, const struct gpc_place_wish *wish)
 {
 	int fd = open_unnamed(dir_fd);
 	enum gpc_status st;
@@ -159,7 +161,7 @@ static enum gpc_status make_file_at_once(
 
 	if (fd < 0)
 		return GPC_UNSUPPORTED;
-	if (!prepare(place, fd, size, least)) {
+	if (!prepare(place, fd, wish)) {
 		st = GPC_IO;
 		goto undo_file;
 	}
@@ -176,9 +178,9 @@ undo_file:
 
 /* Makes file `name` in the directory.  GPC_EXISTS: try another name. */
 static enum gpc_status make_file(
-	struct gpc_place *place, int dir_fd, const char *name, size_t size, size_t least)
+	struct gpc_place *place, int dir_fd, const char *name, const struct gpc_place_wish *wish)
 {
-	enum gpc_status st = make_file_at_once(place, dir_fd, name, size, least);
+	enum gpc_status st = make_file_at_once(place, dir_fd, name, wish);
 	int error;
 	int fd;
 
@@ -187,7 +189,7 @@ static enum gpc_status make_file(
 	fd = open_named(dir_fd, name);
 	if (fd < 0)
 		return errno == EEXIST ? GPC_EXISTS : GPC_IO;
-	if (prepare(place, fd, size, least))
+	if (prepare(place, fd, wish))
 		return GPC_OK;
 	error = errno;
 	unlinkat(dir_fd, name, 0);
@@ -259,7 +261,7 @@ static enum gpc_status expand_path(struct gpc_place *place, const char *pattern,
 	return GPC_OK;
 }
 
-static enum gpc_status try_path(struct gpc_place *place, size_t size, size_t least)
+static enum gpc_status try_path(struct gpc_place *place, const struct gpc_place_wish *wish)
 {
 	char *slash = strrchr(place->path, '/');
 	enum gpc_status st;
@@ -267,7 +269,7 @@ static enum gpc_status try_path(struct gpc_place *place, size_t size, size_t lea
 	int error;
 
 	if (!slash)
-		return make_file(place, AT_FDCWD, place->path, size, least);
+		return make_file(place, AT_FDCWD, place->path, wish);
 	if (make_directories(place->path))
 		return GPC_IO;
 	*slash = '\0';
@@ -275,7 +277,7 @@ static enum gpc_status try_path(struct gpc_place *place, size_t size, size_t lea
 	*slash = '/';
 	if (dir_fd < 0)
 		return GPC_IO;
-	st = make_file(place, dir_fd, slash + 1, size, least);
+	st = make_file(place, dir_fd, slash + 1, wish);
 	error = errno;
 	close(dir_fd);
 	errno = error;
@@ -283,7 +285,7 @@ static enum gpc_status try_path(struct gpc_place *place, size_t size, size_t lea
 }
 
 static enum gpc_status try_pattern(struct gpc_place *place, const char *pattern,
-	const struct gpc_identity *identity, size_t size, size_t least)
+	const struct gpc_identity *identity, const struct gpc_place_wish *wish)
 {
 	unsigned max = strstr(pattern, "%n") ? GPC_NAME_MAX_ATTEMPTS : MAX_PLAIN_ATTEMPTS;
 	uint64_t seconds = gpc_clock_realtime_ns() / UINT64_C(1000000000);
@@ -292,7 +294,7 @@ static enum gpc_status try_pattern(struct gpc_place *place, const char *pattern,
 	for (unsigned attempt = 0; st == GPC_EXISTS && attempt < max; attempt++) {
 		st = expand_path(place, pattern, identity, seconds, attempt);
 		if (st == GPC_OK)
-			st = try_path(place, size, least);
+			st = try_path(place, wish);
 	}
 	place->pattern_errno = st == GPC_OK ? 0 : errno;
 	return st == GPC_OK ? GPC_OK : GPC_IO;
@@ -319,7 +321,7 @@ static int open_private_directory(const char *path)
 }
 
 static enum gpc_status try_directory(struct gpc_place *place, const char *directory,
-	const struct gpc_identity *identity, size_t size, size_t least)
+	const struct gpc_identity *identity, const struct gpc_place_wish *wish)
 {
 	enum gpc_status st = GPC_EXISTS;
 	int dir_fd = open_private_directory(directory);
@@ -339,7 +341,7 @@ static enum gpc_status try_directory(struct gpc_place *place, const char *direct
 			errno = ENAMETOOLONG;
 			st = GPC_IO;
 		} else {
-			st = make_file(place, dir_fd, place->path + start, size, least);
+			st = make_file(place, dir_fd, place->path + start, wish);
 		}
 	}
 	error = errno;
@@ -348,34 +350,34 @@ static enum gpc_status try_directory(struct gpc_place *place, const char *direct
 	return st;
 }
 
-static enum gpc_status try_own_places(
-	struct gpc_place *place, const struct gpc_identity *identity, size_t size, size_t least)
+static enum gpc_status try_own_places(struct gpc_place *place, const struct gpc_identity *identity,
+	const struct gpc_place_wish *wish)
 {
 	const char *runtime_dir = gpc_env_get("XDG_RUNTIME_DIR");
 	const char *temporary = gpc_env_get("TMPDIR");
 	char directory[GPC_PLACE_MAX_PATH / 2];
 
 	gpc_format(directory, sizeof directory, "/dev/shm/gpucache-%u", identity->uid);
-	if (try_directory(place, directory, identity, size, least) == GPC_OK)
+	if (try_directory(place, directory, identity, wish) == GPC_OK)
 		return GPC_OK;
 	if (runtime_dir && runtime_dir[0] == '/') {
 		gpc_format(directory, sizeof directory, "%s/gpucache", runtime_dir);
-		if (try_directory(place, directory, identity, size, least) == GPC_OK)
+		if (try_directory(place, directory, identity, wish) == GPC_OK)
 			return GPC_OK;
 	}
 	gpc_format(directory, sizeof directory, "%s/gpucache-%u",
 		temporary && temporary[0] == '/' ? temporary : "/tmp", identity->uid);
-	return try_directory(place, directory, identity, size, least) == GPC_OK ? GPC_OK : GPC_IO;
+	return try_directory(place, directory, identity, wish) == GPC_OK ? GPC_OK : GPC_IO;
 }
 
 enum gpc_status gpc_place_open(struct gpc_place *place, const char *pattern,
-	const struct gpc_identity *identity, size_t size, size_t least)
+	const struct gpc_identity *identity, const struct gpc_place_wish *wish)
 {
 	memset(place, 0, sizeof *place);
 	place->fd = -1;
-	if (pattern && *pattern && try_pattern(place, pattern, identity, size, least) == GPC_OK)
+	if (pattern && *pattern && try_pattern(place, pattern, identity, wish) == GPC_OK)
 		return GPC_OK;
-	if (try_own_places(place, identity, size, least) == GPC_OK)
+	if (try_own_places(place, identity, wish) == GPC_OK)
 		return GPC_OK;
 	place->path[0] = '\0';
 	return GPC_IO;

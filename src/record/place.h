@@ -14,8 +14,11 @@
  *               program.
  *             3 RLIMIT_FSIZE is kept: passing it would raise SIGXFSZ.
  *             4 A place that fails leaves no file behind.
+ *             5 A file that has its name is filled: see Limits.
  * Failure     GPC_IO with errno of the last place tried.
- * Limits      On a small file system at most 1/8 of what is free is taken, or the least size.
+ * Limits      On a small file system at most 1/8 of what is free is taken, or the least size.  Where
+ *             there are no unnamed files (O_TMPFILE, /proc), the name comes first: a process killed
+ *             in the millisecond until it is filled leaves a file that no reader takes for whole.
  */
 #ifndef GPC_RECORD_PLACE_H
 #define GPC_RECORD_PLACE_H
@@ -40,8 +43,18 @@ struct gpc_place {
 	char pattern_error;
 };
 
-/* `size` is wanted, `least` will do; both are multiples of the page. */
+struct gpc_place_wish {
+	size_t size;  /* wanted */
+	size_t least; /* will do; both are multiples of the page */
+	/*
+	 * Writes what a reader needs into the empty file, before it has a name; again for the next
+	 * file where this one cannot get one.
+	 */
+	void (*fill)(void *arg, void *base, size_t size);
+	void *arg;
+};
+
 GPC_MUST_CHECK enum gpc_status gpc_place_open(struct gpc_place *place, const char *pattern,
-	const struct gpc_identity *identity, size_t size, size_t least);
+	const struct gpc_identity *identity, const struct gpc_place_wish *wish);
 
 #endif

@@ -36,38 +36,6 @@ static size_t choose_size(const struct gpc_record_params *params)
 	return size & ~(size_t)(GPUCACHE_PAGE - 1);
 }
 
-/* A file, or private memory where there is none; see gpc_record_open for the status. */
-static enum gpc_status take_memory(struct gpc_record *rec, const struct gpc_record_params *params,
-	const struct gpc_identity *identity)
-{
-	size_t size = choose_size(params);
-	enum gpc_status st = GPC_OK;
-	struct gpc_place place;
-	int error = 0;
-
-	if (!params->is_private) {
-		st = gpc_place_open(&place, params->pattern, identity, size, GPC_RECORD_MIN_SIZE);
-		error = errno;
-		rec->pattern_errno = place.pattern_errno;
-		rec->pattern_error = place.pattern_error;
-		if (st == GPC_OK) {
-			rec->base = place.base;
-			rec->size = place.size;
-			rec->fd = place.fd;
-			rec->file_device = place.file_device;
-			rec->file_inode = place.file_inode;
-			memcpy(rec->path, place.path, sizeof rec->path);
-			return GPC_OK;
-		}
-	}
-	rec->base = gpc_metamem_map(size);
-	if (!rec->base)
-		return GPC_NO_METADATA;
-	rec->size = size;
-	errno = error;
-	return st;
-}
-
 static void write_identity(struct gpucache_header *header, const struct gpc_identity *identity)
 {
 	header->pid = identity->pid;
@@ -156,28 +124,78 @@ static void append_variable(void *arg, const char *line)
 	gpc_record_append_line(arg, line);
 }
 
-enum gpc_status gpc_record_open(struct gpc_record *rec, const struct gpc_record_params *params)
-{
+struct opening {
+	struct gpc_record *rec;
+	const struct gpc_record_params *params;
 	struct gpc_identity identity;
-	struct gpc_layout layout;
-	uint32_t n_devices = params->n_devices ? params->n_devices : DEFAULT_DEVICES;
-	enum gpc_status st;
-	int error;
+};
 
-	forget(rec);
-	gpc_identity_read(&identity, params->rank);
-	st = take_memory(rec, params, &identity);
-	error = errno;
-	if (!rec->base)
-		return st;
-	gpc_layout_make(&layout, rec->size,
+/* Makes an empty recording of zeroed memory; OPENED comes last. */
+static void write_start(void *arg, void *base, size_t size)
+{
+	struct opening *opening = arg;
+	struct gpc_record *rec = opening->rec;
+	uint32_t n_devices =
+		opening->params->n_devices ? opening->params->n_devices : DEFAULT_DEVICES;
+	struct gpc_layout layout;
+
+	rec->base = base;
+	rec->size = size;
+	rec->header = base;
+	gpc_layout_make(&layout, size,
 		n_devices < GPC_RECORD_MAX_DEVICES ? n_devices : GPC_RECORD_MAX_DEVICES);
-	rec->header = (void *)rec->base;
-	write_header(rec, params, &identity, &layout);
+	write_header(rec, opening->params, &opening->identity, &layout);
 	set_pointers(rec);
 	write_unused(rec, layout.max_points);
 	gpc_identity_each_variable(append_variable, rec);
 	gpc_record_state_add(rec, GPUCACHE_STATE_OPENED);
+}
+
+/* GPC_OK: `rec` lies in a file.  Else it still has no memory. */
+static enum gpc_status open_file(struct opening *opening, size_t size)
+{
+	const struct gpc_place_wish wish = {
+		.size = size, .least = GPC_RECORD_MIN_SIZE, .fill = write_start, .arg = opening
+	};
+	struct gpc_record *rec = opening->rec;
+	struct gpc_place place;
+	enum gpc_status st;
+
+	st = gpc_place_open(&place, opening->params->pattern, &opening->identity, &wish);
+	/* A file that could not be named is gone again, and what pointed into it leads nowhere. */
+	if (st)
+		forget(rec);
+	rec->pattern_errno = place.pattern_errno;
+	rec->pattern_error = place.pattern_error;
+	if (st)
+		return st;
+	rec->fd = place.fd;
+	rec->file_device = place.file_device;
+	rec->file_inode = place.file_inode;
+	memcpy(rec->path, place.path, sizeof rec->path);
+	return GPC_OK;
+}
+
+enum gpc_status gpc_record_open(struct gpc_record *rec, const struct gpc_record_params *params)
+{
+	struct opening opening = { .rec = rec, .params = params };
+	size_t size = choose_size(params);
+	enum gpc_status st = GPC_OK;
+	int error = 0;
+	void *base;
+
+	forget(rec);
+	gpc_identity_read(&opening.identity, params->rank);
+	if (!params->is_private) {
+		st = open_file(&opening, size);
+		error = errno;
+		if (st == GPC_OK)
+			return GPC_OK;
+	}
+	base = gpc_metamem_map(size);
+	if (!base)
+		return GPC_NO_METADATA;
+	write_start(&opening, base, size);
 	errno = error;
 	return st;
 }

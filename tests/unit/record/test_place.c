@@ -66,12 +66,27 @@ static void as_other_user(bool (*test)(void))
 	assert_int_equal(status, 0);
 }
 
+/* What every file must begin with, and how often one was begun. */
+static const char first_words[] = "filled before it was named";
+static int n_filled;
+
+static void fill(void *arg, void *base, size_t size)
+{
+	(void)size;
+	memcpy(base, arg, sizeof first_words);
+	n_filled++;
+}
+
 static enum gpc_status open_place(struct gpc_place *place, const char *pattern)
 {
+	const struct gpc_place_wish wish = { .size = 2 * GPC_MIB,
+		.least = GPC_MIB,
+		.fill = fill,
+		.arg = (void *)(uintptr_t)first_words };
 	struct gpc_identity identity;
 
 	gpc_identity_read(&identity, -1);
-	return gpc_place_open(place, pattern, &identity, 2 * GPC_MIB, GPC_MIB);
+	return gpc_place_open(place, pattern, &identity, &wish);
 }
 
 static void close_place(struct gpc_place *place)
@@ -479,6 +494,30 @@ static void a_limit_on_file_sizes_is_kept_without_a_signal(void **state)
 	as_other_user(limited_file_size);
 }
 
+static void a_file_that_has_its_name_begins_with_what_it_was_filled_with(void **state)
+{
+	struct gpc_place places[2];
+	char pattern[300];
+
+	(void)state;
+	snprintf(pattern, sizeof pattern, "%s/filled", directory);
+	n_filled = 0;
+	for (int i = 0; i < 2; i++) {
+		char found[sizeof first_words] = "";
+		int fd;
+
+		assert_int_equal(open_place(&places[i], pattern), GPC_OK);
+		fd = open(places[i].path, O_RDONLY);
+		assert_int_equal(read(fd, found, sizeof found), sizeof found);
+		assert_string_equal(found, first_words);
+		close(fd);
+	}
+	/* The name of the second was taken: what it had begun was begun again. */
+	assert_int_equal(n_filled, 3);
+	for (int i = 0; i < 2; i++)
+		close_place(&places[i]);
+}
+
 /* Without /proc an unnamed file cannot get its name: then it is made with one, as on old file systems. */
 static int open_without_proc(void)
 {
@@ -489,7 +528,8 @@ static int open_without_proc(void)
 		mount("tmpfs", "/proc", "tmpfs", 0, NULL))
 		return 77;
 	snprintf(path, sizeof path, "%s/without-proc", directory);
-	if (open_place(&place, path) != GPC_OK || access(path, F_OK) != 0)
+	if (open_place(&place, path) != GPC_OK || access(path, F_OK) != 0 ||
+		strcmp(place.base, first_words) != 0)
 		return 1;
 	return open_place(&place, path) == GPC_OK && strcmp(place.path, path) == 0;
 }
@@ -533,6 +573,7 @@ int main(void)
 		cmocka_unit_test(a_file_system_with_little_room_gets_the_least_size),
 		cmocka_unit_test(a_full_file_system_is_left_as_it_was),
 		cmocka_unit_test(a_limit_on_file_sizes_is_kept_without_a_signal),
+		cmocka_unit_test(a_file_that_has_its_name_begins_with_what_it_was_filled_with),
 		cmocka_unit_test(without_proc_the_file_is_made_with_its_name),
 	};
 
