@@ -24,6 +24,7 @@ trap 'rm -rf "$work"' EXIT
 
 # The reports name files as they were given: relative ones are the same on every machine.
 cd "$work" && ./make_recordings runs || exit 2
+gunzip -c "$here/recordings/v1.0.gpucache.gz" >v1.0.gpucache || exit 2
 unset COLUMNS GPUCACHE_OUTPUT XDG_RUNTIME_DIR TMPDIR
 TZ=UTC LC_ALL=C TERM=dumb SOURCE_DATE_EPOCH=1786291200
 export TZ LC_ALL TERM SOURCE_DATE_EPOCH
@@ -88,6 +89,11 @@ golden usage_option    --jsno
 golden usage_value     --device=first
 golden not_found       runs/nothing.gpucache
 golden help            -h
+
+# What the first version wrote is read by every later one.
+for view in summary oom leaks check; do
+	golden "v1.0_$view" "$view" v1.0.gpucache
+done
 
 # Names of a real program: with debug information, with a symbol table only, with neither, and where
 # the file is not the one that ran.
