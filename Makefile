@@ -101,11 +101,11 @@ UNIT_BINS  := $(patsubst %.c,$(B)/%,$(UNIT_SRCS))
 TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS) $(PROVE_TESTS))
 BENCH_BINS := $(patsubst %.c,$(B)/%,$(BENCH_SRCS))
 ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) \
-                $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(PROVE_SRCS) $(PROVE_TESTS) $(BENCH_SRCS))
+                $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(PROVE_SRCS) $(PROVE_TESTS) $(BENCH_SRCS)) $(B)/tests/kill/match.o
 
 ##### Public targets #####
 
-.PHONY: all demo gpu check prove-reuse lint bench install uninstall clean help FORCE
+.PHONY: all demo gpu check check-kill prove-reuse lint bench install uninstall clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build, and show the main job
@@ -120,6 +120,9 @@ check:                                     ## install what is missing, build, an
 prove-reuse: $(B)/tests/prove/prove_reuse    ## random programs find no unsafe reuse, and find it where it is; OPS=, SEED=
 	$(Q)OPS=$(or $(OPS),1000000) SEED=$(SEED) $<
 
+check-kill: all kill-bins                  ## kill a busy program in many ways, and read what it left; RUNS=, SEED=
+	$(Q)tests/kill/run.py $(B) --runs $(or $(RUNS),300) $(if $(SEED),--seed $(SEED))
+
 gpu: all programs $(patsubst %.c,$(B)/%,$(CONF_TESTS)) ## build what tests/gpu/run.sh takes along to a machine with a GPU
 
 bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.csv
@@ -129,6 +132,7 @@ bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.
 
 include tests/simcuda/rules.mk
 include tests/programs/rules.mk
+include tests/kill/rules.mk
 
 .PHONY: simcuda programs links tests list-tests
 simcuda: $(SIMCUDA)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # check.sh: every test and lint; the last line is "N passed, N failed".
 #
-#   release   unit, model and fault tests, the driver's conformance, the programs, the golden reports, the lints
+#   release   unit, model and fault tests, the driver's conformance, the programs, also killed, the golden reports,
+#             the lints
 #   debug     the tests again with every check on (GPC_CHECK_LEVEL=2, -Og)
 #   asan      again with the address and undefined-behaviour sanitizers
 #   tsan      again with the thread sanitizer, fewer operations
@@ -60,10 +61,10 @@ run_script() { # NAME COMMAND...
 
 # The programs stand for what we did not compile: a sanitizer has no business in them.
 build() { # VARIANT
-	programs=
-	[ "$1" != release ] || programs=programs
+	extra=
+	[ "$1" != release ] || extra="programs kill-bins"
 	# shellcheck disable=SC2086
-	make --no-print-directory -j"$jobs" VARIANT="$1" all $programs tests >"$log" 2>&1 && return 0
+	make --no-print-directory -j"$jobs" VARIANT="$1" all $extra tests >"$log" 2>&1 && return 0
 	grep -vE '^  (CC|AR|LINK) ' "$log" | tail -40
 	echo "FAIL $1 does not build"
 	count 0 1
@@ -81,6 +82,7 @@ for variant in ${VARIANTS:-release debug asan tsan}; do
 	done
 	[ "$variant" = release ] || continue
 	run_script programs tests/integration/run.sh build
+	run_script kill tests/kill/run.py build/release --runs 30
 	run_script golden tests/golden/run.sh build
 	run_script replay tests/bench/test_replay.sh build
 	run_script lints make --no-print-directory -s lint
