@@ -105,7 +105,7 @@ ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(FORMAT_S
 
 ##### Public targets #####
 
-.PHONY: all demo gpu check check-kill prove-reuse lint bench install uninstall clean help FORCE
+.PHONY: all demo gpu check check-kill fuzz prove-reuse lint bench install uninstall clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build, and show the main job
@@ -123,6 +123,10 @@ prove-reuse: $(B)/tests/prove/prove_reuse    ## random programs find no unsafe r
 check-kill: all kill-bins                  ## kill a busy program in many ways, and read what it left; RUNS=, SEED=
 	$(Q)tests/kill/run.py $(B) --runs $(or $(RUNS),300) $(if $(SEED),--seed $(SEED))
 
+fuzz:                                      ## feed damaged input to every reader, with sanitizers; FUZZ_SECONDS=, SEED=
+	$(Q)$(MAKE) --no-print-directory VARIANT=asan fuzz-bin
+	$(Q)build/asan/tests/fuzz/fuzz -s $(or $(FUZZ_SECONDS),300) $(if $(SEED),-S $(SEED)) tests/fuzz/corpus build/fuzz
+
 gpu: all programs $(patsubst %.c,$(B)/%,$(CONF_TESTS)) ## build what tests/gpu/run.sh takes along to a machine with a GPU
 
 bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.csv
@@ -133,6 +137,7 @@ bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.
 include tests/simcuda/rules.mk
 include tests/programs/rules.mk
 include tests/kill/rules.mk
+include tests/fuzz/rules.mk
 
 .PHONY: simcuda programs links tests list-tests
 simcuda: $(SIMCUDA)

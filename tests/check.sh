@@ -5,7 +5,7 @@
 #   release   unit, model and fault tests, the driver's conformance, the programs, also killed, the golden reports,
 #             the lints
 #   debug     the tests again with every check on (GPC_CHECK_LEVEL=2, -Og)
-#   asan      again with the address and undefined-behaviour sanitizers
+#   asan      again with the address and undefined-behaviour sanitizers; every reader fed damaged input
 #   tsan      again with the thread sanitizer, fewer operations
 #
 # VARIANTS="release asan" chooses.  What failed is shown whole; what passed is one line.
@@ -55,14 +55,17 @@ run_script() { # NAME COMMAND...
 	[ -n "$line" ] || { good=0 bad=1; }
 	[ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
 	count "$good" "$bad"
-	printf '%s %-7s %s: %d\n' "$([ "$bad" -eq 0 ] && echo 'ok  ' || echo FAIL)" release "$name" "$good"
+	printf '%s %-7s %s: %d\n' "$([ "$bad" -eq 0 ] && echo 'ok  ' || echo FAIL)" "$variant" "$name" "$good"
 	[ "$bad" -eq 0 ] || grep -v '^ok' "$log" | tail -60
 }
 
 # The programs stand for what we did not compile: a sanitizer has no business in them.
 build() { # VARIANT
-	extra=
-	[ "$1" != release ] || extra="programs kill-bins"
+	case $1 in
+	release) extra="programs kill-bins" ;;
+	asan) extra=fuzz-bin ;;
+	*) extra= ;;
+	esac
 	# shellcheck disable=SC2086
 	make --no-print-directory -j"$jobs" VARIANT="$1" all $extra tests >"$log" 2>&1 && return 0
 	grep -vE '^  (CC|AR|LINK) ' "$log" | tail -40
@@ -80,6 +83,7 @@ for variant in ${VARIANTS:-release debug asan tsan}; do
 	for binary in $(make --no-print-directory -s VARIANT="$variant" list-tests); do
 		run_binary "$variant" "$binary"
 	done
+	[ "$variant" != asan ] || run_script fuzz build/asan/tests/fuzz/fuzz -s "${FUZZ_SECONDS:-30}" tests/fuzz/corpus build/fuzz
 	[ "$variant" = release ] || continue
 	run_script programs tests/integration/run.sh build
 	run_script kill tests/kill/run.py build/release --runs 30

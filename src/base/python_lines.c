@@ -93,6 +93,9 @@ static uint32_t line_311(const uint8_t *table, size_t size, uint32_t first_line,
 		/* Code units have two bytes. */
 		end += 2 * (uint64_t)((table[at] & 7) + 1);
 		line += line_change_311(table, size, at);
+		/* No source has such a line, and more of these changes would overflow. */
+		if (line > INT32_MAX || line < INT32_MIN)
+			return 0;
 		if (offset < end)
 			return form == FORM_NONE ? 0 : to_line(line);
 		/* Only the first byte of an entry has bit 7 set. */

@@ -46,6 +46,19 @@ static const struct {
 	[GPUCACHE_REGION_TAGS] = { "TAGS", SHAPE_APPEND },
 };
 
+/* The bytes of a record in the format that was its first.  It only grows: what is shorter is none. */
+static const uint32_t first_sizes[GPUCACHE_REGION_COUNT] = {
+	[GPUCACHE_REGION_DEVICES] = 216,
+	[GPUCACHE_REGION_COUNTERS] = 256,
+	[GPUCACHE_REGION_SITES] = 64,
+	[GPUCACHE_REGION_SEGMENTS] = 64,
+	[GPUCACHE_REGION_BLOCKS] = 64,
+	[GPUCACHE_REGION_EVENTS] = 64,
+	[GPUCACHE_REGION_HISTORY] = 64, /* its head */
+	[GPUCACHE_REGION_PEAKS] = 1088,
+	[GPUCACHE_REGION_OOMS] = 1632,
+};
+
 const char *gpc_region_name(enum gpucache_region_kind kind)
 {
 	return (unsigned)kind < GPUCACHE_REGION_COUNT ? kinds[kind].name : "unknown";
@@ -230,14 +243,20 @@ static void check_region(struct gpc_recording *rec, const struct gpucache_region
 		gpc_recording_note(rec, kind, "named twice; the first one counts");
 		return;
 	}
-	if (claim->offset < GPUCACHE_PAGE || claim->offset % GPUCACHE_PAGE != 0 ||
-		claim->offset > rec->size) {
+	if (claim->offset < GPUCACHE_PAGE || claim->offset % GPUCACHE_PAGE != 0) {
 		gpc_recording_note(rec, kind, "starts at byte %llu, where no region can be",
 			(unsigned long long)claim->offset);
 		return;
 	}
-	if (!is_append && (claim->record_size < 8 || claim->record_size % 8 != 0 ||
-				  claim->record_size > MAX_RECORD_BYTES)) {
+	if (claim->offset > rec->size) {
+		gpc_recording_note(rec, kind,
+			"is not there: it starts at byte %llu, behind the end",
+			(unsigned long long)claim->offset);
+		return;
+	}
+	if (!is_append &&
+		(claim->record_size < 8 || claim->record_size < first_sizes[kind] ||
+			claim->record_size % 8 != 0 || claim->record_size > MAX_RECORD_BYTES)) {
 		gpc_recording_note(rec, kind, "has records of %u bytes", claim->record_size);
 		return;
 	}
@@ -435,6 +454,7 @@ void gpc_recording_close(struct gpc_recording *recording)
 	free(recording->codes);
 	free(recording->tags);
 	free(recording->modules);
+	free(recording->text_mark);
 	free(recording->data);
 	free(recording->path);
 	free(recording);

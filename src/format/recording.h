@@ -40,7 +40,8 @@
  */
 #define GPC_RECORDING_TRIES 300
 
-#define GPC_RECORDING_MAX_PROBLEMS 16
+/* One a region, and some more. */
+#define GPC_RECORDING_MAX_PROBLEMS 32
 
 enum gpc_run_state {
 	GPC_RUN_ALIVE,  /* the writer holds its lock */
@@ -75,6 +76,12 @@ struct gpc_record_index {
 	uint64_t offset;
 };
 
+/* Where the last line of TEXT was found: the next one is looked for from there. */
+struct gpc_text_mark {
+	size_t line;
+	uint64_t at; /* in the region's body */
+};
+
 struct gpc_recording {
 	/* Fixed after open. */
 	char *path;
@@ -95,6 +102,7 @@ struct gpc_recording {
 	size_t n_tags;
 	uint64_t *modules; /* offsets, in the order of the file */
 	size_t n_modules;
+	struct gpc_text_mark *text_mark; /* what reading changes */
 	uint64_t first_event;
 	uint64_t end_event; /* one behind the newest */
 };
@@ -202,7 +210,7 @@ void gpc_recording_add_tag(
 bool gpc_recording_read_module(
 	const struct gpc_recording *recording, size_t i, struct gpc_module_view *ret_module);
 
-/* Line i of TEXT, without its end; false behind the last one. */
+/* Line i of TEXT, without its end; false behind the last one.  Fast in rising order. */
 bool gpc_recording_read_text(
 	const struct gpc_recording *recording, size_t i, const char **ret_text, size_t *ret_size);
 

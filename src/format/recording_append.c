@@ -179,7 +179,8 @@ enum gpc_status gpc_recording_index(struct gpc_recording *recording)
 	free(modules);
 	/* Only for its check of `used`. */
 	(void)used_bytes(recording, GPUCACHE_REGION_TEXT);
-	return recording->modules ? GPC_OK : GPC_NO_METADATA;
+	recording->text_mark = calloc(1, sizeof *recording->text_mark);
+	return recording->modules && recording->text_mark ? GPC_OK : GPC_NO_METADATA;
 }
 
 /* Offset of the record of that id, or 0. */
@@ -295,27 +296,31 @@ bool gpc_recording_read_text(
 {
 	const struct gpc_region *region = &recording->regions[GPUCACHE_REGION_TEXT];
 	uint64_t used = head_of(recording, GPUCACHE_REGION_TEXT).used;
-	const char *at;
-	const char *end;
+	struct gpc_text_mark mark = *recording->text_mark;
+	const char *body;
 
 	if (!region->present)
 		return false;
 	if (used > region->size - sizeof(struct gpucache_append_head))
 		used = region->size - sizeof(struct gpucache_append_head);
-	at = (const char *)recording->data + body_offset(recording, GPUCACHE_REGION_TEXT);
-	end = at + used;
-	while (at < end) {
-		const char *line = at;
+	body = (const char *)recording->data + body_offset(recording, GPUCACHE_REGION_TEXT);
+	if (i < mark.line)
+		mark = (struct gpc_text_mark){ 0 };
+	while (mark.at < used) {
+		uint64_t start = mark.at;
+		uint64_t at = start;
 
-		while (at < end && *at != '\n' && *at != '\0')
+		while (at < used && body[at] != '\n' && body[at] != '\0')
 			at++;
 		/* Empty lines come from padding and are not counted. */
-		if (at > line && i-- == 0) {
-			*ret_text = line;
-			*ret_size = (size_t)(at - line);
+		if (at > start && mark.line == i) {
+			*recording->text_mark = mark;
+			*ret_text = body + start;
+			*ret_size = (size_t)(at - start);
 			return true;
 		}
-		at++;
+		mark.line += at > start;
+		mark.at = at + 1;
 	}
 	return false;
 }

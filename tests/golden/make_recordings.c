@@ -311,11 +311,39 @@ static void make_version(const char *dir)
 	write_and_end(&b, dir, "version.gpucache");
 }
 
+/* Of a version to come: longer records, and a region that nobody knows. */
+static void make_newer(const char *dir)
+{
+	struct recording_builder b;
+	struct gpucache_region *entry;
+
+	begin(&b, 4717);
+	add_live(&b);
+	b.header->minor = 99;
+	builder_entry(&b, GPUCACHE_REGION_COUNTERS)->record_size += 64;
+	memset(b.counters + 1, 0xff, 64);
+	entry = &b.header->regions[b.header->n_regions++];
+	*entry = *builder_entry(&b, GPUCACHE_REGION_TEXT);
+	entry->kind = 4711;
+	write_and_end(&b, dir, "newer.gpucache");
+}
+
+static void make_byte_order(const char *dir)
+{
+	struct recording_builder b;
+
+	builder_init(&b);
+	b.header->endian = 0x04030201;
+	write_and_end(&b, dir, "byte_order.gpucache");
+}
+
+/* DIR is for what this version writes, FOREIGN for what others do. */
 int main(int argc, char **argv)
 {
-	if (argc != 2)
+	if (argc != 3)
 		return 2;
 	mkdir(argv[1], 0700);
+	mkdir(argv[2], 0700);
 	make_ended(argv[1]);
 	make_oom(argv[1]);
 	make_python(argv[1]);
@@ -324,5 +352,7 @@ int main(int argc, char **argv)
 	make_unused(argv[1]);
 	make_tags(argv[1]);
 	make_version(argv[1]);
+	make_newer(argv[2]);
+	make_byte_order(argv[2]);
 	return 0;
 }

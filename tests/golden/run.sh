@@ -23,7 +23,8 @@ trap 'rm -rf "$work"' EXIT
 	"$here/make_recordings.c" "$root/tests/unit/format/recording_builder.c" || exit 2
 
 # The reports name files as they were given: relative ones are the same on every machine.
-cd "$work" && ./make_recordings runs || exit 2
+cd "$work" && ./make_recordings runs foreign || exit 2
+head -c 40000 runs/ended.gpucache >foreign/cut.gpucache || exit 2
 gunzip -c "$here/recordings/v1.0.gpucache.gz" >v1.0.gpucache || exit 2
 unset COLUMNS GPUCACHE_OUTPUT XDG_RUNTIME_DIR TMPDIR
 TZ=UTC LC_ALL=C TERM=dumb SOURCE_DATE_EPOCH=1786291200
@@ -89,6 +90,12 @@ golden usage_option    --jsno
 golden usage_value     --device=first
 golden not_found       runs/nothing.gpucache
 golden help            -h
+
+golden newer           leaks foreign/newer.gpucache
+golden newer_check     check foreign/newer.gpucache
+golden byte_order      foreign/byte_order.gpucache
+golden cut             leaks foreign/cut.gpucache
+golden cut_check       check foreign/cut.gpucache
 
 # What the first version wrote is read by every later one.
 for view in summary oom leaks check; do

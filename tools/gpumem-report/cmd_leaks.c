@@ -140,7 +140,9 @@ static void print_text(struct gpc_report *report, const struct groups *groups)
 	if (rec->run_state == GPC_RUN_ALIVE && groups->n)
 		fprintf(paper->out, "The process is alive; most of this may be wanted.\n");
 	if (groups->n == 0)
-		fprintf(paper->out, "\nNone.\n");
+		fprintf(paper->out, rec->regions[GPUCACHE_REGION_BLOCKS].count
+					    ? "\nNone.\n"
+					    : "\nNobody knows: BLOCKS cannot be read.\n");
 	for (size_t i = 0; i < groups->n && i < limit; i++)
 		print_group(report, &groups->rows[i]);
 	if (groups->n > limit)

@@ -147,6 +147,27 @@ static bool is_condition_true(const struct gpc_report *report)
 	       gpc_report_count_live(report, -1, &bytes) > 0;
 }
 
+static bool has_problem(const struct gpc_recording *rec, enum gpucache_region_kind kind)
+{
+	for (unsigned i = 0; i < rec->n_problems && i < GPC_RECORDING_MAX_PROBLEMS; i++)
+		if (rec->problems[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* Names the regions; what is wrong with each stands in the report. */
+static void complain_damage(const struct gpc_recording *rec)
+{
+	char buf[256];
+	struct gpc_text names = gpc_text_init(buf, sizeof buf);
+
+	for (unsigned kind = 0; kind < GPUCACHE_REGION_COUNT; kind++)
+		if (has_problem(rec, (enum gpucache_region_kind)kind))
+			gpc_text_add(&names, "%s%s", names.len ? ", " : "",
+				gpc_region_name((enum gpucache_region_kind)kind));
+	gpc_complain("%s is damaged (%s); what could be read was printed", rec->path, names.buf);
+}
+
 static enum gpc_exit run(struct gpc_report *report, const struct gpc_command *command, FILE *out)
 {
 	enum gpc_exit code;
@@ -163,8 +184,7 @@ static enum gpc_exit run(struct gpc_report *report, const struct gpc_command *co
 	if (code == GPC_EXIT_MADE && is_condition_true(report))
 		code = GPC_EXIT_CONDITION;
 	if (report->recording && report->recording->n_problems) {
-		gpc_complain(
-			"%s is damaged; what could be read was printed", report->recording->path);
+		complain_damage(report->recording);
 		code = GPC_EXIT_DAMAGED;
 	}
 	gpc_frames_destroy(report->frames);

@@ -61,6 +61,19 @@ static void an_unknown_instruction_is_on_the_first_line(void **state)
 	assert_int_equal(line_of(0x030d, "", 0, GPC_PYTHON_NO_OFFSET), 10);
 }
 
+static void changes_beyond_any_source_are_no_line(void **state)
+{
+	/* The largest change that a number has room for, again and again. */
+	static const char leap[] = "\xf0\x7e\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x3f";
+	char table[20 * (sizeof leap - 1)];
+
+	(void)state;
+	for (size_t i = 0; i < 20; i++)
+		memcpy(table + i * (sizeof leap - 1), leap, sizeof leap - 1);
+	for (uint32_t offset = 0; offset < 50; offset += 2)
+		assert_int_equal(line_of(0x030b, table, sizeof table, offset), 0);
+}
+
 static void random_bytes_do_no_harm(void **state)
 {
 	uint64_t x = 88172645463325252u;
@@ -140,6 +153,7 @@ int main(void)
 		cmocka_unit_test(linetable_of_310_knows_instructions_without_a_line),
 		cmocka_unit_test(location_table_of_311_reads_every_form),
 		cmocka_unit_test(an_unknown_instruction_is_on_the_first_line),
+		cmocka_unit_test(changes_beyond_any_source_are_no_line),
 		cmocka_unit_test(random_bytes_do_no_harm),
 		cmocka_unit_test(every_instruction_has_the_line_that_cpython_gives_it),
 		cmocka_unit_test(all_five_pythons_are_covered),

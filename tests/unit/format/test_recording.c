@@ -178,6 +178,36 @@ static void a_file_cut_between_regions_gives_the_regions_before_the_cut(void **s
 	gpc_recording_close(rec);
 }
 
+static void a_file_cut_at_a_region_names_what_is_lost_and_gives_the_rest(void **state)
+{
+	struct world *world = *state;
+
+	builder_write(&world->b, world->path);
+	for (unsigned cut = 1; cut < GPUCACHE_REGION_COUNT; cut++) {
+		enum gpucache_region_kind kind = (enum gpucache_region_kind)cut;
+		uint64_t end = builder_entry(&world->b, kind)->offset;
+		struct gpc_recording *rec = NULL;
+		char why[200];
+		struct gpc_text text = gpc_text_init(why, sizeof why);
+		bool is_named[GPUCACHE_REGION_COUNT] = { false };
+
+		builder_write(&world->b, world->path);
+		assert_int_equal(truncate(world->path, (off_t)end), 0);
+		assert_int_equal(gpc_recording_open(world->path, &rec, &text), GPC_OK);
+		for (unsigned i = 0; i < rec->n_problems; i++)
+			is_named[rec->problems[i].kind] = true;
+		assert_true(is_named[GPUCACHE_REGION_NONE]);
+		for (unsigned other = 1; other < GPUCACHE_REGION_COUNT; other++) {
+			const struct gpucache_region *region =
+				builder_entry(&world->b, (enum gpucache_region_kind)other);
+
+			assert_int_equal(is_named[other], region->offset >= end);
+		}
+		walk(rec);
+		gpc_recording_close(rec);
+	}
+}
+
 static void every_flipped_bit_of_header_and_region_table_is_survived(void **state)
 {
 	struct world *world = *state;
@@ -263,21 +293,29 @@ static void longer_records_and_unknown_regions_of_a_newer_minor_are_read(void **
 {
 	struct world *world = *state;
 	struct gpucache_region *region = builder_entry(&world->b, GPUCACHE_REGION_COUNTERS);
+	enum {
+		LONGER = sizeof(struct gpucache_counters) + 64
+	};
+	struct gpucache_counters *second;
 	struct gpucache_counters counters;
 	enum gpc_status status;
 	struct gpc_recording *rec;
 
 	world->b.header->minor = GPUCACHE_FORMAT_MINOR + 7;
-	region->record_size = 320;
-	region->count = 3;
-	memmove((char *)world->b.counters + 320, world->b.counters, sizeof counters);
-	((struct gpucache_counters *)(void *)((char *)world->b.counters + 320))->n_malloc = 42;
+	region->record_size = LONGER;
+	region->count = 2;
+	second = (void *)((char *)world->b.counters + LONGER);
+	*second = world->b.counters[0];
+	second->n_malloc = 42;
+	memset(second + 1, 0xff, LONGER - sizeof *second);
 	builder_entry(&world->b, GPUCACHE_REGION_HISTORY)->kind = GPUCACHE_REGION_COUNT + 5;
 	rec = open_world(world, &status);
 	assert_int_equal(status, GPC_OK);
 	assert_int_equal(rec->n_problems, 0);
 	assert_true(gpc_recording_read_counters(rec, 1, &counters));
 	assert_int_equal(counters.n_malloc, 42);
+	assert_false(rec->regions[GPUCACHE_REGION_HISTORY].present);
+	walk(rec);
 	gpc_recording_close(rec);
 }
 
@@ -289,15 +327,15 @@ static void what_lies_beyond_a_shorter_record_is_zero(void **state)
 	enum gpc_status status;
 	struct gpc_recording *rec;
 
-	world->b.counters[0].requested_bytes = 5;
-	world->b.counters[0].live_bytes = 6;
-	region->record_size = 24;
+	world->b.counters[0].n_segments = 5;
+	world->b.counters[0].kind_bytes[0] = 6;
+	region->record_size = 256; /* as in 1.0 */
 	rec = open_world(world, &status);
 	memset(&counters, 0xff, sizeof counters);
 	assert_true(gpc_recording_read_counters(rec, 0, &counters));
-	assert_int_equal(counters.requested_bytes, 5);
-	assert_int_equal(counters.live_bytes, 0);
-	assert_int_equal(counters.n_segments, 0);
+	assert_int_equal(counters.n_segments, 5);
+	for (int i = 0; i < GPUCACHE_MAX_KINDS; i++)
+		assert_int_equal(counters.kind_bytes[i], 0);
 	gpc_recording_close(rec);
 }
 
@@ -310,6 +348,7 @@ static void a_hostile_region_is_named_and_the_others_are_read(void **state)
 		{ .offset = 8192, .size = UINT64_MAX, .record_size = 64, .count = UINT64_MAX },
 		{ .offset = 8192, .size = 4096, .record_size = 0, .count = UINT64_MAX },
 		{ .offset = 8192, .size = 4096, .record_size = 4, .count = 1 },
+		{ .offset = 8192, .size = 4096, .record_size = 56, .count = 1 },
 		{ .offset = 8192, .size = 4096, .record_size = UINT32_MAX - 7, .count = 1 },
 		{ .offset = 8192, .size = 4096, .record_size = 64, .count = UINT64_MAX / 32 },
 	};
@@ -466,6 +505,7 @@ int main(void)
 		TEST(a_whole_recording_opens_without_problems),
 		TEST(a_header_cut_anywhere_is_refused_and_a_file_cut_later_is_read_as_far_as_it_goes),
 		TEST(a_file_cut_between_regions_gives_the_regions_before_the_cut),
+		TEST(a_file_cut_at_a_region_names_what_is_lost_and_gives_the_rest),
 		TEST(every_flipped_bit_of_header_and_region_table_is_survived),
 		TEST(noise_in_every_region_is_survived),
 		TEST(a_file_of_the_other_byte_order_is_refused_by_version),

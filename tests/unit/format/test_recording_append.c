@@ -202,6 +202,11 @@ static void lines_may_end_in_a_newline_or_a_nul(void **state)
 	assert_true(gpc_recording_read_text(rec, 2, &line, &size));
 	assert_memory_equal(line, "third", size);
 	assert_false(gpc_recording_read_text(rec, 3, &line, &size));
+	/* In any order. */
+	assert_true(gpc_recording_read_text(rec, 0, &line, &size));
+	assert_memory_equal(line, "first", size);
+	assert_true(gpc_recording_read_text(rec, 2, &line, &size));
+	assert_memory_equal(line, "third", size);
 	gpc_recording_close(rec);
 }
 

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz [-s SECONDS] [-S SEED] [-t TARGET] CORPUS OUT     all targets, or one; failures are kept in OUT
+ * fuzz -t TARGET -i FILE                                 one input, whose report is not cut short
+ *
+ * The first inputs of a target are its corpus, then every cut of it, then mutations without end.  A child
+ * runs them, one after the other, and says in shared memory which one it is at; where it dies, that one is
+ * made again and kept, and the next child goes on behind it.  The last line is "N passed, N failed", where
+ * a target passes that had no failure.
+ */
+#include "tests/fuzz/fuzz.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define MAX_CORPUS    256
+#define MAX_MUTATIONS 8
+
+/* Failures of one target after which there is no point in going on. */
+#define MAX_FAILURES 10
+
+/* An input takes milliseconds; what takes this long would take for ever with a larger file. */
+#define HANG_S 2
+
+/* The machine may be busy, and a pipe would be waited for without any CPU time. */
+#define STUCK_S 60
+
+/* The largest input has 4 MiB: a reader that wants more than some tens of times that is led astray. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "max_allocation_size_mb=128:hard_rss_limit_mb=1024:quarantine_size_mb=16:"
+	       "detect_stack_use_after_return=0";
+}
+
+/* Of the sanitizers, where there are any. */
+void __sanitizer_print_stack_trace(void) __attribute__((weak));
+
+static const struct fuzz_target *const targets[] = { &fuzz_recording, &fuzz_config, &fuzz_sim,
+	&fuzz_trace };
+
+#define N_TARGETS (sizeof targets / sizeof targets[0])
+
+struct fuzzer {
+	const struct fuzz_target *target;
+	struct fuzz_input corpus[MAX_CORPUS];
+	unsigned n_corpus;
+	uint64_t seed;
+	struct fuzz_input input;   /* the one that is being run */
+	volatile uint64_t *number; /* and its number; shared */
+};
+
+static char file_path[64];
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void fail(const char *what)
+{
+	perror(what);
+	exit(2);
+}
+
+void fuzz_broken(const char *condition, const char *file, int line)
+{
+	dprintf(STDERR_FILENO, "%s:%d: not so: %s\n", file, line, condition);
+	if (__sanitizer_print_stack_trace)
+		__sanitizer_print_stack_trace();
+	_exit(98);
+}
+
+const char *fuzz_file(const unsigned char *data, size_t size, const char *suffix)
+{
+	static int fd = -1;
+
+	if (fd < 0) {
+		snprintf(file_path, sizeof file_path, "%s/gpucache-fuzz-%d%s",
+			access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid(), suffix);
+		fd = open(file_path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	}
+	if (fd < 0 || ftruncate(fd, 0) != 0 || pwrite(fd, data, size, 0) != (ssize_t)size)
+		fail(file_path);
+	return file_path;
+}
+
+/* --- Inputs ----------------------------------------------------------------------------------- */
+
+static void load(struct fuzz_input *input, const char *path, bool is_packed)
+{
+	gzFile packed = is_packed ? gzopen(path, "rb") : NULL;
+	FILE *plain = is_packed ? NULL : fopen(path, "rb");
+	unsigned char *data = malloc(FUZZ_MAX_INPUT);
+
+	if ((!packed && !plain) || !data)
+		fail(path);
+	input->size = packed ? (size_t)gzread(packed, data, FUZZ_MAX_INPUT)
+			     : fread(data, 1, FUZZ_MAX_INPUT, plain);
+	input->data = realloc(data, input->size + 1);
+	if (packed)
+		gzclose(packed);
+	else
+		fclose(plain);
+}
+
+/* In the order of their names, so that a number means the same everywhere. */
+static void load_corpus(struct fuzzer *fuzzer, const char *corpus)
+{
+	struct dirent **items;
+	char path[1024];
+	int n;
+
+	snprintf(path, sizeof path, "%s/%s", corpus, fuzzer->target->name);
+	n = scandir(path, &items, NULL, alphasort);
+	if (n < 0)
+		fail(path);
+	for (int i = 0; i < n; i++) {
+		snprintf(path, sizeof path, "%s/%s/%s", corpus, fuzzer->target->name,
+			items[i]->d_name);
+		if (items[i]->d_name[0] != '.' && fuzzer->n_corpus < MAX_CORPUS)
+			load(&fuzzer->corpus[fuzzer->n_corpus++], path, fuzzer->target->is_packed);
+		free(items[i]);
+	}
+	free(items);
+	if (fuzzer->n_corpus == 0) {
+		fprintf(stderr, "fuzz: no corpus in %s\n", corpus);
+		exit(2);
+	}
+}
+
+static void free_corpus(struct fuzzer *fuzzer)
+{
+	for (unsigned i = 0; i < fuzzer->n_corpus; i++)
+		free(fuzzer->corpus[i].data);
+	free(fuzzer->input.data);
+}
+
+static void copy_input(struct fuzzer *fuzzer, const struct fuzz_input *from, size_t size)
+{
+	memcpy(fuzzer->input.data, from->data, size);
+	fuzzer->input.size = size;
+}
+
+/* Cut `number` of the whole corpus; false behind the last one. */
+static bool make_cut(struct fuzzer *fuzzer, uint64_t number)
+{
+	for (unsigned i = 0; fuzzer->target->cut && i < fuzzer->n_corpus; i++)
+		for (unsigned k = 0;; k++) {
+			struct fuzz_input cut = fuzzer->corpus[i];
+
+			if (!fuzzer->target->cut(&cut, k))
+				break;
+			if (number-- == 0) {
+				copy_input(fuzzer, &cut, cut.size);
+				return true;
+			}
+		}
+	return false;
+}
+
+static void make_input(struct fuzzer *fuzzer, uint64_t number)
+{
+	struct fuzz_random random = { .state = fuzzer->seed ^
+					       number * UINT64_C(0x2545f4914f6cdd1d) };
+	const struct fuzz_input *from = &fuzzer->corpus[fuzz_draw(&random, fuzzer->n_corpus)];
+
+	if (number < fuzzer->n_corpus) {
+		copy_input(fuzzer, &fuzzer->corpus[number], fuzzer->corpus[number].size);
+		return;
+	}
+	if (make_cut(fuzzer, number - fuzzer->n_corpus))
+		return;
+	copy_input(fuzzer, from, from->size);
+	for (uint64_t n = 1 + fuzz_draw(&random, MAX_MUTATIONS); n > 0; n--)
+		fuzzer->target->mutate(&random, &fuzzer->input,
+			&fuzzer->corpus[fuzz_draw(&random, fuzzer->n_corpus)]);
+}
+
+/* --- The child -------------------------------------------------------------------------------- */
+
+static void end_hang(int number)
+{
+	dprintf(STDERR_FILENO, "it hangs: %s\n",
+		number == SIGPROF ? "2 s of CPU time" : "60 s without an end");
+	if (__sanitizer_print_stack_trace)
+		__sanitizer_print_stack_trace();
+	_exit(97);
+}
+
+static void set_timer(int which, long seconds)
+{
+	const struct itimerval timer = { .it_value.tv_sec = seconds };
+
+	setitimer(which, &timer, NULL);
+}
+
+static void run_one(const struct fuzzer *fuzzer)
+{
+	/* A block of its own size: the sanitizer sees every byte beyond it. */
+	unsigned char *data = malloc(fuzzer->input.size + 1);
+
+	memcpy(data, fuzzer->input.data, fuzzer->input.size);
+	set_timer(ITIMER_PROF, HANG_S);
+	set_timer(ITIMER_REAL, STUCK_S);
+	fuzzer->target->run(data, fuzzer->input.size);
+	set_timer(ITIMER_PROF, 0);
+	set_timer(ITIMER_REAL, 0);
+	free(data);
+}
+
+/* What is run prints into nothing; the descriptor itself stays the sanitizers'. */
+static void hide_output(void)
+{
+	FILE *nowhere = fopen("/dev/null", "w");
+
+	if (!nowhere)
+		fail("/dev/null");
+	stdout = stderr = nowhere;
+	signal(SIGPROF, end_hang);
+	signal(SIGALRM, end_hang);
+}
+
+static void run_child(struct fuzzer *fuzzer, uint64_t number, double end_s)
+{
+	hide_output();
+	do {
+		*fuzzer->number = number;
+		make_input(fuzzer, number++);
+		run_one(fuzzer);
+	} while (now_s() < end_s || number < fuzzer->n_corpus);
+	unlink(file_path);
+	free_corpus(fuzzer);
+	exit(0);
+}
+
+/* --- The parent ------------------------------------------------------------------------------- */
+
+static void keep_failure(struct fuzzer *fuzzer, const char *out, int status)
+{
+	char path[1024];
+	FILE *file;
+
+	make_input(fuzzer, *fuzzer->number);
+	snprintf(path, sizeof path, "%s/%s-%llu-%llu", out, fuzzer->target->name,
+		(unsigned long long)fuzzer->seed, (unsigned long long)*fuzzer->number);
+	file = fopen(path, "wb");
+	if (!file ||
+		fwrite(fuzzer->input.data, 1, fuzzer->input.size, file) != fuzzer->input.size ||
+		fclose(file) != 0)
+		fail(path);
+	printf("FAIL %s: input %llu ended with %s %d; again: fuzz -t %s -i %s\n",
+		fuzzer->target->name, (unsigned long long)*fuzzer->number,
+		WIFSIGNALED(status) ? "signal" : "status",
+		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), fuzzer->target->name,
+		path);
+}
+
+/* True where no input failed. */
+static bool fuzz(struct fuzzer *fuzzer, double seconds, const char *out)
+{
+	double end_s = now_s() + seconds;
+	uint64_t number = 0;
+	int n_failures = 0;
+	int status;
+
+	do {
+		pid_t pid;
+
+		fflush(stdout);
+		pid = fork();
+		if (pid == 0)
+			run_child(fuzzer, number, end_s);
+		if (pid < 0 || waitpid(pid, &status, 0) != pid)
+			fail("fork");
+		number = *fuzzer->number;
+		if (status) {
+			keep_failure(fuzzer, out, status);
+			n_failures++;
+			number++;
+		}
+	} while (status && now_s() < end_s && n_failures < MAX_FAILURES);
+	printf("%s %s: %llu inputs in %.0f s, seed %llu\n", n_failures ? "FAIL" : "ok",
+		fuzzer->target->name, (unsigned long long)number, seconds,
+		(unsigned long long)fuzzer->seed);
+	return n_failures == 0;
+}
+
+static const struct fuzz_target *find_target(const char *name)
+{
+	for (size_t i = 0; i < N_TARGETS; i++)
+		if (strcmp(targets[i]->name, name) == 0)
+			return targets[i];
+	fprintf(stderr, "fuzz: no target %s\n", name);
+	exit(2);
+}
+
+static int fuzz_all(const struct fuzz_target *only, double seconds, uint64_t seed, char **folders)
+{
+	static struct fuzzer fuzzer;
+	int n_passed = 0;
+	int n_failed = 0;
+
+	mkdir(folders[1], 0777);
+	for (size_t i = 0; i < N_TARGETS; i++) {
+		bool is_good;
+
+		if (only && targets[i] != only)
+			continue;
+		fuzzer = (struct fuzzer){ .target = targets[i], .seed = seed };
+		fuzzer.input.data = malloc(FUZZ_MAX_INPUT);
+		fuzzer.number = mmap(NULL, sizeof *fuzzer.number, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (!fuzzer.input.data || fuzzer.number == MAP_FAILED)
+			fail("fuzz");
+		load_corpus(&fuzzer, folders[0]);
+		is_good = fuzz(
+			&fuzzer, only ? seconds : seconds * targets[i]->share / 100, folders[1]);
+		free_corpus(&fuzzer);
+		n_passed += is_good;
+		n_failed += !is_good;
+	}
+	printf("%d passed, %d failed\n", n_passed, n_failed);
+	return n_failed > 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct fuzz_target *only = NULL;
+	uint64_t seed = (uint64_t)time(NULL);
+	const char *file = NULL;
+	double seconds = 300;
+	int letter;
+
+	while ((letter = getopt(argc, argv, "s:S:t:i:")) != -1) {
+		if (letter == 's')
+			seconds = strtod(optarg, NULL);
+		else if (letter == 'S')
+			seed = strtoull(optarg, NULL, 10);
+		else if (letter == 't')
+			only = find_target(optarg);
+		else if (letter == 'i')
+			file = optarg;
+		else
+			return 2;
+	}
+	if (file && only) {
+		struct fuzzer fuzzer = { .target = only };
+
+		load(&fuzzer.input, file, only->is_packed);
+		signal(SIGPROF, end_hang);
+		run_one(&fuzzer);
+		unlink(file_path);
+		free(fuzzer.input.data);
+		return 0;
+	}
+	if (argc - optind != 2) {
+		fprintf(stderr,
+			"usage: fuzz [-s SECONDS] [-S SEED] [-t TARGET] CORPUS OUT\n"
+			"       fuzz -t TARGET -i FILE\n");
+		return 2;
+	}
+	return fuzz_all(only, seconds, seed, argv + optind);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A small deterministic fuzzer: what an input is depends on the seed, its number and the corpus only, so
+ * that every failure can be made again.
+ *
+ *      corpus --(seed, number)--> mutations of the target --> input --> target.run, in a child
+ *                                                                          |
+ *                  report by the sanitizers, a signal, 2 s of CPU time or too much memory: a failure
+ *
+ * Threads     One.
+ * Failure     An input that fails is kept as a file, and named with the command that runs it again.
+ * Limits      It does not look at coverage: the mutations know the formats instead.
+ */
+#ifndef GPC_TESTS_FUZZ_H
+#define GPC_TESTS_FUZZ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FUZZ_MAX_INPUT ((size_t)4 << 20)
+
+struct fuzz_input {
+	unsigned char *data; /* room for FUZZ_MAX_INPUT bytes */
+	size_t size;
+};
+
+struct fuzz_random {
+	uint64_t state;
+};
+
+struct fuzz_target {
+	const char *name; /* and that of its folder in the corpus */
+	unsigned share;   /* of the time, in a hundred */
+	bool is_packed;   /* its corpus is, by gzip */
+	/* Exercises the code; ends the process where something is wrong. */
+	void (*run)(const unsigned char *data, size_t size);
+	/* Changes `input` once; `other` is another one to take pieces from. */
+	void (*mutate)(struct fuzz_random *random, struct fuzz_input *input,
+		const struct fuzz_input *other);
+	/* NULL, or: cuts `input` at its k-th place of interest; false where there is none. */
+	bool (*cut)(struct fuzz_input *input, unsigned k);
+};
+
+extern const struct fuzz_target fuzz_recording;
+extern const struct fuzz_target fuzz_config;
+extern const struct fuzz_target fuzz_sim;
+extern const struct fuzz_target fuzz_trace;
+
+/* A number below n, which is not 0. */
+uint64_t fuzz_draw(struct fuzz_random *random, uint64_t n);
+
+/* A number that programs stumble over: a bound, one beside it, a power of two, `old` and one. */
+uint64_t fuzz_number(struct fuzz_random *random, uint64_t old);
+
+/* Stores such a number of 1, 2, 4 or 8 bytes at `at`, as far as that is inside. */
+void fuzz_poke(struct fuzz_random *random, struct fuzz_input *input, uint64_t at, unsigned width);
+
+/* Replaces `gone` bytes at `at` by `size` others. */
+void fuzz_replace(struct fuzz_input *input, size_t at, size_t gone, const void *data, size_t size);
+
+/* A change of a text: bits, a word of the list (NULL ends it), numbers, pieces of either input. */
+void fuzz_mutate_text(struct fuzz_random *random, struct fuzz_input *input,
+	const struct fuzz_input *other, const char *const words[]);
+
+/* Writes the input to the file that the target reads, and returns its path. */
+const char *fuzz_file(const unsigned char *data, size_t size, const char *suffix);
+
+/* Ends the process where a promise is broken. */
+#define FUZZ_EXPECT(condition) ((condition) ? (void)0 : fuzz_broken(#condition, __FILE__, __LINE__))
+void fuzz_broken(const char *condition, const char *file, int line) __attribute__((noreturn));
+
+#endif
