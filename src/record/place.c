@@ -261,6 +261,15 @@ static enum gpc_status expand_path(struct gpc_place *place, const char *pattern,
 	return GPC_OK;
 }
 
+/* The name is a device, a pipe or a socket: whoever gave it wants no file, there or beside it. */
+static bool is_special(int dir_fd, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode) &&
+	       !S_ISLNK(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
 static enum gpc_status try_path(struct gpc_place *place, const struct gpc_place_wish *wish)
 {
 	char *slash = strrchr(place->path, '/');
@@ -278,6 +287,10 @@ static enum gpc_status try_path(struct gpc_place *place, const struct gpc_place_
 	if (dir_fd < 0)
 		return GPC_IO;
 	st = make_file(place, dir_fd, slash + 1, wish);
+	if (st == GPC_EXISTS && is_special(dir_fd, slash + 1)) {
+		st = GPC_IO;
+		errno = EEXIST;
+	}
 	error = errno;
 	close(dir_fd);
 	errno = error;
@@ -295,6 +308,7 @@ static enum gpc_status try_pattern(struct gpc_place *place, const char *pattern,
 		st = expand_path(place, pattern, identity, seconds, attempt);
 		if (st == GPC_OK)
 			st = try_path(place, wish);
+		place->is_name_taken = attempt > 0 && !strstr(pattern, "%n");
 	}
 	place->pattern_errno = st == GPC_OK ? 0 : errno;
 	return st == GPC_OK ? GPC_OK : GPC_IO;
@@ -360,6 +374,7 @@ static enum gpc_status try_own_places(struct gpc_place *place, const struct gpc_
 	gpc_format(directory, sizeof directory, "/dev/shm/gpucache-%u", identity->uid);
 	if (try_directory(place, directory, identity, wish) == GPC_OK)
 		return GPC_OK;
+	place->default_errno = errno;
 	if (runtime_dir && runtime_dir[0] == '/') {
 		gpc_format(directory, sizeof directory, "%s/gpucache", runtime_dir);
 		if (try_directory(place, directory, identity, wish) == GPC_OK)

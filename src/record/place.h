@@ -9,7 +9,8 @@
  * to all others, judged by the open descriptor; a user's own pattern may lead anywhere, but the
  * file is new.
  *
- * Invariants  1 An existing file is never opened.
+ * Invariants  1 An existing file is never opened.  Where the name that the user gave is a device, a
+ *               pipe or a socket, nothing is made beside it either.
  *             2 Space is allocated, not promised: a sparse file on a full tmpfs would kill the
  *               program.
  *             3 RLIMIT_FSIZE is kept: passing it would raise SIGXFSZ.
@@ -23,6 +24,7 @@
 #ifndef GPC_RECORD_PLACE_H
 #define GPC_RECORD_PLACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +43,8 @@ struct gpc_place {
 	/* Set also where another place was used instead. */
 	int pattern_errno;
 	char pattern_error;
+	bool is_name_taken; /* the pattern's: `path` has a number behind it */
+	int default_errno;  /* why our first place could not be used, where it was wanted */
 };
 
 struct gpc_place_wish {

@@ -167,6 +167,8 @@ static enum gpc_status open_file(struct opening *opening, size_t size)
 		forget(rec);
 	rec->pattern_errno = place.pattern_errno;
 	rec->pattern_error = place.pattern_error;
+	rec->is_name_taken = place.is_name_taken;
+	rec->default_errno = place.default_errno;
 	if (st)
 		return st;
 	rec->fd = place.fd;

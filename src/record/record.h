@@ -89,6 +89,8 @@ struct gpc_record {
 	/* For one warning of the caller. */
 	int pattern_errno; /* why the place that `pattern` names could not be used, 0 where it could */
 	char pattern_error; /* the letter of the first unknown %x in `pattern`, 0 where there is none */
+	bool is_name_taken; /* the file that `pattern` names was there before: `path` is another one */
+	int default_errno; /* why the first default place could not be used, where it was tried */
 };
 
 struct gpc_record_params {

@@ -54,6 +54,29 @@ static void write_config(void)
 	}
 }
 
+/* One line where the recording is not in the place where one would look for it. */
+static void say_where(void)
+{
+	const struct gpc_record *record = &gpc_runtime.record;
+	const char *output = gpc_runtime.config.output;
+
+	if (record->pattern_errno)
+		gpc_log("GPUCACHE_OUTPUT=%s cannot be used (errno %d); recording to %s instead",
+			output, record->pattern_errno, record->path);
+	else if (record->default_errno)
+		gpc_log("/dev/shm/gpucache-%u cannot be used (errno %d): it must have room, be "
+			"yours, and be closed to others; recording to %s instead",
+			record->header->uid, record->default_errno, record->path);
+	else if (record->is_name_taken)
+		gpc_log("GPUCACHE_OUTPUT=%s is there already; recording to %s instead", output,
+			record->path);
+	else if (record->pattern_error)
+		gpc_log("GPUCACHE_OUTPUT: %%%c is not known and stays as it is; known are %%p %%h "
+			"%%e %%t %%n %%r %%l "
+			"%%j %%q{VAR} %%%%",
+			record->pattern_error);
+}
+
 static void open_record(uint32_t n_devices, int driver_version)
 {
 	const struct gpc_config *config = &gpc_runtime.config;
@@ -77,14 +100,8 @@ static void open_record(uint32_t n_devices, int driver_version)
 			st == GPC_IO ? "no directory could be used, or it is full"
 				     : gpc_status_text(st),
 			(unsigned long long)(config->recording_size >> 20));
-	else if (gpc_runtime.record.pattern_errno)
-		gpc_log("GPUCACHE_OUTPUT=%s cannot be used (errno %d); recording to %s instead",
-			config->output, gpc_runtime.record.pattern_errno, gpc_runtime.record.path);
-	else if (gpc_runtime.record.pattern_error)
-		gpc_log("GPUCACHE_OUTPUT: %%%c is not known and stays as it is; known are %%p %%h "
-			"%%e %%t %%n %%r %%l "
-			"%%j %%q{VAR} %%%%",
-			gpc_runtime.record.pattern_error);
+	else
+		say_where();
 }
 
 static bool append_to_record(

@@ -110,6 +110,7 @@ static bool default_place(void)
 
 	EXPECT(open_place(&place, NULL) == GPC_OK);
 	EXPECT(starts_with(place.path, SHM "/" GPC_NAME_PREFIX));
+	EXPECT(place.default_errno == 0);
 	EXPECT(stat(SHM, &st) == 0 && (st.st_mode & 07777) == 0700 && st.st_uid == TEST_UID);
 	EXPECT(fstat(place.fd, &st) == 0 && (st.st_mode & 07777) == 0600);
 	EXPECT(fcntl(place.fd, F_GETFD) == FD_CLOEXEC);
@@ -130,6 +131,7 @@ static bool falls_back(void)
 	EXPECT(open_place(&place, "") == GPC_OK);
 	EXPECT(starts_with(place.path, directory));
 	EXPECT(strstr(place.path, "/gpucache-61234/"));
+	EXPECT(place.default_errno != 0);
 	close_place(&place);
 	return true;
 }
@@ -342,6 +344,8 @@ static void two_processes_of_one_name_do_not_share_a_file(void **state)
 	snprintf(pattern, sizeof pattern, "%s/same", directory);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(open_place(&places[i], pattern), GPC_OK);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(places[i].is_name_taken, i > 0);
 	assert_string_equal(places[0].path, pattern);
 	snprintf(expected, sizeof expected, "%s.%d", pattern, getpid());
 	assert_string_equal(places[1].path, expected);
@@ -362,6 +366,7 @@ static void a_counter_takes_the_first_number_that_is_free(void **state)
 	assert_int_equal(open_place(&places[1], pattern), GPC_OK);
 	assert_non_null(strstr(places[0].path, "/count-0"));
 	assert_non_null(strstr(places[1].path, "/count-1"));
+	assert_false(places[1].is_name_taken);
 	close_place(&places[0]);
 	close_place(&places[1]);
 }
@@ -379,6 +384,22 @@ static void a_symbolic_link_of_the_patterns_name_is_not_followed(void **state)
 	assert_int_equal(stat("/tmp/gpc-must-not-appear", &st), -1);
 	assert_string_not_equal(place.path, pattern);
 	close_place(&place);
+}
+
+static void beside_a_pipe_of_the_patterns_name_nothing_is_made(void **state)
+{
+	struct gpc_place place;
+	char pattern[300];
+	struct stat st;
+
+	(void)state;
+	snprintf(pattern, sizeof pattern, "%s/pipe", directory);
+	assert_int_equal(mkfifo(pattern, 0600), 0);
+	if (open_place(&place, pattern) == GPC_OK)
+		close_place(&place);
+	assert_int_equal(place.pattern_errno, EEXIST);
+	snprintf(pattern, sizeof pattern, "%s/pipe.%d", directory, getpid());
+	assert_int_equal(stat(pattern, &st), -1);
 }
 
 static bool refused_pattern(void)
@@ -568,6 +589,7 @@ int main(void)
 		cmocka_unit_test(two_processes_of_one_name_do_not_share_a_file),
 		cmocka_unit_test(a_counter_takes_the_first_number_that_is_free),
 		cmocka_unit_test(a_symbolic_link_of_the_patterns_name_is_not_followed),
+		cmocka_unit_test(beside_a_pipe_of_the_patterns_name_nothing_is_made),
 		cmocka_unit_test(a_pattern_that_cannot_be_used_is_told_and_the_default_used),
 		cmocka_unit_test(a_pattern_too_long_is_told),
 		cmocka_unit_test(a_file_system_with_little_room_gets_the_least_size),

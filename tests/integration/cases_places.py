@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Places that are full, closed, or set as a trap: one line, a program unharmed, and nothing written elsewhere.
+
+Directories of ours carry the user's number, so a guest that nobody is walks into the traps; that needs root.
+"""
+import contextlib
+import os
+import resource
+import shutil
+import stat
+import subprocess
+
+from harness import MIB, Result, Skip, expect, expect_equal
+
+GUEST = 61235
+USUAL = f"/dev/shm/gpucache-{GUEST}"
+
+
+class Guest:
+    """A user of its own, with a copy of what it runs and a folder: `home`."""
+
+    def __init__(self, world):
+        if os.geteuid() != 0:
+            raise Skip("only root can become another user")
+        if not os.path.isdir("/dev/shm"):
+            raise Skip("there is no /dev/shm")
+        os.chmod(world.folder, 0o711)
+        self.world = world
+        self.home = os.path.join(world.folder, "guest")
+        self.tools = os.path.join(world.folder, "tools")
+        shutil.copytree(os.path.join(world.build, "simcuda"), os.path.join(self.tools, "simcuda"), symlinks=True)
+        for name in ("libgpucache.so", "programs/train"):
+            shutil.copy(os.path.join(world.build, name), self.tools)
+        os.mkdir(self.home)
+        os.chown(self.home, GUEST, GUEST)
+
+    def run(self, with_us=True, before=None, **extra):
+        env = self.world.environment(with_us, LD_LIBRARY_PATH=os.path.join(self.tools, "simcuda"),
+                                     **{"TMPDIR": self.home, "XDG_RUNTIME_DIR": None, "GPUCACHE_OUTPUT": None, **extra})
+        if with_us:
+            env["LD_PRELOAD"] = os.path.join(self.tools, "libgpucache.so")
+        done = subprocess.run([os.path.join(self.tools, "train"), "--steps", "3"], env=env, cwd=self.home, check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                              preexec_fn=before, user=GUEST, group=GUEST, extra_groups=[])
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def expect_one_line(self, words, before=None, **extra):
+        plain = self.run(with_us=False)
+        ours = self.run(before=before, **extra)
+        expect_equal("the program", (ours.status, ours.out), (plain.status, plain.out))
+        lines = ours.err.splitlines()
+        expect(len(lines) == 1, f"{len(lines)} lines on stderr where one was expected: {ours.err!r}")
+        for word in words:
+            expect(word in lines[0], f"{word!r} is not in {lines[0]!r}")
+
+    def recordings(self):
+        return sorted(os.path.join(top, name) for top, _, names in os.walk(self.home) for name in names)
+
+
+def remove(path):
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+
+
+@contextlib.contextmanager
+def trap():
+    """The usual place, ours to set up, and gone afterwards."""
+    remove(USUAL)
+    try:
+        yield
+    finally:
+        remove(USUAL)
+
+
+def make_own_directory(mode):
+    os.mkdir(USUAL)
+    os.chown(USUAL, GUEST, GUEST)
+    os.chmod(USUAL, mode)
+
+
+def expect_another_place(guest):
+    guest.expect_one_line(["gpucache", USUAL, "instead"])
+    found = guest.recordings()
+    expect_equal("the number of recordings", len(found), 1)
+    expect_equal("its rights", stat.S_IMODE(os.stat(os.path.dirname(found[0])).st_mode), 0o700)
+    expect_equal("its state", guest.world.state(found[0]), "ended")
+
+
+def case_a_usual_place_that_is_a_link_is_left_alone(world):
+    guest = Guest(world)
+    target = os.path.join(world.folder, "target")
+    os.mkdir(target)
+    os.chown(target, GUEST, GUEST)
+    os.chmod(target, 0o700)
+    with trap():
+        os.symlink(target, USUAL)
+        expect_another_place(guest)
+    expect_equal("the folder behind the link", os.listdir(target), [])
+
+
+def case_a_usual_place_of_another_owner_is_left_alone(world):
+    guest = Guest(world)
+    with trap():
+        os.mkdir(USUAL)
+        os.chmod(USUAL, 0o777)
+        expect_another_place(guest)
+        expect_equal("the other's folder", os.listdir(USUAL), [])
+
+
+def case_a_usual_place_that_the_group_may_write_is_left_alone(world):
+    guest = Guest(world)
+    with trap():
+        make_own_directory(0o770)
+        expect_another_place(guest)
+        expect_equal("the open folder", os.listdir(USUAL), [])
+
+
+def case_a_file_instead_of_the_usual_place_is_left_alone(world):
+    guest = Guest(world)
+    with trap():
+        with open(USUAL, "w", encoding="ascii") as file:
+            file.write("mine\n")
+        expect_another_place(guest)
+        with open(USUAL, encoding="ascii") as file:
+            expect_equal("the file", file.read(), "mine\n")
+
+
+def case_without_any_place_the_program_runs_unrecorded(world):
+    guest = Guest(world)
+    with trap():
+        os.mkdir(USUAL)
+        guest.expect_one_line(["gpucache", "no recording"], TMPDIR="/proc")
+
+
+def case_an_unwritable_folder_costs_one_line_and_the_usual_place_is_taken(world):
+    guest = Guest(world)
+    locked = os.path.join(guest.home, "locked")
+    os.mkdir(locked, 0o555)
+    with trap():
+        guest.expect_one_line(["gpucache", locked, USUAL], GPUCACHE_OUTPUT=locked + "/rec-%p.gpucache")
+        expect_equal("the number of recordings", len(os.listdir(USUAL)), 1)
+    expect_equal("the locked folder", os.listdir(locked), [])
+
+
+def case_every_file_system_full_costs_the_recording_only(world):
+    """Shared memory and the temporary folder are one small tmpfs, in a mount namespace of its own."""
+    mounts = "mount -t tmpfs -o size=64k none /dev/shm"
+    enter = ["unshare", "-rm", "/bin/sh", "-c"]
+    if subprocess.run([*enter, mounts], capture_output=True, check=False).returncode != 0:
+        raise Skip("no small filesystem can be mounted here")
+    command = [world.program("train"), "--steps", "3"]
+    plain = world.run(command, with_us=False)
+    env = world.environment(False, TMPDIR="/dev/shm", XDG_RUNTIME_DIR=None)
+    preload = os.path.join(world.build, "libgpucache.so")
+    done = subprocess.run([*enter, f"{mounts} && LD_PRELOAD={preload} exec {' '.join(command)}"], env=env,
+                          capture_output=True, text=True, timeout=60, check=False)
+    expect_equal("the program", (done.returncode, done.stdout), (plain.status, plain.out))
+    expect(done.stderr.count("\n") == 1 and "no recording" in done.stderr, f"stderr is {done.stderr!r}")
+
+
+def expect_beside(world, name, make, words, n_recordings):
+    """`make` puts something in the place of the recording: it is still there, unchanged, afterwards."""
+    folder = os.path.join(world.folder, name)
+    path = os.path.join(folder, "rec")
+    os.mkdir(folder)
+    make(path)
+    before = os.lstat(path)
+    plain = world.run([world.program("train"), "--steps", "3"], with_us=False)
+    ours = world.run([world.program("train"), "--steps", "3"], GPUCACHE_OUTPUT=path)
+    expect_equal("the program", (ours.status, ours.out), (plain.status, plain.out))
+    expect(ours.err.count("\n") == 1, f"one line was expected: {ours.err!r}")
+    for word in (path, *words):
+        expect(word in ours.err, f"{word!r} is not in {ours.err!r}")
+    after = os.lstat(path)
+    expect_equal(f"the {name}", (after.st_ino, after.st_mode, after.st_size), (before.st_ino, before.st_mode, before.st_size))
+    expect_equal("the number of files", len(os.listdir(folder)), 1 + n_recordings)
+
+
+def case_what_has_the_recordings_name_stays_as_it_is(world):
+    def make_file(path):
+        with open(path, "w", encoding="ascii") as file:
+            file.write("mine\n")
+
+    expect_beside(world, "file", make_file, ["is there already"], 1)
+    expect_beside(world, "link to nowhere", lambda path: os.symlink("/proc/nowhere", path), ["is there already"], 1)
+    expect_beside(world, "pipe", os.mkfifo, ["cannot be used"], 0)
+
+
+def case_a_folder_of_the_recordings_name_gets_the_recording(world):
+    folder = os.path.join(world.folder, "rec.d")
+    os.mkdir(folder)
+    ours = world.run([world.program("train"), "--steps", "3"], GPUCACHE_OUTPUT=folder)
+    expect_equal("the run", (ours.status, ours.err), (0, ""))
+    expect_equal("the state", world.state(folder), "ended")
+
+
+def case_a_device_is_not_written_to_and_gets_no_neighbour(world):
+    guest = Guest(world)
+    before = sorted(os.listdir("/dev"))
+    with trap():
+        for device in ("/dev/null", "/dev/full", "/dev/zero"):
+            guest.expect_one_line(["gpucache", device, USUAL], GPUCACHE_OUTPUT=device)
+    world.run([world.program("train"), "--steps", "3"], GPUCACHE_OUTPUT="/dev/null")
+    expect_equal("/dev", sorted(os.listdir("/dev")), before)
+
+
+def case_a_path_with_two_dots_leads_where_it_says(world):
+    os.makedirs(os.path.join(world.folder, "a", "b"))
+    path = os.path.join(world.folder, "a", "b", "..", "..", "c", "rec-%p.gpucache")
+    ours = world.run([world.program("train"), "--steps", "3"], GPUCACHE_OUTPUT=path)
+    expect_equal("the run", (ours.status, ours.err), (0, ""))
+    expect_equal("the folders", sorted(os.listdir(world.folder)), ["a", "c"])
+    expect_equal("the state", world.state(os.path.join(world.folder, "c")), "ended")
+    # What comes from elsewhere than the pattern cannot climb.
+    world.run([world.program("train"), "--steps", "3"], SLURM_JOB_ID="../../../etc/x",
+              GPUCACHE_OUTPUT=os.path.join(world.folder, "d", "%j-%p.gpucache"))
+    expect_equal("the number of recordings", len(os.listdir(os.path.join(world.folder, "d"))), 1)
+
+
+def limit_files(size):
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def case_a_limit_on_file_sizes_makes_the_recording_smaller_and_sends_no_signal(world):
+    guest = Guest(world)
+    with trap():
+        ours = guest.run(before=limit_files(3 * MIB))
+        expect_equal("the run", (ours.status, ours.err), (0, ""))
+        sizes = [os.stat(os.path.join(USUAL, name)).st_size for name in os.listdir(USUAL)]
+        expect(len(sizes) == 1 and MIB <= sizes[0] <= 3 * MIB, f"the recordings have {sizes} bytes")
+
+
+def case_a_limit_too_small_for_any_recording_costs_the_recording_only(world):
+    guest = Guest(world)
+    with trap():
+        guest.expect_one_line(["gpucache", "no recording"], before=limit_files(65536))
+        expect_equal("what is left", guest.recordings() + os.listdir(USUAL), [])
