@@ -80,6 +80,15 @@ void gpc_recording_note(
 	recording->n_problems++;
 }
 
+bool gpc_recording_has_problem(
+	const struct gpc_recording *recording, enum gpucache_region_kind kind)
+{
+	for (unsigned i = 0; i < recording->n_problems && i < GPC_RECORDING_MAX_PROBLEMS; i++)
+		if (recording->problems[i].kind == kind)
+			return true;
+	return false;
+}
+
 /* Reads up to `size` bytes; the number read, or -1 with errno. */
 static ssize_t read_at(int fd, void *buf, size_t size, uint64_t offset)
 {

@@ -157,6 +157,10 @@ GPC_MUST_CHECK enum gpc_status gpc_recording_peek(const char *path,
 /* The name of a region, as the format's header spells it. */
 const char *gpc_region_name(enum gpucache_region_kind kind);
 
+/* Whether something is noted of this region; NONE: of the file as a whole. */
+bool gpc_recording_has_problem(
+	const struct gpc_recording *recording, enum gpucache_region_kind kind);
+
 /* Copies record i of a region of fixed records into *ret_record, zeroed behind a shorter one. */
 enum gpc_slot gpc_recording_read(const struct gpc_recording *recording,
 	enum gpucache_region_kind kind, uint64_t i, void *ret_record, size_t size);

@@ -61,6 +61,7 @@ struct fuzzer {
 	volatile uint64_t *number; /* and its number; shared */
 };
 
+/* Of the file that targets read: the same for all children. */
 static char file_path[64];
 
 static double now_s(void)
@@ -85,15 +86,12 @@ void fuzz_broken(const char *condition, const char *file, int line)
 	_exit(98);
 }
 
-const char *fuzz_file(const unsigned char *data, size_t size, const char *suffix)
+const char *fuzz_file(const unsigned char *data, size_t size)
 {
 	static int fd = -1;
 
-	if (fd < 0) {
-		snprintf(file_path, sizeof file_path, "%s/gpucache-fuzz-%d%s",
-			access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid(), suffix);
+	if (fd < 0)
 		fd = open(file_path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	}
 	if (fd < 0 || ftruncate(fd, 0) != 0 || pwrite(fd, data, size, 0) != (ssize_t)size)
 		fail(file_path);
 	return file_path;
@@ -243,7 +241,6 @@ static void run_child(struct fuzzer *fuzzer, uint64_t number, double end_s)
 		make_input(fuzzer, number++);
 		run_one(fuzzer);
 	} while (now_s() < end_s || number < fuzzer->n_corpus);
-	unlink(file_path);
 	free_corpus(fuzzer);
 	exit(0);
 }
@@ -334,6 +331,7 @@ static int fuzz_all(const struct fuzz_target *only, double seconds, uint64_t see
 		n_passed += is_good;
 		n_failed += !is_good;
 	}
+	unlink(file_path);
 	printf("%d passed, %d failed\n", n_passed, n_failed);
 	return n_failed > 0;
 }
@@ -346,6 +344,8 @@ int main(int argc, char **argv)
 	double seconds = 300;
 	int letter;
 
+	snprintf(file_path, sizeof file_path, "%s/gpucache-fuzz-%d",
+		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid());
 	while ((letter = getopt(argc, argv, "s:S:t:i:")) != -1) {
 		if (letter == 's')
 			seconds = strtod(optarg, NULL);

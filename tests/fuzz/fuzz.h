@@ -64,7 +64,7 @@ void fuzz_mutate_text(struct fuzz_random *random, struct fuzz_input *input,
 	const struct fuzz_input *other, const char *const words[]);
 
 /* Writes the input to the file that the target reads, and returns its path. */
-const char *fuzz_file(const unsigned char *data, size_t size, const char *suffix);
+const char *fuzz_file(const unsigned char *data, size_t size);
 
 /* Ends the process where a promise is broken. */
 #define FUZZ_EXPECT(condition) ((condition) ? (void)0 : fuzz_broken(#condition, __FILE__, __LINE__))

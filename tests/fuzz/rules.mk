@@ -1,14 +1,14 @@
 # make fuzz: the readers of foreign bytes, under the sanitizers.  Of the report its own main is run, by another name.
 
-FUZZ_SRCS := $(sort $(wildcard tests/fuzz/*.c))
 FUZZ      := $(B)/tests/fuzz/fuzz
+fuzz.objs := $(call obj,$(sort $(wildcard tests/fuzz/*.c))) $(B)/tests/fuzz/report_main.o
 
 $(B)/tests/fuzz/report_main.o: tools/gpumem-report/main.c
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -Dmain=gpc_report_main -MMD -MP -c -o $@ $<
 
-$(FUZZ): $(call obj,$(FUZZ_SRCS)) $(B)/tests/fuzz/report_main.o \
+$(FUZZ): $(fuzz.objs) \
   $(call obj,$(filter-out %/main.c,$(REPORT_SRCS)) tools/gpumem-replay/trace.c) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(SANITIZE) $(LDFLAGS) -ldw -ljson-c -lz -lpthread -ldl

@@ -50,7 +50,7 @@ static void show(unsigned view, const char *path)
 /* Two of the views for each input, chosen by the input itself, so that it can be run again. */
 static void run_recording(const unsigned char *data, size_t size)
 {
-	const char *path = fuzz_file(data, size, ".gpucache");
+	const char *path = fuzz_file(data, size);
 	uint32_t sum = 0;
 
 	for (size_t i = 0; i < size; i++)

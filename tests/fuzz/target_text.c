@@ -141,7 +141,7 @@ static void run_trace(const unsigned char *data, size_t size)
 	char why[200] = "";
 	struct gpc_text text = gpc_text_init(why, sizeof why);
 
-	if (gpc_trace_read(fuzz_file(data, size, ".csv"), &text, &trace)) {
+	if (gpc_trace_read(fuzz_file(data, size), &text, &trace)) {
 		FUZZ_EXPECT(text.len > 0);
 		return;
 	}

@@ -29,6 +29,9 @@
 /* Each operation leaves this much behind under `fill`: some 30 MiB in a tenth of a second. */
 #define FILL_BYTES 2048
 
+/* A limit that does not hold must not cost the machine its memory: 128 MiB a thread. */
+#define FILL_OPS (1u << 16)
+
 static struct model *model;
 static unsigned seed;
 static int is_filling;
@@ -123,7 +126,7 @@ static void *work(void *arg)
 		else
 			take(worker, slot);
 		worker->own->n_ops++;
-		if (is_filling)
+		if (is_filling && worker->own->n_ops < FILL_OPS)
 			memset(malloc(FILL_BYTES), 1, FILL_BYTES);
 	}
 	return NULL;

@@ -1,13 +1,14 @@
 # make check-kill: the program that is killed, built as a user builds it, and the one that looks at what it left.
 
 KILL_BINS := $(B)/tests/kill/churn $(B)/tests/kill/match
+kill.objs := $(B)/tests/kill/match.o
 
 $(B)/tests/kill/churn: tests/kill/churn.c tests/kill/model.h | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem tests/simcuda/include -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined -l:libcudart.so.13 -lpthread
 
-$(B)/tests/kill/match: $(B)/tests/kill/match.o $(FORMAT_LIB) $(CORE_LIB)
+$(B)/tests/kill/match: $(kill.objs) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS)
 

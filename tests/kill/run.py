@@ -56,7 +56,8 @@ class MemoryGroup:
             except OSError:
                 continue
             try:
-                with open(os.path.join(group.path, file), "w", encoding="ascii") as limits:
+                # Not "w": where this is no cgroup at all, the file is not there and must not be made.
+                with open(os.path.join(group.path, file), "r+", encoding="ascii") as limits:
                     limits.write(str(limit))
                 return group
             except OSError:

@@ -56,17 +56,9 @@ static uint64_t records_of(const struct gpc_recording *rec, enum gpucache_region
 	return rec->regions[kind].count;
 }
 
-static bool has_problem(const struct gpc_recording *rec, enum gpucache_region_kind kind)
-{
-	for (unsigned i = 0; i < rec->n_problems && i < GPC_RECORDING_MAX_PROBLEMS; i++)
-		if (rec->problems[i].kind == kind)
-			return true;
-	return false;
-}
-
 static const char *word_of(const struct gpc_recording *rec, enum gpucache_region_kind kind)
 {
-	if (has_problem(rec, kind))
+	if (gpc_recording_has_problem(rec, kind))
 		return "DAMAGED";
 	return rec->regions[kind].present ? "whole" : "not there";
 }

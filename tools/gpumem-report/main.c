@@ -147,14 +147,6 @@ static bool is_condition_true(const struct gpc_report *report)
 	       gpc_report_count_live(report, -1, &bytes) > 0;
 }
 
-static bool has_problem(const struct gpc_recording *rec, enum gpucache_region_kind kind)
-{
-	for (unsigned i = 0; i < rec->n_problems && i < GPC_RECORDING_MAX_PROBLEMS; i++)
-		if (rec->problems[i].kind == kind)
-			return true;
-	return false;
-}
-
 /* Names the regions; what is wrong with each stands in the report. */
 static void complain_damage(const struct gpc_recording *rec)
 {
@@ -162,7 +154,7 @@ static void complain_damage(const struct gpc_recording *rec)
 	struct gpc_text names = gpc_text_init(buf, sizeof buf);
 
 	for (unsigned kind = 0; kind < GPUCACHE_REGION_COUNT; kind++)
-		if (has_problem(rec, (enum gpucache_region_kind)kind))
+		if (gpc_recording_has_problem(rec, (enum gpucache_region_kind)kind))
 			gpc_text_add(&names, "%s%s", names.len ? ", " : "",
 				gpc_region_name((enum gpucache_region_kind)kind));
 	gpc_complain("%s is damaged (%s); what could be read was printed", rec->path, names.buf);
