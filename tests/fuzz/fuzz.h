@@ -66,6 +66,9 @@ void fuzz_mutate_text(struct fuzz_random *random, struct fuzz_input *input,
 /* Writes the input to the file that the target reads, and returns its path. */
 const char *fuzz_file(const unsigned char *data, size_t size);
 
+/* Reads the file as gpumem-replay does, which takes recordings too. */
+void fuzz_read_trace(const char *path);
+
 /* Ends the process where a promise is broken. */
 #define FUZZ_EXPECT(condition) ((condition) ? (void)0 : fuzz_broken(#condition, __FILE__, __LINE__))
 void fuzz_broken(const char *condition, const char *file, int line) __attribute__((noreturn));

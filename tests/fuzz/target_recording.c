@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recordings, by every view of gpumem-report: its own main, called once and again.
+ * Recordings, by every view of gpumem-report, whose own main is called once and again, and by
+ * gpumem-replay.
  *
  * The mutations know the format: they reach for the region table, the heads of append-only regions, the
  * records and slots that are in use, and leave the zeros alone that most of a recording is.
@@ -57,6 +58,7 @@ static void run_recording(const unsigned char *data, size_t size)
 		sum = sum * 31 + data[i];
 	show(sum % N_VIEWS, path);
 	show((sum / N_VIEWS) % N_VIEWS, path);
+	fuzz_read_trace(path);
 }
 
 static bool is_append(uint32_t kind)

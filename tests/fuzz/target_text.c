@@ -135,18 +135,23 @@ static void expect_trace(const struct gpc_trace *trace)
 	free(lives);
 }
 
-static void run_trace(const unsigned char *data, size_t size)
+void fuzz_read_trace(const char *path)
 {
 	struct gpc_trace trace;
 	char why[200] = "";
 	struct gpc_text text = gpc_text_init(why, sizeof why);
 
-	if (gpc_trace_read(fuzz_file(data, size), &text, &trace)) {
+	if (gpc_trace_read(path, -1, &text, &trace)) {
 		FUZZ_EXPECT(text.len > 0);
 		return;
 	}
 	expect_trace(&trace);
 	gpc_trace_fini(&trace);
+}
+
+static void run_trace(const unsigned char *data, size_t size)
+{
+	fuzz_read_trace(fuzz_file(data, size));
 }
 
 static void mutate_trace(
