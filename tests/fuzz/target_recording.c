@@ -64,7 +64,8 @@ static void run_recording(const unsigned char *data, size_t size)
 static bool is_append(uint32_t kind)
 {
 	return kind == GPUCACHE_REGION_STACKS || kind == GPUCACHE_REGION_CODES ||
-	       kind == GPUCACHE_REGION_MODULES || kind == GPUCACHE_REGION_TEXT;
+	       kind == GPUCACHE_REGION_MODULES || kind == GPUCACHE_REGION_TEXT ||
+	       kind == GPUCACHE_REGION_TAGS;
 }
 
 static unsigned count_regions(const struct fuzz_input *input)
