@@ -103,6 +103,7 @@ static uint32_t chunks_take_locked(
 	device->chunks[i].state = state;
 	device->chunks[i].n = n;
 	device->chunks[i].owner = owner;
+	device->chunks[i].is_bare = false;
 	device->used += n * GPC_SIM_CHUNK;
 	return i;
 }
@@ -245,6 +246,26 @@ CUresult gpc_sim_device_alloc(
 	return res;
 }
 
+CUresult gpc_sim_device_reserve(struct gpc_sim_device *device, uint64_t size, uint64_t *ret_ptr)
+{
+	uint64_t n = gpc_round_up(size, GPC_SIM_CHUNK) / GPC_SIM_CHUNK;
+
+	if (n == 0 || n > device->n_chunks)
+		return n ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&device->lock);
+	uint32_t i = extent_take_locked(device, (uint32_t)n);
+	if (i != GPC_SIM_NO_CHUNK) {
+		device->chunks[i].state = GPC_SIM_CHUNK_LARGE;
+		device->chunks[i].n = (uint32_t)n;
+		device->chunks[i].owner = 0;
+		device->chunks[i].size = size;
+		device->chunks[i].is_bare = true;
+		*ret_ptr = device->base + i * GPC_SIM_CHUNK;
+	}
+	pthread_mutex_unlock(&device->lock);
+	return i != GPC_SIM_NO_CHUNK ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 static CUresult free_locked(struct gpc_sim_device *device, uint64_t ptr)
 {
 	uint64_t offset = ptr - device->base;
@@ -255,7 +276,10 @@ static CUresult free_locked(struct gpc_sim_device *device, uint64_t ptr)
 		return free_small_locked(device, chunk->small, offset % GPC_SIM_CHUNK);
 	if (chunk->state != GPC_SIM_CHUNK_LARGE || offset % GPC_SIM_CHUNK)
 		return CUDA_ERROR_INVALID_VALUE;
-	device->n_allocations--;
+	if (chunk->is_bare)
+		device->used += chunk->n * GPC_SIM_CHUNK;
+	else
+		device->n_allocations--;
 	extent_give_back_locked(device, i, chunk->n);
 	return CUDA_SUCCESS;
 }

@@ -16,7 +16,7 @@
  * and never a run of addresses.  A freed address is given out again soon, so that early reuse is
  * seen.
  *
- * Invariants  1 free = memory - others - contexts - 2 MiB * (chunks not free).
+ * Invariants  1 free = memory - others - contexts - graphs - 2 MiB * (chunks not free, nor bare).
  *             2 Two free extents never touch.  3 Memory belongs to an owner (a context), whose end
  *               frees it.
  * Threads     Any; one lock, held for no call out.
@@ -69,6 +69,7 @@ struct gpc_sim_chunk {
 	uint32_t owner;
 	uint32_t prev, next; /* in the class list, of a free extent */
 	uint64_t size;       /* as requested, of a LARGE one */
+	bool is_bare;        /* addresses without memory, of a LARGE one */
 	struct gpc_sim_small *small;
 };
 
@@ -105,6 +106,9 @@ void gpc_sim_device_fini(struct gpc_sim_device *device);
 CUresult gpc_sim_device_alloc(
 	struct gpc_sim_device *device, uint32_t owner, uint64_t size, uint64_t *ret_ptr);
 CUresult gpc_sim_device_free(struct gpc_sim_device *device, uint64_t ptr);
+
+/* Addresses that no memory is behind; who gives it charges for it. */
+CUresult gpc_sim_device_reserve(struct gpc_sim_device *device, uint64_t size, uint64_t *ret_ptr);
 void gpc_sim_device_free_owner(struct gpc_sim_device *device, uint32_t owner);
 
 /* A context's own memory.  OUT_OF_MEMORY where there is no room. */

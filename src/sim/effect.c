@@ -59,6 +59,9 @@ struct gpc_sim_effect *gpc_sim_effect_clone(const struct gpc_sim_effect *effect)
 	clone->next = NULL;
 	clone->ranges = NULL;
 	clone->staged = NULL;
+	clone->known = NULL;
+	if (clone->block)
+		gpc_sim_graph_block_retain(clone->block);
 	if (effect->ranges) {
 		clone->ranges = copy_of(effect->ranges, effect->n_ranges * sizeof *effect->ranges);
 		if (!clone->ranges)
@@ -82,6 +85,9 @@ void gpc_sim_effect_destroy(struct gpc_sim_effect *effect)
 		return;
 	free(effect->ranges);
 	free(effect->staged);
+	free(effect->known);
+	if (effect->block)
+		gpc_sim_graph_block_release(effect->block);
 	free(effect);
 }
 
@@ -200,12 +206,14 @@ static void apply_kernel(struct gpc_sim *sim, const struct gpc_sim_effect *effec
 	}
 }
 
-static void apply(struct gpc_sim *sim, const struct gpc_sim_effect *effect)
+static void apply(struct gpc_sim *sim, struct gpc_sim_effect *effect)
 {
 	struct gpc_sim_device *device = NULL;
 
 	switch (effect->kind) {
 	case GPC_SIM_EFFECT_NONE:
+	case GPC_SIM_EFFECT_GRAPH_ALLOC:
+	case GPC_SIM_EFFECT_GRAPH_FREE:
 		break;
 	case GPC_SIM_EFFECT_COPY:
 		apply_copy(sim, effect);
@@ -220,6 +228,11 @@ static void apply(struct gpc_sim *sim, const struct gpc_sim_effect *effect)
 		device = gpc_sim_device_of(sim, effect->dst);
 		if (device)
 			(void)gpc_sim_device_free(device, effect->dst);
+		break;
+	case GPC_SIM_EFFECT_POOL_FREE:
+		gpc_sim_mempool_finish(sim, effect->dst);
+		gpc_sim_race_learn(sim, effect->known, true);
+		effect->known = NULL;
 		break;
 	case GPC_SIM_EFFECT_HOST:
 		in_host_function = true;

@@ -29,13 +29,18 @@
 
 struct gpc_sim;
 struct gpc_sim_context;
+struct gpc_sim_graph_block;
+struct gpc_sim_race_clock;
 
 enum gpc_sim_effect_kind {
 	GPC_SIM_EFFECT_NONE,
 	GPC_SIM_EFFECT_COPY, /* rows of width bytes from src, or from `staged` */
 	GPC_SIM_EFFECT_FILL, /* rows of width bytes with `value` of `value_size` bytes */
 	GPC_SIM_EFFECT_KERNEL,
-	GPC_SIM_EFFECT_FREE, /* cuMemFreeAsync */
+	GPC_SIM_EFFECT_FREE,        /* cuMemFreeAsync of memory that cuMemAlloc gave */
+	GPC_SIM_EFFECT_POOL_FREE,   /* of a pool's; `dst` is the number of the free */
+	GPC_SIM_EFFECT_GRAPH_ALLOC, /* nodes of a graph, which no stream ever gets */
+	GPC_SIM_EFFECT_GRAPH_FREE,
 	GPC_SIM_EFFECT_HOST, /* a host function */
 };
 
@@ -62,8 +67,10 @@ struct gpc_sim_effect {
 	void (*host)(void *arg);
 	void *arg;
 	unsigned n_ranges;
-	struct gpc_sim_range *ranges; /* owned */
-	char *staged;                 /* owned: the source's bytes, taken at submission */
+	struct gpc_sim_range *ranges;      /* owned */
+	char *staged;                      /* owned: the source's bytes, taken at submission */
+	struct gpc_sim_graph_block *block; /* held: of a graph's node */
+	struct gpc_sim_race_clock *known;  /* owned: what has ended when this happens, or NULL */
 };
 
 struct gpc_sim_effects {

@@ -49,13 +49,16 @@ void gpc_sim_graph_destroy(struct gpc_sim_graph *graph)
 
 CUresult gpc_sim_graph_launch(const struct gpc_sim_graph *graph, struct gpc_sim_stream *stream)
 {
-	for (const struct gpc_sim_effect *effect = graph->first; effect; effect = effect->next) {
+	CUresult res = gpc_sim_graph_memory_begin(stream, graph);
+
+	for (const struct gpc_sim_effect *effect = graph->first; effect && res == CUDA_SUCCESS;
+		effect = effect->next) {
+		if (effect->block)
+			continue;
 		struct gpc_sim_effect *copy = gpc_sim_effect_clone(effect);
-		if (!copy)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		CUresult res = gpc_sim_stream_submit(stream, copy);
-		if (res != CUDA_SUCCESS)
-			return res;
+		res = copy ? gpc_sim_stream_submit(stream, copy) : CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	return CUDA_SUCCESS;
+	if (res == CUDA_SUCCESS)
+		gpc_sim_graph_memory_end(graph, stream);
+	return res;
 }

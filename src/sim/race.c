@@ -438,6 +438,9 @@ static void touch_all_locked(struct gpc_sim_race *race, const struct gpc_sim_str
 		break;
 	case GPC_SIM_EFFECT_NONE:
 	case GPC_SIM_EFFECT_FREE:
+	case GPC_SIM_EFFECT_POOL_FREE:
+	case GPC_SIM_EFFECT_GRAPH_ALLOC:
+	case GPC_SIM_EFFECT_GRAPH_FREE:
 	case GPC_SIM_EFFECT_HOST:
 		break;
 	}

@@ -21,8 +21,13 @@ struct gpc_sim *gpc_sim_create(const struct gpc_sim_config *config)
 	gpc_sim_clock_init(&sim->clock, config->virtual_clock);
 	gpc_sim_effects_init(&sim->effects);
 	gpc_sim_faults_init(&sim->faults, config);
+	gpc_sim_graph_memory_init(sim);
 	gpc_list_init(&sim->captures);
 	pthread_mutex_init(&sim->capture_lock, NULL);
+	if (!gpc_sim_mempools_init(sim)) {
+		gpc_sim_destroy(sim);
+		return NULL;
+	}
 	return sim;
 
 undo_devices:
@@ -37,6 +42,8 @@ void gpc_sim_destroy(struct gpc_sim *sim)
 	if (!sim)
 		return;
 	gpc_sim_effects_fini(&sim->effects);
+	gpc_sim_mempools_fini(sim);
+	gpc_sim_graph_memory_fini(sim);
 	gpc_sim_race_destroy(sim);
 	gpc_sim_vmm_fini(&sim->vmm);
 	for (unsigned i = 0; i < sim->config.n_devices; i++)
@@ -60,6 +67,7 @@ void *gpc_sim_bytes(struct gpc_sim *sim, uint64_t ptr)
 
 	if (gpc_sim_vmm_has(&sim->vmm, ptr))
 		return gpc_sim_vmm_bytes(&sim->vmm, ptr);
+	ptr = gpc_sim_mempool_target(sim, ptr);
 	return device ? gpc_sim_device_bytes(device, ptr) : (void *)(uintptr_t)ptr;
 }
 

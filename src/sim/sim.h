@@ -7,6 +7,7 @@
  *                                    +-- effect.h         what work does, when it ends
  *                                    +-- vmm.h            reserved addresses, physical memory, mappings
  *                                    +-- fault.h          what fails on demand
+ *                                    +-- mempool.h, graph_memory.h    memory that streams and graphs allocate
  *                                    +-- race.h           who may still touch which bytes, where it is attached
  *                                    '-- stream.h, capture.h, graph.h: contexts, streams, events,
  *                                    graphs over it
@@ -14,7 +15,7 @@
  *      two faces:  driver_sim.h (struct gpc_driver)      tests/simcuda (libcuda.so.1 and its neighbours)
  *
  * Invariants  1 A machine lives in one process; several machines do not know each other.
- * Threads     Any.  Lock order: capture, context, effects, vmm, device, race.
+ * Threads     Any.  Lock order: capture, context, effects, vmm, pools and graphs, device, race.
  * Failure     gpc_sim_create: NULL where the kernel has no room for the addresses, or a count is
  *             beyond config.h's.
  * Limits      No peer mappings, no memory shared between processes.  Work of different streams
@@ -29,6 +30,8 @@
 #include "sim/device.h"
 #include "sim/effect.h"
 #include "sim/fault.h"
+#include "sim/graph_memory.h"
+#include "sim/mempool.h"
 #include "sim/race.h"
 #include "sim/vmm.h"
 
@@ -39,6 +42,8 @@ struct gpc_sim {
 	struct gpc_sim_vmm vmm;
 	struct gpc_sim_effects effects;
 	struct gpc_sim_faults faults;
+	struct gpc_sim_mempools mempools;
+	struct gpc_sim_graph_memory graph_memory;
 	struct gpc_sim_race *race; /* NULL: nobody watches */
 
 	_Atomic uint32_t n_contexts; /* ever; the next one's number */

@@ -101,6 +101,7 @@ CUresult gpc_sim_context_sync(struct gpc_sim_context *context)
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_context(context);
 	wait_until(context->sim, atomic_load(&context->tail_ns));
 	gpc_sim_race_learn(context->sim, known, true);
+	gpc_sim_mempools_synchronized(context->sim, context->device);
 	return gpc_sim_context_state(context);
 }
 
@@ -344,6 +345,7 @@ CUresult gpc_sim_stream_sync(struct gpc_sim_stream *stream)
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_stream(stream);
 	wait_until(stream->context->sim, end_of(stream));
 	gpc_sim_race_learn(stream->context->sim, known, true);
+	gpc_sim_mempools_synchronized(stream->context->sim, stream->context->device);
 	return gpc_sim_context_state(stream->context);
 }
 
@@ -393,6 +395,7 @@ CUresult gpc_sim_event_sync(struct gpc_sim_event *event)
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_event(event);
 	wait_until(event->context->sim, atomic_load(&event->done_ns));
 	gpc_sim_race_learn(event->context->sim, known, true);
+	gpc_sim_mempools_synchronized(event->context->sim, event->context->device);
 	return gpc_sim_context_state(event->context);
 }
 

@@ -115,6 +115,28 @@ static void the_allocation_around_an_address_is_found(void **state)
 	assert_false(gpc_sim_device_find(&device, large + 5 * GPC_MIB, &base, &size, NULL));
 }
 
+static void reserved_addresses_cost_nothing_and_are_nobody_elses(void **state)
+{
+	uint64_t before = gpc_sim_device_used_bytes(&device);
+	uint64_t ptr = 0;
+	uint64_t size = 0;
+
+	(void)state;
+	assert_int_equal(gpc_sim_device_reserve(&device, 100 * GPC_MIB + 1, &ptr),
+		CUDA_SUCCESS); /* more than there is memory */
+	assert_int_equal(gpc_sim_device_used_bytes(&device), before);
+	assert_true(gpc_sim_device_find(&device, ptr + GPC_MIB, NULL, &size, NULL));
+	assert_int_equal(size, 100 * GPC_MIB + 1);
+	uint64_t memory = 0;
+	assert_int_equal(gpc_sim_device_alloc(&device, 1, 20 * GPC_MIB, &memory), CUDA_SUCCESS);
+	assert_true(memory + 20 * GPC_MIB <= ptr || memory >= ptr + size);
+	assert_int_equal(gpc_sim_device_free(&device, ptr), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_device_used_bytes(&device), before + 20 * GPC_MIB);
+	assert_int_equal(gpc_sim_device_reserve(&device, 0, &ptr), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(
+		gpc_sim_device_reserve(&device, UINT64_C(1) << 50, &ptr), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
 static void random_use_keeps_the_account(void **state)
 {
 	uint64_t ptr[40] = { 0 };
@@ -151,6 +173,7 @@ int main(void)
 		TEST(memory_runs_out_to_the_chunk_and_comes_back),
 		TEST(the_end_of_an_owner_frees_its_memory_only),
 		TEST(the_allocation_around_an_address_is_found),
+		TEST(reserved_addresses_cost_nothing_and_are_nobody_elses),
 		TEST(random_use_keeps_the_account),
 	};
 

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory pools: stream-ordered allocation, as cuMemAllocAsync gives it.
+ *
+ * A pool reserves slabs (slab.h) of the device's memory and cuts them into pieces.  A free joins the
+ * queue of its stream: until the stream gets there, only an allocation on the same stream may have
+ * the piece; from then on any may.
+ *
+ * What is reserved and idle goes back to the device where a slab is wholly free: at a
+ * synchronisation as far as it is more than the release threshold (0 unless set), and by trimming.
+ *
+ * Invariants  1 reserved >= used.  2 A pool's memory has no context: it outlives them all.
+ * Threads     Any; one lock for all pools, inside the effects' and outside the device's.
+ * Failure     The driver's codes.
+ * Limits      No reuse along event dependencies, and none by dependencies that the driver inserts:
+ *             where another stream's free is not over, the pool grows.  Shared pools stay in this
+ *             process.
+ */
+#ifndef GPC_SIM_MEMPOOL_H
+#define GPC_SIM_MEMPOOL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "driver/cuda_abi.h"
+#include "sim/config.h"
+#include "sim/slab.h"
+
+struct gpc_sim;
+struct gpc_sim_device;
+struct gpc_sim_stream;
+
+struct gpc_sim_mempool {
+	struct gpc_list link; /* in the machine */
+	struct gpc_sim_slabs slabs;
+	bool is_shareable;
+	bool is_default;
+	bool is_imported; /* gives no memory of its own */
+	bool is_doomed;   /* destroyed; goes when the last piece came back */
+	int reuse[3];     /* attributes 1 to 3, kept and without effect */
+	uint64_t threshold;
+	uint64_t reserved_high;
+	uint64_t used, used_high;
+};
+
+/* An imported pointer: other addresses of the same bytes. */
+struct gpc_sim_import {
+	struct gpc_list link;
+	struct gpc_sim_device *device;
+	uint64_t ptr;
+	uint64_t size;
+	uint64_t target;
+};
+
+struct gpc_sim_mempools {
+	struct gpc_list all;
+	struct gpc_list imports;
+	_Atomic unsigned n_imports; /* read without the lock */
+	struct gpc_sim_mempool *defaults[GPC_SIM_MAX_DEVICES];
+	struct gpc_sim_mempool *currents[GPC_SIM_MAX_DEVICES];
+	struct gpc_sim_mempool *host; /* the default one of host memory */
+	uint64_t n_frees;             /* ever */
+
+	pthread_mutex_t lock;
+};
+
+/* False: no memory. */
+bool gpc_sim_mempools_init(struct gpc_sim *sim);
+void gpc_sim_mempools_fini(struct gpc_sim *sim);
+
+/* The host waited for work of the device: frees are over, and what passes the threshold goes. */
+void gpc_sim_mempools_synchronized(struct gpc_sim *sim, const struct gpc_sim_device *device);
+
+/* The device's primary context was reset: its pools are empty. */
+void gpc_sim_mempools_reset(struct gpc_sim *sim, const struct gpc_sim_device *device);
+
+/* The pool behind a handle; NULL: none. */
+struct gpc_sim_mempool *gpc_sim_mempool_of(struct gpc_sim *sim, CUmemoryPool handle);
+
+CUresult gpc_sim_mempool_create(
+	struct gpc_sim *sim, const CUmemPoolProps *props, struct gpc_sim_mempool **ret_pool);
+CUresult gpc_sim_mempool_destroy(struct gpc_sim *sim, struct gpc_sim_mempool *pool);
+
+/* What cuMemAllocAsync takes on this device from now on. */
+CUresult gpc_sim_mempool_set_current(
+	struct gpc_sim *sim, unsigned device, struct gpc_sim_mempool *pool);
+
+CUresult gpc_sim_mempool_alloc(struct gpc_sim_mempool *pool, struct gpc_sim_stream *stream,
+	uint64_t size, uint64_t *ret_ptr);
+
+/* INVALID_VALUE for what is not the start of a piece in use.  The second does not wait. */
+CUresult gpc_sim_mempool_free_async(struct gpc_sim_stream *stream, uint64_t ptr);
+CUresult gpc_sim_mempool_free(struct gpc_sim *sim, uint64_t ptr);
+
+/* The free with this number is over; for the effect that stands for it. */
+void gpc_sim_mempool_finish(struct gpc_sim *sim, uint64_t number);
+
+/* The piece in use around `ptr`; false: none.  Any output may be NULL. */
+bool gpc_sim_mempool_find(struct gpc_sim *sim, uint64_t ptr, uint64_t *ret_base, uint64_t *ret_size,
+	struct gpc_sim_mempool **ret_pool);
+
+/* True for an address of a pool, given out or not. */
+bool gpc_sim_mempool_has(struct gpc_sim *sim, uint64_t ptr);
+
+/* The same pool again, as another process would import it. */
+CUresult gpc_sim_mempool_import(
+	struct gpc_sim *sim, struct gpc_sim_mempool *pool, struct gpc_sim_mempool **ret_pool);
+
+/* Addresses of their own for a piece of a shared pool, and their end; false: not imported. */
+CUresult gpc_sim_mempool_import_pointer(struct gpc_sim *sim, uint64_t ptr, uint64_t *ret_ptr);
+bool gpc_sim_mempool_forget_import(struct gpc_sim *sim, uint64_t ptr);
+
+/* What an address stands for: itself, unless it was imported. */
+uint64_t gpc_sim_mempool_target(struct gpc_sim *sim, uint64_t ptr);
+
+void gpc_sim_mempool_trim(struct gpc_sim *sim, struct gpc_sim_mempool *pool, uint64_t keep);
+
+/* `value` points to an int (attributes 1 to 3) or to 64 bits. */
+CUresult gpc_sim_mempool_get(struct gpc_sim *sim, const struct gpc_sim_mempool *pool,
+	CUmemPool_attribute attribute, void *value);
+CUresult gpc_sim_mempool_set(struct gpc_sim *sim, struct gpc_sim_mempool *pool,
+	CUmemPool_attribute attribute, const void *value);
+
+#endif

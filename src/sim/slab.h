@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slabs: what a memory pool reserved, and the pieces it is cut into.
+ *
+ *      slab of 32 MiB  | USED | FREED on stream 3 | FREE              |      reserved = all slabs
+ *                                  |                 ^
+ *                                  '-- the stream passes the free
+ *
+ * Invariants  1 The pieces of a slab lie without a gap; two FREE ones never touch.
+ * Threads     The pool's lock.
+ * Failure     The driver's codes.
+ * Limits      First fit; a search looks at every piece.
+ */
+#ifndef GPC_SIM_SLAB_H
+#define GPC_SIM_SLAB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "driver/cuda_abi.h"
+
+#define GPC_SIM_SLAB (UINT64_C(32) << 20) /* what a pool reserves at once, if it can */
+
+struct gpc_sim_device;
+struct gpc_sim_slab;
+
+enum gpc_sim_piece_state {
+	GPC_SIM_PIECE_FREE,
+	GPC_SIM_PIECE_USED,
+	GPC_SIM_PIECE_FREED, /* the stream did not get to the free yet */
+};
+
+struct gpc_sim_piece {
+	struct gpc_list link; /* in the slab, by address */
+	struct gpc_sim_slab *slab;
+	enum gpc_sim_piece_state state;
+	uint64_t ptr;
+	uint64_t size;
+	uint64_t free_number; /* of a FREED one */
+	uint64_t free_stream;
+};
+
+struct gpc_sim_slabs {
+	struct gpc_list list;
+	struct gpc_sim_device *device; /* NULL: memory of the host */
+	uint64_t reserved;
+	uint64_t max; /* 0: as much as there is */
+};
+
+void gpc_sim_slabs_init(struct gpc_sim_slabs *slabs, struct gpc_sim_device *device, uint64_t max);
+
+/* One slab more, of the usual size or just as large as this request needs. */
+CUresult gpc_sim_slabs_grow(struct gpc_sim_slabs *slabs, uint64_t size);
+
+/* A piece of exactly this size, in use from now on; NULL: none that `stream` may have. */
+struct gpc_sim_piece *gpc_sim_slabs_take(
+	struct gpc_sim_slabs *slabs, uint64_t size, uint64_t stream);
+
+/* The piece in use around an address; NULL: none. */
+struct gpc_sim_piece *gpc_sim_slabs_find(const struct gpc_sim_slabs *slabs, uint64_t ptr);
+
+/* True for an address in any slab, whatever its piece is. */
+bool gpc_sim_slabs_have(const struct gpc_sim_slabs *slabs, uint64_t ptr);
+
+/* Free at once; or what the free with this number freed. */
+void gpc_sim_piece_free(struct gpc_sim_piece *piece);
+void gpc_sim_slabs_finish(struct gpc_sim_slabs *slabs, uint64_t number);
+
+/* Gives wholly free slabs back, never going below `keep` bytes; or all, in use or not. */
+void gpc_sim_slabs_trim(struct gpc_sim_slabs *slabs, uint64_t keep);
+void gpc_sim_slabs_clear(struct gpc_sim_slabs *slabs);
+
+/* No piece is in use, and no free is under way. */
+bool gpc_sim_slabs_are_idle(const struct gpc_sim_slabs *slabs);
+
+#endif
