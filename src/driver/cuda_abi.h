@@ -174,12 +174,18 @@ enum gpc_cuda_array_flag {
 #include "driver/cuda_values.def"
 };
 
+typedef enum CUgraphInstantiate_flags_enum {
+#define GRAPH_INSTANTIATE_FLAG(name, number) name = number,
+#include "driver/cuda_values.def"
+} CUgraphInstantiate_flags;
+
 /* Enumerations that we only pass on. */
 typedef unsigned int CUexecAffinityType;
 typedef unsigned int CUexternalMemoryHandleType;
 typedef unsigned int CUfunc_cache;
 typedef unsigned int CUfunction_attribute;
 typedef unsigned int CUgraphExecUpdateResult;
+typedef unsigned int CUgraphInstantiateResult;
 typedef unsigned int CUgraphNodeType;
 typedef unsigned int CUjit_option;
 typedef unsigned int CUlaunchAttributeID;
@@ -207,7 +213,6 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st CUDA_KERNEL_NODE_PARAMS;
 typedef struct CUDA_MEMSET_NODE_PARAMS_st CUDA_MEMSET_NODE_PARAMS;
 typedef struct CUDA_HOST_NODE_PARAMS_st CUDA_HOST_NODE_PARAMS;
 typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st CUDA_BATCH_MEM_OP_NODE_PARAMS;
-typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st CUDA_MEM_ALLOC_NODE_PARAMS;
 typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st CUDA_EXT_SEM_SIGNAL_NODE_PARAMS;
 typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_st CUDA_EXT_SEM_WAIT_NODE_PARAMS;
 typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
@@ -215,7 +220,6 @@ typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_WA
 typedef struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
 typedef struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st
 	CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC;
-typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st CUDA_GRAPH_INSTANTIATE_PARAMS;
 typedef struct CUDA_MEMCPY3D_PEER_st CUDA_MEMCPY3D_PEER;
 typedef struct CUDA_MEMCPY3D_BATCH_OP_st CUDA_MEMCPY3D_BATCH_OP;
 typedef struct CUDA_MEMCPY2D_v1_st CUDA_MEMCPY2D_v1;
@@ -232,7 +236,6 @@ typedef struct CUgraphEdgeData_st CUgraphEdgeData;
 typedef struct CUgraphNodeParams_st CUgraphNodeParams;
 typedef struct CUgraphExecUpdateResultInfo_st CUgraphExecUpdateResultInfo;
 typedef struct CUmemDecompressParams_st CUmemDecompressParams;
-typedef struct CUmemPoolPtrExportData_st CUmemPoolPtrExportData;
 typedef struct CUmemcpyAttributes_st CUmemcpyAttributes;
 typedef struct CUdevResource_st CUdevResource;
 typedef struct CUdevprop_st CUdevprop;
@@ -287,6 +290,25 @@ typedef struct CUmemPoolProps_st {
 	unsigned short usage;
 	unsigned char reserved[54];
 } CUmemPoolProps;
+
+typedef struct CUmemPoolPtrExportData_st {
+	unsigned char reserved[64];
+} CUmemPoolPtrExportData;
+
+typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st {
+	CUmemPoolProps poolProps;
+	const CUmemAccessDesc *accessDescs;
+	size_t accessDescCount;
+	size_t bytesize;
+	CUdeviceptr dptr;
+} CUDA_MEM_ALLOC_NODE_PARAMS;
+
+typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
+	cuuint64_t flags;
+	CUstream hUploadStream;
+	CUgraphNode hErrNode_out;
+	CUgraphInstantiateResult result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
 
 typedef struct CUDA_ARRAY_DESCRIPTOR_st {
 	size_t Width;

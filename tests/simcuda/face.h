@@ -97,4 +97,7 @@ bool face_array_find(CUarray array, uint64_t *ret_base, uint64_t *ret_pitch);
 /* cuMemFree of a buffer that external memory was mapped to. */
 CUresult face_free_mapped(uint64_t ptr);
 
+/* cuMemFree of what a pool or a graph gave; false: it was neither of them. */
+bool face_pool_free(uint64_t ptr, CUresult *ret_res);
+
 #endif

@@ -227,52 +227,6 @@ CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t n, CUmem_advise advice, CUmemLoc
 	return cuMemAdvise(ptr, n, advice, 0);
 }
 
-/* ---- stream-ordered memory: given at once, taken back when the stream gets there ---- */
-
-static CUresult alloc_async(
-	const char *entry, enum face_null null, CUstream handle, CUdeviceptr *ptr, size_t size)
-{
-	struct gpc_sim_stream *stream;
-	CUresult res = face_enter_stream(GPC_SIM_COST_LAUNCH, entry, handle, null, &stream);
-	uint64_t address;
-
-	if (res != CUDA_SUCCESS)
-		return res;
-	if (!ptr || !size)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (atomic_load(&stream->capture))
-		return CUDA_ERROR_NOT_SUPPORTED;
-	gpc_sim_settle(face_sim());
-	res = gpc_sim_device_alloc(
-		stream->context->device, stream->context->number, size, &address);
-	if (res == CUDA_SUCCESS)
-		*ptr = address;
-	return res;
-}
-
-static CUresult free_async(const char *entry, enum face_null null, CUstream handle, CUdeviceptr ptr)
-{
-	struct gpc_sim_stream *stream;
-	CUresult res = face_enter_stream(GPC_SIM_COST_LAUNCH, entry, handle, null, &stream);
-	struct gpc_sim_device *device = gpc_sim_device_of(face_sim(), ptr);
-	uint64_t base;
-
-	if (res != CUDA_SUCCESS)
-		return res;
-	if (!device || !gpc_sim_device_find(device, ptr, &base, NULL, NULL) || base != ptr)
-		return CUDA_ERROR_INVALID_VALUE;
-	struct gpc_sim_effect *effect = gpc_sim_effect_create(GPC_SIM_EFFECT_FREE, 0);
-	if (!effect)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	effect->dst = ptr;
-	return gpc_sim_stream_submit(stream, effect);
-}
-
-FACE_PAIR(cuMemAllocAsync, _ptsz, (CUdeviceptr * ptr, size_t size, CUstream stream),
-	alloc_async(entry, null, stream, ptr, size))
-FACE_PAIR(cuMemFreeAsync, _ptsz, (CUdeviceptr ptr, CUstream stream),
-	free_async(entry, null, stream, ptr))
-
 /* ---- kernels ---- */
 
 /* A module is a byte; a function is its name. */

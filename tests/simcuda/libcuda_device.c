@@ -206,46 +206,6 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
 	return res;
 }
 
-/* One pool a device: its handle is all there is of it. */
-static char pools[GPC_SIM_MAX_DEVICES];
-
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice dev)
-{
-	CUresult res = enter_device("cuDeviceGetDefaultMemPool", dev, pool);
-
-	if (res == CUDA_SUCCESS)
-		*pool = (CUmemoryPool)(void *)&pools[dev];
-	return res;
-}
-
-CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
-{
-	return cuDeviceGetDefaultMemPool(pool, dev);
-}
-
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
-{
-	(void)keep;
-	return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
-{
-	(void)attribute;
-	return pool && value ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
-{
-	(void)attribute;
-	if (!pool || !value)
-		return CUDA_ERROR_INVALID_VALUE;
-	memset(value, 0,
-		attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES ? sizeof(int)
-									       : sizeof(uint64_t));
-	return CUDA_SUCCESS;
-}
-
 /* ---- contexts: questions ---- */
 
 CUresult cuCtxGetDevice(CUdevice *dev)

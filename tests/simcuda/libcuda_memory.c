@@ -257,6 +257,9 @@ CUresult cuMemFree_v2(CUdeviceptr ptr)
 		return host_unmap(context, ptr, FACE_HOST_MANAGED);
 	if (gpc_sim_vmm_has(&face_sim()->vmm, ptr))
 		return face_free_mapped(ptr);
+	res = gpc_sim_capture_check_unsafe(face_sim());
+	if (res != CUDA_SUCCESS || face_pool_free(ptr, &res))
+		return res;
 	return gpc_sim_mem_free(face_sim(), ptr);
 }
 
@@ -285,6 +288,8 @@ static bool range_of(uint64_t ptr, uint64_t *ret_base, uint64_t *ret_size)
 
 	if (gpc_sim_vmm_has(vmm, ptr))
 		return gpc_sim_vmm_mapping_at(vmm, ptr, ret_base, ret_size, &handle);
+	if (gpc_sim_mempool_has(face_sim(), ptr))
+		return gpc_sim_mempool_find(face_sim(), ptr, ret_base, ret_size, NULL);
 	if (device)
 		return gpc_sim_device_find(device, ptr, ret_base, ret_size, NULL);
 	if (!face_host_find(ptr, &block))
@@ -318,12 +323,14 @@ static bool attribute_of(
 	struct gpc_sim_device *device = gpc_sim_device_of(face_sim(), ptr);
 	struct face_host block = { .kind = FACE_HOST_PINNED };
 	struct gpc_sim_context *context = face_current();
+	struct gpc_sim_mempool *pool = NULL;
 	uint64_t base, size;
 
 	if (!range_of(ptr, &base, &size))
 		return false;
 	if (!device && face_host_find(ptr, &block))
 		context = block.context;
+	(void)gpc_sim_mempool_find(face_sim(), ptr, NULL, NULL, &pool);
 	bool is_managed = !device && block.kind == FACE_HOST_MANAGED;
 	*ret_size = sizeof(uint64_t);
 	switch ((int)attribute) {
@@ -332,6 +339,9 @@ static bool attribute_of(
 		return true;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
 		*ret_value = ptr;
+		return true;
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		*ret_value = (uintptr_t)pool;
 		return true;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		*ret_value = ptr;

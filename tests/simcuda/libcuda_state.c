@@ -385,6 +385,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 		return res;
 	pthread_mutex_lock(&primary_lock);
 	primary_end_locked(&primaries[dev]);
+	gpc_sim_mempools_reset(face_sim(), &face_sim()->devices[dev]);
 	pthread_mutex_unlock(&primary_lock);
 	return CUDA_SUCCESS;
 }

@@ -383,12 +383,13 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
 	struct gpc_sim_graph *made;
 	CUresult res = face_enter(GPC_SIM_COST_RECORD, "cuGraphInstantiateWithFlags", &context);
 
-	(void)flags;
 	if (res != CUDA_SUCCESS)
 		return res;
 	if (!exec || !graph)
 		return CUDA_ERROR_INVALID_VALUE;
 	made = gpc_sim_graph_clone((struct gpc_sim_graph *)(void *)graph);
+	if (made)
+		made->frees_on_launch = flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
 	*exec = (CUgraphExec)(void *)made;
 	return made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -411,7 +412,8 @@ CUresult cuGraphInstantiate(
 
 FACE_PAIR(cuGraphInstantiateWithParams, _ptsz,
 	(CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
-	((void)entry, (void)null, (void)params, cuGraphInstantiateWithFlags(exec, graph, 0)))
+	((void)entry, (void)null,
+		cuGraphInstantiateWithFlags(exec, graph, params ? params->flags : 0)))
 
 CUresult cuGraphExecDestroy(CUgraphExec exec)
 {

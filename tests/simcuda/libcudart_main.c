@@ -251,9 +251,10 @@ cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream)
 	CUdeviceptr made = 0;
 	cudaError_t error = rt_begin_with_context();
 
-	return error != cudaSuccess
-		       ? error
-		       : give_pointer(cu.alloc_async[0](&made, size, stream), &made, ptr);
+	if (error != cudaSuccess)
+		return error;
+	return ptr ? give_pointer(cu.alloc_async[0](&made, size, stream), &made, ptr)
+		   : note(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaMallocAsync_ptsz(void **ptr, size_t size, cudaStream_t stream)
@@ -261,9 +262,10 @@ cudaError_t cudaMallocAsync_ptsz(void **ptr, size_t size, cudaStream_t stream)
 	CUdeviceptr made = 0;
 	cudaError_t error = rt_begin_with_context();
 
-	return error != cudaSuccess
-		       ? error
-		       : give_pointer(cu.alloc_async[1](&made, size, stream), &made, ptr);
+	if (error != cudaSuccess)
+		return error;
+	return ptr ? give_pointer(cu.alloc_async[1](&made, size, stream), &made, ptr)
+		   : note(cudaErrorInvalidValue);
 }
 
 /* ---- functions in two variants: NULL is the legacy stream, or the thread's ---- */

@@ -153,6 +153,19 @@ struct cudaExtent {
 	size_t depth;
 };
 
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+#define cudaMallocAsync       cudaMallocAsync_ptsz
+#define cudaFreeAsync         cudaFreeAsync_ptsz
+#define cudaMemcpy            cudaMemcpy_ptds
+#define cudaMemcpyAsync       cudaMemcpyAsync_ptsz
+#define cudaMemset            cudaMemset_ptds
+#define cudaMemsetAsync       cudaMemsetAsync_ptsz
+#define cudaStreamSynchronize cudaStreamSynchronize_ptsz
+#define cudaStreamQuery       cudaStreamQuery_ptsz
+#define cudaStreamWaitEvent   cudaStreamWaitEvent_ptsz
+#define cudaEventRecord       cudaEventRecord_ptsz
+#endif
+
 cudaError_t cudaMalloc(void **devPtr, size_t size);
 cudaError_t cudaFree(void *devPtr);
 cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height);
