@@ -562,6 +562,8 @@ struct gpucache_oom {
 	uint32_t reserved;
 	uint64_t tag_rest_bytes; /* held in the tags beyond n_tags */
 	struct gpucache_tag_holder tags[GPUCACHE_MAX_OOM_TAGS];
+	/* Since 1.1.  As in the counters, of all contexts: what balance.direct consists of, and more. */
+	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
 };
 
 static_assert(sizeof(struct gpucache_region) == 32, "region");

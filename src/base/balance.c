@@ -19,6 +19,26 @@ uint64_t gpc_balance_value(
 	return value;
 }
 
+unsigned int gpc_balance_next_kind(const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], unsigned int kind)
+{
+	for (kind++; kind < GPUCACHE_KIND_COUNT; kind++) {
+		if (kind_bytes[kind] && gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE)
+			return kind;
+	}
+	return GPUCACHE_KIND_NONE;
+}
+
+const char *gpc_kind_words(unsigned int kind)
+{
+	static const char *const words[] = {
+#define WORDS(name, place, text, maker) text,
+		GPUCACHE_KINDS(WORDS)
+#undef WORDS
+	};
+
+	return words[kind < GPUCACHE_KIND_COUNT ? kind : GPUCACHE_KIND_NONE];
+}
+
 static uint64_t sum_of(const struct gpucache_balance *balance, bool only_ours)
 {
 	uint64_t sum = 0;

@@ -66,6 +66,16 @@ extern const struct gpc_balance_line gpc_balance_lines[GPC_BALANCE_LINE_COUNT];
 uint64_t gpc_balance_value(
 	const struct gpucache_balance *balance, const struct gpc_balance_line *line);
 
+/*
+ * What the line `direct` consists of: the kind of memory that comes next, behind `kind` (at first
+ * GPUCACHE_KIND_NONE), with bytes on the device; GPUCACHE_KIND_NONE: no more.
+ */
+unsigned int gpc_balance_next_kind(
+	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], unsigned int kind);
+
+/* What people call this kind of memory. */
+const char *gpc_kind_words(unsigned int kind);
+
 /* Makes the sheet. */
 void gpc_balance_settle(
 	const struct gpc_balance_facts *facts, struct gpucache_balance *ret_balance);

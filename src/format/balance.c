@@ -16,6 +16,8 @@ static void add_counters(struct gpucache_counters *sum, const struct gpucache_co
 	sum->peak_reserved_bytes += one->peak_reserved_bytes;
 	sum->peak_direct_bytes += one->peak_direct_bytes;
 	sum->peak_host_bytes += one->peak_host_bytes;
+	for (unsigned kind = 0; kind < GPUCACHE_MAX_KINDS; kind++)
+		sum->kind_bytes[kind] += one->kind_bytes[kind];
 	sum->n_malloc += one->n_malloc;
 	sum->n_free += one->n_free;
 	sum->n_hit += one->n_hit;

@@ -47,6 +47,19 @@ void gpc_balance_fill(const struct gpucache_counters *counters, size_t n,
 	gpc_balance_settle(&facts, ret_balance);
 }
 
+void gpc_balance_fill_kinds(const struct gpucache_counters *counters, size_t n, int32_t device,
+	uint64_t ret_kind_bytes[GPUCACHE_MAX_KINDS])
+{
+	for (unsigned kind = 0; kind < GPUCACHE_MAX_KINDS; kind++) {
+		ret_kind_bytes[kind] = 0;
+		for (size_t i = 0; i < n; i++) {
+			if (counters[i].context != 0 && counters[i].device == device)
+				ret_kind_bytes[kind] = gpc_bytes_add(
+					ret_kind_bytes[kind], counters[i].kind_bytes[kind]);
+		}
+	}
+}
+
 void gpc_oom_set_neighbours(struct gpucache_oom *oom, const struct gpc_neighbours *neighbours)
 {
 	static_assert(sizeof oom->neighbours == sizeof neighbours->neighbours, "same bound");

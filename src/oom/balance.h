@@ -40,6 +40,10 @@ void gpc_balance_fill(const struct gpucache_counters *counters, size_t n,
 	const struct gpc_device_look *look, const struct gpc_neighbours *neighbours,
 	struct gpucache_balance *ret_balance);
 
+/* What its line `direct` consists of, from the same counters. */
+void gpc_balance_fill_kinds(const struct gpucache_counters *counters, size_t n, int32_t device,
+	uint64_t ret_kind_bytes[GPUCACHE_MAX_KINDS]);
+
 /* Copies what a failed request keeps of its neighbours: names, pids, bytes. */
 void gpc_oom_set_neighbours(struct gpucache_oom *oom, const struct gpc_neighbours *neighbours);
 

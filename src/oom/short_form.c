@@ -210,9 +210,28 @@ static void put_balance_line(struct page *page, const char *label, const char *s
 	put_line(page, line.buf, line.len);
 }
 
-/* Lines of zero or of nobody knows carry nothing; free memory is always said. */
-static void put_balance(struct page *page, const struct gpucache_balance *sheet)
+/*
+ * What the line above consists of.  There is little room: not what is less than 1 % of the device.
+ */
+static void put_kinds(struct page *page, const struct gpucache_oom *oom)
 {
+	unsigned int kind = GPUCACHE_KIND_NONE;
+	char what[64];
+
+	while ((kind = gpc_balance_next_kind(oom->kind_bytes, kind)) != GPUCACHE_KIND_NONE) {
+		struct gpc_text text = gpc_text_init(what, sizeof what);
+
+		if (oom->kind_bytes[kind] < oom->balance.device_total / 100)
+			continue;
+		gpc_text_add(&text, "  %s", gpc_kind_words(kind));
+		put_balance_line(page, "", " ", oom->kind_bytes[kind], &oom->balance, what);
+	}
+}
+
+/* Lines of zero or of nobody knows carry nothing; free memory is always said. */
+static void put_balance(struct page *page, const struct gpucache_oom *oom)
+{
+	const struct gpucache_balance *sheet = &oom->balance;
 	int64_t difference = gpc_balance_difference(sheet);
 	const char *label = "WHERE";
 	const char *sign = " ";
@@ -227,6 +246,8 @@ static void put_balance(struct page *page, const struct gpucache_balance *sheet)
 		if (bytes == GPUCACHE_UNKNOWN || (bytes == 0 && i != GPC_BALANCE_LINE_device_free))
 			continue;
 		put_balance_line(page, label, sign, bytes, sheet, gpc_balance_lines[i].label);
+		if (i == GPC_BALANCE_LINE_direct)
+			put_kinds(page, oom);
 		label = "";
 		sign = "+";
 	}
@@ -310,7 +331,7 @@ void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *te
 	put_headline(&page, form);
 	put_why(&page, form);
 	put_short(&page, form);
-	put_balance(&page, &form->oom->balance);
+	put_balance(&page, form->oom);
 	put_holders(&page, form);
 	put_advice(&page, form);
 	page.max_lines = GPC_SHORT_LINES;

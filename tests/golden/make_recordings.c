@@ -86,6 +86,9 @@ static void add_live(struct recording_builder *b)
 	b->counters[0].pending_bytes = 256 * MIB;
 	b->counters[0].reserved_bytes += 2 * GIB + 256 * MIB;
 	b->counters[0].direct_bytes = GIB;
+	b->counters[0].kind_bytes[GPUCACHE_KIND_ASYNC] = 640 * MIB;
+	b->counters[0].kind_bytes[GPUCACHE_KIND_POOL] = 384 * MIB;
+	b->counters[0].kind_bytes[GPUCACHE_KIND_HOST] = 7 * MIB;
 	b->blocks[b->n_blocks++] = (struct gpucache_block){ .seq = 2,
 		.state = GPUCACHE_BLOCK_FREE,
 		.kind = GPUCACHE_KIND_DEVICE,

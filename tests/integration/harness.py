@@ -186,6 +186,7 @@ class World:
         total = lines.pop("total_bytes")
         lines.pop("cached_largest_bytes")
         difference = lines.pop("difference_bytes")
+        lines.pop("direct_kinds")
         holders = oom["holders"]
         return {
             "verdict": oom["verdict"]["word"],

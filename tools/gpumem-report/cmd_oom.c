@@ -11,17 +11,6 @@
 /* Deep enough for most programs; `-n` shows more. */
 #define DEFAULT_FRAMES 24
 
-static const char *kind_word(uint8_t kind)
-{
-	static const char *const words[] = {
-#define WORDS(name, place, text, maker) text,
-		GPUCACHE_KINDS(WORDS)
-#undef WORDS
-	};
-
-	return words[kind < GPUCACHE_KIND_COUNT ? kind : GPUCACHE_KIND_NONE];
-}
-
 static void print_head(struct gpc_report *report, const struct gpucache_oom *oom,
 	const struct gpucache_device *device)
 {
@@ -80,7 +69,7 @@ static void print_request(struct gpc_report *report, const struct gpucache_oom *
 	const struct gpc_paper *paper = &report->paper;
 
 	gpc_paper_section(paper, "REQUEST", "%s of %s (%s B)", gpc_show_bytes(oom->requested),
-		kind_word(oom->kind), gpc_show_count(oom->requested));
+		gpc_kind_words(oom->kind), gpc_show_count(oom->requested));
 	if (oom->rounded > oom->requested)
 		gpc_paper_line(paper, "rounded to %s (%s B)", gpc_show_bytes(oom->rounded),
 			gpc_show_count(oom->rounded));
@@ -207,7 +196,7 @@ static void print_json(struct gpc_report *report, const struct gpucache_oom *oom
 	gpc_json_bytes(request, "rounded_bytes", oom->rounded);
 	gpc_json_bytes(request, "short_by_bytes", oom->short_by);
 	gpc_json_bytes(request, "limit_bytes", oom->limit ? oom->limit : GPUCACHE_UNKNOWN);
-	gpc_json_text(request, "kind", kind_word(oom->kind));
+	gpc_json_text(request, "kind", gpc_kind_words(oom->kind));
 	gpc_json_bytes(request, "thread", oom->thread);
 	gpc_json_text(request, "tag", show_tag(report, oom->tag));
 	json_object_object_add(request, "stack", gpc_json_stack(report, oom->stack));
@@ -224,7 +213,7 @@ static void print_json(struct gpc_report *report, const struct gpucache_oom *oom
 			json_object_array_add(also, json_object_new_string(gpc_verdict_word(v)));
 	json_object_object_add(verdict, "also", also);
 	json_object_object_add(root, "verdict", verdict);
-	json_object_object_add(root, "balance", gpc_json_balance(&oom->balance));
+	json_object_object_add(root, "balance", gpc_json_balance(&oom->balance, oom->kind_bytes));
 	if (gpc_sites_from_holders(&sites, report, oom->holders, oom->n_holders, oom->rest_bytes) ==
 		GPC_OK) {
 		json_object_object_add(
@@ -285,7 +274,7 @@ enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
 	print_verdict(report, &oom);
 	print_request(report, &oom);
 	gpc_paper_section(&report->paper, "BALANCE", "GPU %d at that moment", oom.device);
-	gpc_sheet_print(report, &oom.balance, oom.requested);
+	gpc_sheet_print(report, &oom.balance, oom.kind_bytes, oom.requested);
 	print_holders(report, &oom);
 	gpc_tag_rows_print(report, oom.device, &oom, "at that moment");
 	print_neighbours(report, &oom);

@@ -198,11 +198,11 @@ static void print_device(struct gpc_report *report, const struct gpucache_device
 		balance = oom->balance;
 		gpc_paper_section(&report->paper, "BALANCE", "GPU %d, %s, %s", device->ordinal,
 			device->name, moment_of(report, oom));
-		gpc_sheet_print(report, &balance, oom->requested);
+		gpc_sheet_print(report, &balance, oom->kind_bytes, oom->requested);
 	} else if (gpc_recording_balance(report->recording, device, &balance)) {
 		gpc_paper_section(&report->paper, "BALANCE", "GPU %d, %s, %s", device->ordinal,
 			device->name, moment_of(report, oom));
-		gpc_sheet_print(report, &balance, 0);
+		gpc_sheet_print(report, &balance, totals.sum.kind_bytes, 0);
 	} else {
 		gpc_paper_section(&report->paper, "BALANCE",
 			"GPU %d: the library never asked the driver how full it is",
@@ -277,11 +277,12 @@ static struct json_object *device_json(struct gpc_report *report,
 
 	gpc_json_text(object, "moment", oom ? "oom" : gpc_state_word(report->recording->run_state));
 	if (oom)
-		json_object_object_add(object, "balance", gpc_json_balance(&oom->balance));
+		json_object_object_add(
+			object, "balance", gpc_json_balance(&oom->balance, oom->kind_bytes));
 	else
 		json_object_object_add(object, "balance",
 			gpc_recording_balance(report->recording, device, &balance)
-				? gpc_json_balance(&balance)
+				? gpc_json_balance(&balance, totals.sum.kind_bytes)
 				: NULL);
 	gpc_json_bytes(calls, "malloc", totals.sum.n_malloc);
 	gpc_json_bytes(calls, "free", totals.sum.n_free);

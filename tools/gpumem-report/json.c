@@ -98,7 +98,23 @@ void gpc_json_end(const struct gpc_report *report, struct json_object *root)
 	json_object_put(root);
 }
 
-struct json_object *gpc_json_balance(const struct gpucache_balance *balance)
+static struct json_object *kinds_of(const uint64_t kind_bytes[GPUCACHE_MAX_KINDS])
+{
+	struct json_object *array = json_object_new_array();
+	unsigned int kind = GPUCACHE_KIND_NONE;
+
+	while ((kind = gpc_balance_next_kind(kind_bytes, kind)) != GPUCACHE_KIND_NONE) {
+		struct json_object *object = json_object_new_object();
+
+		gpc_json_text(object, "kind", gpc_kind_words(kind));
+		gpc_json_bytes(object, "bytes", kind_bytes[kind]);
+		json_object_array_add(array, object);
+	}
+	return array;
+}
+
+struct json_object *gpc_json_balance(
+	const struct gpucache_balance *balance, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS])
 {
 	struct json_object *object = json_object_new_object();
 
@@ -108,6 +124,7 @@ struct json_object *gpc_json_balance(const struct gpucache_balance *balance)
 	gpc_json_bytes(object, "cached_bytes", balance->cached);
 	gpc_json_bytes(object, "cached_largest_bytes", balance->cached_largest);
 	gpc_json_bytes(object, "direct_bytes", balance->direct);
+	json_object_object_add(object, "direct_kinds", kinds_of(kind_bytes));
 	gpc_json_bytes(object, "process_outside_bytes", balance->process_outside);
 	gpc_json_bytes(object, "other_processes_bytes", balance->other_processes);
 	gpc_json_bytes(object, "driver_reserve_bytes", balance->driver_reserve);

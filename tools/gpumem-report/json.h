@@ -27,7 +27,9 @@ void gpc_json_bool(struct json_object *object, const char *key, bool value);
 void gpc_json_time(struct json_object *object, const char *key, const struct gpc_report *report,
 	uint64_t monotonic_ns);
 
-struct json_object *gpc_json_balance(const struct gpucache_balance *balance);
+/* `kind_bytes`: what the line `direct` consists of. */
+struct json_object *gpc_json_balance(
+	const struct gpucache_balance *balance, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS]);
 struct json_object *gpc_json_device(const struct gpucache_device *device);
 
 /* Who, when and in what state: an element of `list`, and `recording` everywhere else. */

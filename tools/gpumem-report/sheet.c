@@ -29,8 +29,20 @@ static void remark_of(const struct gpucache_balance *balance, const struct gpc_b
 		snprintf(buf, size, "%s wanted", gpc_show_bytes(wanted));
 }
 
-void gpc_sheet_print(
-	const struct gpc_report *report, const struct gpucache_balance *balance, uint64_t wanted)
+static void print_kinds(
+	const struct gpc_paper *paper, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS])
+{
+	unsigned int kind = GPUCACHE_KIND_NONE;
+	char label[LABEL_WIDTH + 1];
+
+	while ((kind = gpc_balance_next_kind(kind_bytes, kind)) != GPUCACHE_KIND_NONE) {
+		snprintf(label, sizeof label, "  %s", gpc_kind_words(kind));
+		print_row(paper, ' ', label, gpc_show_bytes(kind_bytes[kind]), "", "");
+	}
+}
+
+void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_balance *balance,
+	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], uint64_t wanted)
 {
 	const struct gpc_paper *paper = &report->paper;
 	int64_t difference = gpc_balance_difference(balance);
@@ -56,6 +68,8 @@ void gpc_sheet_print(
 		remark_of(balance, line, wanted, remark, sizeof remark);
 		print_row(paper, sign, line->label, gpc_show_bytes(value),
 			gpc_show_share(value, balance->device_total), remark);
+		if (i == GPC_BALANCE_LINE_direct)
+			print_kinds(paper, kind_bytes);
 		sign = '+';
 	}
 	if (difference < 0)

@@ -4,6 +4,8 @@
  *
  *      live, as asked for               123.90 GiB   88.6 %
  *    + lost to rounding                   0.60 GiB    0.4 %
+ *    + straight from the driver           5.00 GiB    3.6 %
+ *        stream-ordered memory            4.50 GiB            what the line above consists of
  *    ...
  *    = all of the GPU                   139.80 GiB  100.0 %   difference 0
  *
@@ -18,9 +20,12 @@
 
 #include "tools/gpumem-report/report.h"
 
-/* `wanted`: bytes that a request did not get, 0 where there was none. */
-void gpc_sheet_print(
-	const struct gpc_report *report, const struct gpucache_balance *balance, uint64_t wanted);
+/*
+ * `kind_bytes`: what the line `direct` consists of; `wanted`: bytes that a request did not get, 0
+ * where there was none.
+ */
+void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_balance *balance,
+	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], uint64_t wanted);
 
 /* The frames of a stack, innermost first, at most `limit` of them (0: all). */
 void gpc_stack_print(const struct gpc_report *report, uint32_t id, unsigned limit);

@@ -142,6 +142,28 @@ static void our_lines_come_first_and_all_but_two_members_are_lines(void **state)
 	}
 }
 
+static void the_kinds_of_a_device_are_those_with_bytes_on_it(void **state)
+{
+	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS] = {
+		[GPUCACHE_KIND_MANAGED] = 1,
+		[GPUCACHE_KIND_HOST] = 1,
+		[GPUCACHE_KIND_POOL] = 1,
+		[GPUCACHE_KIND_IPC] = 1,
+		[GPUCACHE_MAX_KINDS - 1] = 1, /* of a newer writer */
+	};
+	unsigned int kind = GPUCACHE_KIND_NONE;
+
+	(void)state;
+	kind = gpc_balance_next_kind(kind_bytes, kind);
+	assert_int_equal(kind, GPUCACHE_KIND_MANAGED);
+	assert_string_equal(gpc_kind_words(kind), "managed memory");
+	kind = gpc_balance_next_kind(kind_bytes, kind);
+	assert_int_equal(kind, GPUCACHE_KIND_POOL);
+	kind = gpc_balance_next_kind(kind_bytes, kind);
+	assert_int_equal(kind, GPUCACHE_KIND_NONE);
+	assert_string_equal(gpc_kind_words(GPUCACHE_KIND_COUNT), "memory");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -153,6 +175,7 @@ int main(void)
 		cmocka_unit_test(an_unknown_free_line_leaves_its_bytes_unattributed),
 		cmocka_unit_test(sums_saturate_and_differences_stay_in_range),
 		cmocka_unit_test(our_lines_come_first_and_all_but_two_members_are_lines),
+		cmocka_unit_test(the_kinds_of_a_device_are_those_with_bytes_on_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,11 +81,33 @@ static void a_failed_request_keeps_its_neighbours(void **state)
 	assert_string_equal(oom.neighbours[0].name, "x");
 }
 
+static void kinds_of_the_device_are_added_up(void **state)
+{
+	uint64_t kinds[GPUCACHE_MAX_KINDS];
+	const struct gpucache_counters with_kinds[] = {
+		{ .context = 1, .device = 1, .kind_bytes = { [GPUCACHE_KIND_ASYNC] = 5 } },
+		{ .context = 2, .device = 0, .kind_bytes = { [GPUCACHE_KIND_ASYNC] = 50 } },
+		{ .context = 0, .device = 1, .kind_bytes = { [GPUCACHE_KIND_ASYNC] = 500 } },
+		{ .context = 3,
+			.device = 1,
+			.kind_bytes = { [GPUCACHE_KIND_ASYNC] = 7, [GPUCACHE_KIND_POOL] = 9 } },
+	};
+
+	(void)state;
+	memset(kinds, 0xff, sizeof kinds);
+	gpc_balance_fill_kinds(with_kinds, N_OF(with_kinds), 1, kinds);
+	for (unsigned kind = 0; kind < GPUCACHE_MAX_KINDS; kind++)
+		assert_int_equal(kinds[kind], kind == GPUCACHE_KIND_ASYNC  ? 12
+					      : kind == GPUCACHE_KIND_POOL ? 9
+									   : 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(contexts_of_the_device_are_added_up_and_others_left_out),
 		cmocka_unit_test(of_the_drivers_reserve_only_the_part_inside_cudas_total_counts),
+		cmocka_unit_test(kinds_of_the_device_are_added_up),
 		cmocka_unit_test(a_failed_request_keeps_its_neighbours),
 	};
 

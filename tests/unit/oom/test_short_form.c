@@ -193,6 +193,28 @@ static void small_devices_are_shown_in_their_own_unit(void **state)
 	assert_non_null(strstr(page, "       =       16.00 MiB  100.0 %  total\n"));
 }
 
+static void what_comes_straight_from_the_driver_is_told_by_kind(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+	struct gpc_short_form form = form_of(&s);
+
+	(void)state;
+	s.oom.balance = (struct gpucache_balance){
+		.direct = 12 * GPC_GIB, .device_free = 4 * GPC_GIB, .device_total = 16 * GPC_GIB
+	};
+	s.oom.kind_bytes[GPUCACHE_KIND_ASYNC] = 9 * GPC_GIB;
+	s.oom.kind_bytes[GPUCACHE_KIND_GRAPH] = 3 * GPC_GIB - GPC_MIB;
+	s.oom.kind_bytes[GPUCACHE_KIND_PITCHED] = GPC_MIB; /* not worth a line */
+	s.oom.kind_bytes[GPUCACHE_KIND_HOST] = 99 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	write_page(&form);
+	assert_non_null(strstr(page,
+		"WHERE          12.00 GiB   75.0 %  straight from the driver\n"
+		"                9.00 GiB   56.2 %    stream-ordered memory\n"
+		"                2.99 GiB   18.7 %    graph memory\n"
+		"       +        4.00 GiB   25.0 %  free on the GPU\n"));
+}
+
 static void names_from_elsewhere_stay_printable(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -288,6 +310,7 @@ int main(void)
 		cmocka_unit_test(a_request_that_grew_by_rounding_says_so),
 		cmocka_unit_test(a_path_that_cannot_be_pasted_gives_way_to_the_pid),
 		cmocka_unit_test(small_devices_are_shown_in_their_own_unit),
+		cmocka_unit_test(what_comes_straight_from_the_driver_is_told_by_kind),
 		cmocka_unit_test(names_from_elsewhere_stay_printable),
 		cmocka_unit_test(no_numbers_and_no_names_break_the_page),
 	};
