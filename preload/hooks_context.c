@@ -53,9 +53,9 @@ static CUresult reset_primary(CUdevice dev, CUresult (*real)(CUdevice))
 	if (!enter())
 		return real(dev);
 	gpc_runtime_primary_begin(dev);
-	gpc_runtime_primary_forget(dev);
+	gpc_runtime_primary_reset(dev);
 	result = real(dev);
-	gpc_runtime_primary_forget(dev);
+	gpc_runtime_primary_reset(dev);
 	gpc_runtime_primary_end(dev);
 	gpc_runtime_leave();
 	return result;

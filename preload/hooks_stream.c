@@ -2,29 +2,10 @@
 /*
  * Streams: which there are, and which capture.
  *
- * Work on a per-thread default stream has no cuStreamCreate before it.  So every function that
- * submits work looks at its stream, until the first such use is seen; then fences are needed, and
- * nothing looks any more.
- *
- * And every function that copies or fills looks at its addresses, where there are several contexts:
+ * Every function that copies or fills looks at its addresses, where there are several contexts:
  * memory of another one may be among them.
  */
-#include "preload/real.h"
-
-static void per_thread_stream_used(void)
-{
-	if (!enter())
-		return;
-	gpc_runtime_per_thread_stream_used();
-	gpc_runtime_leave();
-}
-
-static inline bool is_per_thread_new(bool is_per_thread)
-{
-	return __builtin_expect(
-		is_per_thread && !__atomic_load_n(&gpc_runtime_per_thread_seen, __ATOMIC_RELAXED),
-		0);
-}
+#include "preload/per_thread.h"
 
 /* Most processes have one context, and nothing to look for. */
 static inline void reaches(CUstream stream, CUdeviceptr dst, CUdeviceptr src)

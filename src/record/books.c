@@ -90,6 +90,8 @@ void gpc_record_counters_retire(struct gpc_record *rec, uint32_t index)
 	__atomic_store_n(&counters->reserved_bytes, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&counters->direct_bytes, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&counters->host_bytes, 0, __ATOMIC_RELAXED);
+	for (uint32_t kind = 0; kind < GPUCACHE_MAX_KINDS; kind++)
+		__atomic_store_n(&counters->kind_bytes[kind], 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&counters->n_blocks, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&counters->n_segments, 0, __ATOMIC_RELAXED);
 	rec->retired |= UINT64_C(1) << index;

@@ -14,7 +14,10 @@ static void print_leaks(void)
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
 		const struct gpc_device *device = &gpc_runtime.devices[d];
 		uint64_t bytes = GPC_DEVICE_SUM(device, requested_bytes) +
-				 GPC_DEVICE_SUM(device, direct_bytes);
+				 GPC_DEVICE_SUM(device, direct_bytes) -
+				 /* Nobody's to free. */
+				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_POOL]) -
+				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_GRAPH]);
 		char buf[48];
 		struct gpc_text text = gpc_text_init(buf, sizeof buf);
 

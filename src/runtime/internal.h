@@ -145,8 +145,19 @@ bool gpc_runtime_start(void);
 void gpc_runtime_tags_start(void);
 uint32_t gpc_runtime_tags_end(void);
 
-/* track.c: the context died, and with it all that was tracked in it. */
+/* track.c: the context died, and with it all that was tracked in it; or the pools of a device. */
 void gpc_track_forget_context(struct gpc_context *context);
+void gpc_track_forget_pools(const struct gpc_device *device);
+
+/*
+ * pools.c: asks the driver what its pools and graphs hold on this device, and books it; has them
+ * give back what they can; an allocation of the pool with this number came or went.
+ */
+void gpc_pools_look(struct gpc_device *device);
+void gpc_pools_trim(struct gpc_device *device);
+bool gpc_pools_are_used(void);
+void gpc_pools_took(uint32_t number, uint64_t size);
+void gpc_pools_gave(uint32_t number, uint64_t size);
 
 /* The stack of the caller, as the configuration wants it. */
 uint32_t gpc_runtime_stack(size_t size);

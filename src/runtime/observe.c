@@ -74,14 +74,16 @@ static void record_event(enum gpucache_event_kind what, const struct gpc_context
 static void record_levels(struct gpc_device *device, uint64_t now_ns)
 {
 	uint64_t direct = GPC_DEVICE_SUM(device, direct_bytes);
-	uint64_t live = GPC_DEVICE_SUM(device, live_bytes) + direct;
+	uint64_t idle = GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_POOL]);
+	uint64_t in_use = direct > idle ? direct - idle : 0;
+	uint64_t live = GPC_DEVICE_SUM(device, live_bytes) + in_use;
 	uint64_t next_ns = atomic_load_explicit(&device->next_history_ns, memory_order_relaxed);
 	uint64_t requested;
 	uint64_t reserved;
 
 	if (now_ns < next_ns && !gpc_record_is_peak(&gpc_runtime.record, device->ordinal, live))
 		return;
-	requested = GPC_DEVICE_SUM(device, requested_bytes) + direct;
+	requested = GPC_DEVICE_SUM(device, requested_bytes) + in_use;
 	reserved = GPC_DEVICE_SUM(device, reserved_bytes) + direct;
 	gpc_record_peak(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
 	if (now_ns < next_ns || !atomic_compare_exchange_strong(&device->next_history_ns, &next_ns,
@@ -202,6 +204,7 @@ void gpc_observe_device(struct gpc_context *context, bool must)
 		return;
 	if (drv->ops->mem_info(drv, &available, &total))
 		return;
+	gpc_pools_look(device);
 	gpc_lock_take(&gpc_runtime.lock);
 	device->known.look_ns = now_ns;
 	device->known.free_bytes = available;

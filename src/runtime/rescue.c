@@ -18,22 +18,26 @@
 #include "runtime/internal.h"
 #include "stats/counters.h"
 
+/*
+ * What was freed in stream order counts as outstanding until the host has waited for it, and a pool
+ * gives back only what nobody has outstanding.
+ */
+static void trim_pools(struct gpc_context *context)
+{
+	struct gpc_driver *drv = &context->drv.base;
+
+	if (gpc_pools_are_used() && gpc_captures_try_hold(&gpc_runtime.heap.captures)) {
+		(void)!drv->ops->context_sync(drv);
+		gpc_captures_release(&gpc_runtime.heap.captures);
+	}
+	gpc_pools_trim(context->device);
+}
+
 static void trim_driver(void *arg)
 {
 	const struct gpc_rescue *rescue = arg;
-	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
-	CUdevice device = (CUdevice)rescue->context->device->ordinal;
-	CUmemoryPool pool = NULL;
 
-	/* Both refuse to work, and break captures, while one is open. */
-	if (!gpc_captures_try_hold(&gpc_runtime.heap.captures))
-		return;
-	if (fns->cuDeviceGetDefaultMemPool && fns->cuMemPoolTrimTo &&
-		!fns->cuDeviceGetDefaultMemPool(&pool, device))
-		(void)fns->cuMemPoolTrimTo(pool, 0);
-	if (fns->cuDeviceGraphMemTrim)
-		(void)fns->cuDeviceGraphMemTrim(device);
-	gpc_captures_release(&gpc_runtime.heap.captures);
+	trim_pools(rescue->context);
 }
 
 static bool call_handlers(void *arg, uint64_t wanted, bool *ret_did_free)
@@ -262,13 +266,16 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 {
 	struct gpc_context *context = rescue->context;
 	struct gpc_record *record = &gpc_runtime.record;
+	const struct gpucache_counters *counters =
+		record->counters ? record->counters : context->pool.counters;
+	size_t n_counters = record->counters ? record->n_counters : 1;
 	struct gpc_growing growing;
 
 	fill_request(oom, rescue);
 	fill_ladder(oom, ladder);
 	keep_neighbours(context->device, neighbours);
-	gpc_balance_fill(record->counters ? record->counters : context->pool.counters,
-		record->counters ? record->n_counters : 1, device_look, neighbours, &oom->balance);
+	gpc_balance_fill(counters, n_counters, device_look, neighbours, &oom->balance);
+	gpc_balance_fill_kinds(counters, n_counters, device_look->device, oom->kind_bytes);
 	gpc_oom_set_neighbours(oom, neighbours);
 	oom->peak_requested = gpc_counter_get(&context->pool.counters->peak_requested_bytes);
 	oom->n_holders = gpc_record_top_holders(
@@ -369,6 +376,21 @@ enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st)
 	if (st)
 		report_failure(rescue, &ladder);
 	return st;
+}
+
+bool gpc_runtime_make_room(void)
+{
+	struct gpc_context *context = gpc_context_current();
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+	uint32_t n = context ? gpc_device_pools(context->device, pools) : 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		(void)gpc_pool_wait(pools[i], 0);
+		(void)gpc_pool_trim(pools[i], UINT64_MAX);
+	}
+	if (context)
+		trim_pools(context);
+	return context != NULL;
 }
 
 void gpc_rescue_succeeded(struct gpc_device *device, uint64_t size)

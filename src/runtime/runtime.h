@@ -96,6 +96,7 @@ void gpc_runtime_leave_device(bool must_pop);
 struct gpc_passed_call {
 	CUresult (*make)(struct gpc_passed_call *call);
 	enum gpucache_kind kind;
+	uint32_t pool;        /* of gpc_runtime_pool_malloc */
 	size_t size;          /* bytes asked for; 0: nothing to track */
 	uint64_t ret_address; /* written by make on success, with ret_size; or a handle */
 	uint64_t ret_size;
@@ -137,6 +138,35 @@ struct gpc_parting gpc_runtime_begin_release(uint64_t handle);
 struct gpc_parting gpc_runtime_begin_unmap(uint64_t address, uint64_t size);
 void gpc_runtime_end_parting(struct gpc_parting parting, CUresult result);
 
+/*
+ * Stream-ordered memory, of this pool of the driver; NULL: the current one of the stream's device.
+ * Sets call->kind.  Not for a stream that is captured: there the call adds a node, and whoever
+ * launches the graph gets the memory.
+ */
+CUresult gpc_runtime_pool_malloc(struct gpc_passed_call *call, CUmemoryPool pool, CUstream stream);
+bool gpc_runtime_is_captured(CUstream stream);
+
+/* Pools: one that the program made or was given; before one is destroyed; one that a device uses. */
+void gpc_runtime_pool_seen(CUmemoryPool pool, CUmemLocation location, CUmemAllocationType type);
+void gpc_runtime_pool_destroyed(CUmemoryPool pool);
+void gpc_runtime_pool_made_current(CUdevice device, CUmemoryPool pool);
+
+/* What the pools or graphs of the current device reserve has changed. */
+void gpc_runtime_pools_changed(void);
+
+/* A graph can be launched now, and may hold memory; the first launch after that looks. */
+void gpc_runtime_graph_made(void);
+extern bool gpc_runtime_graph_is_new;
+
+/* Memory of another process is open at this address. */
+void gpc_runtime_imported(CUdeviceptr ptr);
+
+/*
+ * A call ran out of memory, and nobody knows of how much: everything idle of the current device
+ * goes back.  False: there is nothing that could be tried.
+ */
+bool gpc_runtime_make_room(void);
+
 /* The program waits for a whole context: NULL is the current one.  The second after its call. */
 struct gpc_sync {
 	void *context;
@@ -161,6 +191,7 @@ void gpc_runtime_primary_end(CUdevice device);
 void gpc_runtime_primary_retained(CUcontext context, CUdevice device);
 void gpc_runtime_primary_released(CUdevice device);
 void gpc_runtime_primary_forget(CUdevice device);
+void gpc_runtime_primary_reset(CUdevice device);
 void gpc_runtime_context_forget(CUcontext context);
 void gpc_runtime_peer_enabled(CUcontext of_memory);
 

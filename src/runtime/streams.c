@@ -102,6 +102,18 @@ static bool replace_capturing_locked(CUstream from, CUstream to)
 	return false;
 }
 
+/* Where the driver does not say, the call is left to it. */
+bool gpc_runtime_is_captured(CUstream stream)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	if (!gpc_captures_is_any_open(&gpc_runtime.heap.captures))
+		return false;
+	return !gpc_runtime.fns->cuStreamIsCapturing ||
+	       gpc_runtime.fns->cuStreamIsCapturing(stream, &status) ||
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 void gpc_runtime_capture_begins(CUstream stream)
 {
 	gpc_captures_begin(&gpc_runtime.heap.captures);

@@ -28,6 +28,7 @@ struct gpc_tracked {
 	uint32_t number;
 	uint32_t stack;
 	uint8_t kind; /* enum gpucache_kind */
+	uint8_t pool; /* of the driver; pools.c */
 };
 
 _Static_assert(sizeof(struct gpc_tracked) <= sizeof(struct gpc_block), "shares the slab of blocks");
@@ -152,6 +153,7 @@ static void end(struct gpc_tracked *tracked)
 		tracked->size, tracked->requested, tracked->stack, now_ns);
 	record_state(tracked, GPUCACHE_BLOCK_UNUSED, now_ns);
 	count(tracked, false, now_ns);
+	gpc_pools_gave(tracked->pool, tracked->size);
 	if (is_on_device(tracked->kind))
 		atomic_fetch_sub(&tracked->context->device->budget.used_bytes, tracked->size);
 	gpc_slab_give_back(&gpc_runtime.heap.blocks, tracked->number);
@@ -179,6 +181,7 @@ static void remember(struct gpc_context *context, const struct gpc_passed_call *
 		.number = number,
 		.stack = request->mark,
 		.kind = (uint8_t)call->kind,
+		.pool = (uint8_t)call->pool,
 	};
 	gpc_lock_take(&tracked_all.lock);
 	/*
@@ -197,6 +200,7 @@ static void remember(struct gpc_context *context, const struct gpc_passed_call *
 	if (is_on_device(tracked->kind))
 		atomic_fetch_add(&context->device->budget.used_bytes, tracked->size);
 	count(tracked, true, request->now_ns);
+	gpc_pools_took(tracked->pool, tracked->size);
 	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
 	gpc_observe_malloc(context, call->kind, call->ret_address, call->ret_size, request);
 }
@@ -288,6 +292,24 @@ CUresult gpc_runtime_passed_malloc_of_device(struct gpc_passed_call *call, int n
 	return pass(call, gpc_context_owner(device), gpc_context_on(device));
 }
 
+void gpc_runtime_imported(CUdeviceptr ptr)
+{
+	struct gpc_context *context = gpc_context_current();
+	struct gpc_passed_call call = { .kind = GPUCACHE_KIND_IPC, .ret_address = ptr };
+	struct gpc_request request = { .now_ns = gpc_clock_monotonic_ns(),
+		.thread = gpc_thread_id() };
+	size_t size = 0;
+
+	if (!context || !gpc_runtime.fns->cuMemGetAddressRange_v2 ||
+		gpc_runtime.fns->cuMemGetAddressRange_v2(NULL, &size, ptr))
+		return;
+	call.size = size;
+	call.ret_size = size;
+	request.size = size;
+	request.mark = gpc_runtime_stack(size);
+	remember(context, &call, &request);
+}
+
 struct gpc_tracked *gpc_runtime_forget_key(enum gpucache_kind kind, uint64_t key)
 {
 	struct gpc_tracked *tracked;
@@ -322,7 +344,9 @@ void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result)
 	end(tracked);
 }
 
-static struct gpc_tracked *take_of_context(const struct gpc_context *context)
+/* One of this context, or that came from a driver's pool on this device; the other is NULL. */
+static struct gpc_tracked *take_one(
+	const struct gpc_context *context, const struct gpc_device *device)
 {
 	struct gpc_tracked *found = NULL;
 
@@ -330,7 +354,8 @@ static struct gpc_tracked *take_of_context(const struct gpc_context *context)
 	gpc_list_each (link, &tracked_all.list) {
 		struct gpc_tracked *tracked = gpc_list_entry(link, struct gpc_tracked, link);
 
-		if (tracked->context == context) {
+		if (tracked->context == context ||
+			(tracked->pool && tracked->context->device == device)) {
 			found = take_locked(tracked->kind, tracked->address);
 			break;
 		}
@@ -343,6 +368,14 @@ void gpc_track_forget_context(struct gpc_context *context)
 {
 	struct gpc_tracked *tracked;
 
-	while ((tracked = take_of_context(context)))
+	while ((tracked = take_one(context, NULL)))
+		end(tracked);
+}
+
+void gpc_track_forget_pools(const struct gpc_device *device)
+{
+	struct gpc_tracked *tracked;
+
+	while ((tracked = take_one(NULL, device)))
 		end(tracked);
 }

@@ -4,7 +4,7 @@
 
 # These launch kernels of a known length, which the simulated driver offers (simulated.h).
 SIMULATED := in_flight loop capture rescue
-PROGRAMS := $(addprefix $(B)/programs/,train train_driver misuse pairs errors vmm arrays $(SIMULATED))
+PROGRAMS := $(addprefix $(B)/programs/,train train_driver misuse pairs errors vmm arrays async async_per_thread $(SIMULATED))
 
 PROGRAM_CFLAGS := -std=c11 -D_GNU_SOURCE -g -O1 -fno-omit-frame-pointer -fno-inline \
                   -fno-optimize-sibling-calls $(WARN)
@@ -15,6 +15,13 @@ $(B)/programs/errors: tests/programs/errors.def tests/programs/errors.h
 $(addprefix $(B)/programs/,train_driver vmm arrays): PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 $(addprefix $(B)/programs/,$(SIMULATED)): PROGRAM_LIBS := -l:libcudart.so.13 -ldl
 $(addprefix $(B)/programs/,$(SIMULATED)): tests/programs/simulated.h
+$(B)/programs/async $(B)/programs/async_per_thread: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1 -ldl
+
+# The same program, whose default stream is each thread's own.
+$(B)/programs/async_per_thread: tests/programs/async.c | $(SIMCUDA)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -isystem tests/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread
 
 # The one that knows us, linked with either form of the library, and as C++.  Not with a sanitizer in the
 # library: it looks names up by dlsym, which is ours, before it is ready for instrumented code.
@@ -43,7 +50,7 @@ $(B)/programs/nvtx: PROGRAM_CFLAGS += -isystem $(CUDA_HOME)/include
 endif
 
 # A sanitizer's VARIANT leaves them alone: they stand for programs that we did not compile.
-$(filter-out $(API_PROGRAMS),$(PROGRAMS)): $(B)/programs/%: tests/programs/%.c | $(SIMCUDA)
+$(filter-out $(API_PROGRAMS) $(B)/programs/async_per_thread,$(PROGRAMS)): $(B)/programs/%: tests/programs/%.c | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem tests/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread

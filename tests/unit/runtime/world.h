@@ -19,30 +19,41 @@
 #include "stats/counters.h"
 #include "unit.h"
 
-#define WORLD_FUNCTIONS(X)                                                             \
-	X(cuInit, CUresult, (unsigned flags))                                          \
-	X(cuDevicePrimaryCtxRetain, CUresult, (CUcontext * context, CUdevice device))  \
-	X(cuDevicePrimaryCtxReset_v2, CUresult, (CUdevice device))                     \
-	X(cuDevicePrimaryCtxRelease_v2, CUresult, (CUdevice device))                   \
-	X(cuCtxCreate_v2, CUresult, (CUcontext * context, unsigned flags, CUdevice d)) \
-	X(cuCtxDestroy_v2, CUresult, (CUcontext context))                              \
-	X(cuCtxSetCurrent, CUresult, (CUcontext context))                              \
-	X(cuStreamCreate, CUresult, (CUstream * stream, unsigned flags))               \
-	X(cuStreamDestroy_v2, CUresult, (CUstream stream))                             \
-	X(cuStreamQuery, CUresult, (CUstream stream))                                  \
-	X(cuStreamSynchronize, CUresult, (CUstream stream))                            \
-	X(cuStreamBeginCapture_v2, CUresult, (CUstream s, CUstreamCaptureMode mode))   \
-	X(cuStreamEndCapture, CUresult, (CUstream stream, CUgraph * graph))            \
-	X(cuMemAllocPitch_v2, CUresult,                                                \
-		(CUdeviceptr * ptr, size_t * pitch, size_t w, size_t h, unsigned e))   \
-	X(cuMemAllocManaged, CUresult, (CUdeviceptr * ptr, size_t size, unsigned f))   \
-	X(cuMemHostAlloc, CUresult, (void **ptr, size_t size, unsigned flags))         \
-	X(cuMemFreeHost, CUresult, (void *ptr))                                        \
-	X(cuMemCreate, CUresult,                                                       \
-		(CUmemGenericAllocationHandle * handle, size_t size,                   \
-			const CUmemAllocationProp *prop, unsigned long long flags))    \
-	X(cuMemRelease, CUresult, (CUmemGenericAllocationHandle handle))               \
-	X(gpusim_launch, int,                                                          \
+#define WORLD_FUNCTIONS(X)                                                              \
+	X(cuInit, CUresult, (unsigned flags))                                           \
+	X(cuDevicePrimaryCtxRetain, CUresult, (CUcontext * context, CUdevice device))   \
+	X(cuDevicePrimaryCtxReset_v2, CUresult, (CUdevice device))                      \
+	X(cuDevicePrimaryCtxRelease_v2, CUresult, (CUdevice device))                    \
+	X(cuCtxCreate_v2, CUresult, (CUcontext * context, unsigned flags, CUdevice d))  \
+	X(cuCtxDestroy_v2, CUresult, (CUcontext context))                               \
+	X(cuCtxSetCurrent, CUresult, (CUcontext context))                               \
+	X(cuStreamCreate, CUresult, (CUstream * stream, unsigned flags))                \
+	X(cuStreamDestroy_v2, CUresult, (CUstream stream))                              \
+	X(cuStreamQuery, CUresult, (CUstream stream))                                   \
+	X(cuStreamSynchronize, CUresult, (CUstream stream))                             \
+	X(cuStreamBeginCapture_v2, CUresult, (CUstream s, CUstreamCaptureMode mode))    \
+	X(cuStreamEndCapture, CUresult, (CUstream stream, CUgraph * graph))             \
+	X(cuMemAllocPitch_v2, CUresult,                                                 \
+		(CUdeviceptr * ptr, size_t * pitch, size_t w, size_t h, unsigned e))    \
+	X(cuMemAllocManaged, CUresult, (CUdeviceptr * ptr, size_t size, unsigned f))    \
+	X(cuMemHostAlloc, CUresult, (void **ptr, size_t size, unsigned flags))          \
+	X(cuMemFreeHost, CUresult, (void *ptr))                                         \
+	X(cuMemAllocAsync, CUresult, (CUdeviceptr * ptr, size_t size, CUstream stream)) \
+	X(cuMemAllocFromPoolAsync, CUresult,                                            \
+		(CUdeviceptr * ptr, size_t size, CUmemoryPool pool, CUstream stream))   \
+	X(cuMemFreeAsync, CUresult, (CUdeviceptr ptr, CUstream stream))                 \
+	X(cuMemPoolCreate, CUresult, (CUmemoryPool * pool, const CUmemPoolProps *p))    \
+	X(cuMemPoolDestroy, CUresult, (CUmemoryPool pool))                              \
+	X(cuMemPoolSetAttribute, CUresult,                                              \
+		(CUmemoryPool pool, CUmemPool_attribute attribute, void *value))        \
+	X(cuGraphInstantiateWithFlags, CUresult,                                        \
+		(CUgraphExec * exec, CUgraph graph, unsigned long long flags))          \
+	X(cuGraphLaunch, CUresult, (CUgraphExec exec, CUstream stream))                 \
+	X(cuMemCreate, CUresult,                                                        \
+		(CUmemGenericAllocationHandle * handle, size_t size,                    \
+			const CUmemAllocationProp *prop, unsigned long long flags))     \
+	X(cuMemRelease, CUresult, (CUmemGenericAllocationHandle handle))                \
+	X(gpusim_launch, int,                                                           \
 		(CUstream stream, uint64_t duration_ns, unsigned n, const void *ranges))
 
 #define WORLD_FUNCTION(name, result, params) result(*name) params;

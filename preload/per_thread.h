@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Per-thread default streams: noticed at their first use.
+ *
+ * They come without a cuStreamCreate.  So every function that submits work looks at its stream,
+ * until the first such use is seen; then fences are needed, and nothing looks any more.
+ */
+#ifndef GPC_PRELOAD_PER_THREAD_H
+#define GPC_PRELOAD_PER_THREAD_H
+
+#include "preload/real.h"
+
+static inline bool is_per_thread_new(bool is_per_thread)
+{
+	return __builtin_expect(
+		is_per_thread && !__atomic_load_n(&gpc_runtime_per_thread_seen, __ATOMIC_RELAXED),
+		0);
+}
+
+static inline void per_thread_stream_used(void)
+{
+	if (!enter())
+		return;
+	gpc_runtime_per_thread_stream_used();
+	gpc_runtime_leave();
+}
+
+/* Work goes to this stream.  A NULL stream of a _ptsz function is CU_STREAM_PER_THREAD here. */
+static inline void note_stream(CUstream stream)
+{
+	if (is_per_thread_new(stream == CU_STREAM_PER_THREAD))
+		per_thread_stream_used();
+}
+
+#endif
