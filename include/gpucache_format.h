@@ -253,10 +253,7 @@ struct gpucache_counters {
 	uint64_t n_blocks;   /* live blocks of our segments now */
 	uint64_t n_segments; /* now */
 	uint64_t reserved[3];
-	/*
-	 * Since 1.1.  Bytes of each kind outside our segments; those on the device add up to
-	 * direct_bytes, those on the host to host_bytes.
-	 */
+	/* Since 1.1.  Outside our segments; they add up to direct_bytes and host_bytes. */
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
 	/* Since 1.1.  n_rescued by the rung of the ladder after which the request succeeded. */
 	uint64_t n_rescued_by[GPUCACHE_MAX_RUNGS];
