@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "alloc/address_map.h"
 
-#include <stddef.h>
-
 #include "base/check.h"
 #include "base/metamem.h"
 
 #define MIN_SLOTS 256 /* one page */
-
-static uint64_t home(const struct gpc_address_map *map, uint64_t address)
-{
-	/*
-	 * Fibonacci hashing: addresses are multiples of 512, and the product spreads what is
-	 * above.
-	 */
-	return (address * UINT64_C(0x9e3779b97f4a7c15)) >> 20 & (map->n_slots - 1);
-}
 
 void gpc_address_map_fini(struct gpc_address_map *map)
 {
@@ -45,7 +34,7 @@ enum gpc_status gpc_address_map_reserve(struct gpc_address_map *map, uint64_t n)
 
 void gpc_address_map_insert(struct gpc_address_map *map, uint64_t address, void *value)
 {
-	uint64_t i = home(map, address);
+	uint64_t i = gpc_address_map_home(map, address);
 
 	GPC_CHECK(address != 0 && (map->n_entries + 1) * 2 <= map->n_slots);
 	while (map->slots[i].address)
@@ -54,29 +43,9 @@ void gpc_address_map_insert(struct gpc_address_map *map, uint64_t address, void 
 	map->n_entries++;
 }
 
-static struct gpc_address_slot *find_slot(const struct gpc_address_map *map, uint64_t address)
-{
-	uint64_t i;
-
-	if (map->n_slots == 0 || address == 0)
-		return NULL;
-	for (i = home(map, address); map->slots[i].address; i = (i + 1) & (map->n_slots - 1)) {
-		if (map->slots[i].address == address)
-			return &map->slots[i];
-	}
-	return NULL;
-}
-
-void *gpc_address_map_find(const struct gpc_address_map *map, uint64_t address)
-{
-	const struct gpc_address_slot *slot = find_slot(map, address);
-
-	return slot ? slot->value : NULL;
-}
-
 void *gpc_address_map_take(struct gpc_address_map *map, uint64_t address)
 {
-	struct gpc_address_slot *slot = find_slot(map, address);
+	struct gpc_address_slot *slot = gpc_address_map_slot(map, address);
 	uint64_t mask = map->n_slots - 1;
 	uint64_t hole;
 	void *value;
@@ -87,7 +56,7 @@ void *gpc_address_map_take(struct gpc_address_map *map, uint64_t address)
 	hole = (uint64_t)(slot - map->slots);
 	for (uint64_t i = (hole + 1) & mask; map->slots[i].address; i = (i + 1) & mask) {
 		/* An entry may move into the hole unless its home lies cyclically in (hole, i]. */
-		uint64_t distance = (i - home(map, map->slots[i].address)) & mask;
+		uint64_t distance = (i - gpc_address_map_home(map, map->slots[i].address)) & mask;
 
 		if (distance >= ((i - hole) & mask)) {
 			map->slots[hole] = map->slots[i];

@@ -15,6 +15,7 @@
 #ifndef GPC_ALLOC_ADDRESS_MAP_H
 #define GPC_ALLOC_ADDRESS_MAP_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -39,8 +40,38 @@ GPC_MUST_CHECK enum gpc_status gpc_address_map_reserve(struct gpc_address_map *m
 /* Inserts address > 0, which is not in the map; room was reserved. */
 void gpc_address_map_insert(struct gpc_address_map *map, uint64_t address, void *value);
 
+/*
+ * Where the search for an address begins: addresses are multiples of 512, and the product
+ * (Fibonacci hashing) spreads what is above.
+ */
+static inline uint64_t gpc_address_map_home(const struct gpc_address_map *map, uint64_t address)
+{
+	return (address * UINT64_C(0x9e3779b97f4a7c15)) >> 20 & (map->n_slots - 1);
+}
+
+/* The slot of exactly this address, or NULL. */
+static inline struct gpc_address_slot *gpc_address_map_slot(
+	const struct gpc_address_map *map, uint64_t address)
+{
+	uint64_t i;
+
+	if (map->n_slots == 0 || address == 0)
+		return NULL;
+	for (i = gpc_address_map_home(map, address); map->slots[i].address;
+		i = (i + 1) & (map->n_slots - 1)) {
+		if (map->slots[i].address == address)
+			return &map->slots[i];
+	}
+	return NULL;
+}
+
 /* The value at exactly this address, or NULL. */
-void *gpc_address_map_find(const struct gpc_address_map *map, uint64_t address);
+static inline void *gpc_address_map_find(const struct gpc_address_map *map, uint64_t address)
+{
+	const struct gpc_address_slot *slot = gpc_address_map_slot(map, address);
+
+	return slot ? slot->value : NULL;
+}
 
 /* Removes and returns the value at exactly this address, or NULL. */
 void *gpc_address_map_take(struct gpc_address_map *map, uint64_t address);

@@ -453,7 +453,7 @@ enum gpc_status gpc_pool_free(
 	if (!st && segment->is_exported)
 		(void)gpc_pool_take_exported_locked(pool, segment, &gone, &gone_size);
 	gpc_lock_release(&pool->lock);
-	if (!st)
+	if (!st && (gone || pool->params.decay_ns))
 		gpc_pool_after_free(pool, gone, gone_size, request->now_ns);
 	return st;
 }

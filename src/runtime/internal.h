@@ -179,11 +179,20 @@ struct gpc_rescue {
 };
 GPC_MUST_CHECK enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st);
 
+/* Behind the function below: the failure on this device was recovered. */
+void gpc_rescue_recovered(struct gpc_device *device);
+
 /*
  * A request of this size succeeded on the device: earlier failures up to it were recovered by
  * the program.
  */
-void gpc_rescue_succeeded(struct gpc_device *device, uint64_t size);
+static inline void gpc_rescue_succeeded(struct gpc_device *device, uint64_t size)
+{
+	uint64_t failed = __atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE);
+
+	if (__builtin_expect(failed != 0 && size >= failed, 0))
+		gpc_rescue_recovered(device);
+}
 
 /* The process ends: print what was fatal. */
 void gpc_rescue_at_exit(void);

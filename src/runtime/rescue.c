@@ -393,12 +393,8 @@ bool gpc_runtime_make_room(void)
 	return context != NULL;
 }
 
-void gpc_rescue_succeeded(struct gpc_device *device, uint64_t size)
+void gpc_rescue_recovered(struct gpc_device *device)
 {
-	uint64_t failed = __atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE);
-
-	if (__builtin_expect(failed == 0 || size < failed, 1))
-		return;
 	gpc_lock_take(&gpc_runtime.lock);
 	failures.is_waiting[device->ordinal] = false;
 	__atomic_store_n(&device->failed_size, 0, __ATOMIC_RELEASE);

@@ -78,8 +78,3 @@ bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void))
 		return false;
 	return gpc_thread_enter();
 }
-
-void gpc_runtime_leave(void)
-{
-	gpc_thread_leave();
-}

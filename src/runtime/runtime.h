@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/thread.h"
 #include "driver/cuda_fns.h"
 #include "gpucache.h"
 #include "gpucache_format.h"
@@ -41,7 +42,10 @@ struct gpc_runtime_loader {
  * call, for which `loader` is asked; it may return NULL: no driver yet, then the answer is false.
  */
 bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void));
-void gpc_runtime_leave(void);
+static inline void gpc_runtime_leave(void)
+{
+	gpc_thread_leave();
+}
 
 /*
  * The program called cuInit, for the first time and with success, before anything else: every
