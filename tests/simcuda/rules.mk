@@ -13,7 +13,7 @@ $(simcuda.objs): ALL_CPPFLAGS += -Itests/simcuda/include -Itests/simcuda
 $(SIMCUDA_DIR)/libcuda.so.1: $(simcuda.cuda) $(B)/libsim.a $(B)/libcore.a tests/simcuda/libcuda.map
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=tests/simcuda/libcuda.map $(ALL_LDFLAGS) \
+	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--version-script=tests/simcuda/libcuda.map $(ALL_LDFLAGS) \
 	  -o $@ $(simcuda.cuda) $(B)/libsim.a $(B)/libcore.a -lpthread
 
 $(SIMCUDA_DIR)/libcudart.so.12 $(SIMCUDA_DIR)/libcudart.so.13: $(SIMCUDA_DIR)/libcudart.so.%: \
