@@ -11,12 +11,20 @@ struct gpc_real gpc_real;
 
 #define DRIVER_LIBRARY "libcuda.so.1"
 
+/* The CUDA version whose variants symbols.def knows all. */
+#define NEWEST_KNOWN 13000
+
+/* Flags of cuGetProcAddress: what NULL means as a stream. */
+#define GET_LEGACY     1
+#define GET_PER_THREAD 2
+
+#define MAX_NAME 64
+
 /* One row of symbols.def, as data. */
 struct row {
 	const char *name;
 	void *ours;
 	void **real;
-	void *alias; /* what cuGetProcAddress gives for it, where that is another pointer */
 	int since;
 	bool is_per_thread;
 };
@@ -33,7 +41,7 @@ struct row {
 #define is_per_thread_name(text)       \
 	(__builtin_strlen(text) > 5 && \
 		__builtin_strcmp((text) + __builtin_strlen(text) - 5, "_ptsz") == 0)
-static struct row rows[] = {
+static const struct row rows[] = {
 #include "preload/symbols.def"
 };
 #undef HOOK
@@ -47,6 +55,7 @@ static struct {
 	_Atomic(void *(*)(void *, const char *)) next_dlsym;
 	atomic_bool is_found;
 	bool has_fns;
+	bool needs_names; /* cuGetProcAddress gives pointers that are not the exported ones */
 	struct gpc_cuda_fns fns;
 	struct gpc_runtime_loader loader;
 } found = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -98,26 +107,25 @@ static void base_name(const char *name, char *buf, size_t size)
 /* What one search found; published as a whole. */
 struct search {
 	void *pointers[N_ROWS];
-	void *aliases[N_ROWS];
 	struct gpc_cuda_fns fns;
 	bool has_fns;
+	bool needs_names;
 };
 
-static bool is_known(const struct search *search, const void *pointer)
+static bool is_exported(const struct search *search, const void *pointer)
 {
 	for (size_t i = 0; i < N_ROWS; i++) {
-		if (pointer == search->pointers[i] || pointer == search->aliases[i])
+		if (pointer == search->pointers[i])
 			return true;
 	}
 	return false;
 }
 
 /*
- * A driver may answer cuGetProcAddress with pointers that differ from its exported symbols.  So it
- * is asked for each row once; an answer that is not the pointer of another row is known as this
- * one's alias.
+ * A driver may answer cuGetProcAddress with pointers that are not its exported functions.  So it is
+ * asked for each row once; from the first such answer on, names are looked at as well.
  */
-static void find_aliases(struct search *search)
+static bool gives_other_pointers(const struct search *search)
 {
 	CUresult (*get)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *) =
 		NULL;
@@ -128,15 +136,17 @@ static void find_aliases(struct search *search)
 	}
 	for (size_t i = 0; get && i < N_ROWS; i++) {
 		CUdriverProcAddressQueryResult status = 0;
+		cuuint64_t flags = rows[i].is_per_thread ? GET_PER_THREAD : GET_LEGACY;
 		void *pointer = NULL;
-		char base[64];
+		char base[MAX_NAME];
 
 		base_name(rows[i].name, base, sizeof base);
-		if (get(base, &pointer, rows[i].since, rows[i].is_per_thread ? 2 : 1, &status) ==
-				CUDA_SUCCESS &&
-			pointer && !is_known(search, pointer))
-			search->aliases[i] = pointer;
+		if (search->pointers[i] &&
+			get(base, &pointer, rows[i].since, flags, &status) == CUDA_SUCCESS &&
+			pointer && !is_exported(search, pointer))
+			return true;
 	}
+	return false;
 }
 
 static bool gather(struct search *search)
@@ -149,7 +159,7 @@ static bool gather(struct search *search)
 	for (size_t i = 0; i < N_ROWS; i++)
 		search->pointers[i] = gpc_real_dlsym_call(library, rows[i].name);
 	search->has_fns = !gpc_cuda_fns_fill(&search->fns, lookup_in_driver, library);
-	find_aliases(search);
+	search->needs_names = gives_other_pointers(search);
 	return true;
 }
 
@@ -157,12 +167,11 @@ static void publish(const struct search *search)
 {
 	pthread_mutex_lock(&found.lock);
 	if (!atomic_load(&found.is_found)) {
-		for (size_t i = 0; i < N_ROWS; i++) {
+		for (size_t i = 0; i < N_ROWS; i++)
 			__atomic_store_n(rows[i].real, search->pointers[i], __ATOMIC_RELAXED);
-			rows[i].alias = search->aliases[i];
-		}
 		found.fns = search->fns;
 		found.has_fns = search->has_fns;
+		found.needs_names = search->needs_names;
 		atomic_store_explicit(&found.is_found, true, memory_order_release);
 	}
 	pthread_mutex_unlock(&found.lock);
@@ -218,10 +227,60 @@ void *gpc_real_exchange(void *pointer)
 	if (!pointer || !atomic_load_explicit(&found.is_found, memory_order_acquire))
 		return pointer;
 	for (size_t i = 0; i < N_ROWS; i++) {
-		if (pointer == *rows[i].real || pointer == rows[i].alias)
+		if (pointer == *rows[i].real)
 			return rows[i].ours;
 	}
 	return pointer;
+}
+
+/* Of two rows of one name: a per-thread one where it may be, and the newest. */
+static bool is_better(const struct row *row, const struct row *than)
+{
+	if (row->is_per_thread != than->is_per_thread)
+		return row->is_per_thread;
+	return row->since > than->since;
+}
+
+/* What an older driver does not have it cannot have meant. */
+static const struct row *find_by_name(const char *name, int version, cuuint64_t flags)
+{
+	const struct row *best = NULL;
+
+	for (size_t i = 0; i < N_ROWS; i++) {
+		char base[MAX_NAME];
+
+		base_name(rows[i].name, base, sizeof base);
+		if (*rows[i].real && strcmp(base, name) == 0 && rows[i].since <= version &&
+			(!rows[i].is_per_thread || (flags & GET_PER_THREAD)) &&
+			(!best || is_better(&rows[i], best)))
+			best = &rows[i];
+	}
+	return best;
+}
+
+/*
+ * A version that is newer than our table may mean a function that we do not know, with other
+ * parameters: only where the driver gives what it gives for a version that we know is it ours.
+ */
+static bool is_known_version(const char *name, void *pointer, int version, cuuint64_t flags)
+{
+	void *known = NULL;
+
+	return version <= NEWEST_KNOWN ||
+	       (real_cuGetProcAddress_v2(name, &known, NEWEST_KNOWN, flags, NULL) == CUDA_SUCCESS &&
+		       known == pointer);
+}
+
+void *gpc_real_exchange_answer(const char *name, void *pointer, int version, cuuint64_t flags)
+{
+	void *ours = gpc_real_exchange(pointer);
+	const struct row *row;
+
+	if (ours != pointer || !pointer || !found.needs_names ||
+		!is_known_version(name, pointer, version, flags))
+		return ours;
+	row = find_by_name(name, version, flags);
+	return row ? row->ours : pointer;
 }
 
 bool gpc_real_row(const char *name, void **ret_ours, void **ret_real)

@@ -49,6 +49,12 @@ void *gpc_real_dlsym_call(void *handle, const char *name);
 void *gpc_real_exchange(void *pointer);
 
 /*
+ * The same for an answer of cuGetProcAddress.  Where a driver's answers are not the functions that
+ * it exports, by name: the variant that these arguments mean.
+ */
+void *gpc_real_exchange_answer(const char *name, void *pointer, int version, cuuint64_t flags);
+
+/*
  * The row of symbols.def with this name: its own function, and where the driver's pointer is
  * kept; false: no such row.
  */

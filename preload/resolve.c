@@ -146,7 +146,7 @@ CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuin
 	CUresult result = real_cuGetProcAddress(symbol, pfn, cudaVersion, flags);
 
 	if (result == CUDA_SUCCESS && pfn && *pfn)
-		*pfn = gpc_real_exchange(*pfn);
+		*pfn = gpc_real_exchange_answer(symbol, *pfn, cudaVersion, flags);
 	return result;
 }
 
@@ -156,6 +156,6 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cu
 	CUresult result = real_cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, symbolStatus);
 
 	if (result == CUDA_SUCCESS && pfn && *pfn)
-		*pfn = gpc_real_exchange(*pfn);
+		*pfn = gpc_real_exchange_answer(symbol, *pfn, cudaVersion, flags);
 	return result;
 }
