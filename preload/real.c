@@ -224,7 +224,7 @@ const struct gpc_runtime_loader *gpc_real_loader(void)
 
 void *gpc_real_exchange(void *pointer)
 {
-	if (!pointer || !atomic_load_explicit(&found.is_found, memory_order_acquire))
+	if (!pointer || !gpc_real_find())
 		return pointer;
 	for (size_t i = 0; i < N_ROWS; i++) {
 		if (pointer == *rows[i].real)
@@ -274,12 +274,12 @@ static bool is_known_version(const char *name, void *pointer, int version, cuuin
 void *gpc_real_exchange_answer(const char *name, void *pointer, int version, cuuint64_t flags)
 {
 	void *ours = gpc_real_exchange(pointer);
-	const struct row *row;
+	const struct row *row = NULL;
 
-	if (ours != pointer || !pointer || !found.needs_names ||
-		!is_known_version(name, pointer, version, flags))
+	if (ours != pointer || !pointer || !gpc_real_find())
 		return ours;
-	row = find_by_name(name, version, flags);
+	if (found.needs_names && is_known_version(name, pointer, version, flags))
+		row = find_by_name(name, version, flags);
 	return row ? row->ours : pointer;
 }
 
