@@ -241,11 +241,23 @@ static bool is_better(const struct row *row, const struct row *than)
 	return row->since > than->since;
 }
 
+/* What a name means in a version where that is another one. */
+static const char *current_name(const char *name, int version)
+{
+#define RENAMED(old, since, row)                                     \
+	if (version >= (since) && __builtin_strcmp(name, #old) == 0) \
+		return #row;
+#include "preload/renamed.def"
+#undef RENAMED
+	return name;
+}
+
 /* What an older driver does not have it cannot have meant. */
 static const struct row *find_by_name(const char *name, int version, cuuint64_t flags)
 {
 	const struct row *best = NULL;
 
+	name = current_name(name, version);
 	for (size_t i = 0; i < N_ROWS; i++) {
 		char base[MAX_NAME];
 
