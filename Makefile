@@ -72,6 +72,7 @@ obj = $(patsubst %.c,$(B)/%.o,$(1))
 CORE_SRCS    := $(sort $(wildcard $(addprefix src/,$(addsuffix /*.c,base config driver alloc stats stack record oom))))
 RUNTIME_SRCS := $(sort $(wildcard src/runtime/*.c))
 PRELOAD_SRCS := $(sort $(wildcard preload/*.c))
+AUDIT_SRCS   := preload/audit/audit.c
 FORMAT_SRCS  := $(sort $(wildcard src/format/*.c))
 SIM_SRCS     := $(sort $(wildcard src/sim/*.c))
 REPORT_SRCS  := $(sort $(wildcard tools/gpumem-report/*.c))
@@ -84,11 +85,12 @@ CONF_TESTS   := $(sort $(wildcard tests/conformance/test_*.c))
 PROVE_TESTS  := $(sort $(wildcard tests/prove/prove_*.c))
 PROVE_SRCS   := $(filter-out $(PROVE_TESTS),$(sort $(wildcard tests/prove/*.c)))
 BENCH_SRCS   := $(sort $(wildcard tests/bench/bench_*.c))
-FORMATTED    := $(sort $(wildcard include/*.h $(addsuffix /*.[ch],$(wildcard src/* preload tools/* tests/* tests/*/*))))
+FORMATTED    := $(sort $(wildcard include/*.h $(addsuffix /*.[ch],$(wildcard src/* preload preload/* tools/* tests/* tests/*/*))))
 HEADERS      := $(sort $(filter-out src/base/banned.h,$(wildcard include/*.h src/*/*.h preload/*.h tools/*/*.h)))
 
 LIB_SO     := $(B)/libgpucache.so
 LIB_A      := $(B)/libgpucache.a
+AUDIT_SO   := $(B)/libgpucache-audit.so
 CORE_LIB   := $(B)/libcore.a
 FORMAT_LIB := $(B)/libformat.a
 SIM_LIB    := $(B)/libsim.a
@@ -96,13 +98,13 @@ RUNTIME_LIB := $(B)/libruntime.a
 REPORT     := $(B)/gpumem-report
 REPLAY     := $(B)/gpumem-replay
 RUN        := $(B)/gpucache-run
-PRODUCTS   := $(LIB_SO) $(LIB_A) $(REPORT) $(REPLAY) $(RUN)
+PRODUCTS   := $(LIB_SO) $(LIB_A) $(AUDIT_SO) $(REPORT) $(REPLAY) $(RUN)
 LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs)
 
 UNIT_BINS  := $(patsubst %.c,$(B)/%,$(UNIT_SRCS))
 TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS) $(PROVE_TESTS))
 BENCH_BINS := $(patsubst %.c,$(B)/%,$(BENCH_SRCS))
-ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) \
+ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) \
                 $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(PROVE_SRCS) $(PROVE_TESTS) $(BENCH_SRCS))
 
 ##### Public targets #####
@@ -151,7 +153,7 @@ list-tests:
 links: $(LINKS)
 $(LINKS): build/%: FORCE | $(PRODUCTS) $(SIMCUDA)
 	$(Q)ln -sfn release/$* $@
-$(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS)): ALL_CFLAGS += $(BANNED) $(CFLAGS.library)
+$(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS)): ALL_CFLAGS += $(BANNED) $(CFLAGS.library)
 
 $(CORE_LIB): $(call obj,$(CORE_SRCS))
 $(FORMAT_LIB): $(call obj,$(FORMAT_SRCS))
@@ -166,6 +168,13 @@ $(LIB_SO): $(call obj,$(PRELOAD_SRCS) $(RUNTIME_SRCS)) $(CORE_LIB) preload/prelo
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(CORE_LIB) $(ALL_LDFLAGS) \
 		-Wl,--version-script=preload/preload.map -Wl,-soname,libgpucache.so -lpthread -ldl
+
+# Loaded before the program, into a namespace of its own: no sanitizer there.
+$(call obj,$(AUDIT_SRCS)): ALL_CFLAGS += $(if $(SANITIZE),-fno-sanitize=all)
+$(AUDIT_SO): $(call obj,$(AUDIT_SRCS)) preload/audit/audit.map
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS.base) $(LDFLAGS) \
+		-Wl,--version-script=preload/audit/audit.map -Wl,-soname,libgpucache-audit.so
 
 $(REPORT): $(call obj,$(REPORT_SRCS)) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
@@ -209,7 +218,7 @@ INSTALL    ?= install
 
 install: $(PRODUCTS) $(SIMCUDA)                       ## into PREFIX (default /usr/local), below DESTDIR
 	$(INSTALL) -d $(DESTDIR)$(libdir) $(DESTDIR)$(bindir) $(DESTDIR)$(includedir)
-	$(INSTALL) -m 755 $(LIB_SO) $(DESTDIR)$(libdir)
+	$(INSTALL) -m 755 $(LIB_SO) $(AUDIT_SO) $(DESTDIR)$(libdir)
 	$(INSTALL) -m 644 $(LIB_A) $(DESTDIR)$(libdir)
 	$(INSTALL) -m 755 $(REPORT) $(REPLAY) $(RUN) $(DESTDIR)$(bindir)
 	$(INSTALL) -m 644 include/gpucache.h include/gpucache_format.h include/gpucache_version.h $(DESTDIR)$(includedir)
@@ -217,7 +226,7 @@ install: $(PRODUCTS) $(SIMCUDA)                       ## into PREFIX (default /u
 	cp -P $(SIMCUDA) $(DESTDIR)$(libdir)/gpucache/simcuda
 
 uninstall:                                 ## remove what install put there
-	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(LIB_SO) $(LIB_A)))
+	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(LIB_SO) $(AUDIT_SO) $(LIB_A)))
 	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(notdir $(REPORT) $(REPLAY) $(RUN)))
 	rm -f $(DESTDIR)$(includedir)/gpucache.h $(DESTDIR)$(includedir)/gpucache_format.h $(DESTDIR)$(includedir)/gpucache_version.h
 	rm -rf $(DESTDIR)$(libdir)/gpucache/simcuda
@@ -226,4 +235,4 @@ clean:                                     ## remove every build
 	$(Q)rm -rf build
 
 help:                                      ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libgpucache-audit.so: for programs whose lookups pass a preloaded library by.
+ *
+ *     LD_AUDIT=libgpucache-audit.so LD_PRELOAD=libgpucache.so program
+ *
+ * A library that was opened with RTLD_DEEPBIND looks into itself and what it needs first, so that it
+ * finds libcuda, and libc's dlsym, before anything preloaded.  The loader asks an auditor about each
+ * symbol that it binds, by relocation or by dlsym.  Where the symbol is one of libcuda and the
+ * preloaded libgpucache.so has one of that name, this is the answer:
+ *
+ *     deepbind plugin --> libcuda.so.1: cuMemAlloc_v2 --> here --> libgpucache.so: cuMemAlloc_v2
+ *
+ * Invariants  1 What libgpucache.so and the driver look up themselves is never touched.  2 An auditor
+ *               lives in a namespace of its own, with a libc of its own, from before the program's
+ *               first library: it reads libgpucache.so's symbols where they lie, and calls nothing.
+ * Threads     Any; the loader's lock is held.
+ * Failure     Whatever is not understood binds as it would without us.
+ * Limits      Without libgpucache.so in the process it does nothing.  The loader does not ask about
+ *             an address that a library only takes (`fn = cuMemAlloc`), and about calls of a library
+ *             linked with -z now from glibc 2.35 on only.
+ */
+#include <elf.h>
+#include <link.h>
+#include <stdint.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+#define DRIVER_NAME "libcuda.so" /* and .1, and the driver's own number */
+#define OWN_NAME    "libgpucache.so"
+
+enum role {
+	ROLE_STRANGER, /* in another namespace */
+	ROLE_PROGRAM,
+	ROLE_OURS,
+	ROLE_DRIVER,
+};
+
+/* What is read of the preloaded library: its exported names, in the loader's own memory. */
+static struct {
+	const char *base; /* NULL: it is not there, or not understood */
+	const ElfW(Sym) * symbols;
+	const char *names;
+	const uint32_t *hash; /* DT_GNU_HASH */
+} ours;
+
+EXPORT unsigned int la_version(unsigned int version);
+EXPORT unsigned int la_objopen(struct link_map *map, Lmid_t lmid, uintptr_t *cookie);
+#if __ELF_NATIVE_CLASS == 64
+EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *referrer,
+	uintptr_t *definer, unsigned int *flags, const char *name);
+#endif
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static void find_symbols(const struct link_map *map)
+{
+	for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+		/* glibc has made addresses of the file's offsets, on every architecture of ours. */
+		const void *at = (const void *)entry->d_un.d_ptr;
+
+		if (entry->d_tag == DT_SYMTAB)
+			ours.symbols = at;
+		else if (entry->d_tag == DT_STRTAB)
+			ours.names = at;
+		else if (entry->d_tag == DT_GNU_HASH)
+			ours.hash = at;
+	}
+	if (ours.symbols && ours.names && ours.hash)
+		ours.base = (const char *)map->l_addr;
+}
+
+/* The hash of the GNU symbol table. */
+static uint32_t hash_name(const char *name)
+{
+	uint32_t hash = 5381;
+
+	for (; *name; name++)
+		hash = hash * 33 + (unsigned char)*name;
+	return hash;
+}
+
+/*
+ * The table is: number of buckets, first symbol, number of words of the filter, a shift; the filter;
+ * for each bucket its first symbol; for each symbol its hash, whose lowest bit ends the bucket.
+ */
+static uintptr_t find_ours(const char *name)
+{
+	const uint32_t *buckets = ours.hash + 4 + ours.hash[2] * (sizeof(ElfW(Addr)) / 4);
+	const uint32_t *chain = buckets + ours.hash[0];
+	const uint32_t first = ours.hash[1];
+	const uint32_t hash = hash_name(name);
+	uint32_t i = ours.hash[0] ? buckets[hash % ours.hash[0]] : 0;
+
+	for (; i >= first && i != 0; i++) {
+		const ElfW(Sym) *symbol = &ours.symbols[i];
+
+		if ((chain[i - first] | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF &&
+			strcmp(ours.names + symbol->st_name, name) == 0)
+			return (uintptr_t)(ours.base + symbol->st_value);
+		if (chain[i - first] & 1)
+			break;
+	}
+	return 0;
+}
+
+/* Every version so far calls the few functions that we have in the same way. */
+unsigned int la_version(unsigned int version)
+{
+	return version < LAV_CURRENT ? version : LAV_CURRENT;
+}
+
+/* The cookie says of each library what it is to us. */
+unsigned int la_objopen(struct link_map *map, Lmid_t lmid, uintptr_t *cookie)
+{
+	const char *name = base_name(map->l_name);
+
+	*cookie = ROLE_PROGRAM;
+	if (lmid != LM_ID_BASE) {
+		*cookie = ROLE_STRANGER;
+		return 0;
+	}
+	if (strcmp(name, OWN_NAME) == 0) {
+		*cookie = ROLE_OURS;
+		if (!ours.base)
+			find_symbols(map);
+		return 0;
+	}
+	if (strncmp(name, DRIVER_NAME, strlen(DRIVER_NAME)) == 0) {
+		*cookie = ROLE_DRIVER;
+		return LA_FLG_BINDTO;
+	}
+	return LA_FLG_BINDFROM;
+}
+
+#if __ELF_NATIVE_CLASS == 64
+/* For dlsym the loader asks where one side's flag is set, so both are looked at. */
+uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *referrer,
+	uintptr_t *definer, unsigned int *flags, const char *name)
+{
+	uintptr_t replacement = 0;
+
+	(void)index;
+	(void)flags;
+	if (ours.base && *referrer == ROLE_PROGRAM && *definer == ROLE_DRIVER)
+		replacement = find_ours(name);
+	return replacement ? replacement : (uintptr_t)symbol->st_value;
+}
+#endif
