@@ -109,7 +109,7 @@ ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SR
 
 ##### Public targets #####
 
-.PHONY: all demo gpu check check-kill fuzz prove-reuse lint bench install uninstall clean help FORCE
+.PHONY: all demo gpu check check-kill check-doors fuzz prove-reuse lint bench install uninstall clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build, and show the main job
@@ -120,6 +120,9 @@ demo:                                      ## install what is missing, build, an
 check:                                     ## install what is missing, build, and run every test and lint
 	$(Q)tools/setup.sh check
 	$(Q)tests/check.sh
+
+check-doors: all doors                     ## every way to the driver by every function of ours; V=1 names each, UNHOOK=NAME breaks one
+	$(Q)CUDA_HOME=$(CUDA_HOME) UNHOOK=$(UNHOOK) tests/doors/run.sh $(B)
 
 prove-reuse: $(B)/tests/prove/prove_reuse    ## random programs find no unsafe reuse, and find it where it is; OPS=, SEED=
 	$(Q)OPS=$(or $(OPS),1000000) SEED=$(SEED) $<
@@ -142,10 +145,12 @@ include tests/simcuda/rules.mk
 include tests/programs/rules.mk
 include tests/kill/rules.mk
 include tests/fuzz/rules.mk
+include tests/doors/rules.mk
 
-.PHONY: simcuda programs links tests list-tests
+.PHONY: simcuda programs doors links tests list-tests
 simcuda: $(SIMCUDA)
 programs: $(PROGRAMS)
+doors: $(DOORS)
 tests: $(TEST_BINS)
 list-tests:
 	@printf '%s\n' $(TEST_BINS)
