@@ -84,6 +84,9 @@ golden tags_leaks_json leaks --json -n 2 runs/tags.gpucache
 golden check           check runs/ended.gpucache
 golden check_damaged   check runs/damaged.gpucache
 golden check_killed    check runs/killed.gpucache
+golden symbols         symbols cuCtxSync
+golden symbols_none    symbols cudaMalloc
+golden symbols_json    symbols --json cuMemGetInfo
 golden fail_on         --fail-on=oom,leak leaks -n 1 runs/ended.gpucache
 golden usage_command   sumary
 golden usage_option    --jsno
@@ -101,6 +104,16 @@ golden cut_check       check foreign/cut.gpucache
 for view in summary oom leaks check; do
 	golden "v1.0_$view" "$view" v1.0.gpucache
 done
+
+# `symbols` shows each row of the library's table once, and nothing else.
+sed -nE 's/^HOOK[A-Z_]*\(([A-Za-z0-9_]+),.*/\1/p' "$root/preload/symbols.def" | sort >wanted
+"$tool" symbols | grep '^ ' | tr -s ' ' '\n' | grep . | sort >actual
+if cmp wanted actual; then
+	passed=$((passed + 1))
+else
+	failed=$((failed + 1))
+	diff wanted actual
+fi
 
 # Names of a real program: with debug information, with a symbol table only, with neither, and where
 # the file is not the one that ran.

@@ -8,11 +8,16 @@
 #include <unistd.h>
 
 static const struct gpc_command commands[] = {
-	{ "summary", "what held the memory, and why it ran out (default)", true, gpc_cmd_summary },
-	{ "oom", "one failed request in full: the last, or number N", true, gpc_cmd_oom },
-	{ "leaks", "memory not freed when the process ended, by stack", true, gpc_cmd_leaks },
-	{ "list", "the recordings that are there", false, gpc_cmd_list },
-	{ "check", "whether a recording is whole", true, gpc_cmd_check },
+	{ "summary", "what held the memory, and why it ran out (default)", GPC_NEEDS_RECORDING,
+		gpc_cmd_summary },
+	{ "oom", "one failed request in full: the last, or number N", GPC_NEEDS_RECORDING,
+		gpc_cmd_oom },
+	{ "leaks", "memory not freed when the process ended, by stack", GPC_NEEDS_RECORDING,
+		gpc_cmd_leaks },
+	{ "list", "the recordings that are there", GPC_NEEDS_DIRECTORY, gpc_cmd_list },
+	{ "check", "whether a recording is whole", GPC_NEEDS_RECORDING, gpc_cmd_check },
+	{ "symbols", "what each function of the driver gets from gpucache, or those with NAME",
+		GPC_NEEDS_NOTHING, gpc_cmd_symbols },
 };
 
 #define N_COMMANDS (sizeof commands / sizeof commands[0])

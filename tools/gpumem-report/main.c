@@ -112,6 +112,19 @@ static enum gpc_exit find_list(struct gpc_report *report)
 	return GPC_EXIT_MADE;
 }
 
+static enum gpc_exit find_target(struct gpc_report *report, enum gpc_needs needs)
+{
+	switch (needs) {
+	case GPC_NEEDS_RECORDING:
+		return find_recording(report);
+	case GPC_NEEDS_DIRECTORY:
+		return find_list(report);
+	case GPC_NEEDS_NOTHING:
+		break;
+	}
+	return GPC_EXIT_MADE;
+}
+
 static enum gpc_exit open_output(const struct gpc_options *options, FILE **ret_out)
 {
 	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (options->force ? O_TRUNC : O_EXCL);
@@ -202,7 +215,7 @@ int main(int argc, char **argv)
 		break;
 	}
 	sort_out_number(&options, command);
-	code = command->needs_recording ? find_recording(&report) : find_list(&report);
+	code = find_target(&report, command->needs);
 	if (code == GPC_EXIT_MADE)
 		code = open_output(&options, &out);
 	if (code == GPC_EXIT_MADE) {

@@ -42,22 +42,29 @@ struct gpc_options {
 	bool fail_on_oom;
 	bool fail_on_leak;
 	enum gpc_colour_mode colour;
-	const char *target; /* FILE, DIR or PID; NULL: the newest recording */
+	const char *
+		target; /* FILE, DIR, PID, or NAME of symbols; NULL: the newest recording, all names */
 };
 
 struct gpc_report {
 	const struct gpc_options *options;
 	struct gpc_paper paper;
-	struct gpc_recording *recording; /* NULL for `list` */
+	struct gpc_recording *recording; /* NULL for `list` and `symbols` */
 	struct gpc_frames *frames;
 	struct gpc_directory directory; /* for `list` only */
 	bool is_newest_by_default;      /* nobody named it, so neither need the next command */
 };
 
+enum gpc_needs {
+	GPC_NEEDS_RECORDING,
+	GPC_NEEDS_DIRECTORY,
+	GPC_NEEDS_NOTHING,
+};
+
 struct gpc_command {
 	const char *name;
 	const char *help;
-	bool needs_recording;
+	enum gpc_needs needs;
 	enum gpc_exit (*run)(struct gpc_report *report);
 };
 
@@ -66,6 +73,7 @@ enum gpc_exit gpc_cmd_oom(struct gpc_report *report);
 enum gpc_exit gpc_cmd_leaks(struct gpc_report *report);
 enum gpc_exit gpc_cmd_list(struct gpc_report *report);
 enum gpc_exit gpc_cmd_check(struct gpc_report *report);
+enum gpc_exit gpc_cmd_symbols(struct gpc_report *report);
 
 /* A line on standard error: "gpumem-report: ...". */
 void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
