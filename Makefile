@@ -145,6 +145,7 @@ include tests/simcuda/rules.mk
 include tests/programs/rules.mk
 include tests/kill/rules.mk
 include tests/fuzz/rules.mk
+include tests/stacks/rules.mk
 include tests/doors/rules.mk
 
 .PHONY: simcuda programs doors links tests list-tests
