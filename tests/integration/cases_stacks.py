@@ -6,9 +6,8 @@ import sys
 
 from harness import TOP, expect, expect_equal
 
-# What the books have of a device; and how much memory a stack takes, of which kinds.
+# What the books have of a device.
 LINES = ("requested", "rounding", "pending", "cached", "direct")
-KINDS = ("plain",)
 
 
 def stack(world, name):
@@ -32,8 +31,7 @@ def look(world, name, kinds, **extra):
 def expect_in_the_books(world, name, *kinds, **extra):
     """What is taken beyond the context, which the program does not ask for, for each kind and for all."""
     at_start = look(world, name, [], **extra)
-    wanted = [kind for kind in kinds if kind in KINDS]
-    for taken in [[kind] for kind in wanted] + ([wanted] if len(wanted) > 1 else []):
+    for taken in [*([kind] for kind in kinds), kinds]:
         used, booked = (end - start for end, start in zip(look(world, name, taken, **extra), at_start))
         expect_equal(f"{name} {taken}: what is in the books", booked, used)
         expect(used > 0, f"{name} {taken} took nothing")
@@ -83,7 +81,7 @@ def case_memory_that_UCX_looks_at_is_in_the_books(world):
 
 def case_the_stacks_run_without_us_as_well(world):
     for name in ("nvcc", "torch.py", "xla", "cupy.py", "numba.py", "cuda_python", "nccl", "vllm.py", "triton", "ucx"):
-        child, used = world.start_and_hold([*stack(world, name), *KINDS], with_us=False,
+        child, used = world.start_and_hold([*stack(world, name), "plain", "async", "mapped"], with_us=False,
                                            STACKS=os.path.join(world.build, "stacks"))
         child.send_signal(signal.SIGKILL)
         child.wait()

@@ -17,7 +17,6 @@ void cumem_plain(void)
 
 void cumem_mapped(void)
 {
-#ifdef HAS_MAPPED
 	static const struct stack_driver cu = {
 		.cuMemAddressReserve = cuMemAddressReserve,
 		.cuMemCreate = cuMemCreate,
@@ -27,7 +26,6 @@ void cumem_mapped(void)
 	};
 
 	stack_mapped(&cu);
-#endif
 }
 
 void cumem_hold(void)
