@@ -18,6 +18,10 @@ def read_table(name):
 RENAMED = {name: (int(since), row) for name, since, row in
            re.findall(r"^RENAMED\((\w+), (\d+), (\w+)\)", read_table("renamed.def"), re.M)}
 
+# What takes device memory or gives it back must be ours, whatever symbols.def says.
+MEMORY = re.compile(r"cuMem(Alloc|Free|HostAlloc|HostRegister|HostUnregister|Create|Release|Map|Unmap)\w*|"
+                    r"cu(Array|Array3D|MipmappedArray)(Create|Destroy)|cu(Import|Destroy)ExternalMemory")
+
 
 class Row:
     """A row of symbols.def."""
@@ -155,6 +159,8 @@ class Log:
             wanted = self.rows.find(name, version, flags)
             if (status != 0) != (name == ""):
                 found.append(f'"{name}" {version} {flags} was answered with {status}')
+            elif place != OURS and MEMORY.fullmatch(name):
+                found.append(f'"{name}" {version} {flags} is memory, and {symbol} of {place}')
             elif not wanted and place == OURS:
                 found.append(f'"{name}" {version} {flags} gave our {symbol}')
             elif wanted and (place, symbol) != (OURS, wanted.name):
