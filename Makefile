@@ -99,7 +99,7 @@ REPORT     := $(B)/gpumem-report
 REPLAY     := $(B)/gpumem-replay
 RUN        := $(B)/gpucache-run
 PRODUCTS   := $(LIB_SO) $(LIB_A) $(AUDIT_SO) $(REPORT) $(REPLAY) $(RUN)
-LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs)
+LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs stacks)
 
 UNIT_BINS  := $(patsubst %.c,$(B)/%,$(UNIT_SRCS))
 TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS) $(PROVE_TESTS))

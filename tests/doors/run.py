@@ -55,7 +55,7 @@ def find_doors(world):
         Door("dv2", "cuGetProcAddress_v2 in such a plugin, audited", [reach, "v2", plugin, "deepbind"], own_flags(), **deep),
     ]
     toolkit = None if world.toolkit else "no CUDA toolkit"
-    nvcc = None if os.path.exists(world.doors("runtime_nvcc")) else "no CUDA toolkit"
+    nvcc = toolkit or (None if os.path.exists(world.doors("runtime_nvcc")) else "no nvcc")
     return doors + [
         Door("rt", "our stand-in for libcudart.so.13", [world.doors("runtime")], spied=True),
         Door("rtstat", "the same, linked statically", [world.doors("runtime_static")], spied=True),

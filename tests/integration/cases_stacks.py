@@ -45,6 +45,11 @@ def case_memory_of_PyTorch_is_in_the_books(world):
     expect_in_the_books(world, "torch.py", "plain", "async", "mapped")
 
 
+def case_memory_of_a_plugin_that_looks_past_us_is_in_the_books_with_the_auditor(world):
+    auditor = os.path.join(world.build, "libgpucache-audit.so")
+    expect_in_the_books(world, "torch.py", "plain", "async", "mapped", DEEPBIND="1", LD_AUDIT=auditor)
+
+
 def case_memory_of_XLA_is_in_the_books(world):
     expect_in_the_books(world, "xla", "plain", "async")
 

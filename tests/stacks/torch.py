@@ -6,7 +6,8 @@ import sys
 
 from stack import wants
 
-c10 = ctypes.CDLL(os.path.join(os.environ["STACKS"], "libc10_cuda.so"))
+mode = os.RTLD_LOCAL | (os.RTLD_DEEPBIND if os.environ.get("DEEPBIND") else 0)
+c10 = ctypes.CDLL(os.path.join(os.environ["STACKS"], "libc10_cuda.so"), mode=mode)
 c10.c10_start()
 for kind in ("plain", "async", "mapped"):
     if wants(kind):
