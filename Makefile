@@ -134,7 +134,7 @@ fuzz:                                      ## feed damaged input to every reader
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan fuzz-bin
 	$(Q)build/asan/tests/fuzz/fuzz -s $(or $(FUZZ_SECONDS),300) $(if $(SEED),-S $(SEED)) tests/fuzz/corpus build/fuzz
 
-gpu: all programs $(patsubst %.c,$(B)/%,$(CONF_TESTS)) ## build what tests/gpu/run.sh takes along to a machine with a GPU
+gpu: all programs doors $(patsubst %.c,$(B)/%,$(CONF_TESTS)) ## build what tests/gpu/run.sh takes along to a machine with a GPU
 
 bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.csv
 	$(Q)tests/bench/run.sh $(B)

@@ -161,6 +161,31 @@ def step_errors(suite, world, data):
     expect(not wrong, "\n".join(wrong))
 
 
+def reach(suite, world, door, with_us=True):
+    """{row of symbols.def: (object, symbol)} of what this door gives; see tests/doors/reach.c."""
+    program = os.path.join(suite.build, "release/doors/reach")
+    if not os.path.exists(program):
+        raise Skip("the build has no tests/doors; `make gpu` builds them")
+    done = world.run([program, door], with_us=with_us)
+    expect_equal(f"reach {door}: exit status ({done.err.strip()[-200:]})", done.status, 0)
+    return {name: (place, symbol) for name, place, symbol in (line.split(" ") for line in done.out.splitlines())}
+
+
+def step_doors(suite, world, data):
+    exported = reach(suite, world, "handle", with_us=False)
+    there = [name for name, (place, _) in exported.items() if place != "nothing"]
+    data["functions that this driver has"] = f"{len(there)} of {len(exported)}"
+    given = reach(suite, world, "v2", with_us=False)
+    data["answered by cuGetProcAddress with another pointer"] = [n for n in there if given[n] != exported[n]]
+    doors = ["handle", "default", "next", "v1", "v2"]
+    if suite.sim or 13 in suite.cudart:
+        doors.append("entry-version")
+    for door in doors:
+        found = reach(suite, world, door)
+        wrong = [f"{name}: {found[name]}" for name in there if found[name] != ("libgpucache.so", name)]
+        expect(not wrong, f"{door}: {wrong[:5]}")
+
+
 def step_pair_costs(suite, world, data):
     need_runtime(suite)
     for size, count, streams in ((4096, 2000, 0), (MIB, 2000, 0), (64 * MIB, 500, 0), (MIB, 2000, 4)):
@@ -220,6 +245,7 @@ STEPS = (
     ("an out-of-memory of the whole device is explained", 30, step_device_exhausted),
     ("after kill -9 the bytes held are those printed", 30, step_kill),
     ("every misuse gets the driver's error code", 20, step_misuse),
+    ("every door of this driver leads to our functions", 60, step_doors),
     ("every row of the table of errors gets the driver's code", 120, step_errors),
     ("PyTorch trains bit for bit as without us", 90, step_torch),
     ("PyTorch without its own cache trains bit for bit as without us", 90, step_torch_without_its_cache),
