@@ -184,7 +184,7 @@ $(AUDIT_SO): $(call obj,$(AUDIT_SRCS)) preload/audit/audit.map
 
 $(REPORT): $(call obj,$(REPORT_SRCS)) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) -ldw -ljson-c
+	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) -ldw -lelf -ljson-c
 
 $(REPLAY): $(call obj,$(REPLAY_SRCS)) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)

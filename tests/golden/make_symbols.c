@@ -2,7 +2,8 @@
 /*
  * Records its own stack and its own modules into the file argv[1], for gpumem-report to put names to: a real
  * program, a real build id; with "spoiled" a build id that is not this file's; with "python" the evaluation
- * loop of an interpreter twice in the stack, and three Python frames.
+ * loop of an interpreter twice in the stack, and three Python frames; linked with make_symbols_cxx.cc, functions
+ * of C++ around the others.
  */
 #include <execinfo.h>
 #include <link.h>
@@ -108,11 +109,21 @@ __attribute__((noinline)) void _PyEval_EvalFrameDefault(
 	__asm__ volatile("");
 }
 
-__attribute__((noinline)) void outer_function(struct recording_builder *builder)
+__attribute__((always_inline)) static inline void inlined_function(
+	struct recording_builder *builder)
 {
 	innermost_function(builder, 0);
 	__asm__ volatile("");
 }
+
+__attribute__((noinline)) void outer_function(void *builder)
+{
+	inlined_function(builder);
+	__asm__ volatile("");
+}
+
+/* There in a program with C++. */
+extern void call_through_cxx(void (*next)(void *), void *arg) __attribute__((weak));
 
 int main(int argc, char **argv)
 {
@@ -128,6 +139,8 @@ int main(int argc, char **argv)
 			"/x/main.py", 0x0309, 10 + i, "", 0);
 	if (argc > 2 && strcmp(argv[2], "python") == 0)
 		_PyEval_EvalFrameDefault(&builder, 0);
+	else if (call_through_cxx)
+		call_through_cxx(outer_function, &builder);
 	else
 		outer_function(&builder);
 	dl_iterate_phdr(add_object, &names);

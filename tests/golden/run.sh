@@ -115,35 +115,87 @@ else
 	diff wanted actual
 fi
 
-# Names of a real program: with debug information, with a symbol table only, with neither, and where
-# the file is not the one that ran.
-names() {
-	wanted=$1
-	shift
+# Names of a real program, from what is known of it.
+build_symbols() {
 	"${CC:-gcc}" -std=gnu11 -D_GNU_SOURCE -O1 -fno-omit-frame-pointer -Wl,--build-id -I"$root/include" -I"$root" "$@" -o symbols \
 		"$here/make_symbols.c" "$root/tests/unit/format/recording_builder.c" || exit 2
-	./symbols symbols.gpucache $kind
-	"$tool" leaks symbols.gpucache >actual
-	if grep -q "$wanted" actual; then
+}
+
+# shows WANTED ARGUMENT ...: `leaks` of the program's recording has a line like WANTED; with a ! before it, none.
+shows() {
+	wanted=${1#!}
+	expected=$([ "$wanted" = "$1" ] && echo 0 || echo 1)
+	shift
+	"$tool" leaks "$@" symbols.gpucache >actual 2>&1
+	grep -q "$wanted" actual
+	if [ $? -eq "$expected" ]; then
 		passed=$((passed + 1))
 	else
 		failed=$((failed + 1))
-		echo "golden: no \"$wanted\" in:"
+		echo "golden: \"$wanted\" is $([ "$expected" = 0 ] && echo not || echo wrongly) in leaks $*:"
 		cat actual
 	fi
 }
-kind=
-names '> #0  innermost_function  .*/make_symbols.c:[0-9]' -g
-names ' #1  outer_function  symbols' -g0
-names '#1  .*/symbols+0x' -g0 -s
-kind=spoiled
-names '#1  .*/symbols+0x' -g
+
+# With debug information, inlined calls too; with a symbol table only; with neither.
+build_symbols -g && ./symbols symbols.gpucache
+shows '> #0  innermost_function  .*/make_symbols.c:[0-9]'
+shows '#1  inlined_function  .*/make_symbols.c:[0-9]* (inlined)'
+shows '#2  outer_function  .*/make_symbols.c:[0-9]*$'
+
+# The file is another build, or says that it is.
+./symbols symbols.gpucache spoiled
+shows '#1  .*/symbols+0x'
+shows '!make_symbols.c'
+shows '^gpumem-report: symbols: build id differs from the recorded one; not used'
+./symbols symbols.gpucache && build_symbols -g -DANOTHER_BUILD -O2
+shows '!make_symbols.c'
+[ "$(grep -c 'symbols: build id differs' actual)" -eq 1 ] || { failed=$((failed + 1)); echo "golden: said more than once"; }
+
+# A recording from another machine: the program is below --sysroot, with or without its debug information.
+build_symbols -g && ./symbols symbols.gpucache
+mkdir -p "root$work" && mv symbols "root$work"
+shows '!make_symbols.c'
+shows '#1  inlined_function  .* (inlined)' --sysroot root
+objcopy --only-keep-debug "root$work/symbols" symbols.debug && objcopy --strip-all "root$work/symbols"
+shows '!make_symbols.c' --sysroot root
+
+# Debug information in a file of its own: below its build id, its path, its name; the program there or not.
+build_id=$(readelf -n symbols.debug 2>/dev/null | sed -n 's/.*Build ID: //p')
+for place in "debug/.build-id/$(echo "$build_id" | cut -c1-2)/$(echo "$build_id" | cut -c3-).debug" \
+	"debug$work/symbols.debug" debug/symbols.debug "root/usr/lib/debug$work/symbols.debug"; do
+	mkdir -p "$(dirname "$place")" && cp symbols.debug "$place"
+	shows '#1  inlined_function  .* (inlined)' --sysroot root --debug-path nothing:debug
+	mv "root$work/symbols" away
+	shows '#1  inlined_function  .* (inlined)' --sysroot root --debug-path nothing:debug
+	mv away "root$work/symbols" && rm "$place"
+	shows '!make_symbols.c' --sysroot root --debug-path nothing:debug
+done
+mkdir -p debug && cp "root$work/symbols" debug && cp symbols.debug debug
+printf 'another build' | dd of=debug/symbols.debug conv=notrunc bs=1 seek=1 2>/dev/null
+shows '!make_symbols.c' --sysroot root --debug-path debug
+rm -rf root debug symbols.debug
+
+build_symbols -g0 && ./symbols symbols.gpucache
+shows ' #1  outer_function  symbols'
+build_symbols -g0 -s && ./symbols symbols.gpucache
+shows '#1  .*/symbols+0x'
+
 # Each evaluation loop gives way to the Python frames that it ran.
-kind=python
-names '> #1  inner  /x/main.py:10' -g
-names ' #2  callback_of_a_library' -g
-names ' #3  middle  /x/main.py:11' -g
-names ' #5  main  ' -g
+build_symbols -g && ./symbols symbols.gpucache python
+shows '> #1  inner  /x/main.py:10'
+shows ' #2  callback_of_a_library'
+shows ' #3  middle  /x/main.py:11'
+shows ' #5  main  '
+
+# C++, where there is a compiler for it.
+if command -v "${CXX:-g++}" >/dev/null; then
+	"${CXX:-g++}" -g -O1 -fno-omit-frame-pointer -c -o cxx.o "$here/make_symbols_cxx.cc" || exit 2
+	build_symbols -g cxx.o && ./symbols symbols.gpucache
+	shows ' #3  shop::basket::add(void (\*)(void\*), void\*)'
+	shows 'make_symbols_cxx\.cc:[0-9]* (inlined)'
+	shows ' #4  void shop::basket::grow<void\*>(void (\*)(void\*), void\*)'
+fi
 
 [ -n "${UPDATE:-}" ] && exit 0
 echo "$passed passed, $failed failed"

@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct gpc_command commands[] = {
@@ -27,6 +28,8 @@ enum long_option {
 	OPTION_COLOUR,
 	OPTION_NO_COLOUR,
 	OPTION_FAIL_ON,
+	OPTION_SYSROOT,
+	OPTION_DEBUG_PATH,
 };
 
 static const struct option long_options[] = {
@@ -38,6 +41,8 @@ static const struct option long_options[] = {
 	{ "color", required_argument, NULL, OPTION_COLOUR },
 	{ "no-color", no_argument, NULL, OPTION_NO_COLOUR },
 	{ "fail-on", required_argument, NULL, OPTION_FAIL_ON },
+	{ "sysroot", required_argument, NULL, OPTION_SYSROOT },
+	{ "debug-path", required_argument, NULL, OPTION_DEBUG_PATH },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
@@ -66,6 +71,9 @@ static void print_help(void)
 	     "  -o, --output FILE   write there              -f, --force     overwrite FILE\n"
 	     "      --json          for programs                 --color=auto|always|never\n"
 	     "      --fail-on=oom,leak   exit code 1 where that is true\n"
+	     "      --sysroot DIR        the recorded machine's files are below DIR\n"
+	     "      --debug-path DIR[:DIR]  files with symbols: DIR/.build-id/xx/yyyy.debug,\n"
+	     "                           DIR/PATH[.debug], DIR/NAME[.debug]\n"
 	     "  -h, --help          this text                -V, --version\n"
 	     "\n"
 	     "Exit codes: 0 made, 1 --fail-on is true, 2 wrong usage, 3 nothing found,\n"
@@ -214,6 +222,18 @@ static bool read_conditions(const char *text, struct gpc_options *options)
 	return true;
 }
 
+static bool read_directory(const char *option, const char *text, const char **ret_path)
+{
+	struct stat st;
+
+	if (stat(text, &st) != 0 || !S_ISDIR(st.st_mode)) {
+		gpc_complain("%s needs a directory, not `%s`", option, text);
+		return false;
+	}
+	*ret_path = text;
+	return true;
+}
+
 /* One option; false where its value is wrong. */
 static bool read_option(int letter, struct gpc_options *options)
 {
@@ -246,6 +266,11 @@ static bool read_option(int letter, struct gpc_options *options)
 		return true;
 	case OPTION_FAIL_ON:
 		return read_conditions(optarg, options);
+	case OPTION_SYSROOT:
+		return read_directory("--sysroot", optarg, &options->places.sysroot);
+	case OPTION_DEBUG_PATH:
+		options->places.debug_path = optarg;
+		return true;
 	default:
 		return false;
 	}

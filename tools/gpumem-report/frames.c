@@ -8,8 +8,6 @@
 #include "base/python_lines.h"
 #include "tools/gpumem-report/paper.h"
 
-/* The offset of a Python frame whose instruction could not be read. */
-
 enum frame_class {
 	CLASS_PROGRAM,
 	CLASS_PLUMBING,    /* the way from the program to the driver */
@@ -76,14 +74,15 @@ static enum frame_class class_of(const struct gpc_symbol *symbol)
 	return CLASS_PROGRAM;
 }
 
-struct gpc_frames *gpc_frames_create(const struct gpc_recording *recording)
+struct gpc_frames *gpc_frames_create(
+	const struct gpc_recording *recording, const struct gpc_places *places)
 {
 	struct gpc_frames *frames = calloc(1, sizeof *frames);
 
 	if (!frames)
 		return NULL;
 	frames->recording = recording;
-	frames->symbols = gpc_symbols_create(recording);
+	frames->symbols = gpc_symbols_create(recording, places);
 	frames->stacks = calloc(recording->n_stacks + 1, sizeof *frames->stacks);
 	if (!frames->symbols || !frames->stacks) {
 		gpc_frames_destroy(frames);
@@ -158,8 +157,8 @@ static unsigned add_python_run(const struct gpc_frames *frames, struct gpc_stack
 	return next;
 }
 
-static void add_native(
-	struct gpc_stack_frames *stack, const struct gpc_symbol *symbol, enum frame_class class)
+static void add_native(struct gpc_stack_frames *stack, const struct gpc_symbol *symbol,
+	bool is_inlined, bool is_plumbing)
 {
 	struct gpc_frame *frame = &stack->frames[stack->n++];
 
@@ -169,11 +168,26 @@ static void add_native(
 	frame->line = symbol->line;
 	frame->module = symbol->module;
 	frame->offset = symbol->offset;
-	frame->is_plumbing = class == CLASS_PLUMBING;
+	frame->is_inlined = is_inlined;
+	frame->is_plumbing = is_plumbing;
+}
+
+/* One return address: what was inlined there, and the function that holds it. */
+static void add_native_list(struct gpc_stack_frames *stack, const struct gpc_symbol_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		add_native(stack, &list->rows[i], i + 1 < list->n,
+			class_of(&list->rows[i]) == CLASS_PLUMBING);
+}
+
+/* That of the compiled function: what was inlined into an interpreter is a part of it. */
+static enum frame_class class_of_list(const struct gpc_symbol_list *list)
+{
+	return list->n ? class_of(&list->rows[list->n - 1]) : CLASS_HIDDEN;
 }
 
 static void merge(struct gpc_frames *frames, struct gpc_stack_frames *stack,
-	const struct gpc_stack_view *view, struct gpc_symbol *symbols,
+	const struct gpc_stack_view *view, const struct gpc_symbol_list *symbols,
 	const enum frame_class *classes)
 {
 	unsigned n_evals = 0;
@@ -194,7 +208,7 @@ static void merge(struct gpc_frames *frames, struct gpc_stack_frames *stack,
 			if (n_evals == 0 && next == 0)
 				next = add_python_run(frames, stack, view, next, true);
 		} else if (classes[i] != CLASS_HIDDEN) {
-			add_native(stack, &symbols[i], classes[i]);
+			add_native_list(stack, &symbols[i]);
 		}
 	}
 	add_python_run(frames, stack, view, next, true);
@@ -220,29 +234,29 @@ static int site_of(const struct gpc_stack_frames *stack)
 static struct gpc_stack_frames *resolve(
 	struct gpc_frames *frames, const struct gpc_stack_view *view)
 {
-	size_t most = (size_t)view->n_native + view->n_python;
-	struct gpc_stack_frames *stack = calloc(1, sizeof *stack + most * sizeof stack->frames[0]);
-	struct gpc_symbol *symbols = calloc(view->n_native + 1u, sizeof *symbols);
+	struct gpc_symbol_list *symbols = calloc(view->n_native + 1u, sizeof *symbols);
 	enum frame_class *classes = calloc(view->n_native + 1u, sizeof *classes);
+	struct gpc_stack_frames *stack = NULL;
+	size_t most = view->n_python;
 
-	if (!stack || !symbols || !classes) {
-		free(stack);
-		stack = NULL;
+	if (!symbols || !classes)
 		goto undo_symbols;
-	}
 	for (unsigned i = 0; i < view->n_native; i++) {
 		symbols[i] = gpc_symbols_find(frames->symbols, view->native[i]);
-		classes[i] = class_of(&symbols[i]);
+		classes[i] = class_of_list(&symbols[i]);
+		most += symbols[i].n;
 	}
+	stack = calloc(1, sizeof *stack + most * sizeof stack->frames[0]);
+	if (!stack)
+		goto undo_lists;
 	stack->id = view->id;
 	stack->flags = view->flags;
 	merge(frames, stack, view, symbols, classes);
 	stack->site = site_of(stack);
-	for (unsigned i = 0; i < view->n_native; i++) {
-		free(symbols[i].function);
-		free(symbols[i].file);
-	}
 
+undo_lists:
+	for (unsigned i = 0; i < view->n_native; i++)
+		gpc_symbol_list_fini(&symbols[i]);
 undo_symbols:
 	free(symbols);
 	free(classes);

@@ -15,6 +15,7 @@
  *
  * Invariants  1 Every Python frame of the stack appears once, in order.  2 Frames of an
  *               interpreter never appear.  3 `site` is a frame of the list, or -1 in an empty one.
+ *             4 An inlined call is a frame of its own, before the one it was inlined into.
  * Threads     One.
  * Failure     NULL where the stack is unknown; frames without names where nothing names them.
  * Limits      CPython's frames; other interpreters are shown as the native code they are.
@@ -31,6 +32,7 @@ struct gpc_frame {
 	const char *module;
 	uint64_t offset;
 	bool is_python;
+	bool is_inlined;  /* into the frame after it */
 	bool is_plumbing; /* of the way to the driver, not of the program */
 };
 
@@ -44,7 +46,8 @@ struct gpc_stack_frames {
 
 struct gpc_frames; /* all stacks of a recording, each resolved when first asked for */
 
-struct gpc_frames *gpc_frames_create(const struct gpc_recording *recording);
+struct gpc_frames *gpc_frames_create(
+	const struct gpc_recording *recording, const struct gpc_places *places);
 void gpc_frames_destroy(struct gpc_frames *frames);
 
 /* The stack `id`, or NULL. */

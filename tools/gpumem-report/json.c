@@ -165,6 +165,7 @@ struct json_object *gpc_json_stack(const struct gpc_report *report, uint32_t id)
 		gpc_json_text(object, "module", frame->module);
 		gpc_json_bytes(object, "module_offset",
 			frame->is_python ? GPUCACHE_UNKNOWN : frame->offset);
+		gpc_json_bool(object, "is_inlined", frame->is_inlined);
 		gpc_json_bool(object, "is_call_site", (int)i == stack->site);
 		json_object_array_add(array, object);
 	}

@@ -179,7 +179,7 @@ static enum gpc_exit run(struct gpc_report *report, const struct gpc_command *co
 
 	gpc_paper_init(&report->paper, out, report->options->colour);
 	if (report->recording) {
-		report->frames = gpc_frames_create(report->recording);
+		report->frames = gpc_frames_create(report->recording, &report->options->places);
 		if (!report->frames) {
 			gpc_complain("no memory for stacks");
 			return GPC_EXIT_IO;

@@ -42,6 +42,7 @@ struct gpc_options {
 	bool fail_on_oom;
 	bool fail_on_leak;
 	enum gpc_colour_mode colour;
+	struct gpc_places places; /* of files with symbols */
 	const char *
 		target; /* FILE, DIR, PID, or NAME of symbols; NULL: the newest recording, all names */
 };

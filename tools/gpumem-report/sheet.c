@@ -94,6 +94,8 @@ static void print_frame(
 	const char *end = is_site ? gpc_paper_ink(paper, GPC_INK_PLAIN) : "";
 
 	gpc_frame_describe(frame, true, &text);
+	if (frame->is_inlined)
+		gpc_text_add(&text, " (inlined)");
 	if (function && (size_t)used + text.len > (size_t)paper->width && function + 2 < text.len)
 		fprintf(paper->out, "%s%.*s\n%*s%s%s\n", begin, (int)function, buf, used + 2, "",
 			buf + function + 2, end);

@@ -2,35 +2,60 @@
 #include "tools/gpumem-report/symbolize.h"
 
 #include <dlfcn.h>
+#include <dwarf.h>
 #include <elfutils/libdwfl.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "tools/gpumem-report/report.h"
 
 typedef char *(*demangle_function)(const char *name, char *buf, size_t *size, int *status);
 
 struct object {
+	const struct gpc_symbols *symbols;
 	Dwfl *dwfl;
-	Dwfl_Module *module; /* NULL: not there, or not the same file */
+	Dwfl_Module *module; /* NULL: not there, or not the same build */
+	size_t number;
 	bool tried;
 };
 
 struct gpc_symbols {
 	const struct gpc_recording *recording;
+	struct gpc_places places;
 	struct object *objects; /* one a recorded module */
 	demangle_function demangle;
 };
 
+/* What was brought along comes before what this machine has. */
+static int find_debug(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
+	const char *file, const char *link, GElf_Word link_sum, char **ret_path)
+{
+	const struct object *object = *userdata;
+	struct gpc_module_view view;
+
+	if (gpc_recording_read_module(object->symbols->recording, object->number, &view)) {
+		struct gpc_object_file found =
+			gpc_object_find_debug(&object->symbols->places, &view);
+
+		if (found.fd >= 0) {
+			*ret_path = strdup(found.path);
+			return found.fd;
+		}
+	}
+	return dwfl_standard_find_debuginfo(
+		module, userdata, name, base, file, link, link_sum, ret_path);
+}
+
 static char *no_debug_path;
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
-	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.find_debuginfo = find_debug,
 	.debuginfo_path = &no_debug_path,
 };
 
-struct gpc_symbols *gpc_symbols_create(const struct gpc_recording *recording)
+struct gpc_symbols *gpc_symbols_create(
+	const struct gpc_recording *recording, const struct gpc_places *places)
 {
 	struct gpc_symbols *symbols = calloc(1, sizeof *symbols);
 	void *library;
@@ -38,6 +63,7 @@ struct gpc_symbols *gpc_symbols_create(const struct gpc_recording *recording)
 	if (!symbols)
 		return NULL;
 	symbols->recording = recording;
+	symbols->places = *places;
 	symbols->objects = calloc(recording->n_modules + 1, sizeof *symbols->objects);
 	if (!symbols->objects) {
 		free(symbols);
@@ -63,44 +89,56 @@ void gpc_symbols_destroy(struct gpc_symbols *symbols)
 	free(symbols);
 }
 
-static bool is_same_build(Dwfl_Module *module, const struct gpucache_module *recorded)
-{
-	const unsigned char *bits = NULL;
-	GElf_Addr address;
-	int size = dwfl_module_build_id(module, &bits, &address);
-
-	if (recorded->build_id_size == 0)
-		return true;
-	return size >= 0 && (uint32_t)size >= recorded->build_id_size &&
-	       memcmp(bits, recorded->build_id, recorded->build_id_size) == 0;
-}
-
 static void open_object(struct object *object, const struct gpc_module_view *view)
 {
-	struct stat st;
-	int fd = open(view->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct gpc_object_file file = gpc_object_find(&object->symbols->places, view);
+	void **userdata;
 
-	if (fd < 0)
+	if (file.fd < 0) {
+		if (file.differs)
+			gpc_complain("%s: build id differs from the recorded one; not used",
+				gpc_base_name(view->path));
 		return;
-	/* The path comes from the recording: it may name a device or a pipe. */
-	if (view->path[0] != '/' || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-		goto undo_open;
+	}
 	object->dwfl = dwfl_begin(&callbacks);
-	if (!object->dwfl)
-		goto undo_open;
+	if (!object->dwfl) {
+		close(file.fd);
+		return;
+	}
 	dwfl_report_begin(object->dwfl);
 	/* On success the descriptor is libdw's. */
-	object->module =
-		dwfl_report_elf(object->dwfl, "object", view->path, fd, view->module.bias, true);
+	object->module = dwfl_report_elf(
+		object->dwfl, "object", file.path, file.fd, view->module.bias, true);
 	if (!object->module)
-		close(fd);
+		close(file.fd);
 	dwfl_report_end(object->dwfl, NULL, NULL);
-	if (object->module && !is_same_build(object->module, &view->module))
-		object->module = NULL;
-	return;
+	if (!object->module)
+		return;
+	dwfl_module_info(object->module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
+	*userdata = object;
+}
 
-undo_open:
-	close(fd);
+/* The object of the module that was at this address, opened; NULL: in none. */
+static struct object *object_at(
+	struct gpc_symbols *symbols, uint64_t address, struct gpc_module_view *ret_view)
+{
+	size_t i = symbols->recording->n_modules;
+	struct object *object;
+
+	for (; i > 0; i--)
+		if (gpc_recording_read_module(symbols->recording, i - 1, ret_view) &&
+			address >= ret_view->module.start && address < ret_view->module.end)
+			break;
+	if (i == 0)
+		return NULL;
+	object = &symbols->objects[i - 1];
+	if (!object->tried) {
+		object->symbols = symbols;
+		object->number = i - 1;
+		object->tried = true;
+		open_object(object, ret_view);
+	}
+	return object;
 }
 
 static char *copy_name(const struct gpc_symbols *symbols, const char *name)
@@ -108,48 +146,141 @@ static char *copy_name(const struct gpc_symbols *symbols, const char *name)
 	int status = -1;
 	char *demangled = NULL;
 
+	if (!name)
+		return NULL;
 	if (symbols->demangle && name[0] == '_' && name[1] == 'Z')
 		demangled = symbols->demangle(name, NULL, NULL, &status);
 	return demangled ? demangled : strdup(name);
 }
 
-struct gpc_symbol gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address)
+/*
+ * The functions around an address, innermost first: those that were inlined, and the one that was
+ * compiled.  Their number; *ret_functions is the caller's to free.
+ */
+static size_t find_functions(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die **ret_functions)
 {
-	struct gpc_symbol symbol = { 0 };
-	struct gpc_module_view view;
-	struct object *object;
-	size_t i = symbols->recording->n_modules;
-	uint64_t call = address - 1;
-	const char *name;
-	Dwfl_Line *line;
+	Dwarf_Die *scopes = NULL;
+	Dwarf_Die *nested = NULL;
+	size_t n_functions = 0;
+	int n = 0;
+
+	/* The first answer leaves the inlined calls' own surroundings out; the second has them. */
+	if (dwarf_getscopes(unit, address, &scopes) > 0)
+		n = dwarf_getscopes_die(&scopes[0], &nested);
+	free(scopes);
+	for (int i = 0; i < n; i++) {
+		int tag = dwarf_tag(&nested[i]);
+
+		if (tag == DW_TAG_inlined_subroutine || tag == DW_TAG_subprogram)
+			nested[n_functions++] = nested[i];
+		if (tag == DW_TAG_subprogram)
+			break;
+	}
+	*ret_functions = nested;
+	return n_functions;
+}
+
+static const char *name_of(Dwarf_Die *function)
+{
+	Dwarf_Attribute attribute;
+
+	if (dwarf_attr_integrate(function, DW_AT_linkage_name, &attribute))
+		return dwarf_formstring(&attribute);
+	return dwarf_diename(function);
+}
+
+static void set_place(struct gpc_symbol *symbol, const char *file, Dwarf_Word line)
+{
+	if (!file || line == 0 || line > INT32_MAX)
+		return;
+	symbol->file = strdup(file);
+	symbol->line = (uint32_t)line;
+}
+
+/* Where an inlined function is called. */
+static void set_call(struct gpc_symbol *caller, Dwarf_Die *unit, Dwarf_Die *inlined)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Files *files;
+	Dwarf_Word file = 0;
+	Dwarf_Word line = 0;
+	size_t n_files;
+
+	if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) == 0 &&
+		dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &line) == 0 &&
+		dwarf_getsrcfiles(unit, &files, &n_files) == 0 && file < n_files)
+		set_place(caller, dwarf_filesrc(files, file, NULL, NULL), line);
+}
+
+/* Names and places for rows[0 .. n), which are `functions` of `unit`. */
+static void name_functions(const struct gpc_symbols *symbols, struct gpc_symbol_list *list,
+	Dwarf_Die *unit, Dwarf_Die *functions)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (!list->rows[i].function)
+			list->rows[i].function = copy_name(symbols, name_of(&functions[i]));
+		if (i > 0)
+			set_call(&list->rows[i], unit, &functions[i - 1]);
+	}
+}
+
+static void name_rows(const struct gpc_symbols *symbols, const struct object *object, uint64_t call,
+	struct gpc_symbol_list *list)
+{
+	Dwarf_Die *functions = NULL;
+	Dwarf_Addr bias = 0;
+	Dwarf_Die *unit = dwfl_module_addrdie(object->module, call, &bias);
+	size_t n = unit ? find_functions(unit, call - bias, &functions) : 0;
+	Dwfl_Line *line = dwfl_module_getsrc(object->module, call);
+	struct gpc_symbol *rows = n > 1 ? calloc(n, sizeof *rows) : NULL;
 	int number = 0;
 
-	symbol.offset = address;
-	for (; i > 0; i--)
-		if (gpc_recording_read_module(symbols->recording, i - 1, &view) &&
-			call >= view.module.start && call < view.module.end)
-			break;
-	if (i == 0)
-		return symbol;
-	symbol.module = view.path;
-	symbol.offset = address - view.module.bias;
-	object = &symbols->objects[i - 1];
-	if (!object->tried)
-		open_object(object, &view);
-	object->tried = true;
-	if (!object->module)
-		return symbol;
-	name = dwfl_module_addrname(object->module, call);
-	if (name)
-		symbol.function = copy_name(symbols, name);
-	line = dwfl_module_getsrc(object->module, call);
+	if (rows) {
+		for (size_t i = 0; i < n; i++)
+			rows[i] = list->rows[0];
+		free(list->rows);
+		*list = (struct gpc_symbol_list){ rows, n };
+	}
+	/* The symbol table has the name that the linker and other tools know. */
+	list->rows[list->n - 1].function =
+		copy_name(symbols, dwfl_module_addrname(object->module, call));
 	if (line) {
 		const char *file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
 
-		if (file && number > 0) {
-			symbol.file = strdup(file);
-			symbol.line = (uint32_t)number;
-		}
+		set_place(&list->rows[0], file, number > 0 ? (Dwarf_Word)number : 0);
 	}
-	return symbol;
+	if (n == list->n)
+		name_functions(symbols, list, unit, functions);
+	free(functions);
+}
+
+struct gpc_symbol_list gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address)
+{
+	struct gpc_symbol_list list = { .rows = calloc(1, sizeof *list.rows) };
+	uint64_t call = address - 1;
+	struct gpc_module_view view;
+	const struct object *object;
+
+	if (!list.rows)
+		return list;
+	list.n = 1;
+	list.rows[0].offset = address;
+	object = object_at(symbols, call, &view);
+	if (!object)
+		return list;
+	list.rows[0].module = view.path;
+	list.rows[0].offset = address - view.module.bias;
+	if (object->module)
+		name_rows(symbols, object, call, &list);
+	return list;
+}
+
+void gpc_symbol_list_fini(struct gpc_symbol_list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		free(list->rows[i].function);
+		free(list->rows[i].file);
+	}
+	free(list->rows);
+	*list = (struct gpc_symbol_list){ 0 };
 }

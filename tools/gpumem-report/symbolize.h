@@ -2,37 +2,48 @@
 /*
  * From return addresses to functions, files and lines, after the fact.
  *
- * The recording says which file was mapped where, and its build id.  A file that is still there
- * and has the same build id is read by libdw: debug information where there is any, else the
- * symbol table, else nothing but "module + offset", which is what anybody needs to look it up
- * elsewhere.
+ * The recording says which file was mapped where, and its build id.  The file (objects.h) is read
+ * by libdw: debug information where there is any, else the symbol table, else nothing but
+ * "module + offset", which is what anybody needs to look it up elsewhere.
  *
- * Invariants  1 A file whose build id differs from the recorded one is never used: wrong names are
- *               worse than none.  2 Each file is opened at most once.
+ *      one address:   alloc     vec.h:12    inlined
+ *                     reserve   vec.h:40    inlined, where it calls alloc
+ *                     load      main.c:7    the function that was compiled, where it calls reserve
+ *
+ * Invariants  1 Each file is opened at most once.  2 An address has at least one symbol; the last
+ *               one is of the compiled function, those before it were inlined into it.
  * Threads     One.
- * Failure     None: what cannot be found stays NULL or 0.
- * Limits      Inlined calls are not expanded.  Debug information is not fetched over the network.
+ * Failure     What cannot be found stays NULL or 0.
+ * Limits      As objects.h.
  */
 #ifndef GPC_REPORT_SYMBOLIZE_H
 #define GPC_REPORT_SYMBOLIZE_H
 
-#include "format/recording.h"
+#include "tools/gpumem-report/objects.h"
 
 struct gpc_symbol {
-	char *function;     /* demangled; NULL unknown.  The caller's to free. */
-	char *file;         /* of the source; NULL unknown.  The caller's to free. */
+	char *function;     /* demangled; NULL unknown */
+	char *file;         /* of the source; NULL unknown */
 	uint32_t line;      /* 0 unknown */
 	const char *module; /* path; NULL: in no module that was recorded */
 	uint64_t offset;    /* in the module's file */
 };
 
+/* Innermost first. */
+struct gpc_symbol_list {
+	struct gpc_symbol *rows;
+	size_t n; /* 0: no memory */
+};
+
 struct gpc_symbols;
 
 /* NULL where there is no memory. */
-struct gpc_symbols *gpc_symbols_create(const struct gpc_recording *recording);
+struct gpc_symbols *gpc_symbols_create(
+	const struct gpc_recording *recording, const struct gpc_places *places);
 void gpc_symbols_destroy(struct gpc_symbols *symbols);
 
 /* The call that returns to `address`. */
-struct gpc_symbol gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address);
+struct gpc_symbol_list gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address);
+void gpc_symbol_list_fini(struct gpc_symbol_list *list);
 
 #endif
