@@ -340,6 +340,40 @@ static void make_byte_order(const char *dir)
 	write_and_end(&b, dir, "byte_order.gpucache");
 }
 
+/* One call of each file: below it libcudart and libcuda, above it the program. */
+static void make_libraries(const char *dir)
+{
+	static const char *const paths[] = {
+		"/opt/train/bin/train",
+		"/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+		"/usr/local/cuda/lib64/libcudart.so.12",
+		"/opt/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2",
+		"/usr/local/cuda/lib64/libcublasLt.so.12",
+		"/usr/local/cuda/lib64/libcublas.so.12",
+		"/opt/venv/lib/python3.11/site-packages/cupy_backends/cuda/api/runtime.so",
+		"/opt/venv/lib/python3.11/site-packages/newnet/_C.so",
+		"/opt/torch/lib/libphysics.so.3",
+	};
+	struct recording_builder b;
+
+	builder_init(&b);
+	b.header->pid = 4717;
+	add_device(&b, 600);
+	add_counters(&b);
+	for (unsigned i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+		uint64_t start = (i + 1) * 0x1000000;
+		uint64_t native[] = { 0x2001000, 0x3001000, start + 0x1000, 0x1002000 };
+
+		builder_module(&b, paths[i], start, start + 0x100000, start);
+		builder_live(&b, (i + 1) * 100 * MIB, (i + 1) * 100 * MIB,
+			builder_stack(&b, native, 4, NULL, 0), i);
+	}
+	builder_live(&b, 3 * MIB, 4 * MIB, builder_stack(&b, (uint64_t[]){ 0x99 }, 1, NULL, 0), 10);
+	builder_live(&b, 2 * MIB, 2 * MIB, 4711, 10);
+	builder_live(&b, 1 * MIB, 2 * MIB, 0, 10);
+	write_and_end(&b, dir, "../libraries.gpucache");
+}
+
 /* DIR is for what this version writes, FOREIGN for what others do. */
 int main(int argc, char **argv)
 {
@@ -357,5 +391,6 @@ int main(int argc, char **argv)
 	make_version(argv[1]);
 	make_newer(argv[2]);
 	make_byte_order(argv[2]);
+	make_libraries(argv[1]);
 	return 0;
 }

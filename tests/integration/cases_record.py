@@ -90,6 +90,30 @@ def case_what_was_never_freed_is_named_with_its_function(world):
     expect(re.search(r"^SUMMARY", text, re.M), f"there is no line SUMMARY: {text}")
 
 
+def libraries_of(world):
+    rows = world.report_json("summary")["devices"][0]["libraries"]
+    return {row["library"]: (row["live_bytes"], row["blocks"]) for row in rows}
+
+
+def case_memory_is_attributed_to_the_library_that_asked_for_it(world):
+    """By a shared libcudart, by a static one of its own, by the driver; and by the program itself."""
+    run = world.run([world.program("libraries")])
+    expect_equal("the exit status", run.status, 0)
+    wanted = {name: (int(size), int(blocks)) for name, size, blocks in
+              (line.split() for line in run.out.splitlines())}
+    expect_equal("the libraries", libraries_of(world), wanted)
+    expect_equal("the bytes held", world.held_bytes(), sum(size for size, _ in wanted.values()))
+    text = world.report("summary", world.recording()).out
+    expect(re.search(r"^LIBRARY .*\n( .*\n)* .* NCCL$", text, re.M), f"no row of NCCL in: {text}")
+
+
+def case_without_stacks_the_libraries_are_one_line_that_says_so(world):
+    expect_equal("the exit status", world.run([world.program("libraries")], GPUCACHE_CONF="stacks:off").status, 0)
+    (name, (held, _)), = libraries_of(world).items()
+    expect_equal("the library", name, "(no stack was taken)")
+    expect_equal("its bytes", held, world.held_bytes())
+
+
 def expect_python_line(world, interpreter):
     command = [interpreter, os.path.join(TOP, "tests", "programs", "train.py"), "--leak", "--steps",
                "6", "--grow", "1000000"]

@@ -23,6 +23,22 @@ $(B)/programs/async_per_thread: tests/programs/async.c | $(SIMCUDA)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(PROGRAM_CFLAGS) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -isystem tests/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread
 
+# A program, and libraries that take memory each in its own way; their names are those of real ones.
+LIBRARIES_DIR := $(B)/programs/libraries.d
+LIBRARIES     := $(addprefix $(LIBRARIES_DIR)/,libnccl.so.2 libcublasLt.so.13 libcudnn_ops.so.9)
+PROGRAMS      += $(B)/programs/libraries
+
+$(LIBRARIES_DIR)/libnccl.so.2: LIBRARY_FLAGS := -DTAKE=take_nccl -DWAY_SHARED
+$(LIBRARIES_DIR)/libcublasLt.so.13: LIBRARY_FLAGS := -DTAKE=take_cublas -DWAY_STATIC
+$(LIBRARIES_DIR)/libcudnn_ops.so.9: LIBRARY_FLAGS := -DTAKE=take_cudnn -DWAY_DRIVER
+$(LIBRARIES): tests/programs/libraries.c | $(SIMCUDA)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem tests/simcuda/include -isystem src -shared -fPIC $(LIBRARY_FLAGS) \
+	  -Wl,-soname,$(@F) -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined -l:libcudart.so.13 -l:libcuda.so.1 -ldl
+$(B)/programs/libraries: $(LIBRARIES)
+$(B)/programs/libraries: PROGRAM_LIBS := -l:libcudart.so.13 -Wl,-rpath,'$$ORIGIN/libraries.d' $(LIBRARIES)
+
 # The one that knows us, linked with either form of the library, and as C++.  Not with a sanitizer in the
 # library: it looks names up by dlsym, which is ours, before it is ready for instrumented code.
 CXX          := $(if $(filter default undefined,$(origin CXX)),g++,$(CXX))

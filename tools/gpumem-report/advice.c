@@ -37,10 +37,11 @@ static void add_site(const struct gpc_report *report, const struct gpucache_oom 
 	uint32_t stack, struct gpc_text *text)
 {
 	const char *where = NULL;
+	struct gpc_holdings holdings;
 	struct gpc_sites sites;
 
-	if (gpc_sites_from_holders(&sites, report, oom->holders, oom->n_holders, oom->rest_bytes) ==
-		GPC_OK) {
+	if (gpc_holdings_from_oom(&holdings, oom) == GPC_OK &&
+		gpc_sites_create(&sites, report, &holdings) == GPC_OK) {
 		for (size_t i = 0; i < sites.n && !where; i++) {
 			if (sites.rows[i].stack == stack)
 				where = sites.rows[i].where;
@@ -48,6 +49,7 @@ static void add_site(const struct gpc_report *report, const struct gpucache_oom 
 		gpc_text_add(text, "%s", where ? where : "");
 		gpc_sites_fini(&sites);
 	}
+	gpc_holdings_fini(&holdings);
 	if (!where)
 		gpc_frames_site(report->frames, stack, text);
 }

@@ -2,9 +2,9 @@
 /* `oom`: all that was known of one failed request at the moment it failed. */
 #include "base/verdict.h"
 #include "tools/gpumem-report/advice.h"
+#include "tools/gpumem-report/holdings.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
-#include "tools/gpumem-report/sites.h"
 #include "tools/gpumem-report/tag_rows.h"
 
 #define DEFAULT_HOLDERS 8
@@ -82,25 +82,24 @@ static void print_request(struct gpc_report *report, const struct gpucache_oom *
 
 static void print_holders(struct gpc_report *report, const struct gpucache_oom *oom)
 {
-	struct gpc_sites sites;
+	struct gpc_holdings holdings;
 
-	if (gpc_sites_from_holders(&sites, report, oom->holders, oom->n_holders, oom->rest_bytes) !=
-		GPC_OK) {
+	if (gpc_holdings_from_oom(&holdings, oom) != GPC_OK) {
 		gpc_complain("no memory for the table of holders");
 		return;
 	}
-	if (sites.n == 0)
+	if (holdings.n == 0)
 		gpc_paper_section(&report->paper, "HOLDERS", "none with a stack");
 	else
 		gpc_paper_section(&report->paper, "HOLDERS",
 			"who holds it: live bytes by call site, %u stacks in all", oom->n_sites);
-	if (sites.n)
-		gpc_sites_print(&sites, report,
-			report->options->limit ? report->options->limit : DEFAULT_HOLDERS);
-	gpc_sites_fini(&sites);
 	if (oom->growth_bytes)
 		gpc_paper_line(&report->paper, "the fastest growing: +%s since the look before",
 			gpc_show_bytes(oom->growth_bytes));
+	if (holdings.n)
+		gpc_holdings_print(&holdings, report,
+			report->options->limit ? report->options->limit : DEFAULT_HOLDERS);
+	gpc_holdings_fini(&holdings);
 }
 
 static void print_neighbours(struct gpc_report *report, const struct gpucache_oom *oom)
@@ -184,7 +183,7 @@ static void print_json(struct gpc_report *report, const struct gpucache_oom *oom
 	struct json_object *others = json_object_new_array();
 	struct json_object *tried = json_object_new_array();
 	struct json_object *also = json_object_new_array();
-	struct gpc_sites sites;
+	struct gpc_holdings holdings;
 	char buf[800];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
@@ -214,12 +213,9 @@ static void print_json(struct gpc_report *report, const struct gpucache_oom *oom
 	json_object_object_add(verdict, "also", also);
 	json_object_object_add(root, "verdict", verdict);
 	json_object_object_add(root, "balance", gpc_json_balance(&oom->balance, oom->kind_bytes));
-	if (gpc_sites_from_holders(&sites, report, oom->holders, oom->n_holders, oom->rest_bytes) ==
-		GPC_OK) {
-		json_object_object_add(
-			root, "holders", gpc_sites_json(&sites, report, report->options->limit));
-		gpc_sites_fini(&sites);
-	}
+	if (gpc_holdings_from_oom(&holdings, oom) == GPC_OK)
+		gpc_holdings_json(&holdings, report, root);
+	gpc_holdings_fini(&holdings);
 	gpc_tag_rows_json(root, report, oom->device, oom);
 	for (unsigned i = 0; i < oom->n_neighbours; i++) {
 		struct json_object *other = json_object_new_object();

@@ -5,9 +5,9 @@
 
 #include "base/verdict.h"
 #include "tools/gpumem-report/advice.h"
+#include "tools/gpumem-report/holdings.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
-#include "tools/gpumem-report/sites.h"
 #include "tools/gpumem-report/tag_rows.h"
 
 /* Rows of the table of holders, so that one GPU fits on a screen. */
@@ -150,34 +150,31 @@ static void print_peak(
 			gpc_show_duration(peak.time_ns - rec->header.start_monotonic_ns));
 }
 
-static enum gpc_status find_holders(struct gpc_report *report, int32_t ordinal,
-	const struct gpucache_oom *oom, struct gpc_sites *ret_sites)
+static enum gpc_status find_holdings(struct gpc_report *report, int32_t ordinal,
+	const struct gpucache_oom *oom, struct gpc_holdings *ret_holdings)
 {
 	if (oom)
-		return gpc_sites_from_holders(
-			ret_sites, report, oom->holders, oom->n_holders, oom->rest_bytes);
-	return gpc_sites_from_live(ret_sites, report, ordinal);
+		return gpc_holdings_from_oom(ret_holdings, oom);
+	return gpc_holdings_from_live(ret_holdings, report, ordinal);
 }
 
 static void print_holders(
 	struct gpc_report *report, int32_t ordinal, const struct gpucache_oom *oom)
 {
-	unsigned limit = report->options->limit ? report->options->limit : DEFAULT_HOLDERS;
-	struct gpc_sites sites;
+	struct gpc_holdings holdings;
 
-	if (find_holders(report, ordinal, oom, &sites) != GPC_OK) {
+	if (find_holdings(report, ordinal, oom, &holdings) != GPC_OK) {
 		gpc_complain("no memory for the table of holders");
-		return;
-	}
-	if (sites.n == 0) {
+	} else if (holdings.n == 0) {
 		gpc_paper_section(&report->paper, "HOLDERS", "none: nothing was live %s",
 			moment_of(report, oom));
 	} else {
 		gpc_paper_section(&report->paper, "HOLDERS", "live bytes by call site, %s",
 			moment_of(report, oom));
-		gpc_sites_print(&sites, report, limit);
+		gpc_holdings_print(&holdings, report,
+			report->options->limit ? report->options->limit : DEFAULT_HOLDERS);
 	}
-	gpc_sites_fini(&sites);
+	gpc_holdings_fini(&holdings);
 }
 
 /* The OOM, if it is one of this device. */
@@ -273,7 +270,7 @@ static struct json_object *device_json(struct gpc_report *report,
 	struct json_object *peak = json_object_new_object();
 	struct gpucache_balance balance;
 	struct gpucache_peak record;
-	struct gpc_sites sites;
+	struct gpc_holdings holdings;
 
 	gpc_json_text(object, "moment", oom ? "oom" : gpc_state_word(report->recording->run_state));
 	if (oom)
@@ -304,11 +301,9 @@ static struct json_object *device_json(struct gpc_report *report,
 			? record.time_ns
 			: 0);
 	json_object_object_add(object, "peak", peak);
-	if (find_holders(report, device->ordinal, oom, &sites) == GPC_OK) {
-		json_object_object_add(
-			object, "holders", gpc_sites_json(&sites, report, report->options->limit));
-		gpc_sites_fini(&sites);
-	}
+	if (find_holdings(report, device->ordinal, oom, &holdings) == GPC_OK)
+		gpc_holdings_json(&holdings, report, object);
+	gpc_holdings_fini(&holdings);
 	gpc_tag_rows_json(object, report, device->ordinal, oom);
 	return object;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/gpumem-report/json.h"
+#include "tools/gpumem-report/libraries.h"
 
 /* Call sites with long C++ names are cut to the line anyway. */
 #define MAX_WHERE 400
@@ -60,13 +61,16 @@ static bool label(const struct gpc_report *report, struct entry *entry)
 }
 
 static enum gpc_status add(struct gpc_sites *sites, const struct gpc_report *report,
-	struct entries *entries, uint32_t stack, uint64_t bytes, uint64_t n_blocks)
+	struct entries *entries, const struct gpc_holding *holding)
 {
 	struct entry *entry = &entries->all[entries->n++];
 
-	*entry = (struct entry){ .stack = stack, .bytes = bytes, .n_blocks = n_blocks };
-	sites->total_bytes = gpc_bytes_add(sites->total_bytes, bytes);
-	sites->total_blocks += n_blocks;
+	*entry = (struct entry){
+		.stack = holding->stack,
+		.bytes = holding->bytes,
+		.n_blocks = holding->n_blocks,
+	};
+	sites->total_blocks += holding->n_blocks;
 	return label(report, entry) ? GPC_OK : GPC_NO_METADATA;
 }
 
@@ -200,71 +204,20 @@ static enum gpc_status finish(
 	return GPC_OK;
 }
 
-enum gpc_status gpc_sites_from_holders(struct gpc_sites *sites, const struct gpc_report *report,
-	const struct gpucache_holder *holders, unsigned n, uint64_t rest_bytes)
+enum gpc_status gpc_sites_create(struct gpc_sites *sites, const struct gpc_report *report,
+	const struct gpc_holdings *holdings)
 {
-	struct entries entries = { .all = calloc(n + 1u, sizeof *entries.all) };
+	struct entries entries = { .all = calloc(holdings->n + 1, sizeof *entries.all) };
 	enum gpc_status status = GPC_OK;
 
-	memset(sites, 0, sizeof *sites);
+	*sites = (struct gpc_sites){
+		.rest_bytes = holdings->rest_bytes,
+		.total_bytes = holdings->total_bytes,
+	};
 	if (!entries.all)
 		return GPC_NO_METADATA;
-	for (unsigned i = 0; i < n && status == GPC_OK; i++)
-		status = add(sites, report, &entries, holders[i].stack, holders[i].bytes,
-			holders[i].n_blocks);
-	sites->rest_bytes = rest_bytes;
-	sites->total_bytes = gpc_bytes_add(sites->total_bytes, rest_bytes);
-	return finish(sites, &entries, status);
-}
-
-struct live {
-	uint32_t stack;
-	uint64_t bytes;
-};
-
-static int compare_live(const void *left, const void *right)
-{
-	const struct live *a = left;
-	const struct live *b = right;
-
-	return a->stack < b->stack ? -1 : a->stack > b->stack;
-}
-
-enum gpc_status gpc_sites_from_live(
-	struct gpc_sites *sites, const struct gpc_report *report, int32_t ordinal)
-{
-	const struct gpc_recording *rec = report->recording;
-	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
-	struct live *live = calloc(count + 1, sizeof *live);
-	struct entries entries = { .all = calloc(count + 1, sizeof *entries.all) };
-	enum gpc_status status = GPC_OK;
-	struct gpucache_block block;
-	size_t n = 0;
-
-	memset(sites, 0, sizeof *sites);
-	if (!live || !entries.all) {
-		free(live);
-		free(entries.all);
-		return GPC_NO_METADATA;
-	}
-	for (uint64_t i = 0; i < count; i++) {
-		if (!gpc_recording_read_block(rec, i, &block) ||
-			!gpc_recording_holds_device_memory(&block) ||
-			!gpc_report_wants(report, block.device) ||
-			(ordinal >= 0 && block.device != ordinal))
-			continue;
-		live[n++] = (struct live){ block.stack, block.requested };
-	}
-	qsort(live, n, sizeof *live, compare_live);
-	for (size_t i = 0; i < n && status == GPC_OK;) {
-		uint64_t bytes = 0;
-		size_t first = i;
-
-		for (; i < n && live[i].stack == live[first].stack; i++)
-			bytes = gpc_bytes_add(bytes, live[i].bytes);
-		status = add(sites, report, &entries, live[first].stack, bytes, i - first);
-	}
-	free(live);
+	for (size_t i = 0; i < holdings->n && status == GPC_OK; i++)
+		status = add(sites, report, &entries, &holdings->rows[i]);
 	return finish(sites, &entries, status);
 }
 
@@ -324,10 +277,14 @@ struct json_object *gpc_sites_json(
 	for (size_t i = 0; i < shown; i++) {
 		const struct gpc_site *row = &sites->rows[i];
 		struct json_object *object = json_object_new_object();
+		char buf[64];
+		struct gpc_text library = gpc_text_init(buf, sizeof buf);
 
 		gpc_json_text(object, "where", row->where);
 		gpc_json_bytes(object, "live_bytes", row->bytes);
 		gpc_json_bytes(object, "blocks", row->n_blocks);
+		gpc_library_name(report->recording, row->stack, &library);
+		gpc_json_text(object, "library", buf);
 		json_object_object_add(object, "stack", gpc_json_stack(report, row->stack));
 		json_object_array_add(array, object);
 	}

@@ -15,7 +15,7 @@
 #ifndef GPC_REPORT_SITES_H
 #define GPC_REPORT_SITES_H
 
-#include "tools/gpumem-report/report.h"
+#include "tools/gpumem-report/holdings.h"
 
 struct gpc_site {
 	char *where;
@@ -33,18 +33,8 @@ struct gpc_sites {
 	uint64_t rest_bytes; /* of holders that the recording does not list */
 };
 
-/* From a list that the library made at a peak or an OOM. */
-GPC_MUST_CHECK enum gpc_status gpc_sites_from_holders(struct gpc_sites *sites,
-	const struct gpc_report *report, const struct gpucache_holder *holders, unsigned n,
-	uint64_t rest_bytes);
-
-/*
- * From the blocks of one device, or of all where ordinal is -1, that are live now or were at
- * the end.
- */
-GPC_MUST_CHECK enum gpc_status gpc_sites_from_live(
-	struct gpc_sites *sites, const struct gpc_report *report, int32_t ordinal);
-
+GPC_MUST_CHECK enum gpc_status gpc_sites_create(struct gpc_sites *sites,
+	const struct gpc_report *report, const struct gpc_holdings *holdings);
 void gpc_sites_fini(struct gpc_sites *sites);
 
 /* The table, under the section that the caller began. */

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/holdings.h"
+
+#include <stdlib.h>
+
+#include "tools/gpumem-report/libraries.h"
+#include "tools/gpumem-report/sites.h"
+
+static int compare_stacks(const void *left, const void *right)
+{
+	const struct gpc_holding *a = left;
+	const struct gpc_holding *b = right;
+
+	return a->stack < b->stack ? -1 : a->stack > b->stack;
+}
+
+/* Orders the rows, and puts those of one stack together. */
+static void unite(struct gpc_holdings *holdings)
+{
+	size_t n = 0;
+
+	qsort(holdings->rows, holdings->n, sizeof *holdings->rows, compare_stacks);
+	for (size_t i = 0; i < holdings->n; i++) {
+		const struct gpc_holding *row = &holdings->rows[i];
+		struct gpc_holding *last = n ? &holdings->rows[n - 1] : NULL;
+
+		holdings->total_bytes = gpc_bytes_add(holdings->total_bytes, row->bytes);
+		if (last && last->stack == row->stack) {
+			last->bytes = gpc_bytes_add(last->bytes, row->bytes);
+			last->n_blocks += row->n_blocks;
+		} else {
+			holdings->rows[n++] = *row;
+		}
+	}
+	holdings->n = n;
+}
+
+enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpucache_oom *oom)
+{
+	*holdings = (struct gpc_holdings){
+		.rows = calloc(oom->n_holders + 1u, sizeof *holdings->rows),
+		.n = oom->n_holders,
+		.rest_bytes = oom->rest_bytes,
+		.total_bytes = oom->rest_bytes,
+	};
+	if (!holdings->rows)
+		return GPC_NO_METADATA;
+	for (size_t i = 0; i < holdings->n; i++)
+		holdings->rows[i] = (struct gpc_holding){ oom->holders[i].stack,
+			oom->holders[i].bytes, oom->holders[i].n_blocks };
+	unite(holdings);
+	return GPC_OK;
+}
+
+enum gpc_status gpc_holdings_from_live(
+	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal)
+{
+	const struct gpc_recording *rec = report->recording;
+	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
+	struct gpucache_block block;
+
+	*holdings = (struct gpc_holdings){ .rows = calloc(count + 1, sizeof *holdings->rows) };
+	if (!holdings->rows)
+		return GPC_NO_METADATA;
+	for (uint64_t i = 0; i < count; i++)
+		if (gpc_recording_read_block(rec, i, &block) &&
+			gpc_recording_holds_device_memory(&block) &&
+			gpc_report_wants(report, block.device) &&
+			(ordinal < 0 || block.device == ordinal))
+			holdings->rows[holdings->n++] =
+				(struct gpc_holding){ block.stack, block.requested, 1 };
+	unite(holdings);
+	return GPC_OK;
+}
+
+void gpc_holdings_fini(struct gpc_holdings *holdings)
+{
+	free(holdings->rows);
+	*holdings = (struct gpc_holdings){ 0 };
+}
+
+void gpc_holdings_print(
+	const struct gpc_holdings *holdings, const struct gpc_report *report, unsigned limit)
+{
+	struct gpc_libraries libraries;
+	struct gpc_sites sites;
+
+	if (gpc_sites_create(&sites, report, holdings) != GPC_OK) {
+		gpc_complain("no memory for the table of holders");
+		return;
+	}
+	gpc_sites_print(&sites, report, limit);
+	gpc_sites_fini(&sites);
+	if (gpc_libraries_create(&libraries, report, holdings) != GPC_OK) {
+		gpc_complain("no memory for the table of libraries");
+		return;
+	}
+	gpc_libraries_print(&libraries, report, limit);
+	gpc_libraries_fini(&libraries);
+}
+
+void gpc_holdings_json(const struct gpc_holdings *holdings, const struct gpc_report *report,
+	struct json_object *object)
+{
+	struct gpc_libraries libraries;
+	struct gpc_sites sites;
+
+	if (gpc_sites_create(&sites, report, holdings) == GPC_OK) {
+		json_object_object_add(
+			object, "holders", gpc_sites_json(&sites, report, report->options->limit));
+		gpc_sites_fini(&sites);
+	}
+	if (gpc_libraries_create(&libraries, report, holdings) == GPC_OK) {
+		json_object_object_add(object, "libraries", gpc_libraries_json(&libraries));
+		gpc_libraries_fini(&libraries);
+	}
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who holds memory, by stack: what every table of holders is made of.
+ *
+ *      live blocks -----+
+ *                       +--> holdings --+--> sites       by call site
+ *      an OOM's list ---'               '--> libraries   by the library that asked the driver
+ *
+ * Invariants  1 The rows and `rest_bytes` add up to `total_bytes`.
+ * Threads     One.
+ * Failure     GPC_NO_METADATA.
+ * Limits      An OOM lists its biggest stacks only; the others are rest_bytes.
+ */
+#ifndef GPC_REPORT_HOLDINGS_H
+#define GPC_REPORT_HOLDINGS_H
+
+#include "tools/gpumem-report/report.h"
+
+struct gpc_holding {
+	uint32_t stack; /* 0: none was taken */
+	uint64_t bytes;
+	uint64_t n_blocks;
+};
+
+struct gpc_holdings {
+	struct gpc_holding *rows; /* ordered by stack */
+	size_t n;
+	uint64_t total_bytes;
+	uint64_t rest_bytes; /* of holders that the recording does not list */
+};
+
+/* From the list that the library made when memory ran out. */
+GPC_MUST_CHECK enum gpc_status gpc_holdings_from_oom(
+	struct gpc_holdings *holdings, const struct gpucache_oom *oom);
+
+/*
+ * From the blocks of one device, or of all where ordinal is -1, that are live now or were at
+ * the end.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_holdings_from_live(
+	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal);
+
+void gpc_holdings_fini(struct gpc_holdings *holdings);
+
+/* Both tables, under the section that the caller began; for JSON, as fields of `object`. */
+void gpc_holdings_print(
+	const struct gpc_holdings *holdings, const struct gpc_report *report, unsigned limit);
+void gpc_holdings_json(const struct gpc_holdings *holdings, const struct gpc_report *report,
+	struct json_object *object);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/libraries.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/gpumem-report/json.h"
+
+enum row_kind {
+	ROW_DRIVER,
+	ROW_LIBRARY,
+	ROW_PACKAGE,
+};
+
+static const struct row {
+	enum row_kind kind;
+	const char *start;
+	const char *name;
+} table[] = {
+#define DRIVER(start)        { ROW_DRIVER, start, NULL },
+#define LIBRARY(start, name) { ROW_LIBRARY, start, name },
+#define PACKAGE(start, name) { ROW_PACKAGE, start, name },
+#include "tools/gpumem-report/libraries.def"
+#undef DRIVER
+#undef LIBRARY
+#undef PACKAGE
+};
+
+/* The Python package that a file belongs to, up to the next slash; NULL: to none. */
+static const char *package_of(const char *path)
+{
+	static const char mark[] = "-packages/";
+	const char *package = strstr(path, mark);
+
+	if (package)
+		package += sizeof mark - 1;
+	return package && strchr(package, '/') ? package : NULL;
+}
+
+static const struct row *row_of(const char *path)
+{
+	const char *package = package_of(path);
+	const char *file = gpc_base_name(path);
+
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+		const char *text = table[i].kind == ROW_PACKAGE ? package : file;
+
+		if (text && strncmp(text, table[i].start, strlen(table[i].start)) == 0)
+			return &table[i];
+	}
+	return NULL;
+}
+
+/* The path of the module that a call lies in; NULL: in none that was recorded. */
+static const char *module_of(const struct gpc_recording *recording, uint64_t call)
+{
+	struct gpc_module_view view;
+
+	for (size_t i = recording->n_modules; i > 0; i--)
+		if (gpc_recording_read_module(recording, i - 1, &view) &&
+			call >= view.module.start && call < view.module.end)
+			return view.path;
+	return NULL;
+}
+
+static void add_name(const char *path, const struct row *row, struct gpc_text *ret_text)
+{
+	const char *package = package_of(path);
+	const char *name = package ? package : gpc_base_name(path);
+	size_t len = strcspn(name, "/");
+
+	if (row) {
+		gpc_text_add(ret_text, "%s", row->name);
+		return;
+	}
+	/* The path comes from the recording as it is. */
+	for (size_t i = 0; i < len; i++)
+		gpc_text_add(ret_text, "%c",
+			(unsigned char)name[i] < 0x20 || name[i] == 0x7f ? '?' : name[i]);
+}
+
+void gpc_library_name(
+	const struct gpc_recording *recording, uint32_t stack, struct gpc_text *ret_text)
+{
+	struct gpc_stack_view view;
+
+	if (stack == 0) {
+		gpc_text_add(ret_text, "(no stack was taken)");
+		return;
+	}
+	if (!gpc_recording_find_stack(recording, stack, &view)) {
+		gpc_text_add(ret_text, "(its stack was not recorded)");
+		return;
+	}
+	for (unsigned i = 0; i < view.n_native; i++) {
+		const char *path = module_of(recording, view.native[i] - 1);
+		const struct row *row = path ? row_of(path) : NULL;
+
+		if (path && (!row || row->kind != ROW_DRIVER)) {
+			add_name(path, row, ret_text);
+			return;
+		}
+	}
+	gpc_text_add(ret_text, "(unknown)");
+}
+
+static int compare_names(const void *left, const void *right)
+{
+	const struct gpc_library *a = left;
+	const struct gpc_library *b = right;
+
+	return strcmp(a->name, b->name);
+}
+
+static int compare_bytes(const void *left, const void *right)
+{
+	const struct gpc_library *a = left;
+	const struct gpc_library *b = right;
+
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+/* Puts rows of one name, which lie side by side, together. */
+static void unite(struct gpc_libraries *libraries)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < libraries->n; i++) {
+		const struct gpc_library *row = &libraries->rows[i];
+		struct gpc_library *last = n ? &libraries->rows[n - 1] : NULL;
+
+		if (last && strcmp(last->name, row->name) == 0) {
+			last->bytes = gpc_bytes_add(last->bytes, row->bytes);
+			last->n_blocks += row->n_blocks;
+		} else {
+			libraries->rows[n++] = *row;
+		}
+	}
+	libraries->n = n;
+}
+
+enum gpc_status gpc_libraries_create(struct gpc_libraries *libraries,
+	const struct gpc_report *report, const struct gpc_holdings *holdings)
+{
+	*libraries = (struct gpc_libraries){
+		.rows = calloc(holdings->n + 1, sizeof *libraries->rows),
+		.n = holdings->n,
+		.total_bytes = holdings->total_bytes,
+	};
+	if (!libraries->rows)
+		return GPC_NO_METADATA;
+	for (size_t i = 0; i < holdings->n; i++) {
+		struct gpc_library *row = &libraries->rows[i];
+		struct gpc_text text = gpc_text_init(row->name, sizeof row->name);
+
+		gpc_library_name(report->recording, holdings->rows[i].stack, &text);
+		row->bytes = holdings->rows[i].bytes;
+		row->n_blocks = holdings->rows[i].n_blocks;
+	}
+	qsort(libraries->rows, libraries->n, sizeof *libraries->rows, compare_names);
+	unite(libraries);
+	if (holdings->rest_bytes)
+		libraries->rows[libraries->n++] = (struct gpc_library){
+			.name = "(not listed)",
+			.bytes = holdings->rest_bytes,
+		};
+	qsort(libraries->rows, libraries->n, sizeof *libraries->rows, compare_bytes);
+	return GPC_OK;
+}
+
+void gpc_libraries_fini(struct gpc_libraries *libraries)
+{
+	free(libraries->rows);
+	*libraries = (struct gpc_libraries){ 0 };
+}
+
+void gpc_libraries_print(
+	const struct gpc_libraries *libraries, const struct gpc_report *report, unsigned limit)
+{
+	const struct gpc_paper *paper = &report->paper;
+	uint64_t rest = 0;
+
+	if (libraries->n == 1 && libraries->rows[0].name[0] != '(')
+		gpc_paper_section(
+			paper, "LIBRARY", "all of it was asked for by %s", libraries->rows[0].name);
+	if (libraries->n < 2)
+		return;
+	gpc_paper_section(paper, "LIBRARY", "the same bytes by the library that asked for them");
+	for (size_t i = 0; i < libraries->n; i++) {
+		const struct gpc_library *row = &libraries->rows[i];
+
+		if (i >= limit)
+			rest = gpc_bytes_add(rest, row->bytes);
+		else
+			fprintf(paper->out, "%12s %7s %9s %11s  %s\n", gpc_show_bytes(row->bytes),
+				gpc_show_share(row->bytes, libraries->total_bytes),
+				row->n_blocks ? gpc_show_count(row->n_blocks) : "",
+				row->n_blocks ? gpc_show_bytes(row->bytes / row->n_blocks) : "",
+				row->name);
+	}
+	if (rest)
+		fprintf(paper->out, "%12s %7s %9s %11s  all others\n", gpc_show_bytes(rest),
+			gpc_show_share(rest, libraries->total_bytes), "", "");
+}
+
+struct json_object *gpc_libraries_json(const struct gpc_libraries *libraries)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (size_t i = 0; i < libraries->n; i++) {
+		const struct gpc_library *row = &libraries->rows[i];
+		struct json_object *object = json_object_new_object();
+
+		gpc_json_text(object, "library", row->name);
+		gpc_json_bytes(object, "live_bytes", row->bytes);
+		gpc_json_bytes(object, "blocks", row->n_blocks ? row->n_blocks : GPUCACHE_UNKNOWN);
+		json_object_array_add(array, object);
+	}
+	return array;
+}
