@@ -30,21 +30,6 @@ CUresult cuInit(unsigned int Flags)
 	return result;
 }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
-{
-	CUresult result;
-
-	if (!enter())
-		return real_cuDevicePrimaryCtxRetain(pctx, dev);
-	gpc_runtime_primary_begin(dev);
-	result = real_cuDevicePrimaryCtxRetain(pctx, dev);
-	if (result == CUDA_SUCCESS)
-		gpc_runtime_primary_retained(*pctx, dev);
-	gpc_runtime_primary_end(dev);
-	gpc_runtime_leave();
-	return result;
-}
-
 /* Forgotten again after it: what another thread allocated while the driver was at it died, too. */
 static CUresult reset_primary(CUdevice dev, CUresult (*real)(CUdevice))
 {
@@ -93,41 +78,6 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
 	return release_primary(dev, real_cuDevicePrimaryCtxRelease_v2);
-}
-
-/* Before the driver makes it: its first work may follow at once. */
-static void context_created(void)
-{
-	if (!enter())
-		return;
-	gpc_runtime_context_created();
-	gpc_runtime_leave();
-}
-
-CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
-{
-	context_created();
-	return real_cuCtxCreate(pctx, flags, dev);
-}
-
-CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
-{
-	context_created();
-	return real_cuCtxCreate_v2(pctx, flags, dev);
-}
-
-CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
-	unsigned int flags, CUdevice dev)
-{
-	context_created();
-	return real_cuCtxCreate_v3(pctx, paramsArray, numParams, flags, dev);
-}
-
-CUresult cuCtxCreate_v4(
-	CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
-{
-	context_created();
-	return real_cuCtxCreate_v4(pctx, ctxCreateParams, flags, dev);
 }
 
 static void forget_context(CUcontext ctx)

@@ -76,6 +76,12 @@ unsigned int gpc_balance_next_kind(
 /* What people call this kind of memory. */
 const char *gpc_kind_words(unsigned int kind);
 
+/* Taken by the driver for itself while it answered another call; measured, not asked for. */
+static inline bool gpc_kind_is_implicit(unsigned int kind)
+{
+	return kind == GPUCACHE_KIND_CONTEXT || kind == GPUCACHE_KIND_MODULE;
+}
+
 /* Makes the sheet. */
 void gpc_balance_settle(
 	const struct gpc_balance_facts *facts, struct gpucache_balance *ret_balance);

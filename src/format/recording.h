@@ -27,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/balance.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "gpucache_format.h"
@@ -173,11 +174,19 @@ bool gpc_recording_read_counters(
 bool gpc_recording_read_block(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_block *ret_block);
 
-/* Is this a block that the program holds, with bytes on a device? */
+/*
+ * Is this a block that the program holds, with bytes on a device?  The second: one that it asked
+ * for, and could have freed.
+ */
 static inline bool gpc_recording_holds_device_memory(const struct gpucache_block *block)
 {
 	return block->state == GPUCACHE_BLOCK_LIVE &&
 	       gpucache_kind_place(block->kind) == GPUCACHE_ON_DEVICE;
+}
+
+static inline bool gpc_recording_can_leak(const struct gpucache_block *block)
+{
+	return gpc_recording_holds_device_memory(block) && !gpc_kind_is_implicit(block->kind);
 }
 bool gpc_recording_read_segment(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_segment *ret_segment);

@@ -81,6 +81,7 @@ static void ask_memory(
 		return;
 	found->driver_bytes = memory.reserved;
 	found->nvml_total_bytes = memory.total;
+	found->used_bytes = memory.used;
 }
 
 /*
@@ -192,6 +193,7 @@ void gpc_neighbours_ask(struct gpc_nvml *nvml, const struct gpc_neighbours_query
 		.process_bytes = GPUCACHE_UNKNOWN,
 		.others_bytes = GPUCACHE_UNKNOWN,
 		.driver_bytes = GPUCACHE_UNKNOWN,
+		.used_bytes = GPUCACHE_UNKNOWN,
 		.nvml_total_bytes = GPUCACHE_UNKNOWN,
 	};
 	struct gpc_nvml_device *device = nvml && nvml->ready ? find_device(nvml, query) : NULL;

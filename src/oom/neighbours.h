@@ -91,6 +91,7 @@ struct gpc_neighbours {
 	uint64_t process_bytes;
 	uint64_t others_bytes;
 	uint64_t driver_bytes;     /* reserved by the driver, whether inside CUDA's total or not */
+	uint64_t used_bytes;       /* by all processes, without the driver's reserve */
 	uint64_t nvml_total_bytes; /* NVML's own total, which counts the reserve */
 	uint32_t n_listed;         /* processes that NVML listed, this one included */
 	uint32_t n_other;          /* other processes, where they can be told from us */

@@ -199,6 +199,18 @@ struct gpc_context *gpc_context_on(struct gpc_device *device)
 	return gpc_device_pools(device, pools) ? (struct gpc_context *)pools[0] : NULL;
 }
 
+struct gpc_context *gpc_context_visit(CUcontext handle)
+{
+	struct gpc_context *context;
+	CUcontext popped;
+
+	if (gpc_runtime.fns->cuCtxPushCurrent_v2(handle))
+		return NULL;
+	context = gpc_context_get(handle);
+	(void)gpc_runtime.fns->cuCtxPopCurrent_v2(&popped);
+	return context;
+}
+
 struct gpc_context *gpc_context_find(CUcontext handle)
 {
 	_Atomic(struct gpc_context *) *slot = slot_of(handle);
@@ -250,6 +262,16 @@ void gpc_runtime_context_forget(CUcontext handle)
 	gpc_lock_release(&gpc_runtime.lock);
 	if (!is_primary)
 		forget(handle);
+}
+
+bool gpc_runtime_primary_is_active(CUdevice device)
+{
+	unsigned int flags = 0;
+	int is_active = 0;
+
+	return gpc_runtime.fns->cuDevicePrimaryCtxGetState &&
+	       !gpc_runtime.fns->cuDevicePrimaryCtxGetState(device, &flags, &is_active) &&
+	       is_active;
 }
 
 static struct gpc_device *device_of(CUdevice device)

@@ -89,6 +89,9 @@ extern struct gpc_runtime gpc_runtime;
  */
 struct gpc_context *gpc_context_get(CUcontext handle);
 
+/* As gpc_context_get, for one that need not be current. */
+struct gpc_context *gpc_context_visit(CUcontext handle);
+
 /* A context that is known already, whether it is current or not; NULL: not known, or gone. */
 struct gpc_context *gpc_context_find(CUcontext handle);
 
@@ -145,7 +148,13 @@ bool gpc_runtime_start(void);
 void gpc_runtime_tags_start(void);
 uint32_t gpc_runtime_tags_end(void);
 
-/* track.c: the context died, and with it all that was tracked in it; or the pools of a device. */
+/*
+ * track.c: into the books, with the address, sizes and kind of `call`; and what an entry has there.
+ * The context died, and with it all that was tracked in it; or the pools of a device.
+ */
+void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_call *call,
+	const struct gpc_request *request);
+uint64_t gpc_track_size(const struct gpc_tracked *tracked);
 void gpc_track_forget_context(struct gpc_context *context);
 void gpc_track_forget_pools(const struct gpc_device *device);
 
@@ -193,6 +202,10 @@ static inline void gpc_rescue_succeeded(struct gpc_device *device, uint64_t size
 	if (__builtin_expect(failed != 0 && size >= failed, 0))
 		gpc_rescue_recovered(device);
 }
+
+/* Asks NVML, which is loaded at the first need; unknown where another thread is asking. */
+void gpc_runtime_ask_neighbours(
+	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours);
 
 /* The process ends: print what was fatal. */
 void gpc_rescue_at_exit(void);

@@ -8,6 +8,7 @@
  * request failed again (repeated), or the process ended and nothing of that size ever succeeded
  * after it (fatal).  oom_report:always prints at once.
  */
+#include "base/balance.h"
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -72,11 +73,12 @@ uint32_t gpc_device_pools(const struct gpc_device *device, struct gpc_pool **poo
 }
 
 /*
- * NVML is loaded at the first failure, and not under a lock of ours: the loader may be held by a
+ * NVML is loaded at the first need, and not under a lock of ours: the loader may be held by a
  * thread that waits for one.  Two threads that fail at once do not wait for each other; the second
  * knows nothing of the neighbours.
  */
-static void ask_neighbours(const struct gpc_device *device, struct gpc_neighbours *ret_neighbours)
+void gpc_runtime_ask_neighbours(
+	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours)
 {
 	static atomic_flag is_busy = ATOMIC_FLAG_INIT;
 	const struct gpc_nvml_loader loader = {
@@ -291,8 +293,19 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	gpc_verdict_find(oom, ret_facts);
 }
 
+/* The driver names no size; it needs more than was free, by about what was assumed. */
+static void correct_size(struct gpc_rescue *rescue, uint64_t device_free)
+{
+	if (!gpc_kind_is_implicit(rescue->kind) || device_free == GPUCACHE_UNKNOWN ||
+		device_free < rescue->size)
+		return;
+	rescue->size += device_free;
+	rescue->rounded = rescue->size;
+}
+
 static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *ladder)
 {
+	uint64_t asked = rescue->size;
 	static struct gpucache_oom spare; /* Lock: runtime.lock */
 	struct gpc_device *device = rescue->context->device;
 	struct gpc_device_look device_look;
@@ -303,8 +316,9 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 	bool print_now;
 
 	gpc_observe_device(rescue->context, true);
-	ask_neighbours(device, &neighbours);
+	gpc_runtime_ask_neighbours(device, &neighbours);
 	look(rescue->context, &device_look);
+	correct_size(rescue, device_look.device_free);
 	gpc_lock_take(&gpc_runtime.lock);
 	slot = gpc_record_oom_begin(&gpc_runtime.record);
 	if (!slot) {
@@ -322,7 +336,7 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 	failures.facts[device->ordinal] = facts;
 	failures.is_waiting[device->ordinal] = !print_now;
 	device->failed_number = copy.number;
-	__atomic_store_n(&device->failed_size, copy.requested, __ATOMIC_RELEASE);
+	__atomic_store_n(&device->failed_size, asked, __ATOMIC_RELEASE);
 	gpc_lock_release(&gpc_runtime.lock);
 	if (print_now)
 		print_oom(device, &copy, &facts);

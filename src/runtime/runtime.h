@@ -171,6 +171,28 @@ void gpc_runtime_imported(CUdeviceptr ptr);
  */
 bool gpc_runtime_make_room(void);
 
+/*
+ * A call for which the driver takes memory that nobody names: it is measured, and booked under the
+ * handle that the call gave.  `make` as above.
+ */
+struct gpc_implicit_call {
+	CUresult (*make)(struct gpc_implicit_call *call);
+	enum gpucache_kind kind;
+	int device; /* the handle will be a new context of this device; -1: for the current one */
+	/* The handle is a number in the current context; the next call of it adds, or takes away. */
+	bool is_limit;
+	uint64_t ret_handle; /* written by make on success */
+};
+
+CUresult gpc_runtime_implicit(struct gpc_implicit_call *call);
+
+/* What a handle stood for goes: before the driver's call, and after it. */
+struct gpc_tracked *gpc_runtime_begin_unload(uint64_t handle);
+void gpc_runtime_end_unload(struct gpc_tracked *tracked, CUresult result);
+
+/* The primary context of the device exists: a retain takes nothing. */
+bool gpc_runtime_primary_is_active(CUdevice device);
+
 /* The program waits for a whole context: NULL is the current one.  The second after its call. */
 struct gpc_sync {
 	void *context;

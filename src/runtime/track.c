@@ -14,6 +14,7 @@
  */
 #include <string.h>
 
+#include "base/balance.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "runtime/internal.h"
@@ -56,6 +57,12 @@ static bool is_on_device(uint8_t kind)
 	return gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE;
 }
 
+/* Calls and the limit are counted of what the program asks for. */
+static bool is_asked_for(uint8_t kind)
+{
+	return is_on_device(kind) && !gpc_kind_is_implicit(kind);
+}
+
 static void record_state(
 	const struct gpc_tracked *tracked, enum gpucache_block_state state, uint64_t now_ns)
 {
@@ -83,6 +90,7 @@ static void count(const struct gpc_tracked *tracked, bool is_malloc, uint64_t no
 	struct gpc_pool *pool = &tracked->context->pool;
 	struct gpucache_counters *counters = pool->counters;
 	bool on_device = is_on_device(tracked->kind);
+	bool is_asked = is_asked_for(tracked->kind);
 	bool on_host = gpucache_kind_place(tracked->kind) == GPUCACHE_ON_HOST;
 	uint64_t *bytes = on_device ? &counters->direct_bytes : &counters->host_bytes;
 	uint64_t *peak = on_device ? &counters->peak_direct_bytes : &counters->peak_host_bytes;
@@ -97,11 +105,11 @@ static void count(const struct gpc_tracked *tracked, bool is_malloc, uint64_t no
 		gpc_counter_add_peak(bytes, peak, tracked->size);
 	else if (on_device || on_host)
 		gpc_counter_sub(bytes, tracked->size);
-	if (on_device && is_malloc) {
+	if (is_asked && is_malloc) {
 		gpc_counter_add(&counters->n_malloc, 1);
 		gpc_counter_add(&counters->n_driver_malloc, 1);
 		gpc_counter_set(&counters->last_driver_malloc_ns, now_ns);
-	} else if (on_device) {
+	} else if (is_asked) {
 		gpc_counter_add(&counters->n_free, 1);
 		gpc_counter_add(&counters->n_driver_free, 1);
 	}
@@ -154,13 +162,13 @@ static void end(struct gpc_tracked *tracked)
 	record_state(tracked, GPUCACHE_BLOCK_UNUSED, now_ns);
 	count(tracked, false, now_ns);
 	gpc_pools_gave(tracked->pool, tracked->size);
-	if (is_on_device(tracked->kind))
+	if (is_asked_for(tracked->kind))
 		atomic_fetch_sub(&tracked->context->device->budget.used_bytes, tracked->size);
 	gpc_slab_give_back(&gpc_runtime.heap.blocks, tracked->number);
 }
 
 /* Into the books; without metadata it is not in them, and nothing else is lost. */
-static void remember(struct gpc_context *context, const struct gpc_passed_call *call,
+void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_call *call,
 	const struct gpc_request *request)
 {
 	uint32_t number = 0;
@@ -197,12 +205,17 @@ static void remember(struct gpc_context *context, const struct gpc_passed_call *
 		gpc_slab_give_back(&gpc_runtime.heap.blocks, number);
 		return;
 	}
-	if (is_on_device(tracked->kind))
+	if (is_asked_for(tracked->kind))
 		atomic_fetch_add(&context->device->budget.used_bytes, tracked->size);
 	count(tracked, true, request->now_ns);
 	gpc_pools_took(tracked->pool, tracked->size);
 	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
 	gpc_observe_malloc(context, call->kind, call->ret_address, call->ret_size, request);
+}
+
+uint64_t gpc_track_size(const struct gpc_tracked *tracked)
+{
+	return tracked->size;
 }
 
 /*
@@ -264,7 +277,7 @@ static CUresult pass(
 		gpc_runtime_heard((CUresult)gpc_status_to_device(st));
 		return (CUresult)gpc_status_to_device(st);
 	}
-	remember(books, call, &rescue.request);
+	gpc_track_remember(books, call, &rescue.request);
 	if (context)
 		gpc_observe_device(context, false);
 	if (is_on_device((uint8_t)call->kind))
@@ -307,7 +320,7 @@ void gpc_runtime_imported(CUdeviceptr ptr)
 	call.ret_size = size;
 	request.size = size;
 	request.mark = gpc_runtime_stack(size);
-	remember(context, &call, &request);
+	gpc_track_remember(context, &call, &request);
 }
 
 struct gpc_tracked *gpc_runtime_forget_key(enum gpucache_kind kind, uint64_t key)

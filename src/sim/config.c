@@ -160,6 +160,7 @@ static const struct key keys[] = {
 		"held by the driver beyond that; NVML shows it (256MiB)" },
 	{ "context", KEY_BYTES, AT(context_cost), NULL,
 		"device memory that a context takes (300MiB)" },
+	{ "module", KEY_BYTES, AT(module_cost), NULL, "and a module of a context (2MiB)" },
 	{ "foreign", KEY_OTHER, 0, apply_foreign,
 		"BYTES[/PID[/NAME]]: another process on every device; may be repeated" },
 	{ "driver", KEY_OTHER, 0, apply_driver, "the driver's version, 12040 = 12.4 (13000)" },
@@ -205,6 +206,7 @@ struct gpc_sim_config gpc_sim_config_default(void)
 		.memory = 8 * GPC_GIB,
 		.reserved = 256 * GPC_MIB,
 		.context_cost = 300 * GPC_MIB,
+		.module_cost = 2 * GPC_MIB,
 	};
 }
 

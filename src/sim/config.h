@@ -58,6 +58,7 @@ struct gpc_sim_config {
 	uint64_t memory;       /* what cuMemGetInfo calls total */
 	uint64_t reserved;     /* the driver's own, beyond `memory`; NVML counts it */
 	uint64_t context_cost; /* device memory that a context takes */
+	uint64_t module_cost;  /* device memory that a module takes */
 	uint64_t oom_after;    /* 0, or: refuse once this many bytes were handed out in all */
 	uint64_t cost_ns[GPC_SIM_COST_COUNT];
 	uint64_t kernel_ns;       /* how long a kernel of cuLaunchKernel runs */

@@ -12,7 +12,7 @@ DEVICE, DIRECT, HOST, RESERVED, CACHED = 12, 56, 64, 48, 40  # offsets in struct
 KIND_BYTES, N_KINDS = 256, 24
 KINDS = ("none device pitched managed host registered array async pool graph physical physical_host context "
          "module external ipc multicast").split()
-DEVICES = "memory:1GiB,devices:2"
+DEVICES = "memory:1GiB,devices:2,context:0"
 
 
 def counters_of(recording, device=None):

@@ -102,7 +102,8 @@ def case_nvtx_ranges_of_a_program_that_knows_nothing_of_us_are_in_the_recording(
 
 
 def case_the_launcher_lets_nvtx_find_us(world):
-    result = launch(world, "--sim", "4GiB", "-o", world.pattern, nvtx_program(world), NVTX_INJECTION64_PATH=None)
+    result = launch(world, "--sim", "4GiB", "--sim-options", "context:0", "-o", world.pattern, nvtx_program(world),
+                    NVTX_INJECTION64_PATH=None)
     expect_equal("the run", (result.status, result.err), (0, ""))
     expect_nvtx_ranges(world)
 

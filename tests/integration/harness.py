@@ -69,7 +69,7 @@ class World:
     def script(self, name):
         return [sys.executable, os.path.join(TOP, "tests", "programs", name)]
 
-    def environment(self, with_us, sim="memory:4GiB", **extra):
+    def environment(self, with_us, sim="memory:4GiB,context:0", **extra):
         env = {k: v for k, v in os.environ.items() if not k.startswith(("GPUCACHE", "GPUSIM", "LD_"))}
         if self.library_path:
             env["LD_LIBRARY_PATH"] = self.library_path

@@ -4,7 +4,7 @@
 
 # These launch kernels of a known length, which the simulated driver offers (simulated.h).
 SIMULATED := in_flight loop capture rescue
-PROGRAMS := $(addprefix $(B)/programs/,train train_driver misuse pairs errors vmm arrays async async_per_thread $(SIMULATED))
+PROGRAMS := $(addprefix $(B)/programs/,train train_driver misuse pairs errors implicit vmm arrays async async_per_thread $(SIMULATED))
 
 PROGRAM_CFLAGS := -std=c11 -D_GNU_SOURCE -g -O1 -fno-omit-frame-pointer -fno-inline \
                   -fno-optimize-sibling-calls $(WARN)
@@ -12,7 +12,7 @@ PROGRAM_CFLAGS := -std=c11 -D_GNU_SOURCE -g -O1 -fno-omit-frame-pointer -fno-inl
 $(B)/programs/train $(B)/programs/misuse $(B)/programs/pairs: PROGRAM_LIBS := -l:libcudart.so.13
 $(B)/programs/errors: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1 -ldl
 $(B)/programs/errors: tests/programs/errors.def tests/programs/errors.h
-$(addprefix $(B)/programs/,train_driver vmm arrays): PROGRAM_LIBS := -l:libcuda.so.1 -ldl
+$(addprefix $(B)/programs/,train_driver vmm arrays implicit): PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 $(addprefix $(B)/programs/,$(SIMULATED)): PROGRAM_LIBS := -l:libcudart.so.13 -ldl
 $(addprefix $(B)/programs/,$(SIMULATED)): tests/programs/simulated.h
 $(B)/programs/async $(B)/programs/async_per_thread: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1 -ldl

@@ -80,6 +80,9 @@ enum face_host_kind {
 	FACE_HOST_MANAGED
 };
 
+/* What a context took for modules and its heap goes with it. */
+void face_loads_end(struct gpc_sim_context *context);
+
 struct face_host {
 	uint64_t base;
 	uint64_t size;

@@ -229,49 +229,6 @@ CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t n, CUmem_advise advice, CUmemLoc
 
 /* ---- kernels ---- */
 
-/* A module is a byte; a function is its name. */
-static char the_module;
-
-CUresult cuModuleLoadData(CUmodule *module, const void *image)
-{
-	struct gpc_sim_context *context;
-	CUresult res = face_enter(GPC_SIM_COST_LAUNCH, "cuModuleLoadData", &context);
-
-	if (res != CUDA_SUCCESS)
-		return res;
-	if (!module || !image)
-		return CUDA_ERROR_INVALID_VALUE;
-	*module = (CUmodule)(void *)&the_module;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuModuleLoad(CUmodule *module, const char *path)
-{
-	return cuModuleLoadData(module, path);
-}
-
-CUresult cuModuleUnload(CUmodule module)
-{
-	return module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
-{
-	/* CU_MODULE_LAZY_LOADING */
-	*mode = 2;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
-{
-	static char kernel;
-
-	if (!function || !module || !name)
-		return CUDA_ERROR_INVALID_VALUE;
-	*function = (CUfunction)(void *)&kernel;
-	return CUDA_SUCCESS;
-}
-
 static CUresult launch(const char *entry, enum face_null null, CUstream handle, CUfunction function,
 	uint64_t duration_ns, unsigned n, const struct gpusim_range *ranges)
 {
@@ -317,7 +274,8 @@ FACE_PAIR(cuLaunchKernelEx, _ptsz,
 int gpusim_launch(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,
 	const struct gpusim_range *ranges)
 {
-	CUfunction any = (CUfunction)(void *)&the_module;
+	static char any_kernel;
+	CUfunction any = (CUfunction)(void *)&any_kernel;
 
 	return (int)launch(
 		"gpusim_launch", FACE_LEGACY, stream, any, duration_ns, n_ranges, ranges);

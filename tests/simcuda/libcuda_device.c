@@ -264,25 +264,6 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
-{
-	struct gpc_sim_context *context;
-	CUresult res = face_enter(GPC_SIM_COST_INFO, "cuCtxGetLimit", &context);
-
-	if (res == CUDA_SUCCESS)
-		*value = limit == CU_LIMIT_MALLOC_HEAP_SIZE ? 8 * GPC_MIB : 1024;
-	return res;
-}
-
-CUresult cuCtxSetLimit(CUlimit limit, size_t value)
-{
-	struct gpc_sim_context *context;
-
-	(void)limit;
-	(void)value;
-	return face_enter(GPC_SIM_COST_INFO, "cuCtxSetLimit", &context);
-}
-
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
 	struct gpc_sim_context *context;

@@ -273,6 +273,7 @@ CUresult cuCtxCreate_v4(
 static void end_context(struct gpc_sim_context *context)
 {
 	gpc_sim_context_reset(context);
+	face_loads_end(context);
 	gpc_sim_device_uncharge(context->device, face_sim()->config.context_cost);
 	gpc_sim_context_break(context, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }

@@ -80,8 +80,7 @@ static enum gpc_status collect(const struct gpc_report *report, struct groups *g
 	if (!groups->rows)
 		return GPC_NO_METADATA;
 	for (uint64_t i = 0; i < count; i++) {
-		if (!gpc_recording_read_block(rec, i, &block) ||
-			!gpc_recording_holds_device_memory(&block) ||
+		if (!gpc_recording_read_block(rec, i, &block) || !gpc_recording_can_leak(&block) ||
 			!gpc_report_wants(report, block.device))
 			continue;
 		groups->rows[groups->n++] = (struct group){ block.stack, block.requested, 1,

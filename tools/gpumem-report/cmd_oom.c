@@ -68,8 +68,14 @@ static void print_request(struct gpc_report *report, const struct gpucache_oom *
 {
 	const struct gpc_paper *paper = &report->paper;
 
-	gpc_paper_section(paper, "REQUEST", "%s of %s (%s B)", gpc_show_bytes(oom->requested),
-		gpc_kind_words(oom->kind), gpc_show_count(oom->requested));
+	if (gpc_kind_is_implicit(oom->kind))
+		gpc_paper_section(paper, "REQUEST",
+			"%s; the driver names no size, taken for %s here",
+			gpc_kind_words(oom->kind), gpc_show_bytes(oom->requested));
+	else
+		gpc_paper_section(paper, "REQUEST", "%s of %s (%s B)",
+			gpc_show_bytes(oom->requested), gpc_kind_words(oom->kind),
+			gpc_show_count(oom->requested));
 	if (oom->rounded > oom->requested)
 		gpc_paper_line(paper, "rounded to %s (%s B)", gpc_show_bytes(oom->rounded),
 			gpc_show_count(oom->rounded));

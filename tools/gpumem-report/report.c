@@ -91,8 +91,7 @@ uint64_t gpc_report_count_live(
 	uint64_t n = 0;
 
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_BLOCKS].count; i++) {
-		if (!gpc_recording_read_block(rec, i, &block) ||
-			!gpc_recording_holds_device_memory(&block) ||
+		if (!gpc_recording_read_block(rec, i, &block) || !gpc_recording_can_leak(&block) ||
 			!gpc_report_wants(report, block.device) ||
 			(ordinal >= 0 && block.device != ordinal))
 			continue;

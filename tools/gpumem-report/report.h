@@ -107,7 +107,10 @@ bool gpc_report_wants(const struct gpc_report *report, int32_t ordinal);
 bool gpc_report_find_device(
 	const struct gpc_report *report, int32_t ordinal, struct gpucache_device *ret_device);
 
-/* Live blocks of the device, or of all devices where ordinal is -1, pinned host memory left out. */
+/*
+ * Live blocks of the device, or of all devices where ordinal is -1, that the program could have
+ * freed: pinned host memory, contexts and modules are left out.
+ */
 uint64_t gpc_report_count_live(
 	const struct gpc_report *report, int32_t ordinal, uint64_t *ret_bytes);
 

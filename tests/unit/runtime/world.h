@@ -53,6 +53,9 @@
 		(CUmemGenericAllocationHandle * handle, size_t size,                    \
 			const CUmemAllocationProp *prop, unsigned long long flags))     \
 	X(cuMemRelease, CUresult, (CUmemGenericAllocationHandle handle))                \
+	X(cuModuleLoadData, CUresult, (CUmodule * module, const void *image))           \
+	X(cuModuleUnload, CUresult, (CUmodule module))                                  \
+	X(cuCtxSetLimit, CUresult, (CUlimit limit, size_t value))                       \
 	X(gpusim_launch, int,                                                           \
 		(CUstream stream, uint64_t duration_ns, unsigned n, const void *ranges))
 

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls that name no size, and make the driver take memory of its own: contexts, modules,
+ * libraries, limits.  Each becomes a struct with its arguments, so that it can be made again after
+ * the ladder.
+ */
+#include "preload/real.h"
+
+#define THE_CURRENT_CONTEXT (-1)
+
+#define LIST(...) __VA_ARGS__
+
+/*
+ * The hook `name`, which writes a handle to *out: IMPLICIT(name, out, kind, device, first,
+ * parameters, arguments, the arguments as fields of `a`, the fields).  `first` is done before all
+ * else.  A NULL `out` is the driver's to refuse.
+ */
+#define IMPLICIT(name, out, of_kind, of_device, first, params, args, saved, fields) \
+	struct name##_call {                                                        \
+		struct gpc_implicit_call call;                                      \
+		fields                                                              \
+	};                                                                          \
+	static CUresult make_##name(struct gpc_implicit_call *call)                 \
+	{                                                                           \
+		const struct name##_call *a = (const struct name##_call *)call;     \
+		CUresult result = real_##name saved;                                \
+                                                                                    \
+		if (result == CUDA_SUCCESS)                                         \
+			call->ret_handle = (uint64_t)(uintptr_t)*a->out;            \
+		return result;                                                      \
+	}                                                                           \
+	CUresult name params                                                        \
+	{                                                                           \
+		struct name##_call a = { { .make = make_##name,                     \
+						 .kind = GPUCACHE_KIND_##of_kind,   \
+						 .device = of_device },             \
+			LIST args };                                                \
+		CUresult result;                                                    \
+                                                                                    \
+		if (!out || !enter())                                               \
+			return real_##name args;                                    \
+		first;                                                              \
+		result = gpc_runtime_implicit(&a.call);                             \
+		gpc_runtime_leave();                                                \
+		return result;                                                      \
+	}
+
+/* clang-format off */
+IMPLICIT(cuCtxCreate, pctx, CONTEXT, dev, gpc_runtime_context_created(),
+	(CUcontext *pctx, unsigned int flags, CUdevice dev),
+	(pctx, flags, dev), (a->pctx, a->flags, a->dev),
+	CUcontext *pctx; unsigned int flags; CUdevice dev;)
+
+IMPLICIT(cuCtxCreate_v2, pctx, CONTEXT, dev, gpc_runtime_context_created(),
+	(CUcontext *pctx, unsigned int flags, CUdevice dev),
+	(pctx, flags, dev), (a->pctx, a->flags, a->dev),
+	CUcontext *pctx; unsigned int flags; CUdevice dev;)
+
+IMPLICIT(cuCtxCreate_v3, pctx, CONTEXT, dev, gpc_runtime_context_created(),
+	(CUcontext *pctx, CUexecAffinityParam *params, int n, unsigned int flags, CUdevice dev),
+	(pctx, params, n, flags, dev), (a->pctx, a->params, a->n, a->flags, a->dev),
+	CUcontext *pctx; CUexecAffinityParam *params; int n; unsigned int flags; CUdevice dev;)
+
+IMPLICIT(cuCtxCreate_v4, pctx, CONTEXT, dev, gpc_runtime_context_created(),
+	(CUcontext *pctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev),
+	(pctx, params, flags, dev), (a->pctx, a->params, a->flags, a->dev),
+	CUcontext *pctx; CUctxCreateParams *params; unsigned int flags; CUdevice dev;)
+
+IMPLICIT(cuModuleLoad, module, MODULE, THE_CURRENT_CONTEXT, (void)0,
+	(CUmodule *module, const char *fname),
+	(module, fname), (a->module, a->fname),
+	CUmodule *module; const char *fname;)
+
+IMPLICIT(cuModuleLoadData, module, MODULE, THE_CURRENT_CONTEXT, (void)0,
+	(CUmodule *module, const void *image),
+	(module, image), (a->module, a->image),
+	CUmodule *module; const void *image;)
+
+IMPLICIT(cuModuleLoadDataEx, module, MODULE, THE_CURRENT_CONTEXT, (void)0,
+	(CUmodule *module, const void *image, unsigned int n, CUjit_option *options, void **values),
+	(module, image, n, options, values), (a->module, a->image, a->n, a->options, a->values),
+	CUmodule *module; const void *image; unsigned int n; CUjit_option *options; void **values;)
+
+IMPLICIT(cuModuleLoadFatBinary, module, MODULE, THE_CURRENT_CONTEXT, (void)0,
+	(CUmodule *module, const void *fatCubin),
+	(module, fatCubin), (a->module, a->fatCubin),
+	CUmodule *module; const void *fatCubin;)
+
+IMPLICIT(cuLibraryLoadData, library, MODULE, THE_CURRENT_CONTEXT, (void)0,
+	(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values, unsigned int n_jit,
+		CUlibraryOption *options, void **values, unsigned int n),
+	(library, code, jit, jit_values, n_jit, options, values, n),
+	(a->library, a->code, a->jit, a->jit_values, a->n_jit, a->options, a->values, a->n),
+	CUlibrary *library; const void *code; CUjit_option *jit; void **jit_values; unsigned int n_jit;
+	CUlibraryOption *options; void **values; unsigned int n;)
+
+IMPLICIT(cuLibraryLoadFromFile, library, MODULE, THE_CURRENT_CONTEXT, (void)0,
+	(CUlibrary *library, const char *file, CUjit_option *jit, void **jit_values, unsigned int n_jit,
+		CUlibraryOption *options, void **values, unsigned int n),
+	(library, file, jit, jit_values, n_jit, options, values, n),
+	(a->library, a->file, a->jit, a->jit_values, a->n_jit, a->options, a->values, a->n),
+	CUlibrary *library; const char *file; CUjit_option *jit; void **jit_values; unsigned int n_jit;
+	CUlibraryOption *options; void **values; unsigned int n;)
+/* clang-format on */
+
+struct retain_call {
+	struct gpc_implicit_call call;
+	CUcontext *pctx;
+};
+
+static CUresult make_retain(struct gpc_implicit_call *call)
+{
+	const struct retain_call *retain = (const struct retain_call *)call;
+	CUresult result;
+
+	gpc_runtime_primary_begin(call->device);
+	result = real_cuDevicePrimaryCtxRetain(retain->pctx, call->device);
+	if (result == CUDA_SUCCESS)
+		gpc_runtime_primary_retained(*retain->pctx, call->device);
+	gpc_runtime_primary_end(call->device);
+	if (result == CUDA_SUCCESS)
+		call->ret_handle = (uint64_t)(uintptr_t)*retain->pctx;
+	return result;
+}
+
+/* Only the first retain makes the context.  NVML may be asked for it, so no lock is held around. */
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+	struct retain_call retain = {
+		.call = { .make = make_retain, .kind = GPUCACHE_KIND_CONTEXT, .device = dev },
+		.pctx = pctx,
+	};
+	CUresult result;
+
+	if (!pctx || !enter())
+		return real_cuDevicePrimaryCtxRetain(pctx, dev);
+	if (gpc_runtime_primary_is_active(dev))
+		result = make_retain(&retain.call);
+	else
+		result = gpc_runtime_implicit(&retain.call);
+	gpc_runtime_leave();
+	return result;
+}
+
+struct limit_call {
+	struct gpc_implicit_call call;
+	CUlimit limit;
+	size_t value;
+};
+
+static CUresult make_limit(struct gpc_implicit_call *call)
+{
+	const struct limit_call *limit = (const struct limit_call *)call;
+	CUresult result = real_cuCtxSetLimit(limit->limit, limit->value);
+
+	if (result == CUDA_SUCCESS)
+		call->ret_handle = (uint64_t)limit->limit;
+	return result;
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+	struct limit_call limited = {
+		.call = { .make = make_limit,
+			.kind = GPUCACHE_KIND_CONTEXT,
+			.device = THE_CURRENT_CONTEXT,
+			.is_limit = true },
+		.limit = limit,
+		.value = value,
+	};
+	CUresult result;
+
+	if (!enter())
+		return real_cuCtxSetLimit(limit, value);
+	result = gpc_runtime_implicit(&limited.call);
+	gpc_runtime_leave();
+	return result;
+}
+
+CUresult cuModuleUnload(CUmodule hmod)
+{
+	struct gpc_tracked *tracked;
+	CUresult result;
+
+	if (!hmod || !enter())
+		return real_cuModuleUnload(hmod);
+	tracked = gpc_runtime_begin_unload((uint64_t)(uintptr_t)hmod);
+	result = real_cuModuleUnload(hmod);
+	gpc_runtime_end_unload(tracked, result);
+	gpc_runtime_leave();
+	return result;
+}
+
+CUresult cuLibraryUnload(CUlibrary library)
+{
+	struct gpc_tracked *tracked;
+	CUresult result;
+
+	if (!library || !enter())
+		return real_cuLibraryUnload(library);
+	tracked = gpc_runtime_begin_unload((uint64_t)(uintptr_t)library);
+	result = real_cuLibraryUnload(library);
+	gpc_runtime_end_unload(tracked, result);
+	gpc_runtime_leave();
+	return result;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stand-in driver: what a context takes of its device for itself: modules, libraries, the heap of kernels.
+ *
+ * A module takes as much as GPUSIM says, at once; the real driver loads lazily and takes memory by the chunk.  A
+ * library is loaded into the context that is current, as a module.  The heap of CU_LIMIT_MALLOC_HEAP_SIZE
+ * takes what exceeds its default.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "face.h"
+
+#define MODULE_MAGIC 0x6d6f6475u
+#define HEAP_MAGIC   0x68656170u
+
+#define HEAP_DEFAULT  (8 * GPC_MIB)
+#define LIMIT_DEFAULT 1024
+
+struct load {
+	uint32_t magic;
+	struct gpc_sim_context *context;
+	uint64_t bytes;
+	struct gpc_list link;
+};
+
+static struct gpc_list loads = { &loads, &loads };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static CUresult load_create(
+	struct gpc_sim_context *context, uint32_t magic, uint64_t bytes, struct load **ret_load)
+{
+	struct load *load = calloc(1, sizeof *load);
+	CUresult res =
+		load ? gpc_sim_device_charge(context->device, bytes) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (res != CUDA_SUCCESS) {
+		free(load);
+		return res;
+	}
+	load->magic = magic;
+	load->context = context;
+	load->bytes = bytes;
+	pthread_mutex_lock(&lock);
+	gpc_list_append(&loads, &load->link);
+	pthread_mutex_unlock(&lock);
+	*ret_load = load;
+	return CUDA_SUCCESS;
+}
+
+static void load_destroy_locked(struct load *load)
+{
+	gpc_sim_device_uncharge(load->context->device, load->bytes);
+	gpc_list_remove(&load->link);
+	load->magic = 0;
+	free(load);
+}
+
+/* The load at this address, or of this kind where that is NULL, in a context, or in any where that is NULL. */
+static struct load *find_locked(
+	const void *address, uint32_t magic, const struct gpc_sim_context *context)
+{
+	gpc_list_each (link, &loads) {
+		struct load *load = gpc_list_entry(link, struct load, link);
+
+		if ((!address || address == load) && (!context || load->context == context) &&
+			(!magic || load->magic == magic))
+			return load;
+	}
+	return NULL;
+}
+
+void face_loads_end(struct gpc_sim_context *context)
+{
+	struct load *load;
+
+	pthread_mutex_lock(&lock);
+	while ((load = find_locked(NULL, 0, context)))
+		load_destroy_locked(load);
+	pthread_mutex_unlock(&lock);
+}
+
+static CUresult module_load(const char *entry, void **ret_handle, const void *image)
+{
+	struct gpc_sim_context *context;
+	struct load *load;
+	CUresult res = face_enter(GPC_SIM_COST_LAUNCH, entry, &context);
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (!ret_handle || !image)
+		return CUDA_ERROR_INVALID_VALUE;
+	res = load_create(context, MODULE_MAGIC, face_sim()->config.module_cost, &load);
+	if (res == CUDA_SUCCESS)
+		*ret_handle = load;
+	return res;
+}
+
+static CUresult module_unload(const char *entry, const void *handle)
+{
+	struct load *load;
+	CUresult res = face_enter(GPC_SIM_COST_LAUNCH, entry, NULL);
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	pthread_mutex_lock(&lock);
+	load = handle ? find_locked(handle, MODULE_MAGIC, NULL) : NULL;
+	if (load)
+		load_destroy_locked(load);
+	pthread_mutex_unlock(&lock);
+	return load ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuModuleLoad(CUmodule *module, const char *path)
+{
+	return module_load("cuModuleLoad", (void **)module, path);
+}
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+	return module_load("cuModuleLoadData", (void **)module, image);
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n_options,
+	CUjit_option *options, void **values)
+{
+	(void)n_options;
+	(void)options;
+	(void)values;
+	return module_load("cuModuleLoadDataEx", (void **)module, image);
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
+{
+	return module_load("cuModuleLoadFatBinary", (void **)module, image);
+}
+
+CUresult cuModuleUnload(CUmodule module)
+{
+	return module_unload("cuModuleUnload", module);
+}
+
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options,
+	void **values, unsigned int n_options, CUlibraryOption *library_options,
+	void **library_values, unsigned int n_library_options)
+{
+	(void)options;
+	(void)values;
+	(void)n_options;
+	(void)library_options;
+	(void)library_values;
+	(void)n_library_options;
+	return module_load("cuLibraryLoadData", (void **)library, code);
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *options,
+	void **values, unsigned int n_options, CUlibraryOption *library_options,
+	void **library_values, unsigned int n_library_options)
+{
+	(void)options;
+	(void)values;
+	(void)n_options;
+	(void)library_options;
+	(void)library_values;
+	(void)n_library_options;
+	return module_load("cuLibraryLoadFromFile", (void **)library, path);
+}
+
+CUresult cuLibraryUnload(CUlibrary library)
+{
+	return module_unload("cuLibraryUnload", library);
+}
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+	/* CU_MODULE_LAZY_LOADING */
+	*mode = 2;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+	static char kernel;
+
+	if (!function || !module || !name)
+		return CUDA_ERROR_INVALID_VALUE;
+	*function = (CUfunction)(void *)&kernel;
+	return CUDA_SUCCESS;
+}
+
+/* ---- limits ---- */
+
+CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
+{
+	struct gpc_sim_context *context;
+	const struct load *heap;
+	CUresult res = face_enter(GPC_SIM_COST_INFO, "cuCtxGetLimit", &context);
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	*value = LIMIT_DEFAULT;
+	if (limit != CU_LIMIT_MALLOC_HEAP_SIZE)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	heap = find_locked(NULL, HEAP_MAGIC, context);
+	*value = HEAP_DEFAULT + (heap ? heap->bytes : 0);
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+	struct gpc_sim_context *context;
+	struct load *heap;
+	CUresult res = face_enter(GPC_SIM_COST_INFO, "cuCtxSetLimit", &context);
+
+	if (res != CUDA_SUCCESS || limit != CU_LIMIT_MALLOC_HEAP_SIZE)
+		return res;
+	pthread_mutex_lock(&lock);
+	heap = find_locked(NULL, HEAP_MAGIC, context);
+	if (heap)
+		load_destroy_locked(heap);
+	pthread_mutex_unlock(&lock);
+	return value > HEAP_DEFAULT ? load_create(context, HEAP_MAGIC, value - HEAP_DEFAULT, &heap)
+				    : CUDA_SUCCESS;
+}

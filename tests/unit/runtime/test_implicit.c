@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+
+#include "world.h"
+
+#define CONTEXT_COST (300 * MIB)
+#define MODULE_COST  (2 * MIB)
+#define HEAP_DEFAULT (8 * MIB)
+
+static CUmodule module;
+static CUcontext context;
+static size_t limit;
+static void (*meanwhile)(void); /* happens while the driver answers */
+static unsigned n_made;
+
+static CUresult make_module(struct gpc_implicit_call *call)
+{
+	CUresult result = world.cuModuleLoadData(&module, "");
+
+	n_made++;
+	call->ret_handle = (uintptr_t)module;
+	if (meanwhile)
+		meanwhile();
+	return result;
+}
+
+static CUresult make_context(struct gpc_implicit_call *call)
+{
+	CUresult result = world.cuCtxCreate_v2(&context, 0, call->device);
+
+	call->ret_handle = (uintptr_t)context;
+	return result;
+}
+
+static CUresult make_limit(struct gpc_implicit_call *call)
+{
+	call->ret_handle = CU_LIMIT_MALLOC_HEAP_SIZE;
+	return world.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, limit);
+}
+
+static CUresult call(CUresult (*make)(struct gpc_implicit_call *), enum gpucache_kind kind)
+{
+	struct gpc_implicit_call implicit = {
+		.make = make,
+		.kind = kind,
+		.device = make == make_context ? 0 : -1,
+		.is_limit = make == make_limit,
+	};
+	CUresult result;
+
+	CHECK(world_enter());
+	result = gpc_runtime_implicit(&implicit);
+	gpc_runtime_leave();
+	return result;
+}
+
+static CUresult load(void)
+{
+	return call(make_module, GPUCACHE_KIND_MODULE);
+}
+
+static uint64_t of_kind(enum gpucache_kind kind)
+{
+	return COUNTER(kind_bytes[kind]);
+}
+
+static void unload(CUmodule one, CUresult wanted)
+{
+	struct gpc_tracked *tracked;
+	CUresult result;
+
+	CHECK(world_enter());
+	tracked = gpc_runtime_begin_unload((uintptr_t)one);
+	result = world.cuModuleUnload(one);
+	gpc_runtime_end_unload(tracked, result);
+	gpc_runtime_leave();
+	CHECK(result == wanted);
+}
+
+static void a_module(void)
+{
+	world_start();
+	CHECK(!load());
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST && COUNTER(direct_bytes) == MODULE_COST);
+	CHECK(COUNTER(n_malloc) == 0 && gpc_runtime.devices[0].budget.used_bytes == 0);
+	unload(module, CUDA_SUCCESS);
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0 && COUNTER(direct_bytes) == 0);
+	unload(module, CUDA_ERROR_INVALID_HANDLE);
+	CHECK(COUNTER(n_free) == 0);
+}
+
+static void a_module_is_in_the_books_until_it_is_unloaded(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", NULL, a_module);
+}
+
+static void contexts(void)
+{
+	world_start();
+	CHECK(of_kind(GPUCACHE_KIND_CONTEXT) == 0);
+	CHECK(!call(make_context, GPUCACHE_KIND_CONTEXT));
+	CHECK(world_context()->handle == context);
+	CHECK(of_kind(GPUCACHE_KIND_CONTEXT) == CONTEXT_COST);
+	CHECK(world_enter());
+	gpc_runtime_context_forget(context);
+	gpc_runtime_leave();
+	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], direct_bytes) == 0);
+}
+
+static void a_second_context_is_measured_by_asking_the_first(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", NULL, contexts);
+}
+
+static void limits(void)
+{
+	world_start();
+	for (size_t mib = 8; mib <= 108; mib += 50) {
+		limit = mib * MIB;
+		CHECK(!call(make_limit, GPUCACHE_KIND_CONTEXT));
+		CHECK(of_kind(GPUCACHE_KIND_CONTEXT) == limit - HEAP_DEFAULT);
+	}
+	limit = 20 * MIB;
+	CHECK(!call(make_limit, GPUCACHE_KIND_CONTEXT));
+	CHECK(of_kind(GPUCACHE_KIND_CONTEXT) == 12 * MIB);
+	limit = 0;
+	CHECK(!call(make_limit, GPUCACHE_KIND_CONTEXT));
+	CHECK(of_kind(GPUCACHE_KIND_CONTEXT) == 0);
+}
+
+static void a_limit_that_is_raised_and_lowered_is_one_entry(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", NULL, limits);
+}
+
+static void allocate_cached(void)
+{
+	CUdeviceptr ptr;
+
+	CHECK(!gpc_runtime_malloc(&ptr, 5 * MIB));
+}
+
+static CUdeviceptr of_others;
+
+static void free_of_others(void)
+{
+	CHECK(!world.fns.cuMemFree_v2(of_others));
+}
+
+static void others_change_the_device(void)
+{
+	world_start();
+	meanwhile = allocate_cached;
+	CHECK(!load());
+	CHECK(COUNTER(reserved_bytes) >= 5 * MIB);
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
+	CHECK(!world.fns.cuMemAlloc_v2(&of_others, 50 * MIB));
+	meanwhile = free_of_others;
+	CHECK(!load());
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
+}
+
+static void what_our_books_gained_is_no_module_and_a_loss_is_nothing(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", NULL, others_change_the_device);
+}
+
+static CUresult (*real_info)(size_t *, size_t *);
+static unsigned n_asked;
+static unsigned last_spoilt;
+
+/* Another thread's module is booked while we ask. */
+static CUresult info_while_others_load(size_t *available, size_t *total)
+{
+	struct gpc_implicit_call other = {
+		.make = make_module, .kind = GPUCACHE_KIND_MODULE, .device = -1
+	};
+	CUresult result = real_info(available, total);
+	unsigned number = ++n_asked;
+
+	if (number <= last_spoilt) {
+		unsigned saved = last_spoilt;
+
+		last_spoilt = 0;
+		CHECK(!gpc_runtime_implicit(&other));
+		last_spoilt = saved;
+	}
+	return result;
+}
+
+/* The first `n` looks are spoilt; of all modules `n_lost` are not in the books then. */
+static void looks_are_spoilt(unsigned n, unsigned n_lost)
+{
+	world_start();
+	CHECK(world_context() != NULL);
+	real_info = world.fns.cuMemGetInfo_v2;
+	last_spoilt = n;
+	world.fns.cuMemGetInfo_v2 = info_while_others_load;
+	CHECK(!load());
+	world.fns.cuMemGetInfo_v2 = real_info;
+	CHECK(n_made > 1);
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == (n_made - n_lost) * MODULE_COST);
+}
+
+static void the_first_look_is_spoilt(void)
+{
+	looks_are_spoilt(1, 0);
+}
+
+static void a_look_with_a_booking_in_between_is_made_again(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", NULL, the_first_look_is_spoilt);
+}
+
+static void all_looks_are_spoilt(void)
+{
+	looks_are_spoilt(1000, 1);
+}
+
+static void a_call_that_never_finds_a_quiet_moment_is_not_booked(void **state)
+{
+	(void)state;
+	world_run("memory:4GiB", NULL, all_looks_are_spoilt);
+}
+
+static void unload_begins(void)
+{
+	(void)!gpc_runtime_begin_unload(1);
+}
+
+static void another_thread_unloads(void)
+{
+	world_start();
+	meanwhile = unload_begins;
+	CHECK(!load());
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0);
+	meanwhile = NULL;
+	gpc_runtime_end_unload(NULL, CUDA_SUCCESS);
+	CHECK(!load());
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
+}
+
+static void while_another_thread_unloads_nothing_is_booked(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", NULL, another_thread_unloads);
+}
+
+#define N_THREADS 4
+#define N_LOADS   50
+
+static CUresult make_one_of_many(struct gpc_implicit_call *implicit)
+{
+	CUmodule mine = NULL;
+	CUresult result = world.cuModuleLoadData(&mine, "");
+
+	implicit->ret_handle = (uintptr_t)mine;
+	return result;
+}
+
+static void *load_many(void *arg)
+{
+	(void)arg;
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	for (int i = 0; i < N_LOADS; i++)
+		CHECK(!call(make_one_of_many, GPUCACHE_KIND_MODULE));
+	return NULL;
+}
+
+static void threads(void)
+{
+	pthread_t all[N_THREADS];
+
+	world_start();
+	for (int i = 0; i < N_THREADS; i++)
+		CHECK(!pthread_create(&all[i], NULL, load_many, NULL));
+	for (int i = 0; i < N_THREADS; i++)
+		CHECK(!pthread_join(all[i], NULL));
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == N_THREADS * N_LOADS * MODULE_COST);
+}
+
+static void what_threads_load_at_once_adds_up(void **state)
+{
+	(void)state;
+	world_run("memory:4GiB", NULL, threads);
+}
+
+static CUresult info_fails(size_t *available, size_t *total)
+{
+	(void)available;
+	(void)total;
+	return CUDA_ERROR_UNKNOWN;
+}
+
+static void nobody_can_be_asked(void)
+{
+	world_start();
+	CHECK(world_context() != NULL);
+	world.fns.cuMemGetInfo_v2 = info_fails;
+	CHECK(!load());
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0);
+}
+
+static void where_nobody_can_be_asked_nothing_is_booked(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", NULL, nobody_can_be_asked);
+}
+
+static void the_cache_is_full(void)
+{
+	CUdeviceptr ptrs[5];
+
+	world_start();
+	for (int i = 0; i < 5; i++)
+		CHECK(!world_malloc(&ptrs[i], 100 * MIB));
+	for (int i = 0; i < 5; i++)
+		CHECK(!world_free(ptrs[i]));
+	CHECK(COUNTER(cached_bytes) + COUNTER(pending_bytes) >= 500 * MIB);
+	CHECK(!load());
+	CHECK(n_made > 1 && COUNTER(n_rescued) == 1);
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 600 * MIB);
+}
+
+static void a_module_gets_what_the_cache_held(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,module:600MiB", NULL, the_cache_is_full);
+}
+
+static void never_room(void)
+{
+	world_start();
+	CHECK(load() == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(COUNTER(n_oom) == 1 && of_kind(GPUCACHE_KIND_MODULE) == 0);
+	CHECK(call(make_context, GPUCACHE_KIND_CONTEXT) == CUDA_SUCCESS);
+}
+
+static void a_module_without_room_gets_the_drivers_error_and_is_reported(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,module:2GiB", "oom_report:always", never_room);
+	world_assert_says("OUT OF MEMORY");
+}
+
+static void no_context(void)
+{
+	world_start();
+	CHECK(!world.cuCtxSetCurrent(NULL));
+	CHECK(load() == CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void without_a_context_the_driver_answers(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", NULL, no_context);
+}
+
+static void ends_with_its_context(void)
+{
+	world_start();
+	CHECK(!load());
+	world_reset();
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0);
+}
+
+static void a_reset_takes_the_modules_out_of_the_books(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", NULL, ends_with_its_context);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_module_is_in_the_books_until_it_is_unloaded),
+		cmocka_unit_test(a_second_context_is_measured_by_asking_the_first),
+		cmocka_unit_test(a_limit_that_is_raised_and_lowered_is_one_entry),
+		cmocka_unit_test(what_our_books_gained_is_no_module_and_a_loss_is_nothing),
+		cmocka_unit_test(a_look_with_a_booking_in_between_is_made_again),
+		cmocka_unit_test(a_call_that_never_finds_a_quiet_moment_is_not_booked),
+		cmocka_unit_test(while_another_thread_unloads_nothing_is_booked),
+		cmocka_unit_test(what_threads_load_at_once_adds_up),
+		cmocka_unit_test(where_nobody_can_be_asked_nothing_is_booked),
+		cmocka_unit_test(a_module_gets_what_the_cache_held),
+		cmocka_unit_test(a_module_without_room_gets_the_drivers_error_and_is_reported),
+		cmocka_unit_test(without_a_context_the_driver_answers),
+		cmocka_unit_test(a_reset_takes_the_modules_out_of_the_books),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
