@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/device.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 
@@ -63,10 +66,31 @@ static uint32_t extent_take_locked(struct gpc_sim_device *device, uint32_t n)
 	return GPC_SIM_NO_CHUNK;
 }
 
+/* From where the bytes of an extent come; -1: from nowhere, they are new. */
+static bool map_bytes(struct gpc_sim_device *device, uint32_t i, uint64_t size, int file)
+{
+	int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+	void *at = device->shadow + i * GPC_SIM_CHUNK;
+
+	return mmap(at, size, PROT_READ | PROT_WRITE, MAP_FIXED | flags, file, 0) == at;
+}
+
+static void unshare_locked(struct gpc_sim_device *device, uint32_t i, uint32_t n)
+{
+	struct gpc_sim_chunk *chunk = &device->chunks[i];
+
+	if (chunk->shared == 0)
+		return;
+	(void)map_bytes(device, i, n * GPC_SIM_CHUNK, -1);
+	close(chunk->shared - 1);
+	chunk->shared = 0;
+}
+
 static void extent_give_back_locked(struct gpc_sim_device *device, uint32_t i, uint32_t n)
 {
 	struct gpc_sim_chunk *chunks = device->chunks;
 
+	unshare_locked(device, i, n);
 	device->used -= n * GPC_SIM_CHUNK;
 	chunks[i].state = GPC_SIM_CHUNK_INSIDE;
 	if (i + n < device->n_chunks && chunks[i + n].state == GPC_SIM_CHUNK_FREE) {
@@ -416,6 +440,89 @@ bool gpc_sim_device_find(struct gpc_sim_device *device, uint64_t ptr, uint64_t *
 	return true;
 }
 
+/* ---- memory that other processes map ---- */
+
+/* What was never written stays a hole of the file. */
+static bool copy_bytes(const char *bytes, uint64_t size, int file)
+{
+	static const char zeros[1 << 16];
+
+	for (uint64_t at = 0; at < size; at += sizeof zeros)
+		if (memcmp(bytes + at, zeros, sizeof zeros) != 0 &&
+			pwrite(file, bytes + at, sizeof zeros, (off_t)at) != sizeof zeros)
+			return false;
+	return true;
+}
+
+static int share_locked(struct gpc_sim_device *device, uint32_t i)
+{
+	uint64_t size = device->chunks[i].n * GPC_SIM_CHUNK;
+	const char *bytes = device->shadow + i * GPC_SIM_CHUNK;
+	struct rlimit limit;
+	int file;
+
+	/* Passing the limit would raise SIGXFSZ. */
+	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < size)
+		return -1;
+	file = memfd_create("gpusim", MFD_CLOEXEC);
+	if (file < 0)
+		return -1;
+	if (ftruncate(file, (off_t)size) || !copy_bytes(bytes, size, file) ||
+		!map_bytes(device, i, size, file)) {
+		close(file);
+		return -1;
+	}
+	device->chunks[i].shared = file + 1;
+	return file;
+}
+
+CUresult gpc_sim_device_share(struct gpc_sim_device *device, uint64_t ptr, int *ret_file,
+	uint64_t *ret_base, uint64_t *ret_size)
+{
+	CUresult res = CUDA_ERROR_INVALID_VALUE;
+	uint64_t base, size;
+	uint32_t owner;
+
+	if (!gpc_sim_device_has(device, ptr))
+		return res;
+	pthread_mutex_lock(&device->lock);
+	if (find_locked(device, ptr - device->base, &base, &size, &owner)) {
+		uint32_t i = (uint32_t)((base - device->base) / GPC_SIM_CHUNK);
+		int file = device->chunks[i].shared - 1;
+
+		if (!device->chunks[i].is_bare) {
+			if (file < 0)
+				file = share_locked(device, i);
+			res = file < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+			*ret_file = file;
+			*ret_base = device->base + i * GPC_SIM_CHUNK;
+			*ret_size = device->chunks[i].n * GPC_SIM_CHUNK;
+		}
+	}
+	pthread_mutex_unlock(&device->lock);
+	return res;
+}
+
+bool gpc_sim_device_attach(struct gpc_sim_device *device, uint64_t base, uint64_t size, int file)
+{
+	uint32_t i = (uint32_t)((base - device->base) / GPC_SIM_CHUNK);
+	int own = fcntl(file, F_DUPFD_CLOEXEC, 0);
+	bool is_in;
+
+	if (own < 0)
+		return false;
+	pthread_mutex_lock(&device->lock);
+	is_in = map_bytes(device, i, size, own);
+	if (is_in)
+		device->chunks[i].shared = own + 1;
+	pthread_mutex_unlock(&device->lock);
+	if (!is_in)
+		close(own);
+	return is_in;
+}
+
+/* ---- life ---- */
+
 static void *map(uint64_t size, int prot)
 {
 	void *ptr = mmap(NULL, size, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -474,6 +581,9 @@ void gpc_sim_device_fini(struct gpc_sim_device *device)
 		next = small->next;
 		free(small);
 	}
+	for (uint32_t i = 0; i < device->n_chunks; i += device->chunks[i].n)
+		if (device->chunks[i].shared)
+			close(device->chunks[i].shared - 1);
 	munmap(device->chunks, device->n_chunks * sizeof *device->chunks);
 	munmap(device->shadow, device->span);
 	munmap(device->va, device->span + GPC_SIM_CHUNK);

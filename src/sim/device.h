@@ -70,6 +70,7 @@ struct gpc_sim_chunk {
 	uint32_t prev, next; /* in the class list, of a free extent */
 	uint64_t size;       /* as requested, of a LARGE one */
 	bool is_bare;        /* addresses without memory, of a LARGE one */
+	int shared;          /* 0, or 1 + the file that holds the bytes of this extent */
 	struct gpc_sim_small *small;
 };
 
@@ -110,6 +111,17 @@ CUresult gpc_sim_device_free(struct gpc_sim_device *device, uint64_t ptr);
 /* Addresses that no memory is behind; who gives it charges for it. */
 CUresult gpc_sim_device_reserve(struct gpc_sim_device *device, uint64_t size, uint64_t *ret_ptr);
 void gpc_sim_device_free_owner(struct gpc_sim_device *device, uint32_t owner);
+
+/*
+ * The extent around `ptr` gets its bytes from a file that other processes can map; they keep them
+ * when the memory is freed.  Nothing may write to the memory meanwhile.  INVALID_VALUE where there
+ * is no allocation, OUT_OF_MEMORY where the kernel gives no file.
+ */
+CUresult gpc_sim_device_share(struct gpc_sim_device *device, uint64_t ptr, int *ret_file,
+	uint64_t *ret_base, uint64_t *ret_size);
+
+/* Reserved addresses get theirs from such a file of another process, which is theirs to close. */
+bool gpc_sim_device_attach(struct gpc_sim_device *device, uint64_t base, uint64_t size, int file);
 
 /* A context's own memory.  OUT_OF_MEMORY where there is no room. */
 CUresult gpc_sim_device_charge(struct gpc_sim_device *device, uint64_t bytes);

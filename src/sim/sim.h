@@ -5,6 +5,7 @@
  *      config.h --> struct gpc_sim --+-- clock.h
  *                                    +-- device.h x n     addresses, bytes, account
  *                                    +-- effect.h         what work does, when it ends
+ *                                    +-- ipc.h            memory that other processes open
  *                                    +-- vmm.h            reserved addresses, physical memory, mappings
  *                                    +-- fault.h          what fails on demand
  *                                    +-- mempool.h, graph_memory.h    memory that streams and graphs allocate
@@ -14,12 +15,13 @@
  *
  *      two faces:  driver_sim.h (struct gpc_driver)      tests/simcuda (libcuda.so.1 and its neighbours)
  *
- * Invariants  1 A machine lives in one process; several machines do not know each other.
- * Threads     Any.  Lock order: capture, context, effects, vmm, pools and graphs, device, race.
+ * Invariants  1 A machine lives in one process; several machines know each other by ipc.h only.
+ * Threads     Any.  Lock order: capture, context, ipc or effects, vmm, pools and graphs, device,
+ *             race.
  * Failure     gpc_sim_create: NULL where the kernel has no room for the addresses, or a count is
  *             beyond config.h's.
- * Limits      No peer mappings, no memory shared between processes.  Work of different streams
- *             never competes for the device: everything runs as if alone.
+ * Limits      No peer mappings.  Processes share memory, and not a device's capacity.  Work of
+ *             different streams never competes for the device: everything runs as if alone.
  */
 #ifndef GPC_SIM_SIM_H
 #define GPC_SIM_SIM_H
@@ -55,6 +57,11 @@ struct gpc_sim {
 	uint64_t n_captures_ever;
 
 	pthread_mutex_t capture_lock;
+
+	/* Lock: ipc_lock. */
+	struct gpc_list opened; /* memory of other processes */
+
+	pthread_mutex_t ipc_lock;
 };
 
 struct gpc_sim *gpc_sim_create(const struct gpc_sim_config *config);

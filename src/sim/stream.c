@@ -5,6 +5,7 @@
 
 #include "base/thread.h"
 #include "sim/capture.h"
+#include "sim/ipc.h"
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
 {
@@ -65,6 +66,7 @@ static void drop_streams_and_memory(struct gpc_sim_context *context)
 	gpc_sim_race_learn(context->sim, known, true);
 	gpc_sim_race_disown_all(context);
 	gpc_sim_device_free_owner(context->device, context->number);
+	gpc_sim_ipc_close_all(context);
 	while (!gpc_list_is_empty(&context->streams))
 		gpc_sim_stream_destroy(
 			gpc_list_entry(context->streams.next, struct gpc_sim_stream, link));
@@ -421,7 +423,8 @@ CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr)
 
 	if (res != CUDA_SUCCESS)
 		return res;
-	if (!device || !gpc_sim_device_find(device, ptr, &base, NULL, NULL) || base != ptr)
+	if (!device || !gpc_sim_device_find(device, ptr, &base, NULL, NULL) || base != ptr ||
+		gpc_sim_ipc_find(sim, ptr, NULL, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_device(sim, device->ordinal);
 	wait_until(sim, atomic_load(&device->tail_ns));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in driver: device, pinned and managed memory, questions about pointers, IPC handles. */
+/* The stand-in driver: device, pinned and managed memory, questions about pointers. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "face.h"
+#include "sim/ipc.h"
 
 CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
 {
@@ -290,6 +290,8 @@ static bool range_of(uint64_t ptr, uint64_t *ret_base, uint64_t *ret_size)
 		return gpc_sim_vmm_mapping_at(vmm, ptr, ret_base, ret_size, &handle);
 	if (gpc_sim_mempool_has(face_sim(), ptr))
 		return gpc_sim_mempool_find(face_sim(), ptr, ret_base, ret_size, NULL);
+	if (gpc_sim_ipc_find(face_sim(), ptr, ret_base, ret_size))
+		return true;
 	if (device)
 		return gpc_sim_device_find(device, ptr, ret_base, ret_size, NULL);
 	if (!face_host_find(ptr, &block))
@@ -410,66 +412,6 @@ CUresult cuPointerGetAttributes(
 		memcpy(data[i], &value, size);
 	}
 	return CUDA_SUCCESS;
-}
-
-/* ---- IPC: a handle names a process and the start of an allocation ---- */
-
-struct ipc_handle {
-	uint64_t magic;
-	uint64_t base;
-	int64_t pid;
-};
-
-#define IPC_MAGIC UINT64_C(0x6770757369706331)
-
-CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
-{
-	struct gpc_sim_context *context;
-	struct ipc_handle content = { .magic = IPC_MAGIC, .pid = getpid() };
-	CUresult res = face_enter(GPC_SIM_COST_INFO, "cuIpcGetMemHandle", &context);
-	struct gpc_sim_device *device = gpc_sim_device_of(face_sim(), ptr);
-
-	if (res != CUDA_SUCCESS)
-		return res;
-	/* An interior pointer's handle is silently that of the whole allocation, as with the real driver. */
-	if (!handle || !device || !gpc_sim_device_find(device, ptr, &content.base, NULL, NULL))
-		return CUDA_ERROR_INVALID_VALUE;
-	memset(handle, 0, sizeof *handle);
-	memcpy(handle, &content, sizeof content);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
-{
-	struct gpc_sim_context *context;
-	struct ipc_handle content;
-	CUresult res = face_enter(GPC_SIM_COST_INFO, "cuIpcOpenMemHandle_v2", &context);
-
-	(void)flags;
-	if (res != CUDA_SUCCESS)
-		return res;
-	memcpy(&content, &handle, sizeof content);
-	if (!ptr || content.magic != IPC_MAGIC)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (content.pid != getpid())
-		return CUDA_ERROR_MAP_FAILED;
-	*ptr = content.base;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuIpcOpenMemHandle(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
-{
-	return cuIpcOpenMemHandle_v2(ptr, handle, flags);
-}
-
-CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
-{
-	struct gpc_sim_context *context;
-	CUresult res = face_enter(GPC_SIM_COST_INFO, "cuIpcCloseMemHandle", &context);
-
-	if (res != CUDA_SUCCESS)
-		return res;
-	return gpc_sim_device_of(face_sim(), ptr) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- the 32-bit ABI of CUDA 2 and 3.1: there, and refused ---- */

@@ -103,6 +103,7 @@ enum cudaDeviceAttr {
 #define cudaHostAllocPortable            0x01
 #define cudaHostAllocMapped              0x02
 #define cudaHostAllocWriteCombined       0x04
+#define cudaIpcMemLazyEnablePeerAccess   0x01
 #define cudaHostRegisterDefault          0x00
 #define cudaHostRegisterPortable         0x01
 #define cudaHostRegisterMapped           0x02
