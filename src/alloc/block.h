@@ -69,6 +69,16 @@ enum gpc_block_state {
 	GPC_BLOCK_PENDING = GPUCACHE_BLOCK_PENDING,
 };
 
+/*
+ * As what the program knows a LIVE block that does not start its segment: for others it must stay
+ * that, so the first answer binds (pool.h, gpc_pool_decide_view).
+ */
+enum gpc_block_view {
+	GPC_VIEW_OPEN,    /* nobody asked yet */
+	GPC_VIEW_SEGMENT, /* a part of an allocation that starts before it */
+	GPC_VIEW_OWN,     /* an allocation of its own, which has left the process */
+};
+
 struct gpc_segment {
 	gpc_devptr address;
 	uint64_t size;
@@ -100,6 +110,7 @@ struct gpc_block {
 	uint8_t fence;   /* PENDING: where in the ring its fence is */
 	uint8_t order;   /* PENDING: 1 + the slot of the stream whose order it is in; 0: none */
 	bool is_shared;  /* LIVE: streams that its free will not name use it */
+	uint8_t view;    /* LIVE: enum gpc_block_view */
 	/* PENDING: within its fence.  Last, since a hit without streams never touches it. */
 	struct gpc_list link;
 };

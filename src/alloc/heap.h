@@ -28,6 +28,8 @@ struct gpc_heap {
 	struct gpc_slab segments;
 	struct gpc_captures captures;
 	struct gpc_observer observer;
+	/* Memory left the process: from now on large blocks get segments of their own. */
+	_Atomic bool is_exporting;
 };
 
 /* `observer` may be NULL: nobody listens. */

@@ -137,6 +137,8 @@ static void settle(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_
 	if (is_idle(segment)) {
 		segment->idle_since_ns = now_ns;
 		gpc_list_append(&pool->idle, &segment->idle);
+		if (segment->is_exported)
+			atomic_fetch_add(&pool->n_leaving, 1);
 	}
 }
 
@@ -211,6 +213,7 @@ static inline __attribute__((always_inline)) gpc_devptr give(
 	block->requested = request->size;
 	block->mark = request->mark;
 	block->is_shared = false;
+	block->view = GPC_VIEW_OPEN;
 
 	gpc_counter_add_peak(&counters->live_bytes, &counters->peak_live_bytes, block->size);
 	gpc_counter_add_peak(
@@ -230,8 +233,9 @@ gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, 
 	leave_bin(pool, block);
 	if (is_idle(segment))
 		gpc_list_remove(&segment->idle);
-	if (gpc_size_should_split((enum gpc_pool_kind)segment->kind, block->size, rounded,
-		    pool->params.max_split_size))
+	if (!gpc_pool_gives_whole(pool, rounded) &&
+		gpc_size_should_split((enum gpc_pool_kind)segment->kind, block->size, rounded,
+			pool->params.max_split_size))
 		split(pool, block, rounded, request->now_ns);
 	gpc_counter_sub(&pool->counters->cached_bytes, block->size);
 	return give(pool, block, request);
@@ -243,7 +247,7 @@ static bool take_hot_locked(struct gpc_pool *pool, uint64_t rounded,
 {
 	struct gpc_block *hot = pool->hot;
 
-	if (!hot || hot->size != rounded) {
+	if (!hot || hot->size != rounded || gpc_pool_gives_whole(pool, rounded)) {
 		gpc_pool_settle_hot_locked(pool);
 		return false;
 	}
@@ -268,10 +272,33 @@ static bool is_served_by(
 	return rounded < max ? block->size < max : block->size < rounded + GPC_MEDIUM_SEGMENT;
 }
 
+/*
+ * The smallest idle segment for this size of which less than 1/8 would be wasted: it is given
+ * whole.
+ */
+static struct gpc_block *find_whole(struct gpc_pool *pool, uint64_t rounded)
+{
+	uint64_t tight = gpc_size_tight_segment(rounded);
+	struct gpc_block *best = NULL;
+
+	gpc_list_each (link, &pool->idle) {
+		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, idle);
+
+		if (!segment->is_exported && segment->size >= rounded &&
+			segment->size <= tight + tight / 8 && (!best || segment->size < best->size))
+			best = segment->first;
+	}
+	return best;
+}
+
 /* The best block for this size, or NULL. */
 static struct gpc_block *find_fit(struct gpc_pool *pool, uint64_t rounded)
 {
-	struct gpc_block *block = gpc_bins_find(&pool->bins[gpc_size_pool(rounded)], rounded);
+	struct gpc_block *block;
+
+	if (gpc_pool_gives_whole(pool, rounded))
+		return find_whole(pool, rounded);
+	block = gpc_bins_find(&pool->bins[gpc_size_pool(rounded)], rounded);
 
 	return block && is_served_by(pool, rounded, block) ? block : NULL;
 }
@@ -289,9 +316,9 @@ static bool is_in_order(const struct gpc_pool *pool, const struct gpc_request *r
 static __attribute__((noinline)) bool take_ordered_locked(struct gpc_pool *pool, uint64_t rounded,
 	const struct gpc_request *request, gpc_devptr *ret_address)
 {
-	struct gpc_block *block = is_in_order(pool, request) ? gpc_stream_order_find(&pool->order,
-								       request->stream, rounded)
-							     : NULL;
+	const bool may = is_in_order(pool, request) && !gpc_pool_gives_whole(pool, rounded);
+	struct gpc_block *block =
+		may ? gpc_stream_order_find(&pool->order, request->stream, rounded) : NULL;
 
 	if (!block || !is_served_by(pool, rounded, block) ||
 		gpc_size_should_split((enum gpc_pool_kind)block->segment->kind, block->size,
@@ -332,6 +359,7 @@ uint64_t gpc_pool_reap(struct gpc_pool *pool)
 	if (reap_locked(pool, true, pool->drv->ops->now_ns(pool->drv), &bytes))
 		bytes = 0; /* a broken context; the next real call will say so */
 	gpc_lock_release(&pool->lock);
+	gpc_pool_return_exported(pool);
 	return bytes;
 }
 
@@ -438,23 +466,17 @@ enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address)
 enum gpc_status gpc_pool_free(
 	struct gpc_pool *pool, gpc_devptr address, const struct gpc_request *request)
 {
-	struct gpc_segment *segment = NULL;
 	struct gpc_block *block = NULL;
-	gpc_devptr gone = 0;
-	uint64_t gone_size = 0;
 	enum gpc_status st;
 
 	gpc_lock_take(&pool->lock);
 	st = find_live_locked(pool, address, &block);
-	if (!st) {
-		segment = block->segment;
+	if (!st)
 		release_locked(pool, block, request);
-	}
-	if (!st && segment->is_exported)
-		(void)gpc_pool_take_exported_locked(pool, segment, &gone, &gone_size);
 	gpc_lock_release(&pool->lock);
-	if (!st && (gone || pool->params.decay_ns))
-		gpc_pool_after_free(pool, gone, gone_size, request->now_ns);
+	if (!st && (pool->params.decay_ns ||
+			   atomic_load_explicit(&pool->n_leaving, memory_order_relaxed)))
+		gpc_pool_after_free(pool, request->now_ns);
 	return st;
 }
 
@@ -481,6 +503,7 @@ void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns)
 		gpc_fences_pass(&pool->fences, number, &passed);
 	(void)gpc_pool_free_passed_locked(pool, &passed, now_ns);
 	gpc_lock_release(&pool->lock);
+	gpc_pool_return_exported(pool);
 }
 
 uint64_t gpc_pool_largest_free(struct gpc_pool *pool)
@@ -497,31 +520,4 @@ uint64_t gpc_pool_largest_free(struct gpc_pool *pool)
 	}
 	gpc_lock_release(&pool->lock);
 	return largest;
-}
-
-static void hide_block(struct gpc_block *block, struct gpc_pool *pool)
-{
-	if (block->state == GPC_BLOCK_FREE)
-		gpc_bins_remove(&pool->bins[block->segment->kind], block);
-	gpc_stream_order_remove(&pool->order, block);
-}
-
-enum gpc_status gpc_pool_export(struct gpc_pool *pool, gpc_devptr address, gpc_devptr *ret_base)
-{
-	enum gpc_status st = GPC_NOT_FOUND;
-	struct gpc_segment *segment;
-
-	gpc_lock_take(&pool->lock);
-	gpc_pool_settle_hot_locked(pool);
-	segment = gpc_segment_map_find(&pool->heap->segment_map, address);
-	if (segment && segment->pool == pool) {
-		for (struct gpc_block *at = segment->first; at && !segment->is_exported;
-			at = at->next)
-			hide_block(at, pool);
-		segment->is_exported = true;
-		*ret_base = segment->address;
-		st = GPC_OK;
-	}
-	gpc_lock_release(&pool->lock);
-	return st;
 }

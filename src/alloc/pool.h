@@ -80,6 +80,8 @@ struct gpc_pool {
 	struct gpucache_counters *counters;
 	struct gpucache_counters own_counters; /* used where nobody gives others */
 	bool is_forgotten;                     /* the context died */
+	/* exported segments that are idle: to go back at the next call; read without the lock */
+	_Atomic uint32_t n_leaving;
 
 	struct gpc_lock lock;
 };
@@ -156,11 +158,29 @@ void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns);
 uint64_t gpc_pool_largest_free(struct gpc_pool *pool);
 
 /*
- * Marks the segment that contains this address as exported: others hold its memory from now on.
- * Says where the segment starts.  GPC_NOT_FOUND: not of this pool.
+ * Marks the segment that contains this address as exported: others hold its memory from now on.  It
+ * goes back to the driver when its last block is free, behind the fence of that.  Says where the
+ * segment starts.  GPC_NOT_FOUND: not of this pool.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_export(
 	struct gpc_pool *pool, gpc_devptr address, gpc_devptr *ret_base);
+
+/* What lies around an address. */
+struct gpc_span {
+	gpc_devptr segment;
+	gpc_devptr block; /* its start */
+	uint64_t size;    /* of the block */
+	enum gpc_block_view view;
+};
+
+/*
+ * Says what lies around this address, and makes `view` the program's view of the block, where it is
+ * still open (GPC_VIEW_OPEN: leaves it open); that of a block that starts its segment is always
+ * GPC_VIEW_SEGMENT, for both are the same.  GPC_NOT_FOUND: not of this pool.  GPC_INVALID: it is,
+ * and not in a live block.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_pool_decide_view(struct gpc_pool *pool, gpc_devptr address,
+	enum gpc_block_view view, struct gpc_span *ret_span);
 
 /*
  * Verifies I1 to I9 and the counters over the whole pool.  NULL: all hold; else the name of the

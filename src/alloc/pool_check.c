@@ -20,6 +20,7 @@ struct totals {
 	uint64_t n_free_visible;
 	uint64_t n_ordered;
 	uint64_t n_idle;
+	uint64_t n_leaving;
 };
 
 static const char *check_block(
@@ -75,6 +76,7 @@ static const char *check_segment(
 		!gpc_list_is_empty(&segment->idle))
 		return "I8: a segment is on the idle list if and only if it is one free block";
 	totals->n_idle += !gpc_list_is_empty(&segment->idle);
+	totals->n_leaving += segment->is_exported && !gpc_list_is_empty(&segment->idle);
 	totals->n_segments++;
 	totals->segments += segment->size;
 	return NULL;
@@ -207,6 +209,8 @@ static const char *check_locked(struct gpc_pool *pool)
 		return "I7: nothing but blocks is found by address";
 	if (length(&pool->idle) != totals.n_idle)
 		return "I8: nothing else is on the idle list";
+	if (pool->n_leaving != totals.n_leaving)
+		return "the exported segments that are idle are counted";
 	broken = check_bins(pool, &totals);
 	if (!broken)
 		broken = check_fences(&pool->fences, totals.pending);

@@ -35,17 +35,20 @@ uint64_t gpc_pool_free_passed_locked(
 gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
 	const struct gpc_request *request);
 
-/*
- * Takes a segment out of everything if it is exported and empty; its memory is then the
- * caller's to give back.
- */
-bool gpc_pool_take_exported_locked(struct gpc_pool *pool, struct gpc_segment *segment,
-	gpc_devptr *ret_address, uint64_t *ret_size);
+/* Without the lock: exported segments that are idle go back, where no capture forbids it. */
+void gpc_pool_return_exported(struct gpc_pool *pool);
+
+/* What may follow a free, without the lock: that, and old idle segments decay. */
+void gpc_pool_after_free(struct gpc_pool *pool, uint64_t now_ns);
 
 /*
- * What may follow a free, without the lock: memory taken out above goes back, old idle segments
- * decay.
+ * A request of this size gets a segment of its own: the program exports memory, and a handle always
+ * opens at the start of one.
  */
-void gpc_pool_after_free(struct gpc_pool *pool, gpc_devptr address, uint64_t size, uint64_t now_ns);
+static inline bool gpc_pool_gives_whole(const struct gpc_pool *pool, uint64_t rounded)
+{
+	return rounded >= GPC_SMALL_MAX &&
+	       atomic_load_explicit(&pool->heap->is_exporting, memory_order_relaxed);
+}
 
 #endif

@@ -48,6 +48,8 @@ static uint64_t segment_size(const struct gpc_pool *pool, uint64_t rounded)
 {
 	const struct gpucache_counters *counters = pool->counters;
 
+	if (gpc_pool_gives_whole(pool, rounded))
+		return gpc_size_tight_segment(rounded);
 	return gpc_size_segment(
 		rounded, gpc_counter_get(&counters->cached_bytes) >
 				 gpc_counter_get(&counters->reserved_bytes) / IDLE_PART);
@@ -141,9 +143,12 @@ enum gpc_status gpc_pool_grow(
 		gpc_lock_release(&pool->lock);
 		return st;
 	}
-	st = pool->is_forgotten ? GPC_NOT_FOUND
-				: attach_locked(pool, address, size, gpc_size_pool(rounded),
-					  request, &segment);
+	st = pool->is_forgotten
+		     ? GPC_NOT_FOUND
+		     : attach_locked(pool, address, size,
+			       gpc_pool_gives_whole(pool, rounded) ? GPC_POOL_LARGE
+								   : gpc_size_pool(rounded),
+			       request, &segment);
 	if (!st) {
 		count_new_segment(pool, size, request->now_ns);
 		pool->heap->observer.segment_added(pool->heap->observer.self, segment, request);
@@ -169,6 +174,8 @@ static void detach_locked(struct gpc_pool *pool, struct gpc_segment *segment,
 	if (!segment->is_exported)
 		gpc_bins_remove(&pool->bins[segment->kind], segment->first);
 	gpc_pool_retire_block_locked(pool, segment->first);
+	if (segment->is_exported)
+		atomic_fetch_sub(&pool->n_leaving, 1);
 	gpc_list_remove(&segment->idle);
 	gpc_list_remove(&segment->link);
 	gpc_counter_sub(&counters->cached_bytes, *ret_size);
@@ -253,19 +260,37 @@ static void decay(struct gpc_pool *pool, uint64_t now_ns)
 		;
 }
 
-bool gpc_pool_take_exported_locked(struct gpc_pool *pool, struct gpc_segment *segment,
-	gpc_devptr *ret_address, uint64_t *ret_size)
+static bool return_one_exported(struct gpc_pool *pool)
 {
-	if (!segment->is_exported || gpc_list_is_empty(&segment->idle))
-		return false;
-	detach_locked(pool, segment, ret_address, ret_size);
-	return true;
+	struct gpc_segment *segment = NULL;
+	gpc_devptr address = 0;
+	uint64_t size = 0;
+
+	gpc_lock_take(&pool->lock);
+	gpc_list_each (link, &pool->idle) {
+		segment = gpc_list_entry(link, struct gpc_segment, idle);
+		if (segment->is_exported)
+			break;
+		segment = NULL;
+	}
+	if (segment)
+		detach_locked(pool, segment, &address, &size);
+	gpc_lock_release(&pool->lock);
+	if (segment)
+		give_back(pool, address, size);
+	return segment != NULL;
 }
 
-void gpc_pool_after_free(struct gpc_pool *pool, gpc_devptr address, uint64_t size, uint64_t now_ns)
+void gpc_pool_return_exported(struct gpc_pool *pool)
 {
-	if (address)
-		give_back(pool, address, size);
+	while (atomic_load_explicit(&pool->n_leaving, memory_order_relaxed) > 0 &&
+		!gpc_captures_is_any_open(&pool->heap->captures) && return_one_exported(pool))
+		;
+}
+
+void gpc_pool_after_free(struct gpc_pool *pool, uint64_t now_ns)
+{
+	gpc_pool_return_exported(pool);
 	decay(pool, now_ns);
 }
 
@@ -317,6 +342,7 @@ enum gpc_status gpc_pool_alloc(
 		if (st != GPC_NOT_FOUND)
 			return st;
 	}
+	gpc_pool_return_exported(pool);
 	decay(pool, request->now_ns);
 	collect_garbage(pool, segment_size(pool, rounded));
 	return gpc_pool_grow(pool, request, ret_address);
@@ -394,6 +420,7 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
 	/* The first wait has emptied the ring, so the second one is for all that is left. */
 	if (has_rest && bytes > 0)
 		bytes += wait_once(pool, size, &has_rest);
+	gpc_pool_return_exported(pool);
 	return bytes;
 }
 
@@ -433,6 +460,7 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++)
 		pool->bins[kind] = (struct gpc_bins){ 0 };
 	gpc_list_init(&pool->idle);
+	atomic_store(&pool->n_leaving, 0);
 	gpc_address_map_fini(&pool->blocks);
 	if (pool->spare)
 		gpc_slab_give_back(&pool->heap->blocks, pool->spare->number);

@@ -352,39 +352,6 @@ static void with_max_split_large_blocks_are_kept_for_large_requests(void **state
 	assert_int_not_equal(stage_alloc(&stage, 40 * GPC_MIB), big);
 }
 
-static void an_exported_segment_is_not_handed_out_again(void **state)
-{
-	gpc_devptr a = stage_alloc(&stage, 4096);
-	gpc_devptr b = stage_alloc(&stage, 4096);
-	gpc_devptr base = 0;
-
-	(void)state;
-	assert_int_equal(gpc_pool_export(&stage.pool, b + 100, &base), GPC_OK);
-	assert_int_equal(base, a);
-	assert_int_equal(gpc_pool_export(&stage.pool, b, &base), GPC_OK); /* twice is once */
-	stage_check(&stage);
-	stage_free(&stage, a);
-	stage_check(&stage);
-	assert_int_not_equal(stage_alloc(&stage, 4096), a);
-	assert_int_equal(stage.drv.counters.n_mem_free, 0);
-	stage_free(&stage, b);
-	assert_int_equal(stage.drv.counters.n_mem_free, 1);
-	assert_int_equal(stage_n_allocations(&stage), 1);
-	assert_int_equal(gpc_pool_export(&stage.pool, b, &base), GPC_NOT_FOUND);
-}
-
-static void an_idle_segment_can_be_exported_and_trimmed(void **state)
-{
-	gpc_devptr a = stage_alloc(&stage, 4096);
-	gpc_devptr base = 0;
-
-	(void)state;
-	stage_free(&stage, a);
-	assert_int_equal(gpc_pool_export(&stage.pool, a, &base), GPC_OK);
-	stage_check(&stage);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 1), 2 * GPC_MIB);
-}
-
 struct diary {
 	uint64_t n_changed;
 	uint64_t n_taken;
@@ -529,8 +496,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			with_max_split_large_blocks_are_kept_for_large_requests,
 			open_with_max_split, close_stage),
-		TEST_ONE_STREAM(an_exported_segment_is_not_handed_out_again),
-		TEST_ONE_STREAM(an_idle_segment_can_be_exported_and_trimmed),
 		cmocka_unit_test_teardown(the_observer_is_told_everything_once, close_stage),
 	};
 

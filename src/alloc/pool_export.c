@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Segments whose memory leaves the process, and what their blocks are for others. */
+#include "alloc/pool.h"
+
+#include "alloc/pool_internal.h"
+
+static void hide_block(struct gpc_block *block, struct gpc_pool *pool)
+{
+	if (block->state == GPC_BLOCK_FREE)
+		gpc_bins_remove(&pool->bins[block->segment->kind], block);
+	gpc_stream_order_remove(&pool->order, block);
+}
+
+enum gpc_status gpc_pool_export(struct gpc_pool *pool, gpc_devptr address, gpc_devptr *ret_base)
+{
+	enum gpc_status st = GPC_NOT_FOUND;
+	struct gpc_segment *segment;
+
+	gpc_lock_take(&pool->lock);
+	gpc_pool_settle_hot_locked(pool);
+	segment = gpc_segment_map_find(&pool->heap->segment_map, address);
+	if (segment && segment->pool == pool) {
+		for (struct gpc_block *at = segment->first; at && !segment->is_exported;
+			at = at->next)
+			hide_block(at, pool);
+		if (!segment->is_exported && !gpc_list_is_empty(&segment->idle))
+			atomic_fetch_add(&pool->n_leaving, 1);
+		segment->is_exported = true;
+		*ret_base = segment->address;
+		st = GPC_OK;
+	}
+	gpc_lock_release(&pool->lock);
+	return st;
+}
+
+/* The live block around this address of the segment, or NULL. */
+static struct gpc_block *find_around(const struct gpc_segment *segment, gpc_devptr address)
+{
+	struct gpc_block *block = segment->first;
+
+	while (address - block->address >= block->size)
+		block = block->next;
+	return block->state == GPC_BLOCK_LIVE ? block : NULL;
+}
+
+enum gpc_status gpc_pool_decide_view(struct gpc_pool *pool, gpc_devptr address,
+	enum gpc_block_view view, struct gpc_span *ret_span)
+{
+	enum gpc_status st = GPC_NOT_FOUND;
+	struct gpc_segment *segment;
+	struct gpc_block *block;
+
+	gpc_lock_take(&pool->lock);
+	segment = gpc_segment_map_find(&pool->heap->segment_map, address);
+	if (segment && segment->pool == pool) {
+		block = find_around(segment, address);
+		st = block ? GPC_OK : GPC_INVALID;
+		if (block && block == segment->first)
+			view = GPC_VIEW_SEGMENT;
+		if (block && block->view == GPC_VIEW_OPEN)
+			block->view = (uint8_t)view;
+		if (block)
+			*ret_span = (struct gpc_span){
+				.segment = segment->address,
+				.block = block->address,
+				.size = block->size,
+				.view = (enum gpc_block_view)block->view,
+			};
+	}
+	gpc_lock_release(&pool->lock);
+	return st;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stage.h"
+
+static struct stage stage;
+
+static int set_up(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	params.is_one_stream = true;
+	stage_open(&stage, &params);
+	return 0;
+}
+
+static int set_up_with_fences(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	stage_open(&stage, &params);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	stage_close(&stage);
+	return 0;
+}
+
+static void an_exported_segment_is_not_handed_out_again(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	gpc_devptr b = stage_alloc(&stage, 4096);
+	gpc_devptr base = 0;
+
+	(void)state;
+	assert_int_equal(gpc_pool_export(&stage.pool, b + 100, &base), GPC_OK);
+	assert_int_equal(base, a);
+	assert_int_equal(gpc_pool_export(&stage.pool, b, &base), GPC_OK); /* twice is once */
+	stage_check(&stage);
+	stage_free(&stage, a);
+	stage_check(&stage);
+	assert_int_not_equal(stage_alloc(&stage, 4096), a);
+	assert_int_equal(stage.drv.counters.n_mem_free, 0);
+	stage_free(&stage, b);
+	assert_int_equal(stage.drv.counters.n_mem_free, 1);
+	assert_int_equal(stage_n_allocations(&stage), 1);
+	assert_int_equal(gpc_pool_export(&stage.pool, b, &base), GPC_NOT_FOUND);
+}
+
+static void an_idle_segment_can_be_exported_and_trimmed(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	gpc_devptr base = 0;
+
+	(void)state;
+	stage_free(&stage, a);
+	assert_int_equal(gpc_pool_export(&stage.pool, a, &base), GPC_OK);
+	stage_check(&stage);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 1), 2 * GPC_MIB);
+}
+
+static void export_it(gpc_devptr address)
+{
+	gpc_devptr base = 0;
+
+	assert_int_equal(gpc_pool_export(&stage.pool, address, &base), GPC_OK);
+	stage_check(&stage);
+}
+
+static void an_exported_segment_goes_back_when_its_fence_has_passed(void **state)
+{
+	struct gpc_sim_stream *stream = stage_stream(&stage);
+	gpc_devptr a = stage_alloc(&stage, 4096);
+
+	(void)state;
+	export_it(a);
+	stage_launch(&stage, stage_handle(stream), 5 * MS, a, 4096);
+	stage_free(&stage, a);
+	assert_int_equal(stage_n_allocations(&stage), 1);
+	assert_int_equal(gpc_pool_reap(&stage.pool), 0);
+	stage_pass_time(&stage, 6 * MS);
+	assert_int_equal(stage_n_allocations(&stage), 1); /* nobody has looked yet */
+	assert_true(gpc_pool_reap(&stage.pool) > 0);
+	assert_int_equal(stage_n_allocations(&stage), 0);
+	assert_int_equal(stage.pool.counters->reserved_bytes, 0);
+}
+
+static void a_wait_of_the_program_sends_it_back(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	uint64_t number;
+
+	(void)state;
+	export_it(a);
+	stage_free(&stage, a);
+	number = gpc_pool_begin_sync(&stage.pool);
+	gpc_pool_end_sync(&stage.pool, number, 1);
+	assert_int_equal(stage_n_allocations(&stage), 0);
+}
+
+static void a_capture_keeps_it_until_the_next_call(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	gpc_devptr b;
+
+	(void)state;
+	export_it(a);
+	gpc_captures_begin(&stage.heap.captures);
+	stage_free(&stage, a);
+	assert_int_equal(stage_n_allocations(&stage), 1);
+	gpc_captures_end(&stage.heap.captures);
+	stage_check(&stage);
+	b = stage_alloc(&stage, 4096);
+	assert_int_equal(stage_n_allocations(&stage), 1); /* the new one */
+	stage_free(&stage, b);
+}
+
+static void the_first_view_of_a_block_binds(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	gpc_devptr b = stage_alloc(&stage, 8192);
+	gpc_devptr c = stage_alloc(&stage, 4096);
+	struct gpc_span span;
+
+	(void)state;
+	assert_int_equal(gpc_pool_decide_view(&stage.pool, b + 5000, GPC_VIEW_OPEN, &span), GPC_OK);
+	assert_int_equal(span.segment, a);
+	assert_int_equal(span.block, b);
+	assert_int_equal(span.size, 8192);
+	assert_int_equal(span.view, GPC_VIEW_OPEN);
+	assert_int_equal(gpc_pool_decide_view(&stage.pool, b, GPC_VIEW_OWN, &span), GPC_OK);
+	assert_int_equal(gpc_pool_decide_view(&stage.pool, b, GPC_VIEW_SEGMENT, &span), GPC_OK);
+	assert_int_equal(span.view, GPC_VIEW_OWN);
+	assert_int_equal(gpc_pool_decide_view(&stage.pool, c, GPC_VIEW_SEGMENT, &span), GPC_OK);
+	assert_int_equal(gpc_pool_decide_view(&stage.pool, c, GPC_VIEW_OWN, &span), GPC_OK);
+	assert_int_equal(span.view, GPC_VIEW_SEGMENT);
+	/* A block that starts its segment is that for everybody. */
+	assert_int_equal(gpc_pool_decide_view(&stage.pool, a, GPC_VIEW_OWN, &span), GPC_OK);
+	assert_int_equal(span.view, GPC_VIEW_SEGMENT);
+	/* The next owner is asked anew. */
+	stage_free(&stage, c);
+	assert_int_equal(gpc_pool_decide_view(&stage.pool, c, GPC_VIEW_OWN, &span), GPC_INVALID);
+	assert_int_equal(stage_alloc(&stage, 4096), c);
+	assert_int_equal(gpc_pool_decide_view(&stage.pool, c, GPC_VIEW_OPEN, &span), GPC_OK);
+	assert_int_equal(span.view, GPC_VIEW_OPEN);
+	assert_int_equal(
+		gpc_pool_decide_view(&stage.pool, 12345, GPC_VIEW_OPEN, &span), GPC_NOT_FOUND);
+	stage_free(&stage, a);
+	stage_free(&stage, b);
+	stage_free(&stage, c);
+}
+
+static bool starts_its_segment(gpc_devptr address)
+{
+	const struct gpc_segment *segment = gpc_segment_map_find(&stage.heap.segment_map, address);
+
+	return segment->address == address && !segment->first->next;
+}
+
+static void from_the_first_export_on_large_blocks_have_segments_of_their_own(void **state)
+{
+	static const uint64_t sizes[] = { 1 * GPC_MIB, 1 * GPC_MIB + 512, 2 * GPC_MIB, 5 * GPC_MIB,
+		30 * GPC_MIB };
+	gpc_devptr before[2] = { stage_alloc(&stage, 2 * GPC_MIB),
+		stage_alloc(&stage, 2 * GPC_MIB) };
+	gpc_devptr blocks[5];
+
+	(void)state;
+	assert_false(starts_its_segment(before[1]));
+	stage_free(&stage, before[1]); /* of the right size, and inside */
+	stage.heap.is_exporting = true;
+	for (int i = 0; i < 5; i++) {
+		blocks[i] = stage_alloc(&stage, sizes[i]);
+		assert_true(starts_its_segment(blocks[i]));
+		stage_check(&stage);
+	}
+	/* Small ones go on sharing. */
+	before[1] = stage_alloc(&stage, 4096);
+	assert_false(starts_its_segment(before[1]));
+	stage_free(&stage, before[1]);
+	for (int i = 0; i < 5; i++)
+		stage_free(&stage, blocks[i]);
+	stage_free(&stage, before[0]);
+}
+
+static void whole_segments_are_used_again_where_little_is_wasted(void **state)
+{
+	gpc_devptr large;
+	gpc_devptr small;
+
+	(void)state;
+	stage.heap.is_exporting = true;
+	large = stage_alloc(&stage, 40 * GPC_MIB);
+	stage_free(&stage, large);
+	small = stage_alloc(&stage, 20 * GPC_MIB);
+	assert_int_not_equal(small, large);
+	assert_int_equal(stage_alloc(&stage, 36 * GPC_MIB), large);
+	assert_int_equal(stage.pool.counters->n_hit, 1);
+	stage_free(&stage, large);
+	stage_free(&stage, small);
+	assert_int_equal(stage_alloc(&stage, 19 * GPC_MIB), small); /* the smallest that fits */
+	stage_free(&stage, small);
+}
+
+#define TEST(name)             cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST_WITH_FENCES(name) cmocka_unit_test_setup_teardown(name, set_up_with_fences, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_exported_segment_is_not_handed_out_again),
+		TEST(an_idle_segment_can_be_exported_and_trimmed),
+		TEST_WITH_FENCES(an_exported_segment_goes_back_when_its_fence_has_passed),
+		TEST_WITH_FENCES(a_wait_of_the_program_sends_it_back),
+		TEST(a_capture_keeps_it_until_the_next_call),
+		TEST(the_first_view_of_a_block_binds),
+		TEST(from_the_first_export_on_large_blocks_have_segments_of_their_own),
+		TEST(whole_segments_are_used_again_where_little_is_wasted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
