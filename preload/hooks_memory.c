@@ -259,14 +259,3 @@ CUresult cuMemFreeHost(void *p)
 	gpc_runtime_leave();
 	return result;
 }
-
-CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
-{
-	bool may;
-
-	if (!enter())
-		return real_cuIpcGetMemHandle(pHandle, dptr);
-	may = gpc_runtime_may_export(dptr);
-	gpc_runtime_leave();
-	return may ? real_cuIpcGetMemHandle(pHandle, dptr) : CUDA_ERROR_NOT_SUPPORTED;
-}

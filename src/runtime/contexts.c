@@ -247,6 +247,7 @@ static void forget(CUcontext handle)
 	leave_fences(context);
 	gpc_pool_forget(&context->pool);
 	gpc_track_forget_context(context);
+	gpc_ipc_forget_context(context);
 	if (context->pool.counters != &context->pool.own_counters)
 		gpc_record_counters_retire(&gpc_runtime.record, context->pool.context);
 }

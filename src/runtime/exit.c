@@ -42,6 +42,7 @@ void gpc_runtime_at_exit(void)
 	if (gpc_runtime.config.leak_report)
 		print_leaks();
 	gpc_rescue_at_exit();
+	gpc_ipc_end(false);
 	gpc_record_end(&gpc_runtime.record, gpc_clock_monotonic_ns());
 	gpc_thread_leave();
 }

@@ -168,6 +168,14 @@ bool gpc_pools_are_used(void);
 void gpc_pools_took(uint32_t number, uint64_t size);
 void gpc_pools_gave(uint32_t number, uint64_t size);
 
+/*
+ * ipc.c: the block that starts here is about to be freed, the context died, the process ends or is
+ * a child of fork: what was exported is withdrawn, what was opened is forgotten.
+ */
+void gpc_ipc_withdraw(uint64_t address);
+void gpc_ipc_forget_context(const struct gpc_context *context);
+void gpc_ipc_end(bool is_child);
+
 /* The stack of the caller, as the configuration wants it. */
 uint32_t gpc_runtime_stack(size_t size);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plain device memory: answered from the pool of the current context. */
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/thread.h"
 #include "runtime/internal.h"
 #include "stats/counters.h"
@@ -222,6 +221,8 @@ static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool may_wait,
 		result = sync_for_free(pool);
 	if (result)
 		return result;
+	if (atomic_load_explicit(&gpc_runtime.heap.is_exporting, memory_order_relaxed))
+		gpc_ipc_withdraw(ptr);
 	st = gpc_pool_free(pool, ptr, &request);
 	if (st == GPC_NOT_FOUND) /* gone between the look and the lock */
 		*ret_is_ours = false;
@@ -274,25 +275,4 @@ void gpc_runtime_exported(CUdeviceptr ptr)
 
 	if (pool)
 		(void)!gpc_pool_export(pool, ptr, &base);
-}
-
-bool gpc_runtime_may_export(CUdeviceptr ptr)
-{
-	const struct gpc_segment *segment =
-		gpc_segment_map_find(&gpc_runtime.heap.segment_map, ptr);
-
-	if (!segment)
-		return true;
-	/* Only what leaves the process is withdrawn from reuse, not what is refused. */
-	if (segment->address == ptr) {
-		gpc_runtime_exported(ptr);
-		return true;
-	}
-	gpc_log("cuIpcGetMemHandle(0x%llx): this block lies inside a cached segment, and a CUDA "
-		"IPC handle always "
-		"opens at the start of one; refused, because the other process would read wrong "
-		"data. Run this "
-		"program with GPUCACHE_CONF=cache:off.",
-		(unsigned long long)ptr);
-	return false;
 }

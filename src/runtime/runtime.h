@@ -240,11 +240,24 @@ void gpc_runtime_capture_begins(CUstream stream);
 void gpc_runtime_capture_ended(CUstream stream);
 
 /*
- * cuIpcGetMemHandle of this address: true where the driver may be asked.  False: the address lies
- * inside one of our segments, and a handle would lead the importer to other memory; said in one
- * line.
+ * Memory that other processes open by handle.  The real functions are the driver's.
+ *
+ * A block that starts its segment has the driver's handle; one further inside gets a tag
+ * (ipc_registry.h), or, where that cannot be, an error and a line on stderr.
  */
-bool gpc_runtime_may_export(CUdeviceptr ptr);
+CUresult gpc_runtime_ipc_export(CUipcMemHandle *ret_handle, CUdeviceptr ptr,
+	CUresult (*real)(CUipcMemHandle *, CUdeviceptr));
+CUresult gpc_runtime_ipc_open(CUdeviceptr *ret_ptr, CUipcMemHandle handle, unsigned int flags,
+	CUresult (*real)(CUdeviceptr *, CUipcMemHandle, unsigned int),
+	CUresult (*real_close)(CUdeviceptr));
+CUresult gpc_runtime_ipc_close(CUdeviceptr ptr, CUresult (*real_close)(CUdeviceptr));
+
+/*
+ * The program asks in which allocation `ptr` lies.  The truth is the driver's, and what it tells
+ * binds us: false, ask it.  True: this is a block with a handle of its own, or what such a handle
+ * opened, and everybody takes it for an allocation.
+ */
+bool gpc_runtime_ipc_range(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size);
 
 /* Others reach this memory by more than its address: its segment is never recycled from here on. */
 void gpc_runtime_exported(CUdeviceptr ptr);

@@ -180,6 +180,7 @@ static void detach_child(void)
 {
 	atomic_store(&gpc_runtime.state, GPC_STATE_PASS);
 	gpc_record_detach(&gpc_runtime.record);
+	gpc_ipc_end(true);
 }
 
 bool gpc_runtime_start(void)

@@ -270,43 +270,6 @@ static void free_sync_always_does_not_break_a_capture(void **state)
 	world_run(NULL, "stacks:off,free_sync:always", waits_not);
 }
 
-static bool may_export(CUdeviceptr ptr)
-{
-	bool may;
-
-	CHECK(world_enter());
-	may = gpc_runtime_may_export(ptr);
-	gpc_runtime_leave();
-	return may;
-}
-
-static void exports(void)
-{
-	CUdeviceptr first;
-	CUdeviceptr second;
-	CUdeviceptr again;
-
-	world_start();
-	CHECK(may_export(12345));
-	CHECK(!world_malloc(&first, 4096) && !world_malloc(&second, 4096));
-	CHECK(!may_export(second));
-	CHECK(!world_free(second));
-	/* What was refused is recycled as before. */
-	CHECK(!world_malloc(&again, 4096) && again == second);
-	CHECK(may_export(first));
-	CHECK(!world_free(first) && !world_free(again));
-	/* What was exported goes back to the driver when it is free. */
-	CHECK(COUNTER(reserved_bytes) == 0 && COUNTER(n_driver_free) == 1);
-}
-
-static void an_interior_block_is_not_exported_and_said_in_a_line(void **state)
-{
-	(void)state;
-	world_run(NULL, "stacks:off", exports);
-	world_assert_says("cuIpcGetMemHandle(0x");
-	world_assert_says("cache:off");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,7 +285,6 @@ int main(void)
 		cmocka_unit_test(another_error_of_the_driver_is_carried_up),
 		cmocka_unit_test(free_sync_always_waits_for_the_device),
 		cmocka_unit_test(free_sync_always_does_not_break_a_capture),
-		cmocka_unit_test(an_interior_block_is_not_exported_and_said_in_a_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,12 @@
 	X(cuModuleLoadData, CUresult, (CUmodule * module, const void *image))           \
 	X(cuModuleUnload, CUresult, (CUmodule module))                                  \
 	X(cuCtxSetLimit, CUresult, (CUlimit limit, size_t value))                       \
+	X(cuMemsetD8_v2, CUresult, (CUdeviceptr ptr, unsigned char value, size_t n))    \
+	X(cuMemcpyDtoH_v2, CUresult, (void *dst, CUdeviceptr src, size_t n))            \
+	X(cuIpcGetMemHandle, CUresult, (CUipcMemHandle * handle, CUdeviceptr ptr))      \
+	X(cuIpcOpenMemHandle_v2, CUresult,                                              \
+		(CUdeviceptr * ptr, CUipcMemHandle handle, unsigned int flags))         \
+	X(cuIpcCloseMemHandle, CUresult, (CUdeviceptr ptr))                             \
 	X(gpusim_launch, int,                                                           \
 		(CUstream stream, uint64_t duration_ns, unsigned n, const void *ranges))
 

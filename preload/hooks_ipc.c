@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that leaves the process by handle, memory of others that comes in, and what is told of ranges. */
+#include "preload/real.h"
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
+{
+	CUresult result;
+
+	if (!enter())
+		return real_cuIpcGetMemHandle(pHandle, dptr);
+	result = gpc_runtime_ipc_export(pHandle, dptr, real_cuIpcGetMemHandle);
+	gpc_runtime_heard(result);
+	gpc_runtime_leave();
+	return result;
+}
+
+static CUresult open_handle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int flags,
+	CUresult (*real)(CUdeviceptr *, CUipcMemHandle, unsigned int))
+{
+	CUresult result;
+
+	if (!enter())
+		return real(pdptr, handle, flags);
+	result = gpc_runtime_ipc_open(pdptr, handle, flags, real, real_cuIpcCloseMemHandle);
+	gpc_runtime_heard(result);
+	gpc_runtime_leave();
+	return result;
+}
+
+CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+{
+	return open_handle(pdptr, handle, Flags, real_cuIpcOpenMemHandle);
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+{
+	return open_handle(pdptr, handle, Flags, real_cuIpcOpenMemHandle_v2);
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
+{
+	CUresult result;
+
+	if (!enter())
+		return real_cuIpcCloseMemHandle(dptr);
+	result = gpc_runtime_ipc_close(dptr, real_cuIpcCloseMemHandle);
+	gpc_runtime_heard(result);
+	gpc_runtime_leave();
+	return result;
+}
+
+/* False: what the driver said is to be told. */
+static bool find_range(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size)
+{
+	bool is_told;
+
+	if (!enter())
+		return false;
+	is_told = gpc_runtime_ipc_range(ptr, ret_base, ret_size);
+	gpc_runtime_leave();
+	return is_told;
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
+{
+	CUresult result = real_cuMemGetAddressRange_v2(pbase, psize, dptr);
+	CUdeviceptr base;
+	size_t size;
+
+	if (result == CUDA_SUCCESS && find_range(dptr, &base, &size)) {
+		if (pbase)
+			*pbase = base;
+		if (psize)
+			*psize = size;
+	}
+	return result;
+}
+
+static void adjust_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	const bool is_base = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
+	CUdeviceptr base;
+	size_t size;
+
+	if (!is_base && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+		return;
+	if (!data || !find_range(ptr, &base, &size))
+		return;
+	if (is_base)
+		*(CUdeviceptr *)data = base;
+	else
+		*(size_t *)data = size;
+}
+
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	CUresult result = real_cuPointerGetAttribute(data, attribute, ptr);
+
+	if (result == CUDA_SUCCESS)
+		adjust_attribute(data, attribute, ptr);
+	return result;
+}
+
+CUresult cuPointerGetAttributes(
+	unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+{
+	CUresult result = real_cuPointerGetAttributes(numAttributes, attributes, data, ptr);
+
+	for (unsigned int i = 0; result == CUDA_SUCCESS && i < numAttributes; i++)
+		adjust_attribute(data[i], attributes[i], ptr);
+	return result;
+}

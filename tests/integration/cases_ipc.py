@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that two processes exchange by handle: right data or a clear error, never wrong data."""
+import itertools
+import os
+import subprocess
+
+from harness import MIB, Failed, expect, expect_equal
+
+SIM = "memory:1GiB,context:0"
+KIB = 1 << 10
+
+
+class End:
+    """A running tests/programs/ipc."""
+
+    def __init__(self, world, with_us, **extra):
+        extra.setdefault("sim", SIM)
+        env = world.environment(with_us, **extra)
+        self.child = subprocess.Popen([world.program("ipc")], env=env, cwd=world.folder, stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        world.children.append(self.child)
+
+    def ask(self, *words):
+        """The answer, whatever it is."""
+        self.child.stdin.write(" ".join(str(word) for word in words) + "\n")
+        self.child.stdin.flush()
+        line = self.child.stdout.readline()
+        if not line:
+            raise Failed(f"{words[0]}: the program is gone: {self.child.stderr.read()}")
+        return line.strip()
+
+    def do(self, *words):
+        """What follows the "ok"."""
+        answer = self.ask(*words)
+        if not answer.startswith("ok"):
+            raise Failed(f"{' '.join(map(str, words))[:60]}: {answer}")
+        return answer[3:]
+
+    def make(self, name, size, byte):
+        self.do("alloc", name, size)
+        self.do("fill", name, byte)
+
+    def end(self):
+        """Its exit status and what it said on stderr."""
+        _, err = self.child.communicate()
+        self.child.stdin = None
+        return self.child.returncode, err
+
+
+def registry_files():
+    found = []
+    for parent in ("/dev/shm", "/tmp"):
+        folder = f"{parent}/gpucache-{os.geteuid()}"
+        if os.path.isdir(folder):
+            found += [name for name in os.listdir(folder) if name.startswith("ipc-")]
+    return found
+
+
+def exchange(world, ours_exports, ours_imports, inside):
+    """What the importer finds: "right", or the exporter's or importer's error."""
+    exporter, importer = End(world, ours_exports), End(world, ours_imports)
+    for n in range(4):
+        exporter.make(f"block{n}", 256 * KIB, 10 + n)
+    n = 2 if inside else 0
+    answer = exporter.ask("export", f"block{n}")
+    if not answer.startswith("ok"):
+        return f"export {answer}"
+    answer = importer.ask("open", "it", answer[3:])
+    found = f"open {answer}" if answer != "ok" else importer.do("look", "it", 256 * KIB)
+    expect(found == str(10 + n) or found.startswith("open error"), f"the importer read wrong data: {found}")
+    importer.end()
+    status, err = exporter.end()
+    expect_equal("the exporter's exit status", status, 0)
+    expect_equal("lines of the exporter", err.count("\n"), 1 if ours_exports and inside else 0)
+    return "right" if found == str(10 + n) else found
+
+
+def case_two_processes_exchange_a_block_or_get_a_clear_error(world):
+    table = []
+    for inside, ours_exports, ours_imports in itertools.product((False, True), repeat=3):
+        found = exchange(world, ours_exports, ours_imports, inside)
+        wanted = "open error 1" if inside and ours_exports and not ours_imports else "right"
+        where = "inside" if inside else "base"
+        table.append(f"\n    {where:6} exporter {'with' if ours_exports else 'plain':5} "
+                     f"importer {'with' if ours_imports else 'plain':5} {found}")
+        expect_equal("".join(table) + "\n    the last of these", found, wanted)
+    return "".join(table)
+
+
+def case_blocks_inside_one_segment_are_exported_each_for_itself(world):
+    exporter, importer = End(world, True), End(world, True)
+    handles = []
+    for n in range(5):
+        exporter.make(f"block{n}", 100 * KIB, 20 + n)
+    for n in range(5):
+        handles.append(exporter.do("export", f"block{n}"))
+        expect_equal("the handle, asked for again", exporter.do("export", f"block{n}"), handles[n])
+        # As the driver does for an allocation.
+        expect_equal("that of the middle", exporter.do("export", f"block{n}", 50 * KIB), handles[n])
+    expect_equal("different handles", len(set(handles)), 5)
+    for n in (3, 0, 4, 2, 1):
+        importer.do("open", f"copy{n}", handles[n])
+        expect_equal(f"block {n}", importer.do("look", f"copy{n}", 100 * KIB), str(20 + n))
+        expect_equal("its range", importer.do("range", f"copy{n}", 10).split()[0], "10")
+    # Open twice is one pointer that has to be closed twice.
+    importer.do("open", "again", handles[3])
+    importer.do("close", "copy3")
+    expect_equal("after one close", importer.do("look", "again", 100 * KIB), "23")
+    for name in ("again", "copy0", "copy1", "copy2", "copy4"):
+        importer.do("close", name)
+    expect_equal("a close too many", importer.ask("close", "again"), "error 1")
+    importer.do("open", "copy1", handles[1])
+    expect_equal("opened again", importer.do("look", "copy1", 100 * KIB), "21")
+    # What the importer writes, the exporter reads.
+    importer.do("fill", "copy1", 9, 100 * KIB)
+    expect_equal("the exporter's block", exporter.do("look", "block1", 100 * KIB), "9")
+    status, err = importer.end()
+    expect_equal("the importer's end", (status, err), (0, ""))
+    _, err = exporter.end()
+    expect_equal("lines of the exporter", err.count("\n"), 1)
+    expect_equal("files left", registry_files(), [])
+
+
+def case_large_blocks_after_the_first_export_have_handles_that_everybody_can_open(world):
+    exporter, importer = End(world, True), End(world, False)
+    exporter.make("early", 2 * MIB, 1)
+    exporter.make("inside", 2 * MIB, 2)
+    exporter.do("export", "early")
+    for n, size in enumerate((1 * MIB, 3 * MIB, 2 * MIB + 512, 12 * MIB)):
+        exporter.make(f"block{n}", size, 30 + n)
+        importer.do("open", f"block{n}", exporter.do("export", f"block{n}"))
+        expect_equal(f"block {n}", importer.do("look", f"block{n}", size), str(30 + n))
+    expect_equal("the block before", importer.ask("open", "x", exporter.do("export", "inside")), "error 1")
+
+
+def case_a_program_that_works_with_ranges_gets_bases(world):
+    """What UCX and NCCL do: the base by cuMemGetAddressRange, and the offset told to the importer."""
+    exporter, importer = End(world, True), End(world, False)
+    for n in range(3):
+        exporter.make(f"block{n}", 512 * KIB, 40 + n)
+    offset, size = map(int, exporter.do("range", "block2").split())
+    expect_equal("the truth", (offset, size), (MIB, 2 * MIB))
+    # Its importer would add the offset: a handle that adds it as well would lead beyond the block.
+    expect_equal("the inner address", exporter.ask("export", "block2"), "error 801")
+    importer.do("open", "segment", exporter.do("export", "block2", -offset))
+    expect_equal("the base", importer.do("look", "segment", 512 * KIB), "40")
+    # The other order: who exported first is told what fits the handle.
+    handle = exporter.do("export", "block1")
+    expect_equal("the range of an exported block", exporter.do("range", "block1", 100), f"100 {512 * KIB}")
+    ours = End(world, True)
+    ours.do("open", "block1", handle)
+    expect_equal("the importer's range", ours.do("range", "block1", 100), f"100 {512 * KIB}")
+    expect_equal("the block", ours.do("look", "block1", 512 * KIB), "41")
+    _, err = exporter.end()
+    expect("cuMemGetAddressRange" in err, f"the refusal does not say why: {err!r}")
+
+
+def case_exported_memory_goes_back_behind_its_fence(world):
+    exporter, importer = End(world, True), End(world, True)
+    exporter.make("keep", 256 * KIB, 1)
+    exporter.make("block", 256 * KIB, 50)
+    handle = exporter.do("export", "block")
+    exporter.do("kernel", "block", 200)
+    exporter.do("free", "keep")
+    exporter.do("free", "block")
+    expect_equal("used while the kernel runs", exporter.do("used"), str(2 * MIB))
+    exporter.do("alloc", "other", 4 * KIB)
+    expect_equal("the segment is not used again", exporter.do("used"), str(4 * MIB))
+    expect_equal("the handle of what was freed", importer.ask("open", "late", handle), "error 1")
+    exporter.do("wait")
+    expect_equal("used when it has ended", exporter.do("used"), str(2 * MIB))
+
+
+def case_an_exporter_that_dies_takes_nothing_from_the_importer(world):
+    exporter, importer = End(world, True), End(world, True)
+    for n in range(2):
+        exporter.make(f"block{n}", 256 * KIB, 60 + n)
+    handles = [exporter.do("export", f"block{n}") for n in range(2)]
+    importer.do("open", "copy", handles[1])
+    exporter.child.kill()
+    exporter.child.wait()
+    expect_equal("the copy", importer.do("look", "copy", 256 * KIB), "61")
+    importer.do("close", "copy")
+    for handle in handles:
+        expect(importer.ask("open", "late", handle).startswith("error"), "memory of a dead process was opened")
+    # The next one takes its place.
+    second = End(world, True)
+    for n in range(2):
+        second.make(f"block{n}", 256 * KIB, 70 + n)
+    importer.do("open", "copy", second.do("export", "block1"))
+    expect_equal("the new copy", importer.do("look", "copy", 256 * KIB), "71")
+    expect(importer.ask("open", "late", handles[1]).startswith("error"), "an old handle leads to new memory")
+    second.end()
+    expect_equal("files left", registry_files(), [])
+
+
+def case_a_child_of_an_exporter_takes_nothing_along(world):
+    exporter, importer = End(world, True), End(world, True)
+    for n in range(3):
+        exporter.make(f"block{n}", 256 * KIB, 80 + n)
+    handle = exporter.do("export", "block1")
+    expect_equal("an export in the child", exporter.ask("child", "export", "block2"), "error 3")
+    importer.do("open", "copy", handle)
+    expect_equal("the copy", importer.do("look", "copy", 256 * KIB), "81")
+    importer.do("open", "copy2", exporter.do("export", "block2"))
+    expect_equal("the other copy", importer.do("look", "copy2", 256 * KIB), "82")
+
+
+def case_opened_memory_is_of_others_in_the_books(world):
+    exporter = End(world, False)
+    exporter.make("block", 3 * MIB, 1)
+    handle = exporter.do("export", "block")
+    importer = End(world, True)
+    importer.do("alloc", "own", 4 * KIB)
+    before = importer.do("used")
+    importer.do("open", "copy", handle)
+    expect_equal("used by the importer", importer.do("used"), before)
+    expect_equal("by a process that opens its own", exporter.ask("open", "own", handle), "error 201")
+    importer.end()
+    held = world.held_bytes()
+    expect_equal("held by the importer", held, 4 * KIB)
+
+
+def case_without_a_place_to_say_where_the_export_is_refused(world):
+    """Files of one byte: nothing of ours can be written, and no signal may come of it."""
+    exporter = End(world, True, GPUCACHE_CONF="record:off")
+    exporter.make("block0", 256 * KIB, 1)
+    exporter.make("block1", 256 * KIB, 2)
+    exporter.do("export", "block0")  # the simulated GPU has no file to make after this
+    subprocess.run(["prlimit", "--pid", str(exporter.child.pid), "--fsize=1"], check=True)
+    expect_equal("the export", exporter.ask("export", "block1"), "error 801")
+    expect_equal("it runs on", exporter.do("look", "block1", 256 * KIB), "2")

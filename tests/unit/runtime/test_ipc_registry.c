@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/ipc_registry.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "unit.h"
+
+/* Two places of its own for each test: top/first and top/second. */
+static char top[] = "/tmp/gpucache_test_XXXXXX";
+static char paths[GPC_IPC_N_PLACES][64];
+static const char *const places[GPC_IPC_N_PLACES] = { paths[0], paths[1] };
+
+static struct gpc_ipc_registry registry;
+static const struct gpc_ipc_target target = {
+	.handle = { .reserved = "a handle of the driver" }, .offset = 1536, .size = 4096
+};
+
+static int set_up(void **state)
+{
+	(void)state;
+	strcpy(top + sizeof top - 7, "XXXXXX");
+	if (!mkdtemp(top))
+		return -1;
+	snprintf(paths[0], sizeof paths[0], "%s/first", top);
+	snprintf(paths[1], sizeof paths[1], "%s/second", top);
+	gpc_ipc_registry_places = places;
+	memset(&registry, 0, sizeof registry);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	char command[64];
+
+	(void)state;
+	gpc_ipc_registry_fini(&registry, false);
+	gpc_ipc_registry_places = NULL;
+	snprintf(command, sizeof command, "rm -rf %s", top);
+	return system(command);
+}
+
+/* The path of a slot's file in the place with this number. */
+static const char *path_of(unsigned place, unsigned slot)
+{
+	static char path[128];
+
+	snprintf(path, sizeof path, "%s/ipc-%u", paths[place], slot);
+	return path;
+}
+
+static bool is_there(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+static CUipcMemHandle add(struct gpc_ipc_registry *to, uint32_t entry)
+{
+	CUipcMemHandle tag;
+
+	assert_int_equal(gpc_ipc_registry_add(to, entry, &target, &tag), GPC_OK);
+	return tag;
+}
+
+static void assert_leads_there(const CUipcMemHandle *tag)
+{
+	struct gpc_ipc_target found = { .size = 0 };
+
+	assert_int_equal(gpc_ipc_registry_find(tag, &found), GPC_OK);
+	assert_memory_equal(&found, &target, sizeof found);
+}
+
+static void assert_leads_nowhere(const CUipcMemHandle *tag)
+{
+	struct gpc_ipc_target found = { .size = 77 };
+
+	assert_int_equal(gpc_ipc_registry_find(tag, &found), GPC_NOT_FOUND);
+	assert_int_equal(found.size, 77);
+}
+
+static void a_tag_leads_to_what_it_stands_for(void **state)
+{
+	CUipcMemHandle first = add(&registry, 0);
+	CUipcMemHandle last = add(&registry, GPC_IPC_MAX_ENTRIES - 1);
+
+	(void)state;
+	assert_true(gpc_ipc_is_tag(&first));
+	assert_false(gpc_ipc_is_tag(&target.handle));
+	assert_memory_not_equal(&first, &last, sizeof first);
+	assert_leads_there(&first);
+	assert_leads_there(&last);
+	gpc_ipc_registry_remove(&registry, 0);
+	assert_leads_nowhere(&first);
+	assert_leads_there(&last);
+}
+
+static void an_entry_that_is_used_again_is_not_what_the_old_tag_stands_for(void **state)
+{
+	CUipcMemHandle old = add(&registry, 5);
+	CUipcMemHandle new;
+
+	(void)state;
+	gpc_ipc_registry_remove(&registry, 5);
+	new = add(&registry, 5);
+	assert_leads_nowhere(&old);
+	assert_leads_there(&new);
+}
+
+static void the_file_goes_with_the_process(void **state)
+{
+	CUipcMemHandle tag = add(&registry, 0);
+
+	(void)state;
+	assert_true(is_there(path_of(0, 0)));
+	gpc_ipc_registry_fini(&registry, false);
+	assert_false(is_there(path_of(0, 0)));
+	assert_leads_nowhere(&tag);
+	gpc_ipc_registry_fini(&registry, false); /* twice is once */
+}
+
+static void a_child_of_fork_leaves_the_file(void **state)
+{
+	CUipcMemHandle tag = add(&registry, 0);
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		gpc_ipc_registry_fini(&registry, true);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_leads_there(&tag);
+}
+
+static void processes_have_slots_of_their_own(void **state)
+{
+	struct gpc_ipc_registry other = { 0 };
+	CUipcMemHandle a = add(&registry, 3);
+	CUipcMemHandle b = add(&other, 3);
+
+	(void)state;
+	assert_int_equal(registry.slot, 0);
+	assert_int_equal(other.slot, 1);
+	assert_leads_there(&a);
+	assert_leads_there(&b);
+	gpc_ipc_registry_fini(&other, false);
+	assert_leads_there(&a);
+	assert_leads_nowhere(&b);
+}
+
+static void the_slot_of_a_killed_process_is_taken_by_the_next(void **state)
+{
+	CUipcMemHandle old;
+	CUipcMemHandle new;
+	int ends[2];
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		CUipcMemHandle tag;
+
+		if (gpc_ipc_registry_add(&registry, 0, &target, &tag) ||
+			write(ends[1], &tag, sizeof tag) != sizeof tag)
+			_exit(1);
+		pause();
+	}
+	assert_int_equal(read(ends[0], &old, sizeof old), sizeof old);
+	assert_leads_there(&old);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(is_there(path_of(0, 0)));
+	new = add(&registry, 0);
+	assert_int_equal(registry.slot, 0);
+	assert_leads_nowhere(&old);
+	assert_leads_there(&new);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void a_directory_that_others_can_enter_is_not_used(void **state)
+{
+	CUipcMemHandle tag;
+
+	(void)state;
+	assert_int_equal(mkdir(paths[0], 0700), 0);
+	assert_int_equal(chmod(paths[0], 0755), 0);
+	tag = add(&registry, 0);
+	assert_int_equal(registry.place, 1);
+	assert_leads_there(&tag);
+	/* Nor believed. */
+	assert_int_equal(chmod(paths[1], 0777), 0);
+	assert_leads_nowhere(&tag);
+	assert_int_equal(chmod(paths[1], 0700), 0);
+	assert_leads_there(&tag);
+}
+
+static void a_directory_of_somebody_else_is_not_used(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(mkdir(paths[0], 0700), 0);
+	assert_int_equal(chown(paths[0], 12345, 12345), 0);
+	(void)add(&registry, 0);
+	assert_int_equal(registry.place, 1);
+}
+
+static void a_link_in_place_of_a_directory_is_not_followed(void **state)
+{
+	(void)state;
+	assert_int_equal(symlink(top, paths[0]), 0);
+	(void)add(&registry, 0);
+	assert_int_equal(registry.place, 1);
+}
+
+static void what_is_no_file_of_ours_in_a_slot_is_passed_over(void **state)
+{
+	char victim[128];
+
+	(void)state;
+	snprintf(victim, sizeof victim, "%s/victim", top);
+	assert_int_equal(mkdir(paths[0], 0700), 0);
+	close(open(victim, O_CREAT | O_WRONLY, 0600));
+	assert_int_equal(symlink(victim, path_of(0, 0)), 0);
+	assert_int_equal(mkdir(path_of(0, 1), 0700), 0);
+	assert_int_equal(mkfifo(path_of(0, 2), 0600), 0);
+	(void)add(&registry, 0);
+	assert_int_equal(registry.slot, 3);
+}
+
+static void without_any_place_nothing_is_added(void **state)
+{
+	CUipcMemHandle tag;
+
+	(void)state;
+	assert_int_equal(symlink(top, paths[0]), 0);
+	assert_int_equal(symlink(top, paths[1]), 0);
+	assert_int_equal(gpc_ipc_registry_add(&registry, 0, &target, &tag), GPC_IO);
+	assert_false(registry.is_open);
+}
+
+static void a_limit_of_the_file_size_is_kept(void **state)
+{
+	struct rlimit old;
+	struct rlimit tight;
+	CUipcMemHandle tag;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	tight = (struct rlimit){ .rlim_cur = 4096, .rlim_max = old.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+	assert_int_equal(gpc_ipc_registry_add(&registry, 0, &target, &tag), GPC_IO);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	tag = add(&registry, 0);
+	assert_leads_there(&tag);
+}
+
+/* Every byte that means something counts; 17 do not, which fill the text's field and the end. */
+static void a_tag_that_was_changed_leads_nowhere(void **state)
+{
+	CUipcMemHandle tag = add(&registry, 0);
+	CUipcMemHandle changed;
+	unsigned n_same = 0;
+
+	(void)state;
+	(void)add(&registry, 1);
+	for (size_t i = 0; i < sizeof tag.reserved; i++) {
+		struct gpc_ipc_target found;
+
+		changed = tag;
+		changed.reserved[i] ^= 0x41;
+		n_same += gpc_ipc_registry_find(&changed, &found) == GPC_OK;
+	}
+	assert_int_equal(n_same, 17);
+	memset(&changed, 0xff, sizeof changed);
+	assert_leads_nowhere(&changed);
+}
+
+static void a_file_that_was_cut_is_believed_no_further(void **state)
+{
+	CUipcMemHandle tag = add(&registry, 9);
+
+	(void)state;
+	assert_int_equal(truncate(path_of(0, 0), 500), 0);
+	assert_leads_nowhere(&tag);
+	assert_int_equal(truncate(path_of(0, 0), 0), 0);
+	assert_leads_nowhere(&tag);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_tag_leads_to_what_it_stands_for),
+		TEST(an_entry_that_is_used_again_is_not_what_the_old_tag_stands_for),
+		TEST(the_file_goes_with_the_process),
+		TEST(a_child_of_fork_leaves_the_file),
+		TEST(processes_have_slots_of_their_own),
+		TEST(the_slot_of_a_killed_process_is_taken_by_the_next),
+		TEST(a_directory_that_others_can_enter_is_not_used),
+		TEST(a_directory_of_somebody_else_is_not_used),
+		TEST(a_link_in_place_of_a_directory_is_not_followed),
+		TEST(what_is_no_file_of_ours_in_a_slot_is_passed_over),
+		TEST(without_any_place_nothing_is_added),
+		TEST(a_limit_of_the_file_size_is_kept),
+		TEST(a_tag_that_was_changed_leads_nowhere),
+		TEST(a_file_that_was_cut_is_believed_no_further),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
