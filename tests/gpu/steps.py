@@ -7,6 +7,7 @@ import signal
 import sys
 
 import errors
+from exchange import exchange
 from harness import MIB, TOP, Skip, expect, expect_equal
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -186,6 +187,18 @@ def step_doors(suite, world, data):
         expect(not wrong, f"{door}: {wrong[:5]}")
 
 
+def step_exchange(suite, world, data):
+    """Above all: does this driver refuse the handle of a block inside one of our segments?"""
+    need_runtime(suite)
+    for inside in (False, True):
+        for ours_exports, ours_imports in ((False, False), (False, True), (True, False), (True, True)):
+            ends = ["with" if ours else "without" for ours in (ours_exports, ours_imports)]
+            where = f"{'inside' if inside else 'base'}, exporter {ends[0]} us, importer {ends[1]}"
+            data[where] = exchange(world, ours_exports, ours_imports, inside)
+            if not (inside and ours_exports and not ours_imports):
+                expect_equal(where, data[where], "right")
+
+
 def step_pair_costs(suite, world, data):
     need_runtime(suite)
     for size, count, streams in ((4096, 2000, 0), (MIB, 2000, 0), (64 * MIB, 500, 0), (MIB, 2000, 4)):
@@ -247,6 +260,7 @@ STEPS = (
     ("every misuse gets the driver's error code", 20, step_misuse),
     ("every door of this driver leads to our functions", 60, step_doors),
     ("every row of the table of errors gets the driver's code", 120, step_errors),
+    ("two processes exchange a block or get a clear error", 60, step_exchange),
     ("PyTorch trains bit for bit as without us", 90, step_torch),
     ("PyTorch without its own cache trains bit for bit as without us", 90, step_torch_without_its_cache),
     ("what a pair of cudaMalloc and cudaFree costs", 30, step_pair_costs),

@@ -4,75 +4,26 @@ import itertools
 import os
 import subprocess
 
+from exchange import KIB, End, exchange
 from harness import MIB, Failed, expect, expect_equal
 
-SIM = "memory:1GiB,context:0"
-KIB = 1 << 10
+
+def registry_file(end):
+    """The path and inode of what a process says to its importers."""
+    folder = f"/proc/{end.child.pid}/fd"
+    for name in os.listdir(folder):
+        path = os.readlink(os.path.join(folder, name))
+        if os.path.basename(path).startswith("ipc-"):
+            return path, os.stat(path).st_ino
+    raise Failed("the exporter has no such file")
 
 
-class End:
-    """A running tests/programs/ipc."""
-
-    def __init__(self, world, with_us, **extra):
-        extra.setdefault("sim", SIM)
-        env = world.environment(with_us, **extra)
-        self.child = subprocess.Popen([world.program("ipc")], env=env, cwd=world.folder, stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        world.children.append(self.child)
-
-    def ask(self, *words):
-        """The answer, whatever it is."""
-        self.child.stdin.write(" ".join(str(word) for word in words) + "\n")
-        self.child.stdin.flush()
-        line = self.child.stdout.readline()
-        if not line:
-            raise Failed(f"{words[0]}: the program is gone: {self.child.stderr.read()}")
-        return line.strip()
-
-    def do(self, *words):
-        """What follows the "ok"."""
-        answer = self.ask(*words)
-        if not answer.startswith("ok"):
-            raise Failed(f"{' '.join(map(str, words))[:60]}: {answer}")
-        return answer[3:]
-
-    def make(self, name, size, byte):
-        self.do("alloc", name, size)
-        self.do("fill", name, byte)
-
-    def end(self):
-        """Its exit status and what it said on stderr."""
-        _, err = self.child.communicate()
-        self.child.stdin = None
-        return self.child.returncode, err
-
-
-def registry_files():
-    found = []
-    for parent in ("/dev/shm", "/tmp"):
-        folder = f"{parent}/gpucache-{os.geteuid()}"
-        if os.path.isdir(folder):
-            found += [name for name in os.listdir(folder) if name.startswith("ipc-")]
-    return found
-
-
-def exchange(world, ours_exports, ours_imports, inside):
-    """What the importer finds: "right", or the exporter's or importer's error."""
-    exporter, importer = End(world, ours_exports), End(world, ours_imports)
-    for n in range(4):
-        exporter.make(f"block{n}", 256 * KIB, 10 + n)
-    n = 2 if inside else 0
-    answer = exporter.ask("export", f"block{n}")
-    if not answer.startswith("ok"):
-        return f"export {answer}"
-    answer = importer.ask("open", "it", answer[3:])
-    found = f"open {answer}" if answer != "ok" else importer.do("look", "it", 256 * KIB)
-    expect(found == str(10 + n) or found.startswith("open error"), f"the importer read wrong data: {found}")
-    importer.end()
-    status, err = exporter.end()
-    expect_equal("the exporter's exit status", status, 0)
-    expect_equal("lines of the exporter", err.count("\n"), 1 if ours_exports and inside else 0)
-    return "right" if found == str(10 + n) else found
+def expect_ends_and_takes_it_along(end):
+    """Returns what the process said on stderr."""
+    path, inode = registry_file(end)
+    _, err = end.end()
+    expect(not os.path.exists(path) or os.stat(path).st_ino != inode, f"{path} is left")
+    return err
 
 
 def case_two_processes_exchange_a_block_or_get_a_clear_error(world):
@@ -116,9 +67,7 @@ def case_blocks_inside_one_segment_are_exported_each_for_itself(world):
     expect_equal("the exporter's block", exporter.do("look", "block1", 100 * KIB), "9")
     status, err = importer.end()
     expect_equal("the importer's end", (status, err), (0, ""))
-    _, err = exporter.end()
-    expect_equal("lines of the exporter", err.count("\n"), 1)
-    expect_equal("files left", registry_files(), [])
+    expect_equal("lines of the exporter", expect_ends_and_takes_it_along(exporter).count("\n"), 1)
 
 
 def case_large_blocks_after_the_first_export_have_handles_that_everybody_can_open(world):
@@ -190,8 +139,7 @@ def case_an_exporter_that_dies_takes_nothing_from_the_importer(world):
     importer.do("open", "copy", second.do("export", "block1"))
     expect_equal("the new copy", importer.do("look", "copy", 256 * KIB), "71")
     expect(importer.ask("open", "late", handles[1]).startswith("error"), "an old handle leads to new memory")
-    second.end()
-    expect_equal("files left", registry_files(), [])
+    expect_ends_and_takes_it_along(second)
 
 
 def case_a_child_of_an_exporter_takes_nothing_along(world):
