@@ -338,6 +338,8 @@ static void do_export(struct worker *worker)
 	range = worker->own[random_below(&worker->random, worker->n_own)];
 	MUST(gpc_pool_export(&pools[range.pool], range.address, &base) == GPC_OK);
 	MUST(base <= range.address);
+	/* It never ends in a program; here both are tried. */
+	atomic_store(&heap.is_exporting, random_below(&worker->random, 2) == 1);
 }
 
 static void do_one(struct worker *worker)
