@@ -11,7 +11,7 @@ $(B)/tests/fuzz/report_main.o: tools/gpumem-report/main.c
 $(FUZZ): $(fuzz.objs) \
   $(call obj,$(filter-out %/main.c,$(REPORT_SRCS)) $(filter tools/gpumem-replay/trace%,$(REPLAY_SRCS))) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $^ $(SANITIZE) $(LDFLAGS) -ldw -ljson-c -lz -lpthread -ldl
+	$(Q)$(CC) -o $@ $^ $(SANITIZE) $(LDFLAGS) $(REPORT_LIBS) -lz -lpthread -ldl
 
 .PHONY: fuzz-bin
 fuzz-bin: $(FUZZ)
