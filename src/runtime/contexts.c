@@ -68,7 +68,7 @@ static void init_context(struct gpc_context *context, struct gpc_device *device,
 		.pending_limit = pending_limit(device),
 		.decay_ns = config->decay_ms * UINT64_C(1000000),
 		.is_one_stream = gpc_runtime.saw_start && !atomic_load(&gpc_runtime.has_missed) &&
-				 !gpc_runtime.is_per_thread_used,
+				 !gpc_runtime.is_per_thread_used && !gpc_green_is_used(),
 	};
 
 	context->device = device;
@@ -146,6 +146,9 @@ struct gpc_context *gpc_context_get(CUcontext handle)
 		return context;
 	if (!slot || gpc_runtime.fns->cuCtxGetCurrent(&current) || current != handle)
 		return NULL;
+	handle = gpc_green_owner(handle);
+	if (!handle)
+		return NULL;
 	gpc_lock_take(&gpc_runtime.lock);
 	slot = slot_of(handle);
 	context = slot ? atomic_load(slot) : NULL;
@@ -211,12 +214,20 @@ struct gpc_context *gpc_context_visit(CUcontext handle)
 	return context;
 }
 
-struct gpc_context *gpc_context_find(CUcontext handle)
+static struct gpc_context *find_own(CUcontext handle)
 {
 	_Atomic(struct gpc_context *) *slot = slot_of(handle);
 	struct gpc_context *context = slot ? atomic_load(slot) : NULL;
 
 	return context && !atomic_load(&context->is_gone) ? context : NULL;
+}
+
+struct gpc_context *gpc_context_find(CUcontext handle)
+{
+	struct gpc_context *context = find_own(handle);
+	CUcontext primary = context ? NULL : gpc_green_find(handle);
+
+	return primary ? find_own(primary) : context;
 }
 
 /* Its work and its events end with it; a fence that still asked it would never pass. */
@@ -239,7 +250,7 @@ static void leave_fences(struct gpc_context *context)
 
 static void forget(CUcontext handle)
 {
-	struct gpc_context *context = gpc_context_find(handle);
+	struct gpc_context *context = find_own(handle);
 
 	if (!context || atomic_exchange(&context->is_gone, true))
 		return;
@@ -273,6 +284,36 @@ bool gpc_runtime_primary_is_active(CUdevice device)
 	return gpc_runtime.fns->cuDevicePrimaryCtxGetState &&
 	       !gpc_runtime.fns->cuDevicePrimaryCtxGetState(device, &flags, &is_active) &&
 	       is_active;
+}
+
+void gpc_runtime_context_attached(void)
+{
+	struct gpc_context *context = gpc_context_current();
+
+	if (!context)
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	context->n_attached++;
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+void gpc_runtime_context_detached(CUcontext handle)
+{
+	struct gpc_context *context = find_own(handle);
+	CUcontext current = NULL;
+	bool is_last = true;
+
+	/* Of any other the driver refuses it. */
+	if (gpc_runtime.fns->cuCtxGetCurrent(&current) || current != handle)
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	if (context && context->n_attached > 0) {
+		context->n_attached--;
+		is_last = false;
+	}
+	gpc_lock_release(&gpc_runtime.lock);
+	if (is_last)
+		gpc_runtime_context_forget(handle);
 }
 
 static struct gpc_device *device_of(CUdevice device)
@@ -329,9 +370,15 @@ void gpc_runtime_primary_forget(CUdevice device)
 
 struct gpc_sync gpc_runtime_begin_sync(CUcontext handle)
 {
-	struct gpc_context *context = handle ? gpc_context_find(handle) : gpc_context_current();
-	struct gpc_sync sync = { .context = context };
+	CUcontext current = NULL;
+	struct gpc_context *context;
+	struct gpc_sync sync = { .context = NULL };
 
+	if (!handle && !gpc_runtime.fns->cuCtxGetCurrent(&current))
+		handle = current;
+	/* To wait for a green context is not to wait for all that may use the memory. */
+	context = find_own(handle);
+	sync.context = context;
 	if (context)
 		sync.number = gpc_pool_begin_sync(&context->pool);
 	return sync;

@@ -52,6 +52,7 @@ struct gpc_context {
 	struct gpc_device *device;
 	CUcontext handle; /* NULL: it stands for the device, gpc_context_owner */
 	uint32_t generation;
+	uint32_t n_attached; /* cuCtxAttach less cuCtxDetach; under runtime.lock */
 	_Atomic bool is_gone;
 };
 
@@ -73,6 +74,7 @@ struct gpc_runtime {
 	struct gpc_device devices[GPC_MAX_DEVICES];
 	uint32_t n_devices;
 	bool is_per_thread_used;
+	bool is_green_used; /* there was a green context: NULL names many streams */
 	/* never NULL: which stream that is depends on the caller */
 	CUstream capturing[GPC_MAX_CAPTURES];
 	uint32_t n_unlisted_captures;
@@ -123,6 +125,29 @@ static inline uint64_t gpc_device_sum(const struct gpc_device *device, size_t co
 
 #define GPC_DEVICE_SUM(device, counter) \
 	gpc_device_sum((device), offsetof(struct gpucache_counters, counter))
+
+/*
+ * green.c: whose memory a context has that is current: its own handle, or the primary context's
+ * where it is a green one.  NULL: nobody can say.
+ */
+CUcontext gpc_green_owner(CUcontext handle);
+
+/* The primary context of a green one that is known already; NULL: not known, or not green. */
+CUcontext gpc_green_find(CUcontext handle);
+
+static inline bool gpc_green_is_used(void)
+{
+	return __atomic_load_n(&gpc_runtime.is_green_used, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * reach.c: what was reused without a fence in this context is done; from now on every free waits
+ * for one.
+ */
+void gpc_reach_end_one_stream(struct gpc_context *owner);
+
+/* reach.c: the context that this stream belongs to. */
+struct gpc_context *gpc_context_of_stream(CUstream stream);
 
 /* observe.c: the observer of the heap, and what it shares with track.c. */
 extern const struct gpc_observer gpc_runtime_observer;

@@ -147,11 +147,13 @@ CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size)
 /*
  * The stream as the allocator's orders name it; 0: its order is not kept.  A per-thread default
  * stream has one handle for all threads; and where a program uses those at all, NULL may be meant
- * as one, too.
+ * as one, too.  Each green context has a legacy stream of its own.
  */
 static gpc_stream order_of(CUstream stream)
 {
 	if (stream == CU_STREAM_PER_THREAD)
+		return 0;
+	if (gpc_green_is_used() && (stream == NULL || stream == CU_STREAM_LEGACY))
 		return 0;
 	if (stream != NULL)
 		return (gpc_stream)(uintptr_t)stream;

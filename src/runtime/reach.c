@@ -25,7 +25,7 @@ static struct gpc_context *get_anywhere(CUcontext handle)
  * another context must not overtake it.  The event is asked for alone where there is one: to wait
  * for the whole context would break a capture.
  */
-static void end_one_stream(struct gpc_context *owner)
+void gpc_reach_end_one_stream(struct gpc_context *owner)
 {
 	struct gpc_fences *fences = &owner->pool.fences;
 	struct gpc_driver *drv = &owner->drv.base;
@@ -54,7 +54,7 @@ static void join(struct gpc_context *owner, struct gpc_context *reaching)
 	gpc_lock_release(&owner->pool.lock);
 	if (is_member)
 		return;
-	end_one_stream(owner);
+	gpc_reach_end_one_stream(owner);
 	gpc_lock_take(&owner->pool.lock);
 	(void)!gpc_fences_add_member(fences, &reaching->drv.base);
 	gpc_lock_release(&owner->pool.lock);
@@ -74,7 +74,7 @@ void gpc_runtime_peer_enabled(CUcontext of_memory)
 }
 
 /* Whose work it is: a copy may be given to a stream of a context that is not current. */
-static struct gpc_context *context_of(CUstream stream)
+struct gpc_context *gpc_context_of_stream(CUstream stream)
 {
 	CUcontext handle = NULL;
 
@@ -106,7 +106,7 @@ void gpc_runtime_reached(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
 
 	if (!of_dst && !of_src && dst != GPC_ANYWHERE)
 		return;
-	reaching = context_of(stream);
+	reaching = gpc_context_of_stream(stream);
 	if (!reaching)
 		return;
 	if (dst == GPC_ANYWHERE)

@@ -221,6 +221,17 @@ void gpc_runtime_primary_reset(CUdevice device);
 void gpc_runtime_context_forget(CUcontext context);
 void gpc_runtime_peer_enabled(CUcontext of_memory);
 
+/* Deprecated, and counted: the last cuCtxDetach, also of one that was never attached, destroys. */
+void gpc_runtime_context_attached(void);
+void gpc_runtime_context_detached(CUcontext context);
+
+/*
+ * A green context is about to be made; and about to end, with a reference to the primary context of
+ * the device that is returned (-1: not known).
+ */
+void gpc_runtime_green_begins(void);
+CUdevice gpc_runtime_green_ends(CUgreenCtx green);
+
 /* The program makes a context beside those that the devices have. */
 void gpc_runtime_context_created(void);
 

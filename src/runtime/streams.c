@@ -15,7 +15,9 @@ static void wait_on_host(struct gpc_context *context)
 
 void gpc_runtime_stream_created(CUstream stream)
 {
-	struct gpc_context *context = gpc_context_current();
+	/* A stream of a green context is made from anywhere. */
+	struct gpc_context *context =
+		gpc_green_is_used() ? gpc_context_of_stream(stream) : gpc_context_current();
 	enum gpc_status st;
 
 	if (!context)

@@ -192,8 +192,11 @@ static bool has_member(const struct gpc_sim_capture *capture, const struct gpc_s
 	gpc_list_each (link, &capture->members) {
 		const struct gpc_sim_stream *stream =
 			gpc_list_entry(link, struct gpc_sim_stream, in_capture);
-		if (stream->context == context &&
-			!(only_blocking && (stream->flags & CU_STREAM_NON_BLOCKING)))
+		/* A green context has a legacy stream of its own. */
+		if (only_blocking
+				? stream->context == context &&
+					  !(stream->flags & CU_STREAM_NON_BLOCKING)
+				: stream->context == context || stream->context->primary == context)
 			return true;
 	}
 	return false;

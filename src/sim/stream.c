@@ -20,6 +20,23 @@ static void wait_until(struct gpc_sim *sim, uint64_t until_ns)
 
 /* ---- contexts ---- */
 
+/* Whose memory it works on; events are of all contexts of one home. */
+static const struct gpc_sim_context *home_of(const struct gpc_sim_context *context)
+{
+	return context->primary ? context->primary : context;
+}
+
+static void context_init(
+	struct gpc_sim_context *context, struct gpc_sim *sim, struct gpc_sim_device *device)
+{
+	context->sim = sim;
+	context->device = device;
+	context->legacy.magic = GPC_SIM_STREAM_MAGIC;
+	context->legacy.context = context;
+	gpc_list_init(&context->streams);
+	pthread_mutex_init(&context->lock, NULL);
+}
+
 CUresult gpc_sim_context_create(
 	struct gpc_sim *sim, unsigned device, unsigned flags, struct gpc_sim_context **ret_context)
 {
@@ -36,14 +53,9 @@ CUresult gpc_sim_context_create(
 		free(context);
 		return res;
 	}
-	context->sim = sim;
-	context->device = &sim->devices[device];
-	context->number = atomic_fetch_add(&sim->n_contexts, 1) + 1;
 	context->flags = flags;
-	context->legacy.magic = GPC_SIM_STREAM_MAGIC;
-	context->legacy.context = context;
-	gpc_list_init(&context->streams);
-	pthread_mutex_init(&context->lock, NULL);
+	context_init(context, sim, &sim->devices[device]);
+	context->number = atomic_fetch_add(&sim->n_contexts, 1) + 1;
 	if (!gpc_sim_race_open_context(context)) {
 		res = CUDA_ERROR_OUT_OF_MEMORY;
 		goto undo_charge;
@@ -58,6 +70,20 @@ undo_charge:
 	return res;
 }
 
+CUresult gpc_sim_context_create_green(
+	struct gpc_sim_context *primary, struct gpc_sim_context **ret_context)
+{
+	struct gpc_sim_context *context = calloc(1, sizeof *context);
+
+	if (!context)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	context_init(context, primary->sim, primary->device);
+	context->number = primary->number;
+	context->primary = primary;
+	*ret_context = context;
+	return CUDA_SUCCESS;
+}
+
 static void drop_streams_and_memory(struct gpc_sim_context *context)
 {
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_context(context);
@@ -65,8 +91,10 @@ static void drop_streams_and_memory(struct gpc_sim_context *context)
 	wait_until(context->sim, atomic_load(&context->tail_ns));
 	gpc_sim_race_learn(context->sim, known, true);
 	gpc_sim_race_disown_all(context);
-	gpc_sim_device_free_owner(context->device, context->number);
-	gpc_sim_ipc_close_all(context);
+	if (!context->primary) {
+		gpc_sim_device_free_owner(context->device, context->number);
+		gpc_sim_ipc_close_all(context);
+	}
 	while (!gpc_list_is_empty(&context->streams))
 		gpc_sim_stream_destroy(
 			gpc_list_entry(context->streams.next, struct gpc_sim_stream, link));
@@ -76,7 +104,8 @@ void gpc_sim_context_destroy(struct gpc_sim_context *context)
 {
 	drop_streams_and_memory(context);
 	gpc_sim_race_close_context(context);
-	gpc_sim_device_uncharge(context->device, context->sim->config.context_cost);
+	if (!context->primary)
+		gpc_sim_device_uncharge(context->device, context->sim->config.context_cost);
 	pthread_mutex_destroy(&context->lock);
 	free(context);
 }
@@ -111,7 +140,7 @@ CUresult gpc_sim_context_record(struct gpc_sim_context *context, struct gpc_sim_
 {
 	CUresult res = gpc_sim_context_state(context);
 
-	if (event->context != context)
+	if (home_of(event->context) != home_of(context))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (res == CUDA_SUCCESS)
 		res = gpc_sim_capture_check_context(context);
@@ -225,6 +254,8 @@ static uint64_t advance_locked(struct gpc_sim_stream *stream, uint64_t duration_
 		max_u64(gpc_sim_clock_now(&context->sim->clock), atomic_load(&stream->tail_ns));
 
 	end = max_u64(end, atomic_load(&context->barrier_ns));
+	if (context->primary)
+		end = max_u64(end, atomic_load(&context->primary->barrier_ns));
 	if (is_legacy(stream))
 		end = max_u64(end, atomic_load(&context->blocking_ns));
 	else if (is_blocking(stream))
@@ -234,6 +265,8 @@ static uint64_t advance_locked(struct gpc_sim_stream *stream, uint64_t duration_
 	if (is_blocking(stream) && !is_legacy(stream))
 		gpc_sim_max(&context->blocking_ns, end);
 	gpc_sim_max(&context->tail_ns, end);
+	if (context->primary)
+		gpc_sim_max(&context->primary->tail_ns, end);
 	gpc_sim_max(&context->device->tail_ns, end);
 	gpc_sim_race_advance(stream);
 	return end;
@@ -274,7 +307,7 @@ CUresult gpc_sim_stream_record(struct gpc_sim_stream *stream, struct gpc_sim_eve
 	struct gpc_sim_context *context = stream->context;
 	CUresult res = gpc_sim_context_state(context);
 
-	if (event->context != context)
+	if (home_of(event->context) != home_of(context))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (res == CUDA_SUCCESS && is_legacy(stream))
 		res = gpc_sim_capture_check_legacy(context);

@@ -15,11 +15,14 @@
  * An event is one number too: the end of what it recorded.  It has passed when the clock has
  * reached it.
  *
+ * A green context has streams of its own in the memory of its primary context.  Its work counts as
+ * work of both: who waits for the primary one waits for all, who waits for it, for its own alone.
+ *
  * Invariants  1 Tails never go back.  2 context->tail_ns >= the tail of each of its streams, also
  *             of destroyed ones.
  * Threads     Any.  Recording and asking an event take no lock while nothing is being captured.
  * Failure     The driver's codes.
- * Limits      Priorities are stored and have no effect.
+ * Limits      Priorities are stored and have no effect.  The race detector knows no green contexts.
  */
 #ifndef GPC_SIM_STREAM_H
 #define GPC_SIM_STREAM_H
@@ -57,9 +60,11 @@ struct gpc_sim_event {
 struct gpc_sim_context {
 	struct gpc_sim *sim;
 	struct gpc_sim_device *device;
-	uint32_t number; /* the owner of its memory; never 0 */
+	struct gpc_sim_context *primary; /* of a green context; else NULL */
+	uint32_t number;                 /* the owner of its memory; never 0 */
 	unsigned flags;
-	_Atomic int broken; /* a sticky CUresult */
+	_Atomic int broken;     /* a sticky CUresult */
+	_Atomic int n_attached; /* cuCtxAttach less cuCtxDetach */
 
 	_Atomic uint64_t tail_ns;          /* of everything */
 	_Atomic uint64_t blocking_ns;      /* of blocking streams */
@@ -78,6 +83,10 @@ struct gpc_sim_context {
 CUresult gpc_sim_context_create(
 	struct gpc_sim *sim, unsigned device, unsigned flags, struct gpc_sim_context **ret_context);
 
+/* A green context of this primary one, which must outlive it. */
+CUresult gpc_sim_context_create_green(
+	struct gpc_sim_context *primary, struct gpc_sim_context **ret_context);
+
 /* Waits for its work and frees its memory and its streams.  Nobody may use it any more. */
 void gpc_sim_context_destroy(struct gpc_sim_context *context);
 
@@ -90,7 +99,11 @@ void gpc_sim_context_break(struct gpc_sim_context *context, CUresult code);
 /* The code that the context is broken with, or CUDA_SUCCESS. */
 static inline CUresult gpc_sim_context_state(struct gpc_sim_context *context)
 {
-	return (CUresult)atomic_load_explicit(&context->broken, memory_order_relaxed);
+	int code = atomic_load_explicit(&context->broken, memory_order_relaxed);
+
+	if (!code && context->primary)
+		code = atomic_load_explicit(&context->primary->broken, memory_order_relaxed);
+	return (CUresult)code;
 }
 
 CUresult gpc_sim_context_sync(struct gpc_sim_context *context);

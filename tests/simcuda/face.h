@@ -71,7 +71,20 @@ struct gpc_sim_event *face_event(CUevent event);
 
 struct gpc_sim_context *face_context(CUcontext context);
 CUcontext face_context_handle(struct gpc_sim_context *context);
+
+/* The same object as a green context; NULL where it is none. */
+static inline CUgreenCtx face_green_handle(struct gpc_sim_context *context)
+{
+	return context->primary ? (CUgreenCtx)(void *)context : NULL;
+}
 struct gpc_sim_context *face_current(void);
+
+/* The primary context of a device that exists, and a reference to it; and the end of that one. */
+CUresult face_primary_retain(unsigned device, struct gpc_sim_context **ret_context);
+CUresult face_primary_release(unsigned device);
+
+/* Takes a context that ends off the top of the thread's stack. */
+void face_leave(const struct gpc_sim_context *context);
 
 /* Host memory that the driver knows. */
 enum face_host_kind {

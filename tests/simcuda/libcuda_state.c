@@ -269,6 +269,12 @@ CUresult cuCtxCreate_v4(
 	return cuCtxCreate_v2(pctx, flags, dev);
 }
 
+void face_leave(const struct gpc_sim_context *context)
+{
+	if (face_current() == context)
+		thread.depth--;
+}
+
 /* Frees what the context holds; from now on it answers 709. */
 static void end_context(struct gpc_sim_context *context)
 {
@@ -293,12 +299,41 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 
 	if (res != CUDA_SUCCESS)
 		return res;
-	if (!context || primary_of(context))
+	if (!context || context->primary || primary_of(context))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (gpc_sim_context_state(context) == CUDA_ERROR_CONTEXT_IS_DESTROYED)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	if (face_current() == context)
-		thread.depth--;
+	face_leave(context);
+	end_context(context);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
+{
+	struct gpc_sim_context *context;
+	CUresult res = face_enter(GPC_SIM_COST_INFO, "cuCtxAttach", &context);
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (!pctx || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	atomic_fetch_add(&context->n_attached, 1);
+	*pctx = face_context_handle(context);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDetach(CUcontext ctx)
+{
+	struct gpc_sim_context *context;
+	CUresult res = face_enter(GPC_SIM_COST_INFO, "cuCtxDetach", &context);
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (face_context(ctx) != context || context->primary || primary_of(context))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (atomic_fetch_sub(&context->n_attached, 1) > 0)
+		return CUDA_SUCCESS;
+	face_leave(context);
 	end_context(context);
 	return CUDA_SUCCESS;
 }
@@ -326,6 +361,18 @@ static CUresult primary_retain_locked(struct primary *primary, unsigned dev)
 	return CUDA_SUCCESS;
 }
 
+CUresult face_primary_retain(unsigned device, struct gpc_sim_context **ret_context)
+{
+	CUresult res;
+
+	pthread_mutex_lock(&primary_lock);
+	res = primary_retain_locked(&primaries[device], device);
+	if (res == CUDA_SUCCESS)
+		*ret_context = primaries[device].context;
+	pthread_mutex_unlock(&primary_lock);
+	return res;
+}
+
 static CUresult primary_enter(const char *entry, CUdevice dev)
 {
 	CUresult res = face_enter(GPC_SIM_COST_INFO, entry, NULL);
@@ -337,17 +384,16 @@ static CUresult primary_enter(const char *entry, CUdevice dev)
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
+	struct gpc_sim_context *context;
 	CUresult res = primary_enter("cuDevicePrimaryCtxRetain", dev);
 
 	if (res != CUDA_SUCCESS)
 		return res;
 	if (!pctx)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&primary_lock);
-	res = primary_retain_locked(&primaries[dev], (unsigned)dev);
+	res = face_primary_retain((unsigned)dev, &context);
 	if (res == CUDA_SUCCESS)
-		*pctx = face_context_handle(primaries[dev].context);
-	pthread_mutex_unlock(&primary_lock);
+		*pctx = face_context_handle(context);
 	return res;
 }
 
@@ -358,12 +404,10 @@ static void primary_end_locked(struct primary *primary)
 	primary->is_active = false;
 }
 
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+CUresult face_primary_release(unsigned dev)
 {
-	CUresult res = primary_enter("cuDevicePrimaryCtxRelease_v2", dev);
+	CUresult res = CUDA_SUCCESS;
 
-	if (res != CUDA_SUCCESS)
-		return res;
 	pthread_mutex_lock(&primary_lock);
 	if (primaries[dev].refs == 0)
 		res = CUDA_ERROR_INVALID_CONTEXT;
@@ -371,6 +415,13 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 		primary_end_locked(&primaries[dev]);
 	pthread_mutex_unlock(&primary_lock);
 	return res;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	CUresult res = primary_enter("cuDevicePrimaryCtxRelease_v2", dev);
+
+	return res == CUDA_SUCCESS ? face_primary_release((unsigned)dev) : res;
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev)

@@ -67,6 +67,22 @@ static CUresult stream_ask(const char *entry, enum face_null null, CUstream hand
 	return CUDA_SUCCESS;
 }
 
+/* The primary context behind a green one. */
+static CUresult stream_context(const char *entry, enum face_null null, CUstream handle,
+	CUcontext *ret_context, CUgreenCtx *ret_green)
+{
+	struct gpc_sim_stream *stream;
+	CUresult res = face_enter_stream(GPC_SIM_COST_QUERY, entry, handle, null, &stream);
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (!ret_context || !ret_green)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_green = face_green_handle(stream->context);
+	*ret_context = face_context_handle(*ret_green ? stream->context->primary : stream->context);
+	return CUDA_SUCCESS;
+}
+
 FACE_PAIR(cuStreamGetFlags, _ptsz, (CUstream s, unsigned int *flags),
 	stream_ask(entry, null, s, flags, NULL, NULL, NULL))
 FACE_PAIR(cuStreamGetPriority, _ptsz, (CUstream s, int *priority),
@@ -74,7 +90,7 @@ FACE_PAIR(cuStreamGetPriority, _ptsz, (CUstream s, int *priority),
 FACE_PAIR(cuStreamGetCtx, _ptsz, (CUstream s, CUcontext *ctx),
 	stream_ask(entry, null, s, NULL, NULL, ctx, NULL))
 FACE_PAIR(cuStreamGetCtx_v2, _ptsz, (CUstream s, CUcontext *ctx, CUgreenCtx *green),
-	((void)(green ? *green = NULL : NULL), stream_ask(entry, null, s, NULL, NULL, ctx, NULL)))
+	stream_context(entry, null, s, ctx, green))
 FACE_PAIR(cuStreamGetId, _ptsz, (CUstream s, unsigned long long *id),
 	stream_ask(entry, null, s, NULL, NULL, NULL, id))
 

@@ -12,6 +12,24 @@
 
 #define CUDA_VERSION 13000
 #define CUDAAPI
+
+/* A part of a device: one kind only, and no room is kept for others. */
+#define CU_DEV_RESOURCE_TYPE_SM     1
+#define CU_GREEN_CTX_DEFAULT_STREAM 1
+
+typedef struct {
+	unsigned int smCount;
+	unsigned int minSmPartitionSize;
+	unsigned int smCoscheduledAlignment;
+} CUdevSmResource;
+
+struct CUdevResource_st {
+	CUdevResourceType type;
+	unsigned char room[92];
+	CUdevSmResource sm;
+	unsigned char more[36];
+};
+
 #define CUDA_CB
 
 #ifdef __cplusplus
@@ -56,6 +74,8 @@ CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int n
 	unsigned int flags, CUdevice dev);
 CUresult cuCtxCreate_v4(
 	CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
+CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags);
+CUresult cuCtxDetach(CUcontext ctx);
 CUresult cuCtxDestroy(CUcontext ctx);
 CUresult cuCtxDestroy_v2(CUcontext ctx);
 CUresult cuCtxPushCurrent(CUcontext ctx);
@@ -69,6 +89,21 @@ CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx);
 CUresult cuCtxGetFlags(unsigned int *flags);
 CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId);
 CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version);
+CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type);
+CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups,
+	const CUdevResource *input, CUdevResource *remaining, unsigned int useFlags,
+	unsigned int minCount);
+CUresult cuDevResourceGenerateDesc(
+	CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources);
+CUresult cuGreenCtxCreate(
+	CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags);
+CUresult cuGreenCtxDestroy(CUgreenCtx hCtx);
+CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx);
+CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent);
+CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent);
+CUresult cuGreenCtxStreamCreate(
+	CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
+CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx);
 CUresult cuCtxSynchronize(void);
 CUresult cuCtxSynchronize_v2(CUcontext ctx);
 CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent);

@@ -344,6 +344,55 @@ static void contexts_come_and_go_in_many_threads(void **state)
 	world_assert_is_silent();
 }
 
+static void detaches(void)
+{
+	const struct gpc_context *context;
+	CUcontext handle;
+	CUcontext again;
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0) && !world_malloc(&ptr, 1000));
+	context = world_context();
+	CHECK(!world.cuCtxAttach(&again, 0) && again == handle && world_enter());
+	gpc_runtime_context_attached();
+	gpc_runtime_context_detached(handle);
+	CHECK(!atomic_load(&context->is_gone) && !world.cuCtxDetach(handle));
+	CHECK(!world_free(ptr) && !world_malloc(&ptr, 1000));
+	gpc_runtime_context_detached(handle);
+	CHECK(atomic_load(&context->is_gone) && !world.cuCtxDetach(handle));
+	gpc_runtime_leave();
+	CHECK(world_context()->handle == world.context);
+	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], reserved_bytes) == 0);
+	CHECK(world_free(ptr) == CUDA_ERROR_INVALID_VALUE);
+}
+
+static void detaches_another(void)
+{
+	const struct gpc_context *context;
+	CUcontext handle;
+
+	world_start();
+	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0));
+	context = world_context();
+	CHECK(!world.cuCtxSetCurrent(world.context) && world_enter());
+	gpc_runtime_context_detached(handle);
+	gpc_runtime_leave();
+	CHECK(world.cuCtxDetach(handle) && !atomic_load(&context->is_gone));
+}
+
+static void only_the_current_context_can_be_detached(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", detaches_another);
+}
+
+static void the_last_detach_forgets(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", detaches);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -359,6 +408,8 @@ int main(void)
 		cmocka_unit_test(an_error_breaks_the_context_that_says_so_itself),
 		cmocka_unit_test(the_programs_own_wait_passes_the_fences_or_breaks_the_context),
 		cmocka_unit_test(contexts_come_and_go_in_many_threads),
+		cmocka_unit_test(the_last_detach_forgets),
+		cmocka_unit_test(only_the_current_context_can_be_detached),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

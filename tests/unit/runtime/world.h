@@ -27,6 +27,13 @@
 	X(cuCtxCreate_v2, CUresult, (CUcontext * context, unsigned flags, CUdevice d))  \
 	X(cuCtxDestroy_v2, CUresult, (CUcontext context))                               \
 	X(cuCtxSetCurrent, CUresult, (CUcontext context))                               \
+	X(cuCtxAttach, CUresult, (CUcontext * context, unsigned flags))                 \
+	X(cuCtxDetach, CUresult, (CUcontext context))                                   \
+	X(cuGreenCtxCreate, CUresult,                                                   \
+		(CUgreenCtx * green, CUdevResourceDesc parts, CUdevice d, unsigned f))  \
+	X(cuGreenCtxDestroy, CUresult, (CUgreenCtx green))                              \
+	X(cuGreenCtxStreamCreate, CUresult,                                             \
+		(CUstream * stream, CUgreenCtx green, unsigned flags, int priority))    \
 	X(cuStreamCreate, CUresult, (CUstream * stream, unsigned flags))                \
 	X(cuStreamDestroy_v2, CUresult, (CUstream stream))                              \
 	X(cuStreamQuery, CUresult, (CUstream stream))                                   \
