@@ -20,7 +20,22 @@ struct gpc_real gpc_real;
 
 #define MAX_NAME 64
 
-/* One row of symbols.def, as data. */
+enum row_number {
+#define HOOK(name, since, gets, params, args)              ROW_##name,
+#define HOOK_STREAM(name, since, params, args, stream)     ROW_##name,
+#define HOOK_PER_THREAD(name, since, params, args, stream) ROW_##name,
+#include "preload/symbols.def"
+#undef HOOK
+#undef HOOK_STREAM
+#undef HOOK_PER_THREAD
+	N_ROWS
+};
+
+/*
+ * One row of symbols.def, as data.  Written at the first need and not by the compiler: three
+ * addresses a row are three relocations, which every process would pay for, also those that never
+ * hear of CUDA.
+ */
 struct row {
 	const char *name;
 	void *ours;
@@ -29,28 +44,32 @@ struct row {
 	bool is_per_thread;
 };
 
+static struct row rows[N_ROWS];
+
 #define ROW(row_name, since_version, per_thread)             \
-	{ .name = #row_name,                                 \
+	*row++ = (struct row){ .name = #row_name,            \
 		.ours = (void *)row_name,                    \
 		.real = (void **)(void *)&gpc_real.row_name, \
 		.since = (since_version),                    \
-		.is_per_thread = (per_thread) },
+		.is_per_thread = (per_thread) };
 #define HOOK(name, since, gets, params, args)              ROW(name, since, is_per_thread_name(#name))
 #define HOOK_STREAM(name, since, params, args, stream)     ROW(name, since, false)
 #define HOOK_PER_THREAD(name, since, params, args, stream) ROW(name, since, true)
 #define is_per_thread_name(text)       \
 	(__builtin_strlen(text) > 5 && \
 		__builtin_strcmp((text) + __builtin_strlen(text) - 5, "_ptsz") == 0)
-static const struct row rows[] = {
+static void write_rows(void)
+{
+	struct row *row = rows;
+
 #include "preload/symbols.def"
-};
+}
 #undef HOOK
 #undef HOOK_STREAM
 #undef HOOK_PER_THREAD
 
-#define N_ROWS (sizeof rows / sizeof rows[0])
-
 static struct {
+	pthread_once_t rows_once;
 	pthread_mutex_t lock;
 	_Atomic(void *(*)(void *, const char *)) next_dlsym;
 	atomic_bool is_found;
@@ -58,7 +77,7 @@ static struct {
 	bool needs_names; /* cuGetProcAddress gives pointers that are not the exported ones */
 	struct gpc_cuda_fns fns;
 	struct gpc_runtime_loader loader;
-} found = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} found = { .rows_once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /*
  * dlvsym is not ours, so it finds the dlsym behind us.  Newest version first: glibc 2.34 moved it
@@ -193,6 +212,7 @@ bool gpc_real_find(void)
 	if (is_searching || !gpc_find_next_dlsym())
 		return false;
 	is_searching = true;
+	(void)pthread_once(&found.rows_once, write_rows);
 	if (gather(&search))
 		publish(&search);
 	is_searching = false;
@@ -297,6 +317,7 @@ void *gpc_real_exchange_answer(const char *name, void *pointer, int version, cuu
 
 bool gpc_real_row(const char *name, void **ret_ours, void **ret_real)
 {
+	(void)pthread_once(&found.rows_once, write_rows);
 	for (size_t i = 0; i < N_ROWS; i++) {
 		if (strcmp(rows[i].name, name) == 0) {
 			*ret_ours = rows[i].ours;
