@@ -18,6 +18,7 @@
  *             code at the same addresses may be unwound by the old tables for a while.  A child
  *             forked while another thread was inside libunwind's slow path may find its lock taken;
  *             libunwind offers no way to repair that.
+ *             libunwind holds a pipe, which no walk of ours uses where process_vm_readv is allowed.
  */
 #ifndef GPC_STACK_UNWIND_H
 #define GPC_STACK_UNWIND_H

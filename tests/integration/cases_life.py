@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that fork, end, close and load in unusual ways: as without us, and each with its own recording."""
+import os
+import signal
+
+from harness import expect, expect_equal
+
+BLOCK_BYTES = 3 << 20
+RUNTIME = "libcudart.so.13"
+
+
+def life(world, mode, *arguments):
+    return [world.program("life"), mode, *arguments]
+
+
+def expect_life(world, mode, states, *arguments, **extra):
+    """As without us and without a word, and whole recordings in these states."""
+    plain = world.run(life(world, mode, *arguments), with_us=False, **extra)
+    ours = world.run(life(world, mode, *arguments), **extra)
+    expect(plain.out, "the program said nothing, which proves nothing")
+    expect_equal("the run", (ours.status, ours.out, ours.err), (plain.status, plain.out, ""))
+    found = sorted(world.state(recording) for recording in world.recordings())
+    expect_equal("the states of the recordings", found, sorted(states))
+    for recording in world.recordings():
+        world.report("check", recording)
+
+
+def case_a_child_of_fork_passes_and_leaves_the_parents_recording_alone(world):
+    expect_life(world, "fork-after", ["ended"])
+    expect_equal("bytes held", world.held_bytes(), 0)
+
+
+def case_a_child_of_a_fork_before_CUDA_has_a_recording_of_its_own(world):
+    expect_life(world, "fork-before", ["ended", "ended"])
+
+
+def case_a_child_of_raw_clone_passes_and_leaves_the_parents_recording_alone(world):
+    expect_life(world, "clone-after", ["ended"])
+    expect_equal("bytes held", world.held_bytes(), 0)
+
+
+def case_a_child_of_vfork_changes_nothing(world):
+    expect_life(world, "vfork-after", ["ended"])
+
+
+def case_forks_while_others_allocate_hang_nobody(world):
+    expect_life(world, "fork-busy", ["ended"])
+
+
+def case_a_spawned_CUDA_program_has_a_recording_of_its_own(world):
+    expect_life(world, "spawn", ["ended", "ended"])
+
+
+def case_a_program_that_becomes_another_one_has_two_recordings(world):
+    # The first says that it ended without a word, as it did.
+    # The process number is the same, and so would the names be.
+    expect_life(world, "exec", ["ended", "killed"], GPUCACHE_OUTPUT=os.path.join(world.folder, "rec-%p-%n.gpucache"))
+
+
+def case_a_thousand_threads_come_and_go(world):
+    expect_life(world, "threads", ["ended"])
+    expect_equal("bytes held", world.held_bytes(), 0)
+
+
+def case_destructors_after_the_driver_get_its_answers(world):
+    for mode in ("destructor", "handler"):
+        expect_life(world, mode, ["ended"])
+        expect_equal(f"{mode}: bytes held", world.held_bytes(), BLOCK_BYTES)
+        world.forget_recordings()
+
+
+def case_ends_without_handlers_leave_a_whole_recording(world):
+    for mode in ("_exit", "quick_exit", "abort"):
+        expect_life(world, mode, ["killed"])
+        expect_equal(f"{mode}: bytes held", world.held_bytes(), BLOCK_BYTES)
+        world.forget_recordings()
+
+
+def case_exit_in_a_thread_is_an_end_as_any(world):
+    expect_life(world, "exit-in-a-thread", ["ended"])
+
+
+def case_exit_while_other_threads_allocate_hangs_and_breaks_nothing(world):
+    for _ in range(5):
+        expect_life(world, "exit-while-others-allocate", ["ended"])
+        world.forget_recordings()
+
+
+def case_a_CUDA_library_may_be_closed_and_loaded_again(world):
+    expect_life(world, "library", ["ended"], RUNTIME)
+    expect_equal("calls of malloc", world.count_calls()["malloc"], 3)
+
+
+def case_a_recording_asked_for_by_a_relative_path_stays_where_it_began(world):
+    expect_life(world, "change-directory", ["ended"], GPUCACHE_OUTPUT="rec-%p.gpucache")
+
+
+def case_without_descriptors_there_is_no_recording_and_one_line(world):
+    plain = world.run(life(world, "no-descriptors"), with_us=False)
+    ours = world.run(life(world, "no-descriptors"))
+    expect_equal("the run", (ours.status, ours.out), (plain.status, plain.out))
+    expect_equal("the number of lines on stderr", len(ours.err.splitlines()), 1)
+
+
+def case_a_program_that_closes_all_descriptors_keeps_its_recording_and_its_files(world):
+    child = world.start(life(world, "descriptors"))
+    for line in child.stdout:
+        if line == "closed\n":
+            break
+        if line.startswith("bytes in a file"):
+            expect_equal("the program's file", line, "bytes in a file of the program: 0\n")
+    os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
+    # The mapping holds the lock that says it lives, whatever became of the descriptor.
+    expect_equal("the state of the recording", world.state(), "alive")
+    child.send_signal(signal.SIGCONT)
+    rest, said = child.communicate(timeout=world.time_limit())
+    expect_equal("the rest", (child.returncode, rest.count("free: 0"), said), (0, 1, ""))
+    expect_equal("the state of the recording", world.state(), "ended")
+    for name in os.listdir(world.folder):
+        if name.startswith("own-"):
+            expect_equal(f"the size of {name}", os.path.getsize(os.path.join(world.folder, name)), 0)
