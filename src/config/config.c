@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include <strings.h>
+#include <sys/auxv.h>
 
 #include "base/env.h"
 #include "config/option.h"
@@ -209,6 +210,29 @@ void gpc_config_parse(struct gpc_config *config, const char *text)
 	config->is_fatal = config->strict && config->n_warnings > 0;
 }
 
+/* What the tools leave in the environment of the program that they watch; from CUDA 10 to 13. */
+static const char *find_checker(void)
+{
+	const char *injected = gpc_env_get("CUDA_INJECTION64_PATH");
+
+	if (gpc_env_get("NV_SANITIZER_INJECTION_PORT_BASE") ||
+		gpc_env_get("NV_SANITIZER_INJECTION_PORT_RANGE_BEGIN") ||
+		(injected && strstr(injected, "libsanitizer-collection.so")))
+		return "compute-sanitizer";
+	return gpc_env_get("CUDA_MEMCHECK") ? "cuda-memcheck" : NULL;
+}
+
+static void heed_checker(struct gpc_config *config)
+{
+	const char *checker = find_checker();
+
+	if (!checker || config->sources[GPC_OPTION_cache] != GPC_SOURCE_DEFAULT)
+		return;
+	config->cache = false;
+	config->sources[GPC_OPTION_cache] = GPC_SOURCE_CHECKER;
+	config->checker = checker;
+}
+
 void gpc_config_load(struct gpc_config *config)
 {
 	const struct gpc_option_row *row = &gpc_option_rows[GPC_OPTION_output];
@@ -216,6 +240,7 @@ void gpc_config_load(struct gpc_config *config)
 
 	gpc_config_init(config);
 	gpc_config_parse(config, gpc_env_get("GPUCACHE_CONF"));
+	heed_checker(config);
 	if (!output)
 		return;
 	if (gpc_option_read(row, config, output, strlen(output)))
@@ -231,6 +256,8 @@ bool gpc_config_is_off(void)
 	static const char *const words[] = { "0", "off", "false", "no" };
 	const char *value = gpc_env_get("GPUCACHE");
 
+	if (getauxval(AT_SECURE))
+		return true;
 	for (size_t i = 0; value && i < sizeof words / sizeof words[0]; i++) {
 		if (strcasecmp(value, words[i]) == 0)
 			return true;
@@ -272,7 +299,8 @@ void gpc_config_help(struct gpc_text *text)
 void gpc_config_describe(
 	const struct gpc_config *config, void (*emit)(void *arg, const char *line), void *arg)
 {
-	static const char *const sources[] = { "default", "GPUCACHE_CONF", "GPUCACHE_OUTPUT" };
+	static const char *const sources[] = { "default", "GPUCACHE_CONF", "GPUCACHE_OUTPUT",
+		"checker" };
 
 	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
 		char buf[GPC_CONFIG_MAX_STRING + 64];

@@ -61,8 +61,9 @@ enum gpc_option {
 /* Where a value came from. */
 enum gpc_config_source {
 	GPC_SOURCE_DEFAULT,
-	GPC_SOURCE_CONF,   /* GPUCACHE_CONF */
-	GPC_SOURCE_OUTPUT, /* GPUCACHE_OUTPUT */
+	GPC_SOURCE_CONF,    /* GPUCACHE_CONF */
+	GPC_SOURCE_OUTPUT,  /* GPUCACHE_OUTPUT */
+	GPC_SOURCE_CHECKER, /* a tool that checks the program's use of memory; `checker` */
 };
 
 #define GPC_CONFIG_MAX_STRING   512
@@ -86,7 +87,8 @@ struct gpc_config {
 	unsigned n_warnings;
 	unsigned n_more_warnings; /* beyond what `warnings` holds */
 	char warnings[GPC_CONFIG_MAX_WARNINGS][GPC_CONFIG_MAX_WARNING];
-	bool is_fatal; /* strict, and there is a warning */
+	bool is_fatal;       /* strict, and there is a warning */
+	const char *checker; /* the tool that switched the cache off; NULL: none did */
 };
 
 /* All defaults, no warnings. */
@@ -98,10 +100,17 @@ void gpc_config_init(struct gpc_config *config);
  */
 void gpc_config_parse(struct gpc_config *config, const char *text);
 
-/* Defaults, then GPUCACHE_CONF, then GPUCACHE_OUTPUT. */
+/*
+ * Defaults, then GPUCACHE_CONF, then GPUCACHE_OUTPUT.  In a process that compute-sanitizer or
+ * cuda-memcheck watches the cache is off unless GPUCACHE_CONF says otherwise: they know the bounds
+ * of what the driver gave, and not of our blocks.
+ */
 void gpc_config_load(struct gpc_config *config);
 
-/* True where GPUCACHE is 0, off, false or no: stand back altogether. */
+/*
+ * Stand back altogether: GPUCACHE is 0, off, false or no, or this program has rights that its
+ * caller has not (AT_SECURE).
+ */
 bool gpc_config_is_off(void);
 
 /* The bytes that an amount is of a device of that size; UINT64_MAX where it is not set. */

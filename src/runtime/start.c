@@ -29,6 +29,10 @@ static void read_config(void)
 		gpc_log("%s", config->warnings[i]);
 	if (config->n_more_warnings)
 		gpc_log("GPUCACHE_CONF: %u more mistakes are not shown", config->n_more_warnings);
+	if (config->checker)
+		gpc_log("%s watches this process: the cache is off, so that it sees each "
+			"allocation (GPUCACHE_CONF=cache:on keeps it on)",
+			config->checker);
 	if (config->help) {
 		gpc_config_help(&text);
 		gpc_log_block(text.buf, text.len);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdbool.h>
+#include <sys/auxv.h>
 #include <time.h>
 
 #include "base/bytes.h"
@@ -319,6 +320,53 @@ static void any_text_leaves_every_value_in_its_range(void **state)
 	}
 }
 
+static unsigned long secure;
+
+/* Instead of libc's. */
+unsigned long getauxval(unsigned long type)
+{
+	return type == AT_SECURE ? secure : 0;
+}
+
+static void a_program_with_rights_of_its_own_is_left_alone(void **state)
+{
+	(void)state;
+	assert_false(gpc_config_is_off());
+	secure = 1;
+	assert_true(gpc_config_is_off());
+	secure = 0;
+}
+
+static void under_a_checker_the_cache_is_off_unless_it_was_asked_for(void **state)
+{
+	static const char *const variables[][3] = {
+		{ "NV_SANITIZER_INJECTION_PORT_BASE", "49152", "compute-sanitizer" },
+		{ "NV_SANITIZER_INJECTION_PORT_RANGE_BEGIN", "49152", "compute-sanitizer" },
+		{ "CUDA_INJECTION64_PATH", "/opt/libsanitizer-collection.so", "compute-sanitizer" },
+		{ "CUDA_MEMCHECK", "1", "cuda-memcheck" },
+	};
+	struct gpc_config config;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+		setenv(variables[i][0], variables[i][1], 1);
+		gpc_config_load(&config);
+		assert_false(config.cache);
+		assert_string_equal(config.checker, variables[i][2]);
+		assert_int_equal(config.sources[GPC_OPTION_cache], GPC_SOURCE_CHECKER);
+		assert_int_equal(config.n_warnings, 0);
+		setenv("GPUCACHE_CONF", "cache:on", 1);
+		gpc_config_load(&config);
+		assert_true(config.cache && !config.checker);
+		unsetenv("GPUCACHE_CONF");
+		unsetenv(variables[i][0]);
+	}
+	setenv("CUDA_INJECTION64_PATH", "/opt/a/profiler.so", 1);
+	gpc_config_load(&config);
+	assert_true(config.cache && !config.checker);
+	unsetenv("CUDA_INJECTION64_PATH");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -337,6 +385,8 @@ int main(void)
 		cmocka_unit_test(the_help_has_a_line_for_every_option_and_fits),
 		cmocka_unit_test(what_is_described_reads_back_the_same),
 		cmocka_unit_test(any_text_leaves_every_value_in_its_range),
+		cmocka_unit_test(a_program_with_rights_of_its_own_is_left_alone),
+		cmocka_unit_test(under_a_checker_the_cache_is_off_unless_it_was_asked_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
