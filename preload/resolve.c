@@ -31,6 +31,20 @@ void *(*gpc_next_dlsym)(void *, const char *);
 bool gpc_dlsym_is_ours(void *handle, const char *name);
 void *gpc_dlsym_ours(void *handle, const char *name);
 
+/*
+ * Another interposer, where one was loaded after us; else libc's.  Asked of libc's own dlsym: by
+ * version, as gpc_find_next_dlsym asks, other interposers are passed by.
+ */
+static void *(*find_behind_us(void))(void *, const char *)
+{
+	void *(*of_libc)(void *, const char *) = gpc_find_next_dlsym();
+	void *(*behind)(void *, const char *) = NULL;
+
+	if (of_libc)
+		*(void **)(void *)&behind = of_libc(RTLD_NEXT, "dlsym");
+	return behind ? behind : of_libc;
+}
+
 bool gpc_dlsym_is_ours(void *handle, const char *name)
 {
 	void *ours;
@@ -38,7 +52,7 @@ bool gpc_dlsym_is_ours(void *handle, const char *name)
 
 	(void)handle;
 	if (!gpc_next_dlsym)
-		gpc_next_dlsym = gpc_find_next_dlsym();
+		gpc_next_dlsym = find_behind_us();
 	/*
 	 * Every name of the driver starts "cu" and a capital; "cudnnCreate" and "cublasCreate"
 	 * do not.

@@ -48,6 +48,10 @@ need_library libunwind.so.8 libunwind8
 if [ "$mode" = check ]; then
 	need_header cmocka.h libcmocka-dev
 	need_command python3 python3
+	# Allocators and an unwinder of other people, to be in one process with.
+	need_header libunwind.h libunwind-dev
+	need_library libjemalloc.so.2 libjemalloc2
+	need_library libtcmalloc_minimal.so.4 libtcmalloc-minimal4
 	need_command nm binutils
 	need_command clang-format clang-format
 	need_command clang-tidy clang-tidy
