@@ -335,6 +335,12 @@ void gpc_runtime_primary_end(CUdevice device)
 		gpc_lock_release(&device_of(device)->primary_lock);
 }
 
+void gpc_context_await_end(struct gpc_device *device)
+{
+	gpc_lock_take(&device->primary_lock);
+	gpc_lock_release(&device->primary_lock);
+}
+
 void gpc_runtime_primary_retained(CUcontext context, CUdevice device)
 {
 	if (!device_of(device))

@@ -109,6 +109,12 @@ struct gpc_context *gpc_context_owner(struct gpc_device *device);
 /* A context to ask about this device: the current one, or any that lives; NULL: none. */
 struct gpc_context *gpc_context_on(struct gpc_device *device);
 
+/*
+ * Waits until whoever ends the device's primary context has done so and it is forgotten: meanwhile
+ * the driver gives its addresses to others, and they are still in our maps.
+ */
+void gpc_context_await_end(struct gpc_device *device);
+
 /* The sum of one counter over all contexts of a device: GPC_DEVICE_SUM(device, live_bytes). */
 static inline uint64_t gpc_device_sum(const struct gpc_device *device, size_t counter_offset)
 {

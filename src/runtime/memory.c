@@ -128,6 +128,10 @@ static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream st
 	};
 	n_driver_malloc = gpc_counter_get(&context->pool.counters->n_driver_malloc);
 	st = alloc_or_rescue(context, &request, &address);
+	if (st == GPC_EXISTS) {
+		gpc_context_await_end(context->device);
+		st = alloc_or_rescue(context, &request, &address);
+	}
 	if (is_for_driver(st))
 		return malloc_plain(ret_ptr, size);
 	if (st)

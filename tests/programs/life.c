@@ -135,9 +135,11 @@ static void spawn(void)
 	char *arguments[] = { (char *)path, (char *)"plain", NULL };
 	pid_t child = -1;
 	void *ptr = block();
+	int status;
 
-	say("posix_spawn", posix_spawn(&child, path, NULL, NULL, arguments, environ));
+	status = posix_spawn(&child, path, NULL, NULL, arguments, environ);
 	wait_for(child);
+	say("posix_spawn", status);
 	say("free", (int)cudaFree(ptr));
 }
 

@@ -17,9 +17,10 @@ $(addprefix $(B)/programs/,$(SIMULATED)): PROGRAM_LIBS := -l:libcudart.so.13 -ld
 $(addprefix $(B)/programs/,$(SIMULATED)): tests/programs/simulated.h
 $(B)/programs/async $(B)/programs/async_per_thread: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1 -ldl
 
-# Processes that live in unusual ways.
-PROGRAMS += $(addprefix $(B)/programs/,life)
+# Processes that live in unusual ways, and contexts.
+PROGRAMS += $(addprefix $(B)/programs/,life contexts)
 $(B)/programs/life: PROGRAM_LIBS := -l:libcudart.so.13 -ldl
+$(B)/programs/contexts: PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 
 # The same program, whose default stream is each thread's own.
 $(B)/programs/async_per_thread: tests/programs/async.c | $(SIMCUDA)
@@ -85,16 +86,17 @@ $(NOFENCE): tests/programs/nofence.c $(call obj,$(PRELOAD_SRCS) $(RUNTIME_SRCS))
 	  -Wl,--wrap=gpc_fences_is_free_safe -Wl,--version-script=preload/preload.map -lpthread -ldl
 
 # Programs that bring a checker or an unwinder along, and a library that does what we do.
-STRANGERS := train_asan train_tsan other_dlsym.so \
+STRANGERS := train_asan train_tsan other_dlsym.so report_library.so \
   $(if $(wildcard /usr/include/libunwind.h /usr/include/*/libunwind.h),unwinder)
 PROGRAMS  += $(addprefix $(B)/programs/,$(STRANGERS))
 $(B)/programs/train_asan $(B)/programs/train_tsan: tests/programs/train.c
 $(B)/programs/unwinder: tests/programs/unwinder.c
 $(B)/programs/other_dlsym.so: tests/programs/other_dlsym.c
+$(B)/programs/report_library.so: tests/programs/report_library.c
 $(B)/programs/train_asan: STRANGER_FLAGS := -fsanitize=address -l:libcudart.so.13
 $(B)/programs/train_tsan: STRANGER_FLAGS := -fsanitize=thread -l:libcudart.so.13
 $(B)/programs/unwinder: STRANGER_FLAGS := -l:libcudart.so.13 -lunwind
-$(B)/programs/other_dlsym.so: STRANGER_FLAGS := -shared -fPIC -ldl
+$(B)/programs/other_dlsym.so $(B)/programs/report_library.so: STRANGER_FLAGS := -shared -fPIC -l:libcudart.so.13 -ldl
 $(addprefix $(B)/programs/,$(STRANGERS)): | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
 #include "world.h"
 
@@ -344,6 +347,47 @@ static void contexts_come_and_go_in_many_threads(void **state)
 	world_assert_is_silent();
 }
 
+static atomic_bool is_released;
+
+static void *release_slowly(void *arg)
+{
+	(void)arg;
+	CHECK(world_enter());
+	gpc_runtime_primary_begin(0);
+	CHECK(!world.cuDevicePrimaryCtxRelease_v2(0));
+	atomic_store(&is_released, true);
+	usleep(50000);
+	gpc_runtime_primary_released(0);
+	gpc_runtime_primary_end(0);
+	gpc_runtime_leave();
+	return NULL;
+}
+
+static void takes_over(void)
+{
+	pthread_t thread;
+	CUcontext other;
+	CUdeviceptr of_primary;
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!world_malloc(&of_primary, 64 * MIB));
+	CHECK(!world.cuCtxCreate_v2(&other, 0, 0));
+	CHECK(!pthread_create(&thread, NULL, release_slowly, NULL));
+	while (!atomic_load(&is_released))
+		sched_yield();
+	CHECK(!world_malloc(&ptr, 64 * MIB));
+	CHECK(ptr == of_primary &&
+		gpc_heap_find_pool(&gpc_runtime.heap, ptr) == &world_context()->pool);
+	CHECK(!world_free(ptr) && !pthread_join(thread, NULL));
+}
+
+static void addresses_of_a_context_that_ends_are_given_out_when_it_is_forgotten(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", "record:off", takes_over);
+}
+
 static void detaches(void)
 {
 	const struct gpc_context *context;
@@ -410,6 +454,8 @@ int main(void)
 		cmocka_unit_test(contexts_come_and_go_in_many_threads),
 		cmocka_unit_test(the_last_detach_forgets),
 		cmocka_unit_test(only_the_current_context_can_be_detached),
+		cmocka_unit_test(
+			addresses_of_a_context_that_ends_are_given_out_when_it_is_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
