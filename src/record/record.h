@@ -21,7 +21,8 @@
  * Limits      A thread that stops inside gpc_record_event while others fill the whole ring once may
  *             leave one event mixed of two.  SITES count all devices of the process together.  A
  *             fork child shares the file's lock, and so looks like its parent's life, until it
- *             detaches.
+ *             detaches; a child of raw clone until it ends.  That the program closes our descriptor
+ *             changes nothing: the mapping holds the lock as well.
  */
 #ifndef GPC_RECORD_RECORD_H
 #define GPC_RECORD_RECORD_H

@@ -26,7 +26,7 @@ static const struct gpc_sim_context *home_of(const struct gpc_sim_context *conte
 	return context->primary ? context->primary : context;
 }
 
-static void context_init(
+void gpc_sim_context_init(
 	struct gpc_sim_context *context, struct gpc_sim *sim, struct gpc_sim_device *device)
 {
 	context->sim = sim;
@@ -54,7 +54,7 @@ CUresult gpc_sim_context_create(
 		return res;
 	}
 	context->flags = flags;
-	context_init(context, sim, &sim->devices[device]);
+	gpc_sim_context_init(context, sim, &sim->devices[device]);
 	context->number = atomic_fetch_add(&sim->n_contexts, 1) + 1;
 	if (!gpc_sim_race_open_context(context)) {
 		res = CUDA_ERROR_OUT_OF_MEMORY;
@@ -68,20 +68,6 @@ undo_charge:
 	pthread_mutex_destroy(&context->lock);
 	free(context);
 	return res;
-}
-
-CUresult gpc_sim_context_create_green(
-	struct gpc_sim_context *primary, struct gpc_sim_context **ret_context)
-{
-	struct gpc_sim_context *context = calloc(1, sizeof *context);
-
-	if (!context)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	context_init(context, primary->sim, primary->device);
-	context->number = primary->number;
-	context->primary = primary;
-	*ret_context = context;
-	return CUDA_SUCCESS;
 }
 
 static void drop_streams_and_memory(struct gpc_sim_context *context)

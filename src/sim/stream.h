@@ -83,7 +83,11 @@ struct gpc_sim_context {
 CUresult gpc_sim_context_create(
 	struct gpc_sim *sim, unsigned device, unsigned flags, struct gpc_sim_context **ret_context);
 
-/* A green context of this primary one, which must outlive it. */
+/* Of a context that is all zero: what an ordinary one and a green one have in common. */
+void gpc_sim_context_init(
+	struct gpc_sim_context *context, struct gpc_sim *sim, struct gpc_sim_device *device);
+
+/* green.c: a green context of this primary one, which must outlive it. */
 CUresult gpc_sim_context_create_green(
 	struct gpc_sim_context *primary, struct gpc_sim_context **ret_context);
 

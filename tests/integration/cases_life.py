@@ -2,8 +2,9 @@
 """Processes that fork, end, close and load in unusual ways: as without us, and each with its own recording."""
 import os
 import signal
+import subprocess
 
-from harness import expect, expect_equal
+from harness import Skip, expect, expect_equal
 
 BLOCK_BYTES = 3 << 20
 RUNTIME = "libcudart.so.13"
@@ -119,3 +120,19 @@ def case_a_program_that_closes_all_descriptors_keeps_its_recording_and_its_files
     for name in os.listdir(world.folder):
         if name.startswith("own-"):
             expect_equal(f"the size of {name}", os.path.getsize(os.path.join(world.folder, name)), 0)
+
+
+def case_without_proc_and_dev_shm_a_program_runs_as_ever(world):
+    """In a mount namespace of its own."""
+    hide = "mount -t tmpfs none /proc && mount -t tmpfs -o ro none /dev/shm"
+    enter = ["unshare", "-rm", "/bin/sh", "-c"]
+    if subprocess.run([*enter, hide], capture_output=True, check=False).returncode != 0:
+        raise Skip("nothing can be mounted here")
+    command = [world.program("train"), "--steps", "5"]
+    plain = world.run(command, with_us=False)
+    script = f"{hide} && LD_PRELOAD={world.environment(True)['LD_PRELOAD']} exec {' '.join(command)}"
+    for output in (None, world.pattern):
+        ours = world.run([*enter, script], with_us=False, GPUCACHE_OUTPUT=output)
+        expect_equal("the program", (ours.status, ours.out), (plain.status, plain.out))
+        expect(len(ours.err.splitlines()) <= 1, f"more than one line on stderr: {ours.err!r}")
+    expect_equal("the state of the recording", world.state(), "ended")
