@@ -146,6 +146,11 @@ def step_misuse(suite, world, data):
     expect(not wrong, "\n".join(wrong))
 
 
+def step_green_contexts(suite, world, data):
+    """Whether the driver says of its green contexts what we believe: their memory is their primary context's."""
+    expect_same(world, world.script("green.py"), data, "green.py")
+
+
 def step_errors(suite, world, data):
     need_runtime(suite)
     rows = errors.read_rows(world)
@@ -259,6 +264,7 @@ STEPS = (
     ("after kill -9 the bytes held are those printed", 30, step_kill),
     ("every misuse gets the driver's error code", 20, step_misuse),
     ("every door of this driver leads to our functions", 60, step_doors),
+    ("green contexts share the memory of their primary one", 30, step_green_contexts),
     ("every row of the table of errors gets the driver's code", 120, step_errors),
     ("two processes exchange a block or get a clear error", 60, step_exchange),
     ("PyTorch trains bit for bit as without us", 90, step_torch),
