@@ -55,6 +55,12 @@ static bool take(struct table *table, uint64_t address, uint64_t size)
 	return false;
 }
 
+/* What the driver took for itself: the program's model does not know of it. */
+static bool is_drivers_own(unsigned kind)
+{
+	return kind == GPUCACHE_KIND_CONTEXT || kind == GPUCACHE_KIND_MODULE;
+}
+
 static struct table live_of_recording(const struct gpc_recording *rec)
 {
 	const struct gpc_region *region = &rec->regions[GPUCACHE_REGION_BLOCKS];
@@ -62,7 +68,8 @@ static struct table live_of_recording(const struct gpc_recording *rec)
 	struct gpucache_block block;
 
 	for (uint64_t i = 0; i < region->count; i++)
-		if (gpc_recording_read_block(rec, i, &block) && block.state == GPUCACHE_BLOCK_LIVE)
+		if (gpc_recording_read_block(rec, i, &block) &&
+			block.state == GPUCACHE_BLOCK_LIVE && !is_drivers_own(block.kind))
 			add(&table, block.address, block.requested);
 	return table;
 }
@@ -154,7 +161,8 @@ static uint64_t counted_bytes(const struct gpc_recording *rec)
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_COUNTERS].count; i++)
 		if (gpc_recording_read_counters(rec, i, &counters))
 			sum += counters.requested_bytes + counters.direct_bytes +
-			       counters.host_bytes;
+			       counters.host_bytes - counters.kind_bytes[GPUCACHE_KIND_CONTEXT] -
+			       counters.kind_bytes[GPUCACHE_KIND_MODULE];
 	return sum;
 }
 
