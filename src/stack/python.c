@@ -293,29 +293,42 @@ static enum gpc_python_state look(struct gpc_python *python)
 	return GPC_PYTHON_TRIAL;
 }
 
-/* Walks this thread's frames with reads that cannot fault.  The state to go on with. */
-static enum gpc_python_state try_layout(const struct gpc_python *python)
+/* Walks this thread's frames by `probe`.  The state to go on with. */
+static enum gpc_python_state walk_for_trial(
+	const struct gpc_python *python, const struct gpc_probe *probe)
 {
+	struct walker walker = { .python = python, .probe = probe };
 	uint64_t frames[TRIAL_FRAMES];
-	struct gpc_probe probe;
-	struct walker walker = { .python = python, .probe = &probe };
-	enum gpc_python_state state = GPC_PYTHON_TRIAL;
 	uint32_t flags = 0;
 	uintptr_t thread;
 	bool is_ours;
 	uint32_t n;
 
+	thread = own_thread(&walker, &is_ours);
+	if (!thread)
+		return GPC_PYTHON_TRIAL;
+	if (walker.failed || !is_ours)
+		return GPC_PYTHON_UNUSABLE;
+	n = walk(&walker, true, thread, frames, TRIAL_FRAMES, &flags);
+	if (walker.failed)
+		return GPC_PYTHON_UNUSABLE;
+	return n ? GPC_PYTHON_READY : GPC_PYTHON_TRIAL;
+}
+
+/* Walks this thread's frames with reads that cannot fault.  The state to go on with. */
+static enum gpc_python_state try_layout(struct gpc_python *python)
+{
+	struct gpc_python_layout *layout = &python->layout;
+	enum gpc_python_state state;
+	struct gpc_probe probe;
+
 	if (!gpc_probe_init(&probe))
 		return GPC_PYTHON_TRIAL;
-	thread = own_thread(&walker, &is_ours);
-	if (thread && (walker.failed || !is_ours)) {
-		state = GPC_PYTHON_UNUSABLE;
-	} else if (thread) {
-		n = walk(&walker, true, thread, frames, TRIAL_FRAMES, &flags);
-		if (walker.failed)
-			state = GPC_PYTHON_UNUSABLE;
-		else if (n)
-			state = GPC_PYTHON_READY;
+	state = walk_for_trial(python, &probe);
+	if (state == GPC_PYTHON_UNUSABLE && layout->other_kind_shift) {
+		layout->kind_shift = layout->other_kind_shift;
+		layout->other_kind_shift = 0;
+		state = walk_for_trial(python, &probe);
 	}
 	gpc_probe_fini(&probe);
 	return state;

@@ -103,7 +103,9 @@ static const struct gpc_python_layout layouts[] = {
  */
 struct offsets_map {
 	uint16_t version;
-	uint8_t kind_shift; /* 3.14 widened `interned` in front of it from 2 to 16 bits */
+	/* `interned` in front of it has 2 bits or, in the first releases of 3.14, 16. */
+	uint8_t kind_shift;
+	uint8_t other_kind_shift;
 	uint8_t thread;
 	uint8_t frame;
 	uint8_t code;
@@ -113,8 +115,8 @@ struct offsets_map {
 };
 
 static const struct offsets_map maps[] = {
-	{ 0x030d, 2, 19, 28, 34, 44, 64, 67 },
-	{ 0x030e, 16, 22, 31, 39, 50, 74, 77 },
+	{ 0x030d, 2, 0, 19, 28, 34, 44, 64, 67 },
+	{ 0x030e, 2, 16, 22, 31, 39, 50, 74, 77 },
 };
 
 /* Words within the groups. */
@@ -188,6 +190,7 @@ static enum gpc_status read_offsets(
 		.version = map->version,
 		.chain = GPC_PYTHON_SHIMS,
 		.kind_shift = map->kind_shift,
+		.other_kind_shift = map->other_kind_shift,
 		.thread_id = offset_at(thread, THREAD_ID, &ok),
 		.thread_frame = offset_at(thread, THREAD_FRAME, &ok),
 		.cframe_frame = NONE,

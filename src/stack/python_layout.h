@@ -34,11 +34,12 @@ enum gpc_python_chain {
 	GPC_PYTHON_SHIMS, /* 3.12 and later: a shim frame lies below them; `instruction` is a pointer */
 };
 
-/* All fields but the first three are offsets in bytes. */
+/* All fields but the first four are offsets in bytes. */
 struct gpc_python_layout {
-	uint16_t version;   /* 0x030b: 3.11 */
-	uint8_t chain;      /* enum gpc_python_chain */
-	uint8_t kind_shift; /* of the character size in a string's state word */
+	uint16_t version;         /* 0x030b: 3.11 */
+	uint8_t chain;            /* enum gpc_python_chain */
+	uint8_t kind_shift;       /* of the character size in a string's state word */
+	uint8_t other_kind_shift; /* of other releases of that version, or 0; at most one fits */
 
 	uint16_t thread_id;
 	uint16_t thread_frame; /* the innermost frame, or the cframe that holds it */

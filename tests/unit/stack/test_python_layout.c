@@ -69,11 +69,13 @@ static void versions_313_and_314_tell_their_own_offsets(void **state)
 	assert_int_equal(gpc_python_layout_find("3.13.0 (main", words, &layout), GPC_OK);
 	assert_int_equal(layout.version, 0x030d);
 	assert_int_equal(layout.kind_shift, 2);
+	assert_int_equal(layout.other_kind_shift, 0);
 	check_offsets(&layout);
 	fill(words, 0x030e01f0, 22, 31, 39, 50, 74, 77);
 	assert_int_equal(gpc_python_layout_find("3.14.1 (main", words, &layout), GPC_OK);
 	assert_int_equal(layout.version, 0x030e);
-	assert_int_equal(layout.kind_shift, 16);
+	assert_int_equal(layout.kind_shift, 2);
+	assert_int_equal(layout.other_kind_shift, 16);
 	check_offsets(&layout);
 }
 
