@@ -14,7 +14,11 @@
  * FRAME_OWNED_BY_CSTACK in 3.12 and 3.13, FRAME_OWNED_BY_INTERPRETER in 3.14; above it: other
  * shims.
  */
+#define GENERATOR_OWNER  1
 #define FIRST_SHIM_OWNER 3
+
+/* _co_firsttraceable, padding and co_extra lie before the first instruction, from 3.11 on. */
+#define FIRST_TRACEABLE_BEFORE 16u
 
 /* 3.14 marks references whose count is deferred in the lowest bits. */
 #define TAG_BITS UINT64_C(3)
@@ -79,6 +83,7 @@ static uintptr_t untag(uintptr_t reference)
 struct frame {
 	uintptr_t at;
 	uintptr_t code;
+	uint8_t owner;
 	bool is_shim;
 	bool is_entry;
 };
@@ -119,12 +124,30 @@ static ALWAYS_INLINE struct frame load_frame(struct walker *walker, uintptr_t at
 	if (layout->chain == GPC_PYTHON_FRAME_OBJECTS)
 		frame.is_entry = true;
 	else
-		frame.is_shim = load(walker, at, layout->frame_owner, 1) >= FIRST_SHIM_OWNER;
+		frame.owner = (uint8_t)load(walker, at, layout->frame_owner, 1);
+	frame.is_shim = frame.owner >= FIRST_SHIM_OWNER;
 	if (layout->chain == GPC_PYTHON_ENTRY_FLAGS)
 		frame.is_entry = load(walker, at, layout->frame_is_entry, 1) != 0;
 	if (!frame.is_shim)
 		frame.code = untag(load_pointer(walker, at, layout->frame_code));
 	return frame;
+}
+
+/*
+ * A frame that Python itself hides, because its function did not begin yet: while arguments are
+ * put in place, and the helper that 3.13 and later push below an inlined __init__.
+ */
+static ALWAYS_INLINE bool is_incomplete(struct walker *walker, const struct frame *frame)
+{
+	const struct gpc_python_layout *layout = &walker->python->layout;
+	uint64_t n_units;
+
+	if (layout->chain == GPC_PYTHON_FRAME_OBJECTS || frame->owner == GENERATOR_OWNER)
+		return false;
+	n_units = load(walker, frame->code, (uint16_t)(layout->code_bytes - FIRST_TRACEABLE_BEFORE),
+		sizeof(uint32_t));
+	return load_pointer(walker, frame->at, layout->frame_instruction) <
+	       frame->code + layout->code_bytes + 2 * n_units;
 }
 
 /* True where `code` is a code object whose parts have the types they should have. */
@@ -216,15 +239,20 @@ static ALWAYS_INLINE uint32_t walk(struct walker *walker, bool is_trial, uintptr
 				frames[n - 1] |= GPUCACHE_FRAME_FROM_C;
 			continue;
 		}
-		if (n == max) {
-			*flags |= GPUCACHE_STACK_CUT;
-			break;
-		}
 		if (!frame.code ||
 			load_pointer(walker, frame.code, python->layout.object_type) !=
 				python->types.code ||
 			(is_trial && !verify_code(walker, frame.code))) {
 			walker->failed = true;
+			break;
+		}
+		if (is_incomplete(walker, &frame)) {
+			if (n && frame.is_entry)
+				frames[n - 1] |= GPUCACHE_FRAME_FROM_C;
+			continue;
+		}
+		if (n == max) {
+			*flags |= GPUCACHE_STACK_CUT;
 			break;
 		}
 		frames[n++] = encode(walker, &frame);
