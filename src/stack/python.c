@@ -260,7 +260,19 @@ static ALWAYS_INLINE uint32_t walk(struct walker *walker, bool is_trial, uintptr
 	return n;
 }
 
-/* This thread's state, or 0; *ret_is_ours: it carries this thread's id. */
+/*
+ * With several interpreters, the state that belongs to a thread is not always the one that it runs
+ * on.
+ */
+static bool has_subinterpreters(const struct gpc_python *python)
+{
+	return python->get_first_interpreter() != python->get_main_interpreter();
+}
+
+/*
+ * This thread's state, or 0; *ret_is_ours: it carries this thread's id, and it is the one that
+ * runs.
+ */
 static ALWAYS_INLINE uintptr_t own_thread(struct walker *walker, bool *ret_is_ours)
 {
 	const struct gpc_python *python = walker->python;
@@ -273,8 +285,9 @@ static ALWAYS_INLINE uintptr_t own_thread(struct walker *walker, bool *ret_is_ou
 	 */
 	if (running)
 		thread = running;
-	*ret_is_ours = thread && load(walker, thread, python->layout.thread_id, sizeof(uint64_t)) ==
-					 (uint64_t)pthread_self();
+	*ret_is_ours = thread && (running || !has_subinterpreters(python)) &&
+		       load(walker, thread, python->layout.thread_id, sizeof(uint64_t)) ==
+			       (uint64_t)pthread_self();
 	return thread;
 }
 
@@ -302,11 +315,14 @@ static enum gpc_python_state look(struct gpc_python *python)
 		finalizing = find("_Py_IsFinalizing");
 	*(void **)&python->get_thread_state = thread_state;
 	*(void **)&python->is_finalizing = finalizing;
+	*(void **)&python->get_first_interpreter = find("PyInterpreterState_Head");
+	*(void **)&python->get_main_interpreter = find("PyInterpreterState_Main");
 	python->types.code = (uintptr_t)find("PyCode_Type");
 	python->types.text = (uintptr_t)find("PyUnicode_Type");
 	python->types.bytes = (uintptr_t)find("PyBytes_Type");
-	if (!python->is_initialized || !get_version || !finalizing || !python->types.code ||
-		!python->types.text || !python->types.bytes ||
+	if (!python->is_initialized || !get_version || !finalizing ||
+		!python->get_first_interpreter || !python->get_main_interpreter ||
+		!python->types.code || !python->types.text || !python->types.bytes ||
 		!is_one_object(thread_state, finalizing))
 		return GPC_PYTHON_UNUSABLE;
 	if (!python->is_initialized())
@@ -333,7 +349,7 @@ static enum gpc_python_state walk_for_trial(
 	uint32_t n;
 
 	thread = own_thread(&walker, &is_ours);
-	if (!thread)
+	if (!thread || (!is_ours && has_subinterpreters(python)))
 		return GPC_PYTHON_TRIAL;
 	if (walker.failed || !is_ours)
 		return GPC_PYTHON_UNUSABLE;

@@ -26,10 +26,10 @@
  * Progress    READY: bounded by `max`; known code objects are found without a lock (codes.h).
  * Limits      CPython 3.9 to 3.14; PyPy and others have no frames here.  Only a Python whose
  *             symbols are global is seen, not one opened by RTLD_LOCAL.  A Python loaded later is
- *             found after at most GPC_PYTHON_MAX_WAIT captures.  In a subinterpreter of 3.9 to
- *             3.11 the frames are the main interpreter's.  A daemon thread that races the end of
- *             the interpreter may read frames that are being freed, for some 100 ns after the
- *             check.
+ *             found after at most GPC_PYTHON_MAX_WAIT captures.  While there is a second
+ *             interpreter, a thread has frames only where it is known which one it runs: from 3.12
+ *             on, holding the GIL.  A daemon thread that races the end of the interpreter may read
+ *             frames that are being freed, for some 100 ns after the check.
  */
 #ifndef GPC_STACK_PYTHON_H
 #define GPC_STACK_PYTHON_H
@@ -72,6 +72,8 @@ struct gpc_python {
 	void *(*get_running_state)(void); /* NULL where it is not per thread */
 	int (*is_initialized)(void);
 	int (*is_finalizing)(void);
+	void *(*get_first_interpreter)(void);
+	void *(*get_main_interpreter)(void);
 	struct gpc_python_types types;
 };
 

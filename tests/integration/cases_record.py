@@ -5,10 +5,9 @@ import random
 import re
 import signal
 import subprocess
-import sys
 import time
 
-from harness import MIB, TOP, Skip, expect, expect_equal
+from harness import MIB, expect, expect_equal
 
 
 def kill(child):
@@ -112,34 +111,6 @@ def case_without_stacks_the_libraries_are_one_line_that_says_so(world):
     (name, (held, _)), = libraries_of(world).items()
     expect_equal("the library", name, "(no stack was taken)")
     expect_equal("its bytes", held, world.held_bytes())
-
-
-def expect_python_line(world, interpreter):
-    command = [interpreter, os.path.join(TOP, "tests", "programs", "train.py"), "--leak", "--steps",
-               "6", "--grow", "1000000"]
-    expect_equal("the exit status", world.run(command).status, 0)
-    expect_equal("the bytes held", world.held_bytes(), 6_000_000)
-    text = world.report("leaks", world.recording()).out
-    with open(command[1], encoding="utf-8") as source:
-        lines = source.read().splitlines()
-    wanted = {
-        "remember_loss": next(i for i, line in enumerate(lines, 1) if "self.history.append(" in line),
-        "train_step": next(i for i, line in enumerate(lines, 1) if "self.remember_loss()" in line),
-    }
-    for function, line in wanted.items():
-        found = [row for row in text.splitlines() if function in row and f"train.py:{line}" in row]
-        expect(found, f"train.py:{line} in {function} is not in the report: {text}")
-
-
-def case_a_python_leak_is_named_with_file_line_and_function(world):
-    expect_python_line(world, sys.executable)
-
-
-def case_a_leak_under_the_systems_python_is_named_too(world):
-    system = "/usr/bin/python3"
-    if not os.path.exists(system) or os.path.samefile(system, sys.executable):
-        raise Skip("there is no second Python")
-    expect_python_line(world, system)
 
 
 def case_an_out_of_memory_is_explained_by_its_recording(world):

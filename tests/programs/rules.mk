@@ -76,6 +76,14 @@ $(filter-out $(API_PROGRAMS) $(B)/programs/async_per_thread,$(PROGRAMS)): $(B)/p
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem tests/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread
 
+# Threads that no interpreter knows of, for stacks.py.
+FOREIGN  := $(B)/programs/libforeign.so
+PROGRAMS += $(FOREIGN)
+$(FOREIGN): tests/programs/foreign.c | $(SIMCUDA)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -fPIC -shared -isystem tests/simcuda/include -o $@ $< -L$(B)/simcuda -l:libcudart.so.13 -lpthread
+
 # libgpucache.so with its fences switched off, for the test that shows what they are for.
 NOFENCE  := $(B)/programs/libgpucache-nofence.so
 PROGRAMS += $(NOFENCE)

@@ -2,8 +2,8 @@
 /*
  * Python frames against real interpreters.
  *
- * Every CPython 3.9 and later that has a shared library and is on PATH or under pyenv is embedded in a
- * child of its own.  The program below calls back into this test through ctypes, with what Python
+ * Every CPython 3.9 and later that has a shared library and is in a folder of GPUCACHE_TEST_PYTHONS,
+ * on PATH or under pyenv is embedded in a child of its own.  The program below calls back into this test through ctypes, with what Python
  * itself says of its frames.
  */
 #include "unit.h"
@@ -337,12 +337,13 @@ static void ask_all(const char *folder)
 
 static int find_pythons(void **state)
 {
-	const char *path = getenv("PATH"), *user = getenv("HOME");
+	const char *extra = getenv("GPUCACHE_TEST_PYTHONS"), *path = getenv("PATH");
+	const char *user = getenv("HOME");
 	char copy[8192], folder[1024];
 	char *rest = copy, *part;
 
 	(void)state;
-	snprintf(copy, sizeof(copy), "%s", path ? path : "/usr/bin");
+	snprintf(copy, sizeof(copy), "%s:%s", extra ? extra : "", path ? path : "/usr/bin");
 	while ((part = strsep(&rest, ":")))
 		ask_all(part);
 	snprintf(folder, sizeof(folder), "%s/.pyenv/versions/*/bin", user ? user : "");
