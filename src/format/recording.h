@@ -188,6 +188,33 @@ static inline bool gpc_recording_can_leak(const struct gpucache_block *block)
 {
 	return gpc_recording_holds_device_memory(block) && !gpc_kind_is_implicit(block->kind);
 }
+
+/*
+ * What a live block counts for in the sums of its stack, where stacks may be sampled.  Blocks
+ * without a stack count for themselves; *surplus grows by what others were given beyond their own,
+ * which the sum without a stack is to be lessened by (gpc_recording_less).
+ */
+static inline struct gpucache_share gpc_recording_share(const struct gpc_recording *recording,
+	const struct gpucache_block *block, struct gpucache_share *surplus)
+{
+	uint64_t sample =
+		block->segment == GPUCACHE_NO_SEGMENT ? 0 : recording->header.sample_bytes;
+	struct gpucache_share own = { block->requested, 1 };
+	struct gpucache_share share =
+		gpucache_share_of(sample, block->stack, block->address, block->requested);
+
+	if (share.blocks == 0)
+		return own;
+	surplus->bytes += share.bytes - own.bytes;
+	surplus->blocks += share.blocks - own.blocks;
+	return share;
+}
+
+static inline uint64_t gpc_recording_less(uint64_t sum, uint64_t surplus)
+{
+	return sum > surplus ? sum - surplus : 0;
+}
+
 bool gpc_recording_read_segment(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_segment *ret_segment);
 bool gpc_recording_read_oom(

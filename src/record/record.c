@@ -70,6 +70,7 @@ static void write_header(struct gpc_record *rec, const struct gpc_record_params 
 	header->start_realtime_ns = gpc_clock_realtime_ns();
 	header->start_boottime_ns = gpc_clock_read(CLOCK_BOOTTIME);
 	header->driver_version = params->driver_version > 0 ? (uint32_t)params->driver_version : 0;
+	header->sample_bytes = params->sample_bytes;
 	gpc_identity_copy_text(header->version, sizeof header->version, version, strlen(version));
 	write_identity(header, identity);
 	memcpy(header->regions, layout->regions, sizeof layout->regions);

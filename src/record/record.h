@@ -101,6 +101,7 @@ struct gpc_record_params {
 	uint32_t n_devices;     /* 0: 8 */
 	int64_t rank;           /* -1: as the launcher's variables say */
 	int32_t driver_version; /* 0 unknown */
+	uint64_t sample_bytes;  /* header.sample_bytes */
 	bool is_private;        /* no file, memory only: the option record:off */
 };
 
@@ -295,11 +296,10 @@ static inline uint32_t gpc_record_site_end(const struct gpc_record *rec)
 }
 
 /*
- * Site `stack` took `bytes`, as requested.  Nothing for stack 0: those bytes are in COUNTERS
- * only.
+ * Site `stack` took what `share` says.  Nothing for stack 0: those bytes are in COUNTERS only.
  */
 static inline void gpc_record_site_add(
-	struct gpc_record *rec, uint32_t stack, uint64_t bytes, uint64_t now_ns)
+	struct gpc_record *rec, uint32_t stack, struct gpucache_share share, uint64_t now_ns)
 {
 	struct gpucache_site *site;
 	uint64_t live;
@@ -309,10 +309,10 @@ static inline void gpc_record_site_add(
 		return;
 	gpc_record_site_end_raise(rec, stack + 1);
 	site = &rec->sites[stack];
-	live = __atomic_add_fetch(&site->live_bytes, bytes, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&site->live_blocks, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&site->total_bytes, bytes, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&site->total_blocks, 1, __ATOMIC_RELAXED);
+	live = __atomic_add_fetch(&site->live_bytes, share.bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&site->live_blocks, share.blocks, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&site->total_bytes, share.bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&site->total_blocks, share.blocks, __ATOMIC_RELAXED);
 	peak = __atomic_load_n(&site->peak_bytes, __ATOMIC_RELAXED);
 	while (live > peak && !__atomic_compare_exchange_n(&site->peak_bytes, &peak, live, true,
 				      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -323,13 +323,14 @@ static inline void gpc_record_site_add(
 	__atomic_store_n(&site->last_ns, now_ns, __ATOMIC_RELAXED);
 }
 
-/* Site `stack` gave back what gpc_record_site_add(bytes) took. */
-static inline void gpc_record_site_remove(struct gpc_record *rec, uint32_t stack, uint64_t bytes)
+/* Site `stack` gave back what gpc_record_site_add took. */
+static inline void gpc_record_site_remove(
+	struct gpc_record *rec, uint32_t stack, struct gpucache_share share)
 {
 	if (stack == 0 || stack >= rec->n_sites)
 		return;
-	__atomic_fetch_sub(&rec->sites[stack].live_bytes, bytes, __ATOMIC_RELAXED);
-	__atomic_fetch_sub(&rec->sites[stack].live_blocks, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&rec->sites[stack].live_bytes, share.bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&rec->sites[stack].live_blocks, share.blocks, __ATOMIC_RELAXED);
 }
 
 /* Behind gpc_record_peak. */

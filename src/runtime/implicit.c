@@ -267,7 +267,7 @@ CUresult gpc_runtime_implicit(struct gpc_implicit_call *call)
 	struct gpc_device *device = current ? current->device : NULL;
 	struct gpc_request request = {
 		.now_ns = gpc_clock_monotonic_ns(),
-		.mark = gpc_runtime_stack(SIZE_MAX),
+		.mark = gpc_runtime_stack(),
 		.thread = gpc_thread_id(),
 	};
 	struct window *window;

@@ -12,6 +12,7 @@
 #include "record/record.h"
 #include "runtime/runtime.h"
 #include "stack/capture.h"
+#include "stack/sample.h"
 #include "stats/counters.h"
 #include "stats/growth.h"
 
@@ -158,9 +159,10 @@ struct gpc_context *gpc_context_of_stream(CUstream stream);
 /* observe.c: the observer of the heap, and what it shares with track.c. */
 extern const struct gpc_observer gpc_runtime_observer;
 void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
-	uint64_t size, const struct gpc_request *request);
+	uint64_t size, const struct gpc_request *request, struct gpucache_share share);
 void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
-	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns);
+	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns,
+	struct gpucache_share share);
 void gpc_observe_context(const struct gpc_context *context, uint32_t what);
 
 /*
@@ -207,8 +209,12 @@ void gpc_ipc_withdraw(uint64_t address);
 void gpc_ipc_forget_context(const struct gpc_context *context);
 void gpc_ipc_end(bool is_child);
 
-/* The stack of the caller, as the configuration wants it. */
-uint32_t gpc_runtime_stack(size_t size);
+/*
+ * The stack of the caller, as the configuration wants it: for a driver call, which costs more, and
+ * for a request of the cache, where small ones may be sampled.
+ */
+uint32_t gpc_runtime_stack(void);
+uint32_t gpc_runtime_stack_of(size_t size);
 
 /* rescue.c */
 

@@ -122,7 +122,7 @@ static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream st
 	request = (struct gpc_request){
 		.size = size,
 		.now_ns = gpc_clock_ns(),
-		.mark = gpc_runtime_stack(size),
+		.mark = gpc_runtime_stack_of(size),
 		.thread = gpc_thread_id(),
 		.stream = stream,
 	};

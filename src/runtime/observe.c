@@ -93,24 +93,33 @@ static void record_levels(struct gpc_device *device, uint64_t now_ns)
 }
 
 void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
-	uint64_t size, const struct gpc_request *request)
+	uint64_t size, const struct gpc_request *request, struct gpucache_share share)
 {
 	record_event(GPUCACHE_EVENT_MALLOC, context, kind, address, size, request->size,
 		request->mark, request->now_ns);
 	if (gpucache_kind_place(kind) != GPUCACHE_ON_DEVICE)
 		return;
-	gpc_record_site_add(&gpc_runtime.record, request->mark, request->size, request->now_ns);
+	gpc_record_site_add(&gpc_runtime.record, request->mark, share, request->now_ns);
 	record_levels(context->device, request->now_ns);
 	gpc_growth_note(&gpc_runtime.growth, GPC_DEVICE_SUM(context->device, n_malloc),
 		gpc_runtime.record.sites, gpc_record_site_end(&gpc_runtime.record));
 }
 
 void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
-	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns)
+	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns,
+	struct gpucache_share share)
 {
 	record_event(GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
 	if (gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE)
-		gpc_record_site_remove(&gpc_runtime.record, stack, requested);
+		gpc_record_site_remove(&gpc_runtime.record, stack, share);
+}
+
+static struct gpucache_share share_of(const struct gpc_block *block)
+{
+	bool is_sampled = gpc_runtime.config.stacks == GPC_STACKS_SAMPLED;
+
+	return gpucache_share_of(
+		is_sampled ? GPC_SAMPLE_BYTES : 0, block->mark, block->address, block->requested);
 }
 
 static void taken(void *self, const struct gpc_block *block, const struct gpc_request *request)
@@ -118,7 +127,8 @@ static void taken(void *self, const struct gpc_block *block, const struct gpc_re
 	struct gpc_context *context = (struct gpc_context *)block->segment->pool;
 
 	(void)self;
-	gpc_observe_malloc(context, GPUCACHE_KIND_DEVICE, block->address, block->size, request);
+	gpc_observe_malloc(context, GPUCACHE_KIND_DEVICE, block->address, block->size, request,
+		share_of(block));
 }
 
 static void freed(void *self, const struct gpc_block *block, const struct gpc_request *request)
@@ -127,7 +137,7 @@ static void freed(void *self, const struct gpc_block *block, const struct gpc_re
 
 	(void)self;
 	gpc_observe_free(context, GPUCACHE_KIND_DEVICE, block->address, block->size,
-		block->requested, block->mark, request->now_ns);
+		block->requested, block->mark, request->now_ns, share_of(block));
 }
 
 static void segment_added(

@@ -91,6 +91,7 @@ static void open_record(uint32_t n_devices, int driver_version)
 		.n_devices = n_devices,
 		.rank = config->rank,
 		.driver_version = driver_version,
+		.sample_bytes = config->stacks == GPC_STACKS_SAMPLED ? GPC_SAMPLE_BYTES : 0,
 		.is_private = !config->record,
 	};
 	enum gpc_status st = gpc_record_open(&gpc_runtime.record, &params);
@@ -236,25 +237,36 @@ bool gpc_runtime_start(void)
 	return true;
 }
 
-uint32_t gpc_runtime_stack(size_t size)
+/* Inlined, so that the first frame is the caller of both functions below. */
+static inline __attribute__((always_inline)) uint32_t take_stack(void)
 {
-	static _Thread_local size_t since_last __attribute__((tls_model("initial-exec")));
-	uint32_t id;
+	uint32_t id = gpc_stack_capture(&gpc_runtime.stacks, 1);
 
-	if (!gpc_runtime.has_stacks)
-		return 0;
-	if (gpc_runtime.config.stacks == GPC_STACKS_SAMPLED && size < GPC_MIB) {
-		/* One stack a MiB: small requests are many, and the big ones are all taken. */
-		since_last += size;
-		if (since_last < GPC_MIB)
-			return 0;
-		since_last = 0;
-	}
-	id = gpc_stack_capture(&gpc_runtime.stacks, 1);
 	/* Now, not at the end: a process that is killed has no end. */
 	if (!id || gpc_stacks_dropped_python(&gpc_runtime.stacks))
 		gpc_record_stacks_dropped(&gpc_runtime.record,
 			gpc_stacks_dropped(&gpc_runtime.stacks),
 			gpc_stacks_dropped_python(&gpc_runtime.stacks));
 	return id;
+}
+
+uint32_t gpc_runtime_stack(void)
+{
+	return gpc_runtime.has_stacks ? take_stack() : 0;
+}
+
+uint32_t gpc_runtime_stack_of(size_t size)
+{
+	static _Thread_local struct gpc_sampler sampler __attribute__((tls_model("initial-exec")));
+
+	if (!gpc_runtime.has_stacks)
+		return 0;
+	if (gpc_runtime.config.stacks == GPC_STACKS_SAMPLED) {
+		/* No two threads, and no two runs, look at the same requests. */
+		if (!sampler.state)
+			sampler.state = gpc_clock_monotonic_ns() ^ (uint64_t)gpc_thread_id() << 48;
+		if (!gpc_sampler_takes(&sampler, size))
+			return 0;
+	}
+	return take_stack();
 }

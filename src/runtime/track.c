@@ -158,7 +158,8 @@ static void end(struct gpc_tracked *tracked)
 	uint64_t now_ns = gpc_clock_monotonic_ns();
 
 	gpc_observe_free(tracked->context, (enum gpucache_kind)tracked->kind, tracked->address,
-		tracked->size, tracked->requested, tracked->stack, now_ns);
+		tracked->size, tracked->requested, tracked->stack, now_ns,
+		(struct gpucache_share){ tracked->requested, 1 });
 	record_state(tracked, GPUCACHE_BLOCK_UNUSED, now_ns);
 	count(tracked, false, now_ns);
 	gpc_pools_gave(tracked->pool, tracked->size);
@@ -210,7 +211,8 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 	count(tracked, true, request->now_ns);
 	gpc_pools_took(tracked->pool, tracked->size);
 	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
-	gpc_observe_malloc(context, call->kind, call->ret_address, call->ret_size, request);
+	gpc_observe_malloc(context, call->kind, call->ret_address, call->ret_size, request,
+		(struct gpucache_share){ request->size, 1 });
 }
 
 uint64_t gpc_track_size(const struct gpc_tracked *tracked)
@@ -265,7 +267,7 @@ static CUresult pass(
 	rescue.request = (struct gpc_request){
 		.size = call->size,
 		.now_ns = gpc_clock_monotonic_ns(),
-		.mark = gpc_runtime_stack(call->size),
+		.mark = gpc_runtime_stack(),
 		.thread = gpc_thread_id(),
 	};
 	st = attempt_passed(&attempt);
@@ -319,7 +321,7 @@ void gpc_runtime_imported(CUdeviceptr ptr)
 	call.size = size;
 	call.ret_size = size;
 	request.size = size;
-	request.mark = gpc_runtime_stack(size);
+	request.mark = gpc_runtime_stack();
 	gpc_track_remember(context, &call, &request);
 }
 

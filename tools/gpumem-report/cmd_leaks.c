@@ -70,9 +70,24 @@ static void unite(struct groups *groups)
 	groups->n = n;
 }
 
+/* Rows by stack.  Where stacks are sampled, those without one are what the others leave. */
+static void take_surplus(struct groups *groups, const struct gpucache_share *surplus)
+{
+	struct group *without = groups->n && !groups->rows[0].stack ? &groups->rows[0] : NULL;
+
+	if (!without)
+		return;
+	without->bytes = gpc_recording_less(without->bytes, surplus->bytes);
+	without->n_blocks = gpc_recording_less(without->n_blocks, surplus->blocks);
+	if (without->bytes == 0)
+		*without = groups->rows[--groups->n];
+}
+
 static enum gpc_status collect(const struct gpc_report *report, struct groups *groups)
 {
 	const struct gpc_recording *rec = report->recording;
+	struct gpucache_share surplus = { 0 };
+	struct gpucache_share share;
 	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
 	struct gpucache_block block;
 
@@ -83,13 +98,15 @@ static enum gpc_status collect(const struct gpc_report *report, struct groups *g
 		if (!gpc_recording_read_block(rec, i, &block) || !gpc_recording_can_leak(&block) ||
 			!gpc_report_wants(report, block.device))
 			continue;
-		groups->rows[groups->n++] = (struct group){ block.stack, block.requested, 1,
+		share = gpc_recording_share(rec, &block, &surplus);
+		groups->rows[groups->n++] = (struct group){ block.stack, share.bytes, share.blocks,
 			block.time_ns, block.time_ns };
 		groups->bytes = gpc_bytes_add(groups->bytes, block.requested);
 	}
 	groups->n_blocks = groups->n;
 	qsort(groups->rows, groups->n, sizeof *groups->rows, compare_stacks);
 	unite(groups);
+	take_surplus(groups, &surplus);
 	qsort(groups->rows, groups->n, sizeof *groups->rows, compare_bytes);
 	return GPC_OK;
 }

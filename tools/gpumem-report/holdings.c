@@ -52,11 +52,29 @@ enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings, const struc
 	return GPC_OK;
 }
 
+/* Where stacks are sampled, blocks without one hold what the others leave. */
+static void take_surplus(struct gpc_holdings *holdings, const struct gpucache_share *surplus)
+{
+	struct gpc_holding *without = holdings->rows;
+	uint64_t bytes;
+
+	if (!holdings->n || without->stack)
+		return;
+	bytes = gpc_recording_less(without->bytes, surplus->bytes);
+	holdings->total_bytes -= without->bytes - bytes;
+	without->bytes = bytes;
+	without->n_blocks = gpc_recording_less(without->n_blocks, surplus->blocks);
+	if (bytes == 0)
+		*without = holdings->rows[--holdings->n];
+}
+
 enum gpc_status gpc_holdings_from_live(
 	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal)
 {
 	const struct gpc_recording *rec = report->recording;
 	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
+	struct gpucache_share surplus = { 0 };
+	struct gpucache_share share;
 	struct gpucache_block block;
 
 	*holdings = (struct gpc_holdings){ .rows = calloc(count + 1, sizeof *holdings->rows) };
@@ -66,10 +84,13 @@ enum gpc_status gpc_holdings_from_live(
 		if (gpc_recording_read_block(rec, i, &block) &&
 			gpc_recording_holds_device_memory(&block) &&
 			gpc_report_wants(report, block.device) &&
-			(ordinal < 0 || block.device == ordinal))
+			(ordinal < 0 || block.device == ordinal)) {
+			share = gpc_recording_share(rec, &block, &surplus);
 			holdings->rows[holdings->n++] =
-				(struct gpc_holding){ block.stack, block.requested, 1 };
+				(struct gpc_holding){ block.stack, share.bytes, share.blocks };
+		}
 	unite(holdings);
+	take_surplus(holdings, &surplus);
 	return GPC_OK;
 }
 

@@ -82,6 +82,7 @@ struct json_object *gpc_json_begin(const struct gpc_report *report, const char *
 		gpc_json_bytes(identity, "dropped_python", rec->header.dropped_python);
 		gpc_json_bytes(identity, "dropped_segments", rec->header.dropped_segments);
 		gpc_json_bytes(identity, "dropped_tags", rec->header.dropped_tags);
+		gpc_json_bytes(identity, "sampled_below_bytes", rec->header.sample_bytes);
 		json_object_object_add(identity, "problems", problems_of(rec));
 		json_object_object_add(root, "recording", identity);
 	}

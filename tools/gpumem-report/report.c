@@ -239,4 +239,9 @@ void gpc_report_print_notes(struct gpc_report *report)
 		"ranges found no room for their names and count for the range around them");
 	note_dropped(report, &is_first, header->dropped_python,
 		"stacks lack their Python frames, which could not be read safely");
+	if (header->sample_bytes)
+		note(report, &is_first,
+			"stacks of small requests were sampled (stacks:sampled): sums by call site "
+			"are "
+			"estimates, all other numbers are exact");
 }

@@ -64,10 +64,12 @@ static void host_and_contexts(void)
 	CHECK(event(0)->kind == GPUCACHE_EVENT_CONTEXT && event(0)->detail == 1);
 	CHECK(event(0)->address == (uintptr_t)world.context);
 	CHECK(world_context() && atomic_load(&gpc_runtime.record.next_event) == n + 1);
-	gpc_observe_malloc(world_context(), GPUCACHE_KIND_HOST, 4096, 500, &request);
+	gpc_observe_malloc(world_context(), GPUCACHE_KIND_HOST, 4096, 500, &request,
+		(struct gpucache_share){ 500, 1 });
 	CHECK(event(0)->alloc_kind == GPUCACHE_KIND_HOST);
 	CHECK(gpc_runtime.record.sites[1].live_bytes == 0); /* sites are of the device */
-	gpc_observe_free(world_context(), GPUCACHE_KIND_HOST, 4096, 500, 500, 1, 8);
+	gpc_observe_free(world_context(), GPUCACHE_KIND_HOST, 4096, 500, 500, 1, 8,
+		(struct gpucache_share){ 500, 1 });
 	CHECK(gpc_runtime.record.sites[1].live_bytes == 0);
 	world_reset();
 	CHECK(event(0)->kind == GPUCACHE_EVENT_CONTEXT && event(0)->detail == 2);

@@ -100,7 +100,8 @@ static void no_stacks(void)
 	CUdeviceptr ptr;
 
 	world_start();
-	CHECK(!gpc_runtime.has_stacks && gpc_runtime_stack(GPC_GIB) == 0);
+	CHECK(!gpc_runtime.has_stacks && gpc_runtime_stack() == 0 &&
+		gpc_runtime_stack_of(GPC_GIB) == 0);
 	CHECK(!world_malloc(&ptr, 512));
 }
 
@@ -110,20 +111,63 @@ static void stacks_off_takes_none(void **state)
 	world_run(NULL, "stacks:off,record:off", no_stacks);
 }
 
-static void sampled(void)
+static uint64_t site_sum(size_t field)
 {
-	world_start();
-	for (int i = 0; i < 3; i++)
-		CHECK(gpc_runtime_stack(MIB / 4) == 0);
-	CHECK(gpc_runtime_stack(MIB / 4) != 0); /* a whole MiB since the last */
-	CHECK(gpc_runtime_stack(MIB / 4) == 0);
-	CHECK(gpc_runtime_stack(MIB) != 0);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 1; i < gpc_record_site_end(&gpc_runtime.record); i++)
+		sum += *(uint64_t *)((char *)&gpc_runtime.record.sites[i] + field);
+	return sum;
 }
 
-static void sampled_stacks_come_once_a_mebibyte(void **state)
+#define SITE_SUM(field) site_sum(offsetof(struct gpucache_site, field))
+
+#define N_SMALL 4000u
+
+static void sampled(void)
+{
+	static CUdeviceptr ptrs[N_SMALL];
+	unsigned n_taken = 0;
+
+	world_start();
+	CHECK(gpc_runtime.record.header->sample_bytes == MIB);
+	for (unsigned i = 0; i < N_SMALL; i++)
+		n_taken += gpc_runtime_stack_of(MIB / 4) != 0;
+	/* A quarter of them; the bounds are seven standard deviations away. */
+	CHECK(n_taken > 800 && n_taken < 1200);
+	CHECK(gpc_runtime_stack_of(MIB) != 0 && gpc_runtime_stack() != 0);
+
+	for (unsigned i = 0; i < N_SMALL; i++)
+		CHECK(!world_malloc(&ptrs[i], MIB / 4));
+	CHECK(SITE_SUM(live_bytes) > 800 * MIB && SITE_SUM(live_bytes) < 1200 * MIB);
+	CHECK(SITE_SUM(live_blocks) == SITE_SUM(live_bytes) / (MIB / 4));
+	for (unsigned i = 0; i < N_SMALL; i++)
+		CHECK(!world_free(ptrs[i]));
+	CHECK(SITE_SUM(live_bytes) == 0 && SITE_SUM(live_blocks) == 0);
+	CHECK(SITE_SUM(total_bytes) > 800 * MIB);
+}
+
+static void sampled_stacks_stand_for_the_others(void **state)
 {
 	(void)state;
 	world_run(NULL, "stacks:sampled", sampled);
+}
+
+static void unsampled(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(gpc_runtime.record.header->sample_bytes == 0);
+	for (unsigned i = 0; i < 10; i++)
+		CHECK(!world_malloc(&ptr, 512));
+	CHECK(SITE_SUM(live_bytes) == 5120 && SITE_SUM(live_blocks) == 10);
+}
+
+static void by_default_every_request_has_its_stack(void **state)
+{
+	(void)state;
+	world_run(NULL, NULL, unsampled);
 }
 
 static void bad_place(void)
@@ -180,7 +224,8 @@ int main(void)
 		cmocka_unit_test(strict_ends_with_2_where_an_option_is_bad),
 		cmocka_unit_test(strict_without_a_mistake_starts),
 		cmocka_unit_test(stacks_off_takes_none),
-		cmocka_unit_test(sampled_stacks_come_once_a_mebibyte),
+		cmocka_unit_test(sampled_stacks_stand_for_the_others),
+		cmocka_unit_test(by_default_every_request_has_its_stack),
 		cmocka_unit_test(a_place_that_cannot_be_used_is_named),
 		cmocka_unit_test(an_unknown_letter_of_the_pattern_is_named),
 		cmocka_unit_test(the_smaller_of_limit_and_fraction_holds),
