@@ -24,27 +24,32 @@ static uint32_t n_frames(const struct gpc_stack_frames *stack)
 	return (uint32_t)stack->n_native + stack->n_python;
 }
 
-/* Two independent lanes: the multiplications of one would wait for each other. */
+static inline uint64_t mix(uint64_t lane, uint64_t frame)
+{
+	lane = (lane ^ frame) * MIX_A;
+	return lane ^ lane >> 29;
+}
+
+/* Four independent lanes: the multiplications of one would wait for each other. */
 static uint64_t hash_stack(const struct gpc_stack_frames *stack)
 {
+	const uint64_t *frames = stack->frames;
 	uint32_t n = n_frames(stack);
-	uint64_t a = MIX_A ^ ((uint64_t)stack->n_native << 48 | (uint64_t)stack->n_python << 32 |
-				     stack->flags);
-	uint64_t b = MIX_B;
+	uint64_t a =
+		(uint64_t)stack->n_native << 48 | (uint64_t)stack->n_python << 32 | stack->flags;
+	uint64_t b = MIX_A, c = MIX_B, d = MIX_A ^ MIX_B;
 	uint32_t i;
 
-	for (i = 0; i + 1 < n; i += 2) {
-		a = (a ^ stack->frames[i]) * MIX_A;
-		b = (b ^ stack->frames[i + 1]) * MIX_B;
-		a ^= a >> 29;
-		b ^= b >> 31;
+	for (i = 0; i + 3 < n; i += 4) {
+		a = mix(a, frames[i]);
+		b = mix(b, frames[i + 1]);
+		c = mix(c, frames[i + 2]);
+		d = mix(d, frames[i + 3]);
 	}
-	if (i < n)
-		a = (a ^ stack->frames[i]) * MIX_B;
-	a ^= b * MIX_A;
-	a ^= a >> 32;
-	a *= MIX_B;
-	return a ^ a >> 29;
+	for (; i < n; i++)
+		a = mix(a, frames[i]);
+	a = mix(mix(mix(a, b), c), d) * MIX_B;
+	return a ^ a >> 32;
 }
 
 static const struct gpucache_stack *record_of(const struct gpc_depot *depot, uint32_t id)

@@ -8,7 +8,7 @@
  *   stack_python       gpc_stack_capture below 19 Python frames; baseline: the same without Python frames
  *   stack_python_walk  gpc_python_capture of these 19 frames; baseline: stack_python
  *
- * The time of one operation is the best of several rounds: what is slower measures the machine's other work.
+ * The time of one operation is the best of many short rounds: what is slower measures the machine's other work.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -21,8 +21,8 @@
 
 #define N_NATIVE 26
 #define N_PYTHON 19
-#define N_ROUNDS 9
-#define N_CALLS  50000
+#define N_ROUNDS 300
+#define N_CALLS  1500
 
 static struct gpc_stacks with_python, without_python;
 static uint64_t frames[256];
@@ -154,8 +154,11 @@ static void run_python(const char *path)
 	static const char program[] =
 		"import ctypes\n"
 		"measure = ctypes.PYFUNCTYPE(ctypes.c_int)(%p)\n"
-		"def go(n): return measure() if n == 0 else go(n - 1)\n"
-		"go(%d)\n";
+		"n = %d\n"
+		"exec('def call0(): return measure()')\n"
+		"for i in range(1, n):\n"
+		"    exec('def call%%d(): return call%%d()' %% (i, i - 1))\n"
+		"globals()['call%%d' %% (n - 1)]()\n";
 	void (*initialize)(int);
 	int (*run)(const char *);
 	char text[512];
@@ -166,8 +169,8 @@ static void run_python(const char *path)
 	}
 	*(void **)&initialize = find_global("Py_InitializeEx");
 	*(void **)&run = find_global("PyRun_SimpleString");
-	/* The module and go(n) ... go(0). */
-	snprintf(text, sizeof(text), program, (void *)(uintptr_t)&measure_python, N_PYTHON - 2);
+	/* The module, and functions that are all different. */
+	snprintf(text, sizeof(text), program, (void *)(uintptr_t)&measure_python, N_PYTHON - 1);
 	initialize(0);
 	run(text);
 }
