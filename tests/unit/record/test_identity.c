@@ -4,17 +4,30 @@
 #include "record/identity.h"
 #include "unit.h"
 
-static const char *const names[] = { "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
-	"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK",
-	"MV2_COMM_WORLD_RANK", "FLUX_TASK_RANK", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS",
-	"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_RESTART_COUNT",
-	"FLUX_JOB_ID", "PBS_JOBID", "LSB_JOBID" };
+/* In the order in which they are believed: rank, local rank, size. */
+static const char *const launchers[][3] = {
+	{ "RANK", "LOCAL_RANK", "WORLD_SIZE" }, /* torchrun */
+	{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE" },
+	{ "PMIX_RANK", "PMIX_LOCAL_RANK", "PMIX_SIZE" },
+	{ "PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE" },
+	{ "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_SIZE" },
+	{ "FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE" },
+	{ "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS" },
+};
+
+static const char *const jobs[] = { "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "FLUX_JOB_ID",
+	"PBS_JOBID", "LSB_JOBID" };
 
 static int forget_launchers(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < N_OF(names); i++)
-		unsetenv(names[i]);
+	for (size_t i = 0; i < N_OF(launchers); i++)
+		for (size_t k = 0; k < 3; k++)
+			unsetenv(launchers[i][k]);
+	for (size_t i = 0; i < N_OF(jobs); i++)
+		unsetenv(jobs[i]);
+	unsetenv("TORCHELASTIC_RESTART_COUNT");
+	unsetenv("SLURM_RESTART_COUNT");
 	return 0;
 }
 
@@ -73,6 +86,60 @@ static void slurm_is_believed_last(void **state)
 	assert_int_equal(identify(-1).local_rank, 2);
 	setenv("OMPI_COMM_WORLD_RANK", "4", 1);
 	assert_int_equal(identify(-1).rank, 4);
+}
+
+static void set_number(const char *name, size_t number)
+{
+	char text[16];
+
+	snprintf(text, sizeof text, "%zu", number);
+	setenv(name, text, 1);
+}
+
+static void every_launcher_is_believed_before_those_behind_it(void **state)
+{
+	(void)state;
+	for (size_t i = N_OF(launchers); i-- > 0;) {
+		struct gpc_identity identity;
+
+		for (size_t k = 0; k < 3; k++)
+			set_number(launchers[i][k], 100 * k + i);
+		identity = identify(-1);
+		assert_int_equal(identity.rank, i);
+		assert_int_equal(identity.local_rank, 100 + i);
+		assert_int_equal(identity.world_size, 200 + i);
+	}
+}
+
+static void a_rank_alone_is_enough_but_for_torchrun(void **state)
+{
+	(void)state;
+	for (size_t i = 1; i < N_OF(launchers); i++) {
+		forget_launchers(NULL);
+		set_number(launchers[i][0], i);
+		assert_int_equal(identify(-1).rank, i);
+		assert_int_equal(identify(-1).local_rank, -1);
+		assert_int_equal(identify(-1).world_size, 0);
+	}
+}
+
+static void jobs_have_an_order_too(void **state)
+{
+	(void)state;
+	for (size_t i = N_OF(jobs); i-- > 0;) {
+		set_number(jobs[i], i);
+		assert_int_equal(atoi(identify(-1).job), i);
+	}
+}
+
+static void a_restart_is_torchruns_then_slurms(void **state)
+{
+	(void)state;
+	assert_int_equal(identify(-1).restart_count, 0);
+	setenv("SLURM_RESTART_COUNT", "5", 1);
+	assert_int_equal(identify(-1).restart_count, 5);
+	setenv("TORCHELASTIC_RESTART_COUNT", "3", 1);
+	assert_int_equal(identify(-1).restart_count, 3);
 }
 
 static void the_configured_rank_wins(void **state)
@@ -148,6 +215,11 @@ int main(void)
 		cmocka_unit_test_setup(without_a_launcher_there_is_no_rank, forget_launchers),
 		cmocka_unit_test_setup(rank_alone_is_not_torchrun, forget_launchers),
 		cmocka_unit_test_setup(slurm_is_believed_last, forget_launchers),
+		cmocka_unit_test_setup(
+			every_launcher_is_believed_before_those_behind_it, forget_launchers),
+		cmocka_unit_test_setup(a_rank_alone_is_enough_but_for_torchrun, forget_launchers),
+		cmocka_unit_test_setup(jobs_have_an_order_too, forget_launchers),
+		cmocka_unit_test_setup(a_restart_is_torchruns_then_slurms, forget_launchers),
 		cmocka_unit_test_setup(the_configured_rank_wins, forget_launchers),
 		cmocka_unit_test_setup(what_is_no_number_is_no_rank, forget_launchers),
 		cmocka_unit_test_setup(the_job_is_torchruns_unless_it_says_none, forget_launchers),
