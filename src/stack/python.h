@@ -15,7 +15,8 @@
  * Invariants  1 Nothing of Python is read before Py_IsInitialized, after finalisation began, or of
  *               another thread: the thread state must carry this thread's id.
  *             2 A frame whose code is not a code object ends the walk, and the stack is flagged.
- *             3 What does not fit the expectations yields no frames and GPUCACHE_STACK_NO_PYTHON;
+ *             3 A frame that Python hides from its own tracebacks is hidden here.
+ *             4 What does not fit the expectations yields no frames and GPUCACHE_STACK_NO_PYTHON;
  *               never a guess.
  * Threads     capture: any.  init and fini: one.
  * Locks       Call it with no lock of ours held: a look resolves symbols and takes the loader's
