@@ -130,8 +130,7 @@ struct gpucache_header {
 	uint64_t dropped_python; /* stacks whose Python frames could not be read safely */
 	uint64_t dropped_segments;
 	uint64_t dropped_tags; /* ranges that are labelled with the one around them; since 1.1 */
-	uint64_t
-		sample_bytes; /* of gpucache_share_of; 0: every allocation has its stack; since 1.1 */
+	uint64_t sample_bytes; /* smaller requests had their stacks sampled; 0: none; since 1.1 */
 	uint64_t reserved[6];
 	char boot_id[40];
 	char version[32]; /* of the library */
@@ -386,33 +385,6 @@ struct gpucache_block {
 	uint32_t tag;     /* of a LIVE block; 0: none.  Since 1.1 */
 	uint32_t reserved;
 };
-
-/*
- * What a block inside a segment counts for in the sums of its stack, in SITES and in a reader's own.
- *
- * Where stacks are sampled (header.sample_bytes is not 0), a smaller request had its stack taken
- * with probability requested / sample_bytes, and counts for sample_bytes in
- * sample_bytes / requested blocks, rounded up or down by its address: sums by stack are then right
- * in the mean.  Without a stack it counts for nothing: those that have one stand for it.
- */
-struct gpucache_share {
-	uint64_t bytes;
-	uint64_t blocks;
-};
-
-static inline struct gpucache_share gpucache_share_of(
-	uint64_t sample_bytes, uint32_t stack, uint64_t address, uint64_t requested)
-{
-	struct gpucache_share share = { requested, 1 };
-
-	if (requested == 0 || requested >= sample_bytes)
-		return share;
-	share.bytes = stack ? sample_bytes : 0;
-	/* Fibonacci hashing: the upper bits of the product depend on all bits of the address. */
-	address = address * UINT64_C(0x9e3779b97f4a7c15) >> 32;
-	share.blocks = stack ? (sample_bytes + address % requested) / requested : 0;
-	return share;
-}
 
 enum gpucache_event_kind {
 	GPUCACHE_EVENT_NONE,

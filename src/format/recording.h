@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "base/balance.h"
+#include "base/share.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "gpucache_format.h"
@@ -194,14 +195,14 @@ static inline bool gpc_recording_can_leak(const struct gpucache_block *block)
  * without a stack count for themselves; *surplus grows by what others were given beyond their own,
  * which the sum without a stack is to be lessened by (gpc_recording_less).
  */
-static inline struct gpucache_share gpc_recording_share(const struct gpc_recording *recording,
-	const struct gpucache_block *block, struct gpucache_share *surplus)
+static inline struct gpc_share gpc_recording_share(const struct gpc_recording *recording,
+	const struct gpucache_block *block, struct gpc_share *surplus)
 {
 	uint64_t sample =
 		block->segment == GPUCACHE_NO_SEGMENT ? 0 : recording->header.sample_bytes;
-	struct gpucache_share own = { block->requested, 1 };
-	struct gpucache_share share =
-		gpucache_share_of(sample, block->stack, block->address, block->requested);
+	struct gpc_share own = { block->requested, 1 };
+	struct gpc_share share =
+		gpc_share_of(sample, block->stack, block->address, block->requested);
 
 	if (share.blocks == 0)
 		return own;

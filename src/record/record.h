@@ -35,6 +35,7 @@
 
 #include "base/bytes.h"
 #include "base/lock.h"
+#include "base/share.h"
 #include "base/status.h"
 #include "gpucache_format.h"
 
@@ -299,7 +300,7 @@ static inline uint32_t gpc_record_site_end(const struct gpc_record *rec)
  * Site `stack` took what `share` says.  Nothing for stack 0: those bytes are in COUNTERS only.
  */
 static inline void gpc_record_site_add(
-	struct gpc_record *rec, uint32_t stack, struct gpucache_share share, uint64_t now_ns)
+	struct gpc_record *rec, uint32_t stack, struct gpc_share share, uint64_t now_ns)
 {
 	struct gpucache_site *site;
 	uint64_t live;
@@ -325,7 +326,7 @@ static inline void gpc_record_site_add(
 
 /* Site `stack` gave back what gpc_record_site_add took. */
 static inline void gpc_record_site_remove(
-	struct gpc_record *rec, uint32_t stack, struct gpucache_share share)
+	struct gpc_record *rec, uint32_t stack, struct gpc_share share)
 {
 	if (stack == 0 || stack >= rec->n_sites)
 		return;

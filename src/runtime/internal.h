@@ -159,10 +159,9 @@ struct gpc_context *gpc_context_of_stream(CUstream stream);
 /* observe.c: the observer of the heap, and what it shares with track.c. */
 extern const struct gpc_observer gpc_runtime_observer;
 void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
-	uint64_t size, const struct gpc_request *request, struct gpucache_share share);
+	uint64_t size, const struct gpc_request *request, struct gpc_share share);
 void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
-	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns,
-	struct gpucache_share share);
+	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns, struct gpc_share share);
 void gpc_observe_context(const struct gpc_context *context, uint32_t what);
 
 /*

@@ -93,7 +93,7 @@ static void record_levels(struct gpc_device *device, uint64_t now_ns)
 }
 
 void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
-	uint64_t size, const struct gpc_request *request, struct gpucache_share share)
+	uint64_t size, const struct gpc_request *request, struct gpc_share share)
 {
 	record_event(GPUCACHE_EVENT_MALLOC, context, kind, address, size, request->size,
 		request->mark, request->now_ns);
@@ -106,19 +106,18 @@ void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, ui
 }
 
 void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
-	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns,
-	struct gpucache_share share)
+	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns, struct gpc_share share)
 {
 	record_event(GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
 	if (gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE)
 		gpc_record_site_remove(&gpc_runtime.record, stack, share);
 }
 
-static struct gpucache_share share_of(const struct gpc_block *block)
+static struct gpc_share share_of(const struct gpc_block *block)
 {
 	bool is_sampled = gpc_runtime.config.stacks == GPC_STACKS_SAMPLED;
 
-	return gpucache_share_of(
+	return gpc_share_of(
 		is_sampled ? GPC_SAMPLE_BYTES : 0, block->mark, block->address, block->requested);
 }
 

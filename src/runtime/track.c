@@ -159,7 +159,7 @@ static void end(struct gpc_tracked *tracked)
 
 	gpc_observe_free(tracked->context, (enum gpucache_kind)tracked->kind, tracked->address,
 		tracked->size, tracked->requested, tracked->stack, now_ns,
-		(struct gpucache_share){ tracked->requested, 1 });
+		(struct gpc_share){ tracked->requested, 1 });
 	record_state(tracked, GPUCACHE_BLOCK_UNUSED, now_ns);
 	count(tracked, false, now_ns);
 	gpc_pools_gave(tracked->pool, tracked->size);
@@ -212,7 +212,7 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 	gpc_pools_took(tracked->pool, tracked->size);
 	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
 	gpc_observe_malloc(context, call->kind, call->ret_address, call->ret_size, request,
-		(struct gpucache_share){ request->size, 1 });
+		(struct gpc_share){ request->size, 1 });
 }
 
 uint64_t gpc_track_size(const struct gpc_tracked *tracked)

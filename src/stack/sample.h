@@ -3,7 +3,7 @@
  * Which small requests get a stack under stacks:sampled: each byte with the same probability.
  *
  * A request of n < GPC_SAMPLE_BYTES bytes is taken with probability n / GPC_SAMPLE_BYTES, whatever
- * came before it, and then stands for GPC_SAMPLE_BYTES bytes (gpucache_share_of): the expected sum
+ * came before it, and then stands for GPC_SAMPLE_BYTES bytes (gpc_share_of): the expected sum
  * of every site is what it asked for.  After N bytes of one site the standard deviation is below
  * sqrt(N * GPC_SAMPLE_BYTES): 10 % at 100 MiB.  Taking every n-th MiB instead would be blind to one
  * side of a program whose requests alternate.

@@ -71,7 +71,7 @@ static void unite(struct groups *groups)
 }
 
 /* Rows by stack.  Where stacks are sampled, those without one are what the others leave. */
-static void take_surplus(struct groups *groups, const struct gpucache_share *surplus)
+static void take_surplus(struct groups *groups, const struct gpc_share *surplus)
 {
 	struct group *without = groups->n && !groups->rows[0].stack ? &groups->rows[0] : NULL;
 
@@ -86,8 +86,8 @@ static void take_surplus(struct groups *groups, const struct gpucache_share *sur
 static enum gpc_status collect(const struct gpc_report *report, struct groups *groups)
 {
 	const struct gpc_recording *rec = report->recording;
-	struct gpucache_share surplus = { 0 };
-	struct gpucache_share share;
+	struct gpc_share surplus = { 0 };
+	struct gpc_share share;
 	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
 	struct gpucache_block block;
 

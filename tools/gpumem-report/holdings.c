@@ -53,7 +53,7 @@ enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings, const struc
 }
 
 /* Where stacks are sampled, blocks without one hold what the others leave. */
-static void take_surplus(struct gpc_holdings *holdings, const struct gpucache_share *surplus)
+static void take_surplus(struct gpc_holdings *holdings, const struct gpc_share *surplus)
 {
 	struct gpc_holding *without = holdings->rows;
 	uint64_t bytes;
@@ -73,8 +73,8 @@ enum gpc_status gpc_holdings_from_live(
 {
 	const struct gpc_recording *rec = report->recording;
 	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
-	struct gpucache_share surplus = { 0 };
-	struct gpucache_share share;
+	struct gpc_share surplus = { 0 };
+	struct gpc_share share;
 	struct gpucache_block block;
 
 	*holdings = (struct gpc_holdings){ .rows = calloc(count + 1, sizeof *holdings->rows) };

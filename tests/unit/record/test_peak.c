@@ -77,12 +77,12 @@ static void the_biggest_holders_come_first_and_the_rest_is_summed(void **state)
 	for (uint32_t i = 1; i <= 100; i++) {
 		uint64_t bytes = 1000 + (i * 37) % 101;
 
-		gpc_record_site_add(&rec, i, (struct gpucache_share){ bytes, 1 }, i);
-		gpc_record_site_add(&rec, i, (struct gpucache_share){ bytes, 1 }, i);
+		gpc_record_site_add(&rec, i, (struct gpc_share){ bytes, 1 }, i);
+		gpc_record_site_add(&rec, i, (struct gpc_share){ bytes, 1 }, i);
 		total += 2 * bytes;
 	}
-	gpc_record_site_add(&rec, 101, (struct gpucache_share){ 5000, 1 }, 1);
-	gpc_record_site_remove(&rec, 101, (struct gpucache_share){ 5000, 1 });
+	gpc_record_site_add(&rec, 101, (struct gpc_share){ 5000, 1 }, 1);
+	gpc_record_site_remove(&rec, 101, (struct gpc_share){ 5000, 1 });
 	counters->requested_bytes = total;
 	counters->direct_bytes = 333; /* without a stack */
 	gpc_record_peak(&rec, 0, 1, total + 333, total + 333, total);
@@ -112,8 +112,8 @@ static void few_holders_and_no_room_are_fine(void **state)
 	assert_int_equal(gpc_record_top_holders(&rec, &holder, 1, &n_sites, &rest), 0);
 	assert_int_equal(n_sites, 0);
 	assert_int_equal(rest, 0);
-	gpc_record_site_add(&rec, 5, (struct gpucache_share){ 10, 1 }, 1);
-	gpc_record_site_add(&rec, 9, (struct gpucache_share){ 20, 1 }, 1);
+	gpc_record_site_add(&rec, 5, (struct gpc_share){ 10, 1 }, 1);
+	gpc_record_site_add(&rec, 9, (struct gpc_share){ 20, 1 }, 1);
 	assert_int_equal(gpc_record_top_holders(&rec, &holder, 1, &n_sites, &rest), 1);
 	assert_int_equal(holder.stack, 9);
 	assert_int_equal(n_sites, 2);

@@ -2,7 +2,7 @@
 /* Sampled stacks: what few say of all, with fixed seeds. */
 #include "unit.h"
 
-#include "gpucache_format.h"
+#include "base/share.h"
 #include "stack/sample.h"
 
 #define N_SITES  6
@@ -34,8 +34,7 @@ static void sample(uint64_t seed, struct sums *asked, struct sums *told)
 		uint64_t size = sites[site].least + gpc_sampler_next(&sizes) % sites[site].span;
 		uint64_t address = 512 * (gpc_sampler_next(&sizes) % 1000000);
 		bool taken = gpc_sampler_takes(&sampler, size);
-		struct gpucache_share share =
-			gpucache_share_of(GPC_SAMPLE_BYTES, taken, address, size);
+		struct gpc_share share = gpc_share_of(GPC_SAMPLE_BYTES, taken, address, size);
 
 		asked[site].bytes += (double)size;
 		asked[site].blocks += 1;
@@ -91,15 +90,15 @@ static void all_seeds_together_have_no_bias(void **state)
 
 static void what_is_not_sampled_counts_as_it_is(void **state)
 {
-	struct gpucache_share share = gpucache_share_of(0, 0, 512, 100);
+	struct gpc_share share = gpc_share_of(0, 0, 512, 100);
 
 	(void)state;
 	assert_true(share.bytes == 100 && share.blocks == 1);
-	share = gpucache_share_of(GPC_MIB, 7, 512, GPC_MIB);
+	share = gpc_share_of(GPC_MIB, 7, 512, GPC_MIB);
 	assert_true(share.bytes == GPC_MIB && share.blocks == 1);
-	share = gpucache_share_of(GPC_MIB, 7, 512, 0);
+	share = gpc_share_of(GPC_MIB, 7, 512, 0);
 	assert_true(share.bytes == 0 && share.blocks == 1);
-	share = gpucache_share_of(GPC_MIB, 0, 512, 100);
+	share = gpc_share_of(GPC_MIB, 0, 512, 100);
 	assert_true(share.bytes == 0 && share.blocks == 0);
 }
 
@@ -107,8 +106,8 @@ static void the_same_block_always_counts_the_same(void **state)
 {
 	(void)state;
 	for (uint64_t address = 0; address < 1000; address++) {
-		struct gpucache_share a = gpucache_share_of(GPC_MIB, 1, address * 512, 300000);
-		struct gpucache_share b = gpucache_share_of(GPC_MIB, 1, address * 512, 300000);
+		struct gpc_share a = gpc_share_of(GPC_MIB, 1, address * 512, 300000);
+		struct gpc_share b = gpc_share_of(GPC_MIB, 1, address * 512, 300000);
 
 		assert_true(a.bytes == GPC_MIB && a.bytes == b.bytes && a.blocks == b.blocks);
 		assert_in_range(a.blocks, 3, 4); /* 3.495 in the mean */

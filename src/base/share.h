@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an allocation counts for in the sums of its stack, where stacks are sampled.
+ *
+ * A request below sample_bytes that had its stack taken, with probability requested / sample_bytes,
+ * counts for sample_bytes, in sample_bytes / requested blocks that are rounded up or down by its
+ * address.  Without a stack it counts for nothing: those that have one stand for it.  Sums by stack
+ * are then right in the mean, and what an allocation added to them its free takes away again.
+ *
+ * Threads   A pure function.
+ */
+#ifndef GPC_BASE_SHARE_H
+#define GPC_BASE_SHARE_H
+
+#include <stdint.h>
+
+struct gpc_share {
+	uint64_t bytes;
+	uint64_t blocks;
+};
+
+/* sample_bytes 0: every allocation counts for itself. */
+static inline struct gpc_share gpc_share_of(
+	uint64_t sample_bytes, uint32_t stack, uint64_t address, uint64_t requested)
+{
+	struct gpc_share share = { requested, 1 };
+
+	if (requested == 0 || requested >= sample_bytes)
+		return share;
+	share.bytes = stack ? sample_bytes : 0;
+	/* Fibonacci hashing: the upper bits of the product depend on all bits of the address. */
+	address = address * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+	share.blocks = stack ? (sample_bytes + address % requested) / requested : 0;
+	return share;
+}
+
+#endif
