@@ -61,10 +61,3 @@ void gpc_heap_fini(struct gpc_heap *heap)
 	gpc_slab_fini(&heap->blocks);
 	gpc_segment_map_fini(&heap->segment_map);
 }
-
-struct gpc_pool *gpc_heap_find_pool(const struct gpc_heap *heap, gpc_devptr address)
-{
-	const struct gpc_segment *segment = gpc_segment_map_find(&heap->segment_map, address);
-
-	return segment ? segment->pool : NULL;
-}

@@ -43,6 +43,11 @@ void gpc_heap_fini(struct gpc_heap *heap);
  * The pool whose segment contains this address, or NULL.  Lock-free; see segment_map.h on what
  * it is worth.
  */
-struct gpc_pool *gpc_heap_find_pool(const struct gpc_heap *heap, gpc_devptr address);
+static inline struct gpc_pool *gpc_heap_find_pool(const struct gpc_heap *heap, gpc_devptr address)
+{
+	const struct gpc_segment *segment = gpc_segment_map_find(&heap->segment_map, address);
+
+	return segment ? segment->pool : NULL;
+}
 
 #endif

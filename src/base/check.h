@@ -12,6 +12,7 @@
 #ifndef GPC_BASE_CHECK_H
 #define GPC_BASE_CHECK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #ifndef GPC_CHECK_LEVEL
@@ -21,8 +22,13 @@
 /* Reports the failed condition; aborts where GPC_CHECK_LEVEL >= 1, marks us broken otherwise. */
 void gpc_check_failed(const char *condition, const char *file, int line);
 
+extern atomic_bool gpc_broken __attribute__((visibility("hidden")));
+
 /* True once any check failed.  The hooks ask before they do anything of their own. */
-bool gpc_is_broken(void);
+static inline bool gpc_is_broken(void)
+{
+	return atomic_load_explicit(&gpc_broken, memory_order_relaxed);
+}
 
 #define GPC_ASSERT(x)                                             \
 	do {                                                      \

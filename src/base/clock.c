@@ -30,7 +30,7 @@ struct anchor {
 };
 
 static struct {
-	_Atomic uint32_t index; /* of the valid anchor: index & 1; 0: none yet */
+	_Atomic uint32_t index; /* of the valid anchor: index & 1; 0: none */
 	atomic_flag is_renewing;
 	atomic_bool is_off;
 	struct anchor anchors[2];
@@ -83,6 +83,7 @@ static void renew_alone(uint64_t cycles, uint64_t ns)
 		return;
 	if (cycles <= clock_state.first_cycles || ran_off(index, cycles, ns)) {
 		atomic_store(&clock_state.is_off, true);
+		atomic_store(&clock_state.index, 0);
 		return;
 	}
 	atomic_store_explicit(&next->cycles, cycles, memory_order_relaxed);
@@ -110,7 +111,7 @@ static bool read_both(uint64_t *ret_cycles, uint64_t *ret_ns)
 }
 
 /* One thread renews, the others take the kernel's time meanwhile. */
-static uint64_t ask_kernel(void)
+static __attribute__((noinline, cold)) uint64_t ask_kernel(void)
 {
 	uint64_t cycles;
 	uint64_t ns;
@@ -138,8 +139,7 @@ uint64_t gpc_clock_ns(void)
 	ns = translate(anchor, cycles);
 	/* Overtaken by two renewals, or switched off: what was read may be of two anchors. */
 	atomic_thread_fence(memory_order_acquire);
-	if (atomic_load_explicit(&clock_state.index, memory_order_relaxed) != index ||
-		atomic_load_explicit(&clock_state.is_off, memory_order_relaxed))
+	if (atomic_load_explicit(&clock_state.index, memory_order_relaxed) != index)
 		return gpc_clock_monotonic_ns();
 	return ns;
 }

@@ -35,26 +35,33 @@ static enum gpc_status search_and_grow(void *arg)
 	return gpc_pool_grow(request->pool, request->request, &request->address);
 }
 
-static enum gpc_status alloc_or_rescue(
-	struct gpc_context *context, const struct gpc_request *request, gpc_devptr *ret_address)
+static __attribute__((noinline)) enum gpc_status rescue(struct gpc_context *context,
+	const struct gpc_request *request, enum gpc_status st, gpc_devptr *ret_address)
 {
 	struct pool_request attempt = { .pool = &context->pool, .request = request };
-	enum gpc_status st = gpc_pool_alloc(&context->pool, request, ret_address);
 	struct gpc_rescue rescue = {
 		.context = context,
 		.kind = GPUCACHE_KIND_DEVICE,
 		.size = request->size,
+		.rounded = gpc_size_round(request->size, context->pool.params.roundup_divisions),
 		.request = *request,
 		.attempt = search_and_grow,
 		.arg = &attempt,
 	};
 
-	if (st != GPC_DEVICE_NO_MEMORY && st != GPC_LIMIT)
-		return st;
-	rescue.rounded = gpc_size_round(request->size, context->pool.params.roundup_divisions);
 	st = gpc_rescue_run(&rescue, st);
 	if (!st)
 		*ret_address = attempt.address;
+	return st;
+}
+
+static enum gpc_status alloc_or_rescue(
+	struct gpc_context *context, const struct gpc_request *request, gpc_devptr *ret_address)
+{
+	enum gpc_status st = gpc_pool_alloc(&context->pool, request, ret_address);
+
+	if (st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT)
+		st = rescue(context, request, st, ret_address);
 	return st;
 }
 

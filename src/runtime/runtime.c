@@ -29,7 +29,7 @@ static bool is_before_init(const struct gpc_cuda_fns *fns)
  * The first call of the process.  Other threads pass while one starts: their memory is then the
  * driver's.  They do not wait, since they may hold the loader's lock, which the start needs.
  */
-static bool start(const struct gpc_runtime_loader *(*loader)(void))
+static __attribute__((noinline)) bool start(const struct gpc_runtime_loader *(*loader)(void))
 {
 	int expected = GPC_STATE_ARMED;
 
