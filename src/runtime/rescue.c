@@ -219,7 +219,8 @@ static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom 
 		return false;
 	if (gpc_runtime.config.oom_report != GPC_OOM_REPORT_ALWAYS && !is_repeated)
 		return false;
-	if (failures.last_printed_ns && oom->time_ns - failures.last_printed_ns < PRINT_STEP_NS)
+	/* Also one that was asked for before the last report, and failed after it. */
+	if (failures.last_printed_ns && oom->time_ns < failures.last_printed_ns + PRINT_STEP_NS)
 		return false;
 	failures.last_printed_ns = oom->time_ns;
 	return true;

@@ -110,6 +110,35 @@ static void oom_report_always_prints_at_once(void **state)
 	world_assert_says("2.00 GiB was asked for");
 }
 
+static enum gpc_status is_full(void *arg)
+{
+	(void)arg;
+	return GPC_DEVICE_NO_MEMORY;
+}
+
+/* Of two threads the one that asked first may come here last. */
+static void fails_in_another_order(void)
+{
+	struct gpc_rescue rescue = { .size = MIB, .rounded = MIB, .attempt = is_full };
+
+	world_start();
+	CHECK(world_enter());
+	rescue.context = world_context();
+	rescue.request.now_ns = 2000;
+	CHECK(gpc_rescue_run(&rescue, GPC_DEVICE_NO_MEMORY));
+	CHECK(world_oom(0)->reported);
+	rescue.request.now_ns = 1000;
+	CHECK(gpc_rescue_run(&rescue, GPC_DEVICE_NO_MEMORY));
+	CHECK(!world_oom(1)->reported);
+	_exit(0);
+}
+
+static void not_more_than_one_report_a_minute_in_whatever_order_they_come(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", QUIET ",oom_report:always", fails_in_another_order);
+}
+
 static void fails_twice(void)
 {
 	CUdeviceptr ptr;
@@ -257,6 +286,7 @@ int main(void)
 		cmocka_unit_test(what_is_pending_behind_work_is_waited_for),
 		cmocka_unit_test(a_failure_is_recorded_once_and_printed_at_the_end),
 		cmocka_unit_test(oom_report_always_prints_at_once),
+		cmocka_unit_test(not_more_than_one_report_a_minute_in_whatever_order_they_come),
 		cmocka_unit_test(a_repeated_failure_is_printed),
 		cmocka_unit_test(a_failure_that_the_program_recovered_from_is_not_printed),
 		cmocka_unit_test(host_memory_is_no_recovery),
