@@ -141,11 +141,16 @@ static struct gpc_tracked *take_locked(unsigned int kind, uint64_t key)
 	return tracked;
 }
 
+/*
+ * False: without metadata; where the context died meanwhile, for nobody would take it out again; or
+ * where the driver gave the address to somebody else.
+ */
 static bool put_locked(struct gpc_tracked *tracked)
 {
 	struct gpc_address_map *map = map_of(tracked->kind);
 
-	if (gpc_address_map_reserve(map, 1))
+	if (atomic_load(&tracked->context->is_gone) ||
+		gpc_address_map_find(map, tracked->address) || gpc_address_map_reserve(map, 1))
 		return false;
 	gpc_address_map_insert(map, tracked->address, tracked);
 	gpc_list_append(&tracked_all.list, &tracked->link);
@@ -353,10 +358,8 @@ static bool remember_again(struct gpc_tracked *tracked)
 
 void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result)
 {
-	if (!tracked ||
-		(result && !atomic_load(&tracked->context->is_gone) && remember_again(tracked)))
-		return;
-	end(tracked);
+	if (tracked && !(result && remember_again(tracked)))
+		end(tracked);
 }
 
 /* One of this context, or that came from a driver's pool on this device; the other is NULL. */

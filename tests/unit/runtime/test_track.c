@@ -190,6 +190,63 @@ static void what_a_context_held_is_forgotten_with_it(void **state)
 	world_run(NULL, "stacks:off", reset);
 }
 
+/* Another thread ends the context while the driver is at it. */
+static CUresult make_in_a_dying_context(struct gpc_passed_call *call)
+{
+	CUresult result = make_managed(call);
+
+	gpc_runtime_primary_forget(0);
+	return result;
+}
+
+static void came_too_late(void)
+{
+	const struct gpc_context *old;
+	struct gpc_tracked *tracked;
+
+	world_start();
+	old = world_context();
+	CHECK(!pass(make_in_a_dying_context, GPUCACHE_KIND_MANAGED, 5000));
+	CHECK(gpc_runtime.devices[0].budget.used_bytes == 0);
+	CHECK(gpc_counter_get(&old->pool.counters->direct_bytes) == 0);
+	CHECK(world_enter());
+	tracked = gpc_runtime_forget(managed);
+	gpc_runtime_leave();
+	CHECK(!tracked);
+}
+
+static void what_comes_when_its_context_is_gone_is_not_in_the_books(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off,stacks:off", came_too_late);
+}
+
+static void refused_too_late(void)
+{
+	struct gpc_tracked *tracked;
+
+	world_start();
+	CHECK(!pass(make_managed, GPUCACHE_KIND_MANAGED, 5000));
+	CHECK(world_enter());
+	tracked = gpc_runtime_forget(managed);
+	gpc_runtime_leave();
+	/* Freed by a door that is not ours, and given to another thread. */
+	CHECK(!world.fns.cuMemFree_v2(managed));
+	CHECK(!pass(make_managed, GPUCACHE_KIND_MANAGED, 6000));
+	CHECK(world_enter());
+	gpc_runtime_forgotten(tracked, CUDA_ERROR_UNKNOWN);
+	gpc_runtime_leave();
+	CHECK(COUNTER(direct_bytes) == 6000);
+	CHECK(!world_free(managed));
+	CHECK(COUNTER(direct_bytes) == 0);
+}
+
+static void what_was_refused_does_not_come_back_beside_another(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", refused_too_late);
+}
+
 static void without_context(void)
 {
 	world_start();
@@ -345,6 +402,8 @@ int main(void)
 		cmocka_unit_test(cached_memory_makes_room_for_what_is_not_cached),
 		cmocka_unit_test(an_address_that_comes_again_replaces_the_old_entry),
 		cmocka_unit_test(what_a_context_held_is_forgotten_with_it),
+		cmocka_unit_test(what_comes_when_its_context_is_gone_is_not_in_the_books),
+		cmocka_unit_test(what_was_refused_does_not_come_back_beside_another),
 		cmocka_unit_test(an_address_a_handle_and_an_array_may_be_the_same_number),
 		cmocka_unit_test(a_success_without_memory_is_not_in_the_books),
 		cmocka_unit_test(what_belongs_to_a_device_needs_no_context_and_outlives_it),
