@@ -148,17 +148,19 @@ CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAlloc
 	return result;
 }
 
-/*
- * Forgotten first: from the driver's call on nobody may ask about it.  A refused one is found again
- * when it is used.
- */
+/* Forgotten first: from the driver's call on nobody may ask about it. */
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
-	if (enter()) {
-		gpc_runtime_pool_destroyed(pool);
-		gpc_runtime_leave();
-	}
-	return real_cuMemPoolDestroy(pool);
+	CUresult result;
+
+	if (!enter())
+		return real_cuMemPoolDestroy(pool);
+	gpc_runtime_pool_destroyed(pool);
+	result = real_cuMemPoolDestroy(pool);
+	if (result != CUDA_SUCCESS)
+		gpc_runtime_pool_kept(pool);
+	gpc_runtime_leave();
+	return result;
 }
 
 static void made_current(CUdevice dev, CUmemoryPool pool)

@@ -271,6 +271,16 @@ void gpc_runtime_pool_destroyed(CUmemoryPool handle)
 		gpc_pools_look(&gpc_runtime.devices[device]);
 }
 
+void gpc_runtime_pool_kept(CUmemoryPool handle)
+{
+	gpc_lock_take(&all.lock);
+	for (uint32_t i = 0; i < MAX_POOLS; i++) {
+		if (all.pools[i].kind && all.pools[i].handle == handle)
+			all.pools[i].is_gone = false;
+	}
+	gpc_lock_release(&all.lock);
+}
+
 void gpc_runtime_pool_made_current(CUdevice device, CUmemoryPool handle)
 {
 	if (device < 0 || (uint32_t)device >= gpc_runtime.n_devices)

@@ -150,9 +150,13 @@ void gpc_runtime_end_parting(struct gpc_parting parting, CUresult result);
 CUresult gpc_runtime_pool_malloc(struct gpc_passed_call *call, CUmemoryPool pool, CUstream stream);
 bool gpc_runtime_is_captured(CUstream stream);
 
-/* Pools: one that the program made or was given; before one is destroyed; one that a device uses. */
+/*
+ * Pools: one that the program made or was given; before one is destroyed, and where the driver
+ * refused that; one that a device uses.
+ */
 void gpc_runtime_pool_seen(CUmemoryPool pool, CUmemLocation location, CUmemAllocationType type);
 void gpc_runtime_pool_destroyed(CUmemoryPool pool);
+void gpc_runtime_pool_kept(CUmemoryPool pool);
 void gpc_runtime_pool_made_current(CUdevice device, CUmemoryPool pool);
 
 /* What the pools or graphs of the current device reserve has changed. */

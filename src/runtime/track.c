@@ -213,8 +213,9 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 	}
 	if (is_asked_for(tracked->kind))
 		atomic_fetch_add(&context->device->budget.used_bytes, tracked->size);
-	count(tracked, true, request->now_ns);
+	/* First out of what is idle: counted twice it would be a peak. */
 	gpc_pools_took(tracked->pool, tracked->size);
+	count(tracked, true, request->now_ns);
 	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
 	gpc_observe_malloc(context, call->kind, call->ret_address, call->ret_size, request,
 		(struct gpc_share){ request->size, 1 });

@@ -226,6 +226,52 @@ static void the_pool_that_the_program_made_current_is_the_one_meant(void **state
 	world_run(NULL, "stacks:off", made_current);
 }
 
+static void from_idle(void)
+{
+	const struct gpc_context *owner;
+
+	start();
+	give(take(20 * MIB));
+	CHECK(direct() == SLAB);
+	give(take(20 * MIB));
+	owner = gpc_context_owner(&gpc_runtime.devices[0]);
+	CHECK(direct() == SLAB);
+	CHECK(gpc_counter_get(&owner->pool.counters->peak_direct_bytes) == SLAB);
+}
+
+static void an_allocation_from_what_was_idle_is_no_peak(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", from_idle);
+}
+
+static void kept(void)
+{
+	CUmemoryPool standard = NULL;
+	CUdeviceptr ptr;
+
+	start();
+	ptr = take(MIB);
+	CHECK(!world.fns.cuDeviceGetDefaultMemPool(&standard, 0));
+	CHECK(world_enter());
+	gpc_runtime_pool_destroyed(standard);
+	gpc_runtime_leave();
+	CHECK(world.cuMemPoolDestroy(standard));
+	CHECK(world_enter());
+	gpc_runtime_pool_kept(standard);
+	gpc_runtime_leave();
+	give(take(MIB));
+	CHECK(direct() == SLAB);
+	give(ptr);
+	CHECK(direct() == SLAB);
+}
+
+static void a_pool_that_the_driver_keeps_stays_in_the_books_once(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", kept);
+}
+
 static void destroyed(void)
 {
 	CUmemoryPool pool;
@@ -450,6 +496,8 @@ int main(void)
 		cmocka_unit_test(memory_of_a_pool_of_the_host_is_host_memory),
 		cmocka_unit_test(an_allocation_counts_for_the_device_of_its_pool),
 		cmocka_unit_test(the_pool_that_the_program_made_current_is_the_one_meant),
+		cmocka_unit_test(an_allocation_from_what_was_idle_is_no_peak),
+		cmocka_unit_test(a_pool_that_the_driver_keeps_stays_in_the_books_once),
 		cmocka_unit_test(nobody_asks_about_a_pool_that_was_destroyed),
 		cmocka_unit_test(nobody_asks_while_a_capture_is_open),
 		cmocka_unit_test(memory_of_graphs_is_booked_and_trimmed),
