@@ -2,10 +2,10 @@
 /*
  * Captures: how many stream captures of the program are open, in the whole process.
  *
- * Recording an event over a context, and synchronising one, make the driver invalidate every
- * capture that is open in it; asking an event does so under a capture of mode GLOBAL.  So all are
- * done only between gpc_captures_try_hold and gpc_captures_release, which exclude the begin of a
- * capture in another thread.
+ * Recording an event over a context, synchronising one, and giving memory back make the driver
+ * invalidate every capture that is open in it; asking an event does so under a capture of mode
+ * GLOBAL.  So all are done only between gpc_captures_try_hold and gpc_captures_release, which
+ * exclude the begin of a capture in another thread.
  *
  * Threads   Any.  A hold is a shared lock (rank CAPTURE): any number of threads record and wait at
  *           once, and an allocation never waits for it.  The begin of a capture takes it alone, so

@@ -186,6 +186,32 @@ static void detach_locked(struct gpc_pool *pool, struct gpc_segment *segment,
 	gpc_slab_give_back(&pool->heap->segments, segment->number);
 }
 
+/* An idle segment on its way to the driver. */
+struct parting {
+	gpc_devptr address;
+	uint64_t size;
+};
+
+/*
+ * To give memory back breaks a capture of the program, as a record does: false where one is open,
+ * and none begins until end_parting.
+ */
+static bool begin_parting_locked(
+	struct gpc_pool *pool, struct gpc_segment *segment, struct parting *ret_parting)
+{
+	if (!gpc_captures_try_hold(&pool->heap->captures))
+		return false;
+	detach_locked(pool, segment, &ret_parting->address, &ret_parting->size);
+	return true;
+}
+
+/* The driver's part, without the lock. */
+static void end_parting(struct gpc_pool *pool, const struct parting *parting)
+{
+	give_back(pool, parting->address, parting->size);
+	gpc_captures_release(&pool->heap->captures);
+}
+
 /*
  * The smallest idle segment of at least `wanted` bytes, else the one idle longest; NULL: none
  * is idle.
@@ -209,22 +235,20 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
 {
 	uint64_t went = 0;
 
-	/* To give memory back breaks a capture of the program, as a record does. */
-	while (went < wanted && !gpc_captures_is_any_open(&pool->heap->captures)) {
+	while (went < wanted) {
 		struct gpc_segment *segment;
-		gpc_devptr address = 0;
-		uint64_t size = 0;
+		struct parting parting;
+		bool is_parting;
 
 		gpc_lock_take(&pool->lock);
 		gpc_pool_settle_hot_locked(pool);
 		segment = choose_idle(pool, wanted - went);
-		if (segment)
-			detach_locked(pool, segment, &address, &size);
+		is_parting = segment && begin_parting_locked(pool, segment, &parting);
 		gpc_lock_release(&pool->lock);
-		if (!segment)
+		if (!is_parting)
 			break;
-		give_back(pool, address, size);
-		went += size;
+		end_parting(pool, &parting);
+		went += parting.size;
 	}
 	return went;
 }
@@ -232,23 +256,22 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
 /* Gives the segment idle longest back if it has been so since before `before_ns`. */
 static bool decay_one(struct gpc_pool *pool, uint64_t before_ns)
 {
-	struct gpc_segment *segment = NULL;
-	gpc_devptr address = 0;
-	uint64_t size = 0;
+	struct parting parting;
+	bool is_parting = false;
 
 	gpc_lock_take(&pool->lock);
 	gpc_pool_settle_hot_locked(pool);
 	if (!gpc_list_is_empty(&pool->idle)) {
-		segment = gpc_list_entry(pool->idle.next, struct gpc_segment, idle);
-		if (segment->idle_since_ns < before_ns)
-			detach_locked(pool, segment, &address, &size);
-		else
-			segment = NULL;
+		struct gpc_segment *segment =
+			gpc_list_entry(pool->idle.next, struct gpc_segment, idle);
+
+		is_parting = segment->idle_since_ns < before_ns &&
+			     begin_parting_locked(pool, segment, &parting);
 	}
 	gpc_lock_release(&pool->lock);
-	if (segment)
-		give_back(pool, address, size);
-	return segment != NULL;
+	if (is_parting)
+		end_parting(pool, &parting);
+	return is_parting;
 }
 
 static void decay(struct gpc_pool *pool, uint64_t now_ns)
@@ -263,8 +286,8 @@ static void decay(struct gpc_pool *pool, uint64_t now_ns)
 static bool return_one_exported(struct gpc_pool *pool)
 {
 	struct gpc_segment *segment = NULL;
-	gpc_devptr address = 0;
-	uint64_t size = 0;
+	struct parting parting;
+	bool is_parting;
 
 	gpc_lock_take(&pool->lock);
 	gpc_list_each (link, &pool->idle) {
@@ -273,12 +296,11 @@ static bool return_one_exported(struct gpc_pool *pool)
 			break;
 		segment = NULL;
 	}
-	if (segment)
-		detach_locked(pool, segment, &address, &size);
+	is_parting = segment && begin_parting_locked(pool, segment, &parting);
 	gpc_lock_release(&pool->lock);
-	if (segment)
-		give_back(pool, address, size);
-	return segment != NULL;
+	if (is_parting)
+		end_parting(pool, &parting);
+	return is_parting;
 }
 
 void gpc_pool_return_exported(struct gpc_pool *pool)

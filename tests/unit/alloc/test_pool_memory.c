@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+
 #include "stage.h"
 
 static struct stage stage;
@@ -207,6 +209,46 @@ static void nothing_goes_back_while_a_capture_is_open(void **state)
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
 	gpc_captures_end(&stage.heap.captures);
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
+}
+
+static const struct gpc_driver_ops *real_ops;
+static unsigned n_unguarded;
+
+static enum gpc_status free_guarded(struct gpc_driver *drv, gpc_devptr address)
+{
+	if (!pthread_rwlock_trywrlock(&stage.heap.captures.lock)) {
+		n_unguarded++;
+		pthread_rwlock_unlock(&stage.heap.captures.lock);
+	}
+	return real_ops->mem_free(drv, address);
+}
+
+static void no_capture_can_begin_while_the_driver_takes_memory_back(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+	struct gpc_driver_ops ops;
+	gpc_devptr base;
+	gpc_devptr a;
+
+	(void)state;
+	params.is_one_stream = true;
+	params.decay_ns = 100 * MS;
+	stage_open(&stage, &params);
+	real_ops = stage.drv.base.ops;
+	ops = *real_ops;
+	ops.mem_free = free_guarded;
+	stage.drv.base.ops = &ops;
+	n_unguarded = 0;
+	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
+	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	stage_pass_time(&stage, 101 * MS);
+	a = stage_alloc(&stage, 40 * GPC_MIB); /* and the other one decays */
+	assert_int_equal(gpc_pool_export(&stage.pool, a, &base), GPC_OK);
+	stage_free(&stage, a);
+	assert_int_equal(stage_n_allocations(&stage), 0);
+	assert_int_equal(n_unguarded, 0);
+	stage.drv.base.ops = real_ops;
 }
 
 static void rests_that_nobody_uses_do_not_add_up(void **state)
@@ -509,6 +551,7 @@ int main(void)
 		TEST_ONE_STREAM(trim_takes_the_longest_idle_where_none_is_large_enough),
 		TEST(trim_never_touches_a_segment_with_live_or_pending_blocks),
 		TEST_ONE_STREAM(nothing_goes_back_while_a_capture_is_open),
+		TEST_OWN(no_capture_can_begin_while_the_driver_takes_memory_back),
 		TEST_ONE_STREAM(rests_that_nobody_uses_do_not_add_up),
 		TEST_ONE_STREAM(rests_that_are_used_make_whole_medium_segments),
 		TEST_ONE_STREAM(a_free_that_the_driver_refuses_is_not_counted_as_ours_any_more),
