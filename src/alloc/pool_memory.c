@@ -9,6 +9,8 @@
  */
 #include "alloc/pool.h"
 
+#include <string.h>
+
 #include "alloc/pool_internal.h"
 #include "base/balance.h"
 #include "base/check.h"
@@ -371,17 +373,15 @@ enum gpc_status gpc_pool_alloc(
 }
 
 /* Waits for the work of every member, where no capture forbids it. */
-static enum gpc_status sync_members(struct gpc_pool *pool, uint32_t n_members)
+static enum gpc_status sync_members(
+	struct gpc_pool *pool, struct gpc_driver *const *members, uint32_t n_members)
 {
 	enum gpc_status st = GPC_OK;
 
 	if (!gpc_captures_try_hold(&pool->heap->captures))
 		return GPC_UNSUPPORTED;
-	for (uint32_t m = 0; m < n_members && !st; m++) {
-		struct gpc_driver *drv = pool->fences.members[m];
-
-		st = drv->ops->context_sync(drv);
-	}
+	for (uint32_t m = 0; m < n_members && !st; m++)
+		st = members[m]->ops->context_sync(members[m]);
 	gpc_captures_release(&pool->heap->captures);
 	return st;
 }
@@ -392,6 +392,7 @@ static enum gpc_status sync_members(struct gpc_pool *pool, uint32_t n_members)
  */
 static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_rest)
 {
+	struct gpc_driver *members[GPC_MAX_MEMBERS];
 	struct gpc_list passed;
 	gpc_event event = 0;
 	uint32_t n_members;
@@ -409,6 +410,7 @@ static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_re
 		gpc_counter_add(&pool->counters->n_fence, 1);
 	number = size ? gpc_fences_find_useful(&pool->fences, size, &event) : 0;
 	n_members = pool->fences.n_members;
+	memcpy(members, pool->fences.members, sizeof members);
 	if (!event && gpc_captures_is_any_open(&pool->heap->captures)) {
 		/*
 		 * A wait that cannot be made must not use up the ring with fences that have no
@@ -423,7 +425,8 @@ static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_re
 	gpc_counter_add(&pool->counters->n_sync, 1);
 	gpc_lock_release(&pool->lock);
 
-	st = event ? pool->drv->ops->event_wait(pool->drv, event) : sync_members(pool, n_members);
+	st = event ? pool->drv->ops->event_wait(pool->drv, event)
+		   : sync_members(pool, members, n_members);
 	if (st)
 		return 0;
 	gpc_lock_take(&pool->lock);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+
 #include "stage.h"
 
 static struct stage stage;
@@ -467,6 +469,46 @@ static void an_idle_segment_counts_from_the_free_and_not_from_the_merge(void **s
 		gpc_list_entry(stage.pool.idle.next, struct gpc_segment, idle)->idle_since_ns, now);
 }
 
+/* Two contexts that come to the memory and go again while it is waited for. */
+static atomic_bool is_over;
+
+static void *come_and_go(void *arg)
+{
+	struct gpc_sim_driver *drv = arg;
+
+	while (!atomic_load(&is_over)) {
+		gpc_lock_take(&stage.pool.lock);
+		assert_int_equal(gpc_fences_add_member(&stage.pool.fences, &drv->base), GPC_OK);
+		gpc_lock_release(&stage.pool.lock);
+		gpc_lock_take(&stage.pool.lock);
+		gpc_fences_remove_member(&stage.pool.fences, &drv->base);
+		gpc_lock_release(&stage.pool.lock);
+	}
+	return NULL;
+}
+
+static void members_may_come_and_go_during_a_wait(void **state)
+{
+	struct gpc_sim_driver others[2];
+	pthread_t threads[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(gpc_sim_driver_init(&others[i], stage.sim, 0, NULL), GPC_OK);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &others[i]), 0);
+	for (int i = 0; i < 300; i++) {
+		stage_free(&stage, stage_alloc(&stage, 4096));
+		(void)gpc_pool_wait(&stage.pool, 0);
+	}
+	atomic_store(&is_over, true);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	assert_true(gpc_pool_wait(&stage.pool, 0) > 0 || !stage.pool.counters->pending_bytes);
+	for (int i = 0; i < 2; i++)
+		gpc_sim_driver_fini(&others[i]);
+}
+
 int main(void)
 {
 #define TEST(name)            cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
@@ -497,6 +539,7 @@ int main(void)
 			with_max_split_large_blocks_are_kept_for_large_requests,
 			open_with_max_split, close_stage),
 		cmocka_unit_test_teardown(the_observer_is_told_everything_once, close_stage),
+		TEST(members_may_come_and_go_during_a_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
