@@ -123,9 +123,13 @@ static inline uint64_t gpc_device_sum(const struct gpc_device *device, size_t co
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const char *counters = (const char *)device->contexts[i]->pool.counters;
+		const struct gpc_context *context = device->contexts[i];
+		const char *counters = context ? (const char *)context->pool.counters : NULL;
 
-		sum += gpc_counter_get((const uint64_t *)(const void *)(counters + counter_offset));
+		/* NULL: it moves to another place. */
+		if (counters)
+			sum += gpc_counter_get(
+				(const uint64_t *)(const void *)(counters + counter_offset));
 	}
 	return sum;
 }

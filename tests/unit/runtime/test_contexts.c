@@ -437,6 +437,67 @@ static void the_last_detach_forgets(void **state)
 	world_run(NULL, "record:off", detaches);
 }
 
+static atomic_bool is_over;
+
+/* No more than one context holds anything at a time. */
+static void *sum_up(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&is_over))
+		CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], live_bytes) <= 8 * MIB);
+	return NULL;
+}
+
+static CUcontext make_context(void)
+{
+	CUcontext handle;
+	CUcontext popped;
+
+	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0));
+	CHECK(world_context());
+	CHECK(!world.fns.cuCtxPopCurrent_v2(&popped));
+	return handle;
+}
+
+static void destroy_context(CUcontext handle)
+{
+	CHECK(world_enter());
+	gpc_runtime_context_forget(handle);
+	gpc_runtime_leave();
+	CHECK(!world.cuCtxDestroy_v2(handle));
+}
+
+/* Each time the one that holds memory moves to the place of one that is gone, behind many others. */
+static void moved(void)
+{
+	CUcontext first;
+	CUcontext second;
+	CUdeviceptr ptr;
+	pthread_t thread;
+
+	world_start();
+	for (unsigned i = 0; i < GPC_MAX_CONTEXTS - 4; i++)
+		(void)make_context();
+	first = make_context();
+	CHECK(!pthread_create(&thread, NULL, sum_up, NULL));
+	for (int i = 0; i < 80; i++) {
+		second = make_context();
+		CHECK(!world.cuCtxSetCurrent(second));
+		CHECK(!world_malloc(&ptr, 8 * MIB));
+		destroy_context(first);
+		first = make_context();
+		destroy_context(second);
+	}
+	atomic_store(&is_over, true);
+	CHECK(!pthread_join(thread, NULL));
+}
+
+static void a_context_that_moves_is_not_counted_twice(void **state)
+{
+	(void)state;
+	world_run("context:0", "record:off,stacks:off", moved);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -456,6 +517,7 @@ int main(void)
 		cmocka_unit_test(only_the_current_context_can_be_detached),
 		cmocka_unit_test(
 			addresses_of_a_context_that_ends_are_given_out_when_it_is_forgotten),
+		cmocka_unit_test(a_context_that_moves_is_not_counted_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
