@@ -351,14 +351,20 @@ static uint32_t find(CUmemoryPool handle, struct driver_pool *ret_pool)
 static CUmemoryPool current_of(uint32_t device)
 {
 	CUmemoryPool handle;
+	CUmemoryPool standard;
 
 	gpc_lock_take(&all.lock);
 	handle = all.current[device];
 	gpc_lock_release(&all.lock);
 	if (handle)
 		return handle;
-	handle = default_of(device);
-	gpc_runtime_pool_made_current((CUdevice)device, handle);
+	standard = default_of(device);
+	gpc_lock_take(&all.lock);
+	/* Another thread may have chosen one meanwhile. */
+	if (!all.current[device])
+		all.current[device] = standard;
+	handle = all.current[device];
+	gpc_lock_release(&all.lock);
 	return handle;
 }
 

@@ -272,6 +272,38 @@ static void a_pool_that_the_driver_keeps_stays_in_the_books_once(void **state)
 	world_run(NULL, "stacks:off", kept);
 }
 
+static CUresult (*real_default)(CUmemoryPool *pool, CUdevice device);
+static CUmemoryPool chosen;
+
+/* Another thread chooses a pool while this one asks for the default one. */
+static CUresult choose_meanwhile(CUmemoryPool *pool, CUdevice device)
+{
+	world.fns.cuDeviceGetDefaultMemPool = real_default;
+	gpc_runtime_pool_made_current(device, chosen);
+	return real_default(pool, device);
+}
+
+static void chosen_at_once(void)
+{
+	struct ordered ordered = { .call = { .make = make_ordered, .size = MIB } };
+
+	start();
+	chosen = make_pool(CU_MEM_LOCATION_TYPE_HOST, 0);
+	real_default = world.fns.cuDeviceGetDefaultMemPool;
+	world.fns.cuDeviceGetDefaultMemPool = choose_meanwhile;
+	CHECK(world_enter());
+	CHECK(!gpc_runtime_pool_malloc(&ordered.call, NULL, stream));
+	gpc_runtime_leave();
+	(void)take(MIB);
+	CHECK(booked(GPUCACHE_KIND_HOST) == 2 * MIB); /* what the chosen one gives */
+}
+
+static void a_pool_chosen_while_the_default_one_is_asked_for_stays_chosen(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", chosen_at_once);
+}
+
 static void destroyed(void)
 {
 	CUmemoryPool pool;
@@ -498,6 +530,7 @@ int main(void)
 		cmocka_unit_test(the_pool_that_the_program_made_current_is_the_one_meant),
 		cmocka_unit_test(an_allocation_from_what_was_idle_is_no_peak),
 		cmocka_unit_test(a_pool_that_the_driver_keeps_stays_in_the_books_once),
+		cmocka_unit_test(a_pool_chosen_while_the_default_one_is_asked_for_stays_chosen),
 		cmocka_unit_test(nobody_asks_about_a_pool_that_was_destroyed),
 		cmocka_unit_test(nobody_asks_while_a_capture_is_open),
 		cmocka_unit_test(memory_of_graphs_is_booked_and_trimmed),
