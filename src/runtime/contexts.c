@@ -256,6 +256,7 @@ static void forget(CUcontext handle)
 	if (!context || atomic_exchange(&context->is_gone, true))
 		return;
 	gpc_observe_context(context, 2);
+	gpc_streams_forget_context(context);
 	leave_fences(context);
 	gpc_pool_forget(&context->pool);
 	gpc_track_forget_context(context);

@@ -78,6 +78,7 @@ struct gpc_runtime {
 	bool is_green_used; /* there was a green context: NULL names many streams */
 	/* never NULL: which stream that is depends on the caller */
 	CUstream capturing[GPC_MAX_CAPTURES];
+	const struct gpc_context *capturing_in[GPC_MAX_CAPTURES]; /* which was current then */
 	uint32_t n_unlisted_captures;
 	struct gpc_nvml nvml;
 	bool nvml_was_tried;
@@ -176,6 +177,9 @@ void gpc_observe_device(struct gpc_context *context, bool must);
 
 /* The same, and a point of the history. */
 void gpc_observe_now(struct gpc_context *context);
+
+/* streams.c: the context died, and with it the captures that began in it. */
+void gpc_streams_forget_context(const struct gpc_context *context);
 
 /* start.c: configuration, recording, devices. False: pass. */
 bool gpc_runtime_start(void);

@@ -93,11 +93,12 @@ void gpc_runtime_per_thread_stream_used(void)
 }
 
 /* True where `from` was in the list; NULL is a free place. */
-static bool replace_capturing_locked(CUstream from, CUstream to)
+static bool replace_capturing_locked(CUstream from, CUstream to, const struct gpc_context *context)
 {
 	for (uint32_t i = 0; i < GPC_MAX_CAPTURES; i++) {
 		if (gpc_runtime.capturing[i] == from) {
 			gpc_runtime.capturing[i] = to;
+			gpc_runtime.capturing_in[i] = context;
 			return true;
 		}
 	}
@@ -118,9 +119,11 @@ bool gpc_runtime_is_captured(CUstream stream)
 
 void gpc_runtime_capture_begins(CUstream stream)
 {
+	const struct gpc_context *context = gpc_context_current();
+
 	gpc_captures_begin(&gpc_runtime.heap.captures);
 	gpc_lock_take(&gpc_runtime.lock);
-	if (!replace_capturing_locked(NULL, stream))
+	if (!replace_capturing_locked(NULL, stream, context))
 		gpc_runtime.n_unlisted_captures++;
 	gpc_lock_release(&gpc_runtime.lock);
 }
@@ -136,7 +139,7 @@ void gpc_runtime_capture_ended(CUstream stream)
 	if (!gpc_captures_is_any_open(&gpc_runtime.heap.captures))
 		return;
 	gpc_lock_take(&gpc_runtime.lock);
-	was_capturing = stream && replace_capturing_locked(stream, NULL);
+	was_capturing = stream && replace_capturing_locked(stream, NULL, NULL);
 	/*
 	 * Beyond the list it is a guess: a wrong one may break a capture, and to count for ever
 	 * would end all reuse.
@@ -148,4 +151,16 @@ void gpc_runtime_capture_ended(CUstream stream)
 	gpc_lock_release(&gpc_runtime.lock);
 	if (was_capturing)
 		gpc_captures_end(&gpc_runtime.heap.captures);
+}
+
+void gpc_streams_forget_context(const struct gpc_context *context)
+{
+	gpc_lock_take(&gpc_runtime.lock);
+	for (uint32_t i = 0; i < GPC_MAX_CAPTURES; i++) {
+		if (!gpc_runtime.capturing[i] || gpc_runtime.capturing_in[i] != context)
+			continue;
+		gpc_runtime.capturing[i] = NULL;
+		gpc_captures_end(&gpc_runtime.heap.captures);
+	}
+	gpc_lock_release(&gpc_runtime.lock);
 }

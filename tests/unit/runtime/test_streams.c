@@ -156,6 +156,28 @@ static void more_captures_than_are_listed_end_as_well(void **state)
 	world_run(NULL, "record:off,stacks:off", many_captures);
 }
 
+static void dies_with_its_context(void)
+{
+	struct gpc_captures *captures = &gpc_runtime.heap.captures;
+	CUstream stream;
+
+	world_start();
+	stream = world_stream();
+	CHECK(world_enter());
+	gpc_runtime_capture_begins(stream);
+	gpc_runtime_leave();
+	CHECK(!world.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	CHECK(gpc_captures_is_any_open(captures));
+	world_reset();
+	CHECK(!gpc_captures_is_any_open(captures));
+}
+
+static void a_capture_ends_with_its_context(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off,stacks:off", dies_with_its_context);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +187,7 @@ int main(void)
 		cmocka_unit_test(a_per_thread_stream_ends_the_rule_everywhere),
 		cmocka_unit_test(captures_are_counted_and_not_broken),
 		cmocka_unit_test(more_captures_than_are_listed_end_as_well),
+		cmocka_unit_test(a_capture_ends_with_its_context),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
