@@ -127,7 +127,8 @@ shows() {
 	wanted=${1#!}
 	expected=$([ "$wanted" = "$1" ] && echo 0 || echo 1)
 	shift
-	"$tool" leaks "$@" symbols.gpucache >actual 2>&1
+	# On paper wide enough for the path of any checkout.
+	COLUMNS=1000 "$tool" leaks "$@" symbols.gpucache >actual 2>&1
 	grep -q "$wanted" actual
 	if [ $? -eq "$expected" ]; then
 		passed=$((passed + 1))
