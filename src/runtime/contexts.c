@@ -13,13 +13,13 @@
 #include "runtime/internal.h"
 #include "stats/counters.h"
 
-#define TABLE_SLOTS (GPC_MAX_CONTEXTS * 4)
-
 /*
- * Pools that a program makes by resetting its contexts again and again; beyond that it runs
- * uncached.
+ * Pools that a program makes by making or resetting contexts again and again; beyond that it runs
+ * uncached, and is told so.
  */
 #define MAX_GENERATIONS 1024
+
+#define TABLE_SLOTS (MAX_GENERATIONS * 2)
 
 static struct {
 	_Atomic(struct gpc_context *) slots[TABLE_SLOTS];
@@ -77,6 +77,16 @@ static void init_context(struct gpc_context *context, struct gpc_device *device,
 		&params, device->ordinal, index, counters);
 }
 
+static void say_full(void)
+{
+	if (!table.was_full_said)
+		gpc_log("too many contexts (%u at a time on a device, %u in all): memory of new "
+			"ones is "
+			"passed to the driver, neither cached nor recorded.",
+			GPC_MAX_CONTEXTS, MAX_GENERATIONS);
+	table.was_full_said = true;
+}
+
 /* `record_handle` is what stands for it in the recording.  Lock: runtime.lock. */
 static struct gpc_context *add_locked(
 	struct gpc_device *device, CUcontext handle, uint64_t record_handle, uint32_t generation)
@@ -85,8 +95,11 @@ static struct gpc_context *add_locked(
 	struct gpucache_counters *counters;
 	uint32_t index = 0;
 
-	if (table.n_made == MAX_GENERATIONS || atomic_load(&device->n_contexts) == GPC_MAX_CONTEXTS)
+	if (table.n_made == MAX_GENERATIONS ||
+		atomic_load(&device->n_contexts) == GPC_MAX_CONTEXTS) {
+		say_full();
 		return NULL;
+	}
 	context = gpc_metamem_map(sizeof *context);
 	if (!context)
 		return NULL;

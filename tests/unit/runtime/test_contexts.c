@@ -498,6 +498,49 @@ static void a_context_that_moves_is_not_counted_twice(void **state)
 	world_run("context:0", "record:off,stacks:off", moved);
 }
 
+/* One after the other, each with a handle that may be new. */
+static void hundreds_are_cached(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	for (int i = 0; i < 500; i++) {
+		CUcontext context = make_context();
+
+		CHECK(!world_malloc(&ptr, 4096));
+		CHECK(gpc_heap_find_pool(&gpc_runtime.heap, ptr));
+		destroy_context(context);
+	}
+}
+
+static void hundreds_of_contexts_one_after_the_other_are_cached(void **state)
+{
+	(void)state;
+	world_run("context:0", "record:off,stacks:off", hundreds_are_cached);
+	world_assert_is_silent();
+}
+
+static void thousands_pass(void)
+{
+	CUcontext context;
+	CUdeviceptr ptr = 0;
+
+	world_start();
+	for (int i = 0; i < 1100; i++) {
+		CHECK(!world.cuCtxCreate_v2(&context, 0, 0));
+		CHECK(!world_malloc(&ptr, 4096));
+		CHECK(!gpc_heap_find_pool(&gpc_runtime.heap, ptr) == (i >= 1024));
+		destroy_context(context);
+	}
+}
+
+static void more_contexts_than_we_keep_pass_and_are_told_so(void **state)
+{
+	(void)state;
+	world_run("context:0", "record:off,stacks:off", thousands_pass);
+	world_assert_says("too many contexts");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -518,6 +561,8 @@ int main(void)
 		cmocka_unit_test(
 			addresses_of_a_context_that_ends_are_given_out_when_it_is_forgotten),
 		cmocka_unit_test(a_context_that_moves_is_not_counted_twice),
+		cmocka_unit_test(hundreds_of_contexts_one_after_the_other_are_cached),
+		cmocka_unit_test(more_contexts_than_we_keep_pass_and_are_told_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
