@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 
 /* A call site in a sentence; what is longer is cut. */
-#define SITE_SIZE 56
+#define SITE_SIZE 64
 
 /* What GPUCACHE_CONF may hold to be repeated before a new setting, all on one line. */
 #define CONF_REPEATED 48u

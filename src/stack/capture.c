@@ -62,31 +62,49 @@ static const char *base_name(const char *path, uint32_t size, uint32_t *ret_size
  */
 #define DESCRIBED_FRAMES 3
 
+/* "function:line"; only the function where it is in another file than the first. */
 static void add_python_frame(
-	struct gpc_text *text, const struct gpc_code *code, uint64_t frame, bool is_first)
+	struct gpc_text *text, const struct gpc_code *code, uint64_t frame, bool is_same_file)
 {
 	uint32_t line = gpc_python_line(code->python_version, code->lines, code->lines_size,
 		code->first_line, GPUCACHE_FRAME_OFFSET(frame));
-	uint32_t file_size;
-	const char *file = base_name(code->file, code->file_size, &file_size);
+	uint32_t size = 0;
 
-	gpc_text_add(text, "%s%.*s", is_first ? "" : " < ", (int)file_size, file);
-	if (line)
+	/* "Trainer.step" is step: a short line has more need of the callers than of classes. */
+	while (size < code->name_size && code->name[code->name_size - size - 1] != '.')
+		size++;
+	if (size == 0)
+		size = code->name_size;
+	gpc_text_add(text, "%.*s", (int)size, code->name + code->name_size - size);
+	if (line && is_same_file)
 		gpc_text_add(text, ":%u", line);
-	gpc_text_add(text, " in %.*s", (int)code->name_size, code->name);
 }
 
 static bool describe_python(const struct gpc_stacks *stacks, const struct gpc_stack_frames *stack,
 	struct gpc_text *text)
 {
+	struct gpc_code first = { 0 };
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < stack->n_python && n < DESCRIBED_FRAMES; i++) {
 		uint64_t frame = stack->frames[stack->n_native + i];
 		struct gpc_code code;
 
-		if (gpc_codes_get(&stacks->codes, GPUCACHE_FRAME_CODE(frame), &code))
-			add_python_frame(text, &code, frame, n++ == 0);
+		if (!gpc_codes_get(&stacks->codes, GPUCACHE_FRAME_CODE(frame), &code))
+			continue;
+		if (n++ == 0)
+			first = code;
+		else
+			gpc_text_add(text, " < ");
+		add_python_frame(text, &code, frame,
+			code.file_size == first.file_size &&
+				!memcmp(code.file, first.file, code.file_size));
+	}
+	if (n > 0) {
+		uint32_t size;
+		const char *file = base_name(first.file, first.file_size, &size);
+
+		gpc_text_add(text, " (%.*s)", (int)size, file);
 	}
 	return n > 0;
 }

@@ -74,9 +74,10 @@ void gpc_stacks_fini(struct gpc_stacks *stacks);
 uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip);
 
 /*
- * One line for a person: the innermost Python frames as "train.py:41 in grow < train.py:60 in
- * step", else the innermost native frame outside CUDA and this library and its callers as
- * "function < caller < caller (module)".  False, and buf empty, where id has neither.
+ * One line for a person: the innermost Python frame and its callers as "grow:41 < step:60 <
+ * fit (train.py)", with the lines that are in that file; else the innermost native frame outside
+ * CUDA and this library and its callers as "function < caller < caller (module)".  False, and buf
+ * empty, where id has neither.
  */
 bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size);
 

@@ -183,30 +183,47 @@ static const char *describe(const uint64_t *frames, uint16_t n_native, uint16_t 
 	return gpc_stack_describe(&stacks, id, line, sizeof(line)) ? line : NULL;
 }
 
-static void a_python_stack_is_described_by_its_innermost_python_frame(void **state)
+/* A code object whose lines are 40, and 41 from instruction 2 on. */
+static uint64_t add_code(uintptr_t key_of, const char *name, const char *file)
 {
-	struct gpc_code_key key = { .code = 1 };
+	struct gpc_code_key key = { .code = key_of };
 	struct gpc_code code = {
-		.name = "grow",
-		.file = "/home/me/train.py",
+		.name = name,
+		.file = file,
 		.lines = "\x80\x01\xd9\x01\x01",
-		.name_size = 4,
-		.file_size = 17,
+		.name_size = (uint32_t)strlen(name),
+		.file_size = (uint32_t)strlen(file),
 		.lines_size = 5,
 		.first_line = 40,
 		.python_version = 0x030b,
 	};
-	uint64_t number = gpc_codes_add(&stacks.codes, &key, &code);
-	uint64_t frames[] = { 4711, GPUCACHE_FRAME_PYTHON,
-		GPUCACHE_FRAME_PYTHON | number << 32 | 2 };
+
+	return GPUCACHE_FRAME_PYTHON | (uint64_t)gpc_codes_add(&stacks.codes, &key, &code) << 32;
+}
+
+static void a_python_stack_is_described_by_its_innermost_python_frame(void **state)
+{
+	uint64_t code = add_code(1, "grow", "/home/me/train.py");
+	uint64_t frames[] = { 4711, GPUCACHE_FRAME_PYTHON, code | 2 };
 
 	(void)state;
 	/* Code object 0 is one that found no room: the next frame speaks. */
-	assert_string_equal(describe(frames, 1, 2), "train.py:41 in grow");
-	frames[2] = GPUCACHE_FRAME_PYTHON | number << 32 | 90;
-	assert_string_equal(describe(frames, 1, 2), "train.py in grow");
-	frames[2] = GPUCACHE_FRAME_PYTHON | number << 32 | UINT32_MAX;
-	assert_string_equal(describe(frames, 1, 2), "train.py:40 in grow");
+	assert_string_equal(describe(frames, 1, 2), "grow:41 (train.py)");
+	frames[2] = code | 90;
+	assert_string_equal(describe(frames, 1, 2), "grow (train.py)");
+	frames[2] = code | UINT32_MAX;
+	assert_string_equal(describe(frames, 1, 2), "grow:40 (train.py)");
+}
+
+static void a_python_frame_is_followed_by_two_callers_with_the_lines_of_its_own_file(void **state)
+{
+	uint64_t alloc = add_code(2, "Device.alloc", "/home/me/train.py");
+	uint64_t step = add_code(3, "fit.<locals>.<lambda>", "/opt/x/fit.py");
+	uint64_t main = add_code(4, "main.", "/home/me/train.py");
+	uint64_t frames[] = { alloc | 2, step | 2, main | 2, alloc | 2 };
+
+	(void)state;
+	assert_string_equal(describe(frames, 0, 4), "alloc:41 < <lambda> < main.:41 (train.py)");
 }
 
 /* A copy of libutil under another name, opened; an address in it. */
@@ -322,6 +339,7 @@ int main(void)
 		TEST(with_everything_off_there_is_no_stack),
 		TEST(init_gives_everything_back_whichever_map_fails),
 		TEST(a_python_stack_is_described_by_its_innermost_python_frame),
+		TEST(a_python_frame_is_followed_by_two_callers_with_the_lines_of_its_own_file),
 		TEST(a_native_stack_is_described_by_its_innermost_frame_outside_cuda),
 		TEST(a_static_function_is_described_by_its_name_and_its_callers),
 		TEST(what_is_no_id_has_no_description),
