@@ -17,7 +17,9 @@ static void print_leaks(void)
 				 GPC_DEVICE_SUM(device, direct_bytes) -
 				 /* Nobody's to free. */
 				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_POOL]) -
-				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_GRAPH]);
+				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_GRAPH]) -
+				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_CONTEXT]) -
+				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_MODULE]);
 		char buf[48];
 		struct gpc_text text = gpc_text_init(buf, sizeof buf);
 

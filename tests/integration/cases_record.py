@@ -174,3 +174,14 @@ def case_a_report_into_a_closed_pipe_ends_quietly(world):
                           capture_output=True, text=True, timeout=60, check=False)
     expect(done.stdout.count("\n") == 1, "no first line")
     expect_equal("stderr", done.stderr, "")
+
+
+def case_the_line_at_the_end_counts_what_leaks_counts(world):
+    """Neither calls the memory of contexts and modules not freed: nobody could have."""
+    done = world.run([world.program("train"), "--leak", "--grow", str(MIB), "--steps", "5"],
+                     GPUCACHE_CONF="leak_report:on")
+    said = re.search(r"GPU 0: (\S+ \S+) not freed when the process ended", done.err)
+    expect(said, f"no line at the end: {done.err!r}")
+    total = world.report("leaks", world.recording()).out.rsplit("SUMMARY", 1)[1]
+    n_bytes = int(re.search(r"(\d+) bytes not freed", total).group(1))
+    expect_equal("the line at the end", said.group(1), f"{n_bytes / MIB:.2f} MiB")

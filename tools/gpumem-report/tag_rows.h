@@ -20,7 +20,10 @@ struct gpc_tag_rows {
 	uint64_t rest_bytes; /* of tags that the recording does not list */
 };
 
-/* As the failure's record says; or, where `oom` is NULL, as gpc_sites_from_live. */
+/*
+ * As the failure's record says; or, where `oom` is NULL, of the live blocks of that device.  With
+ * ordinal -1: of all devices, what could have been freed.
+ */
 GPC_MUST_CHECK enum gpc_status gpc_tag_rows_init(struct gpc_tag_rows *rows,
 	const struct gpc_report *report, int32_t ordinal, const struct gpucache_oom *oom);
 void gpc_tag_rows_fini(struct gpc_tag_rows *rows);
