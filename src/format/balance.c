@@ -58,6 +58,8 @@ static uint64_t largest_cached(const struct gpc_recording *recording, int32_t or
 	struct gpucache_block block;
 	uint64_t largest = 0;
 
+	if (recording->regions[GPUCACHE_REGION_BLOCKS].count == 0)
+		return GPUCACHE_UNKNOWN;
 	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_BLOCKS].count; i++)
 		if (gpc_recording_read_block(recording, i, &block) && block.device == ordinal &&
 			block.state == GPUCACHE_BLOCK_FREE && block.size > largest)

@@ -148,6 +148,7 @@ static void print_text(struct gpc_report *report, const struct groups *groups)
 	const struct gpc_recording *rec = report->recording;
 	size_t limit = report->options->limit ? report->options->limit : DEFAULT_STACKS;
 	const struct gpc_paper *paper = &report->paper;
+	bool knows = rec->regions[GPUCACHE_REGION_BLOCKS].count > 0;
 
 	fprintf(paper->out, "%s, pid %u on %s: device memory %s\n", gpc_base_name(rec->header.exe),
 		rec->header.pid, rec->header.host, ending_of(report));
@@ -156,9 +157,8 @@ static void print_text(struct gpc_report *report, const struct groups *groups)
 	if (rec->run_state == GPC_RUN_ALIVE && groups->n)
 		fprintf(paper->out, "The process is alive; most of this may be wanted.\n");
 	if (groups->n == 0)
-		fprintf(paper->out, rec->regions[GPUCACHE_REGION_BLOCKS].count
-					    ? "\nNone.\n"
-					    : "\nNobody knows: BLOCKS cannot be read.\n");
+		fprintf(paper->out,
+			knows ? "\nNone.\n" : "\nNobody knows: BLOCKS cannot be read.\n");
 	for (size_t i = 0; i < groups->n && i < limit; i++)
 		print_group(report, &groups->rows[i]);
 	if (groups->n > limit)
@@ -166,6 +166,8 @@ static void print_text(struct gpc_report *report, const struct groups *groups)
 			groups->n - limit == 1 ? "" : "s", groups->n);
 	gpc_tag_rows_print(report, -1, NULL, ending_of(report));
 	gpc_report_print_notes(report);
+	if (!knows)
+		return;
 	fprintf(paper->out,
 		"\nSUMMARY: gpumem-report: %llu bytes %s in %llu allocation(s) from %zu call "
 		"site(s)\n",

@@ -165,6 +165,8 @@ static void print_holders(
 
 	if (find_holdings(report, ordinal, oom, &holdings) != GPC_OK) {
 		gpc_complain("no memory for the table of holders");
+	} else if (!oom && report->recording->regions[GPUCACHE_REGION_BLOCKS].count == 0) {
+		gpc_paper_section(&report->paper, "HOLDERS", "nobody knows: BLOCKS cannot be read");
 	} else if (holdings.n == 0) {
 		gpc_paper_section(&report->paper, "HOLDERS", "none: nothing was live %s",
 			moment_of(report, oom));
