@@ -240,7 +240,7 @@ uninstall:                                 ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(LIB_SO) $(AUDIT_SO) $(LIB_A)))
 	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(notdir $(REPORT) $(REPLAY) $(RUN)))
 	rm -f $(DESTDIR)$(includedir)/gpucache.h $(DESTDIR)$(includedir)/gpucache_format.h $(DESTDIR)$(includedir)/gpucache_version.h
-	rm -rf $(DESTDIR)$(libdir)/gpucache/simcuda
+	rm -rf $(DESTDIR)$(libdir)/gpucache
 
 clean:                                     ## remove every build
 	$(Q)rm -rf build

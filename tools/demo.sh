@@ -40,4 +40,4 @@ show "gpumem-report $recording"
 cat "$dir/report"
 grep -q 'remember_loss' "$dir/report" || fail "the report does not name the function that holds the memory"
 
-printf '\nNext: tools/gpucache-run --sim 8GiB YOUR_PROGRAM   (on a machine with a GPU: without --sim)\n'
+printf '\nNext: build/gpucache-run --sim 8GiB YOUR_PROGRAM   (on a machine with a GPU: without --sim)\n'

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of options.def as data, and the reading and writing of one value.  Private to config. */
+/*
+ * The rows of options.def as data, and the reading and writing of one value.  Private to config,
+ * but for `gpumem-report options`.
+ */
 #ifndef GPC_CONFIG_OPTION_H
 #define GPC_CONFIG_OPTION_H
 

@@ -88,8 +88,10 @@ golden check_killed    check runs/killed.gpucache
 golden symbols         symbols cuCtxSync
 golden symbols_none    symbols cudaMalloc
 golden symbols_json    symbols --json cuMemGetInfo
+golden options         options
 golden fail_on         --fail-on=oom,leak leaks -n 1 runs/ended.gpucache
 golden usage_command   sumary
+golden usage_far       top
 golden usage_option    --jsno
 golden usage_value     --device=first
 golden not_found       runs/nothing.gpucache
@@ -99,6 +101,7 @@ golden newer           leaks foreign/newer.gpucache
 golden newer_check     check foreign/newer.gpucache
 golden byte_order      foreign/byte_order.gpucache
 golden cut             leaks foreign/cut.gpucache
+golden cut_summary     foreign/cut.gpucache
 golden cut_check       check foreign/cut.gpucache
 
 # What the first version wrote is read by every later one.

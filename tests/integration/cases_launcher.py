@@ -69,6 +69,7 @@ def case_the_launcher_says_in_one_line_what_is_wrong(world):
             (("--simm",), 2, "--simm"),
             (("-c",), 2, "-c"),
             (("--sim=lots", "ls"), 2, "lots"),
+            (("--sim", "16XiB", "ls"), 2, "16XiB"),
             (("no-such-program",), 127, "no-such-program"),
             ((script,), 126, "not executable"),
             ((world.folder,), 126, "folder")):

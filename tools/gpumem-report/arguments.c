@@ -19,6 +19,8 @@ static const struct gpc_command commands[] = {
 	{ "check", "whether a recording is whole", GPC_NEEDS_RECORDING, gpc_cmd_check },
 	{ "symbols", "what each function of the driver gets from gpucache, or those with NAME",
 		GPC_NEEDS_NOTHING, gpc_cmd_symbols },
+	{ "options", "what GPUCACHE_CONF can set, with the defaults", GPC_NEEDS_NOTHING,
+		gpc_cmd_options },
 };
 
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
@@ -67,14 +69,16 @@ static void print_help(void)
 		printf("  %-9s %s\n", commands[i].name, commands[i].help);
 	puts("\n"
 	     "Options:\n"
-	     "  -d, --device N      only this GPU            -n, --limit N   rows of tables\n"
-	     "  -o, --output FILE   write there              -f, --force     overwrite FILE\n"
-	     "      --json          for programs                 --color=auto|always|never\n"
+	     "  -d, --device N           only this GPU\n"
+	     "  -n, --limit N            rows of tables\n"
+	     "      --json               for programs\n"
+	     "      --color=WHEN         auto, always or never\n"
+	     "  -o, --output FILE        write there; -f, --force overwrites it\n"
 	     "      --fail-on=oom,leak   exit code 1 where that is true\n"
 	     "      --sysroot DIR        the recorded machine's files are below DIR\n"
 	     "      --debug-path DIR[:DIR]  files with symbols: DIR/.build-id/xx/yyyy.debug,\n"
 	     "                           DIR/PATH[.debug], DIR/NAME[.debug]\n"
-	     "  -h, --help          this text                -V, --version\n"
+	     "  -h, --help               this text; -V, --version\n"
 	     "\n"
 	     "Exit codes: 0 made, 1 --fail-on is true, 2 wrong usage, 3 nothing found,\n"
 	     "            4 damaged (what could be read was printed), 5 cannot read or write\n"
@@ -115,6 +119,14 @@ static unsigned distance(const char *a, const char *b)
 	return row[n];
 }
 
+/* Beyond this distance a word is not a slip of the pen: half of its letters are others. */
+static unsigned farthest(const char *word)
+{
+	size_t len = strlen(word);
+
+	return len < 6 ? (unsigned)len / 2 : 3;
+}
+
 static const struct gpc_command *find_command(const char *word)
 {
 	for (size_t i = 0; i < N_COMMANDS; i++)
@@ -126,7 +138,7 @@ static const struct gpc_command *find_command(const char *word)
 static void complain_command(const char *word)
 {
 	const char *nearest = NULL;
-	unsigned least = 4;
+	unsigned least = farthest(word) + 1;
 
 	for (size_t i = 0; i < N_COMMANDS; i++) {
 		unsigned d = distance(word, commands[i].name);
@@ -147,7 +159,7 @@ static void complain_option(const char *word)
 {
 	const char *nearest = NULL;
 	size_t len = strcspn(word, "=");
-	unsigned least = 4;
+	unsigned least;
 	char name[24];
 
 	if (strncmp(word, "--", 2) != 0 || len < 3 || len - 2 >= sizeof name) {
@@ -159,6 +171,7 @@ static void complain_option(const char *word)
 	}
 	memcpy(name, word + 2, len - 2);
 	name[len - 2] = '\0';
+	least = farthest(name) + 1;
 	for (const struct option *option = long_options; option->name; option++) {
 		unsigned d = distance(name, option->name);
 

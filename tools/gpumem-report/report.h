@@ -50,7 +50,7 @@ struct gpc_options {
 struct gpc_report {
 	const struct gpc_options *options;
 	struct gpc_paper paper;
-	struct gpc_recording *recording; /* NULL for `list` and `symbols` */
+	struct gpc_recording *recording; /* NULL for `list`, `symbols`, `options` */
 	struct gpc_frames *frames;
 	struct gpc_directory directory; /* for `list` only */
 	bool is_newest_by_default;      /* nobody named it, so neither need the next command */
@@ -75,6 +75,7 @@ enum gpc_exit gpc_cmd_leaks(struct gpc_report *report);
 enum gpc_exit gpc_cmd_list(struct gpc_report *report);
 enum gpc_exit gpc_cmd_check(struct gpc_report *report);
 enum gpc_exit gpc_cmd_symbols(struct gpc_report *report);
+enum gpc_exit gpc_cmd_options(struct gpc_report *report);
 
 /* A line on standard error: "gpumem-report: ...". */
 void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 2)));

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `options`: what GPUCACHE_CONF can set, without a program: help:true prints the same table, but
+ * only in one that uses a GPU.  From the library's own table, as `symbols`.
+ */
+#include "config/config.h"
+#include "config/option.h"
+#include "tools/gpumem-report/json.h"
+
+static void print_json(struct gpc_report *report)
+{
+	struct json_object *root = gpc_json_begin(report, "options");
+	struct json_object *array = json_object_new_array();
+
+	for (size_t i = 0; i < GPC_OPTION_COUNT; i++) {
+		const struct gpc_option_row *row = &gpc_option_rows[i];
+		struct json_object *object = json_object_new_object();
+
+		gpc_json_text(object, "name", row->name);
+		gpc_json_text(object, "value", gpc_option_hint(row));
+		gpc_json_text(object, "default", row->default_text);
+		gpc_json_text(object, "text", row->help);
+		json_object_array_add(array, object);
+	}
+	json_object_object_add(root, "options", array);
+	gpc_json_end(report, root);
+}
+
+enum gpc_exit gpc_cmd_options(struct gpc_report *report)
+{
+	char buf[GPC_CONFIG_HELP_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	if (report->options->json) {
+		print_json(report);
+		return GPC_EXIT_MADE;
+	}
+	gpc_config_help(&text);
+	fputs(buf, report->paper.out);
+	return GPC_EXIT_MADE;
+}
