@@ -544,7 +544,7 @@ struct gpucache_oom {
 	uint32_t also;      /* bit v: verdict v holds too */
 	struct gpucache_balance balance;
 	uint64_t peak_requested; /* of the run so far */
-	uint64_t growth_bytes; /* by the fastest growing holder since the look before, 0 unknown */
+	uint64_t growth_bytes;   /* by the fastest growing holder in the later part of the run */
 	uint32_t growth_stack;
 	uint32_t n_rungs;
 	uint64_t rung_freed[GPUCACHE_MAX_RUNGS]; /* bytes that each made available */

@@ -48,7 +48,17 @@ def case_a_program_takes_no_more_because_it_is_measured(world):
 def case_contexts_and_modules_are_no_leaks(world):
     run(world, 6)
     expect_equal("the bytes held", world.held_bytes(), 0)
-    expect("HOLDERS  live bytes" in world.report("summary", world.recording()).out, "nobody holds anything")
+    text = world.report("summary", world.recording()).out
+    expect("HOLDERS  live bytes" in text, "nobody holds anything")
+    expect("  contexts: " in text and "  modules: " in text, f"they have no rows of their own: {text}")
+
+
+def case_a_context_is_no_row_of_the_place_whose_call_made_it(world):
+    """Not in the list that was made when memory ran out, either."""
+    world.run([world.program("train"), "--oom"], sim="memory:1GiB,context:300MiB")
+    for view in "summary", "oom":
+        text = world.report(view, world.recording()).out
+        expect("         1  300.00 MiB  contexts: " in text, f"{view} has no row of the context: {text}")
 
 
 def case_the_context_is_of_who_made_it(world):

@@ -40,7 +40,7 @@ static void add_site(const struct gpc_report *report, const struct gpucache_oom 
 	struct gpc_holdings holdings;
 	struct gpc_sites sites;
 
-	if (gpc_holdings_from_oom(&holdings, oom) == GPC_OK &&
+	if (gpc_holdings_from_oom(&holdings, report, oom) == GPC_OK &&
 		gpc_sites_create(&sites, report, &holdings) == GPC_OK) {
 		for (size_t i = 0; i < sites.n && !where; i++) {
 			if (sites.rows[i].stack == stack)

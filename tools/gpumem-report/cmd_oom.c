@@ -90,7 +90,7 @@ static void print_holders(struct gpc_report *report, const struct gpucache_oom *
 {
 	struct gpc_holdings holdings;
 
-	if (gpc_holdings_from_oom(&holdings, oom) != GPC_OK) {
+	if (gpc_holdings_from_oom(&holdings, report, oom) != GPC_OK) {
 		gpc_complain("no memory for the table of holders");
 		return;
 	}
@@ -100,7 +100,7 @@ static void print_holders(struct gpc_report *report, const struct gpucache_oom *
 		gpc_paper_section(&report->paper, "HOLDERS",
 			"who holds it: live bytes by call site, %u stacks in all", oom->n_sites);
 	if (oom->growth_bytes)
-		gpc_paper_line(&report->paper, "the fastest growing: +%s since the look before",
+		gpc_paper_line(&report->paper, "the fastest growing: +%s in the later part of the run",
 			gpc_show_bytes(oom->growth_bytes));
 	if (holdings.n)
 		gpc_holdings_print(&holdings, report,
@@ -219,7 +219,7 @@ static void print_json(struct gpc_report *report, const struct gpucache_oom *oom
 	json_object_object_add(verdict, "also", also);
 	json_object_object_add(root, "verdict", verdict);
 	json_object_object_add(root, "balance", gpc_json_balance(&oom->balance, oom->kind_bytes));
-	if (gpc_holdings_from_oom(&holdings, oom) == GPC_OK)
+	if (gpc_holdings_from_oom(&holdings, report, oom) == GPC_OK)
 		gpc_holdings_json(&holdings, report, root);
 	gpc_holdings_fini(&holdings);
 	gpc_tag_rows_json(root, report, oom->device, oom);

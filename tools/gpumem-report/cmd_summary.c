@@ -154,7 +154,7 @@ static enum gpc_status find_holdings(struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_oom *oom, struct gpc_holdings *ret_holdings)
 {
 	if (oom)
-		return gpc_holdings_from_oom(ret_holdings, oom);
+		return gpc_holdings_from_oom(ret_holdings, report, oom);
 	return gpc_holdings_from_live(ret_holdings, report, ordinal);
 }
 

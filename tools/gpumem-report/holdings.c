@@ -11,10 +11,12 @@ static int compare_stacks(const void *left, const void *right)
 	const struct gpc_holding *a = left;
 	const struct gpc_holding *b = right;
 
-	return a->stack < b->stack ? -1 : a->stack > b->stack;
+	if (a->stack != b->stack)
+		return a->stack < b->stack ? -1 : 1;
+	return a->kind < b->kind ? -1 : a->kind > b->kind;
 }
 
-/* Orders the rows, and puts those of one stack together. */
+/* Orders the rows, and puts those of one stack and kind together. */
 static void unite(struct gpc_holdings *holdings)
 {
 	size_t n = 0;
@@ -25,7 +27,7 @@ static void unite(struct gpc_holdings *holdings)
 		struct gpc_holding *last = n ? &holdings->rows[n - 1] : NULL;
 
 		holdings->total_bytes = gpc_bytes_add(holdings->total_bytes, row->bytes);
-		if (last && last->stack == row->stack) {
+		if (last && compare_stacks(last, row) == 0) {
 			last->bytes = gpc_bytes_add(last->bytes, row->bytes);
 			last->n_blocks += row->n_blocks;
 		} else {
@@ -35,7 +37,28 @@ static void unite(struct gpc_holdings *holdings)
 	holdings->n = n;
 }
 
-enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpucache_oom *oom)
+static uint32_t kind_of(const struct gpucache_block *block)
+{
+	return gpc_kind_is_implicit(block->kind) ? block->kind : GPUCACHE_KIND_NONE;
+}
+
+static void find_kinds(struct gpc_holdings *holdings, const struct gpc_recording *rec)
+{
+	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
+	struct gpucache_block block;
+
+	for (uint64_t b = 0; b < count; b++) {
+		if (!gpc_recording_read_block(rec, b, &block) || !kind_of(&block) ||
+			!gpc_recording_holds_device_memory(&block))
+			continue;
+		for (size_t i = 0; i < holdings->n; i++)
+			if (holdings->rows[i].stack == block.stack)
+				holdings->rows[i].kind = block.kind;
+	}
+}
+
+enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
+	const struct gpc_report *report, const struct gpucache_oom *oom)
 {
 	*holdings = (struct gpc_holdings){
 		.rows = calloc(oom->n_holders + 1u, sizeof *holdings->rows),
@@ -46,8 +69,12 @@ enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings, const struc
 	if (!holdings->rows)
 		return GPC_NO_METADATA;
 	for (size_t i = 0; i < holdings->n; i++)
-		holdings->rows[i] = (struct gpc_holding){ oom->holders[i].stack,
-			oom->holders[i].bytes, oom->holders[i].n_blocks };
+		holdings->rows[i] = (struct gpc_holding){
+			.stack = oom->holders[i].stack,
+			.bytes = oom->holders[i].bytes,
+			.n_blocks = oom->holders[i].n_blocks,
+		};
+	find_kinds(holdings, report->recording);
 	unite(holdings);
 	return GPC_OK;
 }
@@ -86,8 +113,8 @@ enum gpc_status gpc_holdings_from_live(
 			gpc_report_wants(report, block.device) &&
 			(ordinal < 0 || block.device == ordinal)) {
 			share = gpc_recording_share(rec, &block, &surplus);
-			holdings->rows[holdings->n++] =
-				(struct gpc_holding){ block.stack, share.bytes, share.blocks };
+			holdings->rows[holdings->n++] = (struct gpc_holding){ block.stack,
+				kind_of(&block), share.bytes, share.blocks };
 		}
 	unite(holdings);
 	take_surplus(holdings, &surplus);

@@ -18,20 +18,24 @@
 
 struct gpc_holding {
 	uint32_t stack; /* 0: none was taken */
+	uint32_t kind;  /* of a context or a module; 0: what the program asked for */
 	uint64_t bytes;
 	uint64_t n_blocks;
 };
 
 struct gpc_holdings {
-	struct gpc_holding *rows; /* ordered by stack */
+	struct gpc_holding *rows; /* ordered by stack, then kind */
 	size_t n;
 	uint64_t total_bytes;
 	uint64_t rest_bytes; /* of holders that the recording does not list */
 };
 
-/* From the list that the library made when memory ran out. */
-GPC_MUST_CHECK enum gpc_status gpc_holdings_from_oom(
-	struct gpc_holdings *holdings, const struct gpucache_oom *oom);
+/*
+ * From the list that the library made when memory ran out.  It names stacks only; those of a
+ * context or module are known by its block, where that was not given back since.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
+	const struct gpc_report *report, const struct gpucache_oom *oom);
 
 /*
  * From the blocks of one device, or of all where ordinal is -1, that are live now or were at

@@ -35,14 +35,17 @@ static void entries_fini(struct entries *entries)
 }
 
 /* Fills entry->labels; false without memory. */
-static bool label(const struct gpc_report *report, struct entry *entry)
+static bool label(const struct gpc_report *report, struct entry *entry, unsigned int kind)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, entry->stack);
 	unsigned level = 0;
 	char buf[MAX_WHERE];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-	if (!stack || stack->site < 0) {
+	/* Not what the place that caused it asked for, so it is no row of that place. */
+	if (kind)
+		gpc_text_add(&text, "%s: ", gpc_kind_words(kind));
+	if (kind || !stack || stack->site < 0) {
 		gpc_frames_site(report->frames, entry->stack, &text);
 		entry->labels[0] = strdup(buf);
 		return entry->labels[0] != NULL;
@@ -71,7 +74,7 @@ static enum gpc_status add(struct gpc_sites *sites, const struct gpc_report *rep
 		.n_blocks = holding->n_blocks,
 	};
 	sites->total_blocks += holding->n_blocks;
-	return label(report, entry) ? GPC_OK : GPC_NO_METADATA;
+	return label(report, entry, holding->kind) ? GPC_OK : GPC_NO_METADATA;
 }
 
 static int compare_labels(const char *a, const char *b)

@@ -4,7 +4,8 @@
  *
  * Many programs allocate through one function of their own.  A line that holds more than half of
  * everything for several callers is such a wrapper; then its callers are the rows: "remember
- * train.c:140, via device_alloc".
+ * train.c:140, via device_alloc".  What the driver took for a context or a module is a row of its
+ * own: "contexts: main  train.c:434".
  *
  * Invariants  1 Rows are ordered by bytes, biggest first.  2 `total` counts all that was given,
  *             rows left out included.
