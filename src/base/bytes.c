@@ -75,3 +75,11 @@ bool gpc_bytes_parse(const char *text, size_t len, uint64_t *ret_bytes)
 	*ret_bytes = (uint64_t)(value / 1000000);
 	return true;
 }
+
+bool gpc_bytes_is_unit(const char *text)
+{
+	size_t len = strcspn(text, " .,;:\n");
+
+	return (len == 1 && (text[0] == 'B' || text[0] == '%')) ||
+	       (len == 3 && strchr("KMGTPE", text[0]) && memcmp(text + 1, "iB", 2) == 0);
+}

@@ -18,6 +18,9 @@
  */
 bool gpc_bytes_parse(const char *text, size_t len, uint64_t *ret_bytes);
 
+/* Is the first word of the text a unit or a percent sign?  Then a line does not break before it. */
+bool gpc_bytes_is_unit(const char *text);
+
 /* The smallest multiple of `step`, a power of two, that is >= value. */
 static inline uint64_t gpc_round_up(uint64_t value, uint64_t step)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/balance.h"
+#include "base/bytes.h"
 #include "base/verdict.h"
 
 #define LABEL_WIDTH 7u /* "FULL   " */
@@ -35,8 +36,8 @@ static void put_line(struct page *page, const char *line, size_t len)
 }
 
 /*
- * How much of words[0 .. len) goes on one line: whole words, or all that fits where one is
- * longer.
+ * How much of words[0 .. len) goes on one line: whole words, a number with its unit; or all that
+ * fits where one is longer.
  */
 static size_t take_words(const char *words, size_t len)
 {
@@ -45,7 +46,7 @@ static size_t take_words(const char *words, size_t len)
 
 	if (len <= room)
 		return len;
-	while (take > 0 && words[take] != ' ')
+	while (take > 0 && (words[take] != ' ' || gpc_bytes_is_unit(words + take + 1)))
 		take--;
 	return take > 0 ? take : room;
 }

@@ -55,7 +55,8 @@ def case_contexts_and_modules_are_no_leaks(world):
 
 def case_a_context_is_no_row_of_the_place_whose_call_made_it(world):
     """Not in the list that was made when memory ran out, either."""
-    world.run([world.program("train"), "--oom"], sim="memory:1GiB,context:300MiB")
+    done = world.run([world.program("train"), "--oom"], sim="memory:1GiB,context:300MiB")
+    expect(" 1 block   contexts: " in done.err, f"the short form has no line of the context: {done.err}")
     for view in "summary", "oom":
         text = world.report(view, world.recording()).out
         expect("         1  300.00 MiB  contexts: " in text, f"{view} has no row of the context: {text}")

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/text.h"
 #include "gpucache_format.h"
 
@@ -89,15 +90,6 @@ void gpc_paper_line(const struct gpc_paper *paper, const char *format, ...)
 	fputc('\n', paper->out);
 }
 
-/* A number and its unit stay on one line. */
-static bool is_unit(const char *word)
-{
-	size_t len = strcspn(word, " .,;:");
-
-	return (len == 1 && (word[0] == 'B' || word[0] == '%')) ||
-	       (len == 3 && strchr("KMGTPE", word[0]) && memcmp(word + 1, "iB", 2) == 0);
-}
-
 void gpc_paper_wrap(const struct gpc_paper *paper, const char *name, const char *text)
 {
 	size_t room = (size_t)(paper->width - GPC_PAPER_INDENT);
@@ -108,7 +100,7 @@ void gpc_paper_wrap(const struct gpc_paper *paper, const char *name, const char 
 
 		if (len > room) {
 			len = room;
-			while (len > 0 && (text[len] != ' ' || is_unit(text + len + 1)))
+			while (len > 0 && (text[len] != ' ' || gpc_bytes_is_unit(text + len + 1)))
 				len--;
 			/* A word longer than the line is not cut: it may be a path to copy. */
 			if (len == 0)

@@ -94,6 +94,17 @@ static void rounding_up_keeps_multiples(void **state)
 	assert_int_equal(gpc_round_up(513, 512), 1024);
 }
 
+static void a_unit_is_known_by_its_first_word(void **state)
+{
+	(void)state;
+	assert_true(gpc_bytes_is_unit("MiB free"));
+	assert_true(gpc_bytes_is_unit("B,"));
+	assert_true(gpc_bytes_is_unit("%"));
+	assert_false(gpc_bytes_is_unit("MiBs"));
+	assert_false(gpc_bytes_is_unit("Mix"));
+	assert_false(gpc_bytes_is_unit(""));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -103,6 +114,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_size_is_refused),
 		cmocka_unit_test(only_the_given_length_is_read),
 		cmocka_unit_test(rounding_up_keeps_multiples),
+		cmocka_unit_test(a_unit_is_known_by_its_first_word),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

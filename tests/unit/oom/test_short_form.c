@@ -301,6 +301,21 @@ static void no_numbers_and_no_names_break_the_page(void **state)
 	}
 }
 
+static void a_number_and_its_unit_stay_on_one_line(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+	struct gpc_short_form form = form_of(&s);
+
+	(void)state;
+	s.oom.requested = 1000 * GPC_GIB;
+	s.oom.balance.device_free = 704 * GPC_MIB;
+	s.facts.largest_usable = 12 * GPC_MIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	s.oom.short_by = 1023 * GPC_GIB;
+	write_page(&form);
+	assert_non_null(strstr(page, " largest cached piece\n       12.00 MiB\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +327,7 @@ int main(void)
 		cmocka_unit_test(small_devices_are_shown_in_their_own_unit),
 		cmocka_unit_test(what_comes_straight_from_the_driver_is_told_by_kind),
 		cmocka_unit_test(names_from_elsewhere_stay_printable),
+		cmocka_unit_test(a_number_and_its_unit_stay_on_one_line),
 		cmocka_unit_test(no_numbers_and_no_names_break_the_page),
 	};
 
