@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who holds most by tag: a look over BLOCKS, at a failure only. */
+#include "base/balance.h"
 #include "base/metamem.h"
 #include "record/record.h"
 
-/* What counts of a block; false where it is being changed, is not live, or not of the device. */
+/*
+ * What counts of a block; false where it is being changed, is not live, or not of the device.  Nor
+ * does a context or module count: it serves all ranges, whichever its call stood in.
+ */
 static bool read_block(
 	const struct gpucache_block *slot, uint32_t device, uint32_t *ret_tag, uint64_t *ret_bytes)
 {
@@ -17,7 +21,8 @@ static bool read_block(
 	if (seq & 1 || __atomic_load_n(half, __ATOMIC_RELAXED) != seq)
 		return false;
 	if ((what & 0xff) != GPUCACHE_BLOCK_LIVE || what >> 16 != device ||
-		gpucache_kind_place(what >> 8 & 0xff) != GPUCACHE_ON_DEVICE)
+		gpucache_kind_place(what >> 8 & 0xff) != GPUCACHE_ON_DEVICE ||
+		gpc_kind_is_implicit(what >> 8 & 0xff))
 		return false;
 	*ret_tag = tag;
 	*ret_bytes = bytes;

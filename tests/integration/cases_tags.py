@@ -76,7 +76,8 @@ def case_ranges_of_the_nvtx_package_are_in_the_recording(world):
 
 
 def case_a_failure_says_in_which_range(world):
-    world.run(world.script("tags.py") + ["api", str(8 << 30)], GPUCACHE_CONF=QUIET)
+    # The context is made inside a range, and is not for it.
+    world.run(world.script("tags.py") + ["api", str(8 << 30)], GPUCACHE_CONF=QUIET, sim="memory:4GiB,context:300MiB")
     oom = world.report_json("oom")
     expect_equal("the range of the request", oom["request"]["tag"], "epoch/batch")
     expect_equal("MiB by tag", by_tag(oom), {"epoch/batch": 16, "epoch": 8})

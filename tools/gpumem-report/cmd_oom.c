@@ -100,7 +100,8 @@ static void print_holders(struct gpc_report *report, const struct gpucache_oom *
 		gpc_paper_section(&report->paper, "HOLDERS",
 			"who holds it: live bytes by call site, %u stacks in all", oom->n_sites);
 	if (oom->growth_bytes)
-		gpc_paper_line(&report->paper, "the fastest growing: +%s in the later part of the run",
+		gpc_paper_line(&report->paper,
+			"the fastest growing: +%s in the later part of the run",
 			gpc_show_bytes(oom->growth_bytes));
 	if (holdings.n)
 		gpc_holdings_print(&holdings, report,

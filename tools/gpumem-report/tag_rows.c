@@ -37,11 +37,9 @@ static void add_live(struct gpc_tag_rows *rows, const struct gpc_report *report,
 	struct gpucache_block block;
 
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_BLOCKS].count; i++) {
-		if (gpc_recording_read_block(rec, i, &block) &&
+		if (gpc_recording_read_block(rec, i, &block) && gpc_recording_can_leak(&block) &&
 			gpc_report_wants(report, block.device) &&
-			(ordinal < 0 ? gpc_recording_can_leak(&block)
-				     : gpc_recording_holds_device_memory(&block) &&
-						block.device == ordinal))
+			(ordinal < 0 || block.device == ordinal))
 			rows->rows[rows->n++] =
 				(struct gpucache_tag_holder){ block.tag, 1, block.requested };
 	}

@@ -4,6 +4,7 @@
  *
  * Invariants  1 Rows are ordered by bytes, biggest first; memory of no range is one of them.
  *             2 A program that names no ranges has no rows.
+ *             3 Contexts and modules are left out: they serve all ranges.
  * Threads     One.
  * Failure     GPC_NO_METADATA.
  * Limits      A range inside another counts for itself, not for the one around it.
@@ -21,8 +22,8 @@ struct gpc_tag_rows {
 };
 
 /*
- * As the failure's record says; or, where `oom` is NULL, of the live blocks of that device.  With
- * ordinal -1: of all devices, what could have been freed.
+ * As the failure's record says; or, where `oom` is NULL, of the live blocks of that device, or of
+ * all where ordinal is -1.
  */
 GPC_MUST_CHECK enum gpc_status gpc_tag_rows_init(struct gpc_tag_rows *rows,
 	const struct gpc_report *report, int32_t ordinal, const struct gpucache_oom *oom);

@@ -77,6 +77,20 @@ static void a_block_that_is_being_changed_is_left_out(void **state)
 	assert_int_equal(holders[0].tag, 1);
 }
 
+static void what_the_driver_took_for_itself_is_in_no_range(void **state)
+{
+	struct gpucache_tag_holder holders[2];
+	uint64_t rest;
+
+	(void)state;
+	n_slots = 0;
+	live(1, 10);
+	put(1, 300, 0, GPUCACHE_KIND_CONTEXT, GPUCACHE_BLOCK_LIVE);
+	put(1, 200, 0, GPUCACHE_KIND_MODULE, GPUCACHE_BLOCK_LIVE);
+	assert_int_equal(gpc_record_top_tags(&rec, 0, 3, holders, 2, &rest), 1);
+	assert_int_equal(holders[0].bytes, 10);
+}
+
 static void without_tags_memory_or_a_recording_there_is_none(void **state)
 {
 	static struct gpc_record closed;
@@ -112,6 +126,7 @@ int main(void)
 		private_test(live_blocks_of_the_device_count_by_tag_biggest_first),
 		private_test(what_is_not_among_the_biggest_is_the_rest),
 		private_test(a_block_that_is_being_changed_is_left_out),
+		private_test(what_the_driver_took_for_itself_is_in_no_range),
 		private_test(without_tags_memory_or_a_recording_there_is_none),
 		private_test(tags_are_appended_and_drops_are_in_the_header),
 	};
