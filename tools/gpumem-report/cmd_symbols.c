@@ -100,11 +100,12 @@ enum gpc_exit gpc_cmd_symbols(struct gpc_report *report)
 		print_json(report);
 		return GPC_EXIT_MADE;
 	}
-	fprintf(report->paper.out,
-		report->options->target
-			? "%zu of the driver's functions have it in their name.\n"
-			: "%zu functions of the driver; all others pass untouched.\n",
-		n_wanted);
+	if (report->options->target)
+		fprintf(report->paper.out, "Functions of the driver with `%s` in their name.\n",
+			report->options->target);
+	else
+		fprintf(report->paper.out,
+			"%zu functions of the driver; all others pass untouched.\n", n_wanted);
 	for (unsigned gets = 0; gets < N_OF(gets_of); gets++)
 		print_group(report, (enum gets)gets);
 	return GPC_EXIT_MADE;
