@@ -138,7 +138,7 @@ fuzz:                                      ## feed damaged input to every reader
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan fuzz-bin
 	$(Q)build/asan/tests/fuzz/fuzz -s $(or $(FUZZ_SECONDS),300) $(if $(SEED),-S $(SEED)) tests/fuzz/corpus build/fuzz
 
-gpu: all programs doors $(patsubst %.c,$(B)/%,$(CONF_TESTS)) ## build what tests/gpu/run.sh takes along to a machine with a GPU
+gpu: all programs doors gpu-programs $(patsubst %.c,$(B)/%,$(CONF_TESTS)) ## build what tests/gpu/run.sh takes along to a machine with a GPU
 
 bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.csv
 	$(Q)tests/bench/run.sh $(B)
@@ -147,15 +147,17 @@ bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.
 
 include tests/simcuda/rules.mk
 include tests/programs/rules.mk
+include tests/gpu/rules.mk
 include tests/kill/rules.mk
 include tests/fuzz/rules.mk
 include tests/stacks/rules.mk
 include tests/doors/rules.mk
 
-.PHONY: simcuda programs doors links tests list-tests
+.PHONY: simcuda programs doors gpu-programs links tests list-tests
 simcuda: $(SIMCUDA)
 programs: $(PROGRAMS)
 doors: $(DOORS)
+gpu-programs: $(GPU_PROGRAMS)
 tests: $(TEST_BINS)
 list-tests:
 	@printf '%s\n' $(TEST_BINS)

@@ -2,7 +2,7 @@
 # They are linked against the simulated CUDA libraries and carry no run path, so that the loader
 # takes whichever libcudart.so.13 and libcuda.so.1 the environment offers: real or simulated.
 
-# These launch kernels of a known length, which the simulated driver offers (simulated.h).
+# These launch kernels of a known length (kernel.h, simulated.h).
 SIMULATED := in_flight loop capture rescue ipc
 PROGRAMS := $(addprefix $(B)/programs/,train train_driver misuse pairs errors implicit vmm arrays async async_per_thread $(SIMULATED))
 
@@ -14,7 +14,7 @@ $(B)/programs/errors: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1 -ldl
 $(B)/programs/errors: tests/programs/errors.def tests/programs/errors.h
 $(addprefix $(B)/programs/,train_driver vmm arrays implicit): PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 $(addprefix $(B)/programs/,$(SIMULATED)): PROGRAM_LIBS := -l:libcudart.so.13 -ldl
-$(addprefix $(B)/programs/,$(SIMULATED)): tests/programs/simulated.h
+$(addprefix $(B)/programs/,$(SIMULATED)): tests/programs/simulated.h tests/programs/kernel.h
 $(B)/programs/async $(B)/programs/async_per_thread: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1 -ldl
 
 # Processes that live in unusual ways, and contexts.

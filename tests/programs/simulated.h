@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the programs share that prove something about time: kernels of a known length, and what the
- * device itself says of its memory.  Both are the simulated GPU's own (gpusim.h); on a real one
- * they end with status 77.
+ * What the programs share that prove something about time: kernels of a known length (kernel.h), and
+ * what the device itself says of its memory.  The latter only the simulated GPU tells (gpusim.h); on a
+ * real one a program that asks ends with status 77.
  */
 #ifndef PROGRAMS_SIMULATED_H
 #define PROGRAMS_SIMULATED_H
@@ -14,6 +14,8 @@
 
 #include <cuda_runtime.h>
 #include <gpusim.h>
+
+#include "kernel.h"
 
 #define MIB ((size_t)1 << 20)
 #define MS  UINT64_C(1000000)
@@ -44,11 +46,7 @@ static inline void find_in_driver(const char *name, void *ret_function)
 /* A kernel that runs for so long and, where `fill` is not -1, leaves that in every byte. */
 static inline cudaError_t launch(cudaStream_t stream, uint64_t ns, void *ptr, size_t size, int fill)
 {
-	int (*submit)(struct CUstream_st *, uint64_t, unsigned, const struct gpusim_range *);
-	struct gpusim_range range = { .ptr = (uintptr_t)ptr, .size = size, .fill = fill };
-
-	find_in_driver("gpusim_launch", &submit);
-	return (cudaError_t)submit(stream, ns, 1, &range);
+	return (cudaError_t)kernel_launch(stream, ns, (uintptr_t)ptr, size, fill);
 }
 
 /* What this process has of device 0, the cache included. */
@@ -85,6 +83,7 @@ static inline cudaStream_t make_stream(void)
 	cudaStream_t stream = NULL;
 
 	OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	kernel_load(); /* not later, inside a capture */
 	return stream;
 }
 

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What no document says about the driver, asked of it: one line an answer, "question: answer".
+ *
+ *   questions list | TOPIC     one topic a process, so that what goes wrong in one ends no other
+ *
+ * Codes are the driver's; times are of the host.  A free *waits* when the kernel that runs meanwhile, on a
+ * stream that never touched the block, is through once the free returns.
+ */
+#include "driver.h"
+
+#define N_TIMES   200
+#define KERNEL_NS (100 * MS)
+
+static void answer(const char *question, int code)
+{
+	printf("%s: %d\n", question, code);
+	fflush(stdout);
+}
+
+static CUcontext context;
+
+/* ---- codes ---- */
+
+static void ask_about_frees(void)
+{
+	CUdeviceptr ptr = block(3 * MIB);
+	int result;
+
+	answer("cuMemFreeAsync of a block of cuMemAlloc", (int)cuMemFreeAsync(ptr, streams[0]));
+	NEED(cuStreamSynchronize(streams[0]));
+	result = (int)cuMemFree(ptr);
+	answer("and then cuMemFree of it", result);
+	ptr = block(3 * MIB);
+	answer("cuMemFree inside a block", (int)cuMemFree(ptr + 512));
+	NEED(cuMemFree(ptr));
+	answer("cuMemFree a second time", (int)cuMemFree(ptr));
+	answer("cuMemFreeAsync a third time", (int)cuMemFreeAsync(ptr, streams[0]));
+	NEED(cuMemAllocAsync(&ptr, 3 * MIB, streams[0]));
+	NEED(cuStreamSynchronize(streams[0]));
+	answer("cuMemFree of a block of cuMemAllocAsync", (int)cuMemFree(ptr));
+}
+
+/* A block's address, and again when it is free; a small one has neighbours that live on. */
+static void ask_about_a_freed_address(size_t size, const char *name)
+{
+	CUdeviceptr neighbour = block(size);
+	CUdeviceptr ptr = block(size);
+	CUdeviceptr base = 0;
+	unsigned kind = 0;
+	size_t length = 0;
+	int code;
+
+	NEED(cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, ptr));
+	printf("memory type of a live block of %s: %u\n", name, kind);
+	NEED(cuMemFree(ptr));
+	kind = 0;
+	code = (int)cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, ptr);
+	printf("memory type of a freed block of %s: code %d, type %u\n", name, code, kind);
+	code = (int)cuMemGetAddressRange(&base, &length, ptr);
+	printf("address range of a freed block of %s: code %d, %zu bytes\n", name, code,
+		code ? 0 : length);
+	printf("a freed block of %s is given again at once: %s\n", name,
+		block(size) == ptr ? "yes" : "no");
+	NEED(cuMemFree(neighbour));
+}
+
+static void ask_about_memory_info(void)
+{
+	size_t n = 0;
+
+	answer("cuMemGetInfo(NULL, &total)", (int)cuMemGetInfo(NULL, &n));
+	answer("cuMemGetInfo(&free, NULL)", (int)cuMemGetInfo(&n, NULL));
+	answer("cuMemGetInfo(NULL, NULL)", (int)cuMemGetInfo(NULL, NULL));
+}
+
+/* ---- what waits for a kernel ---- */
+
+static void ask_what_waits(size_t size, const char *name)
+{
+	CUdeviceptr ptr = block(size);
+	uint64_t start;
+	uint64_t ns;
+	int is_running;
+
+	NEED(cuCtxSynchronize());
+	keep_busy(0, KERNEL_NS);
+	start = now_ns();
+	NEED(cuMemFree(ptr));
+	ns = now_ns() - start;
+	is_running = cuStreamQuery(streams[0]) == CUDA_ERROR_NOT_READY;
+	printf("cuMemFree of %s beside a kernel of 100 ms: %.3f ms, %s\n", name, (double)ns / 1e6,
+		is_running ? "does not wait" : "waits");
+	NEED(cuCtxSynchronize());
+	keep_busy(0, KERNEL_NS);
+	start = now_ns();
+	ptr = block(size);
+	ns = now_ns() - start;
+	is_running = cuStreamQuery(streams[0]) == CUDA_ERROR_NOT_READY;
+	printf("cuMemAlloc of %s beside a kernel of 100 ms: %.3f ms, %s\n", name, (double)ns / 1e6,
+		is_running ? "does not wait" : "waits");
+	NEED(cuCtxSynchronize());
+	NEED(cuMemFree(ptr));
+}
+
+/* ---- events of a whole context ---- */
+
+static void ask_about_fences(unsigned n, int is_busy)
+{
+	uint64_t record = 0;
+	uint64_t query = 0;
+	CUevent event;
+
+	make_streams(n);
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	for (int i = 0; i < N_TIMES; i++) {
+		uint64_t start, between;
+
+		for (unsigned s = 0; is_busy && i % 20 == 0 && s < n; s++)
+			keep_busy(s, MS / 10);
+		start = now_ns();
+		NEED(cuCtxRecordEvent(context, event));
+		between = now_ns();
+		(void)cuEventQuery(event);
+		query += now_ns() - between;
+		record += between - start;
+	}
+	NEED(cuCtxSynchronize());
+	NEED(cuEventDestroy(event));
+	printf("cuCtxRecordEvent with %u streams, %s: %llu ns, cuEventQuery of it %llu ns\n", n,
+		is_busy ? "busy" : "idle", (unsigned long long)(record / N_TIMES),
+		(unsigned long long)(query / N_TIMES));
+}
+
+/* It stands for all kernels of the context: does it wait for one that runs on another stream? */
+static void ask_whether_a_fence_covers(void)
+{
+	CUevent event;
+
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	keep_busy(0, KERNEL_NS);
+	NEED(cuCtxRecordEvent(context, event));
+	answer("cuEventQuery after cuCtxRecordEvent beside a kernel", (int)cuEventQuery(event));
+	NEED(cuEventSynchronize(event));
+	answer("cuStreamQuery of the kernel when the event has passed",
+		(int)cuStreamQuery(streams[0]));
+	NEED(cuEventDestroy(event));
+}
+
+/* ---- the end of the process ---- */
+
+static void say_at_exit(const char *when)
+{
+	CUcontext current;
+	size_t available, total;
+
+	printf("in a handler registered %s cuInit: cuCtxGetCurrent %d, cuMemGetInfo %d\n", when,
+		(int)cuCtxGetCurrent(&current), (int)cuMemGetInfo(&available, &total));
+	fflush(stdout);
+}
+
+static void before(void)
+{
+	say_at_exit("before");
+}
+
+static void after(void)
+{
+	say_at_exit("after");
+}
+
+/* ---- the topics ---- */
+
+static void ask_about_freed_addresses(void)
+{
+	ask_about_a_freed_address(4 * KIB, "4 KiB");
+	ask_about_a_freed_address(3 * MIB, "3 MiB");
+	ask_about_a_freed_address(64 * MIB, "64 MiB");
+}
+
+static void ask_about_waits(void)
+{
+	ask_what_waits(512, "512 B");
+	ask_what_waits(2 * MIB, "2 MiB");
+	ask_what_waits(64 * MIB, "64 MiB");
+}
+
+static void ask_about_events(void)
+{
+	static const unsigned counts[] = { 1, 4, 16, 64, MAX_STREAMS };
+
+	ask_whether_a_fence_covers();
+	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+		ask_about_fences(counts[i], 0);
+		ask_about_fences(counts[i], 1);
+	}
+}
+
+static void ask_about_the_end(void)
+{
+	NEED(atexit(after));
+}
+
+static const struct topic {
+	const char *name;
+	void (*ask)(void);
+} topics[] = {
+	{ "frees", ask_about_frees },
+	{ "addresses", ask_about_freed_addresses },
+	{ "info", ask_about_memory_info },
+	{ "waits", ask_about_waits },
+	{ "events", ask_about_events },
+	{ "end", ask_about_the_end },
+};
+
+#define N_TOPICS (sizeof topics / sizeof topics[0])
+
+int main(int argc, char **argv)
+{
+	const char *wanted = argc == 2 ? argv[1] : "";
+
+	for (size_t i = 0; i < N_TOPICS; i++) {
+		if (strcmp(wanted, "list") == 0)
+			printf("%s\n", topics[i].name);
+		if (strcmp(wanted, topics[i].name) != 0)
+			continue;
+		if (topics[i].ask == ask_about_the_end)
+			NEED(atexit(before));
+		context = open_device();
+		make_streams(1);
+		topics[i].ask();
+		return 0;
+	}
+	return strcmp(wanted, "list") == 0 ? 0 : 2;
+}
