@@ -1,33 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is tried on a GPU.  Each step gets the suite, a World of its own, and a dictionary for its figures."""
-import json
 import os
 import shutil
 import signal
 import sys
 
 import errors
+import steps_driver
+import steps_frameworks
 from exchange import exchange
+from common import expect_same, need_runtime
 from harness import MIB, TOP, Skip, expect, expect_equal
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def expect_same(world, command, data=None, key="", **extra):
-    plain = world.run(command, with_us=False, **extra)
-    ours = world.run(command, **extra)
-    expect_equal("the exit status without gpucache", plain.status, 0)
-    expect_equal("the exit status", ours.status, 0)
-    expect_equal("stdout", ours.out, plain.out)
-    if data is not None:
-        counts = world.count_calls(world.recordings()[-1])
-        data[key] = f"{counts['malloc']} allocations, {counts['driver_malloc']} by the driver"
-    return plain, ours
-
-
-def need_runtime(suite):
-    if not suite.sim and 13 not in suite.cudart:
-        raise Skip("there is no libcudart.so.13")
 
 
 def step_conformance(suite, world, data):
@@ -217,38 +202,6 @@ def step_pair_costs(suite, world, data):
             "ns a pair: {} without us, {} with us, {} with us and stacks off".format(*figures)
 
 
-def run_torch(world, with_us, **extra):
-    done = world.run([sys.executable, os.path.join(HERE, "torch_train.py"), "100"], with_us, **extra)
-    expect_equal(f"the exit status ({done.err.strip()[-400:]})", done.status, 0)
-    answer = json.loads(done.out.strip().splitlines()[-1])
-    if "skip" in answer:
-        raise Skip(answer["skip"])
-    return answer
-
-
-def compare_torch(suite, world, data, **extra):
-    if suite.sim:
-        raise Skip("PyTorch needs a real GPU")
-    # PyTorch brings its own CUDA libraries; ours in the path would take their place.
-    folder = suite.unwind if suite.unwind not in (None, "system") else None
-    plain = run_torch(world, False, LD_LIBRARY_PATH=None, **extra)
-    ours = run_torch(world, True, LD_LIBRARY_PATH=folder, **extra)
-    for key in ("torch", "ms_per_step", "peak_allocated_bytes", "peak_reserved_bytes", "device_used_bytes"):
-        data[key] = f"{plain[key]} without us, {ours[key]} with us"
-    counts = world.count_calls(world.recordings()[-1])
-    data["calls"] = f"{counts['malloc']} allocations, {counts['driver_malloc']} by the driver"
-    data["last loss"] = float.fromhex(plain["losses"][-1])
-    expect_equal("the losses", ours["losses"], plain["losses"])
-
-
-def step_torch(suite, world, data):
-    compare_torch(suite, world, data)
-
-
-def step_torch_without_its_cache(suite, world, data):
-    compare_torch(suite, world, data, PYTORCH_NO_CUDA_MEMORY_CACHING="1")
-
-
 # Name, limit in seconds, function.  In the order of what must be known first.
 STEPS = (
     ("the driver's contract holds on this GPU", 60, step_conformance),
@@ -259,6 +212,7 @@ STEPS = (
     ("a Python leak is named with file and line", 30, step_python_leak),
     ("a program with a static runtime runs as without us", 60, step_static_runtime),
     ("freed memory under a running kernel is not reused", 60, step_reuse_race),
+    *steps_driver.MEMORY_STEPS,
     ("an out-of-memory under a limit is explained", 30, step_out_of_memory),
     ("an out-of-memory of the whole device is explained", 30, step_device_exhausted),
     ("after kill -9 the bytes held are those printed", 30, step_kill),
@@ -267,7 +221,7 @@ STEPS = (
     ("green contexts share the memory of their primary one", 30, step_green_contexts),
     ("every row of the table of errors gets the driver's code", 120, step_errors),
     ("two processes exchange a block or get a clear error", 60, step_exchange),
-    ("PyTorch trains bit for bit as without us", 90, step_torch),
-    ("PyTorch without its own cache trains bit for bit as without us", 90, step_torch_without_its_cache),
+    *steps_driver.ASKING_STEPS,
+    *steps_frameworks.STEPS,
     ("what a pair of cudaMalloc and cudaFree costs", 30, step_pair_costs),
 )

@@ -20,6 +20,10 @@ from harness import Failed, Skip, World  # noqa: E402
 TOP = machine.TOP
 
 
+def as_text(value):
+    return ", ".join(f"{key} {part}" for key, part in value.items()) if isinstance(value, dict) else value
+
+
 class Suite:
     """The machine, the build, and what the steps found."""
 
@@ -89,7 +93,7 @@ class Suite:
                 for line in (result["why"].splitlines() if result["why"] else []):
                     file.write(f"{'':18}{line}\n")
                 for key, value in result["data"].items():
-                    file.write(f"{'':18}{key}: {value}\n")
+                    file.write(f"{'':18}{key}: {as_text(value)}\n")
 
 
 def parse_options():
@@ -97,7 +101,7 @@ def parse_options():
     parser.add_argument("--sim", action="store_true", help="on the simulated GPU, to test this script")
     parser.add_argument("--build", metavar="DIR", help="the build to test (default: build/)")
     parser.add_argument("--out", metavar="DIR", help="where the results go")
-    parser.add_argument("--seconds", type=int, default=290, help="for everything (default: 290)")
+    parser.add_argument("--seconds", type=int, default=480, help="for everything (default: 480)")
     return parser.parse_args()
 
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small PyTorch training run, deterministic, that prints one JSON object.
 
+  torch_train.py [STEPS | oom]
+
+With `oom` it allocates until it may not any more, and says by which exception.
 It knows nothing of gpucache.  The losses are printed bit for bit: two runs that touch the same memory
 in the same way print the same ones.
 """
@@ -18,7 +21,8 @@ except ImportError:
     print(json.dumps({"skip": "PyTorch is not installed"}))
     sys.exit(0)
 
-STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+RUN_OUT = sys.argv[1:] == ["oom"]
+STEPS = int(sys.argv[1]) if len(sys.argv) > 1 and not RUN_OUT else 300
 WARM_UP = 10
 WIDTH, HEADS, BLOCKS, TOKENS, BATCH = 512, 8, 6, 128, 32
 
@@ -62,14 +66,27 @@ def train():
     return [loss.item().hex() for loss in losses], elapsed / max(1, STEPS - min(WARM_UP, STEPS - 1))
 
 
+def run_out():
+    kept = []
+    try:
+        while len(kept) < 1 << 14:
+            kept.append(torch.zeros(64 << 20, dtype=torch.uint8, device="cuda"))
+    except torch.cuda.OutOfMemoryError as error:
+        return {"exception": type(error).__name__, "text": str(error)[:200], "blocks": len(kept)}
+    return {"exception": None, "blocks": len(kept)}
+
+
 def main():
     if not torch.cuda.is_available():
         print(json.dumps({"skip": "PyTorch sees no GPU"}))
         return
+    if RUN_OUT:
+        print(json.dumps({"version": torch.__version__, **run_out()}))
+        return
     losses, seconds = train()
     free, total = torch.cuda.mem_get_info()
     print(json.dumps({
-        "torch": torch.__version__,
+        "version": torch.__version__,
         "losses": losses,
         "ms_per_step": round(seconds * 1000, 3),
         "peak_allocated_bytes": torch.cuda.max_memory_allocated(),
