@@ -139,6 +139,7 @@ fuzz:                                      ## feed damaged input to every reader
 	$(Q)build/asan/tests/fuzz/fuzz -s $(or $(FUZZ_SECONDS),300) $(if $(SEED),-S $(SEED)) tests/fuzz/corpus build/fuzz
 
 gpu: all programs doors gpu-programs $(patsubst %.c,$(B)/%,$(CONF_TESTS)) ## build what tests/gpu/run.sh takes along to a machine with a GPU
+	$(Q)git describe --always --dirty >$(B)/gpu/commit 2>/dev/null || rm -f $(B)/gpu/commit
 
 bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.csv
 	$(Q)tests/bench/run.sh $(B)

@@ -62,7 +62,7 @@ run_script() { # NAME COMMAND...
 # The programs stand for what we did not compile: a sanitizer has no business in them.
 build() { # VARIANT
 	case $1 in
-	release) extra="programs kill-bins doors" ;;
+	release) extra="programs kill-bins doors gpu-programs" ;;
 	asan) extra=fuzz-bin ;;
 	*) extra= ;;
 	esac
@@ -88,6 +88,7 @@ for variant in ${VARIANTS:-release debug asan tsan}; do
 	run_script programs tests/integration/run.sh build
 	run_script kill tests/kill/run.py build/release --runs 30
 	run_script doors tests/doors/run.sh build/release
+	run_script gpu tests/gpu/run.sh --sim --out build/gpu
 	run_script golden tests/golden/run.sh build
 	run_script replay tests/bench/test_replay.sh build
 	run_script lints make --no-print-directory -s lint

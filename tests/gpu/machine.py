@@ -96,7 +96,19 @@ def provide_build(build, seconds):
     return f"{build} does not run here, and make failed: {done.stderr.strip()[-400:]}"
 
 
-def describe(probe):
+def find_commit(build):
+    """Of this checkout, or where it came without its history, of the build that was brought along."""
+    commit = output_of(["git", "-C", TOP, "describe", "--always", "--dirty"])
+    if commit is None:
+        try:
+            with open(os.path.join(build, "release", "gpu", "commit"), encoding="utf-8") as file:
+                commit = file.read().strip()
+        except OSError:
+            pass
+    return commit
+
+
+def describe(probe, build):
     driver = output_of(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -109,5 +121,5 @@ def describe(probe):
         "libc": " ".join(platform.libc_ver()),
         "processor_cores": os.cpu_count(),
         "python": platform.python_version(),
-        "commit": output_of(["git", "-C", TOP, "rev-parse", "--short", "HEAD"]),
+        "commit": find_commit(build),
     }

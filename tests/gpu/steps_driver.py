@@ -18,6 +18,13 @@ WHOLE_CAPTURES = ["captures that survived: 10 of 10", "replays that were right: 
                   "wrong to the neighbour: 0", "refused to the neighbour: none"]
 
 
+def gpu_program(suite, name):
+    path = os.path.join(suite.build, "release/gpu", name)
+    if not os.path.exists(path):
+        raise Skip("the build has no programs of tests/gpu; `make gpu` builds them")
+    return path
+
+
 def step_in_flight(suite, world, data):
     """The data of both owners of a block that is freed in flight."""
     need_runtime(suite)
@@ -25,6 +32,15 @@ def step_in_flight(suite, world, data):
         expect_same(world, [world.program("in_flight"), old, new], data, f"{old}, then {new}")
         done = world.run([world.program("in_flight"), old, new], GPUCACHE_CONF="free_sync:always")
         expect("wrong" not in done.out, f"{old}, then {new}, with free_sync:always: {done.out}")
+
+
+def step_random_reuse(suite, world, data):
+    """Random programs, and the same ones beside a library whose fences do nothing: what the check is worth."""
+    program = gpu_program(suite, "reuse")
+    for seed in ("1", "2", "3"):
+        expect_same(world, [program, "20", seed], data, f"seed {seed}")
+    without = world.run([program, "20", "1"], LD_PRELOAD=world.without_fences())
+    data["without fences"] = without.out.strip()
 
 
 def step_captures(suite, world, data):
@@ -79,13 +95,6 @@ def step_lives(suite, world, data):
     expect(not wrong, "\n".join(wrong))
 
 
-def gpu_program(suite, name):
-    path = os.path.join(suite.build, "release/gpu", name)
-    if not os.path.exists(path):
-        raise Skip("the build has no programs of tests/gpu; `make gpu` builds them")
-    return path
-
-
 def step_questions(suite, world, data):
     """Answers are never wrong here: they are what is not known."""
     program = gpu_program(suite, "questions")
@@ -126,6 +135,7 @@ def step_costs(suite, world, data):
 
 MEMORY_STEPS = (
     ("memory freed in flight is right for both its owners", 60, step_in_flight),
+    ("random programs that free in flight read what they wrote", 60, step_random_reuse),
     ("captures survive beside us, and graphs write what they should", 60, step_captures),
     ("a program that forks runs as without us", 30, step_fork),
     ("processes live and end as without us", 90, step_lives),

@@ -127,7 +127,7 @@ def main():
     out = options.out or os.environ.get("OUT") or os.path.join(TOP, "tests", "gpu", "results", now)
     os.makedirs(out, exist_ok=True)
     suite = Suite(options, out)
-    about = machine.describe(probe)
+    about = machine.describe(probe, build)
     about["libunwind"] = suite.unwind
     about["cudart"] = "simulated" if suite.sim else ", ".join(map(str, sorted(suite.cudart))) or None
     # The text form carries no path: results are committed.
