@@ -7,5 +7,6 @@
 # where it can.  Without a GPU it says so and ends with status 0.  Writes results.json, results.txt
 # and oom_report.txt into one folder: --out, else $OUT, else tests/gpu/results/<date>.
 #
-# --sim runs the same steps on the simulated GPU, to test this script; --seconds bounds the whole run.
+# --sim runs the same steps on the simulated GPU, to test this script, and writes into
+# build/gpu-sim/<date>; --seconds bounds the whole run.
 exec python3 -B "$(dirname "$0")/suite.py" "$@"

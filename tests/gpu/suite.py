@@ -124,7 +124,8 @@ def main():
             print(f"the simulated driver does not answer: {probe}", file=sys.stderr)
             return 1
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d-%H%M%S")
-    out = options.out or os.environ.get("OUT") or os.path.join(TOP, "tests", "gpu", "results", now)
+    place = ("build", "gpu-sim") if options.sim else ("tests", "gpu", "results")
+    out = options.out or os.environ.get("OUT") or os.path.join(TOP, *place, now)
     os.makedirs(out, exist_ok=True)
     suite = Suite(options, out)
     about = machine.describe(probe, build)
