@@ -90,4 +90,23 @@ static inline void bench_row(const char *name, double value, const char *unit, d
 	fflush(stdout);
 }
 
+/* How often a program with children measures each of them, in turns. */
+#define BENCH_TURNS 7
+
+/* The turn whose ratio is the median: its value and its baseline were measured one after the other. */
+static inline void bench_turns_row(
+	const char *name, const double *values, const char *unit, const double *baselines)
+{
+	double ratios[BENCH_TURNS];
+	double median;
+	unsigned turn = 0;
+
+	for (unsigned i = 0; i < BENCH_TURNS; i++)
+		ratios[i] = values[i] / baselines[i];
+	median = bench_median(ratios, BENCH_TURNS);
+	while (values[turn] / baselines[turn] != median)
+		turn++;
+	bench_row(name, values[turn], unit, baselines[turn]);
+}
+
 #endif

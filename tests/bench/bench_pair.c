@@ -26,7 +26,6 @@
 #include "tests/bench/bench.h"
 
 #define BLOCK_SIZE  512
-#define N_TURNS     7
 #define N_ROUNDS    11
 #define N_PAIRS     20000
 #define N_SINGLE    100000
@@ -192,10 +191,10 @@ static const struct {
 };
 
 struct figures {
-	double mallocs[N_TURNS];
-	double pairs[N_TURNS];
-	double medians[N_TURNS];
-	double p99s[N_TURNS];
+	double mallocs[BENCH_TURNS];
+	double pairs[BENCH_TURNS];
+	double medians[BENCH_TURNS];
+	double p99s[BENCH_TURNS];
 };
 
 static void measure(const char *build, const char *folder, enum subject subject,
@@ -217,35 +216,19 @@ static void measure(const char *build, const char *folder, enum subject subject,
 	bench_check(command, pclose(child) == 0);
 }
 
-/* The turn whose ratio is the median: its value and its baseline were measured one after the other. */
-static void print_row(
-	const char *name, const double *values, const char *unit, const double *baselines)
-{
-	double ratios[N_TURNS];
-	double median;
-	unsigned turn = 0;
-
-	for (unsigned i = 0; i < N_TURNS; i++)
-		ratios[i] = values[i] / baselines[i];
-	median = bench_median(ratios, N_TURNS);
-	while (values[turn] / baselines[turn] != median)
-		turn++;
-	bench_row(name, values[turn], unit, baselines[turn]);
-}
-
 static void print_rows(struct figures *figures)
 {
-	print_row("hit_pair", figures[HIT].pairs, "ns", figures[HIT].mallocs);
-	print_row("hit_pair_1m", figures[HIT_1M].pairs, "ns", figures[HIT_1M].mallocs);
-	print_row("hit_pair_hole", figures[HOLE].pairs, "ns", figures[HOLE].mallocs);
-	print_row("hit_pair_p99", figures[HIT].p99s, "ns", figures[HIT].medians);
-	print_row("record_pair", figures[HIT].pairs, "ns", figures[RECORD_OFF].pairs);
-	print_row("hit_pair_streams", figures[STREAMS].pairs, "ns", figures[HIT].pairs);
-	for (unsigned i = 0; i < N_TURNS; i++) {
+	bench_turns_row("hit_pair", figures[HIT].pairs, "ns", figures[HIT].mallocs);
+	bench_turns_row("hit_pair_1m", figures[HIT_1M].pairs, "ns", figures[HIT_1M].mallocs);
+	bench_turns_row("hit_pair_hole", figures[HOLE].pairs, "ns", figures[HOLE].mallocs);
+	bench_turns_row("hit_pair_p99", figures[HIT].p99s, "ns", figures[HIT].medians);
+	bench_turns_row("record_pair", figures[HIT].pairs, "ns", figures[RECORD_OFF].pairs);
+	bench_turns_row("hit_pair_streams", figures[STREAMS].pairs, "ns", figures[HIT].pairs);
+	for (unsigned i = 0; i < BENCH_TURNS; i++) {
 		figures[THREADS_1].pairs[i] = 1000 / figures[THREADS_1].pairs[i];
 		figures[THREADS_4].pairs[i] = 1000 / figures[THREADS_4].pairs[i];
 	}
-	print_row("threads_4", figures[THREADS_4].pairs, "M/s", figures[THREADS_1].pairs);
+	bench_turns_row("threads_4", figures[THREADS_4].pairs, "M/s", figures[THREADS_1].pairs);
 }
 
 static int run_parent(void)
@@ -258,7 +241,7 @@ static int run_parent(void)
 
 	bench_find_build(build, sizeof build);
 	bench_check("mkdtemp", mkdtemp(folder) != NULL);
-	for (unsigned turn = 0; turn < N_TURNS; turn++)
+	for (unsigned turn = 0; turn < BENCH_TURNS; turn++)
 		for (int i = 0; i < N_SUBJECTS; i++)
 			measure(build, folder, (enum subject)i, &figures[i], turn);
 	print_rows(figures);

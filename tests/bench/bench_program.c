@@ -22,7 +22,6 @@
 #include "driver/cuda_abi.h"
 #include "tests/bench/bench.h"
 
-#define N_TURNS   7
 #define N_ALLOCS  30000
 #define N_LIVE    64
 #define N_FRAMES  26
@@ -161,23 +160,9 @@ static double measure(
 	return value;
 }
 
-static void print_row(const char *name, const double *values, const double *baselines)
-{
-	double ratios[N_TURNS];
-	unsigned turn = 0;
-	double median;
-
-	for (unsigned i = 0; i < N_TURNS; i++)
-		ratios[i] = values[i] / baselines[i];
-	median = bench_median(ratios, N_TURNS);
-	while (values[turn] / baselines[turn] != median)
-		turn++;
-	bench_row(name, values[turn], "ns", baselines[turn]);
-}
-
 static int run_parent(void)
 {
-	static double values[N_SUBJECTS][N_TURNS];
+	static double values[N_SUBJECTS][BENCH_TURNS];
 	char folder[] = "/dev/shm/bench_program.XXXXXX";
 	unsigned n_rounds = find_rounds();
 	char command[64];
@@ -185,12 +170,12 @@ static int run_parent(void)
 
 	bench_find_build(build, sizeof build);
 	bench_check("mkdtemp", mkdtemp(folder) != NULL);
-	for (unsigned turn = 0; turn < N_TURNS; turn++)
+	for (unsigned turn = 0; turn < BENCH_TURNS; turn++)
 		for (int i = 0; i < N_SUBJECTS; i++)
 			values[i][turn] = measure(build, folder, (enum subject)i, n_rounds);
-	print_row("program_100k", values[RECORDED], values[UNRECORDED]);
-	print_row("program_100k_sampled", values[SAMPLED], values[UNRECORDED]);
-	print_row("program_100k_plain", values[RECORDED], values[PLAIN]);
+	bench_turns_row("program_100k", values[RECORDED], "ns", values[UNRECORDED]);
+	bench_turns_row("program_100k_sampled", values[SAMPLED], "ns", values[UNRECORDED]);
+	bench_turns_row("program_100k_plain", values[RECORDED], "ns", values[PLAIN]);
 	snprintf(command, sizeof command, "rm -rf %s", folder);
 	return system(command) == 0 ? 0 : 1;
 }

@@ -2,55 +2,18 @@
 /*
  * Arrays of every shape, registered host memory, imported memory, and memory that is shown to others.
  *
- *     arrays SCENE [N]   does the first N steps, says what each got, then what the device and the host side hold,
- *                        and ends without freeing anything; without N all steps.
+ *     arrays SCENE [N]   (scenes.h)
  *
  * Every array is a multiple of what the device gives at least, so that the books can be compared to the byte.
  */
-#include <dlfcn.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cuda.h>
-#include <gpusim.h>
+#include "scenes.h"
 
 #define MIB    ((size_t)1 << 20)
 #define WIDTH  1024
 #define HEIGHT 512
-
-static int steps_left = 1 << 20;
-static uint64_t used_before;
-static size_t host_bytes;
-
-/* What the simulated device says; 0 on a real one. */
-static uint64_t device_used(void)
-{
-	int (*info)(int, struct gpusim_device *) = NULL;
-	struct gpusim_device device;
-
-	*(void **)(void *)&info = dlsym(RTLD_DEFAULT, "gpusim_device_info");
-	return info && info(0, &device) == 0 ? device.own_used : 0;
-}
-
-static void end(void)
-{
-	printf("device bytes: %llu\n", (unsigned long long)(device_used() - used_before));
-	printf("host bytes: %zu\n", host_bytes);
-	fflush(stdout);
-	exit(0);
-}
-
-/* One step is over. */
-static void say(const char *what, CUresult result)
-{
-	printf("%s: %d\n", what, (int)result);
-	if (--steps_left == 0)
-		end();
-}
 
 /* 2 MiB. */
 static const CUDA_ARRAY_DESCRIPTOR flat = {
@@ -245,10 +208,7 @@ static void after_a_cache(void)
 	say("another", cuArray3DCreate(&array, &big));
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} scenes[] = {
+static const struct scene scenes[] = {
 	{ "shapes", shapes },
 	{ "misuse", misuse },
 	{ "host", host },
@@ -259,20 +219,5 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	CUcontext context;
-
-	if (argc > 2)
-		steps_left = atoi(argv[2]);
-	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
-		return 3;
-	used_before = device_used();
-	for (size_t i = 0; argc > 1 && i < sizeof scenes / sizeof scenes[0]; i++) {
-		if (strcmp(argv[1], scenes[i].name) == 0) {
-			scenes[i].run();
-			end();
-		}
-	}
-	fputs("usage: arrays shapes | misuse | host | external | shown | after-a-cache [N]\n",
-		stderr);
-	return 2;
+	return run_scene(scenes, sizeof scenes / sizeof scenes[0], argc, argv);
 }

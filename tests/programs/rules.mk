@@ -15,6 +15,7 @@ $(B)/programs/errors: tests/programs/errors.def tests/programs/errors.h
 $(addprefix $(B)/programs/,train_driver vmm arrays implicit): PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 $(addprefix $(B)/programs/,$(SIMULATED)): PROGRAM_LIBS := -l:libcudart.so.13 -ldl
 $(addprefix $(B)/programs/,$(SIMULATED)): tests/programs/simulated.h tests/programs/kernel.h
+$(addprefix $(B)/programs/,vmm arrays): tests/programs/scenes.h
 $(B)/programs/async $(B)/programs/async_per_thread: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1 -ldl
 
 # Processes that live in unusual ways, and contexts.

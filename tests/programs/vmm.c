@@ -3,59 +3,19 @@
  * Virtual memory management as PyTorch's expandable segments do it: a reserved range that grows and shrinks by
  * chunks, each created, mapped, opened and released on its own; and what goes beyond that.
  *
- *     vmm SCENE [N]   does the first N steps, says what each got, then what the device and the host side hold,
- *                     and ends without freeing anything; without N all steps.
- *
- * After each run the books must say the same; so a test runs 1, 2, 3 ... steps.
+ *     vmm SCENE [N]   (scenes.h)
  */
-#include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cuda.h>
-#include <gpusim.h>
+#include "scenes.h"
 
 #define CHUNK    ((size_t)2 << 20)
 #define N_CHUNKS 4
 
-static int steps_left = 1 << 20;
-static uint64_t used_before;
-static size_t host_bytes; /* held of physical memory on the host */
-
 static CUmemGenericAllocationHandle handles[N_CHUNKS];
 static CUmemGenericAllocationHandle more;
 static CUdeviceptr range;
-static int device_number;
 static int fd = -1;
-
-/* What the simulated device says; 0 on a real one. */
-static uint64_t device_used(void)
-{
-	int (*info)(int, struct gpusim_device *) = NULL;
-	struct gpusim_device device;
-
-	*(void **)(void *)&info = dlsym(RTLD_DEFAULT, "gpusim_device_info");
-	return info && info(device_number, &device) == 0 ? device.own_used : 0;
-}
-
-static void end(void)
-{
-	printf("device bytes: %llu\n", (unsigned long long)(device_used() - used_before));
-	printf("host bytes: %zu\n", host_bytes);
-	fflush(stdout);
-	exit(0);
-}
-
-/* One step is over. */
-static void say(const char *what, CUresult result)
-{
-	printf("%s: %d\n", what, (int)result);
-	if (--steps_left == 0)
-		end();
-}
 
 static CUmemAllocationProp on_device(void)
 {
@@ -258,10 +218,7 @@ static void multicast(void)
 	say("release the object", cuMemRelease(more));
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} scenes[] = {
+static const struct scene scenes[] = {
 	{ "expandable", expandable },
 	{ "references", references },
 	{ "host", host },
@@ -273,21 +230,5 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	CUcontext context;
-
-	if (argc > 2)
-		steps_left = atoi(argv[2]);
-	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
-		return 3;
-	used_before = device_used();
-	for (size_t i = 0; argc > 1 && i < sizeof scenes / sizeof scenes[0]; i++) {
-		if (strcmp(argv[1], scenes[i].name) == 0) {
-			scenes[i].run();
-			end();
-		}
-	}
-	fputs("usage: vmm expandable | references | host | misuse | after-a-cache | contexts | "
-	      "multicast [N]\n",
-		stderr);
-	return 2;
+	return run_scene(scenes, sizeof scenes / sizeof scenes[0], argc, argv);
 }
