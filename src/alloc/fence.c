@@ -243,17 +243,20 @@ uint64_t gpc_fences_largest(const struct gpc_fences *fences)
 	return largest;
 }
 
-/* Ends the one-stream rule: from here on frees are pending, and new streams wait for this event. */
+/*
+ * Ends the one-stream rule: from here on frees are pending, and new streams wait for this event.
+ * First the one, then the other: who frees without the lock meanwhile (lease.h) is behind the event.
+ */
 static enum gpc_status end_one_stream(struct gpc_fences *fences)
 {
 	struct gpc_driver *drv = fences->members[0];
 	enum gpc_status st = GPC_OK;
 
+	fences->is_one_stream = false;
 	if (!fences->one_stream_end)
 		st = drv->ops->event_create(drv, &fences->one_stream_end);
 	if (!st)
 		st = drv->ops->legacy_record(drv, fences->one_stream_end);
-	fences->is_one_stream = false;
 	fences->is_end_due = st != GPC_OK;
 	return st;
 }

@@ -224,7 +224,7 @@ const char *gpc_pool_check(struct gpc_pool *pool)
 	const char *broken;
 
 	gpc_lock_take(&pool->lock);
-	gpc_pool_settle_hot_locked(pool);
+	gpc_pool_settle_leases_locked(pool);
 	broken = check_locked(pool);
 	gpc_lock_release(&pool->lock);
 	return broken;

@@ -17,7 +17,7 @@ enum gpc_status gpc_pool_export(struct gpc_pool *pool, gpc_devptr address, gpc_d
 	struct gpc_segment *segment;
 
 	gpc_lock_take(&pool->lock);
-	gpc_pool_settle_hot_locked(pool);
+	gpc_pool_settle_leases_locked(pool);
 	segment = gpc_segment_map_find(&pool->heap->segment_map, address);
 	if (segment && segment->pool == pool) {
 		for (struct gpc_block *at = segment->first; at && !segment->is_exported;
@@ -40,6 +40,8 @@ static struct gpc_block *find_around(const struct gpc_segment *segment, gpc_devp
 
 	while (address - block->address >= block->size)
 		block = block->next;
+	if (block->lease)
+		gpc_pool_settle_lease_of_locked(segment->pool, block);
 	return block->state == GPC_BLOCK_LIVE ? block : NULL;
 }
 

@@ -38,6 +38,7 @@ enum gpc_lock_rank {
 	GPC_RANK_DRIVER_POOLS, /* runtime: which pools of the driver there are; they are asked under it */
 	GPC_RANK_TRACK,        /* runtime: allocations outside the cache */
 	GPC_RANK_POOL,         /* alloc: one context's blocks, bins, segments, fences */
+	GPC_RANK_LEASE,        /* alloc: the block that a thread freed last */
 	GPC_RANK_CAPTURE, /* alloc: no capture begins while an event is recorded over a context */
 	GPC_RANK_SEGMENT_MAP, /* alloc: inserting into the address map of segments */
 	GPC_RANK_DEPOT,       /* stack: a stack seen for the first time */
@@ -81,6 +82,16 @@ static inline bool gpc_lock_grab(struct gpc_lock *lock)
 
 	return atomic_compare_exchange_strong_explicit(
 		&lock->word, &unlocked, 1, memory_order_acquire, memory_order_relaxed);
+}
+
+/* Takes a lock that is free.  False: somebody has it. */
+static inline bool gpc_lock_try(struct gpc_lock *lock)
+{
+	gpc_lock_note_taken(lock->rank);
+	if (__builtin_expect(gpc_lock_grab(lock), 1))
+		return true;
+	gpc_lock_note_released(lock->rank);
+	return false;
 }
 
 static inline void gpc_lock_take(struct gpc_lock *lock)

@@ -34,6 +34,7 @@ bool gpc_recording_read_counters(
 		return false;
 	if (counters.context == 0)
 		return false;
+	gpucache_counters_add_lanes(&counters);
 	*ret_counters = counters;
 	return true;
 }
@@ -157,9 +158,11 @@ bool gpc_recording_next_event(const struct gpc_recording *recording,
 			    &event, sizeof event) == GPC_SLOT_OK &&
 			event.seq == number + 1) {
 			*ret_event = event;
-			return true;
+			if (event.kind != GPUCACHE_EVENT_NONE)
+				return true;
+		} else {
+			cursor->n_holes++;
 		}
-		cursor->n_holes++;
 	}
 	return false;
 }

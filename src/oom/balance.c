@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "oom/balance.h"
 
+#include <assert.h>
 #include <string.h>
+
+#include "stats/counters.h"
 
 static void add_context(struct gpc_balance_facts *facts, const struct gpucache_counters *counters)
 {
-	facts->requested = gpc_bytes_add(facts->requested, counters->requested_bytes);
-	facts->live = gpc_bytes_add(facts->live, counters->live_bytes);
+	uint64_t free_bytes = GPC_LANES_SUM(counters, free_bytes);
+
+	facts->requested = gpc_bytes_add(facts->requested,
+		gpc_bytes_less(counters->requested_bytes, GPC_LANES_SUM(counters, free_requested)));
+	facts->live = gpc_bytes_add(facts->live, gpc_bytes_less(counters->live_bytes, free_bytes));
 	facts->pending = gpc_bytes_add(facts->pending, counters->pending_bytes);
-	facts->cached = gpc_bytes_add(facts->cached, counters->cached_bytes);
+	facts->cached =
+		gpc_bytes_add(facts->cached, gpc_bytes_add(counters->cached_bytes, free_bytes));
 	facts->direct = gpc_bytes_add(facts->direct, counters->direct_bytes);
 }
 

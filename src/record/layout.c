@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/layout.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -94,3 +95,38 @@ void gpc_layout_make(struct gpc_layout *layout, size_t size, uint32_t n_devices)
 		(((size & ~(size_t)(GPUCACHE_PAGE - 1)) - layout->file_size) /
 			sizeof(struct gpucache_block)));
 }
+
+/* The places within records, as every compiler must give them: a recording outlives its build. */
+static_assert(sizeof(struct gpucache_region) == 32, "region");
+static_assert(offsetof(struct gpucache_header, state) == 40, "header.state");
+static_assert(offsetof(struct gpucache_header, boot_id) == 216, "header.boot_id");
+static_assert(offsetof(struct gpucache_header, regions) == 1120, "header.regions");
+static_assert(sizeof(struct gpucache_header) <= GPUCACHE_PAGE, "header");
+static_assert(sizeof(struct gpucache_device) == 216, "device");
+static_assert(sizeof(struct gpucache_lane) == 64, "lane: a cache line");
+static_assert(offsetof(struct gpucache_counters, lanes) == 576, "counters: nine cache lines");
+static_assert(GPUCACHE_KIND_COUNT <= GPUCACHE_MAX_KINDS, "counters.kind_bytes");
+static_assert(sizeof(struct gpucache_site) == 64, "site");
+static_assert(sizeof(struct gpucache_append_head) == 64, "append head");
+static_assert(sizeof(struct gpucache_stack) == 24, "stack");
+static_assert(sizeof(struct gpucache_code) == 24, "code");
+static_assert(sizeof(struct gpucache_module) == 72, "module");
+static_assert(sizeof(struct gpucache_segment) == 64, "segment");
+static_assert(sizeof(struct gpucache_block) == 64, "block");
+static_assert(offsetof(struct gpucache_block, address) == 8, "block.address");
+static_assert(offsetof(struct gpucache_block, stack) == 40, "block.stack");
+static_assert(offsetof(struct gpucache_block, segment) == 48, "block.segment");
+static_assert(offsetof(struct gpucache_block, tag) == 56, "block.tag");
+static_assert(sizeof(struct gpucache_event) == 64, "event");
+static_assert(offsetof(struct gpucache_event, stack) == 40, "event.stack");
+static_assert(offsetof(struct gpucache_event, kind) == 48, "event.kind");
+static_assert(offsetof(struct gpucache_event, detail) == 56, "event.detail");
+static_assert(offsetof(struct gpucache_event, tag) == 60, "event.tag");
+static_assert(sizeof(struct gpucache_history_head) == 64, "history head");
+static_assert(sizeof(struct gpucache_point) == 32, "point");
+static_assert(sizeof(struct gpucache_holder) == 16, "holder");
+static_assert(offsetof(struct gpucache_peak, holders) == 64, "peak.holders");
+static_assert(sizeof(struct gpucache_balance) == 96, "balance");
+static_assert(sizeof(struct gpucache_neighbour) == 48, "neighbour");
+static_assert(sizeof(struct gpucache_tag) == 16 && sizeof(struct gpucache_tag_holder) == 16, "tag");
+static_assert(offsetof(struct gpucache_oom, balance) == 80, "oom.balance");

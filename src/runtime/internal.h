@@ -138,6 +138,18 @@ static inline uint64_t gpc_device_sum(const struct gpc_device *device, size_t co
 #define GPC_DEVICE_SUM(device, counter) \
 	gpc_device_sum((device), offsetof(struct gpucache_counters, counter))
 
+/* observe.c: what a device's counters and lanes say together; GPC_DEVICE_SUM alone is a bound. */
+struct gpc_held {
+	uint64_t requested_bytes;
+	uint64_t live_bytes;
+	uint64_t cached_bytes;
+	uint64_t n_malloc;
+	uint64_t n_free;
+	uint64_t n_hit;
+};
+
+struct gpc_held gpc_device_held(const struct gpc_device *device);
+
 /*
  * green.c: whose memory a context has that is current: its own handle, or the primary context's
  * where it is a green one.  NULL: nobody can say.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the recording hears: every block, segment, allocation and look at the device. */
+#include "base/balance.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "runtime/internal.h"
@@ -46,9 +47,10 @@ static void block_changed(void *self, const struct gpc_block *block, uint64_t no
 	gpc_record_block(&gpc_runtime.record, block->number, &record);
 }
 
-static void record_event(enum gpucache_event_kind what, const struct gpc_context *context,
-	enum gpucache_kind kind, uint64_t address, uint64_t size, uint64_t requested,
-	uint32_t stack, uint64_t now_ns)
+/* `numbers`: gpc_record_event. */
+static inline void record_event(struct gpc_numbers *numbers, enum gpucache_event_kind what,
+	const struct gpc_context *context, enum gpucache_kind kind, uint64_t address, uint64_t size,
+	uint64_t requested, uint32_t stack, uint64_t now_ns)
 {
 	struct gpucache_event event = {
 		.time_ns = now_ns,
@@ -64,7 +66,38 @@ static void record_event(enum gpucache_event_kind what, const struct gpc_context
 		.tag = gpc_thread_tag(),
 	};
 
-	gpc_record_event(&gpc_runtime.record, &event);
+	gpc_record_event(&gpc_runtime.record, numbers, &event);
+}
+
+static uint64_t sum_lanes(const struct gpc_device *device, size_t word_offset)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < GPUCACHE_N_LANES; i++)
+		sum += gpc_device_sum(device, offsetof(struct gpucache_counters, lanes[0]) +
+						      i * sizeof(struct gpucache_lane) +
+						      word_offset);
+	return sum;
+}
+
+#define SUM_LANES(device, word) sum_lanes((device), offsetof(struct gpucache_lane, word))
+
+struct gpc_held gpc_device_held(const struct gpc_device *device)
+{
+	uint64_t free_bytes = SUM_LANES(device, free_bytes);
+	uint64_t free_requested = SUM_LANES(device, free_requested);
+	uint64_t n_malloc = SUM_LANES(device, n_malloc);
+
+	/* Other threads go on meanwhile: what is taken away may be newer than the sum. */
+	return (struct gpc_held){
+		.requested_bytes =
+			gpc_bytes_less(GPC_DEVICE_SUM(device, requested_bytes), free_requested),
+		.live_bytes = gpc_bytes_less(GPC_DEVICE_SUM(device, live_bytes), free_bytes),
+		.cached_bytes = GPC_DEVICE_SUM(device, cached_bytes) + free_bytes,
+		.n_malloc = GPC_DEVICE_SUM(device, n_malloc) + n_malloc,
+		.n_free = GPC_DEVICE_SUM(device, n_free) + SUM_LANES(device, n_free),
+		.n_hit = GPC_DEVICE_SUM(device, n_hit) + n_malloc,
+	};
 }
 
 /*
@@ -80,10 +113,13 @@ static void record_levels(struct gpc_device *device, uint64_t now_ns)
 	uint64_t next_ns = atomic_load_explicit(&device->next_history_ns, memory_order_relaxed);
 	uint64_t requested;
 	uint64_t reserved;
+	struct gpc_held held;
 
 	if (now_ns < next_ns && !gpc_record_is_peak(&gpc_runtime.record, device->ordinal, live))
 		return;
-	requested = GPC_DEVICE_SUM(device, requested_bytes) + in_use;
+	held = gpc_device_held(device);
+	live = held.live_bytes + in_use;
+	requested = held.requested_bytes + in_use;
 	reserved = GPC_DEVICE_SUM(device, reserved_bytes) + direct;
 	gpc_record_peak(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
 	if (now_ns < next_ns || !atomic_compare_exchange_strong(&device->next_history_ns, &next_ns,
@@ -92,23 +128,32 @@ static void record_levels(struct gpc_device *device, uint64_t now_ns)
 	gpc_record_history(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
 }
 
+static void level_changed(void *self, const struct gpc_pool *pool, uint64_t now_ns)
+{
+	struct gpc_device *device = context_of(pool)->device;
+
+	(void)self;
+	record_levels(device, now_ns);
+	gpc_growth_note(&gpc_runtime.growth, GPC_DEVICE_SUM(device, n_malloc),
+		gpc_runtime.record.sites, gpc_record_site_end(&gpc_runtime.record));
+}
+
 void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
 	uint64_t size, const struct gpc_request *request, struct gpc_share share)
 {
-	record_event(GPUCACHE_EVENT_MALLOC, context, kind, address, size, request->size,
+	record_event(NULL, GPUCACHE_EVENT_MALLOC, context, kind, address, size, request->size,
 		request->mark, request->now_ns);
 	if (gpucache_kind_place(kind) != GPUCACHE_ON_DEVICE)
 		return;
 	gpc_record_site_add(&gpc_runtime.record, request->mark, share, request->now_ns);
-	record_levels(context->device, request->now_ns);
-	gpc_growth_note(&gpc_runtime.growth, GPC_DEVICE_SUM(context->device, n_malloc),
-		gpc_runtime.record.sites, gpc_record_site_end(&gpc_runtime.record));
+	level_changed(NULL, &context->pool, request->now_ns);
 }
 
 void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
 	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns, struct gpc_share share)
 {
-	record_event(GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
+	record_event(
+		NULL, GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
 	if (gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE)
 		gpc_record_site_remove(&gpc_runtime.record, stack, share);
 }
@@ -121,22 +166,28 @@ static struct gpc_share share_of(const struct gpc_block *block)
 		is_sampled ? GPC_SAMPLE_BYTES : 0, block->mark, block->address, block->requested);
 }
 
+/* What happens to a block on a lease is numbered ahead, for its thread alone. */
+static struct gpc_numbers *numbers_of(const struct gpc_block *block)
+{
+	return block->lease ? &block->segment->pool->leases[block->lease - 1].numbers : NULL;
+}
+
 static void taken(void *self, const struct gpc_block *block, const struct gpc_request *request)
 {
-	struct gpc_context *context = (struct gpc_context *)block->segment->pool;
-
 	(void)self;
-	gpc_observe_malloc(context, GPUCACHE_KIND_DEVICE, block->address, block->size, request,
-		share_of(block));
+	record_event(numbers_of(block), GPUCACHE_EVENT_MALLOC, context_of(block->segment->pool),
+		GPUCACHE_KIND_DEVICE, block->address, block->size, block->requested, block->mark,
+		request->now_ns);
+	gpc_record_site_add(&gpc_runtime.record, block->mark, share_of(block), request->now_ns);
 }
 
 static void freed(void *self, const struct gpc_block *block, const struct gpc_request *request)
 {
-	struct gpc_context *context = (struct gpc_context *)block->segment->pool;
-
 	(void)self;
-	gpc_observe_free(context, GPUCACHE_KIND_DEVICE, block->address, block->size,
-		block->requested, block->mark, request->now_ns, share_of(block));
+	record_event(numbers_of(block), GPUCACHE_EVENT_FREE, context_of(block->segment->pool),
+		GPUCACHE_KIND_DEVICE, block->address, block->size, block->requested, block->mark,
+		request->now_ns);
+	gpc_record_site_remove(&gpc_runtime.record, block->mark, share_of(block));
 }
 
 static void segment_added(
@@ -155,8 +206,9 @@ static void segment_added(
 
 	(void)self;
 	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
-	record_event(GPUCACHE_EVENT_SEGMENT_MALLOC, context_of(segment->pool), GPUCACHE_KIND_DEVICE,
-		segment->address, segment->size, request->size, request->mark, request->now_ns);
+	record_event(NULL, GPUCACHE_EVENT_SEGMENT_MALLOC, context_of(segment->pool),
+		GPUCACHE_KIND_DEVICE, segment->address, segment->size, request->size, request->mark,
+		request->now_ns);
 }
 
 static void segment_removed(void *self, const struct gpc_segment *segment)
@@ -165,14 +217,16 @@ static void segment_removed(void *self, const struct gpc_segment *segment)
 
 	(void)self;
 	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
-	record_event(GPUCACHE_EVENT_SEGMENT_FREE, context_of(segment->pool), GPUCACHE_KIND_DEVICE,
-		segment->address, segment->size, 0, segment->mark, gpc_clock_monotonic_ns());
+	record_event(NULL, GPUCACHE_EVENT_SEGMENT_FREE, context_of(segment->pool),
+		GPUCACHE_KIND_DEVICE, segment->address, segment->size, 0, segment->mark,
+		gpc_clock_monotonic_ns());
 }
 
 const struct gpc_observer gpc_runtime_observer = {
 	.block_changed = block_changed,
 	.taken = taken,
 	.freed = freed,
+	.level_changed = level_changed,
 	.segment_added = segment_added,
 	.segment_removed = segment_removed,
 };
@@ -189,7 +243,7 @@ void gpc_observe_context(const struct gpc_context *context, uint32_t what)
 		.detail = what,
 	};
 
-	gpc_record_event(&gpc_runtime.record, &event);
+	gpc_record_event(&gpc_runtime.record, NULL, &event);
 }
 
 void gpc_observe_now(struct gpc_context *context)

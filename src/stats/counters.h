@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arithmetic on the fields of struct gpucache_counters: one writer, who holds the context's lock,
- * and readers of other threads and processes at any time.
+ * Arithmetic on the fields of struct gpucache_counters: one writer, who holds the context's lock, or
+ * that of a lane, and readers of other threads and processes at any time.
  *
  * So an addition is a load and a store, each whole and neither locked: a plain `add` instruction.
  *
@@ -35,14 +35,33 @@ static inline void gpc_counter_sub(uint64_t *counter, uint64_t n)
 	gpc_counter_set(counter, gpc_counter_get(counter) - n);
 }
 
+static inline void gpc_counter_raise(uint64_t *peak, uint64_t value)
+{
+	if (value > gpc_counter_get(peak))
+		gpc_counter_set(peak, value);
+}
+
+/* The sum of one word over all lanes: GPC_LANES_SUM(counters, free_bytes). */
+static inline uint64_t gpc_lanes_sum(const struct gpucache_counters *counters, size_t word_offset)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < GPUCACHE_N_LANES; i++) {
+		const char *lane = (const char *)&counters->lanes[i];
+
+		sum += gpc_counter_get((const uint64_t *)(const void *)(lane + word_offset));
+	}
+	return sum;
+}
+
+#define GPC_LANES_SUM(counters, word) \
+	gpc_lanes_sum((counters), offsetof(struct gpucache_lane, word))
+
 /* Adds, and raises `peak` where the sum is above it. */
 static inline void gpc_counter_add_peak(uint64_t *counter, uint64_t *peak, uint64_t n)
 {
-	uint64_t sum = gpc_counter_get(counter) + n;
-
-	gpc_counter_set(counter, sum);
-	if (sum > gpc_counter_get(peak))
-		gpc_counter_set(peak, sum);
+	gpc_counter_add(counter, n);
+	gpc_counter_raise(peak, gpc_counter_get(counter));
 }
 
 #endif

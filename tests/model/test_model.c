@@ -59,6 +59,7 @@ struct worker {
 	uint32_t pool;
 	gpc_devptr address;
 	uint64_t n_failed;
+	uint64_t freed_size; /* of the range freed last */
 };
 
 static struct worker workers[MAX_THREADS];
@@ -135,18 +136,19 @@ static void check_the_books(void)
 	uint64_t reserved[2] = { 0 };
 
 	for (uint32_t i = 0; i < N_POOLS; i++) {
-		const struct gpucache_counters *counters = pools[i].counters;
+		struct gpucache_counters counters = *pools[i].counters;
 		uint64_t requested = 0;
 		uint64_t n = 0;
 
+		gpucache_counters_add_lanes(&counters);
 		for (size_t k = 0; k < model.n_live; k++) {
 			requested += model.live[k].pool == i ? model.live[k].size : 0;
 			n += model.live[k].pool == i;
 		}
-		MUST(counters->requested_bytes == requested);
-		MUST(counters->n_blocks == n);
-		MUST(counters->n_malloc - counters->n_free == n);
-		reserved[pools[i].device] += counters->reserved_bytes;
+		MUST(counters.requested_bytes == requested);
+		MUST(counters.n_blocks == n);
+		MUST(counters.n_malloc - counters.n_free == n);
+		reserved[pools[i].device] += counters.reserved_bytes;
 	}
 	for (size_t i = 0; i < N_OF(budgets); i++) {
 		MUST(budgets[i].used_bytes == reserved[i]);
@@ -170,6 +172,13 @@ static enum gpc_status attempt(void *arg)
 	return gpc_pool_grow(&pools[worker->pool], &worker->request, &worker->address);
 }
 
+static struct gpc_request request_of(const struct worker *worker, uint64_t size)
+{
+	return (struct gpc_request){
+		.size = size, .now_ns = now_ns(), .thread = (uint32_t)(worker - workers)
+	};
+}
+
 /* As the library does it: the pool, and then the ladder over all pools of the device. */
 static enum gpc_status alloc(struct worker *worker, uint64_t size)
 {
@@ -183,14 +192,17 @@ static enum gpc_status alloc(struct worker *worker, uint64_t size)
 		.arg = worker };
 	enum gpc_status st;
 
-	worker->request = (struct gpc_request){ .size = size, .now_ns = now_ns() };
+	worker->request = request_of(worker, size);
 	st = gpc_pool_alloc(pool, &worker->request, &worker->address);
 	return gpc_ladder_helps(st) ? gpc_ladder_climb(&ladder, st) : st;
 }
 
 static void do_alloc(struct worker *worker)
 {
-	struct range range = { .size = random_size(&worker->random), .pool = worker->pool };
+	/* Now and then what was freed last, which may be on a lease. */
+	bool is_pair = worker->freed_size && random_below(&worker->random, 3) == 0;
+	struct range range = { .size = is_pair ? worker->freed_size : random_size(&worker->random),
+		.pool = worker->pool };
 	enum gpc_status st;
 
 	if (worker->n_own == MAX_OWN)
@@ -217,9 +229,10 @@ static struct range take_own(struct worker *worker)
 
 static void free_range(struct worker *worker, const struct range *range)
 {
-	struct gpc_request request = { .now_ns = now_ns() };
+	struct gpc_request request = request_of(worker, 0);
 
 	model_remove(range);
+	worker->freed_size = range->size;
 	MUST(gpc_heap_find_pool(&heap, range->address) == &pools[range->pool]);
 	MUST(gpc_pool_free(&pools[range->pool], range->address, &request) == GPC_OK);
 	/* Alone nobody can have got it since: the second free must be refused. */

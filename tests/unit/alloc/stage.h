@@ -73,6 +73,15 @@ static inline void stage_check(struct stage *stage)
 		fail_msg("%s", broken);
 }
 
+/* The pool's counters with the lanes of its leases. */
+static inline struct gpucache_counters stage_counters(const struct stage *stage)
+{
+	struct gpucache_counters counters = *stage->pool.counters;
+
+	gpucache_counters_add_lanes(&counters);
+	return counters;
+}
+
 /* Checks, ends everything, and sees that the device got everything back. */
 static inline void stage_close(struct stage *stage)
 {

@@ -81,7 +81,7 @@ static void with_one_stream_a_free_and_a_malloc_make_no_driver_call(void **state
 	assert_int_equal(stage.drv.counters.n_mem_alloc, n_alloc);
 	assert_int_equal(stage.drv.counters.n_mem_free, 0);
 	assert_int_equal(stage_n_fence_calls(&stage), 0);
-	assert_int_equal(stage.pool.counters->n_hit, 1000);
+	assert_int_equal(stage_counters(&stage).n_hit, 1000);
 }
 
 static void with_other_streams_a_free_makes_no_driver_call(void **state)
@@ -205,7 +205,7 @@ static void a_garbage_address_is_not_found_and_a_wrong_one_is_invalid(void **sta
 	assert_int_equal(stage_try_free(&stage, a + 4096), GPC_INVALID); /* free, not live */
 	stage_free(&stage, a);
 	assert_int_equal(stage_try_free(&stage, a), GPC_INVALID);
-	assert_int_equal(stage.pool.counters->n_free, 1);
+	assert_int_equal(stage_counters(&stage).n_free, 1);
 }
 
 static void a_double_free_of_a_pending_block_is_invalid(void **state)
@@ -358,6 +358,7 @@ struct diary {
 	uint64_t n_changed;
 	uint64_t n_taken;
 	uint64_t n_freed;
+	uint64_t n_levels;
 	uint64_t n_added;
 	uint64_t n_removed;
 	uint8_t last_state;
@@ -394,6 +395,15 @@ static void note_freed(void *self, const struct gpc_block *block, const struct g
 	diary->n_freed++;
 }
 
+static void note_level(void *self, const struct gpc_pool *pool, uint64_t now_ns)
+{
+	struct diary *diary = self;
+
+	(void)now_ns;
+	assert_int_equal(pool->counters->n_malloc, diary->n_taken);
+	diary->n_levels++;
+}
+
 static void note_added(
 	void *self, const struct gpc_segment *segment, const struct gpc_request *request)
 {
@@ -414,8 +424,8 @@ static void note_removed(void *self, const struct gpc_segment *segment)
 static void the_observer_is_told_everything_once(void **state)
 {
 	struct diary diary = { 0 };
-	struct gpc_observer observer = { &diary, note_changed, note_taken, note_freed, note_added,
-		note_removed };
+	struct gpc_observer observer = { &diary, note_changed, note_taken, note_freed, note_level,
+		note_added, note_removed };
 	struct gpc_sim_config config = stage_config();
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr a;
@@ -425,6 +435,7 @@ static void the_observer_is_told_everything_once(void **state)
 	a = stage_alloc(&stage, 4096);
 	assert_int_equal(diary.n_added, 1);
 	assert_int_equal(diary.n_taken, 1);
+	assert_int_equal(diary.n_levels, 1);
 	assert_int_equal(diary.last_state, GPC_BLOCK_LIVE);
 	stage_free(&stage, a);
 	assert_int_equal(diary.n_freed, 1);
@@ -434,39 +445,6 @@ static void the_observer_is_told_everything_once(void **state)
 	(void)gpc_pool_trim(&stage.pool, 1);
 	assert_int_equal(diary.n_removed, 1);
 	assert_int_equal(diary.last_state, GPC_BLOCK_UNUSED);
-}
-
-static void the_block_freed_last_is_given_again_and_merged_by_any_other_call(void **state)
-{
-	gpc_devptr left = stage_alloc(&stage, 4096);
-	gpc_devptr right = stage_alloc(&stage, 4096);
-
-	(void)state;
-	stage_free(&stage, right);
-	assert_ptr_equal(stage.pool.hot, gpc_address_map_find(&stage.pool.blocks, right));
-	assert_int_equal(stage_alloc(&stage, 4096), right);
-	assert_null(stage.pool.hot);
-	stage_free(&stage, right);
-	/* Another size: it merges with the rest of the segment first. */
-	assert_int_equal(stage_alloc(&stage, 512 * 1024), right);
-	stage_free(&stage, left);
-	stage_check(&stage);
-	assert_null(stage.pool.hot);
-	assert_int_equal(gpc_pool_largest_free(&stage.pool), 2 * GPC_MIB - 4096 - 512 * 1024);
-	stage_free(&stage, right);
-}
-
-static void an_idle_segment_counts_from_the_free_and_not_from_the_merge(void **state)
-{
-	gpc_devptr only = stage_alloc(&stage, 4096);
-	uint64_t now = stage.drv.base.ops->now_ns(&stage.drv.base);
-
-	(void)state;
-	stage_free(&stage, only);
-	stage_pass_time(&stage, 7 * MS);
-	stage_check(&stage);
-	assert_int_equal(
-		gpc_list_entry(stage.pool.idle.next, struct gpc_segment, idle)->idle_since_ns, now);
 }
 
 /* Two contexts that come to the memory and go again while it is waited for. */
@@ -517,8 +495,6 @@ int main(void)
 		TEST(live_blocks_are_aligned_and_do_not_overlap),
 		TEST(sizes_of_zero_and_beyond_all_reason_are_invalid),
 		TEST_ONE_STREAM(with_one_stream_a_free_and_a_malloc_make_no_driver_call),
-		TEST_ONE_STREAM(the_block_freed_last_is_given_again_and_merged_by_any_other_call),
-		TEST_ONE_STREAM(an_idle_segment_counts_from_the_free_and_not_from_the_merge),
 		TEST(with_other_streams_a_free_makes_no_driver_call),
 		TEST(a_block_in_use_by_a_stream_waits_for_its_event),
 		TEST(an_idle_device_gives_the_freed_block_at_once),

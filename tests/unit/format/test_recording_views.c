@@ -63,6 +63,74 @@ static void holes_are_skipped_and_counted(void **state)
 	gpc_recording_close(rec);
 }
 
+static void numbers_that_were_set_aside_are_no_holes(void **state)
+{
+	struct gpc_event_cursor cursor = { 0 };
+	struct gpucache_event event;
+	struct recording_builder b;
+	struct gpc_recording *rec;
+	unsigned n = 0;
+
+	(void)state;
+	builder_init(&b);
+	for (int i = 0; i < 10; i++)
+		builder_event(&b, i < 4 ? GPUCACHE_EVENT_FREE : GPUCACHE_EVENT_NONE, 1, i);
+	rec = open_built(&b);
+	while (gpc_recording_next_event(rec, &cursor, &event))
+		n++;
+	assert_int_equal(n, 4);
+	assert_int_equal(cursor.n_holes, 0);
+	gpc_recording_close(rec);
+}
+
+static void lanes_are_a_part_of_their_counters(void **state)
+{
+	struct recording_builder b;
+	struct gpucache_counters counters;
+	struct gpc_recording *rec;
+
+	(void)state;
+	builder_init(&b);
+	b.counters[0] = (struct gpucache_counters){ .context = 1,
+		.requested_bytes = 900,
+		.live_bytes = 1024,
+		.cached_bytes = 1024,
+		.n_blocks = 2,
+		.n_malloc = 5,
+		.n_hit = 4,
+		.n_free = 3,
+		.lanes = {
+			[1] = { .n_malloc = 10,
+				.n_free = 11,
+				.free_bytes = 512,
+				.free_requested = 400 },
+			[7] = { .n_malloc = 100, .n_free = 100 },
+		} };
+	rec = open_built(&b);
+	assert_true(gpc_recording_read_counters(rec, 0, &counters));
+	assert_int_equal(counters.n_malloc, 115);
+	assert_int_equal(counters.n_hit, 114);
+	assert_int_equal(counters.n_free, 114);
+	assert_int_equal(counters.n_blocks, 1);
+	assert_int_equal(counters.live_bytes, 512);
+	assert_int_equal(counters.cached_bytes, 1536);
+	assert_int_equal(counters.requested_bytes, 500);
+	gpc_recording_close(rec);
+}
+
+/* A live record is not read at one moment. */
+static void a_lane_that_is_newer_than_its_counters_takes_no_more_than_there_is(void **state)
+{
+	struct gpucache_counters counters = { .live_bytes = 512,
+		.lanes = { { .free_bytes = 4096, .free_requested = 4000 } } };
+
+	(void)state;
+	gpucache_counters_add_lanes(&counters);
+	assert_int_equal(counters.live_bytes, 0);
+	assert_int_equal(counters.requested_bytes, 0);
+	assert_int_equal(counters.n_blocks, 0);
+}
+
 static void the_peak_with_the_higher_number_counts_unless_it_is_torn(void **state)
 {
 	struct recording_builder b;
@@ -213,6 +281,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(events_come_oldest_first_after_the_ring_went_round),
 		cmocka_unit_test(holes_are_skipped_and_counted),
+		cmocka_unit_test(numbers_that_were_set_aside_are_no_holes),
+		cmocka_unit_test(lanes_are_a_part_of_their_counters),
+		cmocka_unit_test(
+			a_lane_that_is_newer_than_its_counters_takes_no_more_than_there_is),
 		cmocka_unit_test(the_peak_with_the_higher_number_counts_unless_it_is_torn),
 		cmocka_unit_test(the_newest_oom_is_found_and_its_counts_are_bounded),
 		cmocka_unit_test(history_gives_the_live_buffer_only),

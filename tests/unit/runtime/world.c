@@ -270,6 +270,14 @@ struct gpc_context *world_context(void)
 	return context;
 }
 
+struct gpucache_counters world_counters(void)
+{
+	struct gpucache_counters counters = *world_context()->pool.counters;
+
+	gpucache_counters_add_lanes(&counters);
+	return counters;
+}
+
 const struct gpucache_oom *world_oom(unsigned i)
 {
 	const struct gpucache_region *region = gpc_runtime.record.regions[GPUCACHE_REGION_OOMS];

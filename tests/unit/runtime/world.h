@@ -117,7 +117,9 @@ void world_reset(void);
 
 /* The pool of the current context. */
 struct gpc_context *world_context(void);
-#define COUNTER(name) gpc_counter_get(&world_context()->pool.counters->name)
+/* The lanes included. */
+struct gpucache_counters world_counters(void);
+#define COUNTER(name) (world_counters().name)
 
 /* The i-th OOM of the recording, from 0. */
 const struct gpucache_oom *world_oom(unsigned i);
