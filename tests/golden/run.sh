@@ -25,7 +25,9 @@ trap 'rm -rf "$work"' EXIT
 # The reports name files as they were given: relative ones are the same on every machine.
 cd "$work" && ./make_recordings runs foreign || exit 2
 head -c 40000 runs/ended.gpucache >foreign/cut.gpucache || exit 2
-gunzip -c "$here/recordings/v1.0.gpucache.gz" >v1.0.gpucache || exit 2
+for version in v1.0 v1.1; do
+	gunzip -c "$here/recordings/$version.gpucache.gz" >$version.gpucache || exit 2
+done
 unset COLUMNS GPUCACHE_OUTPUT XDG_RUNTIME_DIR TMPDIR
 TZ=UTC LC_ALL=C TERM=dumb SOURCE_DATE_EPOCH=1786291200
 export TZ LC_ALL TERM SOURCE_DATE_EPOCH
@@ -104,9 +106,11 @@ golden cut             leaks foreign/cut.gpucache
 golden cut_summary     foreign/cut.gpucache
 golden cut_check       check foreign/cut.gpucache
 
-# What the first version wrote is read by every later one.
-for view in summary oom leaks check; do
-	golden "v1.0_$view" "$view" v1.0.gpucache
+# What earlier versions wrote is read by every later one.
+for version in v1.0 v1.1; do
+	for view in summary oom leaks check; do
+		golden "${version}_$view" "$view" $version.gpucache
+	done
 done
 
 # `symbols` shows each row of the library's table once, and nothing else.
