@@ -39,9 +39,9 @@
  *     of a dead process an odd slot is the one that its last instruction was changing: it counts
  *     as torn, is shown as such and never guessed at.
  *   3 Append only: `used` (first 8 bytes of the region) is stored after the record it covers.
- *   4 Ring: event n lies in slot n mod count; it is whole if and only if its seq is n + 1.  seq is
- *     0 while a slot is rewritten: a hole is a writer that died half way; readers skip it and
- *     count it.  The events of one block are in order; those of other blocks are so by their time.
+ *   4 Ring: event n lies in slot n mod count; it is whole if and only if its seq is n + 1.  Readers
+ *     skip the others, and count 0, a slot being rewritten: a hole is a writer that died half way.
+ *     Events of one block are in order, those of different blocks within 0.1 ms.
  *   5 Peaks: two slots; the whole one with the higher `number` counts.
  *   6 Counters: each number is whole; numbers of one operation in flight may disagree by that
  *     operation.
@@ -56,7 +56,6 @@
 #ifndef GPUCACHE_FORMAT_H
 #define GPUCACHE_FORMAT_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #define GPUCACHE_FORMAT_MAGIC "GPUCACHE-RECORD" /* 15 characters and a NUL */
@@ -218,7 +217,7 @@ static inline enum gpucache_place gpucache_kind_place(unsigned int kind)
 
 #define GPUCACHE_N_LANES 8
 
-/* What one thread at a time does with one block, which the counters hold as live all the while. */
+/* What one thread does with one block at a time, which the counters hold as live all the while. */
 struct gpucache_lane {
 	uint64_t n_malloc; /* all of them hits */
 	uint64_t n_free;
@@ -228,8 +227,8 @@ struct gpucache_lane {
 };
 
 /*
- * COUNTERS.  One record a context.  Plain stores by the holder of that context's lock, and of the
- * lanes by the thread; since 1.2 a reader adds those: gpucache_counters_add_lanes.
+ * COUNTERS.  One record a context.  Plain stores by the holder of that context's lock, or of a lane's.
+ * Readers add the lanes, since 1.2; one of 1.1 sees too few calls and too much live without them.
  */
 struct gpucache_counters {
 	uint64_t context;    /* the driver's handle, or GPUCACHE_NO_CONTEXT; 0: slot unused */
@@ -274,21 +273,20 @@ struct gpucache_counters {
 	struct gpucache_lane lanes[GPUCACHE_N_LANES]; /* since 1.2 */
 };
 
-/* Makes a copy of the counters whole.  One that changed while it was copied may be out by a lane. */
-static inline void gpucache_counters_add_lanes(struct gpucache_counters *counters)
+/* Makes a copy of counters whole: out by what changed while it was taken, as counters are. */
+static inline void gpucache_counters_add_lanes(struct gpucache_counters *sum)
 {
 #define GPUCACHE_LESS(a, b) ((a) > (b) ? (a) - (b) : 0)
 	for (int i = 0; i < GPUCACHE_N_LANES; i++) {
-		const struct gpucache_lane *lane = &counters->lanes[i];
+		const struct gpucache_lane *lane = &sum->lanes[i];
 
-		counters->n_malloc += lane->n_malloc;
-		counters->n_hit += lane->n_malloc;
-		counters->n_free += lane->n_free;
-		counters->n_blocks = GPUCACHE_LESS(counters->n_blocks, lane->free_bytes > 0);
-		counters->live_bytes = GPUCACHE_LESS(counters->live_bytes, lane->free_bytes);
-		counters->cached_bytes += lane->free_bytes;
-		counters->requested_bytes =
-			GPUCACHE_LESS(counters->requested_bytes, lane->free_requested);
+		sum->n_malloc += lane->n_malloc;
+		sum->n_hit += lane->n_malloc;
+		sum->n_free += lane->n_free;
+		sum->n_blocks = GPUCACHE_LESS(sum->n_blocks, lane->free_bytes > 0);
+		sum->live_bytes = GPUCACHE_LESS(sum->live_bytes, lane->free_bytes);
+		sum->cached_bytes += lane->free_bytes;
+		sum->requested_bytes = GPUCACHE_LESS(sum->requested_bytes, lane->free_requested);
 	}
 #undef GPUCACHE_LESS
 }
@@ -420,7 +418,7 @@ struct gpucache_block {
 };
 
 enum gpucache_event_kind {
-	GPUCACHE_EVENT_NONE, /* a number that a thread set aside and did not use; since 1.2 */
+	GPUCACHE_EVENT_NONE,
 	GPUCACHE_EVENT_MALLOC,
 	GPUCACHE_EVENT_FREE,
 	GPUCACHE_EVENT_SEGMENT_MALLOC,
@@ -431,6 +429,8 @@ enum gpucache_event_kind {
 	GPUCACHE_EVENT_CONTEXT, /* detail: 1 seen first, 2 reset or destroyed */
 	GPUCACHE_EVENT_KIND_COUNT,
 };
+
+#define GPUCACHE_SET_ASIDE (UINT64_C(1) << 63) /* plus its number: taken, not used; since 1.2 */
 
 struct gpucache_event {
 	uint64_t seq; /* 1 + number of the event, stored last; 0: never written */

@@ -113,23 +113,25 @@ static struct gpc_block *take_off_locked(
 	return block;
 }
 
-static void settle_lease_locked(struct gpc_pool *pool, struct gpc_lease *lease)
+/* Ends a lease.  True where its block was FREE: it is settled, and may be merged away. */
+static bool settle_lease_locked(struct gpc_pool *pool, struct gpc_lease *lease)
 {
 	struct gpc_block *block = take_off_locked(pool, lease, false);
 
 	if (block)
 		gpc_pool_settle_locked(pool, block, lease->freed_ns);
+	return block != NULL;
 }
 
 void gpc_pool_settle_leases_locked(struct gpc_pool *pool)
 {
 	for (unsigned i = 0; i < GPC_N_LEASES && pool->n_leased > 0; i++)
-		settle_lease_locked(pool, &pool->leases[i]);
+		(void)settle_lease_locked(pool, &pool->leases[i]);
 }
 
-void gpc_pool_settle_lease_of_locked(struct gpc_pool *pool, const struct gpc_block *block)
+bool gpc_pool_settle_lease_of_locked(struct gpc_pool *pool, const struct gpc_block *block)
 {
-	settle_lease_locked(pool, &pool->leases[block->lease - 1]);
+	return settle_lease_locked(pool, &pool->leases[block->lease - 1]);
 }
 
 struct gpc_block *gpc_pool_end_lease_locked(
@@ -149,7 +151,7 @@ void gpc_pool_free_on_lease_locked(
 {
 	struct gpc_lease *lease = gpc_pool_lease_of(pool, request);
 
-	settle_lease_locked(pool, lease);
+	(void)settle_lease_locked(pool, lease);
 	pool->n_leased++;
 	block->is_shared = false;
 	block->view = GPC_VIEW_OPEN;

@@ -19,7 +19,8 @@
  *       FREE.  It is never exported, and the copy's place is the block's.
  *   L3  The counters go by what the block says; where the copy is FREE, the lane of the lease takes
  *       it back out (gpucache_format.h).  So counters and lanes together are exact, and the
- *       counters alone are a bound: no peak can pass unseen.
+ *       counters alone are a bound, which no hit here moves: who raises it to a new peak of the
+ *       pool ends the leases, and what the pools of a device reach together the observer looks at.
  *   L4  A copy becomes FREE only where the fences say at that moment that a free is safe (fence.h,
  *       one stream), exactly as under the pool's lock.
  * Threads     The copy: the lease's lock (rank LEASE).  The block: the pool's, as any other; so two

@@ -112,6 +112,20 @@ static void absorb_next(struct gpc_pool *pool, struct gpc_block *left)
 	gpc_pool_retire_block_locked(pool, right);
 }
 
+/* Those that were free on leases come late, and not in order. */
+static void enter_idle(struct gpc_pool *pool, struct gpc_segment *segment, uint64_t since_ns)
+{
+	struct gpc_list *at = pool->idle.prev;
+
+	while (at != &pool->idle &&
+		gpc_list_entry(at, struct gpc_segment, idle)->idle_since_ns > since_ns)
+		at = at->prev;
+	segment->idle_since_ns = since_ns;
+	gpc_list_insert(at, &segment->idle);
+	if (segment->is_exported)
+		atomic_fetch_add(&pool->n_leaving, 1);
+}
+
 void gpc_pool_settle_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
 {
 	struct gpc_segment *segment = block->segment;
@@ -127,12 +141,8 @@ void gpc_pool_settle_locked(struct gpc_pool *pool, struct gpc_block *block, uint
 	}
 	enter_bin(pool, block);
 	pool->heap->observer.block_changed(pool->heap->observer.self, block, now_ns);
-	if (is_idle(segment)) {
-		segment->idle_since_ns = now_ns;
-		gpc_list_append(&pool->idle, &segment->idle);
-		if (segment->is_exported)
-			atomic_fetch_add(&pool->n_leaving, 1);
-	}
+	if (is_idle(segment))
+		enter_idle(pool, segment, now_ns);
 }
 
 void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
@@ -441,9 +451,7 @@ static inline __attribute__((always_inline)) enum gpc_status find_live_locked(
 
 	if (!segment || segment->pool != pool)
 		return GPC_NOT_FOUND;
-	if (block && block->lease)
-		gpc_pool_settle_lease_of_locked(pool, block);
-	if (!block || block->state != GPC_BLOCK_LIVE)
+	if (!block || !gpc_pool_is_live_locked(pool, block))
 		return GPC_INVALID;
 	*ret_block = block;
 	return GPC_OK;

@@ -75,6 +75,7 @@ struct gpc_pool {
 	struct gpucache_counters *counters;
 	struct gpucache_counters own_counters; /* used where nobody gives others */
 	bool is_forgotten;                     /* the context died */
+	_Atomic uint64_t next_decay_ns;        /* when to look for old idle segments again */
 	/* exported segments that are idle: to go back at the next call; read without the lock */
 	_Atomic uint32_t n_leaving;
 

@@ -40,9 +40,7 @@ static struct gpc_block *find_around(const struct gpc_segment *segment, gpc_devp
 
 	while (address - block->address >= block->size)
 		block = block->next;
-	if (block->lease)
-		gpc_pool_settle_lease_of_locked(segment->pool, block);
-	return block->state == GPC_BLOCK_LIVE ? block : NULL;
+	return gpc_pool_is_live_locked(segment->pool, block) ? block : NULL;
 }
 
 enum gpc_status gpc_pool_decide_view(struct gpc_pool *pool, gpc_devptr address,

@@ -36,7 +36,7 @@ static inline bool gpc_pool_has_lease(struct gpc_pool *pool, const struct gpc_re
 	return gpc_lease_block(gpc_pool_lease_of(pool, request)) != NULL;
 }
 
-/* pool_lease.c: the hit of lease.h, without the lock.  False: the long way. */
+/* lease.c: the hit of lease.h, without the lock.  False: the long way. */
 bool gpc_pool_free_leased(
 	struct gpc_pool *pool, gpc_devptr address, const struct gpc_request *request);
 bool gpc_pool_alloc_leased(
@@ -56,8 +56,19 @@ void gpc_pool_free_on_lease_locked(
 struct gpc_block *gpc_pool_end_lease_locked(
 	struct gpc_pool *pool, uint64_t rounded, const struct gpc_request *request);
 
-/* Ends the lease that this block is on; where it is FREE it is settled, and may be merged away. */
-void gpc_pool_settle_lease_of_locked(struct gpc_pool *pool, const struct gpc_block *block);
+/* Ends the lease that this block is on.  True where it was FREE: settled, perhaps merged away. */
+bool gpc_pool_settle_lease_of_locked(struct gpc_pool *pool, const struct gpc_block *block);
+
+/*
+ * Whether the program holds this block, which is then on no lease.  False: it is not to be touched
+ * again.
+ */
+static inline bool gpc_pool_is_live_locked(struct gpc_pool *pool, const struct gpc_block *block)
+{
+	if (block->lease && gpc_pool_settle_lease_of_locked(pool, block))
+		return false;
+	return block->state == GPC_BLOCK_LIVE;
+}
 
 /*
  * Ends all leases.  Whoever looks at all bins or idle segments does so before: then I1 to I8 hold

@@ -255,6 +255,8 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
 	return went;
 }
 
+#define DECAY_PART 16 /* of decay_ns: how late a segment may go back */
+
 /* Gives the segment idle longest back if it has been so since before `before_ns`. */
 static bool decay_one(struct gpc_pool *pool, uint64_t before_ns)
 {
@@ -276,11 +278,16 @@ static bool decay_one(struct gpc_pool *pool, uint64_t before_ns)
 	return is_parting;
 }
 
+/* A look needs the lock, and ends the leases: so it is not made at every call. */
 static void decay(struct gpc_pool *pool, uint64_t now_ns)
 {
-	if (pool->params.decay_ns == 0 || now_ns < pool->params.decay_ns ||
+	uint64_t due_ns = atomic_load_explicit(&pool->next_decay_ns, memory_order_relaxed);
+
+	if (pool->params.decay_ns == 0 || now_ns < pool->params.decay_ns || now_ns < due_ns ||
 		gpc_captures_is_any_open(&pool->heap->captures))
 		return;
+	atomic_store_explicit(&pool->next_decay_ns, now_ns + pool->params.decay_ns / DECAY_PART,
+		memory_order_relaxed);
 	while (decay_one(pool, now_ns - pool->params.decay_ns))
 		;
 }

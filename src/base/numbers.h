@@ -4,7 +4,7 @@
  * block.  Threads that each hit a block of their own would else meet at every single number.
  *
  * Within a run numbers are of one block, so its events are in order; those of other blocks in
- * between may have higher numbers and earlier times.
+ * between may have higher numbers and earlier times, but by no more than a run lasts.
  *
  * Threads   One at a time: the holder of the lock of whatever the block is lent by.
  */
@@ -16,7 +16,8 @@
 struct gpc_numbers {
 	uint64_t next;
 	uint64_t end;
-	uint64_t n_used; /* so far: runs grow with it */
+	uint64_t until_ns; /* then the rest is left unused */
+	uint64_t n_used;   /* so far: runs grow with it */
 };
 
 #endif

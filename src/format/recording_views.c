@@ -155,14 +155,13 @@ bool gpc_recording_next_event(const struct gpc_recording *recording,
 		uint64_t number = cursor->next++;
 
 		if (gpc_recording_read(recording, GPUCACHE_REGION_EVENTS, number % region->count,
-			    &event, sizeof event) == GPC_SLOT_OK &&
-			event.seq == number + 1) {
+			    &event, sizeof event) != GPC_SLOT_OK)
+			event.seq = 0;
+		if (event.seq == number + 1) {
 			*ret_event = event;
-			if (event.kind != GPUCACHE_EVENT_NONE)
-				return true;
-		} else {
-			cursor->n_holes++;
+			return true;
 		}
+		cursor->n_holes += event.seq != GPUCACHE_SET_ASIDE + number;
 	}
 	return false;
 }

@@ -8,15 +8,13 @@
 
 static void add_context(struct gpc_balance_facts *facts, const struct gpucache_counters *counters)
 {
-	uint64_t free_bytes = GPC_LANES_SUM(counters, free_bytes);
+	struct gpucache_counters now = gpc_counters_read(counters);
 
-	facts->requested = gpc_bytes_add(facts->requested,
-		gpc_bytes_less(counters->requested_bytes, GPC_LANES_SUM(counters, free_requested)));
-	facts->live = gpc_bytes_add(facts->live, gpc_bytes_less(counters->live_bytes, free_bytes));
-	facts->pending = gpc_bytes_add(facts->pending, counters->pending_bytes);
-	facts->cached =
-		gpc_bytes_add(facts->cached, gpc_bytes_add(counters->cached_bytes, free_bytes));
-	facts->direct = gpc_bytes_add(facts->direct, counters->direct_bytes);
+	facts->requested = gpc_bytes_add(facts->requested, now.requested_bytes);
+	facts->live = gpc_bytes_add(facts->live, now.live_bytes);
+	facts->pending = gpc_bytes_add(facts->pending, now.pending_bytes);
+	facts->cached = gpc_bytes_add(facts->cached, now.cached_bytes);
+	facts->direct = gpc_bytes_add(facts->direct, now.direct_bytes);
 }
 
 /* CUDA's total leaves out most of what NVML calls reserved, so that must not be counted again. */

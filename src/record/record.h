@@ -19,8 +19,8 @@
  *             3 This process writes to its own file only: see gpc_record_detach.
  * Threads     Inline calls: any thread.  The others take rec->lock (rank RECORD) themselves.
  * Failure     gpc_record_open says how far it came.  The others count what they had to drop.
- * Limits      A thread that stops inside gpc_record_event while others fill the whole ring once may
- *             leave one event mixed of two.  SITES count all devices of the process together.  A
+ * Limits      A thread that stops inside gpc_record_event while others fill half the ring may leave
+ *             one event mixed of two, or a run of numbers over newer ones.  SITES count all devices of the process together.  A
  *             fork child shares the file's lock, and so looks like its parent's life, until it
  *             detaches; a child of raw clone until it ends.  That the program closes our descriptor
  *             changes nothing: the mapping holds the lock as well.
@@ -257,19 +257,22 @@ static inline void gpc_record_block(
 }
 
 /* Behind gpc_record_event: the next of `numbers`, of a new run where they are used up. */
-uint64_t gpc_record_renew_numbers(struct gpc_record *rec, struct gpc_numbers *numbers);
+uint64_t gpc_record_renew_numbers(
+	struct gpc_record *rec, struct gpc_numbers *numbers, uint64_t now_ns);
 
-static inline uint64_t gpc_record_number(struct gpc_record *rec, struct gpc_numbers *numbers)
+static inline uint64_t gpc_record_number(
+	struct gpc_record *rec, struct gpc_numbers *numbers, uint64_t now_ns)
 {
 	uint64_t next;
 
 	if (!numbers)
 		return atomic_fetch_add_explicit(&rec->next_event, 1, memory_order_relaxed);
 	next = atomic_load_explicit(&rec->next_event, memory_order_relaxed);
-	/* A run that lay too long is nearly out of the ring: newer events may be in its slots. */
-	if (__builtin_expect(
-		    numbers->next == numbers->end || next - numbers->next > rec->n_events / 2, 0))
-		return gpc_record_renew_numbers(rec, numbers);
+	/* The slots of an old run are nearly out of the ring: newer events may be in them. */
+	if (__builtin_expect(numbers->next == numbers->end || now_ns >= numbers->until_ns ||
+				     next - numbers->next > rec->n_events / 2,
+		    0))
+		return gpc_record_renew_numbers(rec, numbers, now_ns);
 	numbers->n_used++;
 	return numbers->next++;
 }
@@ -286,7 +289,7 @@ static inline void gpc_record_event(
 
 	if (__builtin_expect(!rec->events, 0))
 		return;
-	number = gpc_record_number(rec, numbers);
+	number = gpc_record_number(rec, numbers, event->time_ns);
 	word = (void *)&rec->events[number & (rec->n_events - 1)];
 	/* The old seq must not cover new bytes: whoever dies here leaves a hole, not a mixture. */
 	__atomic_store_n(word, 0, __ATOMIC_RELAXED);

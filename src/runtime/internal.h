@@ -40,6 +40,8 @@ struct gpc_device {
 	_Atomic(struct gpc_context *) owner; /* one of them; gpc_context_owner */
 	_Atomic uint64_t next_look_ns;
 	_Atomic uint64_t next_history_ns;
+	/* What is held and what is on leases may be a peak together: leased hits look, too. */
+	atomic_bool is_near_peak;
 	CUcontext primary;
 	struct gpc_lock primary_lock; /* see gpc_runtime_primary_begin */
 	/* The last failure that nobody recovered from yet; see rescue.c. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the recording hears: every block, segment, allocation and look at the device. */
-#include "base/balance.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "runtime/internal.h"
@@ -69,35 +68,26 @@ static inline void record_event(struct gpc_numbers *numbers, enum gpucache_event
 	gpc_record_event(&gpc_runtime.record, numbers, &event);
 }
 
-static uint64_t sum_lanes(const struct gpc_device *device, size_t word_offset)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < GPUCACHE_N_LANES; i++)
-		sum += gpc_device_sum(device, offsetof(struct gpucache_counters, lanes[0]) +
-						      i * sizeof(struct gpucache_lane) +
-						      word_offset);
-	return sum;
-}
-
-#define SUM_LANES(device, word) sum_lanes((device), offsetof(struct gpucache_lane, word))
-
 struct gpc_held gpc_device_held(const struct gpc_device *device)
 {
-	uint64_t free_bytes = SUM_LANES(device, free_bytes);
-	uint64_t free_requested = SUM_LANES(device, free_requested);
-	uint64_t n_malloc = SUM_LANES(device, n_malloc);
+	uint32_t n = atomic_load_explicit(&device->n_contexts, memory_order_acquire);
+	struct gpc_held held = { 0 };
 
-	/* Other threads go on meanwhile: what is taken away may be newer than the sum. */
-	return (struct gpc_held){
-		.requested_bytes =
-			gpc_bytes_less(GPC_DEVICE_SUM(device, requested_bytes), free_requested),
-		.live_bytes = gpc_bytes_less(GPC_DEVICE_SUM(device, live_bytes), free_bytes),
-		.cached_bytes = GPC_DEVICE_SUM(device, cached_bytes) + free_bytes,
-		.n_malloc = GPC_DEVICE_SUM(device, n_malloc) + n_malloc,
-		.n_free = GPC_DEVICE_SUM(device, n_free) + SUM_LANES(device, n_free),
-		.n_hit = GPC_DEVICE_SUM(device, n_hit) + n_malloc,
-	};
+	for (uint32_t i = 0; i < n; i++) {
+		const struct gpc_context *context = device->contexts[i];
+		struct gpucache_counters now;
+
+		if (!context || !context->pool.counters)
+			continue; /* it moves to another place */
+		now = gpc_counters_read(context->pool.counters);
+		held.requested_bytes += now.requested_bytes;
+		held.live_bytes += now.live_bytes;
+		held.cached_bytes += now.cached_bytes;
+		held.n_malloc += now.n_malloc;
+		held.n_free += now.n_free;
+		held.n_hit += now.n_hit;
+	}
+	return held;
 }
 
 /*
@@ -111,11 +101,14 @@ static void record_levels(struct gpc_device *device, uint64_t now_ns)
 	uint64_t in_use = direct > idle ? direct - idle : 0;
 	uint64_t live = GPC_DEVICE_SUM(device, live_bytes) + in_use;
 	uint64_t next_ns = atomic_load_explicit(&device->next_history_ns, memory_order_relaxed);
+	bool is_near_peak = gpc_record_is_peak(&gpc_runtime.record, device->ordinal, live);
 	uint64_t requested;
 	uint64_t reserved;
 	struct gpc_held held;
 
-	if (now_ns < next_ns && !gpc_record_is_peak(&gpc_runtime.record, device->ordinal, live))
+	if (is_near_peak != atomic_load_explicit(&device->is_near_peak, memory_order_relaxed))
+		atomic_store_explicit(&device->is_near_peak, is_near_peak, memory_order_relaxed);
+	if (now_ns < next_ns && !is_near_peak)
 		return;
 	held = gpc_device_held(device);
 	live = held.live_bytes + in_use;
@@ -174,11 +167,15 @@ static struct gpc_numbers *numbers_of(const struct gpc_block *block)
 
 static void taken(void *self, const struct gpc_block *block, const struct gpc_request *request)
 {
+	struct gpc_device *device = context_of(block->segment->pool)->device;
+
 	(void)self;
 	record_event(numbers_of(block), GPUCACHE_EVENT_MALLOC, context_of(block->segment->pool),
 		GPUCACHE_KIND_DEVICE, block->address, block->size, block->requested, block->mark,
 		request->now_ns);
 	gpc_record_site_add(&gpc_runtime.record, block->mark, share_of(block), request->now_ns);
+	if (block->lease && atomic_load_explicit(&device->is_near_peak, memory_order_relaxed))
+		record_levels(device, request->now_ns);
 }
 
 static void freed(void *self, const struct gpc_block *block, const struct gpc_request *request)

@@ -11,6 +11,7 @@
 #ifndef GPC_STATS_COUNTERS_H
 #define GPC_STATS_COUNTERS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "gpucache_format.h"
@@ -41,21 +42,18 @@ static inline void gpc_counter_raise(uint64_t *peak, uint64_t value)
 		gpc_counter_set(peak, value);
 }
 
-/* The sum of one word over all lanes: GPC_LANES_SUM(counters, free_bytes). */
-static inline uint64_t gpc_lanes_sum(const struct gpucache_counters *counters, size_t word_offset)
+/* The counters as they are now, lanes included; others may go on meanwhile. */
+static inline struct gpucache_counters gpc_counters_read(const struct gpucache_counters *counters)
 {
-	uint64_t sum = 0;
+	typedef uint64_t word __attribute__((may_alias));
+	struct gpucache_counters copy;
 
-	for (int i = 0; i < GPUCACHE_N_LANES; i++) {
-		const char *lane = (const char *)&counters->lanes[i];
-
-		sum += gpc_counter_get((const uint64_t *)(const void *)(lane + word_offset));
-	}
-	return sum;
+	for (size_t i = 0; i < sizeof copy / sizeof(word); i++)
+		((word *)(void *)&copy)[i] = __atomic_load_n(
+			&((const word *)(const void *)counters)[i], __ATOMIC_RELAXED);
+	gpucache_counters_add_lanes(&copy);
+	return copy;
 }
-
-#define GPC_LANES_SUM(counters, word) \
-	gpc_lanes_sum((counters), offsetof(struct gpucache_lane, word))
 
 /* Adds, and raises `peak` where the sum is above it. */
 static inline void gpc_counter_add_peak(uint64_t *counter, uint64_t *peak, uint64_t n)

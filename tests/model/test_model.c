@@ -15,6 +15,7 @@
 #include "random.h"
 #include "sim/capture.h"
 #include "sim/driver_sim.h"
+#include "stats/counters.h"
 #include "unit.h"
 
 #define N_POOLS       3
@@ -136,11 +137,10 @@ static void check_the_books(void)
 	uint64_t reserved[2] = { 0 };
 
 	for (uint32_t i = 0; i < N_POOLS; i++) {
-		struct gpucache_counters counters = *pools[i].counters;
+		struct gpucache_counters counters = gpc_counters_read(pools[i].counters);
 		uint64_t requested = 0;
 		uint64_t n = 0;
 
-		gpucache_counters_add_lanes(&counters);
 		for (size_t k = 0; k < model.n_live; k++) {
 			requested += model.live[k].pool == i ? model.live[k].size : 0;
 			n += model.live[k].pool == i;

@@ -10,6 +10,7 @@
 #include "alloc/pool_internal.h"
 #include "sim/capture.h"
 #include "sim/driver_sim.h"
+#include "stats/counters.h"
 #include "unit.h"
 
 #define MS UINT64_C(1000000)
@@ -76,10 +77,7 @@ static inline void stage_check(struct stage *stage)
 /* The pool's counters with the lanes of its leases. */
 static inline struct gpucache_counters stage_counters(const struct stage *stage)
 {
-	struct gpucache_counters counters = *stage->pool.counters;
-
-	gpucache_counters_add_lanes(&counters);
-	return counters;
+	return gpc_counters_read(stage->pool.counters);
 }
 
 /* Checks, ends everything, and sees that the device got everything back. */

@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include "stage.h"
-#include "stats/counters.h"
 
 static struct stage stage;
 
@@ -171,6 +170,42 @@ static void a_second_free_is_invalid_whoever_makes_it(void **state)
 	free_by(1, block);
 }
 
+/* Takes the number of a block that was merged away, as another pool may, the moment it is free. */
+static struct gpc_block *taken_over;
+
+static void take_over(void *self, const struct gpc_block *block, uint64_t now_ns)
+{
+	static uint32_t n_retired;
+	uint32_t number;
+
+	(void)self;
+	(void)now_ns;
+	if (block->state == GPC_BLOCK_UNUSED && ++n_retired == 2)
+		taken_over = gpc_slab_get(&stage.heap.blocks, block->number);
+	else if (taken_over && taken_over->state == GPC_BLOCK_UNUSED)
+		*(struct gpc_block *)gpc_slab_take(&stage.heap.blocks, &number) =
+			(struct gpc_block){ .number = number, .state = GPC_BLOCK_LIVE };
+}
+
+static void a_block_that_was_merged_away_is_not_looked_at_again(void **state)
+{
+	gpc_devptr left = alloc_by(1, 4096);
+	gpc_devptr middle = alloc_by(2, 4096);
+	gpc_devptr right = alloc_by(1, 4096);
+
+	(void)state;
+	free_by(1, left);
+	free_by(1, right);
+	free_by(1, alloc_by(1, 30 * GPC_MIB)); /* both are settled */
+	free_by(2, middle);
+	stage.heap.observer.block_changed = take_over;
+	assert_int_equal(try_free_by(3, middle), GPC_INVALID);
+	assert_non_null(taken_over);
+	assert_int_equal(taken_over->state, GPC_BLOCK_LIVE); /* somebody else's */
+	assert_null(stage.pool.leases[3].block);
+	gpc_slab_give_back(&stage.heap.blocks, taken_over->number);
+}
+
 static void a_miss_finds_what_other_threads_have_on_lease(void **state)
 {
 	gpc_devptr block = lend(1, 30 * GPC_MIB);
@@ -231,6 +266,40 @@ static void an_idle_segment_counts_from_the_free_and_not_from_the_end_of_the_lea
 	stage_check(&stage);
 	assert_int_equal(
 		gpc_list_entry(stage.pool.idle.next, struct gpc_segment, idle)->idle_since_ns, now);
+}
+
+static void idle_segments_are_in_order_whenever_their_leases_end(void **state)
+{
+	gpc_devptr first = alloc_by(2, 30 * GPC_MIB);
+	gpc_devptr second = alloc_by(1, 40 * GPC_MIB);
+	uint64_t now = stage.drv.base.ops->now_ns(&stage.drv.base);
+
+	(void)state;
+	free_by(2, first);
+	stage_pass_time(&stage, 5 * MS);
+	free_by(1, second);
+	stage_check(&stage);
+	assert_int_equal(
+		gpc_list_entry(stage.pool.idle.next, struct gpc_segment, idle)->idle_since_ns, now);
+	assert_int_equal(
+		gpc_list_entry(stage.pool.idle.prev, struct gpc_segment, idle)->size, 40 * GPC_MIB);
+}
+
+static void decay_lets_leases_live(void **state)
+{
+	gpc_devptr block;
+	uint64_t before;
+
+	(void)state;
+	stage.pool.params.decay_ns = 1 * MS;
+	stage_pass_time(&stage, 2 * MS);
+	block = lend(1, 4096);
+	before = n_long_ways();
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(alloc_by(1, 4096), block);
+		free_by(1, block);
+	}
+	assert_true(n_long_ways() <= before + 1); /* the first free looks at what is idle */
 }
 
 /* --- What ends the right to a free without a fence. ------------------------------------------- */
@@ -405,11 +474,14 @@ int main(void)
 		TEST(the_same_block_for_another_request_takes_the_long_way),
 		TEST(another_thread_frees_a_block_on_lease),
 		TEST(a_second_free_is_invalid_whoever_makes_it),
+		TEST(a_block_that_was_merged_away_is_not_looked_at_again),
 		TEST(a_miss_finds_what_other_threads_have_on_lease),
 		TEST(threads_that_share_a_lease_share_its_block),
 		TEST(a_lease_whose_lock_is_taken_is_not_waited_for),
 		TEST(a_lease_ends_with_its_time_and_begins_anew),
 		TEST(an_idle_segment_counts_from_the_free_and_not_from_the_end_of_the_lease),
+		TEST(idle_segments_are_in_order_whenever_their_leases_end),
+		TEST(decay_lets_leases_live),
 		TEST(after_a_stream_was_made_a_free_waits_for_its_fence),
 		TEST(while_the_rule_of_one_stream_ends_no_free_is_safe),
 		TEST(what_was_free_before_is_taken_back_after),

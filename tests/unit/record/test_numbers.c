@@ -7,10 +7,14 @@ static const struct gpucache_event *event_at(uint64_t number)
 	return record_at(GPUCACHE_REGION_EVENTS, number & (rec.n_events - 1));
 }
 
+static uint64_t now_ns;
+
 /* An event of this block; returns its number. */
 static uint64_t add(struct gpc_numbers *numbers, uint64_t address)
 {
-	const struct gpucache_event event = { .kind = GPUCACHE_EVENT_FREE, .address = address };
+	const struct gpucache_event event = {
+		.kind = GPUCACHE_EVENT_FREE, .address = address, .time_ns = now_ns
+	};
 	uint64_t end = rec.next_event;
 	uint64_t number = numbers && numbers->next < numbers->end ? numbers->next : end;
 
@@ -50,7 +54,7 @@ static void a_run_grows_with_its_use_and_keeps_the_order_of_its_block(void **sta
 	assert_int_equal(longest, 31);
 }
 
-static void what_is_set_aside_says_that_nothing_happened(void **state)
+static void what_is_set_aside_says_so(void **state)
 {
 	struct gpc_numbers numbers = { .n_used = 16 };
 
@@ -59,10 +63,8 @@ static void what_is_set_aside_says_that_nothing_happened(void **state)
 		(void)add(NULL, 1);
 	(void)add(&numbers, 2);
 	assert_int_equal(numbers.end - numbers.next, 3);
-	for (uint64_t number = numbers.next; number < numbers.end; number++) {
-		assert_int_equal(event_at(number)->seq, number + 1);
-		assert_int_equal(event_at(number)->kind, GPUCACHE_EVENT_NONE);
-	}
+	for (uint64_t number = numbers.next; number < numbers.end; number++)
+		assert_int_equal(event_at(number)->seq, GPUCACHE_SET_ASIDE + number);
 }
 
 static void a_run_that_lay_too_long_is_not_used(void **state)
@@ -77,6 +79,21 @@ static void a_run_that_lay_too_long_is_not_used(void **state)
 		(void)add(NULL, 1);
 	assert_true(add(&numbers, 2) >= rec.n_events);
 	assert_int_equal(event_at(unused)->address, 1);
+}
+
+static void a_run_does_not_last_long(void **state)
+{
+	struct gpc_numbers numbers = { .n_used = 16 };
+	uint64_t unused;
+
+	(void)state;
+	(void)add(&numbers, 2);
+	unused = numbers.next;
+	(void)add(NULL, 1);
+	now_ns = 200000;
+	assert_true(add(&numbers, 2) > unused + 3);
+	assert_int_equal(event_at(unused)->seq, GPUCACHE_SET_ASIDE + unused);
+	now_ns = 0;
 }
 
 static void a_recording_without_a_ring_numbers_nothing(void **state)
@@ -95,8 +112,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		private_test(without_a_run_numbers_follow_one_another),
 		private_test(a_run_grows_with_its_use_and_keeps_the_order_of_its_block),
-		private_test(what_is_set_aside_says_that_nothing_happened),
+		private_test(what_is_set_aside_says_so),
 		private_test(a_run_that_lay_too_long_is_not_used),
+		private_test(a_run_does_not_last_long),
 		private_test(a_recording_without_a_ring_numbers_nothing),
 	};
 

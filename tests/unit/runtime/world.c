@@ -272,10 +272,7 @@ struct gpc_context *world_context(void)
 
 struct gpucache_counters world_counters(void)
 {
-	struct gpucache_counters counters = *world_context()->pool.counters;
-
-	gpucache_counters_add_lanes(&counters);
-	return counters;
+	return gpc_counters_read(world_context()->pool.counters);
 }
 
 const struct gpucache_oom *world_oom(unsigned i)
