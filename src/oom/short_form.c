@@ -10,7 +10,6 @@
 
 #define LABEL_WIDTH 7u /* "FULL   " */
 #define MAX_HOLDERS 3u
-#define SITE_SIZE   64
 #define SENTENCE    512 /* three lines of advice fit */
 
 struct page {
@@ -271,15 +270,17 @@ static void put_holders(struct page *page, const struct gpc_short_form *form)
 
 	for (uint32_t i = 0; i < oom->n_holders && i < MAX_HOLDERS; i++) {
 		const struct gpucache_holder *holder = &oom->holders[i];
-		char site[SITE_SIZE];
+		char site[GPC_SHORT_WIDTH + 1];
 		char buf[GPC_SHORT_WIDTH + 1];
 		struct gpc_text line = gpc_text_init(buf, sizeof buf);
 
-		gpc_site_describe(form->describer, holder->stack, site, sizeof site);
 		gpc_text_add(&line, "%-7s ", label);
 		add_number(&line, holder->bytes, unit_of(oom->holders[0].bytes));
-		gpc_text_add(&line, " %9u block%s  %s", holder->n_blocks,
-			holder->n_blocks == 1 ? " " : "s", site);
+		gpc_text_add(&line, " %9u block%s  ", holder->n_blocks,
+			holder->n_blocks == 1 ? " " : "s");
+		/* What fits on the line, and no more: the describer knows what to leave out. */
+		gpc_site_describe(form->describer, holder->stack, site, line.size - line.len);
+		gpc_text_add(&line, "%s", site);
 		put_line(page, line.buf, line.len);
 		label = "";
 	}

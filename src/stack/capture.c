@@ -58,7 +58,7 @@ static const char *base_name(const char *path, uint32_t size, uint32_t *ret_size
 
 /*
  * The frames of a description: who asked, and through whom.  One alone is often a wrapper of
- * everybody.
+ * everybody.  Where there is little room it is fewer, for half a name says nothing.
  */
 #define DESCRIBED_FRAMES 3
 
@@ -81,12 +81,12 @@ static void add_python_frame(
 }
 
 static bool describe_python(const struct gpc_stacks *stacks, const struct gpc_stack_frames *stack,
-	struct gpc_text *text)
+	uint32_t max, struct gpc_text *text)
 {
 	struct gpc_code first = { 0 };
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < stack->n_python && n < DESCRIBED_FRAMES; i++) {
+	for (uint32_t i = 0; i < stack->n_python && n < max; i++) {
 		uint64_t frame = stack->frames[stack->n_native + i];
 		struct gpc_code code;
 
@@ -141,12 +141,13 @@ static bool name_frame(uint64_t frame, char *buf, size_t size, const char **ret_
 	return true;
 }
 
-static bool describe_native(const struct gpc_stack_frames *stack, struct gpc_text *text)
+static bool describe_native(
+	const struct gpc_stack_frames *stack, uint32_t max, struct gpc_text *text)
 {
 	const char *first_module = NULL;
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < stack->n_native && n < DESCRIBED_FRAMES; i++) {
+	for (uint32_t i = 0; i < stack->n_native && n < max; i++) {
 		const char *module;
 		char name[96];
 
@@ -168,11 +169,17 @@ bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf,
 {
 	struct gpc_text text = gpc_text_init(buf, size);
 	struct gpc_stack_frames stack;
+	bool is_described = gpc_depot_find(&stacks->depot, id, &stack);
 
 	GPC_CHECK(!gpc_lock_is_any_held());
-	if (!gpc_depot_find(&stacks->depot, id, &stack))
-		return false;
-	return describe_python(stacks, &stack, &text) || describe_native(&stack, &text);
+	for (uint32_t max = DESCRIBED_FRAMES; is_described && max > 0; max--) {
+		text = gpc_text_init(buf, size);
+		is_described = describe_python(stacks, &stack, max, &text) ||
+			       describe_native(&stack, max, &text);
+		if (!text.cut)
+			break;
+	}
+	return is_described;
 }
 
 uint64_t gpc_stacks_dropped(const struct gpc_stacks *stacks)

@@ -226,6 +226,26 @@ static void a_python_frame_is_followed_by_two_callers_with_the_lines_of_its_own_
 	assert_string_equal(describe(frames, 0, 4), "alloc:41 < <lambda> < main.:41 (train.py)");
 }
 
+static void where_there_is_little_room_callers_are_left_out(void **state)
+{
+	uint64_t code = add_code(5, "grow", "/home/me/train.py");
+	uint64_t frames[] = { code | 2, code | 2, code | 2 };
+	struct gpc_stack_frames stack = { .frames = frames, .n_python = 3 };
+	char line[64];
+	bool is_new;
+	uint32_t id = gpc_depot_put(&stacks.depot, &stack, &is_new);
+
+	(void)state;
+	assert_true(gpc_stack_describe(&stacks, id, line, 39));
+	assert_string_equal(line, "grow:41 < grow:41 < grow:41 (train.py)");
+	assert_true(gpc_stack_describe(&stacks, id, line, 38));
+	assert_string_equal(line, "grow:41 < grow:41 (train.py)");
+	assert_true(gpc_stack_describe(&stacks, id, line, 19));
+	assert_string_equal(line, "grow:41 (train.py)");
+	assert_true(gpc_stack_describe(&stacks, id, line, 10));
+	assert_string_equal(line, "grow:41 (");
+}
+
 /* A copy of libutil under another name, opened; an address in it. */
 static uint64_t open_copy(const char *name, void **ret_library)
 {
@@ -339,6 +359,7 @@ int main(void)
 		TEST(with_everything_off_there_is_no_stack),
 		TEST(init_gives_everything_back_whichever_map_fails),
 		TEST(a_python_stack_is_described_by_its_innermost_python_frame),
+		TEST(where_there_is_little_room_callers_are_left_out),
 		TEST(a_python_frame_is_followed_by_two_callers_with_the_lines_of_its_own_file),
 		TEST(a_native_stack_is_described_by_its_innermost_frame_outside_cuda),
 		TEST(a_static_function_is_described_by_its_name_and_its_callers),
