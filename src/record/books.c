@@ -65,8 +65,8 @@ struct gpucache_counters *gpc_record_counters_take(struct gpc_record *rec, uint6
 	if (slot < rec->n_counters) {
 		counters = &rec->counters[slot];
 		rec->retired &= ~(UINT64_C(1) << slot);
-		counters->generation = generation;
-		counters->device = (int32_t)device;
+		__atomic_store_n(&counters->generation, generation, __ATOMIC_RELAXED);
+		__atomic_store_n(&counters->device, (int32_t)device, __ATOMIC_RELAXED);
 		/* Last: the slot counts from here on. */
 		__atomic_store_n(&counters->context, context, __ATOMIC_RELEASE);
 		*ret_index = slot;
