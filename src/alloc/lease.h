@@ -16,7 +16,7 @@
  *   L1  A block is on at most one lease; on which, block->lease says.  Both change only under the
  *       pool's lock.
  *   L2  A block on a lease says LIVE, and the lease, in a copy of it, what it really is: LIVE or
- *       FREE.  It is never exported, and the copy's place is the block's.
+ *       FREE.  It is never exported; who and where it is are the same in both.
  *   L3  The counters go by what the block says; where the copy is FREE, the lane of the lease takes
  *       it back out (gpucache_format.h).  So counters and lanes together are exact, and the
  *       counters alone are a bound, which no hit here moves: who raises it to a new peak of the
@@ -30,7 +30,7 @@
  *             taken back first, and the event that new streams wait for is recorded after that: so
  *             the thread's work was submitted before the event, which covers it.
  * Progress    A hit takes one free lock and never waits.  Who takes a block off a lease waits for
- *             one hit.
+ *             a moment between two hits of its thread.
  * Limits      A lease serves the size that it was made with, and LEASE_NS; then one hit goes the
  *             long way, by which histories and leases are renewed.
  */

@@ -17,7 +17,7 @@
  * wait, search, grow - in its own order.  The allocator never calls the ladder.
  *
  * Invariants  I1 to I9 of block.h, F1 to F4 of fence.h, S1 to S3 of stream_order.h, checked by
- *             gpc_pool_check as far as a look at the heap can; L1 to L4 of lease.h.
+ *             gpc_pool_check as far as a look at the heap can, as are L1 to L3 of lease.h.
  * Threads     Any thread may call anything; one lock a pool (rank POOL).  A hit holds it for tens
  *             of nanoseconds, or not at all (lease.h), and makes no driver call.  Calls of the
  *             driver marked [may block] are made without it.
@@ -182,8 +182,8 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_decide_view(struct gpc_pool *pool, gpc_d
 	enum gpc_block_view view, struct gpc_span *ret_span);
 
 /*
- * Verifies I1 to I9 and the counters over the whole pool.  NULL: all hold; else the name of the
- * first that does not.
+ * Verifies the invariants and the counters over the whole pool, whose leases it ends.  NULL: all
+ * hold; else the name of the first that does not.
  */
 const char *gpc_pool_check(struct gpc_pool *pool);
 
