@@ -179,28 +179,28 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 
 CUresult cuModuleUnload(CUmodule hmod)
 {
-	struct gpc_tracked *tracked;
+	struct gpc_unload unload;
 	CUresult result;
 
 	if (!hmod || !enter())
 		return real_cuModuleUnload(hmod);
-	tracked = gpc_runtime_begin_unload((uint64_t)(uintptr_t)hmod);
+	unload = gpc_runtime_begin_unload((uint64_t)(uintptr_t)hmod);
 	result = real_cuModuleUnload(hmod);
-	gpc_runtime_end_unload(tracked, result);
+	gpc_runtime_end_unload(&unload, result);
 	gpc_runtime_leave();
 	return result;
 }
 
 CUresult cuLibraryUnload(CUlibrary library)
 {
-	struct gpc_tracked *tracked;
+	struct gpc_unload unload;
 	CUresult result;
 
 	if (!library || !enter())
 		return real_cuLibraryUnload(library);
-	tracked = gpc_runtime_begin_unload((uint64_t)(uintptr_t)library);
+	unload = gpc_runtime_begin_unload((uint64_t)(uintptr_t)library);
 	result = real_cuLibraryUnload(library);
-	gpc_runtime_end_unload(tracked, result);
+	gpc_runtime_end_unload(&unload, result);
 	gpc_runtime_leave();
 	return result;
 }

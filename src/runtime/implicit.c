@@ -12,10 +12,12 @@
  * Where nobody answers, nothing is booked: those bytes stay in "this process, outside our books".
  *
  * Calls that overlap share one base, the look before the first of them.  Whoever ends books all that
- * the device lost since then and that is in no books yet, so the sum is right at each end; which of
- * the calls took it is not known.
+ * the device lost since then and that is in no books yet, so the sum is right at each end.
  *
- *      base --A begins----B begins----B ends: books A's and B's bytes so far----A ends: the rest
+ *      base --A begins----B begins----B ends: books A's and B's bytes so far----A ends: the others
+ *
+ * Which of the modules took it is not known then.  So it goes to the rest, one entry a context, and
+ * what an unloading gives back beyond what was booked under its handle comes from there.
  *
  * Bookings are numbered: a look that has one of them in between is made again.
  *
@@ -55,6 +57,8 @@ struct look {
 struct window {
 	uint32_t n;
 	struct look base;
+	bool is_shared;    /* more than one at a time, so far */
+	uint64_t unloaded; /* bytes that unloadings took out of the books */
 };
 
 static struct {
@@ -125,20 +129,50 @@ static bool find_change(const struct look *before, const struct look *after, int
 	return true;
 }
 
-/*
- * The change goes into the books of `owner`.  A limit is known there by an address inside the
- * context's object, at which nothing else can be.
- */
-static void enter_books(struct gpc_context *owner, const struct gpc_implicit_call *call,
-	int64_t change, struct gpc_request *request)
-{
-	struct gpc_passed_call entry = { .kind = call->kind, .ret_address = call->ret_handle };
-	struct gpc_tracked *old = NULL;
+/* By what limits and the rest are known: addresses inside a context's object, where nothing else is. */
+enum {
+	THE_REST = 1,
+	THE_LIMITS, /* and the number of the limit */
+};
 
-	if (call->is_limit) {
-		entry.ret_address += (uint64_t)(uintptr_t)owner->handle + 1;
-		old = gpc_runtime_forget(entry.ret_address);
-	}
+/* Where a call's bytes go; without an owner they stay outside the books. */
+struct booking {
+	struct gpc_context *owner;
+	enum gpucache_kind kind;
+	uint64_t key;
+	bool adds; /* to what was booked under the key before, or takes away from it */
+	bool is_unload;
+};
+
+static uint64_t key_in(const struct gpc_context *owner, uint64_t number)
+{
+	return (uint64_t)(uintptr_t)owner->handle + number;
+}
+
+static struct booking rest_of(struct gpc_context *owner)
+{
+	return (struct booking){ .owner = owner,
+		.kind = GPUCACHE_KIND_MODULE,
+		.key = key_in(owner, THE_REST),
+		.adds = true };
+}
+
+static struct booking booking_of(struct gpc_context *owner, const struct gpc_implicit_call *call)
+{
+	struct booking booking = {
+		.owner = owner, .kind = call->kind, .key = call->ret_handle, .adds = call->is_limit
+	};
+
+	if (owner && call->is_limit)
+		booking.key = key_in(owner, THE_LIMITS + call->ret_handle);
+	return booking;
+}
+
+static void enter_books(const struct booking *booking, int64_t change, struct gpc_request *request)
+{
+	struct gpc_passed_call entry = { .kind = booking->kind, .ret_address = booking->key };
+	struct gpc_tracked *old = booking->adds ? gpc_runtime_forget(booking->key) : NULL;
+
 	if (old)
 		change += (int64_t)gpc_track_size(old);
 	gpc_runtime_forgotten(old, CUDA_SUCCESS);
@@ -147,7 +181,7 @@ static void enter_books(struct gpc_context *owner, const struct gpc_implicit_cal
 	entry.size = (size_t)change;
 	entry.ret_size = (uint64_t)change;
 	request->size = (uint64_t)change;
-	gpc_track_remember(owner, &entry, request);
+	gpc_track_remember(booking->owner, &entry, request);
 }
 
 /* Joins the calls in flight, or begins with `before`; false: that look is worth nothing. */
@@ -156,9 +190,15 @@ static bool try_begin(struct window *window, const struct look *before)
 	bool is_in;
 
 	gpc_lock_take(&bookings.lock);
-	is_in = window->n > 0 || (before && is_current_locked(before));
-	if (is_in && window->n++ == 0)
-		window->base = *before;
+	if (window->n > 0) {
+		window->n++;
+		window->is_shared = true;
+		is_in = true;
+	} else {
+		is_in = before && is_current_locked(before);
+		if (is_in)
+			*window = (struct window){ .n = 1, .base = *before };
+	}
 	gpc_lock_release(&bookings.lock);
 	return is_in;
 }
@@ -176,17 +216,25 @@ static bool begin(struct window *window, const struct gpc_device *device, struct
 	return is_in;
 }
 
-/* Books what is in no books yet, for `owner` where that is not NULL; false: `after` is worth nothing. */
-static bool try_end(struct window *window, struct gpc_context *owner,
-	const struct gpc_implicit_call *call, const struct look *after, struct gpc_request *request)
+/* Books what is in no books yet, where there is an owner; false: `after` is worth nothing. */
+static bool try_end(struct window *window, const struct booking *booking, const struct look *after,
+	struct gpc_request *request)
 {
+	struct booking rest;
 	int64_t change;
 	bool is_out;
 
 	gpc_lock_take(&bookings.lock);
-	is_out = !owner || is_current_locked(after);
-	if (is_out && owner && find_change(&window->base, after, &change))
-		enter_books(owner, call, change, request);
+	is_out = !booking->owner || is_current_locked(after);
+	if (is_out && booking->owner && find_change(&window->base, after, &change)) {
+		/* What others took meanwhile is not what an unloading left behind. */
+		if (booking->is_unload && change > (int64_t)window->unloaded)
+			change = (int64_t)window->unloaded;
+		rest = rest_of(booking->owner);
+		enter_books(booking->kind == GPUCACHE_KIND_MODULE && window->is_shared ? &rest
+										       : booking,
+			change, request);
+	}
 	if (is_out) {
 		window->n--;
 		atomic_fetch_add(&bookings.number, 1);
@@ -195,33 +243,76 @@ static bool try_end(struct window *window, struct gpc_context *owner,
 	return is_out;
 }
 
-static void end(struct window *window, struct gpc_context *owner, struct gpc_context *asker,
-	const struct gpc_implicit_call *call, struct gpc_request *request)
+/* True where others are still in flight: the last of them does it for all. */
+static bool leave_to_others(struct window *window)
+{
+	bool is_out;
+
+	gpc_lock_take(&bookings.lock);
+	is_out = window->n > 1;
+	window->n -= is_out;
+	gpc_lock_release(&bookings.lock);
+	return is_out;
+}
+
+/* An unloading has nothing of its own to book, and while one is in flight no look is sound. */
+static void end(struct window *window, const struct booking *booking, struct gpc_context *asker,
+	struct gpc_request *request)
 {
 	bool is_out = false;
 
-	for (unsigned i = 0; i < MAX_LOOKS && owner && !is_out; i++) {
+	for (unsigned i = 0; i < 2 * MAX_LOOKS && booking->owner && !is_out; i++) {
 		struct look after;
 
-		look(owner->device, asker, &after);
-		is_out = try_end(window, owner, call, &after, request);
+		if ((booking->is_unload || i >= MAX_LOOKS) && leave_to_others(window))
+			return;
+		look(booking->owner->device, asker, &after);
+		is_out = try_end(window, booking, &after, request);
 	}
 	if (!is_out)
-		(void)try_end(window, NULL, call, NULL, request);
+		(void)try_end(window, &(struct booking){ .owner = NULL }, NULL, request);
 }
 
-struct gpc_tracked *gpc_runtime_begin_unload(uint64_t handle)
+static void count_unloaded(struct window *window, uint64_t bytes)
 {
+	gpc_lock_take(&bookings.lock);
+	window->unloaded += bytes;
+	gpc_lock_release(&bookings.lock);
+}
+
+struct gpc_unload gpc_runtime_begin_unload(uint64_t handle)
+{
+	struct gpc_context *context = gpc_context_current();
+	struct gpc_unload unload = { .context = NULL };
+
+	if (context && begin(&bookings.windows[context->device->ordinal], context->device, context))
+		unload.context = context;
 	atomic_fetch_add(&bookings.unloading, 1);
 	atomic_fetch_add(&bookings.number, 1);
-	return gpc_runtime_forget(handle);
+	unload.tracked = gpc_runtime_forget(handle);
+	return unload;
 }
 
-void gpc_runtime_end_unload(struct gpc_tracked *tracked, CUresult result)
+void gpc_runtime_end_unload(const struct gpc_unload *unload, CUresult result)
 {
-	gpc_runtime_forgotten(tracked, result);
+	struct gpc_context *context = unload->context;
+	uint64_t size = unload->tracked && !result ? gpc_track_size(unload->tracked) : 0;
+	struct gpc_request request = { .now_ns = gpc_clock_monotonic_ns(),
+		.thread = gpc_thread_id() };
+	struct booking rest;
+	struct window *window;
+
+	gpc_runtime_forgotten(unload->tracked, result);
 	atomic_fetch_add(&bookings.number, 1);
 	atomic_fetch_sub(&bookings.unloading, 1);
+	if (!context)
+		return;
+	window = &bookings.windows[context->device->ordinal];
+	rest = rest_of(context);
+	rest.is_unload = true;
+	request.mark = gpc_runtime_stack();
+	count_unloaded(window, size);
+	end(window, &rest, context, &request);
 }
 
 static enum gpc_status attempt_implicit(void *arg)
@@ -270,6 +361,7 @@ CUresult gpc_runtime_implicit(struct gpc_implicit_call *call)
 		.mark = gpc_runtime_stack(),
 		.thread = gpc_thread_id(),
 	};
+	struct booking booking;
 	struct window *window;
 	CUresult result;
 
@@ -288,8 +380,9 @@ CUresult gpc_runtime_implicit(struct gpc_implicit_call *call)
 	gpc_runtime_heard(result);
 	if (!result && is_new_context)
 		owner = gpc_context_visit((CUcontext)(uintptr_t)call->ret_handle);
+	booking = booking_of(result ? NULL : owner, call);
 	if (is_measured)
-		end(window, result ? NULL : owner, asker, call, &request);
+		end(window, &booking, asker, &request);
 	if (!result && owner)
 		gpc_observe_device(owner, is_new_context);
 	return result;

@@ -191,8 +191,12 @@ struct gpc_implicit_call {
 CUresult gpc_runtime_implicit(struct gpc_implicit_call *call);
 
 /* What a handle stood for goes: before the driver's call, and after it. */
-struct gpc_tracked *gpc_runtime_begin_unload(uint64_t handle);
-void gpc_runtime_end_unload(struct gpc_tracked *tracked, CUresult result);
+struct gpc_unload {
+	struct gpc_tracked *tracked;
+	void *context; /* the current one, where what goes is measured; else NULL */
+};
+struct gpc_unload gpc_runtime_begin_unload(uint64_t handle);
+void gpc_runtime_end_unload(const struct gpc_unload *unload, CUresult result);
 
 /* The primary context of the device exists: a retain takes nothing. */
 bool gpc_runtime_primary_is_active(CUdevice device);

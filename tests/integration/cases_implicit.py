@@ -6,6 +6,7 @@ import shutil
 from harness import MIB, expect, expect_equal
 
 N_STEPS = 12
+THREADS = 11  # the step in which four threads load and unload
 
 # Elsewhere a context takes nothing, so that the books hold what the program asked for.
 CONTEXTS = "memory:4GiB,context:300MiB"
@@ -36,6 +37,16 @@ def case_the_books_hold_contexts_and_modules_to_the_byte(world):
         name, used = used_of(run(world, steps))[-1]
         balance = balance_of(world)
         expect_equal(f"in the books after '{name}'", sum(balance[line] for line in OURS), used)
+        forget(world)
+
+
+def case_what_threads_load_and_unload_at_once_is_in_the_books_every_time(world):
+    """Which of them took what nobody can say, and which go first is chance: so many runs, without stacks, which slow them."""
+    for _ in range(20):
+        name, used = used_of(run(world, THREADS, conf="stacks:off"))[-1]
+        expect_equal("the step", name, "use threads")
+        balance = balance_of(world)
+        expect_equal("in the books", sum(balance[line] for line in OURS), used)
         forget(world)
 
 

@@ -59,6 +59,32 @@ static CUresult load(void)
 	return call(make_module, GPUCACHE_KIND_MODULE);
 }
 
+static CUmodule inner;
+
+/* Another thread's load begins and ends while this one is under way. */
+static CUresult make_two(struct gpc_implicit_call *outer)
+{
+	struct gpc_implicit_call other = {
+		.make = make_module, .kind = GPUCACHE_KIND_MODULE, .device = -1
+	};
+	CUresult result = make_module(outer);
+
+	if (!result)
+		result = gpc_runtime_implicit(&other);
+	inner = (CUmodule)(uintptr_t)other.ret_handle;
+	module = (CUmodule)(uintptr_t)outer->ret_handle;
+	return result;
+}
+
+static CUresult load_two(CUmodule *ret_first, CUmodule *ret_second)
+{
+	CUresult result = call(make_two, GPUCACHE_KIND_MODULE);
+
+	*ret_first = module;
+	*ret_second = inner;
+	return result;
+}
+
 static uint64_t of_kind(enum gpucache_kind kind)
 {
 	return COUNTER(kind_bytes[kind]);
@@ -66,13 +92,13 @@ static uint64_t of_kind(enum gpucache_kind kind)
 
 static void unload(CUmodule one, CUresult wanted)
 {
-	struct gpc_tracked *tracked;
+	struct gpc_unload going;
 	CUresult result;
 
 	CHECK(world_enter());
-	tracked = gpc_runtime_begin_unload((uintptr_t)one);
+	going = gpc_runtime_begin_unload((uintptr_t)one);
 	result = world.cuModuleUnload(one);
-	gpc_runtime_end_unload(tracked, result);
+	gpc_runtime_end_unload(&going, result);
 	gpc_runtime_leave();
 	CHECK(result == wanted);
 }
@@ -228,9 +254,11 @@ static void a_call_that_never_finds_a_quiet_moment_is_not_booked(void **state)
 	world_run("memory:4GiB", NULL, all_looks_are_spoilt);
 }
 
+static struct gpc_unload under_way;
+
 static void unload_begins(void)
 {
-	(void)!gpc_runtime_begin_unload(1);
+	under_way = gpc_runtime_begin_unload(1);
 }
 
 static void another_thread_unloads(void)
@@ -240,9 +268,47 @@ static void another_thread_unloads(void)
 	CHECK(!load());
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0);
 	meanwhile = NULL;
-	gpc_runtime_end_unload(NULL, CUDA_SUCCESS);
+	gpc_runtime_end_unload(&under_way, CUDA_SUCCESS);
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) ==
+		0); /* nothing was unloaded that could have left it */
 	CHECK(!load());
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
+}
+
+/* Nobody knows which took what; whichever goes first, what is left is right. */
+static void two_at_once(bool is_first_first)
+{
+	CUmodule first;
+	CUmodule second;
+
+	world_start();
+	meanwhile = NULL;
+	CHECK(!load_two(&first, &second));
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 2 * MODULE_COST);
+	unload(is_first_first ? first : second, CUDA_SUCCESS);
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
+	CHECK(COUNTER(direct_bytes) == MODULE_COST);
+	unload(is_first_first ? second : first, CUDA_SUCCESS);
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0 && COUNTER(direct_bytes) == 0);
+	unload(second, CUDA_ERROR_INVALID_HANDLE);
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0);
+}
+
+static void the_first_goes_first(void)
+{
+	two_at_once(true);
+}
+
+static void the_second_goes_first(void)
+{
+	two_at_once(false);
+}
+
+static void what_was_loaded_at_once_goes_one_by_one(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", NULL, the_first_goes_first);
+	world_run("memory:1GiB", NULL, the_second_goes_first);
 }
 
 static void while_another_thread_unloads_nothing_is_booked(void **state)
@@ -384,6 +450,7 @@ int main(void)
 		cmocka_unit_test(what_our_books_gained_is_no_module_and_a_loss_is_nothing),
 		cmocka_unit_test(a_look_with_a_booking_in_between_is_made_again),
 		cmocka_unit_test(a_call_that_never_finds_a_quiet_moment_is_not_booked),
+		cmocka_unit_test(what_was_loaded_at_once_goes_one_by_one),
 		cmocka_unit_test(while_another_thread_unloads_nothing_is_booked),
 		cmocka_unit_test(what_threads_load_at_once_adds_up),
 		cmocka_unit_test(where_nobody_can_be_asked_nothing_is_booked),
