@@ -43,7 +43,7 @@ def case_the_books_hold_contexts_and_modules_to_the_byte(world):
 def case_what_threads_load_and_unload_at_once_is_in_the_books_every_time(world):
     """Which of them took what nobody can say, and which go first is chance: so many runs, without stacks, which slow them."""
     for _ in range(20):
-        name, used = used_of(run(world, THREADS, conf="stacks:off"))[-1]
+        name, used = used_of(run(world, THREADS, GPUCACHE_CONF="stacks:off"))[-1]
         expect_equal("the step", name, "use threads")
         balance = balance_of(world)
         expect_equal("in the books", sum(balance[line] for line in OURS), used)
