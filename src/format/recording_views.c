@@ -143,6 +143,13 @@ struct gpucache_site gpc_recording_get_site(const struct gpc_recording *recordin
 	return site;
 }
 
+/* In this round of the ring, or in a later one. */
+static bool is_set_aside(uint64_t seq, uint64_t number, uint64_t n_slots)
+{
+	return seq >= GPUCACHE_SET_ASIDE + number &&
+	       (seq - GPUCACHE_SET_ASIDE - number) % n_slots == 0;
+}
+
 bool gpc_recording_next_event(const struct gpc_recording *recording,
 	struct gpc_event_cursor *cursor, struct gpucache_event *ret_event)
 {
@@ -161,7 +168,8 @@ bool gpc_recording_next_event(const struct gpc_recording *recording,
 			*ret_event = event;
 			return true;
 		}
-		cursor->n_holes += event.seq != GPUCACHE_SET_ASIDE + number;
+		if (!is_set_aside(event.seq, number, region->count))
+			cursor->n_holes++;
 	}
 	return false;
 }

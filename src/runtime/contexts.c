@@ -274,6 +274,9 @@ static void forget(CUcontext handle)
 	gpc_pool_forget(&context->pool);
 	gpc_track_forget_context(context);
 	gpc_ipc_forget_context(context);
+	gpc_lock_take(&context->pool.lock);
+	context->is_retired = true; /* what is on its way out of the books now is out of them */
+	gpc_lock_release(&context->pool.lock);
 	if (context->pool.counters != &context->pool.own_counters)
 		gpc_record_counters_retire(&gpc_runtime.record, context->pool.context);
 }

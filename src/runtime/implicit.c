@@ -53,33 +53,40 @@ struct look {
 	uint32_t number;
 };
 
-/* The calls that are in flight on one device. */
+/* What happens on one device. */
 struct window {
+	_Atomic uint32_t number;    /* of the ends of such calls, and of unloadings */
+	_Atomic uint32_t unloading; /* calls that give back what is in the books */
+
+	/* Lock: bookings.lock.  The calls that are in flight. */
 	uint32_t n;
 	struct look base;
 	bool is_shared;    /* more than one at a time, so far */
+	bool is_owed;      /* one that took memory left it to the others to book it */
 	uint64_t unloaded; /* bytes that unloadings took out of the books */
 };
 
 static struct {
-	_Atomic uint32_t number;    /* of the ends of such calls, and of unloadings */
-	_Atomic uint32_t unloading; /* calls that give back what is in the books */
-
-	/* Lock: lock. */
 	struct window windows[GPC_MAX_DEVICES];
-
 	struct gpc_lock lock;
 } bookings = { .lock = GPC_LOCK_INIT(GPC_RANK_IMPLICIT) };
+
+static struct window *window_of(const struct gpc_device *device)
+{
+	return &bookings.windows[device->ordinal];
+}
 
 static uint64_t books_of(const struct gpc_device *device)
 {
 	return GPC_DEVICE_SUM(device, reserved_bytes) + GPC_DEVICE_SUM(device, direct_bytes);
 }
 
-static void ask(const struct gpc_device *device, struct gpc_context *asker, struct look *ret_look)
+/* False: another thread is asking NVML. */
+static bool ask(const struct gpc_device *device, struct gpc_context *asker, struct look *ret_look)
 {
 	struct gpc_neighbours neighbours;
 	uint64_t total = 0;
+	bool is_told;
 
 	ret_look->driver_free = GPUCACHE_UNKNOWN;
 	ret_look->process = GPUCACHE_UNKNOWN;
@@ -87,40 +94,52 @@ static void ask(const struct gpc_device *device, struct gpc_context *asker, stru
 	if (asker) {
 		(void)!asker->drv.base.ops->mem_info(
 			&asker->drv.base, &ret_look->driver_free, &total);
-		return;
+		return true;
 	}
-	gpc_runtime_ask_neighbours(device, &neighbours);
+	is_told = gpc_runtime_ask_neighbours(device, &neighbours);
 	ret_look->process = neighbours.process_bytes;
 	ret_look->used = neighbours.used_bytes;
+	return is_told;
 }
 
 static void look(const struct gpc_device *device, struct gpc_context *asker, struct look *ret_look)
 {
-	bool is_quiet = atomic_load(&bookings.unloading) == 0;
+	const struct window *window = window_of(device);
+	bool is_quiet;
+	bool is_told;
 
-	ret_look->number = atomic_load(&bookings.number);
+	ret_look->number = atomic_load(&window->number); /* first: an unloading raises it last */
+	is_quiet = atomic_load(&window->unloading) == 0;
 	ret_look->books = books_of(device);
-	ask(device, asker, ret_look);
-	ret_look->is_sound = is_quiet && ret_look->books == books_of(device);
+	is_told = ask(device, asker, ret_look);
+	ret_look->is_sound = is_quiet && is_told && ret_look->books == books_of(device);
 }
 
 /* Nothing went into our books, or out of them, since that look began.  Lock: bookings.lock. */
-static bool is_current_locked(const struct look *look)
+static bool is_current_locked(const struct window *window, const struct look *look)
 {
-	return look->is_sound && look->number == atomic_load(&bookings.number);
+	return look->is_sound && look->number == atomic_load(&window->number);
+}
+
+/* What NVML says of this process; one without a context is not in its list. */
+static uint64_t process_of(const struct look *look)
+{
+	return look->process == GPUCACHE_UNKNOWN ? 0 : look->process;
 }
 
 /* How many bytes more were taken outside our books; false: that cannot be known. */
 static bool find_change(const struct look *before, const struct look *after, int64_t *ret_change)
 {
+	bool is_by_driver = before->driver_free != GPUCACHE_UNKNOWN;
 	int64_t taken;
 
-	if (before->driver_free != GPUCACHE_UNKNOWN && after->driver_free != GPUCACHE_UNKNOWN)
+	/* The driver and NVML count differently. */
+	if (is_by_driver != (after->driver_free != GPUCACHE_UNKNOWN))
+		return false;
+	if (is_by_driver)
 		taken = (int64_t)(before->driver_free - after->driver_free);
 	else if (after->process != GPUCACHE_UNKNOWN)
-		/* A process without a context is not in NVML's list. */
-		taken = (int64_t)(after->process -
-				  (before->process == GPUCACHE_UNKNOWN ? 0 : before->process));
+		taken = (int64_t)(after->process - process_of(before));
 	else if (before->used != GPUCACHE_UNKNOWN && after->used != GPUCACHE_UNKNOWN)
 		taken = (int64_t)(after->used - before->used);
 	else
@@ -140,8 +159,8 @@ struct booking {
 	struct gpc_context *owner;
 	enum gpucache_kind kind;
 	uint64_t key;
-	bool adds; /* to what was booked under the key before, or takes away from it */
-	bool is_unload;
+	bool adds;    /* to what was booked under the key before, or takes away from it */
+	bool is_idle; /* the call took nothing itself: it was an unloading, or failed */
 };
 
 static uint64_t key_in(const struct gpc_context *owner, uint64_t number)
@@ -157,10 +176,29 @@ static struct booking rest_of(struct gpc_context *owner)
 		.adds = true };
 }
 
+/* A call that failed looks only for others, who may have left what they took to it. */
+static struct booking nothing_of(const struct window *window, struct gpc_context *asker)
+{
+	struct booking booking = { .owner = NULL };
+	bool is_shared;
+
+	gpc_lock_take(&bookings.lock);
+	is_shared = window->is_shared;
+	gpc_lock_release(&bookings.lock);
+	if (asker && is_shared)
+		booking = rest_of(asker);
+	booking.is_idle = true;
+	return booking;
+}
+
 static struct booking booking_of(struct gpc_context *owner, const struct gpc_implicit_call *call)
 {
 	struct booking booking = {
-		.owner = owner, .kind = call->kind, .key = call->ret_handle, .adds = call->is_limit
+		.owner = owner,
+		.kind = call->kind,
+		.key = call->ret_handle,
+		/* A limit is set again; a context that two threads retain first at once is one. */
+		.adds = call->kind == GPUCACHE_KIND_CONTEXT,
 	};
 
 	if (owner && call->is_limit)
@@ -195,9 +233,14 @@ static bool try_begin(struct window *window, const struct look *before)
 		window->is_shared = true;
 		is_in = true;
 	} else {
-		is_in = before && is_current_locked(before);
-		if (is_in)
-			*window = (struct window){ .n = 1, .base = *before };
+		is_in = before && is_current_locked(window, before);
+		if (is_in) {
+			window->n = 1;
+			window->base = *before;
+			window->is_shared = false;
+			window->is_owed = false;
+			window->unloaded = 0;
+		}
 	}
 	gpc_lock_release(&bookings.lock);
 	return is_in;
@@ -216,7 +259,10 @@ static bool begin(struct window *window, const struct gpc_device *device, struct
 	return is_in;
 }
 
-/* Books what is in no books yet, where there is an owner; false: `after` is worth nothing. */
+/*
+ * Books what is in no books yet, where there is an owner that lives; false: `after` is worth
+ * nothing.
+ */
 static bool try_end(struct window *window, const struct booking *booking, const struct look *after,
 	struct gpc_request *request)
 {
@@ -225,10 +271,11 @@ static bool try_end(struct window *window, const struct booking *booking, const 
 	bool is_out;
 
 	gpc_lock_take(&bookings.lock);
-	is_out = !booking->owner || is_current_locked(after);
-	if (is_out && booking->owner && find_change(&window->base, after, &change)) {
+	is_out = !booking->owner || is_current_locked(window, after);
+	if (is_out && booking->owner && !atomic_load(&booking->owner->is_gone) &&
+		find_change(&window->base, after, &change)) {
 		/* What others took meanwhile is not what an unloading left behind. */
-		if (booking->is_unload && change > (int64_t)window->unloaded)
+		if (booking->is_idle && !window->is_owed && change > (int64_t)window->unloaded)
 			change = (int64_t)window->unloaded;
 		rest = rest_of(booking->owner);
 		enter_books(booking->kind == GPUCACHE_KIND_MODULE && window->is_shared ? &rest
@@ -237,25 +284,26 @@ static bool try_end(struct window *window, const struct booking *booking, const 
 	}
 	if (is_out) {
 		window->n--;
-		atomic_fetch_add(&bookings.number, 1);
+		atomic_fetch_add(&window->number, 1);
 	}
 	gpc_lock_release(&bookings.lock);
 	return is_out;
 }
 
 /* True where others are still in flight: the last of them does it for all. */
-static bool leave_to_others(struct window *window)
+static bool leave_to_others(struct window *window, const struct booking *booking)
 {
 	bool is_out;
 
 	gpc_lock_take(&bookings.lock);
 	is_out = window->n > 1;
 	window->n -= is_out;
+	window->is_owed |= is_out && !booking->is_idle;
 	gpc_lock_release(&bookings.lock);
 	return is_out;
 }
 
-/* An unloading has nothing of its own to book, and while one is in flight no look is sound. */
+/* An idle call has nothing of its own to book, and while one unloads no look is sound. */
 static void end(struct window *window, const struct booking *booking, struct gpc_context *asker,
 	struct gpc_request *request)
 {
@@ -264,7 +312,7 @@ static void end(struct window *window, const struct booking *booking, struct gpc
 	for (unsigned i = 0; i < 2 * MAX_LOOKS && booking->owner && !is_out; i++) {
 		struct look after;
 
-		if ((booking->is_unload || i >= MAX_LOOKS) && leave_to_others(window))
+		if ((booking->is_idle || i >= MAX_LOOKS) && leave_to_others(window, booking))
 			return;
 		look(booking->owner->device, asker, &after);
 		is_out = try_end(window, booking, &after, request);
@@ -283,12 +331,15 @@ static void count_unloaded(struct window *window, uint64_t bytes)
 struct gpc_unload gpc_runtime_begin_unload(uint64_t handle)
 {
 	struct gpc_context *context = gpc_context_current();
-	struct gpc_unload unload = { .context = NULL };
+	struct gpc_unload unload = { .context = context };
 
-	if (context && begin(&bookings.windows[context->device->ordinal], context->device, context))
-		unload.context = context;
-	atomic_fetch_add(&bookings.unloading, 1);
-	atomic_fetch_add(&bookings.number, 1);
+	if (context) {
+		struct window *window = window_of(context->device);
+
+		unload.is_measured = begin(window, context->device, context);
+		atomic_fetch_add(&window->unloading, 1);
+		atomic_fetch_add(&window->number, 1);
+	}
 	unload.tracked = gpc_runtime_forget(handle);
 	return unload;
 }
@@ -303,13 +354,15 @@ void gpc_runtime_end_unload(const struct gpc_unload *unload, CUresult result)
 	struct window *window;
 
 	gpc_runtime_forgotten(unload->tracked, result);
-	atomic_fetch_add(&bookings.number, 1);
-	atomic_fetch_sub(&bookings.unloading, 1);
 	if (!context)
 		return;
-	window = &bookings.windows[context->device->ordinal];
+	window = window_of(context->device);
+	atomic_fetch_add(&window->number, 1);
+	atomic_fetch_sub(&window->unloading, 1);
+	if (!unload->is_measured)
+		return;
 	rest = rest_of(context);
-	rest.is_unload = true;
+	rest.is_idle = true;
 	request.mark = gpc_runtime_stack();
 	count_unloaded(window, size);
 	end(window, &rest, context, &request);
@@ -374,13 +427,13 @@ CUresult gpc_runtime_implicit(struct gpc_implicit_call *call)
 	}
 	if (!device)
 		return call->make(call);
-	window = &bookings.windows[device->ordinal];
+	window = window_of(device);
 	is_measured = begin(window, device, asker);
 	result = make_or_rescue(call, asker, &request);
 	gpc_runtime_heard(result);
 	if (!result && is_new_context)
 		owner = gpc_context_visit((CUcontext)(uintptr_t)call->ret_handle);
-	booking = booking_of(result ? NULL : owner, call);
+	booking = result ? nothing_of(window, asker) : booking_of(owner, call);
 	if (is_measured)
 		end(window, &booking, asker, &request);
 	if (!result && owner)

@@ -55,6 +55,7 @@ struct gpc_context {
 	struct gpc_device *device;
 	CUcontext handle; /* NULL: it stands for the device, gpc_context_owner */
 	uint32_t generation;
+	bool is_retired;     /* under the pool's lock: its counters are another's, or nobody's */
 	uint32_t n_attached; /* cuCtxAttach less cuCtxDetach; under runtime.lock */
 	_Atomic bool is_gone;
 };
@@ -270,7 +271,7 @@ static inline void gpc_rescue_succeeded(struct gpc_device *device, uint64_t size
 }
 
 /* Asks NVML, which is loaded at the first need; unknown where another thread is asking. */
-void gpc_runtime_ask_neighbours(
+bool gpc_runtime_ask_neighbours(
 	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours);
 
 /* The process ends: print what was fatal. */

@@ -90,30 +90,54 @@ struct gpc_held gpc_device_held(const struct gpc_device *device)
 	return held;
 }
 
+/* Direct memory, without what lies idle in the driver's pools. */
+static uint64_t in_use_of(const struct gpc_device *device)
+{
+	uint64_t direct = GPC_DEVICE_SUM(device, direct_bytes);
+	uint64_t idle = GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_POOL]);
+
+	return direct > idle ? direct - idle : 0;
+}
+
+static bool is_near_peak(const struct gpc_device *device)
+{
+	return gpc_record_is_peak(&gpc_runtime.record, device->ordinal,
+		GPC_DEVICE_SUM(device, live_bytes) + in_use_of(device));
+}
+
+/* Another thread may raise the level, and say so, between our look and our "no". */
+static bool note_near_peak(struct gpc_device *device)
+{
+	bool is_near = is_near_peak(device);
+
+	if (is_near == atomic_load_explicit(&device->is_near_peak, memory_order_relaxed))
+		return is_near;
+	atomic_store(&device->is_near_peak, is_near);
+	if (!is_near && is_near_peak(device))
+		atomic_store(&device->is_near_peak, true);
+	return is_near;
+}
+
 /*
  * Peaks and history are of devices, which may have several contexts.  Most hits are neither a
  * peak nor due a point.
  */
 static void record_levels(struct gpc_device *device, uint64_t now_ns)
 {
-	uint64_t direct = GPC_DEVICE_SUM(device, direct_bytes);
-	uint64_t idle = GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_POOL]);
-	uint64_t in_use = direct > idle ? direct - idle : 0;
-	uint64_t live = GPC_DEVICE_SUM(device, live_bytes) + in_use;
 	uint64_t next_ns = atomic_load_explicit(&device->next_history_ns, memory_order_relaxed);
-	bool is_near_peak = gpc_record_is_peak(&gpc_runtime.record, device->ordinal, live);
-	uint64_t requested;
-	uint64_t reserved;
 	struct gpc_held held;
+	uint64_t in_use;
+	uint64_t requested;
+	uint64_t live;
+	uint64_t reserved;
 
-	if (is_near_peak != atomic_load_explicit(&device->is_near_peak, memory_order_relaxed))
-		atomic_store_explicit(&device->is_near_peak, is_near_peak, memory_order_relaxed);
-	if (now_ns < next_ns && !is_near_peak)
+	if (!note_near_peak(device) && now_ns < next_ns)
 		return;
 	held = gpc_device_held(device);
-	live = held.live_bytes + in_use;
+	in_use = in_use_of(device);
 	requested = held.requested_bytes + in_use;
-	reserved = GPC_DEVICE_SUM(device, reserved_bytes) + direct;
+	live = held.live_bytes + in_use;
+	reserved = GPC_DEVICE_SUM(device, reserved_bytes) + GPC_DEVICE_SUM(device, direct_bytes);
 	gpc_record_peak(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
 	if (now_ns < next_ns || !atomic_compare_exchange_strong(&device->next_history_ns, &next_ns,
 					now_ns + HISTORY_STEP_NS))

@@ -77,7 +77,7 @@ uint32_t gpc_device_pools(const struct gpc_device *device, struct gpc_pool **poo
  * thread that waits for one.  Two threads that fail at once do not wait for each other; the second
  * knows nothing of the neighbours.
  */
-void gpc_runtime_ask_neighbours(
+bool gpc_runtime_ask_neighbours(
 	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours)
 {
 	static atomic_flag is_busy = ATOMIC_FLAG_INIT;
@@ -99,7 +99,7 @@ void gpc_runtime_ask_neighbours(
 
 	if (atomic_flag_test_and_set(&is_busy)) {
 		gpc_neighbours_ask(NULL, &query, ret_neighbours);
-		return;
+		return false;
 	}
 	if (!gpc_runtime.nvml_was_tried) {
 		gpc_runtime.nvml_was_tried = true;
@@ -108,6 +108,7 @@ void gpc_runtime_ask_neighbours(
 	}
 	gpc_neighbours_ask(nvml, &query, ret_neighbours);
 	atomic_flag_clear(&is_busy);
+	return true;
 }
 
 static void look(struct gpc_context *context, struct gpc_device_look *ret_look)
@@ -341,7 +342,7 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 	bool print_now;
 
 	gpc_observe_device(rescue->context, true);
-	gpc_runtime_ask_neighbours(device, &neighbours);
+	(void)gpc_runtime_ask_neighbours(device, &neighbours);
 	look(rescue->context, &device_look);
 	correct_size(rescue, device_look.device_free);
 	gpc_lock_take(&gpc_runtime.lock);

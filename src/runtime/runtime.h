@@ -193,7 +193,8 @@ CUresult gpc_runtime_implicit(struct gpc_implicit_call *call);
 /* What a handle stood for goes: before the driver's call, and after it. */
 struct gpc_unload {
 	struct gpc_tracked *tracked;
-	void *context; /* the current one, where what goes is measured; else NULL */
+	void *context; /* the current one, or NULL */
+	bool is_measured;
 };
 struct gpc_unload gpc_runtime_begin_unload(uint64_t handle);
 void gpc_runtime_end_unload(const struct gpc_unload *unload, CUresult result);

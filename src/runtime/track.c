@@ -97,6 +97,10 @@ static void count(const struct gpc_tracked *tracked, bool is_malloc, uint64_t no
 	uint64_t *of_kind = &counters->kind_bytes[tracked->kind];
 
 	gpc_lock_take(&pool->lock);
+	if (tracked->context->is_retired) {
+		gpc_lock_release(&pool->lock);
+		return;
+	}
 	if (is_malloc)
 		gpc_counter_add(of_kind, tracked->size);
 	else

@@ -86,6 +86,29 @@ static void numbers_that_were_set_aside_are_no_holes(void **state)
 	gpc_recording_close(rec);
 }
 
+static void numbers_set_aside_for_the_next_round_are_no_holes(void **state)
+{
+	struct gpc_event_cursor cursor = { 0 };
+	struct gpucache_event event;
+	struct recording_builder b;
+	struct gpc_recording *rec;
+	unsigned n = 0;
+
+	(void)state;
+	builder_init(&b);
+	for (uint64_t i = 0; i < BUILDER_EVENTS + 4; i++)
+		builder_event(&b, GPUCACHE_EVENT_FREE, 1, (int)i);
+	for (uint64_t i = BUILDER_EVENTS + 4; i < BUILDER_EVENTS + 7; i++)
+		b.events[i % BUILDER_EVENTS].seq = GPUCACHE_SET_ASIDE + i;
+	rec = open_built(&b);
+	assert_int_equal(rec->end_event, BUILDER_EVENTS + 4);
+	while (gpc_recording_next_event(rec, &cursor, &event))
+		n++;
+	assert_int_equal(n, BUILDER_EVENTS - 3);
+	assert_int_equal(cursor.n_holes, 0);
+	gpc_recording_close(rec);
+}
+
 static void lanes_are_a_part_of_their_counters(void **state)
 {
 	struct recording_builder b;
@@ -285,6 +308,7 @@ int main(void)
 		cmocka_unit_test(events_come_oldest_first_after_the_ring_went_round),
 		cmocka_unit_test(holes_are_skipped_and_counted),
 		cmocka_unit_test(numbers_that_were_set_aside_are_no_holes),
+		cmocka_unit_test(numbers_set_aside_for_the_next_round_are_no_holes),
 		cmocka_unit_test(lanes_are_a_part_of_their_counters),
 		cmocka_unit_test(
 			a_lane_that_is_newer_than_its_counters_takes_no_more_than_there_is),

@@ -268,11 +268,127 @@ static void another_thread_unloads(void)
 	CHECK(!load());
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0);
 	meanwhile = NULL;
-	gpc_runtime_end_unload(&under_way, CUDA_SUCCESS);
-	CHECK(of_kind(GPUCACHE_KIND_MODULE) ==
-		0); /* nothing was unloaded that could have left it */
+	gpc_runtime_end_unload(&under_way, CUDA_SUCCESS); /* which books it instead */
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
+	CHECK(!load());
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 2 * MODULE_COST);
+	unload(module, CUDA_SUCCESS);
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
+}
+
+static void unload_begins_without_a_context(void)
+{
+	CHECK(!world.cuCtxSetCurrent(NULL));
+	under_way = gpc_runtime_begin_unload(1);
+	CHECK(!world.cuCtxSetCurrent(world.context));
+}
+
+static void another_thread_unloads_nothing(void)
+{
+	world_start();
+	meanwhile = unload_begins_without_a_context;
 	CHECK(!load());
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
+	gpc_runtime_end_unload(&under_way, CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void an_unloading_without_a_context_is_in_nobodys_way(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", NULL, another_thread_unloads_nothing);
+}
+
+static CUmodule loaded[2];
+
+/* It takes nothing itself, and books what the others left. */
+static CUresult fail_while_another_unloads(struct gpc_implicit_call *failing)
+{
+	struct gpc_unload going = gpc_runtime_begin_unload((uintptr_t)loaded[0]);
+
+	(void)failing;
+	gpc_runtime_end_unload(&going, world.cuModuleUnload(loaded[0]));
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+static void a_call_fails(void)
+{
+	world_start();
+	CHECK(!load_two(&loaded[0], &loaded[1]));
+	CHECK(call(fail_while_another_unloads, GPUCACHE_KIND_MODULE) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
+}
+
+static void a_call_that_fails_books_what_others_left_to_it(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", NULL, a_call_fails);
+}
+
+static CUresult make_second(struct gpc_implicit_call *retain)
+{
+	CUresult result = CUDA_SUCCESS;
+	CUcontext popped;
+
+	if (!context) {
+		result = world.cuCtxCreate_v2(&context, 0, 0);
+		CHECK(!world.fns.cuCtxPopCurrent_v2(&popped));
+	} else {
+		CHECK(!world.fns.cuMemAlloc_v2(&of_others, MIB)); /* somebody takes a little */
+	}
+	retain->ret_handle = (uintptr_t)context;
+	return result;
+}
+
+static void retain_second(void)
+{
+	struct gpc_implicit_call retain = {
+		.make = make_second, .kind = GPUCACHE_KIND_CONTEXT, .device = 0
+	};
+
+	CHECK(world_enter());
+	CHECK(!gpc_runtime_implicit(&retain));
+	gpc_runtime_leave();
+}
+
+/* Two threads retain a context first at the same time, of which one makes it. */
+static void two_retain(void)
+{
+	world_start();
+	CHECK(world_context());
+	retain_second();
+	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], direct_bytes) == CONTEXT_COST);
+	retain_second();
+	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], direct_bytes) >= CONTEXT_COST);
+}
+
+static void a_context_that_is_retained_again_stays_in_the_books(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", NULL, two_retain);
+}
+
+/* The context ends between the two halves of an unloading. */
+static void unload_over_a_reset(void)
+{
+	struct gpc_unload going;
+
+	world_start();
+	CHECK(!load());
+	CHECK(world_enter());
+	going = gpc_runtime_begin_unload((uintptr_t)module);
+	gpc_runtime_leave();
+	world_reset();
+	CHECK(world_enter());
+	gpc_runtime_end_unload(&going, CUDA_SUCCESS);
+	gpc_runtime_leave();
+	for (uint32_t i = 0; i < gpc_runtime.record.n_counters; i++)
+		CHECK(gpc_runtime.record.counters[i].direct_bytes == 0);
+}
+
+static void what_ends_with_its_context_is_taken_out_once(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", NULL, unload_over_a_reset);
 }
 
 /* Nobody knows which took what; whichever goes first, what is left is right. */
@@ -452,6 +568,10 @@ int main(void)
 		cmocka_unit_test(a_call_that_never_finds_a_quiet_moment_is_not_booked),
 		cmocka_unit_test(what_was_loaded_at_once_goes_one_by_one),
 		cmocka_unit_test(while_another_thread_unloads_nothing_is_booked),
+		cmocka_unit_test(an_unloading_without_a_context_is_in_nobodys_way),
+		cmocka_unit_test(a_call_that_fails_books_what_others_left_to_it),
+		cmocka_unit_test(a_context_that_is_retained_again_stays_in_the_books),
+		cmocka_unit_test(what_ends_with_its_context_is_taken_out_once),
 		cmocka_unit_test(what_threads_load_at_once_adds_up),
 		cmocka_unit_test(where_nobody_can_be_asked_nothing_is_booked),
 		cmocka_unit_test(a_module_gets_what_the_cache_held),
