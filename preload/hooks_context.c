@@ -38,9 +38,11 @@ static CUresult reset_primary(CUdevice dev, CUresult (*real)(CUdevice))
 	if (!enter())
 		return real(dev);
 	gpc_runtime_primary_begin(dev);
+	gpc_runtime_begin_closing_on(dev);
 	gpc_runtime_primary_reset(dev);
 	result = real(dev);
 	gpc_runtime_primary_reset(dev);
+	gpc_runtime_end_closing(dev);
 	gpc_runtime_primary_end(dev);
 	gpc_runtime_leave();
 	return result;
@@ -63,8 +65,10 @@ static CUresult release_primary(CUdevice dev, CUresult (*real)(CUdevice))
 	if (!enter())
 		return real(dev);
 	gpc_runtime_primary_begin(dev);
+	gpc_runtime_begin_closing_on(dev);
 	result = real(dev);
 	gpc_runtime_primary_released(dev);
+	gpc_runtime_end_closing(dev);
 	gpc_runtime_primary_end(dev);
 	gpc_runtime_leave();
 	return result;
@@ -80,24 +84,29 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 	return release_primary(dev, real_cuDevicePrimaryCtxRelease_v2);
 }
 
-static void forget_context(CUcontext ctx)
+static CUresult destroy(CUcontext ctx, CUresult (*real)(CUcontext))
 {
+	CUresult result;
+	int device;
+
 	if (!ctx || !enter())
-		return;
+		return real(ctx);
+	device = gpc_runtime_begin_closing(ctx);
 	gpc_runtime_context_forget(ctx);
 	gpc_runtime_leave();
+	result = real(ctx);
+	gpc_runtime_end_closing(device);
+	return result;
 }
 
 CUresult cuCtxDestroy(CUcontext ctx)
 {
-	forget_context(ctx);
-	return real_cuCtxDestroy(ctx);
+	return destroy(ctx, real_cuCtxDestroy);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext ctx)
 {
-	forget_context(ctx);
-	return real_cuCtxDestroy_v2(ctx);
+	return destroy(ctx, real_cuCtxDestroy_v2);
 }
 
 CUresult cuCtxSynchronize(void)

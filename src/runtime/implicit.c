@@ -328,6 +328,19 @@ static void count_unloaded(struct window *window, uint64_t bytes)
 	gpc_lock_release(&bookings.lock);
 }
 
+/* From here on, and until the other: our books and the device change, one after the other. */
+static void disturb(struct window *window)
+{
+	atomic_fetch_add(&window->unloading, 1);
+	atomic_fetch_add(&window->number, 1);
+}
+
+static void settle(struct window *window)
+{
+	atomic_fetch_add(&window->number, 1);
+	atomic_fetch_sub(&window->unloading, 1);
+}
+
 struct gpc_unload gpc_runtime_begin_unload(uint64_t handle)
 {
 	struct gpc_context *context = gpc_context_current();
@@ -337,8 +350,7 @@ struct gpc_unload gpc_runtime_begin_unload(uint64_t handle)
 		struct window *window = window_of(context->device);
 
 		unload.is_measured = begin(window, context->device, context);
-		atomic_fetch_add(&window->unloading, 1);
-		atomic_fetch_add(&window->number, 1);
+		disturb(window);
 	}
 	unload.tracked = gpc_runtime_forget(handle);
 	return unload;
@@ -357,8 +369,7 @@ void gpc_runtime_end_unload(const struct gpc_unload *unload, CUresult result)
 	if (!context)
 		return;
 	window = window_of(context->device);
-	atomic_fetch_add(&window->number, 1);
-	atomic_fetch_sub(&window->unloading, 1);
+	settle(window);
 	if (!unload->is_measured)
 		return;
 	rest = rest_of(context);
@@ -366,6 +377,37 @@ void gpc_runtime_end_unload(const struct gpc_unload *unload, CUresult result)
 	request.mark = gpc_runtime_stack();
 	count_unloaded(window, size);
 	end(window, &rest, context, &request);
+}
+
+static struct window *window_of_number(int device)
+{
+	return device >= 0 && (uint32_t)device < gpc_runtime.n_devices ? &bookings.windows[device]
+								       : NULL;
+}
+
+void gpc_runtime_begin_closing_on(int device)
+{
+	struct window *window = window_of_number(device);
+
+	if (window)
+		disturb(window);
+}
+
+int gpc_runtime_begin_closing(CUcontext handle)
+{
+	const struct gpc_context *context = gpc_context_find(handle);
+	int device = context ? (int)context->device->ordinal : -1;
+
+	gpc_runtime_begin_closing_on(device);
+	return device;
+}
+
+void gpc_runtime_end_closing(int device)
+{
+	struct window *window = window_of_number(device);
+
+	if (window)
+		settle(window);
 }
 
 static enum gpc_status attempt_implicit(void *arg)

@@ -199,6 +199,14 @@ struct gpc_unload {
 struct gpc_unload gpc_runtime_begin_unload(uint64_t handle);
 void gpc_runtime_end_unload(const struct gpc_unload *unload, CUresult result);
 
+/*
+ * A context and all that it holds goes, in our books and on the device, one after the other: until
+ * the second call nothing is measured there.  -1: the device is not known.
+ */
+int gpc_runtime_begin_closing(CUcontext context);
+void gpc_runtime_begin_closing_on(int device);
+void gpc_runtime_end_closing(int device);
+
 /* The primary context of the device exists: a retain takes nothing. */
 bool gpc_runtime_primary_is_active(CUdevice device);
 

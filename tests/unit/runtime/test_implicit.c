@@ -3,6 +3,14 @@
 
 #include "world.h"
 
+/* The test `name` runs `body` in a child under that GPUSIM. */
+#define IN_A_CHILD(name, gpusim, body)         \
+	static void name(void **state)         \
+	{                                      \
+		(void)state;                   \
+		world_run(gpusim, NULL, body); \
+	}
+
 #define CONTEXT_COST (300 * MIB)
 #define MODULE_COST  (2 * MIB)
 #define HEAP_DEFAULT (8 * MIB)
@@ -115,11 +123,7 @@ static void a_module(void)
 	CHECK(COUNTER(n_free) == 0);
 }
 
-static void a_module_is_in_the_books_until_it_is_unloaded(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", NULL, a_module);
-}
+IN_A_CHILD(a_module_is_in_the_books_until_it_is_unloaded, "memory:1GiB", a_module)
 
 static void contexts(void)
 {
@@ -134,11 +138,7 @@ static void contexts(void)
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], direct_bytes) == 0);
 }
 
-static void a_second_context_is_measured_by_asking_the_first(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", NULL, contexts);
-}
+IN_A_CHILD(a_second_context_is_measured_by_asking_the_first, "memory:1GiB", contexts)
 
 static void limits(void)
 {
@@ -156,11 +156,7 @@ static void limits(void)
 	CHECK(of_kind(GPUCACHE_KIND_CONTEXT) == 0);
 }
 
-static void a_limit_that_is_raised_and_lowered_is_one_entry(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", NULL, limits);
-}
+IN_A_CHILD(a_limit_that_is_raised_and_lowered_is_one_entry, "memory:1GiB", limits)
 
 static void allocate_cached(void)
 {
@@ -189,11 +185,8 @@ static void others_change_the_device(void)
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
 }
 
-static void what_our_books_gained_is_no_module_and_a_loss_is_nothing(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", NULL, others_change_the_device);
-}
+IN_A_CHILD(what_our_books_gained_is_no_module_and_a_loss_is_nothing, "memory:1GiB",
+	others_change_the_device)
 
 static CUresult (*real_info)(size_t *, size_t *);
 static unsigned n_asked;
@@ -237,22 +230,15 @@ static void the_first_look_is_spoilt(void)
 	looks_are_spoilt(1, 0);
 }
 
-static void a_look_with_a_booking_in_between_is_made_again(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", NULL, the_first_look_is_spoilt);
-}
+IN_A_CHILD(a_look_with_a_booking_in_between_is_made_again, "memory:1GiB", the_first_look_is_spoilt)
 
 static void all_looks_are_spoilt(void)
 {
 	looks_are_spoilt(1000, 1);
 }
 
-static void a_call_that_never_finds_a_quiet_moment_is_not_booked(void **state)
-{
-	(void)state;
-	world_run("memory:4GiB", NULL, all_looks_are_spoilt);
-}
+IN_A_CHILD(
+	a_call_that_never_finds_a_quiet_moment_is_not_booked, "memory:4GiB", all_looks_are_spoilt)
 
 static struct gpc_unload under_way;
 
@@ -292,11 +278,8 @@ static void another_thread_unloads_nothing(void)
 	gpc_runtime_end_unload(&under_way, CUDA_ERROR_INVALID_CONTEXT);
 }
 
-static void an_unloading_without_a_context_is_in_nobodys_way(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", NULL, another_thread_unloads_nothing);
-}
+IN_A_CHILD(an_unloading_without_a_context_is_in_nobodys_way, "memory:1GiB",
+	another_thread_unloads_nothing)
 
 static CUmodule loaded[2];
 
@@ -318,11 +301,7 @@ static void a_call_fails(void)
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
 }
 
-static void a_call_that_fails_books_what_others_left_to_it(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", NULL, a_call_fails);
-}
+IN_A_CHILD(a_call_that_fails_books_what_others_left_to_it, "memory:1GiB", a_call_fails)
 
 static CUresult make_second(struct gpc_implicit_call *retain)
 {
@@ -361,11 +340,36 @@ static void two_retain(void)
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], direct_bytes) >= CONTEXT_COST);
 }
 
-static void a_context_that_is_retained_again_stays_in_the_books(void **state)
+IN_A_CHILD(a_context_that_is_retained_again_stays_in_the_books, "memory:1GiB", two_retain)
+
+static CUresult make_while_another_goes(struct gpc_implicit_call *implicit)
 {
-	(void)state;
-	world_run("memory:1GiB", NULL, two_retain);
+	CUresult result = make_module(implicit);
+	int device = gpc_runtime_begin_closing(context);
+
+	CHECK(device == 0);
+	gpc_runtime_context_forget(context);
+	return result;
 }
+
+/* Out of the books, and not yet off the device. */
+static void a_context_goes(void)
+{
+	world_start();
+	CHECK(world_context());
+	retain_second();
+	CHECK(!call(make_while_another_goes, GPUCACHE_KIND_MODULE));
+	CHECK(!world.cuCtxDestroy_v2(context));
+	gpc_runtime_end_closing(0);
+	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], direct_bytes) == 0); /* it was not measured */
+	CHECK(!load());
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
+	gpc_runtime_begin_closing_on(-1);
+	gpc_runtime_end_closing(-1);
+	CHECK(gpc_runtime_begin_closing(NULL) == -1);
+}
+
+IN_A_CHILD(a_context_that_goes_meanwhile_is_no_module, "memory:1GiB", a_context_goes)
 
 /* The context ends between the two halves of an unloading. */
 static void unload_over_a_reset(void)
@@ -385,11 +389,7 @@ static void unload_over_a_reset(void)
 		CHECK(gpc_runtime.record.counters[i].direct_bytes == 0);
 }
 
-static void what_ends_with_its_context_is_taken_out_once(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", NULL, unload_over_a_reset);
-}
+IN_A_CHILD(what_ends_with_its_context_is_taken_out_once, "memory:1GiB", unload_over_a_reset)
 
 /* Nobody knows which took what; whichever goes first, what is left is right. */
 static void two_at_once(bool is_first_first)
@@ -427,11 +427,7 @@ static void what_was_loaded_at_once_goes_one_by_one(void **state)
 	world_run("memory:1GiB", NULL, the_second_goes_first);
 }
 
-static void while_another_thread_unloads_nothing_is_booked(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", NULL, another_thread_unloads);
-}
+IN_A_CHILD(while_another_thread_unloads_nothing_is_booked, "memory:1GiB", another_thread_unloads)
 
 #define N_THREADS 4
 #define N_LOADS   50
@@ -466,11 +462,7 @@ static void threads(void)
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == N_THREADS * N_LOADS * MODULE_COST);
 }
 
-static void what_threads_load_at_once_adds_up(void **state)
-{
-	(void)state;
-	world_run("memory:4GiB", NULL, threads);
-}
+IN_A_CHILD(what_threads_load_at_once_adds_up, "memory:4GiB", threads)
 
 static CUresult info_fails(size_t *available, size_t *total)
 {
@@ -488,11 +480,7 @@ static void nobody_can_be_asked(void)
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0);
 }
 
-static void where_nobody_can_be_asked_nothing_is_booked(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", NULL, nobody_can_be_asked);
-}
+IN_A_CHILD(where_nobody_can_be_asked_nothing_is_booked, "memory:1GiB", nobody_can_be_asked)
 
 static void the_cache_is_full(void)
 {
@@ -509,11 +497,7 @@ static void the_cache_is_full(void)
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 600 * MIB);
 }
 
-static void a_module_gets_what_the_cache_held(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB,module:600MiB", NULL, the_cache_is_full);
-}
+IN_A_CHILD(a_module_gets_what_the_cache_held, "memory:1GiB,module:600MiB", the_cache_is_full)
 
 static void never_room(void)
 {
@@ -537,11 +521,7 @@ static void no_context(void)
 	CHECK(load() == CUDA_ERROR_INVALID_CONTEXT);
 }
 
-static void without_a_context_the_driver_answers(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", NULL, no_context);
-}
+IN_A_CHILD(without_a_context_the_driver_answers, "memory:1GiB", no_context)
 
 static void ends_with_its_context(void)
 {
@@ -551,11 +531,7 @@ static void ends_with_its_context(void)
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0);
 }
 
-static void a_reset_takes_the_modules_out_of_the_books(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", NULL, ends_with_its_context);
-}
+IN_A_CHILD(a_reset_takes_the_modules_out_of_the_books, "memory:1GiB", ends_with_its_context)
 
 int main(void)
 {
@@ -571,6 +547,7 @@ int main(void)
 		cmocka_unit_test(an_unloading_without_a_context_is_in_nobodys_way),
 		cmocka_unit_test(a_call_that_fails_books_what_others_left_to_it),
 		cmocka_unit_test(a_context_that_is_retained_again_stays_in_the_books),
+		cmocka_unit_test(a_context_that_goes_meanwhile_is_no_module),
 		cmocka_unit_test(what_ends_with_its_context_is_taken_out_once),
 		cmocka_unit_test(what_threads_load_at_once_adds_up),
 		cmocka_unit_test(where_nobody_can_be_asked_nothing_is_booked),
