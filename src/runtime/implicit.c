@@ -161,6 +161,7 @@ struct booking {
 	uint64_t key;
 	bool adds;    /* to what was booked under the key before, or takes away from it */
 	bool is_idle; /* the call took nothing itself: it was an unloading, or failed */
+	bool has_failed;
 };
 
 static uint64_t key_in(const struct gpc_context *owner, uint64_t number)
@@ -177,17 +178,14 @@ static struct booking rest_of(struct gpc_context *owner)
 }
 
 /* A call that failed looks only for others, who may have left what they took to it. */
-static struct booking nothing_of(const struct window *window, struct gpc_context *asker)
+static struct booking nothing_of(struct gpc_context *asker)
 {
 	struct booking booking = { .owner = NULL };
-	bool is_shared;
 
-	gpc_lock_take(&bookings.lock);
-	is_shared = window->is_shared;
-	gpc_lock_release(&bookings.lock);
-	if (asker && is_shared)
+	if (asker)
 		booking = rest_of(asker);
 	booking.is_idle = true;
+	booking.has_failed = true;
 	return booking;
 }
 
@@ -290,13 +288,16 @@ static bool try_end(struct window *window, const struct booking *booking, const 
 	return is_out;
 }
 
-/* True where others are still in flight: the last of them does it for all. */
+/*
+ * True where others are still in flight: the last of them does it for all; and where there never was
+ * another, for a call that failed.
+ */
 static bool leave_to_others(struct window *window, const struct booking *booking)
 {
 	bool is_out;
 
 	gpc_lock_take(&bookings.lock);
-	is_out = window->n > 1;
+	is_out = window->n > 1 || (booking->has_failed && !window->is_shared);
 	window->n -= is_out;
 	window->is_owed |= is_out && !booking->is_idle;
 	gpc_lock_release(&bookings.lock);
@@ -475,7 +476,7 @@ CUresult gpc_runtime_implicit(struct gpc_implicit_call *call)
 	gpc_runtime_heard(result);
 	if (!result && is_new_context)
 		owner = gpc_context_visit((CUcontext)(uintptr_t)call->ret_handle);
-	booking = result ? nothing_of(window, asker) : booking_of(owner, call);
+	booking = result ? nothing_of(asker) : booking_of(owner, call);
 	if (is_measured)
 		end(window, &booking, asker, &request);
 	if (!result && owner)

@@ -2,26 +2,7 @@
 /* lease.h: who may take a block without the pool's lock, when not, and what the books say meanwhile. */
 #include <pthread.h>
 
-#include "stage.h"
-
-static struct stage stage;
-
-static int open_one_stream(void **state)
-{
-	struct gpc_pool_params params = stage_params();
-
-	(void)state;
-	params.is_one_stream = true;
-	stage_open(&stage, &params);
-	return 0;
-}
-
-static int close_stage(void **state)
-{
-	(void)state;
-	stage_close(&stage);
-	return 0;
-}
+#include "one_stage.h"
 
 /* --- Threads, by their numbers. --------------------------------------------------------------- */
 

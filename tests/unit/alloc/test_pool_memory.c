@@ -1,35 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 
-#include "stage.h"
-
-static struct stage stage;
-
-static int open_plain(void **state)
-{
-	struct gpc_pool_params params = stage_params();
-
-	(void)state;
-	stage_open(&stage, &params);
-	return 0;
-}
-
-static int open_one_stream(void **state)
-{
-	struct gpc_pool_params params = stage_params();
-
-	(void)state;
-	params.is_one_stream = true;
-	stage_open(&stage, &params);
-	return 0;
-}
-
-static int close_stage(void **state)
-{
-	(void)state;
-	stage_close(&stage);
-	return 0;
-}
+#include "one_stage.h"
 
 static void open_limited(uint64_t limit, bool is_one_stream)
 {

@@ -41,72 +41,61 @@ static void events_come_oldest_first_after_the_ring_went_round(void **state)
 	gpc_recording_close(rec);
 }
 
-static void holes_are_skipped_and_counted(void **state)
+/* Reads the events of a recording of which `end_event` numbers were given. */
+static void expect_events(
+	struct recording_builder *b, uint64_t end_event, unsigned n_events, unsigned n_holes)
 {
 	struct gpc_event_cursor cursor = { 0 };
+	struct gpc_recording *rec = open_built(b);
 	struct gpucache_event event;
-	struct recording_builder b;
-	struct gpc_recording *rec;
 	unsigned n = 0;
 
-	(void)state;
-	builder_init(&b);
-	for (int i = 0; i < 10; i++)
-		builder_event(&b, GPUCACHE_EVENT_FREE, (uint64_t)i, i);
-	b.events[3].seq = 0;
-	b.events[6].seq = UINT64_MAX; /* in the wrong slot: not the newest, whatever it says */
-	rec = open_built(&b);
 	while (gpc_recording_next_event(rec, &cursor, &event))
 		n++;
-	assert_int_equal(n, 8);
-	assert_int_equal(cursor.n_holes, 2);
+	assert_int_equal(rec->end_event, end_event);
+	assert_int_equal(n, n_events);
+	assert_int_equal(cursor.n_holes, n_holes);
 	gpc_recording_close(rec);
+}
+
+static void build_events(struct recording_builder *b, int n)
+{
+	builder_init(b);
+	for (int i = 0; i < n; i++)
+		builder_event(b, GPUCACHE_EVENT_FREE, (uint64_t)i, i);
+}
+
+static void holes_are_skipped_and_counted(void **state)
+{
+	struct recording_builder b;
+
+	(void)state;
+	build_events(&b, 10);
+	b.events[3].seq = 0;
+	b.events[6].seq = UINT64_MAX; /* in the wrong slot: not the newest, whatever it says */
+	expect_events(&b, 10, 8, 2);
 }
 
 static void numbers_that_were_set_aside_are_no_holes(void **state)
 {
-	struct gpc_event_cursor cursor = { 0 };
-	struct gpucache_event event;
 	struct recording_builder b;
-	struct gpc_recording *rec;
-	unsigned n = 0;
 
 	(void)state;
-	builder_init(&b);
-	for (int i = 0; i < 10; i++)
-		builder_event(&b, GPUCACHE_EVENT_FREE, 1, i);
+	build_events(&b, 10);
 	b.events[4].seq = GPUCACHE_SET_ASIDE + 4;
 	b.events[9].seq = GPUCACHE_SET_ASIDE + 9;
-	rec = open_built(&b);
-	assert_int_equal(rec->end_event, 9);
-	while (gpc_recording_next_event(rec, &cursor, &event))
-		n++;
-	assert_int_equal(n, 8);
-	assert_int_equal(cursor.n_holes, 0);
-	gpc_recording_close(rec);
+	expect_events(&b, 9, 8, 0);
 }
 
 static void numbers_set_aside_for_the_next_round_are_no_holes(void **state)
 {
-	struct gpc_event_cursor cursor = { 0 };
-	struct gpucache_event event;
 	struct recording_builder b;
-	struct gpc_recording *rec;
-	unsigned n = 0;
 
 	(void)state;
-	builder_init(&b);
-	for (uint64_t i = 0; i < BUILDER_EVENTS + 4; i++)
-		builder_event(&b, GPUCACHE_EVENT_FREE, 1, (int)i);
+	build_events(&b, BUILDER_EVENTS + 4);
 	for (uint64_t i = BUILDER_EVENTS + 4; i < BUILDER_EVENTS + 7; i++)
 		b.events[i % BUILDER_EVENTS].seq = GPUCACHE_SET_ASIDE + i;
-	rec = open_built(&b);
-	assert_int_equal(rec->end_event, BUILDER_EVENTS + 4);
-	while (gpc_recording_next_event(rec, &cursor, &event))
-		n++;
-	assert_int_equal(n, BUILDER_EVENTS - 3);
-	assert_int_equal(cursor.n_holes, 0);
-	gpc_recording_close(rec);
+	expect_events(&b, BUILDER_EVENTS + 4, BUILDER_EVENTS - 3, 0);
 }
 
 static void lanes_are_a_part_of_their_counters(void **state)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One stage, and the ways to open and close it around a test. */
+#ifndef GPC_TESTS_UNIT_ALLOC_ONE_STAGE_H
+#define GPC_TESTS_UNIT_ALLOC_ONE_STAGE_H
+
+#include "stage.h"
+
+static struct stage stage;
+
+static inline int open_plain(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	stage_open(&stage, &params);
+	return 0;
+}
+
+static inline int open_one_stream(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	params.is_one_stream = true;
+	stage_open(&stage, &params);
+	return 0;
+}
+
+static inline int close_stage(void **state)
+{
+	(void)state;
+	stage_close(&stage);
+	return 0;
+}
+
+#endif
