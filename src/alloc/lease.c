@@ -27,7 +27,11 @@ static void take_back(
 	gpc_counter_set(&lane->free_requested, lease->now.requested);
 	gpc_counter_add(&lane->n_free, 1);
 	lease->freed_ns = request->now_ns;
-	gpc_pool_drop_owner(pool, &lease->now, request);
+	pool->heap->observer.freed(pool->heap->observer.self, &lease->now, request);
+	lease->now.state = GPC_BLOCK_FREE;
+	lease->now.requested = 0;
+	lease->now.mark = 0;
+	pool->heap->observer.block_changed(pool->heap->observer.self, &lease->now, request->now_ns);
 }
 
 bool gpc_pool_free_leased(

@@ -113,15 +113,4 @@ static inline void gpc_pool_set_owner(
 	pool->heap->observer.taken(pool->heap->observer.self, block, request);
 }
 
-/* It is no longer, and is FREE. */
-static inline void gpc_pool_drop_owner(
-	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
-{
-	pool->heap->observer.freed(pool->heap->observer.self, block, request);
-	block->state = GPC_BLOCK_FREE;
-	block->requested = 0;
-	block->mark = 0;
-	pool->heap->observer.block_changed(pool->heap->observer.self, block, request->now_ns);
-}
-
 #endif
