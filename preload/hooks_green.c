@@ -31,8 +31,10 @@ CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 		return real_cuGreenCtxDestroy(hCtx);
 	dev = gpc_runtime_green_ends(hCtx);
 	gpc_runtime_primary_begin(dev);
+	gpc_runtime_begin_closing_on(dev);
 	result = real_cuGreenCtxDestroy(hCtx);
 	gpc_runtime_primary_released(dev);
+	gpc_runtime_end_closing(dev);
 	gpc_runtime_primary_end(dev);
 	gpc_runtime_leave();
 	return result;
@@ -51,9 +53,15 @@ CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 
 CUresult cuCtxDetach(CUcontext ctx)
 {
-	if (ctx && enter()) {
-		gpc_runtime_context_detached(ctx);
-		gpc_runtime_leave();
-	}
-	return real_cuCtxDetach(ctx);
+	CUresult result;
+	int device;
+
+	if (!ctx || !enter())
+		return real_cuCtxDetach(ctx);
+	device = gpc_runtime_begin_closing(ctx);
+	gpc_runtime_context_detached(ctx);
+	gpc_runtime_leave();
+	result = real_cuCtxDetach(ctx);
+	gpc_runtime_end_closing(device);
+	return result;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads of memory that may not be there: through a pipe, whose write(2) answers EFAULT where a
- * load would kill the process.  Needs no privilege, unlike process_vm_readv, and no signal handler.
+ * load would kill the process.  Every sandbox allows it, unlike process_vm_readv, and it needs no
+ * signal handler.
  *
  * Threads   An object belongs to one thread.
  * Failure   False: not readable, or no pipe.

@@ -59,6 +59,8 @@ def case_a_program_that_becomes_another_one_has_two_recordings(world):
 
 
 def case_a_thousand_threads_come_and_go(world):
+    plain = world.run(life(world, "threads"), with_us=False)
+    expect_equal("the plain run", plain.out, "threads: 1000\nof them failed: 0\n")
     expect_life(world, "threads", ["ended"])
     expect_equal("bytes held", world.held_bytes(), 0)
 
@@ -101,6 +103,7 @@ def case_without_descriptors_there_is_no_recording_and_one_line(world):
     ours = world.run(life(world, "no-descriptors"))
     expect_equal("the run", (ours.status, ours.out), (plain.status, plain.out))
     expect_equal("the number of lines on stderr", len(ours.err.splitlines()), 1)
+    expect_equal("the recordings", world.recordings(), [])
 
 
 def case_a_program_that_closes_all_descriptors_keeps_its_recording_and_its_files(world):

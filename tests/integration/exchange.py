@@ -2,7 +2,7 @@
 """Two processes that exchange memory by handle, each with or without us."""
 import subprocess
 
-from harness import Failed, expect, expect_equal
+from harness import TIMEOUT_S, Failed, expect, expect_equal
 
 SIM = "memory:1GiB,context:0"
 KIB = 1 << 10
@@ -40,7 +40,7 @@ class End:
 
     def end(self):
         """Its exit status and what it said on stderr."""
-        _, err = self.child.communicate()
+        _, err = self.child.communicate(timeout=TIMEOUT_S)
         self.child.stdin = None
         return self.child.returncode, err
 
@@ -57,7 +57,7 @@ def exchange(world, ours_exports, ours_imports, inside):
     answer = importer.ask("open", "it", answer[3:])
     found = f"open {answer}" if answer != "ok" else importer.do("look", "it", 256 * KIB)
     expect(found == str(10 + n) or found.startswith("open error"), f"the importer read wrong data: {found}")
-    importer.end()
+    expect_equal("the importer's exit status", importer.end()[0], 0)
     status, err = exporter.end()
     expect_equal("the exporter's exit status", status, 0)
     expect_equal("lines of the exporter", err.count("\n"), 1 if ours_exports and inside else 0)

@@ -63,8 +63,8 @@ static bool label(const struct gpc_report *report, struct entry *entry, unsigned
 	return true;
 }
 
-static enum gpc_status add(struct gpc_sites *sites, const struct gpc_report *report,
-	struct entries *entries, const struct gpc_holding *holding)
+static enum gpc_status add(
+	const struct gpc_report *report, struct entries *entries, const struct gpc_holding *holding)
 {
 	struct entry *entry = &entries->all[entries->n++];
 
@@ -73,7 +73,6 @@ static enum gpc_status add(struct gpc_sites *sites, const struct gpc_report *rep
 		.bytes = holding->bytes,
 		.n_blocks = holding->n_blocks,
 	};
-	sites->total_blocks += holding->n_blocks;
 	return label(report, entry, holding->kind) ? GPC_OK : GPC_NO_METADATA;
 }
 
@@ -187,26 +186,6 @@ static int compare_rows(const void *left, const void *right)
 	return strcmp(a->where, b->where);
 }
 
-/* Turns the entries into rows, and gives them back; `status` is how far the caller came. */
-static enum gpc_status finish(
-	struct gpc_sites *sites, struct entries *entries, enum gpc_status status)
-{
-	sites->rows = calloc(entries->n + 1, sizeof *sites->rows);
-	if (!sites->rows)
-		status = GPC_NO_METADATA;
-	if (status == GPC_OK) {
-		qsort(entries->all, entries->n, sizeof *entries->all, compare_entries);
-		status = add_rows(sites, entries, 0, entries->n, 0);
-	}
-	entries_fini(entries);
-	if (status != GPC_OK) {
-		gpc_sites_fini(sites);
-		return status;
-	}
-	qsort(sites->rows, sites->n, sizeof *sites->rows, compare_rows);
-	return GPC_OK;
-}
-
 enum gpc_status gpc_sites_create(struct gpc_sites *sites, const struct gpc_report *report,
 	const struct gpc_holdings *holdings)
 {
@@ -220,8 +199,20 @@ enum gpc_status gpc_sites_create(struct gpc_sites *sites, const struct gpc_repor
 	if (!entries.all)
 		return GPC_NO_METADATA;
 	for (size_t i = 0; i < holdings->n && status == GPC_OK; i++)
-		status = add(sites, report, &entries, &holdings->rows[i]);
-	return finish(sites, &entries, status);
+		status = add(report, &entries, &holdings->rows[i]);
+	sites->rows = calloc(entries.n + 1, sizeof *sites->rows);
+	if (!sites->rows)
+		status = GPC_NO_METADATA;
+	if (status == GPC_OK) {
+		qsort(entries.all, entries.n, sizeof *entries.all, compare_entries);
+		status = add_rows(sites, &entries, 0, entries.n, 0);
+	}
+	entries_fini(&entries);
+	if (status == GPC_OK)
+		qsort(sites->rows, sites->n, sizeof *sites->rows, compare_rows);
+	else
+		gpc_sites_fini(sites);
+	return status;
 }
 
 void gpc_sites_fini(struct gpc_sites *sites)

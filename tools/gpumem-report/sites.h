@@ -30,7 +30,6 @@ struct gpc_sites {
 	struct gpc_site *rows;
 	size_t n;
 	uint64_t total_bytes;
-	uint64_t total_blocks;
 	uint64_t rest_bytes; /* of holders that the recording does not list */
 };
 

@@ -16,7 +16,6 @@ struct object {
 	const struct gpc_symbols *symbols;
 	Dwfl *dwfl;
 	Dwfl_Module *module; /* NULL: not there, or not the same build */
-	size_t number;
 	bool tried;
 };
 
@@ -32,9 +31,10 @@ static int find_debug(Dwfl_Module *module, void **userdata, const char *name, Dw
 	const char *file, const char *link, GElf_Word link_sum, char **ret_path)
 {
 	const struct object *object = *userdata;
+	size_t number = (size_t)(object - object->symbols->objects);
 	struct gpc_module_view view;
 
-	if (gpc_recording_read_module(object->symbols->recording, object->number, &view)) {
+	if (gpc_recording_read_module(object->symbols->recording, number, &view)) {
 		struct gpc_object_file found =
 			gpc_object_find_debug(&object->symbols->places, &view);
 
@@ -134,7 +134,6 @@ static struct object *object_at(
 	object = &symbols->objects[i - 1];
 	if (!object->tried) {
 		object->symbols = symbols;
-		object->number = i - 1;
 		object->tried = true;
 		open_object(object, ret_view);
 	}

@@ -1,33 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stage.h"
-
-static struct stage stage;
-
-static int set_up(void **state)
-{
-	struct gpc_pool_params params = stage_params();
-
-	(void)state;
-	params.is_one_stream = true;
-	stage_open(&stage, &params);
-	return 0;
-}
-
-static int set_up_with_fences(void **state)
-{
-	struct gpc_pool_params params = stage_params();
-
-	(void)state;
-	stage_open(&stage, &params);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	stage_close(&stage);
-	return 0;
-}
+#include "one_stage.h"
 
 static void an_exported_segment_is_not_handed_out_again(void **state)
 {
@@ -205,8 +177,8 @@ static void whole_segments_are_used_again_where_little_is_wasted(void **state)
 	stage_free(&stage, small);
 }
 
-#define TEST(name)             cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-#define TEST_WITH_FENCES(name) cmocka_unit_test_setup_teardown(name, set_up_with_fences, tear_down)
+#define TEST(name)             cmocka_unit_test_setup_teardown(name, open_one_stream, close_stage)
+#define TEST_WITH_FENCES(name) cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
 
 int main(void)
 {

@@ -507,8 +507,10 @@ static void hundreds_are_cached(void)
 	for (int i = 0; i < 500; i++) {
 		CUcontext context = make_context();
 
+		CHECK(!world.cuCtxSetCurrent(context));
 		CHECK(!world_malloc(&ptr, 4096));
-		CHECK(gpc_heap_find_pool(&gpc_runtime.heap, ptr));
+		CHECK(gpc_heap_find_pool(&gpc_runtime.heap, ptr) == &world_context()->pool);
+		CHECK(world_context()->handle == context);
 		destroy_context(context);
 	}
 }

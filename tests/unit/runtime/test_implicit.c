@@ -525,10 +525,16 @@ IN_A_CHILD(without_a_context_the_driver_answers, "memory:1GiB", no_context)
 
 static void ends_with_its_context(void)
 {
+	const struct gpc_record *record = &gpc_runtime.record;
+
 	world_start();
 	CHECK(!load());
 	world_reset();
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0);
+	/* Nor is it found any more, or recorded as there. */
+	CHECK(!gpc_runtime_forget((uintptr_t)module));
+	for (uint32_t i = 0; i < record->n_blocks; i++)
+		CHECK(record->blocks[i].state == GPUCACHE_BLOCK_UNUSED);
 }
 
 IN_A_CHILD(a_reset_takes_the_modules_out_of_the_books, "memory:1GiB", ends_with_its_context)

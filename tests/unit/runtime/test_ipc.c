@@ -310,6 +310,7 @@ static void start_exporter(CUipcMemHandle *handles)
 		CHECK(read(down[0], &byte, 1) == 0);
 		exit(0);
 	}
+	close(up[1]);
 	close(down[0]);
 	exporter.wakes = down[1];
 	CHECK(read(up[0], handles, N_BLOCKS * sizeof *handles) ==
@@ -318,8 +319,10 @@ static void start_exporter(CUipcMemHandle *handles)
 
 static void end_exporter(void)
 {
+	int status;
+
 	close(exporter.wakes);
-	CHECK(waitpid(exporter.pid, NULL, 0) == exporter.pid);
+	CHECK(waitpid(exporter.pid, &status, 0) == exporter.pid && status == 0);
 }
 
 static uint64_t ipc_bytes(void)

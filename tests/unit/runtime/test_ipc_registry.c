@@ -128,13 +128,15 @@ static void a_child_of_fork_leaves_the_file(void **state)
 {
 	CUipcMemHandle tag = add(&registry, 0);
 	pid_t pid = fork();
+	int status;
 
 	(void)state;
 	if (pid == 0) {
 		gpc_ipc_registry_fini(&registry, true);
 		_exit(0);
 	}
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 	assert_leads_there(&tag);
 }
 
@@ -172,6 +174,7 @@ static void the_slot_of_a_killed_process_is_taken_by_the_next(void **state)
 			_exit(1);
 		pause();
 	}
+	close(ends[1]);
 	assert_int_equal(read(ends[0], &old, sizeof old), sizeof old);
 	assert_leads_there(&old);
 	kill(pid, SIGKILL);
@@ -182,7 +185,6 @@ static void the_slot_of_a_killed_process_is_taken_by_the_next(void **state)
 	assert_leads_nowhere(&old);
 	assert_leads_there(&new);
 	close(ends[0]);
-	close(ends[1]);
 }
 
 static void a_directory_that_others_can_enter_is_not_used(void **state)
