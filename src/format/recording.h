@@ -244,12 +244,13 @@ bool gpc_recording_find_code(
 void gpc_recording_add_tag(
 	const struct gpc_recording *recording, uint32_t id, struct gpc_text *text);
 
-/*
- * Modules 0 .. n_modules - 1 in the order they were seen; the last one that covers an address
- * counts.
- */
+/* Modules 0 .. n_modules - 1 in the order they were seen. */
 bool gpc_recording_read_module(
 	const struct gpc_recording *recording, size_t i, struct gpc_module_view *ret_module);
+
+/* The one of an address, and its number: the last that covers it. */
+bool gpc_recording_find_module(const struct gpc_recording *recording, uint64_t address,
+	size_t *ret_number, struct gpc_module_view *ret_module);
 
 /* Line i of TEXT, without its end; false behind the last one.  Fast in rising order. */
 bool gpc_recording_read_text(

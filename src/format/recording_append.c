@@ -291,6 +291,18 @@ bool gpc_recording_read_module(
 	return true;
 }
 
+bool gpc_recording_find_module(const struct gpc_recording *recording, uint64_t address,
+	size_t *ret_number, struct gpc_module_view *ret_module)
+{
+	for (size_t i = recording->n_modules; i > 0; i--) {
+		*ret_number = i - 1;
+		if (gpc_recording_read_module(recording, i - 1, ret_module) &&
+			address >= ret_module->module.start && address < ret_module->module.end)
+			return true;
+	}
+	return false;
+}
+
 bool gpc_recording_read_text(
 	const struct gpc_recording *recording, size_t i, const char **ret_text, size_t *ret_size)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/python_lines.h"
+#include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/paper.h"
 
 enum frame_class {
@@ -47,10 +48,6 @@ static bool is_start(const char *function)
 
 static enum frame_class class_of(const struct gpc_symbol *symbol)
 {
-	static const char *const hidden[] = { "libgpucache", "libunwind", NULL };
-	static const char *const plumbing[] = { "libcuda.", "libcudart", "ld-linux", NULL };
-	static const char *const interpreters[] = { "python", "libpython", "_ctypes", "libffi.",
-		NULL };
 	/* The runtime may be linked statically into the program. */
 	static const char *const runtime[] = { "cudaMalloc", "cudaHostAlloc", "cuMemAlloc",
 		"cuMemHostAlloc", "__cudart", "libcudart_static", NULL };
@@ -59,16 +56,17 @@ static enum frame_class class_of(const struct gpc_symbol *symbol)
 	static const char *const python[] = { "_Py", "Py", "py_", "slot_tp_", "slot_sq_",
 		"slot_mp_", "slot_nb_", "type_call", "method_vectorcall", "cfunction_",
 		"function_code_fastcall", "builtin_exec", NULL };
-	const char *module = symbol->module ? gpc_base_name(symbol->module) : "";
+	enum gpc_library_kind kind =
+		symbol->module ? gpc_library_kind_of(symbol->module) : GPC_LIBRARY_UNKNOWN;
 
-	if (starts_with_any(module, hidden) || (symbol->function && is_start(symbol->function)))
+	if (kind == GPC_LIBRARY_OURS || (symbol->function && is_start(symbol->function)))
 		return CLASS_HIDDEN;
 	if (symbol->function && starts_with_any(symbol->function, evals))
 		return CLASS_EVAL;
-	if (starts_with_any(module, interpreters) ||
+	if (kind == GPC_LIBRARY_INTERPRETER ||
 		(symbol->function && starts_with_any(symbol->function, python)))
 		return CLASS_INTERPRETER;
-	if (starts_with_any(module, plumbing) ||
+	if (kind == GPC_LIBRARY_DRIVER ||
 		(symbol->function && starts_with_any(symbol->function, runtime)))
 		return CLASS_PLUMBING;
 	return CLASS_PROGRAM;

@@ -6,22 +6,20 @@
 
 #include "tools/gpumem-report/json.h"
 
-enum row_kind {
-	ROW_DRIVER,
-	ROW_LIBRARY,
-	ROW_PACKAGE,
-};
-
 static const struct row {
-	enum row_kind kind;
+	enum gpc_library_kind kind;
 	const char *start;
 	const char *name;
 } table[] = {
-#define DRIVER(start)        { ROW_DRIVER, start, NULL },
-#define LIBRARY(start, name) { ROW_LIBRARY, start, name },
-#define PACKAGE(start, name) { ROW_PACKAGE, start, name },
+#define OURS(start)          { GPC_LIBRARY_OURS, start, NULL },
+#define DRIVER(start)        { GPC_LIBRARY_DRIVER, start, NULL },
+#define INTERPRETER(start)   { GPC_LIBRARY_INTERPRETER, start, "Python" },
+#define LIBRARY(start, name) { GPC_LIBRARY_NAMED, start, name },
+#define PACKAGE(start, name) { GPC_LIBRARY_PACKAGE, start, name },
 #include "tools/gpumem-report/libraries.def"
+#undef OURS
 #undef DRIVER
+#undef INTERPRETER
 #undef LIBRARY
 #undef PACKAGE
 };
@@ -43,7 +41,7 @@ static const struct row *row_of(const char *path)
 	const char *file = gpc_base_name(path);
 
 	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-		const char *text = table[i].kind == ROW_PACKAGE ? package : file;
+		const char *text = table[i].kind == GPC_LIBRARY_PACKAGE ? package : file;
 
 		if (text && strncmp(text, table[i].start, strlen(table[i].start)) == 0)
 			return &table[i];
@@ -51,16 +49,25 @@ static const struct row *row_of(const char *path)
 	return NULL;
 }
 
+static bool is_looked_through(const struct row *row)
+{
+	return row && (row->kind == GPC_LIBRARY_OURS || row->kind == GPC_LIBRARY_DRIVER);
+}
+
+enum gpc_library_kind gpc_library_kind_of(const char *path)
+{
+	const struct row *row = row_of(path);
+
+	return row ? row->kind : GPC_LIBRARY_UNKNOWN;
+}
+
 /* The path of the module that a call lies in; NULL: in none that was recorded. */
 static const char *module_of(const struct gpc_recording *recording, uint64_t call)
 {
 	struct gpc_module_view view;
+	size_t number;
 
-	for (size_t i = recording->n_modules; i > 0; i--)
-		if (gpc_recording_read_module(recording, i - 1, &view) &&
-			call >= view.module.start && call < view.module.end)
-			return view.path;
-	return NULL;
+	return gpc_recording_find_module(recording, call, &number, &view) ? view.path : NULL;
 }
 
 static void add_name(const char *path, const struct row *row, struct gpc_text *ret_text)
@@ -96,7 +103,7 @@ void gpc_library_name(
 		const char *path = module_of(recording, view.native[i] - 1);
 		const struct row *row = path ? row_of(path) : NULL;
 
-		if (path && (!row || row->kind != ROW_DRIVER)) {
+		if (path && !is_looked_through(row)) {
 			add_name(path, row, ret_text);
 			return;
 		}

@@ -23,6 +23,18 @@
 
 #include "tools/gpumem-report/holdings.h"
 
+/* What a file is on the way from the program to the driver: the rows of libraries.def. */
+enum gpc_library_kind {
+	GPC_LIBRARY_UNKNOWN,
+	GPC_LIBRARY_OURS,
+	GPC_LIBRARY_DRIVER,
+	GPC_LIBRARY_INTERPRETER,
+	GPC_LIBRARY_NAMED,
+	GPC_LIBRARY_PACKAGE,
+};
+
+enum gpc_library_kind gpc_library_kind_of(const char *path);
+
 struct gpc_library {
 	char name[64];
 	uint64_t bytes;

@@ -122,16 +122,12 @@ static void open_object(struct object *object, const struct gpc_module_view *vie
 static struct object *object_at(
 	struct gpc_symbols *symbols, uint64_t address, struct gpc_module_view *ret_view)
 {
-	size_t i = symbols->recording->n_modules;
 	struct object *object;
+	size_t number;
 
-	for (; i > 0; i--)
-		if (gpc_recording_read_module(symbols->recording, i - 1, ret_view) &&
-			address >= ret_view->module.start && address < ret_view->module.end)
-			break;
-	if (i == 0)
+	if (!gpc_recording_find_module(symbols->recording, address, &number, ret_view))
 		return NULL;
-	object = &symbols->objects[i - 1];
+	object = &symbols->objects[number];
 	if (!object->tried) {
 		object->symbols = symbols;
 		object->tried = true;
