@@ -90,7 +90,7 @@ PROVE_TESTS  := $(sort $(wildcard tests/prove/prove_*.c))
 PROVE_SRCS   := $(filter-out $(PROVE_TESTS),$(sort $(wildcard tests/prove/*.c)))
 BENCH_SRCS   := $(sort $(wildcard tests/bench/bench_*.c))
 FORMATTED    := $(sort $(wildcard include/*.h $(addsuffix /*.[ch],$(wildcard src/* preload preload/* tools/* tests/* tests/*/*))))
-HEADERS      := $(sort $(filter-out src/base/banned.h,$(wildcard include/*.h src/*/*.h preload/*.h tools/*/*.h)))
+HEADERS      := $(sort $(filter-out src/base/banned.h src/simcuda/%,$(wildcard include/*.h src/*/*.h preload/*.h tools/*/*.h)))
 
 LIB_SO     := $(B)/libgpucache.so
 LIB_A      := $(B)/libgpucache.a
@@ -146,7 +146,7 @@ bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.
 
 ##### Rules #####
 
-include tests/simcuda/rules.mk
+include src/simcuda/rules.mk
 include tests/programs/rules.mk
 include tests/gpu/rules.mk
 include tests/kill/rules.mk

@@ -13,7 +13,7 @@
  *                                    '-- stream.h, capture.h, graph.h: contexts, streams, events,
  *                                    graphs over it
  *
- *      two faces:  driver_sim.h (struct gpc_driver)      tests/simcuda (libcuda.so.1 and its neighbours)
+ *      two faces:  driver_sim.h (struct gpc_driver)      src/simcuda (libcuda.so.1 and its neighbours)
  *
  * Invariants  1 A machine lives in one process; several machines know each other by ipc.h only.
  * Threads     Any.  Lock order: capture, context, ipc or effects, vmm, pools and graphs, device,

@@ -18,7 +18,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
-#include "../simcuda/include/gpusim.h"
+#include <gpusim.h>
 
 #define MIB ((size_t)1 << 20)
 

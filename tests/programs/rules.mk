@@ -27,7 +27,7 @@ $(B)/programs/contexts: PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 $(B)/programs/async_per_thread: tests/programs/async.c | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -isystem tests/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -isystem src/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread
 
 # A program, and libraries that take memory each in its own way; their names are those of real ones.
 LIBRARIES_DIR := $(B)/programs/libraries.d
@@ -40,7 +40,7 @@ $(LIBRARIES_DIR)/libcudnn_ops.so.9: LIBRARY_FLAGS := -DTAKE=take_cudnn -DWAY_DRI
 $(LIBRARIES): tests/programs/libraries.c | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem tests/simcuda/include -isystem src -shared -fPIC $(LIBRARY_FLAGS) \
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -isystem src -shared -fPIC $(LIBRARY_FLAGS) \
 	  -Wl,-soname,$(@F) -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined -l:libcudart.so.13 -l:libcuda.so.1 -ldl
 $(B)/programs/libraries: $(LIBRARIES)
 $(B)/programs/libraries: PROGRAM_LIBS := -l:libcudart.so.13 -Wl,-rpath,'$$ORIGIN/libraries.d' $(LIBRARIES)
@@ -49,7 +49,7 @@ $(B)/programs/libraries: PROGRAM_LIBS := -l:libcudart.so.13 -Wl,-rpath,'$$ORIGIN
 # library: it looks names up by dlsym, which is ours, before it is ready for instrumented code.
 CXX          := $(if $(filter default undefined,$(origin CXX)),g++,$(CXX))
 API_PROGRAMS := $(if $(SANITIZE),,$(addprefix $(B)/programs/,api api_static $(if $(shell command -v $(CXX)),api_cxx)))
-API_FLAGS    := -D_GNU_SOURCE -g -O1 -Wall -Wextra -Wpedantic -Werror -Iinclude -isystem tests/simcuda/include
+API_FLAGS    := -D_GNU_SOURCE -g -O1 -Wall -Wextra -Wpedantic -Werror -Iinclude -isystem src/simcuda/include
 PROGRAMS     += $(API_PROGRAMS)
 
 $(B)/programs/api: $(LIB_SO) | $(SIMCUDA)
@@ -75,7 +75,7 @@ endif
 $(filter-out $(API_PROGRAMS) $(B)/programs/async_per_thread,$(PROGRAMS)): $(B)/programs/%: tests/programs/%.c | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem tests/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread
 
 # Threads that no interpreter knows of, for stacks.py.
 FOREIGN  := $(B)/programs/libforeign.so
@@ -83,7 +83,7 @@ PROGRAMS += $(FOREIGN)
 $(FOREIGN): tests/programs/foreign.c | $(SIMCUDA)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -fPIC -shared -isystem tests/simcuda/include -o $@ $< -L$(B)/simcuda -l:libcudart.so.13 -lpthread
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -fPIC -shared -isystem src/simcuda/include -o $@ $< -L$(B)/simcuda -l:libcudart.so.13 -lpthread
 
 # libgpucache.so with its fences switched off, for the test that shows what they are for.
 NOFENCE  := $(B)/programs/libgpucache-nofence.so
@@ -109,5 +109,5 @@ $(B)/programs/other_dlsym.so $(B)/programs/report_library.so: STRANGER_FLAGS := 
 $(addprefix $(B)/programs/,$(STRANGERS)): | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem tests/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda \
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda \
 	  -Wl,--allow-shlib-undefined $(STRANGER_FLAGS) -lpthread

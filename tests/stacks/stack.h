@@ -29,7 +29,7 @@
 
 #include <cuda.h>
 
-#include "../simcuda/include/gpusim.h"
+#include <gpusim.h>
 
 #define MIB ((size_t)1 << 20)
 

@@ -2,7 +2,7 @@
 /*
  * What the simulated GPU offers beyond CUDA, for tests that need work of a known length.
  *
- * libcuda.so.1 of tests/simcuda exports these; a program finds them with dlsym(RTLD_DEFAULT, ...), so that
+ * libcuda.so.1 of src/simcuda exports these; a program finds them with dlsym(RTLD_DEFAULT, ...), so that
  * it also runs, without them, on a real driver.
  */
 #ifndef SIMCUDA_GPUSIM_H

@@ -2,7 +2,7 @@
 /* The stand-in driver: streams, events, captures, graphs. */
 #include <string.h>
 
-#include "face.h"
+#include "simcuda/face.h"
 
 /* ---- streams ---- */
 

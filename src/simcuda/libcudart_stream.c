@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in runtime: streams, events, captures, graphs. */
-#include "runtime.h"
+#include "simcuda/runtime.h"
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int priority)
 {

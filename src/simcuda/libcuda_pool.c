@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "face.h"
+#include "simcuda/face.h"
 
 static CUmemoryPool handle_of(struct gpc_sim_mempool *pool)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "face.h"
+#include "simcuda/face.h"
 
 #define DEVICE_NAME "Simulated GPU"
 

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "face.h"
+#include "simcuda/face.h"
 
 struct entry {
 	const char *base;
@@ -23,7 +23,7 @@ static const struct entry entries[] = {
 		.since = version,                \
 		.is_per_thread = per_thread,     \
 		.function = (void *)symbol },
-#include "entries.def"
+#include "simcuda/entries.def"
 };
 
 /* 0: found; else the status. */

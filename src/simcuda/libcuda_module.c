@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
-#include "face.h"
+#include "simcuda/face.h"
 
 #define MODULE_MAGIC 0x6d6f6475u
 #define HEAP_MAGIC   0x68656170u

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "face.h"
+#include "simcuda/face.h"
 
 #define MAX_STACK 32
 

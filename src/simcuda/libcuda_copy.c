@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "face.h"
+#include "simcuda/face.h"
 
 enum wait {
 	ASYNC,

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 
 #include "base/bytes.h"
-#include "face.h"
 #include "sim/ipc.h"
+#include "simcuda/face.h"
 
 CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
 {

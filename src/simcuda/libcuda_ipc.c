@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in driver: device memory that leaves the process by handle. */
-#include "face.h"
 #include "sim/ipc.h"
+#include "simcuda/face.h"
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 {

@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "face.h"
+#include "simcuda/face.h"
 
 #define N_SM    132 /* as many as libcuda_device.c says */
 #define LEAST   8   /* of a part, on this kind of device */

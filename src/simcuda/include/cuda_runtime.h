@@ -3,6 +3,6 @@
 #ifndef SIMCUDA_CUDA_RUNTIME_H
 #define SIMCUDA_CUDA_RUNTIME_H
 
-#include "cuda_runtime_api.h"
+#include <cuda_runtime_api.h>
 
 #endif

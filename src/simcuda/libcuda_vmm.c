@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "face.h"
+#include "simcuda/face.h"
 
 static struct gpc_sim_vmm *vmm(void)
 {

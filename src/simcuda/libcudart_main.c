@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "runtime.h"
+#include "simcuda/runtime.h"
 
 struct driver cu;
 

@@ -9,7 +9,7 @@
 
 #include "base/bytes.h"
 #include "driver/array_bytes.h"
-#include "face.h"
+#include "simcuda/face.h"
 
 #define ARRAY_MAGIC    UINT32_C(0x61727279)
 #define MAX_LEVELS     20
