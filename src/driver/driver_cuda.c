@@ -2,6 +2,7 @@
 #include "driver/driver_cuda.h"
 
 #include "base/clock.h"
+#include "driver/sticky.h"
 
 #define EVENT_DISABLE_TIMING \
 	0x2 /* CU_EVENT_DISABLE_TIMING: a tenth of the cost of a timed record */
@@ -9,16 +10,6 @@
 static struct gpc_cuda_driver *of(struct gpc_driver *drv)
 {
 	return (struct gpc_cuda_driver *)drv;
-}
-
-bool gpc_cuda_is_sticky(CUresult result)
-{
-	return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_TIMEOUT ||
-	       result == CUDA_ERROR_ASSERT || result == CUDA_ERROR_HARDWARE_STACK_ERROR ||
-	       result == CUDA_ERROR_ILLEGAL_INSTRUCTION ||
-	       result == CUDA_ERROR_MISALIGNED_ADDRESS ||
-	       result == CUDA_ERROR_INVALID_ADDRESS_SPACE || result == CUDA_ERROR_INVALID_PC ||
-	       result == CUDA_ERROR_LAUNCH_FAILED || result == CUDA_ERROR_ECC_UNCORRECTABLE;
 }
 
 void gpc_cuda_driver_heard(struct gpc_cuda_driver *drv, CUresult result)

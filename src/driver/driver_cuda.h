@@ -31,9 +31,6 @@ struct gpc_cuda_driver {
 void gpc_cuda_driver_init(
 	struct gpc_cuda_driver *drv, const struct gpc_cuda_fns *fns, CUcontext context);
 
-/* True for an error that its context never leaves. */
-bool gpc_cuda_is_sticky(CUresult result);
-
 /* The driver answered a call about this context with `result`, which is remembered where sticky. */
 void gpc_cuda_driver_heard(struct gpc_cuda_driver *drv, CUresult result);
 

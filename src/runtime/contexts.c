@@ -10,6 +10,7 @@
  */
 #include "base/log.h"
 #include "base/metamem.h"
+#include "driver/sticky.h"
 #include "runtime/internal.h"
 #include "stats/counters.h"
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/sticky.h"
 #include "sim/capture.h"
 
 static struct gpc_sim_driver *self_of(struct gpc_driver *drv)
@@ -35,7 +36,7 @@ static CUresult begin(struct gpc_sim_driver *self, enum gpc_sim_cost cost, const
 {
 	CUresult res = gpc_sim_call(self->sim, cost, entry);
 
-	if (gpc_sim_fault_is_sticky(res))
+	if (gpc_cuda_is_sticky(res))
 		gpc_sim_context_break(self->context, res);
 	return res != CUDA_SUCCESS ? res : gpc_sim_context_state(self->context);
 }

@@ -69,10 +69,3 @@ CUresult gpc_sim_fault_check(struct gpc_sim_faults *faults, const char *entry)
 	pthread_mutex_unlock(&faults->lock);
 	return res;
 }
-
-bool gpc_sim_fault_is_sticky(CUresult code)
-{
-	return code == CUDA_ERROR_ECC_UNCORRECTABLE || code == CUDA_ERROR_ILLEGAL_ADDRESS ||
-	       code == CUDA_ERROR_LAUNCH_TIMEOUT || code == CUDA_ERROR_ASSERT ||
-	       (code >= CUDA_ERROR_HARDWARE_STACK_ERROR && code <= CUDA_ERROR_LAUNCH_FAILED);
-}

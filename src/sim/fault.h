@@ -36,7 +36,4 @@ void gpc_sim_fault_clear(struct gpc_sim_faults *faults);
 /* Counts a call of `entry`; what it must fail with, or CUDA_SUCCESS. */
 CUresult gpc_sim_fault_check(struct gpc_sim_faults *faults, const char *entry);
 
-/* Whether a context that met `code` is broken for good. */
-bool gpc_sim_fault_is_sticky(CUresult code);
-
 #endif

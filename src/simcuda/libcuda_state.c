@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "driver/sticky.h"
 #include "simcuda/face.h"
 
 #define MAX_STACK 32
@@ -112,7 +113,7 @@ CUresult face_enter(enum gpc_sim_cost cost, const char *entry, struct gpc_sim_co
 		return res;
 	res = gpc_sim_call(machine, cost, entry);
 	struct gpc_sim_context *context = face_current();
-	if (gpc_sim_fault_is_sticky(res) && context)
+	if (gpc_cuda_is_sticky(res) && context)
 		gpc_sim_context_break(context, res);
 	if (res != CUDA_SUCCESS || !ret_context)
 		return res;

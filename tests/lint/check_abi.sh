@@ -11,3 +11,15 @@ for file in tests/conformance/check_*.c; do
 	${CC:-gcc} -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-deprecated-declarations -fsyntax-only \
 		-Iinclude -Isrc -I. -isystem "$cuda/include" "$file"
 done
+
+# Each error of which cuda.h says that the process, or the context, must be given up is in driver/sticky.h.
+list=$(mktemp)
+trap 'rm -f "$list"' EXIT
+tr -s ' \n*' ' ' <"$cuda/include/cuda.h" | sed 's#/ #\n#g' |
+	sed -n '/must be terminated and relaunched\|and must be destroyed/{n;s/^\(CUDA_ERROR_[A-Z_]*\) .*/\1/p}' >"$list"
+while read -r name; do
+	grep -q "case $name:" src/driver/sticky.h && continue
+	echo "src/driver/sticky.h: $name is missing: cuda.h says that it ends the process"
+	exit 1
+done <"$list"
+[ -s "$list" ]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The real driver over functions of libcuda that are invented here: they log what is called, and fail on demand. */
 #include "driver/driver_cuda.h"
+#include "driver/sticky.h"
 #include "unit.h"
 
 #define OURS   ((CUcontext)(uintptr_t)0x100)
@@ -347,6 +348,22 @@ static void only_the_first_error_that_breaks_a_context_is_remembered(void **stat
 	assert_int_equal(driver.sticky, CUDA_ERROR_LAUNCH_FAILED);
 }
 
+static void only_errors_after_which_a_context_is_lost_are_sticky(void **state)
+{
+	static const int sticky[] = { 214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719,
+		721, 810, 911 };
+	size_t n_sticky = 0;
+
+	(void)state;
+	for (int code = 0; code < 1000; code++) {
+		bool is_listed = n_sticky < N_OF(sticky) && sticky[n_sticky] == code;
+
+		assert_int_equal(gpc_cuda_is_sticky((CUresult)code), is_listed);
+		n_sticky += is_listed;
+	}
+	assert_int_equal(n_sticky, N_OF(sticky));
+}
+
 static void an_unfinished_event_is_not_ready_and_not_an_error(void **state)
 {
 	(void)state;
@@ -393,6 +410,7 @@ int main(void)
 		TEST(a_context_that_cannot_be_pushed_is_not_popped),
 		TEST(every_op_calls_the_function_it_is_named_after),
 		TEST(every_op_carries_the_drivers_code),
+		TEST(only_errors_after_which_a_context_is_lost_are_sticky),
 		TEST(only_the_first_error_that_breaks_a_context_is_remembered),
 		TEST(an_unfinished_event_is_not_ready_and_not_an_error),
 		TEST(a_refused_record_is_unsupported),

@@ -137,19 +137,6 @@ static void rules_of_the_configuration_are_in_force_from_the_start(void **state)
 	pthread_mutex_destroy(&configured.lock);
 }
 
-static void only_codes_after_which_a_context_is_lost_are_sticky(void **state)
-{
-	static const int sticky[] = { 214, 700, 702, 710, 714, 715, 716, 717, 718, 719 };
-	static const int passing[] = { 0, 1, 2, 3, 4, 100, 201, 400, 600, 701, 713, 720, 801, 900,
-		901, 999 };
-
-	(void)state;
-	for (size_t i = 0; i < N_OF(sticky); i++)
-		assert_true(gpc_sim_fault_is_sticky((CUresult)sticky[i]));
-	for (size_t i = 0; i < N_OF(passing); i++)
-		assert_false(gpc_sim_fault_is_sticky((CUresult)passing[i]));
-}
-
 /* Calls of each thread, and how many of all of them the rule lets fail. */
 #define N_THREADS 4
 #define N_CALLS   500
@@ -195,7 +182,6 @@ int main(void)
 		TEST(a_rule_beyond_the_last_place_is_refused_and_the_others_stay),
 		TEST(clearing_forgets_the_rules_and_what_they_counted),
 		TEST(rules_of_the_configuration_are_in_force_from_the_start),
-		TEST(only_codes_after_which_a_context_is_lost_are_sticky),
 		TEST(threads_together_meet_exactly_as_many_faults_as_told),
 	};
 
