@@ -50,13 +50,13 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 }
 
 /* False: what the driver said is to be told. */
-static bool find_range(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size)
+static bool find_range(CUdeviceptr ptr, bool is_base_told, CUdeviceptr *ret_base, size_t *ret_size)
 {
 	bool is_told;
 
 	if (!enter())
 		return false;
-	is_told = gpc_runtime_ipc_range(ptr, ret_base, ret_size);
+	is_told = gpc_runtime_ipc_range(ptr, is_base_told, ret_base, ret_size);
 	gpc_runtime_leave();
 	return is_told;
 }
@@ -67,7 +67,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr 
 	CUdeviceptr base;
 	size_t size;
 
-	if (result == CUDA_SUCCESS && find_range(dptr, &base, &size)) {
+	if (result == CUDA_SUCCESS && find_range(dptr, pbase != NULL, &base, &size)) {
 		if (pbase)
 			*pbase = base;
 		if (psize)
@@ -84,7 +84,7 @@ static void adjust_attribute(void *data, CUpointer_attribute attribute, CUdevice
 
 	if (!is_base && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE)
 		return;
-	if (!data || !find_range(ptr, &base, &size))
+	if (!data || !find_range(ptr, is_base, &base, &size))
 		return;
 	if (is_base)
 		*(CUdeviceptr *)data = base;
@@ -92,9 +92,21 @@ static void adjust_attribute(void *data, CUpointer_attribute attribute, CUdevice
 		*(size_t *)data = size;
 }
 
+/* Tokens are asked for to give the memory to another device's driver; cuda.h: this sets SYNC_MEMOPS, too. */
+static void leave_order(CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS && enter()) {
+		gpc_runtime_leaves_order(ptr);
+		gpc_runtime_leave();
+	}
+}
+
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-	CUresult result = real_cuPointerGetAttribute(data, attribute, ptr);
+	CUresult result;
+
+	leave_order(attribute, ptr);
+	result = real_cuPointerGetAttribute(data, attribute, ptr);
 
 	if (result == CUDA_SUCCESS)
 		adjust_attribute(data, attribute, ptr);
@@ -104,9 +116,12 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 CUresult cuPointerGetAttributes(
 	unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
-	CUresult result = real_cuPointerGetAttributes(numAttributes, attributes, data, ptr);
+	CUresult result;
 
-	for (unsigned int i = 0; result == CUDA_SUCCESS && i < numAttributes; i++)
+	for (unsigned int i = 0; attributes && i < numAttributes; i++)
+		leave_order(attributes[i], ptr);
+	result = real_cuPointerGetAttributes(numAttributes, attributes, data, ptr);
+	for (unsigned int i = 0; attributes && result == CUDA_SUCCESS && i < numAttributes; i++)
 		adjust_attribute(data[i], attributes[i], ptr);
 	return result;
 }

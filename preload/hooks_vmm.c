@@ -161,10 +161,15 @@ CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t si
 	return real_cuMemGetHandleForAddressRange(handle, dptr, size, handleType, flags);
 }
 
-/* This one attribute stays with the driver's allocation, whoever gets its memory next. */
+/*
+ * Set before a network card is given the memory.  It stays with the driver's allocation, which does no
+ * harm: it only makes copies of whoever gets a part of that next more synchronous.
+ */
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-	if (attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
-		exported(ptr);
+	if (attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && enter()) {
+		gpc_runtime_leaves_order(ptr);
+		gpc_runtime_leave();
+	}
 	return real_cuPointerSetAttribute(value, attribute, ptr);
 }

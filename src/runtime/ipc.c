@@ -9,8 +9,8 @@
  *                                  it is not                 an error and a line
  *
  * As with the driver, any address inside a block exports the block.  A program that was told first
- * that the block is a part of something larger (cuMemGetAddressRange) will have the importer add
- * the offset itself, so it gets no tag: it has to export the base that it was told.
+ * where the segment of the block starts (cuMemGetAddressRange, as UCX asks) has the importer add the
+ * offset itself, so it gets no tag: the handle of the segment, which is that of the driver.
  *
  * Both tables are of things that programs have few of.  Opened memory is counted by us, for the
  * driver counts by the start of the segment; in the books it is memory of others.
@@ -164,10 +164,6 @@ static CUresult export_inside(struct gpc_pool *pool, const struct gpc_span *span
 	return CUDA_SUCCESS;
 }
 
-static const char told[] =
-	"the program was told where that starts (cuMemGetAddressRange): "
-	"export that address";
-
 CUresult gpc_runtime_ipc_export(CUipcMemHandle *ret_handle, CUdeviceptr ptr,
 	CUresult (*real)(CUipcMemHandle *, CUdeviceptr))
 {
@@ -185,8 +181,7 @@ CUresult gpc_runtime_ipc_export(CUipcMemHandle *ret_handle, CUdeviceptr ptr,
 	/* The start of a segment may be known to the program while nothing of its own is there. */
 	if (segment->address != ptr)
 		st = gpc_pool_decide_view(pool, ptr, GPC_VIEW_OPEN, &span);
-	if (span.block != span.segment && span.view == GPC_VIEW_SEGMENT)
-		return refuse(ptr, told);
+	gpc_runtime_leaves_order(ptr);
 	result = real(&handle, span.segment);
 	if (!result && st)
 		result = CUDA_ERROR_INVALID_VALUE; /* memory that the program does not have */
@@ -195,15 +190,13 @@ CUresult gpc_runtime_ipc_export(CUipcMemHandle *ret_handle, CUdeviceptr ptr,
 	atomic_store(&gpc_runtime.heap.is_exporting, true);
 	if (gpc_pool_export(pool, span.segment, &base))
 		return CUDA_ERROR_INVALID_VALUE; /* freed meanwhile */
-	if (span.block == span.segment) {
-		*ret_handle = handle;
-		return CUDA_SUCCESS;
-	}
-	if (gpc_pool_decide_view(pool, span.block, GPC_VIEW_OWN, &span))
+	if (span.block != span.segment &&
+		gpc_pool_decide_view(pool, span.block, GPC_VIEW_OWN, &span))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (span.view != GPC_VIEW_OWN)
-		return refuse(ptr, told);
-	return export_inside(pool, &span, &handle, ret_handle);
+	if (span.view == GPC_VIEW_OWN)
+		return export_inside(pool, &span, &handle, ret_handle);
+	*ret_handle = handle;
+	return CUDA_SUCCESS;
 }
 
 /* --- Memory of others ------------------------------------------------------------------------- */
@@ -372,15 +365,17 @@ static bool find_inside(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size
 	return is_found;
 }
 
-bool gpc_runtime_ipc_range(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size)
+bool gpc_runtime_ipc_range(
+	CUdeviceptr ptr, bool is_base_told, CUdeviceptr *ret_base, size_t *ret_size)
 {
+	const enum gpc_block_view view = is_base_told ? GPC_VIEW_SEGMENT : GPC_VIEW_OPEN;
 	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
 	struct gpc_span span;
 
 	if (!pool)
 		return atomic_load_explicit(&ipc.n_inside, memory_order_relaxed) > 0 &&
 		       find_inside(ptr, ret_base, ret_size);
-	if (gpc_pool_decide_view(pool, ptr, GPC_VIEW_SEGMENT, &span) || span.view != GPC_VIEW_OWN)
+	if (gpc_pool_decide_view(pool, ptr, view, &span) || span.view != GPC_VIEW_OWN)
 		return false;
 	*ret_base = span.block;
 	*ret_size = span.size;

@@ -281,11 +281,20 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 	*available = whole && sum > whole ? whole : sum;
 }
 
+void gpc_runtime_leaves_order(CUdeviceptr ptr)
+{
+	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
+
+	if (pool)
+		gpc_reach_end_one_stream((struct gpc_context *)pool);
+}
+
 void gpc_runtime_exported(CUdeviceptr ptr)
 {
 	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
 	gpc_devptr base = 0;
 
+	gpc_runtime_leaves_order(ptr);
 	if (pool)
 		(void)!gpc_pool_export(pool, ptr, &base);
 }

@@ -281,13 +281,21 @@ CUresult gpc_runtime_ipc_open(CUdeviceptr *ret_ptr, CUipcMemHandle handle, unsig
 CUresult gpc_runtime_ipc_close(CUdeviceptr ptr, CUresult (*real_close)(CUdeviceptr));
 
 /*
- * The program asks in which allocation `ptr` lies.  The truth is the driver's, and what it tells
+ * The program asks in which allocation `ptr` lies.  The truth is the driver's, and a base that it tells
  * binds us: false, ask it.  True: this is a block with a handle of its own, or what such a handle
  * opened, and everybody takes it for an allocation.
  */
-bool gpc_runtime_ipc_range(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size);
+bool gpc_runtime_ipc_range(
+	CUdeviceptr ptr, bool is_base_told, CUdeviceptr *ret_base, size_t *ret_size);
 
-/* Others reach this memory by more than its address: its segment is never recycled from here on. */
+/*
+ * Somebody whom no stream orders is about to reach this memory: another process, a network card.  So no
+ * work of an earlier owner may still run: ends the one-stream rule of its context (alloc/fence.h), and
+ * waits on the host for what that rule let through.
+ */
+void gpc_runtime_leaves_order(CUdeviceptr ptr);
+
+/* The same, and others will hold the memory: its segment is never recycled from here on. */
 void gpc_runtime_exported(CUdeviceptr ptr);
 
 /*

@@ -348,6 +348,9 @@ static bool attribute_of(
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		*ret_value = ptr;
 		return !device;
+	case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* of the two the first */
+		*ret_value = base;
+		return device != NULL;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		*ret_value = base;

@@ -19,9 +19,10 @@ $(addprefix $(B)/programs/,vmm arrays): tests/programs/scenes.h
 $(B)/programs/async $(B)/programs/async_per_thread: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1 -ldl
 
 # Processes that live in unusual ways, and contexts.
-PROGRAMS += $(addprefix $(B)/programs/,life contexts)
+PROGRAMS += $(addprefix $(B)/programs/,life contexts outside)
 $(B)/programs/life: PROGRAM_LIBS := -l:libcudart.so.13 -ldl
-$(B)/programs/contexts: PROGRAM_LIBS := -l:libcuda.so.1 -ldl
+$(addprefix $(B)/programs/,contexts outside): PROGRAM_LIBS := -l:libcuda.so.1 -ldl
+$(B)/programs/outside: tests/programs/kernel.h
 
 # The same program, whose default stream is each thread's own.
 $(B)/programs/async_per_thread: tests/programs/async.c | $(SIMCUDA)

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that leaves the order of all streams: for another process, for a network card."""
+from cases_same import expect_same
+from harness import expect, expect_equal
+
+WAYS = ("ipc", "dma-buf", "sync-memops", "p2p-tokens", "p2p-tokens-among-others")
+
+
+def case_who_gets_a_block_outside_comes_after_the_work_of_its_old_owner(world):
+    for way in WAYS:
+        ours = expect_same(world, [world.program("outside"), way], sim="memory:4GiB,clock:virtual")
+        expect_equal("the kernel", ours.out, f"{way}: the old owner's kernel is done\n")
+
+
+def case_registering_each_block_with_a_network_card_takes_no_memory(world):
+    for way in ("sync-memops", "p2p-tokens"):
+        for n, size in ((1000, 4096), (600, 1500000)):
+            command = [world.program("outside"), way, str(n), str(size)]
+            plain = world.run(command, with_us=False, sim="memory:1GiB")
+            ours = world.run(command, sim="memory:1GiB")
+            expect(int(ours.out.split()[0]) >= int(plain.out.split()[0]), f"{ours.out} {plain.out}")
