@@ -170,9 +170,10 @@ static void check_owner_locked(struct gpc_sim_race *race, struct gpc_sim_race_ow
 	}
 }
 
-/* Work of `owner` that touches these bytes was put behind what `clock` knows of. */
-static void check_work_locked(struct gpc_sim_race *race, struct gpc_sim_race_owner *owner,
-	const struct gpc_sim_race_clock *clock, uint64_t ptr, uint64_t size)
+/* What `owner` does with these bytes comes behind what `clock` knows of. */
+static void check_work_locked(struct gpc_sim_race *race, enum gpc_sim_race_kind kind,
+	struct gpc_sim_race_owner *owner, const struct gpc_sim_race_clock *clock, uint64_t ptr,
+	uint64_t size)
 {
 	for (size_t i = 0; i < race->n_touches;) {
 		const struct gpc_sim_race_touch *touch = &race->touches[i];
@@ -182,7 +183,7 @@ static void check_work_locked(struct gpc_sim_race *race, struct gpc_sim_race_own
 		i++;
 		if (touch->owner != owner->number && is_touched(touch, ptr, size) &&
 			!has(clock, touch))
-			report_locked(race, GPC_SIM_RACE_OVERTAKEN, touch, owner);
+			report_locked(race, kind, touch, owner);
 	}
 }
 
@@ -252,6 +253,20 @@ bool gpc_sim_race_own_on(struct gpc_sim *sim, const struct gpc_sim_stream *strea
 	uint64_t size, const struct gpc_sim_race_stack *stack)
 {
 	return own(sim, stream->context, stream, ptr, size, stack);
+}
+
+void gpc_sim_race_expose(struct gpc_sim *sim, uint64_t ptr)
+{
+	struct gpc_sim_race *race = sim->race;
+
+	if (!race)
+		return;
+	pthread_mutex_lock(&race->lock);
+	size_t at = first_after(race, ptr);
+	if (at < race->n_owners && race->owners[at].ptr == ptr)
+		check_work_locked(race, GPC_SIM_RACE_EXPOSED, &race->owners[at], &race->host, ptr,
+			race->owners[at].size);
+	pthread_mutex_unlock(&race->lock);
 }
 
 void gpc_sim_race_disown(struct gpc_sim *sim, uint64_t ptr)
@@ -410,7 +425,8 @@ static void touch_locked(
 		uint64_t end = owner->ptr + owner->size;
 		uint64_t to = ptr + size < end ? ptr + size : end;
 
-		check_work_locked(race, owner, &track_of(race, stream)->clock, from, to - from);
+		check_work_locked(race, GPC_SIM_RACE_OVERTAKEN, owner,
+			&track_of(race, stream)->clock, from, to - from);
 		add_touch_locked(race, stream, owner, from, to - from);
 	}
 }

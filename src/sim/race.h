@@ -15,10 +15,12 @@
  *      old owner's work: number 5 of track 1            is behind it, if
  *      new owner's work, on track 2                     clock of track 2 at [1] >= 5, or host at [1] >= 5
  *
- * Two ways to break that, each counted once for a life of memory:
+ * Three ways to break that, each counted once for a life of memory:
  *      handed out   when it is given out, some stream of its context that the program uses is not ordered behind
  *                   the old work: the new owner may use that stream at once
  *      overtaken    work of the new owner is submitted that is not ordered behind the old work
+ *      exposed      somebody outside all streams gets it, another process or a network card, and the host does
+ *                   not know that the old work has ended
  *
  * Invariants  1 A clock only grows.  2 The number of a track goes on where the last stream that
  *               had it stopped, and a track gets a new stream only when the host knows that all
@@ -63,7 +65,8 @@ struct gpc_sim_race_stack {
 
 enum gpc_sim_race_kind {
 	GPC_SIM_RACE_HANDED_OUT,
-	GPC_SIM_RACE_OVERTAKEN
+	GPC_SIM_RACE_OVERTAKEN,
+	GPC_SIM_RACE_EXPOSED
 };
 
 struct gpc_sim_race_violation {
@@ -141,6 +144,9 @@ bool gpc_sim_race_own(struct gpc_sim *sim, const struct gpc_sim_context *context
  */
 bool gpc_sim_race_own_on(struct gpc_sim *sim, const struct gpc_sim_stream *stream, uint64_t ptr,
 	uint64_t size, const struct gpc_sim_race_stack *stack);
+
+/* The owner of what starts at ptr gives it to somebody outside, who may use it at once until its end. */
+void gpc_sim_race_expose(struct gpc_sim *sim, uint64_t ptr);
 
 /* The program is about to give back what starts at ptr. */
 void gpc_sim_race_disown(struct gpc_sim *sim, uint64_t ptr);

@@ -149,6 +149,34 @@ static void end_peer(struct prove_machine *machine, struct prove_call *call)
 	atomic_store(&machine->contexts[call->context].is_reached_by[call->other], true);
 }
 
+/* ---- memory that another process, or a network card, uses from now on until it is freed ---- */
+
+static void begin_export(
+	struct prove_machine *machine, const struct prove_step *step, struct prove_call *call)
+{
+	const struct prove_block *block = &machine->threads[step->thread].blocks[step->a];
+	struct gpc_pool *pool;
+
+	if (!block->address)
+		return;
+	*call = (struct prove_call){
+		.op = PROVE_EXPORT, .context = block->context, .address = block->address
+	};
+	if (machine->variant == PROVE_BARE_EXPORT)
+		return;
+	pool = &machine->contexts[block->context].pool;
+	gpc_lock_take(&pool->lock);
+	call->must_wait[0] = gpc_fences_peer_comes(&pool->fences);
+	gpc_lock_release(&pool->lock);
+}
+
+static void end_export(struct prove_machine *machine, struct prove_call *call)
+{
+	call->op = PROVE_CONTINUE;
+	if (!call->must_wait[0] || sync_context(machine, call->context))
+		gpc_sim_race_expose(machine->sim, call->address);
+}
+
 /* ---- the program synchronises ---- */
 
 static void go_on_with_sync(struct prove_machine *machine, struct prove_call *call)
@@ -178,6 +206,8 @@ void prove_call_begin(struct prove_machine *machine, const struct prove_step *st
 		begin_per_thread(machine, call);
 	} else if (step->op == PROVE_PEER) {
 		begin_peer(machine, step, call);
+	} else if (step->op == PROVE_EXPORT) {
+		begin_export(machine, step, call);
 	} else {
 		call->op = PROVE_SYNC;
 		call->number = gpc_pool_begin_sync(&machine->contexts[step->context].pool);
@@ -198,6 +228,8 @@ void prove_call_continue(struct prove_machine *machine, struct prove_thread *thr
 			end_per_thread(machine, call);
 		else if (call->op == PROVE_PEER)
 			end_peer(machine, call);
+		else if (call->op == PROVE_EXPORT)
+			end_export(machine, call);
 		else
 			go_on_with_sync(machine, call);
 		if (!to_end)

@@ -25,6 +25,7 @@ static const struct {
 	[PROVE_SYNC] = { "synchronise context", 8 },
 	[PROVE_PER_THREAD_USE] = { "first use of a per-thread stream", 4 },
 	[PROVE_PEER] = { "enable peer", 2 },
+	[PROVE_EXPORT] = { "export", 4 },
 	[PROVE_CAPTURE_BEGIN] = { "begin capture", 10 },
 	[PROVE_CAPTURE_END] = { "end capture", 20 },
 	[PROVE_GRAPH_LAUNCH] = { "launch graph", 16 },
@@ -136,7 +137,7 @@ static struct prove_step ending_step(struct random *random, const struct charact
 	static const enum prove_op ending[] = { PROVE_STREAM_CREATE, PROVE_STREAM_CREATE,
 		PROVE_CONTINUE, PROVE_CONTINUE, PROVE_CONTINUE, PROVE_LAUNCH, PROVE_LAUNCH,
 		PROVE_LAUNCH, PROVE_LAUNCH, PROVE_ALLOC, PROVE_FREE, PROVE_PER_THREAD_USE,
-		PROVE_PEER, PROVE_FAULT };
+		PROVE_PEER, PROVE_EXPORT, PROVE_FAULT };
 	struct prove_step step = random_step(random, like);
 
 	step.op = (uint8_t)ending[random_below(random, sizeof ending / sizeof *ending)];
@@ -248,7 +249,8 @@ static void print_step(uint32_t number, const struct prove_step *step)
 {
 	printf("  %3u  thread %u  context %u  %s", number, step->thread, step->context,
 		ops[step->op].name);
-	if (step->op == PROVE_ALLOC || step->op == PROVE_FREE || step->op == PROVE_LAUNCH)
+	if (step->op == PROVE_ALLOC || step->op == PROVE_FREE || step->op == PROVE_LAUNCH ||
+		step->op == PROVE_EXPORT)
 		printf(" block %c", 'a' + step->a);
 	if (step->op == PROVE_LAUNCH && step->b < PROVE_BLOCKS)
 		printf(" and %c", 'a' + step->b);
@@ -276,6 +278,10 @@ static void print_step(uint32_t number, const struct prove_step *step)
 
 void prove_print(const struct prove_program *program, const struct prove_result *result)
 {
+	static const char *const kinds[] = { [GPC_SIM_RACE_HANDED_OUT] = "handed out",
+		[GPC_SIM_RACE_OVERTAKEN] = "overtaken",
+		[GPC_SIM_RACE_EXPOSED] = "exposed" };
+
 	printf("  a program of %u steps (driver %d%s):\n", program->n_steps,
 		program->driver_version, program->is_one_stream ? ", one stream at first" : "");
 	for (uint32_t i = 0; i < program->n_steps; i++)
@@ -286,8 +292,7 @@ void prove_print(const struct prove_program *program, const struct prove_result 
 		return;
 	printf("  %s: %llu bytes of the block of step %llu are the block of step %llu, while work "
 	       "of the first, on stream number %llu, may still run\n",
-		result->first.kind == GPC_SIM_RACE_HANDED_OUT ? "handed out" : "overtaken",
-		(unsigned long long)result->first.size,
+		kinds[result->first.kind], (unsigned long long)result->first.size,
 		(unsigned long long)result->first.old_owner.frames[0],
 		(unsigned long long)result->first.new_owner.frames[0],
 		(unsigned long long)result->first.old_stream);

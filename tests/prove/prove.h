@@ -46,7 +46,8 @@ enum prove_variant {
 	PROVE_NO_FENCE,
 	PROVE_LEGACY_FENCE,  /* the fence's event is recorded on the legacy stream only */
 	PROVE_FAILED_PASSES, /* a record that failed is taken as done */
-	PROVE_NO_WAIT, /* a new stream does not wait for what the one-stream rule let through */
+	PROVE_NO_WAIT,     /* a new stream does not wait for what the one-stream rule let through */
+	PROVE_BARE_EXPORT, /* memory is exported under the one-stream rule */
 	PROVE_VARIANTS
 };
 
@@ -65,6 +66,7 @@ enum prove_op {
 	PROVE_SYNC,
 	PROVE_PER_THREAD_USE,
 	PROVE_PEER,
+	PROVE_EXPORT,
 	PROVE_CAPTURE_BEGIN,
 	PROVE_CAPTURE_END,
 	PROVE_GRAPH_LAUNCH,
@@ -157,6 +159,7 @@ struct prove_call {
 	uint8_t other;
 	bool must_wait[PROVE_CONTEXTS];
 	uint64_t number;
+	gpc_devptr address;
 	struct prove_stream *stream;
 };
 

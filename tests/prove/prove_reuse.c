@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Never reused while in flight, proved as far as random programs can: no violation with the allocator as it is shipped,
- * and violations with each of four that are broken on purpose, by the same programs.
+ * and violations with each of five that are broken on purpose, by the same programs.
  *
  * OPS=n and SEED=n choose how much and which.  What fails is made short and printed; of each broken variant, too, one
- * short program shows what it does wrong.  Exit status 0 only if all five are as they should be.
+ * short program shows what it does wrong.  Exit status 0 only if all are as they should be.
  */
 #include "tests/prove/prove.h"
 
@@ -19,6 +19,7 @@ static const char *const names[PROVE_VARIANTS] = {
 	[PROVE_NO_FENCE] = "broken: no fence",
 	[PROVE_LEGACY_FENCE] = "broken: the fence is recorded on the legacy stream only",
 	[PROVE_FAILED_PASSES] = "broken: a failed record is taken as passed",
+	[PROVE_BARE_EXPORT] = "broken: memory is exported under the one-stream rule",
 	[PROVE_NO_WAIT] = "broken: a new stream does not wait when the one-stream rule ends",
 };
 

@@ -346,6 +346,7 @@ static void (*const actions[PROVE_OPS])(struct prove_machine *, const struct pro
 	[PROVE_SYNC] = prove_call_begin,
 	[PROVE_PER_THREAD_USE] = prove_call_begin,
 	[PROVE_PEER] = prove_call_begin,
+	[PROVE_EXPORT] = prove_call_begin,
 	[PROVE_CAPTURE_BEGIN] = do_capture_begin,
 	[PROVE_CAPTURE_END] = do_capture_end,
 	[PROVE_GRAPH_LAUNCH] = do_graph_launch,

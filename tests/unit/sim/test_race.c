@@ -129,6 +129,24 @@ static void work_that_leaves_the_stream_it_was_asked_for_on_is_found(void **stat
 	assert_int_equal(sim->race->violations[0].kind, GPC_SIM_RACE_OVERTAKEN);
 }
 
+static void who_is_outside_all_streams_comes_after_what_the_host_saw_end(void **state)
+{
+	(void)state;
+	use(one);
+	assert_int_equal(gpc_sim_stream_sync(one), CUDA_SUCCESS);
+	change_owner();
+	gpc_sim_race_expose(sim, memory);
+	assert_int_equal(n_found(), 0);
+	/* One's own work that is still running is one's own business; that of the last owner is not. */
+	use(one);
+	gpc_sim_race_expose(sim, memory);
+	assert_int_equal(n_found(), 0);
+	change_owner_on(one);
+	gpc_sim_race_expose(sim, memory);
+	assert_int_equal(n_found(), 1);
+	assert_int_equal(sim->race->violations[0].kind, GPC_SIM_RACE_EXPOSED);
+}
+
 static void one_life_of_memory_counts_once(void **state)
 {
 	(void)state;
@@ -364,6 +382,7 @@ int main(void)
 		RACE_TEST(memory_asked_for_on_its_old_stream_may_be_given_out_at_once),
 		RACE_TEST(memory_asked_for_on_another_stream_is_found_when_it_is_given_out),
 		RACE_TEST(work_that_leaves_the_stream_it_was_asked_for_on_is_found),
+		RACE_TEST(who_is_outside_all_streams_comes_after_what_the_host_saw_end),
 		RACE_TEST(one_life_of_memory_counts_once),
 		RACE_TEST(that_the_time_was_enough_by_luck_is_no_order),
 		RACE_TEST(only_the_bytes_that_both_have_count),
