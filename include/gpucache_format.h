@@ -41,14 +41,14 @@
  *   3 Append only: `used` (first 8 bytes of the region) is stored after the record it covers.
  *   4 Ring: event n lies in slot n mod count; it is whole if and only if its seq is n + 1.  Readers
  *     skip the others, and count 0, a slot being rewritten: a hole is a writer that died half way.
- *     Events of one block are in order, those of different blocks within 0.1 ms.
  *   5 Peaks: two slots; the whole one with the higher `number` counts.
  *   6 Counters: each number is whole; numbers of one operation in flight may disagree by that
  *     operation.
  *
  * Versions.  A reader refuses another `major` and says which it needs.  `minor` grows when fields
  * or regions are added at the end: readers use record_size from the region table as the stride,
- * never sizeof, and treat what lies beyond a shorter record as zero.
+ * never sizeof, and treat what lies beyond a shorter record as zero.  Only 1.2 had lanes behind its
+ * counters and numbers that were set aside among its events: src/format/format_1_2.h.
  *
  * Liveness.  The writer holds flock(LOCK_EX) on the file as long as it lives; pids lie across
  * namespaces, locks do not.  No lock: the process is gone; CLEAN_EXIT missing: it was killed.
@@ -60,7 +60,7 @@
 
 #define GPUCACHE_FORMAT_MAGIC "GPUCACHE-RECORD" /* 15 characters and a NUL */
 #define GPUCACHE_FORMAT_MAJOR 1
-#define GPUCACHE_FORMAT_MINOR 2
+#define GPUCACHE_FORMAT_MINOR 3
 #define GPUCACHE_ENDIAN       0x01020304u
 
 #define GPUCACHE_PAGE        4096u
@@ -215,21 +215,7 @@ static inline enum gpucache_place gpucache_kind_place(unsigned int kind)
 /* The counters of what belongs to a device and to no context (cuMemCreate). */
 #define GPUCACHE_NO_CONTEXT UINT64_MAX
 
-#define GPUCACHE_N_LANES 8
-
-/* What one thread does with one block at a time, which the counters hold as live all the while. */
-struct gpucache_lane {
-	uint64_t n_malloc; /* all of them hits */
-	uint64_t n_free;
-	uint64_t free_bytes;     /* of the block while it is free, else 0 */
-	uint64_t free_requested; /* what the counters hold of it as requested, likewise */
-	uint64_t reserved[4];
-};
-
-/*
- * COUNTERS.  One record a context.  Plain stores by the holder of that context's lock, or of a lane's.
- * Readers add the lanes, since 1.2; one of 1.1 sees too few calls and too much live without them.
- */
+/* COUNTERS.  One record a context.  Plain stores by the holder of that context's lock. */
 struct gpucache_counters {
 	uint64_t context;    /* the driver's handle, or GPUCACHE_NO_CONTEXT; 0: slot unused */
 	uint32_t generation; /* grows at each reset of the context; memory of older ones is gone */
@@ -270,26 +256,7 @@ struct gpucache_counters {
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
 	/* Since 1.1.  n_rescued by the rung of the ladder after which the request succeeded. */
 	uint64_t n_rescued_by[GPUCACHE_MAX_RUNGS];
-	struct gpucache_lane lanes[GPUCACHE_N_LANES]; /* since 1.2 */
 };
-
-/* Makes a copy of counters whole: out by what changed while it was taken, as counters are. */
-static inline void gpucache_counters_add_lanes(struct gpucache_counters *sum)
-{
-#define GPUCACHE_LESS(a, b) ((a) > (b) ? (a) - (b) : 0)
-	for (int i = 0; i < GPUCACHE_N_LANES; i++) {
-		const struct gpucache_lane *lane = &sum->lanes[i];
-
-		sum->n_malloc += lane->n_malloc;
-		sum->n_hit += lane->n_malloc;
-		sum->n_free += lane->n_free;
-		sum->n_blocks = GPUCACHE_LESS(sum->n_blocks, lane->free_bytes > 0);
-		sum->live_bytes = GPUCACHE_LESS(sum->live_bytes, lane->free_bytes);
-		sum->cached_bytes += lane->free_bytes;
-		sum->requested_bytes = GPUCACHE_LESS(sum->requested_bytes, lane->free_requested);
-	}
-#undef GPUCACHE_LESS
-}
 
 /* SITES.  Record i: what stack i holds and ever asked for, on all devices.  Plain stores. */
 struct gpucache_site {
@@ -429,8 +396,6 @@ enum gpucache_event_kind {
 	GPUCACHE_EVENT_CONTEXT, /* detail: 1 seen first, 2 reset or destroyed */
 	GPUCACHE_EVENT_KIND_COUNT,
 };
-
-#define GPUCACHE_SET_ASIDE (UINT64_C(1) << 63) /* plus its number: taken, not used; since 1.2 */
 
 struct gpucache_event {
 	uint64_t seq; /* 1 + number of the event, stored last; 0: never written */

@@ -42,7 +42,6 @@
  *   block      a piece of a segment
  *   bin        the free blocks of about one size
  *   pool       the segments, bins and fences of one context
- *   lease      the block that a thread freed last, which it may take back alone
  *   live       the program holds it
  *   pending    the program freed it, work of the device may still use it
  *   cached     free, and kept by us
@@ -110,7 +109,6 @@ struct gpc_block {
 	uint8_t state;   /* enum gpc_block_state */
 	uint8_t fence;   /* PENDING: where in the ring its fence is */
 	uint8_t order;   /* PENDING: 1 + the slot of the stream whose order it is in; 0: none */
-	uint8_t lease;   /* 1 + the number of the lease that it is on (lease.h); 0: none */
 	bool is_shared;  /* LIVE: streams that its free will not name use it */
 	uint8_t view;    /* LIVE: enum gpc_block_view */
 	/* PENDING: within its fence.  Last, since a hit without streams never touches it. */

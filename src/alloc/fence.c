@@ -243,10 +243,7 @@ uint64_t gpc_fences_largest(const struct gpc_fences *fences)
 	return largest;
 }
 
-/*
- * Ends the one-stream rule: from here on frees are pending, and new streams wait for this event.
- * First the one, then the other: who frees without the lock meanwhile (lease.h) is behind the event.
- */
+/* Ends the one-stream rule: from here on frees are pending, and new streams wait for this event. */
 static enum gpc_status end_one_stream(struct gpc_fences *fences)
 {
 	struct gpc_driver *drv = fences->members[0];

@@ -39,7 +39,7 @@
  *   F3  has_event is true only after every member's record succeeded.
  *   F4  No event is recorded or asked, and no context synchronised by us, while a capture of the
  *       program is open.
- * Threads     The pool's lock for everything here, except captures and gpc_fences_is_free_safe.  The waits are made by the
+ * Threads     The pool's lock for everything here, except captures.  The waits are made by the
  *             caller without the lock, between gpc_fences_begin_sync and gpc_fences_pass.
  * Ordering    Submissions of the program that happen before its call of free happen before our
  *             record, which is made later under the pool's lock that free held; the driver
@@ -76,14 +76,14 @@ struct gpc_fences {
 
 	/* Lock: the pool's. */
 	struct gpc_driver *members[GPC_MAX_MEMBERS]; /* [0]: the context of the memory */
-	_Atomic uint32_t n_members;
+	uint32_t n_members;
 	uint64_t oldest; /* numbers; the ring index is number mod GPC_MAX_FENCES */
 	uint64_t open;
 	struct gpc_fence ring[GPC_MAX_FENCES];
 	uint64_t pending_bytes;
 	bool can_record; /* false once the driver said that it cannot */
 	bool has_strangers; /* more contexts reach this memory than there are members: nothing passes */
-	atomic_bool is_one_stream; /* only the legacy default stream was ever used */
+	bool is_one_stream; /* only the legacy default stream was ever used */
 	uint32_t n_streams;
 	/* recorded on the legacy stream when a second one appeared; 0: none */
 	gpc_event one_stream_end;
@@ -101,7 +101,7 @@ void gpc_fences_init(struct gpc_fences *fences, struct gpc_driver *drv,
 /* Forgets all blocks, and destroys the events where the context still lives. */
 void gpc_fences_fini(struct gpc_fences *fences, bool context_lives);
 
-/* True where a block may be FREE at once instead of being added.  Needs no lock (lease.h). */
+/* True where a block may be FREE at once instead of being added. */
 bool gpc_fences_is_free_safe(const struct gpc_fences *fences);
 
 /* Adds a block that the program just freed to the open fence. */

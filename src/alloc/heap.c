@@ -18,13 +18,6 @@ static void ignore_changed(void *self, const struct gpc_block *block, uint64_t n
 	(void)now_ns;
 }
 
-static void ignore_level(void *self, const struct gpc_pool *pool, uint64_t now_ns)
-{
-	(void)self;
-	(void)pool;
-	(void)now_ns;
-}
-
 static void ignore_added(
 	void *self, const struct gpc_segment *segment, const struct gpc_request *request)
 {
@@ -43,7 +36,6 @@ static const struct gpc_observer nobody = {
 	.block_changed = ignore_changed,
 	.taken = ignore_block,
 	.freed = ignore_block,
-	.level_changed = ignore_level,
 	.segment_added = ignore_added,
 	.segment_removed = ignore_removed,
 };

@@ -3,7 +3,7 @@
  * The observer: whom the allocator tells what it did, so that it needs to know of no file and no
  * stack.
  *
- * Threads   Called with the pool's lock held, or that of the block's lease; must not call back, block, or take a lock of a lower
+ * Threads   Called with the pool's lock held; must not call back, block, or take a lock of a lower
  *           rank.
  * Failure   None: what an observer cannot store it drops and counts.
  */
@@ -31,8 +31,6 @@ struct gpc_observer {
 	/* The program got this block, or gave it back.  Follows block_changed. */
 	void (*taken)(void *self, const struct gpc_block *block, const struct gpc_request *request);
 	void (*freed)(void *self, const struct gpc_block *block, const struct gpc_request *request);
-	/* What the program holds of this pool may have grown.  Follows taken, but for leases. */
-	void (*level_changed)(void *self, const struct gpc_pool *pool, uint64_t now_ns);
 	/* A segment came from the driver, or is about to go back to it. */
 	void (*segment_added)(
 		void *self, const struct gpc_segment *segment, const struct gpc_request *request);

@@ -36,8 +36,6 @@ void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driv
 	gpc_stream_order_init(&pool->order);
 	pool->counters = counters ? counters : &pool->own_counters;
 	gpc_lock_init(&pool->lock, GPC_RANK_POOL);
-	for (unsigned i = 0; i < GPC_N_LEASES; i++)
-		gpc_lock_init(&pool->leases[i].lock, GPC_RANK_LEASE);
 }
 
 static bool is_idle(const struct gpc_segment *segment)
@@ -112,24 +110,14 @@ static void absorb_next(struct gpc_pool *pool, struct gpc_block *left)
 	gpc_pool_retire_block_locked(pool, right);
 }
 
-/* Those that were free on leases come late, and not in order. */
-static void enter_idle(struct gpc_pool *pool, struct gpc_segment *segment, uint64_t since_ns)
-{
-	struct gpc_list *at = pool->idle.prev;
-
-	while (at != &pool->idle &&
-		gpc_list_entry(at, struct gpc_segment, idle)->idle_since_ns > since_ns)
-		at = at->prev;
-	segment->idle_since_ns = since_ns;
-	gpc_list_insert(at, &segment->idle);
-	if (segment->is_exported)
-		atomic_fetch_add(&pool->n_leaving, 1);
-}
-
-void gpc_pool_settle_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
+void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
 {
 	struct gpc_segment *segment = block->segment;
 
+	gpc_counter_add(&pool->counters->cached_bytes, block->size);
+	block->state = GPC_BLOCK_FREE;
+	block->requested = 0;
+	block->mark = 0;
 	if (block->next && block->next->state == GPC_BLOCK_FREE) {
 		leave_bin(pool, block->next);
 		absorb_next(pool, block);
@@ -141,17 +129,12 @@ void gpc_pool_settle_locked(struct gpc_pool *pool, struct gpc_block *block, uint
 	}
 	enter_bin(pool, block);
 	pool->heap->observer.block_changed(pool->heap->observer.self, block, now_ns);
-	if (is_idle(segment))
-		enter_idle(pool, segment, now_ns);
-}
-
-void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
-{
-	gpc_counter_add(&pool->counters->cached_bytes, block->size);
-	block->state = GPC_BLOCK_FREE;
-	block->requested = 0;
-	block->mark = 0;
-	gpc_pool_settle_locked(pool, block, now_ns);
+	if (is_idle(segment)) {
+		segment->idle_since_ns = now_ns;
+		gpc_list_append(&pool->idle, &segment->idle);
+		if (segment->is_exported)
+			atomic_fetch_add(&pool->n_leaving, 1);
+	}
 }
 
 uint64_t gpc_pool_free_passed_locked(
@@ -189,33 +172,24 @@ static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size,
 	pool->heap->observer.block_changed(pool->heap->observer.self, rest, now_ns);
 }
 
-/* What the program holds may be at its peak: blocks that are free on a lease do not count. */
-static void note_peaks_locked(struct gpc_pool *pool)
-{
-	struct gpucache_counters *counters = pool->counters;
-
-	gpc_pool_settle_leases_locked(pool);
-	gpc_counter_raise(&counters->peak_live_bytes, gpc_counter_get(&counters->live_bytes));
-	gpc_counter_raise(
-		&counters->peak_requested_bytes, gpc_counter_get(&counters->requested_bytes));
-}
-
 /* A block that is in no bin, no fence and off its counter becomes the program's. */
 static inline __attribute__((always_inline)) gpc_devptr give(
 	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
 {
 	struct gpucache_counters *counters = pool->counters;
 
-	gpc_counter_add(&counters->live_bytes, block->size);
-	gpc_counter_add(&counters->requested_bytes, request->size);
+	block->state = GPC_BLOCK_LIVE;
+	block->requested = request->size;
+	block->mark = request->mark;
+	block->is_shared = false;
+	block->view = GPC_VIEW_OPEN;
+	gpc_counter_add_peak(&counters->live_bytes, &counters->peak_live_bytes, block->size);
+	gpc_counter_add_peak(
+		&counters->requested_bytes, &counters->peak_requested_bytes, request->size);
 	gpc_counter_add(&counters->n_blocks, 1);
 	gpc_counter_add(&counters->n_malloc, 1);
-	gpc_pool_set_owner(pool, block, request);
-	if (gpc_counter_get(&counters->live_bytes) > gpc_counter_get(&counters->peak_live_bytes) ||
-		gpc_counter_get(&counters->requested_bytes) >
-			gpc_counter_get(&counters->peak_requested_bytes))
-		note_peaks_locked(pool);
-	pool->heap->observer.level_changed(pool->heap->observer.self, pool, request->now_ns);
+	pool->heap->observer.block_changed(pool->heap->observer.self, block, request->now_ns);
+	pool->heap->observer.taken(pool->heap->observer.self, block, request);
 	return block->address;
 }
 
@@ -233,22 +207,6 @@ gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, 
 		split(pool, block, rounded, request->now_ns);
 	gpc_counter_sub(&pool->counters->cached_bytes, block->size);
 	return give(pool, block, request);
-}
-
-/* The block that this thread freed last, where it has exactly this size. */
-static bool take_leased_locked(struct gpc_pool *pool, uint64_t rounded,
-	const struct gpc_request *request, gpc_devptr *ret_address)
-{
-	struct gpc_block *block = gpc_pool_has_lease(pool, request)
-					  ? gpc_pool_end_lease_locked(pool, rounded, request)
-					  : NULL;
-
-	if (!block)
-		return false;
-	gpc_counter_sub(&pool->counters->cached_bytes, block->size);
-	gpc_counter_add(&pool->counters->n_hit, 1);
-	*ret_address = give(pool, block, request);
-	return true;
 }
 
 /*
@@ -365,16 +323,11 @@ enum gpc_status gpc_pool_search(
 	uint64_t reaped;
 
 	gpc_lock_take(&pool->lock);
-	if (take_leased_locked(pool, rounded, request, ret_address) ||
-		(request->stream && take_ordered_locked(pool, rounded, request, ret_address))) {
+	if (request->stream && take_ordered_locked(pool, rounded, request, ret_address)) {
 		gpc_lock_release(&pool->lock);
 		return GPC_OK;
 	}
 	block = find_fit(pool, rounded);
-	if (!block && pool->n_leased > 0) {
-		gpc_pool_settle_leases_locked(pool);
-		block = find_fit(pool, rounded);
-	}
 	if (!block && pool->fences.pending_bytes >= rounded) {
 		enum gpc_status reap_st = reap_locked(pool, true, request->now_ns, &reaped);
 
@@ -424,19 +377,14 @@ static void make_pending_locked(
 static void release_locked(
 	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
 {
-	bool is_safe = gpc_fences_is_free_safe(&pool->fences);
 	struct gpucache_counters *counters = pool->counters;
 
-	if (is_safe && !block->segment->is_exported) {
-		gpc_pool_free_on_lease_locked(pool, block, request);
-		return;
-	}
 	pool->heap->observer.freed(pool->heap->observer.self, block, request);
 	gpc_counter_sub(&counters->live_bytes, block->size);
 	gpc_counter_sub(&counters->requested_bytes, block->requested);
 	gpc_counter_sub(&counters->n_blocks, 1);
 	gpc_counter_add(&counters->n_free, 1);
-	if (is_safe || pool->params.is_fence_skipped)
+	if (gpc_fences_is_free_safe(&pool->fences) || pool->params.is_fence_skipped)
 		gpc_pool_make_free_locked(pool, block, request->now_ns);
 	else
 		make_pending_locked(pool, block, request);
@@ -451,7 +399,7 @@ static inline __attribute__((always_inline)) enum gpc_status find_live_locked(
 
 	if (!segment || segment->pool != pool)
 		return GPC_NOT_FOUND;
-	if (!block || !gpc_pool_is_live_locked(pool, block))
+	if (!block || block->state != GPC_BLOCK_LIVE)
 		return GPC_INVALID;
 	*ret_block = block;
 	return GPC_OK;
@@ -470,7 +418,7 @@ enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address)
 	return st;
 }
 
-static enum gpc_status free_by_lock(
+enum gpc_status gpc_pool_free(
 	struct gpc_pool *pool, gpc_devptr address, const struct gpc_request *request)
 {
 	struct gpc_block *block = NULL;
@@ -481,16 +429,6 @@ static enum gpc_status free_by_lock(
 	if (!st)
 		release_locked(pool, block, request);
 	gpc_lock_release(&pool->lock);
-	return st;
-}
-
-enum gpc_status gpc_pool_free(
-	struct gpc_pool *pool, gpc_devptr address, const struct gpc_request *request)
-{
-	enum gpc_status st = GPC_OK;
-
-	if (!gpc_pool_has_lease(pool, request) || !gpc_pool_free_leased(pool, address, request))
-		st = free_by_lock(pool, address, request);
 	if (!st && (pool->params.decay_ns ||
 			   atomic_load_explicit(&pool->n_leaving, memory_order_relaxed)))
 		gpc_pool_after_free(pool, request->now_ns);
@@ -528,7 +466,6 @@ uint64_t gpc_pool_largest_free(struct gpc_pool *pool)
 	uint64_t largest = 0;
 
 	gpc_lock_take(&pool->lock);
-	gpc_pool_settle_leases_locked(pool);
 	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++) {
 		uint64_t size = gpc_bins_largest(&pool->bins[kind]);
 

@@ -3,9 +3,8 @@
  * A pool: the cache of one context of one device.  This is the allocator.
  *
  *      gpc_pool_alloc                                   gpc_pool_free
- *         |  what its own thread freed last                |  one stream: FREE, on the thread's lease,
- *         |  search: what its own stream freed             |     until that thread frees another
- *         |     then the bins, and the other leases        |  else: PENDING in the open fence
+ *         |  search: what its own stream freed             |  one stream: FREE at once
+ *         |     then the bins                              |  else: PENDING in the open fence
  *         |     then fences that have passed               |
  *         |  miss:                                         |  merge with free neighbours
  *         |     too much pending: wait for a fence         v
@@ -17,10 +16,10 @@
  * wait, search, grow - in its own order.  The allocator never calls the ladder.
  *
  * Invariants  I1 to I9 of block.h, F1 to F4 of fence.h, S1 to S3 of stream_order.h, checked by
- *             gpc_pool_check as far as a look at the heap can, as are L1 to L3 of lease.h.
+ *             gpc_pool_check as far as a look at the heap can.
  * Threads     Any thread may call anything; one lock a pool (rank POOL).  A hit holds it for tens
- *             of nanoseconds, or not at all (lease.h), and makes no driver call.  Calls of the
- *             driver marked [may block] are made without it.
+ *             of nanoseconds and makes no driver call.  Calls of the driver marked [may block] are
+ *             made without it.
  * Failure     GPC_DEVICE_NO_MEMORY, GPC_LIMIT, GPC_NO_METADATA, or the driver's own code; the pool
  *             is as before.
  * Limits      A pool is bound to its context: it never serves another, and dies with it
@@ -33,7 +32,6 @@
 #include "alloc/bin.h"
 #include "alloc/fence.h"
 #include "alloc/heap.h"
-#include "alloc/lease.h"
 #include "alloc/stream_order.h"
 
 /* What the pools of one device may take together. */
@@ -71,7 +69,7 @@ struct gpc_pool {
 	struct gpc_block *spare;
 	struct gpc_fences fences;
 	struct gpc_stream_order order;
-	/* of the recording; written under the lock, the lanes under their leases', read by anybody */
+	/* of the recording; written under the lock, read by anybody */
 	struct gpucache_counters *counters;
 	struct gpucache_counters own_counters; /* used where nobody gives others */
 	bool is_forgotten;                     /* the context died */
@@ -79,10 +77,7 @@ struct gpc_pool {
 	/* exported segments that are idle: to go back at the next call; read without the lock */
 	_Atomic uint32_t n_leaving;
 
-	uint32_t n_leased; /* blocks on leases */
-
 	struct gpc_lock lock;
-	struct gpc_lease leases[GPC_N_LEASES]; /* each with a lock of its own */
 };
 
 /* `counters` may be NULL.  The pool holds no resources until the first allocation. */
@@ -182,8 +177,8 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_decide_view(struct gpc_pool *pool, gpc_d
 	enum gpc_block_view view, struct gpc_span *ret_span);
 
 /*
- * Verifies the invariants and the counters over the whole pool, whose leases it ends.  NULL: all
- * hold; else the name of the first that does not.
+ * Verifies the invariants and the counters over the whole pool.  NULL: all hold; else the name of
+ * the first that does not.
  */
 const char *gpc_pool_check(struct gpc_pool *pool);
 

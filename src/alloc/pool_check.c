@@ -219,35 +219,12 @@ static const char *check_locked(struct gpc_pool *pool)
 	return broken ? broken : check_counters(pool->counters, &totals);
 }
 
-/* As far as the pool's lock lets one see them. */
-static const char *check_leases(const struct gpc_pool *pool)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < GPC_N_LEASES; i++) {
-		const struct gpc_block *block = gpc_lease_block(&pool->leases[i]);
-
-		if (!block)
-			continue;
-		n++;
-		if (block->lease != i + 1)
-			return "L1: a block on a lease says on which";
-		if (block->state != GPC_BLOCK_LIVE || block->segment->is_exported)
-			return "L2: a block on a lease says that it is live, and is not exported";
-	}
-	return n == pool->n_leased ? NULL : "L1: the blocks on leases are counted";
-}
-
 const char *gpc_pool_check(struct gpc_pool *pool)
 {
 	const char *broken;
 
 	gpc_lock_take(&pool->lock);
-	broken = check_leases(pool);
-	if (!broken) {
-		gpc_pool_settle_leases_locked(pool);
-		broken = check_locked(pool);
-	}
+	broken = check_locked(pool);
 	gpc_lock_release(&pool->lock);
 	return broken;
 }

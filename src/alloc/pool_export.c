@@ -17,7 +17,6 @@ enum gpc_status gpc_pool_export(struct gpc_pool *pool, gpc_devptr address, gpc_d
 	struct gpc_segment *segment;
 
 	gpc_lock_take(&pool->lock);
-	gpc_pool_settle_leases_locked(pool);
 	segment = gpc_segment_map_find(&pool->heap->segment_map, address);
 	if (segment && segment->pool == pool) {
 		for (struct gpc_block *at = segment->first; at && !segment->is_exported;
@@ -40,7 +39,7 @@ static struct gpc_block *find_around(const struct gpc_segment *segment, gpc_devp
 
 	while (address - block->address >= block->size)
 		block = block->next;
-	return gpc_pool_is_live_locked(segment->pool, block) ? block : NULL;
+	return block->state == GPC_BLOCK_LIVE ? block : NULL;
 }
 
 enum gpc_status gpc_pool_decide_view(struct gpc_pool *pool, gpc_devptr address,

@@ -243,7 +243,6 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
 		bool is_parting;
 
 		gpc_lock_take(&pool->lock);
-		gpc_pool_settle_leases_locked(pool);
 		segment = choose_idle(pool, wanted - went);
 		is_parting = segment && begin_parting_locked(pool, segment, &parting);
 		gpc_lock_release(&pool->lock);
@@ -264,7 +263,6 @@ static bool decay_one(struct gpc_pool *pool, uint64_t before_ns)
 	bool is_parting = false;
 
 	gpc_lock_take(&pool->lock);
-	gpc_pool_settle_leases_locked(pool);
 	if (!gpc_list_is_empty(&pool->idle)) {
 		struct gpc_segment *segment =
 			gpc_list_entry(pool->idle.next, struct gpc_segment, idle);
@@ -278,7 +276,7 @@ static bool decay_one(struct gpc_pool *pool, uint64_t before_ns)
 	return is_parting;
 }
 
-/* A look needs the lock, and ends the leases: so it is not made at every call. */
+/* A look needs the lock: so it is not made at every call. */
 static void decay(struct gpc_pool *pool, uint64_t now_ns)
 {
 	uint64_t due_ns = atomic_load_explicit(&pool->next_decay_ns, memory_order_relaxed);
@@ -364,8 +362,6 @@ enum gpc_status gpc_pool_alloc(
 
 	if (request->size == 0 || request->size > GPC_SIZE_MAX)
 		return GPC_INVALID;
-	if (gpc_pool_has_lease(pool, request) && gpc_pool_alloc_leased(pool, request, ret_address))
-		return GPC_OK;
 	st = gpc_pool_search(pool, request, ret_address);
 	if (st != GPC_NOT_FOUND)
 		return st;
@@ -486,7 +482,6 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	struct gpucache_counters *counters = pool->counters;
 
 	gpc_lock_take(&pool->lock);
-	gpc_pool_settle_leases_locked(pool);
 	pool->is_forgotten = true;
 	gpc_fences_fini(&pool->fences, false);
 	gpc_stream_order_fini(&pool->order);

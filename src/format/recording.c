@@ -395,8 +395,7 @@ static void find_events(struct gpc_recording *rec)
 	for (uint64_t i = 0; region->present && i < region->count; i++) {
 		uint64_t number = number_of(rec->data + region->offset + i * region->record_size);
 
-		if (number != 0 && number < GPUCACHE_SET_ASIDE &&
-			(number - 1) % region->count == i && number > rec->end_event)
+		if (number != 0 && (number - 1) % region->count == i && number > rec->end_event)
 			rec->end_event = number;
 	}
 	if (region->present && rec->end_event > region->count)

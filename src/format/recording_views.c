@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "format/format_1_2.h"
 #include "format/recording_internal.h"
 
 bool gpc_recording_read_device(
@@ -34,7 +35,8 @@ bool gpc_recording_read_counters(
 		return false;
 	if (counters.context == 0)
 		return false;
-	gpucache_counters_add_lanes(&counters);
+	if (recording->header.minor == 2)
+		gpc_format_1_2_add_lanes(recording, i, &counters);
 	*ret_counters = counters;
 	return true;
 }
@@ -143,13 +145,6 @@ struct gpucache_site gpc_recording_get_site(const struct gpc_recording *recordin
 	return site;
 }
 
-/* In this round of the ring, or in a later one. */
-static bool is_set_aside(uint64_t seq, uint64_t number, uint64_t n_slots)
-{
-	return seq >= GPUCACHE_SET_ASIDE + number &&
-	       (seq - GPUCACHE_SET_ASIDE - number) % n_slots == 0;
-}
-
 bool gpc_recording_next_event(const struct gpc_recording *recording,
 	struct gpc_event_cursor *cursor, struct gpucache_event *ret_event)
 {
@@ -168,7 +163,7 @@ bool gpc_recording_next_event(const struct gpc_recording *recording,
 			*ret_event = event;
 			return true;
 		}
-		if (!is_set_aside(event.seq, number, region->count))
+		if (!gpc_format_1_2_is_set_aside(event.seq, number, region->count))
 			cursor->n_holes++;
 	}
 	return false;

@@ -103,8 +103,7 @@ static_assert(offsetof(struct gpucache_header, boot_id) == 216, "header.boot_id"
 static_assert(offsetof(struct gpucache_header, regions) == 1120, "header.regions");
 static_assert(sizeof(struct gpucache_header) <= GPUCACHE_PAGE, "header");
 static_assert(sizeof(struct gpucache_device) == 216, "device");
-static_assert(sizeof(struct gpucache_lane) == 64, "lane: a cache line");
-static_assert(offsetof(struct gpucache_counters, lanes) == 576, "counters: nine cache lines");
+static_assert(sizeof(struct gpucache_counters) == 576, "counters: nine cache lines");
 static_assert(GPUCACHE_KIND_COUNT <= GPUCACHE_MAX_KINDS, "counters.kind_bytes");
 static_assert(sizeof(struct gpucache_site) == 64, "site");
 static_assert(sizeof(struct gpucache_append_head) == 64, "append head");

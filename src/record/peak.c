@@ -42,7 +42,6 @@ static void rank(struct ranking *ranking, uint32_t stack, uint64_t bytes, uint64
  */
 static uint64_t total_requested(const struct gpc_record *rec)
 {
-	uint64_t free_bytes = 0;
 	uint64_t total = 0;
 
 	for (uint32_t i = 0; i < rec->n_counters; i++) {
@@ -52,11 +51,8 @@ static uint64_t total_requested(const struct gpc_record *rec)
 			continue;
 		total += __atomic_load_n(&counters->requested_bytes, __ATOMIC_RELAXED);
 		total += __atomic_load_n(&counters->direct_bytes, __ATOMIC_RELAXED);
-		for (int n = 0; n < GPUCACHE_N_LANES; n++)
-			free_bytes += __atomic_load_n(
-				&counters->lanes[n].free_requested, __ATOMIC_RELAXED);
 	}
-	return total > free_bytes ? total - free_bytes : 0;
+	return total;
 }
 
 uint32_t gpc_record_top_holders(struct gpc_record *rec, struct gpucache_holder *holders,

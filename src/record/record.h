@@ -13,17 +13,16 @@
  * order, which is a plain store on x86.  No fences, so that the thread sanitizer sees the order
  * too.
  *
- * Invariants  1 A slot of BLOCKS has one writer at a time: the holder of the lock of that block's
- *               pool, or of its lease.
+ * Invariants  1 A slot of BLOCKS has one writer at a time: the holder of that block's pool lock.
  *             2 The file has all its pages before it is mapped, so no store can raise SIGBUS.
  *             3 This process writes to its own file only: see gpc_record_detach.
  * Threads     Inline calls: any thread.  The others take rec->lock (rank RECORD) themselves.
  * Failure     gpc_record_open says how far it came.  The others count what they had to drop.
  * Limits      A thread that stops inside gpc_record_event while others fill half the ring may leave
- *             one event mixed of two, or a run of numbers over newer ones.  SITES count all devices of the process together.  A
- *             fork child shares the file's lock, and so looks like its parent's life, until it
- *             detaches; a child of raw clone until it ends.  That the program closes our descriptor
- *             changes nothing: the mapping holds the lock as well.
+ *             one event mixed of two.  SITES count all devices of the process together.  A fork child
+ *             shares the file's lock, and so looks like its parent's life, until it detaches; a child
+ *             of raw clone until it ends.  That the program closes our descriptor changes nothing: the
+ *             mapping holds the lock as well.
  */
 #ifndef GPC_RECORD_RECORD_H
 #define GPC_RECORD_RECORD_H
@@ -36,7 +35,6 @@
 
 #include "base/bytes.h"
 #include "base/lock.h"
-#include "base/numbers.h"
 #include "base/share.h"
 #include "base/status.h"
 #include "gpucache_format.h"
@@ -256,40 +254,15 @@ static inline void gpc_record_block(
 	__atomic_store_n(half, odd + 1, __ATOMIC_RELEASE);
 }
 
-/* Behind gpc_record_event: the next of `numbers`, of a new run where they are used up. */
-uint64_t gpc_record_renew_numbers(
-	struct gpc_record *rec, struct gpc_numbers *numbers, uint64_t now_ns);
-
-static inline uint64_t gpc_record_number(
-	struct gpc_record *rec, struct gpc_numbers *numbers, uint64_t now_ns)
-{
-	uint64_t next;
-
-	if (!numbers)
-		return atomic_fetch_add_explicit(&rec->next_event, 1, memory_order_relaxed);
-	next = atomic_load_explicit(&rec->next_event, memory_order_relaxed);
-	/* The slots of an old run are nearly out of the ring: newer events may be in them. */
-	if (__builtin_expect(numbers->next == numbers->end || now_ns >= numbers->until_ns ||
-				     next - numbers->next > rec->n_events / 2,
-		    0))
-		return gpc_record_renew_numbers(rec, numbers, now_ns);
-	numbers->n_used++;
-	return numbers->next++;
-}
-
-/*
- * Adds to the ring; `event->seq` is ignored.  From the fields, as gpc_record_block.  `numbers` may
- * be NULL: the next one.
- */
-static inline void gpc_record_event(
-	struct gpc_record *rec, struct gpc_numbers *numbers, const struct gpucache_event *event)
+/* Adds to the ring; `event->seq` is ignored.  From the fields, as gpc_record_block. */
+static inline void gpc_record_event(struct gpc_record *rec, const struct gpucache_event *event)
 {
 	gpc_word *word;
 	uint64_t number;
 
 	if (__builtin_expect(!rec->events, 0))
 		return;
-	number = gpc_record_number(rec, numbers, event->time_ns);
+	number = atomic_fetch_add_explicit(&rec->next_event, 1, memory_order_relaxed);
 	word = (void *)&rec->events[number & (rec->n_events - 1)];
 	/* The old seq must not cover new bytes: whoever dies here leaves a hole, not a mixture. */
 	__atomic_store_n(word, 0, __ATOMIC_RELAXED);

@@ -61,7 +61,6 @@ CUresult gpc_runtime_stats(int number, struct gpucache_stats *ret_stats)
 	const struct gpc_device *device = device_of(number, &error);
 	size_t size = ret_stats->size;
 	struct gpucache_stats stats;
-	struct gpc_held held;
 
 	if (!device)
 		return error;
@@ -69,23 +68,22 @@ CUresult gpc_runtime_stats(int number, struct gpucache_stats *ret_stats)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > sizeof stats)
 		size = sizeof stats;
-	held = gpc_device_held(device);
 	stats = (struct gpucache_stats){
 		.size = size,
 		.limit_bytes = atomic_load(&device->budget.limit_bytes),
 #define FIELD(name) .name = GPC_DEVICE_SUM(device, name)
-		.requested_bytes = held.requested_bytes,
-		.live_bytes = held.live_bytes,
+		FIELD(requested_bytes),
+		FIELD(live_bytes),
 		FIELD(pending_bytes),
-		.cached_bytes = held.cached_bytes,
+		FIELD(cached_bytes),
 		FIELD(reserved_bytes),
 		FIELD(direct_bytes),
 		FIELD(peak_requested_bytes),
 		FIELD(peak_live_bytes),
 		FIELD(peak_reserved_bytes),
-		.n_malloc = held.n_malloc,
-		.n_free = held.n_free,
-		.n_hit = held.n_hit,
+		FIELD(n_malloc),
+		FIELD(n_free),
+		FIELD(n_hit),
 		FIELD(n_driver_malloc),
 		FIELD(n_driver_free),
 		FIELD(n_oom),

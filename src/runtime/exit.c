@@ -13,7 +13,7 @@ static void print_leaks(void)
 {
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
 		const struct gpc_device *device = &gpc_runtime.devices[d];
-		uint64_t bytes = gpc_device_held(device).requested_bytes +
+		uint64_t bytes = GPC_DEVICE_SUM(device, requested_bytes) +
 				 GPC_DEVICE_SUM(device, direct_bytes) -
 				 /* Nobody's to free. */
 				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_POOL]) -

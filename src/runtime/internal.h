@@ -40,8 +40,6 @@ struct gpc_device {
 	_Atomic(struct gpc_context *) owner; /* one of them; gpc_context_owner */
 	_Atomic uint64_t next_look_ns;
 	_Atomic uint64_t next_history_ns;
-	/* What is held and what is on leases may be a peak together: leased hits look, too. */
-	atomic_bool is_near_peak;
 	CUcontext primary;
 	struct gpc_lock primary_lock; /* see gpc_runtime_primary_begin */
 	/* The last failure that nobody recovered from yet; see rescue.c. */
@@ -140,18 +138,6 @@ static inline uint64_t gpc_device_sum(const struct gpc_device *device, size_t co
 
 #define GPC_DEVICE_SUM(device, counter) \
 	gpc_device_sum((device), offsetof(struct gpucache_counters, counter))
-
-/* observe.c: what a device's counters and lanes say together; GPC_DEVICE_SUM alone is a bound. */
-struct gpc_held {
-	uint64_t requested_bytes;
-	uint64_t live_bytes;
-	uint64_t cached_bytes;
-	uint64_t n_malloc;
-	uint64_t n_free;
-	uint64_t n_hit;
-};
-
-struct gpc_held gpc_device_held(const struct gpc_device *device);
 
 /*
  * green.c: whose memory a context has that is current: its own handle, or the primary context's

@@ -274,7 +274,7 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 	 * They are free to the program: the next request of any size gets them, by the ladder
 	 * if need be.
 	 */
-	idle = gpc_device_held(context->device).cached_bytes +
+	idle = GPC_DEVICE_SUM(context->device, cached_bytes) +
 	       GPC_DEVICE_SUM(context->device, pending_bytes);
 	sum = *available + idle;
 	whole = total ? *total : context->device->budget.device_bytes;

@@ -46,10 +46,9 @@ static void block_changed(void *self, const struct gpc_block *block, uint64_t no
 	gpc_record_block(&gpc_runtime.record, block->number, &record);
 }
 
-/* `numbers`: gpc_record_event. */
-static inline void record_event(struct gpc_numbers *numbers, enum gpucache_event_kind what,
-	const struct gpc_context *context, enum gpucache_kind kind, uint64_t address, uint64_t size,
-	uint64_t requested, uint32_t stack, uint64_t now_ns)
+static inline void record_event(enum gpucache_event_kind what, const struct gpc_context *context,
+	enum gpucache_kind kind, uint64_t address, uint64_t size, uint64_t requested,
+	uint32_t stack, uint64_t now_ns)
 {
 	struct gpucache_event event = {
 		.time_ns = now_ns,
@@ -65,29 +64,7 @@ static inline void record_event(struct gpc_numbers *numbers, enum gpucache_event
 		.tag = gpc_thread_tag(),
 	};
 
-	gpc_record_event(&gpc_runtime.record, numbers, &event);
-}
-
-struct gpc_held gpc_device_held(const struct gpc_device *device)
-{
-	uint32_t n = atomic_load_explicit(&device->n_contexts, memory_order_acquire);
-	struct gpc_held held = { 0 };
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct gpc_context *context = device->contexts[i];
-		struct gpucache_counters now;
-
-		if (!context || !context->pool.counters)
-			continue; /* it moves to another place */
-		now = gpc_counters_read(context->pool.counters);
-		held.requested_bytes += now.requested_bytes;
-		held.live_bytes += now.live_bytes;
-		held.cached_bytes += now.cached_bytes;
-		held.n_malloc += now.n_malloc;
-		held.n_free += now.n_free;
-		held.n_hit += now.n_hit;
-	}
-	return held;
+	gpc_record_event(&gpc_runtime.record, &event);
 }
 
 /* Direct memory, without what lies idle in the driver's pools. */
@@ -99,44 +76,21 @@ static uint64_t in_use_of(const struct gpc_device *device)
 	return direct > idle ? direct - idle : 0;
 }
 
-static bool is_near_peak(const struct gpc_device *device)
-{
-	return gpc_record_is_peak(&gpc_runtime.record, device->ordinal,
-		GPC_DEVICE_SUM(device, live_bytes) + in_use_of(device));
-}
-
-/* Another thread may raise the level, and say so, between our look and our "no". */
-static bool note_near_peak(struct gpc_device *device)
-{
-	bool is_near = is_near_peak(device);
-
-	if (is_near == atomic_load_explicit(&device->is_near_peak, memory_order_relaxed))
-		return is_near;
-	atomic_store(&device->is_near_peak, is_near);
-	if (!is_near && is_near_peak(device))
-		atomic_store(&device->is_near_peak, true);
-	return is_near;
-}
-
 /*
  * Peaks and history are of devices, which may have several contexts.  Most hits are neither a
  * peak nor due a point.
  */
 static void record_levels(struct gpc_device *device, uint64_t now_ns)
 {
+	uint64_t in_use = in_use_of(device);
+	uint64_t live = GPC_DEVICE_SUM(device, live_bytes) + in_use;
 	uint64_t next_ns = atomic_load_explicit(&device->next_history_ns, memory_order_relaxed);
-	struct gpc_held held;
-	uint64_t in_use;
 	uint64_t requested;
-	uint64_t live;
 	uint64_t reserved;
 
-	if (!note_near_peak(device) && now_ns < next_ns)
+	if (now_ns < next_ns && !gpc_record_is_peak(&gpc_runtime.record, device->ordinal, live))
 		return;
-	held = gpc_device_held(device);
-	in_use = in_use_of(device);
-	requested = held.requested_bytes + in_use;
-	live = held.live_bytes + in_use;
+	requested = GPC_DEVICE_SUM(device, requested_bytes) + in_use;
 	reserved = GPC_DEVICE_SUM(device, reserved_bytes) + GPC_DEVICE_SUM(device, direct_bytes);
 	gpc_record_peak(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
 	if (now_ns < next_ns || !atomic_compare_exchange_strong(&device->next_history_ns, &next_ns,
@@ -145,32 +99,23 @@ static void record_levels(struct gpc_device *device, uint64_t now_ns)
 	gpc_record_history(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
 }
 
-static void level_changed(void *self, const struct gpc_pool *pool, uint64_t now_ns)
-{
-	struct gpc_device *device = context_of(pool)->device;
-
-	(void)self;
-	record_levels(device, now_ns);
-	gpc_growth_note(&gpc_runtime.growth, GPC_DEVICE_SUM(device, n_malloc),
-		gpc_runtime.record.sites, gpc_record_site_end(&gpc_runtime.record));
-}
-
 void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
 	uint64_t size, const struct gpc_request *request, struct gpc_share share)
 {
-	record_event(NULL, GPUCACHE_EVENT_MALLOC, context, kind, address, size, request->size,
+	record_event(GPUCACHE_EVENT_MALLOC, context, kind, address, size, request->size,
 		request->mark, request->now_ns);
 	if (gpucache_kind_place(kind) != GPUCACHE_ON_DEVICE)
 		return;
 	gpc_record_site_add(&gpc_runtime.record, request->mark, share, request->now_ns);
-	level_changed(NULL, &context->pool, request->now_ns);
+	record_levels(context->device, request->now_ns);
+	gpc_growth_note(&gpc_runtime.growth, GPC_DEVICE_SUM(context->device, n_malloc),
+		gpc_runtime.record.sites, gpc_record_site_end(&gpc_runtime.record));
 }
 
 void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
 	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns, struct gpc_share share)
 {
-	record_event(
-		NULL, GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
+	record_event(GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
 	if (gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE)
 		gpc_record_site_remove(&gpc_runtime.record, stack, share);
 }
@@ -183,32 +128,22 @@ static struct gpc_share share_of(const struct gpc_block *block)
 		is_sampled ? GPC_SAMPLE_BYTES : 0, block->mark, block->address, block->requested);
 }
 
-/* What happens to a block on a lease is numbered ahead, for its thread alone. */
-static struct gpc_numbers *numbers_of(const struct gpc_block *block)
-{
-	return block->lease ? &block->segment->pool->leases[block->lease - 1].numbers : NULL;
-}
-
 static void taken(void *self, const struct gpc_block *block, const struct gpc_request *request)
 {
-	struct gpc_device *device = context_of(block->segment->pool)->device;
+	struct gpc_context *context = (struct gpc_context *)block->segment->pool;
 
 	(void)self;
-	record_event(numbers_of(block), GPUCACHE_EVENT_MALLOC, context_of(block->segment->pool),
-		GPUCACHE_KIND_DEVICE, block->address, block->size, block->requested, block->mark,
-		request->now_ns);
-	gpc_record_site_add(&gpc_runtime.record, block->mark, share_of(block), request->now_ns);
-	if (block->lease && atomic_load_explicit(&device->is_near_peak, memory_order_relaxed))
-		record_levels(device, request->now_ns);
+	gpc_observe_malloc(context, GPUCACHE_KIND_DEVICE, block->address, block->size, request,
+		share_of(block));
 }
 
 static void freed(void *self, const struct gpc_block *block, const struct gpc_request *request)
 {
+	struct gpc_context *context = (struct gpc_context *)block->segment->pool;
+
 	(void)self;
-	record_event(numbers_of(block), GPUCACHE_EVENT_FREE, context_of(block->segment->pool),
-		GPUCACHE_KIND_DEVICE, block->address, block->size, block->requested, block->mark,
-		request->now_ns);
-	gpc_record_site_remove(&gpc_runtime.record, block->mark, share_of(block));
+	gpc_observe_free(context, GPUCACHE_KIND_DEVICE, block->address, block->size,
+		block->requested, block->mark, request->now_ns, share_of(block));
 }
 
 static void segment_added(
@@ -227,9 +162,8 @@ static void segment_added(
 
 	(void)self;
 	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
-	record_event(NULL, GPUCACHE_EVENT_SEGMENT_MALLOC, context_of(segment->pool),
-		GPUCACHE_KIND_DEVICE, segment->address, segment->size, request->size, request->mark,
-		request->now_ns);
+	record_event(GPUCACHE_EVENT_SEGMENT_MALLOC, context_of(segment->pool), GPUCACHE_KIND_DEVICE,
+		segment->address, segment->size, request->size, request->mark, request->now_ns);
 }
 
 static void segment_removed(void *self, const struct gpc_segment *segment)
@@ -238,16 +172,14 @@ static void segment_removed(void *self, const struct gpc_segment *segment)
 
 	(void)self;
 	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
-	record_event(NULL, GPUCACHE_EVENT_SEGMENT_FREE, context_of(segment->pool),
-		GPUCACHE_KIND_DEVICE, segment->address, segment->size, 0, segment->mark,
-		gpc_clock_monotonic_ns());
+	record_event(GPUCACHE_EVENT_SEGMENT_FREE, context_of(segment->pool), GPUCACHE_KIND_DEVICE,
+		segment->address, segment->size, 0, segment->mark, gpc_clock_monotonic_ns());
 }
 
 const struct gpc_observer gpc_runtime_observer = {
 	.block_changed = block_changed,
 	.taken = taken,
 	.freed = freed,
-	.level_changed = level_changed,
 	.segment_added = segment_added,
 	.segment_removed = segment_removed,
 };
@@ -264,7 +196,7 @@ void gpc_observe_context(const struct gpc_context *context, uint32_t what)
 		.detail = what,
 	};
 
-	gpc_record_event(&gpc_runtime.record, NULL, &event);
+	gpc_record_event(&gpc_runtime.record, &event);
 }
 
 void gpc_observe_now(struct gpc_context *context)

@@ -391,7 +391,7 @@ static void count_outcome(
 	if (ladder->helped)
 		gpc_counter_add(&pool->counters->n_rescued_by[ladder->helped - 1], 1);
 	gpc_lock_release(&pool->lock);
-	gpc_record_event(&gpc_runtime.record, NULL, &event);
+	gpc_record_event(&gpc_runtime.record, &event);
 }
 
 enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arithmetic on the fields of struct gpucache_counters: one writer, who holds the context's lock, or
- * that of a lane, and readers of other threads and processes at any time.
+ * Arithmetic on the fields of struct gpucache_counters: one writer, who holds the context's lock,
+ * and readers of other threads and processes at any time.
  *
  * So an addition is a load and a store, each whole and neither locked: a plain `add` instruction.
  *
@@ -42,7 +42,7 @@ static inline void gpc_counter_raise(uint64_t *peak, uint64_t value)
 		gpc_counter_set(peak, value);
 }
 
-/* The counters as they are now, lanes included; others may go on meanwhile. */
+/* The counters as they are now; others may go on meanwhile. */
 static inline struct gpucache_counters gpc_counters_read(const struct gpucache_counters *counters)
 {
 	typedef uint64_t word __attribute__((may_alias));
@@ -51,7 +51,6 @@ static inline struct gpucache_counters gpc_counters_read(const struct gpucache_c
 	for (size_t i = 0; i < sizeof copy / sizeof(word); i++)
 		((word *)(void *)&copy)[i] = __atomic_load_n(
 			&((const word *)(const void *)counters)[i], __ATOMIC_RELAXED);
-	gpucache_counters_add_lanes(&copy);
 	return copy;
 }
 

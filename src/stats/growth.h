@@ -13,8 +13,7 @@
  * Threads   note: any; one takes the window, the others go on.  find: any; it may miss a window
  *           being taken.
  * Failure   init: GPC_NO_METADATA; then nothing is ever noted or found.
- * Limits    Windows are counted in allocations, not in time; those of a lease (alloc/lease.h), after
- *           which nothing is held that was not held before, are left out.
+ * Limits    Windows are counted in allocations, not in time.
  */
 #ifndef GPC_STATS_GROWTH_H
 #define GPC_STATS_GROWTH_H

@@ -39,7 +39,7 @@ static double add_events(uint64_t first, uint64_t end)
 			.alloc_kind = GPUCACHE_KIND_DEVICE,
 		};
 
-		gpc_record_event(&rec, NULL, &event);
+		gpc_record_event(&rec, &event);
 	}
 	return (double)(gpc_clock_monotonic_ns() - start) / (double)(end - first);
 }

@@ -119,7 +119,7 @@ answers a_failure_names_the_event_of_the_recording 1 'event 3 (event of the reco
 answers the_reset_of_a_context_frees_what_it_held 0 'peak live                12.00 MiB' "$work/reset.gpucache"
 answers what_is_whole_of_a_damaged_recording_is_replayed 4 'peak live                 8.00 MiB' "$work/damaged.gpucache"
 answers a_recording_without_its_ring_still_has_its_blocks 4 'no events in the recording, GPU 0; 1 blocks of 8.00 MiB' "$work/no_events.gpucache"
-answers a_recording_of_another_version_is_damage 4 'format 2.2 needs another' "$work/version.gpucache"
+answers a_recording_of_another_version_is_damage 4 'format 2.3 needs another' "$work/version.gpucache"
 for name in ring damaged no_events version; do
 	run "$work/$name.gpucache"
 	"$build/gpumem-report" "$work/$name.gpucache" >"$work/out" 2>"$work/err"

@@ -172,13 +172,6 @@ static enum gpc_status attempt(void *arg)
 	return gpc_pool_grow(&pools[worker->pool], &worker->request, &worker->address);
 }
 
-static struct gpc_request request_of(const struct worker *worker, uint64_t size)
-{
-	return (struct gpc_request){
-		.size = size, .now_ns = now_ns(), .thread = (uint32_t)(worker - workers)
-	};
-}
-
 /* As the library does it: the pool, and then the ladder over all pools of the device. */
 static enum gpc_status alloc(struct worker *worker, uint64_t size)
 {
@@ -192,14 +185,14 @@ static enum gpc_status alloc(struct worker *worker, uint64_t size)
 		.arg = worker };
 	enum gpc_status st;
 
-	worker->request = request_of(worker, size);
+	worker->request = (struct gpc_request){ .size = size, .now_ns = now_ns() };
 	st = gpc_pool_alloc(pool, &worker->request, &worker->address);
 	return gpc_ladder_helps(st) ? gpc_ladder_climb(&ladder, st) : st;
 }
 
 static void do_alloc(struct worker *worker)
 {
-	/* Now and then what was freed last, which may be on a lease. */
+	/* Now and then what was freed last. */
 	bool is_pair = worker->freed_size && random_below(&worker->random, 3) == 0;
 	struct range range = { .size = is_pair ? worker->freed_size : random_size(&worker->random),
 		.pool = worker->pool };
@@ -229,7 +222,7 @@ static struct range take_own(struct worker *worker)
 
 static void free_range(struct worker *worker, const struct range *range)
 {
-	struct gpc_request request = request_of(worker, 0);
+	struct gpc_request request = { .now_ns = now_ns() };
 
 	model_remove(range);
 	worker->freed_size = range->size;

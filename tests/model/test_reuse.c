@@ -145,8 +145,7 @@ static size_t random_name(struct program *program)
 static void do_alloc(struct program *program)
 {
 	struct gpc_request request = { .size = 512 + random_below(&program->random, 4 * GPC_MIB),
-		.now_ns = now_ns(program),
-		.thread = (uint32_t)random_below(&program->random, 3) };
+		.now_ns = now_ns(program) };
 	struct live live = { .size = request.size, .owner = ++program->n_owners };
 	size_t name = random_name(program);
 
@@ -166,9 +165,7 @@ static void do_alloc(struct program *program)
 
 static void free_live(struct program *program, size_t at, gpc_stream name)
 {
-	struct gpc_request request = { .now_ns = now_ns(program),
-		.thread = (uint32_t)random_below(&program->random, 3),
-		.stream = name };
+	struct gpc_request request = { .now_ns = now_ns(program), .stream = name };
 
 	assert_int_equal(
 		gpc_pool_free(&program->pool, program->live[at].address, &request), GPC_OK);

@@ -127,7 +127,7 @@ static void end_threads(struct prove_machine *machine)
 		prove_call_continue(machine, thread, true);
 		for (uint8_t i = 0; i < PROVE_BLOCKS; i++) {
 			struct prove_block *block = &thread->blocks[i];
-			const struct gpc_request request = { .thread = t };
+			const struct gpc_request request = { 0 };
 
 			if (!block->address)
 				continue;

@@ -48,8 +48,7 @@ static void do_alloc(struct prove_machine *machine, const struct prove_step *ste
 		return;
 	thread->pool = &context->pool;
 	thread->request = (struct gpc_request){ .size = step->n,
-		.now_ns = gpc_sim_clock_now(&machine->sim->clock),
-		.thread = (uint32_t)(thread - machine->threads) };
+		.now_ns = gpc_sim_clock_now(&machine->sim->clock) };
 	/* No room is an answer like any other. */
 	if (alloc(machine, thread)) {
 		thread->n_refused++;
@@ -68,8 +67,7 @@ static void do_free(struct prove_machine *machine, const struct prove_step *step
 {
 	struct prove_thread *thread = &machine->threads[step->thread];
 	struct prove_block *block = &thread->blocks[step->a];
-	const struct gpc_request request = { .now_ns = gpc_sim_clock_now(&machine->sim->clock),
-		.thread = (uint32_t)(thread - machine->threads) };
+	const struct gpc_request request = { .now_ns = gpc_sim_clock_now(&machine->sim->clock) };
 
 	if (!block->address)
 		return;

@@ -74,7 +74,6 @@ static inline void stage_check(struct stage *stage)
 		fail_msg("%s", broken);
 }
 
-/* The pool's counters with the lanes of its leases. */
 static inline struct gpucache_counters stage_counters(const struct stage *stage)
 {
 	return gpc_counters_read(stage->pool.counters);

@@ -250,28 +250,6 @@ static void a_block_without_a_state_is_named(void **state)
 	live->state = GPC_BLOCK_LIVE;
 }
 
-static void leases_that_disagree_with_their_blocks_are_named(void **state)
-{
-	(void)state;
-	stage.pool.fences.is_one_stream = true;
-	stage_free(&stage, live->address);
-	assert_int_equal(live->lease, 2);
-	live->lease = 1;
-	expect("L1");
-	live->lease = 2;
-	live->state = GPC_BLOCK_FREE;
-	expect("L2");
-	live->state = GPC_BLOCK_LIVE;
-	stage.pool.n_leased++;
-	expect("L1");
-	stage.pool.n_leased--;
-	stage.pool.counters->lanes[1].free_bytes += 512;
-	expect("I6");
-	stage.pool.counters->live_bytes += 512;
-	stage.pool.counters->cached_bytes -= 512;
-	stage.pool.fences.is_one_stream = false;
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
@@ -297,7 +275,6 @@ int main(void)
 		TEST(an_idle_segment_on_no_list_is_named),
 		TEST(a_segment_in_use_on_the_idle_list_is_named),
 		TEST(a_block_without_a_state_is_named),
-		TEST(leases_that_disagree_with_their_blocks_are_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

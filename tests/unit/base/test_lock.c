@@ -75,7 +75,7 @@ static void a_wrong_order_fails_at_once(void **state)
 
 static void a_taken_lock_is_not_waited_for(void **state)
 {
-	struct gpc_lock lock = GPC_LOCK_INIT(GPC_RANK_LEASE);
+	struct gpc_lock lock = GPC_LOCK_INIT(GPC_RANK_POOL);
 
 	(void)state;
 	assert_true(gpc_lock_try(&lock));

@@ -76,76 +76,6 @@ static void holes_are_skipped_and_counted(void **state)
 	expect_events(&b, 10, 8, 2);
 }
 
-static void numbers_that_were_set_aside_are_no_holes(void **state)
-{
-	struct recording_builder b;
-
-	(void)state;
-	build_events(&b, 10);
-	b.events[4].seq = GPUCACHE_SET_ASIDE + 4;
-	b.events[9].seq = GPUCACHE_SET_ASIDE + 9;
-	expect_events(&b, 9, 8, 0);
-}
-
-static void numbers_set_aside_for_the_next_round_are_no_holes(void **state)
-{
-	struct recording_builder b;
-
-	(void)state;
-	build_events(&b, BUILDER_EVENTS + 4);
-	for (uint64_t i = BUILDER_EVENTS + 4; i < BUILDER_EVENTS + 7; i++)
-		b.events[i % BUILDER_EVENTS].seq = GPUCACHE_SET_ASIDE + i;
-	expect_events(&b, BUILDER_EVENTS + 4, BUILDER_EVENTS - 3, 0);
-}
-
-static void lanes_are_a_part_of_their_counters(void **state)
-{
-	struct recording_builder b;
-	struct gpucache_counters counters;
-	struct gpc_recording *rec;
-
-	(void)state;
-	builder_init(&b);
-	b.counters[0] = (struct gpucache_counters){ .context = 1,
-		.requested_bytes = 900,
-		.live_bytes = 1024,
-		.cached_bytes = 1024,
-		.n_blocks = 2,
-		.n_malloc = 5,
-		.n_hit = 4,
-		.n_free = 3,
-		.lanes = {
-			[1] = { .n_malloc = 10,
-				.n_free = 11,
-				.free_bytes = 512,
-				.free_requested = 400 },
-			[7] = { .n_malloc = 100, .n_free = 100 },
-		} };
-	rec = open_built(&b);
-	assert_true(gpc_recording_read_counters(rec, 0, &counters));
-	assert_int_equal(counters.n_malloc, 115);
-	assert_int_equal(counters.n_hit, 114);
-	assert_int_equal(counters.n_free, 114);
-	assert_int_equal(counters.n_blocks, 1);
-	assert_int_equal(counters.live_bytes, 512);
-	assert_int_equal(counters.cached_bytes, 1536);
-	assert_int_equal(counters.requested_bytes, 500);
-	gpc_recording_close(rec);
-}
-
-/* A live record is not read at one moment. */
-static void a_lane_that_is_newer_than_its_counters_takes_no_more_than_there_is(void **state)
-{
-	struct gpucache_counters counters = { .live_bytes = 512,
-		.lanes = { { .free_bytes = 4096, .free_requested = 4000 } } };
-
-	(void)state;
-	gpucache_counters_add_lanes(&counters);
-	assert_int_equal(counters.live_bytes, 0);
-	assert_int_equal(counters.requested_bytes, 0);
-	assert_int_equal(counters.n_blocks, 0);
-}
-
 static void the_peak_with_the_higher_number_counts_unless_it_is_torn(void **state)
 {
 	struct recording_builder b;
@@ -296,11 +226,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(events_come_oldest_first_after_the_ring_went_round),
 		cmocka_unit_test(holes_are_skipped_and_counted),
-		cmocka_unit_test(numbers_that_were_set_aside_are_no_holes),
-		cmocka_unit_test(numbers_set_aside_for_the_next_round_are_no_holes),
-		cmocka_unit_test(lanes_are_a_part_of_their_counters),
-		cmocka_unit_test(
-			a_lane_that_is_newer_than_its_counters_takes_no_more_than_there_is),
 		cmocka_unit_test(the_peak_with_the_higher_number_counts_unless_it_is_torn),
 		cmocka_unit_test(the_newest_oom_is_found_and_its_counts_are_bounded),
 		cmocka_unit_test(history_gives_the_live_buffer_only),

@@ -77,7 +77,7 @@ static void a_clean_end_is_marked_and_later_calls_still_record(void **state)
 	(void)state;
 	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
 	gpc_record_end(&rec, 99);
-	gpc_record_event(&rec, NULL, &event);
+	gpc_record_event(&rec, &event);
 	gpc_record_close(&rec);
 	assert_true(load_image(&image, path_in("end")));
 	assert_true(verify_image(&image));
@@ -118,7 +118,7 @@ static void use_everything(struct gpc_record *rec)
 
 	gpc_record_block(rec, 1, &block);
 	gpc_record_block(rec, UINT32_MAX, &block);
-	gpc_record_event(rec, NULL, &event);
+	gpc_record_event(rec, &event);
 	gpc_record_site_add(rec, 1, (struct gpc_share){ 100, 1 }, 1);
 	gpc_record_site_add(rec, 0, (struct gpc_share){ 100, 1 }, 1);
 	gpc_record_site_add(rec, UINT32_MAX, (struct gpc_share){ 100, 1 }, 1);
@@ -286,7 +286,7 @@ static void write_for_ever(struct gpc_record *rec)
 		struct gpucache_oom *oom;
 
 		gpc_record_block(rec, (uint32_t)(n * 2654435761u) % rec->n_blocks, &block);
-		gpc_record_event(rec, NULL, &event);
+		gpc_record_event(rec, &event);
 		gpc_record_site_add(rec, 1 + (uint32_t)n % 100, (struct gpc_share){ n, 1 }, n);
 		stack.head.size = (uint32_t)sizeof stack.head + 8u * stack.head.n_native;
 		stack.head.id = n_stacks + 1;
@@ -372,7 +372,7 @@ static void *work(void *arg)
 		uint64_t n = (uint64_t)worker->number * N_ROUNDS + i;
 		struct gpucache_event event = fill_event(n);
 
-		gpc_record_event(rec, NULL, &event);
+		gpc_record_event(rec, &event);
 		gpc_record_site_add(rec, 1 + i % 3, (struct gpc_share){ 10, 1 }, n);
 		if (i % 2)
 			gpc_record_site_remove(rec, 1 + (i - 1) % 3, (struct gpc_share){ 10, 1 });
@@ -484,7 +484,7 @@ static void a_muted_recording_keeps_counters_and_sites_and_nothing_else(void **s
 	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
 	gpc_record_mute(&rec);
 	gpc_record_block(&rec, 1, &block);
-	gpc_record_event(&rec, NULL, &event);
+	gpc_record_event(&rec, &event);
 	gpc_record_site_add(&rec, 1, (struct gpc_share){ 100, 1 }, 1);
 	assert_int_equal(rec.header->dropped_blocks, 0);
 	assert_int_equal(rec.blocks[1].state, GPUCACHE_BLOCK_UNUSED);

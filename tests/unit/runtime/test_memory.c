@@ -26,13 +26,11 @@ static void a_freed_block_is_given_again_without_the_driver(void **state)
 
 static void again_and_again(void)
 {
-	const struct gpucache_counters *counters;
 	struct gpucache_stats stats = { .size = sizeof stats };
 	CUdeviceptr first = 0;
 	CUdeviceptr again = 0;
 
 	world_start();
-	counters = world_context()->pool.counters;
 	CHECK(!world_malloc(&first, 1000));
 	for (int i = 0; i < 100; i++) {
 		CHECK(!world_free(first) && !world_malloc(&again, 1000) && again == first);
@@ -43,8 +41,6 @@ static void again_and_again(void)
 	CHECK(stats.n_malloc == 101 && stats.n_free == 101 && stats.n_hit == 100);
 	CHECK(stats.live_bytes == 0 && stats.requested_bytes == 0);
 	CHECK(stats.cached_bytes == 2 * MIB);
-	/* Hardly any of them under the lock; a machine may be slow. */
-	CHECK(gpc_counter_get(&counters->n_malloc) + gpc_counter_get(&counters->n_free) < 50);
 }
 
 static void a_thread_that_takes_its_block_back_is_counted_whole(void **state)

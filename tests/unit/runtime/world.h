@@ -117,7 +117,6 @@ void world_reset(void);
 
 /* The pool of the current context. */
 struct gpc_context *world_context(void);
-/* The lanes included. */
 struct gpucache_counters world_counters(void);
 #define COUNTER(name) (world_counters().name)
 
