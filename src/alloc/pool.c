@@ -38,11 +38,6 @@ void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driv
 	gpc_lock_init(&pool->lock, GPC_RANK_POOL);
 }
 
-static bool is_idle(const struct gpc_segment *segment)
-{
-	return !segment->first->next && segment->first->state == GPC_BLOCK_FREE;
-}
-
 static void enter_bin(struct gpc_pool *pool, struct gpc_block *block)
 {
 	if (!block->segment->is_exported)
@@ -129,7 +124,7 @@ void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, u
 	}
 	enter_bin(pool, block);
 	pool->heap->observer.block_changed(pool->heap->observer.self, block, now_ns);
-	if (is_idle(segment)) {
+	if (gpc_pool_is_idle(segment)) {
 		segment->idle_since_ns = now_ns;
 		gpc_list_append(&pool->idle, &segment->idle);
 		if (segment->is_exported)
@@ -194,16 +189,14 @@ static inline __attribute__((always_inline)) gpc_devptr give(
 }
 
 gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
-	const struct gpc_request *request)
+	bool is_cut, const struct gpc_request *request)
 {
 	struct gpc_segment *segment = block->segment;
 
 	leave_bin(pool, block);
-	if (is_idle(segment))
+	if (gpc_pool_is_idle(segment))
 		gpc_list_remove(&segment->idle);
-	if (!gpc_pool_gives_whole(pool, rounded) &&
-		gpc_size_should_split((enum gpc_pool_kind)segment->kind, block->size, rounded,
-			pool->params.max_split_size))
+	if (is_cut)
 		split(pool, block, rounded, request->now_ns);
 	gpc_counter_sub(&pool->counters->cached_bytes, block->size);
 	return give(pool, block, request);
@@ -337,7 +330,8 @@ enum gpc_status gpc_pool_search(
 			block = find_fit(pool, rounded);
 	}
 	if (block) {
-		*ret_address = gpc_pool_take_locked(pool, block, rounded, request);
+		*ret_address = gpc_pool_take_locked(
+			pool, block, rounded, gpc_pool_should_cut(pool, block, rounded), request);
 		gpc_counter_add(&pool->counters->n_hit, 1);
 		st = GPC_OK;
 	}

@@ -13,7 +13,8 @@
  *       LIVE
  *
  * What fails here is only "no room": the ladder (oom/ladder.c) then calls the parts - reap, trim,
- * wait, search, grow - in its own order.  The allocator never calls the ladder.
+ * wait, retry - in its own order.  A retry may cut a block of another size class; from then on, until
+ * the driver gives or takes a segment, a miss does so before it asks the driver.  The allocator never calls the ladder.
  *
  * Invariants  I1 to I9 of block.h, F1 to F4 of fence.h, S1 to S3 of stream_order.h, checked by
  *             gpc_pool_check as far as a look at the heap can.
@@ -73,7 +74,9 @@ struct gpc_pool {
 	struct gpucache_counters *counters;
 	struct gpucache_counters own_counters; /* used where nobody gives others */
 	bool is_forgotten;                     /* the context died */
-	_Atomic uint64_t next_decay_ns;        /* when to look for old idle segments again */
+	/* The driver refused, and a block was cut across classes; until it gives or takes a segment. */
+	atomic_bool is_short;
+	_Atomic uint64_t next_decay_ns; /* when to look for old idle segments again */
 	/* exported segments that are idle: to go back at the next call; read without the lock */
 	_Atomic uint32_t n_leaving;
 
@@ -109,6 +112,17 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_search(
 
 /* From a new segment of the driver. */
 GPC_MUST_CHECK enum gpc_status gpc_pool_grow(
+	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
+
+/*
+ * From a free block of whatever size class, for a request that the driver has refused.  An idle
+ * segment is left to gpc_pool_trim, unless an open capture forbids that.  GPC_NOT_FOUND: nothing fits.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_pool_cut(
+	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
+
+/* Once more from each of these, in this order. */
+GPC_MUST_CHECK enum gpc_status gpc_pool_retry(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
 
 /*

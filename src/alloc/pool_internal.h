@@ -25,9 +25,9 @@ void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, u
 uint64_t gpc_pool_free_passed_locked(
 	struct gpc_pool *pool, struct gpc_list *passed, uint64_t now_ns);
 
-/* Gives a binned FREE block of at least `rounded` bytes to the program, cut where that pays. */
+/* Gives a binned FREE block of at least `rounded` bytes to the program; with `is_cut` only so many. */
 gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
-	const struct gpc_request *request);
+	bool is_cut, const struct gpc_request *request);
 
 /* Without the lock: exported segments that are idle go back, where no capture forbids it. */
 void gpc_pool_return_exported(struct gpc_pool *pool);
@@ -43,6 +43,21 @@ static inline bool gpc_pool_gives_whole(const struct gpc_pool *pool, uint64_t ro
 {
 	return rounded >= GPC_SMALL_MAX &&
 	       atomic_load_explicit(&pool->heap->is_exporting, memory_order_relaxed);
+}
+
+/* Whether a block that serves this size is to be cut: in times of plenty. */
+static inline bool gpc_pool_should_cut(
+	const struct gpc_pool *pool, const struct gpc_block *block, uint64_t rounded)
+{
+	return !gpc_pool_gives_whole(pool, rounded) &&
+	       gpc_size_should_split((enum gpc_pool_kind)block->segment->kind, block->size, rounded,
+		       pool->params.max_split_size);
+}
+
+/* The whole segment is one FREE block. */
+static inline bool gpc_pool_is_idle(const struct gpc_segment *segment)
+{
+	return !segment->first->next && segment->first->state == GPC_BLOCK_FREE;
 }
 
 #endif

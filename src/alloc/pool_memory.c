@@ -128,6 +128,7 @@ static void count_new_segment(struct gpc_pool *pool, uint64_t size, uint64_t now
 	gpc_counter_add(&counters->n_driver_malloc, 1);
 	gpc_counter_add(&counters->n_segments, 1);
 	gpc_counter_set(&counters->last_driver_malloc_ns, now_ns);
+	atomic_store_explicit(&pool->is_short, false, memory_order_relaxed);
 }
 
 enum gpc_status gpc_pool_grow(
@@ -155,7 +156,8 @@ enum gpc_status gpc_pool_grow(
 		count_new_segment(pool, size, request->now_ns);
 		pool->heap->observer.segment_added(pool->heap->observer.self, segment, request);
 		gpc_pool_make_free_locked(pool, segment->first, request->now_ns);
-		*ret_address = gpc_pool_take_locked(pool, segment->first, rounded, request);
+		*ret_address = gpc_pool_take_locked(pool, segment->first, rounded,
+			gpc_pool_should_cut(pool, segment->first, rounded), request);
 	}
 	gpc_lock_release(&pool->lock);
 	if (st)
@@ -185,6 +187,7 @@ static void detach_locked(struct gpc_pool *pool, struct gpc_segment *segment,
 	gpc_counter_sub(&counters->n_segments, 1);
 	gpc_counter_add(&counters->n_driver_free, 1);
 	gpc_counter_add(&counters->n_gc_segments, 1);
+	atomic_store_explicit(&pool->is_short, false, memory_order_relaxed);
 	gpc_slab_give_back(&pool->heap->segments, segment->number);
 }
 
@@ -365,6 +368,9 @@ enum gpc_status gpc_pool_alloc(
 	st = gpc_pool_search(pool, request, ret_address);
 	if (st != GPC_NOT_FOUND)
 		return st;
+	if (atomic_load_explicit(&pool->is_short, memory_order_relaxed) &&
+		!gpc_pool_cut(pool, request, ret_address))
+		return GPC_OK;
 	rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
 	while (is_too_much_held_back(pool, rounded) && gpc_pool_wait(pool, rounded) > 0) {
 		st = gpc_pool_search(pool, request, ret_address);

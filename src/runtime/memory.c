@@ -25,14 +25,11 @@ struct pool_request {
 	gpc_devptr address;
 };
 
-static enum gpc_status search_and_grow(void *arg)
+static enum gpc_status retry(void *arg)
 {
 	struct pool_request *request = arg;
-	enum gpc_status st = gpc_pool_search(request->pool, request->request, &request->address);
 
-	if (st != GPC_NOT_FOUND)
-		return st;
-	return gpc_pool_grow(request->pool, request->request, &request->address);
+	return gpc_pool_retry(request->pool, request->request, &request->address);
 }
 
 static __attribute__((noinline)) enum gpc_status rescue(struct gpc_context *context,
@@ -45,7 +42,7 @@ static __attribute__((noinline)) enum gpc_status rescue(struct gpc_context *cont
 		.size = request->size,
 		.rounded = gpc_size_round(request->size, context->pool.params.roundup_divisions),
 		.request = *request,
-		.attempt = search_and_grow,
+		.attempt = retry,
 		.arg = &attempt,
 	};
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/race.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,31 +256,28 @@ bool gpc_sim_race_own_on(struct gpc_sim *sim, const struct gpc_sim_stream *strea
 	return own(sim, stream->context, stream, ptr, size, stack);
 }
 
-void gpc_sim_race_expose(struct gpc_sim *sim, uint64_t ptr)
+static void expose_or_end(struct gpc_sim_race *race, uint64_t ptr, bool is_end)
 {
-	struct gpc_sim_race *race = sim->race;
-
 	if (!race)
 		return;
 	pthread_mutex_lock(&race->lock);
 	size_t at = first_after(race, ptr);
-	if (at < race->n_owners && race->owners[at].ptr == ptr)
-		check_work_locked(race, GPC_SIM_RACE_EXPOSED, &race->owners[at], &race->host, ptr,
-			race->owners[at].size);
+	struct gpc_sim_race_owner *owner = at < race->n_owners ? &race->owners[at] : NULL;
+	if (owner && owner->ptr == ptr && is_end)
+		remove_owner_locked(race, at);
+	else if (owner && owner->ptr == ptr)
+		check_work_locked(race, GPC_SIM_RACE_EXPOSED, owner, &race->host, ptr, owner->size);
 	pthread_mutex_unlock(&race->lock);
+}
+
+void gpc_sim_race_expose(struct gpc_sim *sim, uint64_t ptr)
+{
+	expose_or_end(sim->race, ptr, false);
 }
 
 void gpc_sim_race_disown(struct gpc_sim *sim, uint64_t ptr)
 {
-	struct gpc_sim_race *race = sim->race;
-
-	if (!race)
-		return;
-	pthread_mutex_lock(&race->lock);
-	size_t at = first_after(race, ptr);
-	if (at < race->n_owners && race->owners[at].ptr == ptr)
-		remove_owner_locked(race, at);
-	pthread_mutex_unlock(&race->lock);
+	expose_or_end(sim->race, ptr, true);
 }
 
 void gpc_sim_race_disown_all(struct gpc_sim_context *context)
@@ -297,14 +295,7 @@ void gpc_sim_race_disown_all(struct gpc_sim_context *context)
 
 uint64_t gpc_sim_race_n_violations(struct gpc_sim *sim)
 {
-	uint64_t n = 0;
-
-	if (!sim->race)
-		return n;
-	pthread_mutex_lock(&sim->race->lock);
-	n = sim->race->n_violations;
-	pthread_mutex_unlock(&sim->race->lock);
-	return n;
+	return sim->race ? atomic_load(&sim->race->n_violations) : 0;
 }
 
 /* ---- contexts and streams ---- */

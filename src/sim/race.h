@@ -122,7 +122,7 @@ struct gpc_sim_race {
 	struct gpc_sim_race_touch *touches; /* of work that the host does not know to have ended */
 	size_t n_touches, room_touches;
 	uint64_t n_lost;
-	uint64_t n_violations;
+	_Atomic uint64_t n_violations; /* read without the lock */
 	struct gpc_sim_race_violation violations[GPC_SIM_RACE_KEPT];
 
 	pthread_mutex_t lock;

@@ -44,10 +44,8 @@ static uint64_t now_ns(void)
 
 static enum gpc_status attempt(void *arg)
 {
-	enum gpc_status st = gpc_pool_search(&run.pool, &run.request, &run.address);
-
 	(void)arg;
-	return st == GPC_NOT_FOUND ? gpc_pool_grow(&run.pool, &run.request, &run.address) : st;
+	return gpc_pool_retry(&run.pool, &run.request, &run.address);
 }
 
 /* 0 where it failed, as a program would notice it. */

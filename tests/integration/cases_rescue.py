@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Out of memory that the ladder cures; and the recording says which of its steps did."""
-from harness import Skip, expect_equal
+from harness import MIB, Skip, expect, expect_equal
 
 SIM = "memory:1GiB,context:0,clock:virtual"
 
@@ -22,6 +22,16 @@ def expect_rescue(world, mode, step, sim=SIM, plain=(0, "got it\n"), **extra):
 
 def case_room_in_freed_memory_of_another_size_is_given_back(world):
     expect_rescue(world, "cached", "return_enough_segments")
+
+
+def case_small_requests_are_served_from_cached_pieces_of_any_size(world):
+    for block, request in ((4 * MIB, 100000), (2 * MIB, 300000), (4 * MIB, 900000), (9 * MIB, 3 * MIB)):
+        command = world.script("stripes.py") + [str(block), str(request), "2000"]
+        plain = world.run(command, with_us=False, sim=SIM)
+        ours = world.run(command, sim=SIM, GPUCACHE_CONF="oom_report:never")
+        expect_equal("the exit status and stderr", (ours.status, ours.err), (0, ""))
+        expect(int(ours.out.split()[0]) >= int(plain.out.split()[0]),
+               f"blocks of {block}: {ours.out} requests of {request}, without us {plain.out}")
 
 
 def case_room_in_two_freed_neighbours_is_found_by_reaping(world):

@@ -164,12 +164,8 @@ static uint64_t now_ns(void)
 static enum gpc_status attempt(void *arg)
 {
 	struct worker *worker = arg;
-	enum gpc_status st =
-		gpc_pool_search(&pools[worker->pool], &worker->request, &worker->address);
 
-	if (st != GPC_NOT_FOUND)
-		return st;
-	return gpc_pool_grow(&pools[worker->pool], &worker->request, &worker->address);
+	return gpc_pool_retry(&pools[worker->pool], &worker->request, &worker->address);
 }
 
 /* As the library does it: the pool, and then the ladder over all pools of the device. */

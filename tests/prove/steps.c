@@ -12,11 +12,8 @@
 static enum gpc_status attempt(void *arg)
 {
 	struct prove_thread *thread = arg;
-	enum gpc_status st = gpc_pool_search(thread->pool, &thread->request, &thread->address);
 
-	if (st != GPC_NOT_FOUND)
-		return st;
-	return gpc_pool_grow(thread->pool, &thread->request, &thread->address);
+	return gpc_pool_retry(thread->pool, &thread->request, &thread->address);
 }
 
 /* As the library does it: the pool, and then the ladder over all pools of the device. */

@@ -103,11 +103,8 @@ struct attempt {
 static enum gpc_status try_again(void *arg)
 {
 	struct attempt *attempt = arg;
-	enum gpc_status st = gpc_pool_search(attempt->pool, attempt->request, &attempt->address);
 
-	if (st != GPC_NOT_FOUND)
-		return st;
-	return gpc_pool_grow(attempt->pool, attempt->request, &attempt->address);
+	return gpc_pool_retry(attempt->pool, attempt->request, &attempt->address);
 }
 
 static enum gpc_status climb(struct gpucache *self, const struct gpc_request *request,

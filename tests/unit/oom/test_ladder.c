@@ -34,16 +34,11 @@ static struct {
 
 static enum gpc_status attempt(void *arg)
 {
-	enum gpc_status st;
-
 	assert_ptr_equal(arg, &program);
 	program.n_attempts++;
 	if (program.others_leave_at && program.n_attempts == program.others_leave_at)
 		stage.budget.limit_bytes = 0;
-	st = gpc_pool_search(&stage.pool, &program.request, &program.address);
-	if (st != GPC_NOT_FOUND)
-		return st;
-	return gpc_pool_grow(&stage.pool, &program.request, &program.address);
+	return gpc_pool_retry(&stage.pool, &program.request, &program.address);
 }
 
 static void trim_driver(void *arg)

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a request gets where the driver has no more memory: a piece of any cached block that is large enough.
+ *
+ * The pools of small and large blocks are kept apart so that the one does not break up the other's segments.  That is
+ * a rule for times of plenty: a program that is refused while half of the device lies in free pieces of another class
+ * is worse off than with the plain driver, where those pieces would serve.  What is cut comes together again with its
+ * segment when it is freed.
+ */
+#include "alloc/pool.h"
+
+#include "alloc/pool_internal.h"
+#include "stats/counters.h"
+
+/* The smallest block that is large enough, whatever its class and max_split_size say. */
+static struct gpc_block *find_any(struct gpc_pool *pool, uint64_t rounded)
+{
+	struct gpc_block *best = NULL;
+
+	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++) {
+		struct gpc_block *block = gpc_bins_find(&pool->bins[kind], rounded);
+
+		if (block && (!best || block->size < best->size))
+			best = block;
+	}
+	return best;
+}
+
+enum gpc_status gpc_pool_cut(
+	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address)
+{
+	uint64_t rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
+	struct gpc_block *block;
+
+	gpc_lock_take(&pool->lock);
+	block = find_any(pool, rounded);
+	if (block && gpc_pool_is_idle(block->segment) &&
+		!gpc_captures_is_any_open(&pool->heap->captures))
+		block = NULL;
+	if (block) {
+		*ret_address =
+			gpc_pool_take_locked(pool, block, rounded, block->size > rounded, request);
+		gpc_counter_add(&pool->counters->n_hit, 1);
+		atomic_store_explicit(&pool->is_short, true, memory_order_relaxed);
+	}
+	gpc_lock_release(&pool->lock);
+	return block ? GPC_OK : GPC_NOT_FOUND;
+}
+
+enum gpc_status gpc_pool_retry(
+	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address)
+{
+	enum gpc_status st = gpc_pool_search(pool, request, ret_address);
+
+	if (st == GPC_NOT_FOUND)
+		st = gpc_pool_grow(pool, request, ret_address);
+	if ((st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT) &&
+		!gpc_pool_cut(pool, request, ret_address))
+		st = GPC_OK;
+	return st;
+}

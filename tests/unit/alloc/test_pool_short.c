@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "one_stage.h"
+
+#define N_FILL 64
+
+/* Blocks of 4 MiB until the driver has no more; every second one is free then. */
+static uint32_t fill_in_stripes(gpc_devptr *blocks)
+{
+	uint32_t n = 0;
+
+	stage.budget.limit_bytes = 200 * GPC_MIB;
+	while (n < N_FILL && !stage_try(&stage, 4 * GPC_MIB, &blocks[n]))
+		n++;
+	assert_in_range(n, 40, 50);
+	for (uint32_t i = 1; i < n; i += 2)
+		stage_free(&stage, blocks[i]);
+	return n;
+}
+
+static enum gpc_status retry(uint64_t size, gpc_devptr *ret_address)
+{
+	struct gpc_request request = stage_request(&stage, size);
+
+	return gpc_pool_retry(&stage.pool, &request, ret_address);
+}
+
+static void a_small_request_is_cut_from_a_large_piece_where_the_driver_has_none(void **state)
+{
+	gpc_devptr blocks[N_FILL];
+	gpc_devptr small[2];
+	uint32_t n = fill_in_stripes(blocks);
+	uint64_t n_malloc;
+
+	(void)state;
+	assert_int_equal(stage_try(&stage, 1000, &small[0]), GPC_LIMIT);
+	assert_int_equal(retry(1000, &small[0]), GPC_OK);
+	stage_check(&stage);
+	/* From now on without a question to the driver. */
+	n_malloc = stage.pool.counters->n_driver_failed;
+	assert_int_equal(stage_try(&stage, 1000, &small[1]), GPC_OK);
+	assert_int_equal(stage.pool.counters->n_driver_failed, n_malloc);
+	assert_int_equal(small[1], small[0] + 1024);
+	stage_check(&stage);
+	/* What was cut comes together again. */
+	stage_free(&stage, small[0]);
+	stage_free(&stage, small[1]);
+	assert_int_equal(stage_alloc(&stage, 4 * GPC_MIB), blocks[1]);
+	stage_free(&stage, blocks[1]);
+	for (uint32_t i = 0; i < n; i += 2)
+		stage_free(&stage, blocks[i]);
+}
+
+static void the_driver_is_asked_first_again_once_it_has_memory(void **state)
+{
+	gpc_devptr blocks[N_FILL];
+	gpc_devptr small[2];
+	uint32_t n = fill_in_stripes(blocks);
+
+	(void)state;
+	assert_int_equal(retry(1000, &small[0]), GPC_OK);
+	stage_free(&stage, blocks[0]); /* with the ones beside it a segment is idle */
+	for (uint32_t i = 2; i < n; i += 2)
+		stage_free(&stage, blocks[i]);
+	assert_true(gpc_pool_trim(&stage.pool, 1) > 0);
+	assert_int_equal(stage_try(&stage, 1000, &small[1]), GPC_OK);
+	assert_true(small[1] > small[0] + 4 * GPC_MIB || small[1] < small[0]);
+	stage_free(&stage, small[0]);
+	stage_free(&stage, small[1]);
+}
+
+static void max_split_size_yields_where_memory_is_short(void **state)
+{
+	gpc_devptr blocks[N_FILL];
+	gpc_devptr small;
+	uint32_t n = fill_in_stripes(blocks);
+
+	(void)state;
+	/* Blocks from 1 MiB on are whole, and only for requests from 1 MiB on. */
+	stage.pool.params.max_split_size = GPC_MIB;
+	assert_int_equal(retry(1000, &small), GPC_OK);
+	stage_check(&stage);
+	stage_free(&stage, small);
+	for (uint32_t i = 0; i < n; i += 2)
+		stage_free(&stage, blocks[i]);
+}
+
+static void an_idle_segment_is_not_cut_but_returned(void **state)
+{
+	struct gpc_captures *captures = &stage.heap.captures;
+	gpc_devptr address;
+
+	(void)state;
+	stage.budget.limit_bytes = 64 * GPC_MIB;
+	stage_free(&stage, stage_alloc(&stage, 64 * GPC_MIB));
+	assert_int_equal(retry(1000, &address), GPC_LIMIT);
+	/* Unless a capture is open, which a return would break. */
+	gpc_captures_begin(captures);
+	assert_int_equal(retry(1000, &address), GPC_OK);
+	gpc_captures_end(captures);
+	stage_check(&stage);
+	stage_free(&stage, address);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_one_stream, close_stage)
+	const struct CMUnitTest tests[] = {
+		TEST(a_small_request_is_cut_from_a_large_piece_where_the_driver_has_none),
+		TEST(the_driver_is_asked_first_again_once_it_has_memory),
+		TEST(max_split_size_yields_where_memory_is_short),
+		TEST(an_idle_segment_is_not_cut_but_returned),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
