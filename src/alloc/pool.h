@@ -74,6 +74,8 @@ struct gpc_pool {
 	struct gpucache_counters *counters;
 	struct gpucache_counters own_counters; /* used where nobody gives others */
 	bool is_forgotten;                     /* the context died */
+	/* The driver gave memory that the segment map has no place for, and will again. */
+	atomic_bool is_off_grid;
 	/* The driver refused, and a block was cut across classes; until it gives or takes a segment. */
 	atomic_bool is_short;
 	_Atomic uint64_t next_decay_ns; /* when to look for old idle segments again */
@@ -99,7 +101,8 @@ void gpc_pool_forget(struct gpc_pool *pool);
 
 /*
  * Gives memory of request->size > 0 bytes, aligned to GPC_GRAIN.
- * GPC_DEVICE_NO_MEMORY or GPC_LIMIT: ask the ladder.
+ * GPC_DEVICE_NO_MEMORY or GPC_LIMIT: ask the ladder.  GPC_UNSUPPORTED: this driver places memory where it
+ * cannot be a segment (segment_map.h); it was asked once, and is not asked again.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_alloc(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);

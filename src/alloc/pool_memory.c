@@ -160,8 +160,13 @@ enum gpc_status gpc_pool_grow(
 			gpc_pool_should_cut(pool, segment->first, rounded), request);
 	}
 	gpc_lock_release(&pool->lock);
-	if (st)
+	if (st == GPC_UNSUPPORTED)
+		atomic_store_explicit(&pool->is_off_grid, true, memory_order_relaxed);
+	/* Rather kept than a capture broken: it is one segment, and it does not come again. */
+	if (st && gpc_captures_try_hold(&pool->heap->captures)) {
 		give_back(pool, address, size);
+		gpc_captures_release(&pool->heap->captures);
+	}
 	return st;
 }
 
@@ -365,6 +370,8 @@ enum gpc_status gpc_pool_alloc(
 
 	if (request->size == 0 || request->size > GPC_SIZE_MAX)
 		return GPC_INVALID;
+	if (atomic_load_explicit(&pool->is_off_grid, memory_order_relaxed))
+		return GPC_UNSUPPORTED;
 	st = gpc_pool_search(pool, request, ret_address);
 	if (st != GPC_NOT_FOUND)
 		return st;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plain device memory: answered from the pool of the current context. */
+#include "base/balance.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "runtime/internal.h"
 #include "stats/counters.h"
@@ -104,6 +106,17 @@ static void after_growth(struct gpc_context *context)
 		(void)gpc_pool_trim(&context->pool, reserve - available);
 }
 
+static void say_off_grid_once(const struct gpc_context *context)
+{
+	static atomic_bool was_said;
+
+	if (!atomic_exchange(&was_said, true))
+		gpc_log("GPU %u: no cache, because the driver places memory at addresses that are "
+			"no "
+			"multiple of 2 MiB, or above 2^48; every request goes to the driver",
+			context->device->ordinal);
+}
+
 /* `stream` as alloc/stream_order.h names it; 0: the program named none. */
 static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream stream)
 {
@@ -136,6 +149,8 @@ static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream st
 		gpc_context_await_end(context->device);
 		st = alloc_or_rescue(context, &request, &address);
 	}
+	if (st == GPC_UNSUPPORTED)
+		say_off_grid_once(context);
 	if (is_for_driver(st))
 		return malloc_plain(ret_ptr, size);
 	if (st)
@@ -261,11 +276,21 @@ CUresult gpc_runtime_record_use(CUdeviceptr ptr, bool *ret_is_ours)
 void gpc_runtime_adjust_free(size_t *available, size_t *total)
 {
 	struct gpc_context *context = gpc_context_current();
+	const struct gpc_budget *budget;
+	uint64_t limit;
 	uint64_t whole;
 	uint64_t idle;
-	uint64_t sum;
+	uint64_t left;
 
-	if (!context || !available)
+	if (!context)
+		return;
+	budget = &context->device->budget;
+	limit = atomic_load(&budget->limit_bytes);
+	whole = total ? *total : budget->device_bytes;
+	whole = limit && limit < whole ? limit : whole;
+	if (total)
+		*total = whole;
+	if (!available)
 		return;
 	/*
 	 * They are free to the program: the next request of any size gets them, by the ladder
@@ -273,9 +298,15 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 	 */
 	idle = GPC_DEVICE_SUM(context->device, cached_bytes) +
 	       GPC_DEVICE_SUM(context->device, pending_bytes);
-	sum = *available + idle;
-	whole = total ? *total : context->device->budget.device_bytes;
-	*available = whole && sum > whole ? whole : sum;
+	*available += idle;
+	if (whole && *available > whole)
+		*available = whole;
+	if (!limit)
+		return;
+	/* In whole steps, as a request is charged. */
+	left = gpc_bytes_less(gpc_bytes_add(limit, idle), atomic_load(&budget->used_bytes));
+	left -= left % GPC_SEGMENT_ALIGN;
+	*available = left < *available ? left : *available;
 }
 
 void gpc_runtime_leaves_order(CUdeviceptr ptr)

@@ -161,6 +161,112 @@ static void cached_memory_counts_as_free(void **state)
 	world_run("memory:1GiB", "stacks:off", told_free);
 }
 
+static void told_limit(void)
+{
+	CUdeviceptr blocks[3];
+	size_t available;
+	size_t total;
+
+	world_start();
+	CHECK(!world_info(&available, &total) && total == 400 * MIB && available == 400 * MIB);
+	CHECK(!world_malloc(&blocks[0], 3000));
+	CHECK(!world_info(&available, &total) && total == 400 * MIB);
+	CHECK(available <= 400 * MIB - 3000 && available >= 396 * MIB);
+	CHECK(!world_malloc(&blocks[1], available / 10 * 9));
+	CHECK(!world_free(blocks[1]));
+	/* What is cached counts, and all of it can be had in one piece. */
+	CHECK(!world_info(&available, NULL) && available >= 396 * MIB);
+	CHECK(!world_malloc(&blocks[1], available - 2 * MIB));
+	CHECK(!world_info(&available, &total) && available <= 2 * MIB);
+	CHECK(world_malloc(&blocks[2], 4 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void a_limit_is_what_the_program_is_told_of_the_device(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", "stacks:off,oom_report:never,limit:400MiB", told_limit);
+	world_run("memory:1000MiB", "stacks:off,oom_report:never,per_process_memory_fraction:0.4",
+		told_limit);
+}
+
+static struct {
+	CUresult (*malloc)(CUdeviceptr *ptr, size_t size);
+	CUresult (*free)(CUdeviceptr ptr);
+	unsigned n_malloc;
+	unsigned n_free;
+} driver;
+
+#define OFF_GRID ((CUdeviceptr)64 << 10)
+
+static CUresult malloc_off_grid(CUdeviceptr *ptr, size_t size)
+{
+	CUresult result = driver.malloc(ptr, size + OFF_GRID);
+
+	driver.n_malloc++;
+	*ptr += OFF_GRID;
+	return result;
+}
+
+static CUresult free_off_grid(CUdeviceptr ptr)
+{
+	driver.n_free++;
+	return driver.free(ptr - OFF_GRID);
+}
+
+static void place_off_grid(void)
+{
+	world_start();
+	driver.malloc = world.fns.cuMemAlloc_v2;
+	driver.free = world.fns.cuMemFree_v2;
+	world.fns.cuMemAlloc_v2 = malloc_off_grid;
+	world.fns.cuMemFree_v2 = free_off_grid;
+}
+
+static void off_grid(void)
+{
+	CUdeviceptr ptr;
+
+	place_off_grid();
+	for (int i = 0; i < 100; i++)
+		CHECK(!world_malloc(&ptr, 4096));
+	CHECK(driver.n_malloc == 1 + 100 && driver.n_free == 1);
+	CHECK(COUNTER(reserved_bytes) == 0);
+}
+
+static void memory_that_cannot_be_cached_costs_one_question_and_one_line(void **state)
+{
+	const char *line;
+
+	(void)state;
+	world_run(NULL, "stacks:off", off_grid);
+	line = strstr(world_text, "no multiple of 2 MiB");
+	assert_non_null(line);
+	assert_null(strstr(line + 1, "no multiple of 2 MiB"));
+}
+
+static void off_grid_in_a_capture(void)
+{
+	CUgraph graph;
+	CUdeviceptr ptr;
+	CUstream stream;
+
+	place_off_grid();
+	stream = world_stream();
+	CHECK(world_enter());
+	gpc_runtime_capture_begins(stream);
+	gpc_runtime_leave();
+	CHECK(!world.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	CHECK(!world_malloc(&ptr, 4096));
+	CHECK(driver.n_malloc == 2 && driver.n_free == 0);
+	CHECK(!world.cuStreamEndCapture(stream, &graph));
+}
+
+static void memory_that_cannot_be_cached_breaks_no_capture(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", off_grid_in_a_capture);
+}
+
 static void broken(void)
 {
 	CUdeviceptr ptr;
@@ -306,6 +412,9 @@ int main(void)
 		cmocka_unit_test(cache_off_tracks_and_passes),
 		cmocka_unit_test(memory_is_freed_by_address_whatever_is_current),
 		cmocka_unit_test(cached_memory_counts_as_free),
+		cmocka_unit_test(a_limit_is_what_the_program_is_told_of_the_device),
+		cmocka_unit_test(memory_that_cannot_be_cached_costs_one_question_and_one_line),
+		cmocka_unit_test(memory_that_cannot_be_cached_breaks_no_capture),
 		cmocka_unit_test(a_broken_context_answers_its_error),
 		cmocka_unit_test(what_a_fence_hears_breaks_the_context),
 		cmocka_unit_test(a_free_needs_a_context_and_any_that_works_will_do),
