@@ -238,8 +238,9 @@ GPUCACHE_API int gpucache_tag_pop(void);
 /*
  * For torch.cuda.memory.CUDAPluggableAllocator("libgpucache.so", "gpucache_torch_malloc",
  * "gpucache_torch_free"), and its optional functions.  As PyTorch calls them: size 0 gives NULL,
- * NULL is freed without a word, a failure is NULL.  `device` is made current for the call where it
- * is not.  Preload the library as well: loaded later, it sees neither streams, whose memory then
+ * NULL is freed without a word.  A failure is torch.OutOfMemoryError where PyTorch called (or
+ * RuntimeError, for another error of the driver), NULL for anybody else.  `device` is made current for
+ * the call where it is not.  Preload the library as well: loaded later, it sees neither streams, whose memory then
  * waits for the device, nor stream captures, which its events would break.
  *
  * Example

@@ -10,6 +10,7 @@
 
 #include "base/thread.h"
 #include "preload/real.h"
+#include "preload/torch_raise.h"
 
 static CUdeviceptr address_of(void *ptr)
 {
@@ -218,19 +219,24 @@ int gpucache_tag_pop(void)
 void *gpucache_torch_malloc(size_t size, int device, CUstream stream)
 {
 	void *ptr = NULL;
+	CUresult result;
 	bool must_pop;
 
 	if (size == 0)
 		return NULL;
-	if (!enter())
-		return malloc_real(&ptr, size) ? NULL : ptr;
-	if (!gpc_runtime_enter_device(device, &must_pop)) {
-		if (malloc_entered(&ptr, size, true, stream))
-			ptr = NULL;
-		gpc_runtime_leave_device(must_pop);
+	if (enter()) {
+		result = gpc_runtime_enter_device(device, &must_pop);
+		if (!result) {
+			result = malloc_entered(&ptr, size, true, stream);
+			gpc_runtime_leave_device(must_pop);
+		}
+		gpc_runtime_leave();
+	} else {
+		result = malloc_real(&ptr, size);
 	}
-	gpc_runtime_leave();
-	return ptr;
+	if (result)
+		gpc_torch_raise(__builtin_return_address(0), result, size, device);
+	return result ? NULL : ptr;
 }
 
 void gpucache_torch_free(void *ptr, size_t size, int device, CUstream stream)

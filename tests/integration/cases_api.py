@@ -97,3 +97,23 @@ def case_the_C_header_compiles_alone_as_C99_and_as_CXX(world):
         done = subprocess.run([compiler, *flags, "-include", HEADER, "/dev/null"],
                               capture_output=True, text=True, check=False)
         expect_equal(f"{compiler} {flags[2]}", (done.returncode, done.stderr), (0, ""))
+
+
+def case_pytorch_is_told_out_of_memory_by_its_own_exception(world):
+    sim = "memory:1GiB"
+    if not os.path.exists(world.program("torch")):
+        raise Skip("no C++ compiler here")
+    ours = world.run([world.program("torch"), "1024"], sim=sim)
+    expect_equal("memory that is there", (ours.status, ours.out), (0, "memory\n"))
+    ours = world.run([world.program("torch"), str(2 << 30)], sim=sim, GPUCACHE_CONF="oom_report:never")
+    expect(re.fullmatch(r"OutOfMemoryError gpucache_torch_malloc: CUDA out of memory. Tried to allocate 2.00 GiB. "
+                        r"GPU 0 has a total capacity of 1.00 GiB of which \S+ MiB is free. .*\ndestroyed\n", ours.out),
+           ours.out)
+    # Switched off, too; and another error of the driver is another exception.
+    ours = world.run([world.program("torch"), str(2 << 30)], sim=sim, GPUCACHE="0")
+    expect("OutOfMemoryError" in ours.out, ours.out)
+    ours = world.run([world.program("torch"), "1024"], sim="memory:1GiB,fail:cuMemAlloc_v2/1/700")
+    expect("Error gpucache_torch_malloc: CUDA error: CUDA_ERROR_ILLEGAL_ADDRESS (700)" in ours.out, ours.out)
+    # Who is not PyTorch gets NULL.
+    ours = world.run([world.program("torch"), str(2 << 30), "own"], sim=sim, GPUCACHE_CONF="oom_report:never")
+    expect_equal("any other caller", ours.out, "NULL\n")

@@ -73,7 +73,7 @@ $(B)/programs/nvtx: PROGRAM_CFLAGS += -isystem $(CUDA_HOME)/include
 endif
 
 # A sanitizer's VARIANT leaves them alone: they stand for programs that we did not compile.
-$(filter-out $(API_PROGRAMS) $(B)/programs/async_per_thread,$(PROGRAMS)): $(B)/programs/%: tests/programs/%.c | $(SIMCUDA)
+$(filter-out $(API_PROGRAMS) $(addprefix $(B)/programs/,async_per_thread torch),$(PROGRAMS)): $(B)/programs/%: tests/programs/%.c | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread
@@ -112,3 +112,23 @@ $(addprefix $(B)/programs/,$(STRANGERS)): | $(SIMCUDA)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda \
 	  -Wl,--allow-shlib-undefined $(STRANGER_FLAGS) -lpthread
+
+# PyTorch's side of the pluggable allocator, in libraries with the names that it has there.
+TORCH_DIR  := $(B)/programs/torch.d
+TORCH_LIBS := $(addprefix $(TORCH_DIR)/,libc10_cuda.so libtorch_cuda.so)
+ifneq ($(API_PROGRAMS),)
+ifneq ($(shell command -v $(CXX)),)
+PROGRAMS += $(B)/programs/torch
+endif
+endif
+TORCH_CXX = $(CXX) -std=c++17 -g -O1 -Wall -Wextra -Werror
+
+$(TORCH_DIR)/libc10_cuda.so: tests/programs/torch/c10.cc tests/programs/torch/c10.hh
+$(TORCH_DIR)/libtorch_cuda.so: tests/programs/torch/torch.cc
+$(TORCH_LIBS):
+	$(call say,CXX,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(TORCH_CXX) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
+$(B)/programs/torch: tests/programs/torch/main.cc tests/programs/torch/c10.hh $(TORCH_LIBS) | $(SIMCUDA)
+	$(call say,CXX,$@)
+	$(Q)$(TORCH_CXX) -o $@ $< -L$(B)/simcuda -l:libcudart.so.13 -Wl,-rpath,'$$ORIGIN/torch.d' $(TORCH_LIBS) -Wl,--allow-shlib-undefined -ldl

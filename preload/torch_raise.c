@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/torch_raise.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "gpucache.h"
+#include "preload/real.h"
+
+/* c10::SourceLocation */
+struct source {
+	const char *function;
+	const char *file;
+	uint32_t line;
+};
+
+/* std::string of libstdc++, empty. */
+struct string {
+	char *text;
+	size_t length;
+	char room[16];
+};
+
+/* More than any c10::Error has had. */
+#define EXCEPTION_SIZE 1024
+
+#define STRING "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+
+struct parts {
+	void *(*allocate)(size_t size);
+	void (*construct)(void *error, struct source source, struct string *text);
+	void (*append)(struct string *string, const char *text, size_t length);
+	void (*raise)(void *error, void *type, void (*destroy)(void *));
+	void *(*vtable)[5]; /* offset, type, destructor, deleting destructor, what */
+	void *type;
+};
+
+static bool find(const void *library, const char *name, void *ret_symbol)
+{
+	void *symbol = gpc_real_dlsym_call((void *)(uintptr_t)library, name);
+
+	memcpy(ret_symbol, &symbol, sizeof symbol);
+	return symbol != NULL;
+}
+
+static bool find_parts(bool is_oom, struct parts *ret_parts)
+{
+	/* It depends on libc10 and the C++ runtime, and is searched with all that it depends on. */
+	void *library = dlopen("libc10_cuda.so", RTLD_NOLOAD | RTLD_LAZY);
+	bool is_there;
+
+	if (!library)
+		return false;
+	is_there = find(library, "__cxa_allocate_exception", &ret_parts->allocate) &&
+		   find(library, "__cxa_throw", &ret_parts->raise) &&
+		   find(library, "_ZN3c105ErrorC1ENS_14SourceLocationE" STRING,
+			   &ret_parts->construct) &&
+		   find(library,
+			   "_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE9_M_appendEPKcm",
+			   &ret_parts->append) &&
+		   find(library, is_oom ? "_ZTVN3c1016OutOfMemoryErrorE" : "_ZTVN3c105ErrorE",
+			   &ret_parts->vtable) &&
+		   find(library, is_oom ? "_ZTIN3c1016OutOfMemoryErrorE" : "_ZTIN3c105ErrorE",
+			   &ret_parts->type);
+	(void)dlclose(library); /* a reference less; PyTorch has its own */
+	return is_there;
+}
+
+static bool is_torch(const void *caller)
+{
+	const char *name;
+	Dl_info info;
+
+	if (!dladdr(caller, &info) || !info.dli_fname)
+		return false;
+	name = strrchr(info.dli_fname, '/');
+	name = name ? name + 1 : info.dli_fname;
+	return strncmp(name, "libtorch", 8) == 0 || strncmp(name, "libc10", 6) == 0;
+}
+
+/* As cudaMemGetInfo tells the program. */
+static bool ask_free(int device, size_t *ret_available, size_t *ret_total)
+{
+	bool is_known = false;
+	bool must_pop;
+
+	if (!enter())
+		return false;
+	if (!gpc_runtime_enter_device(device, &must_pop)) {
+		is_known = !real_cuMemGetInfo_v2(ret_available, ret_total);
+		if (is_known)
+			gpc_runtime_adjust_free(ret_available, ret_total);
+		gpc_runtime_leave_device(must_pop);
+	}
+	gpc_runtime_leave();
+	return is_known;
+}
+
+/* In PyTorch's words, which programs look for. */
+static void write_text(struct gpc_text *text, CUresult error, size_t size, int device)
+{
+	size_t available = 0;
+	size_t total = 0;
+
+	if (error != CUDA_ERROR_OUT_OF_MEMORY) {
+		gpc_text_add(text, "CUDA error: %s (%d), for an allocation of ",
+			gpucache_error_text((int)error), (int)error);
+		gpc_text_add_bytes(text, size);
+		return;
+	}
+	gpc_text_add(text, "CUDA out of memory. Tried to allocate ");
+	gpc_text_add_bytes(text, size);
+	gpc_text_add(text, ". ");
+	if (ask_free(device, &available, &total)) {
+		gpc_text_add(text, "GPU %d has a total capacity of ", device);
+		gpc_text_add_bytes(text, total);
+		gpc_text_add(text, " of which ");
+		gpc_text_add_bytes(text, available);
+		gpc_text_add(text, " is free. ");
+	}
+	gpc_text_add(text, "Who holds the rest: gpumem-report oom");
+}
+
+void gpc_torch_raise(const void *caller, CUresult error, size_t size, int device)
+{
+	const struct source source = { "gpucache_torch_malloc", "libgpucache.so", 0 };
+	struct string message = { .text = message.room };
+	struct parts parts;
+	char buf[256];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	void *exception;
+
+	if (!is_torch(caller) || !find_parts(error == CUDA_ERROR_OUT_OF_MEMORY, &parts))
+		return;
+	write_text(&text, error, size, device);
+	parts.append(&message, text.buf, text.len);
+	exception = parts.allocate(EXCEPTION_SIZE);
+	parts.construct(exception, source, &message); /* takes the text, and leaves an empty one */
+	memcpy(exception, &(void *){ &(*parts.vtable)[2] }, sizeof(void *));
+	parts.raise(exception, parts.type, (void (*)(void *))(uintptr_t)(*parts.vtable)[2]);
+}
