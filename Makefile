@@ -65,6 +65,8 @@ ALL_LDFLAGS  := $(LDFLAGS.base) $(SANITIZE) $(LDFLAGS)
 # Every process that inherits LD_PRELOAD loads the library, so what it costs to load is kept small: no lookup
 # of our own functions by name, and two mappings instead of four.
 LDFLAGS.library := -Wl,-Bsymbolic-functions -Wl,-z,noseparate-code
+# A program that closes the library may hold our functions: those that dlsym and cuGetProcAddress gave it, atexit's.
+LDFLAGS.library += -Wl,-z,nodelete
 
 # What lives in the host process does not compile with malloc, stdio or exit in it (base/banned.h).
 BANNED := -include src/base/banned.h -ftls-model=initial-exec

@@ -94,6 +94,12 @@ def case_a_CUDA_library_may_be_closed_and_loaded_again(world):
     expect_equal("calls of malloc", world.count_calls()["malloc"], 3)
 
 
+def case_a_program_that_loads_and_closes_us_may_call_what_it_kept(world):
+    ours = world.run([world.program("unload"), os.path.join(world.build, "libgpucache.so")], LD_PRELOAD=None)
+    expect_equal("the run", (ours.status, ours.out, ours.err), (0, "before: 0\ndlclose: 0\nafter: 0\n", ""))
+    expect_equal("the state of the recording", world.state(), "ended")
+
+
 def case_a_recording_asked_for_by_a_relative_path_stays_where_it_began(world):
     expect_life(world, "change-directory", ["ended"], GPUCACHE_OUTPUT="rec-%p.gpucache")
 
