@@ -3,9 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum gpc_status gpc_io_write(int fd, const void *data, size_t len)
+bool gpc_io_write(int fd, const void *data, size_t len)
 {
 	const char *at = data;
 
@@ -15,11 +16,34 @@ enum gpc_status gpc_io_write(int fd, const void *data, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return GPC_IO;
+			return false;
 		at += n;
 		len -= (size_t)n;
 	}
-	return GPC_OK;
+	return true;
+}
+
+struct gpc_io_file gpc_io_file_of(int fd)
+{
+	struct gpc_io_file file = { 0 };
+	struct stat st;
+
+	if (fd >= 0 && fstat(fd, &st) == 0)
+		file = (struct gpc_io_file){ (uint64_t)st.st_dev, (uint64_t)st.st_ino };
+	return file;
+}
+
+bool gpc_io_is(int fd, const struct gpc_io_file *file)
+{
+	struct gpc_io_file now = gpc_io_file_of(fd);
+
+	return now.inode != 0 && now.inode == file->inode && now.device == file->device;
+}
+
+void gpc_io_close(int fd, const struct gpc_io_file *file)
+{
+	if (gpc_io_is(fd, file))
+		close(fd);
 }
 
 ssize_t gpc_io_read_file(const char *path, char *buf, size_t size)

@@ -22,7 +22,7 @@ void gpc_log_block(const char *text, size_t len)
 {
 	int saved_errno = errno;
 
-	if (gpc_io_write(log_state.fd, text, len))
+	if (!gpc_io_write(log_state.fd, text, len))
 		errno = 0; /* nobody is left to tell */
 	errno = saved_errno;
 }

@@ -104,13 +104,10 @@ static void add_point_locked(
 
 static void touch_locked(struct gpc_record *rec, uint64_t now_ns)
 {
-	struct stat st;
-
 	if (rec->fd < 0 || now_ns - rec->touched_ns < TOUCH_INTERVAL_NS)
 		return;
 	rec->touched_ns = now_ns;
-	if (fstat(rec->fd, &st) == 0 && (uint64_t)st.st_dev == rec->file_device &&
-		(uint64_t)st.st_ino == rec->file_inode)
+	if (gpc_io_is(rec->fd, &rec->file))
 		(void)futimens(rec->fd, NULL);
 }
 

@@ -127,13 +127,12 @@ static bool give_name(int fd, int dir_fd, const char *name)
 /* Locks, maps and fills an open, empty file. */
 static bool prepare(struct gpc_place *place, int fd, const struct gpc_place_wish *wish)
 {
-	struct stat st;
 	size_t size;
 	void *base;
 
 	lock_file(fd);
 	size = take_space(fd, wish->size, wish->least);
-	if (size == 0 || fstat(fd, &st) != 0)
+	if (size == 0)
 		return false;
 	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)
@@ -141,8 +140,7 @@ static bool prepare(struct gpc_place *place, int fd, const struct gpc_place_wish
 	place->fd = fd;
 	place->base = base;
 	place->size = size;
-	place->file_device = (uint64_t)st.st_dev;
-	place->file_inode = (uint64_t)st.st_ino;
+	place->file = gpc_io_file_of(fd);
 	wish->fill(wish->arg, base, size);
 	return true;
 }

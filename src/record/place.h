@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/io.h"
 #include "base/status.h"
 #include "record/identity.h"
 
@@ -37,8 +38,7 @@ struct gpc_place {
 	int fd;
 	void *base;
 	size_t size; /* what was given: between the least and the wanted size */
-	uint64_t file_device;
-	uint64_t file_inode;
+	struct gpc_io_file file;
 	char path[GPC_PLACE_MAX_PATH];
 	/* Set also where another place was used instead. */
 	int pattern_errno;

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/metamem.h"
@@ -173,8 +171,7 @@ static enum gpc_status open_file(struct opening *opening, size_t size)
 	if (st)
 		return st;
 	rec->fd = place.fd;
-	rec->file_device = place.file_device;
-	rec->file_inode = place.file_inode;
+	rec->file = place.file;
 	memcpy(rec->path, place.path, sizeof rec->path);
 	return GPC_OK;
 }
@@ -217,16 +214,6 @@ void gpc_record_end(struct gpc_record *rec, uint64_t now_ns)
 	gpc_record_state_add(rec, GPUCACHE_STATE_CLEAN_EXIT);
 }
 
-/* Closes our descriptor, unless the program closed it and the number is another file's now. */
-static void close_file(struct gpc_record *rec)
-{
-	struct stat st;
-
-	if (rec->fd >= 0 && fstat(rec->fd, &st) == 0 && (uint64_t)st.st_dev == rec->file_device &&
-		(uint64_t)st.st_ino == rec->file_inode)
-		close(rec->fd);
-}
-
 void gpc_record_mute(struct gpc_record *rec)
 {
 	rec->n_blocks = 0;
@@ -241,7 +228,7 @@ void gpc_record_close(struct gpc_record *rec)
 		gpc_metamem_unmap(rec->base, rec->size);
 	else
 		munmap(rec->base, rec->size);
-	close_file(rec);
+	gpc_io_close(rec->fd, &rec->file);
 	forget(rec);
 }
 
@@ -253,6 +240,6 @@ void gpc_record_detach(struct gpc_record *rec)
 	if (mmap(rec->base, rec->size, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 		munmap(rec->base, rec->size);
-	close_file(rec);
+	gpc_io_close(rec->fd, &rec->file);
 	forget(rec);
 }

@@ -34,6 +34,7 @@
 #include <sys/uio.h>
 
 #include "base/bytes.h"
+#include "base/io.h"
 #include "base/lock.h"
 #include "base/share.h"
 #include "base/status.h"
@@ -82,10 +83,9 @@ struct gpc_record {
 	_Alignas(64) struct gpc_lock lock;
 	uint64_t peak_number;
 	uint64_t oom_number;
-	uint64_t touched_ns;  /* the file's time of change was last set */
-	uint64_t file_device; /* what fd must still be: the program may close our descriptor */
-	uint64_t file_inode;
-	uint64_t retired; /* bit i: the context of COUNTERS slot i is gone */
+	uint64_t touched_ns;     /* the file's time of change was last set */
+	struct gpc_io_file file; /* that of fd */
+	uint64_t retired;        /* bit i: the context of COUNTERS slot i is gone */
 
 	char path[GPC_RECORD_MAX_PATH]; /* absolute where the pattern was; empty without a file */
 	/* For one warning of the caller. */

@@ -105,6 +105,25 @@ static bool has_its_name(int dir_fd, uint32_t slot, int fd)
 	       by_name.st_dev == by_fd.st_dev && by_name.st_ino == by_fd.st_ino;
 }
 
+/* --- The file --------------------------------------------------------------------------------- */
+
+static bool read_at(int fd, void *data, size_t size, size_t offset)
+{
+	ssize_t n;
+
+	do
+		n = pread(fd, data, size, (off_t)offset);
+	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)size;
+}
+
+static bool has_nonce(int fd, uint64_t nonce)
+{
+	uint64_t found;
+
+	return read_at(fd, &found, sizeof found, offsetof(struct content, nonce)) && found == nonce;
+}
+
 /* --- The exporter ----------------------------------------------------------------------------- */
 
 static enum gpc_status write_at(int fd, const void *data, size_t size, size_t offset)
@@ -155,9 +174,10 @@ static enum gpc_status open_in_place(struct gpc_ipc_registry *registry, uint32_t
 		close(dir_fd);
 		return GPC_IO;
 	}
+	close(dir_fd);
 	registry->is_open = true;
 	registry->fd = fd;
-	registry->dir_fd = dir_fd;
+	registry->file = gpc_io_file_of(fd);
 	registry->place = place;
 	registry->slot = slot;
 	registry->nonce = nonce;
@@ -177,6 +197,35 @@ static enum gpc_status open_file(struct gpc_ipc_registry *registry)
 	return st;
 }
 
+/* The program closed our descriptor.  Finds the file by its name, if it still is ours. */
+static bool find_again(struct gpc_ipc_registry *registry)
+{
+	int dir_fd = open_place(registry->place, false);
+	int fd;
+
+	if (dir_fd < 0)
+		return false;
+	fd = open_slot(dir_fd, registry->slot, O_RDWR);
+	if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) || !has_its_name(dir_fd, registry->slot, fd) ||
+			       !has_nonce(fd, registry->nonce))) {
+		close(fd);
+		fd = -1;
+	}
+	close(dir_fd);
+	if (fd < 0)
+		return false;
+	registry->fd = fd;
+	registry->file = gpc_io_file_of(fd);
+	return true;
+}
+
+/* True where registry->fd is our file. */
+static bool has_file(struct gpc_ipc_registry *registry)
+{
+	return registry->is_open &&
+	       (gpc_io_is(registry->fd, &registry->file) || find_again(registry));
+}
+
 static size_t offset_of(uint32_t number)
 {
 	return offsetof(struct content, entries) + number * sizeof(struct entry);
@@ -185,7 +234,7 @@ static size_t offset_of(uint32_t number)
 enum gpc_status gpc_ipc_registry_add(struct gpc_ipc_registry *registry, uint32_t number,
 	const struct gpc_ipc_target *target, CUipcMemHandle *ret_tag)
 {
-	enum gpc_status st = registry->is_open ? GPC_OK : open_file(registry);
+	enum gpc_status st = has_file(registry) ? GPC_OK : open_file(registry);
 	struct entry entry = { .target = *target };
 	struct tag tag = { .entry = number };
 
@@ -211,21 +260,31 @@ void gpc_ipc_registry_remove(struct gpc_ipc_registry *registry, uint32_t number)
 {
 	const struct entry empty = { 0 };
 
-	if (registry->is_open)
+	if (has_file(registry))
 		(void)!write_at(registry->fd, &empty, sizeof empty, offset_of(number));
+}
+
+/* Locked, the file keeps its name: nobody else removes it. */
+static void remove_file(const struct gpc_ipc_registry *registry)
+{
+	int dir_fd = open_place(registry->place, false);
+	char name[32];
+
+	if (dir_fd < 0)
+		return;
+	name_of_slot(registry->slot, name, sizeof name);
+	if (has_its_name(dir_fd, registry->slot, registry->fd))
+		(void)unlinkat(dir_fd, name, 0);
+	close(dir_fd);
 }
 
 void gpc_ipc_registry_fini(struct gpc_ipc_registry *registry, bool is_child)
 {
-	char name[32];
-
 	if (!registry->is_open)
 		return;
-	name_of_slot(registry->slot, name, sizeof name);
-	if (!is_child)
-		(void)unlinkat(registry->dir_fd, name, 0);
-	close(registry->fd);
-	close(registry->dir_fd);
+	if (!is_child && has_file(registry))
+		remove_file(registry);
+	gpc_io_close(registry->fd, &registry->file);
 	*registry = (struct gpc_ipc_registry){ 0 };
 }
 
@@ -236,22 +295,10 @@ bool gpc_ipc_is_tag(const CUipcMemHandle *handle)
 	return memcmp(handle, magic, sizeof magic) == 0;
 }
 
-static bool read_at(int fd, void *data, size_t size, size_t offset)
-{
-	ssize_t n;
-
-	do
-		n = pread(fd, data, size, (off_t)offset);
-	while (n < 0 && errno == EINTR);
-	return n == (ssize_t)size;
-}
-
 static bool read_entry(int fd, const struct tag *tag, struct entry *entry)
 {
-	uint64_t nonce;
-
-	return read_at(fd, &nonce, sizeof nonce, offsetof(struct content, nonce)) &&
-	       nonce == tag->nonce && read_at(fd, entry, sizeof *entry, offset_of(tag->entry)) &&
+	return has_nonce(fd, tag->nonce) &&
+	       read_at(fd, entry, sizeof *entry, offset_of(tag->entry)) &&
 	       entry->serial == tag->serial && entry->same_serial == tag->serial;
 }
 

@@ -20,7 +20,11 @@
  *
  * Invariants  1 Directories of ours belong to this user and are closed to all others; a file is
  *               neither a link nor somebody else's.
- *             2 An entry is written whole before its tag exists.  Files are written and read,
+ *             2 A program that closes our descriptor gets the number for a file of its own, and that
+ *               is not touched: our file is opened again by its name, where it still has our
+ *               nonce and nobody else locked it; else the process takes a new one, and what it
+ *               exported before leads nowhere.
+ *             3 An entry is written whole before its tag exists.  Files are written and read,
  *               never mapped: a full tmpfs is an error and not a SIGBUS.
  * Threads     The owner's lock.  gpc_ipc_registry_find: any thread, without one.
  * Failure     add: GPC_IO, no directory can be used, it is full, or too many processes have a slot.
@@ -33,6 +37,7 @@
 
 #include <stdbool.h>
 
+#include "base/io.h"
 #include "base/status.h"
 #include "driver/cuda_abi.h"
 
@@ -43,7 +48,7 @@
 struct gpc_ipc_registry {
 	bool is_open;
 	int fd;
-	int dir_fd;
+	struct gpc_io_file file; /* that of fd */
 	uint32_t place;
 	uint32_t slot;
 	uint64_t nonce;

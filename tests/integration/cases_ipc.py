@@ -70,6 +70,27 @@ def case_blocks_inside_one_segment_are_exported_each_for_itself(world):
     expect_equal("lines of the exporter", expect_ends_and_takes_it_along(exporter).count("\n"), 1)
 
 
+def case_an_exporter_that_closes_all_descriptors_keeps_its_files_and_its_exports(world):
+    exporter, importer = End(world, True), End(world, True)
+    for n in range(3):
+        exporter.make(f"block{n}", 100 * KIB, 20 + n)
+    early = exporter.do("export", "block1")
+    path, inode = registry_file(exporter)
+    importer.do("open", "early", early)
+    exporter.do("daemon", 40)
+    exporter.do("export", "block2")
+    expect_equal("what it says to importers, found again", registry_file(exporter), (path, inode))
+    # The simulated driver keeps memory behind a descriptor, so what is open already is all that can be read.
+    expect_equal("what was exported before", importer.do("look", "early", 100 * KIB), "21")
+    exporter.do("free", "block1")
+    expect_equal("an export that was freed", importer.ask("open", "gone", early), "error 1")
+    exporter.end()
+    expect(not os.path.exists(path), f"{path} is left")
+    for name in os.listdir(world.folder):
+        if name.startswith("own-"):
+            expect_equal(f"the size of {name}", os.path.getsize(os.path.join(world.folder, name)), 0)
+
+
 def case_large_blocks_after_the_first_export_have_handles_that_everybody_can_open(world):
     exporter, importer = End(world, True), End(world, False)
     exporter.make("early", 2 * MIB, 1)

@@ -9,7 +9,9 @@
  *   kernel NAME MS          runs and writes         wait                  for the device
  *   used                    bytes of the device
  *   child COMMAND           the command in a child made by fork
+ *   daemon NUMBER           closes all descriptors and opens files of its own: own-3 is descriptor 3, ...
  */
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +116,23 @@ static void range(const char *ptr)
 		printf("ok %llu %zu\n", at - base, size);
 }
 
+/* As a daemon does; what got closed is another file from now on. */
+static void become_a_daemon(int n_files)
+{
+	for (int fd = 3; fd < 1024; fd++)
+		(void)close(fd);
+	for (int fd = 3; fd < 3 + n_files; fd++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "own-%d", fd);
+		if (open(name, O_RDWR | O_CREAT | O_EXCL, 0600) != fd) {
+			printf("error: no descriptor %d\n", fd);
+			return;
+		}
+	}
+	printf("ok\n");
+}
+
 static void obey(const char *line)
 {
 	char word[16] = "", name[32] = "", rest[256] = "";
@@ -144,6 +163,8 @@ static void obey(const char *line)
 		answer(launch(make_stream(), number * MS, ptr, table[i].size, 99));
 	} else if (!strcmp(word, "wait")) {
 		answer(cudaDeviceSynchronize());
+	} else if (!strcmp(word, "daemon")) {
+		become_a_daemon(atoi(name));
 	} else if (!strcmp(word, "used")) {
 		printf("ok %llu\n", (unsigned long long)used_bytes());
 	} else {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -15,7 +13,7 @@ static void a_file_is_read_whole_and_ended(void **state)
 	int fd = mkstemp(path);
 
 	(void)state;
-	assert_int_equal(gpc_io_write(fd, "0123456789", 10), GPC_OK);
+	assert_int_equal(write(fd, "0123456789", 10), 10);
 	close(fd);
 	memset(buf, 'x', sizeof buf);
 	assert_int_equal(gpc_io_read_file(path, buf, sizeof buf), 10);
@@ -36,70 +34,40 @@ static void a_missing_file_says_so(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
-static void a_full_device_is_an_error(void **state)
+static void a_descriptor_is_known_by_its_file(void **state)
 {
-	int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	char path[] = "/tmp/gpc-io-XXXXXX";
+	int fd = mkstemp(path);
+	struct gpc_io_file file = gpc_io_file_of(fd);
+	const struct gpc_io_file none = gpc_io_file_of(-1);
 
 	(void)state;
-	assert_int_equal(gpc_io_write(fd, "x", 1), GPC_IO);
-	assert_int_equal(errno, ENOSPC);
+	assert_true(gpc_io_is(fd, &file));
+	assert_false(gpc_io_is(-1, &file));
+	assert_false(gpc_io_is(-1, &none));
+	assert_false(gpc_io_is(fd, &none));
 	close(fd);
-	assert_int_equal(gpc_io_write(-1, "x", 1), GPC_IO);
-	assert_int_equal(errno, EBADF);
-	assert_int_equal(gpc_io_write(-1, "x", 0), GPC_OK);
+	assert_false(gpc_io_is(fd, &file));
+	unlink(path);
 }
 
-static void do_nothing(int number)
+static void a_number_that_is_another_file_now_is_not_closed(void **state)
 {
-	(void)number;
-}
-
-static void *drain_slowly(void *arg)
-{
-	int fd = *(int *)arg;
-	char buf[4096];
-	size_t total = 0;
-	ssize_t n;
-
-	while ((n = read(fd, buf, sizeof buf)) > 0) {
-		total += (size_t)n;
-		usleep(200);
-	}
-	return (void *)total;
-}
-
-static void *disturb(void *arg)
-{
-	pthread_t *writer = arg;
-
-	for (int i = 0; i < 50; i++) {
-		pthread_kill(*writer, SIGUSR1);
-		usleep(500);
-	}
-	return NULL;
-}
-
-static void signals_do_not_cut_a_write(void **state)
-{
-	struct sigaction action = { .sa_handler = do_nothing };
-	static char data[1 << 20];
-	pthread_t self = pthread_self();
-	pthread_t reader;
-	pthread_t disturber;
-	int ends[2];
-	void *total;
+	char path[] = "/tmp/gpc-io-XXXXXX";
+	int fd = mkstemp(path);
+	struct gpc_io_file file = gpc_io_file_of(fd);
+	int other = open("/dev/null", O_RDONLY);
 
 	(void)state;
-	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
-	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(pthread_create(&reader, NULL, drain_slowly, &ends[0]), 0);
-	assert_int_equal(pthread_create(&disturber, NULL, disturb, &self), 0);
-	assert_int_equal(gpc_io_write(ends[1], data, sizeof data), GPC_OK);
-	pthread_join(disturber, NULL);
-	close(ends[1]);
-	pthread_join(reader, &total);
-	assert_int_equal((size_t)total, sizeof data);
-	close(ends[0]);
+	assert_int_equal(dup2(other, fd), fd);
+	gpc_io_close(fd, &file);
+	assert_int_equal(fcntl(fd, F_GETFD), 0);
+	file = gpc_io_file_of(fd);
+	gpc_io_close(fd, &file);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	assert_int_equal(errno, EBADF);
+	close(other);
+	unlink(path);
 }
 
 int main(void)
@@ -107,8 +75,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_is_read_whole_and_ended),
 		cmocka_unit_test(a_missing_file_says_so),
-		cmocka_unit_test(a_full_device_is_an_error),
-		cmocka_unit_test(signals_do_not_cut_a_write),
+		cmocka_unit_test(a_descriptor_is_known_by_its_file),
+		cmocka_unit_test(a_number_that_is_another_file_now_is_not_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

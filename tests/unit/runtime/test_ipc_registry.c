@@ -187,6 +187,113 @@ static void the_slot_of_a_killed_process_is_taken_by_the_next(void **state)
 	close(ends[0]);
 }
 
+/* Every descriptor of ours is closed, and its number is that of a file of the program: "user-N". */
+static int lose_descriptors(int ret_fds[8])
+{
+	int n = 0;
+
+	for (int fd = 3; fd < 64; fd++) {
+		char target_path[256];
+		char link[64];
+		ssize_t len;
+		int own;
+
+		snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+		len = readlink(link, target_path, sizeof target_path - 1);
+		target_path[len > 0 ? len : 0] = '\0';
+		if (strncmp(target_path, top, strlen(top)) != 0)
+			continue;
+		snprintf(link, sizeof link, "%s/user-%d", top, n);
+		own = open(link, O_RDWR | O_CREAT | O_EXCL, 0600);
+		assert_int_equal(dup2(own, fd), fd);
+		close(own);
+		ret_fds[n++] = fd;
+	}
+	return n;
+}
+
+/* All of them are open, and empty. */
+static void assert_untouched(const int fds[], int n)
+{
+	for (int i = 0; i < n; i++)
+		assert_int_equal(lseek(fds[i], 0, SEEK_END), 0);
+}
+
+static void close_all(const int fds[], int n)
+{
+	for (int i = 0; i < n; i++)
+		assert_int_equal(close(fds[i]), 0);
+}
+
+static void a_file_of_the_program_that_got_our_number_is_not_written(void **state)
+{
+	CUipcMemHandle first = add(&registry, 0);
+	CUipcMemHandle second;
+	int fds[8];
+	int n = lose_descriptors(fds);
+
+	(void)state;
+	assert_true(n > 0);
+	gpc_ipc_registry_remove(&registry, 7);
+	second = add(&registry, 1);
+	assert_untouched(fds, n);
+	/* The same file, opened again: what was said before still holds. */
+	assert_int_equal(registry.slot, 0);
+	assert_leads_there(&first);
+	assert_leads_there(&second);
+	gpc_ipc_registry_remove(&registry, 0);
+	assert_leads_nowhere(&first);
+	close_all(fds, n);
+}
+
+static void at_the_end_a_file_of_the_program_is_neither_closed_nor_removed(void **state)
+{
+	char kept[128];
+	int fds[8];
+	int n;
+	int fd;
+
+	(void)state;
+	(void)add(&registry, 0);
+	n = lose_descriptors(fds);
+	/* A directory of the program, where a file has the name of our slot. */
+	snprintf(kept, sizeof kept, "%s/ipc-0", top);
+	assert_int_equal(close(open(kept, O_CREAT | O_WRONLY, 0600)), 0);
+	fd = open(top, O_RDONLY | O_DIRECTORY);
+	for (int i = 0; i < n; i++)
+		assert_int_equal(dup2(fd, fds[i]), fds[i]);
+	gpc_ipc_registry_fini(&registry, false);
+	close_all(fds, n);
+	close(fd);
+	assert_true(is_there(kept));
+	assert_false(is_there(path_of(0, 0)));
+}
+
+static void a_slot_that_another_process_took_meanwhile_is_left_to_it(void **state)
+{
+	struct gpc_ipc_registry other = { 0 };
+	CUipcMemHandle lost = add(&registry, 0);
+	CUipcMemHandle theirs;
+	CUipcMemHandle ours;
+	int fds[8];
+	int n = lose_descriptors(fds);
+
+	(void)state;
+	theirs = add(&other, 0);
+	assert_int_equal(other.slot, 0);
+	gpc_ipc_registry_remove(&registry, 0);
+	ours = add(&registry, 0);
+	assert_int_equal(registry.slot, 1);
+	assert_untouched(fds, n);
+	assert_leads_nowhere(&lost);
+	assert_leads_there(&theirs);
+	assert_leads_there(&ours);
+	gpc_ipc_registry_fini(&registry, false);
+	assert_leads_there(&theirs);
+	gpc_ipc_registry_fini(&other, false);
+	close_all(fds, n);
+}
+
 static void a_directory_that_others_can_enter_is_not_used(void **state)
 {
 	CUipcMemHandle tag;
@@ -308,6 +415,9 @@ int main(void)
 		TEST(a_child_of_fork_leaves_the_file),
 		TEST(processes_have_slots_of_their_own),
 		TEST(the_slot_of_a_killed_process_is_taken_by_the_next),
+		TEST(a_file_of_the_program_that_got_our_number_is_not_written),
+		TEST(at_the_end_a_file_of_the_program_is_neither_closed_nor_removed),
+		TEST(a_slot_that_another_process_took_meanwhile_is_left_to_it),
 		TEST(a_directory_that_others_can_enter_is_not_used),
 		TEST(a_directory_of_somebody_else_is_not_used),
 		TEST(a_link_in_place_of_a_directory_is_not_followed),
