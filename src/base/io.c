@@ -6,23 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool gpc_io_write(int fd, const void *data, size_t len)
-{
-	const char *at = data;
-
-	while (len > 0) {
-		ssize_t n = write(fd, at, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		len -= (size_t)n;
-	}
-	return true;
-}
-
 struct gpc_io_file gpc_io_file_of(int fd)
 {
 	struct gpc_io_file file = { 0 };

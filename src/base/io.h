@@ -17,9 +17,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Writes all of data[0 .. len).  False with errno set where that is impossible. */
-bool gpc_io_write(int fd, const void *data, size_t len);
-
 /* What a file is called by the kernel; all zero: no file. */
 struct gpc_io_file {
 	uint64_t device;

@@ -19,8 +19,8 @@ $(addprefix $(B)/programs/,vmm arrays): tests/programs/scenes.h
 $(B)/programs/async $(B)/programs/async_per_thread: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1 -ldl
 
 # Processes that live in unusual ways, and contexts.
-PROGRAMS += $(addprefix $(B)/programs/,life contexts outside unload)
-$(B)/programs/life $(B)/programs/unload: PROGRAM_LIBS := -l:libcudart.so.13 -ldl
+PROGRAMS += $(addprefix $(B)/programs/,life unload stderr contexts outside)
+$(addprefix $(B)/programs/,life unload stderr): PROGRAM_LIBS := -l:libcudart.so.13 -ldl
 $(addprefix $(B)/programs/,contexts outside): PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 $(B)/programs/outside: tests/programs/kernel.h
 
