@@ -332,6 +332,18 @@ static int open_private_directory(const char *path)
 	return -1;
 }
 
+static void clean_directory(int dir_fd)
+{
+	struct gpc_stale_space space = { 0 };
+	struct statvfs fs;
+
+	if (fstatvfs(dir_fd, &fs) == 0) {
+		space.total_bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
+		space.free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+	}
+	gpc_stale_clean(dir_fd, gpc_clock_realtime_ns(), &space);
+}
+
 static enum gpc_status try_directory(struct gpc_place *place, const char *directory,
 	const struct gpc_identity *identity, const struct gpc_place_wish *wish)
 {
@@ -341,7 +353,7 @@ static enum gpc_status try_directory(struct gpc_place *place, const char *direct
 
 	if (dir_fd < 0)
 		return GPC_IO;
-	gpc_stale_clean(dir_fd, gpc_clock_realtime_ns());
+	clean_directory(dir_fd);
 	for (unsigned attempt = 0; st == GPC_EXISTS && attempt < MAX_PLAIN_ATTEMPTS; attempt++) {
 		struct gpc_text text = gpc_text_init(place->path, sizeof place->path);
 		size_t start;

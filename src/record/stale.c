@@ -21,21 +21,29 @@ struct entry {
 	char name[];
 };
 
-/* What the first pass learns. */
-struct survey {
-	uint64_t newest[GPC_STALE_KEEP]; /* times of change, newest first */
-	unsigned n_newest;
-	uint64_t crashed_ns; /* of the newest file of a killed process */
-	uint64_t crashed_inode;
-};
-
 struct dead_file {
 	uint64_t changed_ns;
 	uint64_t inode;
+	uint64_t bytes; /* that it takes */
+	bool is_whole;  /* its header is complete, so its owner had locked it */
 	bool is_crashed;
+	bool has_oom;
+	bool is_kept;
 };
 
-typedef void (*visit_fn)(int dir_fd, const char *name, const struct dead_file *file, void *arg);
+/* What the first pass learns. */
+struct survey {
+	uint64_t now_ns;
+	struct dead_file files[GPC_STALE_MAX_KEPT]; /* the most valuable, in order */
+	unsigned n_files;
+	struct dead_file crashed; /* the newest one of a killed process */
+	uint64_t ended_bytes;     /* of all of them */
+	uint64_t budget;
+	uint64_t kept_bytes;
+};
+
+typedef void (*visit_fn)(
+	int dir_fd, const char *name, int fd, const struct dead_file *file, void *arg);
 
 static bool is_our_name(const char *name)
 {
@@ -47,13 +55,17 @@ static bool is_our_name(const char *name)
 	       strcmp(name + len - suffix, GPC_NAME_SUFFIX) == 0;
 }
 
-static bool was_killed(int fd)
+/* What the header says; nothing where it is none. */
+static void read_state(int fd, struct dead_file *file)
 {
 	struct gpucache_header header;
 
-	return pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
-	       memcmp(header.magic, GPUCACHE_FORMAT_MAGIC, sizeof header.magic) == 0 &&
-	       header.state != 0 && !(header.state & GPUCACHE_STATE_CLEAN_EXIT);
+	if (pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header ||
+		memcmp(header.magic, GPUCACHE_FORMAT_MAGIC, sizeof header.magic) != 0)
+		return;
+	file->is_whole = header.state != 0;
+	file->is_crashed = header.state != 0 && !(header.state & GPUCACHE_STATE_CLEAN_EXIT);
+	file->has_oom = header.state & GPUCACHE_STATE_OOM_SEEN;
 }
 
 /*
@@ -62,9 +74,9 @@ static bool was_killed(int fd)
  */
 static void look_at(int dir_fd, const char *name, visit_fn visit, void *arg)
 {
-	struct dead_file file;
+	int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct dead_file file = { 0 };
 	struct stat st;
-	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0)
 		return;
@@ -73,15 +85,16 @@ static void look_at(int dir_fd, const char *name, visit_fn visit, void *arg)
 		file.changed_ns = (uint64_t)st.st_mtim.tv_sec * UINT64_C(1000000000) +
 				  (uint64_t)st.st_mtim.tv_nsec;
 		file.inode = (uint64_t)st.st_ino;
-		file.is_crashed = was_killed(fd);
-		visit(dir_fd, name, &file, arg);
+		file.bytes = (uint64_t)st.st_blocks * 512;
+		read_state(fd, &file);
+		visit(dir_fd, name, fd, &file, arg);
 	}
 	close(fd);
 }
 
 static void each_dead_file(int dir_fd, visit_fn visit, void *arg)
 {
-	_Alignas(struct entry) char buf[4096];
+	_Alignas(struct entry) char buf[2048];
 	unsigned n_seen = 0;
 	long n;
 
@@ -100,52 +113,194 @@ static void each_dead_file(int dir_fd, visit_fn visit, void *arg)
 	}
 }
 
-static void survey_file(int dir_fd, const char *name, const struct dead_file *file, void *arg)
+/* --- What there is ---------------------------------------------------------------------------- */
+
+static uint64_t age_of(const struct dead_file *file, uint64_t now_ns)
+{
+	return file->changed_ns < now_ns ? now_ns - file->changed_ns : 0;
+}
+
+static bool is_untouchable(const struct dead_file *file, uint64_t now_ns)
+{
+	return !file->is_whole && age_of(file, now_ns) < GPC_STALE_YOUNG_NS;
+}
+
+static bool is_worth_more(const struct dead_file *a, const struct dead_file *b)
+{
+	return a->has_oom != b->has_oom ? a->has_oom : a->changed_ns > b->changed_ns;
+}
+
+static void survey_file(
+	int dir_fd, const char *name, int fd, const struct dead_file *file, void *arg)
 {
 	struct survey *survey = arg;
-	unsigned at = survey->n_newest;
+	unsigned at = survey->n_files;
 
 	(void)dir_fd;
 	(void)name;
-	if (file->is_crashed && file->changed_ns >= survey->crashed_ns) {
-		survey->crashed_ns = file->changed_ns;
-		survey->crashed_inode = file->inode;
-	}
-	while (at > 0 && survey->newest[at - 1] < file->changed_ns)
-		at--;
-	if (at == GPC_STALE_KEEP)
+	(void)fd;
+	if (is_untouchable(file, survey->now_ns))
 		return;
-	if (survey->n_newest < GPC_STALE_KEEP)
-		survey->n_newest++;
-	memmove(&survey->newest[at + 1], &survey->newest[at],
-		(survey->n_newest - 1 - at) * sizeof survey->newest[0]);
-	survey->newest[at] = file->changed_ns;
+	survey->ended_bytes += file->bytes;
+	if (file->is_crashed && file->changed_ns >= survey->crashed.changed_ns)
+		survey->crashed = *file;
+	while (at > 0 && is_worth_more(file, &survey->files[at - 1]))
+		at--;
+	if (at == GPC_STALE_MAX_KEPT)
+		return;
+	if (survey->n_files < GPC_STALE_MAX_KEPT)
+		survey->n_files++;
+	memmove(&survey->files[at + 1], &survey->files[at],
+		(survey->n_files - 1 - at) * sizeof survey->files[0]);
+	survey->files[at] = *file;
 }
 
-struct removal {
-	const struct survey *survey;
-	uint64_t now_ns;
-};
+/* --- Pages that were never written ------------------------------------------------------------ */
 
-static void remove_file(int dir_fd, const char *name, const struct dead_file *file, void *arg)
+static bool is_zero(const uint64_t *words, size_t n)
 {
-	const struct removal *removal = arg;
-	const struct survey *survey = removal->survey;
-	uint64_t age = file->changed_ns < removal->now_ns ? removal->now_ns - file->changed_ns : 0;
-	bool is_surplus = survey->n_newest == GPC_STALE_KEEP &&
-			  file->changed_ns < survey->newest[GPC_STALE_KEEP - 1];
+	uint64_t any = 0;
 
-	if (age < GPC_STALE_YOUNG_NS || file->inode == survey->crashed_inode)
+	for (size_t i = 0; i < n; i++)
+		any |= words[i];
+	return any == 0;
+}
+
+/* 1: the page at `offset` holds something; 0: it does not; -1: it cannot be read. */
+static int look_at_page(int fd, off_t offset)
+{
+	uint64_t words[GPUCACHE_PAGE / 2 / sizeof(uint64_t)];
+
+	for (int half = 0; half < 2; half++) {
+		if (pread(fd, words, sizeof words, offset + half * (off_t)sizeof words) !=
+			(ssize_t)sizeof words)
+			return -1;
+		if (!is_zero(words, sizeof words / sizeof words[0]))
+			return 1;
+	}
+	return 0;
+}
+
+/* A hole reads as zeros, which is what unwritten pages hold.  Done once: then it takes less than its size. */
+static void trim_file(int dir_fd, const char *name, int fd, const struct dead_file *file, void *arg)
+{
+	off_t start = 0;
+	struct stat st;
+	int found = 1;
+
+	(void)dir_fd;
+	(void)name;
+	(void)arg;
+	if (!file->is_whole || fstat(fd, &st) != 0 || file->bytes < (uint64_t)st.st_size)
 		return;
-	if (age > GPC_STALE_AGE_NS || is_surplus)
+	for (off_t at = 0; at <= st.st_size && found >= 0; at += GPUCACHE_PAGE) {
+		found = at < st.st_size ? look_at_page(fd, at) : 1;
+		if (found == 0)
+			continue;
+		if (at > start && fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start,
+					  at - start) != 0)
+			break;
+		start = at + GPUCACHE_PAGE;
+	}
+	(void)futimens(fd, (const struct timespec[]){ st.st_atim, st.st_mtim });
+}
+
+/* --- What stays ------------------------------------------------------------------------------- */
+
+uint64_t gpc_stale_budget(const struct gpc_stale_space *space, uint64_t ended_bytes)
+{
+	uint64_t total = space->total_bytes;
+	uint64_t most = space->free_bytes + ended_bytes;
+	uint64_t beyond_half = most > total / 2 ? most - total / 2 : 0;
+
+	if (total == 0)
+		return UINT64_MAX;
+	if (beyond_half >= total / 8)
+		return total / 8;
+	return beyond_half > total / 32 ? beyond_half : total / 32;
+}
+
+static void keep(struct survey *survey, struct dead_file *file)
+{
+	if (file->is_kept || file->bytes > survey->budget - survey->kept_bytes)
+		return;
+	file->is_kept = true;
+	survey->kept_bytes += file->bytes;
+}
+
+static void keep_unless_old(struct survey *survey, struct dead_file *file)
+{
+	if (age_of(file, survey->now_ns) <= GPC_STALE_AGE_NS)
+		keep(survey, file);
+}
+
+static struct dead_file *find(struct survey *survey, uint64_t inode)
+{
+	for (unsigned i = 0; i < survey->n_files; i++) {
+		if (survey->files[i].inode == inode)
+			return &survey->files[i];
+	}
+	return survey->crashed.inode == inode ? &survey->crashed : NULL;
+}
+
+static void choose(struct survey *survey)
+{
+	struct dead_file *files = survey->files;
+	struct dead_file *newest = files;
+	unsigned n_of[2] = { 0, 0 };
+
+	if (survey->n_files == 0)
+		return;
+	for (unsigned i = 1; i < survey->n_files; i++) {
+		if (files[i].changed_ns > newest->changed_ns)
+			newest = &files[i];
+	}
+	if (files[0].has_oom)
+		keep_unless_old(survey, &files[0]);
+	if (survey->crashed.inode)
+		keep(survey, find(survey, survey->crashed.inode));
+	keep_unless_old(survey, newest);
+	for (unsigned i = 0; i < survey->n_files; i++) {
+		bool is_surplus = ++n_of[files[i].has_oom] > GPC_STALE_KEEP;
+
+		if (!is_surplus || age_of(&files[i], survey->now_ns) < GPC_STALE_YOUNG_NS)
+			keep_unless_old(survey, &files[i]);
+	}
+}
+
+/* True also of one that ended since the survey. */
+static bool stays(struct survey *survey, const struct dead_file *file)
+{
+	const struct dead_file *known = find(survey, file->inode);
+
+	if (is_untouchable(file, survey->now_ns))
+		return true;
+	if (known)
+		return known->is_kept;
+	return survey->n_files < GPC_STALE_MAX_KEPT ||
+	       is_worth_more(file, &survey->files[GPC_STALE_MAX_KEPT - 1]);
+}
+
+static void remove_file(
+	int dir_fd, const char *name, int fd, const struct dead_file *file, void *arg)
+{
+	(void)fd;
+	if (!stays(arg, file))
 		unlinkat(dir_fd, name, 0);
 }
 
-void gpc_stale_clean(int dir_fd, uint64_t now_ns)
+void gpc_stale_clean(int dir_fd, uint64_t now_ns, const struct gpc_stale_space *space)
 {
-	struct survey survey = { .n_newest = 0 };
-	struct removal removal = { .survey = &survey, .now_ns = now_ns };
+	struct survey survey = { .now_ns = now_ns };
 
 	each_dead_file(dir_fd, survey_file, &survey);
-	each_dead_file(dir_fd, remove_file, &removal);
+	/* Of what is free and what is ended together: giving pages back does not change it. */
+	survey.budget = gpc_stale_budget(space, survey.ended_bytes);
+	if (survey.ended_bytes > survey.budget) {
+		each_dead_file(dir_fd, trim_file, NULL);
+		survey = (struct survey){ .now_ns = now_ns, .budget = survey.budget };
+		each_dead_file(dir_fd, survey_file, &survey);
+	}
+	choose(&survey);
+	each_dead_file(dir_fd, remove_file, &survey);
 }

@@ -247,3 +247,45 @@ def case_a_limit_too_small_for_any_recording_costs_the_recording_only(world):
     with trap():
         guest.expect_one_line(["gpucache", "no recording"], before=limit_files(65536))
         expect_equal("what is left", guest.recordings() + os.listdir(USUAL), [])
+
+
+def run_in_small_memory(world, script):
+    """With a /dev/shm of 64 MiB of its own, as a container has; returns what the script printed."""
+    mount = "mount -t tmpfs -o size=64m,mode=1777 none /dev/shm"
+    enter = ["unshare", "-rm", "/bin/sh", "-c"]
+    if subprocess.run([*enter, mount], capture_output=True, check=False).returncode != 0:
+        raise Skip("no small filesystem can be mounted here")
+    env = world.environment(False, XDG_RUNTIME_DIR=None)
+    words = {"run": f"LD_PRELOAD={world.build}/libgpucache.so {world.program('train')} >/dev/null --steps 3",
+             "oom": f"LD_PRELOAD={world.build}/libgpucache.so {world.program('train')} >/dev/null 2>&1 --oom",
+             "report": os.path.join(world.build, "gpumem-report")}
+    done = subprocess.run([*enter, f"{mount} && {script.format(**words)}"], env=env, capture_output=True, text=True,
+                          timeout=world.time_limit(), check=False)
+    expect_equal("the script", (done.returncode, done.stderr), (0, ""))
+    return done.stdout
+
+
+def case_short_runs_leave_at_least_half_of_a_containers_shared_memory(world):
+    out = run_in_small_memory(world, """
+        for i in 1 2 3 4 5 6 7 8 9 10 11 12; do {run} || exit 1; done
+        stat -f -c '%f %b' /dev/shm
+        ls /dev/shm/gpucache-0 | wc -l
+        head -c 40M /dev/zero >/dev/shm/another && echo room""")
+    free, blocks, n_files, room = out.split()
+    expect(int(free) >= int(blocks) // 2, f"{free} of {blocks} blocks are free")
+    expect_equal("recordings that are there, and room", (n_files, room), ("12", "room"))
+
+
+def case_an_OOM_is_still_on_record_after_thirty_short_runs(world):
+    out = run_in_small_memory(world, """
+        {oom}
+        test $? = 1 || exit 1
+        touch -d '-1 hour' /dev/shm/gpucache-0/*
+        for i in $(seq 30); do
+            {run} || exit 1
+            touch -d "-$((40 - i)) minutes" "$(ls -t /dev/shm/gpucache-0/* | head -1)"
+        done
+        {report} list
+        for file in /dev/shm/gpucache-0/*; do {report} oom $file 2>/dev/null; {report} check $file; done; true""")
+    expect("OUT OF MEMORY" in out or "out of memory" in out, f"the OOM recording is gone: {out[-800:]!r}")
+    expect_equal("recordings that are not whole", out.count("is whole"), out.count("format 1."))
