@@ -51,7 +51,8 @@
  * counters and numbers that were set aside among its events: src/format/format_1_2.h.
  *
  * Liveness.  The writer holds flock(LOCK_EX) on the file as long as it lives; pids lie across
- * namespaces, locks do not.  No lock: the process is gone; CLEAN_EXIT missing: it was killed.
+ * namespaces, locks do not.  No lock: the process is gone; neither CLEAN_EXIT nor EXITED: it was killed,
+ * or became another program by exec.
  */
 #ifndef GPUCACHE_FORMAT_H
 #define GPUCACHE_FORMAT_H
@@ -71,6 +72,8 @@
 #define GPUCACHE_STATE_CLEAN_EXIT 0x2u /* the process ended by returning or exit() */
 #define GPUCACHE_STATE_OOM_SEEN   0x4u /* at least one record in OOMS */
 #define GPUCACHE_STATE_PASS       0x8u /* the library stood back; from there on nothing was recorded */
+/* the process ended by _exit or quick_exit, which run no handlers; older readers take it for killed */
+#define GPUCACHE_STATE_EXITED 0x10u
 
 enum gpucache_region_kind {
 	GPUCACHE_REGION_NONE,
@@ -116,7 +119,7 @@ struct gpucache_header {
 	uint64_t start_monotonic_ns;
 	uint64_t start_realtime_ns;
 	uint64_t start_boottime_ns;
-	uint64_t end_ns; /* CLOCK_MONOTONIC at a clean exit, else 0 */
+	uint64_t end_ns; /* CLOCK_MONOTONIC at CLEAN_EXIT or EXITED, else 0 */
 	uint32_t uid;
 	int32_t rank; /* -1: the environment names none */
 	int32_t local_rank;

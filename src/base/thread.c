@@ -34,3 +34,10 @@ bool gpc_process_adopt(void)
 	gpc_thread.id = 0;
 	return true;
 }
+
+bool gpc_process_is_exactly_ours(void)
+{
+	const uint32_t *page = atomic_load(&gpc_process_page);
+
+	return page && *page == (uint32_t)getpid();
+}

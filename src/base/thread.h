@@ -81,4 +81,7 @@ static inline bool gpc_process_is_ours(void)
 	return page && *page != 0;
 }
 
+/* The same, and false also in a child of vfork or clone that shares our memory.  A system call. */
+bool gpc_process_is_exactly_ours(void);
+
 #endif

@@ -165,6 +165,13 @@ static bool is_locked(int fd)
 	return errno == EWOULDBLOCK;
 }
 
+static enum gpc_run_state state_of_dead(uint32_t state)
+{
+	if (state & GPUCACHE_STATE_CLEAN_EXIT)
+		return GPC_RUN_ENDED;
+	return state & GPUCACHE_STATE_EXITED ? GPC_RUN_EXITED : GPC_RUN_KILLED;
+}
+
 /* Opens and reads the header.  On GPC_OK the caller owns *ret_fd. */
 static enum gpc_status open_file(const char *path, struct gpucache_header *ret_header,
 	uint64_t *ret_size, enum gpc_run_state *ret_state, int *ret_fd, struct gpc_text *why)
@@ -199,8 +206,7 @@ static enum gpc_status open_file(const char *path, struct gpucache_header *ret_h
 		if (read_at(fd, &ret_header->state, sizeof ret_header->state,
 			    offsetof(struct gpucache_header, state)) < 0)
 			goto fail_errno;
-		*ret_state = ret_header->state & GPUCACHE_STATE_CLEAN_EXIT ? GPC_RUN_ENDED
-									   : GPC_RUN_KILLED;
+		*ret_state = state_of_dead(ret_header->state);
 	}
 	*ret_size = (uint64_t)st.st_size;
 	*ret_fd = fd;

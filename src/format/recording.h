@@ -49,6 +49,7 @@ enum gpc_run_state {
 	GPC_RUN_ALIVE,  /* the writer holds its lock */
 	GPC_RUN_ENDED,  /* by returning or exit() */
 	GPC_RUN_KILLED, /* gone without saying so */
+	GPC_RUN_EXITED, /* by _exit() or quick_exit(): no handler ran */
 };
 
 enum gpc_slot {

@@ -214,6 +214,15 @@ void gpc_record_end(struct gpc_record *rec, uint64_t now_ns)
 	gpc_record_state_add(rec, GPUCACHE_STATE_CLEAN_EXIT);
 }
 
+void gpc_record_end_without_handlers(struct gpc_record *rec, uint64_t now_ns)
+{
+	if (!rec->header ||
+		__atomic_load_n(&rec->header->state, __ATOMIC_RELAXED) & GPUCACHE_STATE_CLEAN_EXIT)
+		return;
+	__atomic_store_n(&rec->header->end_ns, now_ns, __ATOMIC_RELAXED);
+	gpc_record_state_add(rec, GPUCACHE_STATE_EXITED);
+}
+
 void gpc_record_mute(struct gpc_record *rec)
 {
 	rec->n_blocks = 0;

@@ -117,6 +117,9 @@ GPC_MUST_CHECK enum gpc_status gpc_record_open(
 /* The process ends by its own will: CLEAN_EXIT and the time.  Later calls still record. */
 void gpc_record_end(struct gpc_record *rec, uint64_t now_ns);
 
+/* The same without handlers: EXITED, unless it had ended before.  In any thread, also in a signal handler. */
+void gpc_record_end_without_handlers(struct gpc_record *rec, uint64_t now_ns);
+
 /* Unmaps and closes.  No other thread may be inside a call. */
 void gpc_record_close(struct gpc_record *rec);
 

@@ -64,7 +64,8 @@ static void read_state(int fd, struct dead_file *file)
 		memcmp(header.magic, GPUCACHE_FORMAT_MAGIC, sizeof header.magic) != 0)
 		return;
 	file->is_whole = header.state != 0;
-	file->is_crashed = header.state != 0 && !(header.state & GPUCACHE_STATE_CLEAN_EXIT);
+	file->is_crashed = header.state != 0 &&
+			   !(header.state & (GPUCACHE_STATE_CLEAN_EXIT | GPUCACHE_STATE_EXITED));
 	file->has_oom = header.state & GPUCACHE_STATE_OOM_SEEN;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of the process, by return from main or exit().  Our handler was registered after cuInit,
+ * The end of the process, by return from main or exit(); and by _exit or quick_exit, which leaves time
+ * for a word.  Our handler was registered after cuInit,
  * so it runs before the driver's own.  Nothing is freed: the driver takes everything back, and
  * static destructors may still call us.
  */
@@ -30,6 +31,12 @@ static void print_leaks(void)
 			"leaks %s",
 			d, buf, gpc_runtime.record.path);
 	}
+}
+
+void gpc_runtime_at_exit_without_handlers(void)
+{
+	if (gpc_process_is_exactly_ours())
+		gpc_record_end_without_handlers(&gpc_runtime.record, gpc_clock_monotonic_ns());
 }
 
 void gpc_runtime_at_exit(void)

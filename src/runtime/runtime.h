@@ -310,4 +310,10 @@ extern bool gpc_runtime_per_thread_seen;
  */
 extern bool gpc_runtime_many_contexts;
 
+/*
+ * The process ends and no handler will run.  Takes no lock, so that it may be called in a signal
+ * handler; does nothing in a child of fork or vfork.
+ */
+void gpc_runtime_at_exit_without_handlers(void);
+
 #endif

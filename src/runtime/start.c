@@ -233,6 +233,7 @@ bool gpc_runtime_start(void)
 	 * answers.
 	 */
 	(void)atexit(gpc_runtime_at_exit);
+	(void)at_quick_exit(gpc_runtime_at_exit_without_handlers);
 	(void)pthread_atfork(NULL, NULL, detach_child);
 	return true;
 }

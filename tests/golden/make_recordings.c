@@ -250,6 +250,17 @@ static void make_killed(const char *dir)
 	write_and_end(&b, dir, "killed.gpucache");
 }
 
+/* A child of multiprocessing. */
+static void make_exited(const char *dir)
+{
+	struct recording_builder b;
+
+	begin(&b, 4716);
+	add_live(&b);
+	b.header->state = GPUCACHE_STATE_OPENED | GPUCACHE_STATE_EXITED;
+	write_and_end(&b, dir, "exited.gpucache");
+}
+
 static void make_damaged(const char *dir)
 {
 	struct recording_builder b;
@@ -385,6 +396,7 @@ int main(int argc, char **argv)
 	make_oom(argv[1]);
 	make_python(argv[1]);
 	make_killed(argv[1]);
+	make_exited(argv[2]);
 	make_damaged(argv[1]);
 	make_unused(argv[1]);
 	make_tags(argv[1]);

@@ -62,6 +62,8 @@ golden summary_ended   summary runs/ended.gpucache
 golden summary_oom     runs/oom.gpucache
 golden summary_python  runs/python.gpucache
 golden summary_killed  runs/killed.gpucache
+golden summary_exited  foreign/exited.gpucache
+golden leaks_exited    leaks foreign/exited.gpucache
 golden summary_damaged runs/damaged.gpucache
 golden summary_unused  runs/unused.gpucache
 golden summary_version runs/version.gpucache

@@ -3,11 +3,31 @@
 import os
 import signal
 import subprocess
+import sys
 
 from harness import Skip, expect, expect_equal
 
 BLOCK_BYTES = 3 << 20
 RUNTIME = "libcudart.so.13"
+
+
+CHILDREN = """
+import ctypes, multiprocessing, sys
+
+def use():
+    cudart = ctypes.CDLL("libcudart.so.13")
+    pointer = ctypes.c_void_p()
+    sys.exit(cudart.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(1000)))
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    children = [context.Process(target=use) for _ in range(2)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    print([child.exitcode for child in children])
+"""
 
 
 def life(world, mode, *arguments):
@@ -73,9 +93,28 @@ def case_destructors_after_the_driver_get_its_answers(world):
 
 
 def case_ends_without_handlers_leave_a_whole_recording(world):
-    for mode in ("_exit", "quick_exit", "abort"):
-        expect_life(world, mode, ["killed"])
+    ends = {"_exit": "exited", "_Exit": "exited", "_exit-in-a-handler": "exited", "quick_exit": "exited",
+            "abort": "killed", "vfork-and-be-killed": "killed"}
+    for mode, state in ends.items():
+        expect_life(world, mode, [state])
         expect_equal(f"{mode}: bytes held", world.held_bytes(), BLOCK_BYTES)
+        text = world.report("summary", world.recording()).out + world.report("leaks", world.recording()).out
+        expect_equal(f"{mode}: the report speaks of a kill", "kill" in text, state == "killed")
+        world.forget_recordings()
+
+
+def case_a_child_that_ends_without_handlers_was_not_killed(world):
+    """As multiprocessing ends each of its children."""
+    expect_life(world, "_exit-of-a-child", ["ended", "exited"])
+    world.forget_recordings()
+    script = os.path.join(world.folder, "children.py")
+    with open(script, "w", encoding="ascii") as file:
+        file.write(CHILDREN)
+    for method in ("fork", "spawn", "forkserver"):
+        ours = world.run([sys.executable, script, method])
+        expect_equal(f"{method}: the run", (ours.status, ours.out, ours.err), (0, "[0, 0]\n", ""))
+        expect_equal(f"{method}: the states", [world.state(path) for path in world.recordings()],
+                     ["ended" if method == "spawn" else "exited"] * 2)
         world.forget_recordings()
 
 

@@ -45,6 +45,19 @@ def case_another_library_that_interposes_dlsym_stands_before_us(world):
         expect_equal("the run", (ours.status, ours.out, ours.err), (0, plain.out, ""))
 
 
+def case_another_library_that_interposes_the_exit_is_asked_before_us_and_after_us(world):
+    other = world.program("other_exit.so")
+    for preload in (f"{library(world)}:{other}", f"{other}:{library(world)}"):
+        ours = world.run([world.program("life"), "_exit"], LD_PRELOAD=preload)
+        expect_equal("the run", (ours.status, ours.out, ours.err), (4, "malloc: 0\nother\n", ""))
+        expect_equal("the state of the recording", world.state(), "exited")
+        world.forget_recordings()
+    # Also where no CUDA is in sight.
+    code = "import os; os._exit(3)"
+    ours = world.run([sys.executable, "-c", code], LD_PRELOAD=f"{library(world)}:{other}")
+    expect_equal("the run", (ours.status, ours.out, ours.err), (3, "other\n", ""))
+
+
 def find_system_library(pattern):
     found = sorted(glob.glob(f"/usr/lib/*/{pattern}") + glob.glob(f"/usr/lib/{pattern}"))
     if not found:

@@ -151,7 +151,7 @@ class World:
     # What the cases ask of a recording, in one place: all that they know of the report's JSON.
 
     def state(self, recording=None):
-        """ "alive", "ended" or "killed"."""
+        """ "alive", "ended", "exited" or "killed"."""
         return self.report_json("summary", recording)["recording"]["state"]
 
     def held_bytes(self, recording=None):

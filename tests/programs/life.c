@@ -130,6 +130,19 @@ static void vfork_after(void)
 	say("free", (int)cudaFree(ptr));
 }
 
+/* What the child says to the kernel, the parent did not say. */
+static void vfork_and_be_killed(void)
+{
+	pid_t child;
+
+	(void)block();
+	child = vfork();
+	if (child == 0)
+		_exit(5);
+	wait_for(child);
+	raise(SIGKILL);
+}
+
 static void spawn(void)
 {
 	char *arguments[] = { (char *)path, (char *)"plain", NULL };
@@ -251,6 +264,35 @@ static void end_at_once(void)
 {
 	(void)block();
 	_exit(4);
+}
+
+static void end_at_once_by_another_name(void)
+{
+	(void)block();
+	_Exit(4);
+}
+
+static void end_in_a_handler(int number)
+{
+	_exit(number);
+}
+
+/* From a handler, in the middle of anything; the library may have been anywhere. */
+static void end_by_a_signal_handler(void)
+{
+	(void)block();
+	signal(SIGUSR1, end_in_a_handler);
+	raise(SIGUSR1);
+}
+
+static void fork_before_and_end_at_once(void)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		end_at_once();
+	wait_for(child);
+	use();
 }
 
 static void end_quickly(void)
@@ -391,12 +433,16 @@ static const struct mode {
 	{ "fork-busy", fork_busy },
 	{ "clone-after", clone_after },
 	{ "vfork-after", vfork_after },
+	{ "vfork-and-be-killed", vfork_and_be_killed },
 	{ "spawn", spawn },
 	{ "exec", exec },
 	{ "threads", threads },
 	{ "destructor", destructor },
 	{ "handler", handler },
 	{ "_exit", end_at_once },
+	{ "_Exit", end_at_once_by_another_name },
+	{ "_exit-in-a-handler", end_by_a_signal_handler },
+	{ "_exit-of-a-child", fork_before_and_end_at_once },
 	{ "quick_exit", end_quickly },
 	{ "abort", end_by_abort },
 	{ "exit-in-a-thread", exit_in_a_thread },

@@ -118,6 +118,8 @@ static const char *ending_of(const struct gpc_report *report)
 		return "live at this moment";
 	case GPC_RUN_KILLED:
 		return "not freed when the process was killed";
+	case GPC_RUN_EXITED:
+		return "not freed when the process exited without cleanup";
 	case GPC_RUN_ENDED:
 		break;
 	}

@@ -31,7 +31,8 @@ static uint64_t run_ns(const struct gpc_recording *rec)
 static void print_headline(
 	struct gpc_report *report, const struct gpucache_oom *fatal, unsigned n_recovered)
 {
-	static const char *const after[] = { " for ", " after ", ", last seen after " };
+	static const char *const after[] = { " for ", " after ", ", last seen after ",
+		" without cleanup (_exit) after " };
 	const struct gpc_recording *rec = report->recording;
 	const struct gpucache_header *header = &rec->header;
 	const struct gpc_paper *paper = &report->paper;
@@ -86,6 +87,8 @@ static const char *moment_of(const struct gpc_report *report, const struct gpuca
 		return "now";
 	case GPC_RUN_ENDED:
 		return "when it ended";
+	case GPC_RUN_EXITED:
+		return "when it exited";
 	case GPC_RUN_KILLED:
 		break;
 	}

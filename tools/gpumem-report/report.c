@@ -22,6 +22,7 @@ const char *gpc_state_word(enum gpc_run_state state)
 		[GPC_RUN_ALIVE] = "alive",
 		[GPC_RUN_ENDED] = "ended",
 		[GPC_RUN_KILLED] = "killed",
+		[GPC_RUN_EXITED] = "exited",
 	};
 
 	return words[state];

@@ -80,7 +80,7 @@ enum gpc_exit gpc_cmd_options(struct gpc_report *report);
 /* A line on standard error: "gpumem-report: ...". */
 void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
 
-/* "alive", "ended", "killed" */
+/* "alive", "ended", "killed", "exited" */
 const char *gpc_state_word(enum gpc_run_state state);
 
 /* The rungs of the ladder that this version knows. */

@@ -399,7 +399,7 @@ static void an_odd_slot_of_a_dead_process_is_torn_and_never_given(void **state)
 }
 
 /* Locks are of the open file: another descriptor of this process stands for the writer. */
-static void the_lock_tells_alive_from_ended_and_killed(void **state)
+static void the_lock_tells_alive_from_ended_exited_and_killed(void **state)
 {
 	struct world *world = *state;
 	struct gpucache_header header;
@@ -422,6 +422,10 @@ static void the_lock_tells_alive_from_ended_and_killed(void **state)
 	builder_write(&world->b, world->path);
 	assert_int_equal(gpc_recording_peek(world->path, &header, &run, &size, &text), GPC_OK);
 	assert_int_equal(run, GPC_RUN_KILLED);
+	world->b.header->state = GPUCACHE_STATE_OPENED | GPUCACHE_STATE_EXITED;
+	builder_write(&world->b, world->path);
+	assert_int_equal(gpc_recording_peek(world->path, &header, &run, &size, &text), GPC_OK);
+	assert_int_equal(run, GPC_RUN_EXITED);
 	/* Our own look must not keep a writer out. */
 	fd = open(world->path, O_RDWR);
 	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
@@ -509,7 +513,7 @@ int main(void)
 		TEST(a_hostile_region_is_named_and_the_others_are_read),
 		TEST(a_region_named_twice_counts_once),
 		TEST(an_odd_slot_of_a_dead_process_is_torn_and_never_given),
-		TEST(the_lock_tells_alive_from_ended_and_killed),
+		TEST(the_lock_tells_alive_from_ended_exited_and_killed),
 		TEST(a_slot_that_never_holds_still_in_a_live_file_is_torn),
 		TEST(what_is_no_file_is_refused),
 		TEST(a_file_beyond_the_bound_is_refused_without_reading_it),

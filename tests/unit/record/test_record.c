@@ -87,6 +87,29 @@ static void a_clean_end_is_marked_and_later_calls_still_record(void **state)
 	drop_image(&image);
 }
 
+static void an_end_without_handlers_is_marked_where_there_was_no_other(void **state)
+{
+	const uint32_t exited = GPUCACHE_STATE_OPENED | GPUCACHE_STATE_EXITED;
+	const uint32_t ended = GPUCACHE_STATE_OPENED | GPUCACHE_STATE_CLEAN_EXIT;
+	struct gpc_record rec;
+	struct gpc_record_params params = { .pattern = path_in("exited"), .rank = -1 };
+
+	(void)state;
+	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
+	gpc_record_end_without_handlers(&rec, 98);
+	assert_int_equal(rec.header->state, exited);
+	assert_int_equal(rec.header->end_ns, 98);
+	gpc_record_close(&rec);
+	gpc_record_end_without_handlers(&rec, 98);
+	params.pattern = path_in("exited-later");
+	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
+	gpc_record_end(&rec, 99);
+	gpc_record_end_without_handlers(&rec, 100);
+	assert_int_equal(rec.header->state, ended);
+	assert_int_equal(rec.header->end_ns, 99);
+	gpc_record_close(&rec);
+}
+
 static void a_live_recording_holds_its_lock_and_a_closed_one_does_not(void **state)
 {
 	struct gpc_record rec;
@@ -497,6 +520,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_new_recording_is_laid_out_as_the_format_says),
 		cmocka_unit_test(a_clean_end_is_marked_and_later_calls_still_record),
+		cmocka_unit_test(an_end_without_handlers_is_marked_where_there_was_no_other),
 		cmocka_unit_test(a_live_recording_holds_its_lock_and_a_closed_one_does_not),
 		cmocka_unit_test(a_closed_recording_takes_every_call_and_does_nothing),
 		cmocka_unit_test(a_private_recording_works_without_a_file),

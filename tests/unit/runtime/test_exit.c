@@ -33,9 +33,30 @@ static void by_exit(void)
 	exit(0);
 }
 
+static void by_system_call(void)
+{
+	world_start();
+	_exit(0);
+}
+
 static void by_quick_exit(void)
 {
 	world_start();
+	quick_exit(0);
+}
+
+/* A child of vfork has our memory and is not us. */
+static void by_system_call_after_a_child(void)
+{
+	pid_t child;
+
+	world_start();
+	child = vfork();
+	if (child == 0) {
+		gpc_runtime_at_exit_without_handlers();
+		_exit(0);
+	}
+	CHECK(waitpid(child, NULL, 0) == child);
 	_exit(0);
 }
 
@@ -43,7 +64,11 @@ static void ends(void)
 {
 	CHECK(state_left_by(by_exit) & GPUCACHE_STATE_CLEAN_EXIT);
 	unlink(getenv("GPUCACHE_OUTPUT"));
-	CHECK(!(state_left_by(by_quick_exit) & GPUCACHE_STATE_CLEAN_EXIT));
+	CHECK(state_left_by(by_system_call) == GPUCACHE_STATE_OPENED);
+	unlink(getenv("GPUCACHE_OUTPUT"));
+	CHECK(state_left_by(by_quick_exit) == (GPUCACHE_STATE_OPENED | GPUCACHE_STATE_EXITED));
+	unlink(getenv("GPUCACHE_OUTPUT"));
+	CHECK(state_left_by(by_system_call_after_a_child) == GPUCACHE_STATE_OPENED);
 }
 
 static void only_an_exit_that_we_see_is_clean(void **state)
