@@ -14,7 +14,7 @@
  *   kind        holds                                                   how it is written
  *   DEVICES     one record a GPU: identity, what the driver last said    seq word
  *   COUNTERS    one record a context: bytes and calls                    plain 8-byte stores
- *   SITES       record i: totals of stack i                              plain 8-byte stores
+ *   SITES       one record a stack and device: totals of both            plain 8-byte stores
  *   STACKS      variable records: return addresses, Python frames        append only
  *   CODES       variable records: Python code objects                    append only
  *   MODULES     variable records: mapped objects with build ids          append only
@@ -130,9 +130,10 @@ struct gpucache_header {
 	uint64_t dropped_stacks;
 	uint64_t dropped_python; /* stacks whose Python frames could not be read safely */
 	uint64_t dropped_segments;
-	uint64_t dropped_tags; /* ranges that are labelled with the one around them; since 1.1 */
-	uint64_t sample_bytes; /* smaller requests had their stacks sampled; 0: none; since 1.1 */
-	uint64_t reserved[6];
+	uint64_t dropped_tags;  /* ranges that are labelled with the one around them; since 1.1 */
+	uint64_t sample_bytes;  /* smaller requests had their stacks sampled; 0: none; since 1.1 */
+	uint64_t dropped_sites; /* pairs of stack and device without a record in SITES; since 1.3 */
+	uint64_t reserved[5];
 	char boot_id[40];
 	char version[32]; /* of the library */
 	char host[64];
@@ -206,11 +207,9 @@ enum gpucache_place {
 
 static inline enum gpucache_place gpucache_kind_place(unsigned int kind)
 {
-	static const unsigned char places[] = {
 #define GPUCACHE_KIND_PLACE(name, place, words, maker) GPUCACHE_##place,
-		GPUCACHE_KINDS(GPUCACHE_KIND_PLACE)
+	static const unsigned char places[] = { GPUCACHE_KINDS(GPUCACHE_KIND_PLACE) };
 #undef GPUCACHE_KIND_PLACE
-	};
 
 	return (enum gpucache_place)places[kind < GPUCACHE_KIND_COUNT ? kind : 0];
 }
@@ -261,7 +260,10 @@ struct gpucache_counters {
 	uint64_t n_rescued_by[GPUCACHE_MAX_RUNGS];
 };
 
-/* SITES.  Record i: what stack i holds and ever asked for, on all devices.  Plain stores. */
+/*
+ * SITES.  What one stack holds on one device, and ever asked for; from record 1 on, plain stores.
+ * Before 1.3 record i was of stack i on all devices, as were the holders in PEAKS and OOMS.
+ */
 struct gpucache_site {
 	uint64_t live_bytes; /* as requested */
 	uint64_t live_blocks;
@@ -270,7 +272,9 @@ struct gpucache_site {
 	uint64_t peak_bytes;
 	uint64_t first_ns; /* oldest allocation ever made from here */
 	uint64_t last_ns;
-	uint64_t reserved;
+	uint32_t stack; /* 0: unused; this and device since 1.3, stored before the totals */
+	uint16_t device;
+	uint16_t reserved;
 };
 
 /* Head of the append-only regions.  `used` counts the bytes behind it. */
@@ -289,7 +293,7 @@ struct gpucache_append_head {
  */
 struct gpucache_stack {
 	uint32_t size; /* of the record, this head included */
-	uint32_t id;   /* > 0; also the index into SITES */
+	uint32_t id;   /* > 0 */
 	uint64_t hash;
 	uint16_t n_native;
 	uint16_t n_python;
@@ -306,8 +310,7 @@ struct gpucache_stack {
 
 /*
  * CODES.  Followed by name, file name and line table, each without NUL, then padding to 8 bytes.
- * The line table is CPython's own: co_lnotab (<= 3.9), co_linetable (3.10), location table (>=
- * 3.11).
+ * The line table is CPython's own: co_lnotab (<= 3.9), co_linetable (3.10), locations (>= 3.11).
  */
 struct gpucache_code {
 	uint32_t size;
@@ -319,10 +322,7 @@ struct gpucache_code {
 	uint32_t lines_size;
 };
 
-/*
- * MODULES.  One executable mapping of an object.  Followed by the path with a NUL, padding to 8
- * bytes.
- */
+/* MODULES.  An executable mapping of an object.  Followed by its path with a NUL, as CODES padded. */
 struct gpucache_module {
 	uint32_t size;
 	uint32_t build_id_size;
@@ -456,7 +456,7 @@ struct gpucache_peak {
 	uint64_t live_bytes;
 	uint64_t reserved_bytes;
 	uint32_t n_holders;  /* biggest first */
-	uint32_t n_sites;    /* stacks that held anything */
+	uint32_t n_sites;    /* stacks that held anything there */
 	uint64_t rest_bytes; /* of sites beyond n_holders, and of allocations without a stack */
 	struct gpucache_holder holders[GPUCACHE_MAX_HOLDERS];
 };

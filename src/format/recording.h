@@ -230,8 +230,12 @@ bool gpc_recording_find_peak(
 bool gpc_recording_find_oom(
 	const struct gpc_recording *recording, uint64_t number, struct gpucache_oom *ret_oom);
 
-/* Totals of a stack; all zero where there are none. */
-struct gpucache_site gpc_recording_get_site(const struct gpc_recording *recording, uint32_t stack);
+/* Totals of a stack on a device; before 1.3 of stack i on all devices, and `device` means nothing. */
+bool gpc_recording_read_site(
+	const struct gpc_recording *recording, uint64_t i, struct gpucache_site *ret_site);
+
+/* Whether the holders of a peak or a failure were counted over several devices: before 1.3. */
+bool gpc_recording_mixes_devices(const struct gpc_recording *recording);
 
 bool gpc_recording_find_stack(
 	const struct gpc_recording *recording, uint32_t id, struct gpc_stack_view *ret_stack);

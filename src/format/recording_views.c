@@ -8,6 +8,9 @@
 #include "format/format_1_2.h"
 #include "format/recording_internal.h"
 
+/* Since then SITES, and the holders in PEAKS and OOMS, are of one device. */
+#define MINOR_SITE_DEVICES 3
+
 bool gpc_recording_read_device(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_device *ret_device)
 {
@@ -135,14 +138,38 @@ bool gpc_recording_find_oom(
 	return best != 0;
 }
 
-struct gpucache_site gpc_recording_get_site(const struct gpc_recording *recording, uint32_t stack)
+bool gpc_recording_read_site(
+	const struct gpc_recording *recording, uint64_t i, struct gpucache_site *ret_site)
 {
-	struct gpucache_site site = { 0 };
+	struct gpucache_site site;
 
-	if (gpc_recording_read(recording, GPUCACHE_REGION_SITES, stack, &site, sizeof site) !=
+	if (gpc_recording_read(recording, GPUCACHE_REGION_SITES, i, &site, sizeof site) !=
 		GPC_SLOT_OK)
-		memset(&site, 0, sizeof site);
-	return site;
+		return false;
+	if (recording->header.minor < MINOR_SITE_DEVICES)
+		site.stack = site.total_blocks ? (uint32_t)i : 0;
+	if (site.stack == 0)
+		return false;
+	*ret_site = site;
+	return true;
+}
+
+bool gpc_recording_mixes_devices(const struct gpc_recording *recording)
+{
+	uint64_t n = recording->regions[GPUCACHE_REGION_COUNTERS].count;
+	struct gpucache_counters counters;
+	int32_t first = -1;
+
+	if (recording->header.minor >= MINOR_SITE_DEVICES)
+		return false;
+	for (uint64_t i = 0; i < n; i++) {
+		if (!gpc_recording_read_counters(recording, i, &counters))
+			continue;
+		if (first >= 0 && counters.device != first)
+			return true;
+		first = counters.device;
+	}
+	return false;
 }
 
 bool gpc_recording_next_event(const struct gpc_recording *recording,

@@ -37,17 +37,18 @@ static void rank(struct ranking *ranking, uint32_t stack, uint64_t bytes, uint64
 }
 
 /*
- * What the program holds on all devices: the books of the contexts, which know blocks without a
- * stack too.
+ * What the program holds on a device: the books of its contexts, which know blocks without a stack
+ * too.
  */
-static uint64_t total_requested(const struct gpc_record *rec)
+static uint64_t total_requested(const struct gpc_record *rec, uint32_t device)
 {
 	uint64_t total = 0;
 
 	for (uint32_t i = 0; i < rec->n_counters; i++) {
 		const struct gpucache_counters *counters = &rec->counters[i];
 
-		if (__atomic_load_n(&counters->context, __ATOMIC_ACQUIRE) == 0)
+		if (__atomic_load_n(&counters->context, __ATOMIC_ACQUIRE) == 0 ||
+			__atomic_load_n(&counters->device, __ATOMIC_RELAXED) != (int32_t)device)
 			continue;
 		total += __atomic_load_n(&counters->requested_bytes, __ATOMIC_RELAXED);
 		total += __atomic_load_n(&counters->direct_bytes, __ATOMIC_RELAXED);
@@ -55,21 +56,23 @@ static uint64_t total_requested(const struct gpc_record *rec)
 	return total;
 }
 
-uint32_t gpc_record_top_holders(struct gpc_record *rec, struct gpucache_holder *holders,
-	uint32_t max, uint32_t *ret_n_sites, uint64_t *ret_rest_bytes)
+uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
+	struct gpucache_holder *holders, uint32_t max, uint32_t *ret_n_sites,
+	uint64_t *ret_rest_bytes)
 {
 	struct ranking ranking = { .holders = holders, .max = max };
-	uint32_t end = atomic_load_explicit(&rec->site_end, memory_order_relaxed);
-	uint64_t total = rec->base ? total_requested(rec) : 0;
+	uint32_t end = gpc_record_site_end(rec);
+	uint64_t total = rec->base ? total_requested(rec, device) : 0;
 
 	for (uint32_t i = 1; i < end; i++) {
 		const struct gpucache_site *site = &rec->sites[i];
 		uint64_t bytes = __atomic_load_n(&site->live_bytes, __ATOMIC_RELAXED);
 
 		/* A site may be half way through a removal: a huge number is a negative one. */
-		if (bytes == 0 || bytes > INT64_MAX)
+		if (site->device != device || bytes == 0 || bytes > INT64_MAX)
 			continue;
-		rank(&ranking, i, bytes, __atomic_load_n(&site->live_blocks, __ATOMIC_RELAXED));
+		rank(&ranking, site->stack, bytes,
+			__atomic_load_n(&site->live_blocks, __ATOMIC_RELAXED));
 	}
 	*ret_n_sites = ranking.n_sites;
 	*ret_rest_bytes = total > ranking.bytes ? total - ranking.bytes : 0;
@@ -101,8 +104,8 @@ void gpc_record_peak_take(struct gpc_record *rec, uint32_t device, uint64_t now_
 	/* Another thread may have recorded it while we waited. */
 	if (live >= atomic_load_explicit(&rec->peak_next[device], memory_order_relaxed)) {
 		peak.number = ++rec->peak_number;
-		peak.n_holders = gpc_record_top_holders(
-			rec, peak.holders, GPUCACHE_MAX_HOLDERS, &peak.n_sites, &peak.rest_bytes);
+		peak.n_holders = gpc_record_top_holders(rec, device, peak.holders,
+			GPUCACHE_MAX_HOLDERS, &peak.n_sites, &peak.rest_bytes);
 		gpc_record_store(&slots[slots[0].number > slots[1].number], &peak, sizeof peak);
 		atomic_store_explicit(
 			&rec->peak_next[device], next_after(live), memory_order_relaxed);

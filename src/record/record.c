@@ -176,6 +176,18 @@ static enum gpc_status open_file(struct opening *opening, size_t size)
 	return GPC_OK;
 }
 
+static size_t size_of_site_table(const struct gpc_record *rec)
+{
+	return (size_t)rec->n_devices * rec->n_sites * sizeof *rec->site_of;
+}
+
+/* Without memory for it no site counts anything; everything else goes on. */
+static void start_sites(struct gpc_record *rec)
+{
+	rec->site_of = gpc_metamem_map(size_of_site_table(rec));
+	atomic_store(&rec->site_end, 1);
+}
+
 enum gpc_status gpc_record_open(struct gpc_record *rec, const struct gpc_record_params *params)
 {
 	struct opening opening = { .rec = rec, .params = params };
@@ -189,13 +201,16 @@ enum gpc_status gpc_record_open(struct gpc_record *rec, const struct gpc_record_
 	if (!params->is_private) {
 		st = open_file(&opening, size);
 		error = errno;
-		if (st == GPC_OK)
+		if (st == GPC_OK) {
+			start_sites(rec);
 			return GPC_OK;
+		}
 	}
 	base = gpc_metamem_map(size);
 	if (!base)
 		return GPC_NO_METADATA;
 	write_start(&opening, base, size);
+	start_sites(rec);
 	errno = error;
 	return st;
 }
@@ -233,6 +248,8 @@ void gpc_record_close(struct gpc_record *rec)
 {
 	if (!rec->base)
 		return;
+	if (rec->site_of)
+		gpc_metamem_unmap(rec->site_of, size_of_site_table(rec));
 	if (rec->fd < 0)
 		gpc_metamem_unmap(rec->base, rec->size);
 	else
@@ -245,6 +262,8 @@ void gpc_record_detach(struct gpc_record *rec)
 {
 	if (!rec->base)
 		return;
+	if (rec->site_of)
+		gpc_metamem_unmap(rec->site_of, size_of_site_table(rec));
 	/* In place, so that no pointer of the parent's life can hit unmapped or foreign memory. */
 	if (mmap(rec->base, rec->size, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)

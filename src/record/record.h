@@ -19,7 +19,7 @@
  * Threads     Inline calls: any thread.  The others take rec->lock (rank RECORD) themselves.
  * Failure     gpc_record_open says how far it came.  The others count what they had to drop.
  * Limits      A thread that stops inside gpc_record_event while others fill half the ring may leave
- *             one event mixed of two.  SITES count all devices of the process together.  A fork child
+ *             one event mixed of two.  A fork child
  *             shares the file's lock, and so looks like its parent's life, until it detaches; a child
  *             of raw clone until it ends.  That the program closes our descriptor changes nothing: the
  *             mapping holds the lock as well.
@@ -62,6 +62,7 @@ struct gpc_record {
 	struct gpucache_block *blocks;
 	struct gpucache_event *events;
 	struct gpucache_site *sites;
+	uint32_t *site_of; /* the record in SITES of [device][stack]: see gpc_record_find_site */
 	struct gpucache_segment *segments;
 	struct gpucache_counters *counters;
 	uint32_t n_blocks;
@@ -77,7 +78,7 @@ struct gpc_record {
 	_Alignas(64) _Atomic uint64_t next_event;
 	/* Live bytes of a device that are worth a record of the peak. */
 	_Alignas(64) _Atomic uint64_t peak_next[GPC_RECORD_MAX_DEVICES];
-	_Atomic uint32_t site_end; /* behind the highest stack that ever held anything */
+	_Atomic uint32_t site_end; /* behind the last record of SITES in use */
 
 	/* Lock: lock. */
 	_Alignas(64) struct gpc_lock lock;
@@ -179,9 +180,10 @@ void gpc_record_device(
 void gpc_record_history(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
 	uint64_t requested, uint64_t live, uint64_t reserved);
 
-/* The stacks that hold most at this moment, biggest first, at most `max`; returns how many. */
-uint32_t gpc_record_top_holders(struct gpc_record *rec, struct gpucache_holder *holders,
-	uint32_t max, uint32_t *ret_n_sites, uint64_t *ret_rest_bytes);
+/* The stacks that hold most of a device now, biggest first, at most `max`; returns how many. */
+uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
+	struct gpucache_holder *holders, uint32_t max, uint32_t *ret_n_sites,
+	uint64_t *ret_rest_bytes);
 
 /*
  * The tags that hold most of a device at this moment, biggest first, at most `max`; returns how
@@ -282,37 +284,42 @@ static inline void gpc_record_event(struct gpc_record *rec, const struct gpucach
 	__atomic_store_n(word, number + 1, __ATOMIC_RELEASE);
 }
 
-/* Stacks are looked at up to here.  Stores only for a stack that is new: rare in a warm program. */
-static inline void gpc_record_site_end_raise(struct gpc_record *rec, uint32_t end)
-{
-	uint32_t old = atomic_load_explicit(&rec->site_end, memory_order_relaxed);
-
-	while (__builtin_expect(old < end, 0) &&
-		!atomic_compare_exchange_weak_explicit(
-			&rec->site_end, &old, end, memory_order_relaxed, memory_order_relaxed))
-		;
-}
-
-/* The end of the sites that ever held anything. */
+/* The end of the records of SITES in use: what lies below it is complete but for its totals. */
 static inline uint32_t gpc_record_site_end(const struct gpc_record *rec)
 {
-	return atomic_load_explicit(&rec->site_end, memory_order_relaxed);
+	return atomic_load_explicit(&rec->site_end, memory_order_acquire);
 }
 
-/*
- * Site `stack` took what `share` says.  Nothing for stack 0: those bytes are in COUNTERS only.
- */
-static inline void gpc_record_site_add(
-	struct gpc_record *rec, uint32_t stack, struct gpc_share share, uint64_t now_ns)
+/* sites.c: that pair came for the first time. */
+uint32_t gpc_record_take_site(struct gpc_record *rec, uint32_t device, uint32_t stack);
+
+#define GPC_RECORD_NO_SITE UINT32_MAX /* in site_of: there was no room */
+
+/* The record of that pair; NULL for stack 0, whose bytes are in COUNTERS only, and without room. */
+static inline struct gpucache_site *gpc_record_find_site(
+	struct gpc_record *rec, uint32_t device, uint32_t stack)
 {
-	struct gpucache_site *site;
+	uint32_t number;
+
+	if (stack == 0 || stack >= rec->n_sites || device >= rec->n_devices || !rec->site_of)
+		return NULL;
+	number = __atomic_load_n(
+		&rec->site_of[(size_t)device * rec->n_sites + stack], __ATOMIC_ACQUIRE);
+	if (__builtin_expect(number == 0, 0))
+		number = gpc_record_take_site(rec, device, stack);
+	return number == GPC_RECORD_NO_SITE ? NULL : &rec->sites[number];
+}
+
+/* Site `stack` took what `share` says of the device. */
+static inline void gpc_record_site_add(struct gpc_record *rec, uint32_t device, uint32_t stack,
+	struct gpc_share share, uint64_t now_ns)
+{
+	struct gpucache_site *site = gpc_record_find_site(rec, device, stack);
 	uint64_t live;
 	uint64_t peak;
 
-	if (stack == 0 || stack >= rec->n_sites)
+	if (!site)
 		return;
-	gpc_record_site_end_raise(rec, stack + 1);
-	site = &rec->sites[stack];
 	live = __atomic_add_fetch(&site->live_bytes, share.bytes, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&site->live_blocks, share.blocks, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&site->total_bytes, share.bytes, __ATOMIC_RELAXED);
@@ -329,12 +336,14 @@ static inline void gpc_record_site_add(
 
 /* Site `stack` gave back what gpc_record_site_add took. */
 static inline void gpc_record_site_remove(
-	struct gpc_record *rec, uint32_t stack, struct gpc_share share)
+	struct gpc_record *rec, uint32_t device, uint32_t stack, struct gpc_share share)
 {
-	if (stack == 0 || stack >= rec->n_sites)
+	struct gpucache_site *site = gpc_record_find_site(rec, device, stack);
+
+	if (!site)
 		return;
-	__atomic_fetch_sub(&rec->sites[stack].live_bytes, share.bytes, __ATOMIC_RELAXED);
-	__atomic_fetch_sub(&rec->sites[stack].live_blocks, share.blocks, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&site->live_bytes, share.bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&site->live_blocks, share.blocks, __ATOMIC_RELAXED);
 }
 
 /* Behind gpc_record_peak. */

@@ -40,6 +40,7 @@ struct gpc_device {
 	_Atomic(struct gpc_context *) owner; /* one of them; gpc_context_owner */
 	_Atomic uint64_t next_look_ns;
 	_Atomic uint64_t next_history_ns;
+	struct gpc_growth growth;
 	CUcontext primary;
 	struct gpc_lock primary_lock; /* see gpc_runtime_primary_begin */
 	/* The last failure that nobody recovered from yet; see rescue.c. */
@@ -70,7 +71,6 @@ struct gpc_runtime {
 	struct gpc_record record;
 	struct gpc_stacks stacks;
 	bool has_stacks;
-	struct gpc_growth growth;
 
 	/* Lock: lock (rank RUNTIME). */
 	struct gpc_device devices[GPC_MAX_DEVICES];

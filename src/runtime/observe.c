@@ -106,9 +106,10 @@ void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, ui
 		request->mark, request->now_ns);
 	if (gpucache_kind_place(kind) != GPUCACHE_ON_DEVICE)
 		return;
-	gpc_record_site_add(&gpc_runtime.record, request->mark, share, request->now_ns);
+	gpc_record_site_add(&gpc_runtime.record, context->device->ordinal, request->mark, share,
+		request->now_ns);
 	record_levels(context->device, request->now_ns);
-	gpc_growth_note(&gpc_runtime.growth, GPC_DEVICE_SUM(context->device, n_malloc),
+	gpc_growth_note(&context->device->growth, GPC_DEVICE_SUM(context->device, n_malloc),
 		gpc_runtime.record.sites, gpc_record_site_end(&gpc_runtime.record));
 }
 
@@ -117,7 +118,7 @@ void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint
 {
 	record_event(GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
 	if (gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE)
-		gpc_record_site_remove(&gpc_runtime.record, stack, share);
+		gpc_record_site_remove(&gpc_runtime.record, context->device->ordinal, stack, share);
 }
 
 static struct gpc_share share_of(const struct gpc_block *block)

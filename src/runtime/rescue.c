@@ -155,8 +155,8 @@ static struct gpc_verdict_facts facts_of(struct gpc_context *context, uint64_t f
 	return facts;
 }
 
-/* The kind of a context or module whose stack this is, or none. */
-static unsigned int implicit_kind_of(uint32_t stack)
+/* The kind of a context or module of the device whose stack this is, or none. */
+static unsigned int implicit_kind_of(const struct gpc_device *device, uint32_t stack)
 {
 	const struct gpc_record *record = &gpc_runtime.record;
 
@@ -165,6 +165,7 @@ static unsigned int implicit_kind_of(uint32_t stack)
 		unsigned int kind = __atomic_load_n(&block->kind, __ATOMIC_RELAXED);
 
 		if (gpc_kind_is_implicit(kind) &&
+			__atomic_load_n(&block->device, __ATOMIC_RELAXED) == device->ordinal &&
 			__atomic_load_n(&block->stack, __ATOMIC_RELAXED) == stack &&
 			__atomic_load_n(&block->state, __ATOMIC_RELAXED) == GPUCACHE_BLOCK_LIVE)
 			return kind;
@@ -175,10 +176,9 @@ static unsigned int implicit_kind_of(uint32_t stack)
 /* The call site; "contexts: SITE" where the driver took the memory for itself at a call there. */
 static void describe(void *self, uint32_t stack, char *buf, size_t size)
 {
-	unsigned int kind = implicit_kind_of(stack);
+	unsigned int kind = implicit_kind_of(self, stack);
 	struct gpc_text text = gpc_text_init(buf, size);
 
-	(void)self;
 	if (!gpc_runtime.has_stacks)
 		return;
 	if (kind)
@@ -203,7 +203,7 @@ static const char *program_name(void)
 static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom,
 	const struct gpc_verdict_facts *facts)
 {
-	const struct gpc_describer describer = { .describe = describe };
+	const struct gpc_describer describer = { .self = device, .describe = describe };
 	const struct gpucache_header *header = gpc_runtime.record.header;
 	struct gpc_short_form form = {
 		.oom = oom,
@@ -306,11 +306,12 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	gpc_balance_fill_kinds(counters, n_counters, device_look->device, oom->kind_bytes);
 	gpc_oom_set_neighbours(oom, neighbours);
 	oom->peak_requested = gpc_counter_get(&context->pool.counters->peak_requested_bytes);
-	oom->n_holders = gpc_record_top_holders(
-		record, oom->holders, GPUCACHE_MAX_OOM_HOLDERS, &oom->n_sites, &oom->rest_bytes);
+	oom->n_holders = gpc_record_top_holders(record, context->device->ordinal, oom->holders,
+		GPUCACHE_MAX_OOM_HOLDERS, &oom->n_sites, &oom->rest_bytes);
 	oom->n_tags = gpc_record_top_tags(record, context->device->ordinal, gpc_runtime_tags_end(),
 		oom->tags, GPUCACHE_MAX_OOM_TAGS, &oom->tag_rest_bytes);
-	growing = gpc_growth_find(&gpc_runtime.growth, record->sites, gpc_record_site_end(record));
+	growing = gpc_growth_find(
+		&context->device->growth, record->sites, gpc_record_site_end(record));
 	oom->growth_stack = growing.stack;
 	oom->growth_bytes = growing.bytes;
 	*ret_facts = facts_of(context, device_look->device_free);

@@ -122,7 +122,7 @@ static void start_stacks(void)
 		.sink = { .self = &gpc_runtime.record, .append = append_to_record },
 		.lookup = gpc_runtime.loader->lookup,
 		.lookup_in = gpc_runtime.loader->lookup_in,
-		.max_stacks = gpc_runtime.record.n_sites - 1, /* stack i counts in site i */
+		.max_stacks = gpc_runtime.record.n_sites - 1, /* so that each may have a site */
 		.with_native = true,
 		.with_python = config->python,
 	};
@@ -174,6 +174,8 @@ static void start_device(struct gpc_device *device, uint32_t ordinal)
 	device->budget.device_bytes = total;
 	device->budget.limit_bytes = limit_of(&gpc_runtime.config, total);
 	gpc_record_device(&gpc_runtime.record, ordinal, &device->known);
+	/* Without it no growth is found; everything else goes on. */
+	(void)!gpc_growth_init(&device->growth, ordinal, gpc_runtime.record.n_sites);
 }
 
 /*
@@ -221,8 +223,6 @@ bool gpc_runtime_start(void)
 	write_config();
 	gpc_runtime_tags_start();
 	start_stacks();
-	/* Without it no growth is found; everything else goes on. */
-	(void)!gpc_growth_init(&gpc_runtime.growth, gpc_runtime.record.n_sites);
 	for (uint32_t i = 0; i < (uint32_t)n_devices; i++)
 		start_device(&gpc_runtime.devices[i], i);
 	gpc_runtime.n_devices = (uint32_t)n_devices;

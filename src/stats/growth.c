@@ -13,9 +13,10 @@ static size_t row_size(const struct gpc_growth *growth)
 	return growth->max_sites * sizeof *growth->rows;
 }
 
-enum gpc_status gpc_growth_init(struct gpc_growth *growth, uint32_t max_sites)
+enum gpc_status gpc_growth_init(struct gpc_growth *growth, uint32_t device, uint32_t max_sites)
 {
-	*growth = (struct gpc_growth){ .max_sites = max_sites,
+	*growth = (struct gpc_growth){ .device = device,
+		.max_sites = max_sites,
 		.step = FIRST_STEP,
 		.next = UINT64_MAX,
 		.is_busy = ATOMIC_FLAG_INIT };
@@ -34,20 +35,22 @@ void gpc_growth_fini(struct gpc_growth *growth)
 	atomic_store(&growth->n_rows, 0);
 }
 
-static uint64_t held(const struct gpucache_site *sites, uint32_t i)
+/* What site i holds of the device. */
+static uint64_t held(const struct gpc_growth *growth, const struct gpucache_site *sites, uint32_t i)
 {
 	uint64_t bytes = __atomic_load_n(&sites[i].live_bytes, __ATOMIC_RELAXED);
 
 	/* A site may be half way through a removal: a huge number is a negative one. */
-	return bytes > INT64_MAX ? 0 : bytes;
+	return sites[i].device != growth->device || bytes > INT64_MAX ? 0 : bytes;
 }
 
 /* Keeps every second row: the distance between rows doubles. */
-static uint32_t thin(struct gpc_growth *growth)
+static uint32_t thin(struct gpc_growth *growth, uint32_t n_sites)
 {
 	for (uint32_t i = 0; i < GPC_GROWTH_ROWS / 2; i++)
 		memcpy(growth->rows + (size_t)i * growth->max_sites,
-			growth->rows + (size_t)(2 * i + 1) * growth->max_sites, row_size(growth));
+			growth->rows + (size_t)(2 * i + 1) * growth->max_sites,
+			n_sites * sizeof *growth->rows);
 	growth->step *= 2;
 	return GPC_GROWTH_ROWS / 2;
 }
@@ -61,14 +64,16 @@ void gpc_growth_take_row(struct gpc_growth *growth, uint64_t n_mallocs,
 	if (atomic_flag_test_and_set_explicit(&growth->is_busy, memory_order_acquire))
 		return;
 	n = atomic_load(&growth->n_rows);
+	if (n_sites > growth->max_sites)
+		n_sites = growth->max_sites;
 	if (n == GPC_GROWTH_ROWS) {
-		n = thin(growth);
+		n = thin(growth, n_sites);
 		atomic_store(&growth->n_rows, n);
 	}
 	row = growth->rows + (size_t)n * growth->max_sites;
-	memset(row, 0, row_size(growth));
-	for (uint32_t i = 0; i < n_sites && i < growth->max_sites; i++)
-		row[i] = held(sites, i);
+	/* Sites only come; so nothing of an older row stays, and what nobody uses takes no memory. */
+	for (uint32_t i = 0; i < n_sites; i++)
+		row[i] = held(growth, sites, i);
 	atomic_store_explicit(&growth->n_rows, n + 1, memory_order_release);
 	atomic_store(&growth->next, n_mallocs + growth->step);
 	atomic_flag_clear_explicit(&growth->is_busy, memory_order_release);
@@ -98,12 +103,12 @@ struct gpc_growing gpc_growth_find(
 	if (n_rows < GPC_GROWTH_WINDOWS)
 		return found;
 	for (uint32_t i = 1; i < n_sites && i < growth->max_sites; i++) {
-		uint64_t now = held(sites, i);
+		uint64_t now = held(growth, sites, i);
 		uint64_t then =
 			growth->rows[(size_t)(n_rows - GPC_GROWTH_WINDOWS) * growth->max_sites + i];
 
 		if (now > then && now - then > found.bytes)
-			found = (struct gpc_growing){ .stack = i,
+			found = (struct gpc_growing){ .stack = sites[i].stack,
 				.bytes = now - then,
 				.n_windows = GPC_GROWTH_WINDOWS,
 				.n_up = count_up(growth, n_rows, i, now) };

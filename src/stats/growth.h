@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Growth: which call site holds more and more.
+ * Growth: which call site holds more and more of one device.
  *
- * Every so many allocations what each site holds is noted: a window.  When the rows are full every
+ * Every so many allocations on it what each site holds is noted: a window.  When the rows are full every
  * second one is dropped and the distance doubles, so that the rows always span the whole run in
  * bounded memory:
  *
@@ -28,6 +28,7 @@
 #define GPC_GROWTH_WINDOWS 8  /* that a verdict looks at */
 
 struct gpc_growth {
+	uint32_t device;
 	uint64_t *rows; /* GPC_GROWTH_ROWS rows of max_sites bytes held */
 	uint32_t max_sites;
 	_Atomic uint32_t n_rows;
@@ -44,14 +45,15 @@ struct gpc_growing {
 	uint32_t n_up; /* of them, those in which it rose */
 };
 
-GPC_MUST_CHECK enum gpc_status gpc_growth_init(struct gpc_growth *growth, uint32_t max_sites);
+GPC_MUST_CHECK enum gpc_status gpc_growth_init(
+	struct gpc_growth *growth, uint32_t device, uint32_t max_sites);
 void gpc_growth_fini(struct gpc_growth *growth);
 
 /* Behind gpc_growth_note. */
 void gpc_growth_take_row(struct gpc_growth *growth, uint64_t n_mallocs,
 	const struct gpucache_site *sites, uint32_t n_sites);
 
-/* After each allocation, of which `n_mallocs` were made so far. */
+/* After each allocation on the device, of which `n_mallocs` were made so far.  n_sites never falls. */
 static inline void gpc_growth_note(struct gpc_growth *growth, uint64_t n_mallocs,
 	const struct gpucache_site *sites, uint32_t n_sites)
 {

@@ -316,6 +316,23 @@ static void make_tags(const char *dir)
 	write_and_end(&b, dir, "tags.gpucache");
 }
 
+/* Written before 1.3 by a process that used two GPUs: whose list of holders is of both. */
+static void make_mixed(const char *dir)
+{
+	struct recording_builder b;
+
+	begin(&b, 4718);
+	b.header->minor = 2;
+	b.devices[1] = b.devices[0];
+	b.devices[1].ordinal = 1;
+	b.counters[1].context = 0xbeef;
+	b.counters[1].device = 1;
+	add_live(&b);
+	add_oom(&b, 0);
+	b.ooms[0].device = 1;
+	write_and_end(&b, dir, "mixed.gpucache");
+}
+
 static void make_version(const char *dir)
 {
 	struct recording_builder b;
@@ -402,6 +419,7 @@ int main(int argc, char **argv)
 	make_tags(argv[1]);
 	make_version(argv[1]);
 	make_newer(argv[2]);
+	make_mixed(argv[2]);
 	make_byte_order(argv[2]);
 	make_libraries(argv[1]);
 	return 0;

@@ -103,6 +103,9 @@ golden help            -h
 
 golden newer           leaks foreign/newer.gpucache
 golden newer_check     check foreign/newer.gpucache
+golden mixed           oom foreign/mixed.gpucache
+golden mixed_json      oom --json foreign/mixed.gpucache
+golden mixed_summary   -d 1 foreign/mixed.gpucache
 golden byte_order      foreign/byte_order.gpucache
 golden cut             leaks foreign/cut.gpucache
 golden cut_summary     foreign/cut.gpucache

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/sites.h"
 
@@ -42,14 +43,16 @@ static uint32_t kind_of(const struct gpucache_block *block)
 	return gpc_kind_is_implicit(block->kind) ? block->kind : GPUCACHE_KIND_NONE;
 }
 
-static void find_kinds(struct gpc_holdings *holdings, const struct gpc_recording *rec)
+static void find_kinds(
+	struct gpc_holdings *holdings, const struct gpc_recording *rec, int32_t ordinal)
 {
 	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
 	struct gpucache_block block;
 
 	for (uint64_t b = 0; b < count; b++) {
 		if (!gpc_recording_read_block(rec, b, &block) || !kind_of(&block) ||
-			!gpc_recording_holds_device_memory(&block))
+			!gpc_recording_holds_device_memory(&block) ||
+			(!holdings->is_of_all_gpus && block.device != ordinal))
 			continue;
 		for (size_t i = 0; i < holdings->n; i++)
 			if (holdings->rows[i].stack == block.stack)
@@ -65,6 +68,7 @@ enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
 		.n = oom->n_holders,
 		.rest_bytes = oom->rest_bytes,
 		.total_bytes = oom->rest_bytes,
+		.is_of_all_gpus = gpc_recording_mixes_devices(report->recording),
 	};
 	if (!holdings->rows)
 		return GPC_NO_METADATA;
@@ -74,7 +78,7 @@ enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
 			.bytes = oom->holders[i].bytes,
 			.n_blocks = oom->holders[i].n_blocks,
 		};
-	find_kinds(holdings, report->recording);
+	find_kinds(holdings, report->recording, oom->device);
 	unite(holdings);
 	return GPC_OK;
 }
@@ -133,6 +137,12 @@ void gpc_holdings_print(
 	struct gpc_libraries libraries;
 	struct gpc_sites sites;
 
+	if (holdings->is_of_all_gpus)
+		gpc_paper_line(&report->paper,
+			"on all GPUs together: a recording of format %u.%u does not tell them "
+			"apart",
+			(unsigned)report->recording->header.major,
+			(unsigned)report->recording->header.minor);
 	if (gpc_sites_create(&sites, report, holdings) != GPC_OK) {
 		gpc_complain("no memory for the table of holders");
 		return;
@@ -153,6 +163,7 @@ void gpc_holdings_json(const struct gpc_holdings *holdings, const struct gpc_rep
 	struct gpc_libraries libraries;
 	struct gpc_sites sites;
 
+	gpc_json_bool(object, "holders_are_of_all_gpus", holdings->is_of_all_gpus);
 	if (gpc_sites_create(&sites, report, holdings) == GPC_OK) {
 		json_object_object_add(
 			object, "holders", gpc_sites_json(&sites, report, report->options->limit));

@@ -6,7 +6,8 @@
  *                       +--> holdings --+--> sites       by call site
  *      an OOM's list ---'               '--> libraries   by the library that asked the driver
  *
- * Invariants  1 The rows and `rest_bytes` add up to `total_bytes`.
+ * Invariants  1 The rows and `rest_bytes` add up to `total_bytes`.  2 They are of one device, unless
+ *               is_of_all_gpus says otherwise or all were asked for.
  * Threads     One.
  * Failure     GPC_NO_METADATA.
  * Limits      An OOM lists its biggest stacks only; the others are rest_bytes.
@@ -28,6 +29,7 @@ struct gpc_holdings {
 	size_t n;
 	uint64_t total_bytes;
 	uint64_t rest_bytes; /* of holders that the recording does not list */
+	bool is_of_all_gpus; /* an old recording's list, of a process that used several */
 };
 
 /*

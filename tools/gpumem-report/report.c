@@ -234,6 +234,9 @@ void gpc_report_print_notes(struct gpc_report *report)
 		"live allocations found no room in the recording and are missing in the tables");
 	note_dropped(
 		report, &is_first, header->dropped_stacks, "stacks found no room in the recording");
+	note_dropped(report, &is_first, header->dropped_sites,
+		"call sites found no room in the recording; where memory ran out they count as "
+		"others");
 	note_dropped(report, &is_first, header->dropped_segments,
 		"segments found no room in the recording");
 	note_dropped(report, &is_first, header->dropped_tags,

@@ -229,6 +229,22 @@ void builder_line(struct recording_builder *builder, const char *line)
 	builder_append(builder, GPUCACHE_REGION_TEXT, "\n", 1);
 }
 
+/* Totals of a stack on device 0. */
+static void add_to_site(struct recording_builder *builder, uint32_t stack, uint64_t requested)
+{
+	uint32_t i = 1;
+
+	if (stack == 0)
+		return;
+	while (i + 1 < BUILDER_SITES && builder->sites[i].stack && builder->sites[i].stack != stack)
+		i++;
+	builder->sites[i].stack = stack;
+	builder->sites[i].live_bytes += requested;
+	builder->sites[i].live_blocks++;
+	builder->sites[i].total_bytes += requested;
+	builder->sites[i].total_blocks++;
+}
+
 struct gpucache_block *builder_live(struct recording_builder *builder, uint64_t requested,
 	uint64_t size, uint32_t stack, double at_s)
 {
@@ -249,10 +265,7 @@ struct gpucache_block *builder_live(struct recording_builder *builder, uint64_t 
 	builder->counters[0].live_bytes += size;
 	builder->counters[0].reserved_bytes += size;
 	builder->counters[0].n_blocks++;
-	if (stack < BUILDER_SITES) {
-		builder->sites[stack].live_bytes += requested;
-		builder->sites[stack].live_blocks++;
-	}
+	add_to_site(builder, stack, requested);
 	return block;
 }
 

@@ -78,6 +78,7 @@ static void walk(const struct gpc_recording *rec)
 	struct gpc_code_view code;
 	struct gpucache_event event;
 	struct gpucache_block block;
+	struct gpucache_site site;
 	struct gpucache_peak peak;
 	struct gpucache_oom oom;
 	uint64_t sum = 0;
@@ -88,7 +89,9 @@ static void walk(const struct gpc_recording *rec)
 		sum += event.size;
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_BLOCKS].count; i++)
 		if (gpc_recording_read_block(rec, i, &block))
-			sum += block.size + gpc_recording_get_site(rec, block.stack).live_bytes;
+			sum += block.size + (gpc_recording_read_site(rec, block.stack, &site)
+							    ? site.live_bytes
+							    : 0);
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_HISTORY].count; i++)
 		if (gpc_recording_read_history(rec, i, &history))
 			for (size_t p = 0; p < history.n_points; p++)

@@ -77,12 +77,12 @@ static void the_biggest_holders_come_first_and_the_rest_is_summed(void **state)
 	for (uint32_t i = 1; i <= 100; i++) {
 		uint64_t bytes = 1000 + (i * 37) % 101;
 
-		gpc_record_site_add(&rec, i, (struct gpc_share){ bytes, 1 }, i);
-		gpc_record_site_add(&rec, i, (struct gpc_share){ bytes, 1 }, i);
+		gpc_record_site_add(&rec, 0, i, (struct gpc_share){ bytes, 1 }, i);
+		gpc_record_site_add(&rec, 0, i, (struct gpc_share){ bytes, 1 }, i);
 		total += 2 * bytes;
 	}
-	gpc_record_site_add(&rec, 101, (struct gpc_share){ 5000, 1 }, 1);
-	gpc_record_site_remove(&rec, 101, (struct gpc_share){ 5000, 1 });
+	gpc_record_site_add(&rec, 0, 101, (struct gpc_share){ 5000, 1 }, 1);
+	gpc_record_site_remove(&rec, 0, 101, (struct gpc_share){ 5000, 1 });
 	counters->requested_bytes = total;
 	counters->direct_bytes = 333; /* without a stack */
 	gpc_record_peak(&rec, 0, 1, total + 333, total + 333, total);
@@ -109,16 +109,45 @@ static void few_holders_and_no_room_are_fine(void **state)
 	uint64_t rest = 9;
 
 	(void)state;
-	assert_int_equal(gpc_record_top_holders(&rec, &holder, 1, &n_sites, &rest), 0);
+	assert_int_equal(gpc_record_top_holders(&rec, 0, &holder, 1, &n_sites, &rest), 0);
 	assert_int_equal(n_sites, 0);
 	assert_int_equal(rest, 0);
-	gpc_record_site_add(&rec, 5, (struct gpc_share){ 10, 1 }, 1);
-	gpc_record_site_add(&rec, 9, (struct gpc_share){ 20, 1 }, 1);
-	assert_int_equal(gpc_record_top_holders(&rec, &holder, 1, &n_sites, &rest), 1);
+	gpc_record_site_add(&rec, 0, 5, (struct gpc_share){ 10, 1 }, 1);
+	gpc_record_site_add(&rec, 0, 9, (struct gpc_share){ 20, 1 }, 1);
+	assert_int_equal(gpc_record_top_holders(&rec, 0, &holder, 1, &n_sites, &rest), 1);
 	assert_int_equal(holder.stack, 9);
 	assert_int_equal(n_sites, 2);
-	assert_int_equal(gpc_record_top_holders(&rec, NULL, 0, &n_sites, &rest), 0);
+	assert_int_equal(gpc_record_top_holders(&rec, 0, NULL, 0, &n_sites, &rest), 0);
 	assert_int_equal(n_sites, 2);
+}
+
+static void each_device_has_holders_and_a_rest_of_its_own(void **state)
+{
+	struct gpucache_holder holders[4];
+	struct gpucache_counters *first;
+	struct gpucache_counters *second;
+	uint32_t n_sites;
+	uint32_t index;
+	uint64_t rest;
+
+	(void)state;
+	first = gpc_record_counters_take(&rec, 1, 1, 0, &index);
+	second = gpc_record_counters_take(&rec, 2, 1, 1, &index);
+	gpc_record_site_add(&rec, 0, 7, (struct gpc_share){ 1000, 3 }, 1);
+	gpc_record_site_add(&rec, 1, 7, (struct gpc_share){ 20, 1 }, 1);
+	gpc_record_site_add(&rec, 1, 8, (struct gpc_share){ 30, 2 }, 1);
+	first->requested_bytes = 1100;
+	second->direct_bytes = 51;
+	assert_int_equal(gpc_record_top_holders(&rec, 0, holders, 4, &n_sites, &rest), 1);
+	assert_true(holders[0].stack == 7 && holders[0].bytes == 1000 && holders[0].n_blocks == 3);
+	assert_true(n_sites == 1 && rest == 100);
+	assert_int_equal(gpc_record_top_holders(&rec, 1, holders, 4, &n_sites, &rest), 2);
+	assert_true(holders[0].stack == 8 && holders[0].bytes == 30);
+	assert_true(holders[1].stack == 7 && holders[1].bytes == 20);
+	assert_true(n_sites == 2 && rest == 1);
+	gpc_record_peak(&rec, 1, 1, 51, 51, 51);
+	assert_true(peak_of(1)->n_holders == 2 && peak_of(1)->rest_bytes == 1);
+	assert_int_equal(gpc_record_top_holders(&rec, 2, holders, 4, &n_sites, &rest), 0);
 }
 
 int main(void)
@@ -131,6 +160,7 @@ int main(void)
 		private_test(peaks_use_their_two_slots_in_turn),
 		private_test(the_biggest_holders_come_first_and_the_rest_is_summed),
 		private_test(few_holders_and_no_room_are_fine),
+		private_test(each_device_has_holders_and_a_rest_of_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,12 @@ static const struct gpucache_block *block_at(uint64_t address)
 	return NULL;
 }
 
+/* What a stack holds on device 0. */
+static struct gpucache_site *site_of(uint32_t stack)
+{
+	return gpc_record_find_site(&gpc_runtime.record, 0, stack);
+}
+
 static void blocks_and_events(void)
 {
 	const struct gpucache_block *block;
@@ -40,12 +46,12 @@ static void blocks_and_events(void)
 	CHECK(block && block->state == GPUCACHE_BLOCK_LIVE && block->requested == 1000);
 	CHECK(block->stack == event(0)->stack && block->thread);
 	CHECK(gpc_runtime.record.segments[block->segment].size == 2 * MIB);
-	CHECK(gpc_runtime.record.sites[block->stack].live_bytes == 1000);
+	CHECK(site_of(block->stack)->live_bytes == 1000);
 	CHECK(!world_free(ptr));
 	CHECK(event(0)->kind == GPUCACHE_EVENT_FREE && event(0)->address == ptr);
 	CHECK(block_at(ptr)->state == GPUCACHE_BLOCK_FREE && block_at(ptr)->size == 2 * MIB);
-	CHECK(gpc_runtime.record.sites[event(0)->stack].live_bytes == 0);
-	CHECK(gpc_runtime.record.sites[event(0)->stack].total_blocks == 1);
+	CHECK(site_of(event(0)->stack)->live_bytes == 0);
+	CHECK(site_of(event(0)->stack)->total_blocks == 1);
 	CHECK(gpc_pool_trim(&world_context()->pool, UINT64_MAX) == 2 * MIB);
 	CHECK(event(0)->kind == GPUCACHE_EVENT_SEGMENT_FREE);
 	CHECK(!block_at(ptr) && gpc_runtime.record.segments[0].state == 0);
@@ -71,10 +77,10 @@ static void host_and_contexts(void)
 	gpc_observe_malloc(world_context(), GPUCACHE_KIND_HOST, 4096, 500, &request,
 		(struct gpc_share){ 500, 1 });
 	CHECK(event(0)->alloc_kind == GPUCACHE_KIND_HOST);
-	CHECK(gpc_runtime.record.sites[1].live_bytes == 0); /* sites are of the device */
+	CHECK(site_of(1)->live_bytes == 0); /* sites are of the device */
 	gpc_observe_free(world_context(), GPUCACHE_KIND_HOST, 4096, 500, 500, 1, 8,
 		(struct gpc_share){ 500, 1 });
-	CHECK(gpc_runtime.record.sites[1].live_bytes == 0);
+	CHECK(site_of(1)->live_bytes == 0);
 	world_reset();
 	CHECK(event(0)->kind == GPUCACHE_EVENT_CONTEXT && event(0)->detail == 2);
 }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * SITES: a record for each pair of stack and device that ever held anything, in the order in which they
+ * came, so that a look over them costs what is there.  Which one is whose is in a table of our own,
+ * [device][stack], of which only what is used takes memory.
+ */
+#include "record/record.h"
+
+uint32_t gpc_record_take_site(struct gpc_record *rec, uint32_t device, uint32_t stack)
+{
+	uint32_t *entry = &rec->site_of[(size_t)device * rec->n_sites + stack];
+	uint32_t number;
+	uint32_t end;
+
+	gpc_lock_take(&rec->lock);
+	number = *entry;
+	end = gpc_record_site_end(rec);
+	if (number == 0 && end < rec->n_sites) {
+		number = end;
+		rec->sites[number].stack = stack;
+		rec->sites[number].device = (uint16_t)device;
+		atomic_store_explicit(&rec->site_end, end + 1, memory_order_release);
+	} else if (number == 0) {
+		number = GPC_RECORD_NO_SITE;
+		rec->header->dropped_sites++;
+	}
+	__atomic_store_n(entry, number, __ATOMIC_RELEASE);
+	gpc_lock_release(&rec->lock);
+	return number;
+}

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several GPUs in one process: what is said of one of them counts nothing that lies on another."""
+from harness import GIB, MIB, expect, expect_equal
+
+EVERYWHERE = 64 * MIB
+WEIGHTS = 1500 * MIB
+
+
+def run_out(world, mode, n_gpus, failing, **extra):
+    """The short form of the failure."""
+    result = world.run([*world.script("devices.py"), mode, str(n_gpus), str(failing)],
+                       sim=f"memory:4GiB,context:100MiB,devices:{n_gpus}", **extra)
+    expect_equal("the exit status", result.status, 0)
+    expect(f"OUT OF MEMORY on GPU {failing} " in result.err, f"no short form: {result.err[-600:]}")
+    return result.err
+
+
+def sums_of(device):
+    """(held in all, by call site) of one GPU's holders."""
+    sites = {}
+    for row in device["holders"]:
+        name = next((n for n in ("fill_cache", "load_weights", "everywhere") if f"{n} " in row["where"]), "other")
+        sites[name] = sites.get(name, 0) + row["live_bytes"]
+    return sum(row["live_bytes"] for row in device["holders"]), sites
+
+
+def taken_of(balance):
+    return balance["total_bytes"] - balance["free_bytes"]
+
+
+def expect_own_holders(world, n_gpus, failing, **extra):
+    said = run_out(world, "fill", n_gpus, failing, **extra)
+    expect("fill_cache" not in said, f"the holders of another GPU: {said}")
+    expect("load_weights" in said and "1.46 GiB        10 blocks" in said, f"its own holders: {said}")
+    oom = world.report_json("oom")
+    held, sites = sums_of(oom)
+    expect_equal("what fill_cache holds there", sites.get("fill_cache", 0), 0)
+    expect_equal("what load_weights holds there", sites["load_weights"], WEIGHTS)
+    expect_equal("what everywhere holds there", sites["everywhere"], (failing + 1) * EVERYWHERE)
+    expect(held <= taken_of(oom["balance"]), f"{held} held of {taken_of(oom['balance'])} taken")
+    for device in world.report_json("summary")["devices"]:
+        held, sites = sums_of(device)
+        expect(held <= taken_of(device["balance"]), f"GPU {device['ordinal']}: {held} bytes held")
+        wanted = "load_weights" if device["ordinal"] == failing else "fill_cache"
+        expect(wanted in sites and len(sites) == 3, f"GPU {device['ordinal']}: {sites}")
+        expect_equal("what everywhere holds", sites["everywhere"], (device["ordinal"] + 1) * EVERYWHERE)
+    for view in ("oom", "summary"):
+        text = world.report(view, world.recording()).out
+        expect("load_weights" in text, text)
+        expect(view == "summary" or "fill_cache" not in text, text)
+
+
+def case_the_second_of_two_gpus_runs_out_and_only_its_own_holders_are_named(world):
+    expect_own_holders(world, 2, 1)
+
+
+def case_the_first_of_two_gpus_runs_out_and_only_its_own_holders_are_named(world):
+    expect_own_holders(world, 2, 0)
+
+
+def case_the_third_of_four_gpus_runs_out_and_only_its_own_holders_are_named(world):
+    expect_own_holders(world, 4, 2)
+
+
+def case_without_a_recording_only_the_holders_of_the_full_gpu_are_named(world):
+    said = run_out(world, "fill", 2, 1, GPUCACHE_CONF="record:off")
+    expect("fill_cache" not in said and "load_weights" in said, said)
+
+
+def case_a_leak_on_a_gpu_that_allocates_seldom_is_found(world):
+    for failing in (1, 0):
+        said = run_out(world, "leak", 2, failing)
+        expect("remember_loss" in said and "in 8 of the" in " ".join(said.split()), said)
+        report = world.report("oom", world.recording()).out
+        expect("the fastest growing: +" in report, report)
+        held, _ = sums_of(world.report_json("oom"))
+        expect(held <= 4 * GIB, f"{held} bytes held")
+        world.forget_recordings()
+
+
+def case_what_grew_on_another_gpu_is_no_growth_here(world):
+    for failing in (1, 0):
+        said = run_out(world, "still", 2, failing)
+        expect("growth" not in said and "remember_loss" not in said, said)
+        report = world.report("oom", world.recording()).out
+        expect("growing" not in report and "remember_loss" not in report, report)
+        world.forget_recordings()
