@@ -153,6 +153,67 @@ enum gpc_status gpc_directory_open(struct gpc_directory *directory, const char *
 	return GPC_OK;
 }
 
+static bool has_failed(const struct gpc_recording *recording)
+{
+	struct gpucache_oom oom;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_OOMS].count; i++)
+		if (gpc_recording_read_oom(recording, i, &oom) && !oom.recovered)
+			return true;
+	return false;
+}
+
+static bool has_used_gpu(const struct gpc_recording *recording)
+{
+	struct gpucache_counters counters;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_COUNTERS].count; i++)
+		if (gpc_recording_read_counters(recording, i, &counters))
+			return true;
+	return false;
+}
+
+static enum gpc_worth worth_of(const struct gpc_directory_entry *entry)
+{
+	enum gpc_worth worth = GPC_WORTH_NOTHING;
+	struct gpc_recording *recording;
+	struct gpc_text why = gpc_text_init((char[96]){ 0 }, 96);
+
+	if (gpc_recording_open(entry->path, &recording, &why) != GPC_OK)
+		return worth;
+	if (has_failed(recording))
+		worth = GPC_WORTH_OOM;
+	else if (has_used_gpu(recording))
+		worth = GPC_WORTH_USED;
+	gpc_recording_close(recording);
+	return worth;
+}
+
+struct gpc_directory_choice gpc_directory_choose(const struct gpc_directory *directory)
+{
+	struct gpc_directory_choice choice = { 0 };
+
+	for (size_t i = 0; i < directory->n_entries; i++) {
+		const struct gpc_directory_entry *entry = &directory->entries[i];
+		unsigned number = choice.n_recordings;
+		enum gpc_worth worth = choice.worth;
+
+		if (entry->status != GPC_OK)
+			continue;
+		choice.n_recordings++;
+		/* A whole file is read only where it may change the choice. */
+		if (entry->header.state & GPUCACHE_STATE_OOM_SEEN ? choice.worth < GPC_WORTH_OOM
+								  : choice.worth < GPC_WORTH_USED)
+			worth = worth_of(entry);
+		if (!choice.entry || worth > choice.worth) {
+			choice.entry = entry;
+			choice.worth = worth;
+			choice.n_newer = number;
+		}
+	}
+	return choice;
+}
+
 void gpc_directory_close(struct gpc_directory *directory)
 {
 	for (size_t i = 0; i < directory->n_entries; i++)

@@ -43,6 +43,23 @@ GPC_MUST_CHECK enum gpc_status gpc_directory_open(
 	struct gpc_directory *directory, const char *path);
 void gpc_directory_close(struct gpc_directory *directory);
 
+/* What makes one recording more worth a look than a newer one. */
+enum gpc_worth {
+	GPC_WORTH_NOTHING, /* its process used no GPU */
+	GPC_WORTH_USED,
+	GPC_WORTH_OOM, /* a request failed, and the program did not recover */
+};
+
+struct gpc_directory_choice {
+	const struct gpc_directory_entry *entry; /* NULL: there is no readable recording */
+	enum gpc_worth worth;
+	unsigned n_recordings; /* readable ones, this one included */
+	unsigned n_newer;      /* than this one */
+};
+
+/* The newest of those that are worth most. */
+struct gpc_directory_choice gpc_directory_choose(const struct gpc_directory *directory);
+
 /* The newest readable recording, of process `pid` if that is not 0; NULL where there is none. */
 const struct gpc_directory_entry *gpc_directory_find(
 	const struct gpc_directory *directory, uint32_t pid);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks of one job, started at once with one pattern, and started again: a recording each."""
 import os
+import sys
 
 from harness import expect, expect_equal
 
@@ -62,3 +63,56 @@ def case_ranks_that_share_one_name_do_not_share_a_file(world):
     found = identities(world, os.path.join(folder, "n"))
     expect_equal("the names", sorted(found), [f"{i}.gpucache" for i in range(N_RANKS)])
     expect_equal("the pids", sorted(entry[1] for entry in found.values()), sorted(counted))
+
+
+def run_ranks_of_which_one_runs_out(world):
+    """Four ranks; 2 runs out of memory, 3 is the newest, and a worker of it that uses no GPU newer still."""
+    idle = "import ctypes; ctypes.CDLL('libcudart.so.13').cudaGetDeviceCount(ctypes.byref(ctypes.c_int()))"
+    found = []
+    for rank in range(N_RANKS):
+        world.run([world.program("train"), "--steps", "3", *(["--oom"] if rank == 2 else [])],
+                  RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(N_RANKS))
+        found += [path for path in world.recordings() if path not in found]
+    world.run([sys.executable, "-c", idle], RANK="3")
+    expect_equal("the numbers of recordings", (len(found), len(world.recordings())), (N_RANKS, N_RANKS + 1))
+    return found
+
+
+def case_of_a_folder_the_recording_that_ran_out_of_memory_is_shown(world):
+    found = run_ranks_of_which_one_runs_out(world)
+    for arguments in ([world.folder], []):
+        shown = world.report("summary", *arguments, env={"GPUCACHE_OUTPUT": world.pattern})
+        expect("rank 2" in shown.out and "OUT OF MEMORY" in shown.out, shown.out)
+        expect(len(shown.err.splitlines()) == 1 and "5 recordings" in shown.err, shown.err)
+    world.report("oom", world.folder)
+    os.unlink(found[2])
+    shown = world.report("summary", world.folder)
+    expect("rank 3" in shown.out and "no GPU was used" not in shown.out, shown.out)
+
+
+def case_a_condition_is_looked_for_in_every_recording_of_a_folder_and_in_every_file(world):
+    found = run_ranks_of_which_one_runs_out(world)
+    failing, fine = found[2], found[0]
+    world.report("--fail-on=oom", world.folder, status=1)
+    world.report("--fail-on=oom", "check", fine, failing, fine, status=1)
+    both = world.report("--fail-on=oom", fine, found[1])
+    expect("rank 0" in both.out and "rank 1" in both.out, both.out)
+    world.report("check", fine, "no-such.gpucache", status=3)
+    world.report("--json", fine, failing, status=2)
+    world.report("list", world.folder, world.folder, status=2)
+    os.unlink(failing)
+    world.report("--fail-on=oom", world.folder)
+    hole = os.path.join(world.folder, "hole.gpucache")
+    with open(fine, "rb") as whole, open(hole, "wb") as cut:
+        cut.write(whole.read()[:100_000])
+    world.report("--fail-on=oom", world.folder, status=4)
+
+
+def case_a_gpu_that_is_not_there_is_an_error_of_usage(world):
+    world.run([world.program("train"), "--steps", "1"], sim="memory:4GiB,context:0,devices:2")
+    for view in ("summary", "leaks", "check"):
+        result = world.report(view, "-d", "9", world.recording(), status=2)
+        expect_equal("what is shown", result.out, "")
+        expect("GPU 9" in result.err and "0 to 1" in result.err, result.err)
+    expect("was not used" in world.report("-d", "1", world.recording()).out, "GPU 1 is there")
+    world.report("-d", "0", world.recording())

@@ -54,10 +54,10 @@ static void print_help(void)
 {
 	puts("gpumem-report - who holds the GPU memory of a run, alive, ended or killed\n"
 	     "\n"
-	     "Usage: gpumem-report [COMMAND] [OPTIONS] [FILE|DIR|PID]\n"
+	     "Usage: gpumem-report [COMMAND] [OPTIONS] [FILE|DIR|PID]...\n"
 	     "\n"
 	     "Examples:\n"
-	     "  gpumem-report                     newest recording: verdict, balance sheet\n"
+	     "  gpumem-report                     the last run that failed, or the last: verdict\n"
 	     "  gpumem-report 4711                the same of process 4711\n"
 	     "  gpumem-report oom                 the last failed request, in full\n"
 	     "  gpumem-report oom 2 run.gpucache  failed request 2 of that recording\n"
@@ -74,19 +74,23 @@ static void print_help(void)
 	     "      --json               for programs\n"
 	     "      --color=WHEN         auto, always or never\n"
 	     "  -o, --output FILE        write there; -f, --force overwrites it\n"
-	     "      --fail-on=oom,leak   exit code 1 where that is true\n"
+	     "      --fail-on=oom,leak   exit code 1 where that is true of what is shown, or of "
+	     "any\n"
+	     "                           recording in a DIR\n"
 	     "      --sysroot DIR        the recorded machine's files are below DIR\n"
 	     "      --debug-path DIR[:DIR]  files with symbols: DIR/.build-id/xx/yyyy.debug,\n"
 	     "                           DIR/PATH[.debug], DIR/NAME[.debug]\n"
 	     "  -h, --help               this text; -V, --version\n"
 	     "\n"
 	     "Exit codes: 0 made, 1 --fail-on is true, 2 wrong usage, 3 nothing found,\n"
-	     "            4 damaged (what could be read was printed), 5 cannot read or write\n"
+	     "            4 damaged (what could be read was printed), 5 cannot read or write;\n"
+	     "            of several the highest\n"
 	     "\n"
-	     "Without FILE, DIR or PID: the newest recording of this user in the directory of\n"
-	     "$GPUCACHE_OUTPUT, /dev/shm/gpucache-UID, $XDG_RUNTIME_DIR/gpucache, or\n"
-	     "${TMPDIR:-/tmp}/gpucache-UID.  With oom, a number that is no recorded pid is the\n"
-	     "number of the failure.");
+	     "Of a DIR: the newest recording that ran out of memory, else the newest that used\n"
+	     "a GPU.  Without FILE, DIR or PID: the same of this user's recordings in the\n"
+	     "directory of $GPUCACHE_OUTPUT, /dev/shm/gpucache-UID, $XDG_RUNTIME_DIR/gpucache,\n"
+	     "and ${TMPDIR:-/tmp}/gpucache-UID.  With oom, a number that is no recorded pid is\n"
+	     "the number of the failure.");
 }
 
 /*
@@ -306,16 +310,28 @@ static bool read_word(const char *word, unsigned n_words, struct gpc_options *op
 		return false;
 	}
 	/* `oom 2 FILE`, in this order; a lone number is looked up as a pid first, by main. */
-	if (options->target && (*command)->run == gpc_cmd_oom && is_number(options->target)) {
-		options->number = strtoull(options->target, NULL, 10);
-		options->target = NULL;
+	if (options->n_targets == 1 && !options->number && (*command)->run == gpc_cmd_oom &&
+		is_number(options->targets[0])) {
+		options->number = strtoull(options->targets[0], NULL, 10);
+		options->n_targets = 0;
 	}
-	if (options->target) {
-		gpc_complain("one recording at a time: `%s` and `%s`", options->target, word);
+	options->targets[options->n_targets++] = word;
+	return true;
+}
+
+static bool are_targets_fine(const struct gpc_options *options, const struct gpc_command *command)
+{
+	if (options->n_targets < 2)
+		return true;
+	if (command->needs != GPC_NEEDS_RECORDING) {
+		gpc_complain("`%s` takes one at a time, not `%s` and `%s`", command->name,
+			options->targets[0], options->targets[1]);
 		return false;
 	}
-	options->target = word;
-	return true;
+	if (options->json)
+		gpc_complain("--json takes one recording at a time, not `%s` and `%s`",
+			options->targets[0], options->targets[1]);
+	return !options->json;
 }
 
 enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options *ret_options,
@@ -326,6 +342,11 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 	unsigned n_words = 0;
 	int letter;
 
+	options.targets = ret_options->targets = calloc((size_t)argc, sizeof *options.targets);
+	if (!options.targets) {
+		gpc_complain("no memory for the command line");
+		return GPC_ARGUMENTS_BAD;
+	}
 	opterr = 0;
 	while ((letter = getopt_long(argc, argv, "-:d:n:o:fhV", long_options, NULL)) != -1) {
 		switch (letter) {
@@ -351,6 +372,8 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 	for (; optind < argc; optind++)
 		if (!read_word(argv[optind], n_words++, &options, &command))
 			return GPC_ARGUMENTS_BAD;
+	if (!are_targets_fine(&options, command))
+		return GPC_ARGUMENTS_BAD;
 	*ret_options = options;
 	*ret_command = command;
 	return GPC_ARGUMENTS_RUN;

@@ -2,11 +2,11 @@
 /*
  * The command line.
  *
- *      gpumem-report [COMMAND] [OPTIONS] [FILE|DIR|PID]        options and words in any order
+ *      gpumem-report [COMMAND] [OPTIONS] [FILE|DIR|PID]...        options and words in any order
  *
  * Threads     One.
  * Failure     A message with the nearest right word on standard error, and false.
- * Limits      One recording a call.
+ * Limits      Several recordings for views of one, as text.
  */
 #ifndef GPC_REPORT_ARGUMENTS_H
 #define GPC_REPORT_ARGUMENTS_H
@@ -19,7 +19,10 @@ enum gpc_arguments {
 	GPC_ARGUMENTS_BAD,
 };
 
-/* Reads argv; *ret_command is the command to run. */
+/*
+ * Reads argv; *ret_command is the command to run.  The caller frees ret_options->targets, whatever the
+ * answer is.
+ */
 enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options *ret_options,
 	const struct gpc_command **ret_command);
 

@@ -1,138 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpumem-report: finds the recording, runs the command, and answers with an exit code. */
+/* gpumem-report: runs the command on each recording that is meant, and answers with an exit code. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "tools/gpumem-report/arguments.h"
-
-static enum gpc_exit exit_of(enum gpc_status status)
-{
-	return status == GPC_IO || status == GPC_NO_METADATA ? GPC_EXIT_IO : GPC_EXIT_DAMAGED;
-}
-
-static enum gpc_exit open_recording(struct gpc_report *report, const char *path)
-{
-	char why[200] = "";
-	struct gpc_text text = gpc_text_init(why, sizeof why);
-	enum gpc_status status = gpc_recording_open(path, &report->recording, &text);
-
-	if (status == GPC_OK)
-		return GPC_EXIT_MADE;
-	if (status == GPC_IO && errno == ENOENT) {
-		gpc_complain("%s: there is no such file; `gpumem-report list` shows what there is",
-			path);
-		return GPC_EXIT_NOT_FOUND;
-	}
-	gpc_complain("%s: %s", path, why);
-	return exit_of(status);
-}
-
-static enum gpc_exit complain_nothing(const struct gpc_directory *directory, const char *what)
-{
-	gpc_complain("no recording%s%s found; looked in", what ? " of pid " : "", what ? what : "");
-	for (unsigned i = 0; i < directory->n_dirs; i++)
-		fprintf(stderr, "  %s%s\n", directory->dirs[i],
-			directory->is_there[i] ? "" : " (not there, or not yours)");
-	fprintf(stderr,
-		"Record a run with `gpucache-run PROGRAM`, or name the file: gpumem-report FILE\n");
-	return GPC_EXIT_NOT_FOUND;
-}
-
-/*
- * The newest recording of a directory, or of the usual ones; of process `pid` where that is not
- * NULL.
- */
-static enum gpc_exit open_newest(
-	struct gpc_report *report, const char *directory_path, const char *pid)
-{
-	const struct gpc_directory_entry *entry;
-	enum gpc_exit code;
-
-	if (gpc_directory_open(&report->directory, directory_path) != GPC_OK) {
-		gpc_complain("no memory for the list of recordings");
-		return GPC_EXIT_IO;
-	}
-	entry = gpc_directory_find(&report->directory, pid ? (uint32_t)strtoul(pid, NULL, 10) : 0);
-	code = entry ? open_recording(report, entry->path)
-		     : complain_nothing(&report->directory, pid);
-	gpc_directory_close(&report->directory);
-	return code;
-}
-
-static bool is_pid(const char *target)
-{
-	return target && *target && target[strspn(target, "0123456789")] == '\0' &&
-	       access(target, F_OK) != 0;
-}
-
-/* `oom 2`: a number that no recording has as its pid is the number of the failure. */
-static void sort_out_number(struct gpc_options *options, const struct gpc_command *command)
-{
-	struct gpc_directory directory;
-
-	if (command->run != gpc_cmd_oom || !is_pid(options->target) ||
-		gpc_directory_open(&directory, NULL) != GPC_OK)
-		return;
-	if (!gpc_directory_find(&directory, (uint32_t)strtoul(options->target, NULL, 10))) {
-		options->number = strtoull(options->target, NULL, 10);
-		options->target = NULL;
-	}
-	gpc_directory_close(&directory);
-}
-
-static enum gpc_exit find_recording(struct gpc_report *report)
-{
-	const char *target = report->options->target;
-	struct stat st;
-
-	if (!target) {
-		report->is_newest_by_default = true;
-		return open_newest(report, NULL, NULL);
-	}
-	if (is_pid(target))
-		return open_newest(report, NULL, target);
-	if (stat(target, &st) == 0 && S_ISDIR(st.st_mode))
-		return open_newest(report, target, NULL);
-	return open_recording(report, target);
-}
-
-static enum gpc_exit find_list(struct gpc_report *report)
-{
-	if (gpc_directory_open(&report->directory, report->options->target) != GPC_OK) {
-		gpc_complain("no memory for the list of recordings");
-		return GPC_EXIT_IO;
-	}
-	if (report->directory.n_entries == 0)
-		return complain_nothing(&report->directory, NULL);
-	return GPC_EXIT_MADE;
-}
-
-static enum gpc_exit find_target(struct gpc_report *report, enum gpc_needs needs)
-{
-	switch (needs) {
-	case GPC_NEEDS_RECORDING:
-		return find_recording(report);
-	case GPC_NEEDS_DIRECTORY:
-		return find_list(report);
-	case GPC_NEEDS_NOTHING:
-		break;
-	}
-	return GPC_EXIT_MADE;
-}
+#include "tools/gpumem-report/target.h"
 
 static enum gpc_exit open_output(const struct gpc_options *options, FILE **ret_out)
 {
 	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (options->force ? O_TRUNC : O_EXCL);
 	int fd;
 
+	*ret_out = stdout;
 	if (!options->output)
 		return GPC_EXIT_MADE;
 	fd = open(options->output, flags, 0666);
+	*ret_out = NULL;
 	if (fd < 0 && errno == EEXIST) {
 		gpc_complain("%s is there already; -f overwrites it", options->output);
 		return GPC_EXIT_IO;
@@ -173,11 +59,33 @@ static void complain_damage(const struct gpc_recording *rec)
 	gpc_complain("%s is damaged (%s); what could be read was printed", rec->path, names.buf);
 }
 
-static enum gpc_exit run(struct gpc_report *report, const struct gpc_command *command, FILE *out)
+/* A GPU that the recording does not know; where DEVICES is damaged, nobody does. */
+static bool is_device_missing(const struct gpc_report *report)
+{
+	const struct gpc_recording *rec = report->recording;
+	int32_t ordinal = report->options->device;
+	struct gpucache_device device;
+	int32_t n = 0;
+
+	if (!rec || ordinal < 0 || gpc_report_find_device(report, ordinal, &device) ||
+		gpc_recording_has_problem(rec, GPUCACHE_REGION_DEVICES))
+		return false;
+	while (gpc_report_find_device(report, n, &device))
+		n++;
+	if (n)
+		gpc_complain(
+			"there is no GPU %d in %s: it knows 0 to %d", ordinal, rec->path, n - 1);
+	else
+		gpc_complain("there is no GPU %d in %s: it knows none", ordinal, rec->path);
+	return true;
+}
+
+static enum gpc_exit run(struct gpc_report *report, const struct gpc_command *command)
 {
 	enum gpc_exit code;
 
-	gpc_paper_init(&report->paper, out, report->options->colour);
+	if (is_device_missing(report))
+		return GPC_EXIT_USAGE;
 	if (report->recording) {
 		report->frames = gpc_frames_create(report->recording, &report->options->places);
 		if (!report->frames) {
@@ -196,36 +104,99 @@ static enum gpc_exit run(struct gpc_report *report, const struct gpc_command *co
 	return code;
 }
 
+/* The worse of two: the codes are numbered so. */
+static enum gpc_exit worse(enum gpc_exit a, enum gpc_exit b)
+{
+	return a > b ? a : b;
+}
+
+/* --fail-on of a folder looks at all of its recordings; those that are not shown are named. */
+static enum gpc_exit check_others(const struct gpc_report *report)
+{
+	enum gpc_exit code = GPC_EXIT_MADE;
+
+	for (size_t i = 0; i < report->directory.n_entries; i++) {
+		const struct gpc_directory_entry *entry = &report->directory.entries[i];
+		struct gpc_report other = { .options = report->options };
+		enum gpc_exit found;
+
+		if (strcmp(entry->path, report->recording->path) == 0)
+			continue;
+		found = gpc_target_open_file(&other, entry->path);
+		if (found == GPC_EXIT_MADE && other.recording->n_problems) {
+			gpc_complain("%s is damaged", entry->path);
+			found = GPC_EXIT_DAMAGED;
+		} else if (found == GPC_EXIT_MADE && is_condition_true(&other)) {
+			gpc_complain("--fail-on is true of %s as well", entry->path);
+			found = GPC_EXIT_CONDITION;
+		}
+		gpc_recording_close(other.recording);
+		code = worse(code, found);
+	}
+	return code;
+}
+
+/* The command on what options->target names.  The output is opened when there is something to say. */
+static enum gpc_exit run_on_target(
+	struct gpc_options *options, const struct gpc_command *command, FILE **out)
+{
+	struct gpc_report report = { .options = options };
+	enum gpc_exit code = gpc_target_open(&report, command->needs);
+
+	if (code == GPC_EXIT_MADE && !*out)
+		code = open_output(options, out);
+	if (code == GPC_EXIT_MADE) {
+		gpc_paper_init(&report.paper, *out, options->colour);
+		code = run(&report, command);
+		if (report.recording && options->target &&
+			(options->fail_on_oom || options->fail_on_leak))
+			code = worse(code, check_others(&report));
+	}
+	gpc_recording_close(report.recording);
+	gpc_directory_close(&report.directory);
+	return code;
+}
+
+static enum gpc_exit run_on_all(
+	struct gpc_options *options, const struct gpc_command *command, FILE **out)
+{
+	enum gpc_exit code;
+
+	options->target = options->n_targets ? options->targets[0] : NULL;
+	code = run_on_target(options, command, out);
+	for (unsigned i = 1; i < options->n_targets; i++) {
+		options->target = options->targets[i];
+		if (*out)
+			fputs("\n", *out);
+		code = worse(code, run_on_target(options, command, out));
+	}
+	return code;
+}
+
 int main(int argc, char **argv)
 {
-	struct gpc_options options;
+	struct gpc_options options = { 0 };
 	const struct gpc_command *command;
-	struct gpc_report report = { .options = &options };
-	FILE *out = stdout;
-	enum gpc_exit code;
+	FILE *out = NULL;
+	enum gpc_exit code = GPC_EXIT_MADE;
 
 	/* `| head` ends us quietly, also where our parent ignores the signal as Python does. */
 	signal(SIGPIPE, SIG_DFL);
 	switch (gpc_arguments_read(argc, argv, &options, &command)) {
 	case GPC_ARGUMENTS_DONE:
-		return GPC_EXIT_MADE;
+		break;
 	case GPC_ARGUMENTS_BAD:
-		return GPC_EXIT_USAGE;
+		code = GPC_EXIT_USAGE;
+		break;
 	case GPC_ARGUMENTS_RUN:
+		gpc_target_sort_out_number(&options, command);
+		code = run_on_all(&options, command, &out);
 		break;
 	}
-	sort_out_number(&options, command);
-	code = find_target(&report, command->needs);
-	if (code == GPC_EXIT_MADE)
-		code = open_output(&options, &out);
-	if (code == GPC_EXIT_MADE) {
-		code = run(&report, command, out);
-		if ((fflush(out) != 0 || ferror(out)) && errno != EPIPE) {
-			gpc_complain("cannot write: %s", strerror(errno));
-			code = GPC_EXIT_IO;
-		}
+	if (out && (fflush(out) != 0 || ferror(out)) && errno != EPIPE) {
+		gpc_complain("cannot write: %s", strerror(errno));
+		code = GPC_EXIT_IO;
 	}
-	gpc_recording_close(report.recording);
-	gpc_directory_close(&report.directory);
+	free(options.targets);
 	return code;
 }

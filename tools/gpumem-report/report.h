@@ -9,7 +9,7 @@
  *               GPC_EXIT_DAMAGED.
  * Threads     One.
  * Failure     Commands answer an exit code.
- * Limits      One recording a call, but for `list`.
+ * Limits      Several recordings are shown one after the other, as text only.
  */
 #ifndef GPC_REPORT_REPORT_H
 #define GPC_REPORT_REPORT_H
@@ -43,8 +43,9 @@ struct gpc_options {
 	bool fail_on_leak;
 	enum gpc_colour_mode colour;
 	struct gpc_places places; /* of files with symbols */
-	const char *
-		target; /* FILE, DIR, PID, or NAME of symbols; NULL: the newest recording, all names */
+	const char **targets;     /* FILEs, DIRs, PIDs, or one NAME of symbols; malloc'ed */
+	unsigned n_targets;
+	const char *target; /* the one it is the turn of; NULL: none was named */
 };
 
 struct gpc_report {

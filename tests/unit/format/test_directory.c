@@ -162,6 +162,60 @@ static void a_directory_that_is_not_there_is_empty(void **state)
 	gpc_directory_close(&directory);
 }
 
+/* A process that used a GPU, if it did, and whose request failed and was recovered from, if it was. */
+static void write_run(const char *dir, const char *name, uint64_t started_s, bool used, int failed)
+{
+	struct recording_builder b;
+	char path[400];
+
+	builder_init(&b);
+	b.header->start_realtime_ns = (UINT64_C(8000000000) + started_s) * 1000000000;
+	b.counters[1].context = used;
+	if (failed) {
+		b.header->state |= GPUCACHE_STATE_OOM_SEEN;
+		b.ooms[0] =
+			(struct gpucache_oom){ .seq = 2, .number = 1, .recovered = failed == 2 };
+	}
+	snprintf(path, sizeof path, "%s/%s.gpucache", dir, name);
+	builder_write(&b, path);
+	builder_fini(&b);
+}
+
+static struct gpc_directory_choice choose(const char *dir, const char *wanted)
+{
+	struct gpc_directory_choice choice;
+	struct gpc_directory directory;
+
+	assert_int_equal(gpc_directory_open(&directory, dir), GPC_OK);
+	choice = gpc_directory_choose(&directory);
+	if (wanted)
+		assert_non_null(strstr(choice.entry->path, wanted));
+	else
+		assert_null(choice.entry);
+	gpc_directory_close(&directory);
+	return choice;
+}
+
+static void the_newest_that_ran_out_of_memory_is_chosen_then_the_newest_that_used_a_gpu(
+	void **state)
+{
+	const char *dir = *state;
+	struct gpc_directory_choice choice;
+
+	assert_int_equal(choose(dir, NULL).n_recordings, 0);
+	write_run(dir, "idle", 60, false, 0);
+	assert_int_equal(choose(dir, "idle").worth, GPC_WORTH_NOTHING);
+	write_run(dir, "old", 10, true, 0);
+	write_run(dir, "recovered", 50, true, 2);
+	choice = choose(dir, "recovered");
+	assert_true(choice.worth == GPC_WORTH_USED && choice.n_newer == 1);
+	write_run(dir, "failed", 20, true, 1);
+	write_run(dir, "failed_later", 30, true, 1);
+	choice = choose(dir, "failed_later");
+	assert_true(choice.worth == GPC_WORTH_OOM && choice.n_newer == 2);
+	assert_int_equal(choice.n_recordings, 5);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -173,6 +227,7 @@ int main(void)
 		TEST(the_runtime_and_temporary_directories_are_looked_into),
 		TEST(a_usual_directory_that_is_a_link_or_another_users_is_not_read),
 		TEST(a_directory_that_is_not_there_is_empty),
+		TEST(the_newest_that_ran_out_of_memory_is_chosen_then_the_newest_that_used_a_gpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
