@@ -26,6 +26,7 @@
  *   HISTORY     two buffers a device of points over the whole run        the live one is named last
  *   PEAKS       two slots a device: who held what at the peak            seq word, alternating slots
  *   OOMS        slot i mod count: a failed request with its balance      seq word
+ *   PAGES       byte i: 1 if page i of the file holds more than zeros    set after the page, cleared before
  *
  * Conventions.  Little-endian; a reader on another kind of machine refuses by `endian`.  Integers
  * only; no pointers, no padding that is not named.  Sizes in bytes.  Times in nanoseconds of
@@ -42,8 +43,9 @@
  *   4 Ring: event n lies in slot n mod count; it is whole if and only if its seq is n + 1.  Readers
  *     skip the others, and count 0, a slot being rewritten: a hole is a writer that died half way.
  *   5 Peaks: two slots; the whole one with the higher `number` counts.
- *   6 Counters: each number is whole; numbers of one operation in flight may disagree by that
- *     operation.
+ *   6 Counters: each number is whole; those of an operation in flight may disagree by it.
+ *   7 Pages (since 1.3; byte 0 is the header's): one whose byte is 1 and that holds zeros only is
+ *     missing, as after a crash of the machine.  PAGES lies before what it speaks of.
  *
  * Versions.  A reader refuses another `major` and says which it needs.  `minor` grows when fields
  * or regions are added at the end: readers use record_size from the region table as the stride,
@@ -90,7 +92,8 @@ enum gpucache_region_kind {
 	GPUCACHE_REGION_HISTORY,
 	GPUCACHE_REGION_PEAKS,
 	GPUCACHE_REGION_OOMS,
-	GPUCACHE_REGION_TAGS, /* since 1.1 */
+	GPUCACHE_REGION_TAGS,  /* since 1.1 */
+	GPUCACHE_REGION_PAGES, /* since 1.3; a record is 8 bytes */
 	GPUCACHE_REGION_COUNT,
 };
 
@@ -254,9 +257,8 @@ struct gpucache_counters {
 	uint64_t n_blocks;   /* live blocks of our segments now */
 	uint64_t n_segments; /* now */
 	uint64_t reserved[3];
-	/* Since 1.1.  Outside our segments; they add up to direct_bytes and host_bytes. */
+	/* Since 1.1: outside our segments, adding up to direct_bytes and host_bytes; n_rescued by rung. */
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
-	/* Since 1.1.  n_rescued by the rung of the ladder after which the request succeeded. */
 	uint64_t n_rescued_by[GPUCACHE_MAX_RUNGS];
 };
 

@@ -44,6 +44,7 @@ static const struct {
 	[GPUCACHE_REGION_PEAKS] = { "PEAKS", SHAPE_SEQ },
 	[GPUCACHE_REGION_OOMS] = { "OOMS", SHAPE_SEQ },
 	[GPUCACHE_REGION_TAGS] = { "TAGS", SHAPE_APPEND },
+	[GPUCACHE_REGION_PAGES] = { "PAGES", SHAPE_PLAIN },
 };
 
 /* The bytes of a record in the format that was its first.  It only grows: what is shorter is none. */
@@ -57,6 +58,7 @@ static const uint32_t first_sizes[GPUCACHE_REGION_COUNT] = {
 	[GPUCACHE_REGION_HISTORY] = 64, /* its head */
 	[GPUCACHE_REGION_PEAKS] = 1088,
 	[GPUCACHE_REGION_OOMS] = 1632,
+	[GPUCACHE_REGION_PAGES] = 8,
 };
 
 const char *gpc_region_name(enum gpucache_region_kind kind)
@@ -90,7 +92,7 @@ bool gpc_recording_has_problem(
 }
 
 /* Reads up to `size` bytes; the number read, or -1 with errno. */
-static ssize_t read_at(int fd, void *buf, size_t size, uint64_t offset)
+ssize_t gpc_recording_read_at(int fd, void *buf, size_t size, uint64_t offset)
 {
 	size_t done = 0;
 
@@ -191,7 +193,7 @@ static enum gpc_status open_file(const char *path, struct gpucache_header *ret_h
 		status = GPC_INVALID;
 		goto undo_open;
 	}
-	n = read_at(fd, ret_header, HEADER_BYTES, 0);
+	n = gpc_recording_read_at(fd, ret_header, HEADER_BYTES, 0);
 	if (n < 0)
 		goto fail_errno;
 	status = check_header(ret_header, (uint64_t)n, why);
@@ -203,7 +205,7 @@ static enum gpc_status open_file(const char *path, struct gpucache_header *ret_h
 	 */
 	*ret_state = GPC_RUN_ALIVE;
 	if (!is_locked(fd)) {
-		if (read_at(fd, &ret_header->state, sizeof ret_header->state,
+		if (gpc_recording_read_at(fd, &ret_header->state, sizeof ret_header->state,
 			    offsetof(struct gpucache_header, state)) < 0)
 			goto fail_errno;
 		*ret_state = state_of_dead(ret_header->state);
@@ -338,8 +340,8 @@ static void settle_slot(struct gpc_recording *rec, int fd, uint64_t offset, uint
 	uint32_t after;
 
 	for (int i = 0; i < GPC_RECORDING_TRIES; i++) {
-		if (read_at(fd, slot, record_size, offset) != (ssize_t)record_size ||
-			read_at(fd, &after, sizeof after, offset) != sizeof after)
+		if (gpc_recording_read_at(fd, slot, record_size, offset) != (ssize_t)record_size ||
+			gpc_recording_read_at(fd, &after, sizeof after, offset) != sizeof after)
 			break;
 		if (seq_of(slot) == after && !(after & 1))
 			return;
@@ -357,7 +359,7 @@ static void settle_region(
 	uint64_t bytes = region->count * region->record_size;
 	unsigned char *again = malloc(bytes ? bytes : 1);
 
-	if (!again || read_at(fd, again, bytes, region->offset) != (ssize_t)bytes) {
+	if (!again || gpc_recording_read_at(fd, again, bytes, region->offset) != (ssize_t)bytes) {
 		free(again);
 		return;
 	}
@@ -422,7 +424,7 @@ static enum gpc_status read_file(struct gpc_recording *rec, int fd, struct gpc_t
 		gpc_text_add(why, "no memory for %llu bytes", (unsigned long long)rec->size);
 		return GPC_NO_METADATA;
 	}
-	n = read_at(fd, rec->data, rec->size, 0);
+	n = gpc_recording_read_at(fd, rec->data, rec->size, 0);
 	if (n < 0) {
 		gpc_text_add(why, "%s", strerror(errno));
 		return GPC_IO;
@@ -430,6 +432,7 @@ static enum gpc_status read_file(struct gpc_recording *rec, int fd, struct gpc_t
 	rec->size = (uint64_t)n;
 	check_regions(rec);
 	check_slots(rec, fd);
+	gpc_recording_check_pages(rec, fd);
 	find_events(rec);
 	return gpc_recording_index(rec);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of the reader share: recording.c opens and checks, recording_append.c walks the
- * append-only regions, recording_views.c gives typed records.
+ * append-only regions, recording_views.c gives typed records, recording_pages.c misses lost pages.
  *
  * Threads, Failure, Limits: as recording.h.
  */
 #ifndef GPC_FORMAT_RECORDING_INTERNAL_H
 #define GPC_FORMAT_RECORDING_INTERNAL_H
+
+#include <sys/types.h>
 
 #include "format/recording.h"
 
@@ -16,6 +18,12 @@ void gpc_recording_note(struct gpc_recording *recording, enum gpucache_region_ki
 
 /* Ends what claims to be a string, and makes it harmless to a terminal. */
 void gpc_recording_clean(char *text, size_t size);
+
+/* Reads up to `size` bytes; the number read, or -1 with errno. */
+ssize_t gpc_recording_read_at(int fd, void *buf, size_t size, uint64_t offset);
+
+/* recording_pages.c: notes the regions that have lost pages. */
+void gpc_recording_check_pages(struct gpc_recording *recording, int fd);
 
 /*
  * Finds all records of STACKS, CODES, TAGS and MODULES; what is damaged ends the walk of that

@@ -37,6 +37,9 @@ static bool append_locked(struct gpc_record *rec, enum gpucache_region_kind kind
 	memset(body + at, 0, head->used + size - at);
 	__atomic_store_n(&head->used, head->used + size, __ATOMIC_RELEASE);
 	__atomic_store_n(&head->n_records, head->n_records + 1, __ATOMIC_RELEASE);
+	gpc_record_mark_page(rec, head);
+	if (size)
+		gpc_record_mark(rec, body + head->used - size, size);
 	return true;
 }
 

@@ -16,6 +16,7 @@ void gpc_record_segment(
 	}
 	gpc_lock_take(&rec->lock);
 	gpc_record_store(&rec->segments[number], segment, sizeof *segment);
+	gpc_record_mark_page(rec, &rec->segments[number]);
 	gpc_lock_release(&rec->lock);
 }
 
@@ -31,6 +32,7 @@ void gpc_record_device(
 	copy.ordinal = (int32_t)ordinal;
 	gpc_lock_take(&rec->lock);
 	gpc_record_store(&devices[ordinal], &copy, sizeof copy);
+	gpc_record_mark(rec, &devices[ordinal], sizeof copy);
 	gpc_lock_release(&rec->lock);
 }
 
@@ -69,6 +71,7 @@ struct gpucache_counters *gpc_record_counters_take(struct gpc_record *rec, uint6
 		__atomic_store_n(&counters->device, (int32_t)device, __ATOMIC_RELAXED);
 		/* Last: the slot counts from here on. */
 		__atomic_store_n(&counters->context, context, __ATOMIC_RELEASE);
+		gpc_record_mark_page(rec, counters);
 		*ret_index = slot;
 	}
 	gpc_lock_release(&rec->lock);

@@ -52,7 +52,7 @@ static uint32_t count_merged(
 	return n_merged;
 }
 
-static void thin_locked(struct gpucache_history_head *head, uint64_t start)
+static void thin_locked(struct gpc_record *rec, struct gpucache_history_head *head, uint64_t start)
 {
 	uint32_t from = head->live_buffer;
 	uint32_t to = 1 - from;
@@ -74,13 +74,14 @@ static void thin_locked(struct gpucache_history_head *head, uint64_t start)
 			points[n++].time_ns = time;
 		}
 	}
+	gpc_record_mark(rec, points, n * sizeof *points);
 	__atomic_store_n(&head->n_points[to], n, __ATOMIC_RELEASE);
 	__atomic_store_n(&head->interval_ns, interval, __ATOMIC_RELEASE);
 	__atomic_store_n(&head->live_buffer, to, __ATOMIC_RELEASE);
 }
 
-static void add_point_locked(
-	struct gpucache_history_head *head, const struct gpucache_point *point, uint64_t start)
+static void add_point_locked(struct gpc_record *rec, struct gpucache_history_head *head,
+	const struct gpucache_point *point, uint64_t start)
 {
 	uint32_t live = head->live_buffer;
 	uint32_t n = head->n_points[live];
@@ -93,12 +94,13 @@ static void add_point_locked(
 		return;
 	}
 	if (n == head->max_points) {
-		thin_locked(head, start);
-		add_point_locked(head, point, start);
+		thin_locked(rec, head, start);
+		add_point_locked(rec, head, point, start);
 		return;
 	}
 	points[n] = *point;
 	points[n].time_ns = time;
+	gpc_record_mark_page(rec, &points[n].time_ns);
 	__atomic_store_n(&head->n_points[live], n + 1, __ATOMIC_RELEASE);
 }
 
@@ -134,7 +136,7 @@ void gpc_record_history(struct gpc_record *rec, uint32_t device, uint64_t now_ns
 		__atomic_store_n(&head->interval_ns, FIRST_INTERVAL_NS, __ATOMIC_RELAXED);
 		__atomic_store_n(&head->device, (int32_t)device, __ATOMIC_RELEASE);
 	}
-	add_point_locked(head, &point, start);
+	add_point_locked(rec, head, &point, start);
 	touch_locked(rec, now_ns);
 	gpc_lock_release(&rec->lock);
 }

@@ -2,7 +2,7 @@
 /*
  * How the bytes of a recording are divided: a pure function of its size and the number of devices.
  *
- * Small regions (devices, counters, text, peaks, OOMs, history) come first; the rest is divided in
+ * Small regions (pages, devices, counters, text, peaks, OOMs, history) come first; the rest is divided in
  * 28 parts: blocks about 8, events up to 8 (a power of two), stacks 6, codes 2, sites 2, modules
  * 1, segments 1, tags 1/2.  In 8 MiB that is 30,000 blocks, 32,768 events, 1.6 MiB of stacks.
  *

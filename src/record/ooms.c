@@ -27,6 +27,7 @@ struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec)
 		gpc_lock_release(&rec->lock);
 		return NULL;
 	}
+	gpc_record_unmark(rec, oom, sizeof *oom);
 	__atomic_store_n(&oom->seq, seq + 1, __ATOMIC_SEQ_CST);
 	memset((char *)oom + sizeof oom->seq, 0, sizeof *oom - sizeof oom->seq);
 	oom->number = ++rec->oom_number;
@@ -39,6 +40,7 @@ void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom)
 	if (!rec->base || !oom)
 		return;
 	__atomic_store_n(&oom->seq, oom->seq + 1, __ATOMIC_RELEASE);
+	gpc_record_mark(rec, oom, sizeof *oom);
 	gpc_record_state_add(rec, GPUCACHE_STATE_OOM_SEEN);
 }
 

@@ -106,7 +106,10 @@ void gpc_record_peak_take(struct gpc_record *rec, uint32_t device, uint64_t now_
 		peak.number = ++rec->peak_number;
 		peak.n_holders = gpc_record_top_holders(rec, device, peak.holders,
 			GPUCACHE_MAX_HOLDERS, &peak.n_sites, &peak.rest_bytes);
-		gpc_record_store(&slots[slots[0].number > slots[1].number], &peak, sizeof peak);
+		slots += slots[0].number > slots[1].number;
+		gpc_record_unmark(rec, slots, sizeof *slots);
+		gpc_record_store(slots, &peak, sizeof peak);
+		gpc_record_mark(rec, slots, sizeof *slots);
 		atomic_store_explicit(
 			&rec->peak_next[device], next_after(live), memory_order_relaxed);
 	}

@@ -87,6 +87,7 @@ static void set_pointers(struct gpc_record *rec)
 
 		rec->regions[region->kind] = region;
 	}
+	rec->pages = region_base(rec, GPUCACHE_REGION_PAGES);
 	rec->blocks = region_base(rec, GPUCACHE_REGION_BLOCKS);
 	rec->events = region_base(rec, GPUCACHE_REGION_EVENTS);
 	rec->sites = region_base(rec, GPUCACHE_REGION_SITES);
@@ -115,7 +116,11 @@ static void write_unused(struct gpc_record *rec, uint32_t max_points)
 		devices[i].ordinal = -1;
 		head->device = -1;
 		head->max_points = max_points;
+		gpc_record_mark(rec, head, sizeof *head);
 	}
+	gpc_record_mark(rec, devices, rec->n_devices * sizeof *devices);
+	gpc_record_mark_page(rec, rec->header);
+	gpc_record_mark_page(rec, rec->pages);
 }
 
 static void append_variable(void *arg, const char *line)

@@ -48,6 +48,7 @@
 #define GPC_RECORD_MAX_OOMS     16u
 #define GPC_RECORD_MAX_PATH     1024u
 #define GPC_RECORD_NO_COUNTERS  UINT32_MAX
+#define GPC_RECORD_PAGE_EVENTS  (GPUCACHE_PAGE / sizeof(struct gpucache_event))
 
 /* A word of the mapping, whatever struct it belongs to. */
 typedef uint64_t gpc_word __attribute__((may_alias));
@@ -62,7 +63,8 @@ struct gpc_record {
 	struct gpucache_block *blocks;
 	struct gpucache_event *events;
 	struct gpucache_site *sites;
-	uint32_t *site_of; /* the record in SITES of [device][stack]: see gpc_record_find_site */
+	unsigned char *pages; /* PAGES */
+	uint32_t *site_of;    /* the record in SITES of [device][stack]: see gpc_record_find_site */
 	struct gpucache_segment *segments;
 	struct gpucache_counters *counters;
 	uint32_t n_blocks;
@@ -138,6 +140,20 @@ void gpc_record_detach(struct gpc_record *rec);
 void gpc_record_mute(struct gpc_record *rec);
 
 /* --- Everything below does nothing on a closed recording. ------------------------------------- */
+
+/*
+ * PAGES, for who stores into the file.  What was stored counts when it is marked; what may become zero
+ * is unmarked before.  gpc_record_mark_page: of one word that is not zero.
+ */
+void gpc_record_mark(struct gpc_record *rec, const void *ptr, size_t size);
+void gpc_record_unmark(struct gpc_record *rec, const void *ptr, size_t size);
+
+static inline void gpc_record_mark_page(struct gpc_record *rec, const void *ptr)
+{
+	size_t page = (size_t)((const unsigned char *)ptr - rec->base) / GPUCACHE_PAGE;
+
+	__atomic_store_n(&rec->pages[page], 1, __ATOMIC_RELEASE);
+}
 
 /* Sets GPUCACHE_STATE_* bits. */
 void gpc_record_state_add(struct gpc_record *rec, uint32_t bits);
@@ -257,6 +273,8 @@ static inline void gpc_record_block(
 		word + 6, block->segment | (uint64_t)block->context << 32, __ATOMIC_RELEASE);
 	__atomic_store_n(word + 7, block->tag | (uint64_t)block->reserved << 32, __ATOMIC_RELEASE);
 	__atomic_store_n(half, odd + 1, __ATOMIC_RELEASE);
+	if (__builtin_expect(odd == 1, 0))
+		gpc_record_mark_page(rec, half); /* the slot's first use */
 }
 
 /* Adds to the ring; `event->seq` is ignored.  From the fields, as gpc_record_block. */
@@ -282,6 +300,8 @@ static inline void gpc_record_event(struct gpc_record *rec, const struct gpucach
 		__ATOMIC_RELEASE);
 	__atomic_store_n(word + 7, event->detail | (uint64_t)event->tag << 32, __ATOMIC_RELEASE);
 	__atomic_store_n(word, number + 1, __ATOMIC_RELEASE);
+	if (__builtin_expect(number % GPC_RECORD_PAGE_EVENTS == 0, 0))
+		gpc_record_mark_page(rec, word);
 }
 
 /* The end of the records of SITES in use: what lies below it is complete but for its totals. */

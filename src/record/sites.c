@@ -19,6 +19,7 @@ uint32_t gpc_record_take_site(struct gpc_record *rec, uint32_t device, uint32_t 
 		number = end;
 		rec->sites[number].stack = stack;
 		rec->sites[number].device = (uint16_t)device;
+		gpc_record_mark_page(rec, &rec->sites[number].stack);
 		atomic_store_explicit(&rec->site_end, end + 1, memory_order_release);
 	} else if (number == 0) {
 		number = GPC_RECORD_NO_SITE;

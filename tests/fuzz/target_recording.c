@@ -44,8 +44,8 @@ static void show(unsigned view, const char *path)
 
 	optind = 0; /* getopt begins anew */
 	code = gpc_report_main(4, argv);
-	/* Made, a condition of --fail-on, no such failure, damaged. */
-	FUZZ_EXPECT(code == 0 || code == 1 || code == 3 || code == 4);
+	/* Made, a condition of --fail-on, no such GPU, no such failure, damaged. */
+	FUZZ_EXPECT(code >= 0 && code <= 4);
 }
 
 /* Two of the views for each input, chosen by the input itself, so that it can be run again. */

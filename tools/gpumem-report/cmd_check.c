@@ -41,6 +41,8 @@ static uint64_t records_of(const struct gpc_recording *rec, enum gpucache_region
 		return n;
 	case GPUCACHE_REGION_EVENTS:
 		return events_of(rec).n;
+	case GPUCACHE_REGION_PAGES:
+		return rec->regions[kind].size;
 	case GPUCACHE_REGION_NONE:
 	case GPUCACHE_REGION_DEVICES:
 	case GPUCACHE_REGION_COUNTERS:
@@ -75,6 +77,8 @@ static void print_text(struct gpc_report *report)
 	for (unsigned kind = 1; kind < GPUCACHE_REGION_COUNT; kind++) {
 		const struct gpc_region *region = &rec->regions[kind];
 
+		if (kind == GPUCACHE_REGION_PAGES && !region->present && rec->header.minor < 3)
+			continue; /* nobody could miss it */
 		fprintf(paper->out, "%-10s %-10s %11s %12s records",
 			gpc_region_name((enum gpucache_region_kind)kind),
 			word_of(rec, (enum gpucache_region_kind)kind), gpc_show_bytes(region->size),

@@ -12,6 +12,7 @@ struct plan {
 };
 
 static const struct plan plans[] = {
+	{ GPUCACHE_REGION_PAGES, 8, GPUCACHE_PAGE / 8 },
 	{ GPUCACHE_REGION_DEVICES, sizeof(struct gpucache_device), BUILDER_DEVICES },
 	{ GPUCACHE_REGION_COUNTERS, sizeof(struct gpucache_counters), BUILDER_COUNTERS },
 	{ GPUCACHE_REGION_SITES, sizeof(struct gpucache_site), BUILDER_SITES },
@@ -119,7 +120,12 @@ void builder_fini(struct recording_builder *builder)
 
 void builder_write(const struct recording_builder *builder, const char *path)
 {
+	unsigned char *pages = builder->data + GPUCACHE_PAGE; /* the first region */
 	FILE *file = fopen(path, "wb");
+
+	for (size_t i = 0; i < builder->size; i++)
+		if (builder->data[i])
+			pages[i / GPUCACHE_PAGE] = 1;
 
 	if (!file || fwrite(builder->data, 1, builder->size, file) != builder->size ||
 		fclose(file) != 0)
