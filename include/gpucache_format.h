@@ -29,9 +29,8 @@
  *   PAGES       byte i: 1 if page i of the file holds more than zeros    set after the page, cleared before
  *
  * Conventions.  Little-endian; a reader on another kind of machine refuses by `endian`.  Integers
- * only; no pointers, no padding that is not named.  Sizes in bytes.  Times in nanoseconds of
- * CLOCK_MONOTONIC; the header pairs that clock with real time.  Strings are UTF-8, cut to fit, and
- * end with a NUL inside their field.
+ * only; no pointers, no unnamed padding.  Sizes in bytes.  Times in nanoseconds of CLOCK_MONOTONIC;
+ * the header pairs it with real time.  Strings are UTF-8, cut to fit, and end with a NUL inside.
  *
  * What a reader may assume after a crash:
  *   1 Header and region table are complete once `state` is not 0.
@@ -53,8 +52,7 @@
  * counters and numbers that were set aside among its events: src/format/format_1_2.h.
  *
  * Liveness.  The writer holds flock(LOCK_EX) on the file as long as it lives; pids lie across
- * namespaces, locks do not.  No lock: the process is gone; neither CLEAN_EXIT nor EXITED: it was killed,
- * or became another program by exec.
+ * namespaces, locks do not.  No lock: it is gone; neither CLEAN_EXIT nor EXITED: killed, or exec.
  */
 #ifndef GPUCACHE_FORMAT_H
 #define GPUCACHE_FORMAT_H
@@ -74,8 +72,7 @@
 #define GPUCACHE_STATE_CLEAN_EXIT 0x2u /* the process ended by returning or exit() */
 #define GPUCACHE_STATE_OOM_SEEN   0x4u /* at least one record in OOMS */
 #define GPUCACHE_STATE_PASS       0x8u /* the library stood back; from there on nothing was recorded */
-/* the process ended by _exit or quick_exit, which run no handlers; older readers take it for killed */
-#define GPUCACHE_STATE_EXITED 0x10u
+#define GPUCACHE_STATE_EXITED     0x10u /* it ended by _exit or quick_exit; older readers say killed */
 
 enum gpucache_region_kind {
 	GPUCACHE_REGION_NONE,
