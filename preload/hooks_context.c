@@ -38,11 +38,11 @@ static CUresult reset_primary(CUdevice dev, CUresult (*real)(CUdevice))
 	if (!enter())
 		return real(dev);
 	gpc_runtime_primary_begin(dev);
-	gpc_runtime_begin_closing_on(dev);
+	gpc_runtime_begin_unmeasured_on(dev);
 	gpc_runtime_primary_reset(dev);
 	result = real(dev);
 	gpc_runtime_primary_reset(dev);
-	gpc_runtime_end_closing(dev);
+	gpc_runtime_end_unmeasured(dev);
 	gpc_runtime_primary_end(dev);
 	gpc_runtime_leave();
 	return result;
@@ -65,10 +65,10 @@ static CUresult release_primary(CUdevice dev, CUresult (*real)(CUdevice))
 	if (!enter())
 		return real(dev);
 	gpc_runtime_primary_begin(dev);
-	gpc_runtime_begin_closing_on(dev);
+	gpc_runtime_begin_unmeasured_on(dev);
 	result = real(dev);
 	gpc_runtime_primary_released(dev);
-	gpc_runtime_end_closing(dev);
+	gpc_runtime_end_unmeasured(dev);
 	gpc_runtime_primary_end(dev);
 	gpc_runtime_leave();
 	return result;
@@ -91,11 +91,11 @@ static CUresult destroy(CUcontext ctx, CUresult (*real)(CUcontext))
 
 	if (!ctx || !enter())
 		return real(ctx);
-	device = gpc_runtime_begin_closing(ctx);
+	device = gpc_runtime_begin_unmeasured(ctx);
 	gpc_runtime_context_forget(ctx);
 	gpc_runtime_leave();
 	result = real(ctx);
-	gpc_runtime_end_closing(device);
+	gpc_runtime_end_unmeasured(device);
 	return result;
 }
 

@@ -14,9 +14,11 @@ CUresult cuGreenCtxCreate(
 	if (!enter())
 		return real_cuGreenCtxCreate(phCtx, desc, dev, flags);
 	gpc_runtime_primary_begin(dev);
+	gpc_runtime_begin_unmeasured_on(dev);
 	/* Before the driver makes it: its first work may follow at once. */
 	gpc_runtime_green_begins();
 	result = real_cuGreenCtxCreate(phCtx, desc, dev, flags);
+	gpc_runtime_end_unmeasured(dev);
 	gpc_runtime_primary_end(dev);
 	gpc_runtime_leave();
 	return result;
@@ -31,10 +33,10 @@ CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 		return real_cuGreenCtxDestroy(hCtx);
 	dev = gpc_runtime_green_ends(hCtx);
 	gpc_runtime_primary_begin(dev);
-	gpc_runtime_begin_closing_on(dev);
+	gpc_runtime_begin_unmeasured_on(dev);
 	result = real_cuGreenCtxDestroy(hCtx);
 	gpc_runtime_primary_released(dev);
-	gpc_runtime_end_closing(dev);
+	gpc_runtime_end_unmeasured(dev);
 	gpc_runtime_primary_end(dev);
 	gpc_runtime_leave();
 	return result;
@@ -58,10 +60,10 @@ CUresult cuCtxDetach(CUcontext ctx)
 
 	if (!ctx || !enter())
 		return real_cuCtxDetach(ctx);
-	device = gpc_runtime_begin_closing(ctx);
+	device = gpc_runtime_begin_unmeasured(ctx);
 	gpc_runtime_context_detached(ctx);
 	gpc_runtime_leave();
 	result = real_cuCtxDetach(ctx);
-	gpc_runtime_end_closing(device);
+	gpc_runtime_end_unmeasured(device);
 	return result;
 }

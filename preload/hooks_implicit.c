@@ -177,30 +177,24 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 	return result;
 }
 
-CUresult cuModuleUnload(CUmodule hmod)
-{
-	struct gpc_unload unload;
-	CUresult result;
+/* Out of the books first: the driver may give the handle to another thread at once. */
+#define UNLOAD(name, type)                                                 \
+	CUresult name(type handle)                                         \
+	{                                                                  \
+		struct gpc_tracked *tracked;                               \
+		CUresult result;                                           \
+		int device;                                                \
+                                                                           \
+		if (!handle || !enter())                                   \
+			return real_##name(handle);                        \
+		device = gpc_runtime_begin_unmeasured(NULL);               \
+		tracked = gpc_runtime_forget((uint64_t)(uintptr_t)handle); \
+		result = real_##name(handle);                              \
+		gpc_runtime_forgotten(tracked, result);                    \
+		gpc_runtime_end_unmeasured(device);                        \
+		gpc_runtime_leave();                                       \
+		return result;                                             \
+	}
 
-	if (!hmod || !enter())
-		return real_cuModuleUnload(hmod);
-	unload = gpc_runtime_begin_unload((uint64_t)(uintptr_t)hmod);
-	result = real_cuModuleUnload(hmod);
-	gpc_runtime_end_unload(&unload, result);
-	gpc_runtime_leave();
-	return result;
-}
-
-CUresult cuLibraryUnload(CUlibrary library)
-{
-	struct gpc_unload unload;
-	CUresult result;
-
-	if (!library || !enter())
-		return real_cuLibraryUnload(library);
-	unload = gpc_runtime_begin_unload((uint64_t)(uintptr_t)library);
-	result = real_cuLibraryUnload(library);
-	gpc_runtime_end_unload(&unload, result);
-	gpc_runtime_leave();
-	return result;
-}
+UNLOAD(cuModuleUnload, CUmodule)
+UNLOAD(cuLibraryUnload, CUlibrary)

@@ -32,7 +32,6 @@
 enum gpc_lock_rank {
 	GPC_RANK_PRIMARY = 1, /* runtime: retains and releases of a device's primary context */
 	GPC_RANK_RUNTIME,     /* runtime: start, contexts */
-	GPC_RANK_IMPLICIT,    /* runtime: what was measured is booked one after the other */
 	GPC_RANK_IPC,         /* runtime: exported blocks, opened memory of other processes */
 	GPC_RANK_PHYSICAL, /* runtime: who holds physical memory; what nobody holds is untracked */
 	GPC_RANK_DRIVER_POOLS, /* runtime: which pools of the driver there are; they are asked under it */

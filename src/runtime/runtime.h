@@ -190,22 +190,14 @@ struct gpc_implicit_call {
 
 CUresult gpc_runtime_implicit(struct gpc_implicit_call *call);
 
-/* What a handle stood for goes: before the driver's call, and after it. */
-struct gpc_unload {
-	struct gpc_tracked *tracked;
-	void *context; /* the current one, or NULL */
-	bool is_measured;
-};
-struct gpc_unload gpc_runtime_begin_unload(uint64_t handle);
-void gpc_runtime_end_unload(const struct gpc_unload *unload, CUresult result);
-
 /*
- * A context and all that it holds goes, in our books and on the device, one after the other: until
- * the second call nothing is measured there.  -1: the device is not known.
+ * The driver takes or gives back memory of its own, and nobody measures it: a module is unloaded, a
+ * context ends with all that it holds, a green one may begin its primary.  Until the second call
+ * nothing is measured there.  NULL: the current context; -1: the device is not known.
  */
-int gpc_runtime_begin_closing(CUcontext context);
-void gpc_runtime_begin_closing_on(int device);
-void gpc_runtime_end_closing(int device);
+int gpc_runtime_begin_unmeasured(CUcontext context);
+void gpc_runtime_begin_unmeasured_on(int device);
+void gpc_runtime_end_unmeasured(int device);
 
 /* The primary context of the device exists: a retain takes nothing. */
 bool gpc_runtime_primary_is_active(CUdevice device);

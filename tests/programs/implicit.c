@@ -96,10 +96,7 @@ static void unload_library(void)
 	CHECK(cuLibraryUnload(library));
 }
 
-/*
- * Modules at once: each is measured while the others change what is measured.  While one is being
- * unloaded nobody can measure, so all are loaded first.
- */
+/* Modules at once, so that a measurement may see others; all are loaded before the first goes. */
 static void *load_and_unload(void *arg)
 {
 	CUmodule loaded[N_LOADS];

@@ -98,15 +98,28 @@ static uint64_t of_kind(enum gpucache_kind kind)
 	return COUNTER(kind_bytes[kind]);
 }
 
+/* What the hook does: its two halves. */
+static struct gpc_tracked *unload_begins(CUmodule one)
+{
+	CHECK(gpc_runtime_begin_unmeasured(NULL) == 0);
+	return gpc_runtime_forget((uintptr_t)one);
+}
+
+static void unload_ends(struct gpc_tracked *tracked, CUresult result)
+{
+	gpc_runtime_forgotten(tracked, result);
+	gpc_runtime_end_unmeasured(0);
+}
+
 static void unload(CUmodule one, CUresult wanted)
 {
-	struct gpc_unload going;
+	struct gpc_tracked *tracked;
 	CUresult result;
 
 	CHECK(world_enter());
-	going = gpc_runtime_begin_unload((uintptr_t)one);
+	tracked = unload_begins(one);
 	result = world.cuModuleUnload(one);
-	gpc_runtime_end_unload(&going, result);
+	unload_ends(tracked, result);
 	gpc_runtime_leave();
 	CHECK(result == wanted);
 }
@@ -172,100 +185,55 @@ static void free_of_others(void)
 	CHECK(!world.fns.cuMemFree_v2(of_others));
 }
 
+static void charge(void)
+{
+	atomic_fetch_add(&gpc_runtime.devices[0].budget.used_bytes, 20 * MIB);
+}
+
 static void others_change_the_device(void)
 {
 	world_start();
 	meanwhile = allocate_cached;
 	CHECK(!load());
 	CHECK(COUNTER(reserved_bytes) >= 5 * MIB);
-	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
+	meanwhile = charge; /* a segment is asked for */
+	CHECK(!load());
 	CHECK(!world.fns.cuMemAlloc_v2(&of_others, 50 * MIB));
 	meanwhile = free_of_others;
 	CHECK(!load());
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0);
+	meanwhile = NULL;
+	CHECK(!load());
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
 }
 
-IN_A_CHILD(what_our_books_gained_is_no_module_and_a_loss_is_nothing, "memory:1GiB",
+IN_A_CHILD(a_call_during_which_our_books_or_the_device_change_is_not_booked, "memory:1GiB",
 	others_change_the_device)
-
-static CUresult (*real_info)(size_t *, size_t *);
-static unsigned n_asked;
-static unsigned last_spoilt;
-
-/* Another thread's module is booked while we ask. */
-static CUresult info_while_others_load(size_t *available, size_t *total)
-{
-	struct gpc_implicit_call other = {
-		.make = make_module, .kind = GPUCACHE_KIND_MODULE, .device = -1
-	};
-	CUresult result = real_info(available, total);
-	unsigned number = ++n_asked;
-
-	if (number <= last_spoilt) {
-		unsigned saved = last_spoilt;
-
-		last_spoilt = 0;
-		CHECK(!gpc_runtime_implicit(&other));
-		last_spoilt = saved;
-	}
-	return result;
-}
-
-/* The first `n` looks are spoilt; of all modules `n_lost` are not in the books then. */
-static void looks_are_spoilt(unsigned n, unsigned n_lost)
-{
-	world_start();
-	CHECK(world_context() != NULL);
-	real_info = world.fns.cuMemGetInfo_v2;
-	last_spoilt = n;
-	world.fns.cuMemGetInfo_v2 = info_while_others_load;
-	CHECK(!load());
-	world.fns.cuMemGetInfo_v2 = real_info;
-	CHECK(n_made > 1);
-	CHECK(of_kind(GPUCACHE_KIND_MODULE) == (n_made - n_lost) * MODULE_COST);
-}
-
-static void the_first_look_is_spoilt(void)
-{
-	looks_are_spoilt(1, 0);
-}
-
-IN_A_CHILD(a_look_with_a_booking_in_between_is_made_again, "memory:1GiB", the_first_look_is_spoilt)
-
-static void all_looks_are_spoilt(void)
-{
-	looks_are_spoilt(1000, 1);
-}
-
-IN_A_CHILD(
-	a_call_that_never_finds_a_quiet_moment_is_not_booked, "memory:4GiB", all_looks_are_spoilt)
-
-static struct gpc_unload under_way;
-
-static void unload_begins(void)
-{
-	under_way = gpc_runtime_begin_unload(1);
-}
 
 static void another_thread_unloads(void)
 {
+	CHECK(!unload_begins(NULL));
+}
+
+static void unload_begins_meanwhile(void)
+{
 	world_start();
-	meanwhile = unload_begins;
-	CHECK(!load());
-	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0);
+	meanwhile = another_thread_unloads;
+	CHECK(!load()); /* its second look is in doubt */
 	meanwhile = NULL;
-	gpc_runtime_end_unload(&under_way, CUDA_SUCCESS); /* which books it instead */
-	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
+	CHECK(!load()); /* its first */
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0);
+	unload_ends(NULL, CUDA_SUCCESS);
 	CHECK(!load());
-	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 2 * MODULE_COST);
-	unload(module, CUDA_SUCCESS);
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
 }
+
+IN_A_CHILD(while_another_thread_unloads_nothing_is_booked, "memory:1GiB", unload_begins_meanwhile)
 
 static void unload_begins_without_a_context(void)
 {
 	CHECK(!world.cuCtxSetCurrent(NULL));
-	under_way = gpc_runtime_begin_unload(1);
+	CHECK(gpc_runtime_begin_unmeasured(NULL) == -1);
 	CHECK(!world.cuCtxSetCurrent(world.context));
 }
 
@@ -275,33 +243,45 @@ static void another_thread_unloads_nothing(void)
 	meanwhile = unload_begins_without_a_context;
 	CHECK(!load());
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
-	gpc_runtime_end_unload(&under_way, CUDA_ERROR_INVALID_CONTEXT);
+	gpc_runtime_end_unmeasured(-1);
 }
 
 IN_A_CHILD(an_unloading_without_a_context_is_in_nobodys_way, "memory:1GiB",
 	another_thread_unloads_nothing)
 
-static CUmodule loaded[2];
-
-/* It takes nothing itself, and books what the others left. */
-static CUresult fail_while_another_unloads(struct gpc_implicit_call *failing)
+static CUresult make_limit_while_another_loads(struct gpc_implicit_call *implicit)
 {
-	struct gpc_unload going = gpc_runtime_begin_unload((uintptr_t)loaded[0]);
+	struct gpc_implicit_call other = {
+		.make = make_module, .kind = GPUCACHE_KIND_MODULE, .device = -1
+	};
 
-	(void)failing;
-	gpc_runtime_end_unload(&going, world.cuModuleUnload(loaded[0]));
-	return CUDA_ERROR_INVALID_VALUE;
+	CHECK(!gpc_runtime_implicit(&other));
+	return make_limit(implicit);
 }
 
-static void a_call_fails(void)
+/* What it takes now nobody knows; what it took before is not true any more. */
+static void a_limit_in_doubt(void)
 {
+	struct gpc_implicit_call implicit = {
+		.make = make_limit_while_another_loads,
+		.kind = GPUCACHE_KIND_CONTEXT,
+		.device = -1,
+		.is_limit = true,
+	};
+
 	world_start();
-	CHECK(!load_two(&loaded[0], &loaded[1]));
-	CHECK(call(fail_while_another_unloads, GPUCACHE_KIND_MODULE) == CUDA_ERROR_INVALID_VALUE);
-	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
+	limit = 108 * MIB;
+	CHECK(!call(make_limit, GPUCACHE_KIND_CONTEXT));
+	CHECK(of_kind(GPUCACHE_KIND_CONTEXT) == 100 * MIB);
+	limit = 20 * MIB;
+	CHECK(world_enter());
+	CHECK(!gpc_runtime_implicit(&implicit));
+	gpc_runtime_leave();
+	CHECK(of_kind(GPUCACHE_KIND_CONTEXT) == 0);
 }
 
-IN_A_CHILD(a_call_that_fails_books_what_others_left_to_it, "memory:1GiB", a_call_fails)
+IN_A_CHILD(
+	a_limit_that_is_set_unmeasured_is_in_the_books_no_longer, "memory:1GiB", a_limit_in_doubt)
 
 static CUresult make_second(struct gpc_implicit_call *retain)
 {
@@ -337,7 +317,7 @@ static void two_retain(void)
 	retain_second();
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], direct_bytes) == CONTEXT_COST);
 	retain_second();
-	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], direct_bytes) >= CONTEXT_COST);
+	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], direct_bytes) == CONTEXT_COST);
 }
 
 IN_A_CHILD(a_context_that_is_retained_again_stays_in_the_books, "memory:1GiB", two_retain)
@@ -345,7 +325,7 @@ IN_A_CHILD(a_context_that_is_retained_again_stays_in_the_books, "memory:1GiB", t
 static CUresult make_while_another_goes(struct gpc_implicit_call *implicit)
 {
 	CUresult result = make_module(implicit);
-	int device = gpc_runtime_begin_closing(context);
+	int device = gpc_runtime_begin_unmeasured(context);
 
 	CHECK(device == 0);
 	gpc_runtime_context_forget(context);
@@ -360,13 +340,13 @@ static void a_context_goes(void)
 	retain_second();
 	CHECK(!call(make_while_another_goes, GPUCACHE_KIND_MODULE));
 	CHECK(!world.cuCtxDestroy_v2(context));
-	gpc_runtime_end_closing(0);
+	gpc_runtime_end_unmeasured(0);
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], direct_bytes) == 0); /* it was not measured */
 	CHECK(!load());
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
-	gpc_runtime_begin_closing_on(-1);
-	gpc_runtime_end_closing(-1);
-	CHECK(gpc_runtime_begin_closing(NULL) == -1);
+	gpc_runtime_begin_unmeasured_on(-1);
+	gpc_runtime_begin_unmeasured_on((int)gpc_runtime.n_devices);
+	gpc_runtime_end_unmeasured(-1);
 }
 
 IN_A_CHILD(a_context_that_goes_meanwhile_is_no_module, "memory:1GiB", a_context_goes)
@@ -374,60 +354,38 @@ IN_A_CHILD(a_context_that_goes_meanwhile_is_no_module, "memory:1GiB", a_context_
 /* The context ends between the two halves of an unloading. */
 static void unload_over_a_reset(void)
 {
-	struct gpc_unload going;
+	struct gpc_tracked *tracked;
 
 	world_start();
 	CHECK(!load());
-	CHECK(world_enter());
-	going = gpc_runtime_begin_unload((uintptr_t)module);
-	gpc_runtime_leave();
+	tracked = unload_begins(module);
+	CHECK(tracked);
 	world_reset();
-	CHECK(world_enter());
-	gpc_runtime_end_unload(&going, CUDA_SUCCESS);
-	gpc_runtime_leave();
+	unload_ends(tracked, CUDA_SUCCESS);
 	for (uint32_t i = 0; i < gpc_runtime.record.n_counters; i++)
 		CHECK(gpc_runtime.record.counters[i].direct_bytes == 0);
 }
 
 IN_A_CHILD(what_ends_with_its_context_is_taken_out_once, "memory:1GiB", unload_over_a_reset)
 
-/* Nobody knows which took what; whichever goes first, what is left is right. */
-static void two_at_once(bool is_first_first)
+/* Nobody knows which took what. */
+static void two_at_once(void)
 {
 	CUmodule first;
 	CUmodule second;
 
 	world_start();
-	meanwhile = NULL;
 	CHECK(!load_two(&first, &second));
-	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 2 * MODULE_COST);
-	unload(is_first_first ? first : second, CUDA_SUCCESS);
-	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
-	CHECK(COUNTER(direct_bytes) == MODULE_COST);
-	unload(is_first_first ? second : first, CUDA_SUCCESS);
-	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0 && COUNTER(direct_bytes) == 0);
-	unload(second, CUDA_ERROR_INVALID_HANDLE);
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0);
+	CHECK(!load());
+	unload(second, CUDA_SUCCESS);
+	unload(first, CUDA_SUCCESS);
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST);
+	unload(module, CUDA_SUCCESS);
+	CHECK(COUNTER(direct_bytes) == 0);
 }
 
-static void the_first_goes_first(void)
-{
-	two_at_once(true);
-}
-
-static void the_second_goes_first(void)
-{
-	two_at_once(false);
-}
-
-static void what_was_loaded_at_once_goes_one_by_one(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", NULL, the_first_goes_first);
-	world_run("memory:1GiB", NULL, the_second_goes_first);
-}
-
-IN_A_CHILD(while_another_thread_unloads_nothing_is_booked, "memory:1GiB", another_thread_unloads)
+IN_A_CHILD(of_two_that_are_loaded_at_once_none_is_booked, "memory:1GiB", two_at_once)
 
 #define N_THREADS 4
 #define N_LOADS   50
@@ -452,17 +410,22 @@ static void *load_many(void *arg)
 
 static void threads(void)
 {
+	const uint64_t taken = N_THREADS * N_LOADS * MODULE_COST;
 	pthread_t all[N_THREADS];
+	uint64_t booked;
 
 	world_start();
 	for (int i = 0; i < N_THREADS; i++)
 		CHECK(!pthread_create(&all[i], NULL, load_many, NULL));
 	for (int i = 0; i < N_THREADS; i++)
 		CHECK(!pthread_join(all[i], NULL));
-	CHECK(of_kind(GPUCACHE_KIND_MODULE) == N_THREADS * N_LOADS * MODULE_COST);
+	booked = of_kind(GPUCACHE_KIND_MODULE);
+	CHECK(booked <= taken && booked % MODULE_COST == 0);
+	CHECK(!load());
+	CHECK(of_kind(GPUCACHE_KIND_MODULE) == booked + MODULE_COST);
 }
 
-IN_A_CHILD(what_threads_load_at_once_adds_up, "memory:4GiB", threads)
+IN_A_CHILD(of_what_threads_load_at_once_each_is_booked_whole_or_not_at_all, "memory:4GiB", threads)
 
 static CUresult info_fails(size_t *available, size_t *total)
 {
@@ -545,17 +508,15 @@ int main(void)
 		cmocka_unit_test(a_module_is_in_the_books_until_it_is_unloaded),
 		cmocka_unit_test(a_second_context_is_measured_by_asking_the_first),
 		cmocka_unit_test(a_limit_that_is_raised_and_lowered_is_one_entry),
-		cmocka_unit_test(what_our_books_gained_is_no_module_and_a_loss_is_nothing),
-		cmocka_unit_test(a_look_with_a_booking_in_between_is_made_again),
-		cmocka_unit_test(a_call_that_never_finds_a_quiet_moment_is_not_booked),
-		cmocka_unit_test(what_was_loaded_at_once_goes_one_by_one),
+		cmocka_unit_test(a_call_during_which_our_books_or_the_device_change_is_not_booked),
 		cmocka_unit_test(while_another_thread_unloads_nothing_is_booked),
 		cmocka_unit_test(an_unloading_without_a_context_is_in_nobodys_way),
-		cmocka_unit_test(a_call_that_fails_books_what_others_left_to_it),
+		cmocka_unit_test(a_limit_that_is_set_unmeasured_is_in_the_books_no_longer),
 		cmocka_unit_test(a_context_that_is_retained_again_stays_in_the_books),
 		cmocka_unit_test(a_context_that_goes_meanwhile_is_no_module),
 		cmocka_unit_test(what_ends_with_its_context_is_taken_out_once),
-		cmocka_unit_test(what_threads_load_at_once_adds_up),
+		cmocka_unit_test(of_two_that_are_loaded_at_once_none_is_booked),
+		cmocka_unit_test(of_what_threads_load_at_once_each_is_booked_whole_or_not_at_all),
 		cmocka_unit_test(where_nobody_can_be_asked_nothing_is_booked),
 		cmocka_unit_test(a_module_gets_what_the_cache_held),
 		cmocka_unit_test(a_module_without_room_gets_the_drivers_error_and_is_reported),
