@@ -16,4 +16,35 @@
 
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 
+/*
+ * A check in a helper names the line of the test that called it.  The helper checks with the words
+ * below, and behind all helpers of the header stands, for each,
+ *
+ *	#define helper(...) AT(helper(__VA_ARGS__))
+ *
+ * One helper calls another of an earlier header as (helper)(...), so that the test's line stays.
+ */
+struct unit_place {
+	const char *file;
+	int line;
+};
+
+__attribute__((weak)) _Thread_local struct unit_place unit_at = { "?", 0 };
+
+static inline void unit_stand_at(const char *file, int line)
+{
+	unit_at = (struct unit_place){ file, line };
+}
+
+#define AT(call) (unit_stand_at(__FILE__, __LINE__), call)
+
+#define at_fail()      _fail(unit_at.file, unit_at.line)
+#define at_true(c)     _assert_true(!!(c), #c, unit_at.file, unit_at.line)
+#define at_non_null(c) at_true((c) != NULL)
+#define at_null(c)     at_true((c) == NULL)
+#define at_int_equal(a, b)                                                                    \
+	_assert_int_equal(cast_to_largest_integral_type(a), cast_to_largest_integral_type(b), \
+		unit_at.file, unit_at.line)
+#define at_string_equal(a, b) _assert_string_equal((a), (b), unit_at.file, unit_at.line)
+
 #endif

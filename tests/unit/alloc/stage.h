@@ -46,9 +46,9 @@ static inline void stage_open_on(struct stage *stage, const struct gpc_sim_confi
 	stage->config = *config;
 	stage->params = *params;
 	stage->sim = gpc_sim_create(config);
-	assert_non_null(stage->sim);
-	assert_int_equal(gpc_sim_driver_init(&stage->drv, stage->sim, 0, NULL), GPC_OK);
-	assert_int_equal(gpc_heap_init(&stage->heap, observer), GPC_OK);
+	at_non_null(stage->sim);
+	at_int_equal(gpc_sim_driver_init(&stage->drv, stage->sim, 0, NULL), GPC_OK);
+	at_int_equal(gpc_heap_init(&stage->heap, observer), GPC_OK);
 	stage->budget.device_bytes = config->memory;
 	gpc_pool_init(
 		&stage->pool, &stage->heap, &stage->drv.base, &stage->budget, params, 0, 0, NULL);
@@ -70,8 +70,10 @@ static inline void stage_check(struct stage *stage)
 {
 	const char *broken = gpc_pool_check(&stage->pool);
 
-	if (broken)
-		fail_msg("%s", broken);
+	if (broken) {
+		print_error("%s\n", broken);
+		at_fail();
+	}
 }
 
 static inline struct gpucache_counters stage_counters(const struct stage *stage)
@@ -85,8 +87,8 @@ static inline void stage_close(struct stage *stage)
 	stage_check(stage);
 	gpc_pool_fini(&stage->pool);
 	gpc_sim_driver_fini(&stage->drv);
-	assert_int_equal(stage_n_allocations(stage), 0);
-	assert_int_equal(stage->budget.used_bytes, 0);
+	at_int_equal(stage_n_allocations(stage), 0);
+	at_int_equal(stage->budget.used_bytes, 0);
 	gpc_heap_fini(&stage->heap);
 	gpc_sim_destroy(stage->sim);
 }
@@ -110,8 +112,8 @@ static inline gpc_devptr stage_alloc(struct stage *stage, uint64_t size)
 {
 	gpc_devptr address = 0;
 
-	assert_int_equal(stage_try(stage, size, &address), GPC_OK);
-	assert_int_equal(address % GPC_GRAIN, 0);
+	at_int_equal(stage_try(stage, size, &address), GPC_OK);
+	at_int_equal(address % GPC_GRAIN, 0);
 	return address;
 }
 
@@ -124,14 +126,14 @@ static inline enum gpc_status stage_try_free(struct stage *stage, gpc_devptr add
 
 static inline void stage_free(struct stage *stage, gpc_devptr address)
 {
-	assert_int_equal(stage_try_free(stage, address), GPC_OK);
+	at_int_equal(stage_try_free(stage, address), GPC_OK);
 }
 
 /* Work on `stream` that uses the whole of a block. */
 static inline void stage_launch(struct stage *stage, gpc_stream stream, uint64_t duration_ns,
 	gpc_devptr address, uint64_t size)
 {
-	assert_int_equal(
+	at_int_equal(
 		gpc_sim_driver_launch(&stage->drv, stream, duration_ns, address, size, -1), GPC_OK);
 }
 
@@ -146,8 +148,7 @@ static inline struct gpc_sim_stream *stage_stream(struct stage *stage)
 {
 	struct gpc_sim_stream *stream = NULL;
 
-	assert_int_equal(
-		gpc_sim_stream_create(stage->drv.context, CU_STREAM_NON_BLOCKING, 0, &stream),
+	at_int_equal(gpc_sim_stream_create(stage->drv.context, CU_STREAM_NON_BLOCKING, 0, &stream),
 		CUDA_SUCCESS);
 	return stream;
 }
@@ -164,5 +165,15 @@ static inline uint64_t stage_n_fence_calls(const struct stage *stage)
 
 	return n->n_event_create + n->n_fence_record + n->n_event_query + n->n_sync;
 }
+
+/* Their checks name the line of the test: unit.h. */
+#define stage_open_on(...) AT(stage_open_on(__VA_ARGS__))
+#define stage_open(...)    AT(stage_open(__VA_ARGS__))
+#define stage_check(...)   AT(stage_check(__VA_ARGS__))
+#define stage_close(...)   AT(stage_close(__VA_ARGS__))
+#define stage_alloc(...)   AT(stage_alloc(__VA_ARGS__))
+#define stage_free(...)    AT(stage_free(__VA_ARGS__))
+#define stage_launch(...)  AT(stage_launch(__VA_ARGS__))
+#define stage_stream(...)  AT(stage_stream(__VA_ARGS__))
 
 #endif

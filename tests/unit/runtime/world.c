@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define WORLD_ITSELF
 #include "world.h"
 
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#undef CHECK
+#define CHECK(condition) \
+	((condition) ? (void)0 : world_fail(unit_at.file, unit_at.line, #condition))
 
 struct world world;
 char world_text[16384];
@@ -104,10 +109,10 @@ void world_run_to(const char *gpusim, const char *conf, void (*body)(void), int 
 	int ended;
 	pid_t pid;
 
-	assert_int_equal(pipe(ends), 0);
+	at_int_equal(pipe(ends), 0);
 	fflush(NULL);
 	pid = fork();
-	assert_true(pid >= 0);
+	at_true(pid >= 0);
 	if (pid == 0) {
 		close(ends[0]);
 		live(gpusim, conf, body, ends[1]);
@@ -115,11 +120,11 @@ void world_run_to(const char *gpusim, const char *conf, void (*body)(void), int 
 	close(ends[1]);
 	collect(ends[0]);
 	close(ends[0]);
-	assert_int_equal(waitpid(pid, &ended, 0), pid);
+	at_int_equal(waitpid(pid, &ended, 0), pid);
 	if (!WIFEXITED(ended) || WEXITSTATUS(ended) != status) {
 		print_error(
 			"the child ended with 0x%x and said:\n%s\n", (unsigned)ended, world_text);
-		fail();
+		at_fail();
 	}
 }
 
@@ -132,13 +137,13 @@ void world_assert_says(const char *part)
 {
 	if (!strstr(world_text, part)) {
 		print_error("'%s' is not in:\n%s\n", part, world_text);
-		fail();
+		at_fail();
 	}
 }
 
 void world_assert_is_silent(void)
 {
-	assert_string_equal(world_text, "");
+	at_string_equal(world_text, "");
 }
 
 static void *open_library(const char *name)

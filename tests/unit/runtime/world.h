@@ -94,7 +94,7 @@ extern char world_text[16384];
 void world_assert_says(const char *part);
 void world_assert_is_silent(void);
 
-/* In the child. */
+/* In the child.  What a function of this file checks names the line that called it, as in unit.h. */
 #define CHECK(condition) ((condition) ? (void)0 : world_fail(__FILE__, __LINE__, #condition))
 void world_fail(const char *file, int line, const char *condition) __attribute__((noreturn));
 
@@ -124,5 +124,21 @@ struct gpucache_counters world_counters(void);
 const struct gpucache_oom *world_oom(unsigned i);
 
 #define MIB ((size_t)1 << 20)
+
+/* Their checks name the line of the test: unit.h. */
+#ifndef WORLD_ITSELF
+#define world_run(...)           AT(world_run(__VA_ARGS__))
+#define world_run_to(...)        AT(world_run_to(__VA_ARGS__))
+#define world_assert_says(...)   AT(world_assert_says(__VA_ARGS__))
+#define world_assert_is_silent() AT(world_assert_is_silent())
+#define world_init()             AT(world_init())
+#define world_start()            AT(world_start())
+#define world_sync()             AT(world_sync())
+#define world_stream()           AT(world_stream())
+#define world_reset()            AT(world_reset())
+#define world_context()          AT(world_context())
+#define world_counters()         AT(world_counters())
+#define world_oom(...)           AT(world_oom(__VA_ARGS__))
+#endif
 
 #endif

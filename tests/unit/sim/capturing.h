@@ -15,44 +15,42 @@ static struct gpc_sim_graph *graph; /* of the capture that ended last */
 
 static inline struct gpc_sim_stream *capturing(CUstreamCaptureMode mode, unsigned flags)
 {
-	struct gpc_sim_stream *stream = stream_create(flags);
+	struct gpc_sim_stream *stream = (stream_create)(flags);
 
-	assert_int_equal(gpc_sim_capture_begin(stream, mode), CUDA_SUCCESS);
+	at_int_equal(gpc_sim_capture_begin(stream, mode), CUDA_SUCCESS);
 	return stream;
 }
 
 static inline void assert_active(struct gpc_sim_stream *stream)
 {
-	assert_int_equal(gpc_sim_capture_status(stream, NULL), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+	at_int_equal(gpc_sim_capture_status(stream, NULL), CU_STREAM_CAPTURE_STATUS_ACTIVE);
 }
 
 static inline void assert_none(struct gpc_sim_stream *stream)
 {
 	uint64_t number = 42;
 
-	assert_int_equal(gpc_sim_capture_status(stream, &number), CU_STREAM_CAPTURE_STATUS_NONE);
-	assert_int_equal(number, 42);
+	at_int_equal(gpc_sim_capture_status(stream, &number), CU_STREAM_CAPTURE_STATUS_NONE);
+	at_int_equal(number, 42);
 }
 
 /* The capture of the stream is invalid, ends without a graph, and leaves the stream usable. */
 static inline void assert_ends_invalid(struct gpc_sim_stream *stream)
 {
 	graph = NULL;
-	assert_int_equal(
-		gpc_sim_capture_status(stream, NULL), CU_STREAM_CAPTURE_STATUS_INVALIDATED);
-	assert_int_equal(
-		gpc_sim_capture_end(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-	assert_null(graph);
+	at_int_equal(gpc_sim_capture_status(stream, NULL), CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+	at_int_equal(gpc_sim_capture_end(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	at_null(graph);
 	assert_none(stream);
-	busy(stream, 1 * MS);
-	assert_int_equal(gpc_sim_stream_sync(stream), CUDA_SUCCESS);
+	(busy)(stream, 1 * MS);
+	at_int_equal(gpc_sim_stream_sync(stream), CUDA_SUCCESS);
 }
 
 static inline struct gpc_sim_graph *end(struct gpc_sim_stream *stream)
 {
 	graph = NULL;
-	assert_int_equal(gpc_sim_capture_end(stream, &graph), CUDA_SUCCESS);
-	assert_non_null(graph);
+	at_int_equal(gpc_sim_capture_end(stream, &graph), CUDA_SUCCESS);
+	at_non_null(graph);
 	assert_none(stream);
 	return graph;
 }
@@ -65,10 +63,10 @@ static inline void end_and_drop(struct gpc_sim_stream *stream)
 /* The stream joins the capture of the other one. */
 static inline void join(struct gpc_sim_stream *origin, struct gpc_sim_stream *stream)
 {
-	struct gpc_sim_event *event = event_create();
+	struct gpc_sim_event *event = (event_create)();
 
-	assert_int_equal(gpc_sim_stream_record(origin, event), CUDA_SUCCESS);
-	assert_int_equal(gpc_sim_stream_wait(stream, event), CUDA_SUCCESS);
+	at_int_equal(gpc_sim_stream_record(origin, event), CUDA_SUCCESS);
+	at_int_equal(gpc_sim_stream_wait(stream, event), CUDA_SUCCESS);
 }
 
 struct attempt {
@@ -82,9 +80,19 @@ static inline CUresult elsewhere(void *(*what)(void *arg), struct gpc_sim_stream
 	struct attempt attempt = { .stream = stream, .res = CUDA_ERROR_UNKNOWN };
 	pthread_t thread;
 
-	assert_int_equal(pthread_create(&thread, NULL, what, &attempt), 0);
+	at_int_equal(pthread_create(&thread, NULL, what, &attempt), 0);
 	pthread_join(thread, NULL);
 	return attempt.res;
 }
+
+/* Their checks name the line of the test: unit.h. */
+#define capturing(...)           AT(capturing(__VA_ARGS__))
+#define assert_active(...)       AT(assert_active(__VA_ARGS__))
+#define assert_none(...)         AT(assert_none(__VA_ARGS__))
+#define assert_ends_invalid(...) AT(assert_ends_invalid(__VA_ARGS__))
+#define end(...)                 AT(end(__VA_ARGS__))
+#define end_and_drop(...)        AT(end_and_drop(__VA_ARGS__))
+#define join(...)                AT(join(__VA_ARGS__))
+#define elsewhere(...)           AT(elsewhere(__VA_ARGS__))
 
 #endif
