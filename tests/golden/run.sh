@@ -140,7 +140,7 @@ shows() {
 	expected=$([ "$wanted" = "$1" ] && echo 0 || echo 1)
 	shift
 	# On paper wide enough for the path of any checkout.
-	COLUMNS=1000 "$tool" leaks "$@" symbols.gpucache >actual 2>&1
+	COLUMNS=1000 timeout 60 "$tool" leaks "$@" symbols.gpucache >actual 2>&1
 	grep -q "$wanted" actual
 	if [ $? -eq "$expected" ]; then
 		passed=$((passed + 1))
@@ -188,7 +188,12 @@ done
 mkdir -p debug && cp "root$work/symbols" debug && cp symbols.debug debug
 printf 'another build' | dd of=debug/symbols.debug conv=notrunc bs=1 seek=1 2>/dev/null
 shows '!make_symbols.c' --sysroot root --debug-path debug
-rm -rf root debug symbols.debug
+# A pipe of that name is neither waited for nor taken for another build, and does not hide what comes after it.
+rm debug/symbols.debug && mkfifo debug/symbols.debug
+shows '!build id differs' --sysroot root --debug-path debug
+mkdir -p other && cp symbols.debug other
+shows '#1  inlined_function  .* (inlined)' --sysroot root --debug-path debug:other
+rm -rf root debug other symbols.debug
 
 build_symbols -g0 && ./symbols symbols.gpucache
 shows ' #1  outer_function  symbols'

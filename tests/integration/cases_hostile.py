@@ -3,6 +3,7 @@
 import os
 import random
 import subprocess
+import sys
 
 from harness import MIB, Skip, expect, expect_equal
 
@@ -149,3 +150,22 @@ def case_a_wrong_command_line_is_status_2(world):
     result = world.report("sumary", status=2)
     expect("summary" in result.err, f"the nearest view is not named: {result.err!r}")
     world.report("summary", "--no-such-option", status=2)
+
+
+HOSTILE_NAMES = """
+import ctypes
+runtime = ctypes.CDLL("libcudart.so.12")
+code = "def leak(p):\\n runtime.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(1 << 20))\\nleak(ctypes.c_void_p())\\n"
+exec(compile(code, "a\\x1b[2Jb\\x7f.py", "exec"))
+"""
+
+
+def case_control_characters_in_a_python_name_reach_no_view(world):
+    done = world.run([sys.executable, "-c", HOSTILE_NAMES])
+    expect_equal("the run", (done.status, done.err), (0, ""))
+    for view in ("leaks", "summary"):
+        for options in ([], ["--json"]):
+            text = world.report(view, *options, world.recording(), status=None).out
+            expect("a?[2Jb?.py" in text, f"the name is not in {view} {options}: {text}")
+            expect("\x1b" not in text and "\\u001b" not in text and "\x7f" not in text,
+                   f"{view} {options} prints it: {text!r}")

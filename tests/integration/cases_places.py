@@ -111,6 +111,25 @@ def case_a_usual_place_of_another_owner_is_left_alone(world):
         expect_equal("the other's folder", os.listdir(USUAL), [])
 
 
+def case_a_closed_usual_place_of_another_owner_is_left_alone_even_by_root(world):
+    """Root can open it, so only its owner tells; /dev/shm is one of its own, in a mount namespace."""
+    if os.geteuid() != 0:
+        raise Skip("only root can open another user's closed folder")
+    usual = "/dev/shm/gpucache-0"
+    setup = (f"mount -t tmpfs none /dev/shm && mkdir -m 700 {usual} && chown {GUEST} {usual}")
+    enter = ["unshare", "-m", "/bin/sh", "-c"]
+    if subprocess.run([*enter, setup], capture_output=True, check=False).returncode != 0:
+        raise Skip("no file system can be mounted here")
+    env = world.environment(False, TMPDIR=world.folder, XDG_RUNTIME_DIR=None)
+    preload = os.path.join(world.build, "libgpucache.so")
+    script = f"{setup} && LD_PRELOAD={preload} {world.program('train')} --steps 3 && ls -A {usual} >&2"
+    done = subprocess.run([*enter, script], env=env, capture_output=True, text=True, timeout=60, check=False)
+    expect_equal("the exit status", done.returncode, 0)
+    lines = done.stderr.splitlines()
+    expect(len(lines) == 1 and usual in lines[0] and "instead" in lines[0], f"stderr is {done.stderr!r}")
+    expect_equal("the number of recordings", len(os.listdir(os.path.join(world.folder, "gpucache-0"))), 1)
+
+
 def case_a_usual_place_that_the_group_may_write_is_left_alone(world):
     guest = Guest(world)
     with trap():

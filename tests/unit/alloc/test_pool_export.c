@@ -177,6 +177,25 @@ static void whole_segments_are_used_again_where_little_is_wasted(void **state)
 	stage_free(&stage, small);
 }
 
+/* Nine eighths of what the request needs, and one segment's alignment more. */
+static void an_idle_segment_that_would_waste_more_than_an_eighth_is_not_given_whole(void **state)
+{
+	const uint64_t wanted = 32 * GPC_MIB;
+	gpc_devptr enough;
+	gpc_devptr large;
+
+	(void)state;
+	stage.heap.is_exporting = true;
+	enough = stage_alloc(&stage, wanted + wanted / 8);
+	large = stage_alloc(&stage, wanted + wanted / 8 + GPC_SEGMENT_ALIGN);
+	stage_free(&stage, large);
+	assert_int_not_equal(stage_alloc(&stage, wanted), large);
+	assert_int_equal(stage.pool.counters->n_hit, 0);
+	stage_free(&stage, enough);
+	assert_int_equal(stage_alloc(&stage, wanted), enough);
+	assert_int_equal(stage.pool.counters->n_hit, 1);
+}
+
 #define TEST(name)             cmocka_unit_test_setup_teardown(name, open_one_stream, close_stage)
 #define TEST_WITH_FENCES(name) cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
 
@@ -191,6 +210,7 @@ int main(void)
 		TEST(the_first_view_of_a_block_binds),
 		TEST(from_the_first_export_on_large_blocks_have_segments_of_their_own),
 		TEST(whole_segments_are_used_again_where_little_is_wasted),
+		TEST(an_idle_segment_that_would_waste_more_than_an_eighth_is_not_given_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

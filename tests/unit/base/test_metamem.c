@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 
 #include "base/metamem.h"
 #include "unit.h"
@@ -24,6 +26,9 @@ static void pages_are_zeroed_and_counted(void **state)
 	assert_true(is_zero(pages, 8192));
 	assert_int_equal(gpc_metamem_total(), before + 8192);
 	gpc_metamem_unmap(pages, 8192);
+	errno = 0;
+	assert_int_equal(msync(pages, 8192, MS_ASYNC), -1);
+	assert_int_equal(errno, ENOMEM); /* nothing is mapped there */
 	gpc_metamem_unmap(NULL, 8192);
 	assert_int_equal(gpc_metamem_total(), before);
 }

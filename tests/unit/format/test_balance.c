@@ -162,6 +162,59 @@ static void the_largest_cached_piece_is_of_this_device(void **state)
 	assert_int_equal(balance.cached_largest, 30);
 }
 
+/* Every number between these two, whatever it counts. */
+#define FIRST offsetof(struct gpucache_counters, requested_bytes)
+#define LAST  sizeof(struct gpucache_counters)
+
+static uint64_t *number_at(struct gpucache_counters *counters, size_t offset)
+{
+	return (uint64_t *)(void *)((char *)counters + offset);
+}
+
+static bool is_reserved(size_t offset)
+{
+	const size_t first = offsetof(struct gpucache_counters, reserved);
+
+	return offset >= first && offset < first + sizeof((struct gpucache_counters){ 0 }.reserved);
+}
+
+static void every_counter_of_a_device_is_added_over_its_contexts(void **state)
+{
+	char path[] = "/tmp/gpucache-test-XXXXXX";
+	struct gpc_recording *rec = NULL;
+	struct gpc_device_totals totals;
+	struct recording_builder b;
+	char why[100];
+	struct gpc_text text = gpc_text_init(why, sizeof why);
+
+	(void)state;
+	builder_init(&b);
+	for (unsigned i = 0; i < 2; i++) {
+		b.counters[i].context = 1 + i;
+		for (size_t at = FIRST; at < LAST; at += sizeof(uint64_t))
+			*number_at(&b.counters[i], at) = (i ? 100000 : 1) * at;
+	}
+	close(mkstemp(path));
+	builder_write(&b, path);
+	builder_fini(&b);
+	assert_int_equal(gpc_recording_open(path, &rec, &text), GPC_OK);
+	totals = gpc_recording_totals(rec, 0);
+	for (size_t at = FIRST; at < LAST; at += sizeof(uint64_t)) {
+		uint64_t wanted = 100001 * at;
+
+		if (is_reserved(at))
+			continue;
+		if (at == offsetof(struct gpucache_counters, last_driver_malloc_ns))
+			wanted = 100000 * at; /* the latest */
+		if (*number_at(&totals.sum, at) != wanted)
+			fail_msg("the counter at byte %zu is %llu, not %llu", at,
+				(unsigned long long)*number_at(&totals.sum, at),
+				(unsigned long long)wanted);
+	}
+	gpc_recording_close(rec);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +225,7 @@ int main(void)
 		cmocka_unit_test(books_larger_than_the_device_show_as_a_difference),
 		cmocka_unit_test(a_device_that_nobody_looked_at_has_no_balance),
 		cmocka_unit_test(the_largest_cached_piece_is_of_this_device),
+		cmocka_unit_test(every_counter_of_a_device_is_added_over_its_contexts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

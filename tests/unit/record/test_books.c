@@ -97,6 +97,33 @@ static void a_retired_context_keeps_its_calls_until_all_slots_were_used(void **s
 	gpc_record_counters_retire(&rec, GPC_RECORD_NO_COUNTERS);
 }
 
+/* Between the two lies what is held now, then the peaks; the calls follow. */
+static void what_a_retired_context_held_is_gone_and_what_it_did_is_not(void **state)
+{
+	const size_t words = sizeof(struct gpucache_counters) / sizeof(uint64_t);
+	struct gpucache_counters *counters;
+	uint32_t index;
+
+	(void)state;
+	counters = gpc_record_counters_take(&rec, 0x10, 1, 0, &index);
+	for (size_t i = offsetof(struct gpucache_counters, requested_bytes) / sizeof(uint64_t);
+		i < words; i++)
+		((uint64_t *)(void *)counters)[i] = 5;
+	gpc_record_counters_retire(&rec, index);
+	for (const uint64_t *held = &counters->requested_bytes; held <= &counters->host_bytes;
+		held++)
+		assert_int_equal(*held, 0);
+	for (unsigned kind = 0; kind < GPUCACHE_MAX_KINDS; kind++)
+		assert_int_equal(counters->kind_bytes[kind], 0);
+	assert_int_equal(counters->n_blocks, 0);
+	assert_int_equal(counters->n_segments, 0);
+	for (const uint64_t *kept = &counters->peak_requested_bytes;
+		kept <= &counters->last_driver_malloc_ns; kept++)
+		assert_int_equal(*kept, 5);
+	for (unsigned rung = 0; rung < GPUCACHE_MAX_RUNGS; rung++)
+		assert_int_equal(counters->n_rescued_by[rung], 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +133,7 @@ int main(void)
 		private_test(contexts_get_slots_of_their_own),
 		private_test(no_context_gets_no_slot),
 		private_test(a_retired_context_keeps_its_calls_until_all_slots_were_used),
+		private_test(what_a_retired_context_held_is_gone_and_what_it_did_is_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,6 +112,38 @@ static void an_entry_that_is_used_again_is_not_what_the_old_tag_stands_for(void 
 	assert_leads_there(&new);
 }
 
+static size_t size_of(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	return (size_t)st.st_size;
+}
+
+/* A link in the name of a slot leads to a file of this user. */
+static void a_slot_that_is_a_link_is_neither_written_nor_read(void **state)
+{
+	char treasure[96];
+	CUipcMemHandle tag;
+	FILE *file;
+
+	(void)state;
+	snprintf(treasure, sizeof treasure, "%s/treasure", top);
+	file = fopen(treasure, "w");
+	assert_non_null(file);
+	assert_int_equal(fputs("precious", file) >= 0, 1);
+	fclose(file);
+	assert_int_equal(mkdir(paths[0], 0700), 0);
+	assert_int_equal(symlink(treasure, path_of(0, 0)), 0);
+	tag = add(&registry, 0);
+	assert_int_equal(registry.slot, 1);
+	assert_int_equal(size_of(treasure), strlen("precious"));
+	/* The way of a reader: the same content, by a link. */
+	assert_int_equal(rename(path_of(0, 1), treasure), 0);
+	assert_int_equal(symlink(treasure, path_of(0, 1)), 0);
+	assert_leads_nowhere(&tag);
+}
+
 static void the_file_goes_with_the_process(void **state)
 {
 	CUipcMemHandle tag = add(&registry, 0);
@@ -411,6 +443,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_tag_leads_to_what_it_stands_for),
 		TEST(an_entry_that_is_used_again_is_not_what_the_old_tag_stands_for),
+		TEST(a_slot_that_is_a_link_is_neither_written_nor_read),
 		TEST(the_file_goes_with_the_process),
 		TEST(a_child_of_fork_leaves_the_file),
 		TEST(processes_have_slots_of_their_own),
