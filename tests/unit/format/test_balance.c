@@ -142,6 +142,9 @@ static void a_device_that_nobody_looked_at_has_no_balance(void **state)
 	fill(&b);
 	b.devices[0].look_ns = 0;
 	assert_false(balance_of(&b, &balance));
+	fill(&b);
+	b.devices[0].total_bytes = 0;
+	assert_false(balance_of(&b, &balance));
 }
 
 static void the_largest_cached_piece_is_of_this_device(void **state)
@@ -151,8 +154,8 @@ static void the_largest_cached_piece_is_of_this_device(void **state)
 
 	(void)state;
 	fill(&b);
-	b.blocks[0] = (struct gpucache_block){ .seq = 2, .state = GPUCACHE_BLOCK_FREE, .size = 10 };
-	b.blocks[1] = (struct gpucache_block){ .seq = 2, .state = GPUCACHE_BLOCK_FREE, .size = 30 };
+	b.blocks[0] = (struct gpucache_block){ .seq = 2, .state = GPUCACHE_BLOCK_FREE, .size = 30 };
+	b.blocks[1] = (struct gpucache_block){ .seq = 2, .state = GPUCACHE_BLOCK_FREE, .size = 10 };
 	b.blocks[2] = (struct gpucache_block){
 		.seq = 2, .state = GPUCACHE_BLOCK_FREE, .size = 90, .device = 1
 	};
@@ -160,6 +163,22 @@ static void the_largest_cached_piece_is_of_this_device(void **state)
 		(struct gpucache_block){ .seq = 2, .state = GPUCACHE_BLOCK_PENDING, .size = 70 };
 	assert_true(balance_of(&b, &balance));
 	assert_int_equal(balance.cached_largest, 30);
+}
+
+static void without_a_free_block_the_largest_is_none_and_without_the_table_it_is_unknown(
+	void **state)
+{
+	struct gpucache_balance balance;
+	struct recording_builder b;
+
+	(void)state;
+	fill(&b);
+	assert_true(balance_of(&b, &balance));
+	assert_int_equal(balance.cached_largest, 0);
+	fill(&b);
+	builder_entry(&b, GPUCACHE_REGION_BLOCKS)->kind = GPUCACHE_REGION_NONE;
+	assert_true(balance_of(&b, &balance));
+	assert_true(balance.cached_largest == GPUCACHE_UNKNOWN);
 }
 
 /* Every number between these two, whatever it counts. */
@@ -225,6 +244,8 @@ int main(void)
 		cmocka_unit_test(books_larger_than_the_device_show_as_a_difference),
 		cmocka_unit_test(a_device_that_nobody_looked_at_has_no_balance),
 		cmocka_unit_test(the_largest_cached_piece_is_of_this_device),
+		cmocka_unit_test(
+			without_a_free_block_the_largest_is_none_and_without_the_table_it_is_unknown),
 		cmocka_unit_test(every_counter_of_a_device_is_added_over_its_contexts),
 	};
 
