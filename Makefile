@@ -115,7 +115,7 @@ ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SR
 
 ##### Public targets #####
 
-.PHONY: all demo gpu check check-kill check-doors fuzz prove-reuse lint bench install uninstall clean help FORCE
+.PHONY: all demo gpu check check-long check-kill check-doors fuzz prove-reuse mutants lint bench install uninstall clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build, and show the main job
@@ -139,6 +139,9 @@ check-kill: all kill-bins                  ## kill a busy program in many ways, 
 fuzz:                                      ## feed damaged input to every reader, with sanitizers; FUZZ_SECONDS=, SEED=
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan fuzz-bin
 	$(Q)build/asan/tests/fuzz/fuzz -s $(or $(FUZZ_SECONDS),300) $(if $(SEED),-S $(SEED)) tests/fuzz/corpus build/fuzz
+
+mutants:                                   ## which changes of one line do the tests of FILES not notice; TESTS=, LIMIT=, SEED=
+	$(Q)TESTS="$(TESTS)" LIMIT=$(LIMIT) SEED=$(SEED) tests/mutants/mutants.py $(FILES)
 
 gpu: all programs doors gpu-programs $(patsubst %.c,$(B)/%,$(CONF_TESTS)) ## build what tests/gpu/run.sh takes along to a machine with a GPU
 	$(Q)git describe --always --dirty >$(B)/gpu/commit 2>/dev/null || rm -f $(B)/gpu/commit

@@ -67,7 +67,7 @@ class World:
         return os.path.join(self.build, "programs", "libgpucache-nofence.so")
 
     def script(self, name):
-        return [sys.executable, os.path.join(TOP, "tests", "programs", name)]
+        return [sys.executable, "-B", os.path.join(TOP, "tests", "programs", name)]
 
     def environment(self, with_us, sim="memory:4GiB,context:0", **extra):
         env = {k: v for k, v in os.environ.items() if not k.startswith(("GPUCACHE", "GPUSIM", "LD_"))}
