@@ -61,11 +61,9 @@ static void end_without_leak_check(int status, void *arg)
 #endif
 
 /* The child's life; it ends by exit, so that handlers run as in a program. */
-static void live(const char *gpusim, const char *conf, void (*body)(void), int fd)
+static void live(
+	const char *gpusim, const char *conf, const char *recording, void (*body)(void), int fd)
 {
-	char pattern[] = "/tmp/gpucache_test_XXXXXX";
-	const int fd_of_recording = mkstemp(pattern);
-
 	dup2(fd, 2);
 #ifdef __SANITIZE_ADDRESS__
 	CHECK(!on_exit(end_without_leak_check, NULL));
@@ -76,13 +74,9 @@ static void live(const char *gpusim, const char *conf, void (*body)(void), int f
 		setenv("GPUCACHE_CONF", conf, 1);
 	else
 		unsetenv("GPUCACHE_CONF");
-	CHECK(fd_of_recording >= 0);
-	close(fd_of_recording);
-	unlink(pattern);
-	setenv("GPUCACHE_OUTPUT", pattern, 1);
+	setenv("GPUCACHE_OUTPUT", recording, 1);
 	load();
 	body();
-	unlink(pattern);
 	exit(0);
 }
 
@@ -105,22 +99,26 @@ static void collect(int fd)
 
 void world_run_to(const char *gpusim, const char *conf, void (*body)(void), int status)
 {
+	char recording[] = "/tmp/gpucache_test_XXXXXX";
 	int ends[2];
 	int ended;
 	pid_t pid;
 
+	at_int_equal(close(mkstemp(recording)), 0);
+	at_int_equal(unlink(recording), 0); /* the name is free */
 	at_int_equal(pipe(ends), 0);
 	fflush(NULL);
 	pid = fork();
 	at_true(pid >= 0);
 	if (pid == 0) {
 		close(ends[0]);
-		live(gpusim, conf, body, ends[1]);
+		live(gpusim, conf, recording, body, ends[1]);
 	}
 	close(ends[1]);
 	collect(ends[0]);
 	close(ends[0]);
 	at_int_equal(waitpid(pid, &ended, 0), pid);
+	unlink(recording); /* however the child ended */
 	if (!WIFEXITED(ended) || WEXITSTATUS(ended) != status) {
 		print_error(
 			"the child ended with 0x%x and said:\n%s\n", (unsigned)ended, world_text);
