@@ -127,6 +127,10 @@ check:                                     ## install what is missing, build, an
 	$(Q)tools/setup.sh check
 	$(Q)tests/check.sh
 
+check-long:                                ## prove-reuse, check-kill and fuzz at full length
+	$(Q)tools/setup.sh check
+	$(Q)tests/check.sh long
+
 check-doors: all doors                     ## every way to the driver by every function of ours; V=1 names each, UNHOOK=NAME breaks one
 	$(Q)CUDA_HOME=$(CUDA_HOME) UNHOOK=$(UNHOOK) tests/doors/run.sh $(B)
 

@@ -8,7 +8,9 @@
 #   asan      again with the address and undefined-behaviour sanitizers; every reader fed damaged input
 #   tsan      again with the thread sanitizer, fewer operations
 #
-# VARIANTS="release asan" chooses.  What failed is shown whole; what passed is one line.
+# VARIANTS="release asan" chooses.  `check.sh long` does what takes too long for every change.  Test binaries run as many at
+# a time as there are cores; a script has the machine to itself.  What failed is shown whole; what passed is one line, with
+# the seconds that it took.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 jobs=$(nproc)
@@ -16,16 +18,19 @@ passed=0
 failed=0
 log=build/check.log
 mkdir -p build
+export PYTHONDONTWRITEBYTECODE=1
 
 count() { # PASSED FAILED
 	passed=$((passed + $1))
 	failed=$((failed + $2))
 }
 
-# A program of cmocka groups: its own closing lines are counted; a crash is one failure.
+# A program of cmocka groups: its own closing lines are counted; a crash is one failure.  In a process of its own: prints
+# its lines at once when it is done, and leaves "GOOD BAD" in a file of $counts.
 run_binary() { # VARIANT BINARY
+	log=$counts/$(printf '%s' "$2" | tr / _)
 	start=$(date +%s)
-	timeout 300 "$2" >"$log" 2>&1 </dev/null
+	timeout "${SECONDS_EACH:-300}" "$2" >"$log" 2>&1 </dev/null
 	status=$?
 	good=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
 	bad=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
@@ -37,17 +42,37 @@ run_binary() { # VARIANT BINARY
 	esac
 	[ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
 	[ "$status" -ne 0 ] || [ "$((good + bad))" -gt 0 ] || bad=1 # a test that tests nothing
-	count "$good" "$bad"
-	printf '%s %-7s %s: %d (%d s)\n' "$([ "$bad" -eq 0 ] && echo 'ok  ' || echo FAIL)" \
-		"$1" "${2#build/"$1"/}" "$good" $(($(date +%s) - start))
-	[ "$bad" -eq 0 ] || tail -40 "$log"
+	{
+		printf '%s %-7s %s: %d (%d s)\n' "$([ "$bad" -eq 0 ] && echo 'ok  ' || echo FAIL)" \
+			"$1" "${2#build/"$1"/}" "$good" $(($(date +%s) - start))
+		[ "$bad" -eq 0 ] || tail -40 "$log"
+	} >"$log.said"
+	flock "$counts" cat "$log.said"
+	echo "$good $bad" >"$log.count"
+}
+
+# One that leaves no count is a failure.
+run_binaries() { # VARIANT BINARY...
+	variant=$1
+	shift
+	counts=$(mktemp -d)
+	export counts
+	printf '%s\n' "$@" >"$counts/list"
+	xargs -P "$jobs" -n 1 sh tests/check.sh binary "$variant" <"$counts/list"
+	missing=$(($(wc -l <"$counts/list") - $(find "$counts" -name '*.count' | wc -l)))
+	[ "$missing" -eq 0 ] || echo "FAIL $variant: $missing of the tests did not run"
+	# shellcheck disable=SC2046
+	count $(cat "$counts"/*.count | awk '{ good += $1; bad += $2 } END { print good + 0, bad + 0 }')
+	count 0 "$missing"
+	rm -rf "$counts"
 }
 
 # A script whose last line is "N passed, N failed".
 run_script() { # NAME COMMAND...
 	name=$1
 	shift
-	timeout 600 "$@" >"$log" 2>&1 </dev/null
+	start=$(date +%s)
+	timeout "${SECONDS_EACH:-900}" "$@" >"$log" 2>&1 </dev/null
 	status=$?
 	line=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -1)
 	good=$(printf '%s' "$line" | sed -n 's/^\([0-9]*\) passed.*/\1/p')
@@ -55,7 +80,8 @@ run_script() { # NAME COMMAND...
 	[ -n "$line" ] || { good=0 bad=1; }
 	[ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
 	count "$good" "$bad"
-	printf '%s %-7s %s: %d\n' "$([ "$bad" -eq 0 ] && echo 'ok  ' || echo FAIL)" "$variant" "$name" "$good"
+	printf '%s %-7s %s: %d (%d s)\n' "$([ "$bad" -eq 0 ] && echo 'ok  ' || echo FAIL)" "$variant" "$name" "$good" \
+		$(($(date +%s) - start))
 	[ "$bad" -eq 0 ] || grep -v '^ok' "$log" | tail -60
 }
 
@@ -74,17 +100,29 @@ build() { # VARIANT
 	return 1
 }
 
-for variant in ${VARIANTS:-release debug asan tsan}; do
-	build "$variant" || continue
+# What takes longer than a change should wait for.
+long() {
+	export SECONDS_EACH=3600 OPS=20000000
+	variant=release
+	build release || return
+	run_binaries release build/release/tests/prove/prove_reuse
+	run_script kill tests/kill/run.py build/release --runs 300
+	variant=asan
+	build asan || return
+	run_script fuzz build/asan/tests/fuzz/fuzz -s "${FUZZ_SECONDS:-300}" tests/fuzz/corpus build/fuzz
+}
+
+check() { # VARIANT
+	variant=$1
+	build "$variant" || return
 	case $variant in
 	tsan) export OPS=20000 TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan.supp" ;;
 	*) unset OPS TSAN_OPTIONS ;;
 	esac
-	for binary in $(make --no-print-directory -s VARIANT="$variant" list-tests); do
-		run_binary "$variant" "$binary"
-	done
+	# shellcheck disable=SC2046
+	run_binaries "$variant" $(make --no-print-directory -s VARIANT="$variant" list-tests)
 	[ "$variant" != asan ] || run_script fuzz build/asan/tests/fuzz/fuzz -s "${FUZZ_SECONDS:-30}" tests/fuzz/corpus build/fuzz
-	[ "$variant" = release ] || continue
+	[ "$variant" = release ] || return
 	run_script programs tests/integration/run.sh build
 	run_script kill tests/kill/run.py build/release --runs 30
 	run_script doors tests/doors/run.sh build/release
@@ -92,7 +130,20 @@ for variant in ${VARIANTS:-release debug asan tsan}; do
 	run_script golden tests/golden/run.sh build
 	run_script replay tests/bench/test_replay.sh build
 	run_script lints make --no-print-directory -s lint
-done
+}
+
+case ${1:-} in
+binary) # run_binaries asks for it
+	run_binary "$2" "$3"
+	exit 0
+	;;
+long) long ;;
+*)
+	for variant in ${VARIANTS:-release debug asan tsan}; do
+		check "$variant"
+	done
+	;;
+esac
 rm -f "$log"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

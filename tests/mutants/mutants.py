@@ -4,12 +4,13 @@
 
 Each mutant is one change of one line: a comparison, a constant off by one, a statement that is gone, a condition that
 is negated, + for -, && for ||, another value returned.  It is made in a copy of the tree (build/mutants); there the
-tests of the file are built and run: tests/unit/FOLDER/test_FILE, and those that TESTS names (tests/model/test_reuse).
+tests of the file are built and run: tests/unit/FOLDER/test_FILE and test_FILE_*, and those that TESTS names (tests/model/test_reuse).
 A mutant that builds, differs in its machine code, and passes them all is listed with its place.
 
 LIMIT=N tries N of all, chosen by SEED (default 1).  Exit status 0, 2 where the tests cannot be built or fail unchanged.
 """
 import filecmp
+import glob
 import os
 import random
 import re
@@ -140,8 +141,8 @@ def passes(test, seconds):
 
 def tests_of(path):
     own = os.path.join("tests", "unit", os.path.basename(os.path.dirname(path)), "test_" + os.path.basename(path)[:-2])
-    tests = [own] if os.path.exists(os.path.join(TOP, own + ".c")) else []
-    return tests + os.environ.get("TESTS", "").split()
+    found = glob.glob(own + ".c", root_dir=TOP) + sorted(glob.glob(own + "_*.c", root_dir=TOP))
+    return [test[:-2] for test in found] + os.environ.get("TESTS", "").split()
 
 
 def stop(why):

@@ -216,6 +216,8 @@ static void every_flipped_bit_of_header_and_region_table_is_survived(void **stat
 		struct gpc_recording *rec;
 
 		world->b.data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+		/* What is cut to nothing and written anew goes to the disk at once; what is new does not. */
+		unlink(world->path);
 		rec = open_world(world, &status);
 		n_refused += rec == NULL;
 		if (rec) {

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contexts that come to fences and go; what is left when all is over; what is pending where. */
+#include "alloc/fence.h"
+#include "sim/driver_sim.h"
+#include "unit.h"
+
+#define MS UINT64_C(1000000)
+
+static struct gpc_sim *sim;
+static struct gpc_sim_driver own;
+static struct gpc_sim_driver peers[2];
+static struct gpc_captures captures;
+static struct gpc_fences fences;
+static struct gpc_block blocks[4];
+
+static int start(void **state)
+{
+	struct gpc_sim_config config = gpc_sim_config_default();
+
+	(void)state;
+	config.virtual_clock = true;
+	sim = gpc_sim_create(&config);
+	if (!sim || gpc_sim_driver_init(&own, sim, 0, NULL))
+		return -1;
+	for (size_t i = 0; i < N_OF(peers); i++) {
+		if (gpc_sim_driver_init(&peers[i], sim, 0, NULL))
+			return -1;
+	}
+	gpc_captures_init(&captures);
+	gpc_fences_init(&fences, &own.base, &captures, false);
+	for (size_t i = 0; i < N_OF(blocks); i++) {
+		blocks[i] = (struct gpc_block){ .size = 512 << i, .state = GPC_BLOCK_PENDING };
+		gpc_list_init(&blocks[i].link);
+	}
+	return 0;
+}
+
+static bool has_given_back_all(const struct gpc_sim_driver *driver)
+{
+	return driver->counters.n_event_create == driver->counters.n_event_destroy;
+}
+
+static int stop(void **state)
+{
+	bool is_whole;
+
+	(void)state;
+	gpc_fences_fini(&fences, true);
+	is_whole = has_given_back_all(&own) && has_given_back_all(&peers[0]) &&
+		   has_given_back_all(&peers[1]);
+	for (size_t i = 0; i < N_OF(peers); i++)
+		gpc_sim_driver_fini(&peers[i]);
+	gpc_sim_driver_fini(&own);
+	gpc_sim_destroy(sim);
+	if (!is_whole)
+		print_error("an event was made and never destroyed\n");
+	return is_whole ? 0 : -1;
+}
+
+static uint64_t n_passed(void)
+{
+	struct gpc_list passed;
+	uint64_t n = 0;
+
+	gpc_list_init(&passed);
+	assert_int_equal(gpc_fences_take_passed(&fences, &passed), GPC_OK);
+	gpc_list_each_safe (link, &passed) {
+		gpc_list_remove(link);
+		n++;
+	}
+	return n;
+}
+
+static void close_with(size_t block)
+{
+	gpc_fences_add(&fences, &blocks[block]);
+	assert_true(gpc_fences_close(&fences));
+}
+
+static void add(struct gpc_sim_driver *driver)
+{
+	assert_int_equal(gpc_fences_add_member(&fences, &driver->base), GPC_OK);
+}
+
+static void launch_on(struct gpc_sim_driver *driver)
+{
+	assert_int_equal(gpc_sim_driver_launch(driver, 0, 5 * MS, 0, 0, -1), GPC_OK);
+}
+
+static void events_of_every_fence_are_destroyed_at_the_end(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_OF(blocks); i++)
+		close_with(i);
+	assert_int_equal(own.counters.n_event_create, N_OF(blocks));
+	assert_int_equal(n_passed(), N_OF(blocks));
+}
+
+/* The first of two, so that the other takes its place. */
+static void a_member_that_goes_is_asked_no_more_and_the_others_are(void **state)
+{
+	(void)state;
+	add(&peers[0]);
+	add(&peers[1]);
+	launch_on(&peers[0]);
+	launch_on(&peers[1]);
+	close_with(0);
+	close_with(1);
+	gpc_fences_remove_member(&fences, &peers[0].base);
+	assert_int_equal(fences.n_members, 2);
+	assert_false(gpc_fences_has_member(&fences, &peers[0].base));
+	assert_true(gpc_fences_has_member(&fences, &peers[1].base));
+	assert_int_equal(peers[0].counters.n_event_destroy, 2);
+	assert_int_equal(peers[1].counters.n_event_destroy, 0);
+	assert_int_equal(n_passed(), 0); /* the other one is still at work */
+	gpc_fences_remove_member(&fences, &peers[1].base);
+	assert_int_equal(fences.n_members, 1);
+	assert_int_equal(n_passed(), 2);
+	/* What is freed from here on is nobody else's. */
+	launch_on(&peers[0]);
+	close_with(2);
+	assert_int_equal(n_passed(), 1);
+}
+
+static void the_context_of_the_memory_and_a_stranger_cannot_be_removed(void **state)
+{
+	(void)state;
+	add(&peers[0]);
+	gpc_fences_remove_member(&fences, &own.base);
+	gpc_fences_remove_member(&fences, &peers[1].base);
+	assert_int_equal(fences.n_members, 2);
+	assert_true(gpc_fences_has_member(&fences, &own.base));
+	assert_true(gpc_fences_has_member(&fences, &peers[0].base));
+}
+
+static void a_place_that_a_member_left_is_used_again(void **state)
+{
+	(void)state;
+	add(&peers[0]);
+	close_with(0);
+	gpc_fences_remove_member(&fences, &peers[0].base);
+	assert_int_equal(n_passed(), 1);
+	add(&peers[1]);
+	launch_on(&peers[1]);
+	close_with(1);
+	assert_int_equal(n_passed(), 0);
+	assert_int_equal(peers[1].counters.n_event_create, 1);
+}
+
+static void the_largest_pending_block_is_of_the_closed_and_of_the_open_fences(void **state)
+{
+	(void)state;
+	assert_int_equal(gpc_fences_largest(&fences), 0);
+	gpc_fences_add(&fences, &blocks[1]);
+	assert_int_equal(gpc_fences_largest(&fences), 1024);
+	assert_true(gpc_fences_close(&fences));
+	gpc_fences_add(&fences, &blocks[0]);
+	assert_int_equal(gpc_fences_largest(&fences), 1024);
+	gpc_fences_drop(&fences, &blocks[1]);
+	assert_int_equal(gpc_fences_largest(&fences), 512);
+	gpc_fences_drop(&fences, &blocks[0]);
+	assert_int_equal(gpc_fences_largest(&fences), 0);
+}
+
+static void what_joins_the_open_fence_for_a_new_member_stays_the_largest(void **state)
+{
+	(void)state;
+	close_with(2);
+	gpc_fences_add(&fences, &blocks[0]);
+	add(&peers[0]);
+	assert_int_equal(gpc_fences_largest(&fences), 2048);
+	assert_int_equal(gpc_fences_get_open(&fences)->n_blocks, 2);
+}
+
+static void a_peer_needs_no_wait_where_there_never_was_one_stream_only(void **state)
+{
+	(void)state;
+	assert_false(gpc_fences_peer_comes(&fences));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(events_of_every_fence_are_destroyed_at_the_end),
+		TEST(a_member_that_goes_is_asked_no_more_and_the_others_are),
+		TEST(the_context_of_the_memory_and_a_stranger_cannot_be_removed),
+		TEST(a_place_that_a_member_left_is_used_again),
+		TEST(the_largest_pending_block_is_of_the_closed_and_of_the_open_fences),
+		TEST(what_joins_the_open_fence_for_a_new_member_stays_the_largest),
+		TEST(a_peer_needs_no_wait_where_there_never_was_one_stream_only),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
