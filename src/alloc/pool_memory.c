@@ -14,6 +14,7 @@
 #include "alloc/pool_internal.h"
 #include "base/balance.h"
 #include "base/check.h"
+#include "base/counters.h"
 #include "stats/counters.h"
 
 /* Takes `bytes` from the device's budget, or says that they would pass the limit. */
@@ -492,8 +493,6 @@ static void forget_segments_locked(struct gpc_pool *pool)
 
 void gpc_pool_forget(struct gpc_pool *pool)
 {
-	struct gpucache_counters *counters = pool->counters;
-
 	gpc_lock_take(&pool->lock);
 	pool->is_forgotten = true;
 	gpc_fences_fini(&pool->fences, false);
@@ -507,13 +506,7 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	if (pool->spare)
 		gpc_slab_give_back(&pool->heap->blocks, pool->spare->number);
 	pool->spare = NULL;
-	gpc_counter_set(&counters->requested_bytes, 0);
-	gpc_counter_set(&counters->live_bytes, 0);
-	gpc_counter_set(&counters->pending_bytes, 0);
-	gpc_counter_set(&counters->cached_bytes, 0);
-	gpc_counter_set(&counters->reserved_bytes, 0);
-	gpc_counter_set(&counters->n_blocks, 0);
-	gpc_counter_set(&counters->n_segments, 0);
+	gpc_counters_clear(pool->counters, GPC_WHEN_HEAP);
 	gpc_lock_release(&pool->lock);
 }
 

@@ -1,41 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "format/balance.h"
 
-static void add_counters(struct gpucache_counters *sum, const struct gpucache_counters *one)
-{
-	sum->requested_bytes += one->requested_bytes;
-	sum->live_bytes += one->live_bytes;
-	sum->pending_bytes += one->pending_bytes;
-	sum->cached_bytes += one->cached_bytes;
-	sum->reserved_bytes += one->reserved_bytes;
-	sum->direct_bytes += one->direct_bytes;
-	sum->host_bytes += one->host_bytes;
-	sum->peak_requested_bytes += one->peak_requested_bytes;
-	sum->peak_live_bytes += one->peak_live_bytes;
-	sum->peak_pending_bytes += one->peak_pending_bytes;
-	sum->peak_reserved_bytes += one->peak_reserved_bytes;
-	sum->peak_direct_bytes += one->peak_direct_bytes;
-	sum->peak_host_bytes += one->peak_host_bytes;
-	for (unsigned kind = 0; kind < GPUCACHE_MAX_KINDS; kind++)
-		sum->kind_bytes[kind] += one->kind_bytes[kind];
-	sum->n_malloc += one->n_malloc;
-	sum->n_free += one->n_free;
-	sum->n_hit += one->n_hit;
-	sum->n_driver_malloc += one->n_driver_malloc;
-	sum->n_driver_free += one->n_driver_free;
-	sum->n_driver_failed += one->n_driver_failed;
-	sum->n_fence += one->n_fence;
-	sum->n_sync += one->n_sync;
-	sum->n_oom += one->n_oom;
-	sum->n_rescued += one->n_rescued;
-	for (unsigned i = 0; i < GPUCACHE_MAX_RUNGS; i++)
-		sum->n_rescued_by[i] += one->n_rescued_by[i];
-	sum->n_gc_segments += one->n_gc_segments;
-	sum->n_blocks += one->n_blocks;
-	sum->n_segments += one->n_segments;
-	if (one->last_driver_malloc_ns > sum->last_driver_malloc_ns)
-		sum->last_driver_malloc_ns = one->last_driver_malloc_ns;
-}
+#include "base/counters.h"
 
 struct gpc_device_totals gpc_recording_totals(
 	const struct gpc_recording *recording, int32_t ordinal)
@@ -47,7 +13,7 @@ struct gpc_device_totals gpc_recording_totals(
 		if (!gpc_recording_read_counters(recording, i, &counters) ||
 			counters.device != ordinal)
 			continue;
-		add_counters(&totals.sum, &counters);
+		gpc_counters_add(&totals.sum, &counters);
 		totals.n_contexts++;
 	}
 	return totals;

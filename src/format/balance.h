@@ -26,7 +26,7 @@
 
 /* Sums of COUNTERS over all contexts of one device. */
 struct gpc_device_totals {
-	/* context, generation unused; last_driver_malloc_ns: the newest */
+	/* context, generation unused */
 	struct gpucache_counters sum;
 	unsigned n_contexts;
 };

@@ -4,17 +4,17 @@
 #include <assert.h>
 #include <string.h>
 
-#include "stats/counters.h"
+#include "base/counters.h"
 
-static void add_context(struct gpc_balance_facts *facts, const struct gpucache_counters *counters)
+static struct gpucache_counters sum_of(
+	const struct gpucache_counters *counters, size_t n, int32_t device)
 {
-	struct gpucache_counters now = gpc_counters_read(counters);
+	struct gpucache_counters sum = { 0 };
 
-	facts->requested = gpc_bytes_add(facts->requested, now.requested_bytes);
-	facts->live = gpc_bytes_add(facts->live, now.live_bytes);
-	facts->pending = gpc_bytes_add(facts->pending, now.pending_bytes);
-	facts->cached = gpc_bytes_add(facts->cached, now.cached_bytes);
-	facts->direct = gpc_bytes_add(facts->direct, now.direct_bytes);
+	for (size_t i = 0; i < n; i++)
+		if (counters[i].context != 0 && counters[i].device == device)
+			gpc_counters_add(&sum, &counters[i]);
+	return sum;
 }
 
 /* CUDA's total leaves out most of what NVML calls reserved, so that must not be counted again. */
@@ -31,7 +31,13 @@ void gpc_balance_fill(const struct gpucache_counters *counters, size_t n,
 	const struct gpc_device_look *look, const struct gpc_neighbours *neighbours,
 	struct gpucache_balance *ret_balance)
 {
+	const struct gpucache_counters sum = sum_of(counters, n, look->device);
 	struct gpc_balance_facts facts = {
+		.requested = sum.requested_bytes,
+		.live = sum.live_bytes,
+		.pending = sum.pending_bytes,
+		.cached = sum.cached_bytes,
+		.direct = sum.direct_bytes,
 		.cached_largest = look->cached_largest,
 		.device_free = look->device_free,
 		.device_total = look->device_total,
@@ -40,10 +46,6 @@ void gpc_balance_fill(const struct gpucache_counters *counters, size_t n,
 		.driver = GPUCACHE_UNKNOWN,
 	};
 
-	for (size_t i = 0; i < n; i++) {
-		if (counters[i].context != 0 && counters[i].device == look->device)
-			add_context(&facts, &counters[i]);
-	}
 	if (neighbours) {
 		facts.process = neighbours->process_bytes;
 		facts.others = neighbours->others_bytes;
@@ -55,14 +57,9 @@ void gpc_balance_fill(const struct gpucache_counters *counters, size_t n,
 void gpc_balance_fill_kinds(const struct gpucache_counters *counters, size_t n, int32_t device,
 	uint64_t ret_kind_bytes[GPUCACHE_MAX_KINDS])
 {
-	for (unsigned kind = 0; kind < GPUCACHE_MAX_KINDS; kind++) {
-		ret_kind_bytes[kind] = 0;
-		for (size_t i = 0; i < n; i++) {
-			if (counters[i].context != 0 && counters[i].device == device)
-				ret_kind_bytes[kind] = gpc_bytes_add(
-					ret_kind_bytes[kind], counters[i].kind_bytes[kind]);
-		}
-	}
+	const struct gpucache_counters sum = sum_of(counters, n, device);
+
+	memcpy(ret_kind_bytes, sum.kind_bytes, sizeof sum.kind_bytes);
 }
 
 void gpc_oom_set_neighbours(struct gpucache_oom *oom, const struct gpc_neighbours *neighbours)

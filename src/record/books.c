@@ -2,6 +2,7 @@
 /* The tables of the process's contexts, devices and segments. */
 #include <string.h>
 
+#include "base/counters.h"
 #include "record/record.h"
 
 void gpc_record_segment(
@@ -86,17 +87,8 @@ void gpc_record_counters_retire(struct gpc_record *rec, uint32_t index)
 		return;
 	counters = &rec->counters[index];
 	gpc_lock_take(&rec->lock);
-	__atomic_store_n(&counters->requested_bytes, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&counters->live_bytes, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&counters->pending_bytes, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&counters->cached_bytes, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&counters->reserved_bytes, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&counters->direct_bytes, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&counters->host_bytes, 0, __ATOMIC_RELAXED);
-	for (uint32_t kind = 0; kind < GPUCACHE_MAX_KINDS; kind++)
-		__atomic_store_n(&counters->kind_bytes[kind], 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&counters->n_blocks, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&counters->n_segments, 0, __ATOMIC_RELAXED);
+	gpc_counters_clear(counters, GPC_WHEN_HEAP);
+	gpc_counters_clear(counters, GPC_WHEN_BESIDE);
 	rec->retired |= UINT64_C(1) << index;
 	gpc_lock_release(&rec->lock);
 }

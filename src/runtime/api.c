@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What only programs that know us ask: gpucache.h, behind preload/api.c. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/counters.h"
 #include "base/thread.h"
 #include "runtime/internal.h"
-#include "stats/counters.h"
 
 /* Lock: runtime.lock. */
 static struct {
@@ -52,14 +53,43 @@ CUresult gpc_runtime_trim(int number, size_t bytes, size_t *ret_bytes)
 	return CUDA_SUCCESS;
 }
 
+#define NONE(name)                                    +0
+#define STATS(name)                                   +1
+#define COUNTER(name, when, adds, counts, key, stats) stats(name)
+static_assert((2
+#include "base/counters.def"
+		      ) * sizeof(uint64_t) ==
+		      sizeof(struct gpucache_stats),
+	"size, limit_bytes and the counters that counters.def names");
+#undef COUNTER
+#undef STATS
+#undef NONE
+
 /* Size of the first version: what a caller has at least. */
 #define STATS_MIN_SIZE (offsetof(struct gpucache_stats, n_rescued) + sizeof(uint64_t))
+
+static struct gpucache_counters counters_of(const struct gpc_device *device)
+{
+	uint32_t n = atomic_load_explicit(&device->n_contexts, memory_order_acquire);
+	struct gpucache_counters sum = { 0 };
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct gpc_context *context = device->contexts[i];
+		const struct gpucache_counters *counters = context ? context->pool.counters : NULL;
+
+		/* NULL: it moves to another place. */
+		if (counters)
+			gpc_counters_add(&sum, counters);
+	}
+	return sum;
+}
 
 CUresult gpc_runtime_stats(int number, struct gpucache_stats *ret_stats)
 {
 	CUresult error;
 	const struct gpc_device *device = device_of(number, &error);
 	size_t size = ret_stats->size;
+	struct gpucache_counters sum;
 	struct gpucache_stats stats;
 
 	if (!device)
@@ -68,27 +98,17 @@ CUresult gpc_runtime_stats(int number, struct gpucache_stats *ret_stats)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > sizeof stats)
 		size = sizeof stats;
+	sum = counters_of(device);
 	stats = (struct gpucache_stats){
 		.size = size,
 		.limit_bytes = atomic_load(&device->budget.limit_bytes),
-#define FIELD(name) .name = GPC_DEVICE_SUM(device, name)
-		FIELD(requested_bytes),
-		FIELD(live_bytes),
-		FIELD(pending_bytes),
-		FIELD(cached_bytes),
-		FIELD(reserved_bytes),
-		FIELD(direct_bytes),
-		FIELD(peak_requested_bytes),
-		FIELD(peak_live_bytes),
-		FIELD(peak_reserved_bytes),
-		FIELD(n_malloc),
-		FIELD(n_free),
-		FIELD(n_hit),
-		FIELD(n_driver_malloc),
-		FIELD(n_driver_free),
-		FIELD(n_oom),
-		FIELD(n_rescued),
-#undef FIELD
+#define NONE(name)
+#define STATS(name)                                   .name = sum.name,
+#define COUNTER(name, when, adds, counts, key, stats) stats(name)
+#include "base/counters.def"
+#undef COUNTER
+#undef STATS
+#undef NONE
 	};
 	memcpy(ret_stats, &stats, size);
 	return CUDA_SUCCESS;

@@ -11,7 +11,6 @@
 #ifndef GPC_STATS_COUNTERS_H
 #define GPC_STATS_COUNTERS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "gpucache_format.h"
@@ -40,18 +39,6 @@ static inline void gpc_counter_raise(uint64_t *peak, uint64_t value)
 {
 	if (value > gpc_counter_get(peak))
 		gpc_counter_set(peak, value);
-}
-
-/* The counters as they are now; others may go on meanwhile. */
-static inline struct gpucache_counters gpc_counters_read(const struct gpucache_counters *counters)
-{
-	typedef uint64_t word __attribute__((may_alias));
-	struct gpucache_counters copy;
-
-	for (size_t i = 0; i < sizeof copy / sizeof(word); i++)
-		((word *)(void *)&copy)[i] = __atomic_load_n(
-			&((const word *)(const void *)counters)[i], __ATOMIC_RELAXED);
-	return copy;
 }
 
 /* Adds, and raises `peak` where the sum is above it. */

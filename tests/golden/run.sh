@@ -128,6 +128,18 @@ else
 	diff wanted actual
 fi
 
+# The machine form shows each counter of the recording.
+"$tool" --json runs/ended.gpucache >actual
+sed -nE 's/^COUNTER\(.*"(.*)".*/\1/p' "$root/src/base/counters.def" >wanted
+while read -r key; do
+	if grep -q "^ *\"$key\": " actual; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "golden: no view shows the counter \"$key\""
+	fi
+done <wanted
+
 # Names of a real program, from what is known of it.
 build_symbols() {
 	"${CC:-gcc}" -std=gnu11 -D_GNU_SOURCE -O1 -fno-omit-frame-pointer -Wl,--build-id -I"$root/include" -I"$root" "$@" -o symbols \

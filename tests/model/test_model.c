@@ -11,11 +11,11 @@
  */
 #include <pthread.h>
 
+#include "base/counters.h"
 #include "oom/ladder.h"
 #include "random.h"
 #include "sim/capture.h"
 #include "sim/driver_sim.h"
-#include "stats/counters.h"
 #include "unit.h"
 
 #define N_POOLS       3
@@ -137,10 +137,11 @@ static void check_the_books(void)
 	uint64_t reserved[2] = { 0 };
 
 	for (uint32_t i = 0; i < N_POOLS; i++) {
-		struct gpucache_counters counters = gpc_counters_read(pools[i].counters);
+		struct gpucache_counters counters = { 0 };
 		uint64_t requested = 0;
 		uint64_t n = 0;
 
+		gpc_counters_add(&counters, pools[i].counters);
 		for (size_t k = 0; k < model.n_live; k++) {
 			requested += model.live[k].pool == i ? model.live[k].size : 0;
 			n += model.live[k].pool == i;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/counters.h"
 #include "base/verdict.h"
 #include "tools/gpumem-report/advice.h"
 #include "tools/gpumem-report/holdings.h"
@@ -126,6 +127,15 @@ static void print_calls(struct gpc_report *report, const struct gpucache_counter
 		gpc_paper_line(paper, "%13s the last of them, %s after the start", "",
 			gpc_show_duration(
 				sum->last_driver_malloc_ns - rec->header.start_monotonic_ns));
+	if (sum->n_gc_segments)
+		gpc_paper_line(paper, "%13s segments given back to the driver",
+			gpc_show_count(sum->n_gc_segments));
+	if (sum->n_fence)
+		gpc_paper_line(
+			paper, "%13s fences behind what was freed", gpc_show_count(sum->n_fence));
+	if (sum->n_sync)
+		gpc_paper_line(
+			paper, "%13s waits of gpucache for the GPU", gpc_show_count(sum->n_sync));
 	if (sum->n_rescued)
 		print_rescued(paper, sum);
 	if (sum->n_oom)
@@ -146,6 +156,12 @@ static void print_peak(
 	if (sum->peak_direct_bytes)
 		gpc_paper_line(&report->paper, "and %s straight from the driver",
 			gpc_show_bytes(sum->peak_direct_bytes));
+	if (sum->peak_pending_bytes)
+		gpc_paper_line(&report->paper, "and %s freed, but not yet safe to use again",
+			gpc_show_bytes(sum->peak_pending_bytes));
+	if (sum->peak_host_bytes)
+		gpc_paper_line(&report->paper, "and %s of pinned host memory",
+			gpc_show_bytes(sum->peak_host_bytes));
 	if (gpc_recording_find_peak(rec, ordinal, &peak) &&
 		peak.time_ns >= rec->header.start_monotonic_ns)
 		gpc_paper_line(&report->paper, "at %s, %s after the start",
@@ -257,13 +273,36 @@ static void print_text(
 	print_next(report, fatal);
 }
 
-static struct json_object *rescued_json(const struct gpucache_counters *sum)
+static struct json_object *array_json(const struct gpc_counter *counter, const uint64_t words[])
 {
 	struct json_object *object = json_object_new_object();
+	bool is_by_kind = counter->counts == GPC_COUNTS_BYTES_BY_KIND;
+	unsigned n = is_by_kind ? GPUCACHE_KIND_COUNT : GPC_RUNG_COUNT;
 
-	for (unsigned i = 0; i < GPC_RUNG_COUNT; i++)
-		gpc_json_bytes(object, gpc_rung_name(i), sum->n_rescued_by[i]);
+	for (unsigned i = 0; i < n; i++)
+		if (!is_by_kind || words[i])
+			gpc_json_bytes(object, is_by_kind ? gpc_kind_words(i) : gpc_rung_name(i),
+				words[i]);
 	return object;
+}
+
+/* The counters of this `when`, under their keys. */
+static void add_counters(struct json_object *object, const struct gpc_report *report,
+	const struct gpucache_counters *sum, enum gpc_counter_when when)
+{
+	for (unsigned i = 0; i < GPC_N_COUNTERS; i++) {
+		const struct gpc_counter *counter = &gpc_counters[i];
+		const uint64_t *words = gpc_counter_words(sum, counter);
+
+		if (counter->when != when)
+			continue;
+		if (counter->counts == GPC_COUNTS_TIME)
+			gpc_json_time(object, counter->key, report, *words);
+		else if (counter->n_words > 1)
+			json_object_object_add(object, counter->key, array_json(counter, words));
+		else
+			gpc_json_bytes(object, counter->key, *words);
+	}
 }
 
 static struct json_object *device_json(struct gpc_report *report,
@@ -271,6 +310,7 @@ static struct json_object *device_json(struct gpc_report *report,
 {
 	struct gpc_device_totals totals = gpc_recording_totals(report->recording, device->ordinal);
 	struct json_object *object = gpc_json_device(device);
+	struct json_object *now = json_object_new_object();
 	struct json_object *calls = json_object_new_object();
 	struct json_object *peak = json_object_new_object();
 	struct gpucache_balance balance;
@@ -286,21 +326,12 @@ static struct json_object *device_json(struct gpc_report *report,
 			gpc_recording_balance(report->recording, device, &balance)
 				? gpc_json_balance(&balance, totals.sum.kind_bytes)
 				: NULL);
-	gpc_json_bytes(calls, "malloc", totals.sum.n_malloc);
-	gpc_json_bytes(calls, "free", totals.sum.n_free);
-	gpc_json_bytes(calls, "hit", totals.sum.n_hit);
-	gpc_json_bytes(calls, "driver_malloc", totals.sum.n_driver_malloc);
-	gpc_json_bytes(calls, "driver_free", totals.sum.n_driver_free);
-	gpc_json_bytes(calls, "driver_failed", totals.sum.n_driver_failed);
-	gpc_json_bytes(calls, "oom", totals.sum.n_oom);
-	gpc_json_bytes(calls, "rescued", totals.sum.n_rescued);
-	json_object_object_add(calls, "rescued_by", rescued_json(&totals.sum));
-	gpc_json_time(calls, "last_driver_malloc", report, totals.sum.last_driver_malloc_ns);
+	add_counters(now, report, &totals.sum, GPC_WHEN_HEAP);
+	add_counters(now, report, &totals.sum, GPC_WHEN_BESIDE);
+	json_object_object_add(object, "now", now);
+	add_counters(calls, report, &totals.sum, GPC_WHEN_EVER);
 	json_object_object_add(object, "calls", calls);
-	gpc_json_bytes(peak, "requested_bytes", totals.sum.peak_requested_bytes);
-	gpc_json_bytes(peak, "live_bytes", totals.sum.peak_live_bytes);
-	gpc_json_bytes(peak, "reserved_bytes", totals.sum.peak_reserved_bytes);
-	gpc_json_bytes(peak, "direct_bytes", totals.sum.peak_direct_bytes);
+	add_counters(peak, report, &totals.sum, GPC_WHEN_PEAK);
 	gpc_json_time(peak, "time", report,
 		gpc_recording_find_peak(report->recording, device->ordinal, &record)
 			? record.time_ns

@@ -8,6 +8,7 @@
 
 #include "alloc/pool.h"
 #include "alloc/pool_internal.h"
+#include "base/counters.h"
 #include "sim/capture.h"
 #include "sim/driver_sim.h"
 #include "stats/counters.h"
@@ -78,7 +79,10 @@ static inline void stage_check(struct stage *stage)
 
 static inline struct gpucache_counters stage_counters(const struct stage *stage)
 {
-	return gpc_counters_read(stage->pool.counters);
+	struct gpucache_counters now = { 0 };
+
+	gpc_counters_add(&now, stage->pool.counters);
+	return now;
 }
 
 /* Checks, ends everything, and sees that the device got everything back. */

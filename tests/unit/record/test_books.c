@@ -77,12 +77,14 @@ static void a_retired_context_keeps_its_calls_until_all_slots_were_used(void **s
 		assert_int_equal(index, i);
 		counters->n_malloc = 100 + i;
 		counters->live_bytes = 5;
+		counters->host_bytes = 6;
 		counters->peak_live_bytes = 50;
 		if (i == 4 || i == 7)
 			gpc_record_counters_retire(&rec, index);
 	}
 	counters = record_at(GPUCACHE_REGION_COUNTERS, 7);
 	assert_int_equal(counters->live_bytes, 0);
+	assert_int_equal(counters->host_bytes, 0);
 	assert_int_equal(counters->n_malloc, 107);
 	assert_int_equal(counters->peak_live_bytes, 50);
 	/* Device 1: slot 7 fits better than slot 4.  Its calls go on. */

@@ -275,7 +275,10 @@ struct gpc_context *world_context(void)
 
 struct gpucache_counters world_counters(void)
 {
-	return gpc_counters_read(world_context()->pool.counters);
+	struct gpucache_counters now = { 0 };
+
+	gpc_counters_add(&now, world_context()->pool.counters);
+	return now;
 }
 
 const struct gpucache_oom *world_oom(unsigned i)

@@ -15,6 +15,7 @@
 #ifndef GPC_TESTS_UNIT_RUNTIME_WORLD_H
 #define GPC_TESTS_UNIT_RUNTIME_WORLD_H
 
+#include "base/counters.h"
 #include "runtime/internal.h"
 #include "stats/counters.h"
 #include "unit.h"

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/counters.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#define FIELD(name) (((struct gpucache_counters *)0)->name)
+
+const struct gpc_counter gpc_counters[GPC_N_COUNTERS] = {
+#define COUNTER(name, when, adds, counts, key, stats)                                           \
+	{ key, offsetof(struct gpucache_counters, name), sizeof FIELD(name) / sizeof(uint64_t), \
+		GPC_WHEN_##when, GPC_ADDS_##adds, GPC_COUNTS_##counts },
+#include "base/counters.def"
+#undef COUNTER
+};
+
+#define COUNTER(name, when, adds, counts, key, stats) +sizeof FIELD(name)
+static_assert(offsetof(struct gpucache_counters, requested_bytes) + sizeof FIELD(reserved)
+#include "base/counters.def"
+		      == sizeof(struct gpucache_counters),
+	"each counter of the recording has a row in counters.def");
+#undef COUNTER
+
+const uint64_t *gpc_counter_words(
+	const struct gpucache_counters *counters, const struct gpc_counter *counter)
+{
+	return (const uint64_t *)(const void *)((const char *)counters + counter->offset);
+}
+
+static void add_word(uint64_t *sum, uint64_t one, enum gpc_counter_adds adds)
+{
+	switch (adds) {
+	case GPC_ADDS_SUM:
+		*sum += one;
+		return;
+	case GPC_ADDS_MAX:
+		*sum = one > *sum ? one : *sum;
+		return;
+	}
+}
+
+void gpc_counters_add(struct gpucache_counters *sum, const struct gpucache_counters *one)
+{
+	for (unsigned i = 0; i < GPC_N_COUNTERS; i++) {
+		const struct gpc_counter *counter = &gpc_counters[i];
+		const uint64_t *from = gpc_counter_words(one, counter);
+		uint64_t *to = (uint64_t *)gpc_counter_words(sum, counter);
+
+		for (uint32_t n = 0; n < counter->n_words; n++)
+			add_word(
+				&to[n], __atomic_load_n(&from[n], __ATOMIC_RELAXED), counter->adds);
+	}
+}
+
+void gpc_counters_clear(struct gpucache_counters *counters, enum gpc_counter_when when)
+{
+	for (unsigned i = 0; i < GPC_N_COUNTERS; i++) {
+		const struct gpc_counter *counter = &gpc_counters[i];
+		uint64_t *words = (uint64_t *)gpc_counter_words(counters, counter);
+
+		for (uint32_t n = 0; counter->when == when && n < counter->n_words; n++)
+			__atomic_store_n(&words[n], 0, __ATOMIC_RELAXED);
+	}
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the counters of the recording are: the table that whoever adds, clears or shows them walks.
+ *
+ * Invariants  1 The rows of counters.def are the fields of struct gpucache_counters, each once, but
+ *               for who it is and what is reserved: checked when this is compiled.
+ * Threads     One writer a record; each word is read and stored whole, so others may read meanwhile.
+ * Failure     None.
+ */
+#ifndef GPC_BASE_COUNTERS_H
+#define GPC_BASE_COUNTERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpucache_format.h"
+
+/* See counters.def. */
+enum gpc_counter_when {
+	GPC_WHEN_HEAP,
+	GPC_WHEN_BESIDE,
+	GPC_WHEN_PEAK,
+	GPC_WHEN_EVER
+};
+enum gpc_counter_adds {
+	GPC_ADDS_SUM,
+	GPC_ADDS_MAX
+};
+enum gpc_counter_counts {
+	GPC_COUNTS_BYTES,
+	GPC_COUNTS_CALLS,
+	GPC_COUNTS_TIME,
+	GPC_COUNTS_BYTES_BY_KIND,
+	GPC_COUNTS_CALLS_BY_RUNG,
+};
+
+struct gpc_counter {
+	const char *key;
+	uint32_t offset; /* in struct gpucache_counters */
+	uint32_t n_words;
+	enum gpc_counter_when when;
+	enum gpc_counter_adds adds;
+	enum gpc_counter_counts counts;
+};
+
+enum {
+#define COUNTER(name, when, adds, counts, key, stats) GPC_COUNTER_##name,
+#include "base/counters.def"
+#undef COUNTER
+	GPC_N_COUNTERS,
+};
+
+extern const struct gpc_counter gpc_counters[GPC_N_COUNTERS];
+
+/* The words of a counter. */
+const uint64_t *gpc_counter_words(
+	const struct gpucache_counters *counters, const struct gpc_counter *counter);
+
+/* Adds the counters of a context to those of others. */
+void gpc_counters_add(struct gpucache_counters *sum, const struct gpucache_counters *one);
+
+/* Stores 0 in the counters of this `when`. */
+void gpc_counters_clear(struct gpucache_counters *counters, enum gpc_counter_when when);
+
+#endif
