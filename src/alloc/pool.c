@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks in and out: search, take, free, merge.  What asks the driver for memory, gives it back or
- * waits is in pool_memory.c.
+ * The front door: a request is answered from what is free, from what has passed, or by a new segment;
+ * what comes back is FREE at once, or waits for its fence.  A request goes one way:
+ *
+ *      pool.c --> pool_wait.c --> pool_segment.c --> pool_block.c
  */
 #include "alloc/pool.h"
 
 #include <string.h>
 
 #include "alloc/pool_internal.h"
-#include "base/check.h"
+#include "base/counters.h"
 #include "stats/counters.h"
 
 /*
@@ -38,168 +40,33 @@ void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driv
 	gpc_lock_init(&pool->lock, GPC_RANK_POOL);
 }
 
-static void enter_bin(struct gpc_pool *pool, struct gpc_block *block)
+void gpc_pool_forget(struct gpc_pool *pool)
 {
-	if (!block->segment->is_exported)
-		gpc_bins_insert(&pool->bins[block->segment->kind], block);
+	gpc_lock_take(&pool->lock);
+	pool->is_forgotten = true;
+	gpc_fences_fini(&pool->fences, false);
+	gpc_stream_order_fini(&pool->order);
+	gpc_pool_forget_segments_locked(pool);
+	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++)
+		pool->bins[kind] = (struct gpc_bins){ 0 };
+	gpc_list_init(&pool->idle);
+	atomic_store(&pool->n_leaving, 0);
+	gpc_address_map_fini(&pool->blocks);
+	if (pool->spare)
+		gpc_slab_give_back(&pool->heap->blocks, pool->spare->number);
+	pool->spare = NULL;
+	gpc_counters_clear(pool->counters, GPC_WHEN_HEAP);
+	gpc_lock_release(&pool->lock);
 }
 
-static void leave_bin(struct gpc_pool *pool, struct gpc_block *block)
+void gpc_pool_fini(struct gpc_pool *pool)
 {
-	if (!block->segment->is_exported)
-		gpc_bins_remove(&pool->bins[block->segment->kind], block);
-}
-
-struct gpc_block *gpc_pool_new_block_locked(
-	struct gpc_pool *pool, struct gpc_segment *segment, gpc_devptr address, uint64_t size)
-{
-	struct gpc_block *block;
-	uint32_t number;
-
-	if (gpc_address_map_reserve(&pool->blocks, 1))
-		return NULL;
-	block = pool->spare;
-	if (block) {
-		pool->spare = NULL;
-		number = block->number;
-		/* As new, but for its trees and lists, which are written before they are read. */
-		block->requested = 0;
-		block->prev = NULL;
-		block->next = NULL;
-		block->mark = 0;
-		block->order = 0;
-	} else {
-		block = gpc_slab_take(&pool->heap->blocks, &number);
-		if (!block)
-			return NULL;
-	}
-	block->number = number;
-	block->address = address;
-	block->size = size;
-	block->segment = segment;
-	block->state = GPC_BLOCK_FREE;
-	gpc_address_map_insert(&pool->blocks, address, block);
-	return block;
-}
-
-void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block)
-{
-	(void)gpc_address_map_take(&pool->blocks, block->address);
-	block->state = GPC_BLOCK_UNUSED;
-	pool->heap->observer.block_changed(pool->heap->observer.self, block, 0);
-	if (!pool->spare)
-		pool->spare = block;
-	else
-		gpc_slab_give_back(&pool->heap->blocks, block->number);
-}
-
-/* `right` follows `left`, both FREE and in no bin: `left` becomes both. */
-static void absorb_next(struct gpc_pool *pool, struct gpc_block *left)
-{
-	struct gpc_block *right = left->next;
-
-	left->size += right->size;
-	left->next = right->next;
-	if (right->next)
-		right->next->prev = left;
-	gpc_pool_retire_block_locked(pool, right);
-}
-
-void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
-{
-	struct gpc_segment *segment = block->segment;
-
-	gpc_counter_add(&pool->counters->cached_bytes, block->size);
-	block->state = GPC_BLOCK_FREE;
-	block->requested = 0;
-	block->mark = 0;
-	if (block->next && block->next->state == GPC_BLOCK_FREE) {
-		leave_bin(pool, block->next);
-		absorb_next(pool, block);
-	}
-	if (block->prev && block->prev->state == GPC_BLOCK_FREE) {
-		block = block->prev;
-		leave_bin(pool, block);
-		absorb_next(pool, block);
-	}
-	enter_bin(pool, block);
-	pool->heap->observer.block_changed(pool->heap->observer.self, block, now_ns);
-	if (gpc_pool_is_idle(segment)) {
-		segment->idle_since_ns = now_ns;
-		gpc_list_append(&pool->idle, &segment->idle);
-		if (segment->is_exported)
-			atomic_fetch_add(&pool->n_leaving, 1);
-	}
-}
-
-uint64_t gpc_pool_free_passed_locked(
-	struct gpc_pool *pool, struct gpc_list *passed, uint64_t now_ns)
-{
-	uint64_t bytes = 0;
-
-	gpc_list_each_safe (link, passed) {
-		struct gpc_block *block = gpc_list_entry(link, struct gpc_block, link);
-
-		gpc_list_remove(link);
-		gpc_stream_order_remove(&pool->order, block);
-		bytes += block->size;
-		gpc_counter_sub(&pool->counters->pending_bytes, block->size);
-		gpc_pool_make_free_locked(pool, block, now_ns);
-	}
-	return bytes;
-}
-
-/* Cuts `block`, FREE and in no bin, to `size`.  Without metadata it stays whole. */
-static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size, uint64_t now_ns)
-{
-	struct gpc_block *rest = gpc_pool_new_block_locked(
-		pool, block->segment, block->address + size, block->size - size);
-
-	if (!rest)
-		return;
-	block->size = size;
-	rest->prev = block;
-	rest->next = block->next;
-	if (rest->next)
-		rest->next->prev = rest;
-	block->next = rest;
-	enter_bin(pool, rest);
-	pool->heap->observer.block_changed(pool->heap->observer.self, rest, now_ns);
-}
-
-/* A block that is in no bin, no fence and off its counter becomes the program's. */
-static inline __attribute__((always_inline)) gpc_devptr give(
-	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
-{
-	struct gpucache_counters *counters = pool->counters;
-
-	block->state = GPC_BLOCK_LIVE;
-	block->requested = request->size;
-	block->mark = request->mark;
-	block->is_shared = false;
-	block->view = GPC_VIEW_OPEN;
-	gpc_counter_add_peak(&counters->live_bytes, &counters->peak_live_bytes, block->size);
-	gpc_counter_add_peak(
-		&counters->requested_bytes, &counters->peak_requested_bytes, request->size);
-	gpc_counter_add(&counters->n_blocks, 1);
-	gpc_counter_add(&counters->n_malloc, 1);
-	pool->heap->observer.block_changed(pool->heap->observer.self, block, request->now_ns);
-	pool->heap->observer.taken(pool->heap->observer.self, block, request);
-	return block->address;
-}
-
-gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
-	bool is_cut, const struct gpc_request *request)
-{
-	struct gpc_segment *segment = block->segment;
-
-	leave_bin(pool, block);
-	if (gpc_pool_is_idle(segment))
-		gpc_list_remove(&segment->idle);
-	if (is_cut)
-		split(pool, block, rounded, request->now_ns);
-	gpc_counter_sub(&pool->counters->cached_bytes, block->size);
-	return give(pool, block, request);
+	(void)gpc_pool_wait(pool, 0);
+	(void)gpc_pool_trim(pool, UINT64_MAX);
+	gpc_lock_take(&pool->lock);
+	gpc_fences_fini(&pool->fences, true);
+	gpc_lock_release(&pool->lock);
+	gpc_pool_forget(pool);
 }
 
 /*
@@ -272,39 +139,8 @@ static __attribute__((noinline)) bool take_ordered_locked(struct gpc_pool *pool,
 	gpc_fences_drop(&pool->fences, block);
 	gpc_counter_sub(&pool->counters->pending_bytes, block->size);
 	gpc_counter_add(&pool->counters->n_hit, 1);
-	*ret_address = give(pool, block, request);
+	*ret_address = gpc_pool_give_locked(pool, block, request);
 	return true;
-}
-
-/*
- * Frees what has passed; with `must_close` an event is recorded for what is not yet covered by
- * one.
- */
-static enum gpc_status reap_locked(
-	struct gpc_pool *pool, bool must_close, uint64_t now_ns, uint64_t *ret_bytes)
-{
-	struct gpc_list passed;
-	enum gpc_status st;
-
-	gpc_list_init(&passed);
-	if (must_close && gpc_fences_get_open(&pool->fences)->n_blocks > 0 &&
-		gpc_fences_close(&pool->fences))
-		gpc_counter_add(&pool->counters->n_fence, 1);
-	st = gpc_fences_take_passed(&pool->fences, &passed);
-	*ret_bytes = gpc_pool_free_passed_locked(pool, &passed, now_ns);
-	return st;
-}
-
-uint64_t gpc_pool_reap(struct gpc_pool *pool)
-{
-	uint64_t bytes = 0;
-
-	gpc_lock_take(&pool->lock);
-	if (reap_locked(pool, true, pool->drv->ops->now_ns(pool->drv), &bytes))
-		bytes = 0; /* a broken context; the next real call will say so */
-	gpc_lock_release(&pool->lock);
-	gpc_pool_return_exported(pool);
-	return bytes;
 }
 
 enum gpc_status gpc_pool_search(
@@ -322,7 +158,8 @@ enum gpc_status gpc_pool_search(
 	}
 	block = find_fit(pool, rounded);
 	if (!block && pool->fences.pending_bytes >= rounded) {
-		enum gpc_status reap_st = reap_locked(pool, true, request->now_ns, &reaped);
+		enum gpc_status reap_st =
+			gpc_pool_reap_locked(pool, true, request->now_ns, &reaped);
 
 		if (reap_st)
 			st = reap_st;
@@ -339,6 +176,46 @@ enum gpc_status gpc_pool_search(
 	return st;
 }
 
+enum gpc_status gpc_pool_alloc(
+	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address)
+{
+	enum gpc_status st;
+	uint64_t rounded;
+
+	if (request->size == 0 || request->size > GPC_SIZE_MAX)
+		return GPC_INVALID;
+	if (atomic_load_explicit(&pool->is_off_grid, memory_order_relaxed))
+		return GPC_UNSUPPORTED;
+	st = gpc_pool_search(pool, request, ret_address);
+	if (st != GPC_NOT_FOUND)
+		return st;
+	if (atomic_load_explicit(&pool->is_short, memory_order_relaxed) &&
+		!gpc_pool_cut(pool, request, ret_address))
+		return GPC_OK;
+	rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
+	while (gpc_pool_holds_too_much(pool, rounded) && gpc_pool_wait(pool, rounded) > 0) {
+		st = gpc_pool_search(pool, request, ret_address);
+		if (st != GPC_NOT_FOUND)
+			return st;
+	}
+	gpc_pool_return_due(pool, request->now_ns);
+	gpc_pool_collect_garbage(pool, gpc_pool_segment_size(pool, rounded));
+	return gpc_pool_grow(pool, request, ret_address);
+}
+
+enum gpc_status gpc_pool_retry(
+	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address)
+{
+	enum gpc_status st = gpc_pool_search(pool, request, ret_address);
+
+	if (st == GPC_NOT_FOUND)
+		st = gpc_pool_grow(pool, request, ret_address);
+	if ((st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT) &&
+		!gpc_pool_cut(pool, request, ret_address))
+		st = GPC_OK;
+	return st;
+}
+
 /*
  * An error of the driver that comes to light here is not lost: it is sticky, and the next real
  * call returns it.
@@ -350,7 +227,7 @@ static void close_full_fence(struct gpc_pool *pool, uint64_t now_ns)
 	uint64_t reaped;
 
 	if (open->n_blocks >= FENCE_MAX_BLOCKS || (max_bytes > 0 && open->bytes >= max_bytes))
-		(void)!reap_locked(pool, true, now_ns, &reaped);
+		(void)!gpc_pool_reap_locked(pool, true, now_ns, &reaped);
 }
 
 /* A LIVE block may be in use by the device: it waits for a fence. */
@@ -399,19 +276,6 @@ static inline __attribute__((always_inline)) enum gpc_status find_live_locked(
 	return GPC_OK;
 }
 
-enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address)
-{
-	struct gpc_block *block = NULL;
-	enum gpc_status st;
-
-	gpc_lock_take(&pool->lock);
-	st = find_live_locked(pool, address, &block);
-	if (!st)
-		block->is_shared = true;
-	gpc_lock_release(&pool->lock);
-	return st;
-}
-
 enum gpc_status gpc_pool_free(
 	struct gpc_pool *pool, gpc_devptr address, const struct gpc_request *request)
 {
@@ -425,34 +289,21 @@ enum gpc_status gpc_pool_free(
 	gpc_lock_release(&pool->lock);
 	if (!st && (pool->params.decay_ns ||
 			   atomic_load_explicit(&pool->n_leaving, memory_order_relaxed)))
-		gpc_pool_after_free(pool, request->now_ns);
+		gpc_pool_return_due(pool, request->now_ns);
 	return st;
 }
 
-uint64_t gpc_pool_begin_sync(struct gpc_pool *pool)
+enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address)
 {
-	uint64_t number = 0;
+	struct gpc_block *block = NULL;
+	enum gpc_status st;
 
 	gpc_lock_take(&pool->lock);
-	/* With peers, one context's synchronisation says nothing of the others' work. */
-	if (pool->fences.n_members == 1)
-		number = gpc_fences_begin_sync(&pool->fences);
+	st = find_live_locked(pool, address, &block);
+	if (!st)
+		block->is_shared = true;
 	gpc_lock_release(&pool->lock);
-	return number;
-}
-
-void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns)
-{
-	struct gpc_list passed;
-
-	gpc_list_init(&passed);
-	gpc_lock_take(&pool->lock);
-	/* A peer may have come in between. */
-	if (pool->fences.n_members == 1 && !pool->is_forgotten)
-		gpc_fences_pass(&pool->fences, number, &passed);
-	(void)gpc_pool_free_passed_locked(pool, &passed, now_ns);
-	gpc_lock_release(&pool->lock);
-	gpc_pool_return_exported(pool);
+	return st;
 }
 
 uint64_t gpc_pool_largest_free(struct gpc_pool *pool)

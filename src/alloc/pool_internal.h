@@ -6,6 +6,13 @@
 #include "alloc/pool.h"
 
 /*
+ * Each file calls only those above it: pool_block.c, pool_segment.c, pool_wait.c, pool.c.  _locked: the
+ * caller holds the lock of the pool; the others are called without it.
+ */
+
+/* --- pool_block.c ----------------------------------------------------------------------------- */
+
+/*
  * A FREE block with its number, found by its address, in no bin and without neighbours; NULL:
  * no metadata.
  */
@@ -21,19 +28,13 @@ void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block
  */
 void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns);
 
-/* All blocks of a list that fences gave become FREE.  Returns their bytes. */
-uint64_t gpc_pool_free_passed_locked(
-	struct gpc_pool *pool, struct gpc_list *passed, uint64_t now_ns);
+/* A block that is in no bin, no fence and off its counter becomes the program's. */
+gpc_devptr gpc_pool_give_locked(
+	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request);
 
 /* Gives a binned FREE block of at least `rounded` bytes to the program; with `is_cut` only so many. */
 gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
 	bool is_cut, const struct gpc_request *request);
-
-/* Without the lock: exported segments that are idle go back, where no capture forbids it. */
-void gpc_pool_return_exported(struct gpc_pool *pool);
-
-/* What may follow a free, without the lock: that, and old idle segments decay. */
-void gpc_pool_after_free(struct gpc_pool *pool, uint64_t now_ns);
 
 /*
  * A request of this size gets a segment of its own: the program exports memory, and a handle always
@@ -59,5 +60,34 @@ static inline bool gpc_pool_is_idle(const struct gpc_segment *segment)
 {
 	return !segment->first->next && segment->first->state == GPC_BLOCK_FREE;
 }
+
+/* --- pool_segment.c --------------------------------------------------------------------------- */
+
+/* The bytes of a new segment for a block of `rounded` bytes. */
+uint64_t gpc_pool_segment_size(const struct gpc_pool *pool, uint64_t rounded);
+
+/* Exported segments that are idle go back, where no capture forbids it. */
+void gpc_pool_return_exported(struct gpc_pool *pool);
+
+/* The same, and those idle for longer than decay_ns. */
+void gpc_pool_return_due(struct gpc_pool *pool, uint64_t now_ns);
+
+/* Gives idle segments back until a new one of `size` bytes stays below gc_threshold_ppm. */
+void gpc_pool_collect_garbage(struct gpc_pool *pool, uint64_t size);
+
+/* The context died: no segment is left, and nothing is told the driver. */
+void gpc_pool_forget_segments_locked(struct gpc_pool *pool);
+
+/* --- pool_wait.c ------------------------------------------------------------------------------ */
+
+/*
+ * Frees what has passed; with `must_close` an event is recorded for what is not yet covered by
+ * one.  Fails where the context is broken.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_pool_reap_locked(
+	struct gpc_pool *pool, bool must_close, uint64_t now_ns, uint64_t *ret_bytes);
+
+/* Whether a miss of this size is to wait, as cudaFree would have, before it takes a new segment. */
+bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded);
 
 #endif

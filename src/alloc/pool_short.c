@@ -46,16 +46,3 @@ enum gpc_status gpc_pool_cut(
 	gpc_lock_release(&pool->lock);
 	return block ? GPC_OK : GPC_NOT_FOUND;
 }
-
-enum gpc_status gpc_pool_retry(
-	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address)
-{
-	enum gpc_status st = gpc_pool_search(pool, request, ret_address);
-
-	if (st == GPC_NOT_FOUND)
-		st = gpc_pool_grow(pool, request, ret_address);
-	if ((st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT) &&
-		!gpc_pool_cut(pool, request, ret_address))
-		st = GPC_OK;
-	return st;
-}

@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Segments in and out: what asks the driver for memory, gives it back, or waits for the device.
+ * Segments in and out: what asks the driver for memory and gives it back.
  *
  * No call of the driver that may block is made under the lock.  A segment that goes back is first
  * taken out of everything (detach), so that nobody can be given a piece of it meanwhile; a segment
  * that comes is complete before it is put in, and its first block is taken under the same lock, so
- * that the thread that asked gets it.
+ * that the thread that asked gets it.  All segments of a device's pools stay within its budget.
  */
-#include "alloc/pool.h"
-
-#include <string.h>
-
 #include "alloc/pool_internal.h"
-#include "base/balance.h"
 #include "base/check.h"
-#include "base/counters.h"
 #include "stats/counters.h"
 
 /* Takes `bytes` from the device's budget, or says that they would pass the limit. */
@@ -47,7 +41,7 @@ static enum gpc_status ask_driver(struct gpc_pool *pool, uint64_t size, gpc_devp
  */
 #define IDLE_PART 16
 
-static uint64_t segment_size(const struct gpc_pool *pool, uint64_t rounded)
+uint64_t gpc_pool_segment_size(const struct gpc_pool *pool, uint64_t rounded)
 {
 	const struct gpucache_counters *counters = pool->counters;
 
@@ -62,7 +56,7 @@ static uint64_t segment_size(const struct gpc_pool *pool, uint64_t rounded)
 static enum gpc_status obtain(
 	struct gpc_pool *pool, uint64_t rounded, gpc_devptr *ret_address, uint64_t *ret_size)
 {
-	uint64_t size = segment_size(pool, rounded);
+	uint64_t size = gpc_pool_segment_size(pool, rounded);
 	uint64_t tight = gpc_size_tight_segment(rounded);
 	enum gpc_status st = ask_driver(pool, size, ret_address);
 
@@ -326,14 +320,13 @@ void gpc_pool_return_exported(struct gpc_pool *pool)
 		;
 }
 
-void gpc_pool_after_free(struct gpc_pool *pool, uint64_t now_ns)
+void gpc_pool_return_due(struct gpc_pool *pool, uint64_t now_ns)
 {
 	gpc_pool_return_exported(pool);
 	decay(pool, now_ns);
 }
 
-/* Gives idle segments back until the new one of `size` bytes stays below the threshold. */
-static void collect_garbage(struct gpc_pool *pool, uint64_t size)
+void gpc_pool_collect_garbage(struct gpc_pool *pool, uint64_t size)
 {
 	const struct gpc_budget *budget = pool->budget;
 	uint64_t limit = atomic_load(&budget->limit_bytes);
@@ -346,129 +339,7 @@ static void collect_garbage(struct gpc_pool *pool, uint64_t size)
 		(void)gpc_pool_trim(pool, used + size - allowed);
 }
 
-/*
- * Plain CUDA would have waited in cudaFree.  So no more than pending_limit is held back without a
- * wait, the rests of segments included: another segment may not put them all further than that
- * above the most that the program held at a time.
- */
-static bool is_too_much_held_back(const struct gpc_pool *pool, uint64_t rounded)
-{
-	const struct gpucache_counters *counters = pool->counters;
-	uint64_t limit = pool->params.pending_limit;
-	uint64_t held = gpc_counter_get(&counters->live_bytes) + rounded;
-	uint64_t most = gpc_counter_get(&counters->peak_live_bytes);
-	uint64_t then = gpc_counter_get(&counters->reserved_bytes) + segment_size(pool, rounded);
-
-	return gpc_counter_get(&counters->pending_bytes) > limit ||
-	       gpc_bytes_less(then, most > held ? most : held) > limit;
-}
-
-enum gpc_status gpc_pool_alloc(
-	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address)
-{
-	enum gpc_status st;
-	uint64_t rounded;
-
-	if (request->size == 0 || request->size > GPC_SIZE_MAX)
-		return GPC_INVALID;
-	if (atomic_load_explicit(&pool->is_off_grid, memory_order_relaxed))
-		return GPC_UNSUPPORTED;
-	st = gpc_pool_search(pool, request, ret_address);
-	if (st != GPC_NOT_FOUND)
-		return st;
-	if (atomic_load_explicit(&pool->is_short, memory_order_relaxed) &&
-		!gpc_pool_cut(pool, request, ret_address))
-		return GPC_OK;
-	rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
-	while (is_too_much_held_back(pool, rounded) && gpc_pool_wait(pool, rounded) > 0) {
-		st = gpc_pool_search(pool, request, ret_address);
-		if (st != GPC_NOT_FOUND)
-			return st;
-	}
-	gpc_pool_return_exported(pool);
-	decay(pool, request->now_ns);
-	collect_garbage(pool, segment_size(pool, rounded));
-	return gpc_pool_grow(pool, request, ret_address);
-}
-
-/* Waits for the work of every member, where no capture forbids it. */
-static enum gpc_status sync_members(
-	struct gpc_pool *pool, struct gpc_driver *const *members, uint32_t n_members)
-{
-	enum gpc_status st = GPC_OK;
-
-	if (!gpc_captures_try_hold(&pool->heap->captures))
-		return GPC_UNSUPPORTED;
-	for (uint32_t m = 0; m < n_members && !st; m++)
-		st = members[m]->ops->context_sync(members[m]);
-	gpc_captures_release(&pool->heap->captures);
-	return st;
-}
-
-/*
- * One wait.  *ret_has_rest: the ring of fences was full, so the latest frees were not waited
- * for.
- */
-static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_rest)
-{
-	struct gpc_driver *members[GPC_MAX_MEMBERS];
-	struct gpc_list passed;
-	gpc_event event = 0;
-	uint32_t n_members;
-	uint64_t number;
-	uint64_t bytes = 0;
-	enum gpc_status st;
-
-	gpc_list_init(&passed);
-	gpc_lock_take(&pool->lock);
-	if (pool->fences.pending_bytes == 0 || pool->fences.has_strangers) {
-		gpc_lock_release(&pool->lock);
-		return 0;
-	}
-	if (gpc_fences_get_open(&pool->fences)->n_blocks > 0 && gpc_fences_close(&pool->fences))
-		gpc_counter_add(&pool->counters->n_fence, 1);
-	number = size ? gpc_fences_find_useful(&pool->fences, size, &event) : 0;
-	n_members = pool->fences.n_members;
-	memcpy(members, pool->fences.members, sizeof members);
-	if (!event && gpc_captures_is_any_open(&pool->heap->captures)) {
-		/*
-		 * A wait that cannot be made must not use up the ring with fences that have no
-		 * event.
-		 */
-		gpc_lock_release(&pool->lock);
-		return 0;
-	}
-	if (!event)
-		number = gpc_fences_begin_sync(&pool->fences);
-	*ret_has_rest = !event && gpc_fences_get_open(&pool->fences)->n_blocks > 0;
-	gpc_counter_add(&pool->counters->n_sync, 1);
-	gpc_lock_release(&pool->lock);
-
-	st = event ? pool->drv->ops->event_wait(pool->drv, event)
-		   : sync_members(pool, members, n_members);
-	if (st)
-		return 0;
-	gpc_lock_take(&pool->lock);
-	if (n_members == pool->fences.n_members && !pool->is_forgotten)
-		gpc_fences_pass(&pool->fences, number, &passed);
-	bytes = gpc_pool_free_passed_locked(pool, &passed, pool->drv->ops->now_ns(pool->drv));
-	gpc_lock_release(&pool->lock);
-	return bytes;
-}
-
-uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
-{
-	bool has_rest = false;
-	uint64_t bytes = wait_once(pool, size, &has_rest);
-
-	/* The first wait has emptied the ring, so the second one is for all that is left. */
-	if (has_rest && bytes > 0)
-		bytes += wait_once(pool, size, &has_rest);
-	gpc_pool_return_exported(pool);
-	return bytes;
-}
-
-static void forget_segments_locked(struct gpc_pool *pool)
+void gpc_pool_forget_segments_locked(struct gpc_pool *pool)
 {
 	const struct gpc_request request = { .now_ns = pool->drv->ops->now_ns(pool->drv) };
 
@@ -489,33 +360,4 @@ static void forget_segments_locked(struct gpc_pool *pool)
 		atomic_fetch_sub(&pool->budget->used_bytes, segment->size);
 		gpc_slab_give_back(&pool->heap->segments, segment->number);
 	}
-}
-
-void gpc_pool_forget(struct gpc_pool *pool)
-{
-	gpc_lock_take(&pool->lock);
-	pool->is_forgotten = true;
-	gpc_fences_fini(&pool->fences, false);
-	gpc_stream_order_fini(&pool->order);
-	forget_segments_locked(pool);
-	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++)
-		pool->bins[kind] = (struct gpc_bins){ 0 };
-	gpc_list_init(&pool->idle);
-	atomic_store(&pool->n_leaving, 0);
-	gpc_address_map_fini(&pool->blocks);
-	if (pool->spare)
-		gpc_slab_give_back(&pool->heap->blocks, pool->spare->number);
-	pool->spare = NULL;
-	gpc_counters_clear(pool->counters, GPC_WHEN_HEAP);
-	gpc_lock_release(&pool->lock);
-}
-
-void gpc_pool_fini(struct gpc_pool *pool)
-{
-	(void)gpc_pool_wait(pool, 0);
-	(void)gpc_pool_trim(pool, UINT64_MAX);
-	gpc_lock_take(&pool->lock);
-	gpc_fences_fini(&pool->fences, true);
-	gpc_lock_release(&pool->lock);
-	gpc_pool_forget(pool);
 }

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks within their segments: made, coalesced, cut, and given to the program.
+ *
+ * A block that becomes FREE merges with its free neighbours at once and goes into the bin of its size;
+ * one that is taken leaves its bin, and what it has too much becomes a block of its own.  Each costs a
+ * bin operation or two, however many blocks there are.
+ */
+#include "alloc/pool_internal.h"
+#include "stats/counters.h"
+
+static void enter_bin(struct gpc_pool *pool, struct gpc_block *block)
+{
+	if (!block->segment->is_exported)
+		gpc_bins_insert(&pool->bins[block->segment->kind], block);
+}
+
+static void leave_bin(struct gpc_pool *pool, struct gpc_block *block)
+{
+	if (!block->segment->is_exported)
+		gpc_bins_remove(&pool->bins[block->segment->kind], block);
+}
+
+struct gpc_block *gpc_pool_new_block_locked(
+	struct gpc_pool *pool, struct gpc_segment *segment, gpc_devptr address, uint64_t size)
+{
+	struct gpc_block *block;
+	uint32_t number;
+
+	if (gpc_address_map_reserve(&pool->blocks, 1))
+		return NULL;
+	block = pool->spare;
+	if (block) {
+		pool->spare = NULL;
+		number = block->number;
+		/* As new, but for its trees and lists, which are written before they are read. */
+		block->requested = 0;
+		block->prev = NULL;
+		block->next = NULL;
+		block->mark = 0;
+		block->order = 0;
+	} else {
+		block = gpc_slab_take(&pool->heap->blocks, &number);
+		if (!block)
+			return NULL;
+	}
+	block->number = number;
+	block->address = address;
+	block->size = size;
+	block->segment = segment;
+	block->state = GPC_BLOCK_FREE;
+	gpc_address_map_insert(&pool->blocks, address, block);
+	return block;
+}
+
+void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block)
+{
+	(void)gpc_address_map_take(&pool->blocks, block->address);
+	block->state = GPC_BLOCK_UNUSED;
+	pool->heap->observer.block_changed(pool->heap->observer.self, block, 0);
+	if (!pool->spare)
+		pool->spare = block;
+	else
+		gpc_slab_give_back(&pool->heap->blocks, block->number);
+}
+
+/* `right` follows `left`, both FREE and in no bin: `left` becomes both. */
+static void absorb_next(struct gpc_pool *pool, struct gpc_block *left)
+{
+	struct gpc_block *right = left->next;
+
+	left->size += right->size;
+	left->next = right->next;
+	if (right->next)
+		right->next->prev = left;
+	gpc_pool_retire_block_locked(pool, right);
+}
+
+void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
+{
+	struct gpc_segment *segment = block->segment;
+
+	gpc_counter_add(&pool->counters->cached_bytes, block->size);
+	block->state = GPC_BLOCK_FREE;
+	block->requested = 0;
+	block->mark = 0;
+	if (block->next && block->next->state == GPC_BLOCK_FREE) {
+		leave_bin(pool, block->next);
+		absorb_next(pool, block);
+	}
+	if (block->prev && block->prev->state == GPC_BLOCK_FREE) {
+		block = block->prev;
+		leave_bin(pool, block);
+		absorb_next(pool, block);
+	}
+	enter_bin(pool, block);
+	pool->heap->observer.block_changed(pool->heap->observer.self, block, now_ns);
+	if (gpc_pool_is_idle(segment)) {
+		segment->idle_since_ns = now_ns;
+		gpc_list_append(&pool->idle, &segment->idle);
+		if (segment->is_exported)
+			atomic_fetch_add(&pool->n_leaving, 1);
+	}
+}
+
+/* Cuts `block`, FREE and in no bin, to `size`.  Without metadata it stays whole. */
+static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size, uint64_t now_ns)
+{
+	struct gpc_block *rest = gpc_pool_new_block_locked(
+		pool, block->segment, block->address + size, block->size - size);
+
+	if (!rest)
+		return;
+	block->size = size;
+	rest->prev = block;
+	rest->next = block->next;
+	if (rest->next)
+		rest->next->prev = rest;
+	block->next = rest;
+	enter_bin(pool, rest);
+	pool->heap->observer.block_changed(pool->heap->observer.self, rest, now_ns);
+}
+
+gpc_devptr gpc_pool_give_locked(
+	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
+{
+	struct gpucache_counters *counters = pool->counters;
+
+	block->state = GPC_BLOCK_LIVE;
+	block->requested = request->size;
+	block->mark = request->mark;
+	block->is_shared = false;
+	block->view = GPC_VIEW_OPEN;
+	gpc_counter_add_peak(&counters->live_bytes, &counters->peak_live_bytes, block->size);
+	gpc_counter_add_peak(
+		&counters->requested_bytes, &counters->peak_requested_bytes, request->size);
+	gpc_counter_add(&counters->n_blocks, 1);
+	gpc_counter_add(&counters->n_malloc, 1);
+	pool->heap->observer.block_changed(pool->heap->observer.self, block, request->now_ns);
+	pool->heap->observer.taken(pool->heap->observer.self, block, request);
+	return block->address;
+}
+
+gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
+	bool is_cut, const struct gpc_request *request)
+{
+	struct gpc_segment *segment = block->segment;
+
+	leave_bin(pool, block);
+	if (gpc_pool_is_idle(segment))
+		gpc_list_remove(&segment->idle);
+	if (is_cut)
+		split(pool, block, rounded, request->now_ns);
+	gpc_counter_sub(&pool->counters->cached_bytes, block->size);
+	return gpc_pool_give_locked(pool, block, request);
+}

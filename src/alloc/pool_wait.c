@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waits: what was freed becomes FREE when the device is done with it.
+ *
+ * To reap asks events and returns at once; to wait blocks the caller, without the lock, until an event
+ * or whole contexts are done.  A miss waits only while more than pending_limit is held back.
+ */
+#include <string.h>
+
+#include "alloc/pool_internal.h"
+#include "base/balance.h"
+#include "stats/counters.h"
+
+/* All blocks of a list that fences gave become FREE.  Returns their bytes. */
+static uint64_t free_passed_locked(struct gpc_pool *pool, struct gpc_list *passed, uint64_t now_ns)
+{
+	uint64_t bytes = 0;
+
+	gpc_list_each_safe (link, passed) {
+		struct gpc_block *block = gpc_list_entry(link, struct gpc_block, link);
+
+		gpc_list_remove(link);
+		gpc_stream_order_remove(&pool->order, block);
+		bytes += block->size;
+		gpc_counter_sub(&pool->counters->pending_bytes, block->size);
+		gpc_pool_make_free_locked(pool, block, now_ns);
+	}
+	return bytes;
+}
+
+enum gpc_status gpc_pool_reap_locked(
+	struct gpc_pool *pool, bool must_close, uint64_t now_ns, uint64_t *ret_bytes)
+{
+	struct gpc_list passed;
+	enum gpc_status st;
+
+	gpc_list_init(&passed);
+	if (must_close && gpc_fences_get_open(&pool->fences)->n_blocks > 0 &&
+		gpc_fences_close(&pool->fences))
+		gpc_counter_add(&pool->counters->n_fence, 1);
+	st = gpc_fences_take_passed(&pool->fences, &passed);
+	*ret_bytes = free_passed_locked(pool, &passed, now_ns);
+	return st;
+}
+
+uint64_t gpc_pool_reap(struct gpc_pool *pool)
+{
+	uint64_t bytes = 0;
+
+	gpc_lock_take(&pool->lock);
+	if (gpc_pool_reap_locked(pool, true, pool->drv->ops->now_ns(pool->drv), &bytes))
+		bytes = 0; /* a broken context; the next real call will say so */
+	gpc_lock_release(&pool->lock);
+	gpc_pool_return_exported(pool);
+	return bytes;
+}
+
+/*
+ * Plain CUDA would have waited in cudaFree.  So no more than pending_limit is held back without a
+ * wait, the rests of segments included: another segment may not put them all further than that
+ * above the most that the program held at a time.
+ */
+bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded)
+{
+	const struct gpucache_counters *counters = pool->counters;
+	uint64_t limit = pool->params.pending_limit;
+	uint64_t held = gpc_counter_get(&counters->live_bytes) + rounded;
+	uint64_t most = gpc_counter_get(&counters->peak_live_bytes);
+	uint64_t then =
+		gpc_counter_get(&counters->reserved_bytes) + gpc_pool_segment_size(pool, rounded);
+
+	return gpc_counter_get(&counters->pending_bytes) > limit ||
+	       gpc_bytes_less(then, most > held ? most : held) > limit;
+}
+
+/* Waits for the work of every member, where no capture forbids it. */
+static enum gpc_status sync_members(
+	struct gpc_pool *pool, struct gpc_driver *const *members, uint32_t n_members)
+{
+	enum gpc_status st = GPC_OK;
+
+	if (!gpc_captures_try_hold(&pool->heap->captures))
+		return GPC_UNSUPPORTED;
+	for (uint32_t m = 0; m < n_members && !st; m++)
+		st = members[m]->ops->context_sync(members[m]);
+	gpc_captures_release(&pool->heap->captures);
+	return st;
+}
+
+/*
+ * One wait.  *ret_has_rest: the ring of fences was full, so the latest frees were not waited
+ * for.
+ */
+static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_rest)
+{
+	struct gpc_driver *members[GPC_MAX_MEMBERS];
+	struct gpc_list passed;
+	gpc_event event = 0;
+	uint32_t n_members;
+	uint64_t number;
+	uint64_t bytes = 0;
+	enum gpc_status st;
+
+	gpc_list_init(&passed);
+	gpc_lock_take(&pool->lock);
+	if (pool->fences.pending_bytes == 0 || pool->fences.has_strangers) {
+		gpc_lock_release(&pool->lock);
+		return 0;
+	}
+	if (gpc_fences_get_open(&pool->fences)->n_blocks > 0 && gpc_fences_close(&pool->fences))
+		gpc_counter_add(&pool->counters->n_fence, 1);
+	number = size ? gpc_fences_find_useful(&pool->fences, size, &event) : 0;
+	n_members = pool->fences.n_members;
+	memcpy(members, pool->fences.members, sizeof members);
+	if (!event && gpc_captures_is_any_open(&pool->heap->captures)) {
+		/*
+		 * A wait that cannot be made must not use up the ring with fences that have no
+		 * event.
+		 */
+		gpc_lock_release(&pool->lock);
+		return 0;
+	}
+	if (!event)
+		number = gpc_fences_begin_sync(&pool->fences);
+	*ret_has_rest = !event && gpc_fences_get_open(&pool->fences)->n_blocks > 0;
+	gpc_counter_add(&pool->counters->n_sync, 1);
+	gpc_lock_release(&pool->lock);
+
+	st = event ? pool->drv->ops->event_wait(pool->drv, event)
+		   : sync_members(pool, members, n_members);
+	if (st)
+		return 0;
+	gpc_lock_take(&pool->lock);
+	if (n_members == pool->fences.n_members && !pool->is_forgotten)
+		gpc_fences_pass(&pool->fences, number, &passed);
+	bytes = free_passed_locked(pool, &passed, pool->drv->ops->now_ns(pool->drv));
+	gpc_lock_release(&pool->lock);
+	return bytes;
+}
+
+uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
+{
+	bool has_rest = false;
+	uint64_t bytes = wait_once(pool, size, &has_rest);
+
+	/* The first wait has emptied the ring, so the second one is for all that is left. */
+	if (has_rest && bytes > 0)
+		bytes += wait_once(pool, size, &has_rest);
+	gpc_pool_return_exported(pool);
+	return bytes;
+}
+
+uint64_t gpc_pool_begin_sync(struct gpc_pool *pool)
+{
+	uint64_t number = 0;
+
+	gpc_lock_take(&pool->lock);
+	/* With peers, one context's synchronisation says nothing of the others' work. */
+	if (pool->fences.n_members == 1)
+		number = gpc_fences_begin_sync(&pool->fences);
+	gpc_lock_release(&pool->lock);
+	return number;
+}
+
+void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns)
+{
+	struct gpc_list passed;
+
+	gpc_list_init(&passed);
+	gpc_lock_take(&pool->lock);
+	/* A peer may have come in between. */
+	if (pool->fences.n_members == 1 && !pool->is_forgotten)
+		gpc_fences_pass(&pool->fences, number, &passed);
+	(void)free_passed_locked(pool, &passed, now_ns);
+	gpc_lock_release(&pool->lock);
+	gpc_pool_return_exported(pool);
+}

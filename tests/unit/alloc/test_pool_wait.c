@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+
+#include "one_stage.h"
+
+static void waits_refused_by_a_capture_do_not_fill_the_ring(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+
+	(void)state;
+	gpc_captures_begin(&stage.heap.captures);
+	for (int i = 0; i < 2 * GPC_MAX_FENCES; i++) {
+		stage_free(&stage, a);
+		assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
+		a = stage_alloc(&stage, 4096);
+	}
+	gpc_captures_end(&stage.heap.captures);
+	assert_true(gpc_pool_reap(&stage.pool) > 0);
+	assert_int_equal(stage.pool.counters->pending_bytes, 0);
+	assert_int_equal(stage.drv.counters.n_sync, 0);
+}
+
+static void the_programs_synchronisation_passes_what_was_freed_before_it(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	gpc_devptr b = stage_alloc(&stage, 4096);
+	uint64_t number;
+
+	(void)state;
+	stage_launch(&stage, 0, 5 * MS, a, 4096);
+	stage_free(&stage, a);
+	number = gpc_pool_begin_sync(&stage.pool);
+	stage_free(&stage, b);
+	stage_pass_time(&stage, 5 * MS);
+	gpc_pool_end_sync(&stage.pool, number, 0);
+	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
+	assert_int_equal(stage_n_fence_calls(&stage), 0);
+	assert_int_equal(stage_alloc(&stage, 4096), a);
+}
+
+static void the_programs_synchronisation_of_one_context_says_nothing_of_peers(void **state)
+{
+	struct gpc_sim_driver peer;
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	uint64_t number;
+
+	(void)state;
+	assert_int_equal(gpc_sim_driver_init(&peer, stage.sim, 0, NULL), GPC_OK);
+	assert_int_equal(gpc_fences_add_member(&stage.pool.fences, &peer.base), GPC_OK);
+	assert_int_equal(gpc_sim_driver_launch(&peer, 0, 5 * MS, a, 4096, -1), GPC_OK);
+	stage_free(&stage, a);
+	number = gpc_pool_begin_sync(&stage.pool);
+	gpc_pool_end_sync(&stage.pool, number, 0);
+	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
+	/* Our own wait is for all of them. */
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 4096);
+	assert_int_equal(peer.counters.n_sync, 1);
+	gpc_pool_fini(&stage.pool);
+	gpc_sim_driver_fini(&peer);
+}
+
+static void an_endless_kernel_never_blocks_below_the_pending_limit(void **state)
+{
+	struct gpc_sim_stream *stream = stage_stream(&stage);
+	uint64_t endless = UINT64_C(1) << 60;
+	uint64_t before = gpc_sim_clock_now(&stage.sim->clock);
+
+	(void)state;
+	stage_launch(&stage, stage_handle(stream), endless, 0, 0);
+	for (int i = 0; i < 500; i++)
+		stage_free(&stage, stage_alloc(&stage, 2 * GPC_MIB - 512));
+	assert_true(stage.pool.counters->pending_bytes <= stage.params.pending_limit);
+	assert_int_equal(stage.drv.counters.n_sync, 0);
+	assert_int_equal(gpc_sim_clock_now(&stage.sim->clock), before);
+	assert_true(stage.pool.counters->n_fence > 0);
+}
+
+static void above_the_pending_limit_a_miss_waits_for_the_oldest_useful_fence(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+	gpc_devptr a;
+	gpc_devptr b;
+
+	(void)state;
+	params.pending_limit = 30 * GPC_MIB;
+	stage_open(&stage, &params);
+	a = stage_alloc(&stage, 20 * GPC_MIB);
+	b = stage_alloc(&stage, 20 * GPC_MIB);
+	stage_launch(&stage, 0, 5 * MS, a, 512);
+	stage_free(&stage, a);
+	stage_launch(&stage, 0, 50 * MS, b, 512);
+	stage_free(&stage, b);
+	assert_int_equal(stage_alloc(&stage, 20 * GPC_MIB), a);
+	/* It waited for the first kernel and not for the second. */
+	assert_true(gpc_sim_clock_now(&stage.sim->clock) < 50 * MS);
+	assert_int_equal(stage.drv.counters.n_sync, 1);
+	assert_int_equal(stage.drv.counters.n_mem_alloc, 2);
+}
+
+static void rests_of_segments_count_where_memory_is_held_back(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+	uint64_t size = 600 * 1024; /* three in a segment of 2 MiB */
+
+	(void)state;
+	params.pending_limit = 30 * GPC_MIB;
+	stage_open(&stage, &params);
+	for (int i = 0; i < 200; i++) {
+		gpc_devptr a = stage_alloc(&stage, size);
+
+		stage_launch(&stage, 0, MS, a, 512);
+		stage_free(&stage, a);
+		assert_true(stage.pool.counters->reserved_bytes <= size + params.pending_limit);
+	}
+	assert_true(stage.drv.counters.n_sync > 0);
+}
+
+static void above_the_pending_limit_under_a_capture_memory_grows(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	params.pending_limit = GPC_MIB;
+	stage_open(&stage, &params);
+	gpc_captures_begin(&stage.heap.captures);
+	for (int i = 0; i < 5; i++)
+		stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	gpc_captures_end(&stage.heap.captures);
+	assert_int_equal(stage.drv.counters.n_mem_alloc, 5);
+	assert_int_equal(stage.drv.counters.n_sync, 0);
+}
+
+static void an_old_driver_is_synchronised_once_a_batch_and_never_a_free(void **state)
+{
+	struct gpc_sim_config config = stage_config();
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	config.driver_version = 12040;
+	params.pending_limit = 10 * 20 * GPC_MIB - 1;
+	stage_open_on(&stage, &config, &params, NULL);
+	for (int i = 0; i < 100; i++)
+		stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	assert_in_range(stage.drv.counters.n_sync, 1, 10);
+	assert_int_equal(stage.drv.counters.n_fence_record, 0);
+	assert_int_equal(stage.drv.counters.n_event_query, 0);
+	assert_true(stage.drv.counters.n_mem_alloc <= 10);
+}
+
+static void a_wait_for_everything_frees_everything(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	gpc_devptr b = stage_alloc(&stage, 20 * GPC_MIB);
+
+	(void)state;
+	stage_launch(&stage, 0, 5 * MS, a, 4096);
+	stage_free(&stage, a);
+	stage_free(&stage, b);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 20 * GPC_MIB + 4096);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
+	assert_int_equal(stage.pool.counters->pending_bytes, 0);
+	assert_int_equal(stage.pool.counters->n_sync, 1);
+}
+
+static void a_wait_with_a_full_ring_is_for_the_latest_frees_too(void **state)
+{
+	gpc_devptr a[GPC_MAX_FENCES + 3];
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(a); i++)
+		a[i] = stage_alloc(&stage, 4096);
+	for (size_t i = 0; i < N_OF(a); i++) {
+		stage_free(&stage, a[i]);
+		(void)gpc_pool_begin_sync(&stage.pool); /* of the program, and it fails */
+	}
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), N_OF(a) * 4096);
+	assert_int_equal(stage.pool.counters->pending_bytes, 0);
+	assert_int_equal(stage.drv.counters.n_sync, 2);
+}
+
+static void a_wait_for_more_than_any_block_waits_for_all(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 10 * GPC_MIB);
+	gpc_devptr b = stage_alloc(&stage, 10 * GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, a);
+	stage_free(&stage, b);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 20 * GPC_MIB), 20 * GPC_MIB);
+}
+
+static void a_wait_that_the_driver_refuses_frees_nothing(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+
+	(void)state;
+	stage_free(&stage, a);
+	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuCtxSynchronize", 1, 1, 999));
+	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuEventSynchronize", 1, 1, 999));
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 4096), 0);
+	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
+	stage_check(&stage);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 4096), 4096);
+}
+
+static void with_more_peers_than_members_nothing_is_ever_passed(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+
+	(void)state;
+	stage.pool.fences.has_strangers = true;
+	stage_free(&stage, a);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
+	assert_int_equal(stage.drv.counters.n_sync, 0);
+	stage.pool.fences.has_strangers = false;
+}
+
+/* Two contexts that come to the memory and go again while it is waited for. */
+static atomic_bool is_over;
+
+static void *come_and_go(void *arg)
+{
+	struct gpc_sim_driver *drv = arg;
+
+	while (!atomic_load(&is_over)) {
+		gpc_lock_take(&stage.pool.lock);
+		assert_int_equal(gpc_fences_add_member(&stage.pool.fences, &drv->base), GPC_OK);
+		gpc_lock_release(&stage.pool.lock);
+		gpc_lock_take(&stage.pool.lock);
+		gpc_fences_remove_member(&stage.pool.fences, &drv->base);
+		gpc_lock_release(&stage.pool.lock);
+	}
+	return NULL;
+}
+
+static void members_may_come_and_go_during_a_wait(void **state)
+{
+	struct gpc_sim_driver others[2];
+	pthread_t threads[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(gpc_sim_driver_init(&others[i], stage.sim, 0, NULL), GPC_OK);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &others[i]), 0);
+	for (int i = 0; i < 300; i++) {
+		stage_free(&stage, stage_alloc(&stage, 4096));
+		(void)gpc_pool_wait(&stage.pool, 0);
+	}
+	atomic_store(&is_over, true);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	assert_true(gpc_pool_wait(&stage.pool, 0) > 0 || !stage.pool.counters->pending_bytes);
+	for (int i = 0; i < 2; i++)
+		gpc_sim_driver_fini(&others[i]);
+}
+
+int main(void)
+{
+#define TEST(name)     cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
+#define TEST_OWN(name) cmocka_unit_test_teardown(name, close_stage)
+	const struct CMUnitTest tests[] = {
+		TEST(waits_refused_by_a_capture_do_not_fill_the_ring),
+		TEST(the_programs_synchronisation_passes_what_was_freed_before_it),
+		TEST(the_programs_synchronisation_of_one_context_says_nothing_of_peers),
+		TEST(an_endless_kernel_never_blocks_below_the_pending_limit),
+		TEST_OWN(above_the_pending_limit_a_miss_waits_for_the_oldest_useful_fence),
+		TEST_OWN(rests_of_segments_count_where_memory_is_held_back),
+		TEST_OWN(above_the_pending_limit_under_a_capture_memory_grows),
+		TEST_OWN(an_old_driver_is_synchronised_once_a_batch_and_never_a_free),
+		TEST(a_wait_for_everything_frees_everything),
+		TEST(a_wait_with_a_full_ring_is_for_the_latest_frees_too),
+		TEST(a_wait_for_more_than_any_block_waits_for_all),
+		TEST(a_wait_that_the_driver_refuses_frees_nothing),
+		TEST(with_more_peers_than_members_nothing_is_ever_passed),
+		TEST(members_may_come_and_go_during_a_wait),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
