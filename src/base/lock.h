@@ -10,7 +10,8 @@
  * back for 25 us, longer each time, and tries again.  So nobody has to be woken, and under
  * contention one thread does a few hundred operations with everything in its cache while the
  * others rest, instead of all passing the cache lines around: for 4 threads on 2 cores that is
- * more than twice the throughput.
+ * more than twice the throughput.  A mutex that wakes its sleepers does as well there, but must
+ * exchange the word at each release, which makes a free and a malloc together 11 % slower.
  *
  * Ordering  Taking acquires, releasing releases.
  * Progress  Blocking, not fair; a thread that dies with a lock leaves it taken, as any mutex.
