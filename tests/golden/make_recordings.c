@@ -305,6 +305,11 @@ static void make_tags(const char *dir)
 	b.blocks[23].tag = builder_tag(&b, 0, "net:gradients");
 	b.blocks[24].tag = step;
 	b.header->dropped_tags = 1234;
+	b.counters[0].peak_pending_bytes = 3 * GIB;
+	b.counters[0].peak_host_bytes = 9 * MIB;
+	b.counters[0].n_gc_segments = 17;
+	b.counters[0].n_fence = 20480;
+	b.counters[0].n_sync = 12;
 	add_oom(&b, 0);
 	oom = &b.ooms[0];
 	oom->tag = layer;
