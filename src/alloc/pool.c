@@ -47,6 +47,9 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	gpc_fences_fini(&pool->fences, false);
 	gpc_stream_order_fini(&pool->order);
 	gpc_pool_forget_segments_locked(pool);
+	if (pool->unplaced)
+		atomic_fetch_sub(&pool->budget->used_bytes, pool->unplaced_size);
+	pool->unplaced = 0;
 	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++)
 		pool->bins[kind] = (struct gpc_bins){ 0 };
 	gpc_list_init(&pool->idle);

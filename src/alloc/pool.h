@@ -76,6 +76,9 @@ struct gpc_pool {
 	bool is_forgotten;                     /* the context died */
 	/* The driver gave memory that the segment map has no place for, and will again. */
 	atomic_bool is_off_grid;
+	/* Memory that could not become a segment, while a capture forbids its return; 0: none. */
+	_Atomic gpc_devptr unplaced;
+	uint64_t unplaced_size;
 	/* The driver refused, and a block was cut across classes; until it gives or takes a segment. */
 	atomic_bool is_short;
 	_Atomic uint64_t next_decay_ns; /* when to look for old idle segments again */

@@ -126,6 +126,31 @@ static void count_new_segment(struct gpc_pool *pool, uint64_t size, uint64_t now
 	atomic_store_explicit(&pool->is_short, false, memory_order_relaxed);
 }
 
+/*
+ * Memory that could not become a segment goes back as soon as no capture forbids it.  True: none is left.
+ */
+static bool return_unplaced(struct gpc_pool *pool)
+{
+	gpc_devptr address = 0;
+	uint64_t size = 0;
+	bool is_held;
+
+	gpc_lock_take(&pool->lock);
+	is_held = pool->unplaced && gpc_captures_try_hold(&pool->heap->captures);
+	if (is_held) {
+		address = pool->unplaced;
+		size = pool->unplaced_size;
+		pool->unplaced = 0;
+	}
+	is_held |= pool->unplaced == 0;
+	gpc_lock_release(&pool->lock);
+	if (address) {
+		give_back(pool, address, size);
+		gpc_captures_release(&pool->heap->captures);
+	}
+	return is_held;
+}
+
 enum gpc_status gpc_pool_grow(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address)
 {
@@ -133,8 +158,13 @@ enum gpc_status gpc_pool_grow(
 	struct gpc_segment *segment = NULL;
 	gpc_devptr address = 0;
 	uint64_t size = 0;
-	enum gpc_status st = obtain(pool, rounded, &address, &size);
+	enum gpc_status st;
+	bool is_second;
 
+	/* One piece at most is kept from the device. */
+	if (pool->unplaced && !return_unplaced(pool))
+		return GPC_NO_METADATA;
+	st = obtain(pool, rounded, &address, &size);
 	gpc_lock_take(&pool->lock);
 	if (st) {
 		gpc_counter_add(&pool->counters->n_driver_failed, 1);
@@ -154,14 +184,18 @@ enum gpc_status gpc_pool_grow(
 		*ret_address = gpc_pool_take_locked(pool, segment->first, rounded,
 			gpc_pool_should_cut(pool, segment->first, rounded), request);
 	}
+	is_second = st && pool->unplaced;
+	if (st && !is_second) {
+		pool->unplaced = address;
+		pool->unplaced_size = size;
+	}
 	gpc_lock_release(&pool->lock);
 	if (st == GPC_UNSUPPORTED)
 		atomic_store_explicit(&pool->is_off_grid, true, memory_order_relaxed);
-	/* Rather kept than a capture broken: it is one segment, and it does not come again. */
-	if (st && gpc_captures_try_hold(&pool->heap->captures)) {
+	if (is_second) /* of two threads at the same moment */
 		give_back(pool, address, size);
-		gpc_captures_release(&pool->heap->captures);
-	}
+	else if (st)
+		(void)return_unplaced(pool);
 	return st;
 }
 
@@ -315,6 +349,8 @@ static bool return_one_exported(struct gpc_pool *pool)
 
 void gpc_pool_return_exported(struct gpc_pool *pool)
 {
+	if (pool->unplaced)
+		(void)return_unplaced(pool);
 	while (atomic_load_explicit(&pool->n_leaving, memory_order_relaxed) > 0 &&
 		!gpc_captures_is_any_open(&pool->heap->captures) && return_one_exported(pool))
 		;
