@@ -169,7 +169,7 @@ static void external(void)
 	say("destroy", cuDestroyExternalMemory(imported));
 }
 
-/* What others may reach is given to nobody else: the next allocation lies elsewhere. */
+/* What others hold is given to nobody else; SYNC_MEMOPS alone lets nobody hold anything. */
 static void shown(void)
 {
 	CUdeviceptr dma = 0;
