@@ -412,6 +412,7 @@ static void find_events(struct gpc_recording *rec)
 
 static enum gpc_status read_file(struct gpc_recording *rec, int fd, struct gpc_text *why)
 {
+	enum gpc_status status;
 	ssize_t n;
 
 	if (rec->size > GPC_RECORDING_MAX_BYTES) {
@@ -434,7 +435,10 @@ static enum gpc_status read_file(struct gpc_recording *rec, int fd, struct gpc_t
 	check_slots(rec, fd);
 	gpc_recording_check_pages(rec, fd);
 	find_events(rec);
-	return gpc_recording_index(rec);
+	status = gpc_recording_index(rec);
+	if (status == GPC_OK)
+		gpc_recording_check_agreement(rec);
+	return status;
 }
 
 enum gpc_status gpc_recording_open(

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of the reader share: recording.c opens and checks, recording_append.c walks the
- * append-only regions, recording_views.c gives typed records, recording_pages.c misses lost pages.
+ * append-only regions, recording_views.c gives typed records, recording_pages.c and recording_agree.c
+ * miss what is lost.
  *
  * Threads, Failure, Limits: as recording.h.
  */
@@ -24,6 +25,9 @@ ssize_t gpc_recording_read_at(int fd, void *buf, size_t size, uint64_t offset);
 
 /* recording_pages.c: notes the regions that have lost pages. */
 void gpc_recording_check_pages(struct gpc_recording *recording, int fd);
+
+/* recording_agree.c: notes the regions that others say more of than is there. */
+void gpc_recording_check_agreement(struct gpc_recording *recording);
 
 /*
  * Finds all records of STACKS, CODES, TAGS and MODULES; what is damaged ends the walk of that

@@ -333,8 +333,11 @@ static void make_mixed(const char *dir)
 	b.counters[1].context = 0xbeef;
 	b.counters[1].device = 1;
 	add_live(&b);
+	b.counters[0].direct_bytes = 0;
+	add_text(&b);
 	add_oom(&b, 0);
 	b.ooms[0].device = 1;
+	builder_event(&b, GPUCACHE_EVENT_OOM, 3330 * MIB, 720.5);
 	write_and_end(&b, dir, "mixed.gpucache");
 }
 

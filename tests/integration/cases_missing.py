@@ -52,6 +52,17 @@ def expect_each_missing_page_is_told(world, recording):
     return f"{n_used} pages, {n_same} of them without a difference"
 
 
+def case_each_missing_page_of_a_recording_of_an_older_version_is_told(world):
+    said = []
+    for version in ("v1.0", "v1.1"):
+        recording = os.path.join(world.folder, version + ".gpucache")
+        with gzip.open(os.path.join(TOP, "tests", "golden", "recordings", version + ".gpucache.gz")) as packed:
+            with open(recording, "wb") as file:
+                file.write(packed.read())
+        said.append(expect_each_missing_page_is_told(world, recording))
+    return "; ".join(said)
+
+
 def case_each_missing_page_of_a_run_that_leaked_is_told(world):
     world.run([world.program("train"), "--steps", "90", "--leak"])
     return expect_each_missing_page_is_told(world, world.recording())

@@ -231,8 +231,12 @@ void builder_module(struct recording_builder *builder, const char *path, uint64_
 
 void builder_line(struct recording_builder *builder, const char *line)
 {
-	builder_append(builder, GPUCACHE_REGION_TEXT, line, strlen(line));
-	builder_append(builder, GPUCACHE_REGION_TEXT, "\n", 1);
+	char buf[4096];
+	int size = snprintf(buf, sizeof buf, "%s\n", line);
+
+	if (size >= (int)sizeof buf)
+		die("builder: a long line");
+	builder_append(builder, GPUCACHE_REGION_TEXT, buf, (size_t)size);
 }
 
 /* Totals of a stack on device 0. */
