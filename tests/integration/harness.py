@@ -134,11 +134,11 @@ class World:
         for path in self.recordings():
             os.unlink(path)
 
-    def report(self, *arguments, status=0, env=None):
+    def report(self, *arguments, status=0):
         command = [os.path.join(self.build, "gpumem-report"), *arguments]
         done = subprocess.run(command, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, errors="replace", timeout=self.time_limit(),
-                              env=self.environment(False, LD_LIBRARY_PATH=None, **(env or {})))
+                              env=self.environment(False, LD_LIBRARY_PATH=None))
         if status is not None:
             expect(done.returncode == status, f"gpumem-report {' '.join(arguments)} ended with "
                    f"{done.returncode}, not {status}: {done.stderr.strip()[-400:]}")
