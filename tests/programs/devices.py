@@ -15,7 +15,7 @@ import threading
 from train import load_runtime
 
 MIB = 1 << 20
-N_CHURNS = 20000
+N_CHURNS = 10000
 
 
 class Gpu:
@@ -57,6 +57,8 @@ def ask_too_much(gpu):
 def churn(gpu):
     for _ in range(N_CHURNS):
         gpu.alloc(MIB)
+        gpu.alloc(2 * MIB)
+        gpu.free()
         gpu.free()
 
 
