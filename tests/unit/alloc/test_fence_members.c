@@ -13,11 +13,10 @@ static struct gpc_captures captures;
 static struct gpc_fences fences;
 static struct gpc_block blocks[4];
 
-static int start(void **state)
+static int open_with(bool is_one_stream)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
-	(void)state;
 	config.virtual_clock = true;
 	sim = gpc_sim_create(&config);
 	if (!sim || gpc_sim_driver_init(&own, sim, 0, NULL))
@@ -27,12 +26,24 @@ static int start(void **state)
 			return -1;
 	}
 	gpc_captures_init(&captures);
-	gpc_fences_init(&fences, &own.base, &captures, false);
+	gpc_fences_init(&fences, &own.base, &captures, is_one_stream);
 	for (size_t i = 0; i < N_OF(blocks); i++) {
 		blocks[i] = (struct gpc_block){ .size = 512 << i, .state = GPC_BLOCK_PENDING };
 		gpc_list_init(&blocks[i].link);
 	}
 	return 0;
+}
+
+static int start(void **state)
+{
+	(void)state;
+	return open_with(false);
+}
+
+static int start_with_one_stream(void **state)
+{
+	(void)state;
+	return open_with(true);
 }
 
 static bool has_given_back_all(const struct gpc_sim_driver *driver)
@@ -96,6 +107,44 @@ static void events_of_every_fence_are_destroyed_at_the_end(void **state)
 	assert_int_equal(n_passed(), N_OF(blocks));
 }
 
+/* Three times round the ring, also with a member that goes then. */
+static void a_fence_that_is_used_again_begins_empty(void **state)
+{
+	const struct gpc_fence *open;
+
+	(void)state;
+	add(&peers[0]);
+	for (unsigned i = 0; i < 3 * GPC_MAX_FENCES; i++) {
+		close_with(3);
+		assert_int_equal(n_passed(), 1);
+		open = gpc_fences_get_open(&fences);
+		assert_int_equal(open->n_blocks, 0);
+		assert_int_equal(open->bytes, 0);
+		assert_int_equal(open->largest, 0);
+		assert_false(open->has_event);
+		gpc_list_init(&blocks[3].link);
+	}
+	gpc_fences_remove_member(&fences, &peers[0].base);
+	assert_true(has_given_back_all(&peers[0]));
+}
+
+static void a_look_at_events_leaves_captures_free_to_begin(void **state)
+{
+	(void)state;
+	close_with(0);
+	assert_int_equal(n_passed(), 1);
+	assert_true(gpc_captures_try_hold(&captures));
+	gpc_captures_release(&captures);
+}
+
+static void a_synchronisation_with_nothing_pending_closes_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(gpc_fences_begin_sync(&fences), 0);
+	gpc_fences_add(&fences, &blocks[0]);
+	assert_int_equal(gpc_fences_begin_sync(&fences), 1);
+}
+
 /* The first of two, so that the other takes its place. */
 static void a_member_that_goes_is_asked_no_more_and_the_others_are(void **state)
 {
@@ -157,6 +206,7 @@ static void the_largest_pending_block_is_of_the_closed_and_of_the_open_fences(vo
 	gpc_fences_add(&fences, &blocks[0]);
 	assert_int_equal(gpc_fences_largest(&fences), 1024);
 	gpc_fences_drop(&fences, &blocks[1]);
+	assert_int_equal(fences.ring[1].bytes, 0);
 	assert_int_equal(gpc_fences_largest(&fences), 512);
 	gpc_fences_drop(&fences, &blocks[0]);
 	assert_int_equal(gpc_fences_largest(&fences), 0);
@@ -172,24 +222,52 @@ static void what_joins_the_open_fence_for_a_new_member_stays_the_largest(void **
 	assert_int_equal(gpc_fences_get_open(&fences)->n_blocks, 2);
 }
 
-static void a_peer_needs_no_wait_where_there_never_was_one_stream_only(void **state)
+static void a_peer_or_stream_needs_no_wait_where_there_never_was_one_stream_only(void **state)
 {
 	(void)state;
 	assert_false(gpc_fences_peer_comes(&fences));
+	assert_int_equal(gpc_fences_stream_created(&fences, (gpc_stream)42), GPC_OK);
+	assert_int_equal(fences.n_streams, 1);
+	assert_int_equal(own.counters.n_stream_wait, 0);
+	gpc_fences_stream_destroyed(&fences);
+	assert_int_equal(fences.n_streams, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+static void a_peer_ends_the_one_stream_rule_and_asks_for_a_wait(void **state)
+{
+	(void)state;
+	assert_true(gpc_fences_peer_comes(&fences));
+	assert_false(gpc_fences_is_free_safe(&fences));
+	assert_true(gpc_fences_peer_comes(&fences));
+}
+
+static void an_end_of_the_one_stream_rule_that_failed_is_still_due(void **state)
+{
+	(void)state;
+	assert_true(gpc_sim_fault_add(&sim->faults, "cuEventRecord", 1, 1, 999));
+	assert_true(gpc_fences_per_thread_stream_used(&fences));
+	assert_true(fences.is_end_due);
+	assert_true(gpc_fences_peer_comes(&fences));
+}
+
+#define TEST(name)            cmocka_unit_test_setup_teardown(name, start, stop)
+#define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, start_with_one_stream, stop)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(events_of_every_fence_are_destroyed_at_the_end),
+		TEST(a_fence_that_is_used_again_begins_empty),
+		TEST(a_look_at_events_leaves_captures_free_to_begin),
+		TEST(a_synchronisation_with_nothing_pending_closes_nothing),
 		TEST(a_member_that_goes_is_asked_no_more_and_the_others_are),
 		TEST(the_context_of_the_memory_and_a_stranger_cannot_be_removed),
 		TEST(a_place_that_a_member_left_is_used_again),
 		TEST(the_largest_pending_block_is_of_the_closed_and_of_the_open_fences),
 		TEST(what_joins_the_open_fence_for_a_new_member_stays_the_largest),
-		TEST(a_peer_needs_no_wait_where_there_never_was_one_stream_only),
+		TEST(a_peer_or_stream_needs_no_wait_where_there_never_was_one_stream_only),
+		TEST_ONE_STREAM(a_peer_ends_the_one_stream_rule_and_asks_for_a_wait),
+		TEST_ONE_STREAM(an_end_of_the_one_stream_rule_that_failed_is_still_due),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
