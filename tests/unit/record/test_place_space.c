@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How large a recording becomes, whose folder it takes, and what is left where it cannot be: with the C
+ * library's calls for space and files in the hands of the test.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "record/identity.h"
+#include "record/place.h"
+#include "verify.h"
+
+#define ANOTHER_UID 61236
+
+static char directory[] = "/tmp/gpc-place-XXXXXX";
+static char path[sizeof directory + 32];
+
+/* The room that files find: more than that is `full_error`. */
+static off_t room;
+static int full_error;
+static bool has_unnamed_files;
+
+int posix_fallocate(int fd, off_t offset, off_t size)
+{
+	return size > room ? full_error : ftruncate(fd, offset + size) ? errno : 0;
+}
+
+int openat(int dir_fd, const char *name, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = va_arg(args, mode_t);
+	va_end(args);
+	if (!has_unnamed_files && (flags & O_TMPFILE) == O_TMPFILE) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	return (int)syscall(SYS_openat, dir_fd, name, flags, mode);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	strcpy(directory + sizeof directory - 7, "XXXXXX");
+	if (!mkdtemp(directory) || chmod(directory, 0700))
+		return -1;
+	snprintf(path, sizeof path, "%s/recording", directory);
+	room = 1024 * (off_t)GPC_MIB;
+	full_error = ENOSPC;
+	has_unnamed_files = true;
+	return 0;
+}
+
+static int end(void **state)
+{
+	char command[64];
+
+	(void)state;
+	snprintf(command, sizeof command, "rm -rf %s", directory);
+	return system(command);
+}
+
+static void fill(void *arg, void *base, size_t size)
+{
+	(void)arg;
+	memset(base, 1, size < 16 ? size : 16);
+}
+
+/* 8 MiB are wished for, and 64 KiB are enough. */
+static enum gpc_status open_as(struct gpc_place *place, const char *pattern, uint32_t uid)
+{
+	const struct gpc_place_wish wish = { .size = 8 * GPC_MIB, .least = 65536, .fill = fill };
+	struct gpc_identity identity;
+
+	gpc_identity_read(&identity, -1);
+	identity.uid = uid;
+	errno = 0;
+	return gpc_place_open(place, pattern, &identity, &wish);
+}
+
+static void close_place(struct gpc_place *place)
+{
+	munmap(place->base, place->size);
+	close(place->fd);
+	unlink(place->path);
+}
+
+/* The size that it gets in the test's folder. */
+static size_t size_there(void)
+{
+	struct gpc_place place;
+	struct stat st;
+	size_t size;
+
+	assert_int_equal(open_as(&place, path, geteuid()), GPC_OK);
+	assert_string_equal(place.path, path);
+	assert_int_equal(fstat(place.fd, &st), 0);
+	assert_int_equal(st.st_size, place.size);
+	size = place.size;
+	close_place(&place);
+	return size;
+}
+
+static void a_full_file_system_halves_the_size_until_it_fits(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		full_error = i ? EDQUOT : ENOSPC;
+		room = 8 * (off_t)GPC_MIB - 1;
+		assert_int_equal(size_there(), 4 * GPC_MIB);
+		room = 1 * (off_t)GPC_MIB;
+		assert_int_equal(size_there(), 1 * GPC_MIB);
+		room = 65536;
+		assert_int_equal(size_there(), 65536);
+	}
+}
+
+static void the_eighth_of_what_is_free_is_taken_at_most(void **state)
+{
+	const char *options = "size=16m";
+
+	(void)state;
+	if (geteuid() != 0 || mount("none", directory, "tmpfs", 0, options))
+		skip();
+	assert_int_equal(size_there(), 2 * GPC_MIB);
+	assert_int_equal(umount(directory), 0);
+}
+
+static void no_file_passes_the_limit_of_the_process(void **state)
+{
+	struct rlimit limit = { .rlim_cur = 3 * GPC_MIB, .rlim_max = RLIM_INFINITY };
+	struct rlimit before;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit.rlim_max = before.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(size_there(), 2 * GPC_MIB);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+
+static unsigned n_open_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static unsigned n_maps_here(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	unsigned n = 0;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof line, maps))
+		n += strstr(line, directory) != NULL;
+	fclose(maps);
+	return n;
+}
+
+static void where_there_is_no_room_nothing_is_left(void **state)
+{
+	unsigned before = n_open_files();
+	struct gpc_place place;
+
+	(void)state;
+	room = 4096;
+	for (int i = 0; i < 2; i++) {
+		has_unnamed_files = i == 0;
+		setenv("TMPDIR", directory, 1);
+		setenv("XDG_RUNTIME_DIR", directory, 1);
+		assert_int_equal(open_as(&place, path, ANOTHER_UID), GPC_IO);
+		assert_int_equal(place.fd, -1);
+		assert_int_equal(place.pattern_errno, ENOSPC);
+		assert_int_equal(place.default_errno, ENOSPC);
+		assert_int_equal(access(path, F_OK), -1);
+	}
+	unsetenv("TMPDIR");
+	unsetenv("XDG_RUNTIME_DIR");
+	rmdir("/dev/shm/gpucache-61236");
+	assert_int_equal(n_open_files(), before);
+}
+
+static void a_name_that_is_taken_leaves_no_mapping_and_no_descriptor(void **state)
+{
+	unsigned before = n_open_files();
+	struct gpc_place first;
+	struct gpc_place second;
+
+	(void)state;
+	assert_int_equal(open_as(&first, path, geteuid()), GPC_OK);
+	assert_int_equal(open_as(&second, path, geteuid()), GPC_OK);
+	assert_true(second.is_name_taken);
+	assert_int_equal(n_open_files(), before + 2);
+	assert_int_equal(n_maps_here(), 2);
+	close_place(&first);
+	close_place(&second);
+}
+
+static void a_pattern_that_leads_through_a_file_is_told(void **state)
+{
+	char through[sizeof path + 8];
+	struct gpc_place place;
+	int fd = open(path, O_CREAT | O_WRONLY, 0600);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(through, sizeof through, "%s/a/b", path);
+	setenv("TMPDIR", directory, 1);
+	assert_int_equal(open_as(&place, through, geteuid()), GPC_OK);
+	unsetenv("TMPDIR");
+	assert_int_equal(place.pattern_errno, ENOTDIR);
+	assert_null(strstr(place.path, through));
+	close_place(&place);
+}
+
+/* Root can open the closed folder of anybody: only its owner tells whose it is. */
+static void a_closed_directory_of_another_user_is_refused_even_by_root(void **state)
+{
+	const char *usual = "/dev/shm/gpucache-61236";
+	struct gpc_place place;
+
+	(void)state;
+	if (geteuid() != 0 || mkdir(usual, 0700))
+		skip();
+	assert_int_equal(chown(usual, ANOTHER_UID, ANOTHER_UID), 0);
+	setenv("TMPDIR", directory, 1);
+	assert_int_equal(open_as(&place, NULL, ANOTHER_UID), GPC_OK);
+	unsetenv("TMPDIR");
+	assert_int_equal(rmdir(usual), 0); /* nothing is in it */
+	assert_int_equal(place.default_errno, EPERM);
+	assert_non_null(strstr(place.path, directory));
+	close_place(&place);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_full_file_system_halves_the_size_until_it_fits),
+		TEST(the_eighth_of_what_is_free_is_taken_at_most),
+		TEST(no_file_passes_the_limit_of_the_process),
+		TEST(where_there_is_no_room_nothing_is_left),
+		TEST(a_name_that_is_taken_leaves_no_mapping_and_no_descriptor),
+		TEST(a_pattern_that_leads_through_a_file_is_told),
+		TEST(a_closed_directory_of_another_user_is_refused_even_by_root),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
