@@ -162,7 +162,8 @@ class Run:
             return False, f"{len(found)} recordings"
         report = subprocess.run([os.path.join(self.build, "gpumem-report"), "summary", found[0]],
                                 capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-        if report.returncode != 0 or "killed" not in report.stdout:
+        ended = "exited without cleanup" if self.cause == "_exit" else "killed"
+        if report.returncode != 0 or ended not in report.stdout:
             return False, f"gpumem-report: status {report.returncode}: {report.stderr.strip()}"
         status, said = self.compare(found[0])
         return status in (0, 1), said
