@@ -91,6 +91,7 @@ enum gpucache_region_kind {
 	GPUCACHE_REGION_OOMS,
 	GPUCACHE_REGION_TAGS,  /* since 1.1 */
 	GPUCACHE_REGION_PAGES, /* since 1.3; a record is 8 bytes */
+	GPUCACHE_REGION_TORCH, /* since 1.3 */
 	GPUCACHE_REGION_COUNT,
 };
 
@@ -186,7 +187,8 @@ struct gpucache_device {
 	KIND(MODULE, ON_DEVICE, "modules", "measured around the call") \
 	KIND(EXTERNAL, ELSEWHERE, "imported external memory", "cuImportExternalMemory") \
 	KIND(IPC, ELSEWHERE, "memory of other processes", "cuIpcOpenMemHandle") \
-	KIND(MULTICAST, ELSEWHERE, "multicast objects", "cuMulticastCreate")
+	KIND(MULTICAST, ELSEWHERE, "multicast objects", "cuMulticastCreate") \
+	KIND(TENSOR, WITHIN, "tensors", "PyTorch's allocator, within device memory")
 /* clang-format on */
 
 enum gpucache_kind {
@@ -198,6 +200,7 @@ enum gpucache_kind {
 
 enum gpucache_place {
 	GPUCACHE_ELSEWHERE, /* another owner pays for these bytes */
+	GPUCACHE_WITHIN,    /* pieces of device memory that is in the books already */
 	GPUCACHE_ON_DEVICE,
 	GPUCACHE_ON_HOST,
 };
@@ -257,6 +260,23 @@ struct gpucache_counters {
 	/* Since 1.1: outside our segments, adding up to direct_bytes and host_bytes; n_rescued by rung. */
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
 	uint64_t n_rescued_by[GPUCACHE_MAX_RUNGS];
+};
+
+/*
+ * TORCH.  One record a device: PyTorch's allocator, as it told of itself at each of its calls.  What it
+ * hands out are blocks of kind TENSOR within memory that it got as blocks marked GPUCACHE_BLOCK_ARENA,
+ * which belong to no site: their tensors do.
+ */
+struct gpucache_torch {
+	uint64_t n_malloc; /* 0: it did not allocate here */
+	uint64_t n_free;
+	uint64_t allocated_bytes; /* in tensors, as torch.cuda.memory_allocated() */
+	uint64_t reserved_bytes;  /* as torch.cuda.memory_reserved() */
+	uint64_t peak_allocated_bytes;
+	uint64_t peak_reserved_bytes;
+	uint64_t n_failed;     /* requests that ended in OutOfMemoryError */
+	uint64_t failed_bytes; /* the last of them */
+	uint64_t reserved[8];
 };
 
 /*
@@ -383,8 +403,20 @@ struct gpucache_block {
 	uint32_t segment;
 	uint32_t context; /* index into COUNTERS */
 	uint32_t tag;     /* of a LIVE block; 0: none.  Since 1.1 */
-	uint32_t reserved;
+	uint32_t flags;   /* GPUCACHE_BLOCK_ARENA or 0; since 1.3 */
 };
+
+#define GPUCACHE_BLOCK_ARENA 0x1u /* its holder hands out pieces of it: see TORCH */
+
+/* Whether a block counts for its stack and tag: bytes on a device, once. */
+static inline int gpucache_is_held(unsigned int state, unsigned int kind, unsigned int flags)
+{
+	enum gpucache_place place = gpucache_kind_place(kind);
+
+	return state == GPUCACHE_BLOCK_LIVE &&
+	       (place == GPUCACHE_WITHIN ||
+		       (place == GPUCACHE_ON_DEVICE && !(flags & GPUCACHE_BLOCK_ARENA)));
+}
 
 enum gpucache_event_kind {
 	GPUCACHE_EVENT_NONE,

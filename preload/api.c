@@ -10,7 +10,7 @@
 
 #include "base/thread.h"
 #include "preload/real.h"
-#include "preload/torch_raise.h"
+#include "preload/torch.h"
 
 static CUdeviceptr address_of(void *ptr)
 {

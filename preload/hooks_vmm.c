@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Physical memory and its mappings, multicast objects, and what gives memory to others. */
 #include "preload/real.h"
+#include "preload/torch.h"
 
 /* The arguments of a call that gives a handle, behind the part that the runtime knows. */
 struct created {
@@ -54,6 +55,9 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		return real_cuMemCreate(handle, size, prop, flags);
 	created.call.kind = is_on_device ? GPUCACHE_KIND_PHYSICAL : GPUCACHE_KIND_PHYSICAL_HOST;
 	result = create(&created, is_on_device ? prop->location.id : -1);
+	if (result == CUDA_SUCCESS && is_on_device &&
+		gpc_torch_is_caller(__builtin_return_address(0)))
+		gpc_runtime_arena_created(*handle);
 	gpc_runtime_leave();
 	return result;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "preload/torch_raise.h"
+#include "preload/torch.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static bool find_parts(bool is_oom, struct parts *ret_parts)
 	return is_there;
 }
 
-static bool is_torch(const void *caller)
+bool gpc_torch_is_caller(const void *caller)
 {
 	const char *name;
 	Dl_info info;
@@ -131,7 +131,7 @@ void gpc_torch_raise(const void *caller, CUresult error, size_t size, int device
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 	void *exception;
 
-	if (!is_torch(caller) || !find_parts(error == CUDA_ERROR_OUT_OF_MEMORY, &parts))
+	if (!gpc_torch_is_caller(caller) || !find_parts(error == CUDA_ERROR_OUT_OF_MEMORY, &parts))
 		return;
 	write_text(&text, error, size, device);
 	parts.append(&message, text.buf, text.len);

@@ -109,6 +109,7 @@ struct gpc_block {
 	uint8_t state;   /* enum gpc_block_state */
 	uint8_t fence;   /* PENDING: where in the ring its fence is */
 	uint8_t order;   /* PENDING: 1 + the slot of the stream whose order it is in; 0: none */
+	bool is_arena;   /* LIVE: the program hands out pieces of it */
 	bool is_shared;  /* LIVE: streams that its free will not name use it */
 	uint8_t view;    /* LIVE: enum gpc_block_view */
 	/* PENDING: within its fence.  Last, since a hit without streams never touches it. */

@@ -32,10 +32,17 @@ static void ignore_removed(void *self, const struct gpc_segment *segment)
 	(void)segment;
 }
 
+static void ignore_lent(void *self, const struct gpc_block *block)
+{
+	(void)self;
+	(void)block;
+}
+
 static const struct gpc_observer nobody = {
 	.block_changed = ignore_changed,
 	.taken = ignore_block,
 	.freed = ignore_block,
+	.lent = ignore_lent,
 	.segment_added = ignore_added,
 	.segment_removed = ignore_removed,
 };

@@ -31,6 +31,8 @@ struct gpc_observer {
 	/* The program got this block, or gave it back.  Follows block_changed. */
 	void (*taken)(void *self, const struct gpc_block *block, const struct gpc_request *request);
 	void (*freed)(void *self, const struct gpc_block *block, const struct gpc_request *request);
+	/* The program hands out pieces of this block: its mark holds it no longer. */
+	void (*lent)(void *self, const struct gpc_block *block);
 	/* A segment came from the driver, or is about to go back to it. */
 	void (*segment_added)(
 		void *self, const struct gpc_segment *segment, const struct gpc_request *request);

@@ -279,6 +279,24 @@ static inline __attribute__((always_inline)) enum gpc_status find_live_locked(
 	return GPC_OK;
 }
 
+enum gpc_status gpc_pool_lend(struct gpc_pool *pool, gpc_devptr address)
+{
+	const struct gpc_observer *observer = &pool->heap->observer;
+	struct gpc_block *block = NULL;
+	enum gpc_status st;
+
+	gpc_lock_take(&pool->lock);
+	st = find_live_locked(pool, address, &block);
+	if (!st && !block->is_arena) {
+		observer->lent(observer->self, block);
+		block->is_arena = true;
+		block->mark = 0;
+		observer->block_changed(observer->self, block, pool->drv->ops->now_ns(pool->drv));
+	}
+	gpc_lock_release(&pool->lock);
+	return st;
+}
+
 enum gpc_status gpc_pool_free(
 	struct gpc_pool *pool, gpc_devptr address, const struct gpc_request *request)
 {

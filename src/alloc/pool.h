@@ -146,6 +146,12 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_free(
 GPC_MUST_CHECK enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address);
 
 /*
+ * The program hands out pieces of this live block, and somebody else counts who holds them: from here on
+ * the block has no mark.  Fails as gpc_pool_free.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_pool_lend(struct gpc_pool *pool, gpc_devptr address);
+
+/*
  * Closes the open fence where possible and frees what has passed.  Returns the bytes that
  * became free.
  */

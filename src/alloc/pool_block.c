@@ -129,6 +129,7 @@ gpc_devptr gpc_pool_give_locked(
 	block->state = GPC_BLOCK_LIVE;
 	block->requested = request->size;
 	block->mark = request->mark;
+	block->is_arena = false;
 	block->is_shared = false;
 	block->view = GPC_VIEW_OPEN;
 	gpc_counter_add_peak(&counters->live_bytes, &counters->peak_live_bytes, block->size);

@@ -37,7 +37,8 @@ enum gpc_lock_rank {
 	GPC_RANK_PHYSICAL, /* runtime: who holds physical memory; what nobody holds is untracked */
 	GPC_RANK_DRIVER_POOLS, /* runtime: which pools of the driver there are; they are asked under it */
 	GPC_RANK_TRACK,        /* runtime: allocations outside the cache */
-	GPC_RANK_POOL,         /* alloc: one context's blocks, bins, segments, fences */
+	GPC_RANK_TENSORS, /* runtime: what PyTorch handed out on one device */
+	GPC_RANK_POOL,    /* alloc: one context's blocks, bins, segments, fences */
 	GPC_RANK_CAPTURE, /* alloc: no capture begins while an event is recorded over a context */
 	GPC_RANK_SEGMENT_MAP, /* alloc: inserting into the address map of segments */
 	GPC_RANK_DEPOT,       /* stack: a stack seen for the first time */

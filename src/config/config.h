@@ -41,6 +41,11 @@ enum gpc_stack_policy {
 	GPC_STACKS_SAMPLED,
 	GPC_STACKS_ALL
 };
+enum gpc_tensor_policy {
+	GPC_TENSORS_AUTO,
+	GPC_TENSORS_SAMPLED,
+	GPC_TENSORS_OFF
+};
 enum gpc_free_sync {
 	GPC_FREE_SYNC_NEVER,
 	GPC_FREE_SYNC_ALWAYS

@@ -45,6 +45,7 @@ static const struct {
 	[GPUCACHE_REGION_OOMS] = { "OOMS", SHAPE_SEQ },
 	[GPUCACHE_REGION_TAGS] = { "TAGS", SHAPE_APPEND },
 	[GPUCACHE_REGION_PAGES] = { "PAGES", SHAPE_PLAIN },
+	[GPUCACHE_REGION_TORCH] = { "TORCH", SHAPE_PLAIN },
 };
 
 /* The bytes of a record in the format that was its first.  It only grows: what is shorter is none. */
@@ -59,6 +60,7 @@ static const uint32_t first_sizes[GPUCACHE_REGION_COUNT] = {
 	[GPUCACHE_REGION_PEAKS] = 1088,
 	[GPUCACHE_REGION_OOMS] = 1632,
 	[GPUCACHE_REGION_PAGES] = 8,
+	[GPUCACHE_REGION_TORCH] = 128,
 };
 
 const char *gpc_region_name(enum gpucache_region_kind kind)

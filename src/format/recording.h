@@ -182,8 +182,7 @@ bool gpc_recording_read_block(
  */
 static inline bool gpc_recording_holds_device_memory(const struct gpucache_block *block)
 {
-	return block->state == GPUCACHE_BLOCK_LIVE &&
-	       gpucache_kind_place(block->kind) == GPUCACHE_ON_DEVICE;
+	return gpucache_is_held(block->state, block->kind, block->flags);
 }
 
 static inline bool gpc_recording_can_leak(const struct gpucache_block *block)

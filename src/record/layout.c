@@ -62,6 +62,7 @@ static void add_small(struct gpc_layout *layout, size_t size, uint32_t n_devices
 	add_fixed(layout, GPUCACHE_REGION_DEVICES, sizeof(struct gpucache_device), n_devices);
 	add_fixed(layout, GPUCACHE_REGION_COUNTERS, sizeof(struct gpucache_counters),
 		GPC_RECORD_MAX_CONTEXTS);
+	add_fixed(layout, GPUCACHE_REGION_TORCH, sizeof(struct gpucache_torch), n_devices);
 	add_append(layout, GPUCACHE_REGION_TEXT, TEXT_SIZE);
 	add_fixed(layout, GPUCACHE_REGION_HISTORY,
 		(uint32_t)(sizeof(struct gpucache_history_head) +
@@ -107,6 +108,7 @@ static_assert(sizeof(struct gpucache_header) <= GPUCACHE_PAGE, "header");
 static_assert(sizeof(struct gpucache_device) == 216, "device");
 static_assert(sizeof(struct gpucache_counters) == 576, "counters: nine cache lines");
 static_assert(GPUCACHE_KIND_COUNT <= GPUCACHE_MAX_KINDS, "counters.kind_bytes");
+static_assert(sizeof(struct gpucache_torch) == 128, "torch");
 static_assert(sizeof(struct gpucache_site) == 64, "site");
 static_assert(sizeof(struct gpucache_append_head) == 64, "append head");
 static_assert(sizeof(struct gpucache_stack) == 24, "stack");

@@ -93,6 +93,7 @@ static void set_pointers(struct gpc_record *rec)
 	rec->sites = region_base(rec, GPUCACHE_REGION_SITES);
 	rec->segments = region_base(rec, GPUCACHE_REGION_SEGMENTS);
 	rec->counters = region_base(rec, GPUCACHE_REGION_COUNTERS);
+	rec->torch = region_base(rec, GPUCACHE_REGION_TORCH);
 	rec->n_blocks = (uint32_t)rec->regions[GPUCACHE_REGION_BLOCKS]->count;
 	rec->n_events = (uint32_t)rec->regions[GPUCACHE_REGION_EVENTS]->count;
 	rec->n_sites = (uint32_t)rec->regions[GPUCACHE_REGION_SITES]->count;

@@ -67,6 +67,7 @@ struct gpc_record {
 	uint32_t *site_of;    /* the record in SITES of [device][stack]: see gpc_record_find_site */
 	struct gpucache_segment *segments;
 	struct gpucache_counters *counters;
+	struct gpucache_torch *torch; /* of each device */
 	uint32_t n_blocks;
 	uint32_t n_events; /* a power of two */
 	uint32_t n_sites;
@@ -271,7 +272,7 @@ static inline void gpc_record_block(
 	__atomic_store_n(word + 5, block->stack | (uint64_t)block->thread << 32, __ATOMIC_RELEASE);
 	__atomic_store_n(
 		word + 6, block->segment | (uint64_t)block->context << 32, __ATOMIC_RELEASE);
-	__atomic_store_n(word + 7, block->tag | (uint64_t)block->reserved << 32, __ATOMIC_RELEASE);
+	__atomic_store_n(word + 7, block->tag | (uint64_t)block->flags << 32, __ATOMIC_RELEASE);
 	__atomic_store_n(half, odd + 1, __ATOMIC_RELEASE);
 	if (__builtin_expect(odd == 1, 0))
 		gpc_record_mark_page(rec, half); /* the slot's first use */

@@ -16,15 +16,15 @@ static bool read_block(
 	uint32_t seq = __atomic_load_n(half, __ATOMIC_ACQUIRE);
 	uint32_t what = __atomic_load_n(half + 1, __ATOMIC_ACQUIRE);
 	uint64_t bytes = __atomic_load_n(word + 3, __ATOMIC_ACQUIRE);
-	uint32_t tag = (uint32_t)__atomic_load_n(word + 7, __ATOMIC_ACQUIRE);
+	uint64_t tag = __atomic_load_n(word + 7, __ATOMIC_ACQUIRE);
 
 	if (seq & 1 || __atomic_load_n(half, __ATOMIC_RELAXED) != seq)
 		return false;
-	if ((what & 0xff) != GPUCACHE_BLOCK_LIVE || what >> 16 != device ||
-		gpucache_kind_place(what >> 8 & 0xff) != GPUCACHE_ON_DEVICE ||
+	if (what >> 16 != device ||
+		!gpucache_is_held(what & 0xff, what >> 8 & 0xff, (uint32_t)(tag >> 32)) ||
 		gpc_kind_is_implicit(what >> 8 & 0xff))
 		return false;
-	*ret_tag = tag;
+	*ret_tag = (uint32_t)tag;
 	*ret_bytes = bytes;
 	return true;
 }

@@ -168,6 +168,19 @@ void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, ui
 	uint64_t size, const struct gpc_request *request, struct gpc_share share);
 void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
 	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns, struct gpc_share share);
+/* A piece of an arena: it has a block number, and belongs to no context. */
+struct gpc_observed {
+	struct gpc_device *device;
+	enum gpucache_kind kind;
+	uint32_t number;
+	uint32_t stack;
+	uint64_t address;
+	uint64_t size;
+	uint64_t now_ns;
+};
+void gpc_observe_piece_taken(const struct gpc_observed *piece);
+void gpc_observe_piece_freed(const struct gpc_observed *piece);
+
 void gpc_observe_context(const struct gpc_context *context, uint32_t what);
 
 /*
@@ -223,6 +236,20 @@ void gpc_ipc_end(bool is_child);
  */
 uint32_t gpc_runtime_stack(void);
 uint32_t gpc_runtime_stack_of(size_t size);
+
+/* tensors.c: this thread got device memory; PyTorch's, if its next tensor lies in it. */
+void gpc_tensors_note_malloc(uint64_t address, uint64_t size);
+
+/* What PyTorch keeps of a device in no tensor; how many tensors it ever made there. */
+uint64_t gpc_tensors_idle_bytes(const struct gpc_device *device);
+uint64_t gpc_tensors_n_malloc(const struct gpc_device *device);
+
+/*
+ * memory.c, track.c: who holds the device memory that starts here, or this handle, hands out pieces of
+ * it, which have holders of their own: its stack holds it no longer.
+ */
+void gpc_memory_lend(uint64_t address);
+void gpc_track_lend(enum gpucache_kind kind, uint64_t key);
 
 /* rescue.c */
 

@@ -82,9 +82,19 @@ static CUresult malloc_plain(CUdeviceptr *ret_ptr, size_t size)
 	};
 	CUresult result = gpc_runtime_passed_malloc(&call);
 
-	if (!result)
+	if (!result) {
 		*ret_ptr = call.ret_address;
+		gpc_tensors_note_malloc(call.ret_address, size);
+	}
 	return result;
+}
+
+void gpc_memory_lend(uint64_t address)
+{
+	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, address);
+
+	if (!pool || gpc_pool_lend(pool, address))
+		gpc_track_lend(GPUCACHE_KIND_DEVICE, address);
 }
 
 /*
@@ -158,6 +168,7 @@ static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream st
 	if (gpc_counter_get(&context->pool.counters->n_driver_malloc) != n_driver_malloc)
 		after_growth(context);
 	gpc_rescue_succeeded(context->device, size);
+	gpc_tensors_note_malloc(address, size);
 	*ret_ptr = address;
 	return CUDA_SUCCESS;
 }

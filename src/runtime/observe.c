@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the recording hears: every block, segment, allocation and look at the device. */
+#include "base/balance.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "runtime/internal.h"
@@ -36,6 +37,7 @@ static void block_changed(void *self, const struct gpc_block *block, uint64_t no
 		.stack = block->mark,
 		.segment = block->segment->number,
 		.context = pool->context,
+		.flags = block->is_arena ? GPUCACHE_BLOCK_ARENA : 0,
 	};
 
 	(void)self;
@@ -83,20 +85,30 @@ static uint64_t in_use_of(const struct gpc_device *device)
 static void record_levels(struct gpc_device *device, uint64_t now_ns)
 {
 	uint64_t in_use = in_use_of(device);
-	uint64_t live = GPC_DEVICE_SUM(device, live_bytes) + in_use;
+	uint64_t idle = gpc_tensors_idle_bytes(device);
+	uint64_t live = gpc_bytes_less(GPC_DEVICE_SUM(device, live_bytes) + in_use, idle);
 	uint64_t next_ns = atomic_load_explicit(&device->next_history_ns, memory_order_relaxed);
 	uint64_t requested;
 	uint64_t reserved;
 
 	if (now_ns < next_ns && !gpc_record_is_peak(&gpc_runtime.record, device->ordinal, live))
 		return;
-	requested = GPC_DEVICE_SUM(device, requested_bytes) + in_use;
+	requested = gpc_bytes_less(GPC_DEVICE_SUM(device, requested_bytes) + in_use, idle);
 	reserved = GPC_DEVICE_SUM(device, reserved_bytes) + GPC_DEVICE_SUM(device, direct_bytes);
 	gpc_record_peak(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
 	if (now_ns < next_ns || !atomic_compare_exchange_strong(&device->next_history_ns, &next_ns,
 					now_ns + HISTORY_STEP_NS))
 		return;
 	gpc_record_history(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
+}
+
+/* After each allocation on the device. */
+static void note_levels(struct gpc_device *device, uint64_t now_ns)
+{
+	record_levels(device, now_ns);
+	gpc_growth_note(&device->growth,
+		GPC_DEVICE_SUM(device, n_malloc) + gpc_tensors_n_malloc(device),
+		gpc_runtime.record.sites, gpc_record_site_end(&gpc_runtime.record));
 }
 
 void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
@@ -108,9 +120,7 @@ void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, ui
 		return;
 	gpc_record_site_add(&gpc_runtime.record, context->device->ordinal, request->mark, share,
 		request->now_ns);
-	record_levels(context->device, request->now_ns);
-	gpc_growth_note(&context->device->growth, GPC_DEVICE_SUM(context->device, n_malloc),
-		gpc_runtime.record.sites, gpc_record_site_end(&gpc_runtime.record));
+	note_levels(context->device, request->now_ns);
 }
 
 void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
@@ -121,12 +131,65 @@ void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint
 		gpc_record_site_remove(&gpc_runtime.record, context->device->ordinal, stack, share);
 }
 
-static struct gpc_share share_of(const struct gpc_block *block)
+static struct gpc_share share_for(uint32_t stack, uint64_t address, uint64_t requested)
 {
 	bool is_sampled = gpc_runtime.config.stacks == GPC_STACKS_SAMPLED;
 
-	return gpc_share_of(
-		is_sampled ? GPC_SAMPLE_BYTES : 0, block->mark, block->address, block->requested);
+	return gpc_share_of(is_sampled ? GPC_SAMPLE_BYTES : 0, stack, address, requested);
+}
+
+static struct gpc_share share_of(const struct gpc_block *block)
+{
+	return share_for(block->mark, block->address, block->requested);
+}
+
+static void record_piece(const struct gpc_observed *piece, enum gpucache_block_state state)
+{
+	const bool is_live = state == GPUCACHE_BLOCK_LIVE;
+	const struct gpc_context *owner = gpc_context_owner(piece->device);
+	const struct gpucache_block block = {
+		.state = (uint8_t)state,
+		.kind = (uint8_t)piece->kind,
+		.device = (uint16_t)piece->device->ordinal,
+		.address = piece->address,
+		.size = piece->size,
+		.requested = is_live ? piece->size : 0,
+		.time_ns = piece->now_ns,
+		.stack = piece->stack,
+		.thread = gpc_thread_id(),
+		.segment = GPUCACHE_NO_SEGMENT,
+		.context = owner ? owner->pool.context : 0,
+		.tag = is_live ? gpc_thread_tag() : 0,
+	};
+
+	gpc_record_block(&gpc_runtime.record, piece->number, &block);
+	if (owner)
+		record_event(is_live ? GPUCACHE_EVENT_MALLOC : GPUCACHE_EVENT_FREE, owner,
+			piece->kind, piece->address, piece->size, piece->size, piece->stack,
+			piece->now_ns);
+}
+
+void gpc_observe_piece_taken(const struct gpc_observed *piece)
+{
+	record_piece(piece, GPUCACHE_BLOCK_LIVE);
+	gpc_record_site_add(&gpc_runtime.record, piece->device->ordinal, piece->stack,
+		share_for(piece->stack, piece->address, piece->size), piece->now_ns);
+	note_levels(piece->device, piece->now_ns);
+}
+
+void gpc_observe_piece_freed(const struct gpc_observed *piece)
+{
+	gpc_record_site_remove(&gpc_runtime.record, piece->device->ordinal, piece->stack,
+		share_for(piece->stack, piece->address, piece->size));
+	record_piece(piece, GPUCACHE_BLOCK_UNUSED);
+}
+
+/* Its bytes are held by others from here on. */
+static void lent(void *self, const struct gpc_block *block)
+{
+	(void)self;
+	gpc_record_site_remove(
+		&gpc_runtime.record, block->segment->pool->device, block->mark, share_of(block));
 }
 
 static void taken(void *self, const struct gpc_block *block, const struct gpc_request *request)
@@ -181,6 +244,7 @@ const struct gpc_observer gpc_runtime_observer = {
 	.block_changed = block_changed,
 	.taken = taken,
 	.freed = freed,
+	.lent = lent,
 	.segment_added = segment_added,
 	.segment_removed = segment_removed,
 };

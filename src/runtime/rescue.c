@@ -238,7 +238,9 @@ static struct {
 static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom *oom)
 {
 	uint32_t d = device->ordinal;
-	bool is_repeated = failures.is_waiting[d] && failures.oom[d].requested == oom->requested;
+	/* PyTorch itself asks twice: before it has returned what it caches, and after. */
+	bool is_repeated = failures.is_waiting[d] && failures.oom[d].requested == oom->requested &&
+			   gpc_tensors_n_malloc(device) == 0;
 
 	if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER)
 		return false;

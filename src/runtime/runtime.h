@@ -281,6 +281,16 @@ bool gpc_runtime_ipc_range(
 	CUdeviceptr ptr, bool is_base_told, CUdeviceptr *ret_base, size_t *ret_size);
 
 /*
+ * tensors.c: PyTorch's allocator handed out `size` bytes, or took -size back, and says what it then has
+ * on that device; it could not hand out so many; physical memory that it made is an arena of its own.
+ */
+void gpc_runtime_tensor(int device, uint64_t address, int64_t size, uint64_t allocated_bytes,
+	uint64_t reserved_bytes);
+void gpc_runtime_tensor_failed(
+	int device, int64_t size, uint64_t allocated_bytes, uint64_t reserved_bytes);
+void gpc_runtime_arena_created(CUmemGenericAllocationHandle handle);
+
+/*
  * Somebody whom no stream orders is about to reach this memory: another process, a network card.  So no
  * work of an earlier owner may still run: ends the one-stream rule of its context (alloc/fence.h), and
  * waits on the host for what that rule let through.

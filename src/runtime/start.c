@@ -25,6 +25,8 @@ static void read_config(void)
 	struct gpc_text text = gpc_text_init(help, sizeof help);
 
 	gpc_config_load(config);
+	if (config->tensors == GPC_TENSORS_SAMPLED && config->stacks == GPC_STACKS_ALL)
+		config->stacks = GPC_STACKS_SAMPLED;
 	for (unsigned i = 0; i < config->n_warnings; i++)
 		gpc_log("%s", config->warnings[i]);
 	if (config->n_more_warnings)

@@ -30,6 +30,7 @@ struct gpc_tracked {
 	uint32_t stack;
 	uint8_t kind; /* enum gpucache_kind */
 	uint8_t pool; /* of the driver; pools.c */
+	bool is_arena;
 };
 
 _Static_assert(sizeof(struct gpc_tracked) <= sizeof(struct gpc_block), "shares the slab of blocks");
@@ -79,6 +80,7 @@ static void record_state(
 		.segment = GPUCACHE_NO_SEGMENT,
 		.context = tracked->context->pool.context,
 		.tag = state == GPUCACHE_BLOCK_LIVE ? gpc_thread_tag() : 0,
+		.flags = tracked->is_arena ? GPUCACHE_BLOCK_ARENA : 0,
 	};
 
 	gpc_record_block(&gpc_runtime.record, tracked->number, &block);
@@ -223,6 +225,29 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
 	gpc_observe_malloc(context, call->kind, call->ret_address, call->ret_size, request,
 		(struct gpc_share){ request->size, 1 });
+}
+
+void gpc_track_lend(enum gpucache_kind kind, uint64_t key)
+{
+	const struct gpc_address_map *map = map_of(kind);
+	struct gpc_tracked *tracked;
+
+	gpc_lock_take(&tracked_all.lock);
+	tracked = map->n_entries ? gpc_address_map_find(map, key) : NULL;
+	if (tracked && !tracked->is_arena) {
+		gpc_record_site_remove(&gpc_runtime.record, tracked->context->device->ordinal,
+			tracked->stack, (struct gpc_share){ tracked->requested, 1 });
+		tracked->stack = 0;
+		tracked->is_arena = true;
+		record_state(tracked, GPUCACHE_BLOCK_LIVE, gpc_clock_monotonic_ns());
+	}
+	gpc_lock_release(&tracked_all.lock);
+}
+
+void gpc_runtime_arena_created(CUmemGenericAllocationHandle handle)
+{
+	if (gpc_runtime.config.tensors != GPC_TENSORS_OFF)
+		gpc_track_lend(GPUCACHE_KIND_PHYSICAL, handle);
 }
 
 uint64_t gpc_track_size(const struct gpc_tracked *tracked)

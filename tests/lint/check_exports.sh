@@ -3,7 +3,7 @@
 # check_exports.sh LIBRARY SYMBOLS_DEF HEADER...: the library exports exactly what is declared.
 #
 # Declared are the first argument of each row of SYMBOLS_DEF (`NAME(symbol, ...`), the GPUCACHE_API
-# functions of the public headers, the functions of libc that we stand before, and the door of NVTX.
+# functions of the public headers, the functions of libc and of PyTorch that we stand before, and the door of NVTX.
 # Compared both ways: a hook that was declared and not written would silently miss its calls, and a
 # helper that leaks out would take the place of a function of the host program.
 set -eu
@@ -19,6 +19,8 @@ trap 'rm -rf "$dir"' EXIT
 		sed -nE 's/^.*GPUCACHE_API.*[ *](gpucache_[a-z0-9_]+)\(.*/\1/p' "$header"
 	done
 	printf '%s\n' dlsym _exit _Exit InitializeInjectionNvtx2
+	torch=$(dirname "$symbols")/hooks_torch.c
+	[ ! -e "$torch" ] || sed -nE 's/^#define [A-Z_0-9]+ +"(_ZN3c10[A-Za-z0-9_]+)".*/\1/p' "$torch"
 } | sort -u >"$dir/declared"
 nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $NF); print $NF }' |
 	grep -vE '^(_init|_fini|_edata|_end|__bss_start)$' | sort -u >"$dir/exported"

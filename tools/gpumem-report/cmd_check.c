@@ -52,6 +52,7 @@ static uint64_t records_of(const struct gpc_recording *rec, enum gpucache_region
 	case GPUCACHE_REGION_HISTORY:
 	case GPUCACHE_REGION_PEAKS:
 	case GPUCACHE_REGION_OOMS:
+	case GPUCACHE_REGION_TORCH:
 	case GPUCACHE_REGION_COUNT:
 		break;
 	}

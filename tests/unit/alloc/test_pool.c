@@ -241,6 +241,7 @@ struct diary {
 	uint64_t n_changed;
 	uint64_t n_taken;
 	uint64_t n_freed;
+	unsigned n_lent;
 	uint64_t n_added;
 	uint64_t n_removed;
 	uint8_t last_state;
@@ -277,6 +278,15 @@ static void note_freed(void *self, const struct gpc_block *block, const struct g
 	diary->n_freed++;
 }
 
+static void note_lent(void *self, const struct gpc_block *block)
+{
+	struct diary *diary = self;
+
+	assert_int_equal(block->state, GPC_BLOCK_LIVE);
+	assert_false(block->is_arena);
+	diary->n_lent++;
+}
+
 static void note_added(
 	void *self, const struct gpc_segment *segment, const struct gpc_request *request)
 {
@@ -297,8 +307,13 @@ static void note_removed(void *self, const struct gpc_segment *segment)
 static void the_observer_is_told_everything_once(void **state)
 {
 	struct diary diary = { 0 };
-	struct gpc_observer observer = { &diary, note_changed, note_taken, note_freed, note_added,
-		note_removed };
+	struct gpc_observer observer = { .self = &diary,
+		.block_changed = note_changed,
+		.taken = note_taken,
+		.freed = note_freed,
+		.lent = note_lent,
+		.segment_added = note_added,
+		.segment_removed = note_removed };
 	struct gpc_sim_config config = stage_config();
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr a;
@@ -308,6 +323,10 @@ static void the_observer_is_told_everything_once(void **state)
 	a = stage_alloc(&stage, 4096);
 	assert_int_equal(diary.n_added, 1);
 	assert_int_equal(diary.n_taken, 1);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(gpc_pool_lend(&stage.pool, a), GPC_OK);
+	assert_int_equal(gpc_pool_lend(&stage.pool, a + 512), GPC_INVALID);
+	assert_int_equal(diary.n_lent, 1);
 	assert_int_equal(diary.last_state, GPC_BLOCK_LIVE);
 	stage_free(&stage, a);
 	assert_int_equal(diary.n_freed, 1);

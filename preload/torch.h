@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An allocation that failed, said to PyTorch in its own way: an exception.
+ * PyTorch: who it is, and how it is told that an allocation failed - by an exception.
  *
  * CUDAPluggableAllocator has no other way to hear of it: it makes a tensor of whatever pointer it is given, NULL too.
  * So what the program would get from PyTorch's own allocator is thrown from here: c10::OutOfMemoryError, which Python
@@ -15,12 +15,16 @@
  * Threads   Any.  No lock of ours is held, and the runtime is left.
  * Failure   Returns: it was not PyTorch that called, or one of those is not there.  The caller gets NULL then.
  */
-#ifndef GPC_PRELOAD_TORCH_RAISE_H
-#define GPC_PRELOAD_TORCH_RAISE_H
+#ifndef GPC_PRELOAD_TORCH_H
+#define GPC_PRELOAD_TORCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "driver/cuda_abi.h"
+
+/* Whether this return address leads into PyTorch's own code. */
+bool gpc_torch_is_caller(const void *caller);
 
 /* `caller`: a return address into who asked for `size` bytes of `device`, and cannot have them. */
 void gpc_torch_raise(const void *caller, CUresult error, size_t size, int device);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PyTorch's allocator tells of each tensor, and of each that it has no memory for.
+ *
+ * libc10_cuda calls two functions of libc10 for that, through its procedure linkage table, whether a profiler listens or
+ * not; the names below are theirs, as the compiler mangles them.  Preloaded, we are asked first, and pass the call on.
+ *
+ *      c10::reportMemoryUsageToProfiler(void *ptr, int64_t size, size_t allocated, size_t reserved, Device)
+ *      c10::reportOutOfMemoryToProfiler(int64_t size, size_t allocated, size_t reserved, Device)
+ *
+ * size is negative where the tensor was freed; allocated and reserved are PyTorch's own sums after it.  PyTorch 1 had
+ * int64_t for these two, and so other names.
+ */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "preload/real.h"
+
+/* c10::Device */
+struct device {
+	int8_t type;
+	int8_t index;
+};
+
+#define TYPE_CUDA 1
+
+typedef void usage_fn(
+	void *ptr, int64_t size, size_t allocated, size_t reserved, struct device device);
+typedef void failure_fn(int64_t size, size_t allocated, size_t reserved, struct device device);
+
+#define USAGE    "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"
+#define USAGE_1  "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE"
+#define FAILED   "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE"
+#define FAILED_1 "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE"
+
+EXPORT usage_fn gpc_torch_usage __asm__(USAGE);
+EXPORT usage_fn gpc_torch_usage_1 __asm__(USAGE_1);
+EXPORT failure_fn gpc_torch_failure __asm__(FAILED);
+EXPORT failure_fn gpc_torch_failure_1 __asm__(FAILED_1);
+
+/* PyTorch's own: in a library that Python loads for itself, so not behind us in the search order. */
+static void *find_own(const char *name)
+{
+	void *library = dlopen("libc10.so", RTLD_NOLOAD | RTLD_LAZY);
+	void *own = library ? gpc_real_dlsym_call(library, name) : NULL;
+
+	if (library)
+		(void)dlclose(library);
+	return own;
+}
+
+static void pass_usage(const char *name, void **cache, void *ptr, int64_t size, size_t allocated,
+	size_t reserved, struct device device)
+{
+	void *found = __atomic_load_n(cache, __ATOMIC_RELAXED);
+	usage_fn *own;
+
+	if (!found) {
+		found = find_own(name);
+		__atomic_store_n(cache, found, __ATOMIC_RELAXED);
+	}
+	memcpy(&own, &found, sizeof own);
+	if (own)
+		own(ptr, size, allocated, reserved, device);
+	if (device.type != TYPE_CUDA || !enter())
+		return;
+	gpc_runtime_tensor(device.index, (uintptr_t)ptr, size, allocated, reserved);
+	gpc_runtime_leave();
+}
+
+void gpc_torch_usage(
+	void *ptr, int64_t size, size_t allocated, size_t reserved, struct device device)
+{
+	static void *cache;
+
+	pass_usage(USAGE, &cache, ptr, size, allocated, reserved, device);
+}
+
+void gpc_torch_usage_1(
+	void *ptr, int64_t size, size_t allocated, size_t reserved, struct device device)
+{
+	static void *cache;
+
+	pass_usage(USAGE_1, &cache, ptr, size, allocated, reserved, device);
+}
+
+static void pass_failure(
+	const char *name, int64_t size, size_t allocated, size_t reserved, struct device device)
+{
+	void *found = find_own(name);
+	failure_fn *own;
+
+	memcpy(&own, &found, sizeof own);
+	if (own)
+		own(size, allocated, reserved, device);
+	if (device.type != TYPE_CUDA || !enter())
+		return;
+	gpc_runtime_tensor_failed(device.index, size, allocated, reserved);
+	gpc_runtime_leave();
+}
+
+void gpc_torch_failure(int64_t size, size_t allocated, size_t reserved, struct device device)
+{
+	pass_failure(FAILED, size, allocated, reserved, device);
+}
+
+void gpc_torch_failure_1(int64_t size, size_t allocated, size_t reserved, struct device device)
+{
+	pass_failure(FAILED_1, size, allocated, reserved, device);
+}

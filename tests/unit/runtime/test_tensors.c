@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+#define CONF "stacks:all"
+
+/* PyTorch's side: what its allocator has, and what it says of it. */
+static struct {
+	uint64_t allocated;
+	uint64_t reserved;
+} torch;
+
+static void tell(CUdeviceptr ptr, int64_t size)
+{
+	torch.allocated += (uint64_t)size;
+	CHECK(world_enter());
+	gpc_runtime_tensor(0, ptr, size, torch.allocated, torch.reserved);
+	gpc_runtime_leave();
+}
+
+static CUdeviceptr segment(size_t size)
+{
+	CUdeviceptr ptr = 0;
+
+	CHECK(!world_malloc(&ptr, size));
+	torch.reserved += size;
+	return ptr;
+}
+
+static const struct gpucache_torch *sums(void)
+{
+	return &gpc_runtime.record.torch[0];
+}
+
+/* Live blocks of the recording that hold bytes, of this kind. */
+static uint64_t held(unsigned int kind, uint32_t *ret_n)
+{
+	uint64_t bytes = 0;
+
+	*ret_n = 0;
+	for (uint32_t i = 0; i < gpc_runtime.record.n_blocks; i++) {
+		const struct gpucache_block *block = &gpc_runtime.record.blocks[i];
+
+		if (block->kind != kind ||
+			!gpucache_is_held(block->state, block->kind, block->flags))
+			continue;
+		bytes += block->size;
+		++*ret_n;
+	}
+	return bytes;
+}
+
+/* What all sites of device 0 hold. */
+static uint64_t held_by_sites(void)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 1; i < gpc_record_site_end(&gpc_runtime.record); i++) {
+		if (gpc_runtime.record.sites[i].device == 0)
+			bytes += gpc_runtime.record.sites[i].live_bytes;
+	}
+	return bytes;
+}
+
+static void each_byte_once(void)
+{
+	CUdeviceptr arena;
+	CUdeviceptr own;
+	uint64_t contexts;
+	uint32_t n;
+
+	world_start();
+	contexts = held_by_sites();
+	arena = segment(20 * MIB);
+	tell(arena, 3 * MIB);
+	CHECK(held_by_sites() == contexts + 3 * MIB);
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 3 * MIB && n == 1);
+	tell(arena + 3 * MIB, 5 * MIB);
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 8 * MIB && n == 2);
+	CHECK(held(GPUCACHE_KIND_DEVICE, &n) == 0);
+	/* What the program asks for itself is its own. */
+	CHECK(!world_malloc(&own, 2 * MIB));
+	CHECK(held(GPUCACHE_KIND_DEVICE, &n) == 2 * MIB);
+	CHECK(held_by_sites() == contexts + 10 * MIB);
+	CHECK(sums()->n_malloc == 2 && sums()->allocated_bytes == 8 * MIB);
+	CHECK(sums()->reserved_bytes == 20 * MIB && sums()->peak_allocated_bytes == 8 * MIB);
+	tell(arena, -(int64_t)(3 * MIB));
+	tell(arena + 3 * MIB, -(int64_t)(5 * MIB));
+	CHECK(sums()->n_free == 2 && sums()->allocated_bytes == 0);
+	CHECK(sums()->peak_allocated_bytes == 8 * MIB);
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 0);
+	CHECK(held_by_sites() == contexts + 2 * MIB);
+	/* The arena goes back, and takes nothing out of the books of others. */
+	CHECK(!world_free(arena) && !world_free(own));
+	CHECK(held_by_sites() == contexts);
+}
+
+static void each_byte_has_one_holder(void **state)
+{
+	(void)state;
+	world_run(NULL, CONF, each_byte_once);
+	world_run(NULL, CONF ",cache:off", each_byte_once);
+}
+
+static void comes_again(void)
+{
+	CUdeviceptr arena;
+	uint32_t n;
+
+	world_start();
+	arena = segment(20 * MIB);
+	tell(arena, 4 * MIB);
+	/* Freed on a way that nobody told us of; and one that nobody told us of. */
+	tell(arena, 6 * MIB);
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 6 * MIB && n == 1);
+	tell(arena + 10 * MIB, -512);
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 6 * MIB && sums()->n_free == 1);
+	/* Neither a device that is not there, nor no bytes. */
+	CHECK(world_enter());
+	gpc_runtime_tensor(7, arena, 512, 512, 512);
+	gpc_runtime_tensor(-1, arena, 512, 512, 512);
+	gpc_runtime_tensor(0, arena, 0, 1, 2);
+	gpc_runtime_leave();
+	CHECK(sums()->n_malloc == 2 && sums()->allocated_bytes == torch.allocated);
+}
+
+static void an_address_that_comes_again_replaces_its_tensor(void **state)
+{
+	(void)state;
+	world_run(NULL, CONF, comes_again);
+}
+
+#define N_MANY 6000
+
+static void too_many(void)
+{
+	CUdeviceptr arena;
+	uint64_t contexts;
+	uint32_t n;
+
+	world_start();
+	contexts = held_by_sites();
+	arena = segment(N_MANY * 512);
+	CHECK(gpc_runtime.record.n_blocks < N_MANY);
+	for (int i = 0; i < N_MANY; i++)
+		tell(arena + 512 * (unsigned)i, 512);
+	CHECK(sums()->allocated_bytes == N_MANY * 512 && sums()->n_malloc == N_MANY);
+	CHECK(held_by_sites() == contexts + N_MANY * 512);
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) < N_MANY * 512);
+	CHECK(gpc_runtime.record.header->dropped_blocks > 0);
+	for (int i = 0; i < N_MANY; i++)
+		tell(arena + 512 * (unsigned)i, -512);
+	CHECK(held_by_sites() == contexts && held(GPUCACHE_KIND_TENSOR, &n) == 0);
+}
+
+static void more_tensors_than_slots_are_counted_all_the_same(void **state)
+{
+	(void)state;
+	world_run(NULL, CONF ",recording_size:1MiB", too_many);
+}
+
+static void is_off(void)
+{
+	CUdeviceptr arena;
+	uint32_t n;
+
+	world_start();
+	arena = segment(20 * MIB);
+	tell(arena, MIB);
+	CHECK(sums()->n_malloc == 0 && held(GPUCACHE_KIND_TENSOR, &n) == 0);
+	CHECK(held(GPUCACHE_KIND_DEVICE, &n) == 20 * MIB);
+}
+
+static void switched_off_the_segments_are_what_is_held(void **state)
+{
+	(void)state;
+	world_run(NULL, CONF ",tensors:off", is_off);
+}
+
+static void without_recording(void)
+{
+	world_start();
+	tell(segment(20 * MIB), MIB);
+	CHECK(gpc_tensors_n_malloc(&gpc_runtime.devices[0]) == 1);
+	CHECK(gpc_tensors_idle_bytes(&gpc_runtime.devices[0]) == 19 * MIB);
+}
+
+static void without_a_recording_sums_are_kept(void **state)
+{
+	(void)state;
+	world_run(NULL, CONF ",record:off", without_recording);
+}
+
+static void fails(void)
+{
+	CUdeviceptr arena;
+	CUdeviceptr more;
+
+	world_start();
+	arena = segment(900 * MIB);
+	tell(arena, 900 * MIB);
+	CHECK(world_malloc(&more, 200 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(world_malloc(&more, 200 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(world_enter());
+	gpc_runtime_tensor_failed(0, 150 * MIB, torch.allocated, torch.reserved);
+	gpc_runtime_leave();
+	CHECK(sums()->n_failed == 1 && sums()->failed_bytes == 150 * MIB);
+	CHECK(gpc_runtime.devices[0].failed_size == 150 * MIB);
+	/* A tensor of that size, in what the program let go. */
+	tell(arena, -(int64_t)(900 * MIB));
+	tell(arena, 150 * MIB);
+	CHECK(gpc_runtime.devices[0].failed_size == 0);
+}
+
+static void who_gets_a_tensor_of_the_size_that_failed_has_recovered(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", CONF, fails);
+	world_assert_is_silent(); /* though PyTorch itself asked twice */
+}
+
+static void *allocate_and_free(void *arg)
+{
+	CUdeviceptr base = *(CUdeviceptr *)arg;
+
+	for (int round = 0; round < 300; round++) {
+		for (unsigned i = 0; i < 8; i++) {
+			CHECK(world_enter());
+			gpc_runtime_tensor(0, base + 512 * i, 512, 512, MIB);
+			gpc_runtime_leave();
+		}
+		for (unsigned i = 0; i < 8; i++) {
+			CHECK(world_enter());
+			gpc_runtime_tensor(0, base + 512 * i, -512, 0, MIB);
+			gpc_runtime_leave();
+		}
+	}
+	return NULL;
+}
+
+static void in_threads(void)
+{
+	CUdeviceptr bases[4];
+	pthread_t threads[4];
+	uint64_t contexts;
+	uint32_t n;
+
+	world_start();
+	contexts = held_by_sites();
+	bases[0] = segment(20 * MIB);
+	tell(bases[0] + 10 * MIB, 512);
+	for (unsigned i = 0; i < 4; i++) {
+		bases[i] = bases[0] + i * MIB;
+		CHECK(!pthread_create(&threads[i], NULL, allocate_and_free, &bases[i]));
+	}
+	for (int i = 0; i < 4; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 512 && n == 1);
+	CHECK(held_by_sites() == contexts + 512);
+	CHECK(sums()->n_malloc == 1 + 4 * 300 * 8 && sums()->n_free == 4 * 300 * 8);
+}
+
+static void tensors_of_many_threads_keep_the_books_in_order(void **state)
+{
+	(void)state;
+	world_run(NULL, CONF, in_threads);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_byte_has_one_holder),
+		cmocka_unit_test(an_address_that_comes_again_replaces_its_tensor),
+		cmocka_unit_test(more_tensors_than_slots_are_counted_all_the_same),
+		cmocka_unit_test(switched_off_the_segments_are_what_is_held),
+		cmocka_unit_test(without_a_recording_sums_are_kept),
+		cmocka_unit_test(who_gets_a_tensor_of_the_size_that_failed_has_recovered),
+		cmocka_unit_test(tensors_of_many_threads_keep_the_books_in_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
