@@ -9,6 +9,7 @@ A mutant that builds, differs in its machine code, and passes them all is listed
 
 LIMIT=N tries N of all, chosen by SEED (default 1).  Exit status 0, 2 where the tests cannot be built or fail unchanged.
 """
+import fcntl
 import filecmp
 import glob
 import os
@@ -201,6 +202,12 @@ def main():
     if len(sys.argv) < 2:
         stop("make mutants FILES=\"src/alloc/fence.c ...\"")
     paths = [os.path.relpath(os.path.abspath(path), TOP) for path in sys.argv[1:]]
+    os.makedirs(COPY, exist_ok=True)
+    alone = os.open(os.path.join(COPY, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    try:
+        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        stop(f"another run is at work in {COPY}")
     copy_tree()
     limits, codes, mutants = {}, {}, []
     for path in paths:
