@@ -155,6 +155,7 @@ def prepare(path):
     tests = tests_of(path)
     if not tests:
         stop(f"{path} has no test; name one: TESTS=tests/unit/...")
+    os.utime(os.path.join(COPY, path))  # its object may be of a mutant, where a run was ended
     done = make([built(test) for test in tests] + ["simcuda"])
     if done.returncode:
         stop(f"the tests of {path} do not build:\n{done.stderr}")
