@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -26,9 +27,14 @@ static char path[sizeof directory + 32];
 static off_t room;
 static int full_error;
 static bool has_unnamed_files;
+static unsigned n_signals; /* that interrupt it first */
 
 int posix_fallocate(int fd, off_t offset, off_t size)
 {
+	if (n_signals > 0) {
+		n_signals--;
+		return EINTR;
+	}
 	return size > room ? full_error : ftruncate(fd, offset + size) ? errno : 0;
 }
 
@@ -57,6 +63,7 @@ static int begin(void **state)
 	room = 1024 * (off_t)GPC_MIB;
 	full_error = ENOSPC;
 	has_unnamed_files = true;
+	n_signals = 0;
 	return 0;
 }
 
@@ -214,6 +221,7 @@ static void a_name_that_is_taken_leaves_no_mapping_and_no_descriptor(void **stat
 
 static void a_pattern_that_leads_through_a_file_is_told(void **state)
 {
+	static const char *const rests[] = { "/a/b", "/b" };
 	char through[sizeof path + 8];
 	struct gpc_place place;
 	int fd = open(path, O_CREAT | O_WRONLY, 0600);
@@ -221,12 +229,33 @@ static void a_pattern_that_leads_through_a_file_is_told(void **state)
 	(void)state;
 	assert_true(fd >= 0);
 	close(fd);
-	snprintf(through, sizeof through, "%s/a/b", path);
 	setenv("TMPDIR", directory, 1);
-	assert_int_equal(open_as(&place, through, geteuid()), GPC_OK);
+	for (size_t i = 0; i < N_OF(rests); i++) {
+		snprintf(through, sizeof through, "%s%s", path, rests[i]);
+		assert_int_equal(open_as(&place, through, geteuid()), GPC_OK);
+		assert_int_equal(place.pattern_errno, ENOTDIR);
+		assert_null(strstr(place.path, through));
+		close_place(&place);
+	}
 	unsetenv("TMPDIR");
-	assert_int_equal(place.pattern_errno, ENOTDIR);
-	assert_null(strstr(place.path, through));
+}
+
+static void a_place_is_locked_and_says_which_file_it_is(void **state)
+{
+	struct gpc_place place;
+	struct stat st;
+	int reader;
+
+	(void)state;
+	n_signals = 3;
+	assert_int_equal(open_as(&place, path, geteuid()), GPC_OK);
+	reader = open(path, O_RDONLY);
+	assert_int_equal(fstat(reader, &st), 0);
+	assert_int_equal(place.file_device, st.st_dev);
+	assert_int_equal(place.file_inode, st.st_ino);
+	assert_int_equal(flock(reader, LOCK_SH | LOCK_NB), -1);
+	assert_int_equal(errno, EWOULDBLOCK);
+	close(reader);
 	close_place(&place);
 }
 
@@ -234,6 +263,7 @@ static void a_pattern_that_leads_through_a_file_is_told(void **state)
 static void a_closed_directory_of_another_user_is_refused_even_by_root(void **state)
 {
 	const char *usual = "/dev/shm/gpucache-61236";
+	unsigned before = n_open_files();
 	struct gpc_place place;
 
 	(void)state;
@@ -245,6 +275,7 @@ static void a_closed_directory_of_another_user_is_refused_even_by_root(void **st
 	unsetenv("TMPDIR");
 	assert_int_equal(rmdir(usual), 0); /* nothing is in it */
 	assert_int_equal(place.default_errno, EPERM);
+	assert_int_equal(n_open_files(), before + 1);
 	assert_non_null(strstr(place.path, directory));
 	close_place(&place);
 }
@@ -259,6 +290,7 @@ int main(void)
 		TEST(no_file_passes_the_limit_of_the_process),
 		TEST(where_there_is_no_room_nothing_is_left),
 		TEST(a_name_that_is_taken_leaves_no_mapping_and_no_descriptor),
+		TEST(a_place_is_locked_and_says_which_file_it_is),
 		TEST(a_pattern_that_leads_through_a_file_is_told),
 		TEST(a_closed_directory_of_another_user_is_refused_even_by_root),
 	};
