@@ -34,7 +34,8 @@ const char *gpucache_error_text(int error)
 #define RESULT(name, number) \
 	case number:         \
 		return #name;
-#include "driver/cuda_values.def"
+#include "driver/cuda_results.def"
+#undef RESULT
 	default:
 		return "an error that CUDA 13.0 does not know";
 	}

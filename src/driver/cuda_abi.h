@@ -8,8 +8,9 @@
  * that we only pass on stay incomplete.  Enumerations that we only pass on are `unsigned int`,
  * which is what gcc makes of them.
  *
- *     cuda_values.def ---+--- cuda_abi.h                       (this file: enumerators, sizes asserted)
- *                        '--- tests/conformance/check_cuda_abi.c      (the same rows against cuda.h)
+ *     cuda_results.def ---+--- cuda_abi.h                       (this file: enumerators, sizes asserted)
+ *     cuda_values.def     |
+ *     cuda_layouts.def ---'--- tests/conformance/check_cuda_abi.c      (the same rows against cuda.h)
  *
  * Invariants  1 Names, tags, numbers and layouts are those of cuda.h of CUDA 13.0; the ABI of older
  *               versions is the same wherever a function name has no newer suffix.
@@ -75,109 +76,19 @@ typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 /* Enumerations whose numbers we use. */
 typedef enum cudaError_enum {
 #define RESULT(name, number) name = number,
-#include "driver/cuda_values.def"
+#include "driver/cuda_results.def"
+#undef RESULT
 } CUresult;
-typedef enum CUstreamCaptureMode_enum {
-#define CAPTURE_MODE(name, number) name = number,
+#define VALUE(name, number) name = number,
+#define ENUM(type, values)  typedef enum type##_enum{ values } type;
+#define FLAGS(tag, values) \
+	enum tag {         \
+		values     \
+	};
 #include "driver/cuda_values.def"
-} CUstreamCaptureMode;
-typedef enum CUstreamCaptureStatus_enum {
-#define CAPTURE_STATUS(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUstreamCaptureStatus;
-typedef enum CUdriverProcAddressQueryResult_enum {
-#define PROC_RESULT(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUdriverProcAddressQueryResult;
-typedef enum CUdriverProcAddress_flags_enum {
-#define PROC_FLAG(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUdriverProcAddress_flags;
-typedef enum CUstream_flags_enum {
-#define STREAM_FLAG(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUstream_flags;
-typedef enum CUevent_flags_enum {
-#define EVENT_FLAG(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUevent_flags;
-typedef enum CUctx_flags_enum {
-#define CTX_FLAG(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUctx_flags;
-typedef enum CUmemAttach_flags_enum {
-#define ATTACH_FLAG(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUmemAttach_flags;
-typedef enum CUipcMem_flags_enum {
-#define IPC_FLAG(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUipcMem_flags;
-typedef enum CUmemorytype_enum {
-#define MEMORY_TYPE(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUmemorytype;
-typedef enum CUlimit_enum {
-#define LIMIT(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUlimit;
-typedef enum CUpointer_attribute_enum {
-#define POINTER_ATTRIBUTE(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUpointer_attribute;
-typedef enum CUdevice_attribute_enum {
-#define DEVICE_ATTRIBUTE(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUdevice_attribute;
-typedef enum CUmemAllocationType_enum {
-#define MEM_ALLOCATION_TYPE(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUmemAllocationType;
-typedef enum CUmemLocationType_enum {
-#define MEM_LOCATION_TYPE(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUmemLocationType;
-typedef enum CUmemAllocationHandleType_enum {
-#define MEM_HANDLE_TYPE(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUmemAllocationHandleType;
-typedef enum CUmemAccess_flags_enum {
-#define MEM_ACCESS(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUmemAccess_flags;
-typedef enum CUmemAllocationGranularity_flags_enum {
-#define MEM_GRANULARITY(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUmemAllocationGranularity_flags;
-typedef enum CUmemPool_attribute_enum {
-#define MEMPOOL_ATTRIBUTE(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUmemPool_attribute;
-typedef enum CUarray_format_enum {
-#define ARRAY_FORMAT(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUarray_format;
-typedef enum CUgraphMem_attribute_enum {
-#define GRAPH_MEM_ATTRIBUTE(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUgraphMem_attribute;
-
-/* Flags that cuda.h defines as macros: cuMemHostAlloc, cuMemHostRegister. */
-enum gpc_cuda_memhost_flag {
-#define MEMHOSTALLOC(name, number) name = number,
-#include "driver/cuda_values.def"
-};
-
-/* Flags of array descriptors, macros, too. */
-enum gpc_cuda_array_flag {
-#define ARRAY_FLAG(name, number) name = number,
-#include "driver/cuda_values.def"
-};
-
-typedef enum CUgraphInstantiate_flags_enum {
-#define GRAPH_INSTANTIATE_FLAG(name, number) name = number,
-#include "driver/cuda_values.def"
-} CUgraphInstantiate_flags;
+#undef VALUE
+#undef ENUM
+#undef FLAGS
 
 /* Enumerations that we only pass on. */
 typedef unsigned int CUexecAffinityType;
@@ -444,6 +355,8 @@ _Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR_v1) == 24, "compared by check_symb
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type);
 #define OFFSET(type, member, bytes) \
 	_Static_assert(offsetof(type, member) == (bytes), #type "." #member);
-#include "driver/cuda_values.def"
+#include "driver/cuda_layouts.def"
+#undef SIZE
+#undef OFFSET
 
 #endif

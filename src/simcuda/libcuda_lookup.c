@@ -92,7 +92,8 @@ CUresult cuGetErrorName(CUresult error, const char **text)
 	case number:           \
 		*text = #name; \
 		return CUDA_SUCCESS;
-#include "driver/cuda_values.def"
+#include "driver/cuda_results.def"
+#undef RESULT
 	default:
 		*text = NULL;
 		return CUDA_ERROR_INVALID_VALUE;
