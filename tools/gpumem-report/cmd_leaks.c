@@ -5,8 +5,7 @@
  * "Not freed when the process ended" is what a recording can know.  Memory that a framework keeps
  * for itself to the end on purpose looks the same, so nothing here is called a leak.
  */
-#include <stdlib.h>
-
+#include "tools/gpumem-report/holdings.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
 #include "tools/gpumem-report/tag_rows.h"
@@ -14,100 +13,32 @@
 #define DEFAULT_STACKS 10
 #define FRAMES_SHOWN   24
 
-struct group {
-	uint32_t stack;
-	uint64_t bytes;
-	uint64_t n_blocks;
-	uint64_t first_ns;
-	uint64_t last_ns;
-};
-
 struct groups {
-	struct group *rows;
-	size_t n;
+	struct gpc_holdings by_stack;
 	uint64_t bytes;
 	uint64_t n_blocks;
 };
 
-static int compare_stacks(const void *left, const void *right)
-{
-	const struct group *a = left;
-	const struct group *b = right;
-
-	return a->stack < b->stack ? -1 : a->stack > b->stack;
-}
-
-static int compare_bytes(const void *left, const void *right)
-{
-	const struct group *a = left;
-	const struct group *b = right;
-
-	if (a->bytes != b->bytes)
-		return a->bytes > b->bytes ? -1 : 1;
-	return compare_stacks(left, right);
-}
-
-/* Puts rows of one stack, which lie side by side, together. */
-static void unite(struct groups *groups)
+/* What contexts and modules hold is not the program's to free. */
+static void leave_out_kinds(struct gpc_holdings *holdings)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < groups->n; i++) {
-		struct group *row = &groups->rows[i];
-		struct group *last = n ? &groups->rows[n - 1] : NULL;
-
-		if (!last || last->stack != row->stack) {
-			groups->rows[n++] = *row;
-			continue;
-		}
-		last->bytes = gpc_bytes_add(last->bytes, row->bytes);
-		last->n_blocks += row->n_blocks;
-		if (row->first_ns < last->first_ns)
-			last->first_ns = row->first_ns;
-		if (row->last_ns > last->last_ns)
-			last->last_ns = row->last_ns;
-	}
-	groups->n = n;
-}
-
-/* Rows by stack.  Where stacks are sampled, those without one are what the others leave. */
-static void take_surplus(struct groups *groups, const struct gpc_share *surplus)
-{
-	struct group *without = groups->n && !groups->rows[0].stack ? &groups->rows[0] : NULL;
-
-	if (!without)
-		return;
-	without->bytes = gpc_recording_less(without->bytes, surplus->bytes);
-	without->n_blocks = gpc_recording_less(without->n_blocks, surplus->blocks);
-	if (without->bytes == 0)
-		*without = groups->rows[--groups->n];
+	for (size_t i = 0; i < holdings->n; i++)
+		if (!holdings->rows[i].kind)
+			holdings->rows[n++] = holdings->rows[i];
+	holdings->n = n;
 }
 
 static enum gpc_status collect(const struct gpc_report *report, struct groups *groups)
 {
-	const struct gpc_recording *rec = report->recording;
-	struct gpc_share surplus = { 0 };
-	struct gpc_share share;
-	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
-	struct gpucache_block block;
+	enum gpc_status status = gpc_holdings_from_live(&groups->by_stack, report, -1);
 
-	*groups = (struct groups){ .rows = calloc(count + 1, sizeof *groups->rows) };
-	if (!groups->rows)
-		return GPC_NO_METADATA;
-	for (uint64_t i = 0; i < count; i++) {
-		if (!gpc_recording_read_block(rec, i, &block) || !gpc_recording_can_leak(&block) ||
-			!gpc_report_wants(report, block.device))
-			continue;
-		share = gpc_recording_share(rec, &block, &surplus);
-		groups->rows[groups->n++] = (struct group){ block.stack, share.bytes, share.blocks,
-			block.time_ns, block.time_ns };
-		groups->bytes = gpc_bytes_add(groups->bytes, block.requested);
-	}
-	groups->n_blocks = groups->n;
-	qsort(groups->rows, groups->n, sizeof *groups->rows, compare_stacks);
-	unite(groups);
-	take_surplus(groups, &surplus);
-	qsort(groups->rows, groups->n, sizeof *groups->rows, compare_bytes);
+	if (status != GPC_OK)
+		return status;
+	groups->n_blocks = gpc_report_count_live(report, -1, &groups->bytes);
+	leave_out_kinds(&groups->by_stack);
+	gpc_rows_by_bytes(groups->by_stack.rows, groups->by_stack.n);
 	return GPC_OK;
 }
 
@@ -126,7 +57,7 @@ static const char *ending_of(const struct gpc_report *report)
 	return "not freed when the process ended";
 }
 
-static void print_group(const struct gpc_report *report, const struct group *group)
+static void print_group(const struct gpc_report *report, const struct gpc_row *group)
 {
 	uint64_t start = report->recording->header.start_monotonic_ns;
 	const struct gpc_paper *paper = &report->paper;
@@ -142,7 +73,7 @@ static void print_group(const struct gpc_report *report, const struct group *gro
 	else
 		fprintf(paper->out, ", taken from %s to %s\n", gpc_show_duration(first),
 			gpc_show_duration(last));
-	gpc_stack_print(report, group->stack, FRAMES_SHOWN);
+	gpc_stack_print(report, group->id, FRAMES_SHOWN);
 }
 
 static void print_text(struct gpc_report *report, const struct groups *groups)
@@ -154,18 +85,19 @@ static void print_text(struct gpc_report *report, const struct groups *groups)
 
 	fprintf(paper->out, "%s, pid %u on %s: device memory %s\n", gpc_base_name(rec->header.exe),
 		rec->header.pid, rec->header.host, ending_of(report));
-	if (groups->n)
+	if (groups->by_stack.n)
 		fprintf(paper->out, "Biggest first; times are since the start of the process.\n");
-	if (rec->run_state == GPC_RUN_ALIVE && groups->n)
+	if (rec->run_state == GPC_RUN_ALIVE && groups->by_stack.n)
 		fprintf(paper->out, "The process is alive; most of this may be wanted.\n");
-	if (groups->n == 0)
+	if (groups->by_stack.n == 0)
 		fprintf(paper->out,
 			knows ? "\nNone.\n" : "\nNobody knows: BLOCKS cannot be read.\n");
-	for (size_t i = 0; i < groups->n && i < limit; i++)
-		print_group(report, &groups->rows[i]);
-	if (groups->n > limit)
-		fprintf(paper->out, "\n... and %zu more stack%s (-n %zu)\n", groups->n - limit,
-			groups->n - limit == 1 ? "" : "s", groups->n);
+	for (size_t i = 0; i < groups->by_stack.n && i < limit; i++)
+		print_group(report, &groups->by_stack.rows[i]);
+	if (groups->by_stack.n > limit)
+		fprintf(paper->out, "\n... and %zu more stack%s (-n %zu)\n",
+			groups->by_stack.n - limit, groups->by_stack.n - limit == 1 ? "" : "s",
+			groups->by_stack.n);
 	gpc_tag_rows_print(report, -1, NULL, ending_of(report));
 	gpc_report_print_notes(report);
 	if (!knows)
@@ -175,27 +107,27 @@ static void print_text(struct gpc_report *report, const struct groups *groups)
 		"site(s)\n",
 		(unsigned long long)groups->bytes,
 		rec->run_state == GPC_RUN_ALIVE ? "live" : "not freed",
-		(unsigned long long)groups->n_blocks, groups->n);
+		(unsigned long long)groups->n_blocks, groups->by_stack.n);
 }
 
 static void print_json(struct gpc_report *report, const struct groups *groups)
 {
 	struct json_object *root = gpc_json_begin(report, "leaks");
 	struct json_object *array = json_object_new_array();
-	size_t limit = report->options->limit ? report->options->limit : groups->n;
+	size_t limit = report->options->limit ? report->options->limit : groups->by_stack.n;
 
 	gpc_json_bytes(root, "not_freed_bytes", groups->bytes);
 	gpc_json_bytes(root, "not_freed_blocks", groups->n_blocks);
-	gpc_json_bytes(root, "call_sites", groups->n);
-	for (size_t i = 0; i < groups->n && i < limit; i++) {
-		const struct group *group = &groups->rows[i];
+	gpc_json_bytes(root, "call_sites", groups->by_stack.n);
+	for (size_t i = 0; i < groups->by_stack.n && i < limit; i++) {
+		const struct gpc_row *group = &groups->by_stack.rows[i];
 		struct json_object *object = json_object_new_object();
 
 		gpc_json_bytes(object, "live_bytes", group->bytes);
 		gpc_json_bytes(object, "blocks", group->n_blocks);
 		gpc_json_time(object, "first", report, group->first_ns);
 		gpc_json_time(object, "last", report, group->last_ns);
-		json_object_object_add(object, "stack", gpc_json_stack(report, group->stack));
+		json_object_object_add(object, "stack", gpc_json_stack(report, group->id));
 		json_object_array_add(array, object);
 	}
 	json_object_object_add(root, "groups", array);
@@ -215,6 +147,6 @@ enum gpc_exit gpc_cmd_leaks(struct gpc_report *report)
 		print_json(report, &groups);
 	else
 		print_text(report, &groups);
-	free(groups.rows);
+	gpc_holdings_fini(&groups.by_stack);
 	return GPC_EXIT_MADE;
 }

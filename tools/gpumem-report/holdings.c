@@ -7,35 +7,13 @@
 #include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/sites.h"
 
-static int compare_stacks(const void *left, const void *right)
-{
-	const struct gpc_holding *a = left;
-	const struct gpc_holding *b = right;
-
-	if (a->stack != b->stack)
-		return a->stack < b->stack ? -1 : 1;
-	return a->kind < b->kind ? -1 : a->kind > b->kind;
-}
-
 /* Orders the rows, and puts those of one stack and kind together. */
 static void unite(struct gpc_holdings *holdings)
 {
-	size_t n = 0;
-
-	qsort(holdings->rows, holdings->n, sizeof *holdings->rows, compare_stacks);
-	for (size_t i = 0; i < holdings->n; i++) {
-		const struct gpc_holding *row = &holdings->rows[i];
-		struct gpc_holding *last = n ? &holdings->rows[n - 1] : NULL;
-
-		holdings->total_bytes = gpc_bytes_add(holdings->total_bytes, row->bytes);
-		if (last && compare_stacks(last, row) == 0) {
-			last->bytes = gpc_bytes_add(last->bytes, row->bytes);
-			last->n_blocks += row->n_blocks;
-		} else {
-			holdings->rows[n++] = *row;
-		}
-	}
-	holdings->n = n;
+	for (size_t i = 0; i < holdings->n; i++)
+		holdings->total_bytes =
+			gpc_bytes_add(holdings->total_bytes, holdings->rows[i].bytes);
+	holdings->n = gpc_rows_unite(holdings->rows, holdings->n);
 }
 
 static uint32_t kind_of(const struct gpucache_block *block)
@@ -55,7 +33,7 @@ static void find_kinds(
 			(!holdings->is_of_all_gpus && block.device != ordinal))
 			continue;
 		for (size_t i = 0; i < holdings->n; i++)
-			if (holdings->rows[i].stack == block.stack)
+			if (holdings->rows[i].id == block.stack)
 				holdings->rows[i].kind = block.kind;
 	}
 }
@@ -73,8 +51,8 @@ enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
 	if (!holdings->rows)
 		return GPC_NO_METADATA;
 	for (size_t i = 0; i < holdings->n; i++)
-		holdings->rows[i] = (struct gpc_holding){
-			.stack = oom->holders[i].stack,
+		holdings->rows[i] = (struct gpc_row){
+			.id = oom->holders[i].stack,
 			.bytes = oom->holders[i].bytes,
 			.n_blocks = oom->holders[i].n_blocks,
 		};
@@ -86,10 +64,10 @@ enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
 /* Where stacks are sampled, blocks without one hold what the others leave. */
 static void take_surplus(struct gpc_holdings *holdings, const struct gpc_share *surplus)
 {
-	struct gpc_holding *without = holdings->rows;
+	struct gpc_row *without = holdings->rows;
 	uint64_t bytes;
 
-	if (!holdings->n || without->stack)
+	if (!holdings->n || without->id)
 		return;
 	bytes = gpc_recording_less(without->bytes, surplus->bytes);
 	holdings->total_bytes -= without->bytes - bytes;
@@ -102,8 +80,7 @@ static void take_surplus(struct gpc_holdings *holdings, const struct gpc_share *
 enum gpc_status gpc_holdings_from_live(
 	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal)
 {
-	const struct gpc_recording *rec = report->recording;
-	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
+	uint64_t count = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
 	struct gpc_share surplus = { 0 };
 	struct gpc_share share;
 	struct gpucache_block block;
@@ -111,15 +88,11 @@ enum gpc_status gpc_holdings_from_live(
 	*holdings = (struct gpc_holdings){ .rows = calloc(count + 1, sizeof *holdings->rows) };
 	if (!holdings->rows)
 		return GPC_NO_METADATA;
-	for (uint64_t i = 0; i < count; i++)
-		if (gpc_recording_read_block(rec, i, &block) &&
-			gpc_recording_holds_device_memory(&block) &&
-			gpc_report_wants(report, block.device) &&
-			(ordinal < 0 || block.device == ordinal)) {
-			share = gpc_recording_share(rec, &block, &surplus);
-			holdings->rows[holdings->n++] = (struct gpc_holding){ block.stack,
-				kind_of(&block), share.bytes, share.blocks };
-		}
+	for (uint64_t i = 0; gpc_report_next_live(report, ordinal, &i, &block);) {
+		share = gpc_recording_share(report->recording, &block, &surplus);
+		holdings->rows[holdings->n++] = (struct gpc_row){ block.stack, kind_of(&block),
+			share.bytes, share.blocks, block.time_ns, block.time_ns };
+	}
 	unite(holdings);
 	take_surplus(holdings, &surplus);
 	return GPC_OK;

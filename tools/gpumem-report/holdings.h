@@ -15,17 +15,10 @@
 #ifndef GPC_REPORT_HOLDINGS_H
 #define GPC_REPORT_HOLDINGS_H
 
-#include "tools/gpumem-report/report.h"
-
-struct gpc_holding {
-	uint32_t stack; /* 0: none was taken */
-	uint32_t kind;  /* of a context or a module; 0: what the program asked for */
-	uint64_t bytes;
-	uint64_t n_blocks;
-};
+#include "tools/gpumem-report/rows.h"
 
 struct gpc_holdings {
-	struct gpc_holding *rows; /* ordered by stack, then kind */
+	struct gpc_row *rows; /* ordered by stack, then kind */
 	size_t n;
 	uint64_t total_bytes;
 	uint64_t rest_bytes; /* of holders that the recording does not list */

@@ -111,14 +111,6 @@ void gpc_library_name(
 	gpc_text_add(ret_text, "(unknown)");
 }
 
-static int compare_names(const void *left, const void *right)
-{
-	const struct gpc_library *a = left;
-	const struct gpc_library *b = right;
-
-	return strcmp(a->name, b->name);
-}
-
 static int compare_bytes(const void *left, const void *right)
 {
 	const struct gpc_library *a = left;
@@ -129,23 +121,14 @@ static int compare_bytes(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
-/* Puts rows of one name, which lie side by side, together. */
-static void unite(struct gpc_libraries *libraries)
+/* The row of that name, which may be new. */
+static struct gpc_library *find_row(struct gpc_libraries *libraries, const char *name)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < libraries->n; i++) {
-		const struct gpc_library *row = &libraries->rows[i];
-		struct gpc_library *last = n ? &libraries->rows[n - 1] : NULL;
-
-		if (last && strcmp(last->name, row->name) == 0) {
-			last->bytes = gpc_bytes_add(last->bytes, row->bytes);
-			last->n_blocks += row->n_blocks;
-		} else {
-			libraries->rows[n++] = *row;
-		}
-	}
-	libraries->n = n;
+	for (size_t i = 0; i < libraries->n; i++)
+		if (strcmp(libraries->rows[i].name, name) == 0)
+			return &libraries->rows[i];
+	gpc_format(libraries->rows[libraries->n].name, sizeof libraries->rows->name, "%s", name);
+	return &libraries->rows[libraries->n++];
 }
 
 enum gpc_status gpc_libraries_create(struct gpc_libraries *libraries,
@@ -153,21 +136,20 @@ enum gpc_status gpc_libraries_create(struct gpc_libraries *libraries,
 {
 	*libraries = (struct gpc_libraries){
 		.rows = calloc(holdings->n + 1, sizeof *libraries->rows),
-		.n = holdings->n,
 		.total_bytes = holdings->total_bytes,
 	};
 	if (!libraries->rows)
 		return GPC_NO_METADATA;
 	for (size_t i = 0; i < holdings->n; i++) {
-		struct gpc_library *row = &libraries->rows[i];
-		struct gpc_text text = gpc_text_init(row->name, sizeof row->name);
+		char name[sizeof libraries->rows->name];
+		struct gpc_text text = gpc_text_init(name, sizeof name);
+		struct gpc_library *row;
 
-		gpc_library_name(report->recording, holdings->rows[i].stack, &text);
-		row->bytes = holdings->rows[i].bytes;
-		row->n_blocks = holdings->rows[i].n_blocks;
+		gpc_library_name(report->recording, holdings->rows[i].id, &text);
+		row = find_row(libraries, name);
+		row->bytes = gpc_bytes_add(row->bytes, holdings->rows[i].bytes);
+		row->n_blocks += holdings->rows[i].n_blocks;
 	}
-	qsort(libraries->rows, libraries->n, sizeof *libraries->rows, compare_names);
-	unite(libraries);
 	if (holdings->rest_bytes)
 		libraries->rows[libraries->n++] = (struct gpc_library){
 			.name = "(not listed)",
@@ -198,18 +180,14 @@ void gpc_libraries_print(
 	for (size_t i = 0; i < libraries->n; i++) {
 		const struct gpc_library *row = &libraries->rows[i];
 
-		if (i >= limit)
+		if (i >= limit) {
 			rest = gpc_bytes_add(rest, row->bytes);
-		else
-			fprintf(paper->out, "%12s %7s %9s %11s  %s\n", gpc_show_bytes(row->bytes),
-				gpc_show_share(row->bytes, libraries->total_bytes),
-				row->n_blocks ? gpc_show_count(row->n_blocks) : "",
-				row->n_blocks ? gpc_show_bytes(row->bytes / row->n_blocks) : "",
-				row->name);
+			continue;
+		}
+		(void)gpc_rows_print(paper, row->bytes, row->n_blocks, libraries->total_bytes);
+		fprintf(paper->out, "%s\n", row->name);
 	}
-	if (rest)
-		fprintf(paper->out, "%12s %7s %9s %11s  all others\n", gpc_show_bytes(rest),
-			gpc_show_share(rest, libraries->total_bytes), "", "");
+	gpc_rows_print_rest(paper, rest, libraries->total_bytes);
 }
 
 struct json_object *gpc_libraries_json(const struct gpc_libraries *libraries)

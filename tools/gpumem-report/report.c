@@ -83,18 +83,29 @@ bool gpc_report_find_device(
 	return false;
 }
 
+bool gpc_report_next_live(const struct gpc_report *report, int32_t ordinal, uint64_t *i,
+	struct gpucache_block *ret_block)
+{
+	const struct gpc_recording *rec = report->recording;
+
+	while (*i < rec->regions[GPUCACHE_REGION_BLOCKS].count)
+		if (gpc_recording_read_block(rec, (*i)++, ret_block) &&
+			gpc_recording_holds_device_memory(ret_block) &&
+			gpc_report_wants(report, ret_block->device) &&
+			(ordinal < 0 || ret_block->device == ordinal))
+			return true;
+	return false;
+}
+
 uint64_t gpc_report_count_live(
 	const struct gpc_report *report, int32_t ordinal, uint64_t *ret_bytes)
 {
-	const struct gpc_recording *rec = report->recording;
 	struct gpucache_block block;
 	uint64_t bytes = 0;
 	uint64_t n = 0;
 
-	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_BLOCKS].count; i++) {
-		if (!gpc_recording_read_block(rec, i, &block) || !gpc_recording_can_leak(&block) ||
-			!gpc_report_wants(report, block.device) ||
-			(ordinal >= 0 && block.device != ordinal))
+	for (uint64_t i = 0; gpc_report_next_live(report, ordinal, &i, &block);) {
+		if (!gpc_recording_can_leak(&block))
 			continue;
 		bytes = gpc_bytes_add(bytes, block.requested);
 		n++;

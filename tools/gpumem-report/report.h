@@ -110,9 +110,13 @@ bool gpc_report_find_device(
 	const struct gpc_report *report, int32_t ordinal, struct gpucache_device *ret_device);
 
 /*
- * Live blocks of the device, or of all devices where ordinal is -1, that the program could have
- * freed: pinned host memory, contexts and modules are left out.
+ * The next live block, from *i on, in memory of the device, or of any that is wanted where ordinal is
+ * -1; *i, which starts at 0, passes it.  False: there is no more.
  */
+bool gpc_report_next_live(const struct gpc_report *report, int32_t ordinal, uint64_t *i,
+	struct gpucache_block *ret_block);
+
+/* How many of them the program could have freed: contexts and modules are left out. */
 uint64_t gpc_report_count_live(
 	const struct gpc_report *report, int32_t ordinal, uint64_t *ret_bytes);
 

@@ -64,12 +64,12 @@ static bool label(const struct gpc_report *report, struct entry *entry, unsigned
 }
 
 static enum gpc_status add(
-	const struct gpc_report *report, struct entries *entries, const struct gpc_holding *holding)
+	const struct gpc_report *report, struct entries *entries, const struct gpc_row *holding)
 {
 	struct entry *entry = &entries->all[entries->n++];
 
 	*entry = (struct entry){
-		.stack = holding->stack,
+		.stack = holding->id,
 		.bytes = holding->bytes,
 		.n_blocks = holding->n_blocks,
 	};
@@ -244,22 +244,16 @@ void gpc_sites_print(const struct gpc_sites *sites, const struct gpc_report *rep
 	uint64_t rest = sites->rest_bytes;
 	size_t shown = sites->n < limit ? sites->n : limit;
 
-	fprintf(paper->out, "%s%12s %7s %9s %11s  where%s\n", gpc_paper_ink(paper, GPC_INK_DIM),
-		"bytes", "share", "blocks", "mean", gpc_paper_ink(paper, GPC_INK_PLAIN));
+	gpc_rows_print_head(paper, "where");
 	for (size_t i = 0; i < shown; i++) {
 		const struct gpc_site *row = &sites->rows[i];
-		int used = fprintf(paper->out, "%12s %7s %9s %11s  ", gpc_show_bytes(row->bytes),
-			gpc_show_share(row->bytes, sites->total_bytes),
-			gpc_show_count(row->n_blocks),
-			gpc_show_bytes(row->n_blocks ? row->bytes / row->n_blocks : 0));
 
-		print_where(paper, row->where, used);
+		print_where(paper, row->where,
+			gpc_rows_print(paper, row->bytes, row->n_blocks, sites->total_bytes));
 	}
 	for (size_t i = shown; i < sites->n; i++)
 		rest = gpc_bytes_add(rest, sites->rows[i].bytes);
-	if (rest)
-		fprintf(paper->out, "%12s %7s %9s %11s  all others\n", gpc_show_bytes(rest),
-			gpc_show_share(rest, sites->total_bytes), "", "");
+	gpc_rows_print_rest(paper, rest, sites->total_bytes);
 }
 
 struct json_object *gpc_sites_json(

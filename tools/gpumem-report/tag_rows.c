@@ -2,7 +2,6 @@
 #include "tools/gpumem-report/tag_rows.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
@@ -13,55 +12,26 @@
 /* A path of 32 names of 76 bytes, and what is longer is cut. */
 #define LABEL_SIZE 2560
 
-static int compare_tags(const void *left, const void *right)
-{
-	const struct gpucache_tag_holder *a = left;
-	const struct gpucache_tag_holder *b = right;
-
-	return a->tag < b->tag ? -1 : a->tag > b->tag;
-}
-
-static int compare_bytes(const void *left, const void *right)
-{
-	const struct gpucache_tag_holder *a = left;
-	const struct gpucache_tag_holder *b = right;
-
-	if (a->bytes != b->bytes)
-		return a->bytes > b->bytes ? -1 : 1;
-	return compare_tags(left, right);
-}
-
 static void add_live(struct gpc_tag_rows *rows, const struct gpc_report *report, int32_t ordinal)
 {
-	const struct gpc_recording *rec = report->recording;
 	struct gpucache_block block;
 
-	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_BLOCKS].count; i++) {
-		if (gpc_recording_read_block(rec, i, &block) && gpc_recording_can_leak(&block) &&
-			gpc_report_wants(report, block.device) &&
-			(ordinal < 0 || block.device == ordinal))
-			rows->rows[rows->n++] =
-				(struct gpucache_tag_holder){ block.tag, 1, block.requested };
-	}
+	for (uint64_t i = 0; gpc_report_next_live(report, ordinal, &i, &block);)
+		if (gpc_recording_can_leak(&block))
+			rows->rows[rows->n++] = (struct gpc_row){
+				.id = block.tag, .bytes = block.requested, .n_blocks = 1
+			};
 }
 
-/* Puts rows of one tag together. */
-static void unite(struct gpc_tag_rows *rows)
+static void add_oom(struct gpc_tag_rows *rows, const struct gpucache_oom *oom)
 {
-	size_t n = 0;
-
-	qsort(rows->rows, rows->n, sizeof *rows->rows, compare_tags);
-	for (size_t i = 0; i < rows->n; i++) {
-		struct gpucache_tag_holder row = rows->rows[i];
-
-		if (n == 0 || rows->rows[n - 1].tag != row.tag) {
-			rows->rows[n++] = row;
-			continue;
-		}
-		rows->rows[n - 1].n_blocks += row.n_blocks;
-		rows->rows[n - 1].bytes = gpc_bytes_add(rows->rows[n - 1].bytes, row.bytes);
-	}
-	rows->n = n;
+	for (; rows->n < oom->n_tags; rows->n++)
+		rows->rows[rows->n] = (struct gpc_row){
+			.id = oom->tags[rows->n].tag,
+			.bytes = oom->tags[rows->n].bytes,
+			.n_blocks = oom->tags[rows->n].n_blocks,
+		};
+	rows->rest_bytes = oom->tag_rest_bytes;
 }
 
 enum gpc_status gpc_tag_rows_init(struct gpc_tag_rows *rows, const struct gpc_report *report,
@@ -74,19 +44,16 @@ enum gpc_status gpc_tag_rows_init(struct gpc_tag_rows *rows, const struct gpc_re
 	*rows = (struct gpc_tag_rows){ .rows = calloc(room + 1, sizeof *rows->rows) };
 	if (!rows->rows)
 		return GPC_NO_METADATA;
-	if (oom) {
-		memcpy(rows->rows, oom->tags, oom->n_tags * sizeof *rows->rows);
-		rows->n = oom->n_tags;
-		rows->rest_bytes = oom->tag_rest_bytes;
-	} else {
+	if (oom)
+		add_oom(rows, oom);
+	else
 		add_live(rows, report, ordinal);
-	}
-	unite(rows);
-	qsort(rows->rows, rows->n, sizeof *rows->rows, compare_bytes);
+	rows->n = gpc_rows_unite(rows->rows, rows->n);
+	gpc_rows_by_bytes(rows->rows, rows->n);
 	rows->total_bytes = rows->rest_bytes;
 	for (size_t i = 0; i < rows->n; i++) {
 		rows->total_bytes = gpc_bytes_add(rows->total_bytes, rows->rows[i].bytes);
-		has_tag |= rows->rows[i].tag != 0;
+		has_tag |= rows->rows[i].id != 0;
 	}
 	if (!has_tag)
 		rows->n = 0;
@@ -124,24 +91,18 @@ static void print_rows(const struct gpc_tag_rows *rows, const struct gpc_report 
 	const struct gpc_paper *paper = &report->paper;
 	uint64_t rest = rows->rest_bytes;
 
-	fprintf(paper->out, "%s%12s %7s %9s %11s  range%s\n", gpc_paper_ink(paper, GPC_INK_DIM),
-		"bytes", "share", "blocks", "mean", gpc_paper_ink(paper, GPC_INK_PLAIN));
+	gpc_rows_print_head(paper, "range");
 	for (size_t i = 0; i < rows->n; i++) {
-		const struct gpucache_tag_holder *row = &rows->rows[i];
+		const struct gpc_row *row = &rows->rows[i];
 
 		if (i >= limit) {
 			rest = gpc_bytes_add(rest, row->bytes);
 			continue;
 		}
-		print_label(report, row->tag,
-			fprintf(paper->out, "%12s %7s %9s %11s  ", gpc_show_bytes(row->bytes),
-				gpc_show_share(row->bytes, rows->total_bytes),
-				gpc_show_count(row->n_blocks),
-				gpc_show_bytes(row->n_blocks ? row->bytes / row->n_blocks : 0)));
+		print_label(report, row->id,
+			gpc_rows_print(paper, row->bytes, row->n_blocks, rows->total_bytes));
 	}
-	if (rest)
-		fprintf(paper->out, "%12s %7s %9s %11s  all others\n", gpc_show_bytes(rest),
-			gpc_show_share(rest, rows->total_bytes), "", "");
+	gpc_rows_print_rest(paper, rest, rows->total_bytes);
 }
 
 void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
@@ -178,7 +139,7 @@ void gpc_tag_rows_json(struct json_object *object, const struct gpc_report *repo
 		char buf[LABEL_SIZE];
 		struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-		gpc_recording_add_tag(report->recording, rows.rows[i].tag, &text);
+		gpc_recording_add_tag(report->recording, rows.rows[i].id, &text);
 		gpc_json_text(row, "tag", buf);
 		gpc_json_bytes(row, "live_bytes", rows.rows[i].bytes);
 		gpc_json_bytes(row, "blocks", rows.rows[i].n_blocks);

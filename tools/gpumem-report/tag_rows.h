@@ -12,10 +12,10 @@
 #ifndef GPC_REPORT_TAG_ROWS_H
 #define GPC_REPORT_TAG_ROWS_H
 
-#include "tools/gpumem-report/report.h"
+#include "tools/gpumem-report/rows.h"
 
 struct gpc_tag_rows {
-	struct gpucache_tag_holder *rows;
+	struct gpc_row *rows;
 	size_t n;
 	uint64_t total_bytes;
 	uint64_t rest_bytes; /* of tags that the recording does not list */
