@@ -4,45 +4,32 @@
  * libraries, limits.  Each becomes a struct with its arguments, so that it can be made again after
  * the ladder.
  */
-#include "preload/real.h"
+#include "preload/shapes.h"
 
 #define THE_CURRENT_CONTEXT (-1)
-
-#define LIST(...) __VA_ARGS__
 
 /*
  * The hook `name`, which writes a handle to *out: IMPLICIT(name, out, kind, device, first,
  * parameters, arguments, the arguments as fields of `a`, the fields).  `first` is done before all
  * else.  A NULL `out` is the driver's to refuse.
  */
-#define IMPLICIT(name, out, of_kind, of_device, first, params, args, saved, fields) \
-	struct name##_call {                                                        \
-		struct gpc_implicit_call call;                                      \
-		fields                                                              \
-	};                                                                          \
-	static CUresult make_##name(struct gpc_implicit_call *call)                 \
-	{                                                                           \
-		const struct name##_call *a = (const struct name##_call *)call;     \
-		CUresult result = real_##name saved;                                \
-                                                                                    \
-		if (result == CUDA_SUCCESS)                                         \
-			call->ret_handle = (uint64_t)(uintptr_t)*a->out;            \
-		return result;                                                      \
-	}                                                                           \
-	CUresult name params                                                        \
-	{                                                                           \
-		struct name##_call a = { { .make = make_##name,                     \
-						 .kind = GPUCACHE_KIND_##of_kind,   \
-						 .device = of_device },             \
-			LIST args };                                                \
-		CUresult result;                                                    \
-                                                                                    \
-		if (!out || !enter())                                               \
-			return real_##name args;                                    \
-		first;                                                              \
-		result = gpc_runtime_implicit(&a.call);                             \
-		gpc_runtime_leave();                                                \
-		return result;                                                      \
+#define IMPLICIT(name, out, of_kind, of_device, first, params, args, saved, fields)           \
+	CALL(name, gpc_implicit_call, call->ret_handle = (uint64_t)(uintptr_t)*a->out, saved, \
+		fields)                                                                       \
+	CUresult name params                                                                  \
+	{                                                                                     \
+		struct name##_call a = { { .make = make_##name,                               \
+						 .kind = GPUCACHE_KIND_##of_kind,             \
+						 .device = of_device },                       \
+			LIST args };                                                          \
+		CUresult result;                                                              \
+                                                                                              \
+		if (!out || !enter())                                                         \
+			return real_##name args;                                              \
+		first;                                                                        \
+		result = gpc_runtime_implicit(&a.call);                                       \
+		gpc_runtime_leave();                                                          \
+		return result;                                                                \
 	}
 
 /* clang-format off */
@@ -142,26 +129,14 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	return result;
 }
 
-struct limit_call {
-	struct gpc_implicit_call call;
+CALL(cuCtxSetLimit, gpc_implicit_call, call->ret_handle = (uint64_t)a->limit, (a->limit, a->value),
 	CUlimit limit;
-	size_t value;
-};
-
-static CUresult make_limit(struct gpc_implicit_call *call)
-{
-	const struct limit_call *limit = (const struct limit_call *)call;
-	CUresult result = real_cuCtxSetLimit(limit->limit, limit->value);
-
-	if (result == CUDA_SUCCESS)
-		call->ret_handle = (uint64_t)limit->limit;
-	return result;
-}
+	size_t value;)
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
-	struct limit_call limited = {
-		.call = { .make = make_limit,
+	struct cuCtxSetLimit_call limited = {
+		.call = { .make = make_cuCtxSetLimit,
 			.kind = GPUCACHE_KIND_CONTEXT,
 			.device = THE_CURRENT_CONTEXT,
 			.is_limit = true },
@@ -177,20 +152,16 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 	return result;
 }
 
-/* Out of the books first: the driver may give the handle to another thread at once. */
 #define UNLOAD(name, type)                                                 \
 	CUresult name(type handle)                                         \
 	{                                                                  \
-		struct gpc_tracked *tracked;                               \
 		CUresult result;                                           \
 		int device;                                                \
                                                                            \
 		if (!handle || !enter())                                   \
 			return real_##name(handle);                        \
 		device = gpc_runtime_begin_unmeasured(NULL);               \
-		tracked = gpc_runtime_forget((uint64_t)(uintptr_t)handle); \
-		result = real_##name(handle);                              \
-		gpc_runtime_forgotten(tracked, result);                    \
+		FREE_TRACKED(result, MODULE, handle, real_##name(handle)); \
 		gpc_runtime_end_unmeasured(device);                        \
 		gpc_runtime_leave();                                       \
 		return result;                                             \

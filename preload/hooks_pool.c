@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stream-ordered memory, the driver's pools, and graphs, which own the memory of their nodes. */
 #include "preload/per_thread.h"
+#include "preload/shapes.h"
 
 /* What NULL means as a stream of a _ptsz function. */
 static CUstream per_thread(CUstream stream)
@@ -10,93 +11,39 @@ static CUstream per_thread(CUstream stream)
 
 /* ---- allocations ---- */
 
-/* One of the four functions; those that name no pool leave it NULL. */
-struct passed {
-	struct gpc_passed_call call;
-	CUresult (*real)(CUdeviceptr *dptr, size_t size, CUstream stream);
-	CUresult (*real_from)(CUdeviceptr *dptr, size_t size, CUmemoryPool pool, CUstream stream);
-	CUdeviceptr *dptr;
-	CUmemoryPool pool;
-	CUstream stream;
-};
-
-static CUresult ask(const struct passed *passed)
-{
-	return passed->real ? passed->real(passed->dptr, passed->call.size, passed->stream)
-			    : passed->real_from(passed->dptr, passed->call.size, passed->pool,
-				      passed->stream);
-}
-
-static CUresult make(struct gpc_passed_call *call)
-{
-	const struct passed *passed = (struct passed *)call;
-	CUresult result = ask(passed);
-
-	if (result == CUDA_SUCCESS) {
-		call->ret_address = *passed->dptr;
-		call->ret_size = call->size;
-	}
-	return result;
-}
-
 /* `on`: the stream, with what NULL means put in. */
-static CUresult alloc(struct passed *passed, CUstream on)
-{
-	CUresult result;
+#define ORDERED(name, is_fine, from, on, params, args, saved, fields)                              \
+	CALL(name, gpc_passed_call, GIVEN(*a->dptr, a->size), saved, fields)                       \
+	CUresult name params                                                                       \
+	{                                                                                          \
+		struct name##_call a = { { .make = make_##name, .size = size }, LIST args };       \
+		CUresult result;                                                                   \
+                                                                                                   \
+		note_stream(on);                                                                   \
+		if (!(is_fine) || !enter())                                                        \
+			return heard(real_##name args);                                            \
+		result = gpc_runtime_is_captured(on) ? real_##name args                            \
+						     : gpc_runtime_pool_malloc(&a.call, from, on); \
+		gpc_runtime_leave();                                                               \
+		return heard(result);                                                              \
+	}
 
-	note_stream(on);
-	passed->call.make = make;
-	if (!passed->dptr || (passed->real_from && !passed->pool) || !enter())
-		return heard(ask(passed));
-	result = gpc_runtime_is_captured(on)
-			 ? ask(passed)
-			 : gpc_runtime_pool_malloc(&passed->call, passed->pool, on);
-	gpc_runtime_leave();
-	return heard(result);
-}
+/* clang-format off */
+#define ORDERED_ALLOC(name, on)                                                                    \
+	ORDERED(name, dptr, NULL, on, (CUdeviceptr *dptr, size_t size, CUstream stream),           \
+		(dptr, size, stream), (a->dptr, a->size, a->stream),                               \
+		CUdeviceptr *dptr; size_t size; CUstream stream;)
+#define ORDERED_ALLOC_FROM(name, on)                                                               \
+	ORDERED(name, dptr && pool, pool, on,                                                      \
+		(CUdeviceptr *dptr, size_t size, CUmemoryPool pool, CUstream stream),              \
+		(dptr, size, pool, stream), (a->dptr, a->size, a->pool, a->stream),                \
+		CUdeviceptr *dptr; size_t size; CUmemoryPool pool; CUstream stream;)
+/* clang-format on */
 
-CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
-{
-	struct passed passed = {
-		.call.size = bytesize, .real = real_cuMemAllocAsync, .dptr = dptr, .stream = hStream
-	};
-
-	return alloc(&passed, hStream);
-}
-
-CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
-{
-	struct passed passed = { .call.size = bytesize,
-		.real = real_cuMemAllocAsync_ptsz,
-		.dptr = dptr,
-		.stream = hStream };
-
-	return alloc(&passed, per_thread(hStream));
-}
-
-CUresult cuMemAllocFromPoolAsync(
-	CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
-{
-	struct passed passed = { .call.size = bytesize,
-		.real_from = real_cuMemAllocFromPoolAsync,
-		.dptr = dptr,
-		.pool = pool,
-		.stream = hStream };
-
-	return alloc(&passed, hStream);
-}
-
-CUresult cuMemAllocFromPoolAsync_ptsz(
-	CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
-{
-	struct passed passed = { .call.size = bytesize,
-		.real_from = real_cuMemAllocFromPoolAsync_ptsz,
-		.dptr = dptr,
-		.pool = pool,
-		.stream = hStream };
-
-	return alloc(&passed, per_thread(hStream));
-}
+ORDERED_ALLOC(cuMemAllocAsync, stream)
+ORDERED_ALLOC(cuMemAllocAsync_ptsz, per_thread(stream))
+ORDERED_ALLOC_FROM(cuMemAllocFromPoolAsync, stream)
+ORDERED_ALLOC_FROM(cuMemAllocFromPoolAsync_ptsz, per_thread(stream))
 
 CUresult cuMemPoolImportPointer(
 	CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
@@ -112,40 +59,34 @@ CUresult cuMemPoolImportPointer(
 
 /* ---- pools ---- */
 
-static void pool_seen(CUmemoryPool pool, CUmemLocation location, CUmemAllocationType type)
+static CUresult pool_seen(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location,
+	CUmemAllocationType type)
 {
-	if (!enter())
-		return;
-	gpc_runtime_pool_seen(pool, location, type);
-	gpc_runtime_leave();
+	if (result == CUDA_SUCCESS && enter()) {
+		gpc_runtime_pool_seen(*pool, *location, type);
+		gpc_runtime_leave();
+	}
+	return result;
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
 	CUresult result = real_cuMemPoolCreate(pool, poolProps);
 
-	if (result == CUDA_SUCCESS)
-		pool_seen(*pool, poolProps->location, poolProps->allocType);
-	return result;
+	return result ? result
+		      : pool_seen(result, pool, &poolProps->location, poolProps->allocType);
 }
 
 CUresult cuMemGetDefaultMemPool(
 	CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
 {
-	CUresult result = real_cuMemGetDefaultMemPool(pool_out, location, type);
-
-	if (result == CUDA_SUCCESS)
-		pool_seen(*pool_out, *location, type);
-	return result;
+	return pool_seen(
+		real_cuMemGetDefaultMemPool(pool_out, location, type), pool_out, location, type);
 }
 
 CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-	CUresult result = real_cuMemGetMemPool(pool, location, type);
-
-	if (result == CUDA_SUCCESS)
-		pool_seen(*pool, *location, type);
-	return result;
+	return pool_seen(real_cuMemGetMemPool(pool, location, type), pool, location, type);
 }
 
 /* Forgotten first: from the driver's call on nobody may ask about it. */
@@ -223,13 +164,6 @@ static bool make_room(void)
 	return is_tried;
 }
 
-/* How much a graph needs is not known before the driver has it. */
-#define RETRIED(call)                                          \
-	CUresult result = call;                                \
-                                                               \
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && make_room()) \
-	result = call
-
 static CUresult graph_made(CUresult result)
 {
 	if (result == CUDA_SUCCESS && enter()) {
@@ -237,47 +171,6 @@ static CUresult graph_made(CUresult result)
 		gpc_runtime_leave();
 	}
 	return heard(result);
-}
-
-CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
-	char *logBuffer, size_t bufferSize)
-{
-	RETRIED(real_cuGraphInstantiate(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize));
-
-	return graph_made(result);
-}
-
-CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
-	char *logBuffer, size_t bufferSize)
-{
-	RETRIED(real_cuGraphInstantiate_v2(
-		phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize));
-
-	return graph_made(result);
-}
-
-CUresult cuGraphInstantiateWithFlags(
-	CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
-{
-	RETRIED(real_cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags));
-
-	return graph_made(result);
-}
-
-CUresult cuGraphInstantiateWithParams(
-	CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
-{
-	RETRIED(real_cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams));
-
-	return graph_made(result);
-}
-
-CUresult cuGraphInstantiateWithParams_ptsz(
-	CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
-{
-	RETRIED(real_cuGraphInstantiateWithParams_ptsz(phGraphExec, hGraph, instantiateParams));
-
-	return graph_made(result);
 }
 
 /* The first launch is where memory is put behind the nodes. */
@@ -288,30 +181,41 @@ static CUresult launched(CUresult result)
 	return heard(result);
 }
 
-CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
-{
-	note_stream(hStream);
-	RETRIED(real_cuGraphLaunch(hGraphExec, hStream));
-	return launched(result);
-}
+/* How much a graph needs is not known before the driver has it. */
+#define RETRIED(name, first, then, params, args)                       \
+	CUresult name params                                           \
+	{                                                              \
+		CUresult result;                                       \
+                                                                       \
+		first;                                                 \
+		result = real_##name args;                             \
+		if (result == CUDA_ERROR_OUT_OF_MEMORY && make_room()) \
+			result = real_##name args;                     \
+		return then(result);                                   \
+	}
+#define INSTANTIATED(name, params, args) RETRIED(name, (void)0, graph_made, params, args)
+#define LAUNCHED(name, on)                                                            \
+	RETRIED(name, note_stream(on), launched, (CUgraphExec exec, CUstream stream), \
+		(exec, stream))
 
-CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
-{
-	note_stream(per_thread(hStream));
-	RETRIED(real_cuGraphLaunch_ptsz(hGraphExec, hStream));
-	return launched(result);
-}
+/* clang-format off */
+INSTANTIATED(cuGraphInstantiate,
+	(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size),
+	(exec, graph, node, log, size))
+INSTANTIATED(cuGraphInstantiate_v2,
+	(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size),
+	(exec, graph, node, log, size))
+INSTANTIATED(cuGraphInstantiateWithFlags,
+	(CUgraphExec *exec, CUgraph graph, unsigned long long flags), (exec, graph, flags))
+INSTANTIATED(cuGraphInstantiateWithParams,
+	(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
+	(exec, graph, params))
+INSTANTIATED(cuGraphInstantiateWithParams_ptsz,
+	(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
+	(exec, graph, params))
+/* clang-format on */
 
-CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
-{
-	note_stream(hStream);
-	RETRIED(real_cuGraphUpload(hGraphExec, hStream));
-	return launched(result);
-}
-
-CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream)
-{
-	note_stream(per_thread(hStream));
-	RETRIED(real_cuGraphUpload_ptsz(hGraphExec, hStream));
-	return launched(result);
-}
+LAUNCHED(cuGraphLaunch, stream)
+LAUNCHED(cuGraphLaunch_ptsz, per_thread(stream))
+LAUNCHED(cuGraphUpload, stream)
+LAUNCHED(cuGraphUpload_ptsz, per_thread(stream))

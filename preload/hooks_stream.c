@@ -42,37 +42,30 @@ static inline void reaches(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
 #undef HOOK_COPY
 #undef HOOK_COPY_PER_THREAD
 
-static void stream_created(CUresult result, CUstream *stream)
+static CUresult stream_created(CUresult result, const CUstream *stream)
 {
-	if (result != CUDA_SUCCESS || !stream || !enter())
-		return;
-	gpc_runtime_stream_created(*stream);
-	gpc_runtime_leave();
+	if (result == CUDA_SUCCESS && stream && enter()) {
+		gpc_runtime_stream_created(*stream);
+		gpc_runtime_leave();
+	}
+	return result;
 }
 
 CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 {
-	CUresult result = real_cuStreamCreate(phStream, Flags);
-
-	stream_created(result, phStream);
-	return result;
+	return stream_created(real_cuStreamCreate(phStream, Flags), phStream);
 }
 
 CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
-	CUresult result = real_cuStreamCreateWithPriority(phStream, flags, priority);
-
-	stream_created(result, phStream);
-	return result;
+	return stream_created(real_cuStreamCreateWithPriority(phStream, flags, priority), phStream);
 }
 
 CUresult cuGreenCtxStreamCreate(
 	CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
 {
-	CUresult result = real_cuGreenCtxStreamCreate(phStream, greenCtx, flags, priority);
-
-	stream_created(result, phStream);
-	return result;
+	return stream_created(
+		real_cuGreenCtxStreamCreate(phStream, greenCtx, flags, priority), phStream);
 }
 
 static void stream_destroyed(CUstream stream)

@@ -1,90 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Physical memory and its mappings, multicast objects, and what gives memory to others. */
-#include "preload/real.h"
+#include "preload/shapes.h"
 #include "preload/torch.h"
 
-/* The arguments of a call that gives a handle, behind the part that the runtime knows. */
-struct created {
-	struct gpc_passed_call call;
-	CUmemGenericAllocationHandle *handle;
-	const CUmemAllocationProp *prop;
-	const CUmulticastObjectProp *multicast;
-	unsigned long long flags;
-};
-
-static CUresult note_handle(struct created *created, CUresult result)
-{
-	if (result == CUDA_SUCCESS) {
-		created->call.ret_address = *created->handle;
-		created->call.ret_size = created->call.size;
-	}
-	return result;
-}
-
 /* In the books, and held by its creator.  Such memory needs no current context. */
-static CUresult create(struct created *created, int device)
+static CUresult create(struct gpc_passed_call *call, const CUmemGenericAllocationHandle *handle,
+	int device, bool is_arena)
 {
-	CUresult result = gpc_runtime_passed_malloc_of_device(&created->call, device);
+	CUresult result = gpc_runtime_passed_malloc_of_device(call, device);
 
 	if (result == CUDA_SUCCESS)
-		gpc_runtime_handle_created(*created->handle);
-	return result;
-}
-
-static CUresult make_physical(struct gpc_passed_call *call)
-{
-	struct created *created = (struct created *)call;
-
-	return note_handle(created,
-		real_cuMemCreate(created->handle, call->size, created->prop, created->flags));
-}
-
-CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
-	const CUmemAllocationProp *prop, unsigned long long flags)
-{
-	struct created created = {
-		.call = { .make = make_physical, .size = size },
-		.handle = handle,
-		.prop = prop,
-		.flags = flags,
-	};
-	bool is_on_device = prop && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-	CUresult result;
-
-	if (!handle || !prop || !enter())
-		return real_cuMemCreate(handle, size, prop, flags);
-	created.call.kind = is_on_device ? GPUCACHE_KIND_PHYSICAL : GPUCACHE_KIND_PHYSICAL_HOST;
-	result = create(&created, is_on_device ? prop->location.id : -1);
-	if (result == CUDA_SUCCESS && is_on_device &&
-		gpc_torch_is_caller(__builtin_return_address(0)))
+		gpc_runtime_handle_created(*handle);
+	if (result == CUDA_SUCCESS && is_arena)
 		gpc_runtime_arena_created(*handle);
 	gpc_runtime_leave();
 	return result;
 }
 
-static CUresult make_multicast(struct gpc_passed_call *call)
-{
-	struct created *created = (struct created *)call;
+/* clang-format off */
+CALL(cuMemCreate, gpc_passed_call, GIVEN(*a->handle, a->size),
+	(a->handle, a->size, a->prop, a->flags),
+	CUmemGenericAllocationHandle *handle; size_t size; const CUmemAllocationProp *prop;
+	unsigned long long flags;)
 
-	return note_handle(created, real_cuMulticastCreate(created->handle, created->multicast));
+CALL(cuMulticastCreate, gpc_passed_call, GIVEN(*a->handle, a->prop->size), (a->handle, a->prop),
+	CUmemGenericAllocationHandle *handle; const CUmulticastObjectProp *prop;)
+/* clang-format on */
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+	const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	struct cuMemCreate_call a = { { .make = make_cuMemCreate, .size = size }, handle, size,
+		prop, flags };
+	bool is_on_device = prop && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+
+	if (!handle || !prop || !enter())
+		return real_cuMemCreate(handle, size, prop, flags);
+	a.call.kind = is_on_device ? GPUCACHE_KIND_PHYSICAL : GPUCACHE_KIND_PHYSICAL_HOST;
+	return create(&a.call, handle, is_on_device ? prop->location.id : -1,
+		is_on_device && gpc_torch_is_caller(__builtin_return_address(0)));
 }
 
 CUresult cuMulticastCreate(
 	CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop)
 {
-	struct created created = {
-		.call = { .make = make_multicast, .kind = GPUCACHE_KIND_MULTICAST },
-		.handle = mcHandle,
-		.multicast = prop,
+	struct cuMulticastCreate_call a = {
+		{ .make = make_cuMulticastCreate, .kind = GPUCACHE_KIND_MULTICAST }, mcHandle, prop
 	};
-	CUresult result;
 
 	if (!mcHandle || !prop || !enter())
 		return real_cuMulticastCreate(mcHandle, prop);
-	created.call.size = prop->size;
-	result = create(&created, -1);
-	gpc_runtime_leave();
-	return result;
+	a.call.size = prop->size;
+	return create(&a.call, mcHandle, -1, false);
 }
 
 /* The driver gave a handle that may be known already: one holder more. */

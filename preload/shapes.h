@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shapes of hooks that there are many of.  Where the driver's call can be made again after the
+ * ladder, its arguments are kept in a struct: as `fields`, which `saved` hands to the driver from `a`.
+ *
+ *	TRACKED(cuMemAllocManaged, dptr, MANAGED, bytesize, a->bytesize, *a->dptr,
+ *		(CUdeviceptr *dptr, size_t bytesize, unsigned int flags),
+ *		(dptr, bytesize, flags), (a->dptr, a->bytesize, a->flags),
+ *		CUdeviceptr *dptr; size_t bytesize; unsigned int flags;)
+ *
+ * Threads   Any.
+ * Failure   The driver's own; a call that is not `fine` is the driver's to refuse.
+ */
+#ifndef GPC_PRELOAD_SHAPES_H
+#define GPC_PRELOAD_SHAPES_H
+
+#include "preload/real.h"
+
+#define LIST(...) __VA_ARGS__
+
+/* struct name_call, and make_name, which does `note` where the driver succeeded. */
+#define CALL(name, base, note, saved, fields)                                   \
+	struct name##_call {                                                    \
+		struct base call;                                               \
+		fields                                                          \
+	};                                                                      \
+	static CUresult make_##name(struct base *call)                          \
+	{                                                                       \
+		const struct name##_call *a = (const struct name##_call *)call; \
+		CUresult result = real_##name saved;                            \
+                                                                                \
+		if (result == CUDA_SUCCESS) {                                   \
+			note;                                                   \
+		}                                                               \
+		return result;                                                  \
+	}
+
+/* What the driver gave, by its address or handle, and how large that is. */
+#define GIVEN(given, held)                                \
+	call->ret_address = (uint64_t)(uintptr_t)(given); \
+	call->ret_size = held
+
+/* The hook of an allocation of `bytes` that the driver makes and we only track. */
+#define TRACKED(name, is_fine, of_kind, bytes, held, given, params, args, saved, fields)           \
+	CALL(name, gpc_passed_call, GIVEN(given, held), saved, fields)                             \
+	CUresult name params                                                                       \
+	{                                                                                          \
+		struct name##_call a = { { .make = make_##name, .kind = GPUCACHE_KIND_##of_kind }, \
+			LIST args };                                                               \
+		CUresult result;                                                                   \
+                                                                                                   \
+		if (!(is_fine) || !enter())                                                        \
+			return real_##name args;                                                   \
+		a.call.size = bytes;                                                               \
+		result = gpc_runtime_passed_malloc(&a.call);                                       \
+		gpc_runtime_leave();                                                               \
+		return result;                                                                     \
+	}
+
+/*
+ * Frees what is tracked under `key` by `call`: out of the books first, for from then on the driver may give
+ * the key to another thread; back where the driver refused.
+ */
+#define FREE_TRACKED(result, of_kind, key, call)                              \
+	do {                                                                  \
+		struct gpc_tracked *tracked = gpc_runtime_forget_key(         \
+			GPUCACHE_KIND_##of_kind, (uint64_t)(uintptr_t)(key)); \
+                                                                              \
+		(result) = call;                                              \
+		gpc_runtime_forgotten(tracked, result);                       \
+		gpc_runtime_heard(result);                                    \
+	} while (0)
+
+/* The hook of such a free. */
+#define FREED(name, of_kind, type)                                    \
+	CUresult name(type key)                                       \
+	{                                                             \
+		CUresult result;                                      \
+                                                                      \
+		if (!key || !enter())                                 \
+			return real_##name(key);                      \
+		FREE_TRACKED(result, of_kind, key, real_##name(key)); \
+		gpc_runtime_leave();                                  \
+		return result;                                        \
+	}
+
+#endif
