@@ -96,6 +96,17 @@ struct gpc_driver_ops {
 	enum gpc_status (*stream_wait)(struct gpc_driver *drv, gpc_stream stream, gpc_event event);
 };
 
+/* Ops that are functions of the same names. */
+#define GPC_DRIVER_OPS                                                          \
+	{                                                                       \
+		.now_ns = now_ns, .mem_alloc = mem_alloc, .mem_free = mem_free, \
+		.mem_info = mem_info, .event_create = event_create,             \
+		.event_destroy = event_destroy, .fence_record = fence_record,   \
+		.event_query = event_query, .event_wait = event_wait,           \
+		.context_sync = context_sync, .legacy_record = legacy_record,   \
+		.stream_wait = stream_wait,                                     \
+	}
+
 /*
  * The part that every driver starts with; a driver embeds it as its first member.
  */

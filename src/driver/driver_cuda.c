@@ -65,63 +65,59 @@ static uint64_t now_ns(struct gpc_driver *drv)
 	return gpc_clock_monotonic_ns();
 }
 
+/* st: what `call`, a function of the driver, answers in our context. */
+#define IN_CONTEXT(drv, st, call)                             \
+	do {                                                  \
+		const struct gpc_cuda_driver *cuda = of(drv); \
+		struct visit visit;                           \
+                                                              \
+		(st) = enter(cuda, &visit);                   \
+		if (!(st))                                    \
+			(st) = heard(drv, cuda->fns->call);   \
+		leave(cuda, &visit);                          \
+	} while (0)
+
 static enum gpc_status mem_alloc(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
 {
-	const struct gpc_cuda_driver *cuda = of(drv);
-	struct visit visit;
 	CUdeviceptr ptr = 0;
-	enum gpc_status st = enter(cuda, &visit);
+	enum gpc_status st;
 
-	if (!st)
-		st = heard(drv, cuda->fns->cuMemAlloc_v2(&ptr, size));
+	IN_CONTEXT(drv, st, cuMemAlloc_v2(&ptr, size));
 	if (!st)
 		*ret_ptr = ptr;
-	leave(cuda, &visit);
 	return st;
 }
 
 static enum gpc_status mem_free(struct gpc_driver *drv, gpc_devptr ptr)
 {
-	const struct gpc_cuda_driver *cuda = of(drv);
-	struct visit visit;
-	enum gpc_status st = enter(cuda, &visit);
+	enum gpc_status st;
 
-	if (!st)
-		st = heard(drv, cuda->fns->cuMemFree_v2(ptr));
-	leave(cuda, &visit);
+	IN_CONTEXT(drv, st, cuMemFree_v2(ptr));
 	return st;
 }
 
 static enum gpc_status mem_info(struct gpc_driver *drv, uint64_t *ret_free, uint64_t *ret_total)
 {
-	const struct gpc_cuda_driver *cuda = of(drv);
-	struct visit visit;
 	size_t available = 0;
 	size_t total = 0;
-	enum gpc_status st = enter(cuda, &visit);
+	enum gpc_status st;
 
-	if (!st)
-		st = heard(drv, cuda->fns->cuMemGetInfo_v2(&available, &total));
+	IN_CONTEXT(drv, st, cuMemGetInfo_v2(&available, &total));
 	if (!st) {
 		*ret_free = available;
 		*ret_total = total;
 	}
-	leave(cuda, &visit);
 	return st;
 }
 
 static enum gpc_status event_create(struct gpc_driver *drv, gpc_event *ret_event)
 {
-	const struct gpc_cuda_driver *cuda = of(drv);
-	struct visit visit;
 	CUevent event = NULL;
-	enum gpc_status st = enter(cuda, &visit);
+	enum gpc_status st;
 
-	if (!st)
-		st = heard(drv, cuda->fns->cuEventCreate(&event, EVENT_DISABLE_TIMING));
+	IN_CONTEXT(drv, st, cuEventCreate(&event, EVENT_DISABLE_TIMING));
 	if (!st)
 		*ret_event = (gpc_event)(uintptr_t)event;
-	leave(cuda, &visit);
 	return st;
 }
 
@@ -130,26 +126,15 @@ static void event_destroy(struct gpc_driver *drv, gpc_event event)
 	(void)of(drv)->fns->cuEventDestroy_v2((CUevent)(uintptr_t)event);
 }
 
+/* A driver that exports the function and refuses it is as old as one that lacks it. */
 static enum gpc_status fence_record(struct gpc_driver *drv, gpc_event event)
 {
-	const struct gpc_cuda_driver *cuda = of(drv);
-	struct visit visit;
-	CUresult result;
 	enum gpc_status st;
 
-	if (!cuda->fns->cuCtxRecordEvent)
+	if (!of(drv)->fns->cuCtxRecordEvent)
 		return GPC_UNSUPPORTED;
-	st = enter(cuda, &visit);
-	if (!st) {
-		result = cuda->fns->cuCtxRecordEvent(cuda->context, (CUevent)(uintptr_t)event);
-		/*
-		 * A driver that exports the function and refuses it is as old as one that lacks
-		 * it.
-		 */
-		st = result == CUDA_ERROR_NOT_SUPPORTED ? GPC_UNSUPPORTED : heard(drv, result);
-	}
-	leave(cuda, &visit);
-	return st;
+	IN_CONTEXT(drv, st, cuCtxRecordEvent(of(drv)->context, (CUevent)(uintptr_t)event));
+	return gpc_status_to_device(st) == CUDA_ERROR_NOT_SUPPORTED ? GPC_UNSUPPORTED : st;
 }
 
 static enum gpc_status event_query(struct gpc_driver *drv, gpc_event event)
@@ -159,68 +144,38 @@ static enum gpc_status event_query(struct gpc_driver *drv, gpc_event event)
 
 static enum gpc_status event_wait(struct gpc_driver *drv, gpc_event event)
 {
-	const struct gpc_cuda_driver *cuda = of(drv);
-	struct visit visit;
-	enum gpc_status st = enter(cuda, &visit);
+	enum gpc_status st;
 
-	if (!st)
-		st = heard(drv, cuda->fns->cuEventSynchronize((CUevent)(uintptr_t)event));
-	leave(cuda, &visit);
+	IN_CONTEXT(drv, st, cuEventSynchronize((CUevent)(uintptr_t)event));
 	return st;
 }
 
 static enum gpc_status context_sync(struct gpc_driver *drv)
 {
-	const struct gpc_cuda_driver *cuda = of(drv);
-	struct visit visit;
-	enum gpc_status st = enter(cuda, &visit);
+	enum gpc_status st;
 
-	if (!st)
-		st = heard(drv, cuda->fns->cuCtxSynchronize());
-	leave(cuda, &visit);
+	IN_CONTEXT(drv, st, cuCtxSynchronize());
 	return st;
 }
 
 static enum gpc_status legacy_record(struct gpc_driver *drv, gpc_event event)
 {
-	const struct gpc_cuda_driver *cuda = of(drv);
-	struct visit visit;
-	enum gpc_status st = enter(cuda, &visit);
+	enum gpc_status st;
 
-	if (!st)
-		st = heard(
-			drv, cuda->fns->cuEventRecord((CUevent)(uintptr_t)event, CU_STREAM_LEGACY));
-	leave(cuda, &visit);
+	IN_CONTEXT(drv, st, cuEventRecord((CUevent)(uintptr_t)event, CU_STREAM_LEGACY));
 	return st;
 }
 
 static enum gpc_status stream_wait(struct gpc_driver *drv, gpc_stream stream, gpc_event event)
 {
-	const struct gpc_cuda_driver *cuda = of(drv);
-	struct visit visit;
-	enum gpc_status st = enter(cuda, &visit);
+	enum gpc_status st;
 
-	if (!st)
-		st = heard(drv, cuda->fns->cuStreamWaitEvent(
-					(CUstream)(uintptr_t)stream, (CUevent)(uintptr_t)event, 0));
-	leave(cuda, &visit);
+	IN_CONTEXT(drv, st,
+		cuStreamWaitEvent((CUstream)(uintptr_t)stream, (CUevent)(uintptr_t)event, 0));
 	return st;
 }
 
-static const struct gpc_driver_ops ops = {
-	.now_ns = now_ns,
-	.mem_alloc = mem_alloc,
-	.mem_free = mem_free,
-	.mem_info = mem_info,
-	.event_create = event_create,
-	.event_destroy = event_destroy,
-	.fence_record = fence_record,
-	.event_query = event_query,
-	.event_wait = event_wait,
-	.context_sync = context_sync,
-	.legacy_record = legacy_record,
-	.stream_wait = stream_wait,
-};
+static const struct gpc_driver_ops ops = GPC_DRIVER_OPS;
 
 void gpc_cuda_driver_init(
 	struct gpc_cuda_driver *drv, const struct gpc_cuda_fns *fns, CUcontext context)

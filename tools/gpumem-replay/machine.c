@@ -102,20 +102,7 @@ static enum gpc_status stream_wait(struct gpc_driver *drv, gpc_stream stream, gp
 	return inner->ops->stream_wait(inner, stream, event);
 }
 
-static const struct gpc_driver_ops counting_ops = {
-	.now_ns = now_ns,
-	.mem_alloc = mem_alloc,
-	.mem_free = mem_free,
-	.mem_info = mem_info,
-	.event_create = event_create,
-	.event_destroy = event_destroy,
-	.fence_record = fence_record,
-	.event_query = event_query,
-	.event_wait = event_wait,
-	.context_sync = context_sync,
-	.legacy_record = legacy_record,
-	.stream_wait = stream_wait,
-};
+static const struct gpc_driver_ops counting_ops = GPC_DRIVER_OPS;
 
 /* ---- opening and closing ---- */
 
