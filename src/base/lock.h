@@ -84,16 +84,6 @@ static inline bool gpc_lock_grab(struct gpc_lock *lock)
 		&lock->word, &unlocked, 1, memory_order_acquire, memory_order_relaxed);
 }
 
-/* Takes a lock that is free.  False: somebody has it. */
-static inline bool gpc_lock_try(struct gpc_lock *lock)
-{
-	gpc_lock_note_taken(lock->rank);
-	if (__builtin_expect(gpc_lock_grab(lock), 1))
-		return true;
-	gpc_lock_note_released(lock->rank);
-	return false;
-}
-
 static inline void gpc_lock_take(struct gpc_lock *lock)
 {
 	gpc_lock_note_taken(lock->rank);

@@ -73,18 +73,6 @@ static void a_wrong_order_fails_at_once(void **state)
 	assert_int_equal(end_of(release_unheld), SIGABRT);
 }
 
-static void a_taken_lock_is_not_waited_for(void **state)
-{
-	struct gpc_lock lock = GPC_LOCK_INIT(GPC_RANK_POOL);
-
-	(void)state;
-	assert_true(gpc_lock_try(&lock));
-	gpc_lock_release(&lock);
-	lock.word = 1; /* as by another thread */
-	assert_false(gpc_lock_try(&lock));
-	assert_false(gpc_lock_is_any_held());
-}
-
 static void a_held_lock_is_known(void **state)
 {
 	(void)state;
@@ -99,7 +87,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(locks_are_taken_from_outer_to_inner),
 		cmocka_unit_test(a_wrong_order_fails_at_once),
-		cmocka_unit_test(a_taken_lock_is_not_waited_for),
 		cmocka_unit_test(a_held_lock_is_known),
 	};
 
