@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "alloc/pool_internal.h"
-#include "base/balance.h"
+#include "base/bytes.h"
 #include "stats/counters.h"
 
 /* All blocks of a list that fences gave become FREE.  Returns their bytes. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/balance.h"
+#include "base/bytes.h"
 
 #include <string.h>
 

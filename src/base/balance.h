@@ -98,16 +98,4 @@ uint64_t gpc_balance_sum(const struct gpucache_balance *balance);
  */
 int64_t gpc_balance_difference(const struct gpucache_balance *balance);
 
-/* a + b, or UINT64_MAX where that passes it.  An unknown summand makes an unknown sum. */
-static inline uint64_t gpc_bytes_add(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-/* a - b, or 0 where that is below it. */
-static inline uint64_t gpc_bytes_less(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Byte counts as people write them. */
+/* Byte counts: as people write them, and sums of them. */
 #ifndef GPC_BASE_BYTES_H
 #define GPC_BASE_BYTES_H
 
@@ -20,6 +20,18 @@ bool gpc_bytes_parse(const char *text, size_t len, uint64_t *ret_bytes);
 
 /* Is the first word of the text a unit or a percent sign?  Then a line does not break before it. */
 bool gpc_bytes_is_unit(const char *text);
+
+/* a + b, or UINT64_MAX where that passes it.  An unknown summand makes an unknown sum. */
+static inline uint64_t gpc_bytes_add(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* a - b, or 0 where that is below it. */
+static inline uint64_t gpc_bytes_less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
 
 /* The smallest multiple of `step`, a power of two, that is >= value. */
 static inline uint64_t gpc_round_up(uint64_t value, uint64_t step)

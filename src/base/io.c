@@ -49,3 +49,21 @@ ssize_t gpc_io_read_file(const char *path, char *buf, size_t size)
 	close(fd);
 	return (ssize_t)len;
 }
+
+ssize_t gpc_io_read_at(int fd, void *buf, size_t size, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t n = pread(fd, (char *)buf + done, size - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}

@@ -38,4 +38,7 @@ void gpc_io_close(int fd, const struct gpc_io_file *file);
  */
 ssize_t gpc_io_read_file(const char *path, char *buf, size_t size);
 
+/* Reads up to `size` bytes at `offset`; the number read, fewer at the end of the file, or -1 with errno. */
+ssize_t gpc_io_read_at(int fd, void *buf, size_t size, uint64_t offset);
+
 #endif

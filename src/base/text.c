@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* Words to guess at are no longer. */
+#define MAX_WORD 48
+
 struct conversion {
 	size_t width;
 	size_t precision; /* of %s */
@@ -226,10 +229,39 @@ void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes)
 		(unsigned long long)(hundredths % 100), units[unit]);
 }
 
+void gpc_text_add_clean(struct gpc_text *text, const char *from, size_t size)
+{
+	for (size_t i = 0; i < size && !text->cut; i++)
+		add_char(text, (unsigned char)from[i] < ' ' || from[i] == 0x7f ? '?' : from[i]);
+}
+
 void gpc_text_pad_to(struct gpc_text *text, size_t column)
 {
 	while (text->len < column && !text->cut)
 		add_char(text, ' ');
+}
+
+size_t gpc_text_distance(const char *name, const char *word, size_t len)
+{
+	size_t row[MAX_WORD + 1];
+
+	if (len > MAX_WORD)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= len; j++)
+		row[j] = j;
+	for (size_t i = 0; name[i]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i + 1;
+		for (size_t j = 0; j < len; j++) {
+			size_t change = diagonal + ((name[i] | 0x20) != (word[j] | 0x20));
+			size_t shift = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
+
+			diagonal = row[j + 1];
+			row[j + 1] = change < shift ? change : shift;
+		}
+	}
+	return row[len];
 }
 
 size_t gpc_format(char *buf, size_t size, const char *format, ...)

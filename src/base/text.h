@@ -39,11 +39,20 @@ void gpc_text_add(struct gpc_text *text, const char *format, ...)
 void gpc_text_vadd(struct gpc_text *text, const char *format, va_list args)
 	__attribute__((format(__printf__, 2, 0)));
 
+/* Append what a program or a person wrote, with a question mark for what would disturb a terminal. */
+void gpc_text_add_clean(struct gpc_text *text, const char *from, size_t size);
+
 /* Append a byte count for a person, in binary units with two decimals: "512 B", "1.50 GiB". */
 void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes);
 
 /* Pad with spaces until the text is `column` characters long; nothing if it already is. */
 void gpc_text_pad_to(struct gpc_text *text, size_t column);
+
+/*
+ * How many letters of word[0 .. len) are to be changed, added or left out to get `name`, without regard to
+ * case; SIZE_MAX for words that are longer than any of ours.
+ */
+size_t gpc_text_distance(const char *name, const char *word, size_t len);
 
 /* Format into buf as snprintf would; returns the length written (cut texts included). */
 size_t gpc_format(char *buf, size_t size, const char *format, ...)

@@ -8,9 +8,6 @@
 #include "base/env.h"
 #include "config/option.h"
 
-/* No key is longer than this, and no misspelling of one is worth a guess. */
-#define MAX_KEY 48
-
 /* Of a wrong key or value, this much is shown. */
 #define MAX_SHOWN 48
 
@@ -53,38 +50,16 @@ static void add_shown(struct gpc_text *text, struct piece piece)
 	gpc_text_add(text, piece.len > MAX_SHOWN ? "...\"" : "\"");
 }
 
-/* Levenshtein's distance, without regard to case; key is at most MAX_KEY long. */
-static size_t distance(const char *name, struct piece key)
-{
-	size_t row[MAX_KEY + 1];
-
-	for (size_t j = 0; j <= key.len; j++)
-		row[j] = j;
-	for (size_t i = 0; name[i]; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i + 1;
-		for (size_t j = 0; j < key.len; j++) {
-			size_t change = diagonal + ((name[i] | 0x20) != (key.at[j] | 0x20));
-			size_t shift = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
-
-			diagonal = row[j + 1];
-			row[j + 1] = change < shift ? change : shift;
-		}
-	}
-	return row[key.len];
-}
-
 /* The option that is most like `key`, NULL where none is. */
 static const struct gpc_option_row *find_nearest(struct piece key)
 {
 	const struct gpc_option_row *nearest = NULL;
 	size_t least = key.len / 3 + 2; /* a third of the letters may be wrong, and one more */
 
-	if (key.len == 0 || key.len > MAX_KEY)
+	if (key.len == 0)
 		return NULL;
 	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
-		size_t d = distance(gpc_option_rows[i].name, key);
+		size_t d = gpc_text_distance(gpc_option_rows[i].name, key.at, key.len);
 
 		if (d < least) {
 			least = d;

@@ -236,6 +236,16 @@ static bool read_string(char *field, const char *text, size_t len)
 bool gpc_option_read(
 	const struct gpc_option_row *row, struct gpc_config *config, const char *text, size_t len)
 {
+	/* All members of the union start where it does. */
+	static const uint8_t sizes[] = {
+		[GPC_OPTION_BOOL] = sizeof(bool),
+		[GPC_OPTION_ENUM] = sizeof(unsigned),
+		[GPC_OPTION_INT] = sizeof(int64_t),
+		[GPC_OPTION_SIZE] = sizeof(uint64_t),
+		[GPC_OPTION_AMOUNT] = sizeof(struct gpc_amount),
+		[GPC_OPTION_FRACTION] = sizeof(uint32_t),
+		[GPC_OPTION_DURATION] = sizeof(uint64_t),
+	};
 	void *field = (char *)config + row->offset;
 	union value value = { 0 };
 
@@ -243,29 +253,7 @@ bool gpc_option_read(
 		return read_string(field, text, len);
 	if (!read_value(row, text, len, &value) || !is_allowed(row, &value))
 		return false;
-	switch (row->type) {
-	case GPC_OPTION_BOOL:
-		*(bool *)field = value.flag;
-		break;
-	case GPC_OPTION_ENUM:
-		*(unsigned *)field = value.choice;
-		break;
-	case GPC_OPTION_INT:
-		*(int64_t *)field = value.number;
-		break;
-	case GPC_OPTION_SIZE:
-	case GPC_OPTION_DURATION:
-		*(uint64_t *)field = value.size;
-		break;
-	case GPC_OPTION_AMOUNT:
-		*(struct gpc_amount *)field = value.amount;
-		break;
-	case GPC_OPTION_FRACTION:
-		*(uint32_t *)field = value.ppm;
-		break;
-	case GPC_OPTION_STRING:
-		break;
-	}
+	memcpy(field, &value, sizes[row->type]);
 	return true;
 }
 

@@ -93,25 +93,6 @@ bool gpc_recording_has_problem(
 	return false;
 }
 
-/* Reads up to `size` bytes; the number read, or -1 with errno. */
-ssize_t gpc_recording_read_at(int fd, void *buf, size_t size, uint64_t offset)
-{
-	size_t done = 0;
-
-	while (done < size) {
-		ssize_t n = pread(fd, (char *)buf + done, size - done, (off_t)(offset + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		if (n == 0)
-			break;
-		done += (size_t)n;
-	}
-	return (ssize_t)done;
-}
-
 void gpc_recording_clean(char *text, size_t size)
 {
 	text[size - 1] = '\0';
@@ -195,7 +176,7 @@ static enum gpc_status open_file(const char *path, struct gpucache_header *ret_h
 		status = GPC_INVALID;
 		goto undo_open;
 	}
-	n = gpc_recording_read_at(fd, ret_header, HEADER_BYTES, 0);
+	n = gpc_io_read_at(fd, ret_header, HEADER_BYTES, 0);
 	if (n < 0)
 		goto fail_errno;
 	status = check_header(ret_header, (uint64_t)n, why);
@@ -207,7 +188,7 @@ static enum gpc_status open_file(const char *path, struct gpucache_header *ret_h
 	 */
 	*ret_state = GPC_RUN_ALIVE;
 	if (!is_locked(fd)) {
-		if (gpc_recording_read_at(fd, &ret_header->state, sizeof ret_header->state,
+		if (gpc_io_read_at(fd, &ret_header->state, sizeof ret_header->state,
 			    offsetof(struct gpucache_header, state)) < 0)
 			goto fail_errno;
 		*ret_state = state_of_dead(ret_header->state);
@@ -342,8 +323,8 @@ static void settle_slot(struct gpc_recording *rec, int fd, uint64_t offset, uint
 	uint32_t after;
 
 	for (int i = 0; i < GPC_RECORDING_TRIES; i++) {
-		if (gpc_recording_read_at(fd, slot, record_size, offset) != (ssize_t)record_size ||
-			gpc_recording_read_at(fd, &after, sizeof after, offset) != sizeof after)
+		if (gpc_io_read_at(fd, slot, record_size, offset) != (ssize_t)record_size ||
+			gpc_io_read_at(fd, &after, sizeof after, offset) != sizeof after)
 			break;
 		if (seq_of(slot) == after && !(after & 1))
 			return;
@@ -361,7 +342,7 @@ static void settle_region(
 	uint64_t bytes = region->count * region->record_size;
 	unsigned char *again = malloc(bytes ? bytes : 1);
 
-	if (!again || gpc_recording_read_at(fd, again, bytes, region->offset) != (ssize_t)bytes) {
+	if (!again || gpc_io_read_at(fd, again, bytes, region->offset) != (ssize_t)bytes) {
 		free(again);
 		return;
 	}
@@ -427,7 +408,7 @@ static enum gpc_status read_file(struct gpc_recording *rec, int fd, struct gpc_t
 		gpc_text_add(why, "no memory for %llu bytes", (unsigned long long)rec->size);
 		return GPC_NO_METADATA;
 	}
-	n = gpc_recording_read_at(fd, rec->data, rec->size, 0);
+	n = gpc_io_read_at(fd, rec->data, rec->size, 0);
 	if (n < 0) {
 		gpc_text_add(why, "%s", strerror(errno));
 		return GPC_IO;

@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "base/balance.h"
+#include "base/bytes.h"
 #include "base/share.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -193,7 +194,7 @@ static inline bool gpc_recording_can_leak(const struct gpucache_block *block)
 /*
  * What a live block counts for in the sums of its stack, where stacks may be sampled.  Blocks
  * without a stack count for themselves; *surplus grows by what others were given beyond their own,
- * which the sum without a stack is to be lessened by (gpc_recording_less).
+ * which the sum without a stack is to be lessened by (gpc_bytes_less).
  */
 static inline struct gpc_share gpc_recording_share(const struct gpc_recording *recording,
 	const struct gpucache_block *block, struct gpc_share *surplus)
@@ -209,11 +210,6 @@ static inline struct gpc_share gpc_recording_share(const struct gpc_recording *r
 	surplus->bytes += share.bytes - own.bytes;
 	surplus->blocks += share.blocks - own.blocks;
 	return share;
-}
-
-static inline uint64_t gpc_recording_less(uint64_t sum, uint64_t surplus)
-{
-	return sum > surplus ? sum - surplus : 0;
 }
 
 bool gpc_recording_read_segment(

@@ -243,13 +243,6 @@ bool gpc_recording_find_code(
 	return true;
 }
 
-static void add_name(const char *name, uint32_t size, struct gpc_text *text)
-{
-	for (uint32_t i = 0; i < size && !text->cut; i++)
-		gpc_text_add(text, "%c",
-			(unsigned char)name[i] < 0x20 || name[i] == 0x7f ? '?' : name[i]);
-}
-
 void gpc_recording_add_tag(
 	const struct gpc_recording *recording, uint32_t id, struct gpc_text *text)
 {
@@ -272,7 +265,7 @@ void gpc_recording_add_tag(
 	if (id != 0)
 		gpc_text_add(text, n ? "tag %u/" : "tag %u", id);
 	while (n-- > 0) {
-		add_name(names[n], sizes[n], text);
+		gpc_text_add_clean(text, names[n], sizes[n]);
 		if (n > 0)
 			gpc_text_add(text, "/");
 	}

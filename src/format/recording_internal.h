@@ -9,8 +9,7 @@
 #ifndef GPC_FORMAT_RECORDING_INTERNAL_H
 #define GPC_FORMAT_RECORDING_INTERNAL_H
 
-#include <sys/types.h>
-
+#include "base/io.h"
 #include "format/recording.h"
 
 /* Notes a problem; text is cut to fit. */
@@ -19,9 +18,6 @@ void gpc_recording_note(struct gpc_recording *recording, enum gpucache_region_ki
 
 /* Ends what claims to be a string, and makes it harmless to a terminal. */
 void gpc_recording_clean(char *text, size_t size);
-
-/* Reads up to `size` bytes; the number read, or -1 with errno. */
-ssize_t gpc_recording_read_at(int fd, void *buf, size_t size, uint64_t offset);
 
 /* recording_pages.c: notes the regions that have lost pages. */
 void gpc_recording_check_pages(struct gpc_recording *recording, int fd);

@@ -22,8 +22,8 @@ static bool is_missing_still(int fd, uint64_t mark_at, uint64_t page)
 	unsigned char bytes[GPUCACHE_PAGE];
 	unsigned char mark = 0;
 
-	return gpc_recording_read_at(fd, &mark, 1, mark_at) == 1 && mark &&
-	       gpc_recording_read_at(fd, bytes, sizeof bytes, page * GPUCACHE_PAGE) ==
+	return gpc_io_read_at(fd, &mark, 1, mark_at) == 1 && mark &&
+	       gpc_io_read_at(fd, bytes, sizeof bytes, page * GPUCACHE_PAGE) ==
 		       (ssize_t)sizeof bytes &&
 	       is_zero(bytes, sizeof bytes);
 }

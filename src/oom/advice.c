@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/balance.h"
 #include "base/bytes.h"
 
 /* A call site in a sentence; what is longer is cut. */

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/balance.h"
+#include "base/bytes.h"
 #include "gpucache_format.h"
 #include "oom/neighbours.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/balance.h"
+#include "base/bytes.h"
 #include "base/io.h"
 #include "base/text.h"
 

@@ -109,12 +109,7 @@ static bool has_its_name(int dir_fd, uint32_t slot, int fd)
 
 static bool read_at(int fd, void *data, size_t size, size_t offset)
 {
-	ssize_t n;
-
-	do
-		n = pread(fd, data, size, (off_t)offset);
-	while (n < 0 && errno == EINTR);
-	return n == (ssize_t)size;
+	return gpc_io_read_at(fd, data, size, offset) == (ssize_t)size;
 }
 
 static bool has_nonce(int fd, uint64_t nonce)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plain device memory: answered from the pool of the current context. */
-#include "base/balance.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"

@@ -2,11 +2,11 @@
 #include "stack/symtab.h"
 
 #include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/metamem.h"
 #include "base/text.h"
 
@@ -14,20 +14,7 @@
 
 static bool read_at(int fd, void *buf, size_t size, uint64_t offset)
 {
-	char *at = buf;
-
-	while (size > 0) {
-		ssize_t n = pread(fd, at, size, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		offset += (uint64_t)n;
-		size -= (size_t)n;
-	}
-	return true;
+	return gpc_io_read_at(fd, buf, size, offset) == (ssize_t)size;
 }
 
 static bool read_header(int fd, Elf64_Ehdr *header)

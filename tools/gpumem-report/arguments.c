@@ -93,42 +93,12 @@ static void print_help(void)
 	     "the number of the failure.");
 }
 
-/*
- * How many letters are to be changed, added or left out; 99 for words too long to be one of
- * ours.
- */
-static unsigned distance(const char *a, const char *b)
-{
-	unsigned row[24];
-	size_t n = strlen(b);
-
-	if (n + 1 > sizeof row / sizeof row[0] || strlen(a) > n + 4)
-		return 99;
-	for (unsigned j = 0; j <= n; j++)
-		row[j] = j;
-	for (; *a; a++) {
-		unsigned diagonal = row[0]++;
-
-		for (size_t j = 1; j <= n; j++) {
-			unsigned best = diagonal + (*a != b[j - 1]);
-
-			diagonal = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
-		}
-	}
-	return row[n];
-}
-
 /* Beyond this distance a word is not a slip of the pen: half of its letters are others. */
-static unsigned farthest(const char *word)
+static size_t farthest(const char *word)
 {
 	size_t len = strlen(word);
 
-	return len < 6 ? (unsigned)len / 2 : 3;
+	return len < 6 ? len / 2 : 3;
 }
 
 static const struct gpc_command *find_command(const char *word)
@@ -142,10 +112,10 @@ static const struct gpc_command *find_command(const char *word)
 static void complain_command(const char *word)
 {
 	const char *nearest = NULL;
-	unsigned least = farthest(word) + 1;
+	size_t least = farthest(word) + 1;
 
 	for (size_t i = 0; i < N_COMMANDS; i++) {
-		unsigned d = distance(word, commands[i].name);
+		size_t d = gpc_text_distance(commands[i].name, word, strlen(word));
 
 		if (d < least) {
 			least = d;
@@ -163,7 +133,7 @@ static void complain_option(const char *word)
 {
 	const char *nearest = NULL;
 	size_t len = strcspn(word, "=");
-	unsigned least;
+	size_t least;
 	char name[24];
 
 	if (strncmp(word, "--", 2) != 0 || len < 3 || len - 2 >= sizeof name) {
@@ -177,14 +147,14 @@ static void complain_option(const char *word)
 	name[len - 2] = '\0';
 	least = farthest(name) + 1;
 	for (const struct option *option = long_options; option->name; option++) {
-		unsigned d = distance(name, option->name);
+		size_t d = gpc_text_distance(option->name, name, len - 2);
 
 		if (d < least) {
 			least = d;
 			nearest = option->name;
 		}
 	}
-	if (nearest && least == 0)
+	if (nearest && strcmp(nearest, name) == 0)
 		gpc_complain("`--%s` needs a value, or takes none", nearest);
 	else if (nearest)
 		gpc_complain("unknown option `--%s`; did you mean `--%s`?", name, nearest);

@@ -69,10 +69,10 @@ static void take_surplus(struct gpc_holdings *holdings, const struct gpc_share *
 
 	if (!holdings->n || without->id)
 		return;
-	bytes = gpc_recording_less(without->bytes, surplus->bytes);
+	bytes = gpc_bytes_less(without->bytes, surplus->bytes);
 	holdings->total_bytes -= without->bytes - bytes;
 	without->bytes = bytes;
-	without->n_blocks = gpc_recording_less(without->n_blocks, surplus->blocks);
+	without->n_blocks = gpc_bytes_less(without->n_blocks, surplus->blocks);
 	if (bytes == 0)
 		*without = holdings->rows[--holdings->n];
 }

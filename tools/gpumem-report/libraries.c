@@ -74,16 +74,11 @@ static void add_name(const char *path, const struct row *row, struct gpc_text *r
 {
 	const char *package = package_of(path);
 	const char *name = package ? package : gpc_base_name(path);
-	size_t len = strcspn(name, "/");
 
-	if (row) {
+	if (row)
 		gpc_text_add(ret_text, "%s", row->name);
-		return;
-	}
-	/* The path comes from the recording as it is. */
-	for (size_t i = 0; i < len; i++)
-		gpc_text_add(ret_text, "%c",
-			(unsigned char)name[i] < 0x20 || name[i] == 0x7f ? '?' : name[i]);
+	else
+		gpc_text_add_clean(ret_text, name, strcspn(name, "/"));
 }
 
 void gpc_library_name(

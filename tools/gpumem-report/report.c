@@ -174,9 +174,7 @@ bool gpc_report_read_line(const struct gpc_recording *recording, size_t i,
 		line += sizeof warning - 1;
 		size -= sizeof warning - 1;
 	}
-	for (size_t c = 0; c < size; c++)
-		gpc_text_add(ret_text, "%c",
-			(unsigned char)line[c] < 0x20 || line[c] == 0x7f ? '?' : line[c]);
+	gpc_text_add_clean(ret_text, line, size);
 	return true;
 }
 

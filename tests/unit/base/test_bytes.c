@@ -94,6 +94,16 @@ static void rounding_up_keeps_multiples(void **state)
 	assert_int_equal(gpc_round_up(513, 512), 1024);
 }
 
+static void sums_saturate_at_both_ends(void **state)
+{
+	(void)state;
+	assert_int_equal(gpc_bytes_add(2, 3), 5);
+	assert_true(gpc_bytes_add(UINT64_MAX, 1) == UINT64_MAX);
+	assert_true(gpc_bytes_add(UINT64_MAX - 1, 1) == UINT64_MAX);
+	assert_int_equal(gpc_bytes_less(5, 3), 2);
+	assert_int_equal(gpc_bytes_less(3, 5), 0);
+}
+
 static void a_unit_is_known_by_its_first_word(void **state)
 {
 	(void)state;
@@ -114,6 +124,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_size_is_refused),
 		cmocka_unit_test(only_the_given_length_is_read),
 		cmocka_unit_test(rounding_up_keeps_multiples),
+		cmocka_unit_test(sums_saturate_at_both_ends),
 		cmocka_unit_test(a_unit_is_known_by_its_first_word),
 	};
 

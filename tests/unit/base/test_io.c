@@ -70,6 +70,25 @@ static void a_number_that_is_another_file_now_is_not_closed(void **state)
 	unlink(path);
 }
 
+static void a_read_ends_with_the_file(void **state)
+{
+	char path[] = "/tmp/gpc-io-XXXXXX";
+	int fd = mkstemp(path);
+	char buf[8] = "";
+
+	(void)state;
+	assert_int_equal(write(fd, "abcdef", 6), 6);
+	assert_int_equal(gpc_io_read_at(fd, buf, 3, 2), 3);
+	assert_memory_equal(buf, "cde", 3);
+	assert_int_equal(gpc_io_read_at(fd, buf, sizeof buf, 4), 2);
+	assert_memory_equal(buf, "ef", 2);
+	assert_int_equal(gpc_io_read_at(fd, buf, sizeof buf, 6), 0);
+	close(fd);
+	unlink(path);
+	assert_int_equal(gpc_io_read_at(fd, buf, sizeof buf, 0), -1);
+	assert_int_equal(errno, EBADF);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -77,6 +96,7 @@ int main(void)
 		cmocka_unit_test(a_missing_file_says_so),
 		cmocka_unit_test(a_descriptor_is_known_by_its_file),
 		cmocka_unit_test(a_number_that_is_another_file_now_is_not_closed),
+		cmocka_unit_test(a_read_ends_with_the_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

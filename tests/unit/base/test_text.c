@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "unit.h"
@@ -127,6 +129,31 @@ static void an_unknown_conversion_is_shown(void **state)
 	assert_string_equal(buf, "%y|");
 }
 
+static void what_would_disturb_a_terminal_is_a_question_mark(void **state)
+{
+	char buf[16];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	(void)state;
+	gpc_text_add_clean(&text, "a\033[31m\177\303\244", 9);
+	assert_string_equal(buf, "a?[31m?\303\244");
+}
+
+static void the_distance_of_words_counts_letters_without_regard_to_case(void **state)
+{
+	char longest[64];
+
+	(void)state;
+	memset(longest, 'a', sizeof longest);
+	assert_int_equal(gpc_text_distance("leaks", "leaks", 5), 0);
+	assert_int_equal(gpc_text_distance("leaks", "LEAKS", 5), 0);
+	assert_int_equal(gpc_text_distance("leaks", "laeks", 5), 2);
+	assert_int_equal(gpc_text_distance("leaks", "leak", 4), 1);
+	assert_int_equal(gpc_text_distance("leaks", "", 0), 5);
+	assert_int_equal(gpc_text_distance("", "leaks", 5), 5);
+	assert_true(gpc_text_distance("leaks", longest, sizeof longest) == SIZE_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +165,8 @@ int main(void)
 		cmocka_unit_test(bytes_that_round_up_to_the_next_unit_are_shown_in_it),
 		cmocka_unit_test(padding_reaches_the_column_and_no_further),
 		cmocka_unit_test(an_unknown_conversion_is_shown),
+		cmocka_unit_test(what_would_disturb_a_terminal_is_a_question_mark),
+		cmocka_unit_test(the_distance_of_words_counts_letters_without_regard_to_case),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
