@@ -251,8 +251,8 @@ static void a_place_is_locked_and_says_which_file_it_is(void **state)
 	assert_int_equal(open_as(&place, path, geteuid()), GPC_OK);
 	reader = open(path, O_RDONLY);
 	assert_int_equal(fstat(reader, &st), 0);
-	assert_int_equal(place.file_device, st.st_dev);
-	assert_int_equal(place.file_inode, st.st_ino);
+	assert_int_equal(place.file.device, st.st_dev);
+	assert_int_equal(place.file.inode, st.st_ino);
 	assert_int_equal(flock(reader, LOCK_SH | LOCK_NB), -1);
 	assert_int_equal(errno, EWOULDBLOCK);
 	close(reader);
