@@ -43,6 +43,19 @@ static bool apply_devices(struct gpc_sim_config *config, const char *value)
 	return true;
 }
 
+/* Its memory and contexts, too: what is set behind it wins. */
+static bool apply_gpu(struct gpc_sim_config *config, const char *value)
+{
+	const struct gpc_sim_model *model = gpc_sim_model_find(value);
+
+	if (!model)
+		return false;
+	config->model = model;
+	config->memory = model->memory;
+	config->context_cost = gpc_sim_model_context_bytes(model);
+	return true;
+}
+
 static bool apply_driver(struct gpc_sim_config *config, const char *value)
 {
 	uint64_t n;
@@ -154,6 +167,8 @@ static bool apply_help(struct gpc_sim_config *config, const char *value);
 #define COST(what) (AT(cost_ns) + sizeof(uint64_t) * GPC_SIM_COST_##what)
 
 static const struct key keys[] = {
+	{ "gpu", KEY_OTHER, 0, apply_gpu,
+		"a GPU by name, `gpucache-run --sim list` lists them; sets memory and context" },
 	{ "memory", KEY_BYTES, AT(memory), NULL, "a device's memory, as cuMemGetInfo says (8GiB)" },
 	{ "devices", KEY_OTHER, 0, apply_devices, "how many devices, 0 to 16 (1)" },
 	{ "reserved", KEY_BYTES, AT(reserved), NULL,
@@ -202,6 +217,7 @@ struct gpc_sim_config gpc_sim_config_default(void)
 {
 	return (struct gpc_sim_config){
 		.n_devices = 1,
+		.model = gpc_sim_model_default(),
 		.driver_version = 13000,
 		.memory = 8 * GPC_GIB,
 		.reserved = 256 * GPC_MIB,

@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/model.h"
+
 #define GPC_SIM_MAX_DEVICES   16
 #define GPC_SIM_MAX_PROCESSES 8
 #define GPC_SIM_MAX_FAULTS    16
@@ -53,6 +55,7 @@ struct gpc_sim_fault_rule {
 
 struct gpc_sim_config {
 	unsigned n_devices;
+	const struct gpc_sim_model *model; /* what the devices are */
 	int driver_version;
 	bool virtual_clock;
 	uint64_t memory;       /* what cuMemGetInfo calls total */

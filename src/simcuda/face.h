@@ -96,6 +96,10 @@ enum face_host_kind {
 /* What a context took for modules and its heap goes with it. */
 void face_loads_end(struct gpc_sim_context *context);
 
+/* A module or a library that is loaded; and the end of the kernels and globals that it was asked for. */
+bool face_is_module(const void *handle);
+void face_names_end(const void *module);
+
 struct face_host {
 	uint64_t base;
 	uint64_t size;

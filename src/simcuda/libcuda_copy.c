@@ -192,6 +192,23 @@ FACE_PAIR(cuMemsetD2D8Async, _ptsz,
 	(CUdeviceptr dst, size_t pitch, unsigned char v, size_t n, size_t rows, CUstream stream),
 	fill(entry, null, stream, dst, pitch, v, 1, n, rows))
 
+/* What a flag says of barriers is about caches, of which there are none. */
+FACE_PAIR(cuStreamWriteValue32_v2, _ptsz,
+	(CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags),
+	((void)flags, fill(entry, null, stream, ptr, 0, value, 4, 1, 1)))
+
+CUresult cuStreamWriteValue32(
+	CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags)
+{
+	return cuStreamWriteValue32_v2(stream, ptr, value, flags);
+}
+
+CUresult cuStreamWriteValue32_ptsz(
+	CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags)
+{
+	return cuStreamWriteValue32_v2_ptsz(stream, ptr, value, flags);
+}
+
 /* ---- prefetch and advice: only for managed memory, and without effect ---- */
 
 static CUresult prefetch(const char *entry, enum face_null null, CUstream handle, uint64_t ptr)

@@ -6,7 +6,10 @@
 #include "base/bytes.h"
 #include "simcuda/face.h"
 
-#define DEVICE_NAME "Simulated GPU"
+static const char *device_name(void)
+{
+	return face_sim()->config.model->name;
+}
 
 static CUresult enter_device(const char *entry, CUdevice dev, const void *out)
 {
@@ -54,7 +57,7 @@ CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 	CUresult res = enter_device("cuDeviceGetName", dev, name);
 
 	if (res == CUDA_SUCCESS)
-		snprintf(name, (size_t)len, "%s", DEVICE_NAME);
+		snprintf(name, (size_t)len, "%s", device_name());
 	return res;
 }
 
@@ -105,8 +108,8 @@ CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* The figures of an H100-like device, as far as programs ask; 0 for the rest. */
-static int attribute_of(CUdevice_attribute attribute, CUdevice dev)
+/* The same of every model; 0 for what no row names. */
+static int common_attribute(CUdevice_attribute attribute)
 {
 	static const struct {
 		CUdevice_attribute attribute;
@@ -121,31 +124,61 @@ static int attribute_of(CUdevice_attribute attribute, CUdevice dev)
 		{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535 },
 		{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 49152 },
 		{ CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536 },
+		{ CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536 },
 		{ CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 65536 },
 		{ CU_DEVICE_ATTRIBUTE_MAX_PITCH, 2147483647 },
 		{ CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512 },
 		{ CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 32 },
 		{ CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32 },
 		{ CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1980000 },
-		{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132 },
+		{ CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 2619000 },
 		{ CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1 },
 		{ CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1 },
+		{ CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1 },
 		{ CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1 },
 		{ CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 3 },
-		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9 },
-		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0 },
 		{ CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1 },
+		{ CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1 },
 		{ CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
 		{ CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1 },
-		{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048 },
 	};
 
-	if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)
-		return dev + 1;
 	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
 		if (table[i].attribute == attribute)
 			return table[i].value;
 	return 0;
+}
+
+static int attribute_of(CUdevice_attribute attribute, CUdevice dev)
+{
+	const struct gpc_sim_model *model = face_sim()->config.model;
+
+	switch ((int)attribute) {
+	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+		return dev + 1;
+	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+		return model->sms;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+		return model->major;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+		return model->minor;
+	case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+		return model->l2_bytes;
+	case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+		return model->bus_bits;
+	case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+		return model->threads_per_sm;
+	case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+		return model->blocks_per_sm;
+	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+		return model->shared_per_block;
+	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+		return model->shared_per_sm;
+	case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
+		return model->major >= 9;
+	default:
+		return common_attribute(attribute);
+	}
 }
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice dev)
@@ -164,8 +197,8 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
 	CUresult res = enter_device("cuDeviceComputeCapability", dev, major);
 
 	if (res == CUDA_SUCCESS) {
-		*major = 9;
-		*minor = 0;
+		*major = face_sim()->config.model->major;
+		*minor = face_sim()->config.model->minor;
 	}
 	return res;
 }
@@ -295,7 +328,7 @@ int gpusim_device_info(int device, struct gpusim_device *ret_info)
 		return -1;
 	memset(ret_info, 0, sizeof *ret_info);
 	uuid_of((unsigned)device, uuid);
-	snprintf(ret_info->name, sizeof ret_info->name, "%s", DEVICE_NAME);
+	snprintf(ret_info->name, sizeof ret_info->name, "%s", device_name());
 	snprintf(ret_info->uuid, sizeof ret_info->uuid,
 		"GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", uuid[0],
 		uuid[1], uuid[2], uuid[3], uuid[4], uuid[5], uuid[6], uuid[7], uuid[8], uuid[9],

@@ -51,6 +51,7 @@ static CUresult load_create(
 
 static void load_destroy_locked(struct load *load)
 {
+	face_names_end(load);
 	gpc_sim_device_uncharge(load->context->device, load->bytes);
 	gpc_list_remove(&load->link);
 	load->magic = 0;
@@ -69,6 +70,14 @@ static struct load *find_locked(
 			return load;
 	}
 	return NULL;
+}
+
+bool face_is_module(const void *handle)
+{
+	pthread_mutex_lock(&lock);
+	bool is_one = handle && find_locked(handle, MODULE_MAGIC, NULL);
+	pthread_mutex_unlock(&lock);
+	return is_one;
 }
 
 void face_loads_end(struct gpc_sim_context *context)
@@ -176,16 +185,6 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
 	/* CU_MODULE_LAZY_LOADING */
 	*mode = 2;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
-{
-	static char kernel;
-
-	if (!function || !module || !name)
-		return CUDA_ERROR_INVALID_VALUE;
-	*function = (CUfunction)(void *)&kernel;
 	return CUDA_SUCCESS;
 }
 

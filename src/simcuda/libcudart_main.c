@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "simcuda/runtime.h"
+#include "simcuda/standin.h"
 
 struct driver cu;
 
@@ -39,6 +40,18 @@ cudaError_t rt_give(CUresult res)
 {
 	/* Not ready is an answer, and no error that stays. */
 	return res == CUDA_ERROR_NOT_READY ? cudaErrorNotReady : note((cudaError_t)res);
+}
+
+const struct standin_library standin_library = {
+	.name = "libcudart",
+	.not_supported = cudaErrorNotSupported,
+	.not_initialized = cudaErrorInitializationError,
+	.failed = cudaErrorUnknown,
+};
+
+int rt_not_supported(const char *name)
+{
+	return (int)note((cudaError_t)standin_not_supported(name));
 }
 
 static bool ask(const char *name, int version, cuuint64_t flags, void *ret_function)
@@ -301,12 +314,18 @@ PAIR(cudaStreamSynchronize, _ptsz, (cudaStream_t stream), cu.stream_sync[PT](str
 PAIR(cudaStreamQuery, _ptsz, (cudaStream_t stream), cu.stream_query[PT](stream))
 PAIR(cudaStreamWaitEvent, _ptsz, (cudaStream_t stream, cudaEvent_t event, unsigned int flags),
 	cu.stream_wait[PT](stream, event, flags))
+PAIR(cudaEventRecordWithFlags, _ptsz, (cudaEvent_t event, cudaStream_t stream, unsigned int flags),
+	cu.record_flags[PT](event, stream, flags))
+PAIR(cudaStreamGetPriority, _ptsz, (cudaStream_t stream, int *priority),
+	cu.stream_priority[PT](stream, priority))
+PAIR(cudaStreamGetFlags, _ptsz, (cudaStream_t stream, unsigned int *flags),
+	cu.stream_flags[PT](stream, flags))
 PAIR(cudaEventRecord, _ptsz, (cudaEvent_t event, cudaStream_t stream), cu.record[PT](event, stream))
 
-cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
-	size_t height, enum cudaMemcpyKind kind)
+static CUDA_MEMCPY2D rows(
+	void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height)
 {
-	CUDA_MEMCPY2D copy = {
+	return (CUDA_MEMCPY2D){
 		.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
 		.srcDevice = address(src),
 		.srcPitch = spitch,
@@ -316,9 +335,41 @@ cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitc
 		.WidthInBytes = width,
 		.Height = height,
 	};
+}
+
+cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
+	size_t height, enum cudaMemcpyKind kind)
+{
+	CUDA_MEMCPY2D copy = rows(dst, dpitch, src, spitch, width, height);
 
 	(void)kind;
 	WITH_CONTEXT(cu.copy_2d[0](&copy));
+}
+
+cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
+	size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	CUDA_MEMCPY2D copy = rows(dst, dpitch, src, spitch, width, height);
+
+	(void)kind;
+	WITH_CONTEXT(cu.copy_2d_async[0](&copy, stream));
+}
+
+cudaError_t cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch,
+	size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	CUDA_MEMCPY2D copy = rows(dst, dpitch, src, spitch, width, height);
+
+	(void)kind;
+	WITH_CONTEXT(cu.copy_2d_async[1](&copy, stream));
+}
+
+cudaError_t cudaMemcpyPeerAsync(
+	void *dst, int dst_device, const void *src, int src_device, size_t n, cudaStream_t stream)
+{
+	(void)dst_device;
+	(void)src_device;
+	WITH_CONTEXT(cu.copy_async[0](address(dst), address(src), n, stream));
 }
 
 /* ---- devices ---- */
@@ -446,19 +497,27 @@ const char *cudaGetErrorString(cudaError_t error)
 		       : "unrecognized error code";
 }
 
-/* One source makes both files: the name of the one that we are in tells the version. */
-static int own_version(void)
+int rt_version(void)
 {
+	static _Atomic int version;
 	Dl_info info;
 
-	return dladdr(&start_error, &info) && info.dli_fname && strstr(info.dli_fname, ".so.12")
-		       ? 12080
-		       : 13000;
+	if (!version)
+		version = dladdr(&start_error, &info) && info.dli_fname &&
+					  strstr(info.dli_fname, ".so.12")
+				  ? 12080
+				  : 13000;
+	return version;
+}
+
+int rt_device(void)
+{
+	return current_device;
 }
 
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
-	*version = own_version();
+	*version = rt_version();
 	return cudaSuccess;
 }
 
@@ -489,7 +548,7 @@ cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function, unsigne
 	enum cudaDriverEntryPointQueryResult *status)
 {
 	return cudaGetDriverEntryPointByVersion(
-		symbol, function, (unsigned)own_version(), flags, status);
+		symbol, function, (unsigned)rt_version(), flags, status);
 }
 
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *ptr)

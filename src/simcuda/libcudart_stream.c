@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in runtime: streams, events, captures, graphs. */
+/* The stand-in runtime: streams, events, captures. */
+#include <string.h>
+
 #include "simcuda/runtime.h"
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int priority)
@@ -42,6 +44,52 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
 	if (error == cudaSuccess)
 		*status = (enum cudaStreamCaptureStatus)seen;
 	return error;
+}
+
+cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
+	unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **nodes, size_t *n)
+{
+	CUstreamCaptureStatus seen = CU_STREAM_CAPTURE_STATUS_NONE;
+	cuuint64_t number = 0;
+	cudaError_t error = rt_begin_with_context();
+
+	if (error == cudaSuccess)
+		error = rt_give(cu.capture_info[0](stream, &seen, &number, graph, nodes, n));
+	if (error == cudaSuccess) {
+		*status = (enum cudaStreamCaptureStatus)seen;
+		if (id)
+			*id = number;
+	}
+	return error;
+}
+
+cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
+	unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **nodes,
+	const cudaGraphEdgeData **edges, size_t *n)
+{
+	if (edges)
+		*edges = NULL;
+	return cudaStreamGetCaptureInfo_v2(stream, status, id, graph, nodes, n);
+}
+
+/* CUDA 12 has a shorter function of this name: what follows the first three is not there then. */
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
+	unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **nodes,
+	const cudaGraphEdgeData **edges, size_t *n)
+{
+	if (rt_version() < 13000)
+		return cudaStreamGetCaptureInfo_v2(stream, status, id, NULL, NULL, NULL);
+	return cudaStreamGetCaptureInfo_v3(stream, status, id, graph, nodes, edges, n);
+}
+
+cudaError_t cudaStreamAddCallback(
+	cudaStream_t stream, cudaStreamCallback_t callback, void *data, unsigned int flags)
+{
+	CUstreamCallback same;
+
+	/* The two types of a status are the same numbers. */
+	memcpy(&same, &callback, sizeof same);
+	WITH_CONTEXT(cu.add_callback[0](stream, same, data, flags));
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
@@ -89,24 +137,4 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
 	WITH_CONTEXT(cu.event_elapsed(ms, from, to));
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
-{
-	WITH_CONTEXT(cu.graph_instantiate(exec, graph, flags));
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
-{
-	WITH_CONTEXT(cu.graph_launch[0](exec, stream));
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
-{
-	WITH_CONTEXT(cu.graph_exec_destroy(exec));
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph)
-{
-	WITH_CONTEXT(cu.graph_destroy(graph));
 }

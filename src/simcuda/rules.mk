@@ -1,13 +1,50 @@
-# The stand-ins for libcuda.so.1, libcudart.so.{12,13} and libnvidia-ml.so.1, over src/sim.
+# The simulated CUDA libraries: libcuda.so.1 and libnvidia-ml.so.1 over src/sim, the runtime and the libraries of CUDA
+# over libcuda.so.1, and the auditor that puts them before a program's own.
 # Included by the top Makefile after it has defined B, CC, ALL_*FLAGS, Q and say.
 
 SIMCUDA_DIR := $(B)/simcuda
-SIMCUDA     := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libcuda.so libcudart.so.12 libcudart.so.13 libcudart.so libnvidia-ml.so.1)
 
-simcuda.cuda := $(patsubst %.c,$(B)/%.o,$(wildcard src/simcuda/libcuda_*.c))
-simcuda.rt   := $(patsubst %.c,$(B)/%.o,$(wildcard src/simcuda/libcudart_*.c))
-simcuda.objs := $(simcuda.cuda) $(simcuda.rt) $(B)/src/simcuda/libnvidia_ml.o
+# Each library over the runtime: its word here, and the file names under which CUDA 12 and CUDA 13 have it.
+STANDINS := cudart cublas cublaslt cudnn
+sonames.cudart   := libcudart.so.12 libcudart.so.13
+sonames.cublas   := libcublas.so.12 libcublas.so.13
+sonames.cublaslt := libcublasLt.so.12 libcublasLt.so.13
+sonames.cudnn    := libcudnn.so.9
+# What its functions are called, for its version script.
+exports.cudart   := __cuda*; cuda*;
+exports.cublas   := cublas*;
+exports.cublaslt := cublasLt*;
+exports.cudnn    := cudnn*;
+
+STANDIN_LIBS := $(foreach word,$(STANDINS),$(sonames.$(word)))
+SIMCUDA := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libcuda.so libcudart.so libnvidia-ml.so.1 libgpusim-audit.so models \
+             $(STANDIN_LIBS))
+
+simcuda.cuda  := $(patsubst %.c,$(B)/%.o,$(wildcard src/simcuda/libcuda_*.c))
+simcuda.audit := $(B)/src/simcuda/audit.o
+simcuda.objs  := $(simcuda.cuda) $(simcuda.audit) $(addprefix $(B)/src/simcuda/,libnvidia_ml.o standin.o)
+
+# One library: its bodies, its stubs, and the file names.
+define STANDIN
+simcuda.$(1) := $$(patsubst %.c,$$(B)/%.o,$$(wildcard src/simcuda/lib$(1)_*.c src/simcuda/lib_$(1).c src/simcuda/lib_$(1)_*.c))
+simcuda.objs += $$(simcuda.$(1)) $$(B)/src/simcuda/stubs_$(1).o
+$$(B)/src/simcuda/stubs_$(1).o: src/simcuda/stubs.c src/simcuda/names_$(1).def
+	$$(call say,CC,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) -DNAMES='"simcuda/names_$(1).def"' $$(stubflags.$(1)) -MMD -MP -c -o $$@ $$<
+$$(addprefix $$(SIMCUDA_DIR)/,$$(sonames.$(1))): $$(simcuda.$(1)) $$(B)/src/simcuda/stubs_$(1).o $$(B)/src/simcuda/standin.o
+	$$(call say,LINK,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)printf '%s { global: %s local: *; };\n' $$(@F) '$$(exports.$(1))' >$$@.map
+	$$(Q)$$(CC) -shared -Wl,-soname,$$(@F) -Wl,-Bsymbolic -Wl,--version-script=$$@.map $$(ALL_LDFLAGS) -o $$@ $$(filter %.o,$$^) \
+	  -ldl -lpthread
+endef
+stubflags.cudart := -DNOT_SUPPORTED=rt_not_supported
+$(foreach word,$(STANDINS),$(eval $(call STANDIN,$(word))))
+
 $(simcuda.objs): ALL_CPPFLAGS += -Isrc/simcuda/include -Isrc/simcuda
+# They are opened late, when the room for the other model may be used up.
+$(simcuda.objs): ALL_CFLAGS += -ftls-model=global-dynamic
 
 # Only the model, and what it needs of base: the object files of libsim.a and libcore.a.
 $(SIMCUDA_DIR)/libcuda.so.1: $(simcuda.cuda) $(B)/libsim.a $(B)/libcore.a src/simcuda/libcuda.map
@@ -16,17 +53,27 @@ $(SIMCUDA_DIR)/libcuda.so.1: $(simcuda.cuda) $(B)/libsim.a $(B)/libcore.a src/si
 	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--version-script=src/simcuda/libcuda.map $(ALL_LDFLAGS) \
 	  -o $@ $(simcuda.cuda) $(B)/libsim.a $(B)/libcore.a -lpthread
 
-$(SIMCUDA_DIR)/libcudart.so.12 $(SIMCUDA_DIR)/libcudart.so.13: $(SIMCUDA_DIR)/libcudart.so.%: \
-  $(simcuda.rt) src/simcuda/libcudart.%.map
-	$(call say,LINK,$@)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -shared -Wl,-soname,libcudart.so.$* -Wl,-Bsymbolic \
-	  -Wl,--version-script=src/simcuda/libcudart.$*.map $(ALL_LDFLAGS) -o $@ $(simcuda.rt) -ldl -lpthread
-
 $(SIMCUDA_DIR)/libnvidia-ml.so.1: $(B)/src/simcuda/libnvidia_ml.o
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -Wl,-soname,libnvidia-ml.so.1 $(ALL_LDFLAGS) -o $@ $< -ldl
+
+# Every process loads it, into a namespace of its own: without libc, which would be loaded there again.
+simcuda.comma := ,
+$(simcuda.audit): ALL_CFLAGS += -DSIMULATED_NAMES='"libcuda.so.1"$(foreach name,libcuda.so libcudart.so libnvidia-ml.so.1 \
+                                    $(STANDIN_LIBS),$(simcuda.comma) "$(name)")'
+$(simcuda.audit): src/simcuda/rules.mk
+$(simcuda.audit): ALL_CFLAGS += -ffreestanding -fno-stack-protector $(if $(SANITIZE),-fno-sanitize=all)
+$(SIMCUDA_DIR)/libgpusim-audit.so: $(simcuda.audit)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -nostdlib -Wl,-soname,libgpusim-audit.so -Wl,-z,noseparate-code $(LDFLAGS.base) -o $@ $<
+
+# What the launcher lists and looks up: key, memory in MiB, compute capability, name.
+$(SIMCUDA_DIR)/models: src/sim/models.def
+	$(Q)mkdir -p $(@D)
+	$(Q)sed -n 's/^MODEL("\([^"]*\)", "\([^"]*\)", \([0-9]*\), \([0-9]*\), [0-9]*, \([0-9]*\),.*/\1 \5 \3.\4 \2/p' $< | \
+	  grep -v '^none ' >$@
 
 $(SIMCUDA_DIR)/libcuda.so: $(SIMCUDA_DIR)/libcuda.so.1
 	$(Q)ln -sf libcuda.so.1 $@

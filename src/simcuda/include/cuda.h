@@ -32,6 +32,24 @@ struct CUdevResource_st {
 
 #define CUDA_CB
 
+enum {
+	CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
+	CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
+	CU_FUNC_ATTRIBUTE_PTX_VERSION = 5,
+	CU_FUNC_ATTRIBUTE_BINARY_VERSION = 6,
+	CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+};
+
+/* A descriptor for kernels that copy in tiles; what it is made of is not looked at. */
+typedef struct CUtensorMap_st {
+	_Alignas(64) cuuint64_t opaque[16];
+} CUtensorMap;
+typedef unsigned int CUtensorMapDataType;
+typedef unsigned int CUtensorMapInterleave;
+typedef unsigned int CUtensorMapSwizzle;
+typedef unsigned int CUtensorMapL2promotion;
+typedef unsigned int CUtensorMapFloatOOBfill;
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -322,6 +340,41 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 	void **libraryOptionValues, unsigned int numLibraryOptions);
 CUresult cuLibraryUnload(CUlibrary library);
 CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name);
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name);
+CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name);
+CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library);
+CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name);
+CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel);
+CUresult cuKernelGetName(const char **name, CUkernel hfunc);
+CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev);
+CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev);
+CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev);
+CUresult cuFuncGetName(const char **name, CUfunction hfunc);
+CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc);
+CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc);
+CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value);
+CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config);
+CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config);
+CUresult cuFuncLoad(CUfunction function);
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
+	int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize);
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+	int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags);
+CUresult cuOccupancyMaxActiveClusters(
+	int *numClusters, CUfunction func, const CUlaunchConfig *config);
+CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
+	cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim,
+	const cuuint64_t *globalStrides, const cuuint32_t *boxDim, const cuuint32_t *elementStrides,
+	CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+	CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill);
+CUresult cuStreamWriteValue32(
+	CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
+CUresult cuStreamWriteValue32_v2(
+	CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
+CUresult cuStreamWriteValue32_ptsz(
+	CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
+CUresult cuStreamWriteValue32_v2_ptsz(
+	CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
 	unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
 	unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams,
@@ -413,6 +466,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 #define cuMemAllocPitch            cuMemAllocPitch_v2
 #define cuMemAllocHost             cuMemAllocHost_v2
 #define cuMemHostRegister          cuMemHostRegister_v2
+#define cuModuleGetGlobal          cuModuleGetGlobal_v2
 #define cuArrayCreate              cuArrayCreate_v2
 #define cuArray3DCreate            cuArray3DCreate_v2
 #define cuArray3DGetDescriptor     cuArray3DGetDescriptor_v2
@@ -452,6 +506,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 #define cuStreamSynchronize          cuStreamSynchronize_ptsz
 #define cuStreamWaitEvent            cuStreamWaitEvent_ptsz
 #define cuStreamAddCallback          cuStreamAddCallback_ptsz
+#define cuStreamWriteValue32         cuStreamWriteValue32_v2_ptsz
 #define cuStreamBeginCapture         cuStreamBeginCapture_v2_ptsz
 #define cuStreamEndCapture           cuStreamEndCapture_ptsz
 #define cuStreamIsCapturing          cuStreamIsCapturing_ptsz
@@ -481,6 +536,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 #define cuMemsetD32            cuMemsetD32_v2
 #define cuMemsetD2D8           cuMemsetD2D8_v2
 #define cuMemPrefetchAsync     cuMemPrefetchAsync_v2
+#define cuStreamWriteValue32   cuStreamWriteValue32_v2
 #define cuStreamBeginCapture   cuStreamBeginCapture_v2
 #define cuStreamGetCaptureInfo cuStreamGetCaptureInfo_v3
 #endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/model.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+
+#define N_MODELS (sizeof models / sizeof models[0])
+
+/* Looked up by the preprocessor: a model without an architecture does not compile. */
+enum {
+#define ARCHITECTURE(major, minor, threads, blocks, shared_block, shared_sm)    \
+	THREADS_##major##_##minor = threads, BLOCKS_##major##_##minor = blocks, \
+	SHARED_BLOCK_##major##_##minor = shared_block, SHARED_SM_##major##_##minor = shared_sm,
+#include "sim/models.def"
+};
+
+static const struct gpc_sim_model models[] = {
+#define MODEL(key_, name_, major_, minor_, sms_, memory_mib, l2_kib, bus_bits_) \
+	{                                                                       \
+		.key = key_,                                                    \
+		.name = name_,                                                  \
+		.major = major_,                                                \
+		.minor = minor_,                                                \
+		.sms = sms_,                                                    \
+		.memory = memory_mib * GPC_MIB,                                 \
+		.l2_bytes = l2_kib * 1024,                                      \
+		.bus_bits = bus_bits_,                                          \
+		.threads_per_sm = THREADS_##major_##_##minor_,                  \
+		.blocks_per_sm = BLOCKS_##major_##_##minor_,                    \
+		.shared_per_block = SHARED_BLOCK_##major_##_##minor_,           \
+		.shared_per_sm = SHARED_SM_##major_##_##minor_,                 \
+	},
+#include "sim/models.def"
+};
+
+const struct gpc_sim_model *gpc_sim_model_default(void)
+{
+	return &models[0];
+}
+
+const struct gpc_sim_model *gpc_sim_model_find(const char *key)
+{
+	for (size_t i = 0; i < N_MODELS; i++)
+		if (strcmp(models[i].key, key) == 0)
+			return &models[i];
+	return NULL;
+}
+
+/*
+ * 2 KiB for each thread that can be resident: half of it is the default stack of 1 KiB, and the whole is what people
+ * measured: 4060 Ti 107 MiB (34 multiprocessors), RTX PRO 6000 555 MiB (188), both in ggml-org/llama.cpp#23604; an A100
+ * of 108 takes 216 MiB for stacks alone (arcs-skku/EMDC_llvm#13).
+ */
+uint64_t gpc_sim_model_context_bytes(const struct gpc_sim_model *model)
+{
+	uint64_t threads = (uint64_t)model->sms * (uint64_t)model->threads_per_sm;
+
+	return gpc_round_up(threads * 2 * GPC_KIB, 2 * GPC_MIB);
+}

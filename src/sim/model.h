@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GPUs by name: what a program and the libraries can ask of one, and what a context takes of its memory.
+ *
+ * Invariants  1 The models are models.def, which the launcher lists as well.
+ * Threads     Any: constants.
+ * Failure     gpc_sim_model_find: NULL for an unknown name.
+ */
+#ifndef GPC_SIM_MODEL_H
+#define GPC_SIM_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpc_sim_model {
+	const char *key;
+	const char *name;
+	int major, minor; /* compute capability */
+	int sms;
+	uint64_t memory; /* bytes, as cuMemGetInfo says */
+	int l2_bytes;
+	int bus_bits;
+	int threads_per_sm;
+	int blocks_per_sm;
+	int shared_per_block; /* at most, for a kernel that asks */
+	int shared_per_sm;
+};
+
+/* The one that stands for no GPU: never NULL. */
+const struct gpc_sim_model *gpc_sim_model_default(void);
+
+const struct gpc_sim_model *gpc_sim_model_find(const char *key);
+
+/* Device memory that a context takes. */
+uint64_t gpc_sim_model_context_bytes(const struct gpc_sim_model *model);
+
+#endif

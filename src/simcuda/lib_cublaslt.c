@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stand-in for libcublasLt: descriptors, and products that one algorithm computes.
+ *
+ * The workspace is the caller's: the heuristic asks for none.  How much the real one asks for depends on the shape
+ * and the GPU; what the caller offers (PyTorch: 1 MiB before compute capability 9.0, 32 MiB from there on) bounds it,
+ * and callers take what they offer whatever the answer is.
+ */
+#include <cublasLt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "simcuda/standin.h"
+
+#define VERSION 130100
+
+const struct standin_library standin_library = {
+	.name = "libcublasLt",
+	.not_supported = CUBLAS_STATUS_NOT_SUPPORTED,
+	.not_initialized = CUBLAS_STATUS_NOT_INITIALIZED,
+	.failed = CUBLAS_STATUS_EXECUTION_FAILED,
+};
+
+static cublasStatus_t create(void **ret, size_t size)
+{
+	*ret = calloc(1, size);
+	return *ret ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+}
+
+static cublasStatus_t destroy(void *made)
+{
+	free(made);
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+/* What a descriptor says of the shape nobody computes with. */
+static cublasStatus_t accept(const void *descriptor, const void *value)
+{
+	return descriptor && value ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+#pragma GCC visibility push(default)
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
+{
+	void *own = standin_create(sizeof(struct standin_handle));
+
+	*handle = own;
+	return own ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
+{
+	return standin_destroy(handle) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
+}
+
+size_t cublasLtGetVersion(void)
+{
+	return VERSION;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
+	const void *a, cublasLtMatrixLayout_t a_desc, const void *b, cublasLtMatrixLayout_t b_desc,
+	const void *beta, const void *c, cublasLtMatrixLayout_t c_desc, void *d,
+	cublasLtMatrixLayout_t d_desc, const cublasLtMatmulAlgo_t *algo, void *workspace,
+	size_t workspace_size, cudaStream_t stream)
+{
+	/* A handle of cuBLAS is taken here, too, and neither has a stream that counts. */
+	const struct standin_handle work = { .magic = STANDIN_MAGIC, .stream = stream };
+
+	(void)a;
+	(void)b;
+	(void)beta;
+	(void)c;
+	(void)d;
+	(void)algo;
+	(void)workspace;
+	(void)workspace_size;
+	if (!handle)
+		return CUBLAS_STATUS_NOT_INITIALIZED;
+	if (!desc || !alpha || !a_desc || !b_desc || !c_desc || !d_desc)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	return (cublasStatus_t)standin_work(&work);
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+	cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+	cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int wanted,
+	cublasLtMatmulHeuristicResult_t results[], int *n)
+{
+	if (!handle)
+		return CUBLAS_STATUS_NOT_INITIALIZED;
+	if (!desc || !a || !b || !c || !d || !preference || wanted < 1 || !results || !n)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	memset(results, 0, sizeof *results);
+	*n = 1;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(
+	cublasLtMatmulDesc_t *desc, cublasComputeType_t compute, cudaDataType_t scale)
+{
+	(void)compute;
+	(void)scale;
+	return create((void **)desc, sizeof **desc);
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
+{
+	return destroy(desc);
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
+	cublasLtMatmulDescAttributes_t attribute, const void *value, size_t size)
+{
+	(void)attribute;
+	(void)size;
+	return accept(desc, value);
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type,
+	uint64_t rows, uint64_t columns, int64_t ld)
+{
+	(void)type;
+	(void)rows;
+	(void)columns;
+	(void)ld;
+	return create((void **)layout, sizeof **layout);
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
+{
+	return destroy(layout);
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+	cublasLtMatrixLayoutAttribute_t attribute, const void *value, size_t size)
+{
+	(void)attribute;
+	(void)size;
+	return accept(layout, value);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
+{
+	return create((void **)preference, sizeof **preference);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
+{
+	return destroy(preference);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+	cublasLtMatmulPreferenceAttributes_t attribute, const void *value, size_t size)
+{
+	(void)attribute;
+	(void)size;
+	return accept(preference, value);
+}
+
+#pragma GCC visibility pop

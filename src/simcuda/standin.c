@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "simcuda/standin.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIMCUDA_NO_NAME_MACROS
+#include <cuda.h>
+
+#define MAX_TOLD 256
+
+static struct {
+	__typeof__(&cuLaunchKernel) launch;
+	__typeof__(&cuMemAlloc_v2) alloc;
+	__typeof__(&cuMemFree_v2) free;
+	__typeof__(&cuCtxGetDevice) device;
+	__typeof__(&cuDeviceGetAttribute) attribute;
+} driver;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool has_driver;
+
+/* A function's address as data: POSIX says that this works, ISO C does not. */
+static bool find(void *library, const char *name, void *ret_function)
+{
+	void *found = dlsym(library, name);
+
+	memcpy(ret_function, &found, sizeof found);
+	return found;
+}
+
+static void start(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+	has_driver = library && find(library, "cuLaunchKernel", &driver.launch) &&
+		     find(library, "cuMemAlloc_v2", &driver.alloc) &&
+		     find(library, "cuMemFree_v2", &driver.free) &&
+		     find(library, "cuCtxGetDevice", &driver.device) &&
+		     find(library, "cuDeviceGetAttribute", &driver.attribute);
+}
+
+static bool begin(void)
+{
+	pthread_once(&once, start);
+	return has_driver;
+}
+
+void *standin_create(size_t size)
+{
+	struct standin_handle *handle = calloc(1, size);
+
+	if (handle)
+		handle->magic = STANDIN_MAGIC;
+	return handle;
+}
+
+static bool is_good(const struct standin_handle *handle)
+{
+	return handle && handle->magic == STANDIN_MAGIC;
+}
+
+bool standin_destroy(void *ptr)
+{
+	struct standin_handle *handle = ptr;
+
+	if (!is_good(handle))
+		return false;
+	/* Whoever destroys handles at exit finds the driver shut down, and the memory gone. */
+	if (handle->taken)
+		(void)driver.free(handle->taken);
+	handle->magic = 0;
+	free(handle);
+	return true;
+}
+
+bool standin_take(struct standin_handle *handle, size_t size)
+{
+	CUdeviceptr ptr;
+
+	if (!begin() || driver.alloc(&ptr, size) != CUDA_SUCCESS)
+		return false;
+	handle->taken = ptr;
+	return true;
+}
+
+int standin_work(const struct standin_handle *handle)
+{
+	static char kernel;
+	CUresult res;
+
+	if (!is_good(handle) || !begin())
+		return standin_library.not_initialized;
+	res = driver.launch(
+		(CUfunction)(void *)&kernel, 1, 1, 1, 1, 1, 1, 0, handle->stream, NULL, NULL);
+	return res == CUDA_SUCCESS ? 0 : standin_library.failed;
+}
+
+int standin_result(const struct standin_handle *handle)
+{
+	if (is_good(handle) && handle->wants_result_on_host)
+		return standin_not_supported("a result on the host");
+	return standin_work(handle);
+}
+
+/* Once for each name, as far as the list goes. */
+static bool is_news(const char *name)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static const char *told[MAX_TOLD];
+	static unsigned n_told;
+	bool is_new = true;
+
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < n_told; i++)
+		is_new &= told[i] != name;
+	is_new &= n_told < MAX_TOLD;
+	if (is_new)
+		told[n_told++] = name;
+	pthread_mutex_unlock(&lock);
+	return is_new;
+}
+
+int standin_not_supported(const char *name)
+{
+	if (is_news(name))
+		fprintf(stderr,
+			"gpusim: %s of %s is not simulated: it answers \"not supported\" (%d); "
+			"docs/simulated-gpu.md says what is, and what to do\n",
+			name, standin_library.name, standin_library.not_supported);
+	return standin_library.not_supported;
+}
+
+int standin_capability(void)
+{
+	CUdevice device;
+	int major = 0;
+	int minor = 0;
+
+	if (!begin() || driver.device(&device) != CUDA_SUCCESS)
+		return 0;
+	(void)driver.attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+	(void)driver.attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+	return major * 10 + minor;
+}
