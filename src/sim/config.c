@@ -74,6 +74,14 @@ static bool apply_clock(struct gpc_sim_config *config, const char *value)
 	return true;
 }
 
+static bool apply_data(struct gpc_sim_config *config, const char *value)
+{
+	if (strcmp(value, "lazy") != 0 && strcmp(value, "full") != 0)
+		return false;
+	config->is_data_full = *value == 'f';
+	return true;
+}
+
 /* Cuts `text` at '/' into at most n fields; returns how many there are. */
 static unsigned split(char *text, char **fields, unsigned n)
 {
@@ -181,6 +189,10 @@ static const struct key keys[] = {
 	{ "driver", KEY_OTHER, 0, apply_driver, "the driver's version, 12040 = 12.4 (13000)" },
 	{ "clock", KEY_OTHER, 0, apply_clock,
 		"real, or virtual: a wait jumps ahead instead of waiting (real)" },
+	{ "data", KEY_OTHER, 0, apply_data,
+		"lazy: the host keeps no zeros, and data up to keep; full: every byte (lazy)" },
+	{ "keep", KEY_BYTES, AT(keep), NULL,
+		"how much data the host keeps; what is copied beyond is dropped (2GiB)" },
 	{ "costs", KEY_OTHER, 0, apply_costs,
 		"none, or published: all costs of calls at once (none)" },
 	{ "malloc_us", KEY_US, COST(MALLOC), NULL, "what an allocation costs (0)" },
@@ -220,6 +232,7 @@ struct gpc_sim_config gpc_sim_config_default(void)
 		.model = gpc_sim_model_default(),
 		.driver_version = 13000,
 		.memory = 8 * GPC_GIB,
+		.keep = 2 * GPC_GIB,
 		.reserved = 256 * GPC_MIB,
 		.context_cost = 300 * GPC_MIB,
 		.module_cost = 2 * GPC_MIB,

@@ -58,6 +58,8 @@ struct gpc_sim_config {
 	const struct gpc_sim_model *model; /* what the devices are */
 	int driver_version;
 	bool virtual_clock;
+	bool is_data_full;
+	uint64_t keep;         /* data that the host keeps where it is not full */
 	uint64_t memory;       /* what cuMemGetInfo calls total */
 	uint64_t reserved;     /* the driver's own, beyond `memory`; NVML counts it */
 	uint64_t context_cost; /* device memory that a context takes */

@@ -173,8 +173,8 @@ static void apply_copy(struct gpc_sim *sim, const struct gpc_sim_effect *effect)
 		const char *src =
 			effect->staged ? effect->staged + row * effect->width
 				       : gpc_sim_bytes(sim, effect->src + row * effect->src_pitch);
-		memmove(gpc_sim_bytes(sim, effect->dst + row * effect->dst_pitch), src,
-			effect->width);
+		gpc_sim_data_copy(sim, gpc_sim_bytes(sim, effect->dst + row * effect->dst_pitch),
+			src, effect->width);
 	}
 }
 
@@ -182,6 +182,10 @@ static void apply_fill(struct gpc_sim *sim, const struct gpc_sim_effect *effect)
 {
 	for (uint64_t row = 0; row < effect->rows; row++) {
 		char *dst = gpc_sim_bytes(sim, effect->dst + row * effect->dst_pitch);
+		if (effect->value == 0) {
+			gpc_sim_data_zero(sim, dst, effect->width);
+			continue;
+		}
 		if (effect->value_size == 1) {
 			memset(dst, (int)(effect->value & 0xff), effect->width);
 			continue;

@@ -18,6 +18,8 @@ struct gpc_sim *gpc_sim_create(const struct gpc_sim_config *config)
 			goto undo_devices;
 	if (!gpc_sim_vmm_init(&sim->vmm, config->memory * (n ? n : 1)))
 		goto undo_devices;
+	if (!gpc_sim_data_init(sim))
+		goto undo_vmm;
 	gpc_sim_clock_init(&sim->clock, config->virtual_clock);
 	gpc_sim_effects_init(&sim->effects);
 	gpc_sim_faults_init(&sim->faults, config);
@@ -32,6 +34,8 @@ struct gpc_sim *gpc_sim_create(const struct gpc_sim_config *config)
 	}
 	return sim;
 
+undo_vmm:
+	gpc_sim_vmm_fini(&sim->vmm);
 undo_devices:
 	while (n-- > 0)
 		gpc_sim_device_fini(&sim->devices[n]);
@@ -47,6 +51,7 @@ void gpc_sim_destroy(struct gpc_sim *sim)
 	gpc_sim_mempools_fini(sim);
 	gpc_sim_graph_memory_fini(sim);
 	gpc_sim_race_destroy(sim);
+	gpc_sim_data_fini(sim);
 	gpc_sim_vmm_fini(&sim->vmm);
 	for (unsigned i = 0; i < sim->config.n_devices; i++)
 		gpc_sim_device_fini(&sim->devices[i]);

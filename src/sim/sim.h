@@ -5,6 +5,7 @@
  *      config.h --> struct gpc_sim --+-- clock.h
  *                                    +-- device.h x n     addresses, bytes, account
  *                                    +-- effect.h         what work does, when it ends
+ *                                    +-- data.h           how much of the bytes the host keeps
  *                                    +-- ipc.h            memory that other processes open
  *                                    +-- vmm.h            reserved addresses, physical memory, mappings
  *                                    +-- fault.h          what fails on demand
@@ -29,6 +30,7 @@
 #include "base/list.h"
 #include "sim/clock.h"
 #include "sim/config.h"
+#include "sim/data.h"
 #include "sim/device.h"
 #include "sim/effect.h"
 #include "sim/fault.h"
@@ -43,6 +45,7 @@ struct gpc_sim {
 	struct gpc_sim_device devices[GPC_SIM_MAX_DEVICES];
 	struct gpc_sim_vmm vmm;
 	struct gpc_sim_effects effects;
+	struct gpc_sim_data data;
 	struct gpc_sim_faults faults;
 	struct gpc_sim_mempools mempools;
 	struct gpc_sim_graph_memory graph_memory;

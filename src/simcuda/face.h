@@ -100,6 +100,11 @@ void face_loads_end(struct gpc_sim_context *context);
 bool face_is_module(const void *handle);
 void face_names_end(const void *module);
 
+/* A kernel is launched; so many bytes are copied to the host; and what is to be said of it when the program ends. */
+void face_note_launch(void);
+void face_note_read(uint64_t bytes);
+void face_close(const struct gpc_sim *sim);
+
 struct face_host {
 	uint64_t base;
 	uint64_t size;

@@ -23,11 +23,15 @@ static uint64_t transfer_ns(uint64_t bytes)
 	       (uint64_t)((double)bytes / (1 << 20) * (double)config->copy_ns_per_mib);
 }
 
+static bool is_host(uint64_t ptr)
+{
+	return !gpc_sim_device_of(face_sim(), ptr) && !gpc_sim_vmm_has(&face_sim()->vmm, ptr);
+}
+
 /* Host memory that the driver does not know. */
 static bool is_pageable(uint64_t ptr)
 {
-	return !gpc_sim_device_of(face_sim(), ptr) && !gpc_sim_vmm_has(&face_sim()->vmm, ptr) &&
-	       !face_host_find(ptr, NULL);
+	return is_host(ptr) && !face_host_find(ptr, NULL);
 }
 
 static bool is_good(uint64_t ptr, uint64_t width, uint64_t rows, uint64_t pitch)
@@ -54,6 +58,8 @@ static CUresult submit_copy(
 		gpc_sim_effect_destroy(effect);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	if (is_host(shape.dst) && !is_host(shape.src))
+		face_note_read(shape.width * shape.rows);
 	CUresult res = gpc_sim_stream_submit(stream, effect);
 	return res == CUDA_SUCCESS && must_wait ? gpc_sim_stream_sync(stream) : res;
 }
@@ -274,6 +280,14 @@ static CUresult launch(const char *entry, enum face_null null, CUstream handle, 
 	return gpc_sim_stream_submit(stream, effect);
 }
 
+/* A program's own kernel, of which nobody knows what it would do. */
+static CUresult launch_program(
+	const char *entry, enum face_null null, CUstream handle, CUfunction function)
+{
+	face_note_launch();
+	return launch(entry, null, handle, function, face_sim()->config.kernel_ns, 0, NULL);
+}
+
 #define UNUSED_GRID                                                                              \
 	((void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)params, \
 		(void)extra)
@@ -282,11 +296,10 @@ FACE_PAIR(cuLaunchKernel, _ptsz,
 	(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
 		unsigned int by, unsigned int bz, unsigned int shared, CUstream stream,
 		void **params, void **extra),
-	(UNUSED_GRID, launch(entry, null, stream, f, face_sim()->config.kernel_ns, 0, NULL)))
+	(UNUSED_GRID, launch_program(entry, null, stream, f)))
 FACE_PAIR(cuLaunchKernelEx, _ptsz,
 	(const CUlaunchConfig *config, CUfunction f, void **params, void **extra),
-	((void)params, (void)extra,
-		launch(entry, null, config->hStream, f, face_sim()->config.kernel_ns, 0, NULL)))
+	((void)params, (void)extra, launch_program(entry, null, config->hStream, f)))
 
 int gpusim_launch(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,
 	const struct gpusim_range *ranges)

@@ -340,6 +340,9 @@ int gpusim_device_info(int device, struct gpusim_device *ret_info)
 	ret_info->free = gpc_sim_device_free_bytes(&sim->devices[device]);
 	ret_info->reserved = sim->config.reserved;
 	ret_info->own_used = gpc_sim_device_used_bytes(&sim->devices[device]);
+	ret_info->major = sim->config.model->major;
+	ret_info->minor = sim->config.model->minor;
+	ret_info->driver_version = sim->config.driver_version;
 	ret_info->n_processes = sim->config.n_processes;
 	for (unsigned i = 0; i < sim->config.n_processes; i++) {
 		ret_info->processes[i].pid = sim->config.processes[i].pid;

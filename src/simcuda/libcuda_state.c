@@ -61,6 +61,8 @@ static void in_child(void)
 
 static void at_end(void)
 {
+	if (!atomic_load(&is_forked))
+		face_close(machine);
 	atomic_store(&is_over, true);
 }
 

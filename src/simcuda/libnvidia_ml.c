@@ -7,6 +7,8 @@
  *      total = used + free + reserved      (nvmlDeviceGetMemoryInfo_v2; the older call counts reserved as used)
  *      free  = what cuMemGetInfo says      total = what cuMemGetInfo says + reserved
  *      used  = this process + the other processes
+ *
+ * What NVML has besides answers "Not Supported".
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -17,12 +19,15 @@
 
 #include <gpusim.h>
 
+#include "simcuda/standin.h"
+
 #define EXPORT __attribute__((visibility("default")))
 
 enum nvml_return {
 	NVML_SUCCESS = 0,
 	NVML_ERROR_UNINITIALIZED = 1,
 	NVML_ERROR_INVALID_ARGUMENT = 2,
+	NVML_ERROR_NOT_SUPPORTED = 3,
 	NVML_ERROR_NOT_FOUND = 6,
 	NVML_ERROR_INSUFFICIENT_SIZE = 7,
 	NVML_ERROR_DRIVER_NOT_LOADED = 9,
@@ -40,10 +45,22 @@ struct nvml_memory_v2 {
 	unsigned long long total, reserved, free, used;
 };
 
+/* The oldest form has the first two members only. */
+struct nvml_process_v1 {
+	unsigned int pid;
+	unsigned long long used;
+};
+
 struct nvml_process {
 	unsigned int pid;
 	unsigned long long used;
 	unsigned int gpu_instance, compute_instance;
+};
+
+struct nvml_pci {
+	char bus_id_legacy[16];
+	unsigned int domain, bus, device, pci_device_id, pci_subsystem_id;
+	char bus_id[32];
 };
 
 /* The structs that the calls take carry their size and version. */
@@ -51,6 +68,7 @@ struct nvml_process {
 
 enum nvml_return nvmlInit_v2(void);
 enum nvml_return nvmlInit(void);
+enum nvml_return nvmlInitWithFlags(unsigned int flags);
 enum nvml_return nvmlShutdown(void);
 enum nvml_return nvmlDeviceGetCount_v2(unsigned int *n);
 enum nvml_return nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device);
@@ -61,6 +79,20 @@ enum nvml_return nvmlDeviceGetUUID(nvmlDevice_t device, char *text, unsigned int
 enum nvml_return nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index);
 enum nvml_return nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory *memory);
 enum nvml_return nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct nvml_memory_v2 *memory);
+enum nvml_return nvmlDeviceGetCount(unsigned int *n);
+enum nvml_return nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device);
+enum nvml_return nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct nvml_pci *pci);
+enum nvml_return nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor);
+enum nvml_return nvmlDeviceGetComputeRunningProcesses(
+	nvmlDevice_t device, unsigned int *n, struct nvml_process_v1 *list);
+enum nvml_return nvmlDeviceGetGraphicsRunningProcesses(
+	nvmlDevice_t device, unsigned int *n, void *list);
+enum nvml_return nvmlDeviceGetGraphicsRunningProcesses_v2(
+	nvmlDevice_t device, unsigned int *n, void *list);
+enum nvml_return nvmlDeviceGetGraphicsRunningProcesses_v3(
+	nvmlDevice_t device, unsigned int *n, void *list);
+enum nvml_return nvmlSystemGetCudaDriverVersion(int *version);
+enum nvml_return nvmlSystemGetCudaDriverVersion_v2(int *version);
 enum nvml_return nvmlDeviceGetComputeRunningProcesses_v2(
 	nvmlDevice_t device, unsigned int *n, struct nvml_process *list);
 enum nvml_return nvmlDeviceGetComputeRunningProcesses_v3(
@@ -68,6 +100,22 @@ enum nvml_return nvmlDeviceGetComputeRunningProcesses_v3(
 enum nvml_return nvmlSystemGetProcessName(unsigned int pid, char *text, unsigned int len);
 enum nvml_return nvmlSystemGetDriverVersion(char *text, unsigned int len);
 const char *nvmlErrorString(enum nvml_return code);
+
+/* A GPU has many sensors, and none of this one; as on a real one that lacks them, nothing is said. */
+int nvml_not_supported(const char *name);
+
+int nvml_not_supported(const char *name)
+{
+	(void)name;
+	return NVML_ERROR_NOT_SUPPORTED;
+}
+
+const struct standin_library standin_library = {
+	.name = "libnvidia-ml",
+	.not_supported = NVML_ERROR_NOT_SUPPORTED,
+	.not_initialized = NVML_ERROR_UNINITIALIZED,
+	.failed = NVML_ERROR_UNKNOWN,
+};
 
 static int (*device_count)(void);
 static int (*device_info)(int device, struct gpusim_device *ret_info);
@@ -93,6 +141,12 @@ EXPORT enum nvml_return nvmlInit_v2(void)
 
 EXPORT enum nvml_return nvmlInit(void)
 {
+	return nvmlInit_v2();
+}
+
+EXPORT enum nvml_return nvmlInitWithFlags(unsigned int flags)
+{
+	(void)flags;
 	return nvmlInit_v2();
 }
 
@@ -130,6 +184,16 @@ EXPORT enum nvml_return nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDe
 		return NVML_ERROR_INVALID_ARGUMENT;
 	*device = (nvmlDevice_t)(uintptr_t)(index + 1);
 	return NVML_SUCCESS;
+}
+
+EXPORT enum nvml_return nvmlDeviceGetCount(unsigned int *n)
+{
+	return nvmlDeviceGetCount_v2(n);
+}
+
+EXPORT enum nvml_return nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device)
+{
+	return nvmlDeviceGetHandleByIndex_v2(index, device);
 }
 
 /* The device that has this PCI address, in whatever width the domain is written, or this UUID. */
@@ -270,6 +334,96 @@ EXPORT enum nvml_return nvmlDeviceGetComputeRunningProcesses_v2(
 	return nvmlDeviceGetComputeRunningProcesses_v3(device, n, list);
 }
 
+EXPORT enum nvml_return nvmlDeviceGetComputeRunningProcesses(
+	nvmlDevice_t device, unsigned int *n, struct nvml_process_v1 *list)
+{
+	struct nvml_process all[1 + 8];
+	unsigned int room = sizeof all / sizeof all[0];
+	enum nvml_return res = n ? nvmlDeviceGetComputeRunningProcesses_v3(device, &room, all)
+				 : NVML_ERROR_INVALID_ARGUMENT;
+
+	if (res != NVML_SUCCESS)
+		return res;
+	bool has_room = *n >= room && (list || !room);
+	*n = room;
+	for (unsigned int i = 0; has_room && i < room; i++)
+		list[i] = (struct nvml_process_v1){ .pid = all[i].pid, .used = all[i].used };
+	return has_room ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+}
+
+/* Nobody draws. */
+EXPORT enum nvml_return nvmlDeviceGetGraphicsRunningProcesses_v3(
+	nvmlDevice_t device, unsigned int *n, void *list)
+{
+	struct gpusim_device info;
+	enum nvml_return res = info_of(device, n, &info);
+
+	(void)list;
+	if (res == NVML_SUCCESS)
+		*n = 0;
+	return res;
+}
+
+EXPORT enum nvml_return nvmlDeviceGetGraphicsRunningProcesses_v2(
+	nvmlDevice_t device, unsigned int *n, void *list)
+{
+	return nvmlDeviceGetGraphicsRunningProcesses_v3(device, n, list);
+}
+
+EXPORT enum nvml_return nvmlDeviceGetGraphicsRunningProcesses(
+	nvmlDevice_t device, unsigned int *n, void *list)
+{
+	return nvmlDeviceGetGraphicsRunningProcesses_v3(device, n, list);
+}
+
+EXPORT enum nvml_return nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct nvml_pci *pci)
+{
+	struct gpusim_device info;
+	enum nvml_return res = info_of(device, pci, &info);
+
+	if (res != NVML_SUCCESS)
+		return res;
+	memset(pci, 0, sizeof *pci);
+	if (sscanf(info.pci_bus_id, "%x:%x:%x", &pci->domain, &pci->bus, &pci->device) != 3)
+		return NVML_ERROR_UNKNOWN;
+	snprintf(pci->bus_id_legacy, sizeof pci->bus_id_legacy, "%.15s", info.pci_bus_id);
+	snprintf(pci->bus_id, sizeof pci->bus_id, "%08X:%02X:%02X.0", pci->domain, pci->bus,
+		pci->device);
+	return NVML_SUCCESS;
+}
+
+EXPORT enum nvml_return nvmlDeviceGetCudaComputeCapability(
+	nvmlDevice_t device, int *major, int *minor)
+{
+	struct gpusim_device info;
+	enum nvml_return res = info_of(device, major, &info);
+
+	if (res == NVML_SUCCESS) {
+		*major = info.major;
+		*minor = info.minor;
+	}
+	return res;
+}
+
+EXPORT enum nvml_return nvmlSystemGetCudaDriverVersion(int *version)
+{
+	struct gpusim_device info;
+
+	if (!device_info)
+		return NVML_ERROR_UNINITIALIZED;
+	if (!version)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (device_info(0, &info) != 0)
+		return NVML_ERROR_UNKNOWN;
+	*version = info.driver_version;
+	return NVML_SUCCESS;
+}
+
+EXPORT enum nvml_return nvmlSystemGetCudaDriverVersion_v2(int *version)
+{
+	return nvmlSystemGetCudaDriverVersion(version);
+}
+
 EXPORT enum nvml_return nvmlSystemGetProcessName(unsigned int pid, char *text, unsigned int len)
 {
 	struct gpusim_device info;
@@ -302,6 +456,8 @@ EXPORT const char *nvmlErrorString(enum nvml_return code)
 		return "Uninitialized";
 	case NVML_ERROR_INVALID_ARGUMENT:
 		return "Invalid Argument";
+	case NVML_ERROR_NOT_SUPPORTED:
+		return "Not Supported";
 	case NVML_ERROR_NOT_FOUND:
 		return "Not Found";
 	case NVML_ERROR_INSUFFICIENT_SIZE:

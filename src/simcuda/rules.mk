@@ -1,32 +1,36 @@
-# The simulated CUDA libraries: libcuda.so.1 and libnvidia-ml.so.1 over src/sim, the runtime and the libraries of CUDA
-# over libcuda.so.1, and the auditor that puts them before a program's own.
+# The simulated CUDA libraries: libcuda.so.1 over src/sim, the others over libcuda.so.1, and the auditor that puts them before a program's own.
 # Included by the top Makefile after it has defined B, CC, ALL_*FLAGS, Q and say.
 
 SIMCUDA_DIR := $(B)/simcuda
 
 # Each library over the runtime: its word here, and the file names under which CUDA 12 and CUDA 13 have it.
-STANDINS := cudart cublas cublaslt cudnn
+STANDINS := nvidia_ml cudart cublas cublaslt cudnn
+sonames.nvidia_ml := libnvidia-ml.so.1
 sonames.cudart   := libcudart.so.12 libcudart.so.13
 sonames.cublas   := libcublas.so.12 libcublas.so.13
 sonames.cublaslt := libcublasLt.so.12 libcublasLt.so.13
 sonames.cudnn    := libcudnn.so.9
 # What its functions are called, for its version script.
+exports.nvidia_ml := nvml*;
 exports.cudart   := __cuda*; cuda*;
 exports.cublas   := cublas*;
 exports.cublaslt := cublasLt*;
 exports.cudnn    := cudnn*;
 
+# NVIDIA's give their symbols a version, the name of the file, but for these.
+unversioned := nvidia_ml nccl
+
 STANDIN_LIBS := $(foreach word,$(STANDINS),$(sonames.$(word)))
-SIMCUDA := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libcuda.so libcudart.so libnvidia-ml.so.1 libgpusim-audit.so models \
+SIMCUDA := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libcuda.so libcudart.so libgpusim-audit.so models \
              $(STANDIN_LIBS))
 
 simcuda.cuda  := $(patsubst %.c,$(B)/%.o,$(wildcard src/simcuda/libcuda_*.c))
 simcuda.audit := $(B)/src/simcuda/audit.o
-simcuda.objs  := $(simcuda.cuda) $(simcuda.audit) $(addprefix $(B)/src/simcuda/,libnvidia_ml.o standin.o)
+simcuda.objs  := $(simcuda.cuda) $(simcuda.audit) $(B)/src/simcuda/standin.o
 
 # One library: its bodies, its stubs, and the file names.
 define STANDIN
-simcuda.$(1) := $$(patsubst %.c,$$(B)/%.o,$$(wildcard src/simcuda/lib$(1)_*.c src/simcuda/lib_$(1).c src/simcuda/lib_$(1)_*.c))
+simcuda.$(1) := $$(patsubst %.c,$$(B)/%.o,$$(wildcard src/simcuda/lib$(1).c src/simcuda/lib$(1)_*.c src/simcuda/lib_$(1).c src/simcuda/lib_$(1)_*.c))
 simcuda.objs += $$(simcuda.$(1)) $$(B)/src/simcuda/stubs_$(1).o
 $$(B)/src/simcuda/stubs_$(1).o: src/simcuda/stubs.c src/simcuda/names_$(1).def
 	$$(call say,CC,$$@)
@@ -35,11 +39,12 @@ $$(B)/src/simcuda/stubs_$(1).o: src/simcuda/stubs.c src/simcuda/names_$(1).def
 $$(addprefix $$(SIMCUDA_DIR)/,$$(sonames.$(1))): $$(simcuda.$(1)) $$(B)/src/simcuda/stubs_$(1).o $$(B)/src/simcuda/standin.o
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)printf '%s { global: %s local: *; };\n' $$(@F) '$$(exports.$(1))' >$$@.map
+	$$(Q)printf '%s { global: %s local: *; };\n' '$$(if $$(filter $(1),$$(unversioned)),,$$(@F))' '$$(exports.$(1))' >$$@.map
 	$$(Q)$$(CC) -shared -Wl,-soname,$$(@F) -Wl,-Bsymbolic -Wl,--version-script=$$@.map $$(ALL_LDFLAGS) -o $$@ $$(filter %.o,$$^) \
 	  -ldl -lpthread
 endef
-stubflags.cudart := -DNOT_SUPPORTED=rt_not_supported
+stubflags.cudart    := -DNOT_SUPPORTED=rt_not_supported
+stubflags.nvidia_ml := -DNOT_SUPPORTED=nvml_not_supported
 $(foreach word,$(STANDINS),$(eval $(call STANDIN,$(word))))
 
 $(simcuda.objs): ALL_CPPFLAGS += -Isrc/simcuda/include -Isrc/simcuda
@@ -53,14 +58,9 @@ $(SIMCUDA_DIR)/libcuda.so.1: $(simcuda.cuda) $(B)/libsim.a $(B)/libcore.a src/si
 	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--version-script=src/simcuda/libcuda.map $(ALL_LDFLAGS) \
 	  -o $@ $(simcuda.cuda) $(B)/libsim.a $(B)/libcore.a -lpthread
 
-$(SIMCUDA_DIR)/libnvidia-ml.so.1: $(B)/src/simcuda/libnvidia_ml.o
-	$(call say,LINK,$@)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -shared -Wl,-soname,libnvidia-ml.so.1 $(ALL_LDFLAGS) -o $@ $< -ldl
-
 # Every process loads it, into a namespace of its own: without libc, which would be loaded there again.
 simcuda.comma := ,
-$(simcuda.audit): ALL_CFLAGS += -DSIMULATED_NAMES='"libcuda.so.1"$(foreach name,libcuda.so libcudart.so libnvidia-ml.so.1 \
+$(simcuda.audit): ALL_CFLAGS += -DSIMULATED_NAMES='"libcuda.so.1"$(foreach name,libcuda.so libcudart.so \
                                     $(STANDIN_LIBS),$(simcuda.comma) "$(name)")'
 $(simcuda.audit): src/simcuda/rules.mk
 $(simcuda.audit): ALL_CFLAGS += -ffreestanding -fno-stack-protector $(if $(SANITIZE),-fno-sanitize=all)

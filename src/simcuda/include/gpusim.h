@@ -39,6 +39,8 @@ struct gpusim_device {
 	uint64_t free;        /* as cuMemGetInfo says */
 	uint64_t reserved;    /* by the driver; not part of total */
 	uint64_t own_used;    /* by this process: contexts and allocations */
+	int major, minor;     /* compute capability */
+	int driver_version;   /* 13000 */
 	unsigned n_processes; /* others */
 	struct gpusim_process processes[8];
 };

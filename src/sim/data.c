@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/data.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/bytes.h"
+#include "sim/sim.h"
+
+#define PIECE ((uint64_t)64 * GPC_KIB)
+
+/* Chunks of the devices and of mapped memory, one after another. */
+static uint64_t n_chunks(const struct gpc_sim *sim)
+{
+	uint64_t n = sim->vmm.n_chunks;
+
+	for (unsigned i = 0; i < sim->config.n_devices; i++)
+		n += sim->devices[i].n_chunks;
+	return n;
+}
+
+bool gpc_sim_data_init(struct gpc_sim *sim)
+{
+	void *table = mmap(NULL, n_chunks(sim), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	sim->data.is_full = sim->config.is_data_full;
+	sim->data.keep = sim->config.keep;
+	sim->data.chunks = table == MAP_FAILED ? NULL : table;
+	return sim->data.chunks;
+}
+
+void gpc_sim_data_fini(struct gpc_sim *sim)
+{
+	if (sim->data.chunks)
+		munmap(sim->data.chunks, n_chunks(sim));
+}
+
+/* The state of the chunk that these bytes are in, and where in it; NULL: they are the host's own. */
+static unsigned char *locate(struct gpc_sim *sim, const char *bytes, uint64_t *ret_at)
+{
+	unsigned char *first = sim->data.chunks;
+	uint64_t offset;
+
+	for (unsigned i = 0; i < sim->config.n_devices; i++) {
+		const struct gpc_sim_device *device = &sim->devices[i];
+
+		offset = (uintptr_t)bytes - (uintptr_t)device->shadow;
+		*ret_at = offset % GPC_SIM_CHUNK;
+		if (offset < device->span)
+			return first + offset / GPC_SIM_CHUNK;
+		first += device->n_chunks;
+	}
+	offset = (uintptr_t)bytes - (uintptr_t)sim->vmm.shadow;
+	*ret_at = offset % GPC_SIM_CHUNK;
+	return offset / GPC_SIM_CHUNK < sim->vmm.n_chunks ? first + offset / GPC_SIM_CHUNK : NULL;
+}
+
+static unsigned char *chunk_of(struct gpc_sim *sim, const char *bytes)
+{
+	uint64_t at;
+
+	return locate(sim, bytes, &at);
+}
+
+static void let_go(struct gpc_sim *sim, unsigned char *chunk)
+{
+	if (*chunk == GPC_SIM_DATA_KEPT)
+		sim->data.kept -= GPC_SIM_CHUNK;
+	*chunk = GPC_SIM_DATA_ZEROS;
+}
+
+/* Whole pages of one mapping: of a file, which others may map as well, or of nobody else's. */
+static void give_back(char *dst, uint64_t size)
+{
+	bool is_zero = madvise(dst, size, MADV_REMOVE) == 0 ||
+		       (errno == EINVAL && madvise(dst, size, MADV_DONTNEED) == 0);
+
+	if (!is_zero)
+		memset(dst, 0, size);
+}
+
+void gpc_sim_data_zero(struct gpc_sim *sim, char *dst, uint64_t size)
+{
+	uint64_t before = gpc_round_up((uintptr_t)dst, PIECE) - (uintptr_t)dst;
+
+	if (sim->data.is_full || size < before + PIECE || !chunk_of(sim, dst)) {
+		memset(dst, 0, size);
+		return;
+	}
+	memset(dst, 0, before);
+	while (before + PIECE <= size) {
+		uint64_t at;
+		unsigned char *chunk = locate(sim, dst + before, &at);
+		/* Chunks may lie in mappings of their own.  A chunk's end is a page's, and no piece's. */
+		uint64_t n = GPC_SIM_CHUNK - at;
+
+		if (n > size - before)
+			n = (size - before) / PIECE * PIECE;
+		give_back(dst + before, n);
+		if (n == GPC_SIM_CHUNK)
+			let_go(sim, chunk);
+		before += n;
+	}
+	memset(dst + before, 0, size - before);
+}
+
+static bool is_zero(const char *bytes, uint64_t size)
+{
+	return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
+/* A piece of data comes into the chunk: true where it is kept. */
+static bool keep(struct gpc_sim *sim, unsigned char *chunk)
+{
+	struct gpc_sim_data *data = &sim->data;
+
+	if (*chunk == GPC_SIM_DATA_KEPT)
+		return true;
+	if (data->kept + GPC_SIM_CHUNK > data->keep) {
+		*chunk = GPC_SIM_DATA_DROPPED;
+		return false;
+	}
+	*chunk = GPC_SIM_DATA_KEPT;
+	data->kept += GPC_SIM_CHUNK;
+	return true;
+}
+
+static void note_read(struct gpc_sim *sim, const char *src, uint64_t size)
+{
+	for (uint64_t at = 0; at < size && !sim->data.dropped_was_read; at += GPC_SIM_CHUNK) {
+		const unsigned char *chunk = chunk_of(sim, src + at);
+		sim->data.dropped_was_read = chunk && *chunk == GPC_SIM_DATA_DROPPED;
+	}
+}
+
+void gpc_sim_data_copy(struct gpc_sim *sim, char *dst, const char *src, uint64_t size)
+{
+	uint64_t before = gpc_round_up((uintptr_t)dst, PIECE) - (uintptr_t)dst;
+	bool is_apart = dst + size <= src || src + size <= dst;
+
+	if (sim->data.is_full || size < before + PIECE || !is_apart || !chunk_of(sim, dst)) {
+		if (sim->data.dropped && !chunk_of(sim, dst))
+			note_read(sim, src, size);
+		memmove(dst, src, size);
+		return;
+	}
+	memcpy(dst, src, before);
+	for (; before + PIECE <= size; before += PIECE) {
+		if (is_zero(src + before, PIECE))
+			give_back(dst + before, PIECE);
+		else if (keep(sim, chunk_of(sim, dst + before)))
+			memcpy(dst + before, src + before, PIECE);
+		else
+			sim->data.dropped += PIECE;
+	}
+	memcpy(dst + before, src + before, size - before);
+}

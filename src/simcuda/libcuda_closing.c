@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stand-in driver: what it says when the program ends, where the simulation and a GPU can part.
+ *
+ * Kernels do nothing.  A program does not notice, unless it reads a result and decides by it: what a loop over a
+ * tensor's values does, how many elements a mask chooses.  A copy of a few bytes to the host after kernels were launched
+ * is such a read; the functions on the stack say what the program called.
+ */
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "simcuda/face.h"
+
+#define MAX_BYTES  64 /* of a read that steers */
+#define MAX_FRAMES 48
+
+static const struct {
+	const char *word;
+	const char *name;
+} steers[] = {
+#define STEERS(word, name) { word, name },
+#include "simcuda/steers.def"
+};
+
+#define N_STEERS (sizeof steers / sizeof steers[0])
+
+static _Atomic uint64_t n_launches;
+static _Atomic uint64_t n_reads[N_STEERS + 1]; /* the last: whoever it was */
+
+void face_note_launch(void)
+{
+	atomic_fetch_add_explicit(&n_launches, 1, memory_order_relaxed);
+}
+
+/* Rows of one name count in the first of them. */
+static size_t first_of_name(size_t i)
+{
+	size_t first = 0;
+
+	while (strcmp(steers[first].name, steers[i].name) != 0)
+		first++;
+	return first;
+}
+
+static size_t find_steer(void)
+{
+	void *frames[MAX_FRAMES];
+	int n = backtrace(frames, MAX_FRAMES);
+
+	for (int i = 0; i < n; i++) {
+		Dl_info info;
+
+		if (!dladdr(frames[i], &info) || !info.dli_sname)
+			continue;
+		for (size_t k = 0; k < N_STEERS; k++)
+			if (strstr(info.dli_sname, steers[k].word))
+				return first_of_name(k);
+	}
+	return N_STEERS;
+}
+
+void face_note_read(uint64_t bytes)
+{
+	if (bytes > MAX_BYTES || !atomic_load_explicit(&n_launches, memory_order_relaxed))
+		return;
+	atomic_fetch_add_explicit(&n_reads[find_steer()], 1, memory_order_relaxed);
+}
+
+static void append(char *line, size_t room, const char *before, uint64_t n, const char *name)
+{
+	size_t at = strlen(line);
+
+	snprintf(line + at, room - at, "%s%llu x %s", before, (unsigned long long)n, name);
+}
+
+void face_close(const struct gpc_sim *sim)
+{
+	uint64_t launches = atomic_load(&n_launches);
+	char line[512] = "";
+
+	if (!launches)
+		return;
+	for (size_t i = 0; i <= N_STEERS; i++)
+		if (n_reads[i])
+			append(line, sizeof line, *line ? ", " : "", n_reads[i],
+				i < N_STEERS ? steers[i].name : "other small copies to the host");
+	fprintf(stderr,
+		"gpusim: kernels do nothing here: %llu were launched; their results were read "
+		"%s%s%s\n",
+		(unsigned long long)launches,
+		*line ? "back by " : "by nobody who could decide by them", line,
+		*line ? ": what the program decides by that can be otherwise on a GPU" : "");
+	if (sim->data.dropped)
+		fprintf(stderr,
+			"gpusim: %.1f GiB that were copied to the GPU were not kept%s; "
+			"GPUSIM=data:full or keep:BYTES keeps more\n",
+			(double)sim->data.dropped / (double)GPC_GIB,
+			sim->data.dropped_was_read ? ", and some of them were read back" : "");
+}
