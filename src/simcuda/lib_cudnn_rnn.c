@@ -151,12 +151,19 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
 	size_t bias_number = (size_t)layer * products_of(rnn) + (size_t)which;
 	char *base = (char *)(uintptr_t)space;
 
-	*matrix_at = base + at * rnn->element;
-	*bias_at =
-		rnn->has_bias ? base + (matrices + bias_number * rnn->hidden) * rnn->element : NULL;
-	(void)describe(bias, rnn->type, rnn->hidden, 1);
-	return describe(
-		matrix, rnn->type, rnn->hidden, columns_of(rnn, (size_t)layer, (size_t)which));
+	/* Who asks for one of the two passes NULL for the other. */
+	if (bias_at)
+		*bias_at = rnn->has_bias
+				   ? base + (matrices + bias_number * rnn->hidden) * rnn->element
+				   : NULL;
+	if (bias)
+		(void)describe(bias, rnn->type, rnn->hidden, 1);
+	if (matrix_at)
+		*matrix_at = base + at * rnn->element;
+	if (!matrix)
+		return CUDNN_STATUS_SUCCESS;
+	return describe(matrix, rnn->type, rnn->hidden,
+		columns_of(rnn, (size_t)layer, (size_t)which));
 }
 
 cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t desc, cudnnDataType_t type,

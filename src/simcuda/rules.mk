@@ -4,18 +4,30 @@
 SIMCUDA_DIR := $(B)/simcuda
 
 # Each library over the runtime: its word here, and the file names under which CUDA 12 and CUDA 13 have it.
-STANDINS := nvidia_ml cudart cublas cublaslt cudnn
+STANDINS := nvidia_ml cudart cublas cublaslt cudnn cufft cusolver cusparse curand nccl cupti
 sonames.nvidia_ml := libnvidia-ml.so.1
 sonames.cudart   := libcudart.so.12 libcudart.so.13
 sonames.cublas   := libcublas.so.12 libcublas.so.13
 sonames.cublaslt := libcublasLt.so.12 libcublasLt.so.13
 sonames.cudnn    := libcudnn.so.9
+sonames.cufft    := libcufft.so.11 libcufft.so.12
+sonames.cusolver := libcusolver.so.11 libcusolver.so.12
+sonames.cusparse := libcusparse.so.12
+sonames.curand   := libcurand.so.10
+sonames.nccl     := libnccl.so.2
+sonames.cupti    := libcupti.so.12 libcupti.so.13
 # What its functions are called, for its version script.
 exports.nvidia_ml := nvml*;
 exports.cudart   := __cuda*; cuda*;
 exports.cublas   := cublas*;
 exports.cublaslt := cublasLt*;
 exports.cudnn    := cudnn*;
+exports.cufft    := cufft*;
+exports.cusolver := cusolver*;
+exports.cusparse := cusparse*;
+exports.curand   := curand*;
+exports.nccl     := nccl*; pnccl*;
+exports.cupti    := cupti*;
 
 # NVIDIA's give their symbols a version, the name of the file, but for these.
 unversioned := nvidia_ml nccl

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stand-in for libcurand: nothing of its own.
+ *
+ * No test calls what it computes: all of it answers "not supported".
+ */
+#include "simcuda/standin.h"
+
+const struct standin_library standin_library = {
+	.name = "libcurand",
+	.not_supported = 999 /* CURAND_STATUS_INTERNAL_ERROR: it has no code for what it lacks */,
+	.not_initialized = 101 /* CURAND_STATUS_NOT_INITIALIZED */,
+	.failed = 201 /* CURAND_STATUS_LAUNCH_FAILURE */,
+};

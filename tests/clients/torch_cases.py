@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One use of PyTorch, by name: torch_cases.py CASE.  The last line is what PyTorch counted, as JSON."""
+import json
+import os
+import sys
+import tempfile
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+GPU = "cuda"
+
+
+class Gpt(nn.Module):
+    def __init__(self, width=256, layers=4, heads=4, words=1000):
+        super().__init__()
+        self.words, self.head = nn.Embedding(words, width), nn.Linear(width, words)
+        layer = nn.TransformerEncoderLayer(width, heads, 4 * width, dropout=0.1, batch_first=True)
+        self.layers = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+
+    def forward(self, text):
+        mask = nn.Transformer.generate_square_subsequent_mask(text.size(1), device=text.device)
+        return self.head(self.layers(self.words(text), mask=mask, is_causal=True))
+
+
+class Residual(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.first = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.second = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.norm_1, self.norm_2 = nn.BatchNorm2d(outputs), nn.BatchNorm2d(outputs)
+        self.short = nn.Conv2d(inputs, outputs, 1, stride) if stride > 1 else nn.Identity()
+
+    def forward(self, x):
+        y = F.relu(self.norm_1(self.first(x)))
+        return F.relu(self.norm_2(self.second(y)) + self.short(x))
+
+
+def resnet():
+    widths = (64, 64, 128, 256, 512)
+    blocks = [b for i, o in zip(widths, widths[1:]) for b in (Residual(i, o, 1 + (o > 64)), Residual(o, o, 1))]
+    return nn.Sequential(nn.Conv2d(3, 64, 7, 2, 3), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1), *blocks,
+                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 100))
+
+
+def text(batch=8, length=128, words=1000):
+    return torch.randint(words, (batch, length), device=GPU)
+
+
+def train(model, batch, loss_of, steps=3, amp=None):
+    optimizer = torch.optim.AdamW(model.parameters())
+    scaler = torch.amp.GradScaler(GPU, enabled=amp == torch.float16)
+    for _ in range(steps):
+        with torch.autocast(GPU, amp or torch.float16, enabled=amp is not None):
+            loss = loss_of(model, batch())
+        scaler.scale(loss).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+    torch.cuda.synchronize()
+
+
+def next_word(model, words):
+    return F.cross_entropy(model(words).flatten(0, 1), words.flatten())
+
+
+def case_eager():
+    train(Gpt().to(GPU), text, next_word)
+
+
+def case_amp():
+    train(Gpt().to(GPU), text, next_word, amp=torch.bfloat16)
+
+
+def case_amp_scaled():
+    train(Gpt().to(GPU), text, next_word, amp=torch.float16)
+
+
+def case_resnet():
+    train(resnet().to(GPU), lambda: torch.randn(4, 3, 224, 224, device=GPU),
+          lambda model, x: model(x).square().mean(), amp=torch.bfloat16)
+
+
+def case_lstm():
+    model = nn.LSTM(64, 128, 2, bidirectional=True).to(GPU)
+    train(model, lambda: torch.randn(20, 8, 64, device=GPU), lambda m, x: m(x)[0].square().mean())
+
+
+def case_caught():
+    held = [torch.empty(1 << 28, dtype=torch.uint8, device=GPU) for _ in range(4)]
+    try:
+        torch.empty(1 << 36, dtype=torch.uint8, device=GPU)
+    except torch.OutOfMemoryError as error:
+        print(str(error).split(". GPU")[0])
+    del held
+    torch.cuda.empty_cache()
+    case_eager()
+
+
+def case_exhausted():
+    held = []
+    while True:
+        held.append(torch.empty(1 << 28, dtype=torch.uint8, device=GPU))
+
+
+class Numbers(torch.utils.data.Dataset):
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, i):
+        return torch.full((64,), i % 1000)
+
+
+def case_workers():
+    loader = torch.utils.data.DataLoader(Numbers(), batch_size=4, num_workers=2, pin_memory=True)
+    model = Gpt().to(GPU)
+    for words in loader:
+        next_word(model, words.to(GPU, non_blocking=True)).backward()
+    print(sum(int(words.sum()) for words in loader))
+
+
+def case_checkpoint():
+    from torch.utils.checkpoint import checkpoint
+
+    layers = nn.ModuleList(nn.Linear(512, 512) for _ in range(6)).to(GPU)
+    x = torch.randn(64, 512, device=GPU, requires_grad=True)
+    for layer in layers:
+        x = checkpoint(lambda y, layer=layer: F.gelu(layer(y)), x, use_reentrant=False)
+    x.sum().backward()
+    model = Gpt().to(GPU)
+    with tempfile.NamedTemporaryFile() as file:
+        torch.save(model.state_dict(), file.name)
+        kept = torch.load(file.name, map_location=GPU)
+    print(all(torch.equal(a.cpu(), b.cpu()) for a, b in zip(model.state_dict().values(), kept.values())))
+
+
+def case_graphs():
+    model, words = Gpt().to(GPU).eval(), text()
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side), torch.no_grad():
+        model(words)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph), torch.no_grad():
+        out = model(words)
+    for _ in range(3):
+        graph.replay()
+    torch.cuda.synchronize()
+    print(tuple(out.shape))
+
+
+def case_compile():
+    model = torch.compile(nn.Sequential(nn.Linear(256, 256), nn.GELU(), nn.LayerNorm(256)).to(GPU))
+    x = torch.randn(32, 256, device=GPU, requires_grad=True)
+    model(x).sum().backward()
+    torch.cuda.synchronize()
+
+
+def case_streams():
+    side = torch.cuda.Stream()
+    for _ in range(20):
+        x = torch.empty(1 << 22, dtype=torch.uint8, device=GPU)
+        with torch.cuda.stream(side):
+            y = x + 1
+        x.record_stream(side)
+        del x
+        torch.cuda.current_stream().wait_stream(side)
+        del y
+    torch.cuda.synchronize()
+
+
+def case_values():
+    """What copies alone decide is as on a GPU, kernels or not."""
+    x = torch.arange(1 << 20, dtype=torch.float32)
+    print(torch.equal(x.to(GPU).cpu(), x), torch.equal(x.to(GPU).clone().cpu(), x))
+    print(float(torch.zeros(1 << 20, device=GPU).cpu().sum()))
+
+
+def case_libraries():
+    """A Fourier transform, a decomposition, random numbers of the libraries over CUDA."""
+    torch.fft.fft(torch.randn(64, 256, device=GPU))
+    torch.fft.irfft2(torch.fft.rfft2(torch.randn(8, 64, 64, device=GPU)))
+    torch.cuda.synchronize()
+
+
+def pluggable(path):
+    allocator = torch.cuda.memory.CUDAPluggableAllocator(path, "take", "give")
+    torch.cuda.memory.change_current_allocator(allocator)
+
+
+def main(case):
+    if os.environ.get("PLUGGABLE"):
+        pluggable(os.environ["PLUGGABLE"])
+    torch.manual_seed(0)
+    globals()[f"case_{case}"]()
+    counted = {}
+    if not os.environ.get("PLUGGABLE"):
+        stats = torch.cuda.memory_stats()
+        counted = {key: stats[key] for key in sorted(stats) if key.endswith((".current", ".peak", ".allocated"))}
+    print(json.dumps(counted))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
