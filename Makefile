@@ -115,7 +115,7 @@ ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SR
 
 ##### Public targets #####
 
-.PHONY: all demo gpu check check-long check-kill check-doors fuzz prove-reuse mutants lint bench install uninstall clean help FORCE
+.PHONY: all demo gpu check check-long check-clients check-kill check-doors fuzz prove-reuse mutants lint bench install uninstall clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build, and show the main job
@@ -133,6 +133,9 @@ check-long:                                ## prove-reuse, check-kill and fuzz a
 
 check-doors: all doors                     ## every way to the driver by every function of ours; V=1 names each, UNHOOK=NAME breaks one
 	$(Q)CUDA_HOME=$(CUDA_HOME) UNHOOK=$(UNHOOK) tests/doors/run.sh $(B)
+
+check-clients: all clients                 ## real programs from PyPI on the simulated GPU, plain and with the library; CLIENTS="torch"
+	$(Q)tests/clients/run.py $(B) $(CLIENTS)
 
 prove-reuse: $(B)/tests/prove/prove_reuse    ## random programs find no unsafe reuse, and find it where it is; OPS=, SEED=
 	$(Q)OPS=$(or $(OPS),1000000) SEED=$(SEED) $<
@@ -162,8 +165,10 @@ include tests/kill/rules.mk
 include tests/fuzz/rules.mk
 include tests/stacks/rules.mk
 include tests/doors/rules.mk
+include tests/clients/rules.mk
 
-.PHONY: simcuda programs doors gpu-programs links tests list-tests
+clients: $(CLIENT_BINS)
+.PHONY: simcuda programs clients doors gpu-programs links tests list-tests
 simcuda: $(SIMCUDA)
 programs: $(PROGRAMS)
 doors: $(DOORS)

@@ -162,8 +162,8 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
 		*matrix_at = base + at * rnn->element;
 	if (!matrix)
 		return CUDNN_STATUS_SUCCESS;
-	return describe(matrix, rnn->type, rnn->hidden,
-		columns_of(rnn, (size_t)layer, (size_t)which));
+	return describe(
+		matrix, rnn->type, rnn->hidden, columns_of(rnn, (size_t)layer, (size_t)which));
 }
 
 cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t desc, cudnnDataType_t type,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for libnccl: communicators of one rank, in which every collective is a kernel that does nothing.
+ * A stand-in for libnccl: communicators of one rank, in which every collective is a copy to where its result belongs.
  *
  * More ranks are several simulated GPUs that know nothing of each other's memory, and are refused.  The buffers that
  * a communicator takes for itself are not modelled: NCCL says how many channels it opens to its log only.  For one rank
@@ -27,14 +27,24 @@ static struct standin_handle *of(ncclComm_t comm)
 	return own && own->magic == STANDIN_MAGIC ? own : NULL;
 }
 
-static ncclResult_t collective(
-	const void *send, const void *receive, ncclComm_t comm, cudaStream_t stream)
+/* By ncclDataType_t; what comes after them is of one byte. */
+static size_t bytes_of(ncclDataType_t type)
+{
+	static const unsigned char bytes[] = { 1, 1, 4, 4, 8, 8, 2, 4, 8, 2 };
+
+	return (size_t)type < sizeof bytes ? bytes[type] : 1;
+}
+
+static ncclResult_t collective(const void *send, void *receive, size_t count, ncclDataType_t type,
+	ncclComm_t comm, cudaStream_t stream)
 {
 	const struct standin_handle work = { .magic = STANDIN_MAGIC, .stream = stream };
 
 	if (!of(comm) || !send || !receive)
 		return ncclInvalidArgument;
-	return (ncclResult_t)standin_work(&work);
+	if (send == receive)
+		return (ncclResult_t)standin_work(&work);
+	return (ncclResult_t)standin_copy(stream, receive, send, count * bytes_of(type));
 }
 
 #pragma GCC visibility push(default)
@@ -144,35 +154,33 @@ ncclResult_t ncclGroupEnd(void)
 ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDataType_t type,
 	ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-	(void)count;
-	(void)type;
 	(void)op;
-	return collective(send, receive, comm, stream);
+	return collective(send, receive, count, type, comm, stream);
 }
 
 ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDataType_t type,
 	int root, ncclComm_t comm, cudaStream_t stream)
 {
-	(void)count;
-	(void)type;
-	return root ? ncclInvalidArgument : collective(send, receive, comm, stream);
+	return root ? ncclInvalidArgument : collective(send, receive, count, type, comm, stream);
+}
+
+ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+	cudaStream_t stream)
+{
+	return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
 }
 
 ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type,
 	ncclComm_t comm, cudaStream_t stream)
 {
-	(void)count;
-	(void)type;
-	return collective(send, receive, comm, stream);
+	return collective(send, receive, count, type, comm, stream);
 }
 
 ncclResult_t ncclReduceScatter(const void *send, void *receive, size_t count, ncclDataType_t type,
 	ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-	(void)count;
-	(void)type;
 	(void)op;
-	return collective(send, receive, comm, stream);
+	return collective(send, receive, count, type, comm, stream);
 }
 
 #pragma GCC visibility pop

@@ -16,6 +16,7 @@ static struct {
 	__typeof__(&cuLaunchKernel) launch;
 	__typeof__(&cuMemAlloc_v2) alloc;
 	__typeof__(&cuMemFree_v2) free;
+	__typeof__(&cuMemcpyDtoDAsync_v2) copy;
 	__typeof__(&cuCtxGetDevice) device;
 	__typeof__(&cuDeviceGetAttribute) attribute;
 } driver;
@@ -39,6 +40,7 @@ static void start(void)
 	has_driver = library && find(library, "cuLaunchKernel", &driver.launch) &&
 		     find(library, "cuMemAlloc_v2", &driver.alloc) &&
 		     find(library, "cuMemFree_v2", &driver.free) &&
+		     find(library, "cuMemcpyDtoDAsync_v2", &driver.copy) &&
 		     find(library, "cuCtxGetDevice", &driver.device) &&
 		     find(library, "cuDeviceGetAttribute", &driver.attribute);
 }
@@ -104,6 +106,15 @@ int standin_result(const struct standin_handle *handle)
 	if (is_good(handle) && handle->wants_result_on_host)
 		return standin_not_supported("a result on the host");
 	return standin_work(handle);
+}
+
+int standin_copy(struct CUstream_st *stream, void *dst, const void *src, size_t size)
+{
+	if (!begin())
+		return standin_library.not_initialized;
+	return driver.copy((uintptr_t)dst, (uintptr_t)src, size, stream) == CUDA_SUCCESS
+		       ? 0
+		       : standin_library.failed;
 }
 
 /* Once for each name, as far as the list goes. */

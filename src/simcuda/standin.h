@@ -15,7 +15,7 @@
  *             2 A handle begins with struct standin_handle.
  * Threads     Any; a handle belongs to one at a time, as with the real libraries.
  * Failure     The library's own codes, which its struct standin_library names.
- * Limits      Nothing is computed.  Device memory is taken where standin_take is called and nowhere else.
+ * Limits      Nothing is computed, but for copies.  Device memory is taken where standin_take is called and nowhere else.
  */
 #ifndef SIMCUDA_STANDIN_H
 #define SIMCUDA_STANDIN_H
@@ -57,6 +57,9 @@ bool standin_take(struct standin_handle *handle, size_t size);
 /* A kernel that does nothing.  Returns the library's code, 0 for success. */
 int standin_work(const struct standin_handle *handle);
 int standin_result(const struct standin_handle *handle);
+
+/* A copy on the device, of which others see the bytes. */
+int standin_copy(struct CUstream_st *stream, void *dst, const void *src, size_t size);
 
 /* Says once that `name` is not simulated; the library's "not supported". */
 int standin_not_supported(const char *name);

@@ -185,6 +185,35 @@ def case_libraries():
     torch.cuda.synchronize()
 
 
+def case_distributed():
+    import torch.distributed as dist
+
+    with tempfile.TemporaryDirectory() as folder:
+        dist.init_process_group("nccl", init_method=f"file://{folder}/store", rank=0, world_size=1)
+        x = torch.arange(10, device=GPU)
+        dist.all_reduce(x)
+        print(x.tolist())
+        model = nn.parallel.DistributedDataParallel(Gpt().to(GPU))
+        next_word(model, text()).backward()
+        dist.destroy_process_group()
+
+
+def case_lacking():
+    """What no stand-in has says so, by the library's own words."""
+    try:
+        torch.linalg.eigh(torch.eye(200, device=GPU))
+    except RuntimeError as error:
+        print(type(error).__name__, "cusolver" in str(error).lower())
+
+
+def case_profiler():
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+        torch.ones(10, device=GPU) + 1
+    print(len(seen.events()) > 0)
+
+
 def pluggable(path):
     allocator = torch.cuda.memory.CUDAPluggableAllocator(path, "take", "give")
     torch.cuda.memory.change_current_allocator(allocator)

@@ -49,6 +49,8 @@ ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDa
 	ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDataType_t type,
 	int root, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+	cudaStream_t stream);
 ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type,
 	ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclReduceScatter(const void *send, void *receive, size_t count, ncclDataType_t type,

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Real programs on the simulated GPU, each plain and with the library: run.py BUILD [CLIENT...].
+
+A client is a set of packages of fixed versions in a virtual environment of its own, build/clients/<name>, which is made
+where it is not there; where the registry is out of reach, or there is no Python for it, the client is skipped with the
+reason.  Each case runs twice, with --off and with the library: both print the same, what PyTorch counts included, and
+the library's books agree with it to the byte.  The last line is "N passed, N failed".
+"""
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+
+# client: its Python, its packages, what it stands for.
+CLIENTS = {
+    "torch": [("torch-2.15", "torch==2.15.0 numpy==2.5.5", "CUDA 13.2"),
+              ("torch-2.10", "torch==2.10.0 numpy==2.5.5", "CUDA 12.8"),
+              ("torch-2.11", "torch==2.11.0 numpy==2.5.5", "CUDA 13.0, which the traces were recorded with")],
+}
+
+NATIVE, EXPANDABLE, ASYNC = "backend:native", "expandable_segments:True", "backend:cudaMallocAsync"
+NO_CACHE, PLUGGABLE = "PYTORCH_NO_CUDA_MEMORY_CACHING", "PLUGGABLE"
+
+# A case of torch_cases.py, and how PyTorch allocates in it.
+TORCH = [("eager", NATIVE), ("amp", NATIVE), ("amp_scaled", NATIVE), ("resnet", NATIVE), ("lstm", NATIVE),
+         ("caught", NATIVE), ("exhausted", NATIVE), ("workers", NATIVE), ("checkpoint", NATIVE), ("graphs", NATIVE),
+         ("compile", NATIVE), ("streams", NATIVE), ("values", NATIVE), ("libraries", NATIVE), ("distributed", NATIVE),
+         ("lacking", NATIVE), ("profiler", NATIVE), ("amp", EXPANDABLE), ("streams", EXPANDABLE), ("amp", ASYNC),
+         ("streams", ASYNC), ("amp", NO_CACHE), ("resnet", NO_CACHE), ("streams", NO_CACHE), ("amp", PLUGGABLE)]
+# Without a CUDA runtime of the newest kind the sets differ in nothing but the wheel: a few will do.
+FEW = {("amp", NATIVE), ("resnet", NATIVE), ("exhausted", NATIVE), ("graphs", NATIVE), ("compile", NATIVE),
+       ("amp", EXPANDABLE), ("amp", ASYNC), ("amp", NO_CACHE)}
+
+
+HANDLE = 32 << 20  # src/simcuda/lib_cublas.c, compute capability 9.0
+
+
+class Skip(Exception):
+    pass
+
+
+def find_python():
+    """A Python that has wheels and can make environments."""
+    found = [shutil.which(f"python3.{minor}") for minor in (12, 13, 11)]
+    found += sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.1[123].*/bin/python3")))
+    for python in filter(None, found):
+        if subprocess.run([python, "-c", "import ensurepip, venv, ctypes, sqlite3"], capture_output=True).returncode == 0:
+            return python
+    raise Skip("there is no CPython 3.11 to 3.13 with venv")
+
+
+def environment(name, packages):
+    """The environment's Python; made, with its packages, where it is not there."""
+    folder = os.path.join(os.environ.get("CLIENTS_DIR", os.path.join(TOP, "build", "clients")), name)
+    python = os.path.join(folder, "bin", "python")
+    if not os.path.exists(os.path.join(folder, "complete")):
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([find_python(), "-m", "venv", folder], check=True)
+        made = subprocess.run([python, "-m", "pip", "install", "-q", "--no-cache-dir", *packages.split()],
+                              capture_output=True, text=True)
+        if made.returncode != 0:
+            raise Skip("pip: " + made.stderr.strip().splitlines()[-1])
+        open(os.path.join(folder, "complete"), "w").close()
+    return python
+
+
+def settings(way):
+    if way == NO_CACHE:
+        return {NO_CACHE: "1"}
+    if way == PLUGGABLE:
+        return {PLUGGABLE: os.path.join(BUILD, "clients", "pluggable.so")}
+    return {"PYTORCH_CUDA_ALLOC_CONF": way}
+
+
+def launch(python, case, way, folder, *options):
+    env = {**os.environ, **settings(way), "TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": folder}
+    command = [os.path.join(BUILD, "gpucache-run"), *options, "--sim", "8GiB", "--", python,
+               os.path.join(HERE, "torch_cases.py"), case]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
+
+
+def normal(text):
+    """Without addresses, and without what depends on them: of free blocks of one size PyTorch takes the lowest."""
+    text = re.sub(r"0x[0-9a-f]+", "0x", text)
+    return re.sub(r'"inactive_split[^,]*, ', "", text)
+
+
+def read_books(folder):
+    """The program's: those of its children are smaller."""
+    path = max(glob.glob(os.path.join(folder, "*.gpucache")), key=os.path.getsize)
+    made = subprocess.run([os.path.join(BUILD, "gpumem-report"), "summary", "--json", path],
+                          capture_output=True, text=True)
+    return json.loads(made.stdout)["devices"][0]
+
+
+def is_handles(bytes_):
+    """Beside PyTorch's allocator there are the workspaces of cuBLAS's handles: one for each thread that used it."""
+    return bytes_ % HANDLE == 0 and 0 <= bytes_ <= 3 * HANDLE
+
+
+def compare_books(way, counted, cached, books):
+    """What differs between PyTorch's account and ours.  `cached`: PyTorch's, of the same case with its own cache."""
+    kinds = {row["kind"]: row["bytes"] for row in books["balance"]["direct_kinds"]}
+    pairs = {
+        NATIVE: [("reserved", books["balance"]["requested_bytes"], counted, "reserved_bytes.all.current")],
+        EXPANDABLE: [("physical", kinds.get("physical memory", 0), counted, "reserved_bytes.all.current")],
+        ASYNC: [("peak", books["peak"]["requested_bytes"], counted, "allocated_bytes.all.peak")],
+        NO_CACHE: [("peak", books["peak"]["requested_bytes"], cached, "requested_bytes.all.peak")],
+        PLUGGABLE: [("peak", books["peak"]["requested_bytes"], cached, "requested_bytes.all.peak")],
+    }
+    return [f"{what}: {ours} bytes in our books, PyTorch counts {stats[key]}" for what, ours, stats, key in pairs[way]
+            if stats and not is_handles(ours - stats[key])]
+
+
+def run_case(name, python, case, way, cached):
+    with tempfile.TemporaryDirectory() as folder:
+        plain = launch(python, case, way, os.path.join(folder, "cache"), "--off")
+        ours = launch(python, case, way, os.path.join(folder, "cache"), "-o", os.path.join(folder, "%p.gpucache"))
+        wrong = []
+        if plain.returncode != ours.returncode:
+            wrong.append(f"exit status {plain.returncode} and {ours.returncode}")
+        if case == "exhausted":
+            wrong += [f"{what} does not say torch.OutOfMemoryError" for what, run in (("plain", plain), ("ours", ours))
+                      if "torch.OutOfMemoryError" not in run.stderr]
+            if "gpucache: " not in ours.stderr:
+                wrong.append("the library did not say what held the memory")
+        elif plain.returncode != 0:
+            wrong.append(plain.stderr[-1500:])
+        if normal(plain.stdout) != normal(ours.stdout):
+            wrong.append(f"printed\n{plain.stdout}and\n{ours.stdout}")
+        if not wrong and case != "exhausted":
+            counted = json.loads(ours.stdout.splitlines()[-1])
+            if way == NATIVE:
+                cached[case] = counted
+            wrong += compare_books(way, counted, cached.get(case), read_books(folder))
+    title = f"{name} {case} {way}"
+    print(f"FAIL {title}\n{ours.stderr[-800:]}" if wrong else f"ok   {title}", *wrong, sep="\n     ", flush=True)
+    return not wrong
+
+
+def fidelity(python):
+    """The program that somebody recorded on a real GPU, under the PyTorch that recorded it."""
+    traces = os.path.join(TOP, "tests", "bench", "traces")
+    good = []
+    for length, pattern in (("512", "training"), ("1024", "training"), ("1024", "inference")):
+        trace = os.path.join(traces, f"medium_{length}_{pattern}.csv.gz")
+        run = subprocess.run([os.path.join(BUILD, "gpucache-run"), "--off", "--sim", "a100-80", "--", python,
+                              os.path.join(HERE, "fidelity.py"), length, pattern, trace], capture_output=True, text=True)
+        good.append(run.returncode == 0)
+        print(f"{'ok  ' if good[-1] else 'FAIL'} fidelity {length} {pattern}\n{run.stdout}"
+              f"{'' if good[-1] else run.stderr[-1500:]}", end="", flush=True)
+    return good
+
+
+def run_torch(name, python):
+    if name == "torch-2.11":
+        return fidelity(python)
+    cases = TORCH if name == "torch-2.15" else [case for case in TORCH if case in FEW]
+    only = os.environ.get("CASES", "").split()
+    cached = {}
+    return [run_case(name, python, case, way, cached) for case, way in cases if not only or case in only]
+
+
+def main():
+    good = []
+    for client in sys.argv[2:] or CLIENTS:
+        if client not in CLIENTS:
+            sys.exit(f"there is no client {client!r}; there are: {' '.join(CLIENTS)}")
+        for name, packages, what in CLIENTS[client]:
+            if os.environ.get("ONLY") not in (None, name):
+                continue
+            try:
+                python = environment(name, packages)
+            except (Skip, subprocess.CalledProcessError) as reason:
+                print(f"skip {name}: {reason}")
+                continue
+            print(f"     {name}: {packages} ({what})", flush=True)
+            good += run_torch(name, python)
+    print(f"{sum(good)} passed, {len(good) - sum(good)} failed")
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    BUILD = os.path.abspath(sys.argv[1])
+    sys.exit(main())
