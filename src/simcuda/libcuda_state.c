@@ -278,11 +278,17 @@ void face_leave(const struct gpc_sim_context *context)
 		thread.depth--;
 }
 
-/* Frees what the context holds; from now on it answers 709. */
-static void end_context(struct gpc_sim_context *context)
+/* Frees what the context holds. */
+static void empty_context(struct gpc_sim_context *context)
 {
 	gpc_sim_context_reset(context);
 	face_loads_end(context);
+}
+
+/* And from now on it answers 709. */
+static void end_context(struct gpc_sim_context *context)
+{
+	empty_context(context);
 	gpc_sim_device_uncharge(context->device, face_sim()->config.context_cost);
 	gpc_sim_context_break(context, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
@@ -439,7 +445,13 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 	if (res != CUDA_SUCCESS)
 		return res;
 	pthread_mutex_lock(&primary_lock);
-	primary_end_locked(&primaries[dev]);
+	/* Who still holds it goes on with it; what broke it is gone, too. */
+	if (primaries[dev].is_active && primaries[dev].refs) {
+		empty_context(primaries[dev].context);
+		atomic_store(&primaries[dev].context->broken, 0);
+	} else {
+		primary_end_locked(&primaries[dev]);
+	}
 	gpc_sim_mempools_reset(face_sim(), &face_sim()->devices[dev]);
 	pthread_mutex_unlock(&primary_lock);
 	return CUDA_SUCCESS;

@@ -109,10 +109,11 @@ def is_handles(bytes_):
 def compare_books(way, counted, cached, books):
     """What differs between PyTorch's account and ours.  `cached`: PyTorch's, of the same case with its own cache."""
     kinds = {row["kind"]: row["bytes"] for row in books["balance"]["direct_kinds"]}
+    direct = sum(kinds.values()) - kinds.get("contexts", 0)
     pairs = {
         NATIVE: [("reserved", books["balance"]["requested_bytes"], counted, "reserved_bytes.all.current")],
-        EXPANDABLE: [("physical", kinds.get("physical memory", 0), counted, "reserved_bytes.all.current")],
-        ASYNC: [("peak", books["peak"]["requested_bytes"], counted, "allocated_bytes.all.peak")],
+        EXPANDABLE: [("mapped", direct, counted, "reserved_bytes.all.current")],
+        ASYNC: [("in pools", direct, counted, "reserved_bytes.all.current")],
         NO_CACHE: [("peak", books["peak"]["requested_bytes"], cached, "requested_bytes.all.peak")],
         PLUGGABLE: [("peak", books["peak"]["requested_bytes"], cached, "requested_bytes.all.peak")],
     }

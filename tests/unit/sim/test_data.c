@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/bytes.h"
+#include "sim/sim.h"
+
+#define KEEP (4 * GPC_MIB)
+#define SIZE (8 * GPC_MIB)
+#define PAGE 4096
+
+static struct gpc_sim *sim;
+static char *source;
+
+static struct gpc_sim *make(bool is_full)
+{
+	struct gpc_sim_config config = gpc_sim_config_default();
+
+	config.memory = 64 * GPC_MIB;
+	config.keep = KEEP;
+	config.is_data_full = is_full;
+	return gpc_sim_create(&config);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	sim = make(false);
+	source = malloc(SIZE);
+	if (!sim || !source)
+		return -1;
+	memset(source, 7, SIZE);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	gpc_sim_destroy(sim);
+	free(source);
+	return 0;
+}
+
+/* Pages that the host gives for the first bytes of the device. */
+static size_t n_pages(uint64_t size)
+{
+	static unsigned char pages[SIZE / PAGE];
+	size_t n = 0;
+
+	assert_int_equal(mincore(sim->devices[0].shadow, size, pages), 0);
+	for (size_t i = 0; i < size / PAGE; i++)
+		n += pages[i] & 1;
+	return n;
+}
+
+static void zeros_give_pages_back(void **state)
+{
+	char *bytes = sim->devices[0].shadow;
+
+	(void)state;
+	gpc_sim_data_copy(sim, bytes, source, KEEP);
+	assert_int_equal(n_pages(KEEP), KEEP / PAGE);
+	assert_int_equal(sim->data.kept, KEEP);
+	gpc_sim_data_zero(sim, bytes, KEEP);
+	assert_int_equal(n_pages(KEEP), 0);
+	assert_int_equal(sim->data.kept, 0);
+	assert_int_equal(bytes[KEEP - 1], 0);
+}
+
+static void zeros_between_data_are_zeros_at_every_byte(void **state)
+{
+	char *bytes = sim->devices[0].shadow;
+
+	(void)state;
+	gpc_sim_data_copy(sim, bytes, source, KEEP);
+	gpc_sim_data_zero(sim, bytes + 100001, 3 * GPC_MIB);
+	for (size_t i = 0; i < KEEP; i++)
+		assert_int_equal(bytes[i], i - 100001 < 3 * GPC_MIB ? 0 : 7);
+}
+
+static void a_copy_of_zeros_takes_no_pages(void **state)
+{
+	char *bytes = sim->devices[0].shadow;
+
+	(void)state;
+	memset(source, 0, SIZE);
+	gpc_sim_data_copy(sim, bytes, source, SIZE);
+	assert_int_equal(n_pages(SIZE), 0);
+	assert_int_equal(sim->data.kept, 0);
+}
+
+static void what_is_kept_is_the_data_to_the_byte(void **state)
+{
+	char *bytes = sim->devices[0].shadow;
+
+	(void)state;
+	for (size_t i = 0; i < KEEP; i++)
+		source[i] = (char)(i * 31 >> 4);
+	gpc_sim_data_copy(sim, bytes + 12345, source, KEEP - 12345);
+	assert_memory_equal(bytes + 12345, source, KEEP - 12345);
+	assert_int_equal(sim->data.dropped, 0);
+}
+
+static void what_goes_beyond_is_dropped_and_counted_and_a_read_is_known(void **state)
+{
+	char *bytes = sim->devices[0].shadow;
+
+	(void)state;
+	gpc_sim_data_copy(sim, bytes, source, SIZE);
+	assert_int_equal(sim->data.kept, KEEP);
+	assert_int_equal(sim->data.dropped, SIZE - KEEP);
+	assert_int_equal(n_pages(SIZE), KEEP / PAGE);
+	gpc_sim_data_copy(sim, source, bytes, KEEP);
+	assert_false(sim->data.dropped_was_read);
+	gpc_sim_data_copy(sim, source, bytes + KEEP, GPC_MIB);
+	assert_true(sim->data.dropped_was_read);
+}
+
+static void small_copies_are_always_written(void **state)
+{
+	char *bytes = sim->devices[0].shadow;
+
+	(void)state;
+	gpc_sim_data_copy(sim, bytes, source, SIZE);
+	memset(source, 9, 1000);
+	gpc_sim_data_copy(sim, bytes + 6 * GPC_MIB, source, 1000);
+	assert_memory_equal(bytes + 6 * GPC_MIB, source, 1000);
+}
+
+static void full_keeps_every_byte(void **state)
+{
+	struct gpc_sim *full = make(true);
+
+	(void)state;
+	gpc_sim_data_copy(full, full->devices[0].shadow, source, SIZE);
+	assert_memory_equal(full->devices[0].shadow, source, SIZE);
+	assert_int_equal(full->data.dropped, 0);
+	gpc_sim_destroy(full);
+}
+
+static void the_host_s_own_memory_is_written_as_ever(void **state)
+{
+	char *other = calloc(1, SIZE);
+
+	(void)state;
+	gpc_sim_data_copy(sim, other, source, SIZE);
+	assert_memory_equal(other, source, SIZE);
+	gpc_sim_data_zero(sim, other, SIZE);
+	assert_int_equal(other[SIZE - 1], 0);
+	assert_int_equal(sim->data.kept, 0);
+	free(other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(zeros_give_pages_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			zeros_between_data_are_zeros_at_every_byte, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_copy_of_zeros_takes_no_pages, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			what_is_kept_is_the_data_to_the_byte, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			what_goes_beyond_is_dropped_and_counted_and_a_read_is_known, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(small_copies_are_always_written, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(full_keeps_every_byte, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			the_host_s_own_memory_is_written_as_ever, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "base/bytes.h"
+#include "sim/config.h"
+#include "sim/model.h"
+
+static void a_gpu_is_found_by_its_name(void **state)
+{
+	const struct gpc_sim_model *model = gpc_sim_model_find("a100-80");
+
+	(void)state;
+	assert_non_null(model);
+	assert_string_equal(model->name, "NVIDIA A100-SXM4-80GB");
+	assert_int_equal(model->major * 10 + model->minor, 80);
+	assert_int_equal(model->sms, 108);
+	assert_int_equal(model->threads_per_sm, 2048);
+	assert_int_equal(model->shared_per_block, 166912);
+}
+
+static void an_unknown_gpu_is_none(void **state)
+{
+	(void)state;
+	assert_null(gpc_sim_model_find("h1000"));
+	assert_null(gpc_sim_model_find(""));
+}
+
+static void a_context_takes_what_people_measured(void **state)
+{
+	struct gpc_sim_model model = *gpc_sim_model_default();
+
+	(void)state;
+	/* 107 MiB on a 4060 Ti, 555 MiB on an RTX PRO 6000: within a tenth of both. */
+	model.threads_per_sm = 1536;
+	model.sms = 34;
+	assert_in_range(gpc_sim_model_context_bytes(&model) / GPC_MIB, 97, 117);
+	model.sms = 188;
+	assert_in_range(gpc_sim_model_context_bytes(&model) / GPC_MIB, 500, 610);
+}
+
+static void a_gpu_sets_memory_and_context_and_what_follows_wins(void **state)
+{
+	struct gpc_sim_config config = gpc_sim_config_default();
+
+	(void)state;
+	assert_int_equal(gpc_sim_config_parse(&config, "gpu:t4"), 0);
+	assert_int_equal(config.memory, config.model->memory);
+	assert_int_equal(config.context_cost, gpc_sim_model_context_bytes(config.model));
+	assert_int_equal(gpc_sim_config_parse(&config, "gpu:h100,memory:4GiB"), 0);
+	assert_int_equal(config.memory, 4 * GPC_GIB);
+	assert_int_equal(config.model->sms, 132);
+	assert_int_equal(gpc_sim_config_parse(&config, "gpu:x100"), 1);
+	assert_int_equal(config.model->sms, 132);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_gpu_is_found_by_its_name),
+		cmocka_unit_test(an_unknown_gpu_is_none),
+		cmocka_unit_test(a_context_takes_what_people_measured),
+		cmocka_unit_test(a_gpu_sets_memory_and_context_and_what_follows_wins),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
