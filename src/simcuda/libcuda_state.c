@@ -107,6 +107,36 @@ struct gpc_sim_context *face_current(void)
 	return thread.depth ? thread.stack[thread.depth - 1] : NULL;
 }
 
+static CUresult primary_activate_locked(struct primary *primary, unsigned dev)
+{
+	CUresult res = CUDA_SUCCESS;
+
+	if (primary->is_active)
+		return CUDA_SUCCESS;
+	if (!primary->context)
+		res = gpc_sim_context_create(machine, dev, primary->flags, &primary->context);
+	else
+		res = gpc_sim_device_charge(&machine->devices[dev], machine->config.context_cost);
+	if (res != CUDA_SUCCESS)
+		return res;
+	atomic_store(&primary->context->broken, 0);
+	primary->is_active = true;
+	return CUDA_SUCCESS;
+}
+
+/* A primary context that was reset while somebody held it comes back, with nothing in it, when it is used again. */
+static CUresult revive(const struct gpc_sim_context *context)
+{
+	CUresult res = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+
+	pthread_mutex_lock(&primary_lock);
+	for (unsigned i = 0; i < GPC_SIM_MAX_DEVICES; i++)
+		if (primaries[i].context == context && primaries[i].refs)
+			res = primary_activate_locked(&primaries[i], i);
+	pthread_mutex_unlock(&primary_lock);
+	return res;
+}
+
 CUresult face_enter(enum gpc_sim_cost cost, const char *entry, struct gpc_sim_context **ret_context)
 {
 	CUresult res = state();
@@ -122,7 +152,8 @@ CUresult face_enter(enum gpc_sim_cost cost, const char *entry, struct gpc_sim_co
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	*ret_context = context;
-	return gpc_sim_context_state(context);
+	res = gpc_sim_context_state(context);
+	return res == CUDA_ERROR_CONTEXT_IS_DESTROYED ? revive(context) : res;
 }
 
 struct gpc_sim_context *face_context(CUcontext context)
@@ -278,17 +309,11 @@ void face_leave(const struct gpc_sim_context *context)
 		thread.depth--;
 }
 
-/* Frees what the context holds. */
-static void empty_context(struct gpc_sim_context *context)
+/* Frees what the context holds; from now on it answers 709. */
+static void end_context(struct gpc_sim_context *context)
 {
 	gpc_sim_context_reset(context);
 	face_loads_end(context);
-}
-
-/* And from now on it answers 709. */
-static void end_context(struct gpc_sim_context *context)
-{
-	empty_context(context);
 	gpc_sim_device_uncharge(context->device, face_sim()->config.context_cost);
 	gpc_sim_context_break(context, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
@@ -354,20 +379,11 @@ CUresult cuCtxDestroy(CUcontext ctx)
 
 static CUresult primary_retain_locked(struct primary *primary, unsigned dev)
 {
-	struct gpc_sim *sim = face_sim();
-	CUresult res = CUDA_SUCCESS;
+	CUresult res = primary_activate_locked(primary, dev);
 
-	if (!primary->context)
-		res = gpc_sim_context_create(sim, dev, primary->flags, &primary->context);
-	else if (!primary->is_active)
-		res = gpc_sim_device_charge(&sim->devices[dev], sim->config.context_cost);
-	if (res != CUDA_SUCCESS)
-		return res;
-	if (!primary->is_active)
-		atomic_store(&primary->context->broken, 0);
-	primary->is_active = true;
-	primary->refs++;
-	return CUDA_SUCCESS;
+	if (res == CUDA_SUCCESS)
+		primary->refs++;
+	return res;
 }
 
 CUresult face_primary_retain(unsigned device, struct gpc_sim_context **ret_context)
@@ -445,13 +461,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 	if (res != CUDA_SUCCESS)
 		return res;
 	pthread_mutex_lock(&primary_lock);
-	/* Who still holds it goes on with it; what broke it is gone, too. */
-	if (primaries[dev].is_active && primaries[dev].refs) {
-		empty_context(primaries[dev].context);
-		atomic_store(&primaries[dev].context->broken, 0);
-	} else {
-		primary_end_locked(&primaries[dev]);
-	}
+	primary_end_locked(&primaries[dev]);
 	gpc_sim_mempools_reset(face_sim(), &face_sim()->devices[dev]);
 	pthread_mutex_unlock(&primary_lock);
 	return CUDA_SUCCESS;
