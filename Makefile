@@ -233,7 +233,7 @@ $(B)/%.o: %.c
 
 ##### Lints #####
 
-lint: $(LIB_SO)                            ## formatting, layers, sizes, exports, headers, words, README
+lint: $(LIB_SO) $(SIMCUDA)                 ## formatting, layers, sizes, exports, headers, words, README
 	$(Q)tests/lint/run.sh "$(FORMATTED)" "$(HEADERS)" $(LIB_SO) "$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS)"
 
 ##### Installing #####

@@ -37,18 +37,16 @@ static struct plan *of(cufftHandle handle)
 
 static size_t complex_bytes(cudaDataType type)
 {
-	switch (type) {
+	switch ((int)type) {
 	case CUDA_R_16F:
 	case CUDA_C_16F:
 		return 4;
 	case CUDA_R_64F:
 	case CUDA_C_64F:
 		return 16;
-	case CUDA_R_32F:
-	case CUDA_C_32F:
-		break;
+	default:
+		return 8;
 	}
-	return 8;
 }
 
 #pragma GCC visibility push(default)

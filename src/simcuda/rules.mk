@@ -92,3 +92,10 @@ $(SIMCUDA_DIR)/libcuda.so: $(SIMCUDA_DIR)/libcuda.so.1
 
 $(SIMCUDA_DIR)/libcudart.so: $(SIMCUDA_DIR)/libcudart.so.13
 	$(Q)ln -sf libcudart.so.13 $@
+
+# The file names of one library, and what its functions are called, for tests.
+.PHONY: sonames exports
+sonames:
+	@echo $(sonames.$(WORD))
+exports:
+	@echo '$(exports.$(WORD))'

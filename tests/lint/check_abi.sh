@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_abi.sh: our own CUDA ABI and the prototypes of symbols.def against the real cuda.h, where there is one.
+# check_abi.sh: our own CUDA ABI, the prototypes of symbols.def, and the bodies of the stand-in libraries against the real
+# headers, where they are.
 set -eu
 cuda=${CUDA_HOME:-/usr/local/cuda}
 if [ ! -e "$cuda/include/cuda.h" ]; then
@@ -10,6 +11,12 @@ fi
 for file in tests/conformance/check_*.c; do
 	${CC:-gcc} -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-deprecated-declarations -fsyntax-only \
 		-Iinclude -Isrc -I. -isystem "$cuda/include" "$file"
+done
+
+# As the product is built, but with the toolkit's headers before our own; what it lacks is not compared.
+for file in src/simcuda/libcudart_*.c src/simcuda/lib_*.c; do
+	${CC:-gcc} -std=c11 -D_GNU_SOURCE -D__CUDA_API_VERSION_INTERNAL -Wall -Wextra -Werror -Wno-deprecated-declarations \
+		-fsyntax-only -Isrc -I. -isystem "$cuda/include" -idirafter src/simcuda/include "$file"
 done
 
 # Each error of which cuda.h says that the process, or the context, must be given up is in driver/sticky.h.

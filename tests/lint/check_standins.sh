@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# check_standins.sh FOLDER: each simulated library exports what its table names, and what NVIDIA's own exports, where
+# a client test (build/clients) has installed one.
+set -eu
+folder=$1
+status=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+exported() { # FILE
+	nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u
+}
+
+find -L build/clients/*/lib -name 'lib*.so*' 2>/dev/null >"$work/real" || true
+for table in src/simcuda/names_*.def; do
+	word=${table#src/simcuda/names_}
+	word=${word%.def}
+	grep -oE '(OWN|WORK|RESULT|NOT)\([A-Za-z_0-9]+\)' "$table" | sed 's/.*(//; s/)//' | sort >"$work/table"
+	[ -z "$(uniq -d "$work/table")" ] || {
+		echo "$table: more than once: $(uniq -d "$work/table" | tr '\n' ' ')"
+		status=1
+	}
+	for name in $(make --no-print-directory -s sonames WORD="$word"); do
+		exported "$folder/$name" >"$work/exported"
+		diff "$work/table" "$work/exported" >"$work/diff" || {
+			echo "$folder/$name and $table (< named, > exported):"
+			grep '^[<>]' "$work/diff"
+			status=1
+		}
+		# What is not of the library's own prefix is not public.
+		prefix=$(make --no-print-directory -s exports WORD="$word" | sed 's/\*; */|/g; s/|$//')
+		grep "/$name\$" "$work/real" | while read -r real; do
+			exported "$real" | grep -E "^($prefix)" | comm -23 - "$work/table" |
+				sed "s|\$| is in $real and not in $table|"
+		done >"$work/missing"
+		[ ! -s "$work/missing" ] || {
+			cat "$work/missing"
+			status=1
+		}
+	done
+done
+exit $status
