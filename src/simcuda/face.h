@@ -105,6 +105,9 @@ void face_note_launch(void);
 void face_note_read(uint64_t bytes);
 void face_close(const struct gpc_sim *sim);
 
+/* Somebody asks for private tables, which are not answered: says once what that means. */
+void face_note_export_table(void);
+
 struct face_host {
 	uint64_t base;
 	uint64_t size;

@@ -70,6 +70,36 @@ void face_note_read(uint64_t bytes)
 	atomic_fetch_add_explicit(&n_reads[find_steer()], 1, memory_order_relaxed);
 }
 
+/* The file of the first frame that is neither ours nor gpucache's. */
+static const char *find_asker(void)
+{
+	void *frames[MAX_FRAMES];
+	int n = backtrace(frames, MAX_FRAMES);
+
+	for (int i = 0; i < n; i++) {
+		Dl_info info;
+
+		if (dladdr(frames[i], &info) && info.dli_fname &&
+			!strstr(info.dli_fname, "/libcuda.so.1") &&
+			!strstr(info.dli_fname, "/libgpucache.so"))
+			return info.dli_fname;
+	}
+	return "a library";
+}
+
+void face_note_export_table(void)
+{
+	static atomic_flag is_told = ATOMIC_FLAG_INIT;
+
+	if (atomic_flag_test_and_set(&is_told))
+		return;
+	fprintf(stderr,
+		"gpusim: NVIDIA's CUDA runtime in %s asks for proof that the driver is NVIDIA's: "
+		"it cannot be "
+		"simulated; link with --cudart=shared (docs/simulated-gpu.md)\n",
+		find_asker());
+}
+
 static void append(char *line, size_t room, const char *before, uint64_t n, const char *name)
 {
 	size_t at = strlen(line);

@@ -78,6 +78,7 @@ CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
 	(void)id;
+	face_note_export_table();
 	if (table)
 		*table = NULL;
 	return CUDA_ERROR_NOT_FOUND;

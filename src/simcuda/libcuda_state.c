@@ -33,6 +33,21 @@ static _Thread_local struct {
 	unsigned depth;
 } thread;
 
+/* Every byte that is copied to the GPUs may then have to find room in the host. */
+static void warn_of_full_data(const struct gpc_sim_config *config)
+{
+	double has = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+	double wants = (double)config->memory * config->n_devices;
+
+	if (config->is_data_full && wants > has)
+		fprintf(stderr,
+			"gpusim: data:full may need %.0f GiB of a host that has %.0f; data:lazy "
+			"keeps "
+			"%.0f at most\n",
+			wants / (double)GPC_GIB, has / (double)GPC_GIB,
+			(double)config->keep / (double)GPC_GIB);
+}
+
 static void machine_create(void)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
@@ -40,9 +55,13 @@ static void machine_create(void)
 
 	if (text)
 		gpc_sim_config_parse(&config, text);
+	warn_of_full_data(&config);
 	machine = gpc_sim_create(&config);
 	if (!machine) {
-		fprintf(stderr, "gpusim: no room for the simulated devices' addresses\n");
+		fprintf(stderr,
+			"gpusim: the host gives no addresses for %u GPU(s) of %.0f GiB (ulimit -v, "
+			"vm.overcommit_memory=2): simulate a smaller one\n",
+			config.n_devices, (double)config.memory / (double)GPC_GIB);
 		abort();
 	}
 }

@@ -2,7 +2,10 @@
 """A GPT of 163 million parameters, trained on invented text: gpt.py [STEPS [BATCH]]."""
 import sys
 
-import torch
+try:
+    import torch
+except ImportError:
+    sys.exit("gpt.py needs PyTorch: pip install torch")
 from torch import nn
 from torch.nn import functional as F
 
