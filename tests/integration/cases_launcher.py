@@ -80,6 +80,36 @@ def case_the_launcher_says_in_one_line_what_is_wrong(world):
         expect_equal(f"stdout of {arguments}", result.out, "")
 
 
+def case_a_gpu_by_name_is_one_of_the_list(world):
+    listed = launch(world, "--sim", "list")
+    expect_equal("the list", (listed.status, listed.err), (0, ""))
+    names = [line.split()[0] for line in listed.out.splitlines()[1:]]
+    expect("h100" in names and "t4" in names, f"the list is {names}")
+    for name in names:
+        env = launch(world, "--off", "--sim", name, "/usr/bin/env")
+        expect(f"GPUSIM=gpu:{name}\n" in env.out, f"{name}: {env.err}")
+
+
+def case_an_unknown_gpu_is_answered_with_the_nearest(world):
+    for asked, nearest in (("a100", "a100-40"), ("rtx-4090", "rtx4090"), ("h1oo", "h100")):
+        result = launch(world, "--sim", asked, "ls")
+        expect_equal("the status", result.status, 2)
+        expect(f"{nearest}?" in result.err and len(result.err.splitlines()) == 1, f"stderr is {result.err!r}")
+
+
+def case_what_the_tables_of_the_simulated_libraries_promise_is_so(world):
+    result = launch(world, "--off", "--sim", "1GiB", "--sim-options", "clock:virtual,kernel_us:1000",
+                    world.program("standins"))
+    expect_equal("the program", (result.status, len(result.out.splitlines())), (0, 4))
+    told = [line for line in result.err.splitlines() if "is not simulated" in line]
+    expect(told and max(map(told.count, told)) <= 2, "a function is named more than once by each of the two cuBLAS")
+
+
+def case_what_kernels_that_do_nothing_mean_is_said_at_the_end(world):
+    launched = launch(world, "--off", "--sim", "1GiB", world.program("standins")).err
+    expect("gpusim: kernels do nothing here: " in launched.splitlines()[-1], f"the last line is {launched[-300:]!r}")
+
+
 def case_the_launcher_without_the_library_says_what_to_type(world):
     alone = os.path.join(world.folder, "alone")
     os.mkdir(alone)

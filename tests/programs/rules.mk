@@ -24,6 +24,11 @@ $(addprefix $(B)/programs/,life unload stderr): PROGRAM_LIBS := -l:libcudart.so.
 $(addprefix $(B)/programs/,contexts outside): PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 $(B)/programs/outside: tests/programs/kernel.h
 
+# What the tables of the simulated libraries promise.
+PROGRAMS += $(B)/programs/standins
+$(B)/programs/standins: PROGRAM_LIBS := -l:libcuda.so.1 -ldl
+$(B)/programs/standins: $(wildcard src/simcuda/names_*.def)
+
 # The same program, whose default stream is each thread's own.
 $(B)/programs/async_per_thread: tests/programs/async.c | $(SIMCUDA)
 	$(call say,CC,$@)

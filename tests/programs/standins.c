@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls what the simulated libraries' tables promise: every function that works on its handle's stream puts work there,
+ * every one that is not supported says so.  Opens them by a whole path that is not there, as wheels do by one that is.
+ *
+ * Run with GPUSIM=clock:virtual,kernel_us:1000, which makes work last until somebody waits.
+ */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind {
+	OWN,
+	WORK,
+	RESULT,
+	NOT
+};
+
+struct function {
+	enum kind kind;
+	const char *name;
+};
+
+#define OWN(name)    { OWN, #name },
+#define WORK(name)   { WORK, #name },
+#define RESULT(name) { RESULT, #name },
+#define NOT(name)    { NOT, #name },
+
+/* clang-format off */
+static const struct function cublas[] = {
+#include "simcuda/names_cublas.def"
+};
+static const struct function cudnn[] = {
+#include "simcuda/names_cudnn.def"
+};
+static const struct function cusolver[] = {
+#include "simcuda/names_cusolver.def"
+};
+/* clang-format on */
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const struct library {
+	const char *file;
+	const char *create, *set_stream;
+	int not_supported;
+	const struct function *functions;
+	size_t n;
+} libraries[] = {
+	{ "libcublas.so.12", "cublasCreate_v2", "cublasSetStream_v2", 15, cublas, COUNT(cublas) },
+	{ "libcublas.so.13", "cublasCreate_v2", "cublasSetStream_v2", 15, cublas, COUNT(cublas) },
+	{ "libcudnn.so.9", "cudnnCreate", "cudnnSetStream", 3000, cudnn, COUNT(cudnn) },
+	{ "libcusolver.so.12", "cusolverDnCreate", "cusolverDnSetStream", 9, cusolver,
+		COUNT(cusolver) },
+};
+
+static void fail(const char *what, const char *name)
+{
+	printf("%s: %s\n", name, what);
+	exit(1);
+}
+
+static int (*find(void *library, const char *name))(void *)
+{
+	int (*function)(void *);
+	void *found = dlsym(library, name);
+
+	if (!found)
+		fail("is not there", name);
+	memcpy(&function, &found, sizeof function);
+	return function;
+}
+
+static void check(const struct library *library, const struct function *function, void *opened,
+	void *handle, CUstream stream)
+{
+	int (*call)(void *) = find(opened, function->name);
+
+	if (function->kind == NOT && call(handle) != library->not_supported)
+		fail("does not say that it is not supported", function->name);
+	/* A result belongs on the host, unless the handle is told otherwise. */
+	if (function->kind == RESULT && call(handle) != library->not_supported)
+		fail("gives a result to the host", function->name);
+	if (function->kind != WORK)
+		return;
+	if (call(handle) != 0)
+		fail("fails", function->name);
+	if (cuStreamQuery(stream) != CUDA_ERROR_NOT_READY)
+		fail("puts no work on the stream", function->name);
+	if (cuStreamSynchronize(stream) != CUDA_SUCCESS)
+		fail("breaks the stream", function->name);
+}
+
+static void run(const struct library *library, CUstream stream)
+{
+	char path[64];
+	unsigned n[4] = { 0 };
+	int (*set_stream)(void *, CUstream);
+	void *handle;
+
+	snprintf(path, sizeof path, "/nowhere/%s", library->file);
+	void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!opened)
+		fail(dlerror(), library->file);
+	if (find(opened, library->create)(&handle))
+		fail("no handle", library->file);
+	void *found = dlsym(opened, library->set_stream);
+	memcpy(&set_stream, &found, sizeof set_stream);
+	set_stream(handle, stream);
+	for (size_t i = 0; i < library->n; i++) {
+		check(library, &library->functions[i], opened, handle, stream);
+		n[library->functions[i].kind]++;
+	}
+	printf("%s: %u with a body, %u that work, %u with a result, %u not supported\n",
+		library->file, n[OWN], n[WORK], n[RESULT], n[NOT]);
+}
+
+int main(void)
+{
+	CUcontext context;
+	CUstream stream;
+
+	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
+		cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))
+		fail("does not start", "the driver");
+	for (size_t i = 0; i < COUNT(libraries); i++)
+		run(&libraries[i], stream);
+	return 0;
+}
