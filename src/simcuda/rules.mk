@@ -59,6 +59,9 @@ stubflags.cudart    := -DNOT_SUPPORTED=rt_not_supported
 stubflags.nvidia_ml := -DNOT_SUPPORTED=nvml_not_supported
 $(foreach word,$(STANDINS),$(eval $(call STANDIN,$(word))))
 
+# The runtime, for programs that it is linked into.
+simcuda.rt := $(simcuda.cudart) $(B)/src/simcuda/stubs_cudart.o $(B)/src/simcuda/standin.o
+
 $(simcuda.objs): ALL_CPPFLAGS += -Isrc/simcuda/include -Isrc/simcuda
 # They are opened late, when the room for the other model may be used up.
 $(simcuda.objs): ALL_CFLAGS += -ftls-model=global-dynamic
