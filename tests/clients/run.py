@@ -126,7 +126,7 @@ def compare_books(way, counted, cached, books):
 def run_case(name, python, case, way, cached):
     with tempfile.TemporaryDirectory() as folder:
         plain = launch(python, case, way, os.path.join(folder, "cache"), "--off")
-        ours = launch(python, case, way, os.path.join(folder, "cache"), "-o", os.path.join(folder, "%p.gpucache"))
+        ours = launch(python, case, way, os.path.join(folder, "cache of ours"), "-o", os.path.join(folder, "%p.gpucache"))
         wrong = []
         if plain.returncode != ours.returncode:
             wrong.append(f"exit status {plain.returncode} and {ours.returncode}")

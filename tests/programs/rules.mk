@@ -49,7 +49,8 @@ $(LIBRARIES): tests/programs/libraries.c | $(SIMCUDA)
 	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -isystem src -shared -fPIC $(LIBRARY_FLAGS) \
 	  -Wl,-soname,$(@F) -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined -l:libcudart.so.13 -l:libcuda.so.1 -ldl
 $(B)/programs/libraries: $(LIBRARIES)
-$(B)/programs/libraries: PROGRAM_LIBS := -l:libcudart.so.13 -Wl,-rpath,'$$ORIGIN/libraries.d' $(LIBRARIES)
+# DT_RPATH comes before LD_LIBRARY_PATH, where the simulated ones are.
+$(B)/programs/libraries: PROGRAM_LIBS := -l:libcudart.so.13 -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/libraries.d' $(LIBRARIES)
 
 # The one that knows us, linked with either form of the library, and as C++.  Not with a sanitizer in the
 # library: it looks names up by dlsym, which is ours, before it is ready for instrumented code.
