@@ -163,6 +163,19 @@ CUstreamCaptureStatus gpc_sim_capture_status(struct gpc_sim_stream *stream, uint
 	return status;
 }
 
+struct gpc_sim_graph *gpc_sim_capture_graph(struct gpc_sim_stream *stream)
+{
+	struct gpc_sim *sim = stream->context->sim;
+	struct gpc_sim_graph *graph = NULL;
+
+	pthread_mutex_lock(&sim->capture_lock);
+	const struct gpc_sim_capture *capture = atomic_load(&stream->capture);
+	if (capture && !capture->is_invalid)
+		graph = capture->graph;
+	pthread_mutex_unlock(&sim->capture_lock);
+	return graph;
+}
+
 CUresult gpc_sim_capture_check_unsafe(struct gpc_sim *sim)
 {
 	CUresult res = CUDA_SUCCESS;

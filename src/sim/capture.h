@@ -44,6 +44,9 @@ CUresult gpc_sim_capture_end(struct gpc_sim_stream *stream, struct gpc_sim_graph
 
 CUstreamCaptureStatus gpc_sim_capture_status(struct gpc_sim_stream *stream, uint64_t *ret_number);
 
+/* The graph that grows while the capture lasts, which is the one that its end gives; NULL outside a good capture. */
+struct gpc_sim_graph *gpc_sim_capture_graph(struct gpc_sim_stream *stream);
+
 /* The calling thread's mode; returns the one before. */
 CUstreamCaptureMode gpc_sim_capture_exchange_mode(CUstreamCaptureMode mode);
 

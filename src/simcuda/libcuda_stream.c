@@ -330,6 +330,28 @@ static CUresult capture_info(const char *entry, enum face_null null, CUstream ha
 	return CUDA_SUCCESS;
 }
 
+/* The nodes that it waits for are not told. */
+static CUresult capture_graph(const char *entry, enum face_null null, CUstream handle,
+	CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
+	size_t *n)
+{
+	struct gpc_sim_stream *stream;
+	CUresult res = capture_info(entry, null, handle, status, id);
+
+	if (graph)
+		*graph = NULL;
+	if (nodes)
+		*nodes = NULL;
+	if (n)
+		*n = 0;
+	if (res != CUDA_SUCCESS || !graph || *status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+		return res;
+	res = face_enter_stream(GPC_SIM_COST_QUERY, entry, handle, null, &stream);
+	if (res == CUDA_SUCCESS)
+		*graph = (CUgraph)(void *)gpc_sim_capture_graph(stream);
+	return res;
+}
+
 FACE_PAIR(cuStreamIsCapturing, _ptsz, (CUstream s, CUstreamCaptureStatus *status),
 	capture_info(entry, null, s, status, NULL))
 FACE_PAIR(cuStreamGetCaptureInfo, _ptsz,
@@ -338,14 +360,12 @@ FACE_PAIR(cuStreamGetCaptureInfo, _ptsz,
 FACE_PAIR(cuStreamGetCaptureInfo_v2, _ptsz,
 	(CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
 		const CUgraphNode **nodes, size_t *n),
-	((void)(graph ? *graph = NULL : NULL), (void)(nodes ? *nodes = NULL : NULL),
-		(void)(n ? *n = 0 : 0), capture_info(entry, null, s, status, id)))
+	capture_graph(entry, null, s, status, id, graph, nodes, n))
 FACE_PAIR(cuStreamGetCaptureInfo_v3, _ptsz,
 	(CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
 		const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *n),
-	((void)(graph ? *graph = NULL : NULL), (void)(nodes ? *nodes = NULL : NULL),
-		(void)(edges ? *edges = NULL : NULL), (void)(n ? *n = 0 : 0),
-		capture_info(entry, null, s, status, id)))
+	((void)(edges ? *edges = NULL : NULL),
+		capture_graph(entry, null, s, status, id, graph, nodes, n)))
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {

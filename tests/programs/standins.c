@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls what the simulated libraries' tables promise: every function that works on its handle's stream puts work there,
- * every one that is not supported says so.  Opens them by a whole path that is not there, as wheels do by one that is.
+ * every one that is not supported says so; and the kernels of a module.  Opens them by a whole path that is not there, as wheels do by one that is.
  *
  * Run with GPUSIM=clock:virtual,kernel_us:1000, which makes work last until somebody waits.
  */
@@ -117,6 +117,42 @@ static void run(const struct library *library, CUstream stream)
 		library->file, n[OWN], n[WORK], n[RESULT], n[NOT]);
 }
 
+#define NEED(call) ((call) ? fail("is not so", #call) : (void)0)
+
+/* Kernels and globals of a module that was linked, by name; each is one, and gone with the module. */
+static void check_kernels(void)
+{
+	char ptx[] = ".version 8.0";
+	const char *name;
+	CUlinkState linker;
+	CUmodule module;
+	CUfunction first, second, same;
+	CUdeviceptr global, again;
+	size_t size;
+	void *code;
+	int n;
+
+	NEED(cuLinkCreate(0, NULL, NULL, &linker));
+	NEED(cuLinkAddData(linker, 1, ptx, sizeof ptx, "ptx", 0, NULL, NULL));
+	NEED(cuLinkComplete(linker, &code, &size));
+	NEED(cuModuleLoadData(&module, code));
+	NEED(cuLinkDestroy(linker));
+	NEED(cuModuleGetFunction(&first, module, "first"));
+	NEED(cuModuleGetFunction(&second, module, "second"));
+	NEED(cuModuleGetFunction(&same, module, "first"));
+	NEED(first == second || first != same);
+	NEED(cuFuncGetName(&name, second) || strcmp(name, "second") != 0);
+	NEED(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, first, 256, 0) || n != 8);
+	NEED(cuFuncGetAttribute(&n, CU_FUNC_ATTRIBUTE_BINARY_VERSION, first) || n != 90);
+	NEED(cuModuleGetGlobal(&global, &size, module, "table") || !size);
+	NEED(cuModuleGetGlobal(&again, NULL, module, "table") || again != global);
+	NEED(cuMemsetD8_v2(global, 1, size));
+	NEED(cuModuleGetFunction(&first, module, "") != CUDA_ERROR_NOT_FOUND);
+	NEED(cuModuleUnload(module));
+	NEED(cuFuncGetName(&name, second) != CUDA_ERROR_INVALID_VALUE);
+	NEED(cuModuleGetFunction(&first, module, "first") != CUDA_ERROR_INVALID_HANDLE);
+}
+
 int main(void)
 {
 	CUcontext context;
@@ -125,6 +161,7 @@ int main(void)
 	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
 		cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))
 		fail("does not start", "the driver");
+	check_kernels();
 	for (size_t i = 0; i < COUNT(libraries); i++)
 		run(&libraries[i], stream);
 	return 0;

@@ -44,6 +44,7 @@ enum {
 typedef struct CUtensorMap_st {
 	_Alignas(64) cuuint64_t opaque[16];
 } CUtensorMap;
+typedef unsigned int CUjitInputType;
 typedef unsigned int CUtensorMapDataType;
 typedef unsigned int CUtensorMapInterleave;
 typedef unsigned int CUtensorMapSwizzle;
@@ -340,6 +341,20 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 	void **libraryOptionValues, unsigned int numLibraryOptions);
 CUresult cuLibraryUnload(CUlibrary library);
 CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name);
+CUresult cuLinkCreate_v2(
+	unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
+CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
+	const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues);
+CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
+	unsigned int numOptions, CUjit_option *options, void **optionValues);
+CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut);
+CUresult cuLinkDestroy(CUlinkState state);
+CUresult cuCtxGetCacheConfig(CUfunc_cache *pconfig);
+CUresult cuCtxSetCacheConfig(CUfunc_cache config);
+CUresult cuCtxGetSharedMemConfig(CUsharedconfig *pConfig);
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig config);
+CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name);
 CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name);
 CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library);
@@ -467,6 +482,9 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 #define cuMemAllocHost             cuMemAllocHost_v2
 #define cuMemHostRegister          cuMemHostRegister_v2
 #define cuModuleGetGlobal          cuModuleGetGlobal_v2
+#define cuLinkCreate               cuLinkCreate_v2
+#define cuLinkAddData              cuLinkAddData_v2
+#define cuLinkAddFile              cuLinkAddFile_v2
 #define cuArrayCreate              cuArrayCreate_v2
 #define cuArray3DCreate            cuArray3DCreate_v2
 #define cuArray3DGetDescriptor     cuArray3DGetDescriptor_v2

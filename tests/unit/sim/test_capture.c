@@ -35,6 +35,18 @@ static void each_capture_has_a_number_of_its_own(void **state)
 	end_and_drop(b);
 }
 
+static void the_graph_of_a_capture_is_the_one_that_its_end_gives(void **state)
+{
+	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
+	struct gpc_sim_graph *growing = gpc_sim_capture_graph(stream);
+
+	(void)state;
+	assert_non_null(growing);
+	assert_ptr_equal(end(stream), growing);
+	assert_null(gpc_sim_capture_graph(stream));
+	gpc_sim_graph_destroy(graph);
+}
+
 static void a_capture_that_cannot_begin_is_refused(void **state)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
@@ -520,6 +532,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(captured_work_is_counted_and_does_not_run),
 		TEST(each_capture_has_a_number_of_its_own),
+		TEST(the_graph_of_a_capture_is_the_one_that_its_end_gives),
 		TEST(a_capture_that_cannot_begin_is_refused),
 		TEST(a_stream_that_is_not_captured_has_no_capture_to_end),
 		TEST(only_a_relaxed_capture_may_end_in_another_thread),
