@@ -94,9 +94,10 @@ void face_note_export_table(void)
 	if (atomic_flag_test_and_set(&is_told))
 		return;
 	fprintf(stderr,
-		"gpusim: NVIDIA's CUDA runtime in %s asks for proof that the driver is NVIDIA's: "
-		"it cannot be "
-		"simulated; link with --cudart=shared (docs/simulated-gpu.md)\n",
+		"gpusim: %s asks for private tables of the driver, as NVIDIA's CUDA runtime does: "
+		"with that one "
+		"linked in it cannot be simulated; link with --cudart=shared "
+		"(docs/simulated-gpu.md)\n",
 		find_asker());
 }
 

@@ -45,7 +45,9 @@ def expect_report(world, name, *arguments, **extra):
     plain = world.run(command, with_us=False, sim=SIM, **extra)
     ours = world.run(command, sim=SIM, **extra)
     expect(plain.out, f"the program said nothing, which proves nothing: {plain.err[-300:]}")
-    expect_equal("the run", (ours.status, ours.out, ours.err), (plain.status, plain.out, ""))
+    expect_equal("the run", (ours.status, ours.out, ours.err), (plain.status, plain.out, plain.err))
+    others = [line for line in ours.err.splitlines() if not line.startswith("gpusim: ")]
+    expect_equal("what is said beside the simulated GPU's lines", others, [])
     expect_equal("the exit status without us", plain.status, 0)
 
 
