@@ -7,6 +7,7 @@ where it is not there; where the registry is out of reach, or there is no Python
 reason.  Each case runs twice, with --off and with the library: both print the same, what PyTorch counts included, and
 the library's books agree with it to the byte.  The last line is "N passed, N failed".
 """
+import collections
 import glob
 import json
 import os
@@ -41,6 +42,9 @@ FEW = {("amp", NATIVE), ("resnet", NATIVE), ("exhausted", NATIVE), ("graphs", NA
 
 
 HANDLE = 32 << 20  # src/simcuda/lib_cublas.c, compute capability 9.0
+
+
+Run = collections.namedtuple("Run", "pid returncode stdout stderr")
 
 
 class Skip(Exception):
@@ -84,7 +88,9 @@ def launch(python, case, way, folder, *options):
     env = {**os.environ, **settings(way), "TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": folder}
     command = [os.path.join(BUILD, "gpucache-run"), *options, "--sim", "8GiB", "--", python,
                os.path.join(HERE, "torch_cases.py"), case]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        out, err = process.communicate(timeout=600)
+    return Run(process.pid, process.returncode, out, err)
 
 
 def normal(text):
@@ -93,9 +99,7 @@ def normal(text):
     return re.sub(r'"inactive_split[^,]*, ', "", text)
 
 
-def read_books(folder):
-    """The program's: those of its children are smaller."""
-    path = max(glob.glob(os.path.join(folder, "*.gpucache")), key=os.path.getsize)
+def read_books(path):
     made = subprocess.run([os.path.join(BUILD, "gpumem-report"), "summary", "--json", path],
                           capture_output=True, text=True)
     return json.loads(made.stdout)["devices"][0]
@@ -143,7 +147,8 @@ def run_case(name, python, case, way, cached):
             counted = json.loads(ours.stdout.splitlines()[-1])
             if way == NATIVE:
                 cached[case] = counted
-            wrong += compare_books(way, counted, cached.get(case), read_books(folder))
+            wrong += compare_books(way, counted, cached.get(case),
+                                   read_books(os.path.join(folder, f"{ours.pid}.gpucache")))
     title = f"{name} {case} {way}"
     print(f"FAIL {title}\n{ours.stderr[-800:]}" if wrong else f"ok   {title}", *wrong, sep="\n     ", flush=True)
     return not wrong
