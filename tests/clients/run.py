@@ -22,9 +22,9 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 
 # client: its Python, its packages, what it stands for.
 CLIENTS = {
-    "torch": [("torch-2.15", "torch==2.15.0 numpy==2.5.5", "CUDA 13.2"),
-              ("torch-2.10", "torch==2.10.0 numpy==2.5.5", "CUDA 12.8"),
-              ("torch-2.11", "torch==2.11.0 numpy==2.5.5", "CUDA 13.0, which the traces were recorded with")],
+    "torch": [("torch-2.15", "torch==2.15.0 numpy==2.3.5", "CUDA 13.2"),
+              ("torch-2.10", "torch==2.10.0 numpy==2.3.5", "CUDA 12.8"),
+              ("torch-2.11", "torch==2.11.0 numpy==2.3.5", "CUDA 13.0, which the traces were recorded with")],
 }
 
 NATIVE, EXPANDABLE, ASYNC = "backend:native", "expandable_segments:True", "backend:cudaMallocAsync"
