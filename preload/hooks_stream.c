@@ -10,10 +10,8 @@
 /* Most processes have one context, and nothing to look for. */
 static inline void reaches(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
 {
-	if (!__atomic_load_n(&gpc_runtime_many_contexts, __ATOMIC_RELAXED) || !enter())
-		return;
-	gpc_runtime_reached(stream, dst, src);
-	gpc_runtime_leave();
+	if (__atomic_load_n(&gpc_runtime_many_contexts, __ATOMIC_RELAXED))
+		INSIDE(gpc_runtime_reached(stream, dst, src));
 }
 
 #define DEFINE(name, params, args, is_per_thread, reach) \
@@ -36,18 +34,11 @@ static inline void reaches(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
 #define HOOK_COPY_PER_THREAD(name, since, params, args, stream, dst, src) \
 	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), reaches(stream, dst, src))
 #include "preload/symbols.def"
-#undef HOOK
-#undef HOOK_STREAM
-#undef HOOK_PER_THREAD
-#undef HOOK_COPY
-#undef HOOK_COPY_PER_THREAD
 
 static CUresult stream_created(CUresult result, const CUstream *stream)
 {
-	if (result == CUDA_SUCCESS && stream && enter()) {
-		gpc_runtime_stream_created(*stream);
-		gpc_runtime_leave();
-	}
+	if (result == CUDA_SUCCESS && stream)
+		INSIDE(gpc_runtime_stream_created(*stream));
 	return result;
 }
 
@@ -70,10 +61,8 @@ CUresult cuGreenCtxStreamCreate(
 
 static void stream_destroyed(CUstream stream)
 {
-	if (!stream || !enter())
-		return;
-	gpc_runtime_stream_destroyed(stream);
-	gpc_runtime_leave();
+	if (stream)
+		INSIDE(gpc_runtime_stream_destroyed(stream));
 }
 
 CUresult cuStreamDestroy(CUstream hStream)
@@ -90,18 +79,12 @@ CUresult cuStreamDestroy_v2(CUstream hStream)
 
 static void capture_begins(CUstream stream)
 {
-	if (!enter())
-		return;
-	gpc_runtime_capture_begins(stream);
-	gpc_runtime_leave();
+	INSIDE(gpc_runtime_capture_begins(stream));
 }
 
 static void capture_ended(CUstream stream)
 {
-	if (!enter())
-		return;
-	gpc_runtime_capture_ended(stream);
-	gpc_runtime_leave();
+	INSIDE(gpc_runtime_capture_ended(stream));
 }
 
 /*

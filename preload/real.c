@@ -21,13 +21,8 @@ struct gpc_real gpc_real;
 #define MAX_NAME 64
 
 enum row_number {
-#define HOOK(name, since, gets, params, args)              ROW_##name,
-#define HOOK_STREAM(name, since, params, args, stream)     ROW_##name,
-#define HOOK_PER_THREAD(name, since, params, args, stream) ROW_##name,
+#define HOOK(name, since, gets, params, args) ROW_##name,
 #include "preload/symbols.def"
-#undef HOOK
-#undef HOOK_STREAM
-#undef HOOK_PER_THREAD
 	N_ROWS
 };
 
@@ -46,27 +41,21 @@ struct row {
 
 static struct row rows[N_ROWS];
 
-#define ROW(row_name, since_version, per_thread)             \
+#define ENDS_WITH(text, end)           \
+	(sizeof(text) > sizeof(end) && \
+		__builtin_strcmp((text) + sizeof(text) - sizeof(end), end) == 0)
+#define HOOK(row_name, since_version, gets, params, args)    \
 	*row++ = (struct row){ .name = #row_name,            \
 		.ours = (void *)row_name,                    \
 		.real = (void **)(void *)&gpc_real.row_name, \
 		.since = (since_version),                    \
-		.is_per_thread = (per_thread) };
-#define HOOK(name, since, gets, params, args)              ROW(name, since, is_per_thread_name(#name))
-#define HOOK_STREAM(name, since, params, args, stream)     ROW(name, since, false)
-#define HOOK_PER_THREAD(name, since, params, args, stream) ROW(name, since, true)
-#define is_per_thread_name(text)       \
-	(__builtin_strlen(text) > 5 && \
-		__builtin_strcmp((text) + __builtin_strlen(text) - 5, "_ptsz") == 0)
+		.is_per_thread = ENDS_WITH(#row_name, "_ptsz") || ENDS_WITH(#row_name, "_ptds") };
 static void write_rows(void)
 {
 	struct row *row = rows;
 
 #include "preload/symbols.def"
 }
-#undef HOOK
-#undef HOOK_STREAM
-#undef HOOK_PER_THREAD
 
 static struct {
 	pthread_once_t rows_once;

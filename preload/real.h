@@ -17,15 +17,10 @@
 #include "driver/cuda_fns.h"
 #include "runtime/runtime.h"
 
-#define HOOK(name, since, gets, params, args)              CUresult(*name) params;
-#define HOOK_STREAM(name, since, params, args, stream)     CUresult(*name) params;
-#define HOOK_PER_THREAD(name, since, params, args, stream) CUresult(*name) params;
+#define HOOK(name, since, gets, params, args) CUresult(*name) params;
 struct gpc_real {
 #include "preload/symbols.def"
 };
-#undef HOOK
-#undef HOOK_STREAM
-#undef HOOK_PER_THREAD
 
 extern struct gpc_real gpc_real;
 
@@ -70,30 +65,40 @@ bool gpc_real_row(const char *name, void **ret_ours, void **ret_real);
 			real = gpc_real.name;                                               \
 		return real ? real args : CUDA_ERROR_NOT_FOUND;                             \
 	}
-#define HOOK(name, since, gets, params, args)              REAL(name, params, args)
-#define HOOK_STREAM(name, since, params, args, stream)     REAL(name, params, args)
-#define HOOK_PER_THREAD(name, since, params, args, stream) REAL(name, params, args)
+#define HOOK(name, since, gets, params, args) REAL(name, params, args)
 #include "preload/symbols.def"
-#undef HOOK
-#undef HOOK_STREAM
-#undef HOOK_PER_THREAD
 #undef REAL
 
 /* Our own functions, exported. */
-#define EXPORT                                             __attribute__((visibility("default")))
-#define HOOK(name, since, gets, params, args)              EXPORT CUresult name params;
-#define HOOK_STREAM(name, since, params, args, stream)     EXPORT CUresult name params;
-#define HOOK_PER_THREAD(name, since, params, args, stream) EXPORT CUresult name params;
+#define EXPORT                                __attribute__((visibility("default")))
+#define HOOK(name, since, gets, params, args) EXPORT CUresult name params;
 #include "preload/symbols.def"
-#undef HOOK
-#undef HOOK_STREAM
-#undef HOOK_PER_THREAD
 
 /* Enters the runtime, starting it where that was not done. */
 static inline bool enter(void)
 {
 	return gpc_runtime_enter(gpc_real_loader);
 }
+
+/* Does `what` inside the runtime; nothing where that cannot be entered. */
+#define INSIDE(what)                         \
+	do {                                 \
+		if (enter()) {               \
+			what;                \
+			gpc_runtime_leave(); \
+		}                            \
+	} while (0)
+
+/* result: of `what`, inside the runtime; of `otherwise` where that cannot be entered. */
+#define ENTERED(result, what, otherwise)      \
+	do {                                  \
+		if (enter()) {                \
+			(result) = what;      \
+			gpc_runtime_leave();  \
+		} else {                      \
+			(result) = otherwise; \
+		}                             \
+	} while (0)
 
 /* hooks_context.c: the driver answered a call of the program with an error. */
 void gpc_hook_error(CUresult result);

@@ -27,9 +27,7 @@ static const struct symbol {
 	unsigned since; /* CUDA version: 1000 * major + 10 * minor */
 	enum gets gets;
 } symbols[] = {
-#define HOOK(name, since, gets, params, args)              { #name, since, GETS_##gets },
-#define HOOK_STREAM(name, since, params, args, stream)     { #name, since, GETS_SUBMIT },
-#define HOOK_PER_THREAD(name, since, params, args, stream) { #name, since, GETS_THREAD },
+#define HOOK(name, since, gets, params, args) { #name, since, GETS_##gets },
 #include "preload/symbols.def"
 };
 

@@ -169,9 +169,7 @@ struct row {
 };
 
 static const struct row rows[] = {
-#define HOOK(row_name, row_since, ...)            { #row_name, row_since },
-#define HOOK_STREAM(row_name, row_since, ...)     { #row_name, row_since },
-#define HOOK_PER_THREAD(row_name, row_since, ...) { #row_name, row_since },
+#define HOOK(row_name, row_since, ...) { #row_name, row_since },
 #include "preload/symbols.def"
 };
 
