@@ -71,10 +71,7 @@ int gpucache_malloc(void **ret_ptr, size_t size)
 
 	if (!ret_ptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!enter())
-		return (int)malloc_real(ret_ptr, size);
-	result = malloc_entered(ret_ptr, size, false, NULL);
-	gpc_runtime_leave();
+	ENTERED(result, malloc_entered(ret_ptr, size, false, NULL), malloc_real(ret_ptr, size));
 	return (int)result;
 }
 
@@ -84,10 +81,7 @@ int gpucache_malloc_on(void **ret_ptr, size_t size, CUstream stream)
 
 	if (!ret_ptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!enter())
-		return (int)malloc_real(ret_ptr, size);
-	result = malloc_entered(ret_ptr, size, true, stream);
-	gpc_runtime_leave();
+	ENTERED(result, malloc_entered(ret_ptr, size, true, stream), malloc_real(ret_ptr, size));
 	return (int)result;
 }
 
@@ -134,10 +128,8 @@ static CUresult record_use(void *ptr)
 
 	if (!ptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!enter())
-		return gpc_real_find() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
-	result = gpc_runtime_record_use(address_of(ptr), &is_ours);
-	gpc_runtime_leave();
+	ENTERED(result, gpc_runtime_record_use(address_of(ptr), &is_ours),
+		gpc_real_find() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED);
 	return result;
 }
 
@@ -152,10 +144,7 @@ int gpucache_trim(size_t bytes, size_t *ret_bytes)
 	size_t went = 0;
 	CUresult result;
 
-	if (!enter())
-		return (int)why_not();
-	result = gpc_runtime_trim(-1, bytes, &went);
-	gpc_runtime_leave();
+	ENTERED(result, gpc_runtime_trim(-1, bytes, &went), why_not());
 	if (!result && ret_bytes)
 		*ret_bytes = went;
 	return (int)result;
@@ -167,10 +156,7 @@ int gpucache_stats(int device, struct gpucache_stats *stats)
 
 	if (!stats)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!enter())
-		return (int)why_not();
-	result = gpc_runtime_stats(device, stats);
-	gpc_runtime_leave();
+	ENTERED(result, gpc_runtime_stats(device, stats), why_not());
 	return (int)result;
 }
 
@@ -178,10 +164,7 @@ int gpucache_snapshot(char *ret_path, size_t size)
 {
 	CUresult result;
 
-	if (!enter())
-		return (int)why_not();
-	result = gpc_runtime_snapshot(ret_path, size);
-	gpc_runtime_leave();
+	ENTERED(result, gpc_runtime_snapshot(ret_path, size), why_not());
 	return (int)result;
 }
 
@@ -189,10 +172,7 @@ int gpucache_set_limit(int device, uint64_t bytes)
 {
 	CUresult result;
 
-	if (!enter())
-		return (int)why_not();
-	result = gpc_runtime_set_limit(device, bytes);
-	gpc_runtime_leave();
+	ENTERED(result, gpc_runtime_set_limit(device, bytes), why_not());
 	return (int)result;
 }
 
@@ -267,10 +247,7 @@ void gpucache_torch_reset(void)
 
 void gpucache_torch_memory_fraction(double fraction, int device)
 {
-	if (!enter())
-		return;
-	(void)gpc_runtime_set_fraction(device, fraction);
-	gpc_runtime_leave();
+	INSIDE((void)gpc_runtime_set_fraction(device, fraction));
 }
 
 void *gpucache_torch_base_alloc(void *ptr, size_t *ret_size)
@@ -278,10 +255,7 @@ void *gpucache_torch_base_alloc(void *ptr, size_t *ret_size)
 	CUdeviceptr base = address_of(ptr);
 	size_t size = 0;
 
-	if (enter()) {
-		(void)gpc_runtime_segment_of(base, &base, &size);
-		gpc_runtime_leave();
-	}
+	INSIDE((void)gpc_runtime_segment_of(base, &base, &size));
 	if (ret_size)
 		*ret_size = size;
 	return (void *)(uintptr_t)base;

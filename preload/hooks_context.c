@@ -8,10 +8,7 @@
 
 void gpc_hook_error(CUresult result)
 {
-	if (!enter())
-		return;
-	gpc_runtime_heard(result);
-	gpc_runtime_leave();
+	INSIDE(gpc_runtime_heard(result));
 }
 
 CUresult cuInit(unsigned int Flags)
@@ -141,9 +138,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
 	CUresult result = real_cuCtxEnablePeerAccess(peerContext, Flags);
 
-	if (result == CUDA_SUCCESS && enter()) {
-		gpc_runtime_peer_enabled(peerContext);
-		gpc_runtime_leave();
-	}
+	if (result == CUDA_SUCCESS)
+		INSIDE(gpc_runtime_peer_enabled(peerContext));
 	return result;
 }

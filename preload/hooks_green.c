@@ -46,10 +46,8 @@ CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
 	CUresult result = real_cuCtxAttach(pctx, flags);
 
-	if (result == CUDA_SUCCESS && enter()) {
-		gpc_runtime_context_attached();
-		gpc_runtime_leave();
-	}
+	if (result == CUDA_SUCCESS)
+		INSIDE(gpc_runtime_context_attached());
 	return result;
 }
 

@@ -145,10 +145,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 	};
 	CUresult result;
 
-	if (!enter())
-		return real_cuCtxSetLimit(limit, value);
-	result = gpc_runtime_implicit(&limited.call);
-	gpc_runtime_leave();
+	ENTERED(result, gpc_runtime_implicit(&limited.call), real_cuCtxSetLimit(limit, value));
 	return result;
 }
 

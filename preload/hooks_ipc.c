@@ -95,10 +95,8 @@ static void adjust_attribute(void *data, CUpointer_attribute attribute, CUdevice
 /* Tokens are asked for to give the memory to another device's driver; cuda.h: this sets SYNC_MEMOPS, too. */
 static void leave_order(CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-	if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS && enter()) {
-		gpc_runtime_leaves_order(ptr);
-		gpc_runtime_leave();
-	}
+	if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+		INSIDE(gpc_runtime_leaves_order(ptr));
 }
 
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)

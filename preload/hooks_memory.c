@@ -6,10 +6,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
 	CUresult result;
 
-	if (!enter())
-		return real_cuMemAlloc_v2(dptr, bytesize);
-	result = gpc_runtime_malloc(dptr, bytesize);
-	gpc_runtime_leave();
+	ENTERED(result, gpc_runtime_malloc(dptr, bytesize), real_cuMemAlloc_v2(dptr, bytesize));
 	return result;
 }
 
@@ -61,10 +58,8 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 {
 	CUresult result = real_cuMemGetInfo_v2(available, total);
 
-	if (result == CUDA_SUCCESS && enter()) {
-		gpc_runtime_adjust_free(available, total);
-		gpc_runtime_leave();
-	}
+	if (result == CUDA_SUCCESS)
+		INSIDE(gpc_runtime_adjust_free(available, total));
 	return heard(result);
 }
 

@@ -50,10 +50,8 @@ CUresult cuMemPoolImportPointer(
 {
 	CUresult result = real_cuMemPoolImportPointer(ptr_out, pool, shareData);
 
-	if (result == CUDA_SUCCESS && enter()) {
-		gpc_runtime_imported(*ptr_out);
-		gpc_runtime_leave();
-	}
+	if (result == CUDA_SUCCESS)
+		INSIDE(gpc_runtime_imported(*ptr_out));
 	return result;
 }
 
@@ -62,10 +60,8 @@ CUresult cuMemPoolImportPointer(
 static CUresult pool_seen(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location,
 	CUmemAllocationType type)
 {
-	if (result == CUDA_SUCCESS && enter()) {
-		gpc_runtime_pool_seen(*pool, *location, type);
-		gpc_runtime_leave();
-	}
+	if (result == CUDA_SUCCESS)
+		INSIDE(gpc_runtime_pool_seen(*pool, *location, type));
 	return result;
 }
 
@@ -106,10 +102,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 
 static void made_current(CUdevice dev, CUmemoryPool pool)
 {
-	if (!enter())
-		return;
-	gpc_runtime_pool_made_current(dev, pool);
-	gpc_runtime_leave();
+	INSIDE(gpc_runtime_pool_made_current(dev, pool));
 }
 
 CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
@@ -134,10 +127,8 @@ CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUme
 
 static CUresult pools_changed(CUresult result)
 {
-	if (result == CUDA_SUCCESS && enter()) {
-		gpc_runtime_pools_changed();
-		gpc_runtime_leave();
-	}
+	if (result == CUDA_SUCCESS)
+		INSIDE(gpc_runtime_pools_changed());
 	return heard(result);
 }
 
@@ -157,19 +148,14 @@ static bool make_room(void)
 {
 	bool is_tried = false;
 
-	if (enter()) {
-		is_tried = gpc_runtime_make_room();
-		gpc_runtime_leave();
-	}
+	INSIDE(is_tried = gpc_runtime_make_room());
 	return is_tried;
 }
 
 static CUresult graph_made(CUresult result)
 {
-	if (result == CUDA_SUCCESS && enter()) {
-		gpc_runtime_graph_made();
-		gpc_runtime_leave();
-	}
+	if (result == CUDA_SUCCESS)
+		INSIDE(gpc_runtime_graph_made());
 	return heard(result);
 }
 

@@ -57,10 +57,8 @@ CUresult cuMulticastCreate(
 /* The driver gave a handle that may be known already: one holder more. */
 static CUresult held(CUresult result, const CUmemGenericAllocationHandle *handle)
 {
-	if (result == CUDA_SUCCESS && handle && enter()) {
-		gpc_runtime_handle_held(*handle);
-		gpc_runtime_leave();
-	}
+	if (result == CUDA_SUCCESS && handle)
+		INSIDE(gpc_runtime_handle_held(*handle));
 	return result;
 }
 
@@ -94,10 +92,8 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 {
 	CUresult result = real_cuMemMap(ptr, size, offset, handle, flags);
 
-	if (result == CUDA_SUCCESS && enter()) {
-		gpc_runtime_handle_mapped(handle, ptr, size);
-		gpc_runtime_leave();
-	}
+	if (result == CUDA_SUCCESS)
+		INSIDE(gpc_runtime_handle_mapped(handle, ptr, size));
 	return result;
 }
 
@@ -118,10 +114,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 /* Before the call: nobody may get this memory between it and our mark. */
 static void exported(CUdeviceptr ptr)
 {
-	if (enter()) {
-		gpc_runtime_exported(ptr);
-		gpc_runtime_leave();
-	}
+	INSIDE(gpc_runtime_exported(ptr));
 }
 
 /* The descriptor covers exactly these addresses, so unlike with IPC they may lie anywhere. */
@@ -138,9 +131,7 @@ CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t si
  */
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-	if (attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && enter()) {
-		gpc_runtime_leaves_order(ptr);
-		gpc_runtime_leave();
-	}
+	if (attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+		INSIDE(gpc_runtime_leaves_order(ptr));
 	return real_cuPointerSetAttribute(value, attribute, ptr);
 }

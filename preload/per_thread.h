@@ -19,10 +19,7 @@ static inline bool is_per_thread_new(bool is_per_thread)
 
 static inline void per_thread_stream_used(void)
 {
-	if (!enter())
-		return;
-	gpc_runtime_per_thread_stream_used();
-	gpc_runtime_leave();
+	INSIDE(gpc_runtime_per_thread_stream_used());
 }
 
 /* Work goes to this stream.  A NULL stream of a _ptsz function is CU_STREAM_PER_THREAD here. */
