@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The start, and the life of contexts.  Where memory is about to die with a context it is
- * forgotten first: once the driver has made it nobody's, its addresses may be somebody else's.  Only
- * of a release nobody knows before whether it is the last.
+ * The start, and the life of contexts, also of those that are held by counting.  Where memory is about
+ * to die with a context it is forgotten first: once the driver has made it nobody's, its addresses may
+ * be somebody else's.  Only of a release nobody knows before whether it is the last.
  */
 #include "preload/real.h"
 
@@ -27,112 +27,96 @@ CUresult cuInit(unsigned int Flags)
 	return result;
 }
 
-/* Forgotten again after it: what another thread allocated while the driver was at it died, too. */
-static CUresult reset_primary(CUdevice dev, CUresult (*real)(CUdevice))
-{
-	CUresult result;
+/*
+ * What the device loses meanwhile by its primary context is in no book of the others.  Reset, it is
+ * forgotten again afterwards: what another thread allocated while the driver was at it died, too.
+ */
+#define OF_PRIMARY(name, of_device, before, after, params, args) \
+	CUresult name params                                     \
+	{                                                        \
+		CUresult result;                                 \
+		CUdevice device;                                 \
+                                                                 \
+		if (!enter())                                    \
+			return real_##name args;                 \
+		device = of_device;                              \
+		gpc_runtime_primary_begin(device);               \
+		gpc_runtime_begin_unmeasured_on(device);         \
+		before;                                          \
+		result = real_##name args;                       \
+		after;                                           \
+		gpc_runtime_end_unmeasured(device);              \
+		gpc_runtime_primary_end(device);                 \
+		gpc_runtime_leave();                             \
+		return result;                                   \
+	}
 
-	if (!enter())
-		return real(dev);
-	gpc_runtime_primary_begin(dev);
-	gpc_runtime_begin_unmeasured_on(dev);
-	gpc_runtime_primary_reset(dev);
-	result = real(dev);
-	gpc_runtime_primary_reset(dev);
-	gpc_runtime_end_unmeasured(dev);
-	gpc_runtime_primary_end(dev);
-	gpc_runtime_leave();
+/* clang-format off */
+OF_PRIMARY(cuDevicePrimaryCtxReset, dev,
+	gpc_runtime_primary_reset(dev), gpc_runtime_primary_reset(dev), (CUdevice dev), (dev))
+OF_PRIMARY(cuDevicePrimaryCtxReset_v2, dev,
+	gpc_runtime_primary_reset(dev), gpc_runtime_primary_reset(dev), (CUdevice dev), (dev))
+OF_PRIMARY(cuDevicePrimaryCtxRelease, dev,
+	(void)0, gpc_runtime_primary_released(dev), (CUdevice dev), (dev))
+OF_PRIMARY(cuDevicePrimaryCtxRelease_v2, dev,
+	(void)0, gpc_runtime_primary_released(dev), (CUdevice dev), (dev))
+
+/* Green contexts hold their device's primary one.  Known before the driver makes it: its first work may follow at once. */
+OF_PRIMARY(cuGreenCtxCreate, dev,
+	gpc_runtime_green_begins(), (void)0,
+	(CUgreenCtx *context, CUdevResourceDesc desc, CUdevice dev, unsigned int flags),
+	(context, desc, dev, flags))
+OF_PRIMARY(cuGreenCtxDestroy, gpc_runtime_green_ends(context),
+	(void)0, gpc_runtime_primary_released(device), (CUgreenCtx context), (context))
+/* clang-format on */
+
+#define ENDED(name, forget)                                 \
+	CUresult name(CUcontext ctx)                        \
+	{                                                   \
+		CUresult result;                            \
+		int device;                                 \
+                                                            \
+		if (!ctx || !enter())                       \
+			return real_##name(ctx);            \
+		device = gpc_runtime_begin_unmeasured(ctx); \
+		forget(ctx);                                \
+		gpc_runtime_leave();                        \
+		result = real_##name(ctx);                  \
+		gpc_runtime_end_unmeasured(device);         \
+		return result;                              \
+	}
+
+ENDED(cuCtxDestroy, gpc_runtime_context_forget)
+ENDED(cuCtxDestroy_v2, gpc_runtime_context_forget)
+ENDED(cuCtxDetach, gpc_runtime_context_detached)
+
+/* Any context is held by the deprecated cuCtxAttach. */
+CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
+{
+	CUresult result = real_cuCtxAttach(pctx, flags);
+
+	if (result == CUDA_SUCCESS)
+		INSIDE(gpc_runtime_context_attached());
 	return result;
 }
 
-CUresult cuDevicePrimaryCtxReset(CUdevice dev)
-{
-	return reset_primary(dev, real_cuDevicePrimaryCtxReset);
-}
+#define SYNCHRONIZED(name, ctx, params, args)       \
+	CUresult name params                        \
+	{                                           \
+		struct gpc_sync sync;               \
+		CUresult result;                    \
+                                                    \
+		if (!enter())                       \
+			return real_##name args;    \
+		sync = gpc_runtime_begin_sync(ctx); \
+		result = real_##name args;          \
+		gpc_runtime_end_sync(sync, result); \
+		gpc_runtime_leave();                \
+		return result;                      \
+	}
 
-CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
-{
-	return reset_primary(dev, real_cuDevicePrimaryCtxReset_v2);
-}
-
-static CUresult release_primary(CUdevice dev, CUresult (*real)(CUdevice))
-{
-	CUresult result;
-
-	if (!enter())
-		return real(dev);
-	gpc_runtime_primary_begin(dev);
-	gpc_runtime_begin_unmeasured_on(dev);
-	result = real(dev);
-	gpc_runtime_primary_released(dev);
-	gpc_runtime_end_unmeasured(dev);
-	gpc_runtime_primary_end(dev);
-	gpc_runtime_leave();
-	return result;
-}
-
-CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
-{
-	return release_primary(dev, real_cuDevicePrimaryCtxRelease);
-}
-
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
-{
-	return release_primary(dev, real_cuDevicePrimaryCtxRelease_v2);
-}
-
-static CUresult destroy(CUcontext ctx, CUresult (*real)(CUcontext))
-{
-	CUresult result;
-	int device;
-
-	if (!ctx || !enter())
-		return real(ctx);
-	device = gpc_runtime_begin_unmeasured(ctx);
-	gpc_runtime_context_forget(ctx);
-	gpc_runtime_leave();
-	result = real(ctx);
-	gpc_runtime_end_unmeasured(device);
-	return result;
-}
-
-CUresult cuCtxDestroy(CUcontext ctx)
-{
-	return destroy(ctx, real_cuCtxDestroy);
-}
-
-CUresult cuCtxDestroy_v2(CUcontext ctx)
-{
-	return destroy(ctx, real_cuCtxDestroy_v2);
-}
-
-CUresult cuCtxSynchronize(void)
-{
-	struct gpc_sync sync;
-	CUresult result;
-
-	if (!enter())
-		return real_cuCtxSynchronize();
-	sync = gpc_runtime_begin_sync(NULL);
-	result = real_cuCtxSynchronize();
-	gpc_runtime_end_sync(sync, result);
-	gpc_runtime_leave();
-	return result;
-}
-
-CUresult cuCtxSynchronize_v2(CUcontext ctx)
-{
-	struct gpc_sync sync;
-	CUresult result;
-
-	if (!enter())
-		return real_cuCtxSynchronize_v2(ctx);
-	sync = gpc_runtime_begin_sync(ctx);
-	result = real_cuCtxSynchronize_v2(ctx);
-	gpc_runtime_end_sync(sync, result);
-	gpc_runtime_leave();
-	return result;
-}
+SYNCHRONIZED(cuCtxSynchronize, NULL, (void), ())
+SYNCHRONIZED(cuCtxSynchronize_v2, ctx, (CUcontext ctx), (ctx))
 
 CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
