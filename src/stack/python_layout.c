@@ -18,45 +18,16 @@
 	.text_wide_data = 56
 #define OBJECT .object_type = 8, .object_size = 16, .bytes_data = 32
 
+/* Frame objects, which 3.9 and 3.10 have alike but for the place of the instruction. */
+#define FRAME_OBJECTS                                                                      \
+	.chain = GPC_PYTHON_FRAME_OBJECTS, .thread_id = 176, .thread_frame = 24,           \
+	.cframe_frame = NONE, .frame_previous = 24, .frame_code = 32, .frame_owner = NONE, \
+	.frame_is_entry = NONE, .code_file = 104, .code_name = 112, .code_first_line = 40, \
+	.code_line_table = 120, .code_bytes = NONE
+
 static const struct gpc_python_layout layouts[] = {
-	{
-		.version = 0x0309,
-		.chain = GPC_PYTHON_FRAME_OBJECTS,
-		.thread_id = 176,
-		.thread_frame = 24,
-		.cframe_frame = NONE,
-		.frame_previous = 24,
-		.frame_code = 32,
-		.frame_instruction = 104,
-		.frame_owner = NONE,
-		.frame_is_entry = NONE,
-		.code_file = 104,
-		.code_name = 112,
-		.code_first_line = 40,
-		.code_line_table = 120,
-		.code_bytes = NONE,
-		OBJECT,
-		TEXT_BEFORE_312,
-	},
-	{
-		.version = 0x030a,
-		.chain = GPC_PYTHON_FRAME_OBJECTS,
-		.thread_id = 176,
-		.thread_frame = 24,
-		.cframe_frame = NONE,
-		.frame_previous = 24,
-		.frame_code = 32,
-		.frame_instruction = 96,
-		.frame_owner = NONE,
-		.frame_is_entry = NONE,
-		.code_file = 104,
-		.code_name = 112,
-		.code_first_line = 40,
-		.code_line_table = 120,
-		.code_bytes = NONE,
-		OBJECT,
-		TEXT_BEFORE_312,
-	},
+	{ .version = 0x0309, .frame_instruction = 104, FRAME_OBJECTS, OBJECT, TEXT_BEFORE_312 },
+	{ .version = 0x030a, .frame_instruction = 96, FRAME_OBJECTS, OBJECT, TEXT_BEFORE_312 },
 	{
 		.version = 0x030b,
 		.chain = GPC_PYTHON_ENTRY_FLAGS,
