@@ -28,16 +28,6 @@ static double ns_per_operation(const struct gpc_run *run)
 	return run->n_operations ? (double)run->elapsed_ns / (double)run->n_operations : 0;
 }
 
-static void cell_live(const struct gpc_run *run, struct gpc_text *text)
-{
-	gpc_text_add_bytes(text, run->peak_live_bytes);
-}
-
-static void cell_reserved(const struct gpc_run *run, struct gpc_text *text)
-{
-	gpc_text_add_bytes(text, run->peak_reserved_bytes);
-}
-
 /* base/text.h knows no fractions: a libc of the tools does. */
 static void add_percent(struct gpc_text *text, double part)
 {
@@ -50,11 +40,6 @@ static void add_percent(struct gpc_text *text, double part)
 static void cell_fragmentation(const struct gpc_run *run, struct gpc_text *text)
 {
 	add_percent(text, fragmentation(run));
-}
-
-static void cell_calls(const struct gpc_run *run, struct gpc_text *text)
-{
-	gpc_text_add(text, "%" PRIu64, run->n_driver_calls);
 }
 
 static void cell_hits(const struct gpc_run *run, struct gpc_text *text)
@@ -78,35 +63,15 @@ static void cell_smallest(const struct gpc_run *run, struct gpc_text *text)
 		gpc_text_add(text, "-");
 }
 
-static void cell_pending(const struct gpc_run *run, struct gpc_text *text)
+static void add_count(struct gpc_text *text, uint64_t n)
 {
-	gpc_text_add_bytes(text, run->peak_pending_bytes);
-}
-
-static void cell_waits(const struct gpc_run *run, struct gpc_text *text)
-{
-	gpc_text_add(text, "%" PRIu64, run->n_waits);
+	gpc_text_add(text, "%" PRIu64, n);
 }
 
 /* Milliseconds: workloads take some seconds. */
 static void add_ms(struct gpc_text *text, uint64_t ns)
 {
 	gpc_text_add(text, "%" PRIu64 " ms", (ns + 500000) / 1000000);
-}
-
-static void cell_waited(const struct gpc_run *run, struct gpc_text *text)
-{
-	add_ms(text, run->waited_ns);
-}
-
-static void cell_program(const struct gpc_run *run, struct gpc_text *text)
-{
-	add_ms(text, run->program_ns);
-}
-
-static void cell_races(const struct gpc_run *run, struct gpc_text *text)
-{
-	gpc_text_add(text, "%" PRIu64, run->n_races);
 }
 
 static void cell_result(const struct gpc_run *run, struct gpc_text *text)
@@ -131,25 +96,38 @@ static bool has_work(const struct gpc_run *run)
 	return run->has_work;
 }
 
-static const struct {
+/* A row is a number of the run, or what `cell` makes of it. */
+static const struct row {
 	const char *label;
-	void (*cell)(const struct gpc_run *run, struct gpc_text *text);
 	bool (*is_known)(const struct gpc_run *run); /* NULL: always */
+	void (*cell)(const struct gpc_run *run, struct gpc_text *text);
+	void (*add)(struct gpc_text *text, uint64_t number);
+	size_t at;
 } rows[] = {
-	{ "peak live", cell_live, NULL },
-	{ "peak reserved", cell_reserved, NULL },
-	{ "fragmentation", cell_fragmentation, NULL },
-	{ "smallest device", cell_smallest, has_smallest },
-	{ "driver calls", cell_calls, NULL },
-	{ "hit rate", cell_hits, NULL },
-	{ "time per operation", cell_time, NULL },
-	{ "peak pending", cell_pending, has_work },
-	{ "waits", cell_waits, has_work },
-	{ "waited", cell_waited, has_work },
-	{ "the program took", cell_program, has_work },
-	{ "races", cell_races, has_work },
-	{ "result", cell_result, NULL },
+#define NUMBER(add, member) NULL, add, offsetof(struct gpc_run, member)
+	{ "peak live", NULL, NUMBER(gpc_text_add_bytes, peak_live_bytes) },
+	{ "peak reserved", NULL, NUMBER(gpc_text_add_bytes, peak_reserved_bytes) },
+	{ "fragmentation", NULL, cell_fragmentation, NULL, 0 },
+	{ "smallest device", has_smallest, cell_smallest, NULL, 0 },
+	{ "driver calls", NULL, NUMBER(add_count, n_driver_calls) },
+	{ "hit rate", NULL, cell_hits, NULL, 0 },
+	{ "time per operation", NULL, cell_time, NULL, 0 },
+	{ "peak pending", has_work, NUMBER(gpc_text_add_bytes, peak_pending_bytes) },
+	{ "waits", has_work, NUMBER(add_count, n_waits) },
+	{ "waited", has_work, NUMBER(add_ms, waited_ns) },
+	{ "the program took", has_work, NUMBER(add_ms, program_ns) },
+	{ "races", has_work, NUMBER(add_count, n_races) },
+	{ "result", NULL, cell_result, NULL, 0 },
+#undef NUMBER
 };
+
+static void add_cell(const struct row *row, const struct gpc_run *run, struct gpc_text *text)
+{
+	if (row->cell)
+		row->cell(run, text);
+	else
+		row->add(text, *(const uint64_t *)(const void *)((const char *)run + row->at));
+}
 
 static void print_bytes(uint64_t bytes, const char *rest)
 {
@@ -222,7 +200,7 @@ void gpc_print_table(const struct gpc_trace *trace, const struct gpc_run *runs, 
 			char buf[40];
 			struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-			rows[row].cell(&runs[i], &text);
+			add_cell(&rows[row], &runs[i], &text);
 			printf("%*s", COLUMN_WIDTH, buf);
 		}
 		putchar('\n');
