@@ -153,23 +153,24 @@ static enum gpc_status collect(struct gpc_recording *rec, enum gpucache_region_k
 
 enum gpc_status gpc_recording_index(struct gpc_recording *recording)
 {
+	const struct {
+		enum gpucache_region_kind kind;
+		struct gpc_record_index **index;
+		size_t *n;
+	} by_id[] = {
+		{ GPUCACHE_REGION_STACKS, &recording->stacks, &recording->n_stacks },
+		{ GPUCACHE_REGION_CODES, &recording->codes, &recording->n_codes },
+		{ GPUCACHE_REGION_TAGS, &recording->tags, &recording->n_tags },
+	};
 	struct gpc_record_index *modules = NULL;
-	enum gpc_status status;
+	enum gpc_status status = GPC_OK;
 
-	status = collect(
-		recording, GPUCACHE_REGION_STACKS, &recording->stacks, &recording->n_stacks);
-	if (status != GPC_OK)
-		return status;
-	status = collect(recording, GPUCACHE_REGION_CODES, &recording->codes, &recording->n_codes);
-	if (status != GPC_OK)
-		return status;
-	status = collect(recording, GPUCACHE_REGION_TAGS, &recording->tags, &recording->n_tags);
-	if (status != GPC_OK)
-		return status;
-	qsort(recording->tags, recording->n_tags, sizeof *recording->tags, compare_index);
-	qsort(recording->stacks, recording->n_stacks, sizeof *recording->stacks, compare_index);
-	qsort(recording->codes, recording->n_codes, sizeof *recording->codes, compare_index);
-
+	for (size_t i = 0; i < sizeof by_id / sizeof by_id[0]; i++) {
+		status = collect(recording, by_id[i].kind, by_id[i].index, by_id[i].n);
+		if (status != GPC_OK)
+			return status;
+		qsort(*by_id[i].index, *by_id[i].n, sizeof **by_id[i].index, compare_index);
+	}
 	status = collect(recording, GPUCACHE_REGION_MODULES, &modules, &recording->n_modules);
 	if (status != GPC_OK)
 		return status;
