@@ -264,6 +264,13 @@ size_t gpc_text_distance(const char *name, const char *word, size_t len)
 	return row[len];
 }
 
+const char *gpc_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
 size_t gpc_format(char *buf, size_t size, const char *format, ...)
 {
 	struct gpc_text text = gpc_text_init(buf, size);

@@ -54,6 +54,9 @@ void gpc_text_pad_to(struct gpc_text *text, size_t column);
  */
 size_t gpc_text_distance(const char *name, const char *word, size_t len);
 
+/* The last component of a path. */
+const char *gpc_base_name(const char *path);
+
 /* Format into buf as snprintf would; returns the length written (cut texts included). */
 size_t gpc_format(char *buf, size_t size, const char *format, ...)
 	__attribute__((format(__printf__, 3, 4)));

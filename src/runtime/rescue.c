@@ -187,19 +187,6 @@ static void describe(void *self, uint32_t stack, char *buf, size_t size)
 		buf[0] = '\0';
 }
 
-/* The last part of the path of the executable. */
-static const char *program_name(void)
-{
-	const char *exe = gpc_runtime.record.header ? gpc_runtime.record.header->exe : "";
-	const char *name = exe;
-
-	for (; *exe; exe++) {
-		if (*exe == '/')
-			name = exe + 1;
-	}
-	return name;
-}
-
 static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom,
 	const struct gpc_verdict_facts *facts)
 {
@@ -210,7 +197,7 @@ static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom,
 		.facts = facts,
 		.describer = &describer,
 		.gpu_name = device->known.name,
-		.program = program_name(),
+		.program = header ? gpc_base_name(header->exe) : "",
 		.recording = gpc_runtime.record.path[0] ? gpc_runtime.record.path : NULL,
 		.pid = (uint32_t)getpid(),
 		.rank = header ? header->rank : -1,

@@ -45,17 +45,6 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 	return id;
 }
 
-/* The part of a path behind its last slash. */
-static const char *base_name(const char *path, uint32_t size, uint32_t *ret_size)
-{
-	uint32_t at = size;
-
-	while (at > 0 && path[at - 1] != '/')
-		at--;
-	*ret_size = size - at;
-	return path + at;
-}
-
 /*
  * The frames of a description: who asked, and through whom.  One alone is often a wrapper of
  * everybody.  Where there is little room it is fewer, for half a name says nothing.
@@ -101,10 +90,10 @@ static bool describe_python(const struct gpc_stacks *stacks, const struct gpc_st
 				!memcmp(code.file, first.file, code.file_size));
 	}
 	if (n > 0) {
-		uint32_t size;
-		const char *file = base_name(first.file, first.file_size, &size);
+		const char *slash = memrchr(first.file, '/', first.file_size);
+		const char *file = slash ? slash + 1 : first.file;
 
-		gpc_text_add(text, " (%.*s)", (int)size, file);
+		gpc_text_add(text, " (%.*s)", (int)(first.file + first.file_size - file), file);
 	}
 	return n > 0;
 }
@@ -125,12 +114,11 @@ static bool name_frame(uint64_t frame, char *buf, size_t size, const char **ret_
 {
 	/* A return address may lie behind the end of the function that made the call. */
 	uintptr_t address = (uintptr_t)frame - 1;
-	uint32_t module_size;
 	Dl_info info;
 
 	if (!dladdr((const void *)address, &info) || !info.dli_fname)
 		return false;
-	*ret_module = base_name(info.dli_fname, (uint32_t)strlen(info.dli_fname), &module_size);
+	*ret_module = gpc_base_name(info.dli_fname);
 	if (is_own_module(*ret_module))
 		return false;
 	if (info.dli_sname)

@@ -202,10 +202,3 @@ const char *gpc_show_share(uint64_t part, uint64_t whole)
 	gpc_text_add(&text, "%s %%", number);
 	return text.buf;
 }
-
-const char *gpc_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}

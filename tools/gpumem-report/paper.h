@@ -75,7 +75,4 @@ const char *gpc_show_rfc3339(uint64_t realtime_ns);
 /* "12.3 %", or "" where whole is 0 */
 const char *gpc_show_share(uint64_t part, uint64_t whole);
 
-/* The last component of a path. */
-const char *gpc_base_name(const char *path);
-
 #endif
