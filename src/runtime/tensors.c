@@ -28,7 +28,6 @@ struct tensor {
 	uint64_t size;
 	uint32_t number; /* in the slab, and in the recording */
 	uint32_t stack;
-	uint32_t tag;
 };
 
 _Static_assert(sizeof(struct tensor) <= sizeof(struct gpc_block), "shares the slab of blocks");
@@ -37,6 +36,7 @@ _Static_assert(sizeof(struct tensor) <= sizeof(struct gpc_block), "shares the sl
 struct books {
 	struct gpc_lock lock;
 	struct gpc_address_map map;
+	struct tensor *spare; /* freed last, its number kept: the next one often needs it at once */
 	struct gpucache_torch own; /* where there is no recording */
 };
 
@@ -86,27 +86,22 @@ static void adopt_last_malloc(uint64_t address)
 	last_malloc.size = 0;
 }
 
-/* With the lock.  A tensor of this address is out of the books; NULL: none was in. */
-static struct tensor *take_locked(struct books *books, uint64_t address)
-{
-	return books->map.n_entries ? gpc_address_map_take(&books->map, address) : NULL;
-}
-
 static struct tensor *put_locked(
 	struct books *books, uint64_t address, uint64_t size, uint32_t stack)
 {
-	struct tensor *tensor = NULL;
-	uint32_t number = 0;
+	struct tensor *tensor = books->spare;
+	uint32_t number = tensor ? tensor->number : 0;
 
-	if (!gpc_address_map_reserve(&books->map, 1))
+	if (gpc_address_map_reserve(&books->map, 1))
+		return NULL;
+	books->spare = NULL;
+	if (!tensor)
 		tensor = gpc_slab_take(&gpc_runtime.heap.blocks, &number);
 	if (!tensor)
 		return NULL;
-	*tensor = (struct tensor){ .address = address,
-		.size = size,
-		.number = number,
-		.stack = stack,
-		.tag = gpc_thread_tag() };
+	*tensor = (struct tensor){
+		.address = address, .size = size, .number = number, .stack = stack
+	};
 	gpc_address_map_insert(&books->map, address, tensor);
 	return tensor;
 }
@@ -136,13 +131,22 @@ static struct gpc_observed observed_of(
 	};
 }
 
-/* Out of the recording, for one that is out of the map. */
-static void end(struct gpc_device *device, const struct tensor *tensor, uint64_t now_ns)
+/* Out of the books, where it is in them. */
+static void forget_locked(
+	struct books *books, struct gpc_device *device, uint64_t address, uint64_t now_ns)
 {
-	struct gpc_observed observed = observed_of(device, tensor, now_ns);
+	struct tensor *tensor =
+		books->map.n_entries ? gpc_address_map_take(&books->map, address) : NULL;
+	struct gpc_observed observed;
 
+	if (!tensor)
+		return;
+	observed = observed_of(device, tensor, now_ns);
 	gpc_observe_piece_freed(&observed);
-	gpc_slab_give_back(&gpc_runtime.heap.blocks, tensor->number);
+	if (!books->spare)
+		books->spare = tensor;
+	else
+		gpc_slab_give_back(&gpc_runtime.heap.blocks, tensor->number);
 }
 
 static void allocated(struct gpc_device *device, uint64_t address, uint64_t size,
@@ -150,24 +154,20 @@ static void allocated(struct gpc_device *device, uint64_t address, uint64_t size
 {
 	struct books *books = &all_books[device->ordinal];
 	uint32_t stack = gpc_runtime_stack_of(size);
-	struct gpucache_torch *sums = sums_of(device);
 	uint64_t now_ns = gpc_clock_ns();
 	struct gpc_observed observed;
-	struct tensor *stale;
-	struct tensor *tensor;
+	const struct tensor *tensor;
 
-	gpc_lock_take(&books->lock);
-	count_malloc_locked(sums, allocated_bytes, reserved_bytes);
-	stale = take_locked(books, address);
-	tensor = put_locked(books, address, size, stack);
-	if (tensor)
-		observed = observed_of(device, tensor, now_ns);
-	gpc_lock_release(&books->lock);
-	if (stale) /* freed where nobody told us */
-		end(device, stale, now_ns);
 	adopt_last_malloc(address);
-	if (tensor)
+	gpc_lock_take(&books->lock);
+	count_malloc_locked(sums_of(device), allocated_bytes, reserved_bytes);
+	forget_locked(books, device, address, now_ns); /* freed where nobody told us */
+	tensor = put_locked(books, address, size, stack);
+	if (tensor) {
+		observed = observed_of(device, tensor, now_ns);
 		gpc_observe_piece_taken(&observed);
+	}
+	gpc_lock_release(&books->lock);
 	gpc_rescue_succeeded(device, size);
 }
 
@@ -176,24 +176,26 @@ static void freed(struct gpc_device *device, uint64_t address, uint64_t allocate
 {
 	struct books *books = &all_books[device->ordinal];
 	struct gpucache_torch *sums = sums_of(device);
-	struct tensor *tensor;
 
 	gpc_lock_take(&books->lock);
 	gpc_counter_set(&sums->allocated_bytes, allocated_bytes);
 	gpc_counter_set(&sums->reserved_bytes, reserved_bytes);
 	gpc_counter_add(&sums->n_free, 1);
-	tensor = take_locked(books, address);
+	forget_locked(books, device, address, gpc_clock_ns());
 	gpc_lock_release(&books->lock);
-	if (tensor)
-		end(device, tensor, gpc_clock_ns());
 }
 
 static struct gpc_device *device_of(int number)
 {
+	struct gpc_device *device;
+
 	if (gpc_runtime.config.tensors == GPC_TENSORS_OFF || number < 0 ||
 		(uint32_t)number >= gpc_runtime.n_devices)
 		return NULL;
-	return &gpc_runtime.devices[number];
+	device = &gpc_runtime.devices[number];
+	/* Made here, without our lock, whose rank is below that of contexts. */
+	(void)gpc_context_owner(device);
+	return device;
 }
 
 void gpc_runtime_tensor(int number, uint64_t address, int64_t size, uint64_t allocated_bytes,
