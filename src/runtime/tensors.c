@@ -224,7 +224,7 @@ void gpc_runtime_tensor_failed(
 	gpc_counter_set(&sums->allocated_bytes, allocated_bytes);
 	gpc_counter_set(&sums->reserved_bytes, reserved_bytes);
 	gpc_lock_release(&all_books[number].lock);
-	/* What PyTorch asked for was a segment; the program gets on with a tensor of this size. */
-	if (__atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE) > (uint64_t)size)
-		__atomic_store_n(&device->failed_size, (uint64_t)size, __ATOMIC_RELEASE);
+	/* PyTorch raises an exception now.  Who goes on to make tensors, of any size, has caught it. */
+	if (__atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE) > 0)
+		__atomic_store_n(&device->failed_size, 1, __ATOMIC_RELEASE);
 }

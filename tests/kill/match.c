@@ -230,7 +230,7 @@ int main(int argc, char **argv)
 		printf("cannot be opened: %s\n", why);
 		return 2;
 	}
-	if (rec->n_problems || rec->run_state != GPC_RUN_KILLED) {
+	if (rec->n_problems || rec->run_state == GPC_RUN_ALIVE || rec->run_state == GPC_RUN_ENDED) {
 		printf("has %u problems, run state %d\n", rec->n_problems, (int)rec->run_state);
 		return 2;
 	}

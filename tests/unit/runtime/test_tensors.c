@@ -204,14 +204,14 @@ static void fails(void)
 	gpc_runtime_tensor_failed(0, 150 * MIB, torch.allocated, torch.reserved);
 	gpc_runtime_leave();
 	CHECK(sums()->n_failed == 1 && sums()->failed_bytes == 150 * MIB);
-	CHECK(gpc_runtime.devices[0].failed_size == 150 * MIB);
-	/* A tensor of that size, in what the program let go. */
+	CHECK(gpc_runtime.devices[0].failed_size > 0);
 	tell(arena, -(int64_t)(900 * MIB));
-	tell(arena, 150 * MIB);
+	CHECK(gpc_runtime.devices[0].failed_size > 0);
+	tell(arena, 512);
 	CHECK(gpc_runtime.devices[0].failed_size == 0);
 }
 
-static void who_gets_a_tensor_of_the_size_that_failed_has_recovered(void **state)
+static void who_makes_tensors_after_a_failure_has_caught_it(void **state)
 {
 	(void)state;
 	world_run("memory:1GiB,context:0", CONF, fails);
@@ -273,7 +273,7 @@ int main(void)
 		cmocka_unit_test(more_tensors_than_slots_are_counted_all_the_same),
 		cmocka_unit_test(switched_off_the_segments_are_what_is_held),
 		cmocka_unit_test(without_a_recording_sums_are_kept),
-		cmocka_unit_test(who_gets_a_tensor_of_the_size_that_failed_has_recovered),
+		cmocka_unit_test(who_makes_tensors_after_a_failure_has_caught_it),
 		cmocka_unit_test(tensors_of_many_threads_keep_the_books_in_order),
 	};
 
