@@ -49,16 +49,23 @@ static void *find_own(const char *name)
 	return own;
 }
 
+static void *own_of(const char *name, void **cache)
+{
+	void *own = __atomic_load_n(cache, __ATOMIC_RELAXED);
+
+	if (!own) {
+		own = find_own(name);
+		__atomic_store_n(cache, own, __ATOMIC_RELAXED);
+	}
+	return own;
+}
+
 static void pass_usage(const char *name, void **cache, void *ptr, int64_t size, size_t allocated,
 	size_t reserved, struct device device)
 {
-	void *found = __atomic_load_n(cache, __ATOMIC_RELAXED);
+	void *found = own_of(name, cache);
 	usage_fn *own;
 
-	if (!found) {
-		found = find_own(name);
-		__atomic_store_n(cache, found, __ATOMIC_RELAXED);
-	}
 	memcpy(&own, &found, sizeof own);
 	if (own)
 		own(ptr, size, allocated, reserved, device);
@@ -84,10 +91,10 @@ void gpc_torch_usage_1(
 	pass_usage(USAGE_1, &cache, ptr, size, allocated, reserved, device);
 }
 
-static void pass_failure(
-	const char *name, int64_t size, size_t allocated, size_t reserved, struct device device)
+static void pass_failure(const char *name, void **cache, int64_t size, size_t allocated,
+	size_t reserved, struct device device)
 {
-	void *found = find_own(name);
+	void *found = own_of(name, cache);
 	failure_fn *own;
 
 	memcpy(&own, &found, sizeof own);
@@ -101,10 +108,14 @@ static void pass_failure(
 
 void gpc_torch_failure(int64_t size, size_t allocated, size_t reserved, struct device device)
 {
-	pass_failure(FAILED, size, allocated, reserved, device);
+	static void *cache;
+
+	pass_failure(FAILED, &cache, size, allocated, reserved, device);
 }
 
 void gpc_torch_failure_1(int64_t size, size_t allocated, size_t reserved, struct device device)
 {
-	pass_failure(FAILED_1, size, allocated, reserved, device);
+	static void *cache;
+
+	pass_failure(FAILED_1, &cache, size, allocated, reserved, device);
 }

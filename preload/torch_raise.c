@@ -2,6 +2,7 @@
 #include "preload/torch.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -67,16 +68,37 @@ static bool find_parts(bool is_oom, struct parts *ret_parts)
 	return is_there;
 }
 
+struct look {
+	uintptr_t address;
+	bool is_torch;
+};
+
+static int look_at(struct dl_phdr_info *module, size_t size, void *arg)
+{
+	struct look *look = arg;
+	const char *name = strrchr(module->dlpi_name, '/');
+	bool is_in = false;
+
+	(void)size;
+	for (int i = 0; i < module->dlpi_phnum && !is_in; i++) {
+		const ElfW(Phdr) *part = &module->dlpi_phdr[i];
+
+		is_in = part->p_type == PT_LOAD &&
+			look->address - module->dlpi_addr - part->p_vaddr < part->p_memsz;
+	}
+	if (is_in && name)
+		look->is_torch =
+			strncmp(name, "/libtorch", 9) == 0 || strncmp(name, "/libc10", 7) == 0;
+	return is_in;
+}
+
 bool gpc_torch_is_caller(const void *caller)
 {
-	const char *name;
-	Dl_info info;
+	struct look look = { .address = (uintptr_t)caller };
 
-	if (!dladdr(caller, &info) || !info.dli_fname)
-		return false;
-	name = strrchr(info.dli_fname, '/');
-	name = name ? name + 1 : info.dli_fname;
-	return strncmp(name, "libtorch", 8) == 0 || strncmp(name, "libc10", 6) == 0;
+	/* Not dladdr: PyTorch may hold a lock that a constructor under the loader's lock waits for. */
+	(void)dl_iterate_phdr(look_at, &look);
+	return look.is_torch;
 }
 
 /* As cudaMemGetInfo tells the program. */
