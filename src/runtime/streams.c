@@ -6,10 +6,8 @@
  * Where the device cannot be told to wait, the host does: a new stream must not overtake the
  * legacy one.
  */
-static void wait_on_host(struct gpc_context *context)
+static void wait_on_host(struct gpc_driver *drv)
 {
-	struct gpc_driver *drv = &context->drv.base;
-
 	(void)!drv->ops->context_sync(drv);
 }
 
@@ -27,7 +25,7 @@ void gpc_runtime_stream_created(CUstream stream)
 	gpc_stream_order_created(&context->pool.order, (gpc_stream)(uintptr_t)stream);
 	gpc_lock_release(&context->pool.lock);
 	if (st)
-		wait_on_host(context);
+		wait_on_host(&context->drv.base);
 }
 
 /* Whichever context is current: the handle is of no use any more, and may come again. */
@@ -65,28 +63,22 @@ void gpc_runtime_stream_destroyed(CUstream stream)
  */
 void gpc_runtime_per_thread_stream_used(void)
 {
-	struct gpc_context *contexts[GPC_MAX_CONTEXTS];
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
 
+	gpc_lock_take(&gpc_runtime.lock);
+	gpc_runtime.is_per_thread_used = true;
+	gpc_lock_release(&gpc_runtime.lock);
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		const struct gpc_device *device = &gpc_runtime.devices[d];
-		uint32_t n;
+		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
 
-		gpc_lock_take(&gpc_runtime.lock);
-		gpc_runtime.is_per_thread_used = true;
-		n = atomic_load(&device->n_contexts);
-		for (uint32_t i = 0; i < n; i++)
-			contexts[i] = device->contexts[i];
-		gpc_lock_release(&gpc_runtime.lock);
 		for (uint32_t i = 0; i < n; i++) {
 			bool must_wait;
 
-			if (!contexts[i]->handle || atomic_load(&contexts[i]->is_gone))
-				continue;
-			gpc_lock_take(&contexts[i]->pool.lock);
-			must_wait = gpc_fences_per_thread_stream_used(&contexts[i]->pool.fences);
-			gpc_lock_release(&contexts[i]->pool.lock);
+			gpc_lock_take(&pools[i]->lock);
+			must_wait = gpc_fences_per_thread_stream_used(&pools[i]->fences);
+			gpc_lock_release(&pools[i]->lock);
 			if (must_wait)
-				wait_on_host(contexts[i]);
+				wait_on_host(pools[i]->drv);
 		}
 	}
 	__atomic_store_n(&gpc_runtime_per_thread_seen, true, __ATOMIC_RELEASE);
