@@ -21,8 +21,7 @@ static void add_clean(struct gpc_text *text, const char *part, bool keep_slash)
 
 static void add_program(struct gpc_text *text, const struct gpc_identity *identity)
 {
-	const char *slash = strrchr(identity->exe, '/');
-	const char *name = slash ? slash + 1 : identity->exe;
+	const char *name = gpc_base_name(identity->exe);
 
 	add_clean(text, *name ? name : "unknown", false);
 }

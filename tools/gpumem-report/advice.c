@@ -127,7 +127,8 @@ void gpc_advice_why(
 	add_evidence(report, oom, ret_text);
 }
 
-void gpc_advice_short(const struct gpucache_oom *oom, struct gpc_text *ret_text)
+/* What would have been enough, and what was there. */
+static void add_short(const struct gpucache_oom *oom, struct gpc_text *ret_text)
 {
 	const struct gpucache_balance *b = &oom->balance;
 
@@ -270,10 +271,31 @@ void gpc_advice_try(
 	}
 }
 
-void gpc_advice_also(const struct gpucache_oom *oom, struct gpc_text *ret_text)
+/* The other verdicts, as words; nothing where there are none. */
+static void add_also(const struct gpucache_oom *oom, struct gpc_text *ret_text)
 {
 	for (unsigned v = 1; v < GPUCACHE_VERDICT_COUNT; v++)
 		if ((oom->also >> v & 1) && v != oom->verdict)
 			gpc_text_add(ret_text, "%s%s (%s)", ret_text->len ? "; " : "",
 				gpc_verdict_word(v), gpc_verdict_meaning(v));
+}
+
+void gpc_advice_print(
+	const struct gpc_report *report, const struct gpucache_oom *oom, bool with_also)
+{
+	char buf[800];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_advice_why(report, oom, &text);
+	gpc_paper_wrap(&report->paper, "WHY", buf);
+	text = gpc_text_init(buf, sizeof buf);
+	add_also(oom, &text);
+	if (with_also && text.len)
+		gpc_paper_wrap(&report->paper, "ALSO", buf);
+	text = gpc_text_init(buf, sizeof buf);
+	add_short(oom, &text);
+	gpc_paper_wrap(&report->paper, "SHORT", buf);
+	text = gpc_text_init(buf, sizeof buf);
+	gpc_advice_try(report, oom, &text);
+	gpc_paper_wrap(&report->paper, "TRY", buf);
 }

@@ -20,14 +20,12 @@
 void gpc_advice_why(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
 
-/* What would have been enough, and what was there. */
-void gpc_advice_short(const struct gpucache_oom *oom, struct gpc_text *ret_text);
-
 /* What to do about it; never empty. */
 void gpc_advice_try(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
 
-/* The other verdicts that hold too, as words; empty where there are none. */
-void gpc_advice_also(const struct gpucache_oom *oom, struct gpc_text *ret_text);
+/* The sections WHY, SHORT and TRY; with_also: ALSO, the other verdicts that hold, too. */
+void gpc_advice_print(
+	const struct gpc_report *report, const struct gpucache_oom *oom, bool with_also);
 
 #endif

@@ -36,25 +36,6 @@ static void print_head(struct gpc_report *report, const struct gpucache_oom *oom
 			       : "did not recover from it");
 }
 
-static void print_verdict(struct gpc_report *report, const struct gpucache_oom *oom)
-{
-	char buf[800];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
-
-	gpc_advice_why(report, oom, &text);
-	gpc_paper_wrap(&report->paper, "WHY", buf);
-	text = gpc_text_init(buf, sizeof buf);
-	gpc_advice_also(oom, &text);
-	if (text.len)
-		gpc_paper_wrap(&report->paper, "ALSO", buf);
-	text = gpc_text_init(buf, sizeof buf);
-	gpc_advice_short(oom, &text);
-	gpc_paper_wrap(&report->paper, "SHORT", buf);
-	text = gpc_text_init(buf, sizeof buf);
-	gpc_advice_try(report, oom, &text);
-	gpc_paper_wrap(&report->paper, "TRY", buf);
-}
-
 static const char *show_tag(const struct gpc_report *report, uint32_t tag)
 {
 	static char buf[512];
@@ -274,7 +255,7 @@ enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
 		return GPC_EXIT_MADE;
 	}
 	print_head(report, &oom, &device);
-	print_verdict(report, &oom);
+	gpc_advice_print(report, &oom, true);
 	print_request(report, &oom);
 	gpc_paper_section(&report->paper, "BALANCE", "GPU %d at that moment", oom.device);
 	gpc_sheet_print(report, &oom.balance, oom.kind_bytes, oom.requested);

@@ -63,22 +63,6 @@ static void print_headline(
 			(int)strlen(header->command) > paper->width - 2 ? ".." : "");
 }
 
-static void print_verdict(struct gpc_report *report, const struct gpucache_oom *oom)
-{
-	char buf[800];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
-
-	fputc('\n', report->paper.out);
-	gpc_advice_why(report, oom, &text);
-	gpc_paper_wrap(&report->paper, "WHY", buf);
-	text = gpc_text_init(buf, sizeof buf);
-	gpc_advice_short(oom, &text);
-	gpc_paper_wrap(&report->paper, "SHORT", buf);
-	text = gpc_text_init(buf, sizeof buf);
-	gpc_advice_try(report, oom, &text);
-	gpc_paper_wrap(&report->paper, "TRY", buf);
-}
-
 static const char *moment_of(const struct gpc_report *report, const struct gpucache_oom *oom)
 {
 	if (oom)
@@ -257,8 +241,10 @@ static void print_text(
 	unsigned n_used = 0;
 
 	print_headline(report, fatal, n_recovered);
-	if (fatal)
-		print_verdict(report, fatal);
+	if (fatal) {
+		fputc('\n', report->paper.out);
+		gpc_advice_print(report, fatal, false);
+	}
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_DEVICES].count; i++) {
 		if (!gpc_recording_read_device(rec, i, &device) ||
 			!gpc_report_wants(report, device.ordinal))
