@@ -9,7 +9,7 @@
 #include "gpucache.h"
 
 #include "base/thread.h"
-#include "preload/real.h"
+#include "preload/shapes.h"
 #include "preload/torch.h"
 
 static CUdeviceptr address_of(void *ptr)
@@ -53,7 +53,7 @@ static CUresult malloc_real(void **ret_ptr, size_t size)
 	return result;
 }
 
-/* Entered, or straight through: the result of a request for any stream, or for one. */
+/* Entered: a request for any stream, or for one. */
 static CUresult malloc_entered(void **ret_ptr, size_t size, bool is_told, CUstream stream)
 {
 	CUdeviceptr ptr = 0;
@@ -65,29 +65,28 @@ static CUresult malloc_entered(void **ret_ptr, size_t size, bool is_told, CUstre
 	return result;
 }
 
-int gpucache_malloc(void **ret_ptr, size_t size)
+static int malloc_any(void **ret_ptr, size_t size, bool is_told, CUstream stream)
 {
 	CUresult result;
 
 	if (!ret_ptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	ENTERED(result, malloc_entered(ret_ptr, size, false, NULL), malloc_real(ret_ptr, size));
+	ENTERED(result, malloc_entered(ret_ptr, size, is_told, stream), malloc_real(ret_ptr, size));
 	return (int)result;
+}
+
+int gpucache_malloc(void **ret_ptr, size_t size)
+{
+	return malloc_any(ret_ptr, size, false, NULL);
 }
 
 int gpucache_malloc_on(void **ret_ptr, size_t size, CUstream stream)
 {
-	CUresult result;
-
-	if (!ret_ptr)
-		return CUDA_ERROR_INVALID_VALUE;
-	ENTERED(result, malloc_entered(ret_ptr, size, true, stream), malloc_real(ret_ptr, size));
-	return (int)result;
+	return malloc_any(ret_ptr, size, true, stream);
 }
 
 static CUresult free_any(void *ptr, bool is_told, CUstream stream)
 {
-	struct gpc_tracked *tracked;
 	CUresult result;
 	bool is_ours;
 
@@ -98,11 +97,8 @@ static CUresult free_any(void *ptr, bool is_told, CUstream stream)
 				       : CUDA_ERROR_NOT_INITIALIZED;
 	result = is_told ? gpc_runtime_free_on(address_of(ptr), stream, &is_ours)
 			 : gpc_runtime_free(address_of(ptr), &is_ours);
-	if (!is_ours) {
-		tracked = gpc_runtime_forget(address_of(ptr));
-		result = real_cuMemFree_v2(address_of(ptr));
-		gpc_runtime_forgotten(tracked, result);
-	}
+	if (!is_ours)
+		FREE_TRACKED(result, DEVICE, address_of(ptr), real_cuMemFree_v2(address_of(ptr)));
 	gpc_runtime_leave();
 	return result;
 }

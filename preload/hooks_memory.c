@@ -29,30 +29,23 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
  * The driver takes memory of cuMemAlloc here, too.  Ours cannot go there, it is a piece of a
  * segment; the fence covers the work that was submitted to the stream before.
  */
-static CUresult free_async(
-	CUdeviceptr dptr, CUstream stream, CUresult (*real)(CUdeviceptr, CUstream))
-{
-	CUresult result;
-	bool is_ours;
+#define FREED_ASYNC(name)                                                              \
+	CUresult name(CUdeviceptr dptr, CUstream stream)                               \
+	{                                                                              \
+		CUresult result;                                                       \
+		bool is_ours;                                                          \
+                                                                                       \
+		if (dptr == 0 || !enter())                                             \
+			return real_##name(dptr, stream);                              \
+		result = gpc_runtime_free(dptr, &is_ours);                             \
+		if (!is_ours)                                                          \
+			FREE_TRACKED(result, DEVICE, dptr, real_##name(dptr, stream)); \
+		gpc_runtime_leave();                                                   \
+		return result;                                                         \
+	}
 
-	if (dptr == 0 || !enter())
-		return real(dptr, stream);
-	result = gpc_runtime_free(dptr, &is_ours);
-	if (!is_ours)
-		FREE_TRACKED(result, DEVICE, dptr, real(dptr, stream));
-	gpc_runtime_leave();
-	return result;
-}
-
-CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
-{
-	return free_async(dptr, hStream, real_cuMemFreeAsync);
-}
-
-CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
-{
-	return free_async(dptr, hStream, real_cuMemFreeAsync_ptsz);
-}
+FREED_ASYNC(cuMemFreeAsync)
+FREED_ASYNC(cuMemFreeAsync_ptsz)
 
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 {

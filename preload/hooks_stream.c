@@ -35,113 +35,68 @@ static inline void reaches(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
 	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), reaches(stream, dst, src))
 #include "preload/symbols.def"
 
-static CUresult stream_created(CUresult result, const CUstream *stream)
-{
-	if (result == CUDA_SUCCESS && stream)
-		INSIDE(gpc_runtime_stream_created(*stream));
-	return result;
-}
+#define CREATED(name, params, args)                                  \
+	CUresult name params                                         \
+	{                                                            \
+		CUresult result = real_##name args;                  \
+                                                                     \
+		if (result == CUDA_SUCCESS && stream)                \
+			INSIDE(gpc_runtime_stream_created(*stream)); \
+		return result;                                       \
+	}
 
-CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
-{
-	return stream_created(real_cuStreamCreate(phStream, Flags), phStream);
-}
+/* clang-format off */
+CREATED(cuStreamCreate, (CUstream *stream, unsigned int flags), (stream, flags))
+CREATED(cuStreamCreateWithPriority,
+	(CUstream *stream, unsigned int flags, int priority), (stream, flags, priority))
+CREATED(cuGreenCtxStreamCreate,
+	(CUstream *stream, CUgreenCtx context, unsigned int flags, int priority),
+	(stream, context, flags, priority))
+/* clang-format on */
 
-CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
-{
-	return stream_created(real_cuStreamCreateWithPriority(phStream, flags, priority), phStream);
-}
+#define DESTROYED(name)                                               \
+	CUresult name(CUstream stream)                                \
+	{                                                             \
+		if (stream)                                           \
+			INSIDE(gpc_runtime_stream_destroyed(stream)); \
+		return real_##name(stream);                           \
+	}
 
-CUresult cuGreenCtxStreamCreate(
-	CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
-{
-	return stream_created(
-		real_cuGreenCtxStreamCreate(phStream, greenCtx, flags, priority), phStream);
-}
-
-static void stream_destroyed(CUstream stream)
-{
-	if (stream)
-		INSIDE(gpc_runtime_stream_destroyed(stream));
-}
-
-CUresult cuStreamDestroy(CUstream hStream)
-{
-	stream_destroyed(hStream);
-	return real_cuStreamDestroy(hStream);
-}
-
-CUresult cuStreamDestroy_v2(CUstream hStream)
-{
-	stream_destroyed(hStream);
-	return real_cuStreamDestroy_v2(hStream);
-}
-
-static void capture_begins(CUstream stream)
-{
-	INSIDE(gpc_runtime_capture_begins(stream));
-}
-
-static void capture_ended(CUstream stream)
-{
-	INSIDE(gpc_runtime_capture_ended(stream));
-}
+DESTROYED(cuStreamDestroy)
+DESTROYED(cuStreamDestroy_v2)
 
 /*
  * Counted before the driver is told, so that no event of ours is recorded in between; uncounted
  * where it refused. A per-thread default stream is noticed before its capture begins: the wait
- * that it needs would break the capture.
+ * that it needs would break the capture.  `none`: what NULL means.
  */
-#define BEGIN_CAPTURE_ON(stream, call)                                   \
-	do {                                                             \
-		CUresult result;                                         \
-                                                                         \
-		if (is_per_thread_new((stream) == CU_STREAM_PER_THREAD)) \
-			per_thread_stream_used();                        \
-		capture_begins(stream);                                  \
-		result = call;                                           \
-		if (result != CUDA_SUCCESS)                              \
-			capture_ended(stream);                           \
-		return result;                                           \
-	} while (0)
-#define BEGIN_CAPTURE(call)      BEGIN_CAPTURE_ON(hStream ? hStream : CU_STREAM_LEGACY, call)
-#define BEGIN_CAPTURE_PTSZ(call) BEGIN_CAPTURE_ON(hStream ? hStream : CU_STREAM_PER_THREAD, call)
+#define CAPTURE_BEGINS(name, none, params, args)               \
+	CUresult name params                                   \
+	{                                                      \
+		CUstream on = stream ? stream : none;          \
+		CUresult result;                               \
+                                                               \
+		note_stream(on);                               \
+		INSIDE(gpc_runtime_capture_begins(on));        \
+		result = real_##name args;                     \
+		if (result != CUDA_SUCCESS)                    \
+			INSIDE(gpc_runtime_capture_ended(on)); \
+		return result;                                 \
+	}
+#define TO_GRAPH                                                                                 \
+	(CUstream stream, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *edges, \
+		size_t n, CUstreamCaptureMode mode)
 
-CUresult cuStreamBeginCapture(CUstream hStream)
-{
-	BEGIN_CAPTURE(real_cuStreamBeginCapture(hStream));
-}
-
-CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
-{
-	BEGIN_CAPTURE_PTSZ(real_cuStreamBeginCapture_ptsz(hStream));
-}
-
-CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
-{
-	BEGIN_CAPTURE(real_cuStreamBeginCapture_v2(hStream, mode));
-}
-
-CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
-{
-	BEGIN_CAPTURE_PTSZ(real_cuStreamBeginCapture_v2_ptsz(hStream, mode));
-}
-
-CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
-	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
-	size_t numDependencies, CUstreamCaptureMode mode)
-{
-	BEGIN_CAPTURE(real_cuStreamBeginCaptureToGraph(
-		hStream, hGraph, dependencies, dependencyData, numDependencies, mode));
-}
-
-CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
-	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
-	size_t numDependencies, CUstreamCaptureMode mode)
-{
-	BEGIN_CAPTURE_PTSZ(real_cuStreamBeginCaptureToGraph_ptsz(
-		hStream, hGraph, dependencies, dependencyData, numDependencies, mode));
-}
+CAPTURE_BEGINS(cuStreamBeginCapture, CU_STREAM_LEGACY, (CUstream stream), (stream))
+CAPTURE_BEGINS(cuStreamBeginCapture_ptsz, CU_STREAM_PER_THREAD, (CUstream stream), (stream))
+CAPTURE_BEGINS(cuStreamBeginCapture_v2, CU_STREAM_LEGACY,
+	(CUstream stream, CUstreamCaptureMode mode), (stream, mode))
+CAPTURE_BEGINS(cuStreamBeginCapture_v2_ptsz, CU_STREAM_PER_THREAD,
+	(CUstream stream, CUstreamCaptureMode mode), (stream, mode))
+CAPTURE_BEGINS(cuStreamBeginCaptureToGraph, CU_STREAM_LEGACY, TO_GRAPH,
+	(stream, graph, nodes, edges, n, mode))
+CAPTURE_BEGINS(cuStreamBeginCaptureToGraph_ptsz, CU_STREAM_PER_THREAD, TO_GRAPH,
+	(stream, graph, nodes, edges, n, mode))
 
 /*
  * The capture is over also where it was invalid; only a stream that does not capture, or
@@ -154,20 +109,15 @@ static bool is_capture_over(CUresult result)
 	       result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
 }
 
-CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
-{
-	CUresult result = real_cuStreamEndCapture(hStream, phGraph);
+#define CAPTURE_ENDS(name, none)                                                   \
+	CUresult name(CUstream stream, CUgraph *graph)                             \
+	{                                                                          \
+		CUresult result = real_##name(stream, graph);                      \
+                                                                                   \
+		if (is_capture_over(result))                                       \
+			INSIDE(gpc_runtime_capture_ended(stream ? stream : none)); \
+		return result;                                                     \
+	}
 
-	if (is_capture_over(result))
-		capture_ended(hStream);
-	return result;
-}
-
-CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
-{
-	CUresult result = real_cuStreamEndCapture_ptsz(hStream, phGraph);
-
-	if (is_capture_over(result))
-		capture_ended(hStream ? hStream : CU_STREAM_PER_THREAD);
-	return result;
-}
+CAPTURE_ENDS(cuStreamEndCapture, NULL)
+CAPTURE_ENDS(cuStreamEndCapture_ptsz, CU_STREAM_PER_THREAD)

@@ -73,19 +73,24 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	return held(real_cuMemImportFromShareableHandle(handle, osHandle, shHandleType), handle);
 }
 
-CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
-{
-	struct gpc_parting parting;
-	CUresult result;
+/* A holder goes, or some mappings: `begin` is done before the driver's call. */
+#define PARTED(name, begin, params, args)                 \
+	CUresult name params                              \
+	{                                                 \
+		struct gpc_parting parting;               \
+		CUresult result;                          \
+                                                          \
+		if (!enter())                             \
+			return real_##name args;          \
+		parting = begin args;                     \
+		result = real_##name args;                \
+		gpc_runtime_end_parting(parting, result); \
+		gpc_runtime_leave();                      \
+		return result;                            \
+	}
 
-	if (!enter())
-		return real_cuMemRelease(handle);
-	parting = gpc_runtime_begin_release(handle);
-	result = real_cuMemRelease(handle);
-	gpc_runtime_end_parting(parting, result);
-	gpc_runtime_leave();
-	return result;
-}
+PARTED(cuMemRelease, gpc_runtime_begin_release, (CUmemGenericAllocationHandle handle), (handle))
+PARTED(cuMemUnmap, gpc_runtime_begin_unmap, (CUdeviceptr ptr, size_t size), (ptr, size))
 
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 	unsigned long long flags)
@@ -94,20 +99,6 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 
 	if (result == CUDA_SUCCESS)
 		INSIDE(gpc_runtime_handle_mapped(handle, ptr, size));
-	return result;
-}
-
-CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
-{
-	struct gpc_parting parting;
-	CUresult result;
-
-	if (!enter())
-		return real_cuMemUnmap(ptr, size);
-	parting = gpc_runtime_begin_unmap(ptr, size);
-	result = real_cuMemUnmap(ptr, size);
-	gpc_runtime_end_parting(parting, result);
-	gpc_runtime_leave();
 	return result;
 }
 
