@@ -94,11 +94,8 @@ static bool wait_for_others(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 }
 
 /* The table is base/rungs.def: the order is the policy. */
-static const struct {
-	const char *name;
-	bool (*make_room)(struct gpc_ladder *ladder, uint64_t *ret_bytes);
-} rungs[] = {
-#define RUNG(function, text) { text, function },
+static bool (*const rungs[])(struct gpc_ladder *ladder, uint64_t *ret_bytes) = {
+#define RUNG(function, text) function,
 #include "base/rungs.def"
 #undef RUNG
 };
@@ -108,18 +105,13 @@ static const struct {
 
 _Static_assert(N_RUNGS <= GPUCACHE_MAX_RUNGS, "a recording has room for every rung");
 
-const char *gpc_ladder_rung_name(uint32_t i)
-{
-	return i < N_RUNGS ? rungs[i].name : NULL;
-}
-
 enum gpc_status gpc_ladder_climb(struct gpc_ladder *ladder, enum gpc_status st)
 {
 	uint64_t steps_left = (ladder->wait_ms + WAIT_STEP_MS - 1) / WAIT_STEP_MS;
 
 	for (uint32_t i = 0; i < N_RUNGS && gpc_ladder_helps(st);) {
 		uint64_t bytes = 0;
-		bool has_run = rungs[i].make_room(ladder, &bytes);
+		bool has_run = rungs[i](ladder, &bytes);
 
 		ladder->freed[i] += bytes;
 		ladder->n_tried = i + 1;

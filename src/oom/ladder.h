@@ -52,7 +52,4 @@ static inline bool gpc_ladder_helps(enum gpc_status st)
 	return st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT;
 }
 
-/* The name of rung i, or NULL beyond the last. */
-const char *gpc_ladder_rung_name(uint32_t i);
-
 #endif

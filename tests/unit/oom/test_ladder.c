@@ -316,15 +316,6 @@ static void a_call_that_is_not_ours_climbs_without_a_pool(void **state)
 	expect_climb(&ladder, GPC_OK, RETURN_ALL + 1, 4, 1);
 }
 
-static void every_rung_has_a_name_and_no_other_has(void **state)
-{
-	(void)state;
-	for (uint32_t i = 0; i < N_RUNGS; i++)
-		assert_non_null(gpc_ladder_rung_name(i));
-	assert_null(gpc_ladder_rung_name(N_RUNGS));
-	assert_null(gpc_ladder_rung_name(UINT32_MAX));
-}
-
 int main(void)
 {
 #define TEST(name)            cmocka_unit_test_setup_teardown(name, start, stop)
@@ -345,7 +336,6 @@ int main(void)
 		TEST_ONE_STREAM(another_error_of_an_attempt_ends_the_climb),
 		TEST(an_error_that_no_room_can_help_against_is_not_climbed_for),
 		TEST(a_call_that_is_not_ours_climbs_without_a_pool),
-		TEST(every_rung_has_a_name_and_no_other_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
