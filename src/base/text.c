@@ -264,6 +264,15 @@ size_t gpc_text_distance(const char *name, const char *word, size_t len)
 	return row[len];
 }
 
+bool gpc_text_is_plain(const char *text)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		"0123456789/._-+=:,@%";
+
+	return text[strspn(text, plain)] == '\0';
+}
+
 const char *gpc_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

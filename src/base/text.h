@@ -54,6 +54,9 @@ void gpc_text_pad_to(struct gpc_text *text, size_t column);
  */
 size_t gpc_text_distance(const char *name, const char *word, size_t len);
 
+/* True where a shell takes the text as it stands. */
+bool gpc_text_is_plain(const char *text);
+
 /* The last component of a path. */
 const char *gpc_base_name(const char *path);
 

@@ -54,17 +54,6 @@ static void add(struct gpc_text *text, uint64_t bytes, const char *rest)
 	gpc_text_add(text, "%s", rest);
 }
 
-/* True where GPUCACHE_CONF=conf can be repeated on a line that a shell takes as it stands. */
-static bool can_repeat(const char *conf)
-{
-	static const char plain[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-		"/._-+=:,@%";
-	size_t len = strspn(conf, plain);
-
-	return conf[len] == '\0' && len <= CONF_REPEATED;
-}
-
 /* Appends the line to paste that adds a setting to what GPUCACHE_CONF already holds. */
 static void add_setting(const struct advice_context *c, const char *setting)
 {
@@ -72,7 +61,7 @@ static void add_setting(const struct advice_context *c, const char *setting)
 
 	if (!conf || !conf[0])
 		gpc_text_add(c->text, "GPUCACHE_CONF=%s", setting);
-	else if (can_repeat(conf))
+	else if (strlen(conf) <= CONF_REPEATED && gpc_text_is_plain(conf))
 		gpc_text_add(c->text, "GPUCACHE_CONF=%s,%s", conf, setting);
 	else
 		gpc_text_add(c->text, "add ,%s to GPUCACHE_CONF", setting);

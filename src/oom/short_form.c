@@ -303,14 +303,6 @@ static void put_advice(struct page *page, const struct gpc_short_form *form)
 	}
 }
 
-/* A path that a shell takes as it stands. */
-static bool can_be_pasted(const char *path)
-{
-	return path[strspn(path,
-		       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/"
-		       "._-+=:,@%")] == '\0';
-}
-
 static void put_full(struct page *page, const struct gpc_short_form *form)
 {
 	char buf[2 * GPC_SHORT_WIDTH];
@@ -319,7 +311,8 @@ static void put_full(struct page *page, const struct gpc_short_form *form)
 	if (!is_said(form->recording))
 		return;
 	gpc_text_add(&line, "%-7sgpumem-report oom ", "FULL");
-	if (strlen(form->recording) + line.len <= GPC_SHORT_WIDTH && can_be_pasted(form->recording))
+	if (strlen(form->recording) + line.len <= GPC_SHORT_WIDTH &&
+		gpc_text_is_plain(form->recording))
 		gpc_text_add(&line, "%s", form->recording);
 	else
 		gpc_text_add(&line, "%u", form->pid);

@@ -139,6 +139,17 @@ static void what_would_disturb_a_terminal_is_a_question_mark(void **state)
 	assert_string_equal(buf, "a?[31m?\303\244");
 }
 
+static void what_a_shell_would_change_is_not_plain(void **state)
+{
+	(void)state;
+	assert_true(gpc_text_is_plain("/dev/shm/a-b_c.1+2=3:4,5@6%7"));
+	assert_true(gpc_text_is_plain(""));
+	assert_false(gpc_text_is_plain("a b"));
+	assert_false(gpc_text_is_plain("a$b"));
+	assert_string_equal(gpc_base_name("/usr/bin/python3"), "python3");
+	assert_string_equal(gpc_base_name("train"), "train");
+}
+
 static void the_distance_of_words_counts_letters_without_regard_to_case(void **state)
 {
 	char longest[64];
@@ -166,6 +177,7 @@ int main(void)
 		cmocka_unit_test(padding_reaches_the_column_and_no_further),
 		cmocka_unit_test(an_unknown_conversion_is_shown),
 		cmocka_unit_test(what_would_disturb_a_terminal_is_a_question_mark),
+		cmocka_unit_test(what_a_shell_would_change_is_not_plain),
 		cmocka_unit_test(the_distance_of_words_counts_letters_without_regard_to_case),
 	};
 
