@@ -155,10 +155,6 @@ static void pass_oldest(struct gpc_fences *fences, struct gpc_list *ret_blocks)
 
 	fences->pending_bytes -= fence->bytes;
 	gpc_list_append_all(ret_blocks, &fence->blocks);
-	if (fences->oldest == fences->open) {
-		open_fence(fence);
-		return;
-	}
 	fences->oldest++;
 }
 
