@@ -33,12 +33,9 @@ struct gpc_block *gpc_pool_new_block_locked(
 	if (block) {
 		pool->spare = NULL;
 		number = block->number;
-		/* As new, but for its trees and lists, which are written before they are read. */
-		block->requested = 0;
+		/* It was FREE: all but its neighbours is as new, or written before it is read. */
 		block->prev = NULL;
 		block->next = NULL;
-		block->mark = 0;
-		block->order = 0;
 	} else {
 		block = gpc_slab_take(&pool->heap->blocks, &number);
 		if (!block)

@@ -96,7 +96,6 @@ static enum gpc_status attach_locked(struct gpc_pool *pool, gpc_devptr address, 
 	segment->number = number;
 	segment->mark = request->mark;
 	segment->kind = (uint8_t)kind;
-	gpc_list_init(&segment->idle);
 	segment->first = gpc_pool_new_block_locked(pool, segment, address, size);
 	if (!segment->first) {
 		st = GPC_NO_METADATA;

@@ -9,6 +9,7 @@
 #include "alloc/pool.h"
 #include "alloc/pool_internal.h"
 #include "base/counters.h"
+#include "base/metamem.h"
 #include "sim/capture.h"
 #include "sim/driver_sim.h"
 #include "stats/counters.h"
@@ -24,6 +25,7 @@ struct stage {
 	struct gpc_budget budget;
 	struct gpc_pool_params params;
 	struct gpc_pool pool;
+	size_t metamem; /* of the library, before */
 };
 
 /* Frees need a fence; misses never wait. */
@@ -44,6 +46,7 @@ static inline void stage_open_on(struct stage *stage, const struct gpc_sim_confi
 	const struct gpc_pool_params *params, const struct gpc_observer *observer)
 {
 	memset(stage, 0, sizeof *stage);
+	stage->metamem = gpc_metamem_total();
 	stage->config = *config;
 	stage->params = *params;
 	stage->sim = gpc_sim_create(config);
@@ -85,7 +88,7 @@ static inline struct gpucache_counters stage_counters(const struct stage *stage)
 	return now;
 }
 
-/* Checks, ends everything, and sees that the device got everything back. */
+/* Checks, ends everything, and sees that nothing is left, neither of the device's memory nor of ours. */
 static inline void stage_close(struct stage *stage)
 {
 	stage_check(stage);
@@ -93,7 +96,10 @@ static inline void stage_close(struct stage *stage)
 	gpc_sim_driver_fini(&stage->drv);
 	at_int_equal(stage_n_allocations(stage), 0);
 	at_int_equal(stage->budget.used_bytes, 0);
+	at_int_equal(stage->heap.blocks.n_live, 0);
+	at_int_equal(stage->heap.segments.n_live, 0);
 	gpc_heap_fini(&stage->heap);
+	at_int_equal(gpc_metamem_total(), stage->metamem);
 	gpc_sim_destroy(stage->sim);
 }
 

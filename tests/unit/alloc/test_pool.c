@@ -237,6 +237,44 @@ static void with_max_split_large_blocks_are_kept_for_large_requests(void **state
 	assert_int_not_equal(stage_alloc(&stage, 40 * GPC_MIB), big);
 }
 
+static void with_max_split_a_block_serves_up_to_the_very_byte(void **state)
+{
+	static const struct {
+		uint64_t block;
+		uint64_t request;
+		bool is_served;
+	} rows[] = {
+		{ 32 * GPC_MIB, 32 * GPC_MIB, true },
+		{ 32 * GPC_MIB, 32 * GPC_MIB - GPC_GRAIN, false },
+		{ 52 * GPC_MIB, 32 * GPC_MIB, false },
+		{ 52 * GPC_MIB, 32 * GPC_MIB + GPC_GRAIN, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(rows); i++) {
+		gpc_devptr block = stage_alloc(&stage, rows[i].block);
+		gpc_devptr given;
+
+		stage_free(&stage, block);
+		given = stage_alloc(&stage, rows[i].request);
+		assert_int_equal(given == block, rows[i].is_served);
+		stage_free(&stage, given);
+		(void)gpc_pool_trim(&stage.pool, UINT64_MAX);
+	}
+}
+
+static void without_max_split_a_block_of_any_size_is_cut(void **state)
+{
+	gpc_devptr big = stage_alloc(&stage, 64 * GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, big);
+	assert_int_equal(stage_alloc(&stage, 12 * GPC_MIB), big);
+	assert_int_equal(stage_alloc(&stage, 12 * GPC_MIB), big + 12 * GPC_MIB);
+	assert_int_equal(stage.pool.counters->n_segments, 1);
+	assert_int_equal(stage.pool.counters->n_hit, 2);
+}
+
 struct diary {
 	uint64_t n_changed;
 	uint64_t n_taken;
@@ -251,7 +289,8 @@ static void note_changed(void *self, const struct gpc_block *block, uint64_t now
 {
 	struct diary *diary = self;
 
-	(void)now_ns;
+	assert_int_equal(now_ns == 0, block->state == GPC_BLOCK_UNUSED);
+	assert_true(block->mark == 0 || block->requested > 0);
 	assert_int_equal(block->requested > 0,
 		block->state == GPC_BLOCK_LIVE || block->state == GPC_BLOCK_PENDING);
 	diary->n_changed++;
@@ -320,6 +359,7 @@ static void the_observer_is_told_everything_once(void **state)
 
 	(void)state;
 	stage_open_on(&stage, &config, &params, &observer);
+	stage_pass_time(&stage, MS);
 	a = stage_alloc(&stage, 4096);
 	assert_int_equal(diary.n_added, 1);
 	assert_int_equal(diary.n_taken, 1);
@@ -417,6 +457,35 @@ static void threads_that_exchange_blocks_keep_the_books_in_order(void **state)
 	assert_int_equal(stage_counters(&stage).live_bytes, 0);
 }
 
+/* A segment that is idle and on its way back, and stays until the next call. */
+static void export_under_a_capture(gpc_devptr address)
+{
+	gpc_devptr base = 0;
+
+	assert_int_equal(gpc_pool_export(&stage.pool, address, &base), GPC_OK);
+	stage_free(&stage, address);
+	gpc_captures_begin(&stage.heap.captures);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
+	gpc_captures_end(&stage.heap.captures);
+}
+
+static void the_end_of_a_pool_waits_and_gives_all_back_with_its_events(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 20 * GPC_MIB);
+	gpc_devptr b = stage_alloc(&stage, 30 * GPC_MIB);
+
+	(void)state;
+	stage_launch(&stage, 0, 5 * MS, a, 512);
+	stage_free(&stage, a);
+	assert_int_equal(gpc_pool_reap(&stage.pool), 0);
+	stage_launch(&stage, 0, 5 * MS, b, 512);
+	stage_free(&stage, b);
+	gpc_pool_fini(&stage.pool);
+	assert_int_equal(stage_n_allocations(&stage), 0);
+	assert_true(stage.drv.counters.n_event_create > 0);
+	assert_int_equal(stage.drv.counters.n_event_destroy, stage.drv.counters.n_event_create);
+}
+
 static void a_dead_context_is_forgotten_without_any_driver_call(void **state)
 {
 	struct gpc_sim_counters before;
@@ -428,6 +497,9 @@ static void a_dead_context_is_forgotten_without_any_driver_call(void **state)
 	(void)state;
 	a = stage_alloc(&stage, 4096);
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	assert_int_equal(
+		gpc_pool_reap(&stage.pool), 20 * GPC_MIB); /* and the fence keeps its event */
+	export_under_a_capture(stage_alloc(&stage, 30 * GPC_MIB));
 	number = gpc_pool_begin_sync(&stage.pool);
 	memcpy(&before, &stage.drv.counters, sizeof before);
 	gpc_pool_forget(&stage.pool);
@@ -436,6 +508,9 @@ static void a_dead_context_is_forgotten_without_any_driver_call(void **state)
 	assert_int_equal(stage.pool.counters->live_bytes, 0);
 	assert_int_equal(stage.pool.counters->reserved_bytes, 0);
 	stage_check(&stage);
+	/* Nothing is idle, and nothing is to go back. */
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	assert_int_equal(gpc_pool_reap(&stage.pool), 0);
 	assert_int_equal(stage_try_free(&stage, a), GPC_NOT_FOUND);
 	/* A synchronisation that began before ends after: it has nothing to pass. */
 	gpc_pool_end_sync(&stage.pool, number, 0);
@@ -467,9 +542,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			with_max_split_large_blocks_are_kept_for_large_requests,
 			open_with_max_split, close_stage),
+		cmocka_unit_test_setup_teardown(with_max_split_a_block_serves_up_to_the_very_byte,
+			open_with_max_split, close_stage),
+		TEST_ONE_STREAM(without_max_split_a_block_of_any_size_is_cut),
 		cmocka_unit_test_teardown(the_observer_is_told_everything_once, close_stage),
 		TEST_ONE_STREAM(counters_and_peaks_are_exact_at_every_step),
 		TEST_ONE_STREAM(threads_that_exchange_blocks_keep_the_books_in_order),
+		TEST(the_end_of_a_pool_waits_and_gives_all_back_with_its_events),
 		TEST(a_dead_context_is_forgotten_without_any_driver_call),
 	};
 

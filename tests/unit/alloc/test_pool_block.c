@@ -34,6 +34,49 @@ static void freed_neighbours_merge_in_every_order(void **state)
 	}
 }
 
+static void a_free_and_a_malloc_leave_the_numbers_of_blocks_alone(void **state)
+{
+	const struct gpc_slab *slab = &stage.heap.blocks;
+	gpc_devptr a = stage_alloc(&stage, 4096);
+
+	(void)state;
+	assert_int_equal(slab->n_live, 2);
+	for (int i = 0; i < 3; i++) {
+		stage_free(&stage, a);
+		assert_int_equal(slab->n_live, 2); /* one is spare */
+		assert_int_equal(stage_alloc(&stage, 4096), a);
+		assert_int_equal(slab->n_live, 2);
+	}
+	assert_int_equal(slab->n_used, 2);
+}
+
+/* From the first, the second, ... piece of metadata on there is none, while blocks are cut one by one. */
+static void without_metadata_a_block_is_given_whole_and_nothing_is_lost(void **state)
+{
+	gpc_devptr address;
+	unsigned n_whole = 0;
+
+	(void)state;
+	for (unsigned nth = 1; nth <= 14; nth++) {
+		struct gpc_pool_params params = stage_params();
+		enum gpc_status st = GPC_OK;
+
+		params.is_one_stream = true;
+		stage_open(&stage, &params);
+		gpc_metamem_fail_at(nth);
+		for (int i = 0; i < 9000 && !st; i++) {
+			uint64_t live = stage.pool.counters->live_bytes;
+
+			st = stage_try(&stage, 512, &address);
+			n_whole += !st && stage.pool.counters->live_bytes > live + 512;
+			assert_true(st == GPC_OK || st == GPC_NO_METADATA);
+		}
+		gpc_metamem_fail_at(0);
+		(close_stage)(state);
+	}
+	assert_true(n_whole > 0);
+}
+
 int main(void)
 {
 #define TEST(name)            cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
@@ -41,6 +84,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(blocks_that_passed_merge_with_their_neighbours),
 		TEST_ONE_STREAM(freed_neighbours_merge_in_every_order),
+		TEST_ONE_STREAM(a_free_and_a_malloc_leave_the_numbers_of_blocks_alone),
+		cmocka_unit_test(without_metadata_a_block_is_given_whole_and_nothing_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,10 @@ static void segments_have_the_size_of_their_class(void **state)
 		assert_int_equal(stage.pool.counters->reserved_bytes, reserved);
 		assert_int_equal(stage.budget.used_bytes, reserved);
 		assert_int_equal(stage.pool.counters->n_segments, i + 1);
+		assert_int_equal(stage.pool.counters->n_driver_malloc, i + 1);
+		assert_int_equal(stage.pool.counters->last_driver_malloc_ns,
+			stage_request(&stage, 1).now_ns);
+		stage_pass_time(&stage, MS);
 	}
 }
 
@@ -126,6 +130,126 @@ static void memory_off_the_grid_goes_back_at_once(void **state)
 	assert_int_equal(n_given_back, 1);
 	stage.drv.base.ops = real;
 	stage_check(&stage);
+}
+
+/* Gives another address each time; with `is_twice`, first to another caller at the same moment. */
+static unsigned n_asked;
+static bool is_twice;
+
+static enum gpc_status alloc_elsewhere(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
+{
+	struct gpc_request request = stage_request(&stage, 4096);
+
+	(void)drv;
+	(void)size;
+	*ret_ptr = GPC_GIB + 512 * ++n_asked;
+	if (is_twice) {
+		gpc_devptr address = 0;
+
+		is_twice = false;
+		assert_int_equal(gpc_pool_grow(&stage.pool, &request, &address), GPC_UNSUPPORTED);
+	}
+	return GPC_OK;
+}
+
+static gpc_devptr given_back[4];
+
+static enum gpc_status note_free(struct gpc_driver *drv, gpc_devptr ptr)
+{
+	(void)drv;
+	given_back[n_given_back++] = ptr;
+	return GPC_OK;
+}
+
+static enum gpc_status grow(uint64_t size)
+{
+	struct gpc_request request = stage_request(&stage, size);
+	gpc_devptr address = 77;
+	enum gpc_status st = gpc_pool_grow(&stage.pool, &request, &address);
+
+	assert_int_equal(address, 77);
+	return st;
+}
+
+/* Two that ask at once; what the first gets is kept while the capture is open, and no more than that. */
+static void under_a_capture_one_piece_without_a_place_is_kept(void **state)
+{
+	const struct gpc_driver_ops *real_driver = stage.drv.base.ops;
+	struct gpc_driver_ops ops = *real_driver;
+	struct gpc_captures *captures = &stage.heap.captures;
+	gpc_devptr address = 0;
+
+	(void)state;
+	ops.mem_alloc = alloc_elsewhere;
+	ops.mem_free = note_free;
+	stage.drv.base.ops = &ops;
+	for (unsigned i = 0; i < 2; i++) {
+		n_asked = 0;
+		n_given_back = 0;
+		is_twice = true;
+		gpc_captures_begin(captures);
+		assert_int_equal(grow(4096), GPC_UNSUPPORTED);
+		assert_int_equal(n_given_back, 1);
+		assert_int_equal(given_back[0], GPC_GIB + 512); /* of the one that was later */
+		assert_int_equal(stage.budget.used_bytes, 2 * GPC_MIB);
+		assert_int_equal(gpc_pool_reap(&stage.pool), 0);
+		assert_int_equal(grow(4096), GPC_NO_METADATA);
+		assert_int_equal(n_asked, 2);
+		assert_int_equal(n_given_back, 1);
+		gpc_captures_end(captures);
+		if (i == 0)
+			assert_int_equal(gpc_pool_reap(&stage.pool), 0);
+		else
+			assert_int_equal(grow(4096), GPC_UNSUPPORTED); /* and its own, too */
+		assert_int_equal(n_given_back, 2 + i);
+		assert_int_equal(given_back[1], GPC_GIB + 1024);
+		assert_int_equal(stage.budget.used_bytes, 0);
+		assert_int_equal(gpc_pool_reap(&stage.pool), 0);
+		assert_int_equal(n_given_back, 2 + i);
+	}
+	/* A driver that does so once is not asked any more. */
+	n_asked = 0;
+	assert_int_equal(stage_try(&stage, 4096, &address), GPC_UNSUPPORTED);
+	assert_int_equal(n_asked, 0);
+	/* And with the context it is gone. */
+	gpc_captures_begin(captures);
+	assert_int_equal(grow(4096), GPC_UNSUPPORTED);
+	n_given_back = 0;
+	gpc_pool_forget(&stage.pool);
+	gpc_captures_end(captures);
+	assert_int_equal(stage.budget.used_bytes, 0);
+	assert_int_equal(gpc_pool_reap(&stage.pool), 0);
+	assert_int_equal(n_given_back, 0);
+	stage.drv.base.ops = real_driver;
+}
+
+static void each_thing_without_metadata_sends_the_memory_back(void **state)
+{
+	(void)state;
+	for (unsigned nth = 1; nth <= 3; nth++) {
+		gpc_devptr address = 77;
+		struct gpc_pool_params params = stage_params();
+
+		stage_open(&stage, &params);
+		gpc_metamem_fail_at(nth);
+		assert_int_equal(stage_try(&stage, 4096, &address), GPC_NO_METADATA);
+		gpc_metamem_fail_at(0);
+		assert_int_equal(address, 77);
+		assert_int_equal(stage.budget.used_bytes, 0);
+		assert_int_equal(stage.heap.segments.n_live, 0);
+		assert_int_equal(stage_n_allocations(&stage), 0);
+		(close_stage)(state);
+	}
+}
+
+static void what_is_as_small_as_it_can_be_is_asked_for_once(void **state)
+{
+	gpc_devptr address = 0;
+
+	(void)state;
+	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuMemAlloc_v2", 1, 1, 2));
+	assert_int_equal(stage_try(&stage, 30 * GPC_MIB, &address), GPC_DEVICE_NO_MEMORY);
+	assert_int_equal(stage.drv.counters.n_mem_alloc, 1);
 }
 
 static void trim_prefers_one_segment_that_is_large_enough(void **state)
@@ -337,6 +461,9 @@ int main(void)
 		TEST_OWN(a_full_device_says_so_with_the_drivers_own_code),
 		TEST(without_metadata_the_drivers_memory_goes_back),
 		TEST(memory_off_the_grid_goes_back_at_once),
+		TEST(under_a_capture_one_piece_without_a_place_is_kept),
+		cmocka_unit_test(each_thing_without_metadata_sends_the_memory_back),
+		TEST(what_is_as_small_as_it_can_be_is_asked_for_once),
 		TEST_ONE_STREAM(trim_prefers_one_segment_that_is_large_enough),
 		TEST_ONE_STREAM(trim_takes_the_longest_idle_where_none_is_large_enough),
 		TEST(trim_never_touches_a_segment_with_live_or_pending_blocks),

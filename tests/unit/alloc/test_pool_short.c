@@ -68,6 +68,38 @@ static void the_driver_is_asked_first_again_once_it_has_memory(void **state)
 	stage_free(&stage, small[1]);
 }
 
+static void the_driver_is_asked_first_again_once_it_has_given(void **state)
+{
+	gpc_devptr blocks[N_FILL];
+	gpc_devptr small;
+	uint64_t n_given;
+
+	(void)state;
+	(void)fill_in_stripes(blocks);
+	assert_int_equal(retry(1000, &small), GPC_OK);
+	stage_free(&stage, small);
+	stage.budget.limit_bytes = 0;
+	(void)stage_alloc(&stage, 64 * GPC_MIB);
+	n_given = stage.pool.counters->n_driver_malloc;
+	(void)stage_alloc(&stage, 1000);
+	assert_int_equal(stage.pool.counters->n_driver_malloc, n_given + 1);
+}
+
+static void a_large_request_is_cut_from_what_small_ones_left(void **state)
+{
+	gpc_devptr small = stage_alloc(&stage, 4096);
+	gpc_devptr large;
+
+	(void)state;
+	stage.budget.limit_bytes = 2 * GPC_MIB;
+	assert_int_equal(retry(GPC_MIB + GPC_MIB / 2, &large), GPC_OK);
+	assert_int_equal(large, small + 4096);
+	assert_int_equal(stage.pool.counters->n_hit, 1);
+	stage_check(&stage);
+	stage_free(&stage, large);
+	stage_free(&stage, small);
+}
+
 static void max_split_size_yields_where_memory_is_short(void **state)
 {
 	gpc_devptr blocks[N_FILL];
@@ -107,6 +139,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_small_request_is_cut_from_a_large_piece_where_the_driver_has_none),
 		TEST(the_driver_is_asked_first_again_once_it_has_memory),
+		TEST(the_driver_is_asked_first_again_once_it_has_given),
+		TEST(a_large_request_is_cut_from_what_small_ones_left),
 		TEST(max_split_size_yields_where_memory_is_short),
 		TEST(an_idle_segment_is_not_cut_but_returned),
 	};
