@@ -11,6 +11,8 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -27,7 +29,10 @@ static char path[sizeof directory + 32];
 static off_t room;
 static int full_error;
 static bool has_unnamed_files;
-static unsigned n_signals; /* that interrupt it first */
+static unsigned n_signals;         /* that interrupt it first */
+static const struct statvfs *said; /* of the file system; NULL: what it says itself */
+static int said_error;
+static bool refuses_truncation;
 
 int posix_fallocate(int fd, off_t offset, off_t size)
 {
@@ -36,6 +41,34 @@ int posix_fallocate(int fd, off_t offset, off_t size)
 		return EINTR;
 	}
 	return size > room ? full_error : ftruncate(fd, offset + size) ? errno : 0;
+}
+
+int fstatvfs(int fd, struct statvfs *ret_fs)
+{
+	struct statfs fs;
+
+	if (said_error) {
+		*ret_fs = (struct statvfs){ .f_blocks = 1, .f_frsize = 4096 };
+		errno = said_error;
+		return -1;
+	}
+	if (fstatfs(fd, &fs))
+		return -1;
+	*ret_fs = (struct statvfs){ .f_blocks = fs.f_blocks,
+		.f_bavail = fs.f_bavail,
+		.f_frsize = (unsigned long)fs.f_frsize };
+	if (said)
+		*ret_fs = *said;
+	return 0;
+}
+
+int ftruncate(int fd, off_t size)
+{
+	if (refuses_truncation && size == 0) {
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_ftruncate, fd, size);
 }
 
 int openat(int dir_fd, const char *name, int flags, ...)
@@ -64,6 +97,9 @@ static int begin(void **state)
 	full_error = ENOSPC;
 	has_unnamed_files = true;
 	n_signals = 0;
+	said = NULL;
+	said_error = 0;
+	refuses_truncation = false;
 	return 0;
 }
 
@@ -144,15 +180,34 @@ static void the_eighth_of_what_is_free_is_taken_at_most(void **state)
 
 static void no_file_passes_the_limit_of_the_process(void **state)
 {
-	struct rlimit limit = { .rlim_cur = 3 * GPC_MIB, .rlim_max = RLIM_INFINITY };
+	static const struct {
+		size_t limit;
+		size_t size;
+	} rows[] = { { 3 * GPC_MIB, 2 * GPC_MIB }, { 8 * GPC_MIB, 8 * GPC_MIB }, { 65536, 65536 } };
+	struct rlimit limit;
 	struct rlimit before;
 
 	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	limit.rlim_max = before.rlim_max;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	assert_int_equal(size_there(), 2 * GPC_MIB);
+	for (size_t i = 0; i < N_OF(rows); i++) {
+		limit.rlim_cur = rows[i].limit;
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+		assert_int_equal(size_there(), rows[i].size);
+	}
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+
+static void a_file_system_that_does_not_say_what_is_free_is_asked_for_all(void **state)
+{
+	static const struct statvfs nothing = { .f_frsize = 4096 };
+
+	(void)state;
+	said = &nothing;
+	assert_int_equal(size_there(), 8 * GPC_MIB);
+	said = NULL;
+	said_error = ENOSYS;
+	assert_int_equal(size_there(), 8 * GPC_MIB);
 }
 
 static unsigned n_open_files(void)
@@ -201,6 +256,35 @@ static void where_there_is_no_room_nothing_is_left(void **state)
 	unsetenv("XDG_RUNTIME_DIR");
 	rmdir("/dev/shm/gpucache-61236");
 	assert_int_equal(n_open_files(), before);
+}
+
+/* Of all our places the error is the same; that of the first is what is told. */
+static void expect_no_place(int error)
+{
+	struct gpc_place place;
+
+	setenv("TMPDIR", directory, 1);
+	assert_int_equal(open_as(&place, path, ANOTHER_UID), GPC_IO);
+	unsetenv("TMPDIR");
+	rmdir("/dev/shm/gpucache-61236");
+	assert_int_equal(place.pattern_errno, error);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void signals_without_end_do_not_keep_the_program(void **state)
+{
+	(void)state;
+	n_signals = 1000000;
+	expect_no_place(EINTR);
+	assert_true(n_signals > 1000000 - 10000);
+}
+
+static void pages_that_cannot_be_given_back_end_the_search_for_a_size(void **state)
+{
+	(void)state;
+	room = 1 * (off_t)GPC_MIB;
+	refuses_truncation = true;
+	expect_no_place(ENOSPC);
 }
 
 static void a_name_that_is_taken_leaves_no_mapping_and_no_descriptor(void **state)
@@ -288,7 +372,10 @@ int main(void)
 		TEST(a_full_file_system_halves_the_size_until_it_fits),
 		TEST(the_eighth_of_what_is_free_is_taken_at_most),
 		TEST(no_file_passes_the_limit_of_the_process),
+		TEST(a_file_system_that_does_not_say_what_is_free_is_asked_for_all),
 		TEST(where_there_is_no_room_nothing_is_left),
+		TEST(signals_without_end_do_not_keep_the_program),
+		TEST(pages_that_cannot_be_given_back_end_the_search_for_a_size),
 		TEST(a_name_that_is_taken_leaves_no_mapping_and_no_descriptor),
 		TEST(a_place_is_locked_and_says_which_file_it_is),
 		TEST(a_pattern_that_leads_through_a_file_is_told),
