@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/libraries.h"
 #include "base/python_lines.h"
-#include "tools/gpumem-report/libraries.h"
+#include "tools/gpumem-report/names.h"
 #include "tools/gpumem-report/paper.h"
 
 enum frame_class {
 	CLASS_PROGRAM,
+	CLASS_LIBRARY,
 	CLASS_PLUMBING,    /* the way from the program to the driver */
 	CLASS_HIDDEN,      /* our own library and its unwinder: not shown at all */
 	CLASS_INTERPRETER, /* CPython, and what it calls C with */
@@ -46,6 +48,17 @@ static bool is_start(const char *function)
 	return false;
 }
 
+/* Of the C++ library, wherever its templates were compiled. */
+static bool is_of_language(const char *function)
+{
+	static const char *const scopes[] = { "std::", "__gnu_cxx::", NULL };
+	char name[64];
+	struct gpc_text text = gpc_text_init(name, sizeof name);
+
+	gpc_name_short(function, &text);
+	return starts_with_any(name, scopes);
+}
+
 static enum frame_class class_of(const struct gpc_symbol *symbol)
 {
 	/* The runtime may be linked statically into the program. */
@@ -57,7 +70,7 @@ static enum frame_class class_of(const struct gpc_symbol *symbol)
 		"slot_mp_", "slot_nb_", "type_call", "method_vectorcall", "cfunction_",
 		"function_code_fastcall", "builtin_exec", NULL };
 	enum gpc_library_kind kind =
-		symbol->module ? gpc_library_kind_of(symbol->module) : GPC_LIBRARY_UNKNOWN;
+		symbol->module ? gpc_library_kind_of(symbol->module) : GPC_LIBRARY_PROGRAM;
 
 	if (kind == GPC_LIBRARY_OURS || (symbol->function && is_start(symbol->function)))
 		return CLASS_HIDDEN;
@@ -69,7 +82,9 @@ static enum frame_class class_of(const struct gpc_symbol *symbol)
 	if (kind == GPC_LIBRARY_DRIVER ||
 		(symbol->function && starts_with_any(symbol->function, runtime)))
 		return CLASS_PLUMBING;
-	return CLASS_PROGRAM;
+	if (kind == GPC_LIBRARY_SYSTEM || (symbol->function && is_of_language(symbol->function)))
+		return CLASS_PLUMBING;
+	return kind == GPC_LIBRARY_PROGRAM ? CLASS_PROGRAM : CLASS_LIBRARY;
 }
 
 struct gpc_frames *gpc_frames_create(
@@ -131,6 +146,7 @@ static void add_python(
 		return;
 	frame->function = clean_copy(code.name, code.name_size);
 	frame->file = clean_copy(code.file, code.file_size);
+	frame->is_library = gpc_library_holds_python(code.file, code.file_size);
 	frame->line = code.first_line;
 	line = gpc_python_line(
 		code.python_version, code.lines, code.lines_size, code.first_line, offset);
@@ -156,7 +172,7 @@ static unsigned add_python_run(const struct gpc_frames *frames, struct gpc_stack
 }
 
 static void add_native(struct gpc_stack_frames *stack, const struct gpc_symbol *symbol,
-	bool is_inlined, bool is_plumbing)
+	bool is_inlined, enum frame_class class)
 {
 	struct gpc_frame *frame = &stack->frames[stack->n++];
 
@@ -167,15 +183,15 @@ static void add_native(struct gpc_stack_frames *stack, const struct gpc_symbol *
 	frame->module = symbol->module;
 	frame->offset = symbol->offset;
 	frame->is_inlined = is_inlined;
-	frame->is_plumbing = is_plumbing;
+	frame->is_library = class != CLASS_PROGRAM;
+	frame->is_plumbing = class == CLASS_PLUMBING;
 }
 
 /* One return address: what was inlined there, and the function that holds it. */
 static void add_native_list(struct gpc_stack_frames *stack, const struct gpc_symbol_list *list)
 {
 	for (size_t i = 0; i < list->n; i++)
-		add_native(stack, &list->rows[i], i + 1 < list->n,
-			class_of(&list->rows[i]) == CLASS_PLUMBING);
+		add_native(stack, &list->rows[i], i + 1 < list->n, class_of(&list->rows[i]));
 }
 
 /* That of the compiled function: what was inlined into an interpreter is a part of it. */
@@ -212,21 +228,102 @@ static void merge(struct gpc_frames *frames, struct gpc_stack_frames *stack,
 	add_python_run(frames, stack, view, next, true);
 }
 
-/*
- * In a stack with Python frames the innermost of these is blamed, else the innermost of the
- * program.
- */
-static int site_of(const struct gpc_stack_frames *stack)
+/* The Python package of a frame of a library, up to the next slash; "" where it is of none. */
+static const char *package_of(const struct gpc_frame *frame)
 {
-	int program = -1;
+	const char *package = frame->file ? gpc_library_package(frame->file) : NULL;
+
+	return package ? package : "";
+}
+
+static bool is_same_package(const char *a, const char *b)
+{
+	size_t len = strcspn(a, "/");
+
+	return len == strcspn(b, "/") && memcmp(a, b, len) == 0;
+}
+
+/* Of Python frames that are all libraries': who called the package that asked, else its entrance. */
+static int library_site_of(const struct gpc_stack_frames *stack)
+{
+	const char *asker = NULL;
+	int site = -1;
 
 	for (size_t i = 0; i < stack->n; i++) {
-		if (stack->frames[i].is_python)
-			return (int)i;
-		if (program < 0 && !stack->frames[i].is_plumbing)
-			program = (int)i;
+		const char *package = package_of(&stack->frames[i]);
+
+		if (!stack->frames[i].is_python || (!*package && site >= 0))
+			continue;
+		if (!asker || !*asker)
+			asker = package;
+		site = (int)i;
+		if (!is_same_package(package, asker))
+			break;
 	}
+	return site;
+}
+
+/* The node of a backward pass that runs on a thread of its own. */
+static int node_of(const struct gpc_stack_frames *stack)
+{
+	for (size_t i = 0; i < stack->n; i++) {
+		char name[64];
+		struct gpc_text text = gpc_text_init(name, sizeof name);
+
+		if (stack->frames[i].function && gpc_name_node(stack->frames[i].function, &text))
+			return (int)i;
+	}
+	return -1;
+}
+
+static int site_of(const struct gpc_stack_frames *stack)
+{
+	bool has_python = false;
+	int program = -1;
+	int library = -1;
+
+	for (size_t i = 0; i < stack->n; i++) {
+		const struct gpc_frame *frame = &stack->frames[i];
+
+		if (frame->is_python && !frame->is_library)
+			return (int)i;
+		has_python |= frame->is_python;
+		if (program < 0 && !frame->is_library)
+			program = (int)i;
+		if (library < 0 && !frame->is_plumbing)
+			library = (int)i;
+	}
+	if (has_python)
+		return library_site_of(stack);
+	if (program < 0)
+		program = node_of(stack);
+	if (program < 0)
+		program = library;
 	return program >= 0 || stack->n == 0 ? program : 0;
+}
+
+static bool is_operator(const struct gpc_frame *frame)
+{
+	char name[64];
+	struct gpc_text text = gpc_text_init(name, sizeof name);
+
+	return !frame->is_python && frame->function && gpc_name_operator(frame->function, &text);
+}
+
+/* The innermost Python frame below the site, else an operator's entrance, else what was called first. */
+static int via_of(const struct gpc_stack_frames *stack)
+{
+	int via = -1;
+
+	for (int i = 0; i < stack->site; i++) {
+		if (stack->frames[i].is_python)
+			return i;
+		if (!stack->frames[i].is_plumbing && !stack->frames[i].is_inlined &&
+			(via < 0 || is_operator(&stack->frames[i]) ||
+				!is_operator(&stack->frames[via])))
+			via = i;
+	}
+	return via;
 }
 
 static struct gpc_stack_frames *resolve(
@@ -251,6 +348,7 @@ static struct gpc_stack_frames *resolve(
 	stack->flags = view->flags;
 	merge(frames, stack, view, symbols, classes);
 	stack->site = site_of(stack);
+	stack->via = via_of(stack);
 
 undo_lists:
 	for (unsigned i = 0; i < view->n_native; i++)
@@ -283,32 +381,61 @@ const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32
 	return frames->stacks[low];
 }
 
+/* A name that is short where the path is. */
+static void add_function(const struct gpc_frame *frame, bool whole, struct gpc_text *ret_text)
+{
+	if (!frame->function)
+		gpc_text_add(ret_text, "?");
+	else if (whole)
+		gpc_name_cut(frame->function, ret_text);
+	else
+		gpc_name_short(frame->function, ret_text);
+}
+
 void gpc_frame_describe(const struct gpc_frame *frame, bool whole_path, struct gpc_text *ret_text)
 {
-	const char *function = frame->function ? frame->function : "?";
 	size_t start = ret_text->len;
 
-	if (frame->file && frame->line)
-		gpc_text_add(ret_text, "%s  %s:%u", function,
-			whole_path ? frame->file : gpc_base_name(frame->file),
-			(unsigned)frame->line);
-	else if (frame->file)
-		gpc_text_add(ret_text, "%s  %s", function,
-			whole_path ? frame->file : gpc_base_name(frame->file));
-	else if (frame->is_python)
+	if (frame->file) {
+		add_function(frame, whole_path, ret_text);
+		gpc_text_add(
+			ret_text, "  %s", whole_path ? frame->file : gpc_base_name(frame->file));
+		if (frame->line)
+			gpc_text_add(ret_text, ":%u", (unsigned)frame->line);
+	} else if (frame->is_python) {
 		gpc_text_add(ret_text, "?  (a Python frame that was not recorded)");
-	else if (frame->module && frame->function)
-		gpc_text_add(ret_text, "%s  %s", function, gpc_base_name(frame->module));
-	else if (frame->module)
+	} else if (frame->module && frame->function) {
+		add_function(frame, whole_path, ret_text);
+		gpc_text_add(ret_text, "  %s", gpc_base_name(frame->module));
+	} else if (frame->module) {
 		gpc_text_add(ret_text, "%s+0x%llx",
 			whole_path ? frame->module : gpc_base_name(frame->module),
 			(unsigned long long)frame->offset);
-	else
+	} else {
 		gpc_text_add(ret_text, "0x%llx", (unsigned long long)frame->offset);
+	}
 	/* A module's path comes from the recording as it is. */
 	for (char *at = ret_text->buf + start; *at; at++)
 		if ((unsigned char)*at < 0x20 || *at == 0x7f)
 			*at = '?';
+}
+
+void gpc_frames_via(const struct gpc_stack_frames *stack, struct gpc_text *ret_text)
+{
+	const struct gpc_frame *frame = stack->via >= 0 ? &stack->frames[stack->via] : NULL;
+
+	if (frame && !frame->function && frame->module)
+		gpc_text_add(ret_text, "%s", gpc_base_name(frame->module));
+	else if (frame && frame->function && !gpc_name_operator(frame->function, ret_text))
+		gpc_name_short(frame->function, ret_text);
+}
+
+void gpc_frame_describe_site(const struct gpc_frame *frame, struct gpc_text *ret_text)
+{
+	if (frame->is_library && frame->function && gpc_name_node(frame->function, ret_text))
+		gpc_text_add(ret_text, "  (backward pass)");
+	else
+		gpc_frame_describe(frame, false, ret_text);
 }
 
 void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *ret_text)
@@ -323,5 +450,5 @@ void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *re
 	if (!stack || stack->site < 0)
 		gpc_text_add(ret_text, "(stack %u was not recorded)", (unsigned)id);
 	else
-		gpc_frame_describe(&stack->frames[stack->site], false, ret_text);
+		gpc_frame_describe_site(&stack->frames[stack->site], ret_text);
 }

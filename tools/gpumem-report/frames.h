@@ -13,6 +13,10 @@
  * A run of interpreter frames is replaced by the Python frames that it ran: each evaluation loop
  * in it takes Python frames up to and with the next one that was entered from C.
  *
+ * The site is the innermost frame of the program (base/libraries.h): of its Python code, where there is
+ * any on the stack, else of its native code.  Where all is a library's, it is the node of a backward
+ * pass, or the outermost frame that is not of the library that asked, or the outermost one.
+ *
  * Invariants  1 Every Python frame of the stack appears once, in order.  2 Frames of an
  *               interpreter never appear.  3 `site` is a frame of the list, or -1 in an empty one.
  *             4 An inlined call is a frame of its own, before the one it was inlined into.
@@ -33,7 +37,8 @@ struct gpc_frame {
 	uint64_t offset;
 	bool is_python;
 	bool is_inlined;  /* into the frame after it */
-	bool is_plumbing; /* of the way to the driver, not of the program */
+	bool is_library;  /* not of the program: a library, the runtime, the way to the driver */
+	bool is_plumbing; /* is_library, and nobody asks who called through it */
 };
 
 struct gpc_stack_frames {
@@ -41,6 +46,7 @@ struct gpc_stack_frames {
 	uint32_t flags; /* GPUCACHE_STACK_* */
 	size_t n;
 	int site; /* the frame that is blamed, -1: none */
+	int via;  /* what it called that led here, in a library; -1: it asked itself */
 	struct gpc_frame frames[];
 };
 
@@ -53,8 +59,17 @@ void gpc_frames_destroy(struct gpc_frames *frames);
 /* The stack `id`, or NULL. */
 const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32_t id);
 
-/* "function  file:line", "module+0x12ab", with the whole path or its last part. */
+/*
+ * "function  file:line", "module+0x12ab", with the whole path or its last part, and with it the whole
+ * name or a short one.
+ */
 void gpc_frame_describe(const struct gpc_frame *frame, bool whole_path, struct gpc_text *ret_text);
+
+/* The same of a site, whose name may be that of a node of the backward pass. */
+void gpc_frame_describe_site(const struct gpc_frame *frame, struct gpc_text *ret_text);
+
+/* What led from the site to the request, in a word: "Linear.forward", "gelu"; nothing without `via`. */
+void gpc_frames_via(const struct gpc_stack_frames *stack, struct gpc_text *ret_text);
 
 /* The call site of stack `id`, in words for every case. */
 void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *ret_text);

@@ -4,62 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/libraries.h"
 #include "tools/gpumem-report/json.h"
-
-static const struct row {
-	enum gpc_library_kind kind;
-	const char *start;
-	const char *name;
-} table[] = {
-#define OURS(start)          { GPC_LIBRARY_OURS, start, NULL },
-#define DRIVER(start)        { GPC_LIBRARY_DRIVER, start, NULL },
-#define INTERPRETER(start)   { GPC_LIBRARY_INTERPRETER, start, "Python" },
-#define LIBRARY(start, name) { GPC_LIBRARY_NAMED, start, name },
-#define PACKAGE(start, name) { GPC_LIBRARY_PACKAGE, start, name },
-#include "tools/gpumem-report/libraries.def"
-#undef OURS
-#undef DRIVER
-#undef INTERPRETER
-#undef LIBRARY
-#undef PACKAGE
-};
-
-/* The Python package that a file belongs to, up to the next slash; NULL: to none. */
-static const char *package_of(const char *path)
-{
-	static const char mark[] = "-packages/";
-	const char *package = strstr(path, mark);
-
-	if (package)
-		package += sizeof mark - 1;
-	return package && strchr(package, '/') ? package : NULL;
-}
-
-static const struct row *row_of(const char *path)
-{
-	const char *package = package_of(path);
-	const char *file = gpc_base_name(path);
-
-	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-		const char *text = table[i].kind == GPC_LIBRARY_PACKAGE ? package : file;
-
-		if (text && strncmp(text, table[i].start, strlen(table[i].start)) == 0)
-			return &table[i];
-	}
-	return NULL;
-}
-
-static bool is_looked_through(const struct row *row)
-{
-	return row && (row->kind == GPC_LIBRARY_OURS || row->kind == GPC_LIBRARY_DRIVER);
-}
-
-enum gpc_library_kind gpc_library_kind_of(const char *path)
-{
-	const struct row *row = row_of(path);
-
-	return row ? row->kind : GPC_LIBRARY_UNKNOWN;
-}
 
 /* The path of the module that a call lies in; NULL: in none that was recorded. */
 static const char *module_of(const struct gpc_recording *recording, uint64_t call)
@@ -70,9 +16,9 @@ static const char *module_of(const struct gpc_recording *recording, uint64_t cal
 	return gpc_recording_find_module(recording, call, &number, &view) ? view.path : NULL;
 }
 
-static void add_name(const char *path, const struct row *row, struct gpc_text *ret_text)
+static void add_name(const char *path, const struct gpc_library_row *row, struct gpc_text *ret_text)
 {
-	const char *package = package_of(path);
+	const char *package = gpc_library_package(path);
 	const char *name = package ? package : gpc_base_name(path);
 
 	if (row)
@@ -96,9 +42,9 @@ void gpc_library_name(
 	}
 	for (unsigned i = 0; i < view.n_native; i++) {
 		const char *path = module_of(recording, view.native[i] - 1);
-		const struct row *row = path ? row_of(path) : NULL;
+		const struct gpc_library_row *row = path ? gpc_library_row_of(path) : NULL;
 
-		if (path && !is_looked_through(row)) {
+		if (path && (!row || row->name)) {
 			add_name(path, row, ret_text);
 			return;
 		}

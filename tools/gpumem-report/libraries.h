@@ -9,7 +9,7 @@
  *      train             main
  *
  * A library with a cudart of its own, linked statically, is found as well: that code is its own.
- * The names are libraries.def.
+ * The names are base/libraries.def.
  *
  * Invariants  1 Rows are ordered by bytes, biggest first.  2 They add up to the holdings' bytes:
  *               what has no stack, and what the recording does not list, are rows as well.
@@ -22,18 +22,6 @@
 #define GPC_REPORT_LIBRARIES_H
 
 #include "tools/gpumem-report/holdings.h"
-
-/* What a file is on the way from the program to the driver: the rows of libraries.def. */
-enum gpc_library_kind {
-	GPC_LIBRARY_UNKNOWN,
-	GPC_LIBRARY_OURS,
-	GPC_LIBRARY_DRIVER,
-	GPC_LIBRARY_INTERPRETER,
-	GPC_LIBRARY_NAMED,
-	GPC_LIBRARY_PACKAGE,
-};
-
-enum gpc_library_kind gpc_library_kind_of(const char *path);
 
 struct gpc_library {
 	char name[64];

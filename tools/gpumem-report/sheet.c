@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* Fewer native frames of libraries in a row are shown, each. */
+#define LEAST_FOLDED 4
+
 /* The longest label of base/balance_lines.def, and air. */
 #define LABEL_WIDTH 31
 
@@ -103,23 +106,64 @@ static void print_frame(
 		fprintf(paper->out, "%s%s%s\n", begin, buf, end);
 }
 
+/* The frame behind the native ones of libraries that begin at i; the site is not one of them. */
+static size_t run_of_library(const struct gpc_stack_frames *stack, size_t i)
+{
+	while (i < stack->n && !stack->frames[i].is_python && stack->frames[i].is_library &&
+		(int)i != stack->site)
+		i++;
+	return i;
+}
+
+/* "... 23 frames of libtorch_cpu.so, libtorch_cuda.so" */
+static void print_folded(const struct gpc_paper *paper, const struct gpc_stack_frames *stack,
+	size_t first, size_t end)
+{
+	char buf[200];
+	struct gpc_text names = gpc_text_init(buf, sizeof buf);
+
+	for (size_t i = first; i < end; i++) {
+		const char *module = stack->frames[i].module;
+		const char *name = module ? gpc_base_name(module) : "";
+
+		/* A name may be the start of another: "libtorch.so", "libtorch.so.2". */
+		if (*name && !strstr(buf, name))
+			gpc_text_add(&names, "%s%s", names.len ? ", " : "", name);
+	}
+	fprintf(paper->out, "        ... %zu frames of %s\n", end - first, buf);
+}
+
 void gpc_stack_print(const struct gpc_report *report, uint32_t id, unsigned limit)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
 	const struct gpc_paper *paper = &report->paper;
+	unsigned n_shown = 0;
+	size_t n_more = 0;
 
 	if (!stack) {
 		fprintf(paper->out, "    %s\n",
 			id ? "(its stack was not recorded)" : "(no stack was taken)");
 		return;
 	}
-	for (size_t i = 0; i < stack->n; i++) {
-		if (limit && i >= limit) {
-			fprintf(paper->out, "    ... %zu more\n", stack->n - i);
-			return;
+	for (size_t i = 0; i < stack->n;) {
+		size_t end = limit ? run_of_library(stack, i) : i;
+
+		if (end - i > LEAST_FOLDED) {
+			print_frame(paper, &stack->frames[i], i, false);
+			print_folded(paper, stack, i + 1, end);
+			n_shown += 2;
+			i = end;
+		} else if (limit && n_shown >= limit && !stack->frames[i].is_python) {
+			n_more++;
+			i++;
+		} else {
+			print_frame(paper, &stack->frames[i], i, (int)i == stack->site);
+			n_shown++;
+			i++;
 		}
-		print_frame(paper, &stack->frames[i], i, (int)i == stack->site);
 	}
+	if (n_more)
+		fprintf(paper->out, "    ... %zu more\n", n_more);
 	if (stack->flags & GPUCACHE_STACK_CUT)
 		fprintf(paper->out, "    ... deeper than is recorded\n");
 	if (stack->flags & GPUCACHE_STACK_NO_PYTHON)

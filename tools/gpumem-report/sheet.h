@@ -27,7 +27,10 @@
 void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_balance *balance,
 	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], uint64_t wanted);
 
-/* The frames of a stack, innermost first, at most `limit` of them (0: all). */
+/*
+ * The frames of a stack, innermost first.  With a limit: native frames of libraries folded where they
+ * come in long runs, and no native ones behind so many lines; Python's always.
+ */
 void gpc_stack_print(const struct gpc_report *report, uint32_t id, unsigned limit);
 
 #endif

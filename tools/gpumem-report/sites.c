@@ -19,6 +19,7 @@ struct entry {
 	uint64_t bytes;
 	uint64_t n_blocks;
 	char *labels[MAX_DEPTH]; /* of the site, its caller, ...; NULL behind the last */
+	char *via;               /* the library's function that led here; NULL: none */
 };
 
 struct entries {
@@ -28,9 +29,11 @@ struct entries {
 
 static void entries_fini(struct entries *entries)
 {
-	for (size_t i = 0; i < entries->n; i++)
+	for (size_t i = 0; i < entries->n; i++) {
 		for (unsigned level = 0; level < MAX_DEPTH; level++)
 			free(entries->all[i].labels[level]);
+		free(entries->all[i].via);
+	}
 	free(entries->all);
 }
 
@@ -50,11 +53,14 @@ static bool label(const struct gpc_report *report, struct entry *entry, unsigned
 		entry->labels[0] = strdup(buf);
 		return entry->labels[0] != NULL;
 	}
+	gpc_frames_via(stack, &text);
+	if (text.len && !(entry->via = strdup(buf)))
+		return false;
 	for (size_t i = (size_t)stack->site; i < stack->n && level < MAX_DEPTH; i++) {
-		if (level > 0 && stack->frames[i].is_plumbing)
+		if (level > 0 && stack->frames[i].is_library)
 			continue;
 		text = gpc_text_init(buf, sizeof buf);
-		gpc_frame_describe(&stack->frames[i], false, &text);
+		gpc_frame_describe_site(&stack->frames[i], &text);
 		entry->labels[level] = strdup(buf);
 		if (!entry->labels[level])
 			return false;
@@ -97,12 +103,24 @@ static int compare_entries(const void *left, const void *right)
 	return a->stack < b->stack ? -1 : a->stack > b->stack;
 }
 
+static int compare_vias(const void *left, const void *right)
+{
+	const struct entry *a = left;
+	const struct entry *b = right;
+	int order = compare_labels(a->via, b->via);
+
+	return order ? order : compare_entries(left, right);
+}
+
 /*
  * "remember  train.c:140, via device_alloc": the last label whole, of those below it the
- * function.
+ * function, and at the end what a library was asked for, where that is the same for all.
  */
-static void describe_row(const struct entry *entry, unsigned level, struct gpc_text *text)
+static void describe_row(
+	const struct entry *entry, unsigned level, bool has_via, struct gpc_text *text)
 {
+	const char *before = ", via ";
+
 	while (level > 0 && !entry->labels[level])
 		level--;
 	gpc_text_add(text, "%s", entry->labels[level]);
@@ -110,8 +128,12 @@ static void describe_row(const struct entry *entry, unsigned level, struct gpc_t
 		const char *name = entry->labels[level];
 		const char *end = strstr(name, "  ");
 
-		gpc_text_add(text, ", via %.*s", end ? (int)(end - name) : (int)strlen(name), name);
+		gpc_text_add(
+			text, "%s%.*s", before, end ? (int)(end - name) : (int)strlen(name), name);
+		before = ", ";
 	}
+	if (has_via)
+		gpc_text_add(text, "%s%s", before, entry->via);
 }
 
 /* entries[first .. end) are one row. */
@@ -121,11 +143,13 @@ static enum gpc_status add_row(struct gpc_sites *sites, const struct entries *en
 	char where[MAX_WHERE];
 	struct gpc_text text = gpc_text_init(where, sizeof where);
 	struct gpc_site *row = &sites->rows[sites->n];
+	bool has_via = entries->all[first].via != NULL;
 
 	*row = (struct gpc_site){ 0 };
 	for (size_t i = first; i < end; i++) {
 		const struct entry *entry = &entries->all[i];
 
+		has_via &= compare_labels(entry->via, entries->all[first].via) == 0;
 		row->bytes = gpc_bytes_add(row->bytes, entry->bytes);
 		row->n_blocks += entry->n_blocks;
 		if (i == first || entry->bytes > row->stack_bytes) {
@@ -133,12 +157,31 @@ static enum gpc_status add_row(struct gpc_sites *sites, const struct entries *en
 			row->stack_bytes = entry->bytes;
 		}
 	}
-	describe_row(&entries->all[first], level, &text);
+	describe_row(&entries->all[first], level, has_via, &text);
 	row->where = strdup(where);
 	if (!row->where)
 		return GPC_NO_METADATA;
 	sites->n++;
 	return GPC_OK;
+}
+
+/* A place that asks libraries for half of everything is told by what it asked them for. */
+static enum gpc_status add_rows_by_via(struct gpc_sites *sites, const struct entries *entries,
+	size_t first, size_t end, unsigned level)
+{
+	enum gpc_status status = GPC_OK;
+
+	qsort(&entries->all[first], end - first, sizeof *entries->all, compare_vias);
+	while (first < end && status == GPC_OK) {
+		size_t next = first;
+
+		while (next < end &&
+			compare_labels(entries->all[first].via, entries->all[next].via) == 0)
+			next++;
+		status = add_row(sites, entries, first, next, level);
+		first = next;
+	}
+	return status;
 }
 
 /*
@@ -167,8 +210,9 @@ static enum gpc_status add_rows(struct gpc_sites *sites, const struct entries *e
 				has_callers |= compare_labels(entry->labels[above],
 						       other->labels[above]) != 0;
 		}
-		if (has_callers && bytes > sites->total_bytes / 2)
-			status = add_rows(sites, entries, first, next, level + 1);
+		if (bytes > sites->asked_bytes / 2)
+			status = has_callers ? add_rows(sites, entries, first, next, level + 1)
+					     : add_rows_by_via(sites, entries, first, next, level);
 		else
 			status = add_row(sites, entries, first, next, level);
 		first = next;
@@ -198,8 +242,12 @@ enum gpc_status gpc_sites_create(struct gpc_sites *sites, const struct gpc_repor
 	};
 	if (!entries.all)
 		return GPC_NO_METADATA;
-	for (size_t i = 0; i < holdings->n && status == GPC_OK; i++)
+	for (size_t i = 0; i < holdings->n && status == GPC_OK; i++) {
+		if (!holdings->rows[i].kind)
+			sites->asked_bytes =
+				gpc_bytes_add(sites->asked_bytes, holdings->rows[i].bytes);
 		status = add(report, &entries, &holdings->rows[i]);
+	}
 	sites->rows = calloc(entries.n + 1, sizeof *sites->rows);
 	if (!sites->rows)
 		status = GPC_NO_METADATA;
@@ -223,17 +271,19 @@ void gpc_sites_fini(struct gpc_sites *sites)
 	memset(sites, 0, sizeof *sites);
 }
 
-/* A call site as wide as the rest of the line: first without its wrappers, then cut. */
+/* A call site as wide as the rest of the line: its wrappers on a line of their own where need be. */
 static void print_where(const struct gpc_paper *paper, const char *where, int used)
 {
 	int room = paper->width - used;
 	const char *wrappers = strstr(where, ", via ");
 	int len = (int)strlen(where);
 
-	if (len > room && wrappers)
-		len = (int)(wrappers - where);
-	if (len <= room)
-		fprintf(paper->out, "%.*s\n", len, where);
+	/* The way there may be all that tells two rows from each other. */
+	if (len > room && wrappers && wrappers - where <= room)
+		fprintf(paper->out, "%.*s\n%*s%.*s\n", (int)(wrappers - where), where, used + 2, "",
+			room - 2, wrappers + 2);
+	else if (len <= room)
+		fprintf(paper->out, "%s\n", where);
 	else
 		fprintf(paper->out, "%.*s..\n", room - 2, where);
 }

@@ -2,6 +2,9 @@
 /*
  * Who holds memory, by call site: stacks that blame the same line are one row.
  *
+ * The line is the program's own (frames.h); what it asked a library for stands behind it: "train_step
+ * train.py:41, via Linear.forward".
+ *
  * Many programs allocate through one function of their own.  A line that holds more than half of
  * everything for several callers is such a wrapper; then its callers are the rows: "remember
  * train.c:140, via device_alloc".  What the driver took for a context or a module is a row of its
@@ -30,7 +33,8 @@ struct gpc_sites {
 	struct gpc_site *rows;
 	size_t n;
 	uint64_t total_bytes;
-	uint64_t rest_bytes; /* of holders that the recording does not list */
+	uint64_t asked_bytes; /* less what contexts and modules took */
+	uint64_t rest_bytes;  /* of holders that the recording does not list */
 };
 
 GPC_MUST_CHECK enum gpc_status gpc_sites_create(struct gpc_sites *sites,

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/libraries.h"
+
+#include <string.h>
+
+static const struct gpc_library_row table[] = {
+#define OURS(start)          { GPC_LIBRARY_OURS, start, NULL },
+#define DRIVER(start)        { GPC_LIBRARY_DRIVER, start, NULL },
+#define SYSTEM(start)        { GPC_LIBRARY_SYSTEM, start, NULL },
+#define INTERPRETER(start)   { GPC_LIBRARY_INTERPRETER, start, "Python" },
+#define LIBRARY(start, name) { GPC_LIBRARY_NAMED, start, name },
+#define PACKAGE(start, name) { GPC_LIBRARY_PACKAGE, start, name },
+#include "base/libraries.def"
+#undef OURS
+#undef DRIVER
+#undef SYSTEM
+#undef INTERPRETER
+#undef LIBRARY
+#undef PACKAGE
+};
+
+const char *gpc_library_package(const char *path)
+{
+	static const char mark[] = "-packages/";
+	const char *package = strstr(path, mark);
+
+	if (package)
+		package += sizeof mark - 1;
+	return package && strchr(package, '/') ? package : NULL;
+}
+
+const struct gpc_library_row *gpc_library_row_of(const char *path)
+{
+	const char *package = gpc_library_package(path);
+	const char *slash = strrchr(path, '/');
+	const char *file = slash ? slash + 1 : path;
+
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+		const char *text = table[i].kind == GPC_LIBRARY_PACKAGE ? package : file;
+
+		if (text && strncmp(text, table[i].start, strlen(table[i].start)) == 0)
+			return &table[i];
+	}
+	return NULL;
+}
+
+enum gpc_library_kind gpc_library_kind_of(const char *path)
+{
+	const struct gpc_library_row *row = gpc_library_row_of(path);
+
+	if (row)
+		return row->kind;
+	return gpc_library_package(path) ? GPC_LIBRARY_PACKAGE : GPC_LIBRARY_PROGRAM;
+}
+
+/* A program without a suffix, right in a folder bin: pip writes one for each command of a package. */
+static bool is_launcher(const char *file, size_t size)
+{
+	size_t folder;
+
+	while (size > 0 && file[size - 1] != '/') {
+		if (file[size - 1] == '.')
+			return false;
+		size--;
+	}
+	folder = size > 5 ? size - 5 : 0;
+	return size >= 5 && memcmp(file + folder, "/bin/", 5) == 0;
+}
+
+bool gpc_library_holds_python(const char *file, size_t size)
+{
+	static const char *const parts[] = { "/site-packages/", "/dist-packages/", "/lib/python3",
+		"/lib64/python3", "/torchinductor_" };
+	static const char frozen[] = "<frozen ";
+
+	if (size >= sizeof frozen - 1 && memcmp(file, frozen, sizeof frozen - 1) == 0)
+		return true;
+	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+		if (memmem(file, size, parts[i], strlen(parts[i])))
+			return true;
+	return is_launcher(file, size);
+}

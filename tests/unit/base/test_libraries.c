@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/libraries.h"
+
+#include <string.h>
+
+#include "unit.h"
+
+static void a_mapped_file_is_known_by_its_name_and_by_its_package(void **state)
+{
+	(void)state;
+	assert_int_equal(gpc_library_kind_of("/x/libgpucache.so"), GPC_LIBRARY_OURS);
+	assert_int_equal(gpc_library_kind_of("libcudart.so.13"), GPC_LIBRARY_DRIVER);
+	assert_int_equal(gpc_library_kind_of("/lib/libstdc++.so.6"), GPC_LIBRARY_SYSTEM);
+	assert_int_equal(gpc_library_kind_of("/lib/libc.so.6"), GPC_LIBRARY_SYSTEM);
+	assert_int_equal(gpc_library_kind_of("/usr/bin/python3.12"), GPC_LIBRARY_INTERPRETER);
+	assert_int_equal(gpc_library_kind_of("/x/libtorch_cuda.so"), GPC_LIBRARY_NAMED);
+	assert_int_equal(gpc_library_kind_of("/v/site-packages/mine/a.so"), GPC_LIBRARY_PACKAGE);
+	assert_int_equal(gpc_library_kind_of("/v/dist-packages/a.so"), GPC_LIBRARY_PROGRAM);
+	assert_int_equal(gpc_library_kind_of("/opt/app/train"), GPC_LIBRARY_PROGRAM);
+	assert_null(gpc_library_row_of("/opt/app/train"));
+	assert_string_equal(gpc_library_row_of("/v/site-packages/cupy/a.so")->name, "CuPy");
+	assert_string_equal(gpc_library_package("/v/site-packages/mine/a.so"), "mine/a.so");
+	assert_null(gpc_library_package("/v/site-packages/a.so"));
+}
+
+static bool holds(const char *file)
+{
+	/* What follows the file's name is not read. */
+	char text[200] = "";
+
+	strcat(strcat(text, file), "/site-packages/");
+	return gpc_library_holds_python(text, strlen(file));
+}
+
+static void python_files_of_packages_and_of_the_standard_library_are_not_the_programs(void **state)
+{
+	(void)state;
+	assert_true(holds("/venv/lib/python3.12/site-packages/torch/nn/modules/linear.py"));
+	assert_true(holds("/usr/lib/python3/dist-packages/numba/core.py"));
+	assert_true(holds("/usr/lib64/python3.11/threading.py"));
+	assert_true(holds("<frozen runpy>"));
+	assert_true(holds("/tmp/torchinductor_me/ab/cabc.py"));
+	assert_true(holds("/venv/bin/torchrun"));
+	assert_true(holds("/bin/run"));
+	assert_false(holds("/venv/bin/train.py"));
+	assert_false(holds("/home/me/train.py"));
+	assert_false(holds("/home/me/bin"));
+	assert_false(holds("train"));
+	assert_false(holds("bin/x"));
+	assert_false(holds("<stdin>"));
+	assert_false(holds("<ipython-input-3-abc>"));
+	assert_false(holds(""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_mapped_file_is_known_by_its_name_and_by_its_package),
+		cmocka_unit_test(
+			python_files_of_packages_and_of_the_standard_library_are_not_the_programs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

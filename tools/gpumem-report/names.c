@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/names.h"
+
+#include <string.h>
+
+/* Longer names do not fit on a line of a terminal with a frame's number. */
+#define MAX_WHOLE 100
+
+static bool skip(const char **at, const char *what)
+{
+	size_t len = strlen(what);
+
+	if (strncmp(*at, what, len) != 0)
+		return false;
+	*at += len;
+	return true;
+}
+
+/* Behind the bracket that closes the one at `at`; the end where none does. */
+static const char *behind_template(const char *at)
+{
+	int depth = 0;
+
+	for (; *at; at++) {
+		depth += *at == '<';
+		depth -= *at == '>' && at[-1] != '-';
+		if (depth == 0)
+			return at + 1;
+	}
+	return at;
+}
+
+void gpc_name_short(const char *function, struct gpc_text *ret_text)
+{
+	static const char word[] = "operator";
+	bool is_operator = false;
+	const char *at = function;
+	size_t start = ret_text->len;
+
+	while (*at) {
+		if (skip(&at, "(anonymous namespace)::") || skip(&at, "<locals>."))
+			continue;
+		if (skip(&at, word)) {
+			is_operator = true;
+			gpc_text_add(ret_text, "%s", word);
+			/* Its name may be made of brackets. */
+			while (*at && strchr("<>()=!-[]+*", *at) && *at != '(')
+				gpc_text_add(ret_text, "%c", *at++);
+			if (skip(&at, "()"))
+				gpc_text_add(ret_text, "()");
+		} else if (*at == '(') {
+			break;
+		} else if (*at == '<' && at > function && at[-1] != '.') {
+			at = behind_template(at);
+		} else if (*at == ' ' && !is_operator && strncmp(at, " [clone", 7) == 0) {
+			break;
+		} else if (*at == ' ' && !is_operator) {
+			/* What came before was the type that it returns. */
+			ret_text->len = start;
+			ret_text->buf[start] = '\0';
+			at++;
+		} else {
+			gpc_text_add(ret_text, "%c", *at++);
+		}
+	}
+}
+
+void gpc_name_cut(const char *function, struct gpc_text *ret_text)
+{
+	if (strlen(function) <= MAX_WHOLE)
+		gpc_text_add(ret_text, "%s", function);
+	else
+		gpc_name_short(function, ret_text);
+}
+
+bool gpc_name_node(const char *function, struct gpc_text *ret_text)
+{
+	static const char scope[] = "torch::autograd::";
+	const char *end = strstr(function, "::apply(");
+	const char *name = end;
+
+	if (strncmp(function, scope, sizeof scope - 1) != 0 || !end)
+		return false;
+	while (name > function && name[-1] != ':')
+		name--;
+	gpc_text_add(ret_text, "%.*s", (int)(end - name), name);
+	return true;
+}
+
+bool gpc_name_operator(const char *function, struct gpc_text *ret_text)
+{
+	static const char scope[] = "at::_ops::";
+	const char *name = function + sizeof scope - 1;
+
+	if (strncmp(function, scope, sizeof scope - 1) != 0)
+		return false;
+	gpc_text_add(ret_text, "%.*s", (int)strcspn(name, ":"), name);
+	return true;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of functions as short as a person says them.
+ *
+ *      std::vector<T> at::native::(anonymous namespace)::fill<float>(T const&)    at::native::fill
+ *      main.<locals>.step                                                         main.step
+ *
+ * Threads     One.
+ * Failure     None.
+ * Limits      Goes by the text of the demangled name.
+ */
+#ifndef GPC_REPORT_NAMES_H
+#define GPC_REPORT_NAMES_H
+
+#include <stdbool.h>
+
+#include "base/text.h"
+
+/* Without return type, templates, parameters, unnamed and local scopes. */
+void gpc_name_short(const char *function, struct gpc_text *ret_text);
+
+/* The name as it is; the short one where that would fill more than a line. */
+void gpc_name_cut(const char *function, struct gpc_text *ret_text);
+
+/* "AddmmBackward0", where the function is PyTorch's, of a node of its backward pass. */
+bool gpc_name_node(const char *function, struct gpc_text *ret_text);
+
+/* "gelu", where the function is PyTorch's entrance to that operator. */
+bool gpc_name_operator(const char *function, struct gpc_text *ret_text);
+
+#endif
