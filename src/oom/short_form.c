@@ -10,6 +10,8 @@
 
 #define LABEL_WIDTH 7u /* "FULL   " */
 #define MAX_HOLDERS 3u
+#define MAX_UNITED  16u /* of the biggest holders those that read the same are one */
+#define HOLD_WIDTH  43u /* what stands before the site, at the least */
 #define SENTENCE    512 /* three lines of advice fit */
 
 struct page {
@@ -263,24 +265,57 @@ static void put_balance(struct page *page, const struct gpucache_oom *oom)
 	put_balance_line(page, label, "=", sheet->device_total, sheet, what);
 }
 
+/* Holders of one description, as one row. */
+struct holder_row {
+	char site[GPC_SHORT_WIDTH - HOLD_WIDTH + 1];
+	uint64_t bytes;
+	uint64_t n_blocks;
+};
+
+/* Adds it to the row of its description, which may be new; the rows stay ordered by bytes. */
+static uint32_t unite_holder(struct holder_row *rows, uint32_t n, const struct holder_row *holder)
+{
+	uint32_t i = 0;
+	struct holder_row row;
+
+	while (i < n && strcmp(rows[i].site, holder->site) != 0)
+		i++;
+	row = i < n ? rows[i] : *holder;
+	if (i < n) {
+		row.bytes = gpc_bytes_add(row.bytes, holder->bytes);
+		row.n_blocks += holder->n_blocks;
+	} else {
+		n++;
+	}
+	for (; i > 0 && rows[i - 1].bytes < row.bytes; i--)
+		rows[i] = rows[i - 1];
+	rows[i] = row;
+	return n;
+}
+
 static void put_holders(struct page *page, const struct gpc_short_form *form)
 {
 	const struct gpucache_oom *oom = form->oom;
+	struct holder_row rows[MAX_UNITED];
 	const char *label = "HOLD";
+	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < oom->n_holders && i < MAX_HOLDERS; i++) {
+	for (uint32_t i = 0; i < oom->n_holders && i < MAX_UNITED; i++) {
 		const struct gpucache_holder *holder = &oom->holders[i];
-		char site[GPC_SHORT_WIDTH + 1];
+		struct holder_row row = { .bytes = holder->bytes, .n_blocks = holder->n_blocks };
+
+		/* What fits on the line, and no more: the describer knows what to leave out. */
+		gpc_site_describe(form->describer, holder->stack, row.site, sizeof row.site);
+		n = unite_holder(rows, n, &row);
+	}
+	for (uint32_t i = 0; i < n && i < MAX_HOLDERS; i++) {
 		char buf[GPC_SHORT_WIDTH + 1];
 		struct gpc_text line = gpc_text_init(buf, sizeof buf);
 
 		gpc_text_add(&line, "%-7s ", label);
-		add_number(&line, holder->bytes, unit_of(oom->holders[0].bytes));
-		gpc_text_add(&line, " %9u block%s  ", holder->n_blocks,
-			holder->n_blocks == 1 ? " " : "s");
-		/* What fits on the line, and no more: the describer knows what to leave out. */
-		gpc_site_describe(form->describer, holder->stack, site, line.size - line.len);
-		gpc_text_add(&line, "%s", site);
+		add_number(&line, rows[i].bytes, unit_of(rows[0].bytes));
+		gpc_text_add(&line, " %9llu block%s  %s", (unsigned long long)rows[i].n_blocks,
+			rows[i].n_blocks == 1 ? " " : "s", rows[i].site);
 		put_line(page, line.buf, line.len);
 		label = "";
 	}

@@ -5,13 +5,12 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/libraries.h"
 #include "base/lock.h"
 #include "base/python_lines.h"
 #include "base/text.h"
+#include "stack/mangled.h"
 #include "stack/symtab.h"
-
-/* Whose frames say nothing about who asked. */
-static const char *const own_modules[] = { "libcuda.", "libcudart", "libgpucache", "libnvidia" };
 
 /* At most limit of n; says so in *flags. */
 static uint32_t cut(uint32_t n, uint32_t limit, uint32_t *flags)
@@ -45,125 +44,261 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 	return id;
 }
 
-/*
- * The frames of a description: who asked, and through whom.  One alone is often a wrapper of
- * everybody.  Where there is little room it is fewer, for half a name says nothing.
- */
-#define DESCRIBED_FRAMES 3
-
-/* "function:line"; only the function where it is in another file than the first. */
-static void add_python_frame(
-	struct gpc_text *text, const struct gpc_code *code, uint64_t frame, bool is_same_file)
+/* The part of a path behind its last slash. */
+static const char *base_name(const char *path, uint32_t size, uint32_t *ret_size)
 {
-	uint32_t line = gpc_python_line(code->python_version, code->lines, code->lines_size,
-		code->first_line, GPUCACHE_FRAME_OFFSET(frame));
-	uint32_t size = 0;
+	uint32_t at = size;
 
-	/* "Trainer.step" is step: a short line has more need of the callers than of classes. */
-	while (size < code->name_size && code->name[code->name_size - size - 1] != '.')
-		size++;
-	if (size == 0)
-		size = code->name_size;
-	gpc_text_add(text, "%.*s", (int)size, code->name + code->name_size - size);
-	if (line && is_same_file)
-		gpc_text_add(text, ":%u", line);
+	while (at > 0 && path[at - 1] != '/')
+		at--;
+	*ret_size = size - at;
+	return path + at;
 }
 
-static bool describe_python(const struct gpc_stacks *stacks, const struct gpc_stack_frames *stack,
-	uint32_t max, struct gpc_text *text)
+/* How many callers of the program a description names, where there is room. */
+#define DESCRIBED_CALLERS 2
+
+/* The code objects of a stack's Python frames; the name is NULL where it was not recorded. */
+struct python_frames {
+	const struct gpc_codes *codes;
+	const uint64_t *frames;
+	uint32_t n;
+};
+
+static bool get_code(const struct python_frames *python, uint32_t i, struct gpc_code *ret_code)
 {
-	struct gpc_code first = { 0 };
-	uint32_t n = 0;
+	return gpc_codes_get(python->codes, GPUCACHE_FRAME_CODE(python->frames[i]), ret_code);
+}
 
-	for (uint32_t i = 0; i < stack->n_python && n < max; i++) {
-		uint64_t frame = stack->frames[stack->n_native + i];
-		struct gpc_code code;
+/* The innermost frame of the program from i on, or n. */
+static uint32_t find_program(const struct python_frames *python, uint32_t i)
+{
+	struct gpc_code code;
 
-		if (!gpc_codes_get(&stacks->codes, GPUCACHE_FRAME_CODE(frame), &code))
-			continue;
-		if (n++ == 0)
-			first = code;
+	for (; i < python->n; i++)
+		if (get_code(python, i, &code) &&
+			!gpc_library_holds_python(code.file, code.file_size))
+			break;
+	return i;
+}
+
+/* The innermost frame that was recorded, or n. */
+static uint32_t find_any(const struct python_frames *python)
+{
+	struct gpc_code code;
+	uint32_t i = 0;
+
+	while (i < python->n && !get_code(python, i, &code))
+		i++;
+	return i;
+}
+
+/* The name of a code object: whole, less its "<locals>", or its last part. */
+static void add_name(struct gpc_text *text, const struct gpc_code *code, bool is_whole)
+{
+	static const char locals[] = "<locals>.";
+	const char *at = code->name;
+	const char *end = at + code->name_size;
+
+	for (const char *dot = end - 1; !is_whole && dot > at; dot--) {
+		if (dot[-1] == '.') {
+			at = dot;
+			break;
+		}
+	}
+	while (at < end) {
+		if ((size_t)(end - at) >= sizeof locals &&
+			memcmp(at, locals, sizeof locals - 1) == 0)
+			at += sizeof locals - 1;
 		else
-			gpc_text_add(text, " < ");
-		add_python_frame(text, &code, frame,
-			code.file_size == first.file_size &&
-				!memcmp(code.file, first.file, code.file_size));
+			gpc_text_add(text, "%c", *at++);
 	}
-	if (n > 0) {
-		const char *slash = memrchr(first.file, '/', first.file_size);
-		const char *file = slash ? slash + 1 : first.file;
-
-		gpc_text_add(text, " (%.*s)", (int)(first.file + first.file_size - file), file);
-	}
-	return n > 0;
 }
 
-static bool is_own_module(const char *name)
+static uint32_t line_of(const struct gpc_code *code, uint64_t frame)
 {
-	for (size_t i = 0; i < sizeof(own_modules) / sizeof(own_modules[0]); i++)
-		if (!strncmp(name, own_modules[i], strlen(own_modules[i])))
-			return true;
-	return false;
+	return gpc_python_line(code->python_version, code->lines, code->lines_size,
+		code->first_line, GPUCACHE_FRAME_OFFSET(frame));
 }
+
+/* " < step:60"; only the function where it is in another file than the first. */
+static void add_callers(const struct python_frames *python, uint32_t site, uint32_t n,
+	const struct gpc_code *first, struct gpc_text *text)
+{
+	uint32_t i = site;
+
+	while (n-- > 0 && (i = find_program(python, i + 1)) < python->n) {
+		struct gpc_code code;
+		uint32_t line;
+
+		if (!get_code(python, i, &code))
+			continue;
+		line = line_of(&code, python->frames[i]);
+		gpc_text_add(text, " < ");
+		add_name(text, &code, false);
+		if (line && code.file_size == first->file_size &&
+			!memcmp(code.file, first->file, code.file_size))
+			gpc_text_add(text, ":%u", line);
+	}
+}
+
+/* How much of a description there is room for, from all of it to as little as makes sense. */
+struct extent {
+	bool has_via;
+	bool has_scope;
+	uint32_t n_callers;
+};
+
+/* "Net.forward train.py:10, via gelu < train_step:18" */
+static bool describe_python(
+	const struct python_frames *python, const struct extent *extent, struct gpc_text *text)
+{
+	uint32_t site = find_program(python, 0);
+	uint32_t asker = find_any(python);
+	struct gpc_code code, via;
+	uint32_t line, size;
+	const char *file;
+
+	if (site == python->n)
+		site = asker;
+	if (site == python->n || !get_code(python, site, &code))
+		return false;
+	file = base_name(code.file, code.file_size, &size);
+	line = line_of(&code, python->frames[site]);
+	add_name(text, &code, extent->has_scope);
+	gpc_text_add(text, " %.*s", (int)size, file);
+	if (line)
+		gpc_text_add(text, ":%u", line);
+	if (extent->has_via && asker < site && get_code(python, asker, &via)) {
+		gpc_text_add(text, ", via ");
+		add_name(text, &via, true);
+	}
+	add_callers(python, site, extent->n_callers, &code, text);
+	return true;
+}
+
+struct native_name {
+	char text[96];
+	const char *module; /* its file, without the folders */
+	enum gpc_library_kind kind;
+};
 
 /*
  * "function", or "module+0xoffset" where it has no name.  False: a frame that nobody wants to
  * see.
  */
-static bool name_frame(uint64_t frame, char *buf, size_t size, const char **ret_module)
+static bool name_frame(uint64_t frame, struct native_name *ret_name)
 {
 	/* A return address may lie behind the end of the function that made the call. */
 	uintptr_t address = (uintptr_t)frame - 1;
+	struct gpc_text text = gpc_text_init(ret_name->text, sizeof ret_name->text);
+	char symbol[512];
 	Dl_info info;
 
 	if (!dladdr((const void *)address, &info) || !info.dli_fname)
 		return false;
-	*ret_module = gpc_base_name(info.dli_fname);
-	if (is_own_module(*ret_module))
+	ret_name->module = gpc_base_name(info.dli_fname);
+	ret_name->kind = gpc_library_kind_of(info.dli_fname);
+	if (ret_name->kind == GPC_LIBRARY_OURS || ret_name->kind == GPC_LIBRARY_DRIVER)
 		return false;
 	if (info.dli_sname)
-		gpc_format(buf, size, "%s", info.dli_sname);
-	else if (!gpc_symtab_find(info.dli_fname, (uintptr_t)info.dli_fbase, address, buf, size))
-		gpc_format(buf, size, "%s+0x%lx", *ret_module,
+		gpc_format(symbol, sizeof symbol, "%s", info.dli_sname);
+	else if (!gpc_symtab_find(
+			 info.dli_fname, (uintptr_t)info.dli_fbase, address, symbol, sizeof symbol))
+		gpc_format(symbol, sizeof symbol, "%s+0x%lx", ret_name->module,
 			(unsigned long)(address + 1 - (uintptr_t)info.dli_fbase));
+	if (!gpc_mangled_read(symbol, &text))
+		gpc_text_add(&text, "%s", symbol);
 	return true;
 }
 
-static bool describe_native(
-	const struct gpc_stack_frames *stack, uint32_t max, struct gpc_text *text)
+/* Shortens "torch::autograd::generated::AddmmBackward0::apply" to the node of the backward pass. */
+static bool find_node(struct native_name *name)
 {
-	const char *first_module = NULL;
-	uint32_t n = 0;
+	static const char scope[] = "torch::autograd::";
+	static const char apply[] = "::apply";
+	size_t len = strlen(name->text);
+	size_t end = len - (sizeof apply - 1);
+	size_t start = end;
 
-	for (uint32_t i = 0; i < stack->n_native && n < max; i++) {
-		const char *module;
-		char name[96];
+	if (len < sizeof scope + sizeof apply ||
+		strncmp(name->text, scope, sizeof scope - 1) != 0 ||
+		strcmp(name->text + end, apply) != 0)
+		return false;
+	while (name->text[start - 1] != ':')
+		start--;
+	memmove(name->text, name->text + start, end - start);
+	name->text[end - start] = '\0';
+	name->module = "backward pass";
+	return true;
+}
 
-		if (!name_frame(stack->frames[i], name, sizeof name, &module))
+/* The frame to blame: the program's, else a node of the backward pass, else the first; n: none. */
+static uint32_t find_native(const struct gpc_stack_frames *stack, struct native_name *ret_name)
+{
+	struct native_name name;
+	bool is_node = false;
+	uint32_t site = stack->n_native;
+
+	for (uint32_t i = 0; i < stack->n_native; i++) {
+		if (!name_frame(stack->frames[i], &name))
 			continue;
-		/* What called main says nothing. */
-		if (n && !strncmp(module, "libc.", 5))
-			break;
-		gpc_text_add(text, n ? " < %s" : "%s", name);
-		first_module = n ? first_module : module;
-		n++;
+		if (name.kind == GPC_LIBRARY_PROGRAM) {
+			*ret_name = name;
+			return i;
+		}
+		if (site == stack->n_native || (!is_node && find_node(&name))) {
+			is_node = site != stack->n_native;
+			*ret_name = name;
+			site = i;
+		}
 	}
-	if (first_module)
-		gpc_text_add(text, " (%s)", first_module);
-	return n > 0;
+	return site;
+}
+
+/* "grow < step < main (train)" */
+static bool describe_native(
+	const struct gpc_stack_frames *stack, uint32_t n_callers, struct gpc_text *text)
+{
+	struct native_name site, name;
+	uint32_t at = find_native(stack, &site);
+
+	if (at == stack->n_native)
+		return false;
+	gpc_text_add(text, "%s", site.text);
+	while (n_callers > 0 && ++at < stack->n_native) {
+		if (!name_frame(stack->frames[at], &name))
+			continue;
+		/* What called main says nothing, nor does what called a library's thread. */
+		if (name.kind == GPC_LIBRARY_SYSTEM || site.kind != GPC_LIBRARY_PROGRAM)
+			break;
+		if (name.kind != GPC_LIBRARY_PROGRAM)
+			continue;
+		gpc_text_add(text, " < %s", name.text);
+		n_callers--;
+	}
+	gpc_text_add(text, " (%s)", site.module);
+	return true;
 }
 
 bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size)
 {
+	static const struct extent extents[] = { { true, true, DESCRIBED_CALLERS },
+		{ true, true, 1 }, { false, true, 1 }, { false, true, 0 }, { false, false, 0 } };
 	struct gpc_text text = gpc_text_init(buf, size);
+	struct python_frames python = { .codes = &stacks->codes };
 	struct gpc_stack_frames stack;
 	bool is_described = gpc_depot_find(&stacks->depot, id, &stack);
 
 	GPC_CHECK(!gpc_lock_is_any_held());
-	for (uint32_t max = DESCRIBED_FRAMES; is_described && max > 0; max--) {
+	if (is_described) {
+		python.frames = stack.frames + stack.n_native;
+		python.n = stack.n_python;
+	}
+	for (size_t i = 0; i < sizeof extents / sizeof extents[0] && is_described; i++) {
 		text = gpc_text_init(buf, size);
-		is_described = describe_python(stacks, &stack, max, &text) ||
-			       describe_native(&stack, max, &text);
+		is_described = describe_python(&python, &extents[i], &text) ||
+			       describe_native(&stack, extents[i].n_callers, &text);
 		if (!text.cut)
 			break;
 	}

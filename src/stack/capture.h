@@ -74,10 +74,11 @@ void gpc_stacks_fini(struct gpc_stacks *stacks);
 uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip);
 
 /*
- * One line for a person: the innermost Python frame and its callers as "grow:41 < step:60 <
- * fit (train.py)", with the lines that are in that file; else the innermost native frame outside
- * CUDA and this library and its callers as "function < caller < caller (module)".  False, and buf
- * empty, where id has neither.
+ * One line for a person: the innermost Python frame of the program (base/libraries.h), what it asked
+ * a library for, and the program's callers: "grow train.py:41, via empty < step:60 < fit", with the
+ * lines that are in that file; of libraries' frames alone the innermost.  Without Python the native
+ * frame of the same rule: "function < caller (module)", and "AddmmBackward0 (backward pass)" on a
+ * thread of that.  As much of it as fits.  False, and buf empty, where id has neither.
  */
 bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size);
 

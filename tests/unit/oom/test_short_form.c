@@ -88,6 +88,24 @@ static void an_exhausted_gpu(void **state)
 		"FULL   gpumem-report oom /dev/shm/gpumem-0/python3.gpumem\n");
 }
 
+static void holders_that_read_the_same_are_one_row(void **state)
+{
+	struct scene s = with_holders(scene_of_an_exhausted_gpu());
+	struct gpc_short_form form = form_of(&s);
+
+	(void)state;
+	gpc_verdict_find(&s.oom, &s.facts);
+	s.oom.n_holders = 3;
+	s.oom.holders[0] = (struct gpucache_holder){ 2, 1, 34 * GPC_GIB };
+	s.oom.holders[1] = (struct gpucache_holder){ 1, 10, 30 * GPC_GIB };
+	s.oom.holders[2] = (struct gpucache_holder){ 1, 5, 20 * GPC_GIB };
+	write_page(&form);
+	assert_non_null(strstr(page,
+		"HOLD           50.00 GiB        15 blocks  load_weights loader.cpp:88\n"
+		"               34.00 GiB         1 block   attn.forward model.py:212\n"
+		"TRY "));
+}
+
 static void a_fragmented_cache_of_a_ranked_process(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -320,6 +338,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_exhausted_gpu),
+		cmocka_unit_test(holders_that_read_the_same_are_one_row),
 		cmocka_unit_test(a_fragmented_cache_of_a_ranked_process),
 		cmocka_unit_test(what_is_not_known_is_not_printed),
 		cmocka_unit_test(a_request_that_grew_by_rounding_says_so),

@@ -208,11 +208,11 @@ static void a_python_stack_is_described_by_its_innermost_python_frame(void **sta
 
 	(void)state;
 	/* Code object 0 is one that found no room: the next frame speaks. */
-	assert_string_equal(describe(frames, 1, 2), "grow:41 (train.py)");
+	assert_string_equal(describe(frames, 1, 2), "grow train.py:41");
 	frames[2] = code | 90;
-	assert_string_equal(describe(frames, 1, 2), "grow (train.py)");
+	assert_string_equal(describe(frames, 1, 2), "grow train.py");
 	frames[2] = code | UINT32_MAX;
-	assert_string_equal(describe(frames, 1, 2), "grow:40 (train.py)");
+	assert_string_equal(describe(frames, 1, 2), "grow train.py:40");
 }
 
 static void a_python_frame_is_followed_by_two_callers_with_the_lines_of_its_own_file(void **state)
@@ -223,12 +223,13 @@ static void a_python_frame_is_followed_by_two_callers_with_the_lines_of_its_own_
 	uint64_t frames[] = { alloc | 2, step | 2, main | 2, alloc | 2 };
 
 	(void)state;
-	assert_string_equal(describe(frames, 0, 4), "alloc:41 < <lambda> < main.:41 (train.py)");
+	assert_string_equal(
+		describe(frames, 0, 4), "Device.alloc train.py:41 < <lambda> < main.:41");
 }
 
 static void where_there_is_little_room_callers_are_left_out(void **state)
 {
-	uint64_t code = add_code(5, "grow", "/home/me/train.py");
+	uint64_t code = add_code(5, "Grid.grow", "/home/me/train.py");
 	uint64_t frames[] = { code | 2, code | 2, code | 2 };
 	struct gpc_stack_frames stack = { .frames = frames, .n_python = 3 };
 	char line[64];
@@ -237,13 +238,28 @@ static void where_there_is_little_room_callers_are_left_out(void **state)
 
 	(void)state;
 	assert_true(gpc_stack_describe(&stacks, id, line, 39));
-	assert_string_equal(line, "grow:41 < grow:41 < grow:41 (train.py)");
-	assert_true(gpc_stack_describe(&stacks, id, line, 38));
-	assert_string_equal(line, "grow:41 < grow:41 (train.py)");
-	assert_true(gpc_stack_describe(&stacks, id, line, 19));
-	assert_string_equal(line, "grow:41 (train.py)");
+	assert_string_equal(line, "Grid.grow train.py:41 < grow:41");
+	assert_true(gpc_stack_describe(&stacks, id, line, 31));
+	assert_string_equal(line, "Grid.grow train.py:41");
+	assert_true(gpc_stack_describe(&stacks, id, line, 21));
+	assert_string_equal(line, "grow train.py:41");
 	assert_true(gpc_stack_describe(&stacks, id, line, 10));
-	assert_string_equal(line, "grow:41 (");
+	assert_string_equal(line, "grow trai");
+}
+
+static void frames_of_libraries_are_the_way_and_not_the_site(void **state)
+{
+	uint64_t forward =
+		add_code(6, "Linear.forward", "/v/lib/python3.12/site-packages/torch/nn/l.py");
+	uint64_t call = add_code(7, "Module.call", "/v/lib/python3.12/site-packages/torch/nn/m.py");
+	uint64_t step = add_code(8, "fit.<locals>.step", "/home/me/train.py");
+	uint64_t run = add_code(9, "run", "<frozen runpy>");
+	uint64_t frames[] = { forward | 2, call | 2, step | 2, call | 2, step | 2, run | 2 };
+
+	(void)state;
+	assert_string_equal(
+		describe(frames, 0, 6), "fit.step train.py:41, via Linear.forward < step:41");
+	assert_string_equal(describe(frames, 0, 2), "Linear.forward l.py:41");
 }
 
 /* A copy of libutil under another name, opened; an address in it. */
@@ -360,6 +376,7 @@ int main(void)
 		TEST(init_gives_everything_back_whichever_map_fails),
 		TEST(a_python_stack_is_described_by_its_innermost_python_frame),
 		TEST(where_there_is_little_room_callers_are_left_out),
+		TEST(frames_of_libraries_are_the_way_and_not_the_site),
 		TEST(a_python_frame_is_followed_by_two_callers_with_the_lines_of_its_own_file),
 		TEST(a_native_stack_is_described_by_its_innermost_frame_outside_cuda),
 		TEST(a_static_function_is_described_by_its_name_and_its_callers),
