@@ -172,6 +172,9 @@ enum gpc_slot gpc_recording_read(const struct gpc_recording *recording,
 /* As gpc_recording_read, and true only for a whole slot that is in use. */
 bool gpc_recording_read_device(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_device *ret_device);
+/* What PyTorch's allocator told of a device; false where it never allocated there. */
+bool gpc_recording_find_torch(
+	const struct gpc_recording *recording, int32_t ordinal, struct gpucache_torch *ret_torch);
 bool gpc_recording_read_counters(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_counters *ret_counters);
 bool gpc_recording_read_block(

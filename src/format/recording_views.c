@@ -44,6 +44,21 @@ bool gpc_recording_read_counters(
 	return true;
 }
 
+bool gpc_recording_find_torch(
+	const struct gpc_recording *recording, int32_t ordinal, struct gpucache_torch *ret_torch)
+{
+	struct gpucache_torch torch;
+
+	if (ordinal < 0 || (uint64_t)ordinal >= recording->regions[GPUCACHE_REGION_TORCH].count ||
+		gpc_recording_read(recording, GPUCACHE_REGION_TORCH, (uint64_t)ordinal, &torch,
+			sizeof torch) != GPC_SLOT_OK)
+		return false;
+	if (torch.n_malloc == 0)
+		return false;
+	*ret_torch = torch;
+	return true;
+}
+
 bool gpc_recording_read_block(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_block *ret_block)
 {

@@ -232,6 +232,75 @@ static void make_python(const char *dir)
 }
 
 /* Killed while two slots were being changed; nobody asked the driver about its GPU. */
+static uint32_t torch_stack(struct recording_builder *b, const char *library, const char *file,
+	uint32_t in_library, const char *function, uint32_t line)
+{
+	const uint64_t native[] = { 0x7f00001010, 0x7e00002000, 0x7e00003000, 0x7e00004000,
+		0x7e00005000, 0x7e00006000, 0x7e00007000, 0x401100 };
+	char path[200];
+	uint64_t python[2];
+
+	snprintf(path, sizeof path, "/opt/venv/lib/python3.11/site-packages/torch/%s", file);
+	python[0] = python_frame(
+		builder_code(b, library, path, 0x030b, in_library - 2, lines_311, sizeof lines_311),
+		4, 0);
+	python[1] = python_frame(builder_code(b, function, "/srv/nets/train.py", 0x030b, line,
+					 lines_311, sizeof lines_311),
+		0, 1);
+	return builder_stack(b, native, 8, python, 2);
+}
+
+/* A tensor within memory that is in the books already. */
+static void add_tensor(struct recording_builder *b, uint64_t size, uint32_t stack, double at_s)
+{
+	builder_live(b, size, size, stack, at_s)->kind = GPUCACHE_KIND_TENSOR;
+	b->counters[0].requested_bytes -= size;
+	b->counters[0].live_bytes -= size;
+	b->counters[0].reserved_bytes -= size;
+	b->counters[0].n_blocks--;
+}
+
+static void make_torch(const char *dir)
+{
+	struct gpucache_torch *torch;
+	struct recording_builder b;
+	uint32_t weights, states, forward;
+
+	builder_init(&b);
+	b.header->pid = 4718;
+	strcpy(b.header->exe, "/usr/bin/python3.11");
+	strcpy(b.header->command, "python3 train.py");
+	add_device(&b, 600);
+	add_counters(&b);
+	builder_module(&b, "/usr/bin/python3.11", 0x400000, 0x500000, 0);
+	builder_module(&b, "/opt/lib/libtorch_cuda.so", 0x7e00000000, 0x7e10000000, 0x7e00000000);
+	builder_module(&b, "/usr/local/cuda/lib64/libcudart.so.12", 0x7f00000000, 0x7f00100000,
+		0x7f00000000);
+	weights = torch_stack(
+		&b, "Module.to.<locals>.convert", "nn/modules/module.py", 1300, "main", 12);
+	states = torch_stack(&b, "Adam._init_group", "optim/adam.py", 179, "train_step", 40);
+	forward = torch_stack(&b, "Linear.forward", "nn/modules/linear.py", 134, "train_step", 38);
+	builder_live(&b, 2 * GIB, 2 * GIB, 0, 1)->flags = GPUCACHE_BLOCK_ARENA;
+	builder_live(&b, 512 * MIB, 512 * MIB, 0, 2)->flags = GPUCACHE_BLOCK_ARENA;
+	builder_live(&b, 100 * MIB, 100 * MIB, forward, 2);
+	add_tensor(&b, 400 * MIB, weights, 1);
+	add_tensor(&b, 400 * MIB, states, 2.5);
+	add_tensor(&b, 400 * MIB, states, 2.75);
+	add_tensor(&b, 700 * MIB, forward, 3);
+	torch = builder_region(&b, GPUCACHE_REGION_TORCH);
+	*torch = (struct gpucache_torch){
+		.n_malloc = 4321,
+		.n_free = 4317,
+		.allocated_bytes = 1900 * MIB,
+		.reserved_bytes = 2560 * MIB,
+		.peak_allocated_bytes = 2300 * MIB,
+		.peak_reserved_bytes = 2560 * MIB,
+		.n_failed = 1,
+		.failed_bytes = 3 * GIB,
+	};
+	write_and_end(&b, dir, "../torch.gpucache");
+}
+
 static void make_killed(const char *dir)
 {
 	struct recording_builder b;
@@ -430,5 +499,6 @@ int main(int argc, char **argv)
 	make_mixed(argv[2]);
 	make_byte_order(argv[2]);
 	make_libraries(argv[1]);
+	make_torch(argv[1]);
 	return 0;
 }

@@ -70,6 +70,9 @@ golden summary_version runs/version.gpucache
 golden summary_color   --color=always -n 2 runs/oom.gpucache
 golden summary_json    --json runs/ended.gpucache
 golden summary_library -n 20 libraries.gpucache
+golden summary_torch   summary torch.gpucache
+golden torch_json      --json torch.gpucache
+golden leaks_torch     leaks torch.gpucache
 golden oom             oom runs/oom.gpucache
 golden oom_first       oom 1 runs/oom.gpucache
 golden oom_none        oom runs/ended.gpucache

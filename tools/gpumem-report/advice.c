@@ -5,6 +5,7 @@
 
 #include "base/verdict.h"
 #include "tools/gpumem-report/sites.h"
+#include "tools/gpumem-report/torch.h"
 
 /* The same as the library's short form advises: large pieces are those above half the request. */
 #define SPLIT_LEAST_MIB 32
@@ -128,8 +129,10 @@ void gpc_advice_why(
 }
 
 /* What would have been enough, and what was there. */
-static void add_short(const struct gpucache_oom *oom, struct gpc_text *ret_text)
+static void add_short(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
 {
+	struct gpc_torch torch = gpc_torch_at(report, oom);
 	const struct gpucache_balance *b = &oom->balance;
 
 	if (oom->short_by != GPUCACHE_UNKNOWN && oom->short_by != 0)
@@ -137,6 +140,10 @@ static void add_short(const struct gpucache_oom *oom, struct gpc_text *ret_text)
 	gpc_text_add(ret_text, "%s were needed, the GPU had %s free, the cache no piece above %s.",
 		gpc_show_bytes(oom->rounded ? oom->rounded : oom->requested),
 		gpc_show_bytes(b->device_free), gpc_show_bytes(b->cached_largest));
+	if (torch.reserved) {
+		gpc_text_add(ret_text, " PyTorch's cache holds %s", gpc_show_bytes(torch.reserved));
+		gpc_text_add(ret_text, ", %s of it in no tensor.", gpc_show_bytes(torch.unused));
+	}
 }
 
 static void try_fragmented(
@@ -210,9 +217,29 @@ static void try_neighbour(const struct gpc_report *report, struct gpc_text *text
 	gpc_text_add(text, ".");
 }
 
+/* PyTorch's own remedies, where what lies in its cache would have been enough. */
+static void try_torch(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
+{
+	struct gpc_torch torch = gpc_torch_at(report, oom);
+
+	/* Of growth and of a limit it would only change the hour; with its segments it has it already. */
+	if (oom->verdict == GPUCACHE_VERDICT_GROWTH || oom->verdict == GPUCACHE_VERDICT_LIMIT ||
+		oom->verdict == GPUCACHE_VERDICT_IMPOSSIBLE ||
+		torch.reserved > oom->balance.requested)
+		return;
+	if (!torch.reserved || oom->short_by == GPUCACHE_UNKNOWN || torch.unused < oom->short_by)
+		return;
+	gpc_text_add(text,
+		"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: of PyTorch's cache %s are in no "
+		"tensor, more than was short. Or ",
+		gpc_show_bytes(torch.unused));
+}
+
 void gpc_advice_try(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
 {
+	try_torch(report, oom, ret_text);
 	switch ((enum gpucache_verdict)oom->verdict) {
 	case GPUCACHE_VERDICT_IMPOSSIBLE:
 		gpc_text_add(ret_text,
@@ -293,7 +320,7 @@ void gpc_advice_print(
 	if (with_also && text.len)
 		gpc_paper_wrap(&report->paper, "ALSO", buf);
 	text = gpc_text_init(buf, sizeof buf);
-	add_short(oom, &text);
+	add_short(report, oom, &text);
 	gpc_paper_wrap(&report->paper, "SHORT", buf);
 	text = gpc_text_init(buf, sizeof buf);
 	gpc_advice_try(report, oom, &text);

@@ -235,6 +235,7 @@ static bool choose_oom(const struct gpc_report *report, struct gpucache_oom *ret
 enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
 {
 	struct gpucache_device device = { .ordinal = -1 };
+	struct gpc_torch torch;
 	struct gpucache_oom oom;
 
 	if (!choose_oom(report, &oom)) {
@@ -258,7 +259,9 @@ enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
 	gpc_advice_print(report, &oom, true);
 	print_request(report, &oom);
 	gpc_paper_section(&report->paper, "BALANCE", "GPU %d at that moment", oom.device);
-	gpc_sheet_print(report, &oom.balance, oom.kind_bytes, oom.requested);
+	torch = gpc_torch_at(report, &oom);
+	gpc_sheet_print(report, &oom.balance, oom.kind_bytes, &torch, oom.requested);
+	gpc_torch_print_used(report, &torch, &oom.balance, oom.kind_bytes);
 	print_holders(report, &oom);
 	gpc_tag_rows_print(report, oom.device, &oom, "at that moment");
 	print_neighbours(report, &oom);

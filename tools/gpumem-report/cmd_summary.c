@@ -91,13 +91,18 @@ static void print_rescued(const struct gpc_paper *paper, const struct gpucache_c
 	}
 }
 
-static void print_calls(struct gpc_report *report, const struct gpucache_counters *sum)
+static void print_calls(
+	struct gpc_report *report, int32_t ordinal, const struct gpucache_counters *sum)
 {
+	struct gpucache_torch torch;
 	const struct gpc_recording *rec = report->recording;
 	const struct gpc_paper *paper = &report->paper;
 
 	gpc_paper_section(paper, "CALLS", "%13s allocations by the program, %s frees",
 		gpc_show_count(sum->n_malloc), gpc_show_count(sum->n_free));
+	if (gpc_recording_find_torch(rec, ordinal, &torch))
+		gpc_paper_line(paper, "%13s tensors of PyTorch, %s freed",
+			gpc_show_count(torch.n_malloc), gpc_show_count(torch.n_free));
 	gpc_paper_line(paper, "%13s answered from the cache (%s)", gpc_show_count(sum->n_hit),
 		sum->n_malloc ? gpc_show_share(sum->n_hit, sum->n_malloc) : "none to answer");
 	if (sum->n_malloc > sum->n_driver_malloc)
@@ -193,6 +198,7 @@ static void print_device(struct gpc_report *report, const struct gpucache_device
 {
 	struct gpc_device_totals totals = gpc_recording_totals(report->recording, device->ordinal);
 	struct gpucache_balance balance;
+	struct gpc_torch torch;
 
 	if (!oom && totals.n_contexts == 0)
 		return;
@@ -200,11 +206,15 @@ static void print_device(struct gpc_report *report, const struct gpucache_device
 		balance = oom->balance;
 		gpc_paper_section(&report->paper, "BALANCE", "GPU %d, %s, %s", device->ordinal,
 			device->name, moment_of(report, oom));
-		gpc_sheet_print(report, &balance, oom->kind_bytes, oom->requested);
+		torch = gpc_torch_at(report, oom);
+		gpc_sheet_print(report, &balance, oom->kind_bytes, &torch, oom->requested);
+		gpc_torch_print_used(report, &torch, &balance, oom->kind_bytes);
 	} else if (gpc_recording_balance(report->recording, device, &balance)) {
 		gpc_paper_section(&report->paper, "BALANCE", "GPU %d, %s, %s", device->ordinal,
 			device->name, moment_of(report, oom));
-		gpc_sheet_print(report, &balance, totals.sum.kind_bytes, 0);
+		torch = gpc_torch_now(report, device->ordinal);
+		gpc_sheet_print(report, &balance, totals.sum.kind_bytes, &torch, 0);
+		gpc_torch_print_used(report, &torch, &balance, totals.sum.kind_bytes);
 	} else {
 		gpc_paper_section(&report->paper, "BALANCE",
 			"GPU %d: the library never asked the driver how full it is",
@@ -213,7 +223,7 @@ static void print_device(struct gpc_report *report, const struct gpucache_device
 	print_peak(report, device->ordinal, &totals);
 	print_holders(report, device->ordinal, oom);
 	gpc_tag_rows_print(report, device->ordinal, oom, moment_of(report, oom));
-	print_calls(report, &totals.sum);
+	print_calls(report, device->ordinal, &totals.sum);
 }
 
 static void print_next(struct gpc_report *report, const struct gpucache_oom *fatal)
@@ -323,6 +333,7 @@ static struct json_object *device_json(struct gpc_report *report,
 			? record.time_ns
 			: 0);
 	json_object_object_add(object, "peak", peak);
+	json_object_object_add(object, "torch", gpc_torch_json(report, device->ordinal));
 	if (find_holdings(report, device->ordinal, oom, &holdings) == GPC_OK)
 		gpc_holdings_json(&holdings, report, object);
 	gpc_holdings_fini(&holdings);

@@ -6,6 +6,7 @@
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/sites.h"
+#include "tools/gpumem-report/torch.h"
 
 /* Orders the rows, and puts those of one stack and kind together. */
 static void unite(struct gpc_holdings *holdings)
@@ -56,6 +57,8 @@ enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
 			.bytes = oom->holders[i].bytes,
 			.n_blocks = oom->holders[i].n_blocks,
 		};
+	holdings->torch_bytes = gpc_torch_at(report, oom).unused;
+	holdings->rest_bytes -= holdings->torch_bytes;
 	find_kinds(holdings, report->recording, oom->device);
 	unite(holdings);
 	return GPC_OK;
@@ -93,6 +96,8 @@ enum gpc_status gpc_holdings_from_live(
 		holdings->rows[holdings->n++] = (struct gpc_row){ block.stack, kind_of(&block),
 			share.bytes, share.blocks, block.time_ns, block.time_ns };
 	}
+	holdings->torch_bytes = gpc_torch_now(report, ordinal).unused;
+	holdings->total_bytes = holdings->torch_bytes;
 	unite(holdings);
 	take_surplus(holdings, &surplus);
 	return GPC_OK;

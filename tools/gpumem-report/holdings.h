@@ -6,7 +6,7 @@
  *                       +--> holdings --+--> sites       by call site
  *      an OOM's list ---'               '--> libraries   by the library that asked the driver
  *
- * Invariants  1 The rows and `rest_bytes` add up to `total_bytes`.  2 They are of one device, unless
+ * Invariants  1 The rows, `torch_bytes` and `rest_bytes` add up to `total_bytes`.  2 They are of one device, unless
  *               is_of_all_gpus says otherwise or all were asked for.
  * Threads     One.
  * Failure     GPC_NO_METADATA.
@@ -21,8 +21,9 @@ struct gpc_holdings {
 	struct gpc_row *rows; /* ordered by stack, then kind */
 	size_t n;
 	uint64_t total_bytes;
-	uint64_t rest_bytes; /* of holders that the recording does not list */
-	bool is_of_all_gpus; /* an old recording's list, of a process that used several */
+	uint64_t rest_bytes;  /* of holders that the recording does not list */
+	uint64_t torch_bytes; /* of PyTorch's cache, in no tensor */
+	bool is_of_all_gpus;  /* an old recording's list, of a process that used several */
 };
 
 /*

@@ -76,7 +76,7 @@ enum gpc_status gpc_libraries_create(struct gpc_libraries *libraries,
 	const struct gpc_report *report, const struct gpc_holdings *holdings)
 {
 	*libraries = (struct gpc_libraries){
-		.rows = calloc(holdings->n + 1, sizeof *libraries->rows),
+		.rows = calloc(holdings->n + 2, sizeof *libraries->rows),
 		.total_bytes = holdings->total_bytes,
 	};
 	if (!libraries->rows)
@@ -90,6 +90,11 @@ enum gpc_status gpc_libraries_create(struct gpc_libraries *libraries,
 		row = find_row(libraries, name);
 		row->bytes = gpc_bytes_add(row->bytes, holdings->rows[i].bytes);
 		row->n_blocks += holdings->rows[i].n_blocks;
+	}
+	if (holdings->torch_bytes) {
+		struct gpc_library *row = find_row(libraries, "PyTorch");
+
+		row->bytes = gpc_bytes_add(row->bytes, holdings->torch_bytes);
 	}
 	if (holdings->rest_bytes)
 		libraries->rows[libraries->n++] = (struct gpc_library){

@@ -44,8 +44,21 @@ static void print_kinds(
 	}
 }
 
+/* With expandable segments PyTorch's memory is physical memory, which is a line of its own. */
+static void print_torch(
+	const struct gpc_paper *paper, const struct gpc_torch *torch, uint64_t requested)
+{
+	if (!torch->reserved || torch->reserved > requested)
+		return;
+	print_row(paper, ' ', "  in PyTorch's tensors", gpc_show_bytes(torch->in_tensors), "", "");
+	print_row(paper, ' ', "  free in PyTorch's cache", gpc_show_bytes(torch->unused), "", "");
+	print_row(
+		paper, ' ', "  not PyTorch's", gpc_show_bytes(requested - torch->reserved), "", "");
+}
+
 void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_balance *balance,
-	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], uint64_t wanted)
+	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], const struct gpc_torch *torch,
+	uint64_t wanted)
 {
 	const struct gpc_paper *paper = &report->paper;
 	int64_t difference = gpc_balance_difference(balance);
@@ -71,6 +84,8 @@ void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_bala
 		remark_of(balance, line, wanted, remark, sizeof remark);
 		print_row(paper, sign, line->label, gpc_show_bytes(value),
 			gpc_show_share(value, balance->device_total), remark);
+		if (i == GPC_BALANCE_LINE_requested)
+			print_torch(paper, torch, value);
 		if (i == GPC_BALANCE_LINE_direct)
 			print_kinds(paper, kind_bytes);
 		sign = '+';

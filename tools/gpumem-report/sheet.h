@@ -18,14 +18,15 @@
 #ifndef GPC_REPORT_SHEET_H
 #define GPC_REPORT_SHEET_H
 
-#include "tools/gpumem-report/report.h"
+#include "tools/gpumem-report/torch.h"
 
 /*
- * `kind_bytes`: what the line `direct` consists of; `wanted`: bytes that a request did not get, 0
+ * `kind_bytes`: what the line `direct` consists of; `torch`: what of it is PyTorch's; `wanted`: bytes that a request did not get, 0
  * where there was none.
  */
 void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_balance *balance,
-	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], uint64_t wanted);
+	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], const struct gpc_torch *torch,
+	uint64_t wanted);
 
 /*
  * The frames of a stack, innermost first.  With a limit: native frames of libraries folded where they

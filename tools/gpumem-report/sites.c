@@ -230,6 +230,18 @@ static int compare_rows(const void *left, const void *right)
 	return strcmp(a->where, b->where);
 }
 
+static enum gpc_status add_torch(struct gpc_sites *sites, uint64_t bytes)
+{
+	struct gpc_site *row = &sites->rows[sites->n];
+
+	*row = (struct gpc_site){ .where = strdup("PyTorch's cache, in no tensor"),
+		.bytes = bytes };
+	if (!row->where)
+		return GPC_NO_METADATA;
+	sites->n++;
+	return GPC_OK;
+}
+
 enum gpc_status gpc_sites_create(struct gpc_sites *sites, const struct gpc_report *report,
 	const struct gpc_holdings *holdings)
 {
@@ -248,7 +260,7 @@ enum gpc_status gpc_sites_create(struct gpc_sites *sites, const struct gpc_repor
 				gpc_bytes_add(sites->asked_bytes, holdings->rows[i].bytes);
 		status = add(report, &entries, &holdings->rows[i]);
 	}
-	sites->rows = calloc(entries.n + 1, sizeof *sites->rows);
+	sites->rows = calloc(entries.n + 2, sizeof *sites->rows);
 	if (!sites->rows)
 		status = GPC_NO_METADATA;
 	if (status == GPC_OK) {
@@ -256,6 +268,8 @@ enum gpc_status gpc_sites_create(struct gpc_sites *sites, const struct gpc_repor
 		status = add_rows(sites, &entries, 0, entries.n, 0);
 	}
 	entries_fini(&entries);
+	if (status == GPC_OK && holdings->torch_bytes)
+		status = add_torch(sites, holdings->torch_bytes);
 	if (status == GPC_OK)
 		qsort(sites->rows, sites->n, sizeof *sites->rows, compare_rows);
 	else
@@ -321,7 +335,10 @@ struct json_object *gpc_sites_json(
 		gpc_json_text(object, "where", row->where);
 		gpc_json_bytes(object, "live_bytes", row->bytes);
 		gpc_json_bytes(object, "blocks", row->n_blocks);
-		gpc_library_name(report->recording, row->stack, &library);
+		if (row->n_blocks)
+			gpc_library_name(report->recording, row->stack, &library);
+		else
+			gpc_text_add(&library, "PyTorch");
 		gpc_json_text(object, "library", buf);
 		json_object_object_add(object, "stack", gpc_json_stack(report, row->stack));
 		json_object_array_add(array, object);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/torch.h"
+
+#include "tools/gpumem-report/json.h"
+
+struct gpc_torch gpc_torch_now(const struct gpc_report *report, int32_t ordinal)
+{
+	struct gpucache_torch sums;
+
+	if (!gpc_recording_find_torch(report->recording, ordinal, &sums))
+		return (struct gpc_torch){ 0 };
+	return (struct gpc_torch){
+		.reserved = sums.reserved_bytes,
+		.in_tensors = sums.allocated_bytes,
+		.unused = gpc_bytes_less(sums.reserved_bytes, sums.allocated_bytes),
+	};
+}
+
+struct gpc_torch gpc_torch_at(const struct gpc_report *report, const struct gpucache_oom *oom)
+{
+	struct gpc_torch torch = gpc_torch_now(report, oom->device);
+
+	/* Since then tensors were freed; PyTorch keeps what they lay in. */
+	if (oom->recovered || oom->n_sites > oom->n_holders || oom->rest_bytes > torch.reserved ||
+		gpc_recording_mixes_devices(report->recording))
+		return (struct gpc_torch){ 0 };
+	torch.unused = oom->rest_bytes;
+	torch.in_tensors = torch.reserved - torch.unused;
+	return torch;
+}
+
+void gpc_torch_print_used(const struct gpc_report *report, const struct gpc_torch *torch,
+	const struct gpucache_balance *balance, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS])
+{
+	uint64_t used = gpc_bytes_less(balance->device_total, balance->device_free);
+	uint64_t implicit =
+		gpc_bytes_add(kind_bytes[GPUCACHE_KIND_CONTEXT], kind_bytes[GPUCACHE_KIND_MODULE]);
+	uint64_t rest = gpc_bytes_less(gpc_bytes_less(used, implicit), torch->reserved);
+	char buf[300];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	if (!torch->reserved || balance->device_free == GPUCACHE_UNKNOWN)
+		return;
+	gpc_text_add(&text, "%s, as nvidia-smi counts: ", gpc_show_bytes(used));
+	gpc_text_add(&text, "%s contexts and libraries", gpc_show_bytes(implicit));
+	gpc_text_add(&text, " + %s PyTorch's cache", gpc_show_bytes(torch->reserved));
+	gpc_text_add(&text, " (%s of it in no tensor)", gpc_show_bytes(torch->unused));
+	gpc_text_add(&text, " + %s others.", gpc_show_bytes(rest));
+	fputc('\n', report->paper.out);
+	gpc_paper_wrap(&report->paper, "USED", buf);
+}
+
+struct json_object *gpc_torch_json(const struct gpc_report *report, int32_t ordinal)
+{
+	struct json_object *object;
+	struct gpucache_torch sums;
+
+	if (!gpc_recording_find_torch(report->recording, ordinal, &sums))
+		return NULL;
+	object = json_object_new_object();
+	gpc_json_bytes(object, "allocated_bytes", sums.allocated_bytes);
+	gpc_json_bytes(object, "reserved_bytes", sums.reserved_bytes);
+	gpc_json_bytes(object, "peak_allocated_bytes", sums.peak_allocated_bytes);
+	gpc_json_bytes(object, "peak_reserved_bytes", sums.peak_reserved_bytes);
+	gpc_json_bytes(object, "allocations", sums.n_malloc);
+	gpc_json_bytes(object, "frees", sums.n_free);
+	gpc_json_bytes(object, "failed", sums.n_failed);
+	return object;
+}
