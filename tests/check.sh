@@ -3,7 +3,7 @@
 # check.sh: every test and lint; the last line is "N passed, N failed".
 #
 #   release   unit, model and fault tests, the driver's conformance, the programs, also killed, the golden reports,
-#             the lints
+#             the exports, the lints
 #   debug     the tests again with every check on (GPC_CHECK_LEVEL=2, -Og)
 #   asan      again with the address and undefined-behaviour sanitizers; every reader fed damaged input
 #   tsan      again with the thread sanitizer, fewer operations
@@ -128,6 +128,7 @@ check() { # VARIANT
 	run_script doors tests/doors/run.sh build/release
 	run_script gpu tests/gpu/run.sh --sim --out build/gpu
 	run_script golden tests/golden/run.sh build
+	run_script export tests/export/run.py build
 	run_script replay tests/bench/test_replay.sh build
 	run_script lints make --no-print-directory -s lint
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/gpumem-report/arguments.h"
 #include "gpucache_version.h"
+#include "tools/gpumem-report/export.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@ static const struct gpc_command commands[] = {
 		gpc_cmd_oom },
 	{ "leaks", "memory not freed when the process ended, by stack", GPC_NEEDS_RECORDING,
 		gpc_cmd_leaks },
+	{ "export", "what held the memory in the form of another tool: --format",
+		GPC_NEEDS_RECORDING, gpc_cmd_export },
 	{ "list", "the recordings that are there", GPC_NEEDS_DIRECTORY, gpc_cmd_list },
 	{ "check", "whether a recording is whole", GPC_NEEDS_RECORDING, gpc_cmd_check },
 	{ "symbols", "what each function of the driver gets from gpucache, or those with NAME",
@@ -30,6 +33,9 @@ enum long_option {
 	OPTION_COLOUR,
 	OPTION_NO_COLOUR,
 	OPTION_FAIL_ON,
+	OPTION_FORMAT,
+	OPTION_AT,
+	OPTION_QUERY,
 	OPTION_SYSROOT,
 	OPTION_DEBUG_PATH,
 };
@@ -43,6 +49,9 @@ static const struct option long_options[] = {
 	{ "color", required_argument, NULL, OPTION_COLOUR },
 	{ "no-color", no_argument, NULL, OPTION_NO_COLOUR },
 	{ "fail-on", required_argument, NULL, OPTION_FAIL_ON },
+	{ "format", required_argument, NULL, OPTION_FORMAT },
+	{ "at", required_argument, NULL, OPTION_AT },
+	{ "query", required_argument, NULL, OPTION_QUERY },
 	{ "sysroot", required_argument, NULL, OPTION_SYSROOT },
 	{ "debug-path", required_argument, NULL, OPTION_DEBUG_PATH },
 	{ "help", no_argument, NULL, 'h' },
@@ -77,6 +86,8 @@ static void print_help(void)
 	     "      --fail-on=oom,leak   exit code 1 where that is true of what is shown, or of "
 	     "any\n"
 	     "                           recording in a DIR\n"
+	     "      --format=NAME        of export: folded (flamegraph.pl, inferno), speedscope\n"
+	     "      --at=MOMENT          of export: holders at the end, peak or oom\n"
 	     "      --sysroot DIR        the recorded machine's files are below DIR\n"
 	     "      --debug-path DIR[:DIR]  files with symbols: DIR/.build-id/xx/yyyy.debug,\n"
 	     "                           DIR/PATH[.debug], DIR/NAME[.debug]\n"
@@ -190,6 +201,20 @@ static bool read_colour(const char *text, enum gpc_colour_mode *ret_mode)
 	return false;
 }
 
+static bool read_moment(const char *text, enum gpc_at *ret_moment)
+{
+	static const char *const words[] = { "end", "peak", "oom" };
+
+	for (unsigned i = 0; i < 3; i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*ret_moment = (enum gpc_at)i;
+			return true;
+		}
+	}
+	gpc_complain("--at needs end, peak or oom, not `%s`", text);
+	return false;
+}
+
 static bool read_conditions(const char *text, struct gpc_options *options)
 {
 	while (*text) {
@@ -253,6 +278,14 @@ static bool read_option(int letter, struct gpc_options *options)
 		return true;
 	case OPTION_FAIL_ON:
 		return read_conditions(optarg, options);
+	case OPTION_FORMAT:
+		options->format = optarg;
+		return true;
+	case OPTION_AT:
+		return read_moment(optarg, &options->moment);
+	case OPTION_QUERY:
+		options->query = optarg;
+		return true;
 	case OPTION_SYSROOT:
 		return read_directory("--sysroot", optarg, &options->places.sysroot);
 	case OPTION_DEBUG_PATH:
@@ -293,7 +326,7 @@ static bool are_targets_fine(const struct gpc_options *options, const struct gpc
 {
 	if (options->n_targets < 2)
 		return true;
-	if (command->needs != GPC_NEEDS_RECORDING) {
+	if (command->needs != GPC_NEEDS_RECORDING || command->run == gpc_cmd_export) {
 		gpc_complain("`%s` takes one at a time, not `%s` and `%s`", command->name,
 			options->targets[0], options->targets[1]);
 		return false;
@@ -302,6 +335,16 @@ static bool are_targets_fine(const struct gpc_options *options, const struct gpc
 		gpc_complain("--json takes one recording at a time, not `%s` and `%s`",
 			options->targets[0], options->targets[1]);
 	return !options->json;
+}
+
+static bool is_export_fine(const struct gpc_options *options, const struct gpc_command *command)
+{
+	if (command->run == gpc_cmd_export)
+		return gpc_export_is_possible(options);
+	if (!options->format && !options->query && options->moment == GPC_AT_END)
+		return true;
+	gpc_complain("--format, --query and --at are of `export`, not of `%s`", command->name);
+	return false;
 }
 
 enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options *ret_options,
@@ -342,7 +385,7 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 	for (; optind < argc; optind++)
 		if (!read_word(argv[optind], n_words++, &options, &command))
 			return GPC_ARGUMENTS_BAD;
-	if (!are_targets_fine(&options, command))
+	if (!are_targets_fine(&options, command) || !is_export_fine(&options, command))
 		return GPC_ARGUMENTS_BAD;
 	*ret_options = options;
 	*ret_command = command;

@@ -32,6 +32,13 @@ enum gpc_exit {
 	GPC_EXIT_IO = 5,
 };
 
+/* Of `export`: the moment that holders are shown of. */
+enum gpc_at {
+	GPC_AT_END, /* or now */
+	GPC_AT_PEAK,
+	GPC_AT_OOM, /* the last failed request */
+};
+
 struct gpc_options {
 	int32_t device;  /* -1: all */
 	unsigned limit;  /* rows of tables; 0: as the command likes */
@@ -41,6 +48,9 @@ struct gpc_options {
 	bool json;
 	bool fail_on_oom;
 	bool fail_on_leak;
+	const char *format; /* of `export`: NAME[,WORD]...; NULL: not said */
+	const char *query;  /* its columns, COLUMN[,COLUMN]...; NULL: the usual ones */
+	enum gpc_at moment;
 	enum gpc_colour_mode colour;
 	struct gpc_places places; /* of files with symbols */
 	const char **targets;     /* FILEs, DIRs, PIDs, or one NAME of symbols; malloc'ed */
@@ -73,6 +83,7 @@ struct gpc_command {
 enum gpc_exit gpc_cmd_summary(struct gpc_report *report);
 enum gpc_exit gpc_cmd_oom(struct gpc_report *report);
 enum gpc_exit gpc_cmd_leaks(struct gpc_report *report);
+enum gpc_exit gpc_cmd_export(struct gpc_report *report);
 enum gpc_exit gpc_cmd_list(struct gpc_report *report);
 enum gpc_exit gpc_cmd_check(struct gpc_report *report);
 enum gpc_exit gpc_cmd_symbols(struct gpc_report *report);

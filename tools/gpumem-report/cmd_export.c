@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `export`: a recording in the form that another tool opens. */
+#include <string.h>
+
+#include "tools/gpumem-report/export.h"
+
+struct format {
+	const char *name;
+	enum gpc_exit (*write)(struct gpc_report *report);
+};
+
+static const struct format formats[] = {
+#define ROW(function, name) { name, gpc_export_##function },
+	GPC_EXPORT_FORMATS(ROW)
+#undef ROW
+};
+
+#define N_FORMATS (sizeof formats / sizeof formats[0])
+
+/* `--json` is a format as well. */
+static const char *format_of(const struct gpc_options *options)
+{
+	if (!options->format && options->json)
+		return "json";
+	return options->format;
+}
+
+static const struct format *find_format(const struct gpc_options *options)
+{
+	const char *text = format_of(options);
+
+	for (size_t i = 0; text && i < N_FORMATS; i++)
+		if (strlen(formats[i].name) == strcspn(text, ",") &&
+			strncmp(formats[i].name, text, strcspn(text, ",")) == 0)
+			return &formats[i];
+	return NULL;
+}
+
+bool gpc_export_has_word(const struct gpc_options *options, const char *word)
+{
+	const char *text = format_of(options);
+
+	while ((text = strchr(text, ','))) {
+		text++;
+		if (strcspn(text, ",") == strlen(word) && strncmp(text, word, strlen(word)) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool gpc_export_is_possible(const struct gpc_options *options)
+{
+	char buf[200] = "";
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	if (find_format(options))
+		return true;
+	for (size_t i = 0; i < N_FORMATS; i++)
+		gpc_text_add(
+			&text, "%s%s", i ? i + 1 < N_FORMATS ? ", " : " or " : "", formats[i].name);
+	if (format_of(options))
+		gpc_complain("--format needs %s, not `%s`", buf, format_of(options));
+	else
+		gpc_complain("export needs --format=%s", buf);
+	return false;
+}
+
+enum gpc_exit gpc_cmd_export(struct gpc_report *report)
+{
+	return find_format(report->options)->write(report);
+}

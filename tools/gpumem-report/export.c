@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/export.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/gpumem-report/holdings.h"
+
+bool gpc_export_next_device(
+	const struct gpc_report *report, uint64_t *i, struct gpucache_device *ret_device)
+{
+	const struct gpc_recording *rec = report->recording;
+
+	while (*i < rec->regions[GPUCACHE_REGION_DEVICES].count)
+		if (gpc_recording_read_device(rec, (*i)++, ret_device) &&
+			gpc_report_wants(report, ret_device->ordinal))
+			return true;
+	return false;
+}
+
+const char *gpc_export_moment(const struct gpc_report *report)
+{
+	switch (report->options->moment) {
+	case GPC_AT_PEAK:
+		return "at the peak";
+	case GPC_AT_OOM:
+		return "when memory ran out";
+	case GPC_AT_END:
+		break;
+	}
+	return report->recording->run_state == GPC_RUN_ALIVE ? "live now" : "live at the end";
+}
+
+/* The list of a peak, in the form of that of a failure. */
+static enum gpc_status holdings_of_peak(
+	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal)
+{
+	struct gpucache_peak peak;
+
+	*holdings = (struct gpc_holdings){ 0 };
+	if (!gpc_recording_find_peak(report->recording, ordinal, &peak))
+		return GPC_OK;
+	holdings->rows = calloc(peak.n_holders + 1u, sizeof *holdings->rows);
+	if (!holdings->rows)
+		return GPC_NO_METADATA;
+	holdings->rest_bytes = holdings->total_bytes = peak.rest_bytes;
+	for (; holdings->n < peak.n_holders; holdings->n++) {
+		const struct gpucache_holder *holder = &peak.holders[holdings->n];
+
+		holdings->rows[holdings->n] = (struct gpc_row){
+			.id = holder->stack, .bytes = holder->bytes, .n_blocks = holder->n_blocks
+		};
+		holdings->total_bytes = gpc_bytes_add(holdings->total_bytes, holder->bytes);
+	}
+	return GPC_OK;
+}
+
+static enum gpc_status holdings_of(
+	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal)
+{
+	struct gpucache_oom oom;
+
+	*holdings = (struct gpc_holdings){ 0 };
+	if (report->options->moment == GPC_AT_PEAK)
+		return holdings_of_peak(holdings, report, ordinal);
+	if (report->options->moment == GPC_AT_END)
+		return gpc_holdings_from_live(holdings, report, ordinal);
+	if (!gpc_recording_find_oom(report->recording, 0, &oom) || oom.device != ordinal)
+		return GPC_OK;
+	return gpc_holdings_from_oom(holdings, report, &oom);
+}
+
+static enum gpc_status add_holdings(
+	struct gpc_export_samples *samples, const struct gpc_holdings *holdings, int32_t ordinal)
+{
+	struct gpc_export_sample *rows =
+		realloc(samples->rows, (samples->n + holdings->n + 1) * sizeof *samples->rows);
+
+	if (!rows)
+		return GPC_NO_METADATA;
+	samples->rows = rows;
+	for (size_t i = 0; i < holdings->n; i++) {
+		const struct gpc_row *row = &holdings->rows[i];
+
+		rows[samples->n++] = (struct gpc_export_sample){ .device = ordinal,
+			.stack = row->id,
+			.what = row->kind ? gpc_kind_words(row->kind) : NULL,
+			.bytes = row->bytes,
+			.n_blocks = row->n_blocks };
+	}
+	if (holdings->rest_bytes)
+		rows[samples->n++] = (struct gpc_export_sample){
+			.device = ordinal, .is_rest = true, .bytes = holdings->rest_bytes
+		};
+	samples->total_bytes = gpc_bytes_add(samples->total_bytes, holdings->total_bytes);
+	return GPC_OK;
+}
+
+enum gpc_status gpc_export_samples_create(
+	struct gpc_export_samples *samples, const struct gpc_report *report)
+{
+	struct gpucache_device device;
+
+	*samples = (struct gpc_export_samples){ 0 };
+	for (uint64_t i = 0; gpc_export_next_device(report, &i, &device);) {
+		struct gpc_holdings holdings;
+		enum gpc_status status = holdings_of(&holdings, report, device.ordinal);
+
+		if (status == GPC_OK)
+			status = add_holdings(samples, &holdings, device.ordinal);
+		gpc_holdings_fini(&holdings);
+		if (status != GPC_OK) {
+			gpc_export_samples_fini(samples);
+			return status;
+		}
+	}
+	return GPC_OK;
+}
+
+void gpc_export_samples_fini(struct gpc_export_samples *samples)
+{
+	free(samples->rows);
+	*samples = (struct gpc_export_samples){ 0 };
+}
+
+static const struct gpc_stack_frames *frames_of(
+	const struct gpc_report *report, const struct gpc_export_sample *sample)
+{
+	const struct gpc_stack_frames *stack =
+		sample->stack ? gpc_frames_find(report->frames, sample->stack) : NULL;
+
+	return stack && stack->n ? stack : NULL;
+}
+
+size_t gpc_export_depth(const struct gpc_report *report, const struct gpc_export_sample *sample)
+{
+	const struct gpc_stack_frames *stack = frames_of(report, sample);
+
+	return 1 + (stack ? stack->n : 1) + (sample->what != NULL);
+}
+
+const struct gpc_frame *gpc_export_name(const struct gpc_report *report,
+	const struct gpc_export_sample *sample, size_t i, struct gpc_text *ret_text)
+{
+	const struct gpc_stack_frames *stack = frames_of(report, sample);
+	size_t n = stack ? stack->n : 1;
+
+	if (i == 0) {
+		gpc_text_add(ret_text, "GPU %d", sample->device);
+	} else if (i > n) {
+		gpc_text_add(ret_text, "(%s)", sample->what);
+	} else if (sample->is_rest) {
+		gpc_text_add(ret_text, "(others, not listed)");
+	} else if (!stack) {
+		gpc_frames_site(report->frames, sample->stack, ret_text);
+	} else {
+		gpc_frame_describe(&stack->frames[n - i], false, ret_text);
+		return &stack->frames[n - i];
+	}
+	return NULL;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Folded stacks, for flamegraph.pl, inferno and speedscope: "GPU 0;main  train.c:9;load  vec.h:40 5242880". */
+#include "tools/gpumem-report/export.h"
+
+/* What separates names is no part of one. */
+static void print_name(FILE *out, const char *name)
+{
+	for (; *name; name++)
+		fputc(*name == ';' ? ',' : *name, out);
+}
+
+enum gpc_exit gpc_export_folded(struct gpc_report *report)
+{
+	struct gpc_export_samples samples;
+	FILE *out = report->paper.out;
+
+	if (gpc_export_samples_create(&samples, report) != GPC_OK) {
+		gpc_complain("no memory for the samples");
+		return GPC_EXIT_IO;
+	}
+	for (size_t s = 0; s < samples.n; s++) {
+		const struct gpc_export_sample *sample = &samples.rows[s];
+		size_t depth = gpc_export_depth(report, sample);
+
+		for (size_t i = 0; i < depth; i++) {
+			char buf[GPC_EXPORT_NAME_SIZE];
+			struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+			gpc_export_name(report, sample, i, &text);
+			print_name(out, buf);
+			fputc(i + 1 < depth ? ';' : ' ', out);
+		}
+		fprintf(out, "%llu\n", (unsigned long long)sample->bytes);
+	}
+	gpc_export_samples_fini(&samples);
+	return GPC_EXIT_MADE;
+}
