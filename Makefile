@@ -203,7 +203,7 @@ $(AUDIT_SO): $(call obj,$(AUDIT_SRCS)) preload/audit/audit.map
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS.base) $(LDFLAGS) \
 		-Wl,--version-script=preload/audit/audit.map -Wl,-soname,libgpucache-audit.so
 
-REPORT_LIBS := -ldw -lelf -ljson-c
+REPORT_LIBS := -ldw -lelf -ljson-c -lz
 $(REPORT): $(call obj,$(REPORT_SRCS)) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) $(REPORT_LIBS)

@@ -4,6 +4,7 @@
 
 The sums that are read are those of `gpumem-report --json`.  One line a case; the last line counts them.
 """
+import gzip
 import json
 import os
 import re
@@ -25,9 +26,11 @@ class Export:
         self.world = world
         self.made = self.compile("tests/export/make_recording.c", "made.gpucache")
         self.golden = self.compile("tests/golden/make_recordings.c", "runs", "foreign")
-        done = world.run([world.program("train"), "--leak", "--steps", "8"], sim="memory:4GiB,context:300MiB")
-        expect(done.status == 0, done.err)
-        self.leak = world.recording()
+        child, _ = world.start_and_hold([world.program("train"), "--steps", "8", "--hold-at", "4",
+                                         "--print-live"], sim="memory:4GiB,context:300MiB")
+        child.kill()
+        world.end_children()
+        self.killed = world.recording()
 
     def compile(self, source, *arguments):
         program = os.path.join(self.world.folder, os.path.basename(source)[:-2])
@@ -38,7 +41,7 @@ class Export:
         return os.path.join(self.world.folder, arguments[0])
 
     def all(self):
-        return [self.made, self.leak] + [os.path.join(self.golden, name + ".gpucache")
+        return [self.made, self.killed] + [os.path.join(self.golden, name + ".gpucache")
                                          for name in ("ended", "python", "tags", "unused")]
 
     def text(self, form, recording, *arguments):
@@ -101,6 +104,86 @@ def read_speedscope(text):
     return found
 
 
+def read_varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7f) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+
+
+def read_message(data):
+    """The fields of a protobuf message, in order: (number, value or bytes)."""
+    fields, at = [], 0
+    while at < len(data):
+        key, at = read_varint(data, at)
+        value, at = read_varint(data, at)
+        expect(key & 7 in (0, 2), f"wire type {key & 7}")
+        if key & 7 == 2:
+            expect(at + value <= len(data), "a length beyond the end")
+            value, at = data[at:at + value], at + value
+        fields.append((key >> 3, value))
+    return fields
+
+
+def read_packed(data):
+    values, at = [], 0
+    while at < len(data):
+        value, at = read_varint(data, at)
+        values.append(value)
+    return values
+
+
+def read_pprof(data):
+    """What pprof's Profile.CheckValid asks for; the samples of the last type, by GPU, and all sums by type."""
+    expect_equal("the magic of gzip", data[:2], b"\x1f\x8b")
+    fields = read_message(gzip.decompress(data))
+    every = {number: [value for n, value in fields if n == number] for number in range(1, 16)}
+    strings = [value.decode() for value in every[6]]
+    expect_equal("string 0", strings[0], "")
+    types = [tuple(strings[value] for _, value in read_message(kind)) for kind in every[1]]
+    functions = {dict(read_message(f))[1]: dict(read_message(f)) for f in every[5]}
+    locations = {dict(read_message(x))[1]: dict(read_message(x)) for x in every[4]}
+    expect(len(functions) == len(every[5]) and len(locations) == len(every[4]), "two of one number")
+    expect(0 not in functions and 0 not in locations, "a number 0")
+    expect_equal("the default", strings[every[14][0]], types[-1][0])
+    sums, samples = dict.fromkeys([name for name, _ in types], 0), {}
+    for sample in every[2]:
+        of = {n: [value for m, value in read_message(sample) if m == n] for n in (1, 2, 3)}
+        values = read_packed(of[2][0])
+        expect_equal("values", len(values), len(types))
+        labels = [dict(read_message(label)) for label in of[3]]
+        labels = {strings[label[1]]: label[3] for label in labels}
+        lines = [dict(read_message(locations[number][4])) for number in read_packed(of[1][0])]
+        names = [strings[functions[line[1]][2]] for line in lines]
+        expect(names and all(names), "a sample without names")
+        for (name, _), value in zip(types, values):
+            sums[name] += value
+        if values[-1]:
+            samples.setdefault(labels["gpu"], []).append((names[::-1], values[-1]))
+    return samples, types, sums
+
+
+def read_trace(text):
+    """Chrome's trace event format, as Perfetto's JSON importer takes it."""
+    root = json.loads(text)
+    for event in root["traceEvents"]:
+        expect(isinstance(event["name"], str) and event["name"], event)
+        expect(type(event["pid"]) is int, event)
+        expect(event["ph"] in "MCiX", event)
+        if event["ph"] != "M":
+            expect(type(event["ts"]) in (int, float) and event["ts"] > 0, event)
+        if event["ph"] == "C":
+            expect(event["args"] and all(type(value) is int for value in event["args"].values()), event)
+        if event["ph"] == "i":
+            expect(event["s"] in ("g", "p", "t") and type(event["tid"]) is int, event)
+        if event["ph"] == "X":
+            expect(event["dur"] >= 0 and type(event["tid"]) is int, event)
+    return root["traceEvents"]
+
+
 def sums_of(samples):
     return {device: sum(weight for _, weight in rows) for device, rows in samples.items() if rows}
 
@@ -135,6 +218,48 @@ def case_speedscope_reads_a_profile_of_each_gpu(export):
         expect_equal("its GPUs", sorted(samples), [d["ordinal"] for d in export.summary(recording)["devices"]])
     made = read_speedscope(export.text("speedscope", export.made))
     expect(any("<lambda; \"x\">  mo;del.py:7" in path for path, _ in made[0]), made)
+
+
+def case_pprof_reads_what_is_held_and_what_was_ever_asked_for(export):
+    for recording in export.all():
+        samples, types, sums = read_pprof(export.data("pprof", recording))
+        expect_held("pprof", export, recording, samples)
+        expect_equal("types", types, [("alloc_objects", "count"), ("alloc_space", "bytes"),
+                                      ("inuse_objects", "count"), ("inuse_space", "bytes")])
+    samples, _, sums = read_pprof(export.data("pprof", export.killed))
+    expect(any("main" in path and "load_weights" in path for path, _ in samples[0]), samples)
+    calls = export.summary(export.killed)["devices"][0]["calls"]
+    expect_equal("allocations that were ever made", sums["alloc_objects"], calls["malloc"] + 1)  # and the context
+    expect(sums["alloc_space"] > sums["inuse_space"] > 0, sums)
+
+
+def case_perfetto_reads_counters_failures_and_ranges(export):
+    for recording in export.all():
+        read_trace(export.text("perfetto", recording))
+    events = read_trace(export.text("perfetto", export.made))
+    counters = [event["args"] for event in events if event["ph"] == "C"]
+    expect_equal("the counters", counters, [{"live": i * 11 << 20, "reserved": i * 32 << 20,
+                                             "free": (71 << 30) - (i * 32 << 20)} for i in range(4)])
+    expect_equal("the failure", [(e["name"], e["tid"]) for e in events if e["ph"] == "i"],
+                 [("OOM on GPU 0: 90.00 GiB requested, recovered", 4711)])
+    expect_equal("the ranges", [(e["name"], e["dur"]) for e in events if e["ph"] == "X"], [
+        ("train/for\"ward", 1e5)])
+    points = [e["args"] for e in read_trace(export.text("perfetto", export.killed)) if e["ph"] == "C"]
+    peak = export.summary(export.killed)["devices"][0]["peak"]
+    expect(points and max(args["reserved"] for args in points) >= peak["reserved_bytes"], points)
+
+
+def case_python_reads_the_same_holders_as_json(export):
+    for recording in export.all():
+        root = json.loads(export.text("json", recording))
+        expect_equal("the schema", root["schema"], "gpumem.report/1")
+        expect_held("json", export, recording, {
+            device["ordinal"]: [(row["stack"], row["live_bytes"]) for row in device["holders"]]
+            for device in root["devices"]})
+    expect_equal("--json is a format", export.world.report("export", "--json", export.made).out,
+                 export.text("json", export.made))
+    history = json.loads(export.text("json", export.made))["devices"][0]["history"]
+    expect_equal("the history", [point["reserved_bytes"] >> 20 for point in history], [0, 32, 64, 96])
 
 
 def case_only_the_gpu_that_is_wanted_is_exported(export):

@@ -61,9 +61,12 @@ bool gpc_export_is_possible(const struct gpc_options *options);
 /* Whether the word is in the list that follows the format's name: "csv,noheader". */
 bool gpc_export_has_word(const struct gpc_options *options, const char *word);
 
-#define GPC_EXPORT_FORMATS(FORMAT) \
-	FORMAT(folded, "folded")   \
-	FORMAT(speedscope, "speedscope")
+#define GPC_EXPORT_FORMATS(FORMAT)       \
+	FORMAT(folded, "folded")         \
+	FORMAT(speedscope, "speedscope") \
+	FORMAT(pprof, "pprof")           \
+	FORMAT(perfetto, "perfetto")     \
+	FORMAT(json, "json")
 
 #define GPC_EXPORT_DECLARE(function, name) \
 	enum gpc_exit gpc_export_##function(struct gpc_report *report);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything that the other formats show, in the machine form of gpumem-report: holders by whole stack, history. */
+#include "tools/gpumem-report/export.h"
+#include "tools/gpumem-report/json.h"
+
+static struct json_object *holders_of(
+	const struct gpc_report *report, const struct gpc_export_samples *samples, int32_t ordinal)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (size_t i = 0; i < samples->n; i++) {
+		const struct gpc_export_sample *sample = &samples->rows[i];
+		struct json_object *row;
+
+		if (sample->device != ordinal)
+			continue;
+		row = json_object_new_object();
+		gpc_json_bytes(row, "live_bytes", sample->bytes);
+		gpc_json_bytes(
+			row, "blocks", sample->is_rest ? GPUCACHE_UNKNOWN : sample->n_blocks);
+		gpc_json_text(row, "kind", sample->what);
+		gpc_json_bool(row, "is_rest", sample->is_rest);
+		json_object_object_add(row, "stack", gpc_json_stack(report, sample->stack));
+		json_object_array_add(array, row);
+	}
+	return array;
+}
+
+static struct json_object *history_of(const struct gpc_report *report, int32_t ordinal)
+{
+	struct json_object *array = json_object_new_array();
+	const struct gpc_recording *rec = report->recording;
+	struct gpc_history_view history;
+
+	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_HISTORY].count; i++) {
+		if (!gpc_recording_read_history(rec, i, &history) || history.device != ordinal)
+			continue;
+		for (size_t p = 0; p < history.n_points; p++) {
+			const struct gpucache_point *point = &history.points[p];
+			struct json_object *row = json_object_new_object();
+
+			gpc_json_bytes(row, "time_ns", point->time_ns);
+			gpc_json_bytes(row, "requested_bytes", point->requested_bytes);
+			gpc_json_bytes(row, "live_bytes", point->live_bytes);
+			gpc_json_bytes(row, "reserved_bytes", point->reserved_bytes);
+			json_object_array_add(array, row);
+		}
+	}
+	return array;
+}
+
+enum gpc_exit gpc_export_json(struct gpc_report *report)
+{
+	struct json_object *array = json_object_new_array();
+	struct gpc_export_samples samples;
+	struct gpucache_device device;
+	struct json_object *root;
+
+	if (gpc_export_samples_create(&samples, report) != GPC_OK) {
+		gpc_complain("no memory for the samples");
+		json_object_put(array);
+		return GPC_EXIT_IO;
+	}
+	root = gpc_json_begin(report, "export");
+	gpc_json_text(root, "moment", gpc_export_moment(report));
+	gpc_json_bytes(root, "start_monotonic_ns", report->recording->header.start_monotonic_ns);
+	for (uint64_t i = 0; gpc_export_next_device(report, &i, &device);) {
+		struct json_object *object = gpc_json_device(&device);
+
+		json_object_object_add(
+			object, "holders", holders_of(report, &samples, device.ordinal));
+		json_object_object_add(object, "history", history_of(report, device.ordinal));
+		json_object_array_add(array, object);
+	}
+	json_object_object_add(root, "devices", array);
+	gpc_json_end(report, root);
+	gpc_export_samples_fini(&samples);
+	return GPC_EXIT_MADE;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pprof's profile.proto, compressed by gzip.  The messages are few and flat, so that their encoding
+ * is written here by hand: a field is a varint of (number << 3 | type), and a varint or a length
+ * with bytes.
+ *
+ * What was ever asked for (SITES) and what is held (the samples) are samples of their own, each with
+ * zeros for what it does not know; pprof adds them up.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "tools/gpumem-report/export.h"
+#include "tools/gpumem-report/json.h"
+
+enum field {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING_TABLE = 6,
+	PROFILE_TIME_NANOS = 9,
+	PROFILE_DEFAULT_SAMPLE_TYPE = 14,
+	SAMPLE_LOCATION = 1,
+	SAMPLE_VALUE = 2,
+	SAMPLE_LABEL = 3,
+};
+
+/* pprof shows the last one unless it is told otherwise. */
+static const char *const sample_types[][2] = { { "alloc_objects", "count" },
+	{ "alloc_space", "bytes" }, { "inuse_objects", "count" }, { "inuse_space", "bytes" } };
+
+#define N_TYPES (sizeof sample_types / sizeof sample_types[0])
+
+struct bytes {
+	unsigned char *data;
+	size_t n;
+	size_t room;
+	bool is_short; /* there was no memory */
+};
+
+struct profile {
+	const struct gpc_report *report;
+	struct bytes out;
+	struct json_object *strings;   /* their numbers */
+	struct json_object *locations; /* the same of paths' names */
+	uint64_t n_strings;
+	uint64_t n_locations;
+};
+
+static void put(struct bytes *bytes, const void *data, size_t n)
+{
+	if (bytes->n + n > bytes->room) {
+		size_t room = 2 * (bytes->n + n) + 64;
+		unsigned char *more = realloc(bytes->data, room);
+
+		if (!more) {
+			bytes->is_short = true;
+			return;
+		}
+		bytes->data = more;
+		bytes->room = room;
+	}
+	memcpy(bytes->data + bytes->n, data, n);
+	bytes->n += n;
+}
+
+static void put_varint(struct bytes *bytes, uint64_t value)
+{
+	unsigned char byte;
+
+	do {
+		byte = (unsigned char)(value & 0x7f);
+		value >>= 7;
+		byte = (unsigned char)(byte | (value ? 0x80 : 0));
+		put(bytes, &byte, 1);
+	} while (value);
+}
+
+static void put_number(struct bytes *bytes, unsigned field, uint64_t value)
+{
+	put_varint(bytes, field << 3);
+	put_varint(bytes, value);
+}
+
+static void put_data(struct bytes *bytes, unsigned field, const void *data, size_t n)
+{
+	put_varint(bytes, field << 3 | 2);
+	put_varint(bytes, n);
+	if (n)
+		put(bytes, data, n);
+}
+
+/* A message within another; it ends here. */
+static void put_message(struct bytes *bytes, unsigned field, struct bytes *message)
+{
+	put_data(bytes, field, message->data, message->n);
+	bytes->is_short |= message->is_short;
+	free(message->data);
+	*message = (struct bytes){ 0 };
+}
+
+/* The number of a word in the table; true where it is new. */
+static bool number_of(
+	struct json_object *table, const char *word, uint64_t *n, uint64_t *ret_number)
+{
+	struct json_object *number;
+
+	if (json_object_object_get_ex(table, word, &number)) {
+		*ret_number = json_object_get_uint64(number);
+		return false;
+	}
+	*ret_number = (*n)++;
+	json_object_object_add(table, word, json_object_new_uint64(*ret_number));
+	return true;
+}
+
+static uint64_t string_of(struct profile *profile, const char *text)
+{
+	uint64_t number;
+
+	if (number_of(profile->strings, text, &profile->n_strings, &number))
+		put_data(&profile->out, PROFILE_STRING_TABLE, text, strlen(text));
+	return number;
+}
+
+/* A location of one line in a function of its own: both have its number. */
+static uint64_t location_of(
+	struct profile *profile, const char *name, const struct gpc_frame *frame)
+{
+	struct bytes function = { 0 };
+	struct bytes location = { 0 };
+	struct bytes line = { 0 };
+	uint64_t number;
+
+	if (!number_of(profile->locations, name, &profile->n_locations, &number))
+		return number;
+	put_number(&function, 1, number);
+	put_number(&function, 2,
+		string_of(profile, frame && frame->function ? frame->function : name));
+	put_number(&function, 4, string_of(profile, frame && frame->file ? frame->file : ""));
+	put_message(&profile->out, PROFILE_FUNCTION, &function);
+	put_number(&line, 1, number);
+	put_number(&line, 2, frame ? frame->line : 0);
+	put_number(&location, 1, number);
+	put_message(&location, 4, &line);
+	put_message(&profile->out, PROFILE_LOCATION, &location);
+	return number;
+}
+
+static void put_label(struct profile *profile, struct bytes *sample, const char *key, int64_t value)
+{
+	struct bytes label = { 0 };
+
+	put_number(&label, 1, string_of(profile, key));
+	put_number(&label, 3, (uint64_t)value);
+	put_message(sample, SAMPLE_LABEL, &label);
+}
+
+static void put_sample(
+	struct profile *profile, const struct gpc_export_sample *of, const uint64_t values[N_TYPES])
+{
+	struct bytes sample = { 0 };
+	struct bytes numbers = { 0 };
+
+	/* The leaf comes first, and the GPU is a label. */
+	for (size_t i = gpc_export_depth(profile->report, of); --i > 0;) {
+		char buf[GPC_EXPORT_NAME_SIZE];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		const struct gpc_frame *frame = gpc_export_name(profile->report, of, i, &text);
+
+		put_varint(&numbers, location_of(profile, buf, frame));
+	}
+	put_message(&sample, SAMPLE_LOCATION, &numbers);
+	for (size_t i = 0; i < N_TYPES; i++)
+		put_varint(&numbers, values[i]);
+	put_message(&sample, SAMPLE_VALUE, &numbers);
+	put_label(profile, &sample, "gpu", of->device);
+	if (profile->report->recording->header.rank >= 0)
+		put_label(profile, &sample, "rank", profile->report->recording->header.rank);
+	put_message(&profile->out, PROFILE_SAMPLE, &sample);
+}
+
+static void put_samples(struct profile *profile, const struct gpc_export_samples *samples)
+{
+	const struct gpc_recording *rec = profile->report->recording;
+	struct gpucache_site site;
+
+	for (size_t i = 0; i < samples->n; i++) {
+		const struct gpc_export_sample *sample = &samples->rows[i];
+
+		put_sample(profile, sample,
+			(uint64_t[N_TYPES]){ 0, 0, sample->n_blocks, sample->bytes });
+	}
+	for (uint64_t i = 1; i < rec->regions[GPUCACHE_REGION_SITES].count; i++) {
+		if (!gpc_recording_read_site(rec, i, &site) || !site.total_bytes ||
+			!gpc_report_wants(profile->report, site.device))
+			continue;
+		put_sample(profile,
+			&(struct gpc_export_sample){ .device = site.device, .stack = site.stack },
+			(uint64_t[N_TYPES]){ site.total_blocks, site.total_bytes, 0, 0 });
+	}
+}
+
+static void put_profile(struct profile *profile, const struct gpc_export_samples *samples)
+{
+	struct bytes type = { 0 };
+
+	/* String 0 is empty, and numbers of locations start at 1. */
+	string_of(profile, "");
+	profile->n_locations = 1;
+	for (size_t i = 0; i < N_TYPES; i++) {
+		put_number(&type, 1, string_of(profile, sample_types[i][0]));
+		put_number(&type, 2, string_of(profile, sample_types[i][1]));
+		put_message(&profile->out, PROFILE_SAMPLE_TYPE, &type);
+	}
+	put_number(&profile->out, PROFILE_TIME_NANOS,
+		profile->report->recording->header.start_realtime_ns);
+	put_number(&profile->out, PROFILE_DEFAULT_SAMPLE_TYPE,
+		string_of(profile, sample_types[N_TYPES - 1][0]));
+	put_samples(profile, samples);
+}
+
+/* windowBits 15 + 16: with the head and tail of gzip. */
+static bool print_compressed(FILE *out, const struct bytes *bytes)
+{
+	z_stream stream = { .next_in = bytes->data, .avail_in = (uInt)bytes->n };
+	unsigned char buf[16384];
+	int status;
+
+	if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) !=
+		Z_OK)
+		return false;
+	do {
+		stream.next_out = buf;
+		stream.avail_out = sizeof buf;
+		status = deflate(&stream, Z_FINISH);
+		fwrite(buf, 1, sizeof buf - stream.avail_out, out);
+	} while (status == Z_OK);
+	deflateEnd(&stream);
+	return status == Z_STREAM_END;
+}
+
+enum gpc_exit gpc_export_pprof(struct gpc_report *report)
+{
+	struct profile profile = {
+		.report = report,
+		.strings = json_object_new_object(),
+		.locations = json_object_new_object(),
+	};
+	struct gpc_export_samples samples;
+	bool is_made = false;
+
+	if (gpc_export_samples_create(&samples, report) == GPC_OK) {
+		put_profile(&profile, &samples);
+		is_made =
+			!profile.out.is_short && print_compressed(report->paper.out, &profile.out);
+		gpc_export_samples_fini(&samples);
+	}
+	json_object_put(profile.strings);
+	json_object_put(profile.locations);
+	free(profile.out.data);
+	if (!is_made)
+		gpc_complain("no memory for the profile");
+	return is_made ? GPC_EXIT_MADE : GPC_EXIT_IO;
+}
