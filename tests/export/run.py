@@ -4,10 +4,13 @@
 
 The sums that are read are those of `gpumem-report --json`.  One line a case; the last line counts them.
 """
+import csv
 import gzip
+import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -184,6 +187,39 @@ def read_trace(text):
     return root["traceEvents"]
 
 
+LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"'
+
+
+def read_metrics(text, is_open):
+    """The exposition format, as strictly as promtool: {(name, labels): value}, and the types of the families."""
+    expect(text.endswith("# EOF\n" if is_open else "\n"), "the end is missing")
+    families, samples, family = {}, {}, None
+    for line in text.splitlines()[:-1 if is_open else None]:
+        meta = re.fullmatch(r"# (HELP|TYPE|UNIT) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)", line)
+        if meta:
+            words = families.setdefault(meta[2], {})
+            expect(meta[1] not in words, f"twice: {line}")
+            expect(family == meta[2] or len(families[meta[2]]) == 0, f"families are mixed: {line}")
+            family = meta[2]
+            words[meta[1]] = meta[3]
+            continue
+        found = re.fullmatch(r"([a-zA-Z_:][a-zA-Z0-9_:]*)\{(" + LABEL + "(?:," + LABEL + r")*)\} (\d+)", line)
+        expect(found, f"no sample: {line!r}")
+        kind = families[family]["TYPE"]
+        suffix = {"counter": "_total", "info": "_info"}.get(kind, "") if is_open else ""
+        expect_equal("the sample's name", found[1], family + suffix)
+        expect(kind in ("counter", "gauge") + (("info",) if is_open else ()), kind)
+        expect(is_open or kind != "counter" or family.endswith("_total"), family)
+        labels = dict(re.findall(LABEL, found[2]))
+        key = found[1], tuple(sorted(labels.items()))
+        expect(key not in samples, f"twice: {key}")
+        samples[key] = int(line.rsplit(" ", 1)[1])
+    for name, words in families.items():
+        expect("HELP" in words and "TYPE" in words, f"{name} has {words}")
+        expect(name.endswith("_" + words.get("UNIT", "")) or "UNIT" not in words, f"the unit of {name}")
+    return samples
+
+
 def sums_of(samples):
     return {device: sum(weight for _, weight in rows) for device, rows in samples.items() if rows}
 
@@ -260,6 +296,53 @@ def case_python_reads_the_same_holders_as_json(export):
                  export.text("json", export.made))
     history = json.loads(export.text("json", export.made))["devices"][0]["history"]
     expect_equal("the history", [point["reserved_bytes"] >> 20 for point in history], [0, 32, 64, 96])
+
+
+def case_csv_has_the_habits_of_nvidia_smi(export):
+    columns = ["pid", "gpu", "requested", "live", "reserved", "peak_live", "n_malloc", "memory.free"]
+    for recording in export.all():
+        text = export.text("csv,nounits", recording, "--query=" + ",".join(columns))
+        rows = list(csv.DictReader(io.StringIO(text), skipinitialspace=True))
+        summary = export.summary(recording)
+        expect_equal("lines", len(rows), len(summary["devices"]))
+        for row, device in zip(rows, summary["devices"]):
+            expect_equal("pid", int(row["pid"]), summary["recording"]["pid"])
+            expect_equal("gpu", int(row["gpu"]), device["ordinal"])
+            for name in ("requested", "live", "reserved"):
+                expect_equal(name, int(row[name + " [B]"]), device["now"][name + "_bytes"])
+            expect_equal("peak", int(row["peak_live [B]"]), device["peak"]["live_bytes"])
+            expect_equal("calls", int(row["n_malloc"]), device["calls"]["malloc"])
+            free = device["balance"] and device["balance"]["free_bytes"]
+            if not summary["verdict"]:
+                expect_equal("free", row["memory.free [B]"], "[N/A]" if free is None else str(free))
+    text = export.text("csv,noheader", export.made, "--query=name,command,rank,live")
+    rows = list(csv.reader(io.StringIO(text), skipinitialspace=True))
+    live = export.summary(export.made)["devices"][0]["now"]["live_bytes"]
+    expect_equal("a line", rows[0], ['NVIDIA "H100" \\ 0', 'train --name "a;b" \\x', "3", f"{live} B"])
+    for query, form in (("pid,colour", "csv"), ("pid", "json"), ("pid", "csv,loud")):
+        export.world.report("export", "--format=" + form, "--query=" + query, export.made, status=2)
+
+
+def case_prometheus_and_openmetrics_read_every_counter(export):
+    for recording in export.all():
+        summary = export.summary(recording)
+        for form in ("prometheus", "openmetrics"):
+            text = export.text(form, recording)
+            samples = read_metrics(text, form == "openmetrics")
+            if form == "prometheus" and shutil.which("promtool"):
+                subprocess.run(["promtool", "check", "metrics"], input=text, text=True, check=True)
+            for device in summary["devices"]:
+                mine = {name: (dict(labels), value) for (name, labels), value in samples.items()
+                        if dict(labels).get("gpu") == str(device["ordinal"])}
+                expect_equal("UUID", mine["gpucache_live_bytes"][0]["UUID"], device["uuid"] or "")
+                for prefix, suffix, group in (("", "", "now"), ("peak_", "", "peak"), ("", "_total", "calls")):
+                    for key, value in device[group].items():
+                        if type(value) is int and key != "last_driver_malloc":
+                            expect_equal(key, mine[f"gpucache_{prefix}{key}{suffix}"][1], value)
+    labels = [dict(labels) for name, labels in read_metrics(export.text("prometheus", export.made), False)
+              if name == "gpucache_live_bytes"]
+    expect_equal("labels", [(x["rank"], x["modelName"]) for x in labels],
+                 [("3", 'NVIDIA \\"H100\\" \\\\ 0'), ("3", 'NVIDIA \\"H100\\" \\\\ 1')])
 
 
 def case_only_the_gpu_that_is_wanted_is_exported(export):

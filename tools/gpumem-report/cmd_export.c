@@ -48,13 +48,38 @@ bool gpc_export_has_word(const struct gpc_options *options, const char *word)
 	return false;
 }
 
+/* Words and columns are csv's. */
+static bool are_words_known(const struct gpc_options *options)
+{
+	static const char *const known[] = { "noheader", "nounits" };
+	bool is_csv = find_format(options)->write == gpc_export_csv;
+	const char *text = format_of(options);
+
+	while ((text = strchr(text, ','))) {
+		size_t len = strcspn(++text, ",");
+		size_t i = 0;
+
+		while (i < 2 && (strlen(known[i]) != len || strncmp(known[i], text, len) != 0))
+			i++;
+		if (i < 2 && is_csv)
+			continue;
+		gpc_complain(
+			"--format=csv takes noheader and nounits, and no other format a word: `%s`",
+			text);
+		return false;
+	}
+	if (options->query && !is_csv)
+		gpc_complain("--query is of --format=csv");
+	return !options->query || is_csv;
+}
+
 bool gpc_export_is_possible(const struct gpc_options *options)
 {
 	char buf[200] = "";
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
 	if (find_format(options))
-		return true;
+		return are_words_known(options) && gpc_export_is_query_possible(options);
 	for (size_t i = 0; i < N_FORMATS; i++)
 		gpc_text_add(
 			&text, "%s%s", i ? i + 1 < N_FORMATS ? ", " : " or " : "", formats[i].name);

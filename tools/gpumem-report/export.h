@@ -58,14 +58,20 @@ const char *gpc_export_moment(const struct gpc_report *report);
 /* Whether --format, --at and --query can be done; complains where not. */
 bool gpc_export_is_possible(const struct gpc_options *options);
 
+/* The part of it that is the columns'. */
+bool gpc_export_is_query_possible(const struct gpc_options *options);
+
 /* Whether the word is in the list that follows the format's name: "csv,noheader". */
 bool gpc_export_has_word(const struct gpc_options *options, const char *word);
 
-#define GPC_EXPORT_FORMATS(FORMAT)       \
-	FORMAT(folded, "folded")         \
-	FORMAT(speedscope, "speedscope") \
-	FORMAT(pprof, "pprof")           \
-	FORMAT(perfetto, "perfetto")     \
+#define GPC_EXPORT_FORMATS(FORMAT)         \
+	FORMAT(folded, "folded")           \
+	FORMAT(speedscope, "speedscope")   \
+	FORMAT(pprof, "pprof")             \
+	FORMAT(perfetto, "perfetto")       \
+	FORMAT(csv, "csv")                 \
+	FORMAT(prometheus, "prometheus")   \
+	FORMAT(openmetrics, "openmetrics") \
 	FORMAT(json, "json")
 
 #define GPC_EXPORT_DECLARE(function, name) \

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Metrics for Prometheus, by node_exporter's textfile collector, and for OpenMetrics.
+ *
+ * The labels of a GPU are spelled as dcgm-exporter spells them; gpu is the process's own number, so
+ * series are joined on UUID.  Samples have no time, for the collector refuses files with any.
+ */
+#include <string.h>
+
+#include "base/counters.h"
+#include "format/balance.h"
+#include "gpucache_version.h"
+#include "tools/gpumem-report/export.h"
+
+struct metrics {
+	const struct gpc_report *report;
+	bool is_open; /* OpenMetrics */
+};
+
+struct family {
+	char name[80]; /* without _total */
+	const char *type;
+	const char *unit; /* NULL: a count */
+	char help[120];
+};
+
+static void print_label(FILE *out, const char *name, const char *value)
+{
+	fprintf(out, ",%s=\"", name);
+	for (; *value; value++) {
+		if (*value == '\n')
+			fputs("\\n", out);
+		else
+			fprintf(out, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+	}
+	fputc('"', out);
+}
+
+static void print_family(const struct metrics *metrics, const struct family *family)
+{
+	bool is_counter = strcmp(family->type, "counter") == 0;
+	const char *suffix = is_counter && !metrics->is_open ? "_total" : "";
+	FILE *out = metrics->report->paper.out;
+
+	if (!metrics->is_open)
+		fprintf(out, "# HELP %s%s %s\n", family->name, suffix, family->help);
+	fprintf(out, "# TYPE %s%s %s\n", family->name, suffix, family->type);
+	if (metrics->is_open && family->unit)
+		fprintf(out, "# UNIT %s %s\n", family->name, family->unit);
+	if (metrics->is_open)
+		fprintf(out, "# HELP %s %s\n", family->name, family->help);
+}
+
+static void print_sample(const struct metrics *metrics, const struct family *family,
+	const struct gpucache_device *device, uint64_t value)
+{
+	const struct gpucache_header *header = &metrics->report->recording->header;
+	FILE *out = metrics->report->paper.out;
+
+	fprintf(out, "%s%s{gpu=\"%d\"", family->name,
+		strcmp(family->type, "counter") == 0 ? "_total" : "", device->ordinal);
+	print_label(out, "UUID", device->uuid);
+	print_label(out, "modelName", device->name);
+	print_label(out, "Hostname", header->host);
+	fprintf(out, ",pid=\"%u\"", header->pid);
+	if (header->rank >= 0)
+		fprintf(out, ",rank=\"%d\"", header->rank);
+	if (header->job[0])
+		print_label(out, "hpc_job", header->job);
+	fprintf(out, "} %llu\n", (unsigned long long)value);
+}
+
+static bool is_metric(const struct gpc_counter *counter)
+{
+	return counter->counts == GPC_COUNTS_BYTES || counter->counts == GPC_COUNTS_CALLS;
+}
+
+static struct family family_of(const struct gpc_counter *counter)
+{
+	static const char *const moments[] = { [GPC_WHEN_HEAP] = "now",
+		[GPC_WHEN_BESIDE] = "now",
+		[GPC_WHEN_PEAK] = "at most",
+		[GPC_WHEN_EVER] = "since the start" };
+	struct family family = {
+		.type = counter->when == GPC_WHEN_EVER ? "counter" : "gauge",
+		.unit = counter->counts == GPC_COUNTS_BYTES ? "bytes" : NULL,
+	};
+
+	snprintf(family.name, sizeof family.name, "gpucache_%s%s",
+		counter->when == GPC_WHEN_PEAK ? "peak_" : "", counter->key);
+	snprintf(family.help, sizeof family.help, "%s of the process on this GPU, %s.",
+		counter->key, moments[counter->when]);
+	return family;
+}
+
+static void print_counter(const struct metrics *metrics, const struct gpc_counter *counter)
+{
+	const struct gpc_recording *rec = metrics->report->recording;
+	struct family family = family_of(counter);
+	struct gpucache_device device;
+
+	print_family(metrics, &family);
+	for (uint64_t i = 0; gpc_export_next_device(metrics->report, &i, &device);) {
+		struct gpc_device_totals totals = gpc_recording_totals(rec, device.ordinal);
+
+		print_sample(metrics, &family, &device, *gpc_counter_words(&totals.sum, counter));
+	}
+}
+
+/* What the balance sheet knows beyond our counters. */
+static const struct {
+	const char *name;
+	const char *help;
+	size_t offset;
+} lines[] = {
+	{ "gpucache_process_outside_bytes", "This process, outside the books of gpucache.",
+		offsetof(struct gpucache_balance, process_outside) },
+	{ "gpucache_other_processes_bytes", "Other processes on this GPU.",
+		offsetof(struct gpucache_balance, other_processes) },
+	{ "gpucache_device_free_bytes", "Free on this GPU.",
+		offsetof(struct gpucache_balance, device_free) },
+	{ "gpucache_device_total_bytes", "All memory of this GPU.",
+		offsetof(struct gpucache_balance, device_total) },
+};
+
+static void print_line(const struct metrics *metrics, size_t line)
+{
+	struct family family = { .type = "gauge", .unit = "bytes" };
+	struct gpucache_balance balance;
+	struct gpucache_device device;
+
+	snprintf(family.name, sizeof family.name, "%s", lines[line].name);
+	snprintf(family.help, sizeof family.help, "%s", lines[line].help);
+	print_family(metrics, &family);
+	for (uint64_t i = 0; gpc_export_next_device(metrics->report, &i, &device);) {
+		uint64_t value;
+
+		if (!gpc_recording_balance(metrics->report->recording, &device, &balance))
+			continue;
+		memcpy(&value, (const char *)&balance + lines[line].offset, sizeof value);
+		if (value != GPUCACHE_UNKNOWN)
+			print_sample(metrics, &family, &device, value);
+	}
+}
+
+/* Who it is, once: to be joined by pid and Hostname.  A command line may hold what is nobody's business. */
+static void print_info(const struct metrics *metrics)
+{
+	const struct gpc_recording *rec = metrics->report->recording;
+	struct family family = {
+		.name = "gpucache_run", .type = "info", .help = "The process and how it ended."
+	};
+	FILE *out = metrics->report->paper.out;
+
+	if (!metrics->is_open) {
+		family.type = "gauge";
+		strcat(family.name, "_info");
+	}
+	print_family(metrics, &family);
+	fprintf(out, "gpucache_run_info{pid=\"%u\"", rec->header.pid);
+	print_label(out, "Hostname", rec->header.host);
+	print_label(out, "comm", gpc_base_name(rec->header.exe));
+	print_label(out, "state", gpc_state_word(rec->run_state));
+	print_label(out, "version", rec->header.version);
+	fputs("} 1\n", out);
+}
+
+static void print_all(const struct metrics *metrics)
+{
+	print_info(metrics);
+	for (size_t i = 0; i < GPC_N_COUNTERS; i++)
+		if (is_metric(&gpc_counters[i]))
+			print_counter(metrics, &gpc_counters[i]);
+	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+		print_line(metrics, i);
+}
+
+enum gpc_exit gpc_export_prometheus(struct gpc_report *report)
+{
+	print_all(&(struct metrics){ .report = report });
+	return GPC_EXIT_MADE;
+}
+
+enum gpc_exit gpc_export_openmetrics(struct gpc_report *report)
+{
+	print_all(&(struct metrics){ .report = report, .is_open = true });
+	fputs("# EOF\n", report->paper.out);
+	return GPC_EXIT_MADE;
+}
