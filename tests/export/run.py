@@ -9,6 +9,8 @@ import gzip
 import io
 import json
 import os
+import pickle
+import pickletools
 import re
 import shutil
 import subprocess
@@ -220,6 +222,60 @@ def read_metrics(text, is_open):
     return samples
 
 
+# What the unpickler of pytorch.org/memory_viz knows of what we write.
+OPCODES = {"PROTO", "STOP", "MARK", "EMPTY_LIST", "APPENDS", "EMPTY_DICT", "SETITEMS", "NEWFALSE", "BININT", "LONG1",
+           "BINUNICODE", "LONG_BINPUT", "LONG_BINGET"}
+
+
+def read_snapshot(data):
+    """The rules of torch/cuda/_memory_viz.py and of the viewer; the samples of active blocks, by device."""
+    opcodes = list(pickletools.genops(data))
+    expect({code.name for code, _, _ in opcodes} <= OPCODES, {code.name for code, _, _ in opcodes} - OPCODES)
+    root = pickle.loads(data)
+    samples = {}
+    for segment in root["segments"]:
+        expect(segment["device"] < len(root["device_traces"]), "a device without a trace")
+        at = segment["address"]
+        for block in segment["blocks"]:
+            expect_equal("the next block", block["address"], at)
+            at += block["size"]
+            expect(block["state"] in ("active_allocated", "active_pending_free", "inactive"), block)
+            check_frames(block["frames"])
+            if block["state"] == "active_allocated":
+                expect(block["requested_size"] <= block["size"], block)
+                samples.setdefault(segment["device"], []).append((block, block["requested_size"]))
+        expect_equal("the segment", at - segment["address"], segment["total_size"])
+        expect_equal("allocated_size", segment["allocated_size"],
+                     sum(b["size"] for b in segment["blocks"] if b["state"] == "active_allocated"))
+    for device, trace in enumerate(root["device_traces"]):
+        replay(trace, [segment for segment in root["segments"] if segment["device"] == device])
+    return root, samples
+
+
+def check_frames(frames):
+    for frame in frames:
+        expect(isinstance(frame["name"], str) and isinstance(frame["filename"], str) and type(frame["line"]) is int, frame)
+
+
+def replay(trace, segments):
+    """Backwards from the segments, as the viewer's state history goes: each block lies in a segment."""
+    ranges = [(segment["address"], segment["total_size"]) for segment in segments]
+    for event in reversed(trace):
+        check_frames(event["frames"])
+        action, size = event["action"], event["size"]
+        if action == "oom":
+            expect(type(event["device_free"]) is int, event)
+        elif action == "segment_free":
+            ranges.append((event["addr"], size))
+        elif action == "segment_alloc":
+            expect((event["addr"], size) in ranges, f"a segment that is not there: {event}")
+            ranges.remove((event["addr"], size))
+        else:
+            expect(action in ("alloc", "free_requested", "free_completed"), event)
+            expect(any(start <= event["addr"] and event["addr"] + size <= start + room for start, room in ranges),
+                   f"outside every segment: {event}")
+
+
 def sums_of(samples):
     return {device: sum(weight for _, weight in rows) for device, rows in samples.items() if rows}
 
@@ -343,6 +399,24 @@ def case_prometheus_and_openmetrics_read_every_counter(export):
               if name == "gpucache_live_bytes"]
     expect_equal("labels", [(x["rank"], x["modelName"]) for x in labels],
                  [("3", 'NVIDIA \\"H100\\" \\\\ 0'), ("3", 'NVIDIA \\"H100\\" \\\\ 1')])
+
+
+def case_memory_viz_reads_segments_with_their_blocks_and_traces(export):
+    for recording in export.all():
+        _, samples = read_snapshot(export.data("pytorch-snapshot", recording))
+        expect_held("the snapshot", export, recording, samples)
+    root, _ = read_snapshot(export.data("pytorch-snapshot", export.made))
+    cells = {segment["address"] - (0x7f8 << 36): [(b["size"] >> 20, b["state"]) for b in segment["blocks"]]
+             for segment in root["segments"] if segment["address"] >= 0x7f8 << 36}
+    live, gap = "active_allocated", "inactive"
+    expect_equal("the segments", cells, {0: [(4, live), (2, gap), (1, live), (13, gap)],
+                                         20 << 20: [(2, live), (4, "active_pending_free"), (6, gap)],
+                                         1 << 30: [(8, live)], 2 << 30: [(3, live)]})
+    expect_equal("actions", [event["action"] for event in root["device_traces"][0]], [
+        "alloc", "alloc", "free_requested", "free_completed",
+        "segment_alloc", "alloc", "free_requested", "free_completed", "segment_free",
+        "free_requested", "free_completed", "segment_free", "alloc", "free_requested", "free_completed", "oom"])
+    expect_equal("a tag", root["device_traces"][0][1]["user_metadata"], 'train/for"ward')
 
 
 def case_only_the_gpu_that_is_wanted_is_exported(export):

@@ -64,14 +64,15 @@ bool gpc_export_is_query_possible(const struct gpc_options *options);
 /* Whether the word is in the list that follows the format's name: "csv,noheader". */
 bool gpc_export_has_word(const struct gpc_options *options, const char *word);
 
-#define GPC_EXPORT_FORMATS(FORMAT)         \
-	FORMAT(folded, "folded")           \
-	FORMAT(speedscope, "speedscope")   \
-	FORMAT(pprof, "pprof")             \
-	FORMAT(perfetto, "perfetto")       \
-	FORMAT(csv, "csv")                 \
-	FORMAT(prometheus, "prometheus")   \
-	FORMAT(openmetrics, "openmetrics") \
+#define GPC_EXPORT_FORMATS(FORMAT)           \
+	FORMAT(folded, "folded")             \
+	FORMAT(speedscope, "speedscope")     \
+	FORMAT(pprof, "pprof")               \
+	FORMAT(perfetto, "perfetto")         \
+	FORMAT(snapshot, "pytorch-snapshot") \
+	FORMAT(csv, "csv")                   \
+	FORMAT(prometheus, "prometheus")     \
+	FORMAT(openmetrics, "openmetrics")   \
 	FORMAT(json, "json")
 
 #define GPC_EXPORT_DECLARE(function, name) \

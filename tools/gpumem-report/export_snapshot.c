@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The snapshot that torch.cuda.memory and pytorch.org/memory_viz open.
+ *
+ *      an arena of PyTorch           a segment; its tensors and the gaps between them are the blocks
+ *      blocks of ours side by side   a segment of them
+ *      any other block               a segment of its own
+ *
+ * The viewer replays events backwards from the segments, so an event outside all of them brings a
+ * segment of its own along, and what the driver gave and took is not told apart.  An arena that was
+ * given back before the end shows as a block: the recording no longer says what it was.
+ */
+#include <stdlib.h>
+
+#include "tools/gpumem-report/export.h"
+#include "tools/gpumem-report/pickle.h"
+
+/* As many as -d knows; what names more is damaged. */
+#define MAX_DEVICES 1024
+
+#define SMALL_SEGMENT (UINT64_C(2) << 20)
+
+/* A path of 32 names of 76 bytes. */
+#define LABEL_SIZE 2560
+
+struct segment {
+	uint32_t device;
+	uint64_t address;
+	uint64_t size;
+	bool is_arena;
+};
+
+struct snapshot {
+	const struct gpc_report *report;
+	struct gpc_pickle pickle;
+	struct gpucache_block *blocks; /* by device and address; tensors behind all others */
+	size_t n_blocks;
+	size_t n_others;              /* those that are no tensors */
+	bool *is_shown;               /* of a tensor: it was found within an arena */
+	struct gpucache_block *cells; /* of the segment that is written */
+	size_t n_cells;
+	struct segment *segments; /* by device and address within arenas, heap and others */
+	size_t n_segments;
+};
+
+static bool is_tensor(const struct gpucache_block *block)
+{
+	return block->kind == GPUCACHE_KIND_TENSOR;
+}
+
+static bool is_arena(const struct gpucache_block *block)
+{
+	return block->state == GPUCACHE_BLOCK_LIVE && (block->flags & GPUCACHE_BLOCK_ARENA);
+}
+
+static bool is_on_device(unsigned kind)
+{
+	enum gpucache_place place = gpucache_kind_place(kind);
+
+	return place == GPUCACHE_ON_DEVICE || place == GPUCACHE_WITHIN;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct gpucache_block *one = a;
+	const struct gpucache_block *two = b;
+
+	if (is_tensor(one) != is_tensor(two))
+		return is_tensor(one) ? 1 : -1;
+	if (one->device != two->device)
+		return one->device < two->device ? -1 : 1;
+	return one->address < two->address ? -1 : one->address > two->address;
+}
+
+static bool collect(struct snapshot *snapshot)
+{
+	const struct gpc_recording *rec = snapshot->report->recording;
+	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
+	struct gpucache_block block;
+
+	snapshot->blocks = calloc(count + 1, sizeof *snapshot->blocks);
+	snapshot->is_shown = calloc(count + 1, sizeof *snapshot->is_shown);
+	snapshot->segments = calloc(count + 1, sizeof *snapshot->segments);
+	/* Around each tensor there is at most one gap. */
+	snapshot->cells = calloc(2 * count + 2, sizeof *snapshot->cells);
+	if (!snapshot->blocks || !snapshot->is_shown || !snapshot->segments || !snapshot->cells)
+		return false;
+	for (uint64_t i = 0; i < count; i++)
+		if (gpc_recording_read_block(rec, i, &block) && is_on_device(block.kind) &&
+			block.state != GPUCACHE_BLOCK_UNUSED && block.size &&
+			block.device < MAX_DEVICES &&
+			gpc_report_wants(snapshot->report, block.device)) {
+			snapshot->blocks[snapshot->n_blocks++] = block;
+			snapshot->n_others += !is_tensor(&block);
+		}
+	qsort(snapshot->blocks, snapshot->n_blocks, sizeof *snapshot->blocks, by_place);
+	return true;
+}
+
+static void write_frames(struct snapshot *snapshot, uint32_t stack_id)
+{
+	const struct gpc_stack_frames *stack =
+		stack_id ? gpc_frames_find(snapshot->report->frames, stack_id) : NULL;
+	struct gpc_pickle *pickle = &snapshot->pickle;
+	char name[32];
+
+	gpc_pickle_word(pickle, "frames");
+	snprintf(name, sizeof name, "\x01stack %u", stack ? stack_id : 0);
+	if (!gpc_pickle_begin_named_list(pickle, name))
+		return;
+	for (size_t i = 0; stack && i < stack->n; i++) {
+		const struct gpc_frame *frame = &stack->frames[i];
+		char buf[GPC_EXPORT_NAME_SIZE];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+		gpc_frame_describe(frame, false, &text);
+		gpc_pickle_item(pickle);
+		gpc_pickle_begin_dict(pickle);
+		gpc_pickle_put_word(pickle, "name", frame->function ? frame->function : buf);
+		gpc_pickle_put_word(pickle, "filename",
+			frame->file     ? frame->file
+			: frame->module ? frame->module
+					: "??");
+		gpc_pickle_put_number(pickle, "line", frame->line);
+		gpc_pickle_end_dict(pickle);
+	}
+	gpc_pickle_end_list(pickle);
+}
+
+static void write_cell(struct snapshot *snapshot, const struct gpucache_block *cell)
+{
+	static const char *const states[] = { [GPUCACHE_BLOCK_FREE] = "inactive",
+		[GPUCACHE_BLOCK_LIVE] = "active_allocated",
+		[GPUCACHE_BLOCK_PENDING] = "active_pending_free" };
+	struct gpc_pickle *pickle = &snapshot->pickle;
+
+	gpc_pickle_item(pickle);
+	gpc_pickle_begin_dict(pickle);
+	gpc_pickle_put_number(pickle, "address", cell->address);
+	gpc_pickle_put_number(pickle, "size", cell->size);
+	gpc_pickle_put_number(pickle, "requested_size", cell->requested);
+	gpc_pickle_put_word(pickle, "state",
+		cell->state <= GPUCACHE_BLOCK_PENDING ? states[cell->state] : "inactive");
+	write_frames(snapshot, cell->stack);
+	gpc_pickle_end_dict(pickle);
+}
+
+/* Bytes of the cells in one of two states; `requested` as asked for. */
+static uint64_t sum_of(const struct snapshot *snapshot, bool also_pending, bool requested)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < snapshot->n_cells; i++) {
+		const struct gpucache_block *cell = &snapshot->cells[i];
+
+		if (cell->state == GPUCACHE_BLOCK_LIVE ||
+			(also_pending && cell->state == GPUCACHE_BLOCK_PENDING))
+			sum = gpc_bytes_add(sum, requested ? cell->requested : cell->size);
+	}
+	return sum;
+}
+
+/* The cells lie end to end and are the whole segment. */
+static void write_segment(struct snapshot *snapshot, bool of_torch, uint32_t stack)
+{
+	const struct gpucache_block *first = &snapshot->cells[0];
+	const struct gpucache_block *last = &snapshot->cells[snapshot->n_cells - 1];
+	uint64_t size = last->address + last->size - first->address;
+	struct gpc_pickle *pickle = &snapshot->pickle;
+
+	snapshot->segments[snapshot->n_segments++] =
+		(struct segment){ first->device, first->address, size, of_torch };
+	gpc_pickle_item(pickle);
+	gpc_pickle_begin_dict(pickle);
+	gpc_pickle_put_number(pickle, "device", first->device);
+	gpc_pickle_put_number(pickle, "address", first->address);
+	gpc_pickle_put_number(pickle, "total_size", size);
+	gpc_pickle_put_number(pickle, "allocated_size", sum_of(snapshot, false, false));
+	gpc_pickle_put_number(pickle, "active_size", sum_of(snapshot, true, false));
+	gpc_pickle_put_number(pickle, "requested_size", sum_of(snapshot, true, true));
+	gpc_pickle_put_number(pickle, "stream", 0);
+	gpc_pickle_put_word(pickle, "segment_type", size > SMALL_SEGMENT ? "large" : "small");
+	gpc_pickle_word(pickle, "is_expandable");
+	gpc_pickle_false(pickle);
+	write_frames(snapshot, stack);
+	gpc_pickle_word(pickle, "blocks");
+	gpc_pickle_begin_list(pickle);
+	for (size_t i = 0; i < snapshot->n_cells; i++)
+		write_cell(snapshot, &snapshot->cells[i]);
+	gpc_pickle_end_list(pickle);
+	gpc_pickle_end_dict(pickle);
+	snapshot->n_cells = 0;
+}
+
+static void add_gap(struct snapshot *snapshot, uint32_t device, uint64_t from, uint64_t to)
+{
+	if (from < to)
+		snapshot->cells[snapshot->n_cells++] =
+			(struct gpucache_block){ .state = GPUCACHE_BLOCK_FREE,
+				.device = (uint16_t)device,
+				.address = from,
+				.size = to - from };
+}
+
+/* *next: the first tensor that may lie in it. */
+static void write_arena(struct snapshot *snapshot, const struct gpucache_block *arena, size_t *next)
+{
+	uint64_t end = arena->address + arena->size;
+	uint64_t at = arena->address;
+
+	for (; *next < snapshot->n_blocks; (*next)++) {
+		const struct gpucache_block *tensor = &snapshot->blocks[*next];
+
+		if (tensor->device > arena->device ||
+			(tensor->device == arena->device && tensor->address >= end))
+			break;
+		if (tensor->device < arena->device || tensor->address < at ||
+			tensor->size > end - tensor->address)
+			continue;
+		add_gap(snapshot, arena->device, at, tensor->address);
+		snapshot->cells[snapshot->n_cells++] = *tensor;
+		snapshot->is_shown[*next] = true;
+		at = tensor->address + tensor->size;
+	}
+	add_gap(snapshot, arena->device, at, end);
+	write_segment(snapshot, true, arena->stack);
+}
+
+static bool follows(const struct gpucache_block *block, const struct gpucache_block *before)
+{
+	return !is_arena(block) && block->segment != GPUCACHE_NO_SEGMENT &&
+	       block->segment == before->segment && block->device == before->device &&
+	       block->address == before->address + before->size;
+}
+
+static void write_segments(struct snapshot *snapshot)
+{
+	size_t next = snapshot->n_others;
+
+	gpc_pickle_word(&snapshot->pickle, "segments");
+	gpc_pickle_begin_list(&snapshot->pickle);
+	for (size_t i = 0; i < snapshot->n_others; i++) {
+		const struct gpucache_block *block = &snapshot->blocks[i];
+
+		if (is_arena(block)) {
+			write_arena(snapshot, block, &next);
+			continue;
+		}
+		snapshot->cells[snapshot->n_cells++] = *block;
+		while (i + 1 < snapshot->n_others && follows(&block[1], block)) {
+			block = &snapshot->blocks[++i];
+			snapshot->cells[snapshot->n_cells++] = *block;
+		}
+		write_segment(snapshot, false, snapshot->cells[0].stack);
+	}
+	for (size_t i = snapshot->n_others; i < snapshot->n_blocks; i++) {
+		if (snapshot->is_shown[i])
+			continue;
+		snapshot->cells[snapshot->n_cells++] = snapshot->blocks[i];
+		write_segment(snapshot, false, snapshot->blocks[i].stack);
+	}
+	gpc_pickle_end_list(&snapshot->pickle);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct segment *one = a;
+	const struct segment *two = b;
+
+	if (one->device != two->device)
+		return one->device < two->device ? -1 : 1;
+	return one->address < two->address ? -1 : one->address > two->address;
+}
+
+/* The segment that the event's block lies in, or NULL. */
+static const struct segment *segment_of(
+	const struct snapshot *snapshot, const struct gpucache_event *event)
+{
+	const struct segment *found = NULL;
+	size_t low = 0;
+	size_t high = snapshot->n_segments;
+	struct segment key = { .device = event->device, .address = event->address };
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (by_address(&snapshot->segments[middle], &key) <= 0) {
+			found = &snapshot->segments[middle];
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	if (!found || found->device != event->device ||
+		event->address - found->address >= found->size ||
+		event->size > found->size - (event->address - found->address))
+		return NULL;
+	return found;
+}
+
+static void write_entry(
+	struct snapshot *snapshot, const struct gpucache_event *event, const char *action)
+{
+	const struct gpc_recording *rec = snapshot->report->recording;
+	struct gpc_pickle *pickle = &snapshot->pickle;
+	char buf[LABEL_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_pickle_item(pickle);
+	gpc_pickle_begin_dict(pickle);
+	gpc_pickle_put_word(pickle, "action", action);
+	gpc_pickle_put_number(
+		pickle, event->kind == GPUCACHE_EVENT_OOM ? "device_free" : "addr", event->address);
+	gpc_pickle_put_number(pickle, "size", event->size);
+	gpc_pickle_put_number(pickle, "stream", 0);
+	gpc_pickle_put_number(pickle, "time_us", gpc_report_realtime(rec, event->time_ns) / 1000);
+	if (event->tag) {
+		gpc_recording_add_tag(rec, event->tag, &text);
+		gpc_pickle_put_word(pickle, "user_metadata", buf);
+	}
+	write_frames(snapshot, event->stack);
+	gpc_pickle_end_dict(pickle);
+}
+
+static void write_event(struct snapshot *snapshot, const struct gpucache_event *event)
+{
+	const struct segment *segment = segment_of(snapshot, event);
+	bool is_malloc = event->kind == GPUCACHE_EVENT_MALLOC;
+
+	if (event->kind == GPUCACHE_EVENT_OOM) {
+		write_entry(snapshot, event, "oom");
+		return;
+	}
+	if ((!is_malloc && event->kind != GPUCACHE_EVENT_FREE) || !is_on_device(event->alloc_kind))
+		return;
+	/* The arena itself, or what lay there before it. */
+	if (segment && segment->is_arena && event->alloc_kind != GPUCACHE_KIND_TENSOR)
+		return;
+	if (is_malloc) {
+		if (!segment)
+			write_entry(snapshot, event, "segment_alloc");
+		write_entry(snapshot, event, "alloc");
+		return;
+	}
+	write_entry(snapshot, event, "free_requested");
+	write_entry(snapshot, event, "free_completed");
+	if (!segment)
+		write_entry(snapshot, event, "segment_free");
+}
+
+/* A list for each device up to the last: the viewer finds them by number. */
+static void write_traces(struct snapshot *snapshot)
+{
+	struct gpc_pickle *pickle = &snapshot->pickle;
+	struct gpucache_device device;
+	int32_t last = -1;
+
+	qsort(snapshot->segments, snapshot->n_segments, sizeof *snapshot->segments, by_address);
+	for (size_t i = 0; i < snapshot->n_segments; i++)
+		if ((int32_t)snapshot->segments[i].device > last)
+			last = (int32_t)snapshot->segments[i].device;
+	for (uint64_t i = 0; gpc_export_next_device(snapshot->report, &i, &device);)
+		if (device.ordinal > last && device.ordinal < MAX_DEVICES)
+			last = device.ordinal;
+	gpc_pickle_word(pickle, "device_traces");
+	gpc_pickle_begin_list(pickle);
+	for (int32_t ordinal = 0; ordinal <= last; ordinal++) {
+		struct gpc_event_cursor cursor = { 0 };
+		struct gpucache_event event;
+
+		gpc_pickle_item(pickle);
+		gpc_pickle_begin_list(pickle);
+		while (gpc_report_wants(snapshot->report, ordinal) &&
+			gpc_recording_next_event(snapshot->report->recording, &cursor, &event))
+			if (event.device == ordinal)
+				write_event(snapshot, &event);
+		gpc_pickle_end_list(pickle);
+	}
+	gpc_pickle_end_list(pickle);
+}
+
+enum gpc_exit gpc_export_snapshot(struct gpc_report *report)
+{
+	struct snapshot snapshot = { .report = report };
+	bool is_made = collect(&snapshot);
+
+	if (is_made) {
+		gpc_pickle_begin(&snapshot.pickle, report->paper.out);
+		gpc_pickle_begin_dict(&snapshot.pickle);
+		write_segments(&snapshot);
+		write_traces(&snapshot);
+		gpc_pickle_word(&snapshot.pickle, "allocator_settings");
+		gpc_pickle_begin_dict(&snapshot.pickle);
+		gpc_pickle_end_dict(&snapshot.pickle);
+		gpc_pickle_end_dict(&snapshot.pickle);
+		gpc_pickle_end(&snapshot.pickle);
+	} else {
+		gpc_complain("no memory for the snapshot");
+	}
+	free(snapshot.blocks);
+	free(snapshot.is_shown);
+	free(snapshot.segments);
+	free(snapshot.cells);
+	return is_made ? GPC_EXIT_MADE : GPC_EXIT_IO;
+}

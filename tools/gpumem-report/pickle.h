@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes Python's pickle, protocol 2, of dictionaries, lists, words and numbers: what pickle.load and
+ * the viewer at pytorch.org/memory_viz both read.
+ *
+ *      begin_list  item item ... end_list           a list in batches, for the viewer's stack is small
+ *      begin_dict  key value key value end_dict
+ *
+ * Invariants  1 A word that was written once is named by its number from then on.
+ * Threads     One.
+ * Failure     Without memory words are written in full.
+ * Limits      Lists may be nested as deep as GPC_PICKLE_MAX_DEPTH.
+ */
+#ifndef GPC_REPORT_PICKLE_H
+#define GPC_REPORT_PICKLE_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define GPC_PICKLE_MAX_DEPTH 8
+
+struct gpc_pickle {
+	FILE *out;
+	struct json_object *memo; /* numbers of words and of lists that were named */
+	uint32_t n_memo;
+	unsigned depth;
+	unsigned n_items[GPC_PICKLE_MAX_DEPTH]; /* of the open lists, in their last batch */
+};
+
+void gpc_pickle_begin(struct gpc_pickle *pickle, FILE *out);
+void gpc_pickle_end(struct gpc_pickle *pickle);
+
+void gpc_pickle_begin_dict(struct gpc_pickle *pickle);
+void gpc_pickle_end_dict(struct gpc_pickle *pickle);
+
+void gpc_pickle_begin_list(struct gpc_pickle *pickle);
+void gpc_pickle_item(struct gpc_pickle *pickle); /* before each item */
+void gpc_pickle_end_list(struct gpc_pickle *pickle);
+
+/* A list that may come again under this name: true where it is to be written now. */
+bool gpc_pickle_begin_named_list(struct gpc_pickle *pickle, const char *name);
+
+void gpc_pickle_word(struct gpc_pickle *pickle, const char *text);
+void gpc_pickle_number(struct gpc_pickle *pickle, uint64_t number);
+void gpc_pickle_false(struct gpc_pickle *pickle);
+
+/* A key and its value. */
+void gpc_pickle_put_word(struct gpc_pickle *pickle, const char *key, const char *text);
+void gpc_pickle_put_number(struct gpc_pickle *pickle, const char *key, uint64_t number);
+
+#endif
