@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "tools/gpumem-report/categories.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/sites.h"
@@ -58,6 +59,7 @@ enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
 			.n_blocks = oom->holders[i].n_blocks,
 		};
 	holdings->torch_bytes = gpc_torch_at(report, oom).unused;
+	holdings->has_torch = gpc_torch_now(report, oom->device).reserved != 0;
 	holdings->rest_bytes -= holdings->torch_bytes;
 	find_kinds(holdings, report->recording, oom->device);
 	unite(holdings);
@@ -97,6 +99,7 @@ enum gpc_status gpc_holdings_from_live(
 			share.bytes, share.blocks, block.time_ns, block.time_ns };
 	}
 	holdings->torch_bytes = gpc_torch_now(report, ordinal).unused;
+	holdings->has_torch = gpc_torch_now(report, ordinal).reserved != 0;
 	holdings->total_bytes = holdings->torch_bytes;
 	unite(holdings);
 	take_surplus(holdings, &surplus);
@@ -127,6 +130,7 @@ void gpc_holdings_print(
 	}
 	gpc_sites_print(&sites, report, limit);
 	gpc_sites_fini(&sites);
+	gpc_categories_print(holdings, report);
 	if (gpc_libraries_create(&libraries, report, holdings) != GPC_OK) {
 		gpc_complain("no memory for the table of libraries");
 		return;
@@ -147,6 +151,7 @@ void gpc_holdings_json(const struct gpc_holdings *holdings, const struct gpc_rep
 			object, "holders", gpc_sites_json(&sites, report, report->options->limit));
 		gpc_sites_fini(&sites);
 	}
+	gpc_categories_json(holdings, report, object);
 	if (gpc_libraries_create(&libraries, report, holdings) == GPC_OK) {
 		json_object_object_add(object, "libraries", gpc_libraries_json(&libraries));
 		gpc_libraries_fini(&libraries);

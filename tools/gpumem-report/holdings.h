@@ -23,6 +23,7 @@ struct gpc_holdings {
 	uint64_t total_bytes;
 	uint64_t rest_bytes;  /* of holders that the recording does not list */
 	uint64_t torch_bytes; /* of PyTorch's cache, in no tensor */
+	bool has_torch;       /* PyTorch allocated on the device */
 	bool is_of_all_gpus;  /* an old recording's list, of a process that used several */
 };
 
