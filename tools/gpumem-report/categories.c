@@ -162,7 +162,7 @@ void gpc_categories_print(const struct gpc_holdings *holdings, const struct gpc_
 		/* The line says more than the name. */
 		place = (int)text.len > room ? strstr(where, "  ") : NULL;
 		fprintf(paper->out, "%-15s  %.*s\n", words[rows[i].category], room,
-			place ? place + 2 : where);
+			place && place[2] != '(' ? place + 2 : where);
 	}
 	gpc_rows_print_rest(paper, holdings->rest_bytes, total);
 }
