@@ -99,6 +99,28 @@ def case_the_C_header_compiles_alone_as_C99_and_as_CXX(world):
         expect_equal(f"{compiler} {flags[2]}", (done.returncode, done.stderr), (0, ""))
 
 
+def case_the_sums_of_pytorch_s_own_allocator_are_in_the_books_to_the_byte(world):
+    if not os.path.exists(world.program("torch")):
+        raise Skip("no C++ compiler here")
+    ours = world.run([world.program("torch"), "tensors", "50"], sim="memory:1GiB", GPUCACHE_CONF="oom_report:never")
+    sums, reports = ours.out.splitlines()
+    names = ("allocated_bytes", "reserved_bytes", "allocations", "frees", "failed")
+    theirs = dict(zip(names, map(int, sums.split())))
+    device = world.report_json("summary")["devices"][0]
+    expect_equal("PyTorch's sums", {name: device["torch"][name] for name in names}, theirs)
+    expect_equal("reports that came through to libc10", int(reports),
+                 theirs["allocations"] + theirs["frees"] + theirs["failed"])
+    unused = theirs["reserved_bytes"] - theirs["allocated_bytes"]
+    held = {row["where"]: row for row in device["holders"]}
+    expect_equal("the cache in no tensor", held.pop("PyTorch's cache, in no tensor")["live_bytes"], unused)
+    tensors = [row for where, row in held.items() if where.startswith("make_tensors")]
+    expect_equal("tensors by line", (sum(row["live_bytes"] for row in tensors), sum(row["blocks"] for row in tensors)),
+                 (theirs["allocated_bytes"], theirs["allocations"] - theirs["frees"]))
+    expect_equal("asked of the driver", device["now"]["requested_bytes"], theirs["reserved_bytes"])
+    text = world.report("summary", world.recording()).out
+    expect("PyTorch's cache, in no tensor" in text and "CATEGORY" in text, text)
+
+
 def case_pytorch_is_told_out_of_memory_by_its_own_exception(world):
     sim = "memory:1GiB"
     if not os.path.exists(world.program("torch")):

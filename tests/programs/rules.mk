@@ -120,9 +120,9 @@ $(addprefix $(B)/programs/,$(STRANGERS)): | $(SIMCUDA)
 	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda \
 	  -Wl,--allow-shlib-undefined $(STRANGER_FLAGS) -lpthread
 
-# PyTorch's side of the pluggable allocator, in libraries with the names that it has there.
+# PyTorch's side of the pluggable allocator, and its own one, in libraries with the names that it has there.
 TORCH_DIR  := $(B)/programs/torch.d
-TORCH_LIBS := $(addprefix $(TORCH_DIR)/,libc10_cuda.so libtorch_cuda.so)
+TORCH_LIBS := $(addprefix $(TORCH_DIR)/,libc10.so libc10_cuda.so libtorch_cuda.so)
 ifneq ($(API_PROGRAMS),)
 ifneq ($(shell command -v $(CXX)),)
 PROGRAMS += $(B)/programs/torch
@@ -130,12 +130,13 @@ endif
 endif
 TORCH_CXX = $(CXX) -std=c++17 -g -O1 -Wall -Wextra -Werror
 
-$(TORCH_DIR)/libc10_cuda.so: tests/programs/torch/c10.cc tests/programs/torch/c10.hh
+$(TORCH_DIR)/libc10.so: tests/programs/torch/report.cc tests/programs/torch/cache.hh
+$(TORCH_DIR)/libc10_cuda.so: tests/programs/torch/c10.cc tests/programs/torch/cache.cc $(addprefix tests/programs/torch/,c10.hh cache.hh)
 $(TORCH_DIR)/libtorch_cuda.so: tests/programs/torch/torch.cc
 $(TORCH_LIBS):
 	$(call say,CXX,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(TORCH_CXX) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
-$(B)/programs/torch: tests/programs/torch/main.cc tests/programs/torch/c10.hh $(TORCH_LIBS) | $(SIMCUDA)
+	$(Q)$(TORCH_CXX) -fPIC -shared -Wl,-soname,$(@F) -o $@ $(filter %.cc,$^)
+$(B)/programs/torch: tests/programs/torch/main.cc $(addprefix tests/programs/torch/,c10.hh cache.hh) $(TORCH_LIBS) | $(SIMCUDA)
 	$(call say,CXX,$@)
 	$(Q)$(TORCH_CXX) -o $@ $< -L$(B)/simcuda -l:libcudart.so.13 -Wl,-rpath,'$$ORIGIN/torch.d' $(TORCH_LIBS) -Wl,--allow-shlib-undefined -ldl

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * torch BYTES [torch|own]: asks gpucache_torch_malloc, as PyTorch does or from the program itself, and says what comes.
+ * torch tensors N: makes N tensors with PyTorch's own allocator, frees some, fails once, and says its sums.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -8,12 +9,32 @@
 #include <dlfcn.h>
 
 #include "c10.hh"
+#include "cache.hh"
 
 extern "C" void *torch_raw_alloc(void *(*alloc)(size_t, int, void *), size_t size);
 extern "C" int cudaSetDevice(int device);
 
+static int make_tensors(int n)
+{
+	for (int i = 1; i <= n; i++) {
+		size_t size = (size_t)i * 100000;
+		void *tensor = c10_allocate(size);
+
+		if (tensor && i % 3 == 0)
+			c10_free(tensor, size);
+	}
+	(void)!c10_allocate((size_t)1 << 40);
+	std::printf("%llu %llu %llu %llu %llu\n", (unsigned long long)c10_sums.allocated,
+		(unsigned long long)c10_sums.reserved, (unsigned long long)c10_sums.n_malloc,
+		(unsigned long long)c10_sums.n_free, (unsigned long long)c10_sums.n_failed);
+	std::printf("%llu\n", (unsigned long long)c10_reports());
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 2 && std::strcmp(argv[1], "tensors") == 0)
+		return cudaSetDevice(0) ? 77 : make_tensors(std::atoi(argv[2]));
 	size_t size = std::strtoull(argc > 1 ? argv[1] : "1024", nullptr, 0);
 	bool is_own = argc > 2 && std::strcmp(argv[2], "own") == 0;
 	auto alloc = reinterpret_cast<void *(*)(size_t, int, void *)>(

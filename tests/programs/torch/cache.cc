@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cache.hh"
+
+extern "C" int cudaMalloc(void **ptr, size_t size);
+
+static const size_t STEP = 512;
+static const size_t SEGMENT = 20 << 20;
+static const c10::Device CUDA_0 = { 1, 0 };
+
+static char *at;
+static size_t room;
+cache_sums c10_sums;
+
+static size_t rounded(size_t size)
+{
+	return (size + STEP - 1) / STEP * STEP;
+}
+
+void *c10_allocate(size_t size)
+{
+	size_t segment = size > SEGMENT ? rounded(size) : SEGMENT;
+	void *ptr = at;
+
+	size = rounded(size);
+	if (size > room) {
+		if (cudaMalloc(&ptr, segment)) {
+			c10_sums.n_failed++;
+			c10::reportOutOfMemoryToProfiler(
+				(int64_t)size, c10_sums.allocated, c10_sums.reserved, CUDA_0);
+			return nullptr;
+		}
+		c10_sums.reserved += segment;
+		at = static_cast<char *>(ptr);
+		room = segment;
+	}
+	at += size;
+	room -= size;
+	c10_sums.allocated += size;
+	c10_sums.n_malloc++;
+	c10::reportMemoryUsageToProfiler(
+		ptr, (int64_t)size, c10_sums.allocated, c10_sums.reserved, CUDA_0);
+	return ptr;
+}
+
+void c10_free(void *ptr, size_t size)
+{
+	c10_sums.allocated -= rounded(size);
+	c10_sums.n_free++;
+	c10::reportMemoryUsageToProfiler(
+		ptr, -(int64_t)rounded(size), c10_sums.allocated, c10_sums.reserved, CUDA_0);
+}

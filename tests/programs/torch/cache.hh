@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PyTorch's caching allocator, as far as others can see it: segments, tensors in them, and a report of each. */
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace c10
+{
+
+struct Device {
+	int8_t type;
+	int8_t index;
+};
+
+__attribute__((visibility("default"))) void reportMemoryUsageToProfiler(
+	void *ptr, int64_t size, size_t allocated, size_t reserved, Device device);
+__attribute__((visibility("default"))) void reportOutOfMemoryToProfiler(
+	int64_t size, size_t allocated, size_t reserved, Device device);
+
+} // namespace c10
+
+struct cache_sums {
+	uint64_t allocated, reserved, n_malloc, n_free, n_failed;
+};
+
+extern cache_sums c10_sums;
+void *c10_allocate(size_t size); /* NULL: out of memory */
+void c10_free(void *ptr, size_t size);
+uint64_t c10_reports(); /* how many came through to libc10 */
