@@ -254,7 +254,7 @@ def read_snapshot(data):
 
 def check_frames(frames):
     for frame in frames:
-        expect(isinstance(frame["name"], str) and isinstance(frame["filename"], str) and type(frame["line"]) is int, frame)
+        expect([type(frame[key]) for key in ("name", "filename", "line")] == [str, str, int], frame)
 
 
 def replay(trace, segments):
