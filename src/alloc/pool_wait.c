@@ -19,7 +19,6 @@ static uint64_t free_passed_locked(struct gpc_pool *pool, struct gpc_list *passe
 	gpc_list_each_safe (link, passed) {
 		struct gpc_block *block = gpc_list_entry(link, struct gpc_block, link);
 
-		gpc_list_remove(link);
 		gpc_stream_order_remove(&pool->order, block);
 		bytes += block->size;
 		gpc_counter_sub(&pool->counters->pending_bytes, block->size);

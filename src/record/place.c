@@ -358,15 +358,11 @@ static enum gpc_status try_directory(struct gpc_place *place, const char *direct
 		struct gpc_text text = gpc_text_init(place->path, sizeof place->path);
 		size_t start;
 
+		/* At most half of the room, and a name of ours has place in the other. */
 		gpc_text_add(&text, "%s/", directory);
 		start = text.len;
 		gpc_name_default(&text, identity, attempt);
-		if (text.cut) {
-			errno = ENAMETOOLONG;
-			st = GPC_IO;
-		} else {
-			st = make_file(place, dir_fd, place->path + start, wish);
-		}
+		st = make_file(place, dir_fd, place->path + start, wish);
 	}
 	error = errno;
 	close(dir_fd);

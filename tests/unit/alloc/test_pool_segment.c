@@ -265,6 +265,9 @@ static void trim_prefers_one_segment_that_is_large_enough(void **state)
 	assert_int_equal(gpc_pool_trim(&stage.pool, 30 * GPC_MIB), 40 * GPC_MIB);
 	assert_int_equal(stage_n_allocations(&stage), 2);
 	assert_int_equal(gpc_pool_trim(&stage.pool, 0), 0);
+	assert_int_equal(stage.pool.counters->n_driver_free, 1);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 12 * GPC_MIB), 12 * GPC_MIB); /* to the byte */
+	assert_int_equal(stage.pool.counters->n_driver_free, 2);
 }
 
 static void trim_takes_the_longest_idle_where_none_is_large_enough(void **state)
@@ -281,6 +284,20 @@ static void trim_takes_the_longest_idle_where_none_is_large_enough(void **state)
 	assert_null(gpc_heap_find_pool(&stage.heap, b));
 	assert_null(gpc_heap_find_pool(&stage.heap, c));
 	assert_non_null(gpc_heap_find_pool(&stage.heap, a));
+}
+
+static void trim_takes_no_more_than_what_is_still_wanted(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 16 * GPC_MIB);
+	gpc_devptr b = stage_alloc(&stage, 14 * GPC_MIB);
+	gpc_devptr c = stage_alloc(&stage, 12 * GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, a);
+	stage_free(&stage, b);
+	stage_free(&stage, c);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 20 * GPC_MIB), 28 * GPC_MIB);
+	assert_non_null(gpc_heap_find_pool(&stage.heap, b));
 }
 
 static void trim_never_touches_a_segment_with_live_or_pending_blocks(void **state)
@@ -384,23 +401,35 @@ static void segments_idle_for_long_decay_inside_a_later_call(void **state)
 {
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr small;
+	gpc_devptr rest;
 
 	(void)state;
 	params.is_one_stream = true;
 	params.decay_ns = 100 * MS;
 	stage_open(&stage, &params);
 	small = stage_alloc(&stage, 4096);
+	rest = stage_alloc(&stage, 12 * GPC_MIB);
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	stage_free(&stage, rest);
 	stage_pass_time(&stage, 100 * MS);
 	stage_free(&stage, small); /* not older than that */
-	assert_int_equal(stage_n_allocations(&stage), 2);
+	assert_int_equal(stage_n_allocations(&stage), 3);
 	stage_pass_time(&stage, 5 * MS);
 	(void)stage_alloc(&stage, 30 * GPC_MIB); /* too early for another look */
 	assert_int_equal(stage.pool.counters->n_gc_segments, 0);
-	stage_pass_time(&stage, 2 * MS);
+	stage_pass_time(&stage, 100 * MS / 16 - 5 * MS);
 	(void)stage_alloc(&stage, 31 * GPC_MIB);
-	assert_int_equal(stage.pool.counters->n_gc_segments, 1);
+	assert_int_equal(stage.pool.counters->n_gc_segments, 2);
 	assert_int_equal(stage_n_allocations(&stage), 3);
+}
+
+static void without_a_time_for_it_nothing_decays(void **state)
+{
+	(void)state;
+	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	stage_pass_time(&stage, 1000000 * MS);
+	(void)stage_alloc(&stage, 30 * GPC_MIB);
+	assert_int_equal(stage.pool.counters->n_gc_segments, 0);
 }
 
 static void garbage_is_collected_above_the_threshold(void **state)
@@ -466,6 +495,7 @@ int main(void)
 		TEST(what_is_as_small_as_it_can_be_is_asked_for_once),
 		TEST_ONE_STREAM(trim_prefers_one_segment_that_is_large_enough),
 		TEST_ONE_STREAM(trim_takes_the_longest_idle_where_none_is_large_enough),
+		TEST_ONE_STREAM(trim_takes_no_more_than_what_is_still_wanted),
 		TEST(trim_never_touches_a_segment_with_live_or_pending_blocks),
 		TEST_ONE_STREAM(nothing_goes_back_while_a_capture_is_open),
 		TEST_OWN(no_capture_can_begin_while_the_driver_takes_memory_back),
@@ -473,6 +503,7 @@ int main(void)
 		TEST_ONE_STREAM(rests_that_are_used_make_whole_medium_segments),
 		TEST_ONE_STREAM(a_free_that_the_driver_refuses_is_not_counted_as_ours_any_more),
 		TEST_OWN(segments_idle_for_long_decay_inside_a_later_call),
+		TEST_ONE_STREAM(without_a_time_for_it_nothing_decays),
 		TEST_OWN(garbage_is_collected_above_the_threshold),
 		TEST_OWN(garbage_collection_without_a_limit_goes_by_the_device),
 		TEST_OWN(garbage_collection_of_an_unknown_device_does_nothing),

@@ -167,15 +167,157 @@ static void a_wait_with_a_full_ring_is_for_the_latest_frees_too(void **state)
 	gpc_devptr a[GPC_MAX_FENCES + 3];
 
 	(void)state;
-	for (size_t i = 0; i < N_OF(a); i++)
-		a[i] = stage_alloc(&stage, 4096);
-	for (size_t i = 0; i < N_OF(a); i++) {
-		stage_free(&stage, a[i]);
-		(void)gpc_pool_begin_sync(&stage.pool); /* of the program, and it fails */
+	for (size_t n = GPC_MAX_FENCES - 1; n <= N_OF(a); n++) {
+		uint64_t n_sync = stage.drv.counters.n_sync;
+
+		for (size_t i = 0; i < n; i++)
+			a[i] = stage_alloc(&stage, 4096);
+		for (size_t i = 0; i < n; i++) {
+			stage_free(&stage, a[i]);
+			(void)gpc_pool_begin_sync(&stage.pool); /* of the program, and it fails */
+		}
+		assert_int_equal(gpc_pool_wait(&stage.pool, 0), n * 4096);
+		assert_int_equal(stage.pool.counters->pending_bytes, 0);
+		assert_int_equal(stage.drv.counters.n_sync - n_sync, n < GPC_MAX_FENCES ? 1 : 2);
 	}
-	assert_int_equal(gpc_pool_wait(&stage.pool, 0), N_OF(a) * 4096);
-	assert_int_equal(stage.pool.counters->pending_bytes, 0);
-	assert_int_equal(stage.drv.counters.n_sync, 2);
+}
+
+static void what_has_a_fence_already_gets_no_other_one(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+
+	(void)state;
+	assert_int_equal(gpc_pool_reap(&stage.pool), 0);
+	assert_int_equal(stage.pool.counters->n_fence, 0); /* nothing is pending */
+	for (uint64_t i = 1; i <= 2; i++) {
+		stage_launch(&stage, 0, 5 * MS, a, 4096);
+		stage_free(&stage, a);
+		if (i == 1)
+			assert_int_equal(gpc_pool_reap(&stage.pool), 0);
+		assert_int_equal(gpc_pool_wait(&stage.pool, 0), 4096);
+		assert_int_equal(stage.pool.counters->n_fence, i);
+		assert_int_equal(stage.drv.counters.n_fence_record, i);
+		a = stage_alloc(&stage, 4096);
+	}
+}
+
+static void at_the_pending_limit_a_miss_does_not_wait(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 20 * GPC_MIB);
+
+	(void)state;
+	stage.pool.params.pending_limit = 20 * GPC_MIB;
+	stage_launch(&stage, 0, 5 * MS, a, 512);
+	stage_free(&stage, a);
+	assert_int_not_equal(stage_alloc(&stage, 20 * GPC_MIB), a);
+	assert_int_equal(stage.drv.counters.n_sync, 0);
+}
+
+static void while_a_capture_just_begins_no_wait_is_made(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+
+	(void)state;
+	stage_launch(&stage, 0, 5 * MS, a, 4096);
+	stage_free(&stage, a);
+	pthread_rwlock_wrlock(&stage.heap.captures.lock);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
+	pthread_rwlock_unlock(&stage.heap.captures.lock);
+	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
+	assert_int_equal(stage.drv.counters.n_sync, 0);
+}
+
+/* What happens to the pool while the host waits for its context. */
+static struct gpc_sim_driver *comer;
+static const struct gpc_driver_ops *waiting_ops;
+
+static enum gpc_status come_during_wait(struct gpc_driver *drv)
+{
+	enum gpc_status st = waiting_ops->context_sync(drv);
+
+	if (comer)
+		assert_int_equal(gpc_fences_add_member(&stage.pool.fences, &comer->base), GPC_OK);
+	else
+		gpc_pool_forget(&stage.pool);
+	return st;
+}
+
+static void a_wait_during_which_a_peer_came_or_the_context_died_passes_nothing(void **state)
+{
+	struct gpc_driver_ops ops = *stage.drv.base.ops;
+	struct gpc_sim_driver peer;
+
+	waiting_ops = stage.drv.base.ops;
+	ops.context_sync = come_during_wait;
+	assert_int_equal(gpc_sim_driver_init(&peer, stage.sim, 0, NULL), GPC_OK);
+	for (int i = 0; i < 2; i++) {
+		comer = i == 0 ? &peer : NULL;
+		stage_free(&stage, stage_alloc(&stage, 4096));
+		stage.drv.base.ops = &ops;
+		assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
+		stage.drv.base.ops = waiting_ops;
+		assert_int_equal(stage.pool.counters->pending_bytes, comer ? 4096 : 0);
+		if (comer)
+			gpc_fences_remove_member(&stage.pool.fences, &peer.base);
+	}
+	gpc_sim_driver_fini(&peer);
+	(void)state;
+}
+
+static void a_peer_that_comes_or_goes_during_the_programs_wait_spoils_it(void **state)
+{
+	struct gpc_sim_driver peer;
+	uint64_t number;
+
+	(void)state;
+	assert_int_equal(gpc_sim_driver_init(&peer, stage.sim, 0, NULL), GPC_OK);
+	stage_free(&stage, stage_alloc(&stage, 4096));
+	number = gpc_pool_begin_sync(&stage.pool);
+	assert_int_equal(gpc_fences_add_member(&stage.pool.fences, &peer.base), GPC_OK);
+	gpc_pool_end_sync(&stage.pool, number, 0);
+	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
+	number = gpc_pool_begin_sync(&stage.pool);
+	gpc_fences_remove_member(&stage.pool.fences, &peer.base);
+	gpc_pool_end_sync(&stage.pool, number, 0);
+	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 4096);
+	gpc_sim_driver_fini(&peer);
+}
+
+static enum gpc_status break_after_wait(struct gpc_driver *drv, gpc_event event)
+{
+	enum gpc_status st = waiting_ops->event_wait(drv, event);
+
+	gpc_sim_context_break(stage.drv.context, CUDA_ERROR_ILLEGAL_ADDRESS);
+	return st;
+}
+
+static void a_context_that_breaks_behind_a_wait_is_what_the_miss_says(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+	struct gpc_driver_ops ops;
+	gpc_devptr blocks[2];
+	gpc_devptr address = 0;
+
+	(void)state;
+	params.pending_limit = 30 * GPC_MIB;
+	params.max_split_size = 32 * GPC_MIB; /* what passes does not serve the miss */
+	stage_open(&stage, &params);
+	waiting_ops = stage.drv.base.ops;
+	ops = *waiting_ops;
+	ops.event_wait = break_after_wait;
+	for (int i = 0; i < 2; i++)
+		blocks[i] = stage_alloc(&stage, 64 * GPC_MIB);
+	for (uint64_t i = 0; i < 2; i++) {
+		stage_launch(&stage, 0, (1 + 9 * i) * MS, blocks[i], 512);
+		stage_free(&stage, blocks[i]);
+	}
+	stage.drv.base.ops = &ops;
+	assert_int_equal(stage_try(&stage, 12 * GPC_MIB, &address),
+		gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS));
+	stage.drv.base.ops = waiting_ops;
+	assert_int_equal(stage.drv.counters.n_mem_alloc, 2);
+	assert_int_equal(stage.pool.counters->pending_bytes, 64 * GPC_MIB);
 }
 
 static void a_wait_for_more_than_any_block_waits_for_all(void **state)
@@ -271,6 +413,12 @@ int main(void)
 		TEST_OWN(an_old_driver_is_synchronised_once_a_batch_and_never_a_free),
 		TEST(a_wait_for_everything_frees_everything),
 		TEST(a_wait_with_a_full_ring_is_for_the_latest_frees_too),
+		TEST(what_has_a_fence_already_gets_no_other_one),
+		TEST(at_the_pending_limit_a_miss_does_not_wait),
+		TEST(while_a_capture_just_begins_no_wait_is_made),
+		TEST(a_wait_during_which_a_peer_came_or_the_context_died_passes_nothing),
+		TEST(a_peer_that_comes_or_goes_during_the_programs_wait_spoils_it),
+		TEST_OWN(a_context_that_breaks_behind_a_wait_is_what_the_miss_says),
 		TEST(a_wait_for_more_than_any_block_waits_for_all),
 		TEST(a_wait_that_the_driver_refuses_frees_nothing),
 		TEST(with_more_peers_than_members_nothing_is_ever_passed),

@@ -146,6 +146,13 @@ static void what_two_streams_use_waits_for_its_fence(void **state)
 	assert_int_equal(gpc_pool_record_use(&stage.pool, 512), GPC_NOT_FOUND);
 	stage_free(&stage, other);
 	assert_int_equal(gpc_pool_record_use(&stage.pool, other), GPC_INVALID);
+	stage_pass_time(&stage, 10 * MS);
+	(void)gpc_pool_reap(&stage.pool);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(alloc_on(stage_handle(streams[0]), SIZE), address);
+		stage_launch(&stage, stage_handle(streams[0]), 5 * MS, address, SIZE);
+		free_on(stage_handle(streams[0]), address);
+	}
 }
 
 static void a_stream_that_nobody_saw_being_made_keeps_no_order(void **state)
