@@ -118,6 +118,14 @@ static void the_open_fence_is_closed_after_so_many_frees(void **state)
 	assert_int_equal(stage.pool.counters->pending_bytes, 0); /* the device is idle */
 }
 
+static void without_a_pending_limit_no_number_of_bytes_closes_the_fence(void **state)
+{
+	(void)state;
+	stage.pool.params.pending_limit = 0;
+	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
+	assert_int_equal(stage.pool.counters->n_fence, 0);
+}
+
 static void the_open_fence_is_closed_after_so_many_bytes(void **state)
 {
 	uint64_t part = stage.params.pending_limit / 8;
@@ -168,6 +176,7 @@ static void a_block_of_another_pool_is_not_found(void **state)
 	(void)state;
 	assert_int_equal(gpc_sim_driver_init(&other_drv, stage.sim, 0, NULL), GPC_OK);
 	gpc_pool_init(&other, &stage.heap, &other_drv.base, &stage.budget, &params, 0, 1, NULL);
+	assert_int_equal(other.context, 1);
 	assert_int_equal(gpc_pool_alloc(&other, &request, &address), GPC_OK);
 	assert_int_equal(stage_try_free(&stage, address), GPC_NOT_FOUND);
 	assert_ptr_equal(gpc_heap_find_pool(&stage.heap, address), &other);
@@ -202,6 +211,7 @@ static void while_a_capture_is_open_memory_grows_and_nothing_is_recorded(void **
 
 static void a_broken_context_is_what_the_search_says(void **state)
 {
+	struct gpc_request request = stage_request(&stage, 20 * GPC_MIB);
 	gpc_devptr address = 0;
 
 	(void)state;
@@ -214,6 +224,9 @@ static void a_broken_context_is_what_the_search_says(void **state)
 	gpc_sim_context_break(stage.drv.context, CUDA_ERROR_ILLEGAL_ADDRESS);
 	assert_int_equal(stage_try(&stage, 20 * GPC_MIB, &address),
 		gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS));
+	assert_int_equal(gpc_pool_search(&stage.pool, &request, &address),
+		gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS));
+	assert_int_equal(gpc_pool_reap(&stage.pool), 0);
 	assert_int_equal(stage.pool.counters->pending_bytes, 20 * GPC_MIB);
 	stage_check(&stage);
 	/* A broken context takes nothing back; it is destroyed with its memory. */
@@ -363,10 +376,13 @@ static void the_observer_is_told_everything_once(void **state)
 	a = stage_alloc(&stage, 4096);
 	assert_int_equal(diary.n_added, 1);
 	assert_int_equal(diary.n_taken, 1);
+	assert_int_equal(
+		diary.n_changed, 3); /* the segment's block, the rest of it, and what was taken */
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(gpc_pool_lend(&stage.pool, a), GPC_OK);
 	assert_int_equal(gpc_pool_lend(&stage.pool, a + 512), GPC_INVALID);
 	assert_int_equal(diary.n_lent, 1);
+	assert_int_equal(diary.n_changed, 4);
 	assert_int_equal(diary.last_state, GPC_BLOCK_LIVE);
 	stage_free(&stage, a);
 	assert_int_equal(diary.n_freed, 1);
@@ -376,6 +392,11 @@ static void the_observer_is_told_everything_once(void **state)
 	(void)gpc_pool_trim(&stage.pool, 1);
 	assert_int_equal(diary.n_removed, 1);
 	assert_int_equal(diary.last_state, GPC_BLOCK_UNUSED);
+	/* The next owner may lend it, too. */
+	a = stage_alloc(&stage, 4096);
+	assert_int_equal(gpc_pool_lend(&stage.pool, a), GPC_OK);
+	assert_int_equal(diary.n_lent, 2);
+	stage_free(&stage, a);
 }
 
 static void expect_books(uint64_t requested, uint64_t live, uint64_t cached, uint64_t n_blocks)
@@ -533,6 +554,7 @@ int main(void)
 		TEST(an_idle_device_gives_the_freed_block_at_once),
 		TEST(pending_memory_too_small_for_a_miss_is_not_looked_at),
 		TEST(the_open_fence_is_closed_after_so_many_frees),
+		TEST(without_a_pending_limit_no_number_of_bytes_closes_the_fence),
 		TEST(the_open_fence_is_closed_after_so_many_bytes),
 		TEST_ONE_STREAM(a_garbage_address_is_not_found_and_a_wrong_one_is_invalid),
 		TEST(a_double_free_of_a_pending_block_is_invalid),
