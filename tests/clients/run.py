@@ -137,6 +137,30 @@ def compare_tensors(way, counted, torch):
             if counted.get(key) and (not torch or torch[ours] != counted[key])]
 
 
+# What PyTorch's own tool does with a snapshot; segsum asserts that blocks fill their segments.
+READ_SNAPSHOT = """
+import pickle, sys
+from torch.cuda import _memory_viz
+with open(sys.argv[1], "rb") as file:
+    data = pickle.load(file)
+_memory_viz.segsum(data), _memory_viz.trace(data), _memory_viz.trace_plot(data), _memory_viz.segment_plot(data)
+print(sum(block["requested_size"] for segment in data["segments"] for block in segment["blocks"]
+          if block["state"] == "active_allocated"))
+"""
+
+
+def compare_snapshot(python, path, books):
+    """What differs between the exported snapshot, as PyTorch reads it, and our books."""
+    snapshot = path + ".pickle"
+    subprocess.run([os.path.join(BUILD, "gpumem-report"), "export", "--format=pytorch-snapshot", "-o", snapshot, path],
+                   check=True)
+    read = subprocess.run([python, "-c", READ_SNAPSHOT, snapshot], capture_output=True, text=True)
+    held = sum(row["live_bytes"] for row in books["holders"])
+    if read.returncode != 0:
+        return ["the snapshot: " + read.stderr[-800:]]
+    return [] if int(read.stdout) == held else [f"{held} bytes in our books, {read.stdout.strip()} in the snapshot"]
+
+
 def run_case(name, python, case, way, cached):
     with tempfile.TemporaryDirectory() as folder:
         plain = launch(python, case, way, os.path.join(folder, "cache"), "--off")
@@ -157,9 +181,12 @@ def run_case(name, python, case, way, cached):
             counted = json.loads(ours.stdout.splitlines()[-1])
             if way == NATIVE:
                 cached[case] = counted
-            books = read_books(os.path.join(folder, f"{ours.pid}.gpucache"))
+            path = os.path.join(folder, f"{ours.pid}.gpucache")
+            books = read_books(path)
             wrong += compare_books(way, counted, cached.get(case), books)
             wrong += compare_tensors(way, counted, books.get("torch"))
+            if way == NATIVE and books["moment"] == "ended":
+                wrong += compare_snapshot(python, path, books)
     title = f"{name} {case} {way}"
     print(f"FAIL {title}\n{ours.stderr[-800:]}" if wrong else f"ok   {title}", *wrong, sep="\n     ", flush=True)
     return not wrong
