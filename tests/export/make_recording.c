@@ -122,6 +122,14 @@ static void add_failure(struct recording_builder *b, uint32_t stack)
 		.n_holders = 1,
 		.rest_bytes = 5 * MIB };
 	b->ooms[0].holders[0] = (struct gpucache_holder){ stack, 3, 6 * MIB };
+	b->ooms[1] = (struct gpucache_oom){ .seq = 2,
+		.device = 1,
+		.number = 2,
+		.recovered = 1,
+		.time_ns = builder_ns(3),
+		.requested = 90 * GIB,
+		.thread = 4711,
+		.rest_bytes = 13 * MIB };
 	b->peaks[0] = (struct gpucache_peak){ .seq = 2,
 		.number = 1,
 		.time_ns = builder_ns(2),

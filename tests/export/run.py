@@ -297,8 +297,10 @@ def case_a_flame_graph_of_folded_stacks_holds_every_byte(export):
 
 
 def case_the_peak_and_the_failure_are_moments_of_their_own(export):
+    samples = read_folded(export.text("folded", export.made, "--at=oom"))
+    expect_equal("the last failure", sums_of(samples), {1: 13 << 20})
     for moment, mib in (("peak", 77 + 11), ("oom", 6 + 5)):
-        samples = read_folded(export.text("folded", export.made, "--at=" + moment))
+        samples = read_folded(export.text("folded", export.made, "--at=" + moment, "-d", "0"))
         expect_equal(moment, sums_of(samples), {0: mib << 20})
         expect_equal("the rest", samples[0][-1][0], ["(others, not listed)"])
 
@@ -333,7 +335,7 @@ def case_perfetto_reads_counters_failures_and_ranges(export):
     expect_equal("the counters", counters, [{"live": i * 11 << 20, "reserved": i * 32 << 20,
                                              "free": (71 << 30) - (i * 32 << 20)} for i in range(4)])
     expect_equal("the failure", [(e["name"], e["tid"]) for e in events if e["ph"] == "i"],
-                 [("OOM on GPU 0: 90.00 GiB requested, recovered", 4711)])
+                 [(f"OOM on GPU {gpu}: 90.00 GiB requested, recovered", 4711) for gpu in (0, 1)])
     expect_equal("the ranges", [(e["name"], e["dur"]) for e in events if e["ph"] == "X"], [
         ("train/for\"ward", 1e5)])
     points = [e["args"] for e in read_trace(export.text("perfetto", export.killed)) if e["ph"] == "C"]

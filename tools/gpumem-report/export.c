@@ -55,6 +55,23 @@ static enum gpc_status holdings_of_peak(
 	return GPC_OK;
 }
 
+/* The last failed request on a GPU that is wanted. */
+static bool find_last_oom(const struct gpc_report *report, struct gpucache_oom *ret_oom)
+{
+	const struct gpc_recording *rec = report->recording;
+	struct gpucache_oom oom;
+	uint64_t best = 0;
+
+	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++) {
+		if (!gpc_recording_read_oom(rec, i, &oom) || oom.number <= best ||
+			!gpc_report_wants(report, oom.device))
+			continue;
+		best = oom.number;
+		*ret_oom = oom;
+	}
+	return best != 0;
+}
+
 static enum gpc_status holdings_of(
 	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal)
 {
@@ -65,7 +82,7 @@ static enum gpc_status holdings_of(
 		return holdings_of_peak(holdings, report, ordinal);
 	if (report->options->moment == GPC_AT_END)
 		return gpc_holdings_from_live(holdings, report, ordinal);
-	if (!gpc_recording_find_oom(report->recording, 0, &oom) || oom.device != ordinal)
+	if (!find_last_oom(report, &oom) || oom.device != ordinal)
 		return GPC_OK;
 	return gpc_holdings_from_oom(holdings, report, &oom);
 }
