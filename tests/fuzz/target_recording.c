@@ -31,6 +31,14 @@ static const struct {
 	{ "leaks", "--device=0" },
 	{ "check", "--json" },
 	{ "check", "--fail-on=oom,leak" },
+	{ "export", "--format=folded" },
+	{ "export", "--format=speedscope" },
+	{ "export", "--format=pprof" },
+	{ "export", "--format=perfetto" },
+	{ "export", "--format=pytorch-snapshot" },
+	{ "export", "--format=csv" },
+	{ "export", "--format=openmetrics" },
+	{ "export", "--format=json" },
 };
 
 #define N_VIEWS (sizeof views / sizeof views[0])
