@@ -66,7 +66,8 @@ class Export:
         summary = self.summary(recording)
         if summary["verdict"]:
             return {0: self.world.held_bytes(recording)}
-        return {device["ordinal"]: sum(row["live_bytes"] for row in device["holders"])
+        # What PyTorch's cache has in no tensor is a row without blocks.
+        return {device["ordinal"]: sum(row["live_bytes"] for row in device["holders"] if row["blocks"])
                 for device in summary["devices"]}
 
 
@@ -292,7 +293,7 @@ def case_a_flame_graph_of_folded_stacks_holds_every_byte(export):
     for recording in export.all():
         expect_held("folded", export, recording, read_folded(export.text("folded", recording)))
     samples = read_folded(export.text("folded", export.made))
-    expect(any("<lambda, \"x\">  mo,del.py:7" in path for path, _ in samples[0]), samples)
+    expect(any(path[0].endswith("\"x\">  mo,del.py:7") for path, _ in samples[0]), samples)
     expect(any(path[-1] == "(contexts)" for path, _ in samples[0]), samples)
 
 
@@ -311,7 +312,7 @@ def case_speedscope_reads_a_profile_of_each_gpu(export):
         expect_held("speedscope", export, recording, samples)
         expect_equal("its GPUs", sorted(samples), [d["ordinal"] for d in export.summary(recording)["devices"]])
     made = read_speedscope(export.text("speedscope", export.made))
-    expect(any("<lambda; \"x\">  mo;del.py:7" in path for path, _ in made[0]), made)
+    expect(any(path[0].endswith("\"x\">  mo;del.py:7") for path, _ in made[0]), made)
 
 
 def case_pprof_reads_what_is_held_and_what_was_ever_asked_for(export):
