@@ -231,14 +231,27 @@ static void while_a_capture_just_begins_no_wait_is_made(void **state)
 static struct gpc_sim_driver *comer;
 static const struct gpc_driver_ops *waiting_ops;
 
+static void *come_or_forget(void *arg)
+{
+	(void)arg;
+	if (!comer) {
+		gpc_pool_forget(&stage.pool);
+		return NULL;
+	}
+	gpc_lock_take(&stage.pool.lock);
+	assert_int_equal(gpc_fences_add_member(&stage.pool.fences, &comer->base), GPC_OK);
+	gpc_lock_release(&stage.pool.lock);
+	return NULL;
+}
+
+/* By another thread: the one that waits lets no capture begin, and takes no lock of a pool meanwhile. */
 static enum gpc_status come_during_wait(struct gpc_driver *drv)
 {
 	enum gpc_status st = waiting_ops->context_sync(drv);
+	pthread_t thread;
 
-	if (comer)
-		assert_int_equal(gpc_fences_add_member(&stage.pool.fences, &comer->base), GPC_OK);
-	else
-		gpc_pool_forget(&stage.pool);
+	assert_int_equal(pthread_create(&thread, NULL, come_or_forget, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
 	return st;
 }
 
