@@ -103,6 +103,21 @@ static inline void stage_close(struct stage *stage)
 	gpc_sim_destroy(stage->sim);
 }
 
+/* The events of a context end with it.  That of the stage lives on, so a test that forgets its pool ends them. */
+static inline void stage_keep_events(const struct stage *stage, gpc_event *ret_events)
+{
+	for (uint32_t i = 0; i < GPC_MAX_FENCES; i++)
+		ret_events[i] = stage->pool.fences.ring[i].events[0];
+}
+
+static inline void stage_end_events(struct stage *stage, const gpc_event *events)
+{
+	for (uint32_t i = 0; i < GPC_MAX_FENCES; i++) {
+		if (events[i])
+			stage->drv.base.ops->event_destroy(&stage->drv.base, events[i]);
+	}
+}
+
 static inline struct gpc_request stage_request(struct stage *stage, uint64_t size)
 {
 	return (struct gpc_request){ .size = size,

@@ -233,9 +233,13 @@ static const struct gpc_driver_ops *waiting_ops;
 
 static void *come_or_forget(void *arg)
 {
+	gpc_event events[GPC_MAX_FENCES];
+
 	(void)arg;
 	if (!comer) {
+		stage_keep_events(&stage, events);
 		gpc_pool_forget(&stage.pool);
+		stage_end_events(&stage, events);
 		return NULL;
 	}
 	gpc_lock_take(&stage.pool.lock);
