@@ -150,7 +150,7 @@ fuzz:                                      ## feed damaged input to every reader
 mutants:                                   ## which changes of one line do the tests of FILES not notice; TESTS=, LIMIT=, SEED=
 	$(Q)TESTS="$(TESTS)" LIMIT=$(LIMIT) SEED=$(SEED) tests/mutants/mutants.py $(FILES)
 
-gpu: all programs doors gpu-programs $(patsubst %.c,$(B)/%,$(CONF_TESTS)) ## build what tests/gpu/run.sh takes along to a machine with a GPU
+gpu: all programs doors gpu-programs gpu-libraries $(patsubst %.c,$(B)/%,$(CONF_TESTS)) ## build what tests/gpu/run.sh takes along to a machine with a GPU
 	$(Q)git describe --always --dirty >$(B)/gpu/commit 2>/dev/null || rm -f $(B)/gpu/commit
 
 bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.csv

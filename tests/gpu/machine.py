@@ -67,17 +67,21 @@ def find_cudart():
 
 
 def find_libunwind(build):
-    """Where libunwind comes from: "system", the folder that was brought along, or None."""
+    """Where libunwind comes from: the folder that was brought along, "system", or None."""
+    brought = os.path.join(build, "lib")
+    if os.path.exists(os.path.join(brought, "libunwind.so.8")):
+        return brought
     try:
         ctypes.CDLL("libunwind.so.8")
         return "system"
     except OSError:
-        brought = os.path.join(build, "lib")
-        return brought if os.path.exists(os.path.join(brought, "libunwind.so.8")) else None
+        return None
 
 
 def build_runs(build):
-    return output_of([os.path.join(build, "gpumem-report"), "--version"]) is not None \
+    # The report's own libraries, too, may have been brought along.
+    env = {**os.environ, "LD_LIBRARY_PATH": os.path.join(build, "lib")}
+    return output_of([os.path.join(build, "gpumem-report"), "--version"], env=env) is not None \
         and os.path.exists(os.path.join(build, "libgpucache.so")) \
         and os.path.exists(os.path.join(build, "programs", "train"))
 

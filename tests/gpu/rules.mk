@@ -1,7 +1,7 @@
 # What tests/gpu/run.sh asks of the driver itself: linked like tests/programs, with whichever libcuda.so.1 is there.
 # Included by the top Makefile behind tests/programs/rules.mk.
 
-GPU_PROGRAMS := $(addprefix $(B)/gpu/,questions costs reuse)
+GPU_PROGRAMS := $(addprefix $(B)/gpu/,questions fences costs reuse)
 
 $(GPU_PROGRAMS): tests/gpu/driver.h tests/programs/kernel.h
 $(GPU_PROGRAMS): $(B)/gpu/%: tests/gpu/%.c | $(SIMCUDA)
@@ -9,3 +9,13 @@ $(GPU_PROGRAMS): $(B)/gpu/%: tests/gpu/%.c | $(SIMCUDA)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(PROGRAM_CFLAGS) -I. -isystem src/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda \
 	  -Wl,--allow-shlib-undefined -l:libcuda.so.1 -ldl -lpthread
+
+# Shared libraries of ours and of the tools that a machine without packages lacks.
+GPU_LIBRARIES := libunwind.so.8 libdw.so.1 libelf.so.1 libjson-c.so.5
+
+.PHONY: gpu-libraries
+gpu-libraries:
+	$(Q)mkdir -p build/lib
+	$(Q)for name in $(GPU_LIBRARIES); do \
+		path=$$(/sbin/ldconfig -p | awk -v name=$$name '$$1 == name { print $$NF; exit }'); \
+		if [ -n "$$path" ]; then cp "$$path" build/lib/; else echo "$$name: not installed here"; fi; done

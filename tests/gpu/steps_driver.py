@@ -95,17 +95,35 @@ def step_lives(suite, world, data):
     expect(not wrong, "\n".join(wrong))
 
 
+def ask(world, program, topic, data, **extra):
+    """Answers are never wrong here: they are what is not known.  Returns what went wrong in asking."""
+    try:
+        done = world.run([program, topic], with_us=False, **extra)
+    except subprocess.TimeoutExpired as late:
+        return [f"{topic}: no end after {late.timeout:.0f} s"]
+    for line in done.out.splitlines():
+        question, _, answer = line.partition(": ")
+        data[question] = answer
+    return [f"{topic}: status {done.status}, {done.err.strip()[-200:]}"] if done.status != 0 else []
+
+
+def step_fences(suite, world, data):
+    """What reuse in safety takes for granted; what is NOT AS BELIEVED stands in the results, and in the reason."""
+    program = gpu_program(suite, "fences")
+    failed = []
+    for topic in world.run([program, "list"], with_us=False).out.split():
+        failed += ask(world, program, topic, data)
+    for connections in ("1", "8", "32"):
+        failed += ask(world, program, "overlap", data, CUDA_DEVICE_MAX_CONNECTIONS=connections)
+    failed += [f"{question}: {answer}" for question, answer in data.items() if "NOT AS BELIEVED" in answer]
+    expect(not failed, "\n".join(failed))
+
+
 def step_questions(suite, world, data):
-    """Answers are never wrong here: they are what is not known."""
     program = gpu_program(suite, "questions")
     failed = []
     for topic in world.run([program, "list"], with_us=False).out.split():
-        done = world.run([program, topic], with_us=False)
-        for line in done.out.splitlines():
-            question, _, answer = line.partition(": ")
-            data[question] = answer
-        if done.status != 0:
-            failed.append(f"{topic}: status {done.status}, {done.err.strip()[-200:]}")
+        failed += ask(world, program, topic, data)
     # One process cannot see these.
     data["cuDeviceRegisterAsyncNotification under other processes' pressure"] = \
         "not asked: it would take the memory of everybody on this device"
@@ -141,6 +159,7 @@ MEMORY_STEPS = (
     ("processes live and end as without us", 90, step_lives),
 )
 ASKING_STEPS = (
+    ("what the safety of reuse takes for granted", 120, step_fences),
     ("what no document says about this driver", 60, step_questions),
     ("our handler ends before the driver does", 20, step_exit_order),
     ("what the driver's calls cost", 60, step_costs),

@@ -2,11 +2,16 @@
 """Steps with the frameworks of real users: the same results, what it takes and costs, an out-of-memory."""
 import json
 import os
+import statistics
 import sys
 
-from harness import Skip, expect, expect_equal
+from harness import TOP, Failed, Skip, expect, expect_equal
+
+sys.path.insert(0, os.path.join(TOP, "tests", "clients"))
+import run as clients  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+CASES = os.path.join(TOP, "tests", "clients", "torch_cases.py")
 OOM_LIMIT = "limit:3GiB"
 
 
@@ -17,9 +22,13 @@ def library_path(suite):
     return ":".join(folders) or None
 
 
-def run_script(suite, world, command, with_us, **extra):
-    done = world.run([sys.executable, os.path.join(HERE, command[0]), *command[1:]], with_us,
+def run_python(suite, world, command, with_us, **extra):
+    return world.run([sys.executable, os.path.join(HERE, command[0]), *command[1:]], with_us,
                      LD_LIBRARY_PATH=library_path(suite), **extra)
+
+
+def run_script(suite, world, command, with_us, **extra):
+    done = run_python(suite, world, command, with_us, **extra)
     expect_equal(f"the exit status ({done.err.strip()[-400:]})", done.status, 0)
     lines = done.out.strip().splitlines()
     expect(lines, "it printed nothing")
@@ -72,6 +81,61 @@ def step_torch_expandable(suite, world, data):
     train(suite, world, data, 300, PYTORCH_CUDA_ALLOC_CONF=conf, PYTORCH_ALLOC_CONF=conf)
 
 
+# A step's time under each, by turns; the cost of tensors' stacks is what lies between the last two.
+SPEEDS = (("without us", False, None), ("with us", True, None), ("with us, stacks sampled", True, "tensors:sampled"),
+          ("with us, tensors:off", True, "tensors:off"))
+
+
+def measure_steps(*command):
+    def step(suite, world, data):
+        if suite.sim:
+            raise Skip("frameworks need a real GPU")
+        times = {name: [] for name, _, _ in SPEEDS}
+        for _ in range(3):
+            for name, with_us, conf in SPEEDS:
+                answer = run_script(suite, world, command, with_us, GPUCACHE_CONF=conf)
+                times[name].append(answer["ms_per_step"])
+        for name, found in times.items():
+            ratio = statistics.median(found) / statistics.median(times["without us"])
+            data[name] = f"{sorted(found)} ms a step, {ratio:.3f} times the median without us"
+    return step
+
+
+def step_torch_cases(suite, world, data):
+    """What PyTorch prints and counts is the same with us, and is what we counted tensor by tensor."""
+    if suite.sim:
+        raise Skip("frameworks need a real GPU")
+    wrong = []
+    for case in ("eager", "amp", "resnet", "lstm", "checkpoint", "graphs", "streams", "workers", "compile", "values"):
+        for way in (clients.NATIVE, clients.EXPANDABLE) if case in ("amp", "streams") else (clients.NATIVE,):
+            conf = {"PYTORCH_CUDA_ALLOC_CONF": way, "TORCHINDUCTOR_CACHE_DIR": world.folder}
+            plain = run_python(suite, world, [CASES, case], False, **conf)
+            ours = run_python(suite, world, [CASES, case], True, **conf)
+            name = f"{case}, {way}"
+            if (plain.status, ours.status) != (0, 0):
+                wrong.append(f"{name}: exit status {plain.status} and {ours.status}: {ours.err.strip()[-300:]}")
+                world.forget_recordings()
+                continue
+            counted = json.loads(ours.out.splitlines()[-1])
+            if clients.normal(plain.out) != clients.normal(ours.out):
+                wrong.append(f"{name}: printed {plain.out[-300:]} and {ours.out[-300:]}")
+            books = world.report_json("summary", busiest_recording(world))["devices"][0]
+            wrong += [f"{name}: {text}" for text in clients.compare_tensors(way, counted, books.get("torch"))]
+            data[name] = {key: counted[key] for key in ("allocation.all.allocated", "allocated_bytes.all.peak",
+                                                        "reserved_bytes.all.peak")}
+            world.forget_recordings()
+    if wrong:
+        raise Failed("\n".join(wrong))
+
+
+def step_torch_memory(suite, world, data):
+    if suite.sim:
+        raise Skip("frameworks need a real GPU")
+    data.update(run_script(suite, world, ["torch_memory.py"], False))
+    ours = run_script(suite, world, ["torch_memory.py"], True)
+    data["with us"] = {key: value for key, value in ours.items() if value != data.get(key)}
+
+
 def compare_with_numpy(suite, world, data, framework, **extra):
     plain, ours = compare(suite, world, data, "frameworks.py", framework, **extra)
     expect_equal("wrong results, without us and with us", (plain["wrong"], ours["wrong"]), (0, 0))
@@ -122,6 +186,10 @@ STEPS = (
     ("PyTorch trains bit for bit as without us", 90, step_torch),
     ("PyTorch without its own cache trains bit for bit as without us", 120, step_torch_without_its_cache),
     ("PyTorch with expandable segments trains bit for bit as without us", 90, step_torch_expandable),
+    ("PyTorch counts as we do, case by case", 180, step_torch_cases),
+    ("what PyTorch's libraries take", 60, step_torch_memory),
+    ("what a training step costs: a small model", 120, measure_steps("torch_train.py", "200")),
+    ("what a training step costs: GPT-2 small", 120, measure_steps("torch_train.py", "60", "gpt2")),
     ("CuPy computes as NumPy", 45, step_cupy),
     ("CuPy without its pool computes as NumPy", 45, step_cupy_without_its_pool),
     ("JAX with preallocation computes as NumPy", 60, step_jax),

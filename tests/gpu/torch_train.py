@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small PyTorch training run, deterministic, that prints one JSON object.
 
-  torch_train.py [STEPS | oom]
+  torch_train.py [STEPS [gpt2] | oom]
 
-With `oom` it allocates until it may not any more, and says by which exception.
+With `gpt2` the model has the measures of GPT-2 small, in bfloat16, and is timed step by step; with `oom` it allocates
+until it may not any more, and says by which exception.
 It knows nothing of gpucache.  The losses are printed bit for bit: two runs that touch the same memory
 in the same way print the same ones.
 """
@@ -22,9 +23,11 @@ except ImportError:
     sys.exit(0)
 
 RUN_OUT = sys.argv[1:] == ["oom"]
+GPT2 = sys.argv[2:] == ["gpt2"]
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 and not RUN_OUT else 300
 WARM_UP = 10
-WIDTH, HEADS, BLOCKS, TOKENS, BATCH = 512, 8, 6, 128, 32
+WIDTH, HEADS, BLOCKS, TOKENS, BATCH = (768, 12, 12, 1024, 8) if GPT2 else (512, 8, 6, 128, 32)
+VARIED = 1 if GPT2 else 5
 
 
 class Block(nn.Module):
@@ -55,8 +58,9 @@ def train():
             torch.cuda.synchronize()
             started = time.perf_counter()
         # Batches of changing size, as real data has them: allocation sizes change too.
-        batch = data[step % 4, : BATCH - step % 5]
-        loss = nn.functional.mse_loss(model(batch), batch)
+        batch = data[step % 4, : BATCH - step % VARIED]
+        with torch.autocast("cuda", torch.bfloat16, enabled=GPT2):
+            loss = nn.functional.mse_loss(model(batch), batch)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
