@@ -93,8 +93,11 @@ static CUresult free_any(void *ptr, bool is_told, CUstream stream)
 	if (!ptr)
 		return CUDA_SUCCESS;
 	if (!enter())
-		return gpc_real_find() ? real_cuMemFree_v2(address_of(ptr))
-				       : CUDA_ERROR_NOT_INITIALIZED;
+		return !gpc_real_find()
+			       ? CUDA_ERROR_NOT_INITIALIZED
+			       : real_cuMemFree_v2(gpc_runtime_is_of_parent(address_of(ptr))
+							   ? 0
+							   : address_of(ptr));
 	result = is_told ? gpc_runtime_free_on(address_of(ptr), stream, &is_ours)
 			 : gpc_runtime_free(address_of(ptr), &is_ours);
 	if (!is_ours)

@@ -17,7 +17,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 
 	/* cudaFree(NULL) is how programs make the driver start. */
 	if (dptr == 0 || !enter())
-		return real_cuMemFree_v2(dptr);
+		return real_cuMemFree_v2(gpc_runtime_is_of_parent(dptr) ? 0 : dptr);
 	result = gpc_runtime_free(dptr, &is_ours);
 	if (!is_ours)
 		FREE_TRACKED(result, DEVICE, dptr, real_cuMemFree_v2(dptr));
@@ -29,19 +29,20 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
  * The driver takes memory of cuMemAlloc here, too.  Ours cannot go there, it is a piece of a
  * segment; the fence covers the work that was submitted to the stream before.
  */
-#define FREED_ASYNC(name)                                                              \
-	CUresult name(CUdeviceptr dptr, CUstream stream)                               \
-	{                                                                              \
-		CUresult result;                                                       \
-		bool is_ours;                                                          \
-                                                                                       \
-		if (dptr == 0 || !enter())                                             \
-			return real_##name(dptr, stream);                              \
-		result = gpc_runtime_free(dptr, &is_ours);                             \
-		if (!is_ours)                                                          \
-			FREE_TRACKED(result, DEVICE, dptr, real_##name(dptr, stream)); \
-		gpc_runtime_leave();                                                   \
-		return result;                                                         \
+#define FREED_ASYNC(name)                                                                  \
+	CUresult name(CUdeviceptr dptr, CUstream stream)                                   \
+	{                                                                                  \
+		CUresult result;                                                           \
+		bool is_ours;                                                              \
+                                                                                           \
+		if (dptr == 0 || !enter())                                                 \
+			return gpc_runtime_is_of_parent(dptr) ? real_cuMemFree_v2(0)       \
+							      : real_##name(dptr, stream); \
+		result = gpc_runtime_free_async(dptr, stream, &is_ours);                   \
+		if (!is_ours)                                                              \
+			FREE_TRACKED(result, DEVICE, dptr, real_##name(dptr, stream));     \
+		gpc_runtime_leave();                                                       \
+		return result;                                                             \
 	}
 
 FREED_ASYNC(cuMemFreeAsync)

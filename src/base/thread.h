@@ -81,7 +81,18 @@ static inline bool gpc_process_is_ours(void)
 	return page && *page != 0;
 }
 
-/* The same, and false also in a child of vfork or clone that shares our memory.  A system call. */
+/* True in a child of it made by fork or raw clone, with a copy of its memory. */
+static inline bool gpc_process_is_child(void)
+{
+	const uint32_t *page = atomic_load_explicit(&gpc_process_page, memory_order_acquire);
+
+	return page && *page == 0;
+}
+
+/*
+ * As gpc_process_is_ours, and false also in a child of vfork or clone that shares our memory.  A
+ * system call.
+ */
 bool gpc_process_is_exactly_ours(void);
 
 #endif

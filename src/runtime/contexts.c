@@ -393,6 +393,21 @@ void gpc_runtime_primary_forget(CUdevice device)
 		forget(primary);
 }
 
+/* A fault of one context breaks all of its device (tests/gpu, "fault_in_another_context"). */
+static void hear(const struct gpc_context *context, CUresult result)
+{
+	const struct gpc_device *device = context->device;
+
+	if (!gpc_cuda_is_sticky(result))
+		return;
+	for (uint32_t i = 0; i < GPC_MAX_CONTEXTS; i++) {
+		struct gpc_context *each = atomic_load(&device->contexts[i]);
+
+		if (each)
+			gpc_cuda_driver_heard(&each->drv, result);
+	}
+}
+
 struct gpc_sync gpc_runtime_begin_sync(CUcontext handle)
 {
 	CUcontext current = NULL;
@@ -419,7 +434,7 @@ void gpc_runtime_end_sync(struct gpc_sync sync, CUresult result)
 		gpc_pool_end_sync(&context->pool, sync.number,
 			context->drv.base.ops->now_ns(&context->drv.base));
 	else
-		gpc_cuda_driver_heard(&context->drv, result);
+		hear(context, result);
 }
 
 /*
@@ -436,6 +451,5 @@ void gpc_runtime_heard(CUresult result)
 		return;
 	context = gpc_context_current();
 	if (context)
-		gpc_cuda_driver_heard(
-			&context->drv, gpc_runtime.fns->cuMemGetInfo_v2(&available, &total));
+		hear(context, gpc_runtime.fns->cuMemGetInfo_v2(&available, &total));
 }

@@ -220,23 +220,26 @@ static CUresult sync_for_free(struct gpc_pool *pool)
 }
 
 /*
- * What the driver says before it looks at the pointer: that it is gone, that no context is current,
- * that the current one is destroyed or broken.  Mostly that is the context of the memory, of which
- * all is known.
+ * What the driver says before it looks at the pointer: that it is gone, that the current context is
+ * destroyed, that a fault broke the device.  Mostly the current context is that of the memory, of which
+ * all is known; of one that we do not know the driver is asked by a call that looks at it, because
+ * the cheap ones answer for a destroyed context, too.  None need be current: the address says whose
+ * it is.
  */
 static CUresult judge_caller(const struct gpc_context *owner)
 {
 	const struct gpc_context *context = owner;
 	CUcontext current = NULL;
-	CUdevice device;
 	CUresult result = gpc_runtime.fns->cuCtxGetCurrent(&current);
+	size_t available;
+	size_t total;
 
-	if (!result && current != owner->handle) {
-		result = gpc_runtime.fns->cuCtxGetDevice(&device);
-		context = gpc_context_find(current);
-	}
-	if (result || !context)
+	if (result)
 		return result;
+	if (current && current != owner->handle)
+		context = gpc_context_find(current);
+	if (!context)
+		return gpc_runtime.fns->cuMemGetInfo_v2(&available, &total);
 	return (CUresult)atomic_load_explicit(&context->drv.sticky, memory_order_relaxed);
 }
 
@@ -265,9 +268,24 @@ static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool may_wait,
 	return st == GPC_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+bool gpc_runtime_is_of_parent(CUdeviceptr ptr)
+{
+	return gpc_process_is_child() && gpc_heap_find_pool(&gpc_runtime.heap, ptr) != NULL;
+}
+
 CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
 {
 	return free_in_order(ptr, 0, true, ret_is_ours);
+}
+
+/* A default stream is that of the current context. */
+CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours)
+{
+	bool is_default = !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+	CUcontext current = NULL;
+
+	*ret_is_ours = is_default && !gpc_runtime.fns->cuCtxGetCurrent(&current) && !current;
+	return *ret_is_ours ? CUDA_ERROR_INVALID_CONTEXT : free_in_order(ptr, 0, true, ret_is_ours);
 }
 
 CUresult gpc_runtime_free_on(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours)

@@ -56,6 +56,13 @@ void gpc_runtime_saw_start(void);
 /* Plain device memory: cuMemAlloc, cuMemFree, cuMemFreeAsync, cuMemGetInfo. */
 CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size);
 CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours);
+CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours);
+
+/*
+ * In a child: a block of its parent's cache.  After a raw clone, which no handler sees, the driver
+ * still holds the parent's handles and would free the segment, for the parent, too.
+ */
+bool gpc_runtime_is_of_parent(CUdeviceptr ptr);
 void gpc_runtime_adjust_free(size_t *available, size_t *total);
 
 /*

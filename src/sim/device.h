@@ -87,6 +87,7 @@ struct gpc_sim_device {
 	void *va; /* the reservation, which starts up to 2 MiB before base */
 
 	_Atomic uint64_t tail_ns; /* when all work of the device is done */
+	_Atomic int fault;        /* the CUresult that every context of it answers with; 0: none */
 
 	/* Lock: lock. */
 	struct gpc_sim_chunk *chunks;

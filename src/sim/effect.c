@@ -202,7 +202,7 @@ static void apply_kernel(struct gpc_sim *sim, const struct gpc_sim_effect *effec
 		const struct gpc_sim_range *range = &effect->ranges[i];
 		if (!gpc_sim_may_touch(sim, (int)effect->context->device->ordinal, range->ptr,
 			    range->size, range->fill >= 0)) {
-			gpc_sim_context_break(effect->context, CUDA_ERROR_ILLEGAL_ADDRESS);
+			gpc_sim_context_fault(effect->context, CUDA_ERROR_ILLEGAL_ADDRESS);
 			return;
 		}
 		if (range->fill >= 0)

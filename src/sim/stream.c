@@ -100,6 +100,7 @@ void gpc_sim_context_reset(struct gpc_sim_context *context)
 {
 	drop_streams_and_memory(context);
 	atomic_store(&context->broken, 0);
+	atomic_store(&context->device->fault, 0);
 }
 
 void gpc_sim_context_break(struct gpc_sim_context *context, CUresult code)
@@ -107,6 +108,14 @@ void gpc_sim_context_break(struct gpc_sim_context *context, CUresult code)
 	int none = 0;
 
 	atomic_compare_exchange_strong(&context->broken, &none, (int)code);
+}
+
+void gpc_sim_context_fault(struct gpc_sim_context *context, CUresult code)
+{
+	int none = 0;
+
+	gpc_sim_context_break(context, code);
+	atomic_compare_exchange_strong(&context->device->fault, &none, (int)code);
 }
 
 CUresult gpc_sim_context_sync(struct gpc_sim_context *context)
@@ -345,6 +354,9 @@ CUresult gpc_sim_stream_query(struct gpc_sim_stream *stream)
 		res = gpc_sim_capture_check_legacy(stream->context);
 	if (res != CUDA_SUCCESS)
 		return res;
+	res = gpc_sim_capture_check_unsafe(sim);
+	if (res != CUDA_SUCCESS)
+		return res;
 	gpc_sim_settle(sim);
 	res = gpc_sim_context_state(stream->context);
 	if (res != CUDA_SUCCESS)
@@ -361,6 +373,8 @@ CUresult gpc_sim_stream_sync(struct gpc_sim_stream *stream)
 
 	if (res == CUDA_SUCCESS && is_legacy(stream))
 		res = gpc_sim_capture_check_legacy(stream->context);
+	if (res == CUDA_SUCCESS)
+		res = gpc_sim_capture_check_unsafe(stream->context->sim);
 	if (res != CUDA_SUCCESS)
 		return res;
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_stream(stream);
@@ -399,8 +413,11 @@ CUresult gpc_sim_event_query(struct gpc_sim_event *event)
 
 	if (atomic_load(&event->capture_number))
 		return CUDA_ERROR_CAPTURED_EVENT;
+	CUresult res = gpc_sim_capture_check_unsafe(sim);
+	if (res != CUDA_SUCCESS)
+		return res;
 	gpc_sim_settle(sim);
-	CUresult res = gpc_sim_context_state(event->context);
+	res = gpc_sim_context_state(event->context);
 	if (res != CUDA_SUCCESS)
 		return res;
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_event(event);
@@ -413,6 +430,9 @@ CUresult gpc_sim_event_sync(struct gpc_sim_event *event)
 {
 	if (atomic_load(&event->capture_number))
 		return CUDA_ERROR_CAPTURED_EVENT;
+	CUresult res = gpc_sim_capture_check_unsafe(event->context->sim);
+	if (res != CUDA_SUCCESS)
+		return res;
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_event(event);
 	wait_until(event->context->sim, atomic_load(&event->done_ns));
 	gpc_sim_race_learn(event->context->sim, known, true);

@@ -100,6 +100,9 @@ void gpc_sim_context_reset(struct gpc_sim_context *context);
 /* From now on every call answers `code`. */
 void gpc_sim_context_break(struct gpc_sim_context *context, CUresult code);
 
+/* A kernel touched what is not there: so does every call of every context of the device, until one is reset. */
+void gpc_sim_context_fault(struct gpc_sim_context *context, CUresult code);
+
 /* The code that the context is broken with, or CUDA_SUCCESS. */
 static inline CUresult gpc_sim_context_state(struct gpc_sim_context *context)
 {
@@ -107,6 +110,8 @@ static inline CUresult gpc_sim_context_state(struct gpc_sim_context *context)
 
 	if (!code && context->primary)
 		code = atomic_load_explicit(&context->primary->broken, memory_order_relaxed);
+	if (!code)
+		code = atomic_load_explicit(&context->device->fault, memory_order_relaxed);
 	return (CUresult)code;
 }
 

@@ -133,7 +133,8 @@ static CUresult host_unmap(struct gpc_sim_context *context, uint64_t base, enum 
 
 	if (!host_remove(base, kind, &block))
 		return CUDA_ERROR_INVALID_VALUE;
-	(void)gpc_sim_context_sync(context);
+	if (context)
+		(void)gpc_sim_context_sync(context);
 	munmap((void *)(uintptr_t)block.base, block.size);
 	return CUDA_SUCCESS;
 }
@@ -245,11 +246,12 @@ CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 
 /* ---- free and questions ---- */
 
+/* An address says whose it is: no context need be current, but a current one must be whole. */
 CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
-	struct gpc_sim_context *context;
+	struct gpc_sim_context *context = face_current();
 	struct face_host block;
-	CUresult res = face_enter(GPC_SIM_COST_FREE, "cuMemFree_v2", &context);
+	CUresult res = face_enter(GPC_SIM_COST_FREE, "cuMemFree_v2", context ? &context : NULL);
 
 	if (res != CUDA_SUCCESS || ptr == 0)
 		return res;

@@ -143,19 +143,6 @@ static CUresult primary_activate_locked(struct primary *primary, unsigned dev)
 	return CUDA_SUCCESS;
 }
 
-/* A primary context that was reset while somebody held it comes back, with nothing in it, when it is used again. */
-static CUresult revive(const struct gpc_sim_context *context)
-{
-	CUresult res = CUDA_ERROR_CONTEXT_IS_DESTROYED;
-
-	pthread_mutex_lock(&primary_lock);
-	for (unsigned i = 0; i < GPC_SIM_MAX_DEVICES; i++)
-		if (primaries[i].context == context && primaries[i].refs)
-			res = primary_activate_locked(&primaries[i], i);
-	pthread_mutex_unlock(&primary_lock);
-	return res;
-}
-
 CUresult face_enter(enum gpc_sim_cost cost, const char *entry, struct gpc_sim_context **ret_context)
 {
 	CUresult res = state();
@@ -171,8 +158,7 @@ CUresult face_enter(enum gpc_sim_cost cost, const char *entry, struct gpc_sim_co
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	*ret_context = context;
-	res = gpc_sim_context_state(context);
-	return res == CUDA_ERROR_CONTEXT_IS_DESTROYED ? revive(context) : res;
+	return gpc_sim_context_state(context);
 }
 
 struct gpc_sim_context *face_context(CUcontext context)

@@ -15,11 +15,11 @@
 
 #include "driver.h"
 
-#define RUNNING    CUDA_ERROR_NOT_READY
-#define KERNEL_NS  (100 * MS)
-#define GATE_S     3
+#define RUNNING          CUDA_ERROR_NOT_READY
+#define KERNEL_NS        (100 * MS)
+#define GATE_S           3
 #define N_CONTEXT_EVENTS 64
-#define N_BEHIND   1000 /* more than a queue of the driver holds */
+#define N_BEHIND         1000 /* more than a queue of the driver holds */
 
 static CUcontext context;
 
@@ -134,7 +134,8 @@ static void ask_about_a_host_function(void)
 	if (!close_gate(streams[0]))
 		return;
 	NEED(cuCtxRecordEvent(context, event));
-	answer("cuEventQuery of cuCtxRecordEvent beside a host function", (int)cuEventQuery(event), RUNNING);
+	answer("cuEventQuery of cuCtxRecordEvent beside a host function", (int)cuEventQuery(event),
+		RUNNING);
 	open_gate();
 }
 
@@ -151,8 +152,8 @@ static void ask_about_a_waiting_stream(void *word)
 	*written = 0;
 	NEED(wait_value(streams[0], (CUdeviceptr)word, 1, 1 /* CU_STREAM_WAIT_VALUE_EQ */));
 	NEED(cuCtxRecordEvent(context, event));
-	answer("cuEventQuery of cuCtxRecordEvent beside cuStreamWaitValue32", (int)cuEventQuery(event),
-		RUNNING);
+	answer("cuEventQuery of cuCtxRecordEvent beside cuStreamWaitValue32",
+		(int)cuEventQuery(event), RUNNING);
 	*written = 1;
 	NEED(cuCtxSynchronize());
 }
@@ -253,8 +254,10 @@ static void ask_gated_fences(void)
 		(void)cuEventQuery(events[n]);
 		worst = now_ns() - start > worst ? now_ns() - start : worst;
 	}
-	printf("events of the context beside a stream that waits for the host: %d of %d, the worst %.3f ms%s\n", n,
-		N_CONTEXT_EVENTS, (double)worst / 1e6, atomic_load(&gate_is_open) ? ", IT WAITS" : "");
+	printf("events of the context beside a stream that waits for the host: %d of %d, the worst "
+	       "%.3f ms%s\n",
+		n, N_CONTEXT_EVENTS, (double)worst / 1e6,
+		atomic_load(&gate_is_open) ? ", IT WAITS" : "");
 	open_gate();
 }
 
@@ -317,7 +320,8 @@ static void ask_gated_memory(void)
 
 static void ask_what_frees_wait_for(void)
 {
-	static const size_t sizes[] = { 4 * KIB, 512 * KIB, MIB, 2 * MIB, 16 * MIB, 128 * MIB, GIB };
+	static const size_t sizes[] = { 4 * KIB, 512 * KIB, MIB, 2 * MIB, 16 * MIB, 128 * MIB,
+		GIB };
 	static const unsigned counts[] = { 1, 8, 64 };
 
 	for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
@@ -335,8 +339,8 @@ static void ask_what_frees_wait_for(void)
 			start = now_ns() - start;
 			for (unsigned s = 0; s < counts[c]; s++)
 				n_running += cuStreamQuery(streams[s]) == RUNNING;
-			printf("cuMemFree of %zu KiB beside %u streams: %.3f ms, %u still run\n", sizes[i] / KIB,
-				counts[c], (double)start / 1e6, n_running);
+			printf("cuMemFree of %zu KiB beside %u streams: %.3f ms, %u still run\n",
+				sizes[i] / KIB, counts[c], (double)start / 1e6, n_running);
 		}
 	}
 	fflush(stdout);
@@ -363,8 +367,10 @@ static void ask_about_overlap(void)
 		}
 		for (unsigned s = 1; s < 33; s++)
 			NEED(cuStreamSynchronize(streams[s]));
-		printf("1000 kernels of 10 us on 32 streams beside one of 300 ms, %s connections, %s: %.1f ms\n",
-			connections ? connections : "default", every ? "an event of the context every 10" : "no events",
+		printf("1000 kernels of 10 us on 32 streams beside one of 300 ms, %s connections, "
+		       "%s: %.1f ms\n",
+			connections ? connections : "default",
+			every ? "an event of the context every 10" : "no events",
 			(double)(now_ns() - start) / 1e6);
 		NEED(cuCtxSynchronize());
 	}
@@ -505,7 +511,8 @@ static void ask_about_captures(void)
 	for (int mode = 0; mode < 3; mode++) {
 		for (int where = 0; where < 4; where++) {
 			for (size_t i = 0; i < sizeof capture_calls / sizeof capture_calls[0]; i++)
-				ask_one_capture((CUstreamCaptureMode)mode, where & 1, where >> 1, &capture_calls[i]);
+				ask_one_capture((CUstreamCaptureMode)mode, where & 1, where >> 1,
+					&capture_calls[i]);
 		}
 	}
 }
@@ -521,8 +528,10 @@ static void ask_without_a_context(void)
 	NEED(cuCtxSynchronize());
 	NEED(cuCtxSetCurrent(NULL));
 	answer("cuEventQuery without a current context", (int)cuEventQuery(event), 0);
-	answer("cuCtxRecordEvent without a current context", (int)cuCtxRecordEvent(context, event), 0);
-	answer("cuMemFree without a current context", (int)cuMemFree(ptr), CUDA_ERROR_INVALID_CONTEXT);
+	answer("cuCtxRecordEvent without a current context", (int)cuCtxRecordEvent(context, event),
+		0);
+	answer("cuMemFree without a current context", (int)cuMemFree(ptr),
+		CUDA_ERROR_INVALID_CONTEXT);
 }
 
 /* ---- the topics ---- */

@@ -101,15 +101,12 @@ def provide_build(build, seconds):
 
 
 def find_commit(build):
-    """Of this checkout, or where it came without its history, of the build that was brought along."""
-    commit = output_of(["git", "-C", TOP, "describe", "--always", "--dirty"])
-    if commit is None:
-        try:
-            with open(os.path.join(build, "release", "gpu", "commit"), encoding="utf-8") as file:
-                commit = file.read().strip()
-        except OSError:
-            pass
-    return commit
+    """Of the build that was brought along, or of this checkout."""
+    try:
+        with open(os.path.join(build, "release", "gpu", "commit"), encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return output_of(["git", "-C", TOP, "describe", "--always", "--dirty"])
 
 
 def describe(probe, build):

@@ -11,7 +11,7 @@ $(GPU_PROGRAMS): $(B)/gpu/%: tests/gpu/%.c | $(SIMCUDA)
 	  -Wl,--allow-shlib-undefined -l:libcuda.so.1 -ldl -lpthread
 
 # Shared libraries of ours and of the tools that a machine without packages lacks.
-GPU_LIBRARIES := libunwind.so.8 libdw.so.1 libelf.so.1 libjson-c.so.5
+GPU_LIBRARIES := libunwind.so.8 libdw.so.1 libelf.so.1 libjson-c.so.5 libcmocka.so.0
 
 .PHONY: gpu-libraries
 gpu-libraries:

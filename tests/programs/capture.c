@@ -10,7 +10,7 @@
  * Every capture stays open until the neighbour got some way.  With `inside` each graph uses memory
  * that was allocated in its own capture, and frees that of the graph before it, which is in flight.
  * The driver itself refuses that in the modes global and thread-local; and in mode global the
- * neighbour's first allocation ends the capture.
+ * neighbour's first allocation ends the capture, as would a wait, so that there it never waits.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -25,7 +25,9 @@
 
 static struct {
 	atomic_int n_steps;
+	atomic_int n_wanted;
 	atomic_int must_stop;
+	int may_wait;
 	int n_refused;
 	int n_wrong;
 } neighbour;
@@ -46,7 +48,7 @@ static void step_aside(int step, cudaStream_t stream, char *bytes)
 		return;
 	}
 	OK(cudaMemsetAsync(block, step, size, stream));
-	if (step % 3 != 0) { /* every third block is freed in flight */
+	if (step % 3 != 0 && neighbour.may_wait) { /* every third block is freed in flight */
 		OK(cudaMemcpyAsync(bytes, block, SHOWN, cudaMemcpyDeviceToHost, stream));
 		OK(cudaStreamSynchronize(stream));
 		neighbour.n_wrong += !is_all(bytes, SHOWN, step);
@@ -61,16 +63,23 @@ static void *live_beside(void *arg)
 	char *bytes = allocate_pinned(SHOWN);
 
 	(void)arg;
-	while (!atomic_load(&neighbour.must_stop))
-		step_aside(atomic_fetch_add(&neighbour.n_steps, 1), stream, bytes);
+	while (!atomic_load(&neighbour.must_stop)) {
+		/* What is freed during a capture comes back when it ends: who never waits must not run ahead. */
+		if (neighbour.may_wait ||
+			atomic_load(&neighbour.n_steps) < atomic_load(&neighbour.n_wanted))
+			step_aside(atomic_fetch_add(&neighbour.n_steps, 1), stream, bytes);
+		else
+			sched_yield();
+	}
 	return NULL;
 }
 
 static void wait_for_neighbour(void)
 {
-	int from = atomic_load(&neighbour.n_steps);
+	int wanted = atomic_load(&neighbour.n_steps) + N_STEPS;
 
-	while (atomic_load(&neighbour.n_steps) < from + N_STEPS)
+	atomic_store(&neighbour.n_wanted, wanted);
+	while (atomic_load(&neighbour.n_steps) < wanted)
 		sched_yield();
 }
 
@@ -155,6 +164,7 @@ int main(int argc, char **argv)
 
 	while (mode < 3 && argc > 1 && strcmp(argv[1], modes[mode]) != 0)
 		mode++;
+	neighbour.may_wait = mode != 0;
 	if (mode == 3 || pthread_create(&thread, NULL, live_beside, NULL) != 0) {
 		fprintf(stderr, "usage: capture MODE [inside]\n");
 		return 2;

@@ -201,8 +201,8 @@ static void the_legacy_stream_cannot_join(void **state)
 
 static void two_captures_cannot_merge(void **state)
 {
-	struct gpc_sim_stream *a = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
-	struct gpc_sim_stream *b = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
+	struct gpc_sim_stream *a = capturing(RELAXED, CU_STREAM_NON_BLOCKING);
+	struct gpc_sim_stream *b = capturing(RELAXED, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
 
 	(void)state;
@@ -270,8 +270,8 @@ static void a_captured_event_that_is_recorded_again_outside_is_an_ordinary_one(v
 
 static void asking_or_waiting_for_a_captured_stream_makes_its_capture_invalid(void **state)
 {
-	struct gpc_sim_stream *a = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
-	struct gpc_sim_stream *b = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
+	struct gpc_sim_stream *a = capturing(RELAXED, CU_STREAM_NON_BLOCKING);
+	struct gpc_sim_stream *b = capturing(RELAXED, CU_STREAM_NON_BLOCKING);
 
 	(void)state;
 	assert_int_equal(gpc_sim_stream_query(a), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -279,6 +279,26 @@ static void asking_or_waiting_for_a_captured_stream_makes_its_capture_invalid(vo
 	assert_ends_invalid(a);
 	assert_int_equal(gpc_sim_stream_sync(b), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	assert_ends_invalid(b);
+}
+
+/* As the driver on an H100 answers: tests/gpu/results. */
+static void asking_or_waiting_for_anything_ends_a_capture_that_is_not_relaxed(void **state)
+{
+	struct gpc_sim_stream *outside = stream_create(CU_STREAM_NON_BLOCKING);
+	struct gpc_sim_event *event = event_create();
+
+	(void)state;
+	assert_int_equal(gpc_sim_stream_record(outside, event), CUDA_SUCCESS);
+	for (unsigned way = 0; way < 4; way++) {
+		struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
+		CUresult res = way == 0   ? gpc_sim_stream_query(outside)
+			       : way == 1 ? gpc_sim_stream_sync(outside)
+			       : way == 2 ? gpc_sim_event_query(event)
+					  : gpc_sim_event_sync(event);
+
+		assert_int_equal(res, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+		assert_ends_invalid(stream);
+	}
 }
 
 static void an_invalid_capture_takes_nothing_more(void **state)
@@ -333,12 +353,12 @@ static void any_use_of_the_legacy_stream_breaks_the_capture_of_a_blocking_one(vo
 
 static void the_legacy_stream_may_be_used_while_only_non_blocking_ones_are_captured(void **state)
 {
-	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
+	struct gpc_sim_stream *stream = capturing(RELAXED, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_context *other = context_on(0);
 	struct gpc_sim_stream *blocking = stream_in(other, CU_STREAM_DEFAULT);
 
 	(void)state;
-	assert_int_equal(gpc_sim_capture_begin(blocking, GLOBAL), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_capture_begin(blocking, RELAXED), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_stream_query(&context->legacy), CUDA_SUCCESS);
 	busy(&context->legacy, 1);
 	assert_int_equal(use_legacy(1), CUDA_SUCCESS);
@@ -548,6 +568,7 @@ int main(void)
 		TEST(an_event_whose_capture_is_over_cannot_be_waited_for),
 		TEST(a_captured_event_that_is_recorded_again_outside_is_an_ordinary_one),
 		TEST(asking_or_waiting_for_a_captured_stream_makes_its_capture_invalid),
+		TEST(asking_or_waiting_for_anything_ends_a_capture_that_is_not_relaxed),
 		TEST(an_invalid_capture_takes_nothing_more),
 		TEST(any_use_of_the_legacy_stream_breaks_the_capture_of_a_blocking_one),
 		TEST(the_legacy_stream_may_be_used_while_only_non_blocking_ones_are_captured),
