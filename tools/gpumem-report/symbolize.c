@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/gpumem-report/functions.h"
 #include "tools/gpumem-report/report.h"
 
 typedef char *(*demangle_function)(const char *name, char *buf, size_t *size, int *status);
@@ -16,6 +17,7 @@ struct object {
 	const struct gpc_symbols *symbols;
 	Dwfl *dwfl;
 	Dwfl_Module *module; /* NULL: not there, or not the same build */
+	struct gpc_functions functions;
 	bool tried;
 };
 
@@ -82,9 +84,11 @@ void gpc_symbols_destroy(struct gpc_symbols *symbols)
 {
 	if (!symbols)
 		return;
-	for (size_t i = 0; i < symbols->recording->n_modules; i++)
+	for (size_t i = 0; i < symbols->recording->n_modules; i++) {
+		gpc_functions_fini(&symbols->objects[i].functions);
 		if (symbols->objects[i].dwfl)
 			dwfl_end(symbols->objects[i].dwfl);
+	}
 	free(symbols->objects);
 	free(symbols);
 }
@@ -116,6 +120,7 @@ static void open_object(struct object *object, const struct gpc_module_view *vie
 		return;
 	dwfl_module_info(object->module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
 	*userdata = object;
+	gpc_functions_read(&object->functions, object->module);
 }
 
 /* The object of the module that was at this address, opened; NULL: in none. */
@@ -238,7 +243,7 @@ static void name_rows(const struct gpc_symbols *symbols, const struct object *ob
 	}
 	/* The symbol table has the name that the linker and other tools know. */
 	list->rows[list->n - 1].function =
-		copy_name(symbols, dwfl_module_addrname(object->module, call));
+		copy_name(symbols, gpc_functions_find(&object->functions, call));
 	if (line) {
 		const char *file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
 

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows are sorted by start.  A look goes to the last row that starts at or before the address and from there back, until
+ * no row before reaches so far: each row knows the farthest end of itself and all before it.
+ */
+#include "tools/gpumem-report/functions.h"
+
+#include <stdlib.h>
+
+struct gpc_function {
+	uint64_t start;
+	uint64_t end;
+	uint64_t farthest; /* of this row and those before */
+	const char *name;
+	unsigned
+		rank; /* among those of one start: what the linker knows, and what people write, names it */
+};
+
+static unsigned rank_of(const GElf_Sym *symbol, const char *name)
+{
+	static const unsigned ranks[] = { [STB_LOCAL] = 0, [STB_GLOBAL] = 2, [STB_WEAK] = 1 };
+	unsigned binding = GELF_ST_BIND(symbol->st_info);
+	unsigned rank = binding < sizeof ranks / sizeof ranks[0] ? ranks[binding] : 1;
+
+	return 2 * rank + (name[0] != '_');
+}
+
+static bool is_function(const GElf_Sym *symbol, const char *name)
+{
+	unsigned type = GELF_ST_TYPE(symbol->st_info);
+
+	return name && *name && symbol->st_shndx != SHN_UNDEF &&
+	       (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct gpc_function *left = a;
+	const struct gpc_function *right = b;
+
+	if (left->start != right->start)
+		return left->start < right->start ? -1 : 1;
+	return left->rank < right->rank ? -1 : left->rank > right->rank;
+}
+
+/* Who has no size (assembly) reaches to the next one. */
+static void set_ends(struct gpc_functions *functions)
+{
+	uint64_t farthest = 0;
+
+	for (size_t i = 0; i < functions->n; i++) {
+		struct gpc_function *row = &functions->rows[i];
+
+		for (size_t k = i + 1; row->end == row->start && k < functions->n; k++)
+			row->end = functions->rows[k].start;
+		if (row->end > farthest)
+			farthest = row->end;
+		row->farthest = farthest;
+	}
+}
+
+void gpc_functions_read(struct gpc_functions *functions, Dwfl_Module *module)
+{
+	int n_symbols = dwfl_module_getsymtab(module);
+
+	*functions = (struct gpc_functions){ 0 };
+	if (n_symbols <= 0)
+		return;
+	functions->rows = calloc((size_t)n_symbols, sizeof *functions->rows);
+	for (int i = 0; functions->rows && i < n_symbols; i++) {
+		GElf_Addr start;
+		GElf_Sym symbol;
+		const char *name =
+			dwfl_module_getsym_info(module, i, &symbol, &start, NULL, NULL, NULL);
+
+		if (is_function(&symbol, name))
+			functions->rows[functions->n++] = (struct gpc_function){ .start = start,
+				.end = start + symbol.st_size,
+				.name = name,
+				.rank = rank_of(&symbol, name) };
+	}
+	if (functions->n)
+		qsort(functions->rows, functions->n, sizeof *functions->rows, compare);
+	set_ends(functions);
+}
+
+void gpc_functions_fini(struct gpc_functions *functions)
+{
+	free(functions->rows);
+	*functions = (struct gpc_functions){ 0 };
+}
+
+const char *gpc_functions_find(const struct gpc_functions *functions, uint64_t address)
+{
+	size_t low = 0;
+	size_t high = functions->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (functions->rows[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low > 0 && functions->rows[low - 1].farthest > address) {
+		const struct gpc_function *row = &functions->rows[--low];
+
+		if (row->end > address)
+			return row->name;
+	}
+	return NULL;
+}
