@@ -219,9 +219,9 @@ STEPS = (
     ("every misuse gets the driver's error code", 20, step_misuse),
     ("every door of this driver leads to our functions", 60, step_doors),
     ("green contexts share the memory of their primary one", 30, step_green_contexts),
-    ("every row of the table of errors gets the driver's code", 120, step_errors),
     ("two processes exchange a block or get a clear error", 60, step_exchange),
     *steps_driver.ASKING_STEPS,
-    *steps_frameworks.STEPS,
     ("what a pair of cudaMalloc and cudaFree costs", 30, step_pair_costs),
+    *steps_frameworks.STEPS,
+    ("every row of the table of errors gets the driver's code", 120, step_errors),
 )
