@@ -29,6 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/rounded.h"
 #include "gpucache_format.h"
 
 /* What is known of a device.  GPUCACHE_UNKNOWN is allowed from cached_largest on. */
@@ -97,5 +98,20 @@ uint64_t gpc_balance_sum(const struct gpucache_balance *balance);
  * hidden.
  */
 int64_t gpc_balance_difference(const struct gpucache_balance *balance);
+
+/*
+ * The sheet as printed, adding up line by line: ours to `taken`, that and the others to `total` less a
+ * difference that is above 0.  Lines that are not known have no number.
+ */
+struct gpc_balance_print {
+	struct gpc_rounded lines[GPC_BALANCE_LINE_COUNT];
+	struct gpc_rounded taken;
+	struct gpc_rounded total;
+	struct gpc_rounded difference;           /* without its sign */
+	uint32_t shares[GPC_BALANCE_LINE_COUNT]; /* tenths of a percent of the total */
+	uint32_t taken_share;
+};
+
+void gpc_balance_round(const struct gpucache_balance *balance, struct gpc_balance_print *ret_print);
 
 #endif

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/rounded.h"
+
 /* Words to guess at are no longer. */
 #define MAX_WORD 48
 
@@ -197,36 +199,7 @@ void gpc_text_add(struct gpc_text *text, const char *format, ...)
 
 void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes)
 {
-	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-	unsigned unit = 0;
-	uint64_t hundredths;
-
-	while (unit < 6 && (bytes >> (10 * unit)) >= 1024)
-		unit++;
-	if (unit == 0) {
-		gpc_text_add(text, "%llu B", (unsigned long long)bytes);
-		return;
-	}
-	/*
-	 * Two decimals, rounded, without floating point: shift so that times 100 cannot
-	 * overflow.
-	 */
-	uint64_t rest = bytes & ((UINT64_C(1) << (10 * unit)) - 1);
-
-	if (unit > 4) {
-		rest >>= 20;
-		hundredths = (rest * 100 + (UINT64_C(1) << (10 * unit - 21))) >> (10 * unit - 20);
-	} else {
-		hundredths = (rest * 100 + (UINT64_C(1) << (10 * unit - 1))) >> (10 * unit);
-	}
-	hundredths += (bytes >> (10 * unit)) * 100;
-	if (hundredths == 102400 && unit < 6) {
-		/* Rounded up to a whole one of the next unit. */
-		hundredths = 100;
-		unit++;
-	}
-	gpc_text_add(text, "%llu.%02llu %s", (unsigned long long)(hundredths / 100),
-		(unsigned long long)(hundredths % 100), units[unit]);
+	gpc_text_add_rounded(text, gpc_rounded_of(bytes));
 }
 
 void gpc_text_add_clean(struct gpc_text *text, const char *from, size_t size)

@@ -158,75 +158,54 @@ static void put_short(struct page *page, const struct gpc_short_form *form)
 	put_words(page, "SHORT", words.buf, words.len);
 }
 
-/* The unit of a column: the largest in which its largest number is at least 1. */
-struct unit {
-	const char *name;
-	unsigned shift;
-};
-
-static struct unit unit_of(uint64_t bytes)
+/* One number of a column, right-aligned up to its unit. */
+static void add_number(struct gpc_text *text, struct gpc_rounded amount)
 {
-	static const struct unit units[] = { { "GiB", 30 }, { "MiB", 20 }, { "KiB", 10 } };
+	char buf[32];
+	struct gpc_text number = gpc_text_init(buf, sizeof buf);
 
-	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-		if (bytes >> units[i].shift)
-			return units[i];
-	}
-	return (struct unit){ "B", 0 };
+	gpc_text_add_rounded(&number, amount);
+	gpc_text_add(text, "%16s", buf);
 }
 
-/*
- * One number of a column: two decimals, right-aligned; rounded down, so that a sum never looks
- * too big.
- */
-static void add_number(struct gpc_text *text, uint64_t bytes, struct unit unit)
-{
-	uint64_t rest = bytes & ((UINT64_C(1) << unit.shift) - 1);
-
-	gpc_text_add(text, "%9llu", (unsigned long long)(bytes >> unit.shift));
-	if (unit.shift > 0)
-		gpc_text_add(text, ".%02llu",
-			(unsigned long long)((rest >> (unit.shift - 10)) * 100 >> 10));
-	gpc_text_add(text, " %s", unit.name);
-}
-
-/* Tenths of a percent, by a division that cannot overflow. */
-static void add_percent(struct gpc_text *text, uint64_t part, uint64_t whole)
-{
-	uint64_t tenths = whole ? (uint64_t)((unsigned __int128)part * 1000 / whole) : 0;
-
-	gpc_text_add(text, " %4llu.%llu %%", (unsigned long long)(tenths / 10),
-		(unsigned long long)(tenths % 10));
-}
-
-static void put_balance_line(struct page *page, const char *label, const char *sign, uint64_t bytes,
-	const struct gpucache_balance *sheet, const char *what)
+static void put_balance_line(struct page *page, const char *label, const char *sign,
+	struct gpc_rounded amount, uint32_t share, const char *what)
 {
 	char buf[GPC_SHORT_WIDTH + 1];
 	struct gpc_text line = gpc_text_init(buf, sizeof buf);
 
 	gpc_text_add(&line, "%-7s%s", label, sign);
-	add_number(&line, bytes, unit_of(sheet->device_total));
-	add_percent(&line, bytes, sheet->device_total);
-	gpc_text_add(&line, "  %s", what);
+	add_number(&line, amount);
+	gpc_text_add(&line, " %4u.%u %%  %s", (unsigned)(share / 10), (unsigned)(share % 10), what);
 	put_line(page, line.buf, line.len);
 }
 
 /*
  * What the line above consists of.  There is little room: not what is less than 1 % of the device.
  */
-static void put_kinds(struct page *page, const struct gpucache_oom *oom)
+static void put_kinds(struct page *page, const struct gpucache_oom *oom, struct gpc_rounded of_all)
 {
 	unsigned int kind = GPUCACHE_KIND_NONE;
+	struct gpc_rounded amounts[GPUCACHE_MAX_KINDS];
+	uint32_t shares[GPUCACHE_MAX_KINDS];
+	uint64_t bytes[GPUCACHE_MAX_KINDS];
+	unsigned int kinds[GPUCACHE_MAX_KINDS];
+	size_t n = 0;
 	char what[64];
 
 	while ((kind = gpc_balance_next_kind(oom->kind_bytes, kind)) != GPUCACHE_KIND_NONE) {
+		kinds[n] = kind;
+		bytes[n++] = oom->kind_bytes[kind];
+	}
+	gpc_rounded_parts(of_all, bytes, n, amounts);
+	gpc_rounded_shares(oom->balance.device_total, bytes, n, shares);
+	for (size_t i = 0; i < n; i++) {
 		struct gpc_text text = gpc_text_init(what, sizeof what);
 
-		if (oom->kind_bytes[kind] < oom->balance.device_total / 100)
+		if (bytes[i] < oom->balance.device_total / 100)
 			continue;
-		gpc_text_add(&text, "  %s", gpc_kind_words(kind));
-		put_balance_line(page, "", " ", oom->kind_bytes[kind], &oom->balance, what);
+		gpc_text_add(&text, "  %s", gpc_kind_words(kinds[i]));
+		put_balance_line(page, "", " ", amounts[i], shares[i], what);
 	}
 }
 
@@ -235,6 +214,7 @@ static void put_balance(struct page *page, const struct gpucache_oom *oom)
 {
 	const struct gpucache_balance *sheet = &oom->balance;
 	int64_t difference = gpc_balance_difference(sheet);
+	struct gpc_balance_print print;
 	const char *label = "WHERE";
 	const char *sign = " ";
 	char what[64];
@@ -242,27 +222,27 @@ static void put_balance(struct page *page, const struct gpucache_oom *oom)
 
 	if (sheet->device_total == GPUCACHE_UNKNOWN || sheet->device_total == 0)
 		return;
+	gpc_balance_round(sheet, &print);
 	for (size_t i = 0; i < GPC_BALANCE_LINE_COUNT; i++) {
 		uint64_t bytes = gpc_balance_value(sheet, &gpc_balance_lines[i]);
 
 		if (bytes == GPUCACHE_UNKNOWN || (bytes == 0 && i != GPC_BALANCE_LINE_device_free))
 			continue;
-		put_balance_line(page, label, sign, bytes, sheet, gpc_balance_lines[i].label);
+		put_balance_line(page, label, sign, print.lines[i], print.shares[i],
+			gpc_balance_lines[i].label);
 		if (i == GPC_BALANCE_LINE_direct)
-			put_kinds(page, oom);
+			put_kinds(page, oom, print.lines[i]);
 		label = "";
 		sign = "+";
 	}
 	gpc_text_add(&total, "total");
 	if (difference != 0) {
-		uint64_t size = difference < 0 ? -(uint64_t)difference : (uint64_t)difference;
-
 		gpc_text_add(&total, " (%s by ",
 			difference < 0 ? "the lines pass it" : "the lines miss it");
-		gpc_text_add_bytes(&total, size);
+		gpc_text_add_rounded(&total, print.difference);
 		gpc_text_add(&total, ")");
 	}
-	put_balance_line(page, label, "=", sheet->device_total, sheet, what);
+	put_balance_line(page, label, "=", print.total, 1000, what);
 }
 
 /* Holders of one description, as one row. */
@@ -313,7 +293,7 @@ static void put_holders(struct page *page, const struct gpc_short_form *form)
 		struct gpc_text line = gpc_text_init(buf, sizeof buf);
 
 		gpc_text_add(&line, "%-7s ", label);
-		add_number(&line, rows[i].bytes, unit_of(rows[0].bytes));
+		add_number(&line, gpc_rounded_of(rows[i].bytes));
 		gpc_text_add(&line, " %9llu block%s  %s", (unsigned long long)rows[i].n_blocks,
 			rows[i].n_blocks == 1 ? " " : "s", rows[i].site);
 		put_line(page, line.buf, line.len);

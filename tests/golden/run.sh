@@ -35,6 +35,26 @@ mkdir empty
 
 passed=0
 failed=0
+# wide NAME ARGUMENT ...: at 60, 80 and 160 columns what is printed adds up, and no line is wider but for a word that is.
+mkdir "$work/wide"
+wide() {
+	name=$1
+	shift
+	for columns in 60 80 160; do
+		printed=$work/wide/$name.$columns
+		COLUMNS=$columns "$tool" "$@" >"$printed" 2>/dev/null
+		if LC_ALL=C.UTF-8 awk -v most=$columns '
+			{ gsub(/\033\[[0-9;]*m/, "") }
+			length > most { line = $0; sub(/^[ >#0-9]*/, "", line); if (line ~ / / && line !~ /^SUMMARY/) { print; bad = 1 } }
+			END { exit bad }' "$printed"; then
+			passed=$((passed + 1))
+		else
+			failed=$((failed + 1))
+			echo "golden: $name passes $columns columns"
+		fi
+	done
+}
+
 # golden NAME ARGUMENT ...: standard output, standard error and exit code in one file.
 golden() {
 	name=$1
@@ -56,6 +76,10 @@ golden() {
 		echo "golden: $name differs:"
 		diff -u "$here/$name.txt" actual
 	fi
+	case $name in
+	*json* | list* | help | options | symbols* | usage*) ;;
+	*) wide "$name" "$@" ;;
+	esac
 }
 
 golden summary_ended   summary runs/ended.gpucache
@@ -120,6 +144,13 @@ for version in v1.0 v1.1 v1.2; do
 		golden "${version}_$view" "$view" $version.gpucache
 	done
 done
+
+if sums=$(python3 "$here/sums.py" wide/*); then
+	passed=$((passed + ${sums% sums}))
+else
+	failed=$((failed + 1))
+	echo "golden: $sums"
+fi
 
 # `symbols` shows each row of the library's table once, and nothing else.
 sed -nE 's/^HOOK[A-Z_]*\(([A-Za-z0-9_]+),.*/\1/p' "$root/preload/symbols.def" | sort >wanted

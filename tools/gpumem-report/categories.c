@@ -139,32 +139,47 @@ static uint64_t sum_up(
 	return total;
 }
 
+/* The biggest holder; where there is little room its line, which says more than its name. */
+static void print_biggest(const struct gpc_report *report, uint32_t stack, int room)
+{
+	const struct gpc_paper *paper = &report->paper;
+	char where[200];
+	struct gpc_text text = gpc_text_init(where, sizeof where);
+	const char *place;
+
+	gpc_frames_site(report->frames, stack, &text);
+	place = (int)text.len > room ? strstr(where, "  ") : NULL;
+	fprintf(paper->out, "%.*s\n", room > 0 ? room : 0,
+		place && place[2] != '(' ? place + 2 : where);
+}
+
 void gpc_categories_print(const struct gpc_holdings *holdings, const struct gpc_report *report)
 {
 	const struct gpc_paper *paper = &report->paper;
 	struct row rows[CATEGORY_COUNT];
+	struct gpc_table table;
 	uint64_t total;
 
 	if (!holdings->has_torch)
 		return;
 	total = gpc_bytes_add(sum_up(holdings, report, rows), holdings->rest_bytes);
-	if (total == holdings->rest_bytes)
+	if (total == holdings->rest_bytes || !gpc_table_init(&table, paper, CATEGORY_COUNT + 1))
 		return;
-	gpc_paper_section(paper, "CATEGORY", "what it is for, and the biggest of each");
+	for (unsigned i = 0; i < CATEGORY_COUNT && rows[i].bytes; i++)
+		gpc_table_add(&table, rows[i].bytes, rows[i].n_blocks);
+	if (holdings->rest_bytes)
+		gpc_table_add(&table, holdings->rest_bytes, 0);
+	gpc_paper_section(paper, "CATEGORY", "what %s are for, and the biggest of each",
+		gpc_show_bytes(total));
+	gpc_table_print_head(&table, total, "category");
 	for (unsigned i = 0; i < CATEGORY_COUNT && rows[i].bytes; i++) {
-		char where[200];
-		const char *place;
-		struct gpc_text text = gpc_text_init(where, sizeof where);
-		int room = paper->width -
-			   gpc_rows_print(paper, rows[i].bytes, rows[i].n_blocks, total) - 17;
+		int used = gpc_table_print_numbers(&table);
 
-		gpc_frames_site(report->frames, rows[i].stack, &text);
-		/* The line says more than the name. */
-		place = (int)text.len > room ? strstr(where, "  ") : NULL;
-		fprintf(paper->out, "%-15s  %.*s\n", words[rows[i].category], room,
-			place && place[2] != '(' ? place + 2 : where);
+		used += fprintf(paper->out, "%-15s  ", words[rows[i].category]);
+		print_biggest(report, rows[i].stack, paper->width - used);
 	}
-	gpc_rows_print_rest(paper, holdings->rest_bytes, total);
+	gpc_table_print_rest(&table);
+	gpc_table_fini(&table);
 }
 
 void gpc_categories_json(const struct gpc_holdings *holdings, const struct gpc_report *report,

@@ -77,23 +77,25 @@ static void print_text(struct gpc_report *report)
 		gpc_state_word(rec->run_state));
 	for (unsigned kind = 1; kind < GPUCACHE_REGION_COUNT; kind++) {
 		const struct gpc_region *region = &rec->regions[kind];
+		char buf[160];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
 		if (kind == GPUCACHE_REGION_PAGES && !region->present && rec->header.minor < 3)
 			continue; /* nobody could miss it */
-		fprintf(paper->out, "%-10s %-10s %11s %12s records",
+		gpc_text_add(&text, "%-10s %-10s %11s %12s records",
 			gpc_region_name((enum gpucache_region_kind)kind),
 			word_of(rec, (enum gpucache_region_kind)kind), gpc_show_bytes(region->size),
 			gpc_show_count(records_of(rec, (enum gpucache_region_kind)kind)));
 		if (region->n_torn)
-			fprintf(paper->out, ", %s torn", gpc_show_count(region->n_torn));
+			gpc_text_add(&text, ", %s torn", gpc_show_count(region->n_torn));
 		if (kind == GPUCACHE_REGION_EVENTS && events.n_holes)
-			fprintf(paper->out, ", %s hole%s", gpc_show_count(events.n_holes),
+			gpc_text_add(&text, ", %s hole%s", gpc_show_count(events.n_holes),
 				events.n_holes == 1 ? "" : "s");
 		if (gpc_recording_dropped(rec, (enum gpucache_region_kind)kind))
-			fprintf(paper->out, ", %s dropped",
+			gpc_text_add(&text, ", %s dropped",
 				gpc_show_count(gpc_recording_dropped(
 					rec, (enum gpucache_region_kind)kind)));
-		fputc('\n', paper->out);
+		gpc_paper_head(paper, "%s", buf);
 	}
 	gpc_report_print_notes(report);
 	if (rec->n_problems == 0)

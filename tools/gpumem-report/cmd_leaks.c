@@ -63,16 +63,18 @@ static void print_group(const struct gpc_report *report, const struct gpc_row *g
 	const struct gpc_paper *paper = &report->paper;
 	uint64_t first = group->first_ns > start ? group->first_ns - start : 0;
 	uint64_t last = group->last_ns > start ? group->last_ns - start : 0;
+	char when[100];
+	struct gpc_text taken = gpc_text_init(when, sizeof when);
 
-	fprintf(paper->out, "\n%s%s%s (%s B) in %s block%s", gpc_paper_ink(paper, GPC_INK_BOLD),
-		gpc_show_bytes(group->bytes), gpc_paper_ink(paper, GPC_INK_PLAIN),
-		gpc_show_count(group->bytes), gpc_show_count(group->n_blocks),
-		group->n_blocks == 1 ? "" : "s");
+	fputc('\n', paper->out);
 	if (first == last)
-		fprintf(paper->out, ", taken at %s\n", gpc_show_duration(first));
+		gpc_text_add(&taken, "at %s", gpc_show_duration(first));
 	else
-		fprintf(paper->out, ", taken from %s to %s\n", gpc_show_duration(first),
-			gpc_show_duration(last));
+		gpc_text_add(
+			&taken, "from %s to %s", gpc_show_duration(first), gpc_show_duration(last));
+	gpc_paper_head(paper, "%s (%s B) in %s block%s, taken %s", gpc_show_bytes(group->bytes),
+		gpc_show_count(group->bytes), gpc_show_count(group->n_blocks),
+		group->n_blocks == 1 ? "" : "s", when);
 	gpc_stack_print(report, group->id, FRAMES_SHOWN);
 }
 
@@ -82,11 +84,12 @@ static void print_text(struct gpc_report *report, const struct groups *groups)
 	size_t limit = report->options->limit ? report->options->limit : DEFAULT_STACKS;
 	const struct gpc_paper *paper = &report->paper;
 	bool knows = rec->regions[GPUCACHE_REGION_BLOCKS].count > 0;
+	uint64_t rest = 0;
 
-	fprintf(paper->out, "%s, pid %u on %s: device memory %s\n", gpc_base_name(rec->header.exe),
+	gpc_paper_head(paper, "%s, pid %u on %s: device memory %s", gpc_base_name(rec->header.exe),
 		rec->header.pid, rec->header.host, ending_of(report));
 	if (groups->by_stack.n)
-		fprintf(paper->out, "Biggest first; times are since the start of the process.\n");
+		gpc_paper_head(paper, "Biggest first; times are since the start of the process.");
 	if (rec->run_state == GPC_RUN_ALIVE && groups->by_stack.n)
 		fprintf(paper->out, "The process is alive; most of this may be wanted.\n");
 	if (groups->by_stack.n == 0)
@@ -94,10 +97,12 @@ static void print_text(struct gpc_report *report, const struct groups *groups)
 			knows ? "\nNone.\n" : "\nNobody knows: BLOCKS cannot be read.\n");
 	for (size_t i = 0; i < groups->by_stack.n && i < limit; i++)
 		print_group(report, &groups->by_stack.rows[i]);
+	for (size_t i = limit; i < groups->by_stack.n; i++)
+		rest = gpc_bytes_add(rest, groups->by_stack.rows[i].bytes);
 	if (groups->by_stack.n > limit)
-		fprintf(paper->out, "\n... and %zu more stack%s (-n %zu)\n",
-			groups->by_stack.n - limit, groups->by_stack.n - limit == 1 ? "" : "s",
-			groups->by_stack.n);
+		fprintf(paper->out, "\n%s (%s B) by %zu more stack%s (-n %zu)\n",
+			gpc_show_bytes(rest), gpc_show_count(rest), groups->by_stack.n - limit,
+			groups->by_stack.n - limit == 1 ? "" : "s", groups->by_stack.n);
 	gpc_tag_rows_print(report, -1, NULL, ending_of(report));
 	gpc_report_print_notes(report);
 	if (!knows)

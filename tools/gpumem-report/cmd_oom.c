@@ -31,9 +31,11 @@ static void print_head(struct gpc_report *report, const struct gpucache_oom *oom
 	if (oom->time_ns >= rec->header.start_monotonic_ns)
 		fprintf(paper->out, ", %s after the start",
 			gpc_show_duration(oom->time_ns - rec->header.start_monotonic_ns));
-	fprintf(paper->out, "\nfailure %s: the program %s\n\n", gpc_show_count(oom->number),
+	fputc('\n', paper->out);
+	gpc_paper_head(paper, "failure %s: the program %s", gpc_show_count(oom->number),
 		oom->recovered ? "recovered; a later request of this size succeeded"
 			       : "did not recover from it");
+	fputc('\n', paper->out);
 }
 
 static const char *show_tag(const struct gpc_report *report, uint32_t tag)
@@ -79,7 +81,8 @@ static void print_holders(struct gpc_report *report, const struct gpucache_oom *
 		gpc_paper_section(&report->paper, "HOLDERS", "none with a stack");
 	else
 		gpc_paper_section(&report->paper, "HOLDERS",
-			"who holds it: live bytes by call site, %u stacks in all", oom->n_sites);
+			"who holds it: %s live by call site, %u stacks in all",
+			gpc_show_bytes(holdings.total_bytes), oom->n_sites);
 	if (oom->growth_bytes)
 		gpc_paper_line(&report->paper,
 			"the fastest growing: +%s in the later part of the run",

@@ -37,19 +37,20 @@ static void print_headline(
 	const struct gpc_recording *rec = report->recording;
 	const struct gpucache_header *header = &rec->header;
 	const struct gpc_paper *paper = &report->paper;
+	char buf[60];
+	struct gpc_text ending = gpc_text_init(buf, sizeof buf);
 
-	fprintf(paper->out, "%s%s, pid %u on %s: %s%s%s%s", gpc_paper_ink(paper, GPC_INK_BOLD),
+	if (fatal)
+		gpc_text_add(&ending, ", OUT OF MEMORY");
+	else if (n_recovered)
+		gpc_text_add(&ending, ", %u failure%s recovered", n_recovered,
+			n_recovered == 1 ? "" : "s");
+	fputs(gpc_paper_ink(paper, fatal ? GPC_INK_ALARM : GPC_INK_BOLD), paper->out);
+	gpc_paper_head(paper, "%s, pid %u on %s: %s%s%s%s",
 		header->exe[0] ? gpc_base_name(header->exe) : "?", header->pid,
 		header->host[0] ? header->host : "?", gpc_state_word(rec->run_state),
-		after[rec->run_state], gpc_show_duration(run_ns(rec)),
-		gpc_paper_ink(paper, GPC_INK_PLAIN));
-	if (fatal)
-		fprintf(paper->out, ", %sOUT OF MEMORY%s", gpc_paper_ink(paper, GPC_INK_ALARM),
-			gpc_paper_ink(paper, GPC_INK_PLAIN));
-	else if (n_recovered)
-		fprintf(paper->out, ", %u failure%s recovered", n_recovered,
-			n_recovered == 1 ? "" : "s");
-	fputc('\n', paper->out);
+		after[rec->run_state], gpc_show_duration(run_ns(rec)), buf);
+	fputs(gpc_paper_ink(paper, GPC_INK_PLAIN), paper->out);
 	fprintf(paper->out, "started %s", gpc_show_time(header->start_realtime_ns));
 	if (header->rank >= 0)
 		fprintf(paper->out, ", rank %d", header->rank);
@@ -179,8 +180,8 @@ static void print_holders(
 		gpc_paper_section(&report->paper, "HOLDERS", "none: nothing was live %s",
 			moment_of(report, oom));
 	} else {
-		gpc_paper_section(&report->paper, "HOLDERS", "live bytes by call site, %s",
-			moment_of(report, oom));
+		gpc_paper_section(&report->paper, "HOLDERS", "%s live by call site, %s",
+			gpc_show_bytes(holdings.total_bytes), moment_of(report, oom));
 		gpc_holdings_print(&holdings, report,
 			report->options->limit ? report->options->limit : DEFAULT_HOLDERS);
 	}

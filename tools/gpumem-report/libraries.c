@@ -115,25 +115,31 @@ void gpc_libraries_print(
 	const struct gpc_libraries *libraries, const struct gpc_report *report, unsigned limit)
 {
 	const struct gpc_paper *paper = &report->paper;
+	size_t shown = libraries->n < limit ? libraries->n : limit;
+	struct gpc_table table;
 	uint64_t rest = 0;
 
 	if (libraries->n == 1 && libraries->rows[0].name[0] != '(')
 		gpc_paper_section(
 			paper, "LIBRARY", "all of it was asked for by %s", libraries->rows[0].name);
-	if (libraries->n < 2)
+	if (libraries->n < 2 || !gpc_table_init(&table, paper, shown + 1))
 		return;
-	gpc_paper_section(paper, "LIBRARY", "the same bytes by the library that asked for them");
-	for (size_t i = 0; i < libraries->n; i++) {
-		const struct gpc_library *row = &libraries->rows[i];
+	gpc_paper_section(paper, "LIBRARY", "the same %s by the library that asked for them",
+		gpc_show_bytes(libraries->total_bytes));
+	for (size_t i = 0; i < shown; i++)
+		gpc_table_add(&table, libraries->rows[i].bytes, libraries->rows[i].n_blocks);
+	for (size_t i = shown; i < libraries->n; i++)
+		rest = gpc_bytes_add(rest, libraries->rows[i].bytes);
+	if (rest)
+		gpc_table_add(&table, rest, 0);
+	gpc_table_print_head(&table, libraries->total_bytes, "library");
+	for (size_t i = 0; i < shown; i++) {
+		int room = paper->width - gpc_table_print_numbers(&table);
 
-		if (i >= limit) {
-			rest = gpc_bytes_add(rest, row->bytes);
-			continue;
-		}
-		(void)gpc_rows_print(paper, row->bytes, row->n_blocks, libraries->total_bytes);
-		fprintf(paper->out, "%s\n", row->name);
+		fprintf(paper->out, "%.*s\n", room, libraries->rows[i].name);
 	}
-	gpc_rows_print_rest(paper, rest, libraries->total_bytes);
+	gpc_table_print_rest(&table);
+	gpc_table_fini(&table);
 }
 
 struct json_object *gpc_libraries_json(const struct gpc_libraries *libraries)

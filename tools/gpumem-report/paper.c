@@ -16,6 +16,9 @@
 #define WIDTH_LEAST 60
 #define WIDTH_MOST  200
 
+/* The text of one gpc_paper_line, before it is wrapped. */
+#define MAX_LINE 1024
+
 static int width_of(FILE *out)
 {
 	const char *columns = getenv("COLUMNS");
@@ -67,55 +70,87 @@ static void print_name(const struct gpc_paper *paper, const char *name)
 		gpc_paper_ink(paper, GPC_INK_PLAIN));
 }
 
+/* How much of the text fits into the room: whole words, and a number with its unit. */
+static size_t take_line(const char *text, size_t room)
+{
+	size_t len = strlen(text);
+
+	if (len <= room)
+		return len;
+	for (len = room; len > 0; len--)
+		if (text[len] == ' ' && !gpc_bytes_is_unit(text + len + 1) &&
+			strspn(text, " ") < len)
+			return len;
+	/* A word longer than the line is not cut: it may be a path to copy. */
+	len = strspn(text, " ");
+	return len + strcspn(text + len, " ");
+}
+
+/* The text from the column where we are on, wrapped; the lines behind the first start at `hang`. */
+static void flow(const struct gpc_paper *paper, int column, int hang, const char *text)
+{
+	size_t len = take_line(text, (size_t)(paper->width - column));
+
+	fprintf(paper->out, "%.*s\n", (int)len, text);
+	for (text += len; *(text += strspn(text, " ")); text += len) {
+		len = take_line(text, (size_t)(paper->width - hang));
+		fprintf(paper->out, "%*s%.*s\n", hang, "", (int)len, text);
+	}
+}
+
+/* Where a line goes on: below what follows its last column. */
+static int hang_of(const char *text)
+{
+	const char *column = text + strspn(text, " ");
+
+	for (const char *at = column; (at = strstr(at, "  ")); column = at)
+		at += strspn(at, " ");
+	return column - text < 40 ? (int)(column - text) : 0;
+}
+
 void gpc_paper_section(const struct gpc_paper *paper, const char *name, const char *format, ...)
 {
+	char text[MAX_LINE];
 	va_list args;
 
 	fputc('\n', paper->out);
 	print_name(paper, name);
 	va_start(args, format);
-	vfprintf(paper->out, format, args);
+	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	fputc('\n', paper->out);
+	flow(paper, GPC_PAPER_INDENT, GPC_PAPER_INDENT + hang_of(text), text);
 }
 
 void gpc_paper_line(const struct gpc_paper *paper, const char *format, ...)
 {
+	char text[MAX_LINE];
 	va_list args;
 
 	fprintf(paper->out, "%*s", GPC_PAPER_INDENT, "");
 	va_start(args, format);
-	vfprintf(paper->out, format, args);
+	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	fputc('\n', paper->out);
+	flow(paper, GPC_PAPER_INDENT, GPC_PAPER_INDENT + hang_of(text), text);
+}
+
+void gpc_paper_head(const struct gpc_paper *paper, const char *format, ...)
+{
+	char text[MAX_LINE];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	flow(paper, 0, 2, text);
 }
 
 void gpc_paper_wrap(const struct gpc_paper *paper, const char *name, const char *text)
 {
-	size_t room = (size_t)(paper->width - GPC_PAPER_INDENT);
-	bool is_first = true;
-
-	while (*text) {
-		size_t len = strlen(text);
-
-		if (len > room) {
-			len = room;
-			while (len > 0 && (text[len] != ' ' || gpc_bytes_is_unit(text + len + 1)))
-				len--;
-			/* A word longer than the line is not cut: it may be a path to copy. */
-			if (len == 0)
-				len = strcspn(text, " ");
-		}
-		if (is_first && name)
-			print_name(paper, name);
-		else
-			fprintf(paper->out, "%*s", GPC_PAPER_INDENT, "");
-		fprintf(paper->out, "%.*s\n", (int)len, text);
-		is_first = false;
-		text += len;
-		while (*text == ' ')
-			text++;
-	}
+	if (name)
+		print_name(paper, name);
+	else
+		fprintf(paper->out, "%*s", GPC_PAPER_INDENT, "");
+	flow(paper, GPC_PAPER_INDENT, GPC_PAPER_INDENT, text);
 }
 
 /* One of eight buffers in turn. */
@@ -128,14 +163,17 @@ static struct gpc_text next_buffer(void)
 	return gpc_text_init(buffers[next], sizeof buffers[next]);
 }
 
-const char *gpc_show_bytes(uint64_t bytes)
+const char *gpc_show_rounded(struct gpc_rounded amount)
 {
 	struct gpc_text text = next_buffer();
 
-	if (bytes == GPUCACHE_UNKNOWN)
-		return "unknown";
-	gpc_text_add_bytes(&text, bytes);
+	gpc_text_add_rounded(&text, amount);
 	return text.buf;
+}
+
+const char *gpc_show_bytes(uint64_t bytes)
+{
+	return bytes == GPUCACHE_UNKNOWN ? "unknown" : gpc_show_rounded(gpc_rounded_of(bytes));
 }
 
 const char *gpc_show_count(uint64_t count)
@@ -191,14 +229,17 @@ const char *gpc_show_rfc3339(uint64_t realtime_ns)
 	return show_moment(realtime_ns, true);
 }
 
-const char *gpc_show_share(uint64_t part, uint64_t whole)
+const char *gpc_show_tenths(uint32_t tenths)
 {
 	struct gpc_text text = next_buffer();
-	char number[16];
 
+	gpc_text_add(&text, "%u.%u %%", (unsigned)(tenths / 10), (unsigned)(tenths % 10));
+	return text.buf;
+}
+
+const char *gpc_show_share(uint64_t part, uint64_t whole)
+{
 	if (whole == 0 || part == GPUCACHE_UNKNOWN)
 		return "";
-	snprintf(number, sizeof number, "%.1f", 100.0 * (double)part / (double)whole);
-	gpc_text_add(&text, "%s %%", number);
-	return text.buf;
+	return gpc_show_tenths((uint32_t)(1000.0 * (double)part / (double)whole + 0.5));
 }

@@ -11,6 +11,8 @@
  * Invariants  1 Colour never carries meaning alone.  2 Plain ASCII.  3 The gpc_show_* functions
  *               return one of a few static buffers, so that several fit into one call: use the
  *               text before the ninth.
+ * A line that does not fit goes on below the text behind its last column.
+ *
  * Threads     One.
  * Failure     Write errors stay in the stream; main looks at the end.
  * Limits      Widths below 60 are taken as 60.
@@ -21,6 +23,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#include "base/rounded.h"
 
 #define GPC_PAPER_INDENT 9
 
@@ -52,6 +56,10 @@ const char *gpc_paper_ink(const struct gpc_paper *paper, enum gpc_ink ink);
 void gpc_paper_section(const struct gpc_paper *paper, const char *name, const char *format, ...)
 	__attribute__((format(__printf__, 3, 4)));
 
+/* A line without indent: who is spoken of. */
+void gpc_paper_head(const struct gpc_paper *paper, const char *format, ...)
+	__attribute__((format(__printf__, 2, 3)));
+
 /* One line of a section. */
 void gpc_paper_line(const struct gpc_paper *paper, const char *format, ...)
 	__attribute__((format(__printf__, 2, 3)));
@@ -64,6 +72,8 @@ void gpc_paper_wrap(const struct gpc_paper *paper, const char *name, const char 
 
 /* "1.50 GiB"; "unknown" for GPUCACHE_UNKNOWN. */
 const char *gpc_show_bytes(uint64_t bytes);
+/* The same of an amount that is a part of a sum. */
+const char *gpc_show_rounded(struct gpc_rounded amount);
 /* "1,610,612,736" */
 const char *gpc_show_count(uint64_t count);
 /* "850 ms", "12.3 s", "12 min 03 s", "3 h 05 min", "2 d 04 h" */
@@ -74,5 +84,7 @@ const char *gpc_show_time(uint64_t realtime_ns);
 const char *gpc_show_rfc3339(uint64_t realtime_ns);
 /* "12.3 %", or "" where whole is 0 */
 const char *gpc_show_share(uint64_t part, uint64_t whole);
+/* "12.3 %", of tenths of a percent */
+const char *gpc_show_tenths(uint32_t tenths);
 
 #endif

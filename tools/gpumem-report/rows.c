@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+/* Narrower paper has no column of means. */
+#define WIDTH_OF_MEAN 72
+
 static int compare_ids(const void *left, const void *right)
 {
 	const struct gpc_row *a = left;
@@ -50,23 +53,75 @@ void gpc_rows_by_bytes(struct gpc_row *rows, size_t n)
 	qsort(rows, n, sizeof *rows, compare_bytes);
 }
 
-void gpc_rows_print_head(const struct gpc_paper *paper, const char *what)
+bool gpc_table_init(struct gpc_table *table, const struct gpc_paper *paper, size_t n)
 {
-	fprintf(paper->out, "%s%12s %7s %9s %11s  %s%s\n", gpc_paper_ink(paper, GPC_INK_DIM),
-		"bytes", "share", "blocks", "mean", what, gpc_paper_ink(paper, GPC_INK_PLAIN));
+	*table = (struct gpc_table){ .paper = paper, .rows = calloc(n + 1, sizeof *table->rows) };
+	if (!table->rows)
+		gpc_complain("no memory for a table");
+	return table->rows != NULL;
 }
 
-int gpc_rows_print(const struct gpc_paper *paper, uint64_t bytes, uint64_t n_blocks, uint64_t total)
+void gpc_table_fini(struct gpc_table *table)
 {
-	return fprintf(paper->out, "%12s %7s %9s %11s  ", gpc_show_bytes(bytes),
-		gpc_show_share(bytes, total), n_blocks ? gpc_show_count(n_blocks) : "",
-		n_blocks ? gpc_show_bytes(bytes / n_blocks) : "");
+	free(table->rows);
+	*table = (struct gpc_table){ 0 };
 }
 
-void gpc_rows_print_rest(const struct gpc_paper *paper, uint64_t bytes, uint64_t total)
+void gpc_table_add(struct gpc_table *table, uint64_t bytes, uint64_t n_blocks)
 {
-	if (!bytes)
+	table->rows[table->n++] = (struct gpc_table_row){ .bytes = bytes, .n_blocks = n_blocks };
+}
+
+static void round_rows(struct gpc_table *table, uint64_t total)
+{
+	uint64_t *bytes = calloc(table->n + 1, sizeof *bytes);
+	uint32_t *shares = calloc(table->n + 1, sizeof *shares);
+	struct gpc_rounded *rounded = calloc(table->n + 1, sizeof *rounded);
+
+	for (size_t i = 0; bytes && i < table->n; i++)
+		bytes[i] = table->rows[i].bytes;
+	if (bytes && shares && rounded) {
+		gpc_rounded_parts(gpc_rounded_of(total), bytes, table->n, rounded);
+		gpc_rounded_shares(total, bytes, table->n, shares);
+	}
+	for (size_t i = 0; shares && rounded && i < table->n; i++) {
+		table->rows[i].rounded = rounded[i];
+		table->rows[i].share = shares[i];
+	}
+	free(bytes);
+	free(shares);
+	free(rounded);
+}
+
+void gpc_table_print_head(struct gpc_table *table, uint64_t total, const char *what)
+{
+	const struct gpc_paper *paper = table->paper;
+
+	round_rows(table, total);
+	fprintf(paper->out, "%s%12s %7s %9s ", gpc_paper_ink(paper, GPC_INK_DIM), "bytes", "share",
+		"blocks");
+	if (paper->width >= WIDTH_OF_MEAN)
+		fprintf(paper->out, "%11s ", "mean");
+	fprintf(paper->out, " %s%s\n", what, gpc_paper_ink(paper, GPC_INK_PLAIN));
+}
+
+int gpc_table_print_numbers(struct gpc_table *table)
+{
+	const struct gpc_table_row *row = &table->rows[table->next++];
+	const struct gpc_paper *paper = table->paper;
+	int used = fprintf(paper->out, "%12s %7s %9s ", gpc_show_rounded(row->rounded),
+		gpc_show_tenths(row->share), row->n_blocks ? gpc_show_count(row->n_blocks) : "");
+
+	if (paper->width >= WIDTH_OF_MEAN)
+		used += fprintf(paper->out, "%11s ",
+			row->n_blocks ? gpc_show_bytes(row->bytes / row->n_blocks) : "");
+	return used + fprintf(paper->out, " ");
+}
+
+void gpc_table_print_rest(struct gpc_table *table)
+{
+	if (table->next == table->n)
 		return;
-	(void)gpc_rows_print(paper, bytes, 0, total);
-	fprintf(paper->out, "all others\n");
+	(void)gpc_table_print_numbers(table);
+	fprintf(table->paper->out, "all others\n");
 }

@@ -25,14 +25,38 @@ size_t gpc_rows_unite(struct gpc_row *rows, size_t n);
 /* Biggest first; rows of the same size by id and kind. */
 void gpc_rows_by_bytes(struct gpc_row *rows, size_t n);
 
-/* The head of a table whose last column is `what`. */
-void gpc_rows_print_head(const struct gpc_paper *paper, const char *what);
+/*
+ * A table whose numbers add up as printed, to the sum that its section names.  First every row is added,
+ * the last for all that has none of its own; then they are printed in that order.
+ */
+struct gpc_table {
+	const struct gpc_paper *paper;
+	struct gpc_table_row *rows;
+	size_t n;
+	size_t next; /* to be printed */
+};
 
-/* The numbers of a row; what follows them starts at the column that is returned. */
-int gpc_rows_print(
-	const struct gpc_paper *paper, uint64_t bytes, uint64_t n_blocks, uint64_t total);
+struct gpc_table_row {
+	uint64_t bytes;
+	uint64_t n_blocks;
+	struct gpc_rounded rounded;
+	uint32_t share;
+};
 
-/* The bytes of all that has no row; nothing for 0. */
-void gpc_rows_print_rest(const struct gpc_paper *paper, uint64_t bytes, uint64_t total);
+/* For up to n rows; false without memory, which is complained of.  Both take an empty table. */
+bool gpc_table_init(struct gpc_table *table, const struct gpc_paper *paper, size_t n);
+void gpc_table_fini(struct gpc_table *table);
+
+/* n_blocks 0: not known. */
+void gpc_table_add(struct gpc_table *table, uint64_t bytes, uint64_t n_blocks);
+
+/* The head, whose last column is `what`; the rows are beneath `total`. */
+void gpc_table_print_head(struct gpc_table *table, uint64_t total, const char *what);
+
+/* The numbers of the next row; what follows them starts at the column that is returned. */
+int gpc_table_print_numbers(struct gpc_table *table);
+
+/* The row of all others, where there are rows left. */
+void gpc_table_print_rest(struct gpc_table *table);
 
 #endif

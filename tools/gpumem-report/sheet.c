@@ -9,14 +9,48 @@
 /* The longest label of base/balance_lines.def, and air. */
 #define LABEL_WIDTH 31
 
-static void print_row(const struct gpc_paper *paper, char sign, const char *label,
-	const char *bytes, const char *share, const char *remark)
+/* A line with its remark fits. */
+#define WHOLE_WIDTH 64
+
+struct sheet_details {
+	const uint64_t *kind_bytes; /* [GPUCACHE_MAX_KINDS] */
+	const struct gpc_torch *torch;
+	uint64_t wanted;
+};
+
+struct line {
+	char sign;
+	const char *label;
+	struct gpc_rounded rounded;
+	uint32_t share;
+	bool has_share;
+};
+
+/* On narrow paper the margin gives way. */
+static int margin_of(const struct gpc_paper *paper)
 {
-	fprintf(paper->out, "%*s%c %-*s%12s", GPC_PAPER_INDENT - 2, "", sign, LABEL_WIDTH, label,
-		bytes);
-	if (*share || *remark)
-		fprintf(paper->out, "%9s", share);
+	return paper->width < WHOLE_WIDTH ? GPC_PAPER_INDENT - 6 : GPC_PAPER_INDENT - 2;
+}
+
+/* The remark stands behind the line, or below it where there is no room. */
+static void print_line(const struct gpc_paper *paper, const struct line *line, const char *remark)
+{
+	int margin = margin_of(paper);
+	int used = fprintf(paper->out, "%*s%c %-*s%12s", margin, "", line->sign, LABEL_WIDTH,
+		line->label, gpc_show_rounded(line->rounded));
+
+	if (line->has_share || *remark)
+		used += fprintf(
+			paper->out, "%9s", line->has_share ? gpc_show_tenths(line->share) : "");
+	if (*remark && used + 2 + (int)strlen(remark) > paper->width)
+		fprintf(paper->out, "\n%*s", margin + 2 + LABEL_WIDTH - 2, "");
 	fprintf(paper->out, "%s%s\n", *remark ? "  " : "", remark);
+}
+
+static void print_unknown(const struct gpc_paper *paper, char sign, const char *label)
+{
+	fprintf(paper->out, "%*s%c %-*s%12s\n", margin_of(paper), "", sign, LABEL_WIDTH, label,
+		"unknown");
 }
 
 static void remark_of(const struct gpucache_balance *balance, const struct gpc_balance_line *line,
@@ -32,72 +66,100 @@ static void remark_of(const struct gpucache_balance *balance, const struct gpc_b
 		snprintf(buf, size, "%s wanted", gpc_show_bytes(wanted));
 }
 
-static void print_kinds(
-	const struct gpc_paper *paper, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS])
+/* What the line above consists of. */
+static void print_parts(const struct gpc_paper *paper, struct gpc_rounded of_line,
+	const char *const labels[], const uint64_t parts[], size_t n)
 {
-	unsigned int kind = GPUCACHE_KIND_NONE;
-	char label[LABEL_WIDTH + 1];
+	struct gpc_rounded amounts[GPUCACHE_MAX_KINDS];
 
-	while ((kind = gpc_balance_next_kind(kind_bytes, kind)) != GPUCACHE_KIND_NONE) {
-		snprintf(label, sizeof label, "  %s", gpc_kind_words(kind));
-		print_row(paper, ' ', label, gpc_show_bytes(kind_bytes[kind]), "", "");
+	gpc_rounded_parts(of_line, parts, n, amounts);
+	for (size_t i = 0; i < n; i++) {
+		char label[LABEL_WIDTH + 1];
+		struct line line = { .sign = ' ', .label = label, .rounded = amounts[i] };
+
+		snprintf(label, sizeof label, "  %s", labels[i]);
+		print_line(paper, &line, "");
 	}
 }
 
-/* With expandable segments PyTorch's memory is physical memory, which is a line of its own. */
-static void print_torch(
-	const struct gpc_paper *paper, const struct gpc_torch *torch, uint64_t requested)
+static void print_kinds(const struct gpc_paper *paper, struct gpc_rounded of_line,
+	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS])
 {
-	if (!torch->reserved || torch->reserved > requested)
-		return;
-	print_row(paper, ' ', "  in PyTorch's tensors", gpc_show_bytes(torch->in_tensors), "", "");
-	print_row(paper, ' ', "  free in PyTorch's cache", gpc_show_bytes(torch->unused), "", "");
-	print_row(
-		paper, ' ', "  not PyTorch's", gpc_show_bytes(requested - torch->reserved), "", "");
+	unsigned int kind = GPUCACHE_KIND_NONE;
+	const char *labels[GPUCACHE_MAX_KINDS];
+	uint64_t parts[GPUCACHE_MAX_KINDS];
+	size_t n = 0;
+
+	while ((kind = gpc_balance_next_kind(kind_bytes, kind)) != GPUCACHE_KIND_NONE) {
+		labels[n] = gpc_kind_words(kind);
+		parts[n++] = kind_bytes[kind];
+	}
+	print_parts(paper, of_line, labels, parts, n);
+}
+
+/* With expandable segments PyTorch's memory is physical memory, which is a line of its own. */
+static void print_torch(const struct gpc_paper *paper, struct gpc_rounded of_line,
+	const struct gpc_torch *torch, uint64_t requested)
+{
+	static const char *const labels[] = { "in PyTorch's tensors", "free in PyTorch's cache",
+		"not PyTorch's" };
+	const uint64_t parts[] = { torch->in_tensors, torch->unused, requested - torch->reserved };
+
+	if (torch->reserved && torch->reserved <= requested)
+		print_parts(paper, of_line, labels, parts, 3);
+}
+
+/* Our own lines, or the others; the first of all has no sign. */
+static void print_lines(const struct gpc_paper *paper, const struct gpucache_balance *balance,
+	const struct gpc_balance_print *print, const struct sheet_details *details, bool ours)
+{
+	for (unsigned i = 0; i < GPC_BALANCE_LINE_COUNT; i++) {
+		const struct gpc_balance_line *known = &gpc_balance_lines[i];
+		uint64_t value = gpc_balance_value(balance, known);
+		struct line line = { .sign = i ? '+' : ' ',
+			.label = known->label,
+			.rounded = print->lines[i],
+			.share = print->shares[i],
+			.has_share = balance->device_total != 0 };
+		char remark[64];
+
+		if (known->ours != ours || (value == 0 && i != GPC_BALANCE_LINE_device_free &&
+						   i != GPC_BALANCE_LINE_requested))
+			continue;
+		if (value == GPUCACHE_UNKNOWN) {
+			print_unknown(paper, line.sign, line.label);
+			continue;
+		}
+		remark_of(balance, known, details->wanted, remark, sizeof remark);
+		print_line(paper, &line, remark);
+		if (i == GPC_BALANCE_LINE_requested)
+			print_torch(paper, line.rounded, details->torch, value);
+		if (i == GPC_BALANCE_LINE_direct)
+			print_kinds(paper, line.rounded, details->kind_bytes);
+	}
 }
 
 void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_balance *balance,
 	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], const struct gpc_torch *torch,
 	uint64_t wanted)
 {
+	const struct sheet_details details = { kind_bytes, torch, wanted };
 	const struct gpc_paper *paper = &report->paper;
 	int64_t difference = gpc_balance_difference(balance);
-	bool is_last_known_ours = false;
+	bool has_share = balance->device_total != 0;
+	struct gpc_balance_print print;
 	char remark[64];
-	char sign = ' ';
 
-	for (unsigned i = 0; i < GPC_BALANCE_LINE_COUNT; i++) {
-		const struct gpc_balance_line *line = &gpc_balance_lines[i];
-		uint64_t value = gpc_balance_value(balance, line);
-
-		/* Behind our own lines: what they come to. */
-		if (is_last_known_ours && !line->ours) {
-			uint64_t taken = gpc_balance_taken(balance);
-
-			print_row(paper, '=', "taken through gpucache", gpc_show_bytes(taken),
-				gpc_show_share(taken, balance->device_total), "");
-		}
-		is_last_known_ours = line->ours;
-		if (value == 0 && i != GPC_BALANCE_LINE_device_free &&
-			i != GPC_BALANCE_LINE_requested)
-			continue;
-		remark_of(balance, line, wanted, remark, sizeof remark);
-		print_row(paper, sign, line->label, gpc_show_bytes(value),
-			gpc_show_share(value, balance->device_total), remark);
-		if (i == GPC_BALANCE_LINE_requested)
-			print_torch(paper, torch, value);
-		if (i == GPC_BALANCE_LINE_direct)
-			print_kinds(paper, kind_bytes);
-		sign = '+';
-	}
-	if (difference < 0)
-		snprintf(remark, sizeof remark, "difference -%s",
-			gpc_show_bytes(0 - (uint64_t)difference));
-	else
-		snprintf(remark, sizeof remark, "difference %s",
-			difference ? gpc_show_bytes((uint64_t)difference) : "0");
-	print_row(paper, '=', "all of the GPU", gpc_show_bytes(balance->device_total), "100.0 %",
-		remark);
+	gpc_balance_round(balance, &print);
+	print_lines(paper, balance, &print, &details, true);
+	print_line(paper,
+		&(struct line){
+			'=', "taken through gpucache", print.taken, print.taken_share, has_share },
+		"");
+	print_lines(paper, balance, &print, &details, false);
+	snprintf(remark, sizeof remark, "difference %s%s", difference < 0 ? "-" : "",
+		difference ? gpc_show_rounded(print.difference) : "0");
+	print_line(paper, &(struct line){ '=', "all of the GPU", print.total, 1000, true }, remark);
 }
 
 /* Function and place on one line, or on two where they do not fit. */

@@ -304,20 +304,23 @@ static void print_where(const struct gpc_paper *paper, const char *where, int us
 
 void gpc_sites_print(const struct gpc_sites *sites, const struct gpc_report *report, unsigned limit)
 {
-	const struct gpc_paper *paper = &report->paper;
 	uint64_t rest = sites->rest_bytes;
 	size_t shown = sites->n < limit ? sites->n : limit;
+	struct gpc_table table;
 
-	gpc_rows_print_head(paper, "where");
-	for (size_t i = 0; i < shown; i++) {
-		const struct gpc_site *row = &sites->rows[i];
-
-		print_where(paper, row->where,
-			gpc_rows_print(paper, row->bytes, row->n_blocks, sites->total_bytes));
-	}
+	if (!gpc_table_init(&table, &report->paper, shown + 1))
+		return;
+	for (size_t i = 0; i < shown; i++)
+		gpc_table_add(&table, sites->rows[i].bytes, sites->rows[i].n_blocks);
 	for (size_t i = shown; i < sites->n; i++)
 		rest = gpc_bytes_add(rest, sites->rows[i].bytes);
-	gpc_rows_print_rest(paper, rest, sites->total_bytes);
+	if (rest)
+		gpc_table_add(&table, rest, 0);
+	gpc_table_print_head(&table, sites->total_bytes, "where");
+	for (size_t i = 0; i < shown; i++)
+		print_where(&report->paper, sites->rows[i].where, gpc_table_print_numbers(&table));
+	gpc_table_print_rest(&table);
+	gpc_table_fini(&table);
 }
 
 struct json_object *gpc_sites_json(

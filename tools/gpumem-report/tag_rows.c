@@ -88,21 +88,23 @@ static void print_label(const struct gpc_report *report, uint32_t tag, int used)
 static void print_rows(const struct gpc_tag_rows *rows, const struct gpc_report *report)
 {
 	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
-	const struct gpc_paper *paper = &report->paper;
+	size_t shown = rows->n < limit ? rows->n : limit;
 	uint64_t rest = rows->rest_bytes;
+	struct gpc_table table;
 
-	gpc_rows_print_head(paper, "range");
-	for (size_t i = 0; i < rows->n; i++) {
-		const struct gpc_row *row = &rows->rows[i];
-
-		if (i >= limit) {
-			rest = gpc_bytes_add(rest, row->bytes);
-			continue;
-		}
-		print_label(report, row->id,
-			gpc_rows_print(paper, row->bytes, row->n_blocks, rows->total_bytes));
-	}
-	gpc_rows_print_rest(paper, rest, rows->total_bytes);
+	if (!gpc_table_init(&table, &report->paper, shown + 1))
+		return;
+	for (size_t i = 0; i < shown; i++)
+		gpc_table_add(&table, rows->rows[i].bytes, rows->rows[i].n_blocks);
+	for (size_t i = shown; i < rows->n; i++)
+		rest = gpc_bytes_add(rest, rows->rows[i].bytes);
+	if (rest)
+		gpc_table_add(&table, rest, 0);
+	gpc_table_print_head(&table, rows->total_bytes, "range");
+	for (size_t i = 0; i < shown; i++)
+		print_label(report, rows->rows[i].id, gpc_table_print_numbers(&table));
+	gpc_table_print_rest(&table);
+	gpc_table_fini(&table);
 }
 
 void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
@@ -115,8 +117,8 @@ void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
 		return;
 	}
 	if (rows.n) {
-		gpc_paper_section(
-			&report->paper, "TAGS", "live bytes by the program's ranges, %s", moment);
+		gpc_paper_section(&report->paper, "TAGS", "%s live by the program's ranges, %s",
+			gpc_show_bytes(rows.total_bytes), moment);
 		print_rows(&rows, report);
 	}
 	gpc_tag_rows_fini(&rows);

@@ -36,16 +36,19 @@ void gpc_torch_print_used(const struct gpc_report *report, const struct gpc_torc
 	uint64_t implicit =
 		gpc_bytes_add(kind_bytes[GPUCACHE_KIND_CONTEXT], kind_bytes[GPUCACHE_KIND_MODULE]);
 	uint64_t rest = gpc_bytes_less(gpc_bytes_less(used, implicit), torch->reserved);
+	const uint64_t parts[] = { implicit, torch->reserved, rest };
+	struct gpc_rounded rounded[3];
 	char buf[300];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
 	if (!torch->reserved || balance->device_free == GPUCACHE_UNKNOWN)
 		return;
+	gpc_rounded_parts(gpc_rounded_of(used), parts, 3, rounded);
 	gpc_text_add(&text, "%s, as nvidia-smi counts: ", gpc_show_bytes(used));
-	gpc_text_add(&text, "%s contexts and libraries", gpc_show_bytes(implicit));
-	gpc_text_add(&text, " + %s PyTorch's cache", gpc_show_bytes(torch->reserved));
+	gpc_text_add(&text, "%s contexts and libraries", gpc_show_rounded(rounded[0]));
+	gpc_text_add(&text, " + %s PyTorch's cache", gpc_show_rounded(rounded[1]));
 	gpc_text_add(&text, " (%s of it in no tensor)", gpc_show_bytes(torch->unused));
-	gpc_text_add(&text, " + %s others.", gpc_show_bytes(rest));
+	gpc_text_add(&text, " + %s others.", gpc_show_rounded(rounded[2]));
 	fputc('\n', report->paper.out);
 	gpc_paper_wrap(&report->paper, "USED", buf);
 }

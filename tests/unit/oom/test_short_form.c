@@ -29,6 +29,45 @@ static struct gpc_short_form form_of(const struct scene *s)
 	};
 }
 
+/* In hundredths of a byte. */
+static double read_amount(const char *line)
+{
+	double number;
+	char unit[8];
+
+	if (sscanf(line + 8, "%lf %7s", &number, unit) != 2)
+		return 0;
+	for (const char *letter = "KMGTPE"; unit[0] != 'B'; letter++) {
+		number *= 1024;
+		if (*letter == unit[0])
+			break;
+	}
+	return number;
+}
+
+/* The lines of the sheet add up as printed, as their shares do. */
+static void assert_sheet_adds_up(const char *sheet)
+{
+	double sum = 0;
+	double share = 0;
+	double total;
+
+	for (; sheet[7] != '='; sheet = strchr(sheet, '\n') + 1) {
+		const char *percent = strstr(sheet, "iB ");
+
+		/* What a line consists of counts with it. */
+		if (memcmp(strchr(sheet, '%') + 1, "    ", 4) == 0)
+			continue;
+		sum += read_amount(sheet);
+		share += percent ? atof(percent + 3) : 0;
+	}
+	total = read_amount(sheet);
+	if (strstr(sheet, "the lines"))
+		return;
+	assert_true(sum > total * 0.9999 && sum < total * 1.0001);
+	assert_true(share > 99.95 && share < 100.05);
+}
+
 /* Writes the page and checks what holds for every page. */
 static unsigned write_page(const struct gpc_short_form *form)
 {
@@ -50,6 +89,8 @@ static unsigned write_page(const struct gpc_short_form *form)
 	}
 	assert_int_equal(width, 0);
 	assert_true(lines <= GPC_SHORT_LINES);
+	if (strstr(page, "WHERE"))
+		assert_sheet_adds_up(strstr(page, "WHERE"));
 	return lines;
 }
 
@@ -82,7 +123,7 @@ static void an_exhausted_gpu(void **state)
 		"       +        4.00 GiB    4.0 %  free on the GPU\n"
 		"       =      100.00 GiB  100.0 %  total\n"
 		"HOLD           56.00 GiB      1204 blocks  load_weights loader.cpp:88\n"
-		"               33.99 GiB         1 block   attn.forward model.py:212\n"
+		"               34.00 GiB         1 block   attn.forward model.py:212\n"
 		"TRY    free at least 4.00 GiB; 8 % of the 56.00 GiB held by load_weights "
 		"loader.cpp:88 would do\n"
 		"FULL   gpumem-report oom /dev/shm/gpumem-0/python3.gpumem\n");
@@ -228,8 +269,8 @@ static void what_comes_straight_from_the_driver_is_told_by_kind(void **state)
 	write_page(&form);
 	assert_non_null(strstr(page,
 		"WHERE          12.00 GiB   75.0 %  straight from the driver\n"
-		"                9.00 GiB   56.2 %    stream-ordered memory\n"
-		"                2.99 GiB   18.7 %    graph memory\n"
+		"                9.00 GiB   56.3 %    stream-ordered memory\n"
+		"                3.00 GiB   18.7 %    graph memory\n"
 		"       +        4.00 GiB   25.0 %  free on the GPU\n"));
 }
 

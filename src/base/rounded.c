@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rule of the largest remainder: all parts are rounded down, and what then lacks to the sum goes, one
+ * in the last digit each, to those that lost most.  Parts in a smaller unit than the sum's are too small
+ * to matter in its last digit, and rounded to the nearest.
+ */
+#include "base/rounded.h"
+
+#include <stdbool.h>
+
+__extension__ typedef unsigned __int128 wide;
+__extension__ typedef __int128 signed_wide;
+
+#define BIGGEST_UNIT 6
+
+/* A part counts `scale * part / whole`, rounded down or up. */
+struct scale {
+	uint64_t scale;
+	uint64_t whole;
+	bool has_unit; /* parts in other units than this are not of the column */
+	unsigned unit;
+};
+
+static unsigned unit_of(uint64_t bytes)
+{
+	unsigned unit = 0;
+
+	while (unit < BIGGEST_UNIT && (bytes >> (10 * unit)) >= 1024)
+		unit++;
+	return unit;
+}
+
+struct gpc_rounded gpc_rounded_of(uint64_t bytes)
+{
+	struct gpc_rounded amount = { .unit = unit_of(bytes) };
+	uint64_t whole = UINT64_C(1) << (10 * amount.unit);
+
+	amount.hundredths = (uint64_t)(((wide)bytes * 100 + whole / 2) / whole);
+	if (amount.hundredths == 102400 && amount.unit < BIGGEST_UNIT) {
+		/* Rounded up to a whole one of the next unit. */
+		amount.hundredths = 100;
+		amount.unit++;
+	}
+	return amount;
+}
+
+static bool is_counted(const struct scale *scale, uint64_t part)
+{
+	return part != UINT64_MAX && (!scale->has_unit || unit_of(part) == scale->unit);
+}
+
+static uint64_t rounded_down(const struct scale *scale, uint64_t part)
+{
+	return (uint64_t)((wide)part * scale->scale / scale->whole);
+}
+
+static uint64_t remainder_of(const struct scale *scale, uint64_t part)
+{
+	return (uint64_t)((wide)part * scale->scale % scale->whole);
+}
+
+static size_t count_above(
+	const struct scale *scale, const uint64_t parts[], size_t n, uint64_t remainder)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		count += is_counted(scale, parts[i]) && remainder_of(scale, parts[i]) > remainder;
+	return count;
+}
+
+/* The least remainder that no more than n_up parts are above. */
+static uint64_t find_threshold(
+	const struct scale *scale, const uint64_t parts[], size_t n, size_t n_up)
+{
+	uint64_t low = 0;
+	uint64_t high = scale->whole;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (count_above(scale, parts, n, middle) <= n_up)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* Marks in turn which parts are rounded up: above the threshold, and of those at it the first. */
+struct chooser {
+	uint64_t threshold;
+	size_t n_at; /* still to be chosen of those at the threshold */
+};
+
+static struct chooser choose(
+	const struct scale *scale, const uint64_t parts[], size_t n, size_t n_up)
+{
+	struct chooser chooser = { .threshold = find_threshold(scale, parts, n, n_up) };
+
+	chooser.n_at = n_up - count_above(scale, parts, n, chooser.threshold);
+	return chooser;
+}
+
+static bool is_rounded_up(struct chooser *chooser, const struct scale *scale, uint64_t part)
+{
+	uint64_t remainder = remainder_of(scale, part);
+
+	if (remainder != chooser->threshold || remainder == 0 || chooser->n_at == 0)
+		return remainder > chooser->threshold;
+	chooser->n_at--;
+	return true;
+}
+
+/* How many of 1/100 of `unit` lie nearest to a number of 1/100 B; none where it is negative. */
+static size_t nearest(signed_wide value, unsigned unit)
+{
+	signed_wide one = (signed_wide)1 << (10 * unit);
+
+	return value <= 0 ? 0 : (size_t)((value + one / 2) / one);
+}
+
+/*
+ * Where hardly a part is of the sum's unit, what the small ones lost may still matter: the first are
+ * rounded the other way.
+ */
+static void turn_small_parts(signed_wide lacking, struct gpc_rounded sum, const uint64_t parts[],
+	size_t n, struct gpc_rounded ret_parts[])
+{
+	signed_wide half = ((signed_wide)1 << (10 * sum.unit)) / 2;
+
+	for (size_t i = 0; i < n && (lacking > half || lacking < -half); i++) {
+		struct gpc_rounded *part = &ret_parts[i];
+		signed_wide lost;
+
+		if (parts[i] == UINT64_MAX || part->unit >= sum.unit)
+			continue;
+		lost = (signed_wide)parts[i] * 100 -
+		       ((signed_wide)part->hundredths << (10 * part->unit));
+		if (lacking > half && lost > 0) {
+			part->hundredths++;
+			lacking -= (signed_wide)1 << (10 * part->unit);
+		} else if (lacking < -half && lost < 0) {
+			part->hundredths--;
+			lacking += (signed_wide)1 << (10 * part->unit);
+		}
+	}
+}
+
+void gpc_rounded_parts(
+	struct gpc_rounded sum, const uint64_t parts[], size_t n, struct gpc_rounded ret_parts[])
+{
+	const struct scale scale = { 100, UINT64_C(1) << (10 * sum.unit), true, sum.unit };
+	signed_wide lacking = (signed_wide)sum.hundredths << (10 * sum.unit);
+	struct chooser chooser;
+
+	for (size_t i = 0; i < n; i++) {
+		if (parts[i] == UINT64_MAX)
+			continue;
+		ret_parts[i] = gpc_rounded_of(parts[i]);
+		if (is_counted(&scale, parts[i]))
+			ret_parts[i] =
+				(struct gpc_rounded){ rounded_down(&scale, parts[i]), sum.unit };
+		lacking -= (signed_wide)ret_parts[i].hundredths << (10 * ret_parts[i].unit);
+	}
+	chooser = choose(&scale, parts, n, nearest(lacking, sum.unit));
+	for (size_t i = 0; i < n; i++) {
+		bool is_up =
+			is_counted(&scale, parts[i]) && is_rounded_up(&chooser, &scale, parts[i]);
+
+		if (!is_up)
+			continue;
+		ret_parts[i].hundredths++;
+		lacking -= (signed_wide)1 << (10 * sum.unit);
+	}
+	turn_small_parts(lacking, sum, parts, n, ret_parts);
+}
+
+void gpc_rounded_shares(uint64_t whole, const uint64_t parts[], size_t n, uint32_t ret_tenths[])
+{
+	const struct scale scale = { .scale = 1000, .whole = whole ? whole : 1 };
+	struct chooser chooser;
+	wide sum = 0;
+	uint64_t down = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (parts[i] == UINT64_MAX)
+			continue;
+		sum += parts[i];
+		down += rounded_down(&scale, parts[i]);
+	}
+	sum = (sum * 1000 + scale.whole / 2) / scale.whole;
+	chooser = choose(&scale, parts, n, (size_t)(sum - down));
+	for (size_t i = 0; i < n; i++)
+		if (is_counted(&scale, parts[i]))
+			ret_tenths[i] = (uint32_t)(rounded_down(&scale, parts[i]) +
+						   is_rounded_up(&chooser, &scale, parts[i]));
+}
+
+void gpc_text_add_rounded(struct gpc_text *text, struct gpc_rounded amount)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+
+	if (amount.unit == 0)
+		gpc_text_add(text, "%llu B", (unsigned long long)(amount.hundredths / 100));
+	else
+		gpc_text_add(text, "%llu.%02llu %s", (unsigned long long)(amount.hundredths / 100),
+			(unsigned long long)(amount.hundredths % 100), units[amount.unit]);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Byte counts rounded for print, so that sums add up as printed.
+ *
+ *	bytes       each to the nearest         as parts of the sum
+ *	1.004 GiB   1.00 GiB                    1.01 GiB    <- the largest remainder
+ *	1.004 GiB   1.00 GiB                    1.00 GiB
+ *	8.000 MiB   8.00 MiB                    8.00 MiB    small numbers keep their unit
+ *	2.016 GiB   2.02 GiB   1.00 + 1.00 !    2.02 GiB    1.01 + 1.00 + 0.01
+ *
+ * Invariants  1 The parts as printed, added and rounded to the last digit of the sum, are the sum as
+ *               printed.  2 A part differs from its bytes by less than one in its last digit.
+ *             3 Shares of the parts add up to the share of their sum.
+ * Threads     Pure functions; no memory.
+ * Failure     None.
+ * Limits      Invariant 1 and 2 hold where the parts' bytes add up to the sum's.
+ */
+#ifndef GPC_BASE_ROUNDED_H
+#define GPC_BASE_ROUNDED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+/* hundredths / 100 of 1024^unit bytes. */
+struct gpc_rounded {
+	uint64_t hundredths;
+	unsigned unit;
+};
+
+/* Rounded to the nearest, in the largest unit of which there is at least one. */
+struct gpc_rounded gpc_rounded_of(uint64_t bytes);
+
+/* The same of each of parts[0 .. n), which are beneath `sum`.  UINT64_MAX is not known, and left out. */
+void gpc_rounded_parts(
+	struct gpc_rounded sum, const uint64_t parts[], size_t n, struct gpc_rounded ret_parts[]);
+
+/* Tenths of a percent that parts[0 .. n) are of `whole`, which may be more than their sum. */
+void gpc_rounded_shares(uint64_t whole, const uint64_t parts[], size_t n, uint32_t ret_tenths[]);
+
+/* "512 B", "1.50 GiB" */
+void gpc_text_add_rounded(struct gpc_text *text, struct gpc_rounded amount);
+
+#endif
