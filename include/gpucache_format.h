@@ -162,7 +162,11 @@ struct gpucache_device {
 	uint64_t process_bytes; /* this process, all of it */
 	uint64_t others_bytes;  /* all other processes */
 	uint64_t driver_bytes;  /* reserved by the driver itself */
-	uint64_t reserved[4];
+	/* Since 1.4.  1 + the number of nvidia-smi, which CUDA_VISIBLE_DEVICES does not change; 0: not known */
+	uint32_t physical;
+	uint32_t reserved_32;
+	char pci_bus_id[16]; /* "0000:17:00.0" or empty */
+	uint64_t reserved[1];
 };
 
 /*

@@ -38,6 +38,7 @@ enum gpc_status gpc_nvml_init(struct gpc_nvml *nvml, const struct gpc_nvml_loade
 	resolve(loader, library, "nvmlDeviceGetHandleByUUID", &nvml->by_uuid);
 	resolve(loader, library, "nvmlDeviceGetHandleByPciBusId_v2", &nvml->by_pci);
 	resolve(loader, library, "nvmlDeviceGetHandleByIndex_v2", &nvml->by_index);
+	resolve(loader, library, "nvmlDeviceGetIndex", &nvml->index_of);
 	resolve(loader, library, "nvmlDeviceGetMemoryInfo_v2", &nvml->memory);
 	resolve(loader, library, "nvmlSystemGetProcessName", &nvml->process_name);
 	/*
@@ -195,10 +196,14 @@ void gpc_neighbours_ask(struct gpc_nvml *nvml, const struct gpc_neighbours_query
 		.driver_bytes = GPUCACHE_UNKNOWN,
 		.used_bytes = GPUCACHE_UNKNOWN,
 		.nvml_total_bytes = GPUCACHE_UNKNOWN,
+		.index = -1,
 	};
+	unsigned index = 0;
 	struct gpc_nvml_device *device = nvml && nvml->ready ? find_device(nvml, query) : NULL;
 
 	if (device) {
+		if (nvml->index_of && nvml->index_of(device, &index) == GPC_NVML_SUCCESS)
+			found.index = (int)index;
 		ask_memory(nvml, device, &found);
 		ask_processes(nvml, device, query, &found);
 	}

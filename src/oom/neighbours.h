@@ -68,6 +68,7 @@ struct gpc_nvml {
 	int (*by_uuid)(const char *uuid, struct gpc_nvml_device **device);
 	int (*by_pci)(const char *bus_id, struct gpc_nvml_device **device);
 	int (*by_index)(unsigned index, struct gpc_nvml_device **device);
+	int (*index_of)(struct gpc_nvml_device *device, unsigned *index);
 	int (*memory)(struct gpc_nvml_device *device, struct gpc_nvml_memory *memory);
 	int (*processes)(
 		struct gpc_nvml_device *device, unsigned *count, struct gpc_nvml_process *infos);
@@ -93,6 +94,7 @@ struct gpc_neighbours {
 	uint64_t driver_bytes;     /* reserved by the driver, whether inside CUDA's total or not */
 	uint64_t used_bytes;       /* by all processes, without the driver's reserve */
 	uint64_t nvml_total_bytes; /* NVML's own total, which counts the reserve */
+	int index;                 /* nvidia-smi's number; -1: not known */
 	uint32_t n_listed;         /* processes that NVML listed, this one included */
 	uint32_t n_other;          /* other processes, where they can be told from us */
 	uint32_t n_neighbours;     /* of them in neighbours[] */

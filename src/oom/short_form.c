@@ -75,22 +75,37 @@ static bool is_said(const char *text)
 	return text && text[0];
 }
 
+/* " (physical 2, NVIDIA H200, 139.80 GiB)"; its number where it is another than the program's. */
+static void add_gpu(struct gpc_text *line, const struct gpc_short_form *form)
+{
+	uint64_t total = form->oom->balance.device_total;
+	const char *before = " (";
+
+	if (form->physical >= 0 && form->physical != form->oom->device) {
+		gpc_text_add(line, "%sphysical %d", before, form->physical);
+		before = ", ";
+	}
+	if (is_said(form->gpu_name)) {
+		gpc_text_add(line, "%s%.40s", before, form->gpu_name);
+		before = ", ";
+	}
+	if (total != GPUCACHE_UNKNOWN) {
+		gpc_text_add(line, "%s", before);
+		gpc_text_add_bytes(line, total);
+		before = ", ";
+	}
+	if (before[0] == ',')
+		gpc_text_add(line, ")");
+}
+
 static void put_headline(struct page *page, const struct gpc_short_form *form)
 {
 	const struct gpucache_oom *oom = form->oom;
-	bool total_known = oom->balance.device_total != GPUCACHE_UNKNOWN;
 	char buf[GPC_SHORT_WIDTH + 1];
 	struct gpc_text line = gpc_text_init(buf, sizeof buf);
 
 	gpc_text_add(&line, "gpucache: OUT OF MEMORY on GPU %d", oom->device);
-	if (is_said(form->gpu_name) || total_known)
-		gpc_text_add(&line, " (");
-	if (is_said(form->gpu_name))
-		gpc_text_add(&line, "%.40s%s", form->gpu_name, total_known ? ", " : "");
-	if (total_known)
-		gpc_text_add_bytes(&line, oom->balance.device_total);
-	if (is_said(form->gpu_name) || total_known)
-		gpc_text_add(&line, ")");
+	add_gpu(&line, form);
 	gpc_text_add(&line, " - ");
 	if (form->rank >= 0) {
 		gpc_text_add(&line, "rank %d", form->rank);

@@ -2,7 +2,7 @@
 /*
  * What a failed request says on stderr: 25 lines for a tired person, to be pasted into an issue.
  *
- *	gpucache: OUT OF MEMORY on GPU 0 (NVIDIA H200, 139.80 GiB) - pid 4711, python3
+ *	gpucache: OUT OF MEMORY on GPU 0 (physical 2, NVIDIA H200, 139.80 GiB) - pid 4711, python3
  *	WHY    fragmented (certain): 9.10 GiB of cached memory is free, its largest piece is ...
  *	SHORT  by 1.70 GiB: ...
  *	WHERE    123.90 GiB  88.6 %  live, as asked for          the balance sheet, lines of zero left out
@@ -39,6 +39,7 @@ struct gpc_short_form {
 	const struct gpucache_oom *oom; /* with its verdict found */
 	const struct gpc_verdict_facts *facts;
 	const struct gpc_describer *describer; /* may be NULL */
+	int physical;         /* nvidia-smi's number of the GPU; -1: not known */
 	const char *gpu_name;                  /* may be NULL or empty, as all texts here */
 	const char *program;                   /* its name, not its arguments */
 	const char *recording;                 /* path; NULL: there is no recording */

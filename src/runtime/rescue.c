@@ -87,6 +87,7 @@ bool gpc_runtime_ask_neighbours(
 	};
 	struct gpc_neighbours_query query = {
 		.uuid = device->known.uuid,
+		.pci_bus_id = device->known.pci_bus_id,
 		.index =
 			device->known.uuid[0]
 				? -1
@@ -197,6 +198,7 @@ static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom,
 		.facts = facts,
 		.describer = &describer,
 		.gpu_name = device->known.name,
+		.physical = (int)device->known.physical - 1,
 		.program = header ? gpc_base_name(header->exe) : "",
 		.recording = gpc_runtime.record.path[0] ? gpc_runtime.record.path : NULL,
 		.pid = (uint32_t)getpid(),
@@ -263,6 +265,8 @@ static void fill_ladder(struct gpucache_oom *oom, const struct gpc_ladder *ladde
 
 static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbours *neighbours)
 {
+	if (neighbours->index >= 0)
+		device->known.physical = (uint32_t)neighbours->index + 1;
 	if (neighbours->process_bytes == GPUCACHE_UNKNOWN ||
 		neighbours->others_bytes == GPUCACHE_UNKNOWN)
 		return;

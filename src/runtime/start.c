@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The start, at the first CUDA call of the process: configuration, recording, stacks, devices. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "gpucache_version.h"
@@ -157,6 +159,28 @@ static void put_uuid(const CUuuid *uuid, char *buf, size_t size)
 		gpc_text_add(&text, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", b[i]);
 }
 
+/*
+ * 1 + the number that nvidia-smi gives the device, as CUDA_VISIBLE_DEVICES says; 0 where it names devices
+ * otherwise.  NVML knows better, and is asked at the first failure: loading it costs too much here.
+ */
+static uint32_t physical_of(uint32_t ordinal)
+{
+	const char *list = gpc_env_get("CUDA_VISIBLE_DEVICES");
+	uint32_t number = 0;
+
+	if (!list)
+		return ordinal + 1;
+	for (; ordinal > 0 && list; ordinal--) {
+		list = strchr(list, ',');
+		list += list != NULL;
+	}
+	if (!list || *list < '0' || *list > '9')
+		return 0;
+	for (; *list >= '0' && *list <= '9' && number < GPC_MAX_DEVICES; list++)
+		number = number * 10 + (uint32_t)(*list - '0');
+	return *list && *list != ',' ? 0 : number + 1;
+}
+
 static void start_device(struct gpc_device *device, uint32_t ordinal)
 {
 	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
@@ -170,6 +194,11 @@ static void start_device(struct gpc_device *device, uint32_t ordinal)
 		device->known.name[0] = '\0';
 	if (fns->cuDeviceGetUuid_v2 && !fns->cuDeviceGetUuid_v2(&uuid, (CUdevice)ordinal))
 		put_uuid(&uuid, device->known.uuid, sizeof device->known.uuid);
+	if (fns->cuDeviceGetPCIBusId &&
+		fns->cuDeviceGetPCIBusId(device->known.pci_bus_id,
+			(int)sizeof device->known.pci_bus_id, (CUdevice)ordinal))
+		device->known.pci_bus_id[0] = '\0';
+	device->known.physical = physical_of(ordinal);
 	if (fns->cuDeviceTotalMem_v2(&total, (CUdevice)ordinal))
 		total = 0;
 	device->known.total_bytes = total;

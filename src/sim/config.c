@@ -291,3 +291,30 @@ unsigned gpc_sim_config_parse(struct gpc_sim_config *config, const char *text)
 	free(copy);
 	return n_bad;
 }
+
+void gpc_sim_config_show(struct gpc_sim_config *config, const char *list)
+{
+	bool is_taken[GPC_SIM_MAX_DEVICES] = { false };
+	unsigned n = 0;
+
+	config->n_physical = config->n_devices;
+	for (unsigned i = 0; i < config->n_devices; i++)
+		config->physical[i] = i;
+	/* By UUID: the simulated ones are nobody's to name. */
+	if (!list || strncmp(list, "GPU-", 4) == 0 || strncmp(list, "MIG-", 4) == 0)
+		return;
+	for (;;) {
+		char *end;
+		unsigned long number = strtoul(list, &end, 10);
+
+		if (end == list || (*end && *end != ',') || number >= config->n_physical ||
+			is_taken[number])
+			break;
+		is_taken[number] = true;
+		config->physical[n++] = (unsigned)number;
+		if (!*end)
+			break;
+		list = end + 1;
+	}
+	config->n_devices = n;
+}

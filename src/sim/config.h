@@ -55,6 +55,8 @@ struct gpc_sim_fault_rule {
 
 struct gpc_sim_config {
 	unsigned n_devices;
+	unsigned n_physical; /* as many, unless some are hidden */
+	unsigned physical[GPC_SIM_MAX_DEVICES]; /* of device i, the number in the machine */
 	const struct gpc_sim_model *model; /* what the devices are */
 	int driver_version;
 	bool virtual_clock;
@@ -78,6 +80,12 @@ struct gpc_sim_config {
 
 /* One device of 8 GiB, nothing costs, nothing fails, real clock, driver 13.0. */
 struct gpc_sim_config gpc_sim_config_default(void);
+
+/*
+ * Leaves the devices that `list`, the value of CUDA_VISIBLE_DEVICES, names by number, in its order, up to
+ * the first that is none; NULL, or a list of UUIDs: all.
+ */
+void gpc_sim_config_show(struct gpc_sim_config *config, const char *list);
 
 /* Applies `text` to the configuration.  Returns the number of parts that were not understood. */
 unsigned gpc_sim_config_parse(struct gpc_sim_config *config, const char *text);

@@ -61,6 +61,17 @@ CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 	return res;
 }
 
+/* The program's number of a device of the machine, or -1. */
+static CUdevice visible_of(unsigned physical)
+{
+	const struct gpc_sim_config *config = &face_sim()->config;
+
+	for (unsigned i = 0; i < config->n_devices; i++)
+		if (config->physical[i] == physical)
+			return (CUdevice)i;
+	return -1;
+}
+
 static void uuid_of(unsigned device, unsigned char *ret_bytes)
 {
 	static const unsigned char first[16] = { 0x67, 0x70, 0x75, 0x73, 0x69, 0x6d, 0x40, 0,
@@ -75,7 +86,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 	CUresult res = enter_device("cuDeviceGetUuid_v2", dev, uuid);
 
 	if (res == CUDA_SUCCESS)
-		uuid_of((unsigned)dev, (unsigned char *)uuid->bytes);
+		uuid_of(face_sim()->config.physical[dev], (unsigned char *)uuid->bytes);
 	return res;
 }
 
@@ -208,7 +219,7 @@ CUresult cuDeviceGetPCIBusId(char *text, int len, CUdevice dev)
 	CUresult res = enter_device("cuDeviceGetPCIBusId", dev, text);
 
 	if (res == CUDA_SUCCESS)
-		snprintf(text, (size_t)len, "0000:%02X:00.0", (unsigned)dev + 1);
+		snprintf(text, (size_t)len, "0000:%02X:00.0", face_sim()->config.physical[dev] + 1);
 	return res;
 }
 
@@ -221,11 +232,10 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *text)
 		return res;
 	if (!dev || !text)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (sscanf(text, "%x:%x:%x", &domain, &bus, &slot) != 3 || bus < 1 ||
-		bus > face_sim()->config.n_devices)
+	if (sscanf(text, "%x:%x:%x", &domain, &bus, &slot) != 3)
 		return CUDA_ERROR_INVALID_DEVICE;
-	*dev = (CUdevice)bus - 1;
-	return CUDA_SUCCESS;
+	*dev = visible_of(bus - 1);
+	return *dev < 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
 
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
@@ -316,15 +326,17 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer)
 
 int gpusim_device_count(void)
 {
-	return (int)face_sim()->config.n_devices;
+	return (int)face_sim()->config.n_physical;
 }
 
+/* Of all that the machine has: a process does not use those that it does not see. */
 int gpusim_device_info(int device, struct gpusim_device *ret_info)
 {
 	struct gpc_sim *sim = face_sim();
 	unsigned char uuid[16];
+	CUdevice own = visible_of((unsigned)device);
 
-	if (device < 0 || (unsigned)device >= sim->config.n_devices)
+	if (device < 0 || (unsigned)device >= sim->config.n_physical)
 		return -1;
 	memset(ret_info, 0, sizeof *ret_info);
 	uuid_of((unsigned)device, uuid);
@@ -337,9 +349,10 @@ int gpusim_device_info(int device, struct gpusim_device *ret_info)
 		(unsigned)device + 1);
 	gpc_sim_settle(sim);
 	ret_info->total = sim->config.memory;
-	ret_info->free = gpc_sim_device_free_bytes(&sim->devices[device]);
+	ret_info->free =
+		own < 0 ? sim->config.memory : gpc_sim_device_free_bytes(&sim->devices[own]);
 	ret_info->reserved = sim->config.reserved;
-	ret_info->own_used = gpc_sim_device_used_bytes(&sim->devices[device]);
+	ret_info->own_used = own < 0 ? 0 : gpc_sim_device_used_bytes(&sim->devices[own]);
 	ret_info->major = sim->config.model->major;
 	ret_info->minor = sim->config.model->minor;
 	ret_info->driver_version = sim->config.driver_version;

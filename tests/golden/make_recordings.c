@@ -71,7 +71,11 @@ static void add_counters(struct recording_builder *b)
 		.time_ns = builder_ns(611),
 		.requested_bytes = 71 * GIB,
 		.live_bytes = 71 * GIB + 300 * MIB,
-		.reserved_bytes = 72 * GIB };
+		.reserved_bytes = 72 * GIB,
+		.n_holders = 2,
+		.n_sites = 5,
+		.rest_bytes = GIB,
+		.holders = { { 2, 11, 60 * GIB }, { 1, 4, 10 * GIB } } };
 }
 
 static void add_live(struct recording_builder *b)
@@ -410,6 +414,32 @@ static void make_mixed(const char *dir)
 	write_and_end(&b, dir, "mixed.gpucache");
 }
 
+/* Two GPUs that CUDA_VISIBLE_DEVICES reordered; memory ran out on both. */
+static void make_gpus(const char *dir)
+{
+	struct recording_builder b;
+
+	begin(&b, 4719);
+	b.devices[1] = b.devices[0];
+	b.devices[1].ordinal = 1;
+	strcpy(b.devices[1].uuid, "GPU-99999999-2222-3333-4444-555555555555");
+	b.devices[0].physical = 6 + 1;
+	b.devices[1].physical = 2 + 1;
+	strcpy(b.devices[0].pci_bus_id, "0000:c7:00.0");
+	strcpy(b.devices[1].pci_bus_id, "0000:17:00.0");
+	b.counters[1] = b.counters[0];
+	b.counters[1].context = 0xbeef;
+	b.counters[1].device = 1;
+	add_live(&b);
+	for (uint32_t i = 0; i < b.n_blocks; i += 3)
+		b.blocks[i].device = 1;
+	add_oom(&b, 0);
+	add_oom(&b, 0);
+	b.ooms[0].device = 1;
+	b.ooms[0].verdict = GPUCACHE_VERDICT_EXHAUSTED;
+	write_and_end(&b, dir, "gpus.gpucache");
+}
+
 static void make_version(const char *dir)
 {
 	struct recording_builder b;
@@ -497,6 +527,7 @@ int main(int argc, char **argv)
 	make_version(argv[1]);
 	make_newer(argv[2]);
 	make_mixed(argv[2]);
+	make_gpus(argv[2]);
 	make_byte_order(argv[2]);
 	make_libraries(argv[1]);
 	make_torch(argv[1]);

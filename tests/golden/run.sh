@@ -133,6 +133,13 @@ golden newer_check     check foreign/newer.gpucache
 golden mixed           oom foreign/mixed.gpucache
 golden mixed_json      oom --json foreign/mixed.gpucache
 golden mixed_summary   -d 1 foreign/mixed.gpucache
+golden gpus_summary    foreign/gpus.gpucache
+golden gpus_leaks      leaks -n 1 foreign/gpus.gpucache
+golden gpus_json       --json foreign/gpus.gpucache
+golden gpus_oom        oom -d 0 foreign/gpus.gpucache
+golden at_peak         --at=peak runs/ended.gpucache
+golden at_end          --at=end runs/oom.gpucache
+golden at_oom          --at=oom runs/ended.gpucache
 golden byte_order      foreign/byte_order.gpucache
 golden cut             leaks foreign/cut.gpucache
 golden cut_summary     foreign/cut.gpucache

@@ -5,7 +5,7 @@
     a balance sheet     its lines to `=`, what a line consists of to that line, shares to shares
     a table             its rows to the amount in its section's first line, shares to 100.0 %
     USED                its summands to the first amount
-    leaks               the groups' bytes to SUMMARY's, to the byte
+    leaks               the groups' bytes, and the GPUs', to SUMMARY's, to the byte
 
 Numbers are added as they stand there, and the sum is rounded to the last digit of the one that is printed.
 """
@@ -108,10 +108,12 @@ def check_leaks(text):
     groups = re.findall(r"^[\d.]+ [KMGTPE]?i?B \(([\d,]+) B\) (?:in|by) ", text, re.M)
     if not total:
         return 0
-    found = sum(int(group.replace(",", "")) for group in groups)
-    if found != int(total[1]):
-        raise Wrong(f"leaks: {found}, not {total[1]}")
-    return 1
+    of_gpus = re.findall(r"^GPU .*: [\d.]+ [KMGTPE]?i?B \(([\d,]+) B\)$", text.replace("\n  ", " "), re.M)
+    for parts in groups, of_gpus:
+        found = sum(int(part.replace(",", "")) for part in parts)
+        if found != int(total[1]):
+            raise Wrong(f"leaks: {found}, not {total[1]}")
+    return 2
 
 
 def check(text):

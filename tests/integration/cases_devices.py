@@ -85,3 +85,38 @@ def case_what_grew_on_another_gpu_is_no_growth_here(world):
         report = world.report("oom", world.recording()).out
         expect("growing" not in report and "remember_loss" not in report, report)
         world.forget_recordings()
+
+
+def case_each_sheet_names_its_gpu_as_nvidia_smi_does(world):
+    # What the program calls 0 and 1 are 2 and 0 of the machine; before NVML is asked, and after.
+    hidden = {"CUDA_VISIBLE_DEVICES": "2,0"}
+    result = world.run([*world.script("devices.py"), "fill", "2", "1"],
+                       sim="memory:4GiB,context:100MiB,devices:3", **hidden)
+    expect(" on GPU 1 (physical 0, " in result.err, f"the short form's first line: {result.err[:300]}")
+    recording = world.recordings()[-1]
+    for view in ("summary", "leaks"):
+        devices = {d["ordinal"]: d for d in world.report_json(view, recording)["devices"]}
+        expect_equal("the numbers", {i: d["physical_index"] for i, d in devices.items()}, {0: 2, 1: 0})
+        uuids = {i: d["uuid"][-4:] for i, d in devices.items()}
+        expect_equal("the UUIDs", uuids, {0: "0003", 1: "0001"})
+        text = world.report(view, recording).out
+        for i, d in devices.items():
+            expect(f"physical {d['physical_index']}, {d['uuid']}, 0000:0{d['physical_index'] + 1}:00.0" in text,
+                   f"{view} does not name GPU {i}: {text[:2000]}")
+    oom = world.report_json("oom", recording)
+    expect_equal("the device of the failure", (oom["device"]["ordinal"], oom["device"]["physical_index"]), (1, 0))
+
+
+def case_what_was_not_freed_is_told_gpu_by_gpu(world):
+    run_out(world, "fill", 3, 2)
+    recording = world.recordings()[-1]
+    leaks = world.report_json("leaks", recording)
+    for device in leaks["devices"]:
+        groups = [group for group in leaks["groups"] if group["device"] == device["ordinal"]]
+        expect_equal(f"GPU {device['ordinal']}", sum(group["live_bytes"] for group in groups),
+                     device["not_freed_bytes"])
+    expect_equal("the sum", sum(device["not_freed_bytes"] for device in leaks["devices"]),
+                 leaks["not_freed_bytes"])
+    everywhere = [group["device"] for group in leaks["groups"]
+                  if any(frame["function"] == "everywhere" for frame in group["stack"])]
+    expect_equal("the GPUs of one line", sorted(everywhere), [0, 1, 2])

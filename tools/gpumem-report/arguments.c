@@ -211,7 +211,7 @@ static bool read_moment(const char *text, enum gpc_at *ret_moment)
 
 	for (unsigned i = 0; i < 3; i++) {
 		if (strcmp(text, words[i]) == 0) {
-			*ret_moment = (enum gpc_at)i;
+			*ret_moment = (enum gpc_at)(GPC_AT_END + i);
 			return true;
 		}
 	}
@@ -345,9 +345,9 @@ static bool is_export_fine(const struct gpc_options *options, const struct gpc_c
 {
 	if (command->run == gpc_cmd_export)
 		return gpc_export_is_possible(options);
-	if (!options->format && !options->query && options->moment == GPC_AT_END)
+	if (!options->format && !options->query)
 		return true;
-	gpc_complain("--format, --query and --at are of `export`, not of `%s`", command->name);
+	gpc_complain("--format and --query are of `export`, not of `%s`", command->name);
 	return false;
 }
 
@@ -389,6 +389,9 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 	for (; optind < argc; optind++)
 		if (!read_word(argv[optind], n_words++, &options, &command))
 			return GPC_ARGUMENTS_BAD;
+	/* What others open shows one moment of all GPUs. */
+	if (command->run == gpc_cmd_export && options.moment == GPC_AT_USUAL)
+		options.moment = GPC_AT_END;
 	if (!are_targets_fine(&options, command) || !is_export_fine(&options, command))
 		return GPC_ARGUMENTS_BAD;
 	*ret_options = options;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `leaks`: device memory that the program had not freed, by whole stack.
+ * `leaks`: device memory that the program had not freed, GPU by GPU and by whole stack; stacks that read
+ * the same are one.
  *
  * "Not freed when the process ended" is what a recording can know.  Memory that a framework keeps
  * for itself to the end on purpose looks the same, so nothing here is called a leak.
@@ -38,6 +39,8 @@ static enum gpc_status collect(const struct gpc_report *report, struct groups *g
 		return status;
 	groups->n_blocks = gpc_report_count_live(report, -1, &groups->bytes);
 	leave_out_kinds(&groups->by_stack);
+	groups->by_stack.n =
+		gpc_rows_unite_alike(report, groups->by_stack.rows, groups->by_stack.n);
 	gpc_rows_by_bytes(groups->by_stack.rows, groups->by_stack.n);
 	return GPC_OK;
 }
@@ -78,32 +81,63 @@ static void print_group(const struct gpc_report *report, const struct gpc_row *g
 	gpc_stack_print(report, group->id, FRAMES_SHOWN);
 }
 
+/* The groups of one GPU are rows[0 .. n). */
+static void print_device(const struct gpc_report *report, const struct gpc_row *rows, size_t n)
+{
+	size_t limit = report->options->limit ? report->options->limit : DEFAULT_STACKS;
+	const struct gpc_paper *paper = &report->paper;
+	struct gpucache_device device = { .ordinal = rows[0].device };
+	char buf[120];
+	struct gpc_text names = gpc_text_init(buf, sizeof buf);
+	uint64_t total = 0;
+	uint64_t rest = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		total = gpc_bytes_add(total, rows[i].bytes);
+		rest = gpc_bytes_add(rest, i < limit ? 0 : rows[i].bytes);
+	}
+	(void)gpc_report_find_device(report, rows[0].device, &device);
+	gpc_report_add_names(&device, &names);
+	fputc('\n', paper->out);
+	gpc_paper_head(paper, "GPU %d%s%s: %s (%s B)", device.ordinal, names.len ? ", " : "", buf,
+		gpc_show_bytes(total), gpc_show_count(total));
+	for (size_t i = 0; i < n && i < limit; i++)
+		print_group(report, &rows[i]);
+	if (n > limit)
+		fprintf(paper->out, "\n%s (%s B) by %zu more stack%s (-n %zu)\n",
+			gpc_show_bytes(rest), gpc_show_count(rest), n - limit,
+			n - limit == 1 ? "" : "s", n);
+}
+
+static void print_devices(struct gpc_report *report, const struct groups *groups)
+{
+	const struct gpc_row *rows = groups->by_stack.rows;
+	size_t n = groups->by_stack.n;
+
+	for (size_t first = 0, end; first < n; first = end) {
+		for (end = first; end < n && rows[end].device == rows[first].device; end++)
+			;
+		print_device(report, &rows[first], end - first);
+		gpc_tag_rows_print(report, rows[first].device, NULL, ending_of(report));
+	}
+}
+
 static void print_text(struct gpc_report *report, const struct groups *groups)
 {
 	const struct gpc_recording *rec = report->recording;
-	size_t limit = report->options->limit ? report->options->limit : DEFAULT_STACKS;
 	const struct gpc_paper *paper = &report->paper;
 	bool knows = rec->regions[GPUCACHE_REGION_BLOCKS].count > 0;
-	uint64_t rest = 0;
 
 	gpc_paper_head(paper, "%s, pid %u on %s: device memory %s", gpc_base_name(rec->header.exe),
 		rec->header.pid, rec->header.host, ending_of(report));
 	if (groups->by_stack.n)
 		gpc_paper_head(paper, "Biggest first; times are since the start of the process.");
 	if (rec->run_state == GPC_RUN_ALIVE && groups->by_stack.n)
-		fprintf(paper->out, "The process is alive; most of this may be wanted.\n");
+		gpc_paper_head(paper, "The process is alive; most of this may be wanted.");
 	if (groups->by_stack.n == 0)
 		fprintf(paper->out,
 			knows ? "\nNone.\n" : "\nNobody knows: BLOCKS cannot be read.\n");
-	for (size_t i = 0; i < groups->by_stack.n && i < limit; i++)
-		print_group(report, &groups->by_stack.rows[i]);
-	for (size_t i = limit; i < groups->by_stack.n; i++)
-		rest = gpc_bytes_add(rest, groups->by_stack.rows[i].bytes);
-	if (groups->by_stack.n > limit)
-		fprintf(paper->out, "\n%s (%s B) by %zu more stack%s (-n %zu)\n",
-			gpc_show_bytes(rest), gpc_show_count(rest), groups->by_stack.n - limit,
-			groups->by_stack.n - limit == 1 ? "" : "s", groups->by_stack.n);
-	gpc_tag_rows_print(report, -1, NULL, ending_of(report));
+	print_devices(report, groups);
 	gpc_report_print_notes(report);
 	if (!knows)
 		return;
@@ -113,6 +147,27 @@ static void print_text(struct gpc_report *report, const struct groups *groups)
 		(unsigned long long)groups->bytes,
 		rec->run_state == GPC_RUN_ALIVE ? "live" : "not freed",
 		(unsigned long long)groups->n_blocks, groups->by_stack.n);
+}
+
+static struct json_object *devices_json(struct gpc_report *report)
+{
+	struct json_object *array = json_object_new_array();
+	struct gpucache_device device;
+
+	for (int32_t ordinal = 0; gpc_report_find_device(report, ordinal, &device); ordinal++) {
+		struct json_object *object;
+		uint64_t bytes;
+		uint64_t n = gpc_report_count_live(report, ordinal, &bytes);
+
+		if (!gpc_report_wants(report, ordinal))
+			continue;
+		object = gpc_json_device(&device);
+		gpc_json_bytes(object, "not_freed_bytes", bytes);
+		gpc_json_bytes(object, "not_freed_blocks", n);
+		gpc_tag_rows_json(object, report, ordinal, NULL);
+		json_object_array_add(array, object);
+	}
+	return array;
 }
 
 static void print_json(struct gpc_report *report, const struct groups *groups)
@@ -128,6 +183,7 @@ static void print_json(struct gpc_report *report, const struct groups *groups)
 		const struct gpc_row *group = &groups->by_stack.rows[i];
 		struct json_object *object = json_object_new_object();
 
+		gpc_json_bytes(object, "device", (uint64_t)group->device);
 		gpc_json_bytes(object, "live_bytes", group->bytes);
 		gpc_json_bytes(object, "blocks", group->n_blocks);
 		gpc_json_time(object, "first", report, group->first_ns);
@@ -136,6 +192,7 @@ static void print_json(struct gpc_report *report, const struct groups *groups)
 		json_object_array_add(array, object);
 	}
 	json_object_object_add(root, "groups", array);
+	json_object_object_add(root, "devices", devices_json(report));
 	gpc_tag_rows_json(root, report, -1, NULL);
 	gpc_json_end(report, root);
 }

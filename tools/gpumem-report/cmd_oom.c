@@ -16,6 +16,8 @@ static void print_head(struct gpc_report *report, const struct gpucache_oom *oom
 {
 	const struct gpc_recording *rec = report->recording;
 	const struct gpc_paper *paper = &report->paper;
+	char buf[120];
+	struct gpc_text names = gpc_text_init(buf, sizeof buf);
 
 	fprintf(paper->out, "%sOUT OF MEMORY%s on GPU %d%s%s, %s\n",
 		gpc_paper_ink(paper, GPC_INK_ALARM), gpc_paper_ink(paper, GPC_INK_PLAIN),
@@ -27,7 +29,11 @@ static void print_head(struct gpc_report *report, const struct gpucache_oom *oom
 		fprintf(paper->out, ", rank %d", rec->header.rank);
 	if (rec->header.rank >= 0 && rec->header.world_size > 0)
 		fprintf(paper->out, " of %d", rec->header.world_size);
-	fprintf(paper->out, "\n%s", gpc_show_time(gpc_report_realtime(rec, oom->time_ns)));
+	gpc_report_add_names(device, &names);
+	fputc('\n', paper->out);
+	if (names.len)
+		gpc_paper_head(paper, "%s", buf);
+	fprintf(paper->out, "%s", gpc_show_time(gpc_report_realtime(rec, oom->time_ns)));
 	if (oom->time_ns >= rec->header.start_monotonic_ns)
 		fprintf(paper->out, ", %s after the start",
 			gpc_show_duration(oom->time_ns - rec->header.start_monotonic_ns));
@@ -231,8 +237,8 @@ static bool choose_oom(const struct gpc_report *report, struct gpucache_oom *ret
 {
 	if (report->options->number)
 		return gpc_recording_find_oom(report->recording, report->options->number, ret_oom);
-	return gpc_report_fatal_oom(report, ret_oom) ||
-	       gpc_recording_find_oom(report->recording, 0, ret_oom);
+	return gpc_report_fatal_oom(report, -1, ret_oom) ||
+	       gpc_report_last_oom(report, -1, ret_oom);
 }
 
 enum gpc_exit gpc_cmd_oom(struct gpc_report *report)

@@ -64,23 +64,6 @@ static void print_headline(
 			(int)strlen(header->command) > paper->width - 2 ? ".." : "");
 }
 
-static const char *moment_of(const struct gpc_report *report, const struct gpucache_oom *oom)
-{
-	if (oom)
-		return "when memory ran out";
-	switch (report->recording->run_state) {
-	case GPC_RUN_ALIVE:
-		return "now";
-	case GPC_RUN_ENDED:
-		return "when it ended";
-	case GPC_RUN_EXITED:
-		return "when it exited";
-	case GPC_RUN_KILLED:
-		break;
-	}
-	return "when it was killed";
-}
-
 static void print_rescued(const struct gpc_paper *paper, const struct gpucache_counters *sum)
 {
 	gpc_paper_line(paper, "%13s would have failed without a step of the ladder:",
@@ -159,71 +142,88 @@ static void print_peak(
 			gpc_show_duration(peak.time_ns - rec->header.start_monotonic_ns));
 }
 
-static enum gpc_status find_holdings(struct gpc_report *report, int32_t ordinal,
-	const struct gpucache_oom *oom, struct gpc_holdings *ret_holdings)
+static void print_holders(struct gpc_report *report, const struct gpc_moment *moment)
 {
-	if (oom)
-		return gpc_holdings_from_oom(ret_holdings, report, oom);
-	return gpc_holdings_from_live(ret_holdings, report, ordinal);
-}
-
-static void print_holders(
-	struct gpc_report *report, int32_t ordinal, const struct gpucache_oom *oom)
-{
+	const char *words = gpc_moment_words(moment, report);
 	struct gpc_holdings holdings;
 
-	if (find_holdings(report, ordinal, oom, &holdings) != GPC_OK) {
+	if (gpc_holdings_at(&holdings, report, moment) != GPC_OK) {
 		gpc_complain("no memory for the table of holders");
-	} else if (!oom && report->recording->regions[GPUCACHE_REGION_BLOCKS].count == 0) {
+	} else if (!moment->is_there) {
+		gpc_paper_section(
+			&report->paper, "HOLDERS", "nothing was recorded of them %s", words);
+	} else if (moment->at == GPC_AT_END &&
+		   report->recording->regions[GPUCACHE_REGION_BLOCKS].count == 0) {
 		gpc_paper_section(&report->paper, "HOLDERS", "nobody knows: BLOCKS cannot be read");
 	} else if (holdings.n == 0) {
-		gpc_paper_section(&report->paper, "HOLDERS", "none: nothing was live %s",
-			moment_of(report, oom));
+		gpc_paper_section(&report->paper, "HOLDERS", "none: nothing was live %s", words);
 	} else {
 		gpc_paper_section(&report->paper, "HOLDERS", "%s live by call site, %s",
-			gpc_show_bytes(holdings.total_bytes), moment_of(report, oom));
+			gpc_show_bytes(holdings.total_bytes), words);
 		gpc_holdings_print(&holdings, report,
 			report->options->limit ? report->options->limit : DEFAULT_HOLDERS);
 	}
 	gpc_holdings_fini(&holdings);
 }
 
-/* The OOM, if it is one of this device. */
-static const struct gpucache_oom *oom_of(const struct gpucache_oom *fatal, int32_t ordinal)
+/* What others call the GPU; and that memory ran out on it, where it is not the one of the verdict. */
+static void print_names(struct gpc_report *report, const struct gpucache_device *device,
+	const struct gpucache_oom *oom, const struct gpucache_oom *fatal)
 {
-	return fatal && fatal->device == ordinal ? fatal : NULL;
+	char buf[120];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_report_add_names(device, &text);
+	if (text.len)
+		gpc_paper_line(&report->paper, "%s", buf);
+	if (oom && fatal && oom->number != fatal->number)
+		gpc_paper_line(&report->paper, "%s (%s): gpumem-report oom %llu",
+			gpc_verdict_word(oom->verdict), gpc_strength_word(oom->strength),
+			(unsigned long long)oom->number);
 }
 
-static void print_device(struct gpc_report *report, const struct gpucache_device *device,
-	const struct gpucache_oom *oom)
+static void print_balance(struct gpc_report *report, const struct gpucache_device *device,
+	const struct gpc_moment *moment, const struct gpucache_oom *fatal,
+	const struct gpucache_counters *sum)
 {
-	struct gpc_device_totals totals = gpc_recording_totals(report->recording, device->ordinal);
+	const struct gpucache_oom *oom = gpc_moment_oom(moment);
+	bool is_known = oom != NULL;
 	struct gpucache_balance balance;
 	struct gpc_torch torch;
 
-	if (!oom && totals.n_contexts == 0)
-		return;
-	if (oom) {
+	if (oom)
 		balance = oom->balance;
-		gpc_paper_section(&report->paper, "BALANCE", "GPU %d, %s, %s", device->ordinal,
-			device->name, moment_of(report, oom));
-		torch = gpc_torch_at(report, oom);
-		gpc_sheet_print(report, &balance, oom->kind_bytes, &torch, oom->requested);
-		gpc_torch_print_used(report, &torch, &balance, oom->kind_bytes);
-	} else if (gpc_recording_balance(report->recording, device, &balance)) {
-		gpc_paper_section(&report->paper, "BALANCE", "GPU %d, %s, %s", device->ordinal,
-			device->name, moment_of(report, oom));
-		torch = gpc_torch_now(report, device->ordinal);
-		gpc_sheet_print(report, &balance, totals.sum.kind_bytes, &torch, 0);
-		gpc_torch_print_used(report, &torch, &balance, totals.sum.kind_bytes);
-	} else {
+	else if (moment->at == GPC_AT_END)
+		is_known = gpc_recording_balance(report->recording, device, &balance);
+	if (!is_known) {
 		gpc_paper_section(&report->paper, "BALANCE",
-			"GPU %d: the library never asked the driver how full it is",
+			moment->at == GPC_AT_END
+				? "GPU %d: the library never asked the driver how full it is"
+				: "GPU %d: only the holders are recorded of that moment",
 			device->ordinal);
+		print_names(report, device, oom, fatal);
+		return;
 	}
+	gpc_paper_section(&report->paper, "BALANCE", "GPU %d, %s, %s", device->ordinal,
+		device->name, gpc_moment_words(moment, report));
+	print_names(report, device, oom, fatal);
+	torch = oom ? gpc_torch_at(report, oom) : gpc_torch_now(report, device->ordinal);
+	gpc_sheet_print(report, &balance, oom ? oom->kind_bytes : sum->kind_bytes, &torch,
+		oom ? oom->requested : 0);
+	gpc_torch_print_used(report, &torch, &balance, oom ? oom->kind_bytes : sum->kind_bytes);
+}
+
+static void print_device(struct gpc_report *report, const struct gpucache_device *device,
+	const struct gpc_moment *moment, const struct gpucache_oom *fatal)
+{
+	struct gpc_device_totals totals = gpc_recording_totals(report->recording, device->ordinal);
+
+	print_balance(report, device, moment, fatal, &totals.sum);
 	print_peak(report, device->ordinal, &totals);
-	print_holders(report, device->ordinal, oom);
-	gpc_tag_rows_print(report, device->ordinal, oom, moment_of(report, oom));
+	print_holders(report, moment);
+	if (moment->at != GPC_AT_PEAK)
+		gpc_tag_rows_print(report, device->ordinal, gpc_moment_oom(moment),
+			gpc_moment_words(moment, report));
 	print_calls(report, device->ordinal, &totals.sum);
 }
 
@@ -247,8 +247,8 @@ static void print_next(struct gpc_report *report, const struct gpucache_oom *fat
 static void print_text(
 	struct gpc_report *report, const struct gpucache_oom *fatal, unsigned n_recovered)
 {
-	const struct gpc_recording *rec = report->recording;
 	struct gpucache_device device;
+	struct gpc_moment moment;
 	unsigned n_used = 0;
 
 	print_headline(report, fatal, n_recovered);
@@ -256,13 +256,8 @@ static void print_text(
 		fputc('\n', report->paper.out);
 		gpc_advice_print(report, fatal, false);
 	}
-	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_DEVICES].count; i++) {
-		if (!gpc_recording_read_device(rec, i, &device) ||
-			!gpc_report_wants(report, device.ordinal))
-			continue;
-		n_used += gpc_recording_totals(rec, device.ordinal).n_contexts > 0;
-		print_device(report, &device, oom_of(fatal, device.ordinal));
-	}
+	for (uint64_t i = 0; gpc_moment_next(report, &i, &device, &moment); n_used++)
+		print_device(report, &device, &moment, fatal);
 	if (n_used == 0)
 		gpc_paper_section(&report->paper, "BALANCE", "%s",
 			report->options->device >= 0 ? "that GPU was not used" : "no GPU was used");
@@ -302,27 +297,51 @@ static void add_counters(struct json_object *object, const struct gpc_report *re
 	}
 }
 
+static struct json_object *verdict_json(const struct gpucache_oom *oom)
+{
+	struct json_object *verdict;
+
+	if (!oom)
+		return NULL;
+	verdict = json_object_new_object();
+	gpc_json_text(verdict, "word", gpc_verdict_word(oom->verdict));
+	gpc_json_text(verdict, "strength", gpc_strength_word(oom->strength));
+	gpc_json_bytes(verdict, "oom_number", oom->number);
+	return verdict;
+}
+
+/* The sheet; of a peak there is none. */
+static struct json_object *balance_json(const struct gpc_report *report,
+	const struct gpucache_device *device, const struct gpc_moment *moment,
+	const struct gpucache_counters *sum)
+{
+	const struct gpucache_oom *oom = gpc_moment_oom(moment);
+	struct gpucache_balance balance;
+
+	if (oom)
+		return gpc_json_balance(&oom->balance, oom->kind_bytes);
+	if (moment->at != GPC_AT_END || !gpc_recording_balance(report->recording, device, &balance))
+		return NULL;
+	return gpc_json_balance(&balance, sum->kind_bytes);
+}
+
 static struct json_object *device_json(struct gpc_report *report,
-	const struct gpucache_device *device, const struct gpucache_oom *oom)
+	const struct gpucache_device *device, const struct gpc_moment *moment)
 {
 	struct gpc_device_totals totals = gpc_recording_totals(report->recording, device->ordinal);
 	struct json_object *object = gpc_json_device(device);
 	struct json_object *now = json_object_new_object();
 	struct json_object *calls = json_object_new_object();
 	struct json_object *peak = json_object_new_object();
-	struct gpucache_balance balance;
+	struct gpucache_oom oom;
 	struct gpucache_peak record;
 	struct gpc_holdings holdings;
 
-	gpc_json_text(object, "moment", oom ? "oom" : gpc_state_word(report->recording->run_state));
-	if (oom)
-		json_object_object_add(
-			object, "balance", gpc_json_balance(&oom->balance, oom->kind_bytes));
-	else
-		json_object_object_add(object, "balance",
-			gpc_recording_balance(report->recording, device, &balance)
-				? gpc_json_balance(&balance, totals.sum.kind_bytes)
-				: NULL);
+	gpc_json_text(object, "moment", gpc_moment_key(moment, report));
+	json_object_object_add(object, "verdict",
+		verdict_json(gpc_report_fatal_oom(report, device->ordinal, &oom) ? &oom : NULL));
+	json_object_object_add(
+		object, "balance", balance_json(report, device, moment, &totals.sum));
 	add_counters(now, report, &totals.sum, GPC_WHEN_HEAP);
 	add_counters(now, report, &totals.sum, GPC_WHEN_BESIDE);
 	json_object_object_add(object, "now", now);
@@ -335,10 +354,11 @@ static struct json_object *device_json(struct gpc_report *report,
 			: 0);
 	json_object_object_add(object, "peak", peak);
 	json_object_object_add(object, "torch", gpc_torch_json(report, device->ordinal));
-	if (find_holdings(report, device->ordinal, oom, &holdings) == GPC_OK)
+	if (gpc_holdings_at(&holdings, report, moment) == GPC_OK)
 		gpc_holdings_json(&holdings, report, object);
 	gpc_holdings_fini(&holdings);
-	gpc_tag_rows_json(object, report, device->ordinal, oom);
+	if (moment->at != GPC_AT_PEAK)
+		gpc_tag_rows_json(object, report, device->ordinal, gpc_moment_oom(moment));
 	return object;
 }
 
@@ -348,22 +368,18 @@ static void print_json(
 	struct json_object *root = gpc_json_begin(report, "summary");
 	struct json_object *devices = json_object_new_array();
 	const struct gpc_recording *rec = report->recording;
-	struct json_object *verdict = NULL;
 	struct gpucache_device device;
+	struct gpc_moment moment;
 
-	if (fatal) {
-		verdict = json_object_new_object();
-		gpc_json_text(verdict, "word", gpc_verdict_word(fatal->verdict));
-		gpc_json_text(verdict, "strength", gpc_strength_word(fatal->strength));
-		gpc_json_bytes(verdict, "oom_number", fatal->number);
-	}
-	json_object_object_add(root, "verdict", verdict);
+	json_object_object_add(root, "verdict", verdict_json(fatal));
 	gpc_json_bytes(root, "recovered_failures", n_recovered);
-	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_DEVICES].count; i++)
-		if (gpc_recording_read_device(rec, i, &device) &&
-			gpc_report_wants(report, device.ordinal))
-			json_object_array_add(devices,
-				device_json(report, &device, oom_of(fatal, device.ordinal)));
+	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_DEVICES].count; i++) {
+		if (!gpc_recording_read_device(rec, i, &device) ||
+			!gpc_report_wants(report, device.ordinal))
+			continue;
+		gpc_moment_find(&moment, report, device.ordinal);
+		json_object_array_add(devices, device_json(report, &device, &moment));
+	}
 	json_object_object_add(root, "devices", devices);
 	gpc_json_end(report, root);
 }
@@ -371,7 +387,7 @@ static void print_json(
 enum gpc_exit gpc_cmd_summary(struct gpc_report *report)
 {
 	struct gpucache_oom oom;
-	const struct gpucache_oom *fatal = gpc_report_fatal_oom(report, &oom) ? &oom : NULL;
+	const struct gpucache_oom *fatal = gpc_report_fatal_oom(report, -1, &oom) ? &oom : NULL;
 	unsigned n_recovered = 0;
 	unsigned n_fatal = 0;
 

@@ -25,66 +25,11 @@ const char *gpc_export_moment(const struct gpc_report *report)
 		return "at the peak";
 	case GPC_AT_OOM:
 		return "when memory ran out";
+	case GPC_AT_USUAL:
 	case GPC_AT_END:
 		break;
 	}
 	return report->recording->run_state == GPC_RUN_ALIVE ? "live now" : "live at the end";
-}
-
-/* The list of a peak, in the form of that of a failure. */
-static enum gpc_status holdings_of_peak(
-	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal)
-{
-	struct gpucache_peak peak;
-
-	*holdings = (struct gpc_holdings){ 0 };
-	if (!gpc_recording_find_peak(report->recording, ordinal, &peak))
-		return GPC_OK;
-	holdings->rows = calloc(peak.n_holders + 1u, sizeof *holdings->rows);
-	if (!holdings->rows)
-		return GPC_NO_METADATA;
-	holdings->rest_bytes = holdings->total_bytes = peak.rest_bytes;
-	for (; holdings->n < peak.n_holders; holdings->n++) {
-		const struct gpucache_holder *holder = &peak.holders[holdings->n];
-
-		holdings->rows[holdings->n] = (struct gpc_row){
-			.id = holder->stack, .bytes = holder->bytes, .n_blocks = holder->n_blocks
-		};
-		holdings->total_bytes = gpc_bytes_add(holdings->total_bytes, holder->bytes);
-	}
-	return GPC_OK;
-}
-
-/* The last failed request on a GPU that is wanted. */
-static bool find_last_oom(const struct gpc_report *report, struct gpucache_oom *ret_oom)
-{
-	const struct gpc_recording *rec = report->recording;
-	struct gpucache_oom oom;
-	uint64_t best = 0;
-
-	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++) {
-		if (!gpc_recording_read_oom(rec, i, &oom) || oom.number <= best ||
-			!gpc_report_wants(report, oom.device))
-			continue;
-		best = oom.number;
-		*ret_oom = oom;
-	}
-	return best != 0;
-}
-
-static enum gpc_status holdings_of(
-	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal)
-{
-	struct gpucache_oom oom;
-
-	*holdings = (struct gpc_holdings){ 0 };
-	if (report->options->moment == GPC_AT_PEAK)
-		return holdings_of_peak(holdings, report, ordinal);
-	if (report->options->moment == GPC_AT_END)
-		return gpc_holdings_from_live(holdings, report, ordinal);
-	if (!find_last_oom(report, &oom) || oom.device != ordinal)
-		return GPC_OK;
-	return gpc_holdings_from_oom(holdings, report, &oom);
 }
 
 static enum gpc_status add_holdings(
@@ -121,8 +66,11 @@ enum gpc_status gpc_export_samples_create(
 	*samples = (struct gpc_export_samples){ 0 };
 	for (uint64_t i = 0; gpc_export_next_device(report, &i, &device);) {
 		struct gpc_holdings holdings;
-		enum gpc_status status = holdings_of(&holdings, report, device.ordinal);
+		struct gpc_moment moment;
+		enum gpc_status status;
 
+		gpc_moment_find(&moment, report, device.ordinal);
+		status = gpc_holdings_at(&holdings, report, &moment);
 		if (status == GPC_OK)
 			status = add_holdings(samples, &holdings, device.ordinal);
 		gpc_holdings_fini(&holdings);

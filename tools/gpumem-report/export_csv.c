@@ -68,6 +68,7 @@ static bool find_counter(const struct line *line, const char *name, struct cell 
 enum word {
 	WORD_PID,
 	WORD_GPU,
+	WORD_PHYSICAL,
 	WORD_UUID,
 	WORD_NAME,
 	WORD_HOSTNAME,
@@ -79,8 +80,8 @@ enum word {
 	WORD_COUNT,
 };
 
-static const char *const words[WORD_COUNT] = { "pid", "gpu", "uuid", "name", "hostname", "rank",
-	"command", "state", "memory.free", "memory.total" };
+static const char *const words[WORD_COUNT] = { "pid", "gpu", "physical", "uuid", "name", "hostname",
+	"rank", "command", "state", "memory.free", "memory.total" };
 
 static void set_number(struct cell *cell, uint64_t number, bool is_bytes)
 {
@@ -104,6 +105,10 @@ static void fill_word(struct cell *cell, const struct line *line, enum word word
 		set_number(cell, header->pid, false);
 	else if (word == WORD_GPU)
 		set_number(cell, (uint64_t)line->device.ordinal, false);
+	else if (word == WORD_PHYSICAL)
+		set_number(cell,
+			line->device.physical ? line->device.physical - 1 : GPUCACHE_UNKNOWN,
+			false);
 	else if (word == WORD_RANK)
 		set_number(
 			cell, header->rank < 0 ? GPUCACHE_UNKNOWN : (uint64_t)header->rank, false);

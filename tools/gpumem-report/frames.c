@@ -452,3 +452,28 @@ void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *re
 	else
 		gpc_frame_describe_site(&stack->frames[stack->site], ret_text);
 }
+
+/* FNV-1a. */
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+uint64_t gpc_frames_hash(struct gpc_frames *frames, uint32_t id)
+{
+	const struct gpc_stack_frames *stack = gpc_frames_find(frames, id);
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	if (!stack)
+		return id;
+	for (size_t i = 0; i < stack->n; i++) {
+		char buf[600];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+		gpc_frame_describe(&stack->frames[i], true, &text);
+		hash = hash_text(hash, buf) * 31;
+	}
+	return hash;
+}

@@ -71,6 +71,9 @@ void gpc_frame_describe_site(const struct gpc_frame *frame, struct gpc_text *ret
 /* What led from the site to the request, in a word: "Linear.forward", "gelu"; nothing without `via`. */
 void gpc_frames_via(const struct gpc_stack_frames *stack, struct gpc_text *ret_text);
 
+/* The same number for stacks that read the same, frame by frame; an unknown one reads like no other. */
+uint64_t gpc_frames_hash(struct gpc_frames *frames, uint32_t id);
+
 /* The call site of stack `id`, in words for every case. */
 void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *ret_text);
 

@@ -66,6 +66,40 @@ enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
 	return GPC_OK;
 }
 
+enum gpc_status gpc_holdings_from_peak(struct gpc_holdings *holdings,
+	const struct gpc_report *report, const struct gpucache_peak *peak)
+{
+	*holdings = (struct gpc_holdings){
+		.rows = calloc(peak->n_holders + 1u, sizeof *holdings->rows),
+		.rest_bytes = peak->rest_bytes,
+		.total_bytes = peak->rest_bytes,
+		.is_of_all_gpus = gpc_recording_mixes_devices(report->recording),
+	};
+	if (!holdings->rows)
+		return GPC_NO_METADATA;
+	for (; holdings->n < peak->n_holders; holdings->n++)
+		holdings->rows[holdings->n] = (struct gpc_row){
+			.id = peak->holders[holdings->n].stack,
+			.bytes = peak->holders[holdings->n].bytes,
+			.n_blocks = peak->holders[holdings->n].n_blocks,
+		};
+	unite(holdings);
+	return GPC_OK;
+}
+
+enum gpc_status gpc_holdings_at(struct gpc_holdings *holdings, const struct gpc_report *report,
+	const struct gpc_moment *moment)
+{
+	*holdings = (struct gpc_holdings){ 0 };
+	if (!moment->is_there)
+		return GPC_OK;
+	if (moment->at == GPC_AT_OOM)
+		return gpc_holdings_from_oom(holdings, report, &moment->oom);
+	if (moment->at == GPC_AT_PEAK)
+		return gpc_holdings_from_peak(holdings, report, &moment->peak);
+	return gpc_holdings_from_live(holdings, report, moment->device);
+}
+
 /* Where stacks are sampled, blocks without one hold what the others leave. */
 static void take_surplus(struct gpc_holdings *holdings, const struct gpc_share *surplus)
 {
@@ -95,8 +129,13 @@ enum gpc_status gpc_holdings_from_live(
 		return GPC_NO_METADATA;
 	for (uint64_t i = 0; gpc_report_next_live(report, ordinal, &i, &block);) {
 		share = gpc_recording_share(report->recording, &block, &surplus);
-		holdings->rows[holdings->n++] = (struct gpc_row){ block.stack, kind_of(&block),
-			share.bytes, share.blocks, block.time_ns, block.time_ns };
+		holdings->rows[holdings->n++] = (struct gpc_row){ .id = block.stack,
+			.device = block.device,
+			.kind = kind_of(&block),
+			.bytes = share.bytes,
+			.n_blocks = share.blocks,
+			.first_ns = block.time_ns,
+			.last_ns = block.time_ns };
 	}
 	holdings->torch_bytes = gpc_torch_now(report, ordinal).unused;
 	holdings->has_torch = gpc_torch_now(report, ordinal).reserved != 0;

@@ -15,10 +15,11 @@
 #ifndef GPC_REPORT_HOLDINGS_H
 #define GPC_REPORT_HOLDINGS_H
 
+#include "tools/gpumem-report/moment.h"
 #include "tools/gpumem-report/rows.h"
 
 struct gpc_holdings {
-	struct gpc_row *rows; /* ordered by stack, then kind */
+	struct gpc_row *rows; /* ordered by GPU, stack and kind */
 	size_t n;
 	uint64_t total_bytes;
 	uint64_t rest_bytes;  /* of holders that the recording does not list */
@@ -40,6 +41,14 @@ GPC_MUST_CHECK enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdin
  */
 GPC_MUST_CHECK enum gpc_status gpc_holdings_from_live(
 	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal);
+
+/* From the list of a peak. */
+GPC_MUST_CHECK enum gpc_status gpc_holdings_from_peak(struct gpc_holdings *holdings,
+	const struct gpc_report *report, const struct gpucache_peak *peak);
+
+/* Whatever the moment is; none where it is not there. */
+GPC_MUST_CHECK enum gpc_status gpc_holdings_at(struct gpc_holdings *holdings,
+	const struct gpc_report *report, const struct gpc_moment *moment);
 
 void gpc_holdings_fini(struct gpc_holdings *holdings);
 

@@ -144,6 +144,9 @@ struct json_object *gpc_json_device(const struct gpucache_device *device)
 	json_object_object_add(object, "ordinal", json_object_new_int(device->ordinal));
 	gpc_json_text(object, "name", device->name);
 	gpc_json_text(object, "uuid", device->uuid);
+	gpc_json_bytes(object, "physical_index",
+		device->physical ? device->physical - 1 : GPUCACHE_UNKNOWN);
+	gpc_json_text(object, "pci_bus_id", device->pci_bus_id);
 	return object;
 }
 

@@ -114,20 +114,47 @@ uint64_t gpc_report_count_live(
 	return n;
 }
 
-bool gpc_report_fatal_oom(const struct gpc_report *report, struct gpucache_oom *ret_oom)
+void gpc_report_add_names(const struct gpucache_device *device, struct gpc_text *ret_text)
+{
+	size_t start = ret_text->len;
+
+	if (device->physical)
+		gpc_text_add(ret_text, "physical %u", (unsigned)(device->physical - 1));
+	if (device->uuid[0])
+		gpc_text_add(ret_text, "%s%s", ret_text->len > start ? ", " : "", device->uuid);
+	if (device->pci_bus_id[0])
+		gpc_text_add(
+			ret_text, "%s%s", ret_text->len > start ? ", " : "", device->pci_bus_id);
+}
+
+static bool find_oom(const struct gpc_report *report, int32_t ordinal, bool is_fatal,
+	struct gpucache_oom *ret_oom)
 {
 	const struct gpc_recording *rec = report->recording;
 	struct gpucache_oom oom;
 	uint64_t best = 0;
 
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++) {
-		if (!gpc_recording_read_oom(rec, i, &oom) || oom.recovered || oom.number <= best ||
-			!gpc_report_wants(report, oom.device))
+		if (!gpc_recording_read_oom(rec, i, &oom) || oom.number <= best ||
+			(is_fatal && oom.recovered) || !gpc_report_wants(report, oom.device) ||
+			(ordinal >= 0 && oom.device != ordinal))
 			continue;
 		best = oom.number;
 		*ret_oom = oom;
 	}
 	return best != 0;
+}
+
+bool gpc_report_last_oom(
+	const struct gpc_report *report, int32_t ordinal, struct gpucache_oom *ret_oom)
+{
+	return find_oom(report, ordinal, false, ret_oom);
+}
+
+bool gpc_report_fatal_oom(
+	const struct gpc_report *report, int32_t ordinal, struct gpucache_oom *ret_oom)
+{
+	return find_oom(report, ordinal, true, ret_oom);
 }
 
 void gpc_report_count_ooms(

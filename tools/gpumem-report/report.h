@@ -32,9 +32,10 @@ enum gpc_exit {
 	GPC_EXIT_IO = 5,
 };
 
-/* Of `export`: the moment that holders are shown of. */
+/* The moment that holders are shown of. */
 enum gpc_at {
-	GPC_AT_END, /* or now */
+	GPC_AT_USUAL, /* nobody said: see moment.h */
+	GPC_AT_END,   /* or now */
 	GPC_AT_PEAK,
 	GPC_AT_OOM, /* the last failed request */
 };
@@ -131,8 +132,16 @@ bool gpc_report_next_live(const struct gpc_report *report, int32_t ordinal, uint
 uint64_t gpc_report_count_live(
 	const struct gpc_report *report, int32_t ordinal, uint64_t *ret_bytes);
 
-/* The newest OOM of a wanted device that the program did not recover from. */
-bool gpc_report_fatal_oom(const struct gpc_report *report, struct gpucache_oom *ret_oom);
+/* Appends "physical 2, GPU-1111-..., 0000:17:00.0": the GPU as others name it, as far as is known. */
+void gpc_report_add_names(const struct gpucache_device *device, struct gpc_text *ret_text);
+
+/* The newest OOM of the device, or of any that is wanted where ordinal is -1. */
+bool gpc_report_last_oom(
+	const struct gpc_report *report, int32_t ordinal, struct gpucache_oom *ret_oom);
+
+/* The same, of those that the program did not recover from. */
+bool gpc_report_fatal_oom(
+	const struct gpc_report *report, int32_t ordinal, struct gpucache_oom *ret_oom);
 
 /* How many failed requests were recovered from, and how many were not. */
 void gpc_report_count_ooms(

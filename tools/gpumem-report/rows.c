@@ -11,6 +11,8 @@ static int compare_ids(const void *left, const void *right)
 	const struct gpc_row *a = left;
 	const struct gpc_row *b = right;
 
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
 	if (a->id != b->id)
 		return a->id < b->id ? -1 : 1;
 	return a->kind < b->kind ? -1 : a->kind > b->kind;
@@ -21,9 +23,19 @@ static int compare_bytes(const void *left, const void *right)
 	const struct gpc_row *a = left;
 	const struct gpc_row *b = right;
 
-	if (a->bytes != b->bytes)
+	if (a->device == b->device && a->bytes != b->bytes)
 		return a->bytes > b->bytes ? -1 : 1;
 	return compare_ids(left, right);
+}
+
+static void unite(struct gpc_row *into, const struct gpc_row *row)
+{
+	into->bytes = gpc_bytes_add(into->bytes, row->bytes);
+	into->n_blocks += row->n_blocks;
+	if (row->first_ns < into->first_ns)
+		into->first_ns = row->first_ns;
+	if (row->last_ns > into->last_ns)
+		into->last_ns = row->last_ns;
 }
 
 size_t gpc_rows_unite(struct gpc_row *rows, size_t n)
@@ -32,18 +44,41 @@ size_t gpc_rows_unite(struct gpc_row *rows, size_t n)
 
 	qsort(rows, n, sizeof *rows, compare_ids);
 	for (size_t i = 1; i < n; i++) {
-		const struct gpc_row *row = &rows[i];
+		if (compare_ids(last, &rows[i]) == 0)
+			unite(last, &rows[i]);
+		else
+			*++last = rows[i];
+	}
+	return n ? (size_t)(last - rows) + 1 : 0;
+}
 
-		if (compare_ids(last, row) != 0) {
-			*++last = *row;
-			continue;
-		}
-		last->bytes = gpc_bytes_add(last->bytes, row->bytes);
-		last->n_blocks += row->n_blocks;
-		if (row->first_ns < last->first_ns)
-			last->first_ns = row->first_ns;
-		if (row->last_ns > last->last_ns)
-			last->last_ns = row->last_ns;
+static int compare_texts(const void *left, const void *right)
+{
+	const struct gpc_row *a = left;
+	const struct gpc_row *b = right;
+
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	if (a->text != b->text)
+		return a->text < b->text ? -1 : 1;
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	return compare_bytes(left, right);
+}
+
+size_t gpc_rows_unite_alike(const struct gpc_report *report, struct gpc_row *rows, size_t n)
+{
+	struct gpc_row *last = rows;
+
+	for (size_t i = 0; i < n; i++)
+		rows[i].text = gpc_frames_hash(report->frames, rows[i].id);
+	qsort(rows, n, sizeof *rows, compare_texts);
+	for (size_t i = 1; i < n; i++) {
+		if (last->device == rows[i].device && last->text == rows[i].text &&
+			last->kind == rows[i].kind)
+			unite(last, &rows[i]);
+		else
+			*++last = rows[i];
 	}
 	return n ? (size_t)(last - rows) + 1 : 0;
 }

@@ -11,18 +11,23 @@
 #include "tools/gpumem-report/report.h"
 
 struct gpc_row {
-	uint32_t id;   /* of a stack or a tag; 0: none */
+	uint32_t id; /* of a stack or a tag; 0: none */
+	int32_t device;
 	uint32_t kind; /* of a context or a module; 0: what the program asked for */
 	uint64_t bytes;
 	uint64_t n_blocks;
 	uint64_t first_ns; /* of its allocations; 0: not known */
 	uint64_t last_ns;
+	uint64_t text; /* of gpc_rows_unite_alike: what its stack reads as */
 };
 
-/* Orders the rows by id and kind, and makes one of those that agree in both; returns how many are left. */
+/* Orders the rows by GPU, id and kind, and makes one of those that agree in all; returns how many are left. */
 size_t gpc_rows_unite(struct gpc_row *rows, size_t n);
 
-/* Biggest first; rows of the same size by id and kind. */
+/* Makes one of those whose stacks read the same, frame by frame; the biggest gives its id. */
+size_t gpc_rows_unite_alike(const struct gpc_report *report, struct gpc_row *rows, size_t n);
+
+/* By GPU, biggest first; rows of the same size by id and kind. */
 void gpc_rows_by_bytes(struct gpc_row *rows, size_t n);
 
 /*

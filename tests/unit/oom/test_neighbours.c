@@ -46,6 +46,7 @@ static struct {
 	int uuid_result;
 	int pci_result;
 	int index_result;
+	int index_of_result;
 	int memory_result;
 	int processes_result;
 	int name_result;
@@ -86,6 +87,13 @@ static int fake_by_index(unsigned index, struct gpc_nvml_device **device)
 {
 	assert_int_equal(index, 3);
 	return give_device(fake.index_result, "index", device);
+}
+
+static int fake_index_of(struct gpc_nvml_device *device, unsigned *index)
+{
+	assert_ptr_equal(device, &fake);
+	*index = 5;
+	return fake.index_of_result;
 }
 
 static int fake_memory(struct gpc_nvml_device *device, struct gpc_nvml_memory *memory)
@@ -151,6 +159,8 @@ static void *fake_lookup(void *library, const char *name)
 		ADDRESS_OF(fake_by_pci);
 	else if (strcmp(name, "nvmlDeviceGetHandleByIndex_v2") == 0)
 		ADDRESS_OF(fake_by_index);
+	else if (strcmp(name, "nvmlDeviceGetIndex") == 0)
+		ADDRESS_OF(fake_index_of);
 	else if (strcmp(name, "nvmlDeviceGetMemoryInfo_v2") == 0)
 		ADDRESS_OF(fake_memory);
 	else if (strcmp(name, "nvmlDeviceGetComputeRunningProcesses_v3") == 0 ||
@@ -420,6 +430,17 @@ static void names_come_from_proc_and_else_from_nvml_without_arguments(void **sta
 	rmdir(root);
 }
 
+static void the_number_of_the_gpu_is_nvmls(void **state)
+{
+	(void)state;
+	assert_int_equal(ask().index, 5);
+	fake.index_of_result = 1;
+	assert_int_equal(ask().index, -1);
+	fake.index_of_result = 0;
+	fake.missing[0] = "nvmlDeviceGetIndex";
+	assert_int_equal(ask().index, -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -435,6 +456,7 @@ int main(void)
 		TEST(of_200_processes_the_16_biggest_are_kept),
 		TEST(more_processes_than_the_buffer_holds_are_not_guessed),
 		TEST(names_come_from_proc_and_else_from_nvml_without_arguments),
+		TEST(the_number_of_the_gpu_is_nvmls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -375,6 +375,25 @@ static void a_number_and_its_unit_stay_on_one_line(void **state)
 	assert_non_null(strstr(page, " largest cached piece\n       12.00 MiB\n"));
 }
 
+static void another_number_of_the_gpu_is_said(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+	struct gpc_short_form form = form_of(&s);
+
+	(void)state;
+	gpc_verdict_find(&s.oom, &s.facts);
+	form.physical = 2;
+	write_page(&form);
+	assert_non_null(strstr(page, " on GPU 0 (physical 2, NVIDIA H200, 100.00 GiB) - "));
+	form.gpu_name = NULL;
+	s.oom.balance.device_total = GPUCACHE_UNKNOWN;
+	write_page(&form);
+	assert_non_null(strstr(page, " on GPU 0 (physical 2) - "));
+	form.physical = -1;
+	write_page(&form);
+	assert_non_null(strstr(page, " on GPU 0 - "));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +408,7 @@ int main(void)
 		cmocka_unit_test(names_from_elsewhere_stay_printable),
 		cmocka_unit_test(a_number_and_its_unit_stay_on_one_line),
 		cmocka_unit_test(no_numbers_and_no_names_break_the_page),
+		cmocka_unit_test(another_number_of_the_gpu_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,31 @@ static void every_device_is_known_after_the_start(void **state)
 	world_assert_is_silent();
 }
 
+static void start_where_devices_are_named(void)
+{
+	world_start();
+	CHECK(gpc_runtime.devices[0].known.physical == 3);
+	CHECK(gpc_runtime.devices[1].known.physical == 2);
+	CHECK(strcmp(gpc_runtime.devices[0].known.pci_bus_id, "0000:03:00.0") == 0);
+}
+
+static void start_where_devices_are_named_otherwise(void)
+{
+	world_start();
+	for (unsigned i = 0; i < gpc_runtime.n_devices; i++)
+		CHECK(gpc_runtime.devices[i].known.physical == 0);
+}
+
+static void the_number_of_nvidia_smi_is_recorded(void **state)
+{
+	(void)state;
+	setenv("CUDA_VISIBLE_DEVICES", "2,1", 1);
+	world_run("devices:3", NULL, start_where_devices_are_named);
+	setenv("CUDA_VISIBLE_DEVICES", "GPU-67707573", 1);
+	world_run("devices:3", NULL, start_where_devices_are_named_otherwise);
+	unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
 static void switched_off(void)
 {
 	CUdeviceptr ptr = 0;
@@ -217,6 +242,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_device_is_known_after_the_start),
+		cmocka_unit_test(the_number_of_nvidia_smi_is_recorded),
 		cmocka_unit_test(gpucache_0_passes_everything_and_makes_no_file),
 		cmocka_unit_test(bad_options_are_named_and_the_program_goes_on),
 		cmocka_unit_test(more_mistakes_than_are_shown_are_counted),

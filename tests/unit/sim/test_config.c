@@ -58,6 +58,32 @@ static void published_costs_come_as_a_whole(void **state)
 	assert_int_equal(config.cost_ns[GPC_SIM_COST_QUERY], 0);
 }
 
+static void only_the_devices_that_are_visible_are_left(void **state)
+{
+	struct gpc_sim_config config = gpc_sim_config_default();
+
+	(void)state;
+	assert_int_equal(gpc_sim_config_parse(&config, "devices:4"), 0);
+	gpc_sim_config_show(&config, "2,0,9,1");
+	assert_int_equal(config.n_devices, 2);
+	assert_int_equal(config.n_physical, 4);
+	assert_int_equal(config.physical[0], 2);
+	assert_int_equal(config.physical[1], 0);
+	for (size_t i = 0; i < 3; i++) {
+		static const char *const none[] = { "", "-1", "x,0" };
+
+		config.n_devices = 4;
+		gpc_sim_config_show(&config, none[i]);
+		assert_int_equal(config.n_devices, 0);
+	}
+	config.n_devices = 4;
+	gpc_sim_config_show(&config, "GPU-1234");
+	assert_int_equal(config.n_devices, 4);
+	gpc_sim_config_show(&config, NULL);
+	assert_int_equal(config.n_devices, 4);
+	assert_int_equal(config.physical[3], 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -65,6 +91,7 @@ int main(void)
 		cmocka_unit_test(processes_and_faults_may_be_repeated),
 		cmocka_unit_test(what_is_not_understood_is_counted_and_changes_nothing),
 		cmocka_unit_test(published_costs_come_as_a_whole),
+		cmocka_unit_test(only_the_devices_that_are_visible_are_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/moment.h"
+
+#include "base/balance.h"
+#include "format/balance.h"
+
+/* The newest failure of the GPU; one that was recovered from only where `any` is set. */
+static bool find_oom(
+	const struct gpc_report *report, int32_t ordinal, bool any, struct gpucache_oom *ret_oom)
+{
+	if (gpc_report_fatal_oom(report, ordinal, ret_oom))
+		return true;
+	return any && gpc_report_last_oom(report, ordinal, ret_oom);
+}
+
+void gpc_moment_find(struct gpc_moment *moment, const struct gpc_report *report, int32_t ordinal)
+{
+	enum gpc_at at = report->options->moment;
+
+	*moment = (struct gpc_moment){ .at = at, .device = ordinal, .is_there = true };
+	switch (at) {
+	case GPC_AT_USUAL:
+		moment->at =
+			find_oom(report, ordinal, false, &moment->oom) ? GPC_AT_OOM : GPC_AT_END;
+		break;
+	case GPC_AT_OOM:
+		moment->is_there = find_oom(report, ordinal, true, &moment->oom);
+		break;
+	case GPC_AT_PEAK:
+		moment->is_there =
+			gpc_recording_find_peak(report->recording, ordinal, &moment->peak);
+		break;
+	case GPC_AT_END:
+		break;
+	}
+}
+
+const struct gpucache_oom *gpc_moment_oom(const struct gpc_moment *moment)
+{
+	return moment->at == GPC_AT_OOM && moment->is_there ? &moment->oom : NULL;
+}
+
+const char *gpc_moment_words(const struct gpc_moment *moment, const struct gpc_report *report)
+{
+	if (moment->at == GPC_AT_OOM)
+		return "when memory ran out";
+	if (moment->at == GPC_AT_PEAK)
+		return "at its peak";
+	switch (report->recording->run_state) {
+	case GPC_RUN_ALIVE:
+		return "now";
+	case GPC_RUN_ENDED:
+		return "when it ended";
+	case GPC_RUN_EXITED:
+		return "when it exited";
+	case GPC_RUN_KILLED:
+		break;
+	}
+	return "when it was killed";
+}
+
+const char *gpc_moment_key(const struct gpc_moment *moment, const struct gpc_report *report)
+{
+	if (moment->at == GPC_AT_OOM)
+		return "oom";
+	return moment->at == GPC_AT_PEAK ? "peak" : gpc_state_word(report->recording->run_state);
+}
+
+bool gpc_moment_next(const struct gpc_report *report, uint64_t *i,
+	struct gpucache_device *ret_device, struct gpc_moment *ret_moment)
+{
+	const struct gpc_recording *rec = report->recording;
+
+	while (*i < rec->regions[GPUCACHE_REGION_DEVICES].count) {
+		if (!gpc_recording_read_device(rec, (*i)++, ret_device) ||
+			!gpc_report_wants(report, ret_device->ordinal))
+			continue;
+		gpc_moment_find(ret_moment, report, ret_device->ordinal);
+		if (gpc_moment_oom(ret_moment) ||
+			gpc_recording_totals(rec, ret_device->ordinal).n_contexts > 0)
+			return true;
+	}
+	return false;
+}
