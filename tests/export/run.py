@@ -299,7 +299,7 @@ def case_a_flame_graph_of_folded_stacks_holds_every_byte(export):
 
 def case_the_peak_and_the_failure_are_moments_of_their_own(export):
     samples = read_folded(export.text("folded", export.made, "--at=oom"))
-    expect_equal("the last failure", sums_of(samples), {1: 13 << 20})
+    expect_equal("the last failure of each GPU", sums_of(samples), {0: 11 << 20, 1: 13 << 20})
     for moment, mib in (("peak", 77 + 11), ("oom", 6 + 5)):
         samples = read_folded(export.text("folded", export.made, "--at=" + moment, "-d", "0"))
         expect_equal(moment, sums_of(samples), {0: mib << 20})

@@ -150,8 +150,9 @@ static void print_holders(struct gpc_report *report, const struct gpc_moment *mo
 	if (gpc_holdings_at(&holdings, report, moment) != GPC_OK) {
 		gpc_complain("no memory for the table of holders");
 	} else if (!moment->is_there) {
-		gpc_paper_section(
-			&report->paper, "HOLDERS", "nothing was recorded of them %s", words);
+		gpc_paper_section(&report->paper, "HOLDERS", "%s",
+			moment->at == GPC_AT_OOM ? "memory did not run out on it"
+						 : "no peak was recorded");
 	} else if (moment->at == GPC_AT_END &&
 		   report->recording->regions[GPUCACHE_REGION_BLOCKS].count == 0) {
 		gpc_paper_section(&report->paper, "HOLDERS", "nobody knows: BLOCKS cannot be read");
@@ -199,7 +200,9 @@ static void print_balance(struct gpc_report *report, const struct gpucache_devic
 		gpc_paper_section(&report->paper, "BALANCE",
 			moment->at == GPC_AT_END
 				? "GPU %d: the library never asked the driver how full it is"
-				: "GPU %d: only the holders are recorded of that moment",
+			: moment->at == GPC_AT_OOM
+				? "GPU %d: memory did not run out on it"
+				: "GPU %d: of its peak only the holders are recorded",
 			device->ordinal);
 		print_names(report, device, oom, fatal);
 		return;
@@ -227,21 +230,44 @@ static void print_device(struct gpc_report *report, const struct gpucache_device
 	print_calls(report, device->ordinal, &totals.sum);
 }
 
+static bool find_any_peak(const struct gpc_report *report, struct gpucache_peak *ret_peak)
+{
+	struct gpucache_device device;
+
+	for (int32_t i = 0; gpc_report_find_device(report, i, &device); i++)
+		if (gpc_report_wants(report, i) &&
+			gpc_recording_find_peak(report->recording, i, ret_peak) &&
+			ret_peak->n_holders)
+			return true;
+	return false;
+}
+
 static void print_next(struct gpc_report *report, const struct gpucache_oom *fatal)
 {
-	char buf[600];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	const char *commands[2] = { NULL };
+	char buf[600] = "";
+	struct gpc_text target = gpc_text_init(buf, sizeof buf);
+	struct gpucache_peak peak;
 	uint64_t bytes = 0;
 	uint64_t n = gpc_report_count_live(report, -1, &bytes);
+	unsigned n_commands = 0;
 
 	if (fatal)
-		gpc_text_add(&text, "gpumem-report oom");
+		commands[n_commands++] = "oom";
 	else if (n && report->recording->run_state != GPC_RUN_ALIVE)
-		gpc_text_add(&text, "gpumem-report leaks");
-	else
-		return;
-	gpc_report_target(report, &text);
-	gpc_paper_section(&report->paper, "NEXT", "%s", buf);
+		commands[n_commands++] = "leaks";
+	/* Who held the peak is the question where nothing failed. */
+	if (!fatal && report->options->moment == GPC_AT_USUAL && find_any_peak(report, &peak) &&
+		peak.requested_bytes > bytes + bytes / 8)
+		commands[n_commands++] = "--at=peak";
+	gpc_report_target(report, &target);
+	for (unsigned i = 0; i < n_commands; i++) {
+		if (i == 0)
+			gpc_paper_section(
+				&report->paper, "NEXT", "gpumem-report %s%s", commands[i], buf);
+		else
+			gpc_paper_line(&report->paper, "gpumem-report %s%s", commands[i], buf);
+	}
 }
 
 static void print_text(
