@@ -162,11 +162,8 @@ struct gpucache_device {
 	uint64_t process_bytes; /* this process, all of it */
 	uint64_t others_bytes;  /* all other processes */
 	uint64_t driver_bytes;  /* reserved by the driver itself */
-	/* Since 1.4.  1 + the number of nvidia-smi, which CUDA_VISIBLE_DEVICES does not change; 0: not known */
-	uint32_t physical;
-	uint32_t reserved_32;
-	char pci_bus_id[16]; /* "0000:17:00.0" or empty */
-	uint64_t reserved[1];
+	uint64_t physical;      /* since 1.4: 1 + nvidia-smi's number of it; 0: not known */
+	char pci_bus_id[24];    /* "0000:17:00.0" or empty */
 };
 
 /*

@@ -10,7 +10,6 @@
 
 #define LABEL_WIDTH 7u /* "FULL   " */
 #define MAX_HOLDERS 3u
-#define MAX_UNITED  16u /* of the biggest holders those that read the same are one */
 #define HOLD_WIDTH  43u /* what stands before the site, at the least */
 #define SENTENCE    512 /* three lines of advice fit */
 
@@ -291,11 +290,11 @@ static uint32_t unite_holder(struct holder_row *rows, uint32_t n, const struct h
 static void put_holders(struct page *page, const struct gpc_short_form *form)
 {
 	const struct gpucache_oom *oom = form->oom;
-	struct holder_row rows[MAX_UNITED];
+	struct holder_row rows[GPUCACHE_MAX_OOM_HOLDERS]; /* those that read the same are one */
 	const char *label = "HOLD";
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < oom->n_holders && i < MAX_UNITED; i++) {
+	for (uint32_t i = 0; i < oom->n_holders; i++) {
 		const struct gpucache_holder *holder = &oom->holders[i];
 		struct holder_row row = { .bytes = holder->bytes, .n_blocks = holder->n_blocks };
 

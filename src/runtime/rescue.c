@@ -266,7 +266,7 @@ static void fill_ladder(struct gpucache_oom *oom, const struct gpc_ladder *ladde
 static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbours *neighbours)
 {
 	if (neighbours->index >= 0)
-		device->known.physical = (uint32_t)neighbours->index + 1;
+		device->known.physical = (uint64_t)neighbours->index + 1;
 	if (neighbours->process_bytes == GPUCACHE_UNKNOWN ||
 		neighbours->others_bytes == GPUCACHE_UNKNOWN)
 		return;

@@ -310,15 +310,22 @@ static bool is_operator(const struct gpc_frame *frame)
 	return !frame->is_python && frame->function && gpc_name_operator(frame->function, &text);
 }
 
+/* What PyTorch puts between each function and its caller: it tells nobody what was called. */
+static bool is_detour(const struct gpc_frame *frame)
+{
+	return frame->function && strstr(frame->function, "__torch_function__");
+}
+
 /* The innermost Python frame below the site, else an operator's entrance, else what was called first. */
 static int via_of(const struct gpc_stack_frames *stack)
 {
 	int via = -1;
 
 	for (int i = 0; i < stack->site; i++) {
-		if (stack->frames[i].is_python)
+		if (stack->frames[i].is_python && !is_detour(&stack->frames[i]))
 			return i;
-		if (!stack->frames[i].is_plumbing && !stack->frames[i].is_inlined &&
+		if (!stack->frames[i].is_python && !stack->frames[i].is_plumbing &&
+			!stack->frames[i].is_inlined &&
 			(via < 0 || is_operator(&stack->frames[i]) ||
 				!is_operator(&stack->frames[via])))
 			via = i;

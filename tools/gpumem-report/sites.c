@@ -230,6 +230,39 @@ static int compare_rows(const void *left, const void *right)
 	return strcmp(a->where, b->where);
 }
 
+static int compare_names(const void *left, const void *right)
+{
+	const struct gpc_site *a = left;
+	const struct gpc_site *b = right;
+
+	return strcmp(a->where, b->where);
+}
+
+/* Wrappers may lead to the same place on different ways: what reads the same is one row. */
+static void unite_alike(struct gpc_sites *sites)
+{
+	size_t last = 0;
+
+	qsort(sites->rows, sites->n, sizeof *sites->rows, compare_names);
+	for (size_t i = 1; i < sites->n; i++) {
+		struct gpc_site *into = &sites->rows[last];
+		struct gpc_site *row = &sites->rows[i];
+
+		if (compare_names(into, row) != 0) {
+			sites->rows[++last] = *row;
+			continue;
+		}
+		into->bytes = gpc_bytes_add(into->bytes, row->bytes);
+		into->n_blocks += row->n_blocks;
+		if (row->stack_bytes > into->stack_bytes) {
+			into->stack = row->stack;
+			into->stack_bytes = row->stack_bytes;
+		}
+		free(row->where);
+	}
+	sites->n = sites->n ? last + 1 : 0;
+}
+
 static enum gpc_status add_torch(struct gpc_sites *sites, uint64_t bytes)
 {
 	struct gpc_site *row = &sites->rows[sites->n];
@@ -270,11 +303,13 @@ enum gpc_status gpc_sites_create(struct gpc_sites *sites, const struct gpc_repor
 	entries_fini(&entries);
 	if (status == GPC_OK && holdings->torch_bytes)
 		status = add_torch(sites, holdings->torch_bytes);
-	if (status == GPC_OK)
-		qsort(sites->rows, sites->n, sizeof *sites->rows, compare_rows);
-	else
+	if (status != GPC_OK) {
 		gpc_sites_fini(sites);
-	return status;
+		return status;
+	}
+	unite_alike(sites);
+	qsort(sites->rows, sites->n, sizeof *sites->rows, compare_rows);
+	return GPC_OK;
 }
 
 void gpc_sites_fini(struct gpc_sites *sites)
