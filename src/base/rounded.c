@@ -176,25 +176,38 @@ void gpc_rounded_parts(
 	turn_small_parts(lacking, sum, parts, n, ret_parts);
 }
 
-void gpc_rounded_shares(uint64_t whole, const uint64_t parts[], size_t n, uint32_t ret_tenths[])
+static wide sum_of(const uint64_t parts[], size_t n)
 {
-	const struct scale scale = { .scale = 1000, .whole = whole ? whole : 1 };
-	struct chooser chooser;
 	wide sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += parts[i] == UINT64_MAX ? 0 : parts[i];
+	return sum;
+}
+
+void gpc_rounded_split(uint32_t tenths, const uint64_t parts[], size_t n, uint32_t ret_tenths[])
+{
+	wide sum = sum_of(parts, n);
+	const struct scale scale = { .scale = tenths, .whole = sum ? (uint64_t)sum : 1 };
+	struct chooser chooser;
 	uint64_t down = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		if (parts[i] == UINT64_MAX)
-			continue;
-		sum += parts[i];
-		down += rounded_down(&scale, parts[i]);
-	}
-	sum = (sum * 1000 + scale.whole / 2) / scale.whole;
-	chooser = choose(&scale, parts, n, (size_t)(sum - down));
+	for (size_t i = 0; i < n; i++)
+		if (is_counted(&scale, parts[i]))
+			down += rounded_down(&scale, parts[i]);
+	chooser = choose(&scale, parts, n, sum ? (size_t)(tenths - down) : 0);
 	for (size_t i = 0; i < n; i++)
 		if (is_counted(&scale, parts[i]))
 			ret_tenths[i] = (uint32_t)(rounded_down(&scale, parts[i]) +
 						   is_rounded_up(&chooser, &scale, parts[i]));
+}
+
+void gpc_rounded_shares(uint64_t whole, const uint64_t parts[], size_t n, uint32_t ret_tenths[])
+{
+	wide sum = sum_of(parts, n);
+
+	gpc_rounded_split(whole ? (uint32_t)((sum * 1000 + whole / 2) / whole) : 0, parts, n,
+		ret_tenths);
 }
 
 void gpc_text_add_rounded(struct gpc_text *text, struct gpc_rounded amount)

@@ -39,6 +39,9 @@ void gpc_rounded_parts(
 /* Tenths of a percent that parts[0 .. n) are of `whole`, which may be more than their sum. */
 void gpc_rounded_shares(uint64_t whole, const uint64_t parts[], size_t n, uint32_t ret_tenths[]);
 
+/* The same where the parts' sum is printed as so many tenths. */
+void gpc_rounded_split(uint32_t tenths, const uint64_t parts[], size_t n, uint32_t ret_tenths[]);
+
 /* "512 B", "1.50 GiB" */
 void gpc_text_add_rounded(struct gpc_text *text, struct gpc_rounded amount);
 

@@ -183,6 +183,21 @@ static void make_ended(const char *dir)
 	write_and_end(&b, dir, "ended.gpucache");
 }
 
+static void add_history(struct recording_builder *b)
+{
+	struct gpucache_point *points = (struct gpucache_point *)(b->history + 1);
+
+	b->history->device = 0;
+	b->history->max_points = BUILDER_POINTS;
+	b->history->n_points[b->history->live_buffer] = 6;
+	points += b->history->live_buffer * b->history->max_points;
+	for (uint64_t i = 0; i < 6; i++)
+		points[i] = (struct gpucache_point){ .time_ns = builder_ns(120.0 * (double)i),
+			.requested_bytes = i * 24 * GIB,
+			.live_bytes = i * 24 * GIB + i * GIB,
+			.reserved_bytes = 32 * GIB + i * 20 * GIB };
+}
+
 static void make_oom(const char *dir)
 {
 	struct recording_builder b;
@@ -197,6 +212,7 @@ static void make_oom(const char *dir)
 	b.header->state &= ~GPUCACHE_STATE_CLEAN_EXIT;
 	b.header->end_ns = 0;
 	builder_event(&b, GPUCACHE_EVENT_OOM, 3330 * MIB, 720.5);
+	add_history(&b);
 	write_and_end(&b, dir, "oom.gpucache");
 }
 
@@ -509,13 +525,37 @@ static void make_libraries(const char *dir)
 	write_and_end(&b, dir, "../libraries.gpucache");
 }
 
-/* DIR is for what this version writes, FOREIGN for what others do. */
+/* Four ranks of a job on two hosts: rank 2 holds more than the others and fails first, rank 1 after it. */
+static void make_rank(const char *dir, int rank)
+{
+	struct recording_builder b;
+	char name[32];
+
+	begin(&b, (uint32_t)(5000 + rank));
+	b.header->start_realtime_ns = BUILDER_START_REALTIME_NS + (uint64_t)rank * 1000000;
+	b.header->rank = rank;
+	b.header->world_size = 4;
+	strcpy(b.header->job, "slurm-4711");
+	strcpy(b.header->host, rank < 2 ? "gpu07" : "gpu08.cluster.example");
+	b.devices[0].physical = (uint64_t)rank % 2 * 3 + 1;
+	b.counters[0].peak_reserved_bytes += (rank == 2) * 30 * GIB;
+	if (rank == 1 || rank == 2) {
+		add_oom(&b, 0);
+		b.ooms[0].time_ns -= (rank == 2) * UINT64_C(1500000000);
+	}
+	snprintf(name, sizeof name, "rank%d.gpucache", rank);
+	write_and_end(&b, dir, name);
+}
+
+/* RANKS is of a job; DIR is for what this version writes, FOREIGN for what others do. */
 int main(int argc, char **argv)
 {
-	if (argc != 3)
+	if (argc != 4)
 		return 2;
-	mkdir(argv[1], 0700);
-	mkdir(argv[2], 0700);
+	for (int i = 1; i < argc; i++)
+		mkdir(argv[i], 0700);
+	for (int rank = 0; rank < 4; rank++)
+		make_rank(argv[3], rank);
 	make_ended(argv[1]);
 	make_oom(argv[1]);
 	make_python(argv[1]);

@@ -23,7 +23,7 @@ trap 'rm -rf "$work"' EXIT
 	"$here/make_recordings.c" "$root/tests/unit/format/recording_builder.c" || exit 2
 
 # The reports name files as they were given: relative ones are the same on every machine.
-cd "$work" && ./make_recordings runs foreign || exit 2
+cd "$work" && ./make_recordings runs foreign ranks || exit 2
 head -c 40000 runs/ended.gpucache >foreign/cut.gpucache || exit 2
 for version in v1.0 v1.1 v1.2; do
 	gunzip -c "$here/recordings/$version.gpucache.gz" >$version.gpucache || exit 2
@@ -31,7 +31,7 @@ done
 unset COLUMNS GPUCACHE_OUTPUT XDG_RUNTIME_DIR TMPDIR
 TZ=UTC LC_ALL=C TERM=dumb SOURCE_DATE_EPOCH=1786291200
 export TZ LC_ALL TERM SOURCE_DATE_EPOCH
-mkdir empty
+mkdir empty empty_of_gpus && cp runs/unused.gpucache empty_of_gpus
 
 passed=0
 failed=0
@@ -108,6 +108,28 @@ golden leaks_none      leaks runs/unused.gpucache
 golden list            list runs
 golden list_json       list --json runs
 golden list_nothing    list empty
+golden tree            tree torch.gpucache
+golden tree_turned     tree --bottom-up torch.gpucache
+golden tree_peak       tree --at=peak runs/ended.gpucache
+golden tree_json       tree --json -n 2 torch.gpucache
+golden top             top torch.gpucache
+golden top_json        top --json runs/python.gpucache
+golden diff            diff runs/python.gpucache torch.gpucache
+golden diff_json       diff --json runs/python.gpucache torch.gpucache
+golden diff_one        diff runs/python.gpucache
+golden timeline        timeline runs/oom.gpucache
+golden timeline_json   timeline --json runs/oom.gpucache
+golden timeline_none   timeline foreign/mixed.gpucache
+golden ranks           ranks ranks
+golden ranks_json      ranks --json ranks
+golden ranks_none      ranks empty_of_gpus
+golden where           --where=train.py:40 torch.gpucache
+golden where_leaks     leaks --where=train.py:40 torch.gpucache
+golden library         --library=pytorch torch.gpucache
+golden thread          leaks --thread=4711 torch.gpucache
+golden tag             top --tag=layers runs/tags.gpucache
+golden tag_peak        --at=peak --tag=layers runs/tags.gpucache
+golden thread_bad      --thread=main runs/tags.gpucache
 golden tags_summary    summary runs/tags.gpucache
 golden tags_oom        oom -n 2 runs/tags.gpucache
 golden tags_oom_json   oom --json runs/tags.gpucache

@@ -4,6 +4,8 @@
 
     a balance sheet     its lines to `=`, what a line consists of to that line, shares to shares
     a table             its rows to the amount in its section's first line, shares to 100.0 %
+    a tree              the children of each node to the node
+    a comparison        both columns to their totals
     USED                its summands to the first amount
     leaks               the groups' bytes, and the GPUs', to SUMMARY's, to the byte
 
@@ -17,7 +19,7 @@ UNITS = {unit: 1024 ** i for i, unit in enumerate(("B", "KiB", "MiB", "GiB", "Ti
 AMOUNT = r"(\d+(?:\.\d\d)?) ([KMGTPE]?i?B)\b"
 SHEET_LINE = re.compile(r"(?: {3}| {7})([ +=]) (  )?(\w.{28}) +" + AMOUNT + r"(?: +(\d+\.\d) %)?(?:  .*)?")
 ROW = re.compile(r" *" + AMOUNT + r" +(\d+\.\d) % ")
-HEAD = re.compile(r" *bytes +share ")
+HEAD = re.compile(r" *(bytes|own) +share ")
 COLOUR = re.compile("\033\\[[0-9;]*m")
 
 
@@ -96,6 +98,51 @@ def check_table(title, lines):
     return 1
 
 
+def check_tree(title, lines):
+    """Of each node the children's numbers, which are two columns further right, add up to its own."""
+    rows = []
+    for line in lines:
+        found = re.match(r" *" + AMOUNT + r" +(\d+\.\d) % {1,10}(?:[\d,]*) +(?=\S)", line)
+        if not found:
+            break
+        rows.append((found.end(), found.groups()[:2], found[3]))
+    if not rows:
+        return 0
+    left = min(at for at, _, _ in rows)
+    rows.insert(0, (left - 2, re.search(AMOUNT, title).groups(), "100.0"))
+    n = 0
+    for i, (at, amount, share) in enumerate(rows):
+        below = []
+        for child in rows[i + 1:]:
+            if child[0] <= at:
+                break
+            if child[0] == at + 2:
+                below.append(child)
+        if below:
+            expect_sum(title, amount, [value(*row[1]) for row in below])
+            expect_shares(title, share, [row[2] for row in below])
+            n += 1
+    return n
+
+
+def check_diff(title, lines):
+    """Both columns add up to their totals, and a change is that of the numbers beside it."""
+    amounts = re.findall(AMOUNT, title)[:2]
+    sides = [], []
+    for line in lines:
+        found = re.match(r" *[+-]?" + AMOUNT + " +" + AMOUNT + " +" + AMOUNT + "  ", line)
+        if not found:
+            break
+        change, before, after = (found.groups()[i:i + 2] for i in (0, 2, 4))
+        sides[0].append(value(*before))
+        sides[1].append(value(*after))
+        if len({change[1], before[1], after[1]}) == 1:
+            expect_sum(line, change, [abs(value(*after) - value(*before))])
+    for amount, side in zip(amounts, sides):
+        expect_sum(title, amount, side)
+    return 2
+
+
 def check_used(text):
     text = re.sub(r"\(.*?\)", "", " ".join(text.split()))
     amounts = re.findall(AMOUNT, text)
@@ -122,6 +169,10 @@ def check(text):
     for i, line in enumerate(lines):
         if line.startswith("BALANCE") and SHEET_LINE.fullmatch(lines[i + 1] if i + 1 < len(lines) else ""):
             n += check_sheet(lines[i + 1:])
+        elif re.match(" +change +before", line):
+            n += check_diff(lines[i - 1], lines[i + 1:])
+        elif re.search(" blocks  (callers first|who asked, then)", line):
+            n += check_tree(lines[i - 1], lines[i + 1:])
         elif HEAD.match(line):
             title = i - 1
             while not lines[title] or lines[title][0] == " ":

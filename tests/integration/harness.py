@@ -144,8 +144,8 @@ class World:
                    f"{done.returncode}, not {status}: {done.stderr.strip()[-400:]}")
         return Result(done.returncode, done.stdout, done.stderr)
 
-    def report_json(self, view, recording=None):
-        text = self.report(view, "--json", recording or self.recording()).out
+    def report_json(self, view, recording=None, *more):
+        text = self.report(view, "--json", recording or self.recording(), *more).out
         return json.loads(text)
 
     # What the cases ask of a recording, in one place: all that they know of the report's JSON.

@@ -2,31 +2,20 @@
 #include "tools/gpumem-report/arguments.h"
 #include "gpucache_version.h"
 #include "tools/gpumem-report/export.h"
+#include "tools/gpumem-report/filter.h"
 
 #include <getopt.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct gpc_command commands[] = {
-	{ "summary", "what held the memory, and why it ran out (default)", GPC_NEEDS_RECORDING,
-		gpc_cmd_summary },
-	{ "oom", "one failed request in full: the last, or number N", GPC_NEEDS_RECORDING,
-		gpc_cmd_oom },
-	{ "leaks", "memory not freed when the process ended, by stack", GPC_NEEDS_RECORDING,
-		gpc_cmd_leaks },
-	{ "export", "what held the memory in the form of another tool: --format",
-		GPC_NEEDS_RECORDING, gpc_cmd_export },
-	{ "list", "the recordings that are there", GPC_NEEDS_DIRECTORY, gpc_cmd_list },
-	{ "check", "whether a recording is whole", GPC_NEEDS_RECORDING, gpc_cmd_check },
-	{ "symbols", "what each function of the driver gets from gpucache, or those with NAME",
-		GPC_NEEDS_NOTHING, gpc_cmd_symbols },
-	{ "options", "what GPUCACHE_CONF can set, with the defaults", GPC_NEEDS_NOTHING,
-		gpc_cmd_options },
+const struct gpc_command gpc_commands[] = {
+#define COMMAND(name, needs, help) { #name, help, GPC_NEEDS_##needs, gpc_cmd_##name },
+#include "tools/gpumem-report/commands.def"
+#undef COMMAND
 };
-
-#define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 enum long_option {
 	OPTION_JSON = 256,
@@ -38,6 +27,8 @@ enum long_option {
 	OPTION_QUERY,
 	OPTION_SYSROOT,
 	OPTION_DEBUG_PATH,
+	OPTION_BOTTOM_UP,
+	OPTION_FILTER, /* + the number of the filter: the last of all */
 };
 
 static const struct option long_options[] = {
@@ -54,59 +45,16 @@ static const struct option long_options[] = {
 	{ "query", required_argument, NULL, OPTION_QUERY },
 	{ "sysroot", required_argument, NULL, OPTION_SYSROOT },
 	{ "debug-path", required_argument, NULL, OPTION_DEBUG_PATH },
+	{ "bottom-up", no_argument, NULL, OPTION_BOTTOM_UP },
+#define FILTER(name, value, is_of, help)  \
+	{ #name, required_argument, NULL, \
+		OPTION_FILTER + (int)(offsetof(struct gpc_filters, name) / sizeof(char *)) },
+#include "tools/gpumem-report/filters.def"
+#undef FILTER
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
 };
-
-static void print_help(void)
-{
-	puts("gpumem-report - who holds the GPU memory of a run, alive, ended or killed\n"
-	     "\n"
-	     "Usage: gpumem-report [COMMAND] [OPTIONS] [FILE|DIR|PID]...\n"
-	     "\n"
-	     "Examples:\n"
-	     "  gpumem-report                     the last run that failed, or the last: verdict\n"
-	     "  gpumem-report 4711                the same of process 4711\n"
-	     "  gpumem-report oom                 the last failed request, in full\n"
-	     "  gpumem-report oom 2 run.gpucache  failed request 2 of that recording\n"
-	     "  gpumem-report leaks -n 3          the three biggest stacks that did not free\n"
-	     "  gpumem-report --fail-on=oom,leak  for scripts: exit code 1 if there was either\n"
-	     "\n"
-	     "Commands:");
-	for (size_t i = 0; i < N_COMMANDS; i++)
-		printf("  %-9s %s\n", commands[i].name, commands[i].help);
-	puts("\n"
-	     "Options:\n"
-	     "  -d, --device N           only this GPU\n"
-	     "  -n, --limit N            rows of tables\n"
-	     "      --json               for programs\n"
-	     "      --color=WHEN         auto, always or never\n"
-	     "  -o, --output FILE        write there; -f, --force overwrites it\n"
-	     "      --fail-on=oom,leak   exit code 1 where that is true of what is shown, or of "
-	     "any\n"
-	     "                           recording in a DIR\n"
-	     "      --format=NAME        of export: folded (flamegraph.pl, inferno), speedscope,\n"
-	     "                           pprof, perfetto (and Chrome), pytorch-snapshot,\n"
-	     "                           csv[,noheader][,nounits], prometheus, openmetrics,\n"
-	     "                           json\n"
-	     "      --query=COLUMN[,COLUMN]...  of csv: pid, gpu, live, reserved, n_oom, ...\n"
-	     "      --at=MOMENT          of export: holders at the end, peak or oom\n"
-	     "      --sysroot DIR        the recorded machine's files are below DIR\n"
-	     "      --debug-path DIR[:DIR]  files with symbols: DIR/.build-id/xx/yyyy.debug,\n"
-	     "                           DIR/PATH[.debug], DIR/NAME[.debug]\n"
-	     "  -h, --help               this text; -V, --version\n"
-	     "\n"
-	     "Exit codes: 0 made, 1 --fail-on is true, 2 wrong usage, 3 nothing found,\n"
-	     "            4 damaged (what could be read was printed), 5 cannot read or write;\n"
-	     "            of several the highest\n"
-	     "\n"
-	     "Of a DIR: the newest recording that ran out of memory, else the newest that used\n"
-	     "a GPU.  Without FILE, DIR or PID: the same of this user's recordings in the\n"
-	     "directory of $GPUCACHE_OUTPUT, /dev/shm/gpucache-UID, $XDG_RUNTIME_DIR/gpucache,\n"
-	     "and ${TMPDIR:-/tmp}/gpucache-UID.  With oom, a number that is no recorded pid is\n"
-	     "the number of the failure.");
-}
 
 /* Beyond this distance a word is not a slip of the pen: half of its letters are others. */
 static size_t farthest(const char *word)
@@ -118,9 +66,9 @@ static size_t farthest(const char *word)
 
 static const struct gpc_command *find_command(const char *word)
 {
-	for (size_t i = 0; i < N_COMMANDS; i++)
-		if (strcmp(commands[i].name, word) == 0)
-			return &commands[i];
+	for (size_t i = 0; i < GPC_N_COMMANDS; i++)
+		if (strcmp(gpc_commands[i].name, word) == 0)
+			return &gpc_commands[i];
 	return NULL;
 }
 
@@ -129,12 +77,12 @@ static void complain_command(const char *word)
 	const char *nearest = NULL;
 	size_t least = farthest(word) + 1;
 
-	for (size_t i = 0; i < N_COMMANDS; i++) {
-		size_t d = gpc_text_distance(commands[i].name, word, strlen(word));
+	for (size_t i = 0; i < GPC_N_COMMANDS; i++) {
+		size_t d = gpc_text_distance(gpc_commands[i].name, word, strlen(word));
 
 		if (d < least) {
 			least = d;
-			nearest = commands[i].name;
+			nearest = gpc_commands[i].name;
 		}
 	}
 	if (nearest)
@@ -250,6 +198,15 @@ static bool read_directory(const char *option, const char *text, const char **re
 	return true;
 }
 
+static bool read_filter(size_t number, struct gpc_options *options)
+{
+	uint64_t thread;
+
+	memcpy((char *)&options->filters + number * sizeof optarg, &optarg, sizeof optarg);
+	return strcmp(gpc_filter_rows[number].name, "thread") != 0 ||
+	       read_number("--thread", optarg, UINT32_MAX, &thread);
+}
+
 /* One option; false where its value is wrong. */
 static bool read_option(int letter, struct gpc_options *options)
 {
@@ -295,8 +252,11 @@ static bool read_option(int letter, struct gpc_options *options)
 	case OPTION_DEBUG_PATH:
 		options->places.debug_path = optarg;
 		return true;
+	case OPTION_BOTTOM_UP:
+		options->is_bottom_up = true;
+		return true;
 	default:
-		return false;
+		return read_filter((size_t)(letter - OPTION_FILTER), options);
 	}
 }
 
@@ -328,6 +288,12 @@ static bool read_word(const char *word, unsigned n_words, struct gpc_options *op
 
 static bool are_targets_fine(const struct gpc_options *options, const struct gpc_command *command)
 {
+	if (command->needs == GPC_NEEDS_TWO_RECORDINGS) {
+		if (options->n_targets != 2)
+			gpc_complain("`%s` compares two recordings: %s A B", command->name,
+				command->name);
+		return options->n_targets == 2;
+	}
 	if (options->n_targets < 2)
 		return true;
 	if (command->needs != GPC_NEEDS_RECORDING || command->run == gpc_cmd_export) {
@@ -339,6 +305,16 @@ static bool are_targets_fine(const struct gpc_options *options, const struct gpc
 		gpc_complain("--json takes one recording at a time, not `%s` and `%s`",
 			options->targets[0], options->targets[1]);
 	return !options->json;
+}
+
+static bool is_moment_fine(const struct gpc_options *options)
+{
+	if (!gpc_filter_is_of_blocks(options) || options->moment <= GPC_AT_END)
+		return true;
+	gpc_complain(
+		"a peak and a failure list stacks only: --at=peak and --at=oom take "
+		"--where and --library");
+	return false;
 }
 
 static bool is_export_fine(const struct gpc_options *options, const struct gpc_command *command)
@@ -355,7 +331,7 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 	const struct gpc_command **ret_command)
 {
 	struct gpc_options options = { .device = -1 };
-	const struct gpc_command *command = &commands[0];
+	const struct gpc_command *command = &gpc_commands[0];
 	unsigned n_words = 0;
 	int letter;
 
@@ -368,7 +344,7 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 	while ((letter = getopt_long(argc, argv, "-:d:n:o:fhV", long_options, NULL)) != -1) {
 		switch (letter) {
 		case 'h':
-			print_help();
+			gpc_help_print();
 			return GPC_ARGUMENTS_DONE;
 		case 'V':
 			puts("gpumem-report " GPUCACHE_VERSION);
@@ -392,7 +368,8 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 	/* What others open shows one moment of all GPUs. */
 	if (command->run == gpc_cmd_export && options.moment == GPC_AT_USUAL)
 		options.moment = GPC_AT_END;
-	if (!are_targets_fine(&options, command) || !is_export_fine(&options, command))
+	if (!is_moment_fine(&options) || !are_targets_fine(&options, command) ||
+		!is_export_fine(&options, command))
 		return GPC_ARGUMENTS_BAD;
 	*ret_options = options;
 	*ret_command = command;

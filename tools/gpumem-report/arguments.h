@@ -26,4 +26,7 @@ enum gpc_arguments {
 enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options *ret_options,
 	const struct gpc_command **ret_command);
 
+/* The help of all of it, on stdout. */
+void gpc_help_print(void);
+
 #endif

@@ -6,6 +6,7 @@
 #include "base/counters.h"
 #include "base/verdict.h"
 #include "tools/gpumem-report/advice.h"
+#include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/holdings.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
@@ -146,6 +147,8 @@ static void print_holders(struct gpc_report *report, const struct gpc_moment *mo
 {
 	const char *words = gpc_moment_words(moment, report);
 	struct gpc_holdings holdings;
+	char buf[200] = "";
+	struct gpc_text filters = gpc_text_init(buf, sizeof buf);
 
 	if (gpc_holdings_at(&holdings, report, moment) != GPC_OK) {
 		gpc_complain("no memory for the table of holders");
@@ -159,8 +162,9 @@ static void print_holders(struct gpc_report *report, const struct gpc_moment *mo
 	} else if (holdings.n == 0) {
 		gpc_paper_section(&report->paper, "HOLDERS", "none: nothing was live %s", words);
 	} else {
-		gpc_paper_section(&report->paper, "HOLDERS", "%s live by call site, %s",
-			gpc_show_bytes(holdings.total_bytes), words);
+		gpc_filter_describe(report->options, &filters);
+		gpc_paper_section(&report->paper, "HOLDERS", "%s live by call site, %s%s",
+			gpc_show_bytes(holdings.total_bytes), words, buf);
 		gpc_holdings_print(&holdings, report,
 			report->options->limit ? report->options->limit : DEFAULT_HOLDERS);
 	}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "tools/gpumem-report/categories.h"
+#include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/sites.h"
@@ -40,6 +41,22 @@ static void find_kinds(
 	}
 }
 
+/* Nobody knows what of the rest a filter takes: it takes none. */
+static void filter_list(struct gpc_holdings *holdings, const struct gpc_report *report)
+{
+	size_t n = 0;
+
+	if (!gpc_filter_is_set(report->options))
+		return;
+	for (size_t i = 0; i < holdings->n; i++)
+		if (gpc_filter_takes_stack(report, holdings->rows[i].id))
+			holdings->rows[n++] = holdings->rows[i];
+	holdings->n = n;
+	holdings->rest_bytes = 0;
+	holdings->torch_bytes = 0;
+	holdings->total_bytes = 0;
+}
+
 enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
 	const struct gpc_report *report, const struct gpucache_oom *oom)
 {
@@ -62,6 +79,7 @@ enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
 	holdings->has_torch = gpc_torch_now(report, oom->device).reserved != 0;
 	holdings->rest_bytes -= holdings->torch_bytes;
 	find_kinds(holdings, report->recording, oom->device);
+	filter_list(holdings, report);
 	unite(holdings);
 	return GPC_OK;
 }
@@ -83,6 +101,7 @@ enum gpc_status gpc_holdings_from_peak(struct gpc_holdings *holdings,
 			.bytes = peak->holders[holdings->n].bytes,
 			.n_blocks = peak->holders[holdings->n].n_blocks,
 		};
+	filter_list(holdings, report);
 	unite(holdings);
 	return GPC_OK;
 }
@@ -137,7 +156,8 @@ enum gpc_status gpc_holdings_from_live(
 			.first_ns = block.time_ns,
 			.last_ns = block.time_ns };
 	}
-	holdings->torch_bytes = gpc_torch_now(report, ordinal).unused;
+	if (!gpc_filter_is_set(report->options))
+		holdings->torch_bytes = gpc_torch_now(report, ordinal).unused;
 	holdings->has_torch = gpc_torch_now(report, ordinal).reserved != 0;
 	holdings->total_bytes = holdings->torch_bytes;
 	unite(holdings);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/gpumem-report/arguments.h"
+#include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/target.h"
 
 static enum gpc_exit open_output(const struct gpc_options *options, FILE **ret_out)
@@ -92,6 +93,7 @@ static enum gpc_exit run(struct gpc_report *report, const struct gpc_command *co
 			gpc_complain("no memory for stacks");
 			return GPC_EXIT_IO;
 		}
+		report->filter = gpc_filter_create(report);
 	}
 	code = command->run(report);
 	if (code == GPC_EXIT_MADE && is_condition_true(report))
@@ -100,6 +102,7 @@ static enum gpc_exit run(struct gpc_report *report, const struct gpc_command *co
 		complain_damage(report->recording);
 		code = GPC_EXIT_DAMAGED;
 	}
+	gpc_filter_destroy(report->filter);
 	gpc_frames_destroy(report->frames);
 	return code;
 }
@@ -126,9 +129,13 @@ static enum gpc_exit check_others(const struct gpc_report *report)
 		if (found == GPC_EXIT_MADE && other.recording->n_problems) {
 			gpc_complain("%s is damaged", entry->path);
 			found = GPC_EXIT_DAMAGED;
-		} else if (found == GPC_EXIT_MADE && is_condition_true(&other)) {
-			gpc_complain("--fail-on is true of %s as well", entry->path);
-			found = GPC_EXIT_CONDITION;
+		} else if (found == GPC_EXIT_MADE) {
+			other.frames = gpc_frames_create(other.recording, &report->options->places);
+			if (other.frames && is_condition_true(&other)) {
+				gpc_complain("--fail-on is true of %s as well", entry->path);
+				found = GPC_EXIT_CONDITION;
+			}
+			gpc_frames_destroy(other.frames);
 		}
 		gpc_recording_close(other.recording);
 		code = worse(code, found);
@@ -164,7 +171,8 @@ static enum gpc_exit run_on_all(
 
 	options->target = options->n_targets ? options->targets[0] : NULL;
 	code = run_on_target(options, command, out);
-	for (unsigned i = 1; i < options->n_targets; i++) {
+	for (unsigned i = 1; i < options->n_targets && command->needs != GPC_NEEDS_TWO_RECORDINGS;
+		i++) {
 		options->target = options->targets[i];
 		if (*out)
 			fputs("\n", *out);

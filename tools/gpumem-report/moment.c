@@ -3,6 +3,7 @@
 
 #include "base/balance.h"
 #include "format/balance.h"
+#include "tools/gpumem-report/filter.h"
 
 /* The newest failure of the GPU; one that was recovered from only where `any` is set. */
 static bool find_oom(
@@ -20,6 +21,10 @@ void gpc_moment_find(struct gpc_moment *moment, const struct gpc_report *report,
 	*moment = (struct gpc_moment){ .at = at, .device = ordinal, .is_there = true };
 	switch (at) {
 	case GPC_AT_USUAL:
+		if (gpc_filter_is_of_blocks(report->options)) {
+			moment->at = GPC_AT_END;
+			break;
+		}
 		moment->at =
 			find_oom(report, ordinal, false, &moment->oom) ? GPC_AT_OOM : GPC_AT_END;
 		break;

@@ -3,6 +3,7 @@
  * The moment that is spoken of, of one GPU: the end (or now), its peak, or its last failed request.
  *
  *      --at=MOMENT   that one, where the recording has it
+ *      --thread ...  the end: it is of the live blocks (filter.h)
  *      nothing       the failure that the program did not recover from, where there is one; else the end
  *
  * Threads     One.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/gpumem-report/report.h"
 
+#include "tools/gpumem-report/filter.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -92,7 +94,8 @@ bool gpc_report_next_live(const struct gpc_report *report, int32_t ordinal, uint
 		if (gpc_recording_read_block(rec, (*i)++, ret_block) &&
 			gpc_recording_holds_device_memory(ret_block) &&
 			gpc_report_wants(report, ret_block->device) &&
-			(ordinal < 0 || ret_block->device == ordinal))
+			(ordinal < 0 || ret_block->device == ordinal) &&
+			gpc_filter_takes_block(report, ret_block))
 			return true;
 	return false;
 }
@@ -112,6 +115,17 @@ uint64_t gpc_report_count_live(
 	}
 	*ret_bytes = bytes;
 	return n;
+}
+
+void gpc_report_print_who(const struct gpc_report *report)
+{
+	const struct gpucache_header *header = &report->recording->header;
+
+	gpc_paper_head(&report->paper, "%s, pid %u on %s: %s",
+		header->exe[0] ? gpc_base_name(header->exe) : "?", header->pid,
+		header->host[0] ? header->host : "?", gpc_state_word(report->recording->run_state));
+	if (header->command[0])
+		gpc_paper_head(&report->paper, "%s", header->command);
 }
 
 void gpc_report_add_names(const struct gpucache_device *device, struct gpc_text *ret_text)

@@ -40,7 +40,18 @@ enum gpc_at {
 	GPC_AT_OOM, /* the last failed request */
 };
 
+/* What a view is narrowed to: filter.h; NULL: by nothing. */
+struct gpc_filters {
+#define FILTER(name, value, is_of, help) const char *name;
+#include "tools/gpumem-report/filters.def"
+#undef FILTER
+};
+
+/* Numbers of GPUs are below it. */
+#define GPC_MAX_ORDINAL 1024
+
 struct gpc_options {
+	struct gpc_filters filters;
 	int32_t device;  /* -1: all */
 	unsigned limit;  /* rows of tables; 0: as the command likes */
 	uint64_t number; /* of an OOM; 0: the newest */
@@ -52,6 +63,7 @@ struct gpc_options {
 	const char *format; /* of `export`: NAME[,WORD]...; NULL: not said */
 	const char *query;  /* its columns, COLUMN[,COLUMN]...; NULL: the usual ones */
 	enum gpc_at moment;
+	bool is_bottom_up; /* of `tree` */
 	enum gpc_colour_mode colour;
 	struct gpc_places places; /* of files with symbols */
 	const char **targets;     /* FILEs, DIRs, PIDs, or one NAME of symbols; malloc'ed */
@@ -64,12 +76,14 @@ struct gpc_report {
 	struct gpc_paper paper;
 	struct gpc_recording *recording; /* NULL for `list`, `symbols`, `options` */
 	struct gpc_frames *frames;
+	struct gpc_filter *filter;
 	struct gpc_directory directory; /* for `list` only */
 	bool is_newest_by_default;      /* nobody named it, so neither need the next command */
 };
 
 enum gpc_needs {
 	GPC_NEEDS_RECORDING,
+	GPC_NEEDS_TWO_RECORDINGS, /* the first is opened, the second is options->targets[1] */
 	GPC_NEEDS_DIRECTORY,
 	GPC_NEEDS_NOTHING,
 };
@@ -81,14 +95,18 @@ struct gpc_command {
 	enum gpc_exit (*run)(struct gpc_report *report);
 };
 
-enum gpc_exit gpc_cmd_summary(struct gpc_report *report);
-enum gpc_exit gpc_cmd_oom(struct gpc_report *report);
-enum gpc_exit gpc_cmd_leaks(struct gpc_report *report);
-enum gpc_exit gpc_cmd_export(struct gpc_report *report);
-enum gpc_exit gpc_cmd_list(struct gpc_report *report);
-enum gpc_exit gpc_cmd_check(struct gpc_report *report);
-enum gpc_exit gpc_cmd_symbols(struct gpc_report *report);
-enum gpc_exit gpc_cmd_options(struct gpc_report *report);
+#define COMMAND(name, needs, help) enum gpc_exit gpc_cmd_##name(struct gpc_report *report);
+#include "tools/gpumem-report/commands.def"
+#undef COMMAND
+
+enum gpc_command_number {
+#define COMMAND(name, needs, help) GPC_COMMAND_##name,
+#include "tools/gpumem-report/commands.def"
+#undef COMMAND
+	GPC_N_COMMANDS,
+};
+
+extern const struct gpc_command gpc_commands[GPC_N_COMMANDS];
 
 /* A line on standard error: "gpumem-report: ...". */
 void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
@@ -149,6 +167,9 @@ void gpc_report_count_ooms(
 
 /* Problems of the file, torn slots, drop counters and warnings, each as a line of the text. */
 void gpc_report_print_notes(struct gpc_report *report);
+
+/* "train, pid 4711 on gpu07: killed", and its command: the head of a view that is not the summary. */
+void gpc_report_print_who(const struct gpc_report *report);
 
 /* What a line of TEXT is. */
 enum gpc_text_kind {

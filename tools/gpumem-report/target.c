@@ -143,6 +143,7 @@ enum gpc_exit gpc_target_open(struct gpc_report *report, enum gpc_needs needs)
 {
 	switch (needs) {
 	case GPC_NEEDS_RECORDING:
+	case GPC_NEEDS_TWO_RECORDINGS:
 		return find_recording(report);
 	case GPC_NEEDS_DIRECTORY:
 		return find_list(report);

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the views of gpumem-report say of one run is the same bytes, cut in other ways."""
+import os
+
+from harness import MIB, expect, expect_equal
+
+SIM = "memory:2GiB,context:100MiB"
+
+
+def leak(world, **extra):
+    world.run([*world.script("train.py"), "--oom"], sim=SIM, **extra)
+    return world.recordings()[-1]
+
+
+def case_tree_and_top_hold_the_bytes_of_the_holders(world):
+    recording = leak(world)
+    for moment in "end", "peak", "oom":
+        at = f"--at={moment}"
+        holders = world.report_json("summary", recording, at)["devices"][0]["holders"]
+        held = sum(row["live_bytes"] for row in holders)
+        tree = world.report_json("tree", recording, at)["devices"][0]
+        expect_equal(f"the tree at {moment}", sum(node["live_bytes"] for node in tree["tree"]), held)
+        turned = world.report_json("tree", recording, at, "--bottom-up")["devices"][0]
+        expect_equal(f"the turned tree at {moment}", sum(node["live_bytes"] for node in turned["tree"]), held)
+        top = world.report_json("top", recording, at)["devices"][0]
+        expect_equal(f"own bytes at {moment}", sum(row["own_bytes"] for row in top["functions"]), held)
+        main = max(row["inclusive_bytes"] for row in top["functions"])
+        expect(main >= held * 0.9, f"nobody is above the rest at {moment}: {main} of {held}")
+
+
+def children_hold_no_more(node):
+    below = sum(child["live_bytes"] for child in node["children"])
+    expect(below <= node["live_bytes"], f"{node['name']} holds less than what it calls")
+    for child in node["children"]:
+        children_hold_no_more(child)
+
+
+def case_a_node_holds_what_its_children_hold(world):
+    for node in world.report_json("tree", leak(world))["devices"][0]["tree"]:
+        children_hold_no_more(node)
+
+
+def case_a_filter_takes_its_part_and_the_others_the_rest(world):
+    recording = leak(world)
+    groups = world.report_json("leaks", recording)["groups"]
+    names = {frame["function"] for group in groups for frame in group["stack"]}
+    name = next(name for name in sorted(names) if "remember" in name)
+    wanted = sum(group["live_bytes"] for group in groups
+                 if any(frame["function"] == name for frame in group["stack"]))
+    narrowed = world.report_json("leaks", recording, f"--where={name}")
+    expect_equal("what the filter takes", narrowed["not_freed_bytes"], wanted)
+    expect(0 < wanted < world.held_bytes(recording), f"it takes all or nothing: {wanted}")
+    expect_equal("nothing", world.report_json("leaks", recording, "--where=nobody.py")["not_freed_bytes"], 0)
+    world.report("--fail-on=leak", "leaks", "--where=nobody.py", recording)
+    world.report("--fail-on=leak", "leaks", f"--where={name}", recording, status=1)
+    threads = world.report_json("top", recording, "--at=end")["devices"][0]["threads"]
+    for row in threads:
+        of_one = world.report_json("top", recording, f"--thread={row['thread']}")["devices"][0]
+        expect_equal("the bytes of a thread", of_one["live_bytes"], row["live_bytes"])
+
+
+def case_two_runs_differ_by_what_one_of_them_leaks(world):
+    world.run([*world.script("train.py"), "--oom"], sim="memory:1GiB,context:100MiB")
+    world.run([*world.script("train.py"), "--oom"], sim="memory:2GiB,context:100MiB")
+    first, second = sorted(world.recordings(), key=os.path.getmtime)
+    diff = world.report_json("diff", first, second)["devices"][0]
+    change = diff["after_bytes"] - diff["before_bytes"]
+    expect(change > 900 * MIB, f"1 GiB more of a GPU held {change} B more")
+    expect_equal("the rows", sum(row["after_bytes"] - row["before_bytes"] for row in diff["changes"]), change)
+    expect("remember" in diff["changes"][0]["function"], f"another function: {diff['changes'][0]}")
+    same = world.report_json("diff", first, first)["devices"][0]["changes"]
+    expect(all(row["before_bytes"] == row["after_bytes"] for row in same), f"a run differs from itself: {same}")
+
+
+def case_ranks_says_who_failed_first(world):
+    for rank in range(3):
+        world.run([*world.script("train.py"), *(["--oom"] if rank == 1 else ["--steps", "2"])],
+                  sim="memory:1GiB,context:100MiB", RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="3",
+                  TORCHELASTIC_RUN_ID="job7")
+    ranks = world.report_json("ranks", world.folder)
+    expect_equal("the ranks", [row["rank"] for row in ranks["ranks"]], [0, 1, 2])
+    expect_equal("the first to fail", ranks["first_to_fail"]["rank"], 1)
+    expect_equal("the job", {row["job"] for row in ranks["ranks"]}, {"job7"})
+    expect_equal("the GPU with a verdict", [bool(row["verdict"]) for row in ranks["ranks"]], [False, True, False])
+    text = world.report("ranks", world.folder).out
+    expect("rank 1 has the highest peak" in text and "rank 1 ran out of memory first" in text, text)

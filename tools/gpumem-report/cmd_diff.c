@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `diff A B`: what functions hold more or less of in B than in A: two runs, or two moments of --at.
+ *
+ *      change        before         after   function
+ *      +200.00 MiB   100.00 MiB     300.00 MiB   step  train.py < main, via Linear.forward
+ *
+ * Lines of one function are one row, because the lines of another commit have other numbers.  A change is
+ * that of the numbers that stand beside it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/gpumem-report/filter.h"
+#include "tools/gpumem-report/json.h"
+#include "tools/gpumem-report/paths.h"
+#include "tools/gpumem-report/target.h"
+
+#define DEFAULT_ROWS 15
+
+/* Many programs allocate through functions of their own: rows name so many callers. */
+#define CALLERS 2
+
+struct change {
+	char *name;
+	uint64_t bytes[2]; /* before, after */
+	struct gpc_rounded rounded[2];
+};
+
+struct changes {
+	struct change *rows;
+	size_t n;
+	uint64_t totals[2];
+};
+
+static void changes_fini(struct changes *changes)
+{
+	for (size_t i = 0; i < changes->n; i++)
+		free(changes->rows[i].name);
+	free(changes->rows);
+	*changes = (struct changes){ 0 };
+}
+
+static bool add(struct changes *changes, const char *name, uint64_t bytes, unsigned side)
+{
+	struct change *rows = realloc(changes->rows, (changes->n + 1) * sizeof *changes->rows);
+
+	if (!rows)
+		return false;
+	changes->rows = rows;
+	rows[changes->n] = (struct change){ .name = strdup(name) };
+	rows[changes->n].bytes[side] = bytes;
+	return rows[changes->n++].name != NULL;
+}
+
+/* The function that asked, who called it, and what a library was asked for. */
+static void describe(const struct gpc_path *path, struct gpc_text *text)
+{
+	const char *last = path->site + 1 < path->n ? path->names[path->site + 1] : NULL;
+
+	for (size_t i = 0; i <= CALLERS && i <= path->site; i++) {
+		const char *name = path->names[path->site - i];
+		size_t len = i ? strcspn(name, " ") : gpc_path_function_length(name);
+
+		gpc_text_add(text, "%s%.*s", i ? " < " : "", (int)len, name);
+	}
+	if (last)
+		gpc_text_add(text, "%s%s", last[0] == '(' ? ", " : ", via ", last);
+}
+
+static bool add_paths(struct changes *changes, const struct gpc_paths *paths, unsigned side)
+{
+	changes->totals[side] = paths->total_bytes;
+	for (size_t i = 0; i < paths->n; i++) {
+		const struct gpc_path *path = &paths->rows[i];
+		char buf[1200];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+		describe(path, &text);
+		if (!add(changes, buf, path->bytes, side))
+			return false;
+	}
+	return paths->rest_bytes == 0 || add(changes, "(not listed)", paths->rest_bytes, side);
+}
+
+static bool add_side(
+	struct changes *changes, struct gpc_report *report, int32_t ordinal, unsigned side)
+{
+	struct gpc_moment moment;
+	struct gpc_holdings holdings;
+	struct gpc_paths paths = { 0 };
+	bool is_made;
+
+	gpc_moment_find(&moment, report, ordinal);
+	is_made = gpc_holdings_at(&holdings, report, &moment) == GPC_OK &&
+		  gpc_paths_create(&paths, report, &holdings) == GPC_OK &&
+		  add_paths(changes, &paths, side);
+	gpc_paths_fini(&paths);
+	gpc_holdings_fini(&holdings);
+	return is_made;
+}
+
+static int compare_names(const void *left, const void *right)
+{
+	return strcmp(((const struct change *)left)->name, ((const struct change *)right)->name);
+}
+
+static uint64_t distance(const struct change *change)
+{
+	uint64_t a = change->bytes[0];
+	uint64_t b = change->bytes[1];
+
+	return a > b ? a - b : b - a;
+}
+
+static int compare_distances(const void *left, const void *right)
+{
+	uint64_t a = distance(left);
+	uint64_t b = distance(right);
+
+	return a != b ? (a > b ? -1 : 1) : compare_names(left, right);
+}
+
+static void unite(struct changes *changes)
+{
+	size_t last = 0;
+
+	qsort(changes->rows, changes->n, sizeof *changes->rows, compare_names);
+	for (size_t i = 1; i < changes->n; i++) {
+		struct change *into = &changes->rows[last];
+		struct change *row = &changes->rows[i];
+
+		if (strcmp(into->name, row->name) != 0) {
+			changes->rows[++last] = *row;
+			continue;
+		}
+		for (unsigned side = 0; side < 2; side++)
+			into->bytes[side] = gpc_bytes_add(into->bytes[side], row->bytes[side]);
+		free(row->name);
+	}
+	changes->n = changes->n ? last + 1 : 0;
+	qsort(changes->rows, changes->n, sizeof *changes->rows, compare_distances);
+}
+
+/* "+1.50 GiB", of what was printed of both. */
+static const char *show_change(const struct gpc_rounded rounded[2], char *buf, size_t size)
+{
+	double before =
+		(double)rounded[0].hundredths * (double)(UINT64_C(1) << (10 * rounded[0].unit));
+	double after =
+		(double)rounded[1].hundredths * (double)(UINT64_C(1) << (10 * rounded[1].unit));
+	double change = after > before ? after - before : before - after;
+	struct gpc_rounded shown = gpc_rounded_of((uint64_t)(change / 100));
+
+	/* Of one unit they are subtracted as they stand there. */
+	if (rounded[0].unit == rounded[1].unit && shown.unit == rounded[0].unit)
+		shown.hundredths = rounded[0].hundredths > rounded[1].hundredths
+					   ? rounded[0].hundredths - rounded[1].hundredths
+					   : rounded[1].hundredths - rounded[0].hundredths;
+	snprintf(buf, size, "%s%s",
+		change < 0.5     ? ""
+		: after > before ? "+"
+				 : "-",
+		gpc_show_rounded(shown));
+	return buf;
+}
+
+/* Each side's numbers are parts of its total; the last row is that of all others. */
+static bool round_sides(struct changes *changes, size_t shown)
+{
+	uint64_t *parts = calloc(shown + 1, sizeof *parts);
+	struct gpc_rounded *rounded = calloc(shown + 1, sizeof *rounded);
+
+	for (unsigned side = 0; parts && rounded && side < 2; side++) {
+		for (size_t i = 0; i < shown; i++)
+			parts[i] = changes->rows[i].bytes[side];
+		gpc_rounded_parts(gpc_rounded_of(changes->totals[side]), parts, shown, rounded);
+		for (size_t i = 0; i < shown; i++)
+			changes->rows[i].rounded[side] = rounded[i];
+	}
+	free(parts);
+	free(rounded);
+	return parts && rounded;
+}
+
+/* Rows beyond the limit become one. */
+static void keep(struct changes *changes, size_t limit)
+{
+	struct change *others = &changes->rows[limit];
+
+	if (changes->n <= limit + 1)
+		return;
+	for (size_t i = limit + 1; i < changes->n; i++) {
+		for (unsigned side = 0; side < 2; side++)
+			others->bytes[side] =
+				gpc_bytes_add(others->bytes[side], changes->rows[i].bytes[side]);
+		free(changes->rows[i].name);
+	}
+	free(others->name);
+	others->name = strdup("all others");
+	changes->n = limit + 1;
+}
+
+static void print_changes(const struct gpc_report *report, struct changes *changes, int32_t ordinal)
+{
+	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
+	struct gpc_rounded totals[2] = { gpc_rounded_of(changes->totals[0]),
+		gpc_rounded_of(changes->totals[1]) };
+	const struct gpc_paper *paper = &report->paper;
+	char change[40];
+
+	keep(changes, limit);
+	gpc_paper_section(paper, "DIFF", "GPU %d: %s before, %s after: %s", ordinal,
+		gpc_show_rounded(totals[0]), gpc_show_rounded(totals[1]),
+		show_change(totals, change, sizeof change));
+	if (!round_sides(changes, changes->n) || changes->n == 0)
+		return;
+	fprintf(paper->out, "%s%13s %12s %12s  %s%s\n", gpc_paper_ink(paper, GPC_INK_DIM), "change",
+		"before", "after", "function", gpc_paper_ink(paper, GPC_INK_PLAIN));
+	for (size_t i = 0; i < changes->n; i++) {
+		const struct change *row = &changes->rows[i];
+		int used = fprintf(paper->out, "%13s %12s %12s  ",
+			show_change(row->rounded, change, sizeof change),
+			gpc_show_rounded(row->rounded[0]), gpc_show_rounded(row->rounded[1]));
+
+		fprintf(paper->out, "%.*s\n", paper->width - used, row->name ? row->name : "?");
+	}
+}
+
+static struct json_object *device_json(
+	const struct changes *changes, const struct gpucache_device *device)
+{
+	struct json_object *object = gpc_json_device(device);
+	struct json_object *array = json_object_new_array();
+
+	gpc_json_bytes(object, "before_bytes", changes->totals[0]);
+	gpc_json_bytes(object, "after_bytes", changes->totals[1]);
+	for (size_t i = 0; i < changes->n; i++) {
+		struct json_object *row = json_object_new_object();
+
+		gpc_json_text(row, "function", changes->rows[i].name);
+		gpc_json_bytes(row, "before_bytes", changes->rows[i].bytes[0]);
+		gpc_json_bytes(row, "after_bytes", changes->rows[i].bytes[1]);
+		json_object_array_add(array, row);
+	}
+	json_object_object_add(object, "changes", array);
+	return object;
+}
+
+/* Both recordings are open. */
+static bool show(struct gpc_report *before, struct gpc_report *after)
+{
+	bool is_json = before->options->json;
+	struct json_object *root = is_json ? gpc_json_begin(after, "diff") : NULL;
+	struct json_object *devices = root ? json_object_new_array() : NULL;
+	struct gpucache_device device;
+	bool is_made = true;
+
+	if (!root) {
+		gpc_paper_head(&before->paper, "before: %s", before->recording->path);
+		gpc_paper_head(&before->paper, "after:  %s", after->recording->path);
+	}
+	for (int32_t i = 0; i < GPC_MAX_ORDINAL && is_made; i++) {
+		struct changes changes = { 0 };
+		bool is_there = gpc_report_find_device(after, i, &device) ||
+				gpc_report_find_device(before, i, &device);
+
+		if (!is_there || !gpc_report_wants(before, i))
+			continue;
+		is_made = add_side(&changes, before, i, 0) && add_side(&changes, after, i, 1);
+		unite(&changes);
+		if (is_made && root)
+			json_object_array_add(devices, device_json(&changes, &device));
+		else if (is_made && changes.n)
+			print_changes(before, &changes, i);
+		changes_fini(&changes);
+	}
+	if (root) {
+		gpc_json_text(root, "before", before->recording->path);
+		json_object_object_add(root, "devices", devices);
+		gpc_json_end(before, root);
+	}
+	return is_made;
+}
+
+enum gpc_exit gpc_cmd_diff(struct gpc_report *report)
+{
+	struct gpc_options options = *report->options;
+	struct gpc_report after = { .options = &options };
+	enum gpc_exit code;
+
+	options.target = options.targets[1];
+	code = gpc_target_open(&after, GPC_NEEDS_RECORDING);
+	if (code != GPC_EXIT_MADE)
+		return code;
+	after.frames = gpc_frames_create(after.recording, &options.places);
+	if (!after.frames || !show(report, &after)) {
+		gpc_complain("no memory for a comparison");
+		code = GPC_EXIT_IO;
+	}
+	gpc_frames_destroy(after.frames);
+	gpc_recording_close(after.recording);
+	gpc_directory_close(&after.directory);
+	return code;
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `top`: functions of the program by what they asked for themselves, and with what they called; and the
+ * same bytes by thread.
+ *
+ *      own            with calls    blocks   function
+ *      700.00 MiB     1.20 GiB         310   step  train.py
+ *
+ * Own bytes add up; what a function's callees hold counts for it as well, so the second column does not.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/gpumem-report/filter.h"
+#include "tools/gpumem-report/json.h"
+#include "tools/gpumem-report/paths.h"
+
+#define DEFAULT_ROWS 12
+
+struct function {
+	const char *name; /* of a path's, up to `len` */
+	size_t len;
+	uint64_t own_bytes;
+	uint64_t own_blocks;
+	uint64_t total_bytes;
+	size_t path; /* of the entry that it was made of */
+};
+
+struct functions {
+	struct function *rows;
+	size_t n;
+	uint64_t rest_bytes;
+	uint64_t total_bytes;
+};
+
+static int compare_names(const struct function *a, const struct function *b)
+{
+	size_t len = a->len < b->len ? a->len : b->len;
+	int order = memcmp(a->name, b->name, len);
+
+	return order || a->len == b->len ? order : a->len < b->len ? -1 : 1;
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+	const struct function *a = left;
+	const struct function *b = right;
+	int order = compare_names(a, b);
+
+	return order ? order : a->path < b->path ? -1 : a->path > b->path;
+}
+
+static int compare_bytes(const void *left, const void *right)
+{
+	const struct function *a = left;
+	const struct function *b = right;
+
+	if (a->own_bytes != b->own_bytes)
+		return a->own_bytes > b->own_bytes ? -1 : 1;
+	if (a->total_bytes != b->total_bytes)
+		return a->total_bytes > b->total_bytes ? -1 : 1;
+	return compare_names(a, b);
+}
+
+/* One entry a name of a path; the site's has the bytes for its own. */
+static size_t add_entries(struct function *rows, const struct gpc_path *path, size_t number)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i <= path->site && i < path->n; i++)
+		rows[n++] = (struct function){ .name = path->names[i],
+			.len = gpc_path_function_length(path->names[i]),
+			.own_bytes = i == path->site ? path->bytes : 0,
+			.own_blocks = i == path->site ? path->n_blocks : 0,
+			.total_bytes = path->bytes,
+			.path = number };
+	return n;
+}
+
+/* A function that calls itself counts once for each path. */
+static void unite(struct functions *functions)
+{
+	size_t last = 0;
+
+	qsort(functions->rows, functions->n, sizeof *functions->rows, compare_entries);
+	for (size_t i = 1; i < functions->n; i++) {
+		struct function *into = &functions->rows[last];
+		const struct function *row = &functions->rows[i];
+
+		if (compare_names(into, row) != 0) {
+			functions->rows[++last] = *row;
+			continue;
+		}
+		into->own_bytes = gpc_bytes_add(into->own_bytes, row->own_bytes);
+		into->own_blocks += row->own_blocks;
+		if (row->path != into->path)
+			into->total_bytes = gpc_bytes_add(into->total_bytes, row->total_bytes);
+		into->path = row->path;
+	}
+	functions->n = functions->n ? last + 1 : 0;
+	qsort(functions->rows, functions->n, sizeof *functions->rows, compare_bytes);
+}
+
+static bool functions_create(struct functions *functions, const struct gpc_paths *paths)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < paths->n; i++)
+		most += paths->rows[i].n;
+	*functions = (struct functions){ .rows = calloc(most + 1, sizeof *functions->rows),
+		.rest_bytes = paths->rest_bytes,
+		.total_bytes = paths->total_bytes };
+	if (!functions->rows)
+		return false;
+	for (size_t i = 0; i < paths->n; i++)
+		functions->n += add_entries(&functions->rows[functions->n], &paths->rows[i], i);
+	unite(functions);
+	return true;
+}
+
+static void print_rows(const struct gpc_report *report, const struct functions *functions,
+	const uint64_t own[], size_t shown)
+{
+	const struct gpc_paper *paper = &report->paper;
+	struct gpc_rounded *rounded = calloc(shown + 1, sizeof *rounded);
+	uint32_t *shares = calloc(shown + 1, sizeof *shares);
+
+	if (rounded && shares) {
+		gpc_rounded_parts(gpc_rounded_of(functions->total_bytes), own, shown + 1, rounded);
+		gpc_rounded_shares(functions->total_bytes, own, shown + 1, shares);
+	}
+	for (size_t i = 0; rounded && shares && i < shown; i++) {
+		const struct function *row = &functions->rows[i];
+		int used = fprintf(paper->out, "%12s %7s %12s %9s  ", gpc_show_rounded(rounded[i]),
+			gpc_show_tenths(shares[i]), gpc_show_bytes(row->total_bytes),
+			row->own_blocks ? gpc_show_count(row->own_blocks) : "");
+		int room = paper->width - used;
+
+		fprintf(paper->out, "%.*s\n", (int)row->len < room ? (int)row->len : room,
+			row->name);
+	}
+	if (rounded && shares && own[shown])
+		fprintf(paper->out, "%12s %7s %12s %9s  all others\n",
+			gpc_show_rounded(rounded[shown]), gpc_show_tenths(shares[shown]), "", "");
+	free(rounded);
+	free(shares);
+}
+
+static void print_functions(const struct gpc_report *report, const struct functions *functions,
+	const struct gpc_moment *moment)
+{
+	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
+	size_t shown = functions->n < limit ? functions->n : limit;
+	const struct gpc_paper *paper = &report->paper;
+	uint64_t *own = calloc(shown + 1, sizeof *own);
+	char buf[200] = "";
+	struct gpc_text filters = gpc_text_init(buf, sizeof buf);
+
+	gpc_filter_describe(report->options, &filters);
+	gpc_paper_section(paper, "TOP", "GPU %d: %s live %s%s", moment->device,
+		gpc_show_bytes(functions->total_bytes), gpc_moment_words(moment, report), buf);
+	if (own && functions->total_bytes) {
+		own[shown] = functions->rest_bytes;
+		for (size_t i = 0; i < functions->n; i++)
+			own[i < shown ? i : shown] += functions->rows[i].own_bytes;
+		fprintf(paper->out, "%s%12s %7s %12s %9s  %s%s\n",
+			gpc_paper_ink(paper, GPC_INK_DIM), "own", "share", "with calls", "blocks",
+			"function", gpc_paper_ink(paper, GPC_INK_PLAIN));
+		print_rows(report, functions, own, shown);
+	}
+	free(own);
+}
+
+static struct json_object *functions_json(const struct functions *functions)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (size_t i = 0; i < functions->n; i++) {
+		const struct function *row = &functions->rows[i];
+		struct json_object *object = json_object_new_object();
+
+		json_object_object_add(
+			object, "function", json_object_new_string_len(row->name, (int)row->len));
+		gpc_json_bytes(object, "own_bytes", row->own_bytes);
+		gpc_json_bytes(object, "own_blocks", row->own_blocks);
+		gpc_json_bytes(object, "inclusive_bytes", row->total_bytes);
+		json_object_array_add(array, object);
+	}
+	return array;
+}
+
+/* The threads of the live blocks, in rows; NULL without memory. */
+static struct gpc_row *find_threads(
+	const struct gpc_report *report, int32_t ordinal, size_t *ret_n, uint64_t *ret_total)
+{
+	uint64_t count = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
+	struct gpc_row *rows = calloc(count + 1, sizeof *rows);
+	struct gpucache_block block;
+	size_t n = 0;
+
+	*ret_total = 0;
+	for (uint64_t i = 0; rows && gpc_report_next_live(report, ordinal, &i, &block);) {
+		rows[n++] = (struct gpc_row){
+			.id = block.thread, .bytes = block.requested, .n_blocks = 1
+		};
+		*ret_total = gpc_bytes_add(*ret_total, block.requested);
+	}
+	if (rows) {
+		n = gpc_rows_unite(rows, n);
+		gpc_rows_by_bytes(rows, n);
+	}
+	*ret_n = n;
+	return rows;
+}
+
+static void print_threads(const struct gpc_report *report, int32_t ordinal)
+{
+	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
+	uint64_t total;
+	size_t n;
+	struct gpc_row *rows = find_threads(report, ordinal, &n, &total);
+	size_t shown = n < limit ? n : limit;
+	struct gpc_table table;
+	uint64_t rest = 0;
+
+	if (n && gpc_table_init(&table, &report->paper, shown + 1)) {
+		gpc_paper_section(&report->paper, "THREADS", "the %s of its blocks by thread",
+			gpc_show_bytes(total));
+		for (size_t i = 0; i < n; i++) {
+			if (i < shown)
+				gpc_table_add(&table, rows[i].bytes, rows[i].n_blocks);
+			else
+				rest = gpc_bytes_add(rest, rows[i].bytes);
+		}
+		if (rest)
+			gpc_table_add(&table, rest, 0);
+		gpc_table_print_head(&table, total, "thread");
+		for (size_t i = 0; i < shown; i++) {
+			(void)gpc_table_print_numbers(&table);
+			fprintf(report->paper.out, "%u\n", rows[i].id);
+		}
+		gpc_table_print_rest(&table);
+		gpc_table_fini(&table);
+	}
+	free(rows);
+}
+
+static struct json_object *threads_json(const struct gpc_report *report, int32_t ordinal)
+{
+	struct json_object *array = json_object_new_array();
+	uint64_t total;
+	size_t n;
+	struct gpc_row *rows = find_threads(report, ordinal, &n, &total);
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *object = json_object_new_object();
+
+		gpc_json_bytes(object, "thread", rows[i].id);
+		gpc_json_bytes(object, "live_bytes", rows[i].bytes);
+		gpc_json_bytes(object, "blocks", rows[i].n_blocks);
+		json_object_array_add(array, object);
+	}
+	free(rows);
+	return array;
+}
+
+static bool show_device(struct gpc_report *report, struct json_object *devices,
+	const struct gpucache_device *device, const struct gpc_moment *moment)
+{
+	struct gpc_holdings holdings;
+	struct gpc_paths paths = { 0 };
+	struct functions functions = { 0 };
+	bool is_made = gpc_holdings_at(&holdings, report, moment) == GPC_OK &&
+		       gpc_paths_create(&paths, report, &holdings) == GPC_OK &&
+		       functions_create(&functions, &paths);
+
+	if (is_made && devices) {
+		struct json_object *object = gpc_json_device(device);
+
+		gpc_json_text(object, "moment", gpc_moment_key(moment, report));
+		gpc_json_bytes(object, "live_bytes", functions.total_bytes);
+		json_object_object_add(object, "functions", functions_json(&functions));
+		if (moment->at == GPC_AT_END)
+			json_object_object_add(
+				object, "threads", threads_json(report, device->ordinal));
+		json_object_array_add(devices, object);
+	} else if (is_made) {
+		print_functions(report, &functions, moment);
+		if (moment->at == GPC_AT_END)
+			print_threads(report, device->ordinal);
+	}
+	free(functions.rows);
+	gpc_paths_fini(&paths);
+	gpc_holdings_fini(&holdings);
+	return is_made;
+}
+
+enum gpc_exit gpc_cmd_top(struct gpc_report *report)
+{
+	struct json_object *root = report->options->json ? gpc_json_begin(report, "top") : NULL;
+	struct json_object *devices = root ? json_object_new_array() : NULL;
+	struct gpucache_device device;
+	struct gpc_moment moment;
+	bool is_made = true;
+
+	if (!root)
+		gpc_report_print_who(report);
+	for (uint64_t i = 0; gpc_moment_next(report, &i, &device, &moment);)
+		is_made &= show_device(report, devices, &device, &moment);
+	if (!is_made)
+		gpc_complain("no memory for a table");
+	if (root) {
+		json_object_object_add(root, "devices", devices);
+		gpc_json_end(report, root);
+	} else {
+		gpc_report_print_notes(report);
+	}
+	return is_made ? GPC_EXIT_MADE : GPC_EXIT_IO;
+}

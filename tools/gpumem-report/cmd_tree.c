@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tree`: who called whom for the memory that is held, with the bytes of all that is below.
+ *
+ *         bytes   share    blocks  callers first
+ *      1.20 GiB 100.0 %       310  main  train.py:90
+ *      1.00 GiB  83.3 %       300    step  train.py:41
+ *    700.00 MiB  57.0 %       100      Linear.forward
+ *
+ * The paths are sorted, so that those through one node lie side by side: a node is a range of them.
+ * What one node's children hold adds up to the node, as printed.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/gpumem-report/filter.h"
+#include "tools/gpumem-report/json.h"
+#include "tools/gpumem-report/paths.h"
+
+/* Children of a node that are shown, and the least share of all that is worth a line (1 / LEAST). */
+#define DEFAULT_CHILDREN 6
+#define LEAST            200
+
+/* The paths rows[first .. end) agree in their names up to and with number `depth`. */
+struct node {
+	size_t first;
+	size_t end;
+	uint64_t bytes;
+	uint64_t n_blocks;
+};
+
+struct tree {
+	const struct gpc_paper *paper;
+	const struct gpc_path *rows;
+	uint64_t total_bytes;
+	size_t limit;
+};
+
+struct children {
+	struct node *nodes; /* biggest first */
+	size_t n;
+	struct node itself; /* of paths that end at the parent */
+};
+
+static int compare_nodes(const void *left, const void *right)
+{
+	const struct node *a = left;
+	const struct node *b = right;
+
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes ? -1 : 1;
+	return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static void count(struct node *node, const struct gpc_path *path)
+{
+	node->end++;
+	node->bytes = gpc_bytes_add(node->bytes, path->bytes);
+	node->n_blocks += path->n_blocks;
+}
+
+/* The nodes at `depth` of paths [first, end); false without memory. */
+static bool find_children(struct children *children, const struct gpc_path *rows, size_t first,
+	size_t end, size_t depth)
+{
+	*children = (struct children){ .nodes = calloc(end - first + 1, sizeof *children->nodes) };
+	if (!children->nodes)
+		return false;
+	for (size_t i = first; i < end; i++) {
+		struct node *last = &children->nodes[children->n ? children->n - 1 : 0];
+
+		if (rows[i].n <= depth) {
+			count(&children->itself, &rows[i]);
+			continue;
+		}
+		if (!children->n ||
+			strcmp(rows[last->first].names[depth], rows[i].names[depth]) != 0) {
+			last = &children->nodes[children->n++];
+			*last = (struct node){ .first = i, .end = i };
+		}
+		count(last, &rows[i]);
+	}
+	qsort(children->nodes, children->n, sizeof *children->nodes, compare_nodes);
+	return true;
+}
+
+/* Of the children that have a line: they, and then what has none of its own. */
+static size_t choose(const struct tree *tree, const struct children *children, uint64_t ret_bytes[],
+	struct node *ret_rest)
+{
+	size_t n = 0;
+
+	*ret_rest = (struct node){ 0 };
+	for (size_t i = 0; i < children->n; i++) {
+		const struct node *node = &children->nodes[i];
+
+		/* A line for one more says no less than its name. */
+		bool is_last = n == i && i + 1 == children->n;
+
+		if (is_last ||
+			(n == i && n < tree->limit && node->bytes >= tree->total_bytes / LEAST)) {
+			ret_bytes[n++] = node->bytes;
+		} else {
+			ret_rest->bytes = gpc_bytes_add(ret_rest->bytes, node->bytes);
+			ret_rest->n_blocks += node->n_blocks;
+			ret_rest->end++;
+		}
+	}
+	ret_bytes[n] = children->itself.bytes;
+	ret_bytes[n + 1] = ret_rest->bytes;
+	return n;
+}
+
+struct printed {
+	struct gpc_rounded rounded;
+	uint32_t share;
+};
+
+static void print_line(const struct tree *tree, struct printed numbers, uint64_t n_blocks,
+	size_t depth, const char *name)
+{
+	const struct gpc_paper *paper = tree->paper;
+	int used = fprintf(paper->out, "%12s %7s %9s  ", gpc_show_rounded(numbers.rounded),
+		gpc_show_tenths(numbers.share), n_blocks ? gpc_show_count(n_blocks) : "");
+	/* However deep it is, something of the name is seen. */
+	int indent = (int)(2 * depth) < paper->width - used - 24 ? (int)(2 * depth)
+								 : paper->width - used - 24;
+	int room = paper->width - used - indent;
+
+	fprintf(paper->out, "%*s%.*s%s\n", indent, "", (int)strlen(name) > room ? room - 2 : room,
+		name, (int)strlen(name) > room ? ".." : "");
+}
+
+static void print_below(
+	const struct tree *tree, size_t first, size_t end, size_t depth, struct printed parent);
+
+static void print_children(const struct tree *tree, const struct children *children, size_t depth,
+	struct printed parent, uint64_t *bytes, struct gpc_rounded *rounded)
+{
+	uint32_t *shares = calloc(children->n + 2, sizeof *shares);
+	struct node rest;
+	size_t n = choose(tree, children, bytes, &rest);
+	char others[40];
+
+	if (!shares)
+		return;
+	gpc_rounded_parts(parent.rounded, bytes, n + 2, rounded);
+	gpc_rounded_split(parent.share, bytes, n + 2, shares);
+	for (size_t i = 0; i < n; i++) {
+		const struct node *node = &children->nodes[i];
+		struct printed numbers = { rounded[i], shares[i] };
+
+		print_line(
+			tree, numbers, node->n_blocks, depth, tree->rows[node->first].names[depth]);
+		print_below(tree, node->first, node->end, depth + 1, numbers);
+	}
+	if (children->itself.bytes)
+		print_line(tree, (struct printed){ rounded[n], shares[n] },
+			children->itself.n_blocks, depth, "(itself)");
+	snprintf(others, sizeof others, "(%zu more)", rest.end);
+	if (rest.bytes)
+		print_line(tree, (struct printed){ rounded[n + 1], shares[n + 1] }, rest.n_blocks,
+			depth, others);
+	free(shares);
+}
+
+/* What the paths [first, end) have below the node that they share. */
+static void print_below(
+	const struct tree *tree, size_t first, size_t end, size_t depth, struct printed parent)
+{
+	struct gpc_rounded *rounded = NULL;
+	struct children children;
+	uint64_t *bytes = NULL;
+
+	if (!find_children(&children, tree->rows, first, end, depth))
+		return;
+	bytes = calloc(children.n + 2, sizeof *bytes);
+	rounded = calloc(children.n + 2, sizeof *rounded);
+	if (children.n && bytes && rounded)
+		print_children(tree, &children, depth, parent, bytes, rounded);
+	free(bytes);
+	free(rounded);
+	free(children.nodes);
+}
+
+static struct json_object *json_below(
+	const struct gpc_path *rows, size_t first, size_t end, size_t depth)
+{
+	struct json_object *array = json_object_new_array();
+	struct children children;
+
+	if (!find_children(&children, rows, first, end, depth))
+		return array;
+	for (size_t i = 0; i < children.n; i++) {
+		const struct node *node = &children.nodes[i];
+		struct json_object *object = json_object_new_object();
+
+		gpc_json_text(object, "name", rows[node->first].names[depth]);
+		gpc_json_bytes(object, "live_bytes", node->bytes);
+		gpc_json_bytes(object, "blocks", node->n_blocks);
+		json_object_object_add(
+			object, "children", json_below(rows, node->first, node->end, depth + 1));
+		json_object_array_add(array, object);
+	}
+	free(children.nodes);
+	return array;
+}
+
+static void print_tree(
+	struct gpc_report *report, const struct gpc_paths *paths, const struct gpc_moment *moment)
+{
+	const struct gpc_paper *paper = &report->paper;
+	bool is_turned = report->options->is_bottom_up;
+	struct tree tree = { .paper = paper,
+		.rows = paths->rows,
+		.total_bytes = paths->total_bytes,
+		.limit = report->options->limit ? report->options->limit : DEFAULT_CHILDREN };
+	const uint64_t parts[] = { paths->total_bytes - paths->rest_bytes, paths->rest_bytes };
+	struct gpc_rounded rounded[2];
+	uint32_t shares[2];
+	char buf[200] = "";
+	struct gpc_text filters = gpc_text_init(buf, sizeof buf);
+
+	gpc_filter_describe(report->options, &filters);
+	gpc_paper_section(paper, "TREE", "GPU %d: %s live %s%s", moment->device,
+		gpc_show_bytes(paths->total_bytes), gpc_moment_words(moment, report), buf);
+	if (!paths->total_bytes)
+		return;
+	gpc_rounded_parts(gpc_rounded_of(paths->total_bytes), parts, 2, rounded);
+	gpc_rounded_shares(paths->total_bytes, parts, 2, shares);
+	fprintf(paper->out, "%s%12s %7s %9s  %s%s\n", gpc_paper_ink(paper, GPC_INK_DIM), "bytes",
+		"share", "blocks", is_turned ? "who asked, then callers" : "callers first",
+		gpc_paper_ink(paper, GPC_INK_PLAIN));
+	print_below(&tree, 0, paths->n, 0, (struct printed){ rounded[0], shares[0] });
+	if (paths->rest_bytes)
+		print_line(&tree, (struct printed){ rounded[1], shares[1] }, 0, 0, "all others");
+}
+
+static void add_json(struct json_object *devices, const struct gpc_report *report,
+	const struct gpc_paths *paths, const struct gpucache_device *device,
+	const struct gpc_moment *moment)
+{
+	struct json_object *object = gpc_json_device(device);
+
+	gpc_json_text(object, "moment", gpc_moment_key(moment, report));
+	gpc_json_bytes(object, "live_bytes", paths->total_bytes);
+	gpc_json_bytes(object, "not_listed_bytes", paths->rest_bytes);
+	json_object_object_add(object, "tree", json_below(paths->rows, 0, paths->n, 0));
+	json_object_array_add(devices, object);
+}
+
+static bool show_device(struct gpc_report *report, struct json_object *devices,
+	const struct gpucache_device *device, const struct gpc_moment *moment)
+{
+	struct gpc_holdings holdings;
+	struct gpc_paths paths = { 0 };
+	bool is_made = gpc_holdings_at(&holdings, report, moment) == GPC_OK &&
+		       gpc_paths_create(&paths, report, &holdings) == GPC_OK;
+
+	gpc_holdings_fini(&holdings);
+	if (!is_made)
+		return false;
+	if (report->options->is_bottom_up)
+		gpc_paths_turn(&paths);
+	gpc_paths_sort(&paths);
+	if (devices)
+		add_json(devices, report, &paths, device, moment);
+	else
+		print_tree(report, &paths, moment);
+	gpc_paths_fini(&paths);
+	return true;
+}
+
+enum gpc_exit gpc_cmd_tree(struct gpc_report *report)
+{
+	struct json_object *root = report->options->json ? gpc_json_begin(report, "tree") : NULL;
+	struct json_object *devices = root ? json_object_new_array() : NULL;
+	struct gpucache_device device;
+	struct gpc_moment moment;
+	bool is_made = true;
+
+	if (!root)
+		gpc_report_print_who(report);
+	for (uint64_t i = 0; gpc_moment_next(report, &i, &device, &moment);)
+		is_made &= show_device(report, devices, &device, &moment);
+	if (!is_made)
+		gpc_complain("no memory for a tree");
+	if (root) {
+		json_object_object_add(root, "devices", devices);
+		gpc_json_end(report, root);
+	} else {
+		gpc_report_print_notes(report);
+	}
+	return is_made ? GPC_EXIT_MADE : GPC_EXIT_IO;
+}

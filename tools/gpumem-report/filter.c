@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/filter.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "tools/gpumem-report/libraries.h"
+
+/* The path of a tag, as tag_rows.c has it. */
+#define LABEL_SIZE 2560
+
+/* Many blocks have the same stack: whether it is taken is found out once. */
+struct gpc_filter {
+	size_t n;
+	char takes[]; /* by stack id: 0 not known, 1 yes, 2 no */
+};
+
+const struct gpc_filter_row gpc_filter_rows[] = {
+#define OF_BLOCK                         true
+#define OF_STACK                         false
+#define FILTER(name, value, is_of, help) { #name, value, help, is_of },
+#include "tools/gpumem-report/filters.def"
+#undef FILTER
+#undef OF_BLOCK
+#undef OF_STACK
+};
+
+static const char *text_of(const struct gpc_options *options, size_t i)
+{
+	const char *text;
+
+	memcpy(&text, (const char *)&options->filters + i * sizeof text, sizeof text);
+	return text;
+}
+
+bool gpc_filter_is_set(const struct gpc_options *options)
+{
+	for (size_t i = 0; i < GPC_N_FILTERS; i++)
+		if (text_of(options, i))
+			return true;
+	return false;
+}
+
+bool gpc_filter_is_of_blocks(const struct gpc_options *options)
+{
+	for (size_t i = 0; i < GPC_N_FILTERS; i++)
+		if (text_of(options, i) && gpc_filter_rows[i].is_of_block)
+			return true;
+	return false;
+}
+
+void gpc_filter_describe(const struct gpc_options *options, struct gpc_text *ret_text)
+{
+	for (size_t i = 0; i < GPC_N_FILTERS; i++)
+		if (text_of(options, i))
+			gpc_text_add(
+				ret_text, ", %s=%s", gpc_filter_rows[i].name, text_of(options, i));
+}
+
+struct gpc_filter *gpc_filter_create(const struct gpc_report *report)
+{
+	const struct gpc_recording *rec = report->recording;
+	size_t n = rec->n_stacks ? (size_t)rec->stacks[rec->n_stacks - 1].id + 1 : 0;
+	struct gpc_filter *filter;
+
+	/* A damaged recording may name any. */
+	if (n > 16 * rec->n_stacks + 16)
+		n = 0;
+	filter = calloc(1, sizeof *filter + n);
+	if (filter)
+		filter->n = n;
+	return filter;
+}
+
+void gpc_filter_destroy(struct gpc_filter *filter)
+{
+	free(filter);
+}
+
+static bool is_on_stack(const struct gpc_report *report, uint32_t id, const char *wanted)
+{
+	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
+	char buf[1200];
+
+	for (size_t i = 0; stack && i < stack->n; i++) {
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+		gpc_frame_describe(&stack->frames[i], true, &text);
+		if (strstr(buf, wanted))
+			return true;
+	}
+	return false;
+}
+
+static bool takes_stack(const struct gpc_report *report, uint32_t id)
+{
+	const struct gpc_filters *filters = &report->options->filters;
+	char buf[64];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	if (filters->library) {
+		gpc_library_name(report->recording, id, &text);
+		if (strcasecmp(buf, filters->library) != 0)
+			return false;
+	}
+	return !filters->where || is_on_stack(report, id, filters->where);
+}
+
+bool gpc_filter_takes_stack(const struct gpc_report *report, uint32_t stack)
+{
+	struct gpc_filter *filter = report->filter;
+
+	if (!report->options->filters.where && !report->options->filters.library)
+		return true;
+	if (!filter || stack >= filter->n)
+		return takes_stack(report, stack);
+	if (!filter->takes[stack])
+		filter->takes[stack] = takes_stack(report, stack) ? 1 : 2;
+	return filter->takes[stack] == 1;
+}
+
+bool gpc_filter_takes_block(const struct gpc_report *report, const struct gpucache_block *block)
+{
+	const struct gpc_filters *filters = &report->options->filters;
+	char buf[LABEL_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	if (filters->thread && strtoul(filters->thread, NULL, 10) != block->thread)
+		return false;
+	if (filters->tag) {
+		gpc_recording_add_tag(report->recording, block->tag, &text);
+		if (!strstr(buf, filters->tag))
+			return false;
+	}
+	return gpc_filter_takes_stack(report, block->stack);
+}

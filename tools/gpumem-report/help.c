@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/arguments.h"
+#include "tools/gpumem-report/filter.h"
+
+#include <stdio.h>
+
+static const char before[] =
+	"gpumem-report - who holds the GPU memory of a run, alive, ended or killed\n"
+	"\n"
+	"Usage: gpumem-report [COMMAND] [OPTIONS] [FILE|DIR|PID]...\n"
+	"\n"
+	"Examples:\n"
+	"  gpumem-report                     the last run that failed, or the last: verdict\n"
+	"  gpumem-report 4711                the same of process 4711\n"
+	"  gpumem-report oom                 the last failed request, in full\n"
+	"  gpumem-report oom 2 run.gpucache  failed request 2 of that recording\n"
+	"  gpumem-report --at=peak           who held the peak\n"
+	"  gpumem-report leaks -n 3          the three biggest stacks that did not free\n"
+	"  gpumem-report --fail-on=oom,leak  for scripts: exit code 1 if there was either\n"
+	"\n"
+	"Commands:";
+
+static const char options_text[] =
+	"\n"
+	"Options:\n"
+	"  -d, --device N           only this GPU\n"
+	"  -n, --limit N            rows of tables\n"
+	"      --at=MOMENT          holders at the end, peak or oom\n"
+	"      --json               for programs\n"
+	"      --color=WHEN         auto, always or never\n"
+	"  -o, --output FILE        write there; -f, --force overwrites it\n"
+	"      --fail-on=oom,leak   exit code 1 where that is true of what is shown, or of any\n"
+	"                           recording in a DIR\n"
+	"      --bottom-up          of tree: who asked first, below it who called\n"
+	"      --format=NAME        of export: folded (flamegraph.pl, inferno), speedscope,\n"
+	"                           pprof, perfetto (and Chrome), pytorch-snapshot,\n"
+	"                           csv[,noheader][,nounits], prometheus, openmetrics,\n"
+	"                           json\n"
+	"      --query=COLUMN[,COLUMN]...  of csv: pid, gpu, live, reserved, n_oom, ...\n"
+	"      --sysroot DIR        the recorded machine's files are below DIR\n"
+	"      --debug-path DIR[:DIR]  files with symbols: DIR/.build-id/xx/yyyy.debug,\n"
+	"                           DIR/PATH[.debug], DIR/NAME[.debug]\n"
+	"  -h, --help               this text; -V, --version\n"
+	"\n"
+	"Filters, of holders, leaks and --fail-on=leak:";
+
+static const char behind[] =
+	"\n"
+	"Exit codes: 0 made, 1 --fail-on is true, 2 wrong usage, 3 nothing found,\n"
+	"            4 damaged (what could be read was printed), 5 cannot read or write;\n"
+	"            of several the highest\n"
+	"\n"
+	"Of a DIR: the newest recording that ran out of memory, else the newest that used\n"
+	"a GPU.  Without FILE, DIR or PID: the same of this user's recordings in the\n"
+	"directory of $GPUCACHE_OUTPUT, /dev/shm/gpucache-UID, $XDG_RUNTIME_DIR/gpucache,\n"
+	"and ${TMPDIR:-/tmp}/gpucache-UID.  With oom, a number that is no recorded pid is\n"
+	"the number of the failure.";
+
+void gpc_help_print(void)
+{
+	puts(before);
+	for (size_t i = 0; i < GPC_N_COMMANDS; i++)
+		printf("  %-9s %s\n", gpc_commands[i].name, gpc_commands[i].help);
+	puts(options_text);
+	for (size_t i = 0; i < GPC_N_FILTERS; i++) {
+		const struct gpc_filter_row *row = &gpc_filter_rows[i];
+		int used = printf("      --%s=%s", row->name, row->value);
+
+		printf("%*s  %s\n", used < 25 ? 25 - used : 0, "", row->help);
+	}
+	puts(behind);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/paths.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Names of C++ are short ones; a file's name may be long. */
+#define MAX_NAME 400
+
+static bool add_name(struct gpc_path *path, const char *name)
+{
+	path->names[path->n] = strdup(name);
+	return path->names[path->n++] != NULL;
+}
+
+static bool add_frame(struct gpc_path *path, const struct gpc_frame *frame)
+{
+	char buf[MAX_NAME];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_frame_describe_site(frame, &text);
+	return add_name(path, buf);
+}
+
+/* The program's frames, the site, and what it called. */
+static bool add_frames(struct gpc_path *path, const struct gpc_stack_frames *stack, bool has_via)
+{
+	char buf[MAX_NAME];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	for (size_t i = stack->n; i-- > 0;) {
+		const struct gpc_frame *frame = &stack->frames[i];
+
+		if (frame->is_library && (int)i != stack->site)
+			continue;
+		if ((int)i == stack->site)
+			path->site = path->n;
+		if (!add_frame(path, frame))
+			return false;
+	}
+	if (has_via)
+		gpc_frames_via(stack, &text);
+	return text.len == 0 || add_name(path, buf);
+}
+
+static bool fill(struct gpc_path *path, const struct gpc_report *report, const struct gpc_row *row)
+{
+	const struct gpc_stack_frames *stack =
+		row->id ? gpc_frames_find(report->frames, row->id) : NULL;
+	bool has_frames = stack && stack->site >= 0;
+	char buf[MAX_NAME];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	*path = (struct gpc_path){ .bytes = row->bytes, .n_blocks = row->n_blocks };
+	path->names = calloc((has_frames ? stack->n : 1) + 2, sizeof *path->names);
+	if (!path->names)
+		return false;
+	if (has_frames && !add_frames(path, stack, !row->kind))
+		return false;
+	if (!has_frames) {
+		gpc_frames_site(report->frames, row->id, &text);
+		if (!add_name(path, buf))
+			return false;
+	}
+	text = gpc_text_init(buf, sizeof buf);
+	gpc_text_add(&text, "(%s)", gpc_kind_words(row->kind));
+	return !row->kind || add_name(path, buf);
+}
+
+enum gpc_status gpc_paths_create(struct gpc_paths *paths, const struct gpc_report *report,
+	const struct gpc_holdings *holdings)
+{
+	*paths = (struct gpc_paths){ .rows = calloc(holdings->n + 1, sizeof *paths->rows),
+		.total_bytes = holdings->total_bytes,
+		.rest_bytes = gpc_bytes_add(holdings->rest_bytes, holdings->torch_bytes) };
+	if (!paths->rows)
+		return GPC_NO_METADATA;
+	while (paths->n < holdings->n) {
+		if (fill(&paths->rows[paths->n], report, &holdings->rows[paths->n])) {
+			paths->n++;
+			continue;
+		}
+		paths->n++;
+		gpc_paths_fini(paths);
+		return GPC_NO_METADATA;
+	}
+	return GPC_OK;
+}
+
+void gpc_paths_fini(struct gpc_paths *paths)
+{
+	for (size_t i = 0; i < paths->n; i++) {
+		for (size_t k = 0; paths->rows[i].names && k < paths->rows[i].n; k++)
+			free(paths->rows[i].names[k]);
+		free(paths->rows[i].names);
+	}
+	free(paths->rows);
+	*paths = (struct gpc_paths){ 0 };
+}
+
+size_t gpc_path_function_length(const char *name)
+{
+	const char *colon = strrchr(name, ':');
+
+	if (!colon || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")])
+		return strlen(name);
+	return (size_t)(colon - name);
+}
+
+void gpc_paths_turn(struct gpc_paths *paths)
+{
+	for (size_t i = 0; i < paths->n; i++) {
+		struct gpc_path *path = &paths->rows[i];
+
+		for (size_t k = 0; k < path->n / 2; k++) {
+			char *name = path->names[k];
+
+			path->names[k] = path->names[path->n - 1 - k];
+			path->names[path->n - 1 - k] = name;
+		}
+		path->site = path->n - 1 - path->site;
+	}
+}
+
+static int compare_paths(const void *left, const void *right)
+{
+	const struct gpc_path *a = left;
+	const struct gpc_path *b = right;
+
+	for (size_t i = 0; i < a->n && i < b->n; i++) {
+		int order = strcmp(a->names[i], b->names[i]);
+
+		if (order)
+			return order;
+	}
+	return a->n < b->n ? -1 : a->n > b->n;
+}
+
+void gpc_paths_sort(struct gpc_paths *paths)
+{
+	qsort(paths->rows, paths->n, sizeof *paths->rows, compare_paths);
+}
