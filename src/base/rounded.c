@@ -206,8 +206,8 @@ void gpc_rounded_shares(uint64_t whole, const uint64_t parts[], size_t n, uint32
 {
 	wide sum = sum_of(parts, n);
 
-	gpc_rounded_split(whole ? (uint32_t)((sum * 1000 + whole / 2) / whole) : 0, parts, n,
-		ret_tenths);
+	gpc_rounded_split(
+		whole ? (uint32_t)((sum * 1000 + whole / 2) / whole) : 0, parts, n, ret_tenths);
 }
 
 void gpc_text_add_rounded(struct gpc_text *text, struct gpc_rounded amount)

@@ -456,6 +456,35 @@ static void make_gpus(const char *dir)
 	write_and_end(&b, dir, "gpus.gpucache");
 }
 
+/* A range a step: the first names are kept apart, the later ones the library folds. */
+static void make_steps(const char *dir)
+{
+	static const char *const steps[] = { "step 0", "step 1", "step 2", "step *" };
+	struct recording_builder b;
+	uint32_t tags[8];
+
+	begin(&b, 4720);
+	for (unsigned i = 0; i < 4; i++) {
+		uint32_t step = builder_tag(&b, 0, steps[i]);
+
+		tags[2 * i] = builder_tag(&b, step, "forward");
+		tags[2 * i + 1] = builder_tag(&b, step, "optim");
+	}
+	for (unsigned i = 0; i < 32; i++) {
+		unsigned step = i < 3 ? i : 3;
+
+		builder_live(&b, 20 * MIB, 20 * MIB, 1, i);
+		b.blocks[b.n_blocks - 1].tag = tags[2 * step + 1];
+	}
+	builder_live(&b, 32 * MIB, 32 * MIB, 2, 40);
+	b.blocks[b.n_blocks - 1].tag = tags[6];
+	builder_live(&b, 24 * MIB, 24 * MIB, 2, 41);
+	b.blocks[b.n_blocks - 1].tag = builder_tag(&b, 0, "encoder 1");
+	builder_live(&b, 16 * MIB, 16 * MIB, 2, 41);
+	b.blocks[b.n_blocks - 1].tag = builder_tag(&b, 0, "encoder 2");
+	write_and_end(&b, dir, "steps.gpucache");
+}
+
 static void make_version(const char *dir)
 {
 	struct recording_builder b;
@@ -568,6 +597,7 @@ int main(int argc, char **argv)
 	make_newer(argv[2]);
 	make_mixed(argv[2]);
 	make_gpus(argv[2]);
+	make_steps(argv[2]);
 	make_byte_order(argv[2]);
 	make_libraries(argv[1]);
 	make_torch(argv[1]);

@@ -131,6 +131,7 @@ golden tag             top --tag=layers runs/tags.gpucache
 golden tag_peak        --at=peak --tag=layers runs/tags.gpucache
 golden thread_bad      --thread=main runs/tags.gpucache
 golden tags_summary    summary runs/tags.gpucache
+golden tags_steps      foreign/steps.gpucache
 golden tags_oom        oom -n 2 runs/tags.gpucache
 golden tags_oom_json   oom --json runs/tags.gpucache
 golden tags_leaks      leaks -n 9 runs/tags.gpucache

@@ -2,6 +2,7 @@
 #include "tools/gpumem-report/tag_rows.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
@@ -12,26 +13,145 @@
 /* A path of 32 names of 76 bytes, and what is longer is cut. */
 #define LABEL_SIZE 2560
 
-static void add_live(struct gpc_tag_rows *rows, const struct gpc_report *report, int32_t ordinal)
+/* Fewer names that differ in numbers only are shown each. */
+#define LEAST_FOLDED 3
+
+struct labelled {
+	char *label;
+	char *pattern; /* the label with its numbers as '*' */
+	uint64_t bytes;
+	uint64_t n_blocks;
+};
+
+static size_t add_live(struct gpc_row *rows, const struct gpc_report *report, int32_t ordinal)
 {
 	struct gpucache_block block;
+	size_t n = 0;
 
 	for (uint64_t i = 0; gpc_report_next_live(report, ordinal, &i, &block);)
 		if (gpc_recording_can_leak(&block))
-			rows->rows[rows->n++] = (struct gpc_row){
+			rows[n++] = (struct gpc_row){
 				.id = block.tag, .bytes = block.requested, .n_blocks = 1
 			};
+	return n;
 }
 
-static void add_oom(struct gpc_tag_rows *rows, const struct gpucache_oom *oom)
+static size_t add_oom(struct gpc_row *rows, const struct gpucache_oom *oom)
 {
-	for (; rows->n < oom->n_tags; rows->n++)
-		rows->rows[rows->n] = (struct gpc_row){
-			.id = oom->tags[rows->n].tag,
-			.bytes = oom->tags[rows->n].bytes,
-			.n_blocks = oom->tags[rows->n].n_blocks,
+	for (size_t i = 0; i < oom->n_tags; i++)
+		rows[i] = (struct gpc_row){
+			.id = oom->tags[i].tag,
+			.bytes = oom->tags[i].bytes,
+			.n_blocks = oom->tags[i].n_blocks,
 		};
-	rows->rest_bytes = oom->tag_rest_bytes;
+	return oom->n_tags;
+}
+
+/* "step 12" as "step *". */
+static char *pattern_of(const char *label)
+{
+	char *pattern = strdup(label);
+	char *to = pattern;
+
+	for (const char *from = label; pattern && *from;) {
+		size_t digits = strspn(from, "0123456789");
+
+		*to++ = digits ? '*' : *from;
+		from += digits ? digits : 1;
+	}
+	if (pattern)
+		*to = '\0';
+	return pattern;
+}
+
+static bool label_row(
+	struct labelled *labelled, const struct gpc_report *report, const struct gpc_row *row)
+{
+	char buf[LABEL_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_recording_add_tag(report->recording, row->id, &text);
+	*labelled = (struct labelled){ .label = strdup(buf),
+		.pattern = pattern_of(buf),
+		.bytes = row->bytes,
+		.n_blocks = row->n_blocks };
+	return labelled->label && labelled->pattern;
+}
+
+static int compare_patterns(const void *left, const void *right)
+{
+	const struct labelled *a = left;
+	const struct labelled *b = right;
+	int order = strcmp(a->pattern, b->pattern);
+
+	return order ? order : strcmp(a->label, b->label);
+}
+
+/* One row of labelled[0 .. n), which have the same pattern. */
+static bool add_folded(struct gpc_tag_rows *rows, const struct labelled *labelled, size_t n)
+{
+	struct gpc_tag_row *row = &rows->rows[rows->n];
+
+	*row = (struct gpc_tag_row){ .label = strdup(n > 1 ? labelled->pattern : labelled->label) };
+	for (size_t i = 0; i < n; i++) {
+		row->bytes = gpc_bytes_add(row->bytes, labelled[i].bytes);
+		row->n_blocks += labelled[i].n_blocks;
+	}
+	rows->n += row->label != NULL;
+	return row->label != NULL;
+}
+
+static bool fold(struct gpc_tag_rows *rows, const struct labelled *labelled, size_t n)
+{
+	bool is_made = true;
+
+	for (size_t first = 0, end; first < n && is_made; first = end) {
+		bool is_folded = false;
+
+		for (end = first;
+			end < n && strcmp(labelled[end].pattern, labelled[first].pattern) == 0;
+			end++)
+			is_folded |= strchr(labelled[end].label, '*') != NULL;
+		if (is_folded || end - first >= LEAST_FOLDED)
+			is_made = add_folded(rows, &labelled[first], end - first);
+		for (size_t i = first; i < end && !is_folded && end - first < LEAST_FOLDED; i++)
+			is_made &= add_folded(rows, &labelled[i], 1);
+	}
+	return is_made;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct gpc_tag_row *a = left;
+	const struct gpc_tag_row *b = right;
+
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes ? -1 : 1;
+	return strcmp(a->label, b->label);
+}
+
+/* Makes rows of found[0 .. n), one a tag. */
+static bool make_rows(struct gpc_tag_rows *rows, const struct gpc_report *report,
+	const struct gpc_row *found, size_t n)
+{
+	struct labelled *labelled = calloc(n + 1, sizeof *labelled);
+	bool is_made = labelled != NULL;
+
+	rows->rows = calloc(n + 1, sizeof *rows->rows);
+	is_made &= rows->rows != NULL;
+	for (size_t i = 0; i < n && is_made; i++)
+		is_made = label_row(&labelled[i], report, &found[i]);
+	if (is_made) {
+		qsort(labelled, n, sizeof *labelled, compare_patterns);
+		is_made = fold(rows, labelled, n);
+		qsort(rows->rows, rows->n, sizeof *rows->rows, compare_rows);
+	}
+	for (size_t i = 0; i < n && labelled; i++) {
+		free(labelled[i].label);
+		free(labelled[i].pattern);
+	}
+	free(labelled);
+	return is_made;
 }
 
 enum gpc_status gpc_tag_rows_init(struct gpc_tag_rows *rows, const struct gpc_report *report,
@@ -39,50 +159,49 @@ enum gpc_status gpc_tag_rows_init(struct gpc_tag_rows *rows, const struct gpc_re
 {
 	uint64_t room =
 		oom ? oom->n_tags : report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
+	struct gpc_row *found = calloc(room + 1, sizeof *found);
 	bool has_tag = false;
+	size_t n;
 
-	*rows = (struct gpc_tag_rows){ .rows = calloc(room + 1, sizeof *rows->rows) };
-	if (!rows->rows)
+	*rows = (struct gpc_tag_rows){ .rest_bytes = oom ? oom->tag_rest_bytes : 0 };
+	if (!found)
 		return GPC_NO_METADATA;
-	if (oom)
-		add_oom(rows, oom);
-	else
-		add_live(rows, report, ordinal);
-	rows->n = gpc_rows_unite(rows->rows, rows->n);
-	gpc_rows_by_bytes(rows->rows, rows->n);
+	n = oom ? add_oom(found, oom) : add_live(found, report, ordinal);
+	n = gpc_rows_unite(found, n);
 	rows->total_bytes = rows->rest_bytes;
-	for (size_t i = 0; i < rows->n; i++) {
-		rows->total_bytes = gpc_bytes_add(rows->total_bytes, rows->rows[i].bytes);
-		has_tag |= rows->rows[i].id != 0;
+	for (size_t i = 0; i < n; i++) {
+		rows->total_bytes = gpc_bytes_add(rows->total_bytes, found[i].bytes);
+		has_tag |= found[i].id != 0;
 	}
-	if (!has_tag)
-		rows->n = 0;
+	if (has_tag && !make_rows(rows, report, found, n)) {
+		free(found);
+		gpc_tag_rows_fini(rows);
+		return GPC_NO_METADATA;
+	}
+	free(found);
 	return GPC_OK;
 }
 
 void gpc_tag_rows_fini(struct gpc_tag_rows *rows)
 {
+	for (size_t i = 0; i < rows->n; i++)
+		free(rows->rows[i].label);
 	free(rows->rows);
 	*rows = (struct gpc_tag_rows){ 0 };
 }
 
 /* A label as wide as the rest of the line: what is cut is its beginning, for the end says most. */
-static void print_label(const struct gpc_report *report, uint32_t tag, int used)
+static void print_label(const struct gpc_report *report, const char *label, int used)
 {
 	const struct gpc_paper *paper = &report->paper;
 	size_t room = (size_t)(paper->width - used);
-	char buf[LABEL_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
-	size_t at;
+	const char *shown = *label ? label : "(in no range)";
+	size_t len = strlen(shown);
+	size_t at = len > room ? len - (room - 2) : 0;
 
-	if (tag)
-		gpc_recording_add_tag(report->recording, tag, &text);
-	else
-		gpc_text_add(&text, "(in no range)");
-	at = text.len > room ? text.len - (room - 2) : 0;
-	while (((unsigned char)buf[at] & 0xc0) == 0x80)
+	while (((unsigned char)shown[at] & 0xc0) == 0x80)
 		at++;
-	fprintf(paper->out, "%s%s\n", at ? ".." : "", buf + at);
+	fprintf(paper->out, "%s%s\n", at ? ".." : "", shown + at);
 }
 
 static void print_rows(const struct gpc_tag_rows *rows, const struct gpc_report *report)
@@ -102,7 +221,7 @@ static void print_rows(const struct gpc_tag_rows *rows, const struct gpc_report 
 		gpc_table_add(&table, rest, 0);
 	gpc_table_print_head(&table, rows->total_bytes, "range");
 	for (size_t i = 0; i < shown; i++)
-		print_label(report, rows->rows[i].id, gpc_table_print_numbers(&table));
+		print_label(report, rows->rows[i].label, gpc_table_print_numbers(&table));
 	gpc_table_print_rest(&table);
 	gpc_table_fini(&table);
 }
@@ -138,11 +257,8 @@ void gpc_tag_rows_json(struct json_object *object, const struct gpc_report *repo
 									  : rows.n;
 	for (size_t i = 0; i < shown; i++) {
 		struct json_object *row = json_object_new_object();
-		char buf[LABEL_SIZE];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-		gpc_recording_add_tag(report->recording, rows.rows[i].id, &text);
-		gpc_json_text(row, "tag", buf);
+		gpc_json_text(row, "tag", rows.rows[i].label);
 		gpc_json_bytes(row, "live_bytes", rows.rows[i].bytes);
 		gpc_json_bytes(row, "blocks", rows.rows[i].n_blocks);
 		json_object_array_add(array, row);

@@ -4,7 +4,9 @@
  *
  * Invariants  1 Rows are ordered by bytes, biggest first; memory of no range is one of them.
  *             2 A program that names no ranges has no rows.
- *             3 Contexts and modules are left out: they serve all ranges.
+ *             3 Names that differ in their numbers only are one row, "step *", where there are three of
+ *               them, or the library folded one of them already.
+ *             4 Contexts and modules are left out: they serve all ranges.
  * Threads     One.
  * Failure     GPC_NO_METADATA.
  * Limits      A range inside another counts for itself, not for the one around it.
@@ -14,8 +16,14 @@
 
 #include "tools/gpumem-report/rows.h"
 
+struct gpc_tag_row {
+	char *label; /* "train/step *"; "": memory of no range */
+	uint64_t bytes;
+	uint64_t n_blocks;
+};
+
 struct gpc_tag_rows {
-	struct gpc_row *rows;
+	struct gpc_tag_row *rows;
 	size_t n;
 	uint64_t total_bytes;
 	uint64_t rest_bytes; /* of tags that the recording does not list */
