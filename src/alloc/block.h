@@ -25,7 +25,8 @@
  *   I1  The first block starts where its segment does, each next one where the previous ends, and
  *       the last one ends where the segment does.
  *   I2  Two neighbours are never both FREE: freeing merges them.
- *   I3  A block is in a bin if and only if it is FREE, and in the bin of its size.
+ *   I3  A block is in a bin if and only if it is FREE, and in the bin of its size; a whole segment of
+ *       large blocks is among the wholes.
  *   I4  A block is on the list of a fence if and only if it is PENDING.
  *   I5  Sizes are positive multiples of GPC_GRAIN, and requested <= size.
  *   I6  live + pending + cached bytes of a pool are the sum of its segments.

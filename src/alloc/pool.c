@@ -51,7 +51,9 @@ void gpc_pool_forget(struct gpc_pool *pool)
 		atomic_fetch_sub(&pool->budget->used_bytes, pool->unplaced_size);
 	pool->unplaced = 0;
 	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++)
-		pool->bins[kind] = (struct gpc_bins){ 0 };
+		pool->pieces[kind] = (struct gpc_bins){ 0 };
+	pool->wholes = (struct gpc_bins){ 0 };
+	atomic_store(&pool->cut_bytes, 0);
 	gpc_list_init(&pool->idle);
 	atomic_store(&pool->n_leaving, 0);
 	gpc_address_map_fini(&pool->blocks);
@@ -105,15 +107,28 @@ static struct gpc_block *find_whole(struct gpc_pool *pool, uint64_t rounded)
 	return best;
 }
 
+/* A segment that is idle stays whole where a piece of it is not worth what it may cost later. */
+static bool may_use_whole(
+	const struct gpc_pool *pool, const struct gpc_block *whole, uint64_t rounded)
+{
+	return whole->size <= gpc_size_tight_segment(rounded) ||
+	       gpc_pool_may_cut(pool, whole->size) ||
+	       gpc_pool_may_waste(pool, whole->size, rounded);
+}
+
 /* The best block for this size, or NULL. */
 static struct gpc_block *find_fit(struct gpc_pool *pool, uint64_t rounded)
 {
+	enum gpc_pool_kind kind = gpc_size_pool(rounded);
 	struct gpc_block *block;
+	struct gpc_block *whole;
 
 	if (gpc_pool_gives_whole(pool, rounded))
 		return find_whole(pool, rounded);
-	block = gpc_bins_find(&pool->bins[gpc_size_pool(rounded)], rounded);
-
+	block = gpc_bins_find(&pool->pieces[kind], rounded);
+	whole = kind == GPC_POOL_LARGE ? gpc_bins_find(&pool->wholes, rounded) : NULL;
+	if (whole && (!block || whole->size < block->size) && may_use_whole(pool, whole, rounded))
+		block = whole;
 	return block && is_served_by(pool, rounded, block) ? block : NULL;
 }
 
@@ -329,11 +344,12 @@ enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address)
 
 uint64_t gpc_pool_largest_free(struct gpc_pool *pool)
 {
-	uint64_t largest = 0;
+	uint64_t largest;
 
 	gpc_lock_take(&pool->lock);
+	largest = gpc_bins_largest(&pool->wholes);
 	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++) {
-		uint64_t size = gpc_bins_largest(&pool->bins[kind]);
+		uint64_t size = gpc_bins_largest(&pool->pieces[kind]);
 
 		if (size > largest)
 			largest = size;

@@ -40,6 +40,9 @@ struct gpc_budget {
 	_Atomic uint64_t limit_bytes; /* 0: none */
 	_Atomic uint64_t used_bytes;  /* segments and direct memory */
 	uint64_t device_bytes;        /* what the device has; 0 unknown */
+	/* At the last look (pool_room.c): what was free besides used_bytes, and used_bytes; 0, 0: never. */
+	_Atomic uint64_t room_bytes;
+	_Atomic uint64_t looked_at_bytes;
 };
 
 struct gpc_pool_params {
@@ -62,7 +65,8 @@ struct gpc_pool {
 	uint32_t context; /* index into COUNTERS of the recording */
 
 	/* Lock: lock. */
-	struct gpc_bins bins[GPC_N_POOL_KINDS];
+	struct gpc_bins pieces[GPC_N_POOL_KINDS];
+	struct gpc_bins wholes;   /* the idle segments of large blocks, as pieces has all others */
 	struct gpc_list segments; /* oldest first */
 	struct gpc_list idle;     /* idle longest first */
 	struct gpc_address_map blocks;
@@ -81,6 +85,8 @@ struct gpc_pool {
 	uint64_t unplaced_size;
 	/* The driver refused, and a block was cut across classes; until it gives or takes a segment. */
 	atomic_bool is_short;
+	/* The segments of large blocks that are in more than one block; written under the lock. */
+	_Atomic uint64_t cut_bytes;
 	_Atomic uint64_t next_decay_ns; /* when to look for old idle segments again */
 	/* exported segments that are idle: to go back at the next call; read without the lock */
 	_Atomic uint32_t n_leaving;

@@ -12,13 +12,13 @@
 static void enter_bin(struct gpc_pool *pool, struct gpc_block *block)
 {
 	if (!block->segment->is_exported)
-		gpc_bins_insert(&pool->bins[block->segment->kind], block);
+		gpc_bins_insert(gpc_pool_bins_of(pool, block), block);
 }
 
 static void leave_bin(struct gpc_pool *pool, struct gpc_block *block)
 {
 	if (!block->segment->is_exported)
-		gpc_bins_remove(&pool->bins[block->segment->kind], block);
+		gpc_bins_remove(gpc_pool_bins_of(pool, block), block);
 }
 
 struct gpc_block *gpc_pool_new_block_locked(
@@ -61,6 +61,17 @@ void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block
 		gpc_slab_give_back(&pool->heap->blocks, block->number);
 }
 
+/* The segment of this block is cut into pieces, or is whole again. */
+static void count_cut(struct gpc_pool *pool, const struct gpc_block *block, bool is_cut)
+{
+	uint64_t cut = atomic_load_explicit(&pool->cut_bytes, memory_order_relaxed);
+	uint64_t size = block->segment->size;
+
+	if (gpc_pool_is_whole(block))
+		atomic_store_explicit(
+			&pool->cut_bytes, is_cut ? cut + size : cut - size, memory_order_relaxed);
+}
+
 /* `right` follows `left`, both FREE and in no bin: `left` becomes both. */
 static void absorb_next(struct gpc_pool *pool, struct gpc_block *left)
 {
@@ -70,6 +81,7 @@ static void absorb_next(struct gpc_pool *pool, struct gpc_block *left)
 	left->next = right->next;
 	if (right->next)
 		right->next->prev = left;
+	count_cut(pool, left, false);
 	gpc_pool_retire_block_locked(pool, right);
 }
 
@@ -108,6 +120,7 @@ static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size,
 
 	if (!rest)
 		return;
+	count_cut(pool, block, true);
 	block->size = size;
 	rest->prev = block;
 	rest->next = block->next;

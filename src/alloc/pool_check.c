@@ -14,6 +14,7 @@ struct totals {
 	uint64_t pending;
 	uint64_t cached;
 	uint64_t segments;
+	uint64_t cut;
 	uint64_t n_segments;
 	uint64_t n_blocks;
 	uint64_t n_live;
@@ -79,12 +80,14 @@ static const char *check_segment(
 	totals->n_leaving += segment->is_exported && !gpc_list_is_empty(&segment->idle);
 	totals->n_segments++;
 	totals->segments += segment->size;
+	totals->cut += segment->kind == GPC_POOL_LARGE && segment->first->next ? segment->size : 0;
 	return NULL;
 }
 
 struct bin_walk {
 	uint64_t n;
 	bool is_sound;
+	bool is_of_wholes;
 	const struct gpc_block *last;
 };
 
@@ -102,26 +105,37 @@ static void walk_tree(const struct gpc_block *at, uint32_t bin, struct bin_walk 
 	walk->n++;
 	walk->is_sound &= at->state == GPC_BLOCK_FREE && !at->segment->is_exported &&
 			  gpc_size_bin(at->size) == bin &&
+			  gpc_pool_is_whole(at) == walk->is_of_wholes &&
 			  (!walk->last || is_before(walk->last, at));
 	walk->last = at;
 	walk_tree(at->tree.right, bin, walk);
 }
 
+/* False: a bin's bit does not say whether it holds anything. */
+static bool walk_bins(const struct gpc_bins *bins, struct bin_walk *walk)
+{
+	for (uint32_t bin = 0; bin < GPC_N_BINS; bin++) {
+		bool bit = bins->bitmap[bin / 64] >> (bin % 64) & 1;
+
+		if (bit != (bins->roots[bin] != NULL))
+			return false;
+		walk->last = NULL;
+		walk_tree(bins->roots[bin], bin, walk);
+	}
+	return true;
+}
+
 static const char *check_bins(struct gpc_pool *pool, const struct totals *totals)
 {
-	struct bin_walk walk = { .is_sound = true };
+	struct bin_walk wholes = { .is_sound = true, .is_of_wholes = true };
+	struct bin_walk pieces = { .is_sound = true };
+	bool is_marked = walk_bins(&pool->wholes, &wholes);
 
-	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++) {
-		for (uint32_t bin = 0; bin < GPC_N_BINS; bin++) {
-			bool bit = pool->bins[kind].bitmap[bin / 64] >> (bin % 64) & 1;
-
-			if (bit != (pool->bins[kind].roots[bin] != NULL))
-				return "I3: a bin's bit says whether it holds anything";
-			walk.last = NULL;
-			walk_tree(pool->bins[kind].roots[bin], bin, &walk);
-		}
-	}
-	return walk.is_sound && walk.n == totals->n_free_visible
+	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++)
+		is_marked &= walk_bins(&pool->pieces[kind], &pieces);
+	if (!is_marked)
+		return "I3: a bin's bit says whether it holds anything";
+	return wholes.is_sound && pieces.is_sound && wholes.n + pieces.n == totals->n_free_visible
 		       ? NULL
 		       : "I3: a block is in a bin iff it is free, and in that of its size";
 }
@@ -211,6 +225,8 @@ static const char *check_locked(struct gpc_pool *pool)
 		return "I8: nothing else is on the idle list";
 	if (pool->n_leaving != totals.n_leaving)
 		return "the exported segments that are idle are counted";
+	if (pool->cut_bytes != totals.cut)
+		return "the segments of large blocks that are cut are counted";
 	broken = check_bins(pool, &totals);
 	if (!broken)
 		broken = check_fences(&pool->fences, totals.pending);

@@ -6,9 +6,20 @@
 #include "alloc/pool.h"
 
 /*
- * Each file calls only those above it: pool_block.c, pool_segment.c, pool_wait.c, pool.c.  _locked: the
+ * Each file calls only those above it: pool_room.c, pool_block.c, pool_segment.c, pool_wait.c, pool.c.  _locked: the
  * caller holds the lock of the pool; the others are called without it.
  */
+
+/* --- pool_room.c ------------------------------------------------------------------------------ */
+
+/* Asks the driver what is free, where the last answer is old; `must`: also where it is not. */
+void gpc_pool_look_for_room(struct gpc_pool *pool, bool must);
+
+/* Whether a whole segment of this size is to be cut. */
+bool gpc_pool_may_cut(const struct gpc_pool *pool, uint64_t segment_size);
+
+/* Whether a block of `size` bytes is to serve `rounded` uncut. */
+bool gpc_pool_may_waste(const struct gpc_pool *pool, uint64_t size, uint64_t rounded);
 
 /* --- pool_block.c ----------------------------------------------------------------------------- */
 
@@ -46,13 +57,27 @@ static inline bool gpc_pool_gives_whole(const struct gpc_pool *pool, uint64_t ro
 	       atomic_load_explicit(&pool->heap->is_exporting, memory_order_relaxed);
 }
 
-/* Whether a block that serves this size is to be cut: in times of plenty. */
+/* The block is its whole segment, and that is of large blocks. */
+static inline bool gpc_pool_is_whole(const struct gpc_block *block)
+{
+	return block->segment->kind == GPC_POOL_LARGE && !block->prev && !block->next;
+}
+
+/* The bins that a FREE block is in. */
+static inline struct gpc_bins *gpc_pool_bins_of(
+	struct gpc_pool *pool, const struct gpc_block *block)
+{
+	return gpc_pool_is_whole(block) ? &pool->wholes : &pool->pieces[block->segment->kind];
+}
+
+/* Whether a block that serves this size is to be cut. */
 static inline bool gpc_pool_should_cut(
 	const struct gpc_pool *pool, const struct gpc_block *block, uint64_t rounded)
 {
 	return !gpc_pool_gives_whole(pool, rounded) &&
 	       gpc_size_should_split((enum gpc_pool_kind)block->segment->kind, block->size, rounded,
-		       pool->params.max_split_size);
+		       pool->params.max_split_size) &&
+	       (!gpc_pool_is_whole(block) || gpc_pool_may_cut(pool, block->size));
 }
 
 /* The whole segment is one FREE block. */

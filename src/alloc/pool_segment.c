@@ -36,20 +36,23 @@ static enum gpc_status ask_driver(struct gpc_pool *pool, uint64_t size, gpc_devp
 }
 
 /*
- * More than this part of all segments cached: new segments should not leave more (1/4 to 1/64
- * replay the traces alike).
+ * More than this part of all segments cached: new segments should not leave more (1/16 and 1/64 replay
+ * the traces alike; with 1/64 a device holds 0.4 % fewer blocks of 6 MiB than on the plain driver).
  */
-#define IDLE_PART 16
+#define IDLE_PART 64
 
 uint64_t gpc_pool_segment_size(const struct gpc_pool *pool, uint64_t rounded)
 {
 	const struct gpucache_counters *counters = pool->counters;
+	bool has_idle_rests = gpc_counter_get(&counters->cached_bytes) >
+			      gpc_counter_get(&counters->reserved_bytes) / IDLE_PART;
+	uint64_t size = gpc_size_segment(rounded, has_idle_rests);
+	uint64_t tight = gpc_size_tight_segment(rounded);
 
-	if (gpc_pool_gives_whole(pool, rounded))
-		return gpc_size_tight_segment(rounded);
-	return gpc_size_segment(
-		rounded, gpc_counter_get(&counters->cached_bytes) >
-				 gpc_counter_get(&counters->reserved_bytes) / IDLE_PART);
+	if (size == tight || gpc_pool_gives_whole(pool, rounded) ||
+		(rounded > GPC_SMALL_MAX && !gpc_pool_may_cut(pool, size)))
+		return tight;
+	return size;
 }
 
 /* A segment for a block of `rounded` bytes: of the usual size, or else as small as it can be. */
@@ -163,7 +166,10 @@ enum gpc_status gpc_pool_grow(
 	/* One piece at most is kept from the device. */
 	if (pool->unplaced && !return_unplaced(pool))
 		return GPC_NO_METADATA;
+	gpc_pool_look_for_room(pool, false);
 	st = obtain(pool, rounded, &address, &size);
+	if (st == GPC_DEVICE_NO_MEMORY)
+		gpc_pool_look_for_room(pool, true);
 	gpc_lock_take(&pool->lock);
 	if (st) {
 		gpc_counter_add(&pool->counters->n_driver_failed, 1);
@@ -209,7 +215,7 @@ static void detach_locked(struct gpc_pool *pool, struct gpc_segment *segment,
 	pool->heap->observer.segment_removed(pool->heap->observer.self, segment);
 	gpc_segment_map_remove(&pool->heap->segment_map, segment);
 	if (!segment->is_exported)
-		gpc_bins_remove(&pool->bins[segment->kind], segment->first);
+		gpc_bins_remove(gpc_pool_bins_of(pool, segment->first), segment->first);
 	gpc_pool_retire_block_locked(pool, segment->first);
 	if (segment->is_exported)
 		atomic_fetch_sub(&pool->n_leaving, 1);

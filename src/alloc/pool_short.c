@@ -12,18 +12,30 @@
 #include "alloc/pool_internal.h"
 #include "stats/counters.h"
 
-/* The smallest block that is large enough, whatever its class and max_split_size say. */
+/* The smallest block of these bins that is large enough, if it is better than `best`. */
+static struct gpc_block *better_of(
+	const struct gpc_bins *bins, uint64_t rounded, bool may_be_idle, struct gpc_block *best)
+{
+	struct gpc_block *block = gpc_bins_find(bins, rounded);
+
+	if (!block || (best && best->size <= block->size) ||
+		(gpc_pool_is_idle(block->segment) && !may_be_idle))
+		return best;
+	return block;
+}
+
+/*
+ * The smallest piece that is large enough, whatever its class and max_split_size say; an idle segment
+ * only where it cannot go back to the driver.
+ */
 static struct gpc_block *find_any(struct gpc_pool *pool, uint64_t rounded)
 {
+	bool is_captured = gpc_captures_is_any_open(&pool->heap->captures);
 	struct gpc_block *best = NULL;
 
-	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++) {
-		struct gpc_block *block = gpc_bins_find(&pool->bins[kind], rounded);
-
-		if (block && (!best || block->size < best->size))
-			best = block;
-	}
-	return best;
+	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++)
+		best = better_of(&pool->pieces[kind], rounded, is_captured, best);
+	return is_captured ? better_of(&pool->wholes, rounded, true, best) : best;
 }
 
 enum gpc_status gpc_pool_cut(
@@ -34,9 +46,6 @@ enum gpc_status gpc_pool_cut(
 
 	gpc_lock_take(&pool->lock);
 	block = find_any(pool, rounded);
-	if (block && gpc_pool_is_idle(block->segment) &&
-		!gpc_captures_is_any_open(&pool->heap->captures))
-		block = NULL;
 	if (block) {
 		*ret_address =
 			gpc_pool_take_locked(pool, block, rounded, block->size > rounded, request);

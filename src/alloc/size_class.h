@@ -6,7 +6,8 @@
  * of real traces (gpumem-replay) decides whether they stay.  One rule is ours: where what earlier
  * segments had left lies idle, a medium segment is not 20 MiB, but as many blocks of the size that
  * made it necessary as 20 MiB hold.  A program that asks for nothing but 8 MiB would else leave
- * 4 MiB of every 20 unused, and run out of memory where the plain driver does not.
+ * 4 MiB of every 20 unused, and run out of memory where the plain driver does not.  Whether a segment is
+ * shared at all, the room decides (pool_room.c).
  *
  *   request              rounded to        served from
  *   .. 1 MiB             512 B             the small pool, segments of 2 MiB

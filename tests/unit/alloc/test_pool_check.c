@@ -107,25 +107,25 @@ static void free_neighbours_that_did_not_merge_are_named(void **state)
 static void a_free_block_in_no_bin_is_named(void **state)
 {
 	(void)state;
-	gpc_bins_remove(&stage.pool.bins[GPC_POOL_SMALL], rest);
+	gpc_bins_remove(&stage.pool.pieces[GPC_POOL_SMALL], rest);
 	expect("I3");
-	gpc_bins_insert(&stage.pool.bins[GPC_POOL_SMALL], rest);
+	gpc_bins_insert(&stage.pool.pieces[GPC_POOL_SMALL], rest);
 }
 
 static void a_block_in_a_bin_that_is_not_free_is_named(void **state)
 {
 	(void)state;
-	gpc_bins_remove(&stage.pool.bins[GPC_POOL_SMALL], rest);
-	gpc_bins_insert(&stage.pool.bins[GPC_POOL_SMALL], live);
+	gpc_bins_remove(&stage.pool.pieces[GPC_POOL_SMALL], rest);
+	gpc_bins_insert(&stage.pool.pieces[GPC_POOL_SMALL], live);
 	expect("I3");
-	gpc_bins_remove(&stage.pool.bins[GPC_POOL_SMALL], live);
-	gpc_bins_insert(&stage.pool.bins[GPC_POOL_SMALL], rest);
+	gpc_bins_remove(&stage.pool.pieces[GPC_POOL_SMALL], live);
+	gpc_bins_insert(&stage.pool.pieces[GPC_POOL_SMALL], rest);
 }
 
 static void a_block_in_the_wrong_bin_is_named(void **state)
 {
 	uint32_t right = gpc_size_bin(rest->size);
-	struct gpc_bins *bins = &stage.pool.bins[GPC_POOL_SMALL];
+	struct gpc_bins *bins = &stage.pool.pieces[GPC_POOL_SMALL];
 
 	(void)state;
 	bins->roots[3] = rest;
@@ -142,9 +142,9 @@ static void a_block_in_the_wrong_bin_is_named(void **state)
 static void a_bit_without_a_bin_is_named(void **state)
 {
 	(void)state;
-	stage.pool.bins[GPC_POOL_LARGE].bitmap[0] ^= 4;
+	stage.pool.pieces[GPC_POOL_LARGE].bitmap[0] ^= 4;
 	expect("I3");
-	stage.pool.bins[GPC_POOL_LARGE].bitmap[0] ^= 4;
+	stage.pool.pieces[GPC_POOL_LARGE].bitmap[0] ^= 4;
 }
 
 static void a_pending_block_on_no_fence_is_named(void **state)

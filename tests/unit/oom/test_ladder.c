@@ -111,16 +111,19 @@ static void expect_climb(struct gpc_ladder *ladder, enum gpc_status st, uint32_t
 
 static void reaping_helps_where_small_frees_merge_into_what_is_wanted(void **state)
 {
-	struct gpc_ladder ladder = ladder_for(18 * GPC_MIB);
-	gpc_devptr a = stage_alloc(&stage, 9 * GPC_MIB);
-	gpc_devptr b = stage_alloc(&stage, 9 * GPC_MIB);
+	struct gpc_ladder ladder = ladder_for(20 * GPC_MIB);
+	gpc_devptr pieces[4];
 
 	(void)state;
-	stage_free(&stage, a);
-	stage_free(&stage, b);
+	stage.budget.limit_bytes = 0; /* while there is plenty they share a segment */
+	for (int i = 0; i < 4; i++)
+		pieces[i] = stage_alloc(&stage, 5 * GPC_MIB);
+	stage.budget.limit_bytes = 40 * GPC_MIB;
+	for (int i = 0; i < 4; i++)
+		stage_free(&stage, pieces[i]);
 	expect_climb(&ladder, GPC_OK, REAP + 1, 1, 1);
-	assert_int_equal(ladder.freed[REAP], 18 * GPC_MIB);
-	assert_int_equal(program.address, a);
+	assert_int_equal(ladder.freed[REAP], 20 * GPC_MIB);
+	assert_int_equal(program.address, pieces[0]);
 }
 
 static void returning_idle_segments_helps_where_no_single_one_is_large_enough(void **state)

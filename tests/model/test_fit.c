@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What fits without us fits with us: programs that need nearly all of a device, on the plain driver and behind the
+ * allocator with its ladder.  What can be counted on both sides is compared; where the plain driver is better, the test
+ * says by how much, and docs/memory-policy.md why.
+ */
+#include "oom/ladder.h"
+#include "tests/model/random.h"
+#include "tests/unit/alloc/stage.h"
+
+#define DEVICE_BYTES (8 * GPC_GIB)
+#define MAX_BLOCKS   8192
+
+static struct stage stage;
+
+/* A program: how it asks for memory and gives it back. */
+struct side {
+	const char *name;
+	enum gpc_status (*alloc)(uint64_t size, gpc_devptr *ret_address);
+	void (*free)(gpc_devptr address);
+};
+
+static enum gpc_status plain_alloc(uint64_t size, gpc_devptr *ret_address)
+{
+	return stage.drv.base.ops->mem_alloc(&stage.drv.base, size, ret_address);
+}
+
+static void plain_free(gpc_devptr address)
+{
+	assert_int_equal(stage.drv.base.ops->mem_free(&stage.drv.base, address), GPC_OK);
+}
+
+struct attempt {
+	struct gpc_request request;
+	gpc_devptr address;
+};
+
+static enum gpc_status try_again(void *arg)
+{
+	struct attempt *attempt = arg;
+
+	return gpc_pool_retry(&stage.pool, &attempt->request, &attempt->address);
+}
+
+static enum gpc_status our_alloc(uint64_t size, gpc_devptr *ret_address)
+{
+	struct attempt attempt = { .request = stage_request(&stage, size) };
+	struct gpc_pool *pools[] = { &stage.pool };
+	struct gpc_ladder ladder = {
+		.pool = &stage.pool,
+		.pools = pools,
+		.n_pools = 1,
+		.wanted = gpc_size_round(size, 0),
+		.attempt = try_again,
+		.arg = &attempt,
+	};
+	enum gpc_status st = gpc_pool_alloc(&stage.pool, &attempt.request, &attempt.address);
+
+	if (gpc_ladder_helps(st))
+		st = gpc_ladder_climb(&ladder, st);
+	if (!st)
+		*ret_address = attempt.address;
+	return st;
+}
+
+static void our_free(gpc_devptr address)
+{
+	stage_free(&stage, address);
+}
+
+static const struct side plain = { "plain driver", plain_alloc, plain_free };
+static const struct side ours = { "gpucache", our_alloc, our_free };
+
+/* Runs a program on a device of its own; what it returns. */
+static uint64_t run(
+	const struct side *side, uint64_t (*program)(const struct side *, uint64_t), uint64_t size)
+{
+	struct gpc_sim_config config = stage_config();
+	struct gpc_pool_params params = stage_params();
+	uint64_t result;
+
+	config.memory = DEVICE_BYTES;
+	config.context_cost = 0;
+	stage_open_on(&stage, &config, &params, NULL);
+	result = program(side, size);
+	stage_close(&stage);
+	return result;
+}
+
+/* Blocks of one size until there are no more; the number is returned. */
+static uint64_t fill(const struct side *side, uint64_t size, gpc_devptr *blocks)
+{
+	uint64_t n = 0;
+
+	while (n < MAX_BLOCKS && !side->alloc(size, &blocks[n]))
+		n++;
+	return n;
+}
+
+static void free_all(const struct side *side, const gpc_devptr *blocks, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		side->free(blocks[i]);
+}
+
+static uint64_t n_that_fit(const struct side *side, uint64_t size)
+{
+	static gpc_devptr blocks[MAX_BLOCKS];
+	uint64_t n = fill(side, size, blocks);
+
+	free_all(side, blocks, n);
+	return n;
+}
+
+static void as_many_blocks_of_any_size_fit_as_on_the_plain_driver(void **state)
+{
+	static const uint64_t sizes[] = { 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 18, 20, 33, 100, 1000 };
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(sizes); i++) {
+		uint64_t most = run(&plain, n_that_fit, sizes[i] * GPC_MIB);
+
+		/* 6 and 8 MiB: the rests that the first segments leave (IDLE_PART). */
+		assert_true(run(&ours, n_that_fit, sizes[i] * GPC_MIB) * 1000 >= most * 994);
+	}
+}
+
+/* Blocks of 4 MiB until it is full, every other one is freed; then blocks of this size, as many as fit in 3 GiB. */
+static uint64_t after_stripes(const struct side *side, uint64_t size)
+{
+	static gpc_devptr blocks[MAX_BLOCKS];
+	static gpc_devptr others[MAX_BLOCKS];
+	uint64_t n = fill(side, 4 * GPC_MIB, blocks);
+	uint64_t wanted = 3 * GPC_GIB / size;
+	uint64_t n_others = 0;
+
+	for (uint64_t i = 0; i < n; i += 2)
+		side->free(blocks[i]);
+	if (wanted > MAX_BLOCKS)
+		wanted = MAX_BLOCKS;
+	while (n_others < wanted && !side->alloc(size, &others[n_others]))
+		n_others++;
+	free_all(side, others, n_others);
+	for (uint64_t i = 1; i < n; i += 2)
+		side->free(blocks[i]);
+	return n_others;
+}
+
+static void small_requests_fit_into_what_large_blocks_left(void **state)
+{
+	static const uint64_t sizes[] = { 1000, 300000, GPC_MIB, 2 * GPC_MIB, 2 * GPC_MIB + 300000,
+		4 * GPC_MIB };
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(sizes); i++)
+		assert_int_equal(
+			run(&ours, after_stripes, sizes[i]), run(&plain, after_stripes, sizes[i]));
+}
+
+/*
+ * What was grouped into segments of 20 MiB while the device was empty stays where it is: 2/7 of the device, by
+ * the rule of pool_room.c.
+ */
+static void large_requests_get_back_what_was_not_grouped(void **state)
+{
+	static const uint64_t sizes[] = { 10 * GPC_MIB, 64 * GPC_MIB, 640 * GPC_MIB };
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(sizes); i++) {
+		uint64_t most = run(&plain, after_stripes, sizes[i]);
+
+		assert_true(run(&ours, after_stripes, sizes[i]) * 7 >= most * 5 - 7);
+	}
+}
+
+/*
+ * Half of the device is freed, in one piece of `size` or in several; then seven eighths in GiB, and a last one that
+ * leaves what may be wasted in blocks that are given uncut.
+ */
+static uint64_t after_large(const struct side *side, uint64_t size)
+{
+	gpc_devptr blocks[64];
+	uint64_t n = 0;
+	bool fits;
+
+	for (uint64_t bytes = 0; bytes < 5 * GPC_GIB; bytes += size)
+		assert_int_equal(side->alloc(size, &blocks[n++]), GPC_OK);
+	free_all(side, blocks, n);
+	for (n = 0; n < 7; n++)
+		assert_int_equal(side->alloc(GPC_GIB, &blocks[n]), GPC_OK);
+	fits = !side->alloc(GPC_GIB - DEVICE_BYTES / 50, &blocks[n]);
+	free_all(side, blocks, n + fits);
+	return fits;
+}
+
+static void what_was_freed_in_large_blocks_serves_other_large_ones(void **state)
+{
+	static const uint64_t sizes[] = { 100, 640, 1030, 2500, 5200 };
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(sizes); i++)
+		assert_int_equal(run(&ours, after_large, sizes[i] * GPC_MIB), 1);
+}
+
+/* Blocks of 64 MiB to 2 GiB come and go, 97 of 100 bytes of the device live; how often one fits. */
+static uint64_t vary(const struct side *side, uint64_t seed)
+{
+	struct random random = { seed };
+	gpc_devptr blocks[64];
+	uint64_t sizes[64];
+	uint64_t live = 0;
+	uint64_t n_blocks = 0;
+	uint64_t n = 0;
+
+	for (int i = 0; i < 1000; i++) {
+		uint64_t size = gpc_round_up(
+			64 * GPC_MIB + random_below(&random, 2 * GPC_GIB - 64 * GPC_MIB),
+			2 * GPC_MIB);
+
+		while (live + size > DEVICE_BYTES / 100 * 97 || n_blocks == N_OF(blocks)) {
+			uint64_t victim = random_below(&random, n_blocks);
+
+			side->free(blocks[victim]);
+			live -= sizes[victim];
+			blocks[victim] = blocks[--n_blocks];
+			sizes[victim] = sizes[n_blocks];
+		}
+		if (side->alloc(size, &blocks[n_blocks]))
+			break;
+		sizes[n_blocks++] = size;
+		live += size;
+		n++;
+	}
+	free_all(side, blocks, n_blocks);
+	return n;
+}
+
+static void gib_blocks_of_varying_size_fit_on_a_nearly_full_device(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 8; seed++)
+		assert_int_equal(run(&ours, vary, seed), 1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(as_many_blocks_of_any_size_fit_as_on_the_plain_driver),
+		cmocka_unit_test(small_requests_fit_into_what_large_blocks_left),
+		cmocka_unit_test(large_requests_get_back_what_was_not_grouped),
+		cmocka_unit_test(what_was_freed_in_large_blocks_serves_other_large_ones),
+		cmocka_unit_test(gib_blocks_of_varying_size_fit_on_a_nearly_full_device),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

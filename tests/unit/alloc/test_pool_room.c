@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "one_stage.h"
+
+/* A device with this much for us, where a freed block is FREE at once. */
+static void open_room(uint64_t bytes)
+{
+	struct gpc_sim_config config = stage_config();
+	struct gpc_pool_params params = stage_params();
+
+	config.memory = bytes;
+	config.context_cost = 0;
+	params.is_one_stream = true;
+	stage_open_on(&stage, &config, &params, NULL);
+}
+
+static uint64_t n_looks(void)
+{
+	return stage.drv.counters.n_mem_info;
+}
+
+static void an_idle_segment_is_cut_while_there_is_plenty(void **state)
+{
+	gpc_devptr large;
+
+	(void)state;
+	open_room(8 * GPC_GIB);
+	large = stage_alloc(&stage, GPC_GIB);
+	stage_free(&stage, large);
+	assert_int_equal(stage_alloc(&stage, 30 * GPC_MIB), large);
+	assert_int_equal(stage.pool.cut_bytes, GPC_GIB);
+}
+
+static void it_stays_whole_where_its_piece_would_pin_what_may_be_needed(void **state)
+{
+	gpc_devptr large;
+	gpc_devptr small;
+
+	(void)state;
+	open_room(2 * GPC_GIB);
+	large = stage_alloc(&stage, GPC_GIB);
+	stage_free(&stage, large);
+	small = stage_alloc(&stage, 30 * GPC_MIB);
+	assert_int_not_equal(small, large);
+	assert_int_equal(stage.pool.counters->reserved_bytes, GPC_GIB + 30 * GPC_MIB);
+	assert_int_equal(stage.pool.cut_bytes, 0);
+	assert_int_equal(stage_alloc(&stage, GPC_GIB), large);
+}
+
+static void what_may_be_cut_is_two_fifths_of_the_slack_to_the_byte(void **state)
+{
+	(void)state;
+	open_room(GPC_GIB);
+	stage_free(&stage, stage_alloc(&stage, 24 * GPC_MIB)); /* slack: 1000 MiB */
+	assert_true(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB));
+	assert_false(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB + GPC_GRAIN));
+	(void)stage_alloc(&stage, 4 * GPC_MIB);
+	assert_int_equal(stage.pool.cut_bytes, 24 * GPC_MIB);
+	assert_true(gpc_pool_may_cut(&stage.pool, 376 * GPC_MIB));
+	assert_false(gpc_pool_may_cut(&stage.pool, 376 * GPC_MIB + GPC_GRAIN));
+}
+
+static void a_segment_counts_as_cut_until_its_last_piece_is_free(void **state)
+{
+	gpc_devptr pieces[3];
+
+	(void)state;
+	open_room(8 * GPC_GIB);
+	for (int i = 0; i < 3; i++)
+		pieces[i] = stage_alloc(&stage, 5 * GPC_MIB);
+	(void)stage_alloc(&stage, 4096); /* the small pool has its own rule */
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(stage.pool.cut_bytes, 20 * GPC_MIB);
+		stage_free(&stage, pieces[i]);
+	}
+	assert_int_equal(stage.pool.cut_bytes, 0);
+}
+
+static void on_a_nearly_full_device_medium_blocks_get_segments_of_their_own(void **state)
+{
+	(void)state;
+	open_room(GPC_GIB);
+	(void)stage_alloc(&stage, 980 * GPC_MIB);
+	(void)stage_alloc(&stage, 5 * GPC_MIB);
+	assert_int_equal(stage.pool.counters->reserved_bytes, 986 * GPC_MIB);
+}
+
+static void a_segment_somewhat_too_large_is_given_uncut(void **state)
+{
+	gpc_devptr large;
+
+	(void)state;
+	open_room(2 * GPC_GIB);
+	(void)stage_alloc(&stage, GPC_GIB + 900 * GPC_MIB);
+	large = stage_alloc(&stage, 100 * GPC_MIB);
+	stage_free(&stage, large);
+	assert_int_equal(stage_alloc(&stage, 70 * GPC_MIB), large);
+	assert_int_equal(stage.pool.cut_bytes, 0);
+}
+
+static void all_that_is_wasted_so_is_a_fiftieth_of_the_room(void **state)
+{
+	(void)state;
+	open_room(1000 * GPC_MIB);
+	(void)stage_alloc(&stage, 2 * GPC_MIB);
+	assert_true(gpc_pool_may_waste(&stage.pool, 60 * GPC_MIB, 40 * GPC_MIB));
+	assert_false(gpc_pool_may_waste(&stage.pool, 62 * GPC_MIB, 42 * GPC_MIB - GPC_GRAIN));
+	assert_false(gpc_pool_may_waste(&stage.pool, 30 * GPC_MIB, 20 * GPC_MIB - GPC_GRAIN));
+}
+
+static void a_limit_is_all_the_room_there_is(void **state)
+{
+	(void)state;
+	open_room(8 * GPC_GIB);
+	stage.budget.limit_bytes = GPC_GIB;
+	(void)stage_alloc(&stage, 24 * GPC_MIB);
+	assert_true(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB));
+	assert_false(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB + GPC_GRAIN));
+}
+
+static void what_others_on_the_device_hold_is_no_room(void **state)
+{
+	(void)state;
+	open_room(8 * GPC_GIB);
+	(void)stage_alloc(&stage, 24 * GPC_MIB);
+	stage.budget.used_bytes += 7 * GPC_GIB;
+	assert_true(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB));
+	assert_false(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB + 2 * GPC_GRAIN));
+	stage.budget.used_bytes +=
+		2 * GPC_GIB; /* more than the device has: what was known is old */
+	assert_false(gpc_pool_may_cut(&stage.pool, GPC_GRAIN));
+	stage.budget.used_bytes -= 9 * GPC_GIB;
+}
+
+static void the_driver_is_asked_once_for_an_eighth_of_the_room(void **state)
+{
+	gpc_devptr blocks[16];
+
+	(void)state;
+	open_room(8 * GPC_GIB);
+	for (int i = 0; i < 16; i++)
+		blocks[i] = stage_alloc(&stage, 500 * GPC_MIB);
+	assert_int_equal(n_looks(), 6); /* at first, and whenever more than 1 GiB has come since */
+	for (int i = 0; i < 16; i++)
+		stage_free(&stage, blocks[i]);
+	assert_int_equal(stage_alloc(&stage, 500 * GPC_MIB), blocks[0]);
+	assert_int_equal(n_looks(), 6); /* a hit asks nobody */
+}
+
+static void a_refusal_is_news_of_what_is_free(void **state)
+{
+	struct gpc_request request;
+	gpc_devptr address;
+	gpc_devptr foreign = 0;
+
+	(void)state;
+	open_room(8 * GPC_GIB);
+	(void)stage_alloc(&stage, 2 * GPC_MIB);
+	assert_int_equal(stage.budget.room_bytes, 8 * GPC_GIB);
+	assert_int_equal(
+		stage.drv.base.ops->mem_alloc(&stage.drv.base, 7 * GPC_GIB, &foreign), GPC_OK);
+	request = stage_request(&stage, 2 * GPC_GIB);
+	assert_int_equal(gpc_pool_alloc(&stage.pool, &request, &address), GPC_DEVICE_NO_MEMORY);
+	assert_int_equal(stage.budget.room_bytes, GPC_GIB);
+	assert_int_equal(stage.drv.base.ops->mem_free(&stage.drv.base, foreign), GPC_OK);
+}
+
+static void a_driver_that_does_not_say_is_taken_to_have_plenty(void **state)
+{
+	(void)state;
+	open_room(GPC_GIB);
+	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuMemGetInfo", 1, 100, 1));
+	(void)stage_alloc(&stage, 900 * GPC_MIB);
+	assert_int_equal(stage.budget.room_bytes, 0);
+	assert_true(gpc_pool_may_cut(&stage.pool, 900 * GPC_MIB));
+	assert_true(gpc_pool_may_waste(&stage.pool, 900 * GPC_MIB, 700 * GPC_MIB));
+}
+
+static void nobody_looks_while_a_capture_is_open(void **state)
+{
+	(void)state;
+	open_room(GPC_GIB);
+	gpc_captures_begin(&stage.heap.captures);
+	(void)stage_alloc(&stage, 900 * GPC_MIB);
+	assert_int_equal(n_looks(), 0);
+	gpc_captures_end(&stage.heap.captures);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_teardown(name, close_stage)
+	const struct CMUnitTest tests[] = {
+		TEST(an_idle_segment_is_cut_while_there_is_plenty),
+		TEST(it_stays_whole_where_its_piece_would_pin_what_may_be_needed),
+		TEST(what_may_be_cut_is_two_fifths_of_the_slack_to_the_byte),
+		TEST(a_segment_counts_as_cut_until_its_last_piece_is_free),
+		TEST(on_a_nearly_full_device_medium_blocks_get_segments_of_their_own),
+		TEST(a_segment_somewhat_too_large_is_given_uncut),
+		TEST(all_that_is_wasted_so_is_a_fiftieth_of_the_room),
+		TEST(a_limit_is_all_the_room_there_is),
+		TEST(what_others_on_the_device_hold_is_no_room),
+		TEST(the_driver_is_asked_once_for_an_eighth_of_the_room),
+		TEST(a_refusal_is_news_of_what_is_free),
+		TEST(a_driver_that_does_not_say_is_taken_to_have_plenty),
+		TEST(nobody_looks_while_a_capture_is_open),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
