@@ -90,6 +90,7 @@ struct gpc_segment {
 	uint64_t idle_since_ns;
 	uint32_t number;  /* in the slab, and in the recording */
 	uint32_t mark;    /* the owner's note of the request that made it necessary */
+	uint32_t n_live;  /* of its blocks */
 	uint8_t kind;     /* enum gpc_pool_kind */
 	bool is_exported; /* others hold its memory: never split, recycled or trimmed */
 };

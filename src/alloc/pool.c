@@ -53,7 +53,8 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++)
 		pool->pieces[kind] = (struct gpc_bins){ 0 };
 	pool->wholes = (struct gpc_bins){ 0 };
-	atomic_store(&pool->cut_bytes, 0);
+	gpc_counter_set(&pool->cut_bytes, 0);
+	gpc_counter_set(&pool->unheld_bytes, 0);
 	gpc_list_init(&pool->idle);
 	atomic_store(&pool->n_leaving, 0);
 	gpc_address_map_fini(&pool->blocks);
@@ -273,6 +274,8 @@ static void release_locked(
 	gpc_counter_sub(&counters->requested_bytes, block->requested);
 	gpc_counter_sub(&counters->n_blocks, 1);
 	gpc_counter_add(&counters->n_free, 1);
+	if (--block->segment->n_live == 0)
+		gpc_counter_add(&pool->unheld_bytes, block->segment->size);
 	if (gpc_fences_is_free_safe(&pool->fences) || pool->params.is_fence_skipped)
 		gpc_pool_make_free_locked(pool, block, request->now_ns);
 	else
@@ -340,6 +343,11 @@ enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address)
 		block->is_shared = true;
 	gpc_lock_release(&pool->lock);
 	return st;
+}
+
+uint64_t gpc_pool_returnable(const struct gpc_pool *pool)
+{
+	return gpc_counter_get(&pool->unheld_bytes);
 }
 
 uint64_t gpc_pool_largest_free(struct gpc_pool *pool)

@@ -85,8 +85,10 @@ struct gpc_pool {
 	uint64_t unplaced_size;
 	/* The driver refused, and a block was cut across classes; until it gives or takes a segment. */
 	atomic_bool is_short;
-	/* The segments of large blocks that are in more than one block; written under the lock. */
-	_Atomic uint64_t cut_bytes;
+	/* Written under the lock, read by anybody (stats/counters.h): segments of large blocks in more than one block. */
+	uint64_t cut_bytes;
+	/* The same: segments without a LIVE block, idle or about to be. */
+	uint64_t unheld_bytes;
 	_Atomic uint64_t next_decay_ns; /* when to look for old idle segments again */
 	/* exported segments that are idle: to go back at the next call; read without the lock */
 	_Atomic uint32_t n_leaving;
@@ -179,6 +181,9 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted);
 /* The program synchronises the whole context itself: before its call, and after it succeeded. */
 uint64_t gpc_pool_begin_sync(struct gpc_pool *pool);
 void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns);
+
+/* The bytes that can go back to the driver now, or as soon as the device is done with them. */
+uint64_t gpc_pool_returnable(const struct gpc_pool *pool);
 
 /* The size of the largest free block. */
 uint64_t gpc_pool_largest_free(struct gpc_pool *pool);

@@ -64,12 +64,10 @@ void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block
 /* The segment of this block is cut into pieces, or is whole again. */
 static void count_cut(struct gpc_pool *pool, const struct gpc_block *block, bool is_cut)
 {
-	uint64_t cut = atomic_load_explicit(&pool->cut_bytes, memory_order_relaxed);
-	uint64_t size = block->segment->size;
-
-	if (gpc_pool_is_whole(block))
-		atomic_store_explicit(
-			&pool->cut_bytes, is_cut ? cut + size : cut - size, memory_order_relaxed);
+	if (gpc_pool_is_whole(block) && is_cut)
+		gpc_counter_add(&pool->cut_bytes, block->segment->size);
+	else if (gpc_pool_is_whole(block))
+		gpc_counter_sub(&pool->cut_bytes, block->segment->size);
 }
 
 /* `right` follows `left`, both FREE and in no bin: `left` becomes both. */
@@ -136,6 +134,8 @@ gpc_devptr gpc_pool_give_locked(
 {
 	struct gpucache_counters *counters = pool->counters;
 
+	if (block->segment->n_live++ == 0)
+		gpc_counter_sub(&pool->unheld_bytes, block->segment->size);
 	block->state = GPC_BLOCK_LIVE;
 	block->requested = request->size;
 	block->mark = request->mark;

@@ -15,6 +15,7 @@ struct totals {
 	uint64_t cached;
 	uint64_t segments;
 	uint64_t cut;
+	uint64_t unheld;
 	uint64_t n_segments;
 	uint64_t n_blocks;
 	uint64_t n_live;
@@ -22,6 +23,7 @@ struct totals {
 	uint64_t n_ordered;
 	uint64_t n_idle;
 	uint64_t n_leaving;
+	bool is_miscounted; /* a segment's live blocks */
 };
 
 static const char *check_block(
@@ -56,6 +58,7 @@ static const char *check_block(
 static const char *check_segment(
 	struct gpc_pool *pool, const struct gpc_segment *segment, struct totals *totals)
 {
+	uint64_t n_live_before = totals->n_live;
 	gpc_devptr expected = segment->address;
 	const struct gpc_block *last = NULL;
 	const char *broken;
@@ -78,6 +81,8 @@ static const char *check_segment(
 		return "I8: a segment is on the idle list if and only if it is one free block";
 	totals->n_idle += !gpc_list_is_empty(&segment->idle);
 	totals->n_leaving += segment->is_exported && !gpc_list_is_empty(&segment->idle);
+	totals->is_miscounted |= segment->n_live != totals->n_live - n_live_before;
+	totals->unheld += segment->n_live ? 0 : segment->size;
 	totals->n_segments++;
 	totals->segments += segment->size;
 	totals->cut += segment->kind == GPC_POOL_LARGE && segment->first->next ? segment->size : 0;
@@ -199,6 +204,15 @@ static const char *check_counters(
 	return NULL;
 }
 
+static const char *check_segment_counts(const struct gpc_pool *pool, const struct totals *totals)
+{
+	if (totals->is_miscounted || pool->unheld_bytes != totals->unheld)
+		return "the live blocks of segments, and the segments without one, are counted";
+	if (pool->cut_bytes != totals->cut)
+		return "the segments of large blocks that are cut are counted";
+	return NULL;
+}
+
 static uint64_t length(const struct gpc_list *list)
 {
 	uint64_t n = 0;
@@ -225,14 +239,14 @@ static const char *check_locked(struct gpc_pool *pool)
 		return "I8: nothing else is on the idle list";
 	if (pool->n_leaving != totals.n_leaving)
 		return "the exported segments that are idle are counted";
-	if (pool->cut_bytes != totals.cut)
-		return "the segments of large blocks that are cut are counted";
 	broken = check_bins(pool, &totals);
 	if (!broken)
 		broken = check_fences(&pool->fences, totals.pending);
 	if (!broken)
 		broken = check_order(&pool->order, &totals);
-	return broken ? broken : check_counters(pool->counters, &totals);
+	if (!broken)
+		broken = check_counters(pool->counters, &totals);
+	return broken ? broken : check_segment_counts(pool, &totals);
 }
 
 const char *gpc_pool_check(struct gpc_pool *pool)

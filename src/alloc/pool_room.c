@@ -66,7 +66,7 @@ static uint64_t room_of(const struct gpc_pool *pool)
 bool gpc_pool_may_cut(const struct gpc_pool *pool, uint64_t segment_size)
 {
 	uint64_t most = gpc_counter_get(&pool->counters->peak_live_bytes);
-	uint64_t cut = atomic_load_explicit(&pool->cut_bytes, memory_order_relaxed);
+	uint64_t cut = gpc_counter_get(&pool->cut_bytes);
 
 	return cut + segment_size <=
 	       gpc_bytes_less(room_of(pool), most) / CUT_DENOMINATOR * CUT_NUMERATOR;

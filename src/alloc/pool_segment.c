@@ -108,6 +108,7 @@ static enum gpc_status attach_locked(struct gpc_pool *pool, gpc_devptr address, 
 	if (st)
 		goto undo_block;
 	gpc_list_append(&pool->segments, &segment->link);
+	gpc_counter_add(&pool->unheld_bytes, size);
 	*ret_segment = segment;
 	return GPC_OK;
 undo_block:
@@ -221,6 +222,7 @@ static void detach_locked(struct gpc_pool *pool, struct gpc_segment *segment,
 		atomic_fetch_sub(&pool->n_leaving, 1);
 	gpc_list_remove(&segment->idle);
 	gpc_list_remove(&segment->link);
+	gpc_counter_sub(&pool->unheld_bytes, *ret_size);
 	gpc_counter_sub(&counters->cached_bytes, *ret_size);
 	gpc_counter_sub(&counters->reserved_bytes, *ret_size);
 	gpc_counter_sub(&counters->n_segments, 1);

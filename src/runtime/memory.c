@@ -302,13 +302,24 @@ CUresult gpc_runtime_record_use(CUdeviceptr ptr, bool *ret_is_ours)
 	return st == GPC_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+static uint64_t returnable_bytes(const struct gpc_device *device)
+{
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+	uint32_t n = gpc_device_pools(device, pools);
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		bytes += gpc_pool_returnable(pools[i]);
+	return bytes;
+}
+
 void gpc_runtime_adjust_free(size_t *available, size_t *total)
 {
 	struct gpc_context *context = gpc_context_current();
 	const struct gpc_budget *budget;
 	uint64_t limit;
 	uint64_t whole;
-	uint64_t idle;
+	uint64_t returnable;
 	uint64_t left;
 
 	if (!context)
@@ -322,18 +333,17 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 	if (!available)
 		return;
 	/*
-	 * They are free to the program: the next request of any size gets them, by the ladder
-	 * if need be.
+	 * What a single request could have, by the ladder if need be: programs ask for all of it at once.  So what is
+	 * free in a segment that the program still holds a block of does not count.
 	 */
-	idle = GPC_DEVICE_SUM(context->device, cached_bytes) +
-	       GPC_DEVICE_SUM(context->device, pending_bytes);
-	*available += idle;
+	returnable = returnable_bytes(context->device);
+	*available += returnable;
 	if (whole && *available > whole)
 		*available = whole;
 	if (!limit)
 		return;
 	/* In whole steps, as a request is charged. */
-	left = gpc_bytes_less(gpc_bytes_add(limit, idle), atomic_load(&budget->used_bytes));
+	left = gpc_bytes_less(gpc_bytes_add(limit, returnable), atomic_load(&budget->used_bytes));
 	left -= left % GPC_SEGMENT_ALIGN;
 	*available = left < *available ? left : *available;
 }

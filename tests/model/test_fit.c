@@ -242,6 +242,40 @@ static void gib_blocks_of_varying_size_fit_on_a_nearly_full_device(void **state)
 		assert_int_equal(run(&ours, vary, seed), 1000);
 }
 
+/* Half of the device in stripes of `size`, then a look: 90 % and all of what is free and returnable, in one piece. */
+static uint64_t in_one_piece(const struct side *side, uint64_t size)
+{
+	static gpc_devptr blocks[MAX_BLOCKS];
+	uint64_t n = DEVICE_BYTES / 2 / size;
+	uint64_t available = 0;
+	uint64_t total = 0;
+	gpc_devptr one;
+
+	for (uint64_t i = 0; i < n; i++)
+		assert_int_equal(side->alloc(size, &blocks[i]), GPC_OK);
+	for (uint64_t i = 0; i < n; i += 3)
+		side->free(blocks[i]);
+	assert_int_equal(stage.drv.base.ops->mem_info(&stage.drv.base, &available, &total), GPC_OK);
+	available += gpc_pool_returnable(&stage.pool);
+	assert_int_equal(side->alloc(available / 10 * 9, &one), GPC_OK);
+	side->free(one);
+	assert_int_equal(side->alloc(available, &one), GPC_OK);
+	side->free(one);
+	for (uint64_t i = 0; i < n; i++)
+		if (i % 3 != 0)
+			side->free(blocks[i]);
+	return available;
+}
+
+static void all_that_is_said_to_be_free_is_had_in_one_piece(void **state)
+{
+	static const uint64_t sizes[] = { 2, 6, 7, 64, 300 };
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(sizes); i++)
+		(void)run(&ours, in_one_piece, sizes[i] * GPC_MIB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +283,7 @@ int main(void)
 		cmocka_unit_test(small_requests_fit_into_what_large_blocks_left),
 		cmocka_unit_test(large_requests_get_back_what_was_not_grouped),
 		cmocka_unit_test(what_was_freed_in_large_blocks_serves_other_large_ones),
+		cmocka_unit_test(all_that_is_said_to_be_free_is_had_in_one_piece),
 		cmocka_unit_test(gib_blocks_of_varying_size_fit_on_a_nearly_full_device),
 	};
 

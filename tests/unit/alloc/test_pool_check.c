@@ -250,6 +250,30 @@ static void a_block_without_a_state_is_named(void **state)
 	live->state = GPC_BLOCK_LIVE;
 }
 
+static void a_whole_segment_among_the_pieces_is_named(void **state)
+{
+	(void)state;
+	gpc_bins_remove(&stage.pool.wholes, idle->first);
+	gpc_bins_insert(&stage.pool.pieces[GPC_POOL_LARGE], idle->first);
+	expect("I3");
+	gpc_bins_remove(&stage.pool.pieces[GPC_POOL_LARGE], idle->first);
+	gpc_bins_insert(&stage.pool.wholes, idle->first);
+}
+
+static void segments_that_are_miscounted_are_named(void **state)
+{
+	(void)state;
+	stage.pool.cut_bytes += GPC_GRAIN;
+	expect("the segments of large blocks that are cut");
+	stage.pool.cut_bytes -= GPC_GRAIN;
+	stage.pool.unheld_bytes += GPC_GRAIN;
+	expect("the live blocks of segments");
+	stage.pool.unheld_bytes -= GPC_GRAIN;
+	live->segment->n_live++;
+	expect("the live blocks of segments");
+	live->segment->n_live--;
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
@@ -275,6 +299,8 @@ int main(void)
 		TEST(an_idle_segment_on_no_list_is_named),
 		TEST(a_segment_in_use_on_the_idle_list_is_named),
 		TEST(a_block_without_a_state_is_named),
+		TEST(a_whole_segment_among_the_pieces_is_named),
+		TEST(segments_that_are_miscounted_are_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

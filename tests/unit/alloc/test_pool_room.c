@@ -75,6 +75,40 @@ static void a_segment_counts_as_cut_until_its_last_piece_is_free(void **state)
 	assert_int_equal(stage.pool.cut_bytes, 0);
 }
 
+static void what_no_live_block_holds_can_go_back(void **state)
+{
+	gpc_devptr pieces[2];
+	gpc_devptr large;
+
+	(void)state;
+	open_room(8 * GPC_GIB);
+	pieces[0] = stage_alloc(&stage, 5 * GPC_MIB);
+	pieces[1] = stage_alloc(&stage, 5 * GPC_MIB);
+	large = stage_alloc(&stage, 100 * GPC_MIB);
+	assert_int_equal(gpc_pool_returnable(&stage.pool), 0);
+	stage_free(&stage, pieces[0]);
+	assert_int_equal(gpc_pool_returnable(&stage.pool), 0);
+	stage_free(&stage, large);
+	assert_int_equal(gpc_pool_returnable(&stage.pool), 100 * GPC_MIB);
+	stage_free(&stage, pieces[1]);
+	assert_int_equal(gpc_pool_returnable(&stage.pool), 120 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 100 * GPC_MIB), 100 * GPC_MIB);
+	assert_int_equal(gpc_pool_returnable(&stage.pool), 20 * GPC_MIB);
+}
+
+static void what_is_pending_can_go_back_soon(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+	gpc_devptr block;
+
+	(void)state;
+	stage_open(&stage, &params); /* a freed block waits for its fence */
+	block = stage_alloc(&stage, 100 * GPC_MIB);
+	stage_free(&stage, block);
+	assert_int_equal(stage.pool.counters->pending_bytes, 100 * GPC_MIB);
+	assert_int_equal(gpc_pool_returnable(&stage.pool), 100 * GPC_MIB);
+}
+
 static void on_a_nearly_full_device_medium_blocks_get_segments_of_their_own(void **state)
 {
 	(void)state;
@@ -193,6 +227,8 @@ int main(void)
 		TEST(it_stays_whole_where_its_piece_would_pin_what_may_be_needed),
 		TEST(what_may_be_cut_is_two_fifths_of_the_slack_to_the_byte),
 		TEST(a_segment_counts_as_cut_until_its_last_piece_is_free),
+		TEST(what_no_live_block_holds_can_go_back),
+		TEST(what_is_pending_can_go_back_soon),
 		TEST(on_a_nearly_full_device_medium_blocks_get_segments_of_their_own),
 		TEST(a_segment_somewhat_too_large_is_given_uncut),
 		TEST(all_that_is_wasted_so_is_a_fiftieth_of_the_room),

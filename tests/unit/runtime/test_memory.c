@@ -155,6 +155,36 @@ static void told_free(void)
 	gpc_runtime_leave();
 }
 
+/* 20 MiB of medium blocks in one segment, of which one stays: nobody can have the rest in one piece. */
+static void told_one_piece(void)
+{
+	CUdeviceptr blocks[5];
+	CUdeviceptr all;
+	size_t before;
+	size_t after;
+	size_t total;
+
+	world_start();
+	CHECK(!world_info(&before, &total));
+	for (int i = 0; i < 5; i++)
+		CHECK(!world_malloc(&blocks[i], 4 * MIB));
+	for (int i = 1; i < 5; i++)
+		CHECK(!world_free(blocks[i]));
+	CHECK(!world_info(&after, &total) && after == before - 20 * MIB);
+	CHECK(!world_malloc(&all, after)); /* to the byte */
+	CHECK(!world_free(all) && !world_free(blocks[0]));
+	CHECK(!world_info(&after, &total) && after == before);
+	CHECK(!world_malloc(&all, after));
+	CHECK(!world_free(all));
+}
+
+static void what_is_free_can_be_had_in_one_piece(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", "stacks:off", told_one_piece);
+	world_run("memory:1GiB", "stacks:off,limit:500MiB", told_one_piece);
+}
+
 static void cached_memory_counts_as_free(void **state)
 {
 	(void)state;
@@ -413,6 +443,7 @@ int main(void)
 		cmocka_unit_test(cache_off_tracks_and_passes),
 		cmocka_unit_test(memory_is_freed_by_address_whatever_is_current),
 		cmocka_unit_test(cached_memory_counts_as_free),
+		cmocka_unit_test(what_is_free_can_be_had_in_one_piece),
 		cmocka_unit_test(a_limit_is_what_the_program_is_told_of_the_device),
 		cmocka_unit_test(memory_that_cannot_be_cached_costs_one_question_and_one_line),
 		cmocka_unit_test(memory_that_cannot_be_cached_breaks_no_capture),
