@@ -4,6 +4,7 @@
  *
  *   pool_hit_pair           free and malloc of 512 B, 10 others live; baseline: malloc and free of 64 B
  *   pool_hit_pair_1m        the same with 1,000,000 others live
+ *   pool_free_random_1m     a free of 1,000,000 live blocks in random order; baseline: in the order they were given
  *   own_bytes_per_block     metadata and recording for each of 1,000,000 live blocks; baseline: the 256 B aimed for
  *   hit_pair_streams_calls  driver calls a pair with 4 other streams, the device idle; baseline: the 1/16 aimed for
  */
@@ -20,6 +21,7 @@
 #define N_FEW      10
 #define N_ROUNDS   21
 #define N_PAIRS    20000
+#define N_FREES    3
 #define AIM_BYTES  256
 #define AIM_CALLS  (1.0 / 16)
 #define N_STREAMS  4
@@ -102,6 +104,58 @@ static void measure_bytes(uint64_t before)
 	bench_row("own_bytes_per_block", own / N_MANY, "B", AIM_BYTES);
 }
 
+/* Nanoseconds a free of 1,000,000 blocks, in the order of the numbers in `order`. */
+static double time_frees(const uint32_t *order)
+{
+	const struct gpc_request request = { 0 };
+	gpc_devptr *blocks = calloc(N_MANY, sizeof *blocks);
+	struct machine machine;
+	uint64_t elapsed_ns;
+	uint64_t start;
+
+	bench_check("calloc", blocks != NULL);
+	open_machine(&machine);
+	for (int i = 0; i < N_MANY; i++)
+		blocks[i] = give(&machine);
+	start = gpc_clock_monotonic_ns();
+	for (int i = 0; i < N_MANY; i++)
+		bench_check("gpc_pool_free",
+			!gpc_pool_free(&machine.pool, blocks[order[i]], &request));
+	elapsed_ns = gpc_clock_monotonic_ns() - start;
+	close_machine(&machine);
+	free(blocks);
+	return (double)elapsed_ns / N_MANY;
+}
+
+/* In turns, the least of each: another process may have had the processor. */
+static void measure_frees(void)
+{
+	uint32_t *in_order = calloc(N_MANY, sizeof *in_order);
+	uint32_t *at_random = calloc(N_MANY, sizeof *at_random);
+	uint64_t dice = 1;
+	double ordered[N_FREES];
+	double random[N_FREES];
+
+	bench_check("calloc", in_order && at_random);
+	for (uint32_t i = 0; i < N_MANY; i++) {
+		uint32_t j;
+
+		dice = dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		j = (uint32_t)((dice >> 33) % (i + 1));
+		in_order[i] = i;
+		at_random[i] = at_random[j];
+		at_random[j] = i;
+	}
+	for (int i = 0; i < N_FREES; i++) {
+		ordered[i] = time_frees(in_order);
+		random[i] = time_frees(at_random);
+	}
+	bench_row("pool_free_random_1m", bench_quantile(random, N_FREES, 0), "ns",
+		bench_quantile(ordered, N_FREES, 0));
+	free(at_random);
+	free(in_order);
+}
+
 static uint64_t count_calls(const struct machine *machine)
 {
 	const struct gpc_sim_counters *counters = &machine->driver.counters;
@@ -153,6 +207,7 @@ int main(void)
 	measure_bytes(before);
 	measure_pairs(&machine, "pool_hit_pair_1m");
 	close_machine(&machine);
+	measure_frees();
 	measure_calls();
 	return 0;
 }
