@@ -39,7 +39,7 @@ struct gpc_short_form {
 	const struct gpucache_oom *oom; /* with its verdict found */
 	const struct gpc_verdict_facts *facts;
 	const struct gpc_describer *describer; /* may be NULL */
-	int physical;         /* nvidia-smi's number of the GPU; -1: not known */
+	int physical;                          /* nvidia-smi's number of the GPU; -1: not known */
 	const char *gpu_name;                  /* may be NULL or empty, as all texts here */
 	const char *program;                   /* its name, not its arguments */
 	const char *recording;                 /* path; NULL: there is no recording */

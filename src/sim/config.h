@@ -55,9 +55,9 @@ struct gpc_sim_fault_rule {
 
 struct gpc_sim_config {
 	unsigned n_devices;
-	unsigned n_physical; /* as many, unless some are hidden */
+	unsigned n_physical;                    /* as many, unless some are hidden */
 	unsigned physical[GPC_SIM_MAX_DEVICES]; /* of device i, the number in the machine */
-	const struct gpc_sim_model *model; /* what the devices are */
+	const struct gpc_sim_model *model;      /* what the devices are */
 	int driver_version;
 	bool virtual_clock;
 	bool is_data_full;

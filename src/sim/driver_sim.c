@@ -150,7 +150,12 @@ static enum gpc_status sim_event_wait(struct gpc_driver *drv, gpc_event event)
 
 	count(&self->counters.n_sync);
 	res = begin(self, GPC_SIM_COST_SYNC, "cuEventSynchronize");
-	return status_of(res != CUDA_SUCCESS ? res : gpc_sim_event_sync(event_of(event)));
+	if (res != CUDA_SUCCESS)
+		return status_of(res);
+	CUstreamCaptureMode before = gpc_sim_capture_exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
+	res = gpc_sim_event_sync(event_of(event));
+	gpc_sim_capture_exchange_mode(before);
+	return status_of(res);
 }
 
 static enum gpc_status sim_context_sync(struct gpc_driver *drv)

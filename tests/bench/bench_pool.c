@@ -119,8 +119,8 @@ static double time_frees(const uint32_t *order)
 		blocks[i] = give(&machine);
 	start = gpc_clock_monotonic_ns();
 	for (int i = 0; i < N_MANY; i++)
-		bench_check("gpc_pool_free",
-			!gpc_pool_free(&machine.pool, blocks[order[i]], &request));
+		bench_check(
+			"gpc_pool_free", !gpc_pool_free(&machine.pool, blocks[order[i]], &request));
 	elapsed_ns = gpc_clock_monotonic_ns() - start;
 	close_machine(&machine);
 	free(blocks);

@@ -145,7 +145,7 @@ golden symbols_json    symbols --json cuMemGetInfo
 golden options         options
 golden fail_on         --fail-on=oom,leak leaks -n 1 runs/ended.gpucache
 golden usage_command   sumary
-golden usage_far       top
+golden usage_far       zzz
 golden usage_option    --jsno
 golden usage_value     --device=first
 golden not_found       runs/nothing.gpucache

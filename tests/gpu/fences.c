@@ -428,6 +428,21 @@ static int call_query(void)
 	return (int)cuEventQuery(event);
 }
 
+static int call_wait_for_event(void)
+{
+	return (int)cuEventSynchronize(event);
+}
+
+static int call_query_stream(void)
+{
+	return (int)cuStreamQuery(streams[1]);
+}
+
+static int call_wait_for_stream(void)
+{
+	return (int)cuStreamSynchronize(streams[1]);
+}
+
 static int call_record(void)
 {
 	return (int)cuCtxRecordEvent(context, event);
@@ -452,6 +467,9 @@ static const struct capture_call {
 	{ "cuMemGetInfo", call_info },
 	{ "cuEventCreate", call_create },
 	{ "cuEventQuery", call_query },
+	{ "cuEventSynchronize", call_wait_for_event },
+	{ "cuStreamQuery of another stream", call_query_stream },
+	{ "cuStreamSynchronize of another stream", call_wait_for_stream },
 	{ "cuCtxRecordEvent", call_record },
 	{ "cuCtxWaitEvent", call_wait },
 	{ "cuCtxSynchronize", call_synchronize },
@@ -530,8 +548,7 @@ static void ask_without_a_context(void)
 	answer("cuEventQuery without a current context", (int)cuEventQuery(event), 0);
 	answer("cuCtxRecordEvent without a current context", (int)cuCtxRecordEvent(context, event),
 		0);
-	answer("cuMemFree without a current context", (int)cuMemFree(ptr),
-		CUDA_ERROR_INVALID_CONTEXT);
+	answer("cuMemFree without a current context", (int)cuMemFree(ptr), 0);
 }
 
 /* ---- the topics ---- */
