@@ -34,6 +34,11 @@
 struct gpc_describer {
 	void *self;
 	void (*describe)(void *self, uint32_t stack, char *buf, size_t size);
+	/*
+	 * When its oldest block was taken, on CLOCK_MONOTONIC, and the bytes that it gained lately; 0: not
+	 * known.  May be NULL.
+	 */
+	void (*history)(void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth);
 };
 
 /* A short text for stack: the describer's (may be NULL), or "stack 17", or "no stack". */

@@ -7,11 +7,13 @@
 #include "base/balance.h"
 #include "base/bytes.h"
 #include "base/verdict.h"
+#include "oom/holder_rows.h"
 
 #define LABEL_WIDTH 7u /* "FULL   " */
 #define MAX_HOLDERS 3u
-#define HOLD_WIDTH  43u /* what stands before the site, at the least */
-#define SENTENCE    512 /* three lines of advice fit */
+#define HOLD_WIDTH  41u                  /* what stands before the site, at the least */
+#define YOUNG_NS    UINT64_C(1000000000) /* an age below it tells nothing */
+#define SENTENCE    512                  /* three lines of advice fit */
 
 struct page {
 	struct gpc_text *out;
@@ -259,57 +261,66 @@ static void put_balance(struct page *page, const struct gpucache_oom *oom)
 	put_balance_line(page, label, "=", print.total, 1000, what);
 }
 
-/* Holders of one description, as one row. */
-struct holder_row {
-	char site[GPC_SHORT_WIDTH - HOLD_WIDTH + 1];
-	uint64_t bytes;
-	uint64_t n_blocks;
-};
-
-/* Adds it to the row of its description, which may be new; the rows stay ordered by bytes. */
-static uint32_t unite_holder(struct holder_row *rows, uint32_t n, const struct holder_row *holder)
+/* Where there is room behind the site: ", oldest 12 s, +216.12 MiB". */
+static void add_history(struct gpc_text *line, const struct gpc_holder_row *row, uint64_t now_ns)
 {
-	uint32_t i = 0;
-	struct holder_row row;
+	char buf[60];
+	struct gpc_text words = gpc_text_init(buf, sizeof buf);
+	uint64_t age_ns = gpc_bytes_less(now_ns, row->oldest_ns);
 
-	while (i < n && strcmp(rows[i].site, holder->site) != 0)
-		i++;
-	row = i < n ? rows[i] : *holder;
-	if (i < n) {
-		row.bytes = gpc_bytes_add(row.bytes, holder->bytes);
-		row.n_blocks += holder->n_blocks;
-	} else {
-		n++;
+	if (row->oldest_ns && age_ns >= YOUNG_NS) {
+		gpc_text_add(&words, ", oldest ");
+		gpc_holder_add_age(&words, age_ns);
 	}
-	for (; i > 0 && rows[i - 1].bytes < row.bytes; i--)
-		rows[i] = rows[i - 1];
-	rows[i] = row;
-	return n;
+	if (row->growth) {
+		gpc_text_add(&words, ", +");
+		gpc_text_add_bytes(&words, row->growth);
+	}
+	if (line->len + words.len <= GPC_SHORT_WIDTH)
+		gpc_text_add(line, "%s", buf);
+}
+
+static void describe_as_told(void *self, uint32_t stack, char *buf, size_t size)
+{
+	const struct gpc_short_form *form = self;
+
+	gpc_site_describe(form->describer, stack, buf, size);
+}
+
+/* What WHY says of the fastest growing one was measured when it failed. */
+static void tell_history_as_told(
+	void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth)
+{
+	const struct gpc_short_form *form = self;
+
+	if (form->describer && form->describer->history)
+		form->describer->history(form->describer->self, stack, ret_oldest_ns, ret_growth);
+	if (stack && stack == form->oom->growth_stack)
+		*ret_growth = form->oom->growth_bytes;
 }
 
 static void put_holders(struct page *page, const struct gpc_short_form *form)
 {
+	struct gpc_short_form told = *form;
+	const struct gpc_describer describer = {
+		.self = &told, .describe = describe_as_told, .history = tell_history_as_told
+	};
 	const struct gpucache_oom *oom = form->oom;
-	struct holder_row rows[GPUCACHE_MAX_OOM_HOLDERS]; /* those that read the same are one */
+	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS];
 	const char *label = "HOLD";
-	uint32_t n = 0;
+	/* What fits on the line, and no more: the describer knows what to leave out. */
+	uint32_t n = gpc_holder_rows_fill(
+		rows, oom->holders, oom->n_holders, &describer, GPC_SHORT_WIDTH - HOLD_WIDTH + 1);
 
-	for (uint32_t i = 0; i < oom->n_holders; i++) {
-		const struct gpucache_holder *holder = &oom->holders[i];
-		struct holder_row row = { .bytes = holder->bytes, .n_blocks = holder->n_blocks };
-
-		/* What fits on the line, and no more: the describer knows what to leave out. */
-		gpc_site_describe(form->describer, holder->stack, row.site, sizeof row.site);
-		n = unite_holder(rows, n, &row);
-	}
 	for (uint32_t i = 0; i < n && i < MAX_HOLDERS; i++) {
 		char buf[GPC_SHORT_WIDTH + 1];
 		struct gpc_text line = gpc_text_init(buf, sizeof buf);
 
 		gpc_text_add(&line, "%-7s ", label);
 		add_number(&line, gpc_rounded_of(rows[i].bytes));
-		gpc_text_add(&line, " %9llu block%s  %s", (unsigned long long)rows[i].n_blocks,
+		gpc_text_add(&line, " %7llu block%s  %s", (unsigned long long)rows[i].n_blocks,
 			rows[i].n_blocks == 1 ? " " : "s", rows[i].site);
+		add_history(&line, &rows[i], oom->time_ns);
 		put_line(page, line.buf, line.len);
 		label = "";
 	}

@@ -13,7 +13,7 @@
 static void print_leaks(void)
 {
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		const struct gpc_device *device = &gpc_runtime.devices[d];
+		struct gpc_device *device = &gpc_runtime.devices[d];
 		uint64_t bytes = GPC_DEVICE_SUM(device, requested_bytes) +
 				 GPC_DEVICE_SUM(device, direct_bytes) -
 				 /* Nobody's to free. */
@@ -30,6 +30,7 @@ static void print_leaks(void)
 		gpc_log("GPU %u: %s not freed when the process ended; by call site: gpumem-report "
 			"leaks %s",
 			d, buf, gpc_runtime.record.path);
+		gpc_holders_print(device, bytes);
 	}
 }
 

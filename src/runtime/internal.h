@@ -287,6 +287,10 @@ static inline void gpc_rescue_succeeded(struct gpc_device *device, uint64_t size
 bool gpc_runtime_ask_neighbours(
 	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours);
 
+/* holders.c: what can be said of a device's holders; the second prints them, with `total` bytes in all. */
+struct gpc_describer gpc_holder_describer(struct gpc_device *device);
+void gpc_holders_print(struct gpc_device *device, uint64_t total);
+
 /* The process ends: print what was fatal. */
 void gpc_rescue_at_exit(void);
 

@@ -156,42 +156,10 @@ static struct gpc_verdict_facts facts_of(struct gpc_context *context, uint64_t f
 	return facts;
 }
 
-/* The kind of a context or module of the device whose stack this is, or none. */
-static unsigned int implicit_kind_of(const struct gpc_device *device, uint32_t stack)
-{
-	const struct gpc_record *record = &gpc_runtime.record;
-
-	for (uint32_t i = 0; i < record->n_blocks; i++) {
-		const struct gpucache_block *block = &record->blocks[i];
-		unsigned int kind = __atomic_load_n(&block->kind, __ATOMIC_RELAXED);
-
-		if (gpc_kind_is_implicit(kind) &&
-			__atomic_load_n(&block->device, __ATOMIC_RELAXED) == device->ordinal &&
-			__atomic_load_n(&block->stack, __ATOMIC_RELAXED) == stack &&
-			__atomic_load_n(&block->state, __ATOMIC_RELAXED) == GPUCACHE_BLOCK_LIVE)
-			return kind;
-	}
-	return GPUCACHE_KIND_NONE;
-}
-
-/* The call site; "contexts: SITE" where the driver took the memory for itself at a call there. */
-static void describe(void *self, uint32_t stack, char *buf, size_t size)
-{
-	unsigned int kind = implicit_kind_of(self, stack);
-	struct gpc_text text = gpc_text_init(buf, size);
-
-	if (!gpc_runtime.has_stacks)
-		return;
-	if (kind)
-		gpc_text_add(&text, "%s: ", gpc_kind_words(kind));
-	if (!gpc_stack_describe(&gpc_runtime.stacks, stack, buf + text.len, size - text.len))
-		buf[0] = '\0';
-}
-
 static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom,
 	const struct gpc_verdict_facts *facts)
 {
-	const struct gpc_describer describer = { .self = device, .describe = describe };
+	const struct gpc_describer describer = gpc_holder_describer(device);
 	const struct gpucache_header *header = gpc_runtime.record.header;
 	struct gpc_short_form form = {
 		.oom = oom,

@@ -115,3 +115,20 @@ struct gpc_growing gpc_growth_find(
 	}
 	return found;
 }
+
+uint64_t gpc_growth_of(const struct gpc_growth *growth, const struct gpucache_site *sites,
+	uint32_t n_sites, uint32_t stack)
+{
+	uint32_t n_rows = atomic_load_explicit(&growth->n_rows, memory_order_acquire);
+	uint32_t row = n_rows > GPC_GROWTH_WINDOWS ? n_rows - GPC_GROWTH_WINDOWS : 0;
+	uint64_t grown = 0;
+
+	for (uint32_t i = 1; n_rows && stack && i < n_sites && i < growth->max_sites; i++) {
+		uint64_t now = held(growth, sites, i);
+		uint64_t then = growth->rows[(size_t)row * growth->max_sites + i];
+
+		if (sites[i].stack == stack && now > then)
+			grown += now - then;
+	}
+	return grown;
+}

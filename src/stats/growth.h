@@ -66,4 +66,8 @@ static inline void gpc_growth_note(struct gpc_growth *growth, uint64_t n_mallocs
 struct gpc_growing gpc_growth_find(
 	const struct gpc_growth *growth, const struct gpucache_site *sites, uint32_t n_sites);
 
+/* The bytes that a site gained over the last windows, or since the first one; 0: none. */
+uint64_t gpc_growth_of(const struct gpc_growth *growth, const struct gpucache_site *sites,
+	uint32_t n_sites, uint32_t stack);
+
 #endif

@@ -31,7 +31,7 @@ def taken_of(balance):
 def expect_own_holders(world, n_gpus, failing, **extra):
     said = run_out(world, "fill", n_gpus, failing, **extra)
     expect("fill_cache" not in said, f"the holders of another GPU: {said}")
-    expect("load_weights" in said and "1.46 GiB        10 blocks" in said, f"its own holders: {said}")
+    expect("load_weights" in said and "1.46 GiB      10 blocks" in said, f"its own holders: {said}")
     oom = world.report_json("oom")
     held, sites = sums_of(oom)
     expect_equal("what fill_cache holds there", sites.get("fill_cache", 0), 0)

@@ -185,3 +185,7 @@ def case_the_line_at_the_end_counts_what_leaks_counts(world):
     total = world.report("leaks", world.recording()).out.rsplit("SUMMARY", 1)[1]
     n_bytes = int(re.search(r"(\d+) bytes not freed", total).group(1))
     expect_equal("the line at the end", said.group(1), f"{n_bytes / MIB:.2f} MiB")
+    rows = re.findall(r"^ +([\d.]+) MiB +\d+ +\d+ m?s +(?:\+\S+ [KM]iB)?  (.*)$", done.err, re.M)
+    expect(abs(sum(float(row[0]) for row in rows) - float(said.group(1).split()[0])) < 0.005,
+           f"the call sites do not add up: {done.err}")
+    expect(any("train" in row[1] for row in rows), f"no call site: {rows}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory by the ranges that a program names: gpucache_tag_push, and NVTX in programs that know nothing of us."""
 import os
+import re
 import shutil
 import subprocess
 
@@ -93,6 +94,9 @@ def expect_nvtx_ranges(world):
     # The first steps have names of their own, the others share one.
     expect_equal("MiB of all steps", sum(steps.values()), 100)
     expect("step 1" in steps and steps.get("step *", 0) > 50, f"{sorted(steps)}")
+    # A person sees one row.
+    rows = re.findall(r"([\d.]+) MiB .*  (step .*)", world.report("leaks", world.recording()).out)
+    expect_equal("the rows of steps", rows, [("100.00", "step *")])
 
 
 def case_nvtx_ranges_of_a_program_that_knows_nothing_of_us_are_in_the_recording(world):

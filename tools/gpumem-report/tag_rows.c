@@ -101,7 +101,8 @@ static bool add_folded(struct gpc_tag_rows *rows, const struct labelled *labelle
 	return row->label != NULL;
 }
 
-static bool fold(struct gpc_tag_rows *rows, const struct labelled *labelled, size_t n)
+/* Of `least` names of one pattern, or a folded one among them, one row is made; SIZE_MAX: never. */
+static bool fold(struct gpc_tag_rows *rows, const struct labelled *labelled, size_t n, size_t least)
 {
 	bool is_made = true;
 
@@ -111,10 +112,10 @@ static bool fold(struct gpc_tag_rows *rows, const struct labelled *labelled, siz
 		for (end = first;
 			end < n && strcmp(labelled[end].pattern, labelled[first].pattern) == 0;
 			end++)
-			is_folded |= strchr(labelled[end].label, '*') != NULL;
-		if (is_folded || end - first >= LEAST_FOLDED)
+			is_folded |= least != SIZE_MAX && strchr(labelled[end].label, '*');
+		if (is_folded || end - first >= least)
 			is_made = add_folded(rows, &labelled[first], end - first);
-		for (size_t i = first; i < end && !is_folded && end - first < LEAST_FOLDED; i++)
+		for (size_t i = first; i < end && !is_folded && end - first < least; i++)
 			is_made &= add_folded(rows, &labelled[i], 1);
 	}
 	return is_made;
@@ -132,7 +133,7 @@ static int compare_rows(const void *left, const void *right)
 
 /* Makes rows of found[0 .. n), one a tag. */
 static bool make_rows(struct gpc_tag_rows *rows, const struct gpc_report *report,
-	const struct gpc_row *found, size_t n)
+	const struct gpc_row *found, size_t n, bool is_folded)
 {
 	struct labelled *labelled = calloc(n + 1, sizeof *labelled);
 	bool is_made = labelled != NULL;
@@ -143,7 +144,7 @@ static bool make_rows(struct gpc_tag_rows *rows, const struct gpc_report *report
 		is_made = label_row(&labelled[i], report, &found[i]);
 	if (is_made) {
 		qsort(labelled, n, sizeof *labelled, compare_patterns);
-		is_made = fold(rows, labelled, n);
+		is_made = fold(rows, labelled, n, is_folded ? LEAST_FOLDED : SIZE_MAX);
 		qsort(rows->rows, rows->n, sizeof *rows->rows, compare_rows);
 	}
 	for (size_t i = 0; i < n && labelled; i++) {
@@ -155,7 +156,7 @@ static bool make_rows(struct gpc_tag_rows *rows, const struct gpc_report *report
 }
 
 enum gpc_status gpc_tag_rows_init(struct gpc_tag_rows *rows, const struct gpc_report *report,
-	int32_t ordinal, const struct gpucache_oom *oom)
+	int32_t ordinal, const struct gpucache_oom *oom, bool is_folded)
 {
 	uint64_t room =
 		oom ? oom->n_tags : report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
@@ -173,7 +174,7 @@ enum gpc_status gpc_tag_rows_init(struct gpc_tag_rows *rows, const struct gpc_re
 		rows->total_bytes = gpc_bytes_add(rows->total_bytes, found[i].bytes);
 		has_tag |= found[i].id != 0;
 	}
-	if (has_tag && !make_rows(rows, report, found, n)) {
+	if (has_tag && !make_rows(rows, report, found, n, is_folded)) {
 		free(found);
 		gpc_tag_rows_fini(rows);
 		return GPC_NO_METADATA;
@@ -231,7 +232,7 @@ void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
 {
 	struct gpc_tag_rows rows;
 
-	if (gpc_tag_rows_init(&rows, report, ordinal, oom) != GPC_OK) {
+	if (gpc_tag_rows_init(&rows, report, ordinal, oom, true) != GPC_OK) {
 		gpc_complain("no memory for the table of ranges");
 		return;
 	}
@@ -243,19 +244,16 @@ void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
 	gpc_tag_rows_fini(&rows);
 }
 
-void gpc_tag_rows_json(struct json_object *object, const struct gpc_report *report, int32_t ordinal,
-	const struct gpucache_oom *oom)
+static struct json_object *rows_json(const struct gpc_report *report, int32_t ordinal,
+	const struct gpucache_oom *oom, bool is_folded)
 {
 	struct json_object *array = json_object_new_array();
+	unsigned limit = report->options->limit;
 	struct gpc_tag_rows rows;
-	size_t shown;
 
-	json_object_object_add(object, "tags", array);
-	if (gpc_tag_rows_init(&rows, report, ordinal, oom) != GPC_OK)
-		return;
-	shown = report->options->limit && report->options->limit < rows.n ? report->options->limit
-									  : rows.n;
-	for (size_t i = 0; i < shown; i++) {
+	if (gpc_tag_rows_init(&rows, report, ordinal, oom, is_folded) != GPC_OK)
+		return array;
+	for (size_t i = 0; i < rows.n && (!limit || i < limit); i++) {
 		struct json_object *row = json_object_new_object();
 
 		gpc_json_text(row, "tag", rows.rows[i].label);
@@ -264,4 +262,12 @@ void gpc_tag_rows_json(struct json_object *object, const struct gpc_report *repo
 		json_object_array_add(array, row);
 	}
 	gpc_tag_rows_fini(&rows);
+	return array;
+}
+
+void gpc_tag_rows_json(struct json_object *object, const struct gpc_report *report, int32_t ordinal,
+	const struct gpucache_oom *oom)
+{
+	json_object_object_add(object, "tags", rows_json(report, ordinal, oom, false));
+	json_object_object_add(object, "tag_patterns", rows_json(report, ordinal, oom, true));
 }

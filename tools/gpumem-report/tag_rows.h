@@ -31,17 +31,18 @@ struct gpc_tag_rows {
 
 /*
  * As the failure's record says; or, where `oom` is NULL, of the live blocks of that device, or of
- * all where ordinal is -1.
+ * all where ordinal is -1.  Names are folded as in invariant 3, or not.
  */
 GPC_MUST_CHECK enum gpc_status gpc_tag_rows_init(struct gpc_tag_rows *rows,
-	const struct gpc_report *report, int32_t ordinal, const struct gpucache_oom *oom);
+	const struct gpc_report *report, int32_t ordinal, const struct gpucache_oom *oom,
+	bool is_folded);
 void gpc_tag_rows_fini(struct gpc_tag_rows *rows);
 
 /* The section TAGS, with `moment` ("when it ended") in its first line; nothing without rows. */
 void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_oom *oom, const char *moment);
 
-/* Adds the array `tags`. */
+/* Adds the arrays `tags`, with the names as they were given, and `tag_patterns`. */
 void gpc_tag_rows_json(struct json_object *object, const struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_oom *oom);
 

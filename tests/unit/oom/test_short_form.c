@@ -122,8 +122,8 @@ static void an_exhausted_gpu(void **state)
 		"       +        1.00 GiB    1.0 %  reserved by the driver\n"
 		"       +        4.00 GiB    4.0 %  free on the GPU\n"
 		"       =      100.00 GiB  100.0 %  total\n"
-		"HOLD           56.00 GiB      1204 blocks  load_weights loader.cpp:88\n"
-		"               34.00 GiB         1 block   attn.forward model.py:212\n"
+		"HOLD           56.00 GiB    1204 blocks  load_weights loader.cpp:88\n"
+		"               34.00 GiB       1 block   attn.forward model.py:212\n"
 		"TRY    free at least 4.00 GiB; 8 % of the 56.00 GiB held by load_weights "
 		"loader.cpp:88 would do\n"
 		"FULL   gpumem-report oom /dev/shm/gpumem-0/python3.gpumem\n");
@@ -142,8 +142,8 @@ static void holders_that_read_the_same_are_one_row(void **state)
 	s.oom.holders[2] = (struct gpucache_holder){ 1, 5, 20 * GPC_GIB };
 	write_page(&form);
 	assert_non_null(strstr(page,
-		"HOLD           50.00 GiB        15 blocks  load_weights loader.cpp:88\n"
-		"               34.00 GiB         1 block   attn.forward model.py:212\n"
+		"HOLD           50.00 GiB      15 blocks  load_weights loader.cpp:88\n"
+		"               34.00 GiB       1 block   attn.forward model.py:212\n"
 		"TRY "));
 }
 

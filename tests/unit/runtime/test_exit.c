@@ -131,6 +131,8 @@ static void leaks_are_printed_where_that_was_asked_for(void **state)
 	(void)state;
 	world_run(NULL, "stacks:off,leak_report:on", leaks);
 	world_assert_says("GPU 0: 3.00 MiB not freed");
+	world_run(NULL, "leak_report:on", leaks);
+	world_assert_says("     3.00 MiB         1 "); /* by call site */
 	world_run(NULL, "stacks:off", leaks);
 	world_assert_is_silent();
 }

@@ -71,6 +71,18 @@ static void what_holds_still_is_not_growth(void **state)
 	assert_int_equal(gpc_growth_find(&growth, sites, N_SITES).stack, 0);
 }
 
+static void what_a_site_gained_is_asked_for_by_its_stack(void **state)
+{
+	(void)state;
+	assert_int_equal(gpc_growth_of(&growth, sites, N_SITES, 11), 0);
+	run(1, 100000);
+	assert_int_equal(gpc_growth_of(&growth, sites, N_SITES, 11),
+		gpc_growth_find(&growth, sites, N_SITES).bytes);
+	assert_int_equal(gpc_growth_of(&growth, sites, N_SITES, 13), 0);
+	assert_int_equal(gpc_growth_of(&growth, sites, N_SITES, 0), 0);
+	assert_int_equal(gpc_growth_of(&growth, sites, N_SITES, 99), 0);
+}
+
 static void fewer_than_eight_windows_say_nothing(void **state)
 {
 	(void)state;
@@ -128,6 +140,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_holds_still_is_not_growth, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			fewer_than_eight_windows_say_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			what_a_site_gained_is_asked_for_by_its_stack, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_site_half_way_through_a_removal_counts_as_empty, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

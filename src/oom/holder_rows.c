@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "oom/holder_rows.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/rounded.h"
+
+static void unite(struct gpc_holder_row *into, const struct gpc_holder_row *row)
+{
+	into->bytes = gpc_bytes_add(into->bytes, row->bytes);
+	into->n_blocks += row->n_blocks;
+	into->growth = gpc_bytes_add(into->growth, row->growth);
+	if (!into->oldest_ns || (row->oldest_ns && row->oldest_ns < into->oldest_ns))
+		into->oldest_ns = row->oldest_ns;
+}
+
+/* Adds it to the row of its description, which may be new; the rows stay ordered by bytes. */
+static uint32_t add(struct gpc_holder_row *rows, uint32_t n, const struct gpc_holder_row *added)
+{
+	uint32_t i = 0;
+	struct gpc_holder_row row;
+
+	while (i < n && strcmp(rows[i].site, added->site) != 0)
+		i++;
+	row = *added;
+	if (i < n) {
+		row = rows[i];
+		unite(&row, added);
+	} else {
+		n++;
+	}
+	for (; i > 0 && rows[i - 1].bytes < row.bytes; i--)
+		rows[i] = rows[i - 1];
+	rows[i] = row;
+	return n;
+}
+
+uint32_t gpc_holder_rows_fill(struct gpc_holder_row *rows, const struct gpucache_holder *holders,
+	uint32_t n, const struct gpc_describer *describer, size_t site_size)
+{
+	uint32_t n_rows = 0;
+
+	if (site_size > GPC_HOLDER_SITE_SIZE)
+		site_size = GPC_HOLDER_SITE_SIZE;
+	for (uint32_t i = 0; i < n && i < GPUCACHE_MAX_OOM_HOLDERS; i++) {
+		struct gpc_holder_row row = { .bytes = holders[i].bytes,
+			.n_blocks = holders[i].n_blocks };
+
+		gpc_site_describe(describer, holders[i].stack, row.site, site_size);
+		if (describer && describer->history)
+			describer->history(
+				describer->self, holders[i].stack, &row.oldest_ns, &row.growth);
+		n_rows = add(rows, n_rows, &row);
+	}
+	return n_rows;
+}
+
+void gpc_holder_add_age(struct gpc_text *text, uint64_t ns)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = { { "d", UINT64_C(86400000000000) }, { "h", UINT64_C(3600000000000) },
+		{ "min", UINT64_C(60000000000) }, { "s", UINT64_C(1000000000) },
+		{ "ms", UINT64_C(1000000) } };
+	size_t i = 0;
+
+	while (i + 1 < sizeof units / sizeof units[0] && ns < units[i].ns)
+		i++;
+	gpc_text_add(text, "%llu %s", (unsigned long long)(ns / units[i].ns), units[i].name);
+}
+
+static void add_row(struct gpc_text *text, struct gpc_rounded bytes,
+	const struct gpc_holder_row *row, uint64_t now_ns)
+{
+	char buf[40];
+	struct gpc_text field = gpc_text_init(buf, sizeof buf);
+
+	gpc_text_add_rounded(&field, bytes);
+	gpc_text_add(text, "%13s %9llu", buf, (unsigned long long)row->n_blocks);
+	field = gpc_text_init(buf, sizeof buf);
+	if (row->oldest_ns)
+		gpc_holder_add_age(&field, gpc_bytes_less(now_ns, row->oldest_ns));
+	gpc_text_add(text, " %7s", buf);
+	field = gpc_text_init(buf, sizeof buf);
+	if (row->growth) {
+		gpc_text_add(&field, "+");
+		gpc_text_add_bytes(&field, row->growth);
+	}
+	gpc_text_add(text, " %13s  %s\n", buf, row->site);
+}
+
+void gpc_holder_rows_write(struct gpc_text *text, const struct gpc_holder_row *rows, uint32_t n,
+	uint32_t max, uint64_t total, uint64_t now_ns)
+{
+	struct gpc_holder_row others = { .site = "others" };
+	struct gpc_rounded rounded[GPUCACHE_MAX_OOM_HOLDERS + 1];
+	uint64_t bytes[GPUCACHE_MAX_OOM_HOLDERS + 1];
+	uint64_t shown_bytes = 0;
+	uint32_t shown = n < max ? n : max;
+
+	for (uint32_t i = 0; i < shown; i++) {
+		bytes[i] = rows[i].bytes;
+		shown_bytes = gpc_bytes_add(shown_bytes, bytes[i]);
+	}
+	for (uint32_t i = shown; i < n; i++)
+		unite(&others, &rows[i]);
+	bytes[shown] = gpc_bytes_less(total, shown_bytes);
+	gpc_rounded_parts(gpc_rounded_of(total), bytes, shown + 1, rounded);
+	gpc_text_add(text, "%13s %9s %7s %13s  %s\n", "bytes", "blocks", "oldest", "growth",
+		"call site");
+	for (uint32_t i = 0; i < shown; i++)
+		add_row(text, rounded[i], &rows[i], now_ns);
+	if (bytes[shown])
+		add_row(text, rounded[shown], &others, now_ns);
+}
