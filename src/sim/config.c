@@ -144,24 +144,23 @@ static bool apply_fail(struct gpc_sim_config *config, const char *value)
 	return true;
 }
 
-/* The published figures of single calls, measured by others on V100 to H20 class machines. */
+const uint64_t gpc_sim_published_costs[GPC_SIM_COST_COUNT] = {
+	[GPC_SIM_COST_MALLOC] = 35000,     /* cudaMalloc of 1..2 MiB: 33..38 us */
+	[GPC_SIM_COST_FREE] = 35000,       /* the same source, without the wait */
+	[GPC_SIM_COST_INFO] = 10000,       /* cudaMemGetInfo: 7..12 us */
+	[GPC_SIM_COST_EVENT_CREATE] = 420, /* without timing */
+	[GPC_SIM_COST_RECORD] = 244,       /* without timing */
+	[GPC_SIM_COST_QUERY] = 1020,       /* cudaEventQuery */
+	[GPC_SIM_COST_WAIT] = 254,         /* cudaStreamWaitEvent */
+	[GPC_SIM_COST_SYNC] =
+		5000, /* an idle cuCtxSynchronize; an estimate, nobody published one */
+	[GPC_SIM_COST_LAUNCH] = 2500, /* a launch, host side; the usual 2..3 us */
+};
+
 static bool apply_costs(struct gpc_sim_config *config, const char *value)
 {
-	static const uint64_t published[GPC_SIM_COST_COUNT] = {
-		[GPC_SIM_COST_MALLOC] = 35000,     /* cudaMalloc of 1..2 MiB: 33..38 us */
-		[GPC_SIM_COST_FREE] = 35000,       /* the same source, without the wait */
-		[GPC_SIM_COST_INFO] = 10000,       /* cudaMemGetInfo: 7..12 us */
-		[GPC_SIM_COST_EVENT_CREATE] = 420, /* without timing */
-		[GPC_SIM_COST_RECORD] = 244,       /* without timing */
-		[GPC_SIM_COST_QUERY] = 1020,       /* cudaEventQuery */
-		[GPC_SIM_COST_WAIT] = 254,         /* cudaStreamWaitEvent */
-		[GPC_SIM_COST_SYNC] =
-			5000, /* an idle cuCtxSynchronize; an estimate, nobody published one */
-		[GPC_SIM_COST_LAUNCH] = 2500, /* a launch, host side; the usual 2..3 us */
-	};
-
 	if (!strcmp(value, "published"))
-		memcpy(config->cost_ns, published, sizeof published);
+		memcpy(config->cost_ns, gpc_sim_published_costs, sizeof gpc_sim_published_costs);
 	else if (!strcmp(value, "none"))
 		memset(config->cost_ns, 0, sizeof config->cost_ns);
 	else

@@ -57,6 +57,13 @@ alloc,2,3000000,7,5
 free,1,5242880,0,9
 alloc,1,100,7,10
 END
+cat >"$work/empty_cache.csv" <<'END'
+op,id,size,stream,time_us
+alloc,1,31457280,0,0
+free,1,31457280,0,1
+empty_cache,0,0,0,2
+alloc,2,52428800,0,3
+END
 cat >"$work/rmm.csv" <<'END'
 Thread,Time,Action,Pointer,Size,Stream
 1,15:47:02.841961,allocate,0x10012400000,1048576,0
@@ -92,7 +99,12 @@ answers a_request_of_no_bytes_is_damage 4 'line 2' "$work/zero.csv"
 answers an_empty_file_is_damage 4 'empty' "$work/empty.csv"
 answers a_file_cut_off_is_damage 4 'cut off' "$work/cut.csv.gz"
 answers a_missing_trace_is_not_found 3 'No such file' "$work/nothing.csv"
-answers no_trace_is_wrong_usage 2 'no trace named'
+answers sizes_choose_the_memory_themselves 2 '--sizes chooses the memory itself' --sizes -m 1GiB "$work/few.csv"
+answers sizes_are_a_table 0 'without limit' --sizes -p gpucache -p pytorch -p none "$work/few.csv"
+answers sizes_are_in_the_json 0 '"sizes":' --sizes --json "$work/few.csv"
+answers where_it_does_not_fit_it_says_so 0 'fails' --sizes -p pytorch medium_1024_inference.csv.gz
+answers driver_calls_are_counted_by_kind 0 '  memory returned             1280' -p none medium_1024_inference.csv.gz
+answers what_is_cached_goes_back_where_the_trace_says_so 0 'peak reserved            50.00 MiB     50.00 MiB' -p gpucache -p pytorch "$work/empty_cache.csv"
 answers an_unknown_policy_is_wrong_usage 2 'there are gpucache, gpucache-on, pytorch, none and unsafe' -p jax "$work/few.csv"
 answers an_unknown_parameter_is_wrong_usage 2 'max_split_size_mb' -s max_splits:4 "$work/few.csv"
 answers an_unknown_option_is_wrong_usage 2 '--polcy' --polcy x
@@ -105,6 +117,10 @@ answers the_version_is_told 0 'gpumem-replay ' -V
 	"$top/tests/bench/make_recordings.c" "$top/tests/unit/format/recording_builder.c" &&
 	"$work/make_recordings" "$work" || exit 2
 answers the_ring_is_replayed_after_what_was_held_before_it 0 'events 7..22 of 22 of the recording, GPU 0; 2 blocks of 18.00 MiB held before' "$work/ring.gpucache"
+# Another test may have made a newer one meanwhile: what is replayed is a recording, not more.
+GPUCACHE_OUTPUT="$work/%p.gpucache" "$tool" >"$work/out" 2>"$work/err"
+head -1 "$work/out" | grep -q '\.gpucache: [0-9]* operations'
+result without_a_trace_the_newest_recording_is_replayed $?
 answers what_was_held_before_counts_as_live 0 'peak live                19.00 MiB' "$work/ring.gpucache"
 answers other_kinds_of_memory_are_held 0 '32.00 MiB of other kinds' "$work/ring.gpucache"
 answers other_kinds_of_memory_take_room 1 'event 2, a request of 10.00 MiB' -p none -m 48MiB "$work/ring.gpucache"

@@ -12,8 +12,6 @@
 
 #include "tools/gpumem-replay/run.h"
 
-#define GPC_MAX_POLICIES 5
-
 #define GPC_MAX_SOURCES 64
 
 /* Where a trace comes from: a file, or a workload to make. */
@@ -31,6 +29,7 @@ struct gpc_arguments {
 	const char *save; /* NULL: nowhere */
 	int device;       /* of a recording; -1: the busiest */
 	bool with_smallest;
+	bool with_sizes;
 	bool json;
 };
 

@@ -8,11 +8,11 @@
 
 /* ---- the driver that counts ---- */
 
-static struct gpc_driver *count(struct gpc_driver *drv)
+static struct gpc_driver *count(struct gpc_driver *drv, enum gpc_sim_cost kind)
 {
 	struct gpc_counting_driver *counting = (struct gpc_counting_driver *)drv;
 
-	counting->n_calls++;
+	counting->n_calls[kind]++;
 	return counting->inner;
 }
 
@@ -25,79 +25,77 @@ static uint64_t now_ns(struct gpc_driver *drv)
 
 static enum gpc_status mem_alloc(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
 {
-	struct gpc_driver *inner = count(drv);
+	struct gpc_driver *inner = count(drv, GPC_SIM_COST_MALLOC);
 
-	((struct gpc_counting_driver *)drv)->n_allocs++;
 	return inner->ops->mem_alloc(inner, size, ret_ptr);
 }
 
 static enum gpc_status mem_free(struct gpc_driver *drv, gpc_devptr ptr)
 {
-	struct gpc_driver *inner = count(drv);
+	struct gpc_driver *inner = count(drv, GPC_SIM_COST_FREE);
 
-	((struct gpc_counting_driver *)drv)->n_frees++;
 	return inner->ops->mem_free(inner, ptr);
 }
 
 static enum gpc_status mem_info(struct gpc_driver *drv, uint64_t *ret_free, uint64_t *ret_total)
 {
-	struct gpc_driver *inner = count(drv);
+	struct gpc_driver *inner = count(drv, GPC_SIM_COST_INFO);
 
 	return inner->ops->mem_info(inner, ret_free, ret_total);
 }
 
 static enum gpc_status event_create(struct gpc_driver *drv, gpc_event *ret_event)
 {
-	struct gpc_driver *inner = count(drv);
+	struct gpc_driver *inner = count(drv, GPC_SIM_COST_EVENT_CREATE);
 
 	return inner->ops->event_create(inner, ret_event);
 }
 
 static void event_destroy(struct gpc_driver *drv, gpc_event event)
 {
-	struct gpc_driver *inner = count(drv);
+	struct gpc_driver *inner = count(drv, GPC_SIM_COST_EVENT_CREATE);
 
 	inner->ops->event_destroy(inner, event);
 }
 
 static enum gpc_status fence_record(struct gpc_driver *drv, gpc_event event)
 {
-	struct gpc_driver *inner = count(drv);
+	struct gpc_driver *inner = count(drv, GPC_SIM_COST_RECORD);
 
 	return inner->ops->fence_record(inner, event);
 }
 
 static enum gpc_status event_query(struct gpc_driver *drv, gpc_event event)
 {
-	struct gpc_driver *inner = count(drv);
+	struct gpc_driver *inner = count(drv, GPC_SIM_COST_QUERY);
 
 	return inner->ops->event_query(inner, event);
 }
 
 static enum gpc_status event_wait(struct gpc_driver *drv, gpc_event event)
 {
-	struct gpc_driver *inner = count(drv);
+	struct gpc_driver *inner = count(drv, GPC_SIM_COST_SYNC);
 
 	return inner->ops->event_wait(inner, event);
 }
 
 static enum gpc_status context_sync(struct gpc_driver *drv)
 {
-	struct gpc_driver *inner = count(drv);
+	struct gpc_driver *inner = count(drv, GPC_SIM_COST_SYNC);
 
 	return inner->ops->context_sync(inner);
 }
 
 static enum gpc_status legacy_record(struct gpc_driver *drv, gpc_event event)
 {
-	struct gpc_driver *inner = count(drv);
+	struct gpc_driver *inner = count(drv, GPC_SIM_COST_RECORD);
 
 	return inner->ops->legacy_record(inner, event);
 }
 
 static enum gpc_status stream_wait(struct gpc_driver *drv, gpc_stream stream, gpc_event event)
 {
-	struct gpc_driver *inner = count(drv);
+	struct gpc_driver *inner = count(drv, GPC_SIM_COST_WAIT);
 
 	return inner->ops->stream_wait(inner, stream, event);
 }
@@ -222,7 +220,7 @@ enum gpc_status gpc_machine_record(struct gpc_machine *machine, uint32_t i, gpc_
 {
 	CUresult result;
 
-	machine->counting.n_calls++;
+	machine->counting.n_calls[GPC_SIM_COST_RECORD]++;
 	if (machine->gpu)
 		return gpc_gpu_record(machine->gpu, machine->streams[i], event);
 	result = gpc_sim_stream_record(
@@ -255,7 +253,7 @@ enum gpc_status gpc_machine_order(struct gpc_machine *machine, uint32_t stream, 
 	if (!machine->sim)
 		return GPC_OK;
 	st = gpc_machine_record(machine, other, machine->event);
-	machine->counting.n_calls--; /* this one was the program's */
+	machine->counting.n_calls[GPC_SIM_COST_RECORD]--; /* this one was the program's */
 	return st ? st : inner->ops->stream_wait(inner, machine->streams[stream], machine->event);
 }
 

@@ -37,9 +37,8 @@ struct gpc_machine_config {
 struct gpc_counting_driver {
 	struct gpc_driver base;
 	struct gpc_driver *inner;
-	uint64_t n_calls; /* of all kinds but now_ns */
-	uint64_t n_allocs;
-	uint64_t n_frees;
+	uint64_t n_calls
+		[GPC_SIM_COST_COUNT]; /* all but now_ns; an event's end counts as its making */
 };
 
 struct gpc_machine {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "format/directory.h"
 #include "tools/gpumem-replay/arguments.h"
 #include "tools/gpumem-replay/print.h"
 #include "tools/gpumem-replay/workload.h"
@@ -150,11 +151,48 @@ static enum exit_code save(const struct gpc_trace *trace, const char *path)
 	return EXIT_IO;
 }
 
+static enum exit_code run_sizes(const struct gpc_trace *trace,
+	const struct gpc_arguments *arguments, struct json_object *root)
+{
+	struct gpc_sizes sizes[GPC_MAX_POLICIES];
+
+	for (unsigned i = 0; i < arguments->n_policies; i++) {
+		enum gpc_status st = gpc_sizes_run(
+			trace, arguments->policies[i], &arguments->settings, &sizes[i]);
+
+		if (st) {
+			gpc_complain("%s: policy %s could not be run: %s", trace->path,
+				arguments->policies[i]->name, gpc_status_text(st));
+			return EXIT_IO;
+		}
+	}
+	if (root)
+		gpc_print_json_add_sizes(root, trace, sizes, arguments->n_policies);
+	else
+		gpc_print_sizes(trace, sizes, arguments->n_policies);
+	return EXIT_DONE;
+}
+
+static enum exit_code run_and_print(const struct gpc_trace *trace,
+	const struct gpc_arguments *arguments, struct json_object *root)
+{
+	struct gpc_run runs[GPC_MAX_POLICIES];
+	enum exit_code code;
+
+	if (arguments->with_sizes)
+		return run_sizes(trace, arguments, root);
+	code = run_policies(trace, arguments, runs);
+	if (code <= EXIT_FAILED && root)
+		gpc_print_json_add(root, trace, runs, arguments->n_policies);
+	else if (code <= EXIT_FAILED)
+		gpc_print_table(trace, runs, arguments->n_policies);
+	return code;
+}
+
 /* The root of the JSON, NULL: a table. */
 static enum exit_code replay(const struct gpc_source *source, const struct gpc_arguments *arguments,
 	struct json_object *root)
 {
-	struct gpc_run runs[GPC_MAX_POLICIES];
 	struct gpc_trace trace;
 	enum exit_code code = read_trace(source, arguments->device, &trace);
 
@@ -163,16 +201,33 @@ static enum exit_code replay(const struct gpc_source *source, const struct gpc_a
 	if (arguments->save)
 		code = save(&trace, arguments->save);
 	if (!code)
-		code = run_policies(&trace, arguments, runs);
-	if (code <= EXIT_FAILED && root)
-		gpc_print_json_add(root, &trace, runs, arguments->n_policies);
-	else if (code <= EXIT_FAILED)
-		gpc_print_table(&trace, runs, arguments->n_policies);
+		code = run_and_print(&trace, arguments, root);
 	if (trace.is_damaged) {
 		gpc_complain("%s is damaged; what could be read was replayed", trace.path);
 		code = code > EXIT_DAMAGED ? code : EXIT_DAMAGED;
 	}
 	gpc_trace_fini(&trace);
+	return code;
+}
+
+/* Where no trace is named: the newest recording of this user. */
+static enum exit_code replay_newest(const struct gpc_arguments *arguments, struct json_object *root)
+{
+	const struct gpc_directory_entry *entry = NULL;
+	enum exit_code code = EXIT_NOT_FOUND;
+	struct gpc_directory directory;
+
+	if (gpc_directory_open(&directory, NULL)) {
+		gpc_complain("no memory to look for recordings");
+		return EXIT_IO;
+	}
+	entry = gpc_directory_find(&directory, 0);
+	if (entry)
+		code = replay(&(const struct gpc_source){ .text = entry->path }, arguments, root);
+	else
+		gpc_complain(
+			"no trace named, and no recording found; `gpumem-replay -h` shows how");
+	gpc_directory_close(&directory);
 	return code;
 }
 
@@ -194,6 +249,8 @@ int main(int argc, char **argv)
 	}
 	if (arguments.json)
 		root = gpc_print_json_begin();
+	if (arguments.n_sources == 0)
+		worst = replay_newest(&arguments, root);
 	for (unsigned i = 0; i < arguments.n_sources; i++) {
 		enum exit_code code;
 

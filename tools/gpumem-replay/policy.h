@@ -51,6 +51,8 @@ struct gpc_policy_ops {
 	enum gpc_status (*free)(void *self, uint64_t address, uint32_t stream, uint64_t now_ns);
 	/* A stream that the free will not name uses it, too.  NULL: does not matter. */
 	enum gpc_status (*use)(void *self, uint64_t address, uint32_t stream);
+	/* The program asks for what is cached to go back to the driver.  NULL: nothing is. */
+	void (*empty_cache)(void *self);
 	/* The program waits for the whole device: before and after it did.  NULL: do not matter. */
 	uint64_t (*begin_sync)(void *self);
 	void (*end_sync)(void *self, uint64_t number, uint64_t now_ns);

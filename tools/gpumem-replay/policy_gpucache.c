@@ -155,6 +155,15 @@ static enum gpc_status use(void *arg, uint64_t address, uint32_t stream)
 	return gpc_pool_record_use(&self->pool, address);
 }
 
+/* As gpucache_trim. */
+static void empty_cache(void *arg)
+{
+	struct gpucache *self = arg;
+
+	(void)gpc_pool_reap(&self->pool);
+	(void)gpc_pool_trim(&self->pool, UINT64_MAX);
+}
+
 static uint64_t begin_sync(void *arg)
 {
 	struct gpucache *self = arg;
@@ -184,9 +193,10 @@ static const char *check(void *arg)
 }
 
 /* What all variants have. */
-#define COMMON                                                                              \
-	.destroy = destroy, .alloc = alloc, .free = free_address, .begin_sync = begin_sync, \
-	.end_sync = end_sync, .peak_pending = peak_pending, .check = check
+#define COMMON                                                                                \
+	.destroy = destroy, .alloc = alloc, .free = free_address, .empty_cache = empty_cache, \
+	.begin_sync = begin_sync, .end_sync = end_sync, .peak_pending = peak_pending,         \
+	.check = check
 
 const struct gpc_policy_ops gpc_policy_gpucache = {
 	.name = "gpucache",

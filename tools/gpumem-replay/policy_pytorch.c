@@ -319,6 +319,14 @@ static bool release_available_cached_blocks(struct pytorch *self, uint64_t size,
 	return true;
 }
 
+static void empty_cache(void *arg)
+{
+	struct pytorch *self = arg;
+
+	wait_for_events(self);
+	release_cached_blocks(self);
+}
+
 static struct gpc_block *find_free(struct pytorch *self, uint64_t size, uint32_t stream)
 {
 	enum gpc_pool_kind kind = size <= SMALL_SIZE ? GPC_POOL_SMALL : GPC_POOL_LARGE;
@@ -483,6 +491,7 @@ const struct gpc_policy_ops gpc_policy_pytorch = {
 	.alloc = alloc,
 	.free = free_address,
 	.use = use,
+	.empty_cache = empty_cache,
 	.peak_pending = peak_pending,
 	.check = check,
 };

@@ -110,6 +110,17 @@ static const struct row {
 	{ "fragmentation", NULL, cell_fragmentation, NULL, 0 },
 	{ "smallest device", has_smallest, cell_smallest, NULL, 0 },
 	{ "driver calls", NULL, NUMBER(add_count, n_driver_calls) },
+#define CALLS(kind) NUMBER(add_count, n_calls[GPC_SIM_COST_##kind])
+	{ "  memory taken", NULL, CALLS(MALLOC) },
+	{ "  memory returned", NULL, CALLS(FREE) },
+	{ "  free asked for", NULL, CALLS(INFO) },
+	{ "  events made, ended", has_work, CALLS(EVENT_CREATE) },
+	{ "  events recorded", has_work, CALLS(RECORD) },
+	{ "  events asked", has_work, CALLS(QUERY) },
+	{ "  streams that wait", has_work, CALLS(WAIT) },
+	{ "  waits of the host", has_work, CALLS(SYNC) },
+#undef CALLS
+	{ "they would cost", NULL, NUMBER(add_ms, driver_ns) },
 	{ "hit rate", NULL, cell_hits, NULL, 0 },
 	{ "time per operation", NULL, cell_time, NULL, 0 },
 	{ "peak pending", has_work, NUMBER(gpc_text_add_bytes, peak_pending_bytes) },
@@ -163,7 +174,7 @@ static void print_recorded(const struct gpc_trace *trace)
 	}
 }
 
-static void print_notes(const struct gpc_trace *trace)
+void gpc_print_notes(const struct gpc_trace *trace)
 {
 	printf("%s: %" PRIu64 " operations on %u stream%s\n", trace->path, trace->n_ops,
 		trace->n_streams, trace->n_streams == 1 ? "" : "s");
@@ -185,7 +196,7 @@ static void print_notes(const struct gpc_trace *trace)
 
 void gpc_print_table(const struct gpc_trace *trace, const struct gpc_run *runs, unsigned n_runs)
 {
-	print_notes(trace);
+	gpc_print_notes(trace);
 	if (runs[0].gpu >= 0)
 		printf("  on GPU %d of this machine, without the work\n", runs[0].gpu);
 	printf("%-*s", LABEL_WIDTH, "");
@@ -219,6 +230,23 @@ static void add_part(struct json_object *object, const char *key, double value)
 	(void)snprintf(buf, sizeof buf, "%.6f", value);
 	json_object_object_add(object, key, json_object_new_double_s(value, buf));
 }
+
+/* The driver calls by kind, as JSON names them. */
+static const struct {
+	const char *key;
+	enum gpc_sim_cost kind;
+} kinds[] = {
+	{ "mem_alloc", GPC_SIM_COST_MALLOC },
+	{ "mem_free", GPC_SIM_COST_FREE },
+	{ "mem_get_info", GPC_SIM_COST_INFO },
+	{ "event_create_destroy", GPC_SIM_COST_EVENT_CREATE },
+	{ "event_record", GPC_SIM_COST_RECORD },
+	{ "event_query", GPC_SIM_COST_QUERY },
+	{ "stream_wait", GPC_SIM_COST_WAIT },
+	{ "synchronize", GPC_SIM_COST_SYNC },
+};
+
+#define N_KINDS (sizeof kinds / sizeof kinds[0])
 
 static const char *why_of(const struct gpc_run *run)
 {
@@ -257,7 +285,16 @@ static struct json_object *json_of_work(const struct gpc_run *run)
 	return work;
 }
 
-static struct json_object *json_of_run(const struct gpc_run *run)
+static struct json_object *json_of_calls(const struct gpc_run *run)
+{
+	struct json_object *calls = json_object_new_object();
+
+	for (size_t i = 0; i < N_KINDS; i++)
+		add_whole(calls, kinds[i].key, run->n_calls[kinds[i].kind]);
+	return calls;
+}
+
+struct json_object *gpc_print_json_run(const struct gpc_run *run)
 {
 	struct json_object *object = json_object_new_object();
 
@@ -269,8 +306,10 @@ static struct json_object *json_of_run(const struct gpc_run *run)
 	add_whole(object, "reserved_at_end_bytes", run->reserved_at_end_bytes);
 	add_part(object, "fragmentation", fragmentation(run));
 	add_whole(object, "n_driver_calls", run->n_driver_calls);
-	add_whole(object, "n_driver_allocs", run->n_driver_allocs);
-	add_whole(object, "n_driver_frees", run->n_driver_frees);
+	add_whole(object, "n_driver_allocs", run->n_calls[GPC_SIM_COST_MALLOC]);
+	add_whole(object, "n_driver_frees", run->n_calls[GPC_SIM_COST_FREE]);
+	json_object_object_add(object, "driver_calls", json_of_calls(run));
+	add_whole(object, "driver_ns", run->driver_ns);
 	add_part(object, "hit_rate", hit_rate(run));
 	add_whole(object, "n_failures_served", run->n_failures_served);
 	if (run->policy->is_model)
@@ -334,7 +373,7 @@ void gpc_print_json_add(struct json_object *root, const struct gpc_trace *trace,
 	add_whole(object, "peak_live_bytes", trace->peak_live_bytes);
 	json_object_object_add(object, "recording", json_of_recorded(trace));
 	for (unsigned i = 0; i < n_runs; i++)
-		json_object_array_add(list, json_of_run(&runs[i]));
+		json_object_array_add(list, gpc_print_json_run(&runs[i]));
 	json_object_object_add(object, "runs", list);
 	(void)json_object_object_get_ex(root, "traces", &traces);
 	json_object_array_add(traces, object);

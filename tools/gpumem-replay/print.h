@@ -11,9 +11,12 @@
 #ifndef GPC_REPLAY_PRINT_H
 #define GPC_REPLAY_PRINT_H
 
-#include "tools/gpumem-replay/run.h"
+#include "tools/gpumem-replay/sizes.h"
 
 struct json_object;
+
+/* What the trace is, and what of it was left out: lines above a table. */
+void gpc_print_notes(const struct gpc_trace *trace);
 
 void gpc_print_table(const struct gpc_trace *trace, const struct gpc_run *runs, unsigned n_runs);
 
@@ -21,6 +24,13 @@ void gpc_print_table(const struct gpc_trace *trace, const struct gpc_run *runs, 
 struct json_object *gpc_print_json_begin(void);
 void gpc_print_json_add(struct json_object *root, const struct gpc_trace *trace,
 	const struct gpc_run *runs, unsigned n_runs);
+struct json_object *gpc_print_json_run(const struct gpc_run *run);
 void gpc_print_json_end(struct json_object *root);
+
+/* ---- print_sizes.c: the same of the runs of --sizes, `n` policies ---- */
+
+void gpc_print_sizes(const struct gpc_trace *trace, const struct gpc_sizes *sizes, unsigned n);
+void gpc_print_json_add_sizes(struct json_object *root, const struct gpc_trace *trace,
+	const struct gpc_sizes *sizes, unsigned n);
 
 #endif

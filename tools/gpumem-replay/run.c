@@ -2,6 +2,7 @@
 #include "tools/gpumem-replay/run.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -115,14 +116,14 @@ static enum gpc_status call_alloc(
 	struct player *player, const struct gpc_trace_op *op, uint64_t *ret_address)
 {
 	struct gpc_run *run = player->run;
-	uint64_t n_before = player->machine.counting.n_allocs;
+	uint64_t n_before = player->machine.counting.n_calls[GPC_SIM_COST_MALLOC];
 	uint64_t before_ns = simulated_now(player);
 	enum gpc_status st =
 		player->policy->alloc(player->self, op->size, op->stream, op->time_ns, ret_address);
 
 	note_wait(player, before_ns);
 	run->n_allocs++;
-	if (player->machine.counting.n_allocs != n_before)
+	if (player->machine.counting.n_calls[GPC_SIM_COST_MALLOC] != n_before)
 		note_reserved(player);
 	else
 		run->n_hits += !st;
@@ -222,6 +223,10 @@ static enum gpc_status do_op(struct player *player, const struct gpc_trace_op *o
 		/* What failed when the trace was taken may fail again. */
 		st = do_alloc(player, op);
 		return st == GPC_DEVICE_NO_MEMORY ? GPC_OK : st;
+	case GPC_TRACE_EMPTY_CACHE:
+		if (player->policy->empty_cache)
+			player->policy->empty_cache(player->self);
+		break;
 	case GPC_TRACE_WORK:
 	case GPC_TRACE_ORDER:
 	case GPC_TRACE_SYNC:
@@ -265,9 +270,11 @@ static void note_end(struct player *player)
 	struct gpc_run *run = player->run;
 	uint64_t race_event = 0;
 
-	run->n_driver_allocs = player->machine.counting.n_allocs;
-	run->n_driver_frees = player->machine.counting.n_frees;
-	run->n_driver_calls = player->machine.counting.n_calls;
+	memcpy(run->n_calls, player->machine.counting.n_calls, sizeof run->n_calls);
+	for (int kind = 0; kind < GPC_SIM_COST_COUNT; kind++) {
+		run->n_driver_calls += run->n_calls[kind];
+		run->driver_ns += run->n_calls[kind] * gpc_sim_published_costs[kind];
+	}
 	run->reserved_at_end_bytes = gpc_machine_reserved_bytes(&player->machine);
 	run->peak_pending_bytes = policy->peak_pending ? policy->peak_pending(player->self) : 0;
 	if (!gpc_machine_find_race(

@@ -20,6 +20,7 @@
 #include "tools/gpumem-replay/policy.h"
 #include "tools/gpumem-replay/trace.h"
 
+#define GPC_MAX_POLICIES    5
 #define GPC_RUN_DEVICE_STEP UINT64_C(0x200000) /* what the driver gives memory in: 2 MiB */
 
 struct gpc_run_settings {
@@ -41,9 +42,10 @@ struct gpc_run {
 	uint64_t n_operations;
 	uint64_t n_allocs;
 	uint64_t n_hits; /* served without asking the driver for memory */
-	uint64_t n_driver_allocs;
-	uint64_t n_driver_frees;
-	uint64_t n_driver_calls;        /* all kinds */
+	uint64_t n_calls
+		[GPC_SIM_COST_COUNT];   /* of the driver, by kind: tried, also where it refused */
+	uint64_t n_driver_calls;        /* all of them */
+	uint64_t driver_ns;             /* what they would cost, at gpc_sim_published_costs */
 	uint64_t n_failures_served;     /* failures of the trace that would be served here */
 	uint64_t elapsed_ns;            /* of a short trace, the least of some runs */
 	uint64_t smallest_device_bytes; /* 0: not looked for */

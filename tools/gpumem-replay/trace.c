@@ -178,6 +178,7 @@ enum gpc_status gpc_trace_add(struct gpc_trace_builder *builder, const struct gp
 	case GPC_TRACE_WORK:
 	case GPC_TRACE_ORDER:
 	case GPC_TRACE_SYNC:
+	case GPC_TRACE_EMPTY_CACHE:
 		break;
 	}
 	return add_other(builder, row);

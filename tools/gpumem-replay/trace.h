@@ -2,7 +2,7 @@
 /*
  * Traces: what a program asked of its allocator, in order.
  *
- *   op,id,size,stream,time_us                        ours: op is alloc or free, id is any number
+ *   op,id,size,stream,time_us                        ours: op is alloc, free or empty_cache, id is any number
  *   Thread,Time,Action,Pointer,Size,Stream           RMM's log: allocate, allocate failure, free
  *   a recording of libgpucache.so                    what its ring of events still holds
  *   a workload                                       made by workload.h, with the work of the device
@@ -40,6 +40,7 @@ enum gpc_trace_op_kind {
 	GPC_TRACE_WORK,    /* a kernel on `stream` uses `slot` for duration_ns; the host goes on */
 	GPC_TRACE_ORDER,   /* later work of `stream` comes behind earlier work of `other` */
 	GPC_TRACE_SYNC,    /* the host waits for the whole device */
+	GPC_TRACE_EMPTY_CACHE, /* what is cached goes back to the driver */
 };
 
 struct gpc_trace_op {

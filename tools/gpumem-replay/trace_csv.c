@@ -39,6 +39,8 @@ static bool parse_our_row(char **fields, unsigned n_fields, struct gpc_trace_row
 		return false;
 	if (strcmp(fields[0], "free") == 0)
 		row.kind = GPC_TRACE_FREE;
+	else if (strcmp(fields[0], "empty_cache") == 0)
+		row.kind = GPC_TRACE_EMPTY_CACHE;
 	else if (strcmp(fields[0], "alloc") != 0)
 		return false;
 	if (!parse_number(fields[1], 10, &row.identity) ||
@@ -117,7 +119,8 @@ static enum gpc_status read_header(struct reader *reader, const char *line, stru
 /* What failed may have asked for any nonsense. */
 static bool is_size(const struct gpc_trace_row *row)
 {
-	return row->kind == GPC_TRACE_FREE || (row->size > 0 && row->size <= GPC_SIZE_MAX) ||
+	return row->kind == GPC_TRACE_FREE || row->kind == GPC_TRACE_EMPTY_CACHE ||
+	       (row->size > 0 && row->size <= GPC_SIZE_MAX) ||
 	       (row->kind == GPC_TRACE_FAILURE && row->size > 0);
 }
 

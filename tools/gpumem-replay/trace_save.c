@@ -26,6 +26,7 @@ static const char *action_of(enum gpc_trace_op_kind kind)
 	case GPC_TRACE_WORK:
 	case GPC_TRACE_ORDER:
 	case GPC_TRACE_SYNC:
+	case GPC_TRACE_EMPTY_CACHE:
 		break;
 	}
 	return NULL;

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table and the JSON of --sizes. */
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <stdio.h>
+
+#include "tools/gpumem-replay/print.h"
+
+#define LABEL_WIDTH  20
+#define COLUMN_WIDTH 30
+
+static void add_calls(struct gpc_text *text, const struct gpc_run *run)
+{
+	gpc_text_add(text, "%" PRIu64 "+%" PRIu64, run->n_calls[GPC_SIM_COST_MALLOC],
+		run->n_calls[GPC_SIM_COST_FREE]);
+	if (run->has_work)
+		gpc_text_add(text, ", %" PRIu64 " waits", run->n_waits);
+	if (!run->policy->is_model && run->n_operations)
+		gpc_text_add(text, ", %" PRIu64 " ns", run->elapsed_ns / run->n_operations);
+}
+
+static void print_cell(const struct gpc_run *run)
+{
+	char buf[64];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	if (!gpc_run_is_good(run))
+		gpc_text_add(&text, "fails");
+	else
+		add_calls(&text, run);
+	printf("%*s", COLUMN_WIDTH, buf);
+}
+
+static void print_smallest(const struct gpc_trace *trace, const struct gpc_sizes *sizes)
+{
+	uint64_t bytes = sizes->smallest_device_bytes;
+	uint64_t live = trace->peak_live_bytes + trace->fixed_bytes;
+	char buf[64];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_text_add_bytes(&text, bytes);
+	if (live)
+		gpc_text_add(&text, " (%" PRIu64 ".%03" PRIu64 ")", bytes / live,
+			bytes % live * 1000 / live);
+	printf("%*s", COLUMN_WIDTH, buf);
+}
+
+void gpc_print_sizes(const struct gpc_trace *trace, const struct gpc_sizes *sizes, unsigned n)
+{
+	gpc_print_notes(trace);
+	printf("%-*s", LABEL_WIDTH, "");
+	for (unsigned i = 0; i < n; i++)
+		printf("%*s", COLUMN_WIDTH, sizes[i].runs[0].policy->name);
+	printf("\n%-*s", LABEL_WIDTH, "smallest (of live)");
+	for (unsigned i = 0; i < n; i++)
+		print_smallest(trace, &sizes[i]);
+	for (int size = 0; size < GPC_N_SIZES; size++) {
+		if (gpc_sizes[size])
+			printf("\n%" PRIu64 ".%02" PRIu64 " of live        ",
+				gpc_sizes[size] / 1000, gpc_sizes[size] % 1000 / 10);
+		else
+			printf("\n%-*s", LABEL_WIDTH, "without limit");
+		for (unsigned i = 0; i < n; i++)
+			print_cell(&sizes[i].runs[size]);
+	}
+	putchar('\n');
+}
+
+void gpc_print_json_add_sizes(struct json_object *root, const struct gpc_trace *trace,
+	const struct gpc_sizes *sizes, unsigned n)
+{
+	struct gpc_run plenty[GPC_MAX_POLICIES] = { { .policy = NULL } };
+	struct json_object *traces = NULL;
+	struct json_object *runs = NULL;
+	struct json_object *object;
+
+	for (unsigned i = 0; i < n; i++) {
+		plenty[i] = sizes[i].runs[GPC_N_SIZES - 1];
+		plenty[i].smallest_device_bytes = sizes[i].smallest_device_bytes;
+	}
+	gpc_print_json_add(root, trace, plenty, n);
+	(void)json_object_object_get_ex(root, "traces", &traces);
+	object = json_object_array_get_idx(traces, json_object_array_length(traces) - 1);
+	(void)json_object_object_get_ex(object, "runs", &runs);
+	for (unsigned i = 0; i < n; i++) {
+		struct json_object *list = json_object_new_array();
+
+		for (int size = 0; size < GPC_N_SIZES - 1; size++)
+			json_object_array_add(list, gpc_print_json_run(&sizes[i].runs[size]));
+		json_object_object_add(json_object_array_get_idx(runs, i), "sizes", list);
+	}
+}

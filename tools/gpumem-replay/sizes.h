@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sizes: what a policy does on devices from hardly large enough to more than enough.
+ *
+ *      a policy trades calls of the driver for room: one figure of either says little without the other
+ *
+ * Threads     One.
+ * Failure     gpc_sizes_run: as gpc_run.  A size at which a request failed is a result.
+ */
+#ifndef GPC_REPLAY_SIZES_H
+#define GPC_REPLAY_SIZES_H
+
+#include "tools/gpumem-replay/run.h"
+
+#define GPC_N_SIZES 6
+
+/* Thousandths of the peak live bytes, besides what others hold all the time; 0: more than enough. */
+extern const uint64_t gpc_sizes[GPC_N_SIZES];
+
+struct gpc_sizes {
+	struct gpc_run runs[GPC_N_SIZES];
+	uint64_t smallest_device_bytes;
+};
+
+GPC_MUST_CHECK enum gpc_status gpc_sizes_run(const struct gpc_trace *trace,
+	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,
+	struct gpc_sizes *ret_sizes);
+
+#endif
