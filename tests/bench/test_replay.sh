@@ -121,6 +121,50 @@ answers the_ring_is_replayed_after_what_was_held_before_it 0 'events 7..22 of 22
 GPUCACHE_OUTPUT="$work/%p.gpucache" "$tool" >"$work/out" 2>"$work/err"
 head -1 "$work/out" | grep -q '\.gpucache: [0-9]* operations'
 result without_a_trace_the_newest_recording_is_replayed $?
+# Snapshots of PyTorch: GPU 1 holds a block of before its history, and gave one back that is not in it, either.
+cat >"$work/snapshots.py" <<'END'
+import json, pickle, sys
+
+MIB = 1 << 20
+entry = lambda action, addr, mib, us: dict(action=action, addr=addr, size=mib * MIB, stream=0, time_us=us, frames=[])
+history = [entry("segment_alloc", 1 << 40, 20, 100), entry("alloc", 1 << 40, 7, 100), entry("free_requested", 3 << 40, 5, 200),
+           entry("free_completed", 3 << 40, 5, 200), entry("oom", 0, 4096, 300), entry("free_requested", 1 << 40, 7, 400)]
+segments = [dict(device=1, address=2 << 40, total_size=20 * MIB, stream=0,
+                 blocks=[dict(size=4 * MIB, requested_size=3 * MIB, state="active_allocated"), dict(size=16 * MIB, state="inactive")])]
+snapshot = dict(segments=segments, device_traces=[history[:1], history], allocator_settings={"none": None, "part": 0.5})
+into = sys.argv[1]
+json.dump(snapshot, open(into + "/snapshot.json", "w"))
+for protocol in 2, 3, 4, 5:
+    pickle.dump(snapshot, open(f"{into}/snapshot{protocol}.pickle", "wb"), protocol)
+class Harm:
+    def __reduce__(self):
+        return open, (into + "/harmed", "w")
+pickle.dump(dict(snapshot, segments=Harm()), open(into + "/harm.pickle", "wb"))
+write = lambda name, data: open(f"{into}/{name}.pickle", "wb").write(data)
+write("deep", b"\x80\x04" + b"]" * 100000 + b"a" * 99999 + b".")
+write("circle", b"\x80\x04]q\x00h\x00a.")
+write("grown", b"\x80\x04]]q\x00ah\x00]aa.")
+write("cut", open(into + "/snapshot5.pickle", "rb").read()[:-40])
+END
+python3 "$work/snapshots.py" "$work" || exit 2
+for kind in 2.pickle 3.pickle 4.pickle 5.pickle .json; do
+	answers "a_snapshot_of_pytorch_is_a_trace_as_$kind" 0 'events 1..6 of 6 of the recording, GPU 1; 2 blocks of 8.00 MiB held before' "$work/snapshot$kind"
+done
+answers what_pytorch_held_counts_as_live 0 'peak live                15.00 MiB' "$work/snapshot.json"
+answers an_oom_of_pytorch_may_fail_again 0 '1 requests had failed' "$work/snapshot5.pickle"
+answers another_device_of_a_snapshot_can_be_chosen 0 '6 events of other GPUs were left out' --device 0 "$work/snapshot.json"
+answers a_snapshot_without_the_device_is_damaged 4 'the snapshot has no GPU 2' --device 2 "$work/snapshot.json"
+answers no_code_of_a_pickle_runs 4 'not plain data' "$work/harm.pickle"
+[ ! -e "$work/harmed" ]
+result nothing_of_a_pickle_has_run $?
+answers a_deep_pickle_is_refused 4 'too deep' "$work/deep.pickle"
+answers a_circle_is_refused 4 'too deep' "$work/circle.pickle"
+answers a_list_that_grows_in_another_is_refused 4 'grows after' "$work/grown.pickle"
+answers a_cut_pickle_is_refused 4 'cut off' "$work/cut.pickle"
+printf '{"segments": [' >"$work/cut.json"
+answers a_cut_snapshot_is_refused 4 'not JSON' "$work/cut.json"
+echo '{"a": 1}' >"$work/other.json"
+answers other_json_is_no_snapshot 4 'no device_traces' "$work/other.json"
 answers what_was_held_before_counts_as_live 0 'peak live                19.00 MiB' "$work/ring.gpucache"
 answers other_kinds_of_memory_are_held 0 '32.00 MiB of other kinds' "$work/ring.gpucache"
 answers other_kinds_of_memory_take_room 1 'event 2, a request of 10.00 MiB' -p none -m 48MiB "$work/ring.gpucache"

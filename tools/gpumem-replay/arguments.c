@@ -101,7 +101,8 @@ static void print_options(void)
 	     "and\n"
 	     "                       return memory, waits and time on devices of 1.01 to 1.5 of\n"
 	     "                       what is live, and without limit\n"
-	     "      --device N       of a recording with several; default: the busiest\n"
+	     "      --device N       of a recording or snapshot with several; default: the "
+	     "busiest\n"
 	     "      --gpu[=N]        on GPU N of this machine instead of a simulated one,\n"
 	     "                       without the kernels of a workload\n"
 	     "      --check          verify the whole heap after every operation: slow\n"
@@ -121,6 +122,8 @@ static void print_formats(void)
 	     "file, gzip or plain, whose first line is one of\n"
 	     "  op,id,size,stream,time_us                 op is alloc, free or empty_cache\n"
 	     "  Thread,Time,Action,Pointer,Size,Stream    the log of RMM\n"
+	     "or a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot), pickle or JSON;\n"
+	     "nothing in a pickle is run\n"
 	     "\n"
 	     "Workloads, with their keys and defaults:");
 	gpc_workload_print_help();

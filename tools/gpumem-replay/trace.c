@@ -196,11 +196,24 @@ static bool is_recording(const char *path)
 	return is;
 }
 
+/* A pickle of protocol 2 or later, or JSON. */
+static bool is_snapshot(const char *path)
+{
+	FILE *file = fopen(path, "rb");
+	int first = file ? getc(file) : EOF;
+
+	if (file)
+		(void)fclose(file);
+	return first == 0x80 || first == '{';
+}
+
 enum gpc_status gpc_trace_read(
 	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace)
 {
 	if (is_recording(path))
 		return gpc_trace_read_recording(path, device, why, ret_trace);
+	if (is_snapshot(path))
+		return gpc_trace_read_snapshot(path, device, why, ret_trace);
 	return gpc_trace_read_csv(path, why, ret_trace);
 }
 

@@ -4,6 +4,7 @@
  *
  *   op,id,size,stream,time_us                        ours: op is alloc, free or empty_cache, id is any number
  *   Thread,Time,Action,Pointer,Size,Stream           RMM's log: allocate, allocate failure, free
+ *   a snapshot of PyTorch, pickle or JSON            its device_traces, as if it were a recording
  *   a recording of libgpucache.so                    what its ring of events still holds
  *   a workload                                       made by workload.h, with the work of the device
  *

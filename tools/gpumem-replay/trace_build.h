@@ -4,6 +4,7 @@
  * come out.
  *
  *      trace_csv.c ------.
+ *      trace_snapshot.c  |
  *      trace_recording.c +--> gpc_trace_add --> gpc_trace_end --> struct gpc_trace
  *      workload.c -------'
  *
@@ -46,10 +47,12 @@ GPC_MUST_CHECK enum gpc_status gpc_trace_add(
 GPC_MUST_CHECK enum gpc_status gpc_trace_end(
 	struct gpc_trace_builder *builder, enum gpc_status st, struct gpc_trace *ret_trace);
 
-/* The two kinds of file. */
+/* The kinds of file. */
 GPC_MUST_CHECK enum gpc_status gpc_trace_read_csv(
 	const char *path, struct gpc_text *why, struct gpc_trace *ret_trace);
 GPC_MUST_CHECK enum gpc_status gpc_trace_read_recording(
+	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace);
+GPC_MUST_CHECK enum gpc_status gpc_trace_read_snapshot(
 	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace);
 
 #endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Traces in PyTorch's memory snapshots: torch.cuda.memory._dump_snapshot, a pickle, or the same as JSON.
+ *
+ *   device_traces[N]   what happened on GPU N: alloc, free_requested, oom and others, oldest first
+ *   segments           what is there at the end
+ *
+ * The history is a ring, so blocks may have lived before it: the walk from its end finds them, as in a recording.
+ */
+#include <errno.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc/size_class.h"
+#include "tools/gpumem-replay/trace_build.h"
+#include "tools/gpumem-replay/unpickle.h"
+
+struct held {
+	uint64_t address;
+	uint64_t size;
+	uint64_t stream;
+	bool is_born_later; /* the walk found its allocation */
+};
+
+struct snapshot {
+	struct gpc_trace_builder *builder;
+	struct json_object *root;
+	struct json_object *entries; /* of the device */
+	struct gpc_address_map map;  /* address -> index into held, + 1 */
+	struct held *held;
+	size_t n_held;
+	size_t n_room;
+	const char *free_action;
+	int device;
+};
+
+static uint64_t number_of(struct json_object *object, const char *key)
+{
+	struct json_object *value = NULL;
+
+	(void)json_object_object_get_ex(object, key, &value);
+	return json_object_is_type(value, json_type_int) ? json_object_get_uint64(value) : 0;
+}
+
+static bool is_word(struct json_object *object, const char *key, const char *word)
+{
+	struct json_object *value = NULL;
+
+	(void)json_object_object_get_ex(object, key, &value);
+	return json_object_is_type(value, json_type_string) &&
+	       strcmp(json_object_get_string(value), word) == 0;
+}
+
+static struct json_object *list_of(struct json_object *object, const char *key)
+{
+	struct json_object *value = NULL;
+
+	if (json_object_is_type(object, json_type_object))
+		(void)json_object_object_get_ex(object, key, &value);
+	return json_object_is_type(value, json_type_array) ? value : NULL;
+}
+
+static size_t length(const struct json_object *list)
+{
+	return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+}
+
+/* What the walk and the building take: the rest of a snapshot may be anything. */
+static bool is_block(uint64_t address, uint64_t size)
+{
+	return address > 0 && address < UINT64_MAX && size > 0 && size <= GPC_SIZE_MAX;
+}
+
+static enum gpc_status hold(
+	struct snapshot *snapshot, uint64_t address, uint64_t size, uint64_t stream)
+{
+	if (!is_block(address, size) || gpc_address_map_find(&snapshot->map, address))
+		return GPC_OK;
+	if (snapshot->n_held == snapshot->n_room) {
+		size_t n_room = snapshot->n_room ? 2 * snapshot->n_room : 256;
+		struct held *held = realloc(snapshot->held, n_room * sizeof *held);
+
+		if (!held)
+			return GPC_NO_METADATA;
+		snapshot->held = held;
+		snapshot->n_room = n_room;
+	}
+	if (gpc_address_map_reserve(&snapshot->map, 1))
+		return GPC_NO_METADATA;
+	snapshot->held[snapshot->n_held++] =
+		(struct held){ .address = address, .size = size, .stream = stream };
+	gpc_address_map_insert(&snapshot->map, address, (void *)(uintptr_t)snapshot->n_held);
+	return GPC_OK;
+}
+
+/* Old snapshots have no addresses of blocks: they lie one behind the other. */
+static enum gpc_status hold_segment(struct snapshot *snapshot, struct json_object *segment)
+{
+	struct json_object *blocks = list_of(segment, "blocks");
+	uint64_t address = number_of(segment, "address");
+	enum gpc_status st = GPC_OK;
+
+	if (number_of(segment, "device") != (uint64_t)snapshot->device)
+		return GPC_OK;
+	for (size_t i = 0; i < length(blocks) && !st; i++) {
+		struct json_object *block = json_object_array_get_idx(blocks, i);
+		uint64_t size = number_of(block, "requested_size");
+
+		if (number_of(block, "address"))
+			address = number_of(block, "address");
+		if (is_word(block, "state", "active_allocated"))
+			st = hold(snapshot, address, size ? size : number_of(block, "size"),
+				number_of(segment, "stream"));
+		address += number_of(block, "size");
+	}
+	return st;
+}
+
+static enum gpc_status find_held(struct snapshot *snapshot)
+{
+	struct json_object *segments = list_of(snapshot->root, "segments");
+	enum gpc_status st = GPC_OK;
+
+	for (size_t i = 0; i < length(segments) && !st; i++)
+		st = hold_segment(snapshot, json_object_array_get_idx(segments, i));
+	for (size_t i = length(snapshot->entries); i-- > 0 && !st;) {
+		struct json_object *entry = json_object_array_get_idx(snapshot->entries, i);
+		uint64_t address = number_of(entry, "addr");
+
+		if (is_word(entry, "action", "alloc")) {
+			uintptr_t born = (uintptr_t)gpc_address_map_take(&snapshot->map, address);
+
+			if (born)
+				snapshot->held[born - 1].is_born_later = true;
+		} else if (is_word(entry, "action", snapshot->free_action)) {
+			st = hold(snapshot, address, number_of(entry, "size"),
+				number_of(entry, "stream"));
+		}
+	}
+	return st;
+}
+
+static enum gpc_status add_held(struct snapshot *snapshot)
+{
+	struct gpc_trace_recorded *recorded = &snapshot->builder->trace.recorded;
+	enum gpc_status st = GPC_OK;
+
+	for (size_t i = 0; i < snapshot->n_held && !st; i++) {
+		const struct held *held = &snapshot->held[i];
+
+		if (held->is_born_later)
+			continue;
+		recorded->n_held_before++;
+		recorded->held_before_bytes += held->size;
+		st = gpc_trace_add(
+			snapshot->builder, &(const struct gpc_trace_row){ .kind = GPC_TRACE_ALLOC,
+						   .identity = held->address,
+						   .size = held->size,
+						   .stream = held->stream });
+	}
+	return st;
+}
+
+static enum gpc_status add_entry(struct snapshot *snapshot, size_t number, uint64_t first_us)
+{
+	struct json_object *entry = json_object_array_get_idx(snapshot->entries, number);
+	uint64_t us = number_of(entry, "time_us");
+	struct gpc_trace_row row = { .identity = number_of(entry, "addr"),
+		.size = number_of(entry, "size"),
+		.stream = number_of(entry, "stream"),
+		.time_ns = us > first_us ? (us - first_us) * 1000 : 0,
+		.line = number + 1 };
+
+	if (is_word(entry, "action", snapshot->free_action))
+		row.kind = GPC_TRACE_FREE;
+	else if (is_word(entry, "action", "alloc"))
+		row.kind = GPC_TRACE_ALLOC;
+	else if (is_word(entry, "action", "oom"))
+		row.kind = GPC_TRACE_FAILURE;
+	else
+		return GPC_OK;
+	if (row.kind == GPC_TRACE_FAILURE ? row.size == 0 : !is_block(row.identity, row.size))
+		return GPC_OK;
+	return gpc_trace_add(snapshot->builder, &row);
+}
+
+/* The device that was asked for, or the one with most entries. */
+static bool choose_device(struct snapshot *snapshot, int device, struct gpc_text *why)
+{
+	struct json_object *traces = list_of(snapshot->root, "device_traces");
+	struct gpc_trace_recorded *recorded = &snapshot->builder->trace.recorded;
+	size_t n_all = 0;
+
+	if (!traces || device >= (int)length(traces)) {
+		gpc_text_add(why,
+			traces ? "the snapshot has no GPU %d"
+			       : "not a snapshot of PyTorch: no device_traces",
+			device);
+		return false;
+	}
+	for (size_t i = 0; i < length(traces); i++) {
+		struct json_object *entries = json_object_array_get_idx(traces, i);
+
+		n_all += length(entries);
+		if (device >= 0 ? device == (int)i
+				: !snapshot->entries ||
+					  length(entries) > length(snapshot->entries)) {
+			snapshot->entries = entries;
+			snapshot->device = (int)i;
+		}
+	}
+	recorded->device = snapshot->device;
+	recorded->n_events = length(snapshot->entries);
+	recorded->first_event = recorded->n_events > 0;
+	recorded->last_event = recorded->n_events;
+	recorded->n_other_devices = n_all - recorded->n_events;
+	return true;
+}
+
+/* What the program freed; old snapshots only have when PyTorch was done with it. */
+static const char *free_action(const struct snapshot *snapshot)
+{
+	for (size_t i = 0; i < length(snapshot->entries); i++)
+		if (is_word(json_object_array_get_idx(snapshot->entries, i), "action",
+			    "free_requested"))
+			return "free_requested";
+	return "free_completed";
+}
+
+static enum gpc_status build(struct snapshot *snapshot, int device, struct gpc_text *why)
+{
+	enum gpc_status st;
+	uint64_t first_us;
+
+	if (!choose_device(snapshot, device, why))
+		return GPC_DAMAGED;
+	snapshot->free_action = free_action(snapshot);
+	first_us = number_of(json_object_array_get_idx(snapshot->entries, 0), "time_us");
+	st = find_held(snapshot);
+	if (!st)
+		st = add_held(snapshot);
+	for (size_t i = 0; i < length(snapshot->entries) && !st; i++)
+		st = add_entry(snapshot, i, first_us);
+	if (st)
+		gpc_text_add(why, "no memory for the trace");
+	return st;
+}
+
+static struct json_object *parse(uint8_t *data, size_t size, struct gpc_text *why)
+{
+	struct json_object *root;
+	enum json_tokener_error error = json_tokener_success;
+
+	if (data[0] == 0x80)
+		return gpc_unpickle(data, size, why);
+	data[size] = '\0'; /* the file is one byte shorter than its room */
+	root = json_tokener_parse_verbose((const char *)data, &error);
+	if (!root)
+		gpc_text_add(why, "not JSON: %s", json_tokener_error_desc(error));
+	return root;
+}
+
+/* The whole file, with room for one more byte; NULL: errno says why. */
+static uint8_t *read_file(const char *path, size_t *ret_size)
+{
+	FILE *file = fopen(path, "rb");
+	uint8_t *data = NULL;
+	size_t n_room = 0;
+	size_t size = 0;
+
+	while (file && !ferror(file) && !feof(file)) {
+		uint8_t *more = realloc(data, (n_room = n_room ? 2 * n_room : 1 << 16) + 1);
+
+		if (!more)
+			break;
+		data = more;
+		size += fread(data + size, 1, n_room - size, file);
+	}
+	if (!file || !data || !feof(file)) {
+		free(data);
+		data = NULL;
+	}
+	if (file)
+		(void)fclose(file);
+	*ret_size = size;
+	return data;
+}
+
+enum gpc_status gpc_trace_read_snapshot(
+	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace)
+{
+	struct snapshot snapshot = { .builder = gpc_trace_begin(path, GPC_TRACE_RECORDING) };
+	enum gpc_status st = GPC_IO;
+	size_t size = 0;
+	uint8_t *data = snapshot.builder ? read_file(path, &size) : NULL;
+
+	if (!data) {
+		gpc_text_add(why, "%s", strerror(errno));
+	} else {
+		snapshot.root = size ? parse(data, size, why) : NULL;
+		st = snapshot.root ? build(&snapshot, device, why) : GPC_DAMAGED;
+	}
+	json_object_put(snapshot.root);
+	gpc_address_map_fini(&snapshot.map);
+	free(snapshot.held);
+	free(data);
+	return snapshot.builder ? gpc_trace_end(snapshot.builder, st, ret_trace) : st;
+}

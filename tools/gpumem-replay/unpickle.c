@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stack machine.  Its values are objects of json-c; None is NULL.
+ *
+ * json-c walks what it frees by recursion, so depth is bounded here: a container carries its depth, and is closed once it is
+ * in another.  A pickler fills each before it puts it into the next, so plain data never meets a closed one, and a pickle that
+ * is made to fail cannot grow deep behind our back.
+ */
+#include "tools/gpumem-replay/unpickle.h"
+
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct values {
+	struct json_object **items;
+	size_t n;
+	size_t n_room;
+};
+
+struct machine {
+	const uint8_t *at;
+	const uint8_t *end;
+	struct values stack;
+	struct values memo;
+	size_t *marks; /* heights of the stack */
+	size_t n_marks;
+	size_t n_marks_room;
+	const char *wrong;
+};
+
+static bool fail(struct machine *machine, const char *wrong)
+{
+	machine->wrong = wrong;
+	return false;
+}
+
+static bool grow(void *items, size_t item_size, size_t n, size_t *n_room)
+{
+	size_t wanted = *n_room ? 2 * *n_room : 64;
+	void *more;
+
+	if (n < *n_room)
+		return true;
+	more = realloc(*(void **)items, wanted * item_size);
+	if (!more)
+		return false;
+	*(void **)items = more;
+	*n_room = wanted;
+	return true;
+}
+
+/* Takes the reference. */
+static bool append(struct values *values, struct json_object *value)
+{
+	if (!grow(&values->items, sizeof *values->items, values->n, &values->n_room)) {
+		json_object_put(value);
+		return false;
+	}
+	values->items[values->n++] = value;
+	return true;
+}
+
+static bool push(struct machine *machine, struct json_object *value)
+{
+	return append(&machine->stack, value) || fail(machine, "no memory");
+}
+
+static bool push_new(struct machine *machine, struct json_object *value)
+{
+	return value ? push(machine, value) : fail(machine, "no memory");
+}
+
+static size_t height_of_mark(const struct machine *machine)
+{
+	return machine->n_marks ? machine->marks[machine->n_marks - 1] : 0;
+}
+
+/* The top, which is no longer on the stack. */
+static bool pop(struct machine *machine, struct json_object **ret_value)
+{
+	if (machine->stack.n <= height_of_mark(machine))
+		return fail(machine, "the stack is empty");
+	*ret_value = machine->stack.items[--machine->stack.n];
+	return true;
+}
+
+static bool is_container(const struct json_object *value)
+{
+	return json_object_is_type(value, json_type_array) ||
+	       json_object_is_type(value, json_type_object);
+}
+
+/* Depth, and in the lowest bit whether it is in another. */
+static uintptr_t note_of(struct json_object *container)
+{
+	return (uintptr_t)json_object_get_userdata(container);
+}
+
+static void set_note(struct json_object *container, uintptr_t depth, bool is_closed)
+{
+	json_object_set_userdata(container, (void *)(depth << 1 | is_closed), NULL);
+}
+
+static bool may_put(struct machine *machine, struct json_object *into, struct json_object *value)
+{
+	uintptr_t depth = note_of(into) >> 1;
+
+	if (note_of(into) & 1)
+		return fail(machine, "a container grows after it was put into another");
+	if (!is_container(value))
+		return true;
+	if (value == into || note_of(value) >> 1 >= GPC_UNPICKLE_DEPTH)
+		return fail(machine, "too deep");
+	if (note_of(value) >> 1 >= depth)
+		depth = (note_of(value) >> 1) + 1;
+	set_note(value, note_of(value) >> 1, true);
+	set_note(into, depth, false);
+	return true;
+}
+
+/* Both take the reference of `value`. */
+static bool add_to_list(
+	struct machine *machine, struct json_object *list, struct json_object *value)
+{
+	if (!json_object_is_type(list, json_type_array)) {
+		json_object_put(value);
+		return fail(machine, "what is appended to is no list");
+	}
+	if (may_put(machine, list, value) && json_object_array_add(list, value) == 0)
+		return true;
+	json_object_put(value);
+	return machine->wrong ? false : fail(machine, "no memory");
+}
+
+static bool add_to_dict(struct machine *machine, struct json_object *dict, struct json_object *key,
+	struct json_object *value)
+{
+	bool is_good = false;
+
+	if (!json_object_is_type(dict, json_type_object))
+		(void)fail(machine, "an item is set in what is no dict");
+	else if (!key || is_container(key))
+		(void)fail(machine, "a key is neither text nor a number");
+	else if (may_put(machine, dict, value))
+		is_good = json_object_object_add(dict, json_object_get_string(key), value) == 0;
+	if (!is_good)
+		json_object_put(value);
+	json_object_put(key);
+	return is_good || (machine->wrong ? false : fail(machine, "no memory"));
+}
+
+/* The values above the last mark go where they belong: into the one below it, or a new list. */
+static bool close_mark(struct machine *machine, struct json_object *target, size_t step)
+{
+	size_t first = height_of_mark(machine);
+	size_t n = machine->stack.n - first;
+	bool is_good = machine->n_marks > 0 && n % step == 0;
+
+	if (!is_good)
+		return fail(machine, "a mark is missing");
+	machine->n_marks--;
+	machine->stack.n = first;
+	for (size_t i = 0; i < n; i += step) {
+		struct json_object **items = &machine->stack.items[first + i];
+
+		if (is_good && step == 2)
+			is_good = add_to_dict(machine, target, items[0], items[1]);
+		else if (is_good)
+			is_good = add_to_list(machine, target, items[0]);
+		else
+			for (size_t k = 0; k < step; k++)
+				json_object_put(items[k]);
+	}
+	return is_good;
+}
+
+/* APPENDS, SETITEMS: the target lies below the mark. */
+static bool extend(struct machine *machine, size_t step)
+{
+	size_t height = height_of_mark(machine);
+	struct json_object *target =
+		machine->n_marks && height ? machine->stack.items[height - 1] : NULL;
+
+	return target ? close_mark(machine, target, step) : fail(machine, "a mark is missing");
+}
+
+/* TUPLE, LIST, DICT: everything above the mark. */
+static bool collect(struct machine *machine, struct json_object *target, size_t step)
+{
+	if (!target)
+		return fail(machine, "no memory");
+	if (close_mark(machine, target, step))
+		return push(machine, target);
+	json_object_put(target);
+	return false;
+}
+
+static bool mark(struct machine *machine)
+{
+	if (!grow(&machine->marks, sizeof *machine->marks, machine->n_marks,
+		    &machine->n_marks_room))
+		return fail(machine, "no memory");
+	machine->marks[machine->n_marks++] = machine->stack.n;
+	return true;
+}
+
+static bool short_tuple(struct machine *machine, size_t n)
+{
+	if (machine->stack.n < height_of_mark(machine) + n)
+		return fail(machine, "the stack is empty");
+	if (!mark(machine))
+		return false;
+	machine->marks[machine->n_marks - 1] -= n;
+	return collect(machine, json_object_new_array(), 1);
+}
+
+/* A little-endian number of `n` <= 8 bytes. */
+static bool read_number(struct machine *machine, size_t n, uint64_t *ret_number)
+{
+	uint64_t number = 0;
+
+	if ((size_t)(machine->end - machine->at) < n)
+		return fail(machine, "cut off");
+	for (size_t i = 0; i < n; i++)
+		number |= (uint64_t)machine->at[i] << (8 * i);
+	machine->at += n;
+	*ret_number = number;
+	return true;
+}
+
+static bool push_whole(struct machine *machine, size_t n_bytes, bool is_signed)
+{
+	uint64_t number = 0;
+
+	if (!read_number(machine, n_bytes, &number))
+		return false;
+	if (is_signed && n_bytes == 4)
+		return push_new(machine, json_object_new_int64((int32_t)number));
+	return push_new(machine, json_object_new_uint64(number));
+}
+
+/* LONG1: two's complement of any length. */
+static bool push_long(struct machine *machine)
+{
+	uint64_t n = 0;
+	uint64_t number = 0;
+	bool is_negative;
+
+	if (!read_number(machine, 1, &n))
+		return false;
+	if (n > 9 || (size_t)(machine->end - machine->at) < n || (n == 9 && machine->at[8] != 0))
+		return fail(machine, "a number of more than 64 bits");
+	is_negative = n && n < 9 && machine->at[n - 1] & 0x80;
+	if (!read_number(machine, n < 8 ? n : 8, &number))
+		return false;
+	machine->at += n == 9;
+	if (!is_negative)
+		return push_new(machine, json_object_new_uint64(number));
+	if (n < 8)
+		number |= ~UINT64_C(0) << (8 * n);
+	return push_new(machine, json_object_new_int64((int64_t)number));
+}
+
+static bool push_float(struct machine *machine)
+{
+	uint64_t bits = 0;
+	double value;
+
+	if (!read_number(machine, 8, &bits))
+		return false;
+	bits = __builtin_bswap64(bits);
+	memcpy(&value, &bits, sizeof value);
+	return push_new(machine, json_object_new_double(value));
+}
+
+static bool push_text(struct machine *machine, size_t n_length)
+{
+	uint64_t length = 0;
+	const char *text;
+
+	if (!read_number(machine, n_length, &length))
+		return false;
+	if (length > (size_t)(machine->end - machine->at) || length > INT32_MAX)
+		return fail(machine, "cut off");
+	text = (const char *)machine->at;
+	machine->at += length;
+	return push_new(machine, json_object_new_string_len(text, (int)length));
+}
+
+static bool remember(struct machine *machine, uint64_t number)
+{
+	struct json_object *top;
+
+	if (machine->stack.n <= height_of_mark(machine))
+		return fail(machine, "the stack is empty");
+	top = machine->stack.items[machine->stack.n - 1];
+	/* Picklers number them in turn, or give a number a new value. */
+	if (number > machine->memo.n)
+		return fail(machine, "the memo has a gap");
+	if (number == machine->memo.n)
+		return append(&machine->memo, json_object_get(top)) || fail(machine, "no memory");
+	json_object_put(machine->memo.items[number]);
+	machine->memo.items[number] = json_object_get(top);
+	return true;
+}
+
+static bool put_memo(struct machine *machine, size_t n_bytes)
+{
+	uint64_t number = 0;
+
+	return read_number(machine, n_bytes, &number) && remember(machine, number);
+}
+
+static bool get_memo(struct machine *machine, size_t n_bytes)
+{
+	uint64_t number = 0;
+
+	if (!read_number(machine, n_bytes, &number))
+		return false;
+	if (number >= machine->memo.n)
+		return fail(machine, "the memo has no such value");
+	return push(machine, json_object_get(machine->memo.items[number]));
+}
+
+static bool append_one(struct machine *machine)
+{
+	struct json_object *value = NULL;
+
+	if (!pop(machine, &value))
+		return false;
+	if (machine->stack.n > height_of_mark(machine))
+		return add_to_list(machine, machine->stack.items[machine->stack.n - 1], value);
+	json_object_put(value);
+	return fail(machine, "the stack is empty");
+}
+
+static bool set_one(struct machine *machine)
+{
+	struct json_object *value = NULL;
+	struct json_object *key = NULL;
+
+	if (!pop(machine, &value))
+		return false;
+	if (pop(machine, &key) && machine->stack.n > height_of_mark(machine))
+		return add_to_dict(machine, machine->stack.items[machine->stack.n - 1], key, value);
+	json_object_put(key);
+	json_object_put(value);
+	return fail(machine, "the stack is empty");
+}
+
+static bool skip(struct machine *machine, size_t n)
+{
+	uint64_t ignored;
+
+	return read_number(machine, n, &ignored);
+}
+
+/* The opcodes of plain data, by their names in Python's pickletools. */
+static bool step(struct machine *machine, uint8_t opcode)
+{
+	switch (opcode) {
+	case 0x80: /* PROTO */
+		return skip(machine, 1);
+	case 0x95: /* FRAME */
+		return skip(machine, 8);
+	case '(':
+		return mark(machine);
+	case '}': /* EMPTY_DICT */
+		return push_new(machine, json_object_new_object());
+	case ']': /* EMPTY_LIST */
+	case ')': /* EMPTY_TUPLE */
+		return push_new(machine, json_object_new_array());
+	case 'l': /* LIST */
+	case 't': /* TUPLE */
+		return collect(machine, json_object_new_array(), 1);
+	case 'd': /* DICT */
+		return collect(machine, json_object_new_object(), 2);
+	case 0x85: /* TUPLE1, 2, 3 */
+	case 0x86:
+	case 0x87:
+		return short_tuple(machine, opcode - 0x84u);
+	case 'a': /* APPEND */
+		return append_one(machine);
+	case 'e': /* APPENDS */
+		return extend(machine, 1);
+	case 's': /* SETITEM */
+		return set_one(machine);
+	case 'u': /* SETITEMS */
+		return extend(machine, 2);
+	case 'K': /* BININT1, 2 */
+		return push_whole(machine, 1, false);
+	case 'M':
+		return push_whole(machine, 2, false);
+	case 'J': /* BININT */
+		return push_whole(machine, 4, true);
+	case 0x8a: /* LONG1 */
+		return push_long(machine);
+	case 'G': /* BINFLOAT */
+		return push_float(machine);
+	case 0x8c: /* SHORT_BINUNICODE */
+	case 'C':  /* SHORT_BINBYTES */
+	case 'U':  /* SHORT_BINSTRING */
+		return push_text(machine, 1);
+	case 'X': /* BINUNICODE */
+	case 'B': /* BINBYTES */
+	case 'T': /* BINSTRING */
+		return push_text(machine, 4);
+	case 0x8d: /* BINUNICODE8 */
+		return push_text(machine, 8);
+	case 'N': /* NONE */
+		return push(machine, NULL);
+	case 0x88: /* NEWTRUE, NEWFALSE */
+	case 0x89:
+		return push_new(machine, json_object_new_boolean(opcode == 0x88));
+	case 0x94: /* MEMOIZE */
+		return remember(machine, machine->memo.n);
+	case 'q': /* BINPUT, LONG_BINPUT */
+		return put_memo(machine, 1);
+	case 'r':
+		return put_memo(machine, 4);
+	case 'h': /* BINGET, LONG_BINGET */
+		return get_memo(machine, 1);
+	case 'j':
+		return get_memo(machine, 4);
+	default:
+		return fail(machine, "not plain data: Python would run code, or we do not know it");
+	}
+}
+
+static void put_all(struct values *values)
+{
+	for (size_t i = 0; i < values->n; i++)
+		json_object_put(values->items[i]);
+	free(values->items);
+}
+
+struct json_object *gpc_unpickle(const uint8_t *data, size_t size, struct gpc_text *why)
+{
+	struct machine machine = { .at = data, .end = data + size };
+	struct json_object *result = NULL;
+	bool goes_on = true;
+
+	while (goes_on && machine.at < machine.end && *machine.at != '.')
+		goes_on = step(&machine, *machine.at++);
+	if (goes_on && machine.at == machine.end)
+		goes_on = fail(&machine, "cut off");
+	if (goes_on && pop(&machine, &result) && !result)
+		(void)fail(&machine, "nothing is in it");
+	if (machine.wrong)
+		gpc_text_add(why, "offset %zu of the pickle: %s", (size_t)(machine.at - data),
+			machine.wrong);
+	put_all(&machine.stack);
+	put_all(&machine.memo);
+	free(machine.marks);
+	return result;
+}
