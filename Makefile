@@ -249,14 +249,14 @@ install: $(PRODUCTS) $(SIMCUDA)                       ## into PREFIX (default /u
 	$(INSTALL) -m 755 $(LIB_SO) $(AUDIT_SO) $(DESTDIR)$(libdir)
 	$(INSTALL) -m 644 $(LIB_A) $(DESTDIR)$(libdir)
 	$(INSTALL) -m 755 $(REPORT) $(REPLAY) $(RUN) $(DESTDIR)$(bindir)
-	$(INSTALL) -m 644 include/gpucache.h include/gpucache_format.h include/gpucache_version.h $(DESTDIR)$(includedir)
+	$(INSTALL) -m 644 include/gpucache.h include/gpucache_format.h include/gpucache_kinds.h include/gpucache_version.h $(DESTDIR)$(includedir)
 	$(INSTALL) -d $(DESTDIR)$(libdir)/gpucache/simcuda
 	cp -P $(SIMCUDA) $(DESTDIR)$(libdir)/gpucache/simcuda
 
 uninstall:                                 ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(LIB_SO) $(AUDIT_SO) $(LIB_A)))
 	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(notdir $(REPORT) $(REPLAY) $(RUN)))
-	rm -f $(DESTDIR)$(includedir)/gpucache.h $(DESTDIR)$(includedir)/gpucache_format.h $(DESTDIR)$(includedir)/gpucache_version.h
+	rm -f $(DESTDIR)$(includedir)/gpucache.h $(DESTDIR)$(includedir)/gpucache_format.h $(DESTDIR)$(includedir)/gpucache_kinds.h $(DESTDIR)$(includedir)/gpucache_version.h
 	rm -rf $(DESTDIR)$(libdir)/gpucache
 
 clean:                                     ## remove every build

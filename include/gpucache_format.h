@@ -59,9 +59,11 @@
 
 #include <stdint.h>
 
+#include "gpucache_kinds.h"
+
 #define GPUCACHE_FORMAT_MAGIC "GPUCACHE-RECORD" /* 15 characters and a NUL */
 #define GPUCACHE_FORMAT_MAJOR 1
-#define GPUCACHE_FORMAT_MINOR 3
+#define GPUCACHE_FORMAT_MINOR 4
 #define GPUCACHE_ENDIAN       0x01020304u
 
 #define GPUCACHE_PAGE        4096u
@@ -165,58 +167,6 @@ struct gpucache_device {
 	uint64_t physical;      /* since 1.4: 1 + nvidia-smi's number of it; 0: not known */
 	char pci_bus_id[24];    /* "0000:17:00.0" or empty */
 };
-
-/*
- * What an allocation is: KIND(name, where its bytes are, what people call it, who makes it).  A new
- * kind goes to the end; a reader takes one that it does not know for NONE.
- */
-/* clang-format off */
-#define GPUCACHE_KINDS(KIND) \
-	KIND(NONE, ELSEWHERE, "memory", "") \
-	KIND(DEVICE, ON_DEVICE, "device memory", "cuMemAlloc") \
-	KIND(PITCHED, ON_DEVICE, "pitched memory", "cuMemAllocPitch") \
-	KIND(MANAGED, ON_DEVICE, "managed memory", "cuMemAllocManaged") \
-	KIND(HOST, ON_HOST, "pinned host memory", "cuMemHostAlloc") \
-	KIND(REGISTERED, ON_HOST, "registered host memory", "cuMemHostRegister") \
-	KIND(ARRAY, ON_DEVICE, "arrays", "cuArrayCreate, cuMipmappedArrayCreate") \
-	KIND(ASYNC, ON_DEVICE, "stream-ordered memory", "cuMemAllocAsync") \
-	KIND(POOL, ON_DEVICE, "idle in driver pools", "reserved by a CUmemoryPool, not in use") \
-	KIND(GRAPH, ON_DEVICE, "graph memory", "allocation nodes") \
-	KIND(PHYSICAL, ON_DEVICE, "physical memory", "cuMemCreate") \
-	KIND(PHYSICAL_HOST, ON_HOST, "physical host memory", "cuMemCreate on the host") \
-	KIND(CONTEXT, ON_DEVICE, "contexts", "measured around the call") \
-	KIND(MODULE, ON_DEVICE, "modules", "measured around the call") \
-	KIND(EXTERNAL, ELSEWHERE, "imported external memory", "cuImportExternalMemory") \
-	KIND(IPC, ELSEWHERE, "memory of other processes", "cuIpcOpenMemHandle") \
-	KIND(MULTICAST, ELSEWHERE, "multicast objects", "cuMulticastCreate") \
-	KIND(TENSOR, WITHIN, "tensors", "PyTorch's allocator, within device memory")
-/* clang-format on */
-
-enum gpucache_kind {
-#define GPUCACHE_KIND_ENUM(name, place, words, maker) GPUCACHE_KIND_##name,
-	GPUCACHE_KINDS(GPUCACHE_KIND_ENUM)
-#undef GPUCACHE_KIND_ENUM
-	GPUCACHE_KIND_COUNT,
-};
-
-enum gpucache_place {
-	GPUCACHE_ELSEWHERE, /* another owner pays for these bytes */
-	GPUCACHE_WITHIN,    /* pieces of device memory that is in the books already */
-	GPUCACHE_ON_DEVICE,
-	GPUCACHE_ON_HOST,
-};
-
-#define GPUCACHE_MAX_KINDS 24
-#define GPUCACHE_MAX_RUNGS 16 /* of the ladder */
-
-static inline enum gpucache_place gpucache_kind_place(unsigned int kind)
-{
-#define GPUCACHE_KIND_PLACE(name, place, words, maker) GPUCACHE_##place,
-	static const unsigned char places[] = { GPUCACHE_KINDS(GPUCACHE_KIND_PLACE) };
-#undef GPUCACHE_KIND_PLACE
-
-	return (enum gpucache_place)places[kind < GPUCACHE_KIND_COUNT ? kind : 0];
-}
 
 /* The counters of what belongs to a device and to no context (cuMemCreate). */
 #define GPUCACHE_NO_CONTEXT UINT64_MAX
@@ -556,6 +506,13 @@ struct gpucache_tag_holder {
 #define GPUCACHE_MAX_OOM_TAGS    16
 #define GPUCACHE_MAX_NEIGHBOURS  16
 
+/* PyTorch's allocator, as it said when it gave up; else (requested is 0) as of its last tensor, if any. */
+struct gpucache_oom_torch {
+	uint64_t requested; /* the tensor, rounded by PyTorch */
+	uint64_t allocated;
+	uint64_t reserved;
+};
+
 /* OOMS.  One failed request, with everything known at that moment. */
 struct gpucache_oom {
 	uint32_t seq;
@@ -595,6 +552,7 @@ struct gpucache_oom {
 	struct gpucache_tag_holder tags[GPUCACHE_MAX_OOM_TAGS];
 	/* Since 1.1.  As in the counters, of all contexts: what balance.direct consists of, and more. */
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
+	struct gpucache_oom_torch torch; /* since 1.4 */
 };
 
 #endif

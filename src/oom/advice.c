@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/torch.h"
 
 /* A call site in a sentence; what is longer is cut. */
 #define SITE_SIZE 64
@@ -84,6 +85,12 @@ static void explain_impossible(const struct gpc_verdict_view *v, struct gpc_text
 
 static void explain_limit(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
+	if (v->oom->kind == GPUCACHE_KIND_TENSOR) {
+		gpc_text_add(text, "PyTorch holds ");
+		add(text, v->oom->torch.reserved, " and refused ");
+		add(text, v->need, " by a limit of its own (set_per_process_memory_fraction)");
+		return;
+	}
 	add(text, v->taken, " held and ");
 	add(text, v->need, " asked for pass the limit of ");
 	add(text, v->oom->limit, " that is set for this process");
@@ -225,13 +232,15 @@ static bool advise_shape(struct advice_context *c)
 static bool advise_limit(struct advice_context *c)
 {
 	const struct gpc_verdict_view *v = &c->v;
-	uint64_t needed = gpc_bytes_add(v->taken, v->need);
+	bool is_torch = v->oom->kind == GPUCACHE_KIND_TENSOR;
+	uint64_t needed = gpc_bytes_add(is_torch ? v->oom->torch.reserved : v->taken,
+		is_torch ? gpc_torch_segment_size(v->need) : v->need);
 	uint64_t total = v->oom->balance.device_total;
 	uint64_t percent;
 
 	if (!known(v->driver) || v->driver < v->need || !known(needed))
 		return false;
-	if (!is_set(c, GPC_SET_FRACTION)) {
+	if (!is_set(c, GPC_SET_FRACTION) && !is_torch) {
 		gpc_text_add(c->text, "in GPUCACHE_CONF raise limit to limit:%lluMiB",
 			(unsigned long long)gpc_round_up(needed, GPC_MIB) / GPC_MIB);
 		return true;
@@ -242,9 +251,25 @@ static bool advise_limit(struct advice_context *c)
 	percent = (needed + total / 100 - 1) / (total / 100);
 	if (percent > 100)
 		return false;
-	gpc_text_add(c->text,
-		"in GPUCACHE_CONF raise the fraction to per_process_memory_fraction:%llu.%02llu",
-		(unsigned long long)(percent / 100), (unsigned long long)(percent % 100));
+	gpc_text_add(c->text, "%s%llu.%02llu%s",
+		is_torch ? "torch.cuda.set_per_process_memory_fraction("
+			 : "in GPUCACHE_CONF raise the fraction to per_process_memory_fraction:",
+		(unsigned long long)(percent / 100), (unsigned long long)(percent % 100),
+		is_torch ? ") would have been enough" : "");
+	return true;
+}
+
+/* "PYTORCH_CUDA_ALLOC_CONF=..", where PyTorch's cache has room enough, in pieces. */
+static bool advise_expandable(struct advice_context *c)
+{
+	const struct gpucache_oom *oom = c->v.oom;
+	uint64_t unused = gpc_torch_unused(&oom->torch);
+
+	if (oom->torch.requested == 0 || gpc_torch_is_mapped(oom) ||
+		gpc_bytes_add(unused, c->v.driver) < oom->torch.requested)
+		return false;
+	gpc_text_add(c->text, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True  may join the ");
+	add(c->text, unused, " of PyTorch's cache that are in no tensor");
 	return true;
 }
 
@@ -425,6 +450,7 @@ static const struct {
 	{ GPUCACHE_VERDICT_IMPOSSIBLE, advise_shape },
 	{ GPUCACHE_VERDICT_LIMIT, advise_limit },
 	{ GPUCACHE_VERDICT_LIMIT, advise_top_holder },
+	{ GPUCACHE_VERDICT_FRAGMENTED, advise_expandable },
 	{ GPUCACHE_VERDICT_FRAGMENTED, advise_max_split },
 	{ GPUCACHE_VERDICT_FRAGMENTED, advise_cache_off },
 	{ GPUCACHE_VERDICT_PENDING, advise_synchronise },
@@ -437,8 +463,10 @@ static const struct {
 	{ GPUCACHE_VERDICT_UNTRACKED, advise_libraries },
 	{ GPUCACHE_VERDICT_GROWTH, advise_growing_site },
 	{ GPUCACHE_VERDICT_GROWTH, advise_top_holder },
+	{ GPUCACHE_VERDICT_SPIKE, advise_expandable },
 	{ GPUCACHE_VERDICT_SPIKE, advise_smaller_step },
 	{ GPUCACHE_VERDICT_SPIKE, advise_growing_site },
+	{ GPUCACHE_VERDICT_EXHAUSTED, advise_expandable },
 	{ GPUCACHE_VERDICT_EXHAUSTED, advise_top_holder },
 	{ GPUCACHE_VERDICT_EXHAUSTED, advise_growing_site },
 	{ GPUCACHE_VERDICT_DRIVER, advise_other_causes },

@@ -6,6 +6,7 @@
 
 #include "base/balance.h"
 #include "base/bytes.h"
+#include "base/torch.h"
 #include "base/verdict.h"
 #include "oom/holder_rows.h"
 
@@ -144,6 +145,7 @@ static void put_why(struct page *page, const struct gpc_short_form *form)
 
 static void put_short(struct page *page, const struct gpc_short_form *form)
 {
+	const struct gpucache_oom_torch *torch = &form->oom->torch;
 	struct gpc_verdict_view view;
 	char buf[SENTENCE];
 	struct gpc_text words = gpc_text_init(buf, sizeof buf);
@@ -156,6 +158,10 @@ static void put_short(struct page *page, const struct gpc_short_form *form)
 	}
 	gpc_text_add_bytes(&words, form->oom->requested);
 	gpc_text_add(&words, " asked for");
+	if (torch->requested && torch->requested + torch->requested / 100 < form->oom->requested) {
+		gpc_text_add(&words, " by PyTorch, for a tensor of ");
+		gpc_text_add_bytes(&words, torch->requested);
+	}
 	/* Rounding of less than 1 % would only repeat the number. */
 	if (gpc_bytes_less(view.need, form->oom->requested) > view.need / 100) {
 		gpc_text_add(&words, " (rounded to ");
@@ -170,6 +176,11 @@ static void put_short(struct page *page, const struct gpc_short_form *form)
 	if (view.piece_known) {
 		gpc_text_add(&words, ", largest cached piece ");
 		gpc_text_add_bytes(&words, view.piece);
+	}
+	if (torch->reserved) {
+		gpc_text_add(&words, ", ");
+		gpc_text_add_bytes(&words, gpc_torch_unused(torch));
+		gpc_text_add(&words, " of PyTorch's cache in no tensor");
 	}
 	put_words(page, "SHORT", words.buf, words.len);
 }
@@ -225,6 +236,26 @@ static void put_kinds(struct page *page, const struct gpucache_oom *oom, struct 
 	}
 }
 
+/* How much of the line above is PyTorch's: in tensors, and in none. */
+static void put_torch(struct page *page, const struct gpucache_oom *oom, uint64_t line_bytes,
+	struct gpc_rounded of_all)
+{
+	static const char *const whats[] = { "  in PyTorch's tensors",
+		"  PyTorch's cache, in no tensor" };
+	uint64_t unused = gpc_torch_unused(&oom->torch);
+	uint64_t bytes[3] = { oom->torch.reserved - unused, unused,
+		gpc_bytes_less(line_bytes, oom->torch.reserved) };
+	struct gpc_rounded amounts[3];
+	uint32_t shares[3];
+
+	if (!oom->torch.reserved)
+		return;
+	gpc_rounded_parts(of_all, bytes, 3, amounts);
+	gpc_rounded_shares(oom->balance.device_total, bytes, 3, shares);
+	for (size_t i = 0; i < 2; i++)
+		put_balance_line(page, "", " ", amounts[i], shares[i], whats[i]);
+}
+
 /* Lines of zero or of nobody knows carry nothing; free memory is always said. */
 static void put_balance(struct page *page, const struct gpucache_oom *oom)
 {
@@ -248,6 +279,9 @@ static void put_balance(struct page *page, const struct gpucache_oom *oom)
 			gpc_balance_lines[i].label);
 		if (i == GPC_BALANCE_LINE_direct)
 			put_kinds(page, oom, print.lines[i]);
+		if (i == (gpc_torch_is_mapped(oom) ? GPC_BALANCE_LINE_direct
+						   : GPC_BALANCE_LINE_requested))
+			put_torch(page, oom, bytes, print.lines[i]);
 		label = "";
 		sign = "+";
 	}

@@ -85,7 +85,13 @@ void gpc_verdict_view(const struct gpucache_oom *oom, const struct gpc_verdict_f
 	view.gone = below(view.sum, view.need);
 	view.limited = oom->limit != 0 && gpc_bytes_add(view.taken, view.need) > oom->limit;
 	view.room = view.driver;
-	if (view.limited)
+	/* PyTorch's own limit: nothing of ours was looked at. */
+	if (oom->kind == GPUCACHE_KIND_TENSOR) {
+		view.limited = true;
+		view.room = 0;
+		view.piece = 0;
+		view.piece_known = false;
+	} else if (view.limited)
 		view.room = smaller(view.room, gpc_bytes_less(oom->limit, view.taken));
 	best = known(view.room) && view.room > view.piece ? view.room : view.piece;
 	view.shortage = known(view.room) ? gpc_bytes_less(view.need, best) : 0;
@@ -275,6 +281,16 @@ static const struct {
 
 #define N_TESTS (sizeof tests / sizeof tests[0])
 
+/* What may be said of a request: of PyTorch's own refusal not how our memory or the driver's is cut. */
+static bool applies(enum gpucache_verdict verdict, uint8_t kind)
+{
+	if (kind == GPUCACHE_KIND_TENSOR)
+		return verdict == GPUCACHE_VERDICT_IMPOSSIBLE ||
+		       verdict == GPUCACHE_VERDICT_LIMIT || verdict == GPUCACHE_VERDICT_GROWTH ||
+		       verdict == GPUCACHE_VERDICT_SPIKE;
+	return gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE;
+}
+
 void gpc_verdict_find(struct gpucache_oom *oom, const struct gpc_verdict_facts *facts)
 {
 	enum gpucache_verdict best = GPUCACHE_VERDICT_NONE;
@@ -283,9 +299,10 @@ void gpc_verdict_find(struct gpucache_oom *oom, const struct gpc_verdict_facts *
 	uint32_t holds = 0;
 
 	gpc_verdict_view(oom, facts, &view);
-	for (size_t i = 0; i < N_TESTS && gpucache_kind_place(oom->kind) == GPUCACHE_ON_DEVICE;
-		i++) {
-		enum gpucache_strength strength = tests[i].test(&view);
+	for (size_t i = 0; i < N_TESTS; i++) {
+		enum gpucache_strength strength = applies(tests[i].verdict, oom->kind)
+							  ? tests[i].test(&view)
+							  : GPUCACHE_STRENGTH_NONE;
 
 		if (strength == GPUCACHE_STRENGTH_NONE)
 			continue;

@@ -133,3 +133,4 @@ static_assert(sizeof(struct gpucache_balance) == 96, "balance");
 static_assert(sizeof(struct gpucache_neighbour) == 48, "neighbour");
 static_assert(sizeof(struct gpucache_tag) == 16 && sizeof(struct gpucache_tag_holder) == 16, "tag");
 static_assert(offsetof(struct gpucache_oom, balance) == 80, "oom.balance");
+static_assert(offsetof(struct gpucache_oom, torch) == 2096, "oom.torch");

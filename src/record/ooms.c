@@ -44,24 +44,54 @@ void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom)
 	gpc_record_state_add(rec, GPUCACHE_STATE_OOM_SEEN);
 }
 
-void gpc_record_oom_mark(
-	struct gpc_record *rec, uint64_t number, bool is_recovered, bool is_reported)
+/* The committed OOM of that number, its seq odd until change_end, and rec->lock held; NULL: it is not there. */
+static struct gpucache_oom *change_begin(struct gpc_record *rec, uint64_t number)
 {
 	struct gpucache_oom *oom;
 	uint32_t seq;
 
 	if (!rec->base || number == 0)
-		return;
+		return NULL;
 	oom = slot_of(rec, number);
 	gpc_lock_take(&rec->lock);
 	seq = __atomic_load_n(&oom->seq, __ATOMIC_RELAXED);
-	if (!(seq & 1) && oom->number == number) {
-		__atomic_store_n(&oom->seq, seq + 1, __ATOMIC_RELAXED);
-		if (is_recovered)
-			__atomic_store_n(&oom->recovered, 1, __ATOMIC_RELEASE);
-		if (is_reported)
-			__atomic_store_n(&oom->reported, 1, __ATOMIC_RELEASE);
-		__atomic_store_n(&oom->seq, seq + 2, __ATOMIC_RELEASE);
+	if ((seq & 1) || oom->number != number) {
+		gpc_lock_release(&rec->lock);
+		return NULL;
 	}
+	__atomic_store_n(&oom->seq, seq + 1, __ATOMIC_RELAXED);
+	return oom;
+}
+
+static void change_end(struct gpc_record *rec, struct gpucache_oom *oom)
+{
+	__atomic_store_n(&oom->seq, oom->seq + 1, __ATOMIC_RELEASE);
 	gpc_lock_release(&rec->lock);
+}
+
+void gpc_record_oom_mark(
+	struct gpc_record *rec, uint64_t number, bool is_recovered, bool is_reported)
+{
+	struct gpucache_oom *oom = change_begin(rec, number);
+
+	if (!oom)
+		return;
+	if (is_recovered)
+		__atomic_store_n(&oom->recovered, 1, __ATOMIC_RELEASE);
+	if (is_reported)
+		__atomic_store_n(&oom->reported, 1, __ATOMIC_RELEASE);
+	change_end(rec, oom);
+}
+
+void gpc_record_oom_set_torch(
+	struct gpc_record *rec, uint64_t number, const struct gpucache_oom_torch *torch)
+{
+	struct gpucache_oom *oom = change_begin(rec, number);
+
+	if (!oom)
+		return;
+	__atomic_store_n(&oom->torch.requested, torch->requested, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->torch.allocated, torch->allocated, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->torch.reserved, torch->reserved, __ATOMIC_RELEASE);
+	change_end(rec, oom);
 }

@@ -240,6 +240,12 @@ uint32_t gpc_runtime_stack_of(size_t size);
 /* tensors.c: this thread got device memory; PyTorch's, if its next tensor lies in it. */
 void gpc_tensors_note_malloc(uint64_t address, uint64_t size);
 
+/* tensors.c: this thread's request failed for good, as OOM `number`; why PyTorch gives up, if that is next. */
+void gpc_tensors_note_failure(const struct gpc_device *device, uint64_t number);
+
+/* What PyTorch has on the device, as of its last tensor there. */
+struct gpucache_oom_torch gpc_tensors_have(const struct gpc_device *device);
+
 /* What PyTorch keeps of a device in no tensor; how many tensors it ever made there. */
 uint64_t gpc_tensors_idle_bytes(const struct gpc_device *device);
 uint64_t gpc_tensors_n_malloc(const struct gpc_device *device);
@@ -267,6 +273,13 @@ struct gpc_rescue {
 	void *arg;
 };
 GPC_MUST_CHECK enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st);
+
+/* PyTorch refused a tensor and asked nobody: it keeps to a limit of its own. */
+void gpc_rescue_torch_limit(struct gpc_device *device, uint64_t size);
+
+/* PyTorch gave up behind the OOM of that number, as it says in `torch`. */
+void gpc_rescue_torch_failed(
+	struct gpc_device *device, uint64_t number, const struct gpucache_oom_torch *torch);
 
 /* Behind the function below: the failure on this device was recovered. */
 void gpc_rescue_recovered(struct gpc_device *device);

@@ -275,6 +275,9 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 		&context->device->growth, record->sites, gpc_record_site_end(record));
 	oom->growth_stack = growing.stack;
 	oom->growth_bytes = growing.bytes;
+	oom->torch = gpc_tensors_have(context->device);
+	if (rescue->kind == GPUCACHE_KIND_TENSOR)
+		oom->torch.requested = rescue->size;
 	*ret_facts = facts_of(context, device_look->device_free);
 	ret_facts->growth_windows = growing.n_windows;
 	ret_facts->growth_windows_up = growing.n_up;
@@ -326,6 +329,7 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 	device->failed_number = copy.number;
 	__atomic_store_n(&device->failed_size, asked, __ATOMIC_RELEASE);
 	gpc_lock_release(&gpc_runtime.lock);
+	gpc_tensors_note_failure(device, copy.number);
 	if (print_now)
 		print_oom(device, &copy, &facts);
 }
@@ -378,6 +382,40 @@ enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st)
 	if (st)
 		report_failure(rescue, &ladder);
 	return st;
+}
+
+void gpc_rescue_torch_limit(struct gpc_device *device, uint64_t size)
+{
+	const struct gpc_ladder ladder = { 0 };
+	struct gpc_rescue rescue = {
+		.context = gpc_context_on(device),
+		.kind = GPUCACHE_KIND_TENSOR,
+		.size = size,
+		.rounded = size,
+		.request = {
+			.size = size,
+			.now_ns = gpc_clock_monotonic_ns(),
+			.mark = gpc_runtime_stack(),
+			.thread = gpc_thread_id(),
+		},
+	};
+
+	if (!rescue.context)
+		return;
+	count_outcome(&rescue, &ladder, GPC_LIMIT);
+	report_failure(&rescue, &ladder);
+}
+
+void gpc_rescue_torch_failed(
+	struct gpc_device *device, uint64_t number, const struct gpucache_oom_torch *torch)
+{
+	struct gpucache_oom *last = &failures.oom[device->ordinal];
+
+	gpc_lock_take(&gpc_runtime.lock);
+	if (last->number == number)
+		last->torch = *torch;
+	gpc_lock_release(&gpc_runtime.lock);
+	gpc_record_oom_set_torch(&gpc_runtime.record, number, torch);
 }
 
 bool gpc_runtime_make_room(void)

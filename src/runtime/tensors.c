@@ -50,6 +50,18 @@ static _Thread_local struct {
 	uint64_t size;
 } last_malloc __attribute__((tls_model("initial-exec")));
 
+/* The last failure of this thread since its last tensor. */
+static _Thread_local struct {
+	const struct gpc_device *device;
+	uint64_t number;
+} last_failure __attribute__((tls_model("initial-exec")));
+
+void gpc_tensors_note_failure(const struct gpc_device *device, uint64_t number)
+{
+	last_failure.device = device;
+	last_failure.number = number;
+}
+
 void gpc_tensors_note_malloc(uint64_t address, uint64_t size)
 {
 	last_malloc.address = address;
@@ -64,13 +76,21 @@ static struct gpucache_torch *sums_of(const struct gpc_device *device)
 	return sums ? &sums[device->ordinal] : &all_books[device->ordinal].own;
 }
 
-uint64_t gpc_tensors_idle_bytes(const struct gpc_device *device)
+struct gpucache_oom_torch gpc_tensors_have(const struct gpc_device *device)
 {
 	const struct gpucache_torch *sums = sums_of(device);
-	uint64_t reserved = gpc_counter_get(&sums->reserved_bytes);
-	uint64_t allocated = gpc_counter_get(&sums->allocated_bytes);
 
-	return reserved > allocated ? reserved - allocated : 0;
+	return (struct gpucache_oom_torch){
+		.allocated = gpc_counter_get(&sums->allocated_bytes),
+		.reserved = gpc_counter_get(&sums->reserved_bytes),
+	};
+}
+
+uint64_t gpc_tensors_idle_bytes(const struct gpc_device *device)
+{
+	struct gpucache_oom_torch torch = gpc_tensors_have(device);
+
+	return gpc_bytes_less(torch.reserved, torch.allocated);
 }
 
 uint64_t gpc_tensors_n_malloc(const struct gpc_device *device)
@@ -168,6 +188,7 @@ static void allocated(struct gpc_device *device, uint64_t address, uint64_t size
 		gpc_observe_piece_taken(&observed);
 	}
 	gpc_lock_release(&books->lock);
+	last_failure.device = NULL;
 	gpc_rescue_succeeded(device, size);
 }
 
@@ -213,6 +234,11 @@ void gpc_runtime_tensor_failed(
 	int number, int64_t size, uint64_t allocated_bytes, uint64_t reserved_bytes)
 {
 	struct gpc_device *device = device_of(number);
+	const struct gpucache_oom_torch torch = {
+		.requested = (uint64_t)size,
+		.allocated = allocated_bytes,
+		.reserved = reserved_bytes,
+	};
 	struct gpucache_torch *sums;
 
 	if (!device || size < 0)
@@ -224,6 +250,11 @@ void gpc_runtime_tensor_failed(
 	gpc_counter_set(&sums->allocated_bytes, allocated_bytes);
 	gpc_counter_set(&sums->reserved_bytes, reserved_bytes);
 	gpc_lock_release(&all_books[number].lock);
+	if (last_failure.device != device)
+		gpc_rescue_torch_limit(device, torch.requested);
+	if (last_failure.device == device)
+		gpc_rescue_torch_failed(device, last_failure.number, &torch);
+	last_failure.device = NULL;
 	/* PyTorch raises an exception now.  Who goes on to make tensors, of any size, has caught it. */
 	if (__atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE) > 0)
 		__atomic_store_n(&device->failed_size, 1, __ATOMIC_RELEASE);

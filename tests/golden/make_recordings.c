@@ -280,33 +280,46 @@ static void add_tensor(struct recording_builder *b, uint64_t size, uint32_t stac
 	b->counters[0].n_blocks--;
 }
 
+/* Who asks in a training program. */
+struct torch_sites {
+	uint32_t weights, states, forward;
+};
+
+static struct torch_sites begin_torch(struct recording_builder *b)
+{
+	struct torch_sites sites;
+
+	builder_init(b);
+	b->header->pid = 4718;
+	strcpy(b->header->exe, "/usr/bin/python3.11");
+	strcpy(b->header->command, "python3 train.py");
+	add_device(b, 600);
+	add_counters(b);
+	builder_module(b, "/usr/bin/python3.11", 0x400000, 0x500000, 0);
+	builder_module(b, "/opt/lib/libtorch_cuda.so", 0x7e00000000, 0x7e10000000, 0x7e00000000);
+	builder_module(b, "/usr/local/cuda/lib64/libcudart.so.12", 0x7f00000000, 0x7f00100000,
+		0x7f00000000);
+	sites.weights = torch_stack(
+		b, "Module.to.<locals>.convert", "nn/modules/module.py", 1300, "main", 12);
+	sites.states = torch_stack(b, "Adam._init_group", "optim/adam.py", 179, "train_step", 40);
+	sites.forward =
+		torch_stack(b, "Linear.forward", "nn/modules/linear.py", 134, "train_step", 38);
+	return sites;
+}
+
 static void make_torch(const char *dir)
 {
-	struct gpucache_torch *torch;
 	struct recording_builder b;
-	uint32_t weights, states, forward;
+	struct torch_sites sites = begin_torch(&b);
+	struct gpucache_torch *torch;
 
-	builder_init(&b);
-	b.header->pid = 4718;
-	strcpy(b.header->exe, "/usr/bin/python3.11");
-	strcpy(b.header->command, "python3 train.py");
-	add_device(&b, 600);
-	add_counters(&b);
-	builder_module(&b, "/usr/bin/python3.11", 0x400000, 0x500000, 0);
-	builder_module(&b, "/opt/lib/libtorch_cuda.so", 0x7e00000000, 0x7e10000000, 0x7e00000000);
-	builder_module(&b, "/usr/local/cuda/lib64/libcudart.so.12", 0x7f00000000, 0x7f00100000,
-		0x7f00000000);
-	weights = torch_stack(
-		&b, "Module.to.<locals>.convert", "nn/modules/module.py", 1300, "main", 12);
-	states = torch_stack(&b, "Adam._init_group", "optim/adam.py", 179, "train_step", 40);
-	forward = torch_stack(&b, "Linear.forward", "nn/modules/linear.py", 134, "train_step", 38);
 	builder_live(&b, 2 * GIB, 2 * GIB, 0, 1)->flags = GPUCACHE_BLOCK_ARENA;
 	builder_live(&b, 512 * MIB, 512 * MIB, 0, 2)->flags = GPUCACHE_BLOCK_ARENA;
-	builder_live(&b, 100 * MIB, 100 * MIB, forward, 2);
-	add_tensor(&b, 400 * MIB, weights, 1);
-	add_tensor(&b, 400 * MIB, states, 2.5);
-	add_tensor(&b, 400 * MIB, states, 2.75);
-	add_tensor(&b, 700 * MIB, forward, 3);
+	builder_live(&b, 100 * MIB, 100 * MIB, sites.forward, 2);
+	add_tensor(&b, 400 * MIB, sites.weights, 1);
+	add_tensor(&b, 400 * MIB, sites.states, 2.5);
+	add_tensor(&b, 400 * MIB, sites.states, 2.75);
+	add_tensor(&b, 700 * MIB, sites.forward, 3);
 	torch = builder_region(&b, GPUCACHE_REGION_TORCH);
 	*torch = (struct gpucache_torch){
 		.n_malloc = 4321,
@@ -319,6 +332,50 @@ static void make_torch(const char *dir)
 		.failed_bytes = 3 * GIB,
 	};
 	write_and_end(&b, dir, "../torch.gpucache");
+}
+
+/* Failure 1: PyTorch gave up behind the driver's refusal.  Failure 2: it kept to a limit of its own. */
+static void make_torch_oom(const char *dir)
+{
+	struct recording_builder b;
+	struct torch_sites sites = begin_torch(&b);
+	struct gpucache_oom *oom = &b.ooms[0];
+
+	*oom = (struct gpucache_oom){ .seq = 2,
+		.number = 1,
+		.time_ns = builder_ns(720.5),
+		.requested = 20 * MIB,
+		.rounded = 20 * MIB,
+		.short_by = 16 * MIB,
+		.stack = sites.forward,
+		.thread = 4718,
+		.kind = GPUCACHE_KIND_DEVICE,
+		.verdict = GPUCACHE_VERDICT_EXHAUSTED,
+		.strength = GPUCACHE_STRENGTH_CERTAIN,
+		.n_holders = 3,
+		.n_sites = 36,
+		.rest_bytes = 19 * GIB,
+		.torch = { .requested = 6 * MIB, .allocated = 126 * GIB, .reserved = 134 * GIB } };
+	oom->balance = (struct gpucache_balance){ .requested = 139 * GIB - 4 * MIB,
+		.direct = GIB,
+		.device_free = 4 * MIB,
+		.device_total = 140 * GIB };
+	oom->kind_bytes[GPUCACHE_KIND_CONTEXT] = GIB;
+	oom->holders[0] = (struct gpucache_holder){ sites.forward, 1204, 70 * GIB };
+	oom->holders[1] = (struct gpucache_holder){ sites.states, 322, 34 * GIB };
+	oom->holders[2] = (struct gpucache_holder){ sites.weights, 161, 17 * GIB - 4 * MIB };
+	b.ooms[1] = *oom;
+	oom = &b.ooms[1];
+	oom->number = 2;
+	oom->kind = GPUCACHE_KIND_TENSOR;
+	oom->verdict = GPUCACHE_VERDICT_LIMIT;
+	oom->requested = oom->rounded = oom->short_by = oom->torch.requested = 2 * GIB;
+	oom->balance.requested -= 3 * GIB;
+	oom->balance.device_free += 3 * GIB;
+	oom->rest_bytes -= 3 * GIB;
+	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
+	b.counters[0].n_oom = 2;
+	write_and_end(&b, dir, "../torch_oom.gpucache");
 }
 
 static void make_killed(const char *dir)
@@ -601,5 +658,6 @@ int main(int argc, char **argv)
 	make_byte_order(argv[2]);
 	make_libraries(argv[1]);
 	make_torch(argv[1]);
+	make_torch_oom(argv[1]);
 	return 0;
 }

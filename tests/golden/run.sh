@@ -97,6 +97,9 @@ golden summary_library -n 20 libraries.gpucache
 golden summary_torch   summary torch.gpucache
 golden torch_json      --json torch.gpucache
 golden leaks_torch     leaks torch.gpucache
+golden oom_torch       oom 1 torch_oom.gpucache
+golden oom_torch_limit oom 2 torch_oom.gpucache
+golden oom_torch_json  oom --json 1 torch_oom.gpucache
 golden oom             oom runs/oom.gpucache
 golden oom_first       oom 1 runs/oom.gpucache
 golden oom_none        oom runs/ended.gpucache

@@ -6,7 +6,7 @@ import struct
 
 from harness import MIB, expect, expect_equal
 
-# Names of include/gpucache_format.h, in its order.
+# Names of include/gpucache_kinds.h, in its order.
 REGION_COUNTERS = 2
 DEVICE, DIRECT, HOST, RESERVED, CACHED = 12, 56, 64, 48, 40  # offsets in struct gpucache_counters
 KIND_BYTES, N_KINDS = 256, 24

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/torch.h"
 #include "base/verdict.h"
 #include "tools/gpumem-report/sites.h"
 #include "tools/gpumem-report/torch.h"
@@ -66,8 +67,16 @@ static void add_evidence(
 			gpc_show_bytes(oom->requested), gpc_show_bytes(b->device_total));
 		break;
 	case GPUCACHE_VERDICT_LIMIT:
-		gpc_text_add(text, " The limit is %s, and %s of it are in use.",
-			gpc_show_bytes(oom->limit), gpc_show_bytes(gpc_balance_taken(b)));
+		if (oom->kind == GPUCACHE_KIND_TENSOR)
+			gpc_text_add(text,
+				" It is PyTorch's own (set_per_process_memory_fraction): the "
+				"driver was "
+				"not asked. PyTorch has %s in its cache, %s of it in no tensor.",
+				gpc_show_bytes(oom->torch.reserved),
+				gpc_show_bytes(gpc_torch_unused(&oom->torch)));
+		else
+			gpc_text_add(text, " The limit is %s, and %s of it are in use.",
+				gpc_show_bytes(oom->limit), gpc_show_bytes(gpc_balance_taken(b)));
 		break;
 	case GPUCACHE_VERDICT_FRAGMENTED:
 	case GPUCACHE_VERDICT_WRONG_POOL:
@@ -135,11 +144,20 @@ static void add_short(
 	struct gpc_torch torch = gpc_torch_at(report, oom);
 	const struct gpucache_balance *b = &oom->balance;
 
+	if (oom->kind == GPUCACHE_KIND_TENSOR) {
+		gpc_text_add(ret_text, "%s were asked for, the GPU had %s free.",
+			gpc_show_bytes(oom->requested), gpc_show_bytes(b->device_free));
+		return;
+	}
 	if (oom->short_by != GPUCACHE_UNKNOWN && oom->short_by != 0)
 		gpc_text_add(ret_text, "by %s: ", gpc_show_bytes(oom->short_by));
 	gpc_text_add(ret_text, "%s were needed, the GPU had %s free, the cache no piece above %s.",
 		gpc_show_bytes(oom->rounded ? oom->rounded : oom->requested),
 		gpc_show_bytes(b->device_free), gpc_show_bytes(b->cached_largest));
+	/* Rounding of less than 1 % would only repeat the number. */
+	if (torch.requested && torch.requested + torch.requested / 100 < oom->requested)
+		gpc_text_add(ret_text, " PyTorch asked for it to make a tensor of %s.",
+			gpc_show_bytes(torch.requested));
 	if (torch.reserved) {
 		gpc_text_add(ret_text, " PyTorch's cache holds %s", gpc_show_bytes(torch.reserved));
 		gpc_text_add(ret_text, ", %s of it in no tensor.", gpc_show_bytes(torch.unused));
@@ -167,6 +185,24 @@ static void try_fragmented(
 	gpc_text_add(text, "Allocate what lives long before what comes and goes.");
 }
 
+/* Its own limit: the least fraction, upwards in hundredths of a percent, that would have been enough. */
+static void try_torch_limit(const struct gpucache_oom *oom, struct gpc_text *text)
+{
+	uint64_t need =
+		gpc_bytes_add(oom->torch.reserved, gpc_torch_segment_size(oom->torch.requested));
+	uint64_t total = oom->balance.device_total;
+	uint64_t parts =
+		total ? (uint64_t)(((unsigned __int128)need * 10000 + total - 1) / total) : 0;
+
+	if (parts && parts <= 10000 && oom->balance.device_free >= oom->requested)
+		gpc_text_add(text,
+			"torch.cuda.set_per_process_memory_fraction(%llu.%04llu) would have been "
+			"enough.",
+			(unsigned long long)(parts / 10000), (unsigned long long)(parts % 10000));
+	else
+		gpc_text_add(text, "hold less: see HOLDERS; the GPU has no more to give.");
+}
+
 static void try_limit(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
 {
@@ -178,8 +214,10 @@ static void try_limit(
 				     ? "per_process_memory_fraction"
 				     : "limit";
 
-	if (oom->limit == 0 || oom->short_by == GPUCACHE_UNKNOWN ||
-		needed > oom->balance.device_total >> 20)
+	if (oom->kind == GPUCACHE_KIND_TENSOR)
+		try_torch_limit(oom, text);
+	else if (oom->limit == 0 || oom->short_by == GPUCACHE_UNKNOWN ||
+		 needed > oom->balance.device_total >> 20)
 		gpc_text_add(text, "raise the option `%s`, or hold less: see HOLDERS.", option);
 	else if (strcmp(option, "limit") == 0)
 		gpc_text_add(text, "GPUCACHE_CONF=limit:%lluMiB would have been enough.",

@@ -76,7 +76,11 @@ enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
 			.n_blocks = oom->holders[i].n_blocks,
 		};
 	holdings->torch_bytes = gpc_torch_at(report, oom).unused;
-	holdings->has_torch = gpc_torch_now(report, oom->device).reserved != 0;
+	holdings->has_torch =
+		oom->torch.reserved || gpc_torch_now(report, oom->device).reserved != 0;
+	/* What a failure says of PyTorch may be as of its last tensor: it may have given memory back since. */
+	if (holdings->torch_bytes > holdings->rest_bytes)
+		holdings->torch_bytes = holdings->rest_bytes;
 	holdings->rest_bytes -= holdings->torch_bytes;
 	find_kinds(holdings, report->recording, oom->device);
 	filter_list(holdings, report);

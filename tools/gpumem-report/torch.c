@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/gpumem-report/torch.h"
 
+#include "base/torch.h"
 #include "tools/gpumem-report/json.h"
 
 struct gpc_torch gpc_torch_now(const struct gpc_report *report, int32_t ordinal)
@@ -20,7 +21,14 @@ struct gpc_torch gpc_torch_at(const struct gpc_report *report, const struct gpuc
 {
 	struct gpc_torch torch = gpc_torch_now(report, oom->device);
 
-	/* Since then tensors were freed; PyTorch keeps what they lay in. */
+	if (oom->torch.reserved)
+		return (struct gpc_torch){
+			.reserved = oom->torch.reserved,
+			.in_tensors = oom->torch.reserved - gpc_torch_unused(&oom->torch),
+			.unused = gpc_torch_unused(&oom->torch),
+			.requested = oom->torch.requested,
+		};
+	/* Before 1.4.  Since then tensors were freed; PyTorch keeps what they lay in. */
 	if (oom->recovered || oom->n_sites > oom->n_holders || oom->rest_bytes > torch.reserved ||
 		gpc_recording_mixes_devices(report->recording))
 		return (struct gpc_torch){ 0 };
@@ -51,6 +59,22 @@ void gpc_torch_print_used(const struct gpc_report *report, const struct gpc_torc
 	gpc_text_add(&text, " + %s others.", gpc_show_rounded(rounded[2]));
 	fputc('\n', report->paper.out);
 	gpc_paper_wrap(&report->paper, "USED", buf);
+}
+
+struct json_object *gpc_torch_json_at(
+	const struct gpc_report *report, const struct gpucache_oom *oom)
+{
+	struct gpc_torch torch = gpc_torch_at(report, oom);
+	struct json_object *object;
+
+	if (!torch.reserved)
+		return NULL;
+	object = json_object_new_object();
+	gpc_json_bytes(
+		object, "requested_bytes", torch.requested ? torch.requested : GPUCACHE_UNKNOWN);
+	gpc_json_bytes(object, "allocated_bytes", torch.in_tensors);
+	gpc_json_bytes(object, "reserved_bytes", torch.reserved);
+	return object;
 }
 
 struct json_object *gpc_torch_json(const struct gpc_report *report, int32_t ordinal)

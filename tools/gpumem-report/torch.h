@@ -6,8 +6,8 @@
  *
  * Threads     One.
  * Failure     None.
- * Limits      PyTorch tells its sums at each of its calls; what they were when a request failed is
- *             known by the holders of that moment, where all of them are listed.
+ * Limits      Before format 1.4 what they were when a request failed is known by the holders of that
+ *             moment only, where all of them are listed.
  */
 #ifndef GPC_REPORT_TORCH_H
 #define GPC_REPORT_TORCH_H
@@ -18,6 +18,7 @@ struct gpc_torch {
 	uint64_t reserved; /* 0: it has nothing here */
 	uint64_t in_tensors;
 	uint64_t unused;
+	uint64_t requested; /* the tensor that it gave up; 0: none, or not known */
 };
 
 /* Now, or at the end. */
@@ -30,7 +31,9 @@ struct gpc_torch gpc_torch_at(const struct gpc_report *report, const struct gpuc
 void gpc_torch_print_used(const struct gpc_report *report, const struct gpc_torch *torch,
 	const struct gpucache_balance *balance, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS]);
 
-/* An object for JSON, which the caller owns; NULL where PyTorch did not allocate. */
+/* Objects for JSON, which the caller owns: of a failure, and of now; NULL where PyTorch did not allocate. */
+struct json_object *gpc_torch_json_at(
+	const struct gpc_report *report, const struct gpucache_oom *oom);
 struct json_object *gpc_torch_json(const struct gpc_report *report, int32_t ordinal);
 
 #endif

@@ -103,6 +103,53 @@ static void a_limit_is_raised_to_what_would_have_been_enough(void **state)
 	assert_non_null(strstr(advice, "per_process_memory_fraction:0.88\n"));
 }
 
+static void a_limit_of_pytorchs_own_is_raised_by_pytorchs_own_call(void **state)
+{
+	struct scene s = scene_of_a_limit();
+
+	(void)state;
+	s.oom.kind = GPUCACHE_KIND_TENSOR;
+	s.oom.limit = 0;
+	s.oom.requested = s.oom.rounded = 11 * GPC_MIB;
+	s.oom.torch.reserved = 50 * GPC_GIB;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_LIMIT), 2);
+	assert_non_null(strstr(advice, "torch.cuda.set_per_process_memory_fraction(0.5"));
+	assert_null(strstr(advice, "GPUCACHE_CONF"));
+	/* The GPU has no room either. */
+	s.oom.balance.device_free = GPC_MIB;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_LIMIT), 1);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_POSSIBLE);
+	assert_null(strstr(advice, "fraction"));
+}
+
+static void pytorchs_cache_is_joined_only_where_it_has_the_room(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.torch = (struct gpucache_oom_torch){
+		.requested = 8 * GPC_GIB,
+		.allocated = 60 * GPC_GIB,
+		.reserved = 64 * GPC_GIB,
+	};
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 2);
+	assert_int_equal(strncmp(advice,
+				 "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True  may join "
+				 "the 4.00 GiB of PyTorch's cache",
+				 88),
+		0);
+	s.oom.torch.allocated++;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 1);
+	/* It is joined already: its memory is physical memory. */
+	s.oom.torch.allocated = 60 * GPC_GIB;
+	s.oom.balance.requested = 64 * GPC_GIB - 1;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 1);
+	/* The request was another's, or PyTorch went on. */
+	s.oom.balance.requested = 90 * GPC_GIB;
+	s.oom.torch.requested = 0;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 1);
+}
+
 static void a_limit_is_not_raised_where_the_device_has_no_room(void **state)
 {
 	struct scene s = scene_of_a_limit();
@@ -341,6 +388,8 @@ int main(void)
 		cmocka_unit_test(a_growing_site_is_named_also_beside_exhaustion),
 		cmocka_unit_test(no_setting_is_advised_for_an_impossible_request),
 		cmocka_unit_test(a_limit_is_raised_to_what_would_have_been_enough),
+		cmocka_unit_test(a_limit_of_pytorchs_own_is_raised_by_pytorchs_own_call),
+		cmocka_unit_test(pytorchs_cache_is_joined_only_where_it_has_the_room),
 		cmocka_unit_test(a_limit_is_not_raised_where_the_device_has_no_room),
 		cmocka_unit_test(fragmentation_is_met_by_the_options_that_act_on_it),
 		cmocka_unit_test(what_is_set_already_is_never_advised),

@@ -48,6 +48,22 @@ static void a_slot_that_is_being_filled_is_not_taken(void **state)
 	assert_int_equal(first->number, GPC_RECORD_MAX_OOMS + 1);
 }
 
+static void what_pytorch_says_reaches_its_oom_only(void **state)
+{
+	const struct gpucache_oom_torch torch = { .requested = 1, .allocated = 2, .reserved = 3 };
+	struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
+
+	(void)state;
+	gpc_record_oom_set_torch(&rec, 1, &torch); /* not committed yet */
+	gpc_record_oom_commit(&rec, oom);
+	gpc_record_oom_set_torch(&rec, 0, &torch);
+	gpc_record_oom_set_torch(&rec, 1 + GPC_RECORD_MAX_OOMS, &torch);
+	assert_int_equal(oom->torch.reserved, 0);
+	gpc_record_oom_set_torch(&rec, 1, &torch);
+	assert_memory_equal(&oom->torch, &torch, sizeof torch);
+	assert_int_equal(oom->seq % 2, 0);
+}
+
 static void a_mark_reaches_its_oom_only(void **state)
 {
 	struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
@@ -75,6 +91,7 @@ int main(void)
 		private_test(the_ring_keeps_the_last_ones),
 		private_test(a_slot_that_is_being_filled_is_not_taken),
 		private_test(a_mark_reaches_its_oom_only),
+		private_test(what_pytorch_says_reaches_its_oom_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

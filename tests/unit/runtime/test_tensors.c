@@ -190,6 +190,21 @@ static void without_a_recording_sums_are_kept(void **state)
 	world_run(NULL, CONF ",record:off", without_recording);
 }
 
+static void give_up(size_t size)
+{
+	CHECK(world_enter());
+	gpc_runtime_tensor_failed(0, (int64_t)size, torch.allocated, torch.reserved);
+	gpc_runtime_leave();
+}
+
+static bool is_told(unsigned i, uint64_t requested)
+{
+	const struct gpucache_oom *oom = world_oom(i);
+
+	return oom && oom->torch.requested == requested &&
+	       oom->torch.allocated == torch.allocated && oom->torch.reserved == torch.reserved;
+}
+
 static void fails(void)
 {
 	CUdeviceptr arena;
@@ -200,9 +215,9 @@ static void fails(void)
 	tell(arena, 900 * MIB);
 	CHECK(world_malloc(&more, 200 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK(world_malloc(&more, 200 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK(world_enter());
-	gpc_runtime_tensor_failed(0, 150 * MIB, torch.allocated, torch.reserved);
-	gpc_runtime_leave();
+	give_up(150 * MIB);
+	CHECK(is_told(0, 0) && is_told(1, 150 * MIB));
+	CHECK(world_oom(1)->requested == 200 * MIB && world_oom(1)->kind == GPUCACHE_KIND_DEVICE);
 	CHECK(sums()->n_failed == 1 && sums()->failed_bytes == 150 * MIB);
 	CHECK(gpc_runtime.devices[0].failed_size > 0);
 	tell(arena, -(int64_t)(900 * MIB));
@@ -216,6 +231,69 @@ static void who_makes_tensors_after_a_failure_has_caught_it(void **state)
 	(void)state;
 	world_run("memory:1GiB,context:0", CONF, fails);
 	world_assert_is_silent(); /* though PyTorch itself asked twice */
+}
+
+static void gives_up(void)
+{
+	CUdeviceptr arena;
+	CUdeviceptr more;
+
+	world_start();
+	arena = segment(900 * MIB);
+	tell(arena, 800 * MIB);
+	CHECK(world_malloc(&more, 200 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+	/* What the exception frees comes later than what is told. */
+	give_up(200 * MIB);
+	tell(arena, -(int64_t)(800 * MIB));
+	CHECK(!gpc_runtime.record.base || world_oom(0)->torch.allocated == 800 * MIB);
+}
+
+static void at_the_end_it_is_told_how_much_of_pytorchs_cache_was_used(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", CONF, gives_up);
+	world_assert_says("0.78 GiB   78.1 %    in PyTorch's tensors");
+	world_assert_says("0.09 GiB    9.7 %    PyTorch's cache, in no tensor");
+	world_assert_says("100.00 MiB of PyTorch's cache in no tensor");
+	world_assert_says("expandable_segments:True  may join the 100.00 MiB of PyTorch's cache");
+	world_run("memory:1GiB,context:0", CONF ",record:off", gives_up);
+	world_assert_says("100.00 MiB of PyTorch's cache in no tensor");
+}
+
+static void keeps_a_limit(void)
+{
+	CUdeviceptr arena;
+	CUdeviceptr more;
+
+	world_start();
+	arena = segment(300 * MIB);
+	tell(arena, 300 * MIB);
+	/* A refusal that PyTorch survives: it frees, and asks again. */
+	CHECK(world_malloc(&more, 800 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+	tell(arena + 1, 512);
+	CHECK(!world_oom(0)->torch.requested);
+	give_up(200 * MIB);
+	CHECK(is_told(1, 200 * MIB) && world_oom(1)->kind == GPUCACHE_KIND_TENSOR);
+	CHECK(world_oom(1)->requested == 200 * MIB);
+	CHECK(world_oom(1)->verdict == GPUCACHE_VERDICT_LIMIT);
+	CHECK(world_oom(1)->strength == GPUCACHE_STRENGTH_CERTAIN);
+	CHECK(COUNTER(n_oom) == 2);
+	/* Of another device, and of none that was ever used. */
+	CHECK(world_enter());
+	gpc_runtime_tensor_failed(7, 200, 1, 2);
+	gpc_runtime_tensor_failed(0, -200, 1, 2);
+	gpc_runtime_leave();
+	CHECK(COUNTER(n_oom) == 2);
+}
+
+static void a_limit_of_pytorchs_own_is_an_out_of_memory_of_its_own(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", CONF, keeps_a_limit);
+	world_assert_says(
+		"limit (certain): PyTorch holds 300.00 MiB and refused 200.00 MiB by a limit");
+	world_assert_says(
+		"torch.cuda.set_per_process_memory_fraction(0.49) would have been enough");
 }
 
 static void *allocate_and_free(void *arg)
@@ -274,6 +352,8 @@ int main(void)
 		cmocka_unit_test(switched_off_the_segments_are_what_is_held),
 		cmocka_unit_test(without_a_recording_sums_are_kept),
 		cmocka_unit_test(who_makes_tensors_after_a_failure_has_caught_it),
+		cmocka_unit_test(at_the_end_it_is_told_how_much_of_pytorchs_cache_was_used),
+		cmocka_unit_test(a_limit_of_pytorchs_own_is_an_out_of_memory_of_its_own),
 		cmocka_unit_test(tensors_of_many_threads_keep_the_books_in_order),
 	};
 

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an allocation in a recording is, and where its bytes are: a part of gpucache_format.h. */
+#ifndef GPUCACHE_KINDS_H
+#define GPUCACHE_KINDS_H
+
+/*
+ * What an allocation is: KIND(name, where its bytes are, what people call it, who makes it).  A new
+ * kind goes to the end; a reader takes one that it does not know for NONE.
+ */
+/* clang-format off */
+#define GPUCACHE_KINDS(KIND) \
+	KIND(NONE, ELSEWHERE, "memory", "") \
+	KIND(DEVICE, ON_DEVICE, "device memory", "cuMemAlloc") \
+	KIND(PITCHED, ON_DEVICE, "pitched memory", "cuMemAllocPitch") \
+	KIND(MANAGED, ON_DEVICE, "managed memory", "cuMemAllocManaged") \
+	KIND(HOST, ON_HOST, "pinned host memory", "cuMemHostAlloc") \
+	KIND(REGISTERED, ON_HOST, "registered host memory", "cuMemHostRegister") \
+	KIND(ARRAY, ON_DEVICE, "arrays", "cuArrayCreate, cuMipmappedArrayCreate") \
+	KIND(ASYNC, ON_DEVICE, "stream-ordered memory", "cuMemAllocAsync") \
+	KIND(POOL, ON_DEVICE, "idle in driver pools", "reserved by a CUmemoryPool, not in use") \
+	KIND(GRAPH, ON_DEVICE, "graph memory", "allocation nodes") \
+	KIND(PHYSICAL, ON_DEVICE, "physical memory", "cuMemCreate") \
+	KIND(PHYSICAL_HOST, ON_HOST, "physical host memory", "cuMemCreate on the host") \
+	KIND(CONTEXT, ON_DEVICE, "contexts", "measured around the call") \
+	KIND(MODULE, ON_DEVICE, "modules", "measured around the call") \
+	KIND(EXTERNAL, ELSEWHERE, "imported external memory", "cuImportExternalMemory") \
+	KIND(IPC, ELSEWHERE, "memory of other processes", "cuIpcOpenMemHandle") \
+	KIND(MULTICAST, ELSEWHERE, "multicast objects", "cuMulticastCreate") \
+	KIND(TENSOR, WITHIN, "tensors", "PyTorch's allocator, within device memory")
+/* clang-format on */
+
+enum gpucache_kind {
+#define GPUCACHE_KIND_ENUM(name, place, words, maker) GPUCACHE_KIND_##name,
+	GPUCACHE_KINDS(GPUCACHE_KIND_ENUM)
+#undef GPUCACHE_KIND_ENUM
+	GPUCACHE_KIND_COUNT,
+};
+
+enum gpucache_place {
+	GPUCACHE_ELSEWHERE, /* another owner pays for these bytes */
+	GPUCACHE_WITHIN,    /* pieces of device memory that is in the books already */
+	GPUCACHE_ON_DEVICE,
+	GPUCACHE_ON_HOST,
+};
+
+#define GPUCACHE_MAX_KINDS 24
+#define GPUCACHE_MAX_RUNGS 16 /* of the ladder */
+
+static inline enum gpucache_place gpucache_kind_place(unsigned int kind)
+{
+#define GPUCACHE_KIND_PLACE(name, place, words, maker) GPUCACHE_##place,
+	static const unsigned char places[] = { GPUCACHE_KINDS(GPUCACHE_KIND_PLACE) };
+#undef GPUCACHE_KIND_PLACE
+
+	return (enum gpucache_place)places[kind < GPUCACHE_KIND_COUNT ? kind : 0];
+}
+
+#endif
