@@ -4,21 +4,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tests/unit/format/recording_builder.h"
+#include "tests/golden/make_recordings.h"
 
-#define MIB (UINT64_C(1) << 20)
-#define GIB (UINT64_C(1) << 30)
+const unsigned char lines_311[] = { 0x80 | 10 << 3 | 1, 0, 0, 0x80 | 12 << 3 | 3, 0, 0 };
 
-/* 3.11's location table of a function whose instruction at byte 0 is on its first line, byte 4 on the third. */
-static const unsigned char lines_311[] = { 0x80 | 10 << 3 | 1, 0, 0, 0x80 | 12 << 3 | 3, 0, 0 };
-
-static uint64_t python_frame(uint32_t code, uint32_t offset, int from_c)
+uint64_t python_frame(uint32_t code, uint32_t offset, int from_c)
 {
 	return GPUCACHE_FRAME_PYTHON | (from_c ? GPUCACHE_FRAME_FROM_C : 0) | (uint64_t)code << 32 |
 	       offset;
 }
 
-static void add_device(struct recording_builder *b, double look_s)
+void add_device(struct recording_builder *b, double look_s)
 {
 	struct gpucache_device *device = &b->devices[0];
 
@@ -50,7 +46,7 @@ static void add_native_stacks(struct recording_builder *b)
 	builder_stack(b, log, 4, NULL, 0);
 }
 
-static void add_counters(struct recording_builder *b)
+void add_counters(struct recording_builder *b)
 {
 	struct gpucache_counters *counters = &b->counters[0];
 
@@ -154,7 +150,7 @@ static void add_oom(struct recording_builder *b, unsigned recovered)
 	b->counters[0].n_oom++;
 }
 
-static void write_and_end(struct recording_builder *b, const char *dir, const char *name)
+void write_and_end(struct recording_builder *b, const char *dir, const char *name)
 {
 	char path[512];
 
@@ -252,132 +248,6 @@ static void make_python(const char *dir)
 }
 
 /* Killed while two slots were being changed; nobody asked the driver about its GPU. */
-static uint32_t torch_stack(struct recording_builder *b, const char *library, const char *file,
-	uint32_t in_library, const char *function, uint32_t line)
-{
-	const uint64_t native[] = { 0x7f00001010, 0x7e00002000, 0x7e00003000, 0x7e00004000,
-		0x7e00005000, 0x7e00006000, 0x7e00007000, 0x401100 };
-	char path[200];
-	uint64_t python[2];
-
-	snprintf(path, sizeof path, "/opt/venv/lib/python3.11/site-packages/torch/%s", file);
-	python[0] = python_frame(
-		builder_code(b, library, path, 0x030b, in_library - 2, lines_311, sizeof lines_311),
-		4, 0);
-	python[1] = python_frame(builder_code(b, function, "/srv/nets/train.py", 0x030b, line,
-					 lines_311, sizeof lines_311),
-		0, 1);
-	return builder_stack(b, native, 8, python, 2);
-}
-
-/* A tensor within memory that is in the books already. */
-static void add_tensor(struct recording_builder *b, uint64_t size, uint32_t stack, double at_s)
-{
-	builder_live(b, size, size, stack, at_s)->kind = GPUCACHE_KIND_TENSOR;
-	b->counters[0].requested_bytes -= size;
-	b->counters[0].live_bytes -= size;
-	b->counters[0].reserved_bytes -= size;
-	b->counters[0].n_blocks--;
-}
-
-/* Who asks in a training program. */
-struct torch_sites {
-	uint32_t weights, states, forward;
-};
-
-static struct torch_sites begin_torch(struct recording_builder *b)
-{
-	struct torch_sites sites;
-
-	builder_init(b);
-	b->header->pid = 4718;
-	strcpy(b->header->exe, "/usr/bin/python3.11");
-	strcpy(b->header->command, "python3 train.py");
-	add_device(b, 600);
-	add_counters(b);
-	builder_module(b, "/usr/bin/python3.11", 0x400000, 0x500000, 0);
-	builder_module(b, "/opt/lib/libtorch_cuda.so", 0x7e00000000, 0x7e10000000, 0x7e00000000);
-	builder_module(b, "/usr/local/cuda/lib64/libcudart.so.12", 0x7f00000000, 0x7f00100000,
-		0x7f00000000);
-	sites.weights = torch_stack(
-		b, "Module.to.<locals>.convert", "nn/modules/module.py", 1300, "main", 12);
-	sites.states = torch_stack(b, "Adam._init_group", "optim/adam.py", 179, "train_step", 40);
-	sites.forward =
-		torch_stack(b, "Linear.forward", "nn/modules/linear.py", 134, "train_step", 38);
-	return sites;
-}
-
-static void make_torch(const char *dir)
-{
-	struct recording_builder b;
-	struct torch_sites sites = begin_torch(&b);
-	struct gpucache_torch *torch;
-
-	builder_live(&b, 2 * GIB, 2 * GIB, 0, 1)->flags = GPUCACHE_BLOCK_ARENA;
-	builder_live(&b, 512 * MIB, 512 * MIB, 0, 2)->flags = GPUCACHE_BLOCK_ARENA;
-	builder_live(&b, 100 * MIB, 100 * MIB, sites.forward, 2);
-	add_tensor(&b, 400 * MIB, sites.weights, 1);
-	add_tensor(&b, 400 * MIB, sites.states, 2.5);
-	add_tensor(&b, 400 * MIB, sites.states, 2.75);
-	add_tensor(&b, 700 * MIB, sites.forward, 3);
-	torch = builder_region(&b, GPUCACHE_REGION_TORCH);
-	*torch = (struct gpucache_torch){
-		.n_malloc = 4321,
-		.n_free = 4317,
-		.allocated_bytes = 1900 * MIB,
-		.reserved_bytes = 2560 * MIB,
-		.peak_allocated_bytes = 2300 * MIB,
-		.peak_reserved_bytes = 2560 * MIB,
-		.n_failed = 1,
-		.failed_bytes = 3 * GIB,
-	};
-	write_and_end(&b, dir, "../torch.gpucache");
-}
-
-/* Failure 1: PyTorch gave up behind the driver's refusal.  Failure 2: it kept to a limit of its own. */
-static void make_torch_oom(const char *dir)
-{
-	struct recording_builder b;
-	struct torch_sites sites = begin_torch(&b);
-	struct gpucache_oom *oom = &b.ooms[0];
-
-	*oom = (struct gpucache_oom){ .seq = 2,
-		.number = 1,
-		.time_ns = builder_ns(720.5),
-		.requested = 20 * MIB,
-		.rounded = 20 * MIB,
-		.short_by = 16 * MIB,
-		.stack = sites.forward,
-		.thread = 4718,
-		.kind = GPUCACHE_KIND_DEVICE,
-		.verdict = GPUCACHE_VERDICT_EXHAUSTED,
-		.strength = GPUCACHE_STRENGTH_CERTAIN,
-		.n_holders = 3,
-		.n_sites = 36,
-		.rest_bytes = 19 * GIB,
-		.torch = { .requested = 6 * MIB, .allocated = 126 * GIB, .reserved = 134 * GIB } };
-	oom->balance = (struct gpucache_balance){ .requested = 139 * GIB - 4 * MIB,
-		.direct = GIB,
-		.device_free = 4 * MIB,
-		.device_total = 140 * GIB };
-	oom->kind_bytes[GPUCACHE_KIND_CONTEXT] = GIB;
-	oom->holders[0] = (struct gpucache_holder){ sites.forward, 1204, 70 * GIB };
-	oom->holders[1] = (struct gpucache_holder){ sites.states, 322, 34 * GIB };
-	oom->holders[2] = (struct gpucache_holder){ sites.weights, 161, 17 * GIB - 4 * MIB };
-	b.ooms[1] = *oom;
-	oom = &b.ooms[1];
-	oom->number = 2;
-	oom->kind = GPUCACHE_KIND_TENSOR;
-	oom->verdict = GPUCACHE_VERDICT_LIMIT;
-	oom->requested = oom->rounded = oom->short_by = oom->torch.requested = 2 * GIB;
-	oom->balance.requested -= 3 * GIB;
-	oom->balance.device_free += 3 * GIB;
-	oom->rest_bytes -= 3 * GIB;
-	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
-	b.counters[0].n_oom = 2;
-	write_and_end(&b, dir, "../torch_oom.gpucache");
-}
-
 static void make_killed(const char *dir)
 {
 	struct recording_builder b;
@@ -659,5 +529,6 @@ int main(int argc, char **argv)
 	make_libraries(argv[1]);
 	make_torch(argv[1]);
 	make_torch_oom(argv[1]);
+	make_torch_use(argv[1]);
 	return 0;
 }

@@ -20,7 +20,7 @@ done
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 "${CC:-gcc}" -std=c11 -D_GNU_SOURCE -I"$root/include" -I"$root" -o "$work/make_recordings" \
-	"$here/make_recordings.c" "$root/tests/unit/format/recording_builder.c" || exit 2
+	"$here/make_recordings.c" "$here/make_torch.c" "$root/tests/unit/format/recording_builder.c" || exit 2
 
 # The reports name files as they were given: relative ones are the same on every machine.
 cd "$work" && ./make_recordings runs foreign ranks || exit 2
@@ -99,6 +99,12 @@ golden torch_json      --json torch.gpucache
 golden leaks_torch     leaks torch.gpucache
 golden oom_torch       oom 1 torch_oom.gpucache
 golden oom_torch_limit oom 2 torch_oom.gpucache
+golden oom_torch_nccl  oom 3 -n 1 torch_oom.gpucache
+golden oom_torch_cat   oom 4 -n 1 torch_oom.gpucache
+golden oom_torch_state oom 1 -n 1 torch_use.gpucache
+golden oom_torch_two   oom 2 -n 1 torch_use.gpucache
+golden oom_torch_keeps oom 3 -n 1 torch_use.gpucache
+golden oom_torch_evals oom 4 -n 1 torch_use.gpucache
 golden oom_torch_json  oom --json 1 torch_oom.gpucache
 golden oom             oom runs/oom.gpucache
 golden oom_first       oom 1 runs/oom.gpucache

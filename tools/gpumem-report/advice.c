@@ -5,6 +5,7 @@
 
 #include "base/torch.h"
 #include "base/verdict.h"
+#include "tools/gpumem-report/remedies.h"
 #include "tools/gpumem-report/sites.h"
 #include "tools/gpumem-report/torch.h"
 
@@ -151,8 +152,13 @@ static void add_short(
 	}
 	if (oom->short_by != GPUCACHE_UNKNOWN && oom->short_by != 0)
 		gpc_text_add(ret_text, "by %s: ", gpc_show_bytes(oom->short_by));
-	gpc_text_add(ret_text, "%s were needed, the GPU had %s free, the cache no piece above %s.",
-		gpc_show_bytes(oom->rounded ? oom->rounded : oom->requested),
+	gpc_text_add(ret_text, "%s were needed",
+		gpc_show_bytes(oom->rounded ? oom->rounded : oom->requested));
+	if (torch.requested) {
+		gpc_text_add(ret_text, " by ");
+		gpc_remedies_asked(report, oom, ret_text);
+	}
+	gpc_text_add(ret_text, ", the GPU had %s free, the cache no piece above %s.",
 		gpc_show_bytes(b->device_free), gpc_show_bytes(b->cached_largest));
 	/* Rounding of less than 1 % would only repeat the number. */
 	if (torch.requested && torch.requested + torch.requested / 100 < oom->requested)
@@ -268,6 +274,11 @@ static void try_torch(
 		return;
 	if (!torch.reserved || oom->short_by == GPUCACHE_UNKNOWN || torch.unused < oom->short_by)
 		return;
+	/* Who asked, and for how much, is known since 1.4. */
+	if (oom->torch.reserved &&
+		(!torch.requested ||
+			gpc_bytes_add(torch.unused, oom->balance.device_free) < torch.requested))
+		return;
 	gpc_text_add(text,
 		"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: of PyTorch's cache %s are in no "
 		"tensor, more than was short. Or ",
@@ -277,7 +288,13 @@ static void try_torch(
 void gpc_advice_try(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
 {
+	bool may_be_told_by_use = oom->verdict == GPUCACHE_VERDICT_GROWTH ||
+				  oom->verdict == GPUCACHE_VERDICT_SPIKE ||
+				  oom->verdict == GPUCACHE_VERDICT_EXHAUSTED;
+
 	try_torch(report, oom, ret_text);
+	if (may_be_told_by_use && gpc_remedies_try(report, oom, ret_text))
+		return;
 	switch ((enum gpucache_verdict)oom->verdict) {
 	case GPUCACHE_VERDICT_IMPOSSIBLE:
 		gpc_text_add(ret_text,
@@ -357,6 +374,10 @@ void gpc_advice_print(
 	add_also(oom, &text);
 	if (with_also && text.len)
 		gpc_paper_wrap(&report->paper, "ALSO", buf);
+	text = gpc_text_init(buf, sizeof buf);
+	gpc_remedies_held(report, oom, &text);
+	if (text.len)
+		gpc_paper_wrap(&report->paper, "HELD", buf);
 	text = gpc_text_init(buf, sizeof buf);
 	add_short(report, oom, &text);
 	gpc_paper_wrap(&report->paper, "SHORT", buf);

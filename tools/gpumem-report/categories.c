@@ -7,27 +7,13 @@
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/names.h"
 
-enum category {
-	CATEGORY_WEIGHTS,
-	CATEGORY_GRADIENTS,
-	CATEGORY_OPTIMIZER,
-	CATEGORY_ACTIVATIONS,
-	CATEGORY_INPUTS,
-	CATEGORY_WORKSPACES,
-	CATEGORY_OTHER,
-	CATEGORY_COUNT, /* no category yet */
-};
+const char *gpc_category_word(enum gpc_category category)
+{
+	static const char *const words[] = { "weights", "gradients", "optimizer state",
+		"activations", "inputs", "caches", "workspaces", "other" };
 
-static const char *const words[] = { "weights", "gradients", "optimizer state", "activations",
-	"inputs", "workspaces", "other" };
-
-struct row {
-	enum category category;
-	uint64_t bytes;
-	uint64_t n_blocks;
-	uint32_t stack; /* the one that holds most of it */
-	uint64_t stack_bytes;
-};
+	return words[category];
+}
 
 static bool has_any(const char *text, const char *const parts[])
 {
@@ -37,8 +23,11 @@ static bool has_any(const char *text, const char *const parts[])
 	return false;
 }
 
-static enum category category_of_python(const struct gpc_frame *frame)
+static enum gpc_category category_of_python(const struct gpc_frame *frame)
 {
+	/* Keys and values of a text that goes on: DynamicCache.update of transformers, KVCache.update. */
+	static const char *const caches[] = { "cache_utils", "KVCache", "kv_cache", "DynamicCache",
+		"StaticCache", NULL };
 	static const char *const weight_files[] = { "/nn/parameter.py", "/nn/init.py",
 		"/safetensors/", NULL };
 	static const char *const loaders[] = { "__init__", "from_pretrained", "load_state_dict",
@@ -46,19 +35,23 @@ static enum category category_of_python(const struct gpc_frame *frame)
 	const char *dot = strrchr(frame->function, '.');
 	const char *name = dot ? dot + 1 : frame->function;
 
+	static const char *const movers[] = { "collate", "to_device", "prefetch", NULL };
+
+	if (has_any(frame->file, caches) || has_any(frame->function, caches))
+		return GPC_CATEGORY_CACHES;
 	if (frame->is_library && strstr(frame->file, "/optim"))
-		return CATEGORY_OPTIMIZER;
+		return GPC_CATEGORY_OPTIMIZER;
 	/* Module itself calls forward, too; what else it does moves parameters. */
 	if (frame->is_library && strstr(frame->file, "/nn/modules/module.py"))
-		return strstr(name, "call_impl") ? CATEGORY_COUNT : CATEGORY_WEIGHTS;
+		return strstr(name, "call_impl") ? GPC_CATEGORY_COUNT : GPC_CATEGORY_WEIGHTS;
 	if (has_any(frame->file, weight_files) || has_any(name, loaders))
-		return CATEGORY_WEIGHTS;
-	if (frame->is_library && strstr(frame->file, "/utils/data/"))
-		return CATEGORY_INPUTS;
-	return strncmp(name, "forward", 7) == 0 ? CATEGORY_ACTIVATIONS : CATEGORY_COUNT;
+		return GPC_CATEGORY_WEIGHTS;
+	if ((frame->is_library && strstr(frame->file, "/utils/data/")) || has_any(name, movers))
+		return GPC_CATEGORY_INPUTS;
+	return strncmp(name, "forward", 7) == 0 ? GPC_CATEGORY_ACTIVATIONS : GPC_CATEGORY_COUNT;
 }
 
-static enum category category_of_native(const struct gpc_frame *frame)
+static enum gpc_category category_of_native(const struct gpc_frame *frame)
 {
 	static const char *const libraries[] = { "cuBLAS", "cuDNN", "cuSOLVER", "cuSPARSE", NULL };
 	const struct gpc_library_row *row =
@@ -67,13 +60,13 @@ static enum category category_of_native(const struct gpc_frame *frame)
 	struct gpc_text name = gpc_text_init(buf, sizeof buf);
 
 	if (row && row->name && has_any(row->name, libraries))
-		return CATEGORY_WORKSPACES;
+		return GPC_CATEGORY_WORKSPACES;
 	if (!frame->function)
-		return CATEGORY_COUNT;
+		return GPC_CATEGORY_COUNT;
 	if (gpc_name_node(frame->function, &name))
-		return CATEGORY_GRADIENTS;
+		return GPC_CATEGORY_GRADIENTS;
 	gpc_name_short(frame->function, &name);
-	return strstr(buf, "Workspace") ? CATEGORY_WORKSPACES : CATEGORY_COUNT;
+	return strstr(buf, "Workspace") ? GPC_CATEGORY_WORKSPACES : GPC_CATEGORY_COUNT;
 }
 
 static bool is_called(const struct gpc_stack_frames *stack, const char *start)
@@ -85,11 +78,41 @@ static bool is_called(const struct gpc_stack_frames *stack, const char *start)
 	return false;
 }
 
-static enum category category_of(const struct gpc_stack_frames *stack)
+/* The operator that the program itself called, or that asked where no program is on the stack. */
+static void add_operator(const struct gpc_stack_frames *stack, struct gpc_text *ret_text)
 {
-	enum category category = CATEGORY_COUNT;
+	for (int i = stack->site; i-- > 0;)
+		if (!stack->frames[i].is_python && stack->frames[i].function &&
+			gpc_name_operator(stack->frames[i].function, ret_text))
+			return;
+}
 
-	for (size_t i = 0; stack && i < stack->n && category == CATEGORY_COUNT; i++) {
+/* Right in the program: a copy to the GPU and what is made from nothing are data; the rest is computed. */
+static enum gpc_category category_of_operator(const struct gpc_stack_frames *stack)
+{
+	static const char *const makers[] = { "rand", "zeros", "ones", "full", "empty", "arange",
+		"linspace", "eye", "normal", "new_", "tensor", "_to_copy", "_pin_memory", NULL };
+	char buf[64];
+	struct gpc_text name = gpc_text_init(buf, sizeof buf);
+
+	if (is_called(stack, "at::_ops::_to_copy"))
+		return GPC_CATEGORY_INPUTS;
+	add_operator(stack, &name);
+	for (const char *const *maker = makers; *maker; maker++)
+		if (strncmp(buf, *maker, strlen(*maker)) == 0)
+			return GPC_CATEGORY_INPUTS;
+	return is_called(stack, "torch::autograd::VariableType::") ? GPC_CATEGORY_ACTIVATIONS
+								   : GPC_CATEGORY_OTHER;
+}
+
+enum gpc_category gpc_category_of(const struct gpc_report *report, uint32_t id)
+{
+	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
+	enum gpc_category category = GPC_CATEGORY_COUNT;
+
+	if (!stack)
+		return GPC_CATEGORY_OTHER;
+	for (size_t i = 0; i < stack->n && category == GPC_CATEGORY_COUNT; i++) {
 		const struct gpc_frame *frame = &stack->frames[i];
 
 		if (!frame->is_python)
@@ -97,30 +120,23 @@ static enum category category_of(const struct gpc_stack_frames *stack)
 		else if (frame->function && frame->file)
 			category = category_of_python(frame);
 	}
-	if (category != CATEGORY_COUNT || !stack)
-		return stack ? category : CATEGORY_OTHER;
-	/* Right in the program: a copy to the GPU is data; what autograd looks on at is computed. */
-	if (is_called(stack, "at::_ops::_to_copy"))
-		return CATEGORY_INPUTS;
-	return is_called(stack, "torch::autograd::VariableType::") ? CATEGORY_ACTIVATIONS
-								   : CATEGORY_OTHER;
+	return category == GPC_CATEGORY_COUNT ? category_of_operator(stack) : category;
 }
 
-/* Fills rows, which hold CATEGORY_COUNT, biggest first; returns the sum of their bytes. */
-static uint64_t sum_up(
-	const struct gpc_holdings *holdings, const struct gpc_report *report, struct row rows[])
+uint64_t gpc_categories_sum(const struct gpc_holdings *holdings, const struct gpc_report *report,
+	struct gpc_category_row rows[GPC_CATEGORY_COUNT])
 {
 	uint64_t total = 0;
 
-	for (unsigned i = 0; i < CATEGORY_COUNT; i++)
-		rows[i] = (struct row){ .category = (enum category)i };
+	for (unsigned i = 0; i < GPC_CATEGORY_COUNT; i++)
+		rows[i] = (struct gpc_category_row){ .category = (enum gpc_category)i };
 	for (size_t i = 0; i < holdings->n; i++) {
 		const struct gpc_row *holding = &holdings->rows[i];
-		struct row *row;
+		struct gpc_category_row *row;
 
 		if (holding->kind)
 			continue;
-		row = &rows[category_of(gpc_frames_find(report->frames, holding->id))];
+		row = &rows[gpc_category_of(report, holding->id)];
 		total = gpc_bytes_add(total, holding->bytes);
 		row->bytes = gpc_bytes_add(row->bytes, holding->bytes);
 		row->n_blocks += holding->n_blocks;
@@ -129,9 +145,9 @@ static uint64_t sum_up(
 			row->stack_bytes = holding->bytes;
 		}
 	}
-	for (unsigned i = 1; i < CATEGORY_COUNT; i++)
+	for (unsigned i = 1; i < GPC_CATEGORY_COUNT; i++)
 		for (unsigned k = i; k > 0 && rows[k].bytes > rows[k - 1].bytes; k--) {
-			struct row swap = rows[k];
+			struct gpc_category_row swap = rows[k];
 
 			rows[k] = rows[k - 1];
 			rows[k - 1] = swap;
@@ -156,26 +172,26 @@ static void print_biggest(const struct gpc_report *report, uint32_t stack, int r
 void gpc_categories_print(const struct gpc_holdings *holdings, const struct gpc_report *report)
 {
 	const struct gpc_paper *paper = &report->paper;
-	struct row rows[CATEGORY_COUNT];
+	struct gpc_category_row rows[GPC_CATEGORY_COUNT];
 	struct gpc_table table;
 	uint64_t total;
 
 	if (!holdings->has_torch)
 		return;
-	total = gpc_bytes_add(sum_up(holdings, report, rows), holdings->rest_bytes);
-	if (total == holdings->rest_bytes || !gpc_table_init(&table, paper, CATEGORY_COUNT + 1))
+	total = gpc_bytes_add(gpc_categories_sum(holdings, report, rows), holdings->rest_bytes);
+	if (total == holdings->rest_bytes || !gpc_table_init(&table, paper, GPC_CATEGORY_COUNT + 1))
 		return;
-	for (unsigned i = 0; i < CATEGORY_COUNT && rows[i].bytes; i++)
+	for (unsigned i = 0; i < GPC_CATEGORY_COUNT && rows[i].bytes; i++)
 		gpc_table_add(&table, rows[i].bytes, rows[i].n_blocks);
 	if (holdings->rest_bytes)
 		gpc_table_add(&table, holdings->rest_bytes, 0);
 	gpc_paper_section(paper, "CATEGORY", "what %s are for, and the biggest of each",
 		gpc_show_bytes(total));
 	gpc_table_print_head(&table, total, "category");
-	for (unsigned i = 0; i < CATEGORY_COUNT && rows[i].bytes; i++) {
+	for (unsigned i = 0; i < GPC_CATEGORY_COUNT && rows[i].bytes; i++) {
 		int used = gpc_table_print_numbers(&table);
 
-		used += fprintf(paper->out, "%-15s  ", words[rows[i].category]);
+		used += fprintf(paper->out, "%-15s  ", gpc_category_word(rows[i].category));
 		print_biggest(report, rows[i].stack, paper->width - used);
 	}
 	gpc_table_print_rest(&table);
@@ -186,19 +202,19 @@ void gpc_categories_json(const struct gpc_holdings *holdings, const struct gpc_r
 	struct json_object *object)
 {
 	struct json_object *array = json_object_new_array();
-	struct row rows[CATEGORY_COUNT];
+	struct gpc_category_row rows[GPC_CATEGORY_COUNT];
 
 	json_object_object_add(object, "categories", array);
 	if (!holdings->has_torch)
 		return;
-	(void)sum_up(holdings, report, rows);
-	for (unsigned i = 0; i < CATEGORY_COUNT && rows[i].bytes; i++) {
+	(void)gpc_categories_sum(holdings, report, rows);
+	for (unsigned i = 0; i < GPC_CATEGORY_COUNT && rows[i].bytes; i++) {
 		struct json_object *row = json_object_new_object();
 		char where[400];
 		struct gpc_text text = gpc_text_init(where, sizeof where);
 
 		gpc_frames_site(report->frames, rows[i].stack, &text);
-		gpc_json_text(row, "category", words[rows[i].category]);
+		gpc_json_text(row, "category", gpc_category_word(rows[i].category));
 		gpc_json_bytes(row, "live_bytes", rows[i].bytes);
 		gpc_json_bytes(row, "blocks", rows[i].n_blocks);
 		gpc_json_text(row, "biggest", where);

@@ -9,13 +9,43 @@
  *               bytes, less contexts and modules.
  * Threads     One.
  * Failure     None.
- * Limits      Goes by the names of functions and files.  What a forward pass made counts as
+ * Limits      A loader's batches and buffers that the program makes for itself look alike: inputs.  Goes by the names of functions and files.  What a forward pass made counts as
  *             activations, whether or not it is kept for a backward pass.
  */
 #ifndef GPC_REPORT_CATEGORIES_H
 #define GPC_REPORT_CATEGORIES_H
 
 #include "tools/gpumem-report/holdings.h"
+
+enum gpc_category {
+	GPC_CATEGORY_WEIGHTS,
+	GPC_CATEGORY_GRADIENTS,
+	GPC_CATEGORY_OPTIMIZER,
+	GPC_CATEGORY_ACTIVATIONS,
+	GPC_CATEGORY_INPUTS,
+	GPC_CATEGORY_CACHES, /* of keys and values */
+	GPC_CATEGORY_WORKSPACES,
+	GPC_CATEGORY_OTHER,
+	GPC_CATEGORY_COUNT,
+};
+
+struct gpc_category_row {
+	enum gpc_category category;
+	uint64_t bytes;
+	uint64_t n_blocks;
+	uint32_t stack; /* the one that holds most of it */
+	uint64_t stack_bytes;
+};
+
+/* "weights", ... */
+const char *gpc_category_word(enum gpc_category category);
+
+/* What a stack asks for. */
+enum gpc_category gpc_category_of(const struct gpc_report *report, uint32_t id);
+
+/* One row a category, biggest first, those of nothing last; the sum of their bytes. */
+uint64_t gpc_categories_sum(const struct gpc_holdings *holdings, const struct gpc_report *report,
+	struct gpc_category_row rows[GPC_CATEGORY_COUNT]);
 
 /* A section of its own; nothing for a device without PyTorch. */
 void gpc_categories_print(const struct gpc_holdings *holdings, const struct gpc_report *report);

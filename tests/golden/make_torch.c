@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recordings of PyTorch programs: what its allocator has, and failures of each kind of use. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/golden/make_recordings.h"
+
+static uint32_t torch_stack(struct recording_builder *b, const char *library, const char *file,
+	uint32_t in_library, const char *function, uint32_t line)
+{
+	const uint64_t native[] = { 0x7f00001010, 0x7e00002000, 0x7e00003000, 0x7e00004000,
+		0x7e00005000, 0x7e00006000, 0x7e00007000, 0x401100 };
+	char path[200];
+	uint64_t python[2];
+
+	snprintf(path, sizeof path, "/opt/venv/lib/python3.11/site-packages/torch/%s", file);
+	python[0] = python_frame(
+		builder_code(b, library, path, 0x030b, in_library - 2, lines_311, sizeof lines_311),
+		4, 0);
+	python[1] = python_frame(builder_code(b, function, "/srv/nets/train.py", 0x030b, line,
+					 lines_311, sizeof lines_311),
+		0, 1);
+	return builder_stack(b, native, 8, python, 2);
+}
+
+/* A tensor within memory that is in the books already. */
+static void add_tensor(struct recording_builder *b, uint64_t size, uint32_t stack, double at_s)
+{
+	builder_live(b, size, size, stack, at_s)->kind = GPUCACHE_KIND_TENSOR;
+	b->counters[0].requested_bytes -= size;
+	b->counters[0].live_bytes -= size;
+	b->counters[0].reserved_bytes -= size;
+	b->counters[0].n_blocks--;
+}
+
+/* Who asks in a training program. */
+struct torch_sites {
+	uint32_t weights, states, forward;
+};
+
+static struct torch_sites begin_torch(struct recording_builder *b)
+{
+	struct torch_sites sites;
+
+	builder_init(b);
+	b->header->pid = 4718;
+	strcpy(b->header->exe, "/usr/bin/python3.11");
+	strcpy(b->header->command, "python3 train.py");
+	add_device(b, 600);
+	add_counters(b);
+	builder_module(b, "/usr/bin/python3.11", 0x400000, 0x500000, 0);
+	builder_module(b, "/opt/lib/libtorch_cuda.so", 0x7e00000000, 0x7e10000000, 0x7e00000000);
+	builder_module(b, "/usr/local/cuda/lib64/libcudart.so.12", 0x7f00000000, 0x7f00100000,
+		0x7f00000000);
+	sites.weights = torch_stack(
+		b, "Module.to.<locals>.convert", "nn/modules/module.py", 1300, "main", 12);
+	sites.states = torch_stack(b, "Adam._init_group", "optim/adam.py", 179, "train_step", 40);
+	sites.forward =
+		torch_stack(b, "Linear.forward", "nn/modules/linear.py", 134, "train_step", 38);
+	return sites;
+}
+
+void make_torch(const char *dir)
+{
+	struct recording_builder b;
+	struct torch_sites sites = begin_torch(&b);
+	struct gpucache_torch *torch;
+
+	builder_live(&b, 2 * GIB, 2 * GIB, 0, 1)->flags = GPUCACHE_BLOCK_ARENA;
+	builder_live(&b, 512 * MIB, 512 * MIB, 0, 2)->flags = GPUCACHE_BLOCK_ARENA;
+	builder_live(&b, 100 * MIB, 100 * MIB, sites.forward, 2);
+	add_tensor(&b, 400 * MIB, sites.weights, 1);
+	add_tensor(&b, 400 * MIB, sites.states, 2.5);
+	add_tensor(&b, 400 * MIB, sites.states, 2.75);
+	add_tensor(&b, 700 * MIB, sites.forward, 3);
+	torch = builder_region(&b, GPUCACHE_REGION_TORCH);
+	*torch = (struct gpucache_torch){
+		.n_malloc = 4321,
+		.n_free = 4317,
+		.allocated_bytes = 1900 * MIB,
+		.reserved_bytes = 2560 * MIB,
+		.peak_allocated_bytes = 2300 * MIB,
+		.peak_reserved_bytes = 2560 * MIB,
+		.n_failed = 1,
+		.failed_bytes = 3 * GIB,
+	};
+	write_and_end(&b, dir, "../torch.gpucache");
+}
+
+/* Failure 1: PyTorch gave up behind the driver's refusal.  Failure 2: it kept to a limit of its own. */
+void make_torch_oom(const char *dir)
+{
+	struct recording_builder b;
+	struct torch_sites sites = begin_torch(&b);
+	struct gpucache_oom *oom = &b.ooms[0];
+	const uint64_t nccl = 0x7d00000100;
+
+	builder_module(&b, "/opt/lib/libnccl.so.2", 0x7d00000000, 0x7d10000000, 0x7d00000000);
+	*oom = (struct gpucache_oom){ .seq = 2,
+		.number = 1,
+		.time_ns = builder_ns(720.5),
+		.requested = 20 * MIB,
+		.rounded = 20 * MIB,
+		.short_by = 16 * MIB,
+		.stack = sites.forward,
+		.thread = 4718,
+		.kind = GPUCACHE_KIND_DEVICE,
+		.verdict = GPUCACHE_VERDICT_EXHAUSTED,
+		.strength = GPUCACHE_STRENGTH_CERTAIN,
+		.n_holders = 3,
+		.n_sites = 36,
+		.rest_bytes = 19 * GIB,
+		.torch = { .requested = 6 * MIB, .allocated = 126 * GIB, .reserved = 134 * GIB } };
+	oom->balance = (struct gpucache_balance){ .requested = 139 * GIB - 4 * MIB,
+		.direct = GIB,
+		.device_free = 4 * MIB,
+		.device_total = 140 * GIB };
+	oom->kind_bytes[GPUCACHE_KIND_CONTEXT] = GIB;
+	oom->holders[0] = (struct gpucache_holder){ sites.forward, 1204, 70 * GIB };
+	oom->holders[1] = (struct gpucache_holder){ sites.states, 322, 34 * GIB };
+	oom->holders[2] = (struct gpucache_holder){ sites.weights, 161, 17 * GIB - 4 * MIB };
+	b.ooms[1] = *oom;
+	oom = &b.ooms[1];
+	oom->number = 2;
+	oom->kind = GPUCACHE_KIND_TENSOR;
+	oom->verdict = GPUCACHE_VERDICT_LIMIT;
+	oom->requested = oom->rounded = oom->short_by = oom->torch.requested = 2 * GIB;
+	oom->balance.requested -= 3 * GIB;
+	oom->balance.device_free += 3 * GIB;
+	oom->rest_bytes -= 3 * GIB;
+	/* Failure 3: another library asked, while PyTorch kept memory that nothing lay in.  4: a cache that grew. */
+	b.ooms[2] = b.ooms[0];
+	oom = &b.ooms[2];
+	oom->number = 3;
+	oom->stack = builder_stack(&b, &nccl, 1, NULL, 0);
+	oom->torch.requested = 0;
+	b.ooms[3] = b.ooms[0];
+	oom = &b.ooms[3];
+	oom->number = 4;
+	oom->verdict = GPUCACHE_VERDICT_GROWTH;
+	oom->growth_bytes = 30 * GIB;
+	oom->growth_stack = torch_stack(&b, "cat", "functional.py", 1300, "attend", 12);
+	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
+	b.counters[0].n_oom = 4;
+	write_and_end(&b, dir, "../torch_oom.gpucache");
+}
+
+/* What is asked for, and what grows, decides what can be done. */
+void make_torch_use(const char *dir)
+{
+	struct recording_builder b;
+	struct torch_sites sites = begin_torch(&b);
+	struct gpucache_oom *oom = &b.ooms[0];
+	uint32_t student = torch_stack(
+		&b, "Module.to.<locals>.convert", "nn/modules/module.py", 1300, "load_student", 12);
+	uint32_t evaluate =
+		torch_stack(&b, "Linear.forward", "nn/modules/linear.py", 134, "evaluate", 50);
+
+	*oom = (struct gpucache_oom){ .seq = 2,
+		.number = 1,
+		.time_ns = builder_ns(720.5),
+		.requested = 2 * GIB,
+		.rounded = 2 * GIB,
+		.short_by = GIB,
+		.stack = sites.states,
+		.thread = 4718,
+		.kind = GPUCACHE_KIND_DEVICE,
+		.verdict = GPUCACHE_VERDICT_EXHAUSTED,
+		.strength = GPUCACHE_STRENGTH_CERTAIN,
+		.n_holders = 3,
+		.n_sites = 3,
+		.torch = { .requested = 2 * GIB, .allocated = 138 * GIB, .reserved = 138 * GIB } };
+	oom->balance = (struct gpucache_balance){
+		.requested = 138 * GIB, .direct = GIB, .device_free = GIB, .device_total = 140 * GIB
+	};
+	oom->kind_bytes[GPUCACHE_KIND_CONTEXT] = GIB;
+	oom->holders[0] = (struct gpucache_holder){ sites.weights, 322, 64 * GIB };
+	oom->holders[1] = (struct gpucache_holder){ sites.forward, 322, 43 * GIB };
+	oom->holders[2] = (struct gpucache_holder){ sites.states, 322, 32 * GIB };
+	for (unsigned i = 1; i < 4; i++) {
+		b.ooms[i] = *oom;
+		b.ooms[i].number = i + 1;
+	}
+	b.ooms[1].stack = student;
+	b.ooms[2].verdict = b.ooms[3].verdict = GPUCACHE_VERDICT_GROWTH;
+	b.ooms[2].growth_bytes = b.ooms[3].growth_bytes = 40 * GIB;
+	b.ooms[2].stack = b.ooms[2].growth_stack = sites.forward;
+	b.ooms[3].stack = b.ooms[3].growth_stack = evaluate;
+	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
+	b.counters[0].n_oom = 4;
+	write_and_end(&b, dir, "../torch_use.gpucache");
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/remedies.h"
+
+#include <string.h>
+
+#include "tools/gpumem-report/categories.h"
+#include "tools/gpumem-report/libraries.h"
+#include "tools/gpumem-report/torch.h"
+
+/* Of the categories that many are named. */
+#define N_HELD 3
+
+/* A request of this part of the device is large by itself. */
+#define LARGE_PART 8
+
+struct facts {
+	const struct gpc_report *report;
+	const struct gpucache_oom *oom;
+	struct gpc_category_row rows[GPC_CATEGORY_COUNT];
+	uint64_t bytes; /* in all rows */
+	enum gpc_category asked;
+	enum gpc_category growing; /* GPC_CATEGORY_COUNT: nothing does */
+};
+
+static bool find_facts(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct facts *ret_facts)
+{
+	uint32_t verdicts = oom->also | 1u << oom->verdict;
+	struct gpc_holdings holdings;
+
+	*ret_facts = (struct facts){ .report = report, .oom = oom, .growing = GPC_CATEGORY_COUNT };
+	if (!gpc_torch_at(report, oom).reserved ||
+		gpc_holdings_from_oom(&holdings, report, oom) != GPC_OK)
+		return false;
+	ret_facts->bytes = gpc_categories_sum(&holdings, report, ret_facts->rows);
+	gpc_holdings_fini(&holdings);
+	ret_facts->asked = gpc_category_of(report, oom->stack);
+	if (oom->growth_stack && verdicts >> GPUCACHE_VERDICT_GROWTH & 1)
+		ret_facts->growing = gpc_category_of(report, oom->growth_stack);
+	return true;
+}
+
+/* "function file:line", as in a sentence. */
+static void add_frame(const struct gpc_frame *frame, struct gpc_text *text)
+{
+	char buf[300];
+	struct gpc_text words = gpc_text_init(buf, sizeof buf);
+	const char *gap;
+
+	gpc_frame_describe_site(frame, &words);
+	gap = strstr(buf, "  ");
+	gpc_text_add(
+		text, "%.*s%s", gap ? (int)(gap - buf) : (int)words.len, buf, gap ? gap + 1 : "");
+}
+
+static void add_site(const struct gpc_report *report, uint32_t id, struct gpc_text *text)
+{
+	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
+
+	if (stack && stack->site >= 0)
+		add_frame(&stack->frames[stack->site], text);
+	else
+		gpc_frames_site(report->frames, id, text);
+}
+
+void gpc_remedies_asked(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
+{
+	add_site(report, oom->stack, ret_text);
+}
+
+void gpc_remedies_held(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
+{
+	struct facts facts;
+
+	if (!find_facts(report, oom, &facts))
+		return;
+	for (unsigned i = 0; i < N_HELD && facts.rows[i].bytes; i++) {
+		if (facts.rows[i].bytes < facts.bytes / 100)
+			break;
+		gpc_text_add(ret_text, "%s%s %s (", i ? ", " : "",
+			gpc_show_bytes(facts.rows[i].bytes),
+			gpc_category_word(facts.rows[i].category));
+		add_site(report, facts.rows[i].stack, ret_text);
+		gpc_text_add(ret_text, ")");
+	}
+	if (ret_text->len)
+		gpc_text_add(ret_text, ".");
+}
+
+static const struct gpc_category_row *row_of(const struct facts *facts, enum gpc_category category)
+{
+	const struct gpc_category_row *row = facts->rows;
+
+	while (row->category != category)
+		row++;
+	return row;
+}
+
+static bool is_of_program(const struct gpc_frame *frame)
+{
+	return frame->is_python && !frame->is_library && frame->function;
+}
+
+/* The innermost function of the program that evaluates, by its name; NULL: none. */
+static const struct gpc_frame *find_evaluation(const struct gpc_stack_frames *stack)
+{
+	static const char *const words[] = { "eval", "valid", "test", "infer", "predict",
+		"generate", "sample" };
+
+	for (size_t i = 0; stack && i < stack->n; i++)
+		for (size_t w = 0; w < sizeof words / sizeof words[0]; w++)
+			if (is_of_program(&stack->frames[i]) &&
+				strstr(stack->frames[i].function, words[w]))
+				return &stack->frames[i];
+	return NULL;
+}
+
+/* The outermost function of the program: it lives longest, and so does what it keeps. */
+static const struct gpc_frame *find_outermost(const struct gpc_stack_frames *stack)
+{
+	const struct gpc_frame *found = NULL;
+
+	for (size_t i = 0; stack && i < stack->n; i++)
+		if (is_of_program(&stack->frames[i]) &&
+			(!found || strcmp(stack->frames[i].function, "<module>") != 0))
+			found = &stack->frames[i];
+	return found;
+}
+
+static bool is_put_together(const struct gpc_stack_frames *stack)
+{
+	char buf[200];
+	struct gpc_text via = gpc_text_init(buf, sizeof buf);
+
+	if (stack)
+		gpc_frames_via(stack, &via);
+	return strcmp(buf, "cat") == 0;
+}
+
+static bool try_growth(const struct facts *facts, struct gpc_text *text)
+{
+	const struct gpc_stack_frames *stack =
+		gpc_frames_find(facts->report->frames, facts->oom->growth_stack);
+	const struct gpc_frame *frame = find_evaluation(stack);
+
+	if (facts->growing == GPC_CATEGORY_COUNT)
+		return false;
+	if (is_put_together(stack)) {
+		gpc_text_add(text,
+			"torch.cat makes it anew and longer at each step: keep no more than a "
+			"bound, or write into a tensor of fixed size.");
+		return true;
+	}
+	if (facts->growing != GPC_CATEGORY_ACTIVATIONS || !stack)
+		return false;
+	if (frame) {
+		gpc_text_add(text, "`with torch.no_grad():` in ");
+		add_frame(frame, text);
+		gpc_text_add(text,
+			": without it each result keeps all that a backward pass would need.");
+		return true;
+	}
+	frame = find_outermost(stack);
+	gpc_text_add(text,
+		"what is kept of a step keeps all that its backward pass needs: keep "
+		"loss.item() or output.detach()");
+	if (frame) {
+		gpc_text_add(text, ", in ");
+		add_frame(frame, text);
+	}
+	gpc_text_add(text, ".");
+	return true;
+}
+
+static bool try_optimizer(const struct facts *facts, struct gpc_text *text)
+{
+	if (facts->asked != GPC_CATEGORY_OPTIMIZER)
+		return false;
+	gpc_text_add(text,
+		"an optimizer that keeps less (SGD, Adafactor, one of 8 bits), or its state "
+		"spread over GPUs (ZeRO, FSDP): so far it keeps %s",
+		gpc_show_bytes(row_of(facts, GPC_CATEGORY_OPTIMIZER)->bytes));
+	gpc_text_add(text, " for %s of weights.",
+		gpc_show_bytes(row_of(facts, GPC_CATEGORY_WEIGHTS)->bytes));
+	return true;
+}
+
+/* Weights that another place of the program loaded. */
+static bool try_weights(const struct facts *facts, struct gpc_text *text)
+{
+	const struct gpc_category_row *weights = row_of(facts, GPC_CATEGORY_WEIGHTS);
+	char buf[2][200];
+	struct gpc_text held = gpc_text_init(buf[0], sizeof buf[0]);
+	struct gpc_text asked = gpc_text_init(buf[1], sizeof buf[1]);
+
+	if (facts->asked != GPC_CATEGORY_WEIGHTS)
+		return false;
+	add_site(facts->report, weights->stack, &held);
+	add_site(facts->report, facts->oom->stack, &asked);
+	if (weights->stack_bytes >= facts->oom->short_by && strcmp(buf[0], buf[1]) != 0)
+		gpc_text_add(text, "move away first what %s holds, %s (.cpu(), or del); or half ",
+			buf[0], gpc_show_bytes(weights->stack_bytes));
+	else
+		gpc_text_add(text, "half ");
+	gpc_text_add(text, "precision (dtype=torch.bfloat16), or the layers spread over GPUs.");
+	return true;
+}
+
+static bool try_activations(const struct facts *facts, struct gpc_text *text)
+{
+	const struct gpc_category_row *row = row_of(facts, GPC_CATEGORY_ACTIVATIONS);
+	const struct gpucache_oom *oom = facts->oom;
+	bool is_large = oom->torch.requested >= oom->balance.device_total / LARGE_PART;
+
+	if (facts->asked == GPC_CATEGORY_ACTIVATIONS && is_large) {
+		gpc_text_add(text, "a smaller batch or a shorter input; or ");
+		add_site(facts->report, oom->stack, text);
+		gpc_text_add(text, " in parts: it asks for %s at once.",
+			gpc_show_bytes(oom->torch.requested));
+		return true;
+	}
+	if (row->bytes < facts->bytes / 2 || row->bytes < oom->short_by)
+		return false;
+	gpc_text_add(text, "a smaller batch; or torch.utils.checkpoint around ");
+	add_site(facts->report, row->stack, text);
+	gpc_text_add(text, ": activations hold %s of the ", gpc_show_bytes(row->bytes));
+	gpc_text_add(text, "%s.", gpc_show_bytes(facts->bytes));
+	return true;
+}
+
+/* Another library's request, while PyTorch kept memory that nothing lies in. */
+static bool try_empty_cache(const struct facts *facts, struct gpc_text *text)
+{
+	struct gpc_torch torch = gpc_torch_at(facts->report, facts->oom);
+	char buf[64];
+	struct gpc_text library = gpc_text_init(buf, sizeof buf);
+
+	if (torch.requested || torch.unused < facts->oom->short_by)
+		return false;
+	gpc_library_name(facts->report->recording, facts->oom->stack, &library);
+	if (strcmp(buf, "PyTorch") == 0)
+		return false;
+	gpc_text_add(text,
+		"torch.cuda.empty_cache() before this request of %s: of PyTorch's cache %s are "
+		"in no tensor.",
+		buf, gpc_show_bytes(torch.unused));
+	return true;
+}
+
+bool gpc_remedies_try(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
+{
+	struct facts facts;
+
+	if (gpucache_kind_place(oom->kind) != GPUCACHE_ON_DEVICE ||
+		!find_facts(report, oom, &facts))
+		return false;
+	return try_empty_cache(&facts, ret_text) || try_growth(&facts, ret_text) ||
+	       try_optimizer(&facts, ret_text) || try_weights(&facts, ret_text) ||
+	       try_activations(&facts, ret_text);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a user of PyTorch can do about a failed request: told from what the memory is for.
+ *
+ *      what grows            is computed in evaluate()      torch.no_grad() there
+ *                            is computed elsewhere          .item(), .detach() of what is kept
+ *                            is put together by torch.cat   a bound
+ *      what was asked for    is an optimizer's state        an optimizer with less of it
+ *                            are weights                    those of another model, or half precision
+ *                            is one large activation        that operation in parts
+ *      most of it            are activations                a smaller batch, torch.utils.checkpoint
+ *      another asked         PyTorch has free segments      torch.cuda.empty_cache()
+ *
+ * empty_cache and garbage_collection_threshold are nothing for a request of PyTorch's own: before it
+ * gives up it has returned every segment without a tensor itself.
+ *
+ * Invariants  1 Each sentence rests on numbers or names of this recording.
+ * Threads     One.
+ * Failure     Says nothing without memory for a table.
+ * Limits      Goes by stacks, as categories.h does.
+ */
+#ifndef GPC_REPORT_REMEDIES_H
+#define GPC_REPORT_REMEDIES_H
+
+#include "tools/gpumem-report/report.h"
+
+/* "7.19 GiB activations (Block.forward  batch.py:16), ..."; nothing without PyTorch. */
+void gpc_remedies_held(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
+
+/* "Block.forward batch.py:16": who asked. */
+void gpc_remedies_asked(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
+
+/* What to do; false: nothing to be said of PyTorch. */
+bool gpc_remedies_try(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
+
+#endif
