@@ -1,7 +1,7 @@
 # What tests/gpu/run.sh asks of the driver itself: linked like tests/programs, with whichever libcuda.so.1 is there.
 # Included by the top Makefile behind tests/programs/rules.mk.
 
-GPU_PROGRAMS := $(addprefix $(B)/gpu/,questions fences costs reuse)
+GPU_PROGRAMS := $(addprefix $(B)/gpu/,questions fences order costs reuse)
 
 $(GPU_PROGRAMS): tests/gpu/driver.h tests/programs/kernel.h
 $(GPU_PROGRAMS): $(B)/gpu/%: tests/gpu/%.c | $(SIMCUDA)

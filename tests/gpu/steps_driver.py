@@ -151,6 +151,14 @@ def step_costs(suite, world, data):
     expect_equal(f"the exit status ({done.err.strip()[-200:]})", done.status, 0)
 
 
+def step_order(suite, world, data):
+    program = gpu_program(suite, "order")
+    failed = []
+    for topic in world.run([program, "list"], with_us=False).out.split():
+        failed += ask(world, program, topic, data)
+    expect(not failed, "\n".join(failed))
+
+
 MEMORY_STEPS = (
     ("memory freed in flight is right for both its owners", 60, step_in_flight),
     ("random programs that free in flight read what they wrote", 60, step_random_reuse),
@@ -163,4 +171,5 @@ ASKING_STEPS = (
     ("what no document says about this driver", 60, step_questions),
     ("our handler ends before the driver does", 20, step_exit_order),
     ("what the driver's calls cost", 60, step_costs),
+    ("can the device keep the order that cudaFree gives", 90, step_order),
 )
