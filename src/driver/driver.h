@@ -76,6 +76,12 @@ struct gpc_driver_ops {
 	 */
 	enum gpc_status (*fence_record)(struct gpc_driver *drv, gpc_event event);
 
+	/*
+	 * Make all later work of the context wait for `event`, on the device.
+	 * GPC_UNSUPPORTED: as fence_record.                             [quick] [breaks captures]
+	 */
+	enum gpc_status (*fence_wait)(struct gpc_driver *drv, gpc_event event);
+
 	/* GPC_OK: passed.  GPC_DEVICE_NOT_READY: not yet.  Other: the context is broken. [quick] */
 	enum gpc_status (*event_query)(struct gpc_driver *drv, gpc_event event);
 
@@ -102,7 +108,8 @@ struct gpc_driver_ops {
 		.now_ns = now_ns, .mem_alloc = mem_alloc, .mem_free = mem_free, \
 		.mem_info = mem_info, .event_create = event_create,             \
 		.event_destroy = event_destroy, .fence_record = fence_record,   \
-		.event_query = event_query, .event_wait = event_wait,           \
+		.fence_wait = fence_wait, .event_query = event_query,           \
+		.event_wait = event_wait,                                       \
 		.context_sync = context_sync, .legacy_record = legacy_record,   \
 		.stream_wait = stream_wait,                                     \
 	}

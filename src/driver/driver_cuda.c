@@ -137,6 +137,16 @@ static enum gpc_status fence_record(struct gpc_driver *drv, gpc_event event)
 	return gpc_status_to_device(st) == CUDA_ERROR_NOT_SUPPORTED ? GPC_UNSUPPORTED : st;
 }
 
+static enum gpc_status fence_wait(struct gpc_driver *drv, gpc_event event)
+{
+	enum gpc_status st;
+
+	if (!of(drv)->fns->cuCtxWaitEvent)
+		return GPC_UNSUPPORTED;
+	IN_CONTEXT(drv, st, cuCtxWaitEvent(of(drv)->context, (CUevent)(uintptr_t)event));
+	return gpc_status_to_device(st) == CUDA_ERROR_NOT_SUPPORTED ? GPC_UNSUPPORTED : st;
+}
+
 static enum gpc_status event_query(struct gpc_driver *drv, gpc_event event)
 {
 	return heard(drv, of(drv)->fns->cuEventQuery((CUevent)(uintptr_t)event));

@@ -133,6 +133,19 @@ static enum gpc_status sim_fence_record(struct gpc_driver *drv, gpc_event event)
 		res != CUDA_SUCCESS ? res : gpc_sim_context_record(self->context, event_of(event)));
 }
 
+static enum gpc_status sim_fence_wait(struct gpc_driver *drv, gpc_event event)
+{
+	struct gpc_sim_driver *self = self_of(drv);
+	CUresult res;
+
+	if (self->sim->config.driver_version < FIRST_WITH_CONTEXT_EVENTS)
+		return GPC_UNSUPPORTED;
+	count(&self->counters.n_fence_wait);
+	res = begin(self, GPC_SIM_COST_WAIT, "cuCtxWaitEvent");
+	return status_of(
+		res != CUDA_SUCCESS ? res : gpc_sim_context_wait(self->context, event_of(event)));
+}
+
 static enum gpc_status sim_event_query(struct gpc_driver *drv, gpc_event event)
 {
 	struct gpc_sim_driver *self = self_of(drv);
@@ -203,6 +216,7 @@ static const struct gpc_driver_ops sim_ops = {
 	.event_create = sim_event_create,
 	.event_destroy = sim_event_destroy,
 	.fence_record = sim_fence_record,
+	.fence_wait = sim_fence_wait,
 	.event_query = sim_event_query,
 	.event_wait = sim_event_wait,
 	.context_sync = sim_context_sync,

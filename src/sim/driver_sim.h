@@ -33,6 +33,7 @@ struct gpc_sim_counters {
 	_Atomic uint64_t n_event_create;
 	_Atomic uint64_t n_event_destroy;
 	_Atomic uint64_t n_fence_record;
+	_Atomic uint64_t n_fence_wait;
 	_Atomic uint64_t n_event_query;
 	_Atomic uint64_t n_sync; /* event_wait and context_sync */
 	_Atomic uint64_t n_stream_wait;

@@ -154,6 +154,22 @@ static bool an_event_may_be_recorded_again(struct gpc_driver *drv, int *ret_line
 	return true;
 }
 
+static bool a_context_can_wait_for_all_that_came_before(struct gpc_driver *drv, int *ret_line)
+{
+	gpc_event event = 0;
+
+	EXPECT(drv->ops->event_create(drv, &event) == GPC_OK);
+	for (unsigned i = 0; i < 10; i++) {
+		enum gpc_status st = drv->ops->fence_record(drv, event);
+
+		EXPECT(st == GPC_OK || st == GPC_UNSUPPORTED);
+		EXPECT(st == drv->ops->fence_wait(drv, event));
+	}
+	EXPECT(drv->ops->context_sync(drv) == GPC_OK);
+	drv->ops->event_destroy(drv, event);
+	return true;
+}
+
 static bool the_legacy_stream_can_be_recorded_and_waited_for(struct gpc_driver *drv, int *ret_line)
 {
 	gpc_event event = 0;
@@ -240,6 +256,7 @@ int gpc_conformance_run(struct gpc_driver *drv, const char *name)
 		QUESTION(the_clock_does_not_go_back),
 		QUESTION(a_fence_passes_once_the_context_is_done),
 		QUESTION(an_event_may_be_recorded_again),
+		QUESTION(a_context_can_wait_for_all_that_came_before),
 		QUESTION(the_legacy_stream_can_be_recorded_and_waited_for),
 		QUESTION(every_op_works_in_threads_that_never_used_the_driver),
 	};

@@ -84,6 +84,11 @@ static enum gpc_status prove_fence_record(struct gpc_driver *drv, gpc_event even
 	return st;
 }
 
+static enum gpc_status prove_fence_wait(struct gpc_driver *drv, gpc_event event)
+{
+	return real_of(drv)->ops->fence_wait(real_of(drv), event);
+}
+
 static enum gpc_status prove_event_query(struct gpc_driver *drv, gpc_event event)
 {
 	return real_of(drv)->ops->event_query(real_of(drv), event);
@@ -119,6 +124,7 @@ static const struct gpc_driver_ops prove_ops = {
 	.event_create = prove_event_create,
 	.event_destroy = prove_event_destroy,
 	.fence_record = prove_fence_record,
+	.fence_wait = prove_fence_wait,
 	.event_query = prove_event_query,
 	.event_wait = prove_event_wait,
 	.context_sync = prove_context_sync,

@@ -65,6 +65,13 @@ static enum gpc_status fence_record(struct gpc_driver *drv, gpc_event event)
 	return inner->ops->fence_record(inner, event);
 }
 
+static enum gpc_status fence_wait(struct gpc_driver *drv, gpc_event event)
+{
+	struct gpc_driver *inner = count(drv);
+
+	return inner->ops->fence_wait(inner, event);
+}
+
 static enum gpc_status event_query(struct gpc_driver *drv, gpc_event event)
 {
 	struct gpc_driver *inner = count(drv, GPC_SIM_COST_QUERY);

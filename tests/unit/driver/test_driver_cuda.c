@@ -158,6 +158,13 @@ static CUresult record_context(CUcontext ctx, CUevent event)
 	return called_inside("ctx_record");
 }
 
+static CUresult wait_context(CUcontext ctx, CUevent event)
+{
+	assert_ptr_equal(ctx, OURS);
+	assert_int_equal((uintptr_t)event, EVENT);
+	return called_inside("ctx_wait");
+}
+
 static struct gpc_cuda_fns fns;
 static struct gpc_cuda_driver driver;
 static struct gpc_driver *const drv = &driver.base;
@@ -184,6 +191,7 @@ static int start(void **state)
 		.cuStreamWaitEvent = wait_event,
 		.cuThreadExchangeStreamCaptureMode = exchange,
 		.cuCtxRecordEvent = record_context,
+		.cuCtxWaitEvent = wait_context,
 	};
 	gpc_cuda_driver_init(&driver, &fns, OURS);
 	return 0;
@@ -291,20 +299,21 @@ static void every_op_calls_the_function_it_is_named_after(void **state)
 	assert_int_equal(drv->ops->event_create(drv, &event), GPC_OK);
 	assert_int_equal(event, EVENT);
 	assert_int_equal(drv->ops->fence_record(drv, event), GPC_OK);
+	assert_int_equal(drv->ops->fence_wait(drv, event), GPC_OK);
 	assert_int_equal(drv->ops->event_wait(drv, event), GPC_OK);
 	assert_int_equal(drv->ops->legacy_record(drv, event), GPC_OK);
 	assert_int_equal(drv->ops->stream_wait(drv, 0x77, event), GPC_OK);
 	drv->ops->event_destroy(drv, event);
 	assert_string_equal(cuda.log,
 		"get mode info mode get mode create mode get mode ctx_record mode "
-		"get mode wait mode get mode record mode "
+		"get mode ctx_wait mode get mode wait mode get mode record mode "
 		"get mode stream_wait mode destroy ");
 }
 
 static void every_op_carries_the_drivers_code(void **state)
 {
 	static const char *const names[] = { "alloc", "free", "info", "create", "ctx_record",
-		"query", "wait", "sync", "record", "stream_wait" };
+		"ctx_wait", "query", "wait", "sync", "record", "stream_wait" };
 	enum gpc_status expected = gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS);
 
 	(void)state;
@@ -317,6 +326,7 @@ static void every_op_carries_the_drivers_code(void **state)
 			drv->ops->mem_info(drv, &out, &out),
 			drv->ops->event_create(drv, &out),
 			drv->ops->fence_record(drv, EVENT),
+			drv->ops->fence_wait(drv, EVENT),
 			drv->ops->event_query(drv, EVENT),
 			drv->ops->event_wait(drv, EVENT),
 			drv->ops->context_sync(drv),
@@ -378,13 +388,17 @@ static void a_refused_record_is_unsupported(void **state)
 	cuda.failing = "ctx_record";
 	cuda.code = CUDA_ERROR_NOT_SUPPORTED;
 	assert_int_equal(drv->ops->fence_record(drv, EVENT), GPC_UNSUPPORTED);
+	cuda.failing = "ctx_wait";
+	assert_int_equal(drv->ops->fence_wait(drv, EVENT), GPC_UNSUPPORTED);
 }
 
 static void a_driver_without_context_events_is_unsupported(void **state)
 {
 	(void)state;
 	fns.cuCtxRecordEvent = NULL;
+	fns.cuCtxWaitEvent = NULL;
 	assert_int_equal(drv->ops->fence_record(drv, EVENT), GPC_UNSUPPORTED);
+	assert_int_equal(drv->ops->fence_wait(drv, EVENT), GPC_UNSUPPORTED);
 	assert_string_equal(cuda.log, "");
 }
 

@@ -119,6 +119,23 @@ static void memory_reused_behind_a_stream_wait_holds_the_new_owners_data(void **
 	drv->ops->event_destroy(drv, event);
 }
 
+static void memory_reused_behind_a_wait_of_the_context_holds_the_new_owners_data(void **state)
+{
+	gpc_stream a = stream_create(CU_STREAM_NON_BLOCKING);
+	gpc_stream b = stream_create(CU_STREAM_NON_BLOCKING);
+	gpc_devptr ptr = take(2 * GPC_MIB);
+	gpc_event event = event_create();
+
+	(void)state;
+	launch(a, 10 * MS, ptr, 100, 1);
+	assert_int_equal(drv->ops->fence_record(drv, event), GPC_OK);
+	assert_int_equal(drv->ops->fence_wait(drv, event), GPC_OK);
+	launch(b, 1 * MS, ptr, 100, 2);
+	assert_int_equal(drv->ops->context_sync(drv), GPC_OK);
+	assert_int_equal(*(char *)gpc_sim_driver_bytes(&driver, ptr), 2);
+	drv->ops->event_destroy(drv, event);
+}
+
 static void a_free_waits_for_the_device(void **state)
 {
 	gpc_devptr ptr = take(2 * GPC_MIB);
@@ -240,6 +257,7 @@ int main(void)
 		TEST(work_after_the_fence_does_not_delay_it),
 		TEST(memory_reused_too_early_holds_the_old_owners_data),
 		TEST(memory_reused_behind_a_stream_wait_holds_the_new_owners_data),
+		TEST(memory_reused_behind_a_wait_of_the_context_holds_the_new_owners_data),
 		TEST(a_free_waits_for_the_device),
 		TEST(the_legacy_stream_and_blocking_streams_wait_for_each_other),
 		TEST(a_kernel_on_freed_memory_breaks_the_context_for_good),
