@@ -88,11 +88,12 @@ struct gpc_segment {
 	struct gpc_list link; /* all segments of the pool, oldest first */
 	struct gpc_list idle; /* the idle ones, idle longest first */
 	uint64_t idle_since_ns;
-	uint32_t number;  /* in the slab, and in the recording */
-	uint32_t mark;    /* the owner's note of the request that made it necessary */
-	uint32_t n_live;  /* of its blocks */
-	uint8_t kind;     /* enum gpc_pool_kind */
-	bool is_exported; /* others hold its memory: never split, recycled or trimmed */
+	uint64_t last_loose; /* the last free in it of a block that was FREE at once (barrier.h) */
+	uint32_t number;     /* in the slab, and in the recording */
+	uint32_t mark;       /* the owner's note of the request that made it necessary */
+	uint32_t n_live;     /* of its blocks */
+	uint8_t kind;        /* enum gpc_pool_kind */
+	bool is_exported;    /* others hold its memory: never split, recycled or trimmed */
 };
 
 struct gpc_block {

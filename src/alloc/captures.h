@@ -24,12 +24,20 @@
 struct gpc_captures {
 	pthread_rwlock_t lock;
 	atomic_uint n_open;
+	atomic_uint n_near; /* about to begin: what must be done before that is under way */
 };
 
 static inline void gpc_captures_init(struct gpc_captures *captures)
 {
 	pthread_rwlock_init(&captures->lock, NULL);
 	atomic_init(&captures->n_open, 0);
+	atomic_init(&captures->n_near, 0);
+}
+
+/* One will begin: from here on to gpc_captures_begin_announced. */
+static inline void gpc_captures_announce(struct gpc_captures *captures)
+{
+	atomic_fetch_add(&captures->n_near, 1);
 }
 
 /* Before the driver is told to begin one, and after it failed or ended. */
@@ -40,6 +48,13 @@ static inline void gpc_captures_begin(struct gpc_captures *captures)
 	atomic_fetch_add(&captures->n_open, 1);
 	pthread_rwlock_unlock(&captures->lock);
 	gpc_lock_note_released(GPC_RANK_CAPTURE);
+}
+
+/* Where gpc_captures_announce came first. */
+static inline void gpc_captures_begin_announced(struct gpc_captures *captures)
+{
+	gpc_captures_begin(captures);
+	atomic_fetch_sub(&captures->n_near, 1);
 }
 
 static inline void gpc_captures_end(struct gpc_captures *captures)
@@ -54,6 +69,12 @@ static inline void gpc_captures_end(struct gpc_captures *captures)
 static inline bool gpc_captures_is_any_open(const struct gpc_captures *captures)
 {
 	return atomic_load_explicit(&captures->n_open, memory_order_acquire) > 0;
+}
+
+static inline bool gpc_captures_is_near(const struct gpc_captures *captures)
+{
+	return gpc_captures_is_any_open(captures) ||
+	       atomic_load_explicit(&captures->n_near, memory_order_acquire) > 0;
 }
 
 /* Ends a hold. */

@@ -59,6 +59,7 @@ enum gpc_status gpc_heap_init(struct gpc_heap *heap, const struct gpc_observer *
 	gpc_slab_init(&heap->segments, sizeof(struct gpc_segment), 256, GPC_MAX_SEGMENTS);
 	gpc_captures_init(&heap->captures);
 	heap->observer = observer ? *observer : nobody;
+	heap->duties = &heap->own_duties;
 	return GPC_OK;
 }
 

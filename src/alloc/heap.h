@@ -5,7 +5,7 @@
  *      heap ---- segment map        address -> segment -> pool
  *           ---- slab of segments   number i <-> slot i of the recording's SEGMENTS
  *           ---- slab of blocks     number i <-> slot i of the recording's BLOCKS
- *           ---- captures, observer
+ *           ---- captures, observer, duties
  *
  * Threads   The members have their own locks; the rest is fixed after init.
  * Failure   init: GPC_NO_METADATA, and nothing is left behind.
@@ -13,6 +13,7 @@
 #ifndef GPC_ALLOC_HEAP_H
 #define GPC_ALLOC_HEAP_H
 
+#include "alloc/barrier.h"
 #include "alloc/captures.h"
 #include "alloc/observer.h"
 #include "alloc/segment_map.h"
@@ -30,6 +31,9 @@ struct gpc_heap {
 	struct gpc_observer observer;
 	/* Memory left the process: from now on large blocks get segments of their own. */
 	_Atomic bool is_exporting;
+	struct gpc_duties
+		*duties; /* own_duties, until somebody gives others: before the first pool */
+	struct gpc_duties own_duties;
 };
 
 /* `observer` may be NULL: nobody listens. */

@@ -19,6 +19,7 @@ struct gpc_request {
 	uint32_t mark; /* the owner's note: a stack id */
 	uint32_t thread;
 	gpc_stream stream; /* the one that the program named (stream_order.h); 0: none */
+	bool is_async; /* a free that keeps no order but its stream's, with the plain driver, too */
 };
 
 struct gpc_observer {

@@ -3,7 +3,7 @@
  * The front door: a request is answered from what is free, from what has passed, or by a new segment;
  * what comes back is FREE at once, or waits for its fence.  A request goes one way:
  *
- *      pool.c --> pool_wait.c --> pool_segment.c --> pool_block.c
+ *      pool.c --> pool_wait.c --> pool_segment.c --> pool_barrier.c --> pool_block.c
  */
 #include "alloc/pool.h"
 
@@ -45,6 +45,7 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	gpc_lock_take(&pool->lock);
 	pool->is_forgotten = true;
 	gpc_fences_fini(&pool->fences, false);
+	gpc_pool_end_barrier_locked(pool, false);
 	gpc_stream_order_fini(&pool->order);
 	gpc_pool_forget_segments_locked(pool);
 	if (pool->unplaced)
@@ -71,6 +72,7 @@ void gpc_pool_fini(struct gpc_pool *pool)
 	(void)gpc_pool_trim(pool, UINT64_MAX);
 	gpc_lock_take(&pool->lock);
 	gpc_fences_fini(&pool->fences, true);
+	gpc_pool_end_barrier_locked(pool, true);
 	gpc_lock_release(&pool->lock);
 	gpc_pool_forget(pool);
 }
@@ -264,6 +266,18 @@ static void make_pending_locked(
 	close_full_fence(pool, request->now_ns);
 }
 
+static bool may_be_free_at_once_locked(
+	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
+{
+	if (gpc_fences_is_free_safe(&pool->fences)) {
+		gpc_pool_loosen_locked(pool, block);
+		return true;
+	}
+	if (!request->stream && !request->is_async && gpc_pool_owe_barrier_locked(pool, block))
+		return true;
+	return pool->params.is_fence_skipped;
+}
+
 static void release_locked(
 	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
 {
@@ -276,7 +290,7 @@ static void release_locked(
 	gpc_counter_add(&counters->n_free, 1);
 	if (--block->segment->n_live == 0)
 		gpc_counter_add(&pool->unheld_bytes, block->segment->size);
-	if (gpc_fences_is_free_safe(&pool->fences) || pool->params.is_fence_skipped)
+	if (may_be_free_at_once_locked(pool, block, request))
 		gpc_pool_make_free_locked(pool, block, request->now_ns);
 	else
 		make_pending_locked(pool, block, request);

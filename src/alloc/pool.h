@@ -3,7 +3,7 @@
  * A pool: the cache of one context of one device.  This is the allocator.
  *
  *      gpc_pool_alloc                                   gpc_pool_free
- *         |  search: what its own stream freed             |  one stream: FREE at once
+ *         |  search: what its own stream freed             |  one stream, or a barrier: FREE at once
  *         |     then the bins                              |  else: PENDING in the open fence
  *         |     then fences that have passed               |
  *         |  miss:                                         |  merge with free neighbours
@@ -52,6 +52,7 @@ struct gpc_pool_params {
 	uint64_t pending_limit;     /* bytes held back by fences before a miss waits */
 	uint64_t decay_ns;          /* idle segments older than this go back; 0: never */
 	bool is_one_stream;         /* see gpc_fences_init */
+	bool has_barriers;          /* the order of cudaFree is kept on the device (barrier.h) */
 	bool is_fence_skipped; /* tests only: reuse without any fence, to show what it is for */
 };
 
@@ -73,6 +74,7 @@ struct gpc_pool {
 	/* Retired last, its number kept: a pair of free and malloc often needs one again at once. */
 	struct gpc_block *spare;
 	struct gpc_fences fences;
+	struct gpc_barrier barrier;
 	struct gpc_stream_order order;
 	/* of the recording; written under the lock, read by anybody */
 	struct gpucache_counters *counters;
@@ -177,6 +179,20 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size);
  * enough alone where there is one, else those idle longest first.  Returns the bytes that went.
  */
 uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted);
+
+/*
+ * Barriers (barrier.h).  False: cudaFree of this context must wait on the host, if its order is to be kept.
+ */
+bool gpc_pool_has_barriers(const struct gpc_pool *pool);
+
+/* Before work is submitted to the context, where gpc_duties says that one is due. */
+void gpc_pool_raise_barrier(struct gpc_pool *pool);
+
+/*
+ * Waits on the host, as cudaFree would have, until the work before the last free is over.  The
+ * driver's error where the context is broken.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_pool_settle(struct gpc_pool *pool);
 
 /* The program synchronises the whole context itself: before its call, and after it succeeded. */
 uint64_t gpc_pool_begin_sync(struct gpc_pool *pool);

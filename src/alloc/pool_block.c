@@ -110,6 +110,22 @@ void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, u
 	}
 }
 
+uint64_t gpc_pool_free_passed_locked(
+	struct gpc_pool *pool, struct gpc_list *passed, uint64_t now_ns)
+{
+	uint64_t bytes = 0;
+
+	gpc_list_each_safe (link, passed) {
+		struct gpc_block *block = gpc_list_entry(link, struct gpc_block, link);
+
+		gpc_stream_order_remove(&pool->order, block);
+		bytes += block->size;
+		gpc_counter_sub(&pool->counters->pending_bytes, block->size);
+		gpc_pool_make_free_locked(pool, block, now_ns);
+	}
+	return bytes;
+}
+
 /* Cuts `block`, FREE and in no bin, to `size`.  Without metadata it stays whole. */
 static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size, uint64_t now_ns)
 {

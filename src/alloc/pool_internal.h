@@ -6,8 +6,8 @@
 #include "alloc/pool.h"
 
 /*
- * Each file calls only those above it: pool_room.c, pool_block.c, pool_segment.c, pool_wait.c, pool.c.  _locked: the
- * caller holds the lock of the pool; the others are called without it.
+ * Each file calls only those above it: pool_room.c, pool_block.c, pool_barrier.c, pool_segment.c, pool_wait.c, pool.c.
+ * _locked: the caller holds the lock of the pool; the others are called without it.
  */
 
 /* --- pool_room.c ------------------------------------------------------------------------------ */
@@ -85,6 +85,32 @@ static inline bool gpc_pool_is_idle(const struct gpc_segment *segment)
 {
 	return !segment->first->next && segment->first->state == GPC_BLOCK_FREE;
 }
+
+/* All blocks of a list that fences gave become FREE.  Returns their bytes. */
+uint64_t gpc_pool_free_passed_locked(
+	struct gpc_pool *pool, struct gpc_list *passed, uint64_t now_ns);
+
+/* --- pool_barrier.c --------------------------------------------------------------------------- */
+
+/* This block will be FREE at once, though its work is perhaps not over. */
+void gpc_pool_loosen_locked(struct gpc_pool *pool, struct gpc_block *block);
+
+/*
+ * cudaFree gives this block back: a barrier is due.  True: and behind it anybody may have the block, which
+ * may be FREE at once.
+ */
+bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block);
+
+/* Asks whether the work before the last free is over, as far as that can be known without a wait. */
+void gpc_pool_learn(struct gpc_pool *pool);
+
+/* No work that was submitted before a free in this segment still runs: the driver may have it. */
+static inline bool gpc_pool_is_settled(const struct gpc_segment *segment)
+{
+	return segment->last_loose <= segment->pool->barrier.passed;
+}
+
+void gpc_pool_end_barrier_locked(struct gpc_pool *pool, bool context_lives);
 
 /* --- pool_segment.c --------------------------------------------------------------------------- */
 

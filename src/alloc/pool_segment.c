@@ -99,6 +99,7 @@ static enum gpc_status attach_locked(struct gpc_pool *pool, gpc_devptr address, 
 	segment->number = number;
 	segment->mark = request->mark;
 	segment->kind = (uint8_t)kind;
+	segment->last_loose = 0;
 	segment->first = gpc_pool_new_block_locked(pool, segment, address, size);
 	if (!segment->first) {
 		st = GPC_NO_METADATA;
@@ -240,12 +241,13 @@ struct parting {
 
 /*
  * To give memory back breaks a capture of the program, as a record does: false where one is open,
- * and none begins until end_parting.
+ * and none begins until end_parting.  False as well where work on it may still run: that the driver
+ * waits for that is nowhere promised.
  */
 static bool begin_parting_locked(
 	struct gpc_pool *pool, struct gpc_segment *segment, struct parting *ret_parting)
 {
-	if (!gpc_captures_try_hold(&pool->heap->captures))
+	if (!gpc_pool_is_settled(segment) || !gpc_captures_try_hold(&pool->heap->captures))
 		return false;
 	detach_locked(pool, segment, &ret_parting->address, &ret_parting->size);
 	return true;
@@ -259,28 +261,31 @@ static void end_parting(struct gpc_pool *pool, const struct parting *parting)
 }
 
 /*
- * The smallest idle segment of at least `wanted` bytes, else the one idle longest; NULL: none
- * is idle.
+ * Of the idle segments that may go, the smallest of at least `wanted` bytes, else the one idle longest;
+ * NULL: there is none.
  */
 static struct gpc_segment *choose_idle(struct gpc_pool *pool, uint64_t wanted)
 {
+	struct gpc_segment *oldest = NULL;
 	struct gpc_segment *best = NULL;
 
 	gpc_list_each (link, &pool->idle) {
 		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, idle);
 
+		if (!gpc_pool_is_settled(segment))
+			continue;
+		oldest = oldest ? oldest : segment;
 		if (segment->size >= wanted && (!best || segment->size < best->size))
 			best = segment;
 	}
-	if (best || gpc_list_is_empty(&pool->idle))
-		return best;
-	return gpc_list_entry(pool->idle.next, struct gpc_segment, idle);
+	return best ? best : oldest;
 }
 
 uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
 {
 	uint64_t went = 0;
 
+	gpc_pool_learn(pool);
 	while (went < wanted) {
 		struct gpc_segment *segment;
 		struct parting parting;
@@ -330,6 +335,7 @@ static void decay(struct gpc_pool *pool, uint64_t now_ns)
 		return;
 	atomic_store_explicit(&pool->next_decay_ns, now_ns + pool->params.decay_ns / DECAY_PART,
 		memory_order_relaxed);
+	gpc_pool_learn(pool);
 	while (decay_one(pool, now_ns - pool->params.decay_ns))
 		;
 }
@@ -358,6 +364,8 @@ void gpc_pool_return_exported(struct gpc_pool *pool)
 {
 	if (pool->unplaced)
 		(void)return_unplaced(pool);
+	if (atomic_load_explicit(&pool->n_leaving, memory_order_relaxed) > 0)
+		gpc_pool_learn(pool);
 	while (atomic_load_explicit(&pool->n_leaving, memory_order_relaxed) > 0 &&
 		!gpc_captures_is_any_open(&pool->heap->captures) && return_one_exported(pool))
 		;

@@ -11,22 +11,6 @@
 #include "base/bytes.h"
 #include "stats/counters.h"
 
-/* All blocks of a list that fences gave become FREE.  Returns their bytes. */
-static uint64_t free_passed_locked(struct gpc_pool *pool, struct gpc_list *passed, uint64_t now_ns)
-{
-	uint64_t bytes = 0;
-
-	gpc_list_each_safe (link, passed) {
-		struct gpc_block *block = gpc_list_entry(link, struct gpc_block, link);
-
-		gpc_stream_order_remove(&pool->order, block);
-		bytes += block->size;
-		gpc_counter_sub(&pool->counters->pending_bytes, block->size);
-		gpc_pool_make_free_locked(pool, block, now_ns);
-	}
-	return bytes;
-}
-
 enum gpc_status gpc_pool_reap_locked(
 	struct gpc_pool *pool, bool must_close, uint64_t now_ns, uint64_t *ret_bytes)
 {
@@ -38,7 +22,7 @@ enum gpc_status gpc_pool_reap_locked(
 		gpc_fences_close(&pool->fences))
 		gpc_counter_add(&pool->counters->n_fence, 1);
 	st = gpc_fences_take_passed(&pool->fences, &passed);
-	*ret_bytes = free_passed_locked(pool, &passed, now_ns);
+	*ret_bytes = gpc_pool_free_passed_locked(pool, &passed, now_ns);
 	return st;
 }
 
@@ -132,7 +116,7 @@ static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_re
 	gpc_lock_take(&pool->lock);
 	if (n_members == pool->fences.n_members && !pool->is_forgotten)
 		gpc_fences_pass(&pool->fences, number, &passed);
-	bytes = free_passed_locked(pool, &passed, pool->drv->ops->now_ns(pool->drv));
+	bytes = gpc_pool_free_passed_locked(pool, &passed, pool->drv->ops->now_ns(pool->drv));
 	gpc_lock_release(&pool->lock);
 	return bytes;
 }
@@ -140,7 +124,10 @@ static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_re
 uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
 {
 	bool has_rest = false;
-	uint64_t bytes = wait_once(pool, size, &has_rest);
+	uint64_t bytes;
+
+	(void)!gpc_pool_settle(pool);
+	bytes = wait_once(pool, size, &has_rest);
 
 	/* The first wait has emptied the ring, so the second one is for all that is left. */
 	if (has_rest && bytes > 0)
@@ -170,7 +157,7 @@ void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns)
 	/* A peer may have come in between. */
 	if (pool->fences.n_members == 1 && !pool->is_forgotten)
 		gpc_fences_pass(&pool->fences, number, &passed);
-	(void)free_passed_locked(pool, &passed, now_ns);
+	(void)gpc_pool_free_passed_locked(pool, &passed, now_ns);
 	gpc_lock_release(&pool->lock);
 	gpc_pool_return_exported(pool);
 }

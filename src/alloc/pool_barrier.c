@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Barriers of a pool (barrier.h says why this is enough).  A free owes one; a submission raises it; a
+ * look, and who gives memory away, wait for it.
+ */
+#include "alloc/pool_internal.h"
+
+#include "stats/counters.h"
+
+static void add_duty(struct gpc_pool *pool)
+{
+	struct gpc_barrier *barrier = &pool->barrier;
+
+	if (!barrier->is_due)
+		atomic_fetch_add(&pool->heap->duties->n_due, 1);
+	if (!barrier->is_unsettled)
+		atomic_fetch_add(&pool->heap->duties->n_unsettled, 1);
+	barrier->is_due = true;
+	barrier->is_unsettled = true;
+}
+
+static void end_due_locked(struct gpc_pool *pool)
+{
+	if (pool->barrier.is_due)
+		atomic_fetch_sub(&pool->heap->duties->n_due, 1);
+	pool->barrier.is_due = false;
+}
+
+static void end_unsettled_locked(struct gpc_pool *pool)
+{
+	if (pool->barrier.is_unsettled)
+		atomic_fetch_sub(&pool->heap->duties->n_unsettled, 1);
+	pool->barrier.is_unsettled = false;
+}
+
+bool gpc_pool_has_barriers(const struct gpc_pool *pool)
+{
+	return pool->params.has_barriers && !pool->barrier.is_unsupported;
+}
+
+void gpc_pool_loosen_locked(struct gpc_pool *pool, struct gpc_block *block)
+{
+	block->segment->last_loose = ++pool->barrier.n_frees;
+}
+
+bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block)
+{
+	if (!gpc_pool_has_barriers(pool))
+		return false;
+	add_duty(pool);
+	if (pool->fences.n_members > 1 || pool->fences.has_strangers ||
+		block->segment->is_exported || gpc_captures_is_near(&pool->heap->captures)) {
+		pool->barrier.n_frees++;
+		return false;
+	}
+	gpc_pool_loosen_locked(pool, block);
+	return true;
+}
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* A barrier on its way to the driver. */
+struct raising {
+	uint64_t number; /* of the last free that it covers */
+	uint64_t fence;  /* and the last fence; 0: it says nothing of them */
+	gpc_event event;
+	bool is_mark; /* no barrier: what is loose was so by the one-stream rule, and only its end is asked */
+	enum gpc_status st;
+};
+
+/* False: there is nothing to raise it for, or a capture forbids it. */
+static bool begin_raising_locked(struct gpc_pool *pool, struct raising *raising)
+{
+	struct gpc_barrier *barrier = &pool->barrier;
+
+	if (barrier->raised == barrier->n_frees || pool->is_forgotten ||
+		!gpc_captures_try_hold(&pool->heap->captures))
+		return false;
+	*raising = (struct raising){
+		.number = barrier->n_frees,
+		.is_mark = pool->fences.is_one_stream || !gpc_pool_has_barriers(pool),
+		.st = barrier->event ? GPC_OK
+				     : pool->drv->ops->event_create(pool->drv, &barrier->event),
+	};
+	if (!raising->is_mark && pool->fences.n_members == 1 && !pool->fences.has_strangers)
+		raising->fence = gpc_fences_begin_sync(&pool->fences);
+	raising->event = barrier->event;
+	return true;
+}
+
+/* The driver's part, without the lock.  True: the host has waited instead. */
+static bool tell_driver(struct gpc_pool *pool, struct raising *raising)
+{
+	const struct gpc_driver_ops *ops = pool->drv->ops;
+	enum gpc_status st = raising->st;
+	bool has_waited;
+
+	if (!st)
+		st = raising->is_mark ? ops->legacy_record(pool->drv, raising->event)
+				      : ops->fence_record(pool->drv, raising->event);
+	if (!st && !raising->is_mark)
+		st = ops->fence_wait(pool->drv, raising->event);
+	raising->st = st;
+	has_waited = st && !ops->context_sync(pool->drv);
+	gpc_captures_release(&pool->heap->captures);
+	return has_waited;
+}
+
+static void end_raising_locked(
+	struct gpc_pool *pool, const struct raising *raising, bool has_waited)
+{
+	struct gpc_barrier *barrier = &pool->barrier;
+	struct gpc_list passed;
+
+	if (pool->is_forgotten)
+		return;
+	barrier->is_unsupported |= raising->st == GPC_UNSUPPORTED;
+	barrier->raised = max_u64(barrier->raised, raising->number);
+	if (!raising->st)
+		barrier->recorded = max_u64(barrier->recorded, raising->number);
+	if (has_waited)
+		barrier->passed = max_u64(barrier->passed, raising->number);
+	/* What was freed meanwhile owes another one. */
+	if (barrier->raised == barrier->n_frees)
+		end_due_locked(pool);
+	if (barrier->passed == barrier->n_frees)
+		end_unsettled_locked(pool);
+	/* Whoever gets a pending block now is behind the barrier, as with one that was loose. */
+	gpc_list_init(&passed);
+	if (raising->fence && pool->fences.n_members == 1 && (!raising->st || has_waited))
+		gpc_fences_pass(&pool->fences, raising->fence, &passed);
+	gpc_list_each (link, &passed)
+		gpc_list_entry(link, struct gpc_block, link)->segment->last_loose = raising->number;
+	(void)gpc_pool_free_passed_locked(pool, &passed, pool->drv->ops->now_ns(pool->drv));
+}
+
+static void raise_barrier(struct gpc_pool *pool, bool is_forced)
+{
+	struct raising raising;
+	bool is_raising;
+	bool has_waited;
+
+	gpc_lock_take(&pool->lock);
+	is_raising = (is_forced || pool->barrier.is_due) && begin_raising_locked(pool, &raising);
+	gpc_lock_release(&pool->lock);
+	if (!is_raising)
+		return;
+	has_waited = tell_driver(pool, &raising);
+	gpc_lock_take(&pool->lock);
+	end_raising_locked(pool, &raising, has_waited);
+	gpc_lock_release(&pool->lock);
+}
+
+void gpc_pool_raise_barrier(struct gpc_pool *pool)
+{
+	raise_barrier(pool, false);
+}
+
+/* The event is asked under the lock: nobody takes it away meanwhile, and it is quick. */
+void gpc_pool_learn(struct gpc_pool *pool)
+{
+	struct gpc_barrier *barrier = &pool->barrier;
+
+	raise_barrier(pool, true);
+	gpc_lock_take(&pool->lock);
+	if (barrier->passed < barrier->recorded && gpc_captures_try_hold(&pool->heap->captures)) {
+		if (!pool->drv->ops->event_query(pool->drv, barrier->event))
+			barrier->passed = barrier->recorded;
+		gpc_captures_release(&pool->heap->captures);
+	}
+	gpc_lock_release(&pool->lock);
+}
+
+enum gpc_status gpc_pool_settle(struct gpc_pool *pool)
+{
+	struct gpc_barrier *barrier = &pool->barrier;
+	enum gpc_status st = GPC_OK;
+	gpc_event event;
+	uint64_t number;
+	bool must_wait;
+
+	raise_barrier(pool, true);
+	gpc_lock_take(&pool->lock);
+	number = barrier->recorded;
+	event = barrier->event;
+	must_wait = barrier->passed < number;
+	gpc_lock_release(&pool->lock);
+	if (must_wait)
+		st = pool->drv->ops->event_wait(pool->drv, event);
+	gpc_lock_take(&pool->lock);
+	if (must_wait && !st && !pool->is_forgotten)
+		barrier->passed = max_u64(barrier->passed, number);
+	/* A context that cannot be waited for is broken, and says so at every call. */
+	if (st || barrier->passed == barrier->n_frees)
+		end_unsettled_locked(pool);
+	gpc_lock_release(&pool->lock);
+	return st;
+}
+
+void gpc_pool_end_barrier_locked(struct gpc_pool *pool, bool context_lives)
+{
+	if (context_lives && pool->barrier.event)
+		pool->drv->ops->event_destroy(pool->drv, pool->barrier.event);
+	end_due_locked(pool);
+	end_unsettled_locked(pool);
+	pool->barrier = (struct gpc_barrier){ 0 };
+}

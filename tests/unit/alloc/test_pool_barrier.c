@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order of cudaFree on the device.  The clock is virtual: whoever waits on the host moves it. */
+#include "one_stage.h"
+
+#define LONG_NS (1000 * MS)
+
+static struct gpc_sim_stream *a, *b; /* non-blocking */
+
+static int open_on(int driver_version, bool is_one_stream)
+{
+	struct gpc_pool_params params = stage_params();
+	struct gpc_sim_config config = stage_config();
+
+	params.has_barriers = true;
+	params.is_one_stream = is_one_stream;
+	config.driver_version = driver_version;
+	stage_open_on(&stage, &config, &params, NULL);
+	a = stage_stream(&stage);
+	b = stage_stream(&stage);
+	return 0;
+}
+
+static int open_with_barriers(void **state)
+{
+	(void)state;
+	return open_on(13000, false);
+}
+
+static int open_old(void **state)
+{
+	(void)state;
+	return open_on(12040, false);
+}
+
+static int open_one(void **state)
+{
+	(void)state;
+	return open_on(13000, true);
+}
+
+static uint64_t now(void)
+{
+	return gpc_sim_clock_now(&stage.sim->clock);
+}
+
+static bool runs(struct gpc_sim_stream *stream)
+{
+	return gpc_sim_stream_query(stream) == CUDA_ERROR_NOT_READY;
+}
+
+static unsigned n_due(void)
+{
+	return stage.heap.duties->n_due;
+}
+
+static unsigned n_unsettled(void)
+{
+	return stage.heap.duties->n_unsettled;
+}
+
+/* What a hook does. */
+static void submit(struct gpc_sim_stream *stream, uint64_t ns, gpc_devptr ptr)
+{
+	if (n_due() > 0)
+		gpc_pool_raise_barrier(&stage.pool);
+	stage_launch(&stage, stage_handle(stream), ns, ptr, ptr ? 4096 : 0);
+}
+
+static void a_block_is_given_again_at_once_and_its_new_work_is_behind_the_old(void **state)
+{
+	gpc_devptr old = stage_alloc(&stage, 4096);
+	uint64_t start = now();
+
+	(void)state;
+	submit(a, LONG_NS, old);
+	stage_free(&stage, old);
+	assert_int_equal(n_due(), 1);
+	assert_int_equal(stage_alloc(&stage, 4096), old);
+	assert_int_equal(stage_counters(&stage).pending_bytes, 0);
+	submit(b, MS, old);
+	assert_int_equal(n_due(), 0);
+	assert_true(now() == start); /* the host did not wait */
+	assert_int_equal(atomic_load(&b->tail_ns), start + LONG_NS + MS);
+}
+
+static void a_run_of_frees_costs_one_event_and_no_submission_none(void **state)
+{
+	gpc_devptr blocks[20];
+
+	(void)state;
+	for (int i = 0; i < 20; i++)
+		blocks[i] = stage_alloc(&stage, 4096);
+	submit(a, LONG_NS, blocks[0]);
+	for (int i = 0; i < 20; i++)
+		stage_free(&stage, blocks[i]);
+	for (int i = 0; i < 20; i++)
+		stage_free(&stage, stage_alloc(&stage, 4096));
+	assert_int_equal(stage.drv.counters.n_fence_record, 0);
+	submit(b, MS, 0);
+	submit(a, MS, 0);
+	assert_int_equal(stage.drv.counters.n_fence_record, 1);
+	assert_int_equal(stage.drv.counters.n_fence_wait, 1);
+}
+
+static void a_look_waits_for_what_was_before_the_free_and_for_no_more(void **state)
+{
+	gpc_devptr old = stage_alloc(&stage, 4096);
+	uint64_t start = now();
+
+	(void)state;
+	submit(a, LONG_NS, old);
+	stage_free(&stage, old);
+	assert_int_equal(n_unsettled(), 1);
+	submit(b, LONG_NS, 0);
+	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK);
+	assert_int_equal(now(), start + LONG_NS);
+	assert_false(runs(a));
+	assert_true(runs(b));
+	assert_int_equal(n_unsettled(), 0);
+	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK); /* there is nothing to wait for */
+	assert_true(runs(b));
+}
+
+static void a_look_puts_in_order_what_nothing_was_submitted_behind(void **state)
+{
+	gpc_devptr old = stage_alloc(&stage, 4096);
+
+	(void)state;
+	submit(a, LONG_NS, old);
+	stage_free(&stage, old);
+	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK);
+	assert_false(runs(a));
+	assert_int_equal(n_due() + n_unsettled(), 0);
+}
+
+static void what_is_freed_in_the_order_of_a_stream_owes_nothing(void **state)
+{
+	const struct gpc_request request = { .is_async = true };
+
+	(void)state;
+	assert_int_equal(gpc_pool_free(&stage.pool, stage_alloc(&stage, 4096), &request), GPC_OK);
+	assert_int_equal(n_due() + n_unsettled(), 0);
+	assert_int_equal(stage_counters(&stage).pending_bytes, 4096);
+}
+
+static void what_is_pending_comes_with_the_next_barrier(void **state)
+{
+	const struct gpc_request request = { .is_async = true };
+	gpc_devptr async = stage_alloc(&stage, 4096);
+	gpc_devptr old = stage_alloc(&stage, 12 * GPC_MIB);
+
+	(void)state;
+	submit(a, LONG_NS, async);
+	assert_int_equal(gpc_pool_free(&stage.pool, async, &request), GPC_OK);
+	stage_free(&stage, old);
+	submit(b, MS, 0);
+	assert_int_equal(stage_counters(&stage).pending_bytes, 0);
+	assert_int_equal(stage_alloc(&stage, 4096), async);
+	assert_true(runs(a));
+}
+
+static void while_a_capture_is_open_blocks_wait_and_the_barrier_stays_due(void **state)
+{
+	gpc_devptr old = stage_alloc(&stage, 4096);
+	struct gpc_sim_graph *graph = NULL;
+
+	(void)state;
+	submit(a, LONG_NS, old);
+	gpc_captures_begin(&stage.heap.captures);
+	assert_int_equal(gpc_sim_capture_begin(b, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+	stage_free(&stage, old);
+	assert_int_equal(stage_counters(&stage).pending_bytes, 4096);
+	submit(b, MS, 0);
+	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK);
+	assert_int_equal(n_due(), 1);
+	assert_int_equal(n_unsettled(), 1);
+	assert_int_equal(gpc_sim_capture_end(b, &graph), CUDA_SUCCESS); /* it is whole */
+	gpc_captures_end(&stage.heap.captures);
+	submit(b, MS, 0);
+	assert_int_equal(n_due(), 0);
+	assert_int_equal(stage_alloc(&stage, 4096), old);
+	assert_true(atomic_load(&b->tail_ns) >= LONG_NS);
+	gpc_sim_graph_destroy(graph);
+}
+
+static void from_its_announcement_on_a_capture_finds_nothing_loose(void **state)
+{
+	gpc_devptr first = stage_alloc(&stage, 4096);
+	gpc_devptr second = stage_alloc(&stage, 4096);
+
+	(void)state;
+	submit(a, LONG_NS, first);
+	stage_free(&stage, first);
+	gpc_captures_announce(&stage.heap.captures);
+	gpc_pool_raise_barrier(&stage.pool); /* as who begins a capture does */
+	stage_free(&stage, second);          /* and another thread in between */
+	gpc_captures_begin_announced(&stage.heap.captures);
+	assert_int_equal(stage_counters(&stage).pending_bytes, 4096);
+	assert_int_equal(stage.pool.barrier.raised, 1);
+	assert_int_equal(n_due(), 1);
+	gpc_captures_end(&stage.heap.captures);
+	assert_false(gpc_captures_is_near(&stage.heap.captures));
+}
+
+static void with_a_peer_blocks_wait_for_their_fence_and_the_order_is_kept(void **state)
+{
+	gpc_devptr old = stage_alloc(&stage, 4096);
+	struct gpc_sim_driver peer;
+	uint64_t start = now();
+
+	(void)state;
+	assert_int_equal(gpc_sim_driver_init(&peer, stage.sim, 0, NULL), GPC_OK);
+	assert_int_equal(gpc_fences_add_member(&stage.pool.fences, &peer.base), GPC_OK);
+	submit(a, LONG_NS, old);
+	stage_free(&stage, old);
+	assert_int_equal(stage_counters(&stage).pending_bytes, 4096);
+	submit(b, MS, 0);
+	assert_int_equal(stage_counters(&stage).pending_bytes, 4096);
+	assert_int_equal(atomic_load(&b->tail_ns), start + LONG_NS + MS);
+	gpc_fences_remove_member(&stage.pool.fences, &peer.base);
+	gpc_sim_driver_fini(&peer);
+}
+
+static void an_exported_block_waits_for_its_fence(void **state)
+{
+	gpc_devptr old = stage_alloc(&stage, 4096);
+	gpc_devptr base;
+
+	(void)state;
+	assert_int_equal(gpc_pool_export(&stage.pool, old, &base), GPC_OK);
+	submit(a, LONG_NS, old);
+	stage_free(&stage, old);
+	assert_int_equal(stage_counters(&stage).pending_bytes, 4096);
+	submit(b, MS, 0);
+	/* Behind the barrier, but its memory is others': it goes back when the work is over. */
+	assert_int_equal(stage.drv.counters.n_mem_free, 0);
+	assert_true(runs(a));
+	stage_pass_time(&stage, LONG_NS);
+	gpc_pool_return_exported(&stage.pool);
+	assert_int_equal(stage.drv.counters.n_mem_free, 1);
+}
+
+static void memory_goes_back_only_when_the_work_before_its_free_is_over(void **state)
+{
+	gpc_devptr busy = stage_alloc(&stage, 12 * GPC_MIB);
+	gpc_devptr idle = stage_alloc(&stage, 30 * GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, idle);
+	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK);
+	submit(a, LONG_NS, busy);
+	stage_free(&stage, busy);
+	submit(b, 10 * LONG_NS, 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 12 * GPC_MIB), 30 * GPC_MIB);
+	stage_pass_time(&stage, 10 * LONG_NS); /* the simulated driver waited itself */
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 12 * GPC_MIB);
+}
+
+static void a_wait_of_ours_waits_for_the_work_before_the_free_only(void **state)
+{
+	gpc_devptr busy = stage_alloc(&stage, 12 * GPC_MIB);
+
+	(void)state;
+	submit(a, LONG_NS, busy);
+	stage_free(&stage, busy);
+	submit(b, 10 * LONG_NS, 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 1), 0);
+	assert_int_equal(gpc_pool_wait(&stage.pool, 12 * GPC_MIB), 0); /* nothing is pending */
+	assert_false(runs(a));
+	assert_true(runs(b));
+	assert_true(gpc_pool_trim(&stage.pool, 1) > 0);
+}
+
+static void an_event_that_cannot_be_had_is_a_wait_of_the_host(void **state)
+{
+	static const char *const entries[] = { "cuEventCreate", "cuCtxRecordEvent",
+		"cuCtxWaitEvent" };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		gpc_devptr old = stage_alloc(&stage, 4096);
+
+		submit(a, LONG_NS, old);
+		stage_free(&stage, old);
+		assert_true(gpc_sim_fault_add(&stage.sim->faults, entries[i], 1, 1, 2));
+		submit(b, MS, 0);
+		assert_false(runs(a));
+		assert_int_equal(n_due() + n_unsettled(), 0);
+	}
+	assert_true(gpc_pool_has_barriers(&stage.pool));
+}
+
+static void a_broken_context_owes_nothing_more(void **state)
+{
+	gpc_devptr old = stage_alloc(&stage, 4096);
+
+	(void)state;
+	stage_free(&stage, old);
+	gpc_sim_context_break(stage.drv.context, CUDA_ERROR_ILLEGAL_ADDRESS);
+	gpc_pool_raise_barrier(&stage.pool);
+	assert_int_equal(n_due(), 0);
+	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK); /* nothing was recorded */
+	atomic_store(&stage.drv.context->broken, 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 1), 0); /* nor is anything known */
+	stage.pool.barrier.raised = 0;
+}
+
+static void what_waits_for_a_broken_context_hears_of_it_once(void **state)
+{
+	gpc_devptr old = stage_alloc(&stage, 4096);
+
+	(void)state;
+	stage_free(&stage, old);
+	gpc_pool_raise_barrier(&stage.pool);
+	gpc_sim_context_break(stage.drv.context, CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_int_equal(
+		gpc_status_to_device(gpc_pool_settle(&stage.pool)), CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_int_equal(n_unsettled(), 0);
+	atomic_store(&stage.drv.context->broken, 0);
+}
+
+static void an_old_driver_waits_on_the_host_and_says_that_it_has_no_barriers(void **state)
+{
+	gpc_devptr old = stage_alloc(&stage, 4096);
+
+	(void)state;
+	submit(a, LONG_NS, old);
+	stage_free(&stage, old);
+	submit(b, MS, 0);
+	assert_false(runs(a));
+	assert_false(gpc_pool_has_barriers(&stage.pool));
+	stage_free(&stage, stage_alloc(&stage, 4096));
+	assert_int_equal(n_due(), 0);
+	assert_int_equal(stage_counters(&stage).pending_bytes, 4096);
+}
+
+static void one_stream_needs_nothing_but_for_the_return_to_the_driver(void **state)
+{
+	gpc_devptr old = stage_alloc(&stage, 12 * GPC_MIB);
+
+	(void)state;
+	stage_launch(&stage, 0, LONG_NS, old, 4096);
+	stage_free(&stage, old);
+	assert_int_equal(n_due() + n_unsettled(), 0);
+	assert_int_equal(stage.drv.counters.n_fence_record, 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 1), 0);
+	assert_int_equal(stage.drv.counters.n_fence_wait, 0);
+	stage_pass_time(&stage, LONG_NS);
+	assert_true(gpc_pool_trim(&stage.pool, 1) > 0);
+}
+
+static void a_pool_that_ends_takes_its_duties_with_it(void **state)
+{
+	gpc_devptr old = stage_alloc(&stage, 4096);
+	gpc_event event;
+
+	(void)state;
+	stage_free(&stage, old);
+	gpc_pool_raise_barrier(&stage.pool);
+	old = stage_alloc(&stage, 4096);
+	stage_free(&stage, old);
+	event = stage.pool.barrier.event;
+	gpc_sim_context_reset(stage.drv.context);
+	gpc_pool_forget(&stage.pool);
+	assert_int_equal(n_due() + n_unsettled(), 0);
+	gpc_pool_raise_barrier(&stage.pool);
+	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK);
+	stage.drv.base.ops->event_destroy(&stage.drv.base, event); /* it ends with its context */
+}
+
+#define TEST(name, open) cmocka_unit_test_setup_teardown(name, open, close_stage)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_block_is_given_again_at_once_and_its_new_work_is_behind_the_old,
+			open_with_barriers),
+		TEST(a_run_of_frees_costs_one_event_and_no_submission_none, open_with_barriers),
+		TEST(a_look_waits_for_what_was_before_the_free_and_for_no_more, open_with_barriers),
+		TEST(a_look_puts_in_order_what_nothing_was_submitted_behind, open_with_barriers),
+		TEST(what_is_freed_in_the_order_of_a_stream_owes_nothing, open_with_barriers),
+		TEST(what_is_pending_comes_with_the_next_barrier, open_with_barriers),
+		TEST(while_a_capture_is_open_blocks_wait_and_the_barrier_stays_due,
+			open_with_barriers),
+		TEST(from_its_announcement_on_a_capture_finds_nothing_loose, open_with_barriers),
+		TEST(with_a_peer_blocks_wait_for_their_fence_and_the_order_is_kept,
+			open_with_barriers),
+		TEST(an_exported_block_waits_for_its_fence, open_with_barriers),
+		TEST(memory_goes_back_only_when_the_work_before_its_free_is_over,
+			open_with_barriers),
+		TEST(a_wait_of_ours_waits_for_the_work_before_the_free_only, open_with_barriers),
+		TEST(an_event_that_cannot_be_had_is_a_wait_of_the_host, open_with_barriers),
+		TEST(a_broken_context_owes_nothing_more, open_with_barriers),
+		TEST(what_waits_for_a_broken_context_hears_of_it_once, open_with_barriers),
+		TEST(an_old_driver_waits_on_the_host_and_says_that_it_has_no_barriers, open_old),
+		TEST(one_stream_needs_nothing_but_for_the_return_to_the_driver, open_one),
+		TEST(a_pool_that_ends_takes_its_duties_with_it, open_with_barriers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
