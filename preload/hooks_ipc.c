@@ -41,6 +41,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
 	CUresult result;
 
+	looks(NULL);
 	if (!enter())
 		return real_cuIpcCloseMemHandle(dptr);
 	result = gpc_runtime_ipc_close(dptr, real_cuIpcCloseMemHandle);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory: device, pinned host, and what the program is told of how much is free. */
+#include "preload/per_thread.h"
 #include "preload/shapes.h"
 
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
@@ -27,26 +28,27 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 
 /*
  * The driver takes memory of cuMemAlloc here, too.  Ours cannot go there, it is a piece of a
- * segment; the fence covers the work that was submitted to the stream before.
+ * segment; the fence covers the work that was submitted to the stream before.  `none`: what NULL means.
  */
-#define FREED_ASYNC(name)                                                                  \
+#define FREED_ASYNC(name, none)                                                            \
 	CUresult name(CUdeviceptr dptr, CUstream stream)                                   \
 	{                                                                                  \
 		CUresult result;                                                           \
 		bool is_ours;                                                              \
                                                                                            \
+		note_stream(stream ? stream : none);                                       \
 		if (dptr == 0 || !enter())                                                 \
 			return gpc_runtime_is_of_parent(dptr) ? real_cuMemFree_v2(0)       \
 							      : real_##name(dptr, stream); \
-		result = gpc_runtime_free_async(dptr, stream, &is_ours);                   \
+		result = gpc_runtime_free_async(dptr, stream ? stream : none, &is_ours);   \
 		if (!is_ours)                                                              \
 			FREE_TRACKED(result, DEVICE, dptr, real_##name(dptr, stream));     \
 		gpc_runtime_leave();                                                       \
 		return result;                                                             \
 	}
 
-FREED_ASYNC(cuMemFreeAsync)
-FREED_ASYNC(cuMemFreeAsync_ptsz)
+FREED_ASYNC(cuMemFreeAsync, CU_STREAM_LEGACY)
+FREED_ASYNC(cuMemFreeAsync_ptsz, CU_STREAM_PER_THREAD)
 
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 {

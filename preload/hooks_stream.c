@@ -14,25 +14,32 @@ static inline void reaches(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
 		INSIDE(gpc_runtime_reached(stream, dst, src));
 }
 
-#define DEFINE(name, params, args, is_per_thread, reach) \
-	CUresult name params                             \
-	{                                                \
-		if (is_per_thread_new(is_per_thread))    \
-			per_thread_stream_used();        \
-		reach;                                   \
-		return heard(real_##name args);          \
+#define DEFINE(name, params, args, is_per_thread, reach, then) \
+	CUresult name params                                   \
+	{                                                      \
+		if (is_per_thread_new(is_per_thread))          \
+			per_thread_stream_used();              \
+		reach;                                         \
+		then;                                          \
+		return heard(real_##name args);                \
 	}
 #define IS_PER_THREAD(stream)         ((stream) == CU_STREAM_PER_THREAD)
 #define IS_PER_THREAD_OR_NULL(stream) ((stream) == CU_STREAM_PER_THREAD || (stream) == NULL)
 #define HOOK(name, since, gets, params, args)
 #define HOOK_STREAM(name, since, params, args, stream) \
-	DEFINE(name, params, args, IS_PER_THREAD(stream), (void)0)
+	DEFINE(name, params, args, IS_PER_THREAD(stream), (void)0, submits(stream))
 #define HOOK_PER_THREAD(name, since, params, args, stream) \
-	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), (void)0)
-#define HOOK_COPY(name, since, params, args, stream, dst, src) \
-	DEFINE(name, params, args, IS_PER_THREAD(stream), reaches(stream, dst, src))
-#define HOOK_COPY_PER_THREAD(name, since, params, args, stream, dst, src) \
-	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), reaches(stream, dst, src))
+	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), (void)0, submits(stream))
+#define HOOK_COPY(name, since, params, args, stream, dst, src)                       \
+	DEFINE(name, params, args, IS_PER_THREAD(stream), reaches(stream, dst, src), \
+		submits(stream))
+#define HOOK_COPY_PER_THREAD(name, since, params, args, stream, dst, src)                    \
+	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), reaches(stream, dst, src), \
+		submits(stream))
+#define HOOK_LOOK(name, since, params, args, stream) \
+	DEFINE(name, params, args, IS_PER_THREAD(stream), (void)0, looks(stream))
+#define HOOK_LOOK_PER_THREAD(name, since, params, args, stream) \
+	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), (void)0, looks(stream))
 #include "preload/symbols.def"
 
 #define CREATED(name, params, args)                                  \

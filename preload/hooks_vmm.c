@@ -80,6 +80,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 		struct gpc_parting parting;               \
 		CUresult result;                          \
                                                           \
+		looks(NULL);                              \
 		if (!enter())                             \
 			return real_##name args;          \
 		parting = begin args;                     \

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Per-thread default streams: noticed at their first use.
+ * What is done before work is submitted.
  *
+ * Per-thread default streams are noticed at their first use.
  * They come without a cuStreamCreate.  So every function that submits work looks at its stream,
  * until the first such use is seen; then fences are needed, and nothing looks any more.
+ *
+ * Behind a free the first submission puts the context in order (alloc/barrier.h).
  */
 #ifndef GPC_PRELOAD_PER_THREAD_H
 #define GPC_PRELOAD_PER_THREAD_H
@@ -22,11 +25,20 @@ static inline void per_thread_stream_used(void)
 	INSIDE(gpc_runtime_per_thread_stream_used());
 }
 
+/* Work goes to this stream, and must not overtake what was before a free. */
+static inline void submits(CUstream stream)
+{
+	if (__builtin_expect(
+		    atomic_load_explicit(&gpc_runtime_duties.n_due, memory_order_acquire) > 0, 0))
+		INSIDE(gpc_runtime_submits(stream));
+}
+
 /* Work goes to this stream.  A NULL stream of a _ptsz function is CU_STREAM_PER_THREAD here. */
 static inline void note_stream(CUstream stream)
 {
 	if (is_per_thread_new(stream == CU_STREAM_PER_THREAD))
 		per_thread_stream_used();
+	submits(stream);
 }
 
 #endif

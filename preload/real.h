@@ -100,6 +100,15 @@ static inline bool enter(void)
 		}                             \
 	} while (0)
 
+/* The program asks how far the device is, or ends what work may still use: behind a free all before it is over. */
+static inline void looks(CUstream stream)
+{
+	if (__builtin_expect(
+		    atomic_load_explicit(&gpc_runtime_duties.n_unsettled, memory_order_acquire) > 0,
+		    0))
+		INSIDE(gpc_runtime_looks(stream));
+}
+
 /* hooks_context.c: the driver answered a call of the program with an error. */
 void gpc_hook_error(CUresult result);
 

@@ -77,6 +77,7 @@
 	{                                                             \
 		CUresult result;                                      \
                                                                       \
+		looks(NULL);                                          \
 		if (!key || !enter())                                 \
 			return real_##name(key);                      \
 		FREE_TRACKED(result, of_kind, key, real_##name(key)); \

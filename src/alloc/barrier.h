@@ -81,7 +81,7 @@ struct gpc_barrier {
 	gpc_event event;   /* of the last barrier; 0: none yet */
 	bool is_due;       /* counted in n_due */
 	bool is_unsettled; /* counted in n_unsettled */
-	bool is_unsupported;
+	atomic_bool is_unsupported; /* the driver refused; from then on it is asked no more */
 };
 
 #endif

@@ -181,9 +181,10 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size);
 uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted);
 
 /*
- * Barriers (barrier.h).  False: cudaFree of this context must wait on the host, if its order is to be kept.
+ * Barriers (barrier.h).  False: the device cannot keep the order of cudaFree in this context, and the host
+ * must, where it is wanted.
  */
-bool gpc_pool_has_barriers(const struct gpc_pool *pool);
+bool gpc_pool_keeps_order(struct gpc_pool *pool);
 
 /* Before work is submitted to the context, where gpc_duties says that one is due. */
 void gpc_pool_raise_barrier(struct gpc_pool *pool);

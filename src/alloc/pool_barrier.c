@@ -33,9 +33,22 @@ static void end_unsettled_locked(struct gpc_pool *pool)
 	pool->barrier.is_unsettled = false;
 }
 
-bool gpc_pool_has_barriers(const struct gpc_pool *pool)
+static bool has_barriers(const struct gpc_pool *pool)
 {
-	return pool->params.has_barriers && !pool->barrier.is_unsupported;
+	return pool->params.has_barriers &&
+	       !atomic_load_explicit(&pool->barrier.is_unsupported, memory_order_relaxed);
+}
+
+bool gpc_pool_keeps_order(struct gpc_pool *pool)
+{
+	bool is_safe;
+
+	if (has_barriers(pool))
+		return true;
+	gpc_lock_take(&pool->lock);
+	is_safe = gpc_fences_is_free_safe(&pool->fences);
+	gpc_lock_release(&pool->lock);
+	return is_safe;
 }
 
 void gpc_pool_loosen_locked(struct gpc_pool *pool, struct gpc_block *block)
@@ -45,7 +58,7 @@ void gpc_pool_loosen_locked(struct gpc_pool *pool, struct gpc_block *block)
 
 bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block)
 {
-	if (!gpc_pool_has_barriers(pool))
+	if (!has_barriers(pool))
 		return false;
 	add_duty(pool);
 	if (pool->fences.n_members > 1 || pool->fences.has_strangers ||
@@ -81,7 +94,7 @@ static bool begin_raising_locked(struct gpc_pool *pool, struct raising *raising)
 		return false;
 	*raising = (struct raising){
 		.number = barrier->n_frees,
-		.is_mark = pool->fences.is_one_stream || !gpc_pool_has_barriers(pool),
+		.is_mark = pool->fences.is_one_stream || !has_barriers(pool),
 		.st = barrier->event ? GPC_OK
 				     : pool->drv->ops->event_create(pool->drv, &barrier->event),
 	};
@@ -117,7 +130,8 @@ static void end_raising_locked(
 
 	if (pool->is_forgotten)
 		return;
-	barrier->is_unsupported |= raising->st == GPC_UNSUPPORTED;
+	if (raising->st == GPC_UNSUPPORTED)
+		atomic_store(&barrier->is_unsupported, true);
 	barrier->raised = max_u64(barrier->raised, raising->number);
 	if (!raising->st)
 		barrier->recorded = max_u64(barrier->recorded, raising->number);
@@ -206,5 +220,9 @@ void gpc_pool_end_barrier_locked(struct gpc_pool *pool, bool context_lives)
 		pool->drv->ops->event_destroy(pool->drv, pool->barrier.event);
 	end_due_locked(pool);
 	end_unsettled_locked(pool);
-	pool->barrier = (struct gpc_barrier){ 0 };
+	pool->barrier.n_frees = 0;
+	pool->barrier.raised = 0;
+	pool->barrier.recorded = 0;
+	pool->barrier.passed = 0;
+	pool->barrier.event = 0;
 }

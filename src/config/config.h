@@ -46,9 +46,10 @@ enum gpc_tensor_policy {
 	GPC_TENSORS_SAMPLED,
 	GPC_TENSORS_OFF
 };
-enum gpc_free_sync {
-	GPC_FREE_SYNC_NEVER,
-	GPC_FREE_SYNC_ALWAYS
+enum gpc_free_order {
+	GPC_FREE_ORDER_DEVICE,
+	GPC_FREE_ORDER_FENCE,
+	GPC_FREE_ORDER_HOST
 };
 enum gpc_oom_report {
 	GPC_OOM_REPORT_AUTO,

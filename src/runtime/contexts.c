@@ -58,6 +58,19 @@ static uint64_t pending_limit(const struct gpc_device *device)
 	return part > 64 * GPC_MIB ? part : 64 * GPC_MIB;
 }
 
+/* cuCtxRecordEvent and cuCtxWaitEvent: a driver may export what it does not know yet. */
+#define FIRST_WITH_BARRIERS 12050
+
+static bool may_have_barriers(void)
+{
+	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
+	int version = 0;
+
+	return gpc_runtime.config.free_order == GPC_FREE_ORDER_DEVICE && fns->cuCtxRecordEvent &&
+	       fns->cuCtxWaitEvent && !fns->cuDriverGetVersion(&version) &&
+	       version >= FIRST_WITH_BARRIERS;
+}
+
 static void init_context(struct gpc_context *context, struct gpc_device *device, uint32_t index,
 	struct gpucache_counters *counters)
 {
@@ -70,6 +83,7 @@ static void init_context(struct gpc_context *context, struct gpc_device *device,
 		.decay_ns = config->decay_ms * UINT64_C(1000000),
 		.is_one_stream = gpc_runtime.saw_start && !atomic_load(&gpc_runtime.has_missed) &&
 				 !gpc_runtime.is_per_thread_used && !gpc_green_is_used(),
+		.has_barriers = may_have_barriers(),
 	};
 
 	context->device = device;

@@ -201,8 +201,7 @@ CUresult gpc_runtime_malloc_on(CUdeviceptr *ret_ptr, size_t size, CUstream strea
 }
 
 /*
- * free_sync:always: the wait that cudaFree of the driver makes, before the free; none where it
- * would break a capture.
+ * The wait that cudaFree of the driver makes, before the free; none where it would break a capture.
  */
 static CUresult sync_for_free(struct gpc_pool *pool)
 {
@@ -243,11 +242,22 @@ static CUresult judge_caller(const struct gpc_context *owner)
 	return (CUresult)atomic_load_explicit(&context->drv.sticky, memory_order_relaxed);
 }
 
-static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool may_wait, bool *ret_is_ours)
+/* Where the device keeps the order (alloc/barrier.h), or nobody wants it, cudaFree returns at once. */
+static bool must_wait(struct gpc_pool *pool)
+{
+	if (gpc_runtime.config.free_order == GPC_FREE_ORDER_DEVICE)
+		return !gpc_pool_keeps_order(pool);
+	return gpc_runtime.config.free_order == GPC_FREE_ORDER_HOST;
+}
+
+static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async, bool *ret_is_ours)
 {
 	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
 	struct gpc_request request = {
-		.now_ns = gpc_clock_ns(), .thread = gpc_thread_id(), .stream = stream
+		.now_ns = gpc_clock_ns(),
+		.thread = gpc_thread_id(),
+		.stream = stream,
+		.is_async = is_async,
 	};
 	CUresult result;
 	enum gpc_status st;
@@ -256,7 +266,7 @@ static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool may_wait,
 	if (!pool)
 		return CUDA_SUCCESS;
 	result = judge_caller((const struct gpc_context *)pool); /* its first member */
-	if (!result && may_wait && gpc_runtime.config.free_sync == GPC_FREE_SYNC_ALWAYS)
+	if (!result && !is_async && must_wait(pool))
 		result = sync_for_free(pool);
 	if (result)
 		return result;
@@ -275,7 +285,7 @@ bool gpc_runtime_is_of_parent(CUdeviceptr ptr)
 
 CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
 {
-	return free_in_order(ptr, 0, true, ret_is_ours);
+	return free_in_order(ptr, 0, false, ret_is_ours);
 }
 
 /* A default stream is that of the current context. */
@@ -285,12 +295,13 @@ CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_o
 	CUcontext current = NULL;
 
 	*ret_is_ours = is_default && !gpc_runtime.fns->cuCtxGetCurrent(&current) && !current;
-	return *ret_is_ours ? CUDA_ERROR_INVALID_CONTEXT : free_in_order(ptr, 0, true, ret_is_ours);
+	return *ret_is_ours ? CUDA_ERROR_INVALID_CONTEXT
+			    : free_in_order(ptr, order_of(stream), true, ret_is_ours);
 }
 
 CUresult gpc_runtime_free_on(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours)
 {
-	return free_in_order(ptr, order_of(stream), false, ret_is_ours);
+	return free_in_order(ptr, order_of(stream), true, ret_is_ours);
 }
 
 CUresult gpc_runtime_record_use(CUdeviceptr ptr, bool *ret_is_ours)

@@ -38,6 +38,7 @@ void gpc_reach_end_one_stream(struct gpc_context *owner)
 	gpc_lock_release(&owner->pool.lock);
 	if (must_wait)
 		(void)!(event ? drv->ops->event_wait(drv, event) : drv->ops->context_sync(drv));
+	(void)!gpc_pool_settle(&owner->pool); /* what is behind a barrier only is so for streams */
 }
 
 /*

@@ -11,6 +11,7 @@ struct gpc_runtime gpc_runtime = {
 
 bool gpc_runtime_per_thread_seen;
 bool gpc_runtime_many_contexts;
+struct gpc_duties gpc_runtime_duties;
 
 void gpc_runtime_saw_start(void)
 {

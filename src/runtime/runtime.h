@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "alloc/barrier.h"
 #include "base/thread.h"
 #include "driver/cuda_fns.h"
 #include "gpucache.h"
@@ -259,6 +260,13 @@ void gpc_runtime_context_created(void);
 #define GPC_ANYWHERE ((CUdeviceptr)-1)
 void gpc_runtime_reached(CUstream stream, CUdeviceptr dst, CUdeviceptr src);
 
+/*
+ * Before work is submitted to this stream, and before the program looks how far the device is: where
+ * gpc_runtime_duties says that there is something to do (alloc/barrier.h).
+ */
+void gpc_runtime_submits(CUstream stream);
+void gpc_runtime_looks(CUstream stream);
+
 /* Streams and captures.  A new stream is not yet in anybody's hands. */
 void gpc_runtime_stream_created(CUstream stream);
 void gpc_runtime_stream_destroyed(CUstream stream);
@@ -318,6 +326,9 @@ extern bool gpc_runtime_per_thread_seen;
  * memory.  Read by the hooks of copies without entering.
  */
 extern bool gpc_runtime_many_contexts;
+
+/* What the contexts owe for frees; read by the hooks without entering. */
+extern struct gpc_duties gpc_runtime_duties;
 
 /*
  * The process ends and no handler will run.  Takes no lock, so that it may be called in a signal

@@ -250,6 +250,7 @@ bool gpc_runtime_start(void)
 		gpc_log("no memory for our own tables; every call goes straight to the driver");
 		return false;
 	}
+	gpc_runtime.heap.duties = &gpc_runtime_duties;
 	open_record((uint32_t)n_devices, driver_version);
 	write_config();
 	gpc_runtime_tags_start();

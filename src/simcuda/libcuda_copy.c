@@ -5,6 +5,7 @@
  * As with the real one, an asynchronous copy from pageable host memory takes the bytes before it returns, one into
  * pageable memory is over when it returns, and one from or to pinned memory does neither.
  */
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -288,27 +289,55 @@ static CUresult launch_program(
 	return launch(entry, null, handle, function, face_sim()->config.kernel_ns, 0, NULL);
 }
 
-#define UNUSED_GRID                                                                              \
-	((void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)params, \
-		(void)extra)
+/* What gpusim_launch hands to cuLaunchKernel: a kernel of which everything is known. */
+static char known_kernel;
+
+struct known_work {
+	uint64_t duration_ns;
+	unsigned n_ranges;
+	const struct gpusim_range *ranges;
+};
+
+static CUresult launch_kernel(
+	const char *entry, enum face_null null, CUstream stream, CUfunction function, void **params)
+{
+	const struct known_work *work;
+
+	if (function != (CUfunction)(void *)&known_kernel)
+		return launch_program(entry, null, stream, function);
+	work = params[0];
+	return launch("gpusim_launch", null, stream, function, work->duration_ns, work->n_ranges,
+		work->ranges);
+}
+
+#define UNUSED_GRID \
+	((void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra)
 
 FACE_PAIR(cuLaunchKernel, _ptsz,
 	(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
 		unsigned int by, unsigned int bz, unsigned int shared, CUstream stream,
 		void **params, void **extra),
-	(UNUSED_GRID, launch_program(entry, null, stream, f)))
+	(UNUSED_GRID, launch_kernel(entry, null, stream, f, params)))
 FACE_PAIR(cuLaunchKernelEx, _ptsz,
 	(const CUlaunchConfig *config, CUfunction f, void **params, void **extra),
 	((void)params, (void)extra, launch_program(entry, null, config->hStream, f)))
 
+/* By the way that the program's own launches go, so that whoever intercepts those sees it. */
 int gpusim_launch(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,
 	const struct gpusim_range *ranges)
 {
-	static char any_kernel;
-	CUfunction any = (CUfunction)(void *)&any_kernel;
+	static _Atomic(__typeof__(&cuLaunchKernel)) found;
+	struct known_work work = { duration_ns, n_ranges, ranges };
+	void *params[] = { &work };
+	__typeof__(&cuLaunchKernel) front = atomic_load(&found);
 
-	return (int)launch(
-		"gpusim_launch", FACE_LEGACY, stream, any, duration_ns, n_ranges, ranges);
+	if (!front) {
+		*(void **)(void *)&front = dlsym(RTLD_DEFAULT, "cuLaunchKernel");
+		front = front ? front : cuLaunchKernel;
+		atomic_store(&found, front);
+	}
+	return (int)front(
+		(CUfunction)(void *)&known_kernel, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
 }
 
 static CUresult host_function(

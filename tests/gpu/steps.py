@@ -74,7 +74,7 @@ def step_static_runtime(suite, world, data):
 
 def step_reuse_race(suite, world, data):
     program = compile_with_nvcc(suite, world, os.path.join(HERE, "reuse_race.cu"), "reuse_race")
-    for conf in ("cache:on", "free_sync:always", "cache:off"):
+    for conf in ("cache:on", "free_order:host", "cache:off"):
         done = world.run([program], GPUCACHE_CONF=conf)
         data[conf] = f"{done.out.strip()}; {done.err.strip()}"
         expect_equal(f"the exit status with {conf}", done.status, 0)

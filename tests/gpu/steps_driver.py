@@ -30,8 +30,8 @@ def step_in_flight(suite, world, data):
     need_runtime(suite)
     for old, new in IN_FLIGHT:
         expect_same(world, [world.program("in_flight"), old, new], data, f"{old}, then {new}")
-        done = world.run([world.program("in_flight"), old, new], GPUCACHE_CONF="free_sync:always")
-        expect("wrong" not in done.out, f"{old}, then {new}, with free_sync:always: {done.out}")
+        done = world.run([world.program("in_flight"), old, new], GPUCACHE_CONF="free_order:host")
+        expect("wrong" not in done.out, f"{old}, then {new}, with free_order:host: {done.out}")
 
 
 def step_random_reuse(suite, world, data):

@@ -9,7 +9,7 @@ def case_contexts_come_and_go_in_many_threads_as_without_us(world):
     plain = world.run(command, with_us=False, sim=sim)
     wanted = "bad: 0\ndevice 0 has what it had: 1\ndevice 1 has what it had: 1\n"
     expect_equal("the run without us", (plain.status, plain.out, plain.err), (0, wanted, ""))
-    for conf in ("", "cache:off", "free_sync:always"):
+    for conf in ("", "cache:off", "free_order:host"):
         ours = world.run(command, sim=sim, GPUCACHE_CONF=conf or None)
         expect_equal("the run", (ours.status, ours.out, ours.err), (0, wanted, ""))
         expect_equal("bytes held", world.held_bytes(), 0)

@@ -76,7 +76,7 @@ def case_a_program_that_forks_runs_as_without_us(world):
 
 
 def case_a_program_with_a_host_wait_in_every_free_runs_as_without_us(world):
-    expect_same_and_silent(world, [world.program("train")], GPUCACHE_CONF="free_sync:always")
+    expect_same_and_silent(world, [world.program("train")], GPUCACHE_CONF="free_order:host")
 
 
 def case_a_program_runs_as_without_us_when_we_only_record(world):

@@ -287,7 +287,7 @@ static void an_event_that_cannot_be_had_is_a_wait_of_the_host(void **state)
 		assert_false(runs(a));
 		assert_int_equal(n_due() + n_unsettled(), 0);
 	}
-	assert_true(gpc_pool_has_barriers(&stage.pool));
+	assert_true(gpc_pool_keeps_order(&stage.pool));
 }
 
 static void a_broken_context_owes_nothing_more(void **state)
@@ -328,7 +328,7 @@ static void an_old_driver_waits_on_the_host_and_says_that_it_has_no_barriers(voi
 	stage_free(&stage, old);
 	submit(b, MS, 0);
 	assert_false(runs(a));
-	assert_false(gpc_pool_has_barriers(&stage.pool));
+	assert_false(gpc_pool_keeps_order(&stage.pool));
 	stage_free(&stage, stage_alloc(&stage, 4096));
 	assert_int_equal(n_due(), 0);
 	assert_int_equal(stage_counters(&stage).pending_bytes, 4096);

@@ -43,7 +43,7 @@ static void every_default_is_what_the_table_says(void **state)
 	assert_int_equal(config.pending_limit, 0);
 	assert_int_equal(config.reserve, 256 * GPC_MIB);
 	assert_int_equal(config.decay_ms, 0);
-	assert_int_equal(config.free_sync, GPC_FREE_SYNC_NEVER);
+	assert_int_equal(config.free_order, GPC_FREE_ORDER_DEVICE);
 	assert_int_equal(config.oom_report, GPC_OOM_REPORT_AUTO);
 	assert_int_equal(config.oom_wait_ms, 0);
 	assert_int_equal(config.recording_size, 8 * GPC_MIB);
@@ -73,7 +73,7 @@ static void every_type_of_value_is_read(void **state)
 	struct gpc_config config =
 		parsed("cache:off, record:FALSE ,stacks:Sampled,max_split_size_mb:512,"
 		       "garbage_collection_threshold:0.8,per_process_memory_fraction:50%,limit:80%,"
-		       "pending_limit:1.5GiB,decay_ms:10s,oom_wait_ms:2m,free_sync:always,"
+		       "pending_limit:1.5GiB,decay_ms:10s,oom_wait_ms:2m,free_order:host,"
 		       "output:/a:b/%p,rank:7,reserve:0,");
 
 	(void)state;
@@ -89,7 +89,7 @@ static void every_type_of_value_is_read(void **state)
 	assert_int_equal(config.pending_limit, 3 * GPC_GIB / 2);
 	assert_int_equal(config.decay_ms, 10000);
 	assert_int_equal(config.oom_wait_ms, 120000);
-	assert_int_equal(config.free_sync, GPC_FREE_SYNC_ALWAYS);
+	assert_int_equal(config.free_order, GPC_FREE_ORDER_HOST);
 	assert_string_equal(config.output, "/a:b/%p");
 	assert_int_equal(config.rank, 7);
 	assert_int_equal(config.reserve, 0);

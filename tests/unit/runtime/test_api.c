@@ -145,7 +145,7 @@ static void host_wait(void)
 static void the_host_wait_of_cudaFree_is_not_made_where_a_stream_is_named(void **state)
 {
 	(void)state;
-	world_run(NULL, "record:off,free_sync:always", host_wait);
+	world_run(NULL, "record:off,free_order:host", host_wait);
 }
 
 static void trims(void)

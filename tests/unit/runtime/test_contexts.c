@@ -103,7 +103,7 @@ static void who_holds(void)
 static void after_a_reset_no_call_site_holds_memory(void **state)
 {
 	(void)state;
-	world_run(NULL, NULL, who_holds);
+	world_run(NULL, "free_order:fence", who_holds);
 }
 
 static void many_resets(void)
@@ -296,7 +296,7 @@ static void syncs(void)
 static void the_programs_own_wait_passes_the_fences_or_breaks_the_context(void **state)
 {
 	(void)state;
-	world_run(NULL, "record:off", syncs);
+	world_run(NULL, "record:off,free_order:fence", syncs);
 }
 
 #define N_THREADS 3

@@ -142,7 +142,7 @@ static void covers(void)
 static void a_fence_covers_the_work_of_green_contexts(void **state)
 {
 	(void)state;
-	world_run("clock:virtual", "record:off", covers);
+	world_run("clock:virtual", "record:off,free_order:fence", covers);
 }
 
 static void waits_for_one(void)
@@ -170,7 +170,7 @@ static void waits_for_one(void)
 static void a_wait_for_a_green_context_passes_no_fence(void **state)
 {
 	(void)state;
-	world_run("clock:virtual", "record:off", waits_for_one);
+	world_run("clock:virtual", "record:off,free_order:fence", waits_for_one);
 }
 
 static void ends_the_rule(void)
@@ -208,7 +208,7 @@ static void ends_the_rule(void)
 static void with_a_green_context_null_is_many_streams(void **state)
 {
 	(void)state;
-	world_run("clock:virtual", "record:off", ends_the_rule);
+	world_run("clock:virtual", "record:off,free_order:fence", ends_the_rule);
 }
 
 static void many(void)

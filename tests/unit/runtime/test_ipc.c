@@ -135,7 +135,7 @@ static void is_exported_in_flight(void)
 static void an_export_comes_after_the_work_of_the_old_owner(void **state)
 {
 	(void)state;
-	world_run("clock:virtual", CONF, is_exported_in_flight);
+	world_run("clock:virtual", CONF ",free_order:fence", is_exported_in_flight);
 }
 
 static void is_told_first(void)

@@ -342,7 +342,7 @@ static void breaks_unseen(void)
 static void what_a_fence_hears_breaks_the_context(void **state)
 {
 	(void)state;
-	world_run(NULL, "stacks:off", breaks_unseen);
+	world_run(NULL, "stacks:off,free_order:fence", breaks_unseen);
 }
 
 static void frees_without_a_context(void)
@@ -403,10 +403,10 @@ static void waits(void)
 	CHECK(COUNTER(live_bytes) == 0);
 }
 
-static void free_sync_always_waits_for_the_device(void **state)
+static void host_order_waits_for_the_device(void **state)
 {
 	(void)state;
-	world_run(NULL, "stacks:off,free_sync:always", waits);
+	world_run(NULL, "stacks:off,free_order:host", waits);
 }
 
 static void waits_not(void)
@@ -427,10 +427,10 @@ static void waits_not(void)
 	CHECK(COUNTER(pending_bytes) == 512);
 }
 
-static void free_sync_always_does_not_break_a_capture(void **state)
+static void host_order_does_not_break_a_capture(void **state)
 {
 	(void)state;
-	world_run(NULL, "stacks:off,free_sync:always", waits_not);
+	world_run(NULL, "stacks:off,free_order:host", waits_not);
 }
 
 int main(void)
@@ -451,8 +451,8 @@ int main(void)
 		cmocka_unit_test(what_a_fence_hears_breaks_the_context),
 		cmocka_unit_test(a_free_needs_no_context_and_any_that_works_will_do),
 		cmocka_unit_test(another_error_of_the_driver_is_carried_up),
-		cmocka_unit_test(free_sync_always_waits_for_the_device),
-		cmocka_unit_test(free_sync_always_does_not_break_a_capture),
+		cmocka_unit_test(host_order_waits_for_the_device),
+		cmocka_unit_test(host_order_does_not_break_a_capture),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

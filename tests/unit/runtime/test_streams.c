@@ -29,7 +29,7 @@ static void ends_the_rule(void)
 static void a_stream_ends_the_one_stream_rule_and_waits(void **state)
 {
 	(void)state;
-	world_run(NULL, "record:off", ends_the_rule);
+	world_run(NULL, "record:off,free_order:fence", ends_the_rule);
 }
 
 static void waits_on_the_host(void)

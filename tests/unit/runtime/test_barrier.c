@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of cudaFree on the device (alloc/barrier.h), as the hooks ask for it.  The clock is virtual: work of an
+ * hour ends only where somebody waits for it on the host.
+ */
+#include "world.h"
+
+#define HOUR_NS (UINT64_C(3600) * 1000 * 1000 * 1000)
+#define CONF    "record:off,stacks:off"
+#define VIRTUAL "clock:virtual"
+
+/* The hooks of a launch. */
+static void submit(CUstream stream, uint64_t ns)
+{
+	CHECK(world_enter());
+	if (gpc_runtime_duties.n_due > 0)
+		gpc_runtime_submits(stream);
+	gpc_runtime_leave();
+	CHECK(!world.gpusim_launch(stream, ns, 0, NULL));
+}
+
+static void look(CUstream stream)
+{
+	CHECK(world_enter());
+	if (gpc_runtime_duties.n_unsettled > 0)
+		gpc_runtime_looks(stream);
+	gpc_runtime_leave();
+}
+
+static bool is_running(CUstream stream)
+{
+	return world.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY;
+}
+
+/* A block of 64 MiB, given back while work of an hour is in flight on `stream`. */
+static CUdeviceptr free_in_flight(CUstream stream)
+{
+	CUdeviceptr ptr;
+
+	CHECK(!world_malloc(&ptr, 64 * MIB));
+	submit(stream, HOUR_NS);
+	CHECK(!world_free(ptr));
+	return ptr;
+}
+
+static void in_order(void)
+{
+	CUdeviceptr again;
+	CUdeviceptr ptr;
+	CUstream first;
+	CUstream second;
+
+	world_start();
+	first = world_stream();
+	second = world_stream();
+	ptr = free_in_flight(first);
+	CHECK(gpc_runtime_duties.n_due == 1);
+	CHECK(!world_malloc(&again, 64 * MIB) && again == ptr);
+	submit(second, 1);
+	CHECK(gpc_runtime_duties.n_due == 0);
+	CHECK(is_running(first) && is_running(second)); /* behind it, and nobody waited */
+	CHECK(!world.cuStreamSynchronize(second));
+	CHECK(!is_running(first));
+}
+
+static void the_first_submission_after_a_free_is_behind_all_before(void **state)
+{
+	(void)state;
+	world_run(VIRTUAL, CONF, in_order);
+}
+
+static void looks_wait(void)
+{
+	CUstream before;
+	CUstream after;
+
+	world_start();
+	before = world_stream();
+	after = world_stream();
+	(void)free_in_flight(before);
+	submit(after, 2 * HOUR_NS);
+	look(after);
+	CHECK(!is_running(before) && is_running(after));
+	CHECK(gpc_runtime_duties.n_unsettled == 0);
+}
+
+static void a_query_finds_the_work_before_the_free_over(void **state)
+{
+	(void)state;
+	world_run(VIRTUAL, CONF, looks_wait);
+}
+
+static void captured(void)
+{
+	CUdeviceptr again;
+	CUdeviceptr ptr;
+	CUgraph graph;
+	CUstream capturing;
+	CUstream stream;
+
+	world_start();
+	stream = world_stream();
+	capturing = world_stream();
+	ptr = free_in_flight(stream);
+	CHECK(world_enter());
+	gpc_runtime_capture_begins(capturing);
+	gpc_runtime_leave();
+	CHECK(gpc_runtime_duties.n_due == 0); /* what was loose is in order */
+	CHECK(!world.cuStreamBeginCapture_v2(capturing, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CHECK(!world_malloc(&again, 64 * MIB) && again == ptr);
+	CHECK(!world_free(again) && COUNTER(pending_bytes) == 64 * MIB);
+	submit(stream, 1);
+	look(stream);
+	CHECK(!world.cuStreamEndCapture(capturing, &graph));
+	CHECK(world_enter());
+	gpc_runtime_capture_ended(capturing);
+	gpc_runtime_leave();
+	CHECK(gpc_runtime_duties.n_due == 1 && is_running(stream));
+	submit(stream, 1);
+	CHECK(gpc_runtime_duties.n_due == 0 && COUNTER(pending_bytes) == 0);
+}
+
+static void captures_survive_and_the_order_is_kept_until_they_end(void **state)
+{
+	(void)state;
+	world_run(VIRTUAL, CONF, captured);
+}
+
+static void given_away(void)
+{
+	CUdeviceptr again;
+	CUdeviceptr ptr;
+	CUstream stream;
+
+	world_start();
+	stream = world_stream();
+	ptr = free_in_flight(stream);
+	CHECK(!world_malloc(&again, 64 * MIB) && again == ptr);
+	CHECK(world_enter());
+	gpc_runtime_exported(again);
+	gpc_runtime_leave();
+	CHECK(!is_running(stream));
+	submit(stream, HOUR_NS);
+	CHECK(!world_free(again) && COUNTER(reserved_bytes) == 64 * MIB && is_running(stream));
+}
+
+static void who_is_behind_no_event_gets_memory_after_a_wait(void **state)
+{
+	(void)state;
+	world_run(VIRTUAL, CONF, given_away);
+}
+
+static void peer_comes(void)
+{
+	CUcontext other;
+	CUdeviceptr ptr;
+	CUstream stream;
+
+	world_start();
+	stream = world_stream();
+	(void)free_in_flight(stream);
+	CHECK(!world.cuCtxCreate_v2(&other, 0, 1));
+	CHECK(world_enter());
+	gpc_runtime_peer_enabled(world.context);
+	gpc_runtime_leave();
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(!is_running(stream));
+	ptr = free_in_flight(stream);
+	CHECK(ptr && COUNTER(pending_bytes) == 64 * MIB);
+	CHECK(gpc_runtime_duties.n_due == 1); /* the order is kept all the same */
+}
+
+static void a_peer_waits_once_and_then_there_are_fences(void **state)
+{
+	(void)state;
+	world_run(VIRTUAL ",devices:2", CONF, peer_comes);
+}
+
+static void green(void)
+{
+	CUgreenCtx parts;
+	CUdeviceptr again;
+	CUdeviceptr ptr;
+	CUstream stream;
+	CUstream of_green;
+
+	world_start();
+	CHECK(world_enter());
+	gpc_runtime_green_begins();
+	gpc_runtime_leave();
+	CHECK(!world.cuGreenCtxCreate(&parts, (CUdevResourceDesc)&parts, 0, 1));
+	CHECK(!world.cuGreenCtxStreamCreate(&of_green, parts, CU_STREAM_NON_BLOCKING, 0));
+	stream = world_stream();
+	ptr = free_in_flight(of_green);
+	CHECK(!world_malloc(&again, 64 * MIB) && again == ptr);
+	submit(stream, 1);
+	CHECK(is_running(stream));
+	CHECK(!world_free(again));
+	submit(of_green, 1);
+	CHECK(gpc_runtime_duties.n_due == 0);
+}
+
+static void a_barrier_stands_for_green_contexts_and_they_wait_with_it(void **state)
+{
+	(void)state;
+	world_run(VIRTUAL, CONF, green);
+}
+
+static void two_contexts(void)
+{
+	CUcontext other;
+	CUstream stream;
+
+	world_start();
+	stream = world_stream();
+	(void)free_in_flight(stream);
+	CHECK(!world.cuCtxCreate_v2(&other, 0, 1));
+	submit(NULL, 1); /* of another device: it is not in this order */
+	CHECK(gpc_runtime_duties.n_due == 1);
+	CHECK(!is_running(NULL) || !world.cuStreamSynchronize(NULL));
+	CHECK(is_running(stream));
+	CHECK(!world.cuCtxSetCurrent(NULL) && !world.cuCtxSetCurrent(NULL)); /* two were pushed */
+	CHECK(world_enter());
+	gpc_runtime_submits(NULL);
+	gpc_runtime_looks(NULL);
+	gpc_runtime_leave();
+	CHECK(gpc_runtime_duties.n_due == 1);
+}
+
+static void other_contexts_are_not_stopped(void **state)
+{
+	(void)state;
+	world_run(VIRTUAL ",devices:2", CONF, two_contexts);
+}
+
+static void old_driver(void)
+{
+	CUstream stream;
+
+	world_start();
+	stream = world_stream();
+	(void)free_in_flight(stream);
+	CHECK(!is_running(stream));
+	CHECK(gpc_runtime_duties.n_due + gpc_runtime_duties.n_unsettled == 0);
+}
+
+static void before_cuda_12_5_the_host_waits(void **state)
+{
+	(void)state;
+	world_run(VIRTUAL ",driver:12040", CONF, old_driver);
+}
+
+static void alone(void)
+{
+	world_start();
+	(void)free_in_flight(CU_STREAM_LEGACY);
+	CHECK(is_running(CU_STREAM_LEGACY) && COUNTER(pending_bytes) == 0);
+	CHECK(gpc_runtime_duties.n_due + gpc_runtime_duties.n_unsettled == 0);
+}
+
+static void the_legacy_stream_alone_needs_nothing(void **state)
+{
+	(void)state;
+	world_run(VIRTUAL, CONF, alone);
+	world_run(VIRTUAL ",driver:12040", CONF, alone);
+}
+
+static void overlaps(void)
+{
+	CUdeviceptr again;
+	CUdeviceptr ptr;
+	CUstream first;
+	CUstream second;
+
+	world_start();
+	first = world_stream();
+	second = world_stream();
+	ptr = free_in_flight(first);
+	CHECK(COUNTER(pending_bytes) == 64 * MIB && gpc_runtime_duties.n_due == 0);
+	CHECK(!world_malloc(&again, 64 * MIB) && again != ptr);
+	submit(second, 1);
+	CHECK(!world.cuStreamSynchronize(second) && is_running(first));
+}
+
+static void with_fences_streams_overlap(void **state)
+{
+	(void)state;
+	world_run(VIRTUAL, CONF ",free_order:fence", overlaps);
+}
+
+static void dies(void)
+{
+	CUdeviceptr ptr;
+	CUstream stream;
+
+	world_start();
+	stream = world_stream();
+	CHECK(stream && !world_malloc(&ptr, 1000) && !world_free(ptr));
+	CHECK(gpc_runtime_duties.n_due == 1 && gpc_runtime_duties.n_unsettled == 1);
+	world_reset();
+	CHECK(gpc_runtime_duties.n_due + gpc_runtime_duties.n_unsettled == 0);
+}
+
+static void a_context_that_dies_owes_nothing(void **state)
+{
+	(void)state;
+	world_run(VIRTUAL, CONF, dies);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_first_submission_after_a_free_is_behind_all_before),
+		cmocka_unit_test(a_query_finds_the_work_before_the_free_over),
+		cmocka_unit_test(captures_survive_and_the_order_is_kept_until_they_end),
+		cmocka_unit_test(who_is_behind_no_event_gets_memory_after_a_wait),
+		cmocka_unit_test(a_peer_waits_once_and_then_there_are_fences),
+		cmocka_unit_test(a_barrier_stands_for_green_contexts_and_they_wait_with_it),
+		cmocka_unit_test(other_contexts_are_not_stopped),
+		cmocka_unit_test(before_cuda_12_5_the_host_waits),
+		cmocka_unit_test(the_legacy_stream_alone_needs_nothing),
+		cmocka_unit_test(with_fences_streams_overlap),
+		cmocka_unit_test(a_context_that_dies_owes_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
