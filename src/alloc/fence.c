@@ -297,6 +297,11 @@ bool gpc_fences_peer_comes(struct gpc_fences *fences)
 	return fences->one_stream_end || fences->is_end_due;
 }
 
+void gpc_fences_expect_peer(struct gpc_fences *fences)
+{
+	fences->is_peer_near = true;
+}
+
 bool gpc_fences_has_member(const struct gpc_fences *fences, const struct gpc_driver *drv)
 {
 	uint32_t m = 0;
@@ -310,6 +315,7 @@ enum gpc_status gpc_fences_add_member(struct gpc_fences *fences, struct gpc_driv
 {
 	if (gpc_fences_has_member(fences, drv))
 		return GPC_OK;
+	gpc_fences_expect_peer(fences);
 	/* Fences closed before do not cover the new member: what they hold joins the open one. */
 	while (fences->oldest < fences->open) {
 		struct gpc_fence *fence = fence_at(fences, fences->oldest);

@@ -83,6 +83,7 @@ struct gpc_fences {
 	uint64_t pending_bytes;
 	bool can_record; /* false once the driver said that it cannot */
 	bool has_strangers; /* more contexts reach this memory than there are members: nothing passes */
+	bool is_peer_near;  /* a member came, or is about to */
 	bool is_one_stream; /* only the legacy default stream was ever used */
 	uint32_t n_streams;
 	/* recorded on the legacy stream when a second one appeared; 0: none */
@@ -164,6 +165,9 @@ bool gpc_fences_per_thread_stream_used(struct gpc_fences *fences);
  * caller must synchronise the context of the memory before that work can begin.
  */
 bool gpc_fences_peer_comes(struct gpc_fences *fences);
+
+/* Another context is about to become a member: from here on no block is FREE at once for a barrier's sake. */
+void gpc_fences_expect_peer(struct gpc_fences *fences);
 
 /* True for the context of the memory, and for those that were added. */
 bool gpc_fences_has_member(const struct gpc_fences *fences, const struct gpc_driver *drv);

@@ -61,8 +61,8 @@ bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block)
 	if (!has_barriers(pool))
 		return false;
 	add_duty(pool);
-	if (pool->fences.n_members > 1 || pool->fences.has_strangers ||
-		block->segment->is_exported || gpc_captures_is_near(&pool->heap->captures)) {
+	if (pool->fences.is_peer_near || block->segment->is_exported ||
+		gpc_captures_is_near(&pool->heap->captures)) {
 		pool->barrier.n_frees++;
 		return false;
 	}

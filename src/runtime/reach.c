@@ -55,6 +55,9 @@ static void join(struct gpc_context *owner, struct gpc_context *reaching)
 	gpc_lock_release(&owner->pool.lock);
 	if (is_member)
 		return;
+	gpc_lock_take(&owner->pool.lock);
+	gpc_fences_expect_peer(fences);
+	gpc_lock_release(&owner->pool.lock);
 	gpc_reach_end_one_stream(owner);
 	gpc_lock_take(&owner->pool.lock);
 	(void)!gpc_fences_add_member(fences, &reaching->drv.base);

@@ -196,6 +196,8 @@ static const struct key keys[] = {
 		"none, or published: all costs of calls at once (none)" },
 	{ "malloc_us", KEY_US, COST(MALLOC), NULL, "what an allocation costs (0)" },
 	{ "free_us", KEY_US, COST(FREE), NULL, "what a free costs, beyond its wait (0)" },
+	{ "free_waits", KEY_BYTES, AT(free_waits), NULL,
+		"a free of at least so many bytes waits for the device (0)" },
 	{ "info_us", KEY_US, COST(INFO), NULL, "what cuMemGetInfo costs (0)" },
 	{ "event_us", KEY_US, COST(EVENT_CREATE), NULL, "what cuEventCreate costs (0)" },
 	{ "record_us", KEY_US, COST(RECORD), NULL, "what recording an event costs (0)" },

@@ -70,6 +70,7 @@ struct gpc_sim_config {
 	uint64_t context_cost; /* device memory that a context takes */
 	uint64_t module_cost;  /* device memory that a module takes */
 	uint64_t oom_after;    /* 0, or: refuse once this many bytes were handed out in all */
+	uint64_t free_waits;   /* cuMemFree of at least so many bytes waits for the device */
 	uint64_t cost_ns[GPC_SIM_COST_COUNT];
 	uint64_t kernel_ns;       /* how long a kernel of cuLaunchKernel runs */
 	uint64_t copy_ns;         /* what a copy or a memset takes on the device, at least */

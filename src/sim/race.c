@@ -166,7 +166,8 @@ static void check_owner_locked(struct gpc_sim_race *race, struct gpc_sim_race_ow
 		if (drop_if_ended(race, i))
 			continue;
 		i++;
-		if (is_touched(touch, owner->ptr, owner->size) && is_open(race, touch, owner))
+		if (!race->is_late && is_touched(touch, owner->ptr, owner->size) &&
+			is_open(race, touch, owner))
 			report_locked(race, GPC_SIM_RACE_HANDED_OUT, touch, owner);
 	}
 }

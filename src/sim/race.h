@@ -18,6 +18,8 @@
  * Three ways to break that, each counted once for a life of memory:
  *      handed out   when it is given out, some stream of its context that the program uses is not ordered behind
  *                   the old work: the new owner may use that stream at once
+ *                   (not looked at with `is_late`: whoever gets memory puts all streams behind that work
+ *                   before it uses one)
  *      overtaken    work of the new owner is submitted that is not ordered behind the old work
  *      exposed      somebody outside all streams gets it, another process or a network card, and the host does
  *                   not know that the old work has ended
@@ -119,6 +121,7 @@ struct gpc_sim_race {
 	struct gpc_sim_race_owner *owners; /* sorted by ptr */
 	size_t n_owners, room_owners;
 	uint64_t n_owners_ever;
+	bool is_late;                       /* fixed before the first owner */
 	struct gpc_sim_race_touch *touches; /* of work that the host does not know to have ended */
 	size_t n_touches, room_touches;
 	uint64_t n_lost;

@@ -458,13 +458,16 @@ CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr)
 {
 	struct gpc_sim_device *device = gpc_sim_device_of(sim, ptr);
 	uint64_t base;
+	uint64_t size;
 	CUresult res = gpc_sim_capture_check_unsafe(sim);
 
 	if (res != CUDA_SUCCESS)
 		return res;
-	if (!device || !gpc_sim_device_find(device, ptr, &base, NULL, NULL) || base != ptr ||
+	if (!device || !gpc_sim_device_find(device, ptr, &base, &size, NULL) || base != ptr ||
 		gpc_sim_ipc_find(sim, ptr, NULL, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (size < sim->config.free_waits)
+		return gpc_sim_device_free(device, ptr);
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_device(sim, device->ordinal);
 	wait_until(sim, atomic_load(&device->tail_ns));
 	gpc_sim_race_learn(sim, known, true);

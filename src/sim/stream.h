@@ -145,7 +145,7 @@ CUresult gpc_sim_event_sync(struct gpc_sim_event *event);
 
 /*
  * Device memory of the context.  Both are refused as captures demand (capture.h); free waits for
- * the whole device, as cuMemFree does, and takes the start of an allocation of any context.
+ * the whole device, as cuMemFree does (free_waits of config.h), and takes the start of an allocation of any context.
  */
 CUresult gpc_sim_mem_alloc(struct gpc_sim_context *context, uint64_t size, uint64_t *ret_ptr);
 CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr);

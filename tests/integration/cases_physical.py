@@ -152,7 +152,7 @@ def case_imported_memory_counts_nothing_of_ours(world):
 
 
 def case_memory_that_others_hold_is_not_recycled(world):
-    for steps in (4, 5, 6):
+    for steps in (4, 5, 6, 7):
         result, sums, _, recording = run_scene(world, "arrays", "shown", steps)
         os.unlink(recording)
         expect_equal(f"our segments after step {steps}", sums["reserved"], said(result, "device bytes"))

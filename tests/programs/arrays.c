@@ -184,6 +184,7 @@ static void shown(void)
 	say("sync memops", cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, synced));
 	say("free", cuMemFree(dma));
 	say("free", cuMemFree(synced));
+	say("wait", cuCtxSynchronize());
 	say("alloc", cuMemAlloc(&other, 8 * MIB));
 	close(fd);
 }

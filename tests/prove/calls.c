@@ -10,8 +10,7 @@ static struct gpc_captures *captures_of(struct prove_machine *machine)
 	return &machine->heap.captures;
 }
 
-/* The host waits for the context.  False: a capture is open, and a correct program does not do that. */
-static bool sync_context(struct prove_machine *machine, uint8_t c)
+bool prove_sync_context(struct prove_machine *machine, uint8_t c)
 {
 	struct gpc_driver *drv = &machine->contexts[c].drv.base;
 	enum gpc_status st;
@@ -82,7 +81,7 @@ static void end_stream(struct prove_machine *machine, struct prove_call *call)
 	st = gpc_fences_stream_created(&pool->fences, (gpc_stream)(uintptr_t)place->stream);
 	gpc_lock_release(&pool->lock);
 	call->op = PROVE_CONTINUE;
-	if (!st || sync_context(machine, call->context)) {
+	if (!st || prove_sync_context(machine, call->context)) {
 		atomic_store(&place->state, PROVE_STREAM_THERE);
 		return;
 	}
@@ -115,7 +114,7 @@ static void end_per_thread(struct prove_machine *machine, struct prove_call *cal
 {
 	for (uint8_t c = 0; c < PROVE_CONTEXTS; c++) {
 		if (call->must_wait[c])
-			(void)sync_context(machine, c);
+			(void)prove_sync_context(machine, c);
 	}
 	atomic_store(&machine->is_per_thread_seen, true);
 	call->op = PROVE_CONTINUE;
@@ -134,6 +133,7 @@ static void begin_peer(
 		atomic_load(&machine->contexts[step->context].is_reached_by[call->other]))
 		return;
 	gpc_lock_take(&pool->lock);
+	gpc_fences_expect_peer(&pool->fences);
 	call->must_wait[0] = gpc_fences_peer_comes(&pool->fences);
 	if (gpc_fences_add_member(&pool->fences, &machine->contexts[call->other].drv.base) ==
 		GPC_OK)
@@ -144,7 +144,9 @@ static void begin_peer(
 static void end_peer(struct prove_machine *machine, struct prove_call *call)
 {
 	call->op = PROVE_CONTINUE;
-	if (call->must_wait[0] && !sync_context(machine, call->context))
+	if (call->must_wait[0] && !prove_sync_context(machine, call->context))
+		return;
+	if (gpc_pool_settle(&machine->contexts[call->context].pool))
 		return;
 	atomic_store(&machine->contexts[call->context].is_reached_by[call->other], true);
 }
@@ -172,8 +174,13 @@ static void begin_export(
 
 static void end_export(struct prove_machine *machine, struct prove_call *call)
 {
+	struct gpc_pool *pool = &machine->contexts[call->context].pool;
+
 	call->op = PROVE_CONTINUE;
-	if (!call->must_wait[0] || sync_context(machine, call->context))
+	if (call->must_wait[0] && !prove_sync_context(machine, call->context))
+		return;
+	if (machine->variant == PROVE_BARE_EXPORT || machine->variant == PROVE_LOOSE_EXPORT ||
+		!gpc_pool_settle(pool))
 		gpc_sim_race_expose(machine->sim, call->address);
 }
 
@@ -184,7 +191,7 @@ static void go_on_with_sync(struct prove_machine *machine, struct prove_call *ca
 	struct gpc_pool *pool = &machine->contexts[call->context].pool;
 	struct gpc_driver *drv = &machine->contexts[call->context].drv.base;
 
-	if (call->stage == 1 && sync_context(machine, call->context))
+	if (call->stage == 1 && prove_sync_context(machine, call->context))
 		return;
 	if (call->stage == 2)
 		gpc_pool_end_sync(pool, call->number, drv->ops->now_ns(drv));

@@ -25,6 +25,8 @@ static void open_pool(struct prove_machine *machine, struct prove_context *conte
 		.pending_limit = machine->program->pending_limit,
 		.is_one_stream = machine->program->is_one_stream &&
 				 !atomic_load(&machine->is_per_thread_used),
+		.has_barriers = machine->program->order == PROVE_DEVICE &&
+				machine->program->driver_version >= 12050,
 		.is_fence_skipped = machine->variant == PROVE_NO_FENCE,
 	};
 
@@ -44,6 +46,7 @@ bool prove_machine_open(struct prove_machine *machine, const struct prove_progra
 	config.virtual_clock = true;
 	config.memory = DEVICE_BYTES;
 	config.context_cost = 0;
+	config.free_waits = UINT64_MAX; /* nothing of ours relies on it */
 	config.driver_version = program->driver_version;
 	machine->budget.device_bytes = config.memory;
 	pthread_rwlock_init(&machine->life, NULL);
@@ -51,6 +54,7 @@ bool prove_machine_open(struct prove_machine *machine, const struct prove_progra
 	if (!machine->sim || !gpc_sim_race_attach(machine->sim) ||
 		gpc_heap_init(&machine->heap, NULL))
 		return false;
+	machine->sim->race->is_late = program->order == PROVE_DEVICE;
 	for (uint8_t c = 0; c < PROVE_CONTEXTS; c++) {
 		if (!prove_driver_open(&machine->contexts[c].drv, machine->sim, variant))
 			return false;
@@ -110,6 +114,12 @@ void prove_machine_reset(struct prove_machine *machine, uint8_t c)
 	open_pool(machine, context);
 }
 
+void prove_submits(struct prove_machine *machine, uint8_t context)
+{
+	if (atomic_load(&machine->heap.duties->n_due) > 0)
+		gpc_pool_raise_barrier(&machine->contexts[context].pool);
+}
+
 const char *prove_machine_check(struct prove_machine *machine)
 {
 	const char *broken = NULL;
@@ -151,6 +161,8 @@ static void end_contexts(struct prove_machine *machine)
 		drop_things(machine, c);
 		count_pool(machine, &context->pool);
 	}
+	if (atomic_load(&machine->heap.duties->n_unsettled) > 0)
+		prove_complain(&machine->threads[0], "a duty is left");
 	if (gpc_sim_device_n_allocations(&machine->sim->devices[0]) > 0)
 		prove_complain(&machine->threads[0], "the device did not get everything back");
 	for (uint8_t c = 0; c < PROVE_CONTEXTS; c++)

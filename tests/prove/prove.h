@@ -48,7 +48,22 @@ enum prove_variant {
 	PROVE_FAILED_PASSES, /* a record that failed is taken as done */
 	PROVE_NO_WAIT,     /* a new stream does not wait for what the one-stream rule let through */
 	PROVE_BARE_EXPORT, /* memory is exported under the one-stream rule */
+	/* With barriers. */
+	PROVE_NO_BARRIER,    /* neither recorded nor waited for */
+	PROVE_STALE_BARRIER, /* its event was recorded too early */
+	PROVE_LEGACY_WAIT,   /* only the legacy stream waits for it */
+	PROVE_EARLY_RETURN,  /* memory goes back to the driver before the event has passed */
+	PROVE_LOOSE_CAPTURE, /* a capture begins while a barrier is due */
+	PROVE_LOOSE_EXPORT,  /* memory is exported behind a barrier, without a wait */
 	PROVE_VARIANTS
+};
+
+/* How the order of cudaFree is kept: free_order of the options. */
+enum prove_order {
+	PROVE_DEVICE,
+	PROVE_FENCE,
+	PROVE_HOST,
+	PROVE_ORDERS
 };
 
 enum prove_op {
@@ -90,6 +105,7 @@ struct prove_step {
 };
 
 struct prove_program {
+	enum prove_order order; /* not drawn: every program is played under each */
 	int driver_version;
 	bool is_one_stream; /* the allocator saw every stream being made */
 	uint64_t pending_limit;
@@ -114,6 +130,7 @@ struct prove_driver {
 	struct gpc_driver base;
 	struct gpc_sim_driver sim;
 	enum prove_variant variant;
+	_Atomic uint32_t n_records;
 	/* Every event of the context that lives; a reset ends them.  Lock: lock. */
 	gpc_event *events;
 	size_t n_events, room_events;
@@ -215,7 +232,13 @@ void prove_complain(struct prove_thread *thread, const char *problem);
 /* NULL, or the invariant of a pool that does not hold. */
 const char *prove_machine_check(struct prove_machine *machine);
 
+/* Work is about to be submitted to this context: what the hooks do. */
+void prove_submits(struct prove_machine *machine, uint8_t context);
+
 /* ---- calls.c: what takes several steps ---- */
+
+/* The host waits for the context.  False: a capture is open, and a correct program does not do that. */
+bool prove_sync_context(struct prove_machine *machine, uint8_t c);
 
 /* Goes on with the call that the thread is in, by one stage, or to its end. */
 void prove_call_continue(struct prove_machine *machine, struct prove_thread *thread, bool to_end);

@@ -60,6 +60,21 @@ static void do_alloc(struct prove_machine *machine, const struct prove_step *ste
 		prove_complain(thread, "no memory for the race detector");
 }
 
+/* The host's wait before a free, where the device does not keep the order. */
+static void keep_order(struct prove_machine *machine, const struct prove_block *block)
+{
+	struct gpc_pool *pool = &machine->contexts[block->context].pool;
+	bool must_wait =
+		machine->program->order == PROVE_DEVICE ? !gpc_pool_keeps_order(pool) : true;
+	uint64_t number;
+
+	if (machine->program->order == PROVE_FENCE || !must_wait)
+		return;
+	number = gpc_pool_begin_sync(pool);
+	if (prove_sync_context(machine, block->context))
+		gpc_pool_end_sync(pool, number, gpc_sim_clock_now(&machine->sim->clock));
+}
+
 static void do_free(struct prove_machine *machine, const struct prove_step *step)
 {
 	struct prove_thread *thread = &machine->threads[step->thread];
@@ -68,6 +83,7 @@ static void do_free(struct prove_machine *machine, const struct prove_step *step
 
 	if (!block->address)
 		return;
+	keep_order(machine, block);
 	gpc_sim_race_disown(machine->sim, block->address);
 	if (gpc_pool_free(&machine->contexts[block->context].pool, block->address, &request))
 		prove_complain(thread, "a block is not taken back");
@@ -127,6 +143,7 @@ static void do_launch(struct prove_machine *machine, const struct prove_step *st
 		if (stream == thread->capturing)
 			note_touched(thread, which[i]);
 	}
+	prove_submits(machine, step->context);
 	if (gpc_sim_stream_submit(stream, effect) != CUDA_SUCCESS)
 		prove_complain(thread, "work is refused");
 }
@@ -225,7 +242,10 @@ static void do_capture_begin(struct prove_machine *machine, const struct prove_s
 	gpc_sim_graph_destroy(thread->graph);
 	thread->graph = NULL;
 	thread->n_touched = 0;
-	gpc_captures_begin(&machine->heap.captures);
+	gpc_captures_announce(&machine->heap.captures);
+	for (uint8_t c = 0; c < PROVE_CONTEXTS && machine->variant != PROVE_LOOSE_CAPTURE; c++)
+		gpc_pool_raise_barrier(&machine->contexts[c].pool);
+	gpc_captures_begin_announced(&machine->heap.captures);
 	if (gpc_sim_capture_begin(own->stream, modes[step->b % 3]) != CUDA_SUCCESS) {
 		gpc_captures_end(&machine->heap.captures);
 		prove_complain(thread, "a capture does not begin");
@@ -263,6 +283,7 @@ static void do_graph_launch(struct prove_machine *machine, const struct prove_st
 			!reachable(machine, step, which))
 			return;
 	}
+	prove_submits(machine, step->context);
 	if (gpc_sim_graph_launch(thread->graph, stream) != CUDA_SUCCESS)
 		prove_complain(thread, "a graph is refused");
 }
