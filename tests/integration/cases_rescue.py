@@ -35,7 +35,7 @@ def case_small_requests_are_served_from_cached_pieces_of_any_size(world):
 
 
 def case_room_in_two_freed_neighbours_is_found_by_reaping(world):
-    expect_rescue(world, "neighbours", "reap_passed_fences")
+    expect_rescue(world, "neighbours", "reap_passed_fences", GPUCACHE_CONF="free_order:fence")
 
 
 def case_room_in_what_another_context_freed_is_given_back(world):
@@ -44,7 +44,15 @@ def case_room_in_what_another_context_freed_is_given_back(world):
 
 def case_room_behind_a_kernel_of_50_ms_is_waited_for(world):
     # What is held back is below the limit, so that it is the ladder that waits.
-    expect_rescue(world, "pending", "wait_for_enough_fences", GPUCACHE_CONF="pending_limit:1GiB")
+    expect_rescue(world, "pending", "wait_for_enough_fences", GPUCACHE_CONF="free_order:fence,pending_limit:1GiB")
+
+
+def case_room_behind_a_barrier_needs_no_ladder(world):
+    for scene in ("neighbours", "pending"):
+        ours = world.run([world.program("rescue"), scene], sim=SIM)
+        expect_equal(f"{scene}: the run", (ours.status, ours.out, ours.err), (0, "got it\n", ""))
+        expect_equal(f"{scene}: the steps that helped", world.rescued_by(), {})
+        world.forget_recordings()
 
 
 def case_room_behind_a_kernel_above_pending_limit_needs_no_ladder(world):

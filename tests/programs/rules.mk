@@ -19,10 +19,10 @@ $(addprefix $(B)/programs/,vmm arrays): tests/programs/scenes.h
 $(B)/programs/async $(B)/programs/async_per_thread: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1 -ldl
 
 # Processes that live in unusual ways, and contexts.
-PROGRAMS += $(addprefix $(B)/programs/,life unload stderr contexts outside)
+PROGRAMS += $(addprefix $(B)/programs/,life unload stderr contexts outside order)
 $(addprefix $(B)/programs/,life unload stderr): PROGRAM_LIBS := -l:libcudart.so.13 -ldl
-$(addprefix $(B)/programs/,contexts outside): PROGRAM_LIBS := -l:libcuda.so.1 -ldl
-$(B)/programs/outside: tests/programs/kernel.h
+$(addprefix $(B)/programs/,contexts outside order): PROGRAM_LIBS := -l:libcuda.so.1 -ldl
+$(addprefix $(B)/programs/,outside order): tests/programs/kernel.h
 
 # What the tables of the simulated libraries promise.
 PROGRAMS += $(B)/programs/standins
