@@ -27,7 +27,7 @@ static bool reap_passed_fences(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 /* As few as needed: what stays cached stays fast. */
 static bool return_enough_segments(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
-	if (!ladder->pool)
+	if (!ladder->pool || ladder->is_out_of_reach)
 		return false;
 	*ret_bytes = gpc_pool_trim(ladder->pool, ladder->wanted);
 	return true;
@@ -41,7 +41,7 @@ static bool wait_for_enough_fences(struct gpc_ladder *ladder, uint64_t *ret_byte
 {
 	uint64_t bytes;
 
-	if (!ladder->pool)
+	if (!ladder->pool || ladder->is_out_of_reach)
 		return false;
 	bytes = gpc_pool_wait(ladder->pool, ladder->wanted);
 	/* What passed may be many small pieces: whole segments of them help the driver. */
@@ -54,6 +54,8 @@ static bool return_everything(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	uint64_t bytes = 0;
 
+	if (ladder->is_out_of_reach)
+		return false;
 	for (uint32_t i = 0; i < ladder->n_pools; i++) {
 		(void)gpc_pool_wait(ladder->pools[i], 0);
 		bytes += gpc_pool_trim(ladder->pools[i], UINT64_MAX);

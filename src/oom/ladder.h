@@ -28,6 +28,11 @@ struct gpc_ladder {
 	uint32_t n_pools;
 	uint64_t wanted;  /* bytes that have to be found */
 	uint64_t wait_ms; /* for other processes; 0: not at all */
+	/*
+	 * All that the device has free, and we idle or pending, is less than what is wanted: so nothing is
+	 * waited for, and nothing given back.  The plain driver says no at once, too.
+	 */
+	bool is_out_of_reach;
 
 	/* Try again.  GPC_DEVICE_NO_MEMORY or GPC_LIMIT: still no room. */
 	enum gpc_status (*attempt)(void *arg);

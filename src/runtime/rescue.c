@@ -9,6 +9,7 @@
  * after it (fatal).  oom_report:always prints at once.
  */
 #include "base/balance.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -360,6 +361,26 @@ static void count_outcome(
 	gpc_record_event(&gpc_runtime.record, &event);
 }
 
+/*
+ * What the driver's pools could give back is not known: with them all counts that is not live here.  Of a
+ * request that we do not answer ourselves only the driver knows the size.
+ */
+static bool is_out_of_reach(const struct gpc_rescue *rescue)
+{
+	struct gpc_driver *drv = &rescue->context->drv.base;
+	const struct gpc_device *device = rescue->context->device;
+	uint64_t idle =
+		GPC_DEVICE_SUM(device, cached_bytes) + GPC_DEVICE_SUM(device, pending_bytes);
+	uint64_t available;
+	uint64_t total;
+
+	if (rescue->kind != GPUCACHE_KIND_DEVICE || drv->ops->mem_info(drv, &available, &total))
+		return false;
+	return rescue->rounded >
+	       (gpc_pools_are_used() ? gpc_bytes_less(total, GPC_DEVICE_SUM(device, live_bytes))
+				     : gpc_bytes_add(available, idle));
+}
+
 enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st)
 {
 	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
@@ -369,6 +390,7 @@ enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st)
 		.n_pools = gpc_device_pools(rescue->context->device, pools),
 		.wanted = rescue->rounded,
 		.wait_ms = gpc_runtime.config.oom_wait_ms,
+		.is_out_of_reach = is_out_of_reach(rescue),
 		.attempt = attempt_again,
 		.trim_driver = trim_driver,
 		.call_handlers = call_handlers,

@@ -68,3 +68,70 @@ def case_a_loop_of_malloc_launch_free_is_no_worse_than_without_us(world):
         figures += (f"\n    {size / MIB:.1f} MiB: {peak / MIB:.1f} MiB reserved, {ms:.0f} ms; "
                     f"without us {plain_peak / MIB:.1f} MiB, {plain_ms:.0f} ms")
     return figures
+
+
+# What has no row in tests/programs/order.c of its own: the name, and why.
+NOT_CALLED = {
+    "a start, an end or a lookup": "cuInit cuDevicePrimaryCtxReset cuCtxCreate cuCtxAttach cuCtxDetach cuCtxDestroy "
+                                   "cuGetProcAddress cuStreamEndCapture cuStreamBeginCaptureToGraph",
+    "as one of the rows": "cuGraphInstantiate cuGraphInstantiateWithParams cuArray3DCreate cuMipmappedArrayCreate "
+                          "cuMipmappedArrayDestroy cuModuleLoad cuModuleLoadDataEx cuModuleLoadFatBinary "
+                          "cuLibraryLoadData cuLibraryLoadFromFile cuLibraryUnload cuLaunchKernelEx "
+                          "cuLaunchCooperativeKernel cuLaunchGridAsync cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3D "
+                          "cuMemcpyPeerAsync cuMemcpyPeer cuMemcpy3DPeer cuMemcpy3DPeerAsync cuMemcpy2DUnaligned "
+                          "cuMemcpyBatchAsync cuMemcpy3DBatchAsync cuMemsetD16Async cuMemsetD2D8Async "
+                          "cuMemsetD2D16Async cuMemsetD2D32Async cuMemsetD16 cuMemsetD2D8 cuMemsetD2D16 "
+                          "cuMemsetD2D32 cuMemcpyAtoD cuMemcpyDtoA cuMemcpyAtoA cuMemcpyAtoH cuMemcpyHtoA "
+                          "cuMemcpyAtoHAsync cuMemcpyHtoAAsync cuStreamAddCallback cuEventRecordWithFlags "
+                          "cuPointerGetAttributes",
+    "the driver's own books": "cuMemPoolCreate cuMemPoolDestroy cuMemPoolImportPointer cuDeviceSetMemPool "
+                              "cuMemGetDefaultMemPool cuMemGetMemPool cuMemSetMemPool cuMemMap "
+                              "cuMemRetainAllocationHandle cuMemImportFromShareableHandle cuMulticastCreate",
+    "needs another process, device or library": "cuImportExternalMemory cuDestroyExternalMemory "
+                                                "cuMemGetHandleForAddressRange cuIpcOpenMemHandle cuIpcCloseMemHandle "
+                                                "cuCtxEnablePeerAccess cuGraphicsMapResources "
+                                                "cuGraphicsUnmapResources cuSignalExternalSemaphoresAsync "
+                                                "cuWaitExternalSemaphoresAsync",
+    "in tests/unit/runtime/test_green.c": "cuGreenCtxCreate cuGreenCtxDestroy cuGreenCtxStreamCreate",
+    "not in the simulated driver": "cuMemBatchDecompressAsync cuMemDiscardAndPrefetchBatchAsync cuMemDiscardBatchAsync "
+                                   "cuMemMapArrayAsync cuMemPrefetchAsync cuMemPrefetchBatchAsync "
+                                   "cuStreamAttachMemAsync cuStreamBatchMemOp cuStreamWaitValue32 "
+                                   "cuStreamWaitValue64 cuStreamWriteValue32 cuStreamWriteValue64",
+}
+
+
+def rows_of_symbols():
+    with open("preload/symbols.def", encoding="utf-8") as table:
+        names = re.findall(r"^HOOK\w*\((\w+),", table.read(), re.M)
+    return {re.sub(r"(_v\d)?(_pts[zs]|_ptds)?$", "", name) for name in names}
+
+
+def case_no_call_waits_for_what_the_plain_one_does_not(world):
+    """Work before a cudaFree, and a kernel after it that does not end: who hangs, who sees what?"""
+    command = [world.program("order"), "calls"]
+    quiet = "oom_report:never"
+    plain = world.run(command, with_us=False, sim=f"memory:4GiB,{CLOCK}")
+    rows = [line.split(":")[0] for line in plain.out.splitlines()]
+    missing = rows_of_symbols() - set(rows) - set(" ".join(NOT_CALLED.values()).split())
+    expect_equal("entries that are in no table", sorted(missing), [])
+    for order in ("device", "host"):
+        for driver in ("", f",{OLD_DRIVER}"):
+            ours = world.run(command, sim=f"memory:4GiB,{CLOCK}{driver}",
+                             GPUCACHE_CONF=f"{quiet},free_order:{order}")
+            expect_equal(f"free_order:{order}{driver}", (ours.status, ours.out, ours.err), (0, plain.out, ""))
+    fence = world.run(command, sim=f"memory:4GiB,{CLOCK}", GPUCACHE_CONF=f"{quiet},free_order:fence")
+    waits = [old for old, new in zip(plain.out.splitlines(), fence.out.splitlines())
+             if "running" in old and "running" not in new]
+    expect_equal("what waits with fences only", (fence.status, waits), (0, []))
+    return f"{len(rows)} calls"
+
+
+def case_what_the_plain_free_puts_in_place_is_there(world):
+    command = [world.program("order"), "data"]
+    plain = world.run(command, with_us=False, sim=CLOCK)
+    for order in ("device", "host"):
+        for driver in ("", f",{OLD_DRIVER}"):
+            ours = world.run(command, sim=CLOCK + driver, GPUCACHE_CONF=f"free_order:{order}")
+            expect_equal(f"free_order:{order}{driver}", (ours.status, ours.out, ours.err), (0, plain.out, ""))
+    fence = world.run(command, sim=CLOCK, GPUCACHE_CONF="free_order:fence")
+    expect("0" in fence.out, f"with fences it should be too early: {fence.out}")
