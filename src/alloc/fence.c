@@ -226,6 +226,17 @@ uint64_t gpc_fences_find_useful(
 	return 0;
 }
 
+gpc_event gpc_fences_oldest_event(const struct gpc_fences *fences)
+{
+	for (uint64_t number = fences->oldest; number < fences->open; number++) {
+		const struct gpc_fence *fence = &fences->ring[number % GPC_MAX_FENCES];
+
+		if (fence->has_event)
+			return fence->events[0];
+	}
+	return 0;
+}
+
 uint64_t gpc_fences_largest(const struct gpc_fences *fences)
 {
 	uint64_t largest = 0;

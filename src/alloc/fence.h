@@ -143,6 +143,9 @@ void gpc_fences_pass(struct gpc_fences *fences, uint64_t number, struct gpc_list
 uint64_t gpc_fences_find_useful(
 	const struct gpc_fences *fences, uint64_t size, gpc_event *ret_event);
 
+/* The event in the context of the memory of the oldest fence that has one; 0: none has. */
+gpc_event gpc_fences_oldest_event(const struct gpc_fences *fences);
+
 /* The largest pending block. */
 uint64_t gpc_fences_largest(const struct gpc_fences *fences);
 

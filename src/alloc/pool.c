@@ -214,7 +214,7 @@ enum gpc_status gpc_pool_alloc(
 		!gpc_pool_cut(pool, request, ret_address))
 		return GPC_OK;
 	rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
-	while (gpc_pool_holds_too_much(pool, rounded) && gpc_pool_wait(pool, rounded) > 0) {
+	if (gpc_pool_holds_too_much(pool, rounded) && gpc_pool_order_pending(pool)) {
 		st = gpc_pool_search(pool, request, ret_address);
 		if (st != GPC_NOT_FOUND)
 			return st;
@@ -340,6 +340,10 @@ enum gpc_status gpc_pool_free(
 	if (!st)
 		release_locked(pool, block, request);
 	gpc_lock_release(&pool->lock);
+	/* Here the plain driver waits for all that was submitted before, and in a malloc it does not. */
+	if (!st && !request->stream && !request->is_async && pool->params.pending_limit &&
+		gpc_pool_holds_too_much(pool, 0))
+		gpc_pool_bound_pending(pool);
 	if (!st && (pool->params.decay_ns ||
 			   atomic_load_explicit(&pool->n_leaving, memory_order_relaxed)))
 		gpc_pool_return_due(pool, request->now_ns);

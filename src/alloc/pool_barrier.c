@@ -173,6 +173,23 @@ void gpc_pool_raise_barrier(struct gpc_pool *pool)
 	raise_barrier(pool, false);
 }
 
+bool gpc_pool_order_all(struct gpc_pool *pool)
+{
+	bool is_possible;
+
+	gpc_lock_take(&pool->lock);
+	is_possible = has_barriers(pool) && !pool->fences.is_peer_near;
+	/* As if it were freed now. */
+	if (is_possible) {
+		add_duty(pool);
+		pool->barrier.n_frees++;
+	}
+	gpc_lock_release(&pool->lock);
+	if (is_possible)
+		raise_barrier(pool, true);
+	return is_possible;
+}
+
 /* The event is asked under the lock: nobody takes it away meanwhile, and it is quick. */
 void gpc_pool_learn(struct gpc_pool *pool)
 {

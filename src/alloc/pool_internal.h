@@ -110,6 +110,9 @@ static inline bool gpc_pool_is_settled(const struct gpc_segment *segment)
 	return segment->last_loose <= segment->pool->barrier.passed;
 }
 
+/* Puts all that is pending behind a barrier, whether one is due or not.  False: no barrier stands for it. */
+bool gpc_pool_order_all(struct gpc_pool *pool);
+
 void gpc_pool_end_barrier_locked(struct gpc_pool *pool, bool context_lives);
 
 /* --- pool_segment.c --------------------------------------------------------------------------- */
@@ -138,7 +141,16 @@ void gpc_pool_forget_segments_locked(struct gpc_pool *pool);
 GPC_MUST_CHECK enum gpc_status gpc_pool_reap_locked(
 	struct gpc_pool *pool, bool must_close, uint64_t now_ns, uint64_t *ret_bytes);
 
-/* Whether a miss of this size is to wait, as cudaFree would have, before it takes a new segment. */
+/* Whether fences hold more back than they may, if a miss of this size takes a new segment; 0: none does. */
 bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded);
+
+/* Puts what is pending in order, on the device, where that can be had.  True: it may serve now. */
+bool gpc_pool_order_pending(struct gpc_pool *pool);
+
+/*
+ * In cudaFree: waits for the context's own work before the oldest frees that are pending, until no more than
+ * pending_limit is.  For a peer it does not wait.
+ */
+void gpc_pool_bound_pending(struct gpc_pool *pool);
 
 #endif

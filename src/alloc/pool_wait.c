@@ -3,7 +3,8 @@
  * Waits: what was freed becomes FREE when the device is done with it.
  *
  * To reap asks events and returns at once; to wait blocks the caller, without the lock, until an event
- * or whole contexts are done.  A miss waits only while more than pending_limit is held back.
+ * or whole contexts are done.  Only a free waits unasked, as the plain one does, and for less: while more
+ * than pending_limit is held back.  A malloc does so on the ladder only.
  */
 #include <string.h>
 
@@ -54,6 +55,54 @@ bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded)
 
 	return gpc_counter_get(&counters->pending_bytes) > limit ||
 	       gpc_bytes_less(then, most > held ? most : held) > limit;
+}
+
+bool gpc_pool_order_pending(struct gpc_pool *pool)
+{
+	return gpc_counter_get(&pool->counters->pending_bytes) > 0 && gpc_pool_order_all(pool);
+}
+
+/* The context's own event of the oldest fence that has one, which the open one may be given now; 0: none. */
+static gpc_event oldest_event_locked(struct gpc_pool *pool)
+{
+	struct gpc_fences *fences = &pool->fences;
+	gpc_event event = gpc_fences_oldest_event(fences);
+
+	if (!event && gpc_fences_get_open(fences)->n_blocks > 0 && gpc_fences_close(fences)) {
+		gpc_counter_add(&pool->counters->n_fence, 1);
+		event = gpc_fences_oldest_event(fences);
+	}
+	return event;
+}
+
+/* Returns the bytes that became free. */
+static uint64_t wait_for_oldest(struct gpc_pool *pool)
+{
+	uint64_t bytes = 0;
+	gpc_event event;
+	bool is_alone;
+	bool is_waited;
+
+	gpc_lock_take(&pool->lock);
+	is_alone = pool->fences.n_members == 1;
+	event = pool->fences.has_strangers ? 0 : oldest_event_locked(pool);
+	if (event)
+		gpc_counter_add(&pool->counters->n_sync, 1);
+	gpc_lock_release(&pool->lock);
+	if (!event) /* before CUDA 12.5 none can be had */
+		return is_alone ? gpc_pool_wait(pool, 0) : 0;
+	is_waited = !pool->drv->ops->event_wait(pool->drv, event);
+	gpc_lock_take(&pool->lock);
+	if (is_waited && !pool->is_forgotten)
+		(void)!gpc_pool_reap_locked(pool, false, pool->drv->ops->now_ns(pool->drv), &bytes);
+	gpc_lock_release(&pool->lock);
+	return bytes;
+}
+
+void gpc_pool_bound_pending(struct gpc_pool *pool)
+{
+	while (gpc_pool_holds_too_much(pool, 0) && wait_for_oldest(pool) > 0)
+		;
 }
 
 /* Waits for the work of every member, where no capture forbids it. */

@@ -301,6 +301,57 @@ static void a_peer_that_comes_or_goes_during_the_programs_wait_spoils_it(void **
 	gpc_sim_driver_fini(&peer);
 }
 
+/* The clock is virtual: a call that waits for the later work moves it that far. */
+static void a_malloc_waits_for_nothing_and_a_free_for_what_was_before_it(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+	gpc_devptr blocks[40];
+	struct gpc_sim_stream *before;
+	struct gpc_sim_stream *later;
+	uint64_t start;
+
+	(void)state;
+	params.pending_limit = 64 * GPC_MIB;
+	stage_open(&stage, &params);
+	before = stage_stream(&stage);
+	later = stage_stream(&stage);
+	for (int i = 0; i < 40; i++)
+		blocks[i] = stage_alloc(&stage, 4 * GPC_MIB);
+	start = gpc_sim_clock_now(&stage.sim->clock);
+	stage_launch(&stage, stage_handle(before), 200 * MS, blocks[0], 512);
+	for (int i = 0; i < 40; i++)
+		stage_free(&stage, blocks[i]);
+	assert_int_equal(gpc_sim_clock_now(&stage.sim->clock), start + 200 * MS);
+	stage_launch(&stage, stage_handle(later), 3000 * MS, 0, 0);
+	(void)stage_alloc(&stage, 64 * GPC_MIB);
+	assert_int_equal(gpc_sim_clock_now(&stage.sim->clock), start + 200 * MS);
+	assert_int_equal(gpc_sim_stream_query(later), CUDA_ERROR_NOT_READY);
+}
+
+static void a_free_waits_for_no_peer(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+	struct gpc_sim_driver peer;
+	gpc_devptr block;
+	uint64_t start;
+
+	(void)state;
+	params.pending_limit = GPC_MIB;
+	stage_open(&stage, &params);
+	at_int_equal(gpc_sim_driver_init(&peer, stage.sim, 0, NULL), GPC_OK);
+	at_int_equal(gpc_fences_add_member(&stage.pool.fences, &peer.base), GPC_OK);
+	start = gpc_sim_clock_now(&stage.sim->clock);
+	at_int_equal(gpc_sim_driver_launch(&peer, 0, 3000 * MS, 0, 0, -1), GPC_OK);
+	for (int i = 0; i < 4; i++) {
+		block = stage_alloc(&stage, 4 * GPC_MIB);
+		stage_launch(&stage, 0, 10 * MS, block, 512);
+		stage_free(&stage, block);
+	}
+	assert_in_range(gpc_sim_clock_now(&stage.sim->clock), start, start + 40 * MS);
+	gpc_fences_remove_member(&stage.pool.fences, &peer.base);
+	gpc_sim_driver_fini(&peer);
+}
+
 static enum gpc_status break_after_wait(struct gpc_driver *drv, gpc_event event)
 {
 	enum gpc_status st = waiting_ops->event_wait(drv, event);
@@ -313,7 +364,7 @@ static void a_context_that_breaks_behind_a_wait_is_what_the_miss_says(void **sta
 {
 	struct gpc_pool_params params = stage_params();
 	struct gpc_driver_ops ops;
-	gpc_devptr blocks[2];
+	gpc_devptr block;
 	gpc_devptr address = 0;
 
 	(void)state;
@@ -323,17 +374,14 @@ static void a_context_that_breaks_behind_a_wait_is_what_the_miss_says(void **sta
 	waiting_ops = stage.drv.base.ops;
 	ops = *waiting_ops;
 	ops.event_wait = break_after_wait;
-	for (int i = 0; i < 2; i++)
-		blocks[i] = stage_alloc(&stage, 64 * GPC_MIB);
-	for (uint64_t i = 0; i < 2; i++) {
-		stage_launch(&stage, 0, (1 + 9 * i) * MS, blocks[i], 512);
-		stage_free(&stage, blocks[i]);
-	}
+	block = stage_alloc(&stage, 64 * GPC_MIB);
 	stage.drv.base.ops = &ops;
+	stage_launch(&stage, 0, MS, block, 512);
+	stage_free(&stage, block);
 	assert_int_equal(stage_try(&stage, 12 * GPC_MIB, &address),
 		gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS));
 	stage.drv.base.ops = waiting_ops;
-	assert_int_equal(stage.drv.counters.n_mem_alloc, 2);
+	assert_int_equal(stage.drv.counters.n_mem_alloc, 1);
 	assert_int_equal(stage.pool.counters->pending_bytes, 64 * GPC_MIB);
 }
 
@@ -435,6 +483,8 @@ int main(void)
 		TEST(while_a_capture_just_begins_no_wait_is_made),
 		TEST(a_wait_during_which_a_peer_came_or_the_context_died_passes_nothing),
 		TEST(a_peer_that_comes_or_goes_during_the_programs_wait_spoils_it),
+		TEST_OWN(a_malloc_waits_for_nothing_and_a_free_for_what_was_before_it),
+		TEST_OWN(a_free_waits_for_no_peer),
 		TEST_OWN(a_context_that_breaks_behind_a_wait_is_what_the_miss_says),
 		TEST(a_wait_for_more_than_any_block_waits_for_all),
 		TEST(a_wait_that_the_driver_refuses_frees_nothing),
