@@ -6,9 +6,10 @@
  */
 #include "preload/real.h"
 
-void gpc_hook_error(CUresult result)
+CUresult gpc_hook_error(CUresult result)
 {
 	INSIDE(gpc_runtime_heard(result));
+	return result;
 }
 
 CUresult cuInit(unsigned int Flags)

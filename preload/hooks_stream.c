@@ -8,38 +8,61 @@
 #include "preload/per_thread.h"
 
 /* Most processes have one context, and nothing to look for. */
+static inline bool has_many_contexts(void)
+{
+	return __builtin_expect(
+		__atomic_load_n(&gpc_runtime_many_contexts, __ATOMIC_RELAXED), false);
+}
+
 static inline void reaches(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
 {
-	if (__atomic_load_n(&gpc_runtime_many_contexts, __ATOMIC_RELAXED))
+	if (has_many_contexts())
 		INSIDE(gpc_runtime_reached(stream, dst, src));
 }
 
-#define DEFINE(name, params, args, is_per_thread, reach, then) \
-	CUresult name params                                   \
-	{                                                      \
-		if (is_per_thread_new(is_per_thread))          \
-			per_thread_stream_used();              \
-		reach;                                         \
-		then;                                          \
-		return heard(real_##name args);                \
+/*
+ * All that is done before the driver's call is done apart, so that a submission with nothing to do costs some
+ * loads: its arguments stay where they are.
+ */
+#define DEFINE(name, params, args, is_per_thread, is_reaching, reach, is_due, then)               \
+	static __attribute__((noinline, cold)) CUresult name##_slowly params                      \
+	{                                                                                         \
+		if (is_per_thread_new(is_per_thread))                                             \
+			per_thread_stream_used();                                                 \
+		reach;                                                                            \
+		then;                                                                             \
+		return heard(real_##name args);                                                   \
+	}                                                                                         \
+	CUresult name params                                                                      \
+	{                                                                                         \
+		CUresult(*real) params = __atomic_load_n(&gpc_real.name, __ATOMIC_RELAXED);       \
+                                                                                                  \
+		if (__builtin_expect(!real, 0) || is_per_thread_new(is_per_thread) || is_due() || \
+			is_reaching)                                                              \
+			return name##_slowly args;                                                \
+		return heard(real args);                                                          \
 	}
 #define IS_PER_THREAD(stream)         ((stream) == CU_STREAM_PER_THREAD)
 #define IS_PER_THREAD_OR_NULL(stream) ((stream) == CU_STREAM_PER_THREAD || (stream) == NULL)
 #define HOOK(name, since, gets, params, args)
-#define HOOK_STREAM(name, since, params, args, stream) \
-	DEFINE(name, params, args, IS_PER_THREAD(stream), (void)0, submits(stream))
-#define HOOK_PER_THREAD(name, since, params, args, stream) \
-	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), (void)0, submits(stream))
-#define HOOK_COPY(name, since, params, args, stream, dst, src)                       \
-	DEFINE(name, params, args, IS_PER_THREAD(stream), reaches(stream, dst, src), \
+#define HOOK_STREAM(name, since, params, args, stream)                                    \
+	DEFINE(name, params, args, IS_PER_THREAD(stream), false, (void)0, is_barrier_due, \
 		submits(stream))
-#define HOOK_COPY_PER_THREAD(name, since, params, args, stream, dst, src)                    \
-	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), reaches(stream, dst, src), \
+#define HOOK_PER_THREAD(name, since, params, args, stream)                                        \
+	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), false, (void)0, is_barrier_due, \
 		submits(stream))
-#define HOOK_LOOK(name, since, params, args, stream) \
-	DEFINE(name, params, args, IS_PER_THREAD(stream), (void)0, looks(stream))
-#define HOOK_LOOK_PER_THREAD(name, since, params, args, stream) \
-	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), (void)0, looks(stream))
+#define HOOK_COPY(name, since, params, args, stream, dst, src)                 \
+	DEFINE(name, params, args, IS_PER_THREAD(stream), has_many_contexts(), \
+		reaches(stream, dst, src), is_barrier_due, submits(stream))
+#define HOOK_COPY_PER_THREAD(name, since, params, args, stream, dst, src)              \
+	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), has_many_contexts(), \
+		reaches(stream, dst, src), is_barrier_due, submits(stream))
+#define HOOK_LOOK(name, since, params, args, stream)                                    \
+	DEFINE(name, params, args, IS_PER_THREAD(stream), false, (void)0, is_unsettled, \
+		looks(stream))
+#define HOOK_LOOK_PER_THREAD(name, since, params, args, stream)                                 \
+	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), false, (void)0, is_unsettled, \
+		looks(stream))
 #include "preload/symbols.def"
 
 #define CREATED(name, params, args)                                  \

@@ -25,11 +25,17 @@ static inline void per_thread_stream_used(void)
 	INSIDE(gpc_runtime_per_thread_stream_used());
 }
 
+/* A free is not in order yet. */
+static inline bool is_barrier_due(void)
+{
+	return __builtin_expect(
+		atomic_load_explicit(&gpc_runtime_duties.n_due, memory_order_acquire) > 0, 0);
+}
+
 /* Work goes to this stream, and must not overtake what was before a free. */
 static inline void submits(CUstream stream)
 {
-	if (__builtin_expect(
-		    atomic_load_explicit(&gpc_runtime_duties.n_due, memory_order_acquire) > 0, 0))
+	if (is_barrier_due())
 		INSIDE(gpc_runtime_submits(stream));
 }
 

@@ -100,24 +100,29 @@ static inline bool enter(void)
 		}                             \
 	} while (0)
 
+/* Of a free it is not known that all before it is over. */
+static inline bool is_unsettled(void)
+{
+	return __builtin_expect(
+		atomic_load_explicit(&gpc_runtime_duties.n_unsettled, memory_order_acquire) > 0, 0);
+}
+
 /* The program asks how far the device is, or ends what work may still use: behind a free all before it is over. */
 static inline void looks(CUstream stream)
 {
-	if (__builtin_expect(
-		    atomic_load_explicit(&gpc_runtime_duties.n_unsettled, memory_order_acquire) > 0,
-		    0))
+	if (is_unsettled())
 		INSIDE(gpc_runtime_looks(stream));
 }
 
-/* hooks_context.c: the driver answered a call of the program with an error. */
-void gpc_hook_error(CUresult result);
+/* hooks_context.c: the driver answered a call of the program with an error, which is returned. */
+CUresult gpc_hook_error(CUresult result);
 
 /* Passes the driver's answer on.  Errors that break a context have high numbers, all but one. */
 static inline CUresult heard(CUresult result)
 {
 	if (__builtin_expect(result >= CUDA_ERROR_ECC_UNCORRECTABLE, 0) &&
 		result != CUDA_ERROR_NOT_READY)
-		gpc_hook_error(result);
+		return gpc_hook_error(result);
 	return result;
 }
 

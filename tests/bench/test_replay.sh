@@ -105,7 +105,7 @@ answers sizes_are_in_the_json 0 '"sizes":' --sizes --json "$work/few.csv"
 answers where_it_does_not_fit_it_says_so 0 'fails' --sizes -p pytorch medium_1024_inference.csv.gz
 answers driver_calls_are_counted_by_kind 0 '  memory returned             1280' -p none medium_1024_inference.csv.gz
 answers what_is_cached_goes_back_where_the_trace_says_so 0 'peak reserved            50.00 MiB     50.00 MiB' -p gpucache -p pytorch "$work/empty_cache.csv"
-answers an_unknown_policy_is_wrong_usage 2 'there are gpucache, gpucache-on, pytorch, none and unsafe' -p jax "$work/few.csv"
+answers an_unknown_policy_is_wrong_usage 2 'there are gpucache, gpucache-fence, gpucache-host, gpucache-on, pytorch, none and unsafe' -p jax "$work/few.csv"
 answers an_unknown_parameter_is_wrong_usage 2 'max_split_size_mb' -s max_splits:4 "$work/few.csv"
 answers an_unknown_option_is_wrong_usage 2 '--polcy' --polcy x
 answers a_size_that_is_none_is_wrong_usage 2 '--memory needs a size' -m much "$work/few.csv"
@@ -199,7 +199,7 @@ result the_peak_of_a_recorded_program_is_replayed $?
 for spec in training:steps=2,layers=6,bucket=4 inference:requests=6 pipeline:items=300 random:steps=2000; do
 	short=${spec%%:*}
 	answers "no_policy_races_in_$short" 0 'races                            0             0             0             0' \
-		--check -p gpucache -p gpucache-on -p pytorch -p none -g "$spec"
+		--check -p gpucache -p fence -p host -p gpucache-on -p pytorch -p none -g "$spec"
 	answers "without_fences_there_are_races_in_$short" 1 'gave out memory too early' -p unsafe -g "$spec"
 	run -g "$spec" --save "$work/$short.csv"
 	run -g "$spec" --save "$work/again.csv"
@@ -226,8 +226,11 @@ run --json -p none -g pipeline:items=100
 [ "$(figure n_waits)" -eq 100 ] && [ "$(figure waited_ns)" -gt 0 ]
 result the_plain_driver_waits_for_the_device_in_each_free_of_work_in_flight $?
 run --json -p gpucache -g pipeline:items=64
+[ "$(figure n_waits)" -eq 0 ] && [ "$(figure peak_pending_bytes)" -eq 0 ]
+result ours_waits_for_nothing_and_holds_nothing_back $?
+run --json -p fence -g pipeline:items=64
 [ "$(figure n_waits)" -eq 0 ] && [ "$(figure peak_pending_bytes)" -gt 0 ]
-result ours_keeps_pending_what_is_in_flight_and_waits_for_nothing $?
+result fences_keep_pending_what_is_in_flight $?
 
 # The smallest device passes, and 2 MiB less does not.
 smallest_is_right() { # NAME ARGUMENT...

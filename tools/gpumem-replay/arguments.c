@@ -14,6 +14,8 @@
 static const struct gpc_policy_ops *const all_policies[] = {
 	&gpc_policy_gpucache,
 	&gpc_policy_gpucache_on,
+	&gpc_policy_gpucache_fence,
+	&gpc_policy_gpucache_host,
 	&gpc_policy_pytorch,
 	&gpc_policy_none,
 	&gpc_policy_unsafe,
@@ -160,7 +162,8 @@ static bool add_policy(const char *name, struct gpc_arguments *arguments)
 			policy = all_policies[i];
 	if (!policy) {
 		gpc_complain(
-			"no policy `%s`; there are gpucache, gpucache-on, pytorch, none and "
+			"no policy `%s`; there are gpucache, gpucache-fence, gpucache-host, "
+			"gpucache-on, pytorch, none and "
 			"unsafe",
 			name);
 		return false;

@@ -67,7 +67,7 @@ static enum gpc_status fence_record(struct gpc_driver *drv, gpc_event event)
 
 static enum gpc_status fence_wait(struct gpc_driver *drv, gpc_event event)
 {
-	struct gpc_driver *inner = count(drv);
+	struct gpc_driver *inner = count(drv, GPC_SIM_COST_WAIT);
 
 	return inner->ops->fence_wait(inner, event);
 }
@@ -236,6 +236,12 @@ enum gpc_status gpc_machine_record(struct gpc_machine *machine, uint32_t i, gpc_
 }
 
 /* ---- what the program does ---- */
+
+void gpc_machine_expect_late(struct gpc_machine *machine, bool is_late)
+{
+	if (machine->sim && machine->sim->race)
+		machine->sim->race->is_late = is_late;
+}
 
 void gpc_machine_pass_time(struct gpc_machine *machine, uint64_t duration_ns)
 {

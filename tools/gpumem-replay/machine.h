@@ -67,6 +67,9 @@ GPC_MUST_CHECK enum gpc_status gpc_machine_record(
 
 /* ---- what the program does; nothing of it on a real GPU ---- */
 
+/* Memory is handed out before it is in order, and work is not: see is_late of sim/race.h. */
+void gpc_machine_expect_late(struct gpc_machine *machine, bool is_late);
+
 /* The host is busy with something else for so long. */
 void gpc_machine_pass_time(struct gpc_machine *machine, uint64_t duration_ns);
 GPC_MUST_CHECK enum gpc_status gpc_machine_work(struct gpc_machine *machine, uint32_t stream,

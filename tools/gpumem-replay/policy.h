@@ -2,11 +2,13 @@
 /*
  * Policies: the allocators that a trace is replayed against, all over the same kind of machine.
  *
- *      run.c ----> struct gpc_policy_ops ----+---- gpucache      the allocator of this library, and its ladder
- *                                            +---- gpucache-on   the same, told the streams
- *                                            +---- pytorch       a model of PyTorch's rules, for comparison
- *                                            +---- none          every request goes to the driver
- *                                            '---- unsafe        gpucache without fences
+ *      run.c ----> struct gpc_policy_ops ----+---- gpucache        the allocator of this library, and its ladder
+ *                                            +---- fence           the same with free_order:fence
+ *                                            +---- host            the same with free_order:host
+ *                                            +---- gpucache-on     the same, told the streams
+ *                                            +---- pytorch         a model of PyTorch's rules, for comparison
+ *                                            +---- none            every request goes to the driver
+ *                                            '---- unsafe          gpucache without fences
  *
  * Invariants  1 A policy takes device memory through machine->driver only, so the device's account
  *               is the truth about what it reserves.
@@ -43,6 +45,8 @@ struct gpc_policy_ops {
 	bool is_model; /* of another allocator's decisions: how long it takes says nothing */
 	/* What is asked for on a stream is first used on it, or behind it. */
 	bool is_stream_ordered;
+	/* All streams are put behind the old owner's work before the next submission, not before. */
+	bool is_late;
 
 	enum gpc_status (*create)(const struct gpc_policy_params *params, void **ret_self);
 	void (*destroy)(void *self);
@@ -53,6 +57,8 @@ struct gpc_policy_ops {
 	enum gpc_status (*use)(void *self, uint64_t address, uint32_t stream);
 	/* The program asks for what is cached to go back to the driver.  NULL: nothing is. */
 	void (*empty_cache)(void *self);
+	/* Work is about to be submitted.  NULL: does not matter. */
+	void (*submits)(void *self);
 	/* The program waits for the whole device: before and after it did.  NULL: do not matter. */
 	uint64_t (*begin_sync)(void *self);
 	void (*end_sync)(void *self, uint64_t number, uint64_t now_ns);
@@ -64,6 +70,8 @@ struct gpc_policy_ops {
 };
 
 extern const struct gpc_policy_ops gpc_policy_gpucache;
+extern const struct gpc_policy_ops gpc_policy_gpucache_fence;
+extern const struct gpc_policy_ops gpc_policy_gpucache_host;
 extern const struct gpc_policy_ops gpc_policy_gpucache_on;
 extern const struct gpc_policy_ops gpc_policy_unsafe;
 extern const struct gpc_policy_ops gpc_policy_pytorch;

@@ -16,6 +16,15 @@ struct gpucache {
 	struct gpc_pool pool;
 	const struct gpc_machine *machine;
 	bool is_told_streams;
+	bool is_host_order; /* the host waits in each free */
+};
+
+/* How a variant differs: the order of cudaFree, and what it is told. */
+struct variant {
+	bool has_barriers;
+	bool is_host_order;
+	bool is_told_streams;
+	bool is_unsafe;
 };
 
 /* The stream of a trace as the pool is told it; 0: cudaMalloc names none. */
@@ -35,8 +44,8 @@ static void tell_streams(struct gpucache *self)
 	gpc_lock_release(&self->pool.lock);
 }
 
-static enum gpc_status create_variant(const struct gpc_policy_params *params, bool is_told_streams,
-	bool is_unsafe, void **ret_self)
+static enum gpc_status create_variant(
+	const struct gpc_policy_params *params, struct variant variant, void **ret_self)
 {
 	const struct gpc_machine *machine = params->machine;
 	struct gpc_pool_params pool_params = {
@@ -45,7 +54,8 @@ static enum gpc_status create_variant(const struct gpc_policy_params *params, bo
 		.gc_threshold_ppm = params->settings.gc_threshold_ppm,
 		.pending_limit = machine->device_bytes / PENDING_PART,
 		.is_one_stream = machine->n_streams <= 1,
-		.is_fence_skipped = is_unsafe,
+		.has_barriers = variant.has_barriers,
+		.is_fence_skipped = variant.is_unsafe,
 	};
 	struct gpucache *self = calloc(1, sizeof *self);
 	enum gpc_status st;
@@ -60,11 +70,12 @@ static enum gpc_status create_variant(const struct gpc_policy_params *params, bo
 		return st;
 	}
 	self->machine = machine;
-	self->is_told_streams = is_told_streams;
+	self->is_told_streams = variant.is_told_streams;
+	self->is_host_order = variant.is_host_order;
 	self->budget.device_bytes = machine->device_bytes;
 	gpc_pool_init(
 		&self->pool, &self->heap, machine->driver, &self->budget, &pool_params, 0, 0, NULL);
-	if (is_told_streams)
+	if (variant.is_told_streams)
 		tell_streams(self);
 	*ret_self = self;
 	return GPC_OK;
@@ -72,17 +83,27 @@ static enum gpc_status create_variant(const struct gpc_policy_params *params, bo
 
 static enum gpc_status create(const struct gpc_policy_params *params, void **ret_self)
 {
-	return create_variant(params, false, false, ret_self);
+	return create_variant(params, (struct variant){ .has_barriers = true }, ret_self);
+}
+
+static enum gpc_status create_fence(const struct gpc_policy_params *params, void **ret_self)
+{
+	return create_variant(params, (struct variant){ 0 }, ret_self);
+}
+
+static enum gpc_status create_host(const struct gpc_policy_params *params, void **ret_self)
+{
+	return create_variant(params, (struct variant){ .is_host_order = true }, ret_self);
 }
 
 static enum gpc_status create_told(const struct gpc_policy_params *params, void **ret_self)
 {
-	return create_variant(params, true, false, ret_self);
+	return create_variant(params, (struct variant){ .is_told_streams = true }, ret_self);
 }
 
 static enum gpc_status create_unsafe(const struct gpc_policy_params *params, void **ret_self)
 {
-	return create_variant(params, false, true, ret_self);
+	return create_variant(params, (struct variant){ .is_unsafe = true }, ret_self);
 }
 
 static void destroy(void *arg)
@@ -143,7 +164,14 @@ static enum gpc_status free_address(void *arg, uint64_t address, uint32_t stream
 {
 	struct gpucache *self = arg;
 	const struct gpc_request request = { .now_ns = now_ns, .stream = name_of(self, stream) };
+	struct gpc_driver *drv = self->pool.drv;
 
+	if (self->is_host_order) {
+		uint64_t number = gpc_pool_begin_sync(&self->pool);
+
+		if (!drv->ops->context_sync(drv))
+			gpc_pool_end_sync(&self->pool, number, now_ns);
+	}
 	return gpc_pool_free(&self->pool, address, &request);
 }
 
@@ -162,6 +190,14 @@ static void empty_cache(void *arg)
 
 	(void)gpc_pool_reap(&self->pool);
 	(void)gpc_pool_trim(&self->pool, UINT64_MAX);
+}
+
+static void submits(void *arg)
+{
+	struct gpucache *self = arg;
+
+	if (atomic_load(&self->heap.duties->n_due) > 0)
+		gpc_pool_raise_barrier(&self->pool);
 }
 
 static uint64_t begin_sync(void *arg)
@@ -201,7 +237,23 @@ static const char *check(void *arg)
 const struct gpc_policy_ops gpc_policy_gpucache = {
 	.name = "gpucache",
 	.help = "the allocator of this library",
+	.is_late = true,
 	.create = create,
+	.submits = submits,
+	COMMON,
+};
+
+const struct gpc_policy_ops gpc_policy_gpucache_fence = {
+	.name = "fence",
+	.help = "gpucache with free_order:fence",
+	.create = create_fence,
+	COMMON,
+};
+
+const struct gpc_policy_ops gpc_policy_gpucache_host = {
+	.name = "host",
+	.help = "gpucache with free_order:host",
+	.create = create_host,
 	COMMON,
 };
 
@@ -216,7 +268,7 @@ const struct gpc_policy_ops gpc_policy_gpucache_on = {
 
 const struct gpc_policy_ops gpc_policy_unsafe = {
 	.name = "unsafe",
-	.help = "the same without fences: shows what races they prevent",
+	.help = "gpucache without fences: shows what races they prevent",
 	.create = create_unsafe,
 	COMMON,
 };

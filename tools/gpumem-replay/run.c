@@ -61,6 +61,7 @@ static enum gpc_status open_player(
 	if (st)
 		return st;
 	player->lives = calloc(trace->n_slots + 1, sizeof *player->lives);
+	gpc_machine_expect_late(&player->machine, player->policy->is_late);
 	st = player->lives ? player->policy->create(&params, &player->self) : GPC_NO_METADATA;
 	if (!st)
 		return GPC_OK;
@@ -156,6 +157,8 @@ static enum gpc_status do_work(struct player *player, const struct gpc_trace_op 
 
 	if (player->policy->use && op->stream != life->stream)
 		st = player->policy->use(player->self, life->address, op->stream);
+	if (player->policy->submits)
+		player->policy->submits(player->self);
 	return st ? st
 		  : gpc_machine_work(&player->machine, op->stream, op->duration_ns, life->address,
 			    life->size);
