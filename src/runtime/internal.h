@@ -57,6 +57,8 @@ struct gpc_context {
 	bool is_retired;     /* under the pool's lock: its counters are another's, or nobody's */
 	uint32_t n_attached; /* cuCtxAttach less cuCtxDetach; under runtime.lock */
 	_Atomic bool is_gone;
+	_Atomic uint64_t
+		owed_bytes; /* to be returned in the next free, so that the reserve is there */
 };
 
 struct gpc_runtime {

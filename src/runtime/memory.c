@@ -99,7 +99,8 @@ void gpc_memory_lend(uint64_t address)
 
 /*
  * Looks at the device now and then.  Where less than the reserve is left for the driver, which
- * loads modules lazily and fails hard when it cannot, idle segments go back.
+ * loads modules lazily and fails hard when it cannot, idle segments go back: in the next free, for that
+ * may wait for the device, and a malloc does not.
  */
 static void after_growth(struct gpc_context *context)
 {
@@ -113,7 +114,16 @@ static void after_growth(struct gpc_context *context)
 	total = context->device->known.total_bytes;
 	gpc_lock_release(&gpc_runtime.lock);
 	if (available < reserve && reserve <= total / 8)
-		(void)gpc_pool_trim(&context->pool, reserve - available);
+		atomic_store_explicit(
+			&context->owed_bytes, reserve - available, memory_order_relaxed);
+}
+
+/* Idle memory that the driver is to have again.  Where too little is idle now, the next growth sees it again. */
+static void return_owed(struct gpc_context *context)
+{
+	if (__builtin_expect(
+		    atomic_load_explicit(&context->owed_bytes, memory_order_relaxed) > 0, 0))
+		(void)gpc_pool_trim(&context->pool, atomic_exchange(&context->owed_bytes, 0));
 }
 
 static void say_off_grid_once(const struct gpc_context *context)
@@ -273,6 +283,8 @@ static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async,
 	if (atomic_load_explicit(&gpc_runtime.heap.is_exporting, memory_order_relaxed))
 		gpc_ipc_withdraw(ptr);
 	st = gpc_pool_free(pool, ptr, &request);
+	if (!is_async)
+		return_owed((struct gpc_context *)pool);
 	if (st == GPC_NOT_FOUND) /* gone between the look and the lock */
 		*ret_is_ours = false;
 	return st == GPC_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

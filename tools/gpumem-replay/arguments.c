@@ -162,9 +162,9 @@ static bool add_policy(const char *name, struct gpc_arguments *arguments)
 			policy = all_policies[i];
 	if (!policy) {
 		gpc_complain(
-			"no policy `%s`; there are gpucache, gpucache-fence, gpucache-host, "
-			"gpucache-on, pytorch, none and "
-			"unsafe",
+			"no policy `%s`; there are gpucache, gpucache-on, fence, host, pytorch, "
+			"none "
+			"and unsafe",
 			name);
 		return false;
 	}

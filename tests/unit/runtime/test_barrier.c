@@ -288,6 +288,32 @@ static void with_fences_streams_overlap(void **state)
 	world_run(VIRTUAL, CONF ",free_order:fence", overlaps);
 }
 
+/* Less than the reserve is left, and 64 MiB are idle: the driver gets them, but not while a malloc waits for it. */
+static void keeps_reserve(void)
+{
+	CUdeviceptr idle;
+	CUdeviceptr rest;
+	CUdeviceptr more;
+	CUstream stream;
+
+	world_start();
+	stream = world_stream();
+	CHECK(!world_malloc(&idle, 64 * MIB) && !world_free(idle) && !world_sync());
+	look(stream);
+	CHECK(!world_malloc(&rest, 850 * MIB));
+	submit(stream, HOUR_NS);
+	gpc_observe_device(world_context(), true);
+	CHECK(!world_malloc(&more, 70 * MIB) && is_running(stream));
+	CHECK(COUNTER(n_driver_free) == 0);
+	CHECK(!world_free(more) && COUNTER(n_driver_free) == 1);
+}
+
+static void the_reserve_is_given_back_in_a_free(void **state)
+{
+	(void)state;
+	world_run(VIRTUAL ",memory:1GiB,context:0", CONF ",reserve:120MiB", keeps_reserve);
+}
+
 static void dies(void)
 {
 	CUdeviceptr ptr;
@@ -320,6 +346,7 @@ int main(void)
 		cmocka_unit_test(before_cuda_12_5_the_host_waits),
 		cmocka_unit_test(the_legacy_stream_alone_needs_nothing),
 		cmocka_unit_test(with_fences_streams_overlap),
+		cmocka_unit_test(the_reserve_is_given_back_in_a_free),
 		cmocka_unit_test(a_context_that_dies_owes_nothing),
 	};
 
