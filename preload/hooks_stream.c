@@ -20,6 +20,29 @@ static inline void reaches(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
 		INSIDE(gpc_runtime_reached(stream, dst, src));
 }
 
+/* The kernel may begin before the one ahead of it has ended; until the first such one is seen. */
+static bool may_overlap(const CUlaunchConfig *config)
+{
+	if (!config || !config->attrs ||
+		__atomic_load_n(&gpc_runtime_overlap_seen, __ATOMIC_RELAXED))
+		return false;
+	for (unsigned int i = 0; i < config->numAttrs; i++) {
+		const CUlaunchAttribute *attribute = &config->attrs[i];
+
+		if (attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
+			(attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+				attribute->value.first != 0))
+			return true;
+	}
+	return false;
+}
+
+static void overlaps(const CUlaunchConfig *config)
+{
+	if (may_overlap(config))
+		INSIDE(gpc_runtime_overlap_used());
+}
+
 /*
  * All that is done before the driver's call is done apart, so that a submission with nothing to do costs some
  * loads: its arguments stay where they are.
@@ -42,6 +65,12 @@ static inline void reaches(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
 			return name##_slowly args;                                                \
 		return heard(real args);                                                          \
 	}
+#define HOOK_LAUNCH(name, since, params, args, stream)                                           \
+	DEFINE(name, params, args, IS_PER_THREAD(stream), may_overlap(config), overlaps(config), \
+		is_barrier_due, submits(stream))
+#define HOOK_LAUNCH_PER_THREAD(name, since, params, args, stream)                      \
+	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), may_overlap(config), \
+		overlaps(config), is_barrier_due, submits(stream))
 #define IS_PER_THREAD(stream)         ((stream) == CU_STREAM_PER_THREAD)
 #define IS_PER_THREAD_OR_NULL(stream) ((stream) == CU_STREAM_PER_THREAD || (stream) == NULL)
 #define HOOK(name, since, gets, params, args)

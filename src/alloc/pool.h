@@ -190,6 +190,12 @@ bool gpc_pool_keeps_order(struct gpc_pool *pool);
 void gpc_pool_raise_barrier(struct gpc_pool *pool);
 
 /*
+ * Puts all later work of the context behind all earlier, whether a barrier is due or not.  False: here no
+ * barrier can do that.
+ */
+bool gpc_pool_order_all(struct gpc_pool *pool);
+
+/*
  * Waits on the host, as cudaFree would have, until the work before the last free is over.  The
  * driver's error where the context is broken.
  */

@@ -110,9 +110,6 @@ static inline bool gpc_pool_is_settled(const struct gpc_segment *segment)
 	return segment->last_loose <= segment->pool->barrier.passed;
 }
 
-/* Puts all that is pending behind a barrier, whether one is due or not.  False: no barrier stands for it. */
-bool gpc_pool_order_all(struct gpc_pool *pool);
-
 void gpc_pool_end_barrier_locked(struct gpc_pool *pool, bool context_lives);
 
 /* --- pool_segment.c --------------------------------------------------------------------------- */

@@ -118,7 +118,6 @@ typedef union CUlaunchAttributeValue_union CUlaunchAttributeValue;
 typedef CUlaunchAttributeValue CUkernelNodeAttrValue;
 typedef CUlaunchAttributeValue CUstreamAttrValue;
 typedef union CUstreamBatchMemOpParams_union CUstreamBatchMemOpParams;
-typedef struct CUlaunchAttribute_st CUlaunchAttribute;
 typedef struct CUDA_KERNEL_NODE_PARAMS_st CUDA_KERNEL_NODE_PARAMS_v1;
 typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st CUDA_KERNEL_NODE_PARAMS;
 typedef struct CUDA_MEMSET_NODE_PARAMS_st CUDA_MEMSET_NODE_PARAMS;
@@ -321,6 +320,16 @@ typedef struct CUDA_MEMCPY3D_st {
 	size_t Height;
 	size_t Depth;
 } CUDA_MEMCPY3D;
+
+/* Of the values we read the first word only. */
+typedef struct CUlaunchAttribute_st {
+	CUlaunchAttributeID id;
+	char pad[4];
+	union {
+		char pad[64];
+		int first;
+	} value;
+} CUlaunchAttribute;
 
 typedef struct CUlaunchConfig_st {
 	unsigned int gridDimX;

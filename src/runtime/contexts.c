@@ -82,7 +82,8 @@ static void init_context(struct gpc_context *context, struct gpc_device *device,
 		.pending_limit = pending_limit(device),
 		.decay_ns = config->decay_ms * UINT64_C(1000000),
 		.is_one_stream = gpc_runtime.saw_start && !atomic_load(&gpc_runtime.has_missed) &&
-				 !gpc_runtime.is_per_thread_used && !gpc_green_is_used(),
+				 !gpc_runtime.is_per_thread_used && !gpc_green_is_used() &&
+				 !gpc_runtime.is_overlap_used,
 		.has_barriers = may_have_barriers(),
 	};
 
@@ -259,9 +260,33 @@ struct gpc_context *gpc_context_find(CUcontext handle)
 	return primary ? find_own(primary) : context;
 }
 
-/* Its work and its events end with it; a fence that still asked it would never pass. */
+/* Fences of another context's memory stand for its work. */
+static bool is_member_elsewhere(const struct gpc_context *context)
+{
+	bool is_member = false;
+
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
+
+		for (uint32_t i = 0; i < n; i++) {
+			gpc_lock_take(&pools[i]->lock);
+			is_member |= pools[i] != &context->pool &&
+				     gpc_fences_has_member(&pools[i]->fences, &context->drv.base);
+			gpc_lock_release(&pools[i]->lock);
+		}
+	}
+	return is_member;
+}
+
+/*
+ * Its work and its events end with it; a fence that still asked it would never pass.  The work ends first: the
+ * driver waits for it in the call that follows, and until then the others' fences would pass without it.
+ */
 static void leave_fences(struct gpc_context *context)
 {
+	if (is_member_elsewhere(context))
+		(void)!context->drv.base.ops->context_sync(&context->drv.base);
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
 		struct gpc_device *device = &gpc_runtime.devices[d];
 

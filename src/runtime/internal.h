@@ -78,7 +78,8 @@ struct gpc_runtime {
 	struct gpc_device devices[GPC_MAX_DEVICES];
 	uint32_t n_devices;
 	bool is_per_thread_used;
-	bool is_green_used; /* there was a green context: NULL names many streams */
+	bool is_overlap_used; /* gpc_runtime_overlap_used */
+	bool is_green_used;   /* there was a green context: NULL names many streams */
 	/* never NULL: which stream that is depends on the caller */
 	CUstream capturing[GPC_MAX_CAPTURES];
 	const struct gpc_context *capturing_in[GPC_MAX_CAPTURES]; /* which was current then */

@@ -10,6 +10,7 @@ struct gpc_runtime gpc_runtime = {
 };
 
 bool gpc_runtime_per_thread_seen;
+bool gpc_runtime_overlap_seen;
 bool gpc_runtime_many_contexts;
 struct gpc_duties gpc_runtime_duties;
 

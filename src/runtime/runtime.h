@@ -271,6 +271,13 @@ void gpc_runtime_looks(CUstream stream);
 void gpc_runtime_stream_created(CUstream stream);
 void gpc_runtime_stream_destroyed(CUstream stream);
 void gpc_runtime_per_thread_stream_used(void);
+
+/*
+ * A kernel is about to be launched that may overlap the one before it in its stream: that is no order, and
+ * the one-stream rule (alloc/fence.h) ends in every context.  What it let through is put behind a barrier,
+ * or, without barriers, waited for.
+ */
+void gpc_runtime_overlap_used(void);
 void gpc_runtime_capture_begins(CUstream stream);
 void gpc_runtime_capture_ended(CUstream stream);
 
@@ -320,6 +327,9 @@ void gpc_runtime_exported(CUdeviceptr ptr);
  * entering.
  */
 extern bool gpc_runtime_per_thread_seen;
+
+/* The same from the first launch on whose kernel may overlap the one before it in its stream. */
+extern bool gpc_runtime_overlap_seen;
 
 /*
  * True where the process may have more than one context: only then work can touch another one's

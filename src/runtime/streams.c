@@ -84,6 +84,29 @@ void gpc_runtime_per_thread_stream_used(void)
 	__atomic_store_n(&gpc_runtime_per_thread_seen, true, __ATOMIC_RELEASE);
 }
 
+void gpc_runtime_overlap_used(void)
+{
+	/* First, for contexts that come now; the hooks stop looking when all is done. */
+	gpc_lock_take(&gpc_runtime.lock);
+	gpc_runtime.is_overlap_used = true;
+	gpc_lock_release(&gpc_runtime.lock);
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
+
+		for (uint32_t i = 0; i < n; i++) {
+			bool was_one_stream;
+
+			gpc_lock_take(&pools[i]->lock);
+			was_one_stream = gpc_fences_per_thread_stream_used(&pools[i]->fences);
+			gpc_lock_release(&pools[i]->lock);
+			if (was_one_stream && !gpc_pool_order_all(pools[i]))
+				wait_on_host(pools[i]->drv);
+		}
+	}
+	__atomic_store_n(&gpc_runtime_overlap_seen, true, __ATOMIC_RELEASE);
+}
+
 /* True where `from` was in the list; NULL is a free place. */
 static bool replace_capturing_locked(CUstream from, CUstream to, const struct gpc_context *context)
 {

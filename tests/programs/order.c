@@ -123,6 +123,26 @@ static CUresult create_handle(void)
 	return cuMemCreate(&got_handle, BYTES, &prop, 0);
 }
 
+/* It may begin before the kernel ahead of it has ended. */
+static CUresult launch_overlapping(void)
+{
+	CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+		.value.first = 1 };
+	CUlaunchConfig config = { .gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 1,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.hStream = other,
+		.attrs = &attribute,
+		.numAttrs = 1 };
+	CUfunction function;
+	CUresult result = cuModuleGetFunction(&function, module, "kernel");
+
+	return result ? result : cuLaunchKernelEx(&config, function, NULL, NULL);
+}
+
 /* CALL(name of symbols.def without its version, what is done) */
 #define CALLS(CALL)                                                                         \
 	CALL(cuMemAlloc, cuMemAlloc(&got, BYTES))                                           \
@@ -166,6 +186,7 @@ static CUresult create_handle(void)
 	CALL(cuStreamDestroy, cuStreamDestroy(spare_stream))                                \
 	CALL(cuStreamBeginCapture, capture())                                               \
 	CALL(cuLaunchHostFunc, cuLaunchHostFunc(other, do_nothing, NULL))                   \
+	CALL(cuLaunchKernelEx, launch_overlapping())                                        \
 	CALL(cuLaunchKernel, (CUresult)kernel_launch(other, 1000, memory, 4096, 5))         \
 	CALL(cuLaunchKernel_legacy, (CUresult)kernel_launch(NULL, 1000, memory, 4096, 5))   \
 	CALL(cuMemcpyAsync, cuMemcpyAsync(memory, memory + 4096, 4096, other))              \

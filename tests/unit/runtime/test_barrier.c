@@ -265,7 +265,7 @@ static void the_legacy_stream_alone_needs_nothing(void **state)
 	world_run(VIRTUAL ",driver:12040", CONF, alone);
 }
 
-static void overlaps(void)
+static void overlap_with_fences(void)
 {
 	CUdeviceptr again;
 	CUdeviceptr ptr;
@@ -285,6 +285,31 @@ static void overlaps(void)
 static void with_fences_streams_overlap(void **state)
 {
 	(void)state;
+	world_run(VIRTUAL, CONF ",free_order:fence", overlap_with_fences);
+}
+
+static void overlaps(void)
+{
+	CUdeviceptr again;
+	CUdeviceptr ptr;
+
+	world_start();
+	ptr = free_in_flight(CU_STREAM_LEGACY);
+	CHECK(!world_malloc(&again, 64 * MIB) && again == ptr);
+	CHECK(world_enter());
+	gpc_runtime_overlap_used();
+	gpc_runtime_leave();
+	CHECK(gpc_runtime_overlap_seen && !world_context()->pool.fences.is_one_stream);
+	CHECK(is_running(CU_STREAM_LEGACY) ==
+		(gpc_runtime.config.free_order == GPC_FREE_ORDER_DEVICE));
+	world_reset(); /* a context that comes later knows from the first line on */
+	CHECK(!world_context()->pool.fences.is_one_stream);
+}
+
+static void a_launch_that_may_overlap_ends_the_one_stream_rule(void **state)
+{
+	(void)state;
+	world_run(VIRTUAL, CONF, overlaps);
 	world_run(VIRTUAL, CONF ",free_order:fence", overlaps);
 }
 
@@ -346,6 +371,7 @@ int main(void)
 		cmocka_unit_test(before_cuda_12_5_the_host_waits),
 		cmocka_unit_test(the_legacy_stream_alone_needs_nothing),
 		cmocka_unit_test(with_fences_streams_overlap),
+		cmocka_unit_test(a_launch_that_may_overlap_ends_the_one_stream_rule),
 		cmocka_unit_test(the_reserve_is_given_back_in_a_free),
 		cmocka_unit_test(a_context_that_dies_owes_nothing),
 	};

@@ -61,6 +61,39 @@ static void a_peer_that_dies_holds_no_fence_back(void **state)
 
 #define KERNEL_NS UINT64_C(5000000)
 
+static void peer_dies_at_work(void)
+{
+	CUcontext reaching;
+	CUdeviceptr ptr;
+	CUdeviceptr again;
+	CUstream stream;
+
+	world_start();
+	CHECK(world_context());
+	CHECK(!world.cuCtxCreate_v2(&reaching, 0, 1));
+	CHECK(world_enter());
+	gpc_runtime_peer_enabled(world.context);
+	gpc_runtime_leave();
+	CHECK(!world.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	CHECK(!world.gpusim_launch(stream, KERNEL_NS, 0, NULL));
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(!world_malloc(&ptr, 64 * MIB) && !world_free(ptr));
+	CHECK(!world_malloc(&again, 64 * MIB) && again != ptr);
+	CHECK(!world_free(again));
+	CHECK(world_enter());
+	gpc_runtime_context_forget(reaching);
+	gpc_runtime_leave();
+	/* Before the driver is told: another thread may be given the memory now. */
+	CHECK(!world.cuCtxSetCurrent(reaching) && !world.cuStreamQuery(stream));
+	CHECK(!world.cuCtxSetCurrent(world.context) && !world.cuCtxDestroy_v2(reaching));
+}
+
+static void the_work_of_a_peer_that_dies_is_waited_for(void **state)
+{
+	(void)state;
+	world_run("devices:2,clock:virtual", "record:off", peer_dies_at_work);
+}
+
 struct range {
 	CUdeviceptr ptr;
 	uint64_t size;
@@ -176,6 +209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_peer_becomes_a_member_of_the_fences),
 		cmocka_unit_test(a_peer_that_dies_holds_no_fence_back),
+		cmocka_unit_test(the_work_of_a_peer_that_dies_is_waited_for),
 		cmocka_unit_test(memory_that_another_contexts_copy_uses_is_not_given_out),
 		cmocka_unit_test(a_copy_joins_the_fences_of_the_memory_it_touches),
 		cmocka_unit_test(with_one_context_copies_look_at_nothing),
