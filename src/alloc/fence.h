@@ -4,7 +4,9 @@
  *
  * A plain cudaFree names no stream.  Work that was submitted before it, on any stream of the
  * context, may still touch the block, and the next owner may use any other stream at once.  The
- * real cudaFree waits for the device.  We do not; we remember.
+ * real cudaFree waits for the device.  Where the device itself can be made to keep that order there is
+ * nothing to wait for (barrier.h); fences are for the rest: with free_order:fence, with peers, while a
+ * capture is open, and for frees that name a stream.  They remember.
  *
  *                    oldest                                  newest
  *      frees:   [ a b c ] passed? | [ d e ] closed, event | [ f g h ] open
@@ -45,7 +47,8 @@
  *             record, which is made later under the pool's lock that free held; the driver
  *             captures what was submitted before the record.
  * Progress    Nothing here blocks.  An endless kernel keeps its fence open; frees behind it stay
- *             pending, and the pool takes fresh memory instead, up to pending_limit.
+ *             pending, and the pool takes fresh memory instead.  Above pending_limit a free waits, for the
+ *             work before older frees only, and for no peer.
  * Failure     A driver error of a query is returned: the context is broken.
  * Limits      Work that was submitted through a driver this library does not see (another process
  *             over IPC).  Copies between contexts in a graph that was built node by node: they name
