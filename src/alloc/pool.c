@@ -219,8 +219,6 @@ enum gpc_status gpc_pool_alloc(
 		if (st != GPC_NOT_FOUND)
 			return st;
 	}
-	gpc_pool_return_due(pool, request->now_ns);
-	gpc_pool_collect_garbage(pool, gpc_pool_segment_size(pool, rounded));
 	return gpc_pool_grow(pool, request, ret_address);
 }
 
@@ -344,6 +342,8 @@ enum gpc_status gpc_pool_free(
 	if (!st && !request->stream && !request->is_async && pool->params.pending_limit &&
 		gpc_pool_holds_too_much(pool, 0))
 		gpc_pool_bound_pending(pool);
+	if (!st && pool->params.gc_threshold_ppm)
+		gpc_pool_collect_garbage(pool);
 	if (!st && (pool->params.decay_ns ||
 			   atomic_load_explicit(&pool->n_leaving, memory_order_relaxed)))
 		gpc_pool_return_due(pool, request->now_ns);

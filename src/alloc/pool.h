@@ -7,9 +7,9 @@
  *         |     then the bins                              |  else: PENDING in the open fence
  *         |     then fences that have passed               |
  *         |  miss:                                         |  merge with free neighbours
- *         |     too much pending: wait for a fence         v
- *         |     collect garbage                          bins, fences
- *         v     grow: a segment from the driver
+ *         |     too much pending: a barrier                |  too much pending: wait for what was before it
+ *         v     grow: a segment from the driver            v  garbage, decay: idle segments go back
+ *                                                        bins, fences
  *       LIVE
  *
  * What fails here is only "no room": the ladder (oom/ladder.c) then calls the parts - reap, trim,
@@ -49,7 +49,7 @@ struct gpc_pool_params {
 	uint64_t max_split_size;    /* bytes; 0: none */
 	uint32_t roundup_divisions; /* 0: none */
 	uint32_t gc_threshold_ppm;  /* millionths of the limit, or of the device; 0: off */
-	uint64_t pending_limit;     /* bytes held back by fences before a miss waits */
+	uint64_t pending_limit;     /* bytes held back by fences before a free waits */
 	uint64_t decay_ns;          /* idle segments older than this go back; 0: never */
 	bool is_one_stream;         /* see gpc_fences_init */
 	bool has_barriers;          /* the order of cudaFree is kept on the device (barrier.h) */

@@ -123,8 +123,8 @@ void gpc_pool_return_exported(struct gpc_pool *pool);
 /* The same, and those idle for longer than decay_ns. */
 void gpc_pool_return_due(struct gpc_pool *pool, uint64_t now_ns);
 
-/* Gives idle segments back until a new one of `size` bytes stays below gc_threshold_ppm. */
-void gpc_pool_collect_garbage(struct gpc_pool *pool, uint64_t size);
+/* Gives idle segments back until no more than gc_threshold_ppm is taken. */
+void gpc_pool_collect_garbage(struct gpc_pool *pool);
 
 /* The context died: no segment is left, and nothing is told the driver. */
 void gpc_pool_forget_segments_locked(struct gpc_pool *pool);

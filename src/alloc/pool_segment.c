@@ -377,7 +377,7 @@ void gpc_pool_return_due(struct gpc_pool *pool, uint64_t now_ns)
 	decay(pool, now_ns);
 }
 
-void gpc_pool_collect_garbage(struct gpc_pool *pool, uint64_t size)
+void gpc_pool_collect_garbage(struct gpc_pool *pool)
 {
 	const struct gpc_budget *budget = pool->budget;
 	uint64_t limit = atomic_load(&budget->limit_bytes);
@@ -386,8 +386,8 @@ void gpc_pool_collect_garbage(struct gpc_pool *pool, uint64_t size)
 		(uint64_t)((unsigned __int128)base * pool->params.gc_threshold_ppm / 1000000);
 	uint64_t used = atomic_load(&budget->used_bytes);
 
-	if (pool->params.gc_threshold_ppm && base && used + size > allowed)
-		(void)gpc_pool_trim(pool, used + size - allowed);
+	if (base && used > allowed)
+		(void)gpc_pool_trim(pool, used - allowed);
 }
 
 void gpc_pool_forget_segments_locked(struct gpc_pool *pool)
