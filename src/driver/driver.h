@@ -103,15 +103,14 @@ struct gpc_driver_ops {
 };
 
 /* Ops that are functions of the same names. */
-#define GPC_DRIVER_OPS                                                          \
-	{                                                                       \
-		.now_ns = now_ns, .mem_alloc = mem_alloc, .mem_free = mem_free, \
-		.mem_info = mem_info, .event_create = event_create,             \
-		.event_destroy = event_destroy, .fence_record = fence_record,   \
-		.fence_wait = fence_wait, .event_query = event_query,           \
-		.event_wait = event_wait,                                       \
-		.context_sync = context_sync, .legacy_record = legacy_record,   \
-		.stream_wait = stream_wait,                                     \
+#define GPC_DRIVER_OPS                                                                          \
+	{                                                                                       \
+		.now_ns = now_ns, .mem_alloc = mem_alloc, .mem_free = mem_free,                 \
+		.mem_info = mem_info, .event_create = event_create,                             \
+		.event_destroy = event_destroy, .fence_record = fence_record,                   \
+		.fence_wait = fence_wait, .event_query = event_query, .event_wait = event_wait, \
+		.context_sync = context_sync, .legacy_record = legacy_record,                   \
+		.stream_wait = stream_wait,                                                     \
 	}
 
 /*
