@@ -393,6 +393,34 @@ static void find_events(struct gpc_recording *rec)
 		rec->first_event = rec->end_event - region->count;
 }
 
+/*
+ * Reads all that is not a hole, upwards: most of a recording was never written.  How far it got, or -1 with
+ * errno; a file system that knows of no holes has one piece of data.
+ */
+static ssize_t read_data(const struct gpc_recording *rec, int fd)
+{
+	uint64_t at = 0;
+
+	while (at < rec->size) {
+		off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+		off_t end = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+		ssize_t n;
+
+		if (data < 0 && errno == ENXIO)
+			break;
+		at = data < 0 ? at : (uint64_t)data;
+		if (at >= rec->size)
+			break;
+		n = gpc_io_read_at(fd, rec->data + at,
+			(end < 0 || (uint64_t)end > rec->size ? rec->size : (uint64_t)end) - at,
+			at);
+		if (n <= 0)
+			return n < 0 ? n : (ssize_t)at;
+		at += (uint64_t)n;
+	}
+	return (ssize_t)rec->size;
+}
+
 static enum gpc_status read_file(struct gpc_recording *rec, int fd, struct gpc_text *why)
 {
 	enum gpc_status status;
@@ -403,12 +431,12 @@ static enum gpc_status read_file(struct gpc_recording *rec, int fd, struct gpc_t
 			(unsigned long long)rec->size);
 		return GPC_LIMIT;
 	}
-	rec->data = malloc(rec->size);
+	rec->data = calloc(rec->size ? rec->size : 1, 1);
 	if (!rec->data) {
 		gpc_text_add(why, "no memory for %llu bytes", (unsigned long long)rec->size);
 		return GPC_NO_METADATA;
 	}
-	n = gpc_io_read_at(fd, rec->data, rec->size, 0);
+	n = read_data(rec, fd);
 	if (n < 0) {
 		gpc_text_add(why, "%s", strerror(errno));
 		return GPC_IO;
