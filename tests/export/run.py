@@ -30,7 +30,7 @@ class Export:
     def __init__(self, world):
         self.world = world
         self.made = self.compile("tests/export/make_recording.c", "made.gpucache")
-        self.golden = self.compile("tests/golden/make_recordings.c", "runs", "foreign")
+        self.golden = self.compile("tests/golden/make_recordings.c", "runs", "foreign", "ranks")
         child, _ = world.start_and_hold([world.program("train"), "--steps", "8", "--hold-at", "4",
                                          "--print-live"], sim="memory:4GiB,context:300MiB")
         child.kill()

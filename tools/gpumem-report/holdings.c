@@ -91,6 +91,8 @@ enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
 enum gpc_status gpc_holdings_from_peak(struct gpc_holdings *holdings,
 	const struct gpc_report *report, const struct gpucache_peak *peak)
 {
+	uint64_t listed = 0;
+
 	*holdings = (struct gpc_holdings){
 		.rows = calloc(peak->n_holders + 1u, sizeof *holdings->rows),
 		.rest_bytes = peak->rest_bytes,
@@ -99,12 +101,18 @@ enum gpc_status gpc_holdings_from_peak(struct gpc_holdings *holdings,
 	};
 	if (!holdings->rows)
 		return GPC_NO_METADATA;
-	for (; holdings->n < peak->n_holders; holdings->n++)
+	for (; holdings->n < peak->n_holders; holdings->n++) {
 		holdings->rows[holdings->n] = (struct gpc_row){
 			.id = peak->holders[holdings->n].stack,
 			.bytes = peak->holders[holdings->n].bytes,
 			.n_blocks = peak->holders[holdings->n].n_blocks,
 		};
+		listed = gpc_bytes_add(listed, peak->holders[holdings->n].bytes);
+	}
+	/* What PyTorch had in no tensor is in its books, and nobody asked for it. */
+	if (holdings->rest_bytes > gpc_bytes_less(peak->requested_bytes, listed))
+		holdings->rest_bytes = holdings->total_bytes =
+			gpc_bytes_less(peak->requested_bytes, listed);
 	filter_list(holdings, report);
 	unite(holdings);
 	return GPC_OK;
