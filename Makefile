@@ -127,7 +127,7 @@ check:                                     ## install what is missing, build, an
 	$(Q)tools/setup.sh check
 	$(Q)tests/check.sh
 
-check-long:                                ## prove-reuse, check-kill and fuzz at full length
+check-long:                                ## prove-reuse, check-kill and fuzz at full length; the pages in a browser
 	$(Q)tools/setup.sh check
 	$(Q)tests/check.sh long
 
@@ -158,6 +158,7 @@ bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.
 
 ##### Rules #####
 
+include tools/gpumem-report/html/rules.mk
 include src/simcuda/rules.mk
 include tests/programs/rules.mk
 include tests/gpu/rules.mk
@@ -203,8 +204,8 @@ $(AUDIT_SO): $(call obj,$(AUDIT_SRCS)) preload/audit/audit.map
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS.base) $(LDFLAGS) \
 		-Wl,--version-script=preload/audit/audit.map -Wl,-soname,libgpucache-audit.so
 
-REPORT_LIBS := -ldw -lelf -ljson-c -lz
-$(REPORT): $(call obj,$(REPORT_SRCS)) $(FORMAT_LIB) $(CORE_LIB)
+REPORT_LIBS := -ldw -lelf -ljson-c -lz -lncursesw -ltinfo
+$(REPORT): $(call obj,$(REPORT_SRCS)) $(HTML_OBJ) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) $(REPORT_LIBS)
 

@@ -3,7 +3,7 @@
 # check.sh: every test and lint; the last line is "N passed, N failed".
 #
 #   release   unit, model and fault tests, the driver's conformance, the programs, also killed, the golden reports,
-#             the exports, the lints
+#             the exports, the pages, the live view, the fleet, the lints
 #   debug     the tests again with every check on (GPC_CHECK_LEVEL=2, -Og)
 #   asan      again with the address and undefined-behaviour sanitizers; every reader fed damaged input
 #   tsan      again with the thread sanitizer, fewer operations
@@ -107,6 +107,7 @@ long() {
 	build release || return
 	run_binaries release build/release/tests/prove/prove_reuse
 	run_script kill tests/kill/run.py build/release --runs 300
+	run_script html tests/html/run.py build --browser
 	variant=asan
 	build asan || return
 	run_script fuzz build/asan/tests/fuzz/fuzz -s "${FUZZ_SECONDS:-300}" tests/fuzz/corpus build/fuzz
@@ -129,6 +130,9 @@ check() { # VARIANT
 	run_script gpu tests/gpu/run.sh --sim --out build/gpu
 	run_script golden tests/golden/run.sh build
 	run_script export tests/export/run.py build
+	run_script html tests/html/run.py build
+	run_script live tests/live/run.py build
+	run_script fleet tests/fleet/run.py build
 	run_script replay tests/bench/test_replay.sh build
 	run_script lints make --no-print-directory -s lint
 }

@@ -43,6 +43,7 @@ need_header stdlib.h libc6-dev
 need_header elfutils/libdwfl.h libdw-dev
 need_header json-c/json.h libjson-c-dev
 need_header zlib.h zlib1g-dev
+need_header ncurses.h libncurses-dev
 # Loaded when a program runs, not linked: the build itself would not miss it.
 need_library libunwind.so.8 libunwind8
 if [ "$mode" = check ]; then
@@ -56,12 +57,21 @@ if [ "$mode" = check ]; then
 	need_command clang-format clang-format
 	need_command clang-tidy clang-tidy
 	need_command shellcheck shellcheck
+	need_command tmux tmux
 fi
 
-[ -n "$missing" ] || exit 0
+# The build goes without: `gpumem-report html` then says what it lacks.
+wanted=''
+[ -e /usr/share/nodejs/d3/dist/d3.min.js ] || wanted=node-d3
+
+[ -n "$missing$wanted" ] || exit 0
+if [ -z "$missing" ] && { [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; }; then
+	echo "setup: without D3 there is no \`gpumem-report html\`; Debian's package is $wanted" >&2
+	exit 0
+fi
 # The words are package names: splitting them is meant.
 # shellcheck disable=SC2086
-set -- $missing
+set -- $missing $wanted
 if ! command -v apt-get >/dev/null 2>&1; then
 	echo "setup: missing, by their names in Debian: $*" >&2
 	echo "setup: install them with this system's package manager, then type the command again" >&2
@@ -80,6 +90,7 @@ export DEBIAN_FRONTEND=noninteractive
 install() { apt-get install -y -q --no-install-recommends "$@" >"$log" 2>&1 </dev/null; }
 # A fresh image has no package lists; one with lists that still serve needs no update.
 if ! install "$@" && ! { apt-get update -q >"$log" 2>&1 && install "$@"; }; then
+	[ -n "$missing" ] || exit 0
 	cat "$log" >&2
 	echo "setup: apt-get could not install: $*" >&2
 	exit 2

@@ -39,6 +39,7 @@ static const struct {
 	{ "export", "--format=csv" },
 	{ "export", "--format=openmetrics" },
 	{ "export", "--format=json" },
+	{ "html", "--force" },
 };
 
 #define N_VIEWS (sizeof views / sizeof views[0])

@@ -28,6 +28,8 @@ enum long_option {
 	OPTION_SYSROOT,
 	OPTION_DEBUG_PATH,
 	OPTION_BOTTOM_UP,
+	OPTION_ONCE,
+	OPTION_WATCH,
 	OPTION_FILTER, /* + the number of the filter: the last of all */
 };
 
@@ -46,6 +48,8 @@ static const struct option long_options[] = {
 	{ "sysroot", required_argument, NULL, OPTION_SYSROOT },
 	{ "debug-path", required_argument, NULL, OPTION_DEBUG_PATH },
 	{ "bottom-up", no_argument, NULL, OPTION_BOTTOM_UP },
+	{ "once", no_argument, NULL, OPTION_ONCE },
+	{ "watch", required_argument, NULL, OPTION_WATCH },
 #define FILTER(name, value, is_of, help)  \
 	{ #name, required_argument, NULL, \
 		OPTION_FILTER + (int)(offsetof(struct gpc_filters, name) / sizeof(char *)) },
@@ -186,6 +190,26 @@ static bool read_conditions(const char *text, struct gpc_options *options)
 	return true;
 }
 
+/* "15s", "500ms", "2m"; a number alone is seconds. */
+static bool read_interval(const char *text, uint64_t *ret_ns)
+{
+	static const struct {
+		const char *word;
+		double ns;
+	} units[] = { { "", 1e9 }, { "s", 1e9 }, { "ms", 1e6 }, { "m", 60e9 }, { "min", 60e9 } };
+	char *end;
+	double value = strtod(text, &end);
+
+	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+		if (strcmp(end, units[i].word) == 0 && end != text && value * units[i].ns >= 1e8 &&
+			value * units[i].ns <= 86400e9) {
+			*ret_ns = (uint64_t)(value * units[i].ns);
+			return true;
+		}
+	gpc_complain("--watch needs a time from 100ms to a day, such as 15s, not `%s`", text);
+	return false;
+}
+
 static bool read_directory(const char *option, const char *text, const char **ret_path)
 {
 	struct stat st;
@@ -252,6 +276,11 @@ static bool read_option(int letter, struct gpc_options *options)
 	case OPTION_DEBUG_PATH:
 		options->places.debug_path = optarg;
 		return true;
+	case OPTION_ONCE:
+		options->once = true;
+		return true;
+	case OPTION_WATCH:
+		return read_interval(optarg, &options->watch_ns);
 	case OPTION_BOTTOM_UP:
 		options->is_bottom_up = true;
 		return true;
@@ -294,7 +323,7 @@ static bool are_targets_fine(const struct gpc_options *options, const struct gpc
 				command->name);
 		return options->n_targets == 2;
 	}
-	if (options->n_targets < 2)
+	if (options->n_targets < 2 || command->needs == GPC_NEEDS_RECORDINGS)
 		return true;
 	if (command->needs != GPC_NEEDS_RECORDING || command->run == gpc_cmd_export) {
 		gpc_complain("`%s` takes one at a time, not `%s` and `%s`", command->name,
@@ -315,6 +344,31 @@ static bool is_moment_fine(const struct gpc_options *options)
 		"a peak and a failure list stacks only: --at=peak and --at=oom take "
 		"--where and --library");
 	return false;
+}
+
+/* --watch makes another command of `export`; `live` does so anyway. */
+static bool is_watch_fine(const struct gpc_options *options, const struct gpc_command **command)
+{
+	static const struct gpc_command watch = { "export", NULL, GPC_NEEDS_NOTHING,
+		gpc_cmd_watch };
+	const bool is_export = (*command)->run == gpc_cmd_export;
+	const char *format = options->format ? options->format : "";
+
+	if (options->once && (*command)->run != gpc_cmd_live) {
+		gpc_complain("--once is of `live`, not of `%s`", (*command)->name);
+		return false;
+	}
+	if (!options->watch_ns || (*command)->run == gpc_cmd_live)
+		return true;
+	if (!is_export ||
+		(strcmp(format, "prometheus") != 0 && strcmp(format, "openmetrics") != 0)) {
+		gpc_complain(
+			"--watch is of `live`, and of `export` with --format=prometheus or "
+			"openmetrics");
+		return false;
+	}
+	*command = &watch;
+	return true;
 }
 
 static bool is_export_fine(const struct gpc_options *options, const struct gpc_command *command)
@@ -369,7 +423,7 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 	if (command->run == gpc_cmd_export && options.moment == GPC_AT_USUAL)
 		options.moment = GPC_AT_END;
 	if (!is_moment_fine(&options) || !are_targets_fine(&options, command) ||
-		!is_export_fine(&options, command))
+		!is_export_fine(&options, command) || !is_watch_fine(&options, &command))
 		return GPC_ARGUMENTS_BAD;
 	*ret_options = options;
 	*ret_command = command;

@@ -64,6 +64,9 @@ bool gpc_export_is_query_possible(const struct gpc_options *options);
 /* Whether the word is in the list that follows the format's name: "csv,noheader". */
 bool gpc_export_has_word(const struct gpc_options *options, const char *word);
 
+/* Metrics of several processes at once: each family once, as both formats want it. */
+void gpc_export_metrics(const struct gpc_report *const *reports, size_t n, FILE *out, bool is_open);
+
 #define GPC_EXPORT_FORMATS(FORMAT)           \
 	FORMAT(folded, "folded")             \
 	FORMAT(speedscope, "speedscope")     \

@@ -13,7 +13,9 @@
 #include "tools/gpumem-report/export.h"
 
 struct metrics {
-	const struct gpc_report *report;
+	const struct gpc_report *const *reports; /* one a process */
+	size_t n;
+	FILE *out;
 	bool is_open; /* OpenMetrics */
 };
 
@@ -40,7 +42,7 @@ static void print_family(const struct metrics *metrics, const struct family *fam
 {
 	bool is_counter = strcmp(family->type, "counter") == 0;
 	const char *suffix = is_counter && !metrics->is_open ? "_total" : "";
-	FILE *out = metrics->report->paper.out;
+	FILE *out = metrics->out;
 
 	if (!metrics->is_open)
 		fprintf(out, "# HELP %s%s %s\n", family->name, suffix, family->help);
@@ -51,11 +53,10 @@ static void print_family(const struct metrics *metrics, const struct family *fam
 		fprintf(out, "# HELP %s %s\n", family->name, family->help);
 }
 
-static void print_sample(const struct metrics *metrics, const struct family *family,
+static void print_sample(FILE *out, const struct gpc_report *report, const struct family *family,
 	const struct gpucache_device *device, uint64_t value)
 {
-	const struct gpucache_header *header = &metrics->report->recording->header;
-	FILE *out = metrics->report->paper.out;
+	const struct gpucache_header *header = &report->recording->header;
 
 	fprintf(out, "%s%s{gpu=\"%d\"", family->name,
 		strcmp(family->type, "counter") == 0 ? "_total" : "", device->ordinal);
@@ -95,16 +96,18 @@ static struct family family_of(const struct gpc_counter *counter)
 
 static void print_counter(const struct metrics *metrics, const struct gpc_counter *counter)
 {
-	const struct gpc_recording *rec = metrics->report->recording;
 	struct family family = family_of(counter);
 	struct gpucache_device device;
 
 	print_family(metrics, &family);
-	for (uint64_t i = 0; gpc_export_next_device(metrics->report, &i, &device);) {
-		struct gpc_device_totals totals = gpc_recording_totals(rec, device.ordinal);
+	for (size_t r = 0; r < metrics->n; r++)
+		for (uint64_t i = 0; gpc_export_next_device(metrics->reports[r], &i, &device);) {
+			struct gpc_device_totals totals = gpc_recording_totals(
+				metrics->reports[r]->recording, device.ordinal);
 
-		print_sample(metrics, &family, &device, *gpc_counter_words(&totals.sum, counter));
-	}
+			print_sample(metrics->out, metrics->reports[r], &family, &device,
+				*gpc_counter_words(&totals.sum, counter));
+		}
 }
 
 /* What the balance sheet knows beyond our counters. */
@@ -132,37 +135,43 @@ static void print_line(const struct metrics *metrics, size_t line)
 	snprintf(family.name, sizeof family.name, "%s", lines[line].name);
 	snprintf(family.help, sizeof family.help, "%s", lines[line].help);
 	print_family(metrics, &family);
-	for (uint64_t i = 0; gpc_export_next_device(metrics->report, &i, &device);) {
-		uint64_t value;
+	for (size_t r = 0; r < metrics->n; r++)
+		for (uint64_t i = 0; gpc_export_next_device(metrics->reports[r], &i, &device);) {
+			uint64_t value;
 
-		if (!gpc_recording_balance(metrics->report->recording, &device, &balance))
-			continue;
-		memcpy(&value, (const char *)&balance + lines[line].offset, sizeof value);
-		if (value != GPUCACHE_UNKNOWN)
-			print_sample(metrics, &family, &device, value);
-	}
+			if (!gpc_recording_balance(
+				    metrics->reports[r]->recording, &device, &balance))
+				continue;
+			memcpy(&value, (const char *)&balance + lines[line].offset, sizeof value);
+			if (value != GPUCACHE_UNKNOWN)
+				print_sample(
+					metrics->out, metrics->reports[r], &family, &device, value);
+		}
 }
 
 /* Who it is, once: to be joined by pid and Hostname.  A command line may hold what is nobody's business. */
 static void print_info(const struct metrics *metrics)
 {
-	const struct gpc_recording *rec = metrics->report->recording;
 	struct family family = {
 		.name = "gpucache_run", .type = "info", .help = "The process and how it ended."
 	};
-	FILE *out = metrics->report->paper.out;
+	FILE *out = metrics->out;
 
 	if (!metrics->is_open) {
 		family.type = "gauge";
 		strcat(family.name, "_info");
 	}
 	print_family(metrics, &family);
-	fprintf(out, "gpucache_run_info{pid=\"%u\"", rec->header.pid);
-	print_label(out, "Hostname", rec->header.host);
-	print_label(out, "comm", gpc_base_name(rec->header.exe));
-	print_label(out, "state", gpc_state_word(rec->run_state));
-	print_label(out, "version", rec->header.version);
-	fputs("} 1\n", out);
+	for (size_t r = 0; r < metrics->n; r++) {
+		const struct gpc_recording *rec = metrics->reports[r]->recording;
+
+		fprintf(out, "gpucache_run_info{pid=\"%u\"", rec->header.pid);
+		print_label(out, "Hostname", rec->header.host);
+		print_label(out, "comm", gpc_base_name(rec->header.exe));
+		print_label(out, "state", gpc_state_word(rec->run_state));
+		print_label(out, "version", rec->header.version);
+		fputs("} 1\n", out);
+	}
 }
 
 static void print_all(const struct metrics *metrics)
@@ -175,15 +184,25 @@ static void print_all(const struct metrics *metrics)
 		print_line(metrics, i);
 }
 
+void gpc_export_metrics(const struct gpc_report *const *reports, size_t n, FILE *out, bool is_open)
+{
+	print_all(&(struct metrics){ reports, n, out, is_open });
+	if (is_open)
+		fputs("# EOF\n", out);
+}
+
 enum gpc_exit gpc_export_prometheus(struct gpc_report *report)
 {
-	print_all(&(struct metrics){ .report = report });
+	const struct gpc_report *one = report;
+
+	gpc_export_metrics(&one, 1, report->paper.out, false);
 	return GPC_EXIT_MADE;
 }
 
 enum gpc_exit gpc_export_openmetrics(struct gpc_report *report)
 {
-	print_all(&(struct metrics){ .report = report, .is_open = true });
-	fputs("# EOF\n", report->paper.out);
+	const struct gpc_report *one = report;
+
+	gpc_export_metrics(&one, 1, report->paper.out, true);
 	return GPC_EXIT_MADE;
 }

@@ -37,6 +37,8 @@ static const char options_text[] =
 	"                           csv[,noheader][,nounits], prometheus, openmetrics,\n"
 	"                           json\n"
 	"      --query=COLUMN[,COLUMN]...  of csv: pid, gpu, live, reserved, n_oom, ...\n"
+	"      --watch=TIME         of live and export: again each 15s, 500ms, ...\n"
+	"      --once               of live: text, and no screen\n"
 	"      --sysroot DIR        the recorded machine's files are below DIR\n"
 	"      --debug-path DIR[:DIR]  files with symbols: DIR/.build-id/xx/yyyy.debug,\n"
 	"                           DIR/PATH[.debug], DIR/NAME[.debug]\n"

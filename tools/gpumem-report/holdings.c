@@ -110,7 +110,8 @@ enum gpc_status gpc_holdings_from_peak(struct gpc_holdings *holdings,
 		listed = gpc_bytes_add(listed, peak->holders[holdings->n].bytes);
 	}
 	/* What PyTorch had in no tensor is in its books, and nobody asked for it. */
-	if (holdings->rest_bytes > gpc_bytes_less(peak->requested_bytes, listed))
+	if (gpc_torch_now(report, peak->device).reserved &&
+		holdings->rest_bytes > gpc_bytes_less(peak->requested_bytes, listed))
 		holdings->rest_bytes = holdings->total_bytes =
 			gpc_bytes_less(peak->requested_bytes, listed);
 	filter_list(holdings, report);

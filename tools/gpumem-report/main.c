@@ -2,6 +2,7 @@
 /* gpumem-report: runs the command on each recording that is meant, and answers with an exit code. */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@ static enum gpc_exit open_output(const struct gpc_options *options, FILE **ret_o
 	int fd;
 
 	*ret_out = stdout;
-	if (!options->output)
+	/* What is written again and again is opened each time. */
+	if (!options->output || options->watch_ns)
 		return GPC_EXIT_MADE;
 	fd = open(options->output, flags, 0666);
 	*ret_out = NULL;
@@ -164,19 +166,50 @@ static enum gpc_exit run_on_target(
 	return code;
 }
 
+/* A command of all recordings takes each of a folder, and is asked once more when it has seen them. */
+static enum gpc_exit run_on_folder(
+	struct gpc_options *options, const struct gpc_command *command, FILE **out)
+{
+	enum gpc_exit code = GPC_EXIT_MADE;
+	struct gpc_directory directory;
+
+	if (gpc_directory_open(&directory, options->target) != GPC_OK) {
+		gpc_complain("no memory for the list of recordings");
+		return GPC_EXIT_IO;
+	}
+	if (directory.n_entries == 0) {
+		gpc_complain("%s: there is no recording", options->target);
+		code = GPC_EXIT_NOT_FOUND;
+	}
+	for (size_t i = 0; i < directory.n_entries; i++) {
+		options->target = directory.entries[i].path;
+		code = worse(code, run_on_target(options, command, out));
+	}
+	gpc_directory_close(&directory);
+	return code;
+}
+
 static enum gpc_exit run_on_all(
 	struct gpc_options *options, const struct gpc_command *command, FILE **out)
 {
-	enum gpc_exit code;
+	const bool is_of_all = command->needs == GPC_NEEDS_RECORDINGS;
+	enum gpc_exit code = GPC_EXIT_MADE;
+	unsigned i = 0;
 
-	options->target = options->n_targets ? options->targets[0] : NULL;
-	code = run_on_target(options, command, out);
-	for (unsigned i = 1; i < options->n_targets && command->needs != GPC_NEEDS_TWO_RECORDINGS;
-		i++) {
-		options->target = options->targets[i];
-		if (*out)
+	do {
+		options->target = options->n_targets ? options->targets[i] : NULL;
+		if (i && *out && !is_of_all)
 			fputs("\n", *out);
-		code = worse(code, run_on_target(options, command, out));
+		if (is_of_all && gpc_target_is_folder(options->target))
+			code = worse(code, run_on_folder(options, command, out));
+		else
+			code = worse(code, run_on_target(options, command, out));
+	} while (++i < options->n_targets && command->needs != GPC_NEEDS_TWO_RECORDINGS);
+	if (is_of_all && *out) {
+		struct gpc_report report = { .options = options };
+
+		gpc_paper_init(&report.paper, *out, options->colour);
+		code = worse(code, command->run(&report));
 	}
 	return code;
 }
@@ -188,6 +221,8 @@ int main(int argc, char **argv)
 	FILE *out = NULL;
 	enum gpc_exit code = GPC_EXIT_MADE;
 
+	/* Recordings are mostly holes: fresh pages for each cost less than zeros for those of the last. */
+	mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	/* `| head` ends us quietly, also where our parent ignores the signal as Python does. */
 	signal(SIGPIPE, SIG_DFL);
 	switch (gpc_arguments_read(argc, argv, &options, &command)) {

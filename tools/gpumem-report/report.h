@@ -64,6 +64,8 @@ struct gpc_options {
 	const char *query;  /* its columns, COLUMN[,COLUMN]...; NULL: the usual ones */
 	enum gpc_at moment;
 	bool is_bottom_up; /* of `tree` */
+	bool once;         /* of `live`: no screen */
+	uint64_t watch_ns; /* --watch: how often; 0: not said */
 	enum gpc_colour_mode colour;
 	struct gpc_places places; /* of files with symbols */
 	const char **targets;     /* FILEs, DIRs, PIDs, or one NAME of symbols; malloc'ed */
@@ -83,6 +85,7 @@ struct gpc_report {
 
 enum gpc_needs {
 	GPC_NEEDS_RECORDING,
+	GPC_NEEDS_RECORDINGS,     /* each of several, then once more without one: that was all */
 	GPC_NEEDS_TWO_RECORDINGS, /* the first is opened, the second is options->targets[1] */
 	GPC_NEEDS_DIRECTORY,
 	GPC_NEEDS_NOTHING,
@@ -98,6 +101,8 @@ struct gpc_command {
 #define COMMAND(name, needs, help) enum gpc_exit gpc_cmd_##name(struct gpc_report *report);
 #include "tools/gpumem-report/commands.def"
 #undef COMMAND
+
+enum gpc_exit gpc_cmd_watch(struct gpc_report *report); /* `export --watch` */
 
 enum gpc_command_number {
 #define COMMAND(name, needs, help) GPC_COMMAND_##name,

@@ -10,16 +10,13 @@
 /* Call sites with long C++ names are cut to the line anyway. */
 #define MAX_WHERE 400
 
-/* Wrappers around wrappers: deeper than this nobody needs to look for the place that matters. */
-#define MAX_DEPTH 4
-
 /* One stack on its way into a row: its call site and the callers of that. */
 struct entry {
 	uint32_t stack;
 	uint64_t bytes;
 	uint64_t n_blocks;
-	char *labels[MAX_DEPTH]; /* of the site, its caller, ...; NULL behind the last */
-	char *via;               /* the library's function that led here; NULL: none */
+	char *labels[GPC_SITES_MAX_DEPTH]; /* of the site, its caller, ...; NULL behind the last */
+	char *via;                         /* the library's function that led here; NULL: none */
 };
 
 struct entries {
@@ -30,7 +27,7 @@ struct entries {
 static void entries_fini(struct entries *entries)
 {
 	for (size_t i = 0; i < entries->n; i++) {
-		for (unsigned level = 0; level < MAX_DEPTH; level++)
+		for (unsigned level = 0; level < GPC_SITES_MAX_DEPTH; level++)
 			free(entries->all[i].labels[level]);
 		free(entries->all[i].via);
 	}
@@ -56,7 +53,7 @@ static bool label(const struct gpc_report *report, struct entry *entry, unsigned
 	gpc_frames_via(stack, &text);
 	if (text.len && !(entry->via = strdup(buf)))
 		return false;
-	for (size_t i = (size_t)stack->site; i < stack->n && level < MAX_DEPTH; i++) {
+	for (size_t i = (size_t)stack->site; i < stack->n && level < GPC_SITES_MAX_DEPTH; i++) {
 		if (level > 0 && stack->frames[i].is_library)
 			continue;
 		text = gpc_text_init(buf, sizeof buf);
@@ -94,7 +91,7 @@ static int compare_entries(const void *left, const void *right)
 	const struct entry *a = left;
 	const struct entry *b = right;
 
-	for (unsigned level = 0; level < MAX_DEPTH; level++) {
+	for (unsigned level = 0; level < GPC_SITES_MAX_DEPTH; level++) {
 		int order = compare_labels(a->labels[level], b->labels[level]);
 
 		if (order)
@@ -206,7 +203,7 @@ static enum gpc_status add_rows(struct gpc_sites *sites, const struct entries *e
 			if (compare_labels(entry->labels[level], other->labels[level]) != 0)
 				break;
 			bytes = gpc_bytes_add(bytes, other->bytes);
-			for (unsigned above = level + 1; above < MAX_DEPTH; above++)
+			for (unsigned above = level + 1; above < GPC_SITES_MAX_DEPTH; above++)
 				has_callers |= compare_labels(entry->labels[above],
 						       other->labels[above]) != 0;
 		}

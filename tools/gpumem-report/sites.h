@@ -21,6 +21,9 @@
 
 #include "tools/gpumem-report/holdings.h"
 
+/* Wrappers around wrappers: deeper than this nobody needs to look for the place that matters. */
+#define GPC_SITES_MAX_DEPTH 4
+
 struct gpc_site {
 	char *where;
 	uint64_t bytes;

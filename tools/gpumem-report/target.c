@@ -112,10 +112,16 @@ void gpc_target_sort_out_number(struct gpc_options *options, const struct gpc_co
 	gpc_directory_close(&directory);
 }
 
+bool gpc_target_is_folder(const char *target)
+{
+	struct stat st;
+
+	return target && stat(target, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static enum gpc_exit find_recording(struct gpc_report *report)
 {
 	const char *target = report->options->target;
-	struct stat st;
 
 	if (!target) {
 		report->is_newest_by_default = true;
@@ -123,7 +129,7 @@ static enum gpc_exit find_recording(struct gpc_report *report)
 	}
 	if (is_pid(target))
 		return open_newest_of_pid(report, target);
-	if (stat(target, &st) == 0 && S_ISDIR(st.st_mode))
+	if (gpc_target_is_folder(target))
 		return open_worthiest(report, target);
 	return gpc_target_open_file(report, target);
 }
@@ -143,6 +149,7 @@ enum gpc_exit gpc_target_open(struct gpc_report *report, enum gpc_needs needs)
 {
 	switch (needs) {
 	case GPC_NEEDS_RECORDING:
+	case GPC_NEEDS_RECORDINGS:
 	case GPC_NEEDS_TWO_RECORDINGS:
 		return find_recording(report);
 	case GPC_NEEDS_DIRECTORY:

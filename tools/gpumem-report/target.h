@@ -26,4 +26,6 @@ enum gpc_exit gpc_target_open_file(struct gpc_report *report, const char *path);
 /* `oom 2`: a number that no recording has as its pid is the number of the failure. */
 void gpc_target_sort_out_number(struct gpc_options *options, const struct gpc_command *command);
 
+bool gpc_target_is_folder(const char *target); /* NULL is none */
+
 #endif

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Many processes at once: `merge`, `export --watch`, and what docs/fleet has for Prometheus and Grafana: run.py BUILD [CASE...]."""
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "tests", "integration"))
+
+from harness import TIMEOUT_S, Failed, Skip, World, expect, expect_equal  # noqa: E402
+
+GROW = 8 << 20
+
+# What the merge of 1,024 may take; of processor time, so that a busy machine does not count.
+MERGE_S = 10
+
+
+def rank(world, number, *arguments, world_size=1):
+    path = os.path.join(world.folder, "ranks", f"{number}.gpucache")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    world.run(world.script("train.py") + ["--steps", "12", *arguments], sim="memory:2GiB,context:100MiB", GPUCACHE_OUTPUT=path,
+              GPUCACHE_CONF="oom_report:never", RANK=str(number), LOCAL_RANK="0", WORLD_SIZE=str(world_size))
+    expect(os.path.exists(path), f"rank {number} left no recording")
+    return path
+
+
+def merged(world, *targets):
+    return json.loads(world.report("merge", "--json", *(targets or [os.path.join(world.folder, "ranks")])).out)
+
+
+def case_first_and_odd(world):
+    """The first failure with its call site, and the rank that grew, in text and JSON."""
+    for number in (0, 1, 2, 4):
+        rank(world, number)
+    rank(world, 3, "--grow", str(GROW))
+    expect_equal("first failure", merged(world)["first_failure"], None)
+    found = merged(world)
+    odd = found["odd_one_out"]
+    expect_equal("ranks", [one["rank"] for one in found["ranks"]], [0, 1, 2, 3, 4])
+    expect_equal("the odd one", (odd["rank"], odd["is_more"]), (3, True))
+    expect("remember_loss" in odd["where"], odd["where"])
+    peaks = sorted(one["peak_live_bytes"] for one in found["ranks"])
+    expect_equal("the median", found["median_peak_live_bytes"], peaks[2])
+    expect_equal("its peak", odd["peak_live_bytes"], peaks[4])
+    expect_equal("the difference", odd["difference_bytes"] % GROW, 0)
+    for number in (5, 6):
+        rank(world, number, "--oom")
+    first = merged(world)["first_failure"]
+    expect_equal("who failed first", first["rank"], 5)
+    oom = world.report_json("oom", os.path.join(world.folder, "ranks", "5.gpucache"))
+    expect_equal("as oom --json says", (first["verdict"], first["requested_bytes"], first["time"]),
+                 (oom["verdict"]["word"], oom["request"]["requested_bytes"], oom["time"]))
+    text = world.report("merge", os.path.join(world.folder, "ranks")).out
+    expect(re.search(r"rank 5 .*\n? *ran out of memory first", re.sub(r"\s+", " ", text)), text)
+    expect("later: rank 6" in text, text)
+    for one in merged(world)["ranks"]:
+        peak = world.report_json("summary", one["path"])["devices"][0]["peak"]["live_bytes"]
+        expect(one["peak_live_bytes"] >= peak, f"{one} has a lower peak than {peak}")
+
+
+def case_odd_holds_less(world):
+    """One that lacks what the others have is odd as well; of two nobody is."""
+    paths = [rank(world, number, "--grow", str(GROW)) for number in (0, 1, 2)] + [rank(world, 3)]
+    odd = merged(world)["odd_one_out"]
+    expect_equal("the odd one", (odd["rank"], odd["is_more"]), (3, False))
+    expect("remember_loss" in odd["where"], odd["where"])
+    expect_equal("of two", merged(world, paths[0], paths[3])["odd_one_out"], None)
+
+
+def case_not_whole(world):
+    """Ranks that left nothing are counted; junk, damage and processes without a GPU do not end it."""
+    for number in (0, 1):
+        rank(world, number, world_size=4)
+    folder = os.path.join(world.folder, "ranks")
+    with open(os.path.join(folder, "junk.gpucache"), "wb") as file:
+        file.write(b"junk")
+    done = world.report("merge", folder, status=4)
+    expect("2 processes" in done.out, done.out)
+    expect("the job has 4 ranks: 2 left no recording here" in done.out, done.out)
+    expect("junk.gpucache" in done.err, done.err)
+    expect_equal("nothing there", world.report("merge", world.folder + "/none", status=None).status, 3)
+
+
+def case_many(world):
+    """1,024 recordings of the usual size, within seconds and in memory that does not grow with them."""
+    usual, failed = rank(world, 0), rank(world, 1, "--oom")
+    folder = os.path.join(world.folder, "many")
+    os.mkdir(folder)
+    for i in range(1024):
+        subprocess.run(["cp", "--sparse=always", failed if i == 700 else usual, os.path.join(folder, f"{i}.gpucache")], check=True)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = merged(world, folder)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    expect_equal("ranks", len(found["ranks"]), 1024)
+    expect(found["first_failure"]["path"].endswith("/700.gpucache"), found["first_failure"])
+    expect(found["odd_one_out"]["path"].endswith("/700.gpucache"), found["odd_one_out"])
+    expect(took < MERGE_S, f"it took {took:.1f} s")
+    command = [os.path.join(world.build, "gpumem-report"), "merge", folder]
+    most = []
+    for few in (16, 1024):
+        # The one whose symbols are read is among both.
+        files = [os.path.join(folder, f"{i}.gpucache") for i in sorted(range(1024), key=lambda i: i != 700)[:few]]
+        child = subprocess.Popen([*command[:2], *files], stdout=subprocess.DEVNULL)
+        _, _, usage = os.wait4(child.pid, 0)
+        most.append(usage.ru_maxrss)
+    # A row is below a KiB; a recording 8 MiB.
+    expect(most[1] - most[0] < 8 << 10, f"{most[0]} KiB for 16, {most[1]} KiB for 1,024")
+    return f"{took:.1f} s of processor time, {most[1] >> 10} MiB"
+
+
+def wait_for(world, path, pattern):
+    end = time.monotonic() + TIMEOUT_S
+    text = ""
+    while time.monotonic() < end:
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            if re.search(pattern, text, re.M):
+                return text
+        time.sleep(0.02)
+    raise Failed(f"{pattern} never came into {path}: {text[:2000]}")
+
+
+def start_watch(world, *arguments):
+    return subprocess.Popen([os.path.join(world.build, "gpumem-report"), "export", "--format=prometheus", "--watch=100ms", *arguments],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def samples_of(text):
+    """Every sample once, under its family's head, as the collector wants it."""
+    found, heads = {}, []
+    for line in text.splitlines():
+        if line.startswith("# TYPE"):
+            heads.append(line.split()[2])
+        elif not line.startswith("#"):
+            name, value = line.rsplit(" ", 1)
+            expect(name not in found, f"twice: {name}")
+            expect_equal("family of " + name, name.split("{")[0], heads[-1])
+            found[name] = int(value)
+    expect_equal("heads", len(heads), len(set(heads)))
+    return found
+
+
+def case_watch(world):
+    """All processes in one file, whole at each moment; one that ends stays with its state; SIGTERM removes the file."""
+    children = [world.start_and_hold([world.program("train"), "--steps", "9", "--hold-at", "4", "--print-live"],
+                                     sim="memory:4GiB,context:100MiB")[0] for _ in range(2)]
+    path = os.path.join(world.folder, "gpucache.prom")
+    watch = start_watch(world, "-o", path, world.folder)
+    try:
+        wait_for(world, path, f'pid="{children[1].pid}".*state="alive"')
+        for _ in range(300):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            expect(text.rstrip().split("\n")[-1].startswith("gpucache_device_total_bytes{"), "half a file was seen")
+        children[0].kill()
+        children[0].wait()
+        samples = samples_of(wait_for(world, path, f'pid="{children[0].pid}".*state="killed"'))
+        expect(any(f'pid="{children[1].pid}"' in name and 'state="alive"' in name for name in samples), "the other one is not there")
+        recording = next(one for one in world.recordings() if f"-{children[0].pid}." in one)
+        device = world.report_json("summary", recording)["devices"][0]
+        for key in ("live_bytes", "cached_bytes", "reserved_bytes"):
+            said = [value for name, value in samples.items()
+                    if name.startswith(f"gpucache_{key}{{") and f'pid="{children[0].pid}"' in name]
+            expect_equal(key, said, [device["now"][key]])
+        watch.send_signal(signal.SIGTERM)
+        expect_equal("exit status", watch.wait(TIMEOUT_S), 0)
+        expect(not [name for name in os.listdir(world.folder) if "gpucache.prom" in name], os.listdir(world.folder))
+    finally:
+        watch.kill()
+        watch.communicate()
+
+
+def case_watch_one(world):
+    """The watch of one process ends with it, and leaves its last numbers; what cannot be written is said."""
+    child, _ = world.start_and_hold([world.program("train"), "--steps", "9", "--hold-at", "4", "--print-live"], sim="memory:4GiB")
+    path = os.path.join(world.folder, "one.prom")
+    watch = start_watch(world, "-o", path, world.recording())
+    wait_for(world, path, 'state="alive"')
+    child.kill()
+    child.wait()
+    expect_equal("exit status", watch.wait(TIMEOUT_S), 0)
+    watch.communicate()
+    wait_for(world, path, 'state="killed"')
+    watch = start_watch(world, "-o", world.folder + "/no/such/folder.prom", world.recording())
+    expect_equal("exit status", watch.wait(TIMEOUT_S), 5)
+    expect("no/such/folder.prom: No such file or directory" in watch.communicate()[1], "it does not say why")
+    for wrong in (["export", "--format=csv", "--watch=1s"], ["summary", "--watch=1s"], ["export", "--format=prometheus", "--watch=soon"],
+                  ["summary", "--once"]):
+        expect_equal(" ".join(wrong), world.report(*wrong, status=None).status, 2)
+
+
+def case_names(world):
+    """Rules and dashboard name only metrics that there are; promtool, where it is, finds the rules right and sees them fire."""
+    world.run([world.program("train"), "--steps", "2"])
+    known = set(re.findall(r"^# TYPE (\S+)", world.report("export", "--format=prometheus", world.recording()).out, re.M))
+    for name in ("alerts.yml", "dashboard.json"):
+        with open(os.path.join(TOP, "docs", "fleet", name), encoding="utf-8") as file:
+            text = file.read()
+        named = set(re.findall(r"\bgpucache_[a-z_]+", text))
+        expect(named and named <= known, f"{name} names {sorted(named - known)}, which nobody writes")
+    panels = json.loads(text)["panels"]
+    expect(len({panel["id"] for panel in panels}) == len(panels), "two panels have one number")
+    if not shutil.which("promtool"):
+        return "without promtool, which is not here"
+    for command in (["check", "rules", "docs/fleet/alerts.yml"], ["test", "rules", "tests/fleet/alerts_test.yml"]):
+        done = subprocess.run(["promtool", *command], cwd=TOP, capture_output=True, text=True, check=False)
+        expect_equal(" ".join(command), done.returncode, 0)
+    return None
+
+
+def main():
+    cases = [(name[5:], case) for name, case in globals().items() if name.startswith("case_")]
+    passed = failed = 0
+    for name, case in cases:
+        if sys.argv[2:] and name not in sys.argv[2:]:
+            continue
+        with tempfile.TemporaryDirectory(prefix="gpucache-fleet-") as folder:
+            world = World(os.path.abspath(sys.argv[1]), folder)
+            try:
+                said = case(world)
+                print(f"ok {name}{': ' + said if said else ''}", flush=True)
+                passed += 1
+            except Skip as skip:
+                print(f"skip {name}: {skip}")
+            except Exception as error:
+                print(f"FAIL {name}: {error}")
+                if not isinstance(error, Failed):
+                    traceback.print_exc(file=sys.stdout)
+                failed += 1
+            finally:
+                world.end_children()
+    print(f"{passed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,387 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The page of `gpumem-report html`: run.py BUILD [--browser].
+
+Without a browser: the file stands alone, holds what --json says word for word, and survives hostile names.  With --browser it
+is opened in headless Chromium, clicked, and read: each number on it is that of --json.  One line a case; the last line counts them.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path[:0] = [os.path.join(TOP, "tests", "integration"), os.path.dirname(os.path.abspath(__file__))]
+
+import browser as chromium  # noqa: E402
+from harness import Skip, World, expect, expect_equal  # noqa: E402
+
+# What a page may take to open, of a million events; a busy machine gets it tried again.
+OPEN_S = 2.0
+TRIES = 5
+
+
+class Pages:
+    """The recordings, and what gpumem-report says of each."""
+
+    def __init__(self, world):
+        self.world = world
+        self.browser = None
+        self.made = self.compile(["tests/export/make_recording.c"], "made.gpucache")
+        golden = self.compile(["tests/golden/make_recordings.c", "tests/golden/make_torch.c"], "runs", "foreign", "ranks")
+        self.golden = {name: os.path.join(golden, name + ".gpucache") for name in ("ended", "python", "tags", "unused", "oom")
+                       if os.path.exists(os.path.join(golden, name + ".gpucache"))}
+
+    def compile(self, sources, *arguments):
+        program = os.path.join(self.world.folder, os.path.basename(sources[0])[:-2])
+        subprocess.run([os.environ.get("CC", "gcc"), "-std=c11", "-D_GNU_SOURCE", "-I" + TOP, "-I" + TOP + "/include",
+                        "-o", program, *(os.path.join(TOP, source) for source in sources), TOP + "/tests/unit/format/recording_builder.c"], check=True)
+        subprocess.run([program, *arguments], cwd=self.world.folder, check=True)
+        return os.path.join(self.world.folder, arguments[0])
+
+    def record(self, name, command, sim, status=None, **extra):
+        path = os.path.join(self.world.folder, name + ".gpucache")
+        done = self.world.run(command, sim=sim, GPUCACHE_OUTPUT=path, **extra)
+        expect(status is None or done.returncode == status, f"{command} ended with {done.status}: {done.err}")
+        expect(os.path.exists(path), f"{command} left no recording: {done.err}")
+        return path
+
+    def page(self, *recordings):
+        path = os.path.join(self.world.folder, "page.html")
+        self.world.report("html", "-f", "-o", path, *recordings)
+        return path
+
+    def data(self, *recordings):
+        with open(self.page(*recordings), encoding="utf-8") as file:
+            text = file.read()
+        found = re.search(r'<script id="data" type="application/json">\n(.*?)</script>', text, re.S)
+        expect(found, "the page holds no data")
+        return text, json.loads(found[1])
+
+    def summary(self, recording):
+        return self.world.report_json("summary", recording)
+
+
+def at_moment(data, device, row):
+    """What is held by stack at a row of the ring, summed as the page does."""
+    end = device["moments"]["rows"][4 * row + 3]
+    sums = {}
+    for stack, n_bytes, n_blocks in zip(*[iter(device["moments"]["deltas"][:3 * end])] * 3):
+        old = sums.get(stack, (0, 0))
+        sums[stack] = (old[0] + n_bytes, old[1] + n_blocks)
+    return {stack: pair for stack, pair in sums.items() if pair != (0, 0)}
+
+
+# Without a browser.
+
+def case_stands_alone(pages):
+    """Nothing is loaded from anywhere, and what --json prints is in it word for word."""
+    text, data = pages.data(pages.made)
+    expect(not re.search(r"""(src|href)=["'](?!data:)""", text), "the page loads something")
+    expect("default-src 'none'" in text, "the page may load something")
+    expect_equal("schema", data["schema"], "gpumem.html/1")
+    expect_equal("the summary", data["runs"][0]["summary"], pages.summary(pages.made))
+    for oom in data["runs"][0]["ooms"]:
+        said = json.loads(pages.world.report("oom", str(oom["number"]), "--json", pages.made).out)
+        expect_equal(f"failure {oom['number']}", oom, said)
+    for name in ("summary", "ooms", "frames", "stacks", "tags", "devices"):
+        expect(name in data["runs"][0], f"no {name}")
+
+
+def case_hostile_names(pages):
+    """Names that end a script, or open a comment, stay names."""
+    path = os.path.join(pages.world.folder, "hostile.gpucache")
+    with open(pages.made, "rb") as file:
+        content = bytearray(file.read())
+    command = content.find(b"\0" * 64, 4096)
+    expect(command > 0, "no room")
+    text, before = pages.data(pages.made)
+    name = before["runs"][0]["summary"]["devices"][0]["name"].encode()
+    at = content.find(name)
+    evil = b"</script><!--<script>\xff"
+    content[at:at + 64] = evil + b"\0" * (64 - len(evil))
+    with open(path, "wb") as file:
+        file.write(content)
+    with open(pages.page(path), encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    expect_equal("ends of scripts", text.count("</script"), 3)
+    found = re.search(r'<script id="data" type="application/json">\n(.*?)</script>', text, re.S)
+    expect(json.loads(found[1])["runs"][0]["summary"]["devices"][0]["name"].startswith("</script><!--"), "the name is another")
+    expect("<" not in found[1], "the data has a tag")
+
+
+def case_end_is_end(pages):
+    """The sum of all deltas is what lives at the end, by stack; heap and segments add up."""
+    path = pages.record("train", [pages.world.program("train"), "--steps", "8"], "memory:4GiB,context:300MiB")
+    sampled = pages.record("sampled", [pages.world.program("train"), "--steps", "8"], "memory:4GiB,context:300MiB",
+                           GPUCACHE_CONF="stacks:sampled")
+    oomed = pages.record("oomed", pages.world.script("train.py") + ["--oom"], "memory:2GiB,context:100MiB")
+    for recording in (path, sampled, oomed):
+        _, data = pages.data(recording)
+        for device in data["runs"][0]["devices"]:
+            held = at_moment(data, device, len(device["moments"]["rows"]) // 4 - 1)
+            flat = device["end"]["holders"]
+            wanted = {flat[i]: (flat[i + 1], flat[i + 2]) for i in range(0, len(flat), 3)}
+            expect_equal("held after the last event", held, wanted)
+            check_heap(device["heap"])
+
+
+def check_heap(heap):
+    at = 0
+    for segment in heap["segments"]:
+        sums = [0] * len(heap["words"])
+        while at < segment["end"]:
+            size, _, state = heap["cells"][5 * at:5 * at + 3]
+            sums[state] += size
+            at += 1
+        expect_equal(f"cells of {segment['address']}", sum(sums), segment["size"])
+        expect_equal(f"bytes of {segment['address']}", sum(segment["bytes"]), segment["size"])
+        if not heap["merged"]:
+            expect_equal(f"states of {segment['address']}", sums, segment["bytes"])
+    expect_equal("cells", at, len(heap["cells"]) // 5)
+
+
+def case_segments_of_torch(pages):
+    """An arena shows its tensors, the gaps between them, and who pins it."""
+    _, data = pages.data(pages.made)
+    run = data["runs"][0]
+    heap = run["devices"][0]["heap"]
+    check_heap(heap)
+    with_gap = [segment for segment in heap["segments"] if segment["bytes"][heap["words"].index("PyTorch's, in no tensor")]]
+    expect_equal("segments with a gap", len(with_gap), 1)
+    expect_equal("the gap", with_gap[0]["bytes"][heap["words"].index("PyTorch's, in no tensor")], 15 << 20)
+    expect_equal("pins", with_gap[0]["n_pins"], 2)
+
+
+def case_several(pages):
+    """A page of all recordings of a folder; one that is damaged or no recording does not end it."""
+    folder = os.path.join(pages.world.folder, "several")
+    os.mkdir(folder)
+    for i, path in enumerate([pages.made, *pages.golden.values()]):
+        shutil.copy(path, os.path.join(folder, f"{i}.gpucache"))
+    with open(os.path.join(folder, "junk.gpucache"), "wb") as file:
+        file.write(b"junk")
+    out = os.path.join(pages.world.folder, "several.html")
+    pages.world.report("html", "-f", "-o", out, folder, status=4)
+    with open(out, encoding="utf-8") as file:
+        found = re.search(r'<script id="data" type="application/json">\n(.*?)</script>', file.read(), re.S)
+    expect_equal("runs", len(json.loads(found[1])["runs"]), 1 + len(pages.golden))
+
+
+def case_without_d3(pages):
+    """Built without D3, the command says what is missing, and nothing else changes."""
+    build, parts = os.path.dirname(os.path.realpath(pages.world.build + "/gpumem-report")), os.path.join(pages.world.folder, "no-d3")
+    subprocess.run(["make", "-s", "-C", TOP, "D3=", "B=" + parts, parts + "/html/embed.o"], check=True, capture_output=True,
+                   env={key: value for key, value in os.environ.items() if not key.startswith("MAKE")})
+    folder = os.path.join(build, "tools", "gpumem-report")
+    objects = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".o")]
+    program = os.path.join(parts, "gpumem-report")
+    subprocess.run([os.environ.get("CC", "gcc"), "-o", program, *objects, parts + "/html/embed.o", build + "/libformat.a",
+                    build + "/libcore.a", "-ldw", "-lelf", "-ljson-c", "-lz", "-lncursesw", "-ltinfo"], check=True)
+    done = subprocess.run([program, "html", "-o", parts + "/page.html", "-f", pages.made], capture_output=True, text=True, check=False)
+    expect_equal("exit status", done.returncode, 2)
+    expect("built without D3" in done.stderr, done.stderr)
+    expect_equal("summary", subprocess.run([program, pages.made], capture_output=True, check=False).returncode, 0)
+
+
+# With a browser.
+
+def read_holders(page):
+    return [tuple(row) for row in page.run(
+        "[...document.querySelectorAll('#holders tr[data-where]')].map(row => [row.dataset.where, Number(row.dataset.bytes)])")]
+
+
+def wanted_holders(rows):
+    return [(row["where"], row["live_bytes"]) for row in rows]
+
+
+def read_balance(page):
+    return page.run("Object.fromEntries([...document.querySelectorAll('#balance tr[data-line]')]"
+                    ".map(row => [row.dataset.line, Number(row.querySelector('[data-bytes]').dataset.bytes)]))")
+
+
+def check_moment(page, summary, name):
+    """The page stands at the moment of the summary: table, flame graph, balance."""
+    device = summary["devices"][0]
+    held = sum(row["live_bytes"] for row in device["holders"])
+    expect_equal(f"{name}: holders", sorted(read_holders(page)), sorted(wanted_holders(device["holders"])))
+    expect_equal(f"{name}: sum of them", page.run("Number(document.getElementById('moment-bytes').dataset.bytes)"), held)
+    expect_equal(f"{name}: flame graph", page.run("Number(document.getElementById('flame').dataset.bytes)"), held)
+    for line, n_bytes in read_balance(page).items():
+        expect_equal(f"{name}: balance {line}", n_bytes, device["balance"][line])
+
+
+def open_page(pages, *recordings, width=1200, theme="light"):
+    page = pages.browser
+    page.size(width, 900, theme)
+    page.open(pages.page(*recordings))
+    return page
+
+
+def press(page, selector):
+    box = page.run(f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{ block: 'center' }});"
+                   " const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()")
+    page.click(*box)
+
+
+def browser_case_oom(pages):
+    """It opens at the failure: verdict, holders and balance are those of --json; peak and end are a click away."""
+    recording = pages.record("oom", pages.world.script("train.py") + ["--oom"], "memory:2GiB,context:100MiB")
+    page, summary = open_page(pages, recording), pages.summary(recording)
+    expect_equal("verdict", page.run("document.querySelector('[data-verdict]').dataset.verdict"), summary["verdict"]["word"])
+    advice = json.loads(pages.world.report("oom", "--json", recording).out)["verdict"]["advice"]
+    expect(advice in page.run("document.getElementById('verdict').textContent"), "the advice is not on the page")
+    check_moment(page, summary, "failure")
+    press(page, "#moments [data-kind=peak]")
+    peak = json.loads(pages.world.report("export", "--format=json", "--at=peak", recording).out)["devices"][0]
+    expect_equal("at the peak", page.run("Number(document.getElementById('moment-bytes').dataset.bytes)"),
+                 sum(row["live_bytes"] for row in peak["holders"]))
+    press(page, "#moments [data-kind=end]")
+    expect_equal("at the end", page.run("Number(document.getElementById('moment-bytes').dataset.bytes)"),
+                 sum(row["live_bytes"] for row in
+                     json.loads(pages.world.report("export", "--format=json", recording).out)["devices"][0]["holders"]))
+
+
+def browser_case_two_gpus(pages):
+    """Each GPU has its own view; the one that failed is shown first."""
+    recording = pages.record("two", pages.world.script("devices.py") + ["leak", "2", "1"], "memory:1GiB,devices:2,context:50MiB")
+    page, summary = open_page(pages, recording), pages.summary(recording)
+    check_moment(page, {"devices": [summary["devices"][1]]}, "GPU 1")
+    page.key("[", "[")
+    page.key("e", "e")
+    check_moment(page, {"devices": [summary["devices"][0]]}, "GPU 0")
+    peaks = page.run("[...document.querySelectorAll('#ranks td[data-bytes]')].map(cell => Number(cell.dataset.bytes))")
+    data = page.run("DATA.runs[0].devices.map(device => device.peak.live)")
+    expect_equal("peaks of the GPUs", peaks, data)
+
+
+def browser_case_clicks(pages):
+    """A click on the timeline is a moment, and its holders add up to what was asked for then; dragging zooms; keys work."""
+    recording = pages.record("clicks", [pages.world.program("train"), "--steps", "20"], "memory:4GiB,context:300MiB")
+    page = open_page(pages, recording)
+    left, top, width, height = page.run("(() => { const b = document.getElementById('timeline').getBoundingClientRect();"
+                                        " return [b.x, b.y, b.width, b.height]; })()")
+    seen = set()
+    for part in (0.2, 0.4, 0.6, 0.8):
+        page.click(left + part * width, top + height / 2)
+        moment = page.run("({ t: state.moment.t, index: state.moment.index, bytes: Number(document.getElementById('moment-bytes')"
+                          ".dataset.bytes), sum: state.moment.holders().reduce((sum, one) => sum + one.bytes, 0), live: state.moment.live })")
+        expect_equal("sum of the holders", moment["bytes"], moment["sum"])
+        expect(moment["live"] is None or moment["bytes"] <= moment["live"], f"more was asked for than was live: {moment}")
+        expect_equal("table", sum(n for _, n in read_holders(page)), moment["bytes"])
+        seen.add(moment["t"])
+    expect(len(seen) > 1, "each click is the same moment")
+    page.key("ArrowLeft")
+    expect_equal("the moment before", page.run("state.moment.index"), moment["index"] - 1)
+    page.drag(left + 0.3 * width, top + height / 2, left + 0.5 * width)
+    expect(page.run("state.zoom !== null"), "dragging does not zoom")
+    page.key("0", "0")
+    expect(page.run("state.zoom === null"), "the key 0 does not show the whole run")
+    press(page, "#flame g:last-of-type rect")
+    expect(page.run("flame.focus !== flame.root"), "a click into the flame graph does nothing")
+    press(page, "#segments tbody tr")
+    expect("inned by" in page.run("document.getElementById('segment').textContent"), "a segment does not say what pins it")
+    page.key("/", "/")
+    page.run("(() => { const s = document.getElementById('search'); s.value = 'no such name'; s.dispatchEvent(new Event('input')); })()")
+    expect_equal("rows of an unknown name", read_holders(page), [])
+    page.key("Escape")
+    expect(read_holders(page), "Escape does not end the search")
+    page.key("d", "d")
+    expect_equal("theme", page.run("document.documentElement.dataset.theme"), "dark")
+
+
+def browser_case_tags(pages):
+    """PyTorch's arenas and tensors, and the program's ranges."""
+    for recording in (pages.made, pages.golden["tags"], pages.golden["python"]):
+        page, summary = open_page(pages, recording), pages.summary(recording)
+        ranges = page.run("document.getElementById('tags').textContent")
+        for row in summary["devices"][0]["tags"]:
+            expect((row["tag"] or "(in no range)") in ranges, f"{row} is not in {ranges}")
+        if not summary["verdict"]:
+            page.key("e", "e")
+            check_moment(page, summary, os.path.basename(recording))
+
+
+def browser_case_million(pages):
+    """A million events open in time, and the peak of one call is on the page, with who held it."""
+    recording = pages.record("million", [pages.world.program("waves"), "1000000"], "memory:4GiB,context:0",
+                             GPUCACHE_CONF="recording_size:256MiB")
+    path = pages.page(recording)
+    page = pages.browser
+    page.size(1200, 900)
+    times = []
+    while len(times) < TRIES and (not times or min(times) > OPEN_S):
+        times.append(page.open(path))
+    events = page.run("DATA.runs[0].devices[0].moments.n_events")
+    expect(events >= 1000000, f"{events} events")
+    peak = pages.summary(recording)["devices"][0]["peak"]["live_bytes"]
+    expect_equal("the highest of the ring", page.run("d3.max(state.view.rows, row => row.live)"), peak)
+    expect_equal("the highest that is drawn", page.run("Number(document.getElementById('timeline').dataset.highest)"), peak)
+    expect_equal("what was asked for there", page.run(
+        "(() => { const top = d3.max(state.view.rows, row => row.live); selectMoment(state.view.moments.find(one => one.kind === 'event'"
+        " && one.live === top)); return siteRows(state.view.run, state.moment.holders())[0].bytes; })()"), 777 << 20)
+    expect(page.run("document.documentElement.outerHTML.length") < 2 << 20, "the page was not thinned")
+    expect(min(times) < OPEN_S, f"it took {', '.join(f'{s:.2f}' for s in times)} s to open")
+    return f"{events} events, {os.path.getsize(path) >> 10} KiB, open in {min(times):.2f} s"
+
+
+def browser_case_sizes(pages):
+    """Nothing is wider than the window, from a telephone to a large screen, dark and light."""
+    for recording in (pages.made, pages.golden["python"]):
+        for width in (320, 400, 800, 1600):
+            for theme in ("light", "dark"):
+                page = open_page(pages, recording, width=width, theme=theme)
+                expect(page.run("document.documentElement.scrollWidth") <= width, f"at {width} pixels it is wider")
+                expect_equal("theme", page.run("document.documentElement.dataset.theme"), theme)
+
+
+def browser_case_unused(pages):
+    """A process that used no GPU has a page that says so."""
+    page = open_page(pages, pages.golden["unused"])
+    expect("No" in page.run("document.getElementById('verdict').textContent"), "it says nothing")
+
+
+def run_case(name, case, pages):
+    pages.browser and pages.browser.problems.clear()
+    try:
+        said = case(pages)
+        expect(not pages.browser or not pages.browser.problems, f"the page complained: {pages.browser and pages.browser.problems}")
+    except Skip as skip:
+        print(f"skip {name}: {skip}")
+        return True
+    except Exception as error:
+        print(f"FAIL {name}: {error}")
+        if not type(error).__name__ == "Failed":
+            traceback.print_exc(file=sys.stdout)
+        return False
+    print(f"ok {name}{': ' + said if said else ''}", flush=True)
+    return True
+
+
+def main():
+    build, with_browser = sys.argv[1], "--browser" in sys.argv[2:]
+    path = chromium.find()
+    if with_browser and not path:
+        print("skip html: there is no Chromium here; Debian's package is chromium\n0 passed, 0 failed")
+        return 0
+    prefix = "browser_case_" if with_browser else "case_"
+    cases = [(name[len(prefix):], case) for name, case in globals().items() if name.startswith(prefix)]
+    passed = 0
+    with tempfile.TemporaryDirectory(prefix="gpucache-html-") as folder:
+        pages = Pages(World(os.path.abspath(build), folder))
+        if with_browser:
+            pages.browser = chromium.Browser(path, folder)
+        for name, case in cases:
+            passed += run_case(name, case, pages)
+        if pages.browser:
+            pages.browser.close()
+    print(f"{passed} passed, {len(cases) - passed} failed")
+    return passed != len(cases)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

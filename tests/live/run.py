@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`gpumem-report live` in a terminal of tmux, and as text and JSON: run.py BUILD.
+
+Nothing here waits for a time: what must come is looked for until it is there.  One line a case; the last line counts them.
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "tests", "integration"))
+
+from harness import TIMEOUT_S, Failed, Skip, World, expect, expect_equal  # noqa: E402
+
+
+class Terminal:
+    """A window of a tmux server of its own."""
+
+    def __init__(self, world, columns, rows, *arguments, **environment):
+        if not shutil.which("tmux"):
+            raise Skip("there is no tmux here")
+        # A server of its own each time: one that was told to end may still be there.
+        self.tmux = ["tmux", "-S", tempfile.mktemp(prefix="tmux", dir=world.folder), "-f", "/dev/null"]
+        command = [os.path.join(world.build, "gpumem-report"), "live", "--watch=200ms", *arguments]
+        words = ["env", *(f"{key}={value}" for key, value in {"LC_ALL": "C.UTF-8", **environment}.items()), *command]
+        quoted = " ".join("'" + word + "'" for word in words)
+        self.run("new-session", "-d", "-x", str(columns), "-y", str(rows), quoted + "; echo status $?; exec sleep 1000")
+
+    def run(self, *arguments):
+        return subprocess.run([*self.tmux, *arguments], check=True, capture_output=True, text=True).stdout
+
+    def lines(self, *arguments):
+        return self.run("capture-pane", "-p", *arguments).split("\n")
+
+    def keys(self, *names):
+        self.run("send-keys", *names)
+
+    def wait(self, pattern):
+        """The lines, once one of them matches."""
+        end = time.monotonic() + TIMEOUT_S
+        while True:
+            lines = self.lines()
+            if any(re.search(pattern, line) for line in lines):
+                return lines
+            if time.monotonic() > end:
+                raise Failed(f"{pattern!r} never came:\n" + "\n".join(lines))
+            time.sleep(0.05)
+
+    def close(self):
+        subprocess.run([*self.tmux, "kill-server"], check=False, capture_output=True)
+
+
+def start(world, *arguments):
+    child, live = world.start_and_hold([world.program("train"), "--steps", "60", "--hold-at", "40", "--print-live", *arguments],
+                                       sim="memory:4GiB,context:300MiB")
+    path = next(one for one in world.recordings() if f"-{child.pid}." in one)
+    return child, live, path
+
+
+def case_once(world):
+    """Text and JSON say what --json of the summary says."""
+    child, _, path = start(world)
+    for target in (path, world.folder):
+        text = world.report("live", "--once", target).out
+        expect(re.search(rf"^ *{child.pid} +0 alive ", text, re.M), text)
+        expect("\x1b" not in text and all(len(line) <= 80 for line in text.splitlines()), text)
+        root = json.loads(world.report("live", "--json", target).out)
+        expect_equal("processes", [one["pid"] for one in root["processes"]], [child.pid])
+        device, summary = root["processes"][0]["devices"][0], world.report_json("summary", path)["devices"][0]
+        expect_equal("balance", device["balance"], summary["balance"])
+        expect_equal("held", sum(row["live_bytes"] for row in device["holders"]), sum(row["live_bytes"] for row in summary["holders"]))
+        expect(any(row["where"].startswith("contexts") for row in device["holders"]), device["holders"])
+    expect_equal("no such process", world.report("live", "--once", "999999999", status=None).status, 3)
+
+
+def case_growth(world):
+    """The floor grows, and there is an end; waves, a start that is over, and a step that was the only one are no growth."""
+    program = os.path.join(world.folder, "make_history")
+    subprocess.run([os.environ.get("CC", "gcc"), "-std=c11", "-D_GNU_SOURCE", "-I" + TOP, "-I" + TOP + "/include", "-o", program,
+                    TOP + "/tests/live/make_history.c", TOP + "/tests/unit/format/recording_builder.c"], check=True)
+    for levels, growth in (("1 9 2 9 3 9 4 9", 0.5), ("5 9 5 9 5 9 5 9", 0), ("1 2 3 4 4 4 4 4", 0), ("9 8 7 6 5 4 3 2", 0),
+                           ("1 1 2 2 4 4 8 8", 1), ("1 1 1 1 1 1 8 8", 0)):
+        path = os.path.join(world.folder, "history.gpucache")
+        subprocess.run([program, path, *levels.split()], check=True)
+        device = json.loads(world.report("live", "--json", path).out)["processes"][0]["devices"][0]
+        expect_equal(f"growth of {levels}", device["growth_bytes_per_second"], growth * (1 << 30))
+        room = device["balance"]["free_bytes"] + device["cached_bytes"] + device["pending_bytes"]
+        expect_equal(f"seconds left of {levels}", device["seconds_left"], room / (growth * (1 << 30)) if growth else None)
+
+
+def case_widths(world):
+    """At 60, 80 and 200 columns nothing is wider, and the wider show more."""
+    child, _, path = start(world)
+    for columns, head in ((60, "CACHED PROGRAM"), (80, "CALL/s PROGRAM"), (200, "PEAK PROGRAM")):
+        terminal = Terminal(world, columns, 24, path)
+        try:
+            lines = terminal.wait(rf"^ *{child.pid} .*alive")
+            expect(any(head in line for line in lines), f"at {columns} columns there is no {head!r}: {lines}")
+            expect(all(len(line) <= columns for line in lines), f"wider than {columns}: {lines}")
+            expect(any(re.match(r"0 .*\[\|.*\]", line) for line in lines), f"no bar: {lines}")
+            terminal.keys("q")
+            terminal.wait("^status 0")
+        finally:
+            terminal.close()
+
+
+def case_resize(world):
+    """The window changes its size, and what is shown with it; so small a one that nothing fits is no end."""
+    child, _, path = start(world)
+    terminal = Terminal(world, 60, 20, path)
+    try:
+        terminal.wait("CACHED PROGRAM")
+        for columns, rows, head in ((150, 40, "PEAK PROGRAM"), (80, 12, "CALL/s PROGRAM"), (61, 8, "CACHED PROGRAM")):
+            terminal.run("resize-window", "-x", str(columns), "-y", str(rows))
+            expect(all(len(line) <= columns for line in terminal.wait(head)), "wider than the window")
+        terminal.run("resize-window", "-x", "10", "-y", "3")
+        terminal.run("resize-window", "-x", "80", "-y", "24")
+        terminal.wait(rf"^ *{child.pid} .*alive")
+        terminal.keys("F10")
+        terminal.wait("^status 0")
+    finally:
+        terminal.close()
+
+
+def case_colour(world):
+    """Colours where the terminal has them; none by NO_COLOR, --no-color, or a terminal without."""
+    _, _, path = start(world)
+    coloured = r"\x1b\[[0-9;]*(3[0-7]|4[0-7])[;m]"
+    for wanted, arguments, environment in ((True, [], {}), (False, [], {"NO_COLOR": "1"}), (False, ["--no-color"], {}),
+                                           (False, [], {"TERM": "vt100"})):
+        terminal = Terminal(world, 80, 24, *arguments, path, **environment)
+        try:
+            terminal.wait("alive")
+            found = any(re.search(coloured, line) for line in terminal.lines("-e"))
+            expect_equal(f"colours with {arguments} {environment}", found, wanted)
+        finally:
+            terminal.close()
+
+
+def case_ends(world):
+    """A process that ends, or is killed, while it is watched stays on the screen and says so; an unknown terminal is told."""
+    first, _, _ = start(world)
+    second, _, _ = start(world)
+    terminal = Terminal(world, 80, 24, world.folder)
+    try:
+        terminal.wait("2 processes")
+        second.send_signal(signal.SIGKILL)
+        second.wait()
+        terminal.wait(rf"^ *{second.pid} .*killed")
+        terminal.wait("1 process alive")
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        terminal.wait("0 processes alive")
+        for path in world.recordings():
+            os.unlink(path)
+        terminal.wait(rf"^ *{second.pid} .*gone")
+        terminal.keys("q")
+        terminal.wait("^status 0")
+    finally:
+        terminal.close()
+    terminal = Terminal(world, 80, 24, world.folder, TERM="no-such-terminal")
+    try:
+        terminal.wait("^status 2")
+    finally:
+        terminal.close()
+
+
+def case_keys(world):
+    """Help, order, filter, pause, and the line of the cursor."""
+    first, _, _ = start(world)
+    second, _, _ = start(world)
+    terminal = Terminal(world, 110, 30, world.folder)
+    try:
+        terminal.wait("2 processes")
+        terminal.keys("h")
+        terminal.wait("any key goes back")
+        terminal.keys("x")
+        terminal.wait("GPU STATE")
+        terminal.keys("P")
+        terminal.wait("by pid")
+        terminal.keys("Down")
+        terminal.wait(rf"^{max(first.pid, second.pid)}, GPU 0:")
+        terminal.keys("Up")
+        terminal.wait(rf"^{min(first.pid, second.pid)}, GPU 0:")
+        terminal.keys("/")
+        terminal.keys("-l", "no such name")
+        terminal.wait("nothing of that name")
+        terminal.keys("Escape")
+        terminal.wait("GPU 0:")
+        terminal.keys("Z")
+        terminal.wait("paused")
+        terminal.keys(">")
+        terminal.wait("by memory")
+    finally:
+        terminal.close()
+
+
+def main():
+    cases = [(name[5:], case) for name, case in globals().items() if name.startswith("case_")]
+    wanted = sys.argv[2:]
+    passed = failed = 0
+    for name, case in cases:
+        if wanted and name not in wanted:
+            continue
+        with tempfile.TemporaryDirectory(prefix="gpucache-live-") as folder:
+            world = World(os.path.abspath(sys.argv[1]), folder)
+            try:
+                case(world)
+                print(f"ok {name}", flush=True)
+                passed += 1
+            except Skip as skip:
+                print(f"skip {name}: {skip}")
+            except Exception as error:
+                print(f"FAIL {name}: {error}")
+                if not isinstance(error, Failed):
+                    traceback.print_exc(file=sys.stdout)
+                failed += 1
+            finally:
+                world.end_children()
+    print(f"{passed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walks backwards, from what is live at the end: a free brings a block to life, its malloc ends that.  The
+ * blocks that live lie in address order, so that the one around a tensor is found.
+ */
+#include "tools/gpumem-report/arenas.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_EVENT SIZE_MAX
+
+/* PyTorch asks for 2 MiB and more. */
+#define LEAST_BYTES (UINT64_C(1) << 20)
+
+struct area {
+	uint64_t address;
+	uint64_t size;
+	size_t freed_at; /* the event, or NO_EVENT */
+	bool is_arena;
+};
+
+struct areas {
+	struct area *rows; /* by address */
+	size_t n;
+	size_t room;
+};
+
+/* The number of those that begin at or before the address. */
+static size_t count_up_to(const struct areas *areas, uint64_t address)
+{
+	size_t low = 0;
+	size_t high = areas->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (areas->rows[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct area *area_around(const struct areas *areas, uint64_t address)
+{
+	size_t i = count_up_to(areas, address);
+
+	if (i == 0 || address - areas->rows[i - 1].address >= areas->rows[i - 1].size)
+		return NULL;
+	return &areas->rows[i - 1];
+}
+
+static bool add(struct areas *areas, struct area area)
+{
+	size_t at = count_up_to(areas, area.address);
+
+	if (areas->n == areas->room) {
+		size_t room = areas->room ? 2 * areas->room : 256;
+		struct area *more = realloc(areas->rows, room * sizeof *more);
+
+		if (!more)
+			return false;
+		areas->rows = more;
+		areas->room = room;
+	}
+	memmove(&areas->rows[at + 1], &areas->rows[at], (areas->n - at) * sizeof *areas->rows);
+	areas->rows[at] = area;
+	areas->n++;
+	return true;
+}
+
+static void settle(const struct area *area, bool *is_arena)
+{
+	if (area->is_arena && area->freed_at != NO_EVENT)
+		is_arena[area->freed_at] = true;
+}
+
+static void end_area(struct areas *areas, uint64_t address, size_t event, bool *is_arena)
+{
+	struct area *area = area_around(areas, address);
+	size_t at;
+
+	if (!area || area->address != address)
+		return;
+	is_arena[event] = area->is_arena;
+	settle(area, is_arena);
+	at = (size_t)(area - areas->rows);
+	areas->n--;
+	memmove(area, area + 1, (areas->n - at) * sizeof *area);
+}
+
+static bool add_last(struct areas *areas, const struct gpc_recording *recording, int32_t ordinal)
+{
+	struct gpucache_block block;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_BLOCKS].count; i++)
+		if (gpc_recording_read_block(recording, i, &block) && block.device == ordinal &&
+			(block.flags & GPUCACHE_BLOCK_ARENA) &&
+			!add(areas, (struct area){ block.address, block.size, NO_EVENT, true }))
+			return false;
+	return true;
+}
+
+static bool walk(
+	struct areas *areas, const struct gpucache_event *events, size_t n_events, bool *is_arena)
+{
+	for (size_t i = n_events; i-- > 0;) {
+		const struct gpucache_event *event = &events[i];
+		struct area *around;
+
+		if (event->alloc_kind == GPUCACHE_KIND_TENSOR) {
+			around = area_around(areas, event->address);
+			if (around)
+				around->is_arena = true;
+		} else if (event->size < LEAST_BYTES) {
+			continue;
+		} else if (event->kind == GPUCACHE_EVENT_MALLOC) {
+			end_area(areas, event->address, i, is_arena);
+		} else if (event->kind == GPUCACHE_EVENT_FREE &&
+			   !add(areas, (struct area){ event->address, event->size, i, false })) {
+			return false;
+		}
+	}
+	for (size_t i = 0; i < areas->n; i++)
+		settle(&areas->rows[i], is_arena);
+	return true;
+}
+
+bool gpc_arenas_mark(const struct gpc_recording *recording, int32_t ordinal,
+	const struct gpucache_event *events, size_t n_events, bool *is_arena)
+{
+	struct areas areas = { 0 };
+	struct gpucache_torch torch;
+	bool is_done = true;
+
+	if (gpc_recording_find_torch(recording, ordinal, &torch))
+		is_done = add_last(&areas, recording, ordinal) &&
+			  walk(&areas, events, n_events, is_arena);
+	free(areas.rows);
+	return is_done;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `export --watch`: metrics of all processes into one file, again and again, for node_exporter's textfile collector.
+ *
+ * The file is replaced by renaming, so that who reads it sees all of one look.  The name meanwhile does not end in .prom,
+ * which the collector goes by.  A process that ended stays for GRACE_NS, so that its last numbers are scraped, and
+ * a failed request that ended it is alerted on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/gpumem-report/export.h"
+#include "tools/gpumem-report/target.h"
+
+#define GRACE_NS (UINT64_C(600) * 1000000000)
+
+#define MAX_PROCESSES 1024
+
+struct look {
+	struct gpc_report *reports;
+	const struct gpc_report **shown;
+	size_t n;
+};
+
+static bool is_fresh(const struct gpc_recording *recording)
+{
+	uint64_t last_ns = gpc_report_realtime(recording, gpc_recording_last_ns(recording));
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return recording->run_state == GPC_RUN_ALIVE ||
+	       (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec <
+		       gpc_bytes_add(last_ns, GRACE_NS);
+}
+
+static void look_at(
+	struct look *look, const struct gpc_options *options, const char *path, bool must)
+{
+	char why[200];
+	struct gpc_text text = gpc_text_init(why, sizeof why);
+	struct gpc_report *report = &look->reports[look->n];
+
+	*report = (struct gpc_report){ .options = options };
+	if (look->n == MAX_PROCESSES ||
+		gpc_recording_open(path, &report->recording, &text) != GPC_OK)
+		return;
+	if (!must && !is_fresh(report->recording)) {
+		gpc_recording_close(report->recording);
+		return;
+	}
+	look->shown[look->n++] = report;
+}
+
+static void look_at_folder(struct look *look, const struct gpc_options *options)
+{
+	struct gpc_directory directory;
+
+	if (gpc_directory_open(&directory, options->target) != GPC_OK)
+		return;
+	for (size_t i = 0; i < directory.n_entries; i++)
+		if (directory.entries[i].status == GPC_OK)
+			look_at(look, options, directory.entries[i].path, false);
+	gpc_directory_close(&directory);
+}
+
+/* Into a file beside `path`, which it then becomes. */
+static bool write_look(const struct look *look, const char *path, bool is_open)
+{
+	size_t size = strlen(path) + 32;
+	char *beside = malloc(size);
+	FILE *out = NULL;
+	bool is_written = false;
+	int fd = -1;
+
+	if (beside) {
+		snprintf(beside, size, "%s.%ld", path, (long)getpid());
+		fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	}
+	if (fd >= 0 && !(out = fdopen(fd, "w")))
+		close(fd);
+	if (out) {
+		gpc_export_metrics(look->shown, look->n, out, is_open);
+		is_written = fflush(out) == 0 && !ferror(out);
+		is_written = fclose(out) == 0 && is_written && rename(beside, path) == 0;
+	}
+	if (!is_written) {
+		gpc_complain("%s: %s", path, strerror(errno));
+		if (fd >= 0)
+			unlink(beside);
+	}
+	free(beside);
+	return is_written;
+}
+
+static bool look_once(struct look *look, const struct gpc_options *options, bool *ret_is_over)
+{
+	const bool is_open = strncmp(options->format, "open", 4) == 0;
+	const bool is_one = options->target && !gpc_target_is_folder(options->target);
+	bool is_written = true;
+
+	look->n = 0;
+	if (is_one)
+		look_at(look, options, options->target, true);
+	else
+		look_at_folder(look, options);
+	if (!options->output)
+		gpc_export_metrics(look->shown, look->n, stdout, is_open);
+	else
+		is_written = write_look(look, options->output, is_open);
+	if (fflush(stdout) != 0)
+		is_written = false;
+	*ret_is_over =
+		is_one && (!look->n || look->reports[0].recording->run_state != GPC_RUN_ALIVE);
+	while (look->n)
+		gpc_recording_close(look->reports[--look->n].recording);
+	return is_written;
+}
+
+/* Waits for the time, or for the word to end. */
+static bool is_told_to_end(const sigset_t *ends, uint64_t ns)
+{
+	struct timespec wait = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+
+	return sigtimedwait(ends, NULL, &wait) > 0;
+}
+
+/* A pid becomes its file: what is watched then stays the same process. */
+static enum gpc_exit find_one(struct gpc_options *options, char **ret_path)
+{
+	struct gpc_report found = { .options = options };
+	enum gpc_exit code;
+
+	*ret_path = NULL;
+	if (!options->target || gpc_target_is_folder(options->target))
+		return GPC_EXIT_MADE;
+	code = gpc_target_open(&found, GPC_NEEDS_RECORDING);
+	if (code != GPC_EXIT_MADE)
+		return code;
+	options->target = *ret_path = strdup(found.recording->path);
+	gpc_recording_close(found.recording);
+	return *ret_path ? GPC_EXIT_MADE : GPC_EXIT_IO;
+}
+
+enum gpc_exit gpc_cmd_watch(struct gpc_report *report)
+{
+	struct gpc_options options = *report->options;
+	struct look look = { .reports = calloc(MAX_PROCESSES + 1, sizeof *look.reports),
+		.shown = calloc(MAX_PROCESSES + 1, sizeof *look.shown) };
+	enum gpc_exit code = GPC_EXIT_IO;
+	bool is_over = false;
+	sigset_t ends;
+	char *path;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	code = look.reports && look.shown ? find_one(&options, &path) : GPC_EXIT_IO;
+	while (code == GPC_EXIT_MADE) {
+		if (!look_once(&look, &options, &is_over))
+			code = GPC_EXIT_IO;
+		if (is_over || code != GPC_EXIT_MADE || is_told_to_end(&ends, options.watch_ns))
+			break;
+	}
+	/* Numbers of which nobody says any more that they are so. */
+	if (options.output && code == GPC_EXIT_MADE && !is_over)
+		unlink(options.output);
+	free(look.reports);
+	free(look.shown);
+	if (code == GPC_EXIT_MADE)
+		free(path);
+	return code;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/heap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/gpumem-report/rows.h"
+
+struct maker {
+	struct gpc_heap *heap;
+	struct gpucache_block *blocks; /* by address, an arena before its tensors */
+	size_t n_blocks;
+	struct gpc_row *rows; /* live ones of a segment, by stack */
+};
+
+static bool is_tensor(const struct gpucache_block *block)
+{
+	return block->kind == GPUCACHE_KIND_TENSOR;
+}
+
+static int by_address(const void *left, const void *right)
+{
+	const struct gpucache_block *a = left;
+	const struct gpucache_block *b = right;
+
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	return is_tensor(a) - is_tensor(b);
+}
+
+static int by_start(const void *left, const void *right)
+{
+	const struct gpc_heap_segment *a = left;
+	const struct gpc_heap_segment *b = right;
+
+	return a->address < b->address ? -1 : a->address > b->address;
+}
+
+static bool is_drawn(const struct gpucache_block *block, int32_t ordinal)
+{
+	enum gpucache_place place = gpucache_kind_place(block->kind);
+
+	/* What was measured around a call has no place. */
+	return block->device == ordinal && block->state != GPUCACHE_BLOCK_UNUSED && block->size &&
+	       !gpc_kind_is_implicit(block->kind) &&
+	       (place == GPUCACHE_ON_DEVICE || place == GPUCACHE_WITHIN);
+}
+
+static bool read_blocks(struct maker *maker, const struct gpc_recording *rec, int32_t ordinal)
+{
+	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
+	uint64_t n_segments = rec->regions[GPUCACHE_REGION_SEGMENTS].count;
+	struct gpucache_segment segment;
+	struct gpucache_block block;
+	struct gpc_heap *heap = maker->heap;
+
+	maker->blocks = calloc(count + 1, sizeof *maker->blocks);
+	maker->rows = calloc(count + 1, sizeof *maker->rows);
+	heap->segments = calloc(count + n_segments + 1, sizeof *heap->segments);
+	if (!maker->blocks || !maker->rows || !heap->segments)
+		return false;
+	for (uint64_t i = 0; i < n_segments; i++)
+		if (gpc_recording_read_segment(rec, i, &segment) && segment.device == ordinal)
+			heap->segments[heap->n_segments++] =
+				(struct gpc_heap_segment){ .address = segment.address,
+					.size = segment.size,
+					.time_ns = segment.time_ns,
+					.stack = segment.stack,
+					.kind = GPUCACHE_KIND_DEVICE,
+					.is_ours = true };
+	for (uint64_t i = 0; i < count; i++) {
+		if (!gpc_recording_read_block(rec, i, &block) || !is_drawn(&block, ordinal))
+			continue;
+		maker->blocks[maker->n_blocks++] = block;
+		if (!is_tensor(&block) && !gpc_recording_read_segment(rec, block.segment, &segment))
+			heap->segments[heap->n_segments++] = (struct gpc_heap_segment){
+				.address = block.address,
+				.size = block.size,
+				.time_ns = block.time_ns,
+				.stack = block.stack,
+				.kind = block.kind,
+			};
+	}
+	qsort(maker->blocks, maker->n_blocks, sizeof *maker->blocks, by_address);
+	qsort(heap->segments, heap->n_segments, sizeof *heap->segments, by_start);
+	/* Around each block there is at most one gap, and one behind the last. */
+	heap->cells = calloc(2 * maker->n_blocks + 2 * heap->n_segments + 1, sizeof *heap->cells);
+	return heap->cells != NULL;
+}
+
+static void add_cell(
+	struct maker *maker, struct gpc_heap_segment *segment, const struct gpc_cell *cell)
+{
+	if (cell->size == 0)
+		return;
+	segment->bytes[cell->state] += cell->size;
+	maker->heap->cells[maker->heap->n_cells++] = *cell;
+}
+
+static void add_gap(struct maker *maker, struct gpc_heap_segment *segment, uint64_t from,
+	uint64_t to, enum gpc_cell_state state)
+{
+	if (from < to)
+		add_cell(maker, segment,
+			&(struct gpc_cell){
+				.offset = from, .size = to - from, .state = (uint8_t)state });
+}
+
+static uint8_t state_of(const struct gpucache_block *block)
+{
+	static const uint8_t states[] = { [GPUCACHE_BLOCK_FREE] = GPC_CELL_FREE,
+		[GPUCACHE_BLOCK_LIVE] = GPC_CELL_LIVE,
+		[GPUCACHE_BLOCK_PENDING] = GPC_CELL_PENDING };
+
+	return block->state < sizeof states ? states[block->state] : (uint8_t)GPC_CELL_UNKNOWN;
+}
+
+/* The blocks from *at on that lie in the segment; what lies across its end is left out. */
+static void cut(struct maker *maker, struct gpc_heap_segment *segment, size_t *at)
+{
+	uint64_t filled = 0;
+	uint64_t arena_end = 0;
+
+	while (*at < maker->n_blocks && maker->blocks[*at].address < segment->address)
+		(*at)++;
+	for (; *at < maker->n_blocks; (*at)++) {
+		const struct gpucache_block *block = &maker->blocks[*at];
+		uint64_t offset = block->address - segment->address;
+
+		if (offset >= segment->size)
+			break;
+		if (block->size > segment->size - offset || offset < filled)
+			continue;
+		if (offset > arena_end && filled < arena_end) {
+			add_gap(maker, segment, filled, arena_end, GPC_CELL_TORCH);
+			filled = arena_end;
+		}
+		add_gap(maker, segment, filled, offset,
+			offset < arena_end || (is_tensor(block) && offset == arena_end)
+				? GPC_CELL_TORCH
+				: GPC_CELL_UNKNOWN);
+		filled = offset;
+		if (block->flags & GPUCACHE_BLOCK_ARENA) {
+			arena_end = offset + block->size;
+			continue;
+		}
+		add_cell(maker, segment,
+			&(struct gpc_cell){ offset, block->size, block->requested, block->stack,
+				block->tag, block->time_ns, state_of(block), block->kind });
+		filled = offset + block->size;
+	}
+	if (filled < arena_end) {
+		add_gap(maker, segment, filled, arena_end, GPC_CELL_TORCH);
+		filled = arena_end;
+	}
+	add_gap(maker, segment, filled, segment->size, GPC_CELL_UNKNOWN);
+	segment->end_cell = maker->heap->n_cells;
+}
+
+static void find_pins(struct maker *maker, struct gpc_heap_segment *segment, size_t first)
+{
+	size_t n = 0;
+
+	for (size_t i = first; i < segment->end_cell; i++) {
+		const struct gpc_cell *cell = &maker->heap->cells[i];
+
+		if (cell->state == GPC_CELL_LIVE)
+			maker->rows[n++] = (struct gpc_row){
+				.id = cell->stack, .bytes = cell->size, .n_blocks = 1
+			};
+	}
+	segment->n_pins = n;
+	n = gpc_rows_unite(maker->rows, n);
+	gpc_rows_by_bytes(maker->rows, n);
+	for (size_t i = 0; i < n && i < GPC_HEAP_MAX_PINS; i++)
+		segment->pins[i] = (struct gpc_pin){ maker->rows[i].id, maker->rows[i].bytes,
+			maker->rows[i].n_blocks };
+}
+
+/* Cells below this part of their segment, side by side, become one. */
+static void merge(struct gpc_heap *heap, uint64_t parts)
+{
+	size_t from = 0;
+	size_t to = 0;
+
+	for (size_t s = 0; s < heap->n_segments; s++) {
+		struct gpc_heap_segment *segment = &heap->segments[s];
+		size_t first = to;
+
+		for (; from < segment->end_cell; from++) {
+			struct gpc_cell *last = to > first ? &heap->cells[to - 1] : NULL;
+			const struct gpc_cell *cell = &heap->cells[from];
+
+			if (last && last->size < segment->size / parts &&
+				cell->size < segment->size / parts) {
+				last->state =
+					last->state == cell->state ? last->state : GPC_CELL_MIXED;
+				last->size += cell->size;
+				last->requested += cell->requested;
+				last->stack = last->stack == cell->stack ? last->stack : 0;
+			} else {
+				heap->cells[to++] = *cell;
+			}
+		}
+		segment->end_cell = to;
+	}
+	heap->n_cells = to;
+	heap->is_merged = true;
+}
+
+enum gpc_status gpc_heap_create(
+	struct gpc_heap *heap, const struct gpc_report *report, int32_t ordinal)
+{
+	struct maker maker = { .heap = heap };
+	size_t at = 0;
+	bool is_made;
+
+	*heap = (struct gpc_heap){ 0 };
+	is_made = read_blocks(&maker, report->recording, ordinal);
+	for (size_t i = 0; is_made && i < heap->n_segments; i++) {
+		size_t first = heap->n_cells;
+
+		cut(&maker, &heap->segments[i], &at);
+		find_pins(&maker, &heap->segments[i], first);
+	}
+	for (uint64_t parts = 4096; heap->n_cells > GPC_HEAP_MAX_CELLS && parts > 1; parts /= 4)
+		merge(heap, parts);
+	free(maker.blocks);
+	free(maker.rows);
+	if (!is_made)
+		gpc_heap_fini(heap);
+	return is_made ? GPC_OK : GPC_NO_METADATA;
+}
+
+void gpc_heap_fini(struct gpc_heap *heap)
+{
+	free(heap->segments);
+	free(heap->cells);
+	*heap = (struct gpc_heap){ 0 };
+}
+
+const char *gpc_cell_word(unsigned state)
+{
+	static const char *const words[] = { "not recorded", "cached", "live", "pending",
+		"PyTorch's, in no tensor", "small pieces" };
+
+	return state < GPC_CELL_STATE_COUNT ? words[state] : words[0];
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The heap of one device at the end, as it can be drawn: segments cut into cells.
+ *
+ *      segment   [ block | arena of PyTorch: tensor, gap, tensor | block ]
+ *      cells     [ live  | live  torch  live                     | free  ]
+ *
+ * What the driver gave apart from our segments is a segment of its own, of one block; so is a block whose
+ * segment was not recorded.
+ *
+ * Invariants  1 The cells of a segment lie end to end and fill it.  2 The sums of a segment are exact, also
+ *               where cells were merged.
+ * Threads     One.
+ * Failure     GPC_NO_METADATA.
+ * Limits      With more than GPC_HEAP_MAX_CELLS blocks, neighbours below a part of their segment are
+ *             one cell of the state GPC_CELL_MIXED.
+ */
+#ifndef GPC_REPORT_HEAP_H
+#define GPC_REPORT_HEAP_H
+
+#include "tools/gpumem-report/report.h"
+
+#define GPC_HEAP_MAX_CELLS 40000
+#define GPC_HEAP_MAX_PINS  5
+
+enum gpc_cell_state {
+	GPC_CELL_UNKNOWN, /* no block was recorded there */
+	GPC_CELL_FREE,
+	GPC_CELL_LIVE,
+	GPC_CELL_PENDING,
+	GPC_CELL_TORCH, /* PyTorch's, in no tensor */
+	GPC_CELL_MIXED,
+	GPC_CELL_STATE_COUNT,
+};
+
+struct gpc_cell {
+	uint64_t offset; /* in the segment */
+	uint64_t size;
+	uint64_t requested;
+	uint32_t stack;
+	uint32_t tag;
+	uint64_t time_ns;
+	uint8_t state; /* enum gpc_cell_state */
+	uint8_t kind;  /* enum gpucache_kind */
+};
+
+struct gpc_pin {
+	uint32_t stack;
+	uint64_t bytes;
+	uint64_t n_blocks;
+};
+
+struct gpc_heap_segment {
+	uint64_t address;
+	uint64_t size;
+	uint64_t time_ns;
+	uint32_t stack; /* of the request that made it necessary */
+	uint8_t kind;   /* enum gpucache_kind; DEVICE where we cut it */
+	bool is_ours;
+	uint64_t bytes[GPC_CELL_STATE_COUNT]; /* by state, without MIXED */
+	uint64_t n_pins; /* live blocks and tensors: it goes back when none is left */
+	struct gpc_pin pins
+		[GPC_HEAP_MAX_PINS]; /* the stacks of most of these bytes; .n_blocks 0: no more */
+	size_t end_cell;             /* one behind its last */
+};
+
+struct gpc_heap {
+	struct gpc_heap_segment *segments; /* by address */
+	size_t n_segments;
+	struct gpc_cell *cells;
+	size_t n_cells;
+	bool is_merged;
+};
+
+/* Of one device. */
+GPC_MUST_CHECK enum gpc_status gpc_heap_create(
+	struct gpc_heap *heap, const struct gpc_report *report, int32_t ordinal);
+void gpc_heap_fini(struct gpc_heap *heap);
+
+/* "live", "free", ... */
+const char *gpc_cell_word(unsigned state);
+
+#endif

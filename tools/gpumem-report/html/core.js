@@ -1,0 +1,92 @@
+/* What everything else stands on: the data, elements, numbers as gpumem-report shows them, and what is selected. */
+const DATA = JSON.parse(document.getElementById("data").textContent);
+
+const byId = id => document.getElementById(id);
+
+/* An element with attributes and children; `on...` are listeners, text stays text. */
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children.filter(child => child !== null && child !== undefined));
+  return element;
+}
+
+function showBytes(bytes) {
+  if (bytes === null || bytes === undefined) return "unknown";
+  if (Math.abs(bytes) < 1024) return `${bytes} B`;
+  const units = ["KiB", "MiB", "GiB", "TiB"];
+  let i = 0;
+  let value = bytes / 1024;
+  while (Math.abs(value) >= 1024 && i < units.length - 1) { value /= 1024; i++; }
+  return `${value.toFixed(2)} ${units[i]}`;
+}
+
+const showCount = n => n === null || n === undefined ? "" : n.toLocaleString("en-US");
+const showExact = bytes => bytes === null || bytes === undefined ? "" : `${showCount(bytes)} B`;
+const showShare = (part, whole) => whole > 0 ? `${(100 * part / whole).toFixed(1)} %` : "";
+
+/* Nanoseconds after the start. */
+function showTime(ns) {
+  const s = ns / 1e9;
+  if (s < 1) return `${(1e3 * s).toFixed(s < 0.1 ? 2 : 1)} ms`;
+  if (s < 120) return `${s.toFixed(3)} s`;
+  const pad = n => String(Math.floor(n)).padStart(2, "0");
+  if (s < 7200) return `${Math.floor(s / 60)} min ${pad(s % 60)} s`;
+  return `${Math.floor(s / 3600)} h ${pad(s % 3600 / 60)} min`;
+}
+
+/* Bytes as a cell: the exact number is there for who points at it, and for programs. */
+const bytesCell = (bytes, tag = "td") =>
+  make(tag, { class: "number", "data-bytes": bytes, title: showExact(bytes) }, showBytes(bytes));
+
+/* Text with what was searched for marked. */
+function marked(text) {
+  const at = state.search ? text.toLowerCase().indexOf(state.search) : -1;
+  if (at < 0) return [text];
+  return [text.slice(0, at), make("mark", {}, text.slice(at, at + state.search.length)), text.slice(at + state.search.length)];
+}
+
+const isFound = text => state.search !== "" && text.toLowerCase().includes(state.search);
+
+const state = {
+  view: null,      /* of model.js */
+  moment: null,    /* one of view.moments */
+  search: "",
+  libraries: false,
+  wholeGpu: null,  /* null: as fits */
+  zoom: null,      /* [from, to] in ns; null: the whole run */
+  segment: null,
+};
+
+/* What is redrawn when something changed. */
+const painters = { view: [], moment: [], search: [] };
+
+function repaint(what) {
+  for (const painter of painters[what]) painter();
+}
+
+/* Beside the pointer, or hidden where there is nothing to say. */
+function tip(event, ...lines) {
+  const box = byId("tip");
+  box.hidden = lines.length === 0;
+  if (box.hidden) return;
+  box.replaceChildren(...lines.map(line => make("div", {}, line)));
+  const width = box.offsetWidth;
+  const height = box.offsetHeight;
+  const x = event.clientX + 16 + width > innerWidth ? event.clientX - 12 - width : event.clientX + 16;
+  const y = event.clientY + 16 + height > innerHeight ? event.clientY - 12 - height : event.clientY + 16;
+  box.style.left = `${Math.max(4, x)}px`;
+  box.style.top = `${Math.max(4, y)}px`;
+}
+
+/* What the pointer went to says it; leaving ends it. */
+function tips(element, lines) {
+  element.addEventListener("pointermove", event => tip(event, ...lines(event)));
+  element.addEventListener("pointerleave", event => tip(event));
+}
+
+/* Colours live in the style sheet. */
+const colour = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

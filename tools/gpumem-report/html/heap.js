@@ -1,0 +1,169 @@
+/* The segments at the end, drawn end to end in the order of their addresses, over several lines. */
+const CELL = { unknown: 0, free: 1, live: 2, pending: 3, torch: 4, mixed: 5 };
+const CELL_COLOURS = ["unknown", "cached", "live", "pending", "torch", "mixed"];
+const HEAP_ROW = 18;
+const heap = { cells: [], total: 0, perRow: 0, width: 0 };
+
+/* Cells with the place that they have in the whole of all segments. */
+function readHeap(device) {
+  const cells = [];
+  let at = 0;
+  let i = 0;
+  device.heap.segments.forEach((segment, number) => {
+    for (let offset = 0; i < segment.end; i++) {
+      const [size, requested, kind, stack, tag] = device.heap.cells.slice(5 * i, 5 * i + 5);
+      cells.push({ at, size, requested, kind, stack, tag, segment, number, offset });
+      at += size;
+      offset += size;
+    }
+  });
+  heap.cells = cells;
+  heap.total = at;
+}
+
+function paintHeap() {
+  const { view } = state;
+  const { segments } = view.device.heap;
+  const box = byId("heap");
+  readHeap(view.device);
+  byId("heap-title").textContent = segments.length ? `${showCount(segments.length)} segments, ${showBytes(heap.total)}, at the end` : "No segments at the end";
+  paintHeapLegend(view);
+  state.segment = null;
+  byId("segment").replaceChildren();
+  if (segments.length === 0) {
+    box.replaceChildren();
+    byId("segments").replaceChildren();
+    return;
+  }
+  const canvas = make("canvas");
+  box.replaceChildren(canvas);
+  drawHeap(canvas);
+  canvas.addEventListener("pointermove", event => tip(event, ...describeCell(cellAt(event, canvas))));
+  canvas.addEventListener("pointerleave", event => tip(event));
+  canvas.addEventListener("click", event => {
+    const cell = cellAt(event, canvas);
+    if (cell) selectSegment(cell.number);
+  });
+  paintSegments();
+}
+
+function drawHeap(canvas) {
+  const rows = Math.max(1, Math.min(12, Math.ceil(state.view.device.heap.segments.length / 2)));
+  const scale = devicePixelRatio || 1;
+  heap.width = byId("heap").clientWidth;
+  heap.perRow = heap.total / rows;
+  canvas.width = heap.width * scale;
+  canvas.height = rows * HEAP_ROW * scale;
+  canvas.style.height = `${rows * HEAP_ROW}px`;
+  const context = canvas.getContext("2d");
+  context.scale(scale, scale);
+  const colours = CELL_COLOURS.map(colour);
+  const x = bytes => bytes / heap.perRow * heap.width;
+  for (const cell of heap.cells)
+    for (const piece of pieces(cell)) {
+      context.fillStyle = colours[cell.kind];
+      context.fillRect(x(piece.from), piece.row * HEAP_ROW + 1, Math.max(0.4, x(piece.size)), HEAP_ROW - 2);
+    }
+  drawEdges(context, x);
+}
+
+/* The parts of a cell on the lines that it lies on. */
+function pieces(cell) {
+  const parts = [];
+  for (let done = 0; done < cell.size;) {
+    const row = Math.floor((cell.at + done) / heap.perRow + 1e-9);
+    const from = Math.max(0, cell.at + done - row * heap.perRow);
+    const size = Math.min(cell.size - done, heap.perRow - from);
+    if (size <= 0) break;
+    parts.push({ row, from, size });
+    done += size;
+  }
+  return parts;
+}
+
+function drawEdges(context, x) {
+  context.fillStyle = colour("card");
+  heap.cells.forEach((cell, i) => {
+    const piece = pieces(cell)[0];
+    const isFirst = i === 0 || heap.cells[i - 1].number !== cell.number;
+    if (piece && isFirst) context.fillRect(x(piece.from) - 1, piece.row * HEAP_ROW, 2, HEAP_ROW);
+    else if (piece && x(cell.size) > 3) context.fillRect(x(piece.from) - 0.5, piece.row * HEAP_ROW + 1, 1, HEAP_ROW - 2);
+  });
+  if (state.segment === null) return;
+  context.fillStyle = colour("text");
+  for (const cell of heap.cells.filter(one => one.number === state.segment))
+    for (const piece of pieces(cell)) {
+      context.fillRect(x(piece.from), piece.row * HEAP_ROW, x(piece.size), 2);
+      context.fillRect(x(piece.from), (piece.row + 1) * HEAP_ROW - 2, x(piece.size), 2);
+    }
+}
+
+function cellAt(event, canvas) {
+  const box = canvas.getBoundingClientRect();
+  const row = Math.floor((event.clientY - box.top) / HEAP_ROW);
+  const at = (row + (event.clientX - box.left) / box.width) * heap.perRow;
+  const i = d3.bisector(cell => cell.at).right(heap.cells, at) - 1;
+  return heap.cells[i];
+}
+
+/* As the table of holders names it at the end, wrappers seen through. */
+function siteName(stack) {
+  const { view } = state;
+  if (!view.siteNames) {
+    const end = view.moments.find(moment => moment.kind === "end");
+    view.siteNames = new Map(siteRows(view.run, end.holders()).flatMap(row => row.stacks.map(holder => [holder.stack, row.where])));
+  }
+  return view.siteNames.get(stack) || view.run.stacks[stack][0][0];
+}
+
+function describeCell(cell) {
+  if (!cell) return [];
+  const { run, device } = state.view;
+  const lines = [`${device.heap.words[cell.kind]}: ${showBytes(cell.size)}`, `in segment ${cell.segment.address}, at ${showBytes(cell.offset)}`];
+  if (cell.kind === CELL.live) lines.splice(1, 0, siteName(cell.stack));
+  if (cell.kind === CELL.live && run.tags[cell.tag]) lines.push(run.tags[cell.tag]);
+  return lines;
+}
+
+/* Bytes of a segment that nobody uses and that it cannot give back. */
+const wasted = segment => segment.n_pins ? segment.bytes[CELL.free] + segment.bytes[CELL.pending] + segment.bytes[CELL.torch] : 0;
+
+function paintHeapLegend(view) {
+  const used = new Set(heap.cells.map(cell => cell.kind));
+  byId("heap-legend").replaceChildren(...view.device.heap.words.flatMap((words, kind) =>
+    used.has(kind) ? [make("span", {}, make("i", { style: `background: var(--${CELL_COLOURS[kind]})` }), words)] : []));
+}
+
+function pinsText(segment) {
+  if (segment.n_pins === 0 && segment.bytes[CELL.torch]) return "no tensor: torch.cuda.empty_cache() gives it back";
+  if (segment.n_pins === 0) return segment.bytes[CELL.pending] ? "nothing, but work of the GPU may still use it" : "nothing: it can go back to the driver";
+  const names = [];
+  for (let i = 0; i < segment.pins.length && i < 6; i += 3)
+    names.push(`${siteName(segment.pins[i])} (${showBytes(segment.pins[i + 1])} in ${showCount(segment.pins[i + 2])})`);
+  return `${showCount(segment.n_pins)} block${segment.n_pins === 1 ? "" : "s"}: ${names.join("; ")}${segment.pins.length > 6 ? "; ..." : ""}`;
+}
+
+/* Those first of which most is idle and cannot go back. */
+function paintSegments() {
+  const { segments } = state.view.device.heap;
+  const order = segments.map((segment, number) => ({ segment, number }))
+    .sort((a, b) => wasted(b.segment) - wasted(a.segment) || b.segment.size - a.segment.size).slice(0, 30);
+  byId("segments").replaceChildren(make("table", {},
+    make("thead", {}, make("tr", {}, make("th", { class: "number" }, "size"), make("th", { class: "number" }, "live"), make("th", { class: "number" }, "idle"), make("th", { class: "optional" }, "address"), make("th", {}, "what pins it"))),
+    make("tbody", {}, ...order.map(({ segment, number }) => make("tr", { class: `opens ${number === state.segment ? "selected" : ""}`, tabindex: 0, "data-number": number, onclick: () => selectSegment(number) },
+      bytesCell(segment.size), bytesCell(segment.bytes[CELL.live]), bytesCell(segment.bytes[CELL.free] + segment.bytes[CELL.pending] + segment.bytes[CELL.torch]),
+      make("td", { class: "optional" }, segment.address), make("td", {}, pinsText(segment)))))));
+  if (segments.length > 30) byId("segments").append(make("p", { class: "dim" }, `and ${showCount(segments.length - 30)} more segments`));
+}
+
+function selectSegment(number) {
+  const segment = state.view.device.heap.segments[number];
+  state.segment = number;
+  byId("segment").replaceChildren(
+    make("strong", {}, `${segment.address}: ${showBytes(segment.size)} of ${segment.kind}`),
+    ` taken ${showTime(segment.t)} after the start by ${siteName(segment.stack)}. `, make("span", { class: "dim" }, "Pinned by "), pinsText(segment) || "itself");
+  drawHeap(byId("heap").firstChild);
+  for (const row of byId("segments").querySelectorAll("tr[data-number]")) row.classList.toggle("selected", Number(row.dataset.number) === number);
+}
+
+painters.view.push(paintHeap);

@@ -1,0 +1,189 @@
+/*
+ * The data as the page needs it: a view is a GPU of a process; its moments are those of which is known who
+ * held what: peak, failures, end, and the rows of the ring of events.
+ */
+const FLAG = { python: 1, library: 2, what: 4 };
+const UNUSED = "PyTorch's cache, in no tensor";
+const REST = "(others, not listed)";
+
+function makeView(run, device, index) {
+  const summary = run.summary.devices.find(one => one.ordinal === device.ordinal);
+  const view = { run, device, summary, index, ooms: device.ooms };
+  view.endTime = Math.max(device.end.t, ...device.ooms.map(oom => oom.t), device.peak ? device.peak.t : 0, 1);
+  view.rows = readRows(device.moments);
+  view.moments = makeMoments(view);
+  view.points = makePoints(view);
+  view.limit = device.ooms.reduce((least, oom) => oom.limit ? Math.min(least, oom.limit) : least, device.total);
+  view.name = nameOf(run, device);
+  return view;
+}
+
+function nameOf(run, device) {
+  const recording = run.summary.recording;
+  const who = recording.rank !== null && recording.rank !== undefined ? `rank ${recording.rank}` : `pid ${recording.pid}`;
+  return DATA.runs.length > 1 ? `${who}, GPU ${device.ordinal}` : `GPU ${device.ordinal}`;
+}
+
+/* time, live bytes, range, end of its deltas */
+function readRows(moments) {
+  const rows = [];
+  for (let i = 0; i < moments.rows.length; i += 4)
+    rows.push({ t: moments.rows[i], live: moments.rows[i + 1], tag: moments.rows[i + 2], end: moments.rows[i + 3] });
+  return rows;
+}
+
+/* Flat triples of stack, bytes, blocks; then what has no stack. */
+function readHolders(flat, unused, rest) {
+  const holders = [];
+  for (let i = 0; i < flat.length; i += 3)
+    holders.push({ stack: flat[i], bytes: flat[i + 1], blocks: flat[i + 2] });
+  if (unused) holders.push({ stack: null, label: UNUSED, bytes: unused, blocks: 0 });
+  if (rest) holders.push({ stack: null, label: REST, bytes: rest, blocks: null });
+  return holders;
+}
+
+/* The sum of all deltas up to and with those of the row. */
+function sumDeltas(moments, end) {
+  const bytes = new Map();
+  const blocks = new Map();
+  for (let i = 0; i < 3 * end; i += 3) {
+    const stack = moments.deltas[i];
+    bytes.set(stack, (bytes.get(stack) || 0) + moments.deltas[i + 1]);
+    blocks.set(stack, (blocks.get(stack) || 0) + moments.deltas[i + 2]);
+  }
+  const holders = [];
+  for (const [stack, sum] of bytes)
+    if (sum > 0) holders.push({ stack, bytes: sum, blocks: blocks.get(stack) });
+  return holders;
+}
+
+/*
+ * In the order of time.  What PyTorch has in no tensor is held by nobody, and known at failures and at the
+ * end; the row of the last event is the end.
+ */
+function makeMoments(view) {
+  const { device } = view;
+  const moments = view.rows.map(row => ({
+    kind: "event", t: row.t, live: row.live, tag: view.run.tags[row.tag], holders: () => sumDeltas(device.moments, row.end),
+  }));
+  if (device.peak)
+    moments.push({ kind: "peak", t: device.peak.t, live: device.peak.live,
+      holders: () => readHolders(device.peak.holders, 0, device.peak.rest) });
+  for (const oom of device.ooms)
+    moments.push({ kind: "oom", t: oom.t, live: null, oom,
+      holders: () => readHolders(oom.holders, oom.torch_unused, oom.rest) });
+  moments.push({ kind: "end", t: device.end.t, live: null,
+    holders: () => readHolders(device.end.holders, device.end.torch_unused, device.end.rest) });
+  const order = { event: 0, peak: 1, oom: 2, end: 3 };
+  moments.sort((a, b) => a.t - b.t || order[a.kind] - order[b.kind]);
+  moments.forEach((moment, i) => { moment.index = i; });
+  return moments;
+}
+
+/* The whole run as points {t, live, reserved}: the history, finer where there are events. */
+function makePoints(view) {
+  const { history, peak } = view.device;
+  const points = history.t.map((t, i) => ({ t, live: history.live[i], reserved: history.reserved[i] }));
+  const reservedAt = t => {
+    const i = d3.bisector(d => d).right(history.t, t);
+    return Math.max(history.reserved[i - 1] || 0, history.reserved[i] || 0);
+  };
+  for (const row of view.rows)
+    points.push({ t: row.t, live: row.live, reserved: reservedAt(row.t) });
+  if (peak) points.push({ t: peak.t, live: peak.live, reserved: peak.reserved });
+  points.sort((a, b) => a.t - b.t);
+  for (const point of points) point.reserved = Math.max(point.reserved, point.live);
+  /* Nothing happened from there to the end. */
+  const last = points[points.length - 1];
+  if (last && last.t < view.endTime) points.push({ ...last, t: view.endTime });
+  return points;
+}
+
+const sitesOf = (run, holder) => holder.stack === null ? [holder.label] : run.stacks[holder.stack][0];
+const viaOf = (run, holder) => holder.stack === null ? "" : run.stacks[holder.stack][1];
+const isAsked = (run, holder) => holder.stack !== null && !run.stacks[holder.stack][2];
+
+/* "remember  train.c:140, via device_alloc" */
+function describeRow(run, holders, level, hasVia) {
+  const sites = sitesOf(run, holders[0]);
+  while (level > 0 && sites[level] === undefined) level--;
+  const below = sites.slice(0, level).reverse().map(name => name.split("  ")[0]);
+  if (hasVia) below.push(viaOf(run, holders[0]));
+  return sites[level] + (below.length ? `, via ${below.join(", ")}` : "");
+}
+
+function groupBy(list, key) {
+  const groups = new Map();
+  for (const one of list) {
+    const k = key(one);
+    if (!groups.has(k)) groups.set(k, []);
+    groups.get(k).push(one);
+  }
+  return [...groups.values()];
+}
+
+/*
+ * Call sites, as gpumem-report names them: a place that holds more than half of everything for several
+ * callers is a wrapper, and its callers are the rows.
+ */
+function siteRows(run, holders) {
+  const half = Math.floor(holders.reduce((sum, one) => sum + (isAsked(run, one) ? one.bytes : 0), 0) / 2);
+  const rows = [];
+  const addRow = (group, level) => {
+    const via = viaOf(run, group[0]);
+    rows.push({
+      where: describeRow(run, group, level, via !== "" && group.every(one => viaOf(run, one) === via)),
+      bytes: group.reduce((sum, one) => sum + one.bytes, 0),
+      blocks: group[0].blocks === null ? null : group.reduce((sum, one) => sum + one.blocks, 0),
+      stacks: group.filter(one => one.stack !== null),
+    });
+  };
+  const addRows = (list, level) => {
+    for (const group of groupBy(list, one => sitesOf(run, one)[level])) {
+      const callers = new Set(group.map(one => sitesOf(run, one).slice(level + 1).join("\n")));
+      if (group.reduce((sum, one) => sum + one.bytes, 0) <= half || group[0].stack === null) addRow(group, level);
+      else if (callers.size > 1) addRows(group, level + 1);
+      else for (const part of groupBy(group, one => viaOf(run, one))) addRow(part, level);
+    }
+  };
+  addRows(holders, 0);
+  return rows.sort((a, b) => b.bytes - a.bytes || (a.where < b.where ? -1 : 1));
+}
+
+/* Names from the outermost on: all, or those of the program and what stands for what is held. */
+function pathOf(run, holder, withLibraries) {
+  if (holder.stack === null) return [{ name: holder.label, flags: FLAG.what }];
+  const frames = run.stacks[holder.stack][3].map(i => ({ name: run.frames[i][0], flags: run.frames[i][1] }));
+  const own = frames.filter(frame => !(frame.flags & FLAG.library));
+  if (withLibraries) return frames;
+  return own.length ? own : [{ name: sitesOf(run, holder)[0], flags: FLAG.library }];
+}
+
+function flameTree(run, holders, name, withLibraries) {
+  const root = { name, flags: 0, bytes: 0, blocks: 0, own: 0, children: new Map() };
+  for (const holder of holders) {
+    let at = root;
+    const path = pathOf(run, holder, withLibraries);
+    const via = viaOf(run, holder);
+    if (!withLibraries && via) path.push({ name: via, flags: FLAG.library });
+    for (const frame of [null, ...path]) {
+      if (frame) {
+        if (!at.children.has(frame.name))
+          at.children.set(frame.name, { ...frame, bytes: 0, blocks: 0, own: 0, children: new Map() });
+        at = at.children.get(frame.name);
+      }
+      at.bytes += holder.bytes;
+      at.blocks += holder.blocks || 0;
+    }
+    at.own += holder.bytes;
+  }
+  return root;
+}
+
+/* The GPUs that something was done on; all, where that is none. */
+function makeViews() {
+  const views = DATA.runs.flatMap(run => run.devices.map(device => makeView(run, device)));
+  const used = views.filter(view => view.device.peak || view.ooms.length || view.device.end.holders.length || view.points.length);
+  used.sort((a, b) => (a.run.summary.recording.rank ?? 0) - (b.run.summary.recording.rank ?? 0) || a.device.ordinal - b.device.ordinal);
+  return used.length ? used : views;
+}

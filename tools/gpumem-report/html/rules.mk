@@ -1,0 +1,25 @@
+# The page of `gpumem-report html` in one piece: page.html with style, D3 and code in it, cut where the data goes.
+#
+# D3 is Debian's node-d3; D3=FILE names another copy of version 5 or later.  Without one the page is empty, and the command says so.
+
+D3 ?= $(firstword $(wildcard /usr/share/nodejs/d3/dist/d3.min.js))
+
+HTML_DIR  := tools/gpumem-report/html
+HTML_CSS  := $(HTML_DIR)/page.css
+HTML_CODE := $(addprefix $(HTML_DIR)/,core.js model.js timeline.js flame.js tables.js heap.js page.js)
+HTML_PAGE := $(HTML_DIR)/page.html
+HTML_PARTS := $(B)/html/head $(B)/html/tail
+HTML_OBJ  := $(B)/html/embed.o
+
+# Names the copy that was used, so that another one makes another page.
+$(B)/html/d3: FORCE
+	$(Q)mkdir -p $(@D)
+	$(Q)echo '$(D3)' | cmp -s - $@ || echo '$(D3)' >$@
+
+$(HTML_PARTS): $(B)/html/%: $(HTML_PAGE) $(HTML_CSS) $(HTML_CODE) $(HTML_DIR)/assemble.awk $(B)/html/d3 $(D3)
+	$(call say,PAGE,$@)
+	$(Q)$(if $(D3),awk -f $(HTML_DIR)/assemble.awk -v part=$* -v css='$(HTML_CSS)' -v d3='$(D3)' -v code='$(HTML_CODE)' $< >$@,: >$@)
+
+$(HTML_OBJ): $(HTML_DIR)/embed.S $(HTML_PARTS)
+	$(call say,AS,$<)
+	$(Q)$(CC) -DHEAD='"$(B)/html/head"' -DTAIL='"$(B)/html/tail"' -c -o $@ $<

@@ -1,0 +1,179 @@
+/* All that is words and numbers: verdict, moment, holders, balance, ranges, ranks, notes. */
+const ROWS = 50;
+
+/* What `gpumem-report oom --json` says of that failure. */
+const oomView = (run, number) => run.ooms.find(oom => oom && oom.number === number);
+
+const field = (name, value) => value ? [make("dt", {}, name), make("dd", {}, value)] : [];
+
+function paintVerdict() {
+  const { run, device } = state.view;
+  const { recording, verdict } = run.summary;
+  const box = byId("verdict");
+  const oom = verdict && oomView(run, verdict.oom_number);
+  box.className = oom ? "card failed" : "card";
+  if (oom) {
+    box.replaceChildren(
+      make("p", { class: "word", "data-verdict": oom.verdict.word }, `Out of memory: ${oom.verdict.word}`,
+        make("span", { class: "dim" }, ` (${oom.verdict.strength})`)),
+      make("dl", {}, ...field("Why", oom.verdict.why), ...field("Try", oom.verdict.advice),
+        ...field("Short", `${showBytes(oom.request.short_by_bytes)} of ${showBytes(oom.request.requested_bytes)} asked for, on GPU ${oom.device.ordinal}`),
+        ...field("Also", oom.verdict.also.join(", ")), ...field("Range", oom.request.tag)));
+    return;
+  }
+  const peak = state.view.summary.peak;
+  const ended = { ended: "ended", alive: "is running", killed: "was killed", exited: "ended by _exit" }[recording.state] || recording.state;
+  box.replaceChildren(
+    make("p", { class: "word" }, run.summary.recovered_failures ? `${run.summary.recovered_failures} failures, all recovered from` : "No request failed"),
+    make("p", {}, `The process ${ended}. `,
+      device.peak ? `At the peak ${showBytes(device.peak.live)} were live on GPU ${device.ordinal}, ${showShare(device.peak.live, device.total)} of it` : "",
+      device.peak ? `; ${showBytes(peak.reserved_bytes)} were reserved.` : ""));
+}
+
+function momentName(moment) {
+  switch (moment.kind) {
+  case "peak": return "the peak";
+  case "oom": return `failure ${moment.oom.number}: ${showBytes(moment.oom.requested)} asked for${moment.oom.recovered ? ", recovered" : ""}`;
+  case "end": return { ended: "the end", alive: "now", killed: "when it was killed", exited: "when it exited" }[state.view.run.summary.recording.state] || "the end";
+  default: return "the highest of its surroundings";
+  }
+}
+
+function paintMoments() {
+  const { view } = state;
+  const chips = view.moments.filter(moment => moment.kind !== "event");
+  byId("moments").replaceChildren(...chips.slice(-12).map(moment => make("button", {
+    type: "button", "aria-pressed": moment === state.moment, "data-kind": moment.kind, onclick: () => selectMoment(moment),
+  }, momentName(moment))));
+}
+
+function paintMoment() {
+  const { moment } = state;
+  const holders = moment.holders();
+  const sum = holders.reduce((total, holder) => total + holder.bytes, 0);
+  const item = (name, value) => make("span", {}, make("span", { class: "dim" }, `${name} `), value);
+  byId("moment").replaceChildren(
+    make("b", {}, showTime(moment.t)), make("span", {}, momentName(moment)),
+    item("asked for", make("strong", { id: "moment-bytes", "data-bytes": sum, title: showExact(sum) }, showBytes(sum))),
+    moment.live === null ? "" : item("rounded", make("strong", { "data-live": moment.live }, showBytes(moment.live))),
+    moment.tag ? item("in", moment.tag) : "");
+  paintMoments();
+}
+
+function stackRow(row) {
+  const { run } = state.view;
+  const biggest = [...row.stacks].sort((a, b) => b.bytes - a.bytes).slice(0, 5);
+  const texts = biggest.map(holder => {
+    const lines = run.stacks[holder.stack][3].map(i => run.frames[i][0]);
+    return make("pre", {}, `${showBytes(holder.bytes)} in ${showCount(holder.blocks)} blocks\n`, ...marked(lines.map(line => `  ${line}`).reverse().join("\n")));
+  });
+  if (row.stacks.length > 5) texts.push(make("p", { class: "dim" }, `and ${row.stacks.length - 5} more stacks`));
+  return make("tr", {}, make("td", { colspan: 4 }, ...texts));
+}
+
+/* A row that opens its stacks, by click or Enter. */
+function holderRow(row, total) {
+  const line = make("tr", { class: row.stacks.length ? "opens" : "", tabindex: row.stacks.length ? 0 : null, "data-where": row.where, "data-bytes": row.bytes },
+    bytesCell(row.bytes), make("td", { class: "bar" }, make("i", { style: `width: ${100 * row.bytes / Math.max(total, 1)}%` })),
+    make("td", { class: "number optional" }, showCount(row.blocks)), make("td", {}, ...marked(row.where)));
+  let stacks = null;
+  const toggle = () => {
+    if (stacks) stacks.remove();
+    else line.after(stacks = stackRow(row));
+    if (!stacks.isConnected) stacks = null;
+  };
+  if (row.stacks.length) {
+    line.addEventListener("click", toggle);
+    line.addEventListener("keydown", event => { if (event.key === "Enter") toggle(); });
+  }
+  return line;
+}
+
+const frameNames = (run, holder) => run.stacks[holder.stack][3].map(i => run.frames[i][0]);
+
+function paintHolders() {
+  const { run } = state.view;
+  const rows = siteRows(run, state.moment.holders());
+  const total = rows.reduce((sum, row) => sum + row.bytes, 0);
+  const found = state.search === "" ? rows
+    : rows.filter(row => isFound(row.where) || row.stacks.some(holder => frameNames(run, holder).some(isFound)));
+  const rest = found.slice(ROWS);
+  byId("holders").replaceChildren(make("table", {},
+    make("thead", {}, make("tr", {}, make("th", { class: "number" }, "bytes"), make("th", {}), make("th", { class: "number optional" }, "blocks"), make("th", {}, "call site"))),
+    make("tbody", {}, ...found.slice(0, ROWS).map(row => holderRow(row, total)))));
+  if (rest.length)
+    byId("holders").append(make("p", { class: "dim" }, `and ${showCount(rest.length)} more call sites with ${showBytes(rest.reduce((sum, row) => sum + row.bytes, 0))}`));
+  if (found.length === 0) byId("holders").append(make("p", { class: "dim" }, rows.length ? "Nothing of that name." : "Nobody holds anything."));
+}
+
+const SHEET = [
+  ["requested_bytes", "live, as asked for", "live"], ["rounding_bytes", "lost to rounding", "mixed"], ["pending_bytes", "freed, not yet safe to reuse", "pending"],
+  ["cached_bytes", "cached, free", "cached"], ["direct_bytes", "straight from the driver", "torch"],
+  ["process_outside_bytes", "this process, outside our books", "outside"], ["other_processes_bytes", "other processes", "outside"],
+  ["driver_reserve_bytes", "the driver's own", "unknown"], ["unattributed_bytes", "nobody could say whose", "unknown"], ["free_bytes", "free", "free"],
+];
+
+/* The balance that belongs to the moment: a failure's own, else the summary's. */
+function paintBalance() {
+  const { view, moment } = state;
+  const oom = moment.kind === "oom" && oomView(view.run, moment.oom.number);
+  const balance = oom ? oom.balance : view.summary && view.summary.balance;
+  const box = byId("balance");
+  const when = oom ? `at failure ${oom.number}` : view.summary && view.summary.moment === "oom" ? "when memory ran out" : "at the end";
+  box.hidden = !balance;
+  if (!balance) return;
+  const lines = SHEET.filter(([key]) => balance[key] || key === "free_bytes");
+  box.replaceChildren(make("h2", {}, `Where every byte is, ${when}`),
+    make("div", { class: "sheet" }, ...lines.map(([key, words, name]) =>
+      make("i", { style: `width: ${100 * balance[key] / balance.total_bytes}%; background: var(--${name})`, title: `${words}: ${showBytes(balance[key])}` }))),
+    make("table", {}, ...lines.map(([key, words, name]) => make("tr", { "data-line": key },
+      bytesCell(balance[key]), make("td", { class: "number" }, showShare(balance[key], balance.total_bytes)),
+      make("td", {}, make("span", { class: "swatch", style: `background: var(--${name})` }), words,
+        key === "direct_bytes" ? make("div", { class: "dim" }, balance.direct_kinds.map(kind => `${kind.kind} ${showBytes(kind.bytes)}`).join(", ")) : ""))),
+      make("tr", { "data-line": "total_bytes" }, bytesCell(balance.total_bytes), make("td", {}), make("td", {}, `all of the GPU; difference ${balance.difference_bytes}`))));
+}
+
+function paintTags() {
+  const { view, moment } = state;
+  const oom = moment.kind === "oom" && oomView(view.run, moment.oom.number);
+  const tags = (oom ? oom.tags : view.summary && view.summary.tags) || [];
+  const categories = (oom ? oom.categories : view.summary && view.summary.categories) || [];
+  const box = byId("tags");
+  box.hidden = tags.length + categories.length === 0;
+  const table = (name, rows, words) => rows.length === 0 ? "" : make("div", {}, make("h2", {}, name), make("table", {},
+    ...rows.slice(0, 20).map(row => make("tr", {}, bytesCell(row.live_bytes ?? row.bytes), make("td", { class: "number optional" }, showCount(row.blocks)), make("td", {}, ...marked(words(row)))))));
+  box.replaceChildren(table("By the program's ranges", tags, row => row.tag || "(in no range)"),
+    table("What it is for", categories, row => row.category || row.name || ""));
+}
+
+/* One line a process and GPU: the odd one out is seen at once. */
+function paintRanks() {
+  const box = byId("ranks");
+  box.hidden = views.length < 2;
+  if (box.hidden) return;
+  const most = d3.max(views, view => view.device.peak ? view.device.peak.live : 0) || 1;
+  box.replaceChildren(make("h2", {}, "All processes and GPUs"), make("div", { class: "scroll" }, make("table", {},
+    make("thead", {}, make("tr", {}, make("th", {}, "who"), make("th", { class: "number" }, "peak live"), make("th", {}), make("th", { class: "number optional" }, "live at the end"), make("th", {}, "how it ended"))),
+    make("tbody", {}, ...views.map(view => {
+      const peak = view.device.peak ? view.device.peak.live : 0;
+      const verdict = view.run.summary.verdict && view.ooms.some(oom => !oom.recovered) ? `out of memory: ${view.run.summary.verdict.word}` : view.run.summary.recording.state;
+      return make("tr", { class: `opens ${view === state.view ? "selected" : ""}`, onclick: () => selectView(view) },
+        make("td", {}, view.name), bytesCell(peak), make("td", { class: "bar" }, make("i", { style: `width: ${100 * peak / most}%` })),
+        make("td", { class: "number optional" }, showBytes(view.device.end.holders.reduce((sum, n, i) => i % 3 === 1 ? sum + n : sum, 0))), make("td", {}, verdict));
+    })))));
+}
+
+function paintNotes() {
+  const { recording } = state.view.run.summary;
+  const lost = ["blocks", "stacks", "segments", "tags"].filter(what => recording[`dropped_${what}`]).map(what => `${showCount(recording[`dropped_${what}`])} ${what} found no room in the recording.`);
+  const problems = (recording.problems || []).map(problem => `${problem.region}: ${problem.problem}`);
+  byId("notes").replaceChildren(...[
+    `${recording.command || recording.exe || ""}`, `Started ${recording.started} on ${recording.host || "?"}; ${recording.path}; gpucache ${recording.library_version || "?"}.`,
+    state.view.rows.length && state.view.rows[0].t > 0 ? `Who held what is known of every moment from ${showTime(state.view.rows[0].t)} on; before that, of the peak and of failures.` : "",
+    recording.sampled_below_bytes ? `Stacks were sampled below ${showBytes(recording.sampled_below_bytes)}: sums by call site are right in the mean.` : "",
+    ...lost, ...problems].filter(line => line).map(line => make("p", {}, line)));
+}
+
+painters.view.push(paintVerdict, paintRanks, paintNotes);
+painters.moment.push(paintMoment, paintHolders, paintBalance, paintTags);
+painters.search.push(paintHolders, paintTags);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/html_names.h"
+
+#include <stdlib.h>
+
+#include "tools/gpumem-report/sites.h"
+
+/* A path of 32 names of 76 bytes. */
+#define LABEL_SIZE 2560
+
+/* Of a frame. */
+enum {
+	FLAG_PYTHON = 1,
+	FLAG_LIBRARY = 2,
+	FLAG_WHAT = 4, /* no frame: what the driver took */
+};
+
+/* Names with their numbers, and the text that lists them. */
+struct list {
+	struct json_object *numbers;
+	char *text;
+	size_t size;
+	FILE *out;
+};
+
+struct gpc_html_names {
+	const struct gpc_report *report;
+	struct list frames;
+	struct list stacks;
+	struct list tags;
+};
+
+/* Within a script nothing but its end tag and a comment's begin mean anything, and both begin with this. */
+void gpc_html_put_json(FILE *out, const char *json)
+{
+	for (; *json; json++) {
+		if (*json == '<')
+			fputs("\\u003c", out);
+		else
+			fputc(*json, out);
+	}
+}
+
+void gpc_html_put_text(FILE *out, const char *text)
+{
+	struct json_object *string = json_object_new_string(text);
+
+	gpc_html_put_json(
+		out, json_object_to_json_string_ext(string, JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(string);
+}
+
+static bool list_init(struct list *list)
+{
+	list->numbers = json_object_new_object();
+	list->out = open_memstream(&list->text, &list->size);
+	return list->numbers && list->out;
+}
+
+static void list_fini(struct list *list)
+{
+	json_object_put(list->numbers);
+	if (list->out)
+		fclose(list->out);
+	free(list->text);
+}
+
+/* The number of the name; *ret_is_new: the caller now writes its element. */
+static unsigned number_of(struct list *list, const char *name, bool *ret_is_new)
+{
+	struct json_object *number;
+	int n = json_object_object_length(list->numbers);
+
+	*ret_is_new = !json_object_object_get_ex(list->numbers, name, &number);
+	if (!*ret_is_new)
+		return (unsigned)json_object_get_int(number);
+	json_object_object_add(list->numbers, name, json_object_new_int(n));
+	if (n)
+		fputs(",\n", list->out);
+	return (unsigned)n;
+}
+
+struct gpc_html_names *gpc_html_names_create(const struct gpc_report *report)
+{
+	struct gpc_html_names *names = calloc(1, sizeof *names);
+
+	if (!names)
+		return NULL;
+	names->report = report;
+	if (list_init(&names->frames) && list_init(&names->stacks) && list_init(&names->tags))
+		return names;
+	gpc_html_names_destroy(names);
+	return NULL;
+}
+
+void gpc_html_names_destroy(struct gpc_html_names *names)
+{
+	if (!names)
+		return;
+	list_fini(&names->frames);
+	list_fini(&names->stacks);
+	list_fini(&names->tags);
+	free(names);
+}
+
+static unsigned frame_number(
+	struct gpc_html_names *names, const struct gpc_export_sample *sample, size_t i)
+{
+	char buf[GPC_EXPORT_NAME_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	const struct gpc_frame *frame = gpc_export_name(names->report, sample, i, &text);
+	unsigned flags = frame ? 0 : FLAG_WHAT;
+	unsigned number;
+	bool is_new;
+
+	if (frame)
+		flags = (frame->is_python ? FLAG_PYTHON : 0) |
+			(frame->is_library ? FLAG_LIBRARY : 0);
+	number = number_of(&names->frames, buf, &is_new);
+	if (is_new) {
+		fputc('[', names->frames.out);
+		gpc_html_put_text(names->frames.out, buf);
+		fprintf(names->frames.out, ",%u]", flags);
+	}
+	return number;
+}
+
+/* The call site and those that called it, as sites.c names them. */
+static void put_sites(struct gpc_html_names *names, const struct gpc_export_sample *sample)
+{
+	const struct gpc_stack_frames *stack =
+		sample->stack ? gpc_frames_find(names->report->frames, sample->stack) : NULL;
+	bool has_callers = stack && stack->site >= 0 && !sample->what;
+	unsigned n = 1;
+	char buf[GPC_EXPORT_NAME_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	if (sample->what)
+		gpc_text_add(&text, "%s: ", sample->what);
+	gpc_frames_site(names->report->frames, sample->stack, &text);
+	gpc_html_put_text(names->stacks.out, buf);
+	for (size_t i = has_callers ? (size_t)stack->site + 1 : SIZE_MAX;
+		has_callers && i < stack->n && n < GPC_SITES_MAX_DEPTH; i++) {
+		if (stack->frames[i].is_library)
+			continue;
+		text = gpc_text_init(buf, sizeof buf);
+		gpc_frame_describe_site(&stack->frames[i], &text);
+		fputc(',', names->stacks.out);
+		gpc_html_put_text(names->stacks.out, buf);
+		n++;
+	}
+	text = gpc_text_init(buf, sizeof buf);
+	if (has_callers)
+		gpc_frames_via(stack, &text);
+	fputs("],", names->stacks.out);
+	gpc_html_put_text(names->stacks.out, buf);
+	fprintf(names->stacks.out, ",%d,[", sample->what != NULL);
+}
+
+unsigned gpc_html_names_stack(struct gpc_html_names *names, const struct gpc_export_sample *sample)
+{
+	size_t depth = gpc_export_depth(names->report, sample);
+	char key[160];
+	unsigned number;
+	bool is_new;
+
+	snprintf(key, sizeof key, "%u %s", sample->stack, sample->what ? sample->what : "");
+	number = number_of(&names->stacks, key, &is_new);
+	if (!is_new)
+		return number;
+	fputs("[[", names->stacks.out);
+	put_sites(names, sample);
+	for (size_t i = 1; i < depth; i++)
+		fprintf(names->stacks.out, "%s%u", i > 1 ? "," : "",
+			frame_number(names, sample, i));
+	fputs("]]", names->stacks.out);
+	return number;
+}
+
+unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag)
+{
+	char buf[LABEL_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	unsigned number;
+	bool is_new;
+
+	gpc_recording_add_tag(names->report->recording, tag, &text);
+	number = number_of(&names->tags, buf, &is_new);
+	if (is_new)
+		gpc_html_put_text(names->tags.out, buf);
+	return number;
+}
+
+static void put_list(struct list *list, const char *name, FILE *out)
+{
+	fflush(list->out);
+	fprintf(out, ",\"%s\":[%s]", name, list->text);
+}
+
+void gpc_html_names_put(struct gpc_html_names *names, FILE *out)
+{
+	put_list(&names->frames, "frames", out);
+	put_list(&names->stacks, "stacks", out);
+	put_list(&names->tags, "tags", out);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/live.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "format/balance.h"
+#include "tools/gpumem-report/target.h"
+
+/* Growth is that of the last points of the history: some seconds, or a tenth of a long run. */
+#define GROWTH_POINTS 96
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+enum gpc_status live_init(struct live *live, const struct gpc_report *report)
+{
+	*live = (struct live){ .report = report,
+		.processes = calloc(LIVE_MAX_PROCESSES, sizeof *live->processes) };
+	return live->processes ? GPC_OK : GPC_NO_METADATA;
+}
+
+void live_fini(struct live *live)
+{
+	for (unsigned p = 0; p < live->n_processes; p++) {
+		free(live->processes[p].path);
+		for (unsigned i = 0; i < live->processes[p].n_names; i++)
+			free(live->processes[p].names[i].where);
+	}
+	free(live->processes);
+	*live = (struct live){ 0 };
+}
+
+/* The least from `from_ns` to `to_ns`; a level stays until the next point. */
+static uint64_t floor_of(
+	const uint64_t *times_ns, const uint64_t *bytes, size_t n, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t found = UINT64_MAX;
+
+	for (size_t i = 0; i < n; i++) {
+		if (times_ns[i] <= from_ns)
+			found = bytes[i];
+		else if (times_ns[i] < to_ns)
+			found = bytes[i] < found ? bytes[i] : found;
+	}
+	return found;
+}
+
+double live_growth(const uint64_t *times_ns, const uint64_t *bytes, size_t n, uint64_t now_ns)
+{
+	uint64_t quarter_ns = n ? gpc_bytes_less(now_ns, times_ns[0]) / 4 : 0;
+	uint64_t floors[3];
+	uint64_t grown;
+
+	if (n < 4 || quarter_ns == 0)
+		return 0;
+	for (unsigned i = 0; i < 3; i++)
+		floors[i] = floor_of(times_ns, bytes, n, times_ns[0] + (i + 1) * quarter_ns,
+			times_ns[0] + (i + 2) * quarter_ns);
+	grown = gpc_bytes_less(floors[2], floors[1]);
+	if (gpc_bytes_less(floors[1], floors[0]) < grown)
+		grown = gpc_bytes_less(floors[1], floors[0]);
+	return (double)grown * 1e9 / (double)quarter_ns;
+}
+
+static void read_history(
+	struct live_gpu *gpu, const struct gpc_recording *recording, uint64_t now_ns)
+{
+	struct gpc_history_view history;
+	uint64_t times[GROWTH_POINTS];
+	uint64_t bytes[GROWTH_POINTS];
+	size_t n = 0;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_HISTORY].count; i++) {
+		if (!gpc_recording_read_history(recording, i, &history) ||
+			history.device != gpu->ordinal)
+			continue;
+		n = history.n_points < GROWTH_POINTS ? history.n_points : GROWTH_POINTS;
+		for (size_t p = 0; p < n; p++) {
+			const struct gpucache_point *point =
+				&history.points[history.n_points - n + p];
+
+			times[p] = point->time_ns;
+			bytes[p] = point->live_bytes;
+		}
+		gpu->n_points = 0;
+		for (size_t p = history.n_points < LIVE_MAX_POINTS
+					? 0
+					: history.n_points - LIVE_MAX_POINTS;
+			p < history.n_points; p++)
+			gpu->points[gpu->n_points++] = history.points[p].live_bytes;
+	}
+	gpu->growth_a_s = live_growth(times, bytes, n, now_ns);
+}
+
+static void read_holders(struct live_gpu *gpu, const struct gpc_recording *recording)
+{
+	struct gpucache_site site;
+
+	gpu->n_holders = 0;
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_SITES].count; i++) {
+		unsigned at = gpu->n_holders;
+
+		if (!gpc_recording_read_site(recording, i, &site) || !site.live_bytes ||
+			(!gpc_recording_mixes_devices(recording) && site.device != gpu->ordinal))
+			continue;
+		while (at > 0 && gpu->holders[at - 1].bytes < site.live_bytes)
+			at--;
+		if (at == LIVE_MAX_HOLDERS)
+			continue;
+		gpu->n_holders += gpu->n_holders < LIVE_MAX_HOLDERS;
+		memmove(&gpu->holders[at + 1], &gpu->holders[at],
+			(gpu->n_holders - at - 1) * sizeof gpu->holders[0]);
+		gpu->holders[at] = (struct live_holder){
+			.stack = site.stack, .bytes = site.live_bytes, .n_blocks = site.live_blocks
+		};
+	}
+}
+
+/* What a stack holds may be what the driver took for a context or a module on its behalf. */
+static void find_kinds(struct live_gpu *gpu, const struct gpc_recording *recording)
+{
+	struct gpucache_block block;
+
+	for (uint64_t b = 0; b < recording->regions[GPUCACHE_REGION_BLOCKS].count; b++)
+		if (gpc_recording_read_block(recording, b, &block) &&
+			gpc_kind_is_implicit(block.kind) && block.device == gpu->ordinal &&
+			block.state == GPUCACHE_BLOCK_LIVE)
+			for (unsigned i = 0; i < gpu->n_holders; i++)
+				if (gpu->holders[i].stack == block.stack)
+					gpu->holders[i].kind = block.kind;
+}
+
+/* Room that a request may still get: free, or ours to give. */
+static void find_end(struct live_gpu *gpu)
+{
+	uint64_t room = gpc_bytes_add(
+		gpu->balance.device_free, gpc_bytes_add(gpu->balance.cached, gpu->balance.pending));
+
+	gpu->seconds_left = -1;
+	if (gpu->has_balance && gpu->balance.device_free != GPUCACHE_UNKNOWN && gpu->growth_a_s > 0)
+		gpu->seconds_left = (double)room / gpu->growth_a_s;
+}
+
+static double rate(uint64_t now, uint64_t before, uint64_t ns)
+{
+	return ns ? (double)gpc_bytes_less(now, before) * 1e9 / (double)ns : -1;
+}
+
+static void read_gpu(struct live_gpu *gpu, const struct gpc_recording *recording,
+	const struct gpucache_device *device, uint64_t now_ns, uint64_t since_ns)
+{
+	struct gpc_device_totals totals = gpc_recording_totals(recording, device->ordinal);
+	uint64_t n_calls = totals.sum.n_malloc + totals.sum.n_free;
+	struct gpucache_torch torch;
+
+	if (gpc_recording_find_torch(recording, device->ordinal, &torch))
+		n_calls += torch.n_malloc + torch.n_free;
+	gpu->calls_a_s = rate(n_calls, gpu->n_calls, since_ns);
+	gpu->waits_a_s = rate(totals.sum.n_sync, gpu->sum.n_sync, since_ns);
+	gpu->ordinal = device->ordinal;
+	memcpy(gpu->name, device->name, sizeof gpu->name);
+	memcpy(gpu->uuid, device->uuid, sizeof gpu->uuid);
+	gpu->look_ns = device->look_ns;
+	gpu->sum = totals.sum;
+	gpu->n_calls = n_calls;
+	gpu->has_balance = gpc_recording_balance(recording, device, &gpu->balance);
+	read_history(gpu, recording, now_ns);
+	read_holders(gpu, recording);
+	find_kinds(gpu, recording);
+	find_end(gpu);
+}
+
+static const char *find_name(const struct live_process *process, uint32_t stack)
+{
+	for (unsigned i = 0; i < process->n_names; i++)
+		if (process->names[i].stack == stack)
+			return process->names[i].where;
+	return NULL;
+}
+
+static void add_name(
+	struct live_process *process, struct gpc_frames *frames, const struct live_holder *holder)
+{
+	uint32_t stack = holder->stack;
+	const struct gpc_stack_frames *found = stack ? gpc_frames_find(frames, stack) : NULL;
+	char buf[400];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	struct live_name *name;
+
+	/* The oldest goes: who holds little now may be asked for again. */
+	if (process->n_names == LIVE_MAX_NAMES) {
+		free(process->names[0].where);
+		memmove(&process->names[0], &process->names[1],
+			--process->n_names * sizeof process->names[0]);
+	}
+	if (holder->kind)
+		gpc_text_add(&text, "%s: ", gpc_kind_words(holder->kind));
+	gpc_frames_site(frames, stack, &text);
+	if (!holder->kind && found && found->site >= 0 && found->via >= 0) {
+		gpc_text_add(&text, ", via ");
+		gpc_frames_via(found, &text);
+	}
+	name = &process->names[process->n_names];
+	*name = (struct live_name){ stack, strdup(buf) };
+	process->n_names += name->where != NULL;
+}
+
+/* Symbols are read only when somebody new is among the biggest. */
+static void name_holders(
+	struct live *live, struct live_process *process, const struct gpc_recording *recording)
+{
+	struct gpc_frames *frames = NULL;
+
+	for (unsigned g = 0; g < process->n_gpus; g++)
+		for (unsigned i = 0; i < process->gpus[g].n_holders; i++) {
+			uint32_t stack = process->gpus[g].holders[i].stack;
+
+			if (find_name(process, stack))
+				continue;
+			if (!frames)
+				frames = gpc_frames_create(
+					recording, &live->report->options->places);
+			if (frames)
+				add_name(process, frames, &process->gpus[g].holders[i]);
+		}
+	gpc_frames_destroy(frames);
+	for (unsigned g = 0; g < process->n_gpus; g++)
+		for (unsigned i = 0; i < process->gpus[g].n_holders; i++)
+			process->gpus[g].holders[i].where =
+				find_name(process, process->gpus[g].holders[i].stack);
+}
+
+static void read_process(
+	struct live *live, struct live_process *process, const struct gpc_recording *recording)
+{
+	const bool is_alive = recording->run_state == GPC_RUN_ALIVE;
+	uint64_t now_ns = is_alive ? live->now_ns : gpc_recording_last_ns(recording);
+	uint64_t since_ns = process->look_ns ? gpc_bytes_less(live->now_ns, process->look_ns) : 0;
+	struct gpucache_device device;
+	unsigned n = 0;
+
+	process->header = recording->header;
+	process->state = recording->run_state;
+	process->is_seen = true;
+	process->look_ns = live->now_ns;
+	for (uint64_t i = 0;
+		i < recording->regions[GPUCACHE_REGION_DEVICES].count && n < LIVE_MAX_GPUS; i++) {
+		if (!gpc_recording_read_device(recording, i, &device) ||
+			!gpc_report_wants(live->report, device.ordinal) ||
+			gpc_recording_totals(recording, device.ordinal).n_contexts == 0)
+			continue;
+		if (process->gpus[n].ordinal != device.ordinal)
+			process->gpus[n] = (struct live_gpu){ 0 };
+		read_gpu(&process->gpus[n++], recording, &device, now_ns, since_ns);
+	}
+	process->n_gpus = n;
+	name_holders(live, process, recording);
+}
+
+static struct live_process *find_process(struct live *live, const char *path)
+{
+	struct live_process *process;
+
+	for (unsigned p = 0; p < live->n_processes; p++)
+		if (strcmp(live->processes[p].path, path) == 0)
+			return &live->processes[p];
+	if (live->n_processes == LIVE_MAX_PROCESSES)
+		return NULL;
+	process = &live->processes[live->n_processes];
+	*process = (struct live_process){ .path = strdup(path) };
+	live->n_processes += process->path != NULL;
+	return process->path ? process : NULL;
+}
+
+static void look_at(struct live *live, const char *path)
+{
+	char why[200];
+	struct gpc_text text = gpc_text_init(why, sizeof why);
+	struct gpc_recording *recording;
+	struct live_process *process;
+
+	if (gpc_recording_open(path, &recording, &text) != GPC_OK)
+		return;
+	process = find_process(live, path);
+	if (process)
+		read_process(live, process, recording);
+	gpc_recording_close(recording);
+}
+
+/* Those that live, and those that lived when they were first seen. */
+static void look_at_folder(struct live *live, const char *folder)
+{
+	struct gpc_directory directory;
+
+	if (gpc_directory_open(&directory, folder) != GPC_OK)
+		return;
+	for (size_t i = 0; i < directory.n_entries; i++) {
+		const struct gpc_directory_entry *entry = &directory.entries[i];
+		bool is_known = false;
+
+		for (unsigned p = 0; p < live->n_processes; p++)
+			is_known |= strcmp(live->processes[p].path, entry->path) == 0;
+		if (entry->status == GPC_OK && (is_known || entry->state == GPC_RUN_ALIVE))
+			look_at(live, entry->path);
+	}
+	gpc_directory_close(&directory);
+}
+
+/* One process, by pid or file: the first look says which recording that is. */
+static enum gpc_exit look_at_one(struct live *live)
+{
+	struct gpc_report found = { .options = live->report->options };
+	enum gpc_exit code;
+
+	if (live->n_processes) {
+		look_at(live, live->processes[0].path);
+		return GPC_EXIT_MADE;
+	}
+	code = gpc_target_open(&found, GPC_NEEDS_RECORDING);
+	if (code == GPC_EXIT_MADE)
+		look_at(live, found.recording->path);
+	gpc_recording_close(found.recording);
+	gpc_directory_close(&found.directory);
+	return code;
+}
+
+enum gpc_exit live_look(struct live *live)
+{
+	const char *target = live->report->options->target;
+
+	live->now_ns = monotonic_ns();
+	for (unsigned p = 0; p < live->n_processes; p++)
+		live->processes[p].is_seen = false;
+	if (target && !gpc_target_is_folder(target))
+		return look_at_one(live);
+	look_at_folder(live, target);
+	return GPC_EXIT_MADE;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `live`: what processes hold now, looked at again and again.
+ *
+ *      recordings --look--> processes, each with its GPUs --draw--> a grid of cells --> terminal, or text
+ *
+ * A look reads each recording anew.  All but the calls a second comes from that one look: the shape of the
+ * past and the growth from the recording's own history.
+ *
+ * Growth is that of the floor, the least that was live, from each quarter of the last points to the next, and
+ * the lesser of the last two steps: neither what a step takes and gives back nor a program's start is any.
+ *
+ * Threads     One.
+ * Failure     GPC_NO_METADATA.
+ * Limits      LIVE_MAX_* of each; names of call sites stay as they were first seen.
+ */
+#ifndef GPC_REPORT_LIVE_H
+#define GPC_REPORT_LIVE_H
+
+#include <wchar.h>
+
+#include "tools/gpumem-report/report.h"
+
+#define LIVE_MAX_PROCESSES 256
+#define LIVE_MAX_GPUS      16 /* of one process */
+#define LIVE_MAX_HOLDERS   8
+#define LIVE_MAX_POINTS    256
+#define LIVE_MAX_NAMES     64 /* of call sites that one process keeps in mind */
+
+struct live_holder {
+	uint32_t stack;
+	uint32_t kind; /* of a context or a module, else 0 */
+	uint64_t bytes;
+	uint64_t n_blocks;
+	const char *where;
+};
+
+/* A GPU of one process. */
+struct live_gpu {
+	int32_t ordinal;
+	char name[64];
+	char uuid[48];
+	bool has_balance;
+	struct gpucache_balance balance;
+	uint64_t look_ns; /* of the device as a whole */
+	struct gpucache_counters sum;
+	uint64_t n_calls; /* malloc and free together */
+	double calls_a_s; /* < 0: not known yet */
+	double waits_a_s;
+	double growth_a_s;   /* bytes; 0: none */
+	double seconds_left; /* until there is no room at this growth; < 0: never */
+	unsigned n_points;
+	uint64_t points[LIVE_MAX_POINTS];             /* live bytes, oldest first */
+	struct live_holder holders[LIVE_MAX_HOLDERS]; /* biggest first */
+	unsigned n_holders;
+};
+
+struct live_name {
+	uint32_t stack;
+	char *where;
+};
+
+struct live_process {
+	char *path;
+	struct gpucache_header header;
+	enum gpc_run_state state;
+	bool is_seen; /* in this look */
+	uint64_t look_ns;
+	struct live_gpu gpus[LIVE_MAX_GPUS];
+	unsigned n_gpus;
+	struct live_name names[LIVE_MAX_NAMES];
+	unsigned n_names;
+};
+
+struct live {
+	const struct gpc_report *report;
+	struct live_process *processes;
+	unsigned n_processes;
+	uint64_t now_ns; /* CLOCK_MONOTONIC */
+};
+
+GPC_MUST_CHECK enum gpc_status live_init(struct live *live, const struct gpc_report *report);
+void live_fini(struct live *live);
+
+/* Looks at what options->target names; those that ended since stay.  GPC_EXIT_NOT_FOUND: there is nothing to look at. */
+enum gpc_exit live_look(struct live *live);
+
+/* Growth in bytes a second, as of `now_ns`; 0 for less than four points. */
+double live_growth(const uint64_t *times_ns, const uint64_t *bytes, size_t n, uint64_t now_ns);
+
+/* What is drawn, and how. */
+enum live_ink {
+	LIVE_PLAIN,
+	LIVE_BOLD,
+	LIVE_DIM,
+	LIVE_ALARM,
+	LIVE_HEAD,   /* of the table */
+	LIVE_CHOSEN, /* the line of the cursor */
+	LIVE_BAR_LIVE,
+	LIVE_BAR_PENDING,
+	LIVE_BAR_CACHED,
+	LIVE_BAR_OTHER,
+	LIVE_INK_COUNT,
+};
+
+struct live_cell {
+	wchar_t letter;
+	uint8_t ink;
+};
+
+struct live_grid {
+	struct live_cell *cells;
+	int rows;
+	int columns;
+	int used; /* rows that have something on them */
+};
+
+enum live_order {
+	LIVE_BY_MEMORY,
+	LIVE_BY_GROWTH,
+	LIVE_BY_PID,
+	LIVE_ORDER_COUNT,
+};
+
+struct live_screen {
+	enum live_order order;
+	char filter[64]; /* of programs, ranks, call sites */
+	int chosen;      /* line of the table */
+	int first;       /* that is shown */
+	int n_lines;     /* as last drawn */
+	bool is_unicode;
+	bool is_paused;
+	bool is_typing; /* the filter */
+	uint64_t every_ns;
+};
+
+/* Draws as much as fits. */
+void live_draw(const struct live *live, struct live_screen *screen, struct live_grid *grid);
+
+/* The lines of the keys. */
+void live_draw_help(struct live_grid *grid);
+
+struct json_object *live_json(const struct live *live);
+
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/moments.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/gpumem-report/arenas.h"
+
+struct level {
+	int64_t bytes;
+	int64_t blocks;
+};
+
+/* An event that changed what is held. */
+struct step {
+	uint64_t time_ns;
+	uint32_t holder;
+	uint32_t tag;
+	int64_t bytes;
+	int64_t blocks;
+	int64_t size; /* rounded */
+	struct level
+		surplus; /* what a sampled stack was given beyond its own: those without one hold less */
+	bool is_reset; /* all memory of the context `holder`, which is no holder, is gone */
+};
+
+struct walk {
+	const struct gpc_report *report;
+	struct gpc_moments *moments;
+	struct gpucache_event *events; /* of this device that change what is held */
+	size_t n_events;
+	struct step *steps;
+	struct level *levels; /* by holder: what it holds, where the walk is */
+	struct level *said;   /* by holder: the sum of the deltas so far */
+	struct level *start;  /* by holder: what it held when the ring begins */
+	uint32_t unsampled;   /* the holder without a stack, or n_holders */
+	struct level
+		surplus; /* of all that is held, where the walk is; it starts with start_surplus */
+	struct level start_surplus;
+	int64_t live_bytes;
+	int64_t start_bytes;
+	size_t n_deltas;
+};
+
+static int compare_holders(const void *left, const void *right)
+{
+	const struct gpc_moment_holder *a = left;
+	const struct gpc_moment_holder *b = right;
+
+	if (a->stack != b->stack)
+		return a->stack < b->stack ? -1 : 1;
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	return a->context < b->context ? -1 : a->context > b->context;
+}
+
+static struct gpc_moment_holder holder_of(uint32_t stack, unsigned kind, uint32_t context)
+{
+	return (struct gpc_moment_holder){ stack, gpc_kind_is_implicit(kind) ? kind : 0, context };
+}
+
+static uint32_t find_holder(const struct gpc_moments *moments, struct gpc_moment_holder key)
+{
+	const struct gpc_moment_holder *found =
+		bsearch(&key, moments->holders, moments->n_holders, sizeof key, compare_holders);
+
+	return (uint32_t)(found - moments->holders);
+}
+
+static bool is_wanted(const struct gpucache_event *event, int32_t ordinal)
+{
+	enum gpucache_place place = gpucache_kind_place(event->alloc_kind);
+
+	if (event->device != ordinal)
+		return false;
+	if (event->kind == GPUCACHE_EVENT_CONTEXT)
+		return event->detail == 2;
+	return (event->kind == GPUCACHE_EVENT_MALLOC || event->kind == GPUCACHE_EVENT_FREE) &&
+	       (place == GPUCACHE_ON_DEVICE || place == GPUCACHE_WITHIN);
+}
+
+static bool read_events(struct walk *walk, int32_t ordinal)
+{
+	struct gpc_event_cursor cursor = { 0 };
+	struct gpucache_event event;
+	size_t room = 0;
+
+	while (gpc_recording_next_event(walk->report->recording, &cursor, &event)) {
+		if (!is_wanted(&event, ordinal))
+			continue;
+		if (walk->n_events == room) {
+			struct gpucache_event *more;
+
+			room = room ? 2 * room : 4096;
+			more = realloc(walk->events, room * sizeof *more);
+			if (!more)
+				return false;
+			walk->events = more;
+		}
+		walk->events[walk->n_events++] = event;
+	}
+	walk->moments->n_events = walk->n_events;
+	walk->moments->n_holes = cursor.n_holes;
+	return true;
+}
+
+static bool find_holders(struct walk *walk, int32_t ordinal)
+{
+	const struct gpc_recording *rec = walk->report->recording;
+	struct gpc_moments *moments = walk->moments;
+	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
+	struct gpc_moment_holder *all = calloc(walk->n_events + count + 1, sizeof *all);
+	struct gpucache_block block;
+	size_t n = 0;
+
+	if (!all)
+		return false;
+	for (size_t i = 0; i < walk->n_events; i++)
+		all[n++] = holder_of(
+			walk->events[i].stack, walk->events[i].alloc_kind, walk->events[i].context);
+	for (uint64_t i = 0; gpc_report_next_live(walk->report, ordinal, &i, &block);)
+		all[n++] = holder_of(block.stack, block.kind, block.context);
+	qsort(all, n, sizeof *all, compare_holders);
+	moments->holders = all;
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || compare_holders(&all[i], &all[moments->n_holders - 1]) != 0)
+			all[moments->n_holders++] = all[i];
+	walk->unsampled = 0;
+	while (walk->unsampled < moments->n_holders &&
+		(all[walk->unsampled].stack || all[walk->unsampled].kind))
+		walk->unsampled++;
+	walk->levels = calloc(moments->n_holders + 1, sizeof *walk->levels);
+	walk->said = calloc(moments->n_holders + 1, sizeof *walk->said);
+	walk->start = calloc(moments->n_holders + 1, sizeof *walk->start);
+	return walk->levels && walk->said && walk->start;
+}
+
+/* Stacks are sampled where we cut the memory ourselves: format/recording.h. */
+static struct gpc_share share_of(const struct walk *walk, const struct gpucache_event *event)
+{
+	uint64_t sample = event->alloc_kind == GPUCACHE_KIND_DEVICE
+				  ? walk->report->recording->header.sample_bytes
+				  : 0;
+	struct gpc_share share =
+		gpc_share_of(sample, event->stack, event->address, event->requested);
+
+	return share.blocks ? share : (struct gpc_share){ event->requested, 1 };
+}
+
+static bool make_steps(struct walk *walk, int32_t ordinal)
+{
+	bool *is_arena = calloc(walk->n_events + 1, sizeof *is_arena);
+	bool is_made;
+
+	walk->steps = calloc(walk->n_events + 1, sizeof *walk->steps);
+	is_made = is_arena && walk->steps &&
+		  gpc_arenas_mark(
+			  walk->report->recording, ordinal, walk->events, walk->n_events, is_arena);
+	for (size_t i = 0; is_made && i < walk->n_events; i++) {
+		const struct gpucache_event *event = &walk->events[i];
+		const int sign = event->kind == GPUCACHE_EVENT_MALLOC ? 1 : -1;
+		struct gpc_share share = share_of(walk, event);
+		struct step *step = &walk->steps[i];
+
+		*step = (struct step){ .time_ns = event->time_ns, .tag = event->tag };
+		step->is_reset = event->kind == GPUCACHE_EVENT_CONTEXT;
+		step->holder = step->is_reset ? event->context
+					      : find_holder(walk->moments,
+							holder_of(event->stack, event->alloc_kind,
+								event->context));
+		if (step->is_reset || is_arena[i])
+			continue;
+		step->bytes = sign * (int64_t)share.bytes;
+		step->blocks = sign * (int64_t)share.blocks;
+		step->size = sign * (int64_t)event->size;
+		step->surplus.bytes = step->bytes - sign * (int64_t)event->requested;
+		step->surplus.blocks = step->blocks - sign;
+	}
+	free(is_arena);
+	return is_made;
+}
+
+static void reset(struct walk *walk, uint32_t context)
+{
+	for (size_t i = 0; i < walk->moments->n_holders; i++)
+		if (walk->moments->holders[i].context == context)
+			walk->levels[i] = (struct level){ 0 };
+}
+
+/* Makes `levels` those of the end, as the table of live blocks has them. */
+static void go_to_end(struct walk *walk, int32_t ordinal)
+{
+	const struct gpc_recording *rec = walk->report->recording;
+	struct gpc_share surplus = { 0 };
+	struct gpucache_block block;
+
+	for (uint64_t i = 0; gpc_report_next_live(walk->report, ordinal, &i, &block);) {
+		struct gpc_share share = gpc_recording_share(rec, &block, &surplus);
+		uint32_t holder = find_holder(
+			walk->moments, holder_of(block.stack, block.kind, block.context));
+
+		walk->levels[holder].bytes += (int64_t)share.bytes;
+		walk->levels[holder].blocks += (int64_t)share.blocks;
+		walk->live_bytes += (int64_t)block.size;
+	}
+	walk->surplus = (struct level){ (int64_t)surplus.bytes, (int64_t)surplus.blocks };
+}
+
+/* And from there to the beginning.  What a reset took away is not known: less than nothing is nothing. */
+static void go_to_start(struct walk *walk)
+{
+	for (size_t i = walk->n_events; i-- > 0;) {
+		const struct step *step = &walk->steps[i];
+		struct level *level;
+
+		if (step->is_reset) {
+			reset(walk, step->holder);
+			continue;
+		}
+		level = &walk->levels[step->holder];
+		level->bytes -= step->bytes;
+		level->blocks -= step->blocks;
+		walk->live_bytes -= step->size;
+		walk->surplus.bytes -= step->surplus.bytes;
+		walk->surplus.blocks -= step->surplus.blocks;
+		if (level->bytes < 0 || level->blocks < 0)
+			*level = (struct level){ 0 };
+	}
+	walk->start_bytes = walk->live_bytes < 0 ? 0 : walk->live_bytes;
+	walk->start_surplus = walk->surplus;
+	memcpy(walk->start, walk->levels, walk->moments->n_holders * sizeof *walk->levels);
+}
+
+static void take(struct walk *walk, size_t i)
+{
+	const struct step *step = &walk->steps[i];
+
+	if (step->is_reset) {
+		for (size_t h = 0; h < walk->moments->n_holders; h++)
+			if (walk->moments->holders[h].context == step->holder)
+				walk->live_bytes -= walk->levels[h].bytes;
+		reset(walk, step->holder);
+		return;
+	}
+	walk->levels[step->holder].bytes += step->bytes;
+	walk->levels[step->holder].blocks += step->blocks;
+	walk->surplus.bytes += step->surplus.bytes;
+	walk->surplus.blocks += step->surplus.blocks;
+	walk->live_bytes += step->size;
+}
+
+/* Takes the steps from *at on to the highest of the slice, and answers where the slice ends. */
+static size_t climb(struct walk *walk, size_t *at, uint64_t end_ns)
+{
+	int64_t live = walk->live_bytes;
+	int64_t most = INT64_MIN;
+	size_t highest = *at;
+	size_t end = *at;
+
+	for (; end < walk->n_events && (end == *at || walk->steps[end].time_ns < end_ns); end++) {
+		live += walk->steps[end].size;
+		if (live > most) {
+			most = live;
+			highest = end;
+		}
+	}
+	while (*at <= highest)
+		take(walk, (*at)++);
+	return end;
+}
+
+/* False where there is no room for another delta. */
+static bool say_holder(struct walk *walk, uint32_t holder)
+{
+	struct level *said = &walk->said[holder];
+	struct level now = walk->levels[holder];
+
+	if (holder == walk->unsampled) {
+		now.bytes -= now.bytes < walk->surplus.bytes ? now.bytes : walk->surplus.bytes;
+		now.blocks -= now.blocks < walk->surplus.blocks ? now.blocks : walk->surplus.blocks;
+	}
+	if (now.bytes == said->bytes && now.blocks == said->blocks)
+		return true;
+	if (walk->n_deltas == GPC_MOMENTS_MAX_DELTAS)
+		return false;
+	walk->moments->deltas[walk->n_deltas++] = (struct gpc_moment_delta){ holder,
+		now.bytes - said->bytes, now.blocks - said->blocks };
+	*said = now;
+	return true;
+}
+
+/* A row of what is held now, after the steps from `from` on up to `at`. */
+static bool say(struct walk *walk, size_t from, size_t at)
+{
+	struct gpc_moments *moments = walk->moments;
+	bool is_all = moments->n == 0;
+
+	for (size_t i = from; i < at && !is_all; i++) {
+		is_all = walk->steps[i].is_reset;
+		if (!is_all && !say_holder(walk, walk->steps[i].holder))
+			return false;
+	}
+	for (uint32_t h = 0; is_all && h < moments->n_holders; h++)
+		if (!say_holder(walk, h))
+			return false;
+	if (walk->unsampled < moments->n_holders && !say_holder(walk, walk->unsampled))
+		return false;
+	moments->rows[moments->n++] = (struct gpc_moments_row){
+		.time_ns = walk->steps[at - 1].time_ns,
+		.live_bytes = walk->live_bytes < 0 ? 0 : (uint64_t)walk->live_bytes,
+		.tag = walk->steps[at - 1].tag,
+		.end_delta = walk->n_deltas,
+	};
+	return true;
+}
+
+/* False where that makes too many deltas. */
+static bool walk_slices(struct walk *walk, unsigned n_slices)
+{
+	uint64_t first_ns = walk->steps[0].time_ns;
+	uint64_t last_ns = walk->steps[walk->n_events - 1].time_ns;
+	uint64_t width_ns = gpc_bytes_less(last_ns, first_ns) / n_slices + 1;
+	size_t said = 0;
+	size_t at = 0;
+
+	memcpy(walk->levels, walk->start, walk->moments->n_holders * sizeof *walk->levels);
+	memset(walk->said, 0, walk->moments->n_holders * sizeof *walk->said);
+	walk->live_bytes = walk->start_bytes;
+	walk->surplus = walk->start_surplus;
+	walk->n_deltas = walk->moments->n = 0;
+	for (size_t end = 0; end < walk->n_events;) {
+		uint64_t slice = gpc_bytes_less(walk->steps[end].time_ns, first_ns) / width_ns;
+
+		end = climb(walk, &at, first_ns + (slice + 1) * width_ns);
+		if (!say(walk, said, at))
+			return false;
+		said = at;
+		while (at < end)
+			take(walk, at++);
+	}
+	return said == walk->n_events || say(walk, said, walk->n_events);
+}
+
+static enum gpc_status walk_all(struct walk *walk)
+{
+	struct gpc_moments *moments = walk->moments;
+	unsigned n_slices = GPC_MOMENTS_MAX;
+
+	moments->rows = calloc(GPC_MOMENTS_MAX + 2, sizeof *moments->rows);
+	moments->deltas = calloc(GPC_MOMENTS_MAX_DELTAS, sizeof *moments->deltas);
+	if (!moments->rows || !moments->deltas)
+		return GPC_NO_METADATA;
+	while (!walk_slices(walk, n_slices)) {
+		if (n_slices == 1) {
+			moments->n = 0;
+			break;
+		}
+		n_slices /= 2;
+	}
+	return GPC_OK;
+}
+
+enum gpc_status gpc_moments_create(
+	struct gpc_moments *moments, const struct gpc_report *report, int32_t ordinal)
+{
+	struct walk walk = { .report = report, .moments = moments };
+	enum gpc_status status = GPC_NO_METADATA;
+
+	*moments = (struct gpc_moments){ 0 };
+	if (read_events(&walk, ordinal) && find_holders(&walk, ordinal) &&
+		make_steps(&walk, ordinal)) {
+		go_to_end(&walk, ordinal);
+		go_to_start(&walk);
+		status = walk.n_events ? walk_all(&walk) : GPC_OK;
+	}
+	free(walk.events);
+	free(walk.steps);
+	free(walk.levels);
+	free(walk.said);
+	free(walk.start);
+	if (status != GPC_OK)
+		gpc_moments_fini(moments);
+	return status;
+}
+
+void gpc_moments_fini(struct gpc_moments *moments)
+{
+	free(moments->holders);
+	free(moments->rows);
+	free(moments->deltas);
+	*moments = (struct gpc_moments){ 0 };
+}

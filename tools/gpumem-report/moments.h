@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who held how much at each moment that the ring of events still covers.
+ *
+ *      what is live at the end - all events of the ring = what was live when the ring begins
+ *      from there on forwards: in each of up to GPC_MOMENTS_MAX slices of time, the moment at which most
+ *      was live; moment i is the sum of the deltas of moments 0 .. i
+ *
+ * Invariants  1 No peak is lost: the highest moment of the ring is one of the rows.  2 The last row is
+ *               the end.  3 There are at most GPC_MOMENTS_MAX_DELTAS deltas, else slices are made longer.
+ * Threads     One.
+ * Failure     GPC_NO_METADATA.
+ * Limits      What was live before the ring begins in a context that was reset meanwhile is not known.  An
+ *             arena of PyTorch that was given back counts as such where the ring has a tensor of it.
+ */
+#ifndef GPC_REPORT_MOMENTS_H
+#define GPC_REPORT_MOMENTS_H
+
+#include "tools/gpumem-report/report.h"
+
+#define GPC_MOMENTS_MAX        1000
+#define GPC_MOMENTS_MAX_DELTAS 200000
+
+/* A stack, or what the driver took for a context or a module on behalf of it. */
+struct gpc_moment_holder {
+	uint32_t stack;
+	uint32_t kind; /* of a context or a module, else 0 */
+	uint32_t context;
+};
+
+struct gpc_moment_delta {
+	uint32_t holder;
+	int64_t bytes; /* as asked for */
+	int64_t blocks;
+};
+
+struct gpc_moments_row {
+	uint64_t time_ns;
+	uint64_t live_bytes; /* rounded */
+	uint32_t tag;        /* that the thread was in which made it the highest */
+	size_t end_delta;    /* one behind its last */
+};
+
+struct gpc_moments {
+	struct gpc_moment_holder *holders;
+	size_t n_holders;
+	struct gpc_moments_row *rows; /* in the order of time; none without events */
+	size_t n;
+	struct gpc_moment_delta *deltas;
+	uint64_t n_events; /* that they were made from */
+	uint64_t n_holes;  /* events that could not be read */
+};
+
+/* Of one device. */
+GPC_MUST_CHECK enum gpc_status gpc_moments_create(
+	struct gpc_moments *moments, const struct gpc_report *report, int32_t ordinal);
+void gpc_moments_fini(struct gpc_moments *moments);
+
+#endif
