@@ -33,4 +33,23 @@ static inline bool gpc_torch_is_mapped(const struct gpucache_oom *oom)
 	return oom->torch.reserved > oom->balance.requested;
 }
 
+/*
+ * Whether PyTorch gave up for the holes in its cache: each is smaller than the tensor, so that they are many;
+ * in sum they are an eighth of the cache or more; with expandable_segments the tensor would have had room,
+ * holes of an eighth of what is in tensors and two steps of its segments included; and nothing grew by more
+ * than the holes, which would only have filled them.
+ */
+static inline bool gpc_torch_is_fragmented(const struct gpucache_oom *oom)
+{
+	const struct gpucache_oom_torch *torch = &oom->torch;
+	uint64_t unused = gpc_torch_unused(torch);
+	uint64_t needed = gpc_bytes_add(torch->allocated + torch->allocated / 8,
+		gpc_bytes_add(torch->requested, 2 * GPC_TORCH_LARGE_BUFFER));
+
+	return torch->requested && !gpc_torch_is_mapped(oom) && oom->kind != GPUCACHE_KIND_TENSOR &&
+	       unused / 8 >= torch->requested && unused >= torch->reserved / 8 &&
+	       oom->growth_bytes <= unused && oom->balance.device_free != GPUCACHE_UNKNOWN &&
+	       needed <= gpc_bytes_add(torch->reserved, oom->balance.device_free);
+}
+
 #endif

@@ -98,6 +98,16 @@ static void explain_limit(const struct gpc_verdict_view *v, struct gpc_text *tex
 
 static void explain_fragmented(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
+	const struct gpucache_oom_torch *torch = &v->oom->torch;
+	uint64_t unused = gpc_torch_unused(torch);
+
+	if (gpc_torch_is_fragmented(v->oom)) {
+		add(text, unused, " of PyTorch's cache is in no tensor, in ");
+		gpc_text_add(text, "%llu holes or more, none as large as the ",
+			(unsigned long long)(unused / torch->requested));
+		add(text, torch->requested, " asked for");
+		return;
+	}
 	add(text, v->oom->balance.cached, " is cached and free, largest piece ");
 	add(text, v->piece, ", ");
 	add(text, v->need, " asked for");
@@ -259,17 +269,11 @@ static bool advise_limit(struct advice_context *c)
 	return true;
 }
 
-/* "PYTORCH_CUDA_ALLOC_CONF=..", where PyTorch's cache has room enough, in pieces. */
 static bool advise_expandable(struct advice_context *c)
 {
-	const struct gpucache_oom *oom = c->v.oom;
-	uint64_t unused = gpc_torch_unused(&oom->torch);
-
-	if (oom->torch.requested == 0 || gpc_torch_is_mapped(oom) ||
-		gpc_bytes_add(unused, c->v.driver) < oom->torch.requested)
+	if (!gpc_torch_is_fragmented(c->v.oom))
 		return false;
-	gpc_text_add(c->text, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True  may join the ");
-	add(c->text, unused, " of PyTorch's cache that are in no tensor");
+	gpc_text_add(c->text, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True  joins the holes");
 	return true;
 }
 
@@ -279,7 +283,8 @@ static bool advise_max_split(struct advice_context *c)
 	uint64_t split_mib = SPLIT_LEAST_MIB;
 	char setting[48];
 
-	if (!c->v.facts->caching || is_set(c, GPC_SET_MAX_SPLIT_SIZE) || half_mib < split_mib)
+	if (!c->v.facts->caching || is_set(c, GPC_SET_MAX_SPLIT_SIZE) || half_mib < split_mib ||
+		gpc_torch_is_fragmented(c->v.oom))
 		return false;
 	while (split_mib * 2 <= half_mib && split_mib * 2 <= SPLIT_MOST_MIB)
 		split_mib *= 2;
@@ -297,7 +302,7 @@ static bool advise_cache_off(struct advice_context *c)
 	uint64_t cached = v->oom->balance.cached;
 	uint64_t room = gpc_bytes_add(v->driver, cached);
 
-	if (!v->facts->caching || !known(room) || room < v->need)
+	if (!v->facts->caching || !known(room) || room < v->need || gpc_torch_is_fragmented(v->oom))
 		return false;
 	if (v->oom->limit != 0 &&
 		gpc_bytes_add(gpc_bytes_less(v->taken, cached), v->need) > v->oom->limit)
@@ -463,10 +468,8 @@ static const struct {
 	{ GPUCACHE_VERDICT_UNTRACKED, advise_libraries },
 	{ GPUCACHE_VERDICT_GROWTH, advise_growing_site },
 	{ GPUCACHE_VERDICT_GROWTH, advise_top_holder },
-	{ GPUCACHE_VERDICT_SPIKE, advise_expandable },
 	{ GPUCACHE_VERDICT_SPIKE, advise_smaller_step },
 	{ GPUCACHE_VERDICT_SPIKE, advise_growing_site },
-	{ GPUCACHE_VERDICT_EXHAUSTED, advise_expandable },
 	{ GPUCACHE_VERDICT_EXHAUSTED, advise_top_holder },
 	{ GPUCACHE_VERDICT_EXHAUSTED, advise_growing_site },
 	{ GPUCACHE_VERDICT_DRIVER, advise_other_causes },

@@ -5,6 +5,7 @@
 
 #include "base/balance.h"
 #include "base/bytes.h"
+#include "base/torch.h"
 
 /* Driver allocations come in steps of 2 MiB, so less than a step of room is none. */
 #define DRIVER_STEP (2 * GPC_MIB)
@@ -130,6 +131,8 @@ static enum gpucache_strength test_fragmented(const struct gpc_verdict_view *v)
 {
 	uint64_t cached = v->oom->balance.cached;
 
+	if (gpc_torch_is_fragmented(v->oom))
+		return GPUCACHE_STRENGTH_LIKELY;
 	if (!below(v->room, v->need) || !v->piece_known || v->piece >= v->need)
 		return GPUCACHE_STRENGTH_NONE;
 	if (!at_least(gpc_bytes_add(cached, v->room), v->need))

@@ -83,15 +83,18 @@ void gpc_record_oom_mark(
 	change_end(rec, oom);
 }
 
-void gpc_record_oom_set_torch(
-	struct gpc_record *rec, uint64_t number, const struct gpucache_oom_torch *torch)
+void gpc_record_oom_set_torch(struct gpc_record *rec, const struct gpucache_oom *told)
 {
-	struct gpucache_oom *oom = change_begin(rec, number);
+	struct gpucache_oom *oom = change_begin(rec, told->number);
 
 	if (!oom)
 		return;
-	__atomic_store_n(&oom->torch.requested, torch->requested, __ATOMIC_RELEASE);
-	__atomic_store_n(&oom->torch.allocated, torch->allocated, __ATOMIC_RELEASE);
-	__atomic_store_n(&oom->torch.reserved, torch->reserved, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->torch.requested, told->torch.requested, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->torch.allocated, told->torch.allocated, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->torch.reserved, told->torch.reserved, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->verdict, told->verdict, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->strength, told->strength, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->also, told->also, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->short_by, told->short_by, __ATOMIC_RELEASE);
 	change_end(rec, oom);
 }

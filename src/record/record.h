@@ -220,9 +220,8 @@ void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom);
 void gpc_record_oom_mark(
 	struct gpc_record *rec, uint64_t number, bool is_recovered, bool is_reported);
 
-/* What PyTorch said behind the OOM `number`, where that is still in the ring. */
-void gpc_record_oom_set_torch(
-	struct gpc_record *rec, uint64_t number, const struct gpucache_oom_torch *torch);
+/* What PyTorch said behind the OOM of that number, and the verdict then, where it is still in the ring. */
+void gpc_record_oom_set_torch(struct gpc_record *rec, const struct gpucache_oom *told);
 
 /* --- Hot. ------------------------------------------------------------------------------------- */
 

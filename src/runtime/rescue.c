@@ -434,10 +434,12 @@ void gpc_rescue_torch_failed(
 	struct gpucache_oom *last = &failures.oom[device->ordinal];
 
 	gpc_lock_take(&gpc_runtime.lock);
-	if (last->number == number)
+	if (last->number == number) {
 		last->torch = *torch;
+		gpc_verdict_find(last, &failures.facts[device->ordinal]);
+		gpc_record_oom_set_torch(&gpc_runtime.record, last);
+	}
 	gpc_lock_release(&gpc_runtime.lock);
-	gpc_record_oom_set_torch(&gpc_runtime.record, number, torch);
 }
 
 bool gpc_runtime_make_room(void)

@@ -20,11 +20,17 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 
-# client: its Python, its packages, what it stands for.
+NEWEST_PYTHONS = (12, 13, 11)
+
+# client: its name, its packages, what it stands for, the minor versions of CPython that it has wheels for, best first.
 CLIENTS = {
-    "torch": [("torch-2.15", "torch==2.15.0 numpy==2.3.5", "CUDA 13.2"),
-              ("torch-2.10", "torch==2.10.0 numpy==2.3.5", "CUDA 12.8"),
-              ("torch-2.11", "torch==2.11.0 numpy==2.3.5", "CUDA 13.0, which the traces were recorded with")],
+    "torch": [("torch-2.15", "torch==2.15.0 numpy==2.3.5", "CUDA 13.2", NEWEST_PYTHONS),
+              ("torch-2.11", "torch==2.11.0 numpy==2.3.5", "CUDA 13.0, which the traces were recorded with", NEWEST_PYTHONS),
+              ("torch-2.10", "torch==2.10.0 numpy==2.3.5", "CUDA 12.8", NEWEST_PYTHONS),
+              ("torch-2.8", "torch==2.8.0 numpy==2.3.5", "CUDA 12.8", NEWEST_PYTHONS),
+              ("torch-2.6", "torch==2.6.0 numpy==2.2.6", "CUDA 12.4", NEWEST_PYTHONS),
+              ("torch-2.4", "torch==2.4.1 numpy==1.26.4", "CUDA 12.1", (12, 11)),
+              ("torch-2.1", "torch==2.1.2 numpy==1.26.4", "CUDA 12.1, the oldest", (11,))],
 }
 
 NATIVE, EXPANDABLE, ASYNC = "backend:native", "expandable_segments:True", "backend:cudaMallocAsync"
@@ -34,11 +40,13 @@ NO_CACHE, PLUGGABLE = "PYTORCH_NO_CUDA_MEMORY_CACHING", "PLUGGABLE"
 TORCH = [("eager", NATIVE), ("amp", NATIVE), ("amp_scaled", NATIVE), ("resnet", NATIVE), ("lstm", NATIVE),
          ("caught", NATIVE), ("exhausted", NATIVE), ("workers", NATIVE), ("checkpoint", NATIVE), ("graphs", NATIVE),
          ("compile", NATIVE), ("streams", NATIVE), ("values", NATIVE), ("libraries", NATIVE), ("distributed", NATIVE),
-         ("lacking", NATIVE), ("profiler", NATIVE), ("amp", EXPANDABLE), ("streams", EXPANDABLE), ("amp", ASYNC),
+         ("lacking", NATIVE), ("profiler", NATIVE), ("devices", NATIVE), ("limited", NATIVE), ("amp", EXPANDABLE), ("streams", EXPANDABLE), ("amp", ASYNC),
          ("streams", ASYNC), ("amp", NO_CACHE), ("resnet", NO_CACHE), ("streams", NO_CACHE), ("amp", PLUGGABLE)]
 # Without a CUDA runtime of the newest kind the sets differ in nothing but the wheel: a few will do.
 FEW = {("amp", NATIVE), ("resnet", NATIVE), ("exhausted", NATIVE), ("graphs", NATIVE), ("compile", NATIVE),
-       ("amp", EXPANDABLE), ("amp", ASYNC), ("amp", NO_CACHE)}
+       ("workers", NATIVE), ("streams", NATIVE), ("devices", NATIVE), ("limited", NATIVE), ("amp", EXPANDABLE),
+       ("amp", ASYNC), ("amp", NO_CACHE)}
+FAILING = {"exhausted", "limited"}
 
 
 HANDLE = 32 << 20  # src/simcuda/lib_cublas.c, compute capability 9.0
@@ -51,23 +59,24 @@ class Skip(Exception):
     pass
 
 
-def find_python():
-    """A Python that has wheels and can make environments."""
-    found = [shutil.which(f"python3.{minor}") for minor in (12, 13, 11)]
-    found += sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.1[123].*/bin/python3")))
+def find_python(minors):
+    """A Python of these minor versions that can make environments."""
+    found = [shutil.which(f"python3.{minor}") for minor in minors]
+    for minor in minors:
+        found += sorted(glob.glob(os.path.expanduser(f"~/.pyenv/versions/3.{minor}.*/bin/python3")))
     for python in filter(None, found):
         if subprocess.run([python, "-c", "import ensurepip, venv, ctypes, sqlite3"], capture_output=True).returncode == 0:
             return python
-    raise Skip("there is no CPython 3.11 to 3.13 with venv")
+    raise Skip(f"there is no CPython {' or '.join(f'3.{minor}' for minor in minors)} with venv")
 
 
-def environment(name, packages):
+def environment(name, packages, minors):
     """The environment's Python; made, with its packages, where it is not there."""
     folder = os.path.join(os.environ.get("CLIENTS_DIR", os.path.join(TOP, "build", "clients")), name)
     python = os.path.join(folder, "bin", "python")
     if not os.path.exists(os.path.join(folder, "complete")):
         shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([find_python(), "-m", "venv", folder], check=True)
+        subprocess.run([find_python(minors), "-m", "venv", folder], check=True)
         made = subprocess.run([python, "-m", "pip", "install", "-q", "--no-cache-dir", *packages.split()],
                               capture_output=True, text=True)
         if made.returncode != 0:
@@ -86,7 +95,7 @@ def settings(way):
 
 def launch(python, case, way, folder, *options):
     env = {**os.environ, **settings(way), "TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": folder}
-    command = [os.path.join(BUILD, "gpucache-run"), *options, "--sim", "8GiB", "--", python,
+    command = [os.path.join(BUILD, "gpucache-run"), *options, "--sim", "8GiB", "--sim-options", "devices:2", "--", python,
                os.path.join(HERE, "torch_cases.py"), case]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         out, err = process.communicate(timeout=600)
@@ -99,10 +108,17 @@ def normal(text):
     return re.sub(r'"inactive_split[^,]*, ', "", text)
 
 
-def read_books(path):
-    made = subprocess.run([os.path.join(BUILD, "gpumem-report"), "summary", "--json", path],
-                          capture_output=True, text=True)
-    return json.loads(made.stdout)["devices"][0]
+def report(view, path):
+    made = subprocess.run([os.path.join(BUILD, "gpumem-report"), view, "--json", path], capture_output=True, text=True)
+    return json.loads(made.stdout)
+
+
+def compare_failure(path, counted):
+    """What differs between the record of a failure and what PyTorch counted when it raised the exception."""
+    torch = report("oom", path)["torch"]
+    pairs = (("allocated_bytes", "allocated_bytes.all.current"), ("reserved_bytes", "reserved_bytes.all.current"))
+    return [f"at the failure {ours}: {torch[ours]}, {key} was {counted[key]}" for ours, key in pairs
+            if torch[ours] != counted[key]]
 
 
 def is_handles(bytes_):
@@ -149,13 +165,13 @@ print(sum(block["requested_size"] for segment in data["segments"] for block in s
 """
 
 
-def compare_snapshot(python, path, books):
+def compare_snapshot(python, path, devices):
     """What differs between the exported snapshot, as PyTorch reads it, and our books."""
     snapshot = path + ".pickle"
     subprocess.run([os.path.join(BUILD, "gpumem-report"), "export", "--format=pytorch-snapshot", "-o", snapshot, path],
                    check=True)
     read = subprocess.run([python, "-c", READ_SNAPSHOT, snapshot], capture_output=True, text=True)
-    held = sum(row["live_bytes"] for row in books["holders"] if row["blocks"])
+    held = sum(row["live_bytes"] for books in devices for row in books["holders"] if row["blocks"])
     if read.returncode != 0:
         return ["the snapshot: " + read.stderr[-800:]]
     return [] if int(read.stdout) == held else [f"{held} bytes in our books, {read.stdout.strip()} in the snapshot"]
@@ -168,25 +184,30 @@ def run_case(name, python, case, way, cached):
         wrong = []
         if plain.returncode != ours.returncode:
             wrong.append(f"exit status {plain.returncode} and {ours.returncode}")
-        if case == "exhausted":
-            wrong += [f"{what} does not say torch.OutOfMemoryError" for what, run in (("plain", plain), ("ours", ours))
-                      if "torch.OutOfMemoryError" not in run.stderr]
+        if case in FAILING:
+            wrong += [f"{what} does not say OutOfMemoryError" for what, run in (("plain", plain), ("ours", ours))
+                      if "OutOfMemoryError" not in run.stderr]
             if "case_exhausted torch_cases.py:" not in ours.stderr:
                 wrong.append(f"the library did not name the line that held the memory:\n{ours.stderr[-1500:]}")
         elif plain.returncode != 0:
             wrong.append(plain.stderr[-1500:])
         if normal(plain.stdout) != normal(ours.stdout):
             wrong.append(f"printed\n{plain.stdout}and\n{ours.stdout}")
-        if not wrong and case != "exhausted":
-            counted = json.loads(ours.stdout.splitlines()[-1])
+        path = os.path.join(folder, f"{ours.pid}.gpucache")
+        counted = json.loads(ours.stdout.splitlines()[-1]) if not wrong else {}
+        if not wrong and case in FAILING:
+            wrong += compare_failure(path, counted)
+        elif not wrong:
             if way == NATIVE:
                 cached[case] = counted
-            path = os.path.join(folder, f"{ours.pid}.gpucache")
-            books = read_books(path)
+            devices = report("summary", path)["devices"]
+            books = devices[0]
+            for other, theirs in zip(devices[1:], counted.get("others", [])):
+                wrong += compare_tensors(way, theirs, other.get("torch"))
             wrong += compare_books(way, counted, cached.get(case), books)
             wrong += compare_tensors(way, counted, books.get("torch"))
             if way == NATIVE and books["moment"] == "ended":
-                wrong += compare_snapshot(python, path, books)
+                wrong += compare_snapshot(python, path, devices)
     title = f"{name} {case} {way}"
     print(f"FAIL {title}\n{ours.stderr[-800:]}" if wrong else f"ok   {title}", *wrong, sep="\n     ", flush=True)
     return not wrong
@@ -220,11 +241,11 @@ def main():
     for client in sys.argv[2:] or CLIENTS:
         if client not in CLIENTS:
             sys.exit(f"there is no client {client!r}; there are: {' '.join(CLIENTS)}")
-        for name, packages, what in CLIENTS[client]:
+        for name, packages, what, minors in CLIENTS[client]:
             if os.environ.get("ONLY") not in (None, name):
                 continue
             try:
-                python = environment(name, packages)
+                python = environment(name, packages, minors)
             except (Skip, subprocess.CalledProcessError) as reason:
                 print(f"skip {name}: {reason}")
                 continue

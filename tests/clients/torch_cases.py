@@ -92,17 +92,41 @@ def case_caught():
     held = [torch.empty(1 << 28, dtype=torch.uint8, device=GPU) for _ in range(4)]
     try:
         torch.empty(1 << 36, dtype=torch.uint8, device=GPU)
-    except torch.OutOfMemoryError as error:
+    except torch.cuda.OutOfMemoryError as error:
         print(str(error).split(". GPU")[0])
     del held
     torch.cuda.empty_cache()
     case_eager()
 
 
+def counts(device=None):
+    stats = torch.cuda.memory_stats(device)
+    return {key: stats[key] for key in sorted(stats) if key.endswith((".current", ".peak", ".allocated"))}
+
+
 def case_exhausted():
     held = []
-    while True:
-        held.append(torch.empty(1 << 28, dtype=torch.uint8, device=GPU))
+    try:
+        while True:
+            held.append(torch.empty(1 << 28, dtype=torch.uint8, device=GPU))
+    except torch.cuda.OutOfMemoryError:
+        print(json.dumps(counts()))
+        raise
+
+
+def case_limited():
+    """PyTorch's own limit refuses: the driver never hears of it."""
+    torch.cuda.set_per_process_memory_fraction(0.25)
+    case_exhausted()
+
+
+def case_devices():
+    """A model of which each half is on a GPU of its own."""
+    model, words = Gpt().to(GPU), text()
+    model.head.to("cuda:1")
+    hidden = model.layers(model.words(words)).to("cuda:1")
+    F.cross_entropy(model.head(hidden).flatten(0, 1), words.to("cuda:1").flatten()).backward()
+    torch.cuda.synchronize()
 
 
 class Numbers(torch.utils.data.Dataset):
@@ -226,8 +250,7 @@ def main(case):
     globals()[f"case_{case}"]()
     counted = {}
     if not os.environ.get("PLUGGABLE"):
-        stats = torch.cuda.memory_stats()
-        counted = {key: stats[key] for key in sorted(stats) if key.endswith((".current", ".peak", ".allocated"))}
+        counted = {**counts(0), "others": [counts(i) for i in range(1, torch.cuda.device_count())]}
     print(json.dumps(counted))
 
 

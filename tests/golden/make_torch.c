@@ -105,25 +105,26 @@ void make_torch_oom(const char *dir)
 		.stack = sites.forward,
 		.thread = 4718,
 		.kind = GPUCACHE_KIND_DEVICE,
-		.verdict = GPUCACHE_VERDICT_EXHAUSTED,
-		.strength = GPUCACHE_STRENGTH_CERTAIN,
+		.verdict = GPUCACHE_VERDICT_FRAGMENTED,
+		.strength = GPUCACHE_STRENGTH_LIKELY,
 		.n_holders = 3,
 		.n_sites = 36,
-		.rest_bytes = 19 * GIB,
-		.torch = { .requested = 6 * MIB, .allocated = 126 * GIB, .reserved = 134 * GIB } };
+		.rest_bytes = 35 * GIB,
+		.torch = { .requested = 6 * MIB, .allocated = 110 * GIB, .reserved = 134 * GIB } };
 	oom->balance = (struct gpucache_balance){ .requested = 139 * GIB - 4 * MIB,
 		.direct = GIB,
 		.device_free = 4 * MIB,
 		.device_total = 140 * GIB };
 	oom->kind_bytes[GPUCACHE_KIND_CONTEXT] = GIB;
 	oom->holders[0] = (struct gpucache_holder){ sites.forward, 1204, 70 * GIB };
-	oom->holders[1] = (struct gpucache_holder){ sites.states, 322, 34 * GIB };
+	oom->holders[1] = (struct gpucache_holder){ sites.states, 322, 18 * GIB };
 	oom->holders[2] = (struct gpucache_holder){ sites.weights, 161, 17 * GIB - 4 * MIB };
 	b.ooms[1] = *oom;
 	oom = &b.ooms[1];
 	oom->number = 2;
 	oom->kind = GPUCACHE_KIND_TENSOR;
 	oom->verdict = GPUCACHE_VERDICT_LIMIT;
+	oom->strength = GPUCACHE_STRENGTH_CERTAIN;
 	oom->requested = oom->rounded = oom->short_by = oom->torch.requested = 2 * GIB;
 	oom->balance.requested -= 3 * GIB;
 	oom->balance.device_free += 3 * GIB;
@@ -133,6 +134,7 @@ void make_torch_oom(const char *dir)
 	oom = &b.ooms[2];
 	oom->number = 3;
 	oom->stack = builder_stack(&b, &nccl, 1, NULL, 0);
+	oom->verdict = GPUCACHE_VERDICT_EXHAUSTED;
 	oom->torch.requested = 0;
 	b.ooms[3] = b.ooms[0];
 	oom = &b.ooms[3];

@@ -57,6 +57,19 @@ static void add_site(const struct gpc_report *report, const struct gpucache_oom 
 		gpc_frames_site(report->frames, stack, text);
 }
 
+/* Of PyTorch's cache, where they are the cause. */
+static bool add_holes(const struct gpucache_oom *oom, struct gpc_text *text)
+{
+	if (!gpc_torch_is_fragmented(oom))
+		return false;
+	gpc_text_add(text, " Of PyTorch's cache %s are in no tensor, in %s holes or more, ",
+		gpc_show_bytes(gpc_torch_unused(&oom->torch)),
+		gpc_show_count(gpc_torch_unused(&oom->torch) / oom->torch.requested));
+	gpc_text_add(
+		text, "none as large as the %s asked for.", gpc_show_bytes(oom->torch.requested));
+	return true;
+}
+
 static void add_evidence(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
 {
@@ -81,6 +94,8 @@ static void add_evidence(
 		break;
 	case GPUCACHE_VERDICT_FRAGMENTED:
 	case GPUCACHE_VERDICT_WRONG_POOL:
+		if (add_holes(oom, text))
+			break;
 		gpc_text_add(text,
 			" %s of cached memory are free, at most %s in one piece; %s were asked "
 			"for.",
@@ -261,23 +276,19 @@ static void try_neighbour(const struct gpc_report *report, struct gpc_text *text
 	gpc_text_add(text, ".");
 }
 
-/* PyTorch's own remedies, where what lies in its cache would have been enough. */
+/* Before 1.4 nothing else is known of PyTorch's cache but how much of it was in no tensor. */
 static void try_torch(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
 {
 	struct gpc_torch torch = gpc_torch_at(report, oom);
 
 	/* Of growth and of a limit it would only change the hour; with its segments it has it already. */
-	if (oom->verdict == GPUCACHE_VERDICT_GROWTH || oom->verdict == GPUCACHE_VERDICT_LIMIT ||
+	if (oom->torch.reserved || oom->verdict == GPUCACHE_VERDICT_GROWTH ||
+		oom->verdict == GPUCACHE_VERDICT_LIMIT ||
 		oom->verdict == GPUCACHE_VERDICT_IMPOSSIBLE ||
 		torch.reserved > oom->balance.requested)
 		return;
 	if (!torch.reserved || oom->short_by == GPUCACHE_UNKNOWN || torch.unused < oom->short_by)
-		return;
-	/* Who asked, and for how much, is known since 1.4. */
-	if (oom->torch.reserved &&
-		(!torch.requested ||
-			gpc_bytes_add(torch.unused, oom->balance.device_free) < torch.requested))
 		return;
 	gpc_text_add(text,
 		"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: of PyTorch's cache %s are in no "
@@ -306,7 +317,12 @@ void gpc_advice_try(
 		break;
 	case GPUCACHE_VERDICT_FRAGMENTED:
 	case GPUCACHE_VERDICT_WRONG_POOL:
-		try_fragmented(report, oom, ret_text);
+		if (gpc_torch_is_fragmented(oom))
+			gpc_text_add(ret_text,
+				"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: it joins the "
+				"holes.");
+		else
+			try_fragmented(report, oom, ret_text);
 		break;
 	case GPUCACHE_VERDICT_PENDING:
 		try_pending(report, oom, ret_text);

@@ -122,32 +122,50 @@ static void a_limit_of_pytorchs_own_is_raised_by_pytorchs_own_call(void **state)
 	assert_null(strstr(advice, "fraction"));
 }
 
-static void pytorchs_cache_is_joined_only_where_it_has_the_room(void **state)
+static struct scene scene_of_holes(void)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.torch = (struct gpucache_oom_torch){
-		.requested = 8 * GPC_GIB,
-		.allocated = 60 * GPC_GIB,
+		.requested = GPC_GIB,
+		.allocated = 56 * GPC_GIB,
 		.reserved = 64 * GPC_GIB,
 	};
-	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 2);
-	assert_int_equal(strncmp(advice,
-				 "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True  may join "
-				 "the 4.00 GiB of PyTorch's cache",
-				 88),
-		0);
+	return s;
+}
+
+static void holes_of_pytorchs_cache_are_joined_by_pytorchs_option(void **state)
+{
+	struct scene s = scene_of_holes();
+
+	(void)state;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_FRAGMENTED), 1);
+	assert_string_equal(
+		advice, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True  joins the holes\n");
+	/* One hole may be all that there is. */
+	s.oom.torch.requested++;
+	(void)advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
+	/* Fewer bytes than an eighth of the cache. */
+	s = scene_of_holes();
+	s.oom.torch.requested = GPC_MIB;
 	s.oom.torch.allocated++;
-	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 1);
+	(void)advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
+	/* They would have been full soon. */
+	s = scene_of_holes();
+	s.oom.growth_bytes = 8 * GPC_GIB + 1;
+	(void)advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
 	/* It is joined already: its memory is physical memory. */
-	s.oom.torch.allocated = 60 * GPC_GIB;
+	s = scene_of_holes();
 	s.oom.balance.requested = 64 * GPC_GIB - 1;
-	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 1);
+	(void)advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
 	/* The request was another's, or PyTorch went on. */
-	s.oom.balance.requested = 90 * GPC_GIB;
+	s = scene_of_holes();
 	s.oom.torch.requested = 0;
-	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 1);
+	(void)advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
+	/* Joined, they would not have been enough. */
+	s = scene_of_holes();
+	s.oom.balance.device_free = 0;
+	(void)advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
 static void a_limit_is_not_raised_where_the_device_has_no_room(void **state)
@@ -389,7 +407,7 @@ int main(void)
 		cmocka_unit_test(no_setting_is_advised_for_an_impossible_request),
 		cmocka_unit_test(a_limit_is_raised_to_what_would_have_been_enough),
 		cmocka_unit_test(a_limit_of_pytorchs_own_is_raised_by_pytorchs_own_call),
-		cmocka_unit_test(pytorchs_cache_is_joined_only_where_it_has_the_room),
+		cmocka_unit_test(holes_of_pytorchs_cache_are_joined_by_pytorchs_option),
 		cmocka_unit_test(a_limit_is_not_raised_where_the_device_has_no_room),
 		cmocka_unit_test(fragmentation_is_met_by_the_options_that_act_on_it),
 		cmocka_unit_test(what_is_set_already_is_never_advised),

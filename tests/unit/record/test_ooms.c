@@ -50,17 +50,25 @@ static void a_slot_that_is_being_filled_is_not_taken(void **state)
 
 static void what_pytorch_says_reaches_its_oom_only(void **state)
 {
-	const struct gpucache_oom_torch torch = { .requested = 1, .allocated = 2, .reserved = 3 };
+	struct gpucache_oom told = { .number = 1,
+		.verdict = GPUCACHE_VERDICT_FRAGMENTED,
+		.strength = GPUCACHE_STRENGTH_LIKELY,
+		.torch = { .requested = 1, .allocated = 2, .reserved = 3 } };
 	struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
 
 	(void)state;
-	gpc_record_oom_set_torch(&rec, 1, &torch); /* not committed yet */
+	gpc_record_oom_set_torch(&rec, &told); /* not committed yet */
 	gpc_record_oom_commit(&rec, oom);
-	gpc_record_oom_set_torch(&rec, 0, &torch);
-	gpc_record_oom_set_torch(&rec, 1 + GPC_RECORD_MAX_OOMS, &torch);
+	told.number = 0;
+	gpc_record_oom_set_torch(&rec, &told);
+	told.number = 1 + GPC_RECORD_MAX_OOMS;
+	gpc_record_oom_set_torch(&rec, &told);
 	assert_int_equal(oom->torch.reserved, 0);
-	gpc_record_oom_set_torch(&rec, 1, &torch);
-	assert_memory_equal(&oom->torch, &torch, sizeof torch);
+	told.number = 1;
+	gpc_record_oom_set_torch(&rec, &told);
+	assert_memory_equal(&oom->torch, &told.torch, sizeof told.torch);
+	assert_int_equal(oom->verdict, GPUCACHE_VERDICT_FRAGMENTED);
+	assert_int_equal(oom->strength, GPUCACHE_STRENGTH_LIKELY);
 	assert_int_equal(oom->seq % 2, 0);
 }
 
