@@ -49,6 +49,22 @@ FEW = {("amp", NATIVE), ("resnet", NATIVE), ("exhausted", NATIVE), ("graphs", NA
 FAILING = {"exhausted", "limited"}
 
 
+# A program of failures/ that runs out of memory: on how large a GPU, with what else of it, the causes that are right,
+# what of the advice has to be there, and what follows it: "fixed" switches the program, "--" leaves out what else was of the GPU, the rest are variables.
+FAILURES = [
+    ("history", "4GiB", "", {"growth"}, "loss.item()", "fixed"),
+    ("evaluate", "4GiB", "", {"growth"}, "torch.no_grad()", "fixed"),
+    ("batch", "8GiB", "", {"exhausted", "spike"}, "a smaller batch", "fixed"),
+    ("layer", "8GiB", "", {"exhausted", "spike"}, "in parts", "fixed"),
+    ("optimizer", "4GiB", "", {"exhausted"}, "an optimizer that keeps less", "fixed"),
+    ("lengths", "3000MiB", "", {"fragmented"}, "expandable_segments:True", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"),
+    ("cache", "4GiB", "", {"growth"}, "no more than a bound", "fixed"),
+    ("models", "2GiB", "", {"exhausted"}, "move away first what load_teacher", "fixed"),
+    ("neighbour", "4GiB", "foreign:3GiB/4711/jupyter", {"neighbour"}, "end what else runs", "--"),
+    ("pinned", "4GiB", "fail:cuMemHostAlloc/6/2/100000", {"pinned"}, "", "fixed"),
+]
+FIRST_LINES = 15
+
 HANDLE = 32 << 20  # src/simcuda/lib_cublas.c, compute capability 9.0
 
 
@@ -213,6 +229,43 @@ def run_case(name, python, case, way, cached):
     return not wrong
 
 
+def run_failure(python, recording, size, options, *arguments, **variables):
+    command = [os.path.join(BUILD, "gpucache-run"), "--sim", size, *(["--sim-options", options] if options else []), "-o",
+               recording, "--", python, *arguments]
+    return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=600)
+
+
+def first_lines(recording):
+    """What is read first, in one line; and the cause."""
+    made = subprocess.run([os.path.join(BUILD, "gpumem-report"), "summary", recording], capture_output=True, text=True,
+                          env={**os.environ, "COLUMNS": "100"})
+    text = re.sub(r"\s+", " ", " ".join(made.stdout.splitlines()[:FIRST_LINES]))
+    return text, (re.findall(r"WHY (\w+)", text) or ["nothing"])[0]
+
+
+def failure(python, name, size, options, causes, advice, follow):
+    program = os.path.join(HERE, "failures", f"{name}.py")
+    with open(program) as file:
+        lines = [f"{name}.py:{i}" for i, line in enumerate(file, 1) if "# HERE" in line]
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder:
+        recording = os.path.join(folder, "run.gpucache")
+        ran_out = run_failure(python, recording, size, options, program)
+        if ran_out.returncode == 0 or "out of memory" not in ran_out.stderr:
+            wrong.append(f"it does not run out of memory:\n{ran_out.stderr[-800:]}")
+        text, cause = first_lines(recording)
+        if cause not in causes:
+            wrong.append(f"the cause is {cause}, not {' or '.join(sorted(causes))}")
+        wrong += [f"{word!r} is not in the first {FIRST_LINES} lines" for word in (*lines, advice) if word not in text]
+        variable, _, value = follow.partition("=")
+        followed = run_failure(python, recording, size, "" if follow.startswith("--") else options, program,
+                               *(["fixed"] if follow == "fixed" else []), **({variable: value} if value else {}))
+        if followed.returncode != 0:
+            wrong.append(f"the advice does not help:\n{followed.stderr[-800:]}")
+    print(f"FAIL failure {name}\n     {text}" if wrong else f"ok   failure {name}", *wrong, sep="\n     ", flush=True)
+    return not wrong
+
+
 def fidelity(python):
     """The program that somebody recorded on a real GPU, under the PyTorch that recorded it."""
     traces = os.path.join(TOP, "tests", "bench", "traces")
@@ -233,7 +286,10 @@ def run_torch(name, python):
     cases = TORCH if name == "torch-2.15" else [case for case in TORCH if case in FEW]
     only = os.environ.get("CASES", "").split()
     cached = {}
-    return [run_case(name, python, case, way, cached) for case, way in cases if not only or case in only]
+    good = [run_case(name, python, case, way, cached) for case, way in cases if not only or case in only]
+    if name == "torch-2.15":
+        good += [failure(python, *row) for row in FAILURES if not only or row[0] in only]
+    return good
 
 
 def main():
