@@ -50,7 +50,9 @@ def text(batch=8, length=128, words=1000):
 
 def train(model, batch, loss_of, steps=3, amp=None):
     optimizer = torch.optim.AdamW(model.parameters())
-    scaler = torch.amp.GradScaler(GPU, enabled=amp == torch.float16)
+    is_scaled = amp == torch.float16
+    scaler = (torch.amp.GradScaler(GPU, enabled=is_scaled) if hasattr(torch.amp, "GradScaler")
+              else torch.cuda.amp.GradScaler(enabled=is_scaled))  # before 2.3
     for _ in range(steps):
         with torch.autocast(GPU, amp or torch.float16, enabled=amp is not None):
             loss = loss_of(model, batch())

@@ -192,3 +192,31 @@ void make_torch_use(const char *dir)
 	b.counters[0].n_oom = 4;
 	write_and_end(&b, dir, "../torch_use.gpucache");
 }
+
+/* A loader's batches in pinned memory, until there was no more of that. */
+void make_torch_pinned(const char *dir)
+{
+	struct recording_builder b;
+	struct gpucache_oom *oom = &b.ooms[0];
+	uint32_t loader;
+
+	(void)begin_torch(&b);
+	loader = torch_stack(
+		&b, "pin_memory", "utils/data/_utils/pin_memory.py", 60, "train_step", 38);
+	for (int i = 0; i < 3; i++)
+		builder_live(&b, 512 * MIB, 512 * MIB, loader, 2 + i)->kind = GPUCACHE_KIND_HOST;
+	builder_live(&b, GIB, GIB, 0, 800)->kind = GPUCACHE_KIND_HOST; /* after the failure */
+	*oom = (struct gpucache_oom){ .seq = 2,
+		.number = 1,
+		.time_ns = builder_ns(720.5),
+		.requested = 512 * MIB,
+		.rounded = 512 * MIB,
+		.stack = loader,
+		.thread = 4718,
+		.kind = GPUCACHE_KIND_HOST };
+	oom->balance =
+		(struct gpucache_balance){ .device_free = 140 * GIB, .device_total = 140 * GIB };
+	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
+	b.counters[0].n_oom = 1;
+	write_and_end(&b, dir, "../torch_pinned.gpucache");
+}

@@ -104,6 +104,7 @@ golden oom_torch_cat   oom 4 -n 1 torch_oom.gpucache
 golden oom_torch_state oom 1 -n 1 torch_use.gpucache
 golden oom_torch_two   oom 2 -n 1 torch_use.gpucache
 golden oom_torch_keeps oom 3 -n 1 torch_use.gpucache
+golden oom_torch_pinned oom -n 1 torch_pinned.gpucache
 golden oom_torch_evals oom 4 -n 1 torch_use.gpucache
 golden oom_torch_json  oom --json 1 torch_oom.gpucache
 golden oom             oom runs/oom.gpucache

@@ -301,7 +301,8 @@ void gpc_advice_try(
 {
 	bool may_be_told_by_use = oom->verdict == GPUCACHE_VERDICT_GROWTH ||
 				  oom->verdict == GPUCACHE_VERDICT_SPIKE ||
-				  oom->verdict == GPUCACHE_VERDICT_EXHAUSTED;
+				  oom->verdict == GPUCACHE_VERDICT_EXHAUSTED ||
+				  gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST;
 
 	try_torch(report, oom, ret_text);
 	if (may_be_told_by_use && gpc_remedies_try(report, oom, ret_text))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/gpumem-report/remedies.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/gpumem-report/categories.h"
@@ -69,11 +70,45 @@ void gpc_remedies_asked(
 	add_site(report, oom->stack, ret_text);
 }
 
+/* "2.50 MiB of pinned host memory, most of it (epoch pinned.py:19)": what was there when more was refused. */
+static void add_pinned(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
+{
+	uint64_t count = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
+	struct gpc_row *rows = calloc(count + 1, sizeof *rows);
+	struct gpucache_block block;
+	uint64_t bytes = 0;
+	size_t n = 0;
+
+	for (uint64_t i = 0; rows && i < count; i++) {
+		if (!gpc_recording_read_block(report->recording, i, &block) ||
+			block.state != GPUCACHE_BLOCK_LIVE ||
+			gpucache_kind_place(block.kind) != GPUCACHE_ON_HOST ||
+			block.time_ns > oom->time_ns)
+			continue;
+		rows[n++] =
+			(struct gpc_row){ .id = block.stack, .bytes = block.size, .n_blocks = 1 };
+		bytes = gpc_bytes_add(bytes, block.size);
+	}
+	n = n ? gpc_rows_unite(rows, n) : 0;
+	gpc_rows_by_bytes(rows, n);
+	if (n) {
+		gpc_text_add(text, "%s of pinned host memory, most of it (", gpc_show_bytes(bytes));
+		add_site(report, rows[0].id, text);
+		gpc_text_add(text, ").");
+	}
+	free(rows);
+}
+
 void gpc_remedies_held(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
 {
 	struct facts facts;
 
+	if (gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST) {
+		add_pinned(report, oom, ret_text);
+		return;
+	}
 	if (!find_facts(report, oom, &facts))
 		return;
 	for (unsigned i = 0; i < N_HELD && facts.rows[i].bytes; i++) {
@@ -254,6 +289,14 @@ bool gpc_remedies_try(
 {
 	struct facts facts;
 
+	if (gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST &&
+		gpc_category_of(report, oom->stack) == GPC_CATEGORY_INPUTS) {
+		gpc_text_add(ret_text,
+			"keep no batch of a loader that pins (pin_memory=True): each that is kept "
+			"is pinned memory that nobody else gets. Copy what is needed, and let it "
+			"go.");
+		return true;
+	}
 	if (gpucache_kind_place(oom->kind) != GPUCACHE_ON_DEVICE ||
 		!find_facts(report, oom, &facts))
 		return false;

@@ -9,6 +9,7 @@
  *                            are weights                    those of another model, or half precision
  *                            is one large activation        that operation in parts
  *      most of it            are activations                a smaller batch, torch.utils.checkpoint
+ *                            is pinned, for a loader        no batch kept
  *      another asked         PyTorch has free segments      torch.cuda.empty_cache()
  *
  * empty_cache and garbage_collection_threshold are nothing for a request of PyTorch's own: before it
@@ -24,7 +25,10 @@
 
 #include "tools/gpumem-report/report.h"
 
-/* "7.19 GiB activations (Block.forward  batch.py:16), ..."; nothing without PyTorch. */
+/*
+ * "7.19 GiB activations (Block.forward batch.py:16), ..."; nothing without PyTorch.  Of a request for host
+ * memory: how much of that was pinned, and where most of it.
+ */
 void gpc_remedies_held(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
 
