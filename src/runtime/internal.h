@@ -195,6 +195,9 @@ void gpc_observe_device(struct gpc_context *context, bool must);
 /* The same, and a point of the history. */
 void gpc_observe_now(struct gpc_context *context);
 
+/* barrier.c: every context that owes a barrier raises it. */
+void gpc_barriers_raise_all(void);
+
 /* streams.c: the context died, and with it the captures that began in it. */
 void gpc_streams_forget_context(const struct gpc_context *context);
 

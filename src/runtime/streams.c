@@ -132,41 +132,13 @@ bool gpc_runtime_is_captured(CUstream stream)
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-void gpc_runtime_submits(CUstream stream)
-{
-	struct gpc_context *context = gpc_context_of_stream(stream);
-
-	if (context)
-		gpc_pool_raise_barrier(&context->pool);
-}
-
-/* The error, if there is one, is the driver's to tell: every call of a broken context has it. */
-void gpc_runtime_looks(CUstream stream)
-{
-	struct gpc_context *context = gpc_context_of_stream(stream);
-
-	if (context)
-		(void)!gpc_pool_settle(&context->pool);
-}
-
-static void raise_all_barriers(void)
-{
-	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
-		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
-
-		for (uint32_t i = 0; i < n; i++)
-			gpc_pool_raise_barrier(pools[i]);
-	}
-}
-
 /* What is loose is put in order before: while a capture is open it cannot be. */
 void gpc_runtime_capture_begins(CUstream stream)
 {
 	const struct gpc_context *context = gpc_context_current();
 
 	gpc_captures_announce(&gpc_runtime.heap.captures);
-	raise_all_barriers();
+	gpc_barriers_raise_all();
 	gpc_captures_begin_announced(&gpc_runtime.heap.captures);
 	gpc_lock_take(&gpc_runtime.lock);
 	if (!replace_capturing_locked(NULL, stream, context))
