@@ -155,7 +155,7 @@ enum gpc_exit gpc_cmd_watch(struct gpc_report *report)
 	enum gpc_exit code = GPC_EXIT_IO;
 	bool is_over = false;
 	sigset_t ends;
-	char *path;
+	char *path = NULL;
 
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGINT);
@@ -173,7 +173,6 @@ enum gpc_exit gpc_cmd_watch(struct gpc_report *report)
 		unlink(options.output);
 	free(look.reports);
 	free(look.shown);
-	if (code == GPC_EXIT_MADE)
-		free(path);
+	free(path);
 	return code;
 }
