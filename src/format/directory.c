@@ -153,14 +153,24 @@ enum gpc_status gpc_directory_open(struct gpc_directory *directory, const char *
 	return GPC_OK;
 }
 
-static bool has_failed(const struct gpc_recording *recording)
+/* When its first request failed that it did not recover from, in real time; 0: never. */
+static uint64_t failed_ns_of(const struct gpc_recording *recording)
 {
+	const struct gpucache_header *header = &recording->header;
 	struct gpucache_oom oom;
+	uint64_t first = 0;
 
-	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_OOMS].count; i++)
-		if (gpc_recording_read_oom(recording, i, &oom) && !oom.recovered)
-			return true;
-	return false;
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_OOMS].count; i++) {
+		uint64_t time_ns;
+
+		if (!gpc_recording_read_oom(recording, i, &oom) || oom.recovered)
+			continue;
+		time_ns = header->start_realtime_ns +
+			  gpc_bytes_less(oom.time_ns, header->start_monotonic_ns);
+		if (!first || time_ns < first)
+			first = time_ns;
+	}
+	return first;
 }
 
 static bool has_used_gpu(const struct gpc_recording *recording)
@@ -173,15 +183,17 @@ static bool has_used_gpu(const struct gpc_recording *recording)
 	return false;
 }
 
-static enum gpc_worth worth_of(const struct gpc_directory_entry *entry)
+static enum gpc_worth worth_of(const struct gpc_directory_entry *entry, uint64_t *ret_failed_ns)
 {
 	enum gpc_worth worth = GPC_WORTH_NOTHING;
 	struct gpc_recording *recording;
 	struct gpc_text why = gpc_text_init((char[96]){ 0 }, 96);
 
+	*ret_failed_ns = 0;
 	if (gpc_recording_open(entry->path, &recording, &why) != GPC_OK)
 		return worth;
-	if (has_failed(recording))
+	*ret_failed_ns = failed_ns_of(recording);
+	if (*ret_failed_ns)
 		worth = GPC_WORTH_OOM;
 	else if (has_used_gpu(recording))
 		worth = GPC_WORTH_USED;
@@ -189,26 +201,47 @@ static enum gpc_worth worth_of(const struct gpc_directory_entry *entry)
 	return worth;
 }
 
-struct gpc_directory_choice gpc_directory_choose(const struct gpc_directory *directory)
+/* Whether `entry` may have to do with the failure of another that started later. */
+static bool is_related(const struct gpc_directory_entry *entry, uint64_t failed_ns,
+	const struct gpc_directory_entry *newest)
+{
+	if (entry->header.job[0] || newest->header.job[0])
+		return strcmp(entry->header.job, newest->header.job) == 0;
+	return failed_ns >= newest->header.start_realtime_ns;
+}
+
+struct gpc_directory_choice gpc_directory_choose(
+	const struct gpc_directory *directory, bool is_usual)
 {
 	struct gpc_directory_choice choice = { 0 };
+	const struct gpc_directory_entry *newest = NULL;
+	uint64_t first_ns = 0;
 
 	for (size_t i = 0; i < directory->n_entries; i++) {
 		const struct gpc_directory_entry *entry = &directory->entries[i];
 		unsigned number = choice.n_recordings;
 		enum gpc_worth worth = choice.worth;
+		uint64_t failed_ns = 0;
 
 		if (entry->status != GPC_OK)
 			continue;
 		choice.n_recordings++;
 		/* A whole file is read only where it may change the choice. */
-		if (entry->header.state & GPUCACHE_STATE_OOM_SEEN ? choice.worth < GPC_WORTH_OOM
-								  : choice.worth < GPC_WORTH_USED)
-			worth = worth_of(entry);
-		if (!choice.entry || worth > choice.worth) {
-			choice.entry = entry;
-			choice.worth = worth;
-			choice.n_newer = number;
+		if (entry->header.state & GPUCACHE_STATE_OOM_SEEN || choice.worth < GPC_WORTH_USED)
+			worth = worth_of(entry, &failed_ns);
+		choice.n_failed += failed_ns != 0;
+		if (failed_ns && newest &&
+			(failed_ns >= first_ns ||
+				(is_usual && !is_related(entry, failed_ns, newest))))
+			continue;
+		if (choice.entry && worth <= choice.worth && !failed_ns)
+			continue;
+		choice.entry = entry;
+		choice.worth = worth;
+		choice.n_newer = number;
+		if (failed_ns) {
+			newest = newest ? newest : entry;
+			first_ns = failed_ns;
 		}
 	}
 	return choice;

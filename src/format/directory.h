@@ -55,10 +55,16 @@ struct gpc_directory_choice {
 	enum gpc_worth worth;
 	unsigned n_recordings; /* readable ones, this one included */
 	unsigned n_newer;      /* than this one */
+	unsigned n_failed;     /* that ran out of memory, this one included */
 };
 
-/* The newest of those that are worth most. */
-struct gpc_directory_choice gpc_directory_choose(const struct gpc_directory *directory);
+/*
+ * The one that ran out of memory first, for what failed after it may have failed because of it; else the
+ * newest that used a GPU, else the newest.  Of the usual directories, which hold the runs of weeks, the
+ * first of those that belong to the newest failure: by their job, or because they ran at the same time.
+ */
+struct gpc_directory_choice gpc_directory_choose(
+	const struct gpc_directory *directory, bool is_usual);
 
 /* The newest readable recording, of process `pid` if that is not 0; NULL where there is none. */
 const struct gpc_directory_entry *gpc_directory_find(

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/metamem.h"
@@ -242,6 +244,21 @@ void gpc_record_end_without_handlers(struct gpc_record *rec, uint64_t now_ns)
 		return;
 	__atomic_store_n(&rec->header->end_ns, now_ns, __ATOMIC_RELAXED);
 	gpc_record_state_add(rec, GPUCACHE_STATE_EXITED);
+}
+
+bool gpc_record_discard_unused(struct gpc_record *rec)
+{
+	struct stat st;
+
+	if (!rec->header || !rec->path[0] || !gpc_io_is(rec->fd, &rec->file))
+		return false;
+	for (uint32_t i = 0; i < rec->n_counters; i++)
+		if (__atomic_load_n(&rec->counters[i].context, __ATOMIC_RELAXED))
+			return false;
+	/* Somebody may have moved it and put another file there. */
+	if (lstat(rec->path, &st) || st.st_dev != rec->file.device || st.st_ino != rec->file.inode)
+		return false;
+	return unlink(rec->path) == 0;
 }
 
 void gpc_record_mute(struct gpc_record *rec)

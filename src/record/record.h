@@ -135,6 +135,12 @@ void gpc_record_close(struct gpc_record *rec);
 void gpc_record_detach(struct gpc_record *rec);
 
 /*
+ * Where the process never had a context, as one that only counted devices: the file goes, for nobody would
+ * look for it; true where it did.
+ */
+bool gpc_record_discard_unused(struct gpc_record *rec);
+
+/*
  * Of a private recording: no blocks and no events any more, which nobody will read.  Counters,
  * sites and OOMs go on: the process itself needs them to say why memory ran out.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of the process, by return from main or exit(); and by _exit or quick_exit, which leaves time
- * for a word.  Our handler was registered after cuInit,
+ * for a word.  A process that had no context leaves no recording.  Our handler was registered after cuInit,
  * so it runs before the driver's own.  Nothing is freed: the driver takes everything back, and
  * static destructors may still call us.
  */
@@ -36,7 +36,7 @@ static void print_leaks(void)
 
 void gpc_runtime_at_exit_without_handlers(void)
 {
-	if (gpc_process_is_exactly_ours())
+	if (gpc_process_is_exactly_ours() && !gpc_record_discard_unused(&gpc_runtime.record))
 		gpc_record_end_without_handlers(&gpc_runtime.record, gpc_clock_monotonic_ns());
 }
 
@@ -53,6 +53,7 @@ void gpc_runtime_at_exit(void)
 		print_leaks();
 	gpc_rescue_at_exit();
 	gpc_ipc_end(false);
-	gpc_record_end(&gpc_runtime.record, gpc_clock_monotonic_ns());
+	if (!gpc_record_discard_unused(&gpc_runtime.record))
+		gpc_record_end(&gpc_runtime.record, gpc_clock_monotonic_ns());
 	gpc_thread_leave();
 }

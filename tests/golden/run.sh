@@ -77,7 +77,7 @@ golden() {
 		diff -u "$here/$name.txt" actual
 	fi
 	case $name in
-	*json* | list* | help | options | symbols* | usage*) ;;
+	*json* | help | options | symbols* | usage*) ;;
 	*) wide "$name" "$@" ;;
 	esac
 }
@@ -116,6 +116,7 @@ golden leaks_python    leaks runs/python.gpucache
 golden leaks_json      leaks --json runs/python.gpucache
 golden leaks_none      leaks runs/unused.gpucache
 golden list            list runs
+golden list_ranks      list ranks
 golden list_json       list --json runs
 golden list_nothing    list empty
 golden tree            tree torch.gpucache

@@ -4,12 +4,19 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/verdict.h"
+#include "format/balance.h"
 #include "tools/gpumem-report/json.h"
+
+/* Narrower paper has no ages. */
+#define WIDTH_OF_AGES 72
 
 struct figures {
 	uint64_t peak_bytes; /* of one device */
 	uint64_t n_ooms;
 	bool known;
+	char gpus[40];       /* that were used: "0,1"; empty: none */
+	const char *verdict; /* of the newest failure that it did not recover from; "": none */
 };
 
 /* Now, or what a build that must not know the time says it is. */
@@ -24,9 +31,46 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* "0,1" or, where they are others of the machine, "0,1 (2,3)". */
+static void add_gpus(struct figures *figures, const struct gpc_recording *recording)
+{
+	char physical[20] = "";
+	struct gpc_text text = gpc_text_init(figures->gpus, sizeof figures->gpus);
+	struct gpc_text numbers = gpc_text_init(physical, sizeof physical);
+	bool is_other = false;
+	struct gpucache_device device;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_DEVICES].count; i++) {
+		if (!gpc_recording_read_device(recording, i, &device) ||
+			gpc_recording_totals(recording, device.ordinal).n_contexts == 0)
+			continue;
+		gpc_text_add(&text, "%s%d", text.len ? "," : "", device.ordinal);
+		if (device.physical)
+			gpc_text_add(&numbers, "%s%llu", numbers.len ? "," : "",
+				(unsigned long long)device.physical - 1);
+		is_other |= device.physical && device.physical - 1 != (uint64_t)device.ordinal;
+	}
+	if (is_other)
+		gpc_text_add(&text, " (%s)", physical);
+}
+
+static void add_verdict(struct figures *figures, const struct gpc_recording *recording)
+{
+	struct gpucache_oom oom;
+	uint64_t newest = 0;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_OOMS].count; i++) {
+		if (!gpc_recording_read_oom(recording, i, &oom) || oom.recovered ||
+			oom.number <= newest)
+			continue;
+		newest = oom.number;
+		figures->verdict = gpc_verdict_word(oom.verdict);
+	}
+}
+
 static struct figures figures_of(const struct gpc_directory_entry *entry)
 {
-	struct figures figures = { 0 };
+	struct figures figures = { .verdict = "" };
 	struct gpc_recording *recording;
 	struct gpucache_counters counters;
 	char why[96];
@@ -42,27 +86,87 @@ static struct figures figures_of(const struct gpc_directory_entry *entry)
 			figures.peak_bytes = counters.peak_reserved_bytes;
 		figures.n_ooms += counters.n_oom;
 	}
+	add_gpus(&figures, recording);
+	add_verdict(&figures, recording);
 	gpc_recording_close(recording);
 	return figures;
+}
+
+/* The word at *at, which passes it; 0: there is no more. */
+static size_t next_word(const char **at)
+{
+	size_t len;
+
+	*at += strspn(*at, " ");
+	len = strcspn(*at, " ");
+	return len;
+}
+
+/*
+ * What a person calls the program: "train.py" of "/usr/bin/python3 -u /x/train.py --epochs 3", "-m
+ * package.train", else the name of the executable.
+ */
+static void add_script(const struct gpucache_header *header, struct gpc_text *ret_text)
+{
+	const char *exe = header->exe[0] ? gpc_base_name(header->exe) : "?";
+	const char *at = header->command;
+	size_t len = next_word(&at);
+
+	if (strncmp(exe, "python", 6) != 0) {
+		gpc_text_add_clean(ret_text, exe, strlen(exe));
+		return;
+	}
+	for (at += len; (len = next_word(&at)); at += len) {
+		if (at[0] == '-' && (len != 2 || (at[1] != 'm' && at[1] != 'c')))
+			continue;
+		if (at[0] != '-') {
+			const char *name = at + len;
+
+			while (name > at && name[-1] != '/')
+				name--;
+			gpc_text_add_clean(ret_text, name, (size_t)(at + len - name));
+			return;
+		}
+		gpc_text_add(ret_text, "%s %.*s ", exe, (int)len, at);
+		if (at[1] == 'c')
+			return;
+		at += len;
+		len = next_word(&at);
+		gpc_text_add_clean(ret_text, at, len);
+		return;
+	}
+	gpc_text_add_clean(ret_text, exe, strlen(exe));
 }
 
 static void print_entry(
 	const struct gpc_paper *paper, const struct gpc_directory_entry *entry, uint64_t now)
 {
 	struct figures figures = figures_of(entry);
-	const char *exe = gpc_base_name(entry->header.exe);
+	char rank[16] = "";
+	char program[200];
+	struct gpc_text text = gpc_text_init(program, sizeof program);
 	int used;
 
 	if (entry->status != GPC_OK) {
-		fprintf(paper->out, "%-7s %s: %s\n", "-", gpc_base_name(entry->path), entry->why);
+		gpc_paper_head(paper, "%-7s %s: %s", "-", gpc_base_name(entry->path), entry->why);
 		return;
 	}
-	used = fprintf(paper->out, "%-7s %11s %10s %8u %11s %5s  ", gpc_state_word(entry->state),
-		gpc_show_duration(gpc_bytes_less(now, entry->header.start_realtime_ns)),
-		gpc_show_bytes(entry->size), entry->header.pid,
+	if (entry->header.rank >= 0)
+		snprintf(rank, sizeof rank, "%d", entry->header.rank);
+	add_script(&entry->header, &text);
+	if (entry->header.job[0])
+		gpc_text_add(&text, ", job %s", entry->header.job);
+	used = fprintf(paper->out, "%-6s ", gpc_state_word(entry->state));
+	if (paper->width >= WIDTH_OF_AGES)
+		used += fprintf(paper->out, "%11s ",
+			gpc_show_duration(gpc_bytes_less(now, entry->header.start_realtime_ns)));
+	used += fprintf(paper->out, "%7u %4s %-5s %10s %-10s ", entry->header.pid, rank,
+		figures.known ? figures.gpus : "?",
 		figures.known ? gpc_show_bytes(figures.peak_bytes) : "?",
-		figures.known ? gpc_show_count(figures.n_ooms) : "?");
-	fprintf(paper->out, "%.*s\n", paper->width - used, exe);
+		*figures.verdict ? figures.verdict
+		: figures.n_ooms ? "recovered"
+				 : "");
+	fprintf(paper->out, "%.*s\n", paper->width > used ? paper->width - used : 0, program);
 }
 
 static void print_json(struct gpc_report *report)
@@ -76,12 +180,19 @@ static void print_json(struct gpc_report *report)
 		struct json_object *object;
 
 		if (entry->status == GPC_OK) {
+			char buf[200];
+			struct gpc_text program = gpc_text_init(buf, sizeof buf);
+
 			object = gpc_json_identity(
 				entry->path, &entry->header, entry->state, entry->size);
 			gpc_json_bytes(object, "peak_reserved_bytes",
 				figures.known ? figures.peak_bytes : GPUCACHE_UNKNOWN);
 			gpc_json_bytes(
 				object, "ooms", figures.known ? figures.n_ooms : GPUCACHE_UNKNOWN);
+			add_script(&entry->header, &program);
+			gpc_json_text(object, "program", buf);
+			gpc_json_text(object, "gpus", figures.gpus);
+			gpc_json_text(object, "verdict", figures.verdict);
 		} else {
 			object = json_object_new_object();
 			gpc_json_text(object, "path", entry->path);
@@ -104,9 +215,11 @@ enum gpc_exit gpc_cmd_list(struct gpc_report *report)
 		print_json(report);
 		return GPC_EXIT_MADE;
 	}
-	fprintf(paper->out, "%s%-7s %11s %10s %8s %11s %5s  %s%s\n",
-		gpc_paper_ink(paper, GPC_INK_DIM), "state", "started ago", "size", "pid", "peak",
-		"OOMs", "program", gpc_paper_ink(paper, GPC_INK_PLAIN));
+	fprintf(paper->out, "%s%-6s ", gpc_paper_ink(paper, GPC_INK_DIM), "state");
+	if (paper->width >= WIDTH_OF_AGES)
+		fprintf(paper->out, "%11s ", "started ago");
+	fprintf(paper->out, "%7s %4s %-5s %10s %-10s %s%s\n", "pid", "rank", "GPU", "peak",
+		"verdict", "program", gpc_paper_ink(paper, GPC_INK_PLAIN));
 	for (size_t i = 0; i < directory->n_entries && i < limit; i++)
 		print_entry(paper, &directory->entries[i], now);
 	if (directory->n_entries > limit)

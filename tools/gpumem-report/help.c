@@ -52,9 +52,9 @@ static const char behind[] =
 	"            4 damaged (what could be read was printed), 5 cannot read or write;\n"
 	"            of several the highest\n"
 	"\n"
-	"Of a DIR: the newest recording that ran out of memory, else the newest that used\n"
-	"a GPU.  Without FILE, DIR or PID: the same of this user's recordings in the\n"
-	"directory of $GPUCACHE_OUTPUT, /dev/shm/gpucache-UID, $XDG_RUNTIME_DIR/gpucache,\n"
+	"Of a DIR: the recording that ran out of memory first, else the newest that used a\n"
+	"GPU.  Without FILE, DIR or PID: the same of the newest job or run that failed, in\n"
+	"the directory of $GPUCACHE_OUTPUT, /dev/shm/gpucache-UID, $XDG_RUNTIME_DIR/gpucache,\n"
 	"and ${TMPDIR:-/tmp}/gpucache-UID.  With oom, a number that is no recorded pid is\n"
 	"the number of the failure.";
 

@@ -46,15 +46,17 @@ static void say_choice(const struct gpc_report *report, const struct gpc_directo
 	static const char *const reasons[] = {
 		[GPC_WORTH_NOTHING] = "the newest; none used a GPU",
 		[GPC_WORTH_USED] = "the newest that used a GPU",
-		[GPC_WORTH_OOM] = "the newest that ran out of memory",
+		[GPC_WORTH_OOM] = "the one that ran out of memory",
 	};
 	const char *target = report->options->target;
+	char failed[64];
 
 	if (choice->n_recordings < 2)
 		return;
+	snprintf(failed, sizeof failed, "the first of %u that ran out of memory", choice->n_failed);
 	gpc_complain("%s: %s; of %u recordings, %u newer (gpumem-report list%s%s)",
-		choice->entry->path, reasons[choice->worth], choice->n_recordings, choice->n_newer,
-		target ? " " : "", target ? target : "");
+		choice->entry->path, choice->n_failed > 1 ? failed : reasons[choice->worth],
+		choice->n_recordings, choice->n_newer, target ? " " : "", target ? target : "");
 }
 
 /* The one of a directory, or of the usual ones, that is worth most. */
@@ -67,7 +69,7 @@ static enum gpc_exit open_worthiest(struct gpc_report *report, const char *direc
 		gpc_complain("no memory for the list of recordings");
 		return GPC_EXIT_IO;
 	}
-	choice = gpc_directory_choose(&report->directory);
+	choice = gpc_directory_choose(&report->directory, directory_path == NULL);
 	if (!choice.entry)
 		return complain_nothing(&report->directory, NULL);
 	code = gpc_target_open_file(report, choice.entry->path);

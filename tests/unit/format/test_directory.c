@@ -181,13 +181,30 @@ static void write_run(const char *dir, const char *name, uint64_t started_s, boo
 	builder_fini(&b);
 }
 
-static struct gpc_directory_choice choose(const char *dir, const char *wanted)
+/* Of a job, that failed so many seconds after its start. */
+static void write_rank(
+	const char *dir, const char *name, uint64_t started_s, const char *job, double failed_s)
+{
+	struct recording_builder b;
+	char path[512];
+
+	builder_init(&b);
+	b.header->start_realtime_ns = (UINT64_C(8000000000) + started_s) * 1000000000;
+	strcpy(b.header->job, job);
+	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
+	b.ooms[0] = (struct gpucache_oom){ .seq = 2, .number = 1, .time_ns = builder_ns(failed_s) };
+	snprintf(path, sizeof path, "%s/%s.gpucache", dir, name);
+	builder_write(&b, path);
+	builder_fini(&b);
+}
+
+static struct gpc_directory_choice choose_of(const char *dir, bool is_usual, const char *wanted)
 {
 	struct gpc_directory_choice choice;
 	struct gpc_directory directory;
 
 	assert_int_equal(gpc_directory_open(&directory, dir), GPC_OK);
-	choice = gpc_directory_choose(&directory);
+	choice = gpc_directory_choose(&directory, is_usual);
 	if (wanted)
 		assert_non_null(strstr(choice.entry->path, wanted));
 	else
@@ -196,8 +213,12 @@ static struct gpc_directory_choice choose(const char *dir, const char *wanted)
 	return choice;
 }
 
-static void the_newest_that_ran_out_of_memory_is_chosen_then_the_newest_that_used_a_gpu(
-	void **state)
+static struct gpc_directory_choice choose(const char *dir, const char *wanted)
+{
+	return choose_of(dir, false, wanted);
+}
+
+static void the_first_that_ran_out_of_memory_is_chosen_then_the_newest_that_used_a_gpu(void **state)
 {
 	const char *dir = *state;
 	struct gpc_directory_choice choice;
@@ -211,9 +232,29 @@ static void the_newest_that_ran_out_of_memory_is_chosen_then_the_newest_that_use
 	assert_true(choice.worth == GPC_WORTH_USED && choice.n_newer == 1);
 	write_run(dir, "failed", 20, true, 1);
 	write_run(dir, "failed_later", 30, true, 1);
-	choice = choose(dir, "failed_later");
-	assert_true(choice.worth == GPC_WORTH_OOM && choice.n_newer == 2);
+	choice = choose(dir, "failed.");
+	assert_true(choice.worth == GPC_WORTH_OOM && choice.n_newer == 3 && choice.n_failed == 2);
 	assert_int_equal(choice.n_recordings, 5);
+}
+
+static void of_the_usual_directories_the_first_of_the_newest_job_is_chosen(void **state)
+{
+	const char *dir = *state;
+
+	/* Long over when the others ran. */
+	write_run(dir, "yesterday", 10, true, 1);
+	write_run(dir, "newest", 60, true, 1);
+	(void)choose_of(dir, true, "newest");
+	(void)choose_of(dir, false, "yesterday");
+	/* Ranks of one job: the last to start failed last. */
+	write_rank(dir, "rank0", 70, "job7", 9);
+	write_rank(dir, "rank1", 71, "job7", 4);
+	write_rank(dir, "rank2", 72, "job7", 7);
+	(void)choose_of(dir, true, "rank1");
+	/* Started later, and failed before it. */
+	write_rank(dir, "beside", 73, "", 90);
+	write_rank(dir, "beside_too", 74, "", 2);
+	(void)choose_of(dir, true, "beside_too");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -227,7 +268,8 @@ int main(void)
 		TEST(the_runtime_and_temporary_directories_are_looked_into),
 		TEST(a_usual_directory_that_is_a_link_or_another_users_is_not_read),
 		TEST(a_directory_that_is_not_there_is_empty),
-		TEST(the_newest_that_ran_out_of_memory_is_chosen_then_the_newest_that_used_a_gpu),
+		TEST(of_the_usual_directories_the_first_of_the_newest_job_is_chosen),
+		TEST(the_first_that_ran_out_of_memory_is_chosen_then_the_newest_that_used_a_gpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
