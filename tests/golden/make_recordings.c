@@ -412,13 +412,17 @@ static void make_steps(const char *dir)
 	write_and_end(&b, dir, "steps.gpucache");
 }
 
-static void make_version(const char *dir)
+/* Of another version; of a machine that writes numbers the other way round. */
+static void make_others(const char *dir, const char *foreign)
 {
 	struct recording_builder b;
 
 	builder_init(&b);
 	b.header->major = 2;
 	write_and_end(&b, dir, "version.gpucache");
+	builder_init(&b);
+	b.header->endian = 0x04030201;
+	write_and_end(&b, foreign, "byte_order.gpucache");
 }
 
 /* Of a version to come: longer records, and a region that nobody knows. */
@@ -436,15 +440,6 @@ static void make_newer(const char *dir)
 	*entry = *builder_entry(&b, GPUCACHE_REGION_TEXT);
 	entry->kind = 4711;
 	write_and_end(&b, dir, "newer.gpucache");
-}
-
-static void make_byte_order(const char *dir)
-{
-	struct recording_builder b;
-
-	builder_init(&b);
-	b.header->endian = 0x04030201;
-	write_and_end(&b, dir, "byte_order.gpucache");
 }
 
 /* One call of each file: below it libcudart and libcuda, above it the program. */
@@ -520,12 +515,11 @@ int main(int argc, char **argv)
 	make_damaged(argv[1]);
 	make_unused(argv[1]);
 	make_tags(argv[1]);
-	make_version(argv[1]);
+	make_others(argv[1], argv[2]);
 	make_newer(argv[2]);
 	make_mixed(argv[2]);
 	make_gpus(argv[2]);
 	make_steps(argv[2]);
-	make_byte_order(argv[2]);
 	make_libraries(argv[1]);
 	make_torch(argv[1]);
 	make_torch_oom(argv[1]);

@@ -259,6 +259,54 @@ shows '#1  .*/symbols+0x'
 shows '!build id differs'
 rm symbols
 
+# Packed beside the recording, the symbols need no program; those of another recording are not used.
+build_symbols -g && ./symbols symbols.gpucache
+"$tool" pack symbols.gpucache 2>stderr && "$tool" pack symbols.gpucache 2>>stderr
+if [ $? -eq 5 ] && grep -q 'symbols.gpucache.symbols: names of' stderr && grep -q 'is there already; -f' stderr; then
+	passed=$((passed + 1))
+else
+	failed=$((failed + 1))
+	echo "golden: pack said" && cat stderr
+fi
+mv symbols away
+shows '> #0  innermost_function  .*/make_symbols.c:[0-9]'
+shows '#1  inlined_function  .*/make_symbols.c:[0-9]* (inlined)'
+shows '!no symbols of'
+mv symbols.gpucache.symbols packed
+shows '#1  .*/symbols+0x'
+shows 'no symbols of .*/symbols: not here, or another build'
+sed 's/"pid":/"pid":1/' packed >symbols.gpucache.symbols
+shows '#1  .*/symbols+0x'
+shows '^gpumem-report: symbols.gpucache.symbols: not the symbols of this recording; not used'
+for damaged in '{"schema":"gpumem.symbols/1"}' '[' 'null'; do
+	echo "$damaged" >symbols.gpucache.symbols
+	shows '#1  .*/symbols+0x'
+done
+sed 's/\[{/[7,{"function":3,"line":"x"},{/g' packed >symbols.gpucache.symbols
+shows '#3  inlined_function  .*/make_symbols.c:[0-9]* (inlined)'
+mv packed symbols.gpucache.symbols
+
+# Compressed, and from standard input, it is the same recording.
+gzip -c symbols.gpucache >zipped.gpucache.gz
+for from in zipped.gpucache.gz -; do
+	for input in symbols.gpucache zipped.gpucache.gz; do
+		if "$tool" leaks --json "$from" <$input 2>stderr | grep -q '"not_freed_bytes": [1-9]'; then
+			passed=$((passed + 1))
+		else
+			failed=$((failed + 1))
+			echo "golden: $from <$input is not read" && cat stderr
+		fi
+	done
+done
+head -c 300 zipped.gpucache.gz >cut.gpucache.gz
+if "$tool" leaks cut.gpucache.gz >actual 2>&1; then
+	failed=$((failed + 1))
+	echo "golden: half a compressed file is a whole one"
+else
+	passed=$((passed + 1))
+fi
+rm -f symbols away symbols.gpucache.symbols
+
 # A recording from another machine: the program is below --sysroot, with or without its debug information.
 build_symbols -g && ./symbols symbols.gpucache
 mkdir -p "root$work" && mv symbols "root$work"

@@ -301,7 +301,8 @@ static bool read_word(const char *word, unsigned n_words, struct gpc_options *op
 		*command = find_command(word);
 		return true;
 	}
-	if (n_words == 0 && !is_number(word) && access(word, F_OK) != 0 && !strpbrk(word, "./")) {
+	if (n_words == 0 && !is_number(word) && strcmp(word, "-") != 0 && access(word, F_OK) != 0 &&
+		!strpbrk(word, "./")) {
 		complain_command(word);
 		return false;
 	}

@@ -484,3 +484,16 @@ uint64_t gpc_frames_hash(struct gpc_frames *frames, uint32_t id)
 	}
 	return hash;
 }
+
+/* What is never shown, or looked through, nobody misses. */
+bool gpc_frames_next_missing(const struct gpc_frames *frames, size_t *i, const char **ret_path)
+{
+	while (gpc_symbols_next_missing(frames->symbols, i, ret_path)) {
+		enum gpc_library_kind kind = gpc_library_kind_of(*ret_path);
+
+		if (kind == GPC_LIBRARY_PROGRAM || kind == GPC_LIBRARY_NAMED ||
+			kind == GPC_LIBRARY_PACKAGE)
+			return true;
+	}
+	return false;
+}

@@ -56,6 +56,9 @@ struct gpc_frames *gpc_frames_create(
 	const struct gpc_recording *recording, const struct gpc_places *places);
 void gpc_frames_destroy(struct gpc_frames *frames);
 
+/* The next module, from *i on, that starts at 0, that would have named frames but is not here. */
+bool gpc_frames_next_missing(const struct gpc_frames *frames, size_t *i, const char **ret_path);
+
 /* The stack `id`, or NULL. */
 const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32_t id);
 

@@ -7,7 +7,8 @@
 static const char before[] =
 	"gpumem-report - who holds the GPU memory of a run, alive, ended or killed\n"
 	"\n"
-	"Usage: gpumem-report [COMMAND] [OPTIONS] [FILE|DIR|PID]...\n"
+	"Usage: gpumem-report [COMMAND] [OPTIONS] [FILE|DIR|PID|-]...\n"
+	"       A FILE may be compressed (.gz); - is standard input.\n"
 	"\n"
 	"Examples:\n"
 	"  gpumem-report                     the last run that failed, or the last: verdict\n"

@@ -6,6 +6,9 @@
 #include <stdarg.h>
 #include <string.h>
 
+/* Files without symbols that are named. */
+#define MOST_MISSING 4
+
 void gpc_complain(const char *format, ...)
 {
 	va_list args;
@@ -263,6 +266,32 @@ static void note_problems(struct gpc_report *report, bool *is_first)
 			"recorded.");
 }
 
+/* Which files would have named more, and how to bring them. */
+static void note_missing(struct gpc_report *report, bool *is_first)
+{
+	char buf[700];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	const char *path;
+	unsigned n = 0;
+
+	for (size_t i = 0; report->frames && gpc_frames_next_missing(report->frames, &i, &path);
+		n++) {
+		const char *name = gpc_base_name(path);
+
+		if (n >= MOST_MISSING || strstr(buf, name))
+			continue;
+		gpc_text_add(&text, "%s", n ? ", " : "no symbols of ");
+		gpc_text_add_clean(&text, n ? name : path, strlen(n ? name : path));
+	}
+	if (n == 0)
+		return;
+	gpc_text_add(&text,
+		"%s: not here, or another build. Where they are, `gpumem-report pack` writes the "
+		"symbols beside the recording; or --sysroot DIR, --debug-path DIR name a copy",
+		n > MOST_MISSING ? ", ..." : "");
+	note(report, is_first, buf);
+}
+
 void gpc_report_print_notes(struct gpc_report *report)
 {
 	const struct gpc_recording *rec = report->recording;
@@ -271,6 +300,7 @@ void gpc_report_print_notes(struct gpc_report *report)
 	enum gpc_text_kind kind;
 
 	note_problems(report, &is_first);
+	note_missing(report, &is_first);
 	for (size_t i = 0;; i++) {
 		char buf[512];
 		struct gpc_text text = gpc_text_init(buf, sizeof buf);

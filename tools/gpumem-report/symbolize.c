@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/libraries.h"
 #include "tools/gpumem-report/functions.h"
+#include "tools/gpumem-report/pack.h"
 #include "tools/gpumem-report/report.h"
 
 typedef char *(*demangle_function)(const char *name, char *buf, size_t *size, int *status);
@@ -19,6 +21,7 @@ struct object {
 	Dwfl_Module *module; /* NULL: not there, or not the same build */
 	struct gpc_functions functions;
 	bool tried;
+	bool is_wanted; /* an address lies in it that nobody named */
 };
 
 struct gpc_symbols {
@@ -26,6 +29,7 @@ struct gpc_symbols {
 	struct gpc_places places;
 	struct object *objects; /* one a recorded module */
 	demangle_function demangle;
+	struct gpc_pack *pack;
 };
 
 /* What was brought along comes before what this machine has. */
@@ -66,8 +70,10 @@ struct gpc_symbols *gpc_symbols_create(
 		return NULL;
 	symbols->recording = recording;
 	symbols->places = *places;
+	symbols->pack = gpc_pack_open(recording);
 	symbols->objects = calloc(recording->n_modules + 1, sizeof *symbols->objects);
 	if (!symbols->objects) {
+		gpc_pack_close(symbols->pack);
 		free(symbols);
 		return NULL;
 	}
@@ -89,6 +95,7 @@ void gpc_symbols_destroy(struct gpc_symbols *symbols)
 		if (symbols->objects[i].dwfl)
 			dwfl_end(symbols->objects[i].dwfl);
 	}
+	gpc_pack_close(symbols->pack);
 	free(symbols->objects);
 	free(symbols);
 }
@@ -99,7 +106,7 @@ static void open_object(struct object *object, const struct gpc_module_view *vie
 	void **userdata;
 
 	if (file.fd < 0) {
-		if (file.differs)
+		if (file.differs && gpc_library_kind_of(view->path) != GPC_LIBRARY_OURS)
 			gpc_complain("%s: build id differs from the recorded one; not used",
 				gpc_base_name(view->path));
 		return;
@@ -254,25 +261,59 @@ static void name_rows(const struct gpc_symbols *symbols, const struct object *ob
 	free(functions);
 }
 
+/* Fills the module and the offset of each. */
+static void set_module(
+	struct gpc_symbol_list *list, uint64_t address, const struct gpc_module_view *view)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		list->rows[i].module = view ? view->path : NULL;
+		list->rows[i].offset = view ? address - view->module.bias : address;
+	}
+}
+
 struct gpc_symbol_list gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address)
 {
-	struct gpc_symbol_list list = { .rows = calloc(1, sizeof *list.rows) };
+	struct gpc_symbol_list list = gpc_pack_find(symbols->pack, address);
 	uint64_t call = address - 1;
 	struct gpc_module_view view;
-	const struct object *object;
+	struct object *object;
+	size_t number;
 
+	if (list.n) {
+		bool is_known = gpc_recording_find_module(symbols->recording, call, &number, &view);
+
+		set_module(&list, address, is_known ? &view : NULL);
+		return list;
+	}
+	list = (struct gpc_symbol_list){ .rows = calloc(1, sizeof *list.rows) };
 	if (!list.rows)
 		return list;
 	list.n = 1;
-	list.rows[0].offset = address;
 	object = object_at(symbols, call, &view);
+	set_module(&list, address, object ? &view : NULL);
 	if (!object)
 		return list;
-	list.rows[0].module = view.path;
-	list.rows[0].offset = address - view.module.bias;
 	if (object->module)
 		name_rows(symbols, object, call, &list);
+	else
+		object->is_wanted = true;
 	return list;
+}
+
+bool gpc_symbols_next_missing(const struct gpc_symbols *symbols, size_t *i, const char **ret_path)
+{
+	struct gpc_module_view view;
+
+	while (*i < symbols->recording->n_modules) {
+		const struct object *object = &symbols->objects[(*i)++];
+
+		if (!object->is_wanted ||
+			!gpc_recording_read_module(symbols->recording, *i - 1, &view))
+			continue;
+		*ret_path = view.path;
+		return true;
+	}
+	return false;
 }
 
 void gpc_symbol_list_fini(struct gpc_symbol_list *list)

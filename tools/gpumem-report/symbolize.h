@@ -2,7 +2,7 @@
 /*
  * From return addresses to functions, files and lines, after the fact.
  *
- * The recording says which file was mapped where, and its build id.  The file (objects.h) is read
+ * Symbols that were packed beside the recording (pack.h) come first.  Else the recording says which file was mapped where, and its build id.  The file (objects.h) is read
  * by libdw: debug information where there is any, else the symbol table, else nothing but
  * "module + offset", which is what anybody needs to look it up elsewhere.
  *
@@ -44,6 +44,8 @@ void gpc_symbols_destroy(struct gpc_symbols *symbols);
 
 /* The call that returns to `address`. */
 struct gpc_symbol_list gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address);
+/* The next module, from *i on, that starts at 0, whose file was not there when it was asked for. */
+bool gpc_symbols_next_missing(const struct gpc_symbols *symbols, size_t *i, const char **ret_path);
 void gpc_symbol_list_fini(struct gpc_symbol_list *list);
 
 #endif

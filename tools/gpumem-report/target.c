@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/gpumem-report/source.h"
+
 static enum gpc_exit exit_of(enum gpc_status status)
 {
 	return status == GPC_IO || status == GPC_NO_METADATA ? GPC_EXIT_IO : GPC_EXIT_DAMAGED;
@@ -16,7 +18,7 @@ enum gpc_exit gpc_target_open_file(struct gpc_report *report, const char *path)
 {
 	char why[200] = "";
 	struct gpc_text text = gpc_text_init(why, sizeof why);
-	enum gpc_status status = gpc_recording_open(path, &report->recording, &text);
+	enum gpc_status status = gpc_source_open(path, &report->recording, &text);
 
 	if (status == GPC_OK)
 		return GPC_EXIT_MADE;

@@ -2,7 +2,7 @@
 /*
  * Which recording is meant by a word of the command line, or by none.
  *
- *      FILE          that one                       PID     the newest of that process
+ *      FILE, -       that one, standard input      PID     the newest of that process
  *      DIR, nothing  the one that ran out of memory first, else the newest that used a GPU, else the
  *                    newest: the workers of a job that hold nothing are often newer than what matters
  *
