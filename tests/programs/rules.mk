@@ -4,12 +4,12 @@
 
 # These launch kernels of a known length (kernel.h, simulated.h).
 SIMULATED := in_flight loop capture rescue ipc waves
-PROGRAMS := $(addprefix $(B)/programs/,train train_driver misuse pairs errors implicit vmm arrays async async_per_thread $(SIMULATED))
+PROGRAMS := $(addprefix $(B)/programs/,train train_driver misuse pairs many errors implicit vmm arrays async async_per_thread $(SIMULATED))
 
 PROGRAM_CFLAGS := -std=c11 -D_GNU_SOURCE -g -O1 -fno-omit-frame-pointer -fno-inline \
                   -fno-optimize-sibling-calls $(WARN)
 
-$(B)/programs/train $(B)/programs/misuse $(B)/programs/pairs: PROGRAM_LIBS := -l:libcudart.so.13
+$(B)/programs/train $(B)/programs/misuse $(B)/programs/pairs $(B)/programs/many: PROGRAM_LIBS := -l:libcudart.so.13
 $(B)/programs/errors: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1 -ldl
 $(B)/programs/errors: tests/programs/errors.def tests/programs/errors.h
 $(addprefix $(B)/programs/,train_driver vmm arrays implicit): PROGRAM_LIBS := -l:libcuda.so.1 -ldl

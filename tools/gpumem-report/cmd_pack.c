@@ -54,22 +54,21 @@ static bool collect(struct addresses *addresses, const struct gpc_recording *rec
 /* The symbols of one address; NULL where nobody names it. */
 static struct json_object *symbols_json(struct gpc_symbols *symbols, uint64_t address)
 {
-	struct gpc_symbol_list list = gpc_symbols_find(symbols, address);
+	const struct gpc_symbol_list *list = gpc_symbols_find(symbols, address);
 	struct json_object *array = NULL;
 
-	if (list.n && list.rows[list.n - 1].function)
+	if (list->n && list->rows[list->n - 1].function)
 		array = json_object_new_array();
-	for (size_t i = 0; array && i < list.n; i++) {
+	for (size_t i = 0; array && i < list->n; i++) {
 		struct json_object *row = json_object_new_object();
 
-		gpc_json_text(row, "function", list.rows[i].function);
-		if (list.rows[i].file) {
-			gpc_json_text(row, "file", list.rows[i].file);
-			gpc_json_bytes(row, "line", list.rows[i].line);
+		gpc_json_text(row, "function", list->rows[i].function);
+		if (list->rows[i].file) {
+			gpc_json_text(row, "file", list->rows[i].file);
+			gpc_json_bytes(row, "line", list->rows[i].line);
 		}
 		json_object_array_add(array, row);
 	}
-	gpc_symbol_list_fini(&list);
 	return array;
 }
 

@@ -201,7 +201,7 @@ static enum frame_class class_of_list(const struct gpc_symbol_list *list)
 }
 
 static void merge(struct gpc_frames *frames, struct gpc_stack_frames *stack,
-	const struct gpc_stack_view *view, const struct gpc_symbol_list *symbols,
+	const struct gpc_stack_view *view, const struct gpc_symbol_list *const *symbols,
 	const enum frame_class *classes)
 {
 	unsigned n_evals = 0;
@@ -222,7 +222,7 @@ static void merge(struct gpc_frames *frames, struct gpc_stack_frames *stack,
 			if (n_evals == 0 && next == 0)
 				next = add_python_run(frames, stack, view, next, true);
 		} else if (classes[i] != CLASS_HIDDEN) {
-			add_native_list(stack, &symbols[i]);
+			add_native_list(stack, symbols[i]);
 		}
 	}
 	add_python_run(frames, stack, view, next, true);
@@ -336,7 +336,7 @@ static int via_of(const struct gpc_stack_frames *stack)
 static struct gpc_stack_frames *resolve(
 	struct gpc_frames *frames, const struct gpc_stack_view *view)
 {
-	struct gpc_symbol_list *symbols = calloc(view->n_native + 1u, sizeof *symbols);
+	const struct gpc_symbol_list **symbols = calloc(view->n_native + 1u, sizeof *symbols);
 	enum frame_class *classes = calloc(view->n_native + 1u, sizeof *classes);
 	struct gpc_stack_frames *stack = NULL;
 	size_t most = view->n_python;
@@ -345,21 +345,18 @@ static struct gpc_stack_frames *resolve(
 		goto undo_symbols;
 	for (unsigned i = 0; i < view->n_native; i++) {
 		symbols[i] = gpc_symbols_find(frames->symbols, view->native[i]);
-		classes[i] = class_of_list(&symbols[i]);
-		most += symbols[i].n;
+		classes[i] = class_of_list(symbols[i]);
+		most += symbols[i]->n;
 	}
 	stack = calloc(1, sizeof *stack + most * sizeof stack->frames[0]);
 	if (!stack)
-		goto undo_lists;
+		goto undo_symbols;
 	stack->id = view->id;
 	stack->flags = view->flags;
 	merge(frames, stack, view, symbols, classes);
 	stack->site = site_of(stack);
 	stack->via = via_of(stack);
 
-undo_lists:
-	for (unsigned i = 0; i < view->n_native; i++)
-		gpc_symbol_list_fini(&symbols[i]);
 undo_symbols:
 	free(symbols);
 	free(classes);

@@ -24,12 +24,21 @@ struct object {
 	bool is_wanted; /* an address lies in it that nobody named */
 };
 
+/* An address that was looked up; address 0: the place is free. */
+struct known {
+	uint64_t address;
+	struct gpc_symbol_list *list; /* which stays where it is when the table grows */
+};
+
 struct gpc_symbols {
 	const struct gpc_recording *recording;
 	struct gpc_places places;
 	struct object *objects; /* one a recorded module */
 	demangle_function demangle;
 	struct gpc_pack *pack;
+	struct known *known; /* by hash, at most half full */
+	size_t n_known;
+	size_t n_places; /* a power of two; 0: none yet */
 };
 
 /* What was brought along comes before what this machine has. */
@@ -86,6 +95,17 @@ struct gpc_symbols *gpc_symbols_create(
 	return symbols;
 }
 
+static void list_destroy(struct gpc_symbol_list *list)
+{
+	for (size_t i = 0; list && i < list->n; i++) {
+		free(list->rows[i].function);
+		free(list->rows[i].file);
+	}
+	if (list)
+		free(list->rows);
+	free(list);
+}
+
 void gpc_symbols_destroy(struct gpc_symbols *symbols)
 {
 	if (!symbols)
@@ -95,6 +115,9 @@ void gpc_symbols_destroy(struct gpc_symbols *symbols)
 		if (symbols->objects[i].dwfl)
 			dwfl_end(symbols->objects[i].dwfl);
 	}
+	for (size_t i = 0; i < symbols->n_places; i++)
+		list_destroy(symbols->known[i].list);
+	free(symbols->known);
 	gpc_pack_close(symbols->pack);
 	free(symbols->objects);
 	free(symbols);
@@ -271,7 +294,7 @@ static void set_module(
 	}
 }
 
-struct gpc_symbol_list gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address)
+static struct gpc_symbol_list look_up(struct gpc_symbols *symbols, uint64_t address)
 {
 	struct gpc_symbol_list list = gpc_pack_find(symbols->pack, address);
 	uint64_t call = address - 1;
@@ -300,6 +323,55 @@ struct gpc_symbol_list gpc_symbols_find(struct gpc_symbols *symbols, uint64_t ad
 	return list;
 }
 
+/* Its place, or the free one where it belongs. */
+static struct known *place_of(struct known *known, size_t n_places, uint64_t address)
+{
+	size_t i = (size_t)((address * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (n_places - 1);
+
+	while (known[i].address && known[i].address != address)
+		i = (i + 1) & (n_places - 1);
+	return &known[i];
+}
+
+static bool make_room(struct gpc_symbols *symbols)
+{
+	size_t n_places = symbols->n_places ? 2 * symbols->n_places : 1024;
+	struct known *known;
+
+	if (2 * (symbols->n_known + 1) <= symbols->n_places)
+		return true;
+	known = calloc(n_places, sizeof *known);
+	if (!known)
+		return false;
+	for (size_t i = 0; i < symbols->n_places; i++)
+		if (symbols->known[i].address)
+			*place_of(known, n_places, symbols->known[i].address) = symbols->known[i];
+	free(symbols->known);
+	symbols->known = known;
+	symbols->n_places = n_places;
+	return true;
+}
+
+const struct gpc_symbol_list *gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address)
+{
+	static const struct gpc_symbol_list none;
+	struct gpc_symbol_list *list;
+	struct known *known;
+
+	if (!address || !make_room(symbols))
+		return &none;
+	known = place_of(symbols->known, symbols->n_places, address);
+	if (known->address)
+		return known->list;
+	list = calloc(1, sizeof *list);
+	if (!list)
+		return &none;
+	*list = look_up(symbols, address);
+	*known = (struct known){ address, list };
+	symbols->n_known++;
+	return list;
+}
+
 bool gpc_symbols_next_missing(const struct gpc_symbols *symbols, size_t *i, const char **ret_path)
 {
 	struct gpc_module_view view;
@@ -314,14 +386,4 @@ bool gpc_symbols_next_missing(const struct gpc_symbols *symbols, size_t *i, cons
 		return true;
 	}
 	return false;
-}
-
-void gpc_symbol_list_fini(struct gpc_symbol_list *list)
-{
-	for (size_t i = 0; i < list->n; i++) {
-		free(list->rows[i].function);
-		free(list->rows[i].file);
-	}
-	free(list->rows);
-	*list = (struct gpc_symbol_list){ 0 };
 }

@@ -42,10 +42,9 @@ struct gpc_symbols *gpc_symbols_create(
 	const struct gpc_recording *recording, const struct gpc_places *places);
 void gpc_symbols_destroy(struct gpc_symbols *symbols);
 
-/* The call that returns to `address`. */
-struct gpc_symbol_list gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address);
+/* The call that returns to `address`; valid as long as `symbols` is.  Looked up once: stacks share most. */
+const struct gpc_symbol_list *gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address);
 /* The next module, from *i on, that starts at 0, whose file was not there when it was asked for. */
 bool gpc_symbols_next_missing(const struct gpc_symbols *symbols, size_t *i, const char **ret_path);
-void gpc_symbol_list_fini(struct gpc_symbol_list *list);
 
 #endif
