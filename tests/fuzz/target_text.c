@@ -126,7 +126,7 @@ static void expect_trace(const struct gpc_trace *trace)
 
 		FUZZ_EXPECT(op->time_ns >= time_ns && op->stream < trace->n_streams);
 		time_ns = op->time_ns;
-		if (op->kind == GPC_TRACE_FAILURE)
+		if (op->kind == GPC_TRACE_FAILURE || op->kind == GPC_TRACE_EMPTY_CACHE)
 			continue;
 		FUZZ_EXPECT(op->slot < trace->n_slots);
 		FUZZ_EXPECT(lives[op->slot] == (op->kind == GPC_TRACE_FREE));

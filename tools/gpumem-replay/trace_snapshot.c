@@ -15,7 +15,7 @@
 
 #include "alloc/size_class.h"
 #include "tools/gpumem-replay/trace_build.h"
-#include "tools/gpumem-replay/unpickle.h"
+#include "tools/gpumem-replay/trace_pickle.h"
 
 struct held {
 	uint64_t address;

@@ -10,8 +10,8 @@
  * Failure     NULL, and `why` says what, with the offset.
  * Limits      Protocols 2 to 5.  Numbers of 64 bits; longer ones are refused.  Bytes become text.
  */
-#ifndef GPC_REPLAY_UNPICKLE_H
-#define GPC_REPLAY_UNPICKLE_H
+#ifndef GPC_REPLAY_TRACE_PICKLE_H
+#define GPC_REPLAY_TRACE_PICKLE_H
 
 #include <stddef.h>
 #include <stdint.h>

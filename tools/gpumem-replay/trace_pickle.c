@@ -6,7 +6,7 @@
  * in another.  A pickler fills each before it puts it into the next, so plain data never meets a closed one, and a pickle that
  * is made to fail cannot grow deep behind our back.
  */
-#include "tools/gpumem-replay/unpickle.h"
+#include "tools/gpumem-replay/trace_pickle.h"
 
 #include <inttypes.h>
 #include <json-c/json.h>
