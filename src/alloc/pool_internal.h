@@ -12,8 +12,11 @@
 
 /* --- pool_room.c ------------------------------------------------------------------------------ */
 
-/* Asks the driver what is free, where the last answer is old; `must`: also where it is not. */
-void gpc_pool_look_for_room(struct gpc_pool *pool, bool must);
+/*
+ * Asks the driver what is free, where the last answer is old, or where it has just refused `refused` bytes, 0: none,
+ * that there should have been room for.
+ */
+void gpc_pool_look_for_room(struct gpc_pool *pool, uint64_t refused);
 
 /* Whether a whole segment of this size is to be cut. */
 bool gpc_pool_may_cut(const struct gpc_pool *pool, uint64_t segment_size);

@@ -17,7 +17,8 @@
  * somewhat too large may be given uncut instead: nothing is pinned then, and all that is wasted so stays
  * below 1/50 of the room.  docs/memory-policy.md has what this costs and saves, and what else was tried.
  *
- * The driver is asked what is free when segments have come or gone for 1/8 of the room, and when it refused.
+ * The driver is asked what is free when segments have come or gone for 1/8 of the room, and when it refused
+ * what there should have been room for.
  */
 #include "alloc/pool_internal.h"
 #include "stats/counters.h"
@@ -32,11 +33,12 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-void gpc_pool_look_for_room(struct gpc_pool *pool, bool must)
+void gpc_pool_look_for_room(struct gpc_pool *pool, uint64_t refused)
 {
 	struct gpc_budget *budget = pool->budget;
 	uint64_t room = atomic_load(&budget->room_bytes);
 	uint64_t used = atomic_load(&budget->used_bytes);
+	bool must = refused && used + refused <= room;
 	uint64_t available;
 	uint64_t total;
 

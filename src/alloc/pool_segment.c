@@ -168,10 +168,10 @@ enum gpc_status gpc_pool_grow(
 	/* One piece at most is kept from the device. */
 	if (pool->unplaced && !return_unplaced(pool))
 		return GPC_NO_METADATA;
-	gpc_pool_look_for_room(pool, false);
+	gpc_pool_look_for_room(pool, 0);
 	st = obtain(pool, rounded, &address, &size);
 	if (st == GPC_DEVICE_NO_MEMORY)
-		gpc_pool_look_for_room(pool, true);
+		gpc_pool_look_for_room(pool, gpc_size_tight_segment(rounded));
 	gpc_lock_take(&pool->lock);
 	if (st) {
 		gpc_counter_add(&pool->counters->n_driver_failed, 1);

@@ -195,6 +195,10 @@ static void a_refusal_is_news_of_what_is_free(void **state)
 	request = stage_request(&stage, 2 * GPC_GIB);
 	assert_int_equal(gpc_pool_alloc(&stage.pool, &request, &address), GPC_DEVICE_NO_MEMORY);
 	assert_int_equal(stage.budget.room_bytes, GPC_GIB);
+	/* That there is none for it again is no news. */
+	assert_int_equal(n_looks(), 2);
+	assert_int_equal(gpc_pool_alloc(&stage.pool, &request, &address), GPC_DEVICE_NO_MEMORY);
+	assert_int_equal(n_looks(), 2);
 	assert_int_equal(stage.drv.base.ops->mem_free(&stage.drv.base, foreign), GPC_OK);
 }
 
