@@ -105,7 +105,7 @@ answers sizes_are_in_the_json 0 '"sizes":' --sizes --json "$work/few.csv"
 answers where_it_does_not_fit_it_says_so 0 'fails' --sizes -p pytorch medium_1024_inference.csv.gz
 answers driver_calls_are_counted_by_kind 0 '  memory returned             1280' -p none medium_1024_inference.csv.gz
 answers what_is_cached_goes_back_where_the_trace_says_so 0 'peak reserved            50.00 MiB     50.00 MiB' -p gpucache -p pytorch "$work/empty_cache.csv"
-answers an_unknown_policy_is_wrong_usage 2 'there are gpucache, gpucache-fence, gpucache-host, gpucache-on, pytorch, none and unsafe' -p jax "$work/few.csv"
+answers an_unknown_policy_is_wrong_usage 2 'there are gpucache, gpucache-on, fence, host, pytorch, none, unsafe' -p jax "$work/few.csv"
 answers an_unknown_parameter_is_wrong_usage 2 'max_split_size_mb' -s max_splits:4 "$work/few.csv"
 answers an_unknown_option_is_wrong_usage 2 '--polcy' --polcy x
 answers a_size_that_is_none_is_wrong_usage 2 '--memory needs a size' -m much "$work/few.csv"
@@ -179,7 +179,7 @@ answers a_failure_names_the_event_of_the_recording 1 'event 3 (event of the reco
 answers the_reset_of_a_context_frees_what_it_held 0 'peak live                12.00 MiB' "$work/reset.gpucache"
 answers what_is_whole_of_a_damaged_recording_is_replayed 4 'peak live                 8.00 MiB' "$work/damaged.gpucache"
 answers a_recording_without_its_ring_still_has_its_blocks 4 'no events in the recording, GPU 0; 1 blocks of 8.00 MiB' "$work/no_events.gpucache"
-answers a_recording_of_another_version_is_damage 4 'format 2.3 needs another' "$work/version.gpucache"
+answers a_recording_of_another_version_is_damage 4 'needs another gpumem-report' "$work/version.gpucache"
 for name in ring damaged no_events version; do
 	run "$work/$name.gpucache"
 	"$build/gpumem-report" "$work/$name.gpucache" >"$work/out" 2>"$work/err"

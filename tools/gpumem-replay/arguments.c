@@ -161,11 +161,12 @@ static bool add_policy(const char *name, struct gpc_arguments *arguments)
 		if (strcmp(all_policies[i]->name, name) == 0)
 			policy = all_policies[i];
 	if (!policy) {
-		gpc_complain(
-			"no policy `%s`; there are gpucache, gpucache-on, fence, host, pytorch, "
-			"none "
-			"and unsafe",
-			name);
+		char names[120] = "";
+		struct gpc_text text = gpc_text_init(names, sizeof names);
+
+		for (size_t i = 0; i < N_POLICIES; i++)
+			gpc_text_add(&text, "%s %s", i ? "," : "", all_policies[i]->name);
+		gpc_complain("no policy `%s`; there are%s", name, names);
 		return false;
 	}
 	for (unsigned i = 0; i < arguments->n_policies; i++)
