@@ -81,6 +81,7 @@ PRELOAD_SRCS := $(sort $(wildcard preload/*.c))
 AUDIT_SRCS   := preload/audit/audit.c
 FORMAT_SRCS  := $(sort $(wildcard src/format/*.c))
 SIM_SRCS     := $(sort $(wildcard src/sim/*.c))
+REPLAY_LIB_SRCS := $(sort $(wildcard tools/replay/*.c))
 REPORT_SRCS  := $(sort $(wildcard tools/gpumem-report/*.c))
 REPLAY_SRCS  := $(sort $(wildcard tools/gpumem-replay/*.c))
 UNIT_SRCS    := $(sort $(wildcard tests/unit/*/test_*.c))
@@ -100,6 +101,7 @@ AUDIT_SO   := $(B)/libgpucache-audit.so
 CORE_LIB   := $(B)/libcore.a
 FORMAT_LIB := $(B)/libformat.a
 SIM_LIB    := $(B)/libsim.a
+REPLAY_LIB := $(B)/libreplay.a
 RUNTIME_LIB := $(B)/libruntime.a
 REPORT     := $(B)/gpumem-report
 REPLAY     := $(B)/gpumem-replay
@@ -110,7 +112,7 @@ LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs stacks)
 UNIT_BINS  := $(patsubst %.c,$(B)/%,$(UNIT_SRCS))
 TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS) $(PROVE_TESTS))
 BENCH_BINS := $(patsubst %.c,$(B)/%,$(BENCH_SRCS))
-ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) \
+ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPLAY_LIB_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) \
                 $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(PROVE_SRCS) $(PROVE_TESTS) $(BENCH_SRCS))
 
 ##### Public targets #####
@@ -186,6 +188,7 @@ $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS)): ALL_CFLA
 $(CORE_LIB): $(call obj,$(CORE_SRCS))
 $(FORMAT_LIB): $(call obj,$(FORMAT_SRCS))
 $(SIM_LIB): $(call obj,$(SIM_SRCS))
+$(REPLAY_LIB): $(call obj,$(REPLAY_LIB_SRCS))
 $(RUNTIME_LIB): $(call obj,$(RUNTIME_SRCS))
 $(LIB_A): $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS))
 $(B)/%.a:
@@ -205,11 +208,11 @@ $(AUDIT_SO): $(call obj,$(AUDIT_SRCS)) preload/audit/audit.map
 		-Wl,--version-script=preload/audit/audit.map -Wl,-soname,libgpucache-audit.so
 
 REPORT_LIBS := -ldw -lelf -ljson-c -lz -lncursesw -ltinfo
-$(REPORT): $(call obj,$(REPORT_SRCS)) $(HTML_OBJ) $(FORMAT_LIB) $(CORE_LIB)
+$(REPORT): $(call obj,$(REPORT_SRCS)) $(HTML_OBJ) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) $(REPORT_LIBS)
+	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) $(REPORT_LIBS) -lpthread -ldl
 
-$(REPLAY): $(call obj,$(REPLAY_SRCS)) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
+$(REPLAY): $(call obj,$(REPLAY_SRCS)) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) -ljson-c -lz -lpthread -ldl
 
@@ -217,7 +220,7 @@ $(RUN): tools/gpucache-run
 	$(Q)mkdir -p $(@D) && cp $< $@ && chmod +x $@
 
 # A test is linked with everything it may look at: the library's objects, the readers, the simulated GPU.
-$(TEST_BINS) $(BENCH_BINS): $(B)/%: $(B)/%.o $(call obj,$(HELPER_SRCS) $(CONF_SRCS) $(PROVE_SRCS)) $(RUNTIME_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
+$(TEST_BINS) $(BENCH_BINS): $(B)/%: $(B)/%.o $(call obj,$(HELPER_SRCS) $(CONF_SRCS) $(PROVE_SRCS)) $(RUNTIME_LIB) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $(filter %.o,$(wordlist 1,1,$^)) -Wl,--start-group $(filter-out $(wordlist 1,1,$^),$^) -Wl,--end-group \

@@ -398,10 +398,7 @@ struct gpucache_event {
 	uint32_t tag; /* the range that the thread is in; 0: none.  Since 1.1 */
 };
 
-/*
- * HISTORY.  One record a device: a head, then two buffers of max_points points, of which
- * `live_buffer` names the valid one.  record_size is that of the whole record.
- */
+/* HISTORY.  A device's head, then two buffers of max_points points, of which live_buffer is valid. */
 struct gpucache_history_head {
 	int32_t device; /* -1: unused */
 	uint32_t max_points;
@@ -464,7 +461,7 @@ struct gpucache_balance {
 	uint64_t device_total;
 };
 
-/* Why a request failed.  Order is the order of the tests in oom/verdict.c. */
+/* Why a request failed: the words are base/verdict.def's, the tests oom/verdict.c's. */
 enum gpucache_verdict {
 	GPUCACHE_VERDICT_NONE,
 	GPUCACHE_VERDICT_IMPOSSIBLE,
@@ -479,6 +476,10 @@ enum gpucache_verdict {
 	GPUCACHE_VERDICT_EXHAUSTED,
 	GPUCACHE_VERDICT_DRIVER,
 	GPUCACHE_VERDICT_WRONG_POOL,
+	GPUCACHE_VERDICT_CONTEXTS, /* this and those below since 1.4 */
+	GPUCACHE_VERDICT_MANAGED,
+	GPUCACHE_VERDICT_PREALLOCATED,
+	GPUCACHE_VERDICT_PINNED,
 	GPUCACHE_VERDICT_COUNT,
 };
 

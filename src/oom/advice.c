@@ -13,16 +13,6 @@
 /* What GPUCACHE_CONF may hold to be repeated before a new setting, all on one line. */
 #define CONF_REPEATED 48u
 
-/*
- * max_split_size_mb: below 32 MiB it would split hardly anything, above 512 MiB it would hardly
- * act.
- */
-#define SPLIT_LEAST_MIB UINT64_C(32)
-#define SPLIT_MOST_MIB  UINT64_C(512)
-
-/* The pending_limit that is advised: the smallest that PENDING memory may be held to by default. */
-#define PENDING_ADVICE (64 * GPC_MIB)
-
 struct advice_context {
 	struct gpc_verdict_view v;
 	const struct gpc_describer *describer;
@@ -111,6 +101,10 @@ static void explain_fragmented(const struct gpc_verdict_view *v, struct gpc_text
 	add(text, v->oom->balance.cached, " is cached and free, largest piece ");
 	add(text, v->piece, ", ");
 	add(text, v->need, " asked for");
+	if (known(v->plain)) {
+		gpc_text_add(text, "; without a cache about ");
+		add(text, v->plain, " would be free");
+	}
 }
 
 static void explain_pending(const struct gpc_verdict_view *v, struct gpc_text *text)
@@ -149,9 +143,9 @@ static void explain_growth(const struct gpc_verdict_view *v, struct gpc_text *te
 {
 	gpc_text_add(text, "one call site grew by ");
 	add(text, v->oom->growth_bytes, " in the later part of the run");
-	if (v->facts->growth_windows > 0)
-		gpc_text_add(text, ", in %u of the last %u looks", v->facts->growth_windows_up,
-			v->facts->growth_windows);
+	if (v->facts->growth_blocks > 0)
+		gpc_text_add(text, ", by %llu blocks that it keeps",
+			(unsigned long long)v->facts->growth_blocks);
 }
 
 static void explain_spike(const struct gpc_verdict_view *v, struct gpc_text *text)
@@ -167,9 +161,35 @@ static void explain_spike(const struct gpc_verdict_view *v, struct gpc_text *tex
 
 static void explain_exhausted(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	add(text, v->held, " is live here, ");
+	add(text, gpc_bytes_less(v->held, v->oom->kind_bytes[GPUCACHE_KIND_MANAGED]),
+		" is live here, ");
+	if (v->oom->kind_bytes[GPUCACHE_KIND_MANAGED]) {
+		add(text, v->managed, " of ");
+		add(text, v->oom->kind_bytes[GPUCACHE_KIND_MANAGED],
+			" managed memory may be on the GPU, ");
+	}
 	add(text, v->sum, " in all was left, ");
 	add(text, v->need, " was asked for");
+}
+
+static void explain_contexts(const struct gpc_verdict_view *v, struct gpc_text *text)
+{
+	gpc_text_add(text, "%u contexts of this process hold ", v->facts->n_contexts);
+	add(text, v->oom->kind_bytes[GPUCACHE_KIND_CONTEXT], ", ");
+	add(text, v->need, " was asked for");
+}
+
+static void explain_managed(const struct gpc_verdict_view *v, struct gpc_text *text)
+{
+	add(text, v->oom->kind_bytes[GPUCACHE_KIND_MANAGED], " is managed memory, of which ");
+	add(text, v->managed, " may lie on the GPU; ");
+	add(text, v->need, " was asked for");
+}
+
+static void explain_pinned(const struct gpc_verdict_view *v, struct gpc_text *text)
+{
+	add(text, v->facts->host_bytes, " of the host's memory is pinned by this process, ");
+	add(text, v->oom->requested, " more was asked for");
 }
 
 static void explain_driver(const struct gpc_verdict_view *v, struct gpc_text *text)
@@ -208,6 +228,9 @@ static void (*const explainers[GPUCACHE_VERDICT_COUNT])(
 	[GPUCACHE_VERDICT_EXHAUSTED] = explain_exhausted,
 	[GPUCACHE_VERDICT_DRIVER] = explain_driver,
 	[GPUCACHE_VERDICT_WRONG_POOL] = explain_wrong_pool,
+	[GPUCACHE_VERDICT_CONTEXTS] = explain_contexts,
+	[GPUCACHE_VERDICT_MANAGED] = explain_managed,
+	[GPUCACHE_VERDICT_PINNED] = explain_pinned,
 };
 
 void gpc_evidence_write(const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts,
@@ -277,39 +300,13 @@ static bool advise_expandable(struct advice_context *c)
 	return true;
 }
 
-static bool advise_max_split(struct advice_context *c)
+/* Which option would have helped nobody can tell from one moment. */
+static bool advise_replay(struct advice_context *c)
 {
-	uint64_t half_mib = c->v.need / GPC_MIB / 2;
-	uint64_t split_mib = SPLIT_LEAST_MIB;
-	char setting[48];
-
-	if (!c->v.facts->caching || is_set(c, GPC_SET_MAX_SPLIT_SIZE) || half_mib < split_mib ||
-		gpc_torch_is_fragmented(c->v.oom))
+	if (!c->v.facts->caching || gpc_torch_is_fragmented(c->v.oom))
 		return false;
-	while (split_mib * 2 <= half_mib && split_mib * 2 <= SPLIT_MOST_MIB)
-		split_mib *= 2;
-	gpc_format(
-		setting, sizeof setting, "max_split_size_mb:%llu", (unsigned long long)split_mib);
-	add_setting(c, setting);
-	gpc_text_add(c->text, "  may keep large pieces whole");
-	return true;
-}
-
-/* Without a cache its bytes would be the driver's, which joins pages of any address. */
-static bool advise_cache_off(struct advice_context *c)
-{
-	const struct gpc_verdict_view *v = &c->v;
-	uint64_t cached = v->oom->balance.cached;
-	uint64_t room = gpc_bytes_add(v->driver, cached);
-
-	if (!v->facts->caching || !known(room) || room < v->need || gpc_torch_is_fragmented(v->oom))
-		return false;
-	if (v->oom->limit != 0 &&
-		gpc_bytes_add(gpc_bytes_less(v->taken, cached), v->need) > v->oom->limit)
-		return false;
-	add_setting(c, "cache:off");
-	gpc_text_add(c->text, "  slower, but ");
-	add(c->text, room, " would have been free for this request");
+	gpc_text_add(c->text,
+		"gpumem-report replays this run, and says which option would have made room");
 	return true;
 }
 
@@ -322,31 +319,34 @@ static bool advise_synchronise(struct advice_context *c)
 	return true;
 }
 
-/* Only where holding back no more than the advised limit would have left enough room. */
-static bool advise_pending_limit(struct advice_context *c)
+/* Only where the request itself would have fitted as it was. */
+static bool advise_roundup(struct advice_context *c)
 {
 	const struct gpc_verdict_view *v = &c->v;
-	uint64_t pending = v->oom->balance.pending;
-	uint64_t kept = pending < PENDING_ADVICE ? pending : PENDING_ADVICE;
 
-	if (is_set(c, GPC_SET_PENDING_LIMIT) || v->facts->capturing || !v->facts->caching ||
-		!known(v->facts->pending_limit) || v->facts->pending_limit <= PENDING_ADVICE)
+	if (!is_set(c, GPC_SET_ROUNDUP) || v->shortage > v->need - v->oom->requested)
 		return false;
-	if (!known(v->sum) || v->sum - kept < v->need)
-		return false;
-	add_setting(c, "pending_limit:64MiB");
-	gpc_text_add(c->text, "  waits for the GPU earlier");
+	gpc_text_add(c->text, "take roundup_power2_divisions out of GPUCACHE_CONF");
 	return true;
 }
 
-static bool advise_roundup(struct advice_context *c)
+static bool advise_one_context(struct advice_context *c)
 {
-	if (is_set(c, GPC_SET_ROUNDUP))
-		gpc_text_add(c->text, "take roundup_power2_divisions out of GPUCACHE_CONF");
-	else
-		gpc_text_add(c->text,
-			"make fewer and larger allocations: no option makes rounding "
-			"smaller than it is");
+	gpc_text_add(
+		c->text, "one context a GPU: use the primary one (cudaSetDevice), and one process");
+	return true;
+}
+
+static bool advise_prefetch(struct advice_context *c)
+{
+	gpc_text_add(
+		c->text, "free managed memory, or move it away (cudaMemPrefetchAsync to the host)");
+	return true;
+}
+
+static bool advise_pinned(struct advice_context *c)
+{
+	gpc_text_add(c->text, "look at `ulimit -l` and at the host's free memory; pin less");
 	return true;
 }
 
@@ -370,7 +370,7 @@ static bool advise_wait(struct advice_context *c)
 	if (is_set(c, GPC_SET_OOM_WAIT))
 		return false;
 	add_setting(c, "oom_wait_ms:30000");
-	gpc_text_add(c->text, "  may help where they end soon");
+	gpc_text_add(c->text, "  waits for them to end");
 	return true;
 }
 
@@ -456,14 +456,14 @@ static const struct {
 	{ GPUCACHE_VERDICT_LIMIT, advise_limit },
 	{ GPUCACHE_VERDICT_LIMIT, advise_top_holder },
 	{ GPUCACHE_VERDICT_FRAGMENTED, advise_expandable },
-	{ GPUCACHE_VERDICT_FRAGMENTED, advise_max_split },
-	{ GPUCACHE_VERDICT_FRAGMENTED, advise_cache_off },
+	{ GPUCACHE_VERDICT_FRAGMENTED, advise_replay },
 	{ GPUCACHE_VERDICT_PENDING, advise_synchronise },
-	{ GPUCACHE_VERDICT_PENDING, advise_pending_limit },
+	{ GPUCACHE_VERDICT_CONTEXTS, advise_one_context },
 	{ GPUCACHE_VERDICT_ROUNDING, advise_roundup },
+	{ GPUCACHE_VERDICT_ROUNDING, advise_replay },
 	{ GPUCACHE_VERDICT_NEIGHBOUR, advise_stop_neighbour },
 	{ GPUCACHE_VERDICT_NEIGHBOUR, advise_wait },
-	{ GPUCACHE_VERDICT_NEIGHBOUR, advise_top_holder },
+	{ GPUCACHE_VERDICT_MANAGED, advise_prefetch },
 	{ GPUCACHE_VERDICT_UNTRACKED, advise_lazy_modules },
 	{ GPUCACHE_VERDICT_UNTRACKED, advise_libraries },
 	{ GPUCACHE_VERDICT_GROWTH, advise_growing_site },
@@ -473,7 +473,8 @@ static const struct {
 	{ GPUCACHE_VERDICT_EXHAUSTED, advise_top_holder },
 	{ GPUCACHE_VERDICT_EXHAUSTED, advise_growing_site },
 	{ GPUCACHE_VERDICT_DRIVER, advise_other_causes },
-	{ GPUCACHE_VERDICT_WRONG_POOL, advise_cache_off },
+	{ GPUCACHE_VERDICT_WRONG_POOL, advise_replay },
+	{ GPUCACHE_VERDICT_PINNED, advise_pinned },
 };
 
 unsigned gpc_advice_write(const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts,

@@ -13,8 +13,15 @@
 /* Other processes below this part of the device are too small to be the cause. */
 #define SMALL_PART 20u
 
-#define GROWTH_WINDOWS    8u
-#define GROWTH_WINDOWS_UP 6u
+/* Free pieces below this part of the device do not count as the reason while it was nearly full. */
+#define WASTED_PART 8u
+
+/*
+ * One site asked so often for what it keeps that it is a loop; with fewer blocks it may be the layers of
+ * a model, of which several sites keep something.
+ */
+#define MANY_BLOCKS 256u
+#define SOME_BLOCKS 12u
 
 struct gpc_verdict_facts gpc_verdict_facts_unknown(void)
 {
@@ -26,7 +33,7 @@ struct gpc_verdict_facts gpc_verdict_facts_unknown(void)
 		.largest_pending = GPUCACHE_UNKNOWN,
 		.usual_request = GPUCACHE_UNKNOWN,
 		.usual_live = GPUCACHE_UNKNOWN,
-		.pending_limit = GPUCACHE_UNKNOWN,
+		.plain_live = GPUCACHE_UNKNOWN,
 		.caching = true,
 	};
 }
@@ -57,6 +64,57 @@ static bool passes_percent(uint64_t part, uint64_t whole, unsigned percent)
 {
 	return known(part) && known(whole) &&
 	       (unsigned __int128)part * 100 > (unsigned __int128)whole * percent;
+}
+
+/* What the driver would have free, had it served every block that lives in our segments. */
+static uint64_t plain_room(const struct gpc_verdict_view *v)
+{
+	const struct gpucache_balance *sheet = &v->oom->balance;
+	uint64_t ours = gpc_bytes_add(gpc_bytes_add(sheet->requested, sheet->rounding),
+		gpc_bytes_add(sheet->pending, sheet->cached));
+
+	if (!known(v->driver) || !known(v->facts->plain_live))
+		return GPUCACHE_UNKNOWN;
+	return gpc_bytes_less(gpc_bytes_add(v->driver, ours), v->facts->plain_live);
+}
+
+/*
+ * What other processes hold.  The balance counts managed memory as if all of it were on the device, and
+ * cuts the others where that passes the total; so with it NVML's own numbers count.
+ */
+static uint64_t others_there(const struct gpc_verdict_view *v)
+{
+	uint64_t others = v->oom->balance.other_processes;
+	uint64_t listed = 0;
+
+	for (uint32_t i = 0; i < v->oom->n_neighbours; i++)
+		if (known(v->oom->neighbours[i].bytes))
+			listed = gpc_bytes_add(listed, v->oom->neighbours[i].bytes);
+	return known(others) && v->oom->kind_bytes[GPUCACHE_KIND_MANAGED] && listed > others
+		       ? listed
+		       : others;
+}
+
+/* The most of the managed memory that can be on the device: what nothing else explains. */
+static uint64_t managed_there(const struct gpc_verdict_view *v)
+{
+	uint64_t managed = v->oom->kind_bytes[GPUCACHE_KIND_MANAGED];
+	uint64_t total = v->oom->balance.device_total;
+	uint64_t rest;
+
+	if (!known(total) || !known(v->driver))
+		return managed;
+	rest = gpc_bytes_less(gpc_bytes_less(total, v->driver), gpc_bytes_less(v->taken, managed));
+	return smaller(managed, gpc_bytes_less(rest, known(v->others) ? v->others : 0));
+}
+
+/* All but one may go: a program needs one. */
+static uint64_t spare_contexts(const struct gpc_verdict_view *v)
+{
+	uint64_t bytes = v->oom->kind_bytes[GPUCACHE_KIND_CONTEXT];
+	uint32_t n = v->facts->n_contexts;
+
+	return n > 1 ? bytes / n * (n - 1) : 0;
 }
 
 /* A program may ask for 2^64 - 1 bytes; that is a size and not "unknown". */
@@ -97,8 +155,14 @@ void gpc_verdict_view(const struct gpucache_oom *oom, const struct gpc_verdict_f
 	best = known(view.room) && view.room > view.piece ? view.room : view.piece;
 	view.shortage = known(view.room) ? gpc_bytes_less(view.need, best) : 0;
 	/* What nobody claims may be theirs, so it counts where NVML is silent. */
-	view.most_other =
-		known(sheet->other_processes) ? sheet->other_processes : sheet->unattributed;
+	view.others = others_there(&view);
+	view.most_other = known(view.others) ? view.others : sheet->unattributed;
+	view.plain = plain_room(&view);
+	view.wasted = known(view.plain) ? gpc_bytes_less(view.plain, best) : 0;
+	view.managed = managed_there(&view);
+	view.contexts = spare_contexts(&view);
+	view.scarce = view.gone || (below(view.plain, view.need) && known(sheet->device_total) &&
+					   sheet->cached < sheet->device_total / WASTED_PART);
 	*ret_view = view;
 }
 
@@ -127,6 +191,27 @@ static enum gpucache_strength test_limit(const struct gpc_verdict_view *v)
 	return v->driver >= v->need ? GPUCACHE_STRENGTH_CERTAIN : GPUCACHE_STRENGTH_POSSIBLE;
 }
 
+/*
+ * Of two causes without each of which there was room, the one that took more is the reason: it would
+ * have kept the program going for longer.
+ */
+static bool outweighs_waste(const struct gpc_verdict_view *v, uint64_t bytes)
+{
+	return known(v->plain) && known(bytes) && bytes > v->wasted &&
+	       at_least(gpc_bytes_add(v->driver, bytes), v->need);
+}
+
+/* The driver, too, would have been short, or others took more than the cache wastes. */
+static bool is_refuted(const struct gpc_verdict_view *v)
+{
+	return below(v->plain, v->need) || outweighs_waste(v, v->others) ||
+	       outweighs_waste(v, v->contexts);
+}
+
+/*
+ * All free pieces in one would have been enough.  Whether another way to place the blocks would have had
+ * that piece only a replay can tell.
+ */
 static enum gpucache_strength test_fragmented(const struct gpc_verdict_view *v)
 {
 	uint64_t cached = v->oom->balance.cached;
@@ -137,9 +222,10 @@ static enum gpucache_strength test_fragmented(const struct gpc_verdict_view *v)
 		return GPUCACHE_STRENGTH_NONE;
 	if (!at_least(gpc_bytes_add(cached, v->room), v->need))
 		return GPUCACHE_STRENGTH_NONE;
-	if (at_least(v->facts->largest_other_pool, v->need))
+	if (v->scarce || outweighs_waste(v, v->others) || outweighs_waste(v, v->contexts) ||
+		at_least(v->facts->largest_other_pool, v->need))
 		return GPUCACHE_STRENGTH_POSSIBLE;
-	return cached >= v->need ? GPUCACHE_STRENGTH_CERTAIN : GPUCACHE_STRENGTH_LIKELY;
+	return GPUCACHE_STRENGTH_LIKELY;
 }
 
 static enum gpucache_strength test_pending(const struct gpc_verdict_view *v)
@@ -164,11 +250,11 @@ static enum gpucache_strength test_rounding(const struct gpc_verdict_view *v)
 	if (!below(v->room, v->need) || v->piece >= v->need || is_impossible(v))
 		return GPUCACHE_STRENGTH_NONE;
 	if (best >= v->oom->requested)
-		return GPUCACHE_STRENGTH_LIKELY;
+		return is_refuted(v) ? GPUCACHE_STRENGTH_POSSIBLE : GPUCACHE_STRENGTH_LIKELY;
 	if (!passes_percent(sheet->rounding, sheet->requested, 10))
 		return GPUCACHE_STRENGTH_NONE;
-	return sheet->rounding >= v->shortage ? GPUCACHE_STRENGTH_LIKELY
-					      : GPUCACHE_STRENGTH_POSSIBLE;
+	return sheet->rounding >= v->shortage && !is_refuted(v) ? GPUCACHE_STRENGTH_LIKELY
+								: GPUCACHE_STRENGTH_POSSIBLE;
 }
 
 static bool is_small(const struct gpc_verdict_view *v, uint64_t bytes)
@@ -178,13 +264,34 @@ static bool is_small(const struct gpc_verdict_view *v, uint64_t bytes)
 	return known(total) && at_least(total / SMALL_PART, bytes);
 }
 
+/* Certain where the device's free bytes would have been enough: they come in pages of any address. */
 static enum gpucache_strength test_neighbour(const struct gpc_verdict_view *v)
 {
-	uint64_t others = v->oom->balance.other_processes;
+	uint64_t others = v->others;
 
-	if (!v->gone || !known(others) || !at_least(gpc_bytes_add(v->sum, others), v->need))
+	if (!(v->scarce || outweighs_waste(v, others)) || !known(others) ||
+		!at_least(gpc_bytes_add(v->sum, others), v->need))
 		return GPUCACHE_STRENGTH_NONE;
-	return is_small(v, others) ? GPUCACHE_STRENGTH_POSSIBLE : GPUCACHE_STRENGTH_CERTAIN;
+	if (is_small(v, others))
+		return GPUCACHE_STRENGTH_POSSIBLE;
+	return at_least(gpc_bytes_add(v->driver, others), v->need) ? GPUCACHE_STRENGTH_CERTAIN
+								   : GPUCACHE_STRENGTH_LIKELY;
+}
+
+static enum gpucache_strength test_contexts(const struct gpc_verdict_view *v)
+{
+	if (!(v->scarce || outweighs_waste(v, v->contexts)) || is_impossible(v) ||
+		v->contexts == 0 || !at_least(gpc_bytes_add(v->driver, v->contexts), v->need))
+		return GPUCACHE_STRENGTH_NONE;
+	return is_small(v, v->contexts) ? GPUCACHE_STRENGTH_POSSIBLE : GPUCACHE_STRENGTH_LIKELY;
+}
+
+static enum gpucache_strength test_managed(const struct gpc_verdict_view *v)
+{
+	if (!v->scarce || is_impossible(v) || v->managed == 0 ||
+		!at_least(gpc_bytes_add(v->driver, v->managed), v->need))
+		return GPUCACHE_STRENGTH_NONE;
+	return is_small(v, v->managed) ? GPUCACHE_STRENGTH_POSSIBLE : GPUCACHE_STRENGTH_LIKELY;
 }
 
 static enum gpucache_strength test_untracked(const struct gpc_verdict_view *v)
@@ -193,30 +300,53 @@ static enum gpucache_strength test_untracked(const struct gpc_verdict_view *v)
 	bool big = passes_percent(outside, v->oom->balance.device_total, 15);
 	bool enough = known(outside) && outside >= v->shortage;
 
-	if (!v->gone || is_impossible(v) || !(big || enough))
+	if (!v->scarce || is_impossible(v) || !(big || enough))
 		return GPUCACHE_STRENGTH_NONE;
 	return big && enough ? GPUCACHE_STRENGTH_LIKELY : GPUCACHE_STRENGTH_POSSIBLE;
 }
 
-static enum gpucache_strength test_growth(const struct gpc_verdict_view *v)
+/*
+ * One loop keeps what it asks for; not the layers of a model, which are few and of several sites, and not
+ * what is loaded once, during which nothing is freed.
+ */
+static bool is_loop(const struct gpc_verdict_view *v)
+{
+	const struct gpc_verdict_facts *facts = v->facts;
+
+	if (facts->growth_held_blocks >= MANY_BLOCKS)
+		return true;
+	return facts->growth_blocks >= SOME_BLOCKS && facts->n_free >= facts->growth_blocks &&
+	       facts->growth_others <= v->oom->growth_bytes / 2;
+}
+
+/* What else, once gone, would have kept the program going for longer than it took to grow so far. */
+static bool is_outweighed(const struct gpc_verdict_view *v)
 {
 	const struct gpc_verdict_facts *facts = v->facts;
 	uint64_t growth = v->oom->growth_bytes;
+	bool has_freed = facts->growth_held < facts->growth_total / 4 * 3;
 
-	if (!(v->gone || v->limited) || is_impossible(v) || growth == 0 || !known(growth))
+	if (at_least(v->others, growth) || v->contexts >= growth)
+		return true;
+	/* A site that gave back much of it leaves holes, and does not go on as before. */
+	return has_freed && v->wasted >= growth / 2;
+}
+
+static enum gpucache_strength test_growth(const struct gpc_verdict_view *v)
+{
+	uint64_t growth = v->oom->growth_bytes;
+
+	if (is_impossible(v) || !known(growth) || growth == 0 || growth < v->shortage ||
+		!is_loop(v))
 		return GPUCACHE_STRENGTH_NONE;
-	if (facts->growth_windows >= GROWTH_WINDOWS &&
-		facts->growth_windows_up >= GROWTH_WINDOWS_UP)
-		return GPUCACHE_STRENGTH_LIKELY;
-	return v->shortage > 0 && growth >= v->shortage ? GPUCACHE_STRENGTH_POSSIBLE
-							: GPUCACHE_STRENGTH_NONE;
+	return is_outweighed(v) ? GPUCACHE_STRENGTH_POSSIBLE : GPUCACHE_STRENGTH_LIKELY;
 }
 
 static enum gpucache_strength test_spike(const struct gpc_verdict_view *v)
 {
 	const struct gpc_verdict_facts *facts = v->facts;
 
-	if (!(v->gone || v->limited) || is_impossible(v))
+	if (!(v->scarce || v->limited) || is_impossible(v))
 		return GPUCACHE_STRENGTH_NONE;
 	if (facts->usual_live > 0 &&
 		passes_percent(gpc_bytes_add(v->held, v->need), facts->usual_live, 200))
@@ -229,18 +359,26 @@ static enum gpucache_strength test_spike(const struct gpc_verdict_view *v)
 static enum gpucache_strength test_exhausted(const struct gpc_verdict_view *v)
 {
 	const struct gpucache_balance *sheet = &v->oom->balance;
+	uint64_t sum = gpc_bytes_add(v->sum, v->managed);
 
-	if (!v->gone || is_impossible(v))
+	if (!v->scarce || is_impossible(v))
 		return GPUCACHE_STRENGTH_NONE;
 	if (is_small(v, v->most_other))
-		return GPUCACHE_STRENGTH_CERTAIN;
-	if (below(gpc_bytes_add(v->sum, v->most_other), v->need))
+		return v->contexts || !below(sum, v->need) ? GPUCACHE_STRENGTH_LIKELY
+							   : GPUCACHE_STRENGTH_CERTAIN;
+	if (below(gpc_bytes_add(sum, v->most_other), v->need))
 		return GPUCACHE_STRENGTH_LIKELY;
 	/* NVML says that the others hold enough: theirs, not ours. */
 	if (known(sheet->other_processes) || !known(sheet->device_total))
 		return GPUCACHE_STRENGTH_NONE;
 	return v->held >= sheet->device_total / 2 ? GPUCACHE_STRENGTH_LIKELY
 						  : GPUCACHE_STRENGTH_POSSIBLE;
+}
+
+static enum gpucache_strength test_pinned(const struct gpc_verdict_view *v)
+{
+	return gpucache_kind_place(v->oom->kind) == GPUCACHE_ON_HOST ? GPUCACHE_STRENGTH_LIKELY
+								     : GPUCACHE_STRENGTH_NONE;
 }
 
 static enum gpucache_strength test_driver(const struct gpc_verdict_view *v)
@@ -266,32 +404,38 @@ static enum gpucache_strength test_wrong_pool(const struct gpc_verdict_view *v)
 
 static const struct {
 	enum gpucache_verdict verdict;
+	enum gpucache_place place; /* of the memory that was asked for */
 	enum gpucache_strength (*test)(const struct gpc_verdict_view *view);
 } tests[] = {
-	{ GPUCACHE_VERDICT_IMPOSSIBLE, test_impossible },
-	{ GPUCACHE_VERDICT_LIMIT, test_limit },
-	{ GPUCACHE_VERDICT_FRAGMENTED, test_fragmented },
-	{ GPUCACHE_VERDICT_PENDING, test_pending },
-	{ GPUCACHE_VERDICT_ROUNDING, test_rounding },
-	{ GPUCACHE_VERDICT_NEIGHBOUR, test_neighbour },
-	{ GPUCACHE_VERDICT_UNTRACKED, test_untracked },
-	{ GPUCACHE_VERDICT_GROWTH, test_growth },
-	{ GPUCACHE_VERDICT_SPIKE, test_spike },
-	{ GPUCACHE_VERDICT_EXHAUSTED, test_exhausted },
-	{ GPUCACHE_VERDICT_DRIVER, test_driver },
-	{ GPUCACHE_VERDICT_WRONG_POOL, test_wrong_pool },
+	{ GPUCACHE_VERDICT_IMPOSSIBLE, GPUCACHE_ON_DEVICE, test_impossible },
+	{ GPUCACHE_VERDICT_LIMIT, GPUCACHE_ON_DEVICE, test_limit },
+	{ GPUCACHE_VERDICT_CONTEXTS, GPUCACHE_ON_DEVICE, test_contexts },
+	{ GPUCACHE_VERDICT_GROWTH, GPUCACHE_ON_DEVICE, test_growth },
+	{ GPUCACHE_VERDICT_FRAGMENTED, GPUCACHE_ON_DEVICE, test_fragmented },
+	{ GPUCACHE_VERDICT_PENDING, GPUCACHE_ON_DEVICE, test_pending },
+	{ GPUCACHE_VERDICT_ROUNDING, GPUCACHE_ON_DEVICE, test_rounding },
+	{ GPUCACHE_VERDICT_NEIGHBOUR, GPUCACHE_ON_DEVICE, test_neighbour },
+	{ GPUCACHE_VERDICT_MANAGED, GPUCACHE_ON_DEVICE, test_managed },
+	{ GPUCACHE_VERDICT_UNTRACKED, GPUCACHE_ON_DEVICE, test_untracked },
+	{ GPUCACHE_VERDICT_SPIKE, GPUCACHE_ON_DEVICE, test_spike },
+	{ GPUCACHE_VERDICT_EXHAUSTED, GPUCACHE_ON_DEVICE, test_exhausted },
+	{ GPUCACHE_VERDICT_DRIVER, GPUCACHE_ON_DEVICE, test_driver },
+	{ GPUCACHE_VERDICT_WRONG_POOL, GPUCACHE_ON_DEVICE, test_wrong_pool },
+	{ GPUCACHE_VERDICT_PINNED, GPUCACHE_ON_HOST, test_pinned },
 };
 
 #define N_TESTS (sizeof tests / sizeof tests[0])
 
 /* What may be said of a request: of PyTorch's own refusal not how our memory or the driver's is cut. */
-static bool applies(enum gpucache_verdict verdict, uint8_t kind)
+static bool applies(size_t i, uint8_t kind)
 {
+	enum gpucache_verdict verdict = tests[i].verdict;
+
 	if (kind == GPUCACHE_KIND_TENSOR)
 		return verdict == GPUCACHE_VERDICT_IMPOSSIBLE ||
 		       verdict == GPUCACHE_VERDICT_LIMIT || verdict == GPUCACHE_VERDICT_GROWTH ||
 		       verdict == GPUCACHE_VERDICT_SPIKE;
-	return gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE;
+	return gpucache_kind_place(kind) == tests[i].place;
 }
 
 void gpc_verdict_find(struct gpucache_oom *oom, const struct gpc_verdict_facts *facts)
@@ -303,9 +447,8 @@ void gpc_verdict_find(struct gpucache_oom *oom, const struct gpc_verdict_facts *
 
 	gpc_verdict_view(oom, facts, &view);
 	for (size_t i = 0; i < N_TESTS; i++) {
-		enum gpucache_strength strength = applies(tests[i].verdict, oom->kind)
-							  ? tests[i].test(&view)
-							  : GPUCACHE_STRENGTH_NONE;
+		enum gpucache_strength strength =
+			applies(i, oom->kind) ? tests[i].test(&view) : GPUCACHE_STRENGTH_NONE;
 
 		if (strength == GPUCACHE_STRENGTH_NONE)
 			continue;

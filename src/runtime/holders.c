@@ -63,8 +63,8 @@ static void tell_history(void *self, uint32_t stack, uint64_t *ret_oldest_ns, ui
 			oldest = time_ns;
 	}
 	*ret_oldest_ns = oldest;
-	*ret_growth =
-		gpc_growth_of(&device->growth, record->sites, gpc_record_site_end(record), stack);
+	*ret_growth = gpc_growth_of(
+		&device->growth, device->ordinal, stack, record->blocks, record->n_blocks);
 }
 
 struct gpc_describer gpc_holder_describer(struct gpc_device *device)

@@ -255,6 +255,7 @@ struct gpucache_oom_torch gpc_tensors_have(const struct gpc_device *device);
 /* What PyTorch keeps of a device in no tensor; how many tensors it ever made there. */
 uint64_t gpc_tensors_idle_bytes(const struct gpc_device *device);
 uint64_t gpc_tensors_n_malloc(const struct gpc_device *device);
+uint64_t gpc_tensors_n_free(const struct gpc_device *device);
 
 /*
  * memory.c, track.c: who holds the device memory that starts here, or this handle, hands out pieces of

@@ -107,8 +107,7 @@ static void note_levels(struct gpc_device *device, uint64_t now_ns)
 {
 	record_levels(device, now_ns);
 	gpc_growth_note(&device->growth,
-		GPC_DEVICE_SUM(device, n_malloc) + gpc_tensors_n_malloc(device),
-		gpc_runtime.record.sites, gpc_record_site_end(&gpc_runtime.record));
+		GPC_DEVICE_SUM(device, n_malloc) + gpc_tensors_n_malloc(device), now_ns);
 }
 
 void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,

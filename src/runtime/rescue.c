@@ -12,10 +12,12 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/held.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "oom/balance.h"
 #include "oom/ladder.h"
+#include "oom/plain.h"
 #include "oom/short_form.h"
 #include "runtime/internal.h"
 #include "stats/counters.h"
@@ -146,11 +148,9 @@ static struct gpc_verdict_facts facts_of(struct gpc_context *context, uint64_t f
 	facts.caching = config->cache;
 	facts.conf = gpc_env_get("GPUCACHE_CONF");
 	facts.capturing = gpc_captures_is_any_open(&gpc_runtime.heap.captures);
-	facts.pending_limit = pool->params.pending_limit;
-	facts.options_set = (config->max_split_size_mb ? GPC_SET_MAX_SPLIT_SIZE : 0) |
-			    (config->per_process_memory_fraction < 1000000 ? GPC_SET_FRACTION : 0) |
+	facts.options_set = (config->per_process_memory_fraction < 1000000 ? GPC_SET_FRACTION : 0) |
 			    (config->roundup_power2_divisions ? GPC_SET_ROUNDUP : 0) |
-			    (config->pending_limit ? GPC_SET_PENDING_LIMIT : 0);
+			    (config->oom_wait_ms ? GPC_SET_OOM_WAIT : 0);
 	gpc_lock_take(&pool->lock);
 	facts.largest_pending = gpc_fences_largest(&pool->fences);
 	gpc_lock_release(&pool->lock);
@@ -211,6 +211,46 @@ static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom 
 	return true;
 }
 
+/* Of SITES, what this stack asked for on the device since the start, and holds. */
+static void add_site_facts(uint32_t device, uint32_t stack, struct gpc_verdict_facts *facts)
+{
+	const struct gpc_record *record = &gpc_runtime.record;
+	uint32_t end = gpc_record_site_end(record);
+
+	for (uint32_t i = 1; i < end; i++) {
+		const struct gpucache_site *site = &record->sites[i];
+
+		if (site->device != device || site->stack != stack)
+			continue;
+		facts->growth_total = gpc_counter_get(&site->total_bytes);
+		facts->growth_held = gpc_counter_get(&site->live_bytes);
+		facts->growth_held_blocks = gpc_counter_get(&site->live_blocks);
+	}
+}
+
+/* What the recording's blocks tell: growth, contexts, and what the driver would have made of them. */
+static void add_block_facts(
+	const struct gpc_device *device, struct gpucache_oom *oom, struct gpc_verdict_facts *facts)
+{
+	const struct gpc_record *record = &gpc_runtime.record;
+	struct gpc_growing growing = gpc_growth_find(&device->growth, device->ordinal, oom->holders,
+		oom->n_holders, record->blocks, record->n_blocks);
+	struct gpucache_block block;
+
+	oom->growth_stack = growing.stack;
+	oom->growth_bytes = growing.bytes;
+	facts->growth_blocks = growing.n_blocks;
+	facts->growth_others = growing.others_bytes;
+	if (growing.stack)
+		add_site_facts(device->ordinal, growing.stack, facts);
+	facts->plain_live = gpc_plain_live(
+		record->blocks, record->n_blocks, device->ordinal, oom->balance.requested);
+	for (uint32_t i = 0; i < record->n_blocks; i++)
+		facts->n_contexts +=
+			gpc_held_read_live(&record->blocks[i], device->ordinal, &block) &&
+			block.kind == GPUCACHE_KIND_CONTEXT;
+}
+
 static void fill_request(struct gpucache_oom *oom, const struct gpc_rescue *rescue)
 {
 	oom->device = (int32_t)rescue->context->device->ordinal;
@@ -259,7 +299,6 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	const struct gpucache_counters *counters =
 		record->counters ? record->counters : context->pool.counters;
 	size_t n_counters = record->counters ? record->n_counters : 1;
-	struct gpc_growing growing;
 
 	fill_request(oom, rescue);
 	fill_ladder(oom, ladder);
@@ -272,16 +311,14 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 		GPUCACHE_MAX_OOM_HOLDERS, &oom->n_sites, &oom->rest_bytes);
 	oom->n_tags = gpc_record_top_tags(record, context->device->ordinal, gpc_runtime_tags_end(),
 		oom->tags, GPUCACHE_MAX_OOM_TAGS, &oom->tag_rest_bytes);
-	growing = gpc_growth_find(
-		&context->device->growth, record->sites, gpc_record_site_end(record));
-	oom->growth_stack = growing.stack;
-	oom->growth_bytes = growing.bytes;
 	oom->torch = gpc_tensors_have(context->device);
 	if (rescue->kind == GPUCACHE_KIND_TENSOR)
 		oom->torch.requested = rescue->size;
 	*ret_facts = facts_of(context, device_look->device_free);
-	ret_facts->growth_windows = growing.n_windows;
-	ret_facts->growth_windows_up = growing.n_up;
+	ret_facts->n_free =
+		GPC_DEVICE_SUM(context->device, n_free) + gpc_tensors_n_free(context->device);
+	ret_facts->host_bytes = GPC_DEVICE_SUM(context->device, host_bytes);
+	add_block_facts(context->device, oom, ret_facts);
 	gpc_verdict_find(oom, ret_facts);
 }
 

@@ -205,8 +205,7 @@ static void start_device(struct gpc_device *device, uint32_t ordinal)
 	device->budget.device_bytes = total;
 	device->budget.limit_bytes = limit_of(&gpc_runtime.config, total);
 	gpc_record_device(&gpc_runtime.record, ordinal, &device->known);
-	/* Without it no growth is found; everything else goes on. */
-	(void)!gpc_growth_init(&device->growth, ordinal, gpc_runtime.record.n_sites);
+	gpc_growth_init(&device->growth);
 }
 
 /*

@@ -93,6 +93,11 @@ uint64_t gpc_tensors_idle_bytes(const struct gpc_device *device)
 	return gpc_bytes_less(torch.reserved, torch.allocated);
 }
 
+uint64_t gpc_tensors_n_free(const struct gpc_device *device)
+{
+	return gpc_counter_get(&sums_of(device)->n_free);
+}
+
 uint64_t gpc_tensors_n_malloc(const struct gpc_device *device)
 {
 	return gpc_counter_get(&sums_of(device)->n_malloc);

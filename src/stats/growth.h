@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Growth: which call site holds more and more of one device.
+ * Growth: which call site keeps more and more of one device.
  *
- * Every so many allocations on it what each site holds is noted: a window.  When the rows are full every
- * second one is dropped and the distance doubles, so that the rows always span the whole run in
- * bounded memory:
+ * What a leak keeps was asked for all along the run; what comes and goes was asked for lately, and what
+ * was filled once was asked for long ago.  So the ages of the live blocks tell them apart, to the byte:
  *
- *      run   |----|----|----|----|----|----|----|----|          a row a window, GPC_GROWTH_ROWS at most
- *      site       3    6    9   12   15   18   21   24          rose in 8 of the last 8 windows: it grows
- *      other      5    0    5    0    5    5    0    5          comes and goes
+ *      run    |----|----|----|----|----|----|----|----| now        windows, by number of allocations
+ *      leak   |  x |  x |  x |  x |  x |  x |  x |  x |            kept of 8 of the last 8: it grows
+ *      batch  |    |    |    |    |    |    |    | xx |            a sawtooth keeps nothing old
+ *      cache  | xx | xx |    |    |    |    |    |    |            full since long ago
  *
- * Threads   note: any; one takes the window, the others go on.  find: any; it may miss a window
- *           being taken.
- * Failure   init: GPC_NO_METADATA; then nothing is ever noted or found.
- * Limits    Windows are counted in allocations, not in time.
+ * Only the moments between windows are noted.  When there are GPC_GROWTH_ROWS every second one is dropped
+ * and the distance doubles, so that they always span the whole run.
+ *
+ * Threads   note: any; one takes the moment, the others go on.  find: any; it may miss a moment being
+ *           noted, and blocks that change meanwhile.
+ * Failure   None.  With fewer than GPC_GROWTH_WINDOWS moments nothing is found.
+ * Limits    Windows are counted in allocations, not in time.  Of blocks without a record nothing is known.
  */
 #ifndef GPC_STATS_GROWTH_H
 #define GPC_STATS_GROWTH_H
@@ -21,53 +24,50 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "base/status.h"
 #include "gpucache_format.h"
 
-#define GPC_GROWTH_ROWS    16 /* even */
-#define GPC_GROWTH_WINDOWS 8  /* that a verdict looks at */
+#define GPC_GROWTH_ROWS      16 /* even */
+#define GPC_GROWTH_WINDOWS   8  /* that a verdict looks at */
+#define GPC_GROWTH_STEADY    7  /* of them, to be called steady */
+#define GPC_GROWTH_MAX_SITES 32
 
 struct gpc_growth {
-	uint32_t device;
-	uint64_t *rows; /* GPC_GROWTH_ROWS rows of max_sites bytes held */
-	uint32_t max_sites;
-	_Atomic uint32_t n_rows;
-	uint64_t step;         /* allocations between two rows */
-	_Atomic uint64_t next; /* number of the allocation that is worth a row */
+	uint64_t times_ns[GPC_GROWTH_ROWS];
+	_Atomic uint32_t n_times;
+	uint64_t step;         /* allocations between two moments */
+	_Atomic uint64_t next; /* number of the allocation that is worth one */
 	atomic_flag is_busy;
 };
 
-/* What grew most over the last windows. */
+/* The site that keeps most of what was asked for in the last windows, among those that keep of most. */
 struct gpc_growing {
-	uint32_t stack; /* 0: nothing, or too few windows */
-	uint64_t bytes;
-	uint32_t n_windows;
-	uint32_t n_up; /* of them, those in which it rose */
+	uint32_t stack;        /* 0: none is steady, or too few windows */
+	uint32_t n_up;         /* windows of which it keeps something, GPC_GROWTH_STEADY at least */
+	uint64_t bytes;        /* that it keeps of the windows, as requested */
+	uint64_t n_blocks;     /* of them */
+	uint64_t others_bytes; /* that other steady sites keep of them */
 };
 
-GPC_MUST_CHECK enum gpc_status gpc_growth_init(
-	struct gpc_growth *growth, uint32_t device, uint32_t max_sites);
-void gpc_growth_fini(struct gpc_growth *growth);
+void gpc_growth_init(struct gpc_growth *growth);
 
 /* Behind gpc_growth_note. */
-void gpc_growth_take_row(struct gpc_growth *growth, uint64_t n_mallocs,
-	const struct gpucache_site *sites, uint32_t n_sites);
+void gpc_growth_take_moment(struct gpc_growth *growth, uint64_t n_mallocs, uint64_t now_ns);
 
-/* After each allocation on the device, of which `n_mallocs` were made so far.  n_sites never falls. */
-static inline void gpc_growth_note(struct gpc_growth *growth, uint64_t n_mallocs,
-	const struct gpucache_site *sites, uint32_t n_sites)
+/* After each allocation on the device, of which `n_mallocs` were made so far. */
+static inline void gpc_growth_note(struct gpc_growth *growth, uint64_t n_mallocs, uint64_t now_ns)
 {
 	if (__builtin_expect(
 		    n_mallocs >= atomic_load_explicit(&growth->next, memory_order_relaxed), 0))
-		gpc_growth_take_row(growth, n_mallocs, sites, n_sites);
+		gpc_growth_take_moment(growth, n_mallocs, now_ns);
 }
 
-/* The site that grew most over the last windows up to now. */
-struct gpc_growing gpc_growth_find(
-	const struct gpc_growth *growth, const struct gpucache_site *sites, uint32_t n_sites);
+/* `holders` of device number `device`, at most GPC_GROWTH_MAX_SITES; `blocks` of the whole process. */
+struct gpc_growing gpc_growth_find(const struct gpc_growth *growth, uint32_t device,
+	const struct gpucache_holder *holders, uint32_t n_holders,
+	const struct gpucache_block *blocks, uint32_t n_blocks);
 
-/* The bytes that a site gained over the last windows, or since the first one; 0: none. */
-uint64_t gpc_growth_of(const struct gpc_growth *growth, const struct gpucache_site *sites,
-	uint32_t n_sites, uint32_t stack);
+/* What one stack keeps of the last windows on the device, or of all where there are fewer. */
+uint64_t gpc_growth_of(const struct gpc_growth *growth, uint32_t device, uint32_t stack,
+	const struct gpucache_block *blocks, uint32_t n_blocks);
 
 #endif

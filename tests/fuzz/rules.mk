@@ -9,7 +9,7 @@ $(B)/tests/fuzz/report_main.o: tools/gpumem-report/main.c
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -Dmain=gpc_report_main -MMD -MP -c -o $@ $<
 
 $(FUZZ): $(fuzz.objs) $(HTML_OBJ) \
-  $(call obj,$(filter-out %/main.c,$(REPORT_SRCS)) $(filter tools/gpumem-replay/trace%,$(REPLAY_SRCS))) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
+  $(call obj,$(filter-out %/main.c,$(REPORT_SRCS)) $(filter tools/gpumem-replay/trace%,$(REPLAY_SRCS))) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(SANITIZE) $(LDFLAGS) $(REPORT_LIBS) -lz -lpthread -ldl
 

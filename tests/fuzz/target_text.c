@@ -8,7 +8,7 @@
 #include "record/name.h"
 #include "sim/config.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/gpumem-replay/trace.h"
+#include "tools/gpumem-replay/trace_file.h"
 
 /* The input as a string, in a block of its own: the sanitizer sees every byte beyond it. */
 static char *copy_text(const unsigned char *data, size_t size)

@@ -70,7 +70,7 @@ def case_without_a_recording_only_the_holders_of_the_full_gpu_are_named(world):
 def case_a_leak_on_a_gpu_that_allocates_seldom_is_found(world):
     for failing in (1, 0):
         said = run_out(world, "leak", 2, failing)
-        expect("remember_loss" in said and "in 8 of the" in " ".join(said.split()), said)
+        expect("remember_loss" in said and "growth (likely)" in said, said)
         report = world.report("oom", world.recording()).out
         expect("the fastest growing: +" in report, report)
         held, _ = sums_of(world.report_json("oom"))

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "gpucache_version.h"
+#include "tools/gpumem-replay/policy_pytorch.h"
 #include "tools/gpumem-replay/workload.h"
 
 static const struct gpc_policy_ops *const all_policies[] = {

@@ -10,7 +10,7 @@
 #ifndef GPC_REPLAY_ARGUMENTS_H
 #define GPC_REPLAY_ARGUMENTS_H
 
-#include "tools/gpumem-replay/run.h"
+#include "tools/replay/run.h"
 
 #define GPC_MAX_SOURCES 64
 

@@ -12,6 +12,7 @@
 #include "format/directory.h"
 #include "tools/gpumem-replay/arguments.h"
 #include "tools/gpumem-replay/print.h"
+#include "tools/gpumem-replay/trace_file.h"
 #include "tools/gpumem-replay/workload.h"
 
 /* Those of gpumem-report; 1 is "the condition is true". */

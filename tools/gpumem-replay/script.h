@@ -12,7 +12,7 @@
 #ifndef GPC_REPLAY_SCRIPT_H
 #define GPC_REPLAY_SCRIPT_H
 
-#include "tools/gpumem-replay/trace_build.h"
+#include "tools/replay/trace_build.h"
 
 #define GPC_SCRIPT_MAX_KEYS 8
 #define GPC_US              UINT64_C(1000) /* nanoseconds */

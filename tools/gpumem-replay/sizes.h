@@ -10,7 +10,7 @@
 #ifndef GPC_REPLAY_SIZES_H
 #define GPC_REPLAY_SIZES_H
 
-#include "tools/gpumem-replay/run.h"
+#include "tools/replay/run.h"
 
 #define GPC_N_SIZES 6
 

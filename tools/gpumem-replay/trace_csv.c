@@ -8,7 +8,8 @@
 #include <zlib.h>
 
 #include "alloc/size_class.h"
-#include "tools/gpumem-replay/trace_build.h"
+#include "tools/gpumem-replay/trace_file.h"
+#include "tools/replay/trace_build.h"
 
 #define MAX_LINE   512
 #define MAX_FIELDS 6

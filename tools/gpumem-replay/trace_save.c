@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-replay/trace_file.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
-
-#include "tools/gpumem-replay/trace.h"
 
 /* Pointers are only names here, one a slot: nothing is as far apart as the sizes say. */
 #define FIRST_POINTER UINT64_C(0x700000000000)

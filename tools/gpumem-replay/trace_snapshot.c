@@ -14,8 +14,9 @@
 #include <string.h>
 
 #include "alloc/size_class.h"
-#include "tools/gpumem-replay/trace_build.h"
+#include "tools/gpumem-replay/trace_file.h"
 #include "tools/gpumem-replay/trace_pickle.h"
+#include "tools/replay/trace_build.h"
 
 struct held {
 	uint64_t address;

@@ -17,7 +17,7 @@
 #ifndef GPC_REPLAY_WORKLOAD_H
 #define GPC_REPLAY_WORKLOAD_H
 
-#include "tools/gpumem-replay/trace.h"
+#include "tools/replay/trace.h"
 
 /* `spec`: NAME or NAME:key=value,...; it is the path of the trace, and must live as long. */
 GPC_MUST_CHECK enum gpc_status gpc_workload_make(

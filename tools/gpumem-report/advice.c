@@ -3,34 +3,15 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/torch.h"
 #include "base/verdict.h"
 #include "tools/gpumem-report/remedies.h"
 #include "tools/gpumem-report/sites.h"
 #include "tools/gpumem-report/torch.h"
 
-/* The same as the library's short form advises: large pieces are those above half the request. */
-#define SPLIT_LEAST_MIB 32
-#define SPLIT_MOST_MIB  512
-/* The pending_limit that is advised. */
-#define PENDING_ADVICE (UINT64_C(64) << 20)
-
-/* Whether this run set an option itself. */
-static bool is_set(const struct gpc_report *report, const char *option)
-{
-	enum gpc_text_kind kind;
-
-	for (size_t i = 0;; i++) {
-		char buf[256];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
-
-		if (!gpc_report_read_line(report->recording, i, &kind, &text))
-			return false;
-		if (kind == GPC_TEXT_CHANGED && strncmp(buf, option, strlen(option)) == 0 &&
-			buf[strlen(option)] == ' ')
-			return true;
-	}
-}
+typedef void writer(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text);
 
 /*
  * The name that the table of holders gives this stack: a wrapper that everybody calls says
@@ -57,6 +38,36 @@ static void add_site(const struct gpc_report *report, const struct gpucache_oom 
 		gpc_frames_site(report->frames, stack, text);
 }
 
+/* ---- the numbers of a verdict ---- */
+
+static void show_impossible(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " %s were asked for; the GPU has %s in all.",
+		gpc_show_bytes(oom->requested), gpc_show_bytes(oom->balance.device_total));
+}
+
+static void show_limit(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	if (oom->kind == GPUCACHE_KIND_TENSOR)
+		gpc_text_add(text,
+			" It is PyTorch's own (set_per_process_memory_fraction): the driver was "
+			"not asked. PyTorch has %s in its cache, %s of it in no tensor.",
+			gpc_show_bytes(oom->torch.reserved),
+			gpc_show_bytes(gpc_torch_unused(&oom->torch)));
+	else
+		gpc_text_add(text, " The limit is %s, and %s of it are in use.",
+			gpc_show_bytes(oom->limit),
+			gpc_show_bytes(gpc_balance_taken(&oom->balance)));
+}
+
 /* Of PyTorch's cache, where they are the cause. */
 static bool add_holes(const struct gpucache_oom *oom, struct gpc_text *text)
 {
@@ -70,87 +81,386 @@ static bool add_holes(const struct gpucache_oom *oom, struct gpc_text *text)
 	return true;
 }
 
-static void add_evidence(
-	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
+static void show_pieces(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
 {
+	const struct gpucache_oom *oom = &answer->oom;
 	const struct gpucache_balance *b = &oom->balance;
 
-	switch ((enum gpucache_verdict)oom->verdict) {
-	case GPUCACHE_VERDICT_IMPOSSIBLE:
-		gpc_text_add(text, " %s were asked for; the GPU has %s in all.",
-			gpc_show_bytes(oom->requested), gpc_show_bytes(b->device_total));
-		break;
-	case GPUCACHE_VERDICT_LIMIT:
-		if (oom->kind == GPUCACHE_KIND_TENSOR)
-			gpc_text_add(text,
-				" It is PyTorch's own (set_per_process_memory_fraction): the "
-				"driver was "
-				"not asked. PyTorch has %s in its cache, %s of it in no tensor.",
-				gpc_show_bytes(oom->torch.reserved),
-				gpc_show_bytes(gpc_torch_unused(&oom->torch)));
-		else
-			gpc_text_add(text, " The limit is %s, and %s of it are in use.",
-				gpc_show_bytes(oom->limit), gpc_show_bytes(gpc_balance_taken(b)));
-		break;
-	case GPUCACHE_VERDICT_FRAGMENTED:
-	case GPUCACHE_VERDICT_WRONG_POOL:
-		if (add_holes(oom, text))
-			break;
+	(void)report;
+	if (add_holes(oom, text))
+		return;
+	gpc_text_add(text,
+		" %s of cached memory are free, at most %s in one piece; %s were asked for.",
+		gpc_show_bytes(b->cached), gpc_show_bytes(b->cached_largest),
+		gpc_show_bytes(oom->requested));
+	if (answer->is_served_plain)
 		gpc_text_add(text,
-			" %s of cached memory are free, at most %s in one piece; %s were asked "
-			"for.",
-			gpc_show_bytes(b->cached), gpc_show_bytes(b->cached_largest),
-			gpc_show_bytes(oom->requested));
-		break;
-	case GPUCACHE_VERDICT_PENDING:
+			" Replayed on the driver without a cache, the request is served, and %s "
+			"stay "
+			"free.",
+			gpc_show_bytes(answer->plain_free_bytes));
+	else if (answer->is_replayed)
 		gpc_text_add(
-			text, " %s were freed and wait for the GPU.", gpc_show_bytes(b->pending));
-		break;
-	case GPUCACHE_VERDICT_ROUNDING:
-		gpc_text_add(text, " %s are lost to it.", gpc_show_bytes(b->rounding));
-		break;
-	case GPUCACHE_VERDICT_NEIGHBOUR:
-		gpc_text_add(text, " Other processes hold %s, this one %s.",
-			gpc_show_bytes(b->other_processes), gpc_show_bytes(gpc_balance_taken(b)));
-		break;
-	case GPUCACHE_VERDICT_UNTRACKED:
-		gpc_text_add(text, " It holds %s outside the allocator.",
-			gpc_show_bytes(b->process_outside));
-		break;
-	case GPUCACHE_VERDICT_GROWTH:
-		gpc_text_add(text, " In the later part of the run it grew by %s: ",
-			gpc_show_bytes(oom->growth_bytes));
-		add_site(report, oom, oom->growth_stack, text);
-		gpc_text_add(text, ".");
-		break;
-	case GPUCACHE_VERDICT_SPIKE:
-		gpc_text_add(text, " %s were asked for; the peak of the run before was %s.",
-			gpc_show_bytes(oom->requested), gpc_show_bytes(oom->peak_requested));
-		break;
-	case GPUCACHE_VERDICT_EXHAUSTED:
-		gpc_text_add(text, " It holds %s of %s.",
-			gpc_show_bytes(gpc_bytes_add(b->requested, b->direct)),
-			gpc_show_bytes(b->device_total));
-		break;
-	case GPUCACHE_VERDICT_DRIVER:
-		gpc_text_add(text, " It said %s were free; %s were asked for.",
-			gpc_show_bytes(b->device_free), gpc_show_bytes(oom->rounded));
-		break;
-	case GPUCACHE_VERDICT_NONE:
-	case GPUCACHE_VERDICT_COUNT:
-		break;
-	}
+			text, " Replayed on the driver without a cache, the request fails, too.");
 }
 
-void gpc_advice_why(
-	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
+static void show_pending(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
 {
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(
+		text, " %s were freed and wait for the GPU.", gpc_show_bytes(oom->balance.pending));
+}
+
+static void show_rounding(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " %s are lost to it.", gpc_show_bytes(oom->balance.rounding));
+}
+
+static void show_neighbour(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " Other processes hold %s, this one %s.",
+		gpc_show_bytes(oom->balance.other_processes),
+		gpc_show_bytes(gpc_balance_taken(&oom->balance)));
+}
+
+static void show_untracked(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " It holds %s outside the allocator.",
+		gpc_show_bytes(oom->balance.process_outside));
+}
+
+static void show_growth(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	gpc_text_add(text,
+		" In the later part of the run it grew by %s: ", gpc_show_bytes(oom->growth_bytes));
+	add_site(report, oom, oom->growth_stack, text);
+	gpc_text_add(text, ".");
+}
+
+static void show_spike(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " %s were asked for; the peak of the run before was %s.",
+		gpc_show_bytes(oom->requested), gpc_show_bytes(oom->peak_requested));
+}
+
+static void show_exhausted(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+	const struct gpucache_balance *b = &oom->balance;
+	uint64_t managed = oom->kind_bytes[GPUCACHE_KIND_MANAGED];
+
+	(void)report;
+	gpc_text_add(text, " It holds %s of %s.",
+		gpc_show_bytes(gpc_bytes_less(gpc_bytes_add(b->requested, b->direct), managed)),
+		gpc_show_bytes(b->device_total));
+	if (managed)
+		gpc_text_add(text,
+			" %s more are managed memory, of which any part may be elsewhere.",
+			gpc_show_bytes(managed));
+}
+
+static void show_refusal(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " It said %s were free; %s were asked for.",
+		gpc_show_bytes(oom->balance.device_free), gpc_show_bytes(oom->rounded));
+}
+
+static void show_framework(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	(void)report;
+	gpc_text_add(text, " %s holds %s; how much of it is in use cannot be told from outside.",
+		answer->framework, gpc_show_bytes(answer->framework_bytes));
+}
+
+static void show_contexts(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " They hold %s of %s.",
+		gpc_show_bytes(oom->kind_bytes[GPUCACHE_KIND_CONTEXT]),
+		gpc_show_bytes(oom->balance.device_total));
+}
+
+static void show_managed(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " It is %s.", gpc_show_bytes(oom->kind_bytes[GPUCACHE_KIND_MANAGED]));
+}
+
+static void show_request(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " %s were asked for.", gpc_show_bytes(oom->requested));
+}
+
+/* ---- what would have helped ---- */
+
+static void try_settings(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	(void)report;
+	if (gpc_torch_is_fragmented(&answer->oom)) {
+		gpc_text_add(text,
+			"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: it joins the holes.");
+		return;
+	}
+	for (uint32_t i = 0; i < answer->n_remedies; i++) {
+		const struct gpc_remedy *remedy = &answer->remedies[i];
+
+		gpc_text_add(text, "%s%s%s", i ? "Or " : "",
+			remedy->is_taken_out ? "without " : "GPUCACHE_CONF=", remedy->setting);
+		gpc_text_add(text,
+			": replayed so, this run has the request served, and %s of the GPU stay "
+			"free. ",
+			gpc_show_bytes(remedy->free_bytes));
+	}
+	if (answer->n_remedies == 0 && answer->is_replayed)
+		gpc_text_add(text,
+			"no option: replayed under each, this run has the request refused, too.");
+	else if (answer->n_remedies == 0)
+		gpc_text_add(text,
+			"no option is advised: the recording does not hold what a replay of this "
+			"request needs.");
+}
+
+static void try_shape(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	(void)report;
+	(void)answer;
+	gpc_text_add(text,
+		"look at the shape or the index type at the call site below; no setting can help.");
+}
+
+/* Its own limit: the least fraction, upwards in hundredths of a percent, that would have been enough. */
+static void try_torch_limit(const struct gpucache_oom *oom, struct gpc_text *text)
+{
+	uint64_t need =
+		gpc_bytes_add(oom->torch.reserved, gpc_torch_segment_size(oom->torch.requested));
+	uint64_t total = oom->balance.device_total;
+	uint64_t parts =
+		total ? (uint64_t)(((unsigned __int128)need * 10000 + total - 1) / total) : 0;
+
+	if (parts && parts <= 10000 && oom->balance.device_free >= oom->requested)
+		gpc_text_add(text,
+			"torch.cuda.set_per_process_memory_fraction(%llu.%04llu) would have been "
+			"enough.",
+			(unsigned long long)(parts / 10000), (unsigned long long)(parts % 10000));
+	else
+		gpc_text_add(text, "hold less: see HOLDERS; the GPU has no more to give.");
+}
+
+static void try_limit(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+	uint64_t more = answer->enough_bytes ? answer->enough_bytes : oom->short_by;
+	/* Whole MiB, upwards: the line can be pasted as it is. */
+	uint64_t needed = gpc_round_up(gpc_bytes_add(oom->limit, more), GPC_MIB) / GPC_MIB;
+	char value[64];
+	const char *option = gpc_report_read_option(report->recording,
+				     "per_process_memory_fraction", value, sizeof value)
+				     ? "per_process_memory_fraction"
+				     : "limit";
+
+	if (oom->kind == GPUCACHE_KIND_TENSOR)
+		try_torch_limit(oom, text);
+	else if (oom->limit == 0 || oom->short_by == GPUCACHE_UNKNOWN ||
+		 needed > oom->balance.device_total / GPC_MIB)
+		gpc_text_add(text, "raise the option `%s`, or hold less: see HOLDERS.", option);
+	else if (strcmp(option, "limit") == 0)
+		gpc_text_add(text, "GPUCACHE_CONF=limit:%lluMiB would have been enough.",
+			(unsigned long long)needed);
+	else
+		gpc_text_add(text, "raise the option `%s` so that it allows %llu MiB.", option,
+			(unsigned long long)needed);
+}
+
+static void try_wait(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	(void)report;
+	(void)answer;
+	gpc_text_add(text, "wait for the GPU before this request (cudaDeviceSynchronize).");
+}
+
+static void try_neighbour(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	char value[64];
+
+	(void)answer;
+	gpc_text_add(text, "another GPU (CUDA_VISIBLE_DEVICES), or end what else runs on this one");
+	if (!gpc_report_read_option(report->recording, "oom_wait_ms", value, sizeof value))
+		gpc_text_add(text, "; GPUCACHE_CONF=oom_wait_ms:30000 waits for it");
+	gpc_text_add(text, ".");
+}
+
+static void try_lazy(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	(void)report;
+	(void)answer;
+	gpc_text_add(text,
+		"CUDA_MODULE_LOADING=LAZY loads only the kernels that are used; fewer processes "
+		"and contexts on one GPU.");
+}
+
+static void try_leaks(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	(void)report;
+	(void)answer;
+	gpc_text_add(text,
+		"free what is no longer needed at that place; `gpumem-report leaks` shows whole "
+		"stacks.");
+}
+
+static void try_less(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+	bool is_short = oom->short_by != GPUCACHE_UNKNOWN && oom->short_by != 0;
+
+	(void)report;
+	gpc_text_add(text,
+		"hold %s less: a smaller batch, a shorter type, or free earlier what is under "
+		"HOLDERS.",
+		answer->enough_bytes ? gpc_show_bytes(answer->enough_bytes)
+		: is_short           ? gpc_show_bytes(oom->short_by)
+				     : "some");
+}
+
+static void try_again(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	(void)report;
+	(void)answer;
+	gpc_text_add(text,
+		"the same again: another process may have been quicker. If it stays, restart the "
+		"process: its address space or the driver's tables may be full.");
+}
+
+static void try_one_context(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	(void)report;
+	(void)answer;
+	gpc_text_add(text,
+		"one context a GPU: use the primary one (cudaSetDevice), and one process instead "
+		"of many.");
+}
+
+static void try_prefetch(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	(void)report;
+	(void)answer;
+	gpc_text_add(
+		text, "free managed memory, or move it away (cudaMemPrefetchAsync to the host).");
+}
+
+static void try_framework(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	(void)report;
+	gpc_text_add(text, "%s: it then takes what it needs.",
+		strcmp(answer->framework, "TensorFlow") == 0
+			? "TF_FORCE_GPU_ALLOW_GROWTH=true"
+			: "XLA_PYTHON_CLIENT_PREALLOCATE=false");
+}
+
+static void try_pinned(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	(void)report;
+	(void)answer;
+	gpc_text_add(text, "look at `ulimit -l` and at the host's free memory; pin less.");
+}
+
+static void try_holders(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	(void)report;
+	(void)answer;
+	gpc_text_add(text, "look at what holds the memory, under HOLDERS.");
+}
+
+/* What is said of each verdict: its numbers, and what would have helped. */
+static const struct {
+	writer *show; /* NULL: the words say it all */
+	writer *try;
+} verdicts[GPUCACHE_VERDICT_COUNT] = {
+	[GPUCACHE_VERDICT_NONE] = { NULL, try_holders },
+	[GPUCACHE_VERDICT_IMPOSSIBLE] = { show_impossible, try_shape },
+	[GPUCACHE_VERDICT_LIMIT] = { show_limit, try_limit },
+	[GPUCACHE_VERDICT_FRAGMENTED] = { show_pieces, try_settings },
+	[GPUCACHE_VERDICT_PENDING] = { show_pending, try_wait },
+	[GPUCACHE_VERDICT_ROUNDING] = { show_rounding, try_settings },
+	[GPUCACHE_VERDICT_NEIGHBOUR] = { show_neighbour, try_neighbour },
+	[GPUCACHE_VERDICT_UNTRACKED] = { show_untracked, try_lazy },
+	[GPUCACHE_VERDICT_GROWTH] = { show_growth, try_leaks },
+	[GPUCACHE_VERDICT_SPIKE] = { show_spike, try_less },
+	[GPUCACHE_VERDICT_EXHAUSTED] = { show_exhausted, try_less },
+	[GPUCACHE_VERDICT_DRIVER] = { show_refusal, try_again },
+	[GPUCACHE_VERDICT_WRONG_POOL] = { show_pieces, try_settings },
+	[GPUCACHE_VERDICT_CONTEXTS] = { show_contexts, try_one_context },
+	[GPUCACHE_VERDICT_MANAGED] = { show_managed, try_prefetch },
+	[GPUCACHE_VERDICT_PREALLOCATED] = { show_framework, try_framework },
+	[GPUCACHE_VERDICT_PINNED] = { show_request, try_pinned },
+};
+
+/* ---- the sections ---- */
+
+void gpc_advice_why(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *ret_text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
 	if (oom->verdict == GPUCACHE_VERDICT_NONE)
 		gpc_text_add(ret_text, "unknown: %s.", gpc_verdict_meaning(oom->verdict));
 	else
 		gpc_text_add(ret_text, "%s (%s): %s.", gpc_verdict_word(oom->verdict),
 			gpc_strength_word(oom->strength), gpc_verdict_meaning(oom->verdict));
-	add_evidence(report, oom, ret_text);
+	if (verdicts[oom->verdict].show)
+		verdicts[oom->verdict].show(report, answer, ret_text);
 }
 
 /* What would have been enough, and what was there. */
@@ -185,97 +495,6 @@ static void add_short(
 	}
 }
 
-static void try_fragmented(
-	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
-{
-	uint64_t need = oom->rounded ? oom->rounded : oom->requested;
-	uint64_t half_mib = need >> 21;
-	uint64_t room = gpc_bytes_add(oom->balance.device_free, oom->balance.cached);
-	uint64_t split_mib = SPLIT_LEAST_MIB;
-
-	while (split_mib * 2 <= half_mib && split_mib * 2 <= SPLIT_MOST_MIB)
-		split_mib *= 2;
-	if (!is_set(report, "max_split_size_mb") && half_mib >= SPLIT_LEAST_MIB)
-		gpc_text_add(text,
-			"GPUCACHE_CONF=max_split_size_mb:%llu may keep large pieces whole. ",
-			(unsigned long long)split_mib);
-	if (!is_set(report, "cache") && room != GPUCACHE_UNKNOWN && room >= need)
-		gpc_text_add(text,
-			"GPUCACHE_CONF=cache:off is slower, but %s would have been free. ",
-			gpc_show_bytes(room));
-	gpc_text_add(text, "Allocate what lives long before what comes and goes.");
-}
-
-/* Its own limit: the least fraction, upwards in hundredths of a percent, that would have been enough. */
-static void try_torch_limit(const struct gpucache_oom *oom, struct gpc_text *text)
-{
-	uint64_t need =
-		gpc_bytes_add(oom->torch.reserved, gpc_torch_segment_size(oom->torch.requested));
-	uint64_t total = oom->balance.device_total;
-	uint64_t parts =
-		total ? (uint64_t)(((unsigned __int128)need * 10000 + total - 1) / total) : 0;
-
-	if (parts && parts <= 10000 && oom->balance.device_free >= oom->requested)
-		gpc_text_add(text,
-			"torch.cuda.set_per_process_memory_fraction(%llu.%04llu) would have been "
-			"enough.",
-			(unsigned long long)(parts / 10000), (unsigned long long)(parts % 10000));
-	else
-		gpc_text_add(text, "hold less: see HOLDERS; the GPU has no more to give.");
-}
-
-static void try_limit(
-	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
-{
-	/* Whole MiB, upwards: the line can be pasted as it is. */
-	uint64_t needed =
-		gpc_bytes_add(gpc_bytes_add(oom->limit, oom->short_by), (UINT64_C(1) << 20) - 1) >>
-		20;
-	const char *option = is_set(report, "per_process_memory_fraction")
-				     ? "per_process_memory_fraction"
-				     : "limit";
-
-	if (oom->kind == GPUCACHE_KIND_TENSOR)
-		try_torch_limit(oom, text);
-	else if (oom->limit == 0 || oom->short_by == GPUCACHE_UNKNOWN ||
-		 needed > oom->balance.device_total >> 20)
-		gpc_text_add(text, "raise the option `%s`, or hold less: see HOLDERS.", option);
-	else if (strcmp(option, "limit") == 0)
-		gpc_text_add(text, "GPUCACHE_CONF=limit:%lluMiB would have been enough.",
-			(unsigned long long)needed);
-	else
-		gpc_text_add(text, "raise the option `%s` so that it allows %llu MiB.", option,
-			(unsigned long long)needed);
-}
-
-static void try_rounding(const struct gpc_report *report, struct gpc_text *text)
-{
-	if (is_set(report, "roundup_power2_divisions"))
-		gpc_text_add(text,
-			"leave out the option `roundup_power2_divisions`, or give it more steps.");
-	else
-		gpc_text_add(text,
-			"fewer and larger allocations: no option makes rounding smaller than it "
-			"is.");
-}
-
-static void try_pending(
-	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
-{
-	gpc_text_add(text, "wait for the GPU before this request (cudaDeviceSynchronize)");
-	if (!is_set(report, "pending_limit") && oom->balance.pending > PENDING_ADVICE)
-		gpc_text_add(text, ", or GPUCACHE_CONF=pending_limit:64MiB");
-	gpc_text_add(text, ".");
-}
-
-static void try_neighbour(const struct gpc_report *report, struct gpc_text *text)
-{
-	gpc_text_add(text, "another GPU (CUDA_VISIBLE_DEVICES), or end what else runs on this one");
-	if (!is_set(report, "oom_wait_ms"))
-		gpc_text_add(text, "; GPUCACHE_CONF=oom_wait_ms:30000 waits for it");
-	gpc_text_add(text, ".");
-}
-
 /* Before 1.4 nothing else is known of PyTorch's cache but how much of it was in no tensor. */
 static void try_torch(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
@@ -297,8 +516,9 @@ static void try_torch(
 }
 
 void gpc_advice_try(
-	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *ret_text)
 {
+	const struct gpucache_oom *oom = &answer->oom;
 	bool may_be_told_by_use = oom->verdict == GPUCACHE_VERDICT_GROWTH ||
 				  oom->verdict == GPUCACHE_VERDICT_SPIKE ||
 				  oom->verdict == GPUCACHE_VERDICT_EXHAUSTED ||
@@ -307,85 +527,31 @@ void gpc_advice_try(
 	try_torch(report, oom, ret_text);
 	if (may_be_told_by_use && gpc_remedies_try(report, oom, ret_text))
 		return;
-	switch ((enum gpucache_verdict)oom->verdict) {
-	case GPUCACHE_VERDICT_IMPOSSIBLE:
-		gpc_text_add(ret_text,
-			"look at the shape or the index type at the call site below; no setting "
-			"can help.");
-		break;
-	case GPUCACHE_VERDICT_LIMIT:
-		try_limit(report, oom, ret_text);
-		break;
-	case GPUCACHE_VERDICT_FRAGMENTED:
-	case GPUCACHE_VERDICT_WRONG_POOL:
-		if (gpc_torch_is_fragmented(oom))
-			gpc_text_add(ret_text,
-				"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: it joins the "
-				"holes.");
-		else
-			try_fragmented(report, oom, ret_text);
-		break;
-	case GPUCACHE_VERDICT_PENDING:
-		try_pending(report, oom, ret_text);
-		break;
-	case GPUCACHE_VERDICT_ROUNDING:
-		try_rounding(report, ret_text);
-		break;
-	case GPUCACHE_VERDICT_NEIGHBOUR:
-		try_neighbour(report, ret_text);
-		break;
-	case GPUCACHE_VERDICT_UNTRACKED:
-		gpc_text_add(ret_text,
-			"CUDA_MODULE_LOADING=LAZY loads only the kernels that are used; fewer "
-			"processes "
-			"and contexts on one GPU.");
-		break;
-	case GPUCACHE_VERDICT_GROWTH:
-		gpc_text_add(ret_text,
-			"free what is no longer needed at that place; `gpumem-report leaks` shows "
-			"whole stacks.");
-		break;
-	case GPUCACHE_VERDICT_SPIKE:
-		gpc_text_add(ret_text, "a smaller batch for this step, or the step in parts.");
-		break;
-	case GPUCACHE_VERDICT_EXHAUSTED:
-		gpc_text_add(ret_text,
-			"hold %s less: a smaller batch, a shorter type, or free earlier what is "
-			"under "
-			"HOLDERS.",
-			oom->short_by == GPUCACHE_UNKNOWN || !oom->short_by
-				? "some"
-				: gpc_show_bytes(oom->short_by));
-		break;
-	case GPUCACHE_VERDICT_DRIVER:
-		gpc_text_add(ret_text,
-			"the same again: another process may have been quicker. If it stays, "
-			"restart the "
-			"process: its address space or the driver's tables may be full.");
-		break;
-	case GPUCACHE_VERDICT_NONE:
-	case GPUCACHE_VERDICT_COUNT:
-		gpc_text_add(ret_text, "look at what holds the memory, under HOLDERS.");
-		break;
-	}
+	verdicts[answer->oom.verdict].try(report, answer, ret_text);
 }
 
 /* The other verdicts, as words; nothing where there are none. */
 static void add_also(const struct gpucache_oom *oom, struct gpc_text *ret_text)
 {
-	for (unsigned v = 1; v < GPUCACHE_VERDICT_COUNT; v++)
-		if ((oom->also >> v & 1) && v != oom->verdict)
-			gpc_text_add(ret_text, "%s%s (%s)", ret_text->len ? "; " : "",
-				gpc_verdict_word(v), gpc_verdict_meaning(v));
+	for (unsigned v = 1; v < GPUCACHE_VERDICT_COUNT; v++) {
+		if (!(oom->also >> v & 1) || v == oom->verdict)
+			continue;
+		gpc_text_add(ret_text, "%s%s (%s", ret_text->len ? "; " : "", gpc_verdict_word(v),
+			gpc_verdict_meaning(v));
+		if (v == GPUCACHE_VERDICT_FRAGMENTED)
+			gpc_text_add(ret_text, ": %s", gpc_show_bytes(oom->balance.cached));
+		gpc_text_add(ret_text, ")");
+	}
 }
 
 void gpc_advice_print(
-	const struct gpc_report *report, const struct gpucache_oom *oom, bool with_also)
+	const struct gpc_report *report, const struct gpc_answer *answer, bool with_also)
 {
+	const struct gpucache_oom *oom = &answer->oom;
 	char buf[800];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-	gpc_advice_why(report, oom, &text);
+	gpc_advice_why(report, answer, &text);
 	gpc_paper_wrap(&report->paper, "WHY", buf);
 	text = gpc_text_init(buf, sizeof buf);
 	add_also(oom, &text);
@@ -399,6 +565,6 @@ void gpc_advice_print(
 	add_short(report, oom, &text);
 	gpc_paper_wrap(&report->paper, "SHORT", buf);
 	text = gpc_text_init(buf, sizeof buf);
-	gpc_advice_try(report, oom, &text);
+	gpc_advice_try(report, answer, &text);
 	gpc_paper_wrap(&report->paper, "TRY", buf);
 }

@@ -171,9 +171,10 @@ static void print_setup(struct gpc_report *report)
 			n_recovered == 1 ? "" : "s");
 }
 
-static void print_json(struct gpc_report *report, const struct gpucache_oom *oom,
+static void print_json(struct gpc_report *report, const struct gpc_answer *answer,
 	const struct gpucache_device *device)
 {
+	const struct gpucache_oom *oom = &answer->oom;
 	struct json_object *root = gpc_json_begin(report, "oom");
 	struct json_object *request = json_object_new_object();
 	struct json_object *verdict = json_object_new_object();
@@ -200,10 +201,10 @@ static void print_json(struct gpc_report *report, const struct gpucache_oom *oom
 	json_object_object_add(root, "torch", gpc_torch_json_at(report, oom));
 	gpc_json_text(verdict, "word", gpc_verdict_word(oom->verdict));
 	gpc_json_text(verdict, "strength", gpc_strength_word(oom->strength));
-	gpc_advice_why(report, oom, &text);
+	gpc_advice_why(report, answer, &text);
 	gpc_json_text(verdict, "why", buf);
 	text = gpc_text_init(buf, sizeof buf);
-	gpc_advice_try(report, oom, &text);
+	gpc_advice_try(report, answer, &text);
 	gpc_json_text(verdict, "advice", buf);
 	for (unsigned v = 1; v < GPUCACHE_VERDICT_COUNT; v++)
 		if (oom->also >> v & 1)
@@ -246,6 +247,7 @@ enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
 {
 	struct gpucache_device device = { .ordinal = -1 };
 	struct gpc_torch torch;
+	struct gpc_answer answer;
 	struct gpucache_oom oom;
 
 	if (!choose_oom(report, &oom)) {
@@ -261,12 +263,13 @@ enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
 	}
 	device.ordinal = oom.device;
 	(void)gpc_report_find_device(report, oom.device, &device);
+	gpc_answer_find(report, &oom, &answer);
 	if (report->options->json) {
-		print_json(report, &oom, &device);
+		print_json(report, &answer, &device);
 		return GPC_EXIT_MADE;
 	}
 	print_head(report, &oom, &device);
-	gpc_advice_print(report, &oom, true);
+	gpc_advice_print(report, &answer, true);
 	print_request(report, &oom);
 	gpc_paper_section(&report->paper, "BALANCE", "GPU %d at that moment", oom.device);
 	torch = gpc_torch_at(report, &oom);

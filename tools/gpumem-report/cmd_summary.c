@@ -278,13 +278,15 @@ static void print_text(
 	struct gpc_report *report, const struct gpucache_oom *fatal, unsigned n_recovered)
 {
 	struct gpucache_device device;
+	struct gpc_answer answer;
 	struct gpc_moment moment;
 	unsigned n_used = 0;
 
 	print_headline(report, fatal, n_recovered);
 	if (fatal) {
 		fputc('\n', report->paper.out);
-		gpc_advice_print(report, fatal, false);
+		gpc_answer_find(report, fatal, &answer);
+		gpc_advice_print(report, &answer, false);
 	}
 	for (uint64_t i = 0; gpc_moment_next(report, &i, &device, &moment); n_used++)
 		print_device(report, &device, &moment, fatal);
@@ -327,15 +329,18 @@ static void add_counters(struct json_object *object, const struct gpc_report *re
 	}
 }
 
-static struct json_object *verdict_json(const struct gpucache_oom *oom)
+static struct json_object *verdict_json(
+	const struct gpc_report *report, const struct gpucache_oom *oom)
 {
 	struct json_object *verdict;
+	struct gpc_answer answer;
 
 	if (!oom)
 		return NULL;
+	gpc_answer_find(report, oom, &answer);
 	verdict = json_object_new_object();
-	gpc_json_text(verdict, "word", gpc_verdict_word(oom->verdict));
-	gpc_json_text(verdict, "strength", gpc_strength_word(oom->strength));
+	gpc_json_text(verdict, "word", gpc_verdict_word(answer.oom.verdict));
+	gpc_json_text(verdict, "strength", gpc_strength_word(answer.oom.strength));
 	gpc_json_bytes(verdict, "oom_number", oom->number);
 	return verdict;
 }
@@ -369,7 +374,8 @@ static struct json_object *device_json(struct gpc_report *report,
 
 	gpc_json_text(object, "moment", gpc_moment_key(moment, report));
 	json_object_object_add(object, "verdict",
-		verdict_json(gpc_report_fatal_oom(report, device->ordinal, &oom) ? &oom : NULL));
+		verdict_json(
+			report, gpc_report_fatal_oom(report, device->ordinal, &oom) ? &oom : NULL));
 	json_object_object_add(
 		object, "balance", balance_json(report, device, moment, &totals.sum));
 	add_counters(now, report, &totals.sum, GPC_WHEN_HEAP);
@@ -401,7 +407,7 @@ static void print_json(
 	struct gpucache_device device;
 	struct gpc_moment moment;
 
-	json_object_object_add(root, "verdict", verdict_json(fatal));
+	json_object_object_add(root, "verdict", verdict_json(report, fatal));
 	gpc_json_bytes(root, "recovered_failures", n_recovered);
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_DEVICES].count; i++) {
 		if (!gpc_recording_read_device(rec, i, &device) ||

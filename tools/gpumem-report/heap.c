@@ -228,11 +228,11 @@ enum gpc_status gpc_heap_create(
 	free(maker.blocks);
 	free(maker.rows);
 	if (!is_made)
-		gpc_heap_fini(heap);
+		gpc_heap_view_fini(heap);
 	return is_made ? GPC_OK : GPC_NO_METADATA;
 }
 
-void gpc_heap_fini(struct gpc_heap *heap)
+void gpc_heap_view_fini(struct gpc_heap *heap)
 {
 	free(heap->segments);
 	free(heap->cells);

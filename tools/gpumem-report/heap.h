@@ -75,7 +75,7 @@ struct gpc_heap {
 /* Of one device. */
 GPC_MUST_CHECK enum gpc_status gpc_heap_create(
 	struct gpc_heap *heap, const struct gpc_report *report, int32_t ordinal);
-void gpc_heap_fini(struct gpc_heap *heap);
+void gpc_heap_view_fini(struct gpc_heap *heap);
 
 /* "live", "free", ... */
 const char *gpc_cell_word(unsigned state);

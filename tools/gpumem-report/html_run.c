@@ -275,7 +275,7 @@ static enum gpc_status put_heap(const struct run *run, int32_t ordinal)
 			gpc_html_names_tag(run->names, cell->tag));
 	}
 	fputs("]}", run->out);
-	gpc_heap_fini(&heap);
+	gpc_heap_view_fini(&heap);
 	return GPC_OK;
 }
 

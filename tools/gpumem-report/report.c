@@ -222,6 +222,27 @@ bool gpc_report_read_line(const struct gpc_recording *recording, size_t i,
 	return true;
 }
 
+bool gpc_report_read_option(
+	const struct gpc_recording *recording, const char *option, char *value, size_t size)
+{
+	size_t length = strlen(option);
+	enum gpc_text_kind kind;
+
+	for (size_t i = 0;; i++) {
+		char buf[256];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		const char *at = buf + length + 1;
+
+		if (!gpc_report_read_line(recording, i, &kind, &text))
+			return false;
+		if (kind != GPC_TEXT_CHANGED || strncmp(buf, option, length) != 0 ||
+			buf[length] != ' ')
+			continue;
+		gpc_format(value, size, "%.*s", (int)strcspn(at, " "), at);
+		return true;
+	}
+}
+
 /* The section's name stands before the first note only. */
 static void note(struct gpc_report *report, bool *is_first, const char *text)
 {

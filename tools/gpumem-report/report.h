@@ -187,4 +187,8 @@ enum gpc_text_kind {
 bool gpc_report_read_line(const struct gpc_recording *recording, size_t i,
 	enum gpc_text_kind *ret_kind, struct gpc_text *ret_text);
 
+/* The value that somebody gave to an option of gpucache; false: it has its default. */
+bool gpc_report_read_option(
+	const struct gpc_recording *recording, const char *option, char *value, size_t size);
+
 #endif

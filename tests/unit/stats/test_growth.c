@@ -1,152 +1,164 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unit.h"
 
-#include "base/metamem.h"
+#include <stdbool.h>
+
 #include "stats/growth.h"
 
-#define N_SITES 8
+#define MAX_BLOCKS 4096
 
+/* What a program's sites ask for at step i, and keep at the end of the run. */
 static struct gpc_growth growth;
-static struct gpucache_site sites[N_SITES];
+static struct gpucache_block blocks[MAX_BLOCKS];
+static uint32_t n_blocks;
+static uint64_t n_mallocs;
+static const struct gpucache_holder holders[] = { { .stack = 11 }, { .stack = 12 } };
 
 static int set_up(void **state)
 {
 	(void)state;
-	memset(sites, 0, sizeof sites);
-	for (uint32_t i = 1; i < N_SITES; i++)
-		sites[i].stack = 10 + i;
-	return gpc_growth_init(&growth, 0, N_SITES) != GPC_OK;
+	gpc_growth_init(&growth);
+	memset(blocks, 0, sizeof blocks);
+	n_blocks = 0;
+	n_mallocs = 0;
+	return 0;
 }
 
-static int tear_down(void **state)
+/* One allocation at a time of its own; what is kept stays in the table. */
+static void ask(uint32_t stack, bool is_kept)
+{
+	n_mallocs++;
+	if (is_kept)
+		blocks[n_blocks++] = (struct gpucache_block){ .state = GPUCACHE_BLOCK_LIVE,
+			.kind = GPUCACHE_KIND_DEVICE,
+			.stack = stack,
+			.requested = 100,
+			.time_ns = 1000 * n_mallocs };
+	gpc_growth_note(&growth, n_mallocs, 1000 * n_mallocs);
+}
+
+static struct gpc_growing find(void)
+{
+	return gpc_growth_find(&growth, 0, holders, N_OF(holders), blocks, n_blocks);
+}
+
+static void a_leak_is_found_whatever_comes_and_goes_beside_it(void **state)
+{
+	struct gpc_growing found;
+
+	(void)state;
+	for (int i = 0; i < 400; i++) {
+		ask(12, false);
+		ask(11, true);
+	}
+	found = find();
+	assert_int_equal(found.stack, 11);
+	assert_true(found.n_up >= 7);
+	assert_int_equal(found.bytes, 100 * found.n_blocks);
+	/* Eight windows are at least half of the run: every second moment is dropped when sixteen are noted. */
+	assert_true(found.n_blocks >= 200 && found.n_blocks <= 400);
+	assert_int_equal(found.others_bytes, 0);
+}
+
+static void large_blocks_are_found_within_some_dozen(void **state)
 {
 	(void)state;
-	gpc_growth_fini(&growth);
-	return gpc_metamem_total() != 0;
+	for (int i = 0; i < 20; i++)
+		ask(11, true);
+	assert_int_equal(find().stack, 11);
 }
 
-/* `n` allocations; site 1 gets one more byte at each, site 2 comes and goes, site 3 holds still. */
-static void run(uint64_t first, uint64_t n)
+static void sawteeth_are_no_growth(void **state)
 {
-	sites[3].live_bytes = 1000000;
-	for (uint64_t i = first; i < first + n; i++) {
-		sites[1].live_bytes = i;
-		sites[2].live_bytes = i % 2 ? 100000 : 0;
-		gpc_growth_note(&growth, i, sites, N_SITES);
+	(void)state;
+	/* Whatever the tooth's length, of which only the last is there. */
+	for (int teeth = 3; teeth < 60; teeth++) {
+		assert_int_equal(set_up(NULL), 0);
+		for (int i = 0; i < 1000; i++)
+			ask(11, i / (1000 / teeth + 1) == 999 / (1000 / teeth + 1));
+		assert_int_equal(find().stack, 0);
 	}
 }
 
-static void a_site_that_rises_in_every_window_is_found(void **state)
+static void what_was_filled_in_the_first_third_is_no_growth(void **state)
+{
+	(void)state;
+	for (int n = 24; n < 3000; n += 7) {
+		assert_int_equal(set_up(NULL), 0);
+		for (int i = 0; i < n; i++)
+			ask(11, i < n / 3);
+		assert_int_equal(find().stack, 0);
+	}
+}
+
+static void what_other_sites_keep_as_steadily_is_told(void **state)
 {
 	struct gpc_growing found;
 
 	(void)state;
-	run(1, 400);
-	found = gpc_growth_find(&growth, sites, N_SITES);
-	assert_int_equal(found.stack, 11);
-	assert_int_equal(found.n_windows, 8);
-	assert_int_equal(found.n_up, 8);
-	assert_true(found.bytes > 200 && found.bytes < 400);
+	for (int i = 0; i < 300; i++) {
+		ask(12, true);
+		ask(11, true);
+		ask(12, true);
+	}
+	found = find();
+	assert_int_equal(found.stack, 12);
+	assert_true(found.others_bytes >= found.bytes * 9 / 20);
+	assert_true(found.others_bytes <= found.bytes * 11 / 20);
 }
 
-static void the_windows_span_the_whole_of_a_long_run(void **state)
-{
-	struct gpc_growing found;
-
-	(void)state;
-	run(1, 100000);
-	found = gpc_growth_find(&growth, sites, N_SITES);
-	assert_int_equal(found.stack, 11);
-	assert_true(found.n_up >= 7);
-	/* Eight windows are at least a quarter of it: rows are thinned when sixteen are full. */
-	assert_true(found.bytes > 25000);
-}
-
-static void what_holds_still_is_not_growth(void **state)
+static void what_one_stack_keeps_is_told_also_of_a_short_run(void **state)
 {
 	(void)state;
-	sites[3].live_bytes = 1000000;
-	for (uint64_t i = 1; i < 1000; i++)
-		gpc_growth_note(&growth, i, sites, N_SITES);
-	assert_int_equal(gpc_growth_find(&growth, sites, N_SITES).stack, 0);
-}
-
-static void what_a_site_gained_is_asked_for_by_its_stack(void **state)
-{
-	(void)state;
-	assert_int_equal(gpc_growth_of(&growth, sites, N_SITES, 11), 0);
-	run(1, 100000);
-	assert_int_equal(gpc_growth_of(&growth, sites, N_SITES, 11),
-		gpc_growth_find(&growth, sites, N_SITES).bytes);
-	assert_int_equal(gpc_growth_of(&growth, sites, N_SITES, 13), 0);
-	assert_int_equal(gpc_growth_of(&growth, sites, N_SITES, 0), 0);
-	assert_int_equal(gpc_growth_of(&growth, sites, N_SITES, 99), 0);
+	assert_int_equal(gpc_growth_of(&growth, 0, 11, blocks, n_blocks), 0);
+	for (int i = 0; i < 6; i++) {
+		ask(11, true);
+		ask(12, i % 2);
+	}
+	/* The first moment is the second allocation: five and three of what came later are kept. */
+	assert_int_equal(gpc_growth_of(&growth, 0, 11, blocks, n_blocks), 500);
+	assert_int_equal(gpc_growth_of(&growth, 0, 12, blocks, n_blocks), 300);
+	assert_int_equal(gpc_growth_of(&growth, 0, 0, blocks, n_blocks), 0);
+	assert_int_equal(gpc_growth_of(&growth, 1, 11, blocks, n_blocks), 0);
+	for (int i = 0; i < 1000; i++)
+		ask(13, false);
+	assert_int_equal(gpc_growth_of(&growth, 0, 11, blocks, n_blocks), 0);
 }
 
 static void fewer_than_eight_windows_say_nothing(void **state)
 {
 	(void)state;
-	run(1, 200);
-	assert_int_equal(gpc_growth_find(&growth, sites, N_SITES).stack, 0);
+	for (int i = 0; i < 15; i++)
+		ask(11, true);
+	assert_int_equal(find().stack, 0);
 }
 
-static void a_site_half_way_through_a_removal_counts_as_empty(void **state)
+static void what_is_on_another_device_or_the_drivers_own_is_not_seen(void **state)
 {
-	struct gpc_growing found;
-
 	(void)state;
-	run(1, 400);
-	sites[4].live_bytes = (uint64_t)-5;
-	found = gpc_growth_find(&growth, sites, N_SITES);
-	assert_int_equal(found.stack, 11);
-}
-
-static void what_grows_on_another_device_is_not_seen(void **state)
-{
-	struct gpc_growing found;
-
-	(void)state;
-	sites[1].device = 1;
-	sites[4].device = 1;
-	for (uint64_t i = 1; i < 400; i++) {
-		sites[5].live_bytes = i;
-		sites[1].live_bytes = sites[4].live_bytes = 1000 * i;
-		gpc_growth_note(&growth, i, sites, N_SITES);
+	for (int i = 0; i < 300; i++) {
+		ask(11, true);
+		ask(12, true);
 	}
-	found = gpc_growth_find(&growth, sites, N_SITES);
-	assert_int_equal(found.stack, 15);
-	assert_true(found.bytes < 400);
-}
-
-static void without_metadata_nothing_is_noted(void **state)
-{
-	struct gpc_growth none;
-
-	(void)state;
-	gpc_metamem_fail_at(1);
-	assert_int_equal(gpc_growth_init(&none, 0, N_SITES), GPC_NO_METADATA);
-	gpc_metamem_fail_at(0);
-	gpc_growth_note(&none, 1u << 30, sites, N_SITES);
-	assert_int_equal(gpc_growth_find(&none, sites, N_SITES).stack, 0);
+	for (uint32_t i = 0; i < n_blocks; i += 2) {
+		blocks[i].device = 1;
+		blocks[i + 1].kind = GPUCACHE_KIND_CONTEXT;
+	}
+	assert_int_equal(find().stack, 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			a_site_that_rises_in_every_window_is_found, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			the_windows_span_the_whole_of_a_long_run, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_holds_still_is_not_growth, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			fewer_than_eight_windows_say_nothing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			what_a_site_gained_is_asked_for_by_its_stack, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			a_site_half_way_through_a_removal_counts_as_empty, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			what_grows_on_another_device_is_not_seen, set_up, tear_down),
-		cmocka_unit_test(without_metadata_nothing_is_noted),
+		cmocka_unit_test_setup(a_leak_is_found_whatever_comes_and_goes_beside_it, set_up),
+		cmocka_unit_test_setup(large_blocks_are_found_within_some_dozen, set_up),
+		cmocka_unit_test_setup(sawteeth_are_no_growth, set_up),
+		cmocka_unit_test_setup(what_was_filled_in_the_first_third_is_no_growth, set_up),
+		cmocka_unit_test_setup(what_other_sites_keep_as_steadily_is_told, set_up),
+		cmocka_unit_test_setup(what_one_stack_keeps_is_told_also_of_a_short_run, set_up),
+		cmocka_unit_test_setup(fewer_than_eight_windows_say_nothing, set_up),
+		cmocka_unit_test_setup(
+			what_is_on_another_device_or_the_drivers_own_is_not_seen, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/gpumem-replay/trace.h"
+#include "tools/replay/trace.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpucache_format.h"
-#include "tools/gpumem-replay/trace_build.h"
+#include "tools/replay/trace_build.h"
 
 struct gpc_trace_builder *gpc_trace_begin(const char *path, enum gpc_trace_source source)
 {
@@ -182,39 +180,6 @@ enum gpc_status gpc_trace_add(struct gpc_trace_builder *builder, const struct gp
 		break;
 	}
 	return add_other(builder, row);
-}
-
-static bool is_recording(const char *path)
-{
-	char head[sizeof GPUCACHE_FORMAT_MAGIC];
-	FILE *file = fopen(path, "rb");
-	bool is = file && fread(head, 1, sizeof head, file) == sizeof head &&
-		  memcmp(head, GPUCACHE_FORMAT_MAGIC, sizeof head) == 0;
-
-	if (file)
-		(void)fclose(file);
-	return is;
-}
-
-/* A pickle of protocol 2 or later, or JSON. */
-static bool is_snapshot(const char *path)
-{
-	FILE *file = fopen(path, "rb");
-	int first = file ? getc(file) : EOF;
-
-	if (file)
-		(void)fclose(file);
-	return first == 0x80 || first == '{';
-}
-
-enum gpc_status gpc_trace_read(
-	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace)
-{
-	if (is_recording(path))
-		return gpc_trace_read_recording(path, device, why, ret_trace);
-	if (is_snapshot(path))
-		return gpc_trace_read_snapshot(path, device, why, ret_trace);
-	return gpc_trace_read_csv(path, why, ret_trace);
 }
 
 void gpc_trace_fini(struct gpc_trace *trace)

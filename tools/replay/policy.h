@@ -6,7 +6,7 @@
  *                                            +---- fence           the same with free_order:fence
  *                                            +---- host            the same with free_order:host
  *                                            +---- gpucache-on     the same, told the streams
- *                                            +---- pytorch         a model of PyTorch's rules, for comparison
+ *                                            +---- pytorch         a model of PyTorch's rules (gpumem-replay)
  *                                            +---- none            every request goes to the driver
  *                                            '---- unsafe          gpucache without fences
  *
@@ -25,13 +25,14 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "tools/gpumem-replay/machine.h"
+#include "tools/replay/machine.h"
 
 /* Allocator parameters, as --set gives them. */
 struct gpc_policy_settings {
 	uint64_t max_split_size;    /* bytes; 0: none */
 	uint32_t roundup_divisions; /* 0: none */
 	uint32_t gc_threshold_ppm;  /* millionths; 0: off */
+	uint64_t limit_bytes;       /* for all of the policy's segments; 0: none */
 };
 
 struct gpc_policy_params {
@@ -74,7 +75,6 @@ extern const struct gpc_policy_ops gpc_policy_gpucache_fence;
 extern const struct gpc_policy_ops gpc_policy_gpucache_host;
 extern const struct gpc_policy_ops gpc_policy_gpucache_on;
 extern const struct gpc_policy_ops gpc_policy_unsafe;
-extern const struct gpc_policy_ops gpc_policy_pytorch;
 extern const struct gpc_policy_ops gpc_policy_none;
 
 #endif

@@ -17,8 +17,8 @@
 #ifndef GPC_REPLAY_RUN_H
 #define GPC_REPLAY_RUN_H
 
-#include "tools/gpumem-replay/policy.h"
-#include "tools/gpumem-replay/trace.h"
+#include "tools/replay/policy.h"
+#include "tools/replay/trace.h"
 
 #define GPC_MAX_POLICIES    8
 #define GPC_RUN_DEVICE_STEP UINT64_C(0x200000) /* what the driver gives memory in: 2 MiB */
@@ -74,6 +74,11 @@ static inline bool gpc_run_is_good(const struct gpc_run *run)
 }
 
 GPC_MUST_CHECK enum gpc_status gpc_run(const struct gpc_trace *trace,
+	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,
+	struct gpc_run *ret_run);
+
+/* The same, once: enough where nobody asks for the time. */
+GPC_MUST_CHECK enum gpc_status gpc_run_once(const struct gpc_trace *trace,
 	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,
 	struct gpc_run *ret_run);
 

@@ -2,7 +2,7 @@
 /* No cache: what a program pays that calls the driver for everything. */
 #include <stddef.h>
 
-#include "tools/gpumem-replay/policy.h"
+#include "tools/replay/policy.h"
 
 static enum gpc_status create(const struct gpc_policy_params *params, void **ret_self)
 {

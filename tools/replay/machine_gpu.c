@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "driver/driver_cuda.h"
-#include "tools/gpumem-replay/machine.h"
+#include "tools/replay/machine.h"
 
 #define DRIVER_LIBRARY "libcuda.so.1"
 

@@ -2,15 +2,9 @@
 /*
  * Traces: what a program asked of its allocator, in order.
  *
- *   op,id,size,stream,time_us                        ours: op is alloc, free or empty_cache, id is any number
- *   Thread,Time,Action,Pointer,Size,Stream           RMM's log: allocate, allocate failure, free
- *   a snapshot of PyTorch, pickle or JSON            its device_traces, as if it were a recording
- *   a recording of libgpucache.so                    what its ring of events still holds
- *   a workload                                       made by workload.h, with the work of the device
- *
- * The first line of a file says which; CSV may be packed with gzip.  Identities (ids, pointers) may
- * be used again; each life becomes one slot, numbered from 0, so that whoever replays needs an
- * array and no lookup.
+ * From recordings of libgpucache.so here; from logs and workloads in gpumem-replay (trace_file.h,
+ * workload.h).  Identities (ids, pointers) may be used again; each life becomes one slot, numbered
+ * from 0, so that whoever replays needs an array and no lookup.
  *
  *   recording    | held before: seeds | events of the ring, oldest to newest | blocks live at the end
  *                         ^------ walked backwards: a malloc takes a block away, a free brings it -----'
@@ -19,8 +13,7 @@
  *               that lives.  2 Streams are numbered from 0.
  *             3 Times never decrease.
  * Threads     One.
- * Failure     gpc_trace_read: GPC_IO with errno, GPC_DAMAGED and the other codes of
- *             format/recording.h, GPC_NO_METADATA; `why` then says what, with the line.
+ * Failure     GPC_NO_METADATA.
  * Limits      The threads of RMM's log are not kept: what happened is replayed in the file's order.
  *             A recording names no streams, and is replayed for one device of it.
  */
@@ -31,7 +24,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "base/text.h"
+#include "format/recording.h"
 
 /* Operations on memory, and behind them what else a program does with the device. */
 enum gpc_trace_op_kind {
@@ -94,15 +87,9 @@ struct gpc_trace {
 	bool is_damaged;                    /* a recording that was only read in part */
 };
 
-/* `device`: of a recording; -1: the one with most events. */
-GPC_MUST_CHECK enum gpc_status gpc_trace_read(
-	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace);
+/* `device`: -1: the one with most events.  GPC_NO_METADATA is the only failure. */
+GPC_MUST_CHECK enum gpc_status gpc_trace_from_recording(
+	const struct gpc_recording *recording, int device, struct gpc_trace *ret_trace);
 void gpc_trace_fini(struct gpc_trace *trace);
-
-/*
- * Writes allocations and frees as a log of RMM, packed where `path` ends in .gz.  False: errno says
- * why.
- */
-bool gpc_trace_save(const struct gpc_trace *trace, const char *path);
 
 #endif

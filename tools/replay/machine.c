@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/gpumem-replay/machine.h"
+#include "tools/replay/machine.h"
 
 #include <stdlib.h>
 #include <string.h>

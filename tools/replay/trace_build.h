@@ -3,8 +3,8 @@
  * How a trace is put together: rows with identities of their source go in, operations with slots
  * come out.
  *
- *      trace_csv.c ------.
- *      trace_snapshot.c  |
+ *      trace_csv.c ------.                      the tool's, as workload.c is
+ *      trace_snapshot.c  |                      too
  *      trace_recording.c +--> gpc_trace_add --> gpc_trace_end --> struct gpc_trace
  *      workload.c -------'
  *
@@ -15,7 +15,7 @@
 #define GPC_REPLAY_TRACE_BUILD_H
 
 #include "alloc/address_map.h"
-#include "tools/gpumem-replay/trace.h"
+#include "tools/replay/trace.h"
 
 #define GPC_TRACE_MAX_STREAMS 4096
 
@@ -46,13 +46,5 @@ GPC_MUST_CHECK enum gpc_status gpc_trace_add(
 /* Ends the building; on GPC_OK the trace is the caller's.  Answers `st`. */
 GPC_MUST_CHECK enum gpc_status gpc_trace_end(
 	struct gpc_trace_builder *builder, enum gpc_status st, struct gpc_trace *ret_trace);
-
-/* The kinds of file. */
-GPC_MUST_CHECK enum gpc_status gpc_trace_read_csv(
-	const char *path, struct gpc_text *why, struct gpc_trace *ret_trace);
-GPC_MUST_CHECK enum gpc_status gpc_trace_read_recording(
-	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace);
-GPC_MUST_CHECK enum gpc_status gpc_trace_read_snapshot(
-	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/gpumem-replay/run.h"
+#include "tools/replay/run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -289,7 +289,7 @@ static void note_end(struct player *player)
 	run->failed_size = player->trace->ops[race_event - 1].size;
 }
 
-static enum gpc_status run_once(const struct gpc_trace *trace, const struct gpc_policy_ops *policy,
+enum gpc_status gpc_run_once(const struct gpc_trace *trace, const struct gpc_policy_ops *policy,
 	const struct gpc_run_settings *settings, struct gpc_run *ret_run)
 {
 	uint64_t plenty =
@@ -317,13 +317,13 @@ static enum gpc_status run_once(const struct gpc_trace *trace, const struct gpc_
 enum gpc_status gpc_run(const struct gpc_trace *trace, const struct gpc_policy_ops *policy,
 	const struct gpc_run_settings *settings, struct gpc_run *ret_run)
 {
-	enum gpc_status st = run_once(trace, policy, settings, ret_run);
+	enum gpc_status st = gpc_run_once(trace, policy, settings, ret_run);
 	struct gpc_run again;
 
 	if (st || settings->is_real || settings->check_always || trace->n_ops > FEW_OPERATIONS)
 		return st;
 	for (int i = 1; i < N_TIMES; i++)
-		if (!run_once(trace, policy, settings, &again) &&
+		if (!gpc_run_once(trace, policy, settings, &again) &&
 			again.elapsed_ns < ret_run->elapsed_ns)
 			ret_run->elapsed_ns = again.elapsed_ns;
 	return GPC_OK;
@@ -341,7 +341,7 @@ enum gpc_status gpc_run_smallest(const struct gpc_trace *trace, const struct gpc
 	at.device_bytes = 0;
 	at.check_always = false;
 	at.is_unwatched = true;
-	st = run_once(trace, policy, &at, &run);
+	st = gpc_run_once(trace, policy, &at, &run);
 	if (st || run.has_failed)
 		return st ? st : run.failure;
 	passes = run.device_bytes / GPC_RUN_DEVICE_STEP;
@@ -349,7 +349,7 @@ enum gpc_status gpc_run_smallest(const struct gpc_trace *trace, const struct gpc
 		uint64_t middle = fails + (passes - fails) / 2;
 
 		at.device_bytes = middle * GPC_RUN_DEVICE_STEP;
-		st = run_once(trace, policy, &at, &run);
+		st = gpc_run_once(trace, policy, &at, &run);
 		if (st)
 			return st;
 		if (run.has_failed)

@@ -4,7 +4,7 @@
 
 #include "alloc/pool.h"
 #include "oom/ladder.h"
-#include "tools/gpumem-replay/policy.h"
+#include "tools/replay/policy.h"
 
 /* As the runtime has it: see the option pending_limit. */
 #define PENDING_MIN  (64 * GPC_MIB)
@@ -73,6 +73,7 @@ static enum gpc_status create_variant(
 	self->is_told_streams = variant.is_told_streams;
 	self->is_host_order = variant.is_host_order;
 	self->budget.device_bytes = machine->device_bytes;
+	atomic_init(&self->budget.limit_bytes, params->settings.limit_bytes);
 	gpc_pool_init(
 		&self->pool, &self->heap, machine->driver, &self->budget, &pool_params, 0, 0, NULL);
 	if (variant.is_told_streams)

@@ -4,7 +4,7 @@
 
 #include "alloc/size_class.h"
 #include "format/recording.h"
-#include "tools/gpumem-replay/trace_build.h"
+#include "tools/replay/trace_build.h"
 
 /* A block that lived before the first event, as far as the walk knows by now. */
 struct seed {
@@ -15,7 +15,7 @@ struct seed {
 };
 
 struct source {
-	struct gpc_recording *recording;
+	const struct gpc_recording *recording;
 	struct gpc_trace_builder *builder;
 	int device;
 	struct gpucache_event *events;
@@ -144,7 +144,7 @@ static enum gpc_status hold_live(struct source *source, uint64_t *ret_others)
 		if (block.kind == GPUCACHE_KIND_DEVICE)
 			st = hold(source, block.address, asked_for(block.requested, block.size),
 				block.context);
-		else
+		else if (block.kind != GPUCACHE_KIND_MANAGED) /* which may be elsewhere */
 			others += block.size;
 	}
 	source->builder->trace.recorded.n_torn = region->n_torn;
@@ -175,7 +175,8 @@ static enum gpc_status find_seeds(struct source *source)
 		} else if (is_plain(event)) {
 			st = hold(source, event->address, asked_for(event->requested, event->size),
 				event->context);
-		} else if (gpucache_kind_place(event->alloc_kind) == GPUCACHE_ON_DEVICE) {
+		} else if (event->alloc_kind != GPUCACHE_KIND_MANAGED &&
+			   gpucache_kind_place(event->alloc_kind) == GPUCACHE_ON_DEVICE) {
 			/* What a hole swallowed must not turn the sum around. */
 			if (!is_malloc)
 				others += event->size;
@@ -298,25 +299,18 @@ static enum gpc_status build(struct source *source)
 	return st;
 }
 
-enum gpc_status gpc_trace_read_recording(
-	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace)
+enum gpc_status gpc_trace_from_recording(
+	const struct gpc_recording *recording, int device, struct gpc_trace *ret_trace)
 {
-	struct source source = { .builder = gpc_trace_begin(path, GPC_TRACE_RECORDING),
+	struct source source = { .recording = recording,
+		.builder = gpc_trace_begin(recording->path, GPC_TRACE_RECORDING),
 		.device = device };
 	enum gpc_status st;
 
-	if (!source.builder) {
-		gpc_text_add(why, "no memory for the trace");
+	if (!source.builder)
 		return GPC_NO_METADATA;
-	}
-	st = gpc_recording_open(path, &source.recording, why);
-	if (st)
-		return gpc_trace_end(source.builder, st, ret_trace);
 	st = build(&source);
-	if (st)
-		gpc_text_add(why, "no memory for the trace");
-	source.builder->trace.is_damaged = source.recording->n_problems > 0;
-	gpc_recording_close(source.recording);
+	source.builder->trace.is_damaged = recording->n_problems > 0;
 	gpc_address_map_fini(&source.held);
 	free(source.contexts);
 	free(source.seeds);

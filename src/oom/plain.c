@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "oom/plain.h"
+
+#include "base/bytes.h"
+#include "base/held.h"
+
+#define STEP (2 * GPC_MIB)
+
+uint64_t gpc_plain_bytes(uint64_t size)
+{
+	if (size == 0)
+		return 0;
+	return size < STEP ? STEP / (STEP / size) : gpc_round_up(size, STEP);
+}
+
+uint64_t gpc_plain_live(
+	const struct gpucache_block *blocks, uint32_t n_blocks, uint32_t device, uint64_t requested)
+{
+	struct gpucache_block block;
+	uint64_t plain = 0;
+	uint64_t seen = 0;
+
+	for (uint32_t i = 0; i < n_blocks; i++) {
+		if (!gpc_held_read_live(&blocks[i], device, &block) ||
+			block.segment == GPUCACHE_NO_SEGMENT)
+			continue;
+		if (block.kind != GPUCACHE_KIND_DEVICE)
+			continue;
+		seen += block.requested;
+		plain += gpc_plain_bytes(block.requested);
+	}
+	/* The books are of another moment than the records: what other threads hold just now may miss. */
+	return seen < requested - requested / 64 ? GPUCACHE_UNKNOWN : plain;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "base/bytes.h"
+#include "oom/plain.h"
+
+static void the_driver_gives_whole_steps_and_packs_what_is_smaller(void **state)
+{
+	static const struct {
+		uint64_t size;
+		uint64_t plain;
+	} wanted[] = {
+		{ 0, 0 },
+		{ 512, 512 },
+		{ GPC_MIB, GPC_MIB },
+		{ GPC_MIB + 512, 2 * GPC_MIB },
+		{ 700 * GPC_KIB, 1 * GPC_MIB },
+		{ 2 * GPC_MIB - 512, 2 * GPC_MIB },
+		{ 2 * GPC_MIB, 2 * GPC_MIB },
+		{ 2 * GPC_MIB + 1, 4 * GPC_MIB },
+		{ 9 * GPC_MIB, 10 * GPC_MIB },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(wanted); i++)
+		assert_int_equal(gpc_plain_bytes(wanted[i].size), wanted[i].plain);
+}
+
+static void only_live_blocks_of_our_segments_on_the_device_count(void **state)
+{
+	struct gpucache_block blocks[] = {
+		{ .state = GPUCACHE_BLOCK_LIVE,
+			.kind = GPUCACHE_KIND_DEVICE,
+			.requested = 3 * GPC_MIB },
+		{ .state = GPUCACHE_BLOCK_FREE,
+			.kind = GPUCACHE_KIND_DEVICE,
+			.requested = 3 * GPC_MIB },
+		{ .state = GPUCACHE_BLOCK_LIVE,
+			.kind = GPUCACHE_KIND_TENSOR,
+			.requested = 1 * GPC_MIB },
+		{ .state = GPUCACHE_BLOCK_LIVE,
+			.kind = GPUCACHE_KIND_DEVICE,
+			.device = 1,
+			.requested = 3 * GPC_MIB },
+		{ .state = GPUCACHE_BLOCK_LIVE,
+			.kind = GPUCACHE_KIND_DEVICE,
+			.segment = GPUCACHE_NO_SEGMENT,
+			.requested = 3 * GPC_MIB },
+		{ .seq = 1,
+			.state = GPUCACHE_BLOCK_LIVE,
+			.kind = GPUCACHE_KIND_DEVICE,
+			.requested = 3 * GPC_MIB },
+	};
+
+	(void)state;
+	assert_int_equal(gpc_plain_live(blocks, N_OF(blocks), 0, 3 * GPC_MIB), 4 * GPC_MIB);
+	/* The books know of more: some block has no record. */
+	assert_int_equal(gpc_plain_live(blocks, N_OF(blocks), 0, 3 * GPC_MIB + 1), 4 * GPC_MIB);
+	assert_true(gpc_plain_live(blocks, N_OF(blocks), 0, 4 * GPC_MIB) == GPUCACHE_UNKNOWN);
+	assert_int_equal(gpc_plain_live(NULL, 0, 0, 0), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_driver_gives_whole_steps_and_packs_what_is_smaller),
+		cmocka_unit_test(only_live_blocks_of_our_segments_on_the_device_count),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

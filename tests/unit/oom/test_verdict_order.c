@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which of several verdicts is the first, and how sure: the numbers of each alone are test_verdict.c's. */
+#include "unit.h"
+
+#include "oom/verdict.h"
+#include "scene.h"
+
+static bool holds(const struct gpucache_oom *oom, enum gpucache_verdict verdict)
+{
+	return oom->verdict == verdict || (oom->also & (1u << verdict));
+}
+
+static void make_fragmented(struct scene *s)
+{
+	s->oom.balance.requested = 82 * GPC_GIB;
+	s->oom.balance.cached = 8 * GPC_GIB;
+	s->oom.balance.cached_largest = 8 * GPC_GIB - 1;
+}
+
+static void make_neighbour(struct scene *s)
+{
+	s->oom.balance.requested = 83 * GPC_GIB;
+	s->oom.balance.other_processes = 10 * GPC_GIB;
+	s->oom.rounded = 14 * GPC_GIB;
+}
+
+static void make_untracked(struct scene *s)
+{
+	s->oom.balance.process_outside = 15 * GPC_GIB + 1;
+}
+
+static void make_growth(struct scene *s)
+{
+	s->oom.growth_bytes = s->facts.growth_total = s->facts.growth_held = 4 * GPC_GIB;
+	s->facts.growth_blocks = s->facts.n_free = 12;
+	s->facts.growth_others = 2 * GPC_GIB;
+}
+
+static void make_growth_of_many_blocks(struct scene *s)
+{
+	make_growth(s);
+	s->facts.growth_held_blocks = 256;
+	s->facts.n_free = 0;
+}
+
+static void make_spike(struct scene *s)
+{
+	s->facts.usual_live = 49 * GPC_GIB - 1;
+}
+
+static void make_driver(struct scene *s)
+{
+	s->facts.free_before = 10 * GPC_GIB;
+	s->facts.free_after = 8 * GPC_GIB + 2 * GPC_MIB;
+	s->oom.balance.device_free = s->facts.free_after;
+}
+
+static void shortage_is_the_request_minus_the_best_room(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.short_by, 4 * GPC_GIB);
+
+	s.oom.balance.cached_largest = 5 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.short_by, 3 * GPC_GIB);
+
+	/* 90 GiB are taken, so a limit of 91 GiB leaves less room than the device does. */
+	s.oom.balance.cached_largest = 0;
+	s.oom.limit = 91 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.short_by, 7 * GPC_GIB);
+
+	make_driver(&s);
+	s.oom.limit = 0;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.short_by, 0);
+}
+
+static void a_limit_is_only_possible_where_the_device_had_no_room_either(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.limit = 90 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_true(holds(&s.oom, GPUCACHE_VERDICT_LIMIT));
+
+	s.oom.balance.device_free = GPUCACHE_UNKNOWN;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_LIMIT);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
+}
+
+static void free_and_cached_memory_together_are_likely_fragmented(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.cached = 4 * GPC_GIB;
+	s.oom.balance.cached_largest = 1 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_FRAGMENTED);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
+	s.oom.balance.cached--;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_false(holds(&s.oom, GPUCACHE_VERDICT_FRAGMENTED));
+}
+
+/* The case of pytorch #71616: much is reserved and not allocated, but it is not fragmentation. */
+static void memory_that_waits_for_the_device_is_not_called_fragmented(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.requested = 70 * GPC_GIB;
+	s.oom.balance.pending = 20 * GPC_GIB;
+	s.facts.largest_pending = 8 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_PENDING);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_CERTAIN);
+	assert_int_equal(s.oom.also, 0);
+}
+
+static void one_pending_block_that_fits_is_told_beside_fragmentation(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_fragmented(&s);
+	s.oom.balance.pending = 8 * GPC_GIB;
+	s.facts.largest_pending = 8 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_FRAGMENTED);
+	assert_int_equal(s.oom.also, 1u << GPUCACHE_VERDICT_PENDING);
+	s.facts.largest_pending--;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.also, 0);
+}
+
+static void small_neighbours_are_possible_and_do_not_hide_the_cause(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.rounded = s.oom.requested = 5 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_true(holds(&s.oom, GPUCACHE_VERDICT_NEIGHBOUR));
+}
+
+static void exhaustion_is_weaker_the_less_is_known_of_others(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.other_processes = GPUCACHE_UNKNOWN;
+	s.oom.balance.unattributed = 5 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_CERTAIN);
+
+	s.oom.balance.unattributed = 5 * GPC_GIB + 1;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
+
+	s.oom.balance.requested = 50 * GPC_GIB - 1;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_POSSIBLE);
+}
+
+static void neighbours_that_could_not_have_helped_leave_it_likely_exhausted(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.other_processes = 6 * GPC_GIB;
+	s.oom.rounded = 10 * GPC_GIB + 1;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
+	s.oom.rounded--;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_NEIGHBOUR);
+	assert_false(holds(&s.oom, GPUCACHE_VERDICT_EXHAUSTED));
+}
+
+static void weaker_evidence_stays_possible(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.process_outside = 4 * GPC_GIB;
+	s.facts.usual_request = 4 * GPC_GIB - 1;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_int_equal(
+		s.oom.also, 1u << GPUCACHE_VERDICT_UNTRACKED | 1u << GPUCACHE_VERDICT_SPIKE);
+	s.oom.balance.process_outside--;
+	s.facts.usual_request++;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.also, 0);
+}
+
+static void free_pieces_that_no_other_allocator_would_have_joined_are_no_reason(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.requested = 80 * GPC_GIB;
+	s.oom.balance.cached = 10 * GPC_GIB;
+	s.oom.balance.cached_largest = 1 * GPC_GIB;
+	/* 94 GiB less this is what the driver would have had: just enough. */
+	s.facts.plain_live = 86 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_FRAGMENTED);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
+	s.facts.plain_live++;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
+	assert_true(holds(&s.oom, GPUCACHE_VERDICT_FRAGMENTED));
+	/* An eighth of the GPU lies in pieces: that is why, whoever placed them. */
+	s.oom.balance.requested -= 5 * GPC_GIB / 2;
+	s.oom.balance.cached += 5 * GPC_GIB / 2;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_FRAGMENTED);
+}
+
+static void a_leak_is_growth_though_pieces_are_free(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_fragmented(&s);
+	make_growth_of_many_blocks(&s);
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	assert_true(holds(&s.oom, GPUCACHE_VERDICT_FRAGMENTED));
+}
+
+static void what_outweighs_growth_comes_before_it(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	/* It gave half of it back, and left holes: 94 GiB less 86 would be free. */
+	make_fragmented(&s);
+	make_growth_of_many_blocks(&s);
+	s.facts.plain_live = 74 * GPC_GIB;
+	s.facts.growth_total = 8 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_FRAGMENTED);
+	assert_true(holds(&s.oom, GPUCACHE_VERDICT_GROWTH));
+	s.facts.growth_total = s.facts.growth_held;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+
+	s = scene_of_an_exhausted_gpu();
+	make_neighbour(&s);
+	make_growth_of_many_blocks(&s);
+	s.oom.growth_bytes = 10 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_NEIGHBOUR);
+	s.oom.growth_bytes++;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+}
+
+static void neighbours_whose_memory_would_come_in_pieces_are_likely(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_neighbour(&s);
+	s.oom.balance.cached = 1 * GPC_GIB;
+	s.oom.rounded += GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_NEIGHBOUR);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
+}
+
+static void managed_memory_that_cannot_be_there_is_no_reason(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.direct = s.oom.kind_bytes[GPUCACHE_KIND_MANAGED] = 50 * GPC_GIB;
+	s.oom.balance.requested = 96 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_CERTAIN);
+	assert_false(holds(&s.oom, GPUCACHE_VERDICT_MANAGED));
+}
+
+static void a_refusal_with_one_look_at_the_driver_is_likely(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.device_free = 8 * GPC_GIB + 2 * GPC_MIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_DRIVER);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
+}
+
+static void an_impossible_request_is_not_also_everything_else(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_growth(&s);
+	make_spike(&s);
+	make_untracked(&s);
+	s.oom.balance.rounding = 20 * GPC_GIB;
+	s.oom.rounded = s.oom.requested = 200 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_IMPOSSIBLE);
+	assert_int_equal(s.oom.also, 0);
+}
+
+static void the_largest_size_of_all_is_a_size_and_not_unknown(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.requested = UINT64_MAX;
+	s.oom.rounded = 0; /* rounding up overflowed */
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_IMPOSSIBLE);
+	assert_true(s.oom.short_by == UINT64_MAX - 1 - 4 * GPC_GIB);
+}
+
+static void pinned_host_memory_is_not_judged_by_the_device(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.kind = GPUCACHE_KIND_HOST;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_PINNED);
+	assert_int_equal(s.oom.also, 0);
+}
+
+static void numbers_of_which_none_is_known_give_no_verdict(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	memset(&s.oom.balance, 0xff, sizeof s.oom.balance);
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_NONE);
+	assert_int_equal(s.oom.also, 0);
+	assert_int_equal(s.oom.short_by, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shortage_is_the_request_minus_the_best_room),
+		cmocka_unit_test(a_limit_is_only_possible_where_the_device_had_no_room_either),
+		cmocka_unit_test(free_and_cached_memory_together_are_likely_fragmented),
+		cmocka_unit_test(memory_that_waits_for_the_device_is_not_called_fragmented),
+		cmocka_unit_test(one_pending_block_that_fits_is_told_beside_fragmentation),
+		cmocka_unit_test(small_neighbours_are_possible_and_do_not_hide_the_cause),
+		cmocka_unit_test(exhaustion_is_weaker_the_less_is_known_of_others),
+		cmocka_unit_test(neighbours_that_could_not_have_helped_leave_it_likely_exhausted),
+		cmocka_unit_test(weaker_evidence_stays_possible),
+		cmocka_unit_test(
+			free_pieces_that_no_other_allocator_would_have_joined_are_no_reason),
+		cmocka_unit_test(a_leak_is_growth_though_pieces_are_free),
+		cmocka_unit_test(what_outweighs_growth_comes_before_it),
+		cmocka_unit_test(neighbours_whose_memory_would_come_in_pieces_are_likely),
+		cmocka_unit_test(managed_memory_that_cannot_be_there_is_no_reason),
+		cmocka_unit_test(a_refusal_with_one_look_at_the_driver_is_likely),
+		cmocka_unit_test(an_impossible_request_is_not_also_everything_else),
+		cmocka_unit_test(the_largest_size_of_all_is_a_size_and_not_unknown),
+		cmocka_unit_test(pinned_host_memory_is_not_judged_by_the_device),
+		cmocka_unit_test(numbers_of_which_none_is_known_give_no_verdict),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-replay/trace_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gpucache_format.h"
+
+static bool is_recording(const char *path)
+{
+	char head[sizeof GPUCACHE_FORMAT_MAGIC];
+	FILE *file = fopen(path, "rb");
+	bool is = file && fread(head, 1, sizeof head, file) == sizeof head &&
+		  memcmp(head, GPUCACHE_FORMAT_MAGIC, sizeof head) == 0;
+
+	if (file)
+		(void)fclose(file);
+	return is;
+}
+
+/* A pickle of protocol 2 or later, or JSON. */
+static bool is_snapshot(const char *path)
+{
+	FILE *file = fopen(path, "rb");
+	int first = file ? getc(file) : EOF;
+
+	if (file)
+		(void)fclose(file);
+	return first == 0x80 || first == '{';
+}
+
+static enum gpc_status read_recording(
+	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace)
+{
+	struct gpc_recording *recording;
+	enum gpc_status st = gpc_recording_open(path, &recording, why);
+
+	if (st)
+		return st;
+	st = gpc_trace_from_recording(recording, device, ret_trace);
+	if (st)
+		gpc_text_add(why, "no memory for the trace");
+	else
+		ret_trace->path = path;
+	gpc_recording_close(recording);
+	return st;
+}
+
+enum gpc_status gpc_trace_read(
+	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace)
+{
+	if (is_recording(path))
+		return read_recording(path, device, why, ret_trace);
+	if (is_snapshot(path))
+		return gpc_trace_read_snapshot(path, device, why, ret_trace);
+	return gpc_trace_read_csv(path, why, ret_trace);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why a request failed, decided by a replay of the recording: what would have happened without each cause.
+ *
+ *      events before the request --> the allocator as it was set     fails at the request, too: a control
+ *                                '-> the driver without a cache      serves it?  the cache's pieces are to blame
+ *                                '-> with one more setting           serves it?  then it is worth advising
+ *                                '-> less of the device taken        serves it?  contexts, neighbours, holders
+ *
+ * The library judged by the numbers of one moment, and says at most "likely" of what a replay can refute;
+ * so what is told here may be finer than what it printed, and never against it.
+ *
+ * Invariants  1 Fragmentation and rounding are certain only where the control failed, the recording has every
+ *               event since the start, and the replay without the cause served the request.
+ *             2 A remedy is one with which the replay served this request.
+ * Threads     One.
+ * Failure     None: without a replay what the library found is taken, less sure.
+ * Limits      The replay's GPU gives memory in steps of 2 MiB, as drivers do now.  Only requests for device memory
+ *             are replayed.  What ran on the GPU is not recorded: in a replay it has ended when it is asked.
+ */
+#ifndef GPC_REPORT_ANSWER_H
+#define GPC_REPORT_ANSWER_H
+
+#include "tools/gpumem-report/report.h"
+
+#define GPC_MAX_REMEDIES 2
+
+/* One setting with which the request is served. */
+struct gpc_remedy {
+	char setting[48];    /* "max_split_size_mb:64" */
+	bool is_taken_out;   /* the setting is one of this run: without it the request is served */
+	uint64_t free_bytes; /* of the device then, behind the request */
+};
+
+struct gpc_answer {
+	struct gpucache_oom oom;   /* as recorded, with verdict, strength and also as decided */
+	bool is_replayed;          /* the control failed at this very request */
+	bool is_whole;             /* the recording has every event since the start */
+	bool is_served_plain;      /* the driver alone would have served it */
+	uint64_t plain_free_bytes; /* of the device then, behind the request */
+	uint64_t enough_bytes; /* so much less taken by anybody, and it is served; 0: not known */
+	char framework[32];    /* that took a large part at once; else empty */
+	uint64_t framework_bytes;
+	uint32_t n_remedies;
+	struct gpc_remedy remedies[GPC_MAX_REMEDIES];
+};
+
+void gpc_answer_find(const struct gpc_report *report, const struct gpucache_oom *oom,
+	struct gpc_answer *ret_answer);
+
+#endif
