@@ -107,6 +107,7 @@ long() {
 	build release || return
 	run_binaries release build/release/tests/prove/prove_reuse
 	run_script kill tests/kill/run.py build/release --runs 300
+	run_script scenes tests/scenes/run.py build --n 260 --seed "${SEED:-2}"
 	run_script html tests/html/run.py build --browser
 	variant=asan
 	build asan || return
@@ -134,6 +135,7 @@ check() { # VARIANT
 	run_script live tests/live/run.py build
 	run_script fleet tests/fleet/run.py build
 	run_script replay tests/bench/test_replay.sh build
+	run_script scenes tests/scenes/run.py build --n 39
 	run_script lints make --no-print-directory -s lint
 }
 

@@ -24,6 +24,10 @@ $(addprefix $(B)/programs/,life unload stderr): PROGRAM_LIBS := -l:libcudart.so.
 $(addprefix $(B)/programs/,contexts outside order): PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 $(addprefix $(B)/programs/,outside order): tests/programs/kernel.h
 
+# tests/scenes
+PROGRAMS += $(B)/programs/scene
+$(B)/programs/scene: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1
+
 # What the tables of the simulated libraries promise.
 PROGRAMS += $(B)/programs/standins
 $(B)/programs/standins: PROGRAM_LIBS := -l:libcuda.so.1 -ldl
