@@ -492,9 +492,10 @@ enum gpucache_strength {
 
 struct gpucache_neighbour {
 	uint32_t pid;
-	uint32_t reserved;
-	uint64_t bytes; /* GPUCACHE_UNKNOWN where NVML does not say */
-	char name[32];  /* of the process, where this user may see it */
+	uint32_t
+		own_age_s; /* of this user's: for how long it runs, at least 1; else 0.  Since 1.4 */
+	uint64_t bytes;    /* GPUCACHE_UNKNOWN where NVML does not say */
+	char name[32];     /* of the process, where this user may see it */
 };
 
 struct gpucache_tag_holder {

@@ -359,8 +359,16 @@ static bool advise_stop_neighbour(struct advice_context *c)
 		gpc_text_add(c->text, "nvidia-smi on the host names the other processes");
 		return true;
 	}
-	gpc_text_add(c->text, "pid %u%s%.*s holds ", first->pid, first->name[0] ? " " : "",
+	gpc_text_add(c->text, "pid %u%s%.*s", first->pid, first->name[0] ? " " : "",
 		(int)sizeof first->name, first->name);
+	if (first->own_age_s) {
+		gpc_text_add(c->text, ", your own since %llu min, holds ",
+			(unsigned long long)first->own_age_s / 60);
+		add(c->text, first->bytes, "");
+		gpc_text_add(c->text, ": an earlier job? `kill %u` ends it", first->pid);
+		return true;
+	}
+	gpc_text_add(c->text, " holds ");
 	add(c->text, first->bytes, ": wait for it, stop it, or use another GPU");
 	return true;
 }

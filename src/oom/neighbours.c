@@ -2,13 +2,20 @@
 #include "oom/neighbours.h"
 
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/text.h"
 
 /* NVML's names go through this; longer ones are cut by NVML or refused, which is no name. */
 #define NAME_MAX_BYTES 256
+
+/* What Linux counts the starts of processes in, wherever there is CUDA. */
+#define TICKS_PER_SECOND 100
+#define NS_PER_SECOND    UINT64_C(1000000000)
 
 /*
  * ISO C has no conversion from an object pointer to a function pointer, POSIX demands that one
@@ -120,6 +127,43 @@ static void find_name(
 	keep_program(command, name, size);
 }
 
+/* The seconds since the machine's start at which a process began; field 22, behind the name in '(...)'. */
+static bool read_start(const char *proc, unsigned pid, uint64_t *ret_seconds)
+{
+	char path[NAME_MAX_BYTES];
+	char buf[1024];
+	uint64_t ticks = 0;
+	const char *at;
+
+	gpc_format(path, sizeof path, "%s/%u/stat", proc, pid);
+	if (gpc_io_read_file(path, buf, sizeof buf) <= 0)
+		return false;
+	at = strrchr(buf, ')');
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	if (!at || at[1] < '0' || at[1] > '9')
+		return false;
+	for (at++; *at >= '0' && *at <= '9'; at++)
+		ticks = ticks * 10 + (uint64_t)(*at - '0');
+	*ret_seconds = ticks / TICKS_PER_SECOND;
+	return true;
+}
+
+/* For how long a process of this user runs, at least 1; 0: another's, or not to be seen. */
+static uint32_t find_own_age(const char *proc, unsigned pid)
+{
+	uint64_t now = gpc_clock_read(CLOCK_BOOTTIME) / NS_PER_SECOND;
+	char path[NAME_MAX_BYTES];
+	struct stat status;
+	uint64_t start;
+
+	gpc_format(path, sizeof path, "%s/%u", proc, pid);
+	if (stat(path, &status) != 0 || status.st_uid != geteuid() ||
+		!read_start(proc, pid, &start) || start > now || now - start >= UINT32_MAX)
+		return 0;
+	return (uint32_t)(now - start) + 1;
+}
+
 /* True where a is to stand before b: more bytes, and unknown ones last. */
 static bool is_bigger(uint64_t a, uint64_t b)
 {
@@ -184,6 +228,7 @@ static void ask_processes(struct gpc_nvml *nvml, struct gpc_nvml_device *device,
 		struct gpucache_neighbour *one = &found->neighbours[i];
 
 		find_name(nvml, query->proc, one->pid, one->name, sizeof one->name);
+		one->own_age_s = find_own_age(query->proc, one->pid);
 	}
 }
 

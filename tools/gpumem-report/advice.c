@@ -324,9 +324,16 @@ static void try_wait(
 static void try_neighbour(
 	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
 {
+	const struct gpucache_neighbour *first = &answer->oom.neighbours[0];
 	char value[64];
 
-	(void)answer;
+	if (answer->oom.n_neighbours && first->own_age_s)
+		gpc_text_add(text,
+			"pid %u%s%s is your own, runs for %s, and holds %s: an earlier job? "
+			"`kill %u` ends it. Or ",
+			first->pid, first->name[0] ? " " : "", first->name,
+			gpc_show_duration(first->own_age_s * UINT64_C(1000000000)),
+			gpc_show_bytes(first->bytes), first->pid);
 	gpc_text_add(text, "another GPU (CUDA_VISIBLE_DEVICES), or end what else runs on this one");
 	if (!gpc_report_read_option(report->recording, "oom_wait_ms", value, sizeof value))
 		gpc_text_add(text, "; GPUCACHE_CONF=oom_wait_ms:30000 waits for it");

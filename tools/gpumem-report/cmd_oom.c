@@ -222,6 +222,8 @@ static void print_json(struct gpc_report *report, const struct gpc_answer *answe
 		gpc_json_bytes(other, "pid", oom->neighbours[i].pid);
 		gpc_json_text(other, "name", oom->neighbours[i].name);
 		gpc_json_bytes(other, "used_bytes", oom->neighbours[i].bytes);
+		if (oom->neighbours[i].own_age_s)
+			gpc_json_bytes(other, "own_age_s", oom->neighbours[i].own_age_s);
 		json_object_array_add(others, other);
 	}
 	json_object_object_add(root, "neighbours", others);

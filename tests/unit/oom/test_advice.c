@@ -292,6 +292,12 @@ static void neighbours_are_named_where_they_can_be_seen(void **state)
 	advise(&s, GPUCACHE_VERDICT_NEIGHBOUR);
 	assert_non_null(strstr(advice, "pid 99 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx holds 9.00 GiB: "));
 	assert_null(strstr(advice, "oom_wait_ms"));
+	s.oom.neighbours[0] = (struct gpucache_neighbour){
+		.pid = 99, .bytes = 9 * GPC_GIB, .own_age_s = 7200, .name = "train"
+	};
+	advise(&s, GPUCACHE_VERDICT_NEIGHBOUR);
+	assert_non_null(strstr(advice,
+		"pid 99 train, your own since 120 min, holds 9.00 GiB: an earlier job? `kill 99`"));
 }
 
 static void lazy_loading_is_advised_only_where_it_is_off(void **state)

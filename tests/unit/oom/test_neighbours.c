@@ -430,6 +430,52 @@ static void names_come_from_proc_and_else_from_nvml_without_arguments(void **sta
 	rmdir(root);
 }
 
+static void write_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void a_process_of_ones_own_is_told_with_its_age(void **state)
+{
+	static const char since_the_boot[] =
+		"10 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 100 20\n";
+	char root[] = "/tmp/gpc-neighbours-XXXXXX";
+	char folder[128];
+	char path[160];
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	snprintf(folder, sizeof folder, "%s/10", root);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	snprintf(path, sizeof path, "%s/stat", folder);
+	query.proc = root;
+	add_process(10, 9);
+	add_process(11, 8);
+	add_process(4711, 1);
+	assert_int_equal(ask().neighbours[0].own_age_s, 0); /* no stat */
+	write_file(path, since_the_boot);
+	assert_true(ask().neighbours[0].own_age_s >= 1);
+	assert_int_equal(ask().neighbours[1].own_age_s, 0); /* no folder */
+	write_file(path, "10 (a) S 1 2 3\n");
+	assert_int_equal(ask().neighbours[0].own_age_s, 0);
+	/* Later than now: of another machine, or of another time namespace. */
+	write_file(path,
+		"10 (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 99999999999999999 20\n");
+	assert_int_equal(ask().neighbours[0].own_age_s, 0);
+	/* Of another user, where the test may make it so. */
+	write_file(path, since_the_boot);
+	if (chown(folder, geteuid() + 1, (gid_t)-1) == 0)
+		assert_int_equal(ask().neighbours[0].own_age_s, 0);
+
+	unlink(path);
+	rmdir(folder);
+	rmdir(root);
+}
+
 static void the_number_of_the_gpu_is_nvmls(void **state)
 {
 	(void)state;
@@ -456,6 +502,7 @@ int main(void)
 		TEST(of_200_processes_the_16_biggest_are_kept),
 		TEST(more_processes_than_the_buffer_holds_are_not_guessed),
 		TEST(names_come_from_proc_and_else_from_nvml_without_arguments),
+		TEST(a_process_of_ones_own_is_told_with_its_age),
 		TEST(the_number_of_the_gpu_is_nvmls),
 	};
 
