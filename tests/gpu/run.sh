@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run.sh [--sim] [--build DIR] [--out DIR] [--seconds N]: what can only be seen on a real GPU.
+# run.sh [--sim] [--build DIR] [--out DIR] [--seconds N] [--only WORD]...: what can only be seen on a real GPU.
 #
 # For a machine with an NVIDIA GPU, perhaps without our packages and without network: takes the build
 # brought along in build/ (with build/lib/libunwind.so.8 in it where the machine has none), or builds

@@ -102,6 +102,8 @@ def parse_options():
     parser.add_argument("--sim", action="store_true", help="on the simulated GPU, to test this script")
     parser.add_argument("--build", metavar="DIR", help="the build to test (default: build/)")
     parser.add_argument("--out", metavar="DIR", help="where the results go")
+    parser.add_argument("--only", metavar="WORD", action="append", default=[],
+                        help="only the steps whose name has this word; may be given several times")
     parser.add_argument("--seconds", type=int, default=480, help="for everything (default: 480)")
     return parser.parse_args()
 
@@ -136,6 +138,8 @@ def main():
     if suite.unwind not in (None, "system"):
         about["libunwind"] = "brought along"
     for name, limit_s, function in steps.STEPS:
+        if options.only and not any(word in name for word in options.only):
+            continue
         suite.run_step(name, limit_s, function)
         suite.write(about)
     verdicts = [result["verdict"] for result in suite.results]

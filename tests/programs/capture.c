@@ -102,7 +102,8 @@ static void capture(struct graph *graph, cudaStream_t stream, enum cudaStreamCap
 	OK(cudaStreamBeginCapture(stream, mode));
 	if (is_inside) {
 		(void)cudaMalloc(&graph->block, BLOCK_BYTES);
-		(void)cudaFree(before->block);
+		if (before->block)
+			(void)cudaFree(before->block);
 	}
 	wait_for_neighbour();
 	(void)cudaMemsetAsync(graph->block, graph->value, BLOCK_BYTES, stream);
