@@ -155,6 +155,7 @@ void gpc_rounded_parts(
 	struct chooser chooser;
 
 	for (size_t i = 0; i < n; i++) {
+		ret_parts[i] = (struct gpc_rounded){ 0 };
 		if (parts[i] == UINT64_MAX)
 			continue;
 		ret_parts[i] = gpc_rounded_of(parts[i]);

@@ -32,7 +32,7 @@ struct gpc_rounded {
 /* Rounded to the nearest, in the largest unit of which there is at least one. */
 struct gpc_rounded gpc_rounded_of(uint64_t bytes);
 
-/* The same of each of parts[0 .. n), which are beneath `sum`.  UINT64_MAX is not known, and left out. */
+/* The same of each of parts[0 .. n), which are beneath `sum`.  UINT64_MAX is not known: 0 B, and left out. */
 void gpc_rounded_parts(
 	struct gpc_rounded sum, const uint64_t parts[], size_t n, struct gpc_rounded ret_parts[]);
 
