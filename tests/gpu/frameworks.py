@@ -68,7 +68,10 @@ class Jax:
 class Numba:
     def __init__(self):
         import numba
-        from numba import cuda
+        try:
+            from numba import cuda
+        except AttributeError as why:
+            raise Missing(f"this numba does not go with this NumPy: {why}") from why
         if not cuda.is_available():
             raise Missing("numba sees no GPU")
         self.cuda = cuda

@@ -104,7 +104,7 @@ def parse_options():
     parser.add_argument("--out", metavar="DIR", help="where the results go")
     parser.add_argument("--only", metavar="WORD", action="append", default=[],
                         help="only the steps whose name has this word; may be given several times")
-    parser.add_argument("--seconds", type=int, default=480, help="for everything (default: 480)")
+    parser.add_argument("--seconds", type=int, default=900, help="for everything (default: 900)")
     return parser.parse_args()
 
 
