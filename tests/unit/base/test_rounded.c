@@ -104,7 +104,7 @@ static void what_is_not_known_has_no_part(void **state)
 	gpc_rounded_parts(gpc_rounded_of(2 * GPC_GIB), parts, 3, rounded);
 	gpc_rounded_shares(4 * GPC_GIB, parts, 3, tenths);
 	assert_int_equal(rounded[0].hundredths, 100);
-	assert_int_equal(rounded[1].hundredths, 7);
+	assert_int_equal(rounded[1].hundredths, 0);
 	assert_int_equal(tenths[0] + tenths[2], 500);
 	assert_int_equal(tenths[1], 7);
 	gpc_rounded_shares(0, parts, 0, tenths);
