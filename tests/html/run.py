@@ -180,8 +180,9 @@ def case_without_d3(pages):
     folder = os.path.join(build, "tools", "gpumem-report")
     objects = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".o")]
     program = os.path.join(parts, "gpumem-report")
-    subprocess.run([os.environ.get("CC", "gcc"), "-o", program, *objects, parts + "/html/embed.o", build + "/libformat.a",
-                    build + "/libcore.a", "-ldw", "-lelf", "-ljson-c", "-lz", "-lncursesw", "-ltinfo"], check=True)
+    subprocess.run([os.environ.get("CC", "gcc"), "-o", program, *objects, parts + "/html/embed.o",
+                    *(f"{build}/lib{name}.a" for name in ("replay", "sim", "format", "core")),
+                    "-ldw", "-lelf", "-ljson-c", "-lz", "-lncursesw", "-ltinfo", "-lpthread", "-ldl"], check=True)
     done = subprocess.run([program, "html", "-o", parts + "/page.html", "-f", pages.made], capture_output=True, text=True, check=False)
     expect_equal("exit status", done.returncode, 2)
     expect("built without D3" in done.stderr, done.stderr)
