@@ -63,7 +63,7 @@ FAILURES = [
     ("cache", "4GiB", "", {"growth"}, "no more than a bound", "fixed"),
     ("models", "2GiB", "", {"exhausted"}, "move away first what load_teacher", "fixed"),
     ("neighbour", "4GiB", "foreign:3GiB/4711/jupyter", {"neighbour"}, "end what else runs", "--"),
-    ("pinned", "4GiB", "fail:cuMemHostAlloc/6/2/100000", {"pinned"}, "", "fixed"),
+    ("pinned", "4GiB", "fail:cuMemHostAlloc/6/2/100000", {"host"}, "", "fixed"),
 ]
 FIRST_LINES = 15
 
