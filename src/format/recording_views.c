@@ -24,6 +24,7 @@ bool gpc_recording_read_device(
 		return false;
 	gpc_recording_clean(device.name, sizeof device.name);
 	gpc_recording_clean(device.uuid, sizeof device.uuid);
+	gpc_recording_clean(device.pci_bus_id, sizeof device.pci_bus_id);
 	*ret_device = device;
 	return true;
 }

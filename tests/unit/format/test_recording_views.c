@@ -135,6 +135,27 @@ static void the_newest_oom_is_found_and_its_counts_are_bounded(void **state)
 	gpc_recording_close(rec);
 }
 
+static void texts_of_a_device_end_within_their_fields(void **state)
+{
+	struct recording_builder b;
+	struct gpucache_device device;
+	struct gpc_recording *rec;
+
+	(void)state;
+	builder_init(&b);
+	b.devices[0] = (struct gpucache_device){ .seq = 2 };
+	memset(b.devices[0].name, 'n', sizeof b.devices[0].name);
+	memset(b.devices[0].uuid, 'u', sizeof b.devices[0].uuid);
+	memset(b.devices[0].pci_bus_id, 'p', sizeof b.devices[0].pci_bus_id);
+	rec = open_built(&b);
+	assert_true(gpc_recording_read_device(rec, 0, &device));
+	assert_int_equal(strnlen(device.name, sizeof device.name), sizeof device.name - 1);
+	assert_int_equal(strnlen(device.uuid, sizeof device.uuid), sizeof device.uuid - 1);
+	assert_int_equal(
+		strnlen(device.pci_bus_id, sizeof device.pci_bus_id), sizeof device.pci_bus_id - 1);
+	gpc_recording_close(rec);
+}
+
 static void history_gives_the_live_buffer_only(void **state)
 {
 	struct gpc_history_view history;
@@ -288,6 +309,7 @@ int main(void)
 		cmocka_unit_test(holes_are_skipped_and_counted),
 		cmocka_unit_test(the_peak_with_the_higher_number_counts_unless_it_is_torn),
 		cmocka_unit_test(the_newest_oom_is_found_and_its_counts_are_bounded),
+		cmocka_unit_test(texts_of_a_device_end_within_their_fields),
 		cmocka_unit_test(history_gives_the_live_buffer_only),
 		cmocka_unit_test(a_history_that_claims_more_points_than_fit_is_not_read),
 		cmocka_unit_test(slots_that_were_never_written_are_not_in_use),
