@@ -432,12 +432,16 @@ void gpc_runtime_primary_forget(CUdevice device)
 		forget(primary);
 }
 
-/* A fault of one context breaks all of its device (tests/gpu, "fault_in_another_context"). */
-static void hear(const struct gpc_context *context, CUresult result)
+/*
+ * A fault breaks every context of its device (tests/gpu, "fault_in_another_context"); a failed assertion its
+ * own only, as cuda.h says: that context must be destroyed, and not the process.
+ */
+static void hear(struct gpc_context *context, CUresult result)
 {
 	const struct gpc_device *device = context->device;
 
-	if (!gpc_cuda_is_sticky(result))
+	gpc_cuda_driver_heard(&context->drv, result);
+	if (!gpc_cuda_is_sticky(result) || result == CUDA_ERROR_ASSERT)
 		return;
 	for (uint32_t i = 0; i < GPC_MAX_CONTEXTS; i++) {
 		struct gpc_context *each = atomic_load(&device->contexts[i]);

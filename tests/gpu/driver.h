@@ -77,4 +77,29 @@ static inline void keep_busy(unsigned stream, uint64_t ns)
 	NEED(kernel_launch(streams[stream], ns, 0, 0, -1));
 }
 
+/* One topic a process, so that what goes wrong in one ends no other. */
+struct topic {
+	const char *name;
+	void (*ask)(void);
+};
+
+/* A program's arguments: "list" names the topics; the name of one begins and asks it.  Returns the exit status. */
+static inline int ask_topic(int argc, char **argv, const struct topic topics[], size_t n,
+	void (*begin)(const struct topic *topic))
+{
+	const char *wanted = argc == 2 ? argv[1] : "";
+	int is_list = strcmp(wanted, "list") == 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (is_list)
+			printf("%s\n", topics[i].name);
+		if (strcmp(wanted, topics[i].name) != 0)
+			continue;
+		begin(&topics[i]);
+		topics[i].ask();
+		return 0;
+	}
+	return is_list ? 0 : 2;
+}
+
 #endif

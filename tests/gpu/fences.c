@@ -553,10 +553,7 @@ static void ask_without_a_context(void)
 
 /* ---- the topics ---- */
 
-static const struct topic {
-	const char *name;
-	void (*ask)(void);
-} topics[] = {
+static const struct topic topics[] = {
 	{ "blocks", ask_where_blocks_lie },
 	{ "covers", ask_what_fences_cover },
 	{ "gated-fences", ask_gated_fences },
@@ -571,19 +568,14 @@ static const struct topic {
 
 #define N_TOPICS (sizeof topics / sizeof topics[0])
 
+static void begin(const struct topic *topic)
+{
+	(void)topic;
+	context = open_device();
+	make_streams(2);
+}
+
 int main(int argc, char **argv)
 {
-	const char *wanted = argc == 2 ? argv[1] : "";
-
-	for (size_t i = 0; i < N_TOPICS; i++) {
-		if (strcmp(wanted, "list") == 0)
-			printf("%s\n", topics[i].name);
-		if (strcmp(wanted, topics[i].name) != 0)
-			continue;
-		context = open_device();
-		make_streams(2);
-		topics[i].ask();
-		return 0;
-	}
-	return strcmp(wanted, "list") == 0 ? 0 : 2;
+	return ask_topic(argc, argv, topics, N_TOPICS, begin);
 }

@@ -519,10 +519,7 @@ static void ask_about_other_contexts(void)
 	NEED(cuCtxSynchronize());
 }
 
-static const struct topic {
-	const char *name;
-	void (*ask)(void);
-} topics[] = {
+static const struct topic topics[] = {
 	{ "behind", ask_what_is_behind },
 	{ "before", ask_what_is_before },
 	{ "again", ask_about_recording_again },
@@ -534,23 +531,18 @@ static const struct topic {
 
 #define N_TOPICS (sizeof topics / sizeof topics[0])
 
+static void begin(const struct topic *topic)
+{
+	(void)topic;
+	context = open_device();
+	make_streams(3);
+	memory = block(MIB);
+	NEED(cuMemAllocHost((void **)(void *)&pinned, MIB));
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	NEED(cuCtxSynchronize());
+}
+
 int main(int argc, char **argv)
 {
-	const char *wanted = argc == 2 ? argv[1] : "";
-
-	for (size_t i = 0; i < N_TOPICS; i++) {
-		if (strcmp(wanted, "list") == 0)
-			printf("%s\n", topics[i].name);
-		if (strcmp(wanted, topics[i].name) != 0)
-			continue;
-		context = open_device();
-		make_streams(3);
-		memory = block(MIB);
-		NEED(cuMemAllocHost((void **)(void *)&pinned, MIB));
-		NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-		NEED(cuCtxSynchronize());
-		topics[i].ask();
-		return 0;
-	}
-	return strcmp(wanted, "list") == 0 ? 0 : 2;
+	return ask_topic(argc, argv, topics, N_TOPICS, begin);
 }

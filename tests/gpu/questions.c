@@ -201,10 +201,7 @@ static void ask_about_the_end(void)
 	NEED(atexit(after));
 }
 
-static const struct topic {
-	const char *name;
-	void (*ask)(void);
-} topics[] = {
+static const struct topic topics[] = {
 	{ "frees", ask_about_frees },
 	{ "addresses", ask_about_freed_addresses },
 	{ "info", ask_about_memory_info },
@@ -215,21 +212,15 @@ static const struct topic {
 
 #define N_TOPICS (sizeof topics / sizeof topics[0])
 
+static void begin(const struct topic *topic)
+{
+	if (topic->ask == ask_about_the_end)
+		NEED(atexit(before));
+	context = open_device();
+	make_streams(1);
+}
+
 int main(int argc, char **argv)
 {
-	const char *wanted = argc == 2 ? argv[1] : "";
-
-	for (size_t i = 0; i < N_TOPICS; i++) {
-		if (strcmp(wanted, "list") == 0)
-			printf("%s\n", topics[i].name);
-		if (strcmp(wanted, topics[i].name) != 0)
-			continue;
-		if (topics[i].ask == ask_about_the_end)
-			NEED(atexit(before));
-		context = open_device();
-		make_streams(1);
-		topics[i].ask();
-		return 0;
-	}
-	return strcmp(wanted, "list") == 0 ? 0 : 2;
+	return ask_topic(argc, argv, topics, N_TOPICS, begin);
 }

@@ -297,23 +297,5 @@ static bool show_device(struct gpc_report *report, struct json_object *devices,
 
 enum gpc_exit gpc_cmd_top(struct gpc_report *report)
 {
-	struct json_object *root = report->options->json ? gpc_json_begin(report, "top") : NULL;
-	struct json_object *devices = root ? json_object_new_array() : NULL;
-	struct gpucache_device device;
-	struct gpc_moment moment;
-	bool is_made = true;
-
-	if (!root)
-		gpc_report_print_who(report);
-	for (uint64_t i = 0; gpc_moment_next(report, &i, &device, &moment);)
-		is_made &= show_device(report, devices, &device, &moment);
-	if (!is_made)
-		gpc_complain("no memory for a table");
-	if (root) {
-		json_object_object_add(root, "devices", devices);
-		gpc_json_end(report, root);
-	} else {
-		gpc_report_print_notes(report);
-	}
-	return is_made ? GPC_EXIT_MADE : GPC_EXIT_IO;
+	return gpc_moment_view(report, "top", "a table", show_device);
 }

@@ -270,6 +270,34 @@ static void an_error_that_the_context_itself_confirms_breaks_its_device(void **s
 	world_run(NULL, "record:off", hears);
 }
 
+static void two_contexts_hear(void)
+{
+	struct gpc_context *first;
+	struct gpc_sync sync;
+	CUdeviceptr ptr;
+	CUcontext other;
+
+	world_start();
+	CHECK(!world_malloc(&ptr, 1000));
+	first = world_context();
+	CHECK(!world.cuCtxCreate_v2(&other, 0, 0));
+	CHECK(!world_malloc(&ptr, 1000));
+	CHECK(world_enter());
+	sync = gpc_runtime_begin_sync(other);
+	gpc_runtime_end_sync(sync, CUDA_ERROR_ASSERT);
+	CHECK(atomic_load(&world_context()->drv.sticky) == CUDA_ERROR_ASSERT);
+	CHECK(!atomic_load(&first->drv.sticky));
+	gpc_runtime_end_sync(sync, CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK(atomic_load(&first->drv.sticky) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	gpc_runtime_leave();
+}
+
+static void a_fault_breaks_the_device_and_an_assertion_its_context(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", two_contexts_hear);
+}
+
 static void syncs(void)
 {
 	CUdeviceptr ptr;
@@ -555,6 +583,7 @@ int main(void)
 		cmocka_unit_test(the_last_release_forgets_and_only_the_driver_knows_which_it_is),
 		cmocka_unit_test(a_driver_that_cannot_be_asked_is_not_guessed_about),
 		cmocka_unit_test(an_error_that_the_context_itself_confirms_breaks_its_device),
+		cmocka_unit_test(a_fault_breaks_the_device_and_an_assertion_its_context),
 		cmocka_unit_test(the_programs_own_wait_passes_the_fences_or_breaks_the_context),
 		cmocka_unit_test(contexts_come_and_go_in_many_threads),
 		cmocka_unit_test(the_last_detach_forgets),
