@@ -29,6 +29,7 @@ struct walk {
 	struct gpc_moments *moments;
 	struct gpucache_event *events; /* of this device that change what is held */
 	size_t n_events;
+	uint64_t most; /* that one number counts: most_of */
 	struct step *steps;
 	struct level *levels; /* by holder: what it holds, where the walk is */
 	struct level *said;   /* by holder: the sum of the deltas so far */
@@ -79,6 +80,18 @@ static bool is_wanted(const struct gpucache_event *event, int32_t ordinal)
 	       (place == GPUCACHE_ON_DEVICE || place == GPUCACHE_WITHIN);
 }
 
+/*
+ * The most that one number of a recording counts here: no sum of events and blocks can overflow then,
+ * however damaged the numbers are.  With 2^20 of them it is 4 TiB.
+ */
+static uint64_t most_of(const struct walk *walk)
+{
+	uint64_t n = walk->n_events +
+		     walk->report->recording->regions[GPUCACHE_REGION_BLOCKS].count + 1;
+
+	return INT64_MAX / (2 * n);
+}
+
 static bool read_events(struct walk *walk, int32_t ordinal)
 {
 	struct gpc_event_cursor cursor = { 0 };
@@ -101,6 +114,7 @@ static bool read_events(struct walk *walk, int32_t ordinal)
 	}
 	walk->moments->n_events = walk->n_events;
 	walk->moments->n_holes = cursor.n_holes;
+	walk->most = most_of(walk);
 	return true;
 }
 
@@ -133,6 +147,11 @@ static bool find_holders(struct walk *walk, int32_t ordinal)
 	walk->said = calloc(moments->n_holders + 1, sizeof *walk->said);
 	walk->start = calloc(moments->n_holders + 1, sizeof *walk->start);
 	return walk->levels && walk->said && walk->start;
+}
+
+static int64_t bounded(const struct walk *walk, uint64_t number)
+{
+	return (int64_t)(number < walk->most ? number : walk->most);
 }
 
 /* Stacks are sampled where we cut the memory ourselves: format/recording.h. */
@@ -170,10 +189,10 @@ static bool make_steps(struct walk *walk, int32_t ordinal)
 								event->context));
 		if (step->is_reset || is_arena[i])
 			continue;
-		step->bytes = sign * (int64_t)share.bytes;
-		step->blocks = sign * (int64_t)share.blocks;
-		step->size = sign * (int64_t)event->size;
-		step->surplus.bytes = step->bytes - sign * (int64_t)event->requested;
+		step->bytes = sign * bounded(walk, share.bytes);
+		step->blocks = sign * bounded(walk, share.blocks);
+		step->size = sign * bounded(walk, event->size);
+		step->surplus.bytes = step->bytes - sign * bounded(walk, event->requested);
 		step->surplus.blocks = step->blocks - sign;
 	}
 	free(is_arena);
@@ -199,11 +218,11 @@ static void go_to_end(struct walk *walk, int32_t ordinal)
 		uint32_t holder = find_holder(
 			walk->moments, holder_of(block.stack, block.kind, block.context));
 
-		walk->levels[holder].bytes += (int64_t)share.bytes;
-		walk->levels[holder].blocks += (int64_t)share.blocks;
-		walk->live_bytes += (int64_t)block.size;
+		walk->levels[holder].bytes += bounded(walk, share.bytes);
+		walk->levels[holder].blocks += bounded(walk, share.blocks);
+		walk->live_bytes += bounded(walk, block.size);
 	}
-	walk->surplus = (struct level){ (int64_t)surplus.bytes, (int64_t)surplus.blocks };
+	walk->surplus = (struct level){ bounded(walk, surplus.bytes), bounded(walk, surplus.blocks) };
 }
 
 /* And from there to the beginning.  What a reset took away is not known: less than nothing is nothing. */
