@@ -76,11 +76,14 @@ struct gpc_barrier {
 	/* Lock: the pool's. */
 	uint64_t n_frees;  /* blocks that were FREE at once, or whose free owes the order */
 	uint64_t raised;   /* up to this one they are behind a barrier */
-	uint64_t recorded; /* up to this one the event covers them */
+	uint64_t recorded; /* up to this one the event, or the mark, covers them */
 	uint64_t passed;   /* up to this one all work before them is known to be over */
 	gpc_event event;   /* of the last barrier; 0: none yet */
-	bool is_due;       /* counted in n_due */
-	bool is_unsettled; /* counted in n_unsettled */
+	gpc_event
+		mark; /* of the legacy stream alone: the end of what the one-stream rule left loose */
+	bool is_marked;             /* `recorded` is the mark's, not the event's */
+	bool is_due;                /* counted in n_due */
+	bool is_unsettled;          /* counted in n_unsettled */
 	atomic_bool is_unsupported; /* the driver refused; from then on it is asked no more */
 };
 

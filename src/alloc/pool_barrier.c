@@ -84,10 +84,19 @@ struct raising {
 	enum gpc_status st;
 };
 
-/* False: there is nothing to raise it for, or a capture forbids it. */
+static gpc_event *event_of(struct gpc_barrier *barrier, bool is_mark)
+{
+	return is_mark ? &barrier->mark : &barrier->event;
+}
+
+/*
+ * False: there is nothing to raise it for, or a capture forbids it.  A mark has an event of its own: a
+ * thread may record it late, when another has already raised a barrier that stands for more.
+ */
 static bool begin_raising_locked(struct gpc_pool *pool, struct raising *raising)
 {
 	struct gpc_barrier *barrier = &pool->barrier;
+	gpc_event *event;
 
 	if (barrier->raised == barrier->n_frees || pool->is_forgotten ||
 		!gpc_captures_try_hold(&pool->heap->captures))
@@ -95,12 +104,13 @@ static bool begin_raising_locked(struct gpc_pool *pool, struct raising *raising)
 	*raising = (struct raising){
 		.number = barrier->n_frees,
 		.is_mark = pool->fences.is_one_stream || !has_barriers(pool),
-		.st = barrier->event ? GPC_OK
-				     : pool->drv->ops->event_create(pool->drv, &barrier->event),
 	};
+	event = event_of(barrier, raising->is_mark);
+	if (!*event)
+		raising->st = pool->drv->ops->event_create(pool->drv, event);
 	if (!raising->is_mark && pool->fences.n_members == 1 && !pool->fences.has_strangers)
 		raising->fence = gpc_fences_begin_sync(&pool->fences);
-	raising->event = barrier->event;
+	raising->event = *event;
 	return true;
 }
 
@@ -133,8 +143,10 @@ static void end_raising_locked(
 	if (raising->st == GPC_UNSUPPORTED)
 		atomic_store(&barrier->is_unsupported, true);
 	barrier->raised = max_u64(barrier->raised, raising->number);
-	if (!raising->st)
-		barrier->recorded = max_u64(barrier->recorded, raising->number);
+	if (!raising->st && barrier->recorded < raising->number) {
+		barrier->recorded = raising->number;
+		barrier->is_marked = raising->is_mark;
+	}
 	if (has_waited)
 		barrier->passed = max_u64(barrier->passed, raising->number);
 	/* What was freed meanwhile owes another one. */
@@ -198,7 +210,7 @@ void gpc_pool_learn(struct gpc_pool *pool)
 	raise_barrier(pool, true);
 	gpc_lock_take(&pool->lock);
 	if (barrier->passed < barrier->recorded && gpc_captures_try_hold(&pool->heap->captures)) {
-		if (!pool->drv->ops->event_query(pool->drv, barrier->event))
+		if (!pool->drv->ops->event_query(pool->drv, *event_of(barrier, barrier->is_marked)))
 			barrier->passed = barrier->recorded;
 		gpc_captures_release(&pool->heap->captures);
 	}
@@ -216,7 +228,7 @@ enum gpc_status gpc_pool_settle(struct gpc_pool *pool)
 	raise_barrier(pool, true);
 	gpc_lock_take(&pool->lock);
 	number = barrier->recorded;
-	event = barrier->event;
+	event = *event_of(barrier, barrier->is_marked);
 	must_wait = barrier->passed < number;
 	gpc_lock_release(&pool->lock);
 	if (must_wait)
@@ -233,13 +245,17 @@ enum gpc_status gpc_pool_settle(struct gpc_pool *pool)
 
 void gpc_pool_end_barrier_locked(struct gpc_pool *pool, bool context_lives)
 {
+	const struct gpc_driver_ops *ops = pool->drv->ops;
+
 	if (context_lives && pool->barrier.event)
-		pool->drv->ops->event_destroy(pool->drv, pool->barrier.event);
+		ops->event_destroy(pool->drv, pool->barrier.event);
+	if (context_lives && pool->barrier.mark)
+		ops->event_destroy(pool->drv, pool->barrier.mark);
 	end_due_locked(pool);
 	end_unsettled_locked(pool);
 	pool->barrier.n_frees = 0;
 	pool->barrier.raised = 0;
 	pool->barrier.recorded = 0;
 	pool->barrier.passed = 0;
-	pool->barrier.event = 0;
+	pool->barrier.event = pool->barrier.mark = 0;
 }

@@ -86,8 +86,8 @@ static bool is_wanted(const struct gpucache_event *event, int32_t ordinal)
  */
 static uint64_t most_of(const struct walk *walk)
 {
-	uint64_t n = walk->n_events +
-		     walk->report->recording->regions[GPUCACHE_REGION_BLOCKS].count + 1;
+	uint64_t n =
+		walk->n_events + walk->report->recording->regions[GPUCACHE_REGION_BLOCKS].count + 1;
 
 	return INT64_MAX / (2 * n);
 }
@@ -222,7 +222,8 @@ static void go_to_end(struct walk *walk, int32_t ordinal)
 		walk->levels[holder].blocks += bounded(walk, share.blocks);
 		walk->live_bytes += bounded(walk, block.size);
 	}
-	walk->surplus = (struct level){ bounded(walk, surplus.bytes), bounded(walk, surplus.blocks) };
+	walk->surplus =
+		(struct level){ bounded(walk, surplus.bytes), bounded(walk, surplus.blocks) };
 }
 
 /* And from there to the beginning.  What a reset took away is not known: less than nothing is nothing. */

@@ -349,6 +349,53 @@ static void one_stream_needs_nothing_but_for_the_return_to_the_driver(void **sta
 	assert_true(gpc_pool_trim(&stage.pool, 1) > 0);
 }
 
+static const struct gpc_driver_ops *real_ops;
+static struct gpc_driver_ops late_ops;
+static gpc_event late_mark;
+
+static enum gpc_status wait_behind_the_mark(struct gpc_driver *drv, gpc_event event)
+{
+	assert_int_equal(real_ops->legacy_record(drv, late_mark), GPC_OK);
+	return real_ops->fence_wait(drv, event);
+}
+
+/*
+ * Between a thread's decision to mark the legacy stream and its record, another one makes a stream,
+ * frees, and raises a barrier; the mark comes between the two calls of that.
+ */
+static enum gpc_status record_late(struct gpc_driver *drv, gpc_event event)
+{
+	gpc_devptr busy;
+
+	(void)drv;
+	late_mark = event;
+	late_ops.legacy_record = real_ops->legacy_record;
+	late_ops.fence_wait = wait_behind_the_mark;
+	assert_int_equal(gpc_fences_stream_created(&stage.pool.fences, stage_handle(a)), GPC_OK);
+	busy = stage_alloc(&stage, 4096);
+	submit(a, LONG_NS, busy);
+	stage_free(&stage, busy);
+	assert_int_equal(stage_alloc(&stage, 4096), busy);
+	submit(b, MS, busy);
+	return GPC_OK;
+}
+
+static void a_mark_that_comes_late_is_not_taken_for_a_barrier(void **state)
+{
+	uint64_t start = now();
+
+	(void)state;
+	real_ops = stage.drv.base.ops;
+	late_ops = *real_ops;
+	late_ops.legacy_record = record_late;
+	stage_free(&stage, stage_alloc(&stage, 12 * GPC_MIB));
+	stage.drv.base.ops = &late_ops;
+	gpc_pool_learn(&stage.pool);
+	stage.drv.base.ops = real_ops;
+	assert_int_equal(atomic_load(&b->tail_ns), start + LONG_NS + MS);
+	assert_int_equal(n_unsettled(), 1);
+}
+
 static void a_pool_that_ends_takes_its_duties_with_it(void **state)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
@@ -394,6 +441,7 @@ int main(void)
 		TEST(what_waits_for_a_broken_context_hears_of_it_once, open_with_barriers),
 		TEST(an_old_driver_waits_on_the_host_and_says_that_it_has_no_barriers, open_old),
 		TEST(one_stream_needs_nothing_but_for_the_return_to_the_driver, open_one),
+		TEST(a_mark_that_comes_late_is_not_taken_for_a_barrier, open_one),
 		TEST(a_pool_that_ends_takes_its_duties_with_it, open_with_barriers),
 	};
 
