@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Byte counts: as people write them, and sums of them. */
+/* Byte counts: as people write them; sums of them are base/saturating.h's. */
 #ifndef GPC_BASE_BYTES_H
 #define GPC_BASE_BYTES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/saturating.h"
 
 #define GPC_KIB (UINT64_C(1) << 10)
 #define GPC_MIB (UINT64_C(1) << 20)
@@ -20,18 +22,6 @@ bool gpc_bytes_parse(const char *text, size_t len, uint64_t *ret_bytes);
 
 /* Is the first word of the text a unit or a percent sign?  Then a line does not break before it. */
 bool gpc_bytes_is_unit(const char *text);
-
-/* a + b, or UINT64_MAX where that passes it.  An unknown summand makes an unknown sum. */
-static inline uint64_t gpc_bytes_add(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-/* a - b, or 0 where that is below it. */
-static inline uint64_t gpc_bytes_less(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
 
 /* The smallest multiple of `step`, a power of two, that is >= value. */
 static inline uint64_t gpc_round_up(uint64_t value, uint64_t step)

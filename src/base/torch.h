@@ -43,7 +43,7 @@ static inline bool gpc_torch_is_fragmented(const struct gpucache_oom *oom)
 {
 	const struct gpucache_oom_torch *torch = &oom->torch;
 	uint64_t unused = gpc_torch_unused(torch);
-	uint64_t needed = gpc_bytes_add(torch->allocated + torch->allocated / 8,
+	uint64_t needed = gpc_bytes_add(gpc_bytes_add(torch->allocated, torch->allocated / 8),
 		gpc_bytes_add(torch->requested, 2 * GPC_TORCH_LARGE_BUFFER));
 
 	return torch->requested && !gpc_torch_is_mapped(oom) && oom->kind != GPUCACHE_KIND_TENSOR &&

@@ -34,13 +34,13 @@ void gpc_format_1_2_add_lanes(
 	for (int n = 0; n < N_LANES; n++) {
 		const struct lane *lane = &record.lanes[n];
 
-		counters->n_malloc += lane->n_malloc;
-		counters->n_hit += lane->n_malloc;
-		counters->n_free += lane->n_free;
+		counters->n_malloc = gpc_bytes_add(counters->n_malloc, lane->n_malloc);
+		counters->n_hit = gpc_bytes_add(counters->n_hit, lane->n_malloc);
+		counters->n_free = gpc_bytes_add(counters->n_free, lane->n_free);
 		/* A live record is not read at one moment: no more than there is. */
 		counters->n_blocks = gpc_bytes_less(counters->n_blocks, lane->free_bytes > 0);
 		counters->live_bytes = gpc_bytes_less(counters->live_bytes, lane->free_bytes);
-		counters->cached_bytes += lane->free_bytes;
+		counters->cached_bytes = gpc_bytes_add(counters->cached_bytes, lane->free_bytes);
 		counters->requested_bytes =
 			gpc_bytes_less(counters->requested_bytes, lane->free_requested);
 	}

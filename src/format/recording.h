@@ -210,8 +210,8 @@ static inline struct gpc_share gpc_recording_share(const struct gpc_recording *r
 
 	if (share.blocks == 0)
 		return own;
-	surplus->bytes += share.bytes - own.bytes;
-	surplus->blocks += share.blocks - own.blocks;
+	surplus->bytes = gpc_bytes_add(surplus->bytes, share.bytes - own.bytes);
+	surplus->blocks = gpc_bytes_add(surplus->blocks, share.blocks - own.blocks);
 	return share;
 }
 

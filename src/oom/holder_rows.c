@@ -9,7 +9,7 @@
 static void unite(struct gpc_holder_row *into, const struct gpc_holder_row *row)
 {
 	into->bytes = gpc_bytes_add(into->bytes, row->bytes);
-	into->n_blocks += row->n_blocks;
+	into->n_blocks = gpc_bytes_add(into->n_blocks, row->n_blocks);
 	into->growth = gpc_bytes_add(into->growth, row->growth);
 	if (!into->oldest_ns || (row->oldest_ns && row->oldest_ns < into->oldest_ns))
 		into->oldest_ns = row->oldest_ns;

@@ -26,8 +26,8 @@ uint64_t gpc_plain_live(
 			continue;
 		if (block.kind != GPUCACHE_KIND_DEVICE)
 			continue;
-		seen += block.requested;
-		plain += gpc_plain_bytes(block.requested);
+		seen = gpc_bytes_add(seen, block.requested);
+		plain = gpc_bytes_add(plain, gpc_plain_bytes(block.requested));
 	}
 	/* The books are of another moment than the records: what other threads hold just now may miss. */
 	return seen < requested - requested / 64 ? GPUCACHE_UNKNOWN : plain;

@@ -158,7 +158,8 @@ static void put_short(struct page *page, const struct gpc_short_form *form)
 	}
 	gpc_text_add_bytes(&words, form->oom->requested);
 	gpc_text_add(&words, " asked for");
-	if (torch->requested && torch->requested + torch->requested / 100 < form->oom->requested) {
+	if (torch->requested &&
+		gpc_bytes_add(torch->requested, torch->requested / 100) < form->oom->requested) {
 		gpc_text_add(&words, " by PyTorch, for a tensor of ");
 		gpc_text_add_bytes(&words, torch->requested);
 	}

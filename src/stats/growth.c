@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "base/held.h"
+#include "base/saturating.h"
 
 /* Allocations before the first moment: a leak of large blocks fills a device within some dozen. */
 #define FIRST_STEP 2
@@ -68,7 +69,7 @@ static void keep(struct kept *kept, const struct gpucache_holder *holders, uint3
 	for (uint32_t i = 0; i < n_holders; i++) {
 		if (holders[i].stack != block->stack)
 			continue;
-		kept[i].bytes += block->requested;
+		kept[i].bytes = gpc_bytes_add(kept[i].bytes, block->requested);
 		kept[i].n_blocks++;
 		kept[i].windows |= 1u << window;
 		return;
@@ -87,7 +88,7 @@ static struct gpc_growing choose(
 
 		if (n_up < GPC_GROWTH_STEADY)
 			continue;
-		all += kept[i].bytes;
+		all = gpc_bytes_add(all, kept[i].bytes);
 		if (kept[i].bytes > found.bytes)
 			found = (struct gpc_growing){ .stack = holders[i].stack,
 				.n_up = n_up,
@@ -134,6 +135,6 @@ uint64_t gpc_growth_of(const struct gpc_growth *growth, uint32_t device, uint32_
 	for (uint32_t i = 0; n_times && stack && i < n_blocks; i++)
 		if (gpc_held_read(&blocks[i], device, &block) && block.stack == stack &&
 			block.time_ns > since_ns)
-			kept += block.requested;
+			kept = gpc_bytes_add(kept, block.requested);
 	return kept;
 }

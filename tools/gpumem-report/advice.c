@@ -493,7 +493,8 @@ static void add_short(
 	gpc_text_add(ret_text, ", the GPU had %s free, the cache no piece above %s.",
 		gpc_show_bytes(b->device_free), gpc_show_bytes(b->cached_largest));
 	/* Rounding of less than 1 % would only repeat the number. */
-	if (torch.requested && torch.requested + torch.requested / 100 < oom->requested)
+	if (torch.requested &&
+		gpc_bytes_add(torch.requested, torch.requested / 100) < oom->requested)
 		gpc_text_add(ret_text, " PyTorch asked for it to make a tensor of %s.",
 			gpc_show_bytes(torch.requested));
 	if (torch.reserved) {

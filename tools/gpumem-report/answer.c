@@ -113,8 +113,8 @@ static enum outcome play(const struct replay *replay, const struct gpc_policy_op
 		return FAILED_BEFORE;
 	if (run.has_failed)
 		return run.failed_event == trace.n_ops ? FAILED : FAILED_BEFORE;
-	*ret_free_bytes =
-		gpc_bytes_less(replay->device_bytes, fixed_bytes + run.reserved_at_end_bytes);
+	*ret_free_bytes = gpc_bytes_less(
+		replay->device_bytes, gpc_bytes_add(fixed_bytes, run.reserved_at_end_bytes));
 	return SERVED;
 }
 
@@ -125,7 +125,7 @@ static bool is_served_with_less(const struct replay *replay, uint64_t bytes)
 	uint64_t free_bytes;
 
 	if (settings.limit_bytes)
-		settings.limit_bytes += bytes;
+		settings.limit_bytes = gpc_bytes_add(settings.limit_bytes, bytes);
 	return bytes <= replay->fixed_bytes &&
 	       play(replay, &gpc_policy_gpucache, &settings, replay->fixed_bytes - bytes,
 		       &free_bytes) == SERVED;
@@ -223,7 +223,8 @@ static bool is_outweighed(const struct gpc_answer *answer)
 {
 	const struct gpucache_balance *b = &answer->oom.balance;
 	uint64_t need = answer->oom.rounded ? answer->oom.rounded : answer->oom.requested;
-	uint64_t wasted = gpc_bytes_less(answer->plain_free_bytes + need, b->device_free);
+	uint64_t wasted =
+		gpc_bytes_less(gpc_bytes_add(answer->plain_free_bytes, need), b->device_free);
 
 	return b->other_processes != GPUCACHE_UNKNOWN && b->other_processes > wasted &&
 	       b->other_processes >= gpc_bytes_less(need, b->device_free);
@@ -236,8 +237,8 @@ static bool is_outweighed(const struct gpc_answer *answer)
 static bool is_at_brim(const struct gpc_answer *answer)
 {
 	const struct gpucache_balance *b = &answer->oom.balance;
-	uint64_t wasted =
-		gpc_bytes_less(answer->plain_free_bytes + answer->oom.requested, b->device_free);
+	uint64_t wasted = gpc_bytes_less(
+		gpc_bytes_add(answer->plain_free_bytes, answer->oom.requested), b->device_free);
 
 	return wasted < b->device_total / WASTED_PART &&
 	       answer->oom.requested < b->device_total / SMALL_PART;

@@ -139,7 +139,7 @@ uint64_t gpc_categories_sum(const struct gpc_holdings *holdings, const struct gp
 		row = &rows[gpc_category_of(report, holding->id)];
 		total = gpc_bytes_add(total, holding->bytes);
 		row->bytes = gpc_bytes_add(row->bytes, holding->bytes);
-		row->n_blocks += holding->n_blocks;
+		row->n_blocks = gpc_bytes_add(row->n_blocks, holding->n_blocks);
 		if (holding->bytes > row->stack_bytes) {
 			row->stack = holding->id;
 			row->stack_bytes = holding->bytes;

@@ -84,7 +84,7 @@ static struct figures figures_of(const struct gpc_directory_entry *entry)
 			continue;
 		if (counters.peak_reserved_bytes > figures.peak_bytes)
 			figures.peak_bytes = counters.peak_reserved_bytes;
-		figures.n_ooms += counters.n_oom;
+		figures.n_ooms = gpc_bytes_add(figures.n_ooms, counters.n_oom);
 	}
 	add_gpus(&figures, recording);
 	add_verdict(&figures, recording);

@@ -262,7 +262,7 @@ static void print_next(struct gpc_report *report, const struct gpucache_oom *fat
 		commands[n_commands++] = "leaks";
 	/* Who held the peak is the question where nothing failed. */
 	if (!fatal && report->options->moment == GPC_AT_USUAL && find_any_peak(report, &peak) &&
-		peak.requested_bytes > bytes + bytes / 8)
+		peak.requested_bytes > gpc_bytes_add(bytes, bytes / 8))
 		commands[n_commands++] = "--at=peak";
 	gpc_report_target(report, &target);
 	for (unsigned i = 0; i < n_commands; i++) {

@@ -51,7 +51,7 @@ static bool find_history(
 
 static struct column *column_at(struct chart *chart, uint64_t time_ns)
 {
-	uint64_t span = chart->last_ns - chart->first_ns;
+	uint64_t span = gpc_bytes_less(chart->last_ns, chart->first_ns);
 	uint64_t at = gpc_bytes_less(time_ns, chart->first_ns);
 
 	if (at > span)

@@ -92,7 +92,7 @@ static void unite(struct functions *functions)
 			continue;
 		}
 		into->own_bytes = gpc_bytes_add(into->own_bytes, row->own_bytes);
-		into->own_blocks += row->own_blocks;
+		into->own_blocks = gpc_bytes_add(into->own_blocks, row->own_blocks);
 		if (row->path != into->path)
 			into->total_bytes = gpc_bytes_add(into->total_bytes, row->total_bytes);
 		into->path = row->path;

@@ -56,7 +56,7 @@ static void count(struct node *node, const struct gpc_path *path)
 {
 	node->end++;
 	node->bytes = gpc_bytes_add(node->bytes, path->bytes);
-	node->n_blocks += path->n_blocks;
+	node->n_blocks = gpc_bytes_add(node->n_blocks, path->n_blocks);
 }
 
 /* The nodes at `depth` of paths [first, end); false without memory. */
@@ -102,7 +102,7 @@ static size_t choose(const struct tree *tree, const struct children *children, u
 			ret_bytes[n++] = node->bytes;
 		} else {
 			ret_rest->bytes = gpc_bytes_add(ret_rest->bytes, node->bytes);
-			ret_rest->n_blocks += node->n_blocks;
+			ret_rest->n_blocks = gpc_bytes_add(ret_rest->n_blocks, node->n_blocks);
 			ret_rest->end++;
 		}
 	}

@@ -93,7 +93,7 @@ static void add_cell(
 {
 	if (cell->size == 0)
 		return;
-	segment->bytes[cell->state] += cell->size;
+	segment->bytes[cell->state] = gpc_bytes_add(segment->bytes[cell->state], cell->size);
 	maker->heap->cells[maker->heap->n_cells++] = *cell;
 }
 
@@ -195,8 +195,8 @@ static void merge(struct gpc_heap *heap, uint64_t parts)
 				cell->size < segment->size / parts) {
 				last->state =
 					last->state == cell->state ? last->state : GPC_CELL_MIXED;
-				last->size += cell->size;
-				last->requested += cell->requested;
+				last->size = gpc_bytes_add(last->size, cell->size);
+				last->requested = gpc_bytes_add(last->requested, cell->requested);
 				last->stack = last->stack == cell->stack ? last->stack : 0;
 			} else {
 				heap->cells[to++] = *cell;

@@ -89,7 +89,7 @@ enum gpc_status gpc_libraries_create(struct gpc_libraries *libraries,
 		gpc_library_name(report->recording, holdings->rows[i].id, &text);
 		row = find_row(libraries, name);
 		row->bytes = gpc_bytes_add(row->bytes, holdings->rows[i].bytes);
-		row->n_blocks += holdings->rows[i].n_blocks;
+		row->n_blocks = gpc_bytes_add(row->n_blocks, holdings->rows[i].n_blocks);
 	}
 	if (holdings->torch_bytes) {
 		struct gpc_library *row = find_row(libraries, "PyTorch");

@@ -157,11 +157,11 @@ static void read_gpu(struct live_gpu *gpu, const struct gpc_recording *recording
 	const struct gpucache_device *device, uint64_t now_ns, uint64_t since_ns)
 {
 	struct gpc_device_totals totals = gpc_recording_totals(recording, device->ordinal);
-	uint64_t n_calls = totals.sum.n_malloc + totals.sum.n_free;
+	uint64_t n_calls = gpc_bytes_add(totals.sum.n_malloc, totals.sum.n_free);
 	struct gpucache_torch torch;
 
 	if (gpc_recording_find_torch(recording, device->ordinal, &torch))
-		n_calls += torch.n_malloc + torch.n_free;
+		n_calls = gpc_bytes_add(n_calls, gpc_bytes_add(torch.n_malloc, torch.n_free));
 	gpu->calls_a_s = rate(n_calls, gpu->n_calls, since_ns);
 	gpu->waits_a_s = rate(totals.sum.n_sync, gpu->sum.n_sync, since_ns);
 	gpu->ordinal = device->ordinal;

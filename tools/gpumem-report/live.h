@@ -85,6 +85,12 @@ void live_fini(struct live *live);
 /* Looks at what options->target names; those that ended since stay.  GPC_EXIT_NOT_FOUND: there is nothing to look at. */
 enum gpc_exit live_look(struct live *live);
 
+/* Of the program, rounded: in our segments and beside them. */
+static inline uint64_t live_in_use(const struct live_gpu *gpu)
+{
+	return gpc_bytes_add(gpu->sum.live_bytes, gpu->sum.direct_bytes);
+}
+
 /* Growth in bytes a second, as of `now_ns`; 0 for less than four points. */
 double live_growth(const uint64_t *times_ns, const uint64_t *bytes, size_t n, uint64_t now_ns);
 

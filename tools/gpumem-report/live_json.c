@@ -18,7 +18,7 @@ static struct json_object *gpu_json(const struct live_gpu *gpu)
 	gpc_json_text(object, "uuid", gpu->uuid);
 	json_object_object_add(object, "balance",
 		gpu->has_balance ? gpc_json_balance(&gpu->balance, gpu->sum.kind_bytes) : NULL);
-	gpc_json_bytes(object, "live_bytes", gpu->sum.live_bytes + gpu->sum.direct_bytes);
+	gpc_json_bytes(object, "live_bytes", live_in_use(gpu));
 	gpc_json_bytes(object, "pending_bytes", gpu->sum.pending_bytes);
 	gpc_json_bytes(object, "cached_bytes", gpu->sum.cached_bytes);
 	gpc_json_bytes(object, "peak_live_bytes", gpu->sum.peak_live_bytes);

@@ -116,9 +116,9 @@ static unsigned find_cards(const struct live *live, struct card *cards, unsigned
 				cards[c].gpu = gpu;
 			if (live->processes[p].state != GPC_RUN_ALIVE)
 				continue;
-			cards[c].live += gpu->sum.live_bytes + gpu->sum.direct_bytes;
-			cards[c].pending += gpu->sum.pending_bytes;
-			cards[c].cached += gpu->sum.cached_bytes;
+			cards[c].live = gpc_bytes_add(cards[c].live, live_in_use(gpu));
+			cards[c].pending = gpc_bytes_add(cards[c].pending, gpu->sum.pending_bytes);
+			cards[c].cached = gpc_bytes_add(cards[c].cached, gpu->sum.cached_bytes);
 			cards[c].growth_a_s += gpu->growth_a_s;
 		}
 	return n;
@@ -128,7 +128,7 @@ static void draw_bar(
 	struct live_grid *grid, int row, int column, int width, const struct card *card)
 {
 	const uint64_t total = card->gpu->balance.device_total;
-	const uint64_t ours = card->live + card->pending + card->cached;
+	const uint64_t ours = gpc_bytes_add(card->live, gpc_bytes_add(card->pending, card->cached));
 	const uint64_t used = gpc_bytes_less(total, card->gpu->balance.device_free);
 	const uint64_t parts[] = { card->live, card->pending, card->cached,
 		gpc_bytes_less(used, ours) };
@@ -195,8 +195,8 @@ static int draw_warning(struct live_grid *grid, int row, const struct card *card
 
 static int compare_lines(const struct line *a, const struct line *b, enum live_order order)
 {
-	double x = a->gpu ? (double)(a->gpu->sum.live_bytes + a->gpu->sum.direct_bytes) : -1;
-	double y = b->gpu ? (double)(b->gpu->sum.live_bytes + b->gpu->sum.direct_bytes) : -1;
+	double x = a->gpu ? (double)live_in_use(a->gpu) : -1;
+	double y = b->gpu ? (double)live_in_use(b->gpu) : -1;
 
 	if (order == LIVE_BY_GROWTH && a->gpu && b->gpu) {
 		x = a->gpu->growth_a_s;
@@ -282,8 +282,7 @@ static void draw_line(struct live_grid *grid, int row, const struct line *line, 
 	at = gpu ? put(grid, row, at, ink, "%3d ", gpu->ordinal) : put(grid, row, at, ink, "  - ");
 	at = put(grid, row, at, ink, "%-6s ", word_of(process));
 	if (gpu) {
-		at = put(grid, row, at, ink, "%6s ",
-			brief((double)(gpu->sum.live_bytes + gpu->sum.direct_bytes)));
+		at = put(grid, row, at, ink, "%6s ", brief((double)live_in_use(gpu)));
 		at = put(grid, row, at, ink, "%6s ",
 			gpu->growth_a_s > 0 ? brief(gpu->growth_a_s) : "0");
 		at = put(grid, row, at, ink, "%6s ", brief((double)gpu->sum.cached_bytes));
@@ -367,8 +366,7 @@ static int draw_holders(
 		return row + 1;
 	}
 	draw_past(grid, row, at, grid->columns - at - 22, gpu, screen->is_unicode);
-	put(grid, row, grid->columns - 20, LIVE_DIM, "%20s",
-		gpc_show_bytes(gpu->sum.live_bytes + gpu->sum.direct_bytes));
+	put(grid, row, grid->columns - 20, LIVE_DIM, "%20s", gpc_show_bytes(live_in_use(gpu)));
 	row++;
 	for (unsigned i = 0; i < gpu->n_holders; i++, row++)
 		put(grid, row, 0, LIVE_PLAIN, "%11s %6s  %s", gpc_show_bytes(gpu->holders[i].bytes),

@@ -16,20 +16,35 @@ struct step {
 	uint64_t time_ns;
 	uint32_t holder;
 	uint32_t tag;
-	int64_t bytes;
-	int64_t blocks;
+	struct level change;
 	int64_t size; /* rounded */
 	struct level
 		surplus; /* what a sampled stack was given beyond its own: those without one hold less */
 	bool is_reset; /* all memory of the context `holder`, which is no holder, is gone */
 };
 
+static struct level add(struct level a, struct level b)
+{
+	return (struct level){ gpc_signed_add(a.bytes, b.bytes),
+		gpc_signed_add(a.blocks, b.blocks) };
+}
+
+static struct level less(struct level a, struct level b)
+{
+	return (struct level){ gpc_signed_less(a.bytes, b.bytes),
+		gpc_signed_less(a.blocks, b.blocks) };
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 struct walk {
 	const struct gpc_report *report;
 	struct gpc_moments *moments;
 	struct gpucache_event *events; /* of this device that change what is held */
 	size_t n_events;
-	uint64_t most; /* that one number counts: most_of */
 	struct step *steps;
 	struct level *levels; /* by holder: what it holds, where the walk is */
 	struct level *said;   /* by holder: the sum of the deltas so far */
@@ -80,18 +95,6 @@ static bool is_wanted(const struct gpucache_event *event, int32_t ordinal)
 	       (place == GPUCACHE_ON_DEVICE || place == GPUCACHE_WITHIN);
 }
 
-/*
- * The most that one number of a recording counts here: no sum of events and blocks can overflow then,
- * however damaged the numbers are.  With 2^20 of them it is 4 TiB.
- */
-static uint64_t most_of(const struct walk *walk)
-{
-	uint64_t n =
-		walk->n_events + walk->report->recording->regions[GPUCACHE_REGION_BLOCKS].count + 1;
-
-	return INT64_MAX / (2 * n);
-}
-
 static bool read_events(struct walk *walk, int32_t ordinal)
 {
 	struct gpc_event_cursor cursor = { 0 };
@@ -114,7 +117,6 @@ static bool read_events(struct walk *walk, int32_t ordinal)
 	}
 	walk->moments->n_events = walk->n_events;
 	walk->moments->n_holes = cursor.n_holes;
-	walk->most = most_of(walk);
 	return true;
 }
 
@@ -147,11 +149,6 @@ static bool find_holders(struct walk *walk, int32_t ordinal)
 	walk->said = calloc(moments->n_holders + 1, sizeof *walk->said);
 	walk->start = calloc(moments->n_holders + 1, sizeof *walk->start);
 	return walk->levels && walk->said && walk->start;
-}
-
-static int64_t bounded(const struct walk *walk, uint64_t number)
-{
-	return (int64_t)(number < walk->most ? number : walk->most);
 }
 
 /* Stacks are sampled where we cut the memory ourselves: format/recording.h. */
@@ -189,11 +186,11 @@ static bool make_steps(struct walk *walk, int32_t ordinal)
 								event->context));
 		if (step->is_reset || is_arena[i])
 			continue;
-		step->bytes = sign * bounded(walk, share.bytes);
-		step->blocks = sign * bounded(walk, share.blocks);
-		step->size = sign * bounded(walk, event->size);
-		step->surplus.bytes = step->bytes - sign * bounded(walk, event->requested);
-		step->surplus.blocks = step->blocks - sign;
+		step->change.bytes = sign * gpc_signed_of(share.bytes);
+		step->change.blocks = sign * gpc_signed_of(share.blocks);
+		step->size = sign * gpc_signed_of(event->size);
+		step->surplus = less(step->change,
+			(struct level){ sign * gpc_signed_of(event->requested), sign });
 	}
 	free(is_arena);
 	return is_made;
@@ -204,6 +201,11 @@ static void reset(struct walk *walk, uint32_t context)
 	for (size_t i = 0; i < walk->moments->n_holders; i++)
 		if (walk->moments->holders[i].context == context)
 			walk->levels[i] = (struct level){ 0 };
+}
+
+static struct level level_of(struct gpc_share share)
+{
+	return (struct level){ gpc_signed_of(share.bytes), gpc_signed_of(share.blocks) };
 }
 
 /* Makes `levels` those of the end, as the table of live blocks has them. */
@@ -218,12 +220,10 @@ static void go_to_end(struct walk *walk, int32_t ordinal)
 		uint32_t holder = find_holder(
 			walk->moments, holder_of(block.stack, block.kind, block.context));
 
-		walk->levels[holder].bytes += bounded(walk, share.bytes);
-		walk->levels[holder].blocks += bounded(walk, share.blocks);
-		walk->live_bytes += bounded(walk, block.size);
+		walk->levels[holder] = add(walk->levels[holder], level_of(share));
+		walk->live_bytes = gpc_signed_add(walk->live_bytes, gpc_signed_of(block.size));
 	}
-	walk->surplus =
-		(struct level){ bounded(walk, surplus.bytes), bounded(walk, surplus.blocks) };
+	walk->surplus = level_of(surplus);
 }
 
 /* And from there to the beginning.  What a reset took away is not known: less than nothing is nothing. */
@@ -238,11 +238,9 @@ static void go_to_start(struct walk *walk)
 			continue;
 		}
 		level = &walk->levels[step->holder];
-		level->bytes -= step->bytes;
-		level->blocks -= step->blocks;
-		walk->live_bytes -= step->size;
-		walk->surplus.bytes -= step->surplus.bytes;
-		walk->surplus.blocks -= step->surplus.blocks;
+		*level = less(*level, step->change);
+		walk->live_bytes = gpc_signed_less(walk->live_bytes, step->size);
+		walk->surplus = less(walk->surplus, step->surplus);
 		if (level->bytes < 0 || level->blocks < 0)
 			*level = (struct level){ 0 };
 	}
@@ -258,15 +256,14 @@ static void take(struct walk *walk, size_t i)
 	if (step->is_reset) {
 		for (size_t h = 0; h < walk->moments->n_holders; h++)
 			if (walk->moments->holders[h].context == step->holder)
-				walk->live_bytes -= walk->levels[h].bytes;
+				walk->live_bytes =
+					gpc_signed_less(walk->live_bytes, walk->levels[h].bytes);
 		reset(walk, step->holder);
 		return;
 	}
-	walk->levels[step->holder].bytes += step->bytes;
-	walk->levels[step->holder].blocks += step->blocks;
-	walk->surplus.bytes += step->surplus.bytes;
-	walk->surplus.blocks += step->surplus.blocks;
-	walk->live_bytes += step->size;
+	walk->levels[step->holder] = add(walk->levels[step->holder], step->change);
+	walk->surplus = add(walk->surplus, step->surplus);
+	walk->live_bytes = gpc_signed_add(walk->live_bytes, step->size);
 }
 
 /* Takes the steps from *at on to the highest of the slice, and answers where the slice ends. */
@@ -278,7 +275,7 @@ static size_t climb(struct walk *walk, size_t *at, uint64_t end_ns)
 	size_t end = *at;
 
 	for (; end < walk->n_events && (end == *at || walk->steps[end].time_ns < end_ns); end++) {
-		live += walk->steps[end].size;
+		live = gpc_signed_add(live, walk->steps[end].size);
 		if (live > most) {
 			most = live;
 			highest = end;
@@ -294,17 +291,18 @@ static bool say_holder(struct walk *walk, uint32_t holder)
 {
 	struct level *said = &walk->said[holder];
 	struct level now = walk->levels[holder];
+	struct level change;
 
-	if (holder == walk->unsampled) {
-		now.bytes -= now.bytes < walk->surplus.bytes ? now.bytes : walk->surplus.bytes;
-		now.blocks -= now.blocks < walk->surplus.blocks ? now.blocks : walk->surplus.blocks;
-	}
+	if (holder == walk->unsampled)
+		now = less(now, (struct level){ smaller(now.bytes, walk->surplus.bytes),
+					smaller(now.blocks, walk->surplus.blocks) });
 	if (now.bytes == said->bytes && now.blocks == said->blocks)
 		return true;
 	if (walk->n_deltas == GPC_MOMENTS_MAX_DELTAS)
 		return false;
-	walk->moments->deltas[walk->n_deltas++] = (struct gpc_moment_delta){ holder,
-		now.bytes - said->bytes, now.blocks - said->blocks };
+	change = less(now, *said);
+	walk->moments->deltas[walk->n_deltas++] =
+		(struct gpc_moment_delta){ holder, change.bytes, change.blocks };
 	*said = now;
 	return true;
 }
@@ -351,7 +349,8 @@ static bool walk_slices(struct walk *walk, unsigned n_slices)
 	for (size_t end = 0; end < walk->n_events;) {
 		uint64_t slice = gpc_bytes_less(walk->steps[end].time_ns, first_ns) / width_ns;
 
-		end = climb(walk, &at, first_ns + (slice + 1) * width_ns);
+		end = climb(
+			walk, &at, gpc_bytes_add(first_ns, gpc_bytes_times(slice + 1, width_ns)));
 		if (!say(walk, said, at))
 			return false;
 		said = at;

@@ -31,7 +31,7 @@ static int compare_bytes(const void *left, const void *right)
 static void unite(struct gpc_row *into, const struct gpc_row *row)
 {
 	into->bytes = gpc_bytes_add(into->bytes, row->bytes);
-	into->n_blocks += row->n_blocks;
+	into->n_blocks = gpc_bytes_add(into->n_blocks, row->n_blocks);
 	if (row->first_ns < into->first_ns)
 		into->first_ns = row->first_ns;
 	if (row->last_ns > into->last_ns)

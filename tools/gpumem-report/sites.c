@@ -148,7 +148,7 @@ static enum gpc_status add_row(struct gpc_sites *sites, const struct entries *en
 
 		has_via &= compare_labels(entry->via, entries->all[first].via) == 0;
 		row->bytes = gpc_bytes_add(row->bytes, entry->bytes);
-		row->n_blocks += entry->n_blocks;
+		row->n_blocks = gpc_bytes_add(row->n_blocks, entry->n_blocks);
 		if (i == first || entry->bytes > row->stack_bytes) {
 			row->stack = entry->stack;
 			row->stack_bytes = entry->bytes;
@@ -250,7 +250,7 @@ static void unite_alike(struct gpc_sites *sites)
 			continue;
 		}
 		into->bytes = gpc_bytes_add(into->bytes, row->bytes);
-		into->n_blocks += row->n_blocks;
+		into->n_blocks = gpc_bytes_add(into->n_blocks, row->n_blocks);
 		if (row->stack_bytes > into->stack_bytes) {
 			into->stack = row->stack;
 			into->stack_bytes = row->stack_bytes;

@@ -95,7 +95,7 @@ static bool add_folded(struct gpc_tag_rows *rows, const struct labelled *labelle
 	*row = (struct gpc_tag_row){ .label = strdup(n > 1 ? labelled->pattern : labelled->label) };
 	for (size_t i = 0; i < n; i++) {
 		row->bytes = gpc_bytes_add(row->bytes, labelled[i].bytes);
-		row->n_blocks += labelled[i].n_blocks;
+		row->n_blocks = gpc_bytes_add(row->n_blocks, labelled[i].n_blocks);
 	}
 	rows->n += row->label != NULL;
 	return row->label != NULL;

@@ -13,6 +13,7 @@
  */
 #define PLENTY_FACTOR 4
 #define PLENTY_MORE   GPC_GIB
+#define PLENTY_MOST   (UINT64_MAX / 2)
 
 /*
  * Everything but the time is the same in each run of a trace.  One that is over in milliseconds is
@@ -90,7 +91,7 @@ static void note_wait(struct player *player, uint64_t before_ns)
 	uint64_t waited_ns = simulated_now(player) - before_ns;
 
 	player->run->n_waits += waited_ns > 0;
-	player->run->waited_ns += waited_ns;
+	player->run->waited_ns = gpc_bytes_add(player->run->waited_ns, waited_ns);
 }
 
 static void note_reserved(struct player *player)
@@ -136,16 +137,18 @@ static enum gpc_status do_alloc(struct player *player, const struct gpc_trace_op
 	struct gpc_run *run = player->run;
 	struct life life = { .size = op->size, .stream = op->stream };
 	enum gpc_status st = call_alloc(player, op, &life.address);
+	uint64_t live_bytes;
 
 	if (st)
 		return st;
-	if (player->live_bytes + op->size > run->peak_live_bytes)
-		run->peak_live_bytes = player->live_bytes + op->size;
+	live_bytes = gpc_bytes_add(player->live_bytes, op->size);
+	if (live_bytes > run->peak_live_bytes)
+		run->peak_live_bytes = live_bytes;
 	if (op->kind == GPC_TRACE_FAILURE) {
 		run->n_failures_served++;
 		return call_free(player, &life, op->time_ns);
 	}
-	player->live_bytes += op->size;
+	player->live_bytes = gpc_bytes_add(player->live_bytes, op->size);
 	player->lives[op->slot] = life;
 	return GPC_OK;
 }
@@ -215,7 +218,8 @@ static enum gpc_status do_op(struct player *player, const struct gpc_trace_op *o
 		return st;
 	switch (op->kind) {
 	case GPC_TRACE_FREE:
-		player->live_bytes -= player->lives[op->slot].size;
+		player->live_bytes =
+			gpc_bytes_less(player->live_bytes, player->lives[op->slot].size);
 		return call_free(player, &player->lives[op->slot], op->time_ns);
 	case GPC_TRACE_ALLOC:
 		st = do_alloc(player, op);
@@ -275,8 +279,9 @@ static void note_end(struct player *player)
 
 	memcpy(run->n_calls, player->machine.counting.n_calls, sizeof run->n_calls);
 	for (int kind = 0; kind < GPC_SIM_COST_COUNT; kind++) {
-		run->n_driver_calls += run->n_calls[kind];
-		run->driver_ns += run->n_calls[kind] * gpc_sim_published_costs[kind];
+		run->n_driver_calls = gpc_bytes_add(run->n_driver_calls, run->n_calls[kind]);
+		run->driver_ns = gpc_bytes_add(run->driver_ns,
+			gpc_bytes_times(run->n_calls[kind], gpc_sim_published_costs[kind]));
 	}
 	run->reserved_at_end_bytes = gpc_machine_reserved_bytes(&player->machine);
 	run->peak_pending_bytes = policy->peak_pending ? policy->peak_pending(player->self) : 0;
@@ -292,9 +297,10 @@ static void note_end(struct player *player)
 enum gpc_status gpc_run_once(const struct gpc_trace *trace, const struct gpc_policy_ops *policy,
 	const struct gpc_run_settings *settings, struct gpc_run *ret_run)
 {
+	uint64_t wanted = gpc_bytes_add(
+		gpc_bytes_times(PLENTY_FACTOR, trace->peak_live_bytes), trace->fixed_bytes);
 	uint64_t plenty =
-		gpc_round_up(PLENTY_FACTOR * trace->peak_live_bytes + trace->fixed_bytes, GPC_GIB) +
-		PLENTY_MORE;
+		gpc_round_up(wanted < PLENTY_MOST ? wanted : PLENTY_MOST, GPC_GIB) + PLENTY_MORE;
 	struct gpc_run run = {
 		.policy = policy,
 		.gpu = settings->is_real ? settings->gpu : -1,

@@ -105,7 +105,7 @@ static enum gpc_status add_free(
 	op = op_of_row(builder, row);
 	op.kind = GPC_TRACE_FREE;
 	op.slot = allocation->slot;
-	builder->live_bytes -= allocation->size;
+	builder->live_bytes = gpc_bytes_less(builder->live_bytes, allocation->size);
 	place = add_op(builder);
 	if (!place)
 		return GPC_NO_METADATA;
@@ -137,7 +137,7 @@ static enum gpc_status add_alloc(struct gpc_trace_builder *builder, const struct
 	}
 	op->slot = trace->n_slots++;
 	gpc_address_map_insert(&builder->live, row->identity + 1, identity_value(trace->n_ops - 1));
-	builder->live_bytes += row->size;
+	builder->live_bytes = gpc_bytes_add(builder->live_bytes, row->size);
 	if (builder->live_bytes > trace->peak_live_bytes)
 		trace->peak_live_bytes = builder->live_bytes;
 	return GPC_OK;

@@ -145,7 +145,7 @@ static enum gpc_status hold_live(struct source *source, uint64_t *ret_others)
 			st = hold(source, block.address, asked_for(block.requested, block.size),
 				block.context);
 		else if (block.kind != GPUCACHE_KIND_MANAGED) /* which may be elsewhere */
-			others += block.size;
+			others = gpc_bytes_add(others, block.size);
 	}
 	source->builder->trace.recorded.n_torn = region->n_torn;
 	*ret_others = others;
@@ -179,9 +179,9 @@ static enum gpc_status find_seeds(struct source *source)
 			   gpucache_kind_place(event->alloc_kind) == GPUCACHE_ON_DEVICE) {
 			/* What a hole swallowed must not turn the sum around. */
 			if (!is_malloc)
-				others += event->size;
+				others = gpc_bytes_add(others, event->size);
 			else
-				others -= event->size < others ? event->size : others;
+				others = gpc_bytes_less(others, event->size);
 		}
 	}
 	source->builder->trace.fixed_bytes = others > most ? others : most;
@@ -233,7 +233,8 @@ static enum gpc_status add_seeds(struct source *source)
 			continue;
 		st = add_alloc(source, seed->address, seed->size, time_ns, seed->context, 0);
 		recorded->n_held_before++;
-		recorded->held_before_bytes += seed->size;
+		recorded->held_before_bytes =
+			gpc_bytes_add(recorded->held_before_bytes, seed->size);
 	}
 	return st;
 }
