@@ -14,6 +14,8 @@
 
 #include <stdint.h>
 
+#include "base/saturating.h"
+
 struct gpc_share {
 	uint64_t bytes;
 	uint64_t blocks;
@@ -30,7 +32,7 @@ static inline struct gpc_share gpc_share_of(
 	share.bytes = stack ? sample_bytes : 0;
 	/* Fibonacci hashing: the upper bits of the product depend on all bits of the address. */
 	address = address * UINT64_C(0x9e3779b97f4a7c15) >> 32;
-	share.blocks = stack ? (sample_bytes + address % requested) / requested : 0;
+	share.blocks = stack ? gpc_bytes_add(sample_bytes, address % requested) / requested : 0;
 	return share;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz [-s SECONDS] [-S SEED] [-t TARGET] CORPUS OUT     all targets, or one; failures are kept in OUT
- * fuzz -t TARGET -i FILE                                 one input, whose report is not cut short
+ * fuzz [-n INPUTS | -s SECONDS] [-S SEED]... [-t TARGET] CORPUS OUT   all targets, or one; OUT keeps failures
+ * fuzz -t TARGET -i FILE                                              one input, whose report is not cut short
  *
- * The first inputs of a target are its corpus, then every cut of it, then mutations without end.  A child
- * runs them, one after the other, and says in shared memory which one it is at; where it dies, that one is
- * made again and kept, and the next child goes on behind it.  The last line is "N passed, N failed", where
- * a target passes that had no failure.
+ * The first inputs of a target are its corpus, then cuts of it and mutations without end.  With -n what is run
+ * depends on the seeds alone, however busy the machine is: so a gate does.  With -s and no seed it is the
+ * clock's: so a search does.  A child runs the inputs, one after the other, and says in shared memory which
+ * one it is at; where it dies, that one is made again and kept, and the next child goes on behind it.  The
+ * last line is "N passed, N failed", where a target passes that had no failure.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -26,6 +27,8 @@
 
 #define MAX_CORPUS    256
 #define MAX_MUTATIONS 8
+#define MAX_SEEDS     16
+#define CUT_ONE_IN    8
 
 /* Failures of one target after which there is no point in going on. */
 #define MAX_FAILURES 10
@@ -35,6 +38,9 @@
 
 /* The machine may be busy, and a pipe would be waited for without any CPU time. */
 #define STUCK_S 60
+
+/* A number of inputs needs no end by time. */
+#define ENOUGH_S 1e9
 
 /* The largest input has 4 MiB: a reader that wants more than some tens of times that is led astray. */
 const char *__asan_default_options(void);
@@ -57,12 +63,13 @@ struct fuzzer {
 	struct fuzz_input corpus[MAX_CORPUS];
 	unsigned n_corpus;
 	uint64_t seed;
+	uint64_t end;              /* inputs; the time ends it before */
 	struct fuzz_input input;   /* the one that is being run */
 	volatile uint64_t *number; /* and its number; shared */
 };
 
-/* Of the file that targets read: the same for all children. */
-static char file_path[64];
+/* What the targets read lies here: the same for all children. */
+static char folder_path[64];
 
 static double now_s(void)
 {
@@ -86,15 +93,38 @@ void fuzz_broken(const char *condition, const char *file, int line)
 	_exit(98);
 }
 
-const char *fuzz_file(const unsigned char *data, size_t size)
+const char *fuzz_folder(void)
 {
-	static int fd = -1;
+	return folder_path;
+}
 
-	if (fd < 0)
-		fd = open(file_path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	if (fd < 0 || ftruncate(fd, 0) != 0 || pwrite(fd, data, size, 0) != (ssize_t)size)
-		fail(file_path);
-	return file_path;
+const char *fuzz_file(const char *name, const unsigned char *data, size_t size)
+{
+	static char path[128];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/%s", folder_path, name);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size || close(fd) != 0)
+		fail(path);
+	return path;
+}
+
+static void remove_folder(void)
+{
+	struct dirent **items;
+	char path[1024];
+	int n = scandir(folder_path, &items, NULL, NULL);
+
+	for (int i = 0; i < n; i++) {
+		snprintf(path, sizeof path, "%s/%s", folder_path, items[i]->d_name);
+		if (items[i]->d_name[0] != '.')
+			unlink(path);
+		free(items[i]);
+	}
+	if (n >= 0)
+		free(items);
+	rmdir(folder_path);
 }
 
 /* --- Inputs ----------------------------------------------------------------------------------- */
@@ -154,21 +184,18 @@ static void copy_input(struct fuzzer *fuzzer, const struct fuzz_input *from, siz
 	fuzzer->input.size = size;
 }
 
-/* Cut `number` of the whole corpus; false behind the last one. */
-static bool make_cut(struct fuzzer *fuzzer, uint64_t number)
+/* One of the cuts of the input. */
+static void cut(struct fuzzer *fuzzer, struct fuzz_random *random)
 {
-	for (unsigned i = 0; fuzzer->target->cut && i < fuzzer->n_corpus; i++)
-		for (unsigned k = 0;; k++) {
-			struct fuzz_input cut = fuzzer->corpus[i];
+	struct fuzz_input whole = fuzzer->input;
+	unsigned n = 0;
 
-			if (!fuzzer->target->cut(&cut, k))
-				break;
-			if (number-- == 0) {
-				copy_input(fuzzer, &cut, cut.size);
-				return true;
-			}
-		}
-	return false;
+	while (fuzzer->target->cut(&whole, n)) {
+		whole = fuzzer->input;
+		n++;
+	}
+	if (n)
+		fuzzer->target->cut(&fuzzer->input, (unsigned)fuzz_draw(random, n));
 }
 
 static void make_input(struct fuzzer *fuzzer, uint64_t number)
@@ -181,12 +208,12 @@ static void make_input(struct fuzzer *fuzzer, uint64_t number)
 		copy_input(fuzzer, &fuzzer->corpus[number], fuzzer->corpus[number].size);
 		return;
 	}
-	if (make_cut(fuzzer, number - fuzzer->n_corpus))
-		return;
 	copy_input(fuzzer, from, from->size);
 	for (uint64_t n = 1 + fuzz_draw(&random, MAX_MUTATIONS); n > 0; n--)
 		fuzzer->target->mutate(&random, &fuzzer->input,
 			&fuzzer->corpus[fuzz_draw(&random, fuzzer->n_corpus)]);
+	if (fuzzer->target->cut && fuzz_draw(&random, CUT_ONE_IN) == 0)
+		cut(fuzzer, &random);
 }
 
 /* --- The child -------------------------------------------------------------------------------- */
@@ -240,7 +267,7 @@ static void run_child(struct fuzzer *fuzzer, uint64_t number, double end_s)
 		*fuzzer->number = number;
 		make_input(fuzzer, number++);
 		run_one(fuzzer);
-	} while (now_s() < end_s || number < fuzzer->n_corpus);
+	} while (number < fuzzer->end && (now_s() < end_s || number < fuzzer->n_corpus));
 	free_corpus(fuzzer);
 	exit(0);
 }
@@ -270,7 +297,8 @@ static void keep_failure(struct fuzzer *fuzzer, const char *out, int status)
 /* True where no input failed. */
 static bool fuzz(struct fuzzer *fuzzer, double seconds, const char *out)
 {
-	double end_s = now_s() + seconds;
+	double start_s = now_s();
+	double end_s = start_s + seconds;
 	uint64_t number = 0;
 	int n_failures = 0;
 	int status;
@@ -290,9 +318,9 @@ static bool fuzz(struct fuzzer *fuzzer, double seconds, const char *out)
 			n_failures++;
 			number++;
 		}
-	} while (status && now_s() < end_s && n_failures < MAX_FAILURES);
+	} while (status && number < fuzzer->end && now_s() < end_s && n_failures < MAX_FAILURES);
 	printf("%s %s: %llu inputs in %.0f s, seed %llu\n", n_failures ? "FAIL" : "ok",
-		fuzzer->target->name, (unsigned long long)number, seconds,
+		fuzzer->target->name, (unsigned long long)number, now_s() - start_s,
 		(unsigned long long)fuzzer->seed);
 	return n_failures == 0;
 }
@@ -306,73 +334,107 @@ static const struct fuzz_target *find_target(const char *name)
 	exit(2);
 }
 
-static int fuzz_all(const struct fuzz_target *only, double seconds, uint64_t seed, char **folders)
+struct plan {
+	const struct fuzz_target *only;
+	double seconds; /* for each seed */
+	uint64_t inputs;
+	uint64_t seeds[MAX_SEEDS];
+	unsigned n_seeds;
+};
+
+static bool fuzz_target(
+	const struct fuzz_target *target, const struct plan *plan, uint64_t seed, char **folders)
 {
 	static struct fuzzer fuzzer;
+	unsigned share = plan->only ? 100 : target->share;
+	bool is_good;
+
+	fuzzer = (struct fuzzer){ .target = target, .seed = seed };
+	fuzzer.input.data = malloc(FUZZ_MAX_INPUT);
+	fuzzer.number = mmap(NULL, sizeof *fuzzer.number, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!fuzzer.input.data || fuzzer.number == MAP_FAILED)
+		fail("fuzz");
+	load_corpus(&fuzzer, folders[0]);
+	fuzzer.end = plan->inputs ? fuzzer.n_corpus + plan->inputs * share / 100 : UINT64_MAX;
+	is_good = fuzz(&fuzzer, plan->seconds * share / 100, folders[1]);
+	free_corpus(&fuzzer);
+	munmap((void *)(uintptr_t)fuzzer.number, sizeof *fuzzer.number);
+	return is_good;
+}
+
+static int fuzz_all(const struct plan *plan, char **folders)
+{
 	int n_passed = 0;
 	int n_failed = 0;
 
 	mkdir(folders[1], 0777);
-	for (size_t i = 0; i < N_TARGETS; i++) {
-		bool is_good;
-
-		if (only && targets[i] != only)
-			continue;
-		fuzzer = (struct fuzzer){ .target = targets[i], .seed = seed };
-		fuzzer.input.data = malloc(FUZZ_MAX_INPUT);
-		fuzzer.number = mmap(NULL, sizeof *fuzzer.number, PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-		if (!fuzzer.input.data || fuzzer.number == MAP_FAILED)
-			fail("fuzz");
-		load_corpus(&fuzzer, folders[0]);
-		is_good = fuzz(
-			&fuzzer, only ? seconds : seconds * targets[i]->share / 100, folders[1]);
-		free_corpus(&fuzzer);
-		n_passed += is_good;
-		n_failed += !is_good;
-	}
-	unlink(file_path);
+	for (unsigned k = 0; k < plan->n_seeds; k++)
+		for (size_t i = 0; i < N_TARGETS; i++) {
+			if (plan->only && targets[i] != plan->only)
+				continue;
+			if (fuzz_target(targets[i], plan, plan->seeds[k], folders))
+				n_passed++;
+			else
+				n_failed++;
+		}
 	printf("%d passed, %d failed\n", n_passed, n_failed);
 	return n_failed > 0;
 }
 
+static void run_file(const struct fuzz_target *target, const char *path)
+{
+	struct fuzzer fuzzer = { .target = target };
+
+	load(&fuzzer.input, path, target->is_packed);
+	signal(SIGPROF, end_hang);
+	run_one(&fuzzer);
+	free(fuzzer.input.data);
+}
+
+static int usage(void)
+{
+	fprintf(stderr,
+		"usage: fuzz [-n INPUTS | -s SECONDS] [-S SEED]... [-t TARGET] CORPUS OUT\n"
+		"       fuzz -t TARGET -i FILE\n");
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
-	const struct fuzz_target *only = NULL;
-	uint64_t seed = (uint64_t)time(NULL);
+	struct plan plan = { .seconds = 300 };
 	const char *file = NULL;
-	double seconds = 300;
 	int letter;
+	int code = 0;
 
-	snprintf(file_path, sizeof file_path, "%s/gpucache-fuzz-%d",
-		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid());
-	while ((letter = getopt(argc, argv, "s:S:t:i:")) != -1) {
+	while ((letter = getopt(argc, argv, "n:s:S:t:i:")) != -1) {
 		if (letter == 's')
-			seconds = strtod(optarg, NULL);
-		else if (letter == 'S')
-			seed = strtoull(optarg, NULL, 10);
+			plan.seconds = strtod(optarg, NULL);
+		else if (letter == 'n')
+			plan.inputs = strtoull(optarg, NULL, 10);
+		else if (letter == 'S' && plan.n_seeds < MAX_SEEDS)
+			plan.seeds[plan.n_seeds++] = strtoull(optarg, NULL, 10);
 		else if (letter == 't')
-			only = find_target(optarg);
+			plan.only = find_target(optarg);
 		else if (letter == 'i')
 			file = optarg;
 		else
-			return 2;
+			return usage();
 	}
-	if (file && only) {
-		struct fuzzer fuzzer = { .target = only };
-
-		load(&fuzzer.input, file, only->is_packed);
-		signal(SIGPROF, end_hang);
-		run_one(&fuzzer);
-		unlink(file_path);
-		free(fuzzer.input.data);
-		return 0;
-	}
-	if (argc - optind != 2) {
-		fprintf(stderr,
-			"usage: fuzz [-s SECONDS] [-S SEED] [-t TARGET] CORPUS OUT\n"
-			"       fuzz -t TARGET -i FILE\n");
-		return 2;
-	}
-	return fuzz_all(only, seconds, seed, argv + optind);
+	if (file ? !plan.only : argc - optind != 2)
+		return usage();
+	if (plan.n_seeds == 0)
+		plan.seeds[plan.n_seeds++] = plan.inputs ? 1 : (uint64_t)time(NULL);
+	if (plan.inputs)
+		plan.seconds = ENOUGH_S;
+	snprintf(folder_path, sizeof folder_path, "%s/gpucache-fuzz-%d",
+		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid());
+	if (mkdir(folder_path, 0700) != 0)
+		fail(folder_path);
+	if (file)
+		run_file(plan.only, file);
+	else
+		code = fuzz_all(&plan, argv + optind);
+	remove_folder();
+	return code;
 }

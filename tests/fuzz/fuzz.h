@@ -63,8 +63,9 @@ void fuzz_replace(struct fuzz_input *input, size_t at, size_t gone, const void *
 void fuzz_mutate_text(struct fuzz_random *random, struct fuzz_input *input,
 	const struct fuzz_input *other, const char *const words[]);
 
-/* Writes the input to the file that the target reads, and returns its path. */
-const char *fuzz_file(const unsigned char *data, size_t size);
+/* A folder of this process, and a file of that name in it: its path is valid until the next call. */
+const char *fuzz_folder(void);
+const char *fuzz_file(const char *name, const unsigned char *data, size_t size);
 
 /* Reads the file as gpumem-replay does, which takes recordings too. */
 void fuzz_read_trace(const char *path);

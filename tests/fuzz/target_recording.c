@@ -7,6 +7,7 @@
  * records and slots that are in use, and leave the zeros alone that most of a recording is.
  */
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,56 +18,108 @@
 int gpc_report_main(int argc, char **argv);
 
 /* What is in use lies at the beginning of a region. */
-#define USED_BYTES 8192
+#define USED_BYTES   8192
+#define MOST_RECORDS 256
 
-static const struct {
-	const char *command;
-	const char *option;
-} views[] = {
-	{ "summary", "--json" },
-	{ "summary", "--color=always" },
-	{ "oom", "--json" },
-	{ "oom", "--limit=3" },
-	{ "leaks", "--json" },
-	{ "leaks", "--device=0" },
-	{ "check", "--json" },
-	{ "check", "--fail-on=oom,leak" },
-	{ "export", "--format=folded" },
-	{ "export", "--format=speedscope" },
-	{ "export", "--format=pprof" },
-	{ "export", "--format=perfetto" },
-	{ "export", "--format=pytorch-snapshot" },
-	{ "export", "--format=csv" },
-	{ "export", "--format=openmetrics" },
-	{ "export", "--format=json" },
-	{ "html", "--force" },
+/* @ is the input, + one that differs from it a little, / the folder of both. */
+static const char *const views[] = {
+	"summary --json @",
+	"summary --color=always @",
+	"summary --at=peak --where=train @",
+	"oom --json @",
+	"oom --limit=3 @",
+	"leaks --json @",
+	"leaks --device=0 @",
+	"leaks --tag=step --thread=1 @",
+	"check --json @",
+	"check --fail-on=oom,leak /",
+	"tree @",
+	"tree --bottom-up --at=oom @",
+	"tree --json @",
+	"top @",
+	"top --json --library=PyTorch @",
+	"timeline @",
+	"timeline --json @",
+	"diff @ +",
+	"diff --json + @",
+	"list /",
+	"list --json /",
+	"ranks @ +",
+	"ranks --json /",
+	"merge @ +",
+	"merge --json /",
+	"live --once @",
+	"live --json @",
+	"pack --force --output=/dev/null @",
+	"export --format=folded @",
+	"export --format=speedscope @",
+	"export --format=pprof @",
+	"export --format=perfetto @",
+	"export --format=pytorch-snapshot @",
+	"export --format=csv @",
+	"export --format=prometheus @",
+	"export --format=openmetrics @ +",
+	"export --format=json @",
+	"html @",
+	"html @ +",
 };
 
-#define N_VIEWS (sizeof views / sizeof views[0])
+#define N_VIEWS  (sizeof views / sizeof views[0])
+#define MAX_ARGS 8
 
-static void show(unsigned view, const char *path)
+static void mutate_recording(
+	struct fuzz_random *random, struct fuzz_input *input, const struct fuzz_input *other);
+
+static void show(const char *view, const char *path, const char *other)
 {
-	char *argv[] = { (char *)(uintptr_t) "gpumem-report",
-		(char *)(uintptr_t)views[view].command, (char *)(uintptr_t)views[view].option,
-		(char *)(uintptr_t)path, NULL };
+	char words[256];
+	char *argv[MAX_ARGS] = { (char *)(uintptr_t) "gpumem-report" };
+	char *rest = words;
+	int argc = 1;
 	int code;
 
+	snprintf(words, sizeof words, "%s", view);
+	for (char *word; (word = strsep(&rest, " ")) && argc + 1 < MAX_ARGS;)
+		argv[argc++] = (char *)(uintptr_t)(strcmp(word, "@") == 0   ? path
+						   : strcmp(word, "+") == 0 ? other
+						   : strcmp(word, "/") == 0 ? fuzz_folder()
+									    : word);
+	argv[argc] = NULL;
 	optind = 0; /* getopt begins anew */
-	code = gpc_report_main(4, argv);
+	code = gpc_report_main(argc, argv);
 	/* Made, a condition of --fail-on, no such GPU, no such failure, damaged. */
 	FUZZ_EXPECT(code >= 0 && code <= 4);
+}
+
+/* Of the same run: most of what it holds is the same. */
+static const char *write_other(const unsigned char *data, size_t size, uint64_t seed)
+{
+	static unsigned char room[FUZZ_MAX_INPUT];
+	static char path[128];
+	struct fuzz_input other = { room, size };
+	const struct fuzz_input input = { (unsigned char *)(uintptr_t)data, size };
+	struct fuzz_random random = { seed };
+
+	memcpy(room, data, size);
+	for (uint64_t n = fuzz_draw(&random, 3); n > 0 && size; n--)
+		mutate_recording(&random, &other, &input);
+	snprintf(path, sizeof path, "%s", fuzz_file("b.gpucache", other.data, other.size));
+	return path;
 }
 
 /* Two of the views for each input, chosen by the input itself, so that it can be run again. */
 static void run_recording(const unsigned char *data, size_t size)
 {
-	const char *path = fuzz_file(data, size);
+	char path[128];
+	const char *other;
 	uint32_t sum = 0;
 
 	for (size_t i = 0; i < size; i++)
 		sum = sum * 31 + data[i];
-	show(sum % N_VIEWS, path);
-	show((sum / N_VIEWS) % N_VIEWS, path);
+	snprintf(path, sizeof path, "%s", fuzz_file("a.gpucache", data, size));
+	other = write_other(data, size, sum);
+	show(views[sum % N_VIEWS], path, other);
+	show(views[(sum / N_VIEWS) % N_VIEWS], path, other);
 	fuzz_read_trace(path);
 }
 
@@ -136,6 +189,74 @@ static void poke_region(
 	fuzz_poke(random, input, at / width * width, width);
 }
 
+/* The number of records in use, as far as the mutations reach. */
+static uint64_t count_records(const struct fuzz_input *input, const struct gpucache_region *region)
+{
+	uint64_t room = region->offset < input->size ? input->size - region->offset : 0;
+	uint64_t n = region->record_size ? room / region->record_size : 0;
+
+	n = n < region->count ? n : region->count;
+	return n < MOST_RECORDS ? n : MOST_RECORDS;
+}
+
+/* The same field of all records, with one number or each with its own: sums pass their ends only so. */
+static void sweep_field(
+	struct fuzz_random *random, struct fuzz_input *input, const struct gpucache_region *region)
+{
+	uint64_t n = count_records(input, region);
+	unsigned width = 1u << fuzz_draw(random, 4);
+	uint64_t field = n ? fuzz_draw(random, region->record_size) / width * width : 0;
+	uint64_t value = fuzz_number(random, UINT64_C(1) << 62);
+	bool is_same = fuzz_draw(random, 2);
+
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t at = region->offset + i * region->record_size + field;
+
+		if (!is_same)
+			value = fuzz_number(random, value);
+		if (at < input->size && width <= input->size - at)
+			memcpy(input->data + at, &value, width);
+	}
+}
+
+/* One record on the place of another. */
+static void copy_record(
+	struct fuzz_random *random, struct fuzz_input *input, const struct gpucache_region *region)
+{
+	uint64_t n = count_records(input, region);
+
+	if (n > 1)
+		memmove(input->data + region->offset + fuzz_draw(random, n) * region->record_size,
+			input->data + region->offset + fuzz_draw(random, n) * region->record_size,
+			region->record_size);
+}
+
+/* An append-only region gets some of its records once more, and says so in its head. */
+static void repeat_records(
+	struct fuzz_random *random, struct fuzz_input *input, const struct gpucache_region *region)
+{
+	struct gpucache_append_head head;
+	uint64_t from = draw_record(random, input, region);
+	uint64_t to;
+
+	if (region->offset > input->size || input->size - region->offset < sizeof head)
+		return;
+	memcpy(&head, input->data + region->offset, sizeof head);
+	to = region->offset + sizeof head + head.used;
+	if (head.used > region->size || from >= to || to > input->size)
+		return;
+	for (uint64_t n = 1 + fuzz_draw(random, 64); n > 0; n--) {
+		uint64_t size = to - from;
+
+		if (size > input->size - to || to + size > region->offset + region->size)
+			break;
+		memcpy(input->data + to, input->data + from, size);
+		head.used += size;
+		to += size;
+	}
+	memcpy(input->data + region->offset, &head, sizeof head);
+}
+
 static void mutate_region(
 	struct fuzz_random *random, struct fuzz_input *input, const struct fuzz_input *other)
 {
@@ -144,7 +265,7 @@ static void mutate_region(
 	uint64_t size = 1 + fuzz_draw(random, USED_BYTES);
 	uint64_t from = fuzz_draw(random, other->size);
 
-	switch (fuzz_draw(random, 8)) {
+	switch (fuzz_draw(random, 12)) {
 	case 0: /* its entry in the table: 0 .. 7 are kind and record_size, in halves */
 		fuzz_poke(random, input, place_of_entry(i) + 4 * fuzz_draw(random, 2), 4);
 		break;
@@ -155,6 +276,17 @@ static void mutate_region(
 		if (region.offset < input->size && size < input->size - region.offset &&
 			size < other->size - from)
 			memcpy(input->data + region.offset, other->data + from, size);
+		break;
+	case 3:
+	case 4:
+		if (!is_append(region.kind))
+			sweep_field(random, input, &region);
+		break;
+	case 5:
+		if (is_append(region.kind))
+			repeat_records(random, input, &region);
+		else
+			copy_record(random, input, &region);
 		break;
 	default:
 		for (uint64_t n = 1 + fuzz_draw(random, 4); n > 0; n--)

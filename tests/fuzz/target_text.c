@@ -151,7 +151,7 @@ void fuzz_read_trace(const char *path)
 
 static void run_trace(const unsigned char *data, size_t size)
 {
-	fuzz_read_trace(fuzz_file(data, size));
+	fuzz_read_trace(fuzz_file("trace", data, size));
 }
 
 static void mutate_trace(

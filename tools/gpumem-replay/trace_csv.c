@@ -49,7 +49,7 @@ static bool parse_our_row(char **fields, unsigned n_fields, struct gpc_trace_row
 		!parse_number(fields[3], 0, &row.stream) ||
 		!parse_number(fields[4], 10, &row.time_ns))
 		return false;
-	row.time_ns *= 1000;
+	row.time_ns = gpc_bytes_times(row.time_ns, 1000);
 	*ret_row = row;
 	return true;
 }

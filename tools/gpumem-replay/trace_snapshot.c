@@ -114,7 +114,7 @@ static enum gpc_status hold_segment(struct snapshot *snapshot, struct json_objec
 		if (is_word(block, "state", "active_allocated"))
 			st = hold(snapshot, address, size ? size : number_of(block, "size"),
 				number_of(segment, "stream"));
-		address += number_of(block, "size");
+		address = gpc_bytes_add(address, number_of(block, "size"));
 	}
 	return st;
 }
@@ -171,7 +171,7 @@ static enum gpc_status add_entry(struct snapshot *snapshot, size_t number, uint6
 	struct gpc_trace_row row = { .identity = number_of(entry, "addr"),
 		.size = number_of(entry, "size"),
 		.stream = number_of(entry, "stream"),
-		.time_ns = us > first_us ? (us - first_us) * 1000 : 0,
+		.time_ns = gpc_bytes_times(gpc_bytes_less(us, first_us), 1000),
 		.line = number + 1 };
 
 	if (is_word(entry, "action", snapshot->free_action))

@@ -125,6 +125,8 @@ static void unite(struct changes *changes)
 {
 	size_t last = 0;
 
+	if (changes->n == 0)
+		return;
 	qsort(changes->rows, changes->n, sizeof *changes->rows, compare_names);
 	for (size_t i = 1; i < changes->n; i++) {
 		struct change *into = &changes->rows[last];
@@ -138,7 +140,7 @@ static void unite(struct changes *changes)
 			into->bytes[side] = gpc_bytes_add(into->bytes[side], row->bytes[side]);
 		free(row->name);
 	}
-	changes->n = changes->n ? last + 1 : 0;
+	changes->n = last + 1;
 	qsort(changes->rows, changes->n, sizeof *changes->rows, compare_distances);
 }
 
