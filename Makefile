@@ -6,7 +6,8 @@
 # Knobs (on the command line, or in config.mak, which git ignores):
 #   VARIANT    release | debug | asan | tsan | cov | analyze   (default: release)
 #   CUDA_HOME  a CUDA toolkit; used by tests only, never by the product   (default: /usr/local/cuda)
-#   V=1        print whole commands
+#   V=1        print whole commands; QUIET=1 prints none
+#   -jN        N commands at a time; as many as there are processors where it is not said
 #   WERROR=0   do not turn warnings into errors
 #
 # Everything of a variant is built in build/<variant>/; the release build is also linked from build/.
@@ -28,7 +29,32 @@ AR        := ar
 endif
 B         := build/$(VARIANT)
 Q         := $(if $(V),,@)
-say        = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
+say        = $(if $(V)$(QUIET),,@printf '  %-6s %s\n' '$(1)' '$(2)')
+
+##### What has to be there first #####
+
+# Looked for before anything is built, so that no order under -j can matter.  What only builds names the packages that are
+# missing; what a developer types installs them, as root.
+GOALS        := $(or $(MAKECMDGOALS),all)
+NEEDS_BUILD  := all install gpu
+NEEDS_DEMO   := demo
+NEEDS_TESTS  := bench check-doors check-kill fuzz prove-reuse tests
+NEEDS_CHECK  := check check-long check-clients lint mutants
+wanted        = $(if $(filter $(1),$(GOALS)),$(2))
+SETUP        := $(firstword $(call wanted,$(NEEDS_CHECK),check) $(call wanted,$(NEEDS_TESTS),tests) \
+                  $(call wanted,$(NEEDS_DEMO),build) $(call wanted,$(NEEDS_BUILD),name))
+
+ifeq ($(MAKELEVEL)$(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),0)
+ifneq ($(SETUP),)
+ifneq ($(shell tools/setup.sh $(SETUP) >&2 && echo there),there)
+$(error something is missing, see above)
+endif
+endif
+# A number on the command line wins; what is to be cleaned is not built at the same time.
+ifeq ($(filter clean uninstall,$(GOALS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+endif
 
 ##### Flags #####
 
@@ -108,6 +134,7 @@ REPLAY     := $(B)/gpumem-replay
 RUN        := $(B)/gpucache-run
 PRODUCTS   := $(LIB_SO) $(LIB_A) $(AUDIT_SO) $(REPORT) $(REPLAY) $(RUN)
 LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs stacks)
+DEMO_LINKS := $(addprefix build/,$(notdir $(LIB_SO) $(REPORT) $(RUN)) simcuda programs)
 
 UNIT_BINS  := $(patsubst %.c,$(B)/%,$(UNIT_SRCS))
 TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS) $(PROVE_TESTS))
@@ -120,17 +147,15 @@ ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SR
 .PHONY: all demo gpu check check-long check-clients check-kill check-doors fuzz prove-reuse mutants lint bench install uninstall clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
-demo:                                      ## install what is missing, build, and show the main job
-	$(Q)tools/setup.sh build
-	$(Q)$(MAKE) --no-print-directory all programs
+demo:                                      ## install what is missing, build what it takes, and show the main job
+	@echo 'building: a minute of one processor'
+	$(Q)$(MAKE) --no-print-directory QUIET=1 demo-parts
 	$(Q)tools/demo.sh build
 
 check:                                     ## install what is missing, build, and run every test and lint
-	$(Q)tools/setup.sh check
 	$(Q)tests/check.sh
 
 check-long:                                ## prove-reuse, check-kill and fuzz at full length; the pages in a browser
-	$(Q)tools/setup.sh check
 	$(Q)tests/check.sh long
 
 check-doors: all doors                     ## every way to the driver by every function of ours; V=1 names each, UNHOOK=NAME breaks one
@@ -171,7 +196,7 @@ include tests/doors/rules.mk
 include tests/clients/rules.mk
 
 clients: $(CLIENT_BINS)
-.PHONY: simcuda programs clients doors gpu-programs links tests list-tests
+.PHONY: simcuda programs clients doors gpu-programs links demo-parts tests list-tests
 simcuda: $(SIMCUDA)
 programs: $(PROGRAMS)
 doors: $(DOORS)
@@ -181,7 +206,8 @@ list-tests:
 	@printf '%s\n' $(TEST_BINS)
 
 links: $(LINKS)
-$(LINKS): build/%: FORCE | $(PRODUCTS) $(SIMCUDA)
+demo-parts: $(LIB_SO) $(REPORT) $(RUN) $(SIMCUDA_CORE) $(B)/programs/train $(DEMO_LINKS)
+$(LINKS): build/%: FORCE
 	$(Q)ln -sfn release/$* $@
 $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS)): ALL_CFLAGS += $(BANNED) $(CFLAGS.library)
 

@@ -1,17 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh build|check: see that what the build, or the build and the tests, need is installed.
+# setup.sh name|build|tests|check: see that what the build (name, build), programs of the tests too (tests), or all of
+# the tests and lints (check) need is installed.
 #
 # Looks for the files themselves, so it takes no time where all is there.  What is missing is
-# installed from Debian's packages when this is root; else it prints the line to type and ends
-# with status 2.
+# installed from Debian's packages when this is root; else, and always with `name`, it prints the
+# line to type and ends with status 2.
 set -eu
 
 mode=${1:-build}
 case $mode in
-build | check) ;;
+name | build | tests | check) ;;
 *)
-	echo "usage: setup.sh build|check" >&2
+	echo "usage: setup.sh name|build|tests|check" >&2
 	exit 2
 	;;
 esac
@@ -46,9 +47,11 @@ need_header zlib.h zlib1g-dev
 need_header ncurses.h libncurses-dev
 # Loaded when a program runs, not linked: the build itself would not miss it.
 need_library libunwind.so.8 libunwind8
-if [ "$mode" = check ]; then
+if [ "$mode" = tests ] || [ "$mode" = check ]; then
 	need_header cmocka.h libcmocka-dev
 	need_command python3 python3
+fi
+if [ "$mode" = check ]; then
 	# Allocators and an unwinder of other people, to be in one process with.
 	need_header libunwind.h libunwind-dev
 	need_library libjemalloc.so.2 libjemalloc2
@@ -65,7 +68,8 @@ wanted=''
 [ -e /usr/share/nodejs/d3/dist/d3.min.js ] || wanted=node-d3
 
 [ -n "$missing$wanted" ] || exit 0
-if [ -z "$missing" ] && { [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; }; then
+may_install() { [ "$mode" != name ] && [ "$(id -u)" -eq 0 ]; }
+if [ -z "$missing" ] && ! { may_install && command -v apt-get >/dev/null 2>&1; }; then
 	echo "setup: without D3 there is no \`gpumem-report html\`; Debian's package is $wanted" >&2
 	exit 0
 fi
@@ -77,9 +81,10 @@ if ! command -v apt-get >/dev/null 2>&1; then
 	echo "setup: install them with this system's package manager, then type the command again" >&2
 	exit 2
 fi
-if [ "$(id -u)" -ne 0 ]; then
+if ! may_install; then
+	sudo=$([ "$(id -u)" -eq 0 ] || echo 'sudo ')
 	echo "setup: some packages are missing; type this, then the command again:" >&2
-	echo "  sudo apt-get install --no-install-recommends $*" >&2
+	echo "  ${sudo}apt-get install --no-install-recommends $*" >&2
 	exit 2
 fi
 

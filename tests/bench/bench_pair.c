@@ -26,8 +26,9 @@
 #include "tests/bench/bench.h"
 
 #define BLOCK_SIZE  512
-#define N_ROUNDS    11
-#define N_PAIRS     20000
+/* A round is shorter than a time slice, so that most of them are not interrupted, also on a busy machine. */
+#define N_ROUNDS    221
+#define N_PAIRS     1000
 #define N_SINGLE    100000
 #define MAX_THREADS 16
 
@@ -150,7 +151,7 @@ static int run_child(char **argv)
 		ptr = give();
 	for (unsigned i = 0; i < n_streams; i++)
 		bench_check("cuStreamCreate", cuda.stream_create(&stream, 1) == CUDA_SUCCESS);
-	(void)time_pairs(N_PAIRS, &ptr);
+	(void)time_pairs(20 * N_PAIRS, &ptr);
 	for (unsigned i = 0; i < N_ROUNDS; i++) {
 		mallocs[i] = bench_malloc_pair_ns(N_PAIRS);
 		pairs[i] = n_threads ? 0 : time_pairs(N_PAIRS, &ptr);

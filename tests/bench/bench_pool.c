@@ -19,8 +19,9 @@
 #define BLOCK_SIZE 512
 #define N_MANY     1000000
 #define N_FEW      10
-#define N_ROUNDS   21
-#define N_PAIRS    20000
+#define N_ROUNDS   421
+#define N_PAIRS    1000 /* shorter than a time slice, so that most rounds are not interrupted */
+#define N_STEADY   20000
 #define N_FREES    3
 #define AIM_BYTES  256
 #define AIM_CALLS  (1.0 / 16)
@@ -89,7 +90,7 @@ static void measure_pairs(struct machine *machine, const char *name)
 	double mallocs[N_ROUNDS];
 	double pairs[N_ROUNDS];
 
-	(void)time_pairs(machine, &ptr, N_PAIRS);
+	(void)time_pairs(machine, &ptr, N_STEADY);
 	for (int i = 0; i < N_ROUNDS; i++) {
 		mallocs[i] = bench_malloc_pair_ns(N_PAIRS);
 		pairs[i] = time_pairs(machine, &ptr, N_PAIRS);
@@ -185,10 +186,10 @@ static void measure_calls(void)
 	for (int i = 0; i < N_FEW; i++)
 		(void)give(&machine);
 	ptr = give(&machine);
-	(void)time_pairs(&machine, &ptr, N_PAIRS);
+	(void)time_pairs(&machine, &ptr, N_STEADY);
 	before = count_calls(&machine);
-	(void)time_pairs(&machine, &ptr, N_PAIRS);
-	bench_row("hit_pair_streams_calls", (double)(count_calls(&machine) - before) / N_PAIRS,
+	(void)time_pairs(&machine, &ptr, N_STEADY);
+	bench_row("hit_pair_streams_calls", (double)(count_calls(&machine) - before) / N_STEADY,
 		"calls", AIM_CALLS);
 	close_machine(&machine);
 }

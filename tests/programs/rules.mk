@@ -83,7 +83,7 @@ $(B)/programs/nvtx: PROGRAM_CFLAGS += -isystem $(CUDA_HOME)/include
 endif
 
 # A sanitizer's VARIANT leaves them alone: they stand for programs that we did not compile.
-$(filter-out $(API_PROGRAMS) $(addprefix $(B)/programs/,async_per_thread torch),$(PROGRAMS)): $(B)/programs/%: tests/programs/%.c | $(SIMCUDA)
+$(filter-out $(API_PROGRAMS) $(addprefix $(B)/programs/,async_per_thread torch),$(PROGRAMS)): $(B)/programs/%: tests/programs/%.c | $(SIMCUDA_CORE)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread
