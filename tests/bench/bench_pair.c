@@ -25,7 +25,7 @@
 #include "driver/cuda_abi.h"
 #include "tests/bench/bench.h"
 
-#define BLOCK_SIZE  512
+#define BLOCK_SIZE 512
 /* A round is shorter than a time slice, so that most of them are not interrupted, also on a busy machine. */
 #define N_ROUNDS    221
 #define N_PAIRS     1000
