@@ -9,7 +9,7 @@
 
 #include "base/bytes.h"
 #include "gpucache_version.h"
-#include "tools/gpumem-replay/policy_pytorch.h"
+#include "tools/replay/policy_pytorch.h"
 #include "tools/gpumem-replay/workload.h"
 
 static const struct gpc_policy_ops *const all_policies[] = {
@@ -33,6 +33,7 @@ enum long_option {
 	OPTION_JSON,
 	OPTION_SAVE,
 	OPTION_DEVICE,
+	OPTION_TENSORS,
 	OPTION_GPU,
 };
 
@@ -43,6 +44,7 @@ static const struct option long_options[] = {
 	{ "generate", required_argument, NULL, 'g' },
 	{ "save", required_argument, NULL, OPTION_SAVE },
 	{ "device", required_argument, NULL, OPTION_DEVICE },
+	{ "tensors", no_argument, NULL, OPTION_TENSORS },
 	{ "gpu", optional_argument, NULL, OPTION_GPU },
 	{ "smallest", no_argument, NULL, OPTION_SMALLEST },
 	{ "sizes", no_argument, NULL, OPTION_SIZES },
@@ -106,6 +108,7 @@ static void print_options(void)
 	     "                       what is live, and without limit\n"
 	     "      --device N       of a recording or snapshot with several; default: the "
 	     "busiest\n"
+	     "      --tensors        of a recording: what PyTorch was asked for, not what it asked for\n"
 	     "      --gpu[=N]        on GPU N of this machine instead of a simulated one,\n"
 	     "                       without the kernels of a workload\n"
 	     "      --check          verify the whole heap after every operation: slow\n"
@@ -284,7 +287,10 @@ static bool read_option(int letter, struct gpc_arguments *arguments)
 		arguments->save = optarg;
 		return true;
 	case OPTION_DEVICE:
-		return read_ordinal("--device", optarg, &arguments->device);
+		return read_ordinal("--device", optarg, &arguments->which.device);
+	case OPTION_TENSORS:
+		arguments->which.of_tensors = true;
+		return true;
 	case OPTION_GPU:
 		arguments->settings.is_real = true;
 		return read_ordinal("--gpu", optarg ? optarg : "0", &arguments->settings.gpu);
@@ -325,7 +331,7 @@ static bool do_fit_together(const struct gpc_arguments *arguments)
 enum gpc_arguments_answer gpc_arguments_read(
 	int argc, char **argv, struct gpc_arguments *ret_arguments)
 {
-	struct gpc_arguments arguments = { .device = -1 };
+	struct gpc_arguments arguments = { .which.device = -1 };
 	int letter;
 
 	opterr = 0;

@@ -10,6 +10,7 @@
 #ifndef GPC_REPLAY_ARGUMENTS_H
 #define GPC_REPLAY_ARGUMENTS_H
 
+#include "tools/gpumem-replay/trace_file.h"
 #include "tools/replay/run.h"
 
 #define GPC_MAX_SOURCES 64
@@ -27,7 +28,7 @@ struct gpc_arguments {
 	unsigned n_policies;
 	struct gpc_run_settings settings;
 	const char *save; /* NULL: nowhere */
-	int device;       /* of a recording; -1: the busiest */
+	struct gpc_which which;
 	bool with_smallest;
 	bool with_sizes;
 	bool json;

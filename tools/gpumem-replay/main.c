@@ -33,7 +33,7 @@ static enum exit_code exit_of(enum gpc_status st)
 }
 
 static enum exit_code read_trace(
-	const struct gpc_source *source, int device, struct gpc_trace *ret_trace)
+	const struct gpc_source *source, struct gpc_which which, struct gpc_trace *ret_trace)
 {
 	char why[200] = "";
 	struct gpc_text text = gpc_text_init(why, sizeof why);
@@ -43,7 +43,7 @@ static enum exit_code read_trace(
 	if (source->is_workload)
 		st = gpc_workload_make(source->text, &text, ret_trace);
 	else
-		st = gpc_trace_read(source->text, device, &text, ret_trace);
+		st = gpc_trace_read(source->text, which, &text, ret_trace);
 	if (!st)
 		return EXIT_DONE;
 	gpc_complain("%s: %s", source->text, why);
@@ -195,7 +195,7 @@ static enum exit_code replay(const struct gpc_source *source, const struct gpc_a
 	struct json_object *root)
 {
 	struct gpc_trace trace;
-	enum exit_code code = read_trace(source, arguments->device, &trace);
+	enum exit_code code = read_trace(source, arguments->which, &trace);
 
 	if (code)
 		return code;

@@ -30,14 +30,15 @@ static bool is_snapshot(const char *path)
 }
 
 static enum gpc_status read_recording(
-	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace)
+	const char *path, struct gpc_which which, struct gpc_text *why, struct gpc_trace *ret_trace)
 {
 	struct gpc_recording *recording;
 	enum gpc_status st = gpc_recording_open(path, &recording, why);
 
 	if (st)
 		return st;
-	st = gpc_trace_from_recording(recording, device, ret_trace);
+	st = which.of_tensors ? gpc_trace_of_tensors(recording, which.device, ret_trace)
+			      : gpc_trace_from_recording(recording, which.device, ret_trace);
 	if (st)
 		gpc_text_add(why, "no memory for the trace");
 	else
@@ -47,11 +48,11 @@ static enum gpc_status read_recording(
 }
 
 enum gpc_status gpc_trace_read(
-	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace)
+	const char *path, struct gpc_which which, struct gpc_text *why, struct gpc_trace *ret_trace)
 {
 	if (is_recording(path))
-		return read_recording(path, device, why, ret_trace);
+		return read_recording(path, which, why, ret_trace);
 	if (is_snapshot(path))
-		return gpc_trace_read_snapshot(path, device, why, ret_trace);
+		return gpc_trace_read_snapshot(path, which.device, why, ret_trace);
 	return gpc_trace_read_csv(path, why, ret_trace);
 }

@@ -19,9 +19,14 @@
 #include "base/text.h"
 #include "tools/replay/trace.h"
 
-/* `device`: of a recording; -1: the one with most events. */
+/* What is wanted of a recording, or of a snapshot. */
+struct gpc_which {
+	int device;      /* -1: the one with most events */
+	bool of_tensors; /* what PyTorch was asked for, not what it asked for */
+};
+
 GPC_MUST_CHECK enum gpc_status gpc_trace_read(
-	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace);
+	const char *path, struct gpc_which which, struct gpc_text *why, struct gpc_trace *ret_trace);
 GPC_MUST_CHECK enum gpc_status gpc_trace_read_csv(
 	const char *path, struct gpc_text *why, struct gpc_trace *ret_trace);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/gpumem-report/arenas.h"
+#include "tools/replay/arenas.h"
 
 struct level {
 	int64_t bytes;

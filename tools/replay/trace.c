@@ -87,7 +87,8 @@ static struct gpc_trace_op op_of_row(
 		.stream = number_stream(builder, row->stream),
 		.time_ns = row->time_ns > last_ns ? row->time_ns : last_ns,
 		.duration_ns = row->duration_ns,
-		.line = row->line };
+		.line = row->line,
+		.is_direct = row->is_direct };
 }
 
 static enum gpc_status add_free(

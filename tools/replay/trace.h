@@ -15,7 +15,7 @@
  * Threads     One.
  * Failure     GPC_NO_METADATA.
  * Limits      The threads of RMM's log are not kept: what happened is replayed in the file's order.
- *             A recording names no streams, and is replayed for one device of it.
+ *             A recording names no streams, and is replayed for one device of it (but see tensors.h).
  */
 #ifndef GPC_REPLAY_TRACE_H
 #define GPC_REPLAY_TRACE_H
@@ -46,6 +46,7 @@ struct gpc_trace_op {
 	uint32_t other; /* ORDER */
 	uint64_t line;  /* of the file, or number of the recording's event; 0: none */
 	enum gpc_trace_op_kind kind;
+	bool is_direct; /* of the driver itself, past the cache of a framework */
 };
 
 enum gpc_trace_source {
@@ -89,6 +90,12 @@ struct gpc_trace {
 
 /* `device`: -1: the one with most events.  GPC_NO_METADATA is the only failure. */
 GPC_MUST_CHECK enum gpc_status gpc_trace_from_recording(
+	const struct gpc_recording *recording, int device, struct gpc_trace *ret_trace);
+/*
+ * The same of what a PyTorch program asked PyTorch for: each tensor, and past its cache what others asked of the
+ * driver.  Of a program without PyTorch it is what gpc_trace_from_recording makes.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_trace_of_tensors(
 	const struct gpc_recording *recording, int device, struct gpc_trace *ret_trace);
 void gpc_trace_fini(struct gpc_trace *trace);
 

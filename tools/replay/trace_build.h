@@ -36,6 +36,7 @@ struct gpc_trace_row {
 	uint64_t time_ns;
 	uint64_t duration_ns;
 	uint64_t line;
+	bool is_direct;
 };
 
 /* NULL: no memory. */

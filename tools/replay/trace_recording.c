@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces from recordings: the ring of events, and what lived before its oldest one. */
+/*
+ * Traces from recordings: the ring of events, and what lived before its oldest one.
+ *
+ * A view decides which events are requests: what the driver was asked for, or tensors (tensors.h) and what was asked
+ * for past them.  All other memory of the device is taken for held all the time, as much as it was at most.
+ */
 #include <stdlib.h>
 
 #include "alloc/size_class.h"
 #include "format/recording.h"
+#include "tools/replay/tensors.h"
 #include "tools/replay/trace_build.h"
 
 /* A block that lived before the first event, as far as the walk knows by now. */
@@ -11,6 +17,7 @@ struct seed {
 	uint64_t address;
 	uint64_t size;
 	uint32_t context;
+	uint8_t kind;
 	bool is_born_later; /* the walk found its allocation: no seed */
 };
 
@@ -18,6 +25,9 @@ struct source {
 	const struct gpc_recording *recording;
 	struct gpc_trace_builder *builder;
 	int device;
+	bool is_of_tensors;
+	struct gpc_tensors tensors; /* where it is of them */
+	bool has_refused;           /* the driver did */
 	struct gpucache_event *events;
 	uint64_t n_events;
 	struct seed *seeds;
@@ -26,9 +36,27 @@ struct source {
 	uint32_t *contexts;          /* of each slot */
 };
 
-static bool is_plain(const struct gpucache_event *event)
+/* Whether the memory is a request of this view. */
+static bool is_request(const struct source *source, unsigned kind, bool is_arena)
 {
-	return event->alloc_kind == GPUCACHE_KIND_DEVICE;
+	if (kind == GPUCACHE_KIND_DEVICE)
+		return !source->is_of_tensors || !is_arena;
+	return kind == GPUCACHE_KIND_TENSOR && source->is_of_tensors;
+}
+
+static bool is_request_event(const struct source *source, uint64_t i)
+{
+	return is_request(source, source->events[i].alloc_kind,
+		source->is_of_tensors && source->tensors.is_arena[i]);
+}
+
+/* Of the device, and none of the requests; managed memory may be elsewhere. */
+static bool is_other(const struct source *source, unsigned kind)
+{
+	if (kind == GPUCACHE_KIND_PHYSICAL && source->is_of_tensors)
+		return !source->tensors.has_physical;
+	return kind != GPUCACHE_KIND_DEVICE && kind != GPUCACHE_KIND_MANAGED &&
+	       gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE;
 }
 
 static bool is_memory(const struct gpucache_event *event)
@@ -107,8 +135,8 @@ static void keep_device(struct source *source)
 	source->n_events = n;
 }
 
-static enum gpc_status hold(
-	struct source *source, uint64_t address, uint64_t size, uint32_t context)
+static enum gpc_status hold(struct source *source, uint8_t kind, uint64_t address, uint64_t size,
+	uint32_t context)
 {
 	struct seed *seed = gpc_address_map_find(&source->held, address);
 
@@ -119,7 +147,9 @@ static enum gpc_status hold(
 		seed = &source->seeds[source->n_seeds++];
 		gpc_address_map_insert(&source->held, address, seed);
 	}
-	*seed = (struct seed){ .address = address, .size = size, .context = context };
+	*seed = (struct seed){
+		.address = address, .size = size, .context = context, .kind = kind
+	};
 	return GPC_OK;
 }
 
@@ -137,14 +167,14 @@ static enum gpc_status hold_live(struct source *source, uint64_t *ret_others)
 		return GPC_NO_METADATA;
 	for (uint64_t i = 0; i < region->count && !st; i++) {
 		if (!gpc_recording_read_block(recording, i, &block) ||
-			!gpc_recording_holds_device_memory(&block) ||
-			block.device != source->device || !can_be(block.address, block.size) ||
+			block.state != GPUCACHE_BLOCK_LIVE || block.device != source->device ||
+			!can_be(block.address, block.size) ||
 			!can_be(block.address, block.requested))
 			continue;
-		if (block.kind == GPUCACHE_KIND_DEVICE)
-			st = hold(source, block.address, asked_for(block.requested, block.size),
-				block.context);
-		else if (block.kind != GPUCACHE_KIND_MANAGED) /* which may be elsewhere */
+		if (is_request(source, block.kind, block.flags & GPUCACHE_BLOCK_ARENA))
+			st = hold(source, block.kind, block.address,
+				asked_for(block.requested, block.size), block.context);
+		else if (is_other(source, block.kind))
 			others = gpc_bytes_add(others, block.size);
 	}
 	source->builder->trace.recorded.n_torn = region->n_torn;
@@ -167,16 +197,15 @@ static enum gpc_status find_seeds(struct source *source)
 		most = others > most ? others : most;
 		if (!is_memory(event))
 			continue;
-		if (is_plain(event) && is_malloc) {
+		if (is_request_event(source, i) && is_malloc) {
 			struct seed *seed = gpc_address_map_take(&source->held, event->address);
 
 			if (seed)
 				seed->is_born_later = true;
-		} else if (is_plain(event)) {
-			st = hold(source, event->address, asked_for(event->requested, event->size),
-				event->context);
-		} else if (event->alloc_kind != GPUCACHE_KIND_MANAGED &&
-			   gpucache_kind_place(event->alloc_kind) == GPUCACHE_ON_DEVICE) {
+		} else if (is_request_event(source, i)) {
+			st = hold(source, event->alloc_kind, event->address,
+				asked_for(event->requested, event->size), event->context);
+		} else if (is_other(source, event->alloc_kind)) {
 			/* What a hole swallowed must not turn the sum around. */
 			if (!is_malloc)
 				others = gpc_bytes_add(others, event->size);
@@ -200,10 +229,21 @@ static enum gpc_status add(struct source *source, enum gpc_trace_op_kind kind, u
 	return gpc_trace_add(source->builder, &row);
 }
 
-static enum gpc_status add_alloc(struct source *source, uint64_t address, uint64_t size,
-	uint64_t time_ns, uint32_t context, uint64_t line)
+static enum gpc_status add_alloc(struct source *source, uint8_t kind, uint64_t address,
+	uint64_t size, uint64_t time_ns, uint32_t context, uint64_t line)
 {
-	enum gpc_status st = add(source, GPC_TRACE_ALLOC, address, size, time_ns, line);
+	const struct gpc_trace_row row = {
+		.kind = GPC_TRACE_ALLOC,
+		.identity = address,
+		.size = size,
+		.stream = kind == GPUCACHE_KIND_TENSOR
+				  ? gpc_tensors_stream(&source->tensors, address)
+				  : 0,
+		.time_ns = time_ns,
+		.line = line,
+		.is_direct = kind != GPUCACHE_KIND_TENSOR && source->tensors.has_torch,
+	};
+	enum gpc_status st = size ? gpc_trace_add(source->builder, &row) : GPC_OK;
 
 	if (!st && size)
 		source->contexts[source->builder->trace.n_slots - 1] = context;
@@ -231,7 +271,8 @@ static enum gpc_status add_seeds(struct source *source)
 
 		if (seed->is_born_later)
 			continue;
-		st = add_alloc(source, seed->address, seed->size, time_ns, seed->context, 0);
+		st = add_alloc(source, seed->kind, seed->address, seed->size, time_ns,
+			seed->context, 0);
 		recorded->n_held_before++;
 		recorded->held_before_bytes =
 			gpc_bytes_add(recorded->held_before_bytes, seed->size);
@@ -263,25 +304,68 @@ static enum gpc_status add_reset(struct source *source, const struct gpucache_ev
 	return st;
 }
 
-static enum gpc_status add_event(struct source *source, const struct gpucache_event *event)
+/*
+ * PyTorch gave memory of its cache back, and the driver never refused any: the program asked for that.  One
+ * call gives back many.
+ */
+static enum gpc_status add_empty_cache(struct source *source, const struct gpucache_event *event)
 {
+	const struct gpc_trace *trace = &source->builder->trace;
+
+	if (trace->n_ops && trace->ops[trace->n_ops - 1].kind == GPC_TRACE_EMPTY_CACHE)
+		return GPC_OK;
+	return add(source, GPC_TRACE_EMPTY_CACHE, 0, 1, event->time_ns, event->seq);
+}
+
+static bool is_cache_emptied(const struct source *source, uint64_t i)
+{
+	const struct gpucache_event *event = &source->events[i];
+
+	return source->is_of_tensors && event->kind == GPUCACHE_EVENT_FREE &&
+	       !source->has_refused &&
+	       (source->tensors.is_arena[i] || (event->alloc_kind == GPUCACHE_KIND_PHYSICAL &&
+						       source->tensors.has_physical));
+}
+
+static enum gpc_status add_event(struct source *source, uint64_t i)
+{
+	const struct gpucache_event *event = &source->events[i];
+
 	if (event->kind == GPUCACHE_EVENT_CONTEXT && event->detail == 2)
 		return add_reset(source, event);
-	if (!is_plain(event))
+	if (is_cache_emptied(source, i))
+		return add_empty_cache(source, event);
+	if (!is_request_event(source, i))
 		return GPC_OK;
 	if (event->kind == GPUCACHE_EVENT_FREE)
 		return add(source, GPC_TRACE_FREE, event->address, 0, event->time_ns, event->seq);
 	if (event->kind == GPUCACHE_EVENT_OOM)
-		return add(source, GPC_TRACE_FAILURE, 0, event->size, event->time_ns, event->seq);
+		/* What the cache of PyTorch was refused says nothing of its tensors. */
+		return source->tensors.has_torch ? GPC_OK
+						 : add(source, GPC_TRACE_FAILURE, 0, event->size,
+							   event->time_ns, event->seq);
 	if (event->kind != GPUCACHE_EVENT_MALLOC)
 		return GPC_OK;
-	return add_alloc(source, event->address, asked_for(event->requested, event->size),
-		event->time_ns, event->context, event->seq);
+	return add_alloc(source, event->alloc_kind, event->address,
+		asked_for(event->requested, event->size), event->time_ns, event->context,
+		event->seq);
+}
+
+static bool has_refused(const struct source *source)
+{
+	struct gpucache_counters counters;
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < source->recording->regions[GPUCACHE_REGION_COUNTERS].count; i++)
+		if (gpc_recording_read_counters(source->recording, i, &counters) &&
+			counters.device == source->device)
+			n += counters.n_driver_failed;
+	return n > 0;
 }
 
 static enum gpc_status build(struct source *source)
 {
-	enum gpc_status st;
+	enum gpc_status st = GPC_OK;
 
 	if (!read_events(source))
 		return GPC_NO_METADATA;
@@ -289,32 +373,52 @@ static enum gpc_status build(struct source *source)
 		source->device = busiest_device(source);
 	source->builder->trace.recorded.device = source->device;
 	keep_device(source);
-	st = find_seeds(source);
+	if (source->is_of_tensors) {
+		source->has_refused = has_refused(source);
+		st = gpc_tensors_find(&source->tensors, source->recording, source->device,
+			source->events, source->n_events);
+	}
+	if (!st)
+		st = find_seeds(source);
 	source->contexts = calloc(source->n_seeds + source->n_events + 1, sizeof *source->contexts);
 	if (!st && !source->contexts)
 		st = GPC_NO_METADATA;
 	if (!st)
 		st = add_seeds(source);
 	for (uint64_t i = 0; i < source->n_events && !st; i++)
-		st = add_event(source, &source->events[i]);
+		st = add_event(source, i);
 	return st;
 }
 
-enum gpc_status gpc_trace_from_recording(
-	const struct gpc_recording *recording, int device, struct gpc_trace *ret_trace)
+static enum gpc_status make(const struct gpc_recording *recording, int device, bool is_of_tensors,
+	struct gpc_trace *ret_trace)
 {
 	struct source source = { .recording = recording,
 		.builder = gpc_trace_begin(recording->path, GPC_TRACE_RECORDING),
-		.device = device };
+		.device = device,
+		.is_of_tensors = is_of_tensors };
 	enum gpc_status st;
 
 	if (!source.builder)
 		return GPC_NO_METADATA;
 	st = build(&source);
 	source.builder->trace.is_damaged = recording->n_problems > 0;
+	gpc_tensors_fini(&source.tensors);
 	gpc_address_map_fini(&source.held);
 	free(source.contexts);
 	free(source.seeds);
 	free(source.events);
 	return gpc_trace_end(source.builder, st, ret_trace);
+}
+
+enum gpc_status gpc_trace_from_recording(
+	const struct gpc_recording *recording, int device, struct gpc_trace *ret_trace)
+{
+	return make(recording, device, false, ret_trace);
+}
+
+enum gpc_status gpc_trace_of_tensors(
+	const struct gpc_recording *recording, int device, struct gpc_trace *ret_trace)
+{
+	return make(recording, device, true, ret_trace);
 }

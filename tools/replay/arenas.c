@@ -3,7 +3,7 @@
  * Walks backwards, from what is live at the end: a free brings a block to life, its malloc ends that.  The
  * blocks that live lie in address order, so that the one around a tensor is found.
  */
-#include "tools/gpumem-report/arenas.h"
+#include "tools/replay/arenas.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -21,7 +21,7 @@
 
 #include "alloc/address_map.h"
 #include "alloc/bin.h"
-#include "tools/gpumem-replay/policy_pytorch.h"
+#include "tools/replay/policy_pytorch.h"
 
 #define MIN_BLOCK    UINT64_C(512)  /* kMinBlockSize */
 #define SMALL_SIZE   (1 * GPC_MIB)  /* kSmallSize */

@@ -9,8 +9,8 @@
  * Failure     False: no memory.
  * Limits      One that was given back, and all of whose tensors the ring has forgotten, is not known.
  */
-#ifndef GPC_REPORT_ARENAS_H
-#define GPC_REPORT_ARENAS_H
+#ifndef GPC_REPLAY_ARENAS_H
+#define GPC_REPLAY_ARENAS_H
 
 #include "format/recording.h"
 

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the ranges: the addresses of all tensors, sorted, fall apart where a gap is longer than half of the device. */
+#include "tools/replay/tensors.h"
+
+#include <stdlib.h>
+
+#include "tools/replay/arenas.h"
+
+static int compare(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left;
+	uint64_t b = *(const uint64_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+static uint64_t device_bytes(const struct gpc_recording *recording, int32_t ordinal)
+{
+	struct gpucache_device device;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_DEVICES].count; i++)
+		if (gpc_recording_read_device(recording, i, &device) && device.ordinal == ordinal)
+			return device.total_bytes;
+	return 0;
+}
+
+/* The addresses of all tensors, unsorted, and whether any memory of PyTorch's is physical. */
+static size_t collect(struct gpc_tensors *tensors, const struct gpc_recording *recording,
+	int32_t ordinal, const struct gpucache_event *events, size_t n_events)
+{
+	bool has_arena = false;
+	struct gpucache_block block;
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_events; i++) {
+		has_arena = has_arena || (events[i].alloc_kind == GPUCACHE_KIND_DEVICE &&
+						 tensors->is_arena[i]);
+		if (events[i].alloc_kind == GPUCACHE_KIND_TENSOR)
+			tensors->ranges[n++] = events[i].address;
+	}
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_BLOCKS].count; i++) {
+		if (!gpc_recording_read_block(recording, i, &block) || block.device != ordinal ||
+			block.state != GPUCACHE_BLOCK_LIVE)
+			continue;
+		has_arena = has_arena || (block.kind == GPUCACHE_KIND_DEVICE &&
+						 block.flags & GPUCACHE_BLOCK_ARENA);
+		if (block.kind == GPUCACHE_KIND_TENSOR)
+			tensors->ranges[n++] = block.address;
+	}
+	tensors->has_physical = tensors->has_torch && !has_arena;
+	return n;
+}
+
+static void keep_first_of_each(struct gpc_tensors *tensors, size_t n, uint64_t gap)
+{
+	uint64_t last = 0;
+
+	qsort(tensors->ranges, n, sizeof *tensors->ranges, compare);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t address = tensors->ranges[i];
+
+		if (i == 0 || (tensors->has_physical && gap && address - last > gap))
+			tensors->ranges[tensors->n_ranges++] = address;
+		last = address;
+	}
+}
+
+enum gpc_status gpc_tensors_find(struct gpc_tensors *tensors, const struct gpc_recording *recording,
+	int32_t ordinal, const struct gpucache_event *events, size_t n_events)
+{
+	struct gpucache_torch torch;
+	size_t n = n_events + recording->regions[GPUCACHE_REGION_BLOCKS].count;
+
+	*tensors = (struct gpc_tensors){
+		.has_torch = gpc_recording_find_torch(recording, ordinal, &torch),
+		.is_arena = calloc(n_events + 1, sizeof *tensors->is_arena),
+		.ranges = calloc(n + 1, sizeof *tensors->ranges),
+	};
+	if (!tensors->is_arena || !tensors->ranges ||
+		!gpc_arenas_mark(recording, ordinal, events, n_events, tensors->is_arena)) {
+		gpc_tensors_fini(tensors);
+		return GPC_NO_METADATA;
+	}
+	n = collect(tensors, recording, ordinal, events, n_events);
+	keep_first_of_each(tensors, n, device_bytes(recording, ordinal) / 2);
+	return GPC_OK;
+}
+
+void gpc_tensors_fini(struct gpc_tensors *tensors)
+{
+	free(tensors->is_arena);
+	free(tensors->ranges);
+	*tensors = (struct gpc_tensors){ 0 };
+}
+
+uint64_t gpc_tensors_stream(const struct gpc_tensors *tensors, uint64_t address)
+{
+	size_t low = 0;
+	size_t high = tensors->n_ranges;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (tensors->ranges[middle] <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? low : 1;
+}
