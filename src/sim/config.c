@@ -53,6 +53,7 @@ static bool apply_gpu(struct gpc_sim_config *config, const char *value)
 	config->model = model;
 	config->memory = model->memory;
 	config->context_cost = gpc_sim_model_context_bytes(model);
+	config->has_code = true;
 	return true;
 }
 
@@ -71,6 +72,14 @@ static bool apply_clock(struct gpc_sim_config *config, const char *value)
 	if (strcmp(value, "real") != 0 && strcmp(value, "virtual") != 0)
 		return false;
 	config->virtual_clock = *value == 'v';
+	return true;
+}
+
+static bool apply_code(struct gpc_sim_config *config, const char *value)
+{
+	if (strcmp(value, "none") != 0 && strcmp(value, "measured") != 0)
+		return false;
+	config->has_code = *value == 'm';
 	return true;
 }
 
@@ -175,7 +184,7 @@ static bool apply_help(struct gpc_sim_config *config, const char *value);
 
 static const struct key keys[] = {
 	{ "gpu", KEY_OTHER, 0, apply_gpu,
-		"a GPU by name, `gpucache-run --sim list` lists them; sets memory and context" },
+		"a GPU by name, `gpucache-run --sim list` lists them; sets memory, context and code" },
 	{ "memory", KEY_BYTES, AT(memory), NULL, "a device's memory, as cuMemGetInfo says (8GiB)" },
 	{ "devices", KEY_OTHER, 0, apply_devices, "how many devices, 0 to 16 (1)" },
 	{ "reserved", KEY_BYTES, AT(reserved), NULL,
@@ -183,6 +192,8 @@ static const struct key keys[] = {
 	{ "context", KEY_BYTES, AT(context_cost), NULL,
 		"device memory that a context takes (300MiB)" },
 	{ "module", KEY_BYTES, AT(module_cost), NULL, "and a module of a context (2MiB)" },
+	{ "code", KEY_OTHER, 0, apply_code,
+		"measured: PyTorch's kernels, cuBLAS, NCCL ... take what they took on an H100 (none)" },
 	{ "foreign", KEY_OTHER, 0, apply_foreign,
 		"BYTES[/PID[/NAME]]: another process on every device; may be repeated" },
 	{ "driver", KEY_OTHER, 0, apply_driver, "the driver's version, 12040 = 12.4 (13000)" },

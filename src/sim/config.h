@@ -69,6 +69,7 @@ struct gpc_sim_config {
 	uint64_t reserved;     /* the driver's own, beyond `memory`; NVML counts it */
 	uint64_t context_cost; /* device memory that a context takes */
 	uint64_t module_cost;  /* device memory that a module takes */
+	bool has_code;         /* and the code of the libraries, as it was measured */
 	uint64_t oom_after;    /* 0, or: refuse once this many bytes were handed out in all */
 	uint64_t free_waits;   /* cuMemFree of at least so many bytes waits for the device */
 	uint64_t cost_ns[GPC_SIM_COST_COUNT];

@@ -22,6 +22,7 @@ int cusolverDnSetStream(struct standin_handle *handle, struct CUstream_st *strea
 int cusolverDnCreate(struct standin_handle **handle)
 {
 	*handle = standin_create(sizeof **handle);
+	standin_load_code(standin_library.name);
 	return *handle ? 0 : 2;
 }
 

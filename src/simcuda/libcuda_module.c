@@ -2,12 +2,14 @@
 /*
  * The stand-in driver: what a context takes of its device for itself: modules, libraries, the heap of kernels.
  *
- * A module takes as much as GPUSIM says, at once; the real driver loads lazily and takes memory by the chunk.  A
+ * A module takes as much as GPUSIM says, at once; the real driver loads lazily and takes memory by the chunk.  The code
+ * of a simulated library takes what was measured of the real one, once a context, with its first work.  A
  * library is loaded into the context that is current, as a module.  The heap of CU_LIMIT_MALLOC_HEAP_SIZE
  * takes what exceeds its default.
  */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "simcuda/face.h"
@@ -18,8 +20,20 @@
 #define HEAP_DEFAULT  (8 * GPC_MIB)
 #define LIMIT_DEFAULT 1024
 
+/* Its address is the image. */
+static const struct code {
+	const char *library;
+	uint64_t bytes;
+} codes[] = {
+#define CODE(library, mib) { library, (mib) * GPC_MIB },
+#include "simcuda/code.def"
+};
+
+#define N_CODES (sizeof codes / sizeof codes[0])
+
 struct load {
 	uint32_t magic;
+	const struct code *code; /* NULL: a module of the program */
 	struct gpc_sim_context *context;
 	uint64_t bytes;
 	struct gpc_list link;
@@ -90,8 +104,46 @@ void face_loads_end(struct gpc_sim_context *context)
 	pthread_mutex_unlock(&lock);
 }
 
+static const struct code *code_of_image(const void *image)
+{
+	for (size_t i = 0; i < N_CODES; i++)
+		if (image == &codes[i])
+			return &codes[i];
+	return NULL;
+}
+
+static bool has_code(const struct gpc_sim_context *context, const struct code *code)
+{
+	bool has = false;
+
+	pthread_mutex_lock(&lock);
+	gpc_list_each (link, &loads) {
+		const struct load *load = gpc_list_entry(link, struct load, link);
+
+		has = has || (load->code == code && load->context == context);
+	}
+	pthread_mutex_unlock(&lock);
+	return has;
+}
+
+int gpusim_has_code(void)
+{
+	return face_sim()->config.has_code;
+}
+
+const void *gpusim_code(const char *library)
+{
+	struct gpc_sim_context *context = gpusim_has_code() ? face_current() : NULL;
+
+	for (size_t i = 0; context && i < N_CODES; i++)
+		if (strncmp(library, codes[i].library, strlen(codes[i].library)) == 0)
+			return has_code(context, &codes[i]) ? NULL : &codes[i];
+	return NULL;
+}
+
 static CUresult module_load(const char *entry, void **ret_handle, const void *image)
 {
+	const struct code *code = code_of_image(image);
 	struct gpc_sim_context *context;
 	struct load *load;
 	CUresult res = face_enter(GPC_SIM_COST_LAUNCH, entry, &context);
@@ -100,10 +152,13 @@ static CUresult module_load(const char *entry, void **ret_handle, const void *im
 		return res;
 	if (!ret_handle || !image)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = load_create(context, MODULE_MAGIC, face_sim()->config.module_cost, &load);
-	if (res == CUDA_SUCCESS)
-		*ret_handle = load;
-	return res;
+	res = load_create(context, MODULE_MAGIC,
+		code ? code->bytes : face_sim()->config.module_cost, &load);
+	if (res != CUDA_SUCCESS)
+		return res;
+	load->code = code;
+	*ret_handle = load;
+	return CUDA_SUCCESS;
 }
 
 static CUresult module_unload(const char *entry, const void *handle)

@@ -4,9 +4,10 @@
  *
  * A program's kernels are known by the address of their host function, its variables by that of their host copy.
  * A launch goes to the driver, where it takes time and does nothing.  A variable gets device memory when somebody
- * first asks for its address.  Kernels take no device memory: the real runtime loads each when it is first launched,
- * and how much that takes nobody has published.
+ * first asks for its address.  Kernels take no device memory but those of PyTorch, of which it was measured (code.def):
+ * the real runtime loads each when it is first launched, and how much that takes nobody has published.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "simcuda/runtime.h"
+#include "simcuda/standin.h"
 
 #define N_BUCKETS   (1u << 15)
 #define MAX_DEVICES 64
@@ -23,6 +25,7 @@
 /* A kernel, or a variable, which has a size and addresses. */
 struct symbol {
 	const void *host;
+	const char *code; /* of code.def; "": not known yet, NULL: none */
 	const char *name;
 	size_t size;
 	CUdeviceptr
@@ -55,6 +58,7 @@ static void add(const void *host, const char *name, size_t size, bool is_variabl
 		return;
 	symbol->host = host;
 	symbol->name = name;
+	symbol->code = "";
 	symbol->size = size;
 	symbol->addresses = is_variable ? calloc(MAX_DEVICES, sizeof *symbol->addresses) : NULL;
 	pthread_mutex_lock(&lock);
@@ -154,8 +158,28 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, 
 	return cudaSuccess;
 }
 
-/* `kernel` is any address: the driver has no code for it, whatever it is. */
-static cudaError_t launch(const void *kernel, dim3 grid, dim3 block, size_t shared,
+/* Whose code a kernel is: its object says whether it is PyTorch's, its name what for. */
+static const char *code_of(const struct symbol *symbol)
+{
+	const char *name = symbol->name ? symbol->name : "";
+	Dl_info info;
+
+	if (!dladdr(symbol->host, &info) || !info.dli_fname ||
+		!strstr(info.dli_fname, "libtorch_cuda"))
+		return NULL;
+	return strstr(name, "flash") || strstr(name, "fmha") ? "attention" : "torch";
+}
+
+static void load_code(struct symbol *symbol)
+{
+	if (symbol && symbol->code && !*symbol->code)
+		symbol->code = code_of(symbol);
+	if (symbol && symbol->code)
+		standin_load_code(symbol->code);
+}
+
+/* `kernel` is any address: the driver has no code for it, whatever it is.  `symbol`: NULL where it is to be looked up. */
+static cudaError_t launch(const void *kernel, struct symbol *symbol, dim3 grid, dim3 block, size_t shared,
 	cudaStream_t stream, int per_thread)
 {
 	uint64_t threads = (uint64_t)block.x * block.y * block.z;
@@ -167,6 +191,8 @@ static cudaError_t launch(const void *kernel, dim3 grid, dim3 block, size_t shar
 		return rt_give((CUresult)cudaErrorInvalidDeviceFunction);
 	if (!grid.x || !grid.y || !grid.z || !threads || threads > MAX_THREADS)
 		return rt_give((CUresult)cudaErrorInvalidConfiguration);
+	if (standin_has_code())
+		load_code(symbol ? symbol : find(kernel));
 	return rt_give(cu.launch[per_thread]((CUfunction)(uintptr_t)kernel, grid.x, grid.y, grid.z,
 		block.x, block.y, block.z, (unsigned)shared, stream, NULL, NULL));
 }
@@ -187,17 +213,17 @@ static cudaError_t launch(const void *kernel, dim3 grid, dim3 block, size_t shar
 
 LAUNCH_PAIR(cudaLaunchKernel,
 	(const void *func, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream),
-	launch(func, grid, block, shared, stream, per_thread))
+	launch(func, NULL, grid, block, shared, stream, per_thread))
 LAUNCH_PAIR(cudaLaunchCooperativeKernel,
 	(const void *func, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream),
-	launch(func, grid, block, shared, stream, per_thread))
+	launch(func, NULL, grid, block, shared, stream, per_thread))
 LAUNCH_PAIR(cudaLaunchKernelExC, (const cudaLaunchConfig_t *config, const void *func, void **args),
-	launch(func, config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream,
+	launch(func, NULL, config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream,
 		per_thread))
 LAUNCH_PAIR(__cudaLaunchKernel,
 	(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared,
 		cudaStream_t stream),
-	launch(kernel, grid, block, shared, stream, per_thread))
+	launch(kernel, (struct symbol *)(void *)kernel, grid, block, shared, stream, per_thread))
 
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host)
 {

@@ -58,6 +58,13 @@ bool standin_take(struct standin_handle *handle, size_t size);
 int standin_work(const struct standin_handle *handle);
 int standin_result(const struct standin_handle *handle);
 
+/*
+ * Device memory for the code of a library, by its name in code.def, before its first work in the current context; not
+ * where the simulated GPU takes none, or has none left: then the work goes on without.  The second: whether there is any.
+ */
+void standin_load_code(const char *library);
+bool standin_has_code(void);
+
 /* A copy on the device, of which others see the bytes. */
 int standin_copy(struct CUstream_st *stream, void *dst, const void *src, size_t size);
 

@@ -48,6 +48,13 @@ struct gpusim_device {
 /* Number of devices; works before cuInit. */
 int gpusim_device_count(void);
 
+/*
+ * The image that a library gives to cuLibraryLoadData before its first work in the current context, which then takes
+ * what its code takes on a GPU (code.def); NULL: nothing is to be loaded.  The first says whether there ever is.
+ */
+int gpusim_has_code(void);
+const void *gpusim_code(const char *library);
+
 /* 0 where there is such a device; works before cuInit. */
 int gpusim_device_info(int device, struct gpusim_device *ret_info);
 

@@ -49,6 +49,10 @@ static void a_gpu_sets_memory_and_context_and_what_follows_wins(void **state)
 	assert_int_equal(gpc_sim_config_parse(&config, "gpu:h100,memory:4GiB"), 0);
 	assert_int_equal(config.memory, 4 * GPC_GIB);
 	assert_int_equal(config.model->sms, 132);
+	assert_true(config.has_code);
+	assert_int_equal(gpc_sim_config_parse(&config, "code:none"), 0);
+	assert_false(config.has_code);
+	assert_int_equal(gpc_sim_config_parse(&config, "code:some"), 1);
 	assert_int_equal(gpc_sim_config_parse(&config, "gpu:x100"), 1);
 	assert_int_equal(config.model->sms, 132);
 }
