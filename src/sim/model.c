@@ -39,6 +39,11 @@ const struct gpc_sim_model *gpc_sim_model_default(void)
 	return &models[0];
 }
 
+const struct gpc_sim_model *gpc_sim_model_at(size_t i)
+{
+	return i < N_MODELS ? &models[i] : NULL;
+}
+
 const struct gpc_sim_model *gpc_sim_model_find(const char *key)
 {
 	for (size_t i = 0; i < N_MODELS; i++)

@@ -31,6 +31,9 @@ const struct gpc_sim_model *gpc_sim_model_default(void);
 
 const struct gpc_sim_model *gpc_sim_model_find(const char *key);
 
+/* Number i of the table, of which 0 stands for no GPU; NULL behind the last. */
+const struct gpc_sim_model *gpc_sim_model_at(size_t i);
+
 /* Device memory that a context takes. */
 uint64_t gpc_sim_model_context_bytes(const struct gpc_sim_model *model);
 

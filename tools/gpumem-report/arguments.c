@@ -3,6 +3,7 @@
 #include "gpucache_version.h"
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/filter.h"
+#include "tools/gpumem-report/fit.h"
 
 #include <getopt.h>
 #include <stddef.h>
@@ -30,6 +31,9 @@ enum long_option {
 	OPTION_BOTTOM_UP,
 	OPTION_ONCE,
 	OPTION_WATCH,
+	OPTION_ON,
+	OPTION_STEPS,
+	OPTION_SWEEP,
 	OPTION_FILTER, /* + the number of the filter: the last of all */
 };
 
@@ -50,6 +54,9 @@ static const struct option long_options[] = {
 	{ "bottom-up", no_argument, NULL, OPTION_BOTTOM_UP },
 	{ "once", no_argument, NULL, OPTION_ONCE },
 	{ "watch", required_argument, NULL, OPTION_WATCH },
+	{ "on", required_argument, NULL, OPTION_ON },
+	{ "steps", required_argument, NULL, OPTION_STEPS },
+	{ "sweep", required_argument, NULL, OPTION_SWEEP },
 #define FILTER(name, value, is_of, help)  \
 	{ #name, required_argument, NULL, \
 		OPTION_FILTER + (int)(offsetof(struct gpc_filters, name) / sizeof(char *)) },
@@ -281,6 +288,14 @@ static bool read_option(int letter, struct gpc_options *options)
 		return true;
 	case OPTION_WATCH:
 		return read_interval(optarg, &options->watch_ns);
+	case OPTION_ON:
+		options->on = optarg;
+		return true;
+	case OPTION_STEPS:
+		return read_number("--steps", optarg, 1000000, &options->steps);
+	case OPTION_SWEEP:
+		options->sweep = optarg;
+		return true;
 	case OPTION_BOTTOM_UP:
 		options->is_bottom_up = true;
 		return true;
@@ -372,6 +387,31 @@ static bool is_watch_fine(const struct gpc_options *options, const struct gpc_co
 	return true;
 }
 
+/* A program behind `--` makes another command of `fit`. */
+static bool is_fit_fine(const struct gpc_options *options, const struct gpc_command **command)
+{
+	static const struct gpc_command run = { "fit", NULL, GPC_NEEDS_NOTHING, gpc_fit_run };
+	struct gpc_fit_target target;
+
+	if ((*command)->run != gpc_cmd_fit) {
+		if (options->on || options->steps || options->sweep)
+			gpc_complain("--on, --steps and --sweep are of `fit`, not of `%s`",
+				(*command)->name);
+		return !options->on && !options->steps && !options->sweep;
+	}
+	if (options->on && !gpc_fit_read_target(options->on, &target)) {
+		gpc_complain("--on needs a GPU or a size, not `%s`; `gpucache-run --sim list` names "
+			     "the GPUs",
+			options->on);
+		return false;
+	}
+	if (options->program)
+		*command = &run;
+	else if (options->steps || options->sweep)
+		gpc_complain("--steps and --sweep need a program: fit ... -- PROGRAM");
+	return options->program || (!options->steps && !options->sweep);
+}
+
 static bool is_export_fine(const struct gpc_options *options, const struct gpc_command *command)
 {
 	if (command->run == gpc_cmd_export)
@@ -417,6 +457,10 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 				return GPC_ARGUMENTS_BAD;
 		}
 	}
+	if (command->run == gpc_cmd_fit && optind < argc && strcmp(argv[optind - 1], "--") == 0) {
+		options.program = &argv[optind];
+		optind = argc;
+	}
 	for (; optind < argc; optind++)
 		if (!read_word(argv[optind], n_words++, &options, &command))
 			return GPC_ARGUMENTS_BAD;
@@ -424,7 +468,8 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 	if (command->run == gpc_cmd_export && options.moment == GPC_AT_USUAL)
 		options.moment = GPC_AT_END;
 	if (!is_moment_fine(&options) || !are_targets_fine(&options, command) ||
-		!is_export_fine(&options, command) || !is_watch_fine(&options, &command))
+		!is_export_fine(&options, command) || !is_watch_fine(&options, &command) ||
+		!is_fit_fine(&options, &command))
 		return GPC_ARGUMENTS_BAD;
 	*ret_options = options;
 	*ret_command = command;

@@ -66,6 +66,10 @@ struct gpc_options {
 	bool is_bottom_up; /* of `tree` */
 	bool once;         /* of `live`: no screen */
 	uint64_t watch_ns; /* --watch: how often; 0: not said */
+	const char *on;    /* of `fit`: a GPU of the table, or a size; NULL: not said */
+	uint64_t steps;    /* that its program may take; 0: as many as it likes */
+	const char *sweep; /* VARIABLE=FROM..TO; NULL: one run */
+	char **program;    /* what stands behind --; NULL: nothing */
 	enum gpc_colour_mode colour;
 	struct gpc_places places; /* of files with symbols */
 	const char **targets;     /* FILEs, DIRs, PIDs, or one NAME of symbols; malloc'ed */

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two walks over the live bytes: one for the peak and the floor between the first and the last rise, one that counts. */
+#include "tools/replay/steps.h"
+
+#include <stdlib.h>
+
+#define LEAST_PART 16
+
+struct walk {
+	const struct gpc_trace *trace;
+	uint64_t *sizes; /* of each slot */
+	uint64_t live;
+	uint64_t op;
+};
+
+static bool next(struct walk *walk)
+{
+	const struct gpc_trace_op *op;
+
+	if (walk->op == walk->trace->n_ops)
+		return false;
+	op = &walk->trace->ops[walk->op++];
+	if (op->kind == GPC_TRACE_ALLOC) {
+		walk->sizes[op->slot] = op->size;
+		walk->live += op->size;
+	} else if (op->kind == GPC_TRACE_FREE) {
+		walk->live -= walk->sizes[op->slot];
+	}
+	return true;
+}
+
+/* The least between the first and the last moment above 3/4 of the peak: before is the start, behind it the end. */
+static uint64_t find_floor(struct walk walk, uint64_t peak)
+{
+	uint64_t floor = peak;
+	uint64_t least = peak; /* since the last high moment */
+	bool has_risen = false;
+
+	while (next(&walk)) {
+		if (has_risen && walk.live < least)
+			least = walk.live;
+		if (walk.live >= peak / 4 * 3) {
+			has_risen = true;
+			floor = least < floor ? least : floor;
+		}
+	}
+	return floor;
+}
+
+static void count(struct walk walk, uint64_t peak, uint64_t floor, struct gpc_steps *steps)
+{
+	const uint64_t quarter = (peak - floor) / 4;
+	const bool is_flat = peak - floor < peak / LEAST_PART;
+	bool is_low = true;
+	uint64_t most = 0;
+
+	while (next(&walk)) {
+		if (is_low && walk.live > peak - quarter) {
+			is_low = false;
+			steps->n += !is_flat || steps->n == 0;
+		} else if (!is_low && walk.live < floor + quarter) {
+			is_low = true;
+		}
+		if (walk.live > most) {
+			most = walk.live;
+			steps->peak_op = walk.op - 1;
+			steps->n_peak = steps->n;
+		}
+	}
+}
+
+struct gpc_steps gpc_steps_count(const struct gpc_trace *trace)
+{
+	struct walk walk = { .trace = trace, .sizes = calloc(trace->n_slots + 1, sizeof(uint64_t)) };
+	struct gpc_steps steps = { 0 };
+
+	if (walk.sizes && trace->peak_live_bytes)
+		count(walk, trace->peak_live_bytes, find_floor(walk, trace->peak_live_bytes),
+			&steps);
+	free(walk.sizes);
+	return steps;
+}
