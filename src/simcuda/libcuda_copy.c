@@ -310,14 +310,15 @@ static CUresult launch_kernel(
 		work->ranges);
 }
 
-#define UNUSED_GRID \
-	((void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra)
+/* A grid or a block of nothing. */
+#define IS_EMPTY (!gx || !gy || !gz || !bx || !by || !bz)
 
 FACE_PAIR(cuLaunchKernel, _ptsz,
 	(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
 		unsigned int by, unsigned int bz, unsigned int shared, CUstream stream,
 		void **params, void **extra),
-	(UNUSED_GRID, launch_kernel(entry, null, stream, f, params)))
+	((void)shared, (void)extra,
+		IS_EMPTY ? CUDA_ERROR_INVALID_VALUE : launch_kernel(entry, null, stream, f, params)))
 FACE_PAIR(cuLaunchKernelEx, _ptsz,
 	(const CUlaunchConfig *config, CUfunction f, void **params, void **extra),
 	((void)params, (void)extra, launch_program(entry, null, config->hStream, f)))

@@ -5,7 +5,8 @@
  *   bench_launch                            all rows
  *   bench_launch child N_STREAMS N_PAIRS   one measurement
  *
- *   launch_hook       a launch that the driver refuses at once, behind no free; baseline: without the library
+ *   launch_hook       a launch of an empty grid, which the driver refuses at once, behind no free; baseline:
+ *                     without the library
  *   launch_free       free, malloc and such a launch, 4 other streams: each launch puts the context in order;
  *                     baseline: with free_order:fence
  *   launch_run        the same behind 64 frees and mallocs; baseline: with free_order:fence
@@ -45,7 +46,7 @@ static double time_launches(CUdeviceptr *ptr, unsigned n_launches, unsigned n_pa
 			bench_check("cuMemAlloc_v2", alloc_memory(ptr, BLOCK_SIZE) == CUDA_SUCCESS);
 		}
 		bench_check("cuLaunchKernel",
-			launch(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL) != CUDA_SUCCESS);
+			launch(NULL, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
 	}
 	return (double)(gpc_clock_monotonic_ns() - start) / n_launches;
 }
