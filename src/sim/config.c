@@ -91,6 +91,27 @@ static bool apply_data(struct gpc_sim_config *config, const char *value)
 	return true;
 }
 
+static bool apply_free_waits_for(struct gpc_sim_config *config, const char *value)
+{
+	if (strcmp(value, "device") != 0 && strcmp(value, "context") != 0)
+		return false;
+	config->free_waits_alone = *value == 'c';
+	return true;
+}
+
+static bool apply_queue(struct gpc_sim_config *config, const char *value)
+{
+	return parse_u64(value, &config->queue) && config->queue <= GPC_SIM_MAX_QUEUE;
+}
+
+static bool apply_context_events(struct gpc_sim_config *config, const char *value)
+{
+	if (strcmp(value, "free") != 0 && strcmp(value, "queued") != 0)
+		return false;
+	config->is_event_queued = *value == 'q';
+	return true;
+}
+
 /* Cuts `text` at '/' into at most n fields; returns how many there are. */
 static unsigned split(char *text, char **fields, unsigned n)
 {
@@ -208,7 +229,13 @@ static const struct key keys[] = {
 	{ "malloc_us", KEY_US, COST(MALLOC), NULL, "what an allocation costs (0)" },
 	{ "free_us", KEY_US, COST(FREE), NULL, "what a free costs, beyond its wait (0)" },
 	{ "free_waits", KEY_BYTES, AT(free_waits), NULL,
-		"a free of at least so many bytes waits for the device (0)" },
+		"a free of at least so many bytes waits for work (0)" },
+	{ "free_waits_for", KEY_OTHER, 0, apply_free_waits_for,
+		"that of the device, or of the memory's context alone (device)" },
+	{ "queue", KEY_OTHER, 0, apply_queue,
+		"work that a stream takes before the host must wait; 0: no end (0)" },
+	{ "context_events", KEY_OTHER, 0, apply_context_events,
+		"free, or queued: one of a context takes a place in each stream's queue (free)" },
 	{ "info_us", KEY_US, COST(INFO), NULL, "what cuMemGetInfo costs (0)" },
 	{ "event_us", KEY_US, COST(EVENT_CREATE), NULL, "what cuEventCreate costs (0)" },
 	{ "record_us", KEY_US, COST(RECORD), NULL, "what recording an event costs (0)" },

@@ -23,6 +23,7 @@
 #define GPC_SIM_MAX_DEVICES   16
 #define GPC_SIM_MAX_PROCESSES 8
 #define GPC_SIM_MAX_FAULTS    16
+#define GPC_SIM_MAX_QUEUE     65536
 
 /* Calls that can be given a cost. */
 enum gpc_sim_cost {
@@ -71,7 +72,10 @@ struct gpc_sim_config {
 	uint64_t module_cost;  /* device memory that a module takes */
 	bool has_code;         /* and the code of the libraries, as it was measured */
 	uint64_t oom_after;    /* 0, or: refuse once this many bytes were handed out in all */
-	uint64_t free_waits;   /* cuMemFree of at least so many bytes waits for the device */
+	uint64_t free_waits;   /* cuMemFree of at least so many bytes waits */
+	bool free_waits_alone; /* and for the work of the memory's context only, not the device's */
+	uint64_t queue;        /* places in the queue of a stream; 0: no end */
+	bool is_event_queued;  /* an event of a context takes a place in the queue of each of its streams */
 	uint64_t cost_ns[GPC_SIM_COST_COUNT];
 	uint64_t kernel_ns;       /* how long a kernel of cuLaunchKernel runs */
 	uint64_t copy_ns;         /* what a copy or a memset takes on the device, at least */

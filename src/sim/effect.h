@@ -66,6 +66,7 @@ struct gpc_sim_effect {
 	uint32_t value_size;
 	void (*host)(void *arg);
 	void *arg;
+	bool is_early; /* a kernel that may begin when the kernel ahead of it in its stream has begun */
 	unsigned n_ranges;
 	struct gpc_sim_range *ranges;      /* owned */
 	char *staged;                      /* owned: the source's bytes, taken at submission */

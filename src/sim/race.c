@@ -299,6 +299,37 @@ uint64_t gpc_sim_race_n_violations(struct gpc_sim *sim)
 	return sim->race ? atomic_load(&sim->race->n_violations) : 0;
 }
 
+/* ---- the host reads ---- */
+
+void gpc_sim_race_free_called(struct gpc_sim_context *context)
+{
+	struct gpc_sim_race *race = context->sim->race;
+
+	if (!race)
+		return;
+	pthread_mutex_lock(&race->lock);
+	join(&context->race->freed, &context->race->all);
+	pthread_mutex_unlock(&race->lock);
+}
+
+void gpc_sim_race_host_reads(
+	struct gpc_sim_context *context, const struct gpc_sim_race_stack *stack)
+{
+	struct gpc_sim_race *race = context->sim->race;
+	const struct gpc_sim_race_touch nowhere = { 0 };
+	struct gpc_sim_race_owner reader = { .stack = *stack };
+	unsigned i = 0;
+
+	if (!race)
+		return;
+	pthread_mutex_lock(&race->lock);
+	while (i < GPC_SIM_RACE_TRACKS && context->race->freed.at[i] <= race->host.at[i])
+		i++;
+	if (i < GPC_SIM_RACE_TRACKS)
+		report_locked(race, GPC_SIM_RACE_READ, &nowhere, &reader);
+	pthread_mutex_unlock(&race->lock);
+}
+
 /* ---- contexts and streams ---- */
 
 bool gpc_sim_race_open_context(struct gpc_sim_context *context)
@@ -342,6 +373,7 @@ bool gpc_sim_race_open_stream(struct gpc_sim_stream *stream)
 		stream->race_track = i;
 		track->stream = stream;
 		track->is_used = false;
+		track->is_early = false;
 		memset(&track->clock, 0, sizeof track->clock);
 		track->clock.at[i] = track->n;
 	}
@@ -362,7 +394,19 @@ void gpc_sim_race_close_stream(struct gpc_sim_stream *stream)
 
 /* ---- work ---- */
 
-void gpc_sim_race_advance(struct gpc_sim_stream *stream)
+/* What a kernel comes behind that an early one may overlap, and that one, too. */
+static void note_early_locked(
+	struct gpc_sim_race_track *track, const struct gpc_sim_effect *work, bool is_early)
+{
+	if (is_early)
+		join(&track->early, &track->stream->context->race->barrier);
+	else if (work && work->kind == GPC_SIM_EFFECT_KERNEL)
+		track->early = track->clock;
+	track->is_early = is_early;
+}
+
+void gpc_sim_race_advance(
+	struct gpc_sim_stream *stream, const struct gpc_sim_effect *work, bool is_early)
 {
 	struct gpc_sim_context *context = stream->context;
 	struct gpc_sim_race *race = context->sim->race;
@@ -376,6 +420,7 @@ void gpc_sim_race_advance(struct gpc_sim_stream *stream)
 		join(&track->clock, &context->race->blocking);
 	else if (is_blocking(stream))
 		join(&track->clock, &track_of(race, &context->legacy)->clock);
+	note_early_locked(track, work, is_early);
 	track->clock.at[stream->race_track] = ++track->n;
 	if (is_blocking(stream) && !is_legacy(stream))
 		join(&context->race->blocking, &track->clock);
@@ -416,9 +461,10 @@ static void touch_locked(
 		uint64_t from = ptr > owner->ptr ? ptr : owner->ptr;
 		uint64_t end = owner->ptr + owner->size;
 		uint64_t to = ptr + size < end ? ptr + size : end;
+		const struct gpc_sim_race_track *track = track_of(race, stream);
 
 		check_work_locked(race, GPC_SIM_RACE_OVERTAKEN, owner,
-			&track_of(race, stream)->clock, from, to - from);
+			track->is_early ? &track->early : &track->clock, from, to - from);
 		add_touch_locked(race, stream, owner, from, to - from);
 	}
 }

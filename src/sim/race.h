@@ -10,12 +10,14 @@
  *      tail_ns of a stream             its track's clock
  *      all, blocking, barrier          those of the context's
  *      done_ns of an event             the event's clock, copied when it is recorded
+ *      early_ns of a stream            its track's clock before that kernel
  *      what the host waited for        `host`: work known to have ended
+ *      a free                          all that its context had, kept as `freed`
  *
  *      old owner's work: number 5 of track 1            is behind it, if
  *      new owner's work, on track 2                     clock of track 2 at [1] >= 5, or host at [1] >= 5
  *
- * Three ways to break that, each counted once for a life of memory:
+ * Four ways to break that, the first three counted once for a life of memory:
  *      handed out   when it is given out, some stream of its context that the program uses is not ordered behind
  *                   the old work: the new owner may use that stream at once
  *                   (not looked at with `is_late`: whoever gets memory puts all streams behind that work
@@ -23,6 +25,8 @@
  *      overtaken    work of the new owner is submitted that is not ordered behind the old work
  *      exposed      somebody outside all streams gets it, another process or a network card, and the host does
  *                   not know that the old work has ended
+ *      read         the host reads what the device writes behind a cudaFree, which in a plain process has ended all
+ *                   before it, and some of that may still run
  *
  * Invariants  1 A clock only grows.  2 The number of a track goes on where the last stream that
  *               had it stopped, and a track gets a new stream only when the host knows that all
@@ -32,7 +36,8 @@
  *             another records again counts as it was before.
  * Failure     Where there is no memory or no track, a stream or context is not made; a touch is
  *             lost, and counted.
- * Limits      What the host writes itself is not looked at, nor memory that has no owner.  What
+ * Limits      What the host writes itself is not looked at, nor memory that has no owner; nor, when memory is handed
+ *             out, that the new owner may use it by an early kernel.  What
  *             one thread has seen end counts as ended for all: it has.
  */
 #ifndef GPC_SIM_RACE_H
@@ -68,12 +73,13 @@ struct gpc_sim_race_stack {
 enum gpc_sim_race_kind {
 	GPC_SIM_RACE_HANDED_OUT,
 	GPC_SIM_RACE_OVERTAKEN,
-	GPC_SIM_RACE_EXPOSED
+	GPC_SIM_RACE_EXPOSED,
+	GPC_SIM_RACE_READ
 };
 
 struct gpc_sim_race_violation {
 	enum gpc_sim_race_kind kind;
-	uint64_t ptr; /* the bytes that both have */
+	uint64_t ptr; /* the bytes that both have; READ: 0 */
 	uint64_t size;
 	uint64_t old_stream; /* number of the stream that the old owner's work is on */
 	struct gpc_sim_race_stack old_owner;
@@ -84,6 +90,7 @@ struct gpc_sim_race_context {
 	struct gpc_sim_race_clock all;
 	struct gpc_sim_race_clock blocking;
 	struct gpc_sim_race_clock barrier;
+	struct gpc_sim_race_clock freed;
 };
 
 struct gpc_sim_race_owner {
@@ -110,7 +117,9 @@ struct gpc_sim_race_track {
 	const struct gpc_sim_stream *stream; /* NULL: none */
 	bool is_used;                        /* the program submitted work */
 	uint32_t n;                          /* pieces of work so far */
+	bool is_early;                       /* the last of them is an early kernel, which comes behind `early` only */
 	struct gpc_sim_race_clock clock;
+	struct gpc_sim_race_clock early; /* of the kernel that early ones behind it overlap */
 };
 
 struct gpc_sim_race {
@@ -151,6 +160,14 @@ bool gpc_sim_race_own_on(struct gpc_sim *sim, const struct gpc_sim_stream *strea
 /* The owner of what starts at ptr gives it to somebody outside, who may use it at once until its end. */
 void gpc_sim_race_expose(struct gpc_sim *sim, uint64_t ptr);
 
+/*
+ * The program calls cudaFree in this context: all work of the context so far will be over for who looks
+ * behind it.  And: the host reads, without a call, what work of the context writes.
+ */
+void gpc_sim_race_free_called(struct gpc_sim_context *context);
+void gpc_sim_race_host_reads(
+	struct gpc_sim_context *context, const struct gpc_sim_race_stack *stack);
+
 /* The program is about to give back what starts at ptr. */
 void gpc_sim_race_disown(struct gpc_sim *sim, uint64_t ptr);
 
@@ -169,8 +186,12 @@ void gpc_sim_race_close_stream(struct gpc_sim_stream *stream);
 /* Nobody owns memory of this context any more. */
 void gpc_sim_race_disown_all(struct gpc_sim_context *context);
 
-/* Beside the timeline's own step for the same: a place at the end of the stream is taken. */
-void gpc_sim_race_advance(struct gpc_sim_stream *stream);
+/*
+ * Beside the timeline's own step for the same: a place at the end of the stream is taken, by work, or by
+ * what has no length (NULL).
+ */
+void gpc_sim_race_advance(
+	struct gpc_sim_stream *stream, const struct gpc_sim_effect *work, bool is_early);
 
 /* The work that was given that place is this. */
 void gpc_sim_race_submit(struct gpc_sim_stream *stream, const struct gpc_sim_effect *effect);

@@ -26,6 +26,8 @@ struct gpc_sim *gpc_sim_create(const struct gpc_sim_config *config)
 	gpc_sim_graph_memory_init(sim);
 	gpc_list_init(&sim->captures);
 	pthread_mutex_init(&sim->capture_lock, NULL);
+	gpc_list_init(&sim->contexts);
+	pthread_mutex_init(&sim->contexts_lock, NULL);
 	gpc_list_init(&sim->opened);
 	pthread_mutex_init(&sim->ipc_lock, NULL);
 	if (!gpc_sim_mempools_init(sim)) {
@@ -57,6 +59,7 @@ void gpc_sim_destroy(struct gpc_sim *sim)
 		gpc_sim_device_fini(&sim->devices[i]);
 	pthread_mutex_destroy(&sim->faults.lock);
 	pthread_mutex_destroy(&sim->capture_lock);
+	pthread_mutex_destroy(&sim->contexts_lock);
 	pthread_mutex_destroy(&sim->ipc_lock);
 	free(sim);
 }

@@ -17,7 +17,7 @@
  *      two faces:  driver_sim.h (struct gpc_driver)      src/simcuda (libcuda.so.1 and its neighbours)
  *
  * Invariants  1 A machine lives in one process; several machines know each other by ipc.h only.
- * Threads     Any.  Lock order: capture, context, ipc or effects, vmm, pools and graphs, device,
+ * Threads     Any.  Lock order: capture, contexts, context, ipc or effects, vmm, pools and graphs, device,
  *             race.
  * Failure     gpc_sim_create: NULL where the kernel has no room for the addresses, or a count is
  *             beyond config.h's.
@@ -60,6 +60,11 @@ struct gpc_sim {
 	uint64_t n_captures_ever;
 
 	pthread_mutex_t capture_lock;
+
+	/* Lock: contexts_lock. */
+	struct gpc_list contexts; /* without green ones */
+
+	pthread_mutex_t contexts_lock;
 
 	/* Lock: ipc_lock. */
 	struct gpc_list opened; /* memory of other processes */

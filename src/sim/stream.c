@@ -35,6 +35,7 @@ void gpc_sim_context_init(
 	context->legacy.context = context;
 	gpc_list_init(&context->streams);
 	pthread_mutex_init(&context->lock, NULL);
+	gpc_sim_queue_init(&context->legacy);
 }
 
 CUresult gpc_sim_context_create(
@@ -60,11 +61,15 @@ CUresult gpc_sim_context_create(
 		res = CUDA_ERROR_OUT_OF_MEMORY;
 		goto undo_charge;
 	}
+	pthread_mutex_lock(&sim->contexts_lock);
+	gpc_list_append(&sim->contexts, &context->link);
+	pthread_mutex_unlock(&sim->contexts_lock);
 	*ret_context = context;
 	return CUDA_SUCCESS;
 
 undo_charge:
 	gpc_sim_device_uncharge(context->device, sim->config.context_cost);
+	gpc_sim_queue_fini(&context->legacy);
 	pthread_mutex_destroy(&context->lock);
 	free(context);
 	return res;
@@ -88,10 +93,18 @@ static void drop_streams_and_memory(struct gpc_sim_context *context)
 
 void gpc_sim_context_destroy(struct gpc_sim_context *context)
 {
+	struct gpc_sim *sim = context->sim;
+
 	drop_streams_and_memory(context);
+	if (!context->primary) {
+		pthread_mutex_lock(&sim->contexts_lock);
+		gpc_list_remove(&context->link);
+		pthread_mutex_unlock(&sim->contexts_lock);
+	}
 	gpc_sim_race_close_context(context);
 	if (!context->primary)
-		gpc_sim_device_uncharge(context->device, context->sim->config.context_cost);
+		gpc_sim_device_uncharge(context->device, sim->config.context_cost);
+	gpc_sim_queue_fini(&context->legacy);
 	pthread_mutex_destroy(&context->lock);
 	free(context);
 }
@@ -141,9 +154,11 @@ CUresult gpc_sim_context_record(struct gpc_sim_context *context, struct gpc_sim_
 		res = gpc_sim_capture_check_context(context);
 	if (res != CUDA_SUCCESS)
 		return res;
+	gpc_sim_queue_await_all(context);
 	atomic_store_explicit(&event->capture_number, 0, memory_order_relaxed);
 	gpc_sim_race_record_context(context, event);
 	atomic_store(&event->done_ns, max_u64(atomic_load(&context->tail_ns), 1));
+	gpc_sim_queue_add_to_all(context, 0);
 	return CUDA_SUCCESS;
 }
 
@@ -157,8 +172,10 @@ CUresult gpc_sim_context_wait(struct gpc_sim_context *context, struct gpc_sim_ev
 		res = gpc_sim_capture_refuse_event(context->sim, event);
 	if (res != CUDA_SUCCESS)
 		return res;
+	gpc_sim_queue_await_all(context);
 	gpc_sim_race_wait_context(context, event);
 	gpc_sim_max(&context->barrier_ns, atomic_load(&event->done_ns));
+	gpc_sim_queue_add_to_all(context, atomic_load(&event->done_ns));
 	return CUDA_SUCCESS;
 }
 
@@ -190,6 +207,7 @@ static struct gpc_sim_stream *stream_create_locked(
 		free(stream);
 		return NULL;
 	}
+	gpc_sim_queue_init(stream);
 	gpc_list_append(&context->streams, &stream->link);
 	return stream;
 }
@@ -216,6 +234,7 @@ void gpc_sim_stream_destroy(struct gpc_sim_stream *stream)
 	pthread_mutex_unlock(&context->lock);
 	gpc_sim_race_close_stream(stream);
 	stream->magic = 0;
+	gpc_sim_queue_fini(stream);
 	free(stream);
 }
 
@@ -241,30 +260,45 @@ struct gpc_sim_stream *gpc_sim_stream_of_thread(struct gpc_sim_context *context)
 	return found;
 }
 
-/* Puts work of that length at the end of the stream; when it ends. */
-static uint64_t advance_locked(struct gpc_sim_stream *stream, uint64_t duration_ns)
+/* When work may begin that is behind its stream's own up to `own_ns`. */
+static uint64_t start_of(const struct gpc_sim_stream *stream, uint64_t own_ns)
 {
 	struct gpc_sim_context *context = stream->context;
-	uint64_t end =
-		max_u64(gpc_sim_clock_now(&context->sim->clock), atomic_load(&stream->tail_ns));
+	uint64_t start = max_u64(gpc_sim_clock_now(&context->sim->clock), own_ns);
 
-	end = max_u64(end, atomic_load(&context->barrier_ns));
+	start = max_u64(start, atomic_load(&context->barrier_ns));
 	if (context->primary)
-		end = max_u64(end, atomic_load(&context->primary->barrier_ns));
+		start = max_u64(start, atomic_load(&context->primary->barrier_ns));
 	if (is_legacy(stream))
-		end = max_u64(end, atomic_load(&context->blocking_ns));
-	else if (is_blocking(stream))
-		end = max_u64(end, atomic_load(&context->legacy.tail_ns));
-	end += duration_ns;
+		return max_u64(start, atomic_load(&context->blocking_ns));
+	if (is_blocking(stream))
+		return max_u64(start, atomic_load(&context->legacy.tail_ns));
+	return start;
+}
+
+/* Puts work, NULL: of no length, at the end of the stream; when it has done what it does. */
+static uint64_t advance_locked(struct gpc_sim_stream *stream, const struct gpc_sim_effect *work)
+{
+	struct gpc_sim_context *context = stream->context;
+	bool is_early = work && work->is_early && stream->early_ns;
+	uint64_t tail = atomic_load(&stream->tail_ns);
+	uint64_t start = start_of(stream, is_early ? stream->early_ns : tail);
+	uint64_t done = start + (work ? work->duration_ns : 0);
+	uint64_t end = max_u64(done, tail);
+
+	/* Of a row of early kernels each may begin with the first. */
+	if (!is_early)
+		stream->early_ns = work && work->kind == GPC_SIM_EFFECT_KERNEL ? start : 0;
 	atomic_store(&stream->tail_ns, end);
+	gpc_sim_queue_add_locked(stream, end);
 	if (is_blocking(stream) && !is_legacy(stream))
 		gpc_sim_max(&context->blocking_ns, end);
 	gpc_sim_max(&context->tail_ns, end);
 	if (context->primary)
 		gpc_sim_max(&context->primary->tail_ns, end);
 	gpc_sim_max(&context->device->tail_ns, end);
-	gpc_sim_race_advance(stream);
-	return end;
+	gpc_sim_race_advance(stream, work, is_early);
+	return done;
 }
 
 CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect)
@@ -279,9 +313,10 @@ CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_eff
 	effect->context = context;
 	if (atomic_load(&stream->capture))
 		return gpc_sim_capture_add(stream, effect);
+	gpc_sim_queue_await(stream);
 	/* The end and the place in the queue are taken together, or two threads could swap them. */
 	pthread_mutex_lock(&context->lock);
-	effect->end_ns = advance_locked(stream, effect->duration_ns);
+	effect->end_ns = advance_locked(stream, effect);
 	gpc_sim_race_submit(stream, effect);
 	bool is_queued = gpc_sim_effect_submit(context->sim, effect);
 	pthread_mutex_unlock(&context->lock);
@@ -310,8 +345,9 @@ CUresult gpc_sim_stream_record(struct gpc_sim_stream *stream, struct gpc_sim_eve
 		return res;
 	if (atomic_load(&stream->capture))
 		return gpc_sim_capture_record(stream, event);
+	gpc_sim_queue_await(stream);
 	pthread_mutex_lock(&context->lock);
-	uint64_t end = advance_locked(stream, 0);
+	uint64_t end = advance_locked(stream, NULL);
 	gpc_sim_race_record(stream, event);
 	pthread_mutex_unlock(&context->lock);
 	atomic_store(&event->capture_number, 0);
@@ -330,10 +366,11 @@ CUresult gpc_sim_stream_wait(struct gpc_sim_stream *stream, struct gpc_sim_event
 		return res;
 	if (atomic_load(&stream->capture) || atomic_load(&event->capture_number))
 		return gpc_sim_capture_wait(stream, event);
+	gpc_sim_queue_await(stream);
 	pthread_mutex_lock(&context->lock);
 	gpc_sim_max(&stream->tail_ns, atomic_load(&event->done_ns));
 	gpc_sim_race_wait(stream, event);
-	(void)advance_locked(stream, 0);
+	(void)advance_locked(stream, NULL);
 	pthread_mutex_unlock(&context->lock);
 	return CUDA_SUCCESS;
 }
@@ -454,8 +491,34 @@ CUresult gpc_sim_mem_alloc(struct gpc_sim_context *context, uint64_t size, uint6
 	return gpc_sim_device_alloc(context->device, context->number, size, ret_ptr);
 }
 
+/* What a free of this owner's memory waits for, and when that has ended. */
+static uint64_t end_before_free(struct gpc_sim *sim, const struct gpc_sim_device *device,
+	uint32_t owner, struct gpc_sim_race_clock **ret_known)
+{
+	uint64_t end = 0;
+
+	if (!sim->config.free_waits_alone) {
+		*ret_known = gpc_sim_race_of_device(sim, device->ordinal);
+		return atomic_load(&device->tail_ns);
+	}
+	*ret_known = NULL;
+	pthread_mutex_lock(&sim->contexts_lock);
+	gpc_list_each (link, &sim->contexts) {
+		struct gpc_sim_context *context =
+			gpc_list_entry(link, struct gpc_sim_context, link);
+		if (context->number != owner)
+			continue;
+		*ret_known = gpc_sim_race_of_context(context);
+		end = atomic_load(&context->tail_ns);
+	}
+	pthread_mutex_unlock(&sim->contexts_lock);
+	return end;
+}
+
 CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr)
 {
+	struct gpc_sim_race_clock *known;
+	uint32_t owner;
 	struct gpc_sim_device *device = gpc_sim_device_of(sim, ptr);
 	uint64_t base;
 	uint64_t size;
@@ -463,13 +526,12 @@ CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr)
 
 	if (res != CUDA_SUCCESS)
 		return res;
-	if (!device || !gpc_sim_device_find(device, ptr, &base, &size, NULL) || base != ptr ||
+	if (!device || !gpc_sim_device_find(device, ptr, &base, &size, &owner) || base != ptr ||
 		gpc_sim_ipc_find(sim, ptr, NULL, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size < sim->config.free_waits)
 		return gpc_sim_device_free(device, ptr);
-	struct gpc_sim_race_clock *known = gpc_sim_race_of_device(sim, device->ordinal);
-	wait_until(sim, atomic_load(&device->tail_ns));
+	wait_until(sim, end_before_free(sim, device, owner, &known));
 	gpc_sim_race_learn(sim, known, true);
 	return gpc_sim_device_free(device, ptr);
 }

@@ -11,6 +11,10 @@
  *      legacy stream        own tail, the tails of all blocking streams     (in `blocking_ns`)
  *      non-blocking stream  own tail
  *      all of them          `barrier_ns`, which cuCtxWaitEvent sets
+ *      an early kernel      instead of its own tail what the kernel ahead of it came behind (`early_ns`):
+ *                           both run at once, as programmatic stream serialisation lets them
+ *
+ * Where a stream's queue has an end (queue.h), a submission to a full one waits on the host.
  *
  * An event is one number too: the end of what it recorded.  It has passed when the clock has
  * reached it.
@@ -27,6 +31,7 @@
 #ifndef GPC_SIM_STREAM_H
 #define GPC_SIM_STREAM_H
 
+#include "sim/queue.h"
 #include "sim/sim.h"
 
 struct gpc_sim_capture;
@@ -42,6 +47,8 @@ struct gpc_sim_stream {
 	struct gpc_sim_context *context;
 	uint32_t thread; /* of a per-thread default stream; else 0 */
 	_Atomic uint64_t tail_ns;
+	uint64_t early_ns; /* when an early kernel may begin; 0: what is ahead of it is no kernel */
+	struct gpc_sim_queue queue;
 	_Atomic(struct gpc_sim_capture *) capture; /* written under the capture lock */
 	struct gpc_list in_capture;                /* in the capture, where there is one */
 	struct gpc_list link;                      /* in the context */
@@ -72,6 +79,7 @@ struct gpc_sim_context {
 	struct gpc_sim_race_context *race; /* the race detector's, or NULL */
 
 	struct gpc_sim_stream legacy;
+	struct gpc_list link; /* in the machine; not of a green one */
 
 	/* Lock: lock. */
 	struct gpc_list streams; /* without `legacy` */
@@ -144,8 +152,8 @@ CUresult gpc_sim_event_query(struct gpc_sim_event *event);
 CUresult gpc_sim_event_sync(struct gpc_sim_event *event);
 
 /*
- * Device memory of the context.  Both are refused as captures demand (capture.h); free waits for
- * the whole device, as cuMemFree does (free_waits of config.h), and takes the start of an allocation of any context.
+ * Device memory of the context.  Both are refused as captures demand (capture.h); free takes the start of
+ * an allocation of any context, and waits for what free_waits and free_waits_for of config.h say.
  */
 CUresult gpc_sim_mem_alloc(struct gpc_sim_context *context, uint64_t size, uint64_t *ret_ptr);
 CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr);

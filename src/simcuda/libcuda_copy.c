@@ -254,7 +254,7 @@ CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t n, CUmem_advise advice, CUmemLoc
 /* ---- kernels ---- */
 
 static CUresult launch(const char *entry, enum face_null null, CUstream handle, CUfunction function,
-	uint64_t duration_ns, unsigned n, const struct gpusim_range *ranges)
+	bool is_early, uint64_t duration_ns, unsigned n, const struct gpusim_range *ranges)
 {
 	struct gpc_sim_stream *stream;
 	CUresult res = face_enter_stream(GPC_SIM_COST_LAUNCH, entry, handle, null, &stream);
@@ -273,6 +273,7 @@ static CUresult launch(const char *entry, enum face_null null, CUstream handle, 
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
 	}
+	effect->is_early = is_early;
 	effect->n_ranges = n;
 	for (unsigned i = 0; i < n; i++)
 		effect->ranges[i] = (struct gpc_sim_range){
@@ -283,10 +284,11 @@ static CUresult launch(const char *entry, enum face_null null, CUstream handle, 
 
 /* A program's own kernel, of which nobody knows what it would do. */
 static CUresult launch_program(
-	const char *entry, enum face_null null, CUstream handle, CUfunction function)
+	const char *entry, enum face_null null, CUstream handle, CUfunction function, bool is_early)
 {
 	face_note_launch();
-	return launch(entry, null, handle, function, face_sim()->config.kernel_ns, 0, NULL);
+	return launch(
+		entry, null, handle, function, is_early, face_sim()->config.kernel_ns, 0, NULL);
 }
 
 /* What gpusim_launch hands to cuLaunchKernel: a kernel of which everything is known. */
@@ -298,16 +300,24 @@ struct known_work {
 	const struct gpusim_range *ranges;
 };
 
-static CUresult launch_kernel(
-	const char *entry, enum face_null null, CUstream stream, CUfunction function, void **params)
+static CUresult launch_kernel(const char *entry, enum face_null null, CUstream stream,
+	CUfunction function, void **params, bool is_early)
 {
 	const struct known_work *work;
 
 	if (function != (CUfunction)(void *)&known_kernel)
-		return launch_program(entry, null, stream, function);
+		return launch_program(entry, null, stream, function, is_early);
 	work = params[0];
-	return launch("gpusim_launch", null, stream, function, work->duration_ns, work->n_ranges,
-		work->ranges);
+	return launch("gpusim_launch", null, stream, function, is_early, work->duration_ns,
+		work->n_ranges, work->ranges);
+}
+
+static bool is_early(const CUlaunchConfig *config)
+{
+	for (unsigned int i = 0; i < config->numAttrs; i++)
+		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+			return config->attrs[i].value.first != 0;
+	return false;
 }
 
 /* A grid or a block of nothing. */
@@ -318,10 +328,11 @@ FACE_PAIR(cuLaunchKernel, _ptsz,
 		unsigned int by, unsigned int bz, unsigned int shared, CUstream stream,
 		void **params, void **extra),
 	((void)shared, (void)extra,
-		IS_EMPTY ? CUDA_ERROR_INVALID_VALUE : launch_kernel(entry, null, stream, f, params)))
+		IS_EMPTY ? CUDA_ERROR_INVALID_VALUE
+			 : launch_kernel(entry, null, stream, f, params, false)))
 FACE_PAIR(cuLaunchKernelEx, _ptsz,
 	(const CUlaunchConfig *config, CUfunction f, void **params, void **extra),
-	((void)params, (void)extra, launch_program(entry, null, config->hStream, f)))
+	((void)extra, launch_kernel(entry, null, config->hStream, f, params, is_early(config))))
 
 /* By the way that the program's own launches go, so that whoever intercepts those sees it. */
 int gpusim_launch(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,
@@ -339,6 +350,33 @@ int gpusim_launch(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_r
 	}
 	return (int)front(
 		(CUfunction)(void *)&known_kernel, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
+}
+
+int gpusim_launch_early(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,
+	const struct gpusim_range *ranges)
+{
+	static _Atomic(__typeof__(&cuLaunchKernelEx)) found;
+	struct known_work work = { duration_ns, n_ranges, ranges };
+	void *params[] = { &work };
+	CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+		.value.first = 1 };
+	const CUlaunchConfig config = { .gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 1,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.hStream = stream,
+		.attrs = &attribute,
+		.numAttrs = 1 };
+	__typeof__(&cuLaunchKernelEx) front = atomic_load(&found);
+
+	if (!front) {
+		*(void **)(void *)&front = dlsym(RTLD_DEFAULT, "cuLaunchKernelEx");
+		front = front ? front : cuLaunchKernelEx;
+		atomic_store(&found, front);
+	}
+	return (int)front(&config, (CUfunction)(void *)&known_kernel, params, NULL);
 }
 
 static CUresult host_function(

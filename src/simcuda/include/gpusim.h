@@ -24,6 +24,10 @@ struct CUstream_st;
 int gpusim_launch(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,
 	const struct gpusim_range *ranges);
 
+/* The same by cuLaunchKernelEx: the kernel may begin when the one ahead of it in its stream has begun. */
+int gpusim_launch_early(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,
+	const struct gpusim_range *ranges);
+
 /* What the device says about itself; the stand-in libnvidia-ml.so.1 is fed from this. */
 struct gpusim_process {
 	unsigned pid;

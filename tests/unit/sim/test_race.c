@@ -147,6 +147,83 @@ static void who_is_outside_all_streams_comes_after_what_the_host_saw_end(void **
 	assert_int_equal(sim->race->violations[0].kind, GPC_SIM_RACE_EXPOSED);
 }
 
+static void use_early(struct gpc_sim_stream *stream)
+{
+	struct gpc_sim_effect *effect = kernel_of(1 * MS, memory, SIZE, -1);
+
+	effect->is_early = true;
+	submit(stream, effect);
+}
+
+static void an_early_kernel_overtakes_the_one_ahead_of_it(void **state)
+{
+	(void)state;
+	use(one);
+	change_owner_on(one);
+	assert_int_equal(n_found(), 0);
+	use_early(one);
+	assert_int_equal(n_found(), 1);
+	assert_int_equal(sim->race->violations[0].kind, GPC_SIM_RACE_OVERTAKEN);
+}
+
+static void a_row_of_early_kernels_overtakes_the_first(void **state)
+{
+	(void)state;
+	use(one);
+	change_owner_on(one);
+	for (int i = 0; i < 2; i++) {
+		struct gpc_sim_effect *effect = effect_of(GPC_SIM_EFFECT_KERNEL, 1 * MS);
+
+		effect->is_early = true;
+		submit(one, effect);
+	}
+	assert_int_equal(n_found(), 0);
+	use_early(one);
+	assert_int_equal(n_found(), 1);
+}
+
+static void an_early_kernel_is_behind_a_wait_of_its_context(void **state)
+{
+	struct gpc_sim_event *event = event_create();
+
+	(void)state;
+	use(one);
+	assert_int_equal(gpc_sim_context_record(context, event), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_context_wait(context, event), CUDA_SUCCESS);
+	change_owner_on(one);
+	use_early(one);
+	assert_int_equal(n_found(), 0);
+}
+
+static void what_comes_behind_an_early_kernel_is_behind_the_one_ahead_of_it_too(void **state)
+{
+	(void)state;
+	use(one);
+	change_owner_on(one);
+	busy(one, 1);
+	use_early(one); /* behind what is no kernel it is not early */
+	use(one);
+	assert_int_equal(n_found(), 0);
+}
+
+static void the_host_reads_behind_a_free_what_was_submitted_before_it(void **state)
+{
+	(void)state;
+	gpc_sim_race_host_reads(context, &new_stack);
+	use(one);
+	gpc_sim_race_host_reads(context, &new_stack);
+	assert_int_equal(n_found(), 0); /* no free has promised anything */
+	gpc_sim_race_free_called(context);
+	use(two);
+	gpc_sim_race_host_reads(context, &new_stack);
+	assert_int_equal(n_found(), 1);
+	assert_int_equal(sim->race->violations[0].kind, GPC_SIM_RACE_READ);
+	assert_memory_equal(&sim->race->violations[0].new_owner, &new_stack, sizeof new_stack);
+	assert_int_equal(gpc_sim_stream_sync(one), CUDA_SUCCESS);
+	gpc_sim_race_host_reads(context, &new_stack);
+	assert_int_equal(n_found(), 1); /* what came behind the free may run */
+}
+
 static void one_life_of_memory_counts_once(void **state)
 {
 	(void)state;
@@ -367,6 +444,8 @@ static void without_a_detector_nothing_is_watched(void **state)
 	(void)state;
 	assert_false(gpc_sim_race_own(sim, context, ptr, SIZE, &old_stack));
 	gpc_sim_race_disown(sim, ptr);
+	gpc_sim_race_free_called(context);
+	gpc_sim_race_host_reads(context, &new_stack);
 	assert_int_equal(gpc_sim_race_n_violations(sim), 0);
 }
 
@@ -383,6 +462,11 @@ int main(void)
 		RACE_TEST(memory_asked_for_on_another_stream_is_found_when_it_is_given_out),
 		RACE_TEST(work_that_leaves_the_stream_it_was_asked_for_on_is_found),
 		RACE_TEST(who_is_outside_all_streams_comes_after_what_the_host_saw_end),
+		RACE_TEST(an_early_kernel_overtakes_the_one_ahead_of_it),
+		RACE_TEST(a_row_of_early_kernels_overtakes_the_first),
+		RACE_TEST(an_early_kernel_is_behind_a_wait_of_its_context),
+		RACE_TEST(what_comes_behind_an_early_kernel_is_behind_the_one_ahead_of_it_too),
+		RACE_TEST(the_host_reads_behind_a_free_what_was_submitted_before_it),
 		RACE_TEST(one_life_of_memory_counts_once),
 		RACE_TEST(that_the_time_was_enough_by_luck_is_no_order),
 		RACE_TEST(only_the_bytes_that_both_have_count),

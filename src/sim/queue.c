@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/queue.h"
+
+#include <stdlib.h>
+
+#include "sim/stream.h"
+
+void gpc_sim_queue_init(struct gpc_sim_stream *stream)
+{
+	uint64_t room = stream->context->sim->config.queue;
+
+	stream->queue.room = room;
+	stream->queue.ends = room ? calloc(room, sizeof *stream->queue.ends) : NULL;
+}
+
+void gpc_sim_queue_fini(struct gpc_sim_stream *stream)
+{
+	free(stream->queue.ends);
+	stream->queue.ends = NULL;
+}
+
+/* When the next piece may go in. */
+static uint64_t opens_ns(const struct gpc_sim_queue *queue)
+{
+	return queue->ends ? queue->ends[queue->n % queue->room] : 0;
+}
+
+static void await(struct gpc_sim *sim, uint64_t until_ns)
+{
+	if (until_ns <= gpc_sim_clock_now(&sim->clock))
+		return;
+	gpc_sim_clock_wait_until(&sim->clock, until_ns);
+	gpc_sim_settle(sim);
+}
+
+void gpc_sim_queue_await(struct gpc_sim_stream *stream)
+{
+	struct gpc_sim_context *context = stream->context;
+	uint64_t until_ns;
+
+	if (!stream->queue.ends)
+		return;
+	pthread_mutex_lock(&context->lock);
+	until_ns = opens_ns(&stream->queue);
+	pthread_mutex_unlock(&context->lock);
+	await(context->sim, until_ns);
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+void gpc_sim_queue_await_all(struct gpc_sim_context *context)
+{
+	uint64_t until_ns;
+
+	if (!context->sim->config.is_event_queued || !context->sim->config.queue)
+		return;
+	pthread_mutex_lock(&context->lock);
+	until_ns = opens_ns(&context->legacy.queue);
+	gpc_list_each (link, &context->streams)
+		until_ns = later(until_ns,
+			opens_ns(&gpc_list_entry(link, struct gpc_sim_stream, link)->queue));
+	pthread_mutex_unlock(&context->lock);
+	await(context->sim, until_ns);
+}
+
+void gpc_sim_queue_add_locked(struct gpc_sim_stream *stream, uint64_t end_ns)
+{
+	struct gpc_sim_queue *queue = &stream->queue;
+
+	if (queue->ends)
+		queue->ends[queue->n++ % queue->room] = end_ns;
+}
+
+/* The place is free again when all before it has ended. */
+static void add_marker_locked(struct gpc_sim_stream *stream, uint64_t end_ns)
+{
+	gpc_sim_queue_add_locked(stream, later(end_ns, atomic_load(&stream->tail_ns)));
+}
+
+void gpc_sim_queue_add_to_all(struct gpc_sim_context *context, uint64_t end_ns)
+{
+	if (!context->sim->config.is_event_queued || !context->sim->config.queue)
+		return;
+	pthread_mutex_lock(&context->lock);
+	add_marker_locked(&context->legacy, end_ns);
+	gpc_list_each (link, &context->streams)
+		add_marker_locked(gpc_list_entry(link, struct gpc_sim_stream, link), end_ns);
+	pthread_mutex_unlock(&context->lock);
+}
