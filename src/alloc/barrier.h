@@ -54,7 +54,7 @@
  *             thread that frees waits; here the next work of every thread of the context does.  A kernel that
  *             spins until another thread submits work to the same context, while a third one frees, never
  *             ends: free_order:host or fence.  Where the context has only the legacy stream, a query behind a
- *             free does not wait.  What the host reads without any call, after cudaFree and nothing else, is not
+ *             free does not wait, nor does one behind the frees of that time later.  What the host reads without any call, after cudaFree and nothing else, is not
  *             waited for: free_order:host.
  */
 #ifndef GPC_ALLOC_BARRIER_H

@@ -120,6 +120,52 @@ static void end_per_thread(struct prove_machine *machine, struct prove_call *cal
 	call->op = PROVE_CONTINUE;
 }
 
+/* ---- the first kernel that may overlap the one ahead of it ---- */
+
+static void begin_overlap(struct prove_machine *machine, struct prove_call *call)
+{
+	if (atomic_load(&machine->is_overlap_seen))
+		return;
+	if (machine->variant == PROVE_BARE_OVERLAP) {
+		atomic_store(&machine->is_overlap_seen, true);
+		return;
+	}
+	atomic_store(&machine->is_overlap_used, true);
+	for (uint8_t c = 0; c < PROVE_CONTEXTS; c++) {
+		struct gpc_pool *pool = &machine->contexts[c].pool;
+
+		gpc_lock_take(&pool->lock);
+		call->must_wait[c] = gpc_fences_peer_comes(&pool->fences);
+		gpc_lock_release(&pool->lock);
+	}
+	call->op = PROVE_OVERLAP_USE;
+}
+
+/* What was reused under the one-stream rule is done. */
+static void wait_for_one_stream_end(struct gpc_pool *pool)
+{
+	gpc_event event;
+
+	gpc_lock_take(&pool->lock);
+	event = pool->fences.is_end_due ? 0 : pool->fences.one_stream_end;
+	gpc_lock_release(&pool->lock);
+	(void)!(event ? pool->drv->ops->event_wait(pool->drv, event)
+		      : pool->drv->ops->context_sync(pool->drv));
+}
+
+static void end_overlap(struct prove_machine *machine, struct prove_call *call)
+{
+	for (uint8_t c = 0; c < PROVE_CONTEXTS; c++) {
+		struct gpc_pool *pool = &machine->contexts[c].pool;
+
+		if (call->must_wait[c] && (gpc_captures_is_near(captures_of(machine)) ||
+						  !gpc_pool_order_all(pool)))
+			wait_for_one_stream_end(pool);
+	}
+	atomic_store(&machine->is_overlap_seen, true);
+	call->op = PROVE_CONTINUE;
+}
+
 /* ---- peers ---- */
 
 static void begin_peer(
@@ -211,6 +257,8 @@ void prove_call_begin(struct prove_machine *machine, const struct prove_step *st
 		return;
 	} else if (step->op == PROVE_PER_THREAD_USE) {
 		begin_per_thread(machine, call);
+	} else if (step->op == PROVE_OVERLAP_USE) {
+		begin_overlap(machine, call);
 	} else if (step->op == PROVE_PEER) {
 		begin_peer(machine, step, call);
 	} else if (step->op == PROVE_EXPORT) {
@@ -233,6 +281,8 @@ void prove_call_continue(struct prove_machine *machine, struct prove_thread *thr
 			end_stream(machine, call);
 		else if (call->op == PROVE_PER_THREAD_USE)
 			end_per_thread(machine, call);
+		else if (call->op == PROVE_OVERLAP_USE)
+			end_overlap(machine, call);
 		else if (call->op == PROVE_PEER)
 			end_peer(machine, call);
 		else if (call->op == PROVE_EXPORT)

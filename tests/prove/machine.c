@@ -24,7 +24,8 @@ static void open_pool(struct prove_machine *machine, struct prove_context *conte
 	const struct gpc_pool_params params = {
 		.pending_limit = machine->program->pending_limit,
 		.is_one_stream = machine->program->is_one_stream &&
-				 !atomic_load(&machine->is_per_thread_used),
+				 !atomic_load(&machine->is_per_thread_used) &&
+				 !atomic_load(&machine->is_overlap_used),
 		.has_barriers = machine->program->order == PROVE_DEVICE &&
 				machine->program->driver_version >= 12050,
 		.is_fence_skipped = machine->variant == PROVE_NO_FENCE,
@@ -46,7 +47,10 @@ bool prove_machine_open(struct prove_machine *machine, const struct prove_progra
 	config.virtual_clock = true;
 	config.memory = DEVICE_BYTES;
 	config.context_cost = 0;
-	config.free_waits = UINT64_MAX; /* nothing of ours relies on it */
+	config.free_waits = program->free_waits;
+	config.free_waits_alone = program->free_waits_alone;
+	config.queue = program->queue;
+	config.is_event_queued = program->is_event_queued;
 	config.driver_version = program->driver_version;
 	machine->budget.device_bytes = config.memory;
 	pthread_rwlock_init(&machine->life, NULL);

@@ -26,6 +26,9 @@ static const struct {
 	[PROVE_PER_THREAD_USE] = { "first use of a per-thread stream", 4 },
 	[PROVE_PEER] = { "enable peer", 2 },
 	[PROVE_EXPORT] = { "export", 4 },
+	[PROVE_OVERLAP_USE] = { "first kernel that may overlap another", 4 },
+	[PROVE_LAUNCH_EARLY] = { "launch, to overlap the one ahead,", 40 },
+	[PROVE_READ] = { "the host reads", 16 },
 	[PROVE_CAPTURE_BEGIN] = { "begin capture", 10 },
 	[PROVE_CAPTURE_END] = { "end capture", 20 },
 	[PROVE_GRAPH_LAUNCH] = { "launch graph", 16 },
@@ -81,7 +84,7 @@ static uint64_t random_amount(struct random *random, const struct character *lik
 {
 	if (op == PROVE_ALLOC || op == PROVE_TRIM)
 		return random_bytes(random, like);
-	if (op == PROVE_LAUNCH)
+	if (op == PROVE_LAUNCH || op == PROVE_LAUNCH_EARLY)
 		return random_below(random, 4 * MS);
 	if (op == PROVE_TIME)
 		return random_below(random, like->is_slow ? MS / 10 : 3 * MS);
@@ -90,6 +93,11 @@ static uint64_t random_amount(struct random *random, const struct character *lik
 	if (op == PROVE_WAIT)
 		return random_below(random, 2) * random_bytes(random, like);
 	return random_below(random, 4);
+}
+
+static bool is_launch(const struct prove_step *step)
+{
+	return step->op == PROVE_LAUNCH || step->op == PROVE_LAUNCH_EARLY;
 }
 
 static struct prove_step random_step(struct random *random, const struct character *like)
@@ -102,7 +110,7 @@ static struct prove_step random_step(struct random *random, const struct charact
 	step.stream = (uint8_t)random_below(random, like->n_streams);
 	step.a = (uint8_t)random_below(random, like->n_blocks);
 	/* A kernel uses a second block in one of three. */
-	step.b = (uint8_t)random_below(random, step.op == PROVE_LAUNCH ? 3 * like->n_blocks : 24);
+	step.b = (uint8_t)random_below(random, is_launch(&step) ? 3 * like->n_blocks : 24);
 	step.n = random_amount(random, like, (enum prove_op)step.op);
 	if (step.op == PROVE_EVENT_RECORD || step.op == PROVE_EVENT_WAIT ||
 		step.op == PROVE_EVENT_SYNC)
@@ -137,7 +145,8 @@ static struct prove_step ending_step(struct random *random, const struct charact
 	static const enum prove_op ending[] = { PROVE_STREAM_CREATE, PROVE_STREAM_CREATE,
 		PROVE_CONTINUE, PROVE_CONTINUE, PROVE_CONTINUE, PROVE_LAUNCH, PROVE_LAUNCH,
 		PROVE_LAUNCH, PROVE_LAUNCH, PROVE_ALLOC, PROVE_FREE, PROVE_PER_THREAD_USE,
-		PROVE_PEER, PROVE_EXPORT, PROVE_FAULT };
+		PROVE_PEER, PROVE_EXPORT, PROVE_FAULT, PROVE_OVERLAP_USE, PROVE_LAUNCH_EARLY,
+		PROVE_LAUNCH_EARLY };
 	struct prove_step step = random_step(random, like);
 
 	step.op = (uint8_t)ending[random_below(random, sizeof ending / sizeof *ending)];
@@ -172,6 +181,7 @@ static void make_ending(struct random *random, struct character *like)
 void prove_generate(struct prove_program *program, uint64_t seed, uint64_t number)
 {
 	static const int versions[] = { 13000, 13000, 13000, 12040 };
+	static const uint32_t queues[] = { 0, 0, 2, 16 };
 	static const uint64_t limits[] = { GPC_MIB, 8 * GPC_MIB, 64 * GPC_MIB };
 	struct random random = random_start(seed, number);
 	struct character like;
@@ -181,6 +191,11 @@ void prove_generate(struct prove_program *program, uint64_t seed, uint64_t numbe
 	program->driver_version = versions[random_below(&random, 4)];
 	program->pending_limit = limits[random_below(&random, 3)];
 	program->is_one_stream = random_below(&random, 3) > 0;
+	program->queue = queues[random_below(&random, 4)];
+	program->is_event_queued = random_below(&random, 2);
+	/* Nothing of ours relies on what a free waits for; where it waits, less goes wrong. */
+	program->free_waits = random_below(&random, 4) ? UINT64_MAX : 4 * GPC_MIB;
+	program->free_waits_alone = random_below(&random, 2);
 	like = random_character(&random);
 	if (program->is_one_stream && random_below(&random, 4) > 0)
 		make_ending(&random, &like);
@@ -249,15 +264,15 @@ static void print_step(uint32_t number, const struct prove_step *step)
 {
 	printf("  %3u  thread %u  context %u  %s", number, step->thread, step->context,
 		ops[step->op].name);
-	if (step->op == PROVE_ALLOC || step->op == PROVE_FREE || step->op == PROVE_LAUNCH ||
+	if (step->op == PROVE_ALLOC || step->op == PROVE_FREE || is_launch(step) ||
 		step->op == PROVE_EXPORT)
 		printf(" block %c", 'a' + step->a);
-	if (step->op == PROVE_LAUNCH && step->b < PROVE_BLOCKS)
+	if (is_launch(step) && step->b < PROVE_BLOCKS)
 		printf(" and %c", 'a' + step->b);
 	if (step->op == PROVE_EVENT_RECORD || step->op == PROVE_EVENT_WAIT ||
 		step->op == PROVE_EVENT_SYNC)
 		printf(" %u", step->a);
-	if (step->op == PROVE_LAUNCH || step->op == PROVE_STREAM_CREATE ||
+	if (is_launch(step) || step->op == PROVE_STREAM_CREATE ||
 		step->op == PROVE_STREAM_DESTROY || step->op == PROVE_STREAM_SYNC ||
 		step->op == PROVE_EVENT_RECORD || step->op == PROVE_EVENT_WAIT ||
 		step->op == PROVE_GRAPH_LAUNCH)
@@ -269,7 +284,7 @@ static void print_step(uint32_t number, const struct prove_step *step)
 	if (step->op == PROVE_ALLOC || step->op == PROVE_TRIM || step->op == PROVE_WAIT ||
 		step->op == PROVE_HOG)
 		printf(", %llu bytes", (unsigned long long)step->n);
-	if (step->op == PROVE_LAUNCH || step->op == PROVE_TIME)
+	if (is_launch(step) || step->op == PROVE_TIME)
 		printf(", %llu us", (unsigned long long)step->n / 1000);
 	if (step->op == PROVE_FAULT)
 		printf(" (kind %u)", step->b);
@@ -280,16 +295,26 @@ void prove_print(const struct prove_program *program, const struct prove_result 
 {
 	static const char *const kinds[] = { [GPC_SIM_RACE_HANDED_OUT] = "handed out",
 		[GPC_SIM_RACE_OVERTAKEN] = "overtaken",
-		[GPC_SIM_RACE_EXPOSED] = "exposed" };
+		[GPC_SIM_RACE_EXPOSED] = "exposed",
+		[GPC_SIM_RACE_READ] = "read" };
 
-	printf("  a program of %u steps (driver %d%s):\n", program->n_steps,
-		program->driver_version, program->is_one_stream ? ", one stream at first" : "");
+	printf("  a program of %u steps (driver %d%s", program->n_steps, program->driver_version,
+		program->is_one_stream ? ", one stream at first" : "");
+	if (program->queue)
+		printf(", queues of %u%s", program->queue,
+			program->is_event_queued ? ", events of contexts in them" : "");
+	printf("%s):\n", program->free_waits < UINT64_MAX ? ", large frees wait" : "");
 	for (uint32_t i = 0; i < program->n_steps; i++)
 		print_step(i, &program->steps[i]);
 	if (result->problem)
 		printf("  wrong: %s\n", result->problem);
 	if (!result->has_first)
 		return;
+	if (result->first.kind == GPC_SIM_RACE_READ) {
+		printf("  read by step %llu, while work before a free may still run\n",
+			(unsigned long long)result->first.new_owner.frames[0]);
+		return;
+	}
 	printf("  %s: %llu bytes of the block of step %llu are the block of step %llu, while work "
 	       "of the first, on stream number %llu, may still run\n",
 		kinds[result->first.kind], (unsigned long long)result->first.size,

@@ -55,6 +55,9 @@ enum prove_variant {
 	PROVE_EARLY_RETURN,  /* memory goes back to the driver before the event has passed */
 	PROVE_LOOSE_CAPTURE, /* a capture begins while a barrier is due */
 	PROVE_LOOSE_EXPORT,  /* memory is exported behind a barrier, without a wait */
+	PROVE_EARLY_LOOK,    /* who looks behind a free does not wait for the event */
+	PROVE_BARE_OVERLAP,  /* a kernel overlaps another under the one-stream rule */
+	PROVE_NO_HOST_WAIT,  /* free_order:host, and the host does not wait */
 	PROVE_VARIANTS
 };
 
@@ -82,6 +85,9 @@ enum prove_op {
 	PROVE_PER_THREAD_USE,
 	PROVE_PEER,
 	PROVE_EXPORT,
+	PROVE_OVERLAP_USE,
+	PROVE_LAUNCH_EARLY,
+	PROVE_READ,
 	PROVE_CAPTURE_BEGIN,
 	PROVE_CAPTURE_END,
 	PROVE_GRAPH_LAUNCH,
@@ -109,6 +115,11 @@ struct prove_program {
 	int driver_version;
 	bool is_one_stream; /* the allocator saw every stream being made */
 	uint64_t pending_limit;
+	/* The machine: places in a queue, 0: no end; and what cuMemFree waits for. */
+	uint32_t queue;
+	bool is_event_queued;
+	uint64_t free_waits;
+	bool free_waits_alone;
 	uint32_t n_steps;
 	struct prove_step steps[PROVE_STEPS];
 };
@@ -213,6 +224,8 @@ struct prove_machine {
 	struct prove_thread threads[PROVE_THREADS];
 	atomic_bool is_per_thread_used; /* for contexts that come */
 	atomic_bool is_per_thread_seen; /* nobody looks any more */
+	atomic_bool is_overlap_used;    /* the same for kernels that overlap the one ahead of them */
+	atomic_bool is_overlap_seen;
 	_Atomic uint64_t hogged;
 	uint64_t n_alloc, n_hit; /* of the pools that are gone */
 	pthread_rwlock_t life;   /* taken alone where things that others may use end */

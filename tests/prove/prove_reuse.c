@@ -29,6 +29,8 @@ static const struct {
 		"broken: memory goes back to the driver before the event" },
 	{ PROVE_LOOSE_CAPTURE, PROVE_DEVICE, "broken: a capture begins while a barrier is due" },
 	{ PROVE_LOOSE_EXPORT, PROVE_DEVICE, "broken: memory is exported without a wait" },
+	{ PROVE_EARLY_LOOK, PROVE_DEVICE, "broken: a look behind a free does not wait" },
+	{ PROVE_NO_HOST_WAIT, PROVE_HOST, "broken: cudaFree does not wait" },
 	{ PROVE_NO_FENCE, PROVE_FENCE, "broken: no fence" },
 	{ PROVE_LEGACY_FENCE, PROVE_FENCE,
 		"broken: the fence is recorded on the legacy stream only" },
@@ -36,6 +38,8 @@ static const struct {
 	{ PROVE_BARE_EXPORT, PROVE_FENCE, "broken: memory is exported under the one-stream rule" },
 	{ PROVE_NO_WAIT, PROVE_FENCE,
 		"broken: a new stream does not wait when the one-stream rule ends" },
+	{ PROVE_BARE_OVERLAP, PROVE_FENCE,
+		"broken: a kernel overlaps another under the one-stream rule" },
 };
 
 struct total {

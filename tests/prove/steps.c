@@ -60,19 +60,24 @@ static void do_alloc(struct prove_machine *machine, const struct prove_step *ste
 		prove_complain(thread, "no memory for the race detector");
 }
 
-/* The host's wait before a free, where the device does not keep the order. */
-static void keep_order(struct prove_machine *machine, const struct prove_block *block)
+/*
+ * The host's wait before a free, where the device does not keep the order.  False: it could not be made.
+ */
+static bool keep_order(struct prove_machine *machine, const struct prove_block *block)
 {
 	struct gpc_pool *pool = &machine->contexts[block->context].pool;
 	bool must_wait =
 		machine->program->order == PROVE_DEVICE ? !gpc_pool_keeps_order(pool) : true;
 	uint64_t number;
 
-	if (machine->program->order == PROVE_FENCE || !must_wait)
-		return;
+	if (machine->program->order == PROVE_FENCE || machine->variant == PROVE_NO_HOST_WAIT ||
+		!must_wait)
+		return !gpc_captures_is_near(&machine->heap.captures);
 	number = gpc_pool_begin_sync(pool);
-	if (prove_sync_context(machine, block->context))
-		gpc_pool_end_sync(pool, number, gpc_sim_clock_now(&machine->sim->clock));
+	if (!prove_sync_context(machine, block->context))
+		return false;
+	gpc_pool_end_sync(pool, number, gpc_sim_clock_now(&machine->sim->clock));
+	return true;
 }
 
 static void do_free(struct prove_machine *machine, const struct prove_step *step)
@@ -83,7 +88,8 @@ static void do_free(struct prove_machine *machine, const struct prove_step *step
 
 	if (!block->address)
 		return;
-	keep_order(machine, block);
+	if (keep_order(machine, block))
+		gpc_sim_race_free_called(machine->contexts[block->context].drv.sim.context);
 	gpc_sim_race_disown(machine->sim, block->address);
 	if (gpc_pool_free(&machine->contexts[block->context].pool, block->address, &request))
 		prove_complain(thread, "a block is not taken back");
@@ -143,9 +149,16 @@ static void do_launch(struct prove_machine *machine, const struct prove_step *st
 		if (stream == thread->capturing)
 			note_touched(thread, which[i]);
 	}
+	effect->is_early = step->op == PROVE_LAUNCH_EARLY;
 	prove_submits(machine, step->context);
 	if (gpc_sim_stream_submit(stream, effect) != CUDA_SUCCESS)
 		prove_complain(thread, "work is refused");
+}
+
+static void do_launch_early(struct prove_machine *machine, const struct prove_step *step)
+{
+	if (atomic_load(&machine->is_overlap_seen))
+		do_launch(machine, step);
 }
 
 static void do_time(struct prove_machine *machine, const struct prove_step *step)
@@ -226,6 +239,28 @@ static void do_host_wait(struct prove_machine *machine, const struct prove_step 
 	gpc_captures_release(&machine->heap.captures);
 	if (result != CUDA_SUCCESS)
 		prove_complain(&machine->threads[step->thread], "a wait of the host fails");
+}
+
+/*
+ * The host reads what a context's work writes, after a free: with free_order:host at once, on the device after a
+ * look, which is one of the legacy stream where that was all there was.  Fences promise nothing.
+ */
+static void do_read(struct prove_machine *machine, const struct prove_step *step)
+{
+	struct prove_context *context = &machine->contexts[step->context];
+	const struct gpc_sim_race_stack who = { .n = 1,
+		.frames[0] = (uint64_t)(step - machine->program->steps) };
+
+	if (machine->program->order == PROVE_FENCE ||
+		gpc_captures_is_near(&machine->heap.captures))
+		return;
+	if (machine->program->order == PROVE_DEVICE &&
+		atomic_load(&machine->heap.duties->n_unsettled) > 0 &&
+		gpc_pool_settle(&context->pool))
+		return;
+	if (machine->program->order == PROVE_DEVICE && machine->program->is_one_stream)
+		(void)gpc_sim_stream_sync(&context->drv.sim.context->legacy);
+	gpc_sim_race_host_reads(context->drv.sim.context, &who);
 }
 
 /* ---- captures ---- */
@@ -363,6 +398,9 @@ static void (*const actions[PROVE_OPS])(struct prove_machine *, const struct pro
 	[PROVE_PER_THREAD_USE] = prove_call_begin,
 	[PROVE_PEER] = prove_call_begin,
 	[PROVE_EXPORT] = prove_call_begin,
+	[PROVE_OVERLAP_USE] = prove_call_begin,
+	[PROVE_LAUNCH_EARLY] = do_launch_early,
+	[PROVE_READ] = do_read,
 	[PROVE_CAPTURE_BEGIN] = do_capture_begin,
 	[PROVE_CAPTURE_END] = do_capture_end,
 	[PROVE_GRAPH_LAUNCH] = do_graph_launch,
@@ -378,7 +416,8 @@ void prove_step_do(struct prove_machine *machine, uint32_t number)
 {
 	const struct prove_step *step = &machine->program->steps[number];
 	struct prove_thread *thread = &machine->threads[step->thread];
-	bool is_alone = step->op == PROVE_RESET || step->op == PROVE_STREAM_DESTROY;
+	bool is_alone = step->op == PROVE_RESET || step->op == PROVE_STREAM_DESTROY ||
+			step->op == PROVE_READ; /* nothing is freed or captured meanwhile */
 
 	if (is_alone)
 		pthread_rwlock_wrlock(&machine->life);
