@@ -162,6 +162,9 @@ static inline bool gpc_green_is_used(void)
  */
 void gpc_reach_end_one_stream(struct gpc_context *owner);
 
+/* The same for later work of this context only: where it can, the device waits, and the host does not. */
+void gpc_reach_order_one_stream(struct gpc_context *owner);
+
 /* reach.c: the context that this stream belongs to. */
 struct gpc_context *gpc_context_of_stream(CUstream stream);
 

@@ -41,6 +41,29 @@ void gpc_reach_end_one_stream(struct gpc_context *owner)
 	(void)!gpc_pool_settle(&owner->pool); /* what is behind a barrier only is so for streams */
 }
 
+void gpc_reach_order_one_stream(struct gpc_context *owner)
+{
+	struct gpc_fences *fences = &owner->pool.fences;
+	struct gpc_driver *drv = &owner->drv.base;
+	enum gpc_status st = GPC_UNSUPPORTED;
+	gpc_event event;
+
+	gpc_lock_take(&owner->pool.lock);
+	(void)gpc_fences_peer_comes(fences);
+	event = fences->one_stream_end;
+	if (fences->is_end_due)
+		event = 0;
+	else if (!event)
+		st = GPC_OK; /* nothing was ever reused without a fence */
+	gpc_lock_release(&owner->pool.lock);
+	if (event && gpc_captures_try_hold(&gpc_runtime.heap.captures)) {
+		st = drv->ops->fence_wait(drv, event);
+		gpc_captures_release(&gpc_runtime.heap.captures);
+	}
+	if (st)
+		gpc_reach_end_one_stream(owner);
+}
+
 /*
  * Work of `reaching` on memory of `owner` counts for its fences from now on.  A member only after
  * the wait: whoever finds it there need not wait.

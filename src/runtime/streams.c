@@ -94,17 +94,9 @@ void gpc_runtime_overlap_used(void)
 		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
 		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
 
-		for (uint32_t i = 0; i < n; i++) {
-			bool must_wait;
-
-			/* Also where the rule ended long ago: work of that time may still run on the legacy stream. */
-			gpc_lock_take(&pools[i]->lock);
-			must_wait = gpc_fences_peer_comes(&pools[i]->fences);
-			gpc_lock_release(&pools[i]->lock);
-			if (must_wait && (gpc_captures_is_near(&gpc_runtime.heap.captures) ||
-						 !gpc_pool_order_all(pools[i])))
-				gpc_reach_end_one_stream((struct gpc_context *)pools[i]);
-		}
+		/* Also where the rule ended long ago: work of that time may still run on the legacy stream. */
+		for (uint32_t i = 0; i < n; i++)
+			gpc_reach_order_one_stream((struct gpc_context *)pools[i]);
 	}
 	__atomic_store_n(&gpc_runtime_overlap_seen, true, __ATOMIC_RELEASE);
 }

@@ -301,15 +301,19 @@ uint64_t gpc_sim_race_n_violations(struct gpc_sim *sim)
 
 /* ---- the host reads ---- */
 
-void gpc_sim_race_free_called(struct gpc_sim_context *context)
+void gpc_sim_race_freed(struct gpc_sim_context *context, struct gpc_sim_race_clock *before,
+	bool is_promised)
 {
 	struct gpc_sim_race *race = context->sim->race;
 
-	if (!race)
+	if (!before)
 		return;
-	pthread_mutex_lock(&race->lock);
-	join(&context->race->freed, &context->race->all);
-	pthread_mutex_unlock(&race->lock);
+	if (is_promised) {
+		pthread_mutex_lock(&race->lock);
+		join(&context->race->freed, before);
+		pthread_mutex_unlock(&race->lock);
+	}
+	free(before);
 }
 
 void gpc_sim_race_host_reads(

@@ -161,10 +161,12 @@ bool gpc_sim_race_own_on(struct gpc_sim *sim, const struct gpc_sim_stream *strea
 void gpc_sim_race_expose(struct gpc_sim *sim, uint64_t ptr);
 
 /*
- * The program calls cudaFree in this context: all work of the context so far will be over for who looks
- * behind it.  And: the host reads, without a call, what work of the context writes.
+ * cudaFree returned in this context: all of `before`, gpc_sim_race_of_context from when it was called, is over
+ * for who looks behind it, if that was promised.  Takes the clock.  And: the host reads, without a call, what
+ * work of the context writes.
  */
-void gpc_sim_race_free_called(struct gpc_sim_context *context);
+void gpc_sim_race_freed(struct gpc_sim_context *context, struct gpc_sim_race_clock *before,
+	bool is_promised);
 void gpc_sim_race_host_reads(
 	struct gpc_sim_context *context, const struct gpc_sim_race_stack *stack);
 

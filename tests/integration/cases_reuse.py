@@ -45,6 +45,20 @@ def case_memory_freed_in_flight_is_safe_from_and_to_the_legacy_stream(world):
     expect_fences_matter(world, "non-blocking", "legacy")
 
 
+def case_a_kernel_that_overlaps_the_one_ahead_overwrites_nothing_of_its_own_memory(world):
+    """Programmatic dependent launch: it may begin before the old owner's kernel has ended, on the same stream."""
+    for arguments in ([], ["streams"]):
+        command = [world.program("early"), *arguments]
+        plain = world.run(command, with_us=False, sim=CLOCK)
+        expect_equal("the run without us", (plain.status, plain.out.split()[-1]), (0, "9"))
+        for order in ("device", "fence", "host"):
+            for driver in ("", f",{OLD_DRIVER}"):
+                ours = world.run(command, sim=CLOCK + driver, GPUCACHE_CONF=f"free_order:{order}")
+                expect_equal(f"free_order:{order}{driver}", (ours.status, ours.out.split()[-1], ours.err), (0, "9", ""))
+    without = world.run(command, sim=CLOCK, LD_PRELOAD=world.without_fences())
+    expect_equal("the run without fences", (without.status, without.out), (0, "the same block, 7\n"))
+
+
 def loop(world, with_us, size, **extra):
     result = world.run([world.program("loop"), str(size)], with_us=with_us, **extra)
     expect_equal("the exit status", (result.status, result.err), (0, ""))

@@ -141,26 +141,29 @@ static void begin_overlap(struct prove_machine *machine, struct prove_call *call
 	call->op = PROVE_OVERLAP_USE;
 }
 
-/* What was reused under the one-stream rule is done. */
-static void wait_for_one_stream_end(struct gpc_pool *pool)
+/* Later work is behind what was reused under the one-stream rule: on the device where that can be had. */
+static void order_one_stream(struct prove_machine *machine, struct gpc_pool *pool)
 {
+	struct gpc_driver *drv = pool->drv;
+	enum gpc_status st = GPC_UNSUPPORTED;
 	gpc_event event;
 
 	gpc_lock_take(&pool->lock);
 	event = pool->fences.is_end_due ? 0 : pool->fences.one_stream_end;
 	gpc_lock_release(&pool->lock);
-	(void)!(event ? pool->drv->ops->event_wait(pool->drv, event)
-		      : pool->drv->ops->context_sync(pool->drv));
+	if (event && gpc_captures_try_hold(captures_of(machine))) {
+		st = drv->ops->fence_wait(drv, event);
+		gpc_captures_release(captures_of(machine));
+	}
+	if (st)
+		(void)!(event ? drv->ops->event_wait(drv, event) : drv->ops->context_sync(drv));
 }
 
 static void end_overlap(struct prove_machine *machine, struct prove_call *call)
 {
 	for (uint8_t c = 0; c < PROVE_CONTEXTS; c++) {
-		struct gpc_pool *pool = &machine->contexts[c].pool;
-
-		if (call->must_wait[c] && (gpc_captures_is_near(captures_of(machine)) ||
-						  !gpc_pool_order_all(pool)))
-			wait_for_one_stream_end(pool);
+		if (call->must_wait[c])
+			order_one_stream(machine, &machine->contexts[c].pool);
 	}
 	atomic_store(&machine->is_overlap_seen, true);
 	call->op = PROVE_CONTINUE;

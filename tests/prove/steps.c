@@ -85,11 +85,14 @@ static void do_free(struct prove_machine *machine, const struct prove_step *step
 	struct prove_thread *thread = &machine->threads[step->thread];
 	struct prove_block *block = &thread->blocks[step->a];
 	const struct gpc_request request = { .now_ns = gpc_sim_clock_now(&machine->sim->clock) };
+	struct gpc_sim_race_clock *before;
+	struct gpc_sim_context *context;
 
 	if (!block->address)
 		return;
-	if (keep_order(machine, block))
-		gpc_sim_race_free_called(machine->contexts[block->context].drv.sim.context);
+	context = machine->contexts[block->context].drv.sim.context;
+	before = gpc_sim_race_of_context(context);
+	gpc_sim_race_freed(context, before, keep_order(machine, block));
 	gpc_sim_race_disown(machine->sim, block->address);
 	if (gpc_pool_free(&machine->contexts[block->context].pool, block->address, &request))
 		prove_complain(thread, "a block is not taken back");

@@ -212,8 +212,10 @@ static void the_host_reads_behind_a_free_what_was_submitted_before_it(void **sta
 	gpc_sim_race_host_reads(context, &new_stack);
 	use(one);
 	gpc_sim_race_host_reads(context, &new_stack);
+	gpc_sim_race_freed(context, gpc_sim_race_of_context(context), false);
+	gpc_sim_race_host_reads(context, &new_stack);
 	assert_int_equal(n_found(), 0); /* no free has promised anything */
-	gpc_sim_race_free_called(context);
+	gpc_sim_race_freed(context, gpc_sim_race_of_context(context), true);
 	use(two);
 	gpc_sim_race_host_reads(context, &new_stack);
 	assert_int_equal(n_found(), 1);
@@ -444,7 +446,7 @@ static void without_a_detector_nothing_is_watched(void **state)
 	(void)state;
 	assert_false(gpc_sim_race_own(sim, context, ptr, SIZE, &old_stack));
 	gpc_sim_race_disown(sim, ptr);
-	gpc_sim_race_free_called(context);
+	gpc_sim_race_freed(context, gpc_sim_race_of_context(context), true);
 	gpc_sim_race_host_reads(context, &new_stack);
 	assert_int_equal(gpc_sim_race_n_violations(sim), 0);
 }
