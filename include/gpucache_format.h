@@ -398,7 +398,11 @@ struct gpucache_event {
 	uint32_t tag; /* the range that the thread is in; 0: none.  Since 1.1 */
 };
 
-/* HISTORY.  A device's head, then two buffers of max_points points, of which live_buffer is valid. */
+/*
+ * HISTORY.  A device's head, then two buffers of max_points points, of which live_buffer is valid.  Behind both, where
+ * record_size has room for it (since 1.4): two buffers of max_points uint64_t, pending_bytes of the point of that index; their
+ * pages are not in PAGES, for all of them may be 0.
+ */
 struct gpucache_history_head {
 	int32_t device; /* -1: unused */
 	uint32_t max_points;

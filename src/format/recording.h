@@ -140,6 +140,7 @@ struct gpc_history_view {
 	int32_t device;
 	uint64_t interval_ns;
 	const struct gpucache_point *points;
+	const uint64_t *pending_bytes; /* of the point of that index; NULL: not recorded */
 	size_t n_points;
 };
 

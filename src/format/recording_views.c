@@ -216,7 +216,9 @@ bool gpc_recording_read_history(
 	const struct gpc_recording *recording, uint64_t i, struct gpc_history_view *ret_history)
 {
 	const struct gpc_region *region = &recording->regions[GPUCACHE_REGION_HISTORY];
+	const struct gpucache_point *points;
 	struct gpucache_history_head head;
+	const unsigned char *base;
 	uint64_t room;
 
 	if (gpc_recording_read(recording, GPUCACHE_REGION_HISTORY, i, &head, sizeof head) !=
@@ -225,17 +227,21 @@ bool gpc_recording_read_history(
 	if (region->record_size < sizeof head || head.device < 0 || head.max_points == 0 ||
 		head.live_buffer > 1)
 		return false;
-	room = (region->record_size - sizeof head) / sizeof(struct gpucache_point) / 2;
+	base = recording->data + region->offset + i * region->record_size + sizeof head;
+	room = (region->record_size - sizeof head) / sizeof *points / 2;
 	if (head.max_points > room || head.n_points[head.live_buffer] > head.max_points)
 		return false;
 	ret_history->device = head.device;
 	ret_history->interval_ns = head.interval_ns;
 	ret_history->n_points = head.n_points[head.live_buffer];
-	ret_history->points =
-		(const struct gpucache_point *)(const void *)(recording->data + region->offset +
-							      i * region->record_size +
-							      sizeof head) +
-		(size_t)head.live_buffer * head.max_points;
+	points = (const void *)base;
+	ret_history->points = points + (size_t)head.live_buffer * head.max_points;
+	points += (size_t)2 * head.max_points;
+	ret_history->pending_bytes = NULL;
+	if ((region->record_size - sizeof head) / (sizeof *points + sizeof(uint64_t)) / 2 >=
+		head.max_points)
+		ret_history->pending_bytes = (const uint64_t *)(const void *)points +
+					     (size_t)head.live_buffer * head.max_points;
 	return true;
 }
 

@@ -29,11 +29,21 @@ static void raise_to(uint64_t *value, uint64_t other)
 		__atomic_store_n(value, other, __ATOMIC_RELAXED);
 }
 
-static void merge(struct gpucache_point *point, const struct gpucache_point *other)
+/* Behind both buffers.  Their pages are never marked: pending bytes that are all 0 are no damage. */
+static uint64_t *pending_of(struct gpucache_history_head *head, uint32_t buffer)
+{
+	uint64_t *pending = (void *)buffer_of(head, 2);
+
+	return pending + (size_t)buffer * head->max_points;
+}
+
+static void merge(struct gpucache_point *point, uint64_t *pending,
+	const struct gpucache_point *other, uint64_t other_pending)
 {
 	raise_to(&point->requested_bytes, other->requested_bytes);
 	raise_to(&point->live_bytes, other->live_bytes);
 	raise_to(&point->reserved_bytes, other->reserved_bytes);
+	raise_to(pending, other_pending);
 }
 
 /* Points that remain when intervals are `interval` long; times are relative to `start`. */
@@ -57,7 +67,9 @@ static void thin_locked(struct gpc_record *rec, struct gpucache_history_head *he
 	uint32_t from = head->live_buffer;
 	uint32_t to = 1 - from;
 	const struct gpucache_point *old = buffer_of(head, from);
+	const uint64_t *old_pending = pending_of(head, from);
 	struct gpucache_point *points = buffer_of(head, to);
+	uint64_t *pending = pending_of(head, to);
 	uint64_t interval = head->interval_ns;
 	uint32_t n = 0;
 
@@ -68,9 +80,10 @@ static void thin_locked(struct gpc_record *rec, struct gpucache_history_head *he
 		uint64_t time = start + (old[i].time_ns - start) / interval * interval;
 
 		if (n > 0 && points[n - 1].time_ns == time) {
-			merge(&points[n - 1], &old[i]);
+			merge(&points[n - 1], &pending[n - 1], &old[i], old_pending[i]);
 		} else {
 			points[n] = old[i];
+			pending[n] = old_pending[i];
 			points[n++].time_ns = time;
 		}
 	}
@@ -81,25 +94,27 @@ static void thin_locked(struct gpc_record *rec, struct gpucache_history_head *he
 }
 
 static void add_point_locked(struct gpc_record *rec, struct gpucache_history_head *head,
-	const struct gpucache_point *point, uint64_t start)
+	const struct gpucache_point *point, uint64_t pending_bytes, uint64_t start)
 {
 	uint32_t live = head->live_buffer;
 	uint32_t n = head->n_points[live];
 	struct gpucache_point *points = buffer_of(head, live);
+	uint64_t *pending = pending_of(head, live);
 	uint64_t time = start + (point->time_ns - start) / head->interval_ns * head->interval_ns;
 
 	/* Callers of several threads may come a little out of order: the last point takes them. */
 	if (n > 0 && points[n - 1].time_ns >= time) {
-		merge(&points[n - 1], point);
+		merge(&points[n - 1], &pending[n - 1], point, pending_bytes);
 		return;
 	}
 	if (n == head->max_points) {
 		thin_locked(rec, head, start);
-		add_point_locked(rec, head, point, start);
+		add_point_locked(rec, head, point, pending_bytes, start);
 		return;
 	}
 	points[n] = *point;
 	points[n].time_ns = time;
+	pending[n] = pending_bytes;
 	gpc_record_mark_page(rec, &points[n].time_ns);
 	__atomic_store_n(&head->n_points[live], n + 1, __ATOMIC_RELEASE);
 }
@@ -114,7 +129,7 @@ static void touch_locked(struct gpc_record *rec, uint64_t now_ns)
 }
 
 void gpc_record_history(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
-	uint64_t requested, uint64_t live, uint64_t reserved)
+	uint64_t requested, uint64_t live, uint64_t pending, uint64_t reserved)
 {
 	struct gpucache_point point = { .time_ns = now_ns,
 		.requested_bytes = requested,
@@ -136,7 +151,7 @@ void gpc_record_history(struct gpc_record *rec, uint32_t device, uint64_t now_ns
 		__atomic_store_n(&head->interval_ns, FIRST_INTERVAL_NS, __ATOMIC_RELAXED);
 		__atomic_store_n(&head->device, (int32_t)device, __ATOMIC_RELEASE);
 	}
-	add_point_locked(rec, head, &point, start);
+	add_point_locked(rec, head, &point, pending, start);
 	touch_locked(rec, now_ns);
 	gpc_lock_release(&rec->lock);
 }

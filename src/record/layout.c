@@ -13,6 +13,9 @@
 #define MAX_POINTS 1024u
 #define MIN_POINTS 64u
 
+/* With its pending bytes, which lie apart. */
+#define POINT_SIZE (sizeof(struct gpucache_point) + sizeof(uint64_t))
+
 /* All histories together take at most this part of the file. */
 #define HISTORY_SHARE 8
 
@@ -48,8 +51,7 @@ static uint32_t choose_points(size_t size, uint32_t n_devices)
 	uint32_t points = MAX_POINTS;
 
 	while (points > MIN_POINTS &&
-		(uint64_t)n_devices * 2 * points * sizeof(struct gpucache_point) >
-			size / HISTORY_SHARE)
+		(uint64_t)n_devices * 2 * points * POINT_SIZE > size / HISTORY_SHARE)
 		points /= 2;
 	return points;
 }
@@ -66,7 +68,7 @@ static void add_small(struct gpc_layout *layout, size_t size, uint32_t n_devices
 	add_append(layout, GPUCACHE_REGION_TEXT, TEXT_SIZE);
 	add_fixed(layout, GPUCACHE_REGION_HISTORY,
 		(uint32_t)(sizeof(struct gpucache_history_head) +
-			   (size_t)2 * layout->max_points * sizeof(struct gpucache_point)),
+			   (size_t)2 * layout->max_points * POINT_SIZE),
 		n_devices);
 	add_fixed(layout, GPUCACHE_REGION_PEAKS, sizeof(struct gpucache_peak), 2 * n_devices);
 	add_fixed(layout, GPUCACHE_REGION_OOMS, sizeof(struct gpucache_oom), GPC_RECORD_MAX_OOMS);

@@ -201,7 +201,7 @@ void gpc_record_device(
 
 /* A point of a device's history.  Meant for each driver allocation and every so often. */
 void gpc_record_history(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
-	uint64_t requested, uint64_t live, uint64_t reserved);
+	uint64_t requested, uint64_t live, uint64_t pending, uint64_t reserved);
 
 /* The stacks that hold most of a device now, biggest first, at most `max`; returns how many. */
 uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,

@@ -99,7 +99,8 @@ static void record_levels(struct gpc_device *device, uint64_t now_ns)
 	if (now_ns < next_ns || !atomic_compare_exchange_strong(&device->next_history_ns, &next_ns,
 					now_ns + HISTORY_STEP_NS))
 		return;
-	gpc_record_history(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
+	gpc_record_history(&gpc_runtime.record, device->ordinal, now_ns, requested, live,
+		GPC_DEVICE_SUM(device, pending_bytes), reserved);
 }
 
 /* After each allocation on the device. */

@@ -99,15 +99,18 @@ static void add_events(struct recording_builder *b, uint32_t tag)
 static void add_history(struct recording_builder *b)
 {
 	struct gpucache_point *points = (struct gpucache_point *)(b->history + 1);
+	uint64_t *pending = (uint64_t *)(points + 2 * BUILDER_POINTS);
 
 	*b->history = (struct gpucache_history_head){
 		.max_points = BUILDER_POINTS, .interval_ns = 1000000000, .n_points = { 4, 0 }
 	};
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < 4; i++) {
+		pending[i] = i * MIB;
 		points[i] = (struct gpucache_point){ .time_ns = builder_ns(i),
 			.requested_bytes = i * 10 * MIB,
 			.live_bytes = i * 11 * MIB,
 			.reserved_bytes = i * 32 * MIB };
+	}
 }
 
 static void add_failure(struct recording_builder *b, uint32_t stack)

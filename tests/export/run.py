@@ -333,7 +333,7 @@ def case_perfetto_reads_counters_failures_and_ranges(export):
         read_trace(export.text("perfetto", recording))
     events = read_trace(export.text("perfetto", export.made))
     counters = [event["args"] for event in events if event["ph"] == "C"]
-    expect_equal("the counters", counters, [{"live": i * 11 << 20, "reserved": i * 32 << 20,
+    expect_equal("the counters", counters, [{"live": i * 11 << 20, "pending": i << 20, "reserved": i * 32 << 20,
                                              "free": (71 << 30) - (i * 32 << 20)} for i in range(4)])
     expect_equal("the failure", [(e["name"], e["tid"]) for e in events if e["ph"] == "i"],
                  [(f"OOM on GPU {gpu}: 90.00 GiB requested, recovered", 4711) for gpu in (0, 1)])

@@ -182,16 +182,21 @@ static void make_ended(const char *dir)
 static void add_history(struct recording_builder *b)
 {
 	struct gpucache_point *points = (struct gpucache_point *)(b->history + 1);
+	uint64_t *pending;
 
 	b->history->device = 0;
 	b->history->max_points = BUILDER_POINTS;
 	b->history->n_points[b->history->live_buffer] = 6;
+	pending = (uint64_t *)(points + 2 * BUILDER_POINTS) +
+		  b->history->live_buffer * BUILDER_POINTS;
 	points += b->history->live_buffer * b->history->max_points;
-	for (uint64_t i = 0; i < 6; i++)
+	for (uint64_t i = 0; i < 6; i++) {
 		points[i] = (struct gpucache_point){ .time_ns = builder_ns(120.0 * (double)i),
 			.requested_bytes = i * 24 * GIB,
 			.live_bytes = i * 24 * GIB + i * GIB,
 			.reserved_bytes = 32 * GIB + i * 20 * GIB };
+		pending[i] = i * GIB / 2;
+	}
 }
 
 static void make_oom(const char *dir)

@@ -295,6 +295,19 @@ def browser_case_clicks(pages):
     expect_equal("theme", page.run("document.documentElement.dataset.theme"), "dark")
 
 
+def browser_case_pending(pages):
+    """The timeline shows what was freed and is not safe to reuse apart from the cache, as far as the recording says it."""
+    page = open_page(pages, pages.made)
+    history = json.loads(pages.world.report("timeline", "--json", pages.made).out)["devices"][0]["history"]
+    expect_equal("pending", page.run("Number(document.getElementById('timeline').dataset.pending)"),
+                 max(point["pending_bytes"] for point in history))
+    expect("pending" in page.run("document.getElementById('legend').textContent"), "the legend does not name it")
+    expect(page.run("document.querySelector('#timeline .area-pending').getBBox().height") > 0, "it is not drawn")
+    page.run("(() => { state.view.device.history.pending = null; state.view.points = makePoints(state.view); paintTimeline(); })()")
+    expect(page.run("document.querySelector('#timeline .area-pending') === null"), "an older recording has no pending to draw")
+    expect("cached or pending" in page.run("document.getElementById('legend').textContent"), "the legend claims to know")
+
+
 def browser_case_tags(pages):
     """PyTorch's arenas and tensors, and the program's ranges."""
     for recording in (pages.made, pages.golden["tags"], pages.golden["python"]):

@@ -2,7 +2,7 @@
 /*
  * `timeline`: what a GPU held over the run, from HISTORY, drawn with letters.
  *
- *       4.00 GiB |            .::::::::x          # asked for    : with rounding    . reserved
+ *       4.00 GiB |            .~:::::::x          # asked for    : with rounding    ~ pending    . reserved
  *                |       .::::########::          x a request failed
  *       2.00 GiB |  ..:::##############
  *            0 B +------------------------
@@ -25,6 +25,7 @@
 struct column {
 	uint64_t requested;
 	uint64_t live;
+	uint64_t pending;
 	uint64_t reserved;
 	bool has_point;
 	unsigned n_failed;
@@ -66,12 +67,15 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static void add_point(struct chart *chart, const struct gpucache_point *point)
+static void add_point(struct chart *chart, const struct gpc_history_view *history, size_t i)
 {
+	const struct gpucache_point *point = &history->points[i];
 	struct column *column = column_at(chart, point->time_ns);
 
 	column->requested = larger(column->requested, point->requested_bytes);
 	column->live = larger(column->live, point->live_bytes);
+	if (history->pending_bytes)
+		column->pending = larger(column->pending, history->pending_bytes[i]);
 	column->reserved = larger(column->reserved, point->reserved_bytes);
 	column->has_point = true;
 	chart->most = larger(chart->most, larger(column->reserved, column->live));
@@ -107,6 +111,8 @@ static char letter_of(const struct column *column, uint64_t level)
 		return '#';
 	if (column->live >= level)
 		return ':';
+	if (gpc_bytes_add(column->live, column->pending) >= level && column->reserved >= level)
+		return '~';
 	return column->reserved >= level ? '.' : ' ';
 }
 
@@ -148,7 +154,7 @@ static void print_axis(const struct gpc_report *report, const struct chart *char
 		n_failed += chart->columns[i].n_failed;
 	fprintf(report->paper.out, "%*s%s%*s\n", AXIS_WIDTH + 2, "", from,
 		chart->n - (int)strlen(from), to);
-	gpc_paper_head(&report->paper, "# asked for, : rounded, . reserved%s",
+	gpc_paper_head(&report->paper, "# asked for, : rounded, ~ pending, . reserved%s",
 		n_failed ? "; x a request failed" : "");
 }
 
@@ -168,7 +174,7 @@ static void show_device(const struct gpc_report *report, const struct gpucache_d
 	chart.last_ns = larger(history.points[history.n_points - 1].time_ns,
 		gpc_recording_last_ns(report->recording));
 	for (size_t i = 0; i < history.n_points; i++)
-		add_point(&chart, &history.points[i]);
+		add_point(&chart, &history, i);
 	add_failures(&chart, report, device->ordinal);
 	fill_gaps(&chart);
 	gpc_paper_section(&report->paper, "TIMELINE", "GPU %d, %s: at most %s reserved",
@@ -192,6 +198,8 @@ static struct json_object *device_json(
 		gpc_json_time(point, "time", report, history.points[i].time_ns);
 		gpc_json_bytes(point, "requested_bytes", history.points[i].requested_bytes);
 		gpc_json_bytes(point, "live_bytes", history.points[i].live_bytes);
+		gpc_json_bytes(point, "pending_bytes",
+			history.pending_bytes ? history.pending_bytes[i] : GPUCACHE_UNKNOWN);
 		gpc_json_bytes(point, "reserved_bytes", history.points[i].reserved_bytes);
 		json_object_array_add(points, point);
 	}

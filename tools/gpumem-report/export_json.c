@@ -42,6 +42,9 @@ static struct json_object *history_of(const struct gpc_report *report, int32_t o
 			gpc_json_bytes(row, "time_ns", point->time_ns);
 			gpc_json_bytes(row, "requested_bytes", point->requested_bytes);
 			gpc_json_bytes(row, "live_bytes", point->live_bytes);
+			gpc_json_bytes(row, "pending_bytes",
+				history.pending_bytes ? history.pending_bytes[p]
+						      : GPUCACHE_UNKNOWN);
 			gpc_json_bytes(row, "reserved_bytes", point->reserved_bytes);
 			json_object_array_add(array, row);
 		}

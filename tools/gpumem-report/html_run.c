@@ -85,6 +85,18 @@ static void put_holdings(const struct run *run, const struct gpc_holdings *holdi
 	put_field(run, "rest", holdings->rest_bytes);
 }
 
+/* null where they are not known. */
+static void put_numbers(const struct run *run, const uint64_t *numbers, size_t n)
+{
+	if (!numbers) {
+		fputs("null", run->out);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		fprintf(run->out, "%c%llu", i ? ',' : '[', (ull)numbers[i]);
+	fputs(n ? "]" : "[]", run->out);
+}
+
 static void put_history(const struct run *run, int32_t ordinal)
 {
 	static const size_t fields[] = { offsetof(struct gpucache_point, time_ns),
@@ -100,7 +112,7 @@ static void put_history(const struct run *run, int32_t ordinal)
 		(!gpc_recording_read_history(rec, i, &history) || history.device != ordinal))
 		i++;
 	if (i == rec->regions[GPUCACHE_REGION_HISTORY].count)
-		history.n_points = 0;
+		history = (struct gpc_history_view){ 0 };
 	fputs(",\"history\":{", run->out);
 	for (size_t f = 0; f < 4; f++) {
 		fprintf(run->out, "%s\"%s\":[", f ? "," : "", keys[f]);
@@ -113,6 +125,8 @@ static void put_history(const struct run *run, int32_t ordinal)
 		}
 		fputc(']', run->out);
 	}
+	fputs(",\"pending\":", run->out);
+	put_numbers(run, history.pending_bytes, history.n_points);
 	fputc('}', run->out);
 }
 

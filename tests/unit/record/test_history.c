@@ -16,6 +16,14 @@ static const struct gpucache_point *points_of(const struct gpucache_history_head
 	       (size_t)head->live_buffer * head->max_points;
 }
 
+static const uint64_t *pending_of(const struct gpucache_history_head *head)
+{
+	const struct gpucache_point *points = (const void *)(head + 1);
+	const uint64_t *pending = (const void *)(points + (size_t)2 * head->max_points);
+
+	return pending + (size_t)head->live_buffer * head->max_points;
+}
+
 static uint64_t start(void)
 {
 	return rec.header->start_monotonic_ns;
@@ -25,7 +33,7 @@ static void a_device_without_points_is_marked_unused(void **state)
 {
 	(void)state;
 	assert_int_equal(head_of(0)->device, -1);
-	gpc_record_history(&rec, 1, start(), 1, 2, 3);
+	gpc_record_history(&rec, 1, start(), 1, 2, 0, 3);
 	assert_int_equal(head_of(0)->device, -1);
 	assert_int_equal(head_of(1)->device, 1);
 }
@@ -35,9 +43,9 @@ static void points_of_one_interval_are_one_with_the_highest_values(void **state)
 	const struct gpucache_point *points;
 
 	(void)state;
-	gpc_record_history(&rec, 0, start() + 10, 5, 60, 700);
-	gpc_record_history(&rec, 0, start() + 20, 50, 6, 70);
-	gpc_record_history(&rec, 0, start() + MS, 1, 1, 1);
+	gpc_record_history(&rec, 0, start() + 10, 5, 60, 3, 700);
+	gpc_record_history(&rec, 0, start() + 20, 50, 6, 9, 70);
+	gpc_record_history(&rec, 0, start() + MS, 1, 1, 0, 1);
 	points = points_of(head_of(0));
 	assert_int_equal(head_of(0)->n_points[0], 2);
 	assert_int_equal(points[0].time_ns, start());
@@ -45,14 +53,16 @@ static void points_of_one_interval_are_one_with_the_highest_values(void **state)
 	assert_int_equal(points[0].live_bytes, 60);
 	assert_int_equal(points[0].reserved_bytes, 700);
 	assert_int_equal(points[1].time_ns, start() + MS);
+	assert_int_equal(pending_of(head_of(0))[0], 9);
+	assert_int_equal(pending_of(head_of(0))[1], 0);
 }
 
 static void times_before_the_start_or_out_of_order_do_no_harm(void **state)
 {
 	(void)state;
-	gpc_record_history(&rec, 0, 0, 1, 1, 1);
-	gpc_record_history(&rec, 0, start() + 9 * MS, 2, 2, 2);
-	gpc_record_history(&rec, 0, start() + 3 * MS, 7, 7, 7);
+	gpc_record_history(&rec, 0, 0, 1, 1, 0, 1);
+	gpc_record_history(&rec, 0, start() + 9 * MS, 2, 2, 0, 2);
+	gpc_record_history(&rec, 0, start() + 3 * MS, 7, 7, 0, 7);
 	assert_int_equal(head_of(0)->n_points[0], 2);
 	assert_int_equal(points_of(head_of(0))[1].live_bytes, 7);
 }
@@ -66,7 +76,8 @@ static void check_thinning(uint32_t n, uint64_t gap, uint32_t high)
 	bool is_found = false;
 
 	for (uint32_t i = 0; i < n; i++)
-		gpc_record_history(&rec, 0, start() + i * gap, i == high ? 1000000 : 5, 5, 5);
+		gpc_record_history(&rec, 0, start() + i * gap, i == high ? 1000000 : 5, 5,
+			i == high ? 77 : 1, 5);
 	points = points_of(head);
 	assert_true(head->n_points[head->live_buffer] <= head->max_points);
 	assert_true(head->n_points[head->live_buffer] >= 2);
@@ -76,7 +87,8 @@ static void check_thinning(uint32_t n, uint64_t gap, uint32_t high)
 		if (points[i].requested_bytes > highest)
 			highest = points[i].requested_bytes;
 		is_found |= points[i].requested_bytes == 1000000 && points[i].time_ns <= time &&
-			    time < points[i].time_ns + head->interval_ns;
+			    time < points[i].time_ns + head->interval_ns &&
+			    pending_of(head)[i] == 77;
 		if (i > 0)
 			assert_true(points[i].time_ns > points[i - 1].time_ns);
 	}

@@ -158,8 +158,8 @@ static void use_everything(struct gpc_record *rec)
 	gpc_record_counters_retire(rec, index);
 	gpc_record_device(rec, 0, &device);
 	gpc_record_device(rec, beyond, &device);
-	gpc_record_history(rec, 0, 1, 1, 1, 1);
-	gpc_record_history(rec, beyond, 1, 1, 1, 1);
+	gpc_record_history(rec, 0, 1, 1, 1, 0, 1);
+	gpc_record_history(rec, beyond, 1, 1, 1, 0, 1);
 	gpc_record_peak(rec, 0, 1, 1, 1, 1);
 	gpc_record_peak(rec, beyond, 1, 1, 1, 1);
 	gpc_record_peak_take(rec, 0, 1, 1, 1, 1);
@@ -315,7 +315,8 @@ static void write_for_ever(struct gpc_record *rec)
 		stack.head.size = (uint32_t)sizeof stack.head + 8u * stack.head.n_native;
 		stack.head.id = n_stacks + 1;
 		n_stacks += gpc_record_append(rec, GPUCACHE_REGION_STACKS, &stack, stack.head.size);
-		gpc_record_history(rec, 0, rec->header->start_monotonic_ns + n * 300000, n, n, n);
+		gpc_record_history(
+			rec, 0, rec->header->start_monotonic_ns + n * 300000, n, n, 0, n);
 		gpc_record_peak(rec, 0, n, n * 100, n * 100, n * 100);
 		oom = gpc_record_oom_begin(rec);
 		oom->requested = n;
@@ -404,7 +405,7 @@ static void *work(void *arg)
 				(struct gpc_share){ 10, 1 });
 		if (i % 64 == 0) {
 			gpc_record_peak(rec, 0, n, n, n, n);
-			gpc_record_history(rec, 0, n * 1000, n, n, n);
+			gpc_record_history(rec, 0, n * 1000, n, n, 0, n);
 			gpc_record_append(rec, GPUCACHE_REGION_CODES, &event, 24);
 		}
 	}

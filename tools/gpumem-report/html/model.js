@@ -80,19 +80,26 @@ function makeMoments(view) {
   return moments;
 }
 
-/* The whole run as points {t, live, reserved}: the history, finer where there are events. */
+/*
+ * The whole run as points {t, live, pending, reserved}: the history, finer where there are events.  They are the highest
+ * of an interval, so of pending no more is drawn than live leaves of what is reserved; null is not known.
+ */
 function makePoints(view) {
   const { history, peak } = view.device;
-  const points = history.t.map((t, i) => ({ t, live: history.live[i], reserved: history.reserved[i] }));
-  const reservedAt = t => {
+  const points = history.t.map((t, i) => ({ t, live: history.live[i], pending: history.pending ? history.pending[i] : null, reserved: history.reserved[i] }));
+  const highestAt = (values, t) => {
     const i = d3.bisector(d => d).right(history.t, t);
-    return Math.max(history.reserved[i - 1] || 0, history.reserved[i] || 0);
+    return Math.max(values[i - 1] || 0, values[i] || 0);
   };
+  const pendingAt = t => history.pending ? highestAt(history.pending, t) : null;
   for (const row of view.rows)
-    points.push({ t: row.t, live: row.live, reserved: reservedAt(row.t) });
-  if (peak) points.push({ t: peak.t, live: peak.live, reserved: peak.reserved });
+    points.push({ t: row.t, live: row.live, pending: pendingAt(row.t), reserved: highestAt(history.reserved, row.t) });
+  if (peak) points.push({ t: peak.t, live: peak.live, pending: pendingAt(peak.t), reserved: peak.reserved });
   points.sort((a, b) => a.t - b.t);
-  for (const point of points) point.reserved = Math.max(point.reserved, point.live);
+  for (const point of points) {
+    point.reserved = Math.max(point.reserved, point.live);
+    if (point.pending !== null) point.pending = Math.min(point.pending, point.reserved - point.live);
+  }
   /* Nothing happened from there to the end. */
   const last = points[points.length - 1];
   if (last && last.t < view.endTime) points.push({ ...last, t: view.endTime });

@@ -52,7 +52,9 @@ function paintAreas(svg, points, x, y) {
   const layer = svg.append("g").attr("clip-path", "url(#clip)");
   if (outside && isWholeGpu())
     layer.append("path").attr("class", "area-outside").attr("d", area(d => d.reserved, d => d.reserved + outside)(points));
-  layer.append("path").attr("class", "area-freed").attr("d", area(d => d.live, d => d.reserved)(points));
+  layer.append("path").attr("class", "area-cached").attr("d", area(d => d.live, d => d.reserved)(points));
+  if (view.device.history.pending)
+    layer.append("path").attr("class", "area-pending").attr("d", area(d => d.live, d => d.live + d.pending)(points));
   layer.append("path").attr("class", "area-live").attr("d", area(() => 0, d => d.live)(points));
   if (isWholeGpu())
     layer.append("line").attr("class", "line-limit").attr("x1", x.range()[0]).attr("x2", x.range()[1])
@@ -131,6 +133,7 @@ function paintTimeline() {
   box.replaceChildren(svg.node());
   box.dataset.points = points.length;
   box.dataset.highest = d3.max(points, point => point.live) || 0;
+  box.dataset.pending = d3.max(points, point => point.pending) || 0;
   paintCursor();
   paintLegend();
   for (const button of document.querySelectorAll("[data-do=limit]")) button.setAttribute("aria-pressed", isWholeGpu());
@@ -144,7 +147,9 @@ function paintLegend() {
   const { view } = state;
   const entry = (name, text) => make("span", {}, make("i", { style: `background: var(--${name})` }), text);
   byId("legend").replaceChildren(
-    entry("live", "live"), entry("cached", "freed: cached or pending"),
+    entry("live", "live"),
+    ...view.device.history.pending ? [entry("pending", "pending: freed, not yet safe to reuse"), entry("cached", "cached")]
+      : [entry("cached", "freed: cached or pending")],
     isWholeGpu() && view.device.outside ? entry("outside", `outside our books: ${showBytes(view.device.outside)}, as last seen`) : "",
     isWholeGpu() ? make("span", {}, `– – limit: ${showBytes(view.limit)}`) : "",
     view.device.peak ? make("span", {}, "◆ peak") : "", view.ooms.length ? make("span", { style: "color: var(--alarm)" }, "▼ out of memory") : "",
@@ -168,7 +173,9 @@ function hoverLines(px) {
   const i = d3.bisector(one => one.t).left(points, t);
   const point = i > 0 && (!points[i] || t - points[i - 1].t < points[i].t - t) ? points[i - 1] : points[i];
   if (!point) return [showTime(t)];
-  return [showTime(point.t), `live ${showBytes(point.live)}`, `cached or pending ${showBytes(point.reserved - point.live)}`,
+  return [showTime(point.t), `live ${showBytes(point.live)}`,
+    ...point.pending === null ? [`cached or pending ${showBytes(point.reserved - point.live)}`]
+      : [`pending ${showBytes(point.pending)}`, `cached ${showBytes(point.reserved - point.live - point.pending)}`],
     `reserved ${showBytes(point.reserved)}`, `${showShare(point.reserved, state.view.limit)} of the limit`];
 }
 
