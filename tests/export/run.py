@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every format of `gpumem-report export`, read back as its consumer does: run.py BUILD.
+"""Every format of `gpumem-report export`, read back as its consumer does: run.py BUILD [WORD...].
 
 The sums that are read are those of `gpumem-report --json`.  One line a case; the last line counts them.
 """
@@ -15,13 +15,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import traceback
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(TOP, "tests", "integration"), os.path.dirname(os.path.abspath(__file__))]
 
-from harness import World, expect, expect_equal  # noqa: E402
+from harness import expect, expect_equal  # noqa: E402
+from runner import cases_of, run_shared  # noqa: E402
 
 
 class Export:
@@ -29,21 +28,13 @@ class Export:
 
     def __init__(self, world):
         self.world = world
-        self.made = self.compile(["tests/export/make_recording.c"], "made.gpucache")
-        self.golden = self.compile(["tests/golden/make_recordings.c", "tests/golden/make_torch.c"], "runs", "foreign", "ranks")
-        child, _ = world.start_and_hold([world.program("train"), "--steps", "8", "--hold-at", "4",
-                                         "--print-live"], sim="memory:4GiB,context:300MiB")
+        self.made = world.make_recording(["tests/export/make_recording.c"], "made.gpucache")
+        self.golden = world.make_recording(["tests/golden/make_recordings.c", "tests/golden/make_torch.c"], "runs", "foreign", "ranks")
+        child, _ = world.start_and_hold([world.program("train"), "--steps", "8", "--hold-at", "4"],
+                                        sim="memory:4GiB,context:300MiB")
         child.kill()
         world.end_children()
         self.killed = world.recording()
-
-    def compile(self, sources, *arguments):
-        program = os.path.join(self.world.folder, os.path.basename(sources[0])[:-2])
-        subprocess.run([os.environ.get("CC", "gcc"), "-std=c11", "-D_GNU_SOURCE", "-I" + TOP, "-I" + TOP + "/include",
-                        "-o", program, *(os.path.join(TOP, source) for source in sources), TOP + "/tests/unit/format/recording_builder.c"],
-                       check=True)
-        subprocess.run([program, *arguments], cwd=self.world.folder, check=True)
-        return os.path.join(self.world.folder, arguments[0])
 
     def all(self):
         return [self.made, self.killed] + [os.path.join(self.golden, name + ".gpucache")
@@ -442,24 +433,5 @@ def case_wrong_words_are_refused_before_anything_is_written(export):
     expect("are of `export`" in done.err, done.err)
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    cases = [(name, case) for name, case in globals().items() if name.startswith("case_")]
-    failed = 0
-    with tempfile.TemporaryDirectory(prefix="gpucache-export-") as folder:
-        export = Export(World(os.path.abspath(sys.argv[1]), folder))
-        for name, case in cases:
-            words = name.removeprefix("case_").replace("_", " ")
-            try:
-                case(export)
-                print("ok   " + words)
-            except Exception:  # whatever a reader trips over is the export's failure
-                failed += 1
-                print("FAIL " + words + "\n" + traceback.format_exc())
-    print(f"{len(cases) - failed} passed, {failed} failed")
-    return failed != 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_shared(cases_of(globals()), sys.argv[1:], Export))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Many processes at once: `merge`, `export --watch`, and what docs/fleet has for Prometheus and Grafana: run.py BUILD [CASE...]."""
+"""Many processes at once: `merge`, `export --watch`, and what docs/fleet has for Prometheus and Grafana: run.py BUILD [WORD...]."""
 import json
 import os
 import re
@@ -9,14 +9,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
+import urllib.request
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "tests", "integration"))
 
-from harness import TIMEOUT_S, Failed, Skip, World, expect, expect_equal  # noqa: E402
+from harness import TIMEOUT_S, Failed, Skip, expect, expect_equal  # noqa: E402
+from runner import cases_of, run_cases  # noqa: E402
 
 GROW = 8 << 20
 
@@ -153,7 +153,7 @@ def samples_of(text):
 
 def case_watch(world):
     """All processes in one file, whole at each moment; one that ends stays with its state; SIGTERM removes the file."""
-    children = [world.start_and_hold([world.program("train"), "--steps", "9", "--hold-at", "4", "--print-live"],
+    children = [world.start_and_hold([world.program("train"), "--steps", "9", "--hold-at", "4"],
                                      sim="memory:4GiB,context:100MiB")[0] for _ in range(2)]
     path = os.path.join(world.folder, "gpucache.prom")
     watch = start_watch(world, "-o", path, world.folder)
@@ -183,7 +183,7 @@ def case_watch(world):
 
 def case_watch_one(world):
     """The watch of one process ends with it, and leaves its last numbers; what cannot be written is said."""
-    child, _ = world.start_and_hold([world.program("train"), "--steps", "9", "--hold-at", "4", "--print-live"], sim="memory:4GiB")
+    child, _ = world.start_and_hold([world.program("train"), "--steps", "9", "--hold-at", "4"], sim="memory:4GiB")
     path = os.path.join(world.folder, "one.prom")
     watch = start_watch(world, "-o", path, world.recording())
     wait_for(world, path, 'state="alive"')
@@ -211,38 +211,61 @@ def case_names(world):
         expect(named and named <= known, f"{name} names {sorted(named - known)}, which nobody writes")
     panels = json.loads(text)["panels"]
     expect(len({panel["id"] for panel in panels}) == len(panels), "two panels have one number")
+
+
+def case_rules(world):
+    """promtool finds the rules right, and sees them fire."""
     if not shutil.which("promtool"):
-        return "without promtool, which is not here"
+        raise Skip("there is no promtool here; Debian's package is prometheus")
     for command in (["check", "rules", "docs/fleet/alerts.yml"], ["test", "rules", "tests/fleet/alerts_test.yml"]):
         done = subprocess.run(["promtool", *command], cwd=TOP, capture_output=True, text=True, check=False)
-        expect_equal(" ".join(command), done.returncode, 0)
-    return None
+        expect(done.returncode == 0, f"promtool {' '.join(command)}: {done.stdout}{done.stderr}")
 
 
-def main():
-    cases = [(name[5:], case) for name, case in globals().items() if name.startswith("case_")]
-    passed = failed = 0
-    for name, case in cases:
-        if sys.argv[2:] and name not in sys.argv[2:]:
-            continue
-        with tempfile.TemporaryDirectory(prefix="gpucache-fleet-") as folder:
-            world = World(os.path.abspath(sys.argv[1]), folder)
-            try:
-                said = case(world)
-                print(f"ok {name}{': ' + said if said else ''}", flush=True)
-                passed += 1
-            except Skip as skip:
-                print(f"skip {name}: {skip}")
-            except Exception as error:
-                print(f"FAIL {name}: {error}")
-                if not isinstance(error, Failed):
-                    traceback.print_exc(file=sys.stdout)
-                failed += 1
-            finally:
-                world.end_children()
-    print(f"{passed} passed, {failed} failed")
-    return failed != 0
+def case_scraped(world):
+    """A node_exporter serves what the watch wrote, to the last sample, while the process runs."""
+    exporter = shutil.which("prometheus-node-exporter") or shutil.which("node_exporter")
+    if not exporter:
+        raise Skip("there is no node_exporter here; Debian's package is prometheus-node-exporter")
+    textfiles = os.path.join(world.folder, "textfiles")
+    os.mkdir(textfiles)
+    path = os.path.join(textfiles, "gpucache.prom")
+    child, _ = world.start_and_hold([world.program("train"), "--steps", "9", "--hold-at", "4"],
+                                    sim="memory:4GiB,context:100MiB")
+    watch = start_watch(world, "-o", path, world.recording())
+    server = subprocess.Popen([exporter, "--collector.disable-defaults", "--collector.textfile", "--web.listen-address=127.0.0.1:0",
+                               "--collector.textfile.directory=" + textfiles], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        written = samples_of(wait_for(world, path, f'pid="{child.pid}".*state="alive"'))
+        address = next(found[1] for found in (re.search(r"address=(127\.0\.0\.1:\d+)", line) for line in server.stderr) if found)
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=TIMEOUT_S) as answer:
+            page = answer.read().decode()
+        expect("node_textfile_scrape_error 0" in page, "the collector refused the file")
+        served = {}
+        for line in page.splitlines():
+            if line.startswith("gpucache_"):
+                name, value = line.rsplit(" ", 1)
+                family, labels = name[:-1].split("{")
+                served[family, frozenset(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels))] = int(float(value))
+        wanted = {}
+        for name, value in written.items():
+            family, labels = name[:-1].split("{")
+            wanted[family, frozenset(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels))] = value
+        # The process holds still; only the time since it was looked at may differ.
+        expect_equal("what is served", {key: value for key, value in served.items() if not key[0].endswith("seconds")},
+                     {key: value for key, value in wanted.items() if not key[0].endswith("seconds")})
+        if shutil.which("promtool"):
+            done = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, text=True, check=False)
+            # The labels are dcgm-exporter's, so that they join with its series.
+            complaints = [line for line in (done.stdout + done.stderr).splitlines()
+                          if line.startswith("gpucache_") and not line.endswith("in 'snake_case' not 'camelCase'")]
+            expect(not complaints, "\n".join(complaints))
+    finally:
+        for one in (watch, server):
+            one.kill()
+            one.communicate()
+    return f"{len(wanted)} samples"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(cases_of(globals()), sys.argv[1:]))

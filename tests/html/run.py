@@ -11,14 +11,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import traceback
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(TOP, "tests", "integration"), os.path.dirname(os.path.abspath(__file__))]
 
 import browser as chromium  # noqa: E402
-from harness import Skip, World, expect, expect_equal  # noqa: E402
+from harness import expect, expect_equal  # noqa: E402
+from runner import cases_of, run_shared  # noqa: E402
 
 # What a page may take to open, of a million events; a busy machine gets it tried again.
 OPEN_S = 2.0
@@ -31,17 +30,10 @@ class Pages:
     def __init__(self, world):
         self.world = world
         self.browser = None
-        self.made = self.compile(["tests/export/make_recording.c"], "made.gpucache")
-        golden = self.compile(["tests/golden/make_recordings.c", "tests/golden/make_torch.c"], "runs", "foreign", "ranks")
+        self.made = world.make_recording(["tests/export/make_recording.c"], "made.gpucache")
+        golden = world.make_recording(["tests/golden/make_recordings.c", "tests/golden/make_torch.c"], "runs", "foreign", "ranks")
         self.golden = {name: os.path.join(golden, name + ".gpucache") for name in ("ended", "python", "tags", "unused", "oom")
                        if os.path.exists(os.path.join(golden, name + ".gpucache"))}
-
-    def compile(self, sources, *arguments):
-        program = os.path.join(self.world.folder, os.path.basename(sources[0])[:-2])
-        subprocess.run([os.environ.get("CC", "gcc"), "-std=c11", "-D_GNU_SOURCE", "-I" + TOP, "-I" + TOP + "/include",
-                        "-o", program, *(os.path.join(TOP, source) for source in sources), TOP + "/tests/unit/format/recording_builder.c"], check=True)
-        subprocess.run([program, *arguments], cwd=self.world.folder, check=True)
-        return os.path.join(self.world.folder, arguments[0])
 
     def record(self, name, command, sim, status=None, **extra):
         path = os.path.join(self.world.folder, name + ".gpucache")
@@ -359,42 +351,33 @@ def browser_case_unused(pages):
     expect("No" in page.run("document.getElementById('verdict').textContent"), "it says nothing")
 
 
-def run_case(name, case, pages):
-    pages.browser and pages.browser.problems.clear()
-    try:
+def watched(case):
+    """A page that complains, or that asks the network for anything, fails the case."""
+    def run(pages):
+        if pages.browser:
+            pages.browser.problems.clear()
         said = case(pages)
         expect(not pages.browser or not pages.browser.problems, f"the page complained: {pages.browser and pages.browser.problems}")
-    except Skip as skip:
-        print(f"skip {name}: {skip}")
-        return True
-    except Exception as error:
-        print(f"FAIL {name}: {error}")
-        if not type(error).__name__ == "Failed":
-            traceback.print_exc(file=sys.stdout)
-        return False
-    print(f"ok {name}{': ' + said if said else ''}", flush=True)
-    return True
+        return said
+    return run
 
 
 def main():
-    build, with_browser = sys.argv[1], "--browser" in sys.argv[2:]
+    arguments = [word for word in sys.argv[1:] if word != "--browser"]
+    if "--browser" not in sys.argv:
+        return run_shared(cases_of(globals()), arguments, Pages)
     path = chromium.find()
-    if with_browser and not path:
+    if not path:
         print("skip html: there is no Chromium here; Debian's package is chromium\n0 passed, 0 failed")
         return 0
-    prefix = "browser_case_" if with_browser else "case_"
-    cases = [(name[len(prefix):], case) for name, case in globals().items() if name.startswith(prefix)]
-    passed = 0
-    with tempfile.TemporaryDirectory(prefix="gpucache-html-") as folder:
-        pages = Pages(World(os.path.abspath(build), folder))
-        if with_browser:
-            pages.browser = chromium.Browser(path, folder)
-        for name, case in cases:
-            passed += run_case(name, case, pages)
-        if pages.browser:
-            pages.browser.close()
-    print(f"{passed} passed, {len(cases) - passed} failed")
-    return passed != len(cases)
+
+    def make(world):
+        pages = Pages(world)
+        pages.browser = chromium.Browser(path, world.folder)
+        world.at_end(pages.browser.close)
+        return pages
+
+    return run_shared([(name, watched(case)) for name, case in cases_of(globals(), "browser_case_")], arguments, make)
 
 
 if __name__ == "__main__":

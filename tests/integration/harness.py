@@ -58,6 +58,7 @@ class World:
         self.deadline = deadline
         self.pattern = os.path.join(folder, "rec-%p.gpucache")
         self.children = []
+        self.endings = []
 
     def program(self, name):
         return os.path.join(self.build, "programs", name)
@@ -116,11 +117,26 @@ class World:
             raise Failed(f"the program never said what it holds: {child.stderr.read()}")
         return child, live
 
+    def at_end(self, function):
+        self.endings.append(function)
+
     def end_children(self):
+        for ending in self.endings:
+            ending()
         for child in self.children:
             if child.poll() is None:
                 child.kill()
             child.communicate()
+
+    def make_recording(self, sources, *arguments):
+        """Compiles a program that writes recordings by tests/unit/format/recording_builder.h, runs it, and returns the file
+        or folder that its first argument names."""
+        program = os.path.join(self.folder, os.path.basename(sources[0])[:-2])
+        if not os.path.exists(program):
+            subprocess.run([os.environ.get("CC", "gcc"), "-std=c11", "-D_GNU_SOURCE", "-I" + TOP, "-I" + TOP + "/include", "-o", program,
+                            *(os.path.join(TOP, source) for source in [*sources, "tests/unit/format/recording_builder.c"])], check=True)
+        subprocess.run([program, *arguments], cwd=self.folder, check=True)
+        return os.path.join(self.folder, arguments[0])
 
     def recordings(self):
         return sorted(glob.glob(os.path.join(self.folder, "rec-*.gpucache")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the cases: every function named case_* in the modules cases_*.py beside this file.
+"""Runs the cases: every function named case_* in the modules cases_*.py beside this file, or those of another module.
 
 A case gets a World of its own, in an empty folder.  Its name, with blanks for underlines, is the
 sentence that it proves.  It fails by raising; Skip says honestly why it could not be run.  What it
@@ -26,13 +26,18 @@ def find_cases():
                 yield name[5:].replace("_", " "), function
 
 
-def run_case(build, function):
+def cases_of(namespace, prefix="case_"):
+    """The cases of a module, by its globals()."""
+    return [(name.removeprefix(prefix).replace("_", " "), value) for name, value in namespace.items() if name.startswith(prefix)]
+
+
+def run_case(build, function, make=lambda world: world):
     """Returns ("ok" | "skip" | "FAIL", why).  The folder of a failed case is kept, and named."""
     folder = tempfile.mkdtemp(prefix="gpucache-case-")
     world = World(build, folder)
     verdict, why = "ok", ""
     try:
-        why = function(world) or ""
+        why = function(make(world)) or ""
     except Skip as skip:
         verdict, why = "skip", str(skip)
     except Failed as failure:
@@ -48,22 +53,34 @@ def run_case(build, function):
     return verdict, why
 
 
-def main():
-    if len(sys.argv) < 2 or not os.path.isdir(sys.argv[1]):
-        sys.exit("usage: run.sh BUILD_DIR [WORD...]")
-    build = os.path.abspath(sys.argv[1])
-    words = sys.argv[2:]
+def run_cases(cases, arguments, make=lambda world: world):
+    """Those whose names have one of the words; `make` turns a World into what the cases take.  Returns the exit status."""
+    if not arguments or not os.path.isdir(arguments[0]):
+        sys.exit("usage: BUILD_DIR [WORD...]")
+    build = os.path.abspath(arguments[0])
+    words = arguments[1:]
     count = {"ok": 0, "FAIL": 0, "skip": 0}
-    for name, function in find_cases():
+    for name, function in cases:
         if words and not any(word in name for word in words):
             continue
-        verdict, why = run_case(build, function)
+        verdict, why = run_case(build, function, make)
         count[verdict] += 1
         print(f"{verdict} {name}" + (f": {why}" if why else ""), flush=True)
     tail = f", {count['skip']} skipped" if count["skip"] else ""
     print(f"{count['ok']} passed, {count['FAIL']} failed{tail}")
-    sys.exit(1 if count["FAIL"] or not count["ok"] else 0)
+    return 1 if count["FAIL"] or not count["ok"] + count["skip"] else 0
+
+
+def run_shared(cases, arguments, make):
+    """The same for cases that all take the one make(world), whose folder goes after the last of them."""
+    with tempfile.TemporaryDirectory(prefix="gpucache-shared-") as folder:
+        world = World(os.path.abspath(arguments[0]), folder)
+        try:
+            shared = make(world)
+            return run_cases(cases, arguments, lambda _: shared)
+        finally:
+            world.end_children()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_cases(find_cases(), sys.argv[1:]))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`gpumem-report live` in a terminal of tmux, and as text and JSON: run.py BUILD.
+"""`gpumem-report live` in a terminal of tmux, and as text and JSON: run.py BUILD [WORD...].
 
-Nothing here waits for a time: what must come is looked for until it is there.  One line a case; the last line counts them.
+Nothing here waits for a time: what must come is looked for until it is there.
 """
 import json
 import os
@@ -13,12 +13,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "tests", "integration"))
 
-from harness import TIMEOUT_S, Failed, Skip, World, expect, expect_equal  # noqa: E402
+from harness import TIMEOUT_S, Failed, Skip, expect, expect_equal  # noqa: E402
+from runner import cases_of, run_cases  # noqa: E402
 
 
 class Terminal:
@@ -59,7 +59,7 @@ class Terminal:
 
 
 def start(world, *arguments):
-    child, live = world.start_and_hold([world.program("train"), "--steps", "60", "--hold-at", "40", "--print-live", *arguments],
+    child, live = world.start_and_hold([world.program("train"), "--steps", "60", "--hold-at", "40", *arguments],
                                        sim="memory:4GiB,context:300MiB")
     path = next(one for one in world.recordings() if f"-{child.pid}." in one)
     return child, live, path
@@ -83,13 +83,9 @@ def case_once(world):
 
 def case_growth(world):
     """The floor grows, and there is an end; waves, a start that is over, and a step that was the only one are no growth."""
-    program = os.path.join(world.folder, "make_history")
-    subprocess.run([os.environ.get("CC", "gcc"), "-std=c11", "-D_GNU_SOURCE", "-I" + TOP, "-I" + TOP + "/include", "-o", program,
-                    TOP + "/tests/live/make_history.c", TOP + "/tests/unit/format/recording_builder.c"], check=True)
     for levels, growth in (("1 9 2 9 3 9 4 9", 0.5), ("5 9 5 9 5 9 5 9", 0), ("1 2 3 4 4 4 4 4", 0), ("9 8 7 6 5 4 3 2", 0),
                            ("1 1 2 2 4 4 8 8", 1), ("1 1 1 1 1 1 8 8", 0)):
-        path = os.path.join(world.folder, "history.gpucache")
-        subprocess.run([program, path, *levels.split()], check=True)
+        path = world.make_recording(["tests/live/make_history.c"], "history.gpucache", *levels.split())
         device = json.loads(world.report("live", "--json", path).out)["processes"][0]["devices"][0]
         expect_equal(f"growth of {levels}", device["growth_bytes_per_second"], growth * (1 << 30))
         room = device["balance"]["free_bytes"] + device["cached_bytes"] + device["pending_bytes"]
@@ -203,31 +199,5 @@ def case_keys(world):
         terminal.close()
 
 
-def main():
-    cases = [(name[5:], case) for name, case in globals().items() if name.startswith("case_")]
-    wanted = sys.argv[2:]
-    passed = failed = 0
-    for name, case in cases:
-        if wanted and name not in wanted:
-            continue
-        with tempfile.TemporaryDirectory(prefix="gpucache-live-") as folder:
-            world = World(os.path.abspath(sys.argv[1]), folder)
-            try:
-                case(world)
-                print(f"ok {name}", flush=True)
-                passed += 1
-            except Skip as skip:
-                print(f"skip {name}: {skip}")
-            except Exception as error:
-                print(f"FAIL {name}: {error}")
-                if not isinstance(error, Failed):
-                    traceback.print_exc(file=sys.stdout)
-                failed += 1
-            finally:
-                world.end_children()
-    print(f"{passed} passed, {failed} failed")
-    return failed != 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(cases_of(globals()), sys.argv[1:]))
