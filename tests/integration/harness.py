@@ -150,11 +150,11 @@ class World:
         for path in self.recordings():
             os.unlink(path)
 
-    def report(self, *arguments, status=0):
+    def report(self, *arguments, status=0, **extra):
         command = [os.path.join(self.build, "gpumem-report"), *arguments]
         done = subprocess.run(command, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, errors="replace", timeout=self.time_limit(),
-                              env=self.environment(False, LD_LIBRARY_PATH=os.path.join(self.build, "lib")))
+                              env=self.environment(False, **{"LD_LIBRARY_PATH": os.path.join(self.build, "lib"), **extra}))
         if status is not None:
             expect(done.returncode == status, f"gpumem-report {' '.join(arguments)} ended with "
                    f"{done.returncode}, not {status}: {done.stderr.strip()[-400:]}")

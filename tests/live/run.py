@@ -81,6 +81,27 @@ def case_once(world):
     expect_equal("no such process", world.report("live", "--once", "999999999", status=None).status, 3)
 
 
+def case_others(world):
+    """Who else is on the GPU is NVML's list, where a process that is watched is on it; else nothing is claimed of anybody."""
+    child, _, path = start(world)
+    extra = {"LD_LIBRARY_PATH": world.library_path}
+
+    def others(listed):
+        sim = f"memory:4GiB,foreign:800MiB/{listed}/train,foreign:300MiB/999999998/blender,foreign:400MiB/999999999/Xorg"
+        root = json.loads(world.report("live", "--json", path, **extra, GPUSIM=sim).out)
+        return root["processes"][0]["devices"][0]["other_processes"], world.report("live", "--once", path, **extra, GPUSIM=sim).out
+
+    rows, text = others(child.pid)
+    expect_equal("the others", rows, [{"pid": 999999999, "name": "Xorg", "bytes": 400 << 20},
+                                      {"pid": 999999998, "name": "blender", "bytes": 300 << 20}])
+    expect("others: Xorg(999999999) 400M blender(999999998) 300M" in text, text)
+    rows, text = others(999999997)
+    expect_equal("those of another namespace", rows, None)
+    expect("others:" not in text, text)
+    without = json.loads(world.report("live", "--json", path).out)["processes"][0]["devices"][0]
+    expect_equal("without NVML", without["other_processes"], None)
+
+
 def case_growth(world):
     """The floor grows, and there is an end; waves, a start that is over, and a step that was the only one are no growth."""
     for levels, growth in (("1 9 2 9 3 9 4 9", 0.5), ("5 9 5 9 5 9 5 9", 0), ("1 2 3 4 4 4 4 4", 0), ("9 8 7 6 5 4 3 2", 0),

@@ -334,12 +334,15 @@ static enum gpc_exit look_at_one(struct live *live)
 enum gpc_exit live_look(struct live *live)
 {
 	const char *target = live->report->options->target;
+	enum gpc_exit code = GPC_EXIT_MADE;
 
 	live->now_ns = monotonic_ns();
 	for (unsigned p = 0; p < live->n_processes; p++)
 		live->processes[p].is_seen = false;
 	if (target && !gpc_target_is_folder(target))
-		return look_at_one(live);
-	look_at_folder(live, target);
-	return GPC_EXIT_MADE;
+		code = look_at_one(live);
+	else
+		look_at_folder(live, target);
+	live_look_at_others(live);
+	return code;
 }

@@ -3,6 +3,7 @@
  * `live`: what processes hold now, looked at again and again.
  *
  *      recordings --look--> processes, each with its GPUs --draw--> a grid of cells --> terminal, or text
+ *      NVML       --look--> who else is on those GPUs
  *
  * A look reads each recording anew.  All but the calls a second comes from that one look: the shape of the
  * past and the growth from the recording's own history.
@@ -72,10 +73,19 @@ struct live_process {
 	unsigned n_names;
 };
 
+/* Processes of a GPU that no recording on the screen is of. */
+struct live_others {
+	char uuid[48];
+	struct gpucache_neighbour rows[GPUCACHE_MAX_NEIGHBOURS]; /* biggest first */
+	unsigned n;
+};
+
 struct live {
 	const struct gpc_report *report;
 	struct live_process *processes;
 	unsigned n_processes;
+	struct live_others others[LIVE_MAX_GPUS];
+	unsigned n_others;
 	uint64_t now_ns; /* CLOCK_MONOTONIC */
 };
 
@@ -90,6 +100,10 @@ static inline uint64_t live_in_use(const struct live_gpu *gpu)
 {
 	return gpc_bytes_add(gpu->sum.live_bytes, gpu->sum.direct_bytes);
 }
+
+/* Asks NVML about the GPUs of the last look; and what it said of one, NULL: nothing that can be claimed. */
+void live_look_at_others(struct live *live);
+const struct live_others *live_find_others(const struct live *live, const struct live_gpu *gpu);
 
 /* Growth in bytes a second, as of `now_ns`; 0 for less than four points. */
 double live_growth(const uint64_t *times_ns, const uint64_t *bytes, size_t n, uint64_t now_ns);

@@ -8,7 +8,22 @@ static void add_rate(struct json_object *object, const char *key, double rate)
 	json_object_object_add(object, key, rate >= 0 ? json_object_new_double(rate) : NULL);
 }
 
-static struct json_object *gpu_json(const struct live_gpu *gpu)
+static struct json_object *others_json(const struct live_others *others)
+{
+	struct json_object *array = others ? json_object_new_array() : NULL;
+
+	for (unsigned i = 0; others && i < others->n; i++) {
+		struct json_object *row = json_object_new_object();
+
+		gpc_json_bytes(row, "pid", others->rows[i].pid);
+		gpc_json_text(row, "name", others->rows[i].name);
+		gpc_json_bytes(row, "bytes", others->rows[i].bytes);
+		json_object_array_add(array, row);
+	}
+	return array;
+}
+
+static struct json_object *gpu_json(const struct live *live, const struct live_gpu *gpu)
 {
 	struct json_object *object = json_object_new_object();
 	struct json_object *holders = json_object_new_array();
@@ -36,6 +51,7 @@ static struct json_object *gpu_json(const struct live_gpu *gpu)
 		json_object_array_add(holders, row);
 	}
 	json_object_object_add(object, "holders", holders);
+	json_object_object_add(object, "other_processes", others_json(live_find_others(live, gpu)));
 	return object;
 }
 
@@ -51,7 +67,7 @@ struct json_object *live_json(const struct live *live)
 		struct json_object *gpus = json_object_new_array();
 
 		for (unsigned g = 0; g < process->n_gpus; g++)
-			json_object_array_add(gpus, gpu_json(&process->gpus[g]));
+			json_object_array_add(gpus, gpu_json(live, &process->gpus[g]));
 		json_object_object_add(object, "devices", gpus);
 		json_object_array_add(processes, object);
 	}

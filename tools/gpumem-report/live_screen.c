@@ -193,6 +193,26 @@ static int draw_warning(struct live_grid *grid, int row, const struct card *card
 	return row + 1;
 }
 
+/* As gpustat has them: "blender(5151) 300M". */
+static int draw_others(
+	const struct live *live, struct live_grid *grid, int row, const struct card *card)
+{
+	const struct live_others *others = live_find_others(live, card->gpu);
+	int at;
+
+	if (!others || others->n == 0)
+		return row;
+	at = put(grid, row, 2, LIVE_DIM, "others:");
+	for (unsigned i = 0; i < others->n; i++) {
+		const struct gpucache_neighbour *one = &others->rows[i];
+
+		at = put(grid, row, at, LIVE_DIM, " %.*s(%u) %s", (int)sizeof one->name,
+			one->name[0] ? one->name : "?", one->pid,
+			one->bytes == GPUCACHE_UNKNOWN ? "?" : brief((double)one->bytes));
+	}
+	return row + 1;
+}
+
 static int compare_lines(const struct line *a, const struct line *b, enum live_order order)
 {
 	double x = a->gpu ? (double)live_in_use(a->gpu) : -1;
@@ -407,8 +427,10 @@ void live_draw(const struct live *live, struct live_screen *screen, struct live_
 	int room;
 
 	draw_title(live, screen, grid);
-	for (unsigned c = 0; c < n_cards && row < grid->rows / 2; c++)
+	for (unsigned c = 0; c < n_cards && row < grid->rows / 2; c++) {
 		row = draw_warning(grid, draw_card(grid, row, &cards[c]), &cards[c]);
+		row = draw_others(live, grid, row, &cards[c]);
+	}
 	draw_head(grid, ++row);
 	screen->n_lines = n;
 	screen->chosen = screen->chosen >= n ? n - 1 : screen->chosen;
