@@ -263,7 +263,7 @@ $(B)/%.o: %.c
 
 ##### Lints #####
 
-lint: $(LIB_SO) $(SIMCUDA)                 ## formatting, layers, sizes, exports, headers, words, README
+lint: $(LIB_SO) $(SIMCUDA)                 ## formatting, layers, sizes, exports, headers, words, docs
 	$(Q)tests/lint/run.sh "$(FORMATTED)" "$(HEADERS)" $(LIB_SO) "$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS)"
 
 ##### Installing #####

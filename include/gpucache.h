@@ -67,7 +67,7 @@ GPUCACHE_API const char *gpucache_error_text(int error);
  * Gives `size` > 0 bytes of the current context's device, for any stream; as cudaMalloc.
  *
  * GPUCACHE_ERROR_INVALID_VALUE: size 0 or ret_ptr NULL.  GPUCACHE_ERROR_OUT_OF_MEMORY: after
- * everything that the README's ladder lists.
+ * everything that the ladder of docs/OUT-OF-MEMORY.md lists.
  */
 GPUCACHE_API int gpucache_malloc(void **ret_ptr, size_t size);
 
@@ -217,7 +217,7 @@ GPUCACHE_API void gpucache_set_oom_handler(gpucache_oom_handler handler, void *a
 /*
  * From here to gpucache_tag_pop, what this thread allocates is labelled with `name` in the
  * recording, by whichever function it does.  Ranges nest: "train/step" is step inside train.  NVTX
- * ranges of the same thread do the same, see the README, and both may be nested in each other.
+ * ranges of the same thread do the same, see docs/API.md, and both may be nested in each other.
  *
  * Works at any time, also before CUDA is initialised; with GPUCACHE=0 it changes nothing.  Of
  * `name`, UTF-8, 76 bytes are kept.  32 ranges deep, and beyond some thousand names in all, the

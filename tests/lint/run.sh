@@ -36,7 +36,7 @@ lint exports "$dir/check_exports.sh" "$library" preload/symbols.def include/gpuc
 lint standins "$dir/check_standins.sh" "$(dirname "$library")/simcuda"
 lint mirror "$dir/check_mirror.sh"
 lint words "$dir/check_words.sh"
-lint readme "$dir/check_readme.sh"
+lint docs "$dir/check_docs.sh"
 lint abi "$dir/check_abi.sh"
 lint scripts "$dir/check_scripts.sh"
 lint self "$dir/selftest.sh"

@@ -87,18 +87,34 @@ printf 'int cuMemAlloc_v2, cuMemFree_v2, dlsym, _exit, _Exit, InitializeInjectio
 "${CC:-gcc}" -shared -o lib.so lib.c
 must_be_silent "$here/check_exports.sh" lib.so symbols.def gpucache.h
 
+mkdir -p docs src/base
 printf 'OPTION(cache, BOOL, "on", 0, 0, NULL, "answer from the cache")\n' >src/config/options.def
+printf 'VERDICT(LIMIT, "limit", "a limit refuses")\n' >src/base/verdict.def
 printf 'all:\n' >Makefile
-{
-	printf '<!-- options -->\n'
-	"$here/check_readme.sh" --table "$dir"
-	printf '<!-- /options -->\n'
-} >README.md
-must_be_silent "$here/check_readme.sh" "$dir"
+paste_table() { # NAME FILE
+	printf '<!-- %s -->\n' "$1"
+	"$here/check_docs.sh" --table "$1" "$dir"
+	printf '<!-- /%s -->\n' "$1"
+}
+paste_table options >docs/OPTIONS.md
+paste_table verdicts >docs/OUT-OF-MEMORY.md
+printf 'took 1.03 times\n' >docs/PERFORMANCE.md
+printf 'takes 1.03 times as long [there](docs/OPTIONS.md)\n' >README.md
+must_be_silent "$here/check_docs.sh" "$dir"
 # shellcheck disable=SC2016
-printf '```\n$ make flowers\n```\n' >>README.md
-must_find 'there is no such command or target' "$here/check_readme.sh" "$dir"
-printf 'nothing\n' >README.md
-must_find 'the option table is not' "$here/check_readme.sh" "$dir"
+printf '```\n$ make flowers\n```\n' >docs/odd.md
+must_find 'docs/odd.md: "make flowers": there is no such command or target' "$here/check_docs.sh" "$dir"
+printf '[there](gone.md)\n' >docs/odd.md
+must_find 'links to gone.md' "$here/check_docs.sh" "$dir"
+rm docs/odd.md
+printf '1.04 times\n' >README.md
+must_find '1.04 times is in no table' "$here/check_docs.sh" "$dir"
+yes '' | head -201 >README.md
+must_find 'more than 200 lines' "$here/check_docs.sh" "$dir"
+printf 'nothing\n' >docs/OPTIONS.md
+must_find 'the table of options is not' "$here/check_docs.sh" "$dir"
+paste_table options >docs/OPTIONS.md
+printf 'nothing\n' >docs/OUT-OF-MEMORY.md
+must_find 'the table of verdicts is not' "$here/check_docs.sh" "$dir"
 
 exit $failed

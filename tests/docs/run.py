@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""run.py BUILD_DIR [FILE...]: every command of the README and of docs/ is typed, section by section, in order.
+
+A section is one session of a shell in a folder of its own, with build/ and tests/ beside it, on a simulated GPU; `python` is this
+interpreter, train.py a program that allocates.  A command may end with another status than 0 only where EXPECTED says so, and
+is left out only where NOT_HERE says why.  One line a page; the last line is "N passed, N failed".
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# What a test cannot do, by how the command begins.
+NOT_HERE = {
+    "git clone": "needs the network",
+    "make": "builds; check_docs.sh knows the targets, tests/integration/cases_first.py runs the demo",
+    "docker": "needs Docker",
+    "kubectl": "needs a cluster",
+    "sudo": "changes this machine",
+    "apt": "changes this machine",
+    "pip install": "tests/package/run.py installs it",
+    "tests/": "a test that others run",
+}
+
+# Commands that end with another status, by a part of them, and why.
+EXPECTED = {
+    "--fail-on=oom": (0, 1),    # 1: there was one
+    "--oom": (1,),              # the program met its own error
+    "tests/programs/gpt.py": (0, 1),
+}
+
+# What a page writes for the reader to fill in, or that never ends.
+INSTEAD = {
+    r"/var/lib/node_exporter/textfile/": "",
+    r" --watch=\S+": "",
+    r"\bDIR/": "",
+    r"\bDIR\b": "recordings",
+}
+
+# What stands for a program that is not here.
+STUBS = {
+    "torchrun": 'while [ "${1#-}" != "$1" ]; do case $1 in *=*|--standalone) shift;; *) shift 2;; esac; done\n'
+                'for rank in 0 1; do RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 python "$@" || exit; done\n',
+}
+
+
+def sections_of(path):
+    """The commands of its code blocks, section by section, without the comments behind them."""
+    inside = False
+    sections = [[]]
+    with open(path) as file:
+        for line in file:
+            if line.startswith("```"):
+                inside = not inside
+            elif not inside and line.startswith("## "):
+                sections.append([])
+            elif inside and line.startswith("$ "):
+                command = re.sub(r"\s{2,}#.*$", "", line[2:].rstrip())
+                for pattern, instead in INSTEAD.items():
+                    command = re.sub(pattern, instead, command)
+                sections[-1].append(command)
+    return sections
+
+
+def reason_not_here(command):
+    bare = re.sub(r"^(?:[A-Z_0-9]+=\S* +)*", "", command)
+    return next((why for word, why in NOT_HERE.items() if bare.startswith(word)), None)
+
+
+def prepare(build):
+    folder = tempfile.mkdtemp(prefix="gpucache-docs-")
+    tools = os.path.join(folder, "bin")
+    os.makedirs(tools)
+    os.symlink(build, os.path.join(folder, "build"))
+    for name in ("tests", "examples", "docs", "include"):
+        if os.path.isdir(os.path.join(TOP, name)):
+            os.symlink(os.path.join(TOP, name), os.path.join(folder, name))
+    for name in ("python", "python3"):
+        with open(os.path.join(tools, name), "w") as file:
+            file.write(f'#!/bin/sh\nexec {sys.executable} -B "$@"\n')
+        os.chmod(file.name, 0o755)
+    for name, body in STUBS.items():
+        with open(os.path.join(tools, name), "w") as file:
+            file.write("#!/bin/sh\n" + body)
+        os.chmod(file.name, 0o755)
+    for name in ("gpumem-report", "gpumem-replay", "gpucache-run"):
+        os.symlink(os.path.join(build, name), os.path.join(tools, name))
+    shutil.copy(os.path.join(TOP, "tests", "programs", "train.py"), os.path.join(folder, "train.py"))
+    return folder
+
+
+def environment(build, folder):
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("GPUCACHE", "GPUSIM", "LD_", "MAKE"))}
+    env.update(PATH=f"{folder}/bin:{env['PATH']}", LD_LIBRARY_PATH=f"{build}/simcuda", GPUSIM="memory:4GiB", TMPDIR=folder,
+               HOME=folder, GPUCACHE_OUTPUT=f"{folder}/recordings/%p.gpucache", NO_COLOR="1")
+    return env
+
+
+def in_own_shm(command):
+    """The default place of recordings is everybody's: with an empty /dev/shm, where one may have that."""
+    wrap = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
+    able = subprocess.run([*wrap, "true"], capture_output=True, check=False).returncode == 0
+    return [*wrap, *command] if able else command
+
+
+def run_section(build, commands):
+    """Returns what went wrong, and how many commands ran."""
+    typed = [command for command in commands if not reason_not_here(command)]
+    if not typed:
+        return [], 0
+    folder = prepare(build)
+    env = environment(build, folder)
+    with open(os.path.join(folder, "page.sh"), "w") as file:
+        # Recordings that the first commands may read: of a run that ended, and of one that ran out of memory.
+        for arguments in ("--steps 5", "--oom"):
+            file.write(f"LD_PRELOAD=$PWD/build/libgpucache.so build/programs/train {arguments} >/dev/null 2>&1\n")
+        for number, command in enumerate(typed):
+            file.write(f"{{ {command}\n}} >out.{number} 2>&1 </dev/null; echo $? >status.{number}\n")
+    faults = []
+    try:
+        subprocess.run(in_own_shm(["bash", "page.sh"]), cwd=folder, env=env, capture_output=True, timeout=600, check=False)
+        for number, command in enumerate(typed):
+            status = int(open(os.path.join(folder, f"status.{number}")).read() or -1)
+            allowed = next((what for part, what in EXPECTED.items() if part in command), (0,))
+            if status not in allowed:
+                with open(os.path.join(folder, f"out.{number}"), errors="replace") as file:
+                    faults.append(f"$ {command}\n    exit status {status}: {file.read()[-600:]}")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return faults, len(typed)
+
+
+def manifests(path):
+    """What a page offers to be pasted parses: YAML where there is a reader, JSON."""
+    with open(path) as file:
+        text = file.read()
+    for kind, body in re.findall(r"```(yaml|json|python)\n(.*?)```", text, re.S):
+        try:
+            if kind == "json":
+                json.loads(body)
+            elif kind == "python":
+                compile(body, path, "exec")
+            else:
+                import yaml
+                list(yaml.safe_load_all(body))
+        except ImportError:
+            pass
+        except Exception as error:  # whatever the parser raises
+            yield f"a block of {kind} is none: {error}"
+
+
+def main():
+    if len(sys.argv) < 2 or not os.path.isdir(sys.argv[1]):
+        sys.exit(__doc__)
+    build = os.path.abspath(sys.argv[1])
+    pages = sys.argv[2:] or [os.path.join(TOP, "README.md")] + sorted(
+        os.path.join(TOP, "docs", name) for name in os.listdir(os.path.join(TOP, "docs")) if name.endswith(".md"))
+    n_bad = 0
+    for path in pages:
+        faults, n_commands = [], 0
+        for commands in sections_of(path):
+            found, n_typed = run_section(build, commands)
+            faults += found
+            n_commands += n_typed
+        faults += manifests(path)
+        n_bad += bool(faults)
+        print(("FAIL " if faults else "ok ") + os.path.relpath(path, TOP) + f": {n_commands} commands")
+        for fault in faults:
+            print("  " + fault)
+    print(f"{len(pages) - n_bad} passed, {n_bad} failed")
+    sys.exit(1 if n_bad else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# check_docs.sh [--table options|verdicts] [TOP]: the README and docs/ say what is true.
+#
+#   1 tables between <!-- NAME --> and <!-- /NAME --> are what the sources give: options (docs/OPTIONS.md) by
+#     src/config/options.def, verdicts (docs/OUT-OF-MEMORY.md) by src/base/verdict.def;  --table prints one, to be pasted
+#   2 each command of a code block, in lines that start with "$ ", exists: a target of the Makefile, a tool of this
+#     repository, or a program that every system has.  tests/docs/run.py runs them
+#   3 each file that a link names is there
+#   4 the README has at most 200 lines, and its times ("1.03 times") are those of docs/PERFORMANCE.md
+set -eu
+table=''
+if [ "${1:-}" = --table ]; then
+	table=$2
+	shift 2
+fi
+cd "${1:-$(dirname "$0")/../..}"
+
+options_table() {
+	echo '| option | type | default | what it does |'
+	echo '| --- | --- | --- | --- |'
+	awk '/^OPTION\(/ {
+		row = $0
+		sub(/^OPTION\([ \t]*/, "", row)
+		name = row; sub(/[ \t]*,.*/, "", name)
+		sub(/^[^,]*,[ \t]*/, "", row)
+		type = row; sub(/[ \t]*,.*/, "", type)
+		# The strings of a row: the default, the choices where there are any, the help.
+		n = 0
+		while (match(row, /"[^"]*"/)) {
+			text[++n] = substr(row, RSTART + 1, RLENGTH - 2)
+			row = substr(row, RSTART + RLENGTH)
+		}
+		kind = tolower(type)
+		if (type == "ENUM") {
+			kind = text[2]
+			gsub(/\|/, ", ", kind)
+		}
+		value = text[1] == "" ? "" : "`" text[1] "`"
+		print "| `" name "` | " kind " | " value " | " text[n] " |"
+	}' src/config/options.def
+}
+
+verdicts_table() {
+	echo '| cause | what it means |'
+	echo '| --- | --- |'
+	sed -nE 's/^VERDICT\([A-Z_]+, *"([^"]*)", *"([^"]*)"\)$/| \1 | \2 |/p' src/base/verdict.def | grep -v '^| unknown'
+}
+
+print_table() { # NAME
+	case $1 in
+	options) options_table ;;
+	verdicts) verdicts_table ;;
+	esac
+}
+
+if [ -n "$table" ]; then
+	print_table "$table"
+	exit 0
+fi
+
+status=0
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+compare_table() { # NAME FILE SOURCE
+	print_table "$1" >"$dir/expected"
+	sed -n "/^<!-- $1 -->\$/,/^<!-- \\/$1 -->\$/p" "$2" 2>/dev/null | grep '^|' >"$dir/found" || true
+	if ! diff "$dir/found" "$dir/expected" >"$dir/diff"; then
+		echo "$2: the table of $1 is not what $3 says (< $2, > $3);"
+		echo "$2: tests/lint/check_docs.sh --table $1 prints the right one"
+		cat "$dir/diff"
+		status=1
+	fi
+}
+compare_table options docs/OPTIONS.md src/config/options.def
+compare_table verdicts docs/OUT-OF-MEMORY.md src/base/verdict.def
+
+makefiles=$(find . -name Makefile -not -path './build/*' -o -name '*.mk' -not -path './build/*')
+known_command() { # WORD NEXT_WORD
+	case $1 in
+	make)
+		case $2 in
+		'' | *=* | -*) return 0 ;;
+		esac
+		# shellcheck disable=SC2086
+		grep -qE "^([a-z-]+ )*$2( [a-z-]+)*:" $makefiles
+		;;
+	git | cd | sudo | apt | python | python3 | pip | ls | cat | echo | pkg-config | gcc | g++ | cmake | man | export | docker) return 0 ;;
+	./* | YOUR_PROGRAM | train | nvcc) return 0 ;;
+	*) [ -e "tools/$(basename "$1")" ] ;;
+	esac
+}
+
+for file in README.md docs/*.md; do
+	awk '/^```/ { inside = !inside; next } inside && /^\$ / { print substr($0, 3) }' "$file" >"$dir/commands"
+	while read -r line; do
+		# Words of the form NAME=value before the command are its environment.
+		command=$(printf '%s\n' "$line" | sed -E 's/^([A-Z_0-9]+=[^ ]* +)*//')
+		word=${command%% *}
+		rest=${command#"$word"}
+		rest=${rest# }
+		if ! known_command "$word" "${rest%% *}"; then
+			echo "$file: \"$line\": there is no such command or target"
+			status=1
+		fi
+	done <"$dir/commands"
+	grep -oE '\]\([^)#: ]+\)' "$file" | sed 's/^](//; s/)$//' >"$dir/links" || true
+	while read -r link; do
+		[ -e "$(dirname "$file")/$link" ] || {
+			echo "$file: links to $link, which is not there"
+			status=1
+		}
+	done <"$dir/links"
+done
+
+if [ "$(wc -l <README.md)" -gt 200 ]; then
+	echo "README.md: has more than 200 lines; the rest goes to docs/"
+	status=1
+fi
+grep -oE '[0-9]+\.[0-9]+ times' README.md | sed 's/ times//' >"$dir/numbers" || true
+while read -r number; do
+	grep -qF "$number" docs/PERFORMANCE.md || {
+		echo "README.md: $number times is in no table of docs/PERFORMANCE.md"
+		status=1
+	}
+done <"$dir/numbers"
+exit $status
