@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fork and exec, a loop that looks, and the end of the program. */
+#include "tools/gpumem-report/fit_program.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "format/balance.h"
+#include "tools/gpumem-report/target.h"
+#include "tools/replay/steps.h"
+
+#define DEFAULT_STEPS 20
+#define S_NS          UINT64_C(1000000000)
+#define TICK_NS       100000000
+#define LOOK_NS       S_NS
+#define PATIENCE_NS   (5 * S_NS)
+
+static volatile sig_atomic_t n_interrupts;
+
+static void on_interrupt(int signal)
+{
+	(void)signal;
+	n_interrupts++;
+}
+
+static uint64_t real_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * S_NS + (uint64_t)now.tv_nsec;
+}
+
+static bool make_folder(struct fit_program *program)
+{
+	const char *output = getenv("GPUCACHE_OUTPUT");
+	const char *temporary = getenv("TMPDIR");
+	struct gpc_text text = gpc_text_init(program->folder, sizeof program->folder);
+	const char *end = output ? output + strcspn(output, "%") : NULL;
+
+	while (end && end > output && end[-1] != '/')
+		end--;
+	program->is_temporary = !end || end == output;
+	if (program->is_temporary) {
+		gpc_text_add(&text, "%s/gpucache-fit-XXXXXX",
+			temporary && *temporary ? temporary : "/tmp");
+		return mkdtemp(program->folder);
+	}
+	gpc_text_add(&text, "%.*s", (int)(end - output), output);
+	return true;
+}
+
+static void to_file(const struct fit_program *program)
+{
+	char path[400];
+	int fd;
+
+	gpc_format(path, sizeof path, "%s/output", program->folder);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	(void)dup2(fd, STDOUT_FILENO);
+	(void)dup2(fd, STDERR_FILENO);
+}
+
+static void become(const struct fit_program *program, const struct gpc_options *options,
+	const char *variable, const char *value, bool is_quiet)
+{
+	char output[400];
+
+	gpc_format(output, sizeof output, "%s/%%p.gpucache", program->folder);
+	if (program->is_temporary)
+		(void)setenv("GPUCACHE_OUTPUT", output, 1);
+	if (variable)
+		(void)setenv(variable, value, 1);
+	if (is_quiet && program->is_temporary)
+		to_file(program);
+	else if (options->json)
+		(void)dup2(STDERR_FILENO, STDOUT_FILENO);
+	(void)execvp(options->program[0], options->program);
+	gpc_complain("%s: %s", options->program[0], strerror(errno));
+	_exit(127);
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t peak_of(const struct gpc_recording *recording)
+{
+	uint64_t most = 0;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_DEVICES].count; i++) {
+		struct gpucache_device device;
+		struct gpc_device_totals totals;
+
+		if (!gpc_recording_read_device(recording, i, &device))
+			continue;
+		totals = gpc_recording_totals(recording, device.ordinal);
+		most = larger(most, gpc_bytes_add(totals.sum.peak_reserved_bytes,
+						   totals.sum.peak_direct_bytes));
+	}
+	return most;
+}
+
+/* The recording of most, opened, of those that began since the program did; NULL: there is none yet. */
+static struct gpc_recording *open_most(const struct fit_program *program, unsigned *ret_n)
+{
+	struct gpc_recording *best = NULL;
+	struct gpc_directory directory;
+
+	*ret_n = 0;
+	if (gpc_directory_open(&directory, program->folder) != GPC_OK)
+		return NULL;
+	for (size_t i = 0; i < directory.n_entries; i++) {
+		const struct gpc_directory_entry *entry = &directory.entries[i];
+		struct gpc_recording *recording;
+		char why[200];
+		struct gpc_text text = gpc_text_init(why, sizeof why);
+
+		if (entry->status != GPC_OK ||
+			entry->header.start_realtime_ns < program->start_ns ||
+			gpc_recording_open(entry->path, &recording, &text) != GPC_OK)
+			continue;
+		*ret_n += peak_of(recording) > 0;
+		if (peak_of(recording) > (best ? peak_of(best) : 0)) {
+			gpc_recording_close(best);
+			best = recording;
+		} else {
+			gpc_recording_close(recording);
+		}
+	}
+	gpc_directory_close(&directory);
+	return best;
+}
+
+static void show_progress(const struct gpc_steps *steps, const struct gpc_trace *trace,
+	uint64_t elapsed_ns)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\rstep %s, %s asked for, %s \033[K", gpc_show_count(steps->n),
+			gpc_show_bytes(trace->peak_live_bytes), gpc_show_duration(elapsed_ns));
+}
+
+/* True: it has taken its steps. */
+static bool look(const struct fit_program *program, const struct gpc_options *options)
+{
+	uint64_t most = options->steps ? options->steps : DEFAULT_STEPS;
+	struct gpc_steps steps = { 0 };
+	struct gpc_trace trace;
+	unsigned n;
+	struct gpc_recording *recording = open_most(program, &n);
+
+	if (recording && !gpc_trace_of_tensors(recording, options->device, &trace)) {
+		steps = gpc_steps_count(&trace);
+		show_progress(&steps, &trace, real_ns() - program->start_ns);
+		gpc_trace_fini(&trace);
+	}
+	gpc_recording_close(recording);
+	return steps.n > most;
+}
+
+/* What runs until `pid` ends.  A look that takes long is taken less often. */
+static void watch(struct fit_program *program, const struct gpc_options *options, pid_t pid)
+{
+	const struct timespec tick = { .tv_nsec = TICK_NS };
+	uint64_t next_ns = gpc_clock_monotonic_ns() + LOOK_NS;
+	uint64_t kill_ns = 0;
+
+	while (waitpid(pid, &program->status, WNOHANG) == 0) {
+		uint64_t now_ns = gpc_clock_monotonic_ns();
+
+		(void)nanosleep(&tick, NULL);
+		if (kill_ns && now_ns > kill_ns)
+			(void)kill(pid, SIGKILL);
+		if (!kill_ns && n_interrupts > 1) {
+			(void)kill(pid, SIGTERM);
+			kill_ns = now_ns + PATIENCE_NS;
+		}
+		if (kill_ns || now_ns < next_ns)
+			continue;
+		if (look(program, options)) {
+			program->is_stopped = true;
+			(void)kill(pid, SIGTERM);
+			kill_ns = now_ns + PATIENCE_NS;
+		}
+		next_ns = gpc_clock_monotonic_ns();
+		next_ns += larger(LOOK_NS, 10 * (next_ns - now_ns));
+	}
+	if (isatty(STDERR_FILENO))
+		fputs("\r\033[K", stderr);
+	program->is_interrupted = n_interrupts > 0;
+	if (program->is_stopped)
+		program->status = 0;
+}
+
+enum gpc_exit fit_program_run(struct fit_program *program, const struct gpc_options *options,
+	const char *variable, const char *value, bool is_quiet)
+{
+	const struct sigaction action = { .sa_handler = on_interrupt };
+	pid_t pid;
+
+	*program = (struct fit_program){ .start_ns = real_ns() };
+	(void)sigaction(SIGINT, &action, NULL);
+	if (!make_folder(program)) {
+		gpc_complain("%s: %s", program->folder, strerror(errno));
+		return GPC_EXIT_IO;
+	}
+	pid = fork();
+	if (pid == 0)
+		become(program, options, variable, value, is_quiet);
+	if (pid < 0) {
+		gpc_complain("no process for %s: %s", options->program[0], strerror(errno));
+		return GPC_EXIT_IO;
+	}
+	watch(program, options, pid);
+	return GPC_EXIT_MADE;
+}
+
+enum gpc_exit fit_program_open(
+	const struct fit_program *program, struct gpc_report *report, unsigned *ret_n)
+{
+	report->recording = open_most(program, ret_n);
+	if (!report->recording) {
+		gpc_complain("the program took no memory of a GPU; it ended with %s %d",
+			WIFSIGNALED(program->status) ? "signal" : "status",
+			WIFSIGNALED(program->status) ? WTERMSIG(program->status)
+						     : WEXITSTATUS(program->status));
+		return GPC_EXIT_NOT_FOUND;
+	}
+	report->frames = gpc_frames_create(report->recording, &report->options->places);
+	if (report->frames)
+		return GPC_EXIT_MADE;
+	gpc_complain("no memory for stacks");
+	return GPC_EXIT_IO;
+}
+
+void fit_program_end(struct fit_program *program)
+{
+	DIR *folder = program->is_temporary ? opendir(program->folder) : NULL;
+	const struct dirent *entry;
+
+	while (folder && (entry = readdir(folder)))
+		if (entry->d_name[0] != '.')
+			(void)unlinkat(dirfd(folder), entry->d_name, 0);
+	if (folder) {
+		(void)closedir(folder);
+		(void)rmdir(program->folder);
+	}
+}
