@@ -143,7 +143,9 @@ static void explain_growth(const struct gpc_verdict_view *v, struct gpc_text *te
 {
 	gpc_text_add(text, "one call site grew by ");
 	add(text, v->oom->growth_bytes, " in the later part of the run");
-	if (v->facts->growth_blocks > 0)
+	if (v->facts->is_renewed)
+		gpc_text_add(text, ": it makes larger blocks for those that it gives back");
+	else if (v->facts->growth_blocks > 0)
 		gpc_text_add(text, ", by %llu blocks that it keeps",
 			(unsigned long long)v->facts->growth_blocks);
 }

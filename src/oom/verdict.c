@@ -6,6 +6,7 @@
 #include "base/balance.h"
 #include "base/bytes.h"
 #include "base/torch.h"
+#include "stats/growth.h"
 
 /* Driver allocations come in steps of 2 MiB, so less than a step of room is none. */
 #define DRIVER_STEP (2 * GPC_MIB)
@@ -16,11 +17,7 @@
 /* Free pieces below this part of the device do not count as the reason while it was nearly full. */
 #define WASTED_PART 8u
 
-/*
- * One site asked so often for what it keeps that it is a loop; with fewer blocks it may be the layers of
- * a model, of which several sites keep something.
- */
-#define MANY_BLOCKS 256u
+/* A site with fewer blocks may be the layers of a model, of which several sites keep something. */
 #define SOME_BLOCKS 12u
 
 struct gpc_verdict_facts gpc_verdict_facts_unknown(void)
@@ -269,7 +266,7 @@ static enum gpucache_strength test_neighbour(const struct gpc_verdict_view *v)
 {
 	uint64_t others = v->others;
 
-	if (!(v->scarce || outweighs_waste(v, others)) || !known(others) ||
+	if (!(v->scarce || outweighs_waste(v, others)) || !known(others) || others == 0 ||
 		!at_least(gpc_bytes_add(v->sum, others), v->need))
 		return GPUCACHE_STRENGTH_NONE;
 	if (is_small(v, others))
@@ -307,15 +304,19 @@ static enum gpucache_strength test_untracked(const struct gpc_verdict_view *v)
 
 /*
  * One loop keeps what it asks for; not the layers of a model, which are few and of several sites, and not
- * what is loaded once, during which nothing is freed.
+ * what is loaded once, during which nothing is freed: a model's weights may be many, but of many sizes.
  */
 static bool is_loop(const struct gpc_verdict_view *v)
 {
 	const struct gpc_verdict_facts *facts = v->facts;
 
-	if (facts->growth_held_blocks >= MANY_BLOCKS)
+	bool is_loaded = facts->n_free < facts->growth_blocks;
+
+	if (facts->is_renewed)
 		return true;
-	return facts->growth_blocks >= SOME_BLOCKS && facts->n_free >= facts->growth_blocks &&
+	if (facts->growth_held_blocks >= GPC_GROWTH_MANY_BLOCKS)
+		return !(is_loaded && facts->is_varied);
+	return facts->growth_blocks >= SOME_BLOCKS && !is_loaded &&
 	       facts->growth_others <= v->oom->growth_bytes / 2;
 }
 
@@ -327,6 +328,9 @@ static bool is_outweighed(const struct gpc_verdict_view *v)
 	bool has_freed = facts->growth_held < facts->growth_total / 4 * 3;
 
 	if (at_least(v->others, growth) || v->contexts >= growth)
+		return true;
+	/* A request larger than all that grew, of another place. */
+	if (v->need >= growth && v->oom->stack != v->oom->growth_stack)
 		return true;
 	/* A site that gave back much of it leaves holes, and does not go on as before. */
 	return has_freed && v->wasted >= growth / 2;

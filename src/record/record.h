@@ -387,6 +387,14 @@ static inline bool gpc_record_is_peak(struct gpc_record *rec, uint32_t device, u
 	       live >= atomic_load_explicit(&rec->peak_next[device], memory_order_relaxed);
 }
 
+/* The most live bytes of a device so far, and 1 % or 64 MiB, whichever is less; 0: not known. */
+static inline uint64_t gpc_record_next_peak(struct gpc_record *rec, uint32_t device)
+{
+	return device < rec->n_devices
+		       ? atomic_load_explicit(&rec->peak_next[device], memory_order_relaxed)
+		       : 0;
+}
+
 /*
  * Told the bytes of a device after each allocation; where `live` passes the last recorded peak by
  * 1 % or 64 MiB, whichever is less, records who holds what.

@@ -108,7 +108,8 @@ static void note_levels(struct gpc_device *device, uint64_t now_ns)
 {
 	record_levels(device, now_ns);
 	gpc_growth_note(&device->growth,
-		GPC_DEVICE_SUM(device, n_malloc) + gpc_tensors_n_malloc(device), now_ns);
+		GPC_DEVICE_SUM(device, n_malloc) + gpc_tensors_n_malloc(device), now_ns,
+		gpc_record_next_peak(&gpc_runtime.record, device->ordinal));
 }
 
 void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,

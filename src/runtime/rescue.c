@@ -233,14 +233,22 @@ static void add_block_facts(
 	const struct gpc_device *device, struct gpucache_oom *oom, struct gpc_verdict_facts *facts)
 {
 	const struct gpc_record *record = &gpc_runtime.record;
-	struct gpc_growing growing = gpc_growth_find(&device->growth, device->ordinal, oom->holders,
-		oom->n_holders, record->blocks, record->n_blocks);
+	const struct gpc_growth_view view = { .device = device->ordinal,
+		.holders = oom->holders,
+		.n_holders = oom->n_holders,
+		.sites = record->sites,
+		.n_sites = gpc_record_site_end(record),
+		.blocks = record->blocks,
+		.n_blocks = record->n_blocks };
+	struct gpc_growing growing = gpc_growth_find(&device->growth, &view);
 	struct gpucache_block block;
 
 	oom->growth_stack = growing.stack;
 	oom->growth_bytes = growing.bytes;
 	facts->growth_blocks = growing.n_blocks;
 	facts->growth_others = growing.others_bytes;
+	facts->is_renewed = growing.is_renewed;
+	facts->is_varied = growing.is_varied;
 	if (growing.stack)
 		add_site_facts(device->ordinal, growing.stack, facts);
 	facts->plain_live = gpc_plain_live(

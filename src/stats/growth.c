@@ -1,19 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stats/growth.h"
 
-#include <stdbool.h>
-
 #include "base/held.h"
 #include "base/saturating.h"
 
 /* Allocations before the first moment: a leak of large blocks fills a device within some dozen. */
 #define FIRST_STEP 2
 
+/* Blocks of the last two windows are young. */
+#define FIRST_YOUNG (GPC_GROWTH_WINDOWS - 2)
+
+/* A site whose largest block is so many times its smallest has blocks of many sizes. */
+#define VARIED 4
+
 /* What a site keeps of each window. */
 struct kept {
 	uint64_t n_blocks;
 	uint64_t bytes;
-	uint32_t windows; /* bit w: something of window w */
+	uint64_t smallest;
+	uint64_t largest;
+	uint32_t windows;     /* bit w: something of window w */
+	uint64_t young_bytes; /* of the last two windows */
+};
+
+/* The last windows, and what the sites keep of them. */
+struct look {
+	const struct gpc_growth_view *view;
+	uint32_t n_sites;                      /* of view->holders */
+	uint64_t times_ns[GPC_GROWTH_WINDOWS]; /* of the beginning of each */
+	uint64_t peaks[GPC_GROWTH_WINDOWS];    /* at that time */
+	struct kept kept[GPC_GROWTH_MAX_SITES];
+	uint64_t old_bytes; /* kept of all but the last two, by all sites */
 };
 
 void gpc_growth_init(struct gpc_growth *growth)
@@ -22,18 +39,24 @@ void gpc_growth_init(struct gpc_growth *growth)
 	atomic_store(&growth->next, FIRST_STEP);
 }
 
+static void move(uint64_t *to, const uint64_t *from)
+{
+	__atomic_store_n(to, __atomic_load_n(from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+
 /* Keeps every second moment: the distance between them doubles. */
 static uint32_t thin(struct gpc_growth *growth)
 {
-	for (uint32_t i = 0; i < GPC_GROWTH_ROWS / 2; i++)
-		__atomic_store_n(&growth->times_ns[i],
-			__atomic_load_n(&growth->times_ns[2 * i + 1], __ATOMIC_RELAXED),
-			__ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < GPC_GROWTH_ROWS / 2; i++) {
+		move(&growth->times_ns[i], &growth->times_ns[2 * i + 1]);
+		move(&growth->peaks[i], &growth->peaks[2 * i + 1]);
+	}
 	growth->step *= 2;
 	return GPC_GROWTH_ROWS / 2;
 }
 
-void gpc_growth_take_moment(struct gpc_growth *growth, uint64_t n_mallocs, uint64_t now_ns)
+void gpc_growth_take_moment(
+	struct gpc_growth *growth, uint64_t n_mallocs, uint64_t now_ns, uint64_t peak_bytes)
 {
 	uint32_t n;
 
@@ -45,6 +68,7 @@ void gpc_growth_take_moment(struct gpc_growth *growth, uint64_t n_mallocs, uint6
 		atomic_store(&growth->n_times, n);
 	}
 	__atomic_store_n(&growth->times_ns[n], now_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&growth->peaks[n], peak_bytes, __ATOMIC_RELAXED);
 	atomic_store_explicit(&growth->n_times, n + 1, memory_order_release);
 	atomic_store(&growth->next, n_mallocs + growth->step);
 	atomic_flag_clear_explicit(&growth->is_busy, memory_order_release);
@@ -63,76 +87,172 @@ static bool window_of(const uint64_t *times_ns, uint64_t time_ns, uint32_t *ret_
 	return true;
 }
 
-static void keep(struct kept *kept, const struct gpucache_holder *holders, uint32_t n_holders,
-	const struct gpucache_block *block, uint32_t window)
+static void keep(struct kept *kept, const struct gpucache_block *block, uint32_t window)
 {
-	for (uint32_t i = 0; i < n_holders; i++) {
-		if (holders[i].stack != block->stack)
+	if (kept->n_blocks == 0 || block->requested < kept->smallest)
+		kept->smallest = block->requested;
+	if (block->requested > kept->largest)
+		kept->largest = block->requested;
+	kept->bytes = gpc_bytes_add(kept->bytes, block->requested);
+	kept->n_blocks++;
+	kept->windows |= 1u << window;
+	if (window >= FIRST_YOUNG)
+		kept->young_bytes = gpc_bytes_add(kept->young_bytes, block->requested);
+}
+
+static void count_block(struct look *look, const struct gpucache_block *block, uint32_t window)
+{
+	if (window < FIRST_YOUNG)
+		look->old_bytes = gpc_bytes_add(look->old_bytes, block->requested);
+	for (uint32_t i = 0; i < look->n_sites; i++) {
+		if (look->view->holders[i].stack != block->stack)
 			continue;
-		kept[i].bytes = gpc_bytes_add(kept[i].bytes, block->requested);
-		kept[i].n_blocks++;
-		kept[i].windows |= 1u << window;
+		keep(&look->kept[i], block, window);
 		return;
 	}
 }
 
+/* At the last windows of so many moments each; there are enough. */
+static void look_at(struct look *look, const struct gpc_growth *growth, uint32_t n_times,
+	uint32_t n_each, const struct gpc_growth_view *view)
+{
+	struct gpucache_block block;
+	uint32_t first = n_times - GPC_GROWTH_WINDOWS * n_each;
+	uint32_t window;
+
+	*look = (struct look){ .view = view, .n_sites = view->n_holders };
+	if (look->n_sites > GPC_GROWTH_MAX_SITES)
+		look->n_sites = GPC_GROWTH_MAX_SITES;
+	for (uint32_t i = 0; i < GPC_GROWTH_WINDOWS; i++) {
+		move(&look->times_ns[i], &growth->times_ns[first + i * n_each]);
+		move(&look->peaks[i], &growth->peaks[first + i * n_each]);
+	}
+	for (uint32_t i = 0; i < view->n_blocks; i++)
+		if (gpc_held_read(&view->blocks[i], view->device, &block) &&
+			window_of(look->times_ns, block.time_ns, &window))
+			count_block(look, &block, window);
+}
+
+static struct gpc_growing growing(const struct look *look, uint32_t i)
+{
+	const struct kept *kept = &look->kept[i];
+
+	return (struct gpc_growing){ .stack = look->view->holders[i].stack,
+		.n_up = (uint32_t)__builtin_popcount(kept->windows),
+		.bytes = kept->bytes,
+		.n_blocks = kept->n_blocks,
+		.is_varied = kept->largest / VARIED >= kept->smallest };
+}
+
+/* Whether a site gave back less than an eighth of all that it ever asked for. */
+static bool has_kept_all(const struct gpc_growth_view *view, uint32_t stack)
+{
+	for (uint32_t i = 0; i < view->n_sites; i++) {
+		const struct gpucache_site *site = &view->sites[i];
+		uint64_t asked = __atomic_load_n(&site->total_bytes, __ATOMIC_RELAXED);
+
+		if (__atomic_load_n(&site->stack, __ATOMIC_RELAXED) == stack &&
+			__atomic_load_n(&site->device, __ATOMIC_RELAXED) == view->device)
+			return __atomic_load_n(&site->live_bytes, __ATOMIC_RELAXED) >=
+			       asked - asked / 8;
+	}
+	return false;
+}
+
 /* The steady site that keeps most. */
-static struct gpc_growing choose(
-	const struct kept *kept, const struct gpucache_holder *holders, uint32_t n_holders)
+static struct gpc_growing choose(const struct look *look, bool is_whole)
 {
 	struct gpc_growing found = { 0 };
 	uint64_t all = 0;
 
-	for (uint32_t i = 0; i < n_holders; i++) {
-		uint32_t n_up = (uint32_t)__builtin_popcount(kept[i].windows);
+	for (uint32_t i = 0; i < look->n_sites; i++) {
+		struct gpc_growing site = growing(look, i);
 
-		if (n_up < GPC_GROWTH_STEADY)
+		if (site.n_up < GPC_GROWTH_STEADY)
 			continue;
-		all = gpc_bytes_add(all, kept[i].bytes);
-		if (kept[i].bytes > found.bytes)
-			found = (struct gpc_growing){ .stack = holders[i].stack,
-				.n_up = n_up,
-				.bytes = kept[i].bytes,
-				.n_blocks = kept[i].n_blocks };
+		if (!is_whole && (site.n_blocks < GPC_GROWTH_MANY_BLOCKS ||
+					 !has_kept_all(look->view, site.stack)))
+			continue;
+		all = gpc_bytes_add(all, site.bytes);
+		if (site.bytes > found.bytes)
+			found = site;
 	}
 	found.others_bytes = all - found.bytes;
 	return found;
 }
 
-struct gpc_growing gpc_growth_find(const struct gpc_growth *growth, uint32_t device,
-	const struct gpucache_holder *holders, uint32_t n_holders,
-	const struct gpucache_block *blocks, uint32_t n_blocks)
+/*
+ * The level rises all along, and what is kept of the windows is less than half of what it rose by: then the
+ * site of most young blocks is the one that renews them, if it has no others.
+ */
+static struct gpc_growing find_renewed(const struct look *look)
+{
+	uint64_t rise = gpc_bytes_less(look->peaks[GPC_GROWTH_WINDOWS - 1], look->peaks[0]);
+	struct gpc_growing found = { 0 };
+	uint32_t n_rises = 0;
+	uint32_t top = 0;
+
+	for (uint32_t i = 1; i < GPC_GROWTH_WINDOWS; i++)
+		n_rises += look->peaks[i] > look->peaks[i - 1];
+	for (uint32_t i = 1; i < look->n_sites; i++)
+		if (look->kept[i].young_bytes > look->kept[top].young_bytes)
+			top = i;
+	if (n_rises + 1 < GPC_GROWTH_STEADY || look->old_bytes > rise / 2 || look->n_sites == 0)
+		return found;
+	if (look->kept[top].young_bytes < look->view->holders[top].bytes / 8 * 7 ||
+		rise - look->old_bytes < look->kept[top].young_bytes / 4)
+		return found;
+	found = growing(look, top);
+	found.is_renewed = true;
+	if (found.bytes > rise - look->old_bytes)
+		found.bytes = rise - look->old_bytes;
+	return found;
+}
+
+struct gpc_growing gpc_growth_find(
+	const struct gpc_growth *growth, const struct gpc_growth_view *view)
 {
 	uint32_t n_times = atomic_load_explicit(&growth->n_times, memory_order_acquire);
-	struct kept kept[GPC_GROWTH_MAX_SITES] = { 0 };
-	uint64_t times_ns[GPC_GROWTH_WINDOWS];
-	struct gpucache_block block;
-	uint32_t window;
+	uint32_t n_each = 1;
+	struct gpc_growing renewed;
+	struct gpc_growing found;
+	struct look look;
 
 	if (n_times < GPC_GROWTH_WINDOWS)
 		return (struct gpc_growing){ 0 };
-	if (n_holders > GPC_GROWTH_MAX_SITES)
-		n_holders = GPC_GROWTH_MAX_SITES;
-	for (uint32_t i = 0; i < GPC_GROWTH_WINDOWS; i++)
-		times_ns[i] = __atomic_load_n(
-			&growth->times_ns[n_times - GPC_GROWTH_WINDOWS + i], __ATOMIC_RELAXED);
-	for (uint32_t i = 0; i < n_blocks; i++)
-		if (gpc_held_read(&blocks[i], device, &block) &&
-			window_of(times_ns, block.time_ns, &window))
-			keep(kept, holders, n_holders, &block, window);
-	return choose(kept, holders, n_holders);
+	while (2 * n_each * GPC_GROWTH_WINDOWS <= n_times)
+		n_each *= 2;
+	look_at(&look, growth, n_times, n_each, view);
+	found = choose(&look, true);
+	renewed = find_renewed(&look);
+	for (n_each /= 2; !found.stack && n_each; n_each /= 2) {
+		look_at(&look, growth, n_times, n_each, view);
+		found = choose(&look, false);
+	}
+	return found.stack ? found : renewed;
+}
+
+/* The beginning of the windows, or of the run where there are fewer. */
+static uint64_t find_first(const struct gpc_growth *growth)
+{
+	uint32_t n_times = atomic_load_explicit(&growth->n_times, memory_order_acquire);
+	uint32_t n_windows = GPC_GROWTH_WINDOWS;
+	uint64_t since_ns;
+
+	while (2 * n_windows <= n_times)
+		n_windows *= 2;
+	move(&since_ns, &growth->times_ns[n_times > n_windows ? n_times - n_windows : 0]);
+	return since_ns;
 }
 
 uint64_t gpc_growth_of(const struct gpc_growth *growth, uint32_t device, uint32_t stack,
 	const struct gpucache_block *blocks, uint32_t n_blocks)
 {
-	uint32_t n_times = atomic_load_explicit(&growth->n_times, memory_order_acquire);
-	uint32_t first = n_times > GPC_GROWTH_WINDOWS ? n_times - GPC_GROWTH_WINDOWS : 0;
-	uint64_t since_ns = __atomic_load_n(&growth->times_ns[first], __ATOMIC_RELAXED);
+	uint64_t since_ns = find_first(growth);
 	struct gpucache_block block;
 	uint64_t kept = 0;
 
-	for (uint32_t i = 0; n_times && stack && i < n_blocks; i++)
+	for (uint32_t i = 0; since_ns && stack && i < n_blocks; i++)
 		if (gpc_held_read(&blocks[i], device, &block) && block.stack == stack &&
 			block.time_ns > since_ns)
 			kept = gpc_bytes_add(kept, block.requested);

@@ -9,6 +9,13 @@
  *      leak   |  x |  x |  x |  x |  x |  x |  x |  x |            kept of 8 of the last 8: it grows
  *      batch  |    |    |    |    |    |    |    | xx |            a sawtooth keeps nothing old
  *      cache  | xx | xx |    |    |    |    |    |    |            full since long ago
+ *      renew  |    |    |    |    |    |    |    | XX |            peak 1 2 3 4 5 6 7 8: larger each time
+ *
+ * A loop that began late keeps of the late windows only, as the last tooth of a sawtooth does.  The tooth's site
+ * gave back the teeth before; so in shorter windows only a site counts that gave back nearly nothing.
+ *
+ * What is renewed (a longer tensor for the one before, realloc) leaves no old blocks at all.  There the
+ * device's highest level rises from window to window, by more than the blocks kept of them explain.
  *
  * Only the moments between windows are noted.  When there are GPC_GROWTH_ROWS every second one is dropped
  * and the distance doubles, so that they always span the whole run.
@@ -22,21 +29,37 @@
 #define GPC_STATS_GROWTH_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gpucache_format.h"
 
-#define GPC_GROWTH_ROWS      16 /* even */
-#define GPC_GROWTH_WINDOWS   8  /* that a verdict looks at */
-#define GPC_GROWTH_STEADY    7  /* of them, to be called steady */
+#define GPC_GROWTH_ROWS      128 /* a power of two */
+#define GPC_GROWTH_WINDOWS   8   /* that a verdict looks at */
+#define GPC_GROWTH_STEADY    7   /* of them, to be called steady */
 #define GPC_GROWTH_MAX_SITES 32
+
+/* So many blocks of one site are a loop's: no network has as many equal layers. */
+#define GPC_GROWTH_MANY_BLOCKS 160u
 
 struct gpc_growth {
 	uint64_t times_ns[GPC_GROWTH_ROWS];
+	uint64_t peaks[GPC_GROWTH_ROWS]; /* the most bytes live on the device until then */
 	_Atomic uint32_t n_times;
 	uint64_t step;         /* allocations between two moments */
 	_Atomic uint64_t next; /* number of the allocation that is worth one */
 	atomic_flag is_busy;
+};
+
+/* What is looked at: the holders of one device, the sites and blocks of the whole process. */
+struct gpc_growth_view {
+	uint32_t device;
+	const struct gpucache_holder *holders; /* GPC_GROWTH_MAX_SITES are looked at */
+	uint32_t n_holders;
+	const struct gpucache_site *sites;
+	uint32_t n_sites;
+	const struct gpucache_block *blocks;
+	uint32_t n_blocks;
 };
 
 /* The site that keeps most of what was asked for in the last windows, among those that keep of most. */
@@ -46,25 +69,30 @@ struct gpc_growing {
 	uint64_t bytes;        /* that it keeps of the windows, as requested */
 	uint64_t n_blocks;     /* of them */
 	uint64_t others_bytes; /* that other steady sites keep of them */
+	bool is_renewed;       /* young blocks all, larger than those before them */
+	bool is_varied;        /* the largest of the blocks is four times the smallest, or more */
 };
 
 void gpc_growth_init(struct gpc_growth *growth);
 
 /* Behind gpc_growth_note. */
-void gpc_growth_take_moment(struct gpc_growth *growth, uint64_t n_mallocs, uint64_t now_ns);
+void gpc_growth_take_moment(
+	struct gpc_growth *growth, uint64_t n_mallocs, uint64_t now_ns, uint64_t peak_bytes);
 
-/* After each allocation on the device, of which `n_mallocs` were made so far. */
-static inline void gpc_growth_note(struct gpc_growth *growth, uint64_t n_mallocs, uint64_t now_ns)
+/*
+ * After each allocation on the device, of which `n_mallocs` were made so far; `peak_bytes`: the most that
+ * was live on it until now.
+ */
+static inline void gpc_growth_note(
+	struct gpc_growth *growth, uint64_t n_mallocs, uint64_t now_ns, uint64_t peak_bytes)
 {
 	if (__builtin_expect(
 		    n_mallocs >= atomic_load_explicit(&growth->next, memory_order_relaxed), 0))
-		gpc_growth_take_moment(growth, n_mallocs, now_ns);
+		gpc_growth_take_moment(growth, n_mallocs, now_ns, peak_bytes);
 }
 
-/* `holders` of device number `device`, at most GPC_GROWTH_MAX_SITES; `blocks` of the whole process. */
-struct gpc_growing gpc_growth_find(const struct gpc_growth *growth, uint32_t device,
-	const struct gpucache_holder *holders, uint32_t n_holders,
-	const struct gpucache_block *blocks, uint32_t n_blocks);
+struct gpc_growing gpc_growth_find(
+	const struct gpc_growth *growth, const struct gpc_growth_view *view);
 
 /* What one stack keeps of the last windows on the device, or of all where there are fewer. */
 uint64_t gpc_growth_of(const struct gpc_growth *growth, uint32_t device, uint32_t stack,

@@ -3,14 +3,17 @@
  * One way to run out of memory, drawn by tests/scenes: scene CAUSE KEY=NUMBER...
  *
  *	leak       a loop that keeps a block each turn, with temporary buffers beside it
+ *	late       steps that give all back, then a loop that keeps
+ *	renew      buffers of which each turn makes larger ones
  *	model      blocks of several sizes, all of which are needed
+ *	weights    of one site, many and of many sizes
  *	sawtooth   batches that come and go, then one that is too large
  *	cache      filled in the first third, then steady; then one request too many
  *	stripes    blocks of which every second one is freed, then larger ones
  *	contexts   more and more contexts
  *	pinned     memory of the host
  *
- * Prints "done" and ends with 0 where nothing failed, "failed at N bytes" and 1 where a request did.
+ * Prints "done" and ends with 0 where nothing failed, "failed at N bytes, request M" and 1 where a request did.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -48,6 +51,7 @@ static const struct {
 static long values[N_KEYS];
 static void *held[MAX_HELD];
 static size_t n_held;
+static size_t n_requests; /* of the main thread */
 static int is_over;
 
 static long value_of(const char *key)
@@ -61,7 +65,7 @@ static long value_of(const char *key)
 
 static void fail(size_t size)
 {
-	printf("failed at %zu bytes\n", size);
+	printf("failed at %zu bytes, request %zu\n", size, n_requests);
 	exit(1);
 }
 
@@ -71,6 +75,7 @@ static void *wrapped(size_t size, long depth)
 
 	if (depth > 0)
 		return wrapped(size, depth - 1);
+	n_requests++;
 	if (cudaMalloc(&ptr, size) != cudaSuccess)
 		fail(size);
 	return ptr;
@@ -124,6 +129,44 @@ static void leak(void)
 		for (long i = 0; i < n_temps; i++)
 			give_back(temps[i]);
 	}
+}
+
+/* Training, and then an evaluation that keeps its results. */
+static void late(void)
+{
+	for (long turn = 0; turn < value_of("turns"); turn++) {
+		for (long i = 0; i < value_of("n"); i++)
+			remember(take(kib("temp")));
+		while (n_held)
+			give_back(held[--n_held]);
+	}
+	for (long turn = 0; turn < value_of("last"); turn++)
+		if (value_of("keep"))
+			keep_result(kib("block"));
+}
+
+/* Keys and values of what was said before: longer at each turn, the old ones are copied and given back. */
+static void renew(void)
+{
+	size_t n = (size_t)value_of("n");
+
+	for (long turn = 1; turn <= value_of("turns"); turn++)
+		for (size_t i = 0; i < n; i++) {
+			void *longer = take(kib("block") * (size_t)(value_of("keep") ? turn : 1));
+
+			give_back(take_temporary(kib("temp")));
+			if (turn == 1)
+				remember(longer);
+			else
+				give_back(held[i]);
+			held[i] = longer;
+		}
+}
+
+static void weights(void)
+{
+	for (long i = 0; i < value_of("n"); i++)
+		keep_result(i % 3 ? kib("block") : 4096 * (size_t)(1 + i % 4));
 }
 
 static void load_layer(size_t size)
@@ -217,7 +260,10 @@ static const struct {
 	void (*run)(void);
 } causes[] = {
 	{ "leak", leak },
+	{ "late", late },
+	{ "renew", renew },
 	{ "model", model },
+	{ "weights", weights },
 	{ "sawtooth", sawtooth },
 	{ "cache", cache },
 	{ "stripes", stripes },

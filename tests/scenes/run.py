@@ -63,6 +63,24 @@ def leak(draw, room):
     return "leak", keys, [], {}, {"growth"}
 
 
+def late(draw, room):
+    n, turns = draw.randint(8, 40), draw.randint(4, 20)
+    block = max(300, room * 1024 // draw.randint(300, 1500) // 2048 * 2048 - draw.randint(0, 1023))
+    return "late", {"n": n, "turns": turns, "temp": int(room * 1024 * 0.3 / n), "block": block, "last": 100000}, \
+        [], {}, {"growth"}
+
+
+def renew(draw, room):
+    n, turns = draw.randint(1, 32), draw.randint(40, 400)
+    return "renew", {"n": n, "block": max(1, int(room * 1024 * draw.uniform(1.1, 1.5) / n / turns)), "turns": turns,
+                     "temp": log_uniform(draw, 64, 1024)}, [], {}, {"growth"}
+
+
+def weights(draw, room):
+    n = draw.randint(200, 1200)
+    return "weights", {"n": n, "block": int(room * 1024 * draw.uniform(1.1, 1.5) * 1.5 / n)}, [], {}, {"exhausted"}
+
+
 def model(draw, room):
     n = draw.randint(8, 60)
     return "model", {"n": n, "block": int(room * 1024 / (2.25 * n) * draw.uniform(1.05, 1.5)) + 1024}, [], {}, \
@@ -119,7 +137,7 @@ def pinned(draw, room):
         [f"fail:cuMemHostAlloc/{draw.randint(5, 15)}/2/1000"], {}, {"host memory"}
 
 
-CAUSES = (leak, leak, leak, model, sawtooth, cache, stripes, stripes, limit, neighbour, too_many_contexts, impossible, pinned)
+CAUSES = (leak, leak, leak, late, renew, model, weights, sawtooth, cache, stripes, stripes, limit, neighbour, too_many_contexts, impossible, pinned)
 
 
 def draw_scene(seed, number):
@@ -183,7 +201,7 @@ def follow(world, scene, verdict):
         yield ":".join(setting), world.run(scene, conf={setting[0]: setting[1].rstrip(":")})
     if word in ("exhausted", "spike"):
         less = re.search(r"hold ([\d.]+ \w+) less", advice)
-        if less and "model" not in scene.args[0]:
+        if less:
             yield less.group(0), world.run(scene, sim=scene.sim * MIB + bytes_of(less.group(1)))
     if word == "growth":
         yield "keep nothing", world.run(scene, args=with_key(with_key(scene.args, "keep", 0), "turns", 2000))
@@ -191,6 +209,14 @@ def follow(world, scene, verdict):
         yield "no neighbour", world.run(scene, options=[o for o in scene.options if not o.startswith("foreign")])
     if word == "too many contexts":
         yield "one context", world.run(scene, args=with_key(scene.args, "contexts", 1))
+
+
+def is_served(what, seen, run):
+    """Whether it ran to its end; with less held, at least whether the request that failed did not: others come behind it."""
+    if run.status == 0 or not what.startswith("hold "):
+        return run.status == 0
+    first, then = (int(re.search(r"request (\d+)", text.said).group(1)) for text in (seen, run))
+    return then > first
 
 
 def plain_says(world, scene, recording):
@@ -227,7 +253,7 @@ def judge(world, scene):
     elif short.group(2) == "certain" and (short.group(1) != word or not scene.wanted & {word}):
         wrong.append(f"the short form is certain of {short.group(1)}, the report says {word} ({strength})")
     for what, run in follow(world, scene, verdict):
-        if run.status:
+        if not is_served(what, seen, run):
             wrong.append(f"advised in vain: {what}: {run.said.splitlines()[:1]}")
     if plain_says(world, scene, recording) is False:
         wrong.append("gpumem-replay and a run disagree about the plain driver")

@@ -3,6 +3,7 @@
 
 #include "oom/verdict.h"
 #include "scene.h"
+#include "stats/growth.h"
 
 static bool holds(const struct gpucache_oom *oom, enum gpucache_verdict verdict)
 {
@@ -123,6 +124,7 @@ static void hide_untracked(struct scene *s)
 static void make_growth(struct scene *s)
 {
 	s->oom.growth_bytes = s->facts.growth_total = s->facts.growth_held = 4 * GPC_GIB;
+	s->oom.growth_stack = s->oom.stack;
 	s->facts.growth_blocks = s->facts.n_free = 12;
 	s->facts.growth_others = 2 * GPC_GIB;
 }
@@ -138,13 +140,37 @@ static void hide_growth(struct scene *s)
 static void make_growth_of_many_blocks(struct scene *s)
 {
 	make_growth(s);
-	s->facts.growth_held_blocks = 256;
+	s->facts.growth_held_blocks = GPC_GROWTH_MANY_BLOCKS;
 	s->facts.n_free = 0;
 }
 static void miss_growth_of_many_blocks(struct scene *s)
 {
 	s->facts.growth_held_blocks--;
 	s->facts.growth_others = 0;
+}
+
+/* A model's weights: nothing was freed yet, and they are of many sizes. */
+static void make_growth_of_many_sizes(struct scene *s)
+{
+	make_growth_of_many_blocks(s);
+	s->facts.is_varied = true;
+	s->facts.n_free = s->facts.growth_blocks;
+}
+static void miss_growth_of_many_sizes(struct scene *s)
+{
+	s->facts.n_free--;
+}
+
+/* Few blocks, made anew. */
+static void make_renewed_growth(struct scene *s)
+{
+	make_growth(s);
+	s->facts.growth_blocks = s->facts.growth_held_blocks = 1;
+	s->facts.is_renewed = true;
+}
+static void miss_renewed_growth(struct scene *s)
+{
+	s->facts.is_renewed = false;
 }
 
 /* The layers of a model: several sites keep as much. */
@@ -282,6 +308,10 @@ static const struct {
 		hide_growth },
 	{ "growth of many blocks", GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY,
 		make_growth_of_many_blocks, miss_growth_of_many_blocks, hide_growth },
+	{ "growth of many sizes", GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY,
+		make_growth_of_many_sizes, miss_growth_of_many_sizes, hide_growth },
+	{ "growth by renewal", GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY,
+		make_renewed_growth, miss_renewed_growth, hide_growth },
 	{ "growth of one site", GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY, make_growth,
 		miss_growth_of_one_site, hide_growth },
 	{ "growth in a loop", GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY, make_growth,

@@ -4,6 +4,7 @@
 
 #include "oom/verdict.h"
 #include "scene.h"
+#include "stats/growth.h"
 
 static bool holds(const struct gpucache_oom *oom, enum gpucache_verdict verdict)
 {
@@ -32,6 +33,7 @@ static void make_untracked(struct scene *s)
 static void make_growth(struct scene *s)
 {
 	s->oom.growth_bytes = s->facts.growth_total = s->facts.growth_held = 4 * GPC_GIB;
+	s->oom.growth_stack = s->oom.stack;
 	s->facts.growth_blocks = s->facts.n_free = 12;
 	s->facts.growth_others = 2 * GPC_GIB;
 }
@@ -39,7 +41,7 @@ static void make_growth(struct scene *s)
 static void make_growth_of_many_blocks(struct scene *s)
 {
 	make_growth(s);
-	s->facts.growth_held_blocks = 256;
+	s->facts.growth_held_blocks = GPC_GROWTH_MANY_BLOCKS;
 	s->facts.n_free = 0;
 }
 
@@ -260,6 +262,17 @@ static void what_outweighs_growth_comes_before_it(void **state)
 	gpc_verdict_find(&s.oom, &s.facts);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
 
+	/* Another place asks for more than all that grew. */
+	s = scene_of_an_exhausted_gpu();
+	make_growth_of_many_blocks(&s);
+	s.oom.growth_stack = s.oom.stack + 1;
+	s.oom.growth_bytes = s.oom.rounded;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	s.oom.growth_bytes++;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+
 	s = scene_of_an_exhausted_gpu();
 	make_neighbour(&s);
 	make_growth_of_many_blocks(&s);
@@ -269,6 +282,20 @@ static void what_outweighs_growth_comes_before_it(void **state)
 	s.oom.growth_bytes++;
 	gpc_verdict_find(&s.oom, &s.facts);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+}
+
+static void nobody_holds_nothing(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.other_processes = 0;
+	s.oom.balance.cached = 8 * GPC_GIB;
+	s.oom.balance.requested = 85 * GPC_GIB;
+	s.facts.plain_live = 95 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_false(holds(&s.oom, GPUCACHE_VERDICT_NEIGHBOUR));
 }
 
 static void neighbours_whose_memory_would_come_in_pieces_are_likely(void **state)
@@ -374,6 +401,7 @@ int main(void)
 			free_pieces_that_no_other_allocator_would_have_joined_are_no_reason),
 		cmocka_unit_test(a_leak_is_growth_though_pieces_are_free),
 		cmocka_unit_test(what_outweighs_growth_comes_before_it),
+		cmocka_unit_test(nobody_holds_nothing),
 		cmocka_unit_test(neighbours_whose_memory_would_come_in_pieces_are_likely),
 		cmocka_unit_test(managed_memory_that_cannot_be_there_is_no_reason),
 		cmocka_unit_test(a_refusal_with_one_look_at_the_driver_is_likely),

@@ -12,7 +12,10 @@ static struct gpc_growth growth;
 static struct gpucache_block blocks[MAX_BLOCKS];
 static uint32_t n_blocks;
 static uint64_t n_mallocs;
-static const struct gpucache_holder holders[] = { { .stack = 11 }, { .stack = 12 } };
+static struct gpucache_holder holders[] = { { .stack = 11 }, { .stack = 12 } };
+static struct gpucache_site sites[] = { { 0 }, { .stack = 11 }, { .stack = 12 } };
+static uint64_t live_bytes;
+static uint64_t peak_bytes;
 
 static int set_up(void **state)
 {
@@ -21,25 +24,64 @@ static int set_up(void **state)
 	memset(blocks, 0, sizeof blocks);
 	n_blocks = 0;
 	n_mallocs = 0;
+	live_bytes = 0;
+	peak_bytes = 0;
+	for (size_t i = 0; i < N_OF(holders); i++) {
+		holders[i].bytes = 0;
+		sites[1 + i].live_bytes = sites[1 + i].total_bytes = 0;
+	}
 	return 0;
 }
 
 /* One allocation at a time of its own; what is kept stays in the table. */
-static void ask(uint32_t stack, bool is_kept)
+static void ask_for(uint32_t stack, uint64_t bytes, bool is_kept)
 {
+	size_t i = stack == 12;
+
 	n_mallocs++;
 	if (is_kept)
 		blocks[n_blocks++] = (struct gpucache_block){ .state = GPUCACHE_BLOCK_LIVE,
 			.kind = GPUCACHE_KIND_DEVICE,
 			.stack = stack,
-			.requested = 100,
+			.requested = bytes,
 			.time_ns = 1000 * n_mallocs };
-	gpc_growth_note(&growth, n_mallocs, 1000 * n_mallocs);
+	if (live_bytes + bytes > peak_bytes)
+		peak_bytes = live_bytes + bytes;
+	sites[1 + i].total_bytes += bytes;
+	if (is_kept) {
+		live_bytes += bytes;
+		holders[i].bytes += bytes;
+		sites[1 + i].live_bytes += bytes;
+	}
+	gpc_growth_note(&growth, n_mallocs, 1000 * n_mallocs, peak_bytes);
+}
+
+static void ask(uint32_t stack, bool is_kept)
+{
+	ask_for(stack, 100, is_kept);
+}
+
+/* Gives back a block of the table. */
+static void give_back(uint32_t b)
+{
+	size_t i = blocks[b].stack == 12;
+
+	blocks[b].state = GPUCACHE_BLOCK_FREE;
+	live_bytes -= blocks[b].requested;
+	holders[i].bytes -= blocks[b].requested;
+	sites[1 + i].live_bytes -= blocks[b].requested;
 }
 
 static struct gpc_growing find(void)
 {
-	return gpc_growth_find(&growth, 0, holders, N_OF(holders), blocks, n_blocks);
+	const struct gpc_growth_view view = { .holders = holders,
+		.n_holders = N_OF(holders),
+		.sites = sites,
+		.n_sites = N_OF(sites),
+		.blocks = blocks,
+		.n_blocks = n_blocks };
+
+	return gpc_growth_find(&growth, &view);
 }
 
 static void a_leak_is_found_whatever_comes_and_goes_beside_it(void **state)
@@ -125,6 +167,96 @@ static void what_one_stack_keeps_is_told_also_of_a_short_run(void **state)
 	assert_int_equal(gpc_growth_of(&growth, 0, 11, blocks, n_blocks), 0);
 }
 
+static void a_loop_that_began_late_is_found_unless_it_gave_back(void **state)
+{
+	struct gpc_growing found;
+
+	(void)state;
+	/* At most an eighth of the run before it is left to see it in. */
+	for (int n = 200; n < 1200; n += 50) {
+		assert_int_equal(set_up(NULL), 0);
+		for (int i = 0; i < 3 * n; i++)
+			ask(12, false);
+		for (int i = 0; i < n; i++)
+			ask(11, true);
+		found = find();
+		assert_int_equal(found.stack, 11);
+		assert_true(found.n_blocks >= GPC_GROWTH_MANY_BLOCKS);
+		assert_true(found.bytes <= live_bytes);
+		sites[1].total_bytes = sites[1].live_bytes * 5 / 4;
+		assert_int_equal(find().stack, 0);
+	}
+}
+
+static void the_layers_of_a_model_that_came_late_are_no_growth(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 500; i++)
+		ask(12, false);
+	for (uint32_t i = 0; i < GPC_GROWTH_MANY_BLOCKS - 1; i++)
+		ask(11, true);
+	assert_int_equal(find().stack, 0);
+}
+
+/* Of `n` blocks each is given back once a larger one is there. */
+static void renew(uint32_t n, int n_turns, uint64_t by)
+{
+	for (int turn = 0; turn < n_turns; turn++)
+		for (uint32_t i = 0; i < n; i++) {
+			ask_for(11, 1000 + by * (uint64_t)turn, true);
+			ask(12, false);
+			if (turn)
+				give_back(n_blocks - n - 1);
+		}
+}
+
+static void what_is_renewed_and_larger_each_time_is_found(void **state)
+{
+	struct gpc_growing found;
+
+	(void)state;
+	for (uint32_t n = 1; n <= 16; n *= 2) {
+		assert_int_equal(set_up(NULL), 0);
+		renew(n, 200, 100);
+		found = find();
+		assert_int_equal(found.stack, 11);
+		assert_true(found.is_renewed);
+		assert_true(found.bytes <= live_bytes && found.bytes >= live_bytes / 4);
+		assert_true(found.n_blocks >= n);
+	}
+}
+
+static void what_is_renewed_at_its_size_is_no_growth(void **state)
+{
+	(void)state;
+	renew(8, 200, 0);
+	assert_int_equal(find().stack, 0);
+}
+
+static void beside_a_leak_what_is_renewed_is_not_to_blame(void **state)
+{
+	(void)state;
+	for (int turn = 0; turn < 200; turn++) {
+		ask(11, true);
+		ask_for(12, 200, true);
+		if (turn)
+			give_back(n_blocks - 3);
+	}
+	assert_int_equal(find().stack, 11);
+	assert_false(find().is_renewed);
+}
+
+static void blocks_of_many_sizes_are_told_from_equal_ones(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 100; i++)
+		ask_for(11, 100 + i, true);
+	assert_int_equal(find().stack, 11);
+	assert_false(find().is_varied);
+	ask_for(11, 1000, true);
+	assert_true(find().is_varied);
+}
+
 static void fewer_than_eight_windows_say_nothing(void **state)
 {
 	(void)state;
@@ -156,6 +288,12 @@ int main(void)
 		cmocka_unit_test_setup(what_was_filled_in_the_first_third_is_no_growth, set_up),
 		cmocka_unit_test_setup(what_other_sites_keep_as_steadily_is_told, set_up),
 		cmocka_unit_test_setup(what_one_stack_keeps_is_told_also_of_a_short_run, set_up),
+		cmocka_unit_test_setup(a_loop_that_began_late_is_found_unless_it_gave_back, set_up),
+		cmocka_unit_test_setup(the_layers_of_a_model_that_came_late_are_no_growth, set_up),
+		cmocka_unit_test_setup(what_is_renewed_and_larger_each_time_is_found, set_up),
+		cmocka_unit_test_setup(what_is_renewed_at_its_size_is_no_growth, set_up),
+		cmocka_unit_test_setup(beside_a_leak_what_is_renewed_is_not_to_blame, set_up),
+		cmocka_unit_test_setup(blocks_of_many_sizes_are_told_from_equal_ones, set_up),
 		cmocka_unit_test_setup(fewer_than_eight_windows_say_nothing, set_up),
 		cmocka_unit_test_setup(
 			what_is_on_another_device_or_the_drivers_own_is_not_seen, set_up),
