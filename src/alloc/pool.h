@@ -175,6 +175,12 @@ uint64_t gpc_pool_reap(struct gpc_pool *pool);
 uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size);
 
 /*
+ * The same, as far as it can be had within *left_ms milliseconds, of which those that it took are taken off; it
+ * sleeps, and asks in between.  What no event stands for is not waited for: all fences before CUDA 12.5.
+ */
+uint64_t gpc_pool_wait_within(struct gpc_pool *pool, uint64_t size, uint64_t *left_ms);
+
+/*
  * Gives idle segments back to the driver until at least `wanted` bytes went: one that is large
  * enough alone where there is one, else those idle longest first.  Returns the bytes that went.
  */

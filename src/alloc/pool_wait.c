@@ -6,6 +6,7 @@
  * or whole contexts are done.  Only a free waits unasked, as the plain one does, and for less: while more
  * than pending_limit is held back.  A malloc does so on the ladder only.
  */
+#include <poll.h>
 #include <string.h>
 
 #include "alloc/pool_internal.h"
@@ -183,6 +184,32 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
 		bytes += wait_once(pool, size, &has_rest);
 	gpc_pool_return_exported(pool);
 	return bytes;
+}
+
+/* True: all work before the last free is over, or so much became free that `size` bytes are there. */
+static bool is_over(struct gpc_pool *pool, uint64_t size, uint64_t bytes)
+{
+	bool is_over;
+
+	gpc_lock_take(&pool->lock);
+	is_over = pool->barrier.passed == pool->barrier.n_frees &&
+		  (pool->fences.pending_bytes == 0 || (size && bytes >= size));
+	gpc_lock_release(&pool->lock);
+	return is_over;
+}
+
+uint64_t gpc_pool_wait_within(struct gpc_pool *pool, uint64_t size, uint64_t *left_ms)
+{
+	uint64_t bytes = 0;
+
+	for (;;) {
+		gpc_pool_learn(pool);
+		bytes += gpc_pool_reap(pool);
+		if (is_over(pool, size, bytes) || *left_ms == 0)
+			return bytes;
+		(void)poll(NULL, 0, 1);
+		--*left_ms;
+	}
 }
 
 uint64_t gpc_pool_begin_sync(struct gpc_pool *pool)

@@ -33,6 +33,12 @@ static bool return_enough_segments(struct gpc_ladder *ladder, uint64_t *ret_byte
 	return true;
 }
 
+static uint64_t wait_for_device(struct gpc_ladder *ladder, struct gpc_pool *pool, uint64_t size)
+{
+	return ladder->sync_ms ? gpc_pool_wait_within(pool, size, &ladder->sync_left_ms)
+			       : gpc_pool_wait(pool, size);
+}
+
 /*
  * The wait that a plain cudaFree would have made, for the oldest fence that makes enough room,
  * not for all.
@@ -43,7 +49,7 @@ static bool wait_for_enough_fences(struct gpc_ladder *ladder, uint64_t *ret_byte
 
 	if (!ladder->pool || ladder->is_out_of_reach)
 		return false;
-	bytes = gpc_pool_wait(ladder->pool, ladder->wanted);
+	bytes = wait_for_device(ladder, ladder->pool, ladder->wanted);
 	/* What passed may be many small pieces: whole segments of them help the driver. */
 	*ret_bytes = bytes + (bytes ? gpc_pool_trim(ladder->pool, ladder->wanted) : 0);
 	return true;
@@ -57,7 +63,7 @@ static bool return_everything(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 	if (ladder->is_out_of_reach)
 		return false;
 	for (uint32_t i = 0; i < ladder->n_pools; i++) {
-		(void)gpc_pool_wait(ladder->pools[i], 0);
+		(void)wait_for_device(ladder, ladder->pools[i], 0);
 		bytes += gpc_pool_trim(ladder->pools[i], UINT64_MAX);
 	}
 	if (ladder->trim_driver)
@@ -75,7 +81,7 @@ static bool ask_handlers(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 		!ladder->call_handlers(ladder->arg, ladder->wanted, &did_free))
 		return false;
 	for (uint32_t i = 0; i < ladder->n_pools && did_free; i++) {
-		(void)gpc_pool_wait(ladder->pools[i], 0);
+		(void)wait_for_device(ladder, ladder->pools[i], 0);
 		bytes += gpc_pool_trim(ladder->pools[i], ladder->wanted);
 	}
 	*ret_bytes = bytes;
@@ -111,6 +117,7 @@ enum gpc_status gpc_ladder_climb(struct gpc_ladder *ladder, enum gpc_status st)
 {
 	uint64_t steps_left = (ladder->wait_ms + WAIT_STEP_MS - 1) / WAIT_STEP_MS;
 
+	ladder->sync_left_ms = ladder->sync_ms;
 	for (uint32_t i = 0; i < N_RUNGS && gpc_ladder_helps(st);) {
 		uint64_t bytes = 0;
 		bool has_run = rungs[i](ladder, &bytes);

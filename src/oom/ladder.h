@@ -28,6 +28,7 @@ struct gpc_ladder {
 	uint32_t n_pools;
 	uint64_t wanted;  /* bytes that have to be found */
 	uint64_t wait_ms; /* for other processes; 0: not at all */
+	uint64_t sync_ms; /* for our own work on the device, in all; 0: until it is over */
 	/*
 	 * All that the device has free, and we idle or pending, is less than what is wanted: so nothing is
 	 * waited for, and nothing given back.  The plain driver says no at once, too.
@@ -43,6 +44,7 @@ struct gpc_ladder {
 	void *arg;
 
 	/* Results. */
+	uint64_t sync_left_ms; /* of sync_ms */
 	uint64_t freed[GPUCACHE_MAX_RUNGS]; /* what each rung made free or gave back */
 	uint32_t n_tried;
 	uint32_t helped; /* 1 + index of the rung after which it succeeded; 0: none */

@@ -24,13 +24,14 @@
 
 /*
  * What was freed in stream order counts as outstanding until the host has waited for it, and a pool
- * gives back only what nobody has outstanding.
+ * gives back only what nobody has outstanding.  That wait has no bound, and is not made where one was asked for.
  */
 static void trim_pools(struct gpc_context *context)
 {
 	struct gpc_driver *drv = &context->drv.base;
 
-	if (gpc_pools_are_used() && gpc_captures_try_hold(&gpc_runtime.heap.captures)) {
+	if (gpc_runtime.config.oom_sync_ms == 0 && gpc_pools_are_used() &&
+		gpc_captures_try_hold(&gpc_runtime.heap.captures)) {
 		(void)!drv->ops->context_sync(drv);
 		gpc_captures_release(&gpc_runtime.heap.captures);
 	}
@@ -435,6 +436,7 @@ enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st)
 		.n_pools = gpc_device_pools(rescue->context->device, pools),
 		.wanted = rescue->rounded,
 		.wait_ms = gpc_runtime.config.oom_wait_ms,
+		.sync_ms = gpc_runtime.config.oom_sync_ms,
 		.is_out_of_reach = is_out_of_reach(rescue),
 		.attempt = attempt_again,
 		.trim_driver = trim_driver,

@@ -47,6 +47,13 @@ def case_room_behind_a_kernel_of_50_ms_is_waited_for(world):
     expect_rescue(world, "pending", "wait_for_enough_fences", GPUCACHE_CONF="free_order:fence,pending_limit:1GiB")
 
 
+def case_room_behind_a_kernel_is_waited_for_no_longer_than_asked_for(world):
+    # Time stands still for who does not wait, so that the kernel is never over.
+    ours = world.run([world.program("rescue"), "pending"], sim=SIM,
+                     GPUCACHE_CONF="free_order:fence,pending_limit:1GiB,oom_sync_ms:3,oom_report:never")
+    expect_equal("the run", (ours.status, ours.out, ours.err), (1, "", "cudaMalloc(&ptr, size): out of memory (2)\n"))
+
+
 def case_room_behind_a_barrier_needs_no_ladder(world):
     for scene in ("neighbours", "pending"):
         ours = world.run([world.program("rescue"), scene], sim=SIM)

@@ -417,6 +417,26 @@ static void a_pool_that_ends_takes_its_duties_with_it(void **state)
 
 #define TEST(name, open) cmocka_unit_test_setup_teardown(name, open, close_stage)
 
+static void a_bounded_wait_asks_for_the_barrier_and_never_blocks(void **state)
+{
+	gpc_devptr address = stage_alloc(&stage, 20 * GPC_MIB);
+	uint64_t before = now();
+	uint64_t left_ms = 2;
+
+	(void)state;
+	stage_launch(&stage, stage_handle(a), LONG_NS, address, 512);
+	stage_free(&stage, address);
+	(void)gpc_pool_wait_within(&stage.pool, 0, &left_ms);
+	assert_int_equal(left_ms, 0);
+	assert_int_equal(now(), before);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	stage_pass_time(&stage, LONG_NS);
+	left_ms = 2;
+	(void)gpc_pool_wait_within(&stage.pool, 0, &left_ms);
+	assert_int_equal(left_ms, 2);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -436,6 +456,7 @@ int main(void)
 		TEST(memory_goes_back_only_when_the_work_before_its_free_is_over,
 			open_with_barriers),
 		TEST(a_wait_of_ours_waits_for_the_work_before_the_free_only, open_with_barriers),
+		TEST(a_bounded_wait_asks_for_the_barrier_and_never_blocks, open_with_barriers),
 		TEST(an_event_that_cannot_be_had_is_a_wait_of_the_host, open_with_barriers),
 		TEST(a_broken_context_owes_nothing_more, open_with_barriers),
 		TEST(what_waits_for_a_broken_context_hears_of_it_once, open_with_barriers),

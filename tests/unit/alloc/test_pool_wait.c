@@ -162,6 +162,50 @@ static void a_wait_for_everything_frees_everything(void **state)
 	assert_int_equal(stage.pool.counters->n_sync, 1);
 }
 
+static void a_bounded_wait_blocks_in_no_call_of_the_driver_and_ends(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	gpc_devptr b = stage_alloc(&stage, 20 * GPC_MIB);
+	uint64_t before = gpc_sim_clock_now(&stage.sim->clock);
+	uint64_t left_ms = 3;
+
+	(void)state;
+	stage_launch(&stage, 0, 5 * MS, a, 4096);
+	stage_free(&stage, a);
+	stage_free(&stage, b);
+	assert_int_equal(gpc_pool_wait_within(&stage.pool, 0, &left_ms), 0);
+	assert_int_equal(left_ms, 0);
+	assert_int_equal(gpc_sim_clock_now(&stage.sim->clock), before);
+	assert_int_equal(stage.drv.counters.n_sync, 0);
+	/* Without any time left it takes what is over. */
+	stage_pass_time(&stage, 5 * MS);
+	assert_int_equal(gpc_pool_wait_within(&stage.pool, 0, &left_ms), 20 * GPC_MIB + 4096);
+}
+
+static void *pass_five_ms(void *arg)
+{
+	stage_pass_time(arg, 5 * MS);
+	return NULL;
+}
+
+static void a_bounded_wait_ends_when_the_work_does(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	uint64_t left_ms = 600000;
+	pthread_t thread;
+
+	(void)state;
+	stage_launch(&stage, 0, 5 * MS, a, 4096);
+	stage_free(&stage, a);
+	assert_int_equal(pthread_create(&thread, NULL, pass_five_ms, &stage), 0);
+	assert_int_equal(gpc_pool_wait_within(&stage.pool, 4096, &left_ms), 4096);
+	pthread_join(thread, NULL);
+	assert_true(left_ms > 0);
+	left_ms = 7;
+	assert_int_equal(gpc_pool_wait_within(&stage.pool, 4096, &left_ms), 0);
+	assert_int_equal(left_ms, 7); /* there is nothing to wait for */
+}
+
 static void a_wait_with_a_full_ring_is_for_the_latest_frees_too(void **state)
 {
 	gpc_devptr a[GPC_MAX_FENCES + 3];
@@ -477,6 +521,8 @@ int main(void)
 		TEST_OWN(above_the_pending_limit_under_a_capture_memory_grows),
 		TEST_OWN(an_old_driver_is_synchronised_once_a_batch_and_never_a_free),
 		TEST(a_wait_for_everything_frees_everything),
+		TEST(a_bounded_wait_blocks_in_no_call_of_the_driver_and_ends),
+		TEST(a_bounded_wait_ends_when_the_work_does),
 		TEST(a_wait_with_a_full_ring_is_for_the_latest_frees_too),
 		TEST(what_has_a_fence_already_gets_no_other_one),
 		TEST(at_the_pending_limit_a_miss_does_not_wait),

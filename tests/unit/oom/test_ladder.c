@@ -309,6 +309,26 @@ static void an_error_that_no_room_can_help_against_is_not_climbed_for(void **sta
 	assert_false(gpc_ladder_helps(GPC_OK));
 }
 
+static void the_wait_for_own_work_has_a_bound_for_all_rungs_together(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
+	gpc_devptr address = stage_alloc(&stage, 20 * GPC_MIB);
+	uint64_t before = gpc_sim_clock_now(&stage.sim->clock);
+
+	(void)state;
+	stage_launch(&stage, 0, 5 * MS, address, 512);
+	stage_free(&stage, address);
+	ladder.sync_ms = 3;
+	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, N_ALWAYS);
+	assert_int_equal(ladder.sync_left_ms, 0);
+	assert_int_equal(gpc_sim_clock_now(&stage.sim->clock), before);
+	/* It is over: of the same bound nothing is needed. */
+	stage_pass_time(&stage, 5 * MS);
+	program.n_attempts = 0;
+	expect_climb(&ladder, GPC_OK, 2, 2, 2);
+	assert_int_equal(ladder.sync_left_ms, 3);
+}
+
 static void a_call_that_is_not_ours_climbs_without_a_pool(void **state)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
@@ -324,6 +344,7 @@ int main(void)
 #define TEST(name)            cmocka_unit_test_setup_teardown(name, start, stop)
 #define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, start_one_stream, stop)
 	const struct CMUnitTest tests[] = {
+		TEST(the_wait_for_own_work_has_a_bound_for_all_rungs_together),
 		TEST(reaping_helps_where_small_frees_merge_into_what_is_wanted),
 		TEST_ONE_STREAM(returning_idle_segments_helps_where_no_single_one_is_large_enough),
 		TEST(waiting_helps_where_a_kernel_still_uses_what_was_freed),
