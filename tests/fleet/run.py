@@ -57,7 +57,7 @@ def case_first_and_odd(world):
     first = merged(world)["first_failure"]
     expect_equal("who failed first", first["rank"], 5)
     oom = world.report_json("oom", os.path.join(world.folder, "ranks", "5.gpucache"))
-    expect_equal("as oom --json says", (first["verdict"], first["requested_bytes"], first["time"]),
+    expect_equal("as oom --json says", (first["verdict"], first["requested_bytes"], first["failed"]),
                  (oom["verdict"]["word"], oom["request"]["requested_bytes"], oom["time"]))
     text = world.report("merge", os.path.join(world.folder, "ranks")).out
     expect(re.search(r"rank 5 .*\n? *ran out of memory first", re.sub(r"\s+", " ", text)), text)

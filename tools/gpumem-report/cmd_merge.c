@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `merge`: the ranks of a job on one screen. */
+/*
+ * `merge`: what the ranks of a job have to do with each other, on one screen: which failed first, and which is unlike the
+ * others, by which call site; then a row of each, the unlike ones first.  `ranks` is the plain table.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,16 +16,7 @@
 /* Shown behind a call site: the place may be a wrapper. */
 #define N_CALLERS 3
 
-static struct gpc_merge merge;
-
-/* "rank 17 (node3, pid 4711)" */
-static void add_who(const struct gpc_merge_rank *rank, struct gpc_text *text)
-{
-	if (rank->rank >= 0)
-		gpc_text_add(text, "rank %d (%s, pid %u)", rank->rank, rank->host, rank->pid);
-	else
-		gpc_text_add(text, "pid %u on %s", rank->pid, rank->host);
-}
+static struct gpc_job job;
 
 /* Who called it, as far as that tells ranks from each other. */
 static void add_callers(const struct gpc_stack_frames *stack, struct gpc_text *text)
@@ -39,7 +33,7 @@ static void add_callers(const struct gpc_stack_frames *stack, struct gpc_text *t
 }
 
 /* The call site of a stack of that recording, which is opened once more. */
-static void add_site(const struct gpc_report *report, const struct gpc_merge_rank *rank,
+static void add_site(const struct gpc_report *report, const struct gpc_job_row *rank,
 	uint32_t stack, struct gpc_text *text)
 {
 	struct gpc_report one = { .options = report->options };
@@ -58,6 +52,12 @@ static void add_site(const struct gpc_report *report, const struct gpc_merge_ran
 	gpc_recording_close(one.recording);
 }
 
+/* Rows of one process are neighbours. */
+static bool is_process(size_t i)
+{
+	return i == 0 || strcmp(job.rows[i].path, job.rows[i - 1].path) != 0;
+}
+
 static void print_head(const struct gpc_paper *paper)
 {
 	size_t n_states[4] = { 0 };
@@ -66,95 +66,85 @@ static void print_head(const struct gpc_paper *paper)
 	char buf[300] = "";
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-	for (size_t i = 0; i < merge.n; i++) {
-		n_states[merge.ranks[i].state]++;
-		n_failed += merge.ranks[i].oom.number != 0;
-		world = merge.ranks[i].world_size > world ? merge.ranks[i].world_size : world;
+	for (size_t i = 0; i < job.n; i++) {
+		n_states[job.rows[i].state] += is_process(i);
+		n_failed += job.rows[i].oom.number != 0;
+		world = job.rows[i].world_size > world ? job.rows[i].world_size : world;
 	}
 	for (unsigned i = 0; i < 4; i++)
 		if (n_states[i])
 			gpc_text_add(&text, ", %s %s", gpc_show_count(n_states[i]),
 				gpc_state_word((enum gpc_run_state)i));
 	fprintf(paper->out, "%s%s processes%s%s%s", gpc_paper_ink(paper, GPC_INK_BOLD),
-		gpc_show_count(merge.n), buf, gpc_paper_ink(paper, GPC_INK_PLAIN),
+		gpc_show_count(job.n_processes), buf, gpc_paper_ink(paper, GPC_INK_PLAIN),
 		n_failed ? ", " : "");
 	if (n_failed)
 		fprintf(paper->out, "%s%s OUT OF MEMORY%s", gpc_paper_ink(paper, GPC_INK_ALARM),
 			gpc_show_count(n_failed), gpc_paper_ink(paper, GPC_INK_PLAIN));
 	fputc('\n', paper->out);
-	if (merge.n_unused)
+	if (job.n_unused)
 		fprintf(paper->out, "%s used no GPU and are left out\n",
-			gpc_show_count(merge.n_unused));
-	if (world > 0 && (size_t)world > merge.n)
+			gpc_show_count(job.n_unused));
+	if (world > 0 && (size_t)world > job.n_processes)
 		fprintf(paper->out, "the job has %d ranks: %d left no recording here\n", world,
-			world - (int)merge.n);
+			world - (int)job.n_processes);
 }
 
-static void print_first(const struct gpc_report *report)
+static void print_first(const struct gpc_report *report, const struct gpc_job_row *first)
 {
-	const struct gpc_merge_rank *rank = &merge.ranks[merge.first];
 	char buf[700];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 	size_t n_later = 0;
 
-	if (merge.first == merge.n)
-		return;
-	add_who(rank, &text);
+	gpc_job_add_who(first, &text);
 	gpc_text_add(&text, " ran out of memory first, on GPU %d at %s: %s (%s), %s asked for by ",
-		rank->oom.device, gpc_show_time(rank->oom.realtime_ns),
-		gpc_verdict_word(rank->oom.verdict), gpc_strength_word(rank->oom.strength),
-		gpc_show_bytes(rank->oom.requested));
-	add_site(report, rank, rank->oom.stack, &text);
+		first->device.ordinal, gpc_show_time(first->oom.realtime_ns),
+		gpc_verdict_word(first->oom.verdict), gpc_strength_word(first->oom.strength),
+		gpc_show_bytes(first->oom.requested));
+	add_site(report, first, first->oom.stack, &text);
 	fputc('\n', report->paper.out);
 	gpc_paper_wrap(&report->paper, "FIRST", buf);
-	for (size_t i = 0; i < merge.n; i++) {
-		const struct gpc_merge_rank *other = &merge.ranks[i];
+	for (size_t i = 0; i < job.n; i++) {
+		const struct gpc_job_row *other = &job.rows[i];
 
-		if (!other->oom.number || i == merge.first)
-			continue;
-		if (n_later++ >= 4)
+		if (!other->oom.number || other == first || n_later++ >= 4)
 			continue;
 		text = gpc_text_init(buf, sizeof buf);
-		add_who(other, &text);
+		gpc_job_add_who(other, &text);
 		gpc_paper_line(&report->paper, "%s later: %s",
-			gpc_show_duration(other->oom.realtime_ns - rank->oom.realtime_ns), buf);
+			gpc_show_duration(other->oom.realtime_ns - first->oom.realtime_ns), buf);
 	}
 	if (n_later > 4)
 		gpc_paper_line(&report->paper, "and %s more", gpc_show_count(n_later - 4));
-	gpc_paper_line(&report->paper, "gpumem-report oom %s", rank->path);
+	gpc_paper_line(&report->paper, "gpumem-report oom %s", first->path);
 }
 
-static void print_odd(const struct gpc_report *report)
+static void print_odd(const struct gpc_report *report, const struct gpc_merge *merge)
 {
-	const struct gpc_merge_rank *rank = &merge.ranks[merge.odd];
 	char buf[700];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-	if (merge.odd == merge.n)
-		return;
-	add_who(rank, &text);
+	gpc_job_add_who(merge->odd, &text);
 	gpc_text_add(&text, " is the odd one out: %s at its peak, where the median is %s",
-		gpc_show_bytes(rank->peak_bytes), gpc_show_bytes(merge.median_bytes));
-	if (merge.odd_site.key) {
-		gpc_text_add(&text, "; %s %s of that at ", gpc_show_bytes(merge.odd_site.bytes),
-			merge.is_odd_more ? "more" : "less");
-		add_site(report, &merge.ranks[merge.odd_site_of], merge.odd_site.stack, &text);
+		gpc_show_bytes(merge->odd->peak_live_bytes), gpc_show_bytes(merge->median_bytes));
+	if (merge->odd_site.key) {
+		gpc_text_add(&text, "; %s %s of that at ", gpc_show_bytes(merge->odd_site.bytes),
+			merge->is_odd_more ? "more" : "less");
+		add_site(report, merge->odd_site_of, merge->odd_site.stack, &text);
 	}
 	fputc('\n', report->paper.out);
 	gpc_paper_wrap(&report->paper, "ODD", buf);
 }
 
-static const struct gpc_merge_rank *sorted_by;
+static uint64_t sorted_from;
 
-/* Those that are least like the others first. */
+/* Those that failed, then those that are least like the others. */
 static int by_distance(const void *left, const void *right)
 {
-	const struct gpc_merge_rank *a = &sorted_by[*(const size_t *)left];
-	const struct gpc_merge_rank *b = &sorted_by[*(const size_t *)right];
-	uint64_t x = a->peak_bytes > merge.median_bytes ? a->peak_bytes - merge.median_bytes
-							: merge.median_bytes - a->peak_bytes;
-	uint64_t y = b->peak_bytes > merge.median_bytes ? b->peak_bytes - merge.median_bytes
-							: merge.median_bytes - b->peak_bytes;
+	const struct gpc_job_row *a = &job.rows[*(const size_t *)left];
+	const struct gpc_job_row *b = &job.rows[*(const size_t *)right];
+	uint64_t x = gpc_merge_distance(a->peak_live_bytes, sorted_from);
+	uint64_t y = gpc_merge_distance(b->peak_live_bytes, sorted_from);
 
 	if ((a->oom.number != 0) != (b->oom.number != 0))
 		return a->oom.number ? -1 : 1;
@@ -163,129 +153,107 @@ static int by_distance(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-static void print_table(const struct gpc_report *report)
+static void print_row(const struct gpc_paper *paper, const struct gpc_job_row *row, uint64_t median)
+{
+	char number[16] = "-";
+
+	if (row->rank >= 0)
+		snprintf(number, sizeof number, "%d", row->rank);
+	gpc_paper_line(paper, "%6s %-16.16s %8u %3d %11s %c%10s %5s %s", number, row->host,
+		row->pid, row->device.ordinal, gpc_show_bytes(row->peak_live_bytes),
+		row->peak_live_bytes >= median ? '+' : '-',
+		gpc_show_bytes(gpc_merge_distance(row->peak_live_bytes, median)),
+		gpc_show_count(row->n_ooms), gpc_state_word(row->state));
+}
+
+static void print_table(const struct gpc_report *report, uint64_t median)
 {
 	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
 	const struct gpc_paper *paper = &report->paper;
-	size_t *order = calloc(merge.n + 1, sizeof *order);
+	size_t *order = calloc(job.n + 1, sizeof *order);
 
-	for (size_t i = 0; order && i < merge.n; i++)
+	for (size_t i = 0; order && i < job.n; i++)
 		order[i] = i;
-	sorted_by = merge.ranks;
+	sorted_from = median;
 	if (order)
-		qsort(order, merge.n, sizeof *order, by_distance);
-	gpc_paper_section(
-		paper, "RANKS", "median of the peaks %s", gpc_show_bytes(merge.median_bytes));
+		qsort(order, job.n, sizeof *order, by_distance);
+	gpc_paper_section(paper, "RANKS", "median of the peaks %s", gpc_show_bytes(median));
 	gpc_paper_line(paper, "%6s %-16s %8s %3s %11s %11s %5s %s", "rank", "host", "pid", "GPU",
 		"peak live", "to median", "OOMs", "state");
-	for (size_t i = 0; order && i < merge.n && i < limit; i++) {
-		const struct gpc_merge_rank *rank = &merge.ranks[order[i]];
-		bool is_more = rank->peak_bytes >= merge.median_bytes;
-		char number[16] = "-";
-
-		if (rank->rank >= 0)
-			snprintf(number, sizeof number, "%d", rank->rank);
-		gpc_paper_line(paper, "%6s %-16.16s %8u %3d %11s %c%10s %5s %s", number, rank->host,
-			rank->pid, rank->device, gpc_show_bytes(rank->peak_bytes),
-			is_more ? '+' : '-',
-			gpc_show_bytes(is_more ? rank->peak_bytes - merge.median_bytes
-					       : merge.median_bytes - rank->peak_bytes),
-			gpc_show_count(rank->n_ooms), gpc_state_word(rank->state));
-	}
-	if (merge.n > limit)
-		gpc_paper_line(
-			paper, "and %s more that are nearer", gpc_show_count(merge.n - limit));
+	for (size_t i = 0; order && i < job.n && i < limit; i++)
+		print_row(paper, &job.rows[order[i]], median);
+	if (job.n > limit)
+		gpc_paper_line(paper, "and %s more that are nearer", gpc_show_count(job.n - limit));
 	free(order);
 }
 
-static struct json_object *rank_json(const struct gpc_merge_rank *rank)
+static struct json_object *first_json(
+	const struct gpc_report *report, const struct gpc_job_row *first)
 {
-	struct json_object *object = json_object_new_object();
-
-	gpc_json_text(object, "path", rank->path);
-	gpc_json_bytes(object, "rank", rank->rank < 0 ? GPUCACHE_UNKNOWN : (uint64_t)rank->rank);
-	gpc_json_text(object, "host", rank->host);
-	gpc_json_bytes(object, "pid", rank->pid);
-	gpc_json_text(object, "state", gpc_state_word(rank->state));
-	gpc_json_bytes(
-		object, "device", rank->device < 0 ? GPUCACHE_UNKNOWN : (uint64_t)rank->device);
-	gpc_json_bytes(object, "peak_live_bytes", rank->peak_bytes);
-	gpc_json_bytes(object, "ooms", rank->n_ooms);
-	return object;
-}
-
-static struct json_object *first_json(const struct gpc_report *report)
-{
-	const struct gpc_merge_rank *rank = &merge.ranks[merge.first];
-	struct json_object *object;
+	struct json_object *object = gpc_job_row_json(first);
 	char buf[400];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-	if (merge.first == merge.n)
-		return NULL;
-	object = rank_json(rank);
-	add_site(report, rank, rank->oom.stack, &text);
-	gpc_json_text(object, "time", gpc_show_rfc3339(rank->oom.realtime_ns));
-	gpc_json_bytes(object, "number", rank->oom.number);
-	gpc_json_text(object, "verdict", gpc_verdict_word(rank->oom.verdict));
-	gpc_json_text(object, "strength", gpc_strength_word(rank->oom.strength));
-	gpc_json_bytes(object, "requested_bytes", rank->oom.requested);
+	add_site(report, first, first->oom.stack, &text);
+	gpc_json_bytes(object, "number", first->oom.number);
+	gpc_json_bytes(object, "requested_bytes", first->oom.requested);
 	gpc_json_text(object, "where", buf);
 	return object;
 }
 
-static struct json_object *odd_json(const struct gpc_report *report)
+static struct json_object *odd_json(const struct gpc_report *report, const struct gpc_merge *merge)
 {
-	const struct gpc_merge_rank *rank = &merge.ranks[merge.odd];
-	struct json_object *object;
+	struct json_object *object = gpc_job_row_json(merge->odd);
 	char buf[400] = "";
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-	if (merge.odd == merge.n)
-		return NULL;
-	object = rank_json(rank);
-	if (merge.odd_site.key)
-		add_site(report, &merge.ranks[merge.odd_site_of], merge.odd_site.stack, &text);
-	gpc_json_bool(object, "is_more", merge.is_odd_more);
+	if (merge->odd_site.key)
+		add_site(report, merge->odd_site_of, merge->odd_site.stack, &text);
+	gpc_json_bool(object, "is_more", merge->is_odd_more);
 	gpc_json_text(object, "where", buf);
-	gpc_json_bytes(object, "difference_bytes", merge.odd_site.bytes);
+	gpc_json_bytes(object, "difference_bytes", merge->odd_site.bytes);
 	return object;
 }
 
-static void print_json(const struct gpc_report *report)
+static void print_json(const struct gpc_report *report, const struct gpc_merge *merge)
 {
 	struct json_object *root = gpc_json_begin(report, "merge");
 	struct json_object *ranks = json_object_new_array();
 
-	for (size_t i = 0; i < merge.n; i++)
-		json_object_array_add(ranks, rank_json(&merge.ranks[i]));
-	gpc_json_bytes(root, "median_peak_live_bytes", merge.median_bytes);
-	json_object_object_add(root, "first_failure", first_json(report));
-	json_object_object_add(root, "odd_one_out", odd_json(report));
-	gpc_json_bytes(root, "unused", merge.n_unused);
+	for (size_t i = 0; i < job.n; i++)
+		json_object_array_add(ranks, gpc_job_row_json(&job.rows[i]));
+	gpc_json_bytes(root, "median_peak_live_bytes", merge->median_bytes);
+	json_object_object_add(
+		root, "first_failure", merge->first ? first_json(report, merge->first) : NULL);
+	json_object_object_add(root, "odd_one_out", merge->odd ? odd_json(report, merge) : NULL);
+	gpc_json_bytes(root, "unused", job.n_unused);
 	json_object_object_add(root, "ranks", ranks);
 	gpc_json_end(report, root);
 }
 
 enum gpc_exit gpc_cmd_merge(struct gpc_report *report)
 {
+	struct gpc_merge merge;
+
 	if (report->recording) {
-		if (gpc_merge_add(&merge, report) == GPC_OK)
+		if (gpc_job_add(&job, report) == GPC_OK)
 			return GPC_EXIT_MADE;
 		gpc_complain("no memory for another rank");
 		return GPC_EXIT_IO;
 	}
-	gpc_merge_sort(&merge);
+	gpc_job_sort(&job);
+	merge = gpc_merge_compare(&job);
 	if (report->options->json) {
-		print_json(report);
+		print_json(report, &merge);
 	} else {
 		print_head(&report->paper);
-		if (merge.n) {
-			print_first(report);
-			print_odd(report);
-			print_table(report);
-		}
+		if (merge.first)
+			print_first(report, merge.first);
+		if (merge.odd)
+			print_odd(report, &merge);
+		if (job.n)
+			print_table(report, merge.median_bytes);
 	}
-	gpc_merge_fini(&merge);
+	gpc_job_fini(&job);
 	return GPC_EXIT_MADE;
 }
