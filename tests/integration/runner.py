@@ -73,13 +73,15 @@ def run_cases(cases, arguments, make=lambda world: world):
 
 def run_shared(cases, arguments, make):
     """The same for cases that all take the one make(world), whose folder goes after the last of them."""
-    with tempfile.TemporaryDirectory(prefix="gpucache-shared-") as folder:
-        world = World(os.path.abspath(arguments[0]), folder)
-        try:
-            shared = make(world)
-            return run_cases(cases, arguments, lambda _: shared)
-        finally:
-            world.end_children()
+    folder = tempfile.mkdtemp(prefix="gpucache-shared-")
+    world = World(os.path.abspath(arguments[0]), folder)
+    try:
+        shared = make(world)
+        return run_cases(cases, arguments, lambda _: shared)
+    finally:
+        world.end_children()
+        # A browser's own children may still write there.
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ static const struct plan plans[] = {
 	{ GPUCACHE_REGION_EVENTS, sizeof(struct gpucache_event), BUILDER_EVENTS },
 	{ GPUCACHE_REGION_HISTORY,
 		sizeof(struct gpucache_history_head) +
-			2 * BUILDER_POINTS * (sizeof(struct gpucache_point) + sizeof(uint64_t)),
+			2 * BUILDER_POINTS *(sizeof(struct gpucache_point) + sizeof(uint64_t)),
 		BUILDER_DEVICES },
 	{ GPUCACHE_REGION_PEAKS, sizeof(struct gpucache_peak), BUILDER_PEAKS },
 	{ GPUCACHE_REGION_OOMS, sizeof(struct gpucache_oom), BUILDER_OOMS },

@@ -1,5 +1,5 @@
 /* Memory over the whole run; what is clicked becomes the moment, what is dragged over becomes the range. */
-const timeline = { x: null, y: null, width: 0, height: 0, margin: { top: 16, right: 14, bottom: 34, left: 62 } };
+const timeline = { x: null, y: null, width: 0, height: 0, margin: { top: 16, right: 26, bottom: 34, left: 62 } };
 
 const span = () => state.zoom || [0, state.view.endTime];
 
@@ -13,9 +13,10 @@ function isWholeGpu() {
   return mostBytes(state.view) + (state.view.device.outside || 0) > state.view.limit / 4;
 }
 
+/* Four to seven of a power of two, so that they are whole in one unit. */
 function byteTicks(most) {
-  const unit = 2 ** (10 * Math.floor(Math.log2(Math.max(most, 1)) / 10));
-  return d3.ticks(0, most / unit, 6).map(tick => tick * unit);
+  const step = 2 ** Math.max(0, Math.floor(Math.log2(most / 3.5)));
+  return d3.range(0, most * (1 + 1e-9), step);
 }
 
 /* Points of the range, and one on either side. */
