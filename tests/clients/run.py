@@ -4,21 +4,21 @@
 
 A client is a set of packages of fixed versions in a virtual environment of its own, build/clients/<name>, which is made
 where it is not there; where the registry is out of reach, or there is no Python for it, the client is skipped with the
-reason.  Each case runs twice, with --off and with the library: both print the same, what PyTorch counts included, and
-the library's books agree with it to the byte.  The last line is "N passed, N failed".
+reason.  Each case runs twice, with --off and with the library: both print the same, what the program counts of its
+memory included, and the library's books agree with it to the byte.  The last line is "N passed, N failed".
+
+Variables: CLIENTS_DIR, where the environments are; ONLY, the names of sets; CASES, the names of PyTorch's cases; TABLE,
+where set, has docs/CLIENTS.md say what this run saw.
 """
-import collections
 import glob
-import json
 import os
-import re
 import shutil
 import subprocess
 import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TOP = os.path.dirname(os.path.dirname(HERE))
+import client_torch
+import table
+from world import TOP
 
 NEWEST_PYTHONS = (12, 13, 11)
 
@@ -30,47 +30,9 @@ CLIENTS = {
               ("torch-2.8", "torch==2.8.0 numpy==2.3.5", "CUDA 12.8", NEWEST_PYTHONS),
               ("torch-2.6", "torch==2.6.0 numpy==2.2.6", "CUDA 12.4", NEWEST_PYTHONS),
               ("torch-2.4", "torch==2.4.1 numpy==1.26.4", "CUDA 12.1", (12, 11)),
-              ("torch-2.1", "torch==2.1.2 numpy==1.26.4", "CUDA 12.1, the oldest", (11,))],
+              ("torch-2.1", "torch==2.1.2 numpy==1.26.4", "CUDA 12.1, the oldest; without cuDNN and Triton", (11,))],
 }
-
-NATIVE, EXPANDABLE, ASYNC = "backend:native", "expandable_segments:True", "backend:cudaMallocAsync"
-NO_CACHE, PLUGGABLE = "PYTORCH_NO_CUDA_MEMORY_CACHING", "PLUGGABLE"
-
-# A case of torch_cases.py, and how PyTorch allocates in it.
-TORCH = [("eager", NATIVE), ("amp", NATIVE), ("amp_scaled", NATIVE), ("resnet", NATIVE), ("lstm", NATIVE),
-         ("caught", NATIVE), ("exhausted", NATIVE), ("workers", NATIVE), ("checkpoint", NATIVE), ("graphs", NATIVE),
-         ("compile", NATIVE), ("streams", NATIVE), ("values", NATIVE), ("libraries", NATIVE), ("distributed", NATIVE),
-         ("lacking", NATIVE), ("profiler", NATIVE), ("devices", NATIVE), ("limited", NATIVE), ("amp", EXPANDABLE), ("streams", EXPANDABLE), ("amp", ASYNC),
-         ("streams", ASYNC), ("amp", NO_CACHE), ("resnet", NO_CACHE), ("streams", NO_CACHE), ("amp", PLUGGABLE)]
-# Without a CUDA runtime of the newest kind the sets differ in nothing but the wheel: a few will do.
-FEW = {("amp", NATIVE), ("resnet", NATIVE), ("exhausted", NATIVE), ("graphs", NATIVE), ("compile", NATIVE),
-       ("workers", NATIVE), ("streams", NATIVE), ("devices", NATIVE), ("limited", NATIVE), ("amp", EXPANDABLE),
-       ("amp", ASYNC), ("amp", NO_CACHE)}
-FAILING = {"exhausted", "limited"}
-# What a set needs that is not simulated: cuDNN 8; and its Triton looks for libcuda in ldconfig's cache.
-WITHOUT = {"torch-2.1": {"resnet", "compile"}}
-
-
-# A program of failures/ that runs out of memory: on how large a GPU, with what else of it, the causes that are right,
-# what of the advice has to be there, and what follows it: "fixed" switches the program, "--" leaves out what else was of the GPU, the rest are variables.
-FAILURES = [
-    ("history", "4GiB", "", {"growth"}, "loss.item()", "fixed"),
-    ("evaluate", "4GiB", "", {"growth"}, "torch.no_grad()", "fixed"),
-    ("batch", "8GiB", "", {"exhausted", "spike"}, "a smaller batch", "fixed"),
-    ("layer", "8GiB", "", {"exhausted", "spike"}, "in parts", "fixed"),
-    ("optimizer", "4GiB", "", {"exhausted"}, "an optimizer that keeps less", "fixed"),
-    ("lengths", "3000MiB", "", {"fragmented"}, "expandable_segments:True", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"),
-    ("cache", "4GiB", "", {"growth"}, "no more than a bound", "fixed"),
-    ("models", "2GiB", "", {"exhausted"}, "move away first what load_teacher", "fixed"),
-    ("neighbour", "4GiB", "foreign:3GiB/4711/jupyter", {"neighbour"}, "end what else runs", "--"),
-    ("pinned", "4GiB", "fail:cuMemHostAlloc/6/2/100000", {"host"}, "", "fixed"),
-]
-FIRST_LINES = 15
-
-HANDLE = 32 << 20  # src/simcuda/lib_cublas.c, compute capability 9.0
-
-
-Run = collections.namedtuple("Run", "pid returncode stdout stderr")
+MODULES = {"torch": client_torch}
 
 
 class Skip(Exception):
@@ -103,217 +65,33 @@ def environment(name, packages, minors):
     return python
 
 
-def settings(way):
-    if way == NO_CACHE:
-        return {NO_CACHE: "1"}
-    if way == PLUGGABLE:
-        return {PLUGGABLE: os.path.join(BUILD, "clients", "pluggable.so")}
-    return {"PYTORCH_CUDA_ALLOC_CONF": way}
-
-
-def launch(python, case, way, folder, *options):
-    env = {**os.environ, **settings(way), "TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": folder}
-    command = [os.path.join(BUILD, "gpucache-run"), *options, "--sim", "8GiB", "--sim-options", "devices:2", "--", python,
-               os.path.join(HERE, "torch_cases.py"), case]
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        out, err = process.communicate(timeout=600)
-    return Run(process.pid, process.returncode, out, err)
-
-
-def normal(text):
-    """Without addresses, and without what depends on them: of free blocks of one size PyTorch takes the lowest."""
-    text = re.sub(r"0x[0-9a-f]+", "0x", text)
-    return re.sub(r'"inactive_split[^,]*, ', "", text)
-
-
-def report(view, path):
-    made = subprocess.run([os.path.join(BUILD, "gpumem-report"), view, "--json", path], capture_output=True, text=True)
-    return json.loads(made.stdout)
-
-
-def compare_failure(path, counted):
-    """What differs between the record of a failure and what PyTorch counted when it raised the exception."""
-    torch = report("oom", path)["torch"]
-    pairs = (("allocated_bytes", "allocated_bytes.all.current"), ("reserved_bytes", "reserved_bytes.all.current"))
-    return [f"at the failure {ours}: {torch[ours]}, {key} was {counted[key]}" for ours, key in pairs
-            if torch[ours] != counted[key]]
-
-
-def is_handles(bytes_):
-    """Beside PyTorch's allocator there are the workspaces of cuBLAS's handles: one for each thread that used it."""
-    return bytes_ % HANDLE == 0 and 0 <= bytes_ <= 3 * HANDLE
-
-
-def compare_books(way, counted, cached, books):
-    """What differs between PyTorch's account and ours.  `cached`: PyTorch's, of the same case with its own cache."""
-    kinds = {row["kind"]: row["bytes"] for row in books["balance"]["direct_kinds"]}
-    direct = sum(kinds.values()) - kinds.get("contexts", 0)
-    if books["moment"] != "ended":  # a request failed: the balance is of that moment
+def run_set(module, name, packages, what, minors):
+    """The results of one set of packages; none where it cannot be had."""
+    try:
+        python = environment(name, packages, minors)
+    except (Skip, subprocess.CalledProcessError) as reason:
+        print(f"skip {name}: {reason}")
         return []
-    pairs = {
-        NATIVE: [("reserved", books["balance"]["requested_bytes"], counted, "reserved_bytes.all.current")],
-        EXPANDABLE: [("mapped", direct, counted, "reserved_bytes.all.current")],
-        ASYNC: [("in pools", direct, counted, "reserved_bytes.all.current")],
-        NO_CACHE: [("peak", books["peak"]["requested_bytes"], cached, "requested_bytes.all.peak")],
-        PLUGGABLE: [("peak", books["peak"]["requested_bytes"], cached, "requested_bytes.all.peak")],
-    }
-    return [f"{what}: {ours} bytes in our books, PyTorch counts {stats[key]}" for what, ours, stats, key in pairs[way]
-            if stats and not is_handles(ours - stats[key])]
-
-
-def compare_tensors(way, counted, torch):
-    """What differs between PyTorch's account of its tensors and what it told us one by one."""
-    if way not in (NATIVE, EXPANDABLE):
-        return []
-    pairs = (("allocations", "allocation.all.allocated"), ("peak_allocated_bytes", "allocated_bytes.all.peak"),
-             ("peak_reserved_bytes", "reserved_bytes.all.peak"))
-    return [f"{ours}: {torch and torch[ours]} in the recording, {key} is {counted[key]}" for ours, key in pairs
-            if counted.get(key) and (not torch or torch[ours] != counted[key])]
-
-
-# What PyTorch's own tool does with a snapshot; segsum asserts that blocks fill their segments.
-READ_SNAPSHOT = """
-import pickle, sys
-from torch.cuda import _memory_viz
-with open(sys.argv[1], "rb") as file:
-    data = pickle.load(file)
-_memory_viz.segsum(data), _memory_viz.trace(data), _memory_viz.trace_plot(data), _memory_viz.segment_plot(data)
-print(sum(block["requested_size"] for segment in data["segments"] for block in segment["blocks"]
-          if block["state"] == "active_allocated"))
-"""
-
-
-def compare_snapshot(python, path, devices):
-    """What differs between the exported snapshot, as PyTorch reads it, and our books."""
-    snapshot = path + ".pickle"
-    subprocess.run([os.path.join(BUILD, "gpumem-report"), "export", "--format=pytorch-snapshot", "-o", snapshot, path],
-                   check=True)
-    read = subprocess.run([python, "-c", READ_SNAPSHOT, snapshot], capture_output=True, text=True)
-    held = sum(row["live_bytes"] for books in devices for row in books["holders"] if row["blocks"])
-    if read.returncode != 0:
-        return ["the snapshot: " + read.stderr[-800:]]
-    return [] if int(read.stdout) == held else [f"{held} bytes in our books, {read.stdout.strip()} in the snapshot"]
-
-
-def run_case(name, python, case, way, cached):
-    with tempfile.TemporaryDirectory() as folder:
-        plain = launch(python, case, way, os.path.join(folder, "cache"), "--off")
-        ours = launch(python, case, way, os.path.join(folder, "cache of ours"), "-o", os.path.join(folder, "%p.gpucache"))
-        wrong = []
-        if plain.returncode != ours.returncode:
-            wrong.append(f"exit status {plain.returncode} and {ours.returncode}")
-        if case in FAILING:
-            wrong += [f"{what} does not say OutOfMemoryError" for what, run in (("plain", plain), ("ours", ours))
-                      if "OutOfMemoryError" not in run.stderr]
-            if "case_exhausted torch_cases.py:" not in ours.stderr:
-                wrong.append(f"the library did not name the line that held the memory:\n{ours.stderr[-1500:]}")
-        elif plain.returncode != 0:
-            wrong.append(plain.stderr[-1500:])
-        if normal(plain.stdout) != normal(ours.stdout):
-            wrong.append(f"printed\n{plain.stdout}and\n{ours.stdout}")
-        path = os.path.join(folder, f"{ours.pid}.gpucache")
-        counted = json.loads(ours.stdout.splitlines()[-1]) if not wrong else {}
-        if not wrong and case in FAILING:
-            wrong += compare_failure(path, counted)
-        elif not wrong:
-            if way == NATIVE:
-                cached[case] = counted
-            devices = report("summary", path)["devices"]
-            books = devices[0]
-            for other, theirs in zip(devices[1:], counted.get("others", [])):
-                wrong += compare_tensors(way, theirs, other.get("torch"))
-            wrong += compare_books(way, counted, cached.get(case), books)
-            wrong += compare_tensors(way, counted, books.get("torch"))
-            if way == NATIVE and books["moment"] == "ended":
-                wrong += compare_snapshot(python, path, devices)
-    title = f"{name} {case} {way}"
-    print(f"FAIL {title}\n{ours.stderr[-800:]}" if wrong else f"ok   {title}", *wrong, sep="\n     ", flush=True)
-    return not wrong
-
-
-def run_failure(python, recording, size, options, *arguments, **variables):
-    command = [os.path.join(BUILD, "gpucache-run"), "--sim", size, *(["--sim-options", options] if options else []), "-o",
-               recording, "--", python, *arguments]
-    return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=600)
-
-
-def first_lines(recording):
-    """What is read first, in one line; and the cause."""
-    made = subprocess.run([os.path.join(BUILD, "gpumem-report"), "summary", recording], capture_output=True, text=True,
-                          env={**os.environ, "COLUMNS": "100"})
-    text = re.sub(r"\s+", " ", " ".join(made.stdout.splitlines()[:FIRST_LINES]))
-    return text, (re.findall(r"WHY (\w+)", text) or ["nothing"])[0]
-
-
-def failure(python, name, size, options, causes, advice, follow):
-    program = os.path.join(HERE, "failures", f"{name}.py")
-    with open(program) as file:
-        lines = [f"{name}.py:{i}" for i, line in enumerate(file, 1) if "# HERE" in line]
-    wrong = []
-    with tempfile.TemporaryDirectory() as folder:
-        recording = os.path.join(folder, "run.gpucache")
-        ran_out = run_failure(python, recording, size, options, program)
-        if ran_out.returncode == 0 or "out of memory" not in ran_out.stderr:
-            wrong.append(f"it does not run out of memory:\n{ran_out.stderr[-800:]}")
-        text, cause = first_lines(recording)
-        if cause not in causes:
-            wrong.append(f"the cause is {cause}, not {' or '.join(sorted(causes))}")
-        wrong += [f"{word!r} is not in the first {FIRST_LINES} lines" for word in (*lines, advice) if word not in text]
-        variable, _, value = follow.partition("=")
-        followed = run_failure(python, recording, size, "" if follow.startswith("--") else options, program,
-                               *(["fixed"] if follow == "fixed" else []), **({variable: value} if value else {}))
-        if followed.returncode != 0:
-            wrong.append(f"the advice does not help:\n{followed.stderr[-800:]}")
-    print(f"FAIL failure {name}\n     {text}" if wrong else f"ok   failure {name}", *wrong, sep="\n     ", flush=True)
-    return not wrong
-
-
-def fidelity(python):
-    """The program that somebody recorded on a real GPU, under the PyTorch that recorded it."""
-    traces = os.path.join(TOP, "tests", "bench", "traces")
-    good = []
-    for length, pattern in (("512", "training"), ("1024", "training"), ("1024", "inference")):
-        trace = os.path.join(traces, f"medium_{length}_{pattern}.csv.gz")
-        run = subprocess.run([os.path.join(BUILD, "gpucache-run"), "--off", "--sim", "a100-80", "--", python,
-                              os.path.join(HERE, "fidelity.py"), length, pattern, trace], capture_output=True, text=True)
-        good.append(run.returncode == 0)
-        print(f"{'ok  ' if good[-1] else 'FAIL'} fidelity {length} {pattern}\n{run.stdout}"
-              f"{'' if good[-1] else run.stderr[-1500:]}", end="", flush=True)
-    return good
-
-
-def run_torch(name, python):
-    if name == "torch-2.11":
-        return fidelity(python)
-    cases = [(case, way) for case, way in TORCH if name == "torch-2.15" or (case, way) in FEW]
-    cases = [(case, way) for case, way in cases if case not in WITHOUT.get(name, ())]
-    only = os.environ.get("CASES", "").split()
-    cached = {}
-    good = [run_case(name, python, case, way, cached) for case, way in cases if not only or case in only]
-    if name == "torch-2.15":
-        good += [failure(python, *row) for row in FAILURES if not only or row[0] in only]
-    return good
+    print(f"     {name}: {packages} ({what})", flush=True)
+    results = module.run(name, python)
+    if os.environ.get("TABLE"):
+        table.write(name, packages, what, module.COLUMNS, results)
+    return results
 
 
 def main():
-    good = []
+    only = os.environ.get("ONLY", "").split()
+    results = []
     for client in sys.argv[2:] or CLIENTS:
         if client not in CLIENTS:
             sys.exit(f"there is no client {client!r}; there are: {' '.join(CLIENTS)}")
-        for name, packages, what, minors in CLIENTS[client]:
-            if os.environ.get("ONLY") not in (None, name):
-                continue
-            try:
-                python = environment(name, packages, minors)
-            except (Skip, subprocess.CalledProcessError) as reason:
-                print(f"skip {name}: {reason}")
-                continue
-            print(f"     {name}: {packages} ({what})", flush=True)
-            good += run_torch(name, python)
-    print(f"{sum(good)} passed, {len(good) - sum(good)} failed")
-    return 0 if all(good) else 1
+        for row in CLIENTS[client]:
+            if not only or row[0] in only:
+                results += run_set(MODULES[client], *row)
+    failed = sum(bool(result.wrong) for result in results)
+    print(f"{len(results) - failed} passed, {failed} failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    BUILD = os.path.abspath(sys.argv[1])
     sys.exit(main())

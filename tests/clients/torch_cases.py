@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One use of PyTorch, by name: torch_cases.py CASE.  The last line is what PyTorch counted, as JSON."""
+import gc
 import json
 import os
 import sys
@@ -61,6 +62,7 @@ def train(model, batch, loss_of, steps=3, amp=None):
         scaler.step(optimizer)
         scaler.update()
         optimizer.zero_grad()
+        print("loss", loss.item().hex())
     torch.cuda.synchronize()
 
 
@@ -103,7 +105,7 @@ def case_caught():
 
 def counts(device=None):
     stats = torch.cuda.memory_stats(device)
-    return {key: stats[key] for key in sorted(stats) if key.endswith((".current", ".peak", ".allocated"))}
+    return {key: stats[key] for key in sorted(stats) if key.endswith((".current", ".peak", ".allocated", ".freed"))}
 
 
 def case_exhausted():
@@ -178,7 +180,8 @@ def case_graphs():
 
 
 def case_compile():
-    model = torch.compile(nn.Sequential(nn.Linear(256, 256), nn.GELU(), nn.LayerNorm(256)).to(GPU))
+    model = nn.Sequential(nn.Linear(256, 256), nn.GELU(), nn.LayerNorm(256)).to(GPU)
+    model = torch.compile(model, backend="aot_eager" if os.environ.get("WITHOUT_TRITON") else "inductor")
     x = torch.randn(32, 256, device=GPU, requires_grad=True)
     model(x).sum().backward()
     torch.cuda.synchronize()
@@ -248,8 +251,10 @@ def pluggable(path):
 def main(case):
     if os.environ.get("PLUGGABLE"):
         pluggable(os.environ["PLUGGABLE"])
+    torch.backends.cudnn.enabled = not os.environ.get("WITHOUT_CUDNN")
     torch.manual_seed(0)
     globals()[f"case_{case}"]()
+    gc.collect()
     counted = {}
     if not os.environ.get("PLUGGABLE"):
         counted = {**counts(0), "others": [counts(i) for i in range(1, torch.cuda.device_count())]}
