@@ -429,18 +429,30 @@ static unsigned percent_up(uint64_t part, uint64_t whole)
 	return (unsigned)(((unsigned __int128)part * 100 + whole - 1) / whole);
 }
 
+/* The biggest that the program can free. */
+static const struct gpucache_holder *find_top_holder(const struct advice_context *c)
+{
+	const struct gpc_describer *describer = c->describer;
+	const struct gpucache_oom *oom = c->v.oom;
+
+	for (uint32_t i = 0; i < oom->n_holders && oom->holders[i].bytes; i++)
+		if (!describer || !describer->can_free ||
+			describer->can_free(describer->self, oom->holders[i].stack))
+			return &oom->holders[i];
+	return NULL;
+}
+
 /* How much has to go, and who holds most. */
 static bool advise_top_holder(struct advice_context *c)
 {
-	const struct gpucache_oom *oom = c->v.oom;
-	const struct gpucache_holder *top = &oom->holders[0];
+	const struct gpucache_holder *top = find_top_holder(c);
 	char site[SITE_SIZE];
 
 	if (c->v.shortage == 0)
 		return false;
 	gpc_text_add(c->text, "free at least ");
 	add(c->text, c->v.shortage, "");
-	if (oom->n_holders == 0 || top->bytes == 0)
+	if (!top)
 		return true;
 	gpc_site_describe(c->describer, top->stack, site, sizeof site);
 	gpc_text_add(c->text, "; ");

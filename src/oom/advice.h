@@ -17,6 +17,7 @@
 #ifndef GPC_OOM_ADVICE_H
 #define GPC_OOM_ADVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,6 +40,11 @@ struct gpc_describer {
 	 * known.  May be NULL.
 	 */
 	void (*history)(void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth);
+	/*
+	 * Whether to free what it holds makes room on the device: not what the driver took for itself, nor
+	 * managed memory, which may be elsewhere.  NULL: it does.
+	 */
+	bool (*can_free)(void *self, uint32_t stack);
 };
 
 /* A short text for stack: the describer's (may be NULL), or "stack 17", or "no stack". */

@@ -20,30 +20,46 @@ static bool is_live_there(
 	       __atomic_load_n(&block->state, __ATOMIC_RELAXED) == GPUCACHE_BLOCK_LIVE;
 }
 
-/* The kind of a context or module of the device whose stack this is, or none. */
-static unsigned int implicit_kind_of(const struct gpc_device *device, uint32_t stack)
+/* The kind of what it holds there: of a context or module, if of any; else of one of the blocks. */
+static unsigned int kind_of(const struct gpc_device *device, uint32_t stack)
 {
 	const struct gpc_record *record = &gpc_runtime.record;
+	unsigned int found = GPUCACHE_KIND_NONE;
 
 	for (uint32_t i = 0; i < record->n_blocks; i++) {
 		const struct gpucache_block *block = &record->blocks[i];
 		unsigned int kind = __atomic_load_n(&block->kind, __ATOMIC_RELAXED);
 
-		if (gpc_kind_is_implicit(kind) && is_live_there(block, device, stack))
-			return kind;
+		if (!is_live_there(block, device, stack))
+			continue;
+		found = kind;
+		if (gpc_kind_is_implicit(kind))
+			break;
 	}
-	return GPUCACHE_KIND_NONE;
+	return found;
+}
+
+static bool is_implicit(const struct gpc_device *device, uint32_t stack)
+{
+	return gpc_kind_is_implicit(kind_of(device, stack));
+}
+
+static bool can_free(void *self, uint32_t stack)
+{
+	unsigned int kind = kind_of(self, stack);
+
+	return !gpc_kind_is_implicit(kind) && kind != GPUCACHE_KIND_MANAGED;
 }
 
 /* The call site; "contexts: SITE" where the driver took the memory for itself at a call there. */
 static void describe(void *self, uint32_t stack, char *buf, size_t size)
 {
-	unsigned int kind = implicit_kind_of(self, stack);
+	unsigned int kind = kind_of(self, stack);
 	struct gpc_text text = gpc_text_init(buf, size);
 
 	if (!gpc_runtime.has_stacks)
 		return;
-	if (kind)
+	if (gpc_kind_is_implicit(kind))
 		gpc_text_add(&text, "%s: ", gpc_kind_words(kind));
 	if (!gpc_stack_describe(&gpc_runtime.stacks, stack, buf + text.len, size - text.len))
 		buf[0] = '\0';
@@ -70,7 +86,7 @@ static void tell_history(void *self, uint32_t stack, uint64_t *ret_oldest_ns, ui
 struct gpc_describer gpc_holder_describer(struct gpc_device *device)
 {
 	return (struct gpc_describer){
-		.self = device, .describe = describe, .history = tell_history
+		.self = device, .describe = describe, .history = tell_history, .can_free = can_free
 	};
 }
 
@@ -89,7 +105,7 @@ void gpc_holders_print(struct gpc_device *device, uint64_t total)
 
 	/* Nobody could have freed what contexts and modules hold. */
 	for (uint32_t i = 0; i < n; i++)
-		if (!implicit_kind_of(device, holders[i].stack))
+		if (!is_implicit(device, holders[i].stack))
 			holders[n_own++] = holders[i];
 	n = gpc_holder_rows_fill(rows, holders, n_own, &describer, GPC_HOLDER_SITE_SIZE);
 	gpc_holder_rows_write(&text, rows, n, MOST_ROWS, total, gpc_clock_monotonic_ns());

@@ -46,6 +46,7 @@ struct gpc_device {
 	/* The last failure that nobody recovered from yet; see rescue.c. */
 	uint64_t failed_number;
 	uint64_t failed_size;
+	bool failed_on_host; /* stored before the size */
 };
 
 struct gpc_context {
@@ -295,14 +296,16 @@ void gpc_rescue_torch_failed(
 void gpc_rescue_recovered(struct gpc_device *device);
 
 /*
- * A request of this size succeeded on the device: earlier failures up to it were recovered by
- * the program.
+ * A request of this size succeeded: earlier failures up to it of memory of the same place were recovered
+ * by the program.
  */
-static inline void gpc_rescue_succeeded(struct gpc_device *device, uint64_t size)
+static inline void gpc_rescue_succeeded(struct gpc_device *device, uint8_t kind, uint64_t size)
 {
 	uint64_t failed = __atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE);
+	bool on_host = gpucache_kind_place(kind) == GPUCACHE_ON_HOST;
 
-	if (__builtin_expect(failed != 0 && size >= failed, 0))
+	if (__builtin_expect(failed != 0 && size >= failed, 0) &&
+		on_host == __atomic_load_n(&device->failed_on_host, __ATOMIC_RELAXED))
 		gpc_rescue_recovered(device);
 }
 

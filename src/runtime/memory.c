@@ -177,7 +177,7 @@ static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream st
 		return to_result(st);
 	if (gpc_counter_get(&context->pool.counters->n_driver_malloc) != n_driver_malloc)
 		after_growth(context);
-	gpc_rescue_succeeded(context->device, size);
+	gpc_rescue_succeeded(context->device, GPUCACHE_KIND_DEVICE, size);
 	gpc_tensors_note_malloc(address, size);
 	*ret_ptr = address;
 	return CUDA_SUCCESS;

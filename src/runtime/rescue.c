@@ -374,6 +374,8 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 	failures.facts[device->ordinal] = facts;
 	failures.is_waiting[device->ordinal] = !print_now;
 	device->failed_number = copy.number;
+	__atomic_store_n(&device->failed_on_host,
+		gpucache_kind_place(copy.kind) == GPUCACHE_ON_HOST, __ATOMIC_RELAXED);
 	__atomic_store_n(&device->failed_size, asked, __ATOMIC_RELEASE);
 	gpc_lock_release(&gpc_runtime.lock);
 	gpc_tensors_note_failure(device, copy.number);

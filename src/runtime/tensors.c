@@ -194,7 +194,7 @@ static void allocated(struct gpc_device *device, uint64_t address, uint64_t size
 	}
 	gpc_lock_release(&books->lock);
 	last_failure.device = NULL;
-	gpc_rescue_succeeded(device, size);
+	gpc_rescue_succeeded(device, GPUCACHE_KIND_TENSOR, size);
 }
 
 static void freed(struct gpc_device *device, uint64_t address, uint64_t allocated_bytes,

@@ -317,8 +317,7 @@ static CUresult pass(
 	gpc_track_remember(books, call, &rescue.request);
 	if (context)
 		gpc_observe_device(context, false);
-	if (is_on_device((uint8_t)call->kind))
-		gpc_rescue_succeeded(books->device, call->size);
+	gpc_rescue_succeeded(books->device, (uint8_t)call->kind, call->size);
 	return CUDA_SUCCESS;
 }
 

@@ -18,7 +18,15 @@ static void describe_nothing(void *self, uint32_t stack, char *buf, size_t size)
 	(void)size;
 }
 
-static const struct gpc_describer by_number = { .describe = describe_by_number };
+/* Stack 6 is a context's. */
+static bool can_free(void *self, uint32_t stack)
+{
+	(void)self;
+	return stack != 6;
+}
+
+static const struct gpc_describer by_number = { .describe = describe_by_number,
+	.can_free = can_free };
 static const struct gpc_describer silent = { .describe = describe_nothing };
 
 static char advice[1024];
@@ -50,6 +58,16 @@ static void an_exhausted_gpu_is_told_who_holds_most_and_how_much_must_go(void **
 	s.oom.holders[0].bytes = 2 * GPC_GIB;
 	advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
 	assert_string_equal(advice, "free at least 4.00 GiB; 2.00 GiB is held by model.py:5\n");
+
+	/* What nobody can free is not advised. */
+	s.oom.n_holders = 2;
+	s.oom.holders[1] = s.oom.holders[0];
+	s.oom.holders[0] = (struct gpucache_holder){ .stack = 6, .bytes = 50 * GPC_GIB };
+	advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_string_equal(advice, "free at least 4.00 GiB; 2.00 GiB is held by model.py:5\n");
+	s.oom.n_holders = 1;
+	advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_string_equal(advice, "free at least 4.00 GiB\n");
 }
 
 static void make_growth(struct scene *s)
@@ -57,6 +75,7 @@ static void make_growth(struct scene *s)
 	s->oom.growth_bytes = s->facts.growth_total = s->facts.growth_held = 4 * GPC_GIB;
 	s->oom.growth_stack = 9;
 	s->facts.growth_held_blocks = 300;
+	s->oom.stack = s->oom.growth_stack;
 }
 
 static void a_growing_site_is_named(void **state)

@@ -214,6 +214,38 @@ static void host_memory_is_no_recovery(void **state)
 	world_run("memory:1GiB", QUIET ",oom_report:never", falls_back);
 }
 
+static CUresult refuse_host(struct gpc_passed_call *call)
+{
+	(void)call;
+	return no_memory;
+}
+
+static void fails_on_the_host(void)
+{
+	struct gpc_passed_call call = {
+		.make = refuse_host, .kind = GPUCACHE_KIND_HOST, .size = 16 * MIB
+	};
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(world_enter());
+	CHECK(gpc_runtime_passed_malloc(&call) == no_memory);
+	gpc_runtime_leave();
+	CHECK(!world_malloc(&ptr, 32 * MIB));
+	CHECK(!world_oom(0)->recovered);
+	call.make = make_host;
+	CHECK(world_enter());
+	CHECK(!gpc_runtime_passed_malloc(&call));
+	gpc_runtime_leave();
+	CHECK(world_oom(0)->recovered);
+}
+
+static void device_memory_is_no_recovery_of_the_hosts(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", QUIET ",oom_report:never", fails_on_the_host);
+}
+
 static void limited(void)
 {
 	CUdeviceptr first;
@@ -291,6 +323,7 @@ int main(void)
 		cmocka_unit_test(a_repeated_failure_is_printed),
 		cmocka_unit_test(a_failure_that_the_program_recovered_from_is_not_printed),
 		cmocka_unit_test(host_memory_is_no_recovery),
+		cmocka_unit_test(device_memory_is_no_recovery_of_the_hosts),
 		cmocka_unit_test(the_limit_is_honoured),
 		cmocka_unit_test(more_failures_than_the_recording_holds_do_no_harm),
 		cmocka_unit_test(a_climb_during_a_capture_does_not_break_it),
