@@ -15,10 +15,6 @@
 
 #include "tools/gpumem-report/answer.h"
 
-/* "fragmented (certain): enough cached memory ..., but ...  9.10 GiB are cached, ..." */
-void gpc_advice_why(const struct gpc_report *report, const struct gpc_answer *answer,
-	struct gpc_text *ret_text);
-
 /* What to do about it; never empty. */
 void gpc_advice_try(const struct gpc_report *report, const struct gpc_answer *answer,
 	struct gpc_text *ret_text);

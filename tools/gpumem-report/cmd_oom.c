@@ -2,6 +2,7 @@
 /* `oom`: all that was known of one failed request at the moment it failed. */
 #include "base/verdict.h"
 #include "tools/gpumem-report/advice.h"
+#include "tools/gpumem-report/evidence.h"
 #include "tools/gpumem-report/holdings.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
@@ -201,7 +202,7 @@ static void print_json(struct gpc_report *report, const struct gpc_answer *answe
 	json_object_object_add(root, "torch", gpc_torch_json_at(report, oom));
 	gpc_json_text(verdict, "word", gpc_verdict_word(oom->verdict));
 	gpc_json_text(verdict, "strength", gpc_strength_word(oom->strength));
-	gpc_advice_why(report, answer, &text);
+	gpc_evidence_say(report, answer, &text);
 	gpc_json_text(verdict, "why", buf);
 	text = gpc_text_init(buf, sizeof buf);
 	gpc_advice_try(report, answer, &text);

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/evidence.h"
+
+#include "base/bytes.h"
+#include "base/torch.h"
+#include "base/verdict.h"
+#include "tools/gpumem-report/sites.h"
+
+typedef void writer(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text);
+
+/*
+ * The name that the table of holders gives this stack: a wrapper that everybody calls says
+ * nothing.
+ */
+static void add_site(const struct gpc_report *report, const struct gpucache_oom *oom,
+	uint32_t stack, struct gpc_text *text)
+{
+	const char *where = NULL;
+	struct gpc_holdings holdings;
+	struct gpc_sites sites;
+
+	if (gpc_holdings_from_oom(&holdings, report, oom) == GPC_OK &&
+		gpc_sites_create(&sites, report, &holdings) == GPC_OK) {
+		for (size_t i = 0; i < sites.n && !where; i++) {
+			if (sites.rows[i].stack == stack)
+				where = sites.rows[i].where;
+		}
+		gpc_text_add(text, "%s", where ? where : "");
+		gpc_sites_fini(&sites);
+	}
+	gpc_holdings_fini(&holdings);
+	if (!where)
+		gpc_frames_site(report->frames, stack, text);
+}
+
+static void show_impossible(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " %s were asked for; the GPU has %s in all.",
+		gpc_show_bytes(oom->requested), gpc_show_bytes(oom->balance.device_total));
+}
+
+static void show_limit(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	if (oom->kind == GPUCACHE_KIND_TENSOR)
+		gpc_text_add(text,
+			" It is PyTorch's own (set_per_process_memory_fraction): the driver was "
+			"not asked. PyTorch has %s in its cache, %s of it in no tensor.",
+			gpc_show_bytes(oom->torch.reserved),
+			gpc_show_bytes(gpc_torch_unused(&oom->torch)));
+	else
+		gpc_text_add(text, " The limit is %s, and %s of it are in use.",
+			gpc_show_bytes(oom->limit),
+			gpc_show_bytes(gpc_balance_taken(&oom->balance)));
+}
+
+/* Of PyTorch's cache, where they are the cause. */
+static bool add_holes(const struct gpucache_oom *oom, struct gpc_text *text)
+{
+	if (!gpc_torch_is_fragmented(oom))
+		return false;
+	gpc_text_add(text, " Of PyTorch's cache %s are in no tensor, in %s holes or more, ",
+		gpc_show_bytes(gpc_torch_unused(&oom->torch)),
+		gpc_show_count(gpc_torch_unused(&oom->torch) / oom->torch.requested));
+	gpc_text_add(
+		text, "none as large as the %s asked for.", gpc_show_bytes(oom->torch.requested));
+	return true;
+}
+
+static void show_pieces(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+	const struct gpucache_balance *b = &oom->balance;
+
+	(void)report;
+	if (add_holes(oom, text))
+		return;
+	gpc_text_add(text,
+		" %s of cached memory are free, at most %s in one piece; %s were asked for.",
+		gpc_show_bytes(b->cached), gpc_show_bytes(b->cached_largest),
+		gpc_show_bytes(oom->requested));
+	if (answer->is_served_plain)
+		gpc_text_add(text,
+			" Replayed on the driver without a cache, the request is served, and %s "
+			"stay "
+			"free.",
+			gpc_show_bytes(answer->plain_free_bytes));
+	else if (answer->is_replayed)
+		gpc_text_add(
+			text, " Replayed on the driver without a cache, the request fails, too.");
+}
+
+static void show_pending(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(
+		text, " %s were freed and wait for the GPU.", gpc_show_bytes(oom->balance.pending));
+}
+
+static void show_rounding(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " %s are lost to it.", gpc_show_bytes(oom->balance.rounding));
+}
+
+static void show_neighbour(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " Other processes hold %s, this one %s.",
+		gpc_show_bytes(oom->balance.other_processes),
+		gpc_show_bytes(gpc_balance_taken(&oom->balance)));
+}
+
+static void show_untracked(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " It holds %s outside the allocator.",
+		gpc_show_bytes(oom->balance.process_outside));
+}
+
+static void show_growth(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	gpc_text_add(text,
+		" In the later part of the run it grew by %s: ", gpc_show_bytes(oom->growth_bytes));
+	add_site(report, oom, oom->growth_stack, text);
+	gpc_text_add(text, ".");
+}
+
+static void show_spike(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " %s were asked for; the peak of the run before was %s.",
+		gpc_show_bytes(oom->requested), gpc_show_bytes(oom->peak_requested));
+}
+
+static void show_exhausted(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+	const struct gpucache_balance *b = &oom->balance;
+	uint64_t managed = oom->kind_bytes[GPUCACHE_KIND_MANAGED];
+
+	(void)report;
+	gpc_text_add(text, " It holds %s of %s.",
+		gpc_show_bytes(gpc_bytes_less(gpc_bytes_add(b->requested, b->direct), managed)),
+		gpc_show_bytes(b->device_total));
+	if (managed)
+		gpc_text_add(text,
+			" %s more are managed memory, of which any part may be elsewhere.",
+			gpc_show_bytes(managed));
+}
+
+static void show_refusal(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " It said %s were free; %s were asked for.",
+		gpc_show_bytes(oom->balance.device_free), gpc_show_bytes(oom->rounded));
+}
+
+static void show_framework(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	(void)report;
+	gpc_text_add(text,
+		" %s holds %s; it hands out pieces of it itself, so how much is in use cannot be "
+		"told from outside.",
+		answer->framework, gpc_show_bytes(answer->framework_bytes));
+}
+
+static void show_contexts(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " They hold %s of %s.",
+		gpc_show_bytes(oom->kind_bytes[GPUCACHE_KIND_CONTEXT]),
+		gpc_show_bytes(oom->balance.device_total));
+}
+
+static void show_managed(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " It is %s.", gpc_show_bytes(oom->kind_bytes[GPUCACHE_KIND_MANAGED]));
+}
+
+static void show_request(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	(void)report;
+	gpc_text_add(text, " %s were asked for.", gpc_show_bytes(oom->requested));
+}
+
+/* Where there is none, the words say it all. */
+static writer *const writers[GPUCACHE_VERDICT_COUNT] = {
+	[GPUCACHE_VERDICT_IMPOSSIBLE] = show_impossible,
+	[GPUCACHE_VERDICT_LIMIT] = show_limit,
+	[GPUCACHE_VERDICT_FRAGMENTED] = show_pieces,
+	[GPUCACHE_VERDICT_PENDING] = show_pending,
+	[GPUCACHE_VERDICT_ROUNDING] = show_rounding,
+	[GPUCACHE_VERDICT_NEIGHBOUR] = show_neighbour,
+	[GPUCACHE_VERDICT_UNTRACKED] = show_untracked,
+	[GPUCACHE_VERDICT_GROWTH] = show_growth,
+	[GPUCACHE_VERDICT_SPIKE] = show_spike,
+	[GPUCACHE_VERDICT_EXHAUSTED] = show_exhausted,
+	[GPUCACHE_VERDICT_DRIVER] = show_refusal,
+	[GPUCACHE_VERDICT_WRONG_POOL] = show_pieces,
+	[GPUCACHE_VERDICT_CONTEXTS] = show_contexts,
+	[GPUCACHE_VERDICT_MANAGED] = show_managed,
+	[GPUCACHE_VERDICT_PREALLOCATED] = show_framework,
+	[GPUCACHE_VERDICT_PINNED] = show_request,
+};
+
+void gpc_evidence_say(
+	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *ret_text)
+{
+	const struct gpucache_oom *oom = &answer->oom;
+
+	if (oom->verdict == GPUCACHE_VERDICT_NONE)
+		gpc_text_add(ret_text, "unknown: %s.", gpc_verdict_meaning(oom->verdict));
+	else
+		gpc_text_add(ret_text, "%s (%s): %s.", gpc_verdict_word(oom->verdict),
+			gpc_strength_word(oom->strength), gpc_verdict_meaning(oom->verdict));
+	if (writers[oom->verdict])
+		writers[oom->verdict](report, answer, ret_text);
+}
