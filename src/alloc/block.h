@@ -26,11 +26,13 @@
  *       the last one ends where the segment does.
  *   I2  Two neighbours are never both FREE: freeing merges them.
  *   I3  A block is in a bin if and only if it is FREE, and in the bin of its size; a whole segment of
- *       large blocks is among the wholes.
+ *       large blocks is among the wholes.  Of small ones of one size the bin has the lowest of each segment,
+ *       and the grain map of that the others.
  *   I4  A block is on the list of a fence if and only if it is PENDING.
  *   I5  Sizes are positive multiples of GPC_GRAIN, and requested <= size.
  *   I6  live + pending + cached bytes of a pool are the sum of its segments.
- *   I7  Every block is found by its address in the pool's address map, and nothing else is.
+ *   I7  Every block is found by its address, in the grain map of a small segment or in the pool's address
+ *       map, and nothing else is.
  *   I8  A segment is on the idle list if and only if it is one FREE block.
  *   I9  A block is in the order of a stream only while it is PENDING (stream_order.h).
  *
@@ -56,6 +58,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "alloc/grain_map.h"
 #include "alloc/size_class.h"
 #include "base/list.h"
 #include "driver/driver.h"
@@ -85,15 +88,17 @@ struct gpc_segment {
 	uint64_t size;
 	struct gpc_pool *pool;
 	struct gpc_block *first;
-	struct gpc_list link; /* all segments of the pool, oldest first */
-	struct gpc_list idle; /* the idle ones, idle longest first */
+	struct gpc_grain_map *grains; /* of small blocks only, else NULL */
+	struct gpc_list link;         /* all segments of the pool, oldest first */
+	struct gpc_list idle;         /* the idle ones, idle longest first */
 	uint64_t idle_since_ns;
 	uint64_t last_loose; /* the last free in it of a block that was FREE at once (barrier.h) */
 	uint32_t number;     /* in the slab, and in the recording */
-	uint32_t mark;       /* the owner's note of the request that made it necessary */
-	uint32_t n_live;     /* of its blocks */
-	uint8_t kind;        /* enum gpc_pool_kind */
-	bool is_exported;    /* others hold its memory: never split, recycled or trimmed */
+	uint32_t grains_number; /* in the slab */
+	uint32_t mark;          /* the owner's note of the request that made it necessary */
+	uint32_t n_live;        /* of its blocks */
+	uint8_t kind;           /* enum gpc_pool_kind */
+	bool is_exported;       /* others hold its memory: never split, recycled or trimmed */
 };
 
 struct gpc_block {
@@ -103,10 +108,6 @@ struct gpc_block {
 	struct gpc_segment *segment;
 	struct gpc_block *prev; /* in address order, within the segment */
 	struct gpc_block *next;
-	struct {
-		struct gpc_block *left;
-		struct gpc_block *right;
-	} tree;          /* FREE: within its bin; PENDING: within the order of a stream */
 	uint32_t number; /* in the slab, and in the recording */
 	uint32_t mark;   /* the owner's note: who asked */
 	uint8_t state;   /* enum gpc_block_state */
@@ -115,6 +116,10 @@ struct gpc_block {
 	bool is_arena;   /* LIVE: the program hands out pieces of it */
 	bool is_shared;  /* LIVE: streams that its free will not name use it */
 	uint8_t view;    /* LIVE: enum gpc_block_view */
+	struct {
+		struct gpc_block *left;
+		struct gpc_block *right;
+	} tree; /* FREE: within its bin; PENDING: within the order of a stream */
 	/* PENDING: within its fence.  Last, since a hit without streams never touches it. */
 	struct gpc_list link;
 };

@@ -5,6 +5,7 @@
  *      heap ---- segment map        address -> segment -> pool
  *           ---- slab of segments   number i <-> slot i of the recording's SEGMENTS
  *           ---- slab of blocks     number i <-> slot i of the recording's BLOCKS
+ *           ---- slab of grain maps one for each segment of small blocks
  *           ---- captures, observer, duties
  *
  * Threads   The members have their own locks; the rest is fixed after init.
@@ -27,6 +28,7 @@ struct gpc_heap {
 	struct gpc_segment_map segment_map;
 	struct gpc_slab blocks;
 	struct gpc_slab segments;
+	struct gpc_slab grain_maps;
 	struct gpc_captures captures;
 	struct gpc_observer observer;
 	/* Memory left the process: from now on large blocks get segments of their own. */

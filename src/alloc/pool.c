@@ -299,10 +299,11 @@ static inline __attribute__((always_inline)) enum gpc_status find_live_locked(
 	struct gpc_pool *pool, gpc_devptr address, struct gpc_block **ret_block)
 {
 	const struct gpc_segment *segment = gpc_segment_map_find(&pool->heap->segment_map, address);
-	struct gpc_block *block = gpc_address_map_find(&pool->blocks, address);
+	struct gpc_block *block;
 
 	if (!segment || segment->pool != pool)
 		return GPC_NOT_FOUND;
+	block = gpc_pool_find_block_locked(pool, segment, address);
 	if (!block || block->state != GPC_BLOCK_LIVE)
 		return GPC_INVALID;
 	*ret_block = block;

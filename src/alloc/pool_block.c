@@ -9,16 +9,65 @@
 #include "alloc/pool_internal.h"
 #include "stats/counters.h"
 
-static void enter_bin(struct gpc_pool *pool, struct gpc_block *block)
+static struct gpc_block *block_at_grain(
+	const struct gpc_pool *pool, const struct gpc_segment *segment, uint32_t grain)
 {
-	if (!block->segment->is_exported)
-		gpc_bins_insert(gpc_pool_bins_of(pool, block), block);
+	uint32_t number = segment->grains->numbers[grain];
+
+	return number ? gpc_slab_get(&pool->heap->blocks, number - 1) : NULL;
 }
 
-static void leave_bin(struct gpc_pool *pool, struct gpc_block *block)
+struct gpc_block *gpc_pool_find_block_locked(
+	const struct gpc_pool *pool, const struct gpc_segment *segment, gpc_devptr address)
 {
-	if (!block->segment->is_exported)
-		gpc_bins_remove(gpc_pool_bins_of(pool, block), block);
+	if (!segment->grains)
+		return gpc_address_map_find(&pool->blocks, address);
+	if (address % GPC_GRAIN)
+		return NULL;
+	return block_at_grain(pool, segment, gpc_pool_grain_of(segment, address));
+}
+
+void gpc_pool_enter_bin_locked(struct gpc_pool *pool, struct gpc_block *block)
+{
+	const struct gpc_segment *segment = block->segment;
+	struct gpc_grain_set *set = gpc_pool_set_of(block);
+	struct gpc_bins *bins = gpc_pool_bins_of(pool, block);
+
+	if (segment->is_exported)
+		return;
+	if (set) {
+		uint32_t grain = gpc_pool_grain_of(segment, block->address);
+		uint32_t lowest = gpc_grain_set_lowest(set);
+
+		gpc_grain_set_add(set, grain);
+		if (lowest < grain)
+			return;
+		if (lowest < GPC_GRAINS)
+			gpc_bins_remove(bins, block_at_grain(pool, segment, lowest));
+	}
+	gpc_bins_insert(bins, block);
+}
+
+void gpc_pool_leave_bin_locked(struct gpc_pool *pool, struct gpc_block *block)
+{
+	const struct gpc_segment *segment = block->segment;
+	struct gpc_grain_set *set = gpc_pool_set_of(block);
+	struct gpc_bins *bins = gpc_pool_bins_of(pool, block);
+	uint32_t lowest = GPC_GRAINS;
+
+	if (segment->is_exported)
+		return;
+	if (set) {
+		uint32_t grain = gpc_pool_grain_of(segment, block->address);
+
+		gpc_grain_set_remove(set, grain);
+		lowest = gpc_grain_set_lowest(set);
+		if (lowest < grain)
+			return;
+	}
+	gpc_bins_remove(bins, block);
+	if (lowest < GPC_GRAINS)
+		gpc_bins_insert(bins, block_at_grain(pool, segment, lowest));
 }
 
 struct gpc_block *gpc_pool_new_block_locked(
@@ -27,7 +76,7 @@ struct gpc_block *gpc_pool_new_block_locked(
 	struct gpc_block *block;
 	uint32_t number;
 
-	if (gpc_address_map_reserve(&pool->blocks, 1))
+	if (!segment->grains && gpc_address_map_reserve(&pool->blocks, 1))
 		return NULL;
 	block = pool->spare;
 	if (block) {
@@ -46,13 +95,21 @@ struct gpc_block *gpc_pool_new_block_locked(
 	block->size = size;
 	block->segment = segment;
 	block->state = GPC_BLOCK_FREE;
-	gpc_address_map_insert(&pool->blocks, address, block);
+	if (segment->grains)
+		segment->grains->numbers[gpc_pool_grain_of(segment, address)] = number + 1;
+	else
+		gpc_address_map_insert(&pool->blocks, address, block);
 	return block;
 }
 
 void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block)
 {
-	(void)gpc_address_map_take(&pool->blocks, block->address);
+	const struct gpc_segment *segment = block->segment;
+
+	if (segment->grains)
+		segment->grains->numbers[gpc_pool_grain_of(segment, block->address)] = 0;
+	else
+		(void)gpc_address_map_take(&pool->blocks, block->address);
 	block->state = GPC_BLOCK_UNUSED;
 	pool->heap->observer.block_changed(pool->heap->observer.self, block, 0);
 	if (!pool->spare)
@@ -92,15 +149,15 @@ void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, u
 	block->requested = 0;
 	block->mark = 0;
 	if (block->next && block->next->state == GPC_BLOCK_FREE) {
-		leave_bin(pool, block->next);
+		gpc_pool_leave_bin_locked(pool, block->next);
 		absorb_next(pool, block);
 	}
 	if (block->prev && block->prev->state == GPC_BLOCK_FREE) {
 		block = block->prev;
-		leave_bin(pool, block);
+		gpc_pool_leave_bin_locked(pool, block);
 		absorb_next(pool, block);
 	}
-	enter_bin(pool, block);
+	gpc_pool_enter_bin_locked(pool, block);
 	pool->heap->observer.block_changed(pool->heap->observer.self, block, now_ns);
 	if (gpc_pool_is_idle(segment)) {
 		segment->idle_since_ns = now_ns;
@@ -141,7 +198,7 @@ static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size,
 	if (rest->next)
 		rest->next->prev = rest;
 	block->next = rest;
-	enter_bin(pool, rest);
+	gpc_pool_enter_bin_locked(pool, rest);
 	pool->heap->observer.block_changed(pool->heap->observer.self, rest, now_ns);
 }
 
@@ -173,7 +230,7 @@ gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, 
 {
 	struct gpc_segment *segment = block->segment;
 
-	leave_bin(pool, block);
+	gpc_pool_leave_bin_locked(pool, block);
 	if (gpc_pool_is_idle(segment))
 		gpc_list_remove(&segment->idle);
 	if (is_cut)

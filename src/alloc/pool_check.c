@@ -23,8 +23,27 @@ struct totals {
 	uint64_t n_ordered;
 	uint64_t n_idle;
 	uint64_t n_leaving;
+	uint64_t n_numbers; /* of grain maps */
+	bool is_unmapped;   /* a small FREE block, in the grain map */
 	bool is_miscounted; /* a segment's live blocks */
 };
+
+/* What the grain map says of this FREE block is so, or it says nothing of blocks of this size. */
+static bool is_in_set(const struct gpc_block *block)
+{
+	const struct gpc_grain_set *set = gpc_pool_set_of(block);
+
+	return !set || gpc_grain_set_has(set, gpc_pool_grain_of(block->segment, block->address));
+}
+
+static uint64_t count_numbers(const struct gpc_grain_map *grains)
+{
+	uint64_t n = 0;
+
+	for (uint32_t grain = 0; grains && grain < GPC_GRAINS; grain++)
+		n += grains->numbers[grain] != 0;
+	return n;
+}
 
 static const char *check_block(
 	struct gpc_pool *pool, const struct gpc_block *block, struct totals *totals)
@@ -32,7 +51,7 @@ static const char *check_block(
 	if (block->size == 0 || block->size % GPC_GRAIN != 0 || block->requested > block->size)
 		return "I5: a block's size is a positive multiple of the grain and covers the "
 		       "request";
-	if (gpc_address_map_find(&pool->blocks, block->address) != block)
+	if (gpc_pool_find_block_locked(pool, block->segment, block->address) != block)
 		return "I7: a block is found by its address";
 	totals->n_blocks++;
 	switch ((enum gpc_block_state)block->state) {
@@ -47,7 +66,10 @@ static const char *check_block(
 		return gpc_list_is_empty(&block->link) ? "I4: a pending block is on a fence" : NULL;
 	case GPC_BLOCK_FREE:
 		totals->cached += block->size;
-		totals->n_free_visible += !block->segment->is_exported;
+		if (block->segment->is_exported)
+			return NULL;
+		totals->n_free_visible++;
+		totals->is_unmapped |= !is_in_set(block);
 		return NULL;
 	case GPC_BLOCK_UNUSED:
 		break;
@@ -84,6 +106,7 @@ static const char *check_segment(
 	totals->is_miscounted |= segment->n_live != totals->n_live - n_live_before;
 	totals->unheld += segment->n_live ? 0 : segment->size;
 	totals->n_segments++;
+	totals->n_numbers += count_numbers(segment->grains);
 	totals->segments += segment->size;
 	totals->cut += segment->kind == GPC_POOL_LARGE && segment->first->next ? segment->size : 0;
 	return NULL;
@@ -101,13 +124,25 @@ static bool is_before(const struct gpc_block *a, const struct gpc_block *b)
 	return a->size < b->size || (a->size == b->size && a->address < b->address);
 }
 
+/* The blocks that this one stands for in its bin: itself, and those that only the grain map has; 0: it should not. */
+static uint64_t stands_for(const struct gpc_block *block)
+{
+	const struct gpc_grain_set *set = gpc_pool_set_of(block);
+
+	if (!set)
+		return 1;
+	return gpc_grain_set_lowest(set) == gpc_pool_grain_of(block->segment, block->address)
+		       ? gpc_grain_set_count(set)
+		       : 0;
+}
+
 /* In order; as deep as the tree is, which is a few dozen frames. */
 static void walk_tree(const struct gpc_block *at, uint32_t bin, struct bin_walk *walk)
 {
 	if (!at)
 		return;
 	walk_tree(at->tree.left, bin, walk);
-	walk->n++;
+	walk->n += stands_for(at);
 	walk->is_sound &= at->state == GPC_BLOCK_FREE && !at->segment->is_exported &&
 			  gpc_size_bin(at->size) == bin &&
 			  gpc_pool_is_whole(at) == walk->is_of_wholes &&
@@ -140,6 +175,8 @@ static const char *check_bins(struct gpc_pool *pool, const struct totals *totals
 		is_marked &= walk_bins(&pool->pieces[kind], &pieces);
 	if (!is_marked)
 		return "I3: a bin's bit says whether it holds anything";
+	if (totals->is_unmapped)
+		return "I3: a grain map has the small free blocks of its segment";
 	return wholes.is_sound && pieces.is_sound && wholes.n + pieces.n == totals->n_free_visible
 		       ? NULL
 		       : "I3: a block is in a bin iff it is free, and in that of its size";
@@ -233,7 +270,7 @@ static const char *check_locked(struct gpc_pool *pool)
 		if (broken)
 			return broken;
 	}
-	if (pool->blocks.n_entries != totals.n_blocks)
+	if (pool->blocks.n_entries + totals.n_numbers != totals.n_blocks)
 		return "I7: nothing but blocks is found by address";
 	if (length(&pool->idle) != totals.n_idle)
 		return "I8: nothing else is on the idle list";

@@ -7,7 +7,7 @@
 static void hide_block(struct gpc_block *block, struct gpc_pool *pool)
 {
 	if (block->state == GPC_BLOCK_FREE)
-		gpc_bins_remove(gpc_pool_bins_of(pool, block), block);
+		gpc_pool_leave_bin_locked(pool, block);
 	gpc_stream_order_remove(&pool->order, block);
 }
 

@@ -36,6 +36,28 @@ struct gpc_block *gpc_pool_new_block_locked(
 /* The end of a block that is in no bin and no fence. */
 void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block);
 
+/* The grain of a small segment at this address. */
+static inline uint32_t gpc_pool_grain_of(const struct gpc_segment *segment, gpc_devptr address)
+{
+	return (uint32_t)((address - segment->address) / GPC_GRAIN);
+}
+
+/* Where the FREE blocks of this size and segment are kept besides the bin; NULL: in the bin alone. */
+static inline struct gpc_grain_set *gpc_pool_set_of(const struct gpc_block *block)
+{
+	struct gpc_grain_map *grains = block->segment->grains;
+
+	return grains ? gpc_grain_map_set(grains, block->size) : NULL;
+}
+
+/* The block of this segment that starts here, or NULL. */
+struct gpc_block *gpc_pool_find_block_locked(
+	const struct gpc_pool *pool, const struct gpc_segment *segment, gpc_devptr address);
+
+/* A FREE block into the bin of its size, and out of it; of an exported segment: nothing. */
+void gpc_pool_enter_bin_locked(struct gpc_pool *pool, struct gpc_block *block);
+void gpc_pool_leave_bin_locked(struct gpc_pool *pool, struct gpc_block *block);
+
 /*
  * A LIVE or PENDING block, already off its counter and its fence, becomes FREE: merged, binned,
  * counted.

@@ -82,13 +82,44 @@ static void give_back(struct gpc_pool *pool, gpc_devptr address, uint64_t size)
 	atomic_fetch_sub(&pool->budget->used_bytes, size);
 }
 
+/* A segment that is nowhere yet; NULL: no metadata. */
+static struct gpc_segment *new_segment(struct gpc_heap *heap, enum gpc_pool_kind kind)
+{
+	struct gpc_grain_map *grains = NULL;
+	struct gpc_segment *segment;
+	uint32_t grains_number = 0;
+	uint32_t number = 0;
+
+	if (kind == GPC_POOL_SMALL) {
+		grains = gpc_slab_take(&heap->grain_maps, &grains_number);
+		if (!grains)
+			return NULL;
+	}
+	segment = gpc_slab_take(&heap->segments, &number);
+	if (segment) {
+		segment->number = number;
+		segment->kind = (uint8_t)kind;
+		segment->grains = grains;
+		segment->grains_number = grains_number;
+	} else if (grains) {
+		gpc_slab_give_back(&heap->grain_maps, grains_number);
+	}
+	return segment;
+}
+
+static void end_segment(struct gpc_heap *heap, struct gpc_segment *segment)
+{
+	if (segment->grains)
+		gpc_slab_give_back(&heap->grain_maps, segment->grains_number);
+	gpc_slab_give_back(&heap->segments, segment->number);
+}
+
 /* Makes the memory a segment of one FREE block that is in no bin yet. */
 static enum gpc_status attach_locked(struct gpc_pool *pool, gpc_devptr address, uint64_t size,
 	enum gpc_pool_kind kind, const struct gpc_request *request,
 	struct gpc_segment **ret_segment)
 {
-	uint32_t number = 0;
-	struct gpc_segment *segment = gpc_slab_take(&pool->heap->segments, &number);
+	struct gpc_segment *segment = new_segment(pool->heap, kind);
 	enum gpc_status st;
 
 	if (!segment)
@@ -96,9 +127,7 @@ static enum gpc_status attach_locked(struct gpc_pool *pool, gpc_devptr address, 
 	segment->address = address;
 	segment->size = size;
 	segment->pool = pool;
-	segment->number = number;
 	segment->mark = request->mark;
-	segment->kind = (uint8_t)kind;
 	segment->last_loose = 0;
 	segment->first = gpc_pool_new_block_locked(pool, segment, address, size);
 	if (!segment->first) {
@@ -115,7 +144,7 @@ static enum gpc_status attach_locked(struct gpc_pool *pool, gpc_devptr address, 
 undo_block:
 	gpc_pool_retire_block_locked(pool, segment->first);
 undo_segment:
-	gpc_slab_give_back(&pool->heap->segments, number);
+	end_segment(pool->heap, segment);
 	return st;
 }
 
@@ -216,8 +245,7 @@ static void detach_locked(struct gpc_pool *pool, struct gpc_segment *segment,
 	*ret_size = segment->size;
 	pool->heap->observer.segment_removed(pool->heap->observer.self, segment);
 	gpc_segment_map_remove(&pool->heap->segment_map, segment);
-	if (!segment->is_exported)
-		gpc_bins_remove(gpc_pool_bins_of(pool, segment->first), segment->first);
+	gpc_pool_leave_bin_locked(pool, segment->first);
 	gpc_pool_retire_block_locked(pool, segment->first);
 	if (segment->is_exported)
 		atomic_fetch_sub(&pool->n_leaving, 1);
@@ -230,7 +258,7 @@ static void detach_locked(struct gpc_pool *pool, struct gpc_segment *segment,
 	gpc_counter_add(&counters->n_driver_free, 1);
 	gpc_counter_add(&counters->n_gc_segments, 1);
 	atomic_store_explicit(&pool->is_short, false, memory_order_relaxed);
-	gpc_slab_give_back(&pool->heap->segments, segment->number);
+	end_segment(pool->heap, segment);
 }
 
 /* An idle segment on its way to the driver. */
@@ -409,6 +437,6 @@ void gpc_pool_forget_segments_locked(struct gpc_pool *pool)
 		}
 		gpc_list_remove(link);
 		atomic_fetch_sub(&pool->budget->used_bytes, segment->size);
-		gpc_slab_give_back(&pool->heap->segments, segment->number);
+		end_segment(pool->heap, segment);
 	}
 }

@@ -71,7 +71,7 @@ static uint32_t chunk_items(const struct gpc_slab *slab, uint32_t chunk)
 static void locate(
 	const struct gpc_slab *slab, uint32_t number, uint32_t *ret_chunk, uint32_t *ret_index)
 {
-	uint32_t ratio = number / slab->first_chunk_items;
+	uint32_t ratio = number >> __builtin_ctz(slab->first_chunk_items);
 
 	if (ratio == 0) {
 		*ret_chunk = 0;

@@ -10,7 +10,8 @@ static struct gpc_segment *idle;  /* of one FREE block */
 
 static struct gpc_block *block_at(gpc_devptr address)
 {
-	struct gpc_block *block = gpc_address_map_find(&stage.pool.blocks, address);
+	struct gpc_block *block = gpc_pool_find_block_locked(
+		&stage.pool, gpc_segment_map_find(&stage.heap.segment_map, address), address);
 
 	assert_non_null(block);
 	return block;
@@ -212,18 +213,59 @@ static void every_wrong_counter_is_named(void **state)
 
 static void a_block_that_its_address_does_not_find_is_named(void **state)
 {
+	uint32_t *number = &live->segment->grains->numbers[0];
+	struct gpc_block *whole = idle->first;
+
 	(void)state;
-	assert_ptr_equal(gpc_address_map_take(&stage.pool.blocks, live->address), live);
+	*number = pending->number + 1;
 	expect("I7");
-	gpc_address_map_insert(&stage.pool.blocks, live->address, live);
+	*number = live->number + 1;
+	assert_ptr_equal(gpc_address_map_take(&stage.pool.blocks, whole->address), whole);
+	expect("I7");
+	gpc_address_map_insert(&stage.pool.blocks, whole->address, whole);
 }
 
 static void an_address_that_finds_more_than_blocks_is_named(void **state)
 {
+	uint32_t *number = &live->segment->grains->numbers[1];
+
 	(void)state;
+	*number = live->number + 1;
+	expect("I7");
+	*number = 0;
 	gpc_address_map_insert(&stage.pool.blocks, 0x200, live);
 	expect("I7");
 	assert_ptr_equal(gpc_address_map_take(&stage.pool.blocks, 0x200), live);
+}
+
+/* Two small FREE blocks of one size: the lower is in the tree, the other only in the grain map. */
+static void a_small_free_block_that_its_grain_map_does_not_have_is_named(void **state)
+{
+	gpc_devptr blocks[5];
+	struct gpc_grain_set *set;
+
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		blocks[i] = stage_alloc(&stage, 4096);
+	for (int i = 1; i < 5; i += 2)
+		stage_free(&stage, blocks[i]);
+	(void)gpc_pool_reap(&stage.pool);
+	set = gpc_pool_set_of(block_at(blocks[1]));
+	assert_non_null(set);
+	for (int i = 1; i < 5; i += 2) {
+		uint32_t grain = gpc_pool_grain_of(live->segment, blocks[i]);
+
+		gpc_grain_set_remove(set, grain);
+		expect("I3");
+		gpc_grain_set_add(set, grain);
+	}
+	gpc_grain_set_add(set, 1);
+	expect("I3");
+	gpc_grain_set_remove(set, 1);
+	gpc_grain_set_add(set, GPC_GRAINS - 1);
+	expect("I3");
+	gpc_grain_set_remove(set, GPC_GRAINS - 1);
+	stage_check(&stage);
 }
 
 static void an_idle_segment_on_no_list_is_named(void **state)
@@ -296,6 +338,7 @@ int main(void)
 		TEST(every_wrong_counter_is_named),
 		TEST(a_block_that_its_address_does_not_find_is_named),
 		TEST(an_address_that_finds_more_than_blocks_is_named),
+		TEST(a_small_free_block_that_its_grain_map_does_not_have_is_named),
 		TEST(an_idle_segment_on_no_list_is_named),
 		TEST(a_segment_in_use_on_the_idle_list_is_named),
 		TEST(a_block_without_a_state_is_named),
