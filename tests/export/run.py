@@ -6,6 +6,7 @@ The sums that are read are those of `gpumem-report --json`.  One line a case; th
 """
 import csv
 import gzip
+import importlib.util
 import io
 import json
 import os
@@ -19,7 +20,7 @@ import sys
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(TOP, "tests", "integration"), os.path.dirname(os.path.abspath(__file__))]
 
-from harness import expect, expect_equal  # noqa: E402
+from harness import Skip, expect, expect_equal  # noqa: E402
 from runner import cases_of, run_shared  # noqa: E402
 
 
@@ -319,6 +320,22 @@ def case_pprof_reads_what_is_held_and_what_was_ever_asked_for(export):
     expect(sums["alloc_space"] > sums["inuse_space"] > 0, sums)
 
 
+def case_go_tool_pprof_reads_the_same(export):
+    if not shutil.which("go"):
+        raise Skip("there is no go here; Debian's package is golang-go")
+    for recording in export.all():
+        path = os.path.join(export.world.folder, "go.pb.gz")
+        with open(path, "wb") as file:
+            file.write(export.data("pprof", recording))
+        done = subprocess.run(["go", "tool", "pprof", "-raw", path], capture_output=True, text=True, check=False)
+        if "no such tool" in done.stderr:
+            raise Skip("go is here without its pprof")
+        expect_equal("exit status", done.returncode, 0)
+        text = done.stdout
+        rows = re.findall(r"^ +\d+ +\d+ +\d+ +(\d+): ", text, re.M)
+        expect_equal("in use", sum(map(int, rows)), sum(export.held(recording).values()))
+
+
 def case_perfetto_reads_counters_failures_and_ranges(export):
     for recording in export.all():
         read_trace(export.text("perfetto", recording))
@@ -414,6 +431,26 @@ def case_memory_viz_reads_segments_with_their_blocks_and_traces(export):
         "segment_alloc", "alloc", "free_requested", "free_completed", "segment_free",
         "free_requested", "free_completed", "segment_free", "alloc", "free_requested", "free_completed", "oom"])
     expect_equal("a tag", root["device_traces"][0][1]["user_metadata"], 'train/for"ward')
+
+
+def case_pytorchs_own_reader_counts_the_same_bytes(export):
+    """MEMORY_VIZ names torch/cuda/_memory_viz.py where this Python has no torch."""
+    torch = importlib.util.find_spec("torch")
+    path = os.environ.get("MEMORY_VIZ") or (torch and os.path.join(os.path.dirname(torch.origin), "cuda", "_memory_viz.py"))
+    if not path or not os.path.exists(path):
+        raise Skip("there is no torch here; MEMORY_VIZ may name its torch/cuda/_memory_viz.py")
+    spec = importlib.util.spec_from_file_location("memory_viz", path)
+    viz = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(viz)
+    for recording in export.all():
+        root = pickle.loads(export.data("pytorch-snapshot", recording))
+        expect_equal("allocated", sum(map(viz.calc_active, root["segments"])), sum(
+            segment["allocated_size"] for segment in root["segments"]))
+        expect("total_allocated" in viz.segsum(root), "it has no sum")
+        n_lines = len([event for trace in root["device_traces"] for event in trace])
+        expect(n_lines == 0 or viz.trace(root), "it reads no trace")
+        for page in (viz.segment_plot(root), viz.trace_plot(root)):
+            expect("MemoryViz" in page, "it makes no page")
 
 
 def case_only_the_gpu_that_is_wanted_is_exported(export):
