@@ -9,6 +9,7 @@
 #include "sim/sim.h"
 
 #define PIECE ((uint64_t)64 * GPC_KIB)
+#define PAGE  ((uint64_t)4 * GPC_KIB)
 
 /* Chunks of the devices and of mapped memory, one after another. */
 static uint64_t n_chunks(const struct gpc_sim *sim)
@@ -106,6 +107,19 @@ void gpc_sim_data_zero(struct gpc_sim *sim, char *dst, uint64_t size)
 	memset(dst + before, 0, size - before);
 }
 
+/*
+ * Zeros of mapped memory were looked at: pages of a file are made by a look alone.  What is whole of them goes back.
+ */
+static void unlook(struct gpc_sim *sim, const char *src, uint64_t size)
+{
+	uint64_t before = gpc_round_up((uintptr_t)src, PAGE) - (uintptr_t)src;
+
+	if ((uintptr_t)src - (uintptr_t)sim->vmm.shadow >= sim->vmm.span)
+		return;
+	size = (size - before) / PAGE * PAGE;
+	(void)madvise((char *)(uintptr_t)src + before, size, MADV_REMOVE);
+}
+
 static bool is_zero(const char *bytes, uint64_t size)
 {
 	return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
@@ -148,12 +162,14 @@ void gpc_sim_data_copy(struct gpc_sim *sim, char *dst, const char *src, uint64_t
 	}
 	memcpy(dst, src, before);
 	for (; before + PIECE <= size; before += PIECE) {
-		if (is_zero(src + before, PIECE))
+		if (is_zero(src + before, PIECE)) {
 			give_back(dst + before, PIECE);
-		else if (keep(sim, chunk_of(sim, dst + before)))
+			unlook(sim, src + before, PIECE);
+		} else if (keep(sim, chunk_of(sim, dst + before))) {
 			memcpy(dst + before, src + before, PIECE);
-		else
+		} else {
 			sim->data.dropped += PIECE;
+		}
 	}
 	memcpy(dst + before, src + before, size - before);
 }

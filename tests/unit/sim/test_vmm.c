@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/unit/sim/machine.h"
@@ -370,6 +372,35 @@ static void a_mapping_is_found_around_an_address(void **state)
 	assert_false(gpc_sim_vmm_mapping_at(&sim->vmm, range, &base, &size, &found));
 }
 
+static size_t n_pages(char *bytes, uint64_t size)
+{
+	static unsigned char pages[CHUNK / 4096];
+	size_t n = 0;
+
+	assert_int_equal(mincore(bytes, size, pages), 0);
+	for (size_t i = 0; i < size / 4096; i++)
+		n += pages[i] & 1;
+	return n;
+}
+
+/* They are of a file, whose pages a look makes. */
+static void a_copy_of_zeros_that_are_mapped_takes_no_pages_of_the_host(void **state)
+{
+	uint64_t ptr = reserve(CHUNK);
+	uint64_t handle = create(CHUNK);
+	char *bytes = gpc_sim_vmm_bytes(&sim->vmm, ptr);
+
+	(void)state;
+	assert_int_equal(map(ptr, CHUNK, handle), SUCCESS);
+	assert_int_equal(let(ptr, CHUNK, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), SUCCESS);
+	gpc_sim_data_copy(sim, bytes, bytes + CHUNK / 2, CHUNK / 2);
+	assert_int_equal(n_pages(bytes, CHUNK), 0);
+	memset(bytes, 7, CHUNK);
+	gpc_sim_data_copy(sim, bytes, bytes + CHUNK / 2, CHUNK / 2);
+	assert_int_equal(n_pages(bytes, CHUNK), CHUNK / 4096);
+	assert_int_equal(bytes[CHUNK - 1], 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -387,6 +418,7 @@ int main(void)
 		TEST(retained_and_imported_handles_hold_the_memory),
 		TEST(a_multicast_object_is_a_handle_without_memory),
 		TEST(a_mapping_is_found_around_an_address),
+		TEST(a_copy_of_zeros_that_are_mapped_takes_no_pages_of_the_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
