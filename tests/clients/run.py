@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 
+import client_fit
 import client_torch
 import table
 from world import TOP
@@ -31,8 +32,9 @@ CLIENTS = {
               ("torch-2.6", "torch==2.6.0 numpy==2.2.6", "CUDA 12.4", NEWEST_PYTHONS),
               ("torch-2.4", "torch==2.4.1 numpy==1.26.4", "CUDA 12.1", (12, 11)),
               ("torch-2.1", "torch==2.1.2 numpy==1.26.4", "CUDA 12.1, the oldest; without cuDNN and Triton", (11,))],
+    "fit": [("torch-2.15", "torch==2.15.0 numpy==2.3.5", "what GPU a model needs", NEWEST_PYTHONS)],
 }
-MODULES = {"torch": client_torch}
+MODULES = {"torch": client_torch, "fit": client_fit}
 
 
 class Skip(Exception):
@@ -75,7 +77,7 @@ def run_set(module, name, packages, what, minors):
     print(f"     {name}: {packages} ({what})", flush=True)
     results = module.run(name, python)
     if os.environ.get("TABLE"):
-        table.write(name, packages, what, module.COLUMNS, results)
+        table.write(getattr(module, "TITLE", name), packages, what, module.COLUMNS, results)
     return results
 
 

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpucache-run --fit: a model runs on a GPU of exactly the size that is said, and not on one 2 % smaller.
+
+For each model and batch, for PyTorch's cache without the library, with expandable_segments, and for ours without
+PyTorch's cache.  Then --on and --sweep are asked for what the plain runs have shown.
+"""
+import json
+import os
+import subprocess
+
+from world import HERE, Result, simulated, tell, tool
+
+TITLE = "fit"
+COLUMNS = ("cache", "GPU said, MiB", "2 % less")
+GPU = "h100"
+PROGRAM = os.path.join(HERE, "fit", "models.py")
+
+CASES = [(model, batch) for model in ("gpt2", "resnet", "llama", "lora") for batch in (1, 8, 64)]
+
+# How a program comes to use a cache: options of gpucache-run, and variables.
+WAYS = {
+    "pytorch": (("--off",), {}),
+    "expandable": (("--off",), {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}),
+    "gpucache": ((), {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}),
+}
+
+
+def ask(python, *arguments, options=()):
+    made = subprocess.run([tool("gpucache-run"), "--fit", "--json", *options, "--", python, PROGRAM, *arguments],
+                          capture_output=True, text=True, timeout=900)
+    return made.returncode, (json.loads(made.stdout) if made.stdout else {}), made.stderr
+
+
+def runs_on(python, way, size, model, batch):
+    """None where it runs; else why not, "memory" where that is the reason."""
+    options, variables = WAYS[way]
+    run = simulated([python, PROGRAM, model, str(batch)], GPU, *options, sim=f"memory:{size}", env=variables)
+    if run.returncode == 0:
+        return None
+    return "memory" if "out of memory" in run.stderr else run.stderr[-800:]
+
+
+def check(python, model, batch, cache):
+    said, way = cache["smallest_device_bytes"], cache["cache"]
+    less = said * 98 // 100
+    exact, smaller = (runs_on(python, way, size, model, batch) for size in (said, less))
+    wrong = []
+    if exact:
+        wrong.append(f"on exactly {said >> 20} MiB it does not run: {exact}")
+    if smaller != "memory":
+        wrong.append(f"on {less >> 20} MiB, 2 % less, " + (f"it fails otherwise: {smaller}" if smaller else "it runs"))
+    cells = (way, said >> 20, "runs" if smaller is None else "does not")
+    return tell(Result(f"{model} {batch}", wrong, cells))
+
+
+def check_case(python, model, batch):
+    status, answer, err = ask(python, model, str(batch))
+    if status != 0:
+        return [tell(Result(f"{model} {batch}", [f"--fit ended with {status}: {err[-800:]}"]))]
+    return [check(python, model, batch, cache) for cache in answer["caches"]]
+
+
+def check_on(python):
+    """--on says what the table's GPU has left or lacks, by its exit status, too."""
+    wrong = []
+    for gpu, expected in ("rtx3080", 1), ("rtx4090", 0):
+        status, answer, err = ask(python, "gpt2", "8", options=("--on", gpu))
+        if status != expected or answer["on"]["fits"] == bool(expected):
+            wrong.append(f"--on {gpu}: status {status}: {err[-300:]}")
+    return tell(Result("--on", wrong))
+
+
+def run(_name, python):
+    only = os.environ.get("CASES", "").split()
+    results = [result for model, batch in CASES if not only or model in only or f"{model}-{batch}" in only
+               for result in check_case(python, model, batch)]
+    return results + ([check_on(python)] if not only or "on" in only else [])
