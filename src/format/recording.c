@@ -14,6 +14,7 @@
 #include "format/recording_internal.h"
 
 /* A record longer than this is not ours: the longest, a history, has 64 KiB at 1,024 points. */
+#define READ_BYTES       (64 * GPUCACHE_PAGE)
 #define MAX_RECORD_BYTES (UINT32_C(16) << 20)
 
 #define HEADER_BYTES sizeof(struct gpucache_header)
@@ -394,8 +395,37 @@ static void find_events(struct gpc_recording *rec)
 }
 
 /*
- * Reads all that is not a hole, upwards: most of a recording was never written.  How far it got, or -1 with
- * errno; a file system that knows of no holes has one piece of data.
+ * Reads [at .. end), upwards.  Pages of zeros, of which most of a recording is, stay pages that were never touched.
+ * How many bytes there were, or -1 with errno.
+ */
+static ssize_t read_piece(const struct gpc_recording *rec, int fd, uint64_t at, uint64_t end)
+{
+	static const unsigned char zeros[GPUCACHE_PAGE];
+	unsigned char chunk[READ_BYTES];
+	uint64_t first = at;
+
+	while (at < end) {
+		size_t wanted = end - at < sizeof chunk ? (size_t)(end - at) : sizeof chunk;
+		ssize_t n = gpc_io_read_at(fd, chunk, wanted, at);
+
+		if (n < 0)
+			return n;
+		for (size_t i = 0; i < (size_t)n; i += GPUCACHE_PAGE) {
+			size_t size = (size_t)n - i < GPUCACHE_PAGE ? (size_t)n - i : GPUCACHE_PAGE;
+
+			if (memcmp(chunk + i, zeros, size) != 0)
+				memcpy(rec->data + at + i, chunk + i, size);
+		}
+		at += (uint64_t)n;
+		if ((size_t)n < wanted)
+			break;
+	}
+	return (ssize_t)(at - first);
+}
+
+/*
+ * Reads all that is not a hole, upwards.  How far it got, or -1 with errno; a file system that knows of no holes
+ * has one piece of data.
  */
 static ssize_t read_data(const struct gpc_recording *rec, int fd)
 {
@@ -411,9 +441,8 @@ static ssize_t read_data(const struct gpc_recording *rec, int fd)
 		at = data < 0 ? at : (uint64_t)data;
 		if (at >= rec->size)
 			break;
-		n = gpc_io_read_at(fd, rec->data + at,
-			(end < 0 || (uint64_t)end > rec->size ? rec->size : (uint64_t)end) - at,
-			at);
+		n = read_piece(rec, fd, at,
+			end < 0 || (uint64_t)end > rec->size ? rec->size : (uint64_t)end);
 		if (n <= 0)
 			return n < 0 ? n : (ssize_t)at;
 		at += (uint64_t)n;

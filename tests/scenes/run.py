@@ -212,8 +212,8 @@ def follow(world, scene, verdict):
 
 
 def is_served(what, seen, run):
-    """Whether it ran to its end; with less held, at least whether the request that failed did not: others come behind it."""
-    if run.status == 0 or not what.startswith("hold "):
+    """Whether it ran to its end; with more room, at least whether the request that failed did not: others come behind it."""
+    if run.status == 0 or not what.startswith(("hold ", "limit:")):
         return run.status == 0
     first, then = (int(re.search(r"request (\d+)", text.said).group(1)) for text in (seen, run))
     return then > first

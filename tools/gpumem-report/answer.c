@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/gpumem-report/answer.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/torch.h"
 #include "tools/gpumem-report/libraries.h"
-#include "tools/replay/run.h"
+#include "tools/gpumem-report/what_if.h"
 
 /* As in oom/verdict.c: smaller parts of the device are not the reason. */
 #define WASTED_PART 8
@@ -16,186 +15,6 @@
 /* A framework preallocates half of the device or more, in a block or a few. */
 #define FRAMEWORK_PART   2
 #define FRAMEWORK_BLOCKS 4
-
-struct replay {
-	struct gpc_trace trace; /* the request is its last operation */
-	struct gpc_policy_settings settings;
-	uint64_t device_bytes;
-	uint64_t fixed_bytes; /* what lies outside our segments */
-	bool has_cache;
-};
-
-enum outcome {
-	FAILED_BEFORE, /* at an earlier request, or it could not be run */
-	FAILED,
-	SERVED,
-};
-
-/* ---- the replay ---- */
-
-static uint64_t option_number(const struct gpc_recording *recording, const char *option)
-{
-	char value[64];
-
-	return gpc_report_read_option(recording, option, value, sizeof value)
-		       ? strtoull(value, NULL, 10)
-		       : 0;
-}
-
-static void read_settings(
-	const struct gpc_report *report, const struct gpucache_oom *oom, struct replay *replay)
-{
-	const struct gpc_recording *recording = report->recording;
-	char value[64];
-
-	replay->settings = (struct gpc_policy_settings){
-		.max_split_size = option_number(recording, "max_split_size_mb") * GPC_MIB,
-		.roundup_divisions = (uint32_t)option_number(recording, "roundup_power2_divisions"),
-		.limit_bytes = oom->limit ? gpc_bytes_less(oom->limit, oom->balance.direct) : 0,
-	};
-	if (gpc_report_read_option(recording, "garbage_collection_threshold", value, sizeof value))
-		replay->settings.gc_threshold_ppm = (uint32_t)(strtod(value, NULL) * 1e6);
-	replay->has_cache = !gpc_report_read_option(recording, "cache", value, sizeof value) ||
-			    strcmp(value, "off") != 0;
-}
-
-/* The trace up to the request, which becomes an allocation like the others.  False: it is not in there. */
-static bool cut_at_request(struct gpc_trace *trace, const struct gpucache_oom *oom)
-{
-	for (uint64_t i = 0; i < trace->n_ops; i++) {
-		struct gpc_trace_op *op = &trace->ops[i];
-
-		if (op->kind != GPC_TRACE_FAILURE || op->size != oom->requested ||
-			op->time_ns < oom->time_ns)
-			continue;
-		op->kind = GPC_TRACE_ALLOC;
-		trace->n_ops = i + 1;
-		trace->n_slots++; /* an empty trace has room for this one */
-		op->slot = trace->n_slots - 1;
-		return true;
-	}
-	return false;
-}
-
-static bool open_replay(
-	const struct gpc_report *report, const struct gpucache_oom *oom, struct replay *replay)
-{
-	const struct gpucache_balance *b = &oom->balance;
-	uint64_t ours = gpc_bytes_add(
-		gpc_bytes_add(b->requested, b->rounding), gpc_bytes_add(b->pending, b->cached));
-
-	*replay = (struct replay){ .device_bytes = b->device_total };
-	if (b->device_total == GPUCACHE_UNKNOWN || b->device_free == GPUCACHE_UNKNOWN ||
-		oom->device < 0 || oom->kind != GPUCACHE_KIND_DEVICE)
-		return false;
-	read_settings(report, oom, replay);
-	replay->fixed_bytes = gpc_bytes_less(b->device_total, gpc_bytes_add(b->device_free, ours));
-	if (!replay->has_cache ||
-		gpc_trace_from_recording(report->recording, oom->device, &replay->trace))
-		return false;
-	if (cut_at_request(&replay->trace, oom))
-		return true;
-	gpc_trace_fini(&replay->trace);
-	return false;
-}
-
-static enum outcome play(const struct replay *replay, const struct gpc_policy_ops *policy,
-	const struct gpc_policy_settings *settings, uint64_t fixed_bytes, uint64_t *ret_free_bytes)
-{
-	const struct gpc_run_settings how = { .policy = *settings,
-		.device_bytes = replay->device_bytes };
-	struct gpc_trace trace = replay->trace;
-	struct gpc_run run;
-
-	trace.fixed_bytes = fixed_bytes;
-	*ret_free_bytes = 0;
-	if (gpc_run_once(&trace, policy, &how, &run) || run.broken)
-		return FAILED_BEFORE;
-	if (run.has_failed)
-		return run.failed_event == trace.n_ops ? FAILED : FAILED_BEFORE;
-	*ret_free_bytes = gpc_bytes_less(
-		replay->device_bytes, gpc_bytes_add(fixed_bytes, run.reserved_at_end_bytes));
-	return SERVED;
-}
-
-/* As the run was, but for so many bytes that nobody took. */
-static bool is_served_with_less(const struct replay *replay, uint64_t bytes)
-{
-	struct gpc_policy_settings settings = replay->settings;
-	uint64_t free_bytes;
-
-	if (settings.limit_bytes)
-		settings.limit_bytes = gpc_bytes_add(settings.limit_bytes, bytes);
-	return bytes <= replay->fixed_bytes &&
-	       play(replay, &gpc_policy_gpucache, &settings, replay->fixed_bytes - bytes,
-		       &free_bytes) == SERVED;
-}
-
-/* ---- remedies ---- */
-
-static void add_remedy(
-	struct gpc_answer *answer, const char *setting, bool is_taken_out, uint64_t free_bytes)
-{
-	struct gpc_remedy *remedy;
-
-	if (answer->n_remedies == GPC_MAX_REMEDIES)
-		return;
-	remedy = &answer->remedies[answer->n_remedies++];
-	*remedy = (struct gpc_remedy){ .is_taken_out = is_taken_out, .free_bytes = free_bytes };
-	gpc_format(remedy->setting, sizeof remedy->setting, "%s", setting);
-}
-
-static void try_without_roundup(const struct replay *replay, struct gpc_answer *answer)
-{
-	struct gpc_policy_settings settings = replay->settings;
-	uint64_t free_bytes;
-
-	settings.roundup_divisions = 0;
-	if (replay->settings.roundup_divisions &&
-		play(replay, &gpc_policy_gpucache, &settings, replay->fixed_bytes, &free_bytes) ==
-			SERVED)
-		add_remedy(answer, "roundup_power2_divisions", true, free_bytes);
-}
-
-/* The largest that helps keeps most of the cache's speed. */
-static void try_max_split(const struct replay *replay, struct gpc_answer *answer)
-{
-	struct gpc_policy_settings settings = replay->settings;
-	uint64_t free_bytes;
-	char setting[48];
-
-	for (uint64_t mib = 512; mib >= 32 && !replay->settings.max_split_size; mib /= 2) {
-		settings.max_split_size = mib * GPC_MIB;
-		if (play(replay, &gpc_policy_gpucache, &settings, replay->fixed_bytes,
-			    &free_bytes) != SERVED)
-			continue;
-		gpc_format(
-			setting, sizeof setting, "max_split_size_mb:%llu", (unsigned long long)mib);
-		add_remedy(answer, setting, false, free_bytes);
-		return;
-	}
-}
-
-static void try_remedies(const struct replay *replay, struct gpc_answer *answer)
-{
-	try_without_roundup(replay, answer);
-	try_max_split(replay, answer);
-	if (answer->is_served_plain && answer->oom.limit == 0)
-		add_remedy(answer, "cache:off", false, answer->plain_free_bytes);
-}
-
-/* How much less would have been enough: what was short, or a whole segment. */
-static uint64_t find_enough(const struct replay *replay, const struct gpucache_oom *oom)
-{
-	const uint64_t tries[] = { gpc_round_up(oom->short_by, GPC_RUN_DEVICE_STEP),
-		gpc_round_up(oom->rounded > oom->requested ? oom->rounded : oom->requested,
-			GPC_RUN_DEVICE_STEP) };
-
-	for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++)
-		if (tries[i] && is_served_with_less(replay, tries[i]))
-			return tries[i];
-	return 0;
-}
 
 /* ---- the causes: how sure each is, by what would have happened without it ---- */
 
@@ -323,6 +142,29 @@ static const struct {
 _Static_assert(
 	sizeof causes / sizeof causes[0] + 1 == GPUCACHE_VERDICT_COUNT, "a cause is missing");
 
+static enum gpucache_strength judge(const struct gpc_answer *answer, size_t cause)
+{
+	return causes[cause].judge ? causes[cause].judge(answer)
+				   : recorded(answer, causes[cause].verdict);
+}
+
+/* Whether no cause is found that comes before those that a setting can take away. */
+static bool is_up_to_settings(const struct gpc_answer *answer)
+{
+	for (size_t i = 0; causes[i].verdict != GPUCACHE_VERDICT_ROUNDING; i++)
+		if (judge(answer, i) >= GPUCACHE_STRENGTH_LIKELY)
+			return false;
+	return true;
+}
+
+/* Whether its advice names the bytes that would have been enough. */
+static bool is_told_by_bytes(const struct gpc_answer *answer)
+{
+	return answer->oom.verdict == GPUCACHE_VERDICT_LIMIT ||
+	       answer->oom.verdict == GPUCACHE_VERDICT_SPIKE ||
+	       answer->oom.verdict == GPUCACHE_VERDICT_EXHAUSTED;
+}
+
 static void decide(struct gpc_answer *answer)
 {
 	enum gpucache_verdict best = GPUCACHE_VERDICT_NONE;
@@ -330,9 +172,7 @@ static void decide(struct gpc_answer *answer)
 	uint32_t holds = 0;
 
 	for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
-		enum gpucache_strength strength = causes[i].judge
-							  ? causes[i].judge(answer)
-							  : recorded(answer, causes[i].verdict);
+		enum gpucache_strength strength = judge(answer, i);
 
 		if (strength == GPUCACHE_STRENGTH_NONE)
 			continue;
@@ -366,34 +206,25 @@ static void find_framework(const struct gpc_report *report, struct gpc_answer *a
 		answer->framework[0] = '\0';
 }
 
-static void replay_all(const struct gpc_report *report, struct gpc_answer *answer)
-{
-	const struct gpc_trace_recorded *recorded_part;
-	struct replay replay;
-	uint64_t free_bytes;
-
-	if (!open_replay(report, &answer->oom, &replay))
-		return;
-	recorded_part = &replay.trace.recorded;
-	answer->is_whole = recorded_part->n_held_before == 0 && recorded_part->n_missing == 0 &&
-			   recorded_part->n_torn == 0 && !replay.trace.is_damaged;
-	answer->is_replayed = play(&replay, &gpc_policy_gpucache, &replay.settings,
-				      replay.fixed_bytes, &free_bytes) == FAILED;
-	if (answer->is_replayed) {
-		answer->is_served_plain =
-			play(&replay, &gpc_policy_none, &replay.settings, replay.fixed_bytes,
-				&answer->plain_free_bytes) == SERVED;
-		try_remedies(&replay, answer);
-		answer->enough_bytes = find_enough(&replay, &answer->oom);
-	}
-	gpc_trace_fini(&replay.trace);
-}
-
 void gpc_answer_find(const struct gpc_report *report, const struct gpucache_oom *oom,
 	struct gpc_answer *ret_answer)
 {
-	*ret_answer = (struct gpc_answer){ .oom = *oom };
-	replay_all(report, ret_answer);
-	find_framework(report, ret_answer);
-	decide(ret_answer);
+	struct gpc_answer *answer = ret_answer;
+	struct gpc_what_if what_if;
+	bool is_up_to;
+	bool is_open;
+
+	*answer = (struct gpc_answer){ .oom = *oom };
+	find_framework(report, answer);
+	is_up_to = is_up_to_settings(answer);
+	is_open = (is_up_to || is_told_by_bytes(answer)) && gpc_what_if_open(report, oom, &what_if);
+	if (is_open)
+		gpc_what_if_play(&what_if, answer);
+	if (answer->is_replayed && is_up_to)
+		gpc_what_if_try_settings(&what_if, answer);
+	decide(answer);
+	if (answer->is_replayed && is_told_by_bytes(answer))
+		answer->enough_bytes = gpc_what_if_enough(&what_if, oom);
+	if (is_open)
+		gpc_what_if_close(&what_if);
 }

@@ -38,8 +38,9 @@ struct gpc_answer {
 	bool is_whole;             /* the recording has every event since the start */
 	bool is_served_plain;      /* the driver alone would have served it */
 	uint64_t plain_free_bytes; /* of the device then, behind the request */
-	uint64_t enough_bytes; /* so much less taken by anybody, and it is served; 0: not known */
-	char framework[32];    /* that took a large part at once; else empty */
+	/* Of a verdict whose advice names it: so much less taken by anybody, and it is served; 0: not known. */
+	uint64_t enough_bytes;
+	char framework[32]; /* that took a large part at once; else empty */
 	uint64_t framework_bytes;
 	uint32_t n_remedies;
 	struct gpc_remedy remedies[GPC_MAX_REMEDIES];

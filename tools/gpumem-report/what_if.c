@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/what_if.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc/size_class.h"
+#include "base/bytes.h"
+#include "tools/replay/run.h"
+
+enum outcome {
+	FAILED_BEFORE, /* at an earlier request, or it could not be run */
+	FAILED,
+	SERVED,
+};
+
+static uint64_t option_number(const struct gpc_recording *recording, const char *option)
+{
+	char value[64];
+
+	return gpc_report_read_option(recording, option, value, sizeof value)
+		       ? strtoull(value, NULL, 10)
+		       : 0;
+}
+
+static void read_settings(const struct gpc_report *report, const struct gpucache_oom *oom,
+	struct gpc_what_if *what_if)
+{
+	const struct gpc_recording *recording = report->recording;
+	char value[64];
+
+	what_if->settings = (struct gpc_policy_settings){
+		.max_split_size = option_number(recording, "max_split_size_mb") * GPC_MIB,
+		.roundup_divisions = (uint32_t)option_number(recording, "roundup_power2_divisions"),
+		.limit_bytes = oom->limit ? gpc_bytes_less(oom->limit, oom->balance.direct) : 0,
+	};
+	if (gpc_report_read_option(recording, "garbage_collection_threshold", value, sizeof value))
+		what_if->settings.gc_threshold_ppm = (uint32_t)(strtod(value, NULL) * 1e6);
+	what_if->has_cache = !gpc_report_read_option(recording, "cache", value, sizeof value) ||
+			     strcmp(value, "off") != 0;
+}
+
+/* The trace up to the request, which becomes an allocation like the others.  False: it is not in there. */
+static bool cut_at_request(struct gpc_trace *trace, const struct gpucache_oom *oom)
+{
+	for (uint64_t i = 0; i < trace->n_ops; i++) {
+		struct gpc_trace_op *op = &trace->ops[i];
+
+		if (op->kind != GPC_TRACE_FAILURE || op->size != oom->requested ||
+			op->time_ns < oom->time_ns)
+			continue;
+		op->kind = GPC_TRACE_ALLOC;
+		trace->n_ops = i + 1;
+		trace->n_slots++; /* an empty trace has room for this one */
+		op->slot = trace->n_slots - 1;
+		return true;
+	}
+	return false;
+}
+
+bool gpc_what_if_open(const struct gpc_report *report, const struct gpucache_oom *oom,
+	struct gpc_what_if *what_if)
+{
+	const struct gpucache_balance *b = &oom->balance;
+	uint64_t ours = gpc_bytes_add(
+		gpc_bytes_add(b->requested, b->rounding), gpc_bytes_add(b->pending, b->cached));
+
+	*what_if = (struct gpc_what_if){ .device_bytes = b->device_total };
+	if (b->device_total == GPUCACHE_UNKNOWN || b->device_free == GPUCACHE_UNKNOWN ||
+		oom->device < 0 || oom->kind != GPUCACHE_KIND_DEVICE)
+		return false;
+	read_settings(report, oom, what_if);
+	what_if->fixed_bytes = gpc_bytes_less(b->device_total, gpc_bytes_add(b->device_free, ours));
+	if (!what_if->has_cache ||
+		gpc_trace_from_recording(report->recording, oom->device, &what_if->trace))
+		return false;
+	if (cut_at_request(&what_if->trace, oom))
+		return true;
+	gpc_trace_fini(&what_if->trace);
+	return false;
+}
+
+void gpc_what_if_close(struct gpc_what_if *what_if)
+{
+	gpc_trace_fini(&what_if->trace);
+}
+
+static enum outcome play(const struct gpc_what_if *what_if, const struct gpc_policy_ops *policy,
+	const struct gpc_policy_settings *settings, uint64_t fixed_bytes, uint64_t *ret_free_bytes)
+{
+	const struct gpc_run_settings how = { .policy = *settings,
+		.device_bytes = what_if->device_bytes };
+	struct gpc_trace trace = what_if->trace;
+	struct gpc_run run;
+
+	trace.fixed_bytes = fixed_bytes;
+	*ret_free_bytes = 0;
+	if (gpc_run_once(&trace, policy, &how, &run) || run.broken)
+		return FAILED_BEFORE;
+	if (run.has_failed)
+		return run.failed_event == trace.n_ops ? FAILED : FAILED_BEFORE;
+	*ret_free_bytes = gpc_bytes_less(
+		what_if->device_bytes, gpc_bytes_add(fixed_bytes, run.reserved_at_end_bytes));
+	return SERVED;
+}
+
+/* As the run was, but for so many bytes that nobody took. */
+static bool is_served_with_less(const struct gpc_what_if *what_if, uint64_t bytes)
+{
+	struct gpc_policy_settings settings = what_if->settings;
+	uint64_t free_bytes;
+
+	if (settings.limit_bytes)
+		settings.limit_bytes = gpc_bytes_add(settings.limit_bytes, bytes);
+	return bytes <= what_if->fixed_bytes &&
+	       play(what_if, &gpc_policy_gpucache, &settings, what_if->fixed_bytes - bytes,
+		       &free_bytes) == SERVED;
+}
+
+/* ---- remedies ---- */
+
+static void add_remedy(
+	struct gpc_answer *answer, const char *setting, bool is_taken_out, uint64_t free_bytes)
+{
+	struct gpc_remedy *remedy;
+
+	if (answer->n_remedies == GPC_MAX_REMEDIES)
+		return;
+	remedy = &answer->remedies[answer->n_remedies++];
+	*remedy = (struct gpc_remedy){ .is_taken_out = is_taken_out, .free_bytes = free_bytes };
+	gpc_format(remedy->setting, sizeof remedy->setting, "%s", setting);
+}
+
+static void try_without_roundup(const struct gpc_what_if *what_if, struct gpc_answer *answer)
+{
+	struct gpc_policy_settings settings = what_if->settings;
+	uint64_t free_bytes;
+
+	settings.roundup_divisions = 0;
+	if (what_if->settings.roundup_divisions &&
+		play(what_if, &gpc_policy_gpucache, &settings, what_if->fixed_bytes, &free_bytes) ==
+			SERVED)
+		add_remedy(answer, "roundup_power2_divisions", true, free_bytes);
+}
+
+/* No block before the request was larger. */
+static uint64_t find_largest_segment(const struct gpc_what_if *what_if)
+{
+	uint64_t largest = GPC_MEDIUM_SEGMENT;
+
+	for (uint64_t i = 0; i + 1 < what_if->trace.n_ops; i++) {
+		const struct gpc_trace_op *op = &what_if->trace.ops[i];
+		uint64_t size =
+			op->kind == GPC_TRACE_ALLOC && op->size <= GPC_SIZE_MAX
+				? gpc_size_round(op->size, what_if->settings.roundup_divisions)
+				: 0;
+
+		if (size > largest)
+			largest = gpc_round_up(size, GPC_SEGMENT_ALIGN);
+	}
+	return largest;
+}
+
+/* The largest that helps keeps most of the cache's speed; one above every block changes nothing. */
+static void try_max_split(const struct gpc_what_if *what_if, struct gpc_answer *answer)
+{
+	struct gpc_policy_settings settings = what_if->settings;
+	uint64_t largest = find_largest_segment(what_if);
+	uint64_t free_bytes;
+	char setting[48];
+
+	for (uint64_t mib = 512; mib >= 32 && !what_if->settings.max_split_size; mib /= 2) {
+		settings.max_split_size = mib * GPC_MIB;
+		if (settings.max_split_size > largest)
+			continue;
+		if (play(what_if, &gpc_policy_gpucache, &settings, what_if->fixed_bytes,
+			    &free_bytes) != SERVED)
+			continue;
+		gpc_format(
+			setting, sizeof setting, "max_split_size_mb:%llu", (unsigned long long)mib);
+		add_remedy(answer, setting, false, free_bytes);
+		return;
+	}
+}
+
+void gpc_what_if_try_settings(const struct gpc_what_if *what_if, struct gpc_answer *answer)
+{
+	try_without_roundup(what_if, answer);
+	try_max_split(what_if, answer);
+	if (answer->is_served_plain && answer->oom.limit == 0)
+		add_remedy(answer, "cache:off", false, answer->plain_free_bytes);
+}
+
+/* How much less would have been enough: what was short, or a whole segment. */
+uint64_t gpc_what_if_enough(const struct gpc_what_if *what_if, const struct gpucache_oom *oom)
+{
+	const uint64_t tries[] = { gpc_round_up(oom->short_by, GPC_RUN_DEVICE_STEP),
+		gpc_round_up(oom->rounded > oom->requested ? oom->rounded : oom->requested,
+			GPC_RUN_DEVICE_STEP) };
+
+	for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++)
+		if (tries[i] && is_served_with_less(what_if, tries[i]))
+			return tries[i];
+	return 0;
+}
+
+/* As it was, and on the driver alone. */
+void gpc_what_if_play(const struct gpc_what_if *what_if, struct gpc_answer *answer)
+{
+	const struct gpc_trace_recorded *recorded_part = &what_if->trace.recorded;
+	uint64_t free_bytes;
+
+	answer->is_whole = recorded_part->n_held_before == 0 && recorded_part->n_missing == 0 &&
+			   recorded_part->n_torn == 0 && !what_if->trace.is_damaged;
+	answer->is_replayed = play(what_if, &gpc_policy_gpucache, &what_if->settings,
+				      what_if->fixed_bytes, &free_bytes) == FAILED;
+	answer->is_served_plain =
+		answer->is_replayed &&
+		play(what_if, &gpc_policy_none, &what_if->settings, what_if->fixed_bytes,
+			&answer->plain_free_bytes) == SERVED;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What would have been: the events before a failed request, replayed on machines that differ in one thing.
+ *
+ *      events before the request --> the allocator as it was set     fails at the request, too: a control
+ *                                '-> the driver without a cache      serves it?  the cache's pieces are to blame
+ *                                '-> with one more setting           serves it?  then it is worth advising
+ *                                '-> less of the device taken        serves it?  contexts, neighbours, holders
+ *
+ * Threads     One.
+ * Failure     open: false where the recording does not hold what it takes; the others then are not to be called.
+ * Limits      Those of answer.h.
+ */
+#ifndef GPC_REPORT_WHAT_IF_H
+#define GPC_REPORT_WHAT_IF_H
+
+#include "tools/gpumem-report/answer.h"
+#include "tools/replay/policy.h"
+#include "tools/replay/trace.h"
+
+struct gpc_what_if {
+	struct gpc_trace trace; /* the request is its last operation */
+	struct gpc_policy_settings settings;
+	uint64_t device_bytes;
+	uint64_t fixed_bytes; /* what lies outside our segments */
+	bool has_cache;
+};
+
+bool gpc_what_if_open(const struct gpc_report *report, const struct gpucache_oom *oom,
+	struct gpc_what_if *ret_what_if);
+void gpc_what_if_close(struct gpc_what_if *what_if);
+
+/* As it was, and on the driver alone: is_whole, is_replayed, is_served_plain and plain_free_bytes. */
+void gpc_what_if_play(const struct gpc_what_if *what_if, struct gpc_answer *answer);
+
+/* The settings with which the request is served, into `remedies`; behind play. */
+void gpc_what_if_try_settings(const struct gpc_what_if *what_if, struct gpc_answer *answer);
+
+/* How much less taken would have been enough; 0: not known. */
+uint64_t gpc_what_if_enough(const struct gpc_what_if *what_if, const struct gpucache_oom *oom);
+
+#endif
