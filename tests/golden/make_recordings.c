@@ -388,7 +388,7 @@ static void make_gpus(const char *dir)
 	write_and_end(&b, dir, "gpus.gpucache");
 }
 
-/* A range a step: the first names are kept apart, the later ones the library folds. */
+/* Two threads and one more; a range a step: the first names are kept apart, the later ones the library folds. */
 static void make_steps(const char *dir)
 {
 	static const char *const steps[] = { "step 0", "step 1", "step 2", "step *" };
@@ -405,7 +405,7 @@ static void make_steps(const char *dir)
 	for (unsigned i = 0; i < 32; i++) {
 		unsigned step = i < 3 ? i : 3;
 
-		builder_live(&b, 20 * MIB, 20 * MIB, 1, i);
+		builder_live(&b, 20 * MIB, 20 * MIB, 1, i)->thread = i % 4 ? 4731 : 4720;
 		b.blocks[b.n_blocks - 1].tag = tags[2 * step + 1];
 	}
 	builder_live(&b, 32 * MIB, 32 * MIB, 2, 40);

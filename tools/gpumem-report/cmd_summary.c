@@ -11,6 +11,7 @@
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
 #include "tools/gpumem-report/tag_rows.h"
+#include "tools/gpumem-report/thread_rows.h"
 
 /* Rows of the table of holders, so that one GPU fits on a screen. */
 #define DEFAULT_HOLDERS 5
@@ -231,6 +232,8 @@ static void print_device(struct gpc_report *report, const struct gpucache_device
 	if (moment->at != GPC_AT_PEAK)
 		gpc_tag_rows_print(report, device->ordinal, gpc_moment_oom(moment),
 			gpc_moment_words(moment, report));
+	if (moment->at == GPC_AT_END)
+		gpc_thread_rows_print(report, device->ordinal, gpc_moment_words(moment, report));
 	print_calls(report, device->ordinal, &totals.sum);
 }
 
@@ -395,6 +398,8 @@ static struct json_object *device_json(struct gpc_report *report,
 	gpc_holdings_fini(&holdings);
 	if (moment->at != GPC_AT_PEAK)
 		gpc_tag_rows_json(object, report, device->ordinal, gpc_moment_oom(moment));
+	if (moment->at == GPC_AT_END)
+		gpc_thread_rows_json(object, report, device->ordinal);
 	return object;
 }
 
