@@ -171,6 +171,23 @@ struct gpucache_device {
 /* The counters of what belongs to a device and to no context (cuMemCreate). */
 #define GPUCACHE_NO_CONTEXT UINT64_MAX
 
+/*
+ * What ended the rule that the legacy stream alone orders every reuse of memory, so that nothing else has to.
+ * By a launch that may overlap the one ahead of it, for example, on whichever stream.
+ */
+enum gpucache_one_stream_end {
+	GPUCACHE_ONE_STREAM_HOLDS, /* or nobody said */
+	GPUCACHE_ONE_STREAM_END_STREAM,
+	GPUCACHE_ONE_STREAM_END_PER_THREAD,
+	GPUCACHE_ONE_STREAM_END_OVERLAP,
+	GPUCACHE_ONE_STREAM_END_PEER,
+	GPUCACHE_ONE_STREAM_END_EXPORT,
+	GPUCACHE_ONE_STREAM_END_GREEN,
+	GPUCACHE_ONE_STREAM_END_HOST,
+	GPUCACHE_ONE_STREAM_END_UNSEEN,
+	GPUCACHE_ONE_STREAM_END_COUNT,
+};
+
 /* COUNTERS.  One record a context.  Plain stores by the holder of that context's lock. */
 struct gpucache_counters {
 	uint64_t context;    /* the driver's handle, or GPUCACHE_NO_CONTEXT; 0: slot unused */
@@ -207,7 +224,8 @@ struct gpucache_counters {
 	uint64_t last_driver_malloc_ns;
 	uint64_t n_blocks;   /* live blocks of our segments now */
 	uint64_t n_segments; /* now */
-	uint64_t reserved[3];
+	uint64_t one_stream_end; /* enum gpucache_one_stream_end; 0 before 1.4 */
+	uint64_t reserved[2];
 	/* Since 1.1: outside our segments, adding up to direct_bytes and host_bytes; n_rescued by rung. */
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
 	uint64_t n_rescued_by[GPUCACHE_MAX_RUNGS];

@@ -285,22 +285,15 @@ void gpc_fences_stream_destroyed(struct gpc_fences *fences)
 		fences->n_streams--;
 }
 
-bool gpc_fences_per_thread_stream_used(struct gpc_fences *fences)
+void gpc_fences_per_thread_stream_used(struct gpc_fences *fences)
 {
-	bool was_one_stream = fences->is_one_stream;
-
-	/*
-	 * The caller waits on the host, and that takes as long as the legacy stream's work does: a
-	 * stream that another thread makes meanwhile needs the event.
-	 */
-	if (was_one_stream)
+	if (fences->is_one_stream)
 		(void)!end_one_stream(fences);
-	return was_one_stream;
 }
 
 bool gpc_fences_peer_comes(struct gpc_fences *fences)
 {
-	(void)gpc_fences_per_thread_stream_used(fences);
+	gpc_fences_per_thread_stream_used(fences);
 	/*
 	 * Its streams wait for no event of ours.  So the host waits, also where the rule ended long
 	 * ago by a stream that did wait: work of that time may still run.

@@ -27,7 +27,7 @@
  * ordered behind all earlier work, and a freed block is FREE at once.  When that ends, blocks that
  * were reused without a fence may have both owners' work on the legacy stream; so an event is
  * recorded there, and every new stream waits for it, on the device, before the program gets its
- * handle.
+ * handle.  A per-thread default stream is behind the legacy one by itself.
  *
  * Peers.  Work of another context that may reach this memory counts too: each such context, be it
  * that peer access was enabled or that a copy went there by unified addressing, is a member and
@@ -161,10 +161,10 @@ GPC_MUST_CHECK enum gpc_status gpc_fences_stream_created(
 void gpc_fences_stream_destroyed(struct gpc_fences *fences);
 
 /*
- * A per-thread default stream is used for the first time.  True: the caller must synchronise
- * the context first.  Streams that are made until it has wait for the legacy stream on the device.
+ * A per-thread default stream is used for the first time.  It is behind the legacy stream by itself; streams that
+ * are made later wait for that one on the device.
  */
-bool gpc_fences_per_thread_stream_used(struct gpc_fences *fences);
+void gpc_fences_per_thread_stream_used(struct gpc_fences *fences);
 
 /*
  * Another context is about to reach this memory.  Its work is behind none of ours.  True: the

@@ -30,6 +30,7 @@ enum gpc_counter_counts {
 	GPC_COUNTS_BYTES,
 	GPC_COUNTS_CALLS,
 	GPC_COUNTS_TIME,
+	GPC_COUNTS_REASON, /* enum gpucache_one_stream_end */
 	GPC_COUNTS_BYTES_BY_KIND,
 	GPC_COUNTS_CALLS_BY_RUNG,
 };

@@ -71,19 +71,51 @@ static bool may_have_barriers(void)
 	       version >= FIRST_WITH_BARRIERS;
 }
 
+/* The host reads and writes the device's memory by its own addresses (Grace): behind no stream and no event. */
+static bool is_host_near(const struct gpc_device *device)
+{
+	__typeof__(gpc_runtime.fns->cuDeviceGetAttribute) ask =
+		gpc_runtime.fns->cuDeviceGetAttribute;
+	int by_pages = 0;
+	int directly = 0;
+
+	if (!ask)
+		return false;
+	(void)!ask(&by_pages, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
+		(CUdevice)device->ordinal);
+	(void)!ask(&directly, CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
+		(CUdevice)device->ordinal);
+	return by_pages || directly;
+}
+
+/* Why the one-stream rule does not hold in a new context; HOLDS: it does.  Lock: runtime.lock. */
+static enum gpucache_one_stream_end one_stream_end(const struct gpc_device *device)
+{
+	if (is_host_near(device))
+		return GPUCACHE_ONE_STREAM_END_HOST;
+	if (!gpc_runtime.saw_start || atomic_load(&gpc_runtime.has_missed))
+		return GPUCACHE_ONE_STREAM_END_UNSEEN;
+	if (gpc_runtime.is_per_thread_used)
+		return GPUCACHE_ONE_STREAM_END_PER_THREAD;
+	if (gpc_green_is_used())
+		return GPUCACHE_ONE_STREAM_END_GREEN;
+	if (gpc_runtime.is_overlap_used)
+		return GPUCACHE_ONE_STREAM_END_OVERLAP;
+	return GPUCACHE_ONE_STREAM_HOLDS;
+}
+
 static void init_context(struct gpc_context *context, struct gpc_device *device, uint32_t index,
 	struct gpucache_counters *counters)
 {
 	const struct gpc_config *config = &gpc_runtime.config;
+	enum gpucache_one_stream_end end = one_stream_end(device);
 	struct gpc_pool_params params = {
 		.max_split_size = (uint64_t)config->max_split_size_mb * GPC_MIB,
 		.roundup_divisions = (uint32_t)config->roundup_power2_divisions,
 		.gc_threshold_ppm = config->garbage_collection_threshold,
 		.pending_limit = pending_limit(device),
 		.decay_ns = config->decay_ms * UINT64_C(1000000),
-		.is_one_stream = gpc_runtime.saw_start && !atomic_load(&gpc_runtime.has_missed) &&
-				 !gpc_runtime.is_per_thread_used && !gpc_green_is_used() &&
-				 !gpc_runtime.is_overlap_used,
+		.is_one_stream = end == GPUCACHE_ONE_STREAM_HOLDS,
 		.has_barriers = may_have_barriers(),
 	};
 
@@ -91,6 +123,10 @@ static void init_context(struct gpc_context *context, struct gpc_device *device,
 	gpc_cuda_driver_init(&context->drv, gpc_runtime.fns, context->handle);
 	gpc_pool_init(&context->pool, &gpc_runtime.heap, &context->drv.base, &device->budget,
 		&params, device->ordinal, index, counters);
+	gpc_counter_set(&context->pool.counters->one_stream_end, end);
+	/* Who uses memory without any call waits for no event either. */
+	if (end == GPUCACHE_ONE_STREAM_END_HOST)
+		gpc_fences_expect_peer(&context->pool.fences);
 }
 
 static void say_full(void)

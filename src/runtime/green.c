@@ -119,7 +119,8 @@ void gpc_runtime_green_begins(void)
 		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
 
 		for (uint32_t i = 0; i < n; i++)
-			gpc_reach_end_one_stream((struct gpc_context *)pools[i]);
+			gpc_reach_end_one_stream(
+				(struct gpc_context *)pools[i], GPUCACHE_ONE_STREAM_END_GREEN);
 	}
 }
 

@@ -159,12 +159,20 @@ static inline bool gpc_green_is_used(void)
 
 /*
  * reach.c: what was reused without a fence in this context is done; from now on every free waits
- * for one.
+ * for one.  The first reason is kept in the recording.
  */
-void gpc_reach_end_one_stream(struct gpc_context *owner);
+void gpc_reach_end_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why);
 
 /* The same for later work of this context only: where it can, the device waits, and the host does not. */
-void gpc_reach_order_one_stream(struct gpc_context *owner);
+void gpc_reach_order_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why);
+
+/* The reason alone, where the caller ends the rule itself.  Lock: the pool's. */
+static inline void gpc_reach_note_end_locked(
+	struct gpc_pool *pool, enum gpucache_one_stream_end why)
+{
+	if (gpc_counter_get(&pool->counters->one_stream_end) == GPUCACHE_ONE_STREAM_HOLDS)
+		gpc_counter_set(&pool->counters->one_stream_end, why);
+}
 
 /* reach.c: the context that this stream belongs to. */
 struct gpc_context *gpc_context_of_stream(CUstream stream);

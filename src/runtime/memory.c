@@ -376,7 +376,8 @@ void gpc_runtime_leaves_order(CUdeviceptr ptr)
 	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
 
 	if (pool)
-		gpc_reach_end_one_stream((struct gpc_context *)pool);
+		gpc_reach_end_one_stream(
+			(struct gpc_context *)pool, GPUCACHE_ONE_STREAM_END_EXPORT);
 }
 
 void gpc_runtime_exported(CUdeviceptr ptr)

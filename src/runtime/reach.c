@@ -25,7 +25,7 @@ static struct gpc_context *get_anywhere(CUcontext handle)
  * another context must not overtake it.  The event is asked for alone where there is one: to wait
  * for the whole context would break a capture.
  */
-void gpc_reach_end_one_stream(struct gpc_context *owner)
+void gpc_reach_end_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why)
 {
 	struct gpc_fences *fences = &owner->pool.fences;
 	struct gpc_driver *drv = &owner->drv.base;
@@ -33,6 +33,7 @@ void gpc_reach_end_one_stream(struct gpc_context *owner)
 	bool must_wait;
 
 	gpc_lock_take(&owner->pool.lock);
+	gpc_reach_note_end_locked(&owner->pool, why);
 	must_wait = gpc_fences_peer_comes(fences);
 	event = fences->is_end_due ? 0 : fences->one_stream_end;
 	gpc_lock_release(&owner->pool.lock);
@@ -41,7 +42,7 @@ void gpc_reach_end_one_stream(struct gpc_context *owner)
 	(void)!gpc_pool_settle(&owner->pool); /* what is behind a barrier only is so for streams */
 }
 
-void gpc_reach_order_one_stream(struct gpc_context *owner)
+void gpc_reach_order_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why)
 {
 	struct gpc_fences *fences = &owner->pool.fences;
 	struct gpc_driver *drv = &owner->drv.base;
@@ -49,6 +50,7 @@ void gpc_reach_order_one_stream(struct gpc_context *owner)
 	gpc_event event;
 
 	gpc_lock_take(&owner->pool.lock);
+	gpc_reach_note_end_locked(&owner->pool, why);
 	(void)gpc_fences_peer_comes(fences);
 	event = fences->one_stream_end;
 	if (fences->is_end_due)
@@ -61,7 +63,7 @@ void gpc_reach_order_one_stream(struct gpc_context *owner)
 		gpc_captures_release(&gpc_runtime.heap.captures);
 	}
 	if (st)
-		gpc_reach_end_one_stream(owner);
+		gpc_reach_end_one_stream(owner, why);
 }
 
 /*
@@ -81,7 +83,7 @@ static void join(struct gpc_context *owner, struct gpc_context *reaching)
 	gpc_lock_take(&owner->pool.lock);
 	gpc_fences_expect_peer(fences);
 	gpc_lock_release(&owner->pool.lock);
-	gpc_reach_end_one_stream(owner);
+	gpc_reach_end_one_stream(owner, GPUCACHE_ONE_STREAM_END_PEER);
 	gpc_lock_take(&owner->pool.lock);
 	(void)!gpc_fences_add_member(fences, &reaching->drv.base);
 	gpc_lock_release(&owner->pool.lock);

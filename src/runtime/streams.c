@@ -21,6 +21,7 @@ void gpc_runtime_stream_created(CUstream stream)
 	if (!context)
 		return;
 	gpc_lock_take(&context->pool.lock);
+	gpc_reach_note_end_locked(&context->pool, GPUCACHE_ONE_STREAM_END_STREAM);
 	st = gpc_fences_stream_created(&context->pool.fences, (gpc_stream)(uintptr_t)stream);
 	gpc_stream_order_created(&context->pool.order, (gpc_stream)(uintptr_t)stream);
 	gpc_lock_release(&context->pool.lock);
@@ -58,8 +59,8 @@ void gpc_runtime_stream_destroyed(CUstream stream)
 
 /*
  * Every context of the process: which of them the thread's default stream will be used in is not
- * known yet.  Contexts that come later know from the first line on; the hooks stop looking only
- * when all is done, so that a second thread does not run ahead of it.
+ * known yet.  Contexts that come later know from the first line on.  Nobody waits: such a stream is behind
+ * the legacy one by itself.
  */
 void gpc_runtime_per_thread_stream_used(void)
 {
@@ -72,13 +73,10 @@ void gpc_runtime_per_thread_stream_used(void)
 		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
 
 		for (uint32_t i = 0; i < n; i++) {
-			bool must_wait;
-
 			gpc_lock_take(&pools[i]->lock);
-			must_wait = gpc_fences_per_thread_stream_used(&pools[i]->fences);
+			gpc_reach_note_end_locked(pools[i], GPUCACHE_ONE_STREAM_END_PER_THREAD);
+			gpc_fences_per_thread_stream_used(&pools[i]->fences);
 			gpc_lock_release(&pools[i]->lock);
-			if (must_wait)
-				wait_on_host(pools[i]->drv);
 		}
 	}
 	__atomic_store_n(&gpc_runtime_per_thread_seen, true, __ATOMIC_RELEASE);
@@ -96,7 +94,8 @@ void gpc_runtime_overlap_used(void)
 
 		/* Also where the rule ended long ago: work of that time may still run on the legacy stream. */
 		for (uint32_t i = 0; i < n; i++)
-			gpc_reach_order_one_stream((struct gpc_context *)pools[i]);
+			gpc_reach_order_one_stream(
+				(struct gpc_context *)pools[i], GPUCACHE_ONE_STREAM_END_OVERLAP);
 	}
 	__atomic_store_n(&gpc_runtime_overlap_seen, true, __ATOMIC_RELEASE);
 }

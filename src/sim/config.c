@@ -104,6 +104,14 @@ static bool apply_queue(struct gpc_sim_config *config, const char *value)
 	return parse_u64(value, &config->queue) && config->queue <= GPC_SIM_MAX_QUEUE;
 }
 
+static bool apply_host_access(struct gpc_sim_config *config, const char *value)
+{
+	if (strcmp(value, "mapped") != 0 && strcmp(value, "direct") != 0)
+		return false;
+	config->is_host_near = *value == 'd';
+	return true;
+}
+
 static bool apply_context_events(struct gpc_sim_config *config, const char *value)
 {
 	if (strcmp(value, "free") != 0 && strcmp(value, "queued") != 0)
@@ -234,6 +242,8 @@ static const struct key keys[] = {
 		"that of the device, or of the memory's context alone (device)" },
 	{ "queue", KEY_OTHER, 0, apply_queue,
 		"work that a stream takes before the host must wait; 0: no end (0)" },
+	{ "host_access", KEY_OTHER, 0, apply_host_access,
+		"mapped, or direct: attributes say that the host reaches device memory (mapped)" },
 	{ "context_events", KEY_OTHER, 0, apply_context_events,
 		"free, or queued: one of a context takes a place in each stream's queue (free)" },
 	{ "info_us", KEY_US, COST(INFO), NULL, "what cuMemGetInfo costs (0)" },

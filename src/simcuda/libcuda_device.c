@@ -187,6 +187,9 @@ static int attribute_of(CUdevice_attribute attribute, CUdevice dev)
 		return model->shared_per_sm;
 	case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
 		return model->major >= 9;
+	case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
+	case CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST:
+		return face_sim()->config.is_host_near;
 	default:
 		return common_attribute(attribute);
 	}

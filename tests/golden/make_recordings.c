@@ -59,6 +59,7 @@ void add_counters(struct recording_builder *b)
 	counters->n_rescued_by[2] = 1;
 	counters->n_driver_malloc = 4567;
 	counters->last_driver_malloc_ns = builder_ns(182);
+	counters->one_stream_end = GPUCACHE_ONE_STREAM_END_STREAM;
 	counters->peak_requested_bytes = 71 * GIB;
 	counters->peak_live_bytes = 71 * GIB + 300 * MIB;
 	counters->peak_reserved_bytes = 72 * GIB;

@@ -95,29 +95,18 @@ static void end_stream(struct prove_machine *machine, struct prove_call *call)
 
 /* ---- the first use of a per-thread stream ---- */
 
-static void begin_per_thread(struct prove_machine *machine, struct prove_call *call)
+/* Nobody waits, so that nobody can come between. */
+static void use_per_thread(struct prove_machine *machine)
 {
-	if (atomic_load(&machine->is_per_thread_seen))
-		return;
 	atomic_store(&machine->is_per_thread_used, true);
 	for (uint8_t c = 0; c < PROVE_CONTEXTS; c++) {
 		struct gpc_pool *pool = &machine->contexts[c].pool;
 
 		gpc_lock_take(&pool->lock);
-		call->must_wait[c] = gpc_fences_per_thread_stream_used(&pool->fences);
+		gpc_fences_per_thread_stream_used(&pool->fences);
 		gpc_lock_release(&pool->lock);
 	}
-	call->op = PROVE_PER_THREAD_USE;
-}
-
-static void end_per_thread(struct prove_machine *machine, struct prove_call *call)
-{
-	for (uint8_t c = 0; c < PROVE_CONTEXTS; c++) {
-		if (call->must_wait[c])
-			(void)prove_sync_context(machine, c);
-	}
 	atomic_store(&machine->is_per_thread_seen, true);
-	call->op = PROVE_CONTINUE;
 }
 
 /* ---- the first kernel that may overlap the one ahead of it ---- */
@@ -259,7 +248,7 @@ void prove_call_begin(struct prove_machine *machine, const struct prove_step *st
 	} else if (gpc_captures_is_any_open(captures_of(machine))) {
 		return;
 	} else if (step->op == PROVE_PER_THREAD_USE) {
-		begin_per_thread(machine, call);
+		use_per_thread(machine);
 	} else if (step->op == PROVE_OVERLAP_USE) {
 		begin_overlap(machine, call);
 	} else if (step->op == PROVE_PEER) {
@@ -282,8 +271,6 @@ void prove_call_continue(struct prove_machine *machine, struct prove_thread *thr
 		call->stage++;
 		if (call->op == PROVE_STREAM_CREATE)
 			end_stream(machine, call);
-		else if (call->op == PROVE_PER_THREAD_USE)
-			end_per_thread(machine, call);
 		else if (call->op == PROVE_OVERLAP_USE)
 			end_overlap(machine, call);
 		else if (call->op == PROVE_PEER)

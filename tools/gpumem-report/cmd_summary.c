@@ -105,6 +105,9 @@ static void print_calls(
 	if (sum->n_gc_segments)
 		gpc_paper_line(paper, "%13s segments given back to the driver",
 			gpc_show_count(sum->n_gc_segments));
+	if (sum->one_stream_end)
+		gpc_paper_line(paper, "%13s one stream ordered all reuse until %s", "",
+			gpc_one_stream_end_text(sum->one_stream_end));
 	if (sum->n_fence)
 		gpc_paper_line(
 			paper, "%13s fences behind what was freed", gpc_show_count(sum->n_fence));
@@ -325,6 +328,8 @@ static void add_counters(struct json_object *object, const struct gpc_report *re
 			continue;
 		if (counter->counts == GPC_COUNTS_TIME)
 			gpc_json_time(object, counter->key, report, *words);
+		else if (counter->counts == GPC_COUNTS_REASON)
+			gpc_json_text(object, counter->key, gpc_one_stream_end_word(*words));
 		else if (counter->n_words > 1)
 			json_object_object_add(object, counter->key, array_json(counter, words));
 		else

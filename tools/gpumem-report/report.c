@@ -55,6 +55,29 @@ const char *gpc_rung_text(unsigned rung)
 	return rung < GPC_RUNG_COUNT ? texts[rung] : "a step that this version does not know";
 }
 
+const char *gpc_one_stream_end_text(uint64_t end)
+{
+	static const char *const texts[] = {
+#define ONE_STREAM_END(name, word, text) [GPUCACHE_ONE_STREAM_END_##name] = text,
+#include "base/one_stream.def"
+#undef ONE_STREAM_END
+	};
+
+	return end < GPUCACHE_ONE_STREAM_END_COUNT ? texts[end]
+						   : "something that this version does not know";
+}
+
+const char *gpc_one_stream_end_word(uint64_t end)
+{
+	static const char *const words[] = {
+#define ONE_STREAM_END(name, word, text) [GPUCACHE_ONE_STREAM_END_##name] = word,
+#include "base/one_stream.def"
+#undef ONE_STREAM_END
+	};
+
+	return end < GPUCACHE_ONE_STREAM_END_COUNT ? words[end] : "unknown";
+}
+
 uint64_t gpc_report_realtime(const struct gpc_recording *recording, uint64_t monotonic_ns)
 {
 	return recording->header.start_realtime_ns +

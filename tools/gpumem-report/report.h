@@ -135,6 +135,10 @@ enum gpc_rung {
 const char *gpc_rung_name(unsigned rung);
 const char *gpc_rung_text(unsigned rung);
 
+/* What ended the rule that one stream orders all reuse, behind "until"; and a word for machines.  NULL: nothing. */
+const char *gpc_one_stream_end_text(uint64_t end);
+const char *gpc_one_stream_end_word(uint64_t end);
+
 /* Real time of a moment of the recording's own clock. */
 uint64_t gpc_report_realtime(const struct gpc_recording *recording, uint64_t monotonic_ns);
 

@@ -204,6 +204,101 @@ static void with_one_context_copies_look_at_nothing(void **state)
 	world_run(NULL, "record:off", one_context);
 }
 
+/* ---- why one stream does not order reuse any more ---- */
+
+#define END(name) (COUNTER(one_stream_end) == GPUCACHE_ONE_STREAM_END_##name)
+
+static void start_with_one_stream(void)
+{
+	world_start();
+	CHECK(world_context()->pool.fences.is_one_stream);
+	CHECK(COUNTER(one_stream_end) == GPUCACHE_ONE_STREAM_HOLDS);
+}
+
+static void is_kept(void)
+{
+	CUdeviceptr ptr;
+
+	start_with_one_stream();
+	CHECK(!world_malloc(&ptr, 1000));
+	CHECK(world_enter());
+	gpc_runtime_leaves_order(ptr);
+	CHECK(END(EXPORT));
+	gpc_runtime_per_thread_stream_used();
+	gpc_runtime_overlap_used();
+	CHECK(END(EXPORT)); /* the first reason stays */
+	gpc_runtime_leave();
+	world_reset(); /* in a context that comes later it never held */
+	CHECK(world_context() && END(PER_THREAD));
+}
+
+static void of_a_stream(void)
+{
+	start_with_one_stream();
+	(void)world_stream();
+	CHECK(END(STREAM));
+}
+
+static void of_a_launch(void)
+{
+	start_with_one_stream();
+	CHECK(world_enter());
+	gpc_runtime_overlap_used();
+	gpc_runtime_leave();
+	CHECK(END(OVERLAP));
+}
+
+static void of_a_green_context(void)
+{
+	start_with_one_stream();
+	CHECK(world_enter());
+	gpc_runtime_green_begins();
+	gpc_runtime_leave();
+	CHECK(END(GREEN));
+}
+
+static void of_a_peer(void)
+{
+	CUcontext other;
+
+	start_with_one_stream();
+	CHECK(!world.cuCtxCreate_v2(&other, 0, 1));
+	CHECK(world_enter());
+	gpc_runtime_peer_enabled(world.context);
+	gpc_runtime_leave();
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(END(PEER));
+}
+
+static void the_reason_why_one_stream_orders_reuse_no_more_is_kept(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off,stacks:off", is_kept);
+	world_run(NULL, "record:off,stacks:off", of_a_stream);
+	world_run(NULL, "record:off,stacks:off", of_a_launch);
+	world_run(NULL, "record:off,stacks:off", of_a_green_context);
+	world_run("devices:2", "record:off,stacks:off", of_a_peer);
+}
+
+static void near_host(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(world_context() && END(HOST) && !world_context()->pool.fences.is_one_stream);
+	CHECK(!world_malloc(&ptr, 1000));
+	CHECK(!world.gpusim_launch(CU_STREAM_LEGACY, 5 * 1000 * 1000, 0, NULL));
+	CHECK(!world_free(ptr));
+	CHECK(COUNTER(pending_bytes) == 1024); /* no barrier holds the host back */
+	CHECK(gpc_runtime_duties.n_due == 1);
+}
+
+static void where_the_host_reaches_the_memory_every_block_waits_for_its_fence(void **state)
+{
+	(void)state;
+	world_run("host_access:direct,clock:virtual", "record:off,stacks:off", near_host);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +308,9 @@ int main(void)
 		cmocka_unit_test(memory_that_another_contexts_copy_uses_is_not_given_out),
 		cmocka_unit_test(a_copy_joins_the_fences_of_the_memory_it_touches),
 		cmocka_unit_test(with_one_context_copies_look_at_nothing),
+		cmocka_unit_test(the_reason_why_one_stream_orders_reuse_no_more_is_kept),
+		cmocka_unit_test(
+			where_the_host_reaches_the_memory_every_block_waits_for_its_fence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

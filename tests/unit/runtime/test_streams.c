@@ -79,7 +79,8 @@ static void per_thread(void)
 	gpc_runtime_leave();
 	CHECK(gpc_runtime_per_thread_seen);
 	CHECK(!first->pool.fences.is_one_stream);
-	CHECK(!world.cuStreamQuery(CU_STREAM_LEGACY)); /* all before it is done */
+	CHECK(world.cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY); /* nobody waited */
+	CHECK(first->pool.counters->one_stream_end == GPUCACHE_ONE_STREAM_END_PER_THREAD);
 	CHECK(!world.cuCtxCreate_v2(&other, 0, 0));
 	CHECK(!world_context()->pool.fences.is_one_stream); /* nor has a later one the rule */
 }
