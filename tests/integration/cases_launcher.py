@@ -8,7 +8,7 @@ from harness import TOP, expect, expect_equal
 LAUNCHER = os.path.join(TOP, "tools", "gpucache-run")
 
 
-def launch(world, *arguments, **extra):
+def installed(world):
     """The launcher finds the build beside the source tree; another build is offered as an installation."""
     prefix = os.path.join(world.folder, "installed")
     if not os.path.isdir(prefix):
@@ -17,7 +17,12 @@ def launch(world, *arguments, **extra):
         shutil.copy2(LAUNCHER, os.path.join(prefix, "bin"))
         os.symlink(os.path.join(world.build, "libgpucache.so"), os.path.join(prefix, "lib", "libgpucache.so"))
         os.symlink(os.path.join(world.build, "simcuda"), os.path.join(prefix, "lib", "gpucache", "simcuda"))
-    command = [os.path.join(prefix, "bin", "gpucache-run"), *arguments]
+        os.symlink(os.path.join(world.build, "gpumem-report"), os.path.join(prefix, "bin", "gpumem-report"))
+    return os.path.join(prefix, "bin", "gpucache-run")
+
+
+def launch(world, *arguments, **extra):
+    command = [installed(world), *arguments]
     extra.setdefault("LD_LIBRARY_PATH", None)
     extra.setdefault("GPUSIM", None)
     return world.run(command, with_us=False, **extra)

@@ -59,7 +59,7 @@ static void find_beside(const struct gpc_report *report, const struct gpc_trace 
 	fit->contexts_bytes = totals.sum.kind_bytes[GPUCACHE_KIND_CONTEXT];
 	fit->modules_bytes = totals.sum.kind_bytes[GPUCACHE_KIND_MODULE];
 	fit->others_bytes = gpc_bytes_less(
-		trace->fixed_bytes, gpc_bytes_add(fit->contexts_bytes, fit->modules_bytes));
+		trace->peak_beside_bytes, gpc_bytes_add(fit->contexts_bytes, fit->modules_bytes));
 	fit->has_torch = gpc_recording_find_torch(
 		report->recording, trace->recorded.device, &torch);
 }

@@ -28,7 +28,8 @@ struct life {
 	uint64_t address;
 	uint64_t size;
 	uint32_t stream;
-	bool is_direct; /* it came from the driver, past the policy */
+	bool is_past; /* it came from the driver, past the policy */
+	bool is_beside;
 };
 
 struct player {
@@ -39,6 +40,7 @@ struct player {
 	struct life *lives; /* by slot */
 	struct gpc_run *run;
 	uint64_t live_bytes;
+	uint64_t beside_bytes;
 	uint64_t not_ours_ns; /* passed in what is no call of the policy */
 };
 
@@ -98,7 +100,8 @@ static void note_wait(struct player *player, uint64_t before_ns)
 static void note_reserved(struct player *player)
 {
 	uint64_t start = gpc_clock_monotonic_ns();
-	uint64_t reserved = gpc_machine_reserved_bytes(&player->machine);
+	uint64_t reserved = gpc_bytes_less(
+		gpc_machine_reserved_bytes(&player->machine), player->beside_bytes);
 
 	if (reserved > player->run->peak_reserved_bytes)
 		player->run->peak_reserved_bytes = reserved;
@@ -111,7 +114,7 @@ static enum gpc_status call_free(struct player *player, const struct life *life,
 	struct gpc_driver *driver = player->machine.driver;
 	enum gpc_status st;
 
-	if (life->is_direct)
+	if (life->is_past)
 		st = driver->ops->mem_free(driver, life->address);
 	else
 		st = player->policy->free(player->self, life->address, life->stream, now_ns);
@@ -123,7 +126,8 @@ static enum gpc_status call_free(struct player *player, const struct life *life,
 /* A framework's cache does not see what others ask the driver for; ours does. */
 static bool is_past(const struct player *player, const struct gpc_trace_op *op)
 {
-	return op->is_direct && player->policy->is_model;
+	return op->way == GPC_TRACE_BESIDE ||
+	       (op->way == GPC_TRACE_DIRECT && player->policy->is_model);
 }
 
 static enum gpc_status call_alloc(
@@ -141,6 +145,8 @@ static enum gpc_status call_alloc(
 		st = player->policy->alloc(
 			player->self, op->size, op->stream, op->time_ns, ret_address);
 	note_wait(player, before_ns);
+	if (op->way == GPC_TRACE_BESIDE)
+		return st;
 	run->n_allocs++;
 	if (player->machine.counting.n_calls[GPC_SIM_COST_MALLOC] != n_before)
 		note_reserved(player);
@@ -155,13 +161,19 @@ static enum gpc_status do_alloc(struct player *player, const struct gpc_trace_op
 	struct life life = {
 		.size = op->size,
 		.stream = op->stream,
-		.is_direct = is_past(player, op),
+		.is_past = is_past(player, op),
+		.is_beside = op->way == GPC_TRACE_BESIDE,
 	};
 	enum gpc_status st = call_alloc(player, op, &life.address);
 	uint64_t live_bytes;
 
 	if (st)
 		return st;
+	if (life.is_beside) {
+		player->lives[op->slot] = life;
+		player->beside_bytes += op->size;
+		return GPC_OK;
+	}
 	live_bytes = gpc_bytes_add(player->live_bytes, op->size);
 	if (live_bytes > run->peak_live_bytes)
 		run->peak_live_bytes = live_bytes;
@@ -220,6 +232,13 @@ static enum gpc_status do_around(struct player *player, const struct gpc_trace_o
 	return st;
 }
 
+static void forget(struct player *player, const struct life *life)
+{
+	uint64_t *bytes = life->is_beside ? &player->beside_bytes : &player->live_bytes;
+
+	*bytes = gpc_bytes_less(*bytes, life->size);
+}
+
 static void own(struct player *player, const struct gpc_trace_op *op)
 {
 	uint64_t start = gpc_clock_monotonic_ns();
@@ -239,8 +258,7 @@ static enum gpc_status do_op(struct player *player, const struct gpc_trace_op *o
 		return st;
 	switch (op->kind) {
 	case GPC_TRACE_FREE:
-		player->live_bytes =
-			gpc_bytes_less(player->live_bytes, player->lives[op->slot].size);
+		forget(player, &player->lives[op->slot]);
 		return call_free(player, &player->lives[op->slot], op->time_ns);
 	case GPC_TRACE_ALLOC:
 		st = do_alloc(player, op);

@@ -20,7 +20,7 @@ static bool next(struct walk *walk)
 	if (walk->op == walk->trace->n_ops)
 		return false;
 	op = &walk->trace->ops[walk->op++];
-	if (op->kind == GPC_TRACE_ALLOC) {
+	if (op->kind == GPC_TRACE_ALLOC && op->way != GPC_TRACE_BESIDE) {
 		walk->sizes[op->slot] = op->size;
 		walk->live += op->size;
 	} else if (op->kind == GPC_TRACE_FREE) {

@@ -88,7 +88,28 @@ static struct gpc_trace_op op_of_row(
 		.time_ns = row->time_ns > last_ns ? row->time_ns : last_ns,
 		.duration_ns = row->duration_ns,
 		.line = row->line,
-		.is_direct = row->is_direct };
+		.way = row->way };
+}
+
+/* What is live, and what is beside it, with one more or one less. */
+static void note_more(struct gpc_trace_builder *builder, const struct gpc_trace_op *op)
+{
+	const bool is_beside = op->way == GPC_TRACE_BESIDE;
+	uint64_t *bytes = is_beside ? &builder->beside_bytes : &builder->live_bytes;
+	uint64_t *peak = is_beside ? &builder->trace.peak_beside_bytes
+				   : &builder->trace.peak_live_bytes;
+
+	*bytes = gpc_bytes_add(*bytes, op->size);
+	if (*bytes > *peak)
+		*peak = *bytes;
+}
+
+static void note_less(struct gpc_trace_builder *builder, const struct gpc_trace_op *op)
+{
+	uint64_t *bytes = op->way == GPC_TRACE_BESIDE ? &builder->beside_bytes
+						      : &builder->live_bytes;
+
+	*bytes = gpc_bytes_less(*bytes, op->size);
 }
 
 static enum gpc_status add_free(
@@ -106,7 +127,7 @@ static enum gpc_status add_free(
 	op = op_of_row(builder, row);
 	op.kind = GPC_TRACE_FREE;
 	op.slot = allocation->slot;
-	builder->live_bytes = gpc_bytes_less(builder->live_bytes, allocation->size);
+	note_less(builder, allocation);
 	place = add_op(builder);
 	if (!place)
 		return GPC_NO_METADATA;
@@ -138,9 +159,7 @@ static enum gpc_status add_alloc(struct gpc_trace_builder *builder, const struct
 	}
 	op->slot = trace->n_slots++;
 	gpc_address_map_insert(&builder->live, row->identity + 1, identity_value(trace->n_ops - 1));
-	builder->live_bytes = gpc_bytes_add(builder->live_bytes, row->size);
-	if (builder->live_bytes > trace->peak_live_bytes)
-		trace->peak_live_bytes = builder->live_bytes;
+	note_more(builder, op);
 	return GPC_OK;
 }
 

@@ -37,6 +37,13 @@ enum gpc_trace_op_kind {
 	GPC_TRACE_EMPTY_CACHE, /* what is cached goes back to the driver */
 };
 
+/* Whom the program asked. */
+enum gpc_trace_way {
+	GPC_TRACE_CACHED, /* the allocator that is replayed */
+	GPC_TRACE_DIRECT, /* the driver, past the cache of a framework, but not past ours */
+	GPC_TRACE_BESIDE, /* nobody: contexts, modules and other memory, past any cache; no live bytes */
+};
+
 struct gpc_trace_op {
 	uint64_t size; /* ALLOC and FAILURE */
 	uint64_t time_ns;
@@ -46,7 +53,7 @@ struct gpc_trace_op {
 	uint32_t other; /* ORDER */
 	uint64_t line;  /* of the file, or number of the recording's event; 0: none */
 	enum gpc_trace_op_kind kind;
-	bool is_direct; /* of the driver itself, past the cache of a framework */
+	enum gpc_trace_way way; /* of ALLOC */
 };
 
 enum gpc_trace_source {
@@ -84,6 +91,7 @@ struct gpc_trace {
 	uint64_t peak_live_bytes; /* as requested, failures not counted */
 	/* memory of other kinds, at most; held all the time */
 	uint64_t fixed_bytes;
+	uint64_t peak_beside_bytes; /* of what is BESIDE */
 	struct gpc_trace_recorded recorded; /* GPC_TRACE_RECORDING */
 	bool is_damaged;                    /* a recording that was only read in part */
 };

@@ -25,6 +25,7 @@ struct gpc_trace_builder {
 	struct gpc_address_map live; /* identity + 1 -> op of its allocation, + 1 */
 	uint64_t streams[GPC_TRACE_MAX_STREAMS];
 	uint64_t live_bytes;
+	uint64_t beside_bytes;
 };
 
 struct gpc_trace_row {
@@ -36,7 +37,7 @@ struct gpc_trace_row {
 	uint64_t time_ns;
 	uint64_t duration_ns;
 	uint64_t line;
-	bool is_direct;
+	enum gpc_trace_way way;
 };
 
 /* NULL: no memory. */

@@ -36,12 +36,40 @@ struct source {
 	uint32_t *contexts;          /* of each slot */
 };
 
-/* Whether the memory is a request of this view. */
+
+/* Of the device, and nothing that an allocator was asked for; managed memory may be elsewhere. */
+static bool is_beside(const struct source *source, unsigned kind)
+{
+	if (kind == GPUCACHE_KIND_PHYSICAL && source->is_of_tensors)
+		return !source->tensors.has_physical;
+	return kind != GPUCACHE_KIND_DEVICE && kind != GPUCACHE_KIND_MANAGED &&
+	       gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE;
+}
+
+/* Whether the memory is an operation of this view. */
 static bool is_request(const struct source *source, unsigned kind, bool is_arena)
 {
 	if (kind == GPUCACHE_KIND_DEVICE)
 		return !source->is_of_tensors || !is_arena;
-	return kind == GPUCACHE_KIND_TENSOR && source->is_of_tensors;
+	return source->is_of_tensors &&
+	       (kind == GPUCACHE_KIND_TENSOR || is_beside(source, kind));
+}
+
+static enum gpc_trace_way way_of(const struct source *source, unsigned kind)
+{
+	if (kind == GPUCACHE_KIND_TENSOR)
+		return GPC_TRACE_CACHED;
+	if (kind != GPUCACHE_KIND_DEVICE)
+		return GPC_TRACE_BESIDE;
+	return source->tensors.has_torch ? GPC_TRACE_DIRECT : GPC_TRACE_CACHED;
+}
+
+/* Addresses of the device name its memory; what is beside it has keys of its own. */
+static uint64_t identity_of(unsigned kind, uint64_t address)
+{
+	const bool is_address = kind == GPUCACHE_KIND_DEVICE || kind == GPUCACHE_KIND_TENSOR;
+
+	return is_address ? address : address ^ (uint64_t)kind << 58;
 }
 
 static bool is_request_event(const struct source *source, uint64_t i)
@@ -50,13 +78,10 @@ static bool is_request_event(const struct source *source, uint64_t i)
 		source->is_of_tensors && source->tensors.is_arena[i]);
 }
 
-/* Of the device, and none of the requests; managed memory may be elsewhere. */
+/* Without the view of tensors it is taken for held all the time. */
 static bool is_other(const struct source *source, unsigned kind)
 {
-	if (kind == GPUCACHE_KIND_PHYSICAL && source->is_of_tensors)
-		return !source->tensors.has_physical;
-	return kind != GPUCACHE_KIND_DEVICE && kind != GPUCACHE_KIND_MANAGED &&
-	       gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE;
+	return !source->is_of_tensors && is_beside(source, kind);
 }
 
 static bool is_memory(const struct gpucache_event *event)
@@ -172,7 +197,7 @@ static enum gpc_status hold_live(struct source *source, uint64_t *ret_others)
 			!can_be(block.address, block.requested))
 			continue;
 		if (is_request(source, block.kind, block.flags & GPUCACHE_BLOCK_ARENA))
-			st = hold(source, block.kind, block.address,
+			st = hold(source, block.kind, identity_of(block.kind, block.address),
 				asked_for(block.requested, block.size), block.context);
 		else if (is_other(source, block.kind))
 			others = gpc_bytes_add(others, block.size);
@@ -198,12 +223,14 @@ static enum gpc_status find_seeds(struct source *source)
 		if (!is_memory(event))
 			continue;
 		if (is_request_event(source, i) && is_malloc) {
-			struct seed *seed = gpc_address_map_take(&source->held, event->address);
+			struct seed *seed = gpc_address_map_take(
+				&source->held, identity_of(event->alloc_kind, event->address));
 
 			if (seed)
 				seed->is_born_later = true;
 		} else if (is_request_event(source, i)) {
-			st = hold(source, event->alloc_kind, event->address,
+			st = hold(source, event->alloc_kind,
+				identity_of(event->alloc_kind, event->address),
 				asked_for(event->requested, event->size), event->context);
 		} else if (is_other(source, event->alloc_kind)) {
 			/* What a hole swallowed must not turn the sum around. */
@@ -241,7 +268,7 @@ static enum gpc_status add_alloc(struct source *source, uint8_t kind, uint64_t a
 				  : 0,
 		.time_ns = time_ns,
 		.line = line,
-		.is_direct = kind != GPUCACHE_KIND_TENSOR && source->tensors.has_torch,
+		.way = way_of(source, kind),
 	};
 	enum gpc_status st = size ? gpc_trace_add(source->builder, &row) : GPC_OK;
 
@@ -338,7 +365,8 @@ static enum gpc_status add_event(struct source *source, uint64_t i)
 	if (!is_request_event(source, i))
 		return GPC_OK;
 	if (event->kind == GPUCACHE_EVENT_FREE)
-		return add(source, GPC_TRACE_FREE, event->address, 0, event->time_ns, event->seq);
+		return add(source, GPC_TRACE_FREE, identity_of(event->alloc_kind, event->address),
+			0, event->time_ns, event->seq);
 	if (event->kind == GPUCACHE_EVENT_OOM)
 		/* What the cache of PyTorch was refused says nothing of its tensors. */
 		return source->tensors.has_torch ? GPC_OK
@@ -346,7 +374,8 @@ static enum gpc_status add_event(struct source *source, uint64_t i)
 							   event->time_ns, event->seq);
 	if (event->kind != GPUCACHE_EVENT_MALLOC)
 		return GPC_OK;
-	return add_alloc(source, event->alloc_kind, event->address,
+	return add_alloc(source, event->alloc_kind,
+		identity_of(event->alloc_kind, event->address),
 		asked_for(event->requested, event->size), event->time_ns, event->context,
 		event->seq);
 }

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpucache-run --fit: what GPU a program needs, told without one."""
+import json
+import os
+import signal
+
+from cases_launcher import installed, launch
+from harness import MIB, expect, expect_equal
+
+STEPS = ("--steps", "20")
+
+
+def ask(world, *arguments, **extra):
+    result = launch(world, "--fit", "--json", *arguments, **extra)
+    expect(result.out.startswith("{"), f"no answer: status {result.status}, stderr {result.err[-800:]!r}")
+    return result.status, json.loads(result.out)
+
+
+def case_fit_names_the_size_on_which_the_program_just_runs(world):
+    command = [world.program("train"), *STEPS]
+    status, answer = ask(world, *command)
+    expect_equal("the exit status", status, 0)
+    expect_equal("the caches", [cache["cache"] for cache in answer["caches"]], ["driver", "gpucache"])
+    expect_equal("the whole run", (answer["whole"], answer["stopped"], answer["steps"]), (True, False, 20))
+    for cache, options in zip(answer["caches"], (("--off",), ("-c", "reserve:0"))):
+        size = cache["smallest_device_bytes"]
+        for bytes_, runs in (size, True), (size - 2 * MIB, False):
+            result = launch(world, *options, "--sim", "h100", "--sim-options", f"memory:{bytes_}", "-o", world.pattern,
+                            *command)
+            expect_equal(f"{cache['cache']} runs on {bytes_} of {size} bytes", result.status == 0, runs)
+
+
+def case_fit_compares_with_a_gpu_or_a_size(world):
+    command = [world.program("train"), *STEPS]
+    _, answer = ask(world, *command)
+    size = answer["caches"][0]["smallest_device_bytes"]
+    for on, status in (str(size), 0), (str(size - 1), 1), ("t4", 0):
+        result = launch(world, "--fit", "--on", on, *command)
+        expect_equal(f"the exit status on {on}", result.status, status)
+        word = "does NOT fit" if status else "it fits"
+        expect(word in result.out, f"{word!r} is not in {result.out!r}")
+    status, answer = ask(world, "--on", "t4", *command)
+    expect_equal("the GPU it ran as", answer["device"]["name"], "Tesla T4")
+    expect_equal("what fits", (status, answer["on"]["fits"], answer["on"]["gpu"]), (0, True, "t4"))
+
+
+def case_fit_tells_a_recording_of_yesterday_as_well(world):
+    world.run([world.program("train"), *STEPS])
+    for on, status in ("1GiB", 0), ("2MiB", 1):
+        result = world.run([os.path.join(world.build, "gpumem-report"), "fit", "--on", on, world.recordings()[0]],
+                           with_us=False)
+        expect_equal(f"the exit status on {on}", (result.status, result.err), (status, ""))
+
+
+def case_fit_ends_a_program_behind_its_steps(world):
+    status, answer = ask(world, "--steps", "3", world.program("train"), "--steps", "1000000000")
+    expect_equal("the end", (status, answer["stopped"], answer["status"]), (0, True, 0))
+    expect(answer["steps"] > 3, f"{answer['steps']} steps")
+
+
+def case_fit_answers_when_it_is_interrupted(world):
+    command = ["setsid", installed(world), "--fit", "--json", world.program("train"), "--steps", "100", "--hold-at", "50"]
+    child = world.start(command, with_us=False, GPUSIM=None, LD_LIBRARY_PATH=None)
+    for line in child.stderr:
+        if line.startswith("live bytes:"):
+            break
+    os.killpg(child.pid, signal.SIGINT)
+    out, err = child.communicate(timeout=world.time_limit())
+    expect(out.startswith("{"), f"no answer: stderr {err[-800:]!r}")
+    answer = json.loads(out)
+    expect_equal("the end", (child.returncode, answer["interrupted"], answer["stopped"]), (0, True, False))
+    expect_equal("the steps", answer["steps"], 50)
+
+
+def case_fit_finds_the_largest_value_of_a_variable(world):
+    program = ["/bin/sh", "-c", f"exec {world.program('train')} --steps 4 --width $SIZE"]
+    status, answer = ask(world, "--on", "700MiB", "--sweep", "SIZE=1..4096", *program)
+    tried = {run["value"]: run["fits"] for run in answer["runs"]}
+    largest = answer["largest"]
+    expect_equal("the exit status", status, 0)
+    expect(tried[largest] and largest < 4096, f"{largest} of {tried}")
+    expect(all(fits == (value <= largest) for value, fits in tried.items()), f"{largest} of {tried}")
+    # What it says is what a run says.
+    for value, fits in tried.items():
+        result = launch(world, "--off", "--sim", "h100", "--sim-options", "memory:700MiB", *program, SIZE=str(value))
+        expect_equal(f"it runs with {value}", result.status == 0, fits)
+    status, answer = ask(world, "--on", "530MiB", "--sweep", "SIZE=64..128", *program)
+    expect_equal("nothing fits", (status, answer["largest"]), (1, None))
+
+
+def case_fit_says_that_a_variable_changes_nothing(world):
+    result = launch(world, "--fit", "--on", "1MiB", "--sweep", "SIZE=1..64", world.program("train"), *STEPS)
+    expect("does the program read it?" in result.err, result.err)
+    expect_equal("the runs", result.out.count("needs"), 2)
+
+
+def case_fit_says_in_one_line_what_is_wrong(world):
+    program = world.program("train")
+    for arguments, status, word in (
+            (("--fit", "--on", "rtx9999", program), 2, "rtx9999"),
+            (("--on", "rtx4090", program), 2, "--fit"),
+            (("--fit", "--sim", "4GiB", program), 2, "--sim"),
+            (("--fit", "--off", program), 2, "--off"),
+            (("--fit", "--steps", "many", program), 2, "many"),
+            (("--fit", "--sweep", "B=3", program), 2, "B=3"),
+            (("--fit", "--sweep", "B=3..1", program), 2, "B=3..1"),
+            (("--fit", "/bin/true"), 3, "took no memory of a GPU"),
+            (("--fit", "/bin/false"), 3, "status 1")):
+        result = launch(world, *arguments)
+        expect_equal(f"the status of {arguments}", result.status, status)
+        lines = result.err.splitlines()
+        expect(len(lines) == 1 and word in lines[0], f"{arguments}: stderr is {result.err!r}")
+    expect_equal("what is left", [name for name in os.listdir(world.folder) if name.startswith("gpucache-fit")], [])
