@@ -21,7 +21,7 @@ CASES = [(model, batch) for model in ("gpt2", "resnet", "llama", "lora") for bat
 WAYS = {
     "pytorch": (("--off",), {}),
     "expandable": (("--off",), {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}),
-    "gpucache": ((), {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}),
+    "gpucache": (("-c", "reserve:0"), {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}),
 }
 
 
