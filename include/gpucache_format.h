@@ -274,6 +274,24 @@ struct gpucache_append_head {
 };
 
 /*
+ * What no writer passes.  A reader may take more for damage: what it spends on a recording is bounded by
+ * the size of the file then.
+ */
+#define GPUCACHE_MAX_DEVICES    16u
+#define GPUCACHE_MAX_CONTEXTS   64u
+#define GPUCACHE_MAX_OOMS       16u
+#define GPUCACHE_MAX_POINTS     1024u /* of a buffer of HISTORY */
+#define GPUCACHE_MAX_FRAMES     128u  /* of a stack, native ones and Python's each */
+#define GPUCACHE_MAX_CODES      8192u
+#define GPUCACHE_MAX_CODE_NAME  255u
+#define GPUCACHE_MAX_CODE_FILE  1023u
+#define GPUCACHE_MAX_CODE_LINES 32768u
+#define GPUCACHE_MAX_MODULES    4096u
+#define GPUCACHE_MAX_PATH       1024u /* with its NUL */
+#define GPUCACHE_MAX_TAGS       8192u
+#define GPUCACHE_MAX_TAG_NAME   255u
+
+/*
  * STACKS.  Followed by n_native + n_python frames of 8 bytes; records are multiples of 8 bytes.
  * Native frames: return addresses, innermost first.  Python frames, innermost first:
  *   bit 63 set; bit 62: this frame was entered from C, so an older native frame lies below it;

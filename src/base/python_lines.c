@@ -20,35 +20,38 @@ static uint32_t to_line(int64_t line)
 	return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
 }
 
-static uint32_t line_39(const uint8_t *table, size_t size, uint32_t first_line, uint32_t offset)
+/* The piece behind the last entry has no end. */
+static bool next_39(struct gpc_python_lines *lines, struct gpc_python_piece *ret_piece)
 {
-	int64_t line = first_line;
-	uint64_t address = 0;
-
-	for (size_t i = 0; i + 1 < size; i += 2) {
-		address += table[i];
-		if (address > offset)
-			break;
-		line += (int8_t)table[i + 1];
+	if (lines->is_over)
+		return false;
+	ret_piece->line = to_line(lines->line);
+	if (lines->at + 1 >= lines->size) {
+		lines->is_over = true;
+		ret_piece->end = UINT64_MAX;
+		return true;
 	}
-	return to_line(line);
+	lines->end += lines->table[lines->at];
+	lines->line += (int8_t)lines->table[lines->at + 1];
+	lines->at += 2;
+	ret_piece->end = lines->end;
+	return true;
 }
 
-static uint32_t line_310(const uint8_t *table, size_t size, uint32_t first_line, uint32_t offset)
+static bool next_310(struct gpc_python_lines *lines, struct gpc_python_piece *ret_piece)
 {
-	int64_t line = first_line;
-	uint64_t end = 0;
+	int8_t change;
 
-	for (size_t i = 0; i + 1 < size; i += 2) {
-		int8_t change = (int8_t)table[i + 1];
-
-		end += table[i];
-		if (change != NO_LINE_310)
-			line += change;
-		if (offset < end)
-			return change == NO_LINE_310 ? 0 : to_line(line);
-	}
-	return 0;
+	if (lines->at + 1 >= lines->size)
+		return false;
+	change = (int8_t)lines->table[lines->at + 1];
+	lines->end += lines->table[lines->at];
+	lines->at += 2;
+	if (change != NO_LINE_310)
+		lines->line += change;
+	ret_piece->end = lines->end;
+	ret_piece->line = change == NO_LINE_310 ? 0 : to_line(lines->line);
+	return true;
 }
 
 /*
@@ -81,39 +84,55 @@ static int64_t line_change_311(const uint8_t *table, size_t size, size_t at)
 	return 0;
 }
 
-static uint32_t line_311(const uint8_t *table, size_t size, uint32_t first_line, uint32_t offset)
+static bool next_311(struct gpc_python_lines *lines, struct gpc_python_piece *ret_piece)
 {
-	int64_t line = first_line;
-	uint64_t end = 0;
-	size_t at = 0;
+	unsigned form;
 
-	while (at < size) {
-		unsigned form = (table[at] >> 3) & 15;
+	if (lines->at >= lines->size)
+		return false;
+	form = (lines->table[lines->at] >> 3) & 15;
+	/* Code units have two bytes. */
+	lines->end += 2 * (uint64_t)((lines->table[lines->at] & 7) + 1);
+	lines->line += line_change_311(lines->table, lines->size, lines->at);
+	/* No source has such a line, and more of these changes would overflow. */
+	if (lines->line > INT32_MAX || lines->line < INT32_MIN)
+		return false;
+	/* Only the first byte of an entry has bit 7 set. */
+	do
+		lines->at++;
+	while (lines->at < lines->size && !(lines->table[lines->at] & 0x80));
+	ret_piece->end = lines->end;
+	ret_piece->line = form == FORM_NONE ? 0 : to_line(lines->line);
+	return true;
+}
 
-		/* Code units have two bytes. */
-		end += 2 * (uint64_t)((table[at] & 7) + 1);
-		line += line_change_311(table, size, at);
-		/* No source has such a line, and more of these changes would overflow. */
-		if (line > INT32_MAX || line < INT32_MIN)
-			return 0;
-		if (offset < end)
-			return form == FORM_NONE ? 0 : to_line(line);
-		/* Only the first byte of an entry has bit 7 set. */
-		do
-			at++;
-		while (at < size && !(table[at] & 0x80));
-	}
-	return 0;
+struct gpc_python_lines gpc_python_lines_begin(
+	uint16_t version, const void *table, size_t size, uint32_t first_line)
+{
+	return (struct gpc_python_lines){
+		.version = version, .table = table, .size = size, .line = first_line
+	};
+}
+
+bool gpc_python_lines_next(struct gpc_python_lines *lines, struct gpc_python_piece *ret_piece)
+{
+	if (lines->version >= 0x030b)
+		return next_311(lines, ret_piece);
+	if (lines->version == 0x030a)
+		return next_310(lines, ret_piece);
+	return next_39(lines, ret_piece);
 }
 
 uint32_t gpc_python_line(
 	uint16_t version, const void *table, size_t size, uint32_t first_line, uint32_t offset)
 {
+	struct gpc_python_lines lines = gpc_python_lines_begin(version, table, size, first_line);
+	struct gpc_python_piece piece;
+
 	if (offset == GPC_PYTHON_NO_OFFSET)
 		return first_line;
-	if (version >= 0x030b)
-		return line_311(table, size, first_line, offset);
-	if (version == 0x030a)
-		return line_310(table, size, first_line, offset);
-	return line_39(table, size, first_line, offset);
+	while (gpc_python_lines_next(&lines, &piece))
+		if (offset < piece.end)
+			return piece.line;
+	return 0;
 }

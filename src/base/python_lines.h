@@ -15,6 +15,7 @@
 #ifndef GPC_BASE_PYTHON_LINES_H
 #define GPC_BASE_PYTHON_LINES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,5 +28,26 @@
  */
 uint32_t gpc_python_line(
 	uint16_t version, const void *table, size_t size, uint32_t first_line, uint32_t offset);
+
+/* The same piece by piece, for who asks often: instructions from the end of the piece before up to `end`. */
+struct gpc_python_piece {
+	uint64_t end;
+	uint32_t line; /* 0: none */
+};
+
+/* A walk over a table, which stays the caller's. */
+struct gpc_python_lines {
+	const uint8_t *table;
+	size_t size;
+	size_t at;
+	uint64_t end;
+	int64_t line;
+	uint16_t version;
+	bool is_over;
+};
+
+struct gpc_python_lines gpc_python_lines_begin(
+	uint16_t version, const void *table, size_t size, uint32_t first_line);
+bool gpc_python_lines_next(struct gpc_python_lines *lines, struct gpc_python_piece *ret_piece);
 
 #endif

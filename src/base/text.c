@@ -202,10 +202,64 @@ void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes)
 	gpc_text_add_rounded(text, gpc_rounded_of(bytes));
 }
 
+/* The letter that starts at at[0 .. size), which is not empty, and its bytes; UINT32_MAX: it is none. */
+static uint32_t read_letter(const unsigned char *at, size_t size, size_t *ret_bytes)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t n = at[0] < 0x80 ? 1 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+	uint32_t letter = n == 1 ? at[0] : at[0] & (0x7fu >> n);
+
+	*ret_bytes = 1;
+	if ((at[0] >= 0x80 && at[0] < 0xc2) || at[0] > 0xf4 || n > size)
+		return UINT32_MAX;
+	for (size_t i = 1; i < n; i++) {
+		if ((at[i] & 0xc0) != 0x80)
+			return UINT32_MAX;
+		letter = letter << 6 | (at[i] & 0x3f);
+	}
+	if (letter < least[n] || letter > 0x10ffff || (letter >= 0xd800 && letter <= 0xdfff))
+		return UINT32_MAX;
+	*ret_bytes = n;
+	return letter;
+}
+
+/* C0, DEL, C1; what turns the direction of writing or starts another line. */
+static bool is_harmless(uint32_t letter)
+{
+	return letter >= 0x20 && (letter < 0x7f || letter > 0x9f) && letter != UINT32_MAX &&
+	       letter != 0x61c && letter != 0x200e && letter != 0x200f &&
+	       (letter < 0x2028 || letter > 0x202e) && (letter < 0x2066 || letter > 0x2069);
+}
+
+size_t gpc_text_letter(const char *at, size_t size, bool *ret_is_harmless)
+{
+	size_t n;
+
+	*ret_is_harmless = is_harmless(read_letter((const unsigned char *)at, size, &n));
+	return n;
+}
+
+void gpc_text_clean(char *text)
+{
+	size_t size = strlen(text);
+	bool is;
+
+	for (size_t n, i = 0; i < size; i += n) {
+		n = gpc_text_letter(text + i, size - i, &is);
+		if (!is)
+			memset(text + i, '?', n);
+	}
+}
+
 void gpc_text_add_clean(struct gpc_text *text, const char *from, size_t size)
 {
-	for (size_t i = 0; i < size && !text->cut; i++)
-		add_char(text, (unsigned char)from[i] < ' ' || from[i] == 0x7f ? '?' : from[i]);
+	bool is;
+
+	for (size_t n, i = 0; i < size && !text->cut; i += n) {
+		n = gpc_text_letter(from + i, size - i, &is);
+		for (size_t k = 0; k < n; k++)
+			add_char(text, is ? from[i + k] : '?');
+	}
 }
 
 void gpc_text_pad_to(struct gpc_text *text, size_t column)

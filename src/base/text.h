@@ -39,7 +39,15 @@ void gpc_text_add(struct gpc_text *text, const char *format, ...)
 void gpc_text_vadd(struct gpc_text *text, const char *format, va_list args)
 	__attribute__((format(__printf__, 2, 0)));
 
-/* Append what a program or a person wrote, with a question mark for what would disturb a terminal. */
+/*
+ * What a program or a person wrote, made harmless to who reads it: a question mark for each byte of what is
+ * no UTF-8, controls a terminal (C0, DEL, C1) or turns the direction of writing.  Everything that is printed
+ * and was not written by us has passed one of these.  The second appends.
+ */
+void gpc_text_clean(char *text);
+
+/* The bytes of the letter at at[0 .. size), size > 0, and whether it may stand; 1 where it is none. */
+size_t gpc_text_letter(const char *at, size_t size, bool *ret_is_harmless);
 void gpc_text_add_clean(struct gpc_text *text, const char *from, size_t size);
 
 /* Append a byte count for a person, in binary units with two decimals: "512 B", "1.50 GiB". */

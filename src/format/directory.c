@@ -17,12 +17,43 @@ static bool is_recording_name(const char *name)
 	return len > suffix && strcmp(name + len - suffix, GPC_DIRECTORY_SUFFIX) == 0;
 }
 
-static enum gpc_status add_entry(struct gpc_directory *directory, const char *dir, const char *name)
+static void note_other(struct gpc_directory *directory, uint32_t owner)
+{
+	directory->n_of_others++;
+	for (unsigned i = 0; i < directory->n_others; i++)
+		if (directory->others[i] == owner)
+			return;
+	if (directory->n_others < GPC_DIRECTORY_MAX_OTHERS)
+		directory->others[directory->n_others++] = owner;
+}
+
+/* Whether the item may be opened: what others put there, and a link that they may turn, is theirs. */
+static bool is_ours_to_read(
+	struct gpc_directory *directory, int dir, const char *name, uint32_t *ret_owner)
+{
+	struct stat st;
+	bool is;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return false;
+	*ret_owner = (uint32_t)st.st_uid;
+	is = geteuid() == 0 ? st.st_uid == 0 || !S_ISLNK(st.st_mode)
+			    : !gpc_recording_is_of_others(*ret_owner);
+	if (!is)
+		note_other(directory, *ret_owner);
+	return is;
+}
+
+static enum gpc_status add_entry(
+	struct gpc_directory *directory, int dir_fd, const char *dir, const char *name)
 {
 	struct gpc_directory_entry *entries;
 	struct gpc_directory_entry *entry;
 	struct gpc_text why;
+	uint32_t owner;
 
+	if (!is_ours_to_read(directory, dir_fd, name, &owner))
+		return GPC_OK;
 	if (directory->n_entries >= GPC_DIRECTORY_MAX_FILES) {
 		directory->n_left_out++;
 		return GPC_OK;
@@ -35,10 +66,17 @@ static enum gpc_status add_entry(struct gpc_directory *directory, const char *di
 	memset(entry, 0, sizeof *entry);
 	if (asprintf(&entry->path, "%s/%s", dir, name) < 0)
 		return GPC_NO_METADATA;
-	directory->n_entries++;
 	why = gpc_text_init(entry->why, sizeof entry->why);
-	entry->status =
-		gpc_recording_peek(entry->path, &entry->header, &entry->state, &entry->size, &why);
+	entry->owner = owner;
+	entry->status = gpc_recording_peek(
+		entry->path, &entry->header, &entry->state, &entry->size, &entry->owner, &why);
+	/* A link of our own may lead to a file of another. */
+	if (entry->owner != owner && gpc_recording_is_of_others(entry->owner)) {
+		note_other(directory, entry->owner);
+		free(entry->path);
+		return GPC_OK;
+	}
+	directory->n_entries++;
 	return GPC_OK;
 }
 
@@ -74,7 +112,7 @@ static enum gpc_status scan(struct gpc_directory *directory, char *path, bool tr
 	directory->is_there[number] = true;
 	while (status == GPC_OK && (item = readdir(dir)) != NULL)
 		if (is_recording_name(item->d_name))
-			status = add_entry(directory, path, item->d_name);
+			status = add_entry(directory, dirfd(dir), path, item->d_name);
 	closedir(dir);
 	return status;
 }

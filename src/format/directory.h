@@ -7,6 +7,8 @@
  *
  * Invariants  1 Only files that end in ".gpucache" are opened.  2 Directories 2 to 4 are read only
  *               where they belong to this user: anybody may put a directory of that name into /tmp.
+ *             3 Files of others are left out and counted; root reads those of users, and follows no
+ *               link of theirs.  A link counts as its owner's, and leads to a file of the same owner.
  * Threads     An object belongs to one thread.
  * Failure     Files that are no recordings are listed with their status; GPC_NO_METADATA.
  * Limits      At most GPC_DIRECTORY_MAX_FILES files are looked at.
@@ -16,9 +18,10 @@
 
 #include "format/recording.h"
 
-#define GPC_DIRECTORY_MAX_FILES 4096
-#define GPC_DIRECTORY_MAX_DIRS  4
-#define GPC_DIRECTORY_SUFFIX    ".gpucache"
+#define GPC_DIRECTORY_MAX_FILES  4096
+#define GPC_DIRECTORY_MAX_DIRS   4
+#define GPC_DIRECTORY_MAX_OTHERS 4
+#define GPC_DIRECTORY_SUFFIX     ".gpucache"
 
 struct gpc_directory_entry {
 	char *path;
@@ -26,6 +29,7 @@ struct gpc_directory_entry {
 	struct gpucache_header header;
 	enum gpc_run_state state;
 	uint64_t size;
+	uint32_t owner;
 	char why[96];
 };
 
@@ -36,6 +40,10 @@ struct gpc_directory {
 	bool is_there[GPC_DIRECTORY_MAX_DIRS];
 	unsigned n_dirs;
 	unsigned n_left_out; /* files beyond GPC_DIRECTORY_MAX_FILES */
+	unsigned n_of_others;
+	uint32_t others
+		[GPC_DIRECTORY_MAX_OTHERS]; /* uids of their owners, as many as there is room for */
+	unsigned n_others;
 };
 
 /* Lists one directory, or the usual ones where `path` is NULL. */

@@ -17,6 +17,9 @@
 #define READ_BYTES       (64 * GPUCACHE_PAGE)
 #define MAX_RECORD_BYTES (UINT32_C(16) << 20)
 
+/* What is read a second time at once. */
+#define SETTLE_BYTES ((uint64_t)256 << 10)
+
 #define HEADER_BYTES sizeof(struct gpucache_header)
 
 enum region_shape {
@@ -64,6 +67,16 @@ static const uint32_t first_sizes[GPUCACHE_REGION_COUNT] = {
 	[GPUCACHE_REGION_TORCH] = 128,
 };
 
+/* The records that a writer makes at most; 0: as many as the file has room for. */
+static const uint32_t most_records[GPUCACHE_REGION_COUNT] = {
+	[GPUCACHE_REGION_DEVICES] = GPUCACHE_MAX_DEVICES,
+	[GPUCACHE_REGION_COUNTERS] = GPUCACHE_MAX_CONTEXTS,
+	[GPUCACHE_REGION_HISTORY] = GPUCACHE_MAX_DEVICES,
+	[GPUCACHE_REGION_PEAKS] = 2 * GPUCACHE_MAX_DEVICES,
+	[GPUCACHE_REGION_OOMS] = GPUCACHE_MAX_OOMS,
+	[GPUCACHE_REGION_TORCH] = GPUCACHE_MAX_DEVICES,
+};
+
 const char *gpc_region_name(enum gpucache_region_kind kind)
 {
 	return (unsigned)kind < GPUCACHE_REGION_COUNT ? kinds[kind].name : "unknown";
@@ -97,9 +110,7 @@ bool gpc_recording_has_problem(
 void gpc_recording_clean(char *text, size_t size)
 {
 	text[size - 1] = '\0';
-	for (char *at = text; *at; at++)
-		if ((unsigned char)*at < 0x20 || *at == 0x7f)
-			*at = '?';
+	gpc_text_clean(text);
 }
 
 static enum gpc_status check_header(
@@ -160,7 +171,8 @@ static enum gpc_run_state state_of_dead(uint32_t state)
 
 /* Opens and reads the header.  On GPC_OK the caller owns *ret_fd. */
 static enum gpc_status open_file(const char *path, struct gpucache_header *ret_header,
-	uint64_t *ret_size, enum gpc_run_state *ret_state, int *ret_fd, struct gpc_text *why)
+	uint64_t *ret_size, uint32_t *ret_owner, enum gpc_run_state *ret_state, int *ret_fd,
+	struct gpc_text *why)
 {
 	enum gpc_status status = GPC_IO;
 	struct stat st;
@@ -195,6 +207,7 @@ static enum gpc_status open_file(const char *path, struct gpucache_header *ret_h
 		*ret_state = state_of_dead(ret_header->state);
 	}
 	*ret_size = (uint64_t)st.st_size;
+	*ret_owner = (uint32_t)st.st_uid;
 	*ret_fd = fd;
 	return GPC_OK;
 
@@ -211,7 +224,8 @@ undo_open:
 }
 
 enum gpc_status gpc_recording_peek(const char *path, struct gpucache_header *ret_header,
-	enum gpc_run_state *ret_state, uint64_t *ret_file_size, struct gpc_text *why)
+	enum gpc_run_state *ret_state, uint64_t *ret_file_size, uint32_t *ret_owner,
+	struct gpc_text *why)
 {
 	struct gpucache_header header;
 	enum gpc_run_state state = GPC_RUN_ALIVE;
@@ -219,7 +233,7 @@ enum gpc_status gpc_recording_peek(const char *path, struct gpucache_header *ret
 	enum gpc_status status;
 	int fd = -1;
 
-	status = open_file(path, &header, &size, &state, &fd, why);
+	status = open_file(path, &header, &size, ret_owner, &state, &fd, why);
 	if (status != GPC_OK)
 		return status;
 	close(fd);
@@ -227,6 +241,11 @@ enum gpc_status gpc_recording_peek(const char *path, struct gpucache_header *ret
 	*ret_state = state;
 	*ret_file_size = size;
 	return GPC_OK;
+}
+
+bool gpc_recording_is_of_others(uint32_t owner)
+{
+	return owner != (uint32_t)geteuid() && owner != 0;
 }
 
 static void check_region(struct gpc_recording *rec, const struct gpucache_region *claim)
@@ -277,6 +296,11 @@ static void check_region(struct gpc_recording *rec, const struct gpucache_region
 			gpc_recording_note(rec, kind, "has room for %llu records, not for %llu",
 				(unsigned long long)region->count,
 				(unsigned long long)claim->count);
+	}
+	if (most_records[kind] && region->count > most_records[kind]) {
+		gpc_recording_note(rec, kind, "has %llu records; at most %u are written",
+			(unsigned long long)region->count, most_records[kind]);
+		region->count = most_records[kind];
 	}
 	if (is_append && region->size < sizeof(struct gpucache_append_head)) {
 		region->present = false;
@@ -333,6 +357,23 @@ static void settle_slot(struct gpc_recording *rec, int fd, uint64_t offset, uint
 	slot[0] |= 1;
 }
 
+/* Slots i .. i + n, as they were read `again`. */
+static void settle_slots(struct gpc_recording *rec, int fd, const struct gpc_region *region,
+	uint64_t i, uint64_t n, const unsigned char *again, bool is_ring)
+{
+	for (; n > 0; n--, i++, again += region->record_size) {
+		uint64_t at = region->offset + i * region->record_size;
+		unsigned char *slot = rec->data + at;
+
+		if (is_ring) {
+			if (number_of(slot) != number_of(again))
+				memset(slot, 0, sizeof(uint64_t));
+		} else if (seq_of(slot) != seq_of(again) || (seq_of(slot) & 1)) {
+			settle_slot(rec, fd, at, region->record_size);
+		}
+	}
+}
+
 /*
  * Looks at every seq word of a live region a second time.  The copy was read upwards, seq word
  * first; if the word is the same now, and even, no change fell between.
@@ -340,23 +381,17 @@ static void settle_slot(struct gpc_recording *rec, int fd, uint64_t offset, uint
 static void settle_region(
 	struct gpc_recording *rec, int fd, struct gpc_region *region, bool is_ring)
 {
-	uint64_t bytes = region->count * region->record_size;
-	unsigned char *again = malloc(bytes ? bytes : 1);
+	const uint64_t n_at_once = SETTLE_BYTES / region->record_size + 1;
+	unsigned char *again = malloc(n_at_once * region->record_size);
 
-	if (!again || gpc_io_read_at(fd, again, bytes, region->offset) != (ssize_t)bytes) {
-		free(again);
-		return;
-	}
-	for (uint64_t i = 0; i < region->count; i++) {
-		uint64_t at = i * region->record_size;
-		unsigned char *slot = rec->data + region->offset + at;
+	for (uint64_t i = 0; again && i < region->count; i += n_at_once) {
+		uint64_t n = region->count - i < n_at_once ? region->count - i : n_at_once;
+		uint64_t at = region->offset + i * region->record_size;
+		uint64_t bytes = n * region->record_size;
 
-		if (is_ring) {
-			if (number_of(slot) != number_of(again + at))
-				memset(slot, 0, sizeof(uint64_t));
-		} else if (seq_of(slot) != seq_of(again + at) || (seq_of(slot) & 1)) {
-			settle_slot(rec, fd, region->offset + at, region->record_size);
-		}
+		if (gpc_io_read_at(fd, again, bytes, at) != (ssize_t)bytes)
+			break;
+		settle_slots(rec, fd, region, i, n, again, is_ring);
 	}
 	free(again);
 }
@@ -493,7 +528,7 @@ enum gpc_status gpc_recording_open(
 	rec->path = strdup(path);
 	if (!rec->path)
 		goto undo_recording;
-	status = open_file(path, &rec->header, &rec->size, &rec->run_state, &fd, why);
+	status = open_file(path, &rec->header, &rec->size, &rec->owner, &rec->run_state, &fd, why);
 	if (status != GPC_OK)
 		goto undo_recording;
 	status = read_file(rec, fd, why);
@@ -516,6 +551,7 @@ void gpc_recording_close(struct gpc_recording *recording)
 	free(recording->codes);
 	free(recording->tags);
 	free(recording->modules);
+	free(recording->ranges);
 	free(recording->text_mark);
 	free(recording->data);
 	free(recording->path);

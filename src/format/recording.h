@@ -80,6 +80,13 @@ struct gpc_record_index {
 	uint64_t offset;
 };
 
+/* Addresses [start, end) are of module `number`. */
+struct gpc_module_range {
+	uint64_t start;
+	uint64_t end;
+	uint32_t number;
+};
+
 /* Where the last line of TEXT was found: the next one is looked for from there. */
 struct gpc_text_mark {
 	size_t line;
@@ -89,6 +96,7 @@ struct gpc_text_mark {
 struct gpc_recording {
 	/* Fixed after open. */
 	char *path;
+	uint32_t owner; /* uid of who owns the file */
 	struct gpucache_header header;
 	enum gpc_run_state run_state;
 	struct gpc_region regions[GPUCACHE_REGION_COUNT];
@@ -106,6 +114,8 @@ struct gpc_recording {
 	size_t n_tags;
 	uint64_t *modules; /* offsets, in the order of the file */
 	size_t n_modules;
+	struct gpc_module_range *ranges; /* sorted; none overlaps another */
+	size_t n_ranges;
 	struct gpc_text_mark *text_mark; /* what reading changes */
 	uint64_t first_event;
 	uint64_t end_event; /* one behind the newest */
@@ -157,7 +167,10 @@ void gpc_recording_close(struct gpc_recording *recording);
 /* Header and state only: cheap, for lists of files. */
 GPC_MUST_CHECK enum gpc_status gpc_recording_peek(const char *path,
 	struct gpucache_header *ret_header, enum gpc_run_state *ret_state, uint64_t *ret_file_size,
-	struct gpc_text *why);
+	uint32_t *ret_owner, struct gpc_text *why);
+
+/* Is a file of that owner somebody else's: neither this user's nor root's? */
+bool gpc_recording_is_of_others(uint32_t owner);
 
 /* The name of a region, as the format's header spells it. */
 const char *gpc_region_name(enum gpucache_region_kind kind);
@@ -235,6 +248,9 @@ bool gpc_recording_read_site(
 
 /* Whether the holders of a peak or a failure were counted over several devices: before 1.3. */
 bool gpc_recording_mixes_devices(const struct gpc_recording *recording);
+
+/* The place of an id in an index[0 .. n) of recording->stacks, codes or tags; n: it is not there. */
+size_t gpc_record_number(const struct gpc_record_index *index, size_t n, uint32_t id);
 
 bool gpc_recording_find_stack(
 	const struct gpc_recording *recording, uint32_t id, struct gpc_stack_view *ret_stack);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The append-only half of the reader: stacks, code objects, modules, tags, text. */
+/* The append-only half of the reader: stacks, code objects, tags, text. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,50 +63,79 @@ static uint32_t whole_record(const struct walk *walk, uint32_t head_size)
 	return size;
 }
 
-static bool is_whole_stack(const unsigned char *record, uint32_t size)
+/* NULL, or what is wrong with a record that has its size. */
+static const char *check_stack(const unsigned char *record, uint32_t size)
 {
 	struct gpucache_stack stack;
 
 	memcpy(&stack, record, sizeof stack);
-	return stack.id != 0 &&
-	       ((uint64_t)stack.n_native + stack.n_python) * 8 <= size - sizeof stack;
+	if (stack.n_native > GPUCACHE_MAX_FRAMES || stack.n_python > GPUCACHE_MAX_FRAMES)
+		return "has more frames than are recorded";
+	if (((uint64_t)stack.n_native + stack.n_python) * 8 > size - sizeof stack)
+		return "has more frames than room for them";
+	return stack.id ? NULL : "has no number";
 }
 
-static bool is_whole_code(const unsigned char *record, uint32_t size)
+static const char *check_code(const unsigned char *record, uint32_t size)
 {
 	struct gpucache_code code;
 
 	memcpy(&code, record, sizeof code);
-	return code.id != 0 &&
-	       (uint64_t)code.name_size + code.file_size + code.lines_size <= size - sizeof code;
+	if (code.name_size > GPUCACHE_MAX_CODE_NAME || code.file_size > GPUCACHE_MAX_CODE_FILE ||
+		code.lines_size > GPUCACHE_MAX_CODE_LINES)
+		return "has a longer name or line table than are recorded";
+	if ((uint64_t)code.name_size + code.file_size + code.lines_size > size - sizeof code)
+		return "has longer names than room for them";
+	return code.id ? NULL : "has no number";
 }
 
-static bool is_whole_module(const unsigned char *record, uint32_t size)
+static const char *check_module(const unsigned char *record, uint32_t size)
 {
 	struct gpucache_module module;
 
 	memcpy(&module, record, sizeof module);
-	return module.start < module.end && module.build_id_size <= sizeof module.build_id &&
-	       memchr(record + sizeof module, 0, size - sizeof module) != NULL;
+	if (size > sizeof module + GPUCACHE_MAX_PATH)
+		return "has a longer path than are recorded";
+	if (module.start >= module.end || module.build_id_size > sizeof module.build_id)
+		return "has no range of addresses";
+	return memchr(record + sizeof module, 0, size - sizeof module)
+		       ? NULL
+		       : "has a path without an end";
 }
 
-static bool is_whole_tag(const unsigned char *record, uint32_t size)
+static const char *check_tag(const unsigned char *record, uint32_t size)
 {
 	struct gpucache_tag tag;
 
 	memcpy(&tag, record, sizeof tag);
-	return tag.parent < tag.id && tag.name_size <= size - sizeof tag;
+	if (tag.name_size > GPUCACHE_MAX_TAG_NAME)
+		return "has a longer name than are recorded";
+	return tag.parent < tag.id && tag.name_size <= size - sizeof tag ? NULL : "has no name";
 }
 
 static const struct {
 	uint32_t head_size;
-	bool (*is_whole)(const unsigned char *record, uint32_t size);
+	uint32_t most; /* records that are written; 0: as many as there is room for */
+	const char *(*check)(const unsigned char *record, uint32_t size);
 } appended[GPUCACHE_REGION_COUNT] = {
-	[GPUCACHE_REGION_STACKS] = { sizeof(struct gpucache_stack), is_whole_stack },
-	[GPUCACHE_REGION_CODES] = { sizeof(struct gpucache_code), is_whole_code },
-	[GPUCACHE_REGION_MODULES] = { sizeof(struct gpucache_module), is_whole_module },
-	[GPUCACHE_REGION_TAGS] = { sizeof(struct gpucache_tag), is_whole_tag },
+	[GPUCACHE_REGION_STACKS] = { sizeof(struct gpucache_stack), 0, check_stack },
+	[GPUCACHE_REGION_CODES] = { sizeof(struct gpucache_code), GPUCACHE_MAX_CODES, check_code },
+	[GPUCACHE_REGION_MODULES] = { sizeof(struct gpucache_module), GPUCACHE_MAX_MODULES,
+		check_module },
+	[GPUCACHE_REGION_TAGS] = { sizeof(struct gpucache_tag), GPUCACHE_MAX_TAGS, check_tag },
 };
+
+/* The whole record at walk->at, whose size it gives; else what is wrong with it. */
+static const char *check_record(
+	const struct walk *walk, enum gpucache_region_kind kind, size_t number, uint32_t *ret_size)
+{
+	*ret_size = whole_record(walk, appended[kind].head_size);
+	if (*ret_size == 0)
+		return "is cut";
+	if (appended[kind].most && number > appended[kind].most)
+		return "is one more than are written";
+	return appended[kind].check(walk->data + walk->at, *ret_size);
+}
 
 static int compare_index(const void *left, const void *right)
 {
@@ -134,11 +163,13 @@ static enum gpc_status collect(struct gpc_recording *rec, enum gpucache_region_k
 	walk.at = used ? body_offset(rec, kind) : 0;
 	walk.end = walk.at + used;
 	while (walk.at < walk.end) {
-		uint32_t size = whole_record(&walk, head_size);
+		uint32_t size;
+		const char *why = check_record(&walk, kind, n + 1, &size);
 
-		if (size == 0 || !appended[kind].is_whole(rec->data + walk.at, size)) {
-			gpc_recording_note(rec, kind, "is damaged from byte %llu on, record %zu",
-				(unsigned long long)(walk.at - rec->regions[kind].offset), n + 1);
+		if (why) {
+			gpc_recording_note(rec, kind, "is damaged from byte %llu on, record %zu %s",
+				(unsigned long long)(walk.at - rec->regions[kind].offset), n + 1,
+				why);
 			break;
 		}
 		memcpy(&index[n].id, rec->data + walk.at + 4, sizeof index[n].id);
@@ -178,30 +209,38 @@ enum gpc_status gpc_recording_index(struct gpc_recording *recording)
 	for (size_t i = 0; recording->modules && i < recording->n_modules; i++)
 		recording->modules[i] = modules[i].offset;
 	free(modules);
+	if (!recording->modules || gpc_recording_index_modules(recording) != GPC_OK)
+		return GPC_NO_METADATA;
 	/* Only for its check of `used`. */
 	(void)used_bytes(recording, GPUCACHE_REGION_TEXT);
 	recording->text_mark = calloc(1, sizeof *recording->text_mark);
-	return recording->modules && recording->text_mark ? GPC_OK : GPC_NO_METADATA;
+	return recording->text_mark ? GPC_OK : GPC_NO_METADATA;
+}
+
+size_t gpc_record_number(const struct gpc_record_index *index, size_t n, uint32_t id)
+{
+	size_t low = 0;
+	size_t high = n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (index[middle].id == id)
+			return middle;
+		if (index[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return n;
 }
 
 /* Offset of the record of that id, or 0. */
 static uint64_t find_record(const struct gpc_record_index *index, size_t n, uint32_t id)
 {
-	size_t low = 0;
+	size_t number = gpc_record_number(index, n, id);
 
-	while (n > 0) {
-		size_t half = n / 2;
-
-		if (index[low + half].id == id)
-			return index[low + half].offset;
-		if (index[low + half].id < id) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
-	return 0;
+	return number < n ? index[number].offset : 0;
 }
 
 bool gpc_recording_find_stack(
@@ -270,31 +309,6 @@ void gpc_recording_add_tag(
 		if (n > 0)
 			gpc_text_add(text, "/");
 	}
-}
-
-bool gpc_recording_read_module(
-	const struct gpc_recording *recording, size_t i, struct gpc_module_view *ret_module)
-{
-	const unsigned char *record;
-
-	if (i >= recording->n_modules)
-		return false;
-	record = recording->data + recording->modules[i];
-	memcpy(&ret_module->module, record, sizeof ret_module->module);
-	ret_module->path = (const char *)record + sizeof ret_module->module;
-	return true;
-}
-
-bool gpc_recording_find_module(const struct gpc_recording *recording, uint64_t address,
-	size_t *ret_number, struct gpc_module_view *ret_module)
-{
-	for (size_t i = recording->n_modules; i > 0; i--) {
-		*ret_number = i - 1;
-		if (gpc_recording_read_module(recording, i - 1, ret_module) &&
-			address >= ret_module->module.start && address < ret_module->module.end)
-			return true;
-	}
-	return false;
 }
 
 bool gpc_recording_read_text(

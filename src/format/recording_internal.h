@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of the reader share: recording.c opens and checks, recording_append.c walks the
- * append-only regions, recording_views.c gives typed records, recording_pages.c and recording_agree.c
+ * append-only regions, recording_modules.c finds the module of an address, recording_views.c gives typed records, recording_pages.c and recording_agree.c
  * miss what is lost.
  *
  * Threads, Failure, Limits: as recording.h.
@@ -24,6 +24,9 @@ void gpc_recording_check_pages(struct gpc_recording *recording, int fd);
 
 /* recording_agree.c: notes the regions that others say more of than is there. */
 void gpc_recording_check_agreement(struct gpc_recording *recording);
+
+/* recording_modules.c: cuts the ranges of modules[0 .. n_modules). */
+GPC_MUST_CHECK enum gpc_status gpc_recording_index_modules(struct gpc_recording *recording);
 
 /*
  * Finds all records of STACKS, CODES, TAGS and MODULES; what is damaged ends the walk of that

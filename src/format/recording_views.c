@@ -229,7 +229,8 @@ bool gpc_recording_read_history(
 		return false;
 	base = recording->data + region->offset + i * region->record_size + sizeof head;
 	room = (region->record_size - sizeof head) / sizeof *points / 2;
-	if (head.max_points > room || head.n_points[head.live_buffer] > head.max_points)
+	if (head.max_points > room || head.max_points > GPUCACHE_MAX_POINTS ||
+		head.n_points[head.live_buffer] > head.max_points)
 		return false;
 	ret_history->device = head.device;
 	ret_history->interval_ns = head.interval_ns;

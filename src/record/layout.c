@@ -10,7 +10,7 @@
 /* Warnings, options and variables need 4 KiB; names of blocks may come. */
 #define TEXT_SIZE (64 * GPC_KIB)
 
-#define MAX_POINTS 1024u
+#define MAX_POINTS GPUCACHE_MAX_POINTS
 #define MIN_POINTS 64u
 
 /* With its pending bytes, which lie apart. */

@@ -36,7 +36,7 @@
 #include "stack/unwind.h"
 
 #define GPC_STACKS_DEFAULT_DEPTH 64u
-#define GPC_STACKS_MAX_DEPTH     128u
+#define GPC_STACKS_MAX_DEPTH     GPUCACHE_MAX_FRAMES
 
 struct gpc_stacks_params {
 	struct gpc_stack_sink sink;

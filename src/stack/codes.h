@@ -30,17 +30,18 @@
 
 #include "base/lock.h"
 #include "base/status.h"
+#include "gpucache_format.h"
 #include "stack/sink.h"
 
 /*
  * Programs have tens of thousands of functions; those that allocate GPU memory, and their
  * callers, are hundreds.
  */
-#define GPC_CODES_MAX       8192u
+#define GPC_CODES_MAX       GPUCACHE_MAX_CODES
 #define GPC_CODES_ARENA     (4u << 20)
-#define GPC_CODES_MAX_NAME  255u
-#define GPC_CODES_MAX_FILE  1023u
-#define GPC_CODES_MAX_LINES (32u << 10)
+#define GPC_CODES_MAX_NAME  GPUCACHE_MAX_CODE_NAME
+#define GPC_CODES_MAX_FILE  GPUCACHE_MAX_CODE_FILE
+#define GPC_CODES_MAX_LINES GPUCACHE_MAX_CODE_LINES
 
 struct gpc_code_key {
 	uintptr_t code;

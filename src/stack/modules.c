@@ -12,7 +12,7 @@
 #include "base/lock.h"
 #include "base/metamem.h"
 
-#define MAX_PATH 1024u
+#define MAX_PATH GPUCACHE_MAX_PATH
 
 /*
  * One look's new records: 1,000 to 2,000 of them.  Where they do not fit, another look takes

@@ -30,10 +30,11 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "gpucache_format.h"
 #include "stack/sink.h"
 
 /* A process with PyTorch and its libraries has some 700. */
-#define GPC_MODULES_MAX 4096u
+#define GPC_MODULES_MAX GPUCACHE_MAX_MODULES
 
 struct gpc_module;
 

@@ -35,9 +35,10 @@
 #include <stdint.h>
 
 #include "base/thread.h"
+#include "gpucache_format.h"
 #include "stack/sink.h"
 
-#define GPC_TAGS_MAX      8192u
+#define GPC_TAGS_MAX      GPUCACHE_MAX_TAGS
 #define GPC_TAG_MAX_DEPTH 32u
 #define GPC_TAG_NAME_SIZE 77u
 

@@ -248,7 +248,7 @@ static void run_one(const struct fuzzer *fuzzer)
 	free(data);
 }
 
-/* What is run prints into nothing; the descriptor itself stays the sanitizers'. */
+/* What is run prints into nothing; descriptor 2 itself stays the sanitizers'. */
 static void hide_output(void)
 {
 	FILE *nowhere = fopen("/dev/null", "w");
@@ -256,6 +256,7 @@ static void hide_output(void)
 	if (!nowhere)
 		fail("/dev/null");
 	stdout = stderr = nowhere;
+	(void)dup2(fileno(nowhere), STDOUT_FILENO);
 	signal(SIGPROF, end_hang);
 	signal(SIGALRM, end_hang);
 }

@@ -14,6 +14,7 @@
 #include "tools/gpumem-replay/print.h"
 #include "tools/gpumem-replay/trace_file.h"
 #include "tools/gpumem-replay/workload.h"
+#include "tools/replay/clean_stream.h"
 
 /* Those of gpumem-report; 1 is "the condition is true". */
 enum exit_code {
@@ -240,6 +241,7 @@ int main(int argc, char **argv)
 
 	/* `| head` ends us quietly, also where our parent ignores the signal as Python does. */
 	signal(SIGPIPE, SIG_DFL);
+	gpc_clean_standard();
 	switch (gpc_arguments_read(argc, argv, &arguments)) {
 	case GPC_ARGUMENTS_DONE:
 		return EXIT_DONE;

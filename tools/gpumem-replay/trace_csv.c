@@ -14,6 +14,10 @@
 #define MAX_LINE   512
 #define MAX_FIELDS 6
 
+/* A row takes some hundred bytes of memory, and may be packed to a tenth of a byte. */
+#define MAX_ROWS     (UINT32_C(1) << 24)
+#define MAX_UNPACKED ((z_off_t)256 << 20)
+
 static const char our_header[] = "op,id,size,stream,time_us";
 static const char rmm_header[] = "Thread,Time,Action,Pointer,Size,Stream";
 
@@ -156,8 +160,18 @@ static enum gpc_status read_lines(struct reader *reader, gzFile file, struct gpc
 	char line[MAX_LINE];
 	int code = Z_OK;
 
-	while (!st && gzgets(file, line, sizeof line))
+	while (!st && gzgets(file, line, sizeof line)) {
 		st = read_line(reader, line, why);
+		if (!st && (reader->line > MAX_ROWS ||
+				   (!gzdirect(file) && gztell(file) > MAX_UNPACKED))) {
+			gpc_text_add(why,
+				"after line %u: a trace has at most %u rows, and %llu MiB when it "
+				"is "
+				"unpacked",
+				reader->line, MAX_ROWS, (unsigned long long)MAX_UNPACKED >> 20);
+			st = GPC_LIMIT;
+		}
+	}
 	if (st)
 		return st;
 	if (!gzeof(file) || (gzerror(file, &code) && code != Z_OK && code != Z_STREAM_END)) {

@@ -29,6 +29,8 @@ enum long_option {
 	OPTION_SYSROOT,
 	OPTION_DEBUG_PATH,
 	OPTION_BOTTOM_UP,
+	OPTION_SYMBOLS,
+	OPTION_NO_SYMBOLS,
 	OPTION_ONCE,
 	OPTION_WATCH,
 	OPTION_ON,
@@ -52,6 +54,8 @@ static const struct option long_options[] = {
 	{ "sysroot", required_argument, NULL, OPTION_SYSROOT },
 	{ "debug-path", required_argument, NULL, OPTION_DEBUG_PATH },
 	{ "bottom-up", no_argument, NULL, OPTION_BOTTOM_UP },
+	{ "symbols", no_argument, NULL, OPTION_SYMBOLS },
+	{ "no-symbols", no_argument, NULL, OPTION_NO_SYMBOLS },
 	{ "once", no_argument, NULL, OPTION_ONCE },
 	{ "watch", required_argument, NULL, OPTION_WATCH },
 	{ "on", required_argument, NULL, OPTION_ON },
@@ -282,6 +286,12 @@ static bool read_option(int letter, struct gpc_options *options)
 		return read_directory("--sysroot", optarg, &options->places.sysroot);
 	case OPTION_DEBUG_PATH:
 		options->places.debug_path = optarg;
+		return true;
+	case OPTION_SYMBOLS:
+		options->places.symbols_of = GPC_SYMBOLS_OF_ALL;
+		return true;
+	case OPTION_NO_SYMBOLS:
+		options->places.symbols_of = GPC_SYMBOLS_OF_NONE;
 		return true;
 	case OPTION_ONCE:
 		options->once = true;

@@ -36,6 +36,14 @@ static const struct format *find_format(const struct gpc_options *options)
 	return NULL;
 }
 
+bool gpc_export_is_binary(const struct gpc_options *options)
+{
+	const struct format *format = options->format ? find_format(options) : NULL;
+
+	return format &&
+	       (format->write == gpc_export_pprof || format->write == gpc_export_snapshot);
+}
+
 bool gpc_export_has_word(const struct gpc_options *options, const char *word)
 {
 	const char *text = format_of(options);

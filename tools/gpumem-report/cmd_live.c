@@ -254,7 +254,7 @@ static enum gpc_exit watch_terminal(
 {
 	enum gpc_exit code;
 
-	if (!newterm(NULL, stdout, stdin)) {
+	if (!newterm(NULL, fdopen(STDOUT_FILENO, "w"), stdin)) {
 		gpc_complain("this terminal (TERM=%s) cannot be drawn on; --once prints text",
 			getenv("TERM") ? getenv("TERM") : "");
 		return GPC_EXIT_USAGE;

@@ -58,6 +58,9 @@ const char *gpc_export_moment(const struct gpc_report *report);
 /* Whether --format, --at and --query can be done; complains where not. */
 bool gpc_export_is_possible(const struct gpc_options *options);
 
+/* Whether the form is no text: it is for another program, and goes out as it is. */
+bool gpc_export_is_binary(const struct gpc_options *options);
+
 /* The part of it that is the columns'. */
 bool gpc_export_is_query_possible(const struct gpc_options *options);
 

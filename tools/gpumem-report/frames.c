@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/libraries.h"
-#include "base/python_lines.h"
+#include "tools/gpumem-report/codes.h"
 #include "tools/gpumem-report/names.h"
 #include "tools/gpumem-report/paper.h"
 
@@ -22,6 +22,7 @@ enum frame_class {
 struct gpc_frames {
 	const struct gpc_recording *recording;
 	struct gpc_symbols *symbols;
+	struct gpc_codes *codes;
 	struct gpc_stack_frames **stacks; /* parallel to recording->stacks */
 };
 
@@ -97,7 +98,8 @@ struct gpc_frames *gpc_frames_create(
 	frames->recording = recording;
 	frames->symbols = gpc_symbols_create(recording, places);
 	frames->stacks = calloc(recording->n_stacks + 1, sizeof *frames->stacks);
-	if (!frames->symbols || !frames->stacks) {
+	frames->codes = gpc_codes_create(recording);
+	if (!frames->symbols || !frames->stacks || !frames->codes) {
 		gpc_frames_destroy(frames);
 		return NULL;
 	}
@@ -108,50 +110,27 @@ void gpc_frames_destroy(struct gpc_frames *frames)
 {
 	if (!frames)
 		return;
-	for (size_t i = 0; frames->stacks && i < frames->recording->n_stacks; i++) {
-		struct gpc_stack_frames *stack = frames->stacks[i];
-
-		for (size_t f = 0; stack && f < stack->n; f++) {
-			free(stack->frames[f].function);
-			free(stack->frames[f].file);
-		}
-		free(stack);
-	}
+	for (size_t i = 0; frames->stacks && i < frames->recording->n_stacks; i++)
+		free(frames->stacks[i]);
 	free(frames->stacks);
+	gpc_codes_destroy(frames->codes);
 	gpc_symbols_destroy(frames->symbols);
 	free(frames);
-}
-
-/* A copy that is harmless to a terminal. */
-static char *clean_copy(const char *text, size_t size)
-{
-	char *copy = strndup(text, size);
-
-	for (char *at = copy; at && *at; at++)
-		if ((unsigned char)*at < 0x20 || *at == 0x7f)
-			*at = '?';
-	return copy;
 }
 
 static void add_python(
 	const struct gpc_frames *frames, struct gpc_stack_frames *stack, uint64_t raw)
 {
 	struct gpc_frame *frame = &stack->frames[stack->n++];
-	uint32_t offset = GPUCACHE_FRAME_OFFSET(raw);
-	struct gpc_code_view code;
-	uint32_t line;
+	const struct gpc_code *code = gpc_codes_find(frames->codes, GPUCACHE_FRAME_CODE(raw));
 
 	frame->is_python = true;
-	if (!gpc_recording_find_code(frames->recording, GPUCACHE_FRAME_CODE(raw), &code))
+	if (!code)
 		return;
-	frame->function = clean_copy(code.name, code.name_size);
-	frame->file = clean_copy(code.file, code.file_size);
-	frame->is_library = gpc_library_holds_python(code.file, code.file_size);
-	frame->line = code.first_line;
-	line = gpc_python_line(
-		code.python_version, code.lines, code.lines_size, code.first_line, offset);
-	if (line)
-		frame->line = line;
+	frame->function = code->function;
+	frame->file = code->file;
+	frame->is_library = code->is_library;
+	frame->line = gpc_code_line(code, GPUCACHE_FRAME_OFFSET(raw));
 }
 
 /*
@@ -176,9 +155,8 @@ static void add_native(struct gpc_stack_frames *stack, const struct gpc_symbol *
 {
 	struct gpc_frame *frame = &stack->frames[stack->n++];
 
-	frame->function =
-		symbol->function ? clean_copy(symbol->function, strlen(symbol->function)) : NULL;
-	frame->file = symbol->file ? clean_copy(symbol->file, strlen(symbol->file)) : NULL;
+	frame->function = symbol->function;
+	frame->file = symbol->file;
 	frame->line = symbol->line;
 	frame->module = symbol->module;
 	frame->offset = symbol->offset;
@@ -366,23 +344,14 @@ undo_symbols:
 const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32_t id)
 {
 	const struct gpc_recording *rec = frames->recording;
+	size_t number = gpc_record_number(rec->stacks, rec->n_stacks, id);
 	struct gpc_stack_view view;
-	size_t low = 0;
-	size_t high = rec->n_stacks;
 
-	if (!gpc_recording_find_stack(rec, id, &view))
+	if (number == rec->n_stacks || !gpc_recording_find_stack(rec, id, &view))
 		return NULL;
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (rec->stacks[middle].id <= id)
-			low = middle;
-		else
-			high = middle;
-	}
-	if (!frames->stacks[low])
-		frames->stacks[low] = resolve(frames, &view);
-	return frames->stacks[low];
+	if (!frames->stacks[number])
+		frames->stacks[number] = resolve(frames, &view);
+	return frames->stacks[number];
 }
 
 /* A name that is short where the path is. */
@@ -419,9 +388,7 @@ void gpc_frame_describe(const struct gpc_frame *frame, bool whole_path, struct g
 		gpc_text_add(ret_text, "0x%llx", (unsigned long long)frame->offset);
 	}
 	/* A module's path comes from the recording as it is. */
-	for (char *at = ret_text->buf + start; *at; at++)
-		if ((unsigned char)*at < 0x20 || *at == 0x7f)
-			*at = '?';
+	gpc_text_clean(ret_text->buf + start);
 }
 
 void gpc_frames_via(const struct gpc_stack_frames *stack, struct gpc_text *ret_text)

@@ -30,9 +30,9 @@
 #include "tools/gpumem-report/symbolize.h"
 
 struct gpc_frame {
-	char *function; /* NULL: unknown */
-	char *file;     /* NULL: unknown */
-	uint32_t line;  /* 0: unknown */
+	const char *function; /* NULL: unknown */
+	const char *file;     /* NULL: unknown */
+	uint32_t line;        /* 0: unknown */
 	const char *module;
 	uint64_t offset;
 	bool is_python;

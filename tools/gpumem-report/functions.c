@@ -47,12 +47,19 @@ static int compare(const void *a, const void *b)
 static void set_ends(struct gpc_functions *functions)
 {
 	uint64_t farthest = 0;
+	uint64_t next = 0; /* the first start behind the row's; 0: none */
 
+	for (size_t i = functions->n; i-- > 0;) {
+		struct gpc_function *row = &functions->rows[i];
+
+		if (i + 1 < functions->n && functions->rows[i + 1].start != row->start)
+			next = functions->rows[i + 1].start;
+		if (row->end == row->start && next)
+			row->end = next;
+	}
 	for (size_t i = 0; i < functions->n; i++) {
 		struct gpc_function *row = &functions->rows[i];
 
-		for (size_t k = i + 1; row->end == row->start && k < functions->n; k++)
-			row->end = functions->rows[k].start;
 		if (row->end > farthest)
 			farthest = row->end;
 		row->farthest = farthest;

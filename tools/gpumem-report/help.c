@@ -46,6 +46,8 @@ static const char options_text[] =
 	"      --sysroot DIR        the recorded machine's files are below DIR\n"
 	"      --debug-path DIR[:DIR]  files with symbols: DIR/.build-id/xx/yyyy.debug,\n"
 	"                           DIR/PATH[.debug], DIR/NAME[.debug]\n"
+	"      --no-symbols         open no file that a recording names: usual for recordings\n"
+	"                           of other users, where --symbols opens them\n"
 	"  -h, --help               this text; -V, --version\n"
 	"\n"
 	"Filters, of holders, leaks and --fail-on=leak:";

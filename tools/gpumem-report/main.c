@@ -6,27 +6,38 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/gpumem-report/arguments.h"
+#include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/target.h"
+#include "tools/replay/clean_stream.h"
+
+/* What is no text goes out as it is. */
+static FILE *stream_of(const struct gpc_options *options, int fd)
+{
+	return gpc_export_is_binary(options) ? fdopen(fd, "w") : gpc_clean_stream(fd);
+}
 
 static enum gpc_exit open_output(const struct gpc_options *options, FILE **ret_out)
 {
 	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (options->force ? O_TRUNC : O_EXCL);
 	int fd;
 
-	*ret_out = stdout;
 	/* What is written again and again is opened each time. */
-	if (!options->output || options->watch_ns)
-		return GPC_EXIT_MADE;
+	if (!options->output || options->watch_ns) {
+		*ret_out = gpc_export_is_binary(options) ? stream_of(options, dup(STDOUT_FILENO))
+							 : stdout;
+		return *ret_out ? GPC_EXIT_MADE : GPC_EXIT_IO;
+	}
 	fd = open(options->output, flags, 0666);
 	*ret_out = NULL;
 	if (fd < 0 && errno == EEXIST) {
 		gpc_complain("%s is there already; -f overwrites it", options->output);
 		return GPC_EXIT_IO;
 	}
-	if (fd < 0 || !(*ret_out = fdopen(fd, "w"))) {
+	if (fd < 0 || !(*ret_out = stream_of(options, fd))) {
 		gpc_complain("%s: %s", options->output, strerror(errno));
 		return GPC_EXIT_IO;
 	}
@@ -225,6 +236,7 @@ int main(int argc, char **argv)
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	/* `| head` ends us quietly, also where our parent ignores the signal as Python does. */
 	signal(SIGPIPE, SIG_DFL);
+	gpc_clean_standard();
 	switch (gpc_arguments_read(argc, argv, &options, &command)) {
 	case GPC_ARGUMENTS_DONE:
 		break;
@@ -240,6 +252,8 @@ int main(int argc, char **argv)
 		gpc_complain("cannot write: %s", strerror(errno));
 		code = GPC_EXIT_IO;
 	}
+	if (out && out != stdout)
+		(void)fclose(out);
 	free(options.targets);
 	return code;
 }

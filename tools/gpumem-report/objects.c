@@ -10,6 +10,8 @@
 
 #include "tools/gpumem-report/paper.h"
 
+#define SYSTEM_DEBUG "/usr/lib/debug"
+
 static bool is_same_build(int fd, const struct gpucache_module *recorded)
 {
 	Elf *elf;
@@ -95,7 +97,7 @@ static bool try_dirs(struct gpc_object_file *file, const struct gpc_places *plac
 	}
 	if (!places->sysroot)
 		return false;
-	snprintf(dir, sizeof dir, "%s/usr/lib/debug", places->sysroot);
+	snprintf(dir, sizeof dir, "%s" SYSTEM_DEBUG, places->sysroot);
 	return try_dir(file, dir, view, debug_only);
 }
 
@@ -113,12 +115,35 @@ struct gpc_object_file gpc_object_find(
 	return file;
 }
 
-struct gpc_object_file gpc_object_find_debug(
-	const struct gpc_places *places, const struct gpc_module_view *view)
+/* As gdb looks for it: beside the module, in .debug there, and below the system's folder. */
+static bool try_link(struct gpc_object_file *file, const char *root,
+	const struct gpc_module_view *view, const char *link)
 {
+	const char *const befores[] = { "", "", SYSTEM_DEBUG };
+	const char *const betweens[] = { "", ".debug/", "" };
+	int len = (int)(gpc_base_name(view->path) - view->path);
+
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(file->path, sizeof file->path, "%s%s%.*s%s%s", root, befores[i], len,
+			view->path, betweens[i], link);
+		if (try(file, &view->module))
+			return true;
+	}
+	return false;
+}
+
+struct gpc_object_file gpc_object_find_debug(
+	const struct gpc_places *places, const struct gpc_module_view *view, const char *link)
+{
+	const char *root = places->sysroot ? places->sysroot : "";
 	struct gpc_object_file file = { .fd = -1 };
 
-	if (view->path[0] == '/')
-		(void)try_dirs(&file, places, view, true);
+	/* Without a build id nobody knows whether it is of this build. */
+	if (view->path[0] != '/' || view->module.build_id_size == 0 ||
+		try_dirs(&file, places, view, true) ||
+		(!places->sysroot && try_dir(&file, SYSTEM_DEBUG, view, true)))
+		return file;
+	if (link && *link && !strchr(link, '/'))
+		(void)try_link(&file, root, view, link);
 	return file;
 }

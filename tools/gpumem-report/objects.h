@@ -10,7 +10,7 @@
  *      DIR/opt/app/train         DIR/train
  *
  * Invariants  1 A file whose build id differs from the recorded one is never used: wrong names are
- *               worse than none.
+ *               worse than none.  2 Only regular files are opened, and nothing is waited for.
  * Threads     One.
  * Failure     -1: no such file.
  * Limits      A module that was recorded without a build id is looked for at its own place only.
@@ -21,10 +21,18 @@
 
 #include "format/recording.h"
 
+/* Whose recordings are believed when they name files. */
+enum gpc_symbols_of {
+	GPC_SYMBOLS_OF_OURS, /* this user's, and root's */
+	GPC_SYMBOLS_OF_ALL,  /* --symbols */
+	GPC_SYMBOLS_OF_NONE, /* --no-symbols */
+};
+
 /* Where to look; NULL: not said. */
 struct gpc_places {
 	const char *sysroot;
 	const char *debug_path; /* DIR[:DIR]... */
+	enum gpc_symbols_of symbols_of;
 };
 
 struct gpc_object_file {
@@ -37,8 +45,11 @@ struct gpc_object_file {
 struct gpc_object_file gpc_object_find(
 	const struct gpc_places *places, const struct gpc_module_view *view);
 
-/* Its debug information, where that lies in a file of its own in a DIR. */
+/*
+ * Its debug information, where that lies in a file of its own: in a DIR, in /usr/lib/debug, or beside the
+ * module where its debug link (NULL: it has none) says.
+ */
 struct gpc_object_file gpc_object_find_debug(
-	const struct gpc_places *places, const struct gpc_module_view *view);
+	const struct gpc_places *places, const struct gpc_module_view *view, const char *link);
 
 #endif

@@ -79,11 +79,15 @@ void gpc_pack_close(struct gpc_pack *pack)
 static char *copy_text(struct json_object *object, const char *key)
 {
 	struct json_object *text = NULL;
+	char *copy;
 
 	if (!json_object_object_get_ex(object, key, &text) ||
 		!json_object_is_type(text, json_type_string))
 		return NULL;
-	return strdup(json_object_get_string(text));
+	copy = strdup(json_object_get_string(text));
+	if (copy)
+		gpc_text_clean(copy);
+	return copy;
 }
 
 struct gpc_symbol_list gpc_pack_find(const struct gpc_pack *pack, uint64_t address)

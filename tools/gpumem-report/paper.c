@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "gpucache_format.h"
+#include "tools/replay/clean_stream.h"
 
 #define WIDTH_PIPED 80
 #define WIDTH_LEAST 60
@@ -18,6 +19,12 @@
 
 /* The text of one gpc_paper_line, before it is wrapped. */
 #define MAX_LINE 1024
+
+/* Standard output is a stream of ours, which has no number. */
+static int descriptor_of(FILE *out)
+{
+	return out == stdout ? STDOUT_FILENO : fileno(out);
+}
 
 static int width_of(FILE *out)
 {
@@ -27,7 +34,7 @@ static int width_of(FILE *out)
 
 	if (columns && *columns)
 		width = strtol(columns, NULL, 10);
-	else if (isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 &&
+	else if (isatty(descriptor_of(out)) && ioctl(descriptor_of(out), TIOCGWINSZ, &size) == 0 &&
 		 size.ws_col > 0)
 		width = size.ws_col;
 	if (width < WIDTH_LEAST)
@@ -42,7 +49,8 @@ static bool wants_colour(FILE *out, enum gpc_colour_mode mode)
 
 	if (mode != GPC_COLOUR_AUTO)
 		return mode == GPC_COLOUR_ALWAYS;
-	return !(no_color && *no_color) && term && strcmp(term, "dumb") != 0 && isatty(fileno(out));
+	return !(no_color && *no_color) && term && strcmp(term, "dumb") != 0 &&
+	       isatty(descriptor_of(out));
 }
 
 void gpc_paper_init(struct gpc_paper *paper, FILE *out, enum gpc_colour_mode mode)
@@ -50,6 +58,7 @@ void gpc_paper_init(struct gpc_paper *paper, FILE *out, enum gpc_colour_mode mod
 	paper->out = out;
 	paper->width = width_of(out);
 	paper->has_colour = wants_colour(out, mode);
+	gpc_clean_let_colours(paper->has_colour);
 }
 
 const char *gpc_paper_ink(const struct gpc_paper *paper, enum gpc_ink ink)

@@ -3,6 +3,7 @@
 
 #include "tools/gpumem-report/filter.h"
 
+#include <pwd.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -19,6 +20,16 @@ void gpc_complain(const char *format, ...)
 	vfprintf(stderr, format, args);
 	va_end(args);
 	fputc('\n', stderr);
+}
+
+void gpc_owner_add(uint32_t owner, struct gpc_text *ret_text)
+{
+	const struct passwd *user = getpwuid(owner);
+
+	if (user)
+		gpc_text_add(ret_text, "%s", user->pw_name);
+	else
+		gpc_text_add(ret_text, "uid %u", (unsigned)owner);
 }
 
 const char *gpc_state_word(enum gpc_run_state state)

@@ -120,6 +120,9 @@ extern const struct gpc_command gpc_commands[GPC_N_COMMANDS];
 /* A line on standard error: "gpumem-report: ...". */
 void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
 
+/* Appends who that is: a name, or "uid 2001". */
+void gpc_owner_add(uint32_t owner, struct gpc_text *ret_text);
+
 /* "alive", "ended", "killed", "exited" */
 const char *gpc_state_word(enum gpc_run_state state);
 

@@ -15,6 +15,9 @@
 
 typedef char *(*demangle_function)(const char *name, char *buf, size_t *size, int *status);
 
+/* Templates have names of some thousand letters. */
+#define MOST_NAME 16384
+
 struct object {
 	const struct gpc_symbols *symbols;
 	Dwfl *dwfl;
@@ -35,13 +38,17 @@ struct gpc_symbols {
 	struct gpc_places places;
 	struct object *objects; /* one a recorded module */
 	demangle_function demangle;
+	bool is_wanted; /* files are opened that the recording names */
 	struct gpc_pack *pack;
 	struct known *known; /* by hash, at most half full */
 	size_t n_known;
 	size_t n_places; /* a power of two; 0: none yet */
 };
 
-/* What was brought along comes before what this machine has. */
+/*
+ * Debug information in a file of its own.  libdw's own search would open whatever a link names, and wait
+ * where that is a pipe.
+ */
 static int find_debug(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
 	const char *file, const char *link, GElf_Word link_sum, char **ret_path)
 {
@@ -51,23 +58,57 @@ static int find_debug(Dwfl_Module *module, void **userdata, const char *name, Dw
 
 	if (gpc_recording_read_module(object->symbols->recording, number, &view)) {
 		struct gpc_object_file found =
-			gpc_object_find_debug(&object->symbols->places, &view);
+			gpc_object_find_debug(&object->symbols->places, &view, link);
 
 		if (found.fd >= 0) {
 			*ret_path = strdup(found.path);
 			return found.fd;
 		}
 	}
-	return dwfl_standard_find_debuginfo(
-		module, userdata, name, base, file, link, link_sum, ret_path);
+	(void)module;
+	(void)name;
+	(void)base;
+	(void)file;
+	(void)link_sum;
+	return -1;
 }
 
-static char *no_debug_path;
+/* A module is reported with its file: there is nothing to be found. */
+static int find_no_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
+	char **ret_path, Elf **ret_elf)
+{
+	(void)module;
+	(void)userdata;
+	(void)name;
+	(void)base;
+	(void)ret_path;
+	(void)ret_elf;
+	return -1;
+}
+
 static const Dwfl_Callbacks callbacks = {
-	.find_elf = dwfl_build_id_find_elf,
+	.find_elf = find_no_elf,
 	.find_debuginfo = find_debug,
-	.debuginfo_path = &no_debug_path,
 };
+
+/* Who names the files of a recording has them opened by who reads it. */
+static bool is_believed(const struct gpc_recording *recording, enum gpc_symbols_of symbols_of)
+{
+	static bool is_said;
+	char who[64];
+	struct gpc_text text = gpc_text_init(who, sizeof who);
+
+	if (symbols_of != GPC_SYMBOLS_OF_OURS || !gpc_recording_is_of_others(recording->owner))
+		return symbols_of != GPC_SYMBOLS_OF_NONE;
+	if (!is_said) {
+		gpc_owner_add(recording->owner, &text);
+		gpc_complain(
+			"%s is of %s: no file that it names is opened for symbols; --symbols does",
+			recording->path, who);
+	}
+	is_said = true;
+	return false;
+}
 
 struct gpc_symbols *gpc_symbols_create(
 	const struct gpc_recording *recording, const struct gpc_places *places)
@@ -79,7 +120,8 @@ struct gpc_symbols *gpc_symbols_create(
 		return NULL;
 	symbols->recording = recording;
 	symbols->places = *places;
-	symbols->pack = gpc_pack_open(recording);
+	symbols->is_wanted = is_believed(recording, places->symbols_of);
+	symbols->pack = symbols->is_wanted ? gpc_pack_open(recording) : NULL;
 	symbols->objects = calloc(recording->n_modules + 1, sizeof *symbols->objects);
 	if (!symbols->objects) {
 		gpc_pack_close(symbols->pack);
@@ -125,9 +167,11 @@ void gpc_symbols_destroy(struct gpc_symbols *symbols)
 
 static void open_object(struct object *object, const struct gpc_module_view *view)
 {
-	struct gpc_object_file file = gpc_object_find(&object->symbols->places, view);
+	struct gpc_object_file file = { .fd = -1 };
 	void **userdata;
 
+	if (object->symbols->is_wanted)
+		file = gpc_object_find(&object->symbols->places, view);
 	if (file.fd < 0) {
 		if (file.differs && gpc_library_kind_of(view->path) != GPC_LIBRARY_OURS)
 			gpc_complain("%s: build id differs from the recorded one; not used",
@@ -171,6 +215,13 @@ static struct object *object_at(
 	return object;
 }
 
+static char *clean(char *text)
+{
+	if (text)
+		gpc_text_clean(text);
+	return text;
+}
+
 static char *copy_name(const struct gpc_symbols *symbols, const char *name)
 {
 	int status = -1;
@@ -178,9 +229,9 @@ static char *copy_name(const struct gpc_symbols *symbols, const char *name)
 
 	if (!name)
 		return NULL;
-	if (symbols->demangle && name[0] == '_' && name[1] == 'Z')
+	if (symbols->demangle && name[0] == '_' && name[1] == 'Z' && strlen(name) < MOST_NAME)
 		demangled = symbols->demangle(name, NULL, NULL, &status);
-	return demangled ? demangled : strdup(name);
+	return clean(demangled ? demangled : strndup(name, MOST_NAME));
 }
 
 /*
@@ -223,7 +274,7 @@ static void set_place(struct gpc_symbol *symbol, const char *file, Dwarf_Word li
 {
 	if (!file || line == 0 || line > INT32_MAX)
 		return;
-	symbol->file = strdup(file);
+	symbol->file = clean(strndup(file, MOST_NAME));
 	symbol->line = (uint32_t)line;
 }
 

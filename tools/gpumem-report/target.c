@@ -42,6 +42,20 @@ static enum gpc_exit complain_nothing(const struct gpc_directory *directory, con
 	return GPC_EXIT_NOT_FOUND;
 }
 
+static void say_others(const struct gpc_directory *directory)
+{
+	char who[200] = "";
+	struct gpc_text text = gpc_text_init(who, sizeof who);
+
+	for (unsigned i = 0; i < directory->n_others; i++) {
+		gpc_text_add(&text, i ? ", " : "");
+		gpc_owner_add(directory->others[i], &text);
+	}
+	if (directory->n_of_others)
+		gpc_complain("%u of other users (%s) left out; to read one, name its file",
+			directory->n_of_others, who);
+}
+
 /* What else was there. */
 static void say_choice(const struct gpc_report *report, const struct gpc_directory_choice *choice)
 {
@@ -71,6 +85,7 @@ static enum gpc_exit open_worthiest(struct gpc_report *report, const char *direc
 		gpc_complain("no memory for the list of recordings");
 		return GPC_EXIT_IO;
 	}
+	say_others(&report->directory);
 	choice = gpc_directory_choose(&report->directory, directory_path == NULL);
 	if (!choice.entry)
 		return complain_nothing(&report->directory, NULL);
@@ -144,6 +159,7 @@ static enum gpc_exit find_list(struct gpc_report *report)
 		gpc_complain("no memory for the list of recordings");
 		return GPC_EXIT_IO;
 	}
+	say_others(&report->directory);
 	if (report->directory.n_entries == 0)
 		return complain_nothing(&report->directory, NULL);
 	return GPC_EXIT_MADE;

@@ -427,13 +427,15 @@ static void a_writer_that_ends_during_the_look_was_not_killed(void **state)
 	struct gpucache_header header;
 	enum gpc_run_state run = GPC_RUN_ALIVE;
 	uint64_t size = 0;
+	uint32_t owner = 0;
 	char why[100];
 	struct gpc_text text = gpc_text_init(why, sizeof why);
 
 	world->b.header->state = GPUCACHE_STATE_OPENED;
 	builder_write(&world->b, world->path);
 	ends_now = world->path;
-	assert_int_equal(gpc_recording_peek(world->path, &header, &run, &size, &text), GPC_OK);
+	assert_int_equal(
+		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_OK);
 	ends_now = NULL;
 	assert_int_equal(run, GPC_RUN_ENDED);
 	assert_true(header.state & GPUCACHE_STATE_CLEAN_EXIT);
@@ -446,6 +448,7 @@ static void the_lock_tells_alive_from_ended_exited_and_killed(void **state)
 	struct gpucache_header header;
 	enum gpc_run_state run = GPC_RUN_KILLED;
 	uint64_t size = 0;
+	uint32_t owner = 0;
 	char why[100];
 	struct gpc_text text = gpc_text_init(why, sizeof why);
 	int fd;
@@ -453,19 +456,23 @@ static void the_lock_tells_alive_from_ended_exited_and_killed(void **state)
 	builder_write(&world->b, world->path);
 	fd = open(world->path, O_RDWR);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
-	assert_int_equal(gpc_recording_peek(world->path, &header, &run, &size, &text), GPC_OK);
+	assert_int_equal(
+		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_OK);
 	assert_int_equal(run, GPC_RUN_ALIVE);
 	assert_int_equal(size, world->b.size);
 	close(fd);
-	assert_int_equal(gpc_recording_peek(world->path, &header, &run, &size, &text), GPC_OK);
+	assert_int_equal(
+		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_OK);
 	assert_int_equal(run, GPC_RUN_ENDED);
 	world->b.header->state = GPUCACHE_STATE_OPENED;
 	builder_write(&world->b, world->path);
-	assert_int_equal(gpc_recording_peek(world->path, &header, &run, &size, &text), GPC_OK);
+	assert_int_equal(
+		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_OK);
 	assert_int_equal(run, GPC_RUN_KILLED);
 	world->b.header->state = GPUCACHE_STATE_OPENED | GPUCACHE_STATE_EXITED;
 	builder_write(&world->b, world->path);
-	assert_int_equal(gpc_recording_peek(world->path, &header, &run, &size, &text), GPC_OK);
+	assert_int_equal(
+		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_OK);
 	assert_int_equal(run, GPC_RUN_EXITED);
 	/* Our own look must not keep a writer out. */
 	fd = open(world->path, O_RDWR);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The modules of a recording by address.  A later one replaces an earlier one where they overlap, so the
+ * ranges are cut at every start and end, and each piece belongs to the last module that covers it:
+ *
+ *      module 0   [----------------)           pieces   [0  )[1    )[0 )
+ *      module 1        [------)                         sorted, none overlaps
+ *
+ * A look is a binary search then.  There are at most GPUCACHE_MAX_MODULES, so that finding the module of
+ * every piece one by one is some ten milliseconds at the worst.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/recording_internal.h"
+
+bool gpc_recording_read_module(
+	const struct gpc_recording *recording, size_t i, struct gpc_module_view *ret_module)
+{
+	const unsigned char *record;
+
+	if (i >= recording->n_modules)
+		return false;
+	record = recording->data + recording->modules[i];
+	memcpy(&ret_module->module, record, sizeof ret_module->module);
+	ret_module->path = (const char *)record + sizeof ret_module->module;
+	return true;
+}
+
+static int compare(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left;
+	uint64_t b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+/* bounds[2i] and [2i + 1] are those of module i. */
+static bool find_last(const uint64_t *bounds, size_t n, uint64_t address, uint32_t *ret_number)
+{
+	while (n > 0) {
+		n--;
+		if (address >= bounds[2 * n] && address < bounds[2 * n + 1]) {
+			*ret_number = (uint32_t)n;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void cut(struct gpc_recording *recording, const uint64_t *bounds, const uint64_t *sorted)
+{
+	size_t n = recording->n_modules;
+
+	for (size_t i = 0; i + 1 < 2 * n; i++) {
+		struct gpc_module_range range = { sorted[i], sorted[i + 1], 0 };
+
+		if (range.start < range.end && find_last(bounds, n, range.start, &range.number))
+			recording->ranges[recording->n_ranges++] = range;
+	}
+}
+
+enum gpc_status gpc_recording_index_modules(struct gpc_recording *recording)
+{
+	size_t n = recording->n_modules;
+	uint64_t *bounds = calloc(4 * n + 1, sizeof *bounds);
+	uint64_t *sorted = bounds ? bounds + 2 * n : NULL;
+	struct gpc_module_view view;
+
+	recording->ranges = calloc(2 * n + 1, sizeof *recording->ranges);
+	if (!bounds || !recording->ranges) {
+		free(bounds);
+		return GPC_NO_METADATA;
+	}
+	for (size_t i = 0; gpc_recording_read_module(recording, i, &view); i++) {
+		bounds[2 * i] = view.module.start;
+		bounds[2 * i + 1] = view.module.end;
+	}
+	memcpy(sorted, bounds, 2 * n * sizeof *sorted);
+	qsort(sorted, 2 * n, sizeof *sorted, compare);
+	cut(recording, bounds, sorted);
+	free(bounds);
+	return GPC_OK;
+}
+
+bool gpc_recording_find_module(const struct gpc_recording *recording, uint64_t address,
+	size_t *ret_number, struct gpc_module_view *ret_module)
+{
+	size_t low = 0;
+	size_t high = recording->n_ranges;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (recording->ranges[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == recording->n_ranges || recording->ranges[low].start > address)
+		return false;
+	*ret_number = recording->ranges[low].number;
+	return gpc_recording_read_module(recording, *ret_number, ret_module);
+}

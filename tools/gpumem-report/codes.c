@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/gpumem-report/codes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/libraries.h"
+
+struct gpc_codes {
+	const struct gpc_recording *recording;
+	struct gpc_code *rows; /* parallel to recording->codes */
+};
+
+struct gpc_codes *gpc_codes_create(const struct gpc_recording *recording)
+{
+	struct gpc_codes *codes = calloc(1, sizeof *codes);
+
+	if (!codes)
+		return NULL;
+	codes->recording = recording;
+	codes->rows = calloc(recording->n_codes + 1, sizeof *codes->rows);
+	if (codes->rows)
+		return codes;
+	free(codes);
+	return NULL;
+}
+
+void gpc_codes_destroy(struct gpc_codes *codes)
+{
+	if (!codes)
+		return;
+	for (size_t i = 0; i < codes->recording->n_codes; i++) {
+		free(codes->rows[i].function);
+		free(codes->rows[i].file);
+		free(codes->rows[i].pieces);
+	}
+	free(codes->rows);
+	free(codes);
+}
+
+static char *copy_clean(const char *text, size_t size)
+{
+	char *copy = strndup(text, size);
+
+	if (copy)
+		gpc_text_clean(copy);
+	return copy;
+}
+
+static bool add_piece(struct gpc_code *code, size_t *room, const struct gpc_python_piece *piece)
+{
+	if (code->n_pieces == *room) {
+		struct gpc_python_piece *more;
+
+		*room = *room ? 2 * *room : 16;
+		more = realloc(code->pieces, *room * sizeof *more);
+		if (!more)
+			return false;
+		code->pieces = more;
+	}
+	code->pieces[code->n_pieces++] = *piece;
+	return true;
+}
+
+static void read_code(struct gpc_code *code, const struct gpc_code_view *view)
+{
+	struct gpc_python_lines lines = gpc_python_lines_begin(
+		view->python_version, view->lines, view->lines_size, view->first_line);
+	struct gpc_python_piece piece;
+	size_t room = 0;
+
+	code->is_read = true;
+	code->function = copy_clean(view->name, view->name_size);
+	code->file = copy_clean(view->file, view->file_size);
+	code->is_library = gpc_library_holds_python(view->file, view->file_size);
+	code->first_line = view->first_line;
+	while (gpc_python_lines_next(&lines, &piece))
+		if (!add_piece(code, &room, &piece))
+			break;
+}
+
+const struct gpc_code *gpc_codes_find(struct gpc_codes *codes, uint32_t id)
+{
+	const struct gpc_recording *rec = codes->recording;
+	size_t number = gpc_record_number(rec->codes, rec->n_codes, id);
+	struct gpc_code_view view;
+
+	if (number == rec->n_codes || !gpc_recording_find_code(rec, id, &view))
+		return NULL;
+	if (!codes->rows[number].is_read)
+		read_code(&codes->rows[number], &view);
+	return &codes->rows[number];
+}
+
+uint32_t gpc_code_line(const struct gpc_code *code, uint32_t offset)
+{
+	size_t low = 0;
+	size_t high = code->n_pieces;
+
+	if (offset == GPC_PYTHON_NO_OFFSET)
+		return code->first_line;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (code->pieces[middle].end <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < code->n_pieces && code->pieces[low].line ? code->pieces[low].line
+							      : code->first_line;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/replay/clean_stream.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+/* The longest that is looked at whole: a colour. */
+#define MAX_UNIT 16
+
+struct clean_stream {
+	int fd;
+	size_t n_kept; /* of a letter or a colour whose end comes with the next write */
+	char kept[MAX_UNIT];
+};
+
+static bool lets_colours;
+
+/* The bytes of a colour at the start of the text; 0: there is none. */
+static size_t colour_length(const char *at, size_t size)
+{
+	size_t n = 2;
+
+	if (!lets_colours || size < 3 || at[0] != '\033' || at[1] != '[')
+		return 0;
+	while (n < size && n < MAX_UNIT && (at[n] == ';' || (at[n] >= '0' && at[n] <= '9')))
+		n++;
+	return n < size && at[n] == 'm' ? n + 1 : 0;
+}
+
+/* May the rest of the text be the beginning of a longer unit? */
+static bool is_begun(const char *at, size_t size)
+{
+	return ((unsigned char)at[0] >= 0xc0 && size < 4) || (at[0] == '\033' && size < MAX_UNIT);
+}
+
+/* Cleans text[0 .. size) in place, and answers how much of it is done. */
+static size_t clean(char *text, size_t size)
+{
+	size_t at = 0;
+
+	while (at < size) {
+		size_t n = colour_length(text + at, size - at);
+		bool is_harmless = true;
+
+		if (n == 0 && is_begun(text + at, size - at))
+			break;
+		if (n == 0 && (text[at] == '\n' || text[at] == '\t'))
+			n = 1;
+		if (n == 0)
+			n = gpc_text_letter(text + at, size - at, &is_harmless);
+		if (!is_harmless)
+			memset(text + at, '?', n);
+		at += n;
+	}
+	return at;
+}
+
+static bool write_all(int fd, const char *text, size_t size)
+{
+	while (size > 0) {
+		ssize_t n = write(fd, text, size);
+
+		if (n < 0 && errno != EINTR)
+			return false;
+		text += n > 0 ? n : 0;
+		size -= n > 0 ? (size_t)n : 0;
+	}
+	return true;
+}
+
+static ssize_t write_clean(void *cookie, const char *from, size_t size)
+{
+	struct clean_stream *stream = cookie;
+	size_t n = stream->n_kept + size;
+	char *text = malloc(n + 1);
+	size_t n_done;
+	bool is_written;
+
+	if (!text)
+		return -1;
+	memcpy(text, stream->kept, stream->n_kept);
+	memcpy(text + stream->n_kept, from, size);
+	n_done = clean(text, n);
+	is_written = write_all(stream->fd, text, n_done);
+	stream->n_kept = n - n_done;
+	memcpy(stream->kept, text + n_done, stream->n_kept);
+	free(text);
+	return is_written ? (ssize_t)size : -1;
+}
+
+static int close_clean(void *cookie)
+{
+	struct clean_stream *stream = cookie;
+
+	memset(stream->kept, '?', stream->n_kept);
+	(void)write_all(stream->fd, stream->kept, stream->n_kept);
+	if (stream->fd > STDERR_FILENO)
+		close(stream->fd);
+	free(stream);
+	return 0;
+}
+
+FILE *gpc_clean_stream(int fd)
+{
+	struct clean_stream *stream = calloc(1, sizeof *stream);
+	FILE *file = NULL;
+
+	if (!stream)
+		return NULL;
+	stream->fd = fd;
+	file = fopencookie(
+		stream, "w", (cookie_io_functions_t){ .write = write_clean, .close = close_clean });
+	if (!file)
+		free(stream);
+	else if (isatty(fd) || fd == STDERR_FILENO)
+		setvbuf(file, NULL, _IOLBF, 0);
+	return file;
+}
+
+void gpc_clean_standard(void)
+{
+	FILE **standard[] = { &stdout, &stderr };
+
+	for (unsigned i = 0; i < 2; i++) {
+		int fd = fileno(*standard[i]); /* -1: it is one of ours */
+		FILE *clean = fd >= 0 ? gpc_clean_stream(fd) : NULL;
+
+		if (clean)
+			*standard[i] = clean;
+	}
+}
+
+void gpc_clean_let_colours(bool lets)
+{
+	lets_colours = lets;
+}
