@@ -96,6 +96,10 @@ static enum gpc_status scan(struct gpc_directory *directory, char *path, bool tr
 			return GPC_OK;
 		}
 	}
+	if (directory->n_dirs == GPC_DIRECTORY_MAX_DIRS) {
+		free(path);
+		return GPC_OK;
+	}
 	directory->dirs[directory->n_dirs++] = path;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (trusted ? 0 : O_NOFOLLOW));
 	if (fd < 0)
@@ -129,6 +133,36 @@ static char *directory_of_pattern(const char *pattern)
 	return end == 0 ? strdup(".") : strndup(pattern, end);
 }
 
+/* PARENT/gpucache-UID, and those with a random number behind it: base/own_folder.h. */
+static enum gpc_status scan_own(struct gpc_directory *directory, const char *parent)
+{
+	enum gpc_status status = GPC_NO_METADATA;
+	DIR *dir = opendir(parent);
+	struct dirent *item;
+	size_t len;
+	char *path;
+
+	if (asprintf(&path, "%s/gpucache-%u", parent, (unsigned)geteuid()) >= 0)
+		status = scan(directory, path, false);
+	while (status == GPC_OK && dir && (item = readdir(dir)) != NULL &&
+		directory->n_dirs < GPC_DIRECTORY_MAX_DIRS) {
+		char name[32];
+		struct stat st;
+
+		len = (size_t)snprintf(name, sizeof name, "gpucache-%u-", (unsigned)geteuid());
+		if (strncmp(item->d_name, name, len) != 0 ||
+			fstatat(dirfd(dir), item->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+			!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+			continue;
+		status = asprintf(&path, "%s/%s", parent, item->d_name) < 0
+				 ? GPC_NO_METADATA
+				 : scan(directory, path, false);
+	}
+	if (dir)
+		closedir(dir);
+	return status;
+}
+
 static enum gpc_status scan_usual(struct gpc_directory *directory)
 {
 	const char *pattern = getenv("GPUCACHE_OUTPUT");
@@ -142,17 +176,12 @@ static enum gpc_status scan_usual(struct gpc_directory *directory)
 		status = path ? scan(directory, path, true) : GPC_NO_METADATA;
 	}
 	if (status == GPC_OK)
-		status = asprintf(&path, "/dev/shm/gpucache-%u", (unsigned)geteuid()) < 0
-				 ? GPC_NO_METADATA
-				 : scan(directory, path, false);
+		status = scan_own(directory, "/dev/shm");
 	if (status == GPC_OK && runtime && *runtime)
 		status = asprintf(&path, "%s/gpucache", runtime) < 0 ? GPC_NO_METADATA
 								     : scan(directory, path, false);
 	if (status == GPC_OK)
-		status = asprintf(&path, "%s/gpucache-%u", tmp && *tmp ? tmp : "/tmp",
-				 (unsigned)geteuid()) < 0
-				 ? GPC_NO_METADATA
-				 : scan(directory, path, false);
+		status = scan_own(directory, tmp && *tmp ? tmp : "/tmp");
 	return status;
 }
 

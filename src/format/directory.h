@@ -19,7 +19,7 @@
 #include "format/recording.h"
 
 #define GPC_DIRECTORY_MAX_FILES  4096
-#define GPC_DIRECTORY_MAX_DIRS   4
+#define GPC_DIRECTORY_MAX_DIRS   12
 #define GPC_DIRECTORY_MAX_OTHERS 4
 #define GPC_DIRECTORY_SUFFIX     ".gpucache"
 

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/own_folder.h"
 #include "base/text.h"
 #include "gpucache_format.h"
 #include "record/name.h"
@@ -314,24 +315,6 @@ static enum gpc_status try_pattern(struct gpc_place *place, const char *pattern,
 
 /* --- Our own places --------------------------------------------------------------------------- */
 
-/* The directory `path`, made where it is missing; -1 where it is not ours alone. */
-static int open_private_directory(const char *path)
-{
-	struct stat st;
-	int fd;
-
-	if (mkdir(path, 0700) != 0 && errno != EEXIST)
-		return -1;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 077) == 0)
-		return fd;
-	close(fd);
-	errno = EPERM;
-	return -1;
-}
-
 static void clean_directory(int dir_fd)
 {
 	struct gpc_stale_space space = { 0 };
@@ -344,11 +327,14 @@ static void clean_directory(int dir_fd)
 	gpc_stale_clean(dir_fd, gpc_clock_realtime_ns(), &space);
 }
 
-static enum gpc_status try_directory(struct gpc_place *place, const char *directory,
+/* is_random: where the name of the directory is taken. */
+static enum gpc_status try_directory(struct gpc_place *place, const char *directory, bool is_random,
 	const struct gpc_identity *identity, const struct gpc_place_wish *wish)
 {
 	enum gpc_status st = GPC_EXISTS;
-	int dir_fd = open_private_directory(directory);
+	uint32_t suffix = 0;
+	int dir_fd = is_random ? gpc_own_folder_make_random(directory, &suffix)
+			       : gpc_own_folder_make(directory);
 	int error;
 
 	if (dir_fd < 0)
@@ -359,7 +345,10 @@ static enum gpc_status try_directory(struct gpc_place *place, const char *direct
 		size_t start;
 
 		/* At most half of the room, and a name of ours has place in the other. */
-		gpc_text_add(&text, "%s/", directory);
+		gpc_text_add(&text, "%s", directory);
+		if (suffix)
+			gpc_text_add(&text, "-%08x", suffix);
+		gpc_text_add(&text, "/");
 		start = text.len;
 		gpc_name_default(&text, identity, attempt);
 		st = make_file(place, dir_fd, place->path + start, wish);
@@ -376,19 +365,25 @@ static enum gpc_status try_own_places(struct gpc_place *place, const struct gpc_
 	const char *runtime_dir = gpc_env_get("XDG_RUNTIME_DIR");
 	const char *temporary = gpc_env_get("TMPDIR");
 	char directory[GPC_PLACE_MAX_PATH / 2];
+	char shared[40];
 
-	gpc_format(directory, sizeof directory, "/dev/shm/gpucache-%u", identity->uid);
-	if (try_directory(place, directory, identity, wish) == GPC_OK)
+	gpc_format(shared, sizeof shared, "/dev/shm/gpucache-%u", identity->uid);
+	if (try_directory(place, shared, false, identity, wish) == GPC_OK)
 		return GPC_OK;
 	place->default_errno = errno;
 	if (runtime_dir && runtime_dir[0] == '/') {
 		gpc_format(directory, sizeof directory, "%s/gpucache", runtime_dir);
-		if (try_directory(place, directory, identity, wish) == GPC_OK)
+		if (try_directory(place, directory, false, identity, wish) == GPC_OK)
 			return GPC_OK;
 	}
 	gpc_format(directory, sizeof directory, "%s/gpucache-%u",
 		temporary && temporary[0] == '/' ? temporary : "/tmp", identity->uid);
-	return try_directory(place, directory, identity, wish) == GPC_OK ? GPC_OK : GPC_IO;
+	if (try_directory(place, directory, false, identity, wish) == GPC_OK)
+		return GPC_OK;
+	return try_directory(place, shared, true, identity, wish) == GPC_OK ||
+			       try_directory(place, directory, true, identity, wish) == GPC_OK
+		       ? GPC_OK
+		       : GPC_IO;
 }
 
 enum gpc_status gpc_place_open(struct gpc_place *place, const char *pattern,

@@ -5,7 +5,8 @@
  *   pattern of the user  ->  /dev/shm/gpucache-UID/  ->  $XDG_RUNTIME_DIR/gpucache/
  *                        ->  $TMPDIR/gpucache-UID/, where TMPDIR is /tmp if not set
  *
- * The first place that works is taken.  Directories of ours must belong to this user and be closed
+ * The first place that works is taken.  Where somebody else took all names of ours, it is a random
+ * one (base/own_folder.h).  Directories of ours must belong to this user and be closed
  * to all others, judged by the open descriptor; a user's own pattern may lead anywhere, but the
  * file is new.
  *

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/own_folder.h"
 #include "base/text.h"
 
 static const char magic[] = "gpucache IPC tag 1";
@@ -21,6 +22,7 @@ struct tag {
 	uint64_t nonce;
 	uint64_t serial;
 	uint32_t entry;
+	uint32_t suffix; /* of the directory: base/own_folder.h */
 };
 
 _Static_assert(sizeof(struct tag) <= sizeof(CUipcMemHandle), "a tag is as long as a handle");
@@ -53,22 +55,21 @@ static void path_of_place(uint32_t place, char *buf, size_t size)
 }
 
 /* The directory, if it is of this user and closed to all others; -1: it is not. */
-static int open_place(uint32_t place, bool may_make)
+static int open_place(uint32_t place, uint32_t suffix)
 {
 	char path[256];
-	struct stat st;
-	int fd;
 
 	path_of_place(place, path, sizeof path);
-	if (may_make)
-		(void)mkdir(path, 0700);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	if (!fstat(fd, &st) && st.st_uid == geteuid() && (st.st_mode & 077) == 0)
-		return fd;
-	close(fd);
-	return -1;
+	return gpc_own_folder_open(path, suffix);
+}
+
+static int make_place(uint32_t place, bool is_random, uint32_t *ret_suffix)
+{
+	char path[256];
+
+	*ret_suffix = 0;
+	path_of_place(place, path, sizeof path);
+	return is_random ? gpc_own_folder_make_random(path, ret_suffix) : gpc_own_folder_make(path);
 }
 
 static void name_of_slot(uint32_t slot, char *buf, size_t size)
@@ -149,9 +150,11 @@ static int take_slot(int dir_fd, uint32_t *ret_slot)
 	return -1;
 }
 
-static enum gpc_status open_in_place(struct gpc_ipc_registry *registry, uint32_t place)
+static enum gpc_status open_in_place(
+	struct gpc_ipc_registry *registry, uint32_t place, bool is_random)
 {
-	int dir_fd = open_place(place, true);
+	uint32_t suffix;
+	int dir_fd = make_place(place, is_random, &suffix);
 	uint64_t nonce = 0;
 	uint32_t slot = 0;
 	int fd;
@@ -174,6 +177,7 @@ static enum gpc_status open_in_place(struct gpc_ipc_registry *registry, uint32_t
 	registry->fd = fd;
 	registry->file = gpc_io_file_of(fd);
 	registry->place = place;
+	registry->suffix = suffix;
 	registry->slot = slot;
 	registry->nonce = nonce;
 	return GPC_OK;
@@ -187,15 +191,16 @@ static enum gpc_status open_file(struct gpc_ipc_registry *registry)
 	/* Passing the limit would raise SIGXFSZ. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < sizeof(struct content))
 		return GPC_IO;
-	for (uint32_t place = 0; st && place < GPC_IPC_N_PLACES; place++)
-		st = open_in_place(registry, place);
+	/* Where others took the names of both, one of them gets a random one. */
+	for (uint32_t i = 0; st && i < 2 * GPC_IPC_N_PLACES; i++)
+		st = open_in_place(registry, i % GPC_IPC_N_PLACES, i >= GPC_IPC_N_PLACES);
 	return st;
 }
 
 /* The program closed our descriptor.  Finds the file by its name, if it still is ours. */
 static bool find_again(struct gpc_ipc_registry *registry)
 {
-	int dir_fd = open_place(registry->place, false);
+	int dir_fd = open_place(registry->place, registry->suffix);
 	int fd;
 
 	if (dir_fd < 0)
@@ -243,6 +248,7 @@ enum gpc_status gpc_ipc_registry_add(struct gpc_ipc_registry *registry, uint32_t
 	registry->last_serial = entry.serial;
 	memcpy(tag.magic, magic, sizeof magic);
 	tag.place = registry->place;
+	tag.suffix = registry->suffix;
 	tag.slot = registry->slot;
 	tag.nonce = registry->nonce;
 	tag.serial = entry.serial;
@@ -262,7 +268,7 @@ void gpc_ipc_registry_remove(struct gpc_ipc_registry *registry, uint32_t number)
 /* Locked, the file keeps its name: nobody else removes it. */
 static void remove_file(const struct gpc_ipc_registry *registry)
 {
-	int dir_fd = open_place(registry->place, false);
+	int dir_fd = open_place(registry->place, registry->suffix);
 	char name[32];
 
 	if (dir_fd < 0)
@@ -311,7 +317,7 @@ enum gpc_status gpc_ipc_registry_find(
 		tag.slot >= GPC_IPC_MAX_SLOTS || tag.entry >= GPC_IPC_MAX_ENTRIES ||
 		tag.serial == 0)
 		return GPC_NOT_FOUND;
-	dir_fd = open_place(tag.place, false);
+	dir_fd = open_place(tag.place, tag.suffix);
 	if (dir_fd < 0)
 		return GPC_NOT_FOUND;
 	fd = open_slot(dir_fd, tag.slot, O_RDONLY);

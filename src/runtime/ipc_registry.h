@@ -50,6 +50,7 @@ struct gpc_ipc_registry {
 	int fd;
 	struct gpc_io_file file; /* that of fd */
 	uint32_t place;
+	uint32_t suffix; /* of its directory */
 	uint32_t slot;
 	uint64_t nonce;
 	uint64_t last_serial;

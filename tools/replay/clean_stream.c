@@ -105,7 +105,7 @@ static int close_clean(void *cookie)
 	return 0;
 }
 
-FILE *gpc_clean_stream(int fd)
+static FILE *open_stream(int fd, struct clean_stream **ret_stream)
 {
 	struct clean_stream *stream = calloc(1, sizeof *stream);
 	FILE *file = NULL;
@@ -119,16 +119,25 @@ FILE *gpc_clean_stream(int fd)
 		free(stream);
 	else if (isatty(fd) || fd == STDERR_FILENO)
 		setvbuf(file, NULL, _IOLBF, 0);
+	*ret_stream = file ? stream : NULL;
 	return file;
+}
+
+FILE *gpc_clean_stream(int fd)
+{
+	struct clean_stream *stream;
+
+	return open_stream(fd, &stream);
 }
 
 void gpc_clean_standard(void)
 {
+	static struct clean_stream *kept[2]; /* until the process ends */
 	FILE **standard[] = { &stdout, &stderr };
 
 	for (unsigned i = 0; i < 2; i++) {
 		int fd = fileno(*standard[i]); /* -1: it is one of ours */
-		FILE *clean = fd >= 0 ? gpc_clean_stream(fd) : NULL;
+		FILE *clean = fd >= 0 ? open_stream(fd, &kept[i]) : NULL;
 
 		if (clean)
 			*standard[i] = clean;

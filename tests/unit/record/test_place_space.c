@@ -105,10 +105,10 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	char command[64];
+	char command[128];
 
 	(void)state;
-	snprintf(command, sizeof command, "rm -rf %s", directory);
+	snprintf(command, sizeof command, "rm -rf %s /dev/shm/gpucache-61236-*", directory);
 	return system(command);
 }
 

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/own_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+#define MAX_PATH        1024u
+#define FOLDER_MAX_SEEN 4096u
+
+/* As the kernel's getdents64 writes it; readdir would allocate. */
+struct entry {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+static void add_path(struct gpc_text *text, const char *path, uint32_t suffix)
+{
+	gpc_text_add(text, "%s", path);
+	if (suffix)
+		gpc_text_add(text, "-%08x", suffix);
+}
+
+static bool is_ours(const struct stat *st)
+{
+	return S_ISDIR(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 077) == 0;
+}
+
+int gpc_own_folder_open(const char *path, uint32_t suffix)
+{
+	char buf[MAX_PATH];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	struct stat st;
+	int fd;
+
+	add_path(&text, path, suffix);
+	fd = open(buf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && is_ours(&st))
+		return fd;
+	close(fd);
+	errno = EPERM;
+	return -1;
+}
+
+/* A umask may have taken from us what is ours: of the folder that we make, or made at another time. */
+static int make(const char *path, uint32_t suffix)
+{
+	char buf[MAX_PATH];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	struct stat st;
+
+	add_path(&text, path, suffix);
+	if (mkdir(buf, 0700) != 0 && errno != EEXIST)
+		return -1;
+	if (lstat(buf, &st) == 0 && is_ours(&st) && (st.st_mode & 0700) != 0700)
+		(void)chmod(buf, 0700);
+	return gpc_own_folder_open(path, suffix);
+}
+
+/* The number behind "NAME-" in an entry's name; 0: it is another name. */
+static uint32_t suffix_of(const char *entry, const char *name)
+{
+	size_t len = strlen(name);
+	uint32_t suffix = 0;
+
+	if (strncmp(entry, name, len) != 0 || entry[len] != '-' || strlen(entry + len) != 9)
+		return 0;
+	for (const char *at = entry + len + 1; *at; at++) {
+		const char *digit = strchr("0123456789abcdef", *at);
+
+		if (!digit)
+			return 0;
+		suffix = suffix << 4 | (uint32_t)(digit - "0123456789abcdef");
+	}
+	return suffix;
+}
+
+/* The one that we made at another time; -1: there is none. */
+static int find_random(const char *path, int parent, uint32_t *ret_suffix)
+{
+	_Alignas(struct entry) char buf[4096];
+	const char *name = gpc_base_name(path);
+	unsigned n_seen = 0;
+	long n;
+
+	while ((n = syscall(SYS_getdents64, parent, buf, sizeof buf)) > 0)
+		for (long at = 0; at < n;) {
+			const struct entry *entry = (const void *)(buf + at);
+			int fd;
+
+			if (n_seen++ >= FOLDER_MAX_SEEN)
+				return -1;
+			*ret_suffix = suffix_of(entry->name, name);
+			fd = *ret_suffix ? gpc_own_folder_open(path, *ret_suffix) : -1;
+			if (fd >= 0)
+				return fd;
+			at += entry->size;
+		}
+	return -1;
+}
+
+static int open_parent(const char *path)
+{
+	char buf[MAX_PATH];
+
+	gpc_format(buf, sizeof buf, "%.*s", (int)(gpc_base_name(path) - path), path);
+	return open(buf, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int gpc_own_folder_make(const char *path)
+{
+	return make(path, 0);
+}
+
+int gpc_own_folder_make_random(const char *path, uint32_t *ret_suffix)
+{
+	int parent = open_parent(path);
+	int fd;
+
+	if (parent < 0)
+		return -1;
+	fd = find_random(path, parent, ret_suffix);
+	close(parent);
+	if (fd < 0 &&
+		getrandom(ret_suffix, sizeof *ret_suffix, GRND_NONBLOCK) == sizeof *ret_suffix)
+		fd = make(path, *ret_suffix |= 1);
+	return fd;
+}
