@@ -222,8 +222,8 @@ struct gpucache_counters {
 	uint64_t n_rescued;       /* requests that only the ladder made succeed */
 	uint64_t n_gc_segments;   /* segments returned by garbage collection, decay or trim */
 	uint64_t last_driver_malloc_ns;
-	uint64_t n_blocks;   /* live blocks of our segments now */
-	uint64_t n_segments; /* now */
+	uint64_t n_blocks;       /* live blocks of our segments now */
+	uint64_t n_segments;     /* now */
 	uint64_t one_stream_end; /* enum gpucache_one_stream_end; 0 before 1.4 */
 	uint64_t reserved[2];
 	/* Since 1.1: outside our segments, adding up to direct_bytes and host_bytes; n_rescued by rung. */

@@ -44,7 +44,7 @@ struct gpc_ladder {
 	void *arg;
 
 	/* Results. */
-	uint64_t sync_left_ms; /* of sync_ms */
+	uint64_t sync_left_ms;              /* of sync_ms */
 	uint64_t freed[GPUCACHE_MAX_RUNGS]; /* what each rung made free or gave back */
 	uint32_t n_tried;
 	uint32_t helped; /* 1 + index of the rung after which it succeeded; 0: none */

@@ -213,7 +213,8 @@ static bool apply_help(struct gpc_sim_config *config, const char *value);
 
 static const struct key keys[] = {
 	{ "gpu", KEY_OTHER, 0, apply_gpu,
-		"a GPU by name, `gpucache-run --sim list` lists them; sets memory, context and code" },
+		"a GPU by name, `gpucache-run --sim list` lists them; sets memory, context and "
+		"code" },
 	{ "memory", KEY_BYTES, AT(memory), NULL, "a device's memory, as cuMemGetInfo says (8GiB)" },
 	{ "devices", KEY_OTHER, 0, apply_devices, "how many devices, 0 to 16 (1)" },
 	{ "reserved", KEY_BYTES, AT(reserved), NULL,
@@ -222,7 +223,8 @@ static const struct key keys[] = {
 		"device memory that a context takes (300MiB)" },
 	{ "module", KEY_BYTES, AT(module_cost), NULL, "and a module of a context (2MiB)" },
 	{ "code", KEY_OTHER, 0, apply_code,
-		"measured: PyTorch's kernels, cuBLAS, NCCL ... take what they took on an H100 (none)" },
+		"measured: PyTorch's kernels, cuBLAS, NCCL ... take what they took on an H100 "
+		"(none)" },
 	{ "foreign", KEY_OTHER, 0, apply_foreign,
 		"BYTES[/PID[/NAME]]: another process on every device; may be repeated" },
 	{ "driver", KEY_OTHER, 0, apply_driver, "the driver's version, 12040 = 12.4 (13000)" },

@@ -7,14 +7,6 @@
 
 #include "sim/stream.h"
 
-/* ---- clocks ---- */
-
-static void join(struct gpc_sim_race_clock *clock, const struct gpc_sim_race_clock *other)
-{
-	for (unsigned i = 0; i < GPC_SIM_RACE_TRACKS; i++)
-		clock->at[i] = clock->at[i] > other->at[i] ? clock->at[i] : other->at[i];
-}
-
 static bool is_legacy(const struct gpc_sim_stream *stream)
 {
 	return stream == &stream->context->legacy;
@@ -77,6 +69,14 @@ static void *make_room(void *items, size_t n, size_t *room, size_t size)
 
 /* ---- violations ---- */
 
+void gpc_sim_race_note_locked(
+	struct gpc_sim_race *race, const struct gpc_sim_race_violation *violation)
+{
+	if (race->n_violations < GPC_SIM_RACE_KEPT)
+		race->violations[race->n_violations] = *violation;
+	race->n_violations++;
+}
+
 static void report_locked(struct gpc_sim_race *race, enum gpc_sim_race_kind kind,
 	const struct gpc_sim_race_touch *touch, struct gpc_sim_race_owner *owner)
 {
@@ -88,16 +88,14 @@ static void report_locked(struct gpc_sim_race *race, enum gpc_sim_race_kind kind
 	if (owner->is_reported)
 		return;
 	owner->is_reported = true;
-	if (race->n_violations < GPC_SIM_RACE_KEPT)
-		race->violations[race->n_violations] = (struct gpc_sim_race_violation){
-			.kind = kind,
-			.ptr = from,
-			.size = to - from,
-			.old_stream = touch->stream,
-			.old_owner = touch->stack,
-			.new_owner = owner->stack,
-		};
-	race->n_violations++;
+	gpc_sim_race_note_locked(race, &(struct gpc_sim_race_violation){
+					       .kind = kind,
+					       .ptr = from,
+					       .size = to - from,
+					       .old_stream = touch->stream,
+					       .old_owner = touch->stack,
+					       .new_owner = owner->stack,
+				       });
 }
 
 static bool is_touched(const struct gpc_sim_race_touch *touch, uint64_t ptr, uint64_t size)
@@ -299,41 +297,6 @@ uint64_t gpc_sim_race_n_violations(struct gpc_sim *sim)
 	return sim->race ? atomic_load(&sim->race->n_violations) : 0;
 }
 
-/* ---- the host reads ---- */
-
-void gpc_sim_race_freed(struct gpc_sim_context *context, struct gpc_sim_race_clock *before,
-	bool is_promised)
-{
-	struct gpc_sim_race *race = context->sim->race;
-
-	if (!before)
-		return;
-	if (is_promised) {
-		pthread_mutex_lock(&race->lock);
-		join(&context->race->freed, before);
-		pthread_mutex_unlock(&race->lock);
-	}
-	free(before);
-}
-
-void gpc_sim_race_host_reads(
-	struct gpc_sim_context *context, const struct gpc_sim_race_stack *stack)
-{
-	struct gpc_sim_race *race = context->sim->race;
-	const struct gpc_sim_race_touch nowhere = { 0 };
-	struct gpc_sim_race_owner reader = { .stack = *stack };
-	unsigned i = 0;
-
-	if (!race)
-		return;
-	pthread_mutex_lock(&race->lock);
-	while (i < GPC_SIM_RACE_TRACKS && context->race->freed.at[i] <= race->host.at[i])
-		i++;
-	if (i < GPC_SIM_RACE_TRACKS)
-		report_locked(race, GPC_SIM_RACE_READ, &nowhere, &reader);
-	pthread_mutex_unlock(&race->lock);
-}
-
 /* ---- contexts and streams ---- */
 
 bool gpc_sim_race_open_context(struct gpc_sim_context *context)
@@ -403,7 +366,7 @@ static void note_early_locked(
 	struct gpc_sim_race_track *track, const struct gpc_sim_effect *work, bool is_early)
 {
 	if (is_early)
-		join(&track->early, &track->stream->context->race->barrier);
+		gpc_sim_race_join(&track->early, &track->stream->context->race->barrier);
 	else if (work && work->kind == GPC_SIM_EFFECT_KERNEL)
 		track->early = track->clock;
 	track->is_early = is_early;
@@ -419,17 +382,17 @@ void gpc_sim_race_advance(
 		return;
 	pthread_mutex_lock(&race->lock);
 	struct gpc_sim_race_track *track = track_of(race, stream);
-	join(&track->clock, &context->race->barrier);
+	gpc_sim_race_join(&track->clock, &context->race->barrier);
 	if (is_legacy(stream))
-		join(&track->clock, &context->race->blocking);
+		gpc_sim_race_join(&track->clock, &context->race->blocking);
 	else if (is_blocking(stream))
-		join(&track->clock, &track_of(race, &context->legacy)->clock);
+		gpc_sim_race_join(&track->clock, &track_of(race, &context->legacy)->clock);
 	note_early_locked(track, work, is_early);
 	track->clock.at[stream->race_track] = ++track->n;
 	if (is_blocking(stream) && !is_legacy(stream))
-		join(&context->race->blocking, &track->clock);
-	join(&context->race->all, &track->clock);
-	join(&race->devices[context->device->ordinal], &track->clock);
+		gpc_sim_race_join(&context->race->blocking, &track->clock);
+	gpc_sim_race_join(&context->race->all, &track->clock);
+	gpc_sim_race_join(&race->devices[context->device->ordinal], &track->clock);
 	pthread_mutex_unlock(&race->lock);
 }
 
@@ -560,7 +523,7 @@ void gpc_sim_race_wait(struct gpc_sim_stream *stream, const struct gpc_sim_event
 		return;
 	pthread_mutex_lock(&race->lock);
 	if (event->race_clock)
-		join(&track_of(race, stream)->clock, event->race_clock);
+		gpc_sim_race_join(&track_of(race, stream)->clock, event->race_clock);
 	pthread_mutex_unlock(&race->lock);
 }
 
@@ -572,7 +535,7 @@ void gpc_sim_race_wait_context(struct gpc_sim_context *context, const struct gpc
 		return;
 	pthread_mutex_lock(&race->lock);
 	if (event->race_clock)
-		join(&context->race->barrier, event->race_clock);
+		gpc_sim_race_join(&context->race->barrier, event->race_clock);
 	pthread_mutex_unlock(&race->lock);
 }
 
@@ -580,70 +543,4 @@ void gpc_sim_race_close_event(struct gpc_sim_event *event)
 {
 	free(event->race_clock);
 	event->race_clock = NULL;
-}
-
-/* ---- what the host knows ---- */
-
-/* A copy of `clock`, joined with `more` unless that is NULL. */
-static struct gpc_sim_race_clock *copy_of(struct gpc_sim_race *race,
-	const struct gpc_sim_race_clock *clock, const struct gpc_sim_race_clock *more)
-{
-	struct gpc_sim_race_clock *copy = malloc(sizeof *copy);
-
-	if (!copy)
-		return NULL;
-	pthread_mutex_lock(&race->lock);
-	*copy = *clock;
-	if (more)
-		join(copy, more);
-	pthread_mutex_unlock(&race->lock);
-	return copy;
-}
-
-struct gpc_sim_race_clock *gpc_sim_race_of_event(const struct gpc_sim_event *event)
-{
-	struct gpc_sim_race *race = event->context->sim->race;
-	struct gpc_sim_race_clock *clock = NULL;
-
-	if (!race)
-		return NULL;
-	/* Another thread may be recording it for the first time. */
-	pthread_mutex_lock(&race->lock);
-	clock = event->race_clock;
-	pthread_mutex_unlock(&race->lock);
-	return clock ? copy_of(race, clock, NULL) : NULL;
-}
-
-struct gpc_sim_race_clock *gpc_sim_race_of_stream(const struct gpc_sim_stream *stream)
-{
-	const struct gpc_sim_context *context = stream->context;
-	struct gpc_sim_race *race = context->sim->race;
-
-	return race ? copy_of(race, &track_of(race, stream)->clock,
-			      is_legacy(stream) ? &context->race->blocking : NULL)
-		    : NULL;
-}
-
-struct gpc_sim_race_clock *gpc_sim_race_of_context(const struct gpc_sim_context *context)
-{
-	struct gpc_sim_race *race = context->sim->race;
-
-	return race ? copy_of(race, &context->race->all, NULL) : NULL;
-}
-
-struct gpc_sim_race_clock *gpc_sim_race_of_device(struct gpc_sim *sim, unsigned device)
-{
-	return sim->race ? copy_of(sim->race, &sim->race->devices[device], NULL) : NULL;
-}
-
-void gpc_sim_race_learn(struct gpc_sim *sim, struct gpc_sim_race_clock *clock, bool has_ended)
-{
-	if (!clock)
-		return;
-	if (has_ended) {
-		pthread_mutex_lock(&sim->race->lock);
-		join(&sim->race->host, clock);
-		pthread_mutex_unlock(&sim->race->lock);
-	}
-	free(clock);
 }

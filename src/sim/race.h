@@ -64,6 +64,13 @@ struct gpc_sim_race_clock {
 	uint32_t at[GPC_SIM_RACE_TRACKS];
 };
 
+static inline void gpc_sim_race_join(
+	struct gpc_sim_race_clock *clock, const struct gpc_sim_race_clock *other)
+{
+	for (unsigned i = 0; i < GPC_SIM_RACE_TRACKS; i++)
+		clock->at[i] = clock->at[i] > other->at[i] ? clock->at[i] : other->at[i];
+}
+
 /* Who: addresses of code, or what else the caller can read again, as the steps of a program. */
 struct gpc_sim_race_stack {
 	uint32_t n;
@@ -117,7 +124,7 @@ struct gpc_sim_race_track {
 	const struct gpc_sim_stream *stream; /* NULL: none */
 	bool is_used;                        /* the program submitted work */
 	uint32_t n;                          /* pieces of work so far */
-	bool is_early;                       /* the last of them is an early kernel, which comes behind `early` only */
+	bool is_early; /* the last of them is an early kernel, which comes behind `early` only */
 	struct gpc_sim_race_clock clock;
 	struct gpc_sim_race_clock early; /* of the kernel that early ones behind it overlap */
 };
@@ -165,8 +172,8 @@ void gpc_sim_race_expose(struct gpc_sim *sim, uint64_t ptr);
  * for who looks behind it, if that was promised.  Takes the clock.  And: the host reads, without a call, what
  * work of the context writes.
  */
-void gpc_sim_race_freed(struct gpc_sim_context *context, struct gpc_sim_race_clock *before,
-	bool is_promised);
+void gpc_sim_race_freed(
+	struct gpc_sim_context *context, struct gpc_sim_race_clock *before, bool is_promised);
 void gpc_sim_race_host_reads(
 	struct gpc_sim_context *context, const struct gpc_sim_race_stack *stack);
 
@@ -178,6 +185,10 @@ uint64_t gpc_sim_race_n_violations(struct gpc_sim *sim);
 /* ---- for the model: every one of these does nothing where no detector is attached ---- */
 
 void gpc_sim_race_destroy(struct gpc_sim *sim);
+
+/* Counts a violation, and keeps one of the first.  Lock: race->lock. */
+void gpc_sim_race_note_locked(
+	struct gpc_sim_race *race, const struct gpc_sim_race_violation *violation);
 
 /* False: no memory, or no track. */
 bool gpc_sim_race_open_context(struct gpc_sim_context *context);

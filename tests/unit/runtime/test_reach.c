@@ -309,8 +309,7 @@ int main(void)
 		cmocka_unit_test(a_copy_joins_the_fences_of_the_memory_it_touches),
 		cmocka_unit_test(with_one_context_copies_look_at_nothing),
 		cmocka_unit_test(the_reason_why_one_stream_orders_reuse_no_more_is_kept),
-		cmocka_unit_test(
-			where_the_host_reaches_the_memory_every_block_waits_for_its_fence),
+		cmocka_unit_test(where_the_host_reaches_the_memory_every_block_waits_for_its_fence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,67 +23,6 @@ static void work_of_one_stream_runs_one_after_another(void **state)
 	assert_int_equal(bytes_at(ptr)[0], 2);
 }
 
-static struct gpc_sim_effect *early_kernel_of(uint64_t ns, uint64_t ptr, int value)
-{
-	struct gpc_sim_effect *effect = kernel_of(ns, ptr, 1, value);
-
-	effect->is_early = true;
-	return effect;
-}
-
-static void an_early_kernel_runs_beside_the_one_ahead_of_it_and_what_follows_is_behind_both(
-	void **state)
-{
-	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
-	uint64_t ptr = take(512);
-
-	(void)state;
-	busy(stream, 1 * MS);
-	submit(stream, kernel_of(5 * MS, ptr, 1, 1));
-	submit(stream, early_kernel_of(2 * MS, ptr, 2));
-	submit(stream, early_kernel_of(1 * MS, ptr + 1, 3)); /* beside both */
-	submit(stream, fill_of(1 * MS, ptr + 2, 1, 4));
-	pass(2 * MS);
-	assert_memory_equal(bytes_at(ptr), "\0\3\0", 3);
-	pass(1 * MS);
-	assert_memory_equal(bytes_at(ptr), "\2\3\0", 3);
-	pass(3 * MS);
-	assert_memory_equal(bytes_at(ptr), "\1\3\0", 3); /* overwritten by the older one */
-	pass(1 * MS);
-	assert_memory_equal(bytes_at(ptr), "\1\3\4", 3);
-	assert_int_equal(time_to_sync(), 0);
-}
-
-static void an_early_kernel_behind_anything_but_a_kernel_is_an_ordinary_one(void **state)
-{
-	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
-	struct gpc_sim_event *event = event_create();
-	uint64_t ptr = take(512);
-
-	(void)state;
-	submit(stream, kernel_of(5 * MS, ptr, 1, 1));
-	assert_int_equal(gpc_sim_stream_record(stream, event), CUDA_SUCCESS);
-	submit(stream, early_kernel_of(1 * MS, ptr, 2));
-	busy(stream, 2 * MS);
-	submit(stream, early_kernel_of(1 * MS, ptr, 3));
-	assert_int_equal(time_to_sync(), 9 * MS);
-	assert_int_equal(bytes_at(ptr)[0], 3);
-}
-
-static void an_early_kernel_is_behind_what_its_context_waits_for(void **state)
-{
-	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
-	struct gpc_sim_event *event = event_create();
-	uint64_t ptr = take(512);
-
-	(void)state;
-	submit(stream, kernel_of(5 * MS, ptr, 1, 1));
-	assert_int_equal(gpc_sim_context_record(context, event), CUDA_SUCCESS);
-	assert_int_equal(gpc_sim_context_wait(context, event), CUDA_SUCCESS);
-	submit(stream, early_kernel_of(1 * MS, ptr, 2));
-	assert_int_equal(time_to_sync(), 6 * MS);
-}
-
 static void streams_that_do_not_wait_run_at_the_same_time(void **state)
 {
 	(void)state;
@@ -544,20 +483,6 @@ static void a_free_waits_for_every_context_of_the_device_and_for_no_other_device
 	gpc_sim_context_destroy(elsewhere);
 }
 
-static void a_free_waits_for_the_memorys_own_context_alone_where_that_is_asked_for(void **state)
-{
-	struct gpc_sim_context *beside = context_on(0);
-	uint64_t ptr = take(512);
-
-	(void)state;
-	sim->config.free_waits_alone = true;
-	busy(&context->legacy, 2 * MS);
-	busy(&beside->legacy, 4 * MS);
-	assert_int_equal(gpc_sim_mem_free(sim, ptr), CUDA_SUCCESS);
-	assert_int_equal(now() - GPC_SIM_CLOCK_START, 2 * MS);
-	gpc_sim_context_destroy(beside);
-}
-
 static void only_the_start_of_a_living_allocation_of_any_context_can_be_freed(void **state)
 {
 	struct gpc_sim_context *other = context_on(0);
@@ -633,9 +558,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(work_of_one_stream_runs_one_after_another),
-		TEST(an_early_kernel_runs_beside_the_one_ahead_of_it_and_what_follows_is_behind_both),
-		TEST(an_early_kernel_behind_anything_but_a_kernel_is_an_ordinary_one),
-		TEST(an_early_kernel_is_behind_what_its_context_waits_for),
 		TEST(streams_that_do_not_wait_run_at_the_same_time),
 		TEST(an_idle_stream_starts_work_now_and_not_when_it_last_ended),
 		TEST(the_legacy_stream_waits_for_every_blocking_stream),
@@ -666,7 +588,6 @@ int main(void)
 		TEST(a_request_that_does_not_fit_leaves_the_output_alone),
 		TEST(an_allocation_finds_what_an_asynchronous_free_gave_back),
 		TEST(a_free_waits_for_every_context_of_the_device_and_for_no_other_device),
-		TEST(a_free_waits_for_the_memorys_own_context_alone_where_that_is_asked_for),
 		TEST(only_the_start_of_a_living_allocation_of_any_context_can_be_freed),
 		TEST(no_work_of_threads_that_share_a_stream_overlaps_in_it),
 	};
