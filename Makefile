@@ -102,7 +102,7 @@ obj = $(patsubst %.c,$(B)/%.o,$(1))
 ##### Files (found, never listed: a new file needs no edit here) #####
 
 CORE_SRCS    := $(sort $(wildcard $(addprefix src/,$(addsuffix /*.c,base config driver alloc stats stack record oom))))
-RUNTIME_SRCS := $(sort $(wildcard src/runtime/*.c))
+RUNTIME_SRCS := $(sort $(wildcard src/runtime/*.c src/runtime/*/*.c))
 PRELOAD_SRCS := $(sort $(wildcard preload/*.c))
 AUDIT_SRCS   := preload/audit/audit.c
 FORMAT_SRCS  := $(sort $(wildcard src/format/*.c))
@@ -118,8 +118,8 @@ CONF_TESTS   := $(sort $(wildcard tests/conformance/test_*.c))
 PROVE_TESTS  := $(sort $(wildcard tests/prove/prove_*.c))
 PROVE_SRCS   := $(filter-out $(PROVE_TESTS),$(sort $(wildcard tests/prove/*.c)))
 BENCH_SRCS   := $(sort $(wildcard tests/bench/bench_*.c))
-FORMATTED    := $(sort $(wildcard include/*.h $(addsuffix /*.[ch],$(wildcard src/* preload preload/* tools/* tests/* tests/*/*))))
-HEADERS      := $(sort $(filter-out src/base/banned.h src/simcuda/%,$(wildcard include/*.h src/*/*.h preload/*.h tools/*/*.h)))
+FORMATTED    := $(sort $(wildcard include/*.h $(addsuffix /*.[ch],$(wildcard src/* src/runtime/* preload preload/* tools/* tests/* tests/*/*))))
+HEADERS      := $(sort $(filter-out src/base/banned.h src/simcuda/%,$(wildcard include/*.h src/*/*.h src/runtime/*/*.h preload/*.h tools/*/*.h)))
 
 LIB_SO     := $(B)/libgpucache.so
 LIB_A      := $(B)/libgpucache.a

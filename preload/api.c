@@ -6,11 +6,14 @@
  * Nothing here calls a function that we export: a program may be linked so that the driver's own is
  * found first.
  */
-#include "gpucache.h"
-
+#include "runtime/process/api.h"
 #include "base/thread.h"
+#include "gpucache.h"
 #include "preload/shapes.h"
 #include "preload/torch.h"
+#include "runtime/memory.h"
+#include "runtime/process/enter.h"
+#include "runtime/process/tags.h"
 
 static CUdeviceptr address_of(void *ptr)
 {

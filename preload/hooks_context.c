@@ -5,6 +5,12 @@
  * be somebody else's.  Only of a release nobody knows before whether it is the last.
  */
 #include "preload/real.h"
+#include "runtime/context/contexts.h"
+#include "runtime/context/green.h"
+#include "runtime/context/reach.h"
+#include "runtime/ledger/implicit.h"
+#include "runtime/ledger/pools.h"
+#include "runtime/process/enter.h"
 
 CUresult gpc_hook_error(CUresult result)
 {

@@ -5,6 +5,10 @@
  * the ladder.
  */
 #include "preload/shapes.h"
+#include "runtime/context/contexts.h"
+#include "runtime/context/reach.h"
+#include "runtime/ledger/implicit.h"
+#include "runtime/process/enter.h"
 
 #define THE_CURRENT_CONTEXT (-1)
 

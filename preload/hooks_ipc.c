@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that leaves the process by handle, memory of others that comes in, and what is told of ranges. */
 #include "preload/real.h"
+#include "runtime/context/contexts.h"
+#include "runtime/context/reach.h"
+#include "runtime/export/ipc.h"
+#include "runtime/process/enter.h"
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {

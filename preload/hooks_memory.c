@@ -2,6 +2,8 @@
 /* Memory: device, pinned host, and what the program is told of how much is free. */
 #include "preload/per_thread.h"
 #include "preload/shapes.h"
+#include "runtime/memory.h"
+#include "runtime/process/enter.h"
 
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {

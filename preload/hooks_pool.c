@@ -2,6 +2,11 @@
 /* Stream-ordered memory, the driver's pools, and graphs, which own the memory of their nodes. */
 #include "preload/per_thread.h"
 #include "preload/shapes.h"
+#include "runtime/context/streams.h"
+#include "runtime/export/ipc.h"
+#include "runtime/ledger/pools.h"
+#include "runtime/process/enter.h"
+#include "runtime/rescue/rescue.h"
 
 /* What NULL means as a stream of a _ptsz function. */
 static CUstream per_thread(CUstream stream)

@@ -6,6 +6,9 @@
  * memory of another one may be among them.
  */
 #include "preload/per_thread.h"
+#include "runtime/context/contexts.h"
+#include "runtime/context/reach.h"
+#include "runtime/context/streams.h"
 
 /* Most processes have one context, and nothing to look for. */
 static inline bool has_many_contexts(void)

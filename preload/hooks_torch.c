@@ -15,6 +15,8 @@
 #include <string.h>
 
 #include "preload/real.h"
+#include "runtime/ledger/tensors.h"
+#include "runtime/process/enter.h"
 
 /* c10::Device */
 struct device {

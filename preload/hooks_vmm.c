@@ -2,6 +2,11 @@
 /* Physical memory and its mappings, multicast objects, and what gives memory to others. */
 #include "preload/shapes.h"
 #include "preload/torch.h"
+#include "runtime/context/reach.h"
+#include "runtime/export/ipc.h"
+#include "runtime/ledger/physical.h"
+#include "runtime/ledger/track.h"
+#include "runtime/process/enter.h"
 
 /* In the books, and held by its creator.  Such memory needs no current context. */
 static CUresult create(struct gpc_passed_call *call, const CUmemGenericAllocationHandle *handle,

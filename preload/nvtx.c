@@ -11,11 +11,11 @@
  * Handles of domains and strings are the ids of stack/tags.h.  Ranges that may begin and end in
  * different threads (nvtxRangeStart) say nothing about who allocates, and are not tags.
  */
-#include "preload/nvtx_abi.h"
-
 #include "base/text.h"
 #include "base/thread.h"
+#include "preload/nvtx_abi.h"
 #include "preload/real.h"
+#include "runtime/process/tags.h"
 
 /* More than a tag keeps: domain and name. */
 #define NAME_SIZE 160

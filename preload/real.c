@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/real.h"
+#include "runtime/process/enter.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

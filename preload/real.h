@@ -15,7 +15,8 @@
 #include <stdbool.h>
 
 #include "driver/cuda_fns.h"
-#include "runtime/runtime.h"
+#include "runtime/context/barrier.h"
+#include "runtime/process/enter.h"
 
 #define HOOK(name, since, gets, params, args) CUresult(*name) params;
 struct gpc_real {

@@ -15,6 +15,9 @@
 #define GPC_PRELOAD_SHAPES_H
 
 #include "preload/real.h"
+#include "runtime/context/contexts.h"
+#include "runtime/ledger/track.h"
+#include "runtime/process/enter.h"
 
 #define LIST(...) __VA_ARGS__
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+#include "gpucache.h"
+#include "preload/real.h"
 #include "preload/torch.h"
+#include "runtime/memory.h"
+#include "runtime/process/api.h"
+#include "runtime/process/enter.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
-
-#include "base/text.h"
-#include "gpucache.h"
-#include "preload/real.h"
 
 /* c10::SourceLocation */
 struct source {

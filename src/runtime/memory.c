@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plain device memory: answered from the pool of the current context. */
+#include "runtime/memory.h"
+
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "runtime/internal.h"
+#include "runtime/context/contexts.h"
+#include "runtime/context/streams.h"
+#include "runtime/export/ipc.h"
+#include "runtime/ledger/observe.h"
+#include "runtime/ledger/tensors.h"
+#include "runtime/ledger/track.h"
+#include "runtime/process/stacks.h"
+#include "runtime/process/state.h"
+#include "runtime/rescue/rescue.h"
 #include "stats/counters.h"
 
 /* Statuses that mean "not through the pool": the driver is asked as if we were not there. */
@@ -369,23 +379,4 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 	left = gpc_bytes_less(gpc_bytes_add(limit, returnable), atomic_load(&budget->used_bytes));
 	left -= left % GPC_SEGMENT_ALIGN;
 	*available = left < *available ? left : *available;
-}
-
-void gpc_runtime_leaves_order(CUdeviceptr ptr)
-{
-	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
-
-	if (pool)
-		gpc_reach_end_one_stream(
-			(struct gpc_context *)pool, GPUCACHE_ONE_STREAM_END_EXPORT);
-}
-
-void gpc_runtime_exported(CUdeviceptr ptr)
-{
-	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
-	gpc_devptr base = 0;
-
-	gpc_runtime_leaves_order(ptr);
-	if (pool)
-		(void)!gpc_pool_export(pool, ptr, &base);
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # check_layers.sh LAYERS FOLDER...: every #include "..." obeys LAYERS.
 #
-# A file of src/x/ belongs to layer x; a file elsewhere to the layer named as its folder (preload,
+# A file of src/x/ or src/x/y/ belongs to layer x; a file elsewhere to the layer named as its folder (preload,
 # tools/y).  Within src an include is written "folder/file.h".  Any file may include the public
 # headers of include/, and headers of its own folder.
 set -eu
@@ -13,6 +13,12 @@ find "$@" -name '*.[ch]' -o -name '*.def' | sort | xargs grep -Hn '^[ 	]*#[ 	]*i
 function wrong(text) {
 	print text
 	bad = 1
+}
+# A folder that LAYERS does not name is a room of the one above it.
+function layer_of(folder) {
+	while (!(folder in known) && folder ~ /\//)
+		sub(/\/[^\/]*$/, "", folder)
+	return folder
 }
 BEGIN {
 	while ((getline line < layers) > 0) {
@@ -43,6 +49,7 @@ BEGIN {
 	in_src = sub(/^src\//, "", layer)
 	if (!in_src && layer !~ /^tools\//)
 		sub(/\/.*/, "", layer)
+	layer = layer_of(layer)
 	if (!(layer in known)) {
 		wrong(where ": " layers " has no line for " layer)
 		next
@@ -57,6 +64,7 @@ BEGIN {
 	target = what
 	sub(/^src\//, "", target)
 	sub(/\/[^\/]*$/, "", target)
+	target = layer_of(target)
 	if (target != layer && target != own && !((layer, target) in may))
 		wrong(where ": " layer " may not include " what)
 }

@@ -3,6 +3,11 @@
 #include <math.h>
 #include <pthread.h>
 
+#include "runtime/context/streams.h"
+#include "runtime/memory.h"
+#include "runtime/process/api.h"
+#include "runtime/process/enter.h"
+#include "runtime/process/state.h"
 #include "world.h"
 
 #define LONG_NS (UINT64_C(400) * 1000 * 1000)

@@ -3,6 +3,13 @@
  * The order of cudaFree on the device (alloc/barrier.h), as the hooks ask for it.  The clock is virtual: work of an
  * hour ends only where somebody waits for it on the host.
  */
+#include "runtime/context/barrier.h"
+#include "runtime/context/green.h"
+#include "runtime/context/reach.h"
+#include "runtime/context/streams.h"
+#include "runtime/export/ipc.h"
+#include "runtime/ledger/observe.h"
+#include "runtime/process/enter.h"
 #include "world.h"
 
 #define HOUR_NS (UINT64_C(3600) * 1000 * 1000 * 1000)
@@ -300,10 +307,9 @@ static void overlaps(void)
 	gpc_runtime_overlap_used();
 	gpc_runtime_leave();
 	CHECK(gpc_runtime_overlap_seen && !world_context()->pool.fences.is_one_stream);
-	CHECK(is_running(CU_STREAM_LEGACY) == (world_context()->pool.drv->ops->fence_wait(
-						       world_context()->pool.drv,
-						       world_context()->pool.fences.one_stream_end) ==
-						      GPC_OK));
+	CHECK(is_running(CU_STREAM_LEGACY) ==
+		(world_context()->pool.drv->ops->fence_wait(world_context()->pool.drv,
+			 world_context()->pool.fences.one_stream_end) == GPC_OK));
 	world_reset(); /* a context that comes later knows from the first line on */
 	CHECK(!world_context()->pool.fences.is_one_stream);
 }

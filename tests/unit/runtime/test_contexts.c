@@ -4,6 +4,9 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "runtime/context/contexts.h"
+#include "runtime/process/enter.h"
+#include "runtime/process/state.h"
 #include "world.h"
 
 static void by_handle(void)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "oom/holder_rows.h"
+#include "runtime/process/state.h"
+#include "runtime/rescue/holders.h"
 #include "world.h"
 
 /* The stack that holds most of the device, with its history. */

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 
+#include "runtime/context/contexts.h"
+#include "runtime/ledger/implicit.h"
+#include "runtime/ledger/track.h"
+#include "runtime/memory.h"
+#include "runtime/process/enter.h"
+#include "runtime/process/state.h"
 #include "world.h"
 
 /* The test `name` runs `body` in a child under that GPUSIM. */

@@ -4,7 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/ipc_registry.h"
+#include "runtime/export/ipc.h"
+#include "runtime/export/ipc_registry.h"
+#include "runtime/process/enter.h"
+#include "runtime/process/state.h"
 #include "world.h"
 
 #define CONF "stacks:off,record:off"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/ipc_registry.h"
+#include "runtime/export/ipc_registry.h"
 
 #include <fcntl.h>
 #include <signal.h>

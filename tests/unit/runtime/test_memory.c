@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/context/streams.h"
+#include "runtime/memory.h"
+#include "runtime/process/api.h"
+#include "runtime/process/enter.h"
 #include "world.h"
 
 static void in_and_out(void)

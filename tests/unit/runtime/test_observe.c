@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "format/recording.h"
+#include "runtime/ledger/observe.h"
+#include "runtime/process/state.h"
 #include "world.h"
 
 static const struct gpucache_event *event(unsigned back)

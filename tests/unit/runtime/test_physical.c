@@ -2,6 +2,10 @@
 #include <pthread.h>
 
 #include "base/metamem.h"
+#include "runtime/ledger/physical.h"
+#include "runtime/ledger/track.h"
+#include "runtime/process/enter.h"
+#include "runtime/process/state.h"
 #include "world.h"
 
 static _Thread_local CUmemGenericAllocationHandle handle;

@@ -2,6 +2,14 @@
 /* The driver's pools and the memory of graphs, as the books see them. */
 #include <pthread.h>
 
+#include "runtime/context/contexts.h"
+#include "runtime/context/streams.h"
+#include "runtime/export/ipc.h"
+#include "runtime/ledger/pools.h"
+#include "runtime/ledger/track.h"
+#include "runtime/process/enter.h"
+#include "runtime/process/state.h"
+#include "runtime/rescue/rescue.h"
 #include "world.h"
 
 #define SLAB (32 * MIB) /* what the simulated driver reserves at once */

@@ -2,6 +2,11 @@
 #include <unistd.h>
 
 #include "base/balance.h"
+#include "runtime/context/streams.h"
+#include "runtime/ledger/track.h"
+#include "runtime/process/enter.h"
+#include "runtime/process/state.h"
+#include "runtime/rescue/rescue.h"
 #include "world.h"
 
 #define LONG_NS (UINT64_C(30) * 1000 * 1000)

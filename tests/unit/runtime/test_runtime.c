@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/process/enter.h"
+#include "runtime/process/state.h"
 #include "world.h"
 
 static const struct gpc_runtime_loader *no_loader(void)

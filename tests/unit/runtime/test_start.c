@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <unistd.h>
 
+#include "runtime/process/stacks.h"
+#include "runtime/process/state.h"
 #include "world.h"
 
 static void start_and_say_nothing(void)

@@ -5,6 +5,10 @@
 #include <unistd.h>
 
 #include "base/thread.h"
+#include "runtime/ledger/track.h"
+#include "runtime/process/enter.h"
+#include "runtime/process/state.h"
+#include "runtime/process/tags.h"
 #include "world.h"
 
 static void push(const char *name)

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/ledger/tensors.h"
+#include "runtime/process/enter.h"
+#include "runtime/process/state.h"
 #include "world.h"
 
 #define CONF "stacks:all"

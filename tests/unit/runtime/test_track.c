@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/context/contexts.h"
+#include "runtime/ledger/track.h"
+#include "runtime/process/enter.h"
+#include "runtime/process/state.h"
 #include "world.h"
 
 static CUdeviceptr managed;

@@ -6,6 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/context/contexts.h"
+#include "runtime/context/streams.h"
+#include "runtime/ledger/track.h"
+#include "runtime/memory.h"
+#include "runtime/process/enter.h"
+#include "runtime/process/state.h"
+
 #undef CHECK
 #define CHECK(condition) \
 	((condition) ? (void)0 : world_fail(unit_at.file, unit_at.line, #condition))

@@ -16,7 +16,8 @@
 #define GPC_TESTS_UNIT_RUNTIME_WORLD_H
 
 #include "base/counters.h"
-#include "runtime/internal.h"
+#include "driver/cuda_fns.h"
+#include "runtime/process/state.h"
 #include "stats/counters.h"
 #include "unit.h"
 

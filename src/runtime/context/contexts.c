@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contexts: one pool for each context and generation.
+ *
+ * A handle is found without a lock: an open-addressed table of atomic pointers that only grow.
+ * When a context dies its pool forgets everything and the object is marked gone; when the driver
+ * uses the handle again (a primary context keeps its handle over a reset) a new object takes the
+ * place in the table, with the next generation.  The old object is kept: a thread may still be
+ * looking at it.
+ */
+#include "runtime/context/contexts.h"
+
+#include "base/log.h"
+#include "base/metamem.h"
+#include "driver/sticky.h"
+#include "runtime/context/green.h"
+#include "runtime/context/reach.h"
+#include "runtime/context/streams.h"
+#include "runtime/export/ipc.h"
+#include "runtime/ledger/observe.h"
+#include "runtime/ledger/track.h"
+#include "runtime/process/state.h"
+#include "stats/counters.h"
+
+bool gpc_runtime_many_contexts;
+
+/*
+ * Pools that a program makes by making or resetting contexts again and again; beyond that it runs
+ * uncached, and is told so.
+ */
+#define MAX_GENERATIONS 1024
+
+#define TABLE_SLOTS (MAX_GENERATIONS * 2)
+
+static struct {
+	_Atomic(struct gpc_context *) slots[TABLE_SLOTS];
+	uint32_t n_made;
+	bool was_full_said;
+} table;
+
+static uint32_t home(CUcontext handle)
+{
+	return (uint32_t)(((uint64_t)(uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15)) >> 40) %
+	       TABLE_SLOTS;
+}
+
+/* The slot of this handle, or the empty one where it belongs; NULL: the table is full. */
+static _Atomic(struct gpc_context *) *slot_of(CUcontext handle)
+{
+	uint32_t i = home(handle);
+
+	for (uint32_t n = 0; n < TABLE_SLOTS; n++, i = (i + 1) % TABLE_SLOTS) {
+		const struct gpc_context *context =
+			atomic_load_explicit(&table.slots[i], memory_order_acquire);
+
+		if (!context || context->handle == handle)
+			return &table.slots[i];
+	}
+	return NULL;
+}
+
+static uint64_t pending_limit(const struct gpc_device *device)
+{
+	uint64_t part = device->known.total_bytes / 16;
+
+	if (gpc_runtime.config.pending_limit)
+		return gpc_runtime.config.pending_limit;
+	return part > 64 * GPC_MIB ? part : 64 * GPC_MIB;
+}
+
+/* cuCtxRecordEvent and cuCtxWaitEvent: a driver may export what it does not know yet. */
+#define FIRST_WITH_BARRIERS 12050
+
+static bool may_have_barriers(void)
+{
+	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
+	int version = 0;
+
+	return gpc_runtime.config.free_order == GPC_FREE_ORDER_DEVICE && fns->cuCtxRecordEvent &&
+	       fns->cuCtxWaitEvent && !fns->cuDriverGetVersion(&version) &&
+	       version >= FIRST_WITH_BARRIERS;
+}
+
+/* The host reads and writes the device's memory by its own addresses (Grace): behind no stream and no event. */
+static bool is_host_near(const struct gpc_device *device)
+{
+	__typeof__(gpc_runtime.fns->cuDeviceGetAttribute) ask =
+		gpc_runtime.fns->cuDeviceGetAttribute;
+	int by_pages = 0;
+	int directly = 0;
+
+	if (!ask)
+		return false;
+	(void)!ask(&by_pages, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
+		(CUdevice)device->ordinal);
+	(void)!ask(&directly, CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
+		(CUdevice)device->ordinal);
+	return by_pages || directly;
+}
+
+/* Why the one-stream rule does not hold in a new context; HOLDS: it does.  Lock: runtime.lock. */
+static enum gpucache_one_stream_end one_stream_end(const struct gpc_device *device)
+{
+	if (is_host_near(device))
+		return GPUCACHE_ONE_STREAM_END_HOST;
+	if (!gpc_runtime.saw_start || atomic_load(&gpc_runtime.has_missed))
+		return GPUCACHE_ONE_STREAM_END_UNSEEN;
+	if (gpc_runtime.is_per_thread_used)
+		return GPUCACHE_ONE_STREAM_END_PER_THREAD;
+	if (gpc_green_is_used())
+		return GPUCACHE_ONE_STREAM_END_GREEN;
+	if (gpc_runtime.is_overlap_used)
+		return GPUCACHE_ONE_STREAM_END_OVERLAP;
+	return GPUCACHE_ONE_STREAM_HOLDS;
+}
+
+static void init_context(struct gpc_context *context, struct gpc_device *device, uint32_t index,
+	struct gpucache_counters *counters)
+{
+	const struct gpc_config *config = &gpc_runtime.config;
+	enum gpucache_one_stream_end end = one_stream_end(device);
+	struct gpc_pool_params params = {
+		.max_split_size = (uint64_t)config->max_split_size_mb * GPC_MIB,
+		.roundup_divisions = (uint32_t)config->roundup_power2_divisions,
+		.gc_threshold_ppm = config->garbage_collection_threshold,
+		.pending_limit = pending_limit(device),
+		.decay_ns = config->decay_ms * UINT64_C(1000000),
+		.is_one_stream = end == GPUCACHE_ONE_STREAM_HOLDS,
+		.has_barriers = may_have_barriers(),
+	};
+
+	context->device = device;
+	gpc_cuda_driver_init(&context->drv, gpc_runtime.fns, context->handle);
+	gpc_pool_init(&context->pool, &gpc_runtime.heap, &context->drv.base, &device->budget,
+		&params, device->ordinal, index, counters);
+	gpc_counter_set(&context->pool.counters->one_stream_end, end);
+	/* Who uses memory without any call waits for no event either. */
+	if (end == GPUCACHE_ONE_STREAM_END_HOST)
+		gpc_fences_expect_peer(&context->pool.fences);
+}
+
+static void say_full(void)
+{
+	if (!table.was_full_said)
+		gpc_log("too many contexts (%u at a time on a device, %u in all): memory of new "
+			"ones is "
+			"passed to the driver, neither cached nor recorded.",
+			GPC_MAX_CONTEXTS, MAX_GENERATIONS);
+	table.was_full_said = true;
+}
+
+/* `record_handle` is what stands for it in the recording.  Lock: runtime.lock. */
+static struct gpc_context *add_locked(
+	struct gpc_device *device, CUcontext handle, uint64_t record_handle, uint32_t generation)
+{
+	struct gpc_context *context;
+	struct gpucache_counters *counters;
+	uint32_t index = 0;
+
+	if (table.n_made == MAX_GENERATIONS ||
+		atomic_load(&device->n_contexts) == GPC_MAX_CONTEXTS) {
+		say_full();
+		return NULL;
+	}
+	context = gpc_metamem_map(sizeof *context);
+	if (!context)
+		return NULL;
+	context->handle = handle;
+	context->generation = generation;
+	counters = gpc_record_counters_take(
+		&gpc_runtime.record, record_handle, generation, device->ordinal, &index);
+	init_context(context, device, index, counters);
+	if (handle && table.n_made++ > 0)
+		gpc_runtime_context_created();
+	device->contexts[atomic_load(&device->n_contexts)] = context;
+	atomic_fetch_add(&device->n_contexts, 1);
+	return context;
+}
+
+/* The current context's device is asked from the driver, so `handle` must be current. */
+static struct gpc_context *make_locked(CUcontext handle, const struct gpc_context *old)
+{
+	CUdevice ordinal = 0;
+
+	if (gpc_runtime.fns->cuCtxGetDevice(&ordinal) || ordinal < 0 ||
+		(uint32_t)ordinal >= gpc_runtime.n_devices)
+		return NULL;
+	return add_locked(&gpc_runtime.devices[ordinal], handle, (uint64_t)(uintptr_t)handle,
+		old ? old->generation + 1 : 1);
+}
+
+/*
+ * Room among the device's contexts for a new generation.  All that are gone go: their counters
+ * may be given to it.
+ */
+static void drop_gone_locked(void)
+{
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_device *device = &gpc_runtime.devices[d];
+		uint32_t n = atomic_load(&device->n_contexts);
+
+		for (uint32_t i = n; i-- > 0;) {
+			const struct gpc_context *context = device->contexts[i];
+
+			/* Whoever sums up now may miss one, and never counts one twice. */
+			if (atomic_load(&context->is_gone))
+				device->contexts[i] = atomic_exchange(&device->contexts[--n], NULL);
+		}
+		atomic_store(&device->n_contexts, n);
+	}
+}
+
+struct gpc_context *gpc_context_get(CUcontext handle)
+{
+	_Atomic(struct gpc_context *) *slot = slot_of(handle);
+	struct gpc_context *context =
+		slot ? atomic_load_explicit(slot, memory_order_acquire) : NULL;
+	CUcontext current = NULL;
+	bool is_new = false;
+
+	if (context && !atomic_load_explicit(&context->is_gone, memory_order_acquire))
+		return context;
+	if (!slot || gpc_runtime.fns->cuCtxGetCurrent(&current) || current != handle)
+		return NULL;
+	handle = gpc_green_owner(handle);
+	if (!handle)
+		return NULL;
+	gpc_lock_take(&gpc_runtime.lock);
+	slot = slot_of(handle);
+	context = slot ? atomic_load(slot) : NULL;
+	if (slot && (!context || atomic_load(&context->is_gone))) {
+		drop_gone_locked();
+		context = make_locked(handle, context);
+		is_new = context != NULL;
+		if (context)
+			atomic_store_explicit(slot, context, memory_order_release);
+	}
+	gpc_lock_release(&gpc_runtime.lock);
+	if (is_new)
+		gpc_observe_context(context, 1);
+	return context;
+}
+
+struct gpc_context *gpc_context_current(void)
+{
+	CUcontext handle = NULL;
+
+	if (gpc_runtime.fns->cuCtxGetCurrent(&handle) || !handle)
+		return NULL;
+	return gpc_context_get(handle);
+}
+
+struct gpc_context *gpc_context_owner(struct gpc_device *device)
+{
+	struct gpc_context *owner = atomic_load_explicit(&device->owner, memory_order_acquire);
+
+	if (owner)
+		return owner;
+	gpc_lock_take(&gpc_runtime.lock);
+	owner = atomic_load(&device->owner);
+	if (!owner) {
+		drop_gone_locked();
+		owner = add_locked(device, NULL, GPUCACHE_NO_CONTEXT, 1);
+		atomic_store_explicit(&device->owner, owner, memory_order_release);
+	}
+	gpc_lock_release(&gpc_runtime.lock);
+	return owner;
+}
+
+struct gpc_context *gpc_context_on(struct gpc_device *device)
+{
+	struct gpc_context *current = gpc_context_current();
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+
+	if (current && current->device == device)
+		return current;
+	/* Its first member. */
+	return gpc_device_pools(device, pools) ? (struct gpc_context *)pools[0] : NULL;
+}
+
+struct gpc_context *gpc_context_visit(CUcontext handle)
+{
+	struct gpc_context *context;
+	CUcontext popped;
+
+	if (gpc_runtime.fns->cuCtxPushCurrent_v2(handle))
+		return NULL;
+	context = gpc_context_get(handle);
+	(void)gpc_runtime.fns->cuCtxPopCurrent_v2(&popped);
+	return context;
+}
+
+static struct gpc_context *find_own(CUcontext handle)
+{
+	_Atomic(struct gpc_context *) *slot = slot_of(handle);
+	struct gpc_context *context = slot ? atomic_load(slot) : NULL;
+
+	return context && !atomic_load(&context->is_gone) ? context : NULL;
+}
+
+struct gpc_context *gpc_context_find(CUcontext handle)
+{
+	struct gpc_context *context = find_own(handle);
+	CUcontext primary = context ? NULL : gpc_green_find(handle);
+
+	return primary ? find_own(primary) : context;
+}
+
+/* Fences of another context's memory stand for its work. */
+static bool is_member_elsewhere(const struct gpc_context *context)
+{
+	bool is_member = false;
+
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
+
+		for (uint32_t i = 0; i < n; i++) {
+			gpc_lock_take(&pools[i]->lock);
+			is_member |= pools[i] != &context->pool &&
+				     gpc_fences_has_member(&pools[i]->fences, &context->drv.base);
+			gpc_lock_release(&pools[i]->lock);
+		}
+	}
+	return is_member;
+}
+
+/*
+ * Its work and its events end with it; a fence that still asked it would never pass.  The work ends first: the
+ * driver waits for it in the call that follows, and until then the others' fences would pass without it.
+ */
+static void leave_fences(struct gpc_context *context)
+{
+	if (is_member_elsewhere(context))
+		(void)!context->drv.base.ops->context_sync(&context->drv.base);
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_device *device = &gpc_runtime.devices[d];
+
+		gpc_lock_take(&gpc_runtime.lock);
+		for (uint32_t i = 0; i < atomic_load(&device->n_contexts); i++) {
+			struct gpc_pool *pool = &device->contexts[i]->pool;
+
+			gpc_lock_take(&pool->lock);
+			gpc_fences_remove_member(&pool->fences, &context->drv.base);
+			gpc_lock_release(&pool->lock);
+		}
+		gpc_lock_release(&gpc_runtime.lock);
+	}
+}
+
+static void forget(CUcontext handle)
+{
+	struct gpc_context *context = find_own(handle);
+
+	if (!context || atomic_exchange(&context->is_gone, true))
+		return;
+	gpc_observe_context(context, 2);
+	gpc_streams_forget_context(context);
+	leave_fences(context);
+	gpc_pool_forget(&context->pool);
+	gpc_track_forget_context(context);
+	gpc_ipc_forget_context(context);
+	gpc_lock_take(&context->pool.lock);
+	context->is_retired = true; /* what is on its way out of the books now is out of them */
+	gpc_lock_release(&context->pool.lock);
+	if (context->pool.counters != &context->pool.own_counters)
+		gpc_record_counters_retire(&gpc_runtime.record, context->pool.context);
+}
+
+/* The driver refuses to destroy a primary context, and its memory lives on. */
+void gpc_runtime_context_forget(CUcontext handle)
+{
+	bool is_primary = false;
+
+	gpc_lock_take(&gpc_runtime.lock);
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++)
+		is_primary |= gpc_runtime.devices[d].primary == handle;
+	gpc_lock_release(&gpc_runtime.lock);
+	if (!is_primary)
+		forget(handle);
+}
+
+bool gpc_runtime_primary_is_active(CUdevice device)
+{
+	unsigned int flags = 0;
+	int is_active = 0;
+
+	return gpc_runtime.fns->cuDevicePrimaryCtxGetState &&
+	       !gpc_runtime.fns->cuDevicePrimaryCtxGetState(device, &flags, &is_active) &&
+	       is_active;
+}
+
+void gpc_runtime_context_attached(void)
+{
+	struct gpc_context *context = gpc_context_current();
+
+	if (!context)
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	context->n_attached++;
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+void gpc_runtime_context_detached(CUcontext handle)
+{
+	struct gpc_context *context = find_own(handle);
+	CUcontext current = NULL;
+	bool is_last = true;
+
+	/* Of any other the driver refuses it. */
+	if (gpc_runtime.fns->cuCtxGetCurrent(&current) || current != handle)
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	if (context && context->n_attached > 0) {
+		context->n_attached--;
+		is_last = false;
+	}
+	gpc_lock_release(&gpc_runtime.lock);
+	if (is_last)
+		gpc_runtime_context_forget(handle);
+}
+
+static struct gpc_device *device_of(CUdevice device)
+{
+	return device < 0 || (uint32_t)device >= gpc_runtime.n_devices
+		       ? NULL
+		       : &gpc_runtime.devices[device];
+}
+
+void gpc_runtime_primary_begin(CUdevice device)
+{
+	if (device_of(device))
+		gpc_lock_take(&device_of(device)->primary_lock);
+}
+
+void gpc_runtime_primary_end(CUdevice device)
+{
+	if (device_of(device))
+		gpc_lock_release(&device_of(device)->primary_lock);
+}
+
+void gpc_context_await_end(struct gpc_device *device)
+{
+	gpc_lock_take(&device->primary_lock);
+	gpc_lock_release(&device->primary_lock);
+}
+
+void gpc_runtime_primary_retained(CUcontext context, CUdevice device)
+{
+	if (!device_of(device))
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	device_of(device)->primary = context;
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+void gpc_runtime_primary_released(CUdevice device)
+{
+	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
+	unsigned int flags;
+	int is_active = 1;
+
+	if (fns->cuDevicePrimaryCtxGetState &&
+		!fns->cuDevicePrimaryCtxGetState(device, &flags, &is_active) && !is_active)
+		gpc_runtime_primary_forget(device);
+}
+
+void gpc_runtime_primary_forget(CUdevice device)
+{
+	CUcontext primary;
+
+	if (!device_of(device))
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	primary = device_of(device)->primary;
+	gpc_lock_release(&gpc_runtime.lock);
+	if (primary)
+		forget(primary);
+}
+
+/*
+ * A fault breaks every context of its device (tests/gpu, "fault_in_another_context"); a failed assertion its
+ * own only, as cuda.h says: that context must be destroyed, and not the process.
+ */
+static void hear(struct gpc_context *context, CUresult result)
+{
+	const struct gpc_device *device = context->device;
+
+	gpc_cuda_driver_heard(&context->drv, result);
+	if (!gpc_cuda_is_sticky(result) || result == CUDA_ERROR_ASSERT)
+		return;
+	for (uint32_t i = 0; i < GPC_MAX_CONTEXTS; i++) {
+		struct gpc_context *each = atomic_load(&device->contexts[i]);
+
+		if (each)
+			gpc_cuda_driver_heard(&each->drv, result);
+	}
+}
+
+struct gpc_sync gpc_runtime_begin_sync(CUcontext handle)
+{
+	CUcontext current = NULL;
+	struct gpc_context *context;
+	struct gpc_sync sync = { .context = NULL };
+
+	if (!handle && !gpc_runtime.fns->cuCtxGetCurrent(&current))
+		handle = current;
+	/* To wait for a green context is not to wait for all that may use the memory. */
+	context = find_own(handle);
+	sync.context = context;
+	if (context)
+		sync.number = gpc_pool_begin_sync(&context->pool);
+	return sync;
+}
+
+void gpc_runtime_end_sync(struct gpc_sync sync, CUresult result)
+{
+	struct gpc_context *context = sync.context;
+
+	if (!context)
+		return;
+	if (!result)
+		gpc_pool_end_sync(&context->pool, sync.number,
+			context->drv.base.ops->now_ns(&context->drv.base));
+	else
+		hear(context, result);
+}
+
+/*
+ * The answer may be about an event of another context; so the current one is asked itself, by a
+ * call that returns what earlier work left.
+ */
+void gpc_runtime_heard(CUresult result)
+{
+	struct gpc_context *context;
+	size_t available;
+	size_t total;
+
+	if (!gpc_cuda_is_sticky(result))
+		return;
+	context = gpc_context_current();
+	if (context)
+		hear(context, gpc_runtime.fns->cuMemGetInfo_v2(&available, &total));
+}
+
+uint32_t gpc_device_pools(const struct gpc_device *device, struct gpc_pool **pools)
+{
+	uint32_t n_pools = 0;
+	uint32_t n;
+
+	gpc_lock_take(&gpc_runtime.lock);
+	n = atomic_load(&device->n_contexts);
+	for (uint32_t i = 0; i < n; i++) {
+		struct gpc_context *context = device->contexts[i];
+
+		if (context->handle && !atomic_load(&context->is_gone))
+			pools[n_pools++] = &context->pool;
+	}
+	gpc_lock_release(&gpc_runtime.lock);
+	return n_pools;
+}

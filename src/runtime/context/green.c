@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Green contexts: parts of a device, as contexts of their own.  Their memory is that of the
+ * device's primary context, which outlives them; so theirs is its pool.
+ *
+ *      primary  P  <--.          one pool, one set of fences: cuCtxRecordEvent(P) and
+ *      green  A --> P  |         cuCtxSynchronize of P cover P and all its green contexts
+ *      green  B --> P -'         (CUDA driver API, "Context Management")
+ *
+ * What P covers, A does not cover: that the program waited for a green context says nothing about
+ * the others.  And each has a legacy stream of its own, so with the first one NULL names no stream
+ * any more, and the rule of the one stream (alloc/fence.h) is over on that device.
+ *
+ * Which handles are green only the driver knows; it is asked once a handle, while that is current.
+ *
+ * Invariants  1 An answer of the table is the driver's, as long as the green context lives: it goes
+ *               before the driver ends it, and is asked anew where that failed.
+ * Threads     Any; the table lies under runtime.lock.
+ * Failure     A driver that cannot name the primary context of a green one (before 12.5): then
+ *             memory of contexts that are not known already is the driver's.
+ */
+#include "runtime/context/green.h"
+
+#include "runtime/context/contexts.h"
+#include "runtime/context/reach.h"
+#include "runtime/process/state.h"
+
+/* Known at once; of a program that has more, each use of the rest asks the driver. */
+#define MAX_KNOWN 64
+
+static struct {
+	CUcontext handles[MAX_KNOWN]; /* NULL: a free place */
+	CUcontext primaries[MAX_KNOWN];
+	_Atomic uint32_t n;
+} known;
+
+static uint32_t place_of_locked(CUcontext handle)
+{
+	uint32_t i = 0;
+
+	while (i < MAX_KNOWN && known.handles[i] != handle)
+		i++;
+	return i;
+}
+
+CUcontext gpc_green_find(CUcontext handle)
+{
+	CUcontext primary = NULL;
+	uint32_t i;
+
+	if (!handle || atomic_load_explicit(&known.n, memory_order_relaxed) == 0)
+		return NULL;
+	gpc_lock_take(&gpc_runtime.lock);
+	i = place_of_locked(handle);
+	if (i < MAX_KNOWN)
+		primary = known.primaries[i];
+	gpc_lock_release(&gpc_runtime.lock);
+	return primary;
+}
+
+static void remember(CUcontext handle, CUcontext primary)
+{
+	uint32_t i;
+
+	gpc_lock_take(&gpc_runtime.lock);
+	i = place_of_locked(handle);
+	if (i == MAX_KNOWN)
+		i = place_of_locked(NULL);
+	if (i < MAX_KNOWN) {
+		if (!known.handles[i])
+			atomic_fetch_add(&known.n, 1);
+		known.handles[i] = handle;
+		known.primaries[i] = primary;
+	}
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+static void forget(CUcontext handle)
+{
+	uint32_t i;
+
+	gpc_lock_take(&gpc_runtime.lock);
+	i = place_of_locked(handle);
+	if (i < MAX_KNOWN) {
+		known.handles[i] = NULL;
+		atomic_fetch_sub(&known.n, 1);
+	}
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+CUcontext gpc_green_owner(CUcontext handle)
+{
+	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
+	CUcontext primary = gpc_green_find(handle);
+	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+	CUgreenCtx green = NULL;
+	CUdevice device;
+
+	if (primary)
+		return primary;
+	if (fns->cuStreamGetCtx_v2)
+		result = fns->cuStreamGetCtx_v2(CU_STREAM_LEGACY, &primary, &green);
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		return gpc_green_is_used() ? NULL : handle;
+	if (result || !primary)
+		return NULL;
+	if (!green)
+		return handle;
+	if (!fns->cuCtxGetDevice(&device))
+		gpc_runtime_primary_retained(primary, device);
+	remember(handle, primary);
+	/* Made before we started: what its hook does is done now. */
+	if (!gpc_green_is_used())
+		gpc_runtime_green_begins();
+	return primary;
+}
+
+void gpc_runtime_green_begins(void)
+{
+	__atomic_store_n(&gpc_runtime.is_green_used, true, __ATOMIC_RELEASE);
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
+
+		for (uint32_t i = 0; i < n; i++)
+			gpc_reach_end_one_stream(
+				(struct gpc_context *)pools[i], GPUCACHE_ONE_STREAM_END_GREEN);
+	}
+}
+
+CUdevice gpc_runtime_green_ends(CUgreenCtx green)
+{
+	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
+	CUcontext handle = NULL;
+	CUcontext popped;
+	CUdevice device = -1;
+
+	if (!fns->cuCtxFromGreenCtx || fns->cuCtxFromGreenCtx(&handle, green) || !handle)
+		return -1;
+	forget(handle);
+	if (fns->cuCtxPushCurrent_v2(handle))
+		return -1;
+	if (fns->cuCtxGetDevice(&device))
+		device = -1;
+	(void)fns->cuCtxPopCurrent_v2(&popped);
+	return device;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Work of one context on memory of another: by peer access, and by copies and fills, which reach
+ * any memory of the process by unified addressing.  The fences of the memory's context cover only
+ * its own work, so before the first such work the context that does it becomes their member, for
+ * good.  With one context in the process nothing of this is looked at.
+ */
+#include "runtime/context/reach.h"
+
+#include "runtime/context/contexts.h"
+#include "runtime/process/state.h"
+#include "runtime/rescue/rescue.h"
+
+/* The context with this handle, current or not. */
+static struct gpc_context *get_anywhere(CUcontext handle)
+{
+	struct gpc_context *context = gpc_context_find(handle);
+	CUcontext popped;
+
+	if (context || !handle || gpc_runtime.fns->cuCtxPushCurrent_v2(handle))
+		return context;
+	context = gpc_context_get(handle);
+	(void)gpc_runtime.fns->cuCtxPopCurrent_v2(&popped);
+	return context;
+}
+
+/*
+ * Blocks that the one-stream rule gave out again may still be used by their old owner, and work of
+ * another context must not overtake it.  The event is asked for alone where there is one: to wait
+ * for the whole context would break a capture.
+ */
+void gpc_reach_end_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why)
+{
+	struct gpc_fences *fences = &owner->pool.fences;
+	struct gpc_driver *drv = &owner->drv.base;
+	gpc_event event;
+	bool must_wait;
+
+	gpc_lock_take(&owner->pool.lock);
+	gpc_reach_note_end_locked(&owner->pool, why);
+	must_wait = gpc_fences_peer_comes(fences);
+	event = fences->is_end_due ? 0 : fences->one_stream_end;
+	gpc_lock_release(&owner->pool.lock);
+	if (must_wait)
+		(void)!(event ? drv->ops->event_wait(drv, event) : drv->ops->context_sync(drv));
+	(void)!gpc_pool_settle(&owner->pool); /* what is behind a barrier only is so for streams */
+}
+
+void gpc_reach_order_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why)
+{
+	struct gpc_fences *fences = &owner->pool.fences;
+	struct gpc_driver *drv = &owner->drv.base;
+	enum gpc_status st = GPC_UNSUPPORTED;
+	gpc_event event;
+
+	gpc_lock_take(&owner->pool.lock);
+	gpc_reach_note_end_locked(&owner->pool, why);
+	(void)gpc_fences_peer_comes(fences);
+	event = fences->one_stream_end;
+	if (fences->is_end_due)
+		event = 0;
+	else if (!event)
+		st = GPC_OK; /* nothing was ever reused without a fence */
+	gpc_lock_release(&owner->pool.lock);
+	if (event && gpc_captures_try_hold(&gpc_runtime.heap.captures)) {
+		st = drv->ops->fence_wait(drv, event);
+		gpc_captures_release(&gpc_runtime.heap.captures);
+	}
+	if (st)
+		gpc_reach_end_one_stream(owner, why);
+}
+
+/*
+ * Work of `reaching` on memory of `owner` counts for its fences from now on.  A member only after
+ * the wait: whoever finds it there need not wait.
+ */
+static void join(struct gpc_context *owner, struct gpc_context *reaching)
+{
+	struct gpc_fences *fences = &owner->pool.fences;
+	bool is_member;
+
+	gpc_lock_take(&owner->pool.lock);
+	is_member = gpc_fences_has_member(fences, &reaching->drv.base);
+	gpc_lock_release(&owner->pool.lock);
+	if (is_member)
+		return;
+	gpc_lock_take(&owner->pool.lock);
+	gpc_fences_expect_peer(fences);
+	gpc_lock_release(&owner->pool.lock);
+	gpc_reach_end_one_stream(owner, GPUCACHE_ONE_STREAM_END_PEER);
+	gpc_lock_take(&owner->pool.lock);
+	(void)!gpc_fences_add_member(fences, &reaching->drv.base);
+	gpc_lock_release(&owner->pool.lock);
+}
+
+void gpc_runtime_peer_enabled(CUcontext of_memory)
+{
+	struct gpc_context *reaching = gpc_context_current();
+	/*
+	 * The owner may not have allocated yet; its pool must know the member from its first
+	 * free on.
+	 */
+	struct gpc_context *owner = get_anywhere(of_memory);
+
+	if (reaching && owner)
+		join(owner, reaching);
+}
+
+/* Whose work it is: a copy may be given to a stream of a context that is not current. */
+struct gpc_context *gpc_context_of_stream(CUstream stream)
+{
+	CUcontext handle = NULL;
+
+	if (stream != NULL && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&
+		gpc_runtime.fns->cuStreamGetCtx &&
+		!gpc_runtime.fns->cuStreamGetCtx(stream, &handle))
+		return get_anywhere(handle);
+	return gpc_context_current();
+}
+
+static void join_all(struct gpc_context *reaching)
+{
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
+
+		for (uint32_t i = 0; i < n; i++) {
+			if (pools[i] != &reaching->pool)
+				join((struct gpc_context *)pools[i], reaching);
+		}
+	}
+}
+
+void gpc_runtime_reached(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
+{
+	struct gpc_pool *of_dst = gpc_heap_find_pool(&gpc_runtime.heap, dst);
+	struct gpc_pool *of_src = gpc_heap_find_pool(&gpc_runtime.heap, src);
+	struct gpc_context *reaching;
+
+	if (!of_dst && !of_src && dst != GPC_ANYWHERE)
+		return;
+	reaching = gpc_context_of_stream(stream);
+	if (!reaching)
+		return;
+	if (dst == GPC_ANYWHERE)
+		join_all(reaching);
+	if (of_dst && of_dst != &reaching->pool)
+		join((struct gpc_context *)of_dst, reaching);
+	if (of_src && of_src != &reaching->pool)
+		join((struct gpc_context *)of_src, reaching);
+}
+
+void gpc_runtime_context_created(void)
+{
+	__atomic_store_n(&gpc_runtime_many_contexts, true, __ATOMIC_RELEASE);
+}
+
+void gpc_runtime_leaves_order(CUdeviceptr ptr)
+{
+	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
+
+	if (pool)
+		gpc_reach_end_one_stream(
+			(struct gpc_context *)pool, GPUCACHE_ONE_STREAM_END_EXPORT);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams and captures: what the fences have to know of them (alloc/fence.h). */
+#include "runtime/context/streams.h"
+
+#include "runtime/context/barrier.h"
+#include "runtime/context/contexts.h"
+#include "runtime/context/reach.h"
+#include "runtime/process/state.h"
+#include "runtime/rescue/rescue.h"
+
+bool gpc_runtime_per_thread_seen;
+bool gpc_runtime_overlap_seen;
+
+/*
+ * Where the device cannot be told to wait, the host does: a new stream must not overtake the
+ * legacy one.
+ */
+static void wait_on_host(struct gpc_driver *drv)
+{
+	(void)!drv->ops->context_sync(drv);
+}
+
+void gpc_runtime_stream_created(CUstream stream)
+{
+	/* A stream of a green context is made from anywhere. */
+	struct gpc_context *context =
+		gpc_green_is_used() ? gpc_context_of_stream(stream) : gpc_context_current();
+	enum gpc_status st;
+
+	if (!context)
+		return;
+	gpc_lock_take(&context->pool.lock);
+	gpc_reach_note_end_locked(&context->pool, GPUCACHE_ONE_STREAM_END_STREAM);
+	st = gpc_fences_stream_created(&context->pool.fences, (gpc_stream)(uintptr_t)stream);
+	gpc_stream_order_created(&context->pool.order, (gpc_stream)(uintptr_t)stream);
+	gpc_lock_release(&context->pool.lock);
+	if (st)
+		wait_on_host(&context->drv.base);
+}
+
+/* Whichever context is current: the handle is of no use any more, and may come again. */
+static void forget_order(CUstream stream)
+{
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
+
+		for (uint32_t i = 0; i < n; i++) {
+			gpc_lock_take(&pools[i]->lock);
+			gpc_stream_order_destroyed(&pools[i]->order, (gpc_stream)(uintptr_t)stream);
+			gpc_lock_release(&pools[i]->lock);
+		}
+	}
+}
+
+void gpc_runtime_stream_destroyed(CUstream stream)
+{
+	struct gpc_context *context = gpc_context_current();
+
+	gpc_runtime_capture_ended(stream);
+	forget_order(stream);
+	if (!context)
+		return;
+	gpc_lock_take(&context->pool.lock);
+	gpc_fences_stream_destroyed(&context->pool.fences);
+	gpc_lock_release(&context->pool.lock);
+}
+
+/*
+ * Every context of the process: which of them the thread's default stream will be used in is not
+ * known yet.  Contexts that come later know from the first line on.  Nobody waits: such a stream is behind
+ * the legacy one by itself.
+ */
+void gpc_runtime_per_thread_stream_used(void)
+{
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+
+	gpc_lock_take(&gpc_runtime.lock);
+	gpc_runtime.is_per_thread_used = true;
+	gpc_lock_release(&gpc_runtime.lock);
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
+
+		for (uint32_t i = 0; i < n; i++) {
+			gpc_lock_take(&pools[i]->lock);
+			gpc_reach_note_end_locked(pools[i], GPUCACHE_ONE_STREAM_END_PER_THREAD);
+			gpc_fences_per_thread_stream_used(&pools[i]->fences);
+			gpc_lock_release(&pools[i]->lock);
+		}
+	}
+	__atomic_store_n(&gpc_runtime_per_thread_seen, true, __ATOMIC_RELEASE);
+}
+
+void gpc_runtime_overlap_used(void)
+{
+	/* First, for contexts that come now; the hooks stop looking when all is done. */
+	gpc_lock_take(&gpc_runtime.lock);
+	gpc_runtime.is_overlap_used = true;
+	gpc_lock_release(&gpc_runtime.lock);
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
+
+		/* Also where the rule ended long ago: work of that time may still run on the legacy stream. */
+		for (uint32_t i = 0; i < n; i++)
+			gpc_reach_order_one_stream(
+				(struct gpc_context *)pools[i], GPUCACHE_ONE_STREAM_END_OVERLAP);
+	}
+	__atomic_store_n(&gpc_runtime_overlap_seen, true, __ATOMIC_RELEASE);
+}
+
+/* True where `from` was in the list; NULL is a free place. */
+static bool replace_capturing_locked(CUstream from, CUstream to, const struct gpc_context *context)
+{
+	for (uint32_t i = 0; i < GPC_MAX_CAPTURES; i++) {
+		if (gpc_runtime.capturing[i] == from) {
+			gpc_runtime.capturing[i] = to;
+			gpc_runtime.capturing_in[i] = context;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Where the driver does not say, the call is left to it. */
+bool gpc_runtime_is_captured(CUstream stream)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	if (!gpc_captures_is_any_open(&gpc_runtime.heap.captures))
+		return false;
+	return !gpc_runtime.fns->cuStreamIsCapturing ||
+	       gpc_runtime.fns->cuStreamIsCapturing(stream, &status) ||
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* What is loose is put in order before: while a capture is open it cannot be. */
+void gpc_runtime_capture_begins(CUstream stream)
+{
+	const struct gpc_context *context = gpc_context_current();
+
+	gpc_captures_announce(&gpc_runtime.heap.captures);
+	gpc_barriers_raise_all();
+	gpc_captures_begin_announced(&gpc_runtime.heap.captures);
+	gpc_lock_take(&gpc_runtime.lock);
+	if (!replace_capturing_locked(NULL, stream, context))
+		gpc_runtime.n_unlisted_captures++;
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+/*
+ * Also where a capturing stream is destroyed, which ends its capture without a word; streams
+ * that do not capture are ignored.
+ */
+void gpc_runtime_capture_ended(CUstream stream)
+{
+	bool was_capturing;
+
+	if (!gpc_captures_is_any_open(&gpc_runtime.heap.captures))
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	was_capturing = stream && replace_capturing_locked(stream, NULL, NULL);
+	/*
+	 * Beyond the list it is a guess: a wrong one may break a capture, and to count for ever
+	 * would end all reuse.
+	 */
+	if (!was_capturing && gpc_runtime.n_unlisted_captures > 0) {
+		gpc_runtime.n_unlisted_captures--;
+		was_capturing = true;
+	}
+	gpc_lock_release(&gpc_runtime.lock);
+	if (was_capturing)
+		gpc_captures_end(&gpc_runtime.heap.captures);
+}
+
+void gpc_streams_forget_context(const struct gpc_context *context)
+{
+	gpc_lock_take(&gpc_runtime.lock);
+	for (uint32_t i = 0; i < GPC_MAX_CAPTURES; i++) {
+		if (!gpc_runtime.capturing[i] || gpc_runtime.capturing_in[i] != context)
+			continue;
+		gpc_runtime.capturing[i] = NULL;
+		gpc_captures_end(&gpc_runtime.heap.captures);
+	}
+	gpc_lock_release(&gpc_runtime.lock);
+}

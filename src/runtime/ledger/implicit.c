@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory that the driver takes for itself while it answers another call: contexts, modules, limits.
+ *
+ * Nobody says how much, so it is measured: what the device lost between a look before the call and
+ * one after it.  That is the call's only if nothing else happened in between:
+ *
+ *   I1  On its device no other such call, no unloading and no end of a context was in flight at any
+ *       moment between the two looks.
+ *   I2  Our own books, and what segments under way are charged with, are the same at both looks.
+ *
+ * Else nothing is booked, for none of those that overlap: their bytes stay in "this process, outside
+ * our books".  What was booked under a handle goes when the handle goes, measured or not.
+ *
+ * The first context of a device cannot be asked before it exists; then NVML is, before and after.
+ * Where nobody answers, nothing is booked.
+ *
+ * Limits    What other processes take or give back during the call cannot be told apart where the
+ *           driver is asked, nor can an allocation of another thread that is not from the cache, if
+ *           the second look falls between the driver's answer and our books.
+ */
+#include "runtime/ledger/implicit.h"
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "oom/neighbours.h"
+#include "runtime/context/contexts.h"
+#include "runtime/ledger/observe.h"
+#include "runtime/ledger/track.h"
+#include "runtime/process/stacks.h"
+#include "runtime/process/state.h"
+#include "runtime/rescue/rescue.h"
+#include "stats/counters.h"
+
+/*
+ * How much the ladder makes free for a call that names no size: contexts of current GPUs take 300
+ * to 600 MiB, modules of the large libraries some tens.  Its fourth rung gives back all there is.
+ */
+#define ASSUMED_CONTEXT (512 * GPC_MIB)
+#define ASSUMED_MODULE  (64 * GPC_MIB)
+
+/* The calls of a device that change what is measured; as many are in flight as began and did not end. */
+static struct {
+	_Atomic uint32_t begun;
+	_Atomic uint32_t ended;
+} calls[GPC_MAX_DEVICES];
+
+/* The number of this call; *ret_is_alone: no other is in flight. */
+static uint32_t begin(uint32_t device, bool *ret_is_alone)
+{
+	uint32_t ended = atomic_load(&calls[device].ended); /* first: it never passes `begun` */
+	uint32_t number = atomic_fetch_add(&calls[device].begun, 1) + 1;
+
+	*ret_is_alone = ended + 1 == number;
+	return number;
+}
+
+static void end(uint32_t device)
+{
+	atomic_fetch_add(&calls[device].ended, 1);
+}
+
+void gpc_runtime_begin_unmeasured_on(int device)
+{
+	bool is_alone;
+
+	if (device >= 0 && (uint32_t)device < gpc_runtime.n_devices)
+		(void)begin((uint32_t)device, &is_alone);
+}
+
+int gpc_runtime_begin_unmeasured(CUcontext handle)
+{
+	const struct gpc_context *context =
+		handle ? gpc_context_find(handle) : gpc_context_current();
+	int device = context ? (int)context->device->ordinal : -1;
+
+	gpc_runtime_begin_unmeasured_on(device);
+	return device;
+}
+
+void gpc_runtime_end_unmeasured(int device)
+{
+	if (device >= 0 && (uint32_t)device < gpc_runtime.n_devices)
+		end((uint32_t)device);
+}
+
+/* What our books hold of the device. */
+struct books {
+	uint64_t held;
+	uint64_t charged; /* before a segment is asked for, until it was given back */
+};
+
+static struct books read_books(const struct gpc_device *device)
+{
+	return (struct books){
+		.held = GPC_DEVICE_SUM(device, reserved_bytes) +
+			GPC_DEVICE_SUM(device, direct_bytes),
+		.charged = atomic_load(&device->budget.used_bytes),
+	};
+}
+
+/* What the device has; GPUCACHE_UNKNOWN where nobody said. */
+struct look {
+	bool is_told;
+	uint64_t driver_free;
+	uint64_t process; /* NVML's figure for this process */
+	uint64_t used;    /* and for all */
+};
+
+static struct look look(const struct gpc_device *device, struct gpc_context *asker)
+{
+	struct look look = { true, GPUCACHE_UNKNOWN, GPUCACHE_UNKNOWN, GPUCACHE_UNKNOWN };
+	struct gpc_neighbours neighbours;
+	uint64_t total;
+
+	if (asker) {
+		look.is_told =
+			!asker->drv.base.ops->mem_info(&asker->drv.base, &look.driver_free, &total);
+		return look;
+	}
+	look.is_told = gpc_runtime_ask_neighbours(device, &neighbours);
+	look.process = neighbours.process_bytes;
+	look.used = neighbours.used_bytes;
+	return look;
+}
+
+/* How many bytes more are taken; false: that cannot be known. */
+static bool find_change(const struct look *before, const struct look *after, int64_t *ret_change)
+{
+	/* Without a context this process is not in NVML's list. */
+	uint64_t process = before->process == GPUCACHE_UNKNOWN ? 0 : before->process;
+
+	if (!before->is_told || !after->is_told)
+		return false;
+	if (after->driver_free != GPUCACHE_UNKNOWN)
+		*ret_change = (int64_t)(before->driver_free - after->driver_free);
+	else if (after->process != GPUCACHE_UNKNOWN)
+		*ret_change = (int64_t)(after->process - process);
+	else if (before->used != GPUCACHE_UNKNOWN && after->used != GPUCACHE_UNKNOWN)
+		*ret_change = (int64_t)(after->used - before->used);
+	else
+		return false;
+	return true;
+}
+
+/* A call under way. */
+struct measurement {
+	struct gpc_implicit_call *call;
+	struct gpc_device *device;
+	struct gpc_context *asker; /* NULL: NVML is asked */
+	uint32_t number;
+	bool is_alone;
+	bool is_known; /* of the last attempt */
+	int64_t change;
+};
+
+/* Makes the call between two looks: what the ladder did before an attempt is not the attempt's. */
+static CUresult make_measured(struct measurement *m)
+{
+	struct books before = read_books(m->device); /* before the look, and read again after it */
+	struct look first = { .is_told = false };
+	struct look second;
+	struct books after;
+	CUresult result;
+
+	if (m->is_alone)
+		first = look(m->device, m->asker);
+	result = m->call->make(m->call);
+	m->is_known = false;
+	if (result || !first.is_told)
+		return result;
+	second = look(m->device, m->asker);
+	after = read_books(m->device);
+	m->is_known = find_change(&first, &second, &m->change) && before.held == after.held &&
+		      before.charged == after.charged &&
+		      atomic_load(&calls[m->device->ordinal].begun) == m->number;
+	return result;
+}
+
+static enum gpc_status attempt_implicit(void *arg)
+{
+	return gpc_status_from_device((int)make_measured(arg));
+}
+
+/* The call, and again where the ladder made room. */
+static CUresult make_or_rescue(struct measurement *m, const struct gpc_request *request)
+{
+	struct gpc_context *climber = m->asker;
+	uint64_t assumed =
+		m->call->kind == GPUCACHE_KIND_CONTEXT ? ASSUMED_CONTEXT : ASSUMED_MODULE;
+	struct gpc_rescue rescue = {
+		.context = climber,
+		.kind = m->call->kind,
+		.size = assumed,
+		.rounded = assumed,
+		.request = *request,
+		.attempt = attempt_implicit,
+		.arg = m,
+	};
+	CUresult result = make_measured(m);
+	enum gpc_status st = gpc_status_from_device((int)result);
+
+	if (climber && st == GPC_DEVICE_NO_MEMORY) {
+		st = gpc_rescue_run(&rescue, st);
+		result = (CUresult)gpc_status_to_device(st);
+	}
+	if (climber && !result)
+		gpc_rescue_succeeded(climber->device, m->call->kind, assumed);
+	return result;
+}
+
+/* A limit is one entry of its context however often it is set, by an address inside that object. */
+static uint64_t key_of(const struct gpc_implicit_call *call, const struct gpc_context *owner)
+{
+	return call->is_limit ? (uint64_t)(uintptr_t)owner->handle + 1 + call->ret_handle
+			      : call->ret_handle;
+}
+
+static void book(
+	const struct measurement *m, struct gpc_context *owner, struct gpc_request *request)
+{
+	const struct gpc_implicit_call *call = m->call;
+	struct gpc_passed_call entry = { .kind = call->kind, .ret_address = key_of(call, owner) };
+	struct gpc_tracked *old = gpc_runtime_forget(entry.ret_address);
+	bool is_again = old && call->kind == GPUCACHE_KIND_CONTEXT && !call->is_limit;
+	int64_t change = m->is_known ? m->change : 0;
+
+	if (is_again || (m->is_known && change == 0)) {
+		/* Two threads retained it first at once: it took nothing twice. */
+		gpc_runtime_forgotten(old, CUDA_ERROR_UNKNOWN);
+		return;
+	}
+	/* What was known of a limit that is now set unmeasured is true no longer. */
+	if (old && m->is_known && call->is_limit)
+		change += (int64_t)gpc_track_size(old);
+	gpc_runtime_forgotten(old, CUDA_SUCCESS);
+	if (change <= 0)
+		return;
+	entry.size = (size_t)change;
+	entry.ret_size = (uint64_t)change;
+	request->size = (uint64_t)change;
+	gpc_track_remember(owner, &entry, request);
+}
+
+CUresult gpc_runtime_implicit(struct gpc_implicit_call *call)
+{
+	bool is_new_context = call->device >= 0;
+	struct gpc_context *owner = gpc_context_current();
+	struct gpc_request request = {
+		.now_ns = gpc_clock_monotonic_ns(),
+		.mark = gpc_runtime_stack(),
+		.thread = gpc_thread_id(),
+	};
+	struct measurement m = { .call = call, .asker = owner };
+	CUresult result;
+
+	if (is_new_context && (uint32_t)call->device < gpc_runtime.n_devices) {
+		m.device = &gpc_runtime.devices[call->device];
+		m.asker = gpc_context_on(m.device);
+	} else if (!is_new_context && owner) {
+		m.device = owner->device;
+	}
+	if (!m.device)
+		return call->make(call);
+	m.number = begin(m.device->ordinal, &m.is_alone);
+	result = make_or_rescue(&m, &request);
+	gpc_runtime_heard(result);
+	if (!result && is_new_context)
+		owner = gpc_context_visit((CUcontext)(uintptr_t)call->ret_handle);
+	if (!result && owner)
+		book(&m, owner, &request);
+	end(m.device->ordinal);
+	if (!result && owner)
+		gpc_observe_device(owner, is_new_context);
+	return result;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the recording hears: every block, segment, allocation and look at the device. */
+#include "runtime/ledger/observe.h"
+
+#include "base/balance.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "runtime/context/contexts.h"
+#include "runtime/ledger/pools.h"
+#include "runtime/ledger/tensors.h"
+#include "runtime/process/state.h"
+#include "stats/counters.h"
+
+/*
+ * Points of the history are at least this far apart; the recording thins them further as the
+ * run goes on.
+ */
+#define HISTORY_STEP_NS (UINT64_C(10) * 1000000)
+
+/*
+ * Asking the driver what is free costs 7 to 12 us; growing costs more, and growing threads
+ * share one look.
+ */
+#define LOOK_STEP_NS (UINT64_C(50) * 1000000)
+
+static const struct gpc_context *context_of(const struct gpc_pool *pool)
+{
+	return (const struct gpc_context *)pool; /* its first member */
+}
+
+static void block_changed(void *self, const struct gpc_block *block, uint64_t now_ns)
+{
+	const struct gpc_pool *pool = block->segment->pool;
+	struct gpucache_block record = {
+		.state = block->state,
+		.kind = GPUCACHE_KIND_DEVICE,
+		.device = (uint16_t)pool->device,
+		.address = block->address,
+		.size = block->size,
+		.requested = block->requested,
+		.time_ns = now_ns,
+		.stack = block->mark,
+		.segment = block->segment->number,
+		.context = pool->context,
+		.flags = block->is_arena ? GPUCACHE_BLOCK_ARENA : 0,
+	};
+
+	(void)self;
+	if (block->state == GPC_BLOCK_LIVE) {
+		record.thread = gpc_thread_id();
+		record.tag = gpc_thread_tag();
+	}
+	gpc_record_block(&gpc_runtime.record, block->number, &record);
+}
+
+static inline void record_event(enum gpucache_event_kind what, const struct gpc_context *context,
+	enum gpucache_kind kind, uint64_t address, uint64_t size, uint64_t requested,
+	uint32_t stack, uint64_t now_ns)
+{
+	struct gpucache_event event = {
+		.time_ns = now_ns,
+		.address = address,
+		.size = size,
+		.requested = requested,
+		.stack = stack,
+		.thread = gpc_thread_id(),
+		.kind = (uint8_t)what,
+		.alloc_kind = (uint8_t)kind,
+		.device = (uint16_t)context->device->ordinal,
+		.context = context->pool.context,
+		.tag = gpc_thread_tag(),
+	};
+
+	gpc_record_event(&gpc_runtime.record, &event);
+}
+
+/* Direct memory, without what lies idle in the driver's pools. */
+static uint64_t in_use_of(const struct gpc_device *device)
+{
+	uint64_t direct = GPC_DEVICE_SUM(device, direct_bytes);
+	uint64_t idle = GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_POOL]);
+
+	return direct > idle ? direct - idle : 0;
+}
+
+/*
+ * Peaks and history are of devices, which may have several contexts.  Most hits are neither a
+ * peak nor due a point.
+ */
+static void record_levels(struct gpc_device *device, uint64_t now_ns)
+{
+	uint64_t in_use = in_use_of(device);
+	uint64_t idle = gpc_tensors_idle_bytes(device);
+	uint64_t live = gpc_bytes_less(GPC_DEVICE_SUM(device, live_bytes) + in_use, idle);
+	uint64_t next_ns = atomic_load_explicit(&device->next_history_ns, memory_order_relaxed);
+	uint64_t requested;
+	uint64_t reserved;
+
+	if (now_ns < next_ns && !gpc_record_is_peak(&gpc_runtime.record, device->ordinal, live))
+		return;
+	requested = gpc_bytes_less(GPC_DEVICE_SUM(device, requested_bytes) + in_use, idle);
+	reserved = GPC_DEVICE_SUM(device, reserved_bytes) + GPC_DEVICE_SUM(device, direct_bytes);
+	gpc_record_peak(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
+	if (now_ns < next_ns || !atomic_compare_exchange_strong(&device->next_history_ns, &next_ns,
+					now_ns + HISTORY_STEP_NS))
+		return;
+	gpc_record_history(&gpc_runtime.record, device->ordinal, now_ns, requested, live,
+		GPC_DEVICE_SUM(device, pending_bytes), reserved);
+}
+
+/* After each allocation on the device. */
+static void note_levels(struct gpc_device *device, uint64_t now_ns)
+{
+	record_levels(device, now_ns);
+	gpc_growth_note(&device->growth,
+		GPC_DEVICE_SUM(device, n_malloc) + gpc_tensors_n_malloc(device), now_ns,
+		gpc_record_next_peak(&gpc_runtime.record, device->ordinal));
+}
+
+void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
+	uint64_t size, const struct gpc_request *request, struct gpc_share share)
+{
+	record_event(GPUCACHE_EVENT_MALLOC, context, kind, address, size, request->size,
+		request->mark, request->now_ns);
+	if (gpucache_kind_place(kind) != GPUCACHE_ON_DEVICE)
+		return;
+	gpc_record_site_add(&gpc_runtime.record, context->device->ordinal, request->mark, share,
+		request->now_ns);
+	note_levels(context->device, request->now_ns);
+}
+
+void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
+	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns, struct gpc_share share)
+{
+	record_event(GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
+	if (gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE)
+		gpc_record_site_remove(&gpc_runtime.record, context->device->ordinal, stack, share);
+}
+
+static struct gpc_share share_for(uint32_t stack, uint64_t address, uint64_t requested)
+{
+	bool is_sampled = gpc_runtime.config.stacks == GPC_STACKS_SAMPLED;
+
+	return gpc_share_of(is_sampled ? GPC_SAMPLE_BYTES : 0, stack, address, requested);
+}
+
+static struct gpc_share share_of(const struct gpc_block *block)
+{
+	return share_for(block->mark, block->address, block->requested);
+}
+
+static void record_piece(const struct gpc_observed *piece, enum gpucache_block_state state)
+{
+	const bool is_live = state == GPUCACHE_BLOCK_LIVE;
+	const struct gpc_context *owner = gpc_context_owner(piece->device);
+	const struct gpucache_block block = {
+		.state = (uint8_t)state,
+		.kind = (uint8_t)piece->kind,
+		.device = (uint16_t)piece->device->ordinal,
+		.address = piece->address,
+		.size = piece->size,
+		.requested = is_live ? piece->size : 0,
+		.time_ns = piece->now_ns,
+		.stack = piece->stack,
+		.thread = gpc_thread_id(),
+		.segment = GPUCACHE_NO_SEGMENT,
+		.context = owner ? owner->pool.context : 0,
+		.tag = is_live ? gpc_thread_tag() : 0,
+	};
+
+	gpc_record_block(&gpc_runtime.record, piece->number, &block);
+	if (owner)
+		record_event(is_live ? GPUCACHE_EVENT_MALLOC : GPUCACHE_EVENT_FREE, owner,
+			piece->kind, piece->address, piece->size, piece->size, piece->stack,
+			piece->now_ns);
+}
+
+void gpc_observe_piece_taken(const struct gpc_observed *piece)
+{
+	record_piece(piece, GPUCACHE_BLOCK_LIVE);
+	gpc_record_site_add(&gpc_runtime.record, piece->device->ordinal, piece->stack,
+		share_for(piece->stack, piece->address, piece->size), piece->now_ns);
+	note_levels(piece->device, piece->now_ns);
+}
+
+void gpc_observe_piece_freed(const struct gpc_observed *piece)
+{
+	gpc_record_site_remove(&gpc_runtime.record, piece->device->ordinal, piece->stack,
+		share_for(piece->stack, piece->address, piece->size));
+	record_piece(piece, GPUCACHE_BLOCK_UNUSED);
+}
+
+/* Its bytes are held by others from here on. */
+static void lent(void *self, const struct gpc_block *block)
+{
+	(void)self;
+	gpc_record_site_remove(
+		&gpc_runtime.record, block->segment->pool->device, block->mark, share_of(block));
+}
+
+static void taken(void *self, const struct gpc_block *block, const struct gpc_request *request)
+{
+	struct gpc_context *context = (struct gpc_context *)block->segment->pool;
+
+	(void)self;
+	gpc_observe_malloc(context, GPUCACHE_KIND_DEVICE, block->address, block->size, request,
+		share_of(block));
+}
+
+static void freed(void *self, const struct gpc_block *block, const struct gpc_request *request)
+{
+	struct gpc_context *context = (struct gpc_context *)block->segment->pool;
+
+	(void)self;
+	gpc_observe_free(context, GPUCACHE_KIND_DEVICE, block->address, block->size,
+		block->requested, block->mark, request->now_ns, share_of(block));
+}
+
+static void segment_added(
+	void *self, const struct gpc_segment *segment, const struct gpc_request *request)
+{
+	struct gpucache_segment record = {
+		.state = 1,
+		.pool = segment->kind,
+		.device = (uint16_t)segment->pool->device,
+		.address = segment->address,
+		.size = segment->size,
+		.time_ns = request->now_ns,
+		.context = segment->pool->context,
+		.stack = segment->mark,
+	};
+
+	(void)self;
+	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
+	record_event(GPUCACHE_EVENT_SEGMENT_MALLOC, context_of(segment->pool), GPUCACHE_KIND_DEVICE,
+		segment->address, segment->size, request->size, request->mark, request->now_ns);
+}
+
+static void segment_removed(void *self, const struct gpc_segment *segment)
+{
+	struct gpucache_segment record = { 0 };
+
+	(void)self;
+	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
+	record_event(GPUCACHE_EVENT_SEGMENT_FREE, context_of(segment->pool), GPUCACHE_KIND_DEVICE,
+		segment->address, segment->size, 0, segment->mark, gpc_clock_monotonic_ns());
+}
+
+const struct gpc_observer gpc_runtime_observer = {
+	.block_changed = block_changed,
+	.taken = taken,
+	.freed = freed,
+	.lent = lent,
+	.segment_added = segment_added,
+	.segment_removed = segment_removed,
+};
+
+void gpc_observe_context(const struct gpc_context *context, uint32_t what)
+{
+	struct gpucache_event event = {
+		.time_ns = gpc_clock_monotonic_ns(),
+		.address = (uint64_t)(uintptr_t)context->handle,
+		.thread = gpc_thread_id(),
+		.kind = GPUCACHE_EVENT_CONTEXT,
+		.device = (uint16_t)context->device->ordinal,
+		.context = context->pool.context,
+		.detail = what,
+	};
+
+	gpc_record_event(&gpc_runtime.record, &event);
+}
+
+void gpc_observe_now(struct gpc_context *context)
+{
+	gpc_observe_device(context, true);
+	atomic_store(&context->device->next_history_ns, 0);
+	record_levels(context->device, gpc_clock_monotonic_ns());
+}
+
+void gpc_observe_device(struct gpc_context *context, bool must)
+{
+	struct gpc_device *device = context->device;
+	struct gpc_driver *drv = &context->drv.base;
+	uint64_t now_ns = gpc_clock_monotonic_ns();
+	uint64_t next_ns = atomic_load_explicit(&device->next_look_ns, memory_order_relaxed);
+	uint64_t available = 0;
+	uint64_t total = 0;
+
+	if (!must && (now_ns < next_ns || !atomic_compare_exchange_strong(&device->next_look_ns,
+						  &next_ns, now_ns + LOOK_STEP_NS)))
+		return;
+	if (drv->ops->mem_info(drv, &available, &total))
+		return;
+	gpc_pools_look(device);
+	gpc_lock_take(&gpc_runtime.lock);
+	device->known.look_ns = now_ns;
+	device->known.free_bytes = available;
+	device->known.total_bytes = total;
+	device->known.ours_bytes =
+		GPC_DEVICE_SUM(device, reserved_bytes) + GPC_DEVICE_SUM(device, direct_bytes);
+	gpc_record_device(&gpc_runtime.record, device->ordinal, &device->known);
+	gpc_lock_release(&gpc_runtime.lock);
+}

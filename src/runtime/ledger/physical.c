@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who holds physical memory, so that the books lose it when the driver does.
+ *
+ *      handle ---- n_holders    cuMemCreate, cuMemRetainAllocationHandle, an import that gave the same handle
+ *             '--- n_mappings   cuMemMap, by the address where it starts
+ *
+ * cuda.h: "The memory allocation will be freed when all outstanding mappings to the memory are
+ * unmapped and when all outstanding references to the handle are also released."  So the entry of
+ * track.c is forgotten before the call that takes the last of either; a call that the driver
+ * refuses puts back what it took.  The end of a context takes nothing: cuda.h says that this
+ * memory is of no context.
+ *
+ * Invariants  1 A handle is listed while something holds it.
+ * Threads     Any; one lock, in which track.c's may be taken.
+ * Failure     Without metadata a handle or mapping is not listed.  A handle that is not listed is
+ *             taken to go with its release.
+ * Limits      References elsewhere are not seen: an exported file descriptor, other processes, the
+ *             tiles of sparse arrays, bindings to multicast objects.  An import under a new handle
+ *             is memory of somebody else, and counts no bytes.
+ */
+#include "runtime/ledger/physical.h"
+
+#include "alloc/address_map.h"
+#include "base/metamem.h"
+#include "runtime/ledger/track.h"
+
+struct handle {
+	uint64_t key;
+	uint32_t number; /* in the slab */
+	uint32_t n_holders;
+	uint32_t n_mappings;
+};
+
+struct gpc_mapping {
+	struct gpc_mapping *next;    /* of those that one call unmaps */
+	struct gpc_tracked *tracked; /* it was the last that held this */
+	uint64_t address;
+	uint64_t size;
+	uint64_t handle;
+	uint32_t number;
+};
+
+/* Enough for 32 TiB in pieces of 2 MiB. */
+#define MAX_ITEMS         (1u << 24)
+#define FIRST_CHUNK_ITEMS 256
+
+static struct {
+	struct gpc_address_map handles;
+	struct gpc_address_map mappings;
+	struct gpc_slab handle_items;
+	struct gpc_slab mapping_items;
+	bool is_ready;
+	struct gpc_lock lock;
+} physical = { .lock = GPC_LOCK_INIT(GPC_RANK_PHYSICAL) };
+
+static void enter_lock(void)
+{
+	gpc_lock_take(&physical.lock);
+	if (physical.is_ready)
+		return;
+	gpc_slab_init(&physical.handle_items, sizeof(struct handle), FIRST_CHUNK_ITEMS, MAX_ITEMS);
+	gpc_slab_init(
+		&physical.mapping_items, sizeof(struct gpc_mapping), FIRST_CHUNK_ITEMS, MAX_ITEMS);
+	physical.is_ready = true;
+}
+
+static struct handle *find_locked(uint64_t key)
+{
+	return physical.handles.n_entries ? gpc_address_map_find(&physical.handles, key) : NULL;
+}
+
+/* The handle, listed now if it was not; NULL: no metadata. */
+static struct handle *get_locked(uint64_t key)
+{
+	struct handle *handle = find_locked(key);
+	uint32_t number = 0;
+
+	if (handle || key == 0 || gpc_address_map_reserve(&physical.handles, 1))
+		return handle;
+	handle = gpc_slab_take(&physical.handle_items, &number);
+	if (!handle)
+		return NULL;
+	handle->key = key;
+	handle->number = number;
+	gpc_address_map_insert(&physical.handles, key, handle);
+	return handle;
+}
+
+/* Where nothing holds it any more: out of the list, and out of the books until the driver answers. */
+static struct gpc_tracked *drop_if_last_locked(struct handle *handle)
+{
+	uint64_t key = handle->key;
+
+	if (handle->n_holders > 0 || handle->n_mappings > 0)
+		return NULL;
+	(void)gpc_address_map_take(&physical.handles, key);
+	gpc_slab_give_back(&physical.handle_items, handle->number);
+	return gpc_runtime_forget_key(GPUCACHE_KIND_PHYSICAL, key);
+}
+
+static void hold_locked(uint64_t key)
+{
+	struct handle *handle = get_locked(key);
+
+	if (handle)
+		handle->n_holders++;
+}
+
+void gpc_runtime_handle_created(uint64_t key)
+{
+	struct handle *handle;
+
+	enter_lock();
+	handle = get_locked(key);
+	if (handle) {
+		handle->n_holders = 1;
+		handle->n_mappings = 0;
+	}
+	gpc_lock_release(&physical.lock);
+}
+
+void gpc_runtime_handle_held(uint64_t key)
+{
+	enter_lock();
+	hold_locked(key);
+	gpc_lock_release(&physical.lock);
+}
+
+static struct gpc_mapping *take_mapping_locked(uint64_t address)
+{
+	return physical.mappings.n_entries ? gpc_address_map_take(&physical.mappings, address)
+					   : NULL;
+}
+
+static void list_locked(struct gpc_mapping *mapping)
+{
+	struct handle *handle = get_locked(mapping->handle);
+
+	if (!handle || gpc_address_map_reserve(&physical.mappings, 1)) {
+		gpc_slab_give_back(&physical.mapping_items, mapping->number);
+		return;
+	}
+	gpc_address_map_insert(&physical.mappings, mapping->address, mapping);
+	handle->n_mappings++;
+}
+
+void gpc_runtime_handle_mapped(uint64_t key, uint64_t address, uint64_t size)
+{
+	struct gpc_mapping *mapping;
+	uint32_t number = 0;
+
+	enter_lock();
+	mapping = gpc_slab_take(&physical.mapping_items, &number);
+	if (mapping) {
+		mapping->address = address;
+		mapping->size = size;
+		mapping->handle = key;
+		mapping->number = number;
+		list_locked(mapping);
+	}
+	gpc_lock_release(&physical.lock);
+}
+
+struct gpc_parting gpc_runtime_begin_release(uint64_t key)
+{
+	struct gpc_parting parting = { .handle = 0 };
+	struct handle *handle;
+
+	enter_lock();
+	handle = find_locked(key);
+	if (!handle) {
+		parting.tracked = gpc_runtime_forget_key(GPUCACHE_KIND_PHYSICAL, key);
+	} else if (handle->n_holders > 0) {
+		parting.handle = key;
+		handle->n_holders--;
+		parting.tracked = drop_if_last_locked(handle);
+	}
+	gpc_lock_release(&physical.lock);
+	return parting;
+}
+
+/* The driver takes whole mappings only, one or several that follow each other. */
+struct gpc_parting gpc_runtime_begin_unmap(uint64_t address, uint64_t size)
+{
+	struct gpc_parting parting = { .handle = 0 };
+	struct gpc_mapping *mapping;
+
+	enter_lock();
+	for (uint64_t done = 0; done < size; done += mapping->size) {
+		struct handle *handle;
+
+		mapping = take_mapping_locked(address + done);
+		if (!mapping)
+			break;
+		mapping->next = parting.mappings;
+		parting.mappings = mapping;
+		handle = find_locked(mapping->handle);
+		if (handle && handle->n_mappings > 0) {
+			handle->n_mappings--;
+			mapping->tracked = drop_if_last_locked(handle);
+		}
+	}
+	gpc_lock_release(&physical.lock);
+	return parting;
+}
+
+void gpc_runtime_end_parting(struct gpc_parting parting, CUresult result)
+{
+	struct gpc_mapping *next;
+
+	gpc_runtime_forgotten(parting.tracked, result);
+	if (!parting.mappings && !(parting.handle && result))
+		return;
+	enter_lock();
+	if (result && parting.handle)
+		hold_locked(parting.handle);
+	for (struct gpc_mapping *mapping = parting.mappings; mapping; mapping = next) {
+		next = mapping->next;
+		gpc_runtime_forgotten(mapping->tracked, result);
+		mapping->tracked = NULL;
+		if (result)
+			list_locked(mapping);
+		else
+			gpc_slab_give_back(&physical.mapping_items, mapping->number);
+	}
+	gpc_lock_release(&physical.lock);
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver's own pools, and the memory of graphs: what is reserved there and in nobody's use.
+ *
+ *      reserved by a pool   |  allocations of the program      |  idle                |
+ *                           '-- tracked, one by one (ASYNC) ---'-- this file (POOL) --'
+ *
+ * Idle is what the driver says is reserved less what our books hold of that pool, so that the two
+ * add up to what is gone from the device, whatever the driver rounds to.  The driver is asked at
+ * the looks of observe.c and where a pool must have grown; in between an allocation takes from the
+ * idle bytes and a free adds to them.  Of graphs only the whole is known.
+ *
+ * A pool is asked under our lock, and its destruction takes that lock first: the driver is never
+ * asked about a pool that is gone.  Asking breaks captures, so that it is done only where none is
+ * open.
+ *
+ * Limits   What more than MAX_POOLS pools hold idle is not seen.  Pools of the host and of managed
+ *          memory are known, so that their allocations are booked for what they are; what they
+ *          hold idle is not counted.
+ */
+#include "runtime/ledger/pools.h"
+
+#include "runtime/context/contexts.h"
+#include "runtime/ledger/track.h"
+#include "runtime/process/state.h"
+#include "stats/counters.h"
+
+#define MAX_POOLS 64
+
+/* Its number is 1 + its index; 0: none. */
+struct driver_pool {
+	CUmemoryPool handle;
+	uint64_t used; /* by allocations in our books */
+	uint64_t idle; /* reserved beyond that, as far as we know */
+	uint32_t device;
+	uint8_t kind; /* what its allocations are; NONE: an unused entry */
+	bool is_gone; /* destroyed; the driver keeps it until the last allocation was freed */
+};
+
+static struct {
+	struct driver_pool pools[MAX_POOLS];
+	CUmemoryPool current[GPC_MAX_DEVICES]; /* NULL: the default one, not asked for yet */
+	uint64_t idle[GPC_MAX_DEVICES];        /* as booked: that of its pools */
+	uint64_t graph[GPC_MAX_DEVICES];
+	atomic_bool has_pools;
+	atomic_bool has_graphs;
+	struct gpc_lock lock;
+} all = { .lock = GPC_LOCK_INIT(GPC_RANK_DRIVER_POOLS) };
+
+bool gpc_runtime_graph_is_new;
+
+/* ---- the books ---- */
+
+static void book_locked(
+	struct gpc_context *owner, enum gpucache_kind kind, uint64_t *booked, uint64_t bytes)
+{
+	struct gpucache_counters *counters = owner->pool.counters;
+
+	gpc_lock_take(&owner->pool.lock);
+	gpc_counter_sub(&counters->kind_bytes[kind], *booked);
+	gpc_counter_sub(&counters->direct_bytes, *booked);
+	gpc_counter_add(&counters->kind_bytes[kind], bytes);
+	gpc_counter_add_peak(&counters->direct_bytes, &counters->peak_direct_bytes, bytes);
+	gpc_lock_release(&owner->pool.lock);
+	*booked = bytes;
+}
+
+static bool is_looked_into(const struct driver_pool *pool, uint32_t device)
+{
+	return pool->kind == GPUCACHE_KIND_ASYNC && pool->device == device && !pool->is_gone;
+}
+
+static void book_idle_locked(struct gpc_device *device, struct gpc_context *owner)
+{
+	uint64_t idle = 0;
+
+	for (uint32_t i = 0; i < MAX_POOLS; i++) {
+		if (is_looked_into(&all.pools[i], device->ordinal))
+			idle += all.pools[i].idle;
+	}
+	if (owner)
+		book_locked(owner, GPUCACHE_KIND_POOL, &all.idle[device->ordinal], idle);
+}
+
+static void ask_pools_locked(uint32_t device)
+{
+	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
+
+	for (uint32_t i = 0; fns->cuMemPoolGetAttribute && i < MAX_POOLS; i++) {
+		struct driver_pool *pool = &all.pools[i];
+		uint64_t reserved = 0;
+
+		if (is_looked_into(pool, device) &&
+			!fns->cuMemPoolGetAttribute(
+				pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
+			pool->idle = reserved > pool->used ? reserved - pool->used : 0;
+	}
+}
+
+static uint64_t held_by_graphs(uint32_t device)
+{
+	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
+	uint64_t reserved = 0;
+
+	if (!atomic_load(&all.has_graphs) || !fns->cuDeviceGetGraphMemAttribute ||
+		fns->cuDeviceGetGraphMemAttribute(
+			(CUdevice)device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved))
+		return 0;
+	return reserved;
+}
+
+void gpc_pools_look(struct gpc_device *device)
+{
+	uint32_t d = device->ordinal;
+	struct gpc_context *owner;
+
+	if (!atomic_load(&all.has_pools) && !atomic_load(&all.has_graphs))
+		return;
+	owner = gpc_context_owner(device);
+	if (!owner)
+		return;
+	gpc_lock_take(&all.lock);
+	if (gpc_captures_try_hold(&gpc_runtime.heap.captures)) {
+		uint64_t graph = held_by_graphs(d);
+
+		ask_pools_locked(d);
+		gpc_captures_release(&gpc_runtime.heap.captures);
+		book_locked(owner, GPUCACHE_KIND_GRAPH, &all.graph[d], graph);
+	}
+	book_idle_locked(device, owner);
+	gpc_lock_release(&all.lock);
+}
+
+void gpc_pools_trim(struct gpc_device *device)
+{
+	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
+	CUdevice ordinal = (CUdevice)device->ordinal;
+	CUmemoryPool standard = NULL;
+
+	gpc_lock_take(&all.lock);
+	if (gpc_captures_try_hold(&gpc_runtime.heap.captures)) {
+		if (fns->cuDeviceGetDefaultMemPool && fns->cuMemPoolTrimTo &&
+			!fns->cuDeviceGetDefaultMemPool(&standard, ordinal))
+			(void)fns->cuMemPoolTrimTo(standard, 0);
+		for (uint32_t i = 0; fns->cuMemPoolTrimTo && i < MAX_POOLS; i++) {
+			const struct driver_pool *pool = &all.pools[i];
+
+			if (is_looked_into(pool, device->ordinal) && pool->handle != standard)
+				(void)fns->cuMemPoolTrimTo(pool->handle, 0);
+		}
+		if (fns->cuDeviceGraphMemTrim)
+			(void)fns->cuDeviceGraphMemTrim(ordinal);
+		gpc_captures_release(&gpc_runtime.heap.captures);
+	}
+	gpc_lock_release(&all.lock);
+	gpc_pools_look(device);
+}
+
+bool gpc_pools_are_used(void)
+{
+	return atomic_load(&all.has_pools) || atomic_load(&all.has_graphs);
+}
+
+void gpc_pools_took(uint32_t number, uint64_t size)
+{
+	struct driver_pool *pool = number ? &all.pools[number - 1] : NULL;
+	struct gpc_device *device;
+	struct gpc_context *owner;
+	bool has_grown;
+
+	if (!pool)
+		return;
+	device = &gpc_runtime.devices[pool->device];
+	owner = gpc_context_owner(device);
+	gpc_lock_take(&all.lock);
+	pool->used += size;
+	has_grown = pool->idle < size;
+	pool->idle -= has_grown ? pool->idle : size;
+	book_idle_locked(device, owner);
+	gpc_lock_release(&all.lock);
+	if (has_grown)
+		gpc_pools_look(device);
+}
+
+void gpc_pools_gave(uint32_t number, uint64_t size)
+{
+	struct driver_pool *pool = number ? &all.pools[number - 1] : NULL;
+	struct gpc_device *device;
+	struct gpc_context *owner;
+
+	if (!pool)
+		return;
+	device = &gpc_runtime.devices[pool->device];
+	owner = gpc_context_owner(device);
+	gpc_lock_take(&all.lock);
+	/* A reset may have emptied the books of the pool in between. */
+	pool->used -= size < pool->used ? size : pool->used;
+	pool->idle += size;
+	if (pool->is_gone && pool->used == 0)
+		*pool = (struct driver_pool){ .kind = GPUCACHE_KIND_NONE };
+	book_idle_locked(device, owner);
+	gpc_lock_release(&all.lock);
+}
+
+/* ---- which pools there are ---- */
+
+static struct driver_pool *find_locked(CUmemoryPool handle)
+{
+	for (uint32_t i = 0; i < MAX_POOLS; i++) {
+		struct driver_pool *pool = &all.pools[i];
+
+		if (pool->kind && !pool->is_gone && pool->handle == handle)
+			return pool;
+	}
+	return NULL;
+}
+
+/* False: there is no room. */
+static bool add(CUmemoryPool handle, uint32_t device, enum gpucache_kind kind)
+{
+	struct driver_pool *pool;
+
+	atomic_store(&all.has_pools, true);
+	gpc_lock_take(&all.lock);
+	pool = find_locked(handle);
+	for (uint32_t i = 0; !pool && i < MAX_POOLS; i++) {
+		if (all.pools[i].kind)
+			continue;
+		pool = &all.pools[i];
+		*pool = (struct driver_pool){
+			.handle = handle, .device = device, .kind = (uint8_t)kind
+		};
+	}
+	gpc_lock_release(&all.lock);
+	return pool != NULL;
+}
+
+static uint32_t current_device(void)
+{
+	const struct gpc_context *context = gpc_context_current();
+
+	return context ? context->device->ordinal : 0;
+}
+
+void gpc_runtime_pool_seen(CUmemoryPool handle, CUmemLocation location, CUmemAllocationType type)
+{
+	bool is_on_device = location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id >= 0 &&
+			    (uint32_t)location.id < gpc_runtime.n_devices;
+	enum gpucache_kind kind = type == CU_MEM_ALLOCATION_TYPE_MANAGED ? GPUCACHE_KIND_MANAGED
+				  : is_on_device                         ? GPUCACHE_KIND_ASYNC
+									 : GPUCACHE_KIND_HOST;
+
+	(void)add(handle, is_on_device ? (uint32_t)location.id : current_device(), kind);
+}
+
+void gpc_runtime_pool_destroyed(CUmemoryPool handle)
+{
+	struct driver_pool *pool;
+	uint32_t device = GPC_MAX_DEVICES;
+
+	gpc_lock_take(&all.lock);
+	pool = find_locked(handle);
+	if (pool) {
+		device = pool->device;
+		pool->is_gone = true;
+		if (pool->used == 0)
+			pool->kind = GPUCACHE_KIND_NONE;
+	}
+	for (uint32_t d = 0; d < GPC_MAX_DEVICES; d++) {
+		if (all.current[d] == handle)
+			all.current[d] = NULL;
+	}
+	gpc_lock_release(&all.lock);
+	if (device < GPC_MAX_DEVICES)
+		gpc_pools_look(&gpc_runtime.devices[device]);
+}
+
+void gpc_runtime_pool_kept(CUmemoryPool handle)
+{
+	gpc_lock_take(&all.lock);
+	for (uint32_t i = 0; i < MAX_POOLS; i++) {
+		if (all.pools[i].kind && all.pools[i].handle == handle)
+			all.pools[i].is_gone = false;
+	}
+	gpc_lock_release(&all.lock);
+}
+
+void gpc_runtime_pool_made_current(CUdevice device, CUmemoryPool handle)
+{
+	if (device < 0 || (uint32_t)device >= gpc_runtime.n_devices)
+		return;
+	gpc_lock_take(&all.lock);
+	all.current[device] = handle;
+	gpc_lock_release(&all.lock);
+}
+
+static CUmemoryPool default_of(uint32_t device)
+{
+	CUmemoryPool handle = NULL;
+
+	if (!gpc_runtime.fns->cuDeviceGetDefaultMemPool ||
+		gpc_runtime.fns->cuDeviceGetDefaultMemPool(&handle, (CUdevice)device))
+		return NULL;
+	return handle;
+}
+
+/*
+ * A pool that we did not see made: the default one of a device, or it was there before us.  False:
+ * there is no room for it.
+ */
+static bool meet(CUmemoryPool handle)
+{
+	uint32_t device = current_device();
+
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		if (default_of(d) == handle)
+			device = d;
+	}
+	return add(handle, device, GPUCACHE_KIND_ASYNC);
+}
+
+/* The stream's device, which need not be the current one. */
+static uint32_t device_of_stream(CUstream stream)
+{
+	CUcontext handle = NULL;
+	CUcontext popped;
+	CUdevice device = (CUdevice)current_device();
+
+	if (gpc_runtime.n_devices == 1 || !stream || stream == CU_STREAM_LEGACY ||
+		stream == CU_STREAM_PER_THREAD || !gpc_runtime.fns->cuStreamGetCtx ||
+		gpc_runtime.fns->cuStreamGetCtx(stream, &handle) ||
+		gpc_runtime.fns->cuCtxPushCurrent_v2(handle))
+		return (uint32_t)device;
+	(void)gpc_runtime.fns->cuCtxGetDevice(&device);
+	(void)gpc_runtime.fns->cuCtxPopCurrent_v2(&popped);
+	return (uint32_t)device;
+}
+
+/* What the program means by `handle`; 0: nothing that we know. */
+static uint32_t find(CUmemoryPool handle, struct driver_pool *ret_pool)
+{
+	struct driver_pool *pool;
+	uint32_t number = 0;
+
+	gpc_lock_take(&all.lock);
+	pool = find_locked(handle);
+	if (pool) {
+		number = (uint32_t)(pool - all.pools) + 1;
+		*ret_pool = *pool;
+	}
+	gpc_lock_release(&all.lock);
+	return number;
+}
+
+static CUmemoryPool current_of(uint32_t device)
+{
+	CUmemoryPool handle;
+	CUmemoryPool standard;
+
+	gpc_lock_take(&all.lock);
+	handle = all.current[device];
+	gpc_lock_release(&all.lock);
+	if (handle)
+		return handle;
+	standard = default_of(device);
+	gpc_lock_take(&all.lock);
+	/* Another thread may have chosen one meanwhile. */
+	if (!all.current[device])
+		all.current[device] = standard;
+	handle = all.current[device];
+	gpc_lock_release(&all.lock);
+	return handle;
+}
+
+CUresult gpc_runtime_pool_malloc(struct gpc_passed_call *call, CUmemoryPool handle, CUstream stream)
+{
+	struct driver_pool pool = { .kind = GPUCACHE_KIND_ASYNC };
+	bool is_new;
+	CUresult result;
+
+	if (!handle) {
+		pool.device = device_of_stream(stream);
+		handle = current_of(pool.device);
+	}
+	call->pool = find(handle, &pool);
+	is_new = !call->pool && handle && meet(handle);
+	if (is_new)
+		call->pool = find(handle, &pool);
+	call->kind = (enum gpucache_kind)pool.kind;
+	result = gpc_runtime_passed_malloc_of_device(call, (int)pool.device);
+	/* It gives nothing: it is another process's, or no pool at all. */
+	if (is_new && result && result != CUDA_ERROR_OUT_OF_MEMORY)
+		gpc_runtime_pool_destroyed(handle);
+	return result;
+}
+
+/*
+ * The device's primary context is reset, which ends what the process has there: handles of pools
+ * made before may be anything from here on.
+ */
+void gpc_runtime_primary_reset(CUdevice device)
+{
+	struct gpc_context *owner;
+	uint32_t d = (uint32_t)device;
+
+	gpc_runtime_primary_forget(device);
+	if (device < 0 || d >= gpc_runtime.n_devices || !gpc_pools_are_used())
+		return;
+	gpc_track_forget_pools(&gpc_runtime.devices[d]);
+	owner = gpc_context_owner(&gpc_runtime.devices[d]);
+	gpc_lock_take(&all.lock);
+	for (uint32_t i = 0; i < MAX_POOLS; i++) {
+		if (all.pools[i].device == d)
+			all.pools[i].kind = GPUCACHE_KIND_NONE;
+	}
+	all.current[d] = NULL;
+	book_idle_locked(&gpc_runtime.devices[d], owner);
+	gpc_lock_release(&all.lock);
+}
+
+/* ---- graphs, and what the program gave back ---- */
+
+void gpc_runtime_graph_made(void)
+{
+	atomic_store(&all.has_graphs, true);
+	__atomic_store_n(&gpc_runtime_graph_is_new, true, __ATOMIC_RELAXED);
+}
+
+void gpc_runtime_pools_changed(void)
+{
+	struct gpc_context *context = gpc_context_current();
+
+	if (!context || gpc_captures_is_any_open(&gpc_runtime.heap.captures))
+		return;
+	__atomic_store_n(&gpc_runtime_graph_is_new, false, __ATOMIC_RELAXED);
+	gpc_pools_look(context->device);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tensors: what PyTorch's allocator hands out of the memory that it got from us.
+ *
+ *      cudaMalloc(20 MiB)  -->  a block, marked as an arena         its site gives the bytes back
+ *      tensor, 3 MiB       -->  a block of kind TENSOR within it    the tensor's site takes its bytes
+ *
+ * So each byte has one holder, and all that reads sites and blocks - peaks, growth, leaks, tags, the short form - speaks
+ * of tensors where there are tensors.  What a device has beyond them is in TORCH: reserved less allocated is what
+ * PyTorch keeps for itself.
+ *
+ * An arena is known by the thread that asked for it: PyTorch reports the tensor that made it necessary before it asks
+ * for anything else.  Physical memory (expandable segments) is known by who called for it, hooks_torch.c.
+ *
+ * Each tensor takes a block number of the heap, as a tracked allocation does (track.c); one that finds no slot in BLOCKS
+ * still counts in sites and sums.
+ *
+ * Threads   Any.  PyTorch calls with its own lock of the device held, so ours are hardly contended; under ours nothing
+ *           of PyTorch's, and of the driver's, is called.
+ * Failure   Without metadata a tensor counts in TORCH only.
+ */
+#include "runtime/ledger/tensors.h"
+
+#include "alloc/address_map.h"
+#include "base/clock.h"
+#include "runtime/context/contexts.h"
+#include "runtime/ledger/observe.h"
+#include "runtime/memory.h"
+#include "runtime/process/stacks.h"
+#include "runtime/process/state.h"
+#include "runtime/rescue/rescue.h"
+#include "stats/counters.h"
+
+struct tensor {
+	uint64_t address;
+	uint64_t size;
+	uint32_t number; /* in the slab, and in the recording */
+	uint32_t stack;
+};
+
+_Static_assert(sizeof(struct tensor) <= sizeof(struct gpc_block), "shares the slab of blocks");
+
+/* What PyTorch has on one device. */
+struct books {
+	struct gpc_lock lock;
+	struct gpc_address_map map;
+	struct tensor *spare; /* freed last, its number kept: the next one often needs it at once */
+	struct gpucache_torch own; /* where there is no recording */
+};
+
+static struct books all_books[GPC_MAX_DEVICES] = {
+	[0 ... GPC_MAX_DEVICES - 1] = { .lock = GPC_LOCK_INIT(GPC_RANK_TENSORS) },
+};
+
+/* The last device memory that this thread got; PyTorch's, if its next tensor lies in it. */
+static _Thread_local struct {
+	uint64_t address;
+	uint64_t size;
+} last_malloc __attribute__((tls_model("initial-exec")));
+
+/* The last failure of this thread since its last tensor. */
+static _Thread_local struct {
+	const struct gpc_device *device;
+	uint64_t number;
+} last_failure __attribute__((tls_model("initial-exec")));
+
+void gpc_tensors_note_failure(const struct gpc_device *device, uint64_t number)
+{
+	last_failure.device = device;
+	last_failure.number = number;
+}
+
+void gpc_tensors_note_malloc(uint64_t address, uint64_t size)
+{
+	last_malloc.address = address;
+	last_malloc.size = size;
+}
+
+/* The record of the device, written by the holder of its lock. */
+static struct gpucache_torch *sums_of(const struct gpc_device *device)
+{
+	struct gpucache_torch *sums = gpc_runtime.record.torch;
+
+	return sums ? &sums[device->ordinal] : &all_books[device->ordinal].own;
+}
+
+struct gpucache_oom_torch gpc_tensors_have(const struct gpc_device *device)
+{
+	const struct gpucache_torch *sums = sums_of(device);
+
+	return (struct gpucache_oom_torch){
+		.allocated = gpc_counter_get(&sums->allocated_bytes),
+		.reserved = gpc_counter_get(&sums->reserved_bytes),
+	};
+}
+
+uint64_t gpc_tensors_idle_bytes(const struct gpc_device *device)
+{
+	struct gpucache_oom_torch torch = gpc_tensors_have(device);
+
+	return gpc_bytes_less(torch.reserved, torch.allocated);
+}
+
+uint64_t gpc_tensors_n_free(const struct gpc_device *device)
+{
+	return gpc_counter_get(&sums_of(device)->n_free);
+}
+
+uint64_t gpc_tensors_n_malloc(const struct gpc_device *device)
+{
+	return gpc_counter_get(&sums_of(device)->n_malloc);
+}
+
+static void adopt_last_malloc(uint64_t address)
+{
+	if (address - last_malloc.address >= last_malloc.size)
+		return;
+	gpc_memory_lend(last_malloc.address);
+	last_malloc.size = 0;
+}
+
+static struct tensor *put_locked(
+	struct books *books, uint64_t address, uint64_t size, uint32_t stack)
+{
+	struct tensor *tensor = books->spare;
+	uint32_t number = tensor ? tensor->number : 0;
+
+	if (gpc_address_map_reserve(&books->map, 1))
+		return NULL;
+	books->spare = NULL;
+	if (!tensor)
+		tensor = gpc_slab_take(&gpc_runtime.heap.blocks, &number);
+	if (!tensor)
+		return NULL;
+	*tensor = (struct tensor){
+		.address = address, .size = size, .number = number, .stack = stack
+	};
+	gpc_address_map_insert(&books->map, address, tensor);
+	return tensor;
+}
+
+static void count_malloc_locked(struct gpucache_torch *sums, uint64_t allocated, uint64_t reserved)
+{
+	if (sums->n_malloc == 0 && gpc_runtime.record.base)
+		gpc_record_mark_page(&gpc_runtime.record, sums);
+	gpc_counter_add(&sums->n_malloc, 1);
+	gpc_counter_set(&sums->allocated_bytes, allocated);
+	gpc_counter_set(&sums->reserved_bytes, reserved);
+	gpc_counter_raise(&sums->peak_allocated_bytes, allocated);
+	gpc_counter_raise(&sums->peak_reserved_bytes, reserved);
+}
+
+static struct gpc_observed observed_of(
+	struct gpc_device *device, const struct tensor *tensor, uint64_t now_ns)
+{
+	return (struct gpc_observed){
+		.device = device,
+		.kind = GPUCACHE_KIND_TENSOR,
+		.number = tensor->number,
+		.address = tensor->address,
+		.size = tensor->size,
+		.stack = tensor->stack,
+		.now_ns = now_ns,
+	};
+}
+
+/* Out of the books, where it is in them. */
+static void forget_locked(
+	struct books *books, struct gpc_device *device, uint64_t address, uint64_t now_ns)
+{
+	struct tensor *tensor =
+		books->map.n_entries ? gpc_address_map_take(&books->map, address) : NULL;
+	struct gpc_observed observed;
+
+	if (!tensor)
+		return;
+	observed = observed_of(device, tensor, now_ns);
+	gpc_observe_piece_freed(&observed);
+	if (!books->spare)
+		books->spare = tensor;
+	else
+		gpc_slab_give_back(&gpc_runtime.heap.blocks, tensor->number);
+}
+
+static void allocated(struct gpc_device *device, uint64_t address, uint64_t size,
+	uint64_t allocated_bytes, uint64_t reserved_bytes)
+{
+	struct books *books = &all_books[device->ordinal];
+	uint32_t stack = gpc_runtime_stack_of(size);
+	uint64_t now_ns = gpc_clock_ns();
+	struct gpc_observed observed;
+	const struct tensor *tensor;
+
+	adopt_last_malloc(address);
+	gpc_lock_take(&books->lock);
+	count_malloc_locked(sums_of(device), allocated_bytes, reserved_bytes);
+	forget_locked(books, device, address, now_ns); /* freed where nobody told us */
+	tensor = put_locked(books, address, size, stack);
+	if (tensor) {
+		observed = observed_of(device, tensor, now_ns);
+		gpc_observe_piece_taken(&observed);
+	}
+	gpc_lock_release(&books->lock);
+	last_failure.device = NULL;
+	gpc_rescue_succeeded(device, GPUCACHE_KIND_TENSOR, size);
+}
+
+static void freed(struct gpc_device *device, uint64_t address, uint64_t allocated_bytes,
+	uint64_t reserved_bytes)
+{
+	struct books *books = &all_books[device->ordinal];
+	struct gpucache_torch *sums = sums_of(device);
+
+	gpc_lock_take(&books->lock);
+	gpc_counter_set(&sums->allocated_bytes, allocated_bytes);
+	gpc_counter_set(&sums->reserved_bytes, reserved_bytes);
+	gpc_counter_add(&sums->n_free, 1);
+	forget_locked(books, device, address, gpc_clock_ns());
+	gpc_lock_release(&books->lock);
+}
+
+static struct gpc_device *device_of(int number)
+{
+	struct gpc_device *device;
+
+	if (gpc_runtime.config.tensors == GPC_TENSORS_OFF || number < 0 ||
+		(uint32_t)number >= gpc_runtime.n_devices)
+		return NULL;
+	device = &gpc_runtime.devices[number];
+	/* Made here, without our lock, whose rank is below that of contexts. */
+	(void)gpc_context_owner(device);
+	return device;
+}
+
+void gpc_runtime_tensor(int number, uint64_t address, int64_t size, uint64_t allocated_bytes,
+	uint64_t reserved_bytes)
+{
+	struct gpc_device *device = device_of(number);
+
+	if (device && size > 0)
+		allocated(device, address, (uint64_t)size, allocated_bytes, reserved_bytes);
+	else if (device && size < 0)
+		freed(device, address, allocated_bytes, reserved_bytes);
+}
+
+void gpc_runtime_tensor_failed(
+	int number, int64_t size, uint64_t allocated_bytes, uint64_t reserved_bytes)
+{
+	struct gpc_device *device = device_of(number);
+	const struct gpucache_oom_torch torch = {
+		.requested = (uint64_t)size,
+		.allocated = allocated_bytes,
+		.reserved = reserved_bytes,
+	};
+	struct gpucache_torch *sums;
+
+	if (!device || size < 0)
+		return;
+	sums = sums_of(device);
+	gpc_lock_take(&all_books[number].lock);
+	gpc_counter_add(&sums->n_failed, 1);
+	gpc_counter_set(&sums->failed_bytes, (uint64_t)size);
+	gpc_counter_set(&sums->allocated_bytes, allocated_bytes);
+	gpc_counter_set(&sums->reserved_bytes, reserved_bytes);
+	gpc_lock_release(&all_books[number].lock);
+	if (last_failure.device != device)
+		gpc_rescue_torch_limit(device, torch.requested);
+	if (last_failure.device == device)
+		gpc_rescue_torch_failed(device, last_failure.number, &torch);
+	last_failure.device = NULL;
+	/* PyTorch raises an exception now.  Who goes on to make tensors, of any size, has caught it. */
+	if (__atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE) > 0)
+		__atomic_store_n(&device->failed_size, 1, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tracked allocations: given by the driver for one request, in our books, never cached.
+ *
+ * Each takes a block number of the heap, so that it has a slot in the recording's BLOCKS like any
+ * other; the item of that number holds a struct gpc_tracked instead of a struct gpc_block.
+ *
+ * A free forgets the address before the driver frees it: from that moment the driver may give the
+ * same address to another thread, whose entry must not be erased by ours.
+ *
+ * Most are known by their address.  Physical memory, arrays and imports are known by handles, and
+ * registered host memory by an address that is somebody else's: each of these has a map of its own,
+ * for the same number may stand in several.
+ */
+#include "runtime/ledger/track.h"
+
+#include <string.h>
+
+#include "alloc/address_map.h"
+#include "base/balance.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "runtime/context/contexts.h"
+#include "runtime/ledger/observe.h"
+#include "runtime/ledger/pools.h"
+#include "runtime/process/stacks.h"
+#include "runtime/process/state.h"
+#include "runtime/rescue/rescue.h"
+#include "stats/counters.h"
+
+struct gpc_tracked {
+	struct gpc_list link; /* of all of them */
+	uint64_t address;
+	uint64_t size;
+	uint64_t requested;
+	struct gpc_context *context;
+	uint32_t number;
+	uint32_t stack;
+	uint8_t kind; /* enum gpucache_kind */
+	uint8_t pool; /* of the driver; pools.c */
+	bool is_arena;
+};
+
+_Static_assert(sizeof(struct gpc_tracked) <= sizeof(struct gpc_block), "shares the slab of blocks");
+
+enum key_space {
+	KEY_ADDRESS,
+	KEY_REGISTERED,
+	KEY_HANDLE,
+	KEY_ARRAY,
+	KEY_EXTERNAL,
+	N_KEY_SPACES,
+};
+
+static struct {
+	struct gpc_address_map maps[N_KEY_SPACES];
+	struct gpc_list list;
+	struct gpc_lock lock;
+} tracked_all = {
+	.list = { .prev = &tracked_all.list, .next = &tracked_all.list },
+	.lock = GPC_LOCK_INIT(GPC_RANK_TRACK),
+};
+
+static bool is_on_device(uint8_t kind)
+{
+	return gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE;
+}
+
+/* Calls and the limit are counted of what the program asks for. */
+static bool is_asked_for(uint8_t kind)
+{
+	return is_on_device(kind) && !gpc_kind_is_implicit(kind);
+}
+
+static void record_state(
+	const struct gpc_tracked *tracked, enum gpucache_block_state state, uint64_t now_ns)
+{
+	struct gpucache_block block = {
+		.state = (uint8_t)state,
+		.kind = tracked->kind,
+		.device = (uint16_t)tracked->context->device->ordinal,
+		.address = tracked->address,
+		.size = tracked->size,
+		.requested = state == GPUCACHE_BLOCK_LIVE ? tracked->requested : 0,
+		.time_ns = now_ns,
+		.stack = tracked->stack,
+		.thread = gpc_thread_id(),
+		.segment = GPUCACHE_NO_SEGMENT,
+		.context = tracked->context->pool.context,
+		.tag = state == GPUCACHE_BLOCK_LIVE ? gpc_thread_tag() : 0,
+		.flags = tracked->is_arena ? GPUCACHE_BLOCK_ARENA : 0,
+	};
+
+	gpc_record_block(&gpc_runtime.record, tracked->number, &block);
+}
+
+/* The counters belong to the pool, and to its lock. */
+static void count(const struct gpc_tracked *tracked, bool is_malloc, uint64_t now_ns)
+{
+	struct gpc_pool *pool = &tracked->context->pool;
+	struct gpucache_counters *counters = pool->counters;
+	bool on_device = is_on_device(tracked->kind);
+	bool is_asked = is_asked_for(tracked->kind);
+	bool on_host = gpucache_kind_place(tracked->kind) == GPUCACHE_ON_HOST;
+	uint64_t *bytes = on_device ? &counters->direct_bytes : &counters->host_bytes;
+	uint64_t *peak = on_device ? &counters->peak_direct_bytes : &counters->peak_host_bytes;
+	uint64_t *of_kind = &counters->kind_bytes[tracked->kind];
+
+	gpc_lock_take(&pool->lock);
+	if (tracked->context->is_retired) {
+		gpc_lock_release(&pool->lock);
+		return;
+	}
+	if (is_malloc)
+		gpc_counter_add(of_kind, tracked->size);
+	else
+		gpc_counter_sub(of_kind, tracked->size);
+	if (is_malloc && (on_device || on_host))
+		gpc_counter_add_peak(bytes, peak, tracked->size);
+	else if (on_device || on_host)
+		gpc_counter_sub(bytes, tracked->size);
+	if (is_asked && is_malloc) {
+		gpc_counter_add(&counters->n_malloc, 1);
+		gpc_counter_add(&counters->n_driver_malloc, 1);
+		gpc_counter_set(&counters->last_driver_malloc_ns, now_ns);
+	} else if (is_asked) {
+		gpc_counter_add(&counters->n_free, 1);
+		gpc_counter_add(&counters->n_driver_free, 1);
+	}
+	gpc_lock_release(&pool->lock);
+}
+
+static struct gpc_address_map *map_of(unsigned int kind)
+{
+	static const uint8_t spaces[GPUCACHE_KIND_COUNT] = {
+		[GPUCACHE_KIND_REGISTERED] = KEY_REGISTERED,
+		[GPUCACHE_KIND_PHYSICAL] = KEY_HANDLE,
+		[GPUCACHE_KIND_PHYSICAL_HOST] = KEY_HANDLE,
+		[GPUCACHE_KIND_MULTICAST] = KEY_HANDLE,
+		[GPUCACHE_KIND_ARRAY] = KEY_ARRAY,
+		[GPUCACHE_KIND_EXTERNAL] = KEY_EXTERNAL,
+	};
+
+	return &tracked_all.maps[spaces[kind]];
+}
+
+/* The entry with this key, out of the map; NULL: there is none. */
+static struct gpc_tracked *take_locked(unsigned int kind, uint64_t key)
+{
+	struct gpc_address_map *map = map_of(kind);
+	struct gpc_tracked *tracked = map->n_entries ? gpc_address_map_take(map, key) : NULL;
+
+	if (tracked)
+		gpc_list_remove(&tracked->link);
+	return tracked;
+}
+
+/*
+ * False: without metadata; where the context died meanwhile, for nobody would take it out again; or
+ * where the driver gave the address to somebody else.
+ */
+static bool put_locked(struct gpc_tracked *tracked)
+{
+	struct gpc_address_map *map = map_of(tracked->kind);
+
+	if (atomic_load(&tracked->context->is_gone) ||
+		gpc_address_map_find(map, tracked->address) || gpc_address_map_reserve(map, 1))
+		return false;
+	gpc_address_map_insert(map, tracked->address, tracked);
+	gpc_list_append(&tracked_all.list, &tracked->link);
+	return true;
+}
+
+/* Out of the books, for an entry that is out of the map. */
+static void end(struct gpc_tracked *tracked)
+{
+	uint64_t now_ns = gpc_clock_monotonic_ns();
+
+	gpc_observe_free(tracked->context, (enum gpucache_kind)tracked->kind, tracked->address,
+		tracked->size, tracked->requested, tracked->stack, now_ns,
+		(struct gpc_share){ tracked->requested, 1 });
+	record_state(tracked, GPUCACHE_BLOCK_UNUSED, now_ns);
+	count(tracked, false, now_ns);
+	gpc_pools_gave(tracked->pool, tracked->size);
+	if (is_asked_for(tracked->kind))
+		atomic_fetch_sub(&tracked->context->device->budget.used_bytes, tracked->size);
+	gpc_slab_give_back(&gpc_runtime.heap.blocks, tracked->number);
+}
+
+/* Into the books; without metadata it is not in them, and nothing else is lost. */
+void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_call *call,
+	const struct gpc_request *request)
+{
+	uint32_t number = 0;
+	struct gpc_tracked *tracked = NULL;
+	struct gpc_tracked *stale;
+	bool is_in;
+
+	/* A success without memory is nothing that could ever be freed. */
+	if (call->ret_address)
+		tracked = gpc_slab_take(&gpc_runtime.heap.blocks, &number);
+	if (!tracked)
+		return;
+	*tracked = (struct gpc_tracked){
+		.address = call->ret_address,
+		.size = call->ret_size,
+		.requested = call->size,
+		.context = context,
+		.number = number,
+		.stack = request->mark,
+		.kind = (uint8_t)call->kind,
+		.pool = (uint8_t)call->pool,
+	};
+	gpc_lock_take(&tracked_all.lock);
+	/*
+	 * The driver gives an address again: whoever had it was freed on a way that we do not
+	 * see.
+	 */
+	stale = take_locked(tracked->kind, tracked->address);
+	is_in = put_locked(tracked);
+	gpc_lock_release(&tracked_all.lock);
+	if (stale)
+		end(stale);
+	if (!is_in) {
+		gpc_slab_give_back(&gpc_runtime.heap.blocks, number);
+		return;
+	}
+	if (is_asked_for(tracked->kind))
+		atomic_fetch_add(&context->device->budget.used_bytes, tracked->size);
+	/* First out of what is idle: counted twice it would be a peak. */
+	gpc_pools_took(tracked->pool, tracked->size);
+	count(tracked, true, request->now_ns);
+	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
+	gpc_observe_malloc(context, call->kind, call->ret_address, call->ret_size, request,
+		(struct gpc_share){ request->size, 1 });
+}
+
+void gpc_track_lend(enum gpucache_kind kind, uint64_t key)
+{
+	const struct gpc_address_map *map = map_of(kind);
+	struct gpc_tracked *tracked;
+
+	gpc_lock_take(&tracked_all.lock);
+	tracked = map->n_entries ? gpc_address_map_find(map, key) : NULL;
+	if (tracked && !tracked->is_arena) {
+		gpc_record_site_remove(&gpc_runtime.record, tracked->context->device->ordinal,
+			tracked->stack, (struct gpc_share){ tracked->requested, 1 });
+		tracked->stack = 0;
+		tracked->is_arena = true;
+		record_state(tracked, GPUCACHE_BLOCK_LIVE, gpc_clock_monotonic_ns());
+	}
+	gpc_lock_release(&tracked_all.lock);
+}
+
+void gpc_runtime_arena_created(CUmemGenericAllocationHandle handle)
+{
+	if (gpc_runtime.config.tensors != GPC_TENSORS_OFF)
+		gpc_track_lend(GPUCACHE_KIND_PHYSICAL, handle);
+}
+
+uint64_t gpc_track_size(const struct gpc_tracked *tracked)
+{
+	return tracked->size;
+}
+
+/*
+ * A device allocation that is not cached is bound by the limit as well; what it will take is
+ * not yet exact.
+ */
+static bool is_beyond_limit(const struct gpc_context *context, const struct gpc_passed_call *call)
+{
+	const struct gpc_budget *budget = &context->device->budget;
+	uint64_t limit = atomic_load(&budget->limit_bytes);
+
+	return is_on_device((uint8_t)call->kind) && limit &&
+	       atomic_load(&budget->used_bytes) + call->size > limit;
+}
+
+struct passed_attempt {
+	struct gpc_context *context;
+	struct gpc_passed_call *call;
+};
+
+static enum gpc_status attempt_passed(void *arg)
+{
+	struct passed_attempt *attempt = arg;
+
+	if (is_beyond_limit(attempt->context, attempt->call))
+		return GPC_LIMIT;
+	return gpc_status_from_device((int)attempt->call->make(attempt->call));
+}
+
+/* `books`: whose counters; `context`: where the ladder is climbed, NULL: there is nothing to give. */
+static CUresult pass(
+	struct gpc_passed_call *call, struct gpc_context *books, struct gpc_context *context)
+{
+	struct passed_attempt attempt = { .context = books, .call = call };
+	struct gpc_rescue rescue = {
+		.context = context,
+		.kind = call->kind,
+		.size = call->size,
+		.rounded = call->size,
+		.attempt = attempt_passed,
+		.arg = &attempt,
+	};
+	enum gpc_status st;
+
+	if (!books || call->size == 0)
+		return call->make(call);
+	rescue.request = (struct gpc_request){
+		.size = call->size,
+		.now_ns = gpc_clock_monotonic_ns(),
+		.mark = gpc_runtime_stack(),
+		.thread = gpc_thread_id(),
+	};
+	st = attempt_passed(&attempt);
+	if (context && (st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT))
+		st = gpc_rescue_run(&rescue, st);
+	if (st == GPC_LIMIT)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (st) {
+		gpc_runtime_heard((CUresult)gpc_status_to_device(st));
+		return (CUresult)gpc_status_to_device(st);
+	}
+	gpc_track_remember(books, call, &rescue.request);
+	if (context)
+		gpc_observe_device(context, false);
+	gpc_rescue_succeeded(books->device, (uint8_t)call->kind, call->size);
+	return CUDA_SUCCESS;
+}
+
+CUresult gpc_runtime_passed_malloc(struct gpc_passed_call *call)
+{
+	struct gpc_context *context = gpc_context_current();
+
+	return pass(call, context, context);
+}
+
+CUresult gpc_runtime_passed_malloc_of_device(struct gpc_passed_call *call, int number)
+{
+	const struct gpc_context *current = gpc_context_current();
+	struct gpc_device *device;
+
+	if (number == -1)
+		number = current ? (int)current->device->ordinal : 0;
+	if (number < 0 || (uint32_t)number >= gpc_runtime.n_devices)
+		return call->make(call);
+	device = &gpc_runtime.devices[number];
+	return pass(call, gpc_context_owner(device), gpc_context_on(device));
+}
+
+struct gpc_tracked *gpc_runtime_forget_key(enum gpucache_kind kind, uint64_t key)
+{
+	struct gpc_tracked *tracked;
+
+	gpc_lock_take(&tracked_all.lock);
+	tracked = take_locked(kind, key);
+	gpc_lock_release(&tracked_all.lock);
+	return tracked;
+}
+
+struct gpc_tracked *gpc_runtime_forget(uint64_t address)
+{
+	return gpc_runtime_forget_key(GPUCACHE_KIND_DEVICE, address);
+}
+
+/* The driver refused: the program still has it. */
+static bool remember_again(struct gpc_tracked *tracked)
+{
+	bool is_in;
+
+	gpc_lock_take(&tracked_all.lock);
+	is_in = put_locked(tracked);
+	gpc_lock_release(&tracked_all.lock);
+	return is_in;
+}
+
+void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result)
+{
+	if (tracked && !(result && remember_again(tracked)))
+		end(tracked);
+}
+
+/* One of this context, or that came from a driver's pool on this device; the other is NULL. */
+static struct gpc_tracked *take_one(
+	const struct gpc_context *context, const struct gpc_device *device)
+{
+	struct gpc_tracked *found = NULL;
+
+	gpc_lock_take(&tracked_all.lock);
+	gpc_list_each (link, &tracked_all.list) {
+		struct gpc_tracked *tracked = gpc_list_entry(link, struct gpc_tracked, link);
+
+		if (tracked->context == context ||
+			(tracked->pool && tracked->context->device == device)) {
+			found = take_locked(tracked->kind, tracked->address);
+			break;
+		}
+	}
+	gpc_lock_release(&tracked_all.lock);
+	return found;
+}
+
+void gpc_track_forget_context(struct gpc_context *context)
+{
+	struct gpc_tracked *tracked;
+
+	while ((tracked = take_one(context, NULL)))
+		end(tracked);
+}
+
+void gpc_track_forget_pools(const struct gpc_device *device)
+{
+	struct gpc_tracked *tracked;
+
+	while ((tracked = take_one(NULL, device)))
+		end(tracked);
+}

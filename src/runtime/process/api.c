@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What only programs that know us ask: gpucache.h, behind preload/api.c. */
+#include "runtime/process/api.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/thread.h"
+#include "runtime/context/contexts.h"
+#include "runtime/ledger/observe.h"
+#include "runtime/process/state.h"
+
+/* Lock: runtime.lock. */
+static struct {
+	gpucache_oom_handler call;
+	void *arg;
+} handler;
+
+/* The device with this number, or that of the current context; NULL and *ret_error: none. */
+static struct gpc_device *device_of(int number, CUresult *ret_error)
+{
+	const struct gpc_context *context;
+
+	if (number >= 0 && (uint32_t)number < gpc_runtime.n_devices)
+		return &gpc_runtime.devices[number];
+	*ret_error = CUDA_ERROR_INVALID_DEVICE;
+	if (number != -1)
+		return NULL;
+	context = gpc_context_current();
+	*ret_error = CUDA_ERROR_INVALID_CONTEXT;
+	return context ? context->device : NULL;
+}
+
+static uint64_t trim_device(const struct gpc_device *device, uint64_t bytes)
+{
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+	uint32_t n = gpc_device_pools(device, pools);
+	uint64_t went = 0;
+
+	for (uint32_t i = 0; i < n && went < bytes; i++) {
+		(void)gpc_pool_reap(pools[i]);
+		went += gpc_pool_trim(pools[i], bytes - went);
+	}
+	return went;
+}
+
+CUresult gpc_runtime_trim(int number, size_t bytes, size_t *ret_bytes)
+{
+	CUresult error;
+	const struct gpc_device *device = device_of(number, &error);
+
+	if (!device)
+		return error;
+	*ret_bytes = (size_t)trim_device(device, bytes);
+	return CUDA_SUCCESS;
+}
+
+#define NONE(name)                                    +0
+#define STATS(name)                                   +1
+#define COUNTER(name, when, adds, counts, key, stats) stats(name)
+static_assert((2
+#include "base/counters.def"
+		      ) * sizeof(uint64_t) ==
+		      sizeof(struct gpucache_stats),
+	"size, limit_bytes and the counters that counters.def names");
+#undef COUNTER
+#undef STATS
+#undef NONE
+
+/* Size of the first version: what a caller has at least. */
+#define STATS_MIN_SIZE (offsetof(struct gpucache_stats, n_rescued) + sizeof(uint64_t))
+
+static struct gpucache_counters counters_of(const struct gpc_device *device)
+{
+	uint32_t n = atomic_load_explicit(&device->n_contexts, memory_order_acquire);
+	struct gpucache_counters sum = { 0 };
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct gpc_context *context = device->contexts[i];
+		const struct gpucache_counters *counters = context ? context->pool.counters : NULL;
+
+		/* NULL: it moves to another place. */
+		if (counters)
+			gpc_counters_add(&sum, counters);
+	}
+	return sum;
+}
+
+CUresult gpc_runtime_stats(int number, struct gpucache_stats *ret_stats)
+{
+	CUresult error;
+	const struct gpc_device *device = device_of(number, &error);
+	size_t size = ret_stats->size;
+	struct gpucache_counters sum;
+	struct gpucache_stats stats;
+
+	if (!device)
+		return error;
+	if (size < STATS_MIN_SIZE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (size > sizeof stats)
+		size = sizeof stats;
+	sum = counters_of(device);
+	stats = (struct gpucache_stats){
+		.size = size,
+		.limit_bytes = atomic_load(&device->budget.limit_bytes),
+#define NONE(name)
+#define STATS(name)                                   .name = sum.name,
+#define COUNTER(name, when, adds, counts, key, stats) stats(name)
+#include "base/counters.def"
+#undef COUNTER
+#undef STATS
+#undef NONE
+	};
+	memcpy(ret_stats, &stats, size);
+	return CUDA_SUCCESS;
+}
+
+CUresult gpc_runtime_snapshot(char *ret_path, size_t size)
+{
+	size_t length = strlen(gpc_runtime.record.path) + 1;
+
+	if (ret_path && size < length)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+
+		if (gpc_device_pools(&gpc_runtime.devices[d], pools) > 0)
+			gpc_observe_now((struct gpc_context *)pools[0]); /* its first member */
+	}
+	if (ret_path)
+		memcpy(ret_path, gpc_runtime.record.path, length);
+	return CUDA_SUCCESS;
+}
+
+static void set_limit(struct gpc_device *device, uint64_t bytes)
+{
+	uint64_t used;
+
+	atomic_store(&device->budget.limit_bytes, bytes);
+	used = atomic_load(&device->budget.used_bytes);
+	if (bytes > 0 && used > bytes)
+		(void)trim_device(device, used - bytes);
+}
+
+CUresult gpc_runtime_set_limit(int number, uint64_t bytes)
+{
+	CUresult error;
+	struct gpc_device *device = device_of(number, &error);
+
+	if (!device)
+		return error;
+	set_limit(device, bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult gpc_runtime_set_fraction(int number, double fraction)
+{
+	CUresult error;
+	struct gpc_device *device = device_of(number, &error);
+
+	if (!device)
+		return error;
+	/* Written so that a NaN is refused, too. */
+	if (!(fraction >= 0.0 && fraction <= 1.0))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* The whole device is no limit; and a limit of 0 would be none. */
+	if (fraction == 1.0)
+		set_limit(device, 0);
+	else
+		set_limit(device, (uint64_t)((double)device->budget.device_bytes * fraction) + 1);
+	return CUDA_SUCCESS;
+}
+
+void gpc_runtime_set_oom_handler(gpucache_oom_handler call, void *arg)
+{
+	gpc_lock_take(&gpc_runtime.lock);
+	handler.call = call;
+	handler.arg = arg;
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+/*
+ * The handler is the program's code: its calls are answered by us as any, so the guard against
+ * ourselves is let go for as long as it runs.
+ */
+bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted, bool *ret_did_free)
+{
+	static _Thread_local bool is_asking __attribute__((tls_model("initial-exec")));
+	gpucache_oom_handler call;
+	void *arg;
+
+	gpc_lock_take(&gpc_runtime.lock);
+	call = handler.call;
+	arg = handler.arg;
+	gpc_lock_release(&gpc_runtime.lock);
+	if (!call || is_asking)
+		return false;
+	is_asking = true;
+	gpc_thread_leave();
+	*ret_did_free = call(arg, (size_t)wanted, (int)device->ordinal) != 0;
+	(void)gpc_thread_enter();
+	is_asking = false;
+	return true;
+}
+
+CUresult gpc_runtime_segment_of(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size)
+{
+	const struct gpc_segment *segment =
+		gpc_segment_map_find(&gpc_runtime.heap.segment_map, ptr);
+
+	if (!segment)
+		return CUDA_ERROR_NOT_FOUND;
+	*ret_base = segment->address;
+	*ret_size = (size_t)segment->size;
+	return CUDA_SUCCESS;
+}
+
+CUresult gpc_runtime_enter_device(int number, bool *ret_must_pop)
+{
+	const struct gpc_context *context = gpc_context_current();
+	CUresult error;
+	CUcontext primary;
+
+	if (number < 0 || (uint32_t)number >= gpc_runtime.n_devices)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*ret_must_pop = false;
+	if (context && context->device->ordinal == (uint32_t)number)
+		return CUDA_SUCCESS;
+	gpc_lock_take(&gpc_runtime.lock);
+	primary = gpc_runtime.devices[number].primary;
+	gpc_lock_release(&gpc_runtime.lock);
+	if (!primary)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	error = gpc_runtime.fns->cuCtxPushCurrent_v2(primary);
+	*ret_must_pop = !error;
+	return error;
+}
+
+void gpc_runtime_leave_device(bool must_pop)
+{
+	CUcontext popped;
+
+	if (must_pop)
+		(void)gpc_runtime.fns->cuCtxPopCurrent_v2(&popped);
+}

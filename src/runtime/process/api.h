@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What only programs that know us ask: gpucache.h, behind preload/api.c.
+ *
+ * Threads   Any.
+ * Failure   The driver's codes; CUDA_ERROR_INVALID_VALUE for a device or an address that is not ours.
+ */
+#ifndef GPC_RUNTIME_PROCESS_API_H
+#define GPC_RUNTIME_PROCESS_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "driver/cuda_fns.h"
+#include "gpucache.h"
+
+struct gpc_device;
+
+/* What the C API asks besides (gpucache.h).  A device of -1 is that of the current context. */
+CUresult gpc_runtime_trim(int device, size_t bytes, size_t *ret_bytes);
+CUresult gpc_runtime_stats(int device, struct gpucache_stats *ret_stats);
+CUresult gpc_runtime_snapshot(char *ret_path, size_t size);
+CUresult gpc_runtime_set_limit(int device, uint64_t bytes);
+CUresult gpc_runtime_set_fraction(int device, double fraction);
+void gpc_runtime_set_oom_handler(gpucache_oom_handler handler, void *arg);
+CUresult gpc_runtime_segment_of(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size);
+
+/*
+ * Makes a context of this device current where none is: its primary one.  *ret_must_pop: to be
+ * undone by gpc_runtime_leave_device.
+ */
+CUresult gpc_runtime_enter_device(int device, bool *ret_must_pop);
+void gpc_runtime_leave_device(bool must_pop);
+
+/* Asks the program's OOM handler; false: there is none, or this thread is in it. */
+bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted, bool *ret_did_free);
+
+#endif

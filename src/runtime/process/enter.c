@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The way in: one atomic load of the state where the library runs.  The first call starts it; threads that come while it
+ * starts are passed on, for they may hold the loader's lock, which the start needs.
+ */
+#include "runtime/process/enter.h"
+
+#include "base/check.h"
+#include "base/thread.h"
+#include "runtime/process/start.h"
+#include "runtime/process/state.h"
+
+struct gpc_runtime gpc_runtime = {
+	.lock = GPC_LOCK_INIT(GPC_RANK_RUNTIME),
+};
+
+void gpc_runtime_saw_start(void)
+{
+	if (atomic_load(&gpc_runtime.state) == GPC_STATE_ARMED)
+		gpc_runtime.saw_start = true;
+}
+
+static bool is_before_init(const struct gpc_cuda_fns *fns)
+{
+	int n_devices;
+
+	return fns->cuDeviceGetCount(&n_devices) == CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/*
+ * The first call of the process.  Other threads pass while one starts: their memory is then the
+ * driver's.  They do not wait, since they may hold the loader's lock, which the start needs.
+ */
+static __attribute__((noinline)) bool start(const struct gpc_runtime_loader *(*loader)(void))
+{
+	int expected = GPC_STATE_ARMED;
+
+	if (!gpc_thread_enter())
+		return false;
+	if (!atomic_compare_exchange_strong(&gpc_runtime.state, &expected, GPC_STATE_STARTING)) {
+		gpc_thread_leave();
+		return false;
+	}
+	gpc_runtime.loader = loader();
+	/* Before cuInit there are no devices, and our exit handler would run after the driver's. */
+	if (!gpc_runtime.loader || is_before_init(gpc_runtime.loader->fns))
+		expected = GPC_STATE_ARMED;
+	else
+		expected = gpc_runtime_start() ? GPC_STATE_RUNNING : GPC_STATE_PASS;
+	atomic_store(&gpc_runtime.state, expected);
+	gpc_thread_leave();
+	return expected == GPC_STATE_RUNNING;
+}
+
+/*
+ * What passes now is not seen, and it may be a new stream.  Said first and looked at again after:
+ * either the start still runs, and every pool that comes later reads it, or it is over and the
+ * call is ours.
+ */
+static int pass_while_starting(void)
+{
+	if (atomic_load(&gpc_runtime.state) == GPC_STATE_STARTING)
+		atomic_store(&gpc_runtime.has_missed, true);
+	return atomic_load(&gpc_runtime.state);
+}
+
+bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void))
+{
+	int state = atomic_load_explicit(&gpc_runtime.state, memory_order_acquire);
+
+	if (state == GPC_STATE_ARMED && start(loader))
+		state = GPC_STATE_RUNNING;
+	else if (state != GPC_STATE_RUNNING && state != GPC_STATE_PASS)
+		state = pass_while_starting();
+	/*
+	 * A child of fork has a copy of everything and owns nothing of it: CUDA does not
+	 * survive a fork.
+	 */
+	if (state != GPC_STATE_RUNNING || !gpc_process_is_ours() || gpc_is_broken())
+		return false;
+	return gpc_thread_enter();
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of the process, by return from main or exit(); and by _exit or quick_exit, which leaves time
+ * for a word.  A process that had no context leaves no recording.  Our handler was registered after cuInit,
+ * so it runs before the driver's own.  Nothing is freed: the driver takes everything back, and
+ * static destructors may still call us.
+ */
+#include "runtime/process/exit.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "runtime/context/contexts.h"
+#include "runtime/export/ipc.h"
+#include "runtime/ledger/observe.h"
+#include "runtime/process/state.h"
+#include "runtime/rescue/holders.h"
+#include "runtime/rescue/rescue.h"
+
+static void print_leaks(void)
+{
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_device *device = &gpc_runtime.devices[d];
+		uint64_t bytes = GPC_DEVICE_SUM(device, requested_bytes) +
+				 GPC_DEVICE_SUM(device, direct_bytes) -
+				 /* Nobody's to free. */
+				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_POOL]) -
+				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_GRAPH]) -
+				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_CONTEXT]) -
+				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_MODULE]);
+		char buf[48];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+		if (bytes == 0)
+			continue;
+		gpc_text_add_bytes(&text, bytes);
+		gpc_log("GPU %u: %s not freed when the process ended; by call site: gpumem-report "
+			"leaks %s",
+			d, buf, gpc_runtime.record.path);
+		gpc_holders_print(device, bytes);
+	}
+}
+
+void gpc_runtime_at_exit_without_handlers(void)
+{
+	if (gpc_process_is_exactly_ours() && !gpc_record_discard_unused(&gpc_runtime.record))
+		gpc_record_end_without_handlers(&gpc_runtime.record, gpc_clock_monotonic_ns());
+}
+
+void gpc_runtime_at_exit(void)
+{
+	struct gpc_context *context;
+
+	if (!gpc_process_is_ours() || !gpc_thread_enter())
+		return;
+	context = gpc_context_current();
+	if (context)
+		gpc_observe_device(context, true);
+	if (gpc_runtime.config.leak_report)
+		print_leaks();
+	gpc_rescue_at_exit();
+	gpc_ipc_end(false);
+	if (!gpc_record_discard_unused(&gpc_runtime.record))
+		gpc_record_end(&gpc_runtime.record, gpc_clock_monotonic_ns());
+	gpc_thread_leave();
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one object of the process: the configuration, the recording, each device with its contexts.
+ *
+ * Shared by the files of src/runtime, and by nobody else: the hooks of preload/ see functions.
+ *
+ * Threads   What changes after the start is atomic, or under `lock` (rank RUNTIME), unless a member says otherwise.
+ */
+#ifndef GPC_RUNTIME_PROCESS_STATE_H
+#define GPC_RUNTIME_PROCESS_STATE_H
+
+#include <stdatomic.h>
+
+#include "alloc/pool.h"
+#include "config/config.h"
+#include "driver/driver_cuda.h"
+#include "oom/neighbours.h"
+#include "record/record.h"
+#include "stack/capture.h"
+#include "stack/sample.h"
+#include "stats/counters.h"
+#include "stats/growth.h"
+
+struct gpc_runtime_loader;
+
+#define GPC_MAX_DEVICES  GPC_RECORD_MAX_DEVICES
+#define GPC_MAX_CONTEXTS GPC_RECORD_MAX_CONTEXTS
+#define GPC_MAX_CAPTURES 64
+
+enum gpc_runtime_state {
+	GPC_STATE_ARMED,
+	GPC_STATE_STARTING,
+	GPC_STATE_RUNNING,
+	GPC_STATE_PASS,
+};
+
+struct gpc_device {
+	struct gpc_budget budget;
+	uint32_t ordinal;
+	struct gpucache_device known; /* name, uuid, total, the last look */
+	/*
+	 * Written under runtime.lock, read by anybody.  The contexts of this device; the place
+	 * of one that is gone is taken by another.
+	 */
+	_Atomic(struct gpc_context *) contexts[GPC_MAX_CONTEXTS];
+	_Atomic uint32_t n_contexts;
+	_Atomic(struct gpc_context *) owner; /* one of them; gpc_context_owner */
+	_Atomic uint64_t next_look_ns;
+	_Atomic uint64_t next_history_ns;
+	struct gpc_growth growth;
+	CUcontext primary;
+	struct gpc_lock primary_lock; /* see gpc_runtime_primary_begin */
+	/* The last failure that nobody recovered from yet; see rescue.c. */
+	uint64_t failed_number;
+	uint64_t failed_size;
+	bool failed_on_host; /* stored before the size */
+};
+
+struct gpc_context {
+	struct gpc_pool pool;
+	struct gpc_cuda_driver drv;
+	struct gpc_device *device;
+	CUcontext handle; /* NULL: it stands for the device, gpc_context_owner */
+	uint32_t generation;
+	bool is_retired;     /* under the pool's lock: its counters are another's, or nobody's */
+	uint32_t n_attached; /* cuCtxAttach less cuCtxDetach; under runtime.lock */
+	_Atomic bool is_gone;
+	_Atomic uint64_t
+		owed_bytes; /* to be returned in the next free, so that the reserve is there */
+};
+
+struct gpc_runtime {
+	_Atomic int state; /* enum gpc_runtime_state */
+	bool saw_start;
+	/* calls passed while another thread started us: not every stream was seen */
+	atomic_bool has_missed;
+	const struct gpc_runtime_loader *loader;
+	const struct gpc_cuda_fns *fns;
+	struct gpc_config config;
+	struct gpc_heap heap;
+	struct gpc_record record;
+	struct gpc_stacks stacks;
+	bool has_stacks;
+
+	/* Lock: lock (rank RUNTIME). */
+	struct gpc_device devices[GPC_MAX_DEVICES];
+	uint32_t n_devices;
+	bool is_per_thread_used;
+	bool is_overlap_used; /* gpc_runtime_overlap_used */
+	bool is_green_used;   /* there was a green context: NULL names many streams */
+	/* never NULL: which stream that is depends on the caller */
+	CUstream capturing[GPC_MAX_CAPTURES];
+	const struct gpc_context *capturing_in[GPC_MAX_CAPTURES]; /* which was current then */
+	uint32_t n_unlisted_captures;
+	struct gpc_nvml nvml;
+	bool nvml_was_tried;
+	struct gpc_lock lock;
+};
+
+extern struct gpc_runtime gpc_runtime;
+
+/* The sum of one counter over all contexts of a device: GPC_DEVICE_SUM(device, live_bytes). */
+static inline uint64_t gpc_device_sum(const struct gpc_device *device, size_t counter_offset)
+{
+	uint32_t n = atomic_load_explicit(&device->n_contexts, memory_order_acquire);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct gpc_context *context = device->contexts[i];
+		const char *counters = context ? (const char *)context->pool.counters : NULL;
+
+		/* NULL: it moves to another place. */
+		if (counters)
+			sum += gpc_counter_get(
+				(const uint64_t *)(const void *)(counters + counter_offset));
+	}
+	return sum;
+}
+
+#define GPC_DEVICE_SUM(device, counter) \
+	gpc_device_sum((device), offsetof(struct gpucache_counters, counter))
+
+static inline bool gpc_green_is_used(void)
+{
+	return __atomic_load_n(&gpc_runtime.is_green_used, __ATOMIC_ACQUIRE);
+}
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What can be said of a holder from within the failing process: its call site, how old its oldest block
+ * is, and what it gained.  Read from the recording's own tables, without a lock: a block that changes at
+ * this moment counts or does not.
+ */
+#include "runtime/rescue/holders.h"
+
+#include "base/balance.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "oom/holder_rows.h"
+#include "runtime/process/state.h"
+
+#define MOST_ROWS 8
+
+static bool is_live_there(
+	const struct gpucache_block *block, const struct gpc_device *device, uint32_t stack)
+{
+	return __atomic_load_n(&block->device, __ATOMIC_RELAXED) == device->ordinal &&
+	       __atomic_load_n(&block->stack, __ATOMIC_RELAXED) == stack &&
+	       __atomic_load_n(&block->state, __ATOMIC_RELAXED) == GPUCACHE_BLOCK_LIVE;
+}
+
+/* The kind of what it holds there: of a context or module, if of any; else of one of the blocks. */
+static unsigned int kind_of(const struct gpc_device *device, uint32_t stack)
+{
+	const struct gpc_record *record = &gpc_runtime.record;
+	unsigned int found = GPUCACHE_KIND_NONE;
+
+	for (uint32_t i = 0; i < record->n_blocks; i++) {
+		const struct gpucache_block *block = &record->blocks[i];
+		unsigned int kind = __atomic_load_n(&block->kind, __ATOMIC_RELAXED);
+
+		if (!is_live_there(block, device, stack))
+			continue;
+		found = kind;
+		if (gpc_kind_is_implicit(kind))
+			break;
+	}
+	return found;
+}
+
+static bool is_implicit(const struct gpc_device *device, uint32_t stack)
+{
+	return gpc_kind_is_implicit(kind_of(device, stack));
+}
+
+static bool can_free(void *self, uint32_t stack)
+{
+	unsigned int kind = kind_of(self, stack);
+
+	return !gpc_kind_is_implicit(kind) && kind != GPUCACHE_KIND_MANAGED;
+}
+
+/* The call site; "contexts: SITE" where the driver took the memory for itself at a call there. */
+static void describe(void *self, uint32_t stack, char *buf, size_t size)
+{
+	unsigned int kind = kind_of(self, stack);
+	struct gpc_text text = gpc_text_init(buf, size);
+
+	if (!gpc_runtime.has_stacks)
+		return;
+	if (gpc_kind_is_implicit(kind))
+		gpc_text_add(&text, "%s: ", gpc_kind_words(kind));
+	if (!gpc_stack_describe(&gpc_runtime.stacks, stack, buf + text.len, size - text.len))
+		buf[0] = '\0';
+}
+
+static void tell_history(void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth)
+{
+	const struct gpc_device *device = self;
+	const struct gpc_record *record = &gpc_runtime.record;
+	uint64_t oldest = 0;
+
+	for (uint32_t i = 0; i < record->n_blocks; i++) {
+		const struct gpucache_block *block = &record->blocks[i];
+		uint64_t time_ns = __atomic_load_n(&block->time_ns, __ATOMIC_RELAXED);
+
+		if (is_live_there(block, device, stack) && (!oldest || time_ns < oldest))
+			oldest = time_ns;
+	}
+	*ret_oldest_ns = oldest;
+	*ret_growth = gpc_growth_of(
+		&device->growth, device->ordinal, stack, record->blocks, record->n_blocks);
+}
+
+struct gpc_describer gpc_holder_describer(struct gpc_device *device)
+{
+	return (struct gpc_describer){
+		.self = device, .describe = describe, .history = tell_history, .can_free = can_free
+	};
+}
+
+void gpc_holders_print(struct gpc_device *device, uint64_t total)
+{
+	const struct gpc_describer describer = gpc_holder_describer(device);
+	struct gpucache_holder holders[GPUCACHE_MAX_OOM_HOLDERS];
+	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS];
+	char buf[(MOST_ROWS + 2) * (GPC_HOLDER_SITE_SIZE + 60)];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	uint32_t n_sites;
+	uint64_t rest;
+	uint32_t n = gpc_record_top_holders(&gpc_runtime.record, device->ordinal, holders,
+		GPUCACHE_MAX_OOM_HOLDERS, &n_sites, &rest);
+	uint32_t n_own = 0;
+
+	/* Nobody could have freed what contexts and modules hold. */
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_implicit(device, holders[i].stack))
+			holders[n_own++] = holders[i];
+	n = gpc_holder_rows_fill(rows, holders, n_own, &describer, GPC_HOLDER_SITE_SIZE);
+	gpc_holder_rows_write(&text, rows, n, MOST_ROWS, total, gpc_clock_monotonic_ns());
+	if (n)
+		gpc_log_block(text.buf, text.len);
+}

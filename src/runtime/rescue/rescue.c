@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request that failed: the ladder first; and where that did not help, the record, the verdict
+ * and the words.
+ *
+ * Not every failed cudaMalloc is an out-of-memory: frameworks catch it, free their caches and ask
+ * again.  So the failure is recorded at once and printed when it turned out to be one: the same
+ * request failed again (repeated), or the process ended and nothing of that size ever succeeded
+ * after it (fatal).  oom_report:always prints at once.
+ */
+#include "runtime/rescue/rescue.h"
+
+#include "base/balance.h"
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/held.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "oom/balance.h"
+#include "oom/ladder.h"
+#include "oom/plain.h"
+#include "oom/short_form.h"
+#include "runtime/context/contexts.h"
+#include "runtime/ledger/observe.h"
+#include "runtime/ledger/pools.h"
+#include "runtime/ledger/tensors.h"
+#include "runtime/process/api.h"
+#include "runtime/process/enter.h"
+#include "runtime/process/stacks.h"
+#include "runtime/process/state.h"
+#include "runtime/process/tags.h"
+#include "runtime/rescue/holders.h"
+#include "stats/counters.h"
+
+/*
+ * What was freed in stream order counts as outstanding until the host has waited for it, and a pool
+ * gives back only what nobody has outstanding.  That wait has no bound, and is not made where one was asked for.
+ */
+static void trim_pools(struct gpc_context *context)
+{
+	struct gpc_driver *drv = &context->drv.base;
+
+	if (gpc_runtime.config.oom_sync_ms == 0 && gpc_pools_are_used() &&
+		gpc_captures_try_hold(&gpc_runtime.heap.captures)) {
+		(void)!drv->ops->context_sync(drv);
+		gpc_captures_release(&gpc_runtime.heap.captures);
+	}
+	gpc_pools_trim(context->device);
+}
+
+static void trim_driver(void *arg)
+{
+	const struct gpc_rescue *rescue = arg;
+
+	trim_pools(rescue->context);
+}
+
+static bool call_handlers(void *arg, uint64_t wanted, bool *ret_did_free)
+{
+	const struct gpc_rescue *rescue = arg;
+
+	return gpc_runtime_ask_handler(rescue->context->device, wanted, ret_did_free);
+}
+
+static enum gpc_status attempt_again(void *arg)
+{
+	const struct gpc_rescue *rescue = arg;
+
+	return rescue->attempt(rescue->arg);
+}
+
+/*
+ * NVML is loaded at the first need, and not under a lock of ours: the loader may be held by a
+ * thread that waits for one.  Two threads that fail at once do not wait for each other; the second
+ * knows nothing of the neighbours.
+ */
+bool gpc_runtime_ask_neighbours(
+	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours)
+{
+	static atomic_flag is_busy = ATOMIC_FLAG_INIT;
+	const struct gpc_nvml_loader loader = {
+		.open = gpc_runtime.loader->open,
+		.lookup_in = gpc_runtime.loader->lookup_in,
+	};
+	struct gpc_neighbours_query query = {
+		.uuid = device->known.uuid,
+		.pci_bus_id = device->known.pci_bus_id,
+		.index =
+			device->known.uuid[0]
+				? -1
+				: (int)device
+					  ->ordinal, /* NVML counts all devices, CUDA the visible ones */
+		.own_pid = (uint32_t)getpid(),
+		.proc = "/proc",
+	};
+	struct gpc_nvml *nvml = &gpc_runtime.nvml;
+
+	if (atomic_flag_test_and_set(&is_busy)) {
+		gpc_neighbours_ask(NULL, &query, ret_neighbours);
+		return false;
+	}
+	if (!gpc_runtime.nvml_was_tried) {
+		gpc_runtime.nvml_was_tried = true;
+		if (gpc_nvml_init(nvml, &loader))
+			nvml->ready = false;
+	}
+	gpc_neighbours_ask(nvml, &query, ret_neighbours);
+	atomic_flag_clear(&is_busy);
+	return true;
+}
+
+static void look(struct gpc_context *context, struct gpc_device_look *ret_look)
+{
+	struct gpc_device *device = context->device;
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+	uint32_t n = gpc_device_pools(device, pools);
+
+	*ret_look = (struct gpc_device_look){
+		.device = (int32_t)device->ordinal,
+		.device_free = GPUCACHE_UNKNOWN,
+		.device_total = GPUCACHE_UNKNOWN,
+	};
+	(void)!context->drv.base.ops->mem_info(
+		&context->drv.base, &ret_look->device_free, &ret_look->device_total);
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t largest = gpc_pool_largest_free(pools[i]);
+
+		if (largest > ret_look->cached_largest)
+			ret_look->cached_largest = largest;
+	}
+}
+
+static struct gpc_verdict_facts facts_of(struct gpc_context *context, uint64_t free_after)
+{
+	const struct gpc_config *config = &gpc_runtime.config;
+	struct gpc_verdict_facts facts = gpc_verdict_facts_unknown();
+	struct gpc_pool *pool = &context->pool;
+
+	facts.free_before = free_after;
+	facts.free_after = free_after;
+	facts.largest_usable = gpc_pool_largest_free(pool);
+	facts.caching = config->cache;
+	facts.conf = gpc_env_get("GPUCACHE_CONF");
+	facts.capturing = gpc_captures_is_any_open(&gpc_runtime.heap.captures);
+	facts.options_set = (config->per_process_memory_fraction < 1000000 ? GPC_SET_FRACTION : 0) |
+			    (config->roundup_power2_divisions ? GPC_SET_ROUNDUP : 0) |
+			    (config->oom_wait_ms ? GPC_SET_OOM_WAIT : 0);
+	gpc_lock_take(&pool->lock);
+	facts.largest_pending = gpc_fences_largest(&pool->fences);
+	gpc_lock_release(&pool->lock);
+	return facts;
+}
+
+static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom,
+	const struct gpc_verdict_facts *facts)
+{
+	const struct gpc_describer describer = gpc_holder_describer(device);
+	const struct gpucache_header *header = gpc_runtime.record.header;
+	struct gpc_short_form form = {
+		.oom = oom,
+		.facts = facts,
+		.describer = &describer,
+		.gpu_name = device->known.name,
+		.physical = (int)device->known.physical - 1,
+		.program = header ? gpc_base_name(header->exe) : "",
+		.recording = gpc_runtime.record.path[0] ? gpc_runtime.record.path : NULL,
+		.pid = (uint32_t)getpid(),
+		.rank = header ? header->rank : -1,
+		.world_size = header ? header->world_size : -1,
+	};
+	char buf[GPC_SHORT_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_short_form_write(&form, &text);
+	gpc_log_block(text.buf, text.len);
+	gpc_record_oom_mark(&gpc_runtime.record, oom->number, false, true);
+}
+
+/* The last failure of each device that was not printed, for the exit.  Lock: runtime.lock. */
+static struct {
+	struct gpucache_oom oom[GPC_MAX_DEVICES];
+	struct gpc_verdict_facts facts[GPC_MAX_DEVICES];
+	bool is_waiting[GPC_MAX_DEVICES];
+	uint64_t last_printed_ns;
+} failures;
+
+#define PRINT_STEP_NS (UINT64_C(60) * 1000000000) /* no more than one report a minute */
+
+/* True where the failure is to be printed now; else it is kept for the exit. */
+static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom *oom)
+{
+	uint32_t d = device->ordinal;
+	/* PyTorch itself asks twice: before it has returned what it caches, and after. */
+	bool is_repeated = failures.is_waiting[d] && failures.oom[d].requested == oom->requested &&
+			   gpc_tensors_n_malloc(device) == 0;
+
+	if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER)
+		return false;
+	if (gpc_runtime.config.oom_report != GPC_OOM_REPORT_ALWAYS && !is_repeated)
+		return false;
+	/* Also one that was asked for before the last report, and failed after it. */
+	if (failures.last_printed_ns && oom->time_ns < failures.last_printed_ns + PRINT_STEP_NS)
+		return false;
+	failures.last_printed_ns = oom->time_ns;
+	return true;
+}
+
+/* Of SITES, what this stack asked for on the device since the start, and holds. */
+static void add_site_facts(uint32_t device, uint32_t stack, struct gpc_verdict_facts *facts)
+{
+	const struct gpc_record *record = &gpc_runtime.record;
+	uint32_t end = gpc_record_site_end(record);
+
+	for (uint32_t i = 1; i < end; i++) {
+		const struct gpucache_site *site = &record->sites[i];
+
+		if (site->device != device || site->stack != stack)
+			continue;
+		facts->growth_total = gpc_counter_get(&site->total_bytes);
+		facts->growth_held = gpc_counter_get(&site->live_bytes);
+		facts->growth_held_blocks = gpc_counter_get(&site->live_blocks);
+	}
+}
+
+/* What the recording's blocks tell: growth, contexts, and what the driver would have made of them. */
+static void add_block_facts(
+	const struct gpc_device *device, struct gpucache_oom *oom, struct gpc_verdict_facts *facts)
+{
+	const struct gpc_record *record = &gpc_runtime.record;
+	const struct gpc_growth_view view = { .device = device->ordinal,
+		.holders = oom->holders,
+		.n_holders = oom->n_holders,
+		.sites = record->sites,
+		.n_sites = gpc_record_site_end(record),
+		.blocks = record->blocks,
+		.n_blocks = record->n_blocks };
+	struct gpc_growing growing = gpc_growth_find(&device->growth, &view);
+	struct gpucache_block block;
+
+	oom->growth_stack = growing.stack;
+	oom->growth_bytes = growing.bytes;
+	facts->growth_blocks = growing.n_blocks;
+	facts->growth_others = growing.others_bytes;
+	facts->is_renewed = growing.is_renewed;
+	facts->is_varied = growing.is_varied;
+	if (growing.stack)
+		add_site_facts(device->ordinal, growing.stack, facts);
+	facts->plain_live = gpc_plain_live(
+		record->blocks, record->n_blocks, device->ordinal, oom->balance.requested);
+	for (uint32_t i = 0; i < record->n_blocks; i++)
+		facts->n_contexts +=
+			gpc_held_read_live(&record->blocks[i], device->ordinal, &block) &&
+			block.kind == GPUCACHE_KIND_CONTEXT;
+}
+
+static void fill_request(struct gpucache_oom *oom, const struct gpc_rescue *rescue)
+{
+	oom->device = (int32_t)rescue->context->device->ordinal;
+	oom->time_ns = rescue->request.now_ns;
+	oom->requested = rescue->size;
+	oom->rounded = rescue->rounded;
+	oom->limit = atomic_load(&rescue->context->device->budget.limit_bytes);
+	oom->stack = rescue->request.mark;
+	oom->thread = rescue->request.thread;
+	oom->context = rescue->context->pool.context;
+	oom->kind = (uint8_t)rescue->kind;
+	oom->tag = gpc_thread_tag();
+}
+
+static void fill_ladder(struct gpucache_oom *oom, const struct gpc_ladder *ladder)
+{
+	oom->n_rungs = ladder->n_tried;
+	for (uint32_t i = 0; i < ladder->n_tried; i++)
+		oom->rung_freed[i] = ladder->freed[i];
+}
+
+static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbours *neighbours)
+{
+	if (neighbours->index >= 0)
+		device->known.physical = (uint64_t)neighbours->index + 1;
+	if (neighbours->process_bytes == GPUCACHE_UNKNOWN ||
+		neighbours->others_bytes == GPUCACHE_UNKNOWN)
+		return;
+	device->known.nvml = 1;
+	device->known.n_other = neighbours->n_other;
+	device->known.process_bytes = neighbours->process_bytes;
+	device->known.others_bytes = neighbours->others_bytes;
+	device->known.driver_bytes = neighbours->driver_bytes;
+}
+
+/*
+ * One failure, in full, into `oom`: a slot of the recording, or memory of ours where it has
+ * none.
+ */
+static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
+	const struct gpc_ladder *ladder, const struct gpc_neighbours *neighbours,
+	const struct gpc_device_look *device_look, struct gpc_verdict_facts *ret_facts)
+{
+	struct gpc_context *context = rescue->context;
+	struct gpc_record *record = &gpc_runtime.record;
+	const struct gpucache_counters *counters =
+		record->counters ? record->counters : context->pool.counters;
+	size_t n_counters = record->counters ? record->n_counters : 1;
+
+	fill_request(oom, rescue);
+	fill_ladder(oom, ladder);
+	keep_neighbours(context->device, neighbours);
+	gpc_balance_fill(counters, n_counters, device_look, neighbours, &oom->balance);
+	gpc_balance_fill_kinds(counters, n_counters, device_look->device, oom->kind_bytes);
+	gpc_oom_set_neighbours(oom, neighbours);
+	oom->peak_requested = gpc_counter_get(&context->pool.counters->peak_requested_bytes);
+	oom->n_holders = gpc_record_top_holders(record, context->device->ordinal, oom->holders,
+		GPUCACHE_MAX_OOM_HOLDERS, &oom->n_sites, &oom->rest_bytes);
+	oom->n_tags = gpc_record_top_tags(record, context->device->ordinal, gpc_runtime_tags_end(),
+		oom->tags, GPUCACHE_MAX_OOM_TAGS, &oom->tag_rest_bytes);
+	oom->torch = gpc_tensors_have(context->device);
+	if (rescue->kind == GPUCACHE_KIND_TENSOR)
+		oom->torch.requested = rescue->size;
+	*ret_facts = facts_of(context, device_look->device_free);
+	ret_facts->n_free =
+		GPC_DEVICE_SUM(context->device, n_free) + gpc_tensors_n_free(context->device);
+	ret_facts->host_bytes = GPC_DEVICE_SUM(context->device, host_bytes);
+	add_block_facts(context->device, oom, ret_facts);
+	gpc_verdict_find(oom, ret_facts);
+}
+
+/* The driver names no size; it needs more than was free, by about what was assumed. */
+static void correct_size(struct gpc_rescue *rescue, uint64_t device_free)
+{
+	if (!gpc_kind_is_implicit(rescue->kind) || device_free == GPUCACHE_UNKNOWN ||
+		device_free < rescue->size)
+		return;
+	rescue->size += device_free;
+	rescue->rounded = rescue->size;
+}
+
+static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *ladder)
+{
+	uint64_t asked = rescue->size;
+	static struct gpucache_oom spare; /* Lock: runtime.lock */
+	struct gpc_device *device = rescue->context->device;
+	struct gpc_device_look device_look;
+	struct gpc_neighbours neighbours;
+	struct gpc_verdict_facts facts;
+	struct gpucache_oom *slot;
+	struct gpucache_oom copy;
+	bool print_now;
+
+	gpc_observe_device(rescue->context, true);
+	(void)gpc_runtime_ask_neighbours(device, &neighbours);
+	look(rescue->context, &device_look);
+	correct_size(rescue, device_look.device_free);
+	gpc_lock_take(&gpc_runtime.lock);
+	slot = gpc_record_oom_begin(&gpc_runtime.record);
+	if (!slot) {
+		spare = (struct gpucache_oom){ .number = spare.number + 1 };
+		slot = &spare;
+	}
+	fill_oom(slot, rescue, ladder, &neighbours, &device_look, &facts);
+	copy = *slot;
+	if (slot != &spare)
+		gpc_record_oom_commit(&gpc_runtime.record, slot);
+	gpc_record_state_add(&gpc_runtime.record, GPUCACHE_STATE_OOM_SEEN);
+	gpc_record_device(&gpc_runtime.record, device->ordinal, &device->known);
+	print_now = is_printed_now(device, &copy);
+	failures.oom[device->ordinal] = copy;
+	failures.facts[device->ordinal] = facts;
+	failures.is_waiting[device->ordinal] = !print_now;
+	device->failed_number = copy.number;
+	__atomic_store_n(&device->failed_on_host,
+		gpucache_kind_place(copy.kind) == GPUCACHE_ON_HOST, __ATOMIC_RELAXED);
+	__atomic_store_n(&device->failed_size, asked, __ATOMIC_RELEASE);
+	gpc_lock_release(&gpc_runtime.lock);
+	gpc_tensors_note_failure(device, copy.number);
+	if (print_now)
+		print_oom(device, &copy, &facts);
+}
+
+static void count_outcome(
+	struct gpc_rescue *rescue, const struct gpc_ladder *ladder, enum gpc_status st)
+{
+	struct gpc_pool *pool = &rescue->context->pool;
+	struct gpucache_event event = {
+		.time_ns = rescue->request.now_ns,
+		.size = rescue->size,
+		.requested = rescue->size,
+		.stack = rescue->request.mark,
+		.thread = rescue->request.thread,
+		.kind = st ? GPUCACHE_EVENT_OOM : GPUCACHE_EVENT_RESCUED,
+		.alloc_kind = (uint8_t)rescue->kind,
+		.device = (uint16_t)rescue->context->device->ordinal,
+		.context = pool->context,
+		.detail = ladder->helped,
+		.tag = gpc_thread_tag(),
+	};
+
+	gpc_lock_take(&pool->lock);
+	gpc_counter_add(st ? &pool->counters->n_oom : &pool->counters->n_rescued, 1);
+	if (ladder->helped)
+		gpc_counter_add(&pool->counters->n_rescued_by[ladder->helped - 1], 1);
+	gpc_lock_release(&pool->lock);
+	gpc_record_event(&gpc_runtime.record, &event);
+}
+
+/*
+ * What the driver's pools could give back is not known: with them all counts that is not live here.  Of a
+ * request that we do not answer ourselves only the driver knows the size.
+ */
+static bool is_out_of_reach(const struct gpc_rescue *rescue)
+{
+	struct gpc_driver *drv = &rescue->context->drv.base;
+	const struct gpc_device *device = rescue->context->device;
+	uint64_t idle =
+		GPC_DEVICE_SUM(device, cached_bytes) + GPC_DEVICE_SUM(device, pending_bytes);
+	uint64_t available;
+	uint64_t total;
+
+	if (rescue->kind != GPUCACHE_KIND_DEVICE || drv->ops->mem_info(drv, &available, &total))
+		return false;
+	return rescue->rounded >
+	       (gpc_pools_are_used() ? gpc_bytes_less(total, GPC_DEVICE_SUM(device, live_bytes))
+				     : gpc_bytes_add(available, idle));
+}
+
+enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st)
+{
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+	struct gpc_ladder ladder = {
+		.pool = &rescue->context->pool,
+		.pools = pools,
+		.n_pools = gpc_device_pools(rescue->context->device, pools),
+		.wanted = rescue->rounded,
+		.wait_ms = gpc_runtime.config.oom_wait_ms,
+		.sync_ms = gpc_runtime.config.oom_sync_ms,
+		.is_out_of_reach = is_out_of_reach(rescue),
+		.attempt = attempt_again,
+		.trim_driver = trim_driver,
+		.call_handlers = call_handlers,
+		.arg = rescue,
+	};
+
+	st = gpc_ladder_climb(&ladder, st);
+	if (st && !gpc_ladder_helps(st))
+		return st;
+	count_outcome(rescue, &ladder, st);
+	if (st)
+		report_failure(rescue, &ladder);
+	return st;
+}
+
+void gpc_rescue_torch_limit(struct gpc_device *device, uint64_t size)
+{
+	const struct gpc_ladder ladder = { 0 };
+	struct gpc_rescue rescue = {
+		.context = gpc_context_on(device),
+		.kind = GPUCACHE_KIND_TENSOR,
+		.size = size,
+		.rounded = size,
+		.request = {
+			.size = size,
+			.now_ns = gpc_clock_monotonic_ns(),
+			.mark = gpc_runtime_stack(),
+			.thread = gpc_thread_id(),
+		},
+	};
+
+	if (!rescue.context)
+		return;
+	count_outcome(&rescue, &ladder, GPC_LIMIT);
+	report_failure(&rescue, &ladder);
+}
+
+void gpc_rescue_torch_failed(
+	struct gpc_device *device, uint64_t number, const struct gpucache_oom_torch *torch)
+{
+	struct gpucache_oom *last = &failures.oom[device->ordinal];
+
+	gpc_lock_take(&gpc_runtime.lock);
+	if (last->number == number) {
+		last->torch = *torch;
+		gpc_verdict_find(last, &failures.facts[device->ordinal]);
+		gpc_record_oom_set_torch(&gpc_runtime.record, last);
+	}
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+bool gpc_runtime_make_room(void)
+{
+	struct gpc_context *context = gpc_context_current();
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+	uint32_t n = context ? gpc_device_pools(context->device, pools) : 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		(void)gpc_pool_wait(pools[i], 0);
+		(void)gpc_pool_trim(pools[i], UINT64_MAX);
+	}
+	if (context)
+		trim_pools(context);
+	return context != NULL;
+}
+
+void gpc_rescue_recovered(struct gpc_device *device)
+{
+	gpc_lock_take(&gpc_runtime.lock);
+	failures.is_waiting[device->ordinal] = false;
+	__atomic_store_n(&device->failed_size, 0, __ATOMIC_RELEASE);
+	gpc_record_oom_mark(&gpc_runtime.record, device->failed_number, true, false);
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+void gpc_rescue_at_exit(void)
+{
+	if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER)
+		return;
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		if (!failures.is_waiting[d])
+			continue;
+		failures.is_waiting[d] = false;
+		print_oom(&gpc_runtime.devices[d], &failures.oom[d], &failures.facts[d]);
+	}
+}
