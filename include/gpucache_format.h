@@ -501,7 +501,7 @@ struct gpucache_balance {
 	uint64_t device_total;
 };
 
-/* Why a request failed: the words are base/verdict.def's, the tests oom/verdict.c's. */
+/* Why a request failed: the words are model/verdict.def's, the tests oom/verdict.c's. */
 enum gpucache_verdict {
 	GPUCACHE_VERDICT_NONE,
 	GPUCACHE_VERDICT_IMPOSSIBLE,

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "alloc/pool_internal.h"
-#include "base/counters.h"
+#include "model/counters.h"
 #include "stats/counters.h"
 
 /*

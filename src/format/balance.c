@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "format/balance.h"
 
-#include "base/counters.h"
+#include "model/counters.h"
 
 struct gpc_device_totals gpc_recording_totals(
 	const struct gpc_recording *recording, int32_t ordinal)

@@ -8,7 +8,7 @@
  *      free now     = free at the look + ours at the look - ours now          ours = reserved + direct
  *      process now  = process at the look - ours at the look + ours now       with NVML only
  *
- * and base/balance.h does the rest of the arithmetic, as it does for the library's own short form.
+ * and model/balance.h does the rest of the arithmetic, as it does for the library's own short form.
  *
  * Invariants  1 No line is bent to make the sum right: gpc_balance_difference() shows what is
  *             missing.
@@ -21,8 +21,8 @@
 #ifndef GPC_FORMAT_BALANCE_H
 #define GPC_FORMAT_BALANCE_H
 
-#include "base/balance.h"
 #include "format/recording.h"
+#include "model/balance.h"
 
 /* Sums of COUNTERS over all contexts of one device. */
 struct gpc_device_totals {

@@ -27,12 +27,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/balance.h"
 #include "base/bytes.h"
-#include "base/share.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "gpucache_format.h"
+#include "model/balance.h"
+#include "model/share.h"
 
 /* The usual recording has 8 MiB; the option recording_size allows no more than this. */
 #define GPC_RECORDING_MAX_BYTES (UINT64_C(1) << 30)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/torch.h"
+#include "model/torch.h"
 
 /* A call site in a sentence; what is longer is cut. */
 #define SITE_SIZE 64

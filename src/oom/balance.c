@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/counters.h"
+#include "model/counters.h"
 
 static struct gpucache_counters sum_of(
 	const struct gpucache_counters *counters, size_t n, int32_t device)

@@ -2,7 +2,7 @@
 /*
  * The balance sheet of a device at an OOM, from our counters, the driver's last answer and NVML's.
  *
- * The arithmetic itself is base/balance.h; here the numbers are gathered: the counters of all
+ * The arithmetic itself is model/balance.h; here the numbers are gathered: the counters of all
  * contexts of the device are added up, and of the driver's reserve only the part that CUDA's total
  * counts is taken.
  *
@@ -20,9 +20,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/balance.h"
 #include "base/bytes.h"
 #include "gpucache_format.h"
+#include "model/balance.h"
 #include "oom/neighbours.h"
 
 /* What the driver and the pools said just now.  GPUCACHE_UNKNOWN where they did not. */

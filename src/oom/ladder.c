@@ -101,10 +101,10 @@ static bool wait_for_others(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 	return true;
 }
 
-/* The table is base/rungs.def: the order is the policy. */
+/* The table is model/rungs.def: the order is the policy. */
 static bool (*const rungs[])(struct gpc_ladder *ladder, uint64_t *ret_bytes) = {
 #define RUNG(function, text) function,
-#include "base/rungs.def"
+#include "model/rungs.def"
 #undef RUNG
 };
 

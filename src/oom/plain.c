@@ -2,7 +2,7 @@
 #include "oom/plain.h"
 
 #include "base/bytes.h"
-#include "base/held.h"
+#include "model/held.h"
 
 #define STEP (2 * GPC_MIB)
 

@@ -4,10 +4,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/balance.h"
 #include "base/bytes.h"
-#include "base/torch.h"
-#include "base/verdict.h"
+#include "model/balance.h"
+#include "model/torch.h"
+#include "model/verdict.h"
 #include "oom/holder_rows.h"
 
 #define LABEL_WIDTH 7u /* "FULL   " */

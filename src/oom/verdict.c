@@ -3,9 +3,9 @@
 
 #include <stddef.h>
 
-#include "base/balance.h"
 #include "base/bytes.h"
-#include "base/torch.h"
+#include "model/balance.h"
+#include "model/torch.h"
 #include "stats/growth.h"
 
 /* Driver allocations come in steps of 2 MiB, so less than a step of room is none. */

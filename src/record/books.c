@@ -2,7 +2,7 @@
 /* The tables of the process's contexts, devices and segments. */
 #include <string.h>
 
-#include "base/counters.h"
+#include "model/counters.h"
 #include "record/record.h"
 
 void gpc_record_segment(

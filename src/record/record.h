@@ -36,9 +36,9 @@
 #include "base/bytes.h"
 #include "base/io.h"
 #include "base/lock.h"
-#include "base/share.h"
 #include "base/status.h"
 #include "gpucache_format.h"
+#include "model/share.h"
 
 #define GPC_RECORD_DEFAULT_SIZE (8 * GPC_MIB)
 #define GPC_RECORD_MIN_SIZE     (1 * GPC_MIB)

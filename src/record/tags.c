@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who holds most by tag: a look over BLOCKS, at a failure only. */
-#include "base/held.h"
 #include "base/metamem.h"
+#include "model/held.h"
 #include "record/record.h"
 
 /* Keeps holders[0 .. n) sorted, biggest first; the bytes that found no place. */

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/libraries.h"
 #include "base/lock.h"
-#include "base/python_lines.h"
 #include "base/text.h"
+#include "model/libraries.h"
+#include "model/python_lines.h"
 #include "stack/mangled.h"
 #include "stack/symtab.h"
 

@@ -74,7 +74,7 @@ void gpc_stacks_fini(struct gpc_stacks *stacks);
 uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip);
 
 /*
- * One line for a person: the innermost Python frame of the program (base/libraries.h), what it asked
+ * One line for a person: the innermost Python frame of the program (model/libraries.h), what it asked
  * a library for, and the program's callers: "grow train.py:41, via empty < step:60 < fit", with the
  * lines that are in that file; of libraries' frames alone the innermost.  Without Python the native
  * frame of the same rule: "function < caller (module)", and "AddmmBackward0 (backward pass)" on a

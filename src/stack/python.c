@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/lock.h"
-#include "base/python_lines.h"
+#include "model/python_lines.h"
 #include "stack/python_text.h"
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stats/growth.h"
 
-#include "base/held.h"
 #include "base/saturating.h"
+#include "model/held.h"
 
 /* Allocations before the first moment: a leak of large blocks fills a device within some dozen. */
 #define FIRST_STEP 2

@@ -205,7 +205,7 @@ fi
 
 # The machine form shows each counter of the recording.
 "$tool" --json runs/ended.gpucache >actual
-sed -nE 's/^COUNTER\(.*"(.*)".*/\1/p' "$root/src/base/counters.def" >wanted
+sed -nE 's/^COUNTER\(.*"(.*)".*/\1/p' "$root/src/model/counters.def" >wanted
 while read -r key; do
 	if grep -q "^ *\"$key\": " actual; then
 		passed=$((passed + 1))

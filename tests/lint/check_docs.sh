@@ -3,7 +3,7 @@
 # check_docs.sh [--table options|verdicts] [TOP]: the README and docs/ say what is true.
 #
 #   1 tables between <!-- NAME --> and <!-- /NAME --> are what the sources give: options (docs/OPTIONS.md) by
-#     src/config/options.def, verdicts (docs/OUT-OF-MEMORY.md) by src/base/verdict.def;  --table prints one, to be pasted
+#     src/config/options.def, verdicts (docs/OUT-OF-MEMORY.md) by src/model/verdict.def;  --table prints one, to be pasted
 #   2 each command of a code block, in lines that start with "$ ", exists: a target of the Makefile, a tool of this
 #     repository, or a program that every system has.  tests/docs/run.py runs them
 #   3 each file that a link names is there
@@ -44,7 +44,7 @@ options_table() {
 verdicts_table() {
 	echo '| cause | what it means |'
 	echo '| --- | --- |'
-	sed -nE 's/^VERDICT\([A-Z_]+, *"([^"]*)", *"([^"]*)"\)$/| \1 | \2 |/p' src/base/verdict.def | grep -v '^| unknown'
+	sed -nE 's/^VERDICT\([A-Z_]+, *"([^"]*)", *"([^"]*)"\)$/| \1 | \2 |/p' src/model/verdict.def | grep -v '^| unknown'
 }
 
 print_table() { # NAME
@@ -74,7 +74,7 @@ compare_table() { # NAME FILE SOURCE
 	fi
 }
 compare_table options docs/OPTIONS.md src/config/options.def
-compare_table verdicts docs/OUT-OF-MEMORY.md src/base/verdict.def
+compare_table verdicts docs/OUT-OF-MEMORY.md src/model/verdict.def
 
 makefiles=$(find . -name Makefile -not -path './build/*' -o -name '*.mk' -not -path './build/*')
 known_command() { # WORD NEXT_WORD

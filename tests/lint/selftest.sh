@@ -89,7 +89,7 @@ must_be_silent "$here/check_exports.sh" lib.so symbols.def gpucache.h
 
 mkdir -p docs src/base
 printf 'OPTION(cache, BOOL, "on", 0, 0, NULL, "answer from the cache")\n' >src/config/options.def
-printf 'VERDICT(LIMIT, "limit", "a limit refuses")\n' >src/base/verdict.def
+printf 'VERDICT(LIMIT, "limit", "a limit refuses")\n' >src/model/verdict.def
 printf 'all:\n' >Makefile
 paste_table() { # NAME FILE
 	printf '<!-- %s -->\n' "$1"

@@ -11,7 +11,7 @@
  */
 #include <pthread.h>
 
-#include "base/counters.h"
+#include "model/counters.h"
 #include "oom/ladder.h"
 #include "random.h"
 #include "sim/capture.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/torch.h"
-#include "base/verdict.h"
+#include "model/torch.h"
+#include "model/verdict.h"
 #include "tools/gpumem-report/evidence.h"
 #include "tools/gpumem-report/remedies.h"
 #include "tools/gpumem-report/torch.h"

@@ -2,7 +2,7 @@
 /*
  * What to say about a failed request: the verdict with its numbers, and what to do.
  *
- * The words of a verdict are base/verdict.def's, which the library's short form prints too; the
+ * The words of a verdict are model/verdict.def's, which the library's short form prints too; the
  * numbers come from the record of the failure.
  *
  * Invariants  1 Advice names no option that this run had set already.  2 Of options only those are

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/torch.h"
+#include "model/torch.h"
 #include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/what_if.h"
 

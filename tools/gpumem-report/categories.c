@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/libraries.h"
+#include "model/libraries.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/names.h"
 

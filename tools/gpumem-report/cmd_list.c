@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/verdict.h"
 #include "format/balance.h"
+#include "model/verdict.h"
 #include "tools/gpumem-report/json.h"
 
 /* Narrower paper has no ages. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/verdict.h"
+#include "model/verdict.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/merge.h"
 #include "tools/gpumem-report/target.h"

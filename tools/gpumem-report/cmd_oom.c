@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `oom`: all that was known of one failed request at the moment it failed. */
-#include "base/verdict.h"
+#include "model/verdict.h"
 #include "tools/gpumem-report/advice.h"
 #include "tools/gpumem-report/evidence.h"
 #include "tools/gpumem-report/holdings.h"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/verdict.h"
+#include "model/verdict.h"
 #include "tools/gpumem-report/job.h"
 #include "tools/gpumem-report/json.h"
 

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/counters.h"
-#include "base/verdict.h"
+#include "model/counters.h"
+#include "model/verdict.h"
 #include "tools/gpumem-report/advice.h"
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/holdings.h"

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/balance.h"
 #include "format/balance.h"
+#include "model/balance.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/moment.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/libraries.h"
+#include "model/libraries.h"
 
 struct gpc_codes {
 	const struct gpc_recording *recording;

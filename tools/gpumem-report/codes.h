@@ -9,8 +9,8 @@
 #ifndef GPC_REPORT_CODES_H
 #define GPC_REPORT_CODES_H
 
-#include "base/python_lines.h"
 #include "format/recording.h"
+#include "model/python_lines.h"
 
 struct gpc_code {
 	char *function; /* harmless to a terminal; valid as long as the codes are */

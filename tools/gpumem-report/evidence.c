@@ -2,8 +2,8 @@
 #include "tools/gpumem-report/evidence.h"
 
 #include "base/bytes.h"
-#include "base/torch.h"
-#include "base/verdict.h"
+#include "model/torch.h"
+#include "model/verdict.h"
 #include "tools/gpumem-report/sites.h"
 
 typedef void writer(

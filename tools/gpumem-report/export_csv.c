@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/counters.h"
 #include "format/balance.h"
+#include "model/counters.h"
 #include "tools/gpumem-report/export.h"
 
 #define USUAL                                                                                   \

@@ -7,9 +7,9 @@
  */
 #include <string.h>
 
-#include "base/counters.h"
 #include "format/balance.h"
 #include "gpucache_version.h"
+#include "model/counters.h"
 #include "tools/gpumem-report/export.h"
 
 struct metrics {

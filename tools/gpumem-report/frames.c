@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/libraries.h"
+#include "model/libraries.h"
 #include "tools/gpumem-report/codes.h"
 #include "tools/gpumem-report/names.h"
 #include "tools/gpumem-report/paper.h"

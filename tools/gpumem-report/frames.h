@@ -13,7 +13,7 @@
  * A run of interpreter frames is replaced by the Python frames that it ran: each evaluation loop
  * in it takes Python frames up to and with the next one that was entered from C.
  *
- * The site is the innermost frame of the program (base/libraries.h): of its Python code, where there is
+ * The site is the innermost frame of the program (model/libraries.h): of its Python code, where there is
  * any on the stack, else of its native code.  Where all is a library's, it is the node of a backward
  * pass, or the outermost frame that is not of the library that asked, or the outermost one.
  *

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/counters.h"
-#include "base/verdict.h"
 #include "format/balance.h"
+#include "model/counters.h"
+#include "model/verdict.h"
 #include "tools/gpumem-report/json.h"
 
 /* FNV-1a: no two stacks of a job are the same by chance. */

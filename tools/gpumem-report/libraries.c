@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/libraries.h"
+#include "model/libraries.h"
 #include "tools/gpumem-report/json.h"
 
 /* The path of the module that a call lies in; NULL: in none that was recorded. */

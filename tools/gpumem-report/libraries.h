@@ -9,7 +9,7 @@
  *      train             main
  *
  * A library with a cudart of its own, linked statically, is found as well: that code is its own.
- * The names are base/libraries.def.
+ * The names are model/libraries.def.
  *
  * Invariants  1 Rows are ordered by bytes, biggest first.  2 They add up to the holdings' bytes:
  *               what has no stack, and what the recording does not list, are rows as well.

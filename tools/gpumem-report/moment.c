@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/gpumem-report/moment.h"
 
-#include "base/balance.h"
 #include "format/balance.h"
+#include "model/balance.h"
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/json.h"
 

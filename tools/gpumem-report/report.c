@@ -48,7 +48,7 @@ const char *gpc_rung_name(unsigned rung)
 {
 	static const char *const names[] = {
 #define RUNG(function, text) #function,
-#include "base/rungs.def"
+#include "model/rungs.def"
 #undef RUNG
 	};
 
@@ -59,7 +59,7 @@ const char *gpc_rung_text(unsigned rung)
 {
 	static const char *const texts[] = {
 #define RUNG(function, text) text,
-#include "base/rungs.def"
+#include "model/rungs.def"
 #undef RUNG
 	};
 

@@ -129,7 +129,7 @@ const char *gpc_state_word(enum gpc_run_state state);
 /* The rungs of the ladder that this version knows. */
 enum gpc_rung {
 #define RUNG(function, text) GPC_RUNG_##function,
-#include "base/rungs.def"
+#include "model/rungs.def"
 #undef RUNG
 	GPC_RUNG_COUNT,
 };

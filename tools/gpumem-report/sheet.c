@@ -6,7 +6,7 @@
 /* Fewer native frames of libraries in a row are shown, each. */
 #define LEAST_FOLDED 4
 
-/* The longest label of base/balance_lines.def, and air. */
+/* The longest label of model/balance_lines.def, and air. */
 #define LABEL_WIDTH 31
 
 /* A line with its remark fits. */

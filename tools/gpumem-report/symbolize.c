@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/libraries.h"
+#include "model/libraries.h"
 #include "tools/gpumem-report/functions.h"
 #include "tools/gpumem-report/pack.h"
 #include "tools/gpumem-report/report.h"

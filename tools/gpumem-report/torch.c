@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/gpumem-report/torch.h"
 
-#include "base/torch.h"
+#include "model/torch.h"
 #include "tools/gpumem-report/json.h"
 
 struct gpc_torch gpc_torch_now(const struct gpc_report *report, int32_t ordinal)

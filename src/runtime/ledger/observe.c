@@ -2,9 +2,9 @@
 /* What the recording hears: every block, segment, allocation and look at the device. */
 #include "runtime/ledger/observe.h"
 
-#include "base/balance.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "model/balance.h"
 #include "runtime/context/contexts.h"
 #include "runtime/ledger/pools.h"
 #include "runtime/ledger/tensors.h"

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/share.h"
 #include "gpucache_format.h"
+#include "model/share.h"
 
 struct gpc_context;
 struct gpc_device;

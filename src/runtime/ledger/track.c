@@ -17,9 +17,9 @@
 #include <string.h>
 
 #include "alloc/address_map.h"
-#include "base/balance.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "model/balance.h"
 #include "runtime/context/contexts.h"
 #include "runtime/ledger/observe.h"
 #include "runtime/ledger/pools.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/counters.h"
 #include "base/thread.h"
+#include "model/counters.h"
 #include "runtime/context/contexts.h"
 #include "runtime/ledger/observe.h"
 #include "runtime/process/state.h"
@@ -61,7 +61,7 @@ CUresult gpc_runtime_trim(int number, size_t bytes, size_t *ret_bytes)
 #define STATS(name)                                   +1
 #define COUNTER(name, when, adds, counts, key, stats) stats(name)
 static_assert((2
-#include "base/counters.def"
+#include "model/counters.def"
 		      ) * sizeof(uint64_t) ==
 		      sizeof(struct gpucache_stats),
 	"size, limit_bytes and the counters that counters.def names");
@@ -109,7 +109,7 @@ CUresult gpc_runtime_stats(int number, struct gpucache_stats *ret_stats)
 #define NONE(name)
 #define STATS(name)                                   .name = sum.name,
 #define COUNTER(name, when, adds, counts, key, stats) stats(name)
-#include "base/counters.def"
+#include "model/counters.def"
 #undef COUNTER
 #undef STATS
 #undef NONE

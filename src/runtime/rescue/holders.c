@@ -6,9 +6,9 @@
  */
 #include "runtime/rescue/holders.h"
 
-#include "base/balance.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "model/balance.h"
 #include "oom/holder_rows.h"
 #include "runtime/process/state.h"
 

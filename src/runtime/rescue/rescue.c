@@ -10,13 +10,13 @@
  */
 #include "runtime/rescue/rescue.h"
 
-#include "base/balance.h"
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/env.h"
-#include "base/held.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "model/balance.h"
+#include "model/held.h"
 #include "oom/balance.h"
 #include "oom/ladder.h"
 #include "oom/plain.h"

@@ -8,8 +8,8 @@
 
 #include "alloc/pool.h"
 #include "alloc/pool_internal.h"
-#include "base/counters.h"
 #include "base/metamem.h"
+#include "model/counters.h"
 #include "sim/capture.h"
 #include "sim/driver_sim.h"
 #include "stats/counters.h"

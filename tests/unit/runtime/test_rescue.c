@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <unistd.h>
 
-#include "base/balance.h"
+#include "model/balance.h"
 #include "runtime/context/streams.h"
 #include "runtime/ledger/track.h"
 #include "runtime/process/enter.h"

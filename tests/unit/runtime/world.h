@@ -15,8 +15,8 @@
 #ifndef GPC_TESTS_UNIT_RUNTIME_WORLD_H
 #define GPC_TESTS_UNIT_RUNTIME_WORLD_H
 
-#include "base/counters.h"
 #include "driver/cuda_fns.h"
+#include "model/counters.h"
 #include "runtime/process/state.h"
 #include "stats/counters.h"
 #include "unit.h"

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/python_lines.h"
+#include "model/python_lines.h"
 #include "stack/python.h"
 #include "stack/sink_box.h"
 

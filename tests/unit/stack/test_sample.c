@@ -2,7 +2,7 @@
 /* Sampled stacks: what few say of all, with fixed seeds. */
 #include "unit.h"
 
-#include "base/share.h"
+#include "model/share.h"
 #include "stack/sample.h"
 
 #define N_SITES  6

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "base/verdict.h"
 #include "gpucache_format.h"
+#include "model/verdict.h"
 
 static void every_verdict_has_its_own_word_and_a_meaning(void **state)
 {

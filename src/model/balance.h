@@ -22,8 +22,8 @@
  * Failure   None; sums saturate.
  * Limits    One device.
  */
-#ifndef GPC_BASE_BALANCE_H
-#define GPC_BASE_BALANCE_H
+#ifndef GPC_MODEL_BALANCE_H
+#define GPC_MODEL_BALANCE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ struct gpc_balance_line {
 
 enum gpc_balance_line_number {
 #define BALANCE_LINE(member, label, ours) GPC_BALANCE_LINE_##member,
-#include "base/balance_lines.def"
+#include "model/balance_lines.def"
 #undef BALANCE_LINE
 	GPC_BALANCE_LINE_COUNT,
 };

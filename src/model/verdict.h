@@ -7,8 +7,8 @@
  * Failure   None: a number that this version does not know is "unknown".
  * Limits    Words only.  The tests are in oom/verdict.c.
  */
-#ifndef GPC_BASE_VERDICT_H
-#define GPC_BASE_VERDICT_H
+#ifndef GPC_MODEL_VERDICT_H
+#define GPC_MODEL_VERDICT_H
 
 /* One or two plain words: "fragmented".  Takes enum gpucache_verdict as a recording holds it. */
 const char *gpc_verdict_word(unsigned verdict);

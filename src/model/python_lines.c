@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/python_lines.h"
+#include "model/python_lines.h"
 
 #include <stdbool.h>
 

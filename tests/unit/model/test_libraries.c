@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/libraries.h"
+#include "model/libraries.h"
 
 #include <string.h>
 

@@ -9,8 +9,8 @@
  *
  * Threads   A pure function.
  */
-#ifndef GPC_BASE_SHARE_H
-#define GPC_BASE_SHARE_H
+#ifndef GPC_MODEL_SHARE_H
+#define GPC_MODEL_SHARE_H
 
 #include <stdint.h>
 

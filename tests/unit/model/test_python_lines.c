@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "base/python_lines.h"
+#include "model/python_lines.h"
 
 /* Reading real tables is tested with real interpreters in test_python.c. */
 
@@ -116,7 +116,7 @@ struct line_case {
 #define CASE(version, name, first, table, lines) \
 	{ version, name, first, table, sizeof table, lines, sizeof lines / sizeof(uint32_t) },
 static const struct line_case cases[] = {
-#include "tests/unit/base/python_lines_cases.inc"
+#include "tests/unit/model/python_lines_cases.inc"
 };
 
 static void every_instruction_has_the_line_that_cpython_gives_it(void **state)

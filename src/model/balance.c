@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/balance.h"
+#include "model/balance.h"
 #include "base/bytes.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 const struct gpc_balance_line gpc_balance_lines[GPC_BALANCE_LINE_COUNT] = {
 #define BALANCE_LINE(member, label, ours) \
 	[GPC_BALANCE_LINE_##member] = { label, offsetof(struct gpucache_balance, member), ours },
-#include "base/balance_lines.def"
+#include "model/balance_lines.def"
 #undef BALANCE_LINE
 };
 

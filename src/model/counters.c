@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/counters.h"
+#include "model/counters.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -10,13 +10,13 @@ const struct gpc_counter gpc_counters[GPC_N_COUNTERS] = {
 #define COUNTER(name, when, adds, counts, key, stats)                                           \
 	{ key, offsetof(struct gpucache_counters, name), sizeof FIELD(name) / sizeof(uint64_t), \
 		GPC_WHEN_##when, GPC_ADDS_##adds, GPC_COUNTS_##counts },
-#include "base/counters.def"
+#include "model/counters.def"
 #undef COUNTER
 };
 
 #define COUNTER(name, when, adds, counts, key, stats) +sizeof FIELD(name)
 static_assert(offsetof(struct gpucache_counters, requested_bytes) + sizeof FIELD(reserved)
-#include "base/counters.def"
+#include "model/counters.def"
 		      == sizeof(struct gpucache_counters),
 	"each counter of the recording has a row in counters.def");
 #undef COUNTER

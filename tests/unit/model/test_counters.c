@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/counters.h"
+#include "model/counters.h"
 #include "unit.h"
 
 #define N_WORDS (sizeof(struct gpucache_counters) / sizeof(uint64_t))

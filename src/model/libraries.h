@@ -14,8 +14,8 @@
  * Failure     None.
  * Limits      Goes by the path alone: a library linked into the program is the program.
  */
-#ifndef GPC_BASE_LIBRARIES_H
-#define GPC_BASE_LIBRARIES_H
+#ifndef GPC_MODEL_LIBRARIES_H
+#define GPC_MODEL_LIBRARIES_H
 
 #include <stdbool.h>
 #include <stddef.h>

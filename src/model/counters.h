@@ -7,8 +7,8 @@
  * Threads     One writer a record; each word is read and stored whole, so others may read meanwhile.
  * Failure     None.
  */
-#ifndef GPC_BASE_COUNTERS_H
-#define GPC_BASE_COUNTERS_H
+#ifndef GPC_MODEL_COUNTERS_H
+#define GPC_MODEL_COUNTERS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,7 +46,7 @@ struct gpc_counter {
 
 enum {
 #define COUNTER(name, when, adds, counts, key, stats) GPC_COUNTER_##name,
-#include "base/counters.def"
+#include "model/counters.def"
 #undef COUNTER
 	GPC_N_COUNTERS,
 };

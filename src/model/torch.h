@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What PyTorch's allocator does with sizes: c10/cuda/CUDACachingAllocator.cpp, whose names stand beside. */
-#ifndef GPC_BASE_TORCH_H
-#define GPC_BASE_TORCH_H
+#ifndef GPC_MODEL_TORCH_H
+#define GPC_MODEL_TORCH_H
 
 #include "base/bytes.h"
 #include "gpucache_format.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/libraries.h"
+#include "model/libraries.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@ static const struct gpc_library_row table[] = {
 #define INTERPRETER(start)   { GPC_LIBRARY_INTERPRETER, start, "Python" },
 #define LIBRARY(start, name) { GPC_LIBRARY_NAMED, start, name },
 #define PACKAGE(start, name) { GPC_LIBRARY_PACKAGE, start, name },
-#include "base/libraries.def"
+#include "model/libraries.def"
 #undef OURS
 #undef DRIVER
 #undef SYSTEM

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/verdict.h"
+#include "model/verdict.h"
 
 #include <assert.h>
 
@@ -8,14 +8,14 @@
 /* The place of each row in verdict.def. */
 enum row {
 #define VERDICT(name, word, meaning) ROW_##name,
-#include "base/verdict.def"
+#include "model/verdict.def"
 #undef VERDICT
 	N_ROWS,
 };
 
 #define VERDICT(name, word, meaning) \
 	static_assert((int)ROW_##name == (int)GPUCACHE_VERDICT_##name, "verdict.def: order");
-#include "base/verdict.def"
+#include "model/verdict.def"
 #undef VERDICT
 static_assert((int)N_ROWS == (int)GPUCACHE_VERDICT_COUNT, "verdict.def: a row is missing");
 
@@ -24,7 +24,7 @@ static const struct {
 	const char *meaning;
 } verdicts[] = {
 #define VERDICT(name, word, meaning) { word, meaning },
-#include "base/verdict.def"
+#include "model/verdict.def"
 #undef VERDICT
 };
 

@@ -5,14 +5,14 @@
  * Threads   Any.
  * Failure   False: the slot is being changed, or is not what was looked for.
  */
-#ifndef GPC_BASE_HELD_H
-#define GPC_BASE_HELD_H
+#ifndef GPC_MODEL_HELD_H
+#define GPC_MODEL_HELD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/balance.h"
 #include "gpucache_format.h"
+#include "model/balance.h"
 
 /* A live block of the device; all fields but address and context. */
 static inline bool gpc_held_read_live(

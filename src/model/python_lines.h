@@ -12,8 +12,8 @@
  * Pure functions over bytes: no Python, no state.  A damaged table gives a wrong line or none,
  * nothing worse.
  */
-#ifndef GPC_BASE_PYTHON_LINES_H
-#define GPC_BASE_PYTHON_LINES_H
+#ifndef GPC_MODEL_PYTHON_LINES_H
+#define GPC_MODEL_PYTHON_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>

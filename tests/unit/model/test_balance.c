@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "base/balance.h"
+#include "model/balance.h"
 
 static struct gpc_balance_facts all_known(void)
 {
