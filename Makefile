@@ -129,6 +129,7 @@ FORMAT_LIB := $(B)/libformat.a
 SIM_LIB    := $(B)/libsim.a
 REPLAY_LIB := $(B)/libreplay.a
 RUNTIME_LIB := $(B)/libruntime.a
+REPORT_LIB := $(B)/libreport.a
 REPORT     := $(B)/gpumem-report
 REPLAY     := $(B)/gpumem-replay
 RUN        := $(B)/gpucache-run
@@ -216,6 +217,7 @@ $(FORMAT_LIB): $(call obj,$(FORMAT_SRCS))
 $(SIM_LIB): $(call obj,$(SIM_SRCS))
 $(REPLAY_LIB): $(call obj,$(REPLAY_LIB_SRCS))
 $(RUNTIME_LIB): $(call obj,$(RUNTIME_SRCS))
+$(REPORT_LIB): $(call obj,$(filter-out %/main.c,$(REPORT_SRCS)))
 $(LIB_A): $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS))
 $(B)/%.a:
 	$(call say,AR,$@)
@@ -245,12 +247,14 @@ $(REPLAY): $(call obj,$(REPLAY_SRCS)) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(C
 $(RUN): tools/gpucache-run
 	$(Q)mkdir -p $(@D) && cp $< $@ && chmod +x $@
 
+$(filter $(B)/tests/unit/gpumem-report/%,$(TEST_BINS)): $(REPORT_LIB)
+
 # A test is linked with everything it may look at: the library's objects, the readers, the simulated GPU.
 $(TEST_BINS) $(BENCH_BINS): $(B)/%: $(B)/%.o $(call obj,$(HELPER_SRCS) $(CONF_SRCS) $(PROVE_SRCS)) $(RUNTIME_LIB) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $(filter %.o,$(wordlist 1,1,$^)) -Wl,--start-group $(filter-out $(wordlist 1,1,$^),$^) -Wl,--end-group \
-		$(SANITIZE) $(LDFLAGS) -rdynamic -lcmocka -ljson-c -ldw -lz -lpthread -ldl
+		$(SANITIZE) $(LDFLAGS) -rdynamic -lcmocka -ljson-c -ldw -lelf -lz -lpthread -ldl
 
 $(call obj,$(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS)): ALL_CPPFLAGS += $(CPPFLAGS.test)
 

@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "base/rounded.h"
+#include "base/saturating.h"
 #include "gpucache_format.h"
 
 /* What is known of a device.  GPUCACHE_UNKNOWN is allowed from cached_largest on. */
@@ -89,6 +90,14 @@ void gpc_balance_settle(
 
 /* Sum of the known lines that are ours. */
 uint64_t gpc_balance_taken(const struct gpucache_balance *balance);
+
+/* Of them, what a limit counts: not what the driver took for itself. */
+static inline uint64_t gpc_balance_charged(
+	const struct gpucache_balance *balance, const uint64_t kind_bytes[])
+{
+	return gpc_bytes_less(gpc_balance_taken(balance),
+		gpc_bytes_add(kind_bytes[GPUCACHE_KIND_CONTEXT], kind_bytes[GPUCACHE_KIND_MODULE]));
+}
 
 /* Sum of all known lines. */
 uint64_t gpc_balance_sum(const struct gpucache_balance *balance);

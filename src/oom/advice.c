@@ -81,7 +81,7 @@ static void explain_limit(const struct gpc_verdict_view *v, struct gpc_text *tex
 		add(text, v->need, " by a limit of its own (set_per_process_memory_fraction)");
 		return;
 	}
-	add(text, v->taken, " held and ");
+	add(text, v->charged, " held and ");
 	add(text, v->need, " asked for pass the limit of ");
 	add(text, v->oom->limit, " that is set for this process");
 }
@@ -268,8 +268,8 @@ static bool advise_limit(struct advice_context *c)
 {
 	const struct gpc_verdict_view *v = &c->v;
 	bool is_torch = v->oom->kind == GPUCACHE_KIND_TENSOR;
-	uint64_t needed = gpc_bytes_add(is_torch ? v->oom->torch.reserved : v->taken,
-		is_torch ? gpc_torch_segment_size(v->need) : v->need);
+	uint64_t needed = gpc_bytes_add(is_torch ? v->oom->torch.reserved : v->charged,
+		is_torch ? gpc_torch_segment_size(v->need) : v->step);
 	uint64_t total = v->oom->balance.device_total;
 	uint64_t percent;
 

@@ -122,6 +122,11 @@ static uint64_t needed(const struct gpucache_oom *oom)
 	return known(need) ? need : need - 1;
 }
 
+static uint64_t round_up(uint64_t size)
+{
+	return gpc_bytes_add(size, DRIVER_STEP - 1) / DRIVER_STEP * DRIVER_STEP;
+}
+
 void gpc_verdict_view(const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts,
 	struct gpc_verdict_view *ret_view)
 {
@@ -139,7 +144,9 @@ void gpc_verdict_view(const struct gpucache_oom *oom, const struct gpc_verdict_f
 	view.held = gpc_bytes_add(gpc_bytes_add(sheet->requested, sheet->rounding), sheet->direct);
 	view.sum = gpc_bytes_add(gpc_bytes_add(view.driver, sheet->cached), sheet->pending);
 	view.gone = below(view.sum, view.need);
-	view.limited = oom->limit != 0 && gpc_bytes_add(view.taken, view.need) > oom->limit;
+	view.charged = gpc_balance_charged(sheet, oom->kind_bytes);
+	view.step = oom->kind == GPUCACHE_KIND_DEVICE ? round_up(view.need) : view.need;
+	view.limited = oom->limit != 0 && gpc_bytes_add(view.charged, view.step) > oom->limit;
 	view.room = view.driver;
 	/* PyTorch's own limit: nothing of ours was looked at. */
 	if (oom->kind == GPUCACHE_KIND_TENSOR) {
@@ -148,7 +155,7 @@ void gpc_verdict_view(const struct gpucache_oom *oom, const struct gpc_verdict_f
 		view.piece = 0;
 		view.piece_known = false;
 	} else if (view.limited)
-		view.room = smaller(view.room, gpc_bytes_less(oom->limit, view.taken));
+		view.room = smaller(view.room, gpc_bytes_less(oom->limit, view.charged));
 	best = known(view.room) && view.room > view.piece ? view.room : view.piece;
 	view.shortage = known(view.room) ? gpc_bytes_less(view.need, best) : 0;
 	/* What nobody claims may be theirs, so it counts where NVML is silent. */

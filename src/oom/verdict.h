@@ -17,7 +17,7 @@
  *	of X, of the contexts and of what V has more than there was, the most is the reason
  *
  *	IMPOSSIBLE   R > T - driver's reserve
- *	LIMIT        L + I + P + C + R > Q: without the limit D >= R
+ *	LIMIT        L + I + P + C + R > Q, without contexts and modules: without the limit D >= R
  *	CONTEXTS     short of room, N > 1, and with one of them D >= R
  *	GROWTH       without G there was room; and with C, X or N gone it would run out as well
  *	FRAGMENTED   D < R, c < R, and C + D >= R
@@ -102,6 +102,8 @@ struct gpc_verdict_view {
 	uint64_t piece;      /* c; 0 where it is not known, `piece_known` says which */
 	uint64_t held;       /* L + I, direct included */
 	uint64_t taken;      /* L + I + P + C */
+	uint64_t charged;    /* of it, what Q counts: not contexts and modules */
+	uint64_t step;       /* what Q would have had to leave: R in whole steps of the driver */
 	uint64_t sum;        /* D + C + P */
 	uint64_t shortage;   /* S; 0 where nothing is known of the room */
 	uint64_t others;     /* X */

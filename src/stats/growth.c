@@ -168,12 +168,14 @@ static struct gpc_growing choose(const struct look *look, bool is_whole)
 	for (uint32_t i = 0; i < look->n_sites; i++) {
 		struct gpc_growing site = growing(look, i);
 
+		if (site.n_up < GPC_GROWTH_WINDOWS / 2)
+			continue;
+		all = gpc_bytes_add(all, site.bytes);
 		if (site.n_up < GPC_GROWTH_STEADY)
 			continue;
 		if (!is_whole && (site.n_blocks < GPC_GROWTH_MANY_BLOCKS ||
 					 !has_kept_all(look->view, site.stack)))
 			continue;
-		all = gpc_bytes_add(all, site.bytes);
 		if (site.bytes > found.bytes)
 			found = site;
 	}

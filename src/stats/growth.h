@@ -68,7 +68,7 @@ struct gpc_growing {
 	uint32_t n_up;         /* windows of which it keeps something, GPC_GROWTH_STEADY at least */
 	uint64_t bytes;        /* that it keeps of the windows, as requested */
 	uint64_t n_blocks;     /* of them */
-	uint64_t others_bytes; /* that other steady sites keep of them */
+	uint64_t others_bytes; /* that other sites keep of them, of half of the windows or more */
 	bool is_renewed;       /* young blocks all, larger than those before them */
 	bool is_varied;        /* the largest of the blocks is four times the smallest, or more */
 };

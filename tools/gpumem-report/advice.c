@@ -9,6 +9,7 @@
 #include "tools/gpumem-report/evidence.h"
 #include "tools/gpumem-report/remedies.h"
 #include "tools/gpumem-report/torch.h"
+#include "tools/replay/run.h"
 
 typedef void writer(
 	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text);
@@ -75,8 +76,9 @@ static void try_limit(
 {
 	const struct gpucache_oom *oom = &answer->oom;
 	uint64_t more = answer->enough_bytes ? answer->enough_bytes : oom->short_by;
-	/* Whole MiB, upwards: the line can be pasted as it is. */
-	uint64_t needed = gpc_round_up(gpc_bytes_add(oom->limit, more), GPC_MIB) / GPC_MIB;
+	/* Whole steps of the driver, upwards: the line can be pasted as it is. */
+	uint64_t needed =
+		gpc_round_up(gpc_bytes_add(oom->limit, more), GPC_RUN_DEVICE_STEP) / GPC_MIB;
 	char value[64];
 	const char *option = gpc_report_read_option(report->recording,
 				     "per_process_memory_fraction", value, sizeof value)

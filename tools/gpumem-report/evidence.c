@@ -59,7 +59,7 @@ static void show_limit(
 	else
 		gpc_text_add(text, " The limit is %s, and %s of it are in use.",
 			gpc_show_bytes(oom->limit),
-			gpc_show_bytes(gpc_balance_taken(&oom->balance)));
+			gpc_show_bytes(gpc_balance_charged(&oom->balance, oom->kind_bytes)));
 }
 
 /* Of PyTorch's cache, where they are the cause. */

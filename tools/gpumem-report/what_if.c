@@ -27,12 +27,15 @@ static void read_settings(const struct gpc_report *report, const struct gpucache
 	struct gpc_what_if *what_if)
 {
 	const struct gpc_recording *recording = report->recording;
+	uint64_t charged_else = gpc_bytes_less(
+		oom->balance.direct, gpc_bytes_less(gpc_balance_taken(&oom->balance),
+					     gpc_balance_charged(&oom->balance, oom->kind_bytes)));
 	char value[64];
 
 	what_if->settings = (struct gpc_policy_settings){
 		.max_split_size = option_number(recording, "max_split_size_mb") * GPC_MIB,
 		.roundup_divisions = (uint32_t)option_number(recording, "roundup_power2_divisions"),
-		.limit_bytes = oom->limit ? gpc_bytes_less(oom->limit, oom->balance.direct) : 0,
+		.limit_bytes = oom->limit ? gpc_bytes_less(oom->limit, charged_else) : 0,
 	};
 	if (gpc_report_read_option(recording, "garbage_collection_threshold", value, sizeof value))
 		what_if->settings.gc_threshold_ppm = (uint32_t)(strtod(value, NULL) * 1e6);

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Verdicts by what would have happened: recordings of a few events on a GPU of 1 GiB, of which the outcome of
+ * each replay is known by counting segments of 2 MiB.
+ */
+#include "tests/unit/unit.h"
+
+#include <unistd.h>
+
+#include "tests/unit/format/recording_builder.h"
+#include "tools/gpumem-report/answer.h"
+
+#define MIB    (UINT64_C(1) << 20)
+#define DEVICE (1024 * MIB)
+#define BASE   UINT64_C(0x7f0000000000)
+
+static struct recording_builder builder;
+static struct gpc_answer answer;
+static char path[64];
+
+static int set_up(void **state)
+{
+	(void)state;
+	builder_init(&builder);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	builder_fini(&builder);
+	return 0;
+}
+
+static struct gpucache_event *add(enum gpucache_event_kind kind, unsigned block, uint64_t mib)
+{
+	struct gpucache_event *event = &builder.events[builder.n_events];
+
+	builder_event(&builder, kind, mib * MIB, (double)builder.n_events);
+	event->alloc_kind = GPUCACHE_KIND_DEVICE;
+	event->address = BASE + (uint64_t)block * DEVICE;
+	return event;
+}
+
+static void takes(unsigned block, uint64_t mib)
+{
+	add(GPUCACHE_EVENT_MALLOC, block, mib);
+}
+
+static void gives_back(unsigned block, uint64_t mib)
+{
+	add(GPUCACHE_EVENT_FREE, block, mib);
+}
+
+static void holds(unsigned block, uint64_t mib)
+{
+	builder_live(&builder, mib * MIB, mib * MIB, 1, 0)->address = BASE + block * DEVICE;
+}
+
+/* The request fails with so much free, as the library judged. */
+static struct gpucache_oom *fails(
+	uint64_t mib, uint64_t live, uint64_t cached, enum gpucache_verdict verdict)
+{
+	struct gpucache_oom *oom = &builder.ooms[0];
+
+	add(GPUCACHE_EVENT_OOM, 0, mib);
+	*oom = (struct gpucache_oom){
+		.seq = 2,
+		.number = 1,
+		.time_ns = builder.events[builder.n_events - 1].time_ns,
+		.requested = mib * MIB,
+		.rounded = mib * MIB,
+		.short_by = (mib - (DEVICE / MIB - live - cached)) * MIB,
+		.kind = GPUCACHE_KIND_DEVICE,
+		.verdict = (uint8_t)verdict,
+		.strength = GPUCACHE_STRENGTH_LIKELY,
+	};
+	oom->balance = (struct gpucache_balance){ .requested = live * MIB,
+		.cached = cached * MIB,
+		.device_free = DEVICE - (live + cached) * MIB,
+		.device_total = DEVICE };
+	return oom;
+}
+
+static void ask(void)
+{
+	struct gpc_report report = { 0 };
+	char buf[200];
+	struct gpc_text why = gpc_text_init(buf, sizeof buf);
+
+	snprintf(path, sizeof path, "/tmp/gpucache-test-answer-%d", (int)getpid());
+	builder_write(&builder, path);
+	assert_int_equal(gpc_recording_open(path, &report.recording, &why), GPC_OK);
+	unlink(path);
+	gpc_answer_find(&report, &builder.ooms[0], &answer);
+	gpc_recording_close(report.recording);
+}
+
+static void is_found(enum gpucache_verdict verdict, enum gpucache_strength strength)
+{
+	assert_int_equal(answer.oom.verdict, verdict);
+	assert_int_equal(answer.oom.strength, strength);
+}
+
+/* 96 MiB lie at the beginning of a segment of 256, so that no 832 MiB in a row are left of 928. */
+static void cut_a_segment(void)
+{
+	takes(1, 256);
+	gives_back(1, 256);
+	takes(2, 96);
+	holds(2, 96);
+	fails(832, 96, 160, GPUCACHE_VERDICT_FRAGMENTED);
+}
+
+static void pieces_are_to_blame_where_the_driver_alone_had_room(void **state)
+{
+	(void)state;
+	cut_a_segment();
+	ask();
+	is_found(GPUCACHE_VERDICT_FRAGMENTED, GPUCACHE_STRENGTH_CERTAIN);
+	assert_true(answer.is_replayed && answer.is_whole && answer.is_served_plain);
+	assert_int_equal(answer.plain_free_bytes, DEVICE - 928 * MIB);
+	assert_int_equal(answer.n_remedies, 2);
+	assert_string_equal(answer.remedies[0].setting, "max_split_size_mb:256");
+	assert_string_equal(answer.remedies[1].setting, "cache:off");
+	assert_int_equal(answer.remedies[1].free_bytes, DEVICE - 928 * MIB);
+}
+
+static void what_was_set_is_not_advised(void **state)
+{
+	(void)state;
+	builder_line(&builder, "max_split_size_mb 512 GPUCACHE_CONF");
+	cut_a_segment();
+	ask();
+	assert_int_equal(answer.n_remedies, 1);
+	assert_string_equal(answer.remedies[0].setting, "cache:off");
+}
+
+static void of_a_run_whose_beginning_is_forgotten_nothing_is_certain(void **state)
+{
+	(void)state;
+	/* It lives, and no event says since when. */
+	holds(9, 2);
+	cut_a_segment();
+	builder.ooms[0].balance.requested += 2 * MIB;
+	builder.ooms[0].balance.device_free -= 2 * MIB;
+	ask();
+	assert_true(answer.is_replayed && !answer.is_whole);
+	is_found(GPUCACHE_VERDICT_FRAGMENTED, GPUCACHE_STRENGTH_LIKELY);
+}
+
+static void a_replay_that_serves_the_request_decides_nothing(void **state)
+{
+	(void)state;
+	holds(2, 96);
+	takes(2, 96);
+	fails(160, 96, 896, GPUCACHE_VERDICT_FRAGMENTED);
+	ask();
+	assert_false(answer.is_replayed || answer.is_served_plain);
+	assert_int_equal(answer.n_remedies, 0);
+	is_found(GPUCACHE_VERDICT_FRAGMENTED, GPUCACHE_STRENGTH_LIKELY);
+}
+
+static void full_is_full_and_the_bytes_that_would_do_are_told(void **state)
+{
+	(void)state;
+	for (unsigned i = 1; i <= 3; i++) {
+		takes(i, 320);
+		holds(i, 320);
+	}
+	fails(80, 960, 0, GPUCACHE_VERDICT_EXHAUSTED);
+	/* Another library holds 16 MiB of a larger device: so much may be missing there. */
+	builder.ooms[0].balance.device_total += 16 * MIB;
+	ask();
+	assert_true(answer.is_replayed && !answer.is_served_plain);
+	is_found(GPUCACHE_VERDICT_EXHAUSTED, GPUCACHE_STRENGTH_LIKELY);
+	assert_int_equal(answer.enough_bytes, 16 * MIB);
+}
+
+static void a_limit_is_told_with_the_bytes_above_it(void **state)
+{
+	struct gpucache_oom *oom;
+
+	(void)state;
+	takes(1, 20);
+	holds(1, 20);
+	oom = fails(20, 20, 0, GPUCACHE_VERDICT_LIMIT);
+	oom->limit = 30 * MIB;
+	oom->short_by = 10 * MIB;
+	oom->balance.device_total += 16 * MIB; /* nobody's: what may be taken less of */
+	ask();
+	is_found(GPUCACHE_VERDICT_LIMIT, GPUCACHE_STRENGTH_LIKELY);
+	assert_int_equal(answer.enough_bytes, 10 * MIB);
+	assert_int_equal(answer.n_remedies, 0);
+}
+
+static void growth_comes_before_pieces_and_needs_no_replay(void **state)
+{
+	(void)state;
+	cut_a_segment();
+	builder.ooms[0].verdict = GPUCACHE_VERDICT_GROWTH;
+	builder.ooms[0].also = 1u << GPUCACHE_VERDICT_FRAGMENTED;
+	ask();
+	is_found(GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY);
+	assert_false(answer.is_replayed);
+	assert_int_equal(answer.oom.also, 1u << GPUCACHE_VERDICT_FRAGMENTED);
+}
+
+static void without_a_cache_nothing_is_replayed(void **state)
+{
+	(void)state;
+	builder_line(&builder, "cache off GPUCACHE_CONF");
+	cut_a_segment();
+	ask();
+	assert_false(answer.is_replayed);
+	assert_int_equal(answer.n_remedies, 0);
+}
+
+static void the_request_has_to_be_among_the_events(void **state)
+{
+	(void)state;
+	cut_a_segment();
+	builder.ooms[0].requested++;
+	ask();
+	assert_false(answer.is_replayed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			pieces_are_to_blame_where_the_driver_alone_had_room, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_was_set_is_not_advised, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			of_a_run_whose_beginning_is_forgotten_nothing_is_certain, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_replay_that_serves_the_request_decides_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			full_is_full_and_the_bytes_that_would_do_are_told, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_limit_is_told_with_the_bytes_above_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			growth_comes_before_pieces_and_needs_no_replay, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			without_a_cache_nothing_is_replayed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			the_request_has_to_be_among_the_events, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
