@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs of traces of a few operations, of which the bytes and the calls of the driver can be counted by hand. */
+#include "tests/unit/unit.h"
+
+#include "tools/replay/run.h"
+
+#define MIB     (UINT64_C(1) << 20)
+#define MAX_OPS 16
+#define A_GPU   (64 * MIB)
+
+static struct gpc_trace_op ops[MAX_OPS];
+static struct gpc_trace trace;
+static struct gpc_run run;
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(ops, 0, sizeof ops);
+	trace = (struct gpc_trace){ .path = "by hand", .ops = ops, .n_streams = 1 };
+	return 0;
+}
+
+static struct gpc_trace_op *add(enum gpc_trace_op_kind kind, uint32_t slot, uint64_t size)
+{
+	struct gpc_trace_op *op = &ops[trace.n_ops++];
+
+	*op = (struct gpc_trace_op){
+		.kind = kind, .slot = slot, .size = size, .line = trace.n_ops
+	};
+	return op;
+}
+
+static void takes(uint32_t slot, uint64_t size)
+{
+	add(GPC_TRACE_ALLOC, slot, size);
+	trace.n_slots = slot + 1 > trace.n_slots ? slot + 1 : trace.n_slots;
+}
+
+static void gives_back(uint32_t slot)
+{
+	add(GPC_TRACE_FREE, slot, 0);
+}
+
+static void play(const struct gpc_policy_ops *policy, uint64_t device_bytes)
+{
+	const struct gpc_run_settings settings = { .device_bytes = device_bytes,
+		.check_always = true };
+
+	assert_int_equal(gpc_run_once(&trace, policy, &settings, &run), GPC_OK);
+	assert_null(run.broken);
+}
+
+static void the_driver_gives_memory_in_steps_of_2_mib(void **state)
+{
+	(void)state;
+	takes(0, 3 * MIB);
+	takes(1, 5 * MIB);
+	gives_back(0);
+	play(&gpc_policy_none, A_GPU);
+	assert_true(gpc_run_is_good(&run));
+	assert_int_equal(run.peak_reserved_bytes, 10 * MIB);
+	assert_int_equal(run.reserved_at_end_bytes, 6 * MIB);
+	assert_int_equal(run.peak_live_bytes, 8 * MIB);
+	assert_int_equal(run.n_allocs, 2);
+	assert_int_equal(run.n_hits, 0);
+	assert_int_equal(run.n_calls[GPC_SIM_COST_MALLOC], 2);
+	assert_int_equal(run.n_calls[GPC_SIM_COST_FREE], 1);
+}
+
+static void what_is_cached_is_a_hit(void **state)
+{
+	(void)state;
+	takes(0, 12 * MIB);
+	gives_back(0);
+	takes(1, 12 * MIB);
+	play(&gpc_policy_gpucache, A_GPU);
+	assert_int_equal(run.n_hits, 1);
+	assert_int_equal(run.n_calls[GPC_SIM_COST_MALLOC], 1);
+	assert_int_equal(run.reserved_at_end_bytes, 12 * MIB);
+}
+
+static void the_first_request_that_fails_is_named(void **state)
+{
+	static const struct gpc_policy_ops *const policies[] = { &gpc_policy_none,
+		&gpc_policy_gpucache };
+
+	(void)state;
+	takes(0, 40 * MIB);
+	takes(1, 10 * MIB);
+	takes(2, 30 * MIB);
+	takes(3, 2 * MIB);
+	for (size_t i = 0; i < N_OF(policies); i++) {
+		play(policies[i], A_GPU);
+		assert_true(run.has_failed && !gpc_run_is_good(&run));
+		assert_int_equal(run.failed_kind, GPC_TRACE_ALLOC);
+		assert_int_equal(run.failed_event, 3);
+		assert_int_equal(run.failed_line, 3);
+		assert_int_equal(run.failed_size, 30 * MIB);
+		assert_int_equal(run.failure, GPC_DEVICE_NO_MEMORY);
+	}
+}
+
+static void what_others_hold_is_not_there(void **state)
+{
+	(void)state;
+	takes(0, 32 * MIB);
+	trace.fixed_bytes = 32 * MIB;
+	play(&gpc_policy_none, A_GPU);
+	assert_true(gpc_run_is_good(&run));
+	trace.fixed_bytes += 2 * MIB;
+	play(&gpc_policy_none, A_GPU);
+	assert_true(run.has_failed);
+}
+
+static void a_limit_binds_the_cache_as_a_smaller_device_would(void **state)
+{
+	struct gpc_run_settings settings = { .device_bytes = A_GPU,
+		.policy = { .limit_bytes = 20 * MIB } };
+
+	(void)state;
+	takes(0, 12 * MIB);
+	takes(1, 10 * MIB);
+	assert_int_equal(gpc_run_once(&trace, &gpc_policy_gpucache, &settings, &run), GPC_OK);
+	assert_int_equal(run.failed_event, 2);
+	settings.policy.limit_bytes = 22 * MIB;
+	assert_int_equal(gpc_run_once(&trace, &gpc_policy_gpucache, &settings, &run), GPC_OK);
+	assert_true(gpc_run_is_good(&run));
+}
+
+static void failures_of_the_trace_that_would_be_served_are_counted(void **state)
+{
+	(void)state;
+	takes(0, 32 * MIB);
+	add(GPC_TRACE_FAILURE, 0, 32 * MIB);
+	add(GPC_TRACE_FAILURE, 0, 34 * MIB);
+	trace.n_failures = 2;
+	play(&gpc_policy_none, A_GPU);
+	assert_true(gpc_run_is_good(&run));
+	assert_int_equal(run.n_failures_served, 1);
+	/* What was tried stays nobody's. */
+	assert_int_equal(run.reserved_at_end_bytes, 32 * MIB);
+}
+
+static void a_cache_that_is_emptied_goes_back_to_the_driver(void **state)
+{
+	(void)state;
+	takes(0, 12 * MIB);
+	takes(1, 14 * MIB);
+	gives_back(0);
+	add(GPC_TRACE_EMPTY_CACHE, 0, 1);
+	play(&gpc_policy_gpucache, A_GPU);
+	assert_int_equal(run.reserved_at_end_bytes, 14 * MIB);
+}
+
+static void the_smallest_device_is_enough_and_a_step_less_is_not(void **state)
+{
+	static const struct gpc_policy_ops *const policies[] = { &gpc_policy_none,
+		&gpc_policy_gpucache };
+
+	(void)state;
+	takes(0, 21 * MIB);
+	gives_back(0);
+	takes(1, 30 * MIB);
+	takes(2, 7 * MIB);
+	trace.fixed_bytes = 6 * MIB;
+	for (size_t i = 0; i < N_OF(policies); i++) {
+		const struct gpc_run_settings settings = { 0 };
+		uint64_t bytes;
+
+		assert_int_equal(gpc_run_smallest(&trace, policies[i], &settings, &bytes), GPC_OK);
+		assert_true(bytes >= 43 * MIB);
+		play(policies[i], bytes);
+		assert_true(gpc_run_is_good(&run));
+		play(policies[i], bytes - GPC_RUN_DEVICE_STEP);
+		assert_true(run.has_failed);
+	}
+}
+
+static void memory_that_is_given_out_too_early_is_a_race(void **state)
+{
+	(void)state;
+	takes(0, 12 * MIB);
+	*add(GPC_TRACE_WORK, 0, 0) = (struct gpc_trace_op){
+		.kind = GPC_TRACE_WORK, .slot = 0, .duration_ns = 1000000, .line = 2
+	};
+	gives_back(0);
+	takes(1, 12 * MIB);
+	*add(GPC_TRACE_WORK, 1, 0) = (struct gpc_trace_op){
+		.kind = GPC_TRACE_WORK, .slot = 1, .stream = 1, .duration_ns = 1000000, .line = 5
+	};
+	trace.n_streams = 2;
+	trace.n_work = 2;
+	play(&gpc_policy_unsafe, A_GPU);
+	assert_int_equal(run.n_races, 1);
+	assert_false(gpc_run_is_good(&run));
+	play(&gpc_policy_gpucache, A_GPU);
+	assert_int_equal(run.n_races, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(the_driver_gives_memory_in_steps_of_2_mib, set_up),
+		cmocka_unit_test_setup(what_is_cached_is_a_hit, set_up),
+		cmocka_unit_test_setup(the_first_request_that_fails_is_named, set_up),
+		cmocka_unit_test_setup(what_others_hold_is_not_there, set_up),
+		cmocka_unit_test_setup(a_limit_binds_the_cache_as_a_smaller_device_would, set_up),
+		cmocka_unit_test_setup(
+			failures_of_the_trace_that_would_be_served_are_counted, set_up),
+		cmocka_unit_test_setup(a_cache_that_is_emptied_goes_back_to_the_driver, set_up),
+		cmocka_unit_test_setup(
+			the_smallest_device_is_enough_and_a_step_less_is_not, set_up),
+		cmocka_unit_test_setup(memory_that_is_given_out_too_early_is_a_race, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
