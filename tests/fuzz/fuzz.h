@@ -46,6 +46,7 @@ extern const struct fuzz_target fuzz_recording;
 extern const struct fuzz_target fuzz_config;
 extern const struct fuzz_target fuzz_sim;
 extern const struct fuzz_target fuzz_trace;
+extern const struct fuzz_target fuzz_pack;
 
 /* A number below n, which is not 0. */
 uint64_t fuzz_draw(struct fuzz_random *random, uint64_t n);
