@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_mirror.sh [TOP]: each src/FOLDER/FILE.c has tests/unit/FOLDER/test_FILE.c, and the other way round.
+# check_mirror.sh [TOP]: each src/FOLDER/FILE.c, or src/FOLDER/ROOM/FILE.c, has tests/unit/FOLDER/test_FILE.c, and the
+# other way round.
 #
 # Without a test of their own, because they are data or are tested through the files that use them:
 trivial='
@@ -9,9 +10,10 @@ src/base/status.c
 set -eu
 cd "${1:-$(dirname "$0")/../..}"
 status=0
-for source in src/*/*.c; do
-	test=tests/unit/${source#src/}
-	test=$(dirname "$test")/test_$(basename "$test")
+for source in src/*/*.c src/*/*/*.c; do
+	[ -e "$source" ] || continue
+	test=${source#src/}
+	test=tests/unit/${test%%/*}/test_$(basename "$source")
 	[ -e "$test" ] && continue
 	# Shared libraries: tests/conformance and the programs call them as a program does.
 	case $source in
@@ -31,6 +33,9 @@ for test in tests/unit/*/test_*.c; do
 	header=src/$folder/${header%.c}.h
 	# test_FILE_PART.c: what would make test_FILE.c too long.
 	part=src/$folder/${name#test_}
+	for room in src/"$folder"/*/"${name#test_}"; do
+		[ ! -e "$room" ] || continue 2
+	done
 	[ -e "$header" ] || [ -e "${part%_*}.c" ] || [ -e "src/$folder/${name#test_}" ] || [ -e "$folder/${name#test_}" ] || [ -e "tools/$folder/${name#test_}" ] || {
 		echo "$test: tests no file"
 		status=1

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/process/stacks.h"
+
+#include "world.h"
+
+static uint32_t of_size(size_t size)
+{
+	return gpc_runtime_stack_of(size);
+}
+
+static void switched_off(void)
+{
+	world_start();
+	CHECK(gpc_runtime_stack() == 0);
+	CHECK(of_size(1 << 30) == 0);
+}
+
+static void without_stacks_there_is_none(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", switched_off);
+}
+
+static void twice(void)
+{
+	uint32_t ids[2];
+
+	world_start();
+	/* Not unrolled: one place. */
+	for (volatile int i = 0; i < 2; i++)
+		ids[i] = gpc_runtime_stack();
+	CHECK(ids[0] != 0);
+	CHECK(ids[0] == ids[1]);
+}
+
+static void a_place_has_one_number(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:all", twice);
+}
+
+/* A request above the sample size is always looked at; of small ones most are not. */
+static void sampled(void)
+{
+	unsigned n_taken = 0;
+
+	world_start();
+	CHECK(of_size((size_t)1 << 30) != 0);
+	for (int i = 0; i < 1000; i++)
+		n_taken += of_size(1) != 0;
+	CHECK(n_taken < 10);
+}
+
+static void small_requests_are_sampled(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:sampled", sampled);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_stacks_there_is_none),
+		cmocka_unit_test(a_place_has_one_number),
+		cmocka_unit_test(small_requests_are_sampled),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
