@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A number with up to six decimals is read as millionths, in 128 bits, and shifted by its unit's power of 1024 in two
+ * steps with a check between them: "1.5GiB" is exact, and 2^64 and above are refused, not wrapped.
+ */
 #include "base/bytes.h"
 
 #include <string.h>

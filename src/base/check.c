@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The slow path of a failed check.  The first one marks the library broken and says one line; from then on every hook
+ * passes its call to the driver.
+ */
 #include "base/check.h"
 
 #include <stdlib.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cycle counter, scaled by an anchor that any thread may renew.  Two anchors in turn and an index published last
+ * make a lock-free read; a reader that two renewals overtake asks the kernel.  The rate is measured from the first
+ * anchor on, so its error falls with the age of the process; a counter that is off by a millisecond is never used
+ * again.
+ */
 #include "base/clock.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* getenv for a guest: a setuid process takes nothing from its caller through us. */
 #include "base/env.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A descriptor is ours as long as fstat says the same device and inode as when it was opened; each use looks first.
+ * Reads and writes go on after EINTR and short counts.
+ */
 #include "base/io.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The slow path of the lock: ten tries, about one critical section, then sleeps of 25 to 200 us that double.  Unfair,
+ * and meant to be: under contention one thread keeps the cache lines and the others stay off them.  Lock order is
+ * checked by a bit mask of ranks held by the thread, one test per lock.
+ */
 #include "base/lock.h"
 
 #include <errno.h>

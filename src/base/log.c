@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A line is formatted on the stack and goes out in one write, with the signals that a write may raise blocked and
+ * taken back. Whether descriptor 2 still is standard error is judged before each line, by the file it was at the start
+ * or by a second descriptor of the same open file.  Never blocks: a pipe without room loses the line.
+ */
 #include "base/log.h"
 
 #include <errno.h>

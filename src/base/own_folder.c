@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The usual name first; where another user holds it, a random suffix that is found again by listing the parent with
+ * getdents64, which allocates nothing.  Ownership and mode are those of the open descriptor, so no race between look
+ * and use.
+ */
 #include "base/own_folder.h"
 
 #include <errno.h>

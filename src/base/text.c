@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A printf for the conversions that the library uses, into a buffer of the caller: no heap, no locale, O(length).
+ * What comes from files and programs is passed through a UTF-8 decoder that replaces controls and what turns the
+ * direction of writing.
+ */
 #include "base/text.h"
 
 #include <string.h>

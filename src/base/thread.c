@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Thread number from gettid, asked once per thread; whether this is the process that loaded us from a page that the
+ * kernel wipes in every child, be it made by fork, vfork or a raw clone.
+ */
 #include "base/thread.h"
 
 #include <stdatomic.h>
