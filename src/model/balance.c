@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Our own books are facts; what NVML says only divides what is left.  Each claim is cut out of the rest, in a fixed
+ * order, so no line is negative and the lines never exceed the device.  Lines are rounded for print by largest
+ * remainder (base/rounded.h).
+ */
 #include "model/balance.h"
 #include "base/bytes.h"
 

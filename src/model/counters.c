@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One table of the counters (counters.def) drives adding and clearing; a static_assert adds up the sizes of its rows,
+ * so a counter without a row does not compile.
+ */
 #include "model/counters.h"
 
 #include <assert.h>

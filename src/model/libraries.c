@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file name's start is looked up in libraries.def, in order; a path below site-packages is a package.  By path
+ * alone: a library linked statically into the program is the program.
+ */
 #include "model/libraries.h"
 
 #include <string.h>

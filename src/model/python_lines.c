@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decoders for CPython's three line tables, one entry a call.  Every read is bounded by the table's size and every
+ * change of line by what an int can hold, so damaged tables end early and read nothing outside.
+ */
 #include "model/python_lines.h"
 
 #include <stdbool.h>
