@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A list of key:value, split at commas outside brackets.  A wrong key is matched to the nearest by edit distance, at
+ * most a third of its letters off; a mistake is a warning, and fatal only with `strict`.
+ */
 #include "config/config.h"
 
 #include <string.h>

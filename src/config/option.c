@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * options.def expanded into rows of {name, type, range, offset}; a value is parsed into a union first, checked against
+ * its range, and stored last, so a rejected value changes nothing.
+ */
 #include "config/option.h"
 
 #include <string.h>
