@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Computed, not measured: texels times bits, rows padded to 64 bytes and to groups of 8, for each mip level in turn.
+ * No product overflows, for sides are refused above 2^19.
+ */
 #include "driver/array_bytes.h"
 
 #include <stdbool.h>

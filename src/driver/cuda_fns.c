@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table is filled by name through a function that the caller lends; a missing function fails it, unless it is
+ * OPTIONAL.
+ */
 #include "driver/cuda_fns.h"
 
 enum gpc_status gpc_cuda_fns_fill(

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each call makes the context current where it is not, relaxes the thread's capture mode, and puts both back.  A fence
+ * is cuCtxRecordEvent, of all streams of the context at once; a driver before 12.5 has none, and says so.
+ */
 #include "driver/driver_cuda.h"
 
 #include "base/clock.h"
