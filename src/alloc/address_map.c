@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Linear probing with backward-shift deletion: an entry moves into the hole unless its home lies between the two, so
+ * lookups end at the first empty slot and there are no tombstones.  Doubles at half full; expected O(1).
+ */
 #include "alloc/address_map.h"
 
 #include "base/check.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes and unmakes the shared parts in order; whoever brings no observer gets one whose functions do nothing, so
+ * callers never test for it.
+ */
 #include "alloc/heap.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Insertion first makes every leaf it needs and checks that all pages are empty, then stores: it fails before it has
+ * changed anything.  A lookup is two dependent loads.
+ */
 #include "alloc/segment_map.h"
 
 #include "base/metamem.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rounding: 512 B, or 1/2^divisions of the power of two below.  A segment is 2 MiB for small requests, 20 MiB for
+ * medium ones, and the request rounded to 2 MiB from 10 MiB on; where rests lie idle, a medium one is as many whole
+ * blocks as 20 MiB hold.
+ */
 #include "alloc/size_class.h"
 
 uint64_t gpc_size_round(uint64_t size, uint32_t divisions)
