@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counting is one comparison an allocation; at every step-th one the time and the peak are noted.  128 moments are
+ * kept; when they are full every second one goes and the step doubles, so they always span the run.  Judging sorts the
+ * live blocks of each site into the last 8 windows, of widths from one moment upwards: one pass over the blocks for
+ * each width, at an OOM only.
+ */
 #include "stats/growth.h"
 
 #include "base/saturating.h"
