@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Both walks into one fixed array on the caller's stack, the depot for the number, and only a new stack pays for its
+ * modules and code objects.  Descriptions for the short form are made from the same tables, without symbols of native
+ * code beyond dladdr.
+ */
 #include "stack/capture.h"
 
 #include <dlfcn.h>

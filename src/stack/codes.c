@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An intern table: open addressing over (address, fingerprint), records appended to an arena, numbers published last.
+ * A find takes no lock; an addition takes one, and the table is never more than half full.
+ */
 #include "stack/codes.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An intern table: four-lane multiplicative hash, open addressing, frames appended to an arena, the slot published
+ * last.  A known stack costs one hash and one probe without a lock.
+ */
 #include "stack/depot.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One pass over the Itanium mangling that keeps identifiers and skips the rest; template arguments are skipped by
+ * counting I and E.  No recursion, so no input can exhaust the stack.
+ */
 #include "stack/mangled.h"
 
 #include <ctype.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A generation count of the loader says whether anything was opened since; if so, dl_iterate_phdr writes new mappings
+ * into a buffer, and they go to the sink after the loader's lock is released.
+ */
 #include "stack/modules.h"
 
 #include <elf.h>

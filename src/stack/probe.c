@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* write(2) of the bytes into a pipe, which copies or answers EFAULT, then read(2) of what went in. */
 #include "stack/probe.h"
 
 #include <errno.h>

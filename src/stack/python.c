@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A walk over the interpreter's frame list by offsets from python_layout.h: one load for each link, one cached look-up
+ * for each code object.  Inlined twice, with direct loads and with probing ones; the probing walk must succeed on real
+ * frames, type pointers included, before the direct one is used at all.
+ */
 #include "stack/python.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A multilinear hash over addresses, sizes, the first line and the ends of name, file and line table, so that a code
+ * object at a reused address is told from its predecessor.
+ */
 #include "stack/python_code.h"
 
 #include <string.h>

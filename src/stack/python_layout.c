@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From 3.13 on the interpreter publishes its offsets (_Py_DebugOffsets); for 3.9 to 3.12 they are tables of
+ * offsetof().  Either is a claim that python.c verifies.
+ */
 #include "stack/python_layout.h"
 
 #include <stddef.h>

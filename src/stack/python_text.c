@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The head's state word gives the width of a character; each is encoded to UTF-8, surrogates as U+FFFD. */
 #include "stack/python_text.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The section headers, then a linear scan of the symbol table, by pread into a mapped buffer of bounded size: some
+ * milliseconds for a file of a hundred thousand symbols, on the path of an OOM only.
+ */
 #include "stack/symtab.h"
 
 #include <elf.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An intern table of paths: a tag is (parent, domain, name) under one number, so a push is one probe and a pop one
+ * load.  Below a parent with many children, digits become stars and then whole names one star, which bounds the tree.
+ */
 #include "stack/tags.h"
 
 #include <string.h>

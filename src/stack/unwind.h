@@ -18,6 +18,9 @@
  *             code at the same addresses may be unwound by the old tables for a while.  A child
  *             forked while another thread was inside libunwind's slow path may find its lock taken;
  *             libunwind offers no way to repair that.
+ *             Of a libunwind.so.8 that the program uses, too, this changes for the whole process: the local
+ *             address space's caching policy (one cache a thread), its cache's size, and how it asks
+ *             whether memory is there.  Its own walks get faster by that, and give the same frames.
  *             libunwind holds a pipe, which no walk of ours uses where process_vm_readv is allowed.
  */
 #ifndef GPC_STACK_UNWIND_H
