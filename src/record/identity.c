@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first launcher whose variables are complete names rank and job; torchrun before MPI before Slurm, whose number
+ * under torchrun is the node's.  Of the environment only the listed variables are read.
+ */
 #include "record/identity.h"
 
 #include <stdbool.h>

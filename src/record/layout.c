@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Small regions first, then 28 parts of what is left; the ring of events is the largest power of two in its share, and
+ * the blocks take whatever remains.  The static_asserts below fix the format: offsets never change within a major
+ * version.
+ */
 #include "record/layout.h"
 
 #include <assert.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One pass over the pattern.  Every expansion but %q is stripped of slashes and control characters, so a hostile host
+ * or program name cannot leave the directory.
+ */
 #include "record/name.h"
 
 #include <string.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A nameless file (O_TMPFILE) is allocated, locked, mapped and filled, and linked to its name last: a process killed
+ * on the way leaves nothing, and a reader never sees half a start.  Space is allocated, not promised, so no later
+ * store can raise SIGBUS; where it is short the size is halved.
+ */
 #include "record/place.h"
 
 #include <errno.h>

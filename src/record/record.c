@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one writer of the header and of the regions' pointers.  OPENED is the last store of a start; end, mute and
+ * detach only add bits to the state word.  Without a file everything lies on private memory, and callers see no
+ * difference.
+ */
 #include "record/record.h"
 
 #include <errno.h>

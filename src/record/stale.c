@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two passes over the directory with getdents64: the first ranks dead recordings by worth (crashed, then failed, then
+ * newest), the second trims the kept ones to the pages that were written and unlinks the rest, each only under its
+ * lock.  At most GPC_STALE_MAX_KEPT are remembered, whatever the directory holds.
+ */
 #include "record/stale.h"
 
 #include <fcntl.h>
