@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Free now = free at the last look, plus or minus what our own books moved since; model/balance.h does the arithmetic.
+ */
 #include "format/balance.h"
 
 #include "model/counters.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The usual directories in order, each listed once, newest first.  For the one recording worth most only headers are
+ * read, until a whole file may change the choice.
+ */
 #include "format/directory.h"
 
 #include <dirent.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Adds each lane's calls to the counters of its record, and takes what a lane holds free out of what the counters call
+ * live.
+ */
 #include "format/format_1_2.h"
 
 #include <string.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One pread of the file, holes skipped; then the regions are checked against it and clamped.  Of a live file, slots
+ * whose seq is odd or has moved are read again, at most GPC_RECORDING_TRIES times, and marked torn after that.  O(file
+ * size), once; everything afterwards walks the copy.
+ */
 #include "format/recording.h"
 
 #include <errno.h>
