@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two tables by verdict: evidence, which prints measured numbers, and advice, which first checks by the same numbers
+ * that the setting would have served the request.  A setting that is already on is never advised.
+ */
 #include "oom/advice.h"
 
 #include <stdbool.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sums the counters of the device's contexts and hands them, with the driver's and NVML's answers, to
+ * model/balance.h.  NVML's total counts the driver's reserve and CUDA's does not: only what CUDA's total contains is a
+ * line.
+ */
 #include "oom/balance.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Insertion into a short sorted array, united by description: at most GPUCACHE_MAX_OOM_HOLDERS rows, no heap. */
 #include "oom/holder_rows.h"
 
 #include <string.h>

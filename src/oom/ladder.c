@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of rungs, cheapest first (model/rungs.def), with one more attempt after each that had something to work on.
+ * Waits are bounded: for the device by sync_ms, for other processes by wait_ms, which is the only rung that is climbed
+ * again.
+ */
 #include "oom/ladder.h"
 
 #include <poll.h>

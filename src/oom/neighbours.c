@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bounded number of NVML calls into one static buffer.  The list counts only if our own pid is on it: then its pids
+ * are of our namespace.  The biggest others are kept by insertion, names come from /proc or NVML.
+ */
 #include "oom/neighbours.h"
 
 #include <string.h>

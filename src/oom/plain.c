@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the driver would take for the same blocks: sizes above 1 MiB in steps of 2 MiB, smaller ones packed with their
+ * own size class.  One pass over the live blocks.
+ */
 #include "oom/plain.h"
 
 #include "base/bytes.h"

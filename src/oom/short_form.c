@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A page of at most 25 lines of 100 characters, filled from the top; the last line, FULL, has its place reserved from
+ * the start. Words are wrapped whole and numbers keep their units.
+ */
 #include "oom/short_form.h"
 
 #include <stdbool.h>

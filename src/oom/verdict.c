@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of tests, in the order in which a cause is believed.  Each asks whether the request would have been served
+ * without its cause; the first that is at least likely is the verdict, and the others that hold are kept as "also".
+ */
 #include "oom/verdict.h"
 
 #include <stddef.h>
