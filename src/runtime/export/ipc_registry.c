@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A slot file per exporting process, held by flock: a slot without a lock is dead and may be taken.  An entry begins
+ * and ends with the same serial, so a reader that a writer overtakes finds two and refuses.
+ */
 #include "runtime/export/ipc_registry.h"
 
 #include <errno.h>
