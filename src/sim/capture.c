@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A capture is a list of its streams and events and the graph that grows; every call that the rules forbid marks it
+ * invalid, and the stream keeps answering so until EndCapture.  The rules are those of cuda.h, one function each.
+ */
 #include "sim/capture.h"
 
 #include <stdlib.h>

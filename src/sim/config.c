@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One table of keys: where a number goes, or the function that reads the rest of the value.  What is not understood
+ * costs one line and nothing else.
+ */
 #include "sim/config.h"
 
 #include <stddef.h>

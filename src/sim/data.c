@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chunks of 2 MiB are given back to the kernel where zeros were written and kept where data were, up to a bound; the
+ * state of each is one byte.  A read of what was dropped is counted, so nobody relies on stale bytes unseen.
+ */
 #include "sim/data.h"
 
 #include <errno.h>

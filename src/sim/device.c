@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Extents of 2 MiB chunks in segregated lists by size class, coalesced when they are given back; requests below a
+ * chunk take runs of 512-byte slots from a bit map.  First fit, as the real driver's placement is not documented.
+ */
 #include "sim/device.h"
 
 #include <fcntl.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * struct gpc_driver, one function after the other, over the simulated machine: each charges its cost to the clock,
+ * asks for a fault that is due, and then does what the call does.
+ */
 #include "sim/driver_sim.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A binary heap of effects ordered by (end, number of submission); a call that may see the device applies all that
+ * ended.  The next end is published atomically, so a call that has nothing to apply is one load.
+ */
 #include "sim/effect.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A short list of rules with a counter each; every call of an entry point walks it, and usually it is empty. */
 #include "sim/fault.h"
 
 #include <stdio.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks have addresses from their node's making on, and bytes on the device's account only while a launch holds them;
+ * what was needed at most stays reserved until a trim.
+ */
 #include "sim/graph_memory.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bytes of an exported allocation move into a memfd, which the importer opens by /proc/PID/fd and maps behind
+ * addresses of its own.  The inode in the handle tells a reused descriptor number from the file that was meant.
+ */
 #include "sim/ipc.h"
 
 #include <fcntl.h>

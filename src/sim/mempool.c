@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pool cuts slabs (slab.h); a free is queued behind its stream, and pieces whose stream has passed are taken by
+ * anybody.  What is wholly idle beyond the release threshold goes back at a synchronisation.
+ */
 #include "sim/mempool.h"
 
 #include <stdlib.h>

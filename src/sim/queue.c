@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A ring of the ends of what is queued.  A full ring makes the host wait for the oldest end, as a driver's pushbuffer
+ * does.
+ */
 #include "sim/queue.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Vector clocks: each stream has one entry for each, joined where the timeline orders them.  A touch of memory is kept
+ * until the host knows that it ended; an owner is checked against the touches of its bytes when it gets them.
+ * O(touches in flight).
+ */
 #include "sim/race.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * First fit over the pieces of each slab, split on the way in and coalesced with free neighbours on the way out.
+ */
 #include "sim/slab.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stream is one number, the end of its last work; a submission computes start and end at once from the tails that
+ * must come first, so no thread ever runs for a device.  O(1) a submission, O(streams) for the legacy stream.
+ */
 #include "sim/stream.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One memfd holds all physical memory, each piece at an offset that is never used again; a mapping maps that part of
+ * it at the reserved address, so two mappings of a piece show the same bytes.  A handle is an index into the table of
+ * pieces.
+ */
 #include "sim/vmm.h"
 
 #include <fcntl.h>
