@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The simulated driver is found by dlsym at the first call, and a call that does work submits one kernel of no effect
+ * to its stream.  Whatever has no body says so by name, once for each name.
+ */
 #include "simcuda/standin.h"
 
 #include <dlfcn.h>
