@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Found once, without a lock: threads that come at once all search and publish the same table.  Each row is looked up
+ * by dlsym; where the driver answers cuGetProcAddress with pointers that it does not export, lookups of programs are
+ * matched by name and version instead of by pointer.
+ */
 #include "preload/real.h"
 #include "runtime/process/enter.h"
 

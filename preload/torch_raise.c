@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Builds c10::OutOfMemoryError with libc10's own constructor and throws it through libstdc++'s __cxa_throw, both found
+ * by name in what PyTorch has loaded; the caller is known to be PyTorch by the mapping that its return address lies
+ * in.
+ */
 #include "base/text.h"
 #include "gpucache.h"
 #include "preload/real.h"
