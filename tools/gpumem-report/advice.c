@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of writers by verdict; each prints only what the replay (answer.h) or the numbers of the failure bear out.
+ */
 #include "tools/gpumem-report/advice.h"
 
 #include <string.h>

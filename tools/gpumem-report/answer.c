@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of causes, each judged by replays with and without it; the library's own verdict is the bound where no
+ * replay can be made.
+ */
 #include "tools/gpumem-report/answer.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * getopt_long over options and filters from their tables; a wrong word is answered with the nearest by edit distance.
+ */
 #include "tools/gpumem-report/arguments.h"
 #include "gpucache_version.h"
 #include "tools/gpumem-report/export.h"

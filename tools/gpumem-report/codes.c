@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table parallel to the recording's code objects, filled when first asked for; an offset's line is found by binary
+ * search over its pieces.
+ */
 #include "tools/gpumem-report/codes.h"
 
 #include <stdlib.h>

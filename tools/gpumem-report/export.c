@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Holdings of the asked moment become samples with a path of names; each format only writes them down. */
 #include "tools/gpumem-report/export.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks sorted by address are cut into the segments sorted by address: one merge, O(n log n).  Neighbours too small
+ * to be drawn become one cell.
+ */
 #include "tools/gpumem-report/heap.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rows gathered from live blocks, a failure's list or a peak's, then sorted by stack and united: O(n log n). */
 #include "tools/gpumem-report/holdings.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An intern table a kind of name (frames, stacks, ranges), on json-c's hash; a number's element is written when it is
+ * first asked for.
+ */
 #include "tools/gpumem-report/html_names.h"
 
 #include <stdlib.h>

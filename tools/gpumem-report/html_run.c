@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One run as JSON, written as it is read: numbers as flat arrays, names as numbers (html_names.h).  What a command
+ * prints with --json goes in word for word, so the page and the terminal cannot differ.
+ */
 #include <stdlib.h>
 
 #include "format/balance.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Small helpers over json-c that put our conventions into one place: bytes, unknown as null, times, who a recording is
+ * of.
+ */
 #include "tools/gpumem-report/json.h"
 #include "gpucache_version.h"
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The innermost frame whose module is no part of the way to the driver names the library; rows are found by name in a
+ * list, for there are few.
+ */
 #include "tools/gpumem-report/libraries.h"
 
 #include <stdlib.h>

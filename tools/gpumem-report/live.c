@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each look opens every recording anew and keeps only what the next look compares with.  Growth is that of the floor:
+ * the least that was live in each quarter of the last points.
+ */
 #include "tools/gpumem-report/live.h"
 
 #include <stdlib.h>

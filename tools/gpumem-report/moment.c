@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The asked moment where the recording has it; else the newest failure that was fatal, else the end. */
 #include "tools/gpumem-report/moment.h"
 
 #include "format/balance.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Backwards from the end to where the ring begins, then forwards, keeping in each slice of time the moment at which
+ * most was live, as differences.  O(events), twice; slices are doubled until the differences fit.
+ */
 #include "tools/gpumem-report/moments.h"
 
 #include <stdlib.h>

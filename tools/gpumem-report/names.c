@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Scanners over demangled names that skip balanced brackets; nothing is parsed further. */
 #include "tools/gpumem-report/names.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Candidate paths in order; the first regular file with the recorded build id is taken. */
 #include "tools/gpumem-report/objects.h"
 
 #include <elfutils/libdwelf.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * json-c reads the whole file; addresses are looked up in its hash, and whatever is not of the expected type is left
+ * out.
+ */
 #include "tools/gpumem-report/pack.h"
 
 #include <json-c/json.h>

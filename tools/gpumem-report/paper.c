@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Words are wrapped to the width with a hanging indent below the last column; a number stays with its unit. */
 #include "tools/gpumem-report/paper.h"
 
 #include <stdarg.h>

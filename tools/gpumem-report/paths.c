@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each stack becomes an array of names from the root on, merged runs of libraries left out; sorting the paths makes
+ * the tree.
+ */
 #include "tools/gpumem-report/paths.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opcodes of protocol 2 as they come; words already written are named by number from a hash of them. */
 #include "tools/gpumem-report/pickle.h"
 
 #include <string.h>

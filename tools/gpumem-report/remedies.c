@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of rules over what the memory is for (categories.h), tried in order; each names the line of the program that
+ * it means.
+ */
 #include "tools/gpumem-report/remedies.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sort by id, unite neighbours, sort by bytes.  Bytes are rounded together, so that the rows add up as printed. */
 #include "tools/gpumem-report/rows.h"
 
 #include <stdlib.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lines of model/balance_lines.def, rounded together by largest remainder; parts of a line are rounded to that line.
+ */
 #include "tools/gpumem-report/sheet.h"
 
 #include <string.h>

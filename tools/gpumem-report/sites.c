@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks are sorted by the label of their call site; while one label holds more than half for several callers, its
+ * rows go on to the next label outwards.  O(n log n), at most GPC_SITES_MAX_DEPTH times.
+ */
 #include "tools/gpumem-report/sites.h"
 
 #include <stdlib.h>

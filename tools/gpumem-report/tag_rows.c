@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Labels with their digits as stars are sorted; three or more of one pattern become one row. */
 #include "tools/gpumem-report/tag_rows.h"
 
 #include <stdlib.h>

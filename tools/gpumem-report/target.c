@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A number that is no file is a pid, a folder is judged by its recordings' worth (format/directory.h), the rest is a
+ * path.
+ */
 #include "tools/gpumem-report/target.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One pass over the live blocks, sorted and united by thread. */
 #include "tools/gpumem-report/thread_rows.h"
 
 #include <stdlib.h>

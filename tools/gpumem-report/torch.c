@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* From TORCH where the recording has it, else from the list of holders of the failure, if that is whole. */
 #include "tools/gpumem-report/torch.h"
 
 #include "model/torch.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The trace is cut behind the failed request and replayed with one thing changed at a time; each outcome is served,
+ * failed there or failed before, and only the first two decide anything.
+ */
 #include "tools/gpumem-report/what_if.h"
 
 #include <stdlib.h>
