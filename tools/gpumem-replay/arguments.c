@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* getopt_long, then the words that are left: traces, and workloads by their names. */
 #include "tools/gpumem-replay/arguments.h"
 
 #include <getopt.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each step of the host appends one row, 5 us behind the one before; a row that needs a block of another stream puts
+ * that stream in front first, as a right program does.  The first failure stays, and makes every later step nothing.
+ */
 #include "tools/gpumem-replay/script.h"
 
 /* What a call costs the host: a launch through a runtime takes about as long. */

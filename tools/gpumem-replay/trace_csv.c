@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces in CSV files. */
+/*
+ * Traces in CSV: the header line tells ours from RMM's, and each row is read in place, field by field.  A row that cannot
+ * be read ends the trace with the number of its line.
+ */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>

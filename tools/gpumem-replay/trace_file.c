@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first bytes decide who reads: a recording's magic, a pickle's or JSON's start, else lines of CSV, unpacked by
+ * zlib as they come.
+ */
 #include "tools/gpumem-replay/trace_file.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One line an operation in RMM's form, gzipped; slots become pointers that are only names. */
 #include "tools/gpumem-replay/trace_file.h"
 
 #include <errno.h>
