@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stdout becomes a cookie stream whose write cleans whole letters and colours and keeps a cut one for the next write.
+ */
 #include "tools/replay/clean_stream.h"
 
 #include <errno.h>

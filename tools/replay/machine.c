@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A decorator around struct gpc_driver that counts each call by kind, over the simulated or the real one. */
 #include "tools/replay/machine.h"
 
 #include <stdlib.h>

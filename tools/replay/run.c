@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The trace is played once for the result and, where it is short, again for the time, of which the least counts.  The
+ * smallest device is found by bisection over sizes.
+ */
 #include "tools/replay/run.h"
 
 #include <stdlib.h>

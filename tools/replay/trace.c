@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Identities become slots through a hash of what lives; live bytes and the peak are counted as operations are added.
+ */
 #include "tools/replay/trace.h"
 
 #include <stdlib.h>
