@@ -30,6 +30,7 @@ lint format clang-format --dry-run --Werror $formatted
 lint headers "$dir/check_headers.sh" $headers
 # shellcheck disable=SC2086
 lint tidy "$dir/check_tidy.sh" $tidied
+lint heads "$dir/check_heads.sh" src preload tools
 lint layers "$dir/check_layers.sh" src/LAYERS src preload tools
 lint sizes "$dir/check_sizes.sh" 600 include src preload tools tests
 lint exports "$dir/check_exports.sh" "$library" preload/symbols.def include/gpucache.h

@@ -28,7 +28,7 @@ must_be_silent() { # COMMAND...
 	fi
 }
 
-mkdir -p src/base src/alloc src/config preload tools/one tests/unit/base tests/unit/alloc tests/lint
+mkdir -p src/base src/model src/alloc src/config preload tools/one tests/unit/base tests/unit/alloc tests/lint
 printf 'base :\nalloc : base\nconfig : base\npreload : base\ntools/one : base\n' >LAYERS
 printf '#include "base/a.h"\n#include "gpucache_format.h"\n' >src/alloc/x.c
 printf 'int a(void);\n' >src/base/a.h
@@ -42,6 +42,11 @@ must_be_silent "$here/check_words.sh" "$dir"
 
 printf '#include "alloc/x.h"\n' >src/base/up.c
 must_find 'src/base/up.c:1: base may not include alloc/x.h' "$here/check_layers.sh" LAYERS src
+printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include "a.h"\n' >src/base/bare.c
+must_find 'begins without a comment' "$here/check_heads.sh" src
+printf '/* SPDX-License-Identifier: Apache-2.0 */\n/* Text. */\n' >src/base/bare.c
+must_find 'what is the idea' "$here/check_heads.sh" src
+rm src/base/bare.c
 must_find 'has no tests/unit/base/test_up.c' "$here/check_mirror.sh" "$dir"
 printf '#include "a.h"\n' >src/base/up.c
 must_find 'write "base/a.h"' "$here/check_layers.sh" LAYERS src
