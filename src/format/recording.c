@@ -82,6 +82,14 @@ static const uint32_t most_records[GPUCACHE_REGION_COUNT] = {
 	[GPUCACHE_REGION_TORCH] = GPUCACHE_MAX_DEVICES,
 };
 
+/* The part of the file that an append-only region takes at most: 1 / n; 0: any. */
+static const unsigned most_part[GPUCACHE_REGION_COUNT] = {
+	[GPUCACHE_REGION_STACKS] = 4,
+	[GPUCACHE_REGION_CODES] = 8,
+	[GPUCACHE_REGION_MODULES] = 8,
+	[GPUCACHE_REGION_TAGS] = 8,
+};
+
 const char *gpc_region_name(enum gpucache_region_kind kind)
 {
 	return (unsigned)kind < GPUCACHE_REGION_COUNT ? kinds[kind].name : "unknown";
@@ -306,6 +314,11 @@ static void check_region(struct gpc_recording *rec, const struct gpucache_region
 		gpc_recording_note(rec, kind, "has %llu records; at most %u are written",
 			(unsigned long long)region->count, most_records[kind]);
 		region->count = most_records[kind];
+	}
+	if (most_part[kind] && region->size > rec->header.file_size / most_part[kind]) {
+		gpc_recording_note(rec, kind,
+			"is larger than 1/%u of the file, as no writer makes it", most_part[kind]);
+		region->size = rec->header.file_size / most_part[kind] / 8 * 8;
 	}
 	if (is_append && region->size < sizeof(struct gpucache_append_head)) {
 		region->present = false;

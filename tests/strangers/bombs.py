@@ -7,6 +7,9 @@ costly as one that follows the format's limits can be, or that breaks them.
 import struct
 
 PAGE = 4096
+MAGIC = b"GPUCACHE-RECORD"
+ENDIAN = 0x01020304
+STATE = 1 | 2  # complete, ended
 SIZE = 10_000_000
 (DEVICES, COUNTERS, SITES, STACKS, CODES, MODULES, TEXT, SEGMENTS, BLOCKS, EVENTS, HISTORY, PEAKS, OOMS, TAGS,
  PAGES, TORCH) = range(1, 17)
@@ -35,6 +38,7 @@ def recording(regions, minor=4):
     head = bytearray(PAGE)
     struct.pack_into("<16sIHHIIQ", head, 0, MAGIC, ENDIAN, 1, minor, PAGE, len(table), PAGE + len(body))
     struct.pack_into("<I", head, 40, STATE)
+    struct.pack_into("<i", head, 100, -1)
     head[1120:1120 + 32 * len(table)] = b"".join(table)
     return bytes(head) + body
 
@@ -120,34 +124,34 @@ def full_python():
     """Stacks of as many frames as there can be, each at another place of one code of the longest names."""
     def one(i):
         return stack(i, python=[FROM_PYTHON | 1 << 32 | (i * 128 + k) * 2 % 65536 for k in range(128)])
-    n = SIZE // 1048
-    return recording({**common(n, n), CODES: (code(1, b"f" * 255, b"x" * 1023, b"\x80" * 32768), 1),
+    n = SIZE // 4 // 1100
+    return recording({**common(SIZE * 7 // 10 // 64, n), CODES: (code(1, b"f" * 255, b"x" * 1023, b"\x80" * 32768), 1),
                       STACKS: (b"".join(one(i) for i in range(1, n + 1)), n)})
 
 
 def full_codes():
     """Every code that there can be, with the longest line table that fits, each asked for once."""
-    n, each = 8192, SIZE // 8192 - 100
+    n, each = 8192, SIZE // 8 // 8192 - 40
     made = b"".join(code(i, b"f", b"x.py", b"\x80" * each) for i in range(1, n + 1))
-    made_stacks = b"".join(stack(i, python=[FROM_PYTHON | (128 * i + k + 1) << 32 | 9999 for k in range(128)])
+    made_stacks = b"".join(stack(i + 1, python=[FROM_PYTHON | (128 * i + k + 1) << 32 | 9999 for k in range(128)])
                            for i in range(64))
-    return recording({**common(64, 64), CODES: (made, n), STACKS: (made_stacks.replace(b"", b""), 64)})
+    return recording({**common(SIZE * 8 // 10 // 64, 64), CODES: (made, n), STACKS: (made_stacks, 64)})
 
 
 def full_native():
     """As many native frames as there can be, each at another address of 4096 modules that overlap."""
     made = b"".join(module(b"/none/%d" % i, 0x100000 + i, 0x100000 + 0x10000000 - i) for i in range(1, 4097))
-    n = (SIZE - len(made)) // 1048
+    n = SIZE // 4 // 1100
 
     def one(i):
         return stack(i, native=[0x101000 + (i * 128 + k) * 16 for k in range(128)])
-    return recording({**common(n, n), MODULES: (made, 4096), STACKS: (b"".join(one(i) for i in range(1, n + 1)), n)})
+    return recording({**common(SIZE * 7 // 10 // 64, n), MODULES: (made, 4096), STACKS: (b"".join(one(i) for i in range(1, n + 1)), n)})
 
 
 def full_blocks():
     """Blocks and stacks, one of each for the other."""
-    n = SIZE // 160
-    return recording({**common(n, n), STACKS: (b"".join(stack(i, native=[i * 64]) for i in range(1, n + 1)), n)})
+    n = SIZE // 4 // 36
+    return recording({**common(SIZE * 7 // 10 // 64, n), STACKS: (b"".join(stack(i, native=[i * 64]) for i in range(1, n + 1)), n)})
 
 
 def full_events():

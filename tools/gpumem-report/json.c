@@ -6,6 +6,9 @@
 #include "tools/gpumem-report/json.h"
 #include "gpucache_version.h"
 
+/* A frame takes two thousand bytes of memory: beyond so many in one document, stacks are their call sites. */
+#define MOST_FRAMES 65536
+
 void gpc_json_text(struct json_object *object, const char *key, const char *text)
 {
 	json_object_object_add(object, key, text && *text ? json_object_new_string(text) : NULL);
@@ -157,15 +160,20 @@ struct json_object *gpc_json_device(const struct gpucache_device *device)
 struct json_object *gpc_json_stack(const struct gpc_report *report, uint32_t id)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
+	static size_t n_frames;
 	struct json_object *array;
 
 	if (!stack)
 		return NULL;
 	array = json_object_new_array();
+	n_frames += stack->n;
 	for (size_t i = 0; i < stack->n; i++) {
 		const struct gpc_frame *frame = &stack->frames[i];
-		struct json_object *object = json_object_new_object();
+		struct json_object *object;
 
+		if (n_frames > MOST_FRAMES && (int)i != stack->site)
+			continue;
+		object = json_object_new_object();
 		gpc_json_text(object, "language", frame->is_python ? "python" : "native");
 		gpc_json_text(object, "function", frame->function);
 		gpc_json_text(object, "file", frame->file);

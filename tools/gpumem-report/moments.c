@@ -53,7 +53,10 @@ struct walk {
 	struct level *levels; /* by holder: what it holds, where the walk is */
 	struct level *said;   /* by holder: the sum of the deltas so far */
 	struct level *start;  /* by holder: what it held when the ring begins */
-	uint32_t unsampled;   /* the holder without a stack, or n_holders */
+	uint32_t *
+		touched; /* by holder: 1 + the one before it (itself 1 +, or 0) in its context's list; 0: not in it */
+	uint32_t last_touched[GPUCACHE_MAX_CONTEXTS]; /* 1 + holder; 0: none */
+	uint32_t unsampled;                           /* the holder without a stack, or n_holders */
 	struct level
 		surplus; /* of all that is held, where the walk is; it starts with start_surplus */
 	struct level start_surplus;
@@ -152,7 +155,8 @@ static bool find_holders(struct walk *walk, int32_t ordinal)
 	walk->levels = calloc(moments->n_holders + 1, sizeof *walk->levels);
 	walk->said = calloc(moments->n_holders + 1, sizeof *walk->said);
 	walk->start = calloc(moments->n_holders + 1, sizeof *walk->start);
-	return walk->levels && walk->said && walk->start;
+	walk->touched = calloc(moments->n_holders + 1, sizeof *walk->touched);
+	return walk->levels && walk->said && walk->start && walk->touched;
 }
 
 /* Stacks are sampled where we cut the memory ourselves: format/recording.h. */
@@ -200,11 +204,42 @@ static bool make_steps(struct walk *walk, int32_t ordinal)
 	return is_made;
 }
 
-static void reset(struct walk *walk, uint32_t context)
+/* Whose level changes is remembered until its context is reset: a reset looks at no other. */
+static void touch(struct walk *walk, uint32_t holder)
 {
-	for (size_t i = 0; i < walk->moments->n_holders; i++)
-		if (walk->moments->holders[i].context == context)
-			walk->levels[i] = (struct level){ 0 };
+	uint32_t context = walk->moments->holders[holder].context;
+
+	if (context >= GPUCACHE_MAX_CONTEXTS || walk->touched[holder])
+		return;
+	walk->touched[holder] = walk->last_touched[context] + 1;
+	walk->last_touched[context] = holder + 1;
+}
+
+/* All that the holders of a context had is gone; how much it was. */
+static int64_t reset(struct walk *walk, uint32_t context)
+{
+	int64_t bytes = 0;
+
+	if (context >= GPUCACHE_MAX_CONTEXTS)
+		return 0;
+	for (uint32_t next = walk->last_touched[context]; next;) {
+		uint32_t holder = next - 1;
+
+		next = walk->touched[holder] - 1;
+		walk->touched[holder] = 0;
+		bytes = gpc_signed_add(bytes, walk->levels[holder].bytes);
+		walk->levels[holder] = (struct level){ 0 };
+	}
+	walk->last_touched[context] = 0;
+	return bytes;
+}
+
+static void touch_all(struct walk *walk)
+{
+	memset(walk->touched, 0, walk->moments->n_holders * sizeof *walk->touched);
+	memset(walk->last_touched, 0, sizeof walk->last_touched);
+	for (uint32_t i = 0; i < walk->moments->n_holders; i++)
+		touch(walk, i);
 }
 
 static struct level level_of(struct gpc_share share)
@@ -233,14 +268,16 @@ static void go_to_end(struct walk *walk, int32_t ordinal)
 /* And from there to the beginning.  What a reset took away is not known: less than nothing is nothing. */
 static void go_to_start(struct walk *walk)
 {
+	touch_all(walk);
 	for (size_t i = walk->n_events; i-- > 0;) {
 		const struct step *step = &walk->steps[i];
 		struct level *level;
 
 		if (step->is_reset) {
-			reset(walk, step->holder);
+			(void)reset(walk, step->holder);
 			continue;
 		}
+		touch(walk, step->holder);
 		level = &walk->levels[step->holder];
 		*level = less(*level, step->change);
 		walk->live_bytes = gpc_signed_less(walk->live_bytes, step->size);
@@ -258,13 +295,10 @@ static void take(struct walk *walk, size_t i)
 	const struct step *step = &walk->steps[i];
 
 	if (step->is_reset) {
-		for (size_t h = 0; h < walk->moments->n_holders; h++)
-			if (walk->moments->holders[h].context == step->holder)
-				walk->live_bytes =
-					gpc_signed_less(walk->live_bytes, walk->levels[h].bytes);
-		reset(walk, step->holder);
+		walk->live_bytes = gpc_signed_less(walk->live_bytes, reset(walk, step->holder));
 		return;
 	}
+	touch(walk, step->holder);
 	walk->levels[step->holder] = add(walk->levels[step->holder], step->change);
 	walk->surplus = add(walk->surplus, step->surplus);
 	walk->live_bytes = gpc_signed_add(walk->live_bytes, step->size);
@@ -347,6 +381,7 @@ static bool walk_slices(struct walk *walk, unsigned n_slices)
 
 	memcpy(walk->levels, walk->start, walk->moments->n_holders * sizeof *walk->levels);
 	memset(walk->said, 0, walk->moments->n_holders * sizeof *walk->said);
+	touch_all(walk);
 	walk->live_bytes = walk->start_bytes;
 	walk->surplus = walk->start_surplus;
 	walk->n_deltas = walk->moments->n = 0;
@@ -401,6 +436,7 @@ enum gpc_status gpc_moments_create(
 	free(walk.levels);
 	free(walk.said);
 	free(walk.start);
+	free(walk.touched);
 	if (status != GPC_OK)
 		gpc_moments_fini(moments);
 	return status;
