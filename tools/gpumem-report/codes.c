@@ -10,14 +10,14 @@
 
 #include "model/libraries.h"
 
-struct gpc_codes {
+struct gpc_report_codes {
 	const struct gpc_recording *recording;
 	struct gpc_code *rows; /* parallel to recording->codes */
 };
 
-struct gpc_codes *gpc_codes_create(const struct gpc_recording *recording)
+struct gpc_report_codes *gpc_report_codes_create(const struct gpc_recording *recording)
 {
-	struct gpc_codes *codes = calloc(1, sizeof *codes);
+	struct gpc_report_codes *codes = calloc(1, sizeof *codes);
 
 	if (!codes)
 		return NULL;
@@ -29,7 +29,7 @@ struct gpc_codes *gpc_codes_create(const struct gpc_recording *recording)
 	return NULL;
 }
 
-void gpc_codes_destroy(struct gpc_codes *codes)
+void gpc_report_codes_destroy(struct gpc_report_codes *codes)
 {
 	if (!codes)
 		return;
@@ -83,7 +83,7 @@ static void read_code(struct gpc_code *code, const struct gpc_code_view *view)
 			break;
 }
 
-const struct gpc_code *gpc_codes_find(struct gpc_codes *codes, uint32_t id)
+const struct gpc_code *gpc_report_codes_find(struct gpc_report_codes *codes, uint32_t id)
 {
 	const struct gpc_recording *rec = codes->recording;
 	size_t number = gpc_record_number(rec->codes, rec->n_codes, id);

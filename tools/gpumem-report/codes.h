@@ -22,13 +22,13 @@ struct gpc_code {
 	size_t n_pieces;
 };
 
-struct gpc_codes; /* of one recording */
+struct gpc_report_codes; /* of one recording */
 
-struct gpc_codes *gpc_codes_create(const struct gpc_recording *recording);
-void gpc_codes_destroy(struct gpc_codes *codes);
+struct gpc_report_codes *gpc_report_codes_create(const struct gpc_recording *recording);
+void gpc_report_codes_destroy(struct gpc_report_codes *codes);
 
 /* The code object of that id; NULL: not recorded. */
-const struct gpc_code *gpc_codes_find(struct gpc_codes *codes, uint32_t id);
+const struct gpc_code *gpc_report_codes_find(struct gpc_report_codes *codes, uint32_t id);
 
 /* The line of the instruction at byte `offset`, or the first one. */
 uint32_t gpc_code_line(const struct gpc_code *code, uint32_t offset);

@@ -27,7 +27,7 @@ enum frame_class {
 struct gpc_frames {
 	const struct gpc_recording *recording;
 	struct gpc_symbols *symbols;
-	struct gpc_codes *codes;
+	struct gpc_report_codes *codes;
 	struct gpc_stack_frames **stacks; /* parallel to recording->stacks */
 };
 
@@ -103,7 +103,7 @@ struct gpc_frames *gpc_frames_create(
 	frames->recording = recording;
 	frames->symbols = gpc_symbols_create(recording, places);
 	frames->stacks = calloc(recording->n_stacks + 1, sizeof *frames->stacks);
-	frames->codes = gpc_codes_create(recording);
+	frames->codes = gpc_report_codes_create(recording);
 	if (!frames->symbols || !frames->stacks || !frames->codes) {
 		gpc_frames_destroy(frames);
 		return NULL;
@@ -118,7 +118,7 @@ void gpc_frames_destroy(struct gpc_frames *frames)
 	for (size_t i = 0; frames->stacks && i < frames->recording->n_stacks; i++)
 		free(frames->stacks[i]);
 	free(frames->stacks);
-	gpc_codes_destroy(frames->codes);
+	gpc_report_codes_destroy(frames->codes);
 	gpc_symbols_destroy(frames->symbols);
 	free(frames);
 }
@@ -127,7 +127,8 @@ static void add_python(
 	const struct gpc_frames *frames, struct gpc_stack_frames *stack, uint64_t raw)
 {
 	struct gpc_frame *frame = &stack->frames[stack->n++];
-	const struct gpc_code *code = gpc_codes_find(frames->codes, GPUCACHE_FRAME_CODE(raw));
+	const struct gpc_code *code =
+		gpc_report_codes_find(frames->codes, GPUCACHE_FRAME_CODE(raw));
 
 	frame->is_python = true;
 	if (!code)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/context/barrier.h"
 #include "runtime/context/contexts.h"
+#include "runtime/context/green.h"
 #include "runtime/context/reach.h"
+#include "runtime/context/streams.h"
 #include "runtime/process/enter.h"
 #include "runtime/process/state.h"
 #include "world.h"
