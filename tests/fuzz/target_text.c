@@ -141,7 +141,7 @@ void fuzz_read_trace(const char *path)
 	char why[200] = "";
 	struct gpc_text text = gpc_text_init(why, sizeof why);
 
-	if (gpc_trace_read(path, -1, &text, &trace)) {
+	if (gpc_trace_read(path, (struct gpc_which){ .device = -1 }, &text, &trace)) {
 		FUZZ_EXPECT(text.len > 0);
 		return;
 	}

@@ -38,6 +38,7 @@ static bool is_of(struct json_object *root, const struct gpc_recording *recordin
 	struct json_object *found = NULL;
 	struct json_object *schema = NULL;
 	bool is_it = json_object_object_get_ex(root, "schema", &schema) &&
+		     json_object_is_type(schema, json_type_string) &&
 		     strcmp(json_object_get_string(schema), GPC_PACK_SCHEMA) == 0 &&
 		     json_object_object_get_ex(root, "recording", &found) &&
 		     json_object_equal(found, identity);
@@ -80,6 +81,7 @@ void gpc_pack_close(struct gpc_pack *pack)
 	free(pack);
 }
 
+/* What a terminal would obey is no part of a name. */
 static char *copy_text(struct json_object *object, const char *key)
 {
 	struct json_object *text = NULL;
@@ -89,8 +91,9 @@ static char *copy_text(struct json_object *object, const char *key)
 		!json_object_is_type(text, json_type_string))
 		return NULL;
 	copy = strdup(json_object_get_string(text));
-	if (copy)
-		gpc_text_clean(copy);
+	for (char *at = copy; copy && *at; at++)
+		if ((unsigned char)*at < 0x20 || *at == 0x7f)
+			*at = '?';
 	return copy;
 }
 
