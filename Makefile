@@ -247,14 +247,18 @@ $(REPLAY): $(call obj,$(REPLAY_SRCS)) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(C
 $(RUN): tools/gpucache-run
 	$(Q)mkdir -p $(@D) && cp $< $@ && chmod +x $@
 
-$(filter $(B)/tests/unit/gpumem-report/%,$(TEST_BINS)): $(REPORT_LIB)
-
 # A test is linked with everything it may look at: the library's objects, the readers, the simulated GPU.
-$(TEST_BINS) $(BENCH_BINS): $(B)/%: $(B)/%.o $(call obj,$(HELPER_SRCS) $(CONF_SRCS) $(PROVE_SRCS)) $(RUNTIME_LIB) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
+REPORT_TESTS := $(filter $(B)/tests/unit/gpumem-report/%,$(TEST_BINS))
+$(filter-out $(REPORT_TESTS),$(TEST_BINS)) $(BENCH_BINS): $(B)/%: $(B)/%.o $(call obj,$(HELPER_SRCS) $(CONF_SRCS) $(PROVE_SRCS)) $(RUNTIME_LIB) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $(filter %.o,$(wordlist 1,1,$^)) -Wl,--start-group $(filter-out $(wordlist 1,1,$^),$^) -Wl,--end-group \
-		$(SANITIZE) $(LDFLAGS) -rdynamic -lcmocka -ljson-c -ldw -lelf -lz -lpthread -ldl
+		$(SANITIZE) $(LDFLAGS) -rdynamic -lcmocka -ljson-c -ldw -lz -lpthread -ldl
+
+# Of the report: with what it consists of, and no library.
+$(REPORT_TESTS): $(B)/%: $(B)/%.o $(call obj,tests/unit/format/recording_builder.c) $(REPORT_LIB) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(SANITIZE) $(LDFLAGS) -lcmocka $(REPORT_LIBS) -lpthread -ldl
 
 $(call obj,$(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS)): ALL_CPPFLAGS += $(CPPFLAGS.test)
 
