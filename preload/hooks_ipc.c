@@ -87,6 +87,10 @@ static void adjust_attribute(void *data, CUpointer_attribute attribute, CUdevice
 	CUdeviceptr base;
 	size_t size;
 
+	/* The number of an allocation: of the segment, for every block in it. */
+	if (attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID)
+		INSIDE(gpc_runtime_identified(ptr));
+
 	if (!is_base && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE)
 		return;
 	if (!data || !find_range(ptr, is_base, &base, &size))

@@ -65,7 +65,16 @@ enum gpc_status gpc_heap_init(struct gpc_heap *heap, const struct gpc_observer *
 	gpc_captures_init(&heap->captures);
 	heap->observer = observer ? *observer : nobody;
 	heap->duties = &heap->own_duties;
+	atomic_init(&heap->whole_from, UINT64_MAX);
 	return GPC_OK;
+}
+
+void gpc_heap_set_apart(struct gpc_heap *heap, uint64_t from)
+{
+	uint64_t now = atomic_load_explicit(&heap->whole_from, memory_order_relaxed);
+
+	while (from < now && !atomic_compare_exchange_weak(&heap->whole_from, &now, from))
+		;
 }
 
 void gpc_heap_fini(struct gpc_heap *heap)

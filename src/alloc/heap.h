@@ -18,6 +18,7 @@
 #include "alloc/captures.h"
 #include "alloc/observer.h"
 #include "alloc/segment_map.h"
+#include "alloc/size_class.h"
 #include "base/metamem.h"
 
 /* 16 million blocks need 1.5 GiB of metadata: a bound, not an aim. */
@@ -31,8 +32,9 @@ struct gpc_heap {
 	struct gpc_slab grain_maps;
 	struct gpc_captures captures;
 	struct gpc_observer observer;
-	/* Memory left the process: from now on large blocks get segments of their own. */
-	_Atomic bool is_exporting;
+	_Atomic bool is_exporting; /* memory left the process by a handle */
+	/* Blocks of this size and more get segments of their own (gpc_heap_set_apart); UINT64_MAX: none. */
+	_Atomic uint64_t whole_from;
 	struct gpc_duties
 		*duties; /* own_duties, until somebody gives others: before the first pool */
 	struct gpc_duties own_duties;
@@ -44,6 +46,14 @@ GPC_MUST_CHECK enum gpc_status gpc_heap_init(
 
 /* All pools are gone before. */
 void gpc_heap_fini(struct gpc_heap *heap);
+
+/*
+ * From now on blocks of this size and more get segments of their own: GPC_WHOLE_EXPORTED where memory leaves the
+ * process, GPC_WHOLE_ASKED where the program asks where its allocations begin, or who they are.
+ */
+#define GPC_WHOLE_EXPORTED GPC_SMALL_MAX
+#define GPC_WHOLE_ASKED    (64 * GPC_KIB)
+void gpc_heap_set_apart(struct gpc_heap *heap, uint64_t from);
 
 /*
  * The pool whose segment contains this address, or NULL.  Lock-free; see segment_map.h on what

@@ -24,6 +24,9 @@ bool gpc_pool_may_cut(const struct gpc_pool *pool, uint64_t segment_size);
 /* Whether a block of `size` bytes is to serve `rounded` uncut. */
 bool gpc_pool_may_waste(const struct gpc_pool *pool, uint64_t size, uint64_t rounded);
 
+/* Whether so many bytes more may be wasted. */
+bool gpc_pool_has_waste_left(const struct gpc_pool *pool, uint64_t bytes);
+
 /* --- pool_block.c ----------------------------------------------------------------------------- */
 
 /*
@@ -73,13 +76,16 @@ gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, 
 	bool is_cut, const struct gpc_request *request);
 
 /*
- * A request of this size gets a segment of its own: the program exports memory, and a handle always
- * opens at the start of one.
+ * A request of this size gets a segment of its own: the program exports memory, and a handle always opens at the
+ * start of one; or it asks where allocations begin, and should hear what cudaMalloc told it.  Below 1 MiB that is most
+ * of a segment lost, so only as far as may be wasted.
  */
 static inline bool gpc_pool_gives_whole(const struct gpc_pool *pool, uint64_t rounded)
 {
-	return rounded >= GPC_SMALL_MAX &&
-	       atomic_load_explicit(&pool->heap->is_exporting, memory_order_relaxed);
+	if (rounded < atomic_load_explicit(&pool->heap->whole_from, memory_order_relaxed))
+		return false;
+	return rounded >= GPC_SMALL_MAX ||
+	       gpc_pool_has_waste_left(pool, gpc_size_tight_segment(rounded) - rounded);
 }
 
 /* The block is its whole segment, and that is of large blocks. */

@@ -74,11 +74,15 @@ bool gpc_pool_may_cut(const struct gpc_pool *pool, uint64_t segment_size)
 	       gpc_bytes_less(room_of(pool), most) / CUT_DENOMINATOR * CUT_NUMERATOR;
 }
 
-bool gpc_pool_may_waste(const struct gpc_pool *pool, uint64_t size, uint64_t rounded)
+bool gpc_pool_has_waste_left(const struct gpc_pool *pool, uint64_t bytes)
 {
 	uint64_t wasted = gpc_bytes_less(gpc_counter_get(&pool->counters->live_bytes),
 		gpc_counter_get(&pool->counters->requested_bytes));
 
-	return size <= rounded + rounded / 2 &&
-	       wasted + (size - rounded) <= room_of(pool) / WASTE_PART;
+	return wasted + bytes <= room_of(pool) / WASTE_PART;
+}
+
+bool gpc_pool_may_waste(const struct gpc_pool *pool, uint64_t size, uint64_t rounded)
+{
+	return size <= rounded + rounded / 2 && gpc_pool_has_waste_left(pool, size - rounded);
 }

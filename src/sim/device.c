@@ -220,6 +220,7 @@ static CUresult alloc_small_locked(
 	slots_flip(small, first, n);
 	small->n_free -= n;
 	small->size[first] = (uint32_t)size;
+	small->number[first] = ++device->n_ever;
 	*ret_ptr = device->base + small->chunk * GPC_SIM_CHUNK + first * GPC_SIM_SLOT;
 	return CUDA_SUCCESS;
 }
@@ -263,6 +264,7 @@ CUresult gpc_sim_device_alloc(
 			res = CUDA_ERROR_OUT_OF_MEMORY;
 		} else {
 			device->chunks[i].size = size;
+			device->chunks[i].number = ++device->n_ever;
 			*ret_ptr = device->base + i * GPC_SIM_CHUNK;
 		}
 	}
@@ -287,6 +289,7 @@ CUresult gpc_sim_device_reserve(struct gpc_sim_device *device, uint64_t size, ui
 		device->chunks[i].n = (uint32_t)n;
 		device->chunks[i].owner = 0;
 		device->chunks[i].size = size;
+		device->chunks[i].number = ++device->n_ever;
 		device->chunks[i].is_bare = true;
 		*ret_ptr = device->base + i * GPC_SIM_CHUNK;
 	}
@@ -442,6 +445,25 @@ bool gpc_sim_device_find(struct gpc_sim_device *device, uint64_t ptr, uint64_t *
 	if (ret_owner)
 		*ret_owner = owner;
 	return true;
+}
+
+uint64_t gpc_sim_device_number(struct gpc_sim_device *device, uint64_t ptr)
+{
+	uint64_t base, size;
+	uint64_t number = 0;
+	uint32_t owner;
+
+	pthread_mutex_lock(&device->lock);
+	if (find_locked(device, ptr - device->base, &base, &size, &owner)) {
+		uint64_t offset = base - device->base;
+		const struct gpc_sim_chunk *chunk = &device->chunks[offset / GPC_SIM_CHUNK];
+
+		number = chunk->state == GPC_SIM_CHUNK_SMALL
+				 ? chunk->small->number[offset % GPC_SIM_CHUNK / GPC_SIM_SLOT]
+				 : chunk->number;
+	}
+	pthread_mutex_unlock(&device->lock);
+	return number;
 }
 
 /* ---- memory that other processes map ---- */

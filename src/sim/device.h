@@ -61,6 +61,7 @@ struct gpc_sim_small {
 	struct gpc_sim_small *next;
 	uint64_t used[GPC_SIM_SLOTS / 64];
 	uint32_t size[GPC_SIM_SLOTS];
+	uint64_t number[GPC_SIM_SLOTS]; /* of the allocation that starts there */
 };
 
 struct gpc_sim_chunk {
@@ -69,6 +70,7 @@ struct gpc_sim_chunk {
 	uint32_t owner;
 	uint32_t prev, next; /* in the class list, of a free extent */
 	uint64_t size;       /* as requested, of a LARGE one */
+	uint64_t number;     /* of the allocation, of a LARGE one */
 	bool is_bare;        /* addresses without memory, of a LARGE one */
 	int shared;          /* 0, or 1 + the file that holds the bytes of this extent */
 	struct gpc_sim_small *small;
@@ -96,6 +98,7 @@ struct gpc_sim_device {
 	uint64_t used;       /* chunks not free, in bytes, and contexts */
 	uint64_t handed_out; /* bytes ever, for oom_after */
 	uint64_t n_allocations;
+	uint64_t n_ever; /* allocations; the number of the last */
 
 	pthread_mutex_t lock;
 };
@@ -135,6 +138,9 @@ uint64_t gpc_sim_device_n_allocations(struct gpc_sim_device *device);
 /* The allocation around `ptr`; false where there is none.  Any output may be NULL. */
 bool gpc_sim_device_find(struct gpc_sim_device *device, uint64_t ptr, uint64_t *ret_base,
 	uint64_t *ret_size, uint32_t *ret_owner);
+
+/* The number of the allocation around `ptr`, which no other one of the device ever has; 0: there is none. */
+uint64_t gpc_sim_device_number(struct gpc_sim_device *device, uint64_t ptr);
 
 static inline bool gpc_sim_device_has(const struct gpc_sim_device *device, uint64_t ptr)
 {

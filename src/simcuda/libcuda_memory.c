@@ -354,6 +354,11 @@ static bool attribute_of(
 		*ret_value = base;
 		return device != NULL;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+		*ret_value = device && !pool
+				     ? gpc_sim_device_number(device, ptr) * GPC_SIM_MAX_DEVICES +
+					       device->ordinal
+				     : base;
+		return true;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		*ret_value = base;
 		return true;

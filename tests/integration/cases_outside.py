@@ -12,6 +12,18 @@ def case_who_gets_a_block_outside_comes_after_the_work_of_its_old_owner(world):
         expect_equal("the kernel", ours.out, f"{way}: the old owner's kernel is done\n")
 
 
+def case_what_communication_libraries_register_is_what_their_partners_read(world):
+    """Their own calls in their order: contents in another process, anew and by what it has mapped already."""
+    for library in ("ucx", "openmpi", "nccl", "gdrcopy"):
+        command = [world.program("registers"), library]
+        plain = world.run(command, with_us=False, sim="memory:4GiB,clock:virtual")
+        expect("0 of 6 right" not in plain.out and plain.status == 0, plain.out)
+        for order in ("device", "fence"):
+            # One line tells that the partner needs the library for small blocks, too.
+            ours = world.run(command, sim="memory:4GiB,clock:virtual", GPUCACHE_CONF=f"free_order:{order}")
+            expect_equal(f"{library}, free_order:{order}", (ours.status, ours.out), (0, plain.out))
+
+
 def case_registering_each_block_with_a_network_card_takes_no_memory(world):
     for way in ("sync-memops", "p2p-tokens"):
         for n, size in ((1000, 4096), (600, 1500000)):

@@ -333,6 +333,7 @@ static void do_capture(struct worker *worker)
 
 static void do_export(struct worker *worker)
 {
+	static const uint64_t whole_from[] = { UINT64_MAX, GPC_WHOLE_EXPORTED, GPC_WHOLE_ASKED };
 	struct range range;
 	gpc_devptr base = 0;
 
@@ -342,7 +343,7 @@ static void do_export(struct worker *worker)
 	MUST(gpc_pool_export(&pools[range.pool], range.address, &base) == GPC_OK);
 	MUST(base <= range.address);
 	/* It never ends in a program; here both are tried. */
-	atomic_store(&heap.is_exporting, random_below(&worker->random, 2) == 1);
+	atomic_store(&heap.whole_from, whole_from[random_below(&worker->random, 3)]);
 }
 
 static void do_one(struct worker *worker)

@@ -19,9 +19,9 @@ $(addprefix $(B)/programs/,vmm arrays): tests/programs/scenes.h
 $(B)/programs/async $(B)/programs/async_per_thread: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1 -ldl
 
 # Processes that live in unusual ways, and contexts.
-PROGRAMS += $(addprefix $(B)/programs/,life unload stderr contexts outside order early)
+PROGRAMS += $(addprefix $(B)/programs/,life unload stderr contexts outside order early registers)
 $(addprefix $(B)/programs/,life unload stderr): PROGRAM_LIBS := -l:libcudart.so.13 -ldl
-$(addprefix $(B)/programs/,contexts outside order early): PROGRAM_LIBS := -l:libcuda.so.1 -ldl
+$(addprefix $(B)/programs/,contexts outside order early registers): PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 $(addprefix $(B)/programs/,outside order): tests/programs/kernel.h
 
 # tests/scenes

@@ -198,6 +198,7 @@ CUresult gpc_runtime_ipc_export(CUipcMemHandle *ret_handle, CUdeviceptr ptr,
 	if (result)
 		return result;
 	atomic_store(&gpc_runtime.heap.is_exporting, true);
+	gpc_heap_set_apart(&gpc_runtime.heap, GPC_WHOLE_EXPORTED);
 	if (gpc_pool_export(pool, span.segment, &base))
 		return CUDA_ERROR_INVALID_VALUE; /* freed meanwhile */
 	if (span.block != span.segment &&
@@ -357,6 +358,12 @@ CUresult gpc_runtime_ipc_close(CUdeviceptr ptr, CUresult (*real_close)(CUdevicep
 
 /* --- What is told, and ends ------------------------------------------------------------------- */
 
+void gpc_runtime_identified(CUdeviceptr ptr)
+{
+	if (gpc_heap_find_pool(&gpc_runtime.heap, ptr))
+		gpc_heap_set_apart(&gpc_runtime.heap, GPC_WHOLE_ASKED);
+}
+
 static bool find_inside(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size)
 {
 	bool is_found = false;
@@ -385,6 +392,7 @@ bool gpc_runtime_ipc_range(
 	if (!pool)
 		return atomic_load_explicit(&ipc.n_inside, memory_order_relaxed) > 0 &&
 		       find_inside(ptr, ret_base, ret_size);
+	gpc_heap_set_apart(&gpc_runtime.heap, GPC_WHOLE_ASKED);
 	if (gpc_pool_decide_view(pool, ptr, view, &span) || span.view != GPC_VIEW_OWN)
 		return false;
 	*ret_base = span.block;

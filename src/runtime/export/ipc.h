@@ -34,6 +34,9 @@ CUresult gpc_runtime_ipc_open(CUdeviceptr *ret_ptr, CUipcMemHandle handle, unsig
 	CUresult (*real_close)(CUdeviceptr));
 CUresult gpc_runtime_ipc_close(CUdeviceptr ptr, CUresult (*real_close)(CUdeviceptr));
 
+/* The program asks for the number of the allocation in which `ptr` lies: the driver's, of the whole segment. */
+void gpc_runtime_identified(CUdeviceptr ptr);
+
 /*
  * The program asks in which allocation `ptr` lies.  The truth is the driver's, and a base that it tells
  * binds us: false, ask it.  True: this is a block with a handle of its own, or what such a handle

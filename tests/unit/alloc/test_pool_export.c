@@ -166,7 +166,7 @@ static void from_the_first_export_on_large_blocks_have_segments_of_their_own(voi
 	(void)state;
 	assert_false(starts_its_segment(before[1]));
 	stage_free(&stage, before[1]); /* of the right size, and inside */
-	stage.heap.is_exporting = true;
+	gpc_heap_set_apart(&stage.heap, GPC_WHOLE_EXPORTED);
 	reserved = stage.pool.counters->reserved_bytes;
 	for (int i = 0; i < 5; i++) {
 		blocks[i] = stage_alloc(&stage, sizes[i]);
@@ -184,13 +184,50 @@ static void from_the_first_export_on_large_blocks_have_segments_of_their_own(voi
 	stage_free(&stage, before[0]);
 }
 
+static void who_asks_for_ranges_gets_segments_of_their_own_from_64_kib_on(void **state)
+{
+	gpc_devptr shared, blocks[3];
+
+	(void)state;
+	shared = stage_alloc(&stage, 100 * GPC_KIB);
+	gpc_heap_set_apart(&stage.heap, GPC_WHOLE_ASKED);
+	gpc_heap_set_apart(&stage.heap, GPC_WHOLE_EXPORTED); /* takes nothing back */
+	for (int i = 0; i < 3; i++) {
+		blocks[i] = stage_alloc(&stage, GPC_WHOLE_ASKED << i);
+		assert_true(starts_its_segment(blocks[i]));
+		assert_true(blocks[i] - shared >= GPC_SMALL_SEGMENT || shared > blocks[i]);
+		stage_check(&stage);
+	}
+	assert_int_equal(stage.pool.counters->n_segments, 4);
+	/* Smaller ones, where there is room. */
+	(void)stage_alloc(&stage, GPC_WHOLE_ASKED - GPC_GRAIN);
+	assert_int_equal(stage.pool.counters->n_segments, 4);
+	stage_free(&stage, blocks[1]);
+	assert_int_equal(stage_alloc(&stage, GPC_WHOLE_ASKED), blocks[1]);
+	stage_check(&stage);
+}
+
+static void small_blocks_share_when_a_fiftieth_of_the_room_is_lost_so(void **state)
+{
+	const uint64_t lost = GPC_SMALL_SEGMENT - GPC_WHOLE_ASKED;
+
+	(void)state;
+	gpc_heap_set_apart(&stage.heap, GPC_WHOLE_ASKED);
+	stage.budget.room_bytes = 50 * 3 * lost;
+	stage.budget.looked_at_bytes = stage.budget.used_bytes;
+	for (int i = 0; i < 20; i++)
+		(void)stage_alloc(&stage, GPC_WHOLE_ASKED);
+	stage_check(&stage);
+	assert_int_equal(stage.pool.counters->n_segments, 4); /* three, and one for 17 */
+}
+
 static void whole_segments_are_used_again_where_little_is_wasted(void **state)
 {
 	gpc_devptr large;
 	gpc_devptr small;
 
 	(void)state;
-	stage.heap.is_exporting = true;
+	gpc_heap_set_apart(&stage.heap, GPC_WHOLE_EXPORTED);
 	large = stage_alloc(&stage, 40 * GPC_MIB);
 	stage_free(&stage, large);
 	assert_int_equal(stage_alloc(&stage, 40 * GPC_MIB), large);
@@ -213,7 +250,7 @@ static void an_idle_segment_that_would_waste_more_than_an_eighth_is_not_given_wh
 	gpc_devptr large;
 
 	(void)state;
-	stage.heap.is_exporting = true;
+	gpc_heap_set_apart(&stage.heap, GPC_WHOLE_EXPORTED);
 	enough = stage_alloc(&stage, wanted + wanted / 8);
 	large = stage_alloc(&stage, wanted + wanted / 8 + GPC_SEGMENT_ALIGN);
 	stage_free(&stage, large);
@@ -238,6 +275,8 @@ int main(void)
 		TEST(a_capture_keeps_it_until_the_next_free),
 		TEST(the_first_view_of_a_block_binds),
 		TEST(from_the_first_export_on_large_blocks_have_segments_of_their_own),
+		TEST(who_asks_for_ranges_gets_segments_of_their_own_from_64_kib_on),
+		TEST(small_blocks_share_when_a_fiftieth_of_the_room_is_lost_so),
 		TEST(whole_segments_are_used_again_where_little_is_wasted),
 		TEST(an_idle_segment_that_would_waste_more_than_an_eighth_is_not_given_whole),
 	};
