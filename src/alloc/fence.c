@@ -226,6 +226,17 @@ uint64_t gpc_fences_find_useful(
 	return 0;
 }
 
+uint64_t gpc_fences_find_newest(const struct gpc_fences *fences, gpc_event *ret_event)
+{
+	uint64_t number = fences->open - 1;
+	const struct gpc_fence *fence = &fences->ring[number % GPC_MAX_FENCES];
+
+	if (number < fences->oldest || !fence->has_event || fences->n_members > 1)
+		return 0;
+	*ret_event = fence->events[0];
+	return number;
+}
+
 gpc_event gpc_fences_oldest_event(const struct gpc_fences *fences)
 {
 	for (uint64_t number = fences->oldest; number < fences->open; number++) {

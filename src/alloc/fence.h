@@ -146,6 +146,12 @@ void gpc_fences_pass(struct gpc_fences *fences, uint64_t number, struct gpc_list
 uint64_t gpc_fences_find_useful(
 	const struct gpc_fences *fences, uint64_t size, gpc_event *ret_event);
 
+/*
+ * The same of the newest fence with an event, where it covers all that is closed; 0 and no event where it does not,
+ * or where there are peers.
+ */
+uint64_t gpc_fences_find_newest(const struct gpc_fences *fences, gpc_event *ret_event);
+
 /* The event in the context of the memory of the oldest fence that has one; 0: none has. */
 gpc_event gpc_fences_oldest_event(const struct gpc_fences *fences);
 

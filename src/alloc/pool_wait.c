@@ -143,6 +143,9 @@ static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_re
 	if (gpc_fences_get_open(&pool->fences)->n_blocks > 0 && gpc_fences_close(&pool->fences))
 		gpc_counter_add(&pool->counters->n_fence, 1);
 	number = size ? gpc_fences_find_useful(&pool->fences, size, &event) : 0;
+	/* An event is waited for without keeping captures from beginning, and covers nothing that came later. */
+	if (!event && gpc_fences_get_open(&pool->fences)->n_blocks == 0)
+		number = gpc_fences_find_newest(&pool->fences, &event);
 	n_members = pool->fences.n_members;
 	memcpy(members, pool->fences.members, sizeof members);
 	if (!event && gpc_captures_is_any_open(&pool->heap->captures)) {

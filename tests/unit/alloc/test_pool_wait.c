@@ -280,6 +280,8 @@ static void *come_or_forget(void *arg)
 	gpc_event events[GPC_MAX_FENCES];
 
 	(void)arg;
+	gpc_captures_begin(&stage.heap.captures);
+	gpc_captures_end(&stage.heap.captures);
 	if (!comer) {
 		stage_keep_events(&stage, events);
 		gpc_pool_forget(&stage.pool);
@@ -292,10 +294,10 @@ static void *come_or_forget(void *arg)
 	return NULL;
 }
 
-/* By another thread: the one that waits lets no capture begin, and takes no lock of a pool meanwhile. */
-static enum gpc_status come_during_wait(struct gpc_driver *drv)
+/* By another thread: the one that waits holds no lock meanwhile, and lets a capture begin. */
+static enum gpc_status come_during_wait(struct gpc_driver *drv, gpc_event event)
 {
-	enum gpc_status st = waiting_ops->context_sync(drv);
+	enum gpc_status st = waiting_ops->event_wait(drv, event);
 	pthread_t thread;
 
 	assert_int_equal(pthread_create(&thread, NULL, come_or_forget, NULL), 0);
@@ -309,7 +311,7 @@ static void a_wait_during_which_a_peer_came_or_the_context_died_passes_nothing(v
 	struct gpc_sim_driver peer;
 
 	waiting_ops = stage.drv.base.ops;
-	ops.context_sync = come_during_wait;
+	ops.event_wait = come_during_wait;
 	assert_int_equal(gpc_sim_driver_init(&peer, stage.sim, 0, NULL), GPC_OK);
 	for (int i = 0; i < 2; i++) {
 		comer = i == 0 ? &peer : NULL;
@@ -446,8 +448,7 @@ static void a_wait_that_the_driver_refuses_frees_nothing(void **state)
 
 	(void)state;
 	stage_free(&stage, a);
-	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuCtxSynchronize", 1, 1, 999));
-	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuEventSynchronize", 1, 1, 999));
+	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuEventSynchronize", 1, 2, 999));
 	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
 	assert_int_equal(gpc_pool_wait(&stage.pool, 4096), 0);
 	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
