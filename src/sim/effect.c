@@ -23,6 +23,15 @@ void gpc_sim_effects_init(struct gpc_sim_effects *effects)
 	memset(effects, 0, sizeof *effects);
 	atomic_init(&effects->next_end_ns, UINT64_MAX);
 	pthread_mutex_init(&effects->lock, NULL);
+	pthread_mutex_init(&effects->turn, NULL);
+}
+
+/* Who waits holds the turn, so that who has just let go comes behind it. */
+static void take_lock(struct gpc_sim_effects *effects)
+{
+	pthread_mutex_lock(&effects->turn);
+	pthread_mutex_lock(&effects->lock);
+	pthread_mutex_unlock(&effects->turn);
 }
 
 void gpc_sim_effects_fini(struct gpc_sim_effects *effects)
@@ -31,6 +40,7 @@ void gpc_sim_effects_fini(struct gpc_sim_effects *effects)
 		gpc_sim_effect_destroy(effects->heap[i]);
 	free(effects->heap);
 	pthread_mutex_destroy(&effects->lock);
+	pthread_mutex_destroy(&effects->turn);
 }
 
 struct gpc_sim_effect *gpc_sim_effect_create(enum gpc_sim_effect_kind kind, uint64_t duration_ns)
@@ -129,7 +139,7 @@ bool gpc_sim_effect_submit(struct gpc_sim *sim, struct gpc_sim_effect *effect)
 	struct gpc_sim_effects *effects = &sim->effects;
 	bool has_room = true;
 
-	pthread_mutex_lock(&effects->lock);
+	take_lock(effects);
 	if (effects->n == effects->room) {
 		size_t room = effects->room ? effects->room * 2 : 64;
 		struct gpc_sim_effect **heap = realloc(effects->heap, room * sizeof *heap);
@@ -257,7 +267,7 @@ void gpc_sim_settle(struct gpc_sim *sim)
 	if (in_host_function || atomic_load(&effects->next_end_ns) == UINT64_MAX)
 		return;
 	uint64_t now = gpc_sim_clock_now(&sim->clock);
-	pthread_mutex_lock(&effects->lock);
+	take_lock(effects);
 	while (effects->n && effects->heap[0]->end_ns <= now) {
 		struct gpc_sim_effect *effect = pop_locked(effects);
 		apply(sim, effect);

@@ -13,7 +13,8 @@
  * Invariants  1 Effects happen in the order of their ends, those of equal ends in the order of
  *             submission.
  *             2 A device address is turned into bytes when the effect happens, not before.
- * Threads     Any; one lock, held while effects happen.  A host function runs in the thread that
+ * Threads     Any; one lock, held while effects happen, and taken in turns: else a thread that has much to fill takes it
+ *             again and again before another one is woken.  A host function runs in the thread that
  *             settles.
  * Failure     A kernel that touches memory which is not allocated breaks its context: sticky 700.
  * Limits      A host function runs only when some thread makes a call that looks at the device.
@@ -85,6 +86,7 @@ struct gpc_sim_effects {
 	uint64_t n_submitted;
 
 	pthread_mutex_t lock;
+	pthread_mutex_t turn; /* held while waiting for `lock` */
 };
 
 void gpc_sim_effects_init(struct gpc_sim_effects *effects);
