@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order of cudaFree on the device.  The clock is virtual: whoever waits on the host moves it. */
+#include <pthread.h>
+
 #include "one_stage.h"
 
 #define LONG_NS (1000 * MS)
@@ -363,20 +365,30 @@ static enum gpc_status wait_behind_the_mark(struct gpc_driver *drv, gpc_event ev
  * Between a thread's decision to mark the legacy stream and its record, another one makes a stream,
  * frees, and raises a barrier; the mark comes between the two calls of that.
  */
-static enum gpc_status record_late(struct gpc_driver *drv, gpc_event event)
+static void *come_between(void *arg)
 {
 	gpc_devptr busy;
 
-	(void)drv;
-	late_mark = event;
-	late_ops.legacy_record = real_ops->legacy_record;
-	late_ops.fence_wait = wait_behind_the_mark;
+	(void)arg;
 	assert_int_equal(gpc_fences_stream_created(&stage.pool.fences, stage_handle(a)), GPC_OK);
 	busy = stage_alloc(&stage, 4096);
 	submit(a, LONG_NS, busy);
 	stage_free(&stage, busy);
 	assert_int_equal(stage_alloc(&stage, 4096), busy);
 	submit(b, MS, busy);
+	return NULL;
+}
+
+static enum gpc_status record_late(struct gpc_driver *drv, gpc_event event)
+{
+	pthread_t thread;
+
+	(void)drv;
+	late_mark = event;
+	late_ops.legacy_record = real_ops->legacy_record;
+	late_ops.fence_wait = wait_behind_the_mark;
+	assert_int_equal(pthread_create(&thread, NULL, come_between, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
 	return GPC_OK;
 }
 
