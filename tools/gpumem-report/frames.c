@@ -347,7 +347,7 @@ undo_symbols:
 	return stack;
 }
 
-const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32_t id)
+static struct gpc_stack_frames *find(struct gpc_frames *frames, uint32_t id)
 {
 	const struct gpc_recording *rec = frames->recording;
 	size_t number = gpc_record_number(rec->stacks, rec->n_stacks, id);
@@ -358,6 +358,11 @@ const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32
 	if (!frames->stacks[number])
 		frames->stacks[number] = resolve(frames, &view);
 	return frames->stacks[number];
+}
+
+const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32_t id)
+{
+	return find(frames, id);
 }
 
 /* A name that is short where the path is. */
@@ -440,11 +445,13 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 
 uint64_t gpc_frames_hash(struct gpc_frames *frames, uint32_t id)
 {
-	const struct gpc_stack_frames *stack = gpc_frames_find(frames, id);
+	struct gpc_stack_frames *stack = find(frames, id);
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
 	if (!stack)
 		return id;
+	if (stack->hash)
+		return stack->hash;
 	for (size_t i = 0; i < stack->n; i++) {
 		char buf[600];
 		struct gpc_text text = gpc_text_init(buf, sizeof buf);
@@ -452,6 +459,7 @@ uint64_t gpc_frames_hash(struct gpc_frames *frames, uint32_t id)
 		gpc_frame_describe(&stack->frames[i], true, &text);
 		hash = hash_text(hash, buf) * 31;
 	}
+	stack->hash = hash;
 	return hash;
 }
 

@@ -44,6 +44,7 @@ struct gpc_frame {
 struct gpc_stack_frames {
 	uint32_t id;
 	uint32_t flags; /* GPUCACHE_STACK_* */
+	uint64_t hash;  /* gpc_frames_hash, once it was asked for; else 0 */
 	size_t n;
 	int site; /* the frame that is blamed, -1: none */
 	int via;  /* what it called that led here, in a library; -1: it asked itself */

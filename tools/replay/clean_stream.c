@@ -47,9 +47,15 @@ static size_t clean(char *text, size_t size)
 	size_t at = 0;
 
 	while (at < size) {
-		size_t n = colour_length(text + at, size - at);
 		bool is_harmless = true;
+		size_t n;
 
+		/* Most of it. */
+		while (at < size && text[at] >= ' ' && text[at] < 0x7f)
+			at++;
+		if (at == size)
+			break;
+		n = colour_length(text + at, size - at);
 		if (n == 0 && is_begun(text + at, size - at))
 			break;
 		if (n == 0 && (text[at] == '\n' || text[at] == '\t'))
