@@ -145,7 +145,7 @@ ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SR
 
 ##### Public targets #####
 
-.PHONY: all demo gpu check check-long check-clients check-kill check-doors fuzz prove-reuse mutants lint bench install uninstall clean help FORCE
+.PHONY: all demo gpu check check-long check-clients check-kill check-doors fuzz prove-reuse soak mutants lint bench install uninstall clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build what it takes, and show the main job
@@ -174,6 +174,10 @@ check-kill: all kill-bins                  ## kill a busy program in many ways, 
 fuzz:                                      ## feed damaged input to every reader, with sanitizers; FUZZ_SECONDS=, SEED=
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan fuzz-bin
 	$(Q)build/asan/tests/fuzz/fuzz -s $(or $(FUZZ_SECONDS),300) $(if $(SEED),-S $(SEED)) tests/fuzz/corpus build/fuzz
+
+soak: all kill-bins $(B)/tests/prove/prove_reuse ## programs, kills and damaged input in turn, for as long as one says; SECONDS=, SEED=
+	$(Q)$(MAKE) --no-print-directory VARIANT=asan fuzz-bin
+	$(Q)tests/soak.py $(B) build/asan/tests/fuzz/fuzz --seconds $(or $(SECONDS),3600) $(if $(SEED),--seed $(SEED))
 
 mutants:                                   ## which changes of one line do the tests of FILES not notice; TESTS=, LIMIT=, SEED=
 	$(Q)TESTS="$(TESTS)" LIMIT=$(LIMIT) SEED=$(SEED) tests/mutants/mutants.py $(FILES)

@@ -180,7 +180,7 @@ void gpc_text_vadd(struct gpc_text *text, const char *format, va_list args)
 	va_list copy;
 
 	va_copy(copy, args);
-	for (const char *at = format; *at; at++) {
+	for (const char *at = format; *at && !text->cut; at++) {
 		if (*at != '%') {
 			add_char(text, *at);
 			continue;
