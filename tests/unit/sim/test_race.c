@@ -206,26 +206,6 @@ static void what_comes_behind_an_early_kernel_is_behind_the_one_ahead_of_it_too(
 	assert_int_equal(n_found(), 0);
 }
 
-static void the_host_reads_behind_a_free_what_was_submitted_before_it(void **state)
-{
-	(void)state;
-	gpc_sim_race_host_reads(context, &new_stack);
-	use(one);
-	gpc_sim_race_host_reads(context, &new_stack);
-	gpc_sim_race_freed(context, gpc_sim_race_of_context(context), false);
-	gpc_sim_race_host_reads(context, &new_stack);
-	assert_int_equal(n_found(), 0); /* no free has promised anything */
-	gpc_sim_race_freed(context, gpc_sim_race_of_context(context), true);
-	use(two);
-	gpc_sim_race_host_reads(context, &new_stack);
-	assert_int_equal(n_found(), 1);
-	assert_int_equal(sim->race->violations[0].kind, GPC_SIM_RACE_READ);
-	assert_memory_equal(&sim->race->violations[0].new_owner, &new_stack, sizeof new_stack);
-	assert_int_equal(gpc_sim_stream_sync(one), CUDA_SUCCESS);
-	gpc_sim_race_host_reads(context, &new_stack);
-	assert_int_equal(n_found(), 1); /* what came behind the free may run */
-}
-
 static void one_life_of_memory_counts_once(void **state)
 {
 	(void)state;
@@ -468,7 +448,6 @@ int main(void)
 		RACE_TEST(a_row_of_early_kernels_overtakes_the_first),
 		RACE_TEST(an_early_kernel_is_behind_a_wait_of_its_context),
 		RACE_TEST(what_comes_behind_an_early_kernel_is_behind_the_one_ahead_of_it_too),
-		RACE_TEST(the_host_reads_behind_a_free_what_was_submitted_before_it),
 		RACE_TEST(one_life_of_memory_counts_once),
 		RACE_TEST(that_the_time_was_enough_by_luck_is_no_order),
 		RACE_TEST(only_the_bytes_that_both_have_count),

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host has seen end, and what it may read: the detector is told of waits and frees, and never of a clock. */
+#include "tests/unit/sim/machine.h"
+
+static const struct gpc_sim_race_stack reader = { .n = 1, .frames = { 0x21 } };
+static struct gpc_sim_stream *one;
+static struct gpc_sim_stream *two;
+
+static int set_up_race(void **state)
+{
+	struct gpc_sim_config config = gpc_sim_config_default();
+
+	(void)state;
+	config.virtual_clock = true;
+	config.memory = 64 * GPC_MIB;
+	config.context_cost = CONTEXT_COST;
+	n_events = 0;
+	sim = gpc_sim_create(&config);
+	if (!sim || !gpc_sim_race_attach(sim) ||
+		gpc_sim_context_create(sim, 0, 0, &context) != CUDA_SUCCESS)
+		return -1;
+	one = stream_create(CU_STREAM_NON_BLOCKING);
+	two = stream_create(CU_STREAM_NON_BLOCKING);
+	return 0;
+}
+
+static uint64_t n_found(void)
+{
+	return gpc_sim_race_n_violations(sim);
+}
+
+static void the_host_reads_behind_a_free_what_was_submitted_before_it(void **state)
+{
+	(void)state;
+	gpc_sim_race_host_reads(context, &reader);
+	busy(one, 5 * MS);
+	gpc_sim_race_host_reads(context, &reader);
+	gpc_sim_race_freed(context, gpc_sim_race_of_context(context), false);
+	gpc_sim_race_host_reads(context, &reader);
+	assert_int_equal(n_found(), 0); /* no free has promised anything */
+	gpc_sim_race_freed(context, gpc_sim_race_of_context(context), true);
+	busy(two, 5 * MS);
+	gpc_sim_race_host_reads(context, &reader);
+	assert_int_equal(n_found(), 1);
+	assert_int_equal(sim->race->violations[0].kind, GPC_SIM_RACE_READ);
+	assert_memory_equal(&sim->race->violations[0].new_owner, &reader, sizeof reader);
+	assert_int_equal(gpc_sim_stream_sync(one), CUDA_SUCCESS);
+	gpc_sim_race_host_reads(context, &reader);
+	assert_int_equal(n_found(), 1); /* what came behind the free may run */
+}
+
+static void what_has_not_ended_is_not_learnt(void **state)
+{
+	(void)state;
+	busy(one, 5 * MS);
+	gpc_sim_race_freed(context, gpc_sim_race_of_context(context), true);
+	gpc_sim_race_learn(sim, gpc_sim_race_of_stream(one), false);
+	gpc_sim_race_host_reads(context, &reader);
+	assert_int_equal(n_found(), 1);
+	gpc_sim_race_learn(sim, gpc_sim_race_of_device(sim, 0), true);
+	gpc_sim_race_host_reads(context, &reader);
+	assert_int_equal(n_found(), 1);
+}
+
+#define RACE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_race, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RACE_TEST(the_host_reads_behind_a_free_what_was_submitted_before_it),
+		RACE_TEST(what_has_not_ended_is_not_learnt),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
