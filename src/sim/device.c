@@ -447,25 +447,6 @@ bool gpc_sim_device_find(struct gpc_sim_device *device, uint64_t ptr, uint64_t *
 	return true;
 }
 
-uint64_t gpc_sim_device_number(struct gpc_sim_device *device, uint64_t ptr)
-{
-	uint64_t base, size;
-	uint64_t number = 0;
-	uint32_t owner;
-
-	pthread_mutex_lock(&device->lock);
-	if (find_locked(device, ptr - device->base, &base, &size, &owner)) {
-		uint64_t offset = base - device->base;
-		const struct gpc_sim_chunk *chunk = &device->chunks[offset / GPC_SIM_CHUNK];
-
-		number = chunk->state == GPC_SIM_CHUNK_SMALL
-				 ? chunk->small->number[offset % GPC_SIM_CHUNK / GPC_SIM_SLOT]
-				 : chunk->number;
-	}
-	pthread_mutex_unlock(&device->lock);
-	return number;
-}
-
 /* ---- memory that other processes map ---- */
 
 /* What was never written stays a hole of the file. */

@@ -139,9 +139,6 @@ uint64_t gpc_sim_device_n_allocations(struct gpc_sim_device *device);
 bool gpc_sim_device_find(struct gpc_sim_device *device, uint64_t ptr, uint64_t *ret_base,
 	uint64_t *ret_size, uint32_t *ret_owner);
 
-/* The number of the allocation around `ptr`, which no other one of the device ever has; 0: there is none. */
-uint64_t gpc_sim_device_number(struct gpc_sim_device *device, uint64_t ptr);
-
 static inline bool gpc_sim_device_has(const struct gpc_sim_device *device, uint64_t ptr)
 {
 	return ptr - device->base < device->span;

@@ -73,6 +73,24 @@ struct gpc_sim_device *gpc_sim_device_of(struct gpc_sim *sim, uint64_t ptr)
 	return NULL;
 }
 
+uint64_t gpc_sim_number_of(struct gpc_sim_device *device, uint64_t ptr)
+{
+	const struct gpc_sim_chunk *chunk;
+	uint64_t number;
+	uint64_t base;
+
+	if (!gpc_sim_device_find(device, ptr, &base, NULL, NULL))
+		return 0;
+	base -= device->base;
+	pthread_mutex_lock(&device->lock);
+	chunk = &device->chunks[base / GPC_SIM_CHUNK];
+	number = chunk->state == GPC_SIM_CHUNK_SMALL
+			 ? chunk->small->number[base % GPC_SIM_CHUNK / GPC_SIM_SLOT]
+			 : chunk->number;
+	pthread_mutex_unlock(&device->lock);
+	return number;
+}
+
 void *gpc_sim_bytes(struct gpc_sim *sim, uint64_t ptr)
 {
 	const struct gpc_sim_device *device = gpc_sim_device_of(sim, ptr);

@@ -78,6 +78,9 @@ void gpc_sim_destroy(struct gpc_sim *sim);
 /* The device that `ptr` is an address of, or NULL: a host address. */
 struct gpc_sim_device *gpc_sim_device_of(struct gpc_sim *sim, uint64_t ptr);
 
+/* The number of the allocation around `ptr`, which no other one of the device ever has; 0: there is none. */
+uint64_t gpc_sim_number_of(struct gpc_sim_device *device, uint64_t ptr);
+
 /* Where the host finds the bytes at a device or host address. */
 void *gpc_sim_bytes(struct gpc_sim *sim, uint64_t ptr);
 

@@ -355,7 +355,7 @@ static bool attribute_of(
 		return device != NULL;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 		*ret_value = device && !pool
-				     ? gpc_sim_device_number(device, ptr) * GPC_SIM_MAX_DEVICES +
+				     ? gpc_sim_number_of(device, ptr) * GPC_SIM_MAX_DEVICES +
 					       device->ordinal
 				     : base;
 		return true;

@@ -115,25 +115,6 @@ static void the_allocation_around_an_address_is_found(void **state)
 	assert_false(gpc_sim_device_find(&device, large + 5 * GPC_MIB, &base, &size, NULL));
 }
 
-static void no_two_allocations_have_the_same_number(void **state)
-{
-	(void)state;
-	uint64_t large = take(5 * GPC_MIB);
-	uint64_t small = take(5000);
-	uint64_t of_large = gpc_sim_device_number(&device, large + 4 * GPC_MIB);
-	uint64_t of_small = gpc_sim_device_number(&device, small + 4999);
-
-	assert_true(of_large && of_small && of_large != of_small);
-	assert_int_equal(gpc_sim_device_number(&device, small + 5120), 0);
-	assert_int_equal(gpc_sim_device_free(&device, large), CUDA_SUCCESS);
-	assert_int_equal(gpc_sim_device_free(&device, small), CUDA_SUCCESS);
-	assert_int_equal(gpc_sim_device_number(&device, large), 0);
-	assert_int_equal(take(5 * GPC_MIB), large);
-	assert_int_equal(take(5000), small);
-	assert_true(gpc_sim_device_number(&device, large) > of_small);
-	assert_true(gpc_sim_device_number(&device, small) > of_small);
-}
-
 static void reserved_addresses_cost_nothing_and_are_nobody_elses(void **state)
 {
 	uint64_t before = gpc_sim_device_used_bytes(&device);
@@ -191,7 +172,6 @@ int main(void)
 		TEST(only_the_start_of_an_allocation_can_be_freed_once),
 		TEST(memory_runs_out_to_the_chunk_and_comes_back),
 		TEST(the_end_of_an_owner_frees_its_memory_only),
-		TEST(no_two_allocations_have_the_same_number),
 		TEST(the_allocation_around_an_address_is_found),
 		TEST(reserved_addresses_cost_nothing_and_are_nobody_elses),
 		TEST(random_use_keeps_the_account),

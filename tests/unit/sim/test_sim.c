@@ -64,6 +64,26 @@ static void bytes_are_valid_only_inside_one_allocation_as_it_was_requested(void 
 	assert_false(gpc_sim_is_valid(sim, large, 1));
 }
 
+static void no_two_allocations_have_the_same_number(void **state)
+{
+	struct gpc_sim_device *device = &sim->devices[0];
+	uint64_t large = take(5 * GPC_MIB);
+	uint64_t small = take(5000);
+	uint64_t of_large = gpc_sim_number_of(device, large + 4 * GPC_MIB);
+	uint64_t of_small = gpc_sim_number_of(device, small + 4999);
+
+	(void)state;
+	assert_true(of_large && of_small && of_large != of_small);
+	assert_int_equal(gpc_sim_number_of(device, small + 5120), 0);
+	assert_int_equal(gpc_sim_mem_free(sim, large), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_mem_free(sim, small), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_number_of(device, large), 0);
+	assert_int_equal(take(5 * GPC_MIB), large);
+	assert_int_equal(take(5000), small);
+	assert_true(gpc_sim_number_of(device, large) > of_small);
+	assert_true(gpc_sim_number_of(device, small) > of_small);
+}
+
 static void a_call_costs_what_the_configuration_says_and_fails_on_demand(void **state)
 {
 	(void)state;
@@ -166,6 +186,7 @@ int main(void)
 		TEST(an_address_of_the_host_is_its_own_bytes_and_always_valid),
 		TEST(an_address_of_a_device_is_never_the_hosts),
 		TEST(bytes_are_valid_only_inside_one_allocation_as_it_was_requested),
+		TEST(no_two_allocations_have_the_same_number),
 		TEST(a_call_costs_what_the_configuration_says_and_fails_on_demand),
 		TEST(two_machines_do_not_know_each_other),
 		TEST(a_machine_can_end_with_work_in_flight),
