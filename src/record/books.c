@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "model/counters.h"
-#include "record/record.h"
+#include "record/store.h"
 
 void gpc_record_segment(
 	struct gpc_record *rec, uint32_t number, const struct gpucache_segment *segment)

@@ -4,7 +4,7 @@
  * machine lost.  A mark is set behind what it covers: whoever dies between leaves a page without one,
  * which is as good as any of a recording before 1.3.
  */
-#include "record/record.h"
+#include "record/store.h"
 
 static bool holds_something(const unsigned char *page)
 {

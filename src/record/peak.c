@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PEAKS, and who holds most: a look over SITES. */
-#include "record/record.h"
+#include "record/store.h"
 
 /* A new peak is worth a record where it passes the old one by this part, or this much. */
 #define PEAK_PART 100

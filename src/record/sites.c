@@ -4,7 +4,7 @@
  * came, so that a look over them costs what is there.  Which one is whose is in a table of our own,
  * [device][stack], of which only what is used takes memory.
  */
-#include "record/record.h"
+#include "record/store.h"
 
 uint32_t gpc_record_take_site(struct gpc_record *rec, uint32_t device, uint32_t stack)
 {

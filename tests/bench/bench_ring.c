@@ -8,7 +8,7 @@
  */
 #include <sys/stat.h>
 
-#include "record/record.h"
+#include "record/store.h"
 #include "tests/bench/bench.h"
 
 #define N_EVENTS 100000000u

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "model/balance.h"
+#include "record/store.h"
 #include "runtime/context/contexts.h"
 #include "runtime/ledger/pools.h"
 #include "runtime/ledger/tensors.h"

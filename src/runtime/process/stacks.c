@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "record/store.h"
 #include "runtime/process/state.h"
 
 /* Inlined, so that the first frame is the caller of both functions below. */

@@ -6,6 +6,7 @@
 #include "runtime/process/tags.h"
 
 #include "base/thread.h"
+#include "record/store.h"
 #include "runtime/process/state.h"
 #include "stack/tags.h"
 

@@ -21,6 +21,7 @@
 #include "oom/ladder.h"
 #include "oom/plain.h"
 #include "oom/short_form.h"
+#include "record/store.h"
 #include "runtime/context/contexts.h"
 #include "runtime/ledger/observe.h"
 #include "runtime/ledger/pools.h"

@@ -76,9 +76,6 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev);
 CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev);
 CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId);
 CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev);
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev);
-CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev);
-CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev);
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev);
@@ -132,88 +129,6 @@ CUresult cuCtxDisablePeerAccess(CUcontext peerContext);
 CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit);
 CUresult cuCtxSetLimit(CUlimit limit, size_t value);
 CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority);
-CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize);
-CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize);
-CUresult cuMemFree(CUdeviceptr_v1 dptr);
-CUresult cuMemFree_v2(CUdeviceptr dptr);
-CUresult cuMemGetInfo(unsigned int *free, unsigned int *total);
-CUresult cuMemGetInfo_v2(size_t *free, size_t *total);
-CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes,
-	unsigned int Height, unsigned int ElementSizeBytes);
-CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-	unsigned int ElementSizeBytes);
-CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags);
-CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags);
-CUresult cuMemAllocHost(void **pp, unsigned int bytesize);
-CUresult cuMemAllocHost_v2(void **pp, size_t bytesize);
-CUresult cuMemFreeHost(void *p);
-CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags);
-CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags);
-CUresult cuMemHostUnregister(void *p);
-CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags);
-CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p);
-CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize, CUdeviceptr_v1 dptr);
-CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
-CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
-CUresult cuPointerGetAttributes(
-	unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
-CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
-CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
-CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
-CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
-CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
-CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
-CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
-CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
-CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
-CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
-CUresult cuMemcpyHtoDAsync_v2(
-	CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
-CUresult cuMemcpyHtoDAsync_v2_ptsz(
-	CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
-CUresult cuMemcpyDtoHAsync_v2(
-	void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
-CUresult cuMemcpyDtoHAsync_v2_ptsz(
-	void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
-CUresult cuMemcpyDtoDAsync_v2(
-	CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
-CUresult cuMemcpyDtoDAsync_v2_ptsz(
-	CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
-CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy);
-CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy);
-CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
-CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
-CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N);
-CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N);
-CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N);
-CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N);
-CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N);
-CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N);
-CUresult cuMemsetD2D8_v2(
-	CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
-CUresult cuMemsetD2D8_v2_ptds(
-	CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
-CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
-CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
-CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
-CUresult cuMemsetD16Async_ptsz(
-	CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
-CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
-CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
-CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
-	size_t Height, CUstream hStream);
-CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
-	size_t Width, size_t Height, CUstream hStream);
-CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
-CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
-	unsigned int flags, CUstream hStream);
-CUresult cuMemPrefetchAsync_ptsz(
-	CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
-CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location,
-	unsigned int flags, CUstream hStream);
-CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device);
-CUresult cuMemAdvise_v2(
-	CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location);
 CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags);
 CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority);
 CUresult cuStreamDestroy(CUstream hStream);
@@ -274,59 +189,6 @@ CUresult cuEventQuery(CUevent hEvent);
 CUresult cuEventSynchronize(CUevent hEvent);
 CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd);
-CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
-	unsigned long long flags);
-CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size);
-CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
-	const CUmemAllocationProp *prop, unsigned long long flags);
-CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
-CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-	unsigned long long flags);
-CUresult cuMemUnmap(CUdeviceptr ptr, size_t size);
-CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count);
-CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr);
-CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
-	CUmemAllocationGranularity_flags option);
-CUresult cuMemGetAllocationPropertiesFromHandle(
-	CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle);
-CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
-	CUmemAllocationHandleType handleType, unsigned long long flags);
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
-	CUmemAllocationHandleType shHandleType);
-CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr);
-CUresult cuMulticastCreate(
-	CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop);
-CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev);
-CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
-	CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
-	unsigned long long flags);
-CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
-	CUdeviceptr memptr, size_t size, unsigned long long flags);
-CUresult cuMulticastUnbind(
-	CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size);
-CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
-	CUmemRangeHandleType handleType, unsigned long long flags);
-CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
-CUresult cuImportExternalMemory(
-	CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc);
-CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem,
-	const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc);
-CUresult cuDestroyExternalMemory(CUexternalMemory extMem);
-CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray);
-CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray);
-CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray);
-CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray);
-CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray);
-CUresult cuArrayDestroy(CUarray hArray);
-CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
-	const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels);
-CUresult cuMipmappedArrayGetLevel(
-	CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level);
-CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray);
-CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr);
-CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
-CUresult cuIpcCloseMemHandle(CUdeviceptr dptr);
 CUresult cuModuleLoad(CUmodule *module, const char *fname);
 CUresult cuModuleLoadData(CUmodule *module, const void *image);
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
@@ -423,141 +285,12 @@ CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream);
 CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream);
 CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream);
 CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes);
-CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
-CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
-CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
-CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream);
-CUresult cuMemAllocFromPoolAsync(
-	CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream);
-CUresult cuMemAllocFromPoolAsync_ptsz(
-	CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream);
-CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps);
-CUresult cuMemPoolDestroy(CUmemoryPool pool);
-CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
-	CUmemAllocationHandleType handleType, unsigned long long flags);
-CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
-	CUmemAllocationHandleType handleType, unsigned long long flags);
-CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr);
-CUresult cuMemPoolImportPointer(
-	CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData);
-CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count);
-CUresult cuMemPoolGetAccess(
-	CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location);
-CUresult cuMemGetDefaultMemPool(
-	CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type);
-CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type);
-CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool);
-CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-	const CUgraphNode *dependencies, size_t numDependencies,
-	CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams);
-CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-	const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr);
-CUresult cuDeviceGraphMemTrim(CUdevice device);
-CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value);
-CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value);
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep);
-CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value);
-CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value);
 
 #ifdef __cplusplus
 }
 #endif
 
-/* A base name is the newest symbol of that name, as in the real header. */
-#ifndef SIMCUDA_NO_NAME_MACROS
-#define cuGetProcAddress           cuGetProcAddress_v2
-#define cuDeviceGetUuid            cuDeviceGetUuid_v2
-#define cuDeviceTotalMem           cuDeviceTotalMem_v2
-#define cuDevicePrimaryCtxRelease  cuDevicePrimaryCtxRelease_v2
-#define cuDevicePrimaryCtxReset    cuDevicePrimaryCtxReset_v2
-#define cuDevicePrimaryCtxSetFlags cuDevicePrimaryCtxSetFlags_v2
-#define cuCtxCreate                cuCtxCreate_v4
-#define cuCtxDestroy               cuCtxDestroy_v2
-#define cuCtxPushCurrent           cuCtxPushCurrent_v2
-#define cuCtxPopCurrent            cuCtxPopCurrent_v2
-#define cuMemAlloc                 cuMemAlloc_v2
-#define cuMemFree                  cuMemFree_v2
-#define cuMemGetInfo               cuMemGetInfo_v2
-#define cuMemAllocPitch            cuMemAllocPitch_v2
-#define cuMemAllocHost             cuMemAllocHost_v2
-#define cuMemHostRegister          cuMemHostRegister_v2
-#define cuModuleGetGlobal          cuModuleGetGlobal_v2
-#define cuLinkCreate               cuLinkCreate_v2
-#define cuLinkAddData              cuLinkAddData_v2
-#define cuLinkAddFile              cuLinkAddFile_v2
-#define cuArrayCreate              cuArrayCreate_v2
-#define cuArray3DCreate            cuArray3DCreate_v2
-#define cuArray3DGetDescriptor     cuArray3DGetDescriptor_v2
-#define cuMemHostGetDevicePointer  cuMemHostGetDevicePointer_v2
-#define cuMemGetAddressRange       cuMemGetAddressRange_v2
-#define cuMemAdvise                cuMemAdvise_v2
-#define cuStreamDestroy            cuStreamDestroy_v2
-#define cuEventDestroy             cuEventDestroy_v2
-#define cuEventElapsedTime         cuEventElapsedTime_v2
-#define cuIpcOpenMemHandle         cuIpcOpenMemHandle_v2
-#define cuGraphInstantiate         cuGraphInstantiateWithFlags
-#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
-#define cuMemcpy                     cuMemcpy_ptds
-#define cuMemcpyAsync                cuMemcpyAsync_ptsz
-#define cuMemcpyHtoD                 cuMemcpyHtoD_v2_ptds
-#define cuMemcpyDtoH                 cuMemcpyDtoH_v2_ptds
-#define cuMemcpyDtoD                 cuMemcpyDtoD_v2_ptds
-#define cuMemcpyHtoDAsync            cuMemcpyHtoDAsync_v2_ptsz
-#define cuMemcpyDtoHAsync            cuMemcpyDtoHAsync_v2_ptsz
-#define cuMemcpyDtoDAsync            cuMemcpyDtoDAsync_v2_ptsz
-#define cuMemcpy2D                   cuMemcpy2D_v2_ptds
-#define cuMemcpy2DAsync              cuMemcpy2DAsync_v2_ptsz
-#define cuMemsetD8                   cuMemsetD8_v2_ptds
-#define cuMemsetD16                  cuMemsetD16_v2_ptds
-#define cuMemsetD32                  cuMemsetD32_v2_ptds
-#define cuMemsetD2D8                 cuMemsetD2D8_v2_ptds
-#define cuMemsetD8Async              cuMemsetD8Async_ptsz
-#define cuMemsetD16Async             cuMemsetD16Async_ptsz
-#define cuMemsetD32Async             cuMemsetD32Async_ptsz
-#define cuMemsetD2D8Async            cuMemsetD2D8Async_ptsz
-#define cuMemPrefetchAsync           cuMemPrefetchAsync_v2_ptsz
-#define cuStreamGetFlags             cuStreamGetFlags_ptsz
-#define cuStreamGetPriority          cuStreamGetPriority_ptsz
-#define cuStreamGetCtx               cuStreamGetCtx_ptsz
-#define cuStreamGetId                cuStreamGetId_ptsz
-#define cuStreamQuery                cuStreamQuery_ptsz
-#define cuStreamSynchronize          cuStreamSynchronize_ptsz
-#define cuStreamWaitEvent            cuStreamWaitEvent_ptsz
-#define cuStreamAddCallback          cuStreamAddCallback_ptsz
-#define cuStreamWriteValue32         cuStreamWriteValue32_v2_ptsz
-#define cuStreamBeginCapture         cuStreamBeginCapture_v2_ptsz
-#define cuStreamEndCapture           cuStreamEndCapture_ptsz
-#define cuStreamIsCapturing          cuStreamIsCapturing_ptsz
-#define cuStreamGetCaptureInfo       cuStreamGetCaptureInfo_v3_ptsz
-#define cuEventRecord                cuEventRecord_ptsz
-#define cuEventRecordWithFlags       cuEventRecordWithFlags_ptsz
-#define cuLaunchKernel               cuLaunchKernel_ptsz
-#define cuLaunchKernelEx             cuLaunchKernelEx_ptsz
-#define cuLaunchHostFunc             cuLaunchHostFunc_ptsz
-#define cuGraphInstantiateWithParams cuGraphInstantiateWithParams_ptsz
-#define cuGraphLaunch                cuGraphLaunch_ptsz
-#define cuGraphUpload                cuGraphUpload_ptsz
-#define cuMemAllocAsync              cuMemAllocAsync_ptsz
-#define cuMemFreeAsync               cuMemFreeAsync_ptsz
-#define cuMemAllocFromPoolAsync      cuMemAllocFromPoolAsync_ptsz
-#else
-#define cuMemcpyHtoD           cuMemcpyHtoD_v2
-#define cuMemcpyDtoH           cuMemcpyDtoH_v2
-#define cuMemcpyDtoD           cuMemcpyDtoD_v2
-#define cuMemcpyHtoDAsync      cuMemcpyHtoDAsync_v2
-#define cuMemcpyDtoHAsync      cuMemcpyDtoHAsync_v2
-#define cuMemcpyDtoDAsync      cuMemcpyDtoDAsync_v2
-#define cuMemcpy2D             cuMemcpy2D_v2
-#define cuMemcpy2DAsync        cuMemcpy2DAsync_v2
-#define cuMemsetD8             cuMemsetD8_v2
-#define cuMemsetD16            cuMemsetD16_v2
-#define cuMemsetD32            cuMemsetD32_v2
-#define cuMemsetD2D8           cuMemsetD2D8_v2
-#define cuMemPrefetchAsync     cuMemPrefetchAsync_v2
-#define cuStreamWriteValue32   cuStreamWriteValue32_v2
-#define cuStreamBeginCapture   cuStreamBeginCapture_v2
-#define cuStreamGetCaptureInfo cuStreamGetCaptureInfo_v3
-#endif
-#endif
+#include <cuda_memory.h>
+#include <cuda_names.h>
 
 #endif

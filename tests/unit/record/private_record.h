@@ -3,7 +3,7 @@
 #ifndef GPC_TESTS_UNIT_RECORD_PRIVATE_RECORD_H
 #define GPC_TESTS_UNIT_RECORD_PRIVATE_RECORD_H
 
-#include "record/record.h"
+#include "record/store.h"
 #include "unit.h"
 
 static struct gpc_record rec;

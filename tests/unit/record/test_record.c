@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/metamem.h"
+#include "record/store.h"
 #include "verify.h"
 
 static char directory[] = "/tmp/gpc-record-XXXXXX";

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "format/recording.h"
+#include "record/store.h"
 #include "runtime/ledger/observe.h"
 #include "runtime/process/state.h"
 #include "world.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <unistd.h>
 
+#include "record/store.h"
 #include "runtime/process/stacks.h"
 #include "runtime/process/state.h"
 #include "world.h"

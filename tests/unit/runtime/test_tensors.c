@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "record/store.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/process/enter.h"
 #include "runtime/process/state.h"

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hot stores of the recording: blocks, events, sites and peaks, without a lock and inline.
+ *
+ * Invariants  Those of record.h; a reader takes a slot only between two even, equal seq words.
+ * Threads     Any.  A block has one writer at a time, its pool's lock.
+ * Failure     On a closed recording nothing happens; what finds no room is counted.
+ */
+#ifndef GPC_RECORD_STORE_H
+#define GPC_RECORD_STORE_H
+
+#include "model/share.h"
+#include "record/record.h"
+
+/* A word of the mapping, whatever struct it belongs to. */
+typedef uint64_t gpc_word __attribute__((may_alias));
+typedef uint32_t gpc_half_word __attribute__((may_alias));
+
+/* Stores all of a slot but its first 4 bytes, which are its seq word; size is a multiple of 8. */
+static inline void gpc_record_store(void *slot, const void *value, size_t size)
+{
+	gpc_half_word *half = slot;
+	gpc_word *word = slot;
+	const gpc_half_word *new_half = value;
+	const gpc_word *new_word = value;
+	uint32_t odd = __atomic_load_n(half, __ATOMIC_RELAXED) | 1;
+
+	__atomic_store_n(half, odd, __ATOMIC_RELAXED);
+	__atomic_store_n(half + 1, new_half[1], __ATOMIC_RELEASE);
+	for (size_t i = 1; i < size / 8; i++)
+		__atomic_store_n(word + i, new_word[i], __ATOMIC_RELEASE);
+	__atomic_store_n(half, odd + 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * Stores slot `number` of BLOCKS; `block->seq` is ignored.  A live block beyond the table is
+ * counted.
+ *
+ * Word by word from the fields: a struct that the caller just filled then never lies in memory.
+ * Read back as words it would be, and each word would wait for the smaller stores that made it (10
+ * ns of a hit).
+ */
+static inline void gpc_record_block(
+	struct gpc_record *rec, uint32_t number, const struct gpucache_block *block)
+{
+	gpc_half_word *half;
+	gpc_word *word;
+	uint32_t odd;
+
+	if (__builtin_expect(number >= rec->n_blocks, 0)) {
+		if (rec->n_blocks && block->state == GPUCACHE_BLOCK_LIVE)
+			__atomic_fetch_add(&rec->header->dropped_blocks, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	half = (void *)&rec->blocks[number];
+	word = (void *)&rec->blocks[number];
+	odd = __atomic_load_n(half, __ATOMIC_RELAXED) | 1;
+	__atomic_store_n(half, odd, __ATOMIC_RELAXED);
+	__atomic_store_n(half + 1,
+		(uint32_t)block->state | (uint32_t)block->kind << 8 | (uint32_t)block->device << 16,
+		__ATOMIC_RELEASE);
+	__atomic_store_n(word + 1, block->address, __ATOMIC_RELEASE);
+	__atomic_store_n(word + 2, block->size, __ATOMIC_RELEASE);
+	__atomic_store_n(word + 3, block->requested, __ATOMIC_RELEASE);
+	__atomic_store_n(word + 4, block->time_ns, __ATOMIC_RELEASE);
+	__atomic_store_n(word + 5, block->stack | (uint64_t)block->thread << 32, __ATOMIC_RELEASE);
+	__atomic_store_n(
+		word + 6, block->segment | (uint64_t)block->context << 32, __ATOMIC_RELEASE);
+	__atomic_store_n(word + 7, block->tag | (uint64_t)block->flags << 32, __ATOMIC_RELEASE);
+	__atomic_store_n(half, odd + 1, __ATOMIC_RELEASE);
+	if (__builtin_expect(odd == 1, 0))
+		gpc_record_mark_page(rec, half); /* the slot's first use */
+}
+
+/* Adds to the ring; `event->seq` is ignored.  From the fields, as gpc_record_block. */
+static inline void gpc_record_event(struct gpc_record *rec, const struct gpucache_event *event)
+{
+	gpc_word *word;
+	uint64_t number;
+
+	if (__builtin_expect(!rec->events, 0))
+		return;
+	number = atomic_fetch_add_explicit(&rec->next_event, 1, memory_order_relaxed);
+	word = (void *)&rec->events[number & (rec->n_events - 1)];
+	/* The old seq must not cover new bytes: whoever dies here leaves a hole, not a mixture. */
+	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(word + 1, event->time_ns, __ATOMIC_RELEASE);
+	__atomic_store_n(word + 2, event->address, __ATOMIC_RELEASE);
+	__atomic_store_n(word + 3, event->size, __ATOMIC_RELEASE);
+	__atomic_store_n(word + 4, event->requested, __ATOMIC_RELEASE);
+	__atomic_store_n(word + 5, event->stack | (uint64_t)event->thread << 32, __ATOMIC_RELEASE);
+	__atomic_store_n(word + 6,
+		(uint64_t)event->kind | (uint64_t)event->alloc_kind << 8 |
+			(uint64_t)event->device << 16 | (uint64_t)event->context << 32,
+		__ATOMIC_RELEASE);
+	__atomic_store_n(word + 7, event->detail | (uint64_t)event->tag << 32, __ATOMIC_RELEASE);
+	__atomic_store_n(word, number + 1, __ATOMIC_RELEASE);
+	if (__builtin_expect(number % GPC_RECORD_PAGE_EVENTS == 0, 0))
+		gpc_record_mark_page(rec, word);
+}
+
+/* The end of the records of SITES in use: what lies below it is complete but for its totals. */
+static inline uint32_t gpc_record_site_end(const struct gpc_record *rec)
+{
+	return atomic_load_explicit(&rec->site_end, memory_order_acquire);
+}
+
+/* That pair came for the first time. */
+uint32_t gpc_record_take_site(struct gpc_record *rec, uint32_t device, uint32_t stack);
+
+#define GPC_RECORD_NO_SITE UINT32_MAX /* in site_of: there was no room */
+
+/* The record of that pair; NULL for stack 0, whose bytes are in COUNTERS only, and without room. */
+static inline struct gpucache_site *gpc_record_find_site(
+	struct gpc_record *rec, uint32_t device, uint32_t stack)
+{
+	uint32_t number;
+
+	if (stack == 0 || stack >= rec->n_sites || device >= rec->n_devices || !rec->site_of)
+		return NULL;
+	number = __atomic_load_n(
+		&rec->site_of[(size_t)device * rec->n_sites + stack], __ATOMIC_ACQUIRE);
+	if (__builtin_expect(number == 0, 0))
+		number = gpc_record_take_site(rec, device, stack);
+	return number == GPC_RECORD_NO_SITE ? NULL : &rec->sites[number];
+}
+
+/* Site `stack` took what `share` says of the device. */
+static inline void gpc_record_site_add(struct gpc_record *rec, uint32_t device, uint32_t stack,
+	struct gpc_share share, uint64_t now_ns)
+{
+	struct gpucache_site *site = gpc_record_find_site(rec, device, stack);
+	uint64_t live;
+	uint64_t peak;
+
+	if (!site)
+		return;
+	live = __atomic_add_fetch(&site->live_bytes, share.bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&site->live_blocks, share.blocks, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&site->total_bytes, share.bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&site->total_blocks, share.blocks, __ATOMIC_RELAXED);
+	peak = __atomic_load_n(&site->peak_bytes, __ATOMIC_RELAXED);
+	while (live > peak && !__atomic_compare_exchange_n(&site->peak_bytes, &peak, live, true,
+				      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	/* Two threads that come first at once differ by nanoseconds: either time will do. */
+	if (__atomic_load_n(&site->first_ns, __ATOMIC_RELAXED) == 0)
+		__atomic_store_n(&site->first_ns, now_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&site->last_ns, now_ns, __ATOMIC_RELAXED);
+}
+
+/* Site `stack` gave back what gpc_record_site_add took. */
+static inline void gpc_record_site_remove(
+	struct gpc_record *rec, uint32_t device, uint32_t stack, struct gpc_share share)
+{
+	struct gpucache_site *site = gpc_record_find_site(rec, device, stack);
+
+	if (!site)
+		return;
+	__atomic_fetch_sub(&site->live_bytes, share.bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&site->live_blocks, share.blocks, __ATOMIC_RELAXED);
+}
+
+/* Behind gpc_record_peak. */
+void gpc_record_peak_take(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
+	uint64_t requested, uint64_t live, uint64_t reserved);
+
+/* True where a device that holds this many live bytes is worth gpc_record_peak. */
+static inline bool gpc_record_is_peak(struct gpc_record *rec, uint32_t device, uint64_t live)
+{
+	return device < rec->n_devices &&
+	       live >= atomic_load_explicit(&rec->peak_next[device], memory_order_relaxed);
+}
+
+/* The most live bytes of a device so far, and 1 % or 64 MiB, whichever is less; 0: not known. */
+static inline uint64_t gpc_record_next_peak(struct gpc_record *rec, uint32_t device)
+{
+	return device < rec->n_devices
+		       ? atomic_load_explicit(&rec->peak_next[device], memory_order_relaxed)
+		       : 0;
+}
+
+/*
+ * Told the bytes of a device after each allocation; where `live` passes the last recorded peak by
+ * 1 % or 64 MiB, whichever is less, records who holds what.
+ */
+static inline void gpc_record_peak(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
+	uint64_t requested, uint64_t live, uint64_t reserved)
+{
+	if (__builtin_expect(gpc_record_is_peak(rec, device, live), 0))
+		gpc_record_peak_take(rec, device, now_ns, requested, live, reserved);
+}
+
+/* How many ranges found no room for their names, so far. */
+static inline void gpc_record_tags_dropped(struct gpc_record *rec, uint64_t n_tags)
+{
+	if (rec->header)
+		__atomic_store_n(&rec->header->dropped_tags, n_tags, __ATOMIC_RELAXED);
+}
+
+/* How many stacks found no room, and how many Python threads could not be read, so far. */
+static inline void gpc_record_stacks_dropped(
+	struct gpc_record *rec, uint64_t n_stacks, uint64_t n_python)
+{
+	if (!rec->header)
+		return;
+	__atomic_store_n(&rec->header->dropped_stacks, n_stacks, __ATOMIC_RELAXED);
+	__atomic_store_n(&rec->header->dropped_python, n_python, __ATOMIC_RELAXED);
+}
+
+#endif
