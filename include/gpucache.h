@@ -145,7 +145,7 @@ struct gpucache_stats {
 	uint64_t reserved_bytes;  /* taken from the driver by the cache */
 	uint64_t direct_bytes;    /* device memory given by the driver and not cached */
 	uint64_t limit_bytes;     /* as gpucache_set_limit; 0: none */
-	/* Peaks of the same; of several contexts the sum, which is then only a bound. */
+	/* Peaks since the start or gpucache_reset_peaks; of several contexts the sum, then only a bound. */
 	uint64_t peak_requested_bytes;
 	uint64_t peak_live_bytes;
 	uint64_t peak_reserved_bytes;
@@ -172,6 +172,52 @@ struct gpucache_stats {
  *     printf("%llu bytes live\n", (unsigned long long)stats.live_bytes);
  */
 GPUCACHE_API int gpucache_stats(int device, struct gpucache_stats *stats);
+
+/*
+ * The peaks of gpucache_stats start anew from what is held now.  The recording keeps those since the
+ * start.
+ *
+ * Example
+ *     ok(gpucache_reset_peaks(-1));
+ */
+GPUCACHE_API int gpucache_reset_peaks(int device);
+
+/* What is live of one part of a device's memory, as asked for.  Fields are only ever added. */
+struct gpucache_part_stats {
+	size_t size; /* set by the caller to sizeof(struct gpucache_part_stats); on return what was filled */
+	uint64_t live_bytes;
+	uint64_t n_blocks;
+};
+
+/*
+ * What gpucache_malloc_on, or PyTorch's pluggable allocator, gave for this stream; nothing for one whose
+ * order cannot be kept (gpucache_free_on).  Looks at every block while others wait: not for each step.
+ *
+ * GPUCACHE_ERROR_INVALID_VALUE: stats->size is below that of its first version.
+ *
+ * Example
+ *     struct gpucache_part_stats part;
+ *     part.size = sizeof part;
+ *     ok(gpucache_stream_stats(-1, stream, &part));
+ *     printf("%llu bytes of this stream\n", (unsigned long long)part.live_bytes);
+ */
+GPUCACHE_API int gpucache_stream_stats(
+	int device, struct CUstream_st *stream, struct gpucache_part_stats *stats);
+
+/*
+ * What was allocated inside a range with this name, at any depth, by the cache or the driver; see
+ * gpucache_tag_push.  Read from the recording, so GPUCACHE_ERROR_NOT_SUPPORTED without one; blocks
+ * beyond those that it has room for are not counted.  GPUCACHE_ERROR_INVALID_VALUE: as above, or name
+ * is NULL or "".
+ *
+ * Example
+ *     struct gpucache_part_stats part;
+ *     part.size = sizeof part;
+ *     ok(gpucache_tag_stats(-1, "forward", &part));
+ *     printf("%llu bytes of forward\n", (unsigned long long)part.live_bytes);
+ */
+GPUCACHE_API int gpucache_tag_stats(
+	int device, const char *name, struct gpucache_part_stats *stats);
 
 /*
  * Brings the recording up to date: asks the driver what is free on each device and adds a point to
@@ -236,7 +282,7 @@ GPUCACHE_API int gpucache_tag_push(const char *name);
 GPUCACHE_API int gpucache_tag_pop(void);
 
 /*
- * For torch.cuda.memory.CUDAPluggableAllocator("libgpucache.so", "gpucache_torch_malloc",
+ * For torch.cuda.memory.CUDAPluggableAllocator("libgpucache.so.0", "gpucache_torch_malloc",
  * "gpucache_torch_free"), and its optional functions.  As PyTorch calls them: size 0 gives NULL,
  * NULL is freed without a word.  A failure is torch.OutOfMemoryError where PyTorch called (or
  * RuntimeError, for another error of the driver), NULL for anybody else.  `device` is made current for

@@ -162,6 +162,34 @@ int gpucache_stats(int device, struct gpucache_stats *stats)
 	return (int)result;
 }
 
+int gpucache_reset_peaks(int device)
+{
+	CUresult result;
+
+	ENTERED(result, gpc_runtime_reset_peaks(device), why_not());
+	return (int)result;
+}
+
+int gpucache_stream_stats(int device, CUstream stream, struct gpucache_part_stats *stats)
+{
+	CUresult result;
+
+	if (!stats)
+		return CUDA_ERROR_INVALID_VALUE;
+	ENTERED(result, gpc_runtime_stream_stats(device, stream, stats), why_not());
+	return (int)result;
+}
+
+int gpucache_tag_stats(int device, const char *name, struct gpucache_part_stats *stats)
+{
+	CUresult result;
+
+	if (!stats)
+		return CUDA_ERROR_INVALID_VALUE;
+	ENTERED(result, gpc_runtime_tag_stats(device, name, stats), why_not());
+	return (int)result;
+}
+
 int gpucache_snapshot(char *ret_path, size_t size)
 {
 	CUresult result;

@@ -116,10 +116,14 @@ struct gpc_block {
 	bool is_arena;   /* LIVE: the program hands out pieces of it */
 	bool is_shared;  /* LIVE: streams that its free will not name use it */
 	uint8_t view;    /* LIVE: enum gpc_block_view */
-	struct {
-		struct gpc_block *left;
-		struct gpc_block *right;
-	} tree; /* FREE: within its bin; PENDING: within the order of a stream */
+	bool is_told;    /* LIVE: `stream` asked for it */
+	union {
+		struct {
+			struct gpc_block *left;
+			struct gpc_block *right;
+		} tree; /* FREE: within its bin; PENDING: within the order of a stream */
+		gpc_stream stream;
+	};
 	/* PENDING: within its fence.  Last, since a hit without streams never touches it. */
 	struct gpc_list link;
 };

@@ -56,6 +56,13 @@ struct gpc_pool_params {
 	bool is_fence_skipped; /* tests only: reuse without any fence, to show what it is for */
 };
 
+/* Peaks since the start or gpc_pool_reset_peaks; those of the counters are since the start, for policy and recording. */
+struct gpc_pool_peaks {
+	uint64_t requested_bytes;
+	uint64_t live_bytes;
+	uint64_t reserved_bytes;
+};
+
 struct gpc_pool {
 	/* Fixed after init. */
 	struct gpc_heap *heap;
@@ -79,6 +86,7 @@ struct gpc_pool {
 	/* of the recording; written under the lock, read by anybody */
 	struct gpucache_counters *counters;
 	struct gpucache_counters own_counters; /* used where nobody gives others */
+	struct gpc_pool_peaks recent;          /* the same */
 	bool is_forgotten;                     /* the context died */
 	/* The driver gave memory that the segment map has no place for, and will again. */
 	atomic_bool is_off_grid;
@@ -140,6 +148,15 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_cut(
 /* Once more from each of these, in this order. */
 GPC_MUST_CHECK enum gpc_status gpc_pool_retry(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
+
+/* What a program asks of one pool; pool_numbers.c. */
+
+/* The peaks of `recent` start anew from what is held now. */
+void gpc_pool_reset_peaks(struct gpc_pool *pool);
+
+/* Adds what is LIVE and was asked for by `stream` (> 0).  Looks at every block, under the lock. */
+void gpc_pool_count_stream(
+	struct gpc_pool *pool, gpc_stream stream, uint64_t *bytes, uint64_t *n_blocks);
 
 /*
  * Takes back memory that this pool gave; `request` says when and who (its size is not used).

@@ -215,9 +215,15 @@ gpc_devptr gpc_pool_give_locked(
 	block->is_arena = false;
 	block->is_shared = false;
 	block->view = GPC_VIEW_OPEN;
+	block->is_told = request->stream != 0;
+	if (block->is_told)
+		block->stream = request->stream;
 	gpc_counter_add_peak(&counters->live_bytes, &counters->peak_live_bytes, block->size);
 	gpc_counter_add_peak(
 		&counters->requested_bytes, &counters->peak_requested_bytes, request->size);
+	gpc_counter_raise(&pool->recent.live_bytes, gpc_counter_get(&counters->live_bytes));
+	gpc_counter_raise(
+		&pool->recent.requested_bytes, gpc_counter_get(&counters->requested_bytes));
 	gpc_counter_add(&counters->n_blocks, 1);
 	gpc_counter_add(&counters->n_malloc, 1);
 	pool->heap->observer.block_changed(pool->heap->observer.self, block, request->now_ns);

@@ -153,6 +153,7 @@ static void count_new_segment(struct gpc_pool *pool, uint64_t size, uint64_t now
 	struct gpucache_counters *counters = pool->counters;
 
 	gpc_counter_add_peak(&counters->reserved_bytes, &counters->peak_reserved_bytes, size);
+	gpc_counter_raise(&pool->recent.reserved_bytes, gpc_counter_get(&counters->reserved_bytes));
 	gpc_counter_add(&counters->n_driver_malloc, 1);
 	gpc_counter_add(&counters->n_segments, 1);
 	gpc_counter_set(&counters->last_driver_malloc_ns, now_ns);

@@ -198,12 +198,7 @@ CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size)
 	return malloc_in_order(ret_ptr, size, 0);
 }
 
-/*
- * The stream as the allocator's orders name it; 0: its order is not kept.  A per-thread default
- * stream has one handle for all threads; and where a program uses those at all, NULL may be meant
- * as one, too.  Each green context has a legacy stream of its own.
- */
-static gpc_stream order_of(CUstream stream)
+gpc_stream gpc_runtime_order_of(CUstream stream)
 {
 	if (stream == CU_STREAM_PER_THREAD)
 		return 0;
@@ -217,7 +212,7 @@ static gpc_stream order_of(CUstream stream)
 
 CUresult gpc_runtime_malloc_on(CUdeviceptr *ret_ptr, size_t size, CUstream stream)
 {
-	return malloc_in_order(ret_ptr, size, order_of(stream));
+	return malloc_in_order(ret_ptr, size, gpc_runtime_order_of(stream));
 }
 
 /*
@@ -318,12 +313,12 @@ CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_o
 
 	*ret_is_ours = is_default && !gpc_runtime.fns->cuCtxGetCurrent(&current) && !current;
 	return *ret_is_ours ? CUDA_ERROR_INVALID_CONTEXT
-			    : free_in_order(ptr, order_of(stream), true, ret_is_ours);
+			    : free_in_order(ptr, gpc_runtime_order_of(stream), true, ret_is_ours);
 }
 
 CUresult gpc_runtime_free_on(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours)
 {
-	return free_in_order(ptr, order_of(stream), true, ret_is_ours);
+	return free_in_order(ptr, gpc_runtime_order_of(stream), true, ret_is_ours);
 }
 
 CUresult gpc_runtime_record_use(CUdeviceptr ptr, bool *ret_is_ours)

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "driver/cuda_fns.h"
+#include "driver/driver.h"
 
 /* Plain device memory: cuMemAlloc, cuMemFree, cuMemFreeAsync, cuMemGetInfo. */
 CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size);
@@ -32,6 +33,13 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total);
 CUresult gpc_runtime_malloc_on(CUdeviceptr *ret_ptr, size_t size, CUstream stream);
 CUresult gpc_runtime_free_on(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours);
 CUresult gpc_runtime_record_use(CUdeviceptr ptr, bool *ret_is_ours);
+
+/*
+ * The stream as the allocator's orders name it; 0: its order is not kept.  A per-thread default
+ * stream has one handle for all threads; and where a program uses those at all, NULL may be meant
+ * as one, too.  Each green context has a legacy stream of its own.
+ */
+gpc_stream gpc_runtime_order_of(CUstream stream);
 
 /*
  * Who holds the device memory that starts here hands out pieces of it, which have holders of

@@ -71,6 +71,9 @@ uint32_t gpc_tags_string(struct gpc_tags *tags, const char *text);
 /* The name under an id, which may be anything; "" for one that was not given out. */
 const char *gpc_tags_name(const struct gpc_tags *tags, uint32_t id);
 
+/* The tag around it; 0: none. */
+uint32_t gpc_tags_parent(const struct gpc_tags *tags, uint32_t id);
+
 /* Behind the highest id; 0 where there was never a tag. */
 uint32_t gpc_tags_end(const struct gpc_tags *tags);
 

@@ -225,6 +225,71 @@ static void read_numbers(void)
 	CHECK(gpucache_stats(0, &stats) == GPUCACHE_ERROR_INVALID_VALUE);
 }
 
+static void start_peaks_anew(void)
+{
+	struct gpucache_stats before = look();
+	void *spike = NULL;
+
+	ok(gpucache_reset_peaks(-1));
+	CHECK(look().peak_live_bytes == before.live_bytes &&
+		look().peak_reserved_bytes == before.reserved_bytes);
+	ok(gpucache_malloc(&spike, BLOCK_BYTES));
+	ok(gpucache_free(spike));
+	CHECK(look().peak_live_bytes == before.live_bytes + BLOCK_BYTES);
+	CHECK(look().peak_requested_bytes == before.requested_bytes + BLOCK_BYTES);
+	CHECK(gpucache_reset_peaks(99) == GPUCACHE_ERROR_INVALID_DEVICE);
+}
+
+static void read_numbers_of_a_stream(void)
+{
+	void *mine = NULL;
+
+	ok(gpucache_malloc_on(&mine, BLOCK_BYTES, stream));
+	struct gpucache_part_stats part;
+	part.size = sizeof part;
+	ok(gpucache_stream_stats(-1, stream, &part));
+	printf("%llu bytes of this stream\n", (unsigned long long)part.live_bytes);
+	CHECK(part.live_bytes == BLOCK_BYTES && part.n_blocks == 1);
+	ok(gpucache_stream_stats(-1, other_stream, &part));
+	CHECK(part.live_bytes == 0 && part.n_blocks == 0);
+	ok(gpucache_free_on(mine, stream));
+	ok(gpucache_stream_stats(0, stream, &part));
+	CHECK(part.n_blocks == 0);
+	CHECK(gpucache_stream_stats(99, stream, &part) == GPUCACHE_ERROR_INVALID_DEVICE);
+	CHECK(gpucache_stream_stats(-1, stream, NULL) == GPUCACHE_ERROR_INVALID_VALUE);
+	part.size = 8;
+	CHECK(gpucache_stream_stats(-1, stream, &part) == GPUCACHE_ERROR_INVALID_VALUE);
+}
+
+static void read_numbers_of_a_range(void)
+{
+	void *outer = NULL;
+	void *inner = NULL;
+
+	ok(gpucache_tag_push("forward"));
+	ok(gpucache_malloc(&outer, BLOCK_BYTES));
+	ok(gpucache_tag_push("attention"));
+	ok(cudaMalloc(&inner, 2 * BLOCK_BYTES));
+	ok(gpucache_tag_pop());
+	ok(gpucache_tag_pop());
+	struct gpucache_part_stats part;
+	part.size = sizeof part;
+	ok(gpucache_tag_stats(-1, "forward", &part));
+	printf("%llu bytes of forward\n", (unsigned long long)part.live_bytes);
+	CHECK(part.live_bytes == 3 * BLOCK_BYTES && part.n_blocks == 2);
+	ok(gpucache_tag_stats(-1, "attention", &part));
+	CHECK(part.live_bytes == 2 * BLOCK_BYTES && part.n_blocks == 1);
+	ok(gpucache_tag_stats(-1, "backward", &part));
+	CHECK(part.n_blocks == 0);
+	ok(gpucache_free(outer));
+	ok(cudaFree(inner));
+	ok(gpucache_tag_stats(-1, "forward", &part));
+	CHECK(part.n_blocks == 0);
+	CHECK(gpucache_tag_stats(-1, "", &part) == GPUCACHE_ERROR_INVALID_VALUE);
+	CHECK(gpucache_tag_stats(-1, NULL, &part) == GPUCACHE_ERROR_INVALID_VALUE);
+	CHECK(gpucache_tag_stats(-1, "forward", NULL) == GPUCACHE_ERROR_INVALID_VALUE);
+}
+
 static void find_recording(void)
 {
 	char path[4096];
@@ -347,6 +412,9 @@ int main(int argc, char **argv)
 	reuse_a_handle();
 	give_back();
 	read_numbers();
+	start_peaks_anew();
+	read_numbers_of_a_stream();
+	read_numbers_of_a_range();
 	find_recording();
 	run_out_of_memory();
 	name_ranges();

@@ -8,9 +8,13 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "model/counters.h"
+#include "model/held.h"
 #include "runtime/context/contexts.h"
 #include "runtime/ledger/observe.h"
+#include "runtime/memory.h"
 #include "runtime/process/state.h"
+#include "runtime/process/tags.h"
+#include "stats/counters.h"
 
 /* Lock: runtime.lock. */
 static struct {
@@ -69,6 +73,92 @@ static_assert((2
 #undef STATS
 #undef NONE
 
+/* Of several contexts the sum, as those of the counters. */
+static struct gpc_pool_peaks recent_peaks(const struct gpc_device *device)
+{
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+	uint32_t n = gpc_device_pools(device, pools);
+	struct gpc_pool_peaks sum = { 0 };
+
+	for (uint32_t i = 0; i < n; i++) {
+		sum.requested_bytes += gpc_counter_get(&pools[i]->recent.requested_bytes);
+		sum.live_bytes += gpc_counter_get(&pools[i]->recent.live_bytes);
+		sum.reserved_bytes += gpc_counter_get(&pools[i]->recent.reserved_bytes);
+	}
+	return sum;
+}
+
+CUresult gpc_runtime_reset_peaks(int number)
+{
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+	CUresult error;
+	struct gpc_device *device = device_of(number, &error);
+	uint32_t n;
+
+	if (!device)
+		return error;
+	n = gpc_device_pools(device, pools);
+	for (uint32_t i = 0; i < n; i++)
+		gpc_pool_reset_peaks(pools[i]);
+	atomic_store(&device->is_peak_reset, true);
+	return CUDA_SUCCESS;
+}
+
+#define PART_MIN_SIZE sizeof(struct gpucache_part_stats)
+
+static void give_part(struct gpucache_part_stats *ret_stats, uint64_t bytes, uint64_t n_blocks)
+{
+	ret_stats->size = PART_MIN_SIZE;
+	ret_stats->live_bytes = bytes;
+	ret_stats->n_blocks = n_blocks;
+}
+
+CUresult gpc_runtime_stream_stats(
+	int number, CUstream stream, struct gpucache_part_stats *ret_stats)
+{
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+	gpc_stream order = gpc_runtime_order_of(stream);
+	CUresult error;
+	const struct gpc_device *device = device_of(number, &error);
+	uint64_t bytes = 0, n_blocks = 0;
+	uint32_t n;
+
+	if (!device)
+		return error;
+	if (ret_stats->size < PART_MIN_SIZE)
+		return CUDA_ERROR_INVALID_VALUE;
+	n = gpc_device_pools(device, pools);
+	for (uint32_t i = 0; i < n && order; i++)
+		gpc_pool_count_stream(pools[i], order, &bytes, &n_blocks);
+	give_part(ret_stats, bytes, n_blocks);
+	return CUDA_SUCCESS;
+}
+
+CUresult gpc_runtime_tag_stats(int number, const char *name, struct gpucache_part_stats *ret_stats)
+{
+	const struct gpc_record *rec = &gpc_runtime.record;
+	CUresult error;
+	const struct gpc_device *device = device_of(number, &error);
+	uint64_t bytes = 0, n_blocks = 0;
+	struct gpucache_block block;
+
+	if (!device)
+		return error;
+	if (ret_stats->size < PART_MIN_SIZE || !name || !*name)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (rec->n_blocks == 0)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	for (uint32_t i = 0; i < rec->n_blocks; i++) {
+		if (!gpc_held_read(&rec->blocks[i], device->ordinal, &block) ||
+			!gpc_runtime_is_tagged(block.tag, name))
+			continue;
+		bytes += block.requested;
+		n_blocks++;
+	}
+	give_part(ret_stats, bytes, n_blocks);
+	return CUDA_SUCCESS;
+}
+
 /* Size of the first version: what a caller has at least. */
 #define STATS_MIN_SIZE (offsetof(struct gpucache_stats, n_rescued) + sizeof(uint64_t))
 
@@ -114,6 +204,13 @@ CUresult gpc_runtime_stats(int number, struct gpucache_stats *ret_stats)
 #undef STATS
 #undef NONE
 	};
+	if (atomic_load(&device->is_peak_reset)) {
+		struct gpc_pool_peaks peaks = recent_peaks(device);
+
+		stats.peak_requested_bytes = peaks.requested_bytes;
+		stats.peak_live_bytes = peaks.live_bytes;
+		stats.peak_reserved_bytes = peaks.reserved_bytes;
+	}
 	memcpy(ret_stats, &stats, size);
 	return CUDA_SUCCESS;
 }

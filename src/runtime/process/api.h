@@ -19,6 +19,10 @@ struct gpc_device;
 /* What the C API asks besides (gpucache.h).  A device of -1 is that of the current context. */
 CUresult gpc_runtime_trim(int device, size_t bytes, size_t *ret_bytes);
 CUresult gpc_runtime_stats(int device, struct gpucache_stats *ret_stats);
+CUresult gpc_runtime_reset_peaks(int device);
+CUresult gpc_runtime_stream_stats(
+	int device, CUstream stream, struct gpucache_part_stats *ret_stats);
+CUresult gpc_runtime_tag_stats(int device, const char *name, struct gpucache_part_stats *ret_stats);
 CUresult gpc_runtime_snapshot(char *ret_path, size_t size);
 CUresult gpc_runtime_set_limit(int device, uint64_t bytes);
 CUresult gpc_runtime_set_fraction(int device, double fraction);

@@ -48,6 +48,7 @@ struct gpc_device {
 	_Atomic uint64_t next_look_ns;
 	_Atomic uint64_t next_history_ns;
 	struct gpc_growth growth;
+	_Atomic bool is_peak_reset; /* gpucache_stats has the peaks since then */
 	CUcontext primary;
 	struct gpc_lock primary_lock; /* see gpc_runtime_primary_begin */
 	/* The last failure that nobody recovered from yet; see rescue.c. */

@@ -64,6 +64,14 @@ const char *gpc_runtime_tag_name(uint32_t id)
 	return gpc_tags_name(&tags, id);
 }
 
+bool gpc_runtime_is_tagged(uint32_t tag, const char *name)
+{
+	for (; tag; tag = gpc_tags_parent(&tags, tag))
+		if (strcmp(gpc_tags_name(&tags, tag), name) == 0)
+			return true;
+	return false;
+}
+
 bool gpc_runtime_wants_tags(void)
 {
 	return !gpc_config_is_off();

@@ -395,6 +395,62 @@ static void any_thread_may_call_anything_at_any_time(void **state)
 	world_run(NULL, "record:off", many_threads);
 }
 
+static void resets_peaks(void)
+{
+	struct gpucache_stats stats = { .size = sizeof stats };
+	CUdeviceptr ptr;
+	bool is_ours;
+
+	world_start();
+	CHECK(!world_malloc(&ptr, 8 * MIB));
+	CHECK(world_enter());
+	CHECK(!gpc_runtime_free(ptr, &is_ours) && is_ours);
+	CHECK(!gpc_runtime_stats(0, &stats) && stats.peak_live_bytes == 8 * MIB);
+	CHECK(!gpc_runtime_reset_peaks(0));
+	CHECK(!gpc_runtime_stats(0, &stats) && stats.peak_live_bytes == 0);
+	CHECK(stats.peak_requested_bytes == 0 && stats.peak_reserved_bytes == stats.reserved_bytes);
+	/* Policy and recording keep theirs. */
+	CHECK(COUNTER(peak_live_bytes) == 8 * MIB);
+	CHECK(gpc_runtime_reset_peaks(1) == CUDA_ERROR_INVALID_DEVICE);
+	gpc_runtime_leave();
+}
+
+static void peaks_start_anew_for_the_program_only(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", resets_peaks);
+}
+
+static void counts_parts(void)
+{
+	struct gpucache_part_stats part = { .size = sizeof part };
+	CUstream stream;
+	CUdeviceptr ptr;
+
+	world_start();
+	stream = world_stream();
+	ptr = malloc_on(4 * MIB, stream);
+	CHECK(world_enter());
+	CHECK(!gpc_runtime_stream_stats(-1, stream, &part));
+	CHECK(part.live_bytes == 4 * MIB && part.n_blocks == 1 && part.size == sizeof part);
+	/* Whose order is not kept. */
+	CHECK(!gpc_runtime_stream_stats(-1, CU_STREAM_PER_THREAD, &part) && part.n_blocks == 0);
+	CHECK(gpc_runtime_stream_stats(7, stream, &part) == CUDA_ERROR_INVALID_DEVICE);
+	/* Without a recording nobody knows the tags. */
+	CHECK(gpc_runtime_tag_stats(-1, "forward", &part) == CUDA_ERROR_NOT_SUPPORTED);
+	CHECK(gpc_runtime_tag_stats(7, "forward", &part) == CUDA_ERROR_INVALID_DEVICE);
+	part.size = 0;
+	CHECK(gpc_runtime_stream_stats(-1, stream, &part) == CUDA_ERROR_INVALID_VALUE);
+	gpc_runtime_leave();
+	free_on(ptr, stream);
+}
+
+static void a_stream_has_numbers_of_its_own(void **state)
+{
+	(void)state;
+	world_run(NULL, "record:off", counts_parts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -405,6 +461,8 @@ int main(void)
 		cmocka_unit_test(the_host_wait_of_cudaFree_is_not_made_where_a_stream_is_named),
 		cmocka_unit_test(idle_memory_of_a_device_goes_back),
 		cmocka_unit_test(the_numbers_are_those_of_the_device),
+		cmocka_unit_test(peaks_start_anew_for_the_program_only),
+		cmocka_unit_test(a_stream_has_numbers_of_its_own),
 		cmocka_unit_test(a_snapshot_looks_at_the_device),
 		cmocka_unit_test(a_limit_can_be_set_while_the_program_runs),
 		cmocka_unit_test(the_handler_is_asked_before_the_program_is_told_and_may_call_us),

@@ -81,6 +81,7 @@ static void a_path_of_names_has_one_id_and_one_record(void **state)
 			first = place.tag;
 		assert_int_equal(place.tag, first);
 		assert_string_equal(label(place.tag), "outer/inner");
+		assert_string_equal(label(gpc_tags_parent(&tags, place.tag)), "outer");
 		assert_int_equal(pop(GPC_TAG_OF_API), 1);
 		assert_string_equal(label(place.tag), "outer");
 		assert_int_equal(pop(GPC_TAG_OF_API), 0);
@@ -321,6 +322,7 @@ static void without_memory_there_are_no_labels_and_ends_still_match(void **state
 	assert_int_equal(gpc_tags_domain(&tags, "d"), 0);
 	assert_int_equal(gpc_tags_string(&tags, "s"), 0);
 	assert_string_equal(gpc_tags_name(&tags, 1), "");
+	assert_int_equal(gpc_tags_parent(&tags, 1), 0);
 	gpc_metamem_fail_at(0);
 	/* Inside ranges without a tag there are none, or their ends would be taken for each other. */
 	push(GPC_TAG_OF_API, "c");

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a program asks of one pool while it runs.
+ *
+ * Peaks: the counters' own are policy's and the recording's, and never fall; `recent` is raised beside them and may
+ * start anew.  Streams: no sum is kept, for a hit would pay for it; who asks pays, by a walk over the blocks.
+ */
+#include "alloc/pool.h"
+#include "stats/counters.h"
+
+void gpc_pool_reset_peaks(struct gpc_pool *pool)
+{
+	gpc_lock_take(&pool->lock);
+	gpc_counter_set(
+		&pool->recent.requested_bytes, gpc_counter_get(&pool->counters->requested_bytes));
+	gpc_counter_set(&pool->recent.live_bytes, gpc_counter_get(&pool->counters->live_bytes));
+	gpc_counter_set(
+		&pool->recent.reserved_bytes, gpc_counter_get(&pool->counters->reserved_bytes));
+	gpc_lock_release(&pool->lock);
+}
+
+void gpc_pool_count_stream(
+	struct gpc_pool *pool, gpc_stream stream, uint64_t *bytes, uint64_t *n_blocks)
+{
+	gpc_lock_take(&pool->lock);
+	gpc_list_each (at, &pool->segments) {
+		const struct gpc_segment *segment = gpc_list_entry(at, struct gpc_segment, link);
+
+		for (const struct gpc_block *block = segment->first; block; block = block->next) {
+			if (block->state != GPC_BLOCK_LIVE || !block->is_told ||
+				block->stream != stream)
+				continue;
+			*bytes += block->requested;
+			++*n_blocks;
+		}
+	}
+	gpc_lock_release(&pool->lock);
+}
