@@ -37,12 +37,15 @@ say        = $(if $(V)$(QUIET),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 # missing; what a developer types installs them, as root.
 GOALS        := $(or $(MAKECMDGOALS),all)
 NEEDS_BUILD  := all install gpu
+NEEDS_DEB    := deb
+NEEDS_WHEEL  := wheel
 NEEDS_DEMO   := demo
 NEEDS_TESTS  := bench check-doors check-kill fuzz prove-reuse tests
-NEEDS_CHECK  := check check-long check-clients lint mutants
+NEEDS_CHECK  := check check-long soak check-clients lint mutants
 wanted        = $(if $(filter $(1),$(GOALS)),$(2))
 SETUP        := $(firstword $(call wanted,$(NEEDS_CHECK),check) $(call wanted,$(NEEDS_TESTS),tests) \
-                  $(call wanted,$(NEEDS_DEMO),build) $(call wanted,$(NEEDS_BUILD),name))
+                  $(call wanted,$(NEEDS_DEMO),build) $(call wanted,$(NEEDS_DEB),deb) \
+                  $(call wanted,$(NEEDS_WHEEL),wheel) $(call wanted,$(NEEDS_BUILD),name))
 
 ifeq ($(MAKELEVEL)$(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),0)
 ifneq ($(SETUP),)
@@ -121,7 +124,10 @@ BENCH_SRCS   := $(sort $(wildcard tests/bench/bench_*.c))
 FORMATTED    := $(sort $(wildcard include/*.h $(addsuffix /*.[ch],$(wildcard src/* src/runtime/* preload preload/* tools/* tests/* tests/*/*))))
 HEADERS      := $(sort $(filter-out src/base/banned.h src/simcuda/%,$(wildcard include/*.h src/*/*.h src/runtime/*/*.h preload/*.h tools/*/*.h)))
 
+VERSION    := $(shell sed -n 's/^\#define GPUCACHE_VERSION "\(.*\)"/\1/p' include/gpucache_version.h)
+SONAME     := libgpucache.so.$(firstword $(subst ., ,$(VERSION)))
 LIB_SO     := $(B)/libgpucache.so
+LIB_LINK   := $(B)/$(SONAME)
 LIB_A      := $(B)/libgpucache.a
 AUDIT_SO   := $(B)/libgpucache-audit.so
 CORE_LIB   := $(B)/libcore.a
@@ -133,7 +139,7 @@ REPORT_LIB := $(B)/libreport.a
 REPORT     := $(B)/gpumem-report
 REPLAY     := $(B)/gpumem-replay
 RUN        := $(B)/gpucache-run
-PRODUCTS   := $(LIB_SO) $(LIB_A) $(AUDIT_SO) $(REPORT) $(REPLAY) $(RUN)
+PRODUCTS   := $(LIB_SO) $(LIB_LINK) $(LIB_A) $(AUDIT_SO) $(REPORT) $(REPLAY) $(RUN)
 LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs stacks)
 DEMO_LINKS := $(addprefix build/,$(notdir $(LIB_SO) $(REPORT) $(RUN)) simcuda programs)
 
@@ -145,7 +151,7 @@ ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SR
 
 ##### Public targets #####
 
-.PHONY: all demo gpu check check-long check-clients check-kill check-doors fuzz prove-reuse soak mutants lint bench install uninstall clean help FORCE
+.PHONY: all demo gpu check check-long check-clients check-kill check-doors fuzz prove-reuse soak mutants lint bench install uninstall deb wheel clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build what it takes, and show the main job
@@ -230,7 +236,11 @@ $(B)/%.a:
 $(LIB_SO): $(call obj,$(PRELOAD_SRCS) $(RUNTIME_SRCS)) $(CORE_LIB) preload/preload.map
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(CORE_LIB) $(ALL_LDFLAGS) $(LDFLAGS.library) \
-		-Wl,--version-script=preload/preload.map -Wl,-soname,libgpucache.so -lpthread -ldl
+		-Wl,--version-script=preload/preload.map -Wl,-soname,$(SONAME) -lpthread -ldl
+
+# What a program that was linked asks for.
+$(LIB_LINK): $(LIB_SO)
+	$(Q)ln -sfn $(<F) $@
 
 # Loaded before the program, into a namespace of its own: no sanitizer there.
 $(call obj,$(AUDIT_SRCS)): ALL_CFLAGS += $(if $(SANITIZE),-fno-sanitize=all)
@@ -280,29 +290,10 @@ lint: $(LIB_SO) $(SIMCUDA)                 ## formatting, layers, sizes, exports
 
 ##### Installing #####
 
-PREFIX     ?= /usr/local
-libdir     ?= $(PREFIX)/lib
-bindir     ?= $(PREFIX)/bin
-includedir ?= $(PREFIX)/include
-INSTALL    ?= install
-
-install: $(PRODUCTS) $(SIMCUDA)                       ## into PREFIX (default /usr/local), below DESTDIR
-	$(INSTALL) -d $(DESTDIR)$(libdir) $(DESTDIR)$(bindir) $(DESTDIR)$(includedir)
-	$(INSTALL) -m 755 $(LIB_SO) $(AUDIT_SO) $(DESTDIR)$(libdir)
-	$(INSTALL) -m 644 $(LIB_A) $(DESTDIR)$(libdir)
-	$(INSTALL) -m 755 $(REPORT) $(REPLAY) $(RUN) $(DESTDIR)$(bindir)
-	$(INSTALL) -m 644 include/gpucache.h include/gpucache_format.h include/gpucache_kinds.h include/gpucache_version.h $(DESTDIR)$(includedir)
-	$(INSTALL) -d $(DESTDIR)$(libdir)/gpucache/simcuda
-	cp -P $(SIMCUDA) $(DESTDIR)$(libdir)/gpucache/simcuda
-
-uninstall:                                 ## remove what install put there
-	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(LIB_SO) $(AUDIT_SO) $(LIB_A)))
-	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(notdir $(REPORT) $(REPLAY) $(RUN)))
-	rm -f $(DESTDIR)$(includedir)/gpucache.h $(DESTDIR)$(includedir)/gpucache_format.h $(DESTDIR)$(includedir)/gpucache_kinds.h $(DESTDIR)$(includedir)/gpucache_version.h
-	rm -rf $(DESTDIR)$(libdir)/gpucache
+include tools/package/rules.mk
 
 clean:                                     ## remove every build
 	$(Q)rm -rf build
 
 help:                                      ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile tools/package/rules.mk

@@ -140,6 +140,7 @@ check() { # VARIANT
 	run_script replay tests/bench/test_replay.sh build
 	run_script scenes tests/scenes/run.py build --n 39
 	run_script docs tests/docs/run.py build
+	run_script package tests/package/run.py
 	run_script lints make --no-print-directory -s lint
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh name|build|tests|check: see that what the build (name, build), programs of the tests too (tests), or all of
+# setup.sh name|build|deb|wheel|tests|check: see that what the build (name, build), programs of the tests too (tests), or all of
 # the tests and lints (check) need is installed.
 #
 # Looks for the files themselves, so it takes no time where all is there.  What is missing is
@@ -10,9 +10,9 @@ set -eu
 
 mode=${1:-build}
 case $mode in
-name | build | tests | check) ;;
+name | build | deb | wheel | tests | check) ;;
 *)
-	echo "usage: setup.sh name|build|tests|check" >&2
+	echo "usage: setup.sh name|build|deb|wheel|tests|check" >&2
 	exit 2
 	;;
 esac
@@ -47,6 +47,14 @@ need_header zlib.h zlib1g-dev
 need_header ncurses.h libncurses-dev
 # Loaded when a program runs, not linked: the build itself would not miss it.
 need_library libunwind.so.8 libunwind8
+if [ "$mode" = deb ]; then
+	need_command dpkg-shlibdeps dpkg-dev
+	need_command strip binutils
+fi
+if [ "$mode" = wheel ]; then
+	need_command python3 python3
+	need_command strip binutils
+fi
 if [ "$mode" = tests ] || [ "$mode" = check ]; then
 	need_header cmocka.h libcmocka-dev
 	need_command python3 python3

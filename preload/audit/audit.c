@@ -28,7 +28,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 #define DRIVER_NAME "libcuda.so" /* and .1, and the driver's own number */
-#define OWN_NAME    "libgpucache.so"
+#define OWN_NAME    "libgpucache.so" /* and .0, by which linked programs ask for it */
 
 enum role {
 	ROLE_STRANGER, /* in another namespace */
@@ -126,7 +126,7 @@ unsigned int la_objopen(struct link_map *map, Lmid_t lmid, uintptr_t *cookie)
 		*cookie = ROLE_STRANGER;
 		return 0;
 	}
-	if (strcmp(name, OWN_NAME) == 0) {
+	if (strncmp(name, OWN_NAME, strlen(OWN_NAME)) == 0) {
 		*cookie = ROLE_OURS;
 		if (!ours.base)
 			find_symbols(map);

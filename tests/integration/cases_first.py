@@ -38,8 +38,10 @@ def case_the_setup_names_what_is_missing_and_installs_nothing_unasked(world):
 
 def case_each_public_target_says_what_it_needs(_world):
     """A target of `make help` that builds is in one of the NEEDS_ lists."""
-    with open(os.path.join(TOP, "Makefile")) as file:
-        text = file.read()
+    text = ""
+    for name in ("Makefile", "tools/package/rules.mk"):
+        with open(os.path.join(TOP, name)) as file:
+            text += file.read()
     public = set(re.findall(r"^([a-z-]+):.*## ", text, re.M)) - {"help", "clean", "uninstall"}
     listed = set(" ".join(re.findall(r"^NEEDS_[A-Z]+ *:= (.*)$", text, re.M)).split())
     expect_equal("the targets that no list names", sorted(public - listed), [])

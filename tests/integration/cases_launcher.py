@@ -3,7 +3,7 @@
 import os
 import shutil
 
-from harness import TOP, expect, expect_equal
+from harness import Skip, TOP, expect, expect_equal
 
 LAUNCHER = os.path.join(TOP, "tools", "gpucache-run")
 
@@ -128,3 +128,33 @@ def case_the_launchers_help_opens_with_examples(world):
     result = launch(world, "--help")
     expect_equal("the run", (result.status, result.err), (0, ""))
     expect(result.out.index("Examples:") < result.out.index("Usage:"), "the examples come late")
+
+
+def case_the_launcher_makes_relative_preloads_absolute_and_loads_us_once(world):
+    os.mkdir(os.path.join(world.folder, "other"))
+    harmless = os.path.join(world.build, "simcuda", "libgpusim-audit.so")
+    shutil.copy(harmless, os.path.join(world.folder, "other", "libgpucache.so"))
+    shutil.copy(harmless, os.path.join(world.folder, "harmless.so"))
+    ours = os.path.join(world.folder, "installed", "lib", "libgpucache.so")
+    result = launch(world, "--sim", "1GiB", "/usr/bin/env", LD_PRELOAD=f"./harmless.so {ours}")
+    preload = next(line for line in result.out.splitlines() if line.startswith("LD_PRELOAD="))
+    expect_equal("LD_PRELOAD", preload, f"LD_PRELOAD={ours}:{world.folder}/./harmless.so")
+    expect_equal("what is said", result.err, "")
+    result = launch(world, "--sim", "1GiB", "/usr/bin/env", LD_PRELOAD="other/libgpucache.so")
+    expect("names another gpucache, other/libgpucache.so; it is left out" in result.err, result.err)
+    expect(f"LD_PRELOAD={ours}\n" in result.out, result.out)
+    result = launch(world, "/usr/bin/env", LD_PRELOAD="gone/x.so")
+    expect_equal("the exit status", result.status, 2)
+    expect("names gone/x.so, which is not in this folder" in result.err, result.err)
+
+
+def case_the_launcher_tells_where_there_is_no_gpu(world):
+    if any(os.path.exists(path) for path in ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/nvhost-gpu")):
+        raise Skip("there is a GPU")
+    expect("--sim 16GiB" in launch(world, "/bin/true").err, "nothing is said")
+    for words, extra in ((("--sim", "1GiB"), {}), (("--off",), {}), ((), {"GPUSIM": "memory:1GiB"})):
+        expect_equal("what is said", launch(world, *words, "/bin/true", **extra).err, "")
+
+
+def case_the_launcher_and_the_report_are_of_one_version(world):
+    expect_equal("the version", launch(world, "-V").out.split()[1], world.report("-V").out.split()[1])

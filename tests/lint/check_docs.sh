@@ -9,6 +9,7 @@
 #   3 each file that a link names is there
 #   4 the README has at most 200 lines, and its times ("1.03 times") are those of docs/PERFORMANCE.md
 set -eu
+here=$(dirname "$(readlink -f "$0")")
 table=''
 if [ "${1:-}" = --table ]; then
 	table=$2
@@ -17,28 +18,7 @@ fi
 cd "${1:-$(dirname "$0")/../..}"
 
 options_table() {
-	echo '| option | type | default | what it does |'
-	echo '| --- | --- | --- | --- |'
-	awk '/^OPTION\(/ {
-		row = $0
-		sub(/^OPTION\([ \t]*/, "", row)
-		name = row; sub(/[ \t]*,.*/, "", name)
-		sub(/^[^,]*,[ \t]*/, "", row)
-		type = row; sub(/[ \t]*,.*/, "", type)
-		# The strings of a row: the default, the choices where there are any, the help.
-		n = 0
-		while (match(row, /"[^"]*"/)) {
-			text[++n] = substr(row, RSTART + 1, RLENGTH - 2)
-			row = substr(row, RSTART + RLENGTH)
-		}
-		kind = tolower(type)
-		if (type == "ENUM") {
-			kind = text[2]
-			gsub(/\|/, ", ", kind)
-		}
-		value = text[1] == "" ? "" : "`" text[1] "`"
-		print "| `" name "` | " kind " | " value " | " text[n] " |"
-	}' src/config/options.def
+	awk -f "$here/../../tools/package/options.awk" src/config/options.def
 }
 
 verdicts_table() {
@@ -87,12 +67,13 @@ known_command() { # WORD NEXT_WORD
 		grep -qE "^([a-z-]+ )*$2( [a-z-]+)*:" $makefiles
 		;;
 	git | cd | sudo | apt | python | python3 | pip | ls | cat | echo | pkg-config | gcc | g++ | cmake | man | export | docker) return 0 ;;
-	./* | YOUR_PROGRAM | train | nvcc) return 0 ;;
-	*) [ -e "tools/$(basename "$1")" ] ;;
+	./* | YOUR_PROGRAM | train | nvcc | torchrun) return 0 ;;
+	*) [ -e "tools/$(basename -- "$1")" ] ;;
 	esac
 }
 
-for file in README.md docs/*.md; do
+for file in README.md docs/*.md examples/*.md; do
+	[ -e "$file" ] || continue
 	awk '/^```/ { inside = !inside; next } inside && /^\$ / { print substr($0, 3) }' "$file" >"$dir/commands"
 	while read -r line; do
 		# Words of the form NAME=value before the command are its environment.

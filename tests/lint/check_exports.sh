@@ -22,7 +22,7 @@ trap 'rm -rf "$dir"' EXIT
 	torch=$(dirname "$symbols")/hooks_torch.c
 	[ ! -e "$torch" ] || sed -nE 's/^#define [A-Z_0-9]+ +"(_ZN3c10[A-Za-z0-9_]+)".*/\1/p' "$torch"
 } | sort -u >"$dir/declared"
-nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $NF); print $NF }' |
+nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $NF); print $NF }' |
 	grep -vE '^(_init|_fini|_edata|_end|__bss_start)$' | sort -u >"$dir/exported"
 
 status=0

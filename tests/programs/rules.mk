@@ -63,9 +63,9 @@ API_PROGRAMS := $(if $(SANITIZE),,$(addprefix $(B)/programs/,api api_static $(if
 API_FLAGS    := -D_GNU_SOURCE -g -O1 -Wall -Wextra -Wpedantic -Werror -Iinclude -isystem src/simcuda/include
 PROGRAMS     += $(API_PROGRAMS)
 
-$(B)/programs/api: $(LIB_SO) | $(SIMCUDA)
+$(B)/programs/api: $(LIB_SO) | $(SIMCUDA) $(LIB_LINK)
 $(B)/programs/api_static: $(LIB_A) | $(SIMCUDA)
-$(B)/programs/api_cxx: $(LIB_SO) | $(SIMCUDA)
+$(B)/programs/api_cxx: $(LIB_SO) | $(SIMCUDA) $(LIB_LINK)
 $(B)/programs/api_cxx: API_COMPILER = $(CXX) -x c++ -std=c++11
 $(API_PROGRAMS): API_COMPILER ?= $(CC) -std=c99
 $(API_PROGRAMS): tests/programs/api.c include/gpucache.h

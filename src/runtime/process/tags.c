@@ -5,6 +5,8 @@
  */
 #include "runtime/process/tags.h"
 
+#include <string.h>
+
 #include "base/thread.h"
 #include "record/store.h"
 #include "runtime/process/state.h"

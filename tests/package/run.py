@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""run.py: what `make install`, `make deb` and `make wheel` bring, used from a folder of its own; and examples/.
+
+One line a case: "ok", "FAIL" or "skip" and why; the last line counts them.  GPUCACHE_TEST_TORCH names a Python with PyTorch, for
+the examples that need one.
+"""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(TOP, "build")
+TOOLS = ("gpumem-report", "gpumem-replay", "gpucache-run")
+
+
+class Skip(Exception):
+    pass
+
+
+def call(command, cwd, status=0, **extra):
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("GPUCACHE", "GPUSIM", "LD_", "MAKE", "MFLAGS"))}
+    env.update(extra)
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, errors="replace", timeout=300, check=False,
+                          stdin=subprocess.DEVNULL)
+    assert done.returncode == status, f"{' '.join(command)}: status {done.returncode}: {(done.stdout + done.stderr)[-800:]}"
+    return done.stdout + done.stderr
+
+
+class World:
+    """An installation below `prefix`, and an empty folder to stand in."""
+
+    def __init__(self, folder):
+        self.folder = os.path.join(folder, "elsewhere")
+        self.prefix = os.path.join(folder, "usr")
+        os.makedirs(self.folder)
+        call(["make", "QUIET=1", "install", f"PREFIX={self.prefix}"], TOP)
+
+    def pkg_config(self, *arguments):
+        if not shutil.which("pkg-config"):
+            raise Skip("there is no pkg-config")
+        return call(["pkg-config", *arguments, "gpucache"], self.folder,
+                    PKG_CONFIG_PATH=os.path.join(self.prefix, "lib", "pkgconfig")).split()
+
+    def simulated(self):
+        """What stands for CUDA's headers and runtime library."""
+        return [f"-I{TOP}/src/simcuda/include", f"-L{self.prefix}/lib/gpucache/simcuda", "-Wl,--allow-shlib-undefined",
+                "-l:libcudart.so.13"]
+
+    def run(self, command, **extra):
+        """On the simulated GPU of the installation."""
+        return call(command, self.folder, LD_LIBRARY_PATH=f"{self.prefix}/lib:{self.prefix}/lib/gpucache/simcuda", GPUSIM="memory:4GiB,context:0",
+                    GPUCACHE_OUTPUT=f"{self.folder}/%e-%p.gpucache", **extra)
+
+
+def case_each_example_is_compiled_by_pkg_config_and_runs(world):
+    said = {"stream.c": "100 allocations, 1 of the driver", "oom_handler.c": "the cache is gone", "tags.c": "forward holds 67108864 bytes",
+            "snapshot.c": "held at most 167772160", "buffer.cc": "CUDA_ERROR_OUT_OF_MEMORY"}
+    found = {os.path.basename(path) for path in glob.glob(os.path.join(TOP, "examples", "*.c*")) if os.path.isfile(path)}
+    assert found == set(said), f"examples/ has {sorted(found)}"
+    for name, text in said.items():
+        compiler = ["gcc", "-std=c11"] if name.endswith(".c") else ["g++", "-std=c++17"]
+        if not shutil.which(compiler[0]):
+            raise Skip(f"there is no {compiler[0]}")
+        call([*compiler, "-Wall", "-Wextra", "-Werror", f"{TOP}/examples/{name}", *world.pkg_config("--cflags", "--libs"),
+              *world.simulated(), "-o", "example"], world.folder)
+        out = world.run(["./example"])
+        assert text in out, f"{name}: {out}"
+
+
+def case_the_example_of_cmake_is_built_and_runs(world):
+    if not shutil.which("cmake"):
+        raise Skip("there is no cmake")
+    call(["cmake", "-S", f"{TOP}/examples/cmake", "-B", "cmake", f"-DCMAKE_PREFIX_PATH={world.prefix}",
+          f"-DCUDART_INCLUDE={TOP}/src/simcuda/include",
+          f"-DCUDART_LIBRARY={world.prefix}/lib/gpucache/simcuda/libcudart.so.13", "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--allow-shlib-undefined"],
+         world.folder)
+    call(["cmake", "--build", "cmake"], world.folder)
+    assert "1 of the driver" in world.run(["cmake/stream"])
+
+
+def case_the_preload_variable_is_the_library(world):
+    preload, = world.pkg_config("--variable=preload")
+    out = call([f"{world.prefix}/bin/gpucache-run", "--sim", "1GiB", "env"], world.folder)
+    assert f"LD_PRELOAD={preload}" in out.splitlines(), out
+    assert os.path.realpath(preload).endswith(".so.0.1.0")
+
+
+def case_the_library_and_its_functions_have_versions(world):
+    library = f"{world.prefix}/lib/libgpucache.so"
+    out = call(["readelf", "-dW", library], world.folder)
+    assert "soname: [libgpucache.so.0]" in out, out
+    out = call(["readelf", "--dyn-syms", "-W", library], world.folder)
+    assert re.search(r"gpucache_malloc@@GPUCACHE_0\.1\b", out)
+    assert re.search(r" cuMemAlloc_v2$", out, re.M) and re.search(r" dlsym$", out, re.M), "a hook has a version: it would be passed by"
+
+
+def case_manual_pages_and_completions_say_what_help_says(world):
+    for tool in TOOLS:
+        help_text = call([f"{world.prefix}/bin/{tool}", "--help"], world.folder)
+        with open(f"{world.prefix}/share/man/man1/{tool}.1") as file:
+            page = file.read().replace("\\-", "-")
+        options = set(re.findall(r"(?:^|[ ,;])(--[a-z][a-z-]+)", help_text.split("\nOptions:")[1].split("\n\n")[0]))
+        assert len(options) >= 4 and not [option for option in options if option not in page], f"{tool}.1 lacks an option"
+        for shell, path in (("bash", f"bash-completion/completions/{tool}"), ("zsh", f"zsh/vendor-completions/_{tool}"),
+                            ("fish", f"fish/vendor_completions.d/{tool}.fish")):
+            with open(f"{world.prefix}/share/{path}") as file:
+                text = file.read()
+            lacking = [option for option in options if not re.search(rf"(?:{option}|-l {option[2:]})\b", text)]
+            assert not lacking, f"{tool} for {shell} lacks {lacking}"
+            if shutil.which(shell):
+                call([shell, "-n", file.name], world.folder)
+    for page in ("man5/gpucache.5", "man7/gpucache.7"):
+        assert os.path.exists(f"{world.prefix}/share/man/{page}"), page
+    if shutil.which("mandoc"):
+        out = call(["mandoc", "-T", "lint", "-W", "error", *glob.glob(f"{world.prefix}/share/man/man*/*")], world.folder)
+        assert not out, out
+
+
+def case_each_tool_knows_its_version(world):
+    said = {call([f"{world.prefix}/bin/{tool}", "-V"], world.folder).split()[1] for tool in TOOLS}
+    assert said == {"0.1.0"}, said
+
+
+def case_uninstall_leaves_no_file(world):
+    other = os.path.join(os.path.dirname(world.prefix), "gone")
+    for target in ("install", "uninstall"):
+        call(["make", "QUIET=1", target, f"PREFIX={other}"], TOP)
+    left = [name for _, _, files in os.walk(other) for name in files]
+    assert not left, left
+
+
+def case_the_python_module_does_what_it_promises(world):
+    env = {"PYTHONPATH": os.path.join(TOP, "python"), "PATH": f"{world.prefix}/bin:{os.environ['PATH']}"}
+    out = world.run([sys.executable, "-B", f"{TOP}/tests/programs/module.py"], LD_PRELOAD=f"{world.prefix}/lib/libgpucache.so", **env)
+    assert out.splitlines()[:2] == ["IndexError", "done"], out
+    world.run([sys.executable, "-B", f"{TOP}/tests/programs/module.py", "absent"], **env)
+
+
+def case_the_wheel_runs_a_program_from_any_folder(world):
+    call(["make", "QUIET=1", "wheel"], TOP)
+    venv = os.path.join(world.folder, "venv")
+    try:
+        call([sys.executable, "-m", "venv", venv], world.folder)
+    except AssertionError as error:
+        raise Skip(f"no venv here: {str(error)[:80]}") from error
+    wheel, = glob.glob(os.path.join(BUILD, "gpucache-*.whl"))
+    call([f"{venv}/bin/pip", "install", "-q", "--no-index", "--no-deps", wheel], world.folder)
+    shutil.copy(f"{TOP}/tests/programs/train.py", world.folder)
+    python = f"{venv}/bin/python"
+    out = call([python, "-m", "gpucache", "run", "--sim", "4GiB", "-o", "wheel.gpucache", "train.py", "--oom"], world.folder, status=1)
+    assert "gpucache: OUT OF MEMORY" in out and "remember_loss" in out, out
+    assert "OUT OF MEMORY" in call([python, "-m", "gpucache", "report", "wheel.gpucache"], world.folder)
+    assert "OUT OF MEMORY" in call([f"{venv}/bin/gpumem-report", "wheel.gpucache"], world.folder)
+    path = call([python, "-m", "gpucache", "path"], world.folder).strip()
+    assert path.startswith(venv) and os.path.exists(path), path
+    call([python, "-m", "gpucache", "flowers"], world.folder, status=1)
+
+
+def case_the_package_of_debian_has_no_errors_and_works_unpacked(world):
+    if not shutil.which("dpkg-deb") or not shutil.which("dpkg-shlibdeps"):
+        raise Skip("there is no dpkg-dev")
+    call(["make", "QUIET=1", "deb"], TOP)
+    package, = glob.glob(os.path.join(BUILD, "gpucache_*.deb"))
+    if shutil.which("lintian"):
+        out = call(["lintian", "--fail-on", "error", package], world.folder)
+        assert not re.search(r"^[EW]:", out, re.M), out
+    call(["dpkg-deb", "-x", package, "unpacked"], world.folder)
+    out = call(["unpacked/usr/bin/gpucache-run", "--sim", "1GiB", "-o", "deb.gpucache", f"{BUILD}/programs/train", "--oom"], world.folder,
+               status=1)
+    assert "gpucache: OUT OF MEMORY" in out, out
+    assert "remember_loss" in call(["unpacked/usr/bin/gpumem-report", "deb.gpucache"], world.folder)
+
+
+def case_the_examples_with_pytorch_run(world):
+    python = os.environ.get("GPUCACHE_TEST_TORCH")
+    if not python:
+        raise Skip("GPUCACHE_TEST_TORCH names no Python with PyTorch")
+    run = [f"{world.prefix}/bin/gpucache-run", "--sim", "8GiB", python]
+    env = {"PYTHONPATH": f"{TOP}/python", "PATH": f"{world.prefix}/bin:{os.environ['PATH']}"}
+    assert "ten steps by gpucache" in call([*run, f"{TOP}/examples/pluggable.py"], world.folder, **env)
+    assert "forward {'live_bytes': 134217728" in call([*run, f"{TOP}/examples/memory.py"], world.folder, **env)
+
+
+def main():
+    words = sys.argv[1:]
+    count = {"ok": 0, "FAIL": 0, "skip": 0}
+    folder = tempfile.mkdtemp(prefix="gpucache-package-")
+    try:
+        world = World(folder)
+        for name, function in list(globals().items()):
+            sentence = name[5:].replace("_", " ")
+            if not name.startswith("case_") or (words and not any(word in sentence for word in words)):
+                continue
+            verdict, why = "ok", ""
+            try:
+                function(world)
+            except Skip as skip:
+                verdict, why = "skip", f": {skip}"
+            except (AssertionError, OSError, ValueError, subprocess.SubprocessError) as fault:
+                verdict, why = "FAIL", f": {fault}"
+            count[verdict] += 1
+            print(f"{verdict} {sentence}{why}", flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
+    sys.exit(1 if count["FAIL"] or not count["ok"] else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# deb.sh TREE VERSION OUT: a Debian package of what `make install DESTDIR=TREE PREFIX=/usr` put there; prints its name.
+# The maintainer is who builds it: DEBFULLNAME, DEBEMAIL.
+set -eu
+tree=$(readlink -f "$1")
+version=$2
+out=$(readlink -f "$3")
+arch=$(dpkg --print-architecture)
+here=$(dirname "$(readlink -f "$0")")
+top=$here/../..
+doc=$tree/usr/share/doc/gpucache
+export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git -C "$top" log -1 --format=%ct 2>/dev/null || echo 0)}"
+
+maintainer="${DEBFULLNAME:-gpucache built here} <${DEBEMAIL:-gpucache@localhost}>"
+
+mkdir -p "$doc" "$tree/DEBIAN" "$tree/usr/share/lintian/overrides"
+find "$tree/usr" -type f \( -name '*.so*' -o -path '*/bin/gpumem-*' \) -exec strip --strip-unneeded --remove-section=.comment {} +
+strip --strip-debug "$tree"/usr/lib/*/libgpucache.a
+find "$tree/usr/lib" -type f -name '*.so*' -exec chmod 644 {} +
+gzip -9n "$tree"/usr/share/man/man?/*
+cp "$top/README.md" "$doc/"
+cp -r "$top/docs" "$doc/"
+printf 'gpucache (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' \
+	"$version" "$maintainer" "$(date -uR -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$doc/changelog.gz"
+gzip -9nc "$top/CHANGELOG.md" >"$doc/CHANGELOG.md.gz"
+cat >"$doc/copyright" <<'END'
+Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: gpucache
+
+Files: *
+Copyright: 2026 the authors of gpucache
+License: Apache-2.0
+ On Debian systems, the text of the Apache License, version 2.0, is in
+ /usr/share/common-licenses/Apache-2.0.
+END
+cat >"$tree/usr/share/lintian/overrides/gpucache" <<'END'
+# Auditors live in a namespace of their own, in every process: libc would be loaded there again.
+gpucache: library-not-linked-against-libc *
+gpucache: shared-library-lacks-prerequisites *
+# One package for the library, its header and the tools: the library is preloaded by its plain name.
+gpucache: shared-library-lacks-version *libgpucache-audit.so*
+gpucache: non-dev-pkg-with-shlib-symlink *
+# The simulated libraries bear the names of NVIDIA's, in a folder that no loader looks into unasked.
+gpucache: package-name-doesnt-match-sonames *
+# Built on somebody's own machine: DEBEMAIL names who.
+gpucache: bogus-mail-host *
+gpucache: bogus-mail-host-in-debian-changelog *
+END
+
+# What the binaries are linked with; libunwind is opened when a stack is first taken.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/debian"
+printf 'Source: gpucache\n\nPackage: gpucache\nArchitecture: any\n' >"$work/debian/control"
+depends=$(cd "$work" && dpkg-shlibdeps -O "$tree"/usr/bin/gpumem-report "$tree"/usr/bin/gpumem-replay \
+	"$tree"/usr/lib/*/libgpucache.so.0 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+[ -n "$depends" ]
+printf 'libgpucache 0 gpucache (>= %s)\n' "$version" >"$tree/DEBIAN/shlibs"
+printf 'activate-noawait ldconfig\n' >"$tree/DEBIAN/triggers"
+(cd "$tree" && find usr -type f -exec md5sum {} +) >"$tree/DEBIAN/md5sums"
+cat >"$tree/DEBIAN/control" <<END
+Package: gpucache
+Version: $version
+Architecture: $arch
+Maintainer: $maintainer
+Installed-Size: $(du -sk "$tree/usr" | cut -f 1)
+Depends: $depends, libunwind8
+Section: devel
+Priority: optional
+Multi-Arch: no
+Description: caching GPU memory allocator that says who holds the memory
+ A library that is preloaded into CUDA programs that know nothing of it. It
+ answers cudaMalloc from a cache, keeps a book of all GPU memory of the process
+ in a file that survives SIGKILL, and explains out-of-memory. gpumem-report
+ reads the book; a simulated GPU stands in for one that is not there.
+END
+find "$tree" -type d -exec chmod 755 {} +
+file=$out/gpucache_${version}_$arch.deb
+dpkg-deb --root-owner-group --build "$tree" "$file" >/dev/null
+echo "$file"
