@@ -121,7 +121,7 @@ CONF_TESTS   := $(sort $(wildcard tests/conformance/test_*.c))
 PROVE_TESTS  := $(sort $(wildcard tests/prove/prove_*.c))
 PROVE_SRCS   := $(filter-out $(PROVE_TESTS),$(sort $(wildcard tests/prove/*.c)))
 BENCH_SRCS   := $(sort $(wildcard tests/bench/bench_*.c))
-FORMATTED    := $(sort $(wildcard include/*.h $(addsuffix /*.[ch],$(wildcard src/* src/runtime/* preload preload/* tools/* tests/* tests/*/*))))
+FORMATTED    := $(sort $(wildcard include/*.h examples/*.c $(addsuffix /*.[ch],$(wildcard src/* src/runtime/* preload preload/* tools/* tests/* tests/*/*))))
 HEADERS      := $(sort $(filter-out src/base/banned.h src/simcuda/%,$(wildcard include/*.h src/*/*.h src/runtime/*/*.h preload/*.h tools/*/*.h)))
 
 VERSION    := $(shell sed -n 's/^\#define GPUCACHE_VERSION "\(.*\)"/\1/p' include/gpucache_version.h)

@@ -13,7 +13,7 @@ static int step(cudaStream_t stream, size_t bytes)
 	if (error)
 		return error;
 	(void)cudaMemsetAsync(scratch, 0, bytes, stream); /* the step's work */
-	return gpucache_free_on(scratch, stream);         /* without a wait: the next step gets it */
+	return gpucache_free_on(scratch, stream); /* without a wait: the next step gets it */
 }
 
 int main(void)

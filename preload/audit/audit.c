@@ -27,7 +27,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define DRIVER_NAME "libcuda.so" /* and .1, and the driver's own number */
+#define DRIVER_NAME "libcuda.so"     /* and .1, and the driver's own number */
 #define OWN_NAME    "libgpucache.so" /* and .0, by which linked programs ask for it */
 
 enum role {
