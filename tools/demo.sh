@@ -37,6 +37,7 @@ pid=$(sed -n 's/.*OUT OF MEMORY.* - pid \([0-9]*\),.*/\1/p' "$dir/err")
 show "build/gpumem-report $pid"
 "$build/gpumem-report" --color=never "$pid" >"$dir/report" || fail "gpumem-report ended with status $?"
 cat "$dir/report"
+grep -q 'contexts' "$dir/report" || fail "the report does not say what contexts take"
 grep -q 'remember_loss' "$dir/report" || fail "the report does not name the function that holds the memory"
 
 cat <<'END'

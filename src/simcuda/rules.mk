@@ -36,8 +36,8 @@ STANDIN_LIBS := $(foreach word,$(STANDINS),$(sonames.$(word)))
 SIMCUDA := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libcuda.so libcudart.so libgpusim-audit.so models \
              $(STANDIN_LIBS))
 
-# What a program of CUDA's runtime alone takes.
-SIMCUDA_CORE := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libcudart.so.13 libgpusim-audit.so models)
+# What a program of CUDA's runtime alone takes; NVML says what contexts take.
+SIMCUDA_CORE := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libnvidia-ml.so.1 libcudart.so.13 libgpusim-audit.so models)
 
 simcuda.cuda  := $(patsubst %.c,$(B)/%.o,$(wildcard src/simcuda/libcuda_*.c))
 simcuda.audit := $(B)/src/simcuda/audit.o
