@@ -69,6 +69,9 @@ if [ "$mode" = check ]; then
 	need_command clang-tidy clang-tidy
 	need_command shellcheck shellcheck
 	need_command tmux tmux
+	# What an installation is tried with.
+	need_command pkg-config pkg-config
+	need_command dpkg-shlibdeps dpkg-dev
 fi
 
 # The build goes without: `gpumem-report html` then says what it lacks.  The demo does not show it.

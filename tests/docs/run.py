@@ -42,6 +42,7 @@ EXPECTED = {
 INSTEAD = {
     r"/var/lib/node_exporter/textfile/": "",
     r" --watch=\S+": "",
+    r" RECORDING\b": "",
     r"\bDIR/": "",
     r"\bDIR\b": "recordings",
 }
