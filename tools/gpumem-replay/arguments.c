@@ -19,6 +19,8 @@ static const struct gpc_policy_ops *const all_policies[] = {
 	&gpc_policy_gpucache_fence,
 	&gpc_policy_gpucache_host,
 	&gpc_policy_pytorch,
+	&gpc_policy_pytorch_expandable,
+	&gpc_policy_vmm,
 	&gpc_policy_none,
 	&gpc_policy_unsafe,
 };

@@ -236,6 +236,27 @@ enum gpc_status gpc_machine_record(struct gpc_machine *machine, uint32_t i, gpc_
 	return gpc_status_from_device((int)result);
 }
 
+enum gpc_status gpc_machine_create_handle(struct gpc_machine *machine, uint64_t size)
+{
+	if (!machine->sim)
+		return GPC_UNSUPPORTED;
+	machine->counting.n_calls[GPC_SIM_COST_MALLOC]++;
+	return gpc_status_from_device(
+		(int)gpc_sim_device_charge(machine->sim_driver.context->device, size));
+}
+
+void gpc_machine_release_handle(struct gpc_machine *machine, uint64_t size)
+{
+	machine->counting.n_calls[GPC_SIM_COST_FREE]++;
+	gpc_sim_device_uncharge(machine->sim_driver.context->device, size);
+}
+
+void gpc_machine_move_handle(struct gpc_machine *machine)
+{
+	machine->counting.n_calls[GPC_SIM_COST_FREE]++;
+	machine->counting.n_calls[GPC_SIM_COST_MALLOC]++;
+}
+
 /* ---- what the program does ---- */
 
 void gpc_machine_expect_late(struct gpc_machine *machine, bool is_late)

@@ -59,6 +59,18 @@ GPC_MUST_CHECK enum gpc_status gpc_machine_open(
 	struct gpc_machine *machine, const struct gpc_machine_config *config);
 void gpc_machine_close(struct gpc_machine *machine);
 
+/*
+ * cuMemCreate, cuMemMap and cuMemSetAccess of one handle, and cuMemUnmap and cuMemRelease.  They count as memory
+ * taken and returned: an H100 takes 43 to 86 us for the three and 33 to 332 for the two (2 to 512 MiB), for
+ * cuMemAlloc 64 to 90, for cuMemFree 51 to 317 (tests/gpu/results).  On a simulated GPU only.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_machine_create_handle(
+	struct gpc_machine *machine, uint64_t size);
+void gpc_machine_release_handle(struct gpc_machine *machine, uint64_t size);
+
+/* cuMemUnmap, cuMemMap and cuMemSetAccess: counts as both. */
+void gpc_machine_move_handle(struct gpc_machine *machine);
+
 uint64_t gpc_machine_reserved_bytes(struct gpc_machine *machine);
 
 /* Stores what was submitted to stream number i into the event. */

@@ -2,22 +2,12 @@
 /* The allocator of this library, with the ladder that the preloaded library climbs. */
 #include <stdlib.h>
 
-#include "alloc/pool.h"
 #include "oom/ladder.h"
-#include "tools/replay/policy.h"
+#include "tools/replay/policy_gpucache.h"
 
 /* As the runtime has it: see the option pending_limit. */
 #define PENDING_MIN  (64 * GPC_MIB)
 #define PENDING_PART 16
-
-struct gpucache {
-	struct gpc_heap heap;
-	struct gpc_budget budget;
-	struct gpc_pool pool;
-	const struct gpc_machine *machine;
-	bool is_told_streams;
-	bool is_host_order; /* the host waits in each free */
-};
 
 /* How a variant differs: the order of cudaFree, and what it is told. */
 struct variant {

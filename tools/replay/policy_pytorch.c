@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A model of what PyTorch's native CUDA allocator decides, on sizes and addresses alone:
- * c10/cuda/CUDACachingAllocator.cpp, releases 1.8 to 2.x, without expandable segments.
+ * c10/cuda/CUDACachingAllocator.cpp, releases 1.8 to 2.x, with and without expandable segments.
  *
  *   size         512 B steps, or roundup_power2_divisions
  *   pools        up to 1 MiB: small; above: large; each per stream
@@ -12,6 +12,7 @@
  *                block (record_stream), when an event on each of them has passed, asked at each request
  *   no room      with max_split_size, an oversize cached segment that is large enough; then wait for all
  *                events, and all cached segments
+ *   expandable   one range of addresses for each pool instead of segments (pytorch_ranges.c)
  *
  * The constants are written out here again on purpose: those of src/alloc may change, these may
  * not. The free blocks are kept in struct gpc_bins, which is only an ordered set here.
@@ -19,53 +20,7 @@
  */
 #include <stdlib.h>
 
-#include "alloc/address_map.h"
-#include "alloc/bin.h"
-#include "tools/replay/policy_pytorch.h"
-
-#define MIN_BLOCK    UINT64_C(512)  /* kMinBlockSize */
-#define SMALL_SIZE   (1 * GPC_MIB)  /* kSmallSize */
-#define SMALL_BUFFER (2 * GPC_MIB)  /* kSmallBuffer */
-#define LARGE_BUFFER (20 * GPC_MIB) /* kLargeBuffer */
-#define MIN_LARGE    (10 * GPC_MIB) /* kMinLargeAlloc */
-#define ROUND_LARGE  (2 * GPC_MIB)  /* kRoundLarge */
-
-/* Streams that a block remembers as its users: a bit each.  Workloads have fewer. */
-#define MAX_USERS 64
-
-/* A freed block that waits for a stream; kept with its event when that has passed. */
-struct awaited {
-	struct awaited *next;
-	struct gpc_block *block;
-	gpc_event event;
-};
-
-struct stream_pools {
-	struct gpc_bins pools[GPC_N_POOL_KINDS];
-	struct awaited *first; /* oldest */
-	struct awaited **end;
-};
-
-struct pytorch {
-	struct gpc_machine *machine;
-	struct gpc_driver *driver;
-	struct gpc_policy_settings settings;
-	struct gpc_address_map blocks; /* live, by address */
-	struct awaited *spare;
-	uint64_t pending_bytes;
-	uint64_t peak_pending_bytes;
-	uint32_t n_streams;
-	struct stream_pools streams[];
-};
-
-/*
- * `mark` of a block is its stream, `number` its pool: segments need no object of their own.
- * `requested` has the bits of its users, `fence` the number of their events that are awaited.
- */
-static struct gpc_bins *pool_of(struct pytorch *self, const struct gpc_block *block)
-{
-	return &self->streams[block->mark].pools[block->number];
-}
+#include "tools/replay/pytorch_model.h"
 
 static uint64_t round_to_division(uint64_t size, uint64_t divisions)
 {
@@ -95,6 +50,11 @@ static uint64_t segment_size(uint64_t size)
 	return size < MIN_LARGE ? LARGE_BUFFER : gpc_round_up(size, ROUND_LARGE);
 }
 
+static enum gpc_pool_kind kind_of(uint64_t size)
+{
+	return size <= SMALL_SIZE ? GPC_POOL_SMALL : GPC_POOL_LARGE;
+}
+
 static uint64_t max_split_size(const struct pytorch *self)
 {
 	return self->settings.max_split_size ? self->settings.max_split_size : UINT64_MAX;
@@ -104,13 +64,12 @@ static bool should_split(const struct pytorch *self, const struct gpc_block *blo
 {
 	uint64_t rest = block->size - size;
 
-	if (block->number == GPC_POOL_SMALL)
+	if (block->number == GPC_POOL_SMALL || self->is_expandable)
 		return rest >= MIN_BLOCK;
 	return size < max_split_size(self) && rest > SMALL_SIZE;
 }
 
-/* `left` and `right` are neighbours, `left` in no pool: it becomes both. */
-static void absorb(struct gpc_block *left, struct gpc_block *right)
+void gpc_pytorch_absorb(struct gpc_block *left, struct gpc_block *right)
 {
 	left->size += right->size;
 	left->next = right->next;
@@ -119,107 +78,25 @@ static void absorb(struct gpc_block *left, struct gpc_block *right)
 	free(right);
 }
 
-static void make_free(struct pytorch *self, struct gpc_block *block)
+struct gpc_block *gpc_pytorch_make_free(struct pytorch *self, struct gpc_block *block)
 {
 	block->state = GPC_BLOCK_FREE;
 	block->requested = 0;
 	if (block->prev && block->prev->state == GPC_BLOCK_FREE) {
 		block = block->prev;
 		gpc_bins_remove(pool_of(self, block), block);
-		absorb(block, block->next);
+		gpc_pytorch_absorb(block, block->next);
 	}
 	if (block->next && block->next->state == GPC_BLOCK_FREE) {
 		gpc_bins_remove(pool_of(self, block->next), block->next);
-		absorb(block, block->next);
+		gpc_pytorch_absorb(block, block->next);
 	}
 	gpc_bins_insert(pool_of(self, block), block);
+	return block;
 }
 
-/* An element for the queue of a stream, with an event; NULL: there is none to be had. */
-static struct awaited *new_awaited(struct pytorch *self)
-{
-	struct awaited *awaited = self->spare;
-
-	if (awaited) {
-		self->spare = awaited->next;
-		return awaited;
-	}
-	awaited = calloc(1, sizeof *awaited);
-	if (awaited && self->driver->ops->event_create(self->driver, &awaited->event)) {
-		free(awaited);
-		return NULL;
-	}
-	return awaited;
-}
-
-/* An event on each stream that used the block besides its own. */
-static enum gpc_status await_users(struct pytorch *self, struct gpc_block *block)
-{
-	enum gpc_status st = GPC_OK;
-
-	block->state = GPC_BLOCK_PENDING;
-	for (uint32_t stream = 0; stream < MAX_USERS && !st; stream++) {
-		struct stream_pools *pools = &self->streams[stream];
-		struct awaited *awaited;
-
-		if (!(block->requested >> stream & 1))
-			continue;
-		awaited = new_awaited(self);
-		if (!awaited)
-			return GPC_NO_METADATA;
-		awaited->block = block;
-		awaited->next = NULL;
-		*pools->end = awaited;
-		pools->end = &awaited->next;
-		block->fence++;
-		st = gpc_machine_record(self->machine, stream, awaited->event);
-	}
-	self->pending_bytes += block->size;
-	if (self->pending_bytes > self->peak_pending_bytes)
-		self->peak_pending_bytes = self->pending_bytes;
-	return st;
-}
-
-static void take_first(struct pytorch *self, struct stream_pools *pools)
-{
-	struct awaited *awaited = pools->first;
-	struct gpc_block *block = awaited->block;
-
-	pools->first = awaited->next;
-	if (!pools->first)
-		pools->end = &pools->first;
-	awaited->next = self->spare;
-	self->spare = awaited;
-	if (--block->fence > 0)
-		return;
-	self->pending_bytes -= block->size;
-	make_free(self, block);
-}
-
-/* process_events: each queue up to the first event that has not passed. */
-static void process_events(struct pytorch *self)
-{
-	struct gpc_driver *driver = self->driver;
-
-	for (uint32_t i = 0; i < self->n_streams && self->pending_bytes; i++)
-		while (self->streams[i].first &&
-			!driver->ops->event_query(driver, self->streams[i].first->event))
-			take_first(self, &self->streams[i]);
-}
-
-static void wait_for_events(struct pytorch *self)
-{
-	struct gpc_driver *driver = self->driver;
-
-	for (uint32_t i = 0; i < self->n_streams && self->pending_bytes; i++) {
-		while (self->streams[i].first) {
-			(void)!driver->ops->event_wait(driver, self->streams[i].first->event);
-			take_first(self, &self->streams[i]);
-		}
-	}
-}
-
-static enum gpc_status create(const struct gpc_policy_params *params, void **ret_self)
+static enum gpc_status create_with(
+	const struct gpc_policy_params *params, bool is_expandable, void **ret_self)
 {
 	uint32_t n_streams = params->machine->n_streams;
 	struct pytorch *self = calloc(1, sizeof *self + n_streams * sizeof self->streams[0]);
@@ -230,10 +107,21 @@ static enum gpc_status create(const struct gpc_policy_params *params, void **ret
 	self->driver = params->machine->driver;
 	self->settings = params->settings;
 	self->n_streams = n_streams;
+	self->is_expandable = is_expandable;
 	for (uint32_t i = 0; i < n_streams; i++)
 		self->streams[i].end = &self->streams[i].first;
 	*ret_self = self;
 	return GPC_OK;
+}
+
+static enum gpc_status create(const struct gpc_policy_params *params, void **ret_self)
+{
+	return create_with(params, false, ret_self);
+}
+
+static enum gpc_status create_expandable(const struct gpc_policy_params *params, void **ret_self)
+{
+	return create_with(params, true, ret_self);
 }
 
 static bool is_whole_segment(const struct gpc_block *block)
@@ -266,6 +154,10 @@ static void collect(struct gpc_block *block, void *arg)
 
 static void release_cached_blocks(struct pytorch *self)
 {
+	if (self->is_expandable) {
+		gpc_pytorch_shrink(self);
+		return;
+	}
 	for (uint32_t s = 0; s < self->n_streams; s++) {
 		for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++) {
 			struct collected collected = { NULL };
@@ -301,7 +193,7 @@ static bool release_available_cached_blocks(struct pytorch *self, uint64_t size,
 	struct gpc_block *fits = max == UINT64_MAX ? NULL : gpc_bins_find(pool, wanted);
 	uint64_t released = 0;
 
-	if (max == UINT64_MAX)
+	if (max == UINT64_MAX || self->is_expandable)
 		return false;
 	if (fits && is_whole_segment(fits)) {
 		release(self, fits);
@@ -323,14 +215,16 @@ static void empty_cache(void *arg)
 {
 	struct pytorch *self = arg;
 
-	wait_for_events(self);
+	gpc_pytorch_wait_for_events(self);
 	release_cached_blocks(self);
 }
 
 static struct gpc_block *find_free(struct pytorch *self, uint64_t size, uint32_t stream)
 {
-	enum gpc_pool_kind kind = size <= SMALL_SIZE ? GPC_POOL_SMALL : GPC_POOL_LARGE;
-	struct gpc_block *block = gpc_bins_find(&self->streams[stream].pools[kind], size);
+	enum gpc_pool_kind kind = kind_of(size);
+	struct gpc_block *block = self->is_expandable
+					  ? gpc_pytorch_find_in_range(self, size, stream, kind)
+					  : gpc_bins_find(&self->streams[stream].pools[kind], size);
 	uint64_t max = max_split_size(self);
 
 	if (!block || (size < max && block->size >= max) ||
@@ -343,40 +237,49 @@ static struct gpc_block *find_free(struct pytorch *self, uint64_t size, uint32_t
 static enum gpc_status new_segment(
 	struct pytorch *self, uint64_t size, uint32_t stream, struct gpc_block **ret_block)
 {
-	struct gpc_block *block = calloc(1, sizeof *block);
 	struct gpc_driver *driver = self->driver;
+	struct gpc_block *block;
 	enum gpc_status st;
 
+	if (self->is_expandable)
+		return gpc_pytorch_expand(self, size, stream, kind_of(size), ret_block);
+	block = calloc(1, sizeof *block);
 	if (!block)
 		return GPC_NO_METADATA;
 	block->size = segment_size(size);
 	st = driver->ops->mem_alloc(driver, block->size, &block->address);
-	if (st == GPC_DEVICE_NO_MEMORY && release_available_cached_blocks(self, size, stream))
-		st = driver->ops->mem_alloc(driver, block->size, &block->address);
-	if (st == GPC_DEVICE_NO_MEMORY) {
-		wait_for_events(self);
-		release_cached_blocks(self);
-		st = driver->ops->mem_alloc(driver, block->size, &block->address);
-	}
 	if (st) {
 		free(block);
 		return st;
 	}
 	block->mark = stream;
-	block->number = size <= SMALL_SIZE ? GPC_POOL_SMALL : GPC_POOL_LARGE;
+	block->number = kind_of(size);
 	*ret_block = block;
 	return GPC_OK;
 }
 
-/* The front is handed out, the rest goes back to the pool. */
-static void split(struct pytorch *self, struct gpc_block *block, uint64_t size)
+static enum gpc_status grow(
+	struct pytorch *self, uint64_t size, uint32_t stream, struct gpc_block **ret_block)
+{
+	enum gpc_status st = new_segment(self, size, stream, ret_block);
+
+	if (st == GPC_DEVICE_NO_MEMORY && release_available_cached_blocks(self, size, stream))
+		st = new_segment(self, size, stream, ret_block);
+	if (st == GPC_DEVICE_NO_MEMORY) {
+		gpc_pytorch_wait_for_events(self);
+		release_cached_blocks(self);
+		st = new_segment(self, size, stream, ret_block);
+	}
+	return st;
+}
+
+struct gpc_block *gpc_pytorch_cut(struct gpc_block *block, uint64_t size)
 {
 	struct gpc_block *rest = calloc(1, sizeof *rest);
 
 	if (!rest)
-		return;
+		return NULL;
 	*rest = *block;
-	rest->state = GPC_BLOCK_FREE;
 	rest->address += size;
 	rest->size -= size;
 	rest->prev = block;
@@ -384,6 +287,17 @@ static void split(struct pytorch *self, struct gpc_block *block, uint64_t size)
 		rest->next->prev = rest;
 	block->size = size;
 	block->next = rest;
+	return rest;
+}
+
+/* The front is handed out, the rest goes back to the pool. */
+static void split(struct pytorch *self, struct gpc_block *block, uint64_t size)
+{
+	struct gpc_block *rest = gpc_pytorch_cut(block, size);
+
+	if (!rest)
+		return;
+	rest->state = GPC_BLOCK_FREE;
 	gpc_bins_insert(pool_of(self, rest), rest);
 }
 
@@ -399,11 +313,11 @@ static enum gpc_status alloc(
 	if (size > GPC_SIZE_MAX)
 		return GPC_DEVICE_NO_MEMORY;
 	rounded = round_size(self, size);
-	process_events(self);
+	gpc_pytorch_process_events(self);
 	if (!st)
 		block = find_free(self, rounded, stream);
 	if (!st && !block)
-		st = new_segment(self, rounded, stream, &block);
+		st = grow(self, rounded, stream, &block);
 	if (st)
 		return st;
 	if (should_split(self, block, rounded))
@@ -424,8 +338,8 @@ static enum gpc_status free_address(void *arg, uint64_t address, uint32_t stream
 	if (!block)
 		return GPC_NOT_FOUND;
 	if (block->requested)
-		return await_users(self, block);
-	make_free(self, block);
+		return gpc_pytorch_await_users(self, block);
+	(void)gpc_pytorch_make_free(self, block);
 	return GPC_OK;
 }
 
@@ -454,23 +368,19 @@ static void destroy(void *arg)
 {
 	struct pytorch *self = arg;
 
-	wait_for_events(self);
+	gpc_pytorch_wait_for_events(self);
 	for (uint64_t i = 0; i < self->blocks.n_slots; i++) {
 		uint64_t address = self->blocks.slots[i].address;
 
 		while (address) {
-			make_free(self, gpc_address_map_take(&self->blocks, address));
+			(void)gpc_pytorch_make_free(
+				self, gpc_address_map_take(&self->blocks, address));
 			address = self->blocks.slots[i].address;
 		}
 	}
 	release_cached_blocks(self);
-	while (self->spare) {
-		struct awaited *awaited = self->spare;
-
-		self->spare = awaited->next;
-		self->driver->ops->event_destroy(self->driver, awaited->event);
-		free(awaited);
-	}
+	gpc_pytorch_end_streams(self);
+	gpc_pytorch_end_ranges(self);
 	gpc_address_map_fini(&self->blocks);
 	free(self);
 }
@@ -481,17 +391,15 @@ static const char *check(void *arg)
 	return NULL;
 }
 
-const struct gpc_policy_ops gpc_policy_pytorch = {
-	.name = "pytorch",
-	.help = "a model of PyTorch's native allocator",
-	.is_model = true,
-	.is_stream_ordered = true,
-	.create = create,
-	.destroy = destroy,
-	.alloc = alloc,
-	.free = free_address,
-	.use = use,
-	.empty_cache = empty_cache,
-	.peak_pending = peak_pending,
-	.check = check,
-};
+#define PYTORCH(label, explanation, how)                                                         \
+	{                                                                                        \
+		.name = label, .help = explanation, .is_model = true, .is_stream_ordered = true, \
+		.create = how, .destroy = destroy, .alloc = alloc, .free = free_address,         \
+		.use = use, .empty_cache = empty_cache, .peak_pending = peak_pending,            \
+		.check = check,                                                                  \
+	}
+
+const struct gpc_policy_ops gpc_policy_pytorch =
+	PYTORCH("pytorch", "a model of PyTorch's native allocator", create);
+const struct gpc_policy_ops gpc_policy_pytorch_expandable =
+	PYTORCH("expandable", "the same with expandable_segments", create_expandable);

@@ -6,5 +6,6 @@
 #include "tools/replay/policy.h"
 
 extern const struct gpc_policy_ops gpc_policy_pytorch;
+extern const struct gpc_policy_ops gpc_policy_pytorch_expandable; /* expandable_segments:True */
 
 #endif

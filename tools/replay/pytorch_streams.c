@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks that streams used besides their own (record_stream): each such stream has a queue of events, and a
+ * block is free when the last of its events has passed.
+ */
+#include <stdlib.h>
+
+#include "tools/replay/pytorch_model.h"
+
+/* An element for the queue of a stream, with an event; NULL: there is none to be had. */
+static struct awaited *new_awaited(struct pytorch *self)
+{
+	struct awaited *awaited = self->spare;
+
+	if (awaited) {
+		self->spare = awaited->next;
+		return awaited;
+	}
+	awaited = calloc(1, sizeof *awaited);
+	if (awaited && self->driver->ops->event_create(self->driver, &awaited->event)) {
+		free(awaited);
+		return NULL;
+	}
+	return awaited;
+}
+
+enum gpc_status gpc_pytorch_await_users(struct pytorch *self, struct gpc_block *block)
+{
+	enum gpc_status st = GPC_OK;
+
+	block->state = GPC_BLOCK_PENDING;
+	for (uint32_t stream = 0; stream < MAX_USERS && !st; stream++) {
+		struct stream_pools *pools = &self->streams[stream];
+		struct awaited *awaited;
+
+		if (!(block->requested >> stream & 1))
+			continue;
+		awaited = new_awaited(self);
+		if (!awaited)
+			return GPC_NO_METADATA;
+		awaited->block = block;
+		awaited->next = NULL;
+		*pools->end = awaited;
+		pools->end = &awaited->next;
+		block->fence++;
+		st = gpc_machine_record(self->machine, stream, awaited->event);
+	}
+	self->pending_bytes += block->size;
+	if (self->pending_bytes > self->peak_pending_bytes)
+		self->peak_pending_bytes = self->pending_bytes;
+	return st;
+}
+
+static void take_first(struct pytorch *self, struct stream_pools *pools)
+{
+	struct awaited *awaited = pools->first;
+	struct gpc_block *block = awaited->block;
+
+	pools->first = awaited->next;
+	if (!pools->first)
+		pools->end = &pools->first;
+	awaited->next = self->spare;
+	self->spare = awaited;
+	if (--block->fence > 0)
+		return;
+	self->pending_bytes -= block->size;
+	(void)gpc_pytorch_make_free(self, block);
+}
+
+void gpc_pytorch_process_events(struct pytorch *self)
+{
+	struct gpc_driver *driver = self->driver;
+
+	for (uint32_t i = 0; i < self->n_streams && self->pending_bytes; i++)
+		while (self->streams[i].first &&
+			!driver->ops->event_query(driver, self->streams[i].first->event))
+			take_first(self, &self->streams[i]);
+}
+
+void gpc_pytorch_wait_for_events(struct pytorch *self)
+{
+	struct gpc_driver *driver = self->driver;
+
+	for (uint32_t i = 0; i < self->n_streams && self->pending_bytes; i++) {
+		while (self->streams[i].first) {
+			(void)!driver->ops->event_wait(driver, self->streams[i].first->event);
+			take_first(self, &self->streams[i]);
+		}
+	}
+}
+
+void gpc_pytorch_end_streams(struct pytorch *self)
+{
+	while (self->spare) {
+		struct awaited *awaited = self->spare;
+
+		self->spare = awaited->next;
+		self->driver->ops->event_destroy(self->driver, awaited->event);
+		free(awaited);
+	}
+}
