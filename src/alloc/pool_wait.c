@@ -102,7 +102,8 @@ static uint64_t wait_for_oldest(struct gpc_pool *pool)
 
 void gpc_pool_bound_pending(struct gpc_pool *pool)
 {
-	while (gpc_pool_holds_too_much(pool, 0) && wait_for_oldest(pool) > 0)
+	while (gpc_counter_get(&pool->counters->pending_bytes) > 0 &&
+		gpc_pool_holds_too_much(pool, 0) && wait_for_oldest(pool) > 0)
 		;
 }
 

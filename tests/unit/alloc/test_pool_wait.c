@@ -374,6 +374,25 @@ static void a_malloc_waits_for_nothing_and_a_free_for_what_was_before_it(void **
 	assert_int_equal(gpc_sim_stream_query(later), CUDA_ERROR_NOT_READY);
 }
 
+/* Much is cached, more than pending_limit above what was ever live: nothing of that is pending. */
+static void a_free_waits_for_nothing_where_nothing_is_pending(void **state)
+{
+	struct gpc_pool_params params = stage_params();
+
+	(void)state;
+	params.is_one_stream = true;
+	params.has_barriers = true;
+	params.pending_limit = 16 * GPC_MIB;
+	stage_open(&stage, &params);
+	for (uint64_t size = 40; size <= 120; size += 40)
+		stage_free(&stage, stage_alloc(&stage, size * GPC_MIB));
+	assert_true(stage.pool.counters->reserved_bytes >
+		    stage.pool.counters->peak_live_bytes + params.pending_limit);
+	assert_int_equal(stage.pool.counters->pending_bytes, 0);
+	assert_int_equal(stage_n_fence_calls(&stage), 0);
+	assert_int_equal(stage.drv.counters.n_sync, 0);
+}
+
 static void a_free_waits_for_no_peer(void **state)
 {
 	struct gpc_pool_params params = stage_params();
@@ -531,6 +550,7 @@ int main(void)
 		TEST(a_wait_during_which_a_peer_came_or_the_context_died_passes_nothing),
 		TEST(a_peer_that_comes_or_goes_during_the_programs_wait_spoils_it),
 		TEST_OWN(a_malloc_waits_for_nothing_and_a_free_for_what_was_before_it),
+		TEST_OWN(a_free_waits_for_nothing_where_nothing_is_pending),
 		TEST_OWN(a_free_waits_for_no_peer),
 		TEST_OWN(a_context_that_breaks_behind_a_wait_is_what_the_miss_says),
 		TEST(a_wait_for_more_than_any_block_waits_for_all),
