@@ -89,6 +89,12 @@ static bool trim_other(struct vmm *self, struct gpucache *cache, uint64_t wanted
 {
 	struct gpucache *other = cache == self->medium ? self->cache : self->medium;
 
+	if (gpc_pool_trim(&other->pool, wanted) > 0)
+		return true;
+	if (!self->has_work)
+		return false;
+	/* What is idle may still be in use by the device. */
+	(void)gpc_pool_wait(&other->pool, 0);
 	return gpc_pool_trim(&other->pool, wanted) > 0;
 }
 
