@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "record/store.h"
 #include "verify.h"
 
 static char directory[] = "/tmp/gpc-discard-XXXXXX";
