@@ -10,7 +10,8 @@ help=$(cat)
 options() {
 	printf '%s\n' "$help" | awk '
 	/^[A-Z][^:]*:/ { in_options = /^(Options|Filters)/ }
-	in_options && /^ +-/ {
+	# A line that goes on may name another: "where --symbols opens them".
+	in_options && /^ +(-|.*--[a-z])/ {
 		text = $0
 		sub(/^ +/, "", text)
 		what = ""
