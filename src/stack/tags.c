@@ -384,5 +384,5 @@ void gpc_tags_fini(struct gpc_tags *tags)
 
 	if (table)
 		gpc_metamem_unmap(table, sizeof *table);
-	*tags = (struct gpc_tags){ 0 };
+	*tags = (struct gpc_tags){ .table = NULL };
 }

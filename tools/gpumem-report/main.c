@@ -255,5 +255,5 @@ int main(int argc, char **argv)
 	if (out && out != stdout)
 		(void)fclose(out);
 	free(options.targets);
-	return code;
+	return (int)code;
 }

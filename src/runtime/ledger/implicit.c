@@ -205,7 +205,7 @@ static CUresult make_or_rescue(struct measurement *m, const struct gpc_request *
 		result = (CUresult)gpc_status_to_device(st);
 	}
 	if (climber && !result)
-		gpc_rescue_succeeded(climber->device, m->call->kind, assumed);
+		gpc_rescue_succeeded(climber->device, (uint8_t)m->call->kind, assumed);
 	return result;
 }
 
