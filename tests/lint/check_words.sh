@@ -28,6 +28,6 @@ find_words() { # WHY PATTERN [GREP_OPTION...]
 }
 
 find_words 'unfinished' '\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b'
-find_words 'unfinished' '\b(not implemente[d]|placeholde[r]|for no[w],)' -i
+find_words 'unfinished' '\b(not implemente[d]|placeholde[r]([^=]|$)|for no[w],)' -i
 find_words 'a path of one machine' '(^|[^A-Za-z0-9_.-])/(wor[k]|far[m]|roo[t]|hom[e]/([^mu/]|m[^e]|u[^s])[a-z]*|User[s])(/|\b)'
 exit $status
