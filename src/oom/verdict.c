@@ -314,21 +314,25 @@ static enum gpucache_strength test_untracked(const struct gpc_verdict_view *v)
 }
 
 /*
- * One loop keeps what it asks for; not the layers of a model, which are few and of several sites, and not
- * what is loaded once, during which nothing is freed: a model's weights may be many, but of many sizes.
+ * How sure it is that one loop keeps what it asks for: not the layers of a model, which are few and of several
+ * sites, and not what is loaded once, during which nothing is freed: a model's weights may be many, but of many
+ * sizes.  Where several sites keep as much, only their names tell a loop of steps from one of layers:
+ * gpumem-report looks at them.
  */
-static bool is_loop(const struct gpc_verdict_view *v)
+static enum gpucache_strength is_loop(const struct gpc_verdict_view *v)
 {
 	const struct gpc_verdict_facts *facts = v->facts;
-
 	bool is_loaded = facts->n_free < facts->growth_blocks;
 
 	if (facts->is_renewed)
-		return true;
+		return GPUCACHE_STRENGTH_LIKELY;
 	if (facts->growth_held_blocks >= GPC_GROWTH_MANY_BLOCKS)
-		return !(is_loaded && facts->is_varied);
-	return facts->growth_blocks >= SOME_BLOCKS && !is_loaded &&
-	       facts->growth_others <= v->oom->growth_bytes / 2;
+		return is_loaded && facts->is_varied ? GPUCACHE_STRENGTH_NONE
+						     : GPUCACHE_STRENGTH_LIKELY;
+	if (facts->growth_blocks < SOME_BLOCKS || is_loaded)
+		return GPUCACHE_STRENGTH_NONE;
+	return facts->growth_others <= v->oom->growth_bytes / 2 ? GPUCACHE_STRENGTH_LIKELY
+								: GPUCACHE_STRENGTH_POSSIBLE;
 }
 
 /* What else, once gone, would have kept the program going for longer than it took to grow so far. */
@@ -350,11 +354,11 @@ static bool is_outweighed(const struct gpc_verdict_view *v)
 static enum gpucache_strength test_growth(const struct gpc_verdict_view *v)
 {
 	uint64_t growth = v->oom->growth_bytes;
+	enum gpucache_strength strength = is_loop(v);
 
-	if (is_impossible(v) || !known(growth) || growth == 0 || growth < v->shortage ||
-		!is_loop(v))
+	if (is_impossible(v) || !known(growth) || growth == 0 || growth < v->shortage)
 		return GPUCACHE_STRENGTH_NONE;
-	return is_outweighed(v) ? GPUCACHE_STRENGTH_POSSIBLE : GPUCACHE_STRENGTH_LIKELY;
+	return strength && is_outweighed(v) ? GPUCACHE_STRENGTH_POSSIBLE : strength;
 }
 
 static enum gpucache_strength test_spike(const struct gpc_verdict_view *v)
@@ -379,8 +383,9 @@ static enum gpucache_strength test_exhausted(const struct gpc_verdict_view *v)
 	if (!v->scarce || is_impossible(v))
 		return GPUCACHE_STRENGTH_NONE;
 	if (is_small(v, v->most_other))
-		return v->contexts || !below(sum, v->need) ? GPUCACHE_STRENGTH_LIKELY
-							   : GPUCACHE_STRENGTH_CERTAIN;
+		return v->contexts || !below(sum, v->need) || test_growth(v)
+			       ? GPUCACHE_STRENGTH_LIKELY
+			       : GPUCACHE_STRENGTH_CERTAIN;
 	if (below(gpc_bytes_add(sum, v->most_other), v->need))
 		return GPUCACHE_STRENGTH_LIKELY;
 	/* NVML says that the others hold enough: theirs, not ours. */

@@ -27,7 +27,8 @@
  *	MANAGED      short of room, and D + M >= R
  *	UNTRACKED    short of room, and U > 15 % of T or U >= S
  *	SPIKE        short of room, and this step needs more than twice what is usual
- *	EXHAUSTED    short of room, and X is small or would not be enough either
+ *	EXHAUSTED    short of room, and X is small or would not be enough either; never certain where
+ *	             GROWTH holds
  *	DRIVER       D >= R + 2 MiB, before and after the failed call
  *	WRONG_POOL   D < R, c < R, but another pool has a piece >= R
  *	PINNED       the request was for memory of the host

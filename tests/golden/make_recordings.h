@@ -20,6 +20,7 @@ void write_and_end(struct recording_builder *b, const char *dir, const char *nam
 void make_torch(const char *dir);
 void make_torch_oom(const char *dir);
 void make_torch_use(const char *dir);
+void make_torch_kept(const char *dir);
 void make_torch_pinned(const char *dir);
 
 #endif

@@ -193,11 +193,124 @@ void make_torch_use(const char *dir)
 	write_and_end(&b, dir, "../torch_use.gpucache");
 }
 
+#define PACKAGES "/opt/venv/lib/python3.11/site-packages/"
+
+static uint64_t python_line(struct recording_builder *b, const char *function, const char *file,
+	uint32_t line, int outer)
+{
+	return python_frame(
+		builder_code(b, function, file, 0x030b, line, lines_311, sizeof lines_311), 0,
+		outer);
+}
+
+/* A layer, in a line of the model's forward, which a line of the program called; 0: not through a model. */
+static uint32_t pass_stack(struct recording_builder *b, uint32_t in_model, uint32_t in_program)
+{
+	static const char module[] = PACKAGES "torch/nn/modules/module.py";
+	const uint64_t native[] = { 0x7f00001010, 0x7e00002000, 0x7e00003000, 0x7e00004000,
+		0x7e00005000, 0x7e00006000, 0x7e00007000, 0x401100 };
+	uint64_t frames[5];
+	uint32_t n = 0;
+
+	if (in_model) {
+		frames[n++] = python_line(
+			b, "Linear.forward", PACKAGES "torch/nn/modules/linear.py", 134, 0);
+		frames[n++] = python_line(b, "Module._call_impl", module, 1700, 0);
+		frames[n++] = python_line(b, "Net.forward", "/srv/nets/net.py", in_model, 0);
+		frames[n++] = python_line(b, "Module._call_impl", module, 1700, 0);
+	}
+	frames[n++] = python_line(b, "train_step", "/srv/nets/train.py", in_program, 1);
+	return builder_stack(b, native, 8, frames, n);
+}
+
+static struct gpucache_oom *begin_kept(struct recording_builder *b, uint32_t number)
+{
+	struct gpucache_oom *oom = &b->ooms[number - 1];
+
+	*oom = (struct gpucache_oom){ .seq = 2,
+		.number = number,
+		.time_ns = builder_ns(720.5),
+		.requested = 20 * MIB,
+		.rounded = 20 * MIB,
+		.short_by = 20 * MIB,
+		.thread = 4718,
+		.kind = GPUCACHE_KIND_DEVICE,
+		.verdict = GPUCACHE_VERDICT_EXHAUSTED,
+		.strength = GPUCACHE_STRENGTH_LIKELY,
+		.torch = { .requested = 20 * MIB, .allocated = 138 * GIB, .reserved = 139 * GIB } };
+	oom->balance = (struct gpucache_balance){
+		.requested = 139 * GIB, .direct = GIB, .device_free = 0, .device_total = 140 * GIB
+	};
+	oom->kind_bytes[GPUCACHE_KIND_CONTEXT] = GIB;
+	oom->rest_bytes = 139 * GIB;
+	return oom;
+}
+
+static void add_holder(struct gpucache_oom *oom, uint32_t stack, uint64_t n_blocks, uint64_t bytes)
+{
+	oom->holders[oom->n_holders++] = (struct gpucache_holder){ stack, n_blocks, bytes };
+	oom->n_sites = oom->n_holders;
+	oom->rest_bytes -= bytes;
+}
+
+/* A cache that is made anew, larger each time: as many events as a page of the file has room for. */
+static void add_renewals(struct recording_builder *b, uint32_t stack)
+{
+	const uint64_t n = GPUCACHE_PAGE / sizeof *b->events;
+
+	builder_entry(b, GPUCACHE_REGION_EVENTS)->count = n;
+	for (uint64_t i = 0; i < n; i++)
+		b->events[i] = (struct gpucache_event){
+			.seq = i + 1,
+			.time_ns = builder_ns(10 + (double)i * 0.01),
+			.requested = (1000 + i / 2 - i % 2) * MIB,
+			.kind = i % 2 ? GPUCACHE_EVENT_FREE : GPUCACHE_EVENT_MALLOC,
+			.alloc_kind = GPUCACHE_KIND_TENSOR,
+			.stack = stack,
+		};
+	b->n_events = n;
+}
+
+/* Results of twelve passes; of one pass of twelve layers; of twelve without a model; what grows when made anew. */
+void make_torch_kept(const char *dir)
+{
+	struct recording_builder b;
+	struct torch_sites sites = begin_torch(&b);
+	uint32_t layers = pass_stack(&b, 30, 12);
+	uint32_t first = pass_stack(&b, 28, 12);
+	uint32_t table = pass_stack(&b, 20, 12);
+	uint32_t loop = pass_stack(&b, 0, 12);
+	uint32_t other = pass_stack(&b, 0, 14);
+	uint32_t renewed = torch_stack(&b, "cat", "functional.py", 1300, "attend", 12);
+	struct gpucache_oom *oom = begin_kept(&b, 1);
+
+	oom->stack = layers;
+	add_holder(oom, layers, 144, 110 * GIB);
+	add_holder(oom, first, 12, 20 * GIB);
+	add_holder(oom, sites.weights, 90, 2 * GIB);
+	add_holder(oom, table, 1, MIB);
+	oom = begin_kept(&b, 2);
+	oom->stack = layers;
+	add_holder(oom, layers, 144, 120 * GIB);
+	add_holder(oom, first, 1, GIB);
+	oom = begin_kept(&b, 3);
+	oom->stack = loop;
+	add_holder(oom, loop, 24, 60 * GIB);
+	add_holder(oom, other, 12, 60 * GIB);
+	oom = begin_kept(&b, 4);
+	oom->stack = renewed;
+	add_holder(oom, renewed, 90, 100 * GIB);
+	add_renewals(&b, renewed);
+	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
+	b.counters[0].n_oom = 4;
+	write_and_end(&b, dir, "../torch_kept.gpucache");
+}
+
 /* A loader's batches in pinned memory, until there was no more of that. */
 void make_torch_pinned(const char *dir)
 {
 	struct recording_builder b;
-	struct gpucache_oom *oom = &b.ooms[0];
+	struct gpucache_oom *oom;
 	uint32_t loader;
 
 	(void)begin_torch(&b);
@@ -206,6 +319,7 @@ void make_torch_pinned(const char *dir)
 	for (int i = 0; i < 3; i++)
 		builder_live(&b, 512 * MIB, 512 * MIB, loader, 2 + i)->kind = GPUCACHE_KIND_HOST;
 	builder_live(&b, GIB, GIB, 0, 800)->kind = GPUCACHE_KIND_HOST; /* after the failure */
+	oom = &b.ooms[0];
 	*oom = (struct gpucache_oom){ .seq = 2,
 		.number = 1,
 		.time_ns = builder_ns(720.5),

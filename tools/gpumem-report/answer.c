@@ -67,6 +67,13 @@ static bool is_at_brim(const struct gpc_answer *answer)
 	       answer->oom.requested < b->device_total / SMALL_PART;
 }
 
+/* What a program keeps without need, and has most of its memory for, is the reason whatever else may be. */
+static enum gpucache_strength judge_growth(const struct gpc_answer *answer)
+{
+	return answer->kept.stack ? GPUCACHE_STRENGTH_LIKELY
+				  : recorded(answer, GPUCACHE_VERDICT_GROWTH);
+}
+
 static enum gpucache_strength judge_fragmented(const struct gpc_answer *answer)
 {
 	enum gpucache_strength strength = recorded(answer, GPUCACHE_VERDICT_FRAGMENTED);
@@ -129,7 +136,7 @@ static const struct {
 	{ GPUCACHE_VERDICT_LIMIT, NULL },
 	{ GPUCACHE_VERDICT_CONTEXTS, NULL },
 	{ GPUCACHE_VERDICT_PREALLOCATED, judge_preallocated },
-	{ GPUCACHE_VERDICT_GROWTH, NULL },
+	{ GPUCACHE_VERDICT_GROWTH, judge_growth },
 	{ GPUCACHE_VERDICT_ROUNDING, judge_rounding },
 	{ GPUCACHE_VERDICT_FRAGMENTED, judge_fragmented },
 	{ GPUCACHE_VERDICT_PENDING, NULL },
@@ -191,6 +198,15 @@ static void decide(struct gpc_answer *answer)
 	answer->oom.also = holds & ~(1u << best);
 }
 
+static void find_kept(const struct gpc_report *report, struct gpc_answer *answer)
+{
+	answer->kept = gpc_kept_find(report, &answer->oom);
+	if (!answer->kept.stack)
+		return;
+	answer->oom.growth_stack = answer->kept.stack;
+	answer->oom.growth_bytes = answer->kept.bytes;
+}
+
 /* The biggest holder, where it is a framework that hands memory out itself. */
 static void find_framework(const struct gpc_report *report, struct gpc_answer *answer)
 {
@@ -219,6 +235,7 @@ void gpc_answer_find(const struct gpc_report *report, const struct gpucache_oom 
 	bool is_open;
 
 	*answer = (struct gpc_answer){ .oom = *oom };
+	find_kept(report, answer);
 	find_framework(report, answer);
 	is_up_to = is_up_to_settings(answer);
 	is_open = (is_up_to || is_told_by_bytes(answer)) && gpc_what_if_open(report, oom, &what_if);

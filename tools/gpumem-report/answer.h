@@ -21,7 +21,7 @@
 #ifndef GPC_REPORT_ANSWER_H
 #define GPC_REPORT_ANSWER_H
 
-#include "tools/gpumem-report/report.h"
+#include "tools/gpumem-report/kept.h"
 
 #define GPC_MAX_REMEDIES 2
 
@@ -40,7 +40,8 @@ struct gpc_answer {
 	uint64_t plain_free_bytes; /* of the device then, behind the request */
 	/* Of a verdict whose advice names it: so much less taken by anybody, and it is served; 0: not known. */
 	uint64_t enough_bytes;
-	char framework[32]; /* that took a large part at once; else empty */
+	struct gpc_kept kept; /* its stack and bytes are the oom's growth, where there are any */
+	char framework[32];   /* that took a large part at once; else empty */
 	uint64_t framework_bytes;
 	uint32_t n_remedies;
 	struct gpc_remedy remedies[GPC_MAX_REMEDIES];

@@ -144,9 +144,16 @@ static void show_growth(
 	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
+	const char *bytes = gpc_show_bytes(oom->growth_bytes);
 
-	gpc_text_add(text,
-		" In the later part of the run it grew by %s: ", gpc_show_bytes(oom->growth_bytes));
+	if (answer->kept.n_passes)
+		gpc_text_add(text, " %s are results of %llu passes that are over, most of it of ",
+			bytes, (unsigned long long)answer->kept.n_passes - 1);
+	else if (answer->kept.stack)
+		gpc_text_add(
+			text, " %s are made anew again and again, larger each time, by ", bytes);
+	else
+		gpc_text_add(text, " In the later part of the run it grew by %s: ", bytes);
 	add_site(report, oom, oom->growth_stack, text);
 	gpc_text_add(text, ".");
 }

@@ -443,22 +443,26 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 	return hash;
 }
 
+uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash)
+{
+	char buf[600];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_frame_describe(frame, true, &text);
+	return hash_text(hash, buf) * 31;
+}
+
 uint64_t gpc_frames_hash(struct gpc_frames *frames, uint32_t id)
 {
 	struct gpc_stack_frames *stack = find(frames, id);
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	uint64_t hash = GPC_FRAME_HASH_START;
 
 	if (!stack)
 		return id;
 	if (stack->hash)
 		return stack->hash;
-	for (size_t i = 0; i < stack->n; i++) {
-		char buf[600];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
-
-		gpc_frame_describe(&stack->frames[i], true, &text);
-		hash = hash_text(hash, buf) * 31;
-	}
+	for (size_t i = 0; i < stack->n; i++)
+		hash = gpc_frame_hash(&stack->frames[i], hash);
 	stack->hash = hash;
 	return hash;
 }

@@ -75,6 +75,10 @@ void gpc_frame_describe_site(const struct gpc_frame *frame, struct gpc_text *ret
 /* What led from the site to the request, in a word: "Linear.forward", "gelu"; nothing without `via`. */
 void gpc_frames_via(const struct gpc_stack_frames *stack, struct gpc_text *ret_text);
 
+/* Of frames from one end to the other, `hash` being that of those before: the same for what reads the same. */
+#define GPC_FRAME_HASH_START UINT64_C(0xcbf29ce484222325)
+uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash);
+
 /* The same number for stacks that read the same, frame by frame; an unknown one reads like no other. */
 uint64_t gpc_frames_hash(struct gpc_frames *frames, uint32_t id);
 

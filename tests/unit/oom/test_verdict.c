@@ -173,12 +173,6 @@ static void miss_renewed_growth(struct scene *s)
 	s->facts.is_renewed = false;
 }
 
-/* The layers of a model: several sites keep as much. */
-static void miss_growth_of_one_site(struct scene *s)
-{
-	s->facts.growth_others++;
-}
-
 /* What is loaded at the start: nothing was freed yet. */
 static void miss_growth_in_a_loop(struct scene *s)
 {
@@ -312,8 +306,6 @@ static const struct {
 		make_growth_of_many_sizes, miss_growth_of_many_sizes, hide_growth },
 	{ "growth by renewal", GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY,
 		make_renewed_growth, miss_renewed_growth, hide_growth },
-	{ "growth of one site", GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY, make_growth,
-		miss_growth_of_one_site, hide_growth },
 	{ "growth in a loop", GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY, make_growth,
 		miss_growth_in_a_loop, hide_growth },
 	{ "contexts", GPUCACHE_VERDICT_CONTEXTS, GPUCACHE_STRENGTH_LIKELY, make_contexts,

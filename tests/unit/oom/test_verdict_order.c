@@ -245,6 +245,23 @@ static void a_leak_is_growth_though_pieces_are_free(void **state)
 	assert_true(holds(&s.oom, GPUCACHE_VERDICT_FRAGMENTED));
 }
 
+/* The layers of a model, or the results of many steps: the numbers of one moment do not tell. */
+static void where_several_sites_keep_as_much_nothing_is_certain(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_CERTAIN);
+	make_growth(&s);
+	s.facts.growth_others++;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
+	assert_true(holds(&s.oom, GPUCACHE_VERDICT_GROWTH));
+}
+
 static void what_outweighs_growth_comes_before_it(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -400,6 +417,7 @@ int main(void)
 		cmocka_unit_test(
 			free_pieces_that_no_other_allocator_would_have_joined_are_no_reason),
 		cmocka_unit_test(a_leak_is_growth_though_pieces_are_free),
+		cmocka_unit_test(where_several_sites_keep_as_much_nothing_is_certain),
 		cmocka_unit_test(what_outweighs_growth_comes_before_it),
 		cmocka_unit_test(nobody_holds_nothing),
 		cmocka_unit_test(neighbours_whose_memory_would_come_in_pieces_are_likely),
