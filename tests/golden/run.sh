@@ -25,7 +25,7 @@ trap 'rm -rf "$work"' EXIT
 # The reports name files as they were given: relative ones are the same on every machine.
 cd "$work" && ./make_recordings runs foreign ranks || exit 2
 head -c 40000 runs/ended.gpucache >foreign/cut.gpucache || exit 2
-for version in v1.0 v1.1 v1.2; do
+for version in v1.0 v1.1 v1.2 v1.3; do
 	gunzip -c "$here/recordings/$version.gpucache.gz" >$version.gpucache || exit 2
 done
 unset COLUMNS GPUCACHE_OUTPUT XDG_RUNTIME_DIR TMPDIR
@@ -184,7 +184,7 @@ golden cut_summary     foreign/cut.gpucache
 golden cut_check       check foreign/cut.gpucache
 
 # What earlier versions wrote is read by every later one.
-for version in v1.0 v1.1 v1.2; do
+for version in v1.0 v1.1 v1.2 v1.3; do
 	for view in summary oom leaks check; do
 		golden "${version}_$view" "$view" $version.gpucache
 	done
