@@ -28,6 +28,7 @@ TORCH = [("eager", NATIVE), ("amp", NATIVE), ("amp_scaled", NATIVE), ("resnet", 
 FEW = {("amp", NATIVE), ("resnet", NATIVE), ("exhausted", NATIVE), ("graphs", NATIVE), ("compile", NATIVE),
        ("workers", NATIVE), ("streams", NATIVE), ("devices", NATIVE), ("limited", NATIVE), ("amp", EXPANDABLE),
        ("amp", ASYNC), ("amp", NO_CACHE)}
+HUGGING_FACE = [("trainer", NATIVE), ("tokens", NATIVE), ("trainer", EXPANDABLE), ("trainer", NO_CACHE)]
 # The release that is tried whole, and the one that the traces were recorded with.
 NEWEST, TRACED = "torch-2.15", "torch-2.11"
 FAILING = {"exhausted", "limited"}
@@ -233,8 +234,8 @@ def fidelity(python):
 def run(name, python):
     only = os.environ.get("CASES", "").split()
     cached = {}
-    results = [run_case(name, python, case, way, cached) for case, way in TORCH
-               if (name == NEWEST or (case, way) in FEW) and (not only or case in only)]
+    cases = HUGGING_FACE if name == "transformers" else [row for row in TORCH if name == NEWEST or row in FEW]
+    results = [run_case(name, python, case, way, cached) for case, way in cases if not only or case in only]
     if name == NEWEST:
         results += [failure(python, *row) for row in FAILURES if not only or row[0] in only]
     if name == TRACED and (not only or "fidelity" in only):

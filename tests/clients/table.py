@@ -48,4 +48,4 @@ def write(name, *args):
         -int(part) if part.isdigit() else 0 for part in re.split(r"\D+", title)], title))
     text = HEAD + "".join(summary(title, found[title]) for title in order) + "\n"
     with open(FILE, "w") as file:
-        file.write((text + "".join(f"## {title}\n{found[title]}" for title in order)).rstrip() + "\n")
+        file.write((text + "".join(f"## {title}\n{found[title].rstrip()}\n\n" for title in order)).rstrip() + "\n")

@@ -243,6 +243,43 @@ def case_profiler():
     print(len(seen.events()) > 0)
 
 
+class Sentences(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, i):
+        words = torch.full((64,), i % 100)
+        return {"input_ids": words, "labels": words}
+
+
+def small_gpt2():
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    return GPT2LMHeadModel(GPT2Config(n_layer=2, n_head=2, n_embd=64, vocab_size=100, n_positions=64, bos_token_id=0,
+                                      eos_token_id=0))
+
+
+def case_trainer():
+    """Hugging Face's Trainer, on a small model of random weights."""
+    from transformers import Trainer, TrainingArguments
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings = TrainingArguments(output_dir=folder, max_steps=4, per_device_train_batch_size=8, report_to=[],
+                                     save_strategy="no", disable_tqdm=True)
+        trained = Trainer(model=small_gpt2(), args=settings, train_dataset=Sentences()).train()
+    print(trained.global_step, float(trained.training_loss).hex())
+
+
+def case_tokens():
+    """Keys and values of what was said before, a token longer at each step; no kernel says when it is enough."""
+    model, words, kept = small_gpt2().to(GPU).eval(), torch.tensor([[1, 2]], device=GPU), None
+    with torch.no_grad():
+        for _ in range(16):
+            out = model(words, past_key_values=kept, use_cache=True)
+            kept, words = out.past_key_values, out.logits[:, -1:].argmax(-1)
+    print(kept.get_seq_length())
+
+
 def pluggable(path):
     allocator = torch.cuda.memory.CUDAPluggableAllocator(path, "take", "give")
     torch.cuda.memory.change_current_allocator(allocator)

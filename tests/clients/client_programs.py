@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of other packages than PyTorch, each plain and with the library: programs/use_<name>.py of the set <name>.
+
+A program prints what it computed, runs out of memory in the line marked "# HERE", and prints as its last line what it
+counts itself as held then, {"held": BYTES}.  Both runs print the same, the library's books of that moment say as much,
+and what the report shows first names that line.
+"""
+import json
+import os
+import re
+import subprocess
+import tempfile
+
+from world import HERE, Result, report, simulated, tell, tool
+
+COLUMNS = ("held when memory ran out, B", "named")
+GPU = "4GiB"
+
+# Of other processes on the GPU, for what looks at them.
+SIM = {"monitors": "foreign:1GiB/4711/jupyter"}
+
+
+def normal(text):
+    return re.sub(r"0x[0-9a-f]+", "0x", text)
+
+
+def held_there(oom):
+    """What the program itself had asked for: all but contexts and what libraries loaded."""
+    kinds = {row["kind"]: row["bytes"] for row in oom["balance"]["direct_kinds"]}
+    own = sum(size for kind, size in kinds.items() if kind not in ("contexts", "modules"))
+    return oom["balance"]["requested_bytes"] + own
+
+
+def compare(path, program, held):
+    """What differs between the books and what the program counted; and the line that the report names."""
+    with open(program) as file:
+        lines = [f"{os.path.basename(program)}:{i}" for i, line in enumerate(file, 1) if "# HERE" in line]
+    ours = held_there(report("oom", path))
+    shown = subprocess.run([tool("gpumem-report"), "oom", "-n", "3", path], capture_output=True, text=True,
+                           env={**os.environ, "COLUMNS": "100"}).stdout
+    wrong = [] if ours == held else [f"{ours} bytes in our books, the program counts {held}"]
+    return wrong + [f"{line} is not in the report:\n{shown}" for line in lines if line not in shown], lines
+
+
+def run(name, python):
+    program = os.path.join(HERE, "programs", f"use_{name.replace('-', '_')}.py")
+    with tempfile.TemporaryDirectory() as folder:
+        plain, ours = (simulated([python, program], GPU, *options, sim=SIM.get(name))
+                       for options in (["--off"], ["-o", os.path.join(folder, "%p.gpucache")]))
+        wrong = [f"exit status {run.returncode}:\n{run.stderr[-1500:]}" for run in (plain, ours) if run.returncode]
+        lines, held = [], 0
+        if not wrong and normal(plain.stdout) != normal(ours.stdout):
+            wrong.append(f"printed\n{plain.stdout}and\n{ours.stdout}")
+        if not wrong:
+            held = json.loads(ours.stdout.splitlines()[-1])["held"]
+            wrong, lines = compare(os.path.join(folder, f"{ours.pid}.gpucache"), program, held)
+    return [tell(Result("memory and its end", wrong, (f"{held:,}", ", ".join(lines))))]

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays that XLA's own allocator holds, and more of them until there is no more."""
+import json
+import os
+
+os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = "0.99"  # and not its own limit: the GPU's
+os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"  # it asks cuSPARSE and others, which are stand-ins, for their versions
+from jax._src import hardware_utils
+
+hardware_utils.has_visible_nvidia_gpu = lambda: True  # it looks for /dev/nvidia0
+
+import jax
+import numpy
+
+BLOCK = numpy.zeros(1 << 26, dtype=numpy.float32)
+
+
+def fill(device, held):
+    while True:
+        held.append(jax.device_put(BLOCK, device).block_until_ready())  # HERE
+
+
+def main():
+    device = jax.local_devices()[0]
+    x = jax.device_put(numpy.arange(1 << 20, dtype=numpy.float32), device)
+    print(device.platform, device.device_kind, float(numpy.asarray(x).sum()))
+    held = []
+    try:
+        fill(device, held)
+    except Exception as error:
+        print(type(error).__name__, len(held))
+    stats = device.memory_stats()
+    print(stats)
+    print(json.dumps({"held": stats["pool_bytes"]}))
+
+
+main()
