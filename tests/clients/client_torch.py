@@ -33,7 +33,8 @@ HUGGING_FACE = [("trainer", NATIVE), ("tokens", NATIVE), ("trainer", EXPANDABLE)
 NEWEST, TRACED = "torch-2.15", "torch-2.11"
 FAILING = {"exhausted", "limited"}
 # What a set goes without: cuDNN 8 is not simulated, and Triton of then looks for libcuda in ldconfig's cache only.
-WITHOUT = {"torch-2.1": {"WITHOUT_CUDNN": "1", "WITHOUT_TRITON": "1"}}
+WITHOUT = {"transformers": {"CUDA_VISIBLE_DEVICES": "0"},  # else it splits each batch over both GPUs
+           "torch-2.1": {"WITHOUT_CUDNN": "1", "WITHOUT_TRITON": "1"}}
 
 
 # A program of failures/ that runs out of memory: on how large a GPU, with what else of it, the causes that are right,

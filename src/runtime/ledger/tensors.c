@@ -44,7 +44,8 @@ _Static_assert(sizeof(struct tensor) <= sizeof(struct gpc_block), "shares the sl
 struct books {
 	struct gpc_lock lock;
 	struct gpc_address_map map;
-	struct tensor *spare; /* freed last, its number kept: the next one often needs it at once */
+	/* Freed, but still in the map and with its number: the next tensor often has its very address. */
+	struct tensor *spare;
 	struct gpucache_torch own; /* where there is no recording */
 };
 
@@ -119,23 +120,32 @@ static void adopt_last_malloc(uint64_t address)
 	last_malloc.size = 0;
 }
 
+static bool is_spare(const struct books *books, uint64_t address)
+{
+	return books->spare && books->spare->address == address;
+}
+
 static struct tensor *put_locked(
 	struct books *books, uint64_t address, uint64_t size, uint32_t stack)
 {
 	struct tensor *tensor = books->spare;
+	bool is_in_map = is_spare(books, address);
 	uint32_t number = tensor ? tensor->number : 0;
 
-	if (gpc_address_map_reserve(&books->map, 1))
+	if (!is_in_map && gpc_address_map_reserve(&books->map, 1))
 		return NULL;
 	books->spare = NULL;
 	if (!tensor)
 		tensor = gpc_slab_take(&gpc_runtime.heap.blocks, &number);
+	else if (!is_in_map)
+		(void)gpc_address_map_take(&books->map, tensor->address);
 	if (!tensor)
 		return NULL;
 	*tensor = (struct tensor){
 		.address = address, .size = size, .number = number, .stack = stack
 	};
-	gpc_address_map_insert(&books->map, address, tensor);
+	if (!is_in_map)
+		gpc_address_map_insert(&books->map, address, tensor);
 	return tensor;
 }
 
@@ -169,17 +179,19 @@ static void forget_locked(
 	struct books *books, struct gpc_device *device, uint64_t address, uint64_t now_ns)
 {
 	struct tensor *tensor =
-		books->map.n_entries ? gpc_address_map_take(&books->map, address) : NULL;
+		is_spare(books, address) ? NULL : gpc_address_map_find(&books->map, address);
 	struct gpc_observed observed;
 
 	if (!tensor)
 		return;
 	observed = observed_of(device, tensor, now_ns);
 	gpc_observe_piece_freed(&observed);
-	if (!books->spare)
+	if (!books->spare) {
 		books->spare = tensor;
-	else
-		gpc_slab_give_back(&gpc_runtime.heap.blocks, tensor->number);
+		return;
+	}
+	(void)gpc_address_map_take(&books->map, address);
+	gpc_slab_give_back(&gpc_runtime.heap.blocks, tensor->number);
 }
 
 static void allocated(struct gpc_device *device, uint64_t address, uint64_t size,

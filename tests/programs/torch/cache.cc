@@ -49,3 +49,12 @@ void c10_free(void *ptr, size_t size)
 	c10::reportMemoryUsageToProfiler(
 		ptr, -(int64_t)rounded(size), c10_sums.allocated, c10_sums.reserved, CUDA_0);
 }
+
+void c10_renew(void *ptr, size_t size)
+{
+	c10_free(ptr, size);
+	c10_sums.allocated += rounded(size);
+	c10_sums.n_malloc++;
+	c10::reportMemoryUsageToProfiler(
+		ptr, (int64_t)rounded(size), c10_sums.allocated, c10_sums.reserved, CUDA_0);
+}

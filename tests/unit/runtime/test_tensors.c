@@ -135,6 +135,40 @@ static void an_address_that_comes_again_replaces_its_tensor(void **state)
 
 #define N_MANY 6000
 
+/* The tensor freed last keeps its place for the next one, which may lie anywhere. */
+static void comes_and_goes(void)
+{
+	CUdeviceptr arena;
+	uint32_t n;
+
+	world_start();
+	arena = segment(20 * MIB);
+	tell(arena, MIB);
+	tell(arena + MIB, 2 * MIB);
+	tell(arena, -(int64_t)MIB);
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 2 * MIB && n == 1);
+	torch.allocated += MIB; /* told twice */
+	tell(arena, -(int64_t)MIB);
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 2 * MIB && n == 1);
+	tell(arena, MIB);
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 3 * MIB && n == 2);
+	tell(arena, -(int64_t)MIB);
+	tell(arena + MIB, -(int64_t)(2 * MIB));
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 0 && n == 0);
+	tell(arena + 4 * MIB, 3 * MIB);
+	tell(arena, 4 * MIB);
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 7 * MIB && n == 2);
+	tell(arena + 4 * MIB, -(int64_t)(3 * MIB));
+	tell(arena, -(int64_t)(4 * MIB));
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 0 && n == 0);
+}
+
+static void a_tensor_is_freed_once_wherever_the_next_one_lies(void **state)
+{
+	(void)state;
+	world_run(NULL, CONF, comes_and_goes);
+}
+
 static void too_many(void)
 {
 	CUdeviceptr arena;
@@ -353,6 +387,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_byte_has_one_holder),
 		cmocka_unit_test(an_address_that_comes_again_replaces_its_tensor),
+		cmocka_unit_test(a_tensor_is_freed_once_wherever_the_next_one_lies),
 		cmocka_unit_test(more_tensors_than_slots_are_counted_all_the_same),
 		cmocka_unit_test(switched_off_the_segments_are_what_is_held),
 		cmocka_unit_test(without_a_recording_sums_are_kept),
