@@ -13,7 +13,7 @@
  * for anything else.  Physical memory (expandable segments) is known by who called for it, hooks_torch.c.
  *
  * Each tensor takes a block number of the heap, as a tracked allocation does (track.c); one that finds no slot in BLOCKS
- * still counts in sites and sums.
+ * still counts in sites and sums.  Of tensors:sampled only those with a stack are recorded one by one.
  *
  * Threads   Any.  PyTorch calls with its own lock of the device held, so ours are hardly contended; under ours nothing
  *           of PyTorch's, and of the driver's, is called.
@@ -175,8 +175,7 @@ static struct gpc_observed observed_of(
 }
 
 /* Out of the books, where it is in them. */
-static void forget_locked(
-	struct books *books, struct gpc_device *device, uint64_t address, uint64_t now_ns)
+static void forget_locked(struct books *books, struct gpc_device *device, uint64_t address)
 {
 	struct tensor *tensor =
 		is_spare(books, address) ? NULL : gpc_address_map_find(&books->map, address);
@@ -184,7 +183,7 @@ static void forget_locked(
 
 	if (!tensor)
 		return;
-	observed = observed_of(device, tensor, now_ns);
+	observed = observed_of(device, tensor, gpc_clock_ns());
 	gpc_observe_piece_freed(&observed);
 	if (!books->spare) {
 		books->spare = tensor;
@@ -194,24 +193,37 @@ static void forget_locked(
 	gpc_slab_give_back(&gpc_runtime.heap.blocks, tensor->number);
 }
 
+/* tensors:sampled: what got no stack is in no site either (base/share.h), so only TORCH needs to know of it. */
+static bool is_left_out(uint32_t stack)
+{
+	return stack == 0 && gpc_runtime.config.tensors == GPC_TENSORS_SAMPLED &&
+	       gpc_runtime.config.stacks == GPC_STACKS_SAMPLED;
+}
+
+static void record_locked(struct books *books, struct gpc_device *device, uint64_t address,
+	uint64_t size, uint32_t stack)
+{
+	const struct tensor *tensor = put_locked(books, address, size, stack);
+	struct gpc_observed observed;
+
+	if (!tensor)
+		return;
+	observed = observed_of(device, tensor, gpc_clock_ns());
+	gpc_observe_piece_taken(&observed);
+}
+
 static void allocated(struct gpc_device *device, uint64_t address, uint64_t size,
 	uint64_t allocated_bytes, uint64_t reserved_bytes)
 {
 	struct books *books = &all_books[device->ordinal];
 	uint32_t stack = gpc_runtime_stack_of(size);
-	uint64_t now_ns = gpc_clock_ns();
-	struct gpc_observed observed;
-	const struct tensor *tensor;
 
 	adopt_last_malloc(address);
 	gpc_lock_take(&books->lock);
 	count_malloc_locked(sums_of(device), allocated_bytes, reserved_bytes);
-	forget_locked(books, device, address, now_ns); /* freed where nobody told us */
-	tensor = put_locked(books, address, size, stack);
-	if (tensor) {
-		observed = observed_of(device, tensor, now_ns);
-		gpc_observe_piece_taken(&observed);
-	}
+	forget_locked(books, device, address); /* freed where nobody told us */
+	if (!is_left_out(stack))
+		record_locked(books, device, address, size, stack);
 	gpc_lock_release(&books->lock);
 	last_failure.device = NULL;
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_TENSOR, size);
@@ -227,7 +239,7 @@ static void freed(struct gpc_device *device, uint64_t address, uint64_t allocate
 	gpc_counter_set(&sums->allocated_bytes, allocated_bytes);
 	gpc_counter_set(&sums->reserved_bytes, reserved_bytes);
 	gpc_counter_add(&sums->n_free, 1);
-	forget_locked(books, device, address, gpc_clock_ns());
+	forget_locked(books, device, address);
 	gpc_lock_release(&books->lock);
 }
 

@@ -169,6 +169,35 @@ static void a_tensor_is_freed_once_wherever_the_next_one_lies(void **state)
 	world_run(NULL, CONF, comes_and_goes);
 }
 
+/* 10,000 tensors of 512 bytes: some five of them are looked at, and all are counted. */
+static void are_sampled(void)
+{
+	CUdeviceptr arena;
+	uint32_t n;
+
+	world_start();
+	arena = segment(40 * MIB);
+	for (CUdeviceptr i = 0; i < 10000; i++)
+		tell(arena + i * 512, 512);
+	(void)held(GPUCACHE_KIND_TENSOR, &n);
+	CHECK(n < 1000);
+	tell(arena + 20 * MIB, 2 * MIB);
+	(void)held(GPUCACHE_KIND_TENSOR, &n);
+	CHECK(n >= 1);
+	CHECK(sums()->n_malloc == 10001 && sums()->allocated_bytes == 10000 * 512 + 2 * MIB);
+	for (CUdeviceptr i = 0; i < 10000; i++)
+		tell(arena + i * 512, -512);
+	tell(arena + 20 * MIB, -(int64_t)(2 * MIB));
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 0 && n == 0);
+	CHECK(sums()->n_free == 10001 && sums()->allocated_bytes == 0);
+}
+
+static void sampled_tensors_are_all_counted_and_few_recorded(void **state)
+{
+	(void)state;
+	world_run(NULL, "tensors:sampled", are_sampled);
+}
+
 static void too_many(void)
 {
 	CUdeviceptr arena;
@@ -388,6 +417,7 @@ int main(void)
 		cmocka_unit_test(each_byte_has_one_holder),
 		cmocka_unit_test(an_address_that_comes_again_replaces_its_tensor),
 		cmocka_unit_test(a_tensor_is_freed_once_wherever_the_next_one_lies),
+		cmocka_unit_test(sampled_tensors_are_all_counted_and_few_recorded),
 		cmocka_unit_test(more_tensors_than_slots_are_counted_all_the_same),
 		cmocka_unit_test(switched_off_the_segments_are_what_is_held),
 		cmocka_unit_test(without_a_recording_sums_are_kept),
