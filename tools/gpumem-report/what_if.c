@@ -111,17 +111,18 @@ static enum outcome play(const struct gpc_what_if *what_if, const struct gpc_pol
 	return SERVED;
 }
 
-/* As the run was, but for so many bytes that nobody took. */
+/* As the run was, but for so many bytes that nobody took, or that the limit allowed. */
 static bool is_served_with_less(const struct gpc_what_if *what_if, uint64_t bytes)
 {
 	struct gpc_policy_settings settings = what_if->settings;
+	bool is_limited = settings.limit_bytes != 0;
 	uint64_t free_bytes;
 
-	if (settings.limit_bytes)
+	if (is_limited)
 		settings.limit_bytes = gpc_bytes_add(settings.limit_bytes, bytes);
-	return bytes <= what_if->fixed_bytes &&
-	       play(what_if, &gpc_policy_gpucache, &settings, what_if->fixed_bytes - bytes,
-		       &free_bytes) == SERVED;
+	return (is_limited || bytes <= what_if->fixed_bytes) &&
+	       play(what_if, &gpc_policy_gpucache, &settings,
+		       what_if->fixed_bytes - (is_limited ? 0 : bytes), &free_bytes) == SERVED;
 }
 
 /* ---- remedies ---- */
