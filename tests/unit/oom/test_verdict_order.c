@@ -301,6 +301,29 @@ static void what_outweighs_growth_comes_before_it(void **state)
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
 }
 
+static void a_limit_counts_no_contexts_and_whole_steps_of_the_driver(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.requested = 60 * GPC_GIB;
+	s.oom.balance.device_free = 30 * GPC_GIB;
+	s.oom.balance.direct = s.oom.kind_bytes[GPUCACHE_KIND_CONTEXT] = 4 * GPC_GIB;
+	s.oom.limit = 68 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_false(holds(&s.oom, GPUCACHE_VERDICT_LIMIT));
+	s.oom.rounded++;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_LIMIT);
+	s.oom.limit += 2 * GPC_MIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_false(holds(&s.oom, GPUCACHE_VERDICT_LIMIT));
+	/* What the program asked the driver for counts. */
+	s.oom.kind_bytes[GPUCACHE_KIND_CONTEXT] = 0;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_LIMIT);
+}
+
 static void nobody_holds_nothing(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -419,6 +442,7 @@ int main(void)
 		cmocka_unit_test(a_leak_is_growth_though_pieces_are_free),
 		cmocka_unit_test(where_several_sites_keep_as_much_nothing_is_certain),
 		cmocka_unit_test(what_outweighs_growth_comes_before_it),
+		cmocka_unit_test(a_limit_counts_no_contexts_and_whole_steps_of_the_driver),
 		cmocka_unit_test(nobody_holds_nothing),
 		cmocka_unit_test(neighbours_whose_memory_would_come_in_pieces_are_likely),
 		cmocka_unit_test(managed_memory_that_cannot_be_there_is_no_reason),
