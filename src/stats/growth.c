@@ -190,7 +190,7 @@ static struct gpc_growing choose(const struct look *look, bool is_whole)
 }
 
 /*
- * The level rises all along, and what is kept of the windows is less than half of what it rose by: then the
+ * The level rises in half of the windows, and in the later ones, and what is kept of the windows is less than half of what it rose by: then the
  * site of most young blocks is the one that renews them, if it has no others.
  */
 static struct gpc_growing find_renewed(const struct look *look)
@@ -205,7 +205,10 @@ static struct gpc_growing find_renewed(const struct look *look)
 	for (uint32_t i = 1; i < look->n_sites; i++)
 		if (look->kept[i].young_bytes > look->kept[top].young_bytes)
 			top = i;
-	if (n_rises + 1 < GPC_GROWTH_STEADY || look->old_bytes > rise / 2 || look->n_sites == 0)
+	/* Other threads may have had whole windows for themselves. */
+	if (n_rises < GPC_GROWTH_WINDOWS / 2 ||
+		look->peaks[GPC_GROWTH_WINDOWS - 1] <= look->peaks[GPC_GROWTH_WINDOWS / 2] ||
+		look->old_bytes > rise / 2 || look->n_sites == 0)
 		return found;
 	if (look->kept[top].young_bytes < look->view->holders[top].bytes / 8 * 7 ||
 		rise - look->old_bytes < look->kept[top].young_bytes / 4)

@@ -226,6 +226,21 @@ static void what_is_renewed_and_larger_each_time_is_found(void **state)
 	}
 }
 
+static void what_is_renewed_beside_busy_threads_is_found(void **state)
+{
+	(void)state;
+	for (int turn = 0; turn < 200; turn++) {
+		ask_for(11, 1000 + 100 * (uint64_t)turn, true);
+		if (turn)
+			give_back(n_blocks - 2);
+		/* Bursts of a window and more. */
+		for (int i = 0; turn % 50 == 25 && i < 100; i++)
+			ask(12, false);
+	}
+	assert_int_equal(find().stack, 11);
+	assert_true(find().is_renewed);
+}
+
 static void what_is_renewed_at_its_size_is_no_growth(void **state)
 {
 	(void)state;
@@ -291,6 +306,7 @@ int main(void)
 		cmocka_unit_test_setup(a_loop_that_began_late_is_found_unless_it_gave_back, set_up),
 		cmocka_unit_test_setup(the_layers_of_a_model_that_came_late_are_no_growth, set_up),
 		cmocka_unit_test_setup(what_is_renewed_and_larger_each_time_is_found, set_up),
+		cmocka_unit_test_setup(what_is_renewed_beside_busy_threads_is_found, set_up),
 		cmocka_unit_test_setup(what_is_renewed_at_its_size_is_no_growth, set_up),
 		cmocka_unit_test_setup(beside_a_leak_what_is_renewed_is_not_to_blame, set_up),
 		cmocka_unit_test_setup(blocks_of_many_sizes_are_told_from_equal_ones, set_up),
