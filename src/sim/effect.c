@@ -24,6 +24,8 @@ void gpc_sim_effects_init(struct gpc_sim_effects *effects)
 	atomic_init(&effects->next_end_ns, UINT64_MAX);
 	pthread_mutex_init(&effects->lock, NULL);
 	pthread_mutex_init(&effects->turn, NULL);
+	pthread_cond_init(&effects->changed, NULL);
+	atomic_init(&effects->held_ns, UINT64_MAX);
 }
 
 /* Who waits holds the turn, so that who has just let go comes behind it. */
@@ -34,13 +36,26 @@ static void take_lock(struct gpc_sim_effects *effects)
 	pthread_mutex_unlock(&effects->turn);
 }
 
+static void end_caller(struct gpc_sim_effects *effects)
+{
+	if (!effects->has_caller)
+		return;
+	take_lock(effects);
+	effects->must_stop = true;
+	pthread_cond_broadcast(&effects->changed);
+	pthread_mutex_unlock(&effects->lock);
+	pthread_join(effects->caller, NULL);
+}
+
 void gpc_sim_effects_fini(struct gpc_sim_effects *effects)
 {
+	end_caller(effects);
 	for (size_t i = 0; i < effects->n; i++)
 		gpc_sim_effect_destroy(effects->heap[i]);
 	free(effects->heap);
 	pthread_mutex_destroy(&effects->lock);
 	pthread_mutex_destroy(&effects->turn);
+	pthread_cond_destroy(&effects->changed);
 }
 
 struct gpc_sim_effect *gpc_sim_effect_create(enum gpc_sim_effect_kind kind, uint64_t duration_ns)
@@ -224,6 +239,13 @@ static void apply_kernel(struct gpc_sim *sim, const struct gpc_sim_effect *effec
 	}
 }
 
+static void call_host(const struct gpc_sim_effect *effect)
+{
+	in_host_function = true;
+	effect->host(effect->arg);
+	in_host_function = false;
+}
+
 static void apply(struct gpc_sim *sim, struct gpc_sim_effect *effect)
 {
 	struct gpc_sim_device *device = NULL;
@@ -252,12 +274,71 @@ static void apply(struct gpc_sim *sim, struct gpc_sim_effect *effect)
 		gpc_sim_race_learn(sim, effect->known, true);
 		effect->known = NULL;
 		break;
-	case GPC_SIM_EFFECT_HOST:
-		in_host_function = true;
-		effect->host(effect->arg);
-		in_host_function = false;
+	case GPC_SIM_EFFECT_HOST: /* no thread could be made */
+		call_host(effect);
 		break;
 	}
+}
+
+static void *run_host_functions(void *arg);
+
+/* The thread that calls host functions gets this one; false: there is none. */
+static bool hand_over_locked(struct gpc_sim *sim, struct gpc_sim_effect *effect)
+{
+	struct gpc_sim_effects *effects = &sim->effects;
+
+	if (!effects->has_caller)
+		effects->has_caller =
+			pthread_create(&effects->caller, NULL, run_host_functions, sim) == 0;
+	if (!effects->has_caller)
+		return false;
+	effects->running = effect;
+	atomic_store(&effects->held_ns, effect->end_ns);
+	pthread_cond_broadcast(&effects->changed);
+	return true;
+}
+
+static void settle_locked(struct gpc_sim *sim)
+{
+	struct gpc_sim_effects *effects = &sim->effects;
+	uint64_t now = gpc_sim_clock_now(&sim->clock);
+
+	while (!effects->running && effects->n && effects->heap[0]->end_ns <= now) {
+		struct gpc_sim_effect *effect = pop_locked(effects);
+
+		if (effect->kind == GPC_SIM_EFFECT_HOST && hand_over_locked(sim, effect))
+			break;
+		apply(sim, effect);
+		gpc_sim_effect_destroy(effect);
+	}
+	/* Not before: a thread that finds the queue empty must find everything done. */
+	note_next_locked(effects);
+}
+
+static void *run_host_functions(void *arg)
+{
+	struct gpc_sim *sim = arg;
+	struct gpc_sim_effects *effects = &sim->effects;
+
+	take_lock(effects);
+	while (!effects->must_stop) {
+		struct gpc_sim_effect *effect = effects->running;
+
+		if (!effect) {
+			pthread_cond_wait(&effects->changed, &effects->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&effects->lock);
+		call_host(effect);
+		take_lock(effects);
+		gpc_sim_effect_destroy(effect);
+		effects->running = NULL;
+		atomic_store(&effects->held_ns, UINT64_MAX);
+		settle_locked(sim);
+		pthread_cond_broadcast(&effects->changed);
+	}
+	pthread_mutex_unlock(&effects->lock);
+	return NULL;
 }
 
 void gpc_sim_settle(struct gpc_sim *sim)
@@ -266,14 +347,27 @@ void gpc_sim_settle(struct gpc_sim *sim)
 
 	if (in_host_function || atomic_load(&effects->next_end_ns) == UINT64_MAX)
 		return;
-	uint64_t now = gpc_sim_clock_now(&sim->clock);
 	take_lock(effects);
-	while (effects->n && effects->heap[0]->end_ns <= now) {
-		struct gpc_sim_effect *effect = pop_locked(effects);
-		apply(sim, effect);
-		gpc_sim_effect_destroy(effect);
-	}
-	/* Not before: a thread that finds the queue empty must find everything done. */
-	note_next_locked(effects);
+	settle_locked(sim);
 	pthread_mutex_unlock(&effects->lock);
+}
+
+void gpc_sim_await(struct gpc_sim *sim, uint64_t until_ns)
+{
+	struct gpc_sim_effects *effects = &sim->effects;
+
+	gpc_sim_clock_wait_until(&sim->clock, until_ns);
+	gpc_sim_settle(sim);
+	if (in_host_function || atomic_load(&effects->held_ns) > until_ns)
+		return;
+	take_lock(effects);
+	while (atomic_load(&effects->held_ns) <= until_ns)
+		pthread_cond_wait(&effects->changed, &effects->lock);
+	pthread_mutex_unlock(&effects->lock);
+}
+
+bool gpc_sim_is_over(struct gpc_sim *sim, uint64_t end_ns)
+{
+	return end_ns <= gpc_sim_clock_now(&sim->clock) &&
+	       end_ns < atomic_load(&sim->effects.held_ns);
 }

@@ -14,10 +14,11 @@
  *             submission.
  *             2 A device address is turned into bytes when the effect happens, not before.
  * Threads     Any; one lock, held while effects happen, and taken in turns: else a thread that has much to fill takes it
- *             again and again before another one is woken.  A host function runs in the thread that
- *             settles.
+ *             again and again before another one is woken.  A host function runs in a thread that all of a machine
+ *             share, without the lock.
  * Failure     A kernel that touches memory which is not allocated breaks its context: sticky 700.
- * Limits      A host function runs only when some thread makes a call that looks at the device.
+ * Limits      A host function begins only when some thread makes a call that looks at the device; while it runs nothing
+ *             that ends later is over, on whichever stream.  One runs at a time.
  */
 #ifndef GPC_SIM_EFFECT_H
 #define GPC_SIM_EFFECT_H
@@ -85,6 +86,13 @@ struct gpc_sim_effects {
 	size_t room;
 	uint64_t n_submitted;
 
+	/* A host function that runs, on a thread of its own; nothing that ends with it or later happens before it returns. */
+	struct gpc_sim_effect *running;
+	_Atomic uint64_t held_ns; /* its end; UINT64_MAX: none runs.  Read without the lock */
+	pthread_t caller;
+	bool has_caller, must_stop;
+	pthread_cond_t changed; /* `running`, `must_stop` */
+
 	pthread_mutex_t lock;
 	pthread_mutex_t turn; /* held while waiting for `lock` */
 };
@@ -106,8 +114,14 @@ bool gpc_sim_effect_stage(struct gpc_sim *sim, struct gpc_sim_effect *effect);
  */
 bool gpc_sim_effect_submit(struct gpc_sim *sim, struct gpc_sim_effect *effect);
 
-/* Makes everything happen whose end has passed. */
+/* Makes everything happen whose end has passed, up to a host function, which is begun. */
 void gpc_sim_settle(struct gpc_sim *sim);
+
+/* Waits until this time, and until all has happened that ends by then. */
+void gpc_sim_await(struct gpc_sim *sim, uint64_t until_ns);
+
+/* What ends then is over: the time has come, and no host function holds it up. */
+bool gpc_sim_is_over(struct gpc_sim *sim, uint64_t end_ns);
 
 /* True inside a host function, where no call of CUDA is allowed. */
 bool gpc_sim_in_host_function(void);

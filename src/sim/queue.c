@@ -31,10 +31,8 @@ static uint64_t opens_ns(const struct gpc_sim_queue *queue)
 
 static void await(struct gpc_sim *sim, uint64_t until_ns)
 {
-	if (until_ns <= gpc_sim_clock_now(&sim->clock))
-		return;
-	gpc_sim_clock_wait_until(&sim->clock, until_ns);
-	gpc_sim_settle(sim);
+	if (until_ns && !gpc_sim_is_over(sim, until_ns))
+		gpc_sim_await(sim, until_ns);
 }
 
 void gpc_sim_queue_await(struct gpc_sim_stream *stream)

@@ -73,7 +73,7 @@ static inline void gpc_sim_race_join(
 
 /* Who: addresses of code, or what else the caller can read again, as the steps of a program. */
 struct gpc_sim_race_stack {
-	uint32_t n;
+	uint64_t n;
 	uint64_t frames[GPC_SIM_RACE_FRAMES];
 };
 

@@ -16,12 +16,6 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static void wait_until(struct gpc_sim *sim, uint64_t until_ns)
-{
-	gpc_sim_clock_wait_until(&sim->clock, until_ns);
-	gpc_sim_settle(sim);
-}
-
 /* ---- contexts ---- */
 
 /* Whose memory it works on; events are of all contexts of one home. */
@@ -83,7 +77,7 @@ static void drop_streams_and_memory(struct gpc_sim_context *context)
 {
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_context(context);
 
-	wait_until(context->sim, atomic_load(&context->tail_ns));
+	gpc_sim_await(context->sim, atomic_load(&context->tail_ns));
 	gpc_sim_race_learn(context->sim, known, true);
 	gpc_sim_race_disown_all(context);
 	if (!context->primary) {
@@ -142,7 +136,7 @@ CUresult gpc_sim_context_sync(struct gpc_sim_context *context)
 	if (res != CUDA_SUCCESS)
 		return res;
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_context(context);
-	wait_until(context->sim, atomic_load(&context->tail_ns));
+	gpc_sim_await(context->sim, atomic_load(&context->tail_ns));
 	gpc_sim_race_learn(context->sim, known, true);
 	gpc_sim_mempools_synchronized(context->sim, context->device);
 	return gpc_sim_context_state(context);
@@ -403,7 +397,7 @@ CUresult gpc_sim_stream_query(struct gpc_sim_stream *stream)
 	if (res != CUDA_SUCCESS)
 		return res;
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_stream(stream);
-	bool has_ended = end_of(stream) <= gpc_sim_clock_now(&sim->clock);
+	bool has_ended = gpc_sim_is_over(sim, end_of(stream));
 	gpc_sim_race_learn(sim, known, has_ended);
 	return has_ended ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -419,7 +413,7 @@ CUresult gpc_sim_stream_sync(struct gpc_sim_stream *stream)
 	if (res != CUDA_SUCCESS)
 		return res;
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_stream(stream);
-	wait_until(stream->context->sim, end_of(stream));
+	gpc_sim_await(stream->context->sim, end_of(stream));
 	gpc_sim_race_learn(stream->context->sim, known, true);
 	gpc_sim_mempools_synchronized(stream->context->sim, stream->context->device);
 	return gpc_sim_context_state(stream->context);
@@ -462,7 +456,7 @@ CUresult gpc_sim_event_query(struct gpc_sim_event *event)
 	if (res != CUDA_SUCCESS)
 		return res;
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_event(event);
-	bool has_passed = atomic_load(&event->done_ns) <= gpc_sim_clock_now(&sim->clock);
+	bool has_passed = gpc_sim_is_over(sim, atomic_load(&event->done_ns));
 	gpc_sim_race_learn(sim, known, has_passed);
 	return has_passed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -475,7 +469,7 @@ CUresult gpc_sim_event_sync(struct gpc_sim_event *event)
 	if (res != CUDA_SUCCESS)
 		return res;
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_event(event);
-	wait_until(event->context->sim, atomic_load(&event->done_ns));
+	gpc_sim_await(event->context->sim, atomic_load(&event->done_ns));
 	gpc_sim_race_learn(event->context->sim, known, true);
 	gpc_sim_mempools_synchronized(event->context->sim, event->context->device);
 	return gpc_sim_context_state(event->context);
@@ -535,7 +529,7 @@ CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size < sim->config.free_waits)
 		return gpc_sim_device_free(device, ptr);
-	wait_until(sim, end_before_free(sim, device, owner, &known));
+	gpc_sim_await(sim, end_before_free(sim, device, owner, &known));
 	gpc_sim_race_learn(sim, known, true);
 	return gpc_sim_device_free(device, ptr);
 }

@@ -387,7 +387,8 @@ static CUresult host_function(
 
 	if (res != CUDA_SUCCESS)
 		return res;
-	struct gpc_sim_effect *effect = gpc_sim_effect_create(GPC_SIM_EFFECT_HOST, 0);
+	/* Of some length, so that what is ahead of it is over while it runs. */
+	struct gpc_sim_effect *effect = gpc_sim_effect_create(GPC_SIM_EFFECT_HOST, 1);
 	if (!effect)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	effect->host = fn;

@@ -2,6 +2,7 @@
 #include "tests/unit/sim/machine.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 /* A sanitizer's allocator ends the process instead of answering NULL, unless its options say otherwise. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -210,6 +211,13 @@ static unsigned order[N_MANY];
 static unsigned n_happened;
 static unsigned numbers[N_MANY];
 
+/* As pass, and host functions have returned. */
+static void pass_all(uint64_t ns)
+{
+	gpc_sim_clock_spend(&sim->clock, ns);
+	gpc_sim_await(sim, now());
+}
+
 static void note_number(void *arg)
 {
 	order[n_happened++] = *(const unsigned *)arg;
@@ -240,9 +248,9 @@ static void effects_happen_in_the_order_of_their_ends(void **state)
 		effect->context = context;
 		assert_true(gpc_sim_effect_submit(sim, effect));
 	}
-	pass(N_MANY / 3 / 2);
+	pass_all(N_MANY / 3 / 2);
 	assert_true(n_happened > N_MANY / 3 && n_happened < 2 * N_MANY / 3);
-	pass(N_MANY / 3);
+	pass_all(N_MANY / 3);
 	assert_int_equal(n_happened, N_MANY);
 	for (unsigned i = 1; i < N_MANY; i++) {
 		assert_true(ends[order[i - 1]] <= ends[order[i]]);
@@ -262,7 +270,7 @@ static void of_two_streams_the_work_that_ends_first_happens_first(void **state)
 	submit(b, note_of(3 * MS, 1));
 	submit(b, note_of(3 * MS, 2));
 	submit(b, note_of(4 * MS, 3)); /* ends with number 0, submitted later */
-	pass(100 * MS);
+	pass_all(100 * MS);
 	assert_int_equal(n_happened, 4);
 	assert_int_equal(order[0], 1);
 	assert_int_equal(order[1], 2);
@@ -301,13 +309,49 @@ static void inside_a_host_function_nothing_else_happens(void **state)
 	submit(&context->legacy, effect);
 	submit(&context->legacy, fill_of(1 * MS, ptr, 1, 7));
 	assert_false(gpc_sim_in_host_function());
-	pass(1 * MS);
+	pass_all(1 * MS);
 	assert_true(was_inside);
 	assert_false(gpc_sim_in_host_function());
 	assert_int_equal(arg.seen, 0);
-	assert_int_equal(bytes_at(ptr)[0], 0);
 	gpc_sim_settle(sim);
 	assert_int_equal(bytes_at(ptr)[0], 7);
+}
+
+static _Atomic bool may_return;
+
+static void wait_for_host(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&may_return))
+		sched_yield();
+}
+
+/* It may wait for the thread that submitted it, which goes on. */
+static void a_host_function_keeps_nobody_else_waiting_but_what_is_behind_it(void **state)
+{
+	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
+	struct gpc_sim_event *before = event_create();
+	struct gpc_sim_event *behind = event_create();
+	struct gpc_sim_effect *effect = effect_of(GPC_SIM_EFFECT_HOST, 1);
+	uint64_t ptr = take(512);
+
+	(void)state;
+	atomic_store(&may_return, false);
+	effect->host = wait_for_host;
+	submit(stream, fill_of(1 * MS, ptr, 1, 1));
+	assert_int_equal(gpc_sim_stream_record(stream, before), CUDA_SUCCESS);
+	submit(stream, effect);
+	assert_int_equal(gpc_sim_stream_record(stream, behind), CUDA_SUCCESS);
+	submit(stream, fill_of(1 * MS, ptr, 1, 2));
+	pass(50 * MS);
+	assert_int_equal(gpc_sim_event_sync(before), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_event_query(behind), CUDA_ERROR_NOT_READY);
+	assert_int_equal(gpc_sim_stream_query(stream), CUDA_ERROR_NOT_READY);
+	assert_int_equal(bytes_at(ptr)[0], 1);
+	atomic_store(&may_return, true);
+	assert_int_equal(gpc_sim_stream_sync(stream), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_event_query(behind), CUDA_SUCCESS);
+	assert_int_equal(bytes_at(ptr)[0], 2);
 }
 
 static _Atomic bool has_begun;
@@ -407,6 +451,7 @@ int main(void)
 		TEST(effects_happen_in_the_order_of_their_ends),
 		TEST(of_two_streams_the_work_that_ends_first_happens_first),
 		TEST(inside_a_host_function_nothing_else_happens),
+		TEST(a_host_function_keeps_nobody_else_waiting_but_what_is_behind_it),
 		TEST(a_thread_that_waits_finds_done_what_another_thread_is_doing),
 		TEST(a_clone_owns_what_the_original_owned),
 		TEST(bytes_that_no_memory_holds_are_not_staged_and_not_cloned),
