@@ -89,15 +89,13 @@ NOT_CALLED = {
     "a start, an end or a lookup": "cuInit cuDevicePrimaryCtxReset cuCtxCreate cuCtxAttach cuCtxDetach cuCtxDestroy "
                                    "cuGetProcAddress cuStreamEndCapture cuStreamBeginCaptureToGraph",
     "as one of the rows": "cuGraphInstantiate cuGraphInstantiateWithParams cuArray3DCreate cuMipmappedArrayCreate "
-                          "cuMipmappedArrayDestroy cuModuleLoad cuModuleLoadDataEx cuModuleLoadFatBinary "
-                          "cuLibraryLoadData cuLibraryLoadFromFile cuLibraryUnload "
-                          "cuLaunchCooperativeKernel cuLaunchGridAsync cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3D "
+                          "cuMipmappedArrayDestroy cuModuleLoadFatBinary cuLibraryLoadData cuLibraryLoadFromFile "
+                          "cuLibraryUnload "
+                          "cuLaunchCooperativeKernel cuLaunchGridAsync cuMemcpy3DAsync cuMemcpy3D "
                           "cuMemcpyPeerAsync cuMemcpyPeer cuMemcpy3DPeer cuMemcpy3DPeerAsync cuMemcpy2DUnaligned "
-                          "cuMemcpyBatchAsync cuMemcpy3DBatchAsync cuMemsetD16Async cuMemsetD2D8Async "
-                          "cuMemsetD2D16Async cuMemsetD2D32Async cuMemsetD16 cuMemsetD2D8 cuMemsetD2D16 "
-                          "cuMemsetD2D32 cuMemcpyAtoD cuMemcpyDtoA cuMemcpyAtoA cuMemcpyAtoH cuMemcpyHtoA "
-                          "cuMemcpyAtoHAsync cuMemcpyHtoAAsync cuStreamAddCallback cuEventRecordWithFlags "
-                          "cuPointerGetAttributes",
+                          "cuMemcpyBatchAsync cuMemcpy3DBatchAsync cuMemsetD2D16Async cuMemsetD2D32Async "
+                          "cuMemsetD2D16 cuMemsetD2D32 cuMemcpyAtoD cuMemcpyDtoA cuMemcpyAtoA cuMemcpyAtoH cuMemcpyHtoA "
+                          "cuMemcpyAtoHAsync cuMemcpyHtoAAsync",
     "the driver's own books": "cuMemPoolCreate cuMemPoolDestroy cuMemPoolImportPointer cuDeviceSetMemPool "
                               "cuMemGetDefaultMemPool cuMemGetMemPool cuMemSetMemPool cuMemMap "
                               "cuMemRetainAllocationHandle cuMemImportFromShareableHandle cuMulticastCreate",

@@ -115,6 +115,27 @@ static CUresult copy_2d(void)
 	return cuMemcpy2D(&copy);
 }
 
+static CUresult copy_2d_async(void)
+{
+	CUDA_MEMCPY2D copy = flat_copy;
+
+	copy.srcHost = pinned;
+	copy.dstDevice = memory;
+	return cuMemcpy2DAsync(&copy, other);
+}
+
+static void called_back(CUstream stream, CUresult result, void *arg)
+{
+	(void)stream;
+	(void)result;
+	(void)arg;
+}
+
+static CUpointer_attribute got_attributes[] = { CU_POINTER_ATTRIBUTE_BUFFER_ID,
+	CU_POINTER_ATTRIBUTE_RANGE_SIZE };
+static uint64_t got_values[2];
+static void *got_results[] = { &got_values[0], &got_values[1] };
+
 static CUresult create_handle(void)
 {
 	const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -195,6 +216,17 @@ static CUresult launch_overlapping(void)
 	CALL(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync(memory, pinned, 4096, other))             \
 	CALL(cuMemsetD8Async, cuMemsetD8Async(memory, 1, 4096, other))                      \
 	CALL(cuMemsetD32Async, cuMemsetD32Async(memory, 1, 1024, other))                    \
+	CALL(cuMemsetD16Async, cuMemsetD16Async(memory, 1, 1024, other))                    \
+	CALL(cuMemsetD2D8Async, cuMemsetD2D8Async(memory, 64, 1, 64, 2, other))             \
+	CALL(cuMemcpy2DAsync, copy_2d_async())                                              \
+	CALL(cuMemsetD16, cuMemsetD16(memory, 1, 1024))                                     \
+	CALL(cuMemsetD2D8, cuMemsetD2D8(memory, 64, 1, 64, 2))                              \
+	CALL(cuStreamAddCallback, cuStreamAddCallback(other, called_back, NULL, 0))         \
+	CALL(cuEventRecordWithFlags, cuEventRecordWithFlags(event, other, 0))               \
+	CALL(cuPointerGetAttributes,                                                        \
+		cuPointerGetAttributes(2, got_attributes, got_results, memory))             \
+	CALL(cuModuleLoad, cuModuleLoad(&got_module, "/dev/null"))                          \
+	CALL(cuModuleLoadDataEx, cuModuleLoadDataEx(&got_module, "a third", 0, NULL, NULL)) \
 	CALL(cuMemcpy, cuMemcpy(memory, memory + 4096, 4096))                               \
 	CALL(cuMemcpyDtoD, cuMemcpyDtoD(memory, memory + 4096, 4096))                       \
 	CALL(cuMemcpyDtoH, cuMemcpyDtoH(pageable, memory, 4096))                            \
