@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An intern table: open addressing over (address, fingerprint), records appended to an arena, numbers published last.
- * A find takes no lock; an addition takes one, and the table is never more than half full.
+ * Code objects in an intern table, by address and fingerprint, which lie beside it: the record of a code object has
+ * neither.  A find takes no lock.
  */
 #include "stack/codes.h"
 
@@ -10,44 +10,37 @@
 #include "base/bytes.h"
 #include "base/metamem.h"
 
-#define N_SLOTS (2 * GPC_CODES_MAX) /* a power of two, at most half full */
+#define KEYS_BYTES ((GPC_CODES_MAX + 1) * sizeof(struct gpc_code_key))
 
-struct gpc_codes_slot {
-	struct gpc_code_key key;
-	_Atomic uint32_t number;
+/* A code object to be found or added; `code` only where it may be added. */
+struct wanted {
+	struct gpc_codes *codes;
+	const struct gpc_code_key *key;
+	const struct gpc_code *code;
 };
 
-static uint32_t first_slot(const struct gpc_code_key *key)
+static uint64_t hash_key(const struct gpc_code_key *key)
 {
 	uint64_t h = (key->code ^ key->fingerprint) * UINT64_C(0x9e3779b97f4a7c15);
 
-	return (uint32_t)(h >> 40) & (N_SLOTS - 1);
+	return h ^ h >> 40;
 }
 
-/* The number, or 0 and the empty slot where the probe ended. */
-static uint32_t probe(
-	const struct gpc_codes *codes, const struct gpc_code_key *key, uint32_t *ret_slot)
+static inline bool is_same(const struct gpc_intern *intern, uint32_t id, const void *arg)
 {
-	uint32_t at = first_slot(key);
+	const struct wanted *wanted = arg;
+	const struct gpc_code_key *key = &wanted->codes->keys[id];
 
-	for (;; at = (at + 1) & (N_SLOTS - 1)) {
-		const struct gpc_codes_slot *slot = &codes->slots[at];
-		uint32_t number = atomic_load_explicit(&slot->number, memory_order_acquire);
-
-		if (!number)
-			break;
-		if (slot->key.code == key->code && slot->key.fingerprint == key->fingerprint)
-			return number;
-	}
-	*ret_slot = at;
-	return 0;
+	(void)intern;
+	return key->code == wanted->key->code && key->fingerprint == wanted->key->fingerprint;
 }
 
 uint32_t gpc_codes_find(const struct gpc_codes *codes, const struct gpc_code_key *key)
 {
+	struct wanted wanted = { (struct gpc_codes *)codes, key, NULL };
 	uint32_t slot;
 
-	return probe(codes, key, &slot);
+	return gpc_intern_probe(&codes->intern, hash_key(key), is_same, &wanted, &slot);
 }
 
 static uint32_t at_most(uint32_t size, uint32_t limit)
@@ -55,10 +48,10 @@ static uint32_t at_most(uint32_t size, uint32_t limit)
 	return size < limit ? size : limit;
 }
 
-/* Writes the record to the end of the arena; its size, or 0 where it does not fit. */
-static uint32_t write_record_locked(
-	struct gpc_codes *codes, uint32_t number, const struct gpc_code *code)
+static uint32_t write_record(uint64_t *record, uint64_t room, uint32_t number, const void *arg)
 {
+	const struct wanted *wanted = arg;
+	const struct gpc_code *code = wanted->code;
 	struct gpucache_code head = {
 		.id = number,
 		.first_line = code->first_line,
@@ -67,11 +60,11 @@ static uint32_t write_record_locked(
 		.file_size = at_most(code->file_size, GPC_CODES_MAX_FILE),
 		.lines_size = at_most(code->lines_size, GPC_CODES_MAX_LINES),
 	};
-	char *to = codes->arena + codes->arena_used;
+	char *to = (char *)record;
 	uint32_t text_size = head.name_size + head.file_size + head.lines_size;
 
 	head.size = (uint32_t)gpc_round_up(sizeof(head) + text_size, 8);
-	if (head.size > GPC_CODES_ARENA - codes->arena_used)
+	if (head.size > room)
 		return 0;
 	memcpy(to, &head, sizeof(head));
 	to += sizeof(head);
@@ -82,52 +75,23 @@ static uint32_t write_record_locked(
 	memcpy(to, code->lines, head.lines_size);
 	to += head.lines_size;
 	memset(to, 0, head.size - sizeof(head) - text_size);
+	wanted->codes->keys[number] = *wanted->key;
 	return head.size;
-}
-
-static uint32_t add_locked(struct gpc_codes *codes, const struct gpc_code_key *key,
-	const struct gpc_code *code, uint32_t slot)
-{
-	uint32_t number = atomic_load_explicit(&codes->n_ids, memory_order_relaxed) + 1;
-	uint32_t size;
-
-	if (number > GPC_CODES_MAX)
-		return 0;
-	size = write_record_locked(codes, number, code);
-	if (!size)
-		return 0;
-	if (!gpc_stack_sink_append(
-		    &codes->sink, GPUCACHE_REGION_CODES, codes->arena + codes->arena_used, size))
-		return 0;
-	codes->record_at[number] = codes->arena_used;
-	codes->arena_used += size;
-	codes->slots[slot].key = *key;
-	atomic_store_explicit(&codes->n_ids, number, memory_order_release);
-	atomic_store_explicit(&codes->slots[slot].number, number, memory_order_release);
-	return number;
 }
 
 uint32_t gpc_codes_add(
 	struct gpc_codes *codes, const struct gpc_code_key *key, const struct gpc_code *code)
 {
-	uint32_t slot;
-	uint32_t number;
+	struct wanted wanted = { codes, key, code };
+	bool is_new;
 
-	if (gpc_codes_is_closed(codes))
-		return gpc_codes_find(codes, key);
-	gpc_lock_take(&codes->lock);
-	number = probe(codes, key, &slot);
-	if (!number)
-		number = add_locked(codes, key, code, slot);
-	if (!number)
-		atomic_store_explicit(&codes->is_closed, true, memory_order_relaxed);
-	gpc_lock_release(&codes->lock);
-	return number;
+	return gpc_intern_add(
+		&codes->intern, hash_key(key), is_same, write_record, &wanted, &is_new);
 }
 
 bool gpc_codes_is_closed(const struct gpc_codes *codes)
 {
-	return atomic_load_explicit(&codes->is_closed, memory_order_relaxed);
+	return atomic_load_explicit(&codes->intern.is_closed, memory_order_relaxed);
 }
 
 bool gpc_codes_get(const struct gpc_codes *codes, uint32_t number, struct gpc_code *ret_code)
@@ -135,9 +99,9 @@ bool gpc_codes_get(const struct gpc_codes *codes, uint32_t number, struct gpc_co
 	struct gpucache_code head;
 	const char *record;
 
-	if (!number || number > atomic_load_explicit(&codes->n_ids, memory_order_acquire))
+	if (!gpc_intern_has(&codes->intern, number))
 		return false;
-	record = codes->arena + codes->record_at[number];
+	record = gpc_intern_record(&codes->intern, number);
 	memcpy(&head, record, sizeof(head));
 	*ret_code = (struct gpc_code){
 		.name = record + sizeof(head),
@@ -154,28 +118,21 @@ bool gpc_codes_get(const struct gpc_codes *codes, uint32_t number, struct gpc_co
 
 enum gpc_status gpc_codes_init(struct gpc_codes *codes, const struct gpc_stack_sink *sink)
 {
-	size_t slots_bytes = N_SLOTS * sizeof(struct gpc_codes_slot);
-	size_t index_bytes = (GPC_CODES_MAX + 2) * sizeof(uint32_t);
-	size_t total = slots_bytes + index_bytes + GPC_CODES_ARENA;
-	char *base = gpc_metamem_map(total);
+	enum gpc_status st = GPC_NO_METADATA;
 
-	if (!base)
-		return GPC_NO_METADATA;
-	*codes = (struct gpc_codes){
-		.sink = *sink,
-		.slots = (struct gpc_codes_slot *)(void *)base,
-		.record_at = (uint32_t *)(void *)(base + slots_bytes),
-		.arena = base + slots_bytes + index_bytes,
-		.mapped_bytes = total,
-	};
-	gpc_lock_init(&codes->lock, GPC_RANK_DEPOT);
-	return GPC_OK;
+	*codes = (struct gpc_codes){ .keys = gpc_metamem_map(KEYS_BYTES) };
+	if (codes->keys)
+		st = gpc_intern_init(&codes->intern, GPC_CODES_MAX,
+			GPC_CODES_ARENA / sizeof(uint64_t), GPUCACHE_REGION_CODES, sink);
+	if (st)
+		gpc_codes_fini(codes);
+	return st;
 }
 
 void gpc_codes_fini(struct gpc_codes *codes)
 {
-	if (!codes->slots)
-		return;
-	gpc_metamem_unmap(codes->slots, codes->mapped_bytes);
-	codes->slots = NULL;
+	gpc_intern_fini(&codes->intern);
+	if (codes->keys)
+		gpc_metamem_unmap(codes->keys, KEYS_BYTES);
+	codes->keys = NULL;
 }

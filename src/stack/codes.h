@@ -3,19 +3,14 @@
  * Python code objects that were seen on a stack: each once, under a number, with what is needed to
  * name a line of it after the interpreter is gone.
  *
- *      slots   { code, fingerprint -> number }      open addressing, number 0 is empty
- *      arena   [ struct gpucache_code | name, file, line table, padding ] ...     as in the recording
+ *      table (intern.h)   [ struct gpucache_code | name, file, line table, padding ] ...     as in the recording
+ *      keys                 { code, fingerprint } of number i
  *
  * A code object is known by its address and a fingerprint of its parts (python_code.h): addresses
  * alone are reused as soon as a code object dies.
  *
- * Invariants  1 A slot's key is complete before its number is published, and does not change after.
- *             2 Numbers are 1, 2, 3 ...; number i is in the recording if and only if i <= n_ids.
+ * Invariants  1 A number's key is complete before it is published, and does not change after.
  * Threads     find, add and get: any.  init and fini: one.
- * Ordering    As in depot.h: key and arena first, then the number with release; readers load the
- *             number with acquire.
- * Progress    find: wait-free.  add: blocks on the lock, for a copy of at most GPC_CODES_MAX_LINES
- *             bytes and one append.
  * Failure     Number 0: no room in slots, arena or sink; closed from then on.
  * Limits      A line table beyond GPC_CODES_MAX_LINES bytes is cut: lines behind the cut are not
  *             known.
@@ -28,10 +23,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/lock.h"
 #include "base/status.h"
 #include "gpucache_format.h"
-#include "stack/sink.h"
+#include "stack/intern.h"
 
 /*
  * Programs have tens of thousands of functions; those that allocate GPU memory, and their
@@ -60,23 +54,9 @@ struct gpc_code {
 	uint16_t python_version; /* 0x030b: 3.11 */
 };
 
-struct gpc_codes_slot;
-
 struct gpc_codes {
-	/* Fixed after init. */
-	struct gpc_stack_sink sink;
-	struct gpc_codes_slot *slots;
-	uint32_t *record_at; /* offset into arena of number i */
-	char *arena;
-	size_t mapped_bytes;
-
-	_Atomic uint32_t n_ids;
-	_Atomic bool is_closed;
-
-	/* Lock: lock. */
-	uint32_t arena_used;
-
-	struct gpc_lock lock;
+	struct gpc_intern intern;
+	struct gpc_code_key *keys; /* of number i; written before that is published */
 };
 
 GPC_MUST_CHECK enum gpc_status gpc_codes_init(

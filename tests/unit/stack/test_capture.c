@@ -165,7 +165,7 @@ static void init_gives_everything_back_whichever_map_fails(void **state)
 		assert_int_equal(st, GPC_NO_METADATA);
 		assert_int_equal(gpc_metamem_total(), before);
 	}
-	assert_int_equal(n, 5);
+	assert_int_equal(n, 6);
 	gpc_stacks_fini(&other);
 	assert_int_equal(gpc_metamem_total(), before);
 }

@@ -143,7 +143,7 @@ static void a_depot_whose_frames_find_no_room_closes(void **state)
 	assert_int_equal(gpc_depot_put(&depot, &stack, &is_new), 1);
 	frames[0] = 1;
 	assert_int_equal(gpc_depot_put(&depot, &stack, &is_new), 0);
-	assert_true(depot.is_closed);
+	assert_true(depot.intern.is_closed);
 	assert_int_equal(depot.n_dropped, 1);
 	gpc_depot_fini(&depot);
 }

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One mapping holds slots, index and arena; pages that are never reached cost nothing.  An addition probes again under
+ * the lock, writes the record behind the last one, tells the sink, and publishes the slot last.
+ */
+#include "stack/intern.h"
+
+#include "base/metamem.h"
+
+enum gpc_status gpc_intern_init(struct gpc_intern *intern, uint32_t max, uint32_t arena_words,
+	enum gpucache_region_kind region, const struct gpc_stack_sink *sink)
+{
+	uint32_t n_slots = 4;
+	size_t slots_bytes, index_bytes, total;
+	char *base;
+
+	while (n_slots < 2 * max)
+		n_slots *= 2;
+	slots_bytes = n_slots * sizeof(uint64_t);
+	/* Ids start at 1; an even number of entries keeps the arena aligned. */
+	index_bytes = ((size_t)max + 2) / 2 * 2 * sizeof(uint32_t);
+	total = slots_bytes + index_bytes + arena_words * sizeof(uint64_t);
+	base = gpc_metamem_map(total);
+	if (!base)
+		return GPC_NO_METADATA;
+	*intern = (struct gpc_intern){
+		.sink = *sink,
+		.region = region,
+		.slots = (_Atomic uint64_t *)(void *)base,
+		.record_at = (uint32_t *)(void *)(base + slots_bytes),
+		.arena = (uint64_t *)(void *)(base + slots_bytes + index_bytes),
+		.slot_mask = n_slots - 1,
+		.max = max,
+		.arena_words = arena_words,
+		.mapped_bytes = total,
+	};
+	gpc_lock_init(&intern->lock, GPC_RANK_DEPOT);
+	return GPC_OK;
+}
+
+void gpc_intern_fini(struct gpc_intern *intern)
+{
+	if (!intern->slots)
+		return;
+	gpc_metamem_unmap(intern->slots, intern->mapped_bytes);
+	intern->slots = NULL;
+}
+
+/* The new id, or 0 where there is no room; the table is as before then. */
+static uint32_t add_locked(struct gpc_intern *intern, uint64_t hash, gpc_intern_write *write,
+	const void *key, uint32_t slot)
+{
+	uint32_t id = atomic_load_explicit(&intern->n_ids, memory_order_relaxed) + 1;
+	uint64_t room = (uint64_t)(intern->arena_words - intern->arena_used) * sizeof(uint64_t);
+	uint64_t *record = intern->arena + intern->arena_used;
+	uint32_t size = id > intern->max ? 0 : write(record, room, id, key);
+
+	if (!size || !gpc_stack_sink_append(&intern->sink, intern->region, record, size))
+		return 0;
+	intern->record_at[id] = intern->arena_used;
+	intern->arena_used += size / (uint32_t)sizeof(uint64_t);
+	atomic_store_explicit(&intern->n_ids, id, memory_order_release);
+	atomic_store_explicit(&intern->slots[slot], hash >> 32 << 32 | id, memory_order_release);
+	return id;
+}
+
+uint32_t gpc_intern_add(struct gpc_intern *intern, uint64_t hash, gpc_intern_is *is,
+	gpc_intern_write *write, const void *key, bool *ret_is_new)
+{
+	uint32_t slot = 0;
+	uint32_t id;
+
+	*ret_is_new = false;
+	if (atomic_load_explicit(&intern->is_closed, memory_order_relaxed))
+		return gpc_intern_probe(intern, hash, is, key, &slot);
+	gpc_lock_take(&intern->lock);
+	id = gpc_intern_probe(intern, hash, is, key, &slot);
+	if (!id) {
+		id = add_locked(intern, hash, write, key, slot);
+		*ret_is_new = id != 0;
+		if (!id)
+			atomic_store_explicit(&intern->is_closed, true, memory_order_relaxed);
+	}
+	gpc_lock_release(&intern->lock);
+	return id;
+}

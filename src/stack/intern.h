@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An intern table: each record once, under a 32-bit number.  Stacks (depot.h) and code objects (codes.h) lie in one each.
+ *
+ *      slots   open addressing, a power of two >= 2 * max; 0 is empty
+ *              +---------------+----------+
+ *              | upper half of | id       |--+
+ *              | the hash      | 1, 2 ... |  |
+ *              +---------------+----------+  |
+ *      record_at[id]  <----------------------+
+ *          |
+ *          v
+ *      arena   [ record ][ record ] ...          as in the recording, byte for byte
+ *
+ * Invariants  1 A slot changes once, from 0 to its final value; arena and record_at of a published id never change.
+ *             2 Ids are 1, 2, 3 ... without holes; id i is in the recording if and only if i <= n_ids.
+ *             3 At most half of the slots are used, so that every probe ends at an empty slot.
+ * Threads     find and add: any.  init and fini: one.
+ * Ordering    A writer fills arena and record_at, then stores n_ids and the slot, both with release.  A reader loads
+ *             the slot (or n_ids) with acquire and only then follows the id.  A reader that misses a slot being
+ *             published takes the lock in add and probes again.
+ * Progress    find: wait-free, a bounded probe and a compare.  add: blocks on the lock, for one write and one append.
+ * Failure     Id 0: no room in slots, arena or sink.  The table then is closed: it knows its records, takes no others,
+ *             and no lock any more.
+ * Limits      Nothing is ever forgotten.
+ */
+#ifndef GPC_STACK_INTERN_H
+#define GPC_STACK_INTERN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "base/status.h"
+#include "stack/sink.h"
+
+struct gpc_intern {
+	/* Fixed after init. */
+	struct gpc_stack_sink sink;
+	enum gpucache_region_kind region;
+	_Atomic uint64_t *slots;
+	uint32_t *record_at; /* index into arena of id i */
+	uint64_t *arena;
+	uint32_t slot_mask;
+	uint32_t max;
+	uint32_t arena_words;
+	size_t mapped_bytes;
+
+	_Atomic uint32_t n_ids;
+	_Atomic bool is_closed;
+
+	/* Lock: lock. */
+	uint32_t arena_used;
+
+	struct gpc_lock lock;
+};
+
+/* Whether record `id` is what `key` describes; writes it to `to`, of `room` bytes: its size, a multiple of 8, or 0. */
+typedef bool gpc_intern_is(const struct gpc_intern *intern, uint32_t id, const void *key);
+typedef uint32_t gpc_intern_write(uint64_t *to, uint64_t room, uint32_t id, const void *key);
+
+GPC_MUST_CHECK enum gpc_status gpc_intern_init(struct gpc_intern *intern, uint32_t max,
+	uint32_t arena_words, enum gpucache_region_kind region, const struct gpc_stack_sink *sink);
+void gpc_intern_fini(struct gpc_intern *intern);
+
+/* The id of a known record, or 0 and the empty slot where the probe ended.  Inlined, and `is` with it. */
+static inline __attribute__((always_inline)) uint32_t gpc_intern_probe(
+	const struct gpc_intern *intern, uint64_t hash, gpc_intern_is *is, const void *key,
+	uint32_t *ret_slot)
+{
+	uint32_t at = (uint32_t)hash & intern->slot_mask;
+	uint64_t slot;
+
+	for (;; at = (at + 1) & intern->slot_mask) {
+		slot = atomic_load_explicit(&intern->slots[at], memory_order_acquire);
+		if (!slot)
+			break;
+		if (slot >> 32 == hash >> 32 && is(intern, (uint32_t)slot, key))
+			return (uint32_t)slot;
+	}
+	*ret_slot = at;
+	return 0;
+}
+
+/* As probe, and adds what is not known: the id, or 0 where there is no room. */
+uint32_t gpc_intern_add(struct gpc_intern *intern, uint64_t hash, gpc_intern_is *is,
+	gpc_intern_write *write, const void *key, bool *ret_is_new);
+
+static inline bool gpc_intern_has(const struct gpc_intern *intern, uint32_t id)
+{
+	return id && id <= atomic_load_explicit(&intern->n_ids, memory_order_acquire);
+}
+
+/* Of an id that there is; it stays where it is until fini. */
+static inline const void *gpc_intern_record(const struct gpc_intern *intern, uint32_t id)
+{
+	return intern->arena + intern->record_at[id];
+}
+
+#endif
