@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include "runtime/context/contexts.h"
-#include "runtime/process/enter.h"
-#include "runtime/process/state.h"
 #include "world.h"
 
 static void by_handle(void)

@@ -17,6 +17,7 @@
 
 #include "driver/cuda_fns.h"
 #include "model/counters.h"
+#include "runtime/process/enter.h"
 #include "runtime/process/state.h"
 #include "stats/counters.h"
 #include "unit.h"
