@@ -151,7 +151,7 @@ ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SR
 
 ##### Public targets #####
 
-.PHONY: all demo gpu check check-long check-clients check-kill check-doors fuzz prove-reuse soak mutants lint bench install uninstall deb wheel clean help FORCE
+.PHONY: all demo gpu check check-long check-clients check-kill check-doors fuzz prove-reuse soak mutants lint bench bench-peers install uninstall deb wheel clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build what it takes, and show the main job
@@ -193,6 +193,9 @@ gpu: all programs doors gpu-programs gpu-libraries $(patsubst %.c,$(B)/%,$(CONF_
 
 bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.csv
 	$(Q)tests/bench/run.sh $(B)
+
+bench-peers: all                           ## PyTorch's allocator, RMM's, CUB's and ours side by side, as far as they are there; TABLE=1
+	$(Q)tests/bench/peers/run.py $(B)
 
 ##### Rules #####
 

@@ -25,7 +25,7 @@ static const struct code {
 	const char *library;
 	uint64_t bytes;
 } codes[] = {
-#define CODE(library, mib) { library, (mib) * GPC_MIB },
+#define CODE(library, mib) { library, (mib)*GPC_MIB },
 #include "simcuda/code.def"
 };
 
@@ -152,8 +152,8 @@ static CUresult module_load(const char *entry, void **ret_handle, const void *im
 		return res;
 	if (!ret_handle || !image)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = load_create(context, MODULE_MAGIC,
-		code ? code->bytes : face_sim()->config.module_cost, &load);
+	res = load_create(
+		context, MODULE_MAGIC, code ? code->bytes : face_sim()->config.module_cost, &load);
 	if (res != CUDA_SUCCESS)
 		return res;
 	load->code = code;

@@ -179,8 +179,8 @@ static void load_code(struct symbol *symbol)
 }
 
 /* `kernel` is any address: the driver has no code for it, whatever it is.  `symbol`: NULL where it is to be looked up. */
-static cudaError_t launch(const void *kernel, struct symbol *symbol, dim3 grid, dim3 block, size_t shared,
-	cudaStream_t stream, int per_thread)
+static cudaError_t launch(const void *kernel, struct symbol *symbol, dim3 grid, dim3 block,
+	size_t shared, cudaStream_t stream, int per_thread)
 {
 	uint64_t threads = (uint64_t)block.x * block.y * block.z;
 	cudaError_t error = rt_begin_with_context();
@@ -218,8 +218,8 @@ LAUNCH_PAIR(cudaLaunchCooperativeKernel,
 	(const void *func, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream),
 	launch(func, NULL, grid, block, shared, stream, per_thread))
 LAUNCH_PAIR(cudaLaunchKernelExC, (const cudaLaunchConfig_t *config, const void *func, void **args),
-	launch(func, NULL, config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream,
-		per_thread))
+	launch(func, NULL, config->gridDim, config->blockDim, config->dynamicSmemBytes,
+		config->stream, per_thread))
 LAUNCH_PAIR(__cudaLaunchKernel,
 	(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared,
 		cudaStream_t stream),

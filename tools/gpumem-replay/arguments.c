@@ -10,8 +10,8 @@
 
 #include "base/bytes.h"
 #include "gpucache_version.h"
-#include "tools/replay/policy_pytorch.h"
 #include "tools/gpumem-replay/workload.h"
+#include "tools/replay/policy_pytorch.h"
 
 static const struct gpc_policy_ops *const all_policies[] = {
 	&gpc_policy_gpucache,
@@ -111,7 +111,8 @@ static void print_options(void)
 	     "                       what is live, and without limit\n"
 	     "      --device N       of a recording or snapshot with several; default: the "
 	     "busiest\n"
-	     "      --tensors        of a recording: what PyTorch was asked for, not what it asked for\n"
+	     "      --tensors        of a recording: what PyTorch was asked for, not what it asked "
+	     "for\n"
 	     "      --gpu[=N]        on GPU N of this machine instead of a simulated one,\n"
 	     "                       without the kernels of a workload\n"
 	     "      --check          verify the whole heap after every operation: slow\n"

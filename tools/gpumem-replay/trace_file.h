@@ -25,8 +25,8 @@ struct gpc_which {
 	bool of_tensors; /* what PyTorch was asked for, not what it asked for */
 };
 
-GPC_MUST_CHECK enum gpc_status gpc_trace_read(
-	const char *path, struct gpc_which which, struct gpc_text *why, struct gpc_trace *ret_trace);
+GPC_MUST_CHECK enum gpc_status gpc_trace_read(const char *path, struct gpc_which which,
+	struct gpc_text *why, struct gpc_trace *ret_trace);
 GPC_MUST_CHECK enum gpc_status gpc_trace_read_csv(
 	const char *path, struct gpc_text *why, struct gpc_trace *ret_trace);
 

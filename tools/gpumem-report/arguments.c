@@ -413,8 +413,9 @@ static bool is_fit_fine(const struct gpc_options *options, const struct gpc_comm
 		return !options->on && !options->steps && !options->sweep;
 	}
 	if (options->on && !gpc_fit_read_target(options->on, &target)) {
-		gpc_complain("--on needs a GPU or a size, not `%s`; `gpucache-run --sim list` names "
-			     "the GPUs",
+		gpc_complain(
+			"--on needs a GPU or a size, not `%s`; `gpucache-run --sim list` names "
+			"the GPUs",
 			options->on);
 		return false;
 	}

@@ -49,8 +49,8 @@ static const struct gpc_sim_model *find_model(const char *name)
 	return NULL;
 }
 
-static void find_beside(const struct gpc_report *report, const struct gpc_trace *trace,
-	struct gpc_fit *fit)
+static void find_beside(
+	const struct gpc_report *report, const struct gpc_trace *trace, struct gpc_fit *fit)
 {
 	const struct gpc_device_totals totals =
 		gpc_recording_totals(report->recording, trace->recorded.device);
@@ -60,8 +60,8 @@ static void find_beside(const struct gpc_report *report, const struct gpc_trace 
 	fit->modules_bytes = totals.sum.kind_bytes[GPUCACHE_KIND_MODULE];
 	fit->others_bytes = gpc_bytes_less(
 		trace->peak_beside_bytes, gpc_bytes_add(fit->contexts_bytes, fit->modules_bytes));
-	fit->has_torch = gpc_recording_find_torch(
-		report->recording, trace->recorded.device, &torch);
+	fit->has_torch =
+		gpc_recording_find_torch(report->recording, trace->recorded.device, &torch);
 }
 
 static enum gpc_status replay(
@@ -124,8 +124,7 @@ static enum gpc_status find(
 	const struct gpc_trace_recorded *recorded = &trace->recorded;
 	enum gpc_status st = GPC_OK;
 
-	if (trace->n_ops == 0 ||
-		!gpc_report_find_device(report, recorded->device, &fit->device))
+	if (trace->n_ops == 0 || !gpc_report_find_device(report, recorded->device, &fit->device))
 		return GPC_NOT_FOUND;
 	fit->model = find_model(fit->device.name);
 	fit->steps = gpc_steps_count(trace);

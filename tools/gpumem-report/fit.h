@@ -47,18 +47,20 @@ struct gpc_fit {
 	uint64_t peak_ns;        /* since the start */
 	uint64_t contexts_bytes; /* as they are in the run */
 	uint64_t modules_bytes;
-	uint64_t others_bytes;   /* and what else is held beside the requests */
+	uint64_t others_bytes; /* and what else is held beside the requests */
 	unsigned n_caches;
 	struct gpc_fit_cache caches[GPC_FIT_MAX_CACHES]; /* the program's own first */
 	struct gpc_fit_target target;
-	uint64_t max_split_mib; /* with which PyTorch's cache serves all on the target; 0: none does, or none is needed */
+	uint64_t
+		max_split_mib; /* with which PyTorch's cache serves all on the target; 0: none does, or none is needed */
 };
 
 /* "rtx4090" or "24GiB"; false: it is neither. */
 bool gpc_fit_read_target(const char *text, struct gpc_fit_target *ret_target);
 
 /* Of the device of -d, else of the busiest.  `ret_fit` holds pointers into the report. */
-GPC_MUST_CHECK enum gpc_status gpc_fit_find(const struct gpc_report *report, struct gpc_fit *ret_fit);
+GPC_MUST_CHECK enum gpc_status gpc_fit_find(
+	const struct gpc_report *report, struct gpc_fit *ret_fit);
 
 /* What the cache needs of a GPU of that model; NULL: of one like the run's. */
 uint64_t gpc_fit_need(const struct gpc_fit *fit, const struct gpc_fit_cache *cache,
@@ -73,8 +75,10 @@ bool gpc_fit_is_good(const struct gpc_fit *fit);
 
 /* The whole answer, and one line of it behind `label`. */
 void gpc_fit_print(const struct gpc_report *report, const struct gpc_fit *fit);
-void gpc_fit_print_line(const struct gpc_paper *paper, const struct gpc_fit *fit, const char *label);
-void gpc_fit_json(const struct gpc_report *report, const struct gpc_fit *fit, struct json_object *root);
+void gpc_fit_print_line(
+	const struct gpc_paper *paper, const struct gpc_fit *fit, const char *label);
+void gpc_fit_json(
+	const struct gpc_report *report, const struct gpc_fit *fit, struct json_object *root);
 
 /* Runs options->program, once or, with options->sweep, as often as that says, and answers for it. */
 enum gpc_exit gpc_fit_run(struct gpc_report *report);

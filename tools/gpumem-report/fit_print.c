@@ -22,8 +22,8 @@ static const char *name_of(const struct gpc_fit_target *target)
 	return target->model ? target->model->key : gpc_show_bytes(target->bytes);
 }
 
-static bool find_holdings(const struct gpc_report *report, const struct gpc_fit *fit,
-	struct gpc_holdings *holdings)
+static bool find_holdings(
+	const struct gpc_report *report, const struct gpc_fit *fit, struct gpc_holdings *holdings)
 {
 	struct gpucache_peak peak;
 
@@ -68,8 +68,9 @@ static void print_asked(const struct gpc_report *report, const struct gpc_fit *f
 		gpc_show_bytes(fit->others_bytes));
 	gpc_paper_line(paper, "as on GPU %" PRId32 ", %s", fit->device.ordinal, fit->device.name);
 	if (!fit->is_whole)
-		gpc_paper_line(paper, "not whole: what came first was forgotten; a larger "
-				      "recording_size keeps it");
+		gpc_paper_line(paper,
+			"not whole: what came first was forgotten; a larger "
+			"recording_size keeps it");
 }
 
 static void print_needs(const struct gpc_paper *paper, const struct gpc_fit *fit)
@@ -139,8 +140,7 @@ static void print_try(const struct gpc_report *report, const struct gpc_fit *fit
 		if (fit->caches[i].is_on_target)
 			gpc_paper_line(paper, "%s: fits", fit->caches[i].how);
 	if (fit->max_split_mib)
-		gpc_paper_line(paper,
-			"PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:%" PRIu64 ": fits",
+		gpc_paper_line(paper, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:%" PRIu64 ": fits",
 			fit->max_split_mib);
 	try_checkpoint(report, fit);
 }
@@ -171,7 +171,8 @@ void gpc_fit_print_line(const struct gpc_paper *paper, const struct gpc_fit *fit
 	if (fit->target.bytes)
 		fprintf(paper->out, ": %s on %s, %s %s", is_good ? "fits" : "does not fit",
 			name_of(&fit->target),
-			gpc_show_bytes(is_good ? fit->target.bytes - need : need - fit->target.bytes),
+			gpc_show_bytes(
+				is_good ? fit->target.bytes - need : need - fit->target.bytes),
 			is_good ? "left" : "missing");
 	fputc('\n', paper->out);
 }
@@ -193,8 +194,8 @@ static struct json_object *caches_json(const struct gpc_fit *fit)
 		gpc_json_bytes(row, "smallest_device_bytes", cache->smallest_bytes);
 		gpc_json_text(row, "smallest_gpu", model ? model->key : NULL);
 		if (fit->target.bytes) {
-			gpc_json_bytes(row, "needs_bytes",
-				gpc_fit_need(fit, cache, fit->target.model));
+			gpc_json_bytes(
+				row, "needs_bytes", gpc_fit_need(fit, cache, fit->target.model));
 			gpc_json_bool(row, "fits", cache->is_on_target);
 		}
 		json_object_array_add(array, row);
@@ -228,7 +229,8 @@ void gpc_fit_json(
 	gpc_json_bytes(root, "modules_bytes", fit->modules_bytes);
 	gpc_json_bytes(root, "others_bytes", fit->others_bytes);
 	json_object_object_add(root, "steps", json_object_new_int64((int64_t)fit->steps.n));
-	json_object_object_add(root, "peak_step", json_object_new_int64((int64_t)fit->steps.n_peak));
+	json_object_object_add(
+		root, "peak_step", json_object_new_int64((int64_t)fit->steps.n_peak));
 	gpc_json_bool(root, "whole", fit->is_whole);
 	json_object_object_add(root, "caches", caches_json(fit));
 	json_object_object_add(root, "on", target_json(fit));

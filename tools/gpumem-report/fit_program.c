@@ -107,7 +107,7 @@ static uint64_t peak_of(const struct gpc_recording *recording)
 			continue;
 		totals = gpc_recording_totals(recording, device.ordinal);
 		most = larger(most, gpc_bytes_add(totals.sum.peak_reserved_bytes,
-						   totals.sum.peak_direct_bytes));
+					    totals.sum.peak_direct_bytes));
 	}
 	return most;
 }
@@ -143,8 +143,8 @@ static struct gpc_recording *open_most(const struct fit_program *program, unsign
 	return best;
 }
 
-static void show_progress(const struct gpc_steps *steps, const struct gpc_trace *trace,
-	uint64_t elapsed_ns)
+static void show_progress(
+	const struct gpc_steps *steps, const struct gpc_trace *trace, uint64_t elapsed_ns)
 {
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "\rstep %s, %s asked for, %s \033[K", gpc_show_count(steps->n),

@@ -24,9 +24,9 @@ struct sweep {
 	uint64_t to;
 	struct json_object *runs; /* NULL: text */
 	uint64_t last_asked;      /* by the last run; 0: there was none */
-	bool is_idle;        /* another value took exactly as much */
-	bool is_over;        /* the user does not want to go on */
-	enum gpc_exit worst; /* GPC_EXIT_MADE, or why it was ended */
+	bool is_idle;             /* another value took exactly as much */
+	bool is_over;             /* the user does not want to go on */
+	enum gpc_exit worst;      /* GPC_EXIT_MADE, or why it was ended */
 };
 
 static enum gpc_exit complain_replay(enum gpc_status st)
@@ -216,14 +216,16 @@ static void end_sweep(struct sweep *sweep, uint64_t good)
 		root = gpc_json_begin(sweep->report, "fit_sweep");
 		gpc_json_text(root, "variable", sweep->variable);
 		json_object_object_add(root, "runs", sweep->runs);
-		json_object_object_add(root, "largest",
-			good ? json_object_new_int64((int64_t)good) : NULL);
+		json_object_object_add(
+			root, "largest", good ? json_object_new_int64((int64_t)good) : NULL);
 		gpc_json_end(sweep->report, root);
 	} else if (options->on && good) {
-		gpc_paper_head(&sweep->report->paper, "%s=%" PRIu64 " is the largest that fits on %s",
-			sweep->variable, good, options->on);
+		gpc_paper_head(&sweep->report->paper,
+			"%s=%" PRIu64 " is the largest that fits on %s", sweep->variable, good,
+			options->on);
 	} else if (options->on) {
-		gpc_paper_head(&sweep->report->paper, "none that was tried fits on %s", options->on);
+		gpc_paper_head(
+			&sweep->report->paper, "none that was tried fits on %s", options->on);
 	}
 }
 

@@ -104,8 +104,8 @@ static void note_wait(struct player *player, uint64_t before_ns)
 static void note_reserved(struct player *player)
 {
 	uint64_t start = gpc_clock_monotonic_ns();
-	uint64_t reserved = gpc_bytes_less(
-		gpc_machine_reserved_bytes(&player->machine), player->beside_bytes);
+	uint64_t reserved =
+		gpc_bytes_less(gpc_machine_reserved_bytes(&player->machine), player->beside_bytes);
 
 	if (reserved > player->run->peak_reserved_bytes)
 		player->run->peak_reserved_bytes = reserved;

@@ -71,7 +71,8 @@ static void count(struct walk walk, uint64_t peak, uint64_t floor, struct gpc_st
 
 struct gpc_steps gpc_steps_count(const struct gpc_trace *trace)
 {
-	struct walk walk = { .trace = trace, .sizes = calloc(trace->n_slots + 1, sizeof(uint64_t)) };
+	struct walk walk = { .trace = trace,
+		.sizes = calloc(trace->n_slots + 1, sizeof(uint64_t)) };
 	struct gpc_steps steps = { 0 };
 
 	if (walk.sizes && trace->peak_live_bytes)

@@ -33,8 +33,8 @@ static size_t collect(struct gpc_tensors *tensors, const struct gpc_recording *r
 	size_t n = 0;
 
 	for (size_t i = 0; i < n_events; i++) {
-		has_arena = has_arena || (events[i].alloc_kind == GPUCACHE_KIND_DEVICE &&
-						 tensors->is_arena[i]);
+		has_arena = has_arena ||
+			    (events[i].alloc_kind == GPUCACHE_KIND_DEVICE && tensors->is_arena[i]);
 		if (events[i].alloc_kind == GPUCACHE_KIND_TENSOR)
 			tensors->ranges[n++] = events[i].address;
 	}

@@ -99,8 +99,8 @@ static void note_more(struct gpc_trace_builder *builder, const struct gpc_trace_
 {
 	const bool is_beside = op->way == GPC_TRACE_BESIDE;
 	uint64_t *bytes = is_beside ? &builder->beside_bytes : &builder->live_bytes;
-	uint64_t *peak = is_beside ? &builder->trace.peak_beside_bytes
-				   : &builder->trace.peak_live_bytes;
+	uint64_t *peak =
+		is_beside ? &builder->trace.peak_beside_bytes : &builder->trace.peak_live_bytes;
 
 	*bytes = gpc_bytes_add(*bytes, op->size);
 	if (*bytes > *peak)
@@ -109,8 +109,8 @@ static void note_more(struct gpc_trace_builder *builder, const struct gpc_trace_
 
 static void note_less(struct gpc_trace_builder *builder, const struct gpc_trace_op *op)
 {
-	uint64_t *bytes = op->way == GPC_TRACE_BESIDE ? &builder->beside_bytes
-						      : &builder->live_bytes;
+	uint64_t *bytes =
+		op->way == GPC_TRACE_BESIDE ? &builder->beside_bytes : &builder->live_bytes;
 
 	*bytes = gpc_bytes_less(*bytes, op->size);
 }

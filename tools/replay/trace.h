@@ -91,7 +91,7 @@ struct gpc_trace {
 	uint64_t peak_live_bytes; /* as requested, failures not counted */
 	/* memory of other kinds, at most; held all the time */
 	uint64_t fixed_bytes;
-	uint64_t peak_beside_bytes; /* of what is BESIDE */
+	uint64_t peak_beside_bytes;         /* of what is BESIDE */
 	struct gpc_trace_recorded recorded; /* GPC_TRACE_RECORDING */
 	bool is_damaged;                    /* a recording that was only read in part */
 };

@@ -36,7 +36,6 @@ struct source {
 	uint32_t *contexts;          /* of each slot */
 };
 
-
 /* Of the device, and nothing that an allocator was asked for; managed memory may be elsewhere. */
 static bool is_beside(const struct source *source, unsigned kind)
 {
@@ -51,8 +50,7 @@ static bool is_request(const struct source *source, unsigned kind, bool is_arena
 {
 	if (kind == GPUCACHE_KIND_DEVICE)
 		return !source->is_of_tensors || !is_arena;
-	return source->is_of_tensors &&
-	       (kind == GPUCACHE_KIND_TENSOR || is_beside(source, kind));
+	return source->is_of_tensors && (kind == GPUCACHE_KIND_TENSOR || is_beside(source, kind));
 }
 
 static enum gpc_trace_way way_of(const struct source *source, unsigned kind)
@@ -160,8 +158,8 @@ static void keep_device(struct source *source)
 	source->n_events = n;
 }
 
-static enum gpc_status hold(struct source *source, uint8_t kind, uint64_t address, uint64_t size,
-	uint32_t context)
+static enum gpc_status hold(
+	struct source *source, uint8_t kind, uint64_t address, uint64_t size, uint32_t context)
 {
 	struct seed *seed = gpc_address_map_find(&source->held, address);
 
@@ -172,9 +170,7 @@ static enum gpc_status hold(struct source *source, uint8_t kind, uint64_t addres
 		seed = &source->seeds[source->n_seeds++];
 		gpc_address_map_insert(&source->held, address, seed);
 	}
-	*seed = (struct seed){
-		.address = address, .size = size, .context = context, .kind = kind
-	};
+	*seed = (struct seed){ .address = address, .size = size, .context = context, .kind = kind };
 	return GPC_OK;
 }
 
@@ -298,8 +294,8 @@ static enum gpc_status add_seeds(struct source *source)
 
 		if (seed->is_born_later)
 			continue;
-		st = add_alloc(source, seed->kind, seed->address, seed->size, time_ns,
-			seed->context, 0);
+		st = add_alloc(
+			source, seed->kind, seed->address, seed->size, time_ns, seed->context, 0);
 		recorded->n_held_before++;
 		recorded->held_before_bytes =
 			gpc_bytes_add(recorded->held_before_bytes, seed->size);
@@ -374,8 +370,7 @@ static enum gpc_status add_event(struct source *source, uint64_t i)
 							   event->time_ns, event->seq);
 	if (event->kind != GPUCACHE_EVENT_MALLOC)
 		return GPC_OK;
-	return add_alloc(source, event->alloc_kind,
-		identity_of(event->alloc_kind, event->address),
+	return add_alloc(source, event->alloc_kind, identity_of(event->alloc_kind, event->address),
 		asked_for(event->requested, event->size), event->time_ns, event->context,
 		event->seq);
 }

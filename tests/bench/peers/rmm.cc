@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RMM's pool, or with ARENA its arena, over cudaMalloc; a growing pool of 2 MiB at first, as none can know what is to come.
+// RMM's pool, which begins with 2 MiB and grows, over cudaMalloc; or with ARENA its arena, which does not grow: it takes all.
 #include <memory>
 
 #ifdef ARENA
@@ -23,7 +23,10 @@ static resource *pool;
 void start()
 {
 #ifdef ARENA
-	pool = new resource(&upstream, std::size_t{ 1 } << 30);
+	std::size_t free = 0, total = 0;
+
+	cudaMemGetInfo(&free, &total);
+	pool = new resource(&upstream, free / (std::size_t{ 2 } << 20) * (std::size_t{ 2 } << 20));
 #else
 	pool = new resource(&upstream, std::size_t{ 2 } << 20);
 #endif

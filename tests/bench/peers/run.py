@@ -32,8 +32,8 @@ GPU = "64GiB"
 RMM = "librmm-cu12==24.12.1"
 PAIRS = [(10, 1), (100000, 1), (10, 4), (100000, 4)]
 
-# name: which program, what it is, options of gpucache-run, variables; does it play traces, too?
-Peer = collections.namedtuple("Peer", "program what options variables plays")
+# name: which program, what it is, options of gpucache-run, variables; does it play traces, too, and does it take all at once?
+Peer = collections.namedtuple("Peer", "program what options variables plays takes_all", defaults=(False,))
 OFF = ("--off",)
 PEERS = {
     "driver": Peer("cuda", "cudaMalloc of the simulated driver", OFF, {}, True),
@@ -41,7 +41,7 @@ PEERS = {
     "c10 history": Peer("c10", "the same with its memory history", OFF, {"HISTORY": "state"}, False),
     "c10 C++ stacks": Peer("c10", "the same with C++ stacks in it", OFF, {"HISTORY": "cpp"}, False),
     "RMM pool": Peer("rmm_pool", "RMM's pool_memory_resource", OFF, {}, True),
-    "RMM arena": Peer("rmm_arena", "RMM's arena_memory_resource", OFF, {}, True),
+    "RMM arena": Peer("rmm_arena", "RMM's arena_memory_resource", OFF, {}, True, True),
     "CUB": Peer("cub", "CUB's CachingDeviceAllocator", OFF, {}, True),
     "ours, no recording": Peer("driver", "cuMemAlloc", ("-c", "record:off,stacks:off"), {}, False),
     "ours, recorded": Peer("driver", "cuMemAlloc", ("-c", "stacks:off"), {}, False),
@@ -115,7 +115,7 @@ def compile_peer(program):
 def run(peer, gpu, *arguments):
     command = [os.path.join(BUILD, "gpucache-run"), *peer.options, "-o", os.path.join(FOLDER, "%p.gpucache"), "--sim", gpu,
                "--sim-options", "context:0", "--", os.path.join(FOLDER, peer.program), *map(str, arguments)]
-    made = subprocess.run(command, env={**os.environ, **peer.variables}, capture_output=True, text=True, timeout=600)
+    made = subprocess.run(command, env={**os.environ, "RMM_DEBUG_LOG_FILE": os.devnull, **peer.variables}, capture_output=True, text=True, timeout=600)
     for path in glob.glob(os.path.join(FOLDER, "*.gpucache")):
         os.unlink(path)
     if made.returncode == 3:
@@ -176,7 +176,8 @@ def measure_traces(peers):
         for name, peer in peers.items():
             if peer.plays:
                 peak = run(peer, GPU, "trace", path)[0]
-                row[name] = (peak / live, find_smallest(peer, path, peak, live) / live)
+                smallest = find_smallest(peer, path, peak, live)
+                row[name] = (min(peak, smallest if peer.takes_all else peak) / live, smallest / live)
                 print(f"     {os.path.basename(path)}: {name} {row[name][0]:.3f} {row[name][1]:.3f}", flush=True)
     return results
 
