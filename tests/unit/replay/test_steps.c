@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "base/bytes.h"
+#include "tools/replay/policy_pytorch.h"
+#include "tools/replay/run.h"
+#include "tools/replay/steps.h"
+#include "tools/replay/trace_build.h"
+
+static struct gpc_trace_builder *builder;
+
+static void add(
+	enum gpc_trace_op_kind kind, uint64_t identity, uint64_t size, enum gpc_trace_way way)
+{
+	const struct gpc_trace_row row = {
+		.kind = kind, .identity = identity, .size = size, .way = way
+	};
+
+	assert_int_equal(gpc_trace_add(builder, &row), GPC_OK);
+}
+
+static void take(uint64_t identity, uint64_t size)
+{
+	add(GPC_TRACE_ALLOC, identity, size, GPC_TRACE_CACHED);
+}
+
+static void give(uint64_t identity)
+{
+	add(GPC_TRACE_FREE, identity, 0, GPC_TRACE_CACHED);
+}
+
+static struct gpc_trace end(void)
+{
+	struct gpc_trace trace;
+
+	assert_int_equal(gpc_trace_end(builder, GPC_OK, &trace), GPC_OK);
+	return trace;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	builder = gpc_trace_begin("", GPC_TRACE_RECORDING);
+	return builder ? 0 : -1;
+}
+
+/* Weights stay; from the second step on the optimizer's state does, too. */
+static void each_rise_is_a_step_and_the_peak_is_in_the_second(void **state)
+{
+	struct gpc_steps steps;
+	struct gpc_trace trace;
+
+	(void)state;
+	take(1, 2 * GPC_GIB);
+	for (uint64_t step = 0; step < 5; step++) {
+		for (uint64_t i = 0; i < 8; i++)
+			take(10 + i, GPC_GIB);
+		for (uint64_t i = 0; i < 8; i++)
+			give(10 + i);
+		if (step == 0)
+			take(2, GPC_GIB);
+	}
+	give(1);
+	give(2);
+	trace = end();
+	steps = gpc_steps_count(&trace);
+	assert_int_equal(steps.n, 5);
+	assert_int_equal(steps.n_peak, 2);
+	assert_int_equal(trace.peak_live_bytes, 11 * GPC_GIB);
+	gpc_trace_fini(&trace);
+}
+
+static void what_hardly_moves_is_one_step_and_nothing_is_none(void **state)
+{
+	struct gpc_steps steps;
+	struct gpc_trace trace;
+
+	(void)state;
+	take(1, 64 * GPC_MIB);
+	for (int i = 0; i < 10; i++) {
+		take(2, GPC_MIB);
+		give(2);
+	}
+	trace = end();
+	steps = gpc_steps_count(&trace);
+	assert_int_equal(steps.n, 1);
+	gpc_trace_fini(&trace);
+	assert_int_equal(begin(NULL), 0);
+	trace = end();
+	assert_int_equal(gpc_steps_count(&trace).n, 0);
+	gpc_trace_fini(&trace);
+}
+
+/* A model of PyTorch's cache takes segments; cuBLAS asks the driver; a context is nobody's. */
+static void what_goes_past_a_cache_is_taken_off_the_device_and_off_no_sum_but_its_own(void **state)
+{
+	const struct gpc_run_settings settings = { .is_unwatched = true };
+	struct gpc_trace trace;
+	struct gpc_run run;
+	uint64_t smallest = 0;
+
+	(void)state;
+	add(GPC_TRACE_ALLOC, 1, 100 * GPC_MIB, GPC_TRACE_BESIDE);
+	add(GPC_TRACE_ALLOC, 2, 4 * GPC_MIB, GPC_TRACE_DIRECT);
+	take(3, 1000);
+	trace = end();
+	assert_int_equal(trace.peak_live_bytes, 4 * GPC_MIB + 1000);
+	assert_int_equal(trace.peak_beside_bytes, 100 * GPC_MIB);
+	assert_int_equal(gpc_run_once(&trace, &gpc_policy_pytorch, &settings, &run), GPC_OK);
+	assert_int_equal(run.peak_reserved_bytes, (4 + 2) * GPC_MIB);
+	assert_int_equal(run.peak_live_bytes, trace.peak_live_bytes);
+	assert_int_equal(
+		gpc_run_smallest(&trace, &gpc_policy_pytorch, &settings, &smallest), GPC_OK);
+	assert_int_equal(smallest, 106 * GPC_MIB);
+	/* Ours sees what cuBLAS asks for, as well. */
+	assert_int_equal(gpc_run_once(&trace, &gpc_policy_gpucache, &settings, &run), GPC_OK);
+	assert_int_equal(run.n_allocs, 2);
+	gpc_trace_fini(&trace);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(each_rise_is_a_step_and_the_peak_is_in_the_second, begin),
+		cmocka_unit_test_setup(what_hardly_moves_is_one_step_and_nothing_is_none, begin),
+		cmocka_unit_test_setup(
+			what_goes_past_a_cache_is_taken_off_the_device_and_off_no_sum_but_its_own,
+			begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
