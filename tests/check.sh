@@ -3,7 +3,7 @@
 # check.sh: every test and lint; the last line is "N passed, N failed".
 #
 #   release   unit, model and fault tests, the driver's conformance, the programs, also killed, the golden reports,
-#             the exports, the pages, the live view, the fleet, the lints
+#             the exports, the pages, the live view, the fleet, hostile files and users, the lints
 #   debug     the tests again with every check on (GPC_CHECK_LEVEL=2, -Og)
 #   asan      again with the address and undefined-behaviour sanitizers; every reader fed damaged input
 #   tsan      again with the thread sanitizer, fewer operations; the readers of src/format know no threads, and are left out
@@ -137,6 +137,7 @@ check() { # VARIANT
 	run_script html tests/html/run.py build
 	run_script live tests/live/run.py build
 	run_script fleet tests/fleet/run.py build
+	run_script strangers tests/strangers/run.py build
 	run_script replay tests/bench/test_replay.sh build
 	run_script scenes tests/scenes/run.py build --n 39
 	run_script docs tests/docs/run.py build

@@ -137,6 +137,8 @@ static bool prepare(struct gpc_place *place, int fd, const struct gpc_place_wish
 	void *base;
 
 	lock_file(fd);
+	/* A umask may have left us less. */
+	(void)fchmod(fd, 0600);
 	size = take_space(fd, wish->size, wish->least);
 	if (size == 0)
 		return false;

@@ -19,7 +19,7 @@
 
 /* A row takes some hundred bytes of memory, and may be packed to a tenth of a byte. */
 #define MAX_ROWS     (UINT32_C(1) << 24)
-#define MAX_UNPACKED ((z_off_t)256 << 20)
+#define MAX_UNPACKED ((z_off_t)64 << 20)
 
 static const char our_header[] = "op,id,size,stream,time_us";
 static const char rmm_header[] = "Thread,Time,Action,Pointer,Size,Stream";

@@ -35,14 +35,25 @@ static size_t colour_length(const char *at, size_t size)
 	return n < size && at[n] == 'm' ? n + 1 : 0;
 }
 
-/* May the rest of the text be the beginning of a longer unit? */
+/* May the rest of the text be the beginning of a letter, or of a colour? */
 static bool is_begun(const char *at, size_t size)
 {
-	return ((unsigned char)at[0] >= 0xc0 && size < 4) || (at[0] == '\033' && size < MAX_UNIT);
+	size_t n = 1;
+
+	if ((unsigned char)at[0] >= 0xc0) {
+		while (n < size && ((unsigned char)at[n] & 0xc0) == 0x80)
+			n++;
+		return n == size && size < 4;
+	}
+	if (!lets_colours || at[0] != '\033' || size >= MAX_UNIT)
+		return false;
+	while (n < size && strchr("[;0123456789", at[n]))
+		n++;
+	return n == size;
 }
 
-/* Cleans text[0 .. size) in place, and answers how much of it is done. */
-static size_t clean(char *text, size_t size)
+/* Cleans text[0 .. size) in place, and answers how much of it is done: all where nothing can follow. */
+static size_t clean(char *text, size_t size, bool is_end)
 {
 	size_t at = 0;
 
@@ -56,7 +67,7 @@ static size_t clean(char *text, size_t size)
 		if (at == size)
 			break;
 		n = colour_length(text + at, size - at);
-		if (n == 0 && is_begun(text + at, size - at))
+		if (n == 0 && !is_end && is_begun(text + at, size - at))
 			break;
 		if (n == 0 && (text[at] == '\n' || text[at] == '\t'))
 			n = 1;
@@ -94,7 +105,7 @@ static ssize_t write_clean(void *cookie, const char *from, size_t size)
 		return -1;
 	memcpy(text, stream->kept, stream->n_kept);
 	memcpy(text + stream->n_kept, from, size);
-	n_done = clean(text, n);
+	n_done = clean(text, n, false);
 	is_written = write_all(stream->fd, text, n_done);
 	stream->n_kept = n - n_done;
 	memcpy(stream->kept, text + n_done, stream->n_kept);
@@ -106,7 +117,7 @@ static int close_clean(void *cookie)
 {
 	struct clean_stream *stream = cookie;
 
-	memset(stream->kept, '?', stream->n_kept);
+	(void)clean(stream->kept, stream->n_kept, true);
 	(void)write_all(stream->fd, stream->kept, stream->n_kept);
 	if (stream->fd > STDERR_FILENO)
 		close(stream->fd);

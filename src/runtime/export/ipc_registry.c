@@ -147,6 +147,7 @@ static int take_slot(int dir_fd, uint32_t *ret_slot)
 			continue;
 		if (!flock(fd, LOCK_EX | LOCK_NB) && has_its_name(dir_fd, slot, fd) &&
 			!ftruncate(fd, 0)) {
+			(void)fchmod(fd, 0600); /* a umask may have left us less */
 			*ret_slot = slot;
 			return fd;
 		}

@@ -165,6 +165,40 @@ static void the_distance_of_words_counts_letters_without_regard_to_case(void **s
 	assert_true(gpc_text_distance("leaks", longest, sizeof longest) == SIZE_MAX);
 }
 
+/* Bytes that are no letter, are cut, are too long a way to write one, or turn the direction of writing. */
+static void what_is_no_harmless_letter_is_a_question_mark_a_byte(void **state)
+{
+	static const struct {
+		const char *from;
+		const char *expected;
+	} cases[] = {
+		{ "tr\xc3\xa4ge \xf0\x9f\x90\x8c", "tr\xc3\xa4ge \xf0\x9f\x90\x8c" },
+		{ "a\xffz", "a?z" },
+		{ "a\xc3", "a?" },
+		{ "\xc3z", "?z" },
+		{ "\xc0\xaf", "??" },
+		{ "\xe0\x80\xaf", "???" },
+		{ "\xed\xa0\x80", "???" },
+		{ "\xf4\x90\x80\x80", "????" },
+		{ "\xc2\x9b[31m", "??[31m" },
+		{ "\xe2\x80\xae\xe2\x81\xa6\xd8\x9c", "????????" },
+		{ "\xe2\x80\xa8", "???" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char buf[64];
+		struct gpc_text text;
+
+		strcpy(buf, cases[i].from);
+		gpc_text_clean(buf);
+		assert_string_equal(buf, cases[i].expected);
+		text = gpc_text_init(buf, sizeof buf);
+		gpc_text_add_clean(&text, cases[i].from, strlen(cases[i].from));
+		assert_string_equal(buf, cases[i].expected);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +211,7 @@ int main(void)
 		cmocka_unit_test(padding_reaches_the_column_and_no_further),
 		cmocka_unit_test(an_unknown_conversion_is_shown),
 		cmocka_unit_test(what_would_disturb_a_terminal_is_a_question_mark),
+		cmocka_unit_test(what_is_no_harmless_letter_is_a_question_mark_a_byte),
 		cmocka_unit_test(what_a_shell_would_change_is_not_plain),
 		cmocka_unit_test(the_distance_of_words_counts_letters_without_regard_to_case),
 	};

@@ -1,0 +1,382 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What strangers may try, and what small machines lack: users of one node, hostile files, names, missing places.
+
+  run.py BUILD [CASE]...
+
+Users and machines are made by setpriv and unshare in mount namespaces of their own, so they need root; elsewhere those
+cases say why they are skipped.  The last line is "N passed, N failed".
+"""
+import gzip
+import json
+import os
+import re
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import bombs  # noqa: E402
+
+VICTIM, STRANGER = 62001, 62002
+MOST_MIB = 300
+MOST_CPU_S = 10  # what needs this much would need for ever with a larger file; idle machines need less than 2
+
+BUILD = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "build"
+REPORT = os.path.join(BUILD, "gpumem-report")
+REPLAY = os.path.join(BUILD, "gpumem-replay")
+RUN = os.path.join(BUILD, "gpucache-run")
+TRAIN = os.path.join(BUILD, "programs", "train")
+
+
+class Skipped(Exception):
+    pass
+
+
+class Ended:
+    def __init__(self, code, out, err, cpu_s, rss_mib):
+        self.code, self.out, self.err, self.cpu_s, self.rss_mib = code, out, err, cpu_s, rss_mib
+
+
+def run(*words, env=None, timeout=60, **more):
+    """Runs a command to its end, and measures it."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        limits = (resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
+        child = subprocess.Popen(words, stdout=out, stderr=err, stdin=subprocess.DEVNULL, env=env,
+                                 preexec_fn=lambda: resource.setrlimit(*limits), **more)
+        try:
+            timer = subprocess.Popen(["sh", "-c", f"sleep {timeout}; kill -9 {child.pid} 2>/dev/null"])
+            _, status, used = os.wait4(child.pid, 0)
+        finally:
+            timer.kill()
+            timer.wait()
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        return Ended(child.returncode, out.read(), err.read(), used.ru_utime + used.ru_stime, used.ru_maxrss >> 10)
+
+
+def expect(condition, *said):
+    if not condition:
+        raise AssertionError(" ".join(str(word) for word in said))
+
+
+def expect_line(pattern, text):
+    """The line that is printed, quoted in the test."""
+    text = text.decode("utf-8")
+    expect(re.search(pattern, text), f"no line {pattern!r} in:\n{text}")
+
+
+# --- Users -----------------------------------------------------------------------------------------------------
+
+FRESH = """set -e
+mount --make-rprivate /
+mount -t tmpfs -o mode=1777 none /dev/shm
+mkdir -p /dev/shm/t; mount -t tmpfs -o mode=1777 none /dev/shm/t; mount --move /dev/shm/t /tmp 2>/dev/null || true
+export XDG_RUNTIME_DIR= TMPDIR= GPUCACHE_OUTPUT= HOME=/ GPUCACHE_CONF=
+as() { uid=$1; shift; setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"; }
+"""
+
+
+def scene(script, **values):
+    """A shell script as root with a /dev/shm and a /tmp of its own; `as UID COMMAND` runs as another."""
+    if os.geteuid() != 0:
+        raise Skipped("needs root, to be other users")
+    if not shutil.which("setpriv") or not shutil.which("unshare"):
+        raise Skipped("needs setpriv and unshare")
+    if run("setpriv", "--reuid", str(VICTIM), "--clear-groups", "--regid", str(VICTIM), "test", "-x", REPORT).code:
+        raise Skipped("other users cannot read this folder")
+    values = {"v": VICTIM, "s": STRANGER, "report": REPORT, "run": RUN, "train": TRAIN, **values}
+    script = FRESH + re.sub(r"@(\w+)", lambda m: str(values[m[1]]), script)
+    ended = run("unshare", "-m", "sh", "-c", script)
+    if b"mount:" in ended.err and ended.code:
+        raise Skipped(ended.err.decode().splitlines()[0])
+    return ended
+
+
+def names_that_others_took():
+    """F3: both usual folders are a stranger's; the recording is made and found all the same."""
+    ended = scene("""
+        as @s mkdir -m 777 /dev/shm/gpucache-@v /tmp/gpucache-@v
+        as @v @run --sim 4GiB -- @train --steps 2
+        ls -ld /dev/shm/gpucache-@v-* | cut -c1-10
+        ls -A /dev/shm/gpucache-@v /tmp/gpucache-@v
+        as @v @report list
+    """)
+    expect(ended.code == 0, ended.err)
+    expect_line(r"(?m)^drwx------$", ended.out)
+    expect_line(r"(?m)^in /dev/shm/gpucache-62001-[0-9a-f]{8}$", ended.out)
+    expect_line(r"(?m) train$", ended.out)
+
+
+def recordings_of_strangers():
+    """F7: a stranger's file that claims to be newer, in a folder of all, is left out, counted and named."""
+    ended = scene("""
+        mkdir -m 1777 /tmp/all
+        as @v @run --sim 4GiB -o /tmp/all/mine.gpucache -- @train --steps 2
+        as @s @run --sim 4GiB -o /tmp/all/theirs.gpucache -- @train --steps 3
+        chmod 644 /tmp/all/theirs.gpucache
+        as @v env GPUCACHE_OUTPUT=/tmp/all/%p.gpucache @report 2>&1
+        as @v @report list /tmp/all 2>&1
+    """)
+    expect(ended.code == 0, ended.err)
+    expect_line(r"gpumem-report: 1 of other users \(uid 62002\) left out; to read one, name its file", ended.out)
+    expect_line(r"--steps 2", ended.out)
+    expect(b"--steps 3" not in ended.out, ended.out)
+
+
+def files_that_a_stranger_names():
+    """F6: who reads a stranger's recording opens none of the files that it names, root no less."""
+    ended = scene("""
+        mkdir -m 1777 /tmp/all
+        cp @train /tmp/all/train; chmod 755 /tmp/all/train
+        as @s @run --sim 4GiB -o /tmp/all/theirs.gpucache -- /tmp/all/train --steps 3
+        chmod 644 /tmp/all/theirs.gpucache
+        as @v @report --at=peak /tmp/all/theirs.gpucache 2>&1
+        @report --at=peak /tmp/all/theirs.gpucache 2>&1
+        echo --- with; @report --at=peak --symbols /tmp/all/theirs.gpucache 2>&1
+    """)
+    expect(ended.code == 0, ended.err)
+    without, given = ended.out.split(b"--- with")
+    expect_line(r"theirs.gpucache is of uid 62002: no file that it names is opened for symbols; --symbols does", without)
+    expect(b"train.c" not in without and b"train.c" in given, ended.out)
+
+
+def links_out_of_a_users_folder():
+    """Root lists a folder of a user, and follows no link out of it."""
+    ended = scene("""
+        mkdir -m 1777 /tmp/all; mkdir -m 700 /tmp/root
+        @run --sim 4GiB -o /tmp/root/secret.gpucache -- @train --steps 2
+        as @v @run --sim 4GiB -o /tmp/all/mine.gpucache -- @train --steps 3
+        as @v ln -s /tmp/root/secret.gpucache /tmp/all/link.gpucache
+        @report list /tmp/all 2>&1
+    """)
+    expect(ended.code == 0, ended.err)
+    expect_line(r"1 of other users \(uid 62001\) left out", ended.out)
+    expect(b"--steps 2" not in ended.out and b"mine" not in ended.err, ended.out)
+
+
+def folders_under_every_umask():
+    """F10: a umask that takes everything takes nothing from the folder."""
+    ended = scene("""
+        as @v sh -c 'umask 0777; @run --sim 4GiB -- @train --steps 2'
+        ls -ld /dev/shm/gpucache-@v | cut -c1-10
+        as @v @report list
+    """)
+    expect(ended.code == 0, ended.err)
+    expect_line(r"(?m)^drwx------$", ended.out)
+    expect_line(r"(?m) train$", ended.out)
+
+
+# --- Hostile files ----------------------------------------------------------------------------------------------
+
+# The costly ones; the fuzzer goes through all.
+VIEWS = ["check", "leaks", "top", "summary --json", "html", "merge", "export --format=pprof"]
+
+# What is said of those that no writer can have made.
+REASONS = {
+    "names": r"DAMAGED: CODES is larger than 1/8 of the file, as no writer makes it",
+    "lines": r"DAMAGED: STACKS is damaged from byte 64 on, record 1 has more frames\s+than are recorded",
+    "modules": r"DAMAGED: MODULES is larger than 1/8 of the file, as no writer makes it",
+    "devices": r"DAMAGED: DEVICES has 46\d\d\d records; at most 16 are written",
+}
+
+
+def bomb(make):
+    def case():
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "bomb.gpucache")
+            with open(path, "wb") as file:
+                file.write(make())
+            for view in VIEWS:
+                ended = run(REPORT, *view.split(), path)
+                expect(ended.code in (0, 3, 4), view, "ended with", ended.code, ended.err[-300:])
+                expect(ended.rss_mib <= MOST_MIB, view, "took", ended.rss_mib, "MiB")
+                if make.__name__ in REASONS:
+                    expect(ended.code == 4, view, "ended with", ended.code)
+                if make.__name__ in REASONS and view == "check":
+                    expect_line(REASONS[make.__name__], ended.out)
+    case.__name__ = "bomb_" + make.__name__
+    case.__doc__ = make.__doc__
+    return case
+
+
+def sparse_files():
+    """F5: a file of a gigabyte of holes costs what is in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "sparse.gpucache")
+        data = bytearray(bombs.recording({**bombs.common(), bombs.STACKS: (bombs.stack(1, native=[64]), 1)}))
+        # The last region but one, BLOCKS, goes on to the end of a file of 1 GiB.
+        size = 1 << 30
+        at = 1120 + 32 * 2
+        kind, record, offset, _, _ = struct.unpack_from("<IIQQQ", data, at)
+        expect(kind == bombs.BLOCKS, kind)
+        struct.pack_into("<IIQQQ", data, at, kind, record, offset, size - offset, (size - offset) // record)
+        struct.pack_into("<Q", data, 32, size)
+        with open(path, "wb") as file:
+            file.write(data)
+            file.truncate(size)
+        ended = run(REPORT, "summary", path)
+        expect(ended.code in (0, 4) and ended.rss_mib <= MOST_MIB, ended.code, ended.rss_mib, "MiB")
+
+
+def packed_bombs():
+    """F5: what comes out of a packed file has an end, and it is said."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace = os.path.join(folder, "trace.csv.gz")
+        rows = b"alloc,1,1,1,1\n" * 100000
+        with gzip.open(trace, "wb", compresslevel=1) as file:
+            file.write(b"op,id,size,stream,time_us\n")
+            for _ in range(60):
+                file.write(rows)
+        ended = run(REPLAY, trace)
+        expect(ended.code == 4, ended.code, ended.err)
+        expect_line(r"a trace has at most 16777216 rows, and 64 MiB when it is unpacked", ended.err)
+        recording = os.path.join(folder, "run.gpucache.gz")
+        with gzip.open(recording, "wb", compresslevel=1) as file:
+            for _ in range(80):
+                file.write(b"x" * (1 << 20))
+        ended = run(REPORT, recording)
+        expect(ended.code == 4 and ended.rss_mib <= MOST_MIB, ended.code, ended.rss_mib, "MiB", ended.err)
+        expect_line(r"too big when it is unpacked: more than \d+ bytes", ended.err)
+
+
+def debug_links_that_wait():
+    """F6: a debug link that leads to a pipe is not waited for."""
+    if not shutil.which("objcopy") or not shutil.which("gcc"):
+        raise Skipped("needs gcc and objcopy")
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "program")
+        subprocess.run(["gcc", "-g", "-Wl,--build-id", "-x", "c", "-", "-o", program], check=True,
+                       input=b"int main(void) { return 0; }\n")
+        with open(os.path.join(folder, "program.debug"), "wb") as file:
+            file.write(b"x")
+        subprocess.run(["objcopy", "--strip-debug", "--add-gnu-debuglink=program.debug", program],
+                       cwd=folder, check=True)
+        os.unlink(os.path.join(folder, "program.debug"))
+        os.mkfifo(os.path.join(folder, "program.debug"))
+        notes = subprocess.run(["readelf", "-n", program], capture_output=True, check=True).stdout.decode()
+        build_id = bytes.fromhex(re.search(r"Build ID: (\w+)", notes)[1])
+        row = bytearray(bombs.module(program.encode(), 0x1000, 0x100000))
+        struct.pack_into("<I", row, 4, len(build_id))
+        row[32:32 + len(build_id)] = build_id
+        path = os.path.join(folder, "run.gpucache")
+        with open(path, "wb") as file:
+            file.write(bombs.recording({**bombs.common(70000, 1), bombs.MODULES: (bytes(row), 1),
+                                        bombs.STACKS: (bombs.stack(1, native=[0x2000]), 1)}))
+        ended = run(REPORT, "leaks", path, timeout=20)
+        expect(ended.code in (0, 4), ended.code, ended.err)
+        expect_line(r"program\+0x2000|program", ended.out)
+
+
+# --- What is printed --------------------------------------------------------------------------------------------
+
+BAD = b"a\x1b[31m\x07\xc2\x9b\xe2\x80\xae\xff"
+
+
+def expect_clean(data, what):
+    text = data.decode("utf-8")  # strict
+    for letter in text:
+        expect(letter in "\n\t" or (letter >= " " and not 0x7F <= ord(letter) <= 0x9F and
+                                    not 0x202A <= ord(letter) <= 0x202E), what, "prints", repr(letter))
+
+
+def names_that_control_terminals():
+    """F8: names of files and of programs, whatever is in them, come out as letters."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder.encode(), BAD + b".gpucache")
+        data = bytearray(bombs.recording({**bombs.common(), bombs.STACKS: (bombs.stack(1, native=[64]), 1)}))
+        # exe, command, job: behind boot_id, version and host.
+        for at in (352, 608, 864):
+            data[at:at + len(BAD)] = BAD
+        with open(path, "wb") as file:
+            file.write(data)
+        for view in ("summary", "check", "list", "leaks", "merge"):
+            target = folder.encode() if view == "list" else path
+            for more in ((), ("--json",)):
+                ended = run(REPORT, view, *more, target)
+                expect_clean(ended.out, view)
+                expect_clean(ended.err, view)
+                if more and ended.out:
+                    json.loads(ended.out.decode("utf-8"))
+        ended = run(REPORT, b"/none/" + BAD)
+        expect_line(r"gpumem-report: /none/a\?\[31m\?\?\?\?\?\?\?: there is no such file", ended.err)
+
+
+# --- Small machines ---------------------------------------------------------------------------------------------
+
+def small(prepare, line=None):
+    """train in a machine that lacks something: the same output as without the library, and one line at most."""
+    plain = scene(f"{prepare}\nGPUCACHE=0 @run --sim 640MiB -- @train --steps 2")
+    ended = scene(f"{prepare}\n@run --sim 640MiB -- @train --steps 2")
+    expect(ended.code == plain.code and ended.out == plain.out, ended.code, plain.code, ended.out, ended.err, plain.err)
+    expect(plain.code == 0, plain.err)
+    lines = [text for text in ended.err.decode().splitlines() if text.startswith("gpucache:")]
+    expect(len(lines) <= 1, lines)
+    if line:
+        expect_line(line, ended.err)
+
+
+def small_shared_memory():
+    """64 MiB of /dev/shm."""
+    small("mount -t tmpfs -o size=64m,mode=1777 none /dev/shm")
+
+
+def no_place_to_write():
+    """A root that is read only, with everything below it."""
+    small("mount -t tmpfs -o ro none /dev/shm; mount -t tmpfs -o ro none /tmp",
+          r"gpucache: no recording: no directory could be used, or it is full. The program runs on; ")
+
+
+def no_proc():
+    """No /proc."""
+    small("mount -t tmpfs -o ro none /proc")
+
+
+def no_home():
+    """No HOME, no PATH to speak of, no user of that number."""
+    small("unset HOME XDG_RUNTIME_DIR USER LOGNAME")
+
+
+def little_address_space():
+    """1 GiB of address space: a program starts as it would, and recordings are read.  (A simulated GPU needs more.)"""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "run.gpucache")
+        with open(path, "wb") as file:
+            file.write(bombs.recording({**bombs.common(), bombs.STACKS: (bombs.stack(1, native=[64]), 1)}))
+        preload = {**os.environ, "LD_PRELOAD": os.path.join(BUILD, "libgpucache.so")}
+        ended = run("sh", "-c", "ulimit -v 1048576; exec echo fine", env=preload)
+        expect(ended.code == 0 and ended.out == b"fine\n" and not ended.err, ended.code, ended.err)
+        ended = run("sh", "-c", f"ulimit -v 1048576; exec {REPORT} summary {path}")
+        expect(ended.code == 0 and not ended.err, ended.code, ended.err)
+
+
+CASES = [names_that_others_took, recordings_of_strangers, files_that_a_stranger_names, links_out_of_a_users_folder,
+         folders_under_every_umask, *map(bomb, bombs.BOMBS), sparse_files, packed_bombs, debug_links_that_wait,
+         names_that_control_terminals, small_shared_memory, no_place_to_write, no_proc, no_home, little_address_space]
+
+
+def main():
+    wanted = sys.argv[2:]
+    n_passed = n_failed = 0
+    for case in CASES:
+        if wanted and case.__name__ not in wanted:
+            continue
+        try:
+            case()
+            n_passed += 1
+            print(f"ok {case.__name__}", flush=True)
+        except Skipped as why:
+            print(f"skip {case.__name__}: {why}", flush=True)
+        except (AssertionError, UnicodeDecodeError, subprocess.CalledProcessError, ValueError) as error:
+            n_failed += 1
+            print(f"FAIL {case.__name__}: {str(error)[:3000]}", flush=True)
+    print(f"{n_passed} passed, {n_failed} failed")
+    return n_failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unistd.h>
+
+#include "tools/replay/clean_stream.h"
+#include "unit.h"
+
+/* What comes out of the pieces, each written and flushed for itself. */
+static void assert_written(const char *const pieces[], const char *expected)
+{
+	char buf[256] = "";
+	int ends[2];
+	FILE *stream;
+
+	assert_int_equal(pipe(ends), 0);
+	stream = gpc_clean_stream(ends[1]);
+	assert_non_null(stream);
+	for (; *pieces; pieces++) {
+		assert_true(fputs(*pieces, stream) >= 0);
+		assert_int_equal(fflush(stream), 0);
+	}
+	assert_int_equal(fclose(stream), 0);
+	assert_true(read(ends[0], buf, sizeof buf - 1) >= 0);
+	assert_string_equal(buf, expected);
+	close(ends[0]);
+}
+
+static void text_passes_and_controls_do_not(void **state)
+{
+	(void)state;
+	assert_written((const char *const[]){ "a\tb\n\r\033]0;x\a\177", NULL }, "a\tb\n??]0;x??");
+	assert_written((const char *const[]){ "\xc2\x9b \xe2\x80\xae \x9b", NULL }, "?? ??? ?");
+	assert_written(
+		(const char *const[]){ "träge \xf0\x9f\x90\x8c", NULL }, "träge \xf0\x9f\x90\x8c");
+}
+
+static void a_letter_may_come_in_two_writes(void **state)
+{
+	(void)state;
+	assert_written((const char *const[]){ "tr\xc3", "\xa4ge", NULL }, "träge");
+	assert_written((const char *const[]){ "tr\xc3", "x", NULL }, "tr?x");
+	assert_written((const char *const[]){ "\xe2", "\x80", "\xae.", NULL }, "???.");
+	assert_written((const char *const[]){ "end\xe2\x80", NULL }, "end??");
+}
+
+static void colours_pass_where_they_are_wanted(void **state)
+{
+	(void)state;
+	gpc_clean_let_colours(true);
+	assert_written(
+		(const char *const[]){ "\033[1;31mred\033[0m", NULL }, "\033[1;31mred\033[0m");
+	assert_written(
+		(const char *const[]){ "\033[1;3", "1mred\033[2J", NULL }, "\033[1;31mred?[2J");
+	gpc_clean_let_colours(false);
+	assert_written((const char *const[]){ "\033[1mx", NULL }, "?[1mx");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(text_passes_and_controls_do_not),
+		cmocka_unit_test(a_letter_may_come_in_two_writes),
+		cmocka_unit_test(colours_pass_where_they_are_wanted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
