@@ -280,8 +280,9 @@ static void *churn(void *arg)
 	(void)arg;
 	(void)cudaSetDevice((int)value_of("device"));
 	while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) {
+		/* The program may be ending meanwhile, and the driver with it. */
 		if (cudaMalloc(&ptr, MIB / 2) == cudaSuccess)
-			give_back(ptr);
+			(void)cudaFree(ptr);
 		(void)usleep(200);
 	}
 	return NULL;
