@@ -229,8 +229,8 @@ static bool print_compressed(FILE *out, const struct bytes *bytes)
 	unsigned char buf[16384];
 	int status;
 
-	if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) !=
-		Z_OK)
+	if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 9,
+		    Z_DEFAULT_STRATEGY) != Z_OK)
 		return false;
 	do {
 		stream.next_out = buf;
