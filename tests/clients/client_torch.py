@@ -71,7 +71,9 @@ def launch(name, python, case, way, folder, *options):
 
 
 def normal(text):
-    """Without addresses, and without what depends on them: of free blocks of one size PyTorch takes the lowest."""
+    """Without addresses, without what depends on them (of free blocks of one size PyTorch takes the lowest), and
+    without the time that Trainer says it took."""
+    text = re.sub(r".*train_runtime.*", "", text)
     text = re.sub(r"0x[0-9a-f]+", "0x", text)
     return re.sub(r'"inactive_split[^,]*, ', "", text)
 

@@ -35,7 +35,7 @@ CLIENTS = {
               ("torch-2.1", "torch==2.1.2 numpy==1.26.4", "CUDA 12.1, the oldest; without cuDNN and Triton", (11,))],
     "fit": [("torch-2.15", "torch==2.15.0 numpy==2.3.5", "what GPU a model needs", NEWEST_PYTHONS)],
     "transformers": [("transformers", "torch==2.15.0 numpy==2.3.5 transformers==5.23.0 accelerate==1.15.0",
-                      "Hugging Face: Trainer, generate", NEWEST_PYTHONS)],
+                      "Hugging Face: Trainer, a cache of keys and values", NEWEST_PYTHONS)],
     "jax": [("jax", "jax[cuda12]==0.10.2", "XLA's own allocators", NEWEST_PYTHONS)],
     "numba": [("numba", "numba-cuda[cu13]==0.30.4", "numba, whose kernels NVVM compiles", NEWEST_PYTHONS)],
     "cuda": [("cuda-python", "cuda-bindings==13.5.0 cuda-core==1.2.2 nvidia-cuda-nvrtc==13.5.37 numpy",
