@@ -21,7 +21,7 @@ struct gpc_sim_context;
 struct gpc_sim_stream;
 
 struct gpc_sim_queue {
-	uint64_t *ends;   /* of the last `room` pieces; NULL: the queue has no end */
+	uint64_t *ends; /* of the last `room` pieces; NULL: the queue has no end */
 	uint64_t room;
 	uint64_t n; /* pieces ever */
 };

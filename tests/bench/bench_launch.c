@@ -45,8 +45,8 @@ static double time_launches(CUdeviceptr *ptr, unsigned n_launches, unsigned n_pa
 			bench_check("cuMemFree_v2", free_memory(*ptr) == CUDA_SUCCESS);
 			bench_check("cuMemAlloc_v2", alloc_memory(ptr, BLOCK_SIZE) == CUDA_SUCCESS);
 		}
-		bench_check("cuLaunchKernel",
-			launch(NULL, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
+		bench_check("cuLaunchKernel", launch(NULL, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL) ==
+						      CUDA_ERROR_INVALID_VALUE);
 	}
 	return (double)(gpc_clock_monotonic_ns() - start) / n_launches;
 }

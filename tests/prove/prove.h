@@ -224,7 +224,7 @@ struct prove_machine {
 	struct prove_thread threads[PROVE_THREADS];
 	atomic_bool is_per_thread_used; /* for contexts that come */
 	atomic_bool is_per_thread_seen; /* nobody looks any more */
-	atomic_bool is_overlap_used;    /* the same for kernels that overlap the one ahead of them */
+	atomic_bool is_overlap_used; /* the same for kernels that overlap the one ahead of them */
 	atomic_bool is_overlap_seen;
 	_Atomic uint64_t hogged;
 	uint64_t n_alloc, n_hit; /* of the pools that are gone */

@@ -254,8 +254,7 @@ static void do_read(struct prove_machine *machine, const struct prove_step *step
 	const struct gpc_sim_race_stack who = { .n = 1,
 		.frames[0] = (uint64_t)(step - machine->program->steps) };
 
-	if (machine->program->order == PROVE_FENCE ||
-		gpc_captures_is_near(&machine->heap.captures))
+	if (machine->program->order == PROVE_FENCE || gpc_captures_is_near(&machine->heap.captures))
 		return;
 	if (machine->program->order == PROVE_DEVICE &&
 		atomic_load(&machine->heap.duties->n_unsettled) > 0 &&

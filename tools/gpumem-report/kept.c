@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Results: the live tensors that lines of the program and of its model hold are counted a line; the least
+ * count of any is the number of passes kept.  Renewed: the recorded tail is cut in eight windows, and the
+ * least that a site holds in each has to rise.  Linear in holders and events, for the few sites that hold most.
+ */
 #include "tools/gpumem-report/kept.h"
 
 #include <stdlib.h>

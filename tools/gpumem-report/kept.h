@@ -10,8 +10,9 @@
  *
  * Threads     One.
  * Failure     None: nothing is found.
- * Limits      Nothing is looked for where the library found growth itself.  Goes by the holders that the failure lists.  Without modules (torch.nn), or where one line is all
- *             that holds results, steps cannot be told from layers, and nothing is found.
+ * Limits      Nothing is looked for where the library found growth itself.  Goes by the holders that the
+ *             failure lists.  Without modules (torch.nn), or where one line is all that holds results, steps
+ *             cannot be told from layers, and nothing is found.
  */
 #ifndef GPC_REPORT_KEPT_H
 #define GPC_REPORT_KEPT_H
