@@ -387,6 +387,8 @@ static CUresult host_function(
 
 	if (res != CUDA_SUCCESS)
 		return res;
+	if (!fn)
+		return CUDA_ERROR_INVALID_VALUE;
 	/* Of some length, so that what is ahead of it is over while it runs. */
 	struct gpc_sim_effect *effect = gpc_sim_effect_create(GPC_SIM_EFFECT_HOST, 1);
 	if (!effect)
@@ -416,8 +418,11 @@ static void call_back(void *arg)
 static CUresult add_callback(
 	const char *entry, enum face_null null, CUstream stream, CUstreamCallback fn, void *arg)
 {
-	struct callback *callback = malloc(sizeof *callback);
+	struct callback *callback;
 
+	if (!fn)
+		return CUDA_ERROR_INVALID_VALUE;
+	callback = malloc(sizeof *callback);
 	if (!callback)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*callback = (struct callback){ .fn = fn, .stream = stream, .arg = arg };

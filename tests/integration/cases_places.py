@@ -4,6 +4,7 @@
 Directories of ours carry the user's number, so a guest that nobody is walks into the traps; that needs root.
 """
 import contextlib
+import glob
 import os
 import re
 import resource
@@ -35,19 +36,21 @@ class Guest:
         os.mkdir(self.home)
         os.chown(self.home, GUEST, GUEST)
 
-    def run(self, with_us=True, before=None, **extra):
+    def run(self, with_us=True, before=None, through=(), **extra):
+        """`through`: a command that becomes the guest by itself, before the program."""
         env = self.world.environment(with_us, LD_LIBRARY_PATH=os.path.join(self.tools, "simcuda"),
                                      **{"TMPDIR": self.home, "XDG_RUNTIME_DIR": None, "GPUCACHE_OUTPUT": None, **extra})
         if with_us:
             env["LD_PRELOAD"] = os.path.join(self.tools, "libgpucache.so")
-        done = subprocess.run([os.path.join(self.tools, "train"), "--steps", "3"], env=env, cwd=self.home, check=False,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
-                              preexec_fn=before, user=GUEST, group=GUEST, extra_groups=[])
+        who = {} if through else {"user": GUEST, "group": GUEST, "extra_groups": []}
+        done = subprocess.run([*through, os.path.join(self.tools, "train"), "--steps", "3"], env=env, cwd=self.home,
+                              check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                              preexec_fn=before, **who)
         return Result(done.returncode, done.stdout, done.stderr)
 
-    def expect_one_line(self, words, before=None, **extra):
+    def expect_one_line(self, words, before=None, through=(), **extra):
         plain = self.run(with_us=False)
-        ours = self.run(before=before, **extra)
+        ours = self.run(before=before, through=through, **extra)
         expect_equal("the program", (ours.status, ours.out), (plain.status, plain.out))
         lines = ours.err.splitlines()
         expect(len(lines) == 1, f"{len(lines)} lines on stderr where one was expected: {ours.err!r}")
@@ -68,12 +71,14 @@ def remove(path):
 
 @contextlib.contextmanager
 def trap():
-    """The usual place, ours to set up, and gone afterwards."""
-    remove(USUAL)
+    """The usual place, ours to set up, and gone afterwards, as are those with a suffix."""
+    for path in [USUAL, *glob.glob(USUAL + "-*")]:
+        remove(path)
     try:
         yield
     finally:
-        remove(USUAL)
+        for path in [USUAL, *glob.glob(USUAL + "-*")]:
+            remove(path)
 
 
 def make_own_directory(mode):
@@ -149,10 +154,21 @@ def case_a_file_instead_of_the_usual_place_is_left_alone(world):
 
 
 def case_without_any_place_the_program_runs_unrecorded(world):
+    """Shared memory is root's alone, in a mount namespace; nor can anybody write in /proc."""
+    guest = Guest(world)
+    closed = "mount -t tmpfs -o mode=755 none /dev/shm"
+    enter = ["unshare", "-m", "/bin/sh", "-c"]
+    if not shutil.which("setpriv") or subprocess.run([*enter, closed], capture_output=True, check=False).returncode != 0:
+        raise Skip("no file system can be mounted here")
+    become = f'{closed} && exec setpriv --reuid {GUEST} --regid {GUEST} --clear-groups "$@"'
+    guest.expect_one_line(["gpucache", "no recording"], through=[*enter, become, "sh"], TMPDIR="/proc")
+
+
+def case_a_usual_place_that_somebody_else_took_costs_a_suffix(world):
     guest = Guest(world)
     with trap():
         os.mkdir(USUAL)
-        guest.expect_one_line(["gpucache", "no recording"], TMPDIR="/proc")
+        guest.expect_one_line(["gpucache", USUAL, "instead", USUAL + "-"], TMPDIR="/proc")
 
 
 def case_an_unwritable_folder_costs_one_line_and_the_usual_place_is_taken(world):

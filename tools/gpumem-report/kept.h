@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What PyTorch's programs keep too long, told from what is held and from the events before a failure.
+ * What PyTorch's programs keep too long, told from what is held at a failure.
  *
  *      results   one pass of a model holds what that pass needs; tensors of many passes are kept by somebody
  *                (`total += loss`, a list of outputs).  Each line of the program and of the model that it
  *                called first holds a multiple of the passes, so the least count of any is how many there are
- *      renewed   what torch.cat makes anew, longer each time, is always young: but the least that its site
- *                holds rises from each eighth of the recorded tail to the next
  *
  * Threads     One.
  * Failure     None: nothing is found.
@@ -22,7 +20,7 @@
 struct gpc_kept {
 	uint32_t stack;    /* that keeps most; 0: nothing was found */
 	uint64_t bytes;    /* kept too long, by all such stacks: most of what is in tensors */
-	uint64_t n_passes; /* that results are kept of; 0: it is made anew again and again */
+	uint64_t n_passes; /* that results are kept of */
 };
 
 struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpucache_oom *oom);

@@ -191,7 +191,7 @@ static void a_history_that_claims_more_points_than_fit_is_not_read(void **state)
 	(void)state;
 	for (int what = 0; what < 3; what++) {
 		builder_init(&b);
-		b.history->max_points = what == 0 ? BUILDER_POINTS + 1 : BUILDER_POINTS;
+		b.history->max_points = what == 0 ? 2 * BUILDER_POINTS : BUILDER_POINTS;
 		b.history->n_points[0] = what == 1 ? BUILDER_POINTS + 1 : 1;
 		b.history->live_buffer = what == 2 ? 2 : 0;
 		rec = open_built(&b);
