@@ -149,9 +149,6 @@ static void show_growth(
 	if (answer->kept.n_passes)
 		gpc_text_add(text, " %s are results of %llu passes that are over, most of it of ",
 			bytes, (unsigned long long)answer->kept.n_passes - 1);
-	else if (answer->kept.stack)
-		gpc_text_add(
-			text, " %s are made anew again and again, larger each time, by ", bytes);
 	else
 		gpc_text_add(text, " In the later part of the run it grew by %s: ", bytes);
 	add_site(report, oom, oom->growth_stack, text);
