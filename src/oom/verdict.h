@@ -72,16 +72,16 @@ struct gpc_verdict_facts {
 	uint64_t growth_total;  /* bytes that the growing site asked for since the start */
 	uint64_t growth_held;   /* of them, held now */
 	uint64_t growth_held_blocks;
-	bool is_renewed;      /* it keeps few blocks, and makes larger ones for them */
-	bool is_varied;       /* its blocks are of many sizes */
 	uint64_t n_free;      /* frees on the device since the start */
 	uint64_t host_bytes;  /* pinned by this process */
 	uint32_t n_contexts;  /* on the device; 0: not known */
 	uint32_t options_set; /* GPC_SET_* */
-	bool caching;         /* cache:on */
-	bool capturing;       /* a stream capture was open */
-	bool eager_modules;   /* CUDA_MODULE_LOADING=EAGER */
-	const char *conf;     /* GPUCACHE_CONF as set, NULL or "" where it is not */
+	bool is_renewed;    /* the growing site keeps few blocks, and makes larger ones for them */
+	bool is_varied;     /* its blocks are of many sizes */
+	bool caching;       /* cache:on */
+	bool capturing;     /* a stream capture was open */
+	bool eager_modules; /* CUDA_MODULE_LOADING=EAGER */
+	const char *conf;   /* GPUCACHE_CONF as set, NULL or "" where it is not */
 };
 
 /* Facts of which none is known, with caching on. */
