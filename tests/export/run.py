@@ -4,10 +4,12 @@
 
 The sums that are read are those of `gpumem-report --json`.  One line a case; the last line counts them.
 """
+import base64
 import csv
 import gzip
 import importlib.util
 import io
+import itertools
 import json
 import os
 import pickle
@@ -18,8 +20,9 @@ import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path[:0] = [os.path.join(TOP, "tests", "integration"), os.path.dirname(os.path.abspath(__file__))]
+sys.path[:0] = [os.path.join(TOP, "tests", folder) for folder in ("integration", "html", "export")]
 
+import browser as chromium  # noqa: E402
 from harness import Skip, expect, expect_equal  # noqa: E402
 from runner import cases_of, run_shared  # noqa: E402
 
@@ -451,6 +454,75 @@ def case_pytorchs_own_reader_counts_the_same_bytes(export):
         expect(n_lines == 0 or viz.trace(root), "it reads no trace")
         for page in (viz.segment_plot(root), viz.trace_plot(root)):
             expect("MemoryViz" in page, "it makes no page")
+
+
+def peak_of(root, device):
+    """What the viewer's highest point should be: what the trace tells, upon what was there before it."""
+    held, before, changes = {}, 0, []
+    for event in root["device_traces"][device]:
+        if event["action"] == "alloc":
+            held[event["addr"]] = event["size"]
+            changes.append(event["size"])
+        elif event["action"] == "free_completed":
+            before += event["size"] if event["addr"] not in held else 0
+            changes.append(-held.pop(event["addr"], event["size"]))
+    before += sum(block["requested_size"] for segment in root["segments"] if segment["device"] == device
+                  for block in segment["blocks"] if block["state"] == "active_allocated" and block["address"] not in held)
+    return max(itertools.accumulate(changes, initial=before))
+
+
+def viewer_script(folder, data):
+    """PyTorch's viewer, which has read `data`.  Its modules come from the network; here they are one script."""
+    script = "const {axisLeft, scaleLinear, zoom, zoomIdentity, brushX} = d3;\n"
+    for name in ("process_alloc_data.js", "MemoryViz.js"):
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                text = file.read().replace("'use strict';", "")
+            text = re.sub(r"^export \{[^;]*;|^import [^;]*;", "", text, flags=re.M)
+            script += re.sub(r"^export (?=function)", "", text, flags=re.M)
+    script += f"const file = {json.dumps(base64.b64encode(data).decode())};\n"
+    script += "add_local_files([{name: 'file', base64: file}], 'Active Memory Timeline');\n"
+    return script + "document.documentElement.dataset.ready = 'yes';\n"
+
+
+def case_pytorchs_viewer_draws_the_same_peak(export):
+    """MEMORY_VIZ_JS names the folder of its MemoryViz.js, torch/utils/viz in PyTorch's repository; no package has it."""
+    folder, d3 = os.environ.get("MEMORY_VIZ_JS"), "/usr/share/nodejs/d3/dist/d3.min.js"
+    if not folder or not os.path.exists(d3) or not chromium.find():
+        raise Skip("needs Chromium, node-d3, and MEMORY_VIZ_JS, the folder of PyTorch's MemoryViz.js")
+    browser = chromium.Browser(chromium.find(), export.world.folder)
+    try:
+        for recording in export.all():
+            data = export.data("pytorch-snapshot", recording)
+            root = pickle.loads(data)
+            if not any(root["device_traces"]) and not root["segments"]:
+                continue  # of a process that never used a GPU; the viewer shows a device
+            page = os.path.join(export.world.folder, "viewer.html")
+            shutil.copy(d3, os.path.join(export.world.folder, "d3.js"))
+            with open(os.path.join(export.world.folder, "viewer.js"), "w", encoding="utf-8") as file:
+                file.write(viewer_script(folder, data))
+            with open(page, "w", encoding="utf-8") as file:
+                file.write("<!doctype html><meta charset=utf-8><body><script src=d3.js></script><script src=viewer.js></script>")
+            browser.open(page)
+            for device in range(len(root["device_traces"])):
+                drawn = browser.run("process_alloc_data(unpickle_and_annotate(decode_base64(file)), "
+                                    f"{device}, false, 1e9).max_size")
+                expect_equal("the highest point", drawn, peak_of(root, device))
+        expect_equal("what it complained of", browser.problems, [])
+    finally:
+        browser.close()
+
+
+def case_speedscopes_own_schema_holds(export):
+    """SPEEDSCOPE_SCHEMA names speedscope's file-format-schema.json."""
+    path = os.environ.get("SPEEDSCOPE_SCHEMA")
+    if not path or not importlib.util.find_spec("jsonschema"):
+        raise Skip("needs Python's jsonschema, and SPEEDSCOPE_SCHEMA, speedscope's file-format-schema.json")
+    with open(path, encoding="utf-8") as file:
+        schema = json.load(file)
+    for recording in export.all():
+        importlib.import_module("jsonschema").validate(json.loads(export.text("speedscope", recording)), schema)
 
 
 def case_only_the_gpu_that_is_wanted_is_exported(export):
