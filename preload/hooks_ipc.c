@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that leaves the process by handle, memory of others that comes in, and what is told of ranges. */
+/* Memory exported by handle, memory imported from other processes, and what we report of address ranges. */
 #include "preload/real.h"
 #include "runtime/context/contexts.h"
 #include "runtime/context/reach.h"
@@ -54,7 +54,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 	return result;
 }
 
-/* False: what the driver said is to be told. */
+/* False: return the driver's answer unchanged. */
 static bool find_range(CUdeviceptr ptr, bool is_base_told, CUdeviceptr *ret_base, size_t *ret_size)
 {
 	bool is_told;
@@ -87,7 +87,7 @@ static void adjust_attribute(void *data, CUpointer_attribute attribute, CUdevice
 	CUdeviceptr base;
 	size_t size;
 
-	/* The number of an allocation: of the segment, for every block in it. */
+	/* BUFFER_ID names the segment: all blocks in it share one. */
 	if (attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID)
 		INSIDE(gpc_runtime_identified(ptr));
 

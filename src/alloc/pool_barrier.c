@@ -114,7 +114,7 @@ static bool begin_raising_locked(struct gpc_pool *pool, struct raising *raising)
 	return true;
 }
 
-/* The driver's part, without the lock.  True: the host has waited instead. */
+/* The driver's part, without the lock.  True: the host waited instead. */
 static bool tell_driver(struct gpc_pool *pool, struct raising *raising)
 {
 	const struct gpc_driver_ops *ops = pool->drv->ops;
@@ -149,7 +149,7 @@ static void end_raising_locked(
 	}
 	if (has_waited)
 		barrier->passed = max_u64(barrier->passed, raising->number);
-	/* What was freed meanwhile owes another one. */
+	/* Blocks freed meanwhile need another barrier. */
 	if (barrier->raised == barrier->n_frees)
 		end_due_locked(pool);
 	if (barrier->passed == barrier->n_frees)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments whose memory leaves the process, and what their blocks are for others. */
+/* Segments exported to other processes, and where a block lies within them. */
 #include "alloc/pool.h"
 
 #include "alloc/pool_internal.h"
@@ -32,7 +32,7 @@ enum gpc_status gpc_pool_export(struct gpc_pool *pool, gpc_devptr address, gpc_d
 	return st;
 }
 
-/* The live block around this address of the segment, or NULL. */
+/* The live block that contains this address, or NULL. */
 static struct gpc_block *find_around(const struct gpc_segment *segment, gpc_devptr address)
 {
 	struct gpc_block *block = segment->first;

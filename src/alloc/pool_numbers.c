@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program asks of one pool while it runs.
+ * Queries that a program makes of one pool at run time.
  *
- * Peaks: the counters' own are policy's and the recording's, and never fall; `recent` is raised beside them and may
- * start anew.  Streams: no sum is kept, for a hit would pay for it; who asks pays, by a walk over the blocks.
+ * Peaks: those of the counters serve the policy and the recording, and never fall; `recent` is kept beside them and can
+ * be reset.  Streams: no sum is kept, since every hit would pay for it; the caller pays instead, by walking the blocks.
  */
 #include "alloc/pool.h"
 #include "stats/counters.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The usual name first; where another user holds it, a random suffix that is found again by listing the parent with
- * getdents64, which allocates nothing.  Ownership and mode are those of the open descriptor, so no race between look
- * and use.
+ * The usual name first; if another user owns it, the name with a random suffix, found again later by listing the parent
+ * with getdents64, which allocates nothing.  Ownership and mode are checked on the open descriptor, so nobody can
+ * exchange the folder between check and use.
  */
 #include "base/own_folder.h"
 
@@ -59,7 +59,7 @@ int gpc_own_folder_open(const char *path, uint32_t suffix)
 	return -1;
 }
 
-/* A umask may have taken from us what is ours: of the folder that we make, or made at another time. */
+/* The umask may have stripped our own permission bits, now or when the folder was created: restore them. */
 static int make(const char *path, uint32_t suffix)
 {
 	char buf[MAX_PATH];
@@ -74,7 +74,7 @@ static int make(const char *path, uint32_t suffix)
 	return gpc_own_folder_open(path, suffix);
 }
 
-/* The number behind "NAME-" in an entry's name; 0: it is another name. */
+/* The number behind "NAME-" in an entry's name; 0 if the entry does not match. */
 static uint32_t suffix_of(const char *entry, const char *name)
 {
 	size_t len = strlen(name);
@@ -92,7 +92,7 @@ static uint32_t suffix_of(const char *entry, const char *name)
 	return suffix;
 }
 
-/* The one that we made at another time; -1: there is none. */
+/* The one that we created earlier; -1 if there is none. */
 static int find_random(const char *path, int parent, uint32_t *ret_suffix)
 {
 	_Alignas(struct entry) char buf[4096];

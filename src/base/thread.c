@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Thread number from gettid, asked once per thread; whether this is the process that loaded us from a page that the
- * kernel wipes in every child, be it made by fork, vfork or a raw clone.
+ * The thread number comes from gettid, asked once per thread.  A page that the kernel wipes tells a child with its own
+ * copy of memory, made by fork or a raw clone, from the process that loaded us; a child that shares memory (vfork,
+ * CLONE_VM) differs by its pid alone.
  */
 #include "base/thread.h"
 

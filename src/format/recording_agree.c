@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one region says of another, for recordings before 1.3, which have no PAGES to miss a lost page by:
+ * What one region says of another, for recordings before 1.3, which lack the region PAGES that would reveal a lost page:
  * a region that others count on, and that is not there or too small, is a problem.
  *
  * What may differ is what was in flight: of a dead process one operation a thread, and threads are
@@ -11,10 +11,10 @@
 
 #include "format/recording_internal.h"
 
-/* More than any program has at work at once; then nothing is called damaged for want of a block. */
+/* More threads than any program runs at once; beyond them nothing is called damaged for want of a block. */
 #define MAX_THREADS 256
 
-/* As many as the library keeps books of. */
+/* The most contexts that the library tracks. */
 #define MAX_CONTEXTS 64
 
 struct flight {

@@ -4,7 +4,7 @@
  *
  * The workspace is the caller's: the heuristic asks for none.  How much the real one asks for depends on the shape
  * and the GPU; what the caller offers (PyTorch: 1 MiB before compute capability 9.0, 32 MiB from there on) bounds it,
- * and callers take what they offer whatever the answer is.
+ * and callers allocate what they offer regardless of the answer.
  */
 #include <cublasLt.h>
 #include <stdlib.h>
