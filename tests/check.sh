@@ -6,7 +6,7 @@
 #             the exports, the pages, the live view, the fleet, hostile files and users, the lints
 #   debug     the tests again with every check on (GPC_CHECK_LEVEL=2, -Og)
 #   asan      again with the address and undefined-behaviour sanitizers; every reader fed damaged input
-#   tsan      again with the thread sanitizer, fewer operations; the readers of src/format know no threads, and are left out
+#   tsan      again with the thread sanitizer, fewer operations; without the tests that know no threads (NO_THREADS)
 #
 # VARIANTS="release asan" chooses.  `check.sh long` does what takes too long for every change.  Test binaries run as many at
 # a time as there are cores; a script has the machine to itself.  What failed is shown whole; what passed is one line, with
@@ -17,6 +17,7 @@ jobs=$(nproc)
 passed=0
 failed=0
 log=build/check.log
+NO_THREADS='/tests/(unit/(format|oom|config)|fault)/'
 mkdir -p build
 export PYTHONDONTWRITEBYTECODE=1
 
@@ -118,11 +119,11 @@ check() { # VARIANT
 	variant=$1
 	build "$variant" || return
 	case $variant in
-	tsan) export OPS=20000 TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan.supp" ;;
+	tsan) export OPS=10000 TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan.supp" ;;
 	*) unset OPS TSAN_OPTIONS ;;
 	esac
 	tests=$(make --no-print-directory -s VARIANT="$variant" list-tests | tr ' ' '\n')
-	[ "$variant" != tsan ] || tests=$(printf '%s\n' "$tests" | grep -v /tests/unit/format/)
+	[ "$variant" != tsan ] || tests=$(printf '%s\n' "$tests" | grep -vE "$NO_THREADS")
 	# shellcheck disable=SC2086
 	run_binaries "$variant" $tests
 	# The same inputs each time: what fails here fails at everybody's.
