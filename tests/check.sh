@@ -119,7 +119,7 @@ check() { # VARIANT
 	variant=$1
 	build "$variant" || return
 	case $variant in
-	tsan) export OPS=10000 TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan.supp" ;;
+	tsan) export OPS=20000 TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan.supp" ;;
 	*) unset OPS TSAN_OPTIONS ;;
 	esac
 	tests=$(make --no-print-directory -s VARIANT="$variant" list-tests | tr ' ' '\n')

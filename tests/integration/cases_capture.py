@@ -13,11 +13,12 @@ WHOLE = ("captures that survived: 10 of 10\n"
 
 def expect_survival(world, *arguments, sim=SIM):
     """All captures survive, all replays are right; and the cache was at work meanwhile."""
-    for order in ("device", "fence"):
+    # With fences more is held back, so that there are misses, too.
+    for order, n_misses in (("device", 1), ("fence", 4)):
         ours = world.run([world.program("capture"), *arguments], sim=sim, GPUCACHE_CONF=f"free_order:{order}")
         expect_equal(f"the run, free_order:{order}", (ours.status, ours.out, ours.err), (0, WHOLE, ""))
         calls = world.count_calls()
-        expect(calls["hit"] > 50 and calls["driver_malloc"] > 1,
+        expect(calls["hit"] > 50 and calls["driver_malloc"] > n_misses,
                f"free_order:{order}: few hits, or few misses: {calls}")
         world.forget_recordings()
 

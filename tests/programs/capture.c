@@ -19,6 +19,7 @@
 #include "simulated.h"
 
 #define N_ROUNDS    10
+#define MAX_EXTRA   ((size_t)32 << 20)
 #define BLOCK_BYTES (3 * MIB)
 #define N_STEPS     6 /* of the neighbour, during each capture */
 #define SHOWN       4096
@@ -32,10 +33,10 @@ static struct {
 	int n_wrong;
 } neighbour;
 
-/* Sizes that come again and, each eighth time, one that was never there; at most twice as large. */
+/* Sizes that come again and, each eighth time, one that was not there for long; none above MAX_EXTRA more. */
 static size_t size_of_step(int step)
 {
-	return step % 8 == 7 ? BLOCK_BYTES + (size_t)step * 4096 % BLOCK_BYTES : BLOCK_BYTES;
+	return step % 8 == 7 ? BLOCK_BYTES + (size_t)step * 64 * 1024 % MAX_EXTRA : BLOCK_BYTES;
 }
 
 static void step_aside(int step, cudaStream_t stream, char *bytes)

@@ -148,10 +148,10 @@ def files_that_a_stranger_names():
 def links_out_of_a_users_folder():
     """Root lists a folder of a user, and follows no link out of it."""
     ended = scene("""
-        mkdir -m 1777 /tmp/all; mkdir -m 700 /tmp/root
-        @run --sim 4GiB -o /tmp/root/secret.gpucache -- @train --steps 2
+        mkdir -m 1777 /tmp/all; mkdir -m 700 /tmp/own
+        @run --sim 4GiB -o /tmp/own/secret.gpucache -- @train --steps 2
         as @v @run --sim 4GiB -o /tmp/all/mine.gpucache -- @train --steps 3
-        as @v ln -s /tmp/root/secret.gpucache /tmp/all/link.gpucache
+        as @v ln -s /tmp/own/secret.gpucache /tmp/all/link.gpucache
         @report list /tmp/all 2>&1
     """)
     expect(ended.code == 0, ended.err)
