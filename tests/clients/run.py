@@ -8,7 +8,7 @@ reason.  Each case runs twice, with --off and with the library: both print the s
 memory included, and the library's books agree with it to the byte.  The last line is "N passed, N failed".
 
 Variables: CLIENTS_DIR, where the environments are; ONLY, the names of sets; CASES, the names of PyTorch's cases; TABLE,
-where set, has docs/CLIENTS.md say what this run saw.
+where set, has docs/CLIENTS.md say what this run saw (all cases of a set, or none).
 """
 import glob
 import os
@@ -77,10 +77,23 @@ def environment(name, packages, minors):
     return python
 
 
+# Each package of a set with the version that is there: an environment that somebody gave may hold others than the set asks for.
+VERSIONS = """
+import importlib.metadata, re, sys
+print(*(f"{name}=={importlib.metadata.version(re.match('[^=[]*', name)[0])}" for name in sys.argv[1:]))
+"""
+
+
+def installed(python, packages):
+    names = [package.split("==")[0] for package in packages.split()]
+    return subprocess.run([python, "-c", VERSIONS, *names], check=True, capture_output=True, text=True).stdout.strip()
+
+
 def run_set(module, name, packages, what, minors):
     """The results of one set of packages; none where it cannot be had."""
     try:
         python = environment(name, packages, minors)
+        packages = installed(python, packages)
     except (Skip, subprocess.CalledProcessError) as reason:
         print(f"skip {name}: {reason}")
         return []
@@ -94,6 +107,8 @@ def run_set(module, name, packages, what, minors):
 def main():
     only = os.environ.get("ONLY", "").split()
     results = []
+    if os.environ.get("TABLE") and os.environ.get("CASES"):
+        sys.exit("TABLE tells of whole sets: not with CASES")
     for client in sys.argv[2:] or CLIENTS:
         if client not in CLIENTS:
             sys.exit(f"there is no client {client!r}; there are: {' '.join(CLIENTS)}")

@@ -8,7 +8,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
-BUILD = os.path.abspath(sys.argv[1])
+# Where the programs themselves are, whether we are given build/release or build, which has links to some of it.
+BUILD = os.path.dirname(os.path.realpath(os.path.join(sys.argv[1], "gpucache-run")))
 
 Run = collections.namedtuple("Run", "pid returncode stdout stderr")
 
