@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/array.h"
 #include "format/recording_internal.h"
 
 /* The library goes to 32; a label that is deeper begins with a number. */
@@ -219,20 +220,9 @@ enum gpc_status gpc_recording_index(struct gpc_recording *recording)
 
 size_t gpc_record_number(const struct gpc_record_index *index, size_t n, uint32_t id)
 {
-	size_t low = 0;
-	size_t high = n;
+	size_t at = GPC_ARRAY_COUNT(n, i, index[i].id < id);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (index[middle].id == id)
-			return middle;
-		if (index[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return n;
+	return at < n && index[at].id == id ? at : n;
 }
 
 /* Offset of the record of that id, or 0. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/array.h"
 #include "format/recording_internal.h"
 
 bool gpc_recording_read_module(
@@ -86,19 +87,10 @@ enum gpc_status gpc_recording_index_modules(struct gpc_recording *recording)
 bool gpc_recording_find_module(const struct gpc_recording *recording, uint64_t address,
 	size_t *ret_number, struct gpc_module_view *ret_module)
 {
-	size_t low = 0;
-	size_t high = recording->n_ranges;
+	size_t at = GPC_ARRAY_COUNT(recording->n_ranges, i, recording->ranges[i].end <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (recording->ranges[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == recording->n_ranges || recording->ranges[low].start > address)
+	if (at == recording->n_ranges || recording->ranges[at].start > address)
 		return false;
-	*ret_number = recording->ranges[low].number;
+	*ret_number = recording->ranges[at].number;
 	return gpc_recording_read_module(recording, *ret_number, ret_module);
 }

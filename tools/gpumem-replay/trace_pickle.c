@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/array.h"
+
 struct values {
 	struct json_object **items;
 	size_t n;
@@ -38,25 +40,10 @@ static bool fail(struct machine *machine, const char *wrong)
 	return false;
 }
 
-static bool grow(void *items, size_t item_size, size_t n, size_t *n_room)
-{
-	size_t wanted = *n_room ? 2 * *n_room : 64;
-	void *more;
-
-	if (n < *n_room)
-		return true;
-	more = realloc(*(void **)items, wanted * item_size);
-	if (!more)
-		return false;
-	*(void **)items = more;
-	*n_room = wanted;
-	return true;
-}
-
 /* Takes the reference. */
 static bool append(struct values *values, struct json_object *value)
 {
-	if (!grow(&values->items, sizeof *values->items, values->n, &values->n_room)) {
+	if (!gpc_array_grow(&values->items, sizeof *values->items, values->n, &values->n_room)) {
 		json_object_put(value);
 		return false;
 	}
@@ -201,7 +188,7 @@ static bool collect(struct machine *machine, struct json_object *target, size_t 
 
 static bool mark(struct machine *machine)
 {
-	if (!grow(&machine->marks, sizeof *machine->marks, machine->n_marks,
+	if (!gpc_array_grow(&machine->marks, sizeof *machine->marks, machine->n_marks,
 		    &machine->n_marks_room))
 		return fail(machine, "no memory");
 	machine->marks[machine->n_marks++] = machine->stack.n;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "alloc/size_class.h"
+#include "format/array.h"
 #include "tools/gpumem-replay/trace_file.h"
 #include "tools/gpumem-replay/trace_pickle.h"
 #include "tools/replay/trace_build.h"
@@ -79,15 +80,9 @@ static enum gpc_status hold(
 {
 	if (!is_block(address, size) || gpc_address_map_find(&snapshot->map, address))
 		return GPC_OK;
-	if (snapshot->n_held == snapshot->n_room) {
-		size_t n_room = snapshot->n_room ? 2 * snapshot->n_room : 256;
-		struct held *held = realloc(snapshot->held, n_room * sizeof *held);
-
-		if (!held)
-			return GPC_NO_METADATA;
-		snapshot->held = held;
-		snapshot->n_room = n_room;
-	}
+	if (!gpc_array_grow(
+		    &snapshot->held, sizeof *snapshot->held, snapshot->n_held, &snapshot->n_room))
+		return GPC_NO_METADATA;
 	if (gpc_address_map_reserve(&snapshot->map, 1))
 		return GPC_NO_METADATA;
 	snapshot->held[snapshot->n_held++] =

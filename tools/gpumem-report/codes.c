@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/array.h"
 #include "model/libraries.h"
 
 struct gpc_report_codes {
@@ -53,15 +54,8 @@ static char *copy_clean(const char *text, size_t size)
 
 static bool add_piece(struct gpc_code *code, size_t *room, const struct gpc_python_piece *piece)
 {
-	if (code->n_pieces == *room) {
-		struct gpc_python_piece *more;
-
-		*room = *room ? 2 * *room : 16;
-		more = realloc(code->pieces, *room * sizeof *more);
-		if (!more)
-			return false;
-		code->pieces = more;
-	}
+	if (!gpc_array_grow(&code->pieces, sizeof *piece, code->n_pieces, room))
+		return false;
 	code->pieces[code->n_pieces++] = *piece;
 	return true;
 }
@@ -98,19 +92,10 @@ const struct gpc_code *gpc_report_codes_find(struct gpc_report_codes *codes, uin
 
 uint32_t gpc_code_line(const struct gpc_code *code, uint32_t offset)
 {
-	size_t low = 0;
-	size_t high = code->n_pieces;
+	size_t at = GPC_ARRAY_COUNT(code->n_pieces, i, code->pieces[i].end <= offset);
 
 	if (offset == GPC_PYTHON_NO_OFFSET)
 		return code->first_line;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (code->pieces[middle].end <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < code->n_pieces && code->pieces[low].line ? code->pieces[low].line
-							      : code->first_line;
+	return at < code->n_pieces && code->pieces[at].line ? code->pieces[at].line
+							    : code->first_line;
 }

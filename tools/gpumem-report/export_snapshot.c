@@ -12,6 +12,7 @@
  */
 #include <stdlib.h>
 
+#include "format/array.h"
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/pickle.h"
 
@@ -276,21 +277,11 @@ static int by_address(const void *a, const void *b)
 static const struct segment *segment_of(
 	const struct snapshot *snapshot, const struct gpucache_event *event)
 {
-	const struct segment *found = NULL;
-	size_t low = 0;
-	size_t high = snapshot->n_segments;
 	struct segment key = { .device = event->device, .address = event->address };
+	size_t n = GPC_ARRAY_COUNT(
+		snapshot->n_segments, i, by_address(&snapshot->segments[i], &key) <= 0);
+	const struct segment *found = n ? &snapshot->segments[n - 1] : NULL;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (by_address(&snapshot->segments[middle], &key) <= 0) {
-			found = &snapshot->segments[middle];
-			low = middle + 1;
-		} else {
-			high = middle;
-		}
-	}
 	if (!found || found->device != event->device ||
 		event->address - found->address >= found->size ||
 		event->size > found->size - (event->address - found->address))

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "format/array.h"
+
 struct gpc_function {
 	uint64_t start;
 	uint64_t end;
@@ -99,19 +101,10 @@ void gpc_functions_fini(struct gpc_functions *functions)
 
 const char *gpc_functions_find(const struct gpc_functions *functions, uint64_t address)
 {
-	size_t low = 0;
-	size_t high = functions->n;
+	size_t n = GPC_ARRAY_COUNT(functions->n, i, functions->rows[i].start <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (functions->rows[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	while (low > 0 && functions->rows[low - 1].farthest > address) {
-		const struct gpc_function *row = &functions->rows[--low];
+	while (n > 0 && functions->rows[n - 1].farthest > address) {
+		const struct gpc_function *row = &functions->rows[--n];
 
 		if (row->end > address)
 			return row->name;

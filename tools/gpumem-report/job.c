@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/array.h"
 #include "format/balance.h"
 #include "model/counters.h"
 #include "model/verdict.h"
@@ -138,15 +139,8 @@ static struct gpc_job_row make_row(
 static enum gpc_status add_row(
 	struct gpc_job *job, const struct gpc_recording *rec, const struct gpucache_device *device)
 {
-	if (job->n == job->room) {
-		size_t room = job->room ? 2 * job->room : 64;
-		struct gpc_job_row *more = realloc(job->rows, room * sizeof *more);
-
-		if (!more)
-			return GPC_NO_METADATA;
-		job->rows = more;
-		job->room = room;
-	}
+	if (!gpc_array_grow(&job->rows, sizeof *job->rows, job->n, &job->room))
+		return GPC_NO_METADATA;
 	job->rows[job->n] = make_row(rec, device);
 	job->rows[job->n].path = strdup(rec->path);
 	job->n += job->rows[job->n].path != NULL;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/array.h"
 #include "tools/replay/arenas.h"
 
 struct level {
@@ -111,15 +112,8 @@ static bool read_events(struct walk *walk, int32_t ordinal)
 	while (gpc_recording_next_event(walk->report->recording, &cursor, &event)) {
 		if (!is_wanted(&event, ordinal))
 			continue;
-		if (walk->n_events == room) {
-			struct gpucache_event *more;
-
-			room = room ? 2 * room : 4096;
-			more = realloc(walk->events, room * sizeof *more);
-			if (!more)
-				return false;
-			walk->events = more;
-		}
+		if (!gpc_array_grow(&walk->events, sizeof event, walk->n_events, &room))
+			return false;
 		walk->events[walk->n_events++] = event;
 	}
 	walk->moments->n_events = walk->n_events;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/array.h"
+
 #define NO_EVENT SIZE_MAX
 
 /* PyTorch asks for 2 MiB and more. */
@@ -29,18 +31,7 @@ struct areas {
 /* The number of those that begin at or before the address. */
 static size_t count_up_to(const struct areas *areas, uint64_t address)
 {
-	size_t low = 0;
-	size_t high = areas->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (areas->rows[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return GPC_ARRAY_COUNT(areas->n, i, areas->rows[i].address <= address);
 }
 
 static struct area *area_around(const struct areas *areas, uint64_t address)
@@ -56,15 +47,8 @@ static bool add(struct areas *areas, struct area area)
 {
 	size_t at = count_up_to(areas, area.address);
 
-	if (areas->n == areas->room) {
-		size_t room = areas->room ? 2 * areas->room : 256;
-		struct area *more = realloc(areas->rows, room * sizeof *more);
-
-		if (!more)
-			return false;
-		areas->rows = more;
-		areas->room = room;
-	}
+	if (!gpc_array_grow(&areas->rows, sizeof area, areas->n, &areas->room))
+		return false;
 	memmove(&areas->rows[at + 1], &areas->rows[at], (areas->n - at) * sizeof *areas->rows);
 	areas->rows[at] = area;
 	areas->n++;

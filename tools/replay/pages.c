@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "format/array.h"
 
 #define FEW_BLOCKS 256
 
@@ -220,23 +221,14 @@ enum gpc_status gpc_pages_alloc(struct gpc_pages *pages, uint64_t size, uint64_t
 enum gpc_status gpc_pages_free(struct gpc_pages *pages, uint64_t address)
 {
 	uint64_t offset = address - pages->address;
-	uint32_t low = 0;
-	uint32_t high = pages->n_blocks;
+	size_t at = GPC_ARRAY_COUNT(pages->n_blocks, i, pages->blocks[i].offset < offset);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (pages->blocks[middle].offset < offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == pages->n_blocks || pages->blocks[low].offset != offset)
+	if (at == pages->n_blocks || pages->blocks[at].offset != offset)
 		return GPC_NOT_FOUND;
-	count_on(pages, &pages->blocks[low], -1);
+	count_on(pages, &pages->blocks[at], -1);
 	pages->n_blocks--;
-	memmove(&pages->blocks[low], &pages->blocks[low + 1],
-		(pages->n_blocks - low) * sizeof *pages->blocks);
+	memmove(&pages->blocks[at], &pages->blocks[at + 1],
+		(pages->n_blocks - at) * sizeof *pages->blocks);
 	return GPC_OK;
 }
 

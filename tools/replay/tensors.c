@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "format/array.h"
 #include "tools/replay/arenas.h"
 
 static int compare(const void *left, const void *right)
@@ -95,16 +96,7 @@ void gpc_tensors_fini(struct gpc_tensors *tensors)
 
 uint64_t gpc_tensors_stream(const struct gpc_tensors *tensors, uint64_t address)
 {
-	size_t low = 0;
-	size_t high = tensors->n_ranges;
+	size_t n = GPC_ARRAY_COUNT(tensors->n_ranges, i, tensors->ranges[i] <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (tensors->ranges[middle] <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? low : 1;
+	return n ? n : 1;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/array.h"
 #include "tools/replay/trace_build.h"
 
 struct gpc_trace_builder *gpc_trace_begin(const char *path, enum gpc_trace_source source)
@@ -36,15 +37,8 @@ static struct gpc_trace_op *add_op(struct gpc_trace_builder *builder)
 {
 	struct gpc_trace *trace = &builder->trace;
 
-	if (trace->n_ops == builder->n_room) {
-		uint64_t n_room = builder->n_room ? 2 * builder->n_room : 4096;
-		struct gpc_trace_op *ops = realloc(trace->ops, n_room * sizeof *ops);
-
-		if (!ops)
-			return NULL;
-		trace->ops = ops;
-		builder->n_room = n_room;
-	}
+	if (!gpc_array_grow(&trace->ops, sizeof *trace->ops, trace->n_ops, &builder->n_room))
+		return NULL;
 	return &trace->ops[trace->n_ops++];
 }
 

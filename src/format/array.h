@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arrays of the tools: one that grows by doubling, and the binary search in a sorted one. */
+#ifndef GPC_FORMAT_ARRAY_H
+#define GPC_FORMAT_ARRAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/* Makes room for one more than `n` items; `items` is the address of the array.  False: no memory, nothing changed. */
+static inline bool gpc_array_grow(void *items, size_t item_size, size_t n, size_t *room)
+{
+	size_t wanted = *room ? 2 * *room : 64;
+	void *more;
+
+	if (n < *room)
+		return true;
+	more = realloc(*(void **)items, wanted * item_size);
+	if (!more)
+		return false;
+	*(void **)items = more;
+	*room = wanted;
+	return true;
+}
+
+/* The number of leading items that meet `condition`, an expression in `i`; no later item may meet it.  O(log n). */
+#define GPC_ARRAY_COUNT(n, i, condition)                      \
+	({                                                    \
+		size_t low_ = 0;                              \
+		size_t high_ = (n);                           \
+		while (low_ < high_) {                        \
+			size_t i = low_ + (high_ - low_) / 2; \
+			if (condition)                        \
+				low_ = i + 1;                 \
+			else                                  \
+				high_ = i;                    \
+		}                                             \
+		low_;                                         \
+	})
+
+#endif
