@@ -239,6 +239,13 @@ static void apply_kernel(struct gpc_sim *sim, const struct gpc_sim_effect *effec
 	}
 }
 
+void gpc_sim_effect_copy_now(struct gpc_sim *sim, uint64_t dst, uint64_t src, uint64_t size)
+{
+	take_lock(&sim->effects);
+	gpc_sim_data_copy(sim, gpc_sim_bytes(sim, dst), gpc_sim_bytes(sim, src), size);
+	pthread_mutex_unlock(&sim->effects.lock);
+}
+
 static void call_host(const struct gpc_sim_effect *effect)
 {
 	in_host_function = true;

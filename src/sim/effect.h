@@ -123,6 +123,9 @@ void gpc_sim_await(struct gpc_sim *sim, uint64_t until_ns);
 /* What ends then is over: the time has come, and no host function holds it up. */
 bool gpc_sim_is_over(struct gpc_sim *sim, uint64_t end_ns);
 
+/* A copy that is in no stream: what a host function does in place of a kernel. */
+void gpc_sim_effect_copy_now(struct gpc_sim *sim, uint64_t dst, uint64_t src, uint64_t size);
+
 /* True inside a host function, where no call of CUDA is allowed. */
 bool gpc_sim_in_host_function(void);
 

@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for libnccl: communicators of one rank, in which every collective is a copy to where its result belongs.
+ * A stand-in for libnccl: communicators, whose collectives really exchange and reduce what their ranks have.
  *
- * More ranks are several simulated GPUs that know nothing of each other's memory, and are refused.  The buffers that
- * a communicator takes for itself are not modelled: NCCL says how many channels it opens to its log only.  For one rank
- * it opens none.
+ * Each rank is a process with a simulated GPU of its own.  A collective is a host function in its stream, which meets the
+ * other ranks in shared memory (lib_nccl_ranks.c); of a communicator of one rank it is a copy.  The first collective of
+ * several ranks takes BUFFERS, the least that NCCL takes: two channels.  NCCL says how many it opens to its log only.
  */
 #include <nccl.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
+#include "simcuda/lib_nccl.h"
 #include "simcuda/standin.h"
 
 #define VERSION 22809
+
+/* NCCL_BUFFSIZE is 4 MiB where it is not set. */
+#define BUFFERS ((size_t)2 * (4 << 20))
 
 const struct standin_library standin_library = {
 	.name = "libnccl",
@@ -20,31 +29,103 @@ const struct standin_library standin_library = {
 	.failed = ncclUnhandledCudaError,
 };
 
-static struct standin_handle *of(ncclComm_t comm)
-{
-	struct standin_handle *own = (struct standin_handle *)(void *)comm;
+struct comm;
 
-	return own && own->magic == STANDIN_MAGIC ? own : NULL;
+struct work {
+	struct comm *comm;
+	struct nccl_collective collective;
+	bool is_captured; /* called again at each launch; freed with the communicator */
+	struct work *next;
+};
+
+/* The handle comes first: every communicator is one. */
+struct comm {
+	struct standin_handle own;
+	int n, rank;
+	struct nccl_ranks *ranks; /* NULL: there is one */
+	atomic_int error;         /* of a collective, as ncclCommGetAsyncError tells it */
+	atomic_uint pending;
+	struct work *captured;
+};
+
+static struct comm *of(ncclComm_t handle)
+{
+	struct comm *comm = (struct comm *)(void *)handle;
+
+	return comm && comm->own.magic == STANDIN_MAGIC ? comm : NULL;
 }
 
-/* By ncclDataType_t; what comes after them is of one byte. */
-static size_t bytes_of(ncclDataType_t type)
+static void run(void *arg)
 {
-	static const unsigned char bytes[] = { 1, 1, 4, 4, 8, 8, 2, 4, 8, 2 };
+	struct work *work = arg;
+	struct comm *comm = work->comm;
+	ncclResult_t result = ncclSuccess;
 
-	return (size_t)type < sizeof bytes ? bytes[type] : 1;
+	/* After an error the ranks no longer agree on what comes next. */
+	if (atomic_load(&comm->error) == ncclSuccess)
+		result = nccl_exchange(comm->ranks, &work->collective);
+	if (result != ncclSuccess)
+		atomic_store(&comm->error, result);
+	if (work->is_captured)
+		return;
+	free(work);
+	atomic_fetch_sub(&comm->pending, 1);
 }
 
-static ncclResult_t collective(const void *send, void *receive, size_t count, ncclDataType_t type,
-	ncclComm_t comm, cudaStream_t stream)
+static ncclResult_t submit(
+	struct comm *comm, const struct nccl_collective *collective, cudaStream_t stream)
+{
+	struct work *work = calloc(1, sizeof *work);
+	ncclResult_t result;
+
+	if (!work)
+		return ncclSystemError;
+	*work = (struct work){ .comm = comm, .collective = *collective };
+	work->is_captured = standin_is_captured(stream);
+	atomic_fetch_add(&comm->pending, !work->is_captured);
+	comm->own.stream = stream;
+	result = (ncclResult_t)standin_call(stream, run, work);
+	if (result == ncclSuccess && work->is_captured) {
+		work->next = comm->captured;
+		comm->captured = work;
+	} else if (result != ncclSuccess) {
+		atomic_fetch_sub(&comm->pending, !work->is_captured);
+		free(work);
+	}
+	return result;
+}
+
+/* Of one rank: it has what all have. */
+static ncclResult_t copy(const struct nccl_collective *collective, cudaStream_t stream)
 {
 	const struct standin_handle work = { .magic = STANDIN_MAGIC, .stream = stream };
 
-	if (!of(comm) || !send || !receive)
-		return ncclInvalidArgument;
-	if (send == receive)
+	if (collective->send == collective->receive)
 		return (ncclResult_t)standin_work(&work);
-	return (ncclResult_t)standin_copy(stream, receive, send, count * bytes_of(type));
+	return (ncclResult_t)standin_copy(
+		stream, collective->receive, collective->send, collective->size);
+}
+
+static ncclResult_t collect(
+	ncclComm_t handle, struct nccl_collective collective, size_t count, cudaStream_t stream)
+{
+	const struct nccl_shape shape = collective.shape;
+	struct comm *comm = of(handle);
+	bool gives = comm && (!shape.from_root || comm->rank == collective.root);
+	bool takes = comm && (!shape.to_root || comm->rank == collective.root);
+
+	if (!comm || (gives && !collective.send) || (takes && !collective.receive) ||
+		collective.root < 0 || collective.root >= comm->n || collective.op > ncclAvg ||
+		!nccl_bytes_of(collective.type))
+		return ncclInvalidArgument;
+	collective.size = count * nccl_bytes_of(collective.type);
+	if (!comm->ranks)
+		return copy(&collective, stream);
+	if (shape.reduces && !nccl_reduce(collective.type, collective.op, NULL, NULL, 0))
+		return (ncclResult_t)standin_not_supported("a reduction of this type");
+	if (!comm->own.taken && !standin_take(&comm->own, BUFFERS))
+		return ncclUnhandledCudaError;
+	return submit(comm, &collective, stream);
 }
 
 #pragma GCC visibility push(default)
@@ -55,18 +136,27 @@ ncclResult_t ncclGetVersion(int *version)
 	return ncclSuccess;
 }
 
+/* The name of a file: see lib_nccl.h. */
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
+	uint64_t random[2];
+
+	if (getrandom(random, sizeof random, 0) != sizeof random)
+		return ncclSystemError;
 	memset(id, 0, sizeof *id);
+	snprintf(id->internal, sizeof id->internal, "gpusim-nccl-%016llx%016llx",
+		(unsigned long long)random[0], (unsigned long long)random[1]);
 	return ncclSuccess;
 }
 
 const char *ncclGetErrorString(ncclResult_t result)
 {
-	return result == ncclSuccess        ? "no error"
-	       : result == ncclInvalidUsage ? "invalid usage (the simulated libnccl has one rank)"
-	       : result == ncclInvalidArgument    ? "invalid argument"
+	return result == ncclSuccess           ? "no error"
+	       : result == ncclInvalidUsage    ? "invalid usage (or not in the simulated libnccl)"
+	       : result == ncclInvalidArgument ? "invalid argument"
 	       : result == ncclUnhandledCudaError ? "unhandled cuda error"
+	       : result == ncclRemoteError        ? "remote process exited"
+	       : result == ncclSystemError        ? "unhandled system error"
 						  : "unknown result code";
 }
 
@@ -78,13 +168,23 @@ const char *ncclGetLastError(ncclComm_t comm)
 
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int n, ncclUniqueId id, int rank)
 {
-	(void)id;
-	if (!comm || n < 1 || rank < 0 || rank >= n)
+	ncclResult_t result = ncclSuccess;
+	struct comm *made;
+
+	if (!comm || n < 1 || rank < 0 || rank >= n || !memchr(id.internal, 0, sizeof id.internal))
 		return ncclInvalidArgument;
+	made = standin_create(sizeof *made);
+	if (!made)
+		return ncclSystemError;
+	made->n = n;
+	made->rank = rank;
 	if (n > 1)
-		return (ncclResult_t)standin_not_supported("a communicator of several ranks");
-	*comm = standin_create(sizeof(struct standin_handle));
-	return *comm ? ncclSuccess : ncclSystemError;
+		made->ranks = nccl_join(id.internal, n, rank, &result);
+	if (result == ncclSuccess)
+		*comm = (ncclComm_t)(void *)made;
+	else
+		standin_destroy(made);
+	return result;
 }
 
 ncclResult_t ncclCommInitRankConfig(
@@ -99,31 +199,56 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 	return of(comm) ? ncclSuccess : ncclInvalidArgument;
 }
 
-ncclResult_t ncclCommDestroy(ncclComm_t comm)
+/* A collective that is still in its stream, which nobody waited for, keeps its communicator. */
+ncclResult_t ncclCommDestroy(ncclComm_t handle)
 {
-	return standin_destroy(comm) ? ncclSuccess : ncclInvalidArgument;
+	struct comm *comm = of(handle);
+
+	if (!comm)
+		return ncclInvalidArgument;
+	if (atomic_load(&comm->pending))
+		standin_wait(comm->own.stream);
+	if (atomic_load(&comm->pending))
+		return ncclSuccess;
+	while (comm->captured) {
+		struct work *work = comm->captured;
+
+		comm->captured = work->next;
+		free(work);
+	}
+	if (comm->ranks)
+		nccl_leave(comm->ranks);
+	standin_destroy(comm);
+	return ncclSuccess;
 }
 
-ncclResult_t ncclCommAbort(ncclComm_t comm)
+ncclResult_t ncclCommAbort(ncclComm_t handle)
 {
-	return ncclCommDestroy(comm);
+	struct comm *comm = of(handle);
+
+	if (comm && comm->ranks)
+		nccl_abort(comm->ranks);
+	return ncclCommDestroy(handle);
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 {
-	*error = ncclSuccess;
+	if (of(comm))
+		*error = (ncclResult_t)atomic_load(&of(comm)->error);
 	return ncclCommFinalize(comm);
 }
 
 ncclResult_t ncclCommCount(const ncclComm_t comm, int *count)
 {
-	*count = 1;
+	if (of(comm))
+		*count = of(comm)->n;
 	return ncclCommFinalize(comm);
 }
 
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank)
 {
-	*rank = 0;
+	if (of(comm))
+		*rank = of(comm)->rank;
 	return ncclCommFinalize(comm);
 }
 
@@ -154,14 +279,50 @@ ncclResult_t ncclGroupEnd(void)
 ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDataType_t type,
 	ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-	(void)op;
-	return collective(send, receive, count, type, comm, stream);
+	return collect(comm,
+		(struct nccl_collective){ .shape = { .reduces = true },
+			.send = send,
+			.receive = receive,
+			.type = type,
+			.op = op },
+		count, stream);
+}
+
+ncclResult_t ncclReduce(const void *send, void *receive, size_t count, ncclDataType_t type,
+	ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
+{
+	return collect(comm,
+		(struct nccl_collective){ .shape = { .reduces = true, .to_root = true },
+			.send = send,
+			.receive = receive,
+			.type = type,
+			.op = op,
+			.root = root },
+		count, stream);
+}
+
+ncclResult_t ncclReduceScatter(const void *send, void *receive, size_t count, ncclDataType_t type,
+	ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+	return collect(comm,
+		(struct nccl_collective){ .shape = { .scatters = true, .reduces = true },
+			.send = send,
+			.receive = receive,
+			.type = type,
+			.op = op },
+		count, stream);
 }
 
 ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDataType_t type,
 	int root, ncclComm_t comm, cudaStream_t stream)
 {
-	return root ? ncclInvalidArgument : collective(send, receive, count, type, comm, stream);
+	return collect(comm,
+		(struct nccl_collective){ .shape = { .from_root = true },
+			.send = send,
+			.receive = receive,
+			.type = type,
+			.root = root },
+		count, stream);
 }
 
 ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
@@ -173,14 +334,44 @@ ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root
 ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type,
 	ncclComm_t comm, cudaStream_t stream)
 {
-	return collective(send, receive, count, type, comm, stream);
+	return collect(comm,
+		(struct nccl_collective){ .send = send, .receive = receive, .type = type }, count,
+		stream);
 }
 
-ncclResult_t ncclReduceScatter(const void *send, void *receive, size_t count, ncclDataType_t type,
-	ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclAlltoAll(const void *send, void *receive, size_t count, ncclDataType_t type,
+	ncclComm_t comm, cudaStream_t stream)
 {
-	(void)op;
-	return collective(send, receive, count, type, comm, stream);
+	return collect(comm,
+		(struct nccl_collective){ .shape = { .scatters = true },
+			.send = send,
+			.receive = receive,
+			.type = type },
+		count, stream);
+}
+
+ncclResult_t ncclGather(const void *send, void *receive, size_t count, ncclDataType_t type,
+	int root, ncclComm_t comm, cudaStream_t stream)
+{
+	return collect(comm,
+		(struct nccl_collective){ .shape = { .to_root = true },
+			.send = send,
+			.receive = receive,
+			.type = type,
+			.root = root },
+		count, stream);
+}
+
+ncclResult_t ncclScatter(const void *send, void *receive, size_t count, ncclDataType_t type,
+	int root, ncclComm_t comm, cudaStream_t stream)
+{
+	return collect(comm,
+		(struct nccl_collective){ .shape = { .scatters = true, .from_root = true },
+			.send = send,
+			.receive = receive,
+			.type = type,
+			.root = root },
+		count, stream);
 }
 
 #pragma GCC visibility pop

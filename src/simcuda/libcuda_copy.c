@@ -379,6 +379,16 @@ int gpusim_launch_early(struct CUstream_st *stream, uint64_t duration_ns, unsign
 	return (int)front(&config, (CUfunction)(void *)&known_kernel, params, NULL);
 }
 
+int gpusim_copy(uint64_t dst, uint64_t src, size_t size)
+{
+	struct gpc_sim *sim = face_sim();
+
+	if (!gpc_sim_is_valid(sim, dst, size) || !gpc_sim_is_valid(sim, src, size))
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	gpc_sim_effect_copy_now(sim, dst, src, size);
+	return CUDA_SUCCESS;
+}
+
 static CUresult host_function(
 	const char *entry, enum face_null null, CUstream handle, void (*fn)(void *), void *arg)
 {

@@ -56,7 +56,7 @@ $$(addprefix $$(SIMCUDA_DIR)/,$$(sonames.$(1))): $$(simcuda.$(1)) $$(B)/src/simc
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)printf '%s { global: %s local: *; };\n' '$$(if $$(filter $(1),$$(unversioned)),,$$(@F))' '$$(exports.$(1))' >$$@.map
 	$$(Q)$$(CC) -shared -Wl,-soname,$$(@F) -Wl,-Bsymbolic -Wl,--version-script=$$@.map $$(ALL_LDFLAGS) -o $$@ $$(filter %.o,$$^) \
-	  -ldl -lpthread
+	  -ldl -lpthread -lrt
 endef
 stubflags.cudart    := -DNOT_SUPPORTED=rt_not_supported
 stubflags.nvidia_ml := -DNOT_SUPPORTED=nvml_not_supported

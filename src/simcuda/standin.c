@@ -25,7 +25,11 @@ static struct {
 	__typeof__(&cuCtxGetDevice) device;
 	__typeof__(&cuDeviceGetAttribute) attribute;
 	__typeof__(&cuLibraryLoadData) load;
+	__typeof__(&cuLaunchHostFunc) call;
+	__typeof__(&cuStreamIsCapturing) is_capturing;
+	__typeof__(&cuStreamSynchronize) wait;
 	__typeof__(&gpusim_code) code;
+	__typeof__(&gpusim_copy) bytes;
 } driver;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -40,13 +44,14 @@ static bool find(void *library, const char *name, void *ret_function)
 	return found;
 }
 
-/* Only a simulated driver has it, and not every GPU. */
-static void find_code(void *library)
+/* Only a simulated driver has these, and code not on every GPU. */
+static void find_simulated(void *library)
 {
 	__typeof__(&gpusim_has_code) has_code;
 
 	if (find(library, "gpusim_has_code", &has_code) && has_code())
 		(void)find(library, "gpusim_code", &driver.code);
+	(void)find(library, "gpusim_copy", &driver.bytes);
 }
 
 static void start(void)
@@ -59,9 +64,12 @@ static void start(void)
 		     find(library, "cuMemcpyDtoDAsync_v2", &driver.copy) &&
 		     find(library, "cuCtxGetDevice", &driver.device) &&
 		     find(library, "cuDeviceGetAttribute", &driver.attribute) &&
-		     find(library, "cuLibraryLoadData", &driver.load);
+		     find(library, "cuLibraryLoadData", &driver.load) &&
+		     find(library, "cuLaunchHostFunc", &driver.call) &&
+		     find(library, "cuStreamIsCapturing", &driver.is_capturing) &&
+		     find(library, "cuStreamSynchronize", &driver.wait);
 	if (has_driver)
-		find_code(library);
+		find_simulated(library);
 }
 
 static bool begin(void)
@@ -150,6 +158,33 @@ int standin_copy(struct CUstream_st *stream, void *dst, const void *src, size_t 
 	return driver.copy((uintptr_t)dst, (uintptr_t)src, size, stream) == CUDA_SUCCESS
 		       ? 0
 		       : standin_library.failed;
+}
+
+int standin_call(struct CUstream_st *stream, void (*fn)(void *arg), void *arg)
+{
+	if (!begin() || !driver.bytes)
+		return standin_library.not_initialized;
+	standin_load_code(standin_library.name);
+	return driver.call(stream, fn, arg) == CUDA_SUCCESS ? 0 : standin_library.failed;
+}
+
+bool standin_bytes(void *dst, const void *src, size_t size)
+{
+	return driver.bytes((uintptr_t)dst, (uintptr_t)src, size) == CUDA_SUCCESS;
+}
+
+bool standin_is_captured(struct CUstream_st *stream)
+{
+	CUstreamCaptureStatus status;
+
+	return begin() && driver.is_capturing(stream, &status) == CUDA_SUCCESS &&
+	       status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+void standin_wait(struct CUstream_st *stream)
+{
+	if (begin())
+		(void)driver.wait(stream);
 }
 
 /* Once for each name, as far as the list goes. */

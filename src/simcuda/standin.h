@@ -68,6 +68,16 @@ bool standin_has_code(void);
 /* A copy on the device, of which others see the bytes. */
 int standin_copy(struct CUstream_st *stream, void *dst, const void *src, size_t size);
 
+/*
+ * What a library computes on the host in place of a kernel, in the stream's order: `fn` is called once what is ahead is
+ * over, and what is behind begins when it returns.  In it standin_bytes copies between the device's memory and the host's;
+ * false: it is no memory.  A captured call is made at each launch of its graph.
+ */
+int standin_call(struct CUstream_st *stream, void (*fn)(void *arg), void *arg);
+bool standin_bytes(void *dst, const void *src, size_t size);
+bool standin_is_captured(struct CUstream_st *stream);
+void standin_wait(struct CUstream_st *stream);
+
 /* Says once that `name` is not simulated; the library's "not supported". */
 int standin_not_supported(const char *name);
 

@@ -110,6 +110,12 @@ def case_what_the_tables_of_the_simulated_libraries_promise_is_so(world):
     expect(told and max(map(told.count, told)) <= 2, "a function is named more than once by each of the two cuBLAS")
 
 
+def case_collectives_of_the_simulated_nccl_move_what_the_ranks_have(world):
+    for options in (), ("--off",):
+        result = launch(world, *options, "--sim", "1GiB", world.program("ranks"))
+        expect_equal("the program", (result.status, result.out), (0, "0 of 3 failed\n"))
+
+
 def case_what_kernels_that_do_nothing_mean_is_said_at_the_end(world):
     launched = launch(world, "--off", "--sim", "1GiB", world.program("standins")).err
     expect("gpusim: kernels do nothing here: " in launched.splitlines()[-1], f"the last line is {launched[-300:]!r}")

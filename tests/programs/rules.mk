@@ -33,6 +33,10 @@ PROGRAMS += $(B)/programs/standins
 $(B)/programs/standins: PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 $(B)/programs/standins: $(wildcard src/simcuda/names_*.def)
 
+# What ranks of the simulated NCCL receive of each other.
+PROGRAMS += $(B)/programs/ranks
+$(B)/programs/ranks: PROGRAM_LIBS := -l:libcudart.so.13 -l:libnccl.so.2
+
 # The same program, whose default stream is each thread's own.
 $(B)/programs/async_per_thread: tests/programs/async.c | $(SIMCUDA)
 	$(call say,CC,$@)

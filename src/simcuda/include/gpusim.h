@@ -28,6 +28,12 @@ int gpusim_launch(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_r
 int gpusim_launch_early(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,
 	const struct gpusim_range *ranges);
 
+/*
+ * Copies between the device's memory and the host's at once, whatever streams hold: for a host function that stands for a
+ * kernel.  Either address may be of either.  Returns a CUresult.
+ */
+int gpusim_copy(uint64_t dst, uint64_t src, size_t size);
+
 /* What the device says about itself; the stand-in libnvidia-ml.so.1 is fed from this. */
 struct gpusim_process {
 	unsigned pid;

@@ -12,14 +12,30 @@ typedef enum {
 	ncclUnhandledCudaError = 1,
 	ncclSystemError = 2,
 	ncclInvalidArgument = 4,
-	ncclInvalidUsage = 5
+	ncclInvalidUsage = 5,
+	ncclRemoteError = 6
 } ncclResult_t;
 
 typedef enum {
-	ncclInt8 = 0
+	ncclInt8 = 0,
+	ncclUint8 = 1,
+	ncclInt32 = 2,
+	ncclUint32 = 3,
+	ncclInt64 = 4,
+	ncclUint64 = 5,
+	ncclFloat16 = 6,
+	ncclFloat32 = 7,
+	ncclFloat64 = 8,
+	ncclBfloat16 = 9,
+	ncclFloat8e4m3 = 10,
+	ncclFloat8e5m2 = 11
 } ncclDataType_t;
 typedef enum {
-	ncclSum = 0
+	ncclSum = 0,
+	ncclProd = 1,
+	ncclMax = 2,
+	ncclMin = 3,
+	ncclAvg = 4
 } ncclRedOp_t;
 
 typedef struct ncclComm *ncclComm_t;
@@ -55,5 +71,13 @@ ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDa
 	ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclReduceScatter(const void *send, void *receive, size_t count, ncclDataType_t type,
 	ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclReduce(const void *send, void *receive, size_t count, ncclDataType_t type,
+	ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclAlltoAll(const void *send, void *receive, size_t count, ncclDataType_t type,
+	ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclGather(const void *send, void *receive, size_t count, ncclDataType_t type,
+	int root, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclScatter(const void *send, void *receive, size_t count, ncclDataType_t type,
+	int root, ncclComm_t comm, cudaStream_t stream);
 
 #endif
