@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpucache for programs that know it: memory by stream, limits, numbers, and a word before "out of
- * memory".  C99 and C++.
+ * The C API of gpucache: stream-ordered allocation, limits, statistics, tags, and a handler that runs
+ * before an out-of-memory error is returned.  C99 and C++.
  *
- * Nobody needs this header: with libgpucache.so preloaded, cudaMalloc and cudaFree are answered by
- * the same cache.  A program that names the stream gets more, since memory that a stream freed may
- * go back to that stream at once, without waiting for the device:
+ * This header is optional: with libgpucache.so preloaded, cudaMalloc and cudaFree are served from the
+ * same cache.  A program that names the stream gains reuse without synchronization: memory freed on a
+ * stream can be reused on that stream at once.
  *
- *      gpucache_free_on(p, s)            p goes back to s at once, to others when the device is done
- *      gpucache_malloc_on(&p, size, s)   and this is how s gets it
- *      gpucache_record_use(p, s2)        s2 uses p, too: nobody gets it before the device is done
+ *      gpucache_free_on(p, s)            stream s can reuse p at once, other streams once the device is done
+ *      gpucache_malloc_on(&p, size, s)   allocates for stream s, from what s freed if possible
+ *      gpucache_record_use(p, s2)        s2 uses p as well: its free waits for all streams
  *
- * Link with -lgpucache, before the CUDA libraries, so that it sees the program's streams; or link
- * nothing at run time but preload it.  The library starts by itself at the first CUDA call.
+ * Link with -lgpucache before the CUDA libraries, so that it sees the program's streams, or preload
+ * it.  The library initializes itself at the first CUDA call.
  *
  * Sizes     Bytes, everywhere.  Memory is aligned to 512 bytes.
- * Errors    Every function that returns int returns 0, or a CUresult of the driver;
- *           gpucache_error_text says it in words.  Outputs are written only on success.  All but
- *           those of tags return GPUCACHE_ERROR_NOT_INITIALIZED before the program initialised
- *           CUDA, and GPUCACHE_ERROR_INVALID_CONTEXT where no context is current.  An error of
- *           earlier device work may be returned by any of them, as by any CUDA call.
- * Threads   Any thread may call anything at any time, but not from a stream's host callback.
- * Limits    GPUCACHE=0 switches the cache off: then memory comes from the driver, and what cannot
- *           be answered returns GPUCACHE_ERROR_NOT_SUPPORTED.  So it is in a child of fork.
+ * Errors    Every function that returns int returns 0 or a CUresult of the driver;
+ *           gpucache_error_text names it.  Outputs are written only on success.  All functions but
+ *           the tag functions return GPUCACHE_ERROR_NOT_INITIALIZED before the program has
+ *           initialized CUDA, and GPUCACHE_ERROR_INVALID_CONTEXT if no context is current.  Like any
+ *           CUDA call, each may return an error of earlier asynchronous work.
+ * Threads   All functions are thread-safe.  None may be called from a host callback of a stream.
+ * Limits    With GPUCACHE=0 and in a child of fork, memory comes from the driver, and functions that
+ *           need the cache return GPUCACHE_ERROR_NOT_SUPPORTED.
  *
- * Every example is compiled and run by the tests, as tests/programs/api.c; ok() there ends the
- * program where its argument is not 0.
+ * The tests compile and run every example as part of tests/programs/api.c, where ok() exits unless
+ * its argument is 0.
  */
 #ifndef GPUCACHE_H
 #define GPUCACHE_H
@@ -39,10 +39,10 @@ extern "C" {
 
 #define GPUCACHE_API __attribute__((visibility("default")))
 
-/* A CUstream or a cudaStream_t; NULL is the legacy default stream.  No header of CUDA is needed. */
+/* A CUstream or cudaStream_t; NULL is the legacy default stream.  No CUDA header is needed. */
 struct CUstream_st;
 
-/* The errors that the functions here return by themselves; the numbers are CUDA's. */
+/* The errors that these functions return on their own; the values are CUDA's. */
 enum gpucache_error {
 	GPUCACHE_SUCCESS = 0,
 	GPUCACHE_ERROR_INVALID_VALUE = 1,
@@ -54,7 +54,7 @@ enum gpucache_error {
 };
 
 /*
- * The name of an error of any of these functions; never NULL.  Lives for ever.
+ * Returns the name of an error, a static string; never NULL.
  *
  * Example
  *     void *memory = NULL;
@@ -64,17 +64,18 @@ enum gpucache_error {
 GPUCACHE_API const char *gpucache_error_text(int error);
 
 /*
- * Gives `size` > 0 bytes of the current context's device, for any stream; as cudaMalloc.
+ * Allocates `size` > 0 bytes on the device of the current context, usable on any stream, as cudaMalloc
+ * does.
  *
- * GPUCACHE_ERROR_INVALID_VALUE: size 0 or ret_ptr NULL.  GPUCACHE_ERROR_OUT_OF_MEMORY: after
- * everything that the ladder of docs/OUT-OF-MEMORY.md lists.
+ * GPUCACHE_ERROR_INVALID_VALUE: size is 0 or ret_ptr is NULL.  GPUCACHE_ERROR_OUT_OF_MEMORY: every
+ * rung of the ladder in docs/OUT-OF-MEMORY.md has failed.
  */
 GPUCACHE_API int gpucache_malloc(void **ret_ptr, size_t size);
 
 /*
- * Takes back what any of the functions here, or cudaMalloc, gave; as cudaFree, but it does not wait
- * for the device: the memory is given to others after all work submitted so far is done.  NULL is
- * allowed.  GPUCACHE_ERROR_INVALID_VALUE: no memory starts there, or it was freed before.
+ * Frees memory from any allocation function here, or from cudaMalloc.  Unlike cudaFree it does not
+ * wait for the device: the memory is reused only after all work submitted so far has completed.  NULL
+ * is allowed.  GPUCACHE_ERROR_INVALID_VALUE: not the start of a live allocation.
  *
  * Example
  *     void *buffer = NULL;
@@ -84,20 +85,19 @@ GPUCACHE_API int gpucache_malloc(void **ret_ptr, size_t size);
 GPUCACHE_API int gpucache_free(void *ptr);
 
 /*
- * As gpucache_malloc, for a stream of the current context.  The caller promises that every use of
- * the memory is on this stream, or ordered behind this moment of it by events.
+ * As gpucache_malloc, for one stream of the current context.  The caller promises that every use of
+ * the memory is on this stream, or ordered by events after this point of it.
  */
 GPUCACHE_API int gpucache_malloc_on(void **ret_ptr, size_t size, struct CUstream_st *stream);
 
 /*
- * As gpucache_free.  The caller promises that every use of the memory was on this stream, or is
- * ordered before this moment of it by events, or was told by gpucache_record_use.  The next
- * gpucache_malloc_on of the same stream may get the memory at once; anybody else gets it after all
- * work submitted so far is done.
+ * As gpucache_free.  The caller promises that every use of the memory was on this stream, is ordered
+ * by events before this point of it, or was declared by gpucache_record_use.  The next
+ * gpucache_malloc_on of the same stream may reuse the memory at once; any other request, after all
+ * work submitted so far has completed.
  *
- * While a stream capture is open, for cudaStreamPerThread, and for a stream that was created where
- * gpucache could not see it, this is gpucache_free.  The same holds for NULL once the program uses
- * per-thread default streams.
+ * This is gpucache_free while a stream capture is open, for cudaStreamPerThread, for a stream that was
+ * created before gpucache was loaded, and for NULL once the program uses per-thread default streams.
  *
  * Example
  *     void *scratch = NULL;
@@ -108,9 +108,9 @@ GPUCACHE_API int gpucache_malloc_on(void **ret_ptr, size_t size, struct CUstream
 GPUCACHE_API int gpucache_free_on(void *ptr, struct CUstream_st *stream);
 
 /*
- * `stream` uses this live memory, too, beside the stream that its gpucache_free_on will name.  From
- * then on its free waits for the device's work on all streams of the context, as gpucache_free; so
- * `stream` must be one of the same context.  GPUCACHE_ERROR_INVALID_VALUE: no memory starts there.
+ * Declares that `stream`, a stream of the same context, uses this live memory, too.  Its
+ * gpucache_free_on then acts as gpucache_free: reuse waits for all streams of the context.
+ * GPUCACHE_ERROR_INVALID_VALUE: not the start of a live allocation.
  *
  * Example
  *     void *shared = NULL;
@@ -122,9 +122,9 @@ GPUCACHE_API int gpucache_free_on(void *ptr, struct CUstream_st *stream);
 GPUCACHE_API int gpucache_record_use(void *ptr, struct CUstream_st *stream);
 
 /*
- * Gives cached memory of the current device back to the driver, until at least `bytes` went or
- * nothing is idle; SIZE_MAX: all.  Does not wait for the device: what it may still use stays, so
- * synchronise first to give all.  *ret_bytes (may be NULL): what went.
+ * Returns idle segments of the current device to the driver until at least `bytes` are returned or
+ * none is left; SIZE_MAX returns all.  Does not wait for the device, and keeps what it may still use:
+ * synchronize first to return everything.  *ret_bytes (may be NULL): bytes returned.
  *
  * Example
  *     size_t gone = 0;
@@ -134,36 +134,36 @@ GPUCACHE_API int gpucache_record_use(void *ptr, struct CUstream_st *stream);
  */
 GPUCACHE_API int gpucache_trim(size_t bytes, size_t *ret_bytes);
 
-/* The numbers of one device, all contexts of this process together.  Fields are only ever added. */
+/* Statistics of one device, over all contexts of this process.  Fields are only ever added. */
 struct gpucache_stats {
-	size_t size; /* set by the caller to sizeof(struct gpucache_stats); on return what was filled */
-	/* Bytes at this moment: live + pending + cached = reserved. */
-	uint64_t requested_bytes; /* what the program asked for and holds */
-	uint64_t live_bytes;      /* the same, rounded */
-	uint64_t pending_bytes;   /* freed, but work of the device may still use it */
-	uint64_t cached_bytes;    /* free, kept by gpucache */
-	uint64_t reserved_bytes;  /* taken from the driver by the cache */
-	uint64_t direct_bytes;    /* device memory given by the driver and not cached */
-	uint64_t limit_bytes;     /* as gpucache_set_limit; 0: none */
-	/* Peaks since the start or gpucache_reset_peaks; of several contexts the sum, then only a bound. */
+	size_t size; /* in: sizeof(struct gpucache_stats); out: bytes filled */
+	/* Bytes now: live + pending + cached = reserved. */
+	uint64_t requested_bytes; /* live, as requested */
+	uint64_t live_bytes;      /* live, rounded up */
+	uint64_t pending_bytes;   /* freed, but device work may still use it */
+	uint64_t cached_bytes;    /* free in segments of the cache */
+	uint64_t reserved_bytes;  /* segments taken from the driver */
+	uint64_t direct_bytes;    /* device memory that bypasses the cache */
+	uint64_t limit_bytes;     /* as set by gpucache_set_limit; 0: none */
+	/* Peaks since start or gpucache_reset_peaks.  With several contexts, their sum: an upper bound. */
 	uint64_t peak_requested_bytes;
 	uint64_t peak_live_bytes;
 	uint64_t peak_reserved_bytes;
 	/* Calls since the start. */
 	uint64_t n_malloc;
 	uint64_t n_free;
-	uint64_t n_hit; /* answered without a driver allocation */
+	uint64_t n_hit; /* served without a driver allocation */
 	uint64_t n_driver_malloc;
 	uint64_t n_driver_free;
-	uint64_t n_oom;     /* failures given to the program */
-	uint64_t n_rescued; /* requests that only the ladder made succeed */
+	uint64_t n_oom;     /* failures returned to the program */
+	uint64_t n_rescued; /* requests that succeeded only after the ladder */
 };
 
 /*
- * The numbers of a device, as CUDA counts them; -1: the current one.  Read without stopping other
- * threads, so they may be of slightly different moments.
+ * Reads the statistics of device `device`, a CUDA ordinal; -1: the current one.  Other threads keep
+ * running, so the fields may belong to slightly different moments.
  *
- * GPUCACHE_ERROR_INVALID_VALUE: stats->size is below that of its first version.
+ * GPUCACHE_ERROR_INVALID_VALUE: stats->size is below that of the first version.
  *
  * Example
  *     struct gpucache_stats stats;
@@ -174,26 +174,27 @@ struct gpucache_stats {
 GPUCACHE_API int gpucache_stats(int device, struct gpucache_stats *stats);
 
 /*
- * The peaks of gpucache_stats start anew from what is held now.  The recording keeps those since the
- * start.
+ * Restarts the peaks of gpucache_stats from the current values.  The recording keeps the peaks since
+ * the start.
  *
  * Example
  *     ok(gpucache_reset_peaks(-1));
  */
 GPUCACHE_API int gpucache_reset_peaks(int device);
 
-/* What is live of one part of a device's memory, as asked for.  Fields are only ever added. */
+/* The live part of a stream or tag, in requested bytes.  Fields are only ever added. */
 struct gpucache_part_stats {
-	size_t size; /* set by the caller to sizeof(struct gpucache_part_stats); on return what was filled */
+	size_t size; /* in: sizeof(struct gpucache_part_stats); out: bytes filled */
 	uint64_t live_bytes;
 	uint64_t n_blocks;
 };
 
 /*
- * What gpucache_malloc_on, or PyTorch's pluggable allocator, gave for this stream; nothing for one whose
- * order cannot be kept (gpucache_free_on).  Looks at every block while others wait: not for each step.
+ * Counts live memory that gpucache_malloc_on or PyTorch's pluggable allocator allocated for this stream;
+ * 0 for a stream that gpucache_free_on treats as gpucache_free.  Walks every block under the pool's
+ * lock: too slow for every training step.
  *
- * GPUCACHE_ERROR_INVALID_VALUE: stats->size is below that of its first version.
+ * GPUCACHE_ERROR_INVALID_VALUE: stats->size is below that of the first version.
  *
  * Example
  *     struct gpucache_part_stats part;
@@ -205,10 +206,10 @@ GPUCACHE_API int gpucache_stream_stats(
 	int device, struct CUstream_st *stream, struct gpucache_part_stats *stats);
 
 /*
- * What was allocated inside a range with this name, at any depth, by the cache or the driver; see
- * gpucache_tag_push.  Read from the recording, so GPUCACHE_ERROR_NOT_SUPPORTED without one; blocks
- * beyond those that it has room for are not counted.  GPUCACHE_ERROR_INVALID_VALUE: as above, or name
- * is NULL or "".
+ * Counts live memory that was allocated inside a range of this name, at any depth (gpucache_tag_push),
+ * cached or direct.  Reads the recording: without one it returns GPUCACHE_ERROR_NOT_SUPPORTED, and
+ * blocks that found no slot in it are not counted.  GPUCACHE_ERROR_INVALID_VALUE: as above, or name is
+ * NULL or "".
  *
  * Example
  *     struct gpucache_part_stats part;
@@ -220,10 +221,10 @@ GPUCACHE_API int gpucache_tag_stats(
 	int device, const char *name, struct gpucache_part_stats *stats);
 
 /*
- * Brings the recording up to date: asks the driver what is free on each device and adds a point to
- * the history.  Writes the path of the recording, to be copied or given to gpumem-report; "" where
- * there is none.  ret_path may be NULL.  GPUCACHE_ERROR_INVALID_VALUE: the path with its end does
- * not fit into `size` bytes (4096 are enough).
+ * Updates the recording: queries the free memory of each device and adds a point to the history.
+ * Writes the path of the recording, which may be copied or given to gpumem-report; "" if there is no
+ * recording.  ret_path may be NULL.  GPUCACHE_ERROR_INVALID_VALUE: the path and its NUL do not fit
+ * into `size` bytes (4096 suffice).
  *
  * Example
  *     char path[4096];
@@ -233,9 +234,9 @@ GPUCACHE_API int gpucache_tag_stats(
 GPUCACHE_API int gpucache_snapshot(char *ret_path, size_t size);
 
 /*
- * The most that this process may take of a device (-1: the current one) from here on; 0: no limit.
- * Idle memory above it goes back to the driver; memory that the program holds stays, and requests
- * fail until it holds less.
+ * Limits the memory that this process takes of a device (-1: the current one) from now on; 0: no
+ * limit.  Idle memory above the limit is returned to the driver.  Live memory stays; while it exceeds
+ * the limit, requests fail.
  *
  * Example
  *     ok(gpucache_set_limit(-1, (uint64_t)2 << 30));
@@ -243,17 +244,17 @@ GPUCACHE_API int gpucache_snapshot(char *ret_path, size_t size);
 GPUCACHE_API int gpucache_set_limit(int device, uint64_t bytes);
 
 /*
- * Called when a request for `wanted` bytes of `device` would fail, after gpucache gave back what it
- * could.  Frees what the program can do without, and returns other than 0 if it freed something.
- * Then the request is tried again, once.  May call everything of gpucache and CUDA; requests of its
- * own that fail do not call it again.  Runs in the thread that asks, in several at once where
- * several ask; must return (no longjmp, no exception).
+ * Called when a request for `wanted` bytes of `device` is about to fail, after gpucache has trimmed its
+ * cache.  Frees what the program can spare, and returns nonzero if it freed anything; the request is
+ * then retried once.  May call gpucache and CUDA; a failing request of its own does not call it again.
+ * Runs in the requesting thread, concurrently if several threads fail; must return (no longjmp, no
+ * exception).
  */
 typedef int (*gpucache_oom_handler)(void *arg, size_t wanted, int device);
 
 /*
- * Sets the handler of the process, in place of the one before; NULL: none.  Another thread may be
- * in the old one still.  Works at any time, also before CUDA is initialised.
+ * Replaces the process-wide handler; NULL removes it.  Another thread may still be running the old one.
+ * Works at any time, also before CUDA is initialized.
  *
  * Example
  *     gpucache_set_oom_handler(drop_caches, &caches);
@@ -261,14 +262,14 @@ typedef int (*gpucache_oom_handler)(void *arg, size_t wanted, int device);
 GPUCACHE_API void gpucache_set_oom_handler(gpucache_oom_handler handler, void *arg);
 
 /*
- * From here to gpucache_tag_pop, what this thread allocates is labelled with `name` in the
- * recording, by whichever function it does.  Ranges nest: "train/step" is step inside train.  NVTX
- * ranges of the same thread do the same, see docs/API.md, and both may be nested in each other.
+ * Tags all allocations of this thread with `name` in the recording until gpucache_tag_pop.  Ranges
+ * nest: "train/step" is step inside train.  NVTX ranges of the thread act likewise (docs/API.md), and
+ * the two kinds may nest in each other.
  *
- * Works at any time, also before CUDA is initialised; with GPUCACHE=0 it changes nothing.  Of
- * `name`, UTF-8, 76 bytes are kept.  32 ranges deep, and beyond some thousand names in all, the
- * label is that of the range around; where many names differ in numbers only ("step 412"), further
- * ones share "step *".  GPUCACHE_ERROR_INVALID_VALUE: name is NULL or "".
+ * Works at any time, also before CUDA is initialized; with GPUCACHE=0 it has no effect.  The first 76
+ * bytes of `name` (UTF-8) are kept.  Beyond 32 levels, or some thousand names in all, allocations get
+ * the tag of the enclosing range; if many names differ only in digits ("step 412"), later ones share
+ * "step *".  GPUCACHE_ERROR_INVALID_VALUE: name is NULL or "".
  *
  * Example
  *     void *activations = NULL;
@@ -278,16 +279,16 @@ GPUCACHE_API void gpucache_set_oom_handler(gpucache_oom_handler handler, void *a
  */
 GPUCACHE_API int gpucache_tag_push(const char *name);
 
-/* The innermost range of this thread ends.  GPUCACHE_ERROR_INVALID_VALUE: it is in none. */
+/* Ends the innermost range of this thread.  GPUCACHE_ERROR_INVALID_VALUE: there is none. */
 GPUCACHE_API int gpucache_tag_pop(void);
 
 /*
  * For torch.cuda.memory.CUDAPluggableAllocator("libgpucache.so.0", "gpucache_torch_malloc",
- * "gpucache_torch_free"), and its optional functions.  As PyTorch calls them: size 0 gives NULL,
- * NULL is freed without a word.  A failure is torch.OutOfMemoryError where PyTorch called (or
- * RuntimeError, for another error of the driver), NULL for anybody else.  `device` is made current for
- * the call where it is not.  Preload the library as well: loaded later, it sees neither streams, whose memory then
- * waits for the device, nor stream captures, which its events would break.
+ * "gpucache_torch_free"), and its optional functions.  They follow PyTorch's conventions: size 0 yields
+ * NULL, and freeing NULL is a no-op.  A failure raises torch.OutOfMemoryError in PyTorch (RuntimeError
+ * for any other driver error) and returns NULL to any other caller.  `device` is made current for the
+ * call.  Preload the library as well: loaded later, it misses streams, whose memory then waits for the
+ * device, and stream captures, which its events would break.
  *
  * Example
  *     void *tensor = gpucache_torch_malloc(1 << 20, 0, stream);
@@ -301,15 +302,15 @@ GPUCACHE_API void gpucache_torch_free(
 /* set_record_stream_fn: as gpucache_record_use. */
 GPUCACHE_API void gpucache_torch_record_stream(void *ptr, struct CUstream_st *stream);
 
-/* set_reset_fn: as gpucache_trim of everything. */
+/* set_reset_fn: as gpucache_trim(SIZE_MAX) on every device. */
 GPUCACHE_API void gpucache_torch_reset(void);
 
-/* set_memory_fraction_fn: as gpucache_set_limit, in parts of the device, 0 to 1. */
+/* set_memory_fraction_fn: as gpucache_set_limit, as a fraction of the device, 0 to 1. */
 GPUCACHE_API void gpucache_torch_memory_fraction(double fraction, int device);
 
 /*
- * set_base_alloc_fn: the segment of the driver that ptr lies in, and its size; ptr itself and 0
- * where it is not of the cache.
+ * set_base_alloc_fn: the base and size of the segment that contains ptr; ptr itself and 0 if it is not
+ * in the cache.
  */
 GPUCACHE_API void *gpucache_torch_base_alloc(void *ptr, size_t *ret_size);
 

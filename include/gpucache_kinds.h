@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an allocation in a recording is, and where its bytes are: a part of gpucache_format.h. */
+/* The kinds of allocation in a recording, and where their bytes are: a part of gpucache_format.h. */
 #ifndef GPUCACHE_KINDS_H
 #define GPUCACHE_KINDS_H
 
 /*
- * What an allocation is: KIND(name, where its bytes are, what people call it, who makes it).  A new
- * kind goes to the end; a reader takes one that it does not know for NONE.
+ * KIND(name, where its bytes are, words for people, the calls that make it).  New kinds are appended; a
+ * reader treats an unknown kind as NONE.
  */
 /* clang-format off */
 #define GPUCACHE_KINDS(KIND) \
@@ -37,8 +37,8 @@ enum gpucache_kind {
 };
 
 enum gpucache_place {
-	GPUCACHE_ELSEWHERE, /* another owner pays for these bytes */
-	GPUCACHE_WITHIN,    /* pieces of device memory that is in the books already */
+	GPUCACHE_ELSEWHERE, /* accounted to another owner */
+	GPUCACHE_WITHIN,    /* inside device memory that is already accounted for */
 	GPUCACHE_ON_DEVICE,
 	GPUCACHE_ON_HOST,
 };
