@@ -5,6 +5,8 @@
  * Invariants  Those of record.h; a reader takes a slot only between two even, equal seq words.
  * Threads     Any.  A block has one writer at a time, its pool's lock.
  * Failure     On a closed recording nothing happens; what finds no room is counted.
+ * Limits      A writer that sleeps inside an event while the ring goes all the way round wakes up in a newer
+ *             event's place: that one is a hole then.
  */
 #ifndef GPC_RECORD_STORE_H
 #define GPC_RECORD_STORE_H
