@@ -2,15 +2,15 @@
 /*
  * The address map: from the address where a block starts to the block, exactly and in O(1).
  *
- * A table of (address, block) with linear probing, at most half full.  An interior pointer is not
- * in it, so a free of one is told from a free of a block without any search.  Removal moves later
- * entries up, so there are no tombstones and a lookup ends at the first empty slot.
+ * A hash table with linear probing, at most half full.  It has no interior pointers, so the free of
+ * one is detected without a search.  Removal shifts later entries back, so there are no tombstones
+ * and a lookup ends at the first empty slot.
  *
  * Invariants  1 n_entries <= n_slots / 2.  2 No slot between an entry's home and its place is
  *             empty.
  * Threads     The lock of the owner.
- * Failure     gpc_address_map_reserve: GPC_NO_METADATA, and the map is as before.  Nothing else
- *             can fail.
+ * Failure     gpc_address_map_reserve: GPC_NO_METADATA, and the map is unchanged.  Nothing else can
+ *             fail.
  */
 #ifndef GPC_ALLOC_ADDRESS_MAP_H
 #define GPC_ALLOC_ADDRESS_MAP_H
@@ -34,15 +34,15 @@ struct gpc_address_map {
 /* An all-zero map is an empty one. */
 void gpc_address_map_fini(struct gpc_address_map *map);
 
-/* Makes sure that `n` more entries can be inserted. */
+/* Makes room for `n` more entries. */
 GPC_MUST_CHECK enum gpc_status gpc_address_map_reserve(struct gpc_address_map *map, uint64_t n);
 
-/* Inserts address > 0, which is not in the map; room was reserved. */
+/* Inserts address > 0, which must not be in the map; room must have been reserved. */
 void gpc_address_map_insert(struct gpc_address_map *map, uint64_t address, void *value);
 
 /*
- * Where the search for an address begins: addresses are multiples of 512, and the product
- * (Fibonacci hashing) spreads what is above.
+ * The home slot of an address, by Fibonacci hashing.  Addresses are multiples of 512, so the low bits
+ * of the product are dropped.
  */
 static inline uint64_t gpc_address_map_home(const struct gpc_address_map *map, uint64_t address)
 {

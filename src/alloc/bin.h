@@ -2,17 +2,15 @@
 /*
  * Bins: the free blocks of a pool, ordered by size and then by address.
  *
- *      bitmap   0 1 0 0 1 1 0 ...            a set bit: that bin holds something
+ *      bitmap   0 1 0 0 1 1 0 ...            1: that bin is not empty
  *                 |     | |
- *      bins      tree  tree tree             one tree a bin, in order of (size, address)
+ *      bins      tree  tree tree             one tree per bin, in order of (size, address)
  *
- * The smallest block that is large enough is wanted, and of those the one at the lowest address,
- * so that high addresses drain and their segments become idle.  It is in the request's own bin, or
- * else it is the first of the next bin that holds anything, which the bitmap names.  A program
- * uses few sizes, so the trees are shallow; they keep the exact order when it does not.
+ * A search is best fit, lowest address first, so that high addresses drain and their segments become
+ * idle.  The best fit is in the request's own bin, or is the first block of the next nonempty bin,
+ * which the bitmap names.  Programs use few sizes, so the trees are shallow.
  *
- * The trees are treaps whose priority is a hash of the address: balanced without any stored
- * balance.
+ * The trees are treaps with a hash of the address as priority, so nothing is stored for balance.
  *
  * Invariants  1 A bit is set if and only if its tree is not empty.  2 In-order is ascending (size,
  *             address).
@@ -29,19 +27,19 @@ struct gpc_bins {
 	struct gpc_block *roots[GPC_N_BINS];
 };
 
-/* Puts in a block that is not in any bin. */
+/* Inserts a block that is in no bin. */
 void gpc_bins_insert(struct gpc_bins *bins, struct gpc_block *block);
 
-/* Takes out a block that is in the bin of its size. */
+/* Removes a block from the bin of its size. */
 void gpc_bins_remove(struct gpc_bins *bins, struct gpc_block *block);
 
 /*
- * The smallest block of at least `size` bytes, the lowest among equals; NULL where there is
- * none.  It stays in.
+ * Returns the smallest block of at least `size` bytes, the lowest among equals, or NULL.  It stays in
+ * its bin.
  */
 struct gpc_block *gpc_bins_find(const struct gpc_bins *bins, uint64_t size);
 
-/* The size of the largest block, 0 where there is none. */
+/* The size of the largest block; 0: all bins are empty. */
 uint64_t gpc_bins_largest(const struct gpc_bins *bins);
 
 /* Calls visit(block, arg) for every block, in order of size and address. */

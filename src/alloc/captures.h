@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Captures: how many stream captures of the program are open, in the whole process.
+ * Captures: how many stream captures are open in the process.
  *
- * Recording an event over a context, synchronising one, and giving memory back make the driver
- * invalidate every capture that is open in it; asking an event does so under a capture of mode
- * GLOBAL.  So all are done only between gpc_captures_try_hold and gpc_captures_release, which
- * exclude the begin of a capture in another thread.
+ * Recording an event over a context, synchronizing a context, and freeing driver memory invalidate
+ * every capture that is open in it; querying an event does so under a capture of mode GLOBAL.  So we
+ * do these only between gpc_captures_try_hold and gpc_captures_release, which keep another thread
+ * from beginning a capture.
  *
- * Threads   Any.  A hold is a shared lock (rank CAPTURE): any number of threads record and wait at
- *           once, and an allocation never waits for it.  The begin of a capture takes it alone, so
- *           it waits for the holds to end: microseconds for a record, and for a host wait as long
- *           as the wait.
+ * Threads   Any.  A hold is a shared lock (rank CAPTURE), which an allocation only tries: any number
+ *           of threads may record and wait concurrently.  Beginning a capture takes it exclusively, and
+ *           so waits for the holders: microseconds for a record, as long as the wait for a host wait.
  */
 #ifndef GPC_ALLOC_CAPTURES_H
 #define GPC_ALLOC_CAPTURES_H
@@ -24,7 +23,7 @@
 struct gpc_captures {
 	pthread_rwlock_t lock;
 	atomic_uint n_open;
-	atomic_uint n_near; /* about to begin: what must be done before that is under way */
+	atomic_uint n_near; /* announced: about to begin */
 };
 
 static inline void gpc_captures_init(struct gpc_captures *captures)
@@ -34,13 +33,13 @@ static inline void gpc_captures_init(struct gpc_captures *captures)
 	atomic_init(&captures->n_near, 0);
 }
 
-/* One will begin: from here on to gpc_captures_begin_announced. */
+/* Announces a capture, until gpc_captures_begin_announced. */
 static inline void gpc_captures_announce(struct gpc_captures *captures)
 {
 	atomic_fetch_add(&captures->n_near, 1);
 }
 
-/* Before the driver is told to begin one, and after it failed or ended. */
+/* Call before the driver begins a capture; gpc_captures_end, after it failed or ended. */
 static inline void gpc_captures_begin(struct gpc_captures *captures)
 {
 	gpc_lock_note_taken(GPC_RANK_CAPTURE);
@@ -50,7 +49,7 @@ static inline void gpc_captures_begin(struct gpc_captures *captures)
 	gpc_lock_note_released(GPC_RANK_CAPTURE);
 }
 
-/* Where gpc_captures_announce came first. */
+/* As gpc_captures_begin, after gpc_captures_announce. */
 static inline void gpc_captures_begin_announced(struct gpc_captures *captures)
 {
 	gpc_captures_begin(captures);
@@ -61,7 +60,7 @@ static inline void gpc_captures_end(struct gpc_captures *captures)
 {
 	unsigned n = atomic_load(&captures->n_open);
 
-	/* An end without a begin that we saw must not wrap around. */
+	/* Must not wrap around at an end whose begin we missed. */
 	while (n > 0 && !atomic_compare_exchange_weak(&captures->n_open, &n, n - 1))
 		;
 }
@@ -85,8 +84,7 @@ static inline void gpc_captures_release(struct gpc_captures *captures)
 }
 
 /*
- * True: no capture is open, and none begins until gpc_captures_release.  False: one is open, or
- * just begins.
+ * Returns true if no capture is open; then none begins until gpc_captures_release.
  */
 static inline bool gpc_captures_try_hold(struct gpc_captures *captures)
 {

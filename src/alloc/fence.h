@@ -1,37 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fences: when a freed block may be given to a new owner.
+ * Fences: when a freed block may be reused.
  *
- * A plain cudaFree names no stream.  Work that was submitted before it, on any stream of the
- * context, may still touch the block, and the next owner may use any other stream at once.  The
- * real cudaFree waits for the device.  Where the device itself can be made to keep that order there is
- * nothing to wait for (barrier.h); fences are for the rest: with free_order:fence, with peers, while a
- * capture is open, and for frees that name a stream.  They remember.
+ * A plain cudaFree names no stream.  Work submitted before it, on any stream of the context, may still
+ * touch the block, and the next owner may use any other stream at once.  The real cudaFree waits for
+ * the device.  Barriers make the device keep that order (barrier.h); fences serve the remaining cases:
+ * free_order:fence, peers, open captures, and frees that name a stream.
  *
  *                    oldest                                  newest
  *      frees:   [ a b c ] passed? | [ d e ] closed, event | [ f g h ] open
- *                 |                  |                         '-- free() appends here: no driver call
+ *                 |                  |                         '-- a free appends here: no driver call
  *                 |                  '-- closed by ONE event that captures all work of the context
  *                 '-- event completed: a, b, c are FREE
  *
- * A later event covers all that an earlier one does, so fences pass in order and only the oldest
- * event is asked.  A fence that was closed without an event (a capture is open, the driver is
- * older than 12.5, the record failed) passes when a later one does, or by a host wait for the
- * whole context, and never otherwise: an event that was never recorded would be reported as
- * completed.
+ * An event covers all that earlier ones do, so fences pass in order and only the oldest event is
+ * queried.  A fence closed without an event (a capture was open, the driver is older than 12.5, the
+ * record failed) passes only when a later one does, or by a host wait for the whole context: the
+ * driver reports an event that was never recorded as complete.
  *
- * The program's own full synchronisation passes every fence that was filled before it began, for
- * nothing.
+ * When the program itself synchronizes the context, every fence filled before that passes, at no cost.
  *
- * One stream.  As long as a context has no stream but the legacy default one, all later work is
- * ordered behind all earlier work, and a freed block is FREE at once.  When that ends, blocks that
- * were reused without a fence may have both owners' work on the legacy stream; so an event is
- * recorded there, and every new stream waits for it, on the device, before the program gets its
- * handle.  A per-thread default stream is behind the legacy one by itself.
+ * One stream.  While a context uses only the legacy default stream, all work is ordered, and a freed
+ * block is FREE at once.  When a second stream appears, the legacy stream may still run work of both
+ * owners of a reused block.  So an event is recorded there, and every new stream waits for it, on the
+ * device, before the program gets its handle.  A per-thread default stream waits for the legacy
+ * stream by definition.
  *
- * Peers.  Work of another context that may reach this memory counts too: each such context, be it
- * that peer access was enabled or that a copy went there by unified addressing, is a member and
- * records an event of its own; a fence passes when all its members' events have.
+ * Peers.  Another context whose work may touch this memory, through peer access or a copy by unified
+ * addressing, is a member: it records an event of its own, and a fence passes when the events of all
+ * members have.
  *
  * Invariants
  *   F1  A block leaves a fence only when all work submitted to every member before its free has
@@ -39,20 +36,18 @@
  *   F2  Fences are numbered without gaps; the ring holds oldest .. open; only the open one takes
  *       blocks.
  *   F3  has_event is true only after every member's record succeeded.
- *   F4  No event is recorded or asked, and no context synchronised by us, while a capture of the
- *       program is open.
- * Threads     The pool's lock for everything here, except captures.  The waits are made by the
- *             caller without the lock, between gpc_fences_begin_sync and gpc_fences_pass.
- * Ordering    Submissions of the program that happen before its call of free happen before our
- *             record, which is made later under the pool's lock that free held; the driver
- *             captures what was submitted before the record.
- * Progress    Nothing here blocks.  An endless kernel keeps its fence open; frees behind it stay
- *             pending, and the pool takes fresh memory instead.  Above pending_limit a free waits, for the
- *             work before older frees only, and for no peer.
+ *   F4  While a capture is open, no event is recorded or queried, and we synchronize no context.
+ * Threads     The pool's lock for everything except captures.  The caller waits without the lock,
+ *             between gpc_fences_begin_sync and gpc_fences_pass.
+ * Ordering    Submissions that happen before the program's free happen before our record, which is
+ *             made later under the same lock; the driver captures what was submitted before the
+ *             record.
+ * Progress    Nothing here blocks.  An endless kernel keeps its fence from passing; later frees stay
+ *             pending, and the pool grows instead.  Above pending_limit a free waits, only for work
+ *             before older frees, and never for a peer.
  * Failure     A driver error of a query is returned: the context is broken.
- * Limits      Work that was submitted through a driver this library does not see (another process
- *             over IPC).  Copies between contexts in a graph that was built node by node: they name
- *             no stream.
+ * Limits      Not covered: work submitted by another process over IPC, and copies between contexts in
+ *             a graph built node by node, which name no stream.
  */
 #ifndef GPC_ALLOC_FENCE_H
 #define GPC_ALLOC_FENCE_H
@@ -60,14 +55,13 @@
 #include "alloc/block.h"
 #include "alloc/captures.h"
 
-#define GPC_MAX_FENCES 64 /* in flight; when all are, the open one grows instead of closing */
-#define GPC_MAX_MEMBERS \
-	16 /* contexts whose work a fence covers: the largest machines have 16 GPUs */
+#define GPC_MAX_FENCES  64 /* in flight; beyond, the open one grows instead of closing */
+#define GPC_MAX_MEMBERS 16 /* contexts that a fence covers: the largest machines have 16 GPUs */
 
 struct gpc_fence {
 	struct gpc_list blocks;
 	uint64_t bytes;
-	uint64_t largest; /* no block is larger */
+	uint64_t largest; /* upper bound of its blocks' sizes */
 	uint32_t n_blocks;
 	bool has_event;
 	gpc_event events[GPC_MAX_MEMBERS];
@@ -80,120 +74,115 @@ struct gpc_fences {
 	/* Lock: the pool's. */
 	struct gpc_driver *members[GPC_MAX_MEMBERS]; /* [0]: the context of the memory */
 	uint32_t n_members;
-	uint64_t oldest; /* numbers; the ring index is number mod GPC_MAX_FENCES */
+	uint64_t oldest; /* numbers; fence n is ring[n mod GPC_MAX_FENCES] */
 	uint64_t open;
 	struct gpc_fence ring[GPC_MAX_FENCES];
 	uint64_t pending_bytes;
-	bool can_record; /* false once the driver said that it cannot */
-	bool has_strangers; /* more contexts reach this memory than there are members: nothing passes */
-	bool is_peer_near;  /* a member came, or is about to */
+	bool can_record;    /* false once the driver answered that it is unsupported */
+	bool has_strangers; /* too many contexts reach this memory: nothing passes */
+	bool is_peer_near;  /* has a peer member, or is about to */
 	bool is_one_stream; /* only the legacy default stream was ever used */
 	uint32_t n_streams;
 	/* recorded on the legacy stream when a second one appeared; 0: none */
 	gpc_event one_stream_end;
-	bool is_end_due;   /* that record failed: the next stream tries again */
+	bool is_end_due;   /* that record failed; the next stream retries it */
 	uint64_t n_closed; /* by an event, since init */
 };
 
 /*
- * `is_one_stream`: the caller has seen every stream of this context being made, and there is
- * none yet.
+ * `is_one_stream`: the context has no streams yet, and the caller will see every stream created.
  */
 void gpc_fences_init(struct gpc_fences *fences, struct gpc_driver *drv,
 	struct gpc_captures *captures, bool is_one_stream);
 
-/* Forgets all blocks, and destroys the events where the context still lives. */
+/* Forgets all blocks, and destroys the events if the context still lives. */
 void gpc_fences_fini(struct gpc_fences *fences, bool context_lives);
 
-/* True where a block may be FREE at once instead of being added. */
+/* Returns true if a freed block may be FREE at once, without a fence. */
 bool gpc_fences_is_free_safe(const struct gpc_fences *fences);
 
-/* Adds a block that the program just freed to the open fence. */
+/* Adds a block that the program has just freed to the open fence. */
 void gpc_fences_add(struct gpc_fences *fences, struct gpc_block *block);
 
-/*
- * Takes a pending block out of its fence.  The fence's largest block is from then on a bound, until
- * the fence is empty.
- */
+/* Removes a pending block from its fence. */
 void gpc_fences_drop(struct gpc_fences *fences, struct gpc_block *block);
 
-/* The open fence, for those who decide when to close it. */
+/* The open fence, for the policy of when to close it. */
 const struct gpc_fence *gpc_fences_get_open(const struct gpc_fences *fences);
 
-/* Closes the open fence by an event where that is possible now.  False: it stays open. */
+/* Closes the open fence by an event.  Returns false if that is not possible now: it stays open. */
 bool gpc_fences_close(struct gpc_fences *fences);
 
 /*
- * Moves the blocks of all fences that have passed to the end of `ret_blocks`, still PENDING.
- * GPC_OK also where none has.  Asks the driver about the oldest event, and on as long as they pass.
+ * Appends the blocks of all passed fences to `ret_blocks`, still PENDING.  Queries events from the
+ * oldest on until one has not passed.  GPC_OK also if none has.
  */
 GPC_MUST_CHECK enum gpc_status gpc_fences_take_passed(
 	struct gpc_fences *fences, struct gpc_list *ret_blocks);
 
 /*
- * A full synchronisation of every member begins: returns the number to give to gpc_fences_pass
- * after it succeeded. Closes the open fence without an event.
+ * Begins a synchronization of all members: closes the open fence without an event, and returns the
+ * number to give to gpc_fences_pass after it has succeeded.
  */
 uint64_t gpc_fences_begin_sync(struct gpc_fences *fences);
 
-/* Moves the blocks of all fences up to `number` to the end of `ret_blocks`, still PENDING. */
+/* Appends the blocks of all fences up to `number` to `ret_blocks`, still PENDING. */
 void gpc_fences_pass(struct gpc_fences *fences, uint64_t number, struct gpc_list *ret_blocks);
 
 /*
- * The oldest fence with an event whose passing frees a block of at least `size` bytes; 0 and no
- * event where none is.
+ * The oldest fence with an event whose passing frees a block of at least `size` bytes; 0 and no event
+ * if there is none.
  */
 uint64_t gpc_fences_find_useful(
 	const struct gpc_fences *fences, uint64_t size, gpc_event *ret_event);
 
 /*
- * The same of the newest fence with an event, where it covers all that is closed; 0 and no event where it does not,
- * or where there are peers.
+ * The newest fence with an event, if it covers all closed fences; 0 and no event if it does not, or if there are
+ * peers.
  */
 uint64_t gpc_fences_find_newest(const struct gpc_fences *fences, gpc_event *ret_event);
 
-/* The event in the context of the memory of the oldest fence that has one; 0: none has. */
+/* The event, in the context of the memory, of the oldest fence that has one; 0: none has. */
 gpc_event gpc_fences_oldest_event(const struct gpc_fences *fences);
 
-/* The largest pending block. */
+/* The size of the largest pending block. */
 uint64_t gpc_fences_largest(const struct gpc_fences *fences);
 
 /*
- * A stream was created (by whomever) and nobody has its handle yet: makes it wait for what the
- * legacy stream still does for blocks that were reused without a fence.
+ * Call for a new stream before the program gets its handle: makes it wait for legacy-stream work on
+ * blocks that were reused without a fence.
  */
 GPC_MUST_CHECK enum gpc_status gpc_fences_stream_created(
 	struct gpc_fences *fences, gpc_stream stream);
 void gpc_fences_stream_destroyed(struct gpc_fences *fences);
 
 /*
- * A per-thread default stream is used for the first time.  It is behind the legacy stream by itself; streams that
- * are made later wait for that one on the device.
+ * Call at the first use of a per-thread default stream.  It waits for the legacy stream by definition; streams
+ * created later are made to wait for the legacy stream on the device.
  */
 void gpc_fences_per_thread_stream_used(struct gpc_fences *fences);
 
 /*
- * Another context is about to reach this memory.  Its work is behind none of ours.  True: the
- * caller must synchronise the context of the memory before that work can begin.
+ * Call before another context can reach this memory, as its work is not ordered behind ours.  Returns
+ * true if the caller must synchronize the context of the memory first.
  */
 bool gpc_fences_peer_comes(struct gpc_fences *fences);
 
-/* Another context is about to become a member: from here on no block is FREE at once for a barrier's sake. */
+/* Call before a member is added: from here on a barrier no longer makes blocks FREE at once. */
 void gpc_fences_expect_peer(struct gpc_fences *fences);
 
-/* True for the context of the memory, and for those that were added. */
+/* True for the context of the memory and for every added member. */
 bool gpc_fences_has_member(const struct gpc_fences *fences, const struct gpc_driver *drv);
 
 /*
- * The context of `drv` may reach this memory from now on, and gpc_fences_peer_comes was asked.
- * GPC_FULL: then no fence passes any more.
+ * Adds the context of `drv`, which may reach this memory from now on; call gpc_fences_peer_comes first.
+ * GPC_FULL: no fence passes any more.
  */
 GPC_MUST_CHECK enum gpc_status gpc_fences_add_member(
 	struct gpc_fences *fences, struct gpc_driver *drv);
 
 /*
- * The context of `drv` is about to die, and its events with it: no fence asks it any more.
- * Nothing where it is no member.
+ * Removes the context of `drv`, which is about to die with its events.  No-op if it is no member.
  */
 void gpc_fences_remove_member(struct gpc_fences *fences, struct gpc_driver *drv);
 

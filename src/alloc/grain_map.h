@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The grain map of a small segment: what starts at each of its 4,096 grains.
+ * The grain map of a small segment: which block starts at each of its 4,096 grains.
  *
  *      grain       0   1   2   3   4   5   6 ...
  *      numbers    17   .   .  23   9   .  31        1 + the number of the block that starts here
@@ -8,10 +8,10 @@
  *      vacant[1]   0   0   0   0   1   0   0        ... of two grains
  *      vacant[2]   1   0   0   0   0   0   0
  *
- * A program may hold millions of small blocks.  Where they are freed in random order, a tree of all their headers
- * costs a cache miss at each of its 25 levels, and a hash table of their addresses one more.  So of the FREE blocks
- * of one size, up to GPC_GRAIN_SIZES grains, only the lowest of its segment is in the tree of the bin; the others
- * are bits, and a million blocks of 512 B have so few that they stay in the cache.
+ * A program may hold millions of small blocks.  If they are freed in random order, a tree of all their headers costs
+ * a cache miss on each of its 25 levels, and a hash table of their addresses one more.  So among FREE blocks of one
+ * size, up to GPC_GRAIN_SIZES grains, only the lowest of each segment is in the tree of the bin.  The others are
+ * bits, few enough to stay in the processor's cache even for a million blocks of 512 B.
  *
  * Invariant  A bit is set if and only if a FREE block of that size, in no exported segment, starts there.
  * Threads    The lock of the segment's pool.
@@ -39,7 +39,7 @@ struct gpc_grain_map {
 	struct gpc_grain_set vacant[GPC_GRAIN_SIZES];
 };
 
-/* The set of the blocks of `size` bytes, a multiple of GPC_GRAIN; NULL: they are not kept here. */
+/* The set for blocks of `size` bytes, a multiple of GPC_GRAIN; NULL: too large for the map. */
 static inline struct gpc_grain_set *gpc_grain_map_set(struct gpc_grain_map *map, uint64_t size)
 {
 	return size <= GPC_GRAIN_SIZES * GPC_GRAIN ? &map->vacant[size / GPC_GRAIN - 1] : NULL;
@@ -72,7 +72,7 @@ static inline uint32_t gpc_grain_set_count(const struct gpc_grain_set *set)
 	return n;
 }
 
-/* The lowest grain in it; GPC_GRAINS: it is empty. */
+/* The lowest grain of the set, or GPC_GRAINS if it is empty. */
 static inline uint32_t gpc_grain_set_lowest(const struct gpc_grain_set *set)
 {
 	uint32_t word;

@@ -1,40 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The observer: whom the allocator tells what it did, so that it needs to know of no file and no
- * stack.
+ * The observer: callbacks for what the allocator does, so that it depends on no file and no stack.
  *
  * Threads   Called with the pool's lock held; must not call back, block, or take a lock of a lower
  *           rank.
- * Failure   None: what an observer cannot store it drops and counts.
+ * Failure   None: an observer drops and counts what it cannot store.
  */
 #ifndef GPC_ALLOC_OBSERVER_H
 #define GPC_ALLOC_OBSERVER_H
 
 #include "alloc/block.h"
 
-/* One request of the program, as the allocator passes it on. */
+/* A request of the program. */
 struct gpc_request {
-	uint64_t size; /* bytes asked for */
+	uint64_t size; /* bytes requested */
 	uint64_t now_ns;
-	uint32_t mark; /* the owner's note: a stack id */
+	uint32_t mark; /* stack id */
 	uint32_t thread;
-	gpc_stream stream; /* the one that the program named (stream_order.h); 0: none */
-	bool is_async; /* a free that keeps no order but its stream's, with the plain driver, too */
+	gpc_stream stream; /* named by the program (stream_order.h); 0: none */
+	bool is_async;     /* a free that even the plain driver orders on its stream only */
 };
 
 struct gpc_observer {
 	void *self;
 	/*
-	 * A block changed its state or extent; UNUSED: it was merged away and its number is
-	 * free again.
+	 * A block changed its state or extent; UNUSED: it was coalesced into a neighbour, and its
+	 * number may be reused.
 	 */
 	void (*block_changed)(void *self, const struct gpc_block *block, uint64_t now_ns);
-	/* The program got this block, or gave it back.  Follows block_changed. */
+	/* The program allocated or freed this block.  Called after block_changed. */
 	void (*taken)(void *self, const struct gpc_block *block, const struct gpc_request *request);
 	void (*freed)(void *self, const struct gpc_block *block, const struct gpc_request *request);
-	/* The program hands out pieces of this block: its mark holds it no longer. */
+	/* The program suballocates from this block, which no longer counts for its stack. */
 	void (*lent)(void *self, const struct gpc_block *block);
-	/* A segment came from the driver, or is about to go back to it. */
+	/* A segment was allocated, or is about to be returned to the driver. */
 	void (*segment_added)(
 		void *self, const struct gpc_segment *segment, const struct gpc_request *request);
 	void (*segment_removed)(void *self, const struct gpc_segment *segment);

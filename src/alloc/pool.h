@@ -3,28 +3,26 @@
  * A pool: the cache of one context of one device.  This is the allocator.
  *
  *      gpc_pool_alloc                                   gpc_pool_free
- *         |  search: what its own stream freed             |  one stream, or a barrier: FREE at once
- *         |     then the bins                              |  else: PENDING in the open fence
- *         |     then fences that have passed               |
- *         |  miss:                                         |  merge with free neighbours
- *         |     too much pending: a barrier                |  too much pending: wait for what was before it
- *         v     grow: a segment from the driver            v  garbage, decay: idle segments go back
+ *         |  hit: blocks that its stream freed             |  one stream, or a barrier: FREE at once
+ *         |       the bins                                 |  else: PENDING in the open fence
+ *         |       fences that have passed                  |
+ *         |  miss (slow path):                             |  coalesce with free neighbours
+ *         |     too much pending: raise a barrier          |  too much pending: wait for the oldest
+ *         v     grow: a segment from the driver            v  garbage collection, decay: trim idle segments
  *                                                        bins, fences
  *       LIVE
  *
- * What fails here is only "no room": the ladder (oom/ladder.c) then calls the parts - reap, trim,
- * wait, retry - in its own order.  A retry may cut a block of another size class; from then on, until
- * the driver gives or takes a segment, a miss does so before it asks the driver.  The allocator never calls the ladder.
+ * If there is no room, the ladder (oom/ladder.c) calls the parts (reap, trim, wait, retry) in its own
+ * order; the allocator never calls the ladder.  A retry may split a block of another size class.  Until
+ * the driver next allocates or frees a segment, each miss then tries that before it asks the driver.
  *
- * Invariants  I1 to I9 of block.h, F1 to F4 of fence.h, S1 to S3 of stream_order.h, checked by
- *             gpc_pool_check as far as a look at the heap can.
- * Threads     Any thread may call anything; one lock a pool (rank POOL).  A hit holds it for tens
- *             of nanoseconds and makes no driver call.  Calls of the driver marked [may block] are
- *             made without it.
- * Failure     GPC_DEVICE_NO_MEMORY, GPC_LIMIT, GPC_NO_METADATA, or the driver's own code; the pool
- *             is as before.
- * Limits      A pool is bound to its context: it never serves another, and dies with it
- *             (gpc_pool_forget).
+ * Invariants  I1 to I9 of block.h, F1 to F4 of fence.h, S1 to S3 of stream_order.h; gpc_pool_check
+ *             verifies those that the heap alone can show.
+ * Threads     Any; one lock per pool (rank POOL).  A hit holds it for tens of nanoseconds and makes no
+ *             driver call.  Driver calls marked [may block] are made without it.
+ * Failure     GPC_DEVICE_NO_MEMORY, GPC_LIMIT, GPC_NO_METADATA, or the driver's own code; the pool is
+ *             unchanged.
+ * Limits      A pool serves only its context, and dies with it (gpc_pool_forget).
  */
 #ifndef GPC_ALLOC_POOL_H
 #define GPC_ALLOC_POOL_H
@@ -35,12 +33,12 @@
 #include "alloc/heap.h"
 #include "alloc/stream_order.h"
 
-/* What the pools of one device may take together. */
+/* The memory of one device, shared by its pools. */
 struct gpc_budget {
 	_Atomic uint64_t limit_bytes; /* 0: none */
 	_Atomic uint64_t used_bytes;  /* segments and direct memory */
-	uint64_t device_bytes;        /* what the device has; 0 unknown */
-	/* At the last look (pool_room.c): what was free besides used_bytes, and used_bytes; 0, 0: never. */
+	uint64_t device_bytes;        /* total of the device; 0: unknown */
+	/* At the last query (pool_room.c): bytes free besides used_bytes, and used_bytes; 0, 0: never. */
 	_Atomic uint64_t room_bytes;
 	_Atomic uint64_t looked_at_bytes;
 };
@@ -49,14 +47,14 @@ struct gpc_pool_params {
 	uint64_t max_split_size;    /* bytes; 0: none */
 	uint32_t roundup_divisions; /* 0: none */
 	uint32_t gc_threshold_ppm;  /* millionths of the limit, or of the device; 0: off */
-	uint64_t pending_limit;     /* bytes held back by fences before a free waits */
-	uint64_t decay_ns;          /* idle segments older than this go back; 0: never */
+	uint64_t pending_limit;     /* bytes that may be pending before a free waits */
+	uint64_t decay_ns;          /* trim segments idle for longer; 0: never */
 	bool is_one_stream;         /* see gpc_fences_init */
-	bool has_barriers;          /* the order of cudaFree is kept on the device (barrier.h) */
-	bool is_fence_skipped; /* tests only: reuse without any fence, to show what it is for */
+	bool has_barriers;          /* enforce the order of cudaFree on the device (barrier.h) */
+	bool is_fence_skipped;      /* tests only: reuse without any fence, which must be caught */
 };
 
-/* Peaks since the start or gpc_pool_reset_peaks; those of the counters are since the start, for policy and recording. */
+/* Peaks since gpc_pool_reset_peaks.  Policy and recording use the counters' peaks, which are never reset. */
 struct gpc_pool_peaks {
 	uint64_t requested_bytes;
 	uint64_t live_bytes;
@@ -74,33 +72,32 @@ struct gpc_pool {
 
 	/* Lock: lock. */
 	struct gpc_bins pieces[GPC_N_POOL_KINDS];
-	struct gpc_bins wholes;   /* the idle segments of large blocks, as pieces has all others */
+	struct gpc_bins
+		wholes; /* idle segments of large blocks; pieces has all other FREE blocks */
 	struct gpc_list segments; /* oldest first */
 	struct gpc_list idle;     /* idle longest first */
 	struct gpc_address_map blocks;
-	/* Retired last, its number kept: a pair of free and malloc often needs one again at once. */
+	/* The last retired block, with its number: a free is often followed by a malloc that splits again. */
 	struct gpc_block *spare;
 	struct gpc_fences fences;
 	struct gpc_barrier barrier;
 	struct gpc_stream_order order;
-	/* of the recording; written under the lock, read by anybody */
+	/* in the recording; read without the lock, too, as are recent, cut_bytes and unheld_bytes (stats/counters.h) */
 	struct gpucache_counters *counters;
-	struct gpucache_counters own_counters; /* used where nobody gives others */
-	struct gpc_pool_peaks recent;          /* the same */
-	bool is_forgotten;                     /* the context died */
-	/* The driver gave memory that the segment map has no place for, and will again. */
+	struct gpucache_counters own_counters; /* used if init was given none */
+	struct gpc_pool_peaks recent;
+	bool is_forgotten; /* the context died */
+	/* The driver returned memory off the grid of the segment map, and is not asked again. */
 	atomic_bool is_off_grid;
-	/* Memory that could not become a segment, while a capture forbids its return; 0: none. */
+	/* Such memory, if an open capture forbids freeing it; 0: none. */
 	_Atomic gpc_devptr unplaced;
 	uint64_t unplaced_size;
-	/* The driver refused, and a block was cut across classes; until it gives or takes a segment. */
+	/* The driver refused, and a block was split across size classes; until a segment comes or goes. */
 	atomic_bool is_short;
-	/* Written under the lock, read by anybody (stats/counters.h): segments of large blocks in more than one block. */
-	uint64_t cut_bytes;
-	/* The same: segments without a LIVE block, idle or about to be. */
-	uint64_t unheld_bytes;
+	uint64_t cut_bytes;             /* segments of large blocks that are split */
+	uint64_t unheld_bytes;          /* segments without a LIVE block */
 	_Atomic uint64_t next_decay_ns; /* when to look for old idle segments again */
-	/* exported segments that are idle: to go back at the next call; read without the lock */
+	/* idle exported segments, to be returned at the next call; read without the lock */
 	_Atomic uint32_t n_leaving;
 
 	struct gpc_lock lock;
@@ -112,137 +109,136 @@ void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driv
 	uint32_t context, struct gpucache_counters *counters);
 
 /*
- * Gives every idle segment back and forgets the rest.  For tests and tools; a process at its
- * end leaves that to the driver.
+ * Returns idle segments to the driver and forgets the rest.  For tests and tools: at the end of a
+ * process that is left to the driver.
  */
 void gpc_pool_fini(struct gpc_pool *pool);
 
-/* The context died, and all its memory with it: forget everything, without any driver call. */
+/* Call after the context died with all its memory: forgets everything, without any driver call. */
 void gpc_pool_forget(struct gpc_pool *pool);
 
 /*
- * Gives memory of request->size > 0 bytes, aligned to GPC_GRAIN.
- * GPC_DEVICE_NO_MEMORY or GPC_LIMIT: ask the ladder.  GPC_UNSUPPORTED: this driver places memory where it
- * cannot be a segment (segment_map.h); it was asked once, and is not asked again.
+ * Allocates request->size > 0 bytes, aligned to GPC_GRAIN.
+ * GPC_DEVICE_NO_MEMORY or GPC_LIMIT: call the ladder.  GPC_UNSUPPORTED: this driver returns memory that
+ * cannot be a segment (segment_map.h), and is not asked again.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_alloc(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
 
 /* The parts of gpc_pool_alloc, for the ladder. */
 
-/* From what is free, or passed since.  GPC_NOT_FOUND: nothing fits. */
+/* From free blocks, and those whose fences have passed.  GPC_NOT_FOUND: nothing fits. */
 GPC_MUST_CHECK enum gpc_status gpc_pool_search(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
 
-/* From a new segment of the driver. */
+/* From a new segment. */
 GPC_MUST_CHECK enum gpc_status gpc_pool_grow(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
 
 /*
- * From a free block of whatever size class, for a request that the driver has refused.  An idle
- * segment is left to gpc_pool_trim, unless an open capture forbids that.  GPC_NOT_FOUND: nothing fits.
+ * From a free block of any size class, for a request that the driver has refused.  Leaves idle segments
+ * to gpc_pool_trim, unless an open capture forbids that.  GPC_NOT_FOUND: nothing fits.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_cut(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
 
-/* Once more from each of these, in this order. */
+/* Search, grow and cut again, in this order. */
 GPC_MUST_CHECK enum gpc_status gpc_pool_retry(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
 
-/* What a program asks of one pool; pool_numbers.c. */
+/* Statistics of one pool for the program; pool_numbers.c. */
 
-/* The peaks of `recent` start anew from what is held now. */
+/* Restarts the peaks of `recent` from the current values. */
 void gpc_pool_reset_peaks(struct gpc_pool *pool);
 
-/* Adds what is LIVE and was asked for by `stream` (> 0).  Looks at every block, under the lock. */
+/* Adds up the LIVE blocks requested for `stream` (> 0).  Walks every block under the lock. */
 void gpc_pool_count_stream(
 	struct gpc_pool *pool, gpc_stream stream, uint64_t *bytes, uint64_t *n_blocks);
 
 /*
- * Takes back memory that this pool gave; `request` says when and who (its size is not used).
- * GPC_NOT_FOUND: the address is not, or no longer, of this pool.  GPC_INVALID: it is, but no live
- * block starts there: an interior pointer or a double free.
+ * Frees memory of this pool; `request` has the time and thread (its size is not used).
+ * GPC_NOT_FOUND: the address is not, or no longer, in this pool.  GPC_INVALID: it is, but no live block
+ * starts there: an interior pointer or a double free.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_free(
 	struct gpc_pool *pool, gpc_devptr address, const struct gpc_request *request);
 
 /*
- * Work of streams that the free of this live block will not name uses it, too: it will be freed by
- * fence only.  Fails as gpc_pool_free.
+ * Marks a live block as used by streams that its free will not name: it will wait for its fence.  Fails
+ * as gpc_pool_free.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address);
 
 /*
- * The program hands out pieces of this live block, and somebody else counts who holds them: from here on
- * the block has no mark.  Fails as gpc_pool_free.
+ * The program suballocates from this live block, and the pieces are accounted to their own stacks: clears the
+ * block's mark.  Fails as gpc_pool_free.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_lend(struct gpc_pool *pool, gpc_devptr address);
 
 /*
- * Closes the open fence where possible and frees what has passed.  Returns the bytes that
- * became free.
+ * Closes the open fence if possible and frees the blocks of passed fences.  Returns the bytes freed.
  */
 uint64_t gpc_pool_reap(struct gpc_pool *pool);
 
 /*
- * Waits on the host until pending memory has passed: the oldest fence that frees a block of `size`
- * bytes, or, size 0, all of it.  Returns the bytes that became free; 0 where nothing was pending
- * or a capture forbids the wait.
+ * Waits on the host for pending memory: for the oldest fence that frees a block of `size` bytes, or, if
+ * size is 0, for all fences.  Returns the bytes freed; 0 if nothing was pending or a capture forbids
+ * the wait.
  */
 uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size);
 
 /*
- * The same, as far as it can be had within *left_ms milliseconds, of which those that it took are taken off; it
- * sleeps, and asks in between.  What no event stands for is not waited for: all fences before CUDA 12.5.
+ * The same within *left_ms milliseconds, and subtracts the time it took; sleeps between queries.  Skips fences
+ * without an event: before CUDA 12.5, all of them.
  */
 uint64_t gpc_pool_wait_within(struct gpc_pool *pool, uint64_t size, uint64_t *left_ms);
 
 /*
- * Gives idle segments back to the driver until at least `wanted` bytes went: one that is large
- * enough alone where there is one, else those idle longest first.  Returns the bytes that went.
+ * Returns idle segments to the driver until at least `wanted` bytes are returned: a single segment if
+ * one is large enough, else those idle longest first.  Returns the bytes returned.
  */
 uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted);
 
 /*
- * Barriers (barrier.h).  False: the device cannot keep the order of cudaFree in this context, and the host
- * must, where it is wanted.
+ * Barriers (barrier.h).  Returns false if the device cannot enforce the order of cudaFree in this context;
+ * then the host must.
  */
 bool gpc_pool_keeps_order(struct gpc_pool *pool);
 
-/* Before work is submitted to the context, where gpc_duties says that one is due. */
+/* Call before work is submitted to the context, if gpc_duties says that a barrier is due. */
 void gpc_pool_raise_barrier(struct gpc_pool *pool);
 
 /*
- * Puts all later work of the context behind all earlier, whether a barrier is due or not.  False: here no
- * barrier can do that.
+ * Orders all later work of the context behind all earlier work, whether a barrier is due or not.  Returns
+ * false if no barrier can do that here.
  */
 bool gpc_pool_order_all(struct gpc_pool *pool);
 
 /*
- * Waits on the host, as cudaFree would have, until the work before the last free is over.  The
- * driver's error where the context is broken.
+ * Waits on the host, as cudaFree would have, until all work before the last free has completed.
+ * Returns the driver's error if the context is broken.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_settle(struct gpc_pool *pool);
 
-/* The program synchronises the whole context itself: before its call, and after it succeeded. */
+/* Call around the program's own synchronization of the context: before its call, and after it succeeded. */
 uint64_t gpc_pool_begin_sync(struct gpc_pool *pool);
 void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns);
 
-/* The bytes that can go back to the driver now, or as soon as the device is done with them. */
+/* The bytes that can be returned to the driver now, or once the device is done with them. */
 uint64_t gpc_pool_returnable(const struct gpc_pool *pool);
 
 /* The size of the largest free block. */
 uint64_t gpc_pool_largest_free(struct gpc_pool *pool);
 
 /*
- * Marks the segment that contains this address as exported: others hold its memory from now on.  It
- * goes back to the driver when its last block is free, behind the fence of that.  Says where the
- * segment starts.  GPC_NOT_FOUND: not of this pool.
+ * Marks the segment that contains this address as exported: other processes may hold it from now on.
+ * It is returned to the driver once its last block is free, after that block's fence.
+ * GPC_NOT_FOUND: not in this pool.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_export(
 	struct gpc_pool *pool, gpc_devptr address, gpc_devptr *ret_base);
 
-/* What lies around an address. */
+/* The segment and block around an address. */
 struct gpc_span {
 	gpc_devptr segment;
 	gpc_devptr block; /* its start */
@@ -251,17 +247,17 @@ struct gpc_span {
 };
 
 /*
- * Says what lies around this address, and makes `view` the program's view of the block, where it is
- * still open (GPC_VIEW_OPEN: leaves it open); that of a block that starts its segment is always
- * GPC_VIEW_SEGMENT, for both are the same.  GPC_NOT_FOUND: not of this pool.  GPC_INVALID: it is,
- * and not in a live block.
+ * Finds the segment and block around this address, and decides the program's view of the block if it
+ * is still open (GPC_VIEW_OPEN: leaves it open).  A block that starts its segment is always
+ * GPC_VIEW_SEGMENT, as both views are the same.  GPC_NOT_FOUND: not in this pool.  GPC_INVALID: in
+ * this pool, but not in a live block.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_decide_view(struct gpc_pool *pool, gpc_devptr address,
 	enum gpc_block_view view, struct gpc_span *ret_span);
 
 /*
- * Verifies the invariants and the counters over the whole pool.  NULL: all hold; else the name of
- * the first that does not.
+ * Verifies the invariants and counters of the whole pool.  Returns NULL, or the name of the first that
+ * does not hold.
  */
 const char *gpc_pool_check(struct gpc_pool *pool);
 

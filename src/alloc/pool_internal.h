@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the pool share.  Nobody else includes this. */
+/* Shared by the pool_*.c files only. */
 #ifndef GPC_ALLOC_POOL_INTERNAL_H
 #define GPC_ALLOC_POOL_INTERNAL_H
 
 #include "alloc/pool.h"
 
 /*
- * Each file calls only those above it: pool_room.c, pool_block.c, pool_barrier.c, pool_segment.c, pool_wait.c, pool.c.
- * _locked: the caller holds the lock of the pool; the others are called without it.
+ * Each file calls only those before it: pool_room.c, pool_block.c, pool_barrier.c, pool_segment.c, pool_wait.c, pool.c.
+ * _locked: the caller holds the pool's lock; the others are called without it.
  */
 
 /* --- pool_room.c ------------------------------------------------------------------------------ */
 
 /*
- * Asks the driver what is free, where the last answer is old, or where it has just refused `refused` bytes, 0: none,
- * that there should have been room for.
+ * Queries the driver's free memory if the last answer is old, or if the driver has just refused `refused` bytes (0:
+ * none) that should have fit.
  */
 void gpc_pool_look_for_room(struct gpc_pool *pool, uint64_t refused);
 
-/* Whether a whole segment of this size is to be cut. */
+/* Whether policy allows a whole segment of this size to be cut. */
 bool gpc_pool_may_cut(const struct gpc_pool *pool, uint64_t segment_size);
 
-/* Whether a block of `size` bytes is to serve `rounded` uncut. */
+/* Whether policy allows a block of `size` bytes to serve `rounded` uncut. */
 bool gpc_pool_may_waste(const struct gpc_pool *pool, uint64_t size, uint64_t rounded);
 
-/* Whether so many bytes more may be wasted. */
+/* Whether policy allows `bytes` more to be wasted. */
 bool gpc_pool_has_waste_left(const struct gpc_pool *pool, uint64_t bytes);
 
 /* --- pool_block.c ----------------------------------------------------------------------------- */
 
 /*
- * A FREE block with its number, found by its address, in no bin and without neighbours; NULL:
- * no metadata.
+ * Makes a FREE block with a number, entered by its address, in no bin and without neighbours; NULL: no
+ * metadata.
  */
 struct gpc_block *gpc_pool_new_block_locked(
 	struct gpc_pool *pool, struct gpc_segment *segment, gpc_devptr address, uint64_t size);
 
-/* The end of a block that is in no bin and no fence. */
+/* Ends a block that is in no bin and no fence. */
 void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block);
 
 /* The grain of a small segment at this address. */
@@ -45,7 +45,7 @@ static inline uint32_t gpc_pool_grain_of(const struct gpc_segment *segment, gpc_
 	return (uint32_t)((address - segment->address) / GPC_GRAIN);
 }
 
-/* Where the FREE blocks of this size and segment are kept besides the bin; NULL: in the bin alone. */
+/* The grain set of FREE blocks of this size in the segment; NULL: they are all in the bin. */
 static inline struct gpc_grain_set *gpc_pool_set_of(const struct gpc_block *block)
 {
 	struct gpc_grain_map *grains = block->segment->grains;
@@ -57,28 +57,28 @@ static inline struct gpc_grain_set *gpc_pool_set_of(const struct gpc_block *bloc
 struct gpc_block *gpc_pool_find_block_locked(
 	const struct gpc_pool *pool, const struct gpc_segment *segment, gpc_devptr address);
 
-/* A FREE block into the bin of its size, and out of it; of an exported segment: nothing. */
+/* Inserts a FREE block into the bin of its size, and removes it.  No-op in an exported segment. */
 void gpc_pool_enter_bin_locked(struct gpc_pool *pool, struct gpc_block *block);
 void gpc_pool_leave_bin_locked(struct gpc_pool *pool, struct gpc_block *block);
 
 /*
- * A LIVE or PENDING block, already off its counter and its fence, becomes FREE: merged, binned,
- * counted.
+ * Makes a LIVE or PENDING block FREE, after the caller took it off its counter and fence: coalesces,
+ * bins and counts it.
  */
 void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns);
 
-/* A block that is in no bin, no fence and off its counter becomes the program's. */
+/* Makes a block LIVE that is in no bin, in no fence and off its counter. */
 gpc_devptr gpc_pool_give_locked(
 	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request);
 
-/* Gives a binned FREE block of at least `rounded` bytes to the program; with `is_cut` only so many. */
+/* Makes a binned FREE block of at least `rounded` bytes LIVE; with is_cut its remainder stays free. */
 gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
 	bool is_cut, const struct gpc_request *request);
 
 /*
- * A request of this size gets a segment of its own: the program exports memory, and a handle always opens at the
- * start of one; or it asks where allocations begin, and should hear what cudaMalloc told it.  Below 1 MiB that is most
- * of a segment lost, so only as far as may be wasted.
+ * Whether a request of this size gets a segment of its own: because the program exports memory, and a handle always
+ * opens at the start of a segment; or because it queries base addresses, and must get those that cudaMalloc returned.
+ * Below 1 MiB most of the segment is wasted, so only as far as policy allows.
  */
 static inline bool gpc_pool_gives_whole(const struct gpc_pool *pool, uint64_t rounded)
 {
@@ -88,7 +88,7 @@ static inline bool gpc_pool_gives_whole(const struct gpc_pool *pool, uint64_t ro
 	       gpc_pool_has_waste_left(pool, gpc_size_tight_segment(rounded) - rounded);
 }
 
-/* The block is its whole segment, and that is of large blocks. */
+/* Whether the block is a whole segment of the large pool. */
 static inline bool gpc_pool_is_whole(const struct gpc_block *block)
 {
 	return block->segment->kind == GPC_POOL_LARGE && !block->prev && !block->next;
@@ -101,7 +101,7 @@ static inline struct gpc_bins *gpc_pool_bins_of(
 	return gpc_pool_is_whole(block) ? &pool->wholes : &pool->pieces[block->segment->kind];
 }
 
-/* Whether a block that serves this size is to be cut. */
+/* Whether a block is cut to serve this size. */
 static inline bool gpc_pool_should_cut(
 	const struct gpc_pool *pool, const struct gpc_block *block, uint64_t rounded)
 {
@@ -111,31 +111,31 @@ static inline bool gpc_pool_should_cut(
 	       (!gpc_pool_is_whole(block) || gpc_pool_may_cut(pool, block->size));
 }
 
-/* The whole segment is one FREE block. */
+/* Whether the segment is one FREE block. */
 static inline bool gpc_pool_is_idle(const struct gpc_segment *segment)
 {
 	return !segment->first->next && segment->first->state == GPC_BLOCK_FREE;
 }
 
-/* All blocks of a list that fences gave become FREE.  Returns their bytes. */
+/* Makes all blocks of passed fences FREE.  Returns their bytes. */
 uint64_t gpc_pool_free_passed_locked(
 	struct gpc_pool *pool, struct gpc_list *passed, uint64_t now_ns);
 
 /* --- pool_barrier.c --------------------------------------------------------------------------- */
 
-/* This block will be FREE at once, though its work is perhaps not over. */
+/* Notes that the block will be FREE at once, though its work may still run. */
 void gpc_pool_loosen_locked(struct gpc_pool *pool, struct gpc_block *block);
 
 /*
- * cudaFree gives this block back: a barrier is due.  True: and behind it anybody may have the block, which
- * may be FREE at once.
+ * Makes a barrier due for a block that cudaFree frees.  Returns true if the block may be FREE at once, as
+ * the barrier orders its reuse.
  */
 bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block);
 
-/* Asks whether the work before the last free is over, as far as that can be known without a wait. */
+/* Queries, without waiting, whether the work before the last free has completed. */
 void gpc_pool_learn(struct gpc_pool *pool);
 
-/* No work that was submitted before a free in this segment still runs: the driver may have it. */
+/* Whether all work submitted before any free in this segment has completed: it may be returned. */
 static inline bool gpc_pool_is_settled(const struct gpc_segment *segment)
 {
 	return segment->last_loose <= segment->pool->barrier.passed;
@@ -148,36 +148,36 @@ void gpc_pool_end_barrier_locked(struct gpc_pool *pool, bool context_lives);
 /* The bytes of a new segment for a block of `rounded` bytes. */
 uint64_t gpc_pool_segment_size(const struct gpc_pool *pool, uint64_t rounded);
 
-/* Exported segments that are idle go back, where no capture forbids it. */
+/* Returns idle exported segments to the driver, unless a capture forbids it. */
 void gpc_pool_return_exported(struct gpc_pool *pool);
 
-/* The same, and those idle for longer than decay_ns. */
+/* The same, and segments idle for longer than decay_ns. */
 void gpc_pool_return_due(struct gpc_pool *pool, uint64_t now_ns);
 
-/* Gives idle segments back until no more than gc_threshold_ppm is taken. */
+/* Trims idle segments until no more than gc_threshold_ppm is reserved. */
 void gpc_pool_collect_garbage(struct gpc_pool *pool);
 
-/* The context died: no segment is left, and nothing is told the driver. */
+/* Forgets all segments of a dead context, without driver calls. */
 void gpc_pool_forget_segments_locked(struct gpc_pool *pool);
 
 /* --- pool_wait.c ------------------------------------------------------------------------------ */
 
 /*
- * Frees what has passed; with `must_close` an event is recorded for what is not yet covered by
- * one.  Fails where the context is broken.
+ * Frees the blocks of passed fences; with `must_close`, closes the open fence first.  Fails if the
+ * context is broken.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_reap_locked(
 	struct gpc_pool *pool, bool must_close, uint64_t now_ns, uint64_t *ret_bytes);
 
-/* Whether fences hold more back than they may, if a miss of this size takes a new segment; 0: none does. */
+/* Whether more than pending_limit is pending, given a miss of this size that would grow the pool; 0: no miss. */
 bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded);
 
-/* Puts what is pending in order, on the device, where that can be had.  True: it may serve now. */
+/* Orders pending blocks on the device by a barrier, if possible.  Returns true if they may be reused now. */
 bool gpc_pool_order_pending(struct gpc_pool *pool);
 
 /*
- * In cudaFree: waits for the context's own work before the oldest frees that are pending, until no more than
- * pending_limit is.  For a peer it does not wait.
+ * For cudaFree: waits for the context's own work before the oldest pending frees, until no more than
+ * pending_limit is pending.  Never waits for a peer.
  */
 void gpc_pool_bound_pending(struct gpc_pool *pool);
 

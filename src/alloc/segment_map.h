@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The segment map: from any device address to the segment that contains it, for all pools at once.
+ * The segment map: from any device address to the segment that contains it, over all pools.
  *
- * cudaFree names an address and nothing else.  Segments start on 2 MiB and are multiples of 2 MiB
- * long, so a two-level table of 2 MiB pages answers "whose is this?" with two loads and no lock:
+ * cudaFree names only an address.  Segments are aligned to 2 MiB and multiples of 2 MiB long, so a
+ * two-level table of 2 MiB pages finds the segment with two loads and no lock:
  *
  *      bit 47        34            21             0
  *       | root index | leaf index  | within page  |
@@ -11,16 +11,15 @@
  *            v            v
  *        root[16384] -> leaf[8192] -> segment         one leaf covers 16 GiB and costs 64 KiB
  *
- * Invariants  1 A page names a segment if and only if it lies wholly in it.  2 Leaves are never
- *             freed before fini.
+ * Invariants  1 A page has a segment if and only if it lies within it.  2 Leaves are never freed before
+ *             fini.
  * Threads     find: any, without a lock.  insert and remove: a lock inside (rank SEGMENT_MAP).
- * Ordering    insert stores with release what find loads with acquire, so a segment is complete
- *             when it is found. A found segment may be removed at any moment: take its pool's lock
- *             and find it again before use. The memory of a segment stays mapped for good (metamem
- *             slabs), so looking is always safe.
+ * Ordering    insert stores with release what find loads with acquire: a found segment is complete.
+ *             It may be removed at any moment: take its pool's lock and find it again before use.
+ *             Its metadata stays mapped for ever (metamem slabs), so reading it is always safe.
  * Progress    find: wait-free.
  * Failure     insert: GPC_UNSUPPORTED for an address or size off the 2 MiB grid or above 2^48,
- *             GPC_EXISTS where a page is taken, GPC_NO_METADATA.  The map is then as before.
+ *             GPC_EXISTS if a page is taken, GPC_NO_METADATA.  The map is then unchanged.
  */
 #ifndef GPC_ALLOC_SEGMENT_MAP_H
 #define GPC_ALLOC_SEGMENT_MAP_H

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sizes: how a request is rounded, what segment it needs, and which bin a free block lies in.
+ * Size classes: the rounding of requests, the size of segments, and the bin of a free block.
  *
- * Pure functions.  The constants are PyTorch's, so that its users find what they know; the replay
- * of real traces (gpumem-replay) decides whether they stay.  One rule is ours: where what earlier
- * segments had left lies idle, a medium segment is not 20 MiB, but as many blocks of the size that
- * made it necessary as 20 MiB hold.  A program that asks for nothing but 8 MiB would else leave
- * 4 MiB of every 20 unused, and run out of memory where the plain driver does not.  Whether a segment is
- * shared at all, the room decides (pool_room.c).
+ * Pure functions.  The constants are PyTorch's; gpumem-replay tests them on real traces.  One rule is
+ * ours: if remainders of earlier segments stay idle, a medium segment is not 20 MiB but holds a whole
+ * number of blocks of the requested size.  Otherwise a program that requests only 8 MiB blocks would
+ * waste 4 MiB of each 20 MiB segment, and run out of memory where the plain driver does not.
+ * pool_room.c decides whether a segment is shared at all.
  *
  *   request              rounded to        served from
  *   .. 1 MiB             512 B             the small pool, segments of 2 MiB
@@ -30,11 +29,11 @@
 
 #define GPC_SMALL_MAX      (1 * GPC_MIB)  /* PyTorch's kSmallSize */
 #define GPC_SMALL_SEGMENT  (2 * GPC_MIB)  /* kSmallBuffer; also the driver's own granularity */
-#define GPC_MEDIUM_MAX     (10 * GPC_MIB) /* kMinLargeAlloc: from here on a segment of its own */
+#define GPC_MEDIUM_MAX     (10 * GPC_MIB) /* kMinLargeAlloc: larger requests get their own segment */
 #define GPC_MEDIUM_SEGMENT (20 * GPC_MIB) /* kLargeBuffer */
 #define GPC_SEGMENT_ALIGN  (2 * GPC_MIB)  /* kRoundLarge */
 
-/* Larger requests are nonsense for any device (1 EiB, as PyTorch has it). */
+/* No device has more: 1 EiB, PyTorch's limit. */
 #define GPC_SIZE_MAX (UINT64_C(1) << 60)
 
 #define GPC_N_BINS 448
@@ -47,30 +46,30 @@ enum gpc_pool_kind {
 
 /*
  * The size of the block for a request of `size` bytes, 0 < size <= GPC_SIZE_MAX: a multiple of
- * GPC_GRAIN. `divisions` > 1, a power of two, rounds up to that many steps between two powers of
- * two instead (roundup_power2_divisions); 0 and 1 do not.
+ * GPC_GRAIN.  `divisions` > 1, a power of two, rounds up to one of that many steps between powers of
+ * two instead (roundup_power2_divisions); 0 and 1 mean none.
  */
 uint64_t gpc_size_round(uint64_t size, uint32_t divisions);
 
-/* Which pool serves blocks of this rounded size. */
+/* The pool that serves blocks of this rounded size. */
 static inline enum gpc_pool_kind gpc_size_pool(uint64_t rounded)
 {
 	return rounded <= GPC_SMALL_MAX ? GPC_POOL_SMALL : GPC_POOL_LARGE;
 }
 
 /*
- * The segment to ask the driver for when no block of this rounded size is free.  `has_idle_rests`:
- * the program does not use what such segments leave.
+ * The size of a new segment for a block of this rounded size.  `has_idle_rests`: the program leaves
+ * remainders of such segments unused.
  */
 uint64_t gpc_size_segment(uint64_t rounded, bool has_idle_rests);
 
-/* The smallest segment that can hold one block of this size: what to ask for when that failed. */
+/* The smallest segment that can hold one block of this size, for when the driver has refused a larger one. */
 static inline uint64_t gpc_size_tight_segment(uint64_t rounded)
 {
 	return gpc_round_up(rounded, GPC_SEGMENT_ALIGN);
 }
 
-/* The bin of free blocks of this size, a multiple of GPC_GRAIN.  Grows with the size. */
+/* The bin of free blocks of this size, a multiple of GPC_GRAIN.  Monotonic. */
 static inline uint32_t gpc_size_bin(uint64_t size)
 {
 	uint64_t grains = size / GPC_GRAIN;
@@ -83,9 +82,9 @@ static inline uint32_t gpc_size_bin(uint64_t size)
 }
 
 /*
- * True where a free block of `size` bytes should be cut to serve `rounded`: in the small pool
- * whenever a grain is left; in the large pool when more than 1 MiB is left (less could not serve
- * any request of that pool) and the request is below max_split_size, 0 = no such limit.
+ * Whether a free block of `size` bytes is split to serve `rounded`: in the small pool if the remainder
+ * is at least a grain; in the large pool if it exceeds 1 MiB (less serves no request there) and the
+ * request is below max_split_size (0: no limit).
  */
 static inline int gpc_size_should_split(
 	enum gpc_pool_kind kind, uint64_t size, uint64_t rounded, uint64_t max_split_size)
