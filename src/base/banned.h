@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What code inside the host process must not call does not compile.
+ * Poisons the functions that code inside the host process must not call.
  *
- * The Makefile includes this header, before anything else, in every file that is linked into
- * libgpucache.so.  malloc may be the host's own and may be locked; stdio and the locale are the
- * host's; the process is not ours to end or to put to sleep.  Our memory is base/metamem.h, our
- * text base/text.h, our words to a person base/log.h.
+ * The Makefile includes this header first in every file that is linked into libgpucache.so.  malloc
+ * may be the host's own and may be locked; stdio and the locale belong to the host; we must not end
+ * the process or put it to sleep.  Use base/metamem.h, base/text.h and base/log.h instead.
  */
 #ifndef GPC_BASE_BANNED_H
 #define GPC_BASE_BANNED_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Byte counts: as people write them; sums of them are base/saturating.h's. */
+/* Byte counts as people write them.  For sums, see base/saturating.h. */
 #ifndef GPC_BASE_BYTES_H
 #define GPC_BASE_BYTES_H
 
@@ -14,16 +14,16 @@
 #define GPC_GIB (UINT64_C(1) << 30)
 
 /*
- * Reads text[0 .. len) as bytes: "1073741824", "512M", "1.5GiB", "20 MB".  Units are binary
- * whatever their spelling (B, K, KB, KiB ... E, EB, EiB; any case).  False, and *ret_bytes
- * untouched, where the text is something else or passes 2^64 - 1.
+ * Parses text[0 .. len) as bytes: "1073741824", "512M", "1.5GiB", "20 MB".  Units are binary in any
+ * spelling (B, K, KB, KiB ... E, EB, EiB) and case.  Returns false, with *ret_bytes unchanged, for
+ * anything else and beyond 2^64 - 1.
  */
 bool gpc_bytes_parse(const char *text, size_t len, uint64_t *ret_bytes);
 
-/* Is the first word of the text a unit or a percent sign?  Then a line does not break before it. */
+/* Returns true if the text begins with a unit or a percent sign, before which a line must not break. */
 bool gpc_bytes_is_unit(const char *text);
 
-/* The smallest multiple of `step`, a power of two, that is >= value. */
+/* Rounds up to a multiple of `step`, a power of two. */
 static inline uint64_t gpc_round_up(uint64_t value, uint64_t step)
 {
 	return (value + step - 1) & ~(step - 1);

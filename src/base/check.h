@@ -2,9 +2,9 @@
 /*
  * Checks of our own invariants.
  *
- * In the debug variants a failed check says where and aborts.  In a release it says one line, once,
- * and marks the library broken; the hooks then pass everything to the driver.  We never end or hang
- * the process we are guests of.
+ * In the debug variants a failed check reports its place and aborts.  In a release it logs one line,
+ * once, and marks the library broken; the hooks then pass every call to the driver.  We never end or
+ * hang the host process.
  *
  *   GPC_ASSERT(x)   always on; cheap conditions
  *   GPC_CHECK(x)    on at GPC_CHECK_LEVEL >= 1
@@ -19,12 +19,12 @@
 #define GPC_CHECK_LEVEL 0
 #endif
 
-/* Reports the failed condition; aborts where GPC_CHECK_LEVEL >= 1, marks us broken otherwise. */
+/* Reports the failed condition; aborts if GPC_CHECK_LEVEL >= 1, else marks the library broken. */
 void gpc_check_failed(const char *condition, const char *file, int line);
 
 extern atomic_bool gpc_broken __attribute__((visibility("hidden")));
 
-/* True once any check failed.  The hooks ask before they do anything of their own. */
+/* True once any check has failed.  Every hook tests it first. */
 static inline bool gpc_is_broken(void)
 {
 	return atomic_load_explicit(&gpc_broken, memory_order_relaxed);

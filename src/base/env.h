@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment, read only.  secure_getenv: a setuid program gets nothing from its caller
- * through us. Not safe against a host that calls setenv at the same moment; we read at the first
- * CUDA call only.
+ * The environment, read only, through secure_getenv: in a setuid program nothing is set.  Not safe
+ * against a concurrent setenv of the host; we read it at the first CUDA call only.
  */
 #ifndef GPC_BASE_ENV_H
 #define GPC_BASE_ENV_H
 
-/* The value, or NULL where it is not set, empty, or not to be trusted. */
+/* The value, or NULL if it is unset, empty, or not to be trusted. */
 const char *gpc_env_get(const char *name);
 
 #endif

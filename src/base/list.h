@@ -2,8 +2,8 @@
 /*
  * Intrusive doubly linked lists.
  *
- * A struct gpc_list is a link inside an element, or the head of a list, which is then an element of
- * its own ring: an empty list points at itself.  The list never allocates and owns nothing.
+ * A struct gpc_list is a link inside an element, or the head of a list, which is part of the ring: an
+ * empty list points at itself.  The list never allocates and owns nothing.
  */
 #ifndef GPC_BASE_LIST_H
 #define GPC_BASE_LIST_H
@@ -38,7 +38,7 @@ static inline bool gpc_list_is_empty(const struct gpc_list *list)
 	return list->next == list;
 }
 
-/* Puts `link` in behind `at`, an element or the head. */
+/* Inserts `link` after `at`, an element or the head. */
 static inline void gpc_list_insert(struct gpc_list *at, struct gpc_list *link)
 {
 	link->prev = at;
@@ -52,7 +52,7 @@ static inline void gpc_list_append(struct gpc_list *list, struct gpc_list *link)
 	gpc_list_insert(list->prev, link);
 }
 
-/* Unlinks; the link is then an empty list, so that removing twice does no harm. */
+/* Unlinks.  The link is then an empty list, so removing it again is harmless. */
 static inline void gpc_list_remove(struct gpc_list *link)
 {
 	link->prev->next = link->next;

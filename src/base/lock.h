@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranked locks: every mutex of the library, from outer to inner, in one list.
+ * Ranked locks: every mutex of the library in one list, from outer to inner.
  *
- * A thread may only take a lock of a higher rank than all it holds.  With GPC_CHECK_LEVEL >= 1 a
- * wrong order fails at once, in every run, instead of as a deadlock in one of a million.
+ * A thread may only take a lock of a higher rank than all it holds.  With GPC_CHECK_LEVEL >= 1 a wrong
+ * order fails in every run, instead of deadlocking in one of a million.
  *
- * The lock is one word: 0 free, 1 taken.  Taking a free one and releasing are an instruction each,
- * and no call.  Who finds it taken tries for about the length of a critical section, then steps
- * back for 25 us, longer each time, and tries again.  So nobody has to be woken, and under
- * contention one thread does a few hundred operations with everything in its cache while the
- * others rest, instead of all passing the cache lines around: for 4 threads on 2 cores that is
- * more than twice the throughput.  A mutex that wakes its sleepers does as well there, but must
- * exchange the word at each release, which makes a free and a malloc together 11 % slower.
+ * The lock is one word: 0 free, 1 taken.  Uncontended take and release are one inlined instruction
+ * each.  A thread that finds it taken spins for about the length of a critical section, then backs off
+ * for 25 us, longer each time, and retries.  Nobody has to be woken, and under contention one thread
+ * does some hundred operations with everything in its cache while the others back off, instead of
+ * bouncing cache lines: more than twice the throughput for 4 threads on 2 cores.  A futex mutex
+ * matches that, but must exchange the word at each release, which makes a pair of malloc and free
+ * 11 % slower.
  *
  * Ordering  Taking acquires, releasing releases.
- * Progress  Blocking, not fair; a thread that dies with a lock leaves it taken, as any mutex.
+ * Progress  Blocking, not fair; a thread that dies with a lock leaves it taken, as with any mutex.
  * Threads   Any.  Never taken in a signal handler.
  * Failure   None.
- * Limits    Not recursive.  A fork child must not touch a lock that it inherited: gpc_lock_init
- *           again.
+ * Limits    Not recursive.  A fork child must not take an inherited lock without gpc_lock_init.
  */
 #ifndef GPC_BASE_LOCK_H
 #define GPC_BASE_LOCK_H
@@ -29,16 +28,16 @@
 
 #include "base/check.h"
 
-/* From outer to inner.  A new lock gets a line here, and a reason for its place. */
+/* From outer to inner. */
 enum gpc_lock_rank {
 	GPC_RANK_PRIMARY = 1, /* runtime: retains and releases of a device's primary context */
 	GPC_RANK_RUNTIME,     /* runtime: start, contexts */
 	GPC_RANK_IPC,         /* runtime: exported blocks, opened memory of other processes */
-	GPC_RANK_PHYSICAL, /* runtime: who holds physical memory; what nobody holds is untracked */
-	GPC_RANK_DRIVER_POOLS, /* runtime: which pools of the driver there are; they are asked under it */
+	GPC_RANK_PHYSICAL,    /* runtime: holders of physical memory; without one it is untracked */
+	GPC_RANK_DRIVER_POOLS, /* runtime: known pools of the driver; they are queried under it */
 	GPC_RANK_TRACK,        /* runtime: allocations outside the cache */
-	GPC_RANK_TENSORS, /* runtime: what PyTorch handed out on one device */
-	GPC_RANK_POOL,    /* alloc: one context's blocks, bins, segments, fences */
+	GPC_RANK_TENSORS,      /* runtime: PyTorch's tensors on one device */
+	GPC_RANK_POOL,         /* alloc: one context's blocks, bins, segments, fences */
 	GPC_RANK_CAPTURE, /* alloc: no capture begins while an event is recorded over a context */
 	GPC_RANK_SEGMENT_MAP, /* alloc: inserting into the address map of segments */
 	GPC_RANK_DEPOT,       /* stack: a stack seen for the first time */
@@ -73,7 +72,7 @@ bool gpc_lock_is_any_held(void);
 #define gpc_lock_is_any_held()       false
 #endif
 
-/* lock.c: the lock is taken by somebody; returns when it is ours. */
+/* Slow path of gpc_lock_take. */
 void gpc_lock_wait(struct gpc_lock *lock);
 
 static inline bool gpc_lock_grab(struct gpc_lock *lock)

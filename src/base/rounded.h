@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Byte counts rounded for print, so that sums add up as printed.
+ * Byte counts rounded for printing, so that sums add up as printed (largest remainder).
  *
  *	bytes       each to the nearest         as parts of the sum
- *	1.004 GiB   1.00 GiB                    1.01 GiB    <- the largest remainder
+ *	1.004 GiB   1.00 GiB                    1.01 GiB    <- rounded up
  *	1.004 GiB   1.00 GiB                    1.00 GiB
  *	8.000 MiB   8.00 MiB                    8.00 MiB    small numbers keep their unit
  *	2.016 GiB   2.02 GiB   1.00 + 1.00 !    2.02 GiB    1.01 + 1.00 + 0.01
@@ -13,7 +13,7 @@
  *             3 Shares of the parts add up to the share of their sum.
  * Threads     Pure functions; no memory.
  * Failure     None.
- * Limits      Invariant 1 and 2 hold where the parts' bytes add up to the sum's.
+ * Limits      Invariants 1 and 2 hold if the parts' bytes add up to the sum's.
  */
 #ifndef GPC_BASE_ROUNDED_H
 #define GPC_BASE_ROUNDED_H
@@ -29,17 +29,17 @@ struct gpc_rounded {
 	unsigned unit;
 };
 
-/* Rounded to the nearest, in the largest unit of which there is at least one. */
+/* Rounded to nearest, in the largest unit that yields at least 1. */
 struct gpc_rounded gpc_rounded_of(uint64_t bytes);
 
-/* The same of each of parts[0 .. n), which are beneath `sum`.  UINT64_MAX is not known: 0 B, and left out. */
+/* The same for each of parts[0 .. n), the parts of `sum`.  UINT64_MAX, unknown, yields 0 B and is left out. */
 void gpc_rounded_parts(
 	struct gpc_rounded sum, const uint64_t parts[], size_t n, struct gpc_rounded ret_parts[]);
 
-/* Tenths of a percent that parts[0 .. n) are of `whole`, which may be more than their sum. */
+/* The shares of parts[0 .. n) in `whole`, which may exceed their sum, in tenths of a percent. */
 void gpc_rounded_shares(uint64_t whole, const uint64_t parts[], size_t n, uint32_t ret_tenths[]);
 
-/* The same where the parts' sum is printed as so many tenths. */
+/* The same if the parts' sum is printed as `tenths`. */
 void gpc_rounded_split(uint32_t tenths, const uint64_t parts[], size_t n, uint32_t ret_tenths[]);
 
 /* "512 B", "1.50 GiB" */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arithmetic on numbers that somebody else wrote: bytes, counts, times and offsets of a file.
+ * Saturating arithmetic, for numbers from untrusted input: bytes, counts, times, file offsets.
  *
- * A result that does not fit is the nearest one that does, so that a hostile number makes a sum too
- * small or too large, and never a small one of two large ones, a negative one or undefined behaviour.
+ * A result that overflows is clamped, so hostile numbers cause neither wrap-around nor undefined behaviour.
  *
  * Threads   Pure functions.
  */
@@ -12,19 +11,19 @@
 
 #include <stdint.h>
 
-/* a + b, or UINT64_MAX where that passes it.  An unknown summand makes an unknown sum. */
+/* a + b, at most UINT64_MAX.  UINT64_MAX also means unknown: an unknown summand makes the sum unknown. */
 static inline uint64_t gpc_bytes_add(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* a - b, or 0 where that is below it. */
+/* a - b, at least 0. */
 static inline uint64_t gpc_bytes_less(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
 }
 
-/* a * b, or UINT64_MAX where that passes it. */
+/* a * b, at most UINT64_MAX. */
 static inline uint64_t gpc_bytes_times(uint64_t a, uint64_t b)
 {
 	uint64_t product;
@@ -32,13 +31,13 @@ static inline uint64_t gpc_bytes_times(uint64_t a, uint64_t b)
 	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* A count as a change of one: up to INT64_MAX. */
+/* An unsigned count as a signed number, at most INT64_MAX. */
 static inline int64_t gpc_signed_of(uint64_t a)
 {
 	return a > INT64_MAX ? INT64_MAX : (int64_t)a;
 }
 
-/* a + b, or INT64_MIN or INT64_MAX where that passes them. */
+/* a + b, clamped to int64_t. */
 static inline int64_t gpc_signed_add(int64_t a, int64_t b)
 {
 	int64_t sum;
@@ -46,7 +45,7 @@ static inline int64_t gpc_signed_add(int64_t a, int64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
-/* a - b, with the same ends. */
+/* a - b, clamped to int64_t. */
 static inline int64_t gpc_signed_less(int64_t a, int64_t b)
 {
 	int64_t difference;

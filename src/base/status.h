@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Status codes: what a function of ours answers.
+ * Status codes.
  *
- * Small numbers are ours (status.def).  From GPC_DEVICE_FIRST on they are the driver's own codes,
- * shifted: a layer that cannot judge an error of the driver carries it up unchanged, and the hook
- * gives the program exactly the code that the driver gave us.
+ * Small values are ours (status.def).  From GPC_DEVICE_FIRST on they are driver codes, shifted: layers
+ * pass up driver errors that they cannot handle, and the hook returns the driver's own code to the
+ * program.
  */
 #ifndef GPC_BASE_STATUS_H
 #define GPC_BASE_STATUS_H
@@ -28,13 +28,13 @@ static inline enum gpc_status gpc_status_from_device(int code)
 	return code ? (enum gpc_status)(GPC_DEVICE_FIRST + code) : GPC_OK;
 }
 
-/* The driver's code in `st`, or 0 where `st` is not one. */
+/* The driver's code in `st`, or 0 if it has none. */
 static inline int gpc_status_to_device(enum gpc_status st)
 {
 	return st > GPC_DEVICE_FIRST ? (int)st - GPC_DEVICE_FIRST : 0;
 }
 
-/* A text for a person; never NULL, never to be freed. */
+/* A static string, never NULL. */
 const char *gpc_status_text(enum gpc_status st);
 
 #endif

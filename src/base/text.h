@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bounded text: a formatter that needs no heap, no locale and no stdio.
+ * Bounded text: a formatter without heap, locale or stdio.
  *
- * A struct gpc_text is a buffer of the caller that is filled from the left.  It is always a
- * terminated string; what does not fit is cut and `cut` says so.
+ * A struct gpc_text appends to a buffer of the caller.  The text is always NUL-terminated; if it does
+ * not fit, it is truncated and `cut` is set.
  *
  *	char buf[64];
  *	struct gpc_text text = gpc_text_init(buf, sizeof buf);
@@ -40,35 +40,35 @@ void gpc_text_vadd(struct gpc_text *text, const char *format, va_list args)
 	__attribute__((format(__printf__, 2, 0)));
 
 /*
- * What a program or a person wrote, made harmless to who reads it: a question mark for each byte of what is
- * no UTF-8, controls a terminal (C0, DEL, C1) or turns the direction of writing.  Everything that is printed
- * and was not written by us has passed one of these.  The second appends.
+ * Replaces by a question mark each byte that is not valid UTF-8, controls a terminal (C0, DEL, C1) or changes
+ * the direction of writing.  All foreign text must pass through this, or gpc_text_add_clean, before it is
+ * printed.
  */
 void gpc_text_clean(char *text);
 
-/* The bytes of the letter at at[0 .. size), size > 0, and whether it may stand; 1 where it is none. */
+/* The size of the character at at[0 .. size), size > 0, and whether it is harmless; 1 if it is invalid. */
 size_t gpc_text_letter(const char *at, size_t size, bool *ret_is_harmless);
 void gpc_text_add_clean(struct gpc_text *text, const char *from, size_t size);
 
-/* Append a byte count for a person, in binary units with two decimals: "512 B", "1.50 GiB". */
+/* Appends a byte count in binary units with two decimals: "512 B", "1.50 GiB". */
 void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes);
 
-/* Pad with spaces until the text is `column` characters long; nothing if it already is. */
+/* Pads the text with spaces to `column` characters; no-op if it is longer. */
 void gpc_text_pad_to(struct gpc_text *text, size_t column);
 
 /*
- * How many letters of word[0 .. len) are to be changed, added or left out to get `name`, without regard to
- * case; SIZE_MAX for words that are longer than any of ours.
+ * The edit distance (Levenshtein, ignoring case) between word[0 .. len) and `name`; SIZE_MAX for words
+ * longer than any of ours.
  */
 size_t gpc_text_distance(const char *name, const char *word, size_t len);
 
-/* True where a shell takes the text as it stands. */
+/* Returns true if the text needs no quoting in a shell. */
 bool gpc_text_is_plain(const char *text);
 
 /* The last component of a path. */
 const char *gpc_base_name(const char *path);
 
-/* Format into buf as snprintf would; returns the length written (cut texts included). */
+/* Formats into buf as snprintf does.  Returns the length written, also if truncated. */
 size_t gpc_format(char *buf, size_t size, const char *format, ...)
 	__attribute__((format(__printf__, 3, 4)));
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calling thread: its number, its tag, the reentrancy guard, and whether we are in the process
- * we started in.
+ * The calling thread: its id, its tag, its reentrancy guard; and whether this process is a fork child.
  *
- * The guard keeps our own calls of the driver, and what the driver calls back, from being answered
- * by us again.  Thread-local data use the initial-exec model: a general-dynamic access may allocate
- * on first use, in the middle of somebody's malloc.  That takes a few bytes of the static TLS
- * reserve, which is why there is no more than this.
+ * The guard keeps hooks from handling our own driver calls, and calls that the driver makes in turn.
+ * Thread-local data use the initial-exec model: a general-dynamic access may allocate at first use,
+ * perhaps inside the program's malloc.  The static TLS reserve is small, so there is no more than this.
  */
 #ifndef GPC_BASE_THREAD_H
 #define GPC_BASE_THREAD_H
@@ -15,19 +13,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Which range of the program a thread is in; stack/tags.h moves it. */
+/* A thread's position in the program's ranges; stack/tags.h moves it. */
 struct gpc_tag_place {
-	uint32_t tag;        /* 0: in none */
-	uint32_t n_untagged; /* ranges inside that one which have no tag of their own */
+	uint32_t tag;        /* innermost range; 0: none */
+	uint32_t n_untagged; /* ranges inside it that got no tag of their own */
 };
 
-/* Whose range: of the C API, of NVTX without a domain, or of an NVTX domain, by its id above. */
+/* Owner of a range: the C API, NVTX without a domain, or, by ids above these, an NVTX domain. */
 #define GPC_TAG_OF_API  0u
 #define GPC_TAG_OF_NVTX 1u
 
-/* Of the calling thread; behind the functions below. */
+/* State of the calling thread; use the functions below. */
 struct gpc_thread {
-	uint32_t id; /* 0: not asked yet */
+	uint32_t id; /* 0: not queried yet */
 	bool is_inside;
 	struct gpc_tag_place place;
 };
@@ -37,7 +35,7 @@ extern _Thread_local struct gpc_thread gpc_thread
 
 uint32_t gpc_thread_ask_id(void);
 
-/* The kernel's number of this thread, asked once a thread. */
+/* The kernel's id of this thread, queried once. */
 static inline uint32_t gpc_thread_id(void)
 {
 	return gpc_thread.id ? gpc_thread.id : gpc_thread_ask_id();
@@ -49,7 +47,7 @@ static inline uint32_t gpc_thread_tag(void)
 	return gpc_thread.place.tag;
 }
 
-/* Enters our own code.  False where this thread is in it already; then do not leave. */
+/* Enters our own code.  Returns false if this thread is inside already; then do not leave. */
 static inline bool gpc_thread_enter(void)
 {
 	if (gpc_thread.is_inside)
@@ -63,16 +61,16 @@ static inline void gpc_thread_leave(void)
 	gpc_thread.is_inside = false;
 }
 
-/* Remembers this process as ours.  False where the kernel offers no memory for it. */
+/* Marks this process as ours.  Returns false if the kernel has no memory for it. */
 bool gpc_process_adopt(void);
 
-/* Behind the function below: *page is the pid, 0 in a child; NULL before gpc_process_adopt. */
+/* Of the functions below: *page is the pid, 0 in a child; NULL before gpc_process_adopt. */
 extern _Atomic(uint32_t *) gpc_process_page __attribute__((visibility("hidden")));
 
 /*
- * True in the process that called gpc_process_adopt, false in a child made by fork, vfork or raw
- * clone: the answer lies in a page that the kernel wipes in every child (MADV_WIPEONFORK), so it
- * costs a load and needs no atfork handler.
+ * True in the process that called gpc_process_adopt, false in a child with its own memory, by fork or
+ * raw clone: the kernel wipes the page in such a child (MADV_WIPEONFORK), so this costs one load and
+ * needs no atfork handler.  A child that shares our memory: gpc_process_is_exactly_ours.
  */
 static inline bool gpc_process_is_ours(void)
 {
@@ -81,7 +79,7 @@ static inline bool gpc_process_is_ours(void)
 	return page && *page != 0;
 }
 
-/* True in a child of it made by fork or raw clone, with a copy of its memory. */
+/* True in such a child. */
 static inline bool gpc_process_is_child(void)
 {
 	const uint32_t *page = atomic_load_explicit(&gpc_process_page, memory_order_acquire);
@@ -90,8 +88,8 @@ static inline bool gpc_process_is_child(void)
 }
 
 /*
- * As gpc_process_is_ours, and false also in a child of vfork or clone that shares our memory.  A
- * system call.
+ * As gpc_process_is_ours, and false also in a child that shares our memory (vfork, clone with
+ * CLONE_VM).  Costs a system call.
  */
 bool gpc_process_is_exactly_ours(void);
 

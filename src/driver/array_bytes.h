@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an array takes, from its descriptor.
+ * The size of an array, from its descriptor.
  *
- * The driver does not say how large an array is, and asking what is free around the call would
- * count what other threads do meanwhile.  So it is computed: texels, and the layout that the
- * hardware reads textures in, blocks of 64 bytes by 8 rows.
+ * The driver does not report the size of an array, and measuring free memory around the call would
+ * count other threads' allocations.  So it is computed from the texels and the layout of textures in
+ * hardware, blocks of 64 bytes by 8 rows.
  *
- *      asked   texels of all levels and layers, times their bits
- *      held    each row rounded up to 64 bytes, and the rows of a level to 8 where there are
- *              several
+ *      asked   the bits of the texels of all levels and layers
+ *      held    with each row rounded up to 64 bytes and, unless it is 1, the number of rows to 8
  *
  * Threads   Any.
- * Failure   Both are 0 where no driver makes such an array: a side beyond 2^19, an unknown format;
- *           and for arrays that have no memory of their own (sparse, deferred mapping).
- * Limits    The driver may round further, to its pages; those bytes show as the process's own
- *           outside the books.
+ * Failure   Both are 0 for arrays that no driver makes (a side beyond 2^19, an unknown format) and for
+ *           arrays without memory of their own (sparse, deferred mapping).
+ * Limits    The driver may round up further, to its pages; these bytes count as untracked memory of
+ *           the process.
  */
 #ifndef GPC_DRIVER_ARRAY_BYTES_H
 #define GPC_DRIVER_ARRAY_BYTES_H
@@ -26,7 +25,7 @@ struct gpc_array_bytes {
 	uint64_t held;
 };
 
-/* An array of n_levels >= 1 mipmap levels; as many as its sides can be halved, at most. */
+/* n_levels >= 1: mipmap levels, at most as many as its sides can be halved. */
 struct gpc_array_bytes gpc_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int n_levels);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of libcuda that we call ourselves, as one table of typed pointers.
+ * The functions of libcuda that we call, as a table of typed pointers.
  *
- * We never link libcuda: whoever found it fills the table (preload/real.c, tests).  No pointer in
- * it leads back to one of our hooks.
+ * We never link libcuda: preload/real.c finds it and fills the table.  No pointer leads back to one of
+ * our hooks.
  */
 #ifndef GPC_DRIVER_CUDA_FNS_H
 #define GPC_DRIVER_CUDA_FNS_H
@@ -13,7 +13,7 @@
 
 struct gpc_cuda_fns {
 #define CUDA_FN(name, result, params)  result(*name) params;
-#define OPTIONAL(name, result, params) result(*name) params; /* NULL where the driver lacks it */
+#define OPTIONAL(name, result, params) result(*name) params; /* NULL if the driver lacks it */
 #include "driver/cuda_fns.def"
 #undef CUDA_FN
 #undef OPTIONAL

@@ -2,15 +2,15 @@
 /*
  * The real driver: struct gpc_driver over the entry points of libcuda, for one context.
  *
- * Our own calls must not disturb the program.  Around each call that needs it the context is made
- * current and the thread's capture mode is relaxed, and both are put back; CUDA's last error is
- * the runtime library's business and never sees what we did.
+ * Our own calls must be invisible to the program.  Around each call that needs it, the context is made
+ * current and the thread's capture mode is relaxed, and both are restored.  CUDA's last error belongs to
+ * the runtime library and never sees our calls.
  *
- * After some errors every later call of the context returns the same (cuda.h says of which).  The
- * first that we hear of is kept, for those who answer without asking the driver.
+ * After a sticky error every later call of the context returns it (sticky.h).  The first one seen is
+ * kept, for calls that are answered without the driver.
  *
- * Threads   Any; a struct gpc_cuda_driver is constant after init, but for `sticky`.
- * Failure   As driver.h says.  The driver's code is carried in the status.
+ * Threads   Any; a struct gpc_cuda_driver is constant after init, except `sticky`.
+ * Failure   As driver.h; the status carries the driver's code.
  */
 #ifndef GPC_DRIVER_DRIVER_CUDA_H
 #define GPC_DRIVER_DRIVER_CUDA_H
@@ -22,16 +22,16 @@
 #include "driver/driver.h"
 
 struct gpc_cuda_driver {
-	struct gpc_driver base; /* first: a struct gpc_driver * of ours is one of these */
+	struct gpc_driver base; /* must be first */
 	const struct gpc_cuda_fns *fns;
 	CUcontext context;
-	_Atomic int sticky; /* the CUresult that the context is broken with; 0: none is known */
+	_Atomic int sticky; /* the CUresult that broke the context; 0: none seen */
 };
 
 void gpc_cuda_driver_init(
 	struct gpc_cuda_driver *drv, const struct gpc_cuda_fns *fns, CUcontext context);
 
-/* The driver answered a call about this context with `result`, which is remembered where sticky. */
+/* Keeps `result`, the driver's answer to a call about this context, if it is sticky. */
 void gpc_cuda_driver_heard(struct gpc_cuda_driver *drv, CUresult result);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The errors after which a context answers nothing else.
+ * Sticky errors: a context returns nothing else after one.
  *
- * Source   cuda.h says of most that "the process must be terminated and relaunched", and of ASSERT that the context
- *          must be destroyed: tests/lint/check_abi.sh compares.  ECC and NVLINK errors it calls uncorrectable and says
- *          no more; memory behind them cannot be trusted.
+ * Source   cuda.h: after most of them "the process must be terminated and relaunched", after ASSERT the context must be
+ *          destroyed; tests/lint/check_abi.sh compares.  ECC and NVLINK errors are uncorrectable: the memory cannot be
+ *          trusted.
  */
 #ifndef GPC_DRIVER_STICKY_H
 #define GPC_DRIVER_STICKY_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arithmetic on the fields of struct gpucache_counters: one writer, who holds the context's lock,
- * and readers of other threads and processes at any time.
+ * Arithmetic on the fields of struct gpucache_counters: one writer, which holds the context's lock, and
+ * readers in other threads and processes at any time.
  *
- * So an addition is a load and a store, each whole and neither locked: a plain `add` instruction.
+ * An addition is a relaxed load and store: a plain `add` instruction.
  *
- * Threads   Writers of one record are serialised by the caller; readers need nothing.
- * Limits    Readers may see the numbers of one operation half done.
+ * Threads   The caller serializes writers of one record; readers need nothing.
+ * Limits    Readers may see an operation half done, never a torn number.
  */
 #ifndef GPC_STATS_COUNTERS_H
 #define GPC_STATS_COUNTERS_H
@@ -41,7 +41,7 @@ static inline void gpc_counter_raise(uint64_t *peak, uint64_t value)
 		gpc_counter_set(peak, value);
 }
 
-/* Adds, and raises `peak` where the sum is above it. */
+/* Adds `n`, and raises `peak` to the sum if that is higher. */
 static inline void gpc_counter_add_peak(uint64_t *counter, uint64_t *peak, uint64_t n)
 {
 	gpc_counter_add(counter, n);
