@@ -10,8 +10,14 @@
  *
  * size is negative where the tensor was freed; allocated and reserved are PyTorch's own sums after it.  PyTorch 1 had
  * int64_t for these two, and so other names.
+ *
+ * Neither names a stream.  libc10_cuda says which one the thread works on, in two steps:
+ *
+ *      CUDAStream c10::cuda::getCurrentCUDAStream(DeviceIndex)      cudaStream_t CUDAStream::stream() const
  */
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "preload/real.h"
@@ -25,6 +31,12 @@ struct device {
 };
 
 #define TYPE_CUDA 1
+
+/* c10::cuda::CUDAStream, which is a c10::Stream: two words, given back in registers. */
+struct stream {
+	struct device device;
+	int64_t id;
+};
 
 typedef void usage_fn(
 	void *ptr, int64_t size, size_t allocated, size_t reserved, struct device device);
@@ -41,9 +53,9 @@ EXPORT failure_fn gpc_torch_failure __asm__(FAILED);
 EXPORT failure_fn gpc_torch_failure_1 __asm__(FAILED_1);
 
 /* PyTorch's own: in a library that Python loads for itself, so not behind us in the search order. */
-static void *find_own(const char *name)
+static void *find_own(const char *soname, const char *name)
 {
-	void *library = dlopen("libc10.so", RTLD_NOLOAD | RTLD_LAZY);
+	void *library = dlopen(soname, RTLD_NOLOAD | RTLD_LAZY);
 	void *own = library ? gpc_real_dlsym_call(library, name) : NULL;
 
 	if (library)
@@ -56,10 +68,44 @@ static void *own_of(const char *name, void **cache)
 	void *own = __atomic_load_n(cache, __ATOMIC_RELAXED);
 
 	if (!own) {
-		own = find_own(name);
+		own = find_own("libc10.so", name);
 		__atomic_store_n(cache, own, __ATOMIC_RELAXED);
 	}
 	return own;
+}
+
+typedef struct stream current_stream_fn(int8_t device);
+typedef CUstream handle_fn(const struct stream *stream);
+
+#define CURRENT_STREAM "_ZN3c104cuda20getCurrentCUDAStreamEa"
+#define HANDLE         "_ZNK3c104cuda10CUDAStream6streamEv"
+
+static struct {
+	pthread_once_t once;
+	current_stream_fn *current;
+	handle_fn *handle;
+} streams = { .once = PTHREAD_ONCE_INIT };
+
+/* Once: libc10_cuda, which has them or never will, is what calls us. */
+static void find_streams(void)
+{
+	void *current = find_own("libc10_cuda.so", CURRENT_STREAM);
+	void *handle = find_own("libc10_cuda.so", HANDLE);
+
+	memcpy(&streams.current, &current, sizeof current);
+	memcpy(&streams.handle, &handle, sizeof handle);
+}
+
+static bool find_stream(int device, CUstream *ret_stream)
+{
+	struct stream stream;
+
+	(void)pthread_once(&streams.once, find_streams);
+	if (!streams.current || !streams.handle)
+		return false;
+	stream = streams.current((int8_t)device);
+	*ret_stream = streams.handle(&stream);
+	return true;
 }
 
 static void pass_usage(const char *name, void **cache, void *ptr, int64_t size, size_t allocated,
@@ -73,7 +119,7 @@ static void pass_usage(const char *name, void **cache, void *ptr, int64_t size, 
 		own(ptr, size, allocated, reserved, device);
 	if (device.type != TYPE_CUDA || !enter())
 		return;
-	gpc_runtime_tensor(device.index, (uintptr_t)ptr, size, allocated, reserved);
+	gpc_runtime_tensor(device.index, (uintptr_t)ptr, size, allocated, reserved, find_stream);
 	gpc_runtime_leave();
 }
 

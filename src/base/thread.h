@@ -27,6 +27,7 @@ struct gpc_tag_place {
 struct gpc_thread {
 	uint32_t id; /* 0: not queried yet */
 	bool is_inside;
+	uint8_t stream; /* number in STREAMS of the one that the call names; 0: none */
 	struct gpc_tag_place place;
 };
 
@@ -47,6 +48,17 @@ static inline uint32_t gpc_thread_tag(void)
 	return gpc_thread.place.tag;
 }
 
+/* The call that this thread is in names that stream, until it leaves. */
+static inline void gpc_thread_name_stream(uint32_t number)
+{
+	gpc_thread.stream = (uint8_t)number;
+}
+
+static inline uint32_t gpc_thread_stream(void)
+{
+	return gpc_thread.stream;
+}
+
 /* Enters our own code.  Returns false if this thread is inside already; then do not leave. */
 static inline bool gpc_thread_enter(void)
 {
@@ -59,6 +71,7 @@ static inline bool gpc_thread_enter(void)
 static inline void gpc_thread_leave(void)
 {
 	gpc_thread.is_inside = false;
+	gpc_thread.stream = 0;
 }
 
 /* Marks this process as ours.  Returns false if the kernel has no memory for it. */

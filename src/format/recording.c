@@ -55,6 +55,7 @@ static const struct {
 	[GPUCACHE_REGION_TAGS] = { "TAGS", SHAPE_APPEND },
 	[GPUCACHE_REGION_PAGES] = { "PAGES", SHAPE_PLAIN },
 	[GPUCACHE_REGION_TORCH] = { "TORCH", SHAPE_PLAIN },
+	[GPUCACHE_REGION_STREAMS] = { "STREAMS", SHAPE_PLAIN },
 };
 
 /* The bytes of a record in the format that was its first.  It only grows: what is shorter is none. */
@@ -70,6 +71,7 @@ static const uint32_t first_sizes[GPUCACHE_REGION_COUNT] = {
 	[GPUCACHE_REGION_OOMS] = 1632,
 	[GPUCACHE_REGION_PAGES] = 8,
 	[GPUCACHE_REGION_TORCH] = 128,
+	[GPUCACHE_REGION_STREAMS] = 32,
 };
 
 /* The records that a writer makes at most; 0: as many as the file has room for. */
@@ -80,6 +82,7 @@ static const uint32_t most_records[GPUCACHE_REGION_COUNT] = {
 	[GPUCACHE_REGION_PEAKS] = 2 * GPUCACHE_MAX_DEVICES,
 	[GPUCACHE_REGION_OOMS] = GPUCACHE_MAX_OOMS,
 	[GPUCACHE_REGION_TORCH] = GPUCACHE_MAX_DEVICES,
+	[GPUCACHE_REGION_STREAMS] = GPUCACHE_MAX_STREAMS,
 };
 
 /* The part of the file that an append-only region takes at most: 1 / n; 0: any. */

@@ -70,6 +70,8 @@ static void add_small(struct gpc_layout *layout, size_t size, uint32_t n_devices
 	add_fixed(layout, GPUCACHE_REGION_COUNTERS, sizeof(struct gpucache_counters),
 		GPC_RECORD_MAX_CONTEXTS);
 	add_fixed(layout, GPUCACHE_REGION_TORCH, sizeof(struct gpucache_torch), n_devices);
+	add_fixed(layout, GPUCACHE_REGION_STREAMS, sizeof(struct gpucache_stream),
+		GPUCACHE_MAX_STREAMS);
 	add_append(layout, GPUCACHE_REGION_TEXT, TEXT_SIZE);
 	add_fixed(layout, GPUCACHE_REGION_HISTORY,
 		(uint32_t)(sizeof(struct gpucache_history_head) +
@@ -116,6 +118,8 @@ static_assert(sizeof(struct gpucache_device) == 216, "device");
 static_assert(sizeof(struct gpucache_counters) == 576, "counters: nine cache lines");
 static_assert(GPUCACHE_KIND_COUNT <= GPUCACHE_MAX_KINDS, "counters.kind_bytes");
 static_assert(sizeof(struct gpucache_torch) == 128, "torch");
+static_assert(sizeof(struct gpucache_stream) == 32, "stream");
+static_assert(GPUCACHE_MAX_STREAMS <= GPUCACHE_STREAM_OTHER, "a number is in a record or is OTHER");
 static_assert(sizeof(struct gpucache_site) == 64, "site");
 static_assert(sizeof(struct gpucache_append_head) == 64, "append head");
 static_assert(sizeof(struct gpucache_stack) == 24, "stack");

@@ -101,6 +101,7 @@ static void set_pointers(struct gpc_record *rec)
 	rec->segments = region_base(rec, GPUCACHE_REGION_SEGMENTS);
 	rec->counters = region_base(rec, GPUCACHE_REGION_COUNTERS);
 	rec->torch = region_base(rec, GPUCACHE_REGION_TORCH);
+	rec->streams = region_base(rec, GPUCACHE_REGION_STREAMS);
 	rec->n_blocks = (uint32_t)rec->regions[GPUCACHE_REGION_BLOCKS]->count;
 	rec->n_events = (uint32_t)rec->regions[GPUCACHE_REGION_EVENTS]->count;
 	rec->n_sites = (uint32_t)rec->regions[GPUCACHE_REGION_SITES]->count;
@@ -159,6 +160,7 @@ static void write_start(void *arg, void *base, size_t size)
 	write_header(rec, opening->params, &opening->identity, &layout);
 	set_pointers(rec);
 	write_unused(rec, layout.max_points);
+	atomic_store(&rec->stream_end, 1);
 	gpc_identity_each_variable(append_variable, rec);
 	gpc_record_state_add(rec, GPUCACHE_STATE_OPENED);
 }

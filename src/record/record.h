@@ -63,6 +63,7 @@ struct gpc_record {
 	struct gpucache_segment *segments;
 	struct gpucache_counters *counters;
 	struct gpucache_torch *torch; /* of each device */
+	struct gpucache_stream *streams;
 	uint32_t n_blocks;
 	uint32_t n_events; /* a power of two */
 	uint32_t n_sites;
@@ -76,7 +77,8 @@ struct gpc_record {
 	_Alignas(64) _Atomic uint64_t next_event;
 	/* Live bytes of a device that are worth a record of the peak. */
 	_Alignas(64) _Atomic uint64_t peak_next[GPC_RECORD_MAX_DEVICES];
-	_Atomic uint32_t site_end; /* behind the last record of SITES in use */
+	_Atomic uint32_t site_end;   /* behind the last record of SITES in use */
+	_Atomic uint32_t stream_end; /* the same of STREAMS */
 
 	/* Lock: lock. */
 	_Alignas(64) struct gpc_lock lock;
@@ -186,6 +188,13 @@ void gpc_record_segment(
  */
 struct gpucache_counters *gpc_record_counters_take(struct gpc_record *rec, uint64_t context,
 	uint32_t generation, uint32_t device, uint32_t *ret_index);
+
+/*
+ * The number in STREAMS of a stream, by the driver's handle or GPUCACHE_STREAM_*; GPUCACHE_STREAM_OTHER where there is
+ * no room for it.  _end_stream: it is destroyed, and another may have its handle.
+ */
+uint32_t gpc_record_stream(struct gpc_record *rec, uint64_t handle);
+void gpc_record_end_stream(struct gpc_record *rec, uint64_t handle);
 
 /* That context is gone: its bytes now are 0, its calls and peaks stay. */
 void gpc_record_counters_retire(struct gpc_record *rec, uint32_t index);

@@ -212,6 +212,7 @@ gpc_stream gpc_runtime_order_of(CUstream stream)
 
 CUresult gpc_runtime_malloc_on(CUdeviceptr *ret_ptr, size_t size, CUstream stream)
 {
+	gpc_streams_name(stream);
 	return malloc_in_order(ret_ptr, size, gpc_runtime_order_of(stream));
 }
 
@@ -311,6 +312,7 @@ CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_o
 	bool is_default = !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
 	CUcontext current = NULL;
 
+	gpc_streams_name(stream);
 	*ret_is_ours = is_default && !gpc_runtime.fns->cuCtxGetCurrent(&current) && !current;
 	return *ret_is_ours ? CUDA_ERROR_INVALID_CONTEXT
 			    : free_in_order(ptr, gpc_runtime_order_of(stream), true, ret_is_ours);
@@ -318,6 +320,7 @@ CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_o
 
 CUresult gpc_runtime_free_on(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours)
 {
+	gpc_streams_name(stream);
 	return free_in_order(ptr, gpc_runtime_order_of(stream), true, ret_is_ours);
 }
 

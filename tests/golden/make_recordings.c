@@ -343,6 +343,27 @@ static void make_tags(const char *dir)
 	write_and_end(&b, dir, "tags.gpucache");
 }
 
+/* Two threads and four streams: the legacy one, two of the same handle, one that found no record, and plain cudaMalloc. */
+static void make_streams(const char *dir)
+{
+	static const uint32_t numbers[] = { 1, 2, 3, GPUCACHE_STREAM_OTHER, 0 };
+	struct gpucache_stream *streams;
+	struct recording_builder b;
+
+	begin(&b, 4722);
+	streams = builder_region(&b, GPUCACHE_REGION_STREAMS);
+	streams[1] = (struct gpucache_stream){ .handle = GPUCACHE_STREAM_LEGACY,
+		.first_ns = builder_ns(1) };
+	streams[2] = (struct gpucache_stream){ .handle = 0x55d0c8e7700, .end_ns = builder_ns(3) };
+	streams[3] = (struct gpucache_stream){ .handle = 0x55d0c8e7700, .first_ns = builder_ns(4) };
+	add_live(&b);
+	for (uint32_t i = 0; i < b.n_blocks; i++) {
+		b.blocks[i].thread = i < 5 ? 4723 : 4722;
+		b.blocks[i].flags |= numbers[i % 5] << GPUCACHE_BLOCK_STREAM_SHIFT;
+	}
+	write_and_end(&b, dir, "streams.gpucache");
+}
+
 /* Written before 1.3 by a process that used two GPUs: whose list of holders is of both. */
 static void make_mixed(const char *dir)
 {
@@ -526,6 +547,7 @@ int main(int argc, char **argv)
 	make_mixed(argv[2]);
 	make_gpus(argv[2]);
 	make_steps(argv[2]);
+	make_streams(argv[2]);
 	make_libraries(argv[1]);
 	make_torch(argv[1]);
 	make_torch_oom(argv[1]);

@@ -25,7 +25,7 @@ trap 'rm -rf "$work"' EXIT
 # The reports name files as they were given: relative ones are the same on every machine.
 cd "$work" && ./make_recordings runs foreign ranks || exit 2
 head -c 40000 runs/ended.gpucache >foreign/cut.gpucache || exit 2
-for version in v1.0 v1.1 v1.2 v1.3; do
+for version in v1.0 v1.1 v1.2 v1.3 v1.4; do
 	gunzip -c "$here/recordings/$version.gpucache.gz" >$version.gpucache || exit 2
 done
 unset COLUMNS GPUCACHE_OUTPUT XDG_RUNTIME_DIR TMPDIR
@@ -144,6 +144,10 @@ golden thread          leaks --thread=4711 torch.gpucache
 golden tag             top --tag=layers runs/tags.gpucache
 golden tag_peak        --at=peak --tag=layers runs/tags.gpucache
 golden thread_bad      --thread=main runs/tags.gpucache
+golden streams         leaks foreign/streams.gpucache
+golden streams_json    top --json -n 2 foreign/streams.gpucache
+golden streams_one     --stream=0x55d0c8e7700 foreign/streams.gpucache
+golden streams_bad     --stream=main foreign/streams.gpucache
 golden tags_summary    summary runs/tags.gpucache
 golden tags_steps      foreign/steps.gpucache
 golden tags_oom        oom -n 2 runs/tags.gpucache
@@ -183,7 +187,7 @@ golden cut_summary     foreign/cut.gpucache
 golden cut_check       check foreign/cut.gpucache
 
 # What earlier versions wrote is read by every later one.
-for version in v1.0 v1.1 v1.2 v1.3; do
+for version in v1.0 v1.1 v1.2 v1.3 v1.4; do
 	for view in summary oom leaks check; do
 		golden "${version}_$view" "$view" $version.gpucache
 	done

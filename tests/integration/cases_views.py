@@ -55,8 +55,31 @@ def case_a_filter_takes_its_part_and_the_others_the_rest(world):
     world.report("--fail-on=leak", "leaks", f"--where={name}", recording, status=1)
     threads = world.report_json("top", recording, "--at=end")["devices"][0]["threads"]
     for row in threads:
-        of_one = world.report_json("top", recording, f"--thread={row['thread']}")["devices"][0]
-        expect_equal("the bytes of a thread", of_one["live_bytes"], row["live_bytes"])
+        of_one = world.report_json("leaks", recording, f"--thread={row['thread']}")
+        expect_equal("the bytes of a thread", of_one["not_freed_bytes"], row["live_bytes"])
+
+
+def case_streams_are_told_apart_where_a_program_names_them(world):
+    ended = world.run([world.program("torch"), "streams", "10"], sim="memory:1GiB,context:100MiB")
+    handles = [line for line in ended.out.splitlines() if line.startswith("0x")]
+    recording = world.recording()
+    rows = world.report_json("leaks", recording)["devices"][0]["streams"]
+    expect_equal("the streams' bytes", [row["live_bytes"] for row in rows], [30 * MIB, 20 * MIB, 10 * MIB])
+    expect_equal("their handles", [hex(row["handle"]) for row in rows[:2]], handles[::-1])
+    for wanted, row in zip((*handles[::-1], "legacy"), rows):
+        for name in (wanted, str(row["stream"])):
+            of_one = world.report_json("leaks", recording, f"--stream={name}")
+            expect_equal("the bytes of a stream", of_one["not_freed_bytes"], row["live_bytes"])
+    expect_equal("of none", world.report_json("leaks", recording, "--stream=none")["not_freed_bytes"], 0)
+    expect("STREAMS" in world.report("leaks", recording).out, "no table of streams")
+
+
+def case_who_names_no_stream_hears_nothing_of_streams(world):
+    recording = leak(world)
+    for view in ("leaks", "top", "summary"):
+        expect("STREAMS" not in world.report(view, recording).out, f"{view} tells of streams")
+    rows = world.report_json("leaks", recording)["devices"][0]["streams"]
+    expect_equal("the one row", [row["name"] for row in rows], ["none named"])
 
 
 def case_two_runs_differ_by_what_one_of_them_leaks(world):

@@ -3,6 +3,7 @@
  * getopt_long over options and filters from their tables; a wrong word is answered with the nearest by edit distance.
  */
 #include "tools/gpumem-report/arguments.h"
+#include "format/streams.h"
 #include "gpucache_version.h"
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/filter.h"
@@ -238,11 +239,21 @@ static bool read_directory(const char *option, const char *text, const char **re
 
 static bool read_filter(size_t number, struct gpc_options *options)
 {
+	const char *name = gpc_filter_rows[number].name;
 	uint64_t thread;
 
 	memcpy((char *)&options->filters + number * sizeof optarg, &optarg, sizeof optarg);
-	return strcmp(gpc_filter_rows[number].name, "thread") != 0 ||
-	       read_number("--thread", optarg, UINT32_MAX, &thread);
+	if (strcmp(name, "thread") == 0)
+		return read_number("--thread", optarg, UINT32_MAX, &thread);
+	if (strcmp(name, "stream") == 0 && !gpc_stream_is_wish(optarg)) {
+		gpc_complain(
+			"--stream needs a number or a handle of a stream, legacy, per-thread or "
+			"none, "
+			"not `%s`",
+			optarg);
+		return false;
+	}
+	return true;
 }
 
 /* One option; false where its value is wrong. */

@@ -53,6 +53,7 @@ static uint64_t records_of(const struct gpc_recording *rec, enum gpucache_region
 	case GPUCACHE_REGION_PEAKS:
 	case GPUCACHE_REGION_OOMS:
 	case GPUCACHE_REGION_TORCH:
+	case GPUCACHE_REGION_STREAMS:
 	case GPUCACHE_REGION_COUNT:
 		break;
 	}
@@ -64,6 +65,13 @@ static const char *word_of(const struct gpc_recording *rec, enum gpucache_region
 	if (gpc_recording_has_problem(rec, kind))
 		return "DAMAGED";
 	return rec->regions[kind].present ? "whole" : "not there";
+}
+
+/* Whether the format had no such region then. */
+static bool is_newer(unsigned kind, unsigned minor)
+{
+	return (kind == GPUCACHE_REGION_PAGES && minor < 3) ||
+	       (kind == GPUCACHE_REGION_STREAMS && minor < 5);
 }
 
 static void print_text(struct gpc_report *report)
@@ -80,7 +88,7 @@ static void print_text(struct gpc_report *report)
 		char buf[160];
 		struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-		if (kind == GPUCACHE_REGION_PAGES && !region->present && rec->header.minor < 3)
+		if (!region->present && is_newer(kind, rec->header.minor))
 			continue; /* nobody could miss it */
 		gpc_text_add(&text, "%-10s %-10s %11s %12s records",
 			gpc_region_name((enum gpucache_region_kind)kind),

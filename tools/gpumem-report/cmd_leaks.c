@@ -6,11 +6,11 @@
  * "Not freed when the process ended" is what a recording can know.  Memory that a framework keeps
  * for itself to the end on purpose looks the same, so nothing here is called a leak.
  */
+#include "tools/gpumem-report/asker_rows.h"
 #include "tools/gpumem-report/holdings.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
 #include "tools/gpumem-report/tag_rows.h"
-#include "tools/gpumem-report/thread_rows.h"
 
 #define DEFAULT_STACKS 10
 #define FRAMES_SHOWN   24
@@ -120,7 +120,7 @@ static void print_devices(struct gpc_report *report, const struct groups *groups
 			;
 		print_device(report, &rows[first], end - first);
 		gpc_tag_rows_print(report, rows[first].device, NULL, ending_of(report));
-		gpc_thread_rows_print(report, rows[first].device, ending_of(report));
+		gpc_asker_rows_print(report, rows[first].device, ending_of(report));
 	}
 }
 
@@ -167,7 +167,7 @@ static struct json_object *devices_json(struct gpc_report *report)
 		gpc_json_bytes(object, "not_freed_bytes", bytes);
 		gpc_json_bytes(object, "not_freed_blocks", n);
 		gpc_tag_rows_json(object, report, ordinal, NULL);
-		gpc_thread_rows_json(object, report, ordinal);
+		gpc_asker_rows_json(object, report, ordinal);
 		json_object_array_add(array, object);
 	}
 	return array;

@@ -6,12 +6,12 @@
 #include "model/counters.h"
 #include "model/verdict.h"
 #include "tools/gpumem-report/advice.h"
+#include "tools/gpumem-report/asker_rows.h"
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/holdings.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
 #include "tools/gpumem-report/tag_rows.h"
-#include "tools/gpumem-report/thread_rows.h"
 
 /* Rows of the table of holders, so that one GPU fits on a screen. */
 #define DEFAULT_HOLDERS 5
@@ -236,7 +236,7 @@ static void print_device(struct gpc_report *report, const struct gpucache_device
 		gpc_tag_rows_print(report, device->ordinal, gpc_moment_oom(moment),
 			gpc_moment_words(moment, report));
 	if (moment->at == GPC_AT_END)
-		gpc_thread_rows_print(report, device->ordinal, gpc_moment_words(moment, report));
+		gpc_asker_rows_print(report, device->ordinal, gpc_moment_words(moment, report));
 	print_calls(report, device->ordinal, &totals.sum);
 }
 
@@ -404,7 +404,7 @@ static struct json_object *device_json(struct gpc_report *report,
 	if (moment->at != GPC_AT_PEAK)
 		gpc_tag_rows_json(object, report, device->ordinal, gpc_moment_oom(moment));
 	if (moment->at == GPC_AT_END)
-		gpc_thread_rows_json(object, report, device->ordinal);
+		gpc_asker_rows_json(object, report, device->ordinal);
 	return object;
 }
 

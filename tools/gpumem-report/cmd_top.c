@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `top`: functions of the program by what they asked for themselves, and with what they called; and the
- * same bytes by thread.
+ * same bytes by thread and by stream.
  *
  *      own            with calls    blocks   function
  *      700.00 MiB     1.20 GiB         310   step  train.py
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/gpumem-report/asker_rows.h"
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/paths.h"
@@ -189,81 +190,6 @@ static struct json_object *functions_json(const struct functions *functions)
 	return array;
 }
 
-/* The threads of the live blocks, in rows; NULL without memory. */
-static struct gpc_row *find_threads(
-	const struct gpc_report *report, int32_t ordinal, size_t *ret_n, uint64_t *ret_total)
-{
-	uint64_t count = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
-	struct gpc_row *rows = calloc(count + 1, sizeof *rows);
-	struct gpucache_block block;
-	size_t n = 0;
-
-	*ret_total = 0;
-	for (uint64_t i = 0; rows && gpc_report_next_live(report, ordinal, &i, &block);) {
-		rows[n++] = (struct gpc_row){
-			.id = block.thread, .bytes = block.requested, .n_blocks = 1
-		};
-		*ret_total = gpc_bytes_add(*ret_total, block.requested);
-	}
-	if (rows) {
-		n = gpc_rows_unite(rows, n);
-		gpc_rows_by_bytes(rows, n);
-	}
-	*ret_n = n;
-	return rows;
-}
-
-static void print_threads(const struct gpc_report *report, int32_t ordinal)
-{
-	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
-	uint64_t total;
-	size_t n;
-	struct gpc_row *rows = find_threads(report, ordinal, &n, &total);
-	size_t shown = n < limit ? n : limit;
-	struct gpc_table table;
-	uint64_t rest = 0;
-
-	if (n && gpc_table_init(&table, &report->paper, shown + 1)) {
-		gpc_paper_section(&report->paper, "THREADS", "the %s of its blocks by thread",
-			gpc_show_bytes(total));
-		for (size_t i = 0; i < n; i++) {
-			if (i < shown)
-				gpc_table_add(&table, rows[i].bytes, rows[i].n_blocks);
-			else
-				rest = gpc_bytes_add(rest, rows[i].bytes);
-		}
-		if (rest)
-			gpc_table_add(&table, rest, 0);
-		gpc_table_print_head(&table, total, "thread");
-		for (size_t i = 0; i < shown; i++) {
-			(void)gpc_table_print_numbers(&table);
-			fprintf(report->paper.out, "%u\n", rows[i].id);
-		}
-		gpc_table_print_rest(&table);
-		gpc_table_fini(&table);
-	}
-	free(rows);
-}
-
-static struct json_object *threads_json(const struct gpc_report *report, int32_t ordinal)
-{
-	struct json_object *array = json_object_new_array();
-	uint64_t total;
-	size_t n;
-	struct gpc_row *rows = find_threads(report, ordinal, &n, &total);
-
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *object = json_object_new_object();
-
-		gpc_json_bytes(object, "thread", rows[i].id);
-		gpc_json_bytes(object, "live_bytes", rows[i].bytes);
-		gpc_json_bytes(object, "blocks", rows[i].n_blocks);
-		json_object_array_add(array, object);
-	}
-	free(rows);
-	return array;
-}
-
 static bool show_device(struct gpc_report *report, struct json_object *devices,
 	const struct gpucache_device *device, const struct gpc_moment *moment)
 {
@@ -281,13 +207,13 @@ static bool show_device(struct gpc_report *report, struct json_object *devices,
 		gpc_json_bytes(object, "live_bytes", functions.total_bytes);
 		json_object_object_add(object, "functions", functions_json(&functions));
 		if (moment->at == GPC_AT_END)
-			json_object_object_add(
-				object, "threads", threads_json(report, device->ordinal));
+			gpc_asker_rows_json(object, report, device->ordinal);
 		json_object_array_add(devices, object);
 	} else if (is_made) {
 		print_functions(report, &functions, moment);
 		if (moment->at == GPC_AT_END)
-			print_threads(report, device->ordinal);
+			gpc_asker_rows_print(
+				report, device->ordinal, gpc_moment_words(moment, report));
 	}
 	free(functions.rows);
 	gpc_paths_fini(&paths);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "format/streams.h"
 #include "tools/gpumem-report/libraries.h"
 
 /* The path of a tag, as tag_rows.c has it. */
@@ -128,6 +129,9 @@ bool gpc_filter_takes_block(const struct gpc_report *report, const struct gpucac
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
 	if (filters->thread && strtoul(filters->thread, NULL, 10) != block->thread)
+		return false;
+	if (filters->stream && !gpc_recording_is_stream(report->recording,
+				       GPUCACHE_BLOCK_STREAM(block->flags), filters->stream))
 		return false;
 	if (filters->tag) {
 		gpc_recording_add_tag(report->recording, block->tag, &text);

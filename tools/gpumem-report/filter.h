@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which live blocks and which stacks a view is narrowed to: --where, --library, --tag, --thread.
+ * Which live blocks and which stacks a view is narrowed to: --where, --library, --tag, --thread,
+ * --stream.
  *
  * Several at once: what all of them take.  The balance sheet is of the whole GPU all the same.
  *

@@ -2,6 +2,8 @@
 /* Streams and captures: what the fences have to know of them (alloc/fence.h). */
 #include "runtime/context/streams.h"
 
+#include "base/thread.h"
+#include "record/record.h"
 #include "runtime/context/barrier.h"
 #include "runtime/context/contexts.h"
 #include "runtime/context/reach.h"
@@ -10,6 +12,13 @@
 
 bool gpc_runtime_per_thread_seen;
 bool gpc_runtime_overlap_seen;
+
+void gpc_streams_name(CUstream stream)
+{
+	uint64_t handle = stream ? (uint64_t)(uintptr_t)stream : GPUCACHE_STREAM_LEGACY;
+
+	gpc_thread_name_stream(gpc_record_stream(&gpc_runtime.record, handle));
+}
 
 /*
  * Where the device cannot be told to wait, the host does: a new stream must not overtake the
@@ -59,6 +68,7 @@ void gpc_runtime_stream_destroyed(CUstream stream)
 
 	gpc_runtime_capture_ended(stream);
 	forget_order(stream);
+	gpc_record_end_stream(&gpc_runtime.record, (uint64_t)(uintptr_t)stream);
 	if (!context)
 		return;
 	gpc_lock_take(&context->pool.lock);

@@ -17,6 +17,9 @@ struct gpc_context;
 /* True: an allocation on it adds a node, and whoever launches the graph gets the memory. */
 bool gpc_runtime_is_captured(CUstream stream);
 
+/* The recording hears that what the calling thread asks for, or frees, in the call that it is in is of that stream. */
+void gpc_streams_name(CUstream stream);
+
 /* Streams and captures.  A new stream is not yet in anybody's hands. */
 void gpc_runtime_stream_created(CUstream stream);
 void gpc_runtime_stream_destroyed(CUstream stream);

@@ -50,6 +50,7 @@ static void block_changed(void *self, const struct gpc_block *block, uint64_t no
 	if (block->state == GPC_BLOCK_LIVE) {
 		record.thread = gpc_thread_id();
 		record.tag = gpc_thread_tag();
+		record.flags |= gpc_thread_stream() << GPUCACHE_BLOCK_STREAM_SHIFT;
 	}
 	gpc_record_block(&gpc_runtime.record, block->number, &record);
 }
@@ -69,6 +70,7 @@ static inline void record_event(enum gpucache_event_kind what, const struct gpc_
 		.alloc_kind = (uint8_t)kind,
 		.device = (uint16_t)context->device->ordinal,
 		.context = context->pool.context,
+		.detail = gpc_thread_stream(),
 		.tag = gpc_thread_tag(),
 	};
 
@@ -167,6 +169,7 @@ static void record_piece(const struct gpc_observed *piece, enum gpucache_block_s
 		.segment = GPUCACHE_NO_SEGMENT,
 		.context = owner ? owner->pool.context : 0,
 		.tag = is_live ? gpc_thread_tag() : 0,
+		.flags = is_live ? gpc_thread_stream() << GPUCACHE_BLOCK_STREAM_SHIFT : 0,
 	};
 
 	gpc_record_block(&gpc_runtime.record, piece->number, &block);

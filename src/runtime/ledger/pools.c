@@ -21,6 +21,7 @@
 #include "runtime/ledger/pools.h"
 
 #include "runtime/context/contexts.h"
+#include "runtime/context/streams.h"
 #include "runtime/ledger/track.h"
 #include "runtime/process/state.h"
 #include "stats/counters.h"
@@ -378,6 +379,7 @@ CUresult gpc_runtime_pool_malloc(struct gpc_passed_call *call, CUmemoryPool hand
 	bool is_new;
 	CUresult result;
 
+	gpc_streams_name(stream);
 	if (!handle) {
 		pool.device = device_of_stream(stream);
 		handle = current_of(pool.device);

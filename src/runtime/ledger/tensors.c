@@ -15,6 +15,9 @@
  * Each tensor takes a block number of the heap, as a tracked allocation does (track.c); one that finds no slot in BLOCKS
  * still counts in sites and sums.  Of tensors:sampled only those with a stack are recorded one by one.
  *
+ * PyTorch does not say of which stream a tensor is.  It takes the one that the thread works on, unless it is told
+ * another (raw_alloc_with_stream), so that is what is recorded; of its frees nothing is known.
+ *
  * Threads   Any.  PyTorch calls with its own lock of the device held, so ours are hardly contended; under ours nothing
  *           of PyTorch's, and of the driver's, is called.
  * Failure   Without metadata a tensor counts in TORCH only.
@@ -24,6 +27,7 @@
 #include "alloc/address_map.h"
 #include "base/clock.h"
 #include "runtime/context/contexts.h"
+#include "runtime/context/streams.h"
 #include "runtime/ledger/observe.h"
 #include "runtime/memory.h"
 #include "runtime/process/stacks.h"
@@ -213,11 +217,14 @@ static void record_locked(struct books *books, struct gpc_device *device, uint64
 }
 
 static void allocated(struct gpc_device *device, uint64_t address, uint64_t size,
-	uint64_t allocated_bytes, uint64_t reserved_bytes)
+	uint64_t allocated_bytes, uint64_t reserved_bytes, gpc_tensor_stream *find_stream)
 {
 	struct books *books = &all_books[device->ordinal];
 	uint32_t stack = gpc_runtime_stack_of(size);
+	CUstream stream;
 
+	if (!is_left_out(stack) && find_stream((int)device->ordinal, &stream))
+		gpc_streams_name(stream);
 	adopt_last_malloc(address);
 	gpc_lock_take(&books->lock);
 	count_malloc_locked(sums_of(device), allocated_bytes, reserved_bytes);
@@ -257,12 +264,13 @@ static struct gpc_device *device_of(int number)
 }
 
 void gpc_runtime_tensor(int number, uint64_t address, int64_t size, uint64_t allocated_bytes,
-	uint64_t reserved_bytes)
+	uint64_t reserved_bytes, gpc_tensor_stream *find_stream)
 {
 	struct gpc_device *device = device_of(number);
 
 	if (device && size > 0)
-		allocated(device, address, (uint64_t)size, allocated_bytes, reserved_bytes);
+		allocated(device, address, (uint64_t)size, allocated_bytes, reserved_bytes,
+			find_stream);
 	else if (device && size < 0)
 		freed(device, address, allocated_bytes, reserved_bytes);
 }

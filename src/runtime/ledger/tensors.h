@@ -8,6 +8,7 @@
 #ifndef GPC_RUNTIME_LEDGER_TENSORS_H
 #define GPC_RUNTIME_LEDGER_TENSORS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "driver/cuda_fns.h"
@@ -15,12 +16,15 @@
 
 struct gpc_device;
 
+/* The stream that PyTorch works on in this thread, on that device; false: not known. */
+typedef bool gpc_tensor_stream(int device, CUstream *ret_stream);
+
 /*
  * PyTorch's allocator handed out `size` bytes, or took -size back, and says what it then has
  * on that device; it could not hand out so many.
  */
 void gpc_runtime_tensor(int device, uint64_t address, int64_t size, uint64_t allocated_bytes,
-	uint64_t reserved_bytes);
+	uint64_t reserved_bytes, gpc_tensor_stream *find_stream);
 void gpc_runtime_tensor_failed(
 	int device, int64_t size, uint64_t allocated_bytes, uint64_t reserved_bytes);
 

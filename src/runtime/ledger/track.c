@@ -76,6 +76,7 @@ static bool is_asked_for(uint8_t kind)
 static void record_state(
 	const struct gpc_tracked *tracked, enum gpucache_block_state state, uint64_t now_ns)
 {
+	uint32_t stream = state == GPUCACHE_BLOCK_LIVE ? gpc_thread_stream() : 0;
 	struct gpucache_block block = {
 		.state = (uint8_t)state,
 		.kind = tracked->kind,
@@ -89,7 +90,8 @@ static void record_state(
 		.segment = GPUCACHE_NO_SEGMENT,
 		.context = tracked->context->pool.context,
 		.tag = state == GPUCACHE_BLOCK_LIVE ? gpc_thread_tag() : 0,
-		.flags = tracked->is_arena ? GPUCACHE_BLOCK_ARENA : 0,
+		.flags = (tracked->is_arena ? GPUCACHE_BLOCK_ARENA : 0) |
+			 stream << GPUCACHE_BLOCK_STREAM_SHIFT,
 	};
 
 	gpc_record_block(&gpc_runtime.record, tracked->number, &block);

@@ -10,6 +10,23 @@ static const c10::Device CUDA_0 = { 1, 0 };
 static char *at;
 static size_t room;
 cache_sums c10_sums;
+thread_local void *c10_stream;
+
+namespace c10::cuda
+{
+
+/* An external stream's id is its handle, in PyTorch as well. */
+CUDAStream getCurrentCUDAStream(int8_t device)
+{
+	return { { 1, device }, reinterpret_cast<int64_t>(c10_stream) };
+}
+
+void *CUDAStream::stream() const
+{
+	return reinterpret_cast<void *>(id_);
+}
+
+} // namespace c10::cuda
 
 static size_t rounded(size_t size)
 {

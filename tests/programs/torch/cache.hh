@@ -20,6 +20,28 @@ __attribute__((visibility("default"))) void reportOutOfMemoryToProfiler(
 
 } // namespace c10
 
+namespace c10::cuda
+{
+
+class __attribute__((visibility("default"))) CUDAStream
+{
+    public:
+	CUDAStream(Device device, int64_t id) : device_(device), id_(id)
+	{
+	}
+	void *stream() const;
+
+    private:
+	Device device_;
+	int64_t id_;
+};
+
+__attribute__((visibility("default"))) CUDAStream getCurrentCUDAStream(int8_t device);
+
+} // namespace c10::cuda
+
+extern thread_local void *c10_stream; /* the one that this thread works on */
+
 struct cache_sums {
 	uint64_t allocated, reserved, n_malloc, n_free, n_failed;
 };

@@ -2,6 +2,7 @@
 /*
  * torch BYTES [torch|own]: asks gpucache_torch_malloc, as PyTorch does or from the program itself, and says what comes.
  * torch tensors N: makes N tensors with PyTorch's own allocator, frees some, fails once, and says its sums.
+ * torch streams N: makes N tensors on the legacy stream and on each of two others, and says their handles.
  * torch pairs N: what a free and a malloc of a tensor of 512 bytes take beside nine others, the least of N times.
  */
 #include <algorithm>
@@ -16,6 +17,7 @@
 
 extern "C" void *torch_raw_alloc(void *(*alloc)(size_t, int, void *), size_t size);
 extern "C" int cudaSetDevice(int device);
+extern "C" int cudaStreamCreate(void **stream);
 
 static int make_tensors(int n)
 {
@@ -32,6 +34,19 @@ static int make_tensors(int n)
 		(unsigned long long)c10_sums.n_free, (unsigned long long)c10_sums.n_failed);
 	std::printf("%llu\n", (unsigned long long)c10_reports());
 	return 0;
+}
+
+static int make_tensors_on_streams(int n)
+{
+	for (int s = 0; s < 3; s++) {
+		if (s && cudaStreamCreate(&c10_stream))
+			return 77;
+		for (int i = 0; i < n; i++)
+			(void)!c10_allocate((size_t)(s + 1) << 20);
+		std::printf("%p\n", c10_stream);
+	}
+	std::fflush(stdout);
+	std::_Exit(0);
 }
 
 /* Times short enough that most of them are not interrupted. */
@@ -60,6 +75,8 @@ int main(int argc, char **argv)
 {
 	if (argc > 2 && std::strcmp(argv[1], "tensors") == 0)
 		return cudaSetDevice(0) ? 77 : make_tensors(std::atoi(argv[2]));
+	if (argc > 2 && std::strcmp(argv[1], "streams") == 0)
+		return cudaSetDevice(0) ? 77 : make_tensors_on_streams(std::atoi(argv[2]));
 	if (argc > 2 && std::strcmp(argv[1], "pairs") == 0)
 		return cudaSetDevice(0) ? 77 : time_pairs(std::atoi(argv[2]));
 	size_t size = std::strtoull(argc > 1 ? argv[1] : "1024", nullptr, 0);

@@ -16,6 +16,7 @@ static const struct plan plans[] = {
 	{ GPUCACHE_REGION_DEVICES, sizeof(struct gpucache_device), BUILDER_DEVICES },
 	{ GPUCACHE_REGION_COUNTERS, sizeof(struct gpucache_counters), BUILDER_COUNTERS },
 	{ GPUCACHE_REGION_TORCH, sizeof(struct gpucache_torch), 2 },
+	{ GPUCACHE_REGION_STREAMS, sizeof(struct gpucache_stream), 8 },
 	{ GPUCACHE_REGION_SITES, sizeof(struct gpucache_site), BUILDER_SITES },
 	{ GPUCACHE_REGION_STACKS, 0, 0 },
 	{ GPUCACHE_REGION_CODES, 0, 0 },

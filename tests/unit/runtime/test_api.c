@@ -451,6 +451,48 @@ static void a_stream_has_numbers_of_its_own(void **state)
 	world_run(NULL, "record:off", counts_parts);
 }
 
+static const struct gpucache_event *last_event(void)
+{
+	return &gpc_runtime.record.events[atomic_load(&gpc_runtime.record.next_event) - 1];
+}
+
+static void names_streams(void)
+{
+	const struct gpucache_stream *streams;
+	CUstream stream;
+	CUdeviceptr ptr;
+	bool is_ours;
+
+	world_start();
+	streams = gpc_runtime.record.streams;
+	stream = world_stream();
+	ptr = malloc_on(4 * MIB, stream);
+	CHECK(last_event()->kind == GPUCACHE_EVENT_MALLOC && last_event()->detail == 1);
+	CHECK(streams[1].handle == (uintptr_t)stream);
+	free_on(ptr, NULL);
+	CHECK(last_event()->kind == GPUCACHE_EVENT_FREE && last_event()->detail == 2);
+	CHECK(streams[2].handle == GPUCACHE_STREAM_LEGACY);
+	ptr = malloc_on(4 * MIB, CU_STREAM_PER_THREAD);
+	CHECK(streams[last_event()->detail].handle == GPUCACHE_STREAM_PER_THREAD);
+	CHECK(world_enter());
+	CHECK(!gpc_runtime_free_async(ptr, stream, &is_ours) && is_ours);
+	gpc_runtime_leave();
+	CHECK(last_event()->detail == 1);
+	/* The name is that call's alone: a plain cudaMalloc has none. */
+	CHECK(!world_malloc(&ptr, 4 * MIB));
+	CHECK(last_event()->kind == GPUCACHE_EVENT_MALLOC && last_event()->detail == 0);
+	CHECK(world_enter());
+	gpc_runtime_stream_destroyed(stream);
+	gpc_runtime_leave();
+	CHECK(streams[1].end_ns > 0 && streams[2].end_ns == 0);
+}
+
+static void the_recording_names_the_stream_of_a_request_and_of_a_free(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", names_streams);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -463,6 +505,7 @@ int main(void)
 		cmocka_unit_test(the_numbers_are_those_of_the_device),
 		cmocka_unit_test(peaks_start_anew_for_the_program_only),
 		cmocka_unit_test(a_stream_has_numbers_of_its_own),
+		cmocka_unit_test(the_recording_names_the_stream_of_a_request_and_of_a_free),
 		cmocka_unit_test(a_snapshot_looks_at_the_device),
 		cmocka_unit_test(a_limit_can_be_set_while_the_program_runs),
 		cmocka_unit_test(the_handler_is_asked_before_the_program_is_told_and_may_call_us),

@@ -7,17 +7,26 @@
 
 #define CONF "stacks:all"
 
-/* PyTorch's side: what its allocator has, and what it says of it. */
+/* PyTorch's side: what its allocator has, and what it says of it; the stream that its thread works on. */
 static struct {
 	uint64_t allocated;
 	uint64_t reserved;
+	CUstream stream;
+	bool has_streams;
 } torch;
+
+static bool find_stream(int device, CUstream *ret_stream)
+{
+	CHECK(device == 0);
+	*ret_stream = torch.stream;
+	return torch.has_streams;
+}
 
 static void tell(CUdeviceptr ptr, int64_t size)
 {
 	torch.allocated += (uint64_t)size;
 	CHECK(world_enter());
-	gpc_runtime_tensor(0, ptr, size, torch.allocated, torch.reserved);
+	gpc_runtime_tensor(0, ptr, size, torch.allocated, torch.reserved, find_stream);
 	gpc_runtime_leave();
 }
 
@@ -105,6 +114,53 @@ static void each_byte_has_one_holder(void **state)
 	world_run(NULL, CONF ",cache:off", each_byte_once);
 }
 
+static uint32_t stream_of(CUdeviceptr ptr, unsigned int kind)
+{
+	for (uint32_t i = 0; i < gpc_runtime.record.n_blocks; i++) {
+		const struct gpucache_block *block = &gpc_runtime.record.blocks[i];
+
+		if (block->state == GPUCACHE_BLOCK_LIVE && block->address == ptr &&
+			block->kind == kind)
+			return GPUCACHE_BLOCK_STREAM(block->flags);
+	}
+	return UINT32_MAX;
+}
+
+static void works_on_streams(void)
+{
+	CUdeviceptr arena;
+
+	world_start();
+	arena = segment(20 * MIB);
+	/* A PyTorch that does not say where it works. */
+	tell(arena, MIB);
+	CHECK(stream_of(arena, GPUCACHE_KIND_TENSOR) == 0);
+	torch.has_streams = true;
+	tell(arena + MIB, MIB);
+	torch.stream = world_stream();
+	tell(arena + 2 * MIB, MIB);
+	CHECK(stream_of(arena + MIB, GPUCACHE_KIND_TENSOR) == 1);
+	CHECK(stream_of(arena + 2 * MIB, GPUCACHE_KIND_TENSOR) == 2);
+	CHECK(gpc_runtime.record.streams[1].handle == GPUCACHE_STREAM_LEGACY);
+	CHECK(gpc_runtime.record.streams[2].handle == (uintptr_t)torch.stream);
+	/* A segment is of the stream of its first tensor; what asks past PyTorch names none. */
+	arena = segment(20 * MIB);
+	CHECK(stream_of(arena, GPUCACHE_KIND_DEVICE) == 0);
+	tell(arena, MIB);
+	CHECK(stream_of(arena, GPUCACHE_KIND_DEVICE) == 2);
+	/* Of a free nobody knows. */
+	tell(arena, -(int64_t)MIB);
+	CHECK(gpc_runtime.record.events[atomic_load(&gpc_runtime.record.next_event) - 1].detail ==
+		0);
+}
+
+static void a_tensor_is_of_the_stream_that_its_thread_works_on(void **state)
+{
+	(void)state;
+	world_run(NULL, CONF, works_on_streams);
+	world_run(NULL, CONF ",cache:off", works_on_streams);
+}
+
 static void comes_again(void)
 {
 	CUdeviceptr arena;
@@ -120,9 +176,9 @@ static void comes_again(void)
 	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 6 * MIB && sums()->n_free == 1);
 	/* Neither a device that is not there, nor no bytes. */
 	CHECK(world_enter());
-	gpc_runtime_tensor(7, arena, 512, 512, 512);
-	gpc_runtime_tensor(-1, arena, 512, 512, 512);
-	gpc_runtime_tensor(0, arena, 0, 1, 2);
+	gpc_runtime_tensor(7, arena, 512, 512, 512, find_stream);
+	gpc_runtime_tensor(-1, arena, 512, 512, 512, find_stream);
+	gpc_runtime_tensor(0, arena, 0, 1, 2, find_stream);
 	gpc_runtime_leave();
 	CHECK(sums()->n_malloc == 2 && sums()->allocated_bytes == torch.allocated);
 }
@@ -371,12 +427,12 @@ static void *allocate_and_free(void *arg)
 	for (int round = 0; round < 300; round++) {
 		for (unsigned i = 0; i < 8; i++) {
 			CHECK(world_enter());
-			gpc_runtime_tensor(0, base + 512 * i, 512, 512, MIB);
+			gpc_runtime_tensor(0, base + 512 * i, 512, 512, MIB, find_stream);
 			gpc_runtime_leave();
 		}
 		for (unsigned i = 0; i < 8; i++) {
 			CHECK(world_enter());
-			gpc_runtime_tensor(0, base + 512 * i, -512, 0, MIB);
+			gpc_runtime_tensor(0, base + 512 * i, -512, 0, MIB, find_stream);
 			gpc_runtime_leave();
 		}
 	}
@@ -415,6 +471,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_byte_has_one_holder),
+		cmocka_unit_test(a_tensor_is_of_the_stream_that_its_thread_works_on),
 		cmocka_unit_test(an_address_that_comes_again_replaces_its_tensor),
 		cmocka_unit_test(a_tensor_is_freed_once_wherever_the_next_one_lies),
 		cmocka_unit_test(sampled_tensors_are_all_counted_and_few_recorded),

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One pass over the live blocks for each section, sorted and united by who asked. */
+#include "tools/gpumem-report/asker_rows.h"
+
+#include <stdlib.h>
+
+#include "format/streams.h"
+#include "tools/gpumem-report/json.h"
+
+#define DEFAULT_ROWS 10u
+
+/* One section: what of a block tells its askers apart, and how that is said. */
+struct asker {
+	const char *section;
+	const char *by;
+	const char *head;
+	const char *key; /* of the array in JSON */
+	uint32_t (*id_of)(const struct gpucache_block *block);
+	bool (*is_telling)(const struct gpc_report *report, const struct gpc_row *rows, size_t n);
+	void (*describe)(const struct gpc_report *report, uint32_t id, struct gpc_text *text);
+	void (*add_json)(struct json_object *row, const struct gpc_report *report, uint32_t id);
+};
+
+static uint32_t thread_of(const struct gpucache_block *block)
+{
+	return block->thread;
+}
+
+static bool has_threads(const struct gpc_report *report, const struct gpc_row *rows, size_t n)
+{
+	(void)report;
+	(void)rows;
+	return n > 1;
+}
+
+static void describe_thread(const struct gpc_report *report, uint32_t id, struct gpc_text *text)
+{
+	gpc_text_add(text, "%u%s", id, id == report->recording->header.pid ? " (main)" : "");
+}
+
+static void add_thread(struct json_object *row, const struct gpc_report *report, uint32_t id)
+{
+	(void)report;
+	gpc_json_bytes(row, "thread", id);
+}
+
+static uint32_t stream_of(const struct gpucache_block *block)
+{
+	return GPUCACHE_BLOCK_STREAM(block->flags);
+}
+
+/* A program of the legacy stream alone has nothing to learn from it. */
+static bool has_streams(const struct gpc_report *report, const struct gpc_row *rows, size_t n)
+{
+	struct gpucache_stream stream;
+
+	for (size_t i = 0; i < n; i++)
+		if (rows[i].id &&
+			!(gpc_recording_read_stream(report->recording, rows[i].id, &stream) &&
+				stream.handle == GPUCACHE_STREAM_LEGACY))
+			return true;
+	return false;
+}
+
+static void describe_stream(const struct gpc_report *report, uint32_t id, struct gpc_text *text)
+{
+	gpc_recording_add_stream(report->recording, id, text);
+}
+
+static void add_stream(struct json_object *row, const struct gpc_report *report, uint32_t id)
+{
+	struct gpucache_stream stream;
+	char buf[64];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_recording_add_stream(report->recording, id, &text);
+	gpc_json_bytes(row, "stream", id);
+	gpc_json_text(row, "name", buf);
+	if (!gpc_recording_read_stream(report->recording, id, &stream))
+		return;
+	gpc_json_bytes(row, "handle", stream.handle);
+	json_object_object_add(row, "destroyed", json_object_new_boolean(stream.end_ns != 0));
+}
+
+static const struct asker askers[] = {
+	{ "THREADS", "thread that asked for it", "thread", "threads", thread_of, has_threads,
+		describe_thread, add_thread },
+	{ "STREAMS", "stream it was asked for on", "stream", "streams", stream_of, has_streams,
+		describe_stream, add_stream },
+};
+
+#define N_ASKERS (sizeof askers / sizeof *askers)
+
+/* The rows of a device, biggest first; the caller frees them.  NULL: no memory. */
+static struct gpc_row *make_rows(
+	const struct gpc_report *report, const struct asker *asker, int32_t ordinal, size_t *ret_n)
+{
+	uint64_t room = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
+	struct gpc_row *rows = calloc(room + 1, sizeof *rows);
+	struct gpucache_block block;
+	size_t n = 0;
+
+	if (!rows) {
+		gpc_complain("no memory for the table of %s", asker->key);
+		return NULL;
+	}
+	for (uint64_t i = 0; gpc_report_next_live(report, ordinal, &i, &block);)
+		if (gpc_recording_can_leak(&block))
+			rows[n++] = (struct gpc_row){
+				.id = asker->id_of(&block), .bytes = block.requested, .n_blocks = 1
+			};
+	*ret_n = gpc_rows_unite(rows, n);
+	gpc_rows_by_bytes(rows, *ret_n);
+	return rows;
+}
+
+static void print_rows(const struct gpc_report *report, const struct asker *asker,
+	const struct gpc_row *rows, size_t n, uint64_t total)
+{
+	const struct gpc_paper *paper = &report->paper;
+	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
+	size_t shown = n < limit ? n : limit;
+	uint64_t rest = 0;
+	struct gpc_table table;
+
+	if (!gpc_table_init(&table, paper, shown + 1))
+		return;
+	for (size_t i = 0; i < shown; i++)
+		gpc_table_add(&table, rows[i].bytes, rows[i].n_blocks);
+	for (size_t i = shown; i < n; i++)
+		rest = gpc_bytes_add(rest, rows[i].bytes);
+	if (rest)
+		gpc_table_add(&table, rest, 0);
+	gpc_table_print_head(&table, total, asker->head);
+	for (size_t i = 0; i < shown; i++) {
+		char buf[64];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+		(void)gpc_table_print_numbers(&table);
+		asker->describe(report, rows[i].id, &text);
+		fprintf(paper->out, "%s\n", buf);
+	}
+	gpc_table_print_rest(&table);
+	gpc_table_fini(&table);
+}
+
+static void print_section(const struct gpc_report *report, const struct asker *asker,
+	int32_t ordinal, const char *moment)
+{
+	size_t n;
+	uint64_t total = 0;
+	struct gpc_row *rows = make_rows(report, asker, ordinal, &n);
+
+	for (size_t i = 0; rows && i < n; i++)
+		total = gpc_bytes_add(total, rows[i].bytes);
+	if (rows && asker->is_telling(report, rows, n)) {
+		gpc_paper_section(&report->paper, asker->section, "%s live by the %s, %s",
+			gpc_show_bytes(total), asker->by, moment);
+		print_rows(report, asker, rows, n, total);
+	}
+	free(rows);
+}
+
+void gpc_asker_rows_print(const struct gpc_report *report, int32_t ordinal, const char *moment)
+{
+	for (size_t i = 0; i < N_ASKERS; i++)
+		print_section(report, &askers[i], ordinal, moment);
+}
+
+static struct json_object *array_of(
+	const struct gpc_report *report, const struct asker *asker, int32_t ordinal)
+{
+	struct json_object *array = json_object_new_array();
+	unsigned limit = report->options->limit;
+	size_t n;
+	struct gpc_row *rows = make_rows(report, asker, ordinal, &n);
+
+	for (size_t i = 0; rows && i < n && (!limit || i < limit); i++) {
+		struct json_object *row = json_object_new_object();
+
+		asker->add_json(row, report, rows[i].id);
+		gpc_json_bytes(row, "live_bytes", rows[i].bytes);
+		gpc_json_bytes(row, "blocks", rows[i].n_blocks);
+		json_object_array_add(array, row);
+	}
+	free(rows);
+	return array;
+}
+
+void gpc_asker_rows_json(
+	struct json_object *object, const struct gpc_report *report, int32_t ordinal)
+{
+	for (size_t i = 0; i < N_ASKERS; i++)
+		json_object_object_add(
+			object, askers[i].key, array_of(report, &askers[i], ordinal));
+}
