@@ -173,23 +173,6 @@ struct gpucache_device {
 /* Counters of memory that belongs to a device but to no context (cuMemCreate). */
 #define GPUCACHE_NO_CONTEXT UINT64_MAX
 
-/*
- * What ended the one-stream rule, by which the legacy stream alone orders every reuse: for example, a launch
- * that may overlap its predecessor, on any stream.
- */
-enum gpucache_one_stream_end {
-	GPUCACHE_ONE_STREAM_HOLDS, /* or unknown */
-	GPUCACHE_ONE_STREAM_END_STREAM,
-	GPUCACHE_ONE_STREAM_END_PER_THREAD,
-	GPUCACHE_ONE_STREAM_END_OVERLAP,
-	GPUCACHE_ONE_STREAM_END_PEER,
-	GPUCACHE_ONE_STREAM_END_EXPORT,
-	GPUCACHE_ONE_STREAM_END_GREEN,
-	GPUCACHE_ONE_STREAM_END_HOST,
-	GPUCACHE_ONE_STREAM_END_UNSEEN,
-	GPUCACHE_ONE_STREAM_END_COUNT,
-};
-
 /* COUNTERS.  One record per context.  Plain stores by the holder of that context's lock. */
 struct gpucache_counters {
 	uint64_t context;    /* the driver's handle, or GPUCACHE_NO_CONTEXT; 0: slot unused */
@@ -425,19 +408,6 @@ static inline int gpucache_is_held(unsigned int state, unsigned int kind, unsign
 	       (place == GPUCACHE_WITHIN ||
 		       (place == GPUCACHE_ON_DEVICE && !(flags & GPUCACHE_BLOCK_ARENA)));
 }
-
-enum gpucache_event_kind {
-	GPUCACHE_EVENT_NONE,
-	GPUCACHE_EVENT_MALLOC,
-	GPUCACHE_EVENT_FREE,
-	GPUCACHE_EVENT_SEGMENT_MALLOC,
-	GPUCACHE_EVENT_SEGMENT_FREE,
-	GPUCACHE_EVENT_OOM,     /* size: requested; address: free on the device */
-	GPUCACHE_EVENT_RESCUED, /* size: requested; detail: the rung that helped */
-	GPUCACHE_EVENT_SYNC,    /* the program waited for the whole context */
-	GPUCACHE_EVENT_CONTEXT, /* detail: 1 first seen, 2 reset or destroyed */
-	GPUCACHE_EVENT_KIND_COUNT,
-};
 
 struct gpucache_event {
 	uint64_t seq; /* 1 + number of the event, stored last; 0: never written */

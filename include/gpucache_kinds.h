@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kinds of allocation in a recording, and where their bytes are: a part of gpucache_format.h. */
+/* The kinds of allocation in a recording, where their bytes are, and the kinds of event: a part of gpucache_format.h. */
 #ifndef GPUCACHE_KINDS_H
 #define GPUCACHE_KINDS_H
 
@@ -54,5 +54,36 @@ static inline enum gpucache_place gpucache_kind_place(unsigned int kind)
 
 	return (enum gpucache_place)places[kind < GPUCACHE_KIND_COUNT ? kind : 0];
 }
+
+/*
+ * What ended the one-stream rule, by which the legacy stream alone orders every reuse: for example, a launch
+ * that may overlap its predecessor, on any stream.
+ */
+enum gpucache_one_stream_end {
+	GPUCACHE_ONE_STREAM_HOLDS, /* or unknown */
+	GPUCACHE_ONE_STREAM_END_STREAM,
+	GPUCACHE_ONE_STREAM_END_PER_THREAD,
+	GPUCACHE_ONE_STREAM_END_OVERLAP,
+	GPUCACHE_ONE_STREAM_END_PEER,
+	GPUCACHE_ONE_STREAM_END_EXPORT,
+	GPUCACHE_ONE_STREAM_END_GREEN,
+	GPUCACHE_ONE_STREAM_END_HOST,
+	GPUCACHE_ONE_STREAM_END_UNSEEN,
+	GPUCACHE_ONE_STREAM_END_COUNT,
+};
+
+/* EVENTS: what happened. */
+enum gpucache_event_kind {
+	GPUCACHE_EVENT_NONE,
+	GPUCACHE_EVENT_MALLOC,
+	GPUCACHE_EVENT_FREE,
+	GPUCACHE_EVENT_SEGMENT_MALLOC,
+	GPUCACHE_EVENT_SEGMENT_FREE,
+	GPUCACHE_EVENT_OOM,     /* size: requested; address: free on the device */
+	GPUCACHE_EVENT_RESCUED, /* size: requested; detail: the rung that helped */
+	GPUCACHE_EVENT_SYNC,    /* the program waited for the whole context */
+	GPUCACHE_EVENT_CONTEXT, /* detail: 1 first seen, 2 reset or destroyed */
+	GPUCACHE_EVENT_KIND_COUNT,
+};
 
 #endif

@@ -77,9 +77,6 @@ static void *own_of(const char *name, void **cache)
 typedef struct stream current_stream_fn(int8_t device);
 typedef CUstream handle_fn(const struct stream *stream);
 
-#define CURRENT_STREAM "_ZN3c104cuda20getCurrentCUDAStreamEa"
-#define HANDLE         "_ZNK3c104cuda10CUDAStream6streamEv"
-
 static struct {
 	pthread_once_t once;
 	current_stream_fn *current;
@@ -89,8 +86,8 @@ static struct {
 /* Once: libc10_cuda, which has them or never will, is what calls us. */
 static void find_streams(void)
 {
-	void *current = find_own("libc10_cuda.so", CURRENT_STREAM);
-	void *handle = find_own("libc10_cuda.so", HANDLE);
+	void *current = find_own("libc10_cuda.so", "_ZN3c104cuda20getCurrentCUDAStreamEa");
+	void *handle = find_own("libc10_cuda.so", "_ZNK3c104cuda10CUDAStream6streamEv");
 
 	memcpy(&streams.current, &current, sizeof current);
 	memcpy(&streams.handle, &handle, sizeof handle);
