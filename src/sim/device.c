@@ -142,15 +142,21 @@ static uint32_t slots_find(const struct gpc_sim_small *small, uint32_t n)
 {
 	uint32_t run = 0;
 
-	for (uint32_t i = 0; i < GPC_SIM_SLOTS; i++) {
-		if (i % 64 == 0 && small->used[i / 64] == UINT64_MAX) {
-			run = 0;
-			i += 63;
-		} else if (small->used[i / 64] >> (i % 64) & 1) {
-			run = 0;
-		} else if (++run == n) {
-			return i + 1 - n;
-		}
+	/* By runs of bits: replays of a million operations come here. */
+	for (uint32_t i = 0; i < GPC_SIM_SLOTS;) {
+		uint64_t used = small->used[i / 64] >> (i % 64);
+		uint32_t left = 64 - i % 64;
+		uint32_t n_free = used ? (uint32_t)__builtin_ctzll(used) : left;
+
+		run += n_free;
+		i += n_free;
+		if (run >= n)
+			return i - run;
+		if (n_free == left)
+			continue;
+		used >>= n_free;
+		run = 0;
+		i += used == UINT64_MAX ? 64 : (uint32_t)__builtin_ctzll(~used);
 	}
 	return GPC_SIM_SLOTS;
 }

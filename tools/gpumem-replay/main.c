@@ -127,7 +127,7 @@ static enum exit_code run_policies(const struct gpc_trace *trace,
 		st = gpc_run(trace, policy, &arguments->settings, &ret_runs[i]);
 		if (!st && arguments->with_smallest)
 			st = gpc_run_smallest(trace, policy, &arguments->settings,
-				&ret_runs[i].smallest_device_bytes);
+				&ret_runs[i].smallest_device_bytes, NULL);
 		if (st && st != GPC_NO_METADATA && arguments->settings.is_real) {
 			explain_gpu(arguments->settings.gpu, st);
 			return EXIT_NOT_FOUND;

@@ -11,7 +11,7 @@ enum gpc_status gpc_sizes_run(const struct gpc_trace *trace, const struct gpc_po
 {
 	struct gpc_run_settings at = *settings;
 	enum gpc_status st =
-		gpc_run_smallest(trace, policy, settings, &ret_sizes->smallest_device_bytes);
+		gpc_run_smallest(trace, policy, settings, &ret_sizes->smallest_device_bytes, NULL);
 
 	for (int i = 0; i < GPC_N_SIZES && !st; i++) {
 		at.device_bytes = 0;

@@ -69,16 +69,16 @@ static enum gpc_status replay(
 {
 	struct gpc_fit_cache *row = &fit->caches[fit->n_caches++];
 	const struct gpc_run_settings settings = { .is_unwatched = true };
-	struct gpc_run run;
-	enum gpc_status st = gpc_run_once(trace, cache->policy, &settings, &run);
+	struct gpc_run plenty;
+	enum gpc_status st;
 
 	*row = (struct gpc_fit_cache){
 		.key = cache->key, .words = cache->words, .how = cache->how
 	};
-	if (st)
-		return st;
-	row->reserved_bytes = run.peak_reserved_bytes;
-	return gpc_run_smallest(trace, cache->policy, &settings, &row->smallest_bytes);
+	st = gpc_run_smallest(trace, cache->policy, &settings, &row->smallest_bytes, &plenty);
+	if (!st)
+		row->reserved_bytes = plenty.peak_reserved_bytes;
+	return st;
 }
 
 /* The largest that helps keeps most of the cache's speed. */

@@ -18,6 +18,12 @@ enum outcome {
 	SERVED,
 };
 
+struct played {
+	enum outcome outcome;
+	uint64_t free_bytes; /* SERVED: on the device then */
+	uint64_t live_bytes; /* as requested, when it ended */
+};
+
 static uint64_t option_number(const struct gpc_recording *recording, const char *option)
 {
 	char value[64];
@@ -92,23 +98,28 @@ void gpc_what_if_close(struct gpc_what_if *what_if)
 	gpc_trace_fini(&what_if->trace);
 }
 
-static enum outcome play(const struct gpc_what_if *what_if, const struct gpc_policy_ops *policy,
-	const struct gpc_policy_settings *settings, uint64_t fixed_bytes, uint64_t *ret_free_bytes)
+static struct played play(const struct gpc_what_if *what_if, const struct gpc_policy_ops *policy,
+	const struct gpc_policy_settings *settings, uint64_t fixed_bytes)
 {
-	const struct gpc_run_settings how = { .policy = *settings,
-		.device_bytes = what_if->device_bytes };
+	const struct gpc_run_settings how = {
+		.policy = *settings, .device_bytes = what_if->device_bytes, .is_unwatched = true
+	};
+	struct played played = { .outcome = FAILED_BEFORE };
 	struct gpc_trace trace = what_if->trace;
 	struct gpc_run run;
 
 	trace.fixed_bytes = fixed_bytes;
-	*ret_free_bytes = 0;
 	if (gpc_run_once(&trace, policy, &how, &run) || run.broken)
-		return FAILED_BEFORE;
+		return played;
+	played.live_bytes = run.live_at_end_bytes;
+	if (run.has_failed && run.failed_event == trace.n_ops)
+		played.outcome = FAILED;
 	if (run.has_failed)
-		return run.failed_event == trace.n_ops ? FAILED : FAILED_BEFORE;
-	*ret_free_bytes = gpc_bytes_less(
+		return played;
+	played.outcome = SERVED;
+	played.free_bytes = gpc_bytes_less(
 		what_if->device_bytes, gpc_bytes_add(fixed_bytes, run.reserved_at_end_bytes));
-	return SERVED;
+	return played;
 }
 
 /* As the run was, but for so many bytes that nobody took, or that the limit allowed. */
@@ -116,13 +127,19 @@ static bool is_served_with_less(const struct gpc_what_if *what_if, uint64_t byte
 {
 	struct gpc_policy_settings settings = what_if->settings;
 	bool is_limited = settings.limit_bytes != 0;
-	uint64_t free_bytes;
 
 	if (is_limited)
 		settings.limit_bytes = gpc_bytes_add(settings.limit_bytes, bytes);
 	return (is_limited || bytes <= what_if->fixed_bytes) &&
 	       play(what_if, &gpc_policy_gpucache, &settings,
-		       what_if->fixed_bytes - (is_limited ? 0 : bytes), &free_bytes) == SERVED;
+		       what_if->fixed_bytes - (is_limited ? 0 : bytes))
+			       .outcome == SERVED;
+}
+
+/* Whether nobody can serve it, however well the blocks are placed: with the request more is live than there is. */
+static bool is_hopeless(const struct gpc_what_if *what_if)
+{
+	return gpc_bytes_add(what_if->live_bytes, what_if->fixed_bytes) > what_if->device_bytes;
 }
 
 /* ---- remedies ---- */
@@ -142,13 +159,14 @@ static void add_remedy(
 static void try_without_roundup(const struct gpc_what_if *what_if, struct gpc_answer *answer)
 {
 	struct gpc_policy_settings settings = what_if->settings;
-	uint64_t free_bytes;
+	struct played played;
 
+	if (!settings.roundup_divisions)
+		return;
 	settings.roundup_divisions = 0;
-	if (what_if->settings.roundup_divisions &&
-		play(what_if, &gpc_policy_gpucache, &settings, what_if->fixed_bytes, &free_bytes) ==
-			SERVED)
-		add_remedy(answer, "roundup_power2_divisions", true, free_bytes);
+	played = play(what_if, &gpc_policy_gpucache, &settings, what_if->fixed_bytes);
+	if (played.outcome == SERVED)
+		add_remedy(answer, "roundup_power2_divisions", true, played.free_bytes);
 }
 
 /* No block before the request was larger. */
@@ -174,27 +192,29 @@ static void try_max_split(const struct gpc_what_if *what_if, struct gpc_answer *
 {
 	struct gpc_policy_settings settings = what_if->settings;
 	uint64_t largest = find_largest_segment(what_if);
-	uint64_t free_bytes;
+	struct played played;
 	char setting[48];
 
 	for (uint64_t mib = 512; mib >= 32 && !what_if->settings.max_split_size; mib /= 2) {
 		settings.max_split_size = mib * GPC_MIB;
 		if (settings.max_split_size > largest)
 			continue;
-		if (play(what_if, &gpc_policy_gpucache, &settings, what_if->fixed_bytes,
-			    &free_bytes) != SERVED)
+		played = play(what_if, &gpc_policy_gpucache, &settings, what_if->fixed_bytes);
+		if (played.outcome != SERVED)
 			continue;
 		gpc_format(
 			setting, sizeof setting, "max_split_size_mb:%llu", (unsigned long long)mib);
-		add_remedy(answer, setting, false, free_bytes);
+		add_remedy(answer, setting, false, played.free_bytes);
 		return;
 	}
 }
 
 void gpc_what_if_try_settings(const struct gpc_what_if *what_if, struct gpc_answer *answer)
 {
-	try_without_roundup(what_if, answer);
-	try_max_split(what_if, answer);
+	if (!is_hopeless(what_if)) {
+		try_without_roundup(what_if, answer);
+		try_max_split(what_if, answer);
+	}
 	if (answer->is_served_plain && answer->oom.limit == 0)
 		add_remedy(answer, "cache:off", false, answer->plain_free_bytes);
 }
@@ -213,17 +233,21 @@ uint64_t gpc_what_if_enough(const struct gpc_what_if *what_if, const struct gpuc
 }
 
 /* As it was, and on the driver alone. */
-void gpc_what_if_play(const struct gpc_what_if *what_if, struct gpc_answer *answer)
+void gpc_what_if_play(struct gpc_what_if *what_if, struct gpc_answer *answer)
 {
 	const struct gpc_trace_recorded *recorded_part = &what_if->trace.recorded;
-	uint64_t free_bytes;
+	const uint64_t requested = what_if->trace.ops[what_if->trace.n_ops - 1].size;
+	struct played as_it_was =
+		play(what_if, &gpc_policy_gpucache, &what_if->settings, what_if->fixed_bytes);
+	struct played plain;
 
+	what_if->live_bytes = gpc_bytes_add(as_it_was.live_bytes, requested);
 	answer->is_whole = recorded_part->n_held_before == 0 && recorded_part->n_missing == 0 &&
 			   recorded_part->n_torn == 0 && !what_if->trace.is_damaged;
-	answer->is_replayed = play(what_if, &gpc_policy_gpucache, &what_if->settings,
-				      what_if->fixed_bytes, &free_bytes) == FAILED;
-	answer->is_served_plain =
-		answer->is_replayed &&
-		play(what_if, &gpc_policy_none, &what_if->settings, what_if->fixed_bytes,
-			&answer->plain_free_bytes) == SERVED;
+	answer->is_replayed = as_it_was.outcome == FAILED;
+	if (!answer->is_replayed || is_hopeless(what_if))
+		return;
+	plain = play(what_if, &gpc_policy_none, &what_if->settings, what_if->fixed_bytes);
+	answer->is_served_plain = plain.outcome == SERVED;
+	answer->plain_free_bytes = plain.free_bytes;
 }

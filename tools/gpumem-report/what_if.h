@@ -23,6 +23,7 @@ struct gpc_what_if {
 	struct gpc_policy_settings settings;
 	uint64_t device_bytes;
 	uint64_t fixed_bytes; /* what lies outside our segments */
+	uint64_t live_bytes;  /* with the request; known once it was played */
 	bool has_cache;
 };
 
@@ -31,7 +32,7 @@ bool gpc_what_if_open(const struct gpc_report *report, const struct gpucache_oom
 void gpc_what_if_close(struct gpc_what_if *what_if);
 
 /* As it was, and on the driver alone: is_whole, is_replayed, is_served_plain and plain_free_bytes. */
-void gpc_what_if_play(const struct gpc_what_if *what_if, struct gpc_answer *answer);
+void gpc_what_if_play(struct gpc_what_if *what_if, struct gpc_answer *answer);
 
 /* The settings with which the request is served, into `remedies`; behind play. */
 void gpc_what_if_try_settings(const struct gpc_what_if *what_if, struct gpc_answer *answer);

@@ -29,7 +29,7 @@ struct gpc_run_settings {
 	bool check_always;     /* the heap checker after every operation */
 	bool is_real;          /* on GPU number `gpu` of this machine */
 	int gpu;
-	bool is_unwatched; /* no race detector */
+	bool is_unwatched; /* no race detector, no time */
 };
 
 struct gpc_run {
@@ -39,6 +39,7 @@ struct gpc_run {
 	uint64_t peak_live_bytes;
 	uint64_t peak_reserved_bytes;
 	uint64_t reserved_at_end_bytes;
+	uint64_t live_at_end_bytes;
 	uint64_t n_operations;
 	uint64_t n_allocs;
 	uint64_t n_hits; /* served without asking the driver for memory */
@@ -82,9 +83,9 @@ GPC_MUST_CHECK enum gpc_status gpc_run_once(const struct gpc_trace *trace,
 	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,
 	struct gpc_run *ret_run);
 
-/* The smallest device on which no operation fails, in steps of 2 MiB. */
+/* The smallest device on which no operation fails, in steps of 2 MiB; and the run on more than enough, unless NULL. */
 GPC_MUST_CHECK enum gpc_status gpc_run_smallest(const struct gpc_trace *trace,
 	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,
-	uint64_t *ret_bytes);
+	uint64_t *ret_bytes, struct gpc_run *ret_plenty);
 
 #endif

@@ -95,10 +95,14 @@ static void note_more(struct gpc_trace_builder *builder, const struct gpc_trace_
 	uint64_t *bytes = is_beside ? &builder->beside_bytes : &builder->live_bytes;
 	uint64_t *peak =
 		is_beside ? &builder->trace.peak_beside_bytes : &builder->trace.peak_live_bytes;
+	uint64_t all;
 
 	*bytes = gpc_bytes_add(*bytes, op->size);
 	if (*bytes > *peak)
 		*peak = *bytes;
+	all = gpc_bytes_add(builder->live_bytes, builder->beside_bytes);
+	if (all > builder->trace.peak_all_bytes)
+		builder->trace.peak_all_bytes = all;
 }
 
 static void note_less(struct gpc_trace_builder *builder, const struct gpc_trace_op *op)

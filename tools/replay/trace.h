@@ -92,6 +92,7 @@ struct gpc_trace {
 	/* memory of other kinds, at most; held all the time */
 	uint64_t fixed_bytes;
 	uint64_t peak_beside_bytes;         /* of what is BESIDE */
+	uint64_t peak_all_bytes;            /* of both at once */
 	struct gpc_trace_recorded recorded; /* GPC_TRACE_RECORDING */
 	bool is_damaged;                    /* a recording that was only read in part */
 };

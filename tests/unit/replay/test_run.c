@@ -167,7 +167,10 @@ static void the_smallest_device_is_enough_and_a_step_less_is_not(void **state)
 		const struct gpc_run_settings settings = { 0 };
 		uint64_t bytes;
 
-		assert_int_equal(gpc_run_smallest(&trace, policies[i], &settings, &bytes), GPC_OK);
+		assert_int_equal(
+			gpc_run_smallest(&trace, policies[i], &settings, &bytes, &run), GPC_OK);
+		assert_true(gpc_run_is_good(&run));
+		assert_true(run.peak_reserved_bytes <= run.device_bytes);
 		assert_true(bytes >= 43 * MIB);
 		play(policies[i], bytes);
 		assert_true(gpc_run_is_good(&run));

@@ -110,7 +110,7 @@ static void what_goes_past_a_cache_is_taken_off_the_device_and_off_no_sum_but_it
 	assert_int_equal(run.peak_reserved_bytes, (4 + 2) * GPC_MIB);
 	assert_int_equal(run.peak_live_bytes, trace.peak_live_bytes);
 	assert_int_equal(
-		gpc_run_smallest(&trace, &gpc_policy_pytorch, &settings, &smallest), GPC_OK);
+		gpc_run_smallest(&trace, &gpc_policy_pytorch, &settings, &smallest, NULL), GPC_OK);
 	assert_int_equal(smallest, 106 * GPC_MIB);
 	/* Ours sees what cuBLAS asks for, as well. */
 	assert_int_equal(gpc_run_once(&trace, &gpc_policy_gpucache, &settings, &run), GPC_OK);
