@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the views of gpumem-report say of one run is the same bytes, cut in other ways."""
 import os
+import pickle
 
 from harness import MIB, expect, expect_equal
 
@@ -72,6 +73,14 @@ def case_streams_are_told_apart_where_a_program_names_them(world):
             expect_equal("the bytes of a stream", of_one["not_freed_bytes"], row["live_bytes"])
     expect_equal("of none", world.report_json("leaks", recording, "--stream=none")["not_freed_bytes"], 0)
     expect("STREAMS" in world.report("leaks", recording).out, "no table of streams")
+    path = os.path.join(world.folder, "streams.pickle")
+    world.report("export", "--format=pytorch-snapshot", "-o", path, recording)
+    with open(path, "rb") as file:
+        snapshot = pickle.load(file)
+    wanted = [*(int(handle, 16) for handle in handles), 0]
+    expect_equal("streams of the trace", {entry["stream"] for entry in snapshot["device_traces"][0] if entry["action"] == "alloc"},
+                 set(wanted))
+    expect(set(wanted) >= {segment["stream"] for segment in snapshot["segments"]} > {0}, "segments are of other streams")
 
 
 def case_who_names_no_stream_hears_nothing_of_streams(world):

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "format/array.h"
+#include "format/streams.h"
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/pickle.h"
 
@@ -98,17 +99,29 @@ static bool collect(struct snapshot *snapshot)
 	return true;
 }
 
+/* As PyTorch has it: the driver's handle, and 0 for its default stream. */
+static uint64_t handle_of(const struct snapshot *snapshot, uint32_t number)
+{
+	struct gpucache_stream stream;
+
+	if (!gpc_recording_read_stream(snapshot->report->recording, number, &stream) ||
+		stream.handle == GPUCACHE_STREAM_LEGACY)
+		return 0;
+	return stream.handle;
+}
+
 static void write_frames(struct snapshot *snapshot, uint32_t stack_id)
 {
-	const struct gpc_stack_frames *stack =
-		stack_id ? gpc_frames_find(snapshot->report->frames, stack_id) : NULL;
+	const struct gpc_recording *rec = snapshot->report->recording;
+	const size_t number = gpc_record_number(rec->stacks, rec->n_stacks, stack_id);
+	const struct gpc_stack_frames *stack;
 	struct gpc_pickle *pickle = &snapshot->pickle;
-	char name[32];
 
-	gpc_pickle_word(pickle, "frames");
-	snprintf(name, sizeof name, "\x01stack %u", stack ? stack_id : 0);
-	if (!gpc_pickle_begin_named_list(pickle, name))
+	/* The last number is for all that have none. */
+	gpc_pickle_constant(pickle, "frames");
+	if (!gpc_pickle_begin_numbered_list(pickle, number, rec->n_stacks + 1))
 		return;
+	stack = number < rec->n_stacks ? gpc_frames_find(snapshot->report->frames, stack_id) : NULL;
 	for (size_t i = 0; stack && i < stack->n; i++) {
 		const struct gpc_frame *frame = &stack->frames[i];
 		char buf[GPC_EXPORT_NAME_SIZE];
@@ -179,12 +192,13 @@ static void write_segment(struct snapshot *snapshot, bool of_torch, uint32_t sta
 	gpc_pickle_put_number(pickle, "allocated_size", sum_of(snapshot, false, false));
 	gpc_pickle_put_number(pickle, "active_size", sum_of(snapshot, true, false));
 	gpc_pickle_put_number(pickle, "requested_size", sum_of(snapshot, true, true));
-	gpc_pickle_put_number(pickle, "stream", 0);
+	gpc_pickle_put_number(
+		pickle, "stream", handle_of(snapshot, GPUCACHE_BLOCK_STREAM(first->flags)));
 	gpc_pickle_put_word(pickle, "segment_type", size > SMALL_SEGMENT ? "large" : "small");
-	gpc_pickle_word(pickle, "is_expandable");
+	gpc_pickle_constant(pickle, "is_expandable");
 	gpc_pickle_false(pickle);
 	write_frames(snapshot, stack);
-	gpc_pickle_word(pickle, "blocks");
+	gpc_pickle_constant(pickle, "blocks");
 	gpc_pickle_begin_list(pickle);
 	for (size_t i = 0; i < snapshot->n_cells; i++)
 		write_cell(snapshot, &snapshot->cells[i]);
@@ -238,7 +252,7 @@ static void write_segments(struct snapshot *snapshot)
 {
 	size_t next = snapshot->n_others;
 
-	gpc_pickle_word(&snapshot->pickle, "segments");
+	gpc_pickle_constant(&snapshot->pickle, "segments");
 	gpc_pickle_begin_list(&snapshot->pickle);
 	for (size_t i = 0; i < snapshot->n_others; i++) {
 		const struct gpucache_block *block = &snapshot->blocks[i];
@@ -299,11 +313,12 @@ static void write_entry(
 
 	gpc_pickle_item(pickle);
 	gpc_pickle_begin_dict(pickle);
-	gpc_pickle_put_word(pickle, "action", action);
+	gpc_pickle_constant(pickle, "action");
+	gpc_pickle_constant(pickle, action);
 	gpc_pickle_put_number(
 		pickle, event->kind == GPUCACHE_EVENT_OOM ? "device_free" : "addr", event->address);
 	gpc_pickle_put_number(pickle, "size", event->size);
-	gpc_pickle_put_number(pickle, "stream", 0);
+	gpc_pickle_put_number(pickle, "stream", handle_of(snapshot, event->detail));
 	gpc_pickle_put_number(pickle, "time_us", gpc_report_realtime(rec, event->time_ns) / 1000);
 	if (event->tag) {
 		gpc_recording_add_tag(rec, event->tag, &text);
@@ -353,7 +368,7 @@ static void write_traces(struct snapshot *snapshot)
 	for (uint64_t i = 0; gpc_export_next_device(snapshot->report, &i, &device);)
 		if (device.ordinal > last && device.ordinal < MAX_DEVICES)
 			last = device.ordinal;
-	gpc_pickle_word(pickle, "device_traces");
+	gpc_pickle_constant(pickle, "device_traces");
 	gpc_pickle_begin_list(pickle);
 	for (int32_t ordinal = 0; ordinal <= last; ordinal++) {
 		struct gpc_event_cursor cursor = { 0 };
@@ -380,7 +395,7 @@ enum gpc_exit gpc_export_snapshot(struct gpc_report *report)
 		gpc_pickle_begin_dict(&snapshot.pickle);
 		write_segments(&snapshot);
 		write_traces(&snapshot);
-		gpc_pickle_word(&snapshot.pickle, "allocator_settings");
+		gpc_pickle_constant(&snapshot.pickle, "allocator_settings");
 		gpc_pickle_begin_dict(&snapshot.pickle);
 		gpc_pickle_end_dict(&snapshot.pickle);
 		gpc_pickle_end_dict(&snapshot.pickle);

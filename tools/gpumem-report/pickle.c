@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opcodes of protocol 2 as they come; words already written are named by number from a hash of them. */
+/*
+ * Opcodes of protocol 2 as they come; words already written are named by number from a hash of them, constants from a
+ * table by address, for a trace has the same ten keys a million times.
+ */
 #include "tools/gpumem-report/pickle.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* As CPython's own pickler. */
 #define BATCH 1000
 
+static void put_byte(struct gpc_pickle *pickle, int byte)
+{
+	putc_unlocked(byte, pickle->out);
+}
+
 static void put_little(struct gpc_pickle *pickle, uint64_t value, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		fputc((int)(value >> (8 * i) & 0xff), pickle->out);
+		put_byte(pickle, (int)(value >> (8 * i) & 0xff));
 }
 
 void gpc_pickle_begin(struct gpc_pickle *pickle, FILE *out)
@@ -21,28 +30,24 @@ void gpc_pickle_begin(struct gpc_pickle *pickle, FILE *out)
 
 void gpc_pickle_end(struct gpc_pickle *pickle)
 {
-	fputc('.', pickle->out);
+	put_byte(pickle, '.');
 	json_object_put(pickle->memo);
+	free(pickle->lists);
 }
 
-/* LONG_BINGET; false where it was not named yet. */
-static bool get(struct gpc_pickle *pickle, const char *name)
+/* LONG_BINGET */
+static void get(struct gpc_pickle *pickle, uint32_t number)
 {
-	struct json_object *number;
-
-	if (!json_object_object_get_ex(pickle->memo, name, &number))
-		return false;
-	fputc('j', pickle->out);
-	put_little(pickle, json_object_get_uint64(number), 4);
-	return true;
+	put_byte(pickle, 'j');
+	put_little(pickle, number, 4);
 }
 
-/* LONG_BINPUT of what was written last. */
-static void name_it(struct gpc_pickle *pickle, const char *name)
+/* LONG_BINPUT of what was written last: its number. */
+static uint32_t name_it(struct gpc_pickle *pickle)
 {
-	json_object_object_add(pickle->memo, name, json_object_new_uint64(pickle->n_memo));
-	fputc('r', pickle->out);
-	put_little(pickle, pickle->n_memo++, 4);
+	put_byte(pickle, 'r');
+	put_little(pickle, pickle->n_memo, 4);
+	return pickle->n_memo++;
 }
 
 void gpc_pickle_begin_dict(struct gpc_pickle *pickle)
@@ -52,27 +57,32 @@ void gpc_pickle_begin_dict(struct gpc_pickle *pickle)
 
 void gpc_pickle_end_dict(struct gpc_pickle *pickle)
 {
-	fputc('u', pickle->out);
+	put_byte(pickle, 'u');
 }
 
 static void begin_items(struct gpc_pickle *pickle)
 {
-	fputc('(', pickle->out);
+	put_byte(pickle, '(');
 	pickle->n_items[pickle->depth++] = 0;
 }
 
 void gpc_pickle_begin_list(struct gpc_pickle *pickle)
 {
-	fputc(']', pickle->out);
+	put_byte(pickle, ']');
 	begin_items(pickle);
 }
 
-bool gpc_pickle_begin_named_list(struct gpc_pickle *pickle, const char *name)
+bool gpc_pickle_begin_numbered_list(struct gpc_pickle *pickle, size_t id, size_t n_ids)
 {
-	if (get(pickle, name))
+	if (!pickle->lists && (pickle->lists = calloc(n_ids, sizeof *pickle->lists)))
+		pickle->n_lists = n_ids;
+	if (id < pickle->n_lists && pickle->lists[id]) {
+		get(pickle, pickle->lists[id] - 1);
 		return false;
-	fputc(']', pickle->out);
-	name_it(pickle, name);
+	}
+	put_byte(pickle, ']');
+	if (id < pickle->n_lists)
+		pickle->lists[id] = name_it(pickle) + 1;
 	begin_items(pickle);
 	return true;
 }
@@ -89,26 +99,51 @@ void gpc_pickle_item(struct gpc_pickle *pickle)
 
 void gpc_pickle_end_list(struct gpc_pickle *pickle)
 {
-	fputc('e', pickle->out);
+	put_byte(pickle, 'e');
 	pickle->depth--;
+}
+
+/* The number of a word, which is written now, or was before. */
+static uint32_t put_word(struct gpc_pickle *pickle, const char *text)
+{
+	struct json_object *known;
+	size_t len = strlen(text);
+	uint32_t number;
+
+	if (json_object_object_get_ex(pickle->memo, text, &known)) {
+		number = (uint32_t)json_object_get_uint64(known);
+		get(pickle, number);
+		return number;
+	}
+	put_byte(pickle, 'X');
+	put_little(pickle, len, 4);
+	fwrite(text, 1, len, pickle->out);
+	number = name_it(pickle);
+	json_object_object_add(pickle->memo, text, json_object_new_uint64(number));
+	return number;
 }
 
 void gpc_pickle_word(struct gpc_pickle *pickle, const char *text)
 {
-	size_t len = strlen(text);
+	(void)put_word(pickle, text);
+}
 
-	if (get(pickle, text))
+void gpc_pickle_constant(struct gpc_pickle *pickle, const char *text)
+{
+	size_t at = (uintptr_t)text % GPC_PICKLE_N_CONSTANTS;
+
+	if (pickle->constants[at].text == text) {
+		get(pickle, pickle->constants[at].number);
 		return;
-	fputc('X', pickle->out);
-	put_little(pickle, len, 4);
-	fwrite(text, 1, len, pickle->out);
-	name_it(pickle, text);
+	}
+	pickle->constants[at].number = put_word(pickle, text);
+	pickle->constants[at].text = text;
 }
 
 void gpc_pickle_number(struct gpc_pickle *pickle, uint64_t number)
 {
 	if (number <= INT32_MAX) {
-		fputc('J', pickle->out);
+		put_byte(pickle, 'J');
 		put_little(pickle, number, 4);
 		return;
 	}
@@ -116,22 +151,22 @@ void gpc_pickle_number(struct gpc_pickle *pickle, uint64_t number)
 	fprintf(pickle->out, "\x8a%c", number > INT64_MAX ? 9 : 8);
 	put_little(pickle, number, 8);
 	if (number > INT64_MAX)
-		fputc(0, pickle->out);
+		put_byte(pickle, 0);
 }
 
 void gpc_pickle_false(struct gpc_pickle *pickle)
 {
-	fputc('\x89', pickle->out);
+	put_byte(pickle, '\x89');
 }
 
 void gpc_pickle_put_word(struct gpc_pickle *pickle, const char *key, const char *text)
 {
-	gpc_pickle_word(pickle, key);
+	gpc_pickle_constant(pickle, key);
 	gpc_pickle_word(pickle, text);
 }
 
 void gpc_pickle_put_number(struct gpc_pickle *pickle, const char *key, uint64_t number)
 {
-	gpc_pickle_word(pickle, key);
+	gpc_pickle_constant(pickle, key);
 	gpc_pickle_number(pickle, number);
 }

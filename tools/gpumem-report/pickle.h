@@ -6,7 +6,8 @@
  *      begin_list  item item ... end_list           a list in batches, for the viewer's stack is small
  *      begin_dict  key value key value end_dict
  *
- * Invariants  1 A word that was written once is named by its number from then on.
+ * Invariants  1 A word that was written once is named by its number from then on.  2 A constant is looked for by where it
+ *             lies: it never changes.
  * Threads     One.
  * Failure     Without memory words are written in full.
  * Limits      Lists may be nested as deep as GPC_PICKLE_MAX_DEPTH.
@@ -19,12 +20,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define GPC_PICKLE_MAX_DEPTH 8
+#define GPC_PICKLE_MAX_DEPTH   8
+#define GPC_PICKLE_N_CONSTANTS 64 /* whose numbers are kept at hand */
 
 struct gpc_pickle {
 	FILE *out;
-	struct json_object *memo; /* numbers of words and of lists that were named */
+	struct json_object *memo; /* numbers of words */
 	uint32_t n_memo;
+	struct {
+		const char *text;
+		uint32_t number;
+	} constants[GPC_PICKLE_N_CONSTANTS];
+	uint32_t *lists; /* 1 + the number of list i; 0: not written yet */
+	size_t n_lists;
 	unsigned depth;
 	unsigned n_items[GPC_PICKLE_MAX_DEPTH]; /* of the open lists, in their last batch */
 };
@@ -39,14 +47,16 @@ void gpc_pickle_begin_list(struct gpc_pickle *pickle);
 void gpc_pickle_item(struct gpc_pickle *pickle); /* before each item */
 void gpc_pickle_end_list(struct gpc_pickle *pickle);
 
-/* A list that may come again under this name: true where it is to be written now. */
-bool gpc_pickle_begin_named_list(struct gpc_pickle *pickle, const char *name);
+/* A list that may come again as number `id` of `n_ids`, always the same: true where it is to be written now. */
+bool gpc_pickle_begin_numbered_list(struct gpc_pickle *pickle, size_t id, size_t n_ids);
 
+/* Any text; a constant, which is faster. */
 void gpc_pickle_word(struct gpc_pickle *pickle, const char *text);
+void gpc_pickle_constant(struct gpc_pickle *pickle, const char *text);
 void gpc_pickle_number(struct gpc_pickle *pickle, uint64_t number);
 void gpc_pickle_false(struct gpc_pickle *pickle);
 
-/* A key and its value. */
+/* A key, which is a constant, and its value. */
 void gpc_pickle_put_word(struct gpc_pickle *pickle, const char *key, const char *text);
 void gpc_pickle_put_number(struct gpc_pickle *pickle, const char *key, uint64_t number);
 
