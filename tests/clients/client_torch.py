@@ -2,8 +2,8 @@
 """PyTorch on the simulated GPU, each case plain and with the library, on one release after the other.
 
 Both print the same, what PyTorch counted included, and the library's books agree with that to the byte.  On the newest
-release ten programs run out of memory as people's programs do: the report's first lines name the line and the cause,
-and what they advise makes the program run.
+release seventeen programs run out of memory as people's programs do: the report's first lines name the line and the
+cause, and what they advise makes the program run; and loops that fill a GPU are told from leaks of the same shape.
 """
 import json
 import os
@@ -49,9 +49,20 @@ FAILURES = [
     ("cache", "4GiB", "", {"growth"}, "no more than a bound", "fixed"),
     ("models", "2GiB", "", {"exhausted"}, "move away first what load_teacher", "fixed"),
     ("neighbour", "4GiB", "foreign:3GiB/4711/jupyter", {"neighbour"}, "end what else runs", "--"),
+    ("state", "4GiB", "", {"growth"}, "output.detach()", "fixed"),
+    ("metrics", "4GiB", "", {"growth"}, "move it to the host", "fixed"),
+    ("hooks", "4GiB", "", {"growth"}, "move it to the host", "fixed"),
+    ("best", "4GiB", "", {"growth"}, "free what is no longer needed", "fixed"),
+    ("logits", "8GiB", "", {"exhausted", "spike"}, "in parts", "fixed"),
+    ("resume", "4GiB", "", {"exhausted"}, 'map_location="cpu"', "fixed"),
+    ("retry", "4GiB", "", {"exhausted"}, "after the `except` block", "fixed"),
     ("pinned", "4GiB", "fail:cuMemHostAlloc/6/2/100000", {"host"}, "keep no batch of a loader that pins", "fixed"),
 ]
 FIRST_LINES = 15
+
+# Loops of shapes.py that fill the GPU; of those that leak, too, the verdict is growth.
+SHAPES = ["modules", "unrolled", "features", "optimizers", "averages", "tables", "replay", "dataset", "batches"]
+LEAKING = [name for name in SHAPES if name != "optimizers"]
 
 HANDLE = 32 << 20  # src/simcuda/lib_cublas.c, compute capability 9.0
 
@@ -220,6 +231,20 @@ def failure(python, name, size, options, causes, advice, follow):
     return tell(Result(f"failure {name}", [text, *wrong] if wrong else [], (cause, "", "", "")))
 
 
+def shape(python, name, *leak):
+    """A loop that keeps nothing too long is not called growth; its leak is, and never for certain."""
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder:
+        recording = os.path.join(folder, "run.gpucache")
+        run = run_failure(python, recording, "4GiB", "", os.path.join(HERE, "shapes.py"), name, *leak)
+        if run.returncode == 0 or "out of memory" not in run.stderr:
+            wrong.append(f"it does not run out of memory:\n{run.stderr[-800:]}")
+        text, cause = first_lines(recording)
+        if (cause == "growth") != bool(leak) or "growth (certain)" in text:
+            wrong.append(text)
+    return tell(Result(" ".join(("shape", name, *leak)), wrong, (cause, "", "", "")))
+
+
 def fidelity(python):
     """The program that somebody recorded on a real GPU, under the PyTorch that recorded it."""
     traces = os.path.join(TOP, "tests", "bench", "traces")
@@ -241,6 +266,8 @@ def run(name, python):
     results = [run_case(name, python, case, way, cached) for case, way in cases if not only or case in only]
     if name == NEWEST:
         results += [failure(python, *row) for row in FAILURES if not only or row[0] in only]
+        results += [shape(python, name) for name in SHAPES if not only or name in only]
+        results += [shape(python, name, "leak") for name in LEAKING if not only or name in only]
     if name == TRACED and (not only or "fidelity" in only):
         results += fidelity(python)
     return results

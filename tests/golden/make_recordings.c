@@ -552,6 +552,7 @@ int main(int argc, char **argv)
 	make_torch(argv[1]);
 	make_torch_oom(argv[1]);
 	make_torch_use(argv[1]);
+	make_torch_pass(argv[1]);
 	make_torch_kept(argv[1]);
 	make_torch_pinned(argv[1]);
 	return 0;

@@ -253,6 +253,32 @@ static void add_holder(struct gpucache_oom *oom, uint32_t stack, uint64_t n_bloc
 	oom->rest_bytes -= bytes;
 }
 
+static void add_site(struct recording_builder *b, uint32_t stack, uint64_t n_blocks, uint64_t bytes,
+	double first_s, double last_s)
+{
+	struct gpucache_site *site = b->sites + 1;
+
+	while (site->stack)
+		site++;
+	*site = (struct gpucache_site){ .stack = stack,
+		.live_bytes = bytes,
+		.live_blocks = n_blocks,
+		.total_bytes = bytes,
+		.total_blocks = n_blocks,
+		.first_ns = builder_ns(first_s),
+		.last_ns = builder_ns(last_s) };
+}
+
+static uint32_t in_python(struct recording_builder *b, uint64_t inner, const char *function)
+{
+	const uint64_t native[] = { 0x7f00001010, 0x7e00002000, 0x7e00003000, 0x7e00004000,
+		0x7e00005000, 0x7e00006000, 0x7e00007000, 0x401100 };
+	uint64_t frames[2] = { inner, python_line(b, function, "/srv/nets/train.py", 9, 1) };
+
+	return inner ? builder_stack(b, native, 8, frames, 2)
+		     : builder_stack(b, native, 8, frames + 1, 1);
+}
+
 /* Results of twelve passes; of one pass of twelve layers; of twelve without a model. */
 void make_torch_kept(const char *dir)
 {
@@ -270,6 +296,8 @@ void make_torch_kept(const char *dir)
 	add_holder(oom, first, 12, 20 * GIB);
 	add_holder(oom, sites.weights, 90, 2 * GIB);
 	add_holder(oom, table, 1, MIB);
+	add_site(&b, layers, 144, 110 * GIB, 10, 720);
+	add_site(&b, in_python(&b, 0, "to_device"), 12, 12 * MIB, 9, 700);
 	oom = begin_kept(&b, 2);
 	oom->stack = layers;
 	add_holder(oom, layers, 144, 120 * GIB);
@@ -281,6 +309,44 @@ void make_torch_kept(const char *dir)
 	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
 	b.counters[0].n_oom = 3;
 	write_and_end(&b, dir, "../torch_kept.gpucache");
+}
+
+/*
+ * 24 layers in a list, since the last data came; the same where the library took that for growth; a try of less while
+ * that is still there; a checkpoint beside the weights.
+ */
+void make_torch_pass(const char *dir)
+{
+	struct recording_builder b;
+	struct torch_sites sites = begin_torch(&b);
+	uint32_t norms = pass_stack(&b, 40, 16);
+	uint32_t listed = pass_stack(&b, 41, 16);
+	uint64_t load = python_line(&b, "load_tensor", PACKAGES "torch/serialization.py", 1800, 0);
+	struct gpucache_oom *oom = begin_kept(&b, 1);
+
+	oom->stack = listed;
+	add_holder(oom, listed, 24, 70 * GIB);
+	add_holder(oom, norms, 24, 60 * GIB);
+	add_site(&b, in_python(&b, 0, "to_device"), 12, 12 * MIB, 9, 700);
+	add_site(&b, listed, 24, 70 * GIB, 710, 720);
+	b.ooms[1] = b.ooms[2] = *oom;
+	oom = &b.ooms[1];
+	oom->number = 2;
+	oom->verdict = GPUCACHE_VERDICT_GROWTH;
+	oom->also = 1u << GPUCACHE_VERDICT_EXHAUSTED;
+	oom->growth_stack = listed;
+	oom->growth_bytes = 60 * GIB;
+	oom = &b.ooms[2];
+	oom->number = 3;
+	oom->torch.requested = 10 * MIB;
+	oom = begin_kept(&b, 4);
+	oom->stack = sites.states;
+	add_holder(oom, sites.weights, 90, 40 * GIB);
+	add_holder(oom, in_python(&b, load, "resume"), 90, 40 * GIB);
+	add_holder(oom, sites.states, 80, 50 * GIB);
+	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
+	b.counters[0].n_oom = 4;
+	write_and_end(&b, dir, "../torch_pass.gpucache");
 }
 
 /* A loader's batches in pinned memory, until there was no more of that. */

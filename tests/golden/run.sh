@@ -108,6 +108,10 @@ golden oom_torch_pinned oom -n 1 torch_pinned.gpucache
 golden oom_torch_kept    oom 1 -n 1 torch_kept.gpucache
 golden oom_torch_layers  oom 2 -n 1 torch_kept.gpucache
 golden oom_torch_loop    oom 3 -n 1 torch_kept.gpucache
+golden oom_torch_list    oom 1 -n 1 torch_pass.gpucache
+golden oom_torch_pass    oom 2 -n 1 torch_pass.gpucache
+golden oom_torch_again   oom 3 -n 1 torch_pass.gpucache
+golden oom_torch_loaded  oom 4 -n 1 torch_pass.gpucache
 golden oom_torch_evals oom 4 -n 1 torch_use.gpucache
 golden oom_torch_json  oom --json 1 torch_oom.gpucache
 golden oom             oom runs/oom.gpucache

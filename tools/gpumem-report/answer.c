@@ -70,8 +70,11 @@ static bool is_at_brim(const struct gpc_answer *answer)
 /* What a program keeps without need, and has most of its memory for, is the reason whatever else may be. */
 static enum gpucache_strength judge_growth(const struct gpc_answer *answer)
 {
-	return answer->kept.stack ? GPUCACHE_STRENGTH_LIKELY
-				  : recorded(answer, GPUCACHE_VERDICT_GROWTH);
+	enum gpucache_strength strength = recorded(answer, GPUCACHE_VERDICT_GROWTH);
+
+	if (answer->kept.stack)
+		return GPUCACHE_STRENGTH_LIKELY;
+	return answer->may_be_one_pass ? weaker(strength, GPUCACHE_STRENGTH_POSSIBLE) : strength;
 }
 
 static enum gpucache_strength judge_fragmented(const struct gpc_answer *answer)
@@ -105,6 +108,8 @@ static enum gpucache_strength judge_exhausted(const struct gpc_answer *answer)
 {
 	enum gpucache_strength strength = recorded(answer, GPUCACHE_VERDICT_EXHAUSTED);
 
+	if (answer->may_be_one_pass && strength)
+		return GPUCACHE_STRENGTH_LIKELY;
 	if (!answer->is_replayed)
 		return strength;
 	if ((answer->is_served_plain || answer->n_remedies) && !is_at_brim(answer))
@@ -200,6 +205,7 @@ static void decide(struct gpc_answer *answer)
 
 static void find_kept(const struct gpc_report *report, struct gpc_answer *answer)
 {
+	answer->may_be_one_pass = gpc_kept_may_be_one_pass(report, &answer->oom);
 	answer->kept = gpc_kept_find(report, &answer->oom);
 	if (!answer->kept.stack)
 		return;

@@ -40,6 +40,7 @@ struct gpc_answer {
 	uint64_t plain_free_bytes; /* of the device then, behind the request */
 	/* Of a verdict whose advice names it: so much less taken by anybody, and it is served; 0: not known. */
 	uint64_t enough_bytes;
+	bool may_be_one_pass; /* what the library took for growth */
 	struct gpc_kept kept; /* its stack and bytes are the oom's growth, where there are any */
 	char framework[32];   /* that took a large part at once; else empty */
 	uint64_t framework_bytes;

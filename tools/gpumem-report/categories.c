@@ -30,7 +30,7 @@ static enum gpc_category category_of_python(const struct gpc_frame *frame)
 	static const char *const caches[] = { "cache_utils", "KVCache", "kv_cache", "DynamicCache",
 		"StaticCache", NULL };
 	static const char *const weight_files[] = { "/nn/parameter.py", "/nn/init.py",
-		"/safetensors/", NULL };
+		"/safetensors/", "/torch/serialization.py", NULL };
 	static const char *const loaders[] = { "__init__", "from_pretrained", "load_state_dict",
 		"reset_parameters", NULL };
 	const char *dot = strrchr(frame->function, '.');
@@ -96,6 +96,8 @@ static enum gpc_category category_of_operator(const struct gpc_stack_frames *sta
 	char buf[64];
 	struct gpc_text name = gpc_text_init(buf, sizeof buf);
 
+	if (is_called(stack, "at::_ops::to_dtype::")) /* of what is on the GPU already */
+		return GPC_CATEGORY_ACTIVATIONS;
 	if (is_called(stack, "at::_ops::_to_copy"))
 		return GPC_CATEGORY_INPUTS;
 	add_operator(stack, &name);

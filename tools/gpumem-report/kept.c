@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The live tensors of each path into the model are counted; the least count of any is the number of passes
- * whose results are kept.  Quadratic in the holders of one failure, which are few.
+ * The live tensors of each path into the model are counted; the least count of any is how often the program went
+ * there.  Whether those are passes, or the layers of one, is told by what else was asked for meanwhile.  Quadratic in
+ * the holders of one failure, which are few.
  */
 #include "tools/gpumem-report/kept.h"
 
@@ -16,6 +17,11 @@
 
 /* Less than that part of what is held is a table that a model makes once. */
 #define NEGLIGIBLE_PART 4096
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
 
 /* Most of what is in tensors, and what was short. */
 static bool is_reason(const struct gpucache_oom *oom, uint64_t bytes)
@@ -76,32 +82,77 @@ static void add_path(struct paths *paths, const struct path *path)
 	paths->rows[i].is_in_module |= path->is_in_module;
 }
 
-/* The least count of any path; 0: they do not tell. */
+/* The least count of any path into a model; 0: most of it is not a model's. */
 static uint64_t count_passes(const struct paths *paths, uint64_t bytes)
 {
 	uint64_t least = UINT64_MAX;
 	uint64_t in_modules = 0;
-	size_t n = 0;
 
 	for (size_t i = 0; i < paths->n; i++) {
 		const struct path *path = &paths->rows[i];
 
-		if (path->bytes < bytes / NEGLIGIBLE_PART)
+		if (!path->is_in_module || path->bytes < bytes / NEGLIGIBLE_PART)
 			continue;
-		n++;
-		if (path->is_in_module)
-			in_modules += path->bytes;
-		if (path->n_blocks < least)
-			least = path->n_blocks;
+		in_modules += path->bytes;
+		least = smaller(least, path->n_blocks);
 	}
-	return n > 1 && in_modules >= bytes / 2 ? least : 0;
+	return in_modules && in_modules >= bytes / 2 ? least : 0;
+}
+
+static bool find_site(const struct gpc_report *report, const struct gpucache_oom *oom,
+	uint32_t stack, struct gpucache_site *ret_site)
+{
+	const struct gpc_recording *recording = report->recording;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_SITES].count; i++)
+		if (gpc_recording_read_site(recording, i, ret_site) && ret_site->stack == stack &&
+			(int32_t)ret_site->device == oom->device)
+			return true;
+	return false;
+}
+
+/*
+ * The most passes that there can have been since `since_ns`: each has data, or a backward pass follows it.  0: too few
+ * to be told from what one pass goes through in a loop (layers in a list, words of a text).
+ */
+static uint64_t count_steps(
+	const struct gpc_report *report, const struct gpucache_oom *oom, uint64_t since_ns)
+{
+	const struct gpc_recording *recording = report->recording;
+	struct gpucache_site site;
+	uint64_t least = UINT64_MAX;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_SITES].count; i++) {
+		enum gpc_category category;
+
+		if (!gpc_recording_read_site(recording, i, &site) || !site.stack ||
+			(int32_t)site.device != oom->device || site.last_ns <= since_ns ||
+			site.total_blocks < MANY_PASSES)
+			continue;
+		category = gpc_category_of(report, site.stack);
+		if (category == GPC_CATEGORY_GRADIENTS || category == GPC_CATEGORY_INPUTS)
+			least = smaller(least, site.total_blocks);
+	}
+	return least == UINT64_MAX ? 0 : least;
+}
+
+bool gpc_kept_all(const struct gpc_report *report, const struct gpucache_oom *oom,
+	const struct gpucache_holder *holder, uint64_t *ret_first_ns)
+{
+	struct gpucache_site site;
+
+	if (!find_site(report, oom, holder->stack, &site))
+		return false;
+	*ret_first_ns = site.first_ns;
+	return holder->bytes >= site.total_bytes - site.total_bytes / 8;
 }
 
 static struct gpc_kept find_results(const struct gpc_report *report, const struct gpucache_oom *oom)
 {
+	const struct gpucache_holder *biggest = NULL;
 	struct paths paths = { 0 };
 	struct gpc_kept kept = { 0 };
-	uint64_t biggest = 0;
+	uint64_t first_ns;
 
 	for (uint32_t i = 0; i < oom->n_holders; i++) {
 		const struct gpucache_holder *holder = &oom->holders[i];
@@ -115,16 +166,34 @@ static struct gpc_kept find_results(const struct gpc_report *report, const struc
 		path.n_blocks = holder->n_blocks;
 		add_path(&paths, &path);
 		kept.bytes = gpc_bytes_add(kept.bytes, holder->bytes);
-		if (category != GPC_CATEGORY_ACTIVATIONS || holder->bytes <= biggest)
-			continue;
-		biggest = holder->bytes;
-		kept.stack = holder->stack;
+		if (category == GPC_CATEGORY_ACTIVATIONS &&
+			(!biggest || holder->bytes > biggest->bytes))
+			biggest = holder;
 	}
 	kept.n_passes = count_passes(&paths, kept.bytes);
-	if (kept.n_passes < MANY_PASSES || !kept.stack)
+	if (kept.n_passes < MANY_PASSES || !biggest ||
+		!gpc_kept_all(report, oom, biggest, &first_ns))
+		return (struct gpc_kept){ 0 };
+	kept.stack = biggest->stack;
+	kept.n_passes = smaller(kept.n_passes, count_steps(report, oom, first_ns));
+	if (kept.n_passes < MANY_PASSES)
 		return (struct gpc_kept){ 0 };
 	kept.bytes -= kept.bytes / kept.n_passes; /* the last one's are needed */
 	return is_reason(oom, kept.bytes) ? kept : (struct gpc_kept){ 0 };
+}
+
+bool gpc_kept_may_be_one_pass(const struct gpc_report *report, const struct gpucache_oom *oom)
+{
+	uint64_t first_ns;
+
+	if (!oom->torch.requested || !oom->growth_stack ||
+		gpc_category_of(report, oom->growth_stack) != GPC_CATEGORY_ACTIVATIONS)
+		return false;
+	for (uint32_t i = 0; i < oom->n_holders; i++)
+		if (oom->holders[i].stack == oom->growth_stack)
+			return gpc_kept_all(report, oom, &oom->holders[i], &first_ns) &&
+			       count_steps(report, oom, first_ns) == 0;
+	return false;
 }
 
 struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpucache_oom *oom)

@@ -5,12 +5,15 @@
  *      results   one pass of a model holds what that pass needs; tensors of many passes are kept by somebody
  *                (`total += loss`, a list of outputs).  Each line of the program and of the model that it
  *                called first holds a multiple of the passes, so the least count of any is how many there are
+ *      one pass  may go through layers in a list, or the words of a text, and holds as many tensors.  Only
+ *                between passes there are new data, or gradients: without eight of them since the first
+ *                tensor that is held, nothing is said to be kept, and what the library found is less sure
  *
  * Threads     One.
  * Failure     None: nothing is found.
  * Limits      Nothing is looked for where the library found growth itself.  Goes by the holders that the
- *             failure lists.  Without modules (torch.nn), or where one line is all that holds results, steps
- *             cannot be told from layers, and nothing is found.
+ *             failure lists, and by modules (torch.nn).  A text of which each word is brought to the GPU by itself
+ *             looks like as many passes; passes over one and the same tensor, without a backward pass, like one.
  */
 #ifndef GPC_REPORT_KEPT_H
 #define GPC_REPORT_KEPT_H
@@ -22,6 +25,16 @@ struct gpc_kept {
 	uint64_t bytes;    /* kept too long, by all such stacks: most of what is in tensors */
 	uint64_t n_passes; /* that results are kept of */
 };
+
+/*
+ * Whether the place that holds this has given back next to nothing; then its first block is the first that it holds.
+ * Of the whole run, if that went on after the failure.
+ */
+bool gpc_kept_all(const struct gpc_report *report, const struct gpucache_oom *oom,
+	const struct gpucache_holder *holder, uint64_t *ret_first_ns);
+
+/* Whether what the library took for growth are activations that one pass may have made. */
+bool gpc_kept_may_be_one_pass(const struct gpc_report *report, const struct gpucache_oom *oom);
 
 struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpucache_oom *oom);
 

@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "tools/gpumem-report/categories.h"
 #include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/torch.h"
+#include "tools/gpumem-report/twice.h"
 
 /* Of the categories that many are named. */
 #define N_HELD 3
@@ -58,7 +60,7 @@ static void add_frame(const struct gpc_frame *frame, struct gpc_text *text)
 		text, "%.*s%s", gap ? (int)(gap - buf) : (int)words.len, buf, gap ? gap + 1 : "");
 }
 
-static void add_site(const struct gpc_report *report, uint32_t id, struct gpc_text *text)
+void gpc_remedies_add_site(const struct gpc_report *report, uint32_t id, struct gpc_text *text)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
 
@@ -71,7 +73,7 @@ static void add_site(const struct gpc_report *report, uint32_t id, struct gpc_te
 void gpc_remedies_asked(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
 {
-	add_site(report, oom->stack, ret_text);
+	gpc_remedies_add_site(report, oom->stack, ret_text);
 }
 
 /* "2.50 MiB of pinned host memory, most of it (epoch pinned.py:19)": what was there when more was refused. */
@@ -98,7 +100,7 @@ static void add_pinned(
 	gpc_rows_by_bytes(rows, n);
 	if (n) {
 		gpc_text_add(text, "%s of pinned host memory, most of it (", gpc_show_bytes(bytes));
-		add_site(report, rows[0].id, text);
+		gpc_remedies_add_site(report, rows[0].id, text);
 		gpc_text_add(text, ").");
 	}
 	free(rows);
@@ -121,7 +123,7 @@ void gpc_remedies_held(
 		gpc_text_add(ret_text, "%s%s %s (", i ? ", " : "",
 			gpc_show_bytes(facts.rows[i].bytes),
 			gpc_category_word(facts.rows[i].category));
-		add_site(report, facts.rows[i].stack, ret_text);
+		gpc_remedies_add_site(report, facts.rows[i].stack, ret_text);
 		gpc_text_add(ret_text, ")");
 	}
 	if (ret_text->len)
@@ -178,11 +180,53 @@ static bool is_put_together(const struct gpc_stack_frames *stack)
 	return strcmp(buf, "cat") == 0;
 }
 
+/*
+ * Whether one result of each pass is kept, and not what a backward pass would need of it: that would be tensors of
+ * other places, too, or of several layers for each input.
+ */
+static bool is_result_alone(const struct facts *facts)
+{
+	const struct gpucache_holder *growing =
+		gpc_twice_holder(facts->oom, facts->oom->growth_stack);
+	const struct gpc_category_row *all = row_of(facts, GPC_CATEGORY_ACTIVATIONS);
+	const struct gpc_category_row *inputs = row_of(facts, GPC_CATEGORY_INPUTS);
+
+	return growing && growing->bytes >= all->bytes / 8 * 7 &&
+	       (inputs->n_blocks < growing->n_blocks / 2 ||
+		       growing->n_blocks <= inputs->n_blocks + 1);
+}
+
+static bool say_kept(
+	const struct facts *facts, const struct gpc_stack_frames *stack, struct gpc_text *text)
+{
+	const struct gpc_frame *frame = find_evaluation(stack);
+	bool is_alone = is_result_alone(facts);
+
+	if (frame && !is_alone) {
+		gpc_text_add(text, "`with torch.no_grad():` in ");
+		add_frame(frame, text);
+		gpc_text_add(text,
+			": without it each result keeps all that a backward pass would need.");
+		return true;
+	}
+	frame = find_outermost(stack);
+	gpc_text_add(text, "%s",
+		is_alone ? "one result of each pass stays on the GPU: keep only what is needed "
+			   "of it (.item()), or move it to the host (.detach().cpu())"
+			 : "what is kept of a step keeps all that its backward pass needs: keep "
+			   "loss.item() or output.detach()");
+	if (frame) {
+		gpc_text_add(text, ", in ");
+		add_frame(frame, text);
+	}
+	gpc_text_add(text, ".");
+	return true;
+}
+
 static bool try_growth(const struct facts *facts, struct gpc_text *text)
 {
 	const struct gpc_stack_frames *stack =
 		gpc_frames_find(facts->report->frames, facts->oom->growth_stack);
-	const struct gpc_frame *frame = find_evaluation(stack);
 
 	if (facts->growing == GPC_CATEGORY_COUNT)
 		return false;
@@ -192,25 +236,7 @@ static bool try_growth(const struct facts *facts, struct gpc_text *text)
 			"bound, or write into a tensor of fixed size.");
 		return true;
 	}
-	if (facts->growing != GPC_CATEGORY_ACTIVATIONS || !stack)
-		return false;
-	if (frame) {
-		gpc_text_add(text, "`with torch.no_grad():` in ");
-		add_frame(frame, text);
-		gpc_text_add(text,
-			": without it each result keeps all that a backward pass would need.");
-		return true;
-	}
-	frame = find_outermost(stack);
-	gpc_text_add(text,
-		"what is kept of a step keeps all that its backward pass needs: keep "
-		"loss.item() or output.detach()");
-	if (frame) {
-		gpc_text_add(text, ", in ");
-		add_frame(frame, text);
-	}
-	gpc_text_add(text, ".");
-	return true;
+	return facts->growing == GPC_CATEGORY_ACTIVATIONS && stack && say_kept(facts, stack, text);
 }
 
 static bool try_optimizer(const struct facts *facts, struct gpc_text *text)
@@ -236,8 +262,8 @@ static bool try_weights(const struct facts *facts, struct gpc_text *text)
 
 	if (facts->asked != GPC_CATEGORY_WEIGHTS)
 		return false;
-	add_site(facts->report, weights->stack, &held);
-	add_site(facts->report, facts->oom->stack, &asked);
+	gpc_remedies_add_site(facts->report, weights->stack, &held);
+	gpc_remedies_add_site(facts->report, facts->oom->stack, &asked);
 	if (weights->stack_bytes >= facts->oom->short_by && strcmp(buf[0], buf[1]) != 0)
 		gpc_text_add(text, "move away first what %s holds, %s (.cpu(), or del); or half ",
 			buf[0], gpc_show_bytes(weights->stack_bytes));
@@ -255,7 +281,7 @@ static bool try_activations(const struct facts *facts, struct gpc_text *text)
 
 	if (facts->asked == GPC_CATEGORY_ACTIVATIONS && is_large) {
 		gpc_text_add(text, "a smaller batch or a shorter input; or ");
-		add_site(facts->report, oom->stack, text);
+		gpc_remedies_add_site(facts->report, oom->stack, text);
 		gpc_text_add(text, " in parts: it asks for %s at once.",
 			gpc_show_bytes(oom->torch.requested));
 		return true;
@@ -263,7 +289,7 @@ static bool try_activations(const struct facts *facts, struct gpc_text *text)
 	if (row->bytes < facts->bytes / 2 || row->bytes < oom->short_by)
 		return false;
 	gpc_text_add(text, "a smaller batch; or torch.utils.checkpoint around ");
-	add_site(facts->report, row->stack, text);
+	gpc_remedies_add_site(facts->report, row->stack, text);
 	gpc_text_add(text, ": activations hold %s of the ", gpc_show_bytes(row->bytes));
 	gpc_text_add(text, "%s.", gpc_show_bytes(facts->bytes));
 	return true;
@@ -304,7 +330,9 @@ bool gpc_remedies_try(
 	if (gpucache_kind_place(oom->kind) != GPUCACHE_ON_DEVICE ||
 		!find_facts(report, oom, &facts))
 		return false;
-	return try_empty_cache(&facts, ret_text) || try_growth(&facts, ret_text) ||
-	       try_optimizer(&facts, ret_text) || try_weights(&facts, ret_text) ||
-	       try_activations(&facts, ret_text);
+	return try_empty_cache(&facts, ret_text) || gpc_twice_failed(report, oom, ret_text) ||
+	       (oom->verdict == GPUCACHE_VERDICT_GROWTH && try_growth(&facts, ret_text)) ||
+	       gpc_twice_loaded(report, oom, ret_text) || try_optimizer(&facts, ret_text) ||
+	       try_weights(&facts, ret_text) || try_activations(&facts, ret_text) ||
+	       try_growth(&facts, ret_text);
 }

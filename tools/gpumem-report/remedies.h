@@ -4,12 +4,14 @@
  *
  *      what grows            is computed in evaluate()      torch.no_grad() there
  *                            is computed elsewhere          .item(), .detach() of what is kept
+ *                            is one result of each pass     the same, on the host
  *                            is put together by torch.cat   a bound
  *      what was asked for    is an optimizer's state        an optimizer with less of it
  *                            are weights                    those of another model, or half precision
  *                            is one large activation        that operation in parts
  *      most of it            are activations                a smaller batch, torch.utils.checkpoint
  *                            is pinned, for a loader        no batch kept
+ *      something is held twice (twice.h)                     the other copy, or the other try, given up first
  *      another asked         PyTorch has free segments      torch.cuda.empty_cache()
  *
  * empty_cache and garbage_collection_threshold are nothing for a request of PyTorch's own: before it
@@ -32,7 +34,10 @@
 void gpc_remedies_held(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
 
-/* "Block.forward batch.py:16": who asked. */
+/* "Block.forward batch.py:16", as in a sentence. */
+void gpc_remedies_add_site(const struct gpc_report *report, uint32_t stack, struct gpc_text *text);
+
+/* The same of who asked. */
 void gpc_remedies_asked(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
 
