@@ -136,7 +136,7 @@ static uint64_t count_steps(
 	return least == UINT64_MAX ? 0 : least;
 }
 
-bool gpc_kept_all(const struct gpc_report *report, const struct gpucache_oom *oom,
+bool gpc_kept_most(const struct gpc_report *report, const struct gpucache_oom *oom,
 	const struct gpucache_holder *holder, uint64_t *ret_first_ns)
 {
 	struct gpucache_site site;
@@ -144,7 +144,7 @@ bool gpc_kept_all(const struct gpc_report *report, const struct gpucache_oom *oo
 	if (!find_site(report, oom, holder->stack, &site))
 		return false;
 	*ret_first_ns = site.first_ns;
-	return holder->bytes >= site.total_bytes - site.total_bytes / 8;
+	return holder->bytes > site.total_bytes / 2;
 }
 
 static struct gpc_kept find_results(const struct gpc_report *report, const struct gpucache_oom *oom)
@@ -172,7 +172,7 @@ static struct gpc_kept find_results(const struct gpc_report *report, const struc
 	}
 	kept.n_passes = count_passes(&paths, kept.bytes);
 	if (kept.n_passes < MANY_PASSES || !biggest ||
-		!gpc_kept_all(report, oom, biggest, &first_ns))
+		!gpc_kept_most(report, oom, biggest, &first_ns))
 		return (struct gpc_kept){ 0 };
 	kept.stack = biggest->stack;
 	kept.n_passes = smaller(kept.n_passes, count_steps(report, oom, first_ns));
@@ -191,7 +191,7 @@ bool gpc_kept_may_be_one_pass(const struct gpc_report *report, const struct gpuc
 		return false;
 	for (uint32_t i = 0; i < oom->n_holders; i++)
 		if (oom->holders[i].stack == oom->growth_stack)
-			return gpc_kept_all(report, oom, &oom->holders[i], &first_ns) &&
+			return gpc_kept_most(report, oom, &oom->holders[i], &first_ns) &&
 			       count_steps(report, oom, first_ns) == 0;
 	return false;
 }

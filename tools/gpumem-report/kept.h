@@ -27,10 +27,10 @@ struct gpc_kept {
 };
 
 /*
- * Whether the place that holds this has given back next to nothing; then its first block is the first that it holds.
- * Of the whole run, if that went on after the failure.
+ * Whether the place that holds this has given back less than that; then what it made first, it may hold yet, and eight
+ * passes since did not end as passes do.  Of the whole run, if that went on after the failure.
  */
-bool gpc_kept_all(const struct gpc_report *report, const struct gpucache_oom *oom,
+bool gpc_kept_most(const struct gpc_report *report, const struct gpucache_oom *oom,
 	const struct gpucache_holder *holder, uint64_t *ret_first_ns);
 
 /* Whether what the library took for growth are activations that one pass may have made. */

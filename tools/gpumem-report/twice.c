@@ -113,7 +113,7 @@ bool gpc_twice_failed(
 	uint64_t number;
 
 	if (!holder || !oom->torch.requested || holder->bytes < oom->short_by ||
-		!gpc_kept_all(report, oom, holder, &first_ns) ||
+		!gpc_kept_most(report, oom, holder, &first_ns) ||
 		!find_earlier(report, oom, holder, &number))
 		return false;
 	gpc_text_add(ret_text,
