@@ -3,7 +3,7 @@
  * The writer of the recording: the file of include/gpucache_format.h, mapped shared, stored into as
  * things happen.
  *
- *      allocator ----+-- store.h, no lock: blocks, events, sites -----> [ mapped file ] --> gpumem-report
+ *      allocator ----+-- store.h, inline: blocks, events, sites ------> [ mapped file ] --> gpumem-report
  *      stacks, oom --+-- under rec->lock: everything else --------------^
  *
  * A struct gpc_record always works.  Without a file (no room, no directory, not wanted) it lies on
@@ -79,6 +79,10 @@ struct gpc_record {
 	_Alignas(64) _Atomic uint64_t peak_next[GPC_RECORD_MAX_DEVICES];
 	_Atomic uint32_t site_end;   /* behind the last record of SITES in use */
 	_Atomic uint32_t stream_end; /* the same of STREAMS */
+	/* Of the sums of each device in SITES. */
+	struct {
+		_Alignas(64) struct gpc_lock lock;
+	} site_locks[GPC_RECORD_MAX_DEVICES];
 
 	/* Lock: lock. */
 	_Alignas(64) struct gpc_lock lock;

@@ -399,9 +399,12 @@ static uint32_t end(struct gpc_python *python, uint32_t state)
 static uint32_t look_if_due(struct gpc_python *python)
 {
 	uint32_t wait = atomic_load_explicit(&python->wait, memory_order_relaxed);
+	uint32_t n_waited = atomic_load_explicit(&python->n_waited, memory_order_relaxed) + 1;
 	uint32_t state;
 
-	if (atomic_fetch_add_explicit(&python->n_waited, 1, memory_order_relaxed) + 1 < wait)
+	/* No locked instruction: a count that is lost makes the look a capture later. */
+	atomic_store_explicit(&python->n_waited, n_waited, memory_order_relaxed);
+	if (n_waited < wait)
 		return GPC_PYTHON_LOOK;
 	if (!begin(python, GPC_PYTHON_LOOK))
 		return GPC_PYTHON_BUSY;

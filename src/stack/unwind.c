@@ -11,6 +11,7 @@
 #include <execinfo.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -87,10 +88,11 @@ __attribute__((no_sanitize("address"))) static int access_memory(
 	(void)arg;
 	if (!is_readable(address))
 		return UNREADABLE;
+	/* Of code it reads at any address. */
 	if (is_write)
-		*(uintptr_t *)address = *value;
+		memcpy((void *)address, value, sizeof *value);
 	else
-		*value = *(const uintptr_t *)address;
+		memcpy(value, (const void *)address, sizeof *value);
 	return 0;
 }
 
@@ -113,6 +115,19 @@ static void tune_libunwind(void *library, void *(*lookup_in)(void *, const char 
 		set_policy(*space, CACHE_PER_THREAD);
 	if (set_size)
 		set_size(*space, CACHE_ENTRIES, 0);
+}
+
+static void init_walk(struct gpc_walk *walk, void *library, void *(*lookup_in)(void *, const char *))
+{
+	struct gpc_walk_steps steps;
+
+	*(void **)&steps.get_context = lookup_in(library, COMMON_NAME("getcontext"));
+	*(void **)&steps.init_local = lookup_in(library, LOCAL_NAME("init_local"));
+	*(void **)&steps.step = lookup_in(library, LOCAL_NAME("step"));
+	*(void **)&steps.get_reg = lookup_in(library, LOCAL_NAME("get_reg"));
+	*(void **)&steps.get_save_loc = lookup_in(library, LOCAL_NAME("get_save_loc"));
+	*(void **)&steps.get_proc_info = lookup_in(library, LOCAL_NAME("get_proc_info"));
+	gpc_walk_init(walk, &steps, is_readable);
 }
 
 /* True where a walk works; it also does what an unwinder does only once. */
@@ -150,14 +165,17 @@ void gpc_unwind_init(struct gpc_unwind *unwind, void *(*lookup_in)(void *handle,
 		*(void **)&unwind->backtrace = lookup_in(library, "unw_backtrace");
 	if (unwind->backtrace) {
 		tune_libunwind(library, lookup_in);
+		init_walk(&unwind->walk, library, lookup_in);
 		if (try_walk(unwind))
 			return;
+		gpc_walk_fini(&unwind->walk);
 	}
 	gpc_unwind_init_glibc(unwind);
 }
 
 void gpc_unwind_fini(struct gpc_unwind *unwind)
 {
+	gpc_walk_fini(&unwind->walk);
 	*unwind = (struct gpc_unwind){ .kind = GPC_UNWINDER_NONE };
 }
 
@@ -170,26 +188,55 @@ static uint32_t find_start(void *const *raw, uint32_t n, const void *caller)
 	return n < 1 ? n : 1;
 }
 
-__attribute__((noinline)) uint32_t gpc_unwind_capture(
-	struct gpc_unwind *unwind, uint64_t *frames, uint32_t max, uint32_t skip)
+static uint32_t ask_unwinder(const struct gpc_unwind *unwind, const void *caller, uint64_t *frames,
+	uint32_t max, uint32_t skip)
 {
 	void *raw[GPC_UNWIND_MAX_FRAMES + MAX_SKIP + OWN_FRAMES];
-	uint32_t want, start, n;
-	int got;
+	int got = unwind->backtrace(raw, (int)(max + skip + OWN_FRAMES));
+	uint32_t start, n;
 
-	GPC_CHECK(!gpc_lock_is_any_held());
-	if (!unwind->backtrace || max > GPC_UNWIND_MAX_FRAMES || skip > MAX_SKIP)
-		return 0;
-	want = max + skip + OWN_FRAMES;
-	got = unwind->backtrace(raw, (int)want);
 	if (got <= 0)
 		return 0;
 	n = (uint32_t)got;
-	start = find_start(raw, n, __builtin_extract_return_addr(__builtin_return_address(0))) +
-		skip;
+	start = find_start(raw, n, caller) + skip;
 	n = start < n ? n - start : 0;
 	n = n < max ? n : max;
 	for (uint32_t i = 0; i < n; i++)
 		frames[i] = (uintptr_t)raw[start + i];
 	return n;
+}
+
+static bool is_as_unwinder_says(const struct gpc_unwind *unwind, const void *caller,
+	const uint64_t *frames, uint32_t n, uint32_t max, uint32_t skip)
+{
+	uint64_t said[GPC_UNWIND_MAX_FRAMES];
+
+	return ask_unwinder(unwind, caller, said, max, skip) == n &&
+	       memcmp(said, frames, n * sizeof *frames) == 0;
+}
+
+__attribute__((noinline)) uint32_t gpc_unwind_capture(
+	struct gpc_unwind *unwind, uint64_t *frames, uint32_t max, uint32_t skip)
+{
+	const uintptr_t *here = __builtin_frame_address(0);
+	const void *caller = __builtin_extract_return_addr(__builtin_return_address(0));
+	const struct gpc_walk_start start = {
+		.ip = (uintptr_t)caller, .sp = (uintptr_t)(here + 2), .bp = here[0]
+	};
+	bool must_learn = false;
+	uint32_t n;
+
+	GPC_CHECK(!gpc_lock_is_any_held());
+	if (!unwind->backtrace || max > GPC_UNWIND_MAX_FRAMES || skip > MAX_SKIP)
+		return 0;
+	n = gpc_walk_frames(&unwind->walk, &start, frames, max, skip, &must_learn);
+	if (must_learn) {
+		gpc_walk_learn(&unwind->walk);
+		n = gpc_walk_frames(&unwind->walk, &start, frames, max, skip, &must_learn);
+	}
+	if (n) {
+		GPC_CHECK(is_as_unwinder_says(unwind, caller, frames, n, max, skip));
+		return n;
+	}
+	return ask_unwinder(unwind, caller, frames, max, skip);
 }

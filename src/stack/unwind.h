@@ -28,6 +28,8 @@
 
 #include <stdint.h>
 
+#include "stack/walk.h"
+
 /* The deepest walk. */
 #define GPC_UNWIND_MAX_FRAMES 256u
 
@@ -42,6 +44,7 @@ struct gpc_unwind {
 	enum gpc_unwinder kind;
 	int (*backtrace)(void **addresses, int n);
 	void *library; /* libunwind's handle, or NULL */
+	struct gpc_walk walk; /* the short way; off without libunwind */
 };
 
 /*

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of return addresses in buckets of one cache line, by their lowest bits; the other bits and the rule are one
+ * word.  A rule is learned from the
+ * registers before and behind a step of libunwind.  A frame that ends 16 bytes above its frame pointer may be found by
+ * that or by its size: until one of the two is refuted both must agree.
+ */
+#include "stack/walk.h"
+
+#include <stddef.h>
+
+#include "base/check.h"
+#include "base/metamem.h"
+
+#if defined(__x86_64__)
+
+#include <link.h>
+
+#define BUCKETS_LOG2 11
+#define WAYS         8u
+#define TABLE_BYTES  ((WAYS << BUCKETS_LOG2) * sizeof(uint64_t))
+
+#define ADDRESS_BITS 47 /* in user space */
+#define RULE_BITS    (64 - (ADDRESS_BITS - BUCKETS_LOG2))
+
+/* A rule: kind, then the frame's size and how far below its end rbp was saved (0: not), in words. */
+#define KIND_BITS 3
+#define SIZE_BITS 13
+#define SAVE_BITS (RULE_BITS - KIND_BITS - SIZE_BITS)
+
+enum kind {
+	UNKNOWN, /* no rule; 0, so that an empty word is none */
+	ASK,     /* libunwind knows, or nobody */
+	LAST,    /* the outermost frame */
+	BY_SIZE, /* its end is its size above rsp; this one and those behind it lead on */
+	BY_BP,   /* its end is 16 bytes above rbp */
+	BY_BOTH, /* so far either would do */
+};
+
+/* Steps of one walk, and walks in all: who goes on meeting what cannot be learned shall not pay for it for ever. */
+#define MAX_STEPS 256
+#define MAX_WALKS 20000u
+
+/* DWARF's numbers, as libunwind has them, and sizes of its types, with room for later ones. */
+#define REG_BP        6
+#define REG_SP        7
+#define REG_IP        16
+#define CONTEXT_WORDS 256
+#define CURSOR_WORDS  256
+#define INFO_WORDS    32
+
+struct save_location {
+	int type;
+	uintptr_t address;
+	uintptr_t room[4];
+};
+#define SAVED_IN_MEMORY 1
+
+/* More of a stack than this lies between two frames of nobody. */
+#define MAX_FRAME_BYTES (UINT64_C(8) << SIZE_BITS)
+
+/* What this thread's stack was found to be readable of. */
+#define PAGE 4096u
+static _Thread_local struct {
+	uintptr_t start;
+	uintptr_t end;
+} known __attribute__((tls_model("initial-exec")));
+
+static inline uint64_t make_rule(enum kind kind, uint64_t size, uint64_t save)
+{
+	return (uint64_t)kind | size / 8 << KIND_BITS | save / 8 << (KIND_BITS + SIZE_BITS);
+}
+
+static inline enum kind kind_of(uint64_t rule)
+{
+	return (enum kind)(rule & ((1u << KIND_BITS) - 1));
+}
+
+static inline uintptr_t size_of(uint64_t rule)
+{
+	return (rule >> KIND_BITS & ((1u << SIZE_BITS) - 1)) * 8;
+}
+
+static inline uintptr_t save_of(uint64_t rule)
+{
+	return (rule >> (KIND_BITS + SIZE_BITS) & ((1u << SAVE_BITS) - 1)) * 8;
+}
+
+/* Return addresses have no favourite lowest bits: they are hash enough, and cost nothing. */
+static inline _Atomic uint64_t *bucket_of(const struct gpc_walk *walk, uintptr_t ip)
+{
+	return &walk->rules[ip % (1u << BUCKETS_LOG2) * WAYS];
+}
+
+static inline uint64_t find_rule(const struct gpc_walk *walk, uintptr_t ip)
+{
+	const _Atomic uint64_t *bucket = bucket_of(walk, ip);
+
+	for (uint32_t i = 0; i < WAYS; i++) {
+		uint64_t word = atomic_load_explicit(&bucket[i], memory_order_relaxed);
+
+		if (word >> RULE_BITS == ip >> BUCKETS_LOG2)
+			return word & ((UINT64_C(1) << RULE_BITS) - 1);
+	}
+	return UNKNOWN;
+}
+
+/* In the place of its old rule, else of none, else of any. */
+static void put_rule(struct gpc_walk *walk, uintptr_t ip, uint64_t rule)
+{
+	_Atomic uint64_t *bucket = bucket_of(walk, ip);
+	uint32_t place = (uint32_t)(ip >> BUCKETS_LOG2) % WAYS;
+
+	if (ip >> ADDRESS_BITS)
+		return;
+	for (uint32_t i = WAYS; i-- > 0;)
+		if (atomic_load_explicit(&bucket[i], memory_order_relaxed) == 0)
+			place = i;
+	for (uint32_t i = 0; i < WAYS; i++)
+		if (atomic_load_explicit(&bucket[i], memory_order_relaxed) >> RULE_BITS ==
+			ip >> BUCKETS_LOG2)
+			place = i;
+	atomic_store_explicit(
+		&bucket[place], ip >> BUCKETS_LOG2 << RULE_BITS | rule, memory_order_relaxed);
+}
+
+static __attribute__((noinline)) bool find_readable(
+	const struct gpc_walk *walk, uintptr_t start, uintptr_t end)
+{
+	bool is_next = start >= known.start && start <= known.end;
+
+	if (end < start || end - start > MAX_FRAME_BYTES + PAGE)
+		return false;
+	for (uintptr_t page = start & ~(uintptr_t)(PAGE - 1); page < end; page += PAGE)
+		if (!(is_next && page < known.end) && !walk->is_readable(page))
+			return false;
+	known.start = is_next ? known.start : start & ~(uintptr_t)(PAGE - 1);
+	known.end = (end + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+	return true;
+}
+
+static inline bool is_readable(const struct gpc_walk *walk, uintptr_t start, uintptr_t end)
+{
+	return (start >= known.start && end <= known.end) || find_readable(walk, start, end);
+}
+
+static inline __attribute__((no_sanitize("address"))) uintptr_t word_at(uintptr_t address)
+{
+	return *(const volatile uintptr_t *)address;
+}
+
+__attribute__((no_sanitize("address"))) uint32_t gpc_walk_frames(const struct gpc_walk *walk,
+	const struct gpc_walk_start *start, uint64_t *frames, uint32_t max, uint32_t skip,
+	bool *ret_must_learn)
+{
+	struct gpc_walk_start at = *start;
+
+	if (!walk->rules)
+		return 0;
+	for (uint32_t i = 0; i < max + skip; i++) {
+		uint64_t rule = find_rule(walk, at.ip);
+		enum kind kind = kind_of(rule);
+		uintptr_t end = at.sp + size_of(rule);
+
+		if (i >= skip)
+			frames[i - skip] = at.ip;
+		if (__builtin_expect(kind < BY_SIZE, 0)) {
+			*ret_must_learn = kind == UNKNOWN;
+			return kind == LAST && i + 1 > skip ? i + 1 - skip : 0;
+		}
+		if (kind != BY_SIZE && end != at.bp + 16) {
+			*ret_must_learn = kind == BY_BOTH;
+			if (kind == BY_BOTH)
+				return 0;
+			end = at.bp + 16;
+		}
+		if (end <= at.sp || end % 8 || !is_readable(walk, at.sp, end))
+			return 0;
+		if (save_of(rule))
+			at.bp = word_at(end - save_of(rule));
+		at.ip = word_at(end - 8);
+		at.sp = end;
+	}
+	return max;
+}
+
+/* --- Learning --------------------------------------------------------------------------------- */
+
+static bool read_registers(
+	const struct gpc_walk *walk, void *cursor, struct gpc_walk_start *ret_registers)
+{
+	return walk->steps.get_reg(cursor, REG_IP, &ret_registers->ip) == 0 &&
+	       walk->steps.get_reg(cursor, REG_SP, &ret_registers->sp) == 0 &&
+	       walk->steps.get_reg(cursor, REG_BP, &ret_registers->bp) == 0;
+}
+
+/* How far below the end of the frame rbp was saved, 0: it was not; false: neither is so. */
+static bool find_save(const struct gpc_walk *walk, void *cursor, const struct gpc_walk_start *in,
+	const struct gpc_walk_start *out, uintptr_t *ret_save)
+{
+	struct save_location location = { 0 };
+
+	*ret_save = 0;
+	if (walk->steps.get_save_loc(cursor, REG_BP, &location) == 0 &&
+		location.type == SAVED_IN_MEMORY && location.address >= in->sp &&
+		location.address < out->sp)
+		*ret_save = out->sp - location.address;
+	else
+		return in->bp == out->bp;
+	return *ret_save % 8 == 0 && *ret_save < UINT64_C(8) << SAVE_BITS;
+}
+
+/* A frame that aligned its stack: the return address was pushed a second time, above the frame pointer. */
+static bool is_realigned(const struct gpc_walk_start *in, const struct gpc_walk_start *out)
+{
+	return in->bp >= in->sp && in->bp + 16 < out->sp && word_at(in->bp + 8) == out->ip;
+}
+
+/* What a step from `in` to `out` shows, and the rule that there was before. */
+static uint64_t rule_of(const struct gpc_walk *walk, void *cursor, const struct gpc_walk_start *in,
+	const struct gpc_walk_start *out)
+{
+	uint64_t old = find_rule(walk, in->ip);
+	uintptr_t size = out->sp - in->sp;
+	bool is_new = kind_of(old) == UNKNOWN;
+	uintptr_t save;
+
+	if (kind_of(old) == ASK || out->sp <= in->sp || size % 8 || size >= MAX_FRAME_BYTES ||
+		!is_readable(walk, in->sp, out->sp) || word_at(out->sp - 8) != out->ip ||
+		is_realigned(in, out) || !find_save(walk, cursor, in, out, &save) ||
+		(!is_new && save_of(old) != save))
+		return make_rule(ASK, 0, 0);
+	if (in->bp + 16 != out->sp)
+		return make_rule(is_new || size_of(old) == size ? BY_SIZE : ASK, size, save);
+	if (is_new || size_of(old) == size)
+		return is_new ? make_rule(BY_BOTH, size, save) : old;
+	return make_rule(kind_of(old) == BY_SIZE ? ASK : BY_BP, size, save);
+}
+
+/* Nothing may be left of code that is gone. */
+static int look_at_loader(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	*(uint64_t *)arg = info->dlpi_subs;
+	return 1;
+}
+
+static void forget_unloaded(struct gpc_walk *walk)
+{
+	uint64_t n_unloaded = 0;
+
+	dl_iterate_phdr(look_at_loader, &n_unloaded);
+	if (atomic_exchange_explicit(&walk->n_unloaded, n_unloaded, memory_order_relaxed) == n_unloaded)
+		return;
+	for (uint32_t i = 0; i < WAYS << BUCKETS_LOG2; i++)
+		atomic_store_explicit(&walk->rules[i], 0, memory_order_relaxed);
+}
+
+__attribute__((noinline, no_sanitize("address"))) void gpc_walk_learn(struct gpc_walk *walk)
+{
+	uintptr_t context[CONTEXT_WORDS] = { 0 }, cursor[CURSOR_WORDS] = { 0 }, info[INFO_WORDS];
+	struct gpc_walk_start in, out;
+
+	if (atomic_fetch_add_explicit(&walk->n_learned, 1, memory_order_relaxed) >= MAX_WALKS)
+		return;
+	forget_unloaded(walk);
+	if (walk->steps.get_context(context) || walk->steps.init_local(cursor, context) ||
+		walk->steps.step(cursor) <= 0 || !read_registers(walk, cursor, &in))
+		return;
+	for (uint32_t i = 0; i < MAX_STEPS; i++, in = out) {
+		bool has_tables = walk->steps.get_proc_info(cursor, info) == 0;
+		int stepped = walk->steps.step(cursor);
+		bool is_there = stepped > 0 && read_registers(walk, cursor, &out);
+		uint64_t rule = make_rule(stepped == 0 ? LAST : ASK, 0, 0);
+
+		if (is_there)
+			rule = rule_of(walk, cursor, &in, &out);
+		put_rule(walk, in.ip, has_tables ? rule : make_rule(ASK, 0, 0));
+		if (!is_there)
+			return;
+	}
+}
+
+void gpc_walk_init(struct gpc_walk *walk, const struct gpc_walk_steps *steps,
+	bool (*readable)(uintptr_t address))
+{
+	uint64_t n_unloaded = 0;
+
+	*walk = (struct gpc_walk){ .steps = *steps, .is_readable = readable };
+	dl_iterate_phdr(look_at_loader, &n_unloaded);
+	atomic_init(&walk->n_unloaded, n_unloaded);
+	if (steps->get_context && steps->init_local && steps->step && steps->get_reg &&
+		steps->get_save_loc && steps->get_proc_info && readable((uintptr_t)&n_unloaded))
+		walk->rules = gpc_metamem_map(TABLE_BYTES);
+}
+
+void gpc_walk_fini(struct gpc_walk *walk)
+{
+	if (walk->rules)
+		gpc_metamem_unmap((void *)walk->rules, TABLE_BYTES);
+	walk->rules = NULL;
+}
+
+#else
+
+void gpc_walk_init(struct gpc_walk *walk, const struct gpc_walk_steps *steps,
+	bool (*readable)(uintptr_t address))
+{
+	(void)steps;
+	(void)readable;
+	*walk = (struct gpc_walk){ 0 };
+}
+
+void gpc_walk_fini(struct gpc_walk *walk)
+{
+	(void)walk;
+}
+
+uint32_t gpc_walk_frames(const struct gpc_walk *walk, const struct gpc_walk_start *start, uint64_t *frames, uint32_t max,
+	uint32_t skip, bool *ret_must_learn)
+{
+	(void)walk;
+	(void)start;
+	(void)frames;
+	(void)max;
+	(void)skip;
+	*ret_must_learn = false;
+	return 0;
+}
+
+void gpc_walk_learn(struct gpc_walk *walk)
+{
+	(void)walk;
+}
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The short way through frames of every kind, against libunwind itself. */
+#include "unit.h"
+
+#include <alloca.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/metamem.h"
+#include "stack/unwind.h"
+
+#define MAX 64
+
+static struct gpc_unwind unwind;
+static uint32_t n_compared;
+
+static const void *volatile keep;
+
+/* Thrice the short way: unknown, learned, known.  The first frame is here, and may be another call each time. */
+static __attribute__((noinline)) int compare(int unused)
+{
+	struct gpc_unwind asking = unwind;
+	uint64_t frames[4][MAX] = { 0 };
+	uint32_t n[4];
+
+	asking.walk.rules = NULL;
+	for (int i = 0; i < 4; i++)
+		n[i] = gpc_unwind_capture(i == 3 ? &asking : &unwind, frames[i], MAX, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(n[i], n[3]);
+		assert_memory_equal(frames[i] + 1, frames[3] + 1, sizeof frames[3] - 8);
+	}
+	assert_true(n[3] > 3);
+	n_compared++;
+	return unused;
+}
+
+static uint32_t n_learned(void)
+{
+	return atomic_load(&unwind.walk.n_learned);
+}
+
+static int open_walk(void **state)
+{
+	(void)state;
+	n_compared = 0;
+	gpc_unwind_init(&unwind, dlsym);
+	return 0;
+}
+
+static int close_walk(void **state)
+{
+	(void)state;
+	gpc_unwind_fini(&unwind);
+	return 0;
+}
+
+static void skip_where_it_is_off(void)
+{
+	if (!unwind.walk.rules)
+		skip();
+}
+
+static __attribute__((noinline)) int of_any_size(int n)
+{
+	char *room = alloca((size_t)n + 1);
+
+	room[n] = 1;
+	keep = room;
+	return compare(n) + room[n];
+}
+
+static __attribute__((noinline)) int aligned(int n)
+{
+	_Alignas(64) char room[64];
+
+	room[n % 64] = 1;
+	keep = room;
+	return of_any_size(n) + room[n % 64];
+}
+
+static __attribute__((noinline)) int unaligned(int n)
+{
+	char *room = alloca((size_t)n * 16 + 16);
+
+	room[0] = 1;
+	keep = room;
+	return aligned(n) + room[0];
+}
+
+static void frames_of_changing_size(void **state)
+{
+	(void)state;
+	skip_where_it_is_off();
+	for (int n = 0; n < 3000; n += 37) {
+		of_any_size(n);
+		unaligned(n);
+	}
+	assert_int_equal(n_compared, 2 * 82);
+}
+
+static __attribute__((noinline)) int large(int n)
+{
+	char room[200000];
+
+	room[n] = 1;
+	keep = room;
+	return compare(n) + room[n];
+}
+
+static __attribute__((noinline)) int recursive(int n)
+{
+	int result = n ? recursive(n - 1) : compare(n);
+
+	__asm__ volatile("" ::: "memory");
+	return result + 1;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+	(void)compare(0);
+	return (a > b) - (a < b);
+}
+
+static void large_frames_recursion_and_library_code(void **state)
+{
+	int items[3] = { 3, 1, 2 };
+
+	(void)state;
+	skip_where_it_is_off();
+	for (int n = 0; n < 5; n++)
+		large(n);
+	for (int n = 0; n < 90; n += 10)
+		recursive(n);
+	qsort(items, 3, sizeof *items, compare_items);
+	assert_true(n_compared >= 5 + 9 + 2);
+}
+
+static void in_handler(int number)
+{
+	(void)compare(number);
+}
+
+static void a_signal_frame_is_left_to_libunwind(void **state)
+{
+	struct sigaction action = { .sa_handler = in_handler };
+	struct sigaction before;
+
+	(void)state;
+	skip_where_it_is_off();
+	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(raise(SIGUSR1), 0);
+	assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+	assert_int_equal(n_compared, 3);
+}
+
+static void *run(void *arg)
+{
+	for (int i = 0; i < 20; i++)
+		recursive(i);
+	return arg;
+}
+
+static void a_thread_has_an_end_of_its_own(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	skip_where_it_is_off();
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, run, NULL), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+	}
+	assert_int_equal(n_compared, 60);
+}
+
+/* push %rbx; call *%rdi; pop %rbx; ret */
+static const unsigned char stub[] = { 0x53, 0xff, 0xd7, 0x5b, 0xc3 };
+
+static int compare_without_argument(void)
+{
+	int result = compare(1);
+
+	__asm__ volatile("" ::: "memory");
+	return result + 1;
+}
+
+static void code_without_tables_is_left_to_libunwind(void **state)
+{
+	void (*made)(int (*)(void));
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	skip_where_it_is_off();
+	assert_true(page != MAP_FAILED);
+	memcpy(page, stub, sizeof stub);
+	assert_int_equal(mprotect(page, 4096, PROT_READ | PROT_EXEC), 0);
+	memcpy(&made, &page, sizeof made);
+	for (int i = 0; i < 3; i++)
+		made(compare_without_argument);
+	assert_int_equal(munmap(page, 4096), 0);
+	assert_int_equal(n_compared, 3);
+}
+
+static void what_is_known_is_not_learned_again(void **state)
+{
+	volatile int n = 2; /* one call, not two */
+	uint32_t before = 0;
+
+	(void)state;
+	skip_where_it_is_off();
+	for (int i = 0; i < n; i++) {
+		before = n_learned();
+		recursive(9);
+	}
+	assert_int_equal(n_learned(), before);
+}
+
+static void what_was_unloaded_is_forgotten(void **state)
+{
+	uint32_t before;
+
+	(void)state;
+	skip_where_it_is_off();
+	recursive(9);
+	atomic_fetch_add(&unwind.walk.n_unloaded, 1);
+	before = n_learned();
+	large(1); /* unknown, so the loader is asked */
+	assert_int_equal(n_learned(), before + 1);
+	recursive(9);
+	assert_int_equal(n_learned(), before + 2);
+}
+
+static void who_learned_often_enough_asks(void **state)
+{
+	(void)state;
+	skip_where_it_is_off();
+	atomic_store(&unwind.walk.n_learned, 1000000);
+	recursive(9);
+	large(1);
+	assert_int_equal(n_compared, 2);
+}
+
+static void without_a_table_libunwind_is_asked(void **state)
+{
+	(void)state;
+	gpc_metamem_fail_at(1);
+	gpc_unwind_init(&unwind, dlsym);
+	gpc_metamem_fail_at(0);
+	assert_null(unwind.walk.rules);
+	recursive(9);
+	gpc_unwind_fini(&unwind);
+}
+
+static void *without_steps(void *library, const char *name)
+{
+	return strstr(name, "_step") ? NULL : dlsym(library, name);
+}
+
+static void without_steps_libunwind_is_asked(void **state)
+{
+	(void)state;
+	gpc_unwind_init(&unwind, without_steps);
+	assert_null(unwind.walk.rules);
+	recursive(9);
+	gpc_unwind_fini(&unwind);
+}
+
+static void the_table_holds_what_a_large_program_has(void **state)
+{
+	(void)state;
+	skip_where_it_is_off();
+	recursive(9);
+	/* Rules of other addresses in every word: what was known is lost, and learned again. */
+	for (uint32_t i = 0; i < 8u << 11; i++)
+		atomic_store(&unwind.walk.rules[i], UINT64_C(0xfffffff000000002));
+	recursive(9);
+	recursive(9);
+	assert_int_equal(n_compared, 3);
+}
+
+#define WITH_WALK(name) cmocka_unit_test_setup_teardown(name, open_walk, close_walk)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_WALK(frames_of_changing_size),
+		WITH_WALK(large_frames_recursion_and_library_code),
+		WITH_WALK(a_signal_frame_is_left_to_libunwind),
+		WITH_WALK(a_thread_has_an_end_of_its_own),
+		WITH_WALK(code_without_tables_is_left_to_libunwind),
+		WITH_WALK(what_is_known_is_not_learned_again),
+		WITH_WALK(what_was_unloaded_is_forgotten),
+		WITH_WALK(who_learned_often_enough_asks),
+		WITH_WALK(the_table_holds_what_a_large_program_has),
+		cmocka_unit_test(without_a_table_libunwind_is_asked),
+		cmocka_unit_test(without_steps_libunwind_is_asked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
