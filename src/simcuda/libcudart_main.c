@@ -114,6 +114,9 @@ cudaError_t rt_begin_with_context(void)
 	error = rt_give(cu.get_current(&context));
 	if (error != cudaSuccess)
 		return error;
+	/* Mostly all is as it was, and that takes no lock, which would be measured as part of every call. */
+	if (context && context == __atomic_load_n(&contexts[current_device], __ATOMIC_ACQUIRE))
+		return cudaSuccess;
 	pthread_mutex_lock(&retain_lock);
 	/* After a reset the handle is the same, and current, but dead until it is retained again. */
 	if (!context ||
@@ -121,7 +124,9 @@ cudaError_t rt_begin_with_context(void)
 		if (!contexts[current_device]) {
 			res = cu.device_get(&device, current_device);
 			if (res == CUDA_SUCCESS)
-				res = cu.retain(&contexts[current_device], device);
+				res = cu.retain(&context, device);
+			if (res == CUDA_SUCCESS)
+				__atomic_store_n(&contexts[current_device], context, __ATOMIC_RELEASE);
 		}
 		if (res == CUDA_SUCCESS)
 			res = cu.set_current(contexts[current_device]);
@@ -388,7 +393,7 @@ cudaError_t cudaDeviceReset(void)
 		error = rt_give(cu.device_get(&device, current_device));
 	if (error == cudaSuccess) {
 		pthread_mutex_lock(&retain_lock);
-		contexts[current_device] = NULL;
+		__atomic_store_n(&contexts[current_device], NULL, __ATOMIC_RELEASE);
 		pthread_mutex_unlock(&retain_lock);
 		error = rt_give(cu.reset(device));
 	}
