@@ -75,8 +75,8 @@ static void split(struct gpc_block *tree, const struct gpc_block *block,
 void gpc_bins_insert(struct gpc_bins *bins, struct gpc_block *block)
 {
 	uint32_t bin = gpc_size_bin(block->size);
-	uint64_t block_priority = priority(block);
 	struct gpc_block **link = &bins->roots[bin];
+	uint64_t block_priority = *link ? priority(block) : 0;
 
 	while (*link && priority(*link) > block_priority)
 		link = is_before(*link, block->size, block->address) ? &(*link)->tree.right

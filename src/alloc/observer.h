@@ -28,8 +28,9 @@ struct gpc_observer {
 	 * number may be reused.
 	 */
 	void (*block_changed)(void *self, const struct gpc_block *block, uint64_t now_ns);
-	/* The program allocated or freed this block.  Called after block_changed. */
+	/* The program allocated this block, which is LIVE now: block_changed is not called for that. */
 	void (*taken)(void *self, const struct gpc_block *block, const struct gpc_request *request);
+	/* The program freed it; block_changed follows. */
 	void (*freed)(void *self, const struct gpc_block *block, const struct gpc_request *request);
 	/* The program suballocates from this block, which no longer counts for its stack. */
 	void (*lent)(void *self, const struct gpc_block *block);

@@ -341,7 +341,7 @@ enum gpc_status gpc_pool_free(
 	gpc_lock_release(&pool->lock);
 	/* Here the plain driver waits for all that was submitted before, and in a malloc it does not. */
 	if (!st && !request->stream && !request->is_async && pool->params.pending_limit &&
-		gpc_pool_holds_too_much(pool, 0))
+		gpc_counter_get(&pool->counters->pending_bytes) > 0)
 		gpc_pool_bound_pending(pool);
 	if (!st && pool->params.gc_threshold_ppm)
 		gpc_pool_collect_garbage(pool);

@@ -226,7 +226,6 @@ gpc_devptr gpc_pool_give_locked(
 		&pool->recent.requested_bytes, gpc_counter_get(&counters->requested_bytes));
 	gpc_counter_add(&counters->n_blocks, 1);
 	gpc_counter_add(&counters->n_malloc, 1);
-	pool->heap->observer.block_changed(pool->heap->observer.self, block, request->now_ns);
 	pool->heap->observer.taken(pool->heap->observer.self, block, request);
 	return block->address;
 }

@@ -38,6 +38,8 @@ static struct {
 	bool was_full_said;
 } table;
 
+static _Atomic(struct gpc_context *) last_found;
+
 static uint32_t home(CUcontext handle)
 {
 	return (uint32_t)(((uint64_t)(uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15)) >> 40) %
@@ -245,9 +247,18 @@ struct gpc_context *gpc_context_current(void)
 {
 	CUcontext handle = NULL;
 
+	struct gpc_context *context;
+
 	if (gpc_runtime.fns->cuCtxGetCurrent(&handle) || !handle)
 		return NULL;
-	return gpc_context_get(handle);
+	/* Mostly the one that was found last.  None is ever freed. */
+	context = atomic_load_explicit(&last_found, memory_order_acquire);
+	if (context && context->handle == handle &&
+		!atomic_load_explicit(&context->is_gone, memory_order_acquire))
+		return context;
+	context = gpc_context_get(handle);
+	atomic_store_explicit(&last_found, context, memory_order_release);
+	return context;
 }
 
 struct gpc_context *gpc_context_owner(struct gpc_device *device)

@@ -77,32 +77,45 @@ static inline void record_event(enum gpucache_event_kind what, const struct gpc_
 	gpc_record_event(&gpc_runtime.record, &event);
 }
 
-/* Direct memory, without what lies idle in the driver's pools. */
-static uint64_t in_use_of(const struct gpc_device *device)
-{
-	uint64_t direct = GPC_DEVICE_SUM(device, direct_bytes);
-	uint64_t idle = GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_POOL]);
+/* What all contexts of a device together have, as far as every allocation asks for it: in one pass. */
+struct levels {
+	uint64_t live;
+	uint64_t in_use; /* direct memory, without what lies idle in the driver's pools */
+	uint64_t n_malloc;
+};
 
-	return direct > idle ? direct - idle : 0;
+static inline struct levels levels_of(const struct gpc_device *device)
+{
+	uint32_t n = atomic_load_explicit(&device->n_contexts, memory_order_acquire);
+	struct levels levels = { 0 };
+	uint64_t direct = 0;
+	uint64_t idle = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct gpc_context *context = device->contexts[i];
+		const struct gpucache_counters *counters = context ? context->pool.counters : NULL;
+
+		if (!counters) /* it moves to another place */
+			continue;
+		levels.live += gpc_counter_get(&counters->live_bytes);
+		levels.n_malloc += gpc_counter_get(&counters->n_malloc);
+		direct += gpc_counter_get(&counters->direct_bytes);
+		idle += gpc_counter_get(&counters->kind_bytes[GPUCACHE_KIND_POOL]);
+	}
+	levels.in_use = direct > idle ? direct - idle : 0;
+	return levels;
 }
 
-/*
- * Peaks and history are of devices, which may have several contexts.  Most hits are neither a
- * peak nor due a point.
- */
-static void record_levels(struct gpc_device *device, uint64_t now_ns)
+static __attribute__((noinline)) void record_levels(
+	struct gpc_device *device, const struct levels *levels, uint64_t idle, uint64_t now_ns)
 {
-	uint64_t in_use = in_use_of(device);
-	uint64_t idle = gpc_tensors_idle_bytes(device);
-	uint64_t live = gpc_bytes_less(GPC_DEVICE_SUM(device, live_bytes) + in_use, idle);
 	uint64_t next_ns = atomic_load_explicit(&device->next_history_ns, memory_order_relaxed);
-	uint64_t requested;
-	uint64_t reserved;
+	uint64_t live = gpc_bytes_less(levels->live + levels->in_use, idle);
+	uint64_t requested = gpc_bytes_less(
+		GPC_DEVICE_SUM(device, requested_bytes) + levels->in_use, idle);
+	uint64_t reserved =
+		GPC_DEVICE_SUM(device, reserved_bytes) + GPC_DEVICE_SUM(device, direct_bytes);
 
-	if (now_ns < next_ns && !gpc_record_is_peak(&gpc_runtime.record, device->ordinal, live))
-		return;
-	requested = gpc_bytes_less(GPC_DEVICE_SUM(device, requested_bytes) + in_use, idle);
-	reserved = GPC_DEVICE_SUM(device, reserved_bytes) + GPC_DEVICE_SUM(device, direct_bytes);
 	gpc_record_peak(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
 	if (now_ns < next_ns || !atomic_compare_exchange_strong(&device->next_history_ns, &next_ns,
 					now_ns + HISTORY_STEP_NS))
@@ -111,12 +124,22 @@ static void record_levels(struct gpc_device *device, uint64_t now_ns)
 		GPC_DEVICE_SUM(device, pending_bytes), reserved);
 }
 
-/* After each allocation on the device. */
+/*
+ * After each allocation on the device.  Peaks and history are of devices, which may have several
+ * contexts.  Most hits are neither a peak nor due a point.
+ */
 static void note_levels(struct gpc_device *device, uint64_t now_ns)
 {
-	record_levels(device, now_ns);
-	gpc_growth_note(&device->growth,
-		GPC_DEVICE_SUM(device, n_malloc) + gpc_tensors_n_malloc(device), now_ns,
+	struct levels levels = levels_of(device);
+	uint64_t idle = gpc_tensors_idle_bytes(device);
+
+	if (__builtin_expect(
+		    now_ns >= atomic_load_explicit(&device->next_history_ns, memory_order_relaxed) ||
+			    gpc_record_is_peak(&gpc_runtime.record, device->ordinal,
+				    gpc_bytes_less(levels.live + levels.in_use, idle)),
+		    0))
+		record_levels(device, &levels, idle, now_ns);
+	gpc_growth_note(&device->growth, levels.n_malloc + gpc_tensors_n_malloc(device), now_ns,
 		gpc_record_next_peak(&gpc_runtime.record, device->ordinal));
 }
 
@@ -206,7 +229,7 @@ static void taken(void *self, const struct gpc_block *block, const struct gpc_re
 {
 	struct gpc_context *context = (struct gpc_context *)block->segment->pool;
 
-	(void)self;
+	block_changed(self, block, request->now_ns);
 	gpc_observe_malloc(context, GPUCACHE_KIND_DEVICE, block->address, block->size, request,
 		share_of(block));
 }
@@ -276,9 +299,13 @@ void gpc_observe_context(const struct gpc_context *context, uint32_t what)
 
 void gpc_observe_now(struct gpc_context *context)
 {
+	struct levels levels;
+
 	gpc_observe_device(context, true);
 	atomic_store(&context->device->next_history_ns, 0);
-	record_levels(context->device, gpc_clock_monotonic_ns());
+	levels = levels_of(context->device);
+	record_levels(context->device, &levels, gpc_tensors_idle_bytes(context->device),
+		gpc_clock_monotonic_ns());
 }
 
 void gpc_observe_device(struct gpc_context *context, bool must)
