@@ -154,6 +154,7 @@ __attribute__((no_sanitize("address"))) uint32_t gpc_walk_frames(const struct gp
 	bool *ret_must_learn)
 {
 	struct gpc_walk_start at = *start;
+	uintptr_t readable_end = at.sp >= known.start ? known.end : 0;
 
 	if (!walk->rules)
 		return 0;
@@ -170,12 +171,15 @@ __attribute__((no_sanitize("address"))) uint32_t gpc_walk_frames(const struct gp
 		}
 		if (kind != BY_SIZE && end != at.bp + 16) {
 			*ret_must_learn = kind == BY_BOTH;
-			if (kind == BY_BOTH)
-				return 0;
 			end = at.bp + 16;
+			if (kind == BY_BOTH || end <= at.sp || end % 8)
+				return 0;
 		}
-		if (end <= at.sp || end % 8 || !is_readable(walk, at.sp, end))
-			return 0;
+		if (__builtin_expect(end > readable_end, 0)) {
+			if (!is_readable(walk, at.sp, end))
+				return 0;
+			readable_end = known.end;
+		}
 		if (save_of(rule))
 			at.bp = word_at(end - save_of(rule));
 		at.ip = word_at(end - 8);
