@@ -273,8 +273,8 @@ $(REPLAY): $(call obj,$(REPLAY_SRCS)) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(C
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) -ljson-c -lz -lpthread -ldl
 
-$(RUN): tools/gpucache-run
-	$(Q)mkdir -p $(@D) && cp $< $@ && chmod +x $@
+$(RUN): tools/gpucache-run include/gpucache_version.h
+	$(Q)mkdir -p $(@D) && sed 's/@VERSION@/$(VERSION)/' $< >$@ && chmod +x $@
 
 # A test is linked with everything it may look at: the library's objects, the readers, the simulated GPU.
 REPORT_TESTS := $(filter $(B)/tests/unit/gpumem-report/%,$(TEST_BINS))

@@ -33,6 +33,7 @@ TZ=UTC LC_ALL=C TERM=dumb SOURCE_DATE_EPOCH=1786291200
 export TZ LC_ALL TERM SOURCE_DATE_EPOCH
 mkdir empty empty_of_gpus && cp runs/unused.gpucache empty_of_gpus
 
+tool_version=$("$tool" -V | sed 's/.* //')
 passed=0
 failed=0
 # wide NAME ARGUMENT ...: at 60, 80 and 160 columns what is printed adds up, and no line is wider but for a word that is.
@@ -61,8 +62,10 @@ golden() {
 	shift
 	{
 		echo "\$ gpumem-report $*"
-		"$tool" "$@" 2>stderr
+		"$tool" "$@" 2>stderr >stdout
 		code=$?
+		# The next version says the same.
+		sed "s/\"tool_version\": \"$tool_version\"/\"tool_version\": \"VERSION\"/" stdout
 		[ -s stderr ] && sed 's/^/[stderr] /' stderr
 		echo "[exit $code]"
 	} >actual

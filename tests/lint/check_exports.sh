@@ -34,4 +34,9 @@ for name in $(comm -13 "$dir/declared" "$dir/exported"); do
 	echo "$library: $name is exported and declared nowhere"
 	status=1
 done
+# A program that was linked with it would not be refused by a library that is too old for it.
+for name in $(nm -D --defined-only "$library" | sed -nE 's/.* (gpucache_[a-z0-9_]+)$/\1/p'); do
+	echo "$library: $name has no version: preload.map does not list it"
+	status=1
+done
 exit $status

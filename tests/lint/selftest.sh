@@ -90,6 +90,9 @@ must_find 'cuMemFree_v2 is declared and not exported' "$here/check_exports.sh" l
 must_find 'leaked is exported and declared nowhere' "$here/check_exports.sh" lib.so symbols.def gpucache.h
 printf 'int cuMemAlloc_v2, cuMemFree_v2, dlsym, _exit, _Exit, InitializeInjectionNvtx2, gpucache_trim;\n' >lib.c
 "${CC:-gcc}" -shared -o lib.so lib.c
+must_find 'gpucache_trim has no version' "$here/check_exports.sh" lib.so symbols.def gpucache.h
+printf 'V_1 { global: gpucache_*; };\n' >lib.map
+"${CC:-gcc}" -shared -Wl,--version-script=lib.map -o lib.so lib.c
 must_be_silent "$here/check_exports.sh" lib.so symbols.def gpucache.h
 
 mkdir -p docs src/base

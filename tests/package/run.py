@@ -6,6 +6,7 @@ One line a case: "ok", "FAIL" or "skip" and why; the last line counts them.  GPU
 the examples that need one.
 """
 import glob
+import gzip
 import os
 import re
 import shutil
@@ -16,6 +17,8 @@ import tempfile
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(TOP, "build")
 TOOLS = ("gpumem-report", "gpumem-replay", "gpucache-run")
+with open(os.path.join(TOP, "include", "gpucache_version.h")) as _header:
+    VERSION, = re.findall(r'^#define GPUCACHE_VERSION "(.*)"$', _header.read(), re.M)
 
 
 class Skip(Exception):
@@ -87,7 +90,7 @@ def case_the_preload_variable_is_the_library(world):
     preload, = world.pkg_config("--variable=preload")
     out = call([f"{world.prefix}/bin/gpucache-run", "--sim", "1GiB", "env"], world.folder)
     assert f"LD_PRELOAD={preload}" in out.splitlines(), out
-    assert os.path.realpath(preload).endswith(".so.0.1.0")
+    assert os.path.realpath(preload).endswith(f".so.{VERSION}")
 
 
 def case_the_library_and_its_functions_have_versions(world):
@@ -95,7 +98,8 @@ def case_the_library_and_its_functions_have_versions(world):
     out = call(["readelf", "-dW", library], world.folder)
     assert "soname: [libgpucache.so.0]" in out, out
     out = call(["readelf", "--dyn-syms", "-W", library], world.folder)
-    assert re.search(r"gpucache_malloc@@GPUCACHE_0\.1\b", out)
+    for name, version in (("gpucache_malloc", "0.1"), ("gpucache_reset_peaks", "0.2")):
+        assert re.search(rf"{name}@@GPUCACHE_{re.escape(version)}$", out, re.M), f"{name} is not of {version}"
     assert re.search(r" cuMemAlloc_v2$", out, re.M) and re.search(r" dlsym$", out, re.M), "a hook has a version: it would be passed by"
 
 
@@ -123,7 +127,7 @@ def case_manual_pages_and_completions_say_what_help_says(world):
 
 def case_each_tool_knows_its_version(world):
     said = {call([f"{world.prefix}/bin/{tool}", "-V"], world.folder).split()[1] for tool in TOOLS}
-    assert said == {"0.1.0"}, said
+    assert said == {VERSION}, said
 
 
 def case_uninstall_leaves_no_file(world):
@@ -148,7 +152,7 @@ def case_the_wheel_runs_a_program_from_any_folder(world):
         call([sys.executable, "-m", "venv", venv], world.folder)
     except AssertionError as error:
         raise Skip(f"no venv here: {str(error)[:80]}") from error
-    wheel, = glob.glob(os.path.join(BUILD, "gpucache-*.whl"))
+    wheel, = glob.glob(os.path.join(BUILD, f"gpucache-{VERSION}-*.whl"))
     call([f"{venv}/bin/pip", "install", "-q", "--no-index", "--no-deps", wheel], world.folder)
     shutil.copy(f"{TOP}/tests/programs/train.py", world.folder)
     python = f"{venv}/bin/python"
@@ -165,11 +169,19 @@ def case_the_package_of_debian_has_no_errors_and_works_unpacked(world):
     if not shutil.which("dpkg-deb") or not shutil.which("dpkg-shlibdeps"):
         raise Skip("there is no dpkg-dev")
     call(["make", "QUIET=1", "deb"], TOP)
-    package, = glob.glob(os.path.join(BUILD, "gpucache_*.deb"))
+    package, = glob.glob(os.path.join(BUILD, f"gpucache_{VERSION}_*.deb"))
     if shutil.which("lintian"):
         out = call(["lintian", "--fail-on", "error", package], world.folder)
         assert not re.search(r"^[EW]:", out, re.M), out
     call(["dpkg-deb", "-x", package, "unpacked"], world.folder)
+    with gzip.open(f"{world.folder}/unpacked/usr/share/doc/gpucache/changelog.gz", "rt") as file:
+        changes = file.read()
+    assert changes.startswith(f"gpucache ({VERSION}) unstable;") and "  * " in changes, changes[:200]
+    if shutil.which("dpkg-parsechangelog"):
+        changelog = os.path.join(world.folder, "changelog")
+        with open(changelog, "w") as file:
+            file.write(changes)
+        assert call(["dpkg-parsechangelog", "-l", changelog, "-S", "Version"], world.folder).strip() == VERSION
     out = call(["unpacked/usr/bin/gpucache-run", "--sim", "1GiB", "-o", "deb.gpucache", f"{BUILD}/programs/train", "--oom"], world.folder,
                status=1)
     assert "gpucache: OUT OF MEMORY" in out, out

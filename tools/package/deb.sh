@@ -21,8 +21,11 @@ find "$tree/usr/lib" -type f -name '*.so*' -exec chmod 644 {} +
 gzip -9n "$tree"/usr/share/man/man?/*
 cp "$top/README.md" "$doc/"
 cp -r "$top/docs" "$doc/"
-printf 'gpucache (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' \
-	"$version" "$maintainer" "$(date -uR -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$doc/changelog.gz"
+awk -v version="$version" -v maintainer="$maintainer" -f "$here/changelog.awk" "$top/CHANGELOG.md" >"$doc/changelog" || {
+	echo "deb.sh: CHANGELOG.md has no section \"## $version (YYYY-MM-DD)\"" >&2
+	exit 1
+}
+gzip -9n "$doc/changelog"
 gzip -9nc "$top/CHANGELOG.md" >"$doc/CHANGELOG.md.gz"
 cat >"$doc/copyright" <<'END'
 Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/

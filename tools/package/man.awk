@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# awk -v section=1 -v version=0.1.0 -f man.awk HELP: a manual page from what --help prints.
+# awk -v section=1 -v version=VERSION -f man.awk HELP: a manual page from what --help prints.
 #
 #   first line            NAME - what it is
 #   Usage: ...            the synopsis, with its continuation lines

@@ -73,9 +73,9 @@ uninstall:                                 ## remove what install put there
 	$(Q)rm -rf $(call to,$(libdir))/gpucache $(call to,$(libdir))/cmake/gpucache
 
 deb:                                       ## build/gpucache_VERSION_ARCH.deb
-	$(Q)rm -rf $(P)/deb && $(MAKE) --no-print-directory QUIET=1 install DESTDIR=$(abspath $(P)/deb) PREFIX=/usr libdir=/usr/lib/$$($(CC) -print-multiarch) >/dev/null
+	$(Q)rm -rf $(P)/deb build/gpucache_*.deb && $(MAKE) --no-print-directory QUIET=1 install DESTDIR=$(abspath $(P)/deb) PREFIX=/usr libdir=/usr/lib/$$($(CC) -print-multiarch) >/dev/null
 	$(Q)tools/package/deb.sh $(P)/deb $(VERSION) build
 
 wheel:                                     ## build/gpucache-VERSION-py3-none-PLATFORM.whl: library, tools, simulated GPU
-	$(Q)rm -rf $(P)/wheel && $(MAKE) --no-print-directory QUIET=1 install DESTDIR=$(abspath $(P)/wheel) PREFIX=/ >/dev/null
+	$(Q)rm -rf $(P)/wheel build/gpucache-*.whl && $(MAKE) --no-print-directory QUIET=1 install DESTDIR=$(abspath $(P)/wheel) PREFIX=/ >/dev/null
 	$(Q)python3 -B tools/package/wheel.py $(P)/wheel $(VERSION) build
