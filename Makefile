@@ -5,12 +5,14 @@
 #
 # Knobs (on the command line, or in config.mak, which git ignores):
 #   VARIANT    release | debug | asan | tsan | cov | analyze   (default: release)
+#   CROSS      the compiler's prefix, to build for another machine: aarch64-linux-gnu-   (EMULATOR=qemu-aarch64 runs what it built)
 #   CUDA_HOME  a CUDA toolkit; used by tests only, never by the product   (default: /usr/local/cuda)
 #   V=1        print whole commands; QUIET=1 prints none
 #   -jN        N commands at a time; as many as there are processors where it is not said
 #   WERROR=0   do not turn warnings into errors
 #
-# Everything of a variant is built in build/<variant>/; the release build is also linked from build/.
+# Everything of a variant is built in build/<variant>/ (with CROSS in front); the release build for this machine is also linked
+# from build/.
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -22,12 +24,12 @@ MAKEFLAGS += --no-builtin-rules --no-builtin-variables
 VARIANT   ?= release
 CUDA_HOME ?= /usr/local/cuda
 ifneq ($(filter default undefined,$(origin CC)),)
-CC        := gcc
+CC        := $(CROSS)gcc
 endif
 ifneq ($(filter default undefined,$(origin AR)),)
-AR        := ar
+AR        := $(CROSS)ar
 endif
-B         := build/$(VARIANT)
+B         := build/$(CROSS)$(VARIANT)
 Q         := $(if $(V),,@)
 say        = $(if $(V)$(QUIET),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
@@ -48,7 +50,8 @@ SETUP        := $(firstword $(call wanted,$(NEEDS_CHECK),check) $(call wanted,$(
                   $(call wanted,$(NEEDS_WHEEL),wheel) $(call wanted,$(NEEDS_BUILD),name))
 
 ifeq ($(MAKELEVEL)$(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),0)
-ifneq ($(SETUP),)
+# Another machine's packages are not looked for: docs/INSTALL.md names them.
+ifneq ($(and $(SETUP),$(if $(CROSS),,here)),)
 ifneq ($(shell tools/setup.sh $(SETUP) >&2 && echo there),there)
 $(error something is missing, see above)
 endif
@@ -159,7 +162,7 @@ ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SR
 ##### Public targets #####
 
 .PHONY: all demo gpu check check-long check-clients check-kill check-doors fuzz prove-reuse soak mutants lint bench bench-peers install uninstall deb wheel clean help FORCE
-all: $(PRODUCTS) simcuda $(if $(filter release,$(VARIANT)),links) ## build the library, the tools and the simulated GPU
+all: $(PRODUCTS) simcuda $(if $(filter release,$(CROSS)$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build what it takes, and show the main job
 	@echo 'building: a minute of one processor'

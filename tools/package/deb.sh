@@ -6,7 +6,11 @@ set -eu
 tree=$(readlink -f "$1")
 version=$2
 out=$(readlink -f "$3")
-arch=$(dpkg --print-architecture)
+if [ -n "${CROSS:-}" ]; then
+	DEB_HOST_ARCH=$(dpkg-architecture -f -t "$("${CROSS}gcc" -dumpmachine)" -q DEB_HOST_ARCH)
+	export DEB_HOST_ARCH
+fi
+arch=${DEB_HOST_ARCH:-$(dpkg --print-architecture)}
 here=$(dirname "$(readlink -f "$0")")
 top=$here/../..
 doc=$tree/usr/share/doc/gpucache
@@ -15,8 +19,8 @@ export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git -C "$top" log -1 --format=%
 maintainer="${DEBFULLNAME:-gpucache built here} <${DEBEMAIL:-gpucache@localhost}>"
 
 mkdir -p "$doc" "$tree/DEBIAN" "$tree/usr/share/lintian/overrides"
-find "$tree/usr" -type f \( -name '*.so*' -o -path '*/bin/gpumem-*' \) -exec strip --strip-unneeded --remove-section=.comment {} +
-strip --strip-debug "$tree"/usr/lib/*/libgpucache.a
+find "$tree/usr" -type f \( -name '*.so*' -o -path '*/bin/gpumem-*' \) -exec "${CROSS:-}strip" --strip-unneeded --remove-section=.comment {} +
+"${CROSS:-}strip" --strip-debug "$tree"/usr/lib/*/libgpucache.a
 find "$tree/usr/lib" -type f -name '*.so*' -exec chmod 644 {} +
 gzip -9n "$tree"/usr/share/man/man?/*
 cp "$top/README.md" "$doc/"

@@ -16,11 +16,12 @@ PUBLIC_HEADERS := $(addprefix include/,gpucache.h gpucache_format.h gpucache_kin
 MAN1 := $(TOOLS:%=$(P)/%.1)
 MAN  := $(MAN1) $(P)/gpucache.5 $(P)/gpucache.7
 COMPLETIONS := $(foreach shell,bash zsh fish,$(TOOLS:%=$(P)/%.$(shell)))
+help_of = $(if $(filter $(RUN),$(1)),,$(EMULATOR)) $(1) --help
 man = awk -v section=$(1) -v version=$(VERSION) -f tools/package/man.awk
 
 $(MAN1): $(P)/%.1: $(B)/% tools/package/man.awk
 	$(call say,MAN,$@)
-	$(Q)mkdir -p $(@D) && $< --help >$@.help && $(call man,1) $@.help >$@
+	$(Q)mkdir -p $(@D) && $(call help_of,$<) >$@.help && $(call man,1) $@.help >$@
 $(P)/gpucache.5: tools/package/gpucache.5.txt src/config/options.def tools/package/man.awk tools/package/options.awk
 	$(call say,MAN,$@)
 	$(Q)mkdir -p $(@D) && awk -f tools/package/options.awk src/config/options.def | cat $< - | $(call man,5) >$@
@@ -31,7 +32,7 @@ $(P)/gpucache.7: tools/package/gpucache.7.txt tools/package/man.awk
 define COMPLETION
 $(TOOLS:%=$(P)/%.$(1)): $(P)/%.$(1): $(B)/% tools/package/completion.sh
 	$$(call say,SHELL,$$@)
-	$$(Q)mkdir -p $$(@D) && $$< --help | tools/package/completion.sh $(1) $$* >$$@
+	$$(Q)mkdir -p $$(@D) && $$(call help_of,$$<) | tools/package/completion.sh $(1) $$* >$$@
 endef
 $(foreach shell,bash zsh fish,$(eval $(call COMPLETION,$(shell))))
 
@@ -74,8 +75,8 @@ uninstall:                                 ## remove what install put there
 
 deb:                                       ## build/gpucache_VERSION_ARCH.deb
 	$(Q)rm -rf $(P)/deb build/gpucache_*.deb && $(MAKE) --no-print-directory QUIET=1 install DESTDIR=$(abspath $(P)/deb) PREFIX=/usr libdir=/usr/lib/$$($(CC) -print-multiarch) >/dev/null
-	$(Q)tools/package/deb.sh $(P)/deb $(VERSION) build
+	$(Q)CROSS=$(CROSS) tools/package/deb.sh $(P)/deb $(VERSION) build
 
 wheel:                                     ## build/gpucache-VERSION-py3-none-PLATFORM.whl: library, tools, simulated GPU
-	$(Q)rm -rf $(P)/wheel build/gpucache-*.whl && $(MAKE) --no-print-directory QUIET=1 install DESTDIR=$(abspath $(P)/wheel) PREFIX=/ >/dev/null
+	$(if $(CROSS),$(error a wheel is made on the machine that it is for))$(Q)rm -rf $(P)/wheel build/gpucache-*.whl && $(MAKE) --no-print-directory QUIET=1 install DESTDIR=$(abspath $(P)/wheel) PREFIX=/ >/dev/null
 	$(Q)python3 -B tools/package/wheel.py $(P)/wheel $(VERSION) build
