@@ -100,9 +100,12 @@ struct gpc_driver_ops {
 		.stream_wait = stream_wait,                                                     \
 	}
 
+struct gpc_page_ops;
+
 /* The base of every driver, embedded as its first member. */
 struct gpc_driver {
 	const struct gpc_driver_ops *ops;
+	const struct gpc_page_ops *pages; /* driver_pages.h; NULL: not to be used */
 };
 
 #endif

@@ -240,6 +240,7 @@ enum gpc_status gpc_sim_driver_init(struct gpc_sim_driver *driver, struct gpc_si
 	if (res != CUDA_SUCCESS)
 		return status_of(res);
 	driver->base.ops = &sim_ops;
+	driver->base.pages = &gpc_sim_page_ops;
 	driver->sim = sim;
 	driver->context = context;
 	return GPC_OK;

@@ -37,6 +37,8 @@ struct gpc_sim_counters {
 	_Atomic uint64_t n_event_query;
 	_Atomic uint64_t n_sync; /* event_wait and context_sync */
 	_Atomic uint64_t n_stream_wait;
+	_Atomic uint64_t n_page_map;
+	_Atomic uint64_t n_page_unmap; /* calls, of one page or several */
 };
 
 struct gpc_sim_driver {
@@ -46,6 +48,9 @@ struct gpc_sim_driver {
 	bool owns_context;
 	struct gpc_sim_counters counters;
 };
+
+/* What `base.pages` is. */
+extern const struct gpc_page_ops gpc_sim_page_ops; /* driver_sim_pages.c */
 
 /*
  * Speaks for `context`, or, where that is NULL, for a new context on that device, which fini

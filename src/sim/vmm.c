@@ -429,7 +429,7 @@ CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size)
 	struct gpc_sim_va_chunk *chunk = range(vmm, ptr, size);
 	uint32_t n = chunk ? n_of(size) : 0;
 
-	for (unsigned i = 0; i < sim->config.n_devices; i++)
+	for (unsigned i = 0; size >= sim->config.free_waits && i < sim->config.n_devices; i++)
 		gpc_sim_await(sim, atomic_load(&sim->devices[i].tail_ns));
 	gpc_sim_settle(sim);
 	pthread_mutex_lock(&vmm->lock);

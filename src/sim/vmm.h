@@ -89,7 +89,7 @@ CUresult gpc_sim_vmm_retain(struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t *ret
 
 CUresult gpc_sim_vmm_map(struct gpc_sim *sim, uint64_t ptr, uint64_t size, uint64_t handle);
 
-/* Waits for all work of all devices first. */
+/* Of at least free_waits bytes (config.h) it waits for all work of all devices first. */
 CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size);
 
 CUresult gpc_sim_vmm_set_access(
