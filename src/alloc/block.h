@@ -70,6 +70,14 @@ enum gpc_block_view {
 	GPC_VIEW_OWN,     /* an allocation of its own, and exported as such */
 };
 
+/* Addresses for pages: those of one segment, and of all that it breaks into (pool_pages.c). */
+struct gpc_range {
+	gpc_devptr address;
+	uint64_t size;
+	_Atomic uint64_t mapped_bytes; /* 0: the addresses go back */
+	uint32_t number;               /* in the slab */
+};
+
 struct gpc_segment {
 	gpc_devptr address;
 	uint64_t size;
@@ -79,13 +87,17 @@ struct gpc_segment {
 	struct gpc_list link;         /* all segments of the pool, oldest first */
 	struct gpc_list idle;         /* the idle ones, idle longest first */
 	uint64_t idle_since_ns;
-	uint64_t last_loose;    /* number of its last free that was FREE at once (barrier.h) */
-	uint32_t number;        /* in the slab, and in the recording */
-	uint32_t grains_number; /* in the slab */
-	uint32_t mark;          /* stack of the request that grew the pool */
-	uint32_t n_live;        /* LIVE blocks */
-	uint8_t kind;           /* enum gpc_pool_kind */
-	bool is_exported;       /* other processes may hold it: never split, recycled or trimmed */
+	uint64_t last_loose;     /* number of its last free that was FREE at once (barrier.h) */
+	uint32_t number;         /* in the slab, and in the recording */
+	uint32_t grains_number;  /* in the slab */
+	uint32_t mark;           /* stack of the request that grew the pool */
+	uint32_t n_live;         /* LIVE blocks */
+	uint8_t kind;            /* enum gpc_pool_kind */
+	bool is_exported;        /* other processes may hold it: never split, recycled or trimmed */
+	bool goes_whole;         /* of large blocks, and trimmed at once or not at all */
+	struct gpc_range *range; /* its memory is pages; NULL: one allocation of the driver */
+	uint64_t page_bytes;     /* each, from `address` on; the last one may be smaller */
+	uint64_t devices; /* bit i: device i uses its pages, too */
 };
 
 struct gpc_block {

@@ -62,6 +62,7 @@ enum gpc_status gpc_heap_init(struct gpc_heap *heap, const struct gpc_observer *
 	gpc_slab_init(&heap->blocks, sizeof(struct gpc_block), 4096, GPC_MAX_BLOCKS);
 	gpc_slab_init(&heap->grain_maps, sizeof(struct gpc_grain_map), 16, GPC_MAX_SEGMENTS);
 	gpc_slab_init(&heap->segments, sizeof(struct gpc_segment), 256, GPC_MAX_SEGMENTS);
+	gpc_slab_init(&heap->ranges, sizeof(struct gpc_range), 64, GPC_MAX_SEGMENTS);
 	gpc_captures_init(&heap->captures);
 	heap->observer = observer ? *observer : nobody;
 	heap->duties = &heap->own_duties;
@@ -79,6 +80,7 @@ void gpc_heap_set_apart(struct gpc_heap *heap, uint64_t from)
 
 void gpc_heap_fini(struct gpc_heap *heap)
 {
+	gpc_slab_fini(&heap->ranges);
 	gpc_slab_fini(&heap->grain_maps);
 	gpc_slab_fini(&heap->segments);
 	gpc_slab_fini(&heap->blocks);

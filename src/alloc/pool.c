@@ -42,12 +42,19 @@ void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driv
 
 void gpc_pool_forget(struct gpc_pool *pool)
 {
+	struct gpc_driver *members[GPC_MAX_MEMBERS];
+	struct gpc_list paged;
+	uint32_t n_members;
+
+	gpc_list_init(&paged);
 	gpc_lock_take(&pool->lock);
 	pool->is_forgotten = true;
+	n_members = pool->fences.n_members;
+	memcpy(members, pool->fences.members, sizeof members);
 	gpc_fences_fini(&pool->fences, false);
 	gpc_pool_end_barrier_locked(pool, false);
 	gpc_stream_order_fini(&pool->order);
-	gpc_pool_forget_segments_locked(pool);
+	gpc_pool_forget_segments_locked(pool, &paged);
 	if (pool->unplaced)
 		atomic_fetch_sub(&pool->budget->used_bytes, pool->unplaced_size);
 	pool->unplaced = 0;
@@ -64,6 +71,8 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	pool->spare = NULL;
 	gpc_counters_clear(pool->counters, GPC_WHEN_HEAP);
 	gpc_lock_release(&pool->lock);
+	if (!gpc_list_is_empty(&paged))
+		gpc_pool_drop_pages(pool, members, n_members, &paged);
 }
 
 void gpc_pool_fini(struct gpc_pool *pool)
@@ -103,7 +112,7 @@ static struct gpc_block *find_whole(struct gpc_pool *pool, uint64_t rounded)
 	gpc_list_each (link, &pool->idle) {
 		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, idle);
 
-		if (!segment->is_exported && segment->size >= rounded &&
+		if (!segment->is_exported && !segment->range && segment->size >= rounded &&
 			segment->size <= tight + tight / 8 && (!best || segment->size < best->size))
 			best = segment->first;
 	}
@@ -364,9 +373,9 @@ enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address)
 	return st;
 }
 
-uint64_t gpc_pool_returnable(const struct gpc_pool *pool)
+uint64_t gpc_pool_returnable(struct gpc_pool *pool)
 {
-	return gpc_counter_get(&pool->unheld_bytes);
+	return gpc_counter_get(&pool->unheld_bytes) + gpc_pool_idle_pages(pool);
 }
 
 uint64_t gpc_pool_largest_free(struct gpc_pool *pool)

@@ -43,15 +43,23 @@ struct gpc_budget {
 	_Atomic uint64_t looked_at_bytes;
 };
 
+/* When new segments of large blocks are of pages, which may go one by one (pool_pages.c). */
+enum gpc_vmm {
+	GPC_VMM_OFF,
+	GPC_VMM_AUTO, /* once the driver, or the limit, has refused a request */
+	GPC_VMM_ON,   /* from the first on */
+};
+
 struct gpc_pool_params {
 	uint64_t max_split_size;    /* bytes; 0: none */
 	uint32_t roundup_divisions; /* 0: none */
 	uint32_t gc_threshold_ppm;  /* millionths of the limit, or of the device; 0: off */
 	uint64_t pending_limit;     /* bytes that may be pending before a free waits */
 	uint64_t decay_ns;          /* trim segments idle for longer; 0: never */
-	bool is_one_stream;         /* see gpc_fences_init */
-	bool has_barriers;          /* enforce the order of cudaFree on the device (barrier.h) */
-	bool is_fence_skipped;      /* tests only: reuse without any fence, which must be caught */
+	enum gpc_vmm vmm;
+	bool is_one_stream;    /* see gpc_fences_init */
+	bool has_barriers;     /* enforce the order of cudaFree on the device (barrier.h) */
+	bool is_fence_skipped; /* tests only: reuse without any fence, which must be caught */
 };
 
 /* Peaks since gpc_pool_reset_peaks.  Policy and recording use the counters' peaks, which are never reset. */
@@ -92,6 +100,11 @@ struct gpc_pool {
 	/* Such memory, if an open capture forbids freeing it; 0: none. */
 	_Atomic gpc_devptr unplaced;
 	uint64_t unplaced_size;
+	struct gpc_range *unplaced_range; /* NULL: it is no pages */
+	/* Pages: the driver has refused memory, and where it has none. */
+	atomic_bool is_pressed;
+	atomic_bool has_no_pages;
+	_Atomic uint64_t page_devices; /* bit i: device i uses memory of this pool, too */
 	/* The driver refused, and a block was split across size classes; until a segment comes or goes. */
 	atomic_bool is_short;
 	uint64_t cut_bytes;             /* segments of large blocks that are split */
@@ -114,7 +127,10 @@ void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driv
  */
 void gpc_pool_fini(struct gpc_pool *pool);
 
-/* Call after the context died with all its memory: forgets everything, without any driver call. */
+/*
+ * Call after the context died with all its memory, or when its work is over and it is about to die: forgets everything.
+ * The driver is called for pages alone, which no context holds.
+ */
 void gpc_pool_forget(struct gpc_pool *pool);
 
 /*
@@ -225,7 +241,10 @@ uint64_t gpc_pool_begin_sync(struct gpc_pool *pool);
 void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns);
 
 /* The bytes that can be returned to the driver now, or once the device is done with them. */
-uint64_t gpc_pool_returnable(const struct gpc_pool *pool);
+uint64_t gpc_pool_returnable(struct gpc_pool *pool);
+
+/* From now on that device uses memory of this pool, too: pages are opened to it, those to come as well. */
+void gpc_pool_open_pages(struct gpc_pool *pool, uint32_t device);
 
 /* The size of the largest free block. */
 uint64_t gpc_pool_largest_free(struct gpc_pool *pool);

@@ -6,7 +6,8 @@
 #include "alloc/pool.h"
 
 /*
- * Each file calls only those before it: pool_room.c, pool_block.c, pool_barrier.c, pool_segment.c, pool_wait.c, pool.c.
+ * Each file calls only those before it: pool_room.c, pool_block.c, pool_barrier.c, pool_pages.c, pool_segment.c,
+ * pool_wait.c, pool.c.
  * _locked: the caller holds the pool's lock; the others are called without it.
  */
 
@@ -88,10 +89,10 @@ static inline bool gpc_pool_gives_whole(const struct gpc_pool *pool, uint64_t ro
 	       gpc_pool_has_waste_left(pool, gpc_size_tight_segment(rounded) - rounded);
 }
 
-/* Whether the block is a whole segment of the large pool. */
+/* Whether the block is a whole segment of the large pool, which no page can be taken from. */
 static inline bool gpc_pool_is_whole(const struct gpc_block *block)
 {
-	return block->segment->kind == GPC_POOL_LARGE && !block->prev && !block->next;
+	return block->segment->goes_whole && !block->prev && !block->next;
 }
 
 /* The bins that a FREE block is in. */
@@ -143,7 +144,45 @@ static inline bool gpc_pool_is_settled(const struct gpc_segment *segment)
 
 void gpc_pool_end_barrier_locked(struct gpc_pool *pool, bool context_lives);
 
+/* --- pool_pages.c ----------------------------------------------------------------------------- */
+
+/* Memory on its way between us and the driver. */
+struct gpc_memory {
+	gpc_devptr address;
+	uint64_t size;
+	struct gpc_range *range; /* pages; NULL: one allocation */
+	uint64_t page_bytes;
+	uint64_t devices; /* as of a segment */
+};
+
+/* Whether a new segment for a block of `rounded` bytes is to be of pages. */
+bool gpc_pool_wants_pages(const struct gpc_pool *pool, uint64_t rounded);
+
+/* Pages for `size` bytes, all or none.  GPC_UNSUPPORTED: there are none here; the driver's own memory may be had. */
+GPC_MUST_CHECK enum gpc_status gpc_pool_map_pages(
+	struct gpc_pool *pool, uint64_t size, struct gpc_memory *ret_memory);
+
+/* Lets all devices that use memory of this pool at the pages that they are not let at yet. */
+void gpc_pool_open_missing(struct gpc_pool *pool);
+
+/* The driver's part of giving pages back. */
+void gpc_pool_unmap_pages(struct gpc_pool *pool, const struct gpc_memory *memory);
+
+/*
+ * Takes pages for up to `wanted` bytes out of a segment that stays: of `idle`, which is all of a settled one and
+ * larger, or, NULL, of the FREE block that suits best.  They are the caller's to give back, and captures are held till
+ * then.  False: there are none, their work may still run, or a capture forbids it.
+ */
+bool gpc_pool_take_pages_locked(struct gpc_pool *pool, struct gpc_block *idle, uint64_t wanted,
+	struct gpc_memory *ret_memory);
+
+/* Bytes of idle pages in segments that the program holds blocks of. */
+uint64_t gpc_pool_idle_pages(struct gpc_pool *pool);
+
 /* --- pool_segment.c --------------------------------------------------------------------------- */
+
+/* A segment that is nowhere yet; NULL: no metadata. */
+struct gpc_segment *gpc_pool_new_segment(struct gpc_heap *heap, enum gpc_pool_kind kind);
 
 /* The bytes of a new segment for a block of `rounded` bytes. */
 uint64_t gpc_pool_segment_size(const struct gpc_pool *pool, uint64_t rounded);
@@ -157,8 +196,15 @@ void gpc_pool_return_due(struct gpc_pool *pool, uint64_t now_ns);
 /* Trims idle segments until no more than gc_threshold_ppm is reserved. */
 void gpc_pool_collect_garbage(struct gpc_pool *pool);
 
-/* Forgets all segments of a dead context, without driver calls. */
-void gpc_pool_forget_segments_locked(struct gpc_pool *pool);
+/* Forgets all segments of a dead context, without driver calls.  Those of pages are still to be dropped. */
+void gpc_pool_forget_segments_locked(struct gpc_pool *pool, struct gpc_list *ret_paged);
+
+/*
+ * Gives back pages, which no context holds, once the members' work is over.  What no capture allows to wait for stays
+ * with the driver.
+ */
+void gpc_pool_drop_pages(struct gpc_pool *pool, struct gpc_driver *const *members,
+	uint32_t n_members, struct gpc_list *paged);
 
 /* --- pool_wait.c ------------------------------------------------------------------------------ */
 

@@ -23,13 +23,21 @@ static enum gpc_status charge(struct gpc_budget *budget, uint64_t bytes)
 	return GPC_LIMIT;
 }
 
-static enum gpc_status ask_driver(struct gpc_pool *pool, uint64_t size, gpc_devptr *ret_address)
+static enum gpc_status ask_driver(
+	struct gpc_pool *pool, bool wants_pages, uint64_t size, struct gpc_memory *ret_memory)
 {
 	enum gpc_status st = charge(pool->budget, size);
 
-	if (st)
+	if (st) {
+		atomic_store_explicit(&pool->is_pressed, true, memory_order_relaxed);
 		return st;
-	st = pool->drv->ops->mem_alloc(pool->drv, size, ret_address);
+	}
+	*ret_memory = (struct gpc_memory){ .size = size };
+	st = wants_pages ? gpc_pool_map_pages(pool, size, ret_memory) : GPC_UNSUPPORTED;
+	if (st == GPC_UNSUPPORTED)
+		st = pool->drv->ops->mem_alloc(pool->drv, size, &ret_memory->address);
+	if (st == GPC_DEVICE_NO_MEMORY)
+		atomic_store_explicit(&pool->is_pressed, true, memory_order_relaxed);
 	if (st)
 		atomic_fetch_sub(&pool->budget->used_bytes, size);
 	return st;
@@ -50,40 +58,40 @@ uint64_t gpc_pool_segment_size(const struct gpc_pool *pool, uint64_t rounded)
 	uint64_t tight = gpc_size_tight_segment(rounded);
 
 	if (size == tight || gpc_pool_gives_whole(pool, rounded) ||
-		(rounded > GPC_SMALL_MAX && !gpc_pool_may_cut(pool, size)))
+		(rounded > GPC_SMALL_MAX && !gpc_pool_may_cut(pool, size) &&
+			!gpc_pool_wants_pages(pool, rounded)))
 		return tight;
 	return size;
 }
 
 /* A segment for a block of `rounded` bytes: of the usual size, or else as small as it can be. */
 static enum gpc_status obtain(
-	struct gpc_pool *pool, uint64_t rounded, gpc_devptr *ret_address, uint64_t *ret_size)
+	struct gpc_pool *pool, uint64_t rounded, struct gpc_memory *ret_memory)
 {
 	uint64_t size = gpc_pool_segment_size(pool, rounded);
 	uint64_t tight = gpc_size_tight_segment(rounded);
-	enum gpc_status st = ask_driver(pool, size, ret_address);
+	bool wants_pages = gpc_pool_wants_pages(pool, rounded);
+	enum gpc_status st = ask_driver(pool, wants_pages, size, ret_memory);
 
-	if ((st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT) && tight < size) {
-		size = tight;
-		st = ask_driver(pool, size, ret_address);
-	}
-	if (!st)
-		*ret_size = size;
+	if ((st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT) && tight < size)
+		st = ask_driver(pool, wants_pages, tight, ret_memory);
 	return st;
 }
 
-static void give_back(struct gpc_pool *pool, gpc_devptr address, uint64_t size)
+static void give_back(struct gpc_pool *pool, const struct gpc_memory *memory)
 {
 	/*
 	 * What the driver does not take back it keeps until the context ends; there is nobody
 	 * to tell.
 	 */
-	(void)!pool->drv->ops->mem_free(pool->drv, address);
-	atomic_fetch_sub(&pool->budget->used_bytes, size);
+	if (memory->range)
+		gpc_pool_unmap_pages(pool, memory);
+	else
+		(void)!pool->drv->ops->mem_free(pool->drv, memory->address);
+	atomic_fetch_sub(&pool->budget->used_bytes, memory->size);
 }
 
-/* A segment that is nowhere yet; NULL: no metadata. */
-static struct gpc_segment *new_segment(struct gpc_heap *heap, enum gpc_pool_kind kind)
+struct gpc_segment *gpc_pool_new_segment(struct gpc_heap *heap, enum gpc_pool_kind kind)
 {
 	struct gpc_grain_map *grains = NULL;
 	struct gpc_segment *segment;
@@ -115,21 +123,25 @@ static void end_segment(struct gpc_heap *heap, struct gpc_segment *segment)
 }
 
 /* Makes the memory a segment of one FREE block that is in no bin yet. */
-static enum gpc_status attach_locked(struct gpc_pool *pool, gpc_devptr address, uint64_t size,
+static enum gpc_status attach_locked(struct gpc_pool *pool, const struct gpc_memory *memory,
 	enum gpc_pool_kind kind, const struct gpc_request *request,
 	struct gpc_segment **ret_segment)
 {
-	struct gpc_segment *segment = new_segment(pool->heap, kind);
+	struct gpc_segment *segment = gpc_pool_new_segment(pool->heap, kind);
 	enum gpc_status st;
 
 	if (!segment)
 		return GPC_NO_METADATA;
-	segment->address = address;
-	segment->size = size;
+	segment->address = memory->address;
+	segment->size = memory->size;
+	segment->range = memory->range;
+	segment->page_bytes = memory->page_bytes;
+	segment->devices = memory->devices;
+	segment->goes_whole = kind == GPC_POOL_LARGE && !memory->range;
 	segment->pool = pool;
 	segment->mark = request->mark;
 	segment->last_loose = 0;
-	segment->first = gpc_pool_new_block_locked(pool, segment, address, size);
+	segment->first = gpc_pool_new_block_locked(pool, segment, memory->address, memory->size);
 	if (!segment->first) {
 		st = GPC_NO_METADATA;
 		goto undo_segment;
@@ -138,7 +150,7 @@ static enum gpc_status attach_locked(struct gpc_pool *pool, gpc_devptr address, 
 	if (st)
 		goto undo_block;
 	gpc_list_append(&pool->segments, &segment->link);
-	gpc_counter_add(&pool->unheld_bytes, size);
+	gpc_counter_add(&pool->unheld_bytes, memory->size);
 	*ret_segment = segment;
 	return GPC_OK;
 undo_block:
@@ -165,21 +177,21 @@ static void count_new_segment(struct gpc_pool *pool, uint64_t size, uint64_t now
  */
 static bool return_unplaced(struct gpc_pool *pool)
 {
-	gpc_devptr address = 0;
-	uint64_t size = 0;
+	struct gpc_memory memory = { 0 };
 	bool is_held;
 
 	gpc_lock_take(&pool->lock);
 	is_held = pool->unplaced && gpc_captures_try_hold(&pool->heap->captures);
 	if (is_held) {
-		address = pool->unplaced;
-		size = pool->unplaced_size;
+		memory = (struct gpc_memory){ .address = pool->unplaced,
+			.size = pool->unplaced_size,
+			.range = pool->unplaced_range };
 		pool->unplaced = 0;
 	}
 	is_held |= pool->unplaced == 0;
 	gpc_lock_release(&pool->lock);
-	if (address) {
-		give_back(pool, address, size);
+	if (memory.address) {
+		give_back(pool, &memory);
 		gpc_captures_release(&pool->heap->captures);
 	}
 	return is_held;
@@ -190,8 +202,7 @@ enum gpc_status gpc_pool_grow(
 {
 	uint64_t rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
 	struct gpc_segment *segment = NULL;
-	gpc_devptr address = 0;
-	uint64_t size = 0;
+	struct gpc_memory memory = { 0 };
 	enum gpc_status st;
 	bool is_second;
 
@@ -199,7 +210,7 @@ enum gpc_status gpc_pool_grow(
 	if (pool->unplaced && !return_unplaced(pool))
 		return GPC_NO_METADATA;
 	gpc_pool_look_for_room(pool, 0);
-	st = obtain(pool, rounded, &address, &size);
+	st = obtain(pool, rounded, &memory);
 	if (st == GPC_DEVICE_NO_MEMORY)
 		gpc_pool_look_for_room(pool, gpc_size_tight_segment(rounded));
 	gpc_lock_take(&pool->lock);
@@ -210,12 +221,12 @@ enum gpc_status gpc_pool_grow(
 	}
 	st = pool->is_forgotten
 		     ? GPC_NOT_FOUND
-		     : attach_locked(pool, address, size,
+		     : attach_locked(pool, &memory,
 			       gpc_pool_gives_whole(pool, rounded) ? GPC_POOL_LARGE
 								   : gpc_size_pool(rounded),
 			       request, &segment);
 	if (!st) {
-		count_new_segment(pool, size, request->now_ns);
+		count_new_segment(pool, memory.size, request->now_ns);
 		pool->heap->observer.segment_added(pool->heap->observer.self, segment, request);
 		gpc_pool_make_free_locked(pool, segment->first, request->now_ns);
 		*ret_address = gpc_pool_take_locked(pool, segment->first, rounded,
@@ -223,27 +234,31 @@ enum gpc_status gpc_pool_grow(
 	}
 	is_second = st && pool->unplaced;
 	if (st && !is_second) {
-		pool->unplaced = address;
-		pool->unplaced_size = size;
+		pool->unplaced = memory.address;
+		pool->unplaced_size = memory.size;
+		pool->unplaced_range = memory.range;
 	}
 	gpc_lock_release(&pool->lock);
+	if (!st && memory.range && memory.devices != atomic_load(&pool->page_devices))
+		gpc_pool_open_missing(pool);
 	if (st == GPC_UNSUPPORTED)
 		atomic_store_explicit(&pool->is_off_grid, true, memory_order_relaxed);
 	if (is_second) /* of two threads at the same moment */
-		give_back(pool, address, size);
+		give_back(pool, &memory);
 	else if (st)
 		(void)return_unplaced(pool);
 	return st;
 }
 
 /* Takes an idle segment out of everything; its memory is then the caller's to give back. */
-static void detach_locked(struct gpc_pool *pool, struct gpc_segment *segment,
-	gpc_devptr *ret_address, uint64_t *ret_size)
+static void detach_locked(
+	struct gpc_pool *pool, struct gpc_segment *segment, struct gpc_memory *ret_memory)
 {
 	struct gpucache_counters *counters = pool->counters;
 
-	*ret_address = segment->address;
-	*ret_size = segment->size;
+	*ret_memory = (struct gpc_memory){
+		.address = segment->address, .size = segment->size, .range = segment->range
+	};
 	pool->heap->observer.segment_removed(pool->heap->observer.self, segment);
 	gpc_segment_map_remove(&pool->heap->segment_map, segment);
 	gpc_pool_leave_bin_locked(pool, segment->first);
@@ -252,9 +267,9 @@ static void detach_locked(struct gpc_pool *pool, struct gpc_segment *segment,
 		atomic_fetch_sub(&pool->n_leaving, 1);
 	gpc_list_remove(&segment->idle);
 	gpc_list_remove(&segment->link);
-	gpc_counter_sub(&pool->unheld_bytes, *ret_size);
-	gpc_counter_sub(&counters->cached_bytes, *ret_size);
-	gpc_counter_sub(&counters->reserved_bytes, *ret_size);
+	gpc_counter_sub(&pool->unheld_bytes, segment->size);
+	gpc_counter_sub(&counters->cached_bytes, segment->size);
+	gpc_counter_sub(&counters->reserved_bytes, segment->size);
 	gpc_counter_sub(&counters->n_segments, 1);
 	gpc_counter_add(&counters->n_driver_free, 1);
 	gpc_counter_add(&counters->n_gc_segments, 1);
@@ -262,30 +277,24 @@ static void detach_locked(struct gpc_pool *pool, struct gpc_segment *segment,
 	end_segment(pool->heap, segment);
 }
 
-/* An idle segment on its way to the driver. */
-struct parting {
-	gpc_devptr address;
-	uint64_t size;
-};
-
 /*
  * To give memory back breaks a capture of the program, as a record does: false where one is open,
  * and none begins until end_parting.  False as well where work on it may still run: that the driver
  * waits for that is nowhere promised.
  */
 static bool begin_parting_locked(
-	struct gpc_pool *pool, struct gpc_segment *segment, struct parting *ret_parting)
+	struct gpc_pool *pool, struct gpc_segment *segment, struct gpc_memory *ret_parting)
 {
 	if (!gpc_pool_is_settled(segment) || !gpc_captures_try_hold(&pool->heap->captures))
 		return false;
-	detach_locked(pool, segment, &ret_parting->address, &ret_parting->size);
+	detach_locked(pool, segment, ret_parting);
 	return true;
 }
 
 /* The driver's part, without the lock. */
-static void end_parting(struct gpc_pool *pool, const struct parting *parting)
+static void end_parting(struct gpc_pool *pool, const struct gpc_memory *parting)
 {
-	give_back(pool, parting->address, parting->size);
+	give_back(pool, parting);
 	gpc_captures_release(&pool->heap->captures);
 }
 
@@ -310,19 +319,29 @@ static struct gpc_segment *choose_idle(struct gpc_pool *pool, uint64_t wanted)
 	return best ? best : oldest;
 }
 
+/* A whole segment where one is idle, else what is idle of one; of pages no more than is wanted. */
+static bool part_locked(struct gpc_pool *pool, uint64_t wanted, struct gpc_memory *ret_parting)
+{
+	struct gpc_segment *segment = choose_idle(pool, wanted);
+
+	if (segment && (!segment->range || segment->is_exported ||
+			       gpc_bytes_less(segment->size, segment->page_bytes) < wanted))
+		return begin_parting_locked(pool, segment, ret_parting);
+	return gpc_pool_take_pages_locked(
+		pool, segment ? segment->first : NULL, wanted, ret_parting);
+}
+
 uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
 {
 	uint64_t went = 0;
 
 	gpc_pool_learn(pool);
 	while (went < wanted) {
-		struct gpc_segment *segment;
-		struct parting parting;
+		struct gpc_memory parting;
 		bool is_parting;
 
 		gpc_lock_take(&pool->lock);
-		segment = choose_idle(pool, wanted - went);
-		is_parting = segment && begin_parting_locked(pool, segment, &parting);
+		is_parting = part_locked(pool, wanted - went, &parting);
 		gpc_lock_release(&pool->lock);
 		if (!is_parting)
 			break;
@@ -337,7 +356,7 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
 /* Gives the segment idle longest back if it has been so since before `before_ns`. */
 static bool decay_one(struct gpc_pool *pool, uint64_t before_ns)
 {
-	struct parting parting;
+	struct gpc_memory parting;
 	bool is_parting = false;
 
 	gpc_lock_take(&pool->lock);
@@ -372,7 +391,7 @@ static void decay(struct gpc_pool *pool, uint64_t now_ns)
 static bool return_one_exported(struct gpc_pool *pool)
 {
 	struct gpc_segment *segment = NULL;
-	struct parting parting;
+	struct gpc_memory parting;
 	bool is_parting;
 
 	gpc_lock_take(&pool->lock);
@@ -419,7 +438,7 @@ void gpc_pool_collect_garbage(struct gpc_pool *pool)
 		(void)gpc_pool_trim(pool, used - allowed);
 }
 
-void gpc_pool_forget_segments_locked(struct gpc_pool *pool)
+void gpc_pool_forget_segments_locked(struct gpc_pool *pool, struct gpc_list *ret_paged)
 {
 	const struct gpc_request request = { .now_ns = pool->drv->ops->now_ns(pool->drv) };
 
@@ -437,7 +456,34 @@ void gpc_pool_forget_segments_locked(struct gpc_pool *pool)
 			gpc_pool_retire_block_locked(pool, at);
 		}
 		gpc_list_remove(link);
+		if (segment->range) {
+			gpc_list_append(ret_paged, link);
+			continue;
+		}
 		atomic_fetch_sub(&pool->budget->used_bytes, segment->size);
 		end_segment(pool->heap, segment);
 	}
+}
+
+void gpc_pool_drop_pages(struct gpc_pool *pool, struct gpc_driver *const *members,
+	uint32_t n_members, struct gpc_list *paged)
+{
+	bool is_over = gpc_captures_try_hold(&pool->heap->captures);
+
+	/* Of a context that is gone already the wait fails, and there is nothing to wait for. */
+	for (uint32_t m = 0; is_over && m < n_members; m++)
+		(void)!members[m]->ops->context_sync(members[m]);
+	gpc_list_each_safe (link, paged) {
+		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, link);
+		const struct gpc_memory memory = {
+			.address = segment->address, .size = segment->size, .range = segment->range
+		};
+
+		gpc_list_remove(link);
+		if (is_over)
+			give_back(pool, &memory);
+		end_segment(pool->heap, segment);
+	}
+	if (is_over)
+		gpc_captures_release(&pool->heap->captures);
 }

@@ -89,3 +89,21 @@ void gpc_segment_map_remove(struct gpc_segment_map *map, const struct gpc_segmen
 		atomic_store_explicit(slot_of(map, page), NULL, memory_order_release);
 	gpc_lock_release(&map->lock);
 }
+
+static void fill_locked(
+	struct gpc_segment_map *map, gpc_devptr from, gpc_devptr end, struct gpc_segment *segment)
+{
+	for (uint64_t page = from >> GPC_SEGMENT_MAP_PAGE_BITS;
+		page < end >> GPC_SEGMENT_MAP_PAGE_BITS; page++)
+		atomic_store_explicit(slot_of(map, page), segment, memory_order_release);
+}
+
+void gpc_segment_map_cut(struct gpc_segment_map *map, const struct gpc_segment *segment,
+	gpc_devptr from, uint64_t size, struct gpc_segment *right)
+{
+	gpc_lock_take(&map->lock);
+	fill_locked(map, from, from + size, NULL);
+	if (right)
+		fill_locked(map, from + size, segment->address + segment->size, right);
+	gpc_lock_release(&map->lock);
+}

@@ -47,6 +47,14 @@ GPC_MUST_CHECK enum gpc_status gpc_segment_map_insert(
 	struct gpc_segment_map *map, struct gpc_segment *segment);
 void gpc_segment_map_remove(struct gpc_segment_map *map, const struct gpc_segment *segment);
 
+/*
+ * Pages leave the middle or an end of `segment`, whose address and size are still as they were: those of
+ * [from, from + size) are empty afterwards, and those behind are of `right` where that is not NULL.  None of the
+ * others is empty at any moment.
+ */
+void gpc_segment_map_cut(struct gpc_segment_map *map, const struct gpc_segment *segment,
+	gpc_devptr from, uint64_t size, struct gpc_segment *right);
+
 /* The segment that contains this address, or NULL. */
 static inline struct gpc_segment *gpc_segment_map_find(
 	const struct gpc_segment_map *map, gpc_devptr address)

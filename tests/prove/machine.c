@@ -29,6 +29,7 @@ static void open_pool(struct prove_machine *machine, struct prove_context *conte
 		.has_barriers = machine->program->order == PROVE_DEVICE &&
 				machine->program->driver_version >= 12050,
 		.is_fence_skipped = machine->variant == PROVE_NO_FENCE,
+		.vmm = machine->program->vmm,
 	};
 
 	gpc_pool_init(&context->pool, &machine->heap, &context->drv.base, &machine->budget, &params,
@@ -171,6 +172,8 @@ static void end_contexts(struct prove_machine *machine)
 		prove_complain(&machine->threads[0], "the device did not get everything back");
 	for (uint8_t c = 0; c < PROVE_CONTEXTS; c++)
 		gpc_pool_fini(&machine->contexts[c].pool);
+	if (machine->heap.ranges.n_live > 0)
+		prove_complain(&machine->threads[0], "addresses of pages are left");
 	for (uint8_t c = 0; c < PROVE_CONTEXTS; c++)
 		prove_driver_close(&machine->contexts[c].drv);
 }

@@ -58,6 +58,8 @@ enum prove_variant {
 	PROVE_EARLY_LOOK,    /* who looks behind a free does not wait for the event */
 	PROVE_BARE_OVERLAP,  /* a kernel overlaps another under the one-stream rule */
 	PROVE_NO_HOST_WAIT,  /* free_order:host, and the host does not wait */
+	/* With pages. */
+	PROVE_EARLY_UNMAP, /* what the one-stream rule let through is taken as over at once */
 	PROVE_VARIANTS
 };
 
@@ -112,6 +114,7 @@ struct prove_step {
 
 struct prove_program {
 	enum prove_order order; /* not drawn: every program is played under each */
+	enum gpc_vmm vmm;       /* the same */
 	int driver_version;
 	bool is_one_stream; /* the allocator saw every stream being made */
 	uint64_t pending_limit;

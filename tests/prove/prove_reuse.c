@@ -21,28 +21,42 @@ static const struct {
 	enum prove_variant variant;
 	enum prove_order order;
 	const char *name;
+	enum gpc_vmm vmm;
 } rows[] = {
-	{ PROVE_SHIPPED, PROVE_DEVICE, "the allocator as it is, free_order:device" },
-	{ PROVE_SHIPPED, PROVE_FENCE, "the allocator as it is, free_order:fence" },
-	{ PROVE_SHIPPED, PROVE_HOST, "the allocator as it is, free_order:host" },
-	{ PROVE_NO_BARRIER, PROVE_DEVICE, "broken: no event" },
-	{ PROVE_STALE_BARRIER, PROVE_DEVICE, "broken: the event was recorded too early" },
-	{ PROVE_LEGACY_WAIT, PROVE_DEVICE, "broken: only the legacy stream waits" },
+	{ PROVE_SHIPPED, PROVE_DEVICE, "the allocator as it is, free_order:device", GPC_VMM_OFF },
+	{ PROVE_SHIPPED, PROVE_FENCE, "the allocator as it is, free_order:fence", GPC_VMM_OFF },
+	{ PROVE_SHIPPED, PROVE_HOST, "the allocator as it is, free_order:host", GPC_VMM_OFF },
+	{ PROVE_NO_BARRIER, PROVE_DEVICE, "broken: no event", GPC_VMM_OFF },
+	{ PROVE_STALE_BARRIER, PROVE_DEVICE, "broken: the event was recorded too early",
+		GPC_VMM_OFF },
+	{ PROVE_LEGACY_WAIT, PROVE_DEVICE, "broken: only the legacy stream waits", GPC_VMM_OFF },
 	{ PROVE_EARLY_RETURN, PROVE_DEVICE,
-		"broken: memory goes back to the driver before the event" },
-	{ PROVE_LOOSE_CAPTURE, PROVE_DEVICE, "broken: a capture begins while a barrier is due" },
-	{ PROVE_LOOSE_EXPORT, PROVE_DEVICE, "broken: memory is exported without a wait" },
-	{ PROVE_EARLY_LOOK, PROVE_DEVICE, "broken: a look behind a free does not wait" },
-	{ PROVE_NO_HOST_WAIT, PROVE_HOST, "broken: cudaFree does not wait" },
-	{ PROVE_NO_FENCE, PROVE_FENCE, "broken: no fence" },
+		"broken: memory goes back to the driver before the event", GPC_VMM_OFF },
+	{ PROVE_LOOSE_CAPTURE, PROVE_DEVICE, "broken: a capture begins while a barrier is due",
+		GPC_VMM_OFF },
+	{ PROVE_LOOSE_EXPORT, PROVE_DEVICE, "broken: memory is exported without a wait",
+		GPC_VMM_OFF },
+	{ PROVE_EARLY_LOOK, PROVE_DEVICE, "broken: a look behind a free does not wait",
+		GPC_VMM_OFF },
+	{ PROVE_NO_HOST_WAIT, PROVE_HOST, "broken: cudaFree does not wait", GPC_VMM_OFF },
+	{ PROVE_NO_FENCE, PROVE_FENCE, "broken: no fence", GPC_VMM_OFF },
 	{ PROVE_LEGACY_FENCE, PROVE_FENCE,
-		"broken: the fence is recorded on the legacy stream only" },
-	{ PROVE_FAILED_PASSES, PROVE_FENCE, "broken: a failed record is taken as passed" },
-	{ PROVE_BARE_EXPORT, PROVE_FENCE, "broken: memory is exported under the one-stream rule" },
+		"broken: the fence is recorded on the legacy stream only", GPC_VMM_OFF },
+	{ PROVE_FAILED_PASSES, PROVE_FENCE, "broken: a failed record is taken as passed",
+		GPC_VMM_OFF },
+	{ PROVE_BARE_EXPORT, PROVE_FENCE, "broken: memory is exported under the one-stream rule",
+		GPC_VMM_OFF },
 	{ PROVE_NO_WAIT, PROVE_FENCE,
-		"broken: a new stream does not wait when the one-stream rule ends" },
+		"broken: a new stream does not wait when the one-stream rule ends", GPC_VMM_OFF },
 	{ PROVE_BARE_OVERLAP, PROVE_FENCE,
-		"broken: a kernel overlaps another under the one-stream rule" },
+		"broken: a kernel overlaps another under the one-stream rule", GPC_VMM_OFF },
+	{ PROVE_SHIPPED, PROVE_DEVICE, "vmm:on, free_order:device", GPC_VMM_ON },
+	{ PROVE_SHIPPED, PROVE_FENCE, "vmm:on, free_order:fence", GPC_VMM_ON },
+	{ PROVE_SHIPPED, PROVE_DEVICE, "vmm:auto, free_order:device", GPC_VMM_AUTO },
+	{ PROVE_EARLY_RETURN, PROVE_DEVICE, "broken: a page is unmapped before its event",
+		GPC_VMM_ON },
+	{ PROVE_EARLY_UNMAP, PROVE_FENCE,
+		"broken: under the one-stream rule pages are unmapped at once", GPC_VMM_ON },
 };
 
 struct total {
@@ -68,8 +82,8 @@ static bool show(struct prove_program *program, enum prove_variant variant)
 	return true;
 }
 
-static struct total run_variant(
-	enum prove_variant variant, enum prove_order order, uint64_t seed, uint64_t n_ops)
+static struct total run_variant(enum prove_variant variant, enum prove_order order,
+	enum gpc_vmm vmm, uint64_t seed, uint64_t n_ops)
 {
 	static struct prove_program program;
 	struct total total = { 0 };
@@ -83,6 +97,7 @@ static struct total run_variant(
 
 		prove_generate(&program, seed, total.n_programs++);
 		program.order = order;
+		program.vmm = vmm;
 		result = total.n_programs % THREADED_EVERY == 0
 				 ? prove_run_threads(&program, variant)
 				 : prove_run(&program, variant);
@@ -118,7 +133,7 @@ int main(void)
 		if (only && strcmp(only, "shipped") == 0 && rows[i].variant != PROVE_SHIPPED)
 			continue;
 		printf("%s\n", rows[i].name);
-		total = run_variant(rows[i].variant, rows[i].order, seed, n_ops);
+		total = run_variant(rows[i].variant, rows[i].order, rows[i].vmm, seed, n_ops);
 		/* What went back too early is seen by work that touches it, not by a new owner. */
 		holds = (rows[i].variant == PROVE_SHIPPED) ==
 			(total.n_violations + total.n_problems == 0);

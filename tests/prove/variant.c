@@ -2,6 +2,7 @@
 /* The simulated driver, and the ways in which it is broken on purpose. */
 #include <string.h>
 
+#include "driver/driver_pages.h"
 #include "tests/prove/prove.h"
 
 static struct prove_driver *self_of(struct gpc_driver *drv)
@@ -118,6 +119,8 @@ static enum gpc_status prove_context_sync(struct gpc_driver *drv)
 
 static enum gpc_status prove_legacy_record(struct gpc_driver *drv, gpc_event event)
 {
+	if (self_of(drv)->variant == PROVE_EARLY_UNMAP)
+		return GPC_OK;
 	return real_of(drv)->ops->legacy_record(real_of(drv), event);
 }
 
@@ -144,10 +147,45 @@ static const struct gpc_driver_ops prove_ops = {
 	.stream_wait = prove_stream_wait,
 };
 
+static enum gpc_status prove_reserve(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
+{
+	return real_of(drv)->pages->reserve(real_of(drv), size, ret_ptr);
+}
+
+static void prove_release(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
+{
+	real_of(drv)->pages->release(real_of(drv), ptr, size);
+}
+
+static enum gpc_status prove_map(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
+{
+	return real_of(drv)->pages->map(real_of(drv), ptr, size);
+}
+
+static enum gpc_status prove_open(
+	struct gpc_driver *drv, gpc_devptr ptr, uint64_t size, uint64_t devices)
+{
+	return real_of(drv)->pages->open(real_of(drv), ptr, size, devices);
+}
+
+static enum gpc_status prove_unmap(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
+{
+	return real_of(drv)->pages->unmap(real_of(drv), ptr, size);
+}
+
+static const struct gpc_page_ops prove_page_ops = {
+	.reserve = prove_reserve,
+	.release = prove_release,
+	.map = prove_map,
+	.open = prove_open,
+	.unmap = prove_unmap,
+};
+
 bool prove_driver_open(struct prove_driver *drv, struct gpc_sim *sim, enum prove_variant variant)
 {
 	memset(drv, 0, sizeof *drv);
 	drv->base.ops = &prove_ops;
+	drv->base.pages = &prove_page_ops;
 	drv->variant = variant;
 	pthread_mutex_init(&drv->lock, NULL);
 	return gpc_sim_driver_init(&drv->sim, sim, 0, NULL) == GPC_OK;

@@ -99,6 +99,7 @@ static inline void stage_close(struct stage *stage)
 	at_int_equal(stage->heap.blocks.n_live, 0);
 	at_int_equal(stage->heap.segments.n_live, 0);
 	at_int_equal(stage->heap.grain_maps.n_live, 0);
+	at_int_equal(stage->heap.ranges.n_live, 0);
 	gpc_heap_fini(&stage->heap);
 	at_int_equal(gpc_metamem_total(), stage->metamem);
 	gpc_sim_destroy(stage->sim);
