@@ -109,7 +109,7 @@ answers sizes_are_in_the_json 0 '"sizes":' --sizes --json "$work/few.csv"
 answers where_it_does_not_fit_it_says_so 0 'fails' --sizes -p pytorch medium_1024_inference.csv.gz
 answers driver_calls_are_counted_by_kind 0 '  memory returned             1280' -p none medium_1024_inference.csv.gz
 answers what_is_cached_goes_back_where_the_trace_says_so 0 'peak reserved            50.00 MiB     50.00 MiB' -p gpucache -p pytorch "$work/empty_cache.csv"
-answers an_unknown_policy_is_wrong_usage 2 'there are gpucache, gpucache-on, fence, host, pytorch, expandable, vmm, none, unsafe' -p jax "$work/few.csv"
+answers an_unknown_policy_is_wrong_usage 2 'there are gpucache, gpucache-on, fence, host, pytorch, expandable, vmm, vmm-auto, none, unsafe' -p jax "$work/few.csv"
 answers an_unknown_parameter_is_wrong_usage 2 'max_split_size_mb' -s max_splits:4 "$work/few.csv"
 answers an_unknown_option_is_wrong_usage 2 '--polcy' --polcy x
 answers a_size_that_is_none_is_wrong_usage 2 '--memory needs a size' -m much "$work/few.csv"
@@ -206,7 +206,7 @@ answers no_page_moves_under_work 0 'races                            0' --check 
 for spec in training:steps=2,layers=6,bucket=4 inference:requests=6 pipeline:items=300 random:steps=2000; do
 	short=${spec%%:*}
 	answers "no_policy_races_in_$short" 0 'races                            0             0             0             0             0             0             0             0' \
-		--check -p gpucache -p fence -p host -p gpucache-on -p pytorch -p expandable -p vmm -p none -g "$spec"
+		--check -p gpucache -p fence -p host -p gpucache-on -p pytorch -p expandable -p vmm -p vmm-auto -p none -g "$spec"
 	answers "without_fences_there_are_races_in_$short" 1 'gave out memory too early' -p unsafe -g "$spec"
 	run -g "$spec" --save "$work/$short.csv"
 	run -g "$spec" --save "$work/again.csv"

@@ -21,6 +21,7 @@ static const struct gpc_policy_ops *const all_policies[] = {
 	&gpc_policy_pytorch,
 	&gpc_policy_pytorch_expandable,
 	&gpc_policy_vmm,
+	&gpc_policy_vmm_auto,
 	&gpc_policy_none,
 	&gpc_policy_unsafe,
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "driver/driver_pages.h"
 
 /* ---- the driver that counts ---- */
 
@@ -110,6 +111,51 @@ static enum gpc_status stream_wait(struct gpc_driver *drv, gpc_stream stream, gp
 
 static const struct gpc_driver_ops counting_ops = GPC_DRIVER_OPS;
 
+/* ---- its pages: what a page costs is counted as memory taken or returned, addresses are free ---- */
+
+static struct gpc_driver *inner_of(struct gpc_driver *drv)
+{
+	return ((struct gpc_counting_driver *)drv)->inner;
+}
+
+static enum gpc_status reserve(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
+{
+	return inner_of(drv)->pages->reserve(inner_of(drv), size, ret_ptr);
+}
+
+static void release(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
+{
+	inner_of(drv)->pages->release(inner_of(drv), ptr, size);
+}
+
+static enum gpc_status map(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
+{
+	struct gpc_driver *inner = count(drv, GPC_SIM_COST_MALLOC);
+
+	return inner->pages->map(inner, ptr, size);
+}
+
+static enum gpc_status open_pages(
+	struct gpc_driver *drv, gpc_devptr ptr, uint64_t size, uint64_t devices)
+{
+	return inner_of(drv)->pages->open(inner_of(drv), ptr, size, devices);
+}
+
+static enum gpc_status unmap(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
+{
+	struct gpc_driver *inner = count(drv, GPC_SIM_COST_FREE);
+
+	return inner->pages->unmap(inner, ptr, size);
+}
+
+static const struct gpc_page_ops counting_page_ops = {
+	.reserve = reserve,
+	.release = release,
+	.map = map,
+	.open = open_pages,
+	.unmap = unmap,
+};
+
 /* ---- opening and closing ---- */
 
 static enum gpc_status open_sim(struct gpc_machine *machine, const struct gpc_machine_config *asked)
@@ -127,6 +173,7 @@ static enum gpc_status open_sim(struct gpc_machine *machine, const struct gpc_ma
 	if (!machine->sim || (asked->has_work && !gpc_sim_race_attach(machine->sim)))
 		return GPC_NO_METADATA;
 	machine->counting.inner = &machine->sim_driver.base;
+	machine->counting.base.pages = &counting_page_ops;
 	return gpc_sim_driver_init(&machine->sim_driver, machine->sim, 0, NULL);
 }
 
@@ -249,12 +296,6 @@ void gpc_machine_release_handle(struct gpc_machine *machine, uint64_t size)
 {
 	machine->counting.n_calls[GPC_SIM_COST_FREE]++;
 	gpc_sim_device_uncharge(machine->sim_driver.context->device, size);
-}
-
-void gpc_machine_move_handle(struct gpc_machine *machine)
-{
-	machine->counting.n_calls[GPC_SIM_COST_FREE]++;
-	machine->counting.n_calls[GPC_SIM_COST_MALLOC]++;
 }
 
 /* ---- what the program does ---- */

@@ -68,9 +68,6 @@ GPC_MUST_CHECK enum gpc_status gpc_machine_create_handle(
 	struct gpc_machine *machine, uint64_t size);
 void gpc_machine_release_handle(struct gpc_machine *machine, uint64_t size);
 
-/* cuMemUnmap, cuMemMap and cuMemSetAccess: counts as both. */
-void gpc_machine_move_handle(struct gpc_machine *machine);
-
 uint64_t gpc_machine_reserved_bytes(struct gpc_machine *machine);
 
 /* Stores what was submitted to stream number i into the event. */

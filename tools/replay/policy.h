@@ -7,7 +7,7 @@
  *                                            +---- host            the same with free_order:host
  *                                            +---- gpucache-on     the same, told the streams
  *                                            +---- pytorch         a model of PyTorch's rules (gpumem-replay)
- *                                            +---- vmm             gpucache over handles that are mapped (policy_vmm.c)
+ *                                            +---- vmm             gpucache with vmm:on; vmm-auto: with vmm:auto
  *                                            +---- none            every request goes to the driver
  *                                            '---- unsafe          gpucache without fences
  *
@@ -77,6 +77,7 @@ extern const struct gpc_policy_ops gpc_policy_gpucache_host;
 extern const struct gpc_policy_ops gpc_policy_gpucache_on;
 extern const struct gpc_policy_ops gpc_policy_unsafe;
 extern const struct gpc_policy_ops gpc_policy_none;
-extern const struct gpc_policy_ops gpc_policy_vmm; /* policy_vmm.c */
+extern const struct gpc_policy_ops gpc_policy_vmm;
+extern const struct gpc_policy_ops gpc_policy_vmm_auto;
 
 #endif

@@ -15,6 +15,7 @@ struct variant {
 	bool is_host_order;
 	bool is_told_streams;
 	bool is_unsafe;
+	enum gpc_vmm vmm;
 };
 
 /* The stream of a trace as the pool is told it; 0: cudaMalloc names none. */
@@ -46,6 +47,7 @@ static enum gpc_status create_variant(
 		.is_one_stream = machine->n_streams <= 1,
 		.has_barriers = variant.has_barriers,
 		.is_fence_skipped = variant.is_unsafe,
+		.vmm = variant.vmm,
 	};
 	struct gpucache *self = calloc(1, sizeof *self);
 	enum gpc_status st;
@@ -90,6 +92,18 @@ static enum gpc_status create_host(const struct gpc_policy_params *params, void 
 static enum gpc_status create_told(const struct gpc_policy_params *params, void **ret_self)
 {
 	return create_variant(params, (struct variant){ .is_told_streams = true }, ret_self);
+}
+
+static enum gpc_status create_vmm(const struct gpc_policy_params *params, void **ret_self)
+{
+	return create_variant(params,
+		(struct variant){ .has_barriers = true, .vmm = GPC_VMM_ON }, ret_self);
+}
+
+static enum gpc_status create_vmm_auto(const struct gpc_policy_params *params, void **ret_self)
+{
+	return create_variant(params,
+		(struct variant){ .has_barriers = true, .vmm = GPC_VMM_AUTO }, ret_self);
 }
 
 static enum gpc_status create_unsafe(const struct gpc_policy_params *params, void **ret_self)
@@ -261,5 +275,23 @@ const struct gpc_policy_ops gpc_policy_unsafe = {
 	.name = "unsafe",
 	.help = "gpucache without fences: shows what races they prevent",
 	.create = create_unsafe,
+	COMMON,
+};
+
+const struct gpc_policy_ops gpc_policy_vmm = {
+	.name = "vmm",
+	.help = "gpucache with vmm:on",
+	.is_late = true,
+	.create = create_vmm,
+	.submits = submits,
+	COMMON,
+};
+
+const struct gpc_policy_ops gpc_policy_vmm_auto = {
+	.name = "vmm-auto",
+	.help = "gpucache with vmm:auto",
+	.is_late = true,
+	.create = create_vmm_auto,
+	.submits = submits,
 	COMMON,
 };

@@ -20,7 +20,7 @@
 #include "tools/replay/policy.h"
 #include "tools/replay/trace.h"
 
-#define GPC_MAX_POLICIES    10
+#define GPC_MAX_POLICIES    11
 #define GPC_RUN_DEVICE_STEP UINT64_C(0x200000) /* what the driver gives memory in: 2 MiB */
 
 struct gpc_run_settings {
