@@ -343,6 +343,26 @@ static void make_tags(const char *dir)
 	write_and_end(&b, dir, "tags.gpucache");
 }
 
+/* JAX: a block of 75 % of the GPU, which it gave back when it ended, and a context. */
+static void make_xla(const char *dir)
+{
+	const uint64_t native[] = { 0x2001000, 0x401400 };
+	struct recording_builder b;
+	uint32_t stack;
+
+	begin(&b, 4723);
+	builder_module(&b,
+		"/opt/venv/lib/python3.11/site-packages/jax_plugins/xla_cuda12/xla_cuda_plugin.so",
+		0x2000000, 0x3000000, 0x2000000);
+	stack = builder_stack(&b, native, 2, NULL, 0);
+	builder_live(&b, 500 * MIB, 500 * MIB, stack, 1)->kind = GPUCACHE_KIND_CONTEXT;
+	b.peaks[1].n_holders = 1;
+	b.peaks[1].rest_bytes = 0;
+	b.peaks[1].holders[0] = (struct gpucache_holder){ stack, 2, 105 * GIB + 500 * MIB };
+	builder_line(&b, "env XLA_PYTHON_CLIENT_PREALLOCATE=false");
+	write_and_end(&b, dir, "xla.gpucache");
+}
+
 /* Two threads and four streams: the legacy one, two of the same handle, one that found no record, and plain cudaMalloc. */
 static void make_streams(const char *dir)
 {
@@ -548,6 +568,7 @@ int main(int argc, char **argv)
 	make_gpus(argv[2]);
 	make_steps(argv[2]);
 	make_streams(argv[2]);
+	make_xla(argv[2]);
 	make_libraries(argv[1]);
 	make_torch(argv[1]);
 	make_torch_oom(argv[1]);

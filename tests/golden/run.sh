@@ -188,6 +188,8 @@ golden gpus_oom        oom -d 0 foreign/gpus.gpucache
 golden at_peak         --at=peak runs/ended.gpucache
 golden at_end          --at=end runs/oom.gpucache
 golden at_oom          --at=oom runs/ended.gpucache
+golden xla             foreign/xla.gpucache
+golden xla_oom         oom foreign/xla.gpucache
 golden byte_order      foreign/byte_order.gpucache
 golden cut             leaks foreign/cut.gpucache
 golden cut_summary     foreign/cut.gpucache

@@ -10,6 +10,7 @@
 #include "model/torch.h"
 #include "model/verdict.h"
 #include "tools/gpumem-report/evidence.h"
+#include "tools/gpumem-report/frameworks.h"
 #include "tools/gpumem-report/remedies.h"
 #include "tools/gpumem-report/torch.h"
 #include "tools/replay/run.h"
@@ -195,15 +196,8 @@ static void try_prefetch(
 static void try_framework(
 	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
 {
-	bool is_tensorflow = strcmp(answer->framework, "TensorFlow") == 0;
-
 	(void)report;
-	gpc_text_add(text, "%s: it then takes what it needs. %s: a run so records each of its %s.",
-		is_tensorflow ? "TF_FORCE_GPU_ALLOW_GROWTH=true"
-			      : "XLA_PYTHON_CLIENT_PREALLOCATE=false",
-		is_tensorflow ? "TF_GPU_ALLOCATOR=cuda_malloc_async"
-			      : "XLA_PYTHON_CLIENT_ALLOCATOR=platform",
-		is_tensorflow ? "tensors" : "arrays");
+	gpc_framework_add_less(answer->framework, text);
 }
 
 static void try_pinned(

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "model/torch.h"
+#include "tools/gpumem-report/frameworks.h"
 #include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/what_if.h"
 
@@ -126,7 +127,7 @@ static enum gpucache_strength judge_preallocated(const struct gpc_answer *answer
 {
 	uint64_t free_bytes = answer->oom.balance.device_free;
 
-	if (!answer->framework[0] || free_bytes == GPUCACHE_UNKNOWN ||
+	if (!answer->framework || free_bytes == GPUCACHE_UNKNOWN ||
 		gpc_bytes_add(free_bytes, answer->framework_bytes) < answer->oom.rounded)
 		return GPUCACHE_STRENGTH_NONE;
 	return GPUCACHE_STRENGTH_LIKELY;
@@ -216,20 +217,18 @@ static void find_kept(const struct gpc_report *report, struct gpc_answer *answer
 /* The biggest holder, where it is a framework that hands memory out itself. */
 static void find_framework(const struct gpc_report *report, struct gpc_answer *answer)
 {
-	static const char *const frameworks[] = { "XLA", "TensorFlow" };
 	const struct gpucache_oom *oom = &answer->oom;
-	struct gpc_text text = gpc_text_init(answer->framework, sizeof answer->framework);
+	char buf[64];
+	struct gpc_text library = gpc_text_init(buf, sizeof buf);
 
 	if (oom->n_holders == 0 || oom->balance.device_total == GPUCACHE_UNKNOWN ||
 		oom->holders[0].n_blocks > FRAMEWORK_BLOCKS ||
 		oom->holders[0].bytes < oom->balance.device_total / FRAMEWORK_PART)
 		return;
-	gpc_library_name(report->recording, oom->holders[0].stack, &text);
-	for (size_t i = 0; i < sizeof frameworks / sizeof frameworks[0]; i++)
-		if (strcmp(answer->framework, frameworks[i]) == 0)
-			answer->framework_bytes = oom->holders[0].bytes;
-	if (!answer->framework_bytes)
-		answer->framework[0] = '\0';
+	gpc_library_name(report->recording, oom->holders[0].stack, &library);
+	answer->framework = gpc_framework_of(buf);
+	if (answer->framework)
+		answer->framework_bytes = oom->holders[0].bytes;
 }
 
 void gpc_answer_find(const struct gpc_report *report, const struct gpucache_oom *oom,

@@ -42,7 +42,7 @@ struct gpc_answer {
 	uint64_t enough_bytes;
 	bool may_be_one_pass; /* what the library took for growth */
 	struct gpc_kept kept; /* its stack and bytes are the oom's growth, where there are any */
-	char framework[32];   /* that took a large part at once; else empty */
+	const struct gpc_framework_row *framework; /* that took a large part at once; else NULL */
 	uint64_t framework_bytes;
 	uint32_t n_remedies;
 	struct gpc_remedy remedies[GPC_MAX_REMEDIES];

@@ -3,6 +3,7 @@
 #include "model/verdict.h"
 #include "tools/gpumem-report/advice.h"
 #include "tools/gpumem-report/evidence.h"
+#include "tools/gpumem-report/frameworks.h"
 #include "tools/gpumem-report/holdings.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
@@ -246,6 +247,21 @@ static bool choose_oom(const struct gpc_report *report, struct gpucache_oom *ret
 	       gpc_report_last_oom(report, -1, ret_oom);
 }
 
+/* A framework that has a pool of its own may have run out in there, and then asked the driver for nothing. */
+static void complain_none(const struct gpc_report *report)
+{
+	struct gpucache_device device;
+
+	gpc_complain("no request failed in %s", report->recording->path);
+	for (int32_t i = 0; gpc_report_find_device(report, i, &device); i++) {
+		char buf[900];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+		if (gpc_report_wants(report, i) && gpc_framework_add_pool(report, &device, &text))
+			gpc_complain("GPU %d: %s", i, buf);
+	}
+}
+
 enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
 {
 	struct gpucache_device device = { .ordinal = -1 };
@@ -261,7 +277,7 @@ enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
 				"failure %llu is not in %s: `gpumem-report summary` counts them",
 				number, report->recording->path);
 		else
-			gpc_complain("no request failed in %s", report->recording->path);
+			complain_none(report);
 		return GPC_EXIT_NOT_FOUND;
 	}
 	device.ordinal = oom.device;

@@ -8,6 +8,7 @@
 #include "tools/gpumem-report/advice.h"
 #include "tools/gpumem-report/asker_rows.h"
 #include "tools/gpumem-report/filter.h"
+#include "tools/gpumem-report/frameworks.h"
 #include "tools/gpumem-report/holdings.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
@@ -231,6 +232,7 @@ static void print_device(struct gpc_report *report, const struct gpucache_device
 
 	print_balance(report, device, moment, fatal, &totals.sum);
 	print_peak(report, device->ordinal, &totals);
+	gpc_framework_print(report, device);
 	print_holders(report, moment);
 	if (moment->at != GPC_AT_PEAK)
 		gpc_tag_rows_print(report, device->ordinal, gpc_moment_oom(moment),
@@ -398,6 +400,7 @@ static struct json_object *device_json(struct gpc_report *report,
 			: 0);
 	json_object_object_add(object, "peak", peak);
 	json_object_object_add(object, "torch", gpc_torch_json(report, device->ordinal));
+	gpc_framework_json(object, report, device);
 	if (gpc_holdings_at(&holdings, report, moment) == GPC_OK)
 		gpc_holdings_json(&holdings, report, object);
 	gpc_holdings_fini(&holdings);

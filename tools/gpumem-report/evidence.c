@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "model/torch.h"
 #include "model/verdict.h"
+#include "tools/gpumem-report/frameworks.h"
 #include "tools/gpumem-report/sites.h"
 
 typedef void writer(
@@ -199,7 +200,7 @@ static void show_framework(
 	gpc_text_add(text,
 		" %s holds %s; it hands out pieces of it itself, so how much is in use cannot be "
 		"told from outside.",
-		answer->framework, gpc_show_bytes(answer->framework_bytes));
+		gpc_framework_name(answer->framework), gpc_show_bytes(answer->framework_bytes));
 }
 
 static void show_contexts(
