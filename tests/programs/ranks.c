@@ -17,15 +17,15 @@
 #define COUNT 70001 /* of int: more than a chunk, and no whole number of them */
 #define ROOT  1
 
-#define OK(call) check(#call, (int)(call), 0)
+#define OK(call) check(#call, (long)(call), 0)
 
 static int rank;
 
-static void check(const char *what, int is, int should)
+static void check(const char *what, long is, long should)
 {
 	if (is == should)
 		return;
-	printf("rank %d: %s: %d, not %d\n", rank, what, is, should);
+	printf("rank %d: %s: %ld, not %ld\n", rank, what, is, should);
 	fflush(stdout);
 	_exit(1);
 }

@@ -11,7 +11,7 @@ int main(int argc, char **argv)
 	CUresult (*get)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
 	void *library = stack_open("libcuda.so.1", RTLD_NOW);
 	CUdriverProcAddressQueryResult found;
-	struct stack_driver cu = { NULL };
+	struct stack_driver cu = { 0 };
 
 	*(void **)(void *)&get = dlsym(library, "cuGetProcAddress_v2");
 	/* What this driver lacks stays NULL. */

@@ -269,5 +269,5 @@ int main(int argc, char **argv)
 		gpc_complain("cannot write to standard output");
 		worst = EXIT_IO;
 	}
-	return worst;
+	return (int)worst;
 }

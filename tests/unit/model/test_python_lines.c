@@ -13,7 +13,7 @@ static uint32_t line_of(uint16_t version, const char *table, size_t size, uint32
 static void lnotab_of_39_adds_up_to_the_last_entry_before_the_offset(void **state)
 {
 	/* Bytes 0..5: line 10; 6..7: line 11; 8..: line 9. */
-	static const char table[] = { 6, 1, 2, -2 };
+	static const char table[] = { 6, 1, 2, (char)-2 };
 
 	(void)state;
 	assert_int_equal(line_of(0x0309, table, 4, 0), 10);
@@ -27,7 +27,7 @@ static void lnotab_of_39_adds_up_to_the_last_entry_before_the_offset(void **stat
 static void linetable_of_310_knows_instructions_without_a_line(void **state)
 {
 	/* Bytes 0..3: line 11; 4..5: none; 6..7: line 13. */
-	static const char table[] = { 4, 1, 2, -128, 2, 2 };
+	static const char table[] = { 4, 1, 2, (char)-128, 2, 2 };
 
 	(void)state;
 	assert_int_equal(line_of(0x030a, table, 6, 0), 11);

@@ -22,7 +22,7 @@
 
 static char directory[] = "/tmp/gpc-place-XXXXXX";
 
-static int run(const char *format, ...)
+static __attribute__((format(printf, 1, 2))) int run(const char *format, ...)
 {
 	char command[512];
 	va_list args;

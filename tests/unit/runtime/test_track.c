@@ -296,7 +296,7 @@ static void one_number(void)
 	world_start();
 	same_key = 0x7000;
 	for (size_t i = 0; i < n; i++)
-		CHECK(!pass(make_nothing, kinds[i], 512 << i));
+		CHECK(!pass(make_nothing, kinds[i], (size_t)512 << i));
 	CHECK(COUNTER(direct_bytes) == 512 + 2048 + 4096 && COUNTER(host_bytes) == 1024);
 	CHECK(COUNTER(kind_bytes[GPUCACHE_KIND_EXTERNAL]) == 8192);
 	for (size_t i = 0; i < n; i++) {
