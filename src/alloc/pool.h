@@ -246,6 +246,9 @@ uint64_t gpc_pool_returnable(struct gpc_pool *pool);
 /* From now on that device uses memory of this pool, too: pages are opened to it, those to come as well. */
 void gpc_pool_open_pages(struct gpc_pool *pool, uint32_t device);
 
+/* No page is handed out again: they go back with the blocks that lie on them (heap->is_paging_over is set before). */
+void gpc_pool_end_pages(struct gpc_pool *pool);
+
 /* The size of the largest free block. */
 uint64_t gpc_pool_largest_free(struct gpc_pool *pool);
 

@@ -11,6 +11,31 @@ static void hide_block(struct gpc_block *block, struct gpc_pool *pool)
 	gpc_stream_order_remove(&pool->order, block);
 }
 
+/* From now on nothing of this segment is handed out, and it goes back once all of it is free. */
+static void withdraw_locked(struct gpc_pool *pool, struct gpc_segment *segment)
+{
+	if (segment->is_exported)
+		return;
+	for (struct gpc_block *at = segment->first; at; at = at->next)
+		hide_block(at, pool);
+	if (!gpc_list_is_empty(&segment->idle))
+		atomic_fetch_add(&pool->n_leaving, 1);
+	segment->is_exported = true;
+}
+
+void gpc_pool_end_pages(struct gpc_pool *pool)
+{
+	(void)gpc_pool_trim(pool, UINT64_MAX);
+	gpc_lock_take(&pool->lock);
+	gpc_list_each (link, &pool->segments) {
+		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, link);
+
+		if (segment->range)
+			withdraw_locked(pool, segment);
+	}
+	gpc_lock_release(&pool->lock);
+}
+
 enum gpc_status gpc_pool_export(struct gpc_pool *pool, gpc_devptr address, gpc_devptr *ret_base)
 {
 	enum gpc_status st = GPC_NOT_FOUND;
@@ -19,12 +44,7 @@ enum gpc_status gpc_pool_export(struct gpc_pool *pool, gpc_devptr address, gpc_d
 	gpc_lock_take(&pool->lock);
 	segment = gpc_segment_map_find(&pool->heap->segment_map, address);
 	if (segment && segment->pool == pool) {
-		for (struct gpc_block *at = segment->first; at && !segment->is_exported;
-			at = at->next)
-			hide_block(at, pool);
-		if (!segment->is_exported && !gpc_list_is_empty(&segment->idle))
-			atomic_fetch_add(&pool->n_leaving, 1);
-		segment->is_exported = true;
+		withdraw_locked(pool, segment);
 		*ret_base = segment->address;
 		st = GPC_OK;
 	}
@@ -54,7 +74,9 @@ enum gpc_status gpc_pool_decide_view(struct gpc_pool *pool, gpc_devptr address,
 	if (segment && segment->pool == pool) {
 		block = find_around(segment, address);
 		st = block ? GPC_OK : GPC_INVALID;
-		if (block && block == segment->first)
+		if (block && segment->range)
+			view = GPC_VIEW_OWN; /* a segment of pages may break */
+		else if (block && block == segment->first)
 			view = GPC_VIEW_SEGMENT;
 		if (block && block->view == GPC_VIEW_OPEN)
 			block->view = (uint8_t)view;

@@ -51,6 +51,7 @@ enum gpc_free_order {
 	GPC_FREE_ORDER_FENCE,
 	GPC_FREE_ORDER_HOST
 };
+/* vmm: enum gpc_vmm of alloc/pool.h. */
 enum gpc_oom_report {
 	GPC_OOM_REPORT_AUTO,
 	GPC_OOM_REPORT_ALWAYS,

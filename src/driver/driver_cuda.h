@@ -25,7 +25,9 @@ struct gpc_cuda_driver {
 	struct gpc_driver base; /* must be first */
 	const struct gpc_cuda_fns *fns;
 	CUcontext context;
-	_Atomic int sticky; /* the CUresult that broke the context; 0: none seen */
+	_Atomic int sticky;  /* the CUresult that broke the context; 0: none seen */
+	CUdevice device;     /* with pages */
+	bool has_rdma_pages; /* a network card may be given pages */
 };
 
 void gpc_cuda_driver_init(
@@ -33,5 +35,8 @@ void gpc_cuda_driver_init(
 
 /* Keeps `result`, the driver's answer to a call about this context, if it is sticky. */
 void gpc_cuda_driver_heard(struct gpc_cuda_driver *drv, CUresult result);
+
+/* Offers pages (driver_pages.h) of this device, the context's.  False: it has none, and nothing has changed. */
+bool gpc_cuda_driver_use_pages(struct gpc_cuda_driver *drv, CUdevice device);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/metamem.h"
 #include "driver/sticky.h"
 #include "runtime/context/green.h"
+#include "runtime/context/pages.h"
 #include "runtime/context/reach.h"
 #include "runtime/context/streams.h"
 #include "runtime/export/ipc.h"
@@ -128,11 +129,13 @@ static void init_context(struct gpc_context *context, struct gpc_device *device,
 		.pending_limit = pending_limit(device),
 		.decay_ns = config->decay_ms * UINT64_C(1000000),
 		.is_one_stream = end == GPUCACHE_ONE_STREAM_HOLDS,
+		.vmm = (enum gpc_vmm)config->vmm,
 		.has_barriers = may_have_barriers(),
 	};
 
 	context->device = device;
 	gpc_cuda_driver_init(&context->drv, gpc_runtime.fns, context->handle);
+	gpc_pages_offer(context);
 	gpc_pool_init(&context->pool, &gpc_runtime.heap, &context->drv.base, &device->budget,
 		&params, device->ordinal, index, counters);
 	gpc_counter_set(&context->pool.counters->one_stream_end, end);

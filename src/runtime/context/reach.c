@@ -8,6 +8,7 @@
 #include "runtime/context/reach.h"
 
 #include "runtime/context/contexts.h"
+#include "runtime/context/pages.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/rescue.h"
 
@@ -91,6 +92,7 @@ static void join(struct gpc_context *owner, struct gpc_context *reaching)
 	gpc_lock_take(&owner->pool.lock);
 	(void)!gpc_fences_add_member(fences, &reaching->drv.base);
 	gpc_lock_release(&owner->pool.lock);
+	gpc_pages_reached(owner, reaching);
 }
 
 void gpc_runtime_peer_enabled(CUcontext of_memory)
@@ -159,6 +161,7 @@ void gpc_runtime_leaves_order(CUdeviceptr ptr)
 {
 	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
 
+	gpc_pages_end();
 	if (pool)
 		gpc_reach_end_one_stream(
 			(struct gpc_context *)pool, GPUCACHE_ONE_STREAM_END_EXPORT);

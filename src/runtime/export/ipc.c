@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "runtime/context/contexts.h"
+#include "runtime/context/pages.h"
 #include "runtime/context/reach.h"
 #include "runtime/export/ipc_registry.h"
 #include "runtime/ledger/track.h"
@@ -304,6 +305,7 @@ CUresult gpc_runtime_ipc_open(CUdeviceptr *ret_ptr, CUipcMemHandle handle, unsig
 	struct opened opened = { .context = gpc_context_current(), .n_opens = 1 };
 	CUresult result;
 
+	gpc_pages_end();
 	if (!ret_ptr)
 		return real(ret_ptr, handle, flags);
 	if (gpc_ipc_is_tag(&handle) && gpc_ipc_registry_find(&handle, &target)) {
@@ -360,8 +362,10 @@ CUresult gpc_runtime_ipc_close(CUdeviceptr ptr, CUresult (*real_close)(CUdevicep
 
 void gpc_runtime_identified(CUdeviceptr ptr)
 {
-	if (gpc_heap_find_pool(&gpc_runtime.heap, ptr))
-		gpc_heap_set_apart(&gpc_runtime.heap, GPC_WHOLE_ASKED);
+	if (!gpc_heap_find_pool(&gpc_runtime.heap, ptr))
+		return;
+	gpc_pages_end();
+	gpc_heap_set_apart(&gpc_runtime.heap, GPC_WHOLE_ASKED);
 }
 
 static bool find_inside(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size)
@@ -392,6 +396,7 @@ bool gpc_runtime_ipc_range(
 	if (!pool)
 		return atomic_load_explicit(&ipc.n_inside, memory_order_relaxed) > 0 &&
 		       find_inside(ptr, ret_base, ret_size);
+	gpc_pages_end();
 	gpc_heap_set_apart(&gpc_runtime.heap, GPC_WHOLE_ASKED);
 	if (gpc_pool_decide_view(pool, ptr, view, &span) || span.view != GPC_VIEW_OWN)
 		return false;

@@ -23,6 +23,7 @@
 #include "oom/short_form.h"
 #include "record/store.h"
 #include "runtime/context/contexts.h"
+#include "runtime/context/pages.h"
 #include "runtime/ledger/observe.h"
 #include "runtime/ledger/pools.h"
 #include "runtime/ledger/tensors.h"
@@ -441,6 +442,7 @@ enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st)
 		.arg = rescue,
 	};
 
+	gpc_pages_look_around();
 	st = gpc_ladder_climb(&ladder, st);
 	if (st && !gpc_ladder_helps(st))
 		return st;

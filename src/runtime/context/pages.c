@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One flag of the heap ends pages for good; which libraries are loaded the loader is asked when memory is short. */
+#include "runtime/context/pages.h"
+
+#include <link.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "runtime/context/contexts.h"
+#include "runtime/process/state.h"
+
+void gpc_pages_offer(struct gpc_context *context)
+{
+	if (gpc_runtime.config.vmm != GPC_VMM_OFF)
+		(void)gpc_cuda_driver_use_pages(&context->drv, (CUdevice)context->device->ordinal);
+}
+
+void gpc_pages_reached(struct gpc_context *owner, const struct gpc_context *reaching)
+{
+	if (owner->drv.base.pages && owner->device != reaching->device)
+		gpc_pool_open_pages(&owner->pool, reaching->device->ordinal);
+}
+
+void gpc_pages_end(void)
+{
+	if (gpc_runtime.config.vmm != GPC_VMM_AUTO ||
+		atomic_exchange(&gpc_runtime.heap.is_paging_over, true))
+		return;
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
+
+		for (uint32_t i = 0; i < n; i++)
+			if (atomic_load(&pools[i]->is_pressed))
+				gpc_pool_end_pages(pools[i]);
+	}
+}
+
+/* Libraries that give the memory of whoever calls them to other processes and network cards. */
+static const char *const sharers[] = { "libmpi", "libucp" };
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const char *name = gpc_base_name(info->dlpi_name);
+
+	(void)size;
+	(void)arg;
+	for (unsigned i = 0; i < sizeof sharers / sizeof sharers[0]; i++)
+		if (strncmp(name, sharers[i], strlen(sharers[i])) == 0)
+			return 1;
+	return 0;
+}
+
+void gpc_pages_look_around(void)
+{
+	if (gpc_runtime.config.vmm == GPC_VMM_AUTO &&
+		!atomic_load_explicit(&gpc_runtime.heap.is_paging_over, memory_order_relaxed) &&
+		dl_iterate_phdr(look_at, NULL))
+		gpc_pages_end();
+}

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The option vmm: memory on pages, when there is any, what it serves, and what it cannot be used for."""
+import os
+import subprocess
+
+from exchange import KIB, End
+from harness import MIB, expect, expect_equal
+
+SIM = "memory:25088MiB,context:0,clock:virtual"
+SHORT = "memory:256MiB,context:0"
+
+ON = {"GPUCACHE_CONF": "vmm:on,oom_report:never"}
+AUTO = {"GPUCACHE_CONF": "vmm:auto,oom_report:never"}
+
+
+def expect_as_plain(world, script, *args, **conf):
+    command = world.script(script) + [str(arg) for arg in args]
+    plain = world.run(command, with_us=False, sim=SIM)
+    ours = world.run(command, sim=SIM, **conf)
+    check = subprocess.run([os.path.join(world.build, "gpumem-report"), "check", world.folder], capture_output=True, text=True)
+    world.forget_recordings()
+    expect_equal(f"{args} with {conf}: the end", (ours.status, ours.err), (0, ""))
+    expect_equal(f"{args} with {conf}", ours.out, plain.out)
+    expect_equal(f"{args} with {conf}: the recording's check", check.returncode, 0)
+
+
+def case_with_pages_freed_stripes_serve_large_blocks_as_on_the_plain_driver(world):
+    expect_as_plain(world, "stripes.py", 4 * MIB, 64 * MIB, 3000, **ON)
+
+
+def case_with_pages_what_fits_on_a_full_gpu_fits_as_on_the_plain_driver(world):
+    for conf in (ON, AUTO):
+        expect_as_plain(world, "room.py", "large", **conf)
+        expect_as_plain(world, "room.py", "piece", 100, **conf)
+        expect_as_plain(world, "room.py", "vary", 1, **conf)
+
+
+def make_short(end):
+    """Another request than what is cached needs all of the GPU: what serves it was made when memory was short."""
+    end.do("alloc", "first", 150 * MIB)
+    end.do("free", "first")
+    end.make("large", 220 * MIB, 5)
+
+
+def case_blocks_on_pages_are_not_exported_and_the_error_is_the_drivers(world):
+    exporter = End(world, True, **ON)
+    exporter.make("large", 30 * MIB, 5)
+    exporter.make("small", 100 * KIB, 6)
+    expect_equal("a block on pages", exporter.ask("export", "large"), "error 1")
+    expect(exporter.ask("export", "small").startswith("ok"), "a small block is never on pages")
+    expect_equal("the rest of its life", exporter.end(), (0, ""))
+
+
+def case_memory_gets_pages_when_it_is_short_and_none_after_the_first_export(world):
+    end = End(world, True, sim=SHORT, **AUTO)
+    make_short(end)
+    expect_equal("a block from when memory was short", end.ask("export", "large"), "error 1")
+    end.do("free", "large")
+    end.make("other", 100 * MIB, 7)
+    handle = end.do("export", "other")
+    importer = End(world, True, sim=SHORT, **AUTO)
+    importer.do("open", "it", handle)
+    expect_equal("what the importer reads", importer.do("look", "it", 100 * MIB), "7")
+    expect_equal("the importer's end", importer.end()[0], 0)
+    expect_equal("the exporter's end", end.end()[0], 0)
+
+
+def case_after_an_export_there_are_never_any_pages(world):
+    end = End(world, True, sim=SHORT, **AUTO)
+    end.make("early", 2 * MIB, 4)
+    end.do("export", "early")
+    make_short(end)
+    expect(end.ask("export", "large").startswith("ok"), "there are no pages any more")
+
+
+def case_after_a_question_for_a_range_there_are_never_any_pages(world):
+    end = End(world, True, sim=SHORT, **AUTO)
+    end.make("early", 2 * MIB, 4)
+    end.do("range", "early")
+    make_short(end)
+    expect(end.ask("export", "large").startswith("ok"), "there are no pages any more")
+
+
+def case_beside_mpi_there_are_no_pages(world):
+    for name, wanted in (("libmpi.so.40", "ok"), ("libmpi_like.so", "ok"), ("libempty.so", "error 1")):
+        path = os.path.join(world.folder, name)
+        subprocess.run([os.environ.get("CC", "gcc"), "-shared", "-o", path, "-x", "c", os.devnull], check=True)
+        env = dict(AUTO, LD_PRELOAD=os.path.join(world.build, "libgpucache.so") + ":" + path)
+        end = End(world, True, sim=SHORT, **env)
+        make_short(end)
+        expect_equal(f"beside {name}", end.ask("export", "large")[:len(wanted)], wanted)
+
+
+def case_the_range_of_a_block_on_pages_is_its_own(world):
+    end = End(world, True, **ON)
+    end.make("first", 30 * MIB, 5)
+    end.do("free", "first")
+    end.make("one", 7 * MIB, 5)
+    end.make("two", 9 * MIB, 6)
+    expect_equal("the second block", end.do("range", "two", 5 * MIB), f"{5 * MIB} {9 * MIB}")
+
+
+def case_another_gpu_is_let_at_pages_that_are_there_and_those_that_come(world):
+    result = world.run(world.script("pages.py"), sim="devices:2,memory:1GiB,context:0", **ON)
+    expect_equal("each use", (result.status, result.out, result.err), (0, "0 0\n0 0\n", ""))
+
+
+def case_captures_are_as_without_pages(world):
+    for mode in ("global", "thread-local", "relaxed"):
+        for conf in (ON, AUTO):
+            plain = world.run([world.program("capture"), mode], with_us=False)
+            ours = world.run([world.program("capture"), mode], **conf)
+            expect_equal(f"capture {mode} with {conf}", (ours.status, ours.err), (plain.status, plain.err))
