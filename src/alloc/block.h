@@ -94,10 +94,9 @@ struct gpc_segment {
 	uint32_t n_live;         /* LIVE blocks */
 	uint8_t kind;            /* enum gpc_pool_kind */
 	bool is_exported;        /* other processes may hold it: never split, recycled or trimmed */
-	bool goes_whole;         /* of large blocks, and trimmed at once or not at all */
 	struct gpc_range *range; /* its memory is pages; NULL: one allocation of the driver */
 	uint64_t page_bytes;     /* each, from `address` on; the last one may be smaller */
-	uint64_t devices; /* bit i: device i uses its pages, too */
+	uint64_t devices;        /* bit i: device i uses its pages, too */
 };
 
 struct gpc_block {

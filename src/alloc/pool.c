@@ -125,7 +125,7 @@ static bool may_use_whole(
 {
 	return whole->size <= gpc_size_tight_segment(rounded) ||
 	       gpc_pool_may_cut(pool, whole->size) ||
-	       gpc_pool_may_waste(pool, whole->size, rounded);
+	       gpc_pool_may_waste(pool, whole->size, rounded) || whole->segment->range;
 }
 
 /* The best block for this size, or NULL. */

@@ -121,9 +121,11 @@ void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block
 /* The segment of this block is cut into pieces, or is whole again. */
 static void count_cut(struct gpc_pool *pool, const struct gpc_block *block, bool is_cut)
 {
-	if (gpc_pool_is_whole(block) && is_cut)
+	if (!gpc_pool_is_whole(block) || block->segment->range)
+		return;
+	if (is_cut)
 		gpc_counter_add(&pool->cut_bytes, block->segment->size);
-	else if (gpc_pool_is_whole(block))
+	else
 		gpc_counter_sub(&pool->cut_bytes, block->segment->size);
 }
 

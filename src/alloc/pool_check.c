@@ -108,7 +108,9 @@ static const char *check_segment(
 	totals->n_segments++;
 	totals->n_numbers += count_numbers(segment->grains);
 	totals->segments += segment->size;
-	totals->cut += segment->goes_whole && segment->first->next ? segment->size : 0;
+	totals->cut += segment->kind == GPC_POOL_LARGE && !segment->range && segment->first->next
+			       ? segment->size
+			       : 0;
 	return NULL;
 }
 

@@ -89,10 +89,10 @@ static inline bool gpc_pool_gives_whole(const struct gpc_pool *pool, uint64_t ro
 	       gpc_pool_has_waste_left(pool, gpc_size_tight_segment(rounded) - rounded);
 }
 
-/* Whether the block is a whole segment of the large pool, which no page can be taken from. */
+/* Whether the block is a whole segment of the large pool. */
 static inline bool gpc_pool_is_whole(const struct gpc_block *block)
 {
-	return block->segment->goes_whole && !block->prev && !block->next;
+	return block->segment->kind == GPC_POOL_LARGE && !block->prev && !block->next;
 }
 
 /* The bins that a FREE block is in. */
@@ -109,7 +109,8 @@ static inline bool gpc_pool_should_cut(
 	return !gpc_pool_gives_whole(pool, rounded) &&
 	       gpc_size_should_split((enum gpc_pool_kind)block->segment->kind, block->size, rounded,
 		       pool->params.max_split_size) &&
-	       (!gpc_pool_is_whole(block) || gpc_pool_may_cut(pool, block->size));
+	       (!gpc_pool_is_whole(block) || gpc_pool_may_cut(pool, block->size) ||
+		       block->segment->range); /* pages do not stay for a piece */
 }
 
 /* Whether the segment is one FREE block. */

@@ -137,7 +137,6 @@ static enum gpc_status attach_locked(struct gpc_pool *pool, const struct gpc_mem
 	segment->range = memory->range;
 	segment->page_bytes = memory->page_bytes;
 	segment->devices = memory->devices;
-	segment->goes_whole = kind == GPC_POOL_LARGE && !memory->range;
 	segment->pool = pool;
 	segment->mark = request->mark;
 	segment->last_loose = 0;

@@ -314,6 +314,25 @@ static void once_it_is_over_no_new_segment_has_pages(void **state)
 	assert_int_equal(n_pages(), before);
 }
 
+/* What is free goes back, what is freed later goes back then, and neither is handed out again. */
+static void once_it_is_over_pages_go_back_with_their_blocks(void **state)
+{
+	gpc_devptr first;
+	gpc_devptr last;
+
+	(void)state;
+	make_gap(&first, &last);
+	atomic_store(&stage.heap.is_paging_over, true);
+	gpc_pool_end_pages(&stage.pool);
+	assert_int_equal(used(), 8 * GPC_MIB);
+	(void)stage_alloc(&stage, GPC_MIB + 1); /* not from what is left beside the blocks */
+	assert_int_equal(used(), 28 * GPC_MIB);
+	stage_free(&stage, first);
+	stage_free(&stage, last);
+	(void)gpc_pool_wait(&stage.pool, 0);
+	assert_int_equal(used(), 20 * GPC_MIB);
+}
+
 static void a_segment_of_its_own_has_no_pages(void **state)
 {
 	(void)state;
@@ -409,6 +428,7 @@ int main(void)
 		TEST(while_a_capture_is_open_pages_neither_come_nor_go),
 		TEST_OWN(other_devices_are_let_at_the_pages_that_are_there_and_those_that_come),
 		TEST(once_it_is_over_no_new_segment_has_pages),
+		TEST(once_it_is_over_pages_go_back_with_their_blocks),
 		TEST(a_segment_of_its_own_has_no_pages),
 		TEST(a_context_that_dies_takes_its_pages_along),
 		cmocka_unit_test(whichever_call_fails_everything_is_as_before),
