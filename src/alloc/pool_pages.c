@@ -107,6 +107,7 @@ enum gpc_status gpc_pool_map_pages(
 	struct gpc_pool *pool, uint64_t size, struct gpc_memory *ret_memory)
 {
 	enum gpc_status st = look(pool, size);
+	struct gpc_memory memory;
 	struct gpc_range *range;
 
 	if (st)
@@ -115,15 +116,17 @@ enum gpc_status gpc_pool_map_pages(
 		return GPC_UNSUPPORTED;
 	range = reserve(pool, size, &st);
 	if (range) {
-		*ret_memory = (struct gpc_memory){ .address = range->address,
+		memory = (struct gpc_memory){ .address = range->address,
 			.size = size,
 			.range = range,
 			.page_bytes = page_bytes_of(pool, size),
 			.devices = atomic_load(&pool->page_devices) };
 		atomic_store(&range->mapped_bytes, size);
-		st = map_all(pool, ret_memory);
+		st = map_all(pool, &memory);
 		if (st)
 			release(pool, range);
+		else
+			*ret_memory = memory;
 	}
 	gpc_captures_release(&pool->heap->captures);
 	/* Whatever the reason, room for mappings among them: what the driver can do without pages it does. */

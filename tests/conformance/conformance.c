@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/bytes.h"
+#include "driver/driver_pages.h"
 
 #define INVALID_VALUE ((enum gpc_status)(GPC_DEVICE_FIRST + 1))
 
@@ -232,6 +233,52 @@ static bool every_op_works_in_threads_that_never_used_the_driver(
 	return true;
 }
 
+#define N_PAGES 4
+
+static bool map_pages(struct gpc_driver *drv, gpc_devptr ptr)
+{
+	bool is_good = true;
+
+	for (uint64_t i = 0; i < N_PAGES; i++)
+		is_good &= !drv->pages->map(drv, ptr + i * GPC_PAGE_ALIGN, GPC_PAGE_ALIGN);
+	return is_good && !drv->pages->open(drv, ptr, N_PAGES * GPC_PAGE_ALIGN, 0);
+}
+
+static uint64_t available_on(struct gpc_driver *drv)
+{
+	uint64_t available = 0;
+	uint64_t total = 0;
+
+	return drv->ops->mem_info(drv, &available, &total) ? 0 : available;
+}
+
+/* Those in the middle go, the others stay, and what went can be had again. */
+static bool pages_come_and_go_one_by_one(struct gpc_driver *drv, int *ret_line)
+{
+	const uint64_t size = N_PAGES * GPC_PAGE_ALIGN;
+	gpc_devptr ptr = 0;
+	uint64_t before;
+
+	if (!drv->pages)
+		return false;
+	before = available_on(drv);
+	EXPECT(drv->pages->reserve(drv, size, &ptr) == GPC_OK);
+	EXPECT(ptr % GPC_PAGE_ALIGN == 0);
+	EXPECT(map_pages(drv, ptr));
+	EXPECT(drv->pages->map(drv, ptr, GPC_PAGE_ALIGN) != GPC_OK); /* there is one */
+	EXPECT(drv->pages->unmap(drv, ptr + GPC_PAGE_ALIGN, 2 * GPC_PAGE_ALIGN) == GPC_OK);
+	EXPECT(available_on(drv) == before - 2 * GPC_PAGE_ALIGN);
+	EXPECT(drv->pages->open(drv, ptr, size, 0) != GPC_OK); /* there is a hole */
+	EXPECT(drv->pages->map(drv, ptr + GPC_PAGE_ALIGN, 2 * GPC_PAGE_ALIGN) == GPC_OK);
+	EXPECT(drv->pages->open(drv, ptr, size, 0) == GPC_OK);
+	EXPECT(drv->pages->unmap(drv, ptr + GPC_PAGE_ALIGN, GPC_PAGE_ALIGN) !=
+		GPC_OK); /* half of one */
+	EXPECT(drv->pages->unmap(drv, ptr, size) == GPC_OK);
+	drv->pages->release(drv, ptr, size);
+	EXPECT(available_on(drv) == before);
+	return true;
+}
+
 /* A question answers false where the driver has no such thing. */
 struct question {
 	const char *text;
@@ -259,6 +306,7 @@ int gpc_conformance_run(struct gpc_driver *drv, const char *name)
 		QUESTION(a_context_can_wait_for_all_that_came_before),
 		QUESTION(the_legacy_stream_can_be_recorded_and_waited_for),
 		QUESTION(every_op_works_in_threads_that_never_used_the_driver),
+		QUESTION(pages_come_and_go_one_by_one),
 	};
 	const unsigned n = sizeof questions / sizeof questions[0];
 	int n_wrong = 0;

@@ -73,6 +73,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	gpc_cuda_driver_init(&driver, &fns, context);
+	(void)gpc_cuda_driver_use_pages(&driver, 0);
 	return gpc_conformance_run(&driver.base, argc > 1 ? argv[1] : "simulated libcuda.so.1") !=
 	       0;
 }

@@ -21,6 +21,7 @@ struct fault {
 	const char *entry;
 	int code;
 	int driver_version;
+	enum gpc_vmm vmm;
 };
 
 static struct {
@@ -169,11 +170,12 @@ static void ladder_part(void)
 }
 
 /* False where there is not even metadata for a heap. */
-static bool open_run(int driver_version)
+static bool open_run(int driver_version, enum gpc_vmm vmm)
 {
-	static const struct gpc_pool_params params = { .pending_limit = 64 * GPC_MIB,
+	const struct gpc_pool_params params = { .pending_limit = 64 * GPC_MIB,
 		.gc_threshold_ppm = 900000,
 		.decay_ns = 500 * MS,
+		.vmm = vmm,
 		.is_one_stream = true };
 	struct gpc_sim_config config = gpc_sim_config_default();
 
@@ -241,7 +243,7 @@ static bool survives(const struct fault *fault, uint64_t nth, uint64_t count)
 	bool is_free = !strcmp(fault->entry, "cuMemFree_v2");
 	uint64_t met;
 
-	assert_true(open_run(fault->driver_version));
+	assert_true(open_run(fault->driver_version, fault->vmm));
 	run.allowed = gpc_status_from_device(fault->code);
 	assert_true(gpc_sim_fault_add(&run.sim->faults, fault->entry, nth, count, fault->code));
 	play();
@@ -270,13 +272,22 @@ static void fail_every_call(const struct fault *fault)
 	}
 }
 
-#define FAULT_TEST(name, entry, code, version)                                     \
-	static void name(void **state)                                             \
-	{                                                                          \
-		static const struct fault fault = { #name, entry, code, version }; \
-                                                                                   \
-		(void)state;                                                       \
-		fail_every_call(&fault);                                           \
+#define FAULT_TEST(name, entry, code, version)                                                  \
+	static void name(void **state)                                                          \
+	{                                                                                       \
+		static const struct fault fault = { #name, entry, code, version, GPC_VMM_OFF }; \
+                                                                                                \
+		(void)state;                                                                    \
+		fail_every_call(&fault);                                                        \
+	}
+
+#define PAGE_TEST(name, entry, code)                                                         \
+	static void name(void **state)                                                       \
+	{                                                                                    \
+		static const struct fault fault = { #name, entry, code, 13000, GPC_VMM_ON }; \
+                                                                                             \
+		(void)state;                                                                 \
+		fail_every_call(&fault);                                                     \
 	}
 
 FAULT_TEST(every_mem_alloc_without_room_is_survived, "cuMemAlloc_v2", 2, 13000)
@@ -292,6 +303,15 @@ FAULT_TEST(
 FAULT_TEST(every_legacy_record_that_fails_is_survived, "cuEventRecord", 999, 13000)
 FAULT_TEST(every_stream_wait_that_fails_is_survived, "cuStreamWaitEvent", 999, 13000)
 
+PAGE_TEST(every_reservation_of_addresses_that_fails_is_survived, "cuMemAddressReserve", 2)
+PAGE_TEST(every_page_without_room_is_survived, "cuMemCreate", 2)
+PAGE_TEST(every_page_with_another_error_is_survived, "cuMemCreate", 999)
+PAGE_TEST(every_mapping_that_fails_is_survived, "cuMemMap", 999)
+PAGE_TEST(every_access_that_is_refused_is_survived, "cuMemSetAccess", 999)
+PAGE_TEST(every_unmapping_that_is_refused_is_survived, "cuMemUnmap", 999)
+PAGE_TEST(every_query_beside_pages_that_fails_is_survived, "cuEventQuery", 999)
+PAGE_TEST(every_look_beside_pages_that_fails_is_survived, "cuMemGetInfo_v2", 999)
+
 /* One run with the n-th mapping of metadata failing, and all after it.  Returns what was mapped in the end. */
 static size_t survive_without_metadata(unsigned nth, uint64_t *ret_n_failed)
 {
@@ -299,7 +319,7 @@ static size_t survive_without_metadata(unsigned nth, uint64_t *ret_n_failed)
 	size_t mapped;
 
 	gpc_metamem_fail_at(nth);
-	if (!open_run(13000)) {
+	if (!open_run(13000, GPC_VMM_OFF)) {
 		gpc_metamem_fail_at(0);
 		assert_int_equal(gpc_metamem_total(), before);
 		close_machine();
@@ -349,6 +369,14 @@ int main(void)
 		cmocka_unit_test(every_context_sync_of_an_old_driver_that_fails_is_survived),
 		cmocka_unit_test(every_legacy_record_that_fails_is_survived),
 		cmocka_unit_test(every_stream_wait_that_fails_is_survived),
+		cmocka_unit_test(every_reservation_of_addresses_that_fails_is_survived),
+		cmocka_unit_test(every_page_without_room_is_survived),
+		cmocka_unit_test(every_page_with_another_error_is_survived),
+		cmocka_unit_test(every_mapping_that_fails_is_survived),
+		cmocka_unit_test(every_access_that_is_refused_is_survived),
+		cmocka_unit_test(every_unmapping_that_is_refused_is_survived),
+		cmocka_unit_test(every_query_beside_pages_that_fails_is_survived),
+		cmocka_unit_test(every_look_beside_pages_that_fails_is_survived),
 		cmocka_unit_test(every_mapping_of_metadata_that_fails_is_survived),
 	};
 

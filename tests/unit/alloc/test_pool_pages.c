@@ -360,6 +360,7 @@ static void whichever_call_fails_everything_is_as_before(void **state)
 	static const char *const calls[] = { "cuMemAddressReserve", "cuMemCreate", "cuMemMap",
 		"cuMemSetAccess" };
 	static const int codes[] = { 2, 801, 999 };
+	gpc_devptr block;
 
 	(void)state;
 	for (size_t c = 0; c < N_OF(calls); c++) {
@@ -368,11 +369,14 @@ static void whichever_call_fails_everything_is_as_before(void **state)
 				open_mode(GPC_VMM_ON, true);
 				assert_true(gpc_sim_fault_add(
 					&stage.sim->faults, calls[c], nth, 1, codes[k]));
-				(void)stage_alloc(&stage, 30 * GPC_MIB);
+				block = stage_alloc(&stage, 30 * GPC_MIB);
 				assert_int_equal(used(), 30 * GPC_MIB);
 				assert_int_equal(stage.heap.ranges.n_live, 0);
 				assert_int_equal(stage_n_allocations(&stage), 1);
 				assert_int_equal(stage.pool.has_no_pages, codes[k] != 2);
+				stage_free(&stage, block);
+				(void)gpc_pool_trim(&stage.pool, UINT64_MAX);
+				assert_int_equal(used(), 0);
 				stage_close(&stage);
 			}
 		}
