@@ -124,6 +124,13 @@ static bool apply_context_events(struct gpc_sim_config *config, const char *valu
 	return true;
 }
 
+static bool apply_launches(struct gpc_sim_config *config, const char *value)
+{
+	int size = snprintf(config->launches, sizeof config->launches, "%s", value);
+
+	return size > 0 && (size_t)size < sizeof config->launches;
+}
+
 /* Cuts `text` at '/' into at most n fields; returns how many there are. */
 static unsigned split(char *text, char **fields, unsigned n)
 {
@@ -268,6 +275,8 @@ static const struct key keys[] = {
 	{ "fail", KEY_OTHER, 0, apply_fail,
 		"ENTRY/N[/CODE[/COUNT]]: the N-th call of ENTRY fails with CODE (2); may be "
 		"repeated" },
+	{ "launches", KEY_OTHER, 0, apply_launches,
+		"FILE: a line for each kernel and copy, with its stream, is appended there" },
 	{ "help", KEY_OTHER, 0, apply_help, "true: print this" },
 };
 

@@ -102,6 +102,16 @@ void face_names_end(const void *module);
 
 /* A kernel is launched; so many bytes are copied to the host; and what is to be said of it when the program ends. */
 void face_note_launch(void);
+
+/* What GPUSIM=launches:FILE asks for; nothing without it. */
+struct face_shape {
+	unsigned int grid[3], block[3], shared;
+};
+
+void face_log_launch(
+	const struct gpc_sim_stream *stream, CUfunction function, const struct face_shape *shape);
+void face_log_copy(
+	const struct gpc_sim_stream *stream, uint64_t bytes, bool to_host, bool from_host);
 void face_note_read(uint64_t bytes);
 void face_close(const struct gpc_sim *sim);
 

@@ -55,6 +55,7 @@ static CUresult submit_copy(
 	struct gpc_sim_effect *effect = gpc_sim_effect_clone(&shape);
 	if (!effect)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	face_log_copy(stream, shape.width * shape.rows, is_host(shape.dst), is_host(shape.src));
 	if (is_pageable(shape.src) && !is_captured && !gpc_sim_effect_stage(sim, effect)) {
 		gpc_sim_effect_destroy(effect);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -254,7 +255,8 @@ CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t n, CUmem_advise advice, CUmemLoc
 /* ---- kernels ---- */
 
 static CUresult launch(const char *entry, enum face_null null, CUstream handle, CUfunction function,
-	bool is_early, uint64_t duration_ns, unsigned n, const struct gpusim_range *ranges)
+	const struct face_shape *shape, bool is_early, uint64_t duration_ns, unsigned n,
+	const struct gpusim_range *ranges)
 {
 	struct gpc_sim_stream *stream;
 	CUresult res = face_enter_stream(GPC_SIM_COST_LAUNCH, entry, handle, null, &stream);
@@ -263,6 +265,7 @@ static CUresult launch(const char *entry, enum face_null null, CUstream handle, 
 		return res;
 	if (!function)
 		return CUDA_ERROR_INVALID_HANDLE;
+	face_log_launch(stream, function, shape);
 	struct gpc_sim_effect *effect = gpc_sim_effect_create(GPC_SIM_EFFECT_KERNEL, duration_ns);
 	if (!effect)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -283,12 +286,12 @@ static CUresult launch(const char *entry, enum face_null null, CUstream handle, 
 }
 
 /* A program's own kernel, of which nobody knows what it would do. */
-static CUresult launch_program(
-	const char *entry, enum face_null null, CUstream handle, CUfunction function, bool is_early)
+static CUresult launch_program(const char *entry, enum face_null null, CUstream handle,
+	CUfunction function, const struct face_shape *shape, bool is_early)
 {
 	face_note_launch();
-	return launch(
-		entry, null, handle, function, is_early, face_sim()->config.kernel_ns, 0, NULL);
+	return launch(entry, null, handle, function, shape, is_early, face_sim()->config.kernel_ns,
+		0, NULL);
 }
 
 /* What gpusim_launch hands to cuLaunchKernel: a kernel of which everything is known. */
@@ -301,14 +304,14 @@ struct known_work {
 };
 
 static CUresult launch_kernel(const char *entry, enum face_null null, CUstream stream,
-	CUfunction function, void **params, bool is_early)
+	CUfunction function, const struct face_shape *shape, void **params, bool is_early)
 {
 	const struct known_work *work;
 
 	if (function != (CUfunction)(void *)&known_kernel)
-		return launch_program(entry, null, stream, function, is_early);
+		return launch_program(entry, null, stream, function, shape, is_early);
 	work = params[0];
-	return launch("gpusim_launch", null, stream, function, is_early, work->duration_ns,
+	return launch("gpusim_launch", null, stream, function, shape, is_early, work->duration_ns,
 		work->n_ranges, work->ranges);
 }
 
@@ -327,12 +330,19 @@ FACE_PAIR(cuLaunchKernel, _ptsz,
 	(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
 		unsigned int by, unsigned int bz, unsigned int shared, CUstream stream,
 		void **params, void **extra),
-	((void)shared, (void)extra,
+	((void)extra,
 		IS_EMPTY ? CUDA_ERROR_INVALID_VALUE
-			 : launch_kernel(entry, null, stream, f, params, false)))
+			 : launch_kernel(entry, null, stream, f,
+				   &(struct face_shape){ { gx, gy, gz }, { bx, by, bz }, shared },
+				   params, false)))
 FACE_PAIR(cuLaunchKernelEx, _ptsz,
 	(const CUlaunchConfig *config, CUfunction f, void **params, void **extra),
-	((void)extra, launch_kernel(entry, null, config->hStream, f, params, is_early(config))))
+	((void)extra, launch_kernel(entry, null, config->hStream, f,
+			      &(struct face_shape){
+				      { config->gridDimX, config->gridDimY, config->gridDimZ },
+				      { config->blockDimX, config->blockDimY, config->blockDimZ },
+				      config->sharedMemBytes },
+			      params, is_early(config))))
 
 /* By the way that the program's own launches go, so that whoever intercepts those sees it. */
 int gpusim_launch(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch on the simulated GPU, each case plain and with the library, on one release after the other.
 
-Both print the same, what PyTorch counted included, and the library's books agree with that to the byte.  On the newest
+Both print the same, what PyTorch counted and the states of its random generators included; both give each stream the same
+kernels and copies in the same order; and the library's books agree with what PyTorch counted to the byte.  On the newest
 release seventeen programs run out of memory as people's programs do: the report's first lines name the line and the
 cause, and what they advise makes the program run; and loops that fill a GPU are told from leaks of the same shape.
 """
+import collections
+import itertools
 import json
 import os
 import re
@@ -13,7 +16,7 @@ import tempfile
 
 from world import HERE, TOP, Result, report, simulated, tell, tool
 
-COLUMNS = ("allocated by", "tensors made", "peak in tensors, B", "peak reserved, B")
+COLUMNS = ("allocated by", "tensors made", "peak in tensors, B", "peak reserved, B", "kernels, copies")
 
 NATIVE, EXPANDABLE, ASYNC = "backend:native", "expandable_segments:True", "backend:cudaMallocAsync"
 NO_CACHE, PLUGGABLE = "PYTORCH_NO_CUDA_MEMORY_CACHING", "PLUGGABLE"
@@ -21,7 +24,7 @@ NO_CACHE, PLUGGABLE = "PYTORCH_NO_CUDA_MEMORY_CACHING", "PLUGGABLE"
 # A case of torch_cases.py, and how PyTorch allocates in it.
 TORCH = [("eager", NATIVE), ("amp", NATIVE), ("amp_scaled", NATIVE), ("resnet", NATIVE), ("lstm", NATIVE),
          ("caught", NATIVE), ("exhausted", NATIVE), ("workers", NATIVE), ("checkpoint", NATIVE), ("graphs", NATIVE),
-         ("compile", NATIVE), ("streams", NATIVE), ("values", NATIVE), ("libraries", NATIVE), ("distributed", NATIVE),
+         ("compile", NATIVE), ("streams", NATIVE), ("values", NATIVE), ("host", NATIVE), ("libraries", NATIVE), ("distributed", NATIVE),
          ("lacking", NATIVE), ("profiler", NATIVE), ("devices", NATIVE), ("limited", NATIVE), ("amp", EXPANDABLE), ("streams", EXPANDABLE), ("amp", ASYNC),
          ("streams", ASYNC), ("amp", NO_CACHE), ("resnet", NO_CACHE), ("streams", NO_CACHE), ("amp", PLUGGABLE)]
 # Without a CUDA runtime of the newest kind the sets differ in nothing but the wheel: a few will do.
@@ -78,7 +81,30 @@ def settings(way):
 
 def launch(name, python, case, way, folder, *options):
     env = {**settings(way), **WITHOUT.get(name, {}), "TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": folder}
-    return simulated([python, os.path.join(HERE, "torch_cases.py"), case], "8GiB", *options, sim="devices:2", env=env)
+    return simulated([python, os.path.join(HERE, "torch_cases.py"), case], "8GiB", *options,
+                     sim=f"devices:2,launches:{folder}.launches", env=env)
+
+
+def streams_of(folder):
+    """What each stream was given, in order: kernels with their grids, copies with their sizes."""
+    found = collections.defaultdict(list)
+    if os.path.exists(f"{folder}.launches"):  # else there was none
+        with open(f"{folder}.launches") as file:
+            for line in file:
+                stream, _, what = line.rstrip().partition(" ")
+                found[stream].append(what)
+    return found
+
+
+def compare_launches(plain, ours):
+    """Where two runs part that gave the GPU other work.  Each stream by itself: their threads take turns as they like."""
+    wrong = []
+    for stream in sorted(plain.keys() | ours.keys()):
+        for i, (a, b) in enumerate(itertools.zip_longest(plain[stream], ours[stream])):
+            if a != b:
+                wrong.append(f"stream {stream}, work {i}: {a}, with the library {b}")
+                break
+    return wrong
 
 
 def normal(text):
@@ -172,9 +198,11 @@ def compare_end(python, path, case, way, cached, counted):
 
 def run_case(name, python, case, way, cached):
     with tempfile.TemporaryDirectory() as folder:
-        plain = launch(name, python, case, way, os.path.join(folder, "cache"), "--off")
-        ours = launch(name, python, case, way, os.path.join(folder, "cache of ours"), "-o", os.path.join(folder, "%p.gpucache"))
-        wrong = []
+        plain_folder, our_folder = os.path.join(folder, "plain"), os.path.join(folder, "ours")
+        plain = launch(name, python, case, way, plain_folder, "--off")
+        ours = launch(name, python, case, way, our_folder, "-o", os.path.join(folder, "%p.gpucache"))
+        work = streams_of(our_folder)
+        wrong = compare_launches(streams_of(plain_folder), work)
         if plain.returncode != ours.returncode:
             wrong.append(f"exit status {plain.returncode} and {ours.returncode}")
         if case in FAILING:
@@ -192,9 +220,10 @@ def run_case(name, python, case, way, cached):
             wrong += compare_failure(path, counted)
         elif not wrong:
             wrong += compare_end(python, path, case, way, cached, counted)
-    cells = [f"{counted.get(key, 0):,}" for key in ("allocation.all.allocated", "allocated_bytes.all.peak",
-                                                    "reserved_bytes.all.peak")]
-    return tell(Result(case, wrong, (way, *cells)))
+    numbers = [counted.get(key, 0) for key in ("allocation.all.allocated", "allocated_bytes.all.peak",
+                                               "reserved_bytes.all.peak")]
+    numbers.append(sum(map(len, work.values())))
+    return tell(Result(case, wrong, (way, *(f"{number:,}" for number in numbers))))
 
 
 def run_failure(python, recording, size, options, *arguments, **variables):
@@ -228,7 +257,7 @@ def failure(python, name, size, options, causes, advice, follow):
                                *(["fixed"] if follow == "fixed" else []), **({variable: value} if value else {}))
         if followed.returncode != 0:
             wrong.append(f"the advice does not help:\n{followed.stderr[-800:]}")
-    return tell(Result(f"failure {name}", [text, *wrong] if wrong else [], (cause, "", "", "")))
+    return tell(Result(f"failure {name}", [text, *wrong] if wrong else [], (cause, "", "", "", "")))
 
 
 def shape(python, name, *leak):
@@ -242,7 +271,7 @@ def shape(python, name, *leak):
         text, cause = first_lines(recording)
         if (cause == "growth") != bool(leak) or "growth (certain)" in text:
             wrong.append(text)
-    return tell(Result(" ".join(("shape", name, *leak)), wrong, (cause, "", "", "")))
+    return tell(Result(" ".join(("shape", name, *leak)), wrong, (cause, "", "", "", "")))
 
 
 def fidelity(python):
@@ -254,7 +283,7 @@ def fidelity(python):
         run = subprocess.run([tool("gpucache-run"), "--off", "--sim", "a100-80", "--", python,
                               os.path.join(HERE, "fidelity.py"), length, pattern, trace], capture_output=True, text=True)
         wrong = [run.stdout, run.stderr[-1500:]] if run.returncode else []
-        results.append(tell(Result(f"fidelity {length} {pattern}", wrong, ("as recorded on a GPU", "", "", ""))))
+        results.append(tell(Result(f"fidelity {length} {pattern}", wrong, ("as recorded on a GPU", "", "", "", ""))))
         print(run.stdout, end="", flush=True)
     return results
 

@@ -126,7 +126,7 @@ def dataset(is_leak):
         kept.append(torch.zeros(8 * MIB, dtype=torch.uint8).to(GPU))
         if is_leak:
             step(net, optimizer, torch.randn(64, WIDTH, device=GPU))
-    for size in (64, 64, 64, 200000):
+    for size in (*[64] * 40, 200000):
         step(net, optimizer, torch.randn(size, WIDTH, device=GPU))
 
 

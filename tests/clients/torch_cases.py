@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One use of PyTorch, by name: torch_cases.py CASE.  The last line is what PyTorch counted, as JSON."""
 import gc
+import hashlib
 import json
 import os
 import sys
@@ -70,6 +71,10 @@ def next_word(model, words):
     return F.cross_entropy(model(words).flatten(0, 1), words.flatten())
 
 
+def digest(tensor):
+    return hashlib.sha256(tensor.cpu().contiguous().numpy().tobytes()).hexdigest()
+
+
 def case_eager():
     train(Gpt().to(GPU), text, next_word)
 
@@ -131,6 +136,20 @@ def case_devices():
     hidden = model.layers(model.words(words)).to("cuda:1")
     F.cross_entropy(model.head(hidden).flatten(0, 1), words.to("cuda:1").flatten()).backward()
     torch.cuda.synchronize()
+
+
+def case_host():
+    """A model that learns on the host, beside one on the GPU: there results are results."""
+    ours, theirs = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Dropout(0.1), nn.Linear(64, 32)), Gpt().to(GPU)
+    optimizer = torch.optim.AdamW(ours.parameters())
+    for _ in range(10):
+        next_word(theirs, text()).backward()
+        loss = F.mse_loss(ours(torch.randn(16, 32)), torch.randn(16, 32))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        print("loss on the host", loss.item().hex())
+    print("weights on the host", digest(torch.cat([p.detach().flatten() for p in ours.parameters()])))
 
 
 class Numbers(torch.utils.data.Dataset):
@@ -292,6 +311,7 @@ def main(case):
     torch.manual_seed(0)
     globals()[f"case_{case}"]()
     gc.collect()
+    print("generators", digest(torch.get_rng_state()), *map(digest, torch.cuda.get_rng_state_all()))
     counted = {}
     if not os.environ.get("PLUGGABLE"):
         counted = {**counts(0), "others": [counts(i) for i in range(1, torch.cuda.device_count())]}

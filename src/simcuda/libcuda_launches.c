@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stand-in driver: what was launched and copied, a line each, for whoever compares two runs.
+ *
+ *      0.0 libtorch_cuda.so+0x1c3f2a0 grid 40,1,1 block 128,1,1 shared 0
+ *      0.0 copy 4096 from the host
+ *
+ * Kernels are named by what is the same in each run of one program: their place in their file, or the name by which a
+ * module was asked.  Streams are numbered by device and by when they first had work.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "simcuda/face.h"
+
+#define MAX_STREAMS 256
+#define LINE_BYTES  768
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct gpc_sim_stream *streams[MAX_STREAMS];
+static unsigned n_streams;
+
+/* Of this stream among those of its device. */
+static unsigned number_locked(const struct gpc_sim_stream *stream)
+{
+	unsigned number = 0;
+	unsigned i = 0;
+
+	for (; i < n_streams && streams[i] != stream; i++)
+		number += streams[i]->context->device == stream->context->device;
+	if (i == n_streams && n_streams < MAX_STREAMS)
+		streams[n_streams++] = stream;
+	return number;
+}
+
+static void write_line(const struct gpc_sim_stream *stream, const char *what)
+{
+	char line[LINE_BYTES + 32];
+	int fd;
+	int size;
+
+	pthread_mutex_lock(&lock);
+	fd = open(face_sim()->config.launches, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	size = snprintf(line, sizeof line, "%u.%u %s\n", stream->context->device->ordinal,
+		number_locked(stream), what);
+	if (fd >= 0 && write(fd, line, (size_t)size) != size)
+		face_sim()->config.launches[0] = '\0';
+	if (fd >= 0)
+		close(fd);
+	pthread_mutex_unlock(&lock);
+}
+
+static void add_kernel(CUfunction function, char *line, size_t room)
+{
+	const char *name;
+	const char *file;
+	Dl_info info;
+
+	if (cuFuncGetName(&name, function) == CUDA_SUCCESS)
+		snprintf(line, room, "%s", name);
+	else if (dladdr((void *)function, &info) && info.dli_fname) {
+		file = strrchr(info.dli_fname, '/');
+		snprintf(line, room, "%s+0x%zx", file ? file + 1 : info.dli_fname,
+			(size_t)((char *)function - (char *)info.dli_fbase));
+	} else
+		snprintf(line, room, "?");
+}
+
+void face_log_launch(
+	const struct gpc_sim_stream *stream, CUfunction function, const struct face_shape *shape)
+{
+	char line[LINE_BYTES];
+	size_t at;
+
+	if (!face_sim()->config.launches[0])
+		return;
+	add_kernel(function, line, sizeof line - 128);
+	at = strlen(line);
+	snprintf(line + at, sizeof line - at, " grid %u,%u,%u block %u,%u,%u shared %u",
+		shape->grid[0], shape->grid[1], shape->grid[2], shape->block[0], shape->block[1],
+		shape->block[2], shape->shared);
+	write_line(stream, line);
+}
+
+void face_log_copy(
+	const struct gpc_sim_stream *stream, uint64_t bytes, bool to_host, bool from_host)
+{
+	char line[LINE_BYTES];
+
+	if (!face_sim()->config.launches[0])
+		return;
+	snprintf(line, sizeof line, "copy %llu%s%s", (unsigned long long)bytes,
+		from_host ? " from the host" : "", to_host ? " to the host" : "");
+	write_line(stream, line);
+}
