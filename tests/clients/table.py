@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/CLIENTS.md, as the runs make it: a section a set of packages, which a later run of the same set replaces."""
+"""docs/CLIENTS.md, as the runs make it: a section a set of packages, a row a case, which a later run of it replaces."""
 import os
 import re
 
@@ -9,7 +9,7 @@ HEAD = """# Real programs
 
 Unmodified packages from PyPI on the simulated GPU, where kernels do nothing and everything else behaves as on a GPU. Each
 case runs plain and with the library. It passes if both print the same, results and the program's own count of its memory
-included, and if the library's books agree with that count. Made by `make check-clients TABLE=1`; a set that was not run
+included, and if the library's books agree with that count. Made by `make check-clients TABLE=1`; a case that was not run
 keeps what its last run said.
 
 What that shows of results, and what not. A loss on the simulated GPU is what was in memory: that both runs print the same
@@ -35,12 +35,30 @@ def sections(text):
     return dict(zip(parts[1::2], parts[2::2]))
 
 
-def section(name, packages, what, columns, results):
-    passed = sum(not result.wrong for result in results)
-    rows = ["| " + " | ".join((result.case, *(str(cell) for cell in result.cells), "no" if result.wrong else "yes")) + " |"
-            for result in results]
+def key(row):
+    """Of a row, by its cells: a case, or one way to allocate in it; what ends in a cause has a name of two words."""
+    return row[0] if " " in row[0] else tuple(row[:2])
+
+
+def rows_of(body, packages):
+    """The rows of a section, by their keys; none where it is of other packages."""
+    if not body.startswith(f"\n`{packages}` "):
+        return {}
+    rows = [[cell.strip() for cell in line.strip("|\n ").split(" | ")] for line in body.splitlines()
+            if line.startswith("| ") and not line.startswith("| --- ")]
+    return {key(row): row for row in rows[1:]}
+
+
+def section(before, packages, what, columns, results):
+    """The section as this run makes it of the one before: rows of cases that were not run stay."""
+    rows = rows_of(before, packages)
+    for result in results:
+        row = [result.case, *(str(cell) for cell in result.cells), "no" if result.wrong else "yes"]
+        rows[key(row)] = row
+    passed = sum(row[-1] == "yes" for row in rows.values())
+    lines = ["| " + " | ".join([*row[:-1], *[""] * (len(columns) + 2 - len(row)), row[-1]]) + " |" for row in rows.values()]
     head = "| " + " | ".join(("case", *columns, "passed")) + " |\n" + "| --- " * (len(columns) + 2) + "|\n"
-    return f"\n`{packages}` - {what} - {passed} of {len(results)}\n\n" + head + "\n".join(rows) + "\n\n"
+    return f"\n`{packages}` - {what} - {passed} of {len(rows)}\n\n" + head + "\n".join(lines) + "\n\n"
 
 
 def summary(name, body):
@@ -55,7 +73,7 @@ def write(name, *args):
             found = sections(file.read())
     except FileNotFoundError:
         found = {}
-    found[name] = section(name, *args)
+    found[name] = section(found.get(name, ""), *args)
     order = sorted(found, key=lambda title: (not title.startswith("torch-"), [
         -int(part) if part.isdigit() else 0 for part in re.split(r"\D+", title)], title))
     text = HEAD + "".join(summary(title, found[title]) for title in order) + "\n"

@@ -9,7 +9,7 @@ from torch import nn
 class Net(nn.Module):
     def __init__(self, width=1024):
         super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(24))
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(16))
 
     def forward(self, x):
         for layer in self.layers:
