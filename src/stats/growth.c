@@ -19,6 +19,9 @@
 /* A site whose largest block is so many times its smallest has blocks of many sizes. */
 #define VARIED 4
 
+/* A site that asked for so many times its live blocks replaces them. */
+#define REPLACED 16
+
 /* What a site keeps of each window. */
 struct kept {
 	uint64_t n_blocks;
@@ -150,19 +153,34 @@ static struct gpc_growing growing(const struct look *look, uint32_t i)
 		.is_varied = kept->largest / VARIED >= kept->smallest };
 }
 
-/* Whether a site gave back less than an eighth of all that it ever asked for. */
-static bool has_kept_all(const struct gpc_growth_view *view, uint32_t stack)
+/* The totals of a stack on the view's device; zeros where it has no record. */
+static struct gpucache_site totals_of(const struct gpc_growth_view *view, uint32_t stack)
 {
 	for (uint32_t i = 0; i < view->n_sites; i++) {
 		const struct gpucache_site *site = &view->sites[i];
-		uint64_t asked = __atomic_load_n(&site->total_bytes, __ATOMIC_RELAXED);
 
 		if (__atomic_load_n(&site->stack, __ATOMIC_RELAXED) == stack &&
 			__atomic_load_n(&site->device, __ATOMIC_RELAXED) == view->device)
-			return __atomic_load_n(&site->live_bytes, __ATOMIC_RELAXED) >=
-			       asked - asked / 8;
+			return (struct gpucache_site){
+				.live_bytes = __atomic_load_n(&site->live_bytes, __ATOMIC_RELAXED),
+				.live_blocks =
+					__atomic_load_n(&site->live_blocks, __ATOMIC_RELAXED),
+				.total_bytes =
+					__atomic_load_n(&site->total_bytes, __ATOMIC_RELAXED),
+				.total_blocks =
+					__atomic_load_n(&site->total_blocks, __ATOMIC_RELAXED),
+				.peak_bytes = __atomic_load_n(&site->peak_bytes, __ATOMIC_RELAXED),
+			};
 	}
-	return false;
+	return (struct gpucache_site){ 0 };
+}
+
+/* Whether a site gave back less than an eighth of all that it ever asked for. */
+static bool has_kept_all(const struct gpc_growth_view *view, uint32_t stack)
+{
+	struct gpucache_site site = totals_of(view, stack);
+
+	return site.total_bytes && site.live_bytes >= site.total_bytes - site.total_bytes / 8;
 }
 
 /* The steady site that keeps most. */
@@ -220,6 +238,66 @@ static struct gpc_growing find_renewed(const struct look *look)
 	return found;
 }
 
+/* Whether it has replaced its blocks many times, each by a larger one, and holds the most that it ever did. */
+static bool replaces(const struct gpucache_site *site)
+{
+	uint64_t mean;
+	uint64_t mean_live;
+
+	if (site->live_blocks == 0 || site->total_blocks / site->live_blocks < REPLACED)
+		return false;
+	mean = site->total_bytes / site->total_blocks;
+	mean_live = site->live_bytes / site->live_blocks;
+	/* While a block is replaced, both are held. */
+	return mean_live >= mean + mean / 2 &&
+	       site->live_bytes + mean_live >= site->peak_bytes - site->peak_bytes / 8;
+}
+
+/* Whether each block that it asked for was at least as large as the one before, but for few, up to the size of what it holds. */
+static bool asks_for_more(const struct gpc_growth_view *view, uint32_t stack, uint64_t mean_live)
+{
+	uint64_t number = view->end_event > view->n_events ? view->end_event - view->n_events : 0;
+	uint64_t last = 0;
+	uint32_t n = 0;
+	uint32_t n_down = 0;
+
+	for (; view->events && number < view->end_event; number++) {
+		const struct gpucache_event *event = &view->events[number % view->n_events];
+		uint64_t size = __atomic_load_n(&event->requested, __ATOMIC_RELAXED);
+
+		if (__atomic_load_n(&event->seq, __ATOMIC_ACQUIRE) != number + 1 ||
+			__atomic_load_n(&event->kind, __ATOMIC_RELAXED) != GPUCACHE_EVENT_MALLOC ||
+			__atomic_load_n(&event->stack, __ATOMIC_RELAXED) != stack ||
+			__atomic_load_n(&event->device, __ATOMIC_RELAXED) != view->device)
+			continue;
+		n_down += size < last;
+		last = size;
+		n++;
+	}
+	return n >= GPC_GROWTH_WINDOWS && n_down <= n / 8 && last >= mean_live / 2;
+}
+
+/* What is renewed, among the holders of at least half as much as the first. */
+static struct gpc_growing find_replaced(const struct gpc_growth_view *view)
+{
+	for (uint32_t i = 0; i < view->n_holders; i++) {
+		uint32_t stack = view->holders[i].stack;
+		struct gpucache_site site = totals_of(view, stack);
+
+		if (view->holders[i].bytes < view->holders[0].bytes / 2)
+			break;
+		if (replaces(&site) &&
+			asks_for_more(view, stack, site.live_bytes / site.live_blocks))
+			return (struct gpc_growing){ .stack = stack,
+				.bytes = gpc_bytes_less(site.live_bytes,
+					gpc_bytes_times(site.live_blocks,
+						site.total_bytes / site.total_blocks)),
+				.n_blocks = site.live_blocks,
+				.is_renewed = true };
+	}
+	return (struct gpc_growing){ 0 };
+}
+
 struct gpc_growing gpc_growth_find(
 	const struct gpc_growth *growth, const struct gpc_growth_view *view)
 {
@@ -240,7 +318,9 @@ struct gpc_growing gpc_growth_find(
 		look_at(&look, growth, n_times, n_each, view);
 		found = choose(&look, false);
 	}
-	return found.stack ? found : renewed;
+	if (found.stack)
+		return found;
+	return renewed.stack ? renewed : find_replaced(view);
 }
 
 /* The beginning of the windows, or of the run where there are fewer. */

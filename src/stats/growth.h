@@ -17,6 +17,9 @@
  * A block that is replaced (by a longer tensor, by realloc) leaves no old blocks.  Then the device's peak rises from
  * window to window by more than the survivors explain.
  *
+ * Threads that make nearly all allocations may have windows for themselves.  Then the sizes that the site asked for decide,
+ * one after another, as far as the ring of events goes back.
+ *
  * Only the boundaries of windows are stored.  When GPC_GROWTH_ROWS is reached, every second one is dropped and the
  * distance doubles, so that they always span the whole run.
  *
@@ -60,6 +63,9 @@ struct gpc_growth_view {
 	uint32_t n_sites;
 	const struct gpucache_block *blocks;
 	uint32_t n_blocks;
+	const struct gpucache_event *events; /* the ring; NULL: not recorded */
+	uint32_t n_events;
+	uint64_t end_event; /* the number of the next one */
 };
 
 /* Among the sites with survivors of most windows, the one with the most surviving bytes. */

@@ -39,6 +39,7 @@ static const struct {
 	{ "device", 0 },     /* that runs out of memory */
 	{ "others", 0 },     /* MiB held on each other device */
 	{ "threads", 0 },    /* that take and give back beside it */
+	{ "rest", 200 },     /* us that each of them rests between */
 	{ "depth", 0 },      /* of wrappers around cudaMalloc */
 	{ "managed", 0 },    /* MiB */
 	{ "contexts", 1 },   /* in all */
@@ -283,7 +284,8 @@ static void *churn(void *arg)
 		/* The program may be ending meanwhile, and the driver with it. */
 		if (cudaMalloc(&ptr, MIB / 2) == cudaSuccess)
 			(void)cudaFree(ptr);
-		(void)usleep(200);
+		if (value_of("rest"))
+			(void)usleep((useconds_t)value_of("rest"));
 	}
 	return NULL;
 }

@@ -76,6 +76,12 @@ def renew(draw, room):
                      "temp": log_uniform(draw, 64, 1024)}, [], {}, {"growth"}
 
 
+def renew_beside(draw, room):
+    """Threads that never rest make nearly all allocations."""
+    program, keys, *rest = renew(draw, room)
+    return program, {**keys, "threads": draw.randint(2, 6), "rest": 0}, *rest
+
+
 def weights(draw, room):
     n = draw.randint(200, 1200)
     return "weights", {"n": n, "block": int(room * 1024 * draw.uniform(1.1, 1.5) * 1.5 / n)}, [], {}, {"exhausted"}
@@ -137,7 +143,7 @@ def pinned(draw, room):
         [f"fail:cuMemHostAlloc/{draw.randint(5, 15)}/2/1000"], {}, {"host memory"}
 
 
-CAUSES = (leak, leak, leak, late, renew, model, weights, sawtooth, cache, stripes, stripes, limit, neighbour, too_many_contexts, impossible, pinned)
+CAUSES = (leak, leak, leak, late, renew, renew_beside, model, weights, sawtooth, cache, stripes, stripes, limit, neighbour, too_many_contexts, impossible, pinned)
 
 
 def draw_scene(seed, number):

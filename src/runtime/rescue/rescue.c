@@ -236,7 +236,10 @@ static void add_block_facts(
 		.sites = record->sites,
 		.n_sites = gpc_record_site_end(record),
 		.blocks = record->blocks,
-		.n_blocks = record->n_blocks };
+		.n_blocks = record->n_blocks,
+		.events = record->events,
+		.n_events = record->n_events,
+		.end_event = atomic_load(&record->next_event) };
 	struct gpc_growing growing = gpc_growth_find(&device->growth, &view);
 	struct gpucache_block block;
 

@@ -14,6 +14,7 @@ static uint32_t n_blocks;
 static uint64_t n_mallocs;
 static struct gpucache_holder holders[] = { { .stack = 11 }, { .stack = 12 } };
 static struct gpucache_site sites[] = { { 0 }, { .stack = 11 }, { .stack = 12 } };
+static struct gpucache_event events[2048]; /* of mallocs only */
 static uint64_t live_bytes;
 static uint64_t peak_bytes;
 
@@ -22,13 +23,14 @@ static int set_up(void **state)
 	(void)state;
 	gpc_growth_init(&growth);
 	memset(blocks, 0, sizeof blocks);
+	memset(events, 0, sizeof events);
 	n_blocks = 0;
 	n_mallocs = 0;
 	live_bytes = 0;
 	peak_bytes = 0;
 	for (size_t i = 0; i < N_OF(holders); i++) {
 		holders[i].bytes = 0;
-		sites[1 + i].live_bytes = sites[1 + i].total_bytes = 0;
+		sites[1 + i] = (struct gpucache_site){ .stack = sites[1 + i].stack };
 	}
 	return 0;
 }
@@ -38,6 +40,10 @@ static void ask_for(uint32_t stack, uint64_t bytes, bool is_kept)
 {
 	size_t i = stack == 12;
 
+	events[n_mallocs % N_OF(events)] = (struct gpucache_event){ .seq = n_mallocs + 1,
+		.kind = GPUCACHE_EVENT_MALLOC,
+		.stack = stack,
+		.requested = bytes };
 	n_mallocs++;
 	if (is_kept)
 		blocks[n_blocks++] = (struct gpucache_block){ .state = GPUCACHE_BLOCK_LIVE,
@@ -48,11 +54,15 @@ static void ask_for(uint32_t stack, uint64_t bytes, bool is_kept)
 	if (live_bytes + bytes > peak_bytes)
 		peak_bytes = live_bytes + bytes;
 	sites[1 + i].total_bytes += bytes;
+	sites[1 + i].total_blocks++;
 	if (is_kept) {
 		live_bytes += bytes;
 		holders[i].bytes += bytes;
 		sites[1 + i].live_bytes += bytes;
+		sites[1 + i].live_blocks++;
 	}
+	if (sites[1 + i].live_bytes > sites[1 + i].peak_bytes)
+		sites[1 + i].peak_bytes = sites[1 + i].live_bytes;
 	gpc_growth_note(&growth, n_mallocs, 1000 * n_mallocs, peak_bytes);
 }
 
@@ -70,6 +80,7 @@ static void give_back(uint32_t b)
 	live_bytes -= blocks[b].requested;
 	holders[i].bytes -= blocks[b].requested;
 	sites[1 + i].live_bytes -= blocks[b].requested;
+	sites[1 + i].live_blocks--;
 }
 
 static struct gpc_growing find(void)
@@ -79,7 +90,10 @@ static struct gpc_growing find(void)
 		.sites = sites,
 		.n_sites = N_OF(sites),
 		.blocks = blocks,
-		.n_blocks = n_blocks };
+		.n_blocks = n_blocks,
+		.events = events,
+		.n_events = N_OF(events),
+		.end_event = n_mallocs };
 
 	return gpc_growth_find(&growth, &view);
 }
@@ -241,6 +255,62 @@ static void what_is_renewed_beside_busy_threads_is_found(void **state)
 	assert_true(find().is_renewed);
 }
 
+/* Threads that ask for 99 of 100 leave a few moments to what grows, and none to the last part of the run. */
+static void renew_between_bursts(uint64_t by)
+{
+	for (int turn = 0; turn < 60; turn++) {
+		ask_for(11, 1000 + by * (uint64_t)turn, true);
+		if (turn)
+			give_back(n_blocks - 2);
+		for (int i = 0; turn % 12 == 11 && i < 1200; i++)
+			ask(12, false);
+	}
+}
+
+static void what_is_renewed_is_found_though_threads_ask_for_nearly_all(void **state)
+{
+	struct gpc_growing found;
+
+	(void)state;
+	renew_between_bursts(100);
+	found = find();
+	assert_int_equal(found.stack, 11);
+	assert_true(found.is_renewed && found.n_blocks == 1);
+	assert_true(found.bytes >= live_bytes / 4 && found.bytes < live_bytes);
+}
+
+static void blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_growth(void **state)
+{
+	(void)state;
+	renew_between_bursts(0);
+	assert_int_equal(find().stack, 0);
+	/* It held more before. */
+	assert_int_equal(set_up(NULL), 0);
+	renew_between_bursts(100);
+	ask_for(11, 20000, true);
+	give_back(n_blocks - 1);
+	assert_int_equal(find().stack, 0);
+	/* Larger ones at last, as a long sentence makes them, and smaller ones between. */
+	assert_int_equal(set_up(NULL), 0);
+	for (uint64_t turn = 0; turn < 60; turn++) {
+		ask_for(11, 1000 + 100 * (turn % 2 ? turn : 60 - turn), true);
+		if (turn)
+			give_back(n_blocks - 2);
+		for (int i = 0; turn % 12 == 11 && i < 300; i++)
+			ask(12, false);
+	}
+	ask_for(11, 20000, true);
+	assert_int_equal(find().stack, 0);
+	/* A few, once. */
+	assert_int_equal(set_up(NULL), 0);
+	for (uint64_t i = 1; i < 400; i++) {
+		ask_for(11, i < 4 ? 1000 * i : 10, i < 4);
+		if (i == 2 || i == 3)
+			give_back(n_blocks - 2);
+	}
+	assert_int_equal(find().stack, 0);
+}
+
 static void what_is_renewed_at_its_size_is_no_growth(void **state)
 {
 	(void)state;
@@ -307,6 +377,11 @@ int main(void)
 		cmocka_unit_test_setup(the_layers_of_a_model_that_came_late_are_no_growth, set_up),
 		cmocka_unit_test_setup(what_is_renewed_and_larger_each_time_is_found, set_up),
 		cmocka_unit_test_setup(what_is_renewed_beside_busy_threads_is_found, set_up),
+		cmocka_unit_test_setup(
+			what_is_renewed_is_found_though_threads_ask_for_nearly_all, set_up),
+		cmocka_unit_test_setup(
+			blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_growth,
+			set_up),
 		cmocka_unit_test_setup(what_is_renewed_at_its_size_is_no_growth, set_up),
 		cmocka_unit_test_setup(beside_a_leak_what_is_renewed_is_not_to_blame, set_up),
 		cmocka_unit_test_setup(blocks_of_many_sizes_are_told_from_equal_ones, set_up),
