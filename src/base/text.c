@@ -37,6 +37,17 @@ static void add_char(struct gpc_text *text, char c)
 	text->buf[text->len] = '\0';
 }
 
+static void add_run(struct gpc_text *text, const char *s, size_t n)
+{
+	size_t room = text->size - 1 - text->len;
+	size_t take = n < room ? n : room;
+
+	memcpy(text->buf + text->len, s, take);
+	text->len += take;
+	text->buf[text->len] = '\0';
+	text->cut |= take < n;
+}
+
 static void add_repeated(struct gpc_text *text, char c, size_t n)
 {
 	while (n-- > 0 && !text->cut)
@@ -50,8 +61,7 @@ static void add_padded(
 
 	if (!conv->left)
 		add_repeated(text, conv->pad_zero ? '0' : ' ', gap);
-	for (size_t i = 0; i < n; i++)
-		add_char(text, s[i]);
+	add_run(text, s, n);
 	if (conv->left)
 		add_repeated(text, ' ', gap);
 }
@@ -181,11 +191,12 @@ void gpc_text_vadd(struct gpc_text *text, const char *format, va_list args)
 
 	va_copy(copy, args);
 	for (const char *at = format; *at && !text->cut; at++) {
-		if (*at != '%') {
-			add_char(text, *at);
-			continue;
-		}
-		at = read_conversion(at + 1, &copy, &conv);
+		size_t literal = strcspn(at, "%");
+
+		add_run(text, at, literal);
+		if (!at[literal])
+			break;
+		at = read_conversion(at + literal + 1, &copy, &conv);
 		if (!*at)
 			break;
 		convert(text, *at, &copy, &conv);
@@ -236,6 +247,16 @@ static bool is_harmless(uint32_t letter)
 	       (letter < 0x2028 || letter > 0x202e) && (letter < 0x2066 || letter > 0x2069);
 }
 
+/* How many of at[0 .. size) are letters of ASCII: most of all text needs no decoder. */
+static size_t plain_run(const char *at, size_t size)
+{
+	size_t n = 0;
+
+	while (n < size && at[n] >= 0x20 && at[n] < 0x7f)
+		n++;
+	return n;
+}
+
 size_t gpc_text_letter(const char *at, size_t size, bool *ret_is_harmless)
 {
 	size_t n;
@@ -250,6 +271,9 @@ void gpc_text_clean(char *text)
 	bool is;
 
 	for (size_t n, i = 0; i < size; i += n) {
+		n = plain_run(text + i, size - i);
+		if (n)
+			continue;
 		n = gpc_text_letter(text + i, size - i, &is);
 		if (!is)
 			memset(text + i, '?', n);
@@ -261,6 +285,11 @@ void gpc_text_add_clean(struct gpc_text *text, const char *from, size_t size)
 	bool is;
 
 	for (size_t n, i = 0; i < size && !text->cut; i += n) {
+		n = plain_run(from + i, size - i);
+		if (n) {
+			add_run(text, from + i, n);
+			continue;
+		}
 		n = gpc_text_letter(from + i, size - i, &is);
 		for (size_t k = 0; k < n; k++)
 			add_char(text, is ? from[i + k] : '?');

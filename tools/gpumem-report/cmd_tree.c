@@ -21,6 +21,9 @@
 #define DEFAULT_CHILDREN 6
 #define LEAST            200
 
+/* A deep node of the JSON takes thousands of bytes: beyond so many nodes, `children` is null. */
+#define MOST_NODES 16384
+
 /* The paths rows[first .. end) agree in their names up to and with number `depth`. */
 struct node {
 	size_t first;
@@ -183,14 +186,17 @@ static void print_below(
 	free(children.nodes);
 }
 
+/* *room: nodes that may still be made; a level is whole, or null. */
 static struct json_object *json_below(
-	const struct gpc_path *rows, size_t first, size_t end, size_t depth)
+	const struct gpc_path *rows, size_t first, size_t end, size_t depth, size_t *room)
 {
-	struct json_object *array = json_object_new_array();
+	struct json_object *array;
 	struct children children;
 
-	if (!find_children(&children, rows, first, end, depth))
-		return array;
+	if (*room == 0 || !find_children(&children, rows, first, end, depth))
+		return NULL;
+	*room -= children.n < *room ? children.n : *room;
+	array = json_object_new_array();
 	for (size_t i = 0; i < children.n; i++) {
 		const struct node *node = &children.nodes[i];
 		struct json_object *object = json_object_new_object();
@@ -198,8 +204,8 @@ static struct json_object *json_below(
 		gpc_json_text(object, "name", rows[node->first].names[depth]);
 		gpc_json_bytes(object, "live_bytes", node->bytes);
 		gpc_json_bytes(object, "blocks", node->n_blocks);
-		json_object_object_add(
-			object, "children", json_below(rows, node->first, node->end, depth + 1));
+		json_object_object_add(object, "children",
+			json_below(rows, node->first, node->end, depth + 1, room));
 		json_object_array_add(array, object);
 	}
 	free(children.nodes);
@@ -241,11 +247,12 @@ static void add_json(struct json_object *devices, const struct gpc_report *repor
 	const struct gpc_moment *moment)
 {
 	struct json_object *object = gpc_json_device(device);
+	size_t room = MOST_NODES;
 
 	gpc_json_text(object, "moment", gpc_moment_key(moment, report));
 	gpc_json_bytes(object, "live_bytes", paths->total_bytes);
 	gpc_json_bytes(object, "not_listed_bytes", paths->rest_bytes);
-	json_object_object_add(object, "tree", json_below(paths->rows, 0, paths->n, 0));
+	json_object_object_add(object, "tree", json_below(paths->rows, 0, paths->n, 0, &room));
 	json_object_array_add(devices, object);
 }
 

@@ -10,6 +10,7 @@
 
 #include "format/array.h"
 #include "model/libraries.h"
+#include "tools/gpumem-report/names.h"
 
 struct gpc_report_codes {
 	const struct gpc_recording *recording;
@@ -52,6 +53,17 @@ static char *copy_clean(const char *text, size_t size)
 	return copy;
 }
 
+static uint64_t text_of(const struct gpc_code *code)
+{
+	uint64_t hash = GPC_HASH_START;
+
+	if (code->function)
+		hash = gpc_hash_bytes(hash, code->function, strlen(code->function) + 1);
+	if (code->file)
+		hash = gpc_hash_bytes(hash, code->file, strlen(code->file) + 1);
+	return hash | 1;
+}
+
 static bool add_piece(struct gpc_code *code, size_t *room, const struct gpc_python_piece *piece)
 {
 	if (!gpc_array_grow(&code->pieces, sizeof *piece, code->n_pieces, room))
@@ -72,6 +84,7 @@ static void read_code(struct gpc_code *code, const struct gpc_code_view *view)
 	code->file = copy_clean(view->file, view->file_size);
 	code->is_library = gpc_library_holds_python(view->file, view->file_size);
 	code->first_line = view->first_line;
+	code->text = text_of(code);
 	while (gpc_python_lines_next(&lines, &piece))
 		if (!add_piece(code, &room, &piece))
 			break;

@@ -18,6 +18,7 @@ struct gpc_code {
 	bool is_library;
 	bool is_read;
 	uint32_t first_line;
+	uint64_t text; /* the same for codes whose function and file read the same; not 0 */
 	struct gpc_python_piece *pieces; /* by their end */
 	size_t n_pieces;
 };

@@ -2,11 +2,14 @@
 /* Folded stacks, for flamegraph.pl, inferno and speedscope: "GPU 0;main  train.c:9;load  vec.h:40 5242880". */
 #include "tools/gpumem-report/export.h"
 
+#include <string.h>
+
 /* What separates names is no part of one. */
-static void print_name(FILE *out, const char *name)
+static void print_name(FILE *out, char *name)
 {
-	for (; *name; name++)
-		fputc(*name == ';' ? ',' : *name, out);
+	for (char *at = name; (at = strchr(at, ';'));)
+		*at = ',';
+	fputs(name, out);
 }
 
 enum gpc_exit gpc_export_folded(struct gpc_report *report)

@@ -127,7 +127,8 @@ static void write_frames(struct snapshot *snapshot, uint32_t stack_id)
 		char buf[GPC_EXPORT_NAME_SIZE];
 		struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-		gpc_frame_describe(frame, false, &text);
+		if (!frame->function)
+			gpc_frame_describe(frame, false, &text);
 		gpc_pickle_item(pickle);
 		gpc_pickle_begin_dict(pickle);
 		gpc_pickle_put_word(pickle, "name", frame->function ? frame->function : buf);

@@ -1,39 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Speedscope's own JSON: one sampled profile a GPU, in bytes. */
+/* Speedscope's own JSON, written as it is read: one sampled profile a GPU, in bytes; the frames come last. */
+#include <stdlib.h>
+
 #include "gpucache_version.h"
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/json.h"
 
 struct scope {
-	struct json_object *frames;
+	FILE *out;
 	struct json_object *numbers; /* of a frame, by its name */
+	FILE *frames;                /* their objects, in the order of the numbers */
 };
 
-static struct json_object *frame_number(
-	struct scope *scope, const char *name, const struct gpc_frame *frame)
+static void put_text(FILE *out, const char *key, const char *text)
 {
-	struct json_object *number;
-	struct json_object *object;
+	struct json_object *string = json_object_new_string(text);
 
-	if (json_object_object_get_ex(scope->numbers, name, &number))
-		return json_object_get(number);
-	number = json_object_new_uint64(json_object_array_length(scope->frames));
-	object = json_object_new_object();
-	gpc_json_text(object, "name", name);
-	if (frame && frame->file) {
-		gpc_json_text(object, "file", frame->file);
-		if (frame->line)
-			gpc_json_bytes(object, "line", frame->line);
-	}
-	json_object_array_add(scope->frames, object);
-	json_object_object_add(scope->numbers, name, json_object_get(number));
-	return number;
+	fprintf(out, "\"%s\": %s", key,
+		json_object_to_json_string_ext(string, JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(string);
 }
 
-static struct json_object *path_of(struct scope *scope, const struct gpc_report *report,
+static int frame_number(struct scope *scope, const char *name, const struct gpc_frame *frame)
+{
+	int n = json_object_object_length(scope->numbers);
+	struct json_object *number;
+
+	if (json_object_object_get_ex(scope->numbers, name, &number))
+		return json_object_get_int(number);
+	json_object_object_add(scope->numbers, name, json_object_new_int(n));
+	fputs(n ? ",\n{" : "{", scope->frames);
+	put_text(scope->frames, "name", name);
+	if (frame && frame->file) {
+		fputs(", ", scope->frames);
+		put_text(scope->frames, "file", frame->file);
+		if (frame->line)
+			fprintf(scope->frames, ", \"line\": %u", (unsigned)frame->line);
+	}
+	fputc('}', scope->frames);
+	return n;
+}
+
+static void put_path(struct scope *scope, const struct gpc_report *report,
 	const struct gpc_export_sample *sample)
 {
-	struct json_object *path = json_object_new_array();
 	size_t depth = gpc_export_depth(report, sample);
 
 	/* The GPU is the profile's name already. */
@@ -42,67 +52,88 @@ static struct json_object *path_of(struct scope *scope, const struct gpc_report 
 		struct gpc_text text = gpc_text_init(buf, sizeof buf);
 		const struct gpc_frame *frame = gpc_export_name(report, sample, i, &text);
 
-		json_object_array_add(path, frame_number(scope, buf, frame));
+		fprintf(scope->out, "%c%d", i > 1 ? ',' : '[', frame_number(scope, buf, frame));
 	}
-	return path;
+	fputc(']', scope->out);
 }
 
-static struct json_object *profile_of(struct scope *scope, const struct gpc_report *report,
-	const struct gpc_export_samples *samples, int32_t ordinal)
+/* The paths, or the bytes, of a device's samples. */
+static uint64_t put_samples(struct scope *scope, const struct gpc_report *report,
+	const struct gpc_export_samples *samples, int32_t ordinal, bool is_paths)
 {
-	struct json_object *profile = json_object_new_object();
-	struct json_object *paths = json_object_new_array();
-	struct json_object *weights = json_object_new_array();
+	const char *before = "";
 	uint64_t total = 0;
-	char name[80];
 
 	for (size_t i = 0; i < samples->n; i++) {
 		const struct gpc_export_sample *sample = &samples->rows[i];
 
 		if (sample->device != ordinal)
 			continue;
-		json_object_array_add(paths, path_of(scope, report, sample));
-		json_object_array_add(weights, json_object_new_uint64(sample->bytes));
+		fputs(before, scope->out);
+		before = ",\n";
+		if (is_paths)
+			put_path(scope, report, sample);
+		else
+			fprintf(scope->out, "%llu", (unsigned long long)sample->bytes);
 		total = gpc_bytes_add(total, sample->bytes);
 	}
+	return total;
+}
+
+static void put_profile(struct scope *scope, const struct gpc_report *report,
+	const struct gpc_export_samples *samples, int32_t ordinal)
+{
+	char name[80];
+	uint64_t total;
+
 	snprintf(name, sizeof name, "GPU %d, %s", ordinal, gpc_export_moment(report));
-	gpc_json_text(profile, "type", "sampled");
-	gpc_json_text(profile, "name", name);
-	gpc_json_text(profile, "unit", "bytes");
-	gpc_json_bytes(profile, "startValue", 0);
-	gpc_json_bytes(profile, "endValue", total);
-	json_object_object_add(profile, "samples", paths);
-	json_object_object_add(profile, "weights", weights);
-	return profile;
+	fputs("{\"type\": \"sampled\", ", scope->out);
+	put_text(scope->out, "name", name);
+	fputs(", \"unit\": \"bytes\", \"startValue\": 0,\n\"samples\": [", scope->out);
+	(void)put_samples(scope, report, samples, ordinal, true);
+	fputs("],\n\"weights\": [", scope->out);
+	total = put_samples(scope, report, samples, ordinal, false);
+	fprintf(scope->out, "],\n\"endValue\": %llu}", (unsigned long long)total);
+}
+
+static void put_file(struct scope *scope, const struct gpc_report *report,
+	const struct gpc_export_samples *samples)
+{
+	struct gpucache_device device;
+	const char *before = "";
+
+	fputs("{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
+	      "\"exporter\": \"gpumem-report@" GPUCACHE_VERSION "\", \"activeProfileIndex\": 0, ",
+		scope->out);
+	put_text(scope->out, "name", gpc_base_name(report->recording->path));
+	fputs(",\n\"profiles\": [", scope->out);
+	for (uint64_t i = 0; gpc_export_next_device(report, &i, &device);) {
+		fputs(before, scope->out);
+		put_profile(scope, report, samples, device.ordinal);
+		before = ",\n";
+	}
+	fputs("],\n\"shared\": {\"frames\": [", scope->out);
 }
 
 enum gpc_exit gpc_export_speedscope(struct gpc_report *report)
 {
-	struct json_object *root = json_object_new_object();
-	struct json_object *shared = json_object_new_object();
-	struct json_object *profiles = json_object_new_array();
-	struct scope scope = { json_object_new_array(), json_object_new_object() };
-	struct gpc_export_samples samples;
-	struct gpucache_device device;
-	enum gpc_status status = gpc_export_samples_create(&samples, report);
+	char *frames = NULL;
+	size_t size = 0;
+	struct scope scope = { report->paper.out, json_object_new_object(),
+		open_memstream(&frames, &size) };
+	struct gpc_export_samples samples = { 0 };
+	bool is_made = scope.numbers && scope.frames &&
+		       gpc_export_samples_create(&samples, report) == GPC_OK;
 
-	gpc_json_text(root, "$schema", "https://www.speedscope.app/file-format-schema.json");
-	gpc_json_text(root, "exporter", "gpumem-report@" GPUCACHE_VERSION);
-	gpc_json_text(root, "name", gpc_base_name(report->recording->path));
-	gpc_json_bytes(root, "activeProfileIndex", 0);
-	for (uint64_t i = 0; status == GPC_OK && gpc_export_next_device(report, &i, &device);)
-		json_object_array_add(
-			profiles, profile_of(&scope, report, &samples, device.ordinal));
-	json_object_object_add(shared, "frames", scope.frames);
-	json_object_object_add(root, "shared", shared);
-	json_object_object_add(root, "profiles", profiles);
-	json_object_put(scope.numbers);
-	if (status != GPC_OK) {
+	if (is_made)
+		put_file(&scope, report, &samples);
+	is_made &= scope.frames && fclose(scope.frames) == 0;
+	if (is_made)
+		fprintf(scope.out, "%s]}}\n", frames);
+	else
 		gpc_complain("no memory for the samples");
-		json_object_put(root);
-		return GPC_EXIT_IO;
-	}
-	gpc_json_end(report, root);
+	free(frames);
+	json_object_put(scope.numbers);
 	gpc_export_samples_fini(&samples);
-	return GPC_EXIT_MADE;
+	return is_made ? GPC_EXIT_MADE : GPC_EXIT_IO;
 }

@@ -136,6 +136,7 @@ static void add_python(
 	frame->function = code->function;
 	frame->file = code->file;
 	frame->is_library = code->is_library;
+	frame->text = code->text;
 	frame->line = gpc_code_line(code, GPUCACHE_FRAME_OFFSET(raw));
 }
 
@@ -435,27 +436,25 @@ void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *re
 		gpc_frame_describe_site(&stack->frames[stack->site], ret_text);
 }
 
-/* FNV-1a. */
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
+/* A Python file's name and path are read once a code, not once a frame. */
 uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash)
 {
 	char buf[600];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
+	if (frame->text) {
+		const uint64_t parts[] = { frame->text, frame->line };
+
+		return gpc_hash_bytes(hash, parts, sizeof parts);
+	}
 	gpc_frame_describe(frame, true, &text);
-	return hash_text(hash, buf) * 31;
+	return gpc_hash_bytes(hash, buf, text.len + 1);
 }
 
 uint64_t gpc_frames_hash(struct gpc_frames *frames, uint32_t id)
 {
 	struct gpc_stack_frames *stack = find(frames, id);
-	uint64_t hash = GPC_FRAME_HASH_START;
+	uint64_t hash = GPC_HASH_START;
 
 	if (!stack)
 		return id;

@@ -35,6 +35,7 @@ struct gpc_frame {
 	uint32_t line;        /* 0: unknown */
 	const char *module;
 	uint64_t offset;
+	uint64_t text; /* of a Python frame: its code's (codes.h); else 0 */
 	bool is_python;
 	bool is_inlined;  /* into the frame after it */
 	bool is_library;  /* not of the program: a library, the runtime, the way to the driver */
@@ -76,7 +77,6 @@ void gpc_frame_describe_site(const struct gpc_frame *frame, struct gpc_text *ret
 void gpc_frames_via(const struct gpc_stack_frames *stack, struct gpc_text *ret_text);
 
 /* Of frames from one end to the other, `hash` being that of those before: the same for what reads the same. */
-#define GPC_FRAME_HASH_START UINT64_C(0xcbf29ce484222325)
 uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash);
 
 /* The same number for stacks that read the same, frame by frame; an unknown one reads like no other. */

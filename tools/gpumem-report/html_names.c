@@ -6,6 +6,7 @@
 #include "tools/gpumem-report/html_names.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/gpumem-report/sites.h"
 
@@ -32,16 +33,20 @@ struct gpc_html_names {
 	struct list frames;
 	struct list stacks;
 	struct list tags;
+	unsigned *tag_numbers; /* parallel to recording->tags: number + 1, 0: not asked for yet */
 };
 
 /* Within a script nothing but its end tag and a comment's begin mean anything, and both begin with this. */
 void gpc_html_put_json(FILE *out, const char *json)
 {
-	for (; *json; json++) {
-		if (*json == '<')
-			fputs("\\u003c", out);
-		else
-			fputc(*json, out);
+	for (;;) {
+		size_t plain = strcspn(json, "<");
+
+		fwrite(json, 1, plain, out);
+		if (!json[plain])
+			break;
+		fputs("\\u003c", out);
+		json += plain + 1;
 	}
 }
 
@@ -91,7 +96,9 @@ struct gpc_html_names *gpc_html_names_create(const struct gpc_report *report)
 	if (!names)
 		return NULL;
 	names->report = report;
-	if (list_init(&names->frames) && list_init(&names->stacks) && list_init(&names->tags))
+	names->tag_numbers = calloc(report->recording->n_tags + 1, sizeof *names->tag_numbers);
+	if (names->tag_numbers && list_init(&names->frames) && list_init(&names->stacks) &&
+		list_init(&names->tags))
 		return names;
 	gpc_html_names_destroy(names);
 	return NULL;
@@ -104,6 +111,7 @@ void gpc_html_names_destroy(struct gpc_html_names *names)
 	list_fini(&names->frames);
 	list_fini(&names->stacks);
 	list_fini(&names->tags);
+	free(names->tag_numbers);
 	free(names);
 }
 
@@ -183,15 +191,22 @@ unsigned gpc_html_names_stack(struct gpc_html_names *names, const struct gpc_exp
 
 unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag)
 {
+	const struct gpc_recording *rec = names->report->recording;
+	size_t row = gpc_record_number(rec->tags, rec->n_tags, tag);
 	char buf[LABEL_SIZE];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 	unsigned number;
 	bool is_new;
 
-	gpc_recording_add_tag(names->report->recording, tag, &text);
+	/* A path of names is long, and a page asks for it with every block. */
+	if (row < rec->n_tags && names->tag_numbers[row])
+		return names->tag_numbers[row] - 1;
+	gpc_recording_add_tag(rec, tag, &text);
 	number = number_of(&names->tags, buf, &is_new);
 	if (is_new)
 		gpc_html_put_text(names->tags.out, buf);
+	if (row < rec->n_tags)
+		names->tag_numbers[row] = number + 1;
 	return number;
 }
 

@@ -13,19 +13,7 @@
 #include "model/counters.h"
 #include "model/verdict.h"
 #include "tools/gpumem-report/json.h"
-
-/* FNV-1a: no two stacks of a job are the same by chance. */
-#define HASH_START UINT64_C(0xcbf29ce484222325)
-#define HASH_PRIME UINT64_C(0x100000001b3)
-
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
-{
-	const unsigned char *bytes = data;
-
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ bytes[i]) * HASH_PRIME;
-	return hash;
-}
+#include "tools/gpumem-report/names.h"
 
 static uint64_t hash_python(uint64_t hash, const struct gpc_recording *recording, uint64_t frame)
 {
@@ -34,9 +22,9 @@ static uint64_t hash_python(uint64_t hash, const struct gpc_recording *recording
 
 	if (!gpc_recording_find_code(recording, GPUCACHE_FRAME_CODE(frame), &code))
 		return hash;
-	hash = hash_bytes(hash, code.name, code.name_size);
-	hash = hash_bytes(hash, code.file, code.file_size);
-	return hash_bytes(hash, &offset, sizeof offset);
+	hash = gpc_hash_bytes(hash, code.name, code.name_size);
+	hash = gpc_hash_bytes(hash, code.file, code.file_size);
+	return gpc_hash_bytes(hash, &offset, sizeof offset);
 }
 
 static uint64_t hash_native(uint64_t hash, const struct gpc_recording *recording, uint64_t address)
@@ -48,15 +36,15 @@ static uint64_t hash_native(uint64_t hash, const struct gpc_recording *recording
 	if (!gpc_recording_find_module(recording, address - 1, &number, &view))
 		return hash;
 	offset = address - view.module.bias;
-	hash = hash_bytes(hash, view.module.build_id, sizeof view.module.build_id);
-	return hash_bytes(hash, &offset, sizeof offset);
+	hash = gpc_hash_bytes(hash, view.module.build_id, sizeof view.module.build_id);
+	return gpc_hash_bytes(hash, &offset, sizeof offset);
 }
 
 /* Python's frames tell more than the interpreter below them, which may be of another build. */
 static uint64_t key_of(const struct gpc_recording *recording, uint32_t id)
 {
 	struct gpc_stack_view stack;
-	uint64_t hash = HASH_START;
+	uint64_t hash = GPC_HASH_START;
 
 	if (!id || !gpc_recording_find_stack(recording, id, &stack))
 		return 1;

@@ -4,10 +4,14 @@
  * of.
  */
 #include "tools/gpumem-report/json.h"
+
+#include <string.h>
+
 #include "gpucache_version.h"
 
-/* A frame takes two thousand bytes of memory: beyond so many in one document, stacks are their call sites. */
-#define MOST_FRAMES 65536
+/* What frames may cost in one document, and what one does beside its names: beyond it, stacks are their call sites. */
+#define MOST_BYTES  ((size_t)128 << 20)
+#define FRAME_BYTES 2048
 
 void gpc_json_text(struct json_object *object, const char *key, const char *text)
 {
@@ -157,21 +161,29 @@ struct json_object *gpc_json_device(const struct gpucache_device *device)
 	return object;
 }
 
+/* A name lies in its object, and in the text that is printed. */
+static size_t bytes_of(const struct gpc_frame *frame)
+{
+	return FRAME_BYTES + 2 * (frame->function ? strlen(frame->function) : 0) +
+	       2 * (frame->file ? strlen(frame->file) : 0);
+}
+
 struct json_object *gpc_json_stack(const struct gpc_report *report, uint32_t id)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
-	static size_t n_frames;
+	static size_t n_bytes;
 	struct json_object *array;
 
 	if (!stack)
 		return NULL;
 	array = json_object_new_array();
-	n_frames += stack->n;
+	for (size_t i = 0; i < stack->n; i++)
+		n_bytes += bytes_of(&stack->frames[i]);
 	for (size_t i = 0; i < stack->n; i++) {
 		const struct gpc_frame *frame = &stack->frames[i];
 		struct json_object *object;
 
-		if (n_frames > MOST_FRAMES && (int)i != stack->site)
+		if (n_bytes > MOST_BYTES && (int)i != stack->site)
 			continue;
 		object = json_object_new_object();
 		gpc_json_text(object, "language", frame->is_python ? "python" : "native");

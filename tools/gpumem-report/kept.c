@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "tools/gpumem-report/categories.h"
+#include "tools/gpumem-report/names.h"
 
 /* A step may hold several passes of its own: micro-batches of a pipeline, views of one picture. */
 #define MANY_PASSES 8
@@ -51,7 +52,7 @@ static bool is_module_call(const struct gpc_frame *frame)
 static struct path path_of(const struct gpc_report *report, uint32_t id)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
-	struct path path = { .hash = GPC_FRAME_HASH_START };
+	struct path path = { .hash = GPC_HASH_START };
 	bool is_told = false;
 
 	for (size_t i = stack ? stack->n : 0; i-- > 0 && !is_told;) {

@@ -39,6 +39,13 @@ void gpc_name_short(const char *function, struct gpc_text *ret_text)
 	size_t start = ret_text->len;
 
 	while (*at) {
+		size_t plain = strcspn(at, "(<o "); /* what a rule below begins with */
+
+		if (plain) {
+			gpc_text_add(ret_text, "%.*s", (int)plain, at);
+			at += plain;
+			continue;
+		}
 		if (skip(&at, "(anonymous namespace)::") || skip(&at, "<locals>."))
 			continue;
 		if (skip(&at, word)) {
@@ -97,4 +104,13 @@ bool gpc_name_operator(const char *function, struct gpc_text *ret_text)
 		return false;
 	gpc_text_add(ret_text, "%.*s", (int)strcspn(name, ":"), name);
 	return true;
+}
+
+uint64_t gpc_hash_bytes(uint64_t hash, const void *data, size_t size)
+{
+	const unsigned char *bytes = data;
+
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+	return hash;
 }

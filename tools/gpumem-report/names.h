@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of functions as short as a person says them.
+ * Names of functions as short as a person says them, and texts as numbers.
  *
  *      std::vector<T> at::native::(anonymous namespace)::fill<float>(T const&)    at::native::fill
  *      main.<locals>.step                                                         main.step
@@ -27,5 +27,9 @@ bool gpc_name_node(const char *function, struct gpc_text *ret_text);
 
 /* "gelu", where the function is PyTorch's entrance to that operator. */
 bool gpc_name_operator(const char *function, struct gpc_text *ret_text);
+
+/* Of bytes after bytes (FNV-1a): no two stacks of a job are the same by chance. */
+#define GPC_HASH_START UINT64_C(0xcbf29ce484222325)
+uint64_t gpc_hash_bytes(uint64_t hash, const void *data, size_t size);
 
 #endif
