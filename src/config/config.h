@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The options: GPUCACHE_CONF=key:value,key:value, and what became of each.
+ * The options, from GPUCACHE_CONF=key:value,key:value.
  *
- * options.def has one row an option; the field of struct gpc_config of that name has its value, in
- * the type that options.def names.  A mistake never stops the program: the default stays, and a
- * warning names the key, the nearest key, and what is used instead.  The caller prints the
- * warnings and writes them into the recording.
+ * options.def has one row per option; the field of struct gpc_config with its name has its value.  A
+ * mistake never stops the program: the default stays, and a warning names the key, the nearest key,
+ * and the value used instead.  The caller prints the warnings and writes them into the recording.
  *
  *	struct gpc_config config;
  *
@@ -14,11 +13,11 @@
  *		gpc_log("%s", config.warnings[i]);
  *	if (config.is_fatal || config.help) ...
  *
- * Invariants  1 After any parse every field lies within its range.  2 Parsing twice keeps what the
- *               first text set and the second does not name.
+ * Invariants  1 After any parse every field is within its range.  2 A second parse keeps options of the
+ *               first that it does not name.
  * Threads     An object belongs to one thread while it is filled; constant afterwards.
  * Failure     None: see `warnings`, `n_more_warnings` and `is_fatal`.
- * Limits      PyTorch's list form of roundup_power2_divisions is not understood.
+ * Limits      PyTorch's list form of roundup_power2_divisions is not supported.
  */
 #ifndef GPC_CONFIG_CONFIG_H
 #define GPC_CONFIG_CONFIG_H
@@ -29,10 +28,10 @@
 
 #include "base/text.h"
 
-/* Bytes, or a part of the device; 0 bytes and 0 ppm: not set. */
+/* Bytes, or a fraction of the device; 0 bytes and 0 ppm: not set. */
 struct gpc_amount {
 	uint64_t bytes;
-	uint32_t ppm; /* millionths; where not 0, `bytes` is 0 */
+	uint32_t ppm; /* millionths; if not 0, `bytes` is 0 */
 };
 
 /* The values of the ENUM options, in the order of their choices. */
@@ -70,7 +69,7 @@ enum gpc_config_source {
 	GPC_SOURCE_DEFAULT,
 	GPC_SOURCE_CONF,    /* GPUCACHE_CONF */
 	GPC_SOURCE_OUTPUT,  /* GPUCACHE_OUTPUT */
-	GPC_SOURCE_CHECKER, /* a tool that checks the program's use of memory; `checker` */
+	GPC_SOURCE_CHECKER, /* a memory checker, see `checker` */
 };
 
 #define GPC_CONFIG_MAX_STRING   512
@@ -92,35 +91,34 @@ struct gpc_config {
 #undef OPTION
 	uint8_t sources[GPC_OPTION_COUNT]; /* enum gpc_config_source */
 	unsigned n_warnings;
-	unsigned n_more_warnings; /* beyond what `warnings` holds */
+	unsigned n_more_warnings; /* that found no room in `warnings` */
 	char warnings[GPC_CONFIG_MAX_WARNINGS][GPC_CONFIG_MAX_WARNING];
-	bool is_fatal;       /* strict, and there is a warning */
-	const char *checker; /* the tool that switched the cache off; NULL: none did */
+	bool is_fatal;       /* strict, with a warning */
+	const char *checker; /* the memory checker that switched the cache off; NULL: none */
 };
 
 /* All defaults, no warnings. */
 void gpc_config_init(struct gpc_config *config);
 
 /*
- * Applies `text` as if it were GPUCACHE_CONF.  A pure function of its arguments; `text` may be
- * NULL.
+ * Applies `text`, in the syntax of GPUCACHE_CONF; may be NULL.  Does not read the environment.
  */
 void gpc_config_parse(struct gpc_config *config, const char *text);
 
 /*
- * Defaults, then GPUCACHE_CONF, then GPUCACHE_OUTPUT.  In a process that compute-sanitizer or
- * cuda-memcheck watches the cache is off unless GPUCACHE_CONF says otherwise: they know the bounds
- * of what the driver gave, and not of our blocks.
+ * Applies defaults, GPUCACHE_CONF, then GPUCACHE_OUTPUT.  Under compute-sanitizer and cuda-memcheck the
+ * cache is off unless GPUCACHE_CONF sets it: they know the bounds of driver allocations, not of our
+ * blocks.
  */
 void gpc_config_load(struct gpc_config *config);
 
 /*
- * Stand back altogether: GPUCACHE is 0, off, false or no, or this program has rights that its
- * caller has not (AT_SECURE).
+ * Whether the library must stay inactive: GPUCACHE is 0, off, false or no, or the program has more
+ * privileges than its caller (AT_SECURE).
  */
 bool gpc_config_is_off(void);
 
-/* The bytes that an amount is of a device of that size; UINT64_MAX where it is not set. */
+/* An amount in bytes, on a device of that size; UINT64_MAX if it is not set. */
 uint64_t gpc_amount_of(const struct gpc_amount *amount, uint64_t device_bytes);
 
 /* `bytes` times `ppm` millionths, without overflow. */
@@ -130,7 +128,7 @@ uint64_t gpc_fraction_of(uint32_t ppm, uint64_t bytes);
 void gpc_config_help(struct gpc_text *text);
 #define GPC_CONFIG_HELP_SIZE 4096
 
-/* Calls emit once an option with one line, "key value source", without a newline. */
+/* Calls emit once per option with a line "key value source", without a newline. */
 void gpc_config_describe(
 	const struct gpc_config *config, void (*emit)(void *arg, const char *line), void *arg);
 

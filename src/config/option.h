@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of options.def as data, and the reading and writing of one value.  Private to config,
- * but for `gpumem-report options`.
+ * The rows of options.def as data; parses and formats one value.  Private to config, except for
+ * `gpumem-report options`.
  */
 #ifndef GPC_CONFIG_OPTION_H
 #define GPC_CONFIG_OPTION_H
@@ -38,8 +38,8 @@ struct gpc_option_row {
 extern const struct gpc_option_row gpc_option_rows[GPC_OPTION_COUNT];
 
 /*
- * Reads text[0 .. len) as the row's type into its field.  False, field untouched, where it is
- * not one.
+ * Parses text[0 .. len) as the row's type into its field.  Returns false, with the field unchanged, if
+ * it is invalid.
  */
 bool gpc_option_read(
 	const struct gpc_option_row *row, struct gpc_config *config, const char *text, size_t len);
@@ -48,7 +48,7 @@ bool gpc_option_read(
 void gpc_option_write(
 	const struct gpc_option_row *row, const struct gpc_config *config, struct gpc_text *text);
 
-/* What a value of the row looks like, for a person. */
+/* The form of a valid value, for messages. */
 const char *gpc_option_hint(const struct gpc_option_row *row);
 
 #endif

@@ -4,19 +4,18 @@
  *
  *	|<------------------------- device_total -------------------------->|
  *	| requested | rounding | pending | cached | direct |  rest   | free |
- *	|<------------ taken by us, from our books ------->|         |
+ *	|<------------ taken by us, from our counters ---->|         |
  *	                                                   process_outside, other_processes,
  *	                                                   driver_reserve, then unattributed
  *
- * Only our books and the driver's free and total are facts of one moment.  What others tell us
- * (NVML) divides `rest` and never makes it larger, whatever it says.
+ * Our counters and the driver's free and total are facts.  NVML's numbers only divide `rest`, and never
+ * enlarge it.
  *
  * Invariants
- *   1 No line is negative; a line that nobody could tell is GPUCACHE_UNKNOWN and its bytes are in
- *     `unattributed`.
- *   2 The known lines add up to device_total, unless our books and the free bytes alone pass it
- *     already (managed memory that is not on the device, or numbers of two moments): then `rest`
- *     is 0 and gpc_balance_difference() says by how much.  Nothing is bent to fit.
+ *   1 No line is negative; an unknown line is GPUCACHE_UNKNOWN and its bytes are in `unattributed`.
+ *   2 The known lines add up to device_total, unless our counters and the free bytes alone exceed it
+ *     (managed memory off the device, or readings of two moments).  Then `rest` is 0 and
+ *     gpc_balance_difference() returns the excess; no line is adjusted.
  *
  * Threads   Pure functions.
  * Failure   None; sums saturate.
@@ -33,9 +32,9 @@
 #include "base/saturating.h"
 #include "gpucache_format.h"
 
-/* What is known of a device.  GPUCACHE_UNKNOWN is allowed from cached_largest on. */
+/* The input of a balance.  GPUCACHE_UNKNOWN is allowed from cached_largest on. */
 struct gpc_balance_facts {
-	uint64_t requested; /* live as asked for, in cached segments */
+	uint64_t requested; /* live in cached segments, as requested */
 	uint64_t live;      /* the same, rounded */
 	uint64_t pending;
 	uint64_t cached;
@@ -43,7 +42,7 @@ struct gpc_balance_facts {
 	uint64_t cached_largest;
 	uint64_t device_free;
 	uint64_t device_total;
-	uint64_t process; /* all of this process, our books included */
+	uint64_t process; /* all memory of this process, ours included */
 	uint64_t others;
 	uint64_t driver; /* the part of the driver's reserve that lies inside device_total */
 };
@@ -69,29 +68,29 @@ uint64_t gpc_balance_value(
 	const struct gpucache_balance *balance, const struct gpc_balance_line *line);
 
 /*
- * What the line `direct` consists of: the kind of memory that comes next, behind `kind` (at first
- * GPUCACHE_KIND_NONE), with bytes on the device; GPUCACHE_KIND_NONE: no more.
+ * Iterates over the kinds of the line `direct`: returns the next kind after `kind` (initially
+ * GPUCACHE_KIND_NONE) with bytes on the device; GPUCACHE_KIND_NONE: the end.
  */
 unsigned int gpc_balance_next_kind(
 	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], unsigned int kind);
 
-/* What people call this kind of memory. */
+/* Words for this kind of memory. */
 const char *gpc_kind_words(unsigned int kind);
 
-/* Taken by the driver for itself while it answered another call; measured, not asked for. */
+/* Whether the driver took the memory on its own during another call; its size is measured. */
 static inline bool gpc_kind_is_implicit(unsigned int kind)
 {
 	return kind == GPUCACHE_KIND_CONTEXT || kind == GPUCACHE_KIND_MODULE;
 }
 
-/* Makes the sheet. */
+/* Computes the sheet. */
 void gpc_balance_settle(
 	const struct gpc_balance_facts *facts, struct gpucache_balance *ret_balance);
 
 /* Sum of the known lines that are ours. */
 uint64_t gpc_balance_taken(const struct gpucache_balance *balance);
 
-/* Of them, what a limit counts: not what the driver took for itself. */
+/* The part of it that counts against a limit: without the driver's contexts and modules. */
 static inline uint64_t gpc_balance_charged(
 	const struct gpucache_balance *balance, const uint64_t kind_bytes[])
 {
@@ -103,14 +102,13 @@ static inline uint64_t gpc_balance_charged(
 uint64_t gpc_balance_sum(const struct gpucache_balance *balance);
 
 /*
- * device_total minus the sum; 0 where the total is not known.  To be printed, never to be
- * hidden.
+ * device_total minus the sum; 0 if the total is unknown.  Always printed, never hidden.
  */
 int64_t gpc_balance_difference(const struct gpucache_balance *balance);
 
 /*
- * The sheet as printed, adding up line by line: ours to `taken`, that and the others to `total` less a
- * difference that is above 0.  Lines that are not known have no number.
+ * The sheet as printed: our lines add up to `taken`, all known lines to `total`, less a positive
+ * difference.  Unknown lines have no number.
  */
 struct gpc_balance_print {
 	struct gpc_rounded lines[GPC_BALANCE_LINE_COUNT];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the counters of the recording are: the table that whoever adds, clears or shows them walks.
+ * The table of the recording's counters, by which they are added, cleared and shown.
  *
- * Invariants  1 The rows of counters.def are the fields of struct gpucache_counters, each once, but
- *               for who it is and what is reserved: checked when this is compiled.
- * Threads     One writer a record; each word is read and stored whole, so others may read meanwhile.
+ * Invariants  1 counters.def has one row for each field of struct gpucache_counters except identity and
+ *               reserved fields: a static assertion.
+ * Threads     One writer per record; words are stored atomically, so readers need no lock.
  * Failure     None.
  */
 #ifndef GPC_MODEL_COUNTERS_H
@@ -57,10 +57,10 @@ extern const struct gpc_counter gpc_counters[GPC_N_COUNTERS];
 const uint64_t *gpc_counter_words(
 	const struct gpucache_counters *counters, const struct gpc_counter *counter);
 
-/* Adds the counters of a context to those of others. */
+/* Adds the counters of one context to a sum. */
 void gpc_counters_add(struct gpucache_counters *sum, const struct gpucache_counters *one);
 
-/* Stores 0 in the counters of this `when`. */
+/* Clears the counters of this `when`. */
 void gpc_counters_clear(struct gpucache_counters *counters, enum gpc_counter_when when);
 
 #endif

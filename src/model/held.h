@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A look at one slot of BLOCKS while others write it.
+ * Reads of one slot of BLOCKS, concurrent with its writer.
  *
  * Threads   Any.
- * Failure   False: the slot is being changed, or is not what was looked for.
+ * Failure   False: the slot is being written, or does not match.
  */
 #ifndef GPC_MODEL_HELD_H
 #define GPC_MODEL_HELD_H
@@ -14,7 +14,7 @@
 #include "gpucache_format.h"
 #include "model/balance.h"
 
-/* A live block of the device; all fields but address and context. */
+/* Reads a live block of the device: all fields except address and context. */
 static inline bool gpc_held_read_live(
 	const struct gpucache_block *slot, uint32_t device, struct gpucache_block *ret_block)
 {
@@ -42,8 +42,8 @@ static inline bool gpc_held_read_live(
 }
 
 /*
- * The same, of what counts for its stack and tag (gpucache_is_held).  Nor does a context or module
- * count: the program never asked for its memory.
+ * The same for a block that counts for its stack and tag (gpucache_is_held).  Contexts and modules do
+ * not: the program never requested their memory.
  */
 static inline bool gpc_held_read(
 	const struct gpucache_block *slot, uint32_t device, struct gpucache_block *ret_block)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an allocation counts for in the sums of its stack, where stacks are sampled.
+ * The weight of an allocation in the sums of its stack if stacks are sampled.
  *
- * A request below sample_bytes that had its stack taken, with probability requested / sample_bytes,
- * counts for sample_bytes, in sample_bytes / requested blocks that are rounded up or down by its
- * address.  Without a stack it counts for nothing: those that have one stand for it.  Sums by stack
- * are then right in the mean, and what an allocation added to them its free takes away again.
+ * A request below sample_bytes is sampled with probability requested / sample_bytes, and then counts as
+ * sample_bytes in sample_bytes / requested blocks, rounded up or down by a hash of its address.  If not
+ * sampled it counts as 0.  So sums by stack are unbiased, and a free subtracts what its allocation
+ * added.
  *
  * Threads   A pure function.
  */
@@ -21,7 +21,7 @@ struct gpc_share {
 	uint64_t blocks;
 };
 
-/* sample_bytes 0: every allocation counts for itself. */
+/* sample_bytes 0: no sampling. */
 static inline struct gpc_share gpc_share_of(
 	uint64_t sample_bytes, uint32_t stack, uint64_t address, uint64_t requested)
 {

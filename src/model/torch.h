@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What PyTorch's allocator does with sizes: c10/cuda/CUDACachingAllocator.cpp, whose names stand beside. */
+/* The size rules of PyTorch's allocator (c10/cuda/CUDACachingAllocator.cpp), with its names. */
 #ifndef GPC_MODEL_TORCH_H
 #define GPC_MODEL_TORCH_H
 
@@ -12,7 +12,7 @@
 #define GPC_TORCH_MIN_LARGE    (10 * GPC_MIB) /* kMinLargeAlloc */
 #define GPC_TORCH_ROUND_LARGE  (2 * GPC_MIB)  /* kRoundLarge */
 
-/* What it asks the driver for, where it needs new memory for a tensor of this size. */
+/* The segment that it allocates for a tensor of this size. */
 static inline uint64_t gpc_torch_segment_size(uint64_t size)
 {
 	if (size <= GPC_TORCH_SMALL_SIZE)
@@ -21,23 +21,23 @@ static inline uint64_t gpc_torch_segment_size(uint64_t size)
 					  : gpc_round_up(size, GPC_TORCH_ROUND_LARGE);
 }
 
-/* What it keeps in no tensor. */
+/* Its cached memory: reserved, but in no tensor. */
 static inline uint64_t gpc_torch_unused(const struct gpucache_oom_torch *torch)
 {
 	return gpc_bytes_less(torch->reserved, torch->allocated);
 }
 
-/* Its memory is physical memory that it maps itself (expandable segments): not what cudaMalloc gave. */
+/* Whether it uses expandable segments: maps physical memory instead of calling cudaMalloc. */
 static inline bool gpc_torch_is_mapped(const struct gpucache_oom *oom)
 {
 	return oom->torch.reserved > oom->balance.requested;
 }
 
 /*
- * Whether PyTorch gave up for the holes in its cache: each is smaller than the tensor, so that they are many;
- * in sum they are an eighth of the cache or more; with expandable_segments the tensor would have had room,
- * holes of an eighth of what is in tensors and two steps of its segments included; and nothing grew by more
- * than the holes, which would only have filled them.
+ * Whether PyTorch failed because of fragmentation: its free pieces, each smaller than the tensor, are at least
+ * an eighth of its cache; with expandable_segments the tensor would have fit, even with free pieces of an eighth
+ * of the tensors' bytes and two large buffers; and nothing grew by more than the free pieces, which would only
+ * have filled them.
  */
 static inline bool gpc_torch_is_fragmented(const struct gpucache_oom *oom)
 {

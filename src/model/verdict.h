@@ -10,7 +10,7 @@
 #ifndef GPC_MODEL_VERDICT_H
 #define GPC_MODEL_VERDICT_H
 
-/* One or two plain words: "fragmented".  Takes enum gpucache_verdict as a recording holds it. */
+/* One or two words: "fragmented".  Accepts any value that a recording may hold. */
 const char *gpc_verdict_word(unsigned verdict);
 
 /* One sentence without a full stop. */

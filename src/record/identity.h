@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who this process is: numbers of the kernel, names, and its rank where a launcher gave it one.
+ * The identity of this process: pid, names, and its rank under a launcher.
  *
  * The rank comes from the option rank, else from the first launcher whose variables are complete.
- * Slurm is asked last, because under torchrun its number is the node's.
+ * Slurm comes last, because under torchrun its rank is the node's.
  *
- * Failure   What cannot be found out is 0, -1 (ranks) or empty.
- * Limits    Only variables of the list in identity.c are ever read or recorded.
+ * Failure   Unknown fields are 0, -1 (ranks) or empty.
+ * Limits    Only the variables listed in identity.c are ever read or recorded.
  */
 #ifndef GPC_RECORD_IDENTITY_H
 #define GPC_RECORD_IDENTITY_H
@@ -21,8 +21,8 @@ struct gpc_identity {
 	uint64_t pid_namespace;
 	int32_t rank;
 	int32_t local_rank;
-	int32_t world_size;    /* 0 unknown */
-	int32_t restart_count; /* 0 unknown */
+	int32_t world_size;    /* 0: unknown */
+	int32_t restart_count; /* 0: unknown */
 	char boot_id[40];
 	char host[64];
 	char exe[256];
@@ -30,13 +30,13 @@ struct gpc_identity {
 	char job[64];
 };
 
-/* `rank` of the configuration wins where it is not negative. */
+/* `rank`, the configured one, takes precedence unless it is negative. */
 void gpc_identity_read(struct gpc_identity *identity, int64_t rank);
 
-/* Copies at most size - 1 bytes, never half a character, and fills the rest with NULs. */
+/* Copies at most size - 1 bytes, truncated between characters, and fills the rest with NULs. */
 void gpc_identity_copy_text(char *field, size_t size, const char *text, size_t len);
 
-/* Calls emit with "env NAME=value" for each variable of the list that is set. */
+/* Calls emit with "env NAME=value" for each listed variable that is set. */
 void gpc_identity_each_variable(void (*emit)(void *arg, const char *line), void *arg);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the bytes of a recording are divided: a pure function of its size and the number of devices.
+ * The layout of a recording: a pure function of its size and the number of devices.
  *
- * Small regions (pages, devices, counters, text, peaks, OOMs, history) come first; the rest is divided in
- * 28 parts: blocks about 8, events up to 8 (a power of two), stacks 6, codes 2, sites 2, modules
- * 1, segments 1, tags 1/2.  In 8 MiB that is 30,000 blocks, 32,768 events, 1.6 MiB of stacks.
+ * Small regions (pages, devices, counters, text, peaks, OOMs, history) come first.  The rest is split
+ * into 28 parts: blocks about 8, events up to 8 (a power of two), stacks 6, codes 2, sites 2, modules
+ * 1, segments 1, tags 1/2.  A file of 8 MiB has 30,000 blocks, 32,768 events, 1.6 MiB of stacks.
  *
  * Limits   Works from GPC_RECORD_MIN_SIZE on.
  */
@@ -20,7 +20,7 @@ struct gpc_layout {
 	struct gpucache_region regions[GPUCACHE_REGION_COUNT - 1];
 	uint32_t n_regions;
 	uint32_t max_points; /* of each history buffer */
-	uint64_t file_size;  /* used, at most the size given */
+	uint64_t file_size;  /* used, at most the requested size */
 };
 
 /* `size` is at least GPC_RECORD_MIN_SIZE, n_devices at most GPC_RECORD_MAX_DEVICES. */

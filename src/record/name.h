@@ -2,13 +2,13 @@
 /*
  * The name of a recording, from a pattern.
  *
- *   %p pid   %h host   %e program   %t seconds since 1970   %n counter, the first number that is free
+ *   %p pid   %h host   %e program   %t seconds since 1970   %n counter, the first free number
  *   %r rank, or p<pid>   %l local rank, or p<pid>   %j job, or "nojob"   %q{VAR} a variable   %% one %
  *
- * What is put in for a letter cannot leave the directory: '/' and control characters become '_'.
- * The value of a variable may hold '/', as it is the user's own.
+ * An expansion cannot leave the directory: '/' and control characters become '_', except in the value
+ * of a variable, which is the user's own.
  *
- * Limits   An unknown %x stays as it is; the caller is told the letter.
+ * Limits   An unknown %x stays unchanged, and its letter is returned.
  */
 #ifndef GPC_RECORD_NAME_H
 #define GPC_RECORD_NAME_H
@@ -19,21 +19,21 @@
 #include "base/text.h"
 #include "record/identity.h"
 
-/* Attempts with one pattern, each another name. */
+/* Attempts with one pattern, each with another name. */
 #define GPC_NAME_MAX_ATTEMPTS 1000u
 
-/* Ours are known by both ends of their names. */
+/* Both ends of a default name, by which our files are recognized. */
 #define GPC_NAME_PREFIX "gpucache-"
 #define GPC_NAME_SUFFIX ".gpucache"
 
 /*
- * Appends the name for the attempt-th try (0, 1, ...), each different from the others.
- * *ret_unknown: the letter of the first unknown %x, or 0.
+ * Appends the name for attempt 0, 1, ..., each different.  *ret_unknown: the letter of the first
+ * unknown %x, or 0.
  */
 void gpc_name_expand(struct gpc_text *text, const char *pattern,
 	const struct gpc_identity *identity, uint64_t seconds, unsigned attempt, char *ret_unknown);
 
-/* Appends the name that is used where there is no pattern. */
+/* Appends the default name, used without a pattern. */
 void gpc_name_default(struct gpc_text *text, const struct gpc_identity *identity, unsigned attempt);
 
 #endif

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the recording's file goes: makes it, gives it all its pages, locks it, maps it.
+ * The place of the recording's file: creates it, allocates all its pages, locks and maps it.
  *
  *   pattern of the user  ->  /dev/shm/gpucache-UID/  ->  $XDG_RUNTIME_DIR/gpucache/
  *                        ->  $TMPDIR/gpucache-UID/, where TMPDIR is /tmp if not set
  *
- * The first place that works is taken.  Where somebody else took all names of ours, it is a random
- * one (base/own_folder.h).  Directories of ours must belong to this user and be closed
- * to all others, judged by the open descriptor; a user's own pattern may lead anywhere, but the
- * file is new.
+ * The first place that works is used.  If other users have taken all our names, a random one is used
+ * (base/own_folder.h).  Our directories must belong to this user and be closed to all others, checked
+ * on the open descriptor; a user's pattern may lead anywhere, but always names a new file.
  *
- * Invariants  1 An existing file is never opened.  Where the name that the user gave is a device, a
- *               pipe or a socket, nothing is made beside it either.
- *             2 Space is allocated, not promised: a sparse file on a full tmpfs would kill the
+ * Invariants  1 An existing file is never opened.  If the user's name is a device, a pipe or a socket,
+ *               no numbered file is created beside it either.
+ *             2 All pages are allocated: a store into a sparse file on a full tmpfs would kill the
  *               program.
- *             3 RLIMIT_FSIZE is kept: passing it would raise SIGXFSZ.
- *             4 A place that fails leaves no file behind.
- *             5 A file that has its name is filled: see Limits.
- * Failure     GPC_IO with errno of the last place tried.
- * Limits      On a small file system at most 1/8 of what is free is taken, or the least size.  Where
- *             there are no unnamed files (O_TMPFILE, /proc), the name comes first: a process killed
- *             in the millisecond until it is filled leaves a file that no reader takes for whole.
+ *             3 The size respects RLIMIT_FSIZE: exceeding it would raise SIGXFSZ.
+ *             4 A failed attempt leaves no file behind.
+ *             5 A file is filled before it gets its name: see Limits.
+ * Failure     GPC_IO with the errno of the last place tried.
+ * Limits      Takes at most 1/8 of the free space of a small file system, or the least size.  Without
+ *             unnamed files (O_TMPFILE, /proc) the name comes first: a process killed in the
+ *             millisecond before it is filled leaves a file that readers recognize as incomplete.
  */
 #ifndef GPC_RECORD_PLACE_H
 #define GPC_RECORD_PLACE_H
@@ -38,22 +37,22 @@
 struct gpc_place {
 	int fd;
 	void *base;
-	size_t size; /* what was given: between the least and the wanted size */
+	size_t size; /* between the least and the wanted size */
 	struct gpc_io_file file;
 	char path[GPC_PLACE_MAX_PATH];
-	/* Set also where another place was used instead. */
+	/* Diagnostics, set also if a later place was used. */
 	int pattern_errno;
 	char pattern_error;
-	bool is_name_taken; /* the pattern's: `path` has a number behind it */
-	int default_errno;  /* why our first place could not be used, where it was wanted */
+	bool is_name_taken; /* the pattern's name existed: `path` has a number appended */
+	int default_errno;  /* why the first default place could not be used, if it was tried */
 };
 
 struct gpc_place_wish {
-	size_t size;  /* wanted */
-	size_t least; /* will do; both are multiples of the page */
+	size_t size;  /* wanted, a multiple of the page */
+	size_t least; /* sufficient, likewise */
 	/*
-	 * Writes what a reader needs into the empty file, before it has a name; again for the next
-	 * file where this one cannot get one.
+	 * Writes what a reader needs into the empty file before it gets its name; called again for the
+	 * next file if that fails.
 	 */
 	void (*fill)(void *arg, void *base, size_t size);
 	void *arg;

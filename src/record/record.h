@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writer of the recording: the file of include/gpucache_format.h, mapped shared, stored into as
- * things happen.
+ * The writer of the recording: the file of include/gpucache_format.h, mapped shared and updated in
+ * place.
  *
  *      allocator ----+-- store.h, inline: blocks, events, sites ------> [ mapped file ] --> gpumem-report
  *      stacks, oom --+-- under rec->lock: everything else --------------^
  *
- * A struct gpc_record always works.  Without a file (no room, no directory, not wanted) it lies on
- * private memory; without that too, or closed, or in a fork child, every call does nothing.
+ * A struct gpc_record always works.  Without a file (no room, no directory, record:off) it uses private
+ * memory; without that, when closed, and in a fork child, every call is a no-op.
  *
- * How a slot changes: seq odd, then each word, then seq even, all but the first with release
- * order, which is a plain store on x86.  No fences, so that the thread sanitizer sees the order
- * too.
+ * To change a slot: make seq odd, store each word, make seq even, all but the first with release order,
+ * a plain store on x86.  There are no fences, so that the thread sanitizer sees the order.
  *
  * Invariants  1 A slot of BLOCKS has one writer at a time: the holder of that block's pool lock.
- *             2 The file has all its pages before it is mapped, so no store can raise SIGBUS.
- *             3 This process writes to its own file only: see gpc_record_detach.
- * Threads     Inline calls: any thread.  The others take rec->lock (rank RECORD) themselves.
- * Failure     gpc_record_open says how far it came.  The others count what they had to drop.
- * Limits      A thread that stops inside gpc_record_event while others fill half the ring may leave
- *             one event mixed of two.  A fork child
- *             shares the file's lock, and so looks like its parent's life, until it detaches; a child
- *             of raw clone until it ends.  That the program closes our descriptor changes nothing: the
- *             mapping holds the lock as well.
+ *             2 All pages of the file are allocated before it is mapped, so no store raises SIGBUS.
+ *             3 A process writes only to its own file: see gpc_record_detach.
+ * Threads     Any.  Functions that are not inline take rec->lock (rank RECORD).
+ * Failure     gpc_record_open reports it.  All others count what they drop.
+ * Limits      A thread preempted inside gpc_record_event while others fill half the ring may leave one
+ *             event mixed of two.  The file's lock outlives its owner in a fork child until that
+ *             detaches, and in a child of raw clone until that ends.  The lock survives a program that
+ *             closes our descriptor: the mapping holds it, too.
  */
 #ifndef GPC_RECORD_RECORD_H
 #define GPC_RECORD_RECORD_H
@@ -50,7 +48,7 @@
 #define GPC_RECORD_PAGE_EVENTS  (GPUCACHE_PAGE / sizeof(struct gpucache_event))
 
 struct gpc_record {
-	/* Fixed while open.  All zero, and NULL, where closed. */
+	/* Fixed while open; all zero when closed. */
 	unsigned char *base;
 	size_t size;
 	int fd; /* -1: on private memory */
@@ -62,7 +60,7 @@ struct gpc_record {
 	uint32_t *site_of;    /* the record in SITES of [device][stack]: see gpc_record_find_site */
 	struct gpucache_segment *segments;
 	struct gpucache_counters *counters;
-	struct gpucache_torch *torch; /* of each device */
+	struct gpucache_torch *torch; /* by device */
 	struct gpucache_stream *streams;
 	uint32_t n_blocks;
 	uint32_t n_events; /* a power of two */
@@ -75,11 +73,11 @@ struct gpc_record {
 
 	/* Hot, and shared by all threads. */
 	_Alignas(64) _Atomic uint64_t next_event;
-	/* Live bytes of a device that are worth a record of the peak. */
+	/* Live bytes of a device from which on a new peak is recorded. */
 	_Alignas(64) _Atomic uint64_t peak_next[GPC_RECORD_MAX_DEVICES];
-	_Atomic uint32_t site_end;   /* behind the last record of SITES in use */
-	_Atomic uint32_t stream_end; /* the same of STREAMS */
-	/* Of the sums of each device in SITES. */
+	_Atomic uint32_t site_end;   /* 1 + the last record of SITES in use */
+	_Atomic uint32_t stream_end; /* the same for STREAMS */
+	/* By device: guards the sums in SITES. */
 	struct {
 		_Alignas(64) struct gpc_lock lock;
 	} site_locks[GPC_RECORD_MAX_DEVICES];
@@ -88,70 +86,69 @@ struct gpc_record {
 	_Alignas(64) struct gpc_lock lock;
 	uint64_t peak_number;
 	uint64_t oom_number;
-	uint64_t touched_ns;     /* the file's time of change was last set */
-	struct gpc_io_file file; /* that of fd */
+	uint64_t touched_ns;     /* when the file's mtime was last set */
+	struct gpc_io_file file; /* the identity of fd */
 	uint64_t retired;        /* bit i: the context of COUNTERS slot i is gone */
 
-	char path[GPC_RECORD_MAX_PATH]; /* absolute where the pattern was; empty without a file */
-	/* For one warning of the caller. */
-	int pattern_errno; /* why the place that `pattern` names could not be used, 0 where it could */
-	char pattern_error; /* the letter of the first unknown %x in `pattern`, 0 where there is none */
-	bool is_name_taken; /* the file that `pattern` names was there before: `path` is another one */
-	int default_errno; /* why the first default place could not be used, where it was tried */
+	char path[GPC_RECORD_MAX_PATH]; /* absolute if the pattern was; empty without a file */
+	/* Diagnostics, for one warning of the caller. */
+	int pattern_errno;  /* why the place named by `pattern` could not be used; 0: it was used */
+	char pattern_error; /* the letter of the first unknown %x in `pattern`; 0: none */
+	bool is_name_taken; /* the file named by `pattern` existed: `path` is another one */
+	int default_errno;  /* why the first default place could not be used, if it was tried */
 };
 
 struct gpc_record_params {
-	size_t size;            /* wanted, of the whole file; 0: GPC_RECORD_DEFAULT_SIZE */
-	const char *pattern;    /* of GPUCACHE_OUTPUT; NULL or "": the default place */
+	size_t size;            /* of the whole file; 0: GPC_RECORD_DEFAULT_SIZE */
+	const char *pattern;    /* GPUCACHE_OUTPUT; NULL or "": the default place */
 	const char *version;    /* of the library */
 	uint32_t n_devices;     /* 0: 8 */
-	int64_t rank;           /* -1: as the launcher's variables say */
-	int32_t driver_version; /* 0 unknown */
+	int64_t rank;           /* -1: from the launcher's variables */
+	int32_t driver_version; /* 0: unknown */
 	uint64_t sample_bytes;  /* header.sample_bytes */
-	bool is_private;        /* no file, memory only: the option record:off */
+	bool is_private;        /* private memory instead of a file: the option record:off */
 };
 
 /*
- * Opens the recording of this process.  GPC_OK: a file, see rec->path.  GPC_IO: no file, on private
- * memory, errno says why (also GPC_OK where is_private asked for that).  GPC_NO_METADATA: not even
- * that; `rec` is closed.  Stale recordings of this user in the default directory are removed.
+ * Opens the recording of this process, and removes stale ones of this user in the default directory.
+ * GPC_OK: in the file rec->path, or, if is_private, in private memory.  GPC_IO: no file could be
+ * created (errno); in private memory.  GPC_NO_METADATA: not even that; `rec` is closed.
  */
 GPC_MUST_CHECK enum gpc_status gpc_record_open(
 	struct gpc_record *rec, const struct gpc_record_params *params);
 
-/* The process ends by its own will: CLEAN_EXIT and the time.  Later calls still record. */
+/* Sets CLEAN_EXIT and the time at the regular end of the process.  Later calls still record. */
 void gpc_record_end(struct gpc_record *rec, uint64_t now_ns);
 
-/* The same without handlers: EXITED, unless it had ended before.  In any thread, also in a signal handler. */
+/* Sets EXITED at _exit and quick_exit, unless the end was recorded before.  Async-signal-safe. */
 void gpc_record_end_without_handlers(struct gpc_record *rec, uint64_t now_ns);
 
-/* Unmaps and closes.  No other thread may be inside a call. */
+/* Unmaps and closes.  No other thread may be using it. */
 void gpc_record_close(struct gpc_record *rec);
 
 /*
- * In a child after fork: forgets the parent's file, which stays as it is.  Pointers into the
- * mapping that others hold now lead to zeroed private memory.  Not after vfork.  gpc_record_open
- * may follow.
+ * In a fork child: detaches from the parent's file, which stays unchanged.  Existing pointers into the
+ * mapping then lead to zeroed private memory.  Not after vfork.  gpc_record_open may follow.
  */
 void gpc_record_detach(struct gpc_record *rec);
 
 /*
- * Where the process never had a context, as one that only counted devices: the file goes, for nobody would
- * look for it; true where it did.
+ * Removes the file if the process never had a context, as one that only counted devices; returns true
+ * if it did.
  */
 bool gpc_record_discard_unused(struct gpc_record *rec);
 
 /*
- * Of a private recording: no blocks and no events any more, which nobody will read.  Counters,
- * sites and OOMs go on: the process itself needs them to say why memory ran out.
+ * Stops blocks and events in a private recording, as nobody can read them.  Counters, sites and OOMs
+ * continue: the process needs them to explain an OOM.
  */
 void gpc_record_mute(struct gpc_record *rec);
 
-/* --- Everything below does nothing on a closed recording. ------------------------------------- */
+/* --- Everything below is a no-op on a closed recording. --------------------------------------- */
 
 /*
- * PAGES, for who stores into the file.  What was stored counts when it is marked; what may become zero
- * is unmarked before.  gpc_record_mark_page: of one word that is not zero.
+ * Keep PAGES: mark pages after storing into them, and unmark them before they may become all zeros.
+ * gpc_record_mark_page: for one word that is not zero.
  */
 void gpc_record_mark(struct gpc_record *rec, const void *ptr, size_t size);
 void gpc_record_unmark(struct gpc_record *rec, const void *ptr, size_t size);
@@ -167,74 +164,73 @@ static inline void gpc_record_mark_page(struct gpc_record *rec, const void *ptr)
 void gpc_record_state_add(struct gpc_record *rec, uint32_t bits);
 
 /*
- * Appends one record to STACKS, CODES, MODULES, TAGS or TEXT, padded with zeros to 8 bytes except
- * in TEXT. False, and counted there, where it does not fit.
+ * Appends one record to STACKS, CODES, MODULES, TAGS or TEXT, padded with zeros to 8 bytes except in
+ * TEXT.  Returns false, and counts it as dropped, if it does not fit.
  */
 bool gpc_record_append(
 	struct gpc_record *rec, enum gpucache_region_kind kind, const void *data, size_t size);
 
-/* The same, of a record in pieces. */
+/* The same for a record in pieces. */
 bool gpc_record_append_parts(struct gpc_record *rec, enum gpucache_region_kind kind,
 	const struct iovec *parts, unsigned n_parts);
 
 /* Appends a line to TEXT; the newline is added. */
 bool gpc_record_append_line(struct gpc_record *rec, const char *line);
 
-/* Stores slot `number` of SEGMENTS; `segment->seq` is ignored.  state 0: it is gone. */
+/* Stores slot `number` of SEGMENTS; `segment->seq` is ignored.  state 0: returned to the driver. */
 void gpc_record_segment(
 	struct gpc_record *rec, uint32_t number, const struct gpucache_segment *segment);
 
 /*
- * The counters of a context: they live in the recording.  Zeroed, or, where all slots were used
- * before, those of a retired context (of the same device where there is one), which keep its calls
- * and peaks so that totals stay right.  NULL, and GPC_RECORD_NO_COUNTERS, where as many as
- * GPC_RECORD_MAX_CONTEXTS are in use.
+ * Takes counters in the recording for a context: zeroed, or, if all slots have been used, those of a
+ * retired context, preferably of the same device, which keep its calls and peaks so that totals stay
+ * right.  NULL, and GPC_RECORD_NO_COUNTERS, if GPC_RECORD_MAX_CONTEXTS are in use.
  */
 struct gpucache_counters *gpc_record_counters_take(struct gpc_record *rec, uint64_t context,
 	uint32_t generation, uint32_t device, uint32_t *ret_index);
 
 /*
- * The number in STREAMS of a stream, by the driver's handle or GPUCACHE_STREAM_*; GPUCACHE_STREAM_OTHER where there is
- * no room for it.  _end_stream: it is destroyed, and another may have its handle.
+ * The number in STREAMS of a stream, by the driver's handle or GPUCACHE_STREAM_*; GPUCACHE_STREAM_OTHER if STREAMS is
+ * full.  _end_stream: call when it is destroyed; the driver may reuse its handle.
  */
 uint32_t gpc_record_stream(struct gpc_record *rec, uint64_t handle);
 void gpc_record_end_stream(struct gpc_record *rec, uint64_t handle);
 
-/* That context is gone: its bytes now are 0, its calls and peaks stay. */
+/* Retires the counters of a dead context: current bytes become 0, calls and peaks stay. */
 void gpc_record_counters_retire(struct gpc_record *rec, uint32_t index);
 
-/* What the driver says of device `ordinal`; `device->seq` and `->ordinal` are ignored. */
+/* Stores the record of device `ordinal`; `device->seq` and `->ordinal` are ignored. */
 void gpc_record_device(
 	struct gpc_record *rec, uint32_t ordinal, const struct gpucache_device *device);
 
-/* A point of a device's history.  Meant for each driver allocation and every so often. */
+/* Adds a point to a device's history.  Call at each driver allocation, and periodically. */
 void gpc_record_history(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
 	uint64_t requested, uint64_t live, uint64_t pending, uint64_t reserved);
 
-/* The stacks that hold most of a device now, biggest first, at most `max`; returns how many. */
+/* Finds the stacks that hold most of a device now, biggest first; returns their number, at most `max`. */
 uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 	struct gpucache_holder *holders, uint32_t max, uint32_t *ret_n_sites,
 	uint64_t *ret_rest_bytes);
 
 /*
- * The tags that hold most of a device at this moment, biggest first, at most `max`; returns how
- * many.  `end` is behind the highest tag.  None without memory for a table of them.
+ * Finds the tags that hold most of a device now, biggest first; returns their number, at most `max`, 0
+ * without memory for a table.  `end`: 1 + the highest tag.
  */
 uint32_t gpc_record_top_tags(const struct gpc_record *rec, uint32_t device, uint32_t end,
 	struct gpucache_tag_holder *holders, uint32_t max, uint64_t *ret_rest_bytes);
 
 /*
- * A zeroed slot of OOMS with its number set, for the caller to fill: NULL where none is to be had.
- *  A reader takes it as torn until gpc_record_oom_commit.
+ * Returns a zeroed slot of OOMS with its number set, for the caller to fill, or NULL.  For readers it
+ * is torn until gpc_record_oom_commit.
  */
 struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec);
 void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom);
 
-/* Marks the OOM `number`, where it is still in the ring; what is false here stays as it was. */
+/* Sets the given marks of OOM `number`, if it is still in the ring; false leaves a mark unchanged. */
 void gpc_record_oom_mark(
 	struct gpc_record *rec, uint64_t number, bool is_recovered, bool is_reported);
 
-/* What PyTorch said behind the OOM of that number, and the verdict then, where it is still in the ring. */
+/* Adds PyTorch's report of OOM told->number and the resulting verdict, if it is still in the ring. */
 void gpc_record_oom_set_torch(struct gpc_record *rec, const struct gpucache_oom *told);
 
 #endif

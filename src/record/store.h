@@ -2,12 +2,13 @@
 /*
  * The hot stores of the recording: blocks, events, sites and peaks, inline; all but the sites without a lock.
  *
- * Invariants  Those of record.h; a reader takes a slot only between two even, equal seq words.
- * Threads     Any.  A block has one writer at a time, its pool's lock.  The sums of a device's sites, which pools, tensors
- *             and tracked allocations share, have a lock of their own: one locked instruction where there were four.
- * Failure     On a closed recording nothing happens; what finds no room is counted.
- * Limits      A writer that sleeps inside an event while the ring goes all the way round wakes up in a newer
- *             event's place: that one is a hole then.
+ * Invariants  Those of record.h.
+ * Threads     Any.  A block has one writer at a time, the holder of its pool's lock.  The sums of a device's sites, which
+ *             pools, tensors and tracked allocations share, have a lock of their own: one locked instruction instead
+ *             of four.
+ * Failure     No-op on a closed recording; what finds no room is counted.
+ * Limits      A writer preempted inside an event while the ring wraps around resumes in the slot of a newer event, which
+ *             then is a hole.
  */
 #ifndef GPC_RECORD_STORE_H
 #define GPC_RECORD_STORE_H
@@ -15,11 +16,11 @@
 #include "model/share.h"
 #include "record/record.h"
 
-/* A word of the mapping, whatever struct it belongs to. */
+/* Words of the mapping; they alias any struct. */
 typedef uint64_t gpc_word __attribute__((may_alias));
 typedef uint32_t gpc_half_word __attribute__((may_alias));
 
-/* Stores all of a slot but its first 4 bytes, which are its seq word; size is a multiple of 8. */
+/* Stores a slot except its first 4 bytes, the seq word; size is a multiple of 8. */
 static inline void gpc_record_store(void *slot, const void *value, size_t size)
 {
 	gpc_half_word *half = slot;
@@ -36,12 +37,11 @@ static inline void gpc_record_store(void *slot, const void *value, size_t size)
 }
 
 /*
- * Stores slot `number` of BLOCKS; `block->seq` is ignored.  A live block beyond the table is
- * counted.
+ * Stores slot `number` of BLOCKS; `block->seq` is ignored.  Counts a live block beyond the table as
+ * dropped.
  *
- * Word by word from the fields: a struct that the caller just filled then never lies in memory.
- * Read back as words it would be, and each word would wait for the smaller stores that made it (10
- * ns of a hit).
+ * Composes each word from the fields, so that the caller's struct stays in registers.  Reading it back
+ * in words would stall on the smaller stores that filled it (10 ns of a hit).
  */
 static inline void gpc_record_block(
 	struct gpc_record *rec, uint32_t number, const struct gpucache_block *block)
@@ -75,7 +75,7 @@ static inline void gpc_record_block(
 		gpc_record_mark_page(rec, half); /* the slot's first use */
 }
 
-/* Adds to the ring; `event->seq` is ignored.  From the fields, as gpc_record_block. */
+/* Appends to the ring; `event->seq` is ignored.  Composes words as gpc_record_block does. */
 static inline void gpc_record_event(struct gpc_record *rec, const struct gpucache_event *event)
 {
 	gpc_word *word;
@@ -85,7 +85,7 @@ static inline void gpc_record_event(struct gpc_record *rec, const struct gpucach
 		return;
 	number = atomic_fetch_add_explicit(&rec->next_event, 1, memory_order_relaxed);
 	word = (void *)&rec->events[number & (rec->n_events - 1)];
-	/* The old seq must not cover new bytes: whoever dies here leaves a hole, not a mixture. */
+	/* The old seq must not cover new bytes: a writer that dies here leaves a hole, not a mixture. */
 	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(word + 1, event->time_ns, __ATOMIC_RELEASE);
 	__atomic_store_n(word + 2, event->address, __ATOMIC_RELEASE);
@@ -102,18 +102,18 @@ static inline void gpc_record_event(struct gpc_record *rec, const struct gpucach
 		gpc_record_mark_page(rec, word);
 }
 
-/* The end of the records of SITES in use: what lies below it is complete but for its totals. */
+/* 1 + the last record of SITES in use; those below are complete except for their totals. */
 static inline uint32_t gpc_record_site_end(const struct gpc_record *rec)
 {
 	return atomic_load_explicit(&rec->site_end, memory_order_acquire);
 }
 
-/* That pair came for the first time. */
+/* Slow path of gpc_record_find_site: adds a new pair. */
 uint32_t gpc_record_take_site(struct gpc_record *rec, uint32_t device, uint32_t stack);
 
-#define GPC_RECORD_NO_SITE UINT32_MAX /* in site_of: there was no room */
+#define GPC_RECORD_NO_SITE UINT32_MAX /* in site_of: SITES was full */
 
-/* The record of that pair; NULL for stack 0, whose bytes are in COUNTERS only, and without room. */
+/* The record of a pair; NULL for stack 0, which is in COUNTERS only, and if SITES is full. */
 static inline struct gpucache_site *gpc_record_find_site(
 	struct gpc_record *rec, uint32_t device, uint32_t stack)
 {
@@ -133,7 +133,7 @@ static inline void gpc_record_add(uint64_t *sum, uint64_t n)
 	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
 }
 
-/* Site `stack` took what `share` says of the device. */
+/* Adds `share` to site `stack`. */
 static inline void gpc_record_site_add(struct gpc_record *rec, uint32_t device, uint32_t stack,
 	struct gpc_share share, uint64_t now_ns)
 {
@@ -154,7 +154,7 @@ static inline void gpc_record_site_add(struct gpc_record *rec, uint32_t device, 
 	gpc_lock_release(&rec->site_locks[device].lock);
 }
 
-/* Site `stack` gave back what gpc_record_site_add took. */
+/* Undoes gpc_record_site_add. */
 static inline void gpc_record_site_remove(
 	struct gpc_record *rec, uint32_t device, uint32_t stack, struct gpc_share share)
 {
@@ -168,18 +168,18 @@ static inline void gpc_record_site_remove(
 	gpc_lock_release(&rec->site_locks[device].lock);
 }
 
-/* Behind gpc_record_peak. */
+/* Slow path of gpc_record_peak. */
 void gpc_record_peak_take(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
 	uint64_t requested, uint64_t live, uint64_t reserved);
 
-/* True where a device that holds this many live bytes is worth gpc_record_peak. */
+/* Whether this many live bytes make a new peak. */
 static inline bool gpc_record_is_peak(struct gpc_record *rec, uint32_t device, uint64_t live)
 {
 	return device < rec->n_devices &&
 	       live >= atomic_load_explicit(&rec->peak_next[device], memory_order_relaxed);
 }
 
-/* The most live bytes of a device so far, and 1 % or 64 MiB, whichever is less; 0: not known. */
+/* The live bytes of the next recorded peak: the last, plus 1 % or 64 MiB, whichever is less; 0: unknown. */
 static inline uint64_t gpc_record_next_peak(struct gpc_record *rec, uint32_t device)
 {
 	return device < rec->n_devices
@@ -188,8 +188,8 @@ static inline uint64_t gpc_record_next_peak(struct gpc_record *rec, uint32_t dev
 }
 
 /*
- * Told the bytes of a device after each allocation; where `live` passes the last recorded peak by
- * 1 % or 64 MiB, whichever is less, records who holds what.
+ * Call after each allocation on the device.  Records the holders once `live` exceeds the last recorded
+ * peak by 1 % or 64 MiB, whichever is less.
  */
 static inline void gpc_record_peak(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
 	uint64_t requested, uint64_t live, uint64_t reserved)
@@ -198,14 +198,14 @@ static inline void gpc_record_peak(struct gpc_record *rec, uint32_t device, uint
 		gpc_record_peak_take(rec, device, now_ns, requested, live, reserved);
 }
 
-/* How many ranges found no room for their names, so far. */
+/* Sets the number of ranges whose names found no room. */
 static inline void gpc_record_tags_dropped(struct gpc_record *rec, uint64_t n_tags)
 {
 	if (rec->header)
 		__atomic_store_n(&rec->header->dropped_tags, n_tags, __ATOMIC_RELAXED);
 }
 
-/* How many stacks found no room, and how many Python threads could not be read, so far. */
+/* Sets the numbers of stacks that found no room, and of stacks whose Python frames could not be read. */
 static inline void gpc_record_stacks_dropped(
 	struct gpc_record *rec, uint64_t n_stacks, uint64_t n_python)
 {
