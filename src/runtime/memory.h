@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plain device memory: the front door of the cache.
+ * Plain device memory: the entry points of the cache.
  *
  * Threads   Any.
- * Failure   CUresult, the driver's own wherever the driver was asked.
+ * Failure   CUresult, the driver's own if the driver was called.
  */
 #ifndef GPC_RUNTIME_MEMORY_H
 #define GPC_RUNTIME_MEMORY_H
@@ -14,36 +14,38 @@
 #include "driver/cuda_fns.h"
 #include "driver/driver.h"
 
-/* Plain device memory: cuMemAlloc, cuMemFree, cuMemFreeAsync, cuMemGetInfo. */
+/* cuMemAlloc, cuMemFree and cuMemFreeAsync.  *ret_is_ours false: not in the cache; free it elsewhere. */
 CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size);
 CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours);
 CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours);
 
 /*
- * In a child: a block of its parent's cache.  After a raw clone, which no handler sees, the driver
- * still holds the parent's handles and would free the segment, for the parent, too.
+ * In a child: true for a block of the parent's cache.  After a raw clone, which no handler sees, the
+ * driver still has the parent's handles and would free the segment for the parent, too.
  */
 bool gpc_runtime_is_of_parent(CUdeviceptr ptr);
+
+/* cuMemGetInfo: counts idle segments as free, and applies limits. */
 void gpc_runtime_adjust_free(size_t *available, size_t *total);
 
 /*
- * The same where the program names the stream (alloc/stream_order.h).  A use by other streams than
- * the one that its free will name; not ours: memory of the driver, whose free waits for all.
+ * The same with a stream named by the program (alloc/stream_order.h).  record_use: declares use by a
+ * stream that the free will not name; direct memory needs none, as its free waits for all streams.
  */
 CUresult gpc_runtime_malloc_on(CUdeviceptr *ret_ptr, size_t size, CUstream stream);
 CUresult gpc_runtime_free_on(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours);
 CUresult gpc_runtime_record_use(CUdeviceptr ptr, bool *ret_is_ours);
 
 /*
- * The stream as the allocator's orders name it; 0: its order is not kept.  A per-thread default
- * stream has one handle for all threads; and where a program uses those at all, NULL may be meant
- * as one, too.  Each green context has a legacy stream of its own.
+ * The stream's name in stream orders; 0: it has no order.  Per-thread default streams share one handle,
+ * and in a program that uses them NULL may mean one, too.  Each green context has its own legacy
+ * stream.
  */
 gpc_stream gpc_runtime_order_of(CUstream stream);
 
 /*
- * Who holds the device memory that starts here hands out pieces of it, which have holders of
- * their own: its stack holds it no longer.
+ * The holder of the device memory that starts here suballocates from it: only the pieces count for their
+ * stacks from now on.
  */
 void gpc_memory_lend(uint64_t address);
 

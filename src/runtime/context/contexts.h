@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts: the pool of each, when it is made and when it is forgotten.
+ * Contexts: creates the pool of each, and forgets it when the context dies.
  *
- * Threads   Any.  A handle is found without a lock.
- * Failure   NULL: unknown to the driver, or more than GPC_MAX_CONTEXTS; then the call passes.
+ * Threads   Any.  Handles are found without a lock.
+ * Failure   NULL: unknown to the driver, or beyond GPC_MAX_CONTEXTS; the call then goes to the driver.
  */
 #ifndef GPC_RUNTIME_CONTEXT_CONTEXTS_H
 #define GPC_RUNTIME_CONTEXT_CONTEXTS_H
@@ -16,10 +16,10 @@ struct gpc_context;
 struct gpc_device;
 struct gpc_pool;
 
-/* The primary context of the device exists: a retain takes nothing. */
+/* Returns true if the device's primary context exists: a retain then takes no memory. */
 bool gpc_runtime_primary_is_active(CUdevice device);
 
-/* The program waits for a whole context: NULL is the current one.  The second after its call. */
+/* Call before and after the program synchronizes a context; NULL: the current one. */
 struct gpc_sync {
 	void *context;
 	uint64_t number;
@@ -28,15 +28,15 @@ struct gpc_sync gpc_runtime_begin_sync(CUcontext context);
 void gpc_runtime_end_sync(struct gpc_sync sync, CUresult result);
 
 /*
- * The driver answered a call of the program with this error: where it means that the current
- * context is broken, its cache says so from now on, as the driver does.
+ * Call with the driver's answer to a call of the program: after a sticky error the current context's
+ * cache returns it, too.
  */
 void gpc_runtime_heard(CUresult result);
 
 /*
- * Whether a release was the last only the driver knows: not every retain passes us.  So
- * it is asked after each, and retains, releases and resets of one device are made one at a time,
- * between begin and end: a retain in between would give a dead context a second life unseen.
+ * Only the driver knows whether a release was the last: we do not see every retain.  So it is queried
+ * after each release, and retains, releases and resets of one device are serialized between begin and
+ * end: a retain in between could revive a dead context unseen.
  */
 void gpc_runtime_primary_begin(CUdevice device);
 void gpc_runtime_primary_end(CUdevice device);
@@ -45,47 +45,47 @@ void gpc_runtime_primary_released(CUdevice device);
 void gpc_runtime_primary_forget(CUdevice device);
 void gpc_runtime_context_forget(CUcontext context);
 
-/* Deprecated, and counted: the last cuCtxDetach, also of one that was never attached, destroys. */
+/* cuCtxAttach and cuCtxDetach, deprecated: the last detach destroys the context, attached or not. */
 void gpc_runtime_context_attached(void);
 void gpc_runtime_context_detached(CUcontext context);
 
 /*
- * True where the process may have more than one context: only then work can touch another one's
- * memory.  Read by the hooks of copies without entering.
+ * True once the process may have several contexts: only then work can touch memory of another.  Read by
+ * the copy hooks without entering.
  */
 extern bool gpc_runtime_many_contexts;
 
 /*
- * The context with this handle, made at first sight; NULL: unknown to the driver,
- * or too many.
+ * Returns the context with this handle, which must be current; creates it at first sight.  NULL: unknown
+ * to the driver, or too many.
  */
 struct gpc_context *gpc_context_get(CUcontext handle);
 
-/* As gpc_context_get, for one that need not be current. */
+/* As gpc_context_get, but the handle need not be current. */
 struct gpc_context *gpc_context_visit(CUcontext handle);
 
-/* A context that is known already, whether it is current or not; NULL: not known, or gone. */
+/* Returns a known context, current or not; NULL: unknown, or dead. */
 struct gpc_context *gpc_context_find(CUcontext handle);
 
-/* The context that is current, NULL: none, or none of ours. */
+/* The current context; NULL: none, or none of ours. */
 struct gpc_context *gpc_context_current(void);
 
 /*
- * Whose books hold what the driver gives to a device and to no context: it outlives them all.  It
- * has counters, and neither segments nor a driver.  NULL: no metadata.
+ * The pseudo-context that accounts for memory of a device but of no context, and outlives all contexts.
+ * It has counters, but no segments and no driver.  NULL: no metadata.
  */
 struct gpc_context *gpc_context_owner(struct gpc_device *device);
 
-/* A context to ask about this device: the current one, or any that lives; NULL: none. */
+/* A context of this device for queries: the current one, or any live one; NULL: none. */
 struct gpc_context *gpc_context_on(struct gpc_device *device);
 
 /*
- * Waits until whoever ends the device's primary context has done so and it is forgotten: meanwhile
- * the driver gives its addresses to others, and they are still in our maps.
+ * Waits until a concurrent end of the device's primary context is complete: before that, the driver may
+ * reuse addresses that are still in our maps.
  */
 void gpc_context_await_end(struct gpc_device *device);
 
-/* The pools of a device whose contexts live; their number.  `pools` has GPC_MAX_CONTEXTS places. */
+/* Writes the pools of the device's live contexts to pools[GPC_MAX_CONTEXTS]; returns their number. */
 uint32_t gpc_device_pools(const struct gpc_device *device, struct gpc_pool **pools);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Green contexts: whose memory theirs is.
+ * Green contexts, and the primary contexts that own their memory.
  *
  * Threads   Any.
- * Failure   NULL: nobody can say, and memory there is the driver's.
+ * Failure   NULL: owner unknown; memory there is not cached.
  */
 #ifndef GPC_RUNTIME_CONTEXT_GREEN_H
 #define GPC_RUNTIME_CONTEXT_GREEN_H
@@ -11,19 +11,19 @@
 #include "driver/cuda_fns.h"
 
 /*
- * A green context is about to be made; and about to end, with a reference to the primary context of
- * the device that is returned (-1: not known).
+ * Call before a green context is created, and before one is destroyed; the latter drops a reference to the
+ * primary context of the returned device (-1: unknown).
  */
 void gpc_runtime_green_begins(void);
 CUdevice gpc_runtime_green_ends(CUgreenCtx green);
 
 /*
- * Whose memory a context has that is current: its own handle, or the primary context's
- * where it is a green one.  NULL: nobody can say.
+ * The context that owns the memory of a current context: itself, or the primary context of a green one.
+ * NULL: unknown.
  */
 CUcontext gpc_green_owner(CUcontext handle);
 
-/* The primary context of a green one that is known already; NULL: not known, or not green. */
+/* The primary context of a known green context; NULL: unknown, or not green. */
 CUcontext gpc_green_find(CUcontext handle);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work of one context on memory of another, and whoever else reaches memory that no stream orders.
+ * Accesses to memory that no stream of its context orders: by other contexts, processes and devices.
  *
  * Threads   Any.
- * Failure   None: what cannot be told apart is taken to reach everything.
+ * Failure   None: unknown work is assumed to access everything.
  */
 #ifndef GPC_RUNTIME_CONTEXT_REACH_H
 #define GPC_RUNTIME_CONTEXT_REACH_H
@@ -17,37 +17,36 @@
 
 struct gpc_context;
 
-/* The current context may work on memory of this one from now on. */
+/* The current context may access memory of this one from now on. */
 void gpc_runtime_peer_enabled(CUcontext of_memory);
 
-/* The program makes a context beside those that the devices have. */
+/* Call when the program creates a context besides the primary ones. */
 void gpc_runtime_context_created(void);
 
 /*
- * Work on `stream` is about to be submitted that touches these two addresses: by unified addressing
- * a copy reaches memory of contexts that are no peers.  GPC_ANYWHERE as the first: nobody knows
- * what it touches.
+ * Call before submitting work on `stream` that touches these addresses: through unified addressing a
+ * copy reaches memory of contexts that are not peers.  GPC_ANYWHERE as `dst`: unknown.
  */
 #define GPC_ANYWHERE ((CUdeviceptr)-1)
 void gpc_runtime_reached(CUstream stream, CUdeviceptr dst, CUdeviceptr src);
 
 /*
- * Somebody whom no stream orders is about to reach this memory: another process, a network card.  So no
- * work of an earlier owner may still run: ends the one-stream rule of its context (alloc/fence.h), and
- * waits on the host for what that rule let through.
+ * Call before another process or a network card, which no stream orders, gets access to this memory: no work
+ * of an earlier owner may still run.  Ends the one-stream rule of its context (alloc/fence.h), and waits on
+ * the host for work on blocks that the rule let be reused.
  */
 void gpc_runtime_leaves_order(CUdeviceptr ptr);
 
 /*
- * What was reused without a fence in this context is done; from now on every free waits
- * for one.  The first reason is kept in the recording.
+ * Ends the one-stream rule: waits on the host for work on blocks that were reused without a fence.  The
+ * recording keeps the first reason.
  */
 void gpc_reach_end_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why);
 
-/* The same for later work of this context only: where it can, the device waits, and the host does not. */
+/* The same, for later work of this context only: the device waits, if it can, instead of the host. */
 void gpc_reach_order_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why);
 
-/* The reason alone, where the caller ends the rule itself.  Lock: the pool's. */
+/* Notes the reason only, for a caller that ends the rule itself.  Lock: the pool's. */
 static inline void gpc_reach_note_end_locked(
 	struct gpc_pool *pool, enum gpucache_one_stream_end why)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the fences have to know of streams and captures (alloc/fence.h).
+ * Tracks streams and captures for the fences (alloc/fence.h).
  *
  * Threads   Any.
- * Failure   More than GPC_MAX_CAPTURES open captures are counted, not listed: then every stream is taken to be captured.
+ * Failure   With more than GPC_MAX_CAPTURES open captures, every stream is assumed to be capturing.
  */
 #ifndef GPC_RUNTIME_CONTEXT_STREAMS_H
 #define GPC_RUNTIME_CONTEXT_STREAMS_H
@@ -14,36 +14,35 @@
 
 struct gpc_context;
 
-/* True: an allocation on it adds a node, and whoever launches the graph gets the memory. */
+/* Whether the stream is capturing: an allocation on it adds a node, and a launch of the graph allocates. */
 bool gpc_runtime_is_captured(CUstream stream);
 
-/* The recording hears that what the calling thread asks for, or frees, in the call that it is in is of that stream. */
+/* Records `stream` as that of the requests and frees of the calling thread's current call. */
 void gpc_streams_name(CUstream stream);
 
-/* Streams and captures.  A new stream is not yet in anybody's hands. */
+/* Call before the program gets the handle of a new stream. */
 void gpc_runtime_stream_created(CUstream stream);
 void gpc_runtime_stream_destroyed(CUstream stream);
 void gpc_runtime_per_thread_stream_used(void);
 
 /*
- * A kernel is about to be launched that may overlap the one before it in its stream: that is no order, and
- * the one-stream rule (alloc/fence.h) ends in every context.  What it let through is put behind a barrier,
- * or, without barriers, waited for.
+ * Call before the first launch of a kernel that may overlap its predecessor in the stream, which ends the
+ * one-stream rule (alloc/fence.h) in every context.  Blocks that the rule let be reused are ordered by a
+ * barrier, or, without barriers, by a host wait.
  */
 void gpc_runtime_overlap_used(void);
 void gpc_runtime_capture_begins(CUstream stream);
 void gpc_runtime_capture_ended(CUstream stream);
 
 /*
- * True from the first use of a per-thread default stream on; read by the stream hooks without
- * entering.
+ * True from the first use of a per-thread default stream on; read by the stream hooks without entering.
  */
 extern bool gpc_runtime_per_thread_seen;
 
-/* The same from the first launch on whose kernel may overlap the one before it in its stream. */
+/* True from the first launch on that may overlap its predecessor; read likewise. */
 extern bool gpc_runtime_overlap_seen;
 
-/* The context died, and with it the captures that began in it. */
+/* Forgets the captures that began in a dead context. */
 void gpc_streams_forget_context(const struct gpc_context *context);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that the driver takes for itself while it answers another call, measured.
+ * Implicit allocations: memory that the driver takes on its own during another call, measured.
  *
- * Threads   Any; calls that overlap on a device book nothing.
- * Failure   What cannot be measured is not booked, and stays "outside our books".
+ * Threads   Any; calls that overlap on a device are not measured.
+ * Failure   Memory that cannot be measured stays untracked ("outside our books").
  */
 #ifndef GPC_RUNTIME_LEDGER_IMPLICIT_H
 #define GPC_RUNTIME_LEDGER_IMPLICIT_H
@@ -14,14 +14,14 @@
 #include "gpucache_format.h"
 
 /*
- * A call for which the driver takes memory that nobody names: it is measured, and booked under the
- * handle that the call gave.  `make` as above.
+ * A call during which the driver may allocate on its own: the memory is measured, and accounted for under
+ * the handle that the call returns.  `make` calls the driver, again for each rung of the ladder.
  */
 struct gpc_implicit_call {
 	CUresult (*make)(struct gpc_implicit_call *call);
 	enum gpucache_kind kind;
-	int device; /* the handle will be a new context of this device; -1: for the current one */
-	/* The handle is a number in the current context; the next call of it adds, or takes away. */
+	int device; /* of the context that the call creates; -1: the current context */
+	/* The handle is a CUlimit of the current context; the next call for it replaces this one. */
 	bool is_limit;
 	uint64_t ret_handle; /* written by make on success */
 };
@@ -29,9 +29,9 @@ struct gpc_implicit_call {
 CUresult gpc_runtime_implicit(struct gpc_implicit_call *call);
 
 /*
- * The driver takes or gives back memory of its own, and nobody measures it: a module is unloaded, a
- * context ends with all that it holds, a green one may begin its primary.  Until the second call
- * nothing is measured there.  NULL: the current context; -1: the device is not known.
+ * Suspend measuring on a device while the driver allocates or frees memory that is not measured: a module is
+ * unloaded, a context is destroyed, a green context may create its primary.  NULL: the current context; -1:
+ * the device is unknown.
  */
 int gpc_runtime_begin_unmeasured(CUcontext context);
 void gpc_runtime_begin_unmeasured_on(int device);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the recording hears: every block, segment, allocation and look at the device.
+ * Feeds the recording: every block, segment, allocation and reading of the device.
  *
- * Threads   Any; some are called under a pool's lock, so nothing here takes one that ranks above it.
+ * Threads   Any; some run under a pool's lock, so nothing here takes a lock of lower rank.
  * Failure   None: what finds no room is counted as dropped.
  */
 #ifndef GPC_RUNTIME_LEDGER_OBSERVE_H
@@ -24,7 +24,7 @@ void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, ui
 	uint64_t size, const struct gpc_request *request, struct gpc_share share);
 void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
 	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns, struct gpc_share share);
-/* A piece of an arena: it has a block number, and belongs to no context. */
+/* A tensor in an arena: it has a block number, and belongs to no context. */
 struct gpc_observed {
 	struct gpc_device *device;
 	enum gpucache_kind kind;
@@ -40,12 +40,12 @@ void gpc_observe_piece_freed(const struct gpc_observed *piece);
 void gpc_observe_context(const struct gpc_context *context, uint32_t what);
 
 /*
- * Asks the driver about the whole device and records the answer; at most every so often unless
+ * Queries the driver for the memory of the whole device and records the answer; rate-limited unless
  * `must`.
  */
 void gpc_observe_device(struct gpc_context *context, bool must);
 
-/* The same, and a point of the history. */
+/* The same, and adds a point to the history. */
 void gpc_observe_now(struct gpc_context *context);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who holds physical memory: handles, retains, imports and mappings.
+ * Reference counts of physical memory: handles, retains, imports and mappings.
  *
  * Threads   Any.
- * Failure   What finds no entry is taken to go with its release.
+ * Failure   Memory without an entry is assumed to be freed by its release.
  */
 #ifndef GPC_RUNTIME_LEDGER_PHYSICAL_H
 #define GPC_RUNTIME_LEDGER_PHYSICAL_H
@@ -16,17 +16,17 @@ struct gpc_mapping;
 struct gpc_tracked;
 
 /*
- * Physical memory lives until the last holder of its handle and the last mapping went (physical.c).
- * After the driver's call, which succeeded: the handle is new, whatever had that number before went
- * unseen; somebody retained or imported it; it was mapped.
+ * Physical memory lives until the last reference to its handle and the last mapping are gone.  Call after
+ * the driver's call succeeded: created (the handle is new, so an old one of that number was freed unseen),
+ * retained or imported, mapped.
  */
 void gpc_runtime_handle_created(uint64_t handle);
 void gpc_runtime_handle_held(uint64_t handle);
 void gpc_runtime_handle_mapped(uint64_t handle, uint64_t address, uint64_t size);
 
-/* cuMemRelease and cuMemUnmap: the first before the driver's call, end_parting after it. */
+/* cuMemRelease and cuMemUnmap: begin before the driver's call, end after it. */
 struct gpc_parting {
-	uint64_t handle; /* whose holder went; 0: none */
+	uint64_t handle; /* released; 0: none */
 	struct gpc_tracked *tracked;
 	struct gpc_mapping *mappings;
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver's own pools, and the memory of graphs: what is reserved there and in nobody's use.
+ * The driver's own memory pools, and graph memory: what they reserve beyond what is in use.
  *
  * Threads   Any.
- * Failure   A pool beyond MAX_POOLS is not seen.
+ * Failure   Pools beyond MAX_POOLS are not tracked.
  */
 #ifndef GPC_RUNTIME_LEDGER_POOLS_H
 #define GPC_RUNTIME_LEDGER_POOLS_H
@@ -17,33 +17,33 @@ struct gpc_device;
 struct gpc_passed_call;
 
 /*
- * Stream-ordered memory, of this pool of the driver; NULL: the current one of the stream's device.
- * Sets call->kind.  Not for a stream that is captured (gpc_runtime_is_captured).
+ * Allocates stream-ordered memory from this pool of the driver; NULL: the current pool of the stream's
+ * device.  Sets call->kind.  Not for a capturing stream (gpc_runtime_is_captured).
  */
 CUresult gpc_runtime_pool_malloc(struct gpc_passed_call *call, CUmemoryPool pool, CUstream stream);
 
 /*
- * Pools: one that the program made or was given; before one is destroyed, and where the driver
- * refused that; one that a device uses.
+ * A pool was created or imported; is about to be destroyed; was not destroyed, as the driver refused; became
+ * the current pool of a device.
  */
 void gpc_runtime_pool_seen(CUmemoryPool pool, CUmemLocation location, CUmemAllocationType type);
 void gpc_runtime_pool_destroyed(CUmemoryPool pool);
 void gpc_runtime_pool_kept(CUmemoryPool pool);
 void gpc_runtime_pool_made_current(CUdevice device, CUmemoryPool pool);
 
-/* What the pools or graphs of the current device reserve has changed. */
+/* The reserved memory of the current device's pools or graphs has changed. */
 void gpc_runtime_pools_changed(void);
 
-/* A graph can be launched now, and may hold memory; the first launch after that looks. */
+/* A graph was instantiated, and may reserve memory at its first launch, which then queries it. */
 void gpc_runtime_graph_made(void);
 extern bool gpc_runtime_graph_is_new;
 
-/* The primary context of the device was reset: what its pools hold, and whose they are, is asked anew. */
+/* The primary context of the device was reset: queries its pools anew. */
 void gpc_runtime_primary_reset(CUdevice device);
 
 /*
- * Asks the driver what its pools and graphs hold on this device, and books it; has them
- * give back what they can; an allocation of the pool with this number came or went.
+ * look: queries the memory reserved by pools and graphs of this device, and accounts for it.  trim: makes them
+ * return what they can.  took, gave: an allocation from pool `number` was made or freed.
  */
 void gpc_pools_look(struct gpc_device *device);
 void gpc_pools_trim(struct gpc_device *device);

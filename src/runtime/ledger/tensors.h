@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensors: what PyTorch's allocator hands out of the memory that it got from us.
+ * Tensors: the allocations of PyTorch's allocator inside memory that it got from us.
  *
  * Threads   Any.
- * Failure   Without metadata a tensor counts in sums only.
+ * Failure   Without metadata a tensor counts only in sums.
  */
 #ifndef GPC_RUNTIME_LEDGER_TENSORS_H
 #define GPC_RUNTIME_LEDGER_TENSORS_H
@@ -20,24 +20,24 @@ struct gpc_device;
 typedef bool gpc_tensor_stream(int device, CUstream *ret_stream);
 
 /*
- * PyTorch's allocator handed out `size` bytes, or took -size back, and says what it then has
- * on that device; it could not hand out so many.
+ * PyTorch's allocator allocated `size` bytes, or freed -size, and reports its sums on that device; _failed:
+ * it could not allocate them.
  */
 void gpc_runtime_tensor(int device, uint64_t address, int64_t size, uint64_t allocated_bytes,
 	uint64_t reserved_bytes, gpc_tensor_stream *find_stream);
 void gpc_runtime_tensor_failed(
 	int device, int64_t size, uint64_t allocated_bytes, uint64_t reserved_bytes);
 
-/* This thread got device memory; PyTorch's, if its next tensor lies in it. */
+/* This thread allocated device memory, an arena of PyTorch's if the thread's next tensor lies in it. */
 void gpc_tensors_note_malloc(uint64_t address, uint64_t size);
 
-/* This thread's request failed for good, as OOM `number`; why PyTorch gives up, if that is next. */
+/* This thread's request failed as OOM `number`, the cause of PyTorch's failure if that follows. */
 void gpc_tensors_note_failure(const struct gpc_device *device, uint64_t number);
 
-/* What PyTorch has on the device, as of its last tensor there. */
+/* PyTorch's sums on the device, as of its last tensor there. */
 struct gpucache_oom_torch gpc_tensors_have(const struct gpc_device *device);
 
-/* What PyTorch keeps of a device in no tensor; how many tensors it ever made there. */
+/* PyTorch's cached bytes on a device, and how many tensors it allocated and freed there. */
 uint64_t gpc_tensors_idle_bytes(const struct gpc_device *device);
 uint64_t gpc_tensors_n_malloc(const struct gpc_device *device);
 uint64_t gpc_tensors_n_free(const struct gpc_device *device);

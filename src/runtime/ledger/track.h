@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ledger of what the driver gives for one request and we never cache.
+ * The ledger: allocations that bypass the cache, tracked by address or handle.
  *
  * Threads   Any.
- * Failure   Without metadata an allocation is not tracked; it is made all the same.
+ * Failure   Without metadata an allocation succeeds untracked.
  */
 #ifndef GPC_RUNTIME_LEDGER_TRACK_H
 #define GPC_RUNTIME_LEDGER_TRACK_H
@@ -19,41 +19,42 @@ struct gpc_device;
 struct gpc_request;
 
 /*
- * An allocation that the driver makes and we only track.  `call` makes it, again and again as the
- * ladder climbs, and says where it lies and how large it is.
+ * A driver allocation that we only track.  `make` calls the driver, again for each rung of the ladder, and
+ * returns address and size.
  */
 struct gpc_passed_call {
 	CUresult (*make)(struct gpc_passed_call *call);
 	enum gpucache_kind kind;
-	uint32_t pool;        /* of gpc_runtime_pool_malloc */
-	size_t size;          /* bytes asked for; 0: nothing to track */
-	uint64_t ret_address; /* written by make on success, with ret_size; or a handle */
+	uint32_t pool;        /* set by gpc_runtime_pool_malloc */
+	size_t size;          /* bytes requested; 0: nothing to track */
+	uint64_t ret_address; /* address or handle; written by make on success, with ret_size */
 	uint64_t ret_size;
 };
 
 CUresult gpc_runtime_passed_malloc(struct gpc_passed_call *call);
 
 /*
- * The same for what belongs to a device and to no context; -1: the current one, or the first.
- * It may come without a current context, and outlives all of them.
+ * The same for memory of a device but of no context (-1: the current device, or the first).  Needs no
+ * current context; the memory outlives all contexts.
  */
 CUresult gpc_runtime_passed_malloc_of_device(struct gpc_passed_call *call, int device);
 
 /*
- * A tracked allocation goes: before the driver's call, and where that failed.  _key: of a kind that
- * is known by a handle, or by an address that may be another allocation's as well.
+ * Forget a tracked allocation before the driver frees it; gpc_runtime_forgotten then takes the driver's
+ * answer, and restores it if the free failed.  _key: of a kind known by a handle, or by an address that
+ * another allocation may share.
  */
 struct gpc_tracked;
 struct gpc_tracked *gpc_runtime_forget(uint64_t address);
 struct gpc_tracked *gpc_runtime_forget_key(enum gpucache_kind kind, uint64_t key);
 void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result);
 
-/* Physical memory that PyTorch's allocator made: an arena, whose tensors hold its bytes (tensors.h). */
+/* Marks physical memory of PyTorch's allocator as an arena: only its tensors count for sites (tensors.h). */
 void gpc_runtime_arena_created(CUmemGenericAllocationHandle handle);
 
 /*
- * Into the books, with the address, sizes and kind of `call`; and what an entry has there.
- * The context died, and with it all that was tracked in it; or the pools of a device.
+ * remember: adds an entry with the address, sizes and kind of `call`.  forget_context, forget_pools: drop the
+ * entries of a dead context, or of the driver pools of a device.
  */
 void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_call *call,
 	const struct gpc_request *request);
@@ -61,7 +62,7 @@ uint64_t gpc_track_size(const struct gpc_tracked *tracked);
 void gpc_track_forget_context(struct gpc_context *context);
 void gpc_track_forget_pools(const struct gpc_device *device);
 
-/* As gpc_memory_lend, of what this handle names. */
+/* As gpc_memory_lend, for memory known by a handle. */
 void gpc_track_lend(enum gpucache_kind kind, uint64_t key);
 
 #endif

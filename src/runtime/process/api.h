@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What only programs that know us ask: gpucache.h, behind preload/api.c.
+ * The C API of gpucache.h, as called by preload/api.c.
  *
  * Threads   Any.
  * Failure   The driver's codes; CUDA_ERROR_INVALID_VALUE for a device or an address that is not ours.
@@ -16,7 +16,7 @@
 
 struct gpc_device;
 
-/* What the C API asks besides (gpucache.h).  A device of -1 is that of the current context. */
+/* As in gpucache.h.  Device -1: that of the current context. */
 CUresult gpc_runtime_trim(int device, size_t bytes, size_t *ret_bytes);
 CUresult gpc_runtime_stats(int device, struct gpucache_stats *ret_stats);
 CUresult gpc_runtime_reset_peaks(int device);
@@ -30,13 +30,13 @@ void gpc_runtime_set_oom_handler(gpucache_oom_handler handler, void *arg);
 CUresult gpc_runtime_segment_of(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size);
 
 /*
- * Makes a context of this device current where none is: its primary one.  *ret_must_pop: to be
- * undone by gpc_runtime_leave_device.
+ * Makes the primary context of this device current unless one of its contexts is.  *ret_must_pop is for
+ * gpc_runtime_leave_device, which undoes it.
  */
 CUresult gpc_runtime_enter_device(int device, bool *ret_must_pop);
 void gpc_runtime_leave_device(bool must_pop);
 
-/* Asks the program's OOM handler; false: there is none, or this thread is in it. */
+/* Calls the program's OOM handler.  Returns false if there is none, or this thread is in it. */
 bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted, bool *ret_did_free);
 
 #endif

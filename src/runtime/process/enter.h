@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way in and out of the library, around every call that the hooks answer.
+ * Entry to and exit from the library, around every hooked call.
  *
  *      ARMED --first CUDA call--> RUNNING --broken, switched off--> PASS
- *                                    '--fork--> the child passes everything to the driver
+ *                                    '--fork--> the child passes every call to the driver
  *
- * Threads   Any.  enter and leave guard against ourselves: what the driver calls back while we are inside passes.
- * Failure   false: the call is not ours, and goes straight to the driver.
+ * Threads   Any.  Not reentrant by design: calls that the driver makes while we are inside go to the driver.
+ * Failure   false: the call goes straight to the driver.
  */
 #ifndef GPC_RUNTIME_PROCESS_ENTER_H
 #define GPC_RUNTIME_PROCESS_ENTER_H
@@ -16,7 +16,7 @@
 #include "base/thread.h"
 #include "driver/cuda_fns.h"
 
-/* What the preload layer lends: the real entry points, and the real loader. */
+/* Supplied by the preload layer: the real entry points, and the real loader. */
 struct gpc_runtime_loader {
 	const struct gpc_cuda_fns *fns;
 	void *(*open)(const char *library);                  /* dlopen, local */
@@ -25,8 +25,8 @@ struct gpc_runtime_loader {
 };
 
 /*
- * Enters.  True: the call is ours, and gpc_runtime_leave follows.  Starts the library at the first
- * call, for which `loader` is asked; it may return NULL: no driver yet, then the answer is false.
+ * Enters; returns true if the call is ours, and gpc_runtime_leave must follow.  Starts the library at the
+ * first call, with the result of `loader`; NULL: no driver yet, returns false.
  */
 bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void));
 static inline void gpc_runtime_leave(void)
@@ -35,8 +35,7 @@ static inline void gpc_runtime_leave(void)
 }
 
 /*
- * The program called cuInit, for the first time and with success, before anything else: every
- * stream will be seen.
+ * Call if the program's first call was a successful cuInit: we will see every stream from the start.
  */
 void gpc_runtime_saw_start(void);
 

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of the process: the last look at the devices, what leaked, what was fatal, the end of the recording.
+ * The end of the process: reads the devices once more, reports leaks and fatal failures, closes the recording.
  *
  * Threads   Any; the handler runs once.
- * Failure   None: a recording that is not ended reads as that of a killed process.
+ * Failure   None: an unclosed recording reads as that of a killed process.
  */
 #ifndef GPC_RUNTIME_PROCESS_EXIT_H
 #define GPC_RUNTIME_PROCESS_EXIT_H
 
 /*
- * The process ends and no handler will run.  Takes no lock, so that it may be called in a signal
- * handler; does nothing in a child of fork or vfork.
+ * For _exit and quick_exit, which run no handlers.  Async-signal-safe; no-op in a child of fork or vfork.
  */
 void gpc_runtime_at_exit_without_handlers(void);
 
-/* exit.c */
+/* For a regular exit. */
 void gpc_runtime_at_exit(void);
 
 #endif

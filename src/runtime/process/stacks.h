@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * The stack of the caller, as the configuration wants it: for a driver call, which costs more, and
- * for a request of the cache, where small ones may be sampled.
+ * Capture the caller's stack as configured: for a driver call, and for a request of the cache of `size`
+ * bytes, which may be sampled.
  */
 uint32_t gpc_runtime_stack(void);
 uint32_t gpc_runtime_stack_of(size_t size);

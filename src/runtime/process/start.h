@@ -2,15 +2,15 @@
 /*
  * The start, at the first CUDA call of the process.
  *
- * Threads   One: whoever won the state (enter.c).
- * Failure   false: everything passes from here on.
+ * Threads   One, chosen by enter.c.
+ * Failure   false: the library is pass-through from here on.
  */
 #ifndef GPC_RUNTIME_PROCESS_START_H
 #define GPC_RUNTIME_PROCESS_START_H
 
 #include <stdbool.h>
 
-/* Configuration, recording, devices. False: pass. */
+/* Sets up configuration, recording and devices. */
 bool gpc_runtime_start(void);
 
 #endif

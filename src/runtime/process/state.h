@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one object of the process: the configuration, the recording, each device with its contexts.
+ * The global state of the process: the configuration, the recording, each device with its contexts.
  *
- * Shared by the files of src/runtime, and by nobody else: the hooks of preload/ see functions.
+ * Private to src/runtime: the hooks of preload/ call functions.
  *
- * Threads   What changes after the start is atomic, or under `lock` (rank RUNTIME), unless a member says otherwise.
+ * Threads   State that changes after the start is atomic, or under `lock` (rank RUNTIME), unless noted.
  */
 #ifndef GPC_RUNTIME_PROCESS_STATE_H
 #define GPC_RUNTIME_PROCESS_STATE_H
@@ -37,21 +37,18 @@ enum gpc_runtime_state {
 struct gpc_device {
 	struct gpc_budget budget;
 	uint32_t ordinal;
-	struct gpucache_device known; /* name, uuid, total, the last look */
-	/*
-	 * Written under runtime.lock, read by anybody.  The contexts of this device; the place
-	 * of one that is gone is taken by another.
-	 */
+	struct gpucache_device known; /* name, uuid, total, the last reading */
+	/* Written under runtime.lock, read without; the place of a dead context is reused. */
 	_Atomic(struct gpc_context *) contexts[GPC_MAX_CONTEXTS];
 	_Atomic uint32_t n_contexts;
 	_Atomic(struct gpc_context *) owner; /* one of them; gpc_context_owner */
 	_Atomic uint64_t next_look_ns;
 	_Atomic uint64_t next_history_ns;
 	struct gpc_growth growth;
-	_Atomic bool is_peak_reset; /* gpucache_stats has the peaks since then */
+	_Atomic bool is_peak_reset; /* gpucache_stats reports the recent peaks */
 	CUcontext primary;
 	struct gpc_lock primary_lock; /* see gpc_runtime_primary_begin */
-	/* The last failure that nobody recovered from yet; see rescue.c. */
+	/* The last failure that the program has not recovered from; see rescue.c. */
 	uint64_t failed_number;
 	uint64_t failed_size;
 	bool failed_on_host; /* stored before the size */
@@ -61,19 +58,19 @@ struct gpc_context {
 	struct gpc_pool pool;
 	struct gpc_cuda_driver drv;
 	struct gpc_device *device;
-	CUcontext handle; /* NULL: it stands for the device, gpc_context_owner */
+	CUcontext handle; /* NULL: the pseudo-context of the device, gpc_context_owner */
 	uint32_t generation;
-	bool is_retired;     /* under the pool's lock: its counters are another's, or nobody's */
+	bool is_retired;     /* under the pool's lock: its counters may belong to another context */
 	uint32_t n_attached; /* cuCtxAttach less cuCtxDetach; under runtime.lock */
 	_Atomic bool is_gone;
 	_Atomic uint64_t
-		owed_bytes; /* to be returned in the next free, so that the reserve is there */
+		owed_bytes; /* to be returned at the next free, to restore the driver's reserve */
 };
 
 struct gpc_runtime {
 	_Atomic int state; /* enum gpc_runtime_state */
 	bool saw_start;
-	/* calls passed while another thread started us: not every stream was seen */
+	/* calls passed while another thread started us: we may have missed streams */
 	atomic_bool has_missed;
 	const struct gpc_runtime_loader *loader;
 	const struct gpc_cuda_fns *fns;
@@ -88,10 +85,10 @@ struct gpc_runtime {
 	uint32_t n_devices;
 	bool is_per_thread_used;
 	bool is_overlap_used; /* gpc_runtime_overlap_used */
-	bool is_green_used;   /* there was a green context: NULL names many streams */
-	/* never NULL: which stream that is depends on the caller */
+	bool is_green_used;   /* a green context existed: NULL may mean several streams */
+	/* never NULL, which is another stream for each caller */
 	CUstream capturing[GPC_MAX_CAPTURES];
-	const struct gpc_context *capturing_in[GPC_MAX_CAPTURES]; /* which was current then */
+	const struct gpc_context *capturing_in[GPC_MAX_CAPTURES]; /* current at the begin */
 	uint32_t n_unlisted_captures;
 	struct gpc_nvml nvml;
 	bool nvml_was_tried;
@@ -110,7 +107,7 @@ static inline uint64_t gpc_device_sum(const struct gpc_device *device, size_t co
 		const struct gpc_context *context = device->contexts[i];
 		const char *counters = context ? (const char *)context->pool.counters : NULL;
 
-		/* NULL: it moves to another place. */
+		/* NULL: being moved. */
 		if (counters)
 			sum += gpc_counter_get(
 				(const uint64_t *)(const void *)(counters + counter_offset));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be said of a device's holders from within the process.
+ * The holders of a device, as known within the process.
  *
- * Threads   Any; reads the recording's own tables without a lock.
- * Failure   What cannot be read is left out.
+ * Threads   Any; reads the recording's tables without a lock.
+ * Failure   Unreadable records are left out.
  */
 #ifndef GPC_RUNTIME_RESCUE_HOLDERS_H
 #define GPC_RUNTIME_RESCUE_HOLDERS_H
@@ -14,7 +14,7 @@
 
 struct gpc_device;
 
-/* What can be said of a device's holders; the second prints them, with `total` bytes in all. */
+/* Describes the holders of a device; the second prints them, with `total` bytes in all. */
 struct gpc_describer gpc_holder_describer(struct gpc_device *device);
 void gpc_holders_print(struct gpc_device *device, uint64_t total);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request that failed: the ladder; and where that did not help, the record, the verdict and the words.
+ * A failed request: climbs the ladder, and if that fails, writes the record, the verdict and the short form.
  *
  * Threads   Any; no lock may be held.
  * Failure   The status of the last attempt.
@@ -12,14 +12,13 @@
 #include "runtime/process/state.h"
 
 /*
- * A call ran out of memory, and nobody knows of how much: everything idle of the current device
- * goes back.  False: there is nothing that could be tried.
+ * For a call of unknown size that ran out of memory: trims everything idle on the current device.  Returns
+ * false if there was nothing to try.
  */
 bool gpc_runtime_make_room(void);
 
 /*
- * A request that failed with `st`: what the ladder can do.  GPC_OK: `attempt` succeeded in the
- * end.
+ * A request that failed with `st`.  gpc_rescue_run climbs the ladder; GPC_OK: `attempt` succeeded after all.
  */
 struct gpc_rescue {
 	struct gpc_context *context;
@@ -32,19 +31,19 @@ struct gpc_rescue {
 };
 GPC_MUST_CHECK enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st);
 
-/* PyTorch refused a tensor and asked nobody: it keeps to a limit of its own. */
+/* PyTorch refused a tensor without calling the driver, because of its own limit. */
 void gpc_rescue_torch_limit(struct gpc_device *device, uint64_t size);
 
-/* PyTorch gave up behind the OOM of that number, as it says in `torch`. */
+/* PyTorch reported failure after OOM `number`, with the sums in `torch`. */
 void gpc_rescue_torch_failed(
 	struct gpc_device *device, uint64_t number, const struct gpucache_oom_torch *torch);
 
-/* Behind the function below: the failure on this device was recovered. */
+/* Slow path of gpc_rescue_succeeded. */
 void gpc_rescue_recovered(struct gpc_device *device);
 
 /*
- * A request of this size succeeded: earlier failures up to it of memory of the same place were recovered
- * by the program.
+ * Call after a request succeeded: marks an earlier failure of at most this size, in memory of the same place,
+ * as recovered by the program.
  */
 static inline void gpc_rescue_succeeded(struct gpc_device *device, uint8_t kind, uint64_t size)
 {
@@ -56,11 +55,11 @@ static inline void gpc_rescue_succeeded(struct gpc_device *device, uint8_t kind,
 		gpc_rescue_recovered(device);
 }
 
-/* Asks NVML, which is loaded at the first need; unknown where another thread is asking. */
+/* Queries NVML, loaded at first use; all unknown while another thread is querying. */
 bool gpc_runtime_ask_neighbours(
 	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours);
 
-/* The process ends: print what was fatal. */
+/* Prints the fatal failure at the end of the process. */
 void gpc_rescue_at_exit(void);
 
 #endif
