@@ -126,9 +126,10 @@ static bool apply_context_events(struct gpc_sim_config *config, const char *valu
 
 static bool apply_launches(struct gpc_sim_config *config, const char *value)
 {
-	int size = snprintf(config->launches, sizeof config->launches, "%s", value);
-
-	return size > 0 && (size_t)size < sizeof config->launches;
+	if (!*value || strlen(value) >= sizeof config->launches)
+		return false;
+	snprintf(config->launches, sizeof config->launches, "%s", value);
+	return true;
 }
 
 /* Cuts `text` at '/' into at most n fields; returns how many there are. */

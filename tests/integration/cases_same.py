@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """With gpucache in it, a program says and does what it says and does without."""
+import os
 import re
 import subprocess
 
@@ -25,6 +26,20 @@ def expect_same_and_silent(world, command, **extra):
 
 def case_a_training_loop_runs_as_without_us(world):
     expect_same_and_silent(world, [world.program("train"), "--print-live"])
+
+
+def launches(world, with_us):
+    """What each stream was given, in order: a line for each kernel and copy, as the simulated GPU saw them come."""
+    path = os.path.join(world.folder, f"launches-{with_us:d}")
+    world.run([world.program("train"), "--steps", "30"], with_us=with_us, sim=f"memory:4GiB,launches:{path}")
+    with open(path) as file:
+        return sorted(file.read().splitlines(), key=lambda line: line.split()[0])
+
+
+def case_a_training_loop_gives_the_GPU_the_same_work_as_without_us(world):
+    plain = launches(world, False)
+    expect(any(" copy " in line for line in plain), "no copy was seen")
+    expect_equal("what the GPU was given", launches(world, True), plain)
 
 
 def case_a_training_loop_on_a_slow_GPU_runs_as_without_us(world):

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "unit.h"
 
 #include "base/bytes.h"
@@ -47,6 +49,19 @@ static void processes_and_faults_may_be_repeated(void **state)
 	assert_int_equal(config.faults[0].nth, 3);
 	assert_int_equal(config.faults[0].code, 700);
 	assert_int_equal(config.faults[0].count, 2);
+}
+
+static void the_file_for_launches_has_a_name_of_some_length(void **state)
+{
+	struct gpc_sim_config config = gpc_sim_config_default();
+	char text[400] = "launches:";
+
+	(void)state;
+	assert_string_equal(config.launches, "");
+	assert_int_equal(gpc_sim_config_parse(&config, "launches:/tmp/work,launches:"), 1);
+	assert_string_equal(config.launches, "/tmp/work");
+	memset(text + strlen(text), 'x', sizeof config.launches);
+	assert_int_equal(gpc_sim_config_parse(&config, text), 1);
 }
 
 static void what_is_not_understood_is_counted_and_changes_nothing(void **state)
@@ -104,6 +119,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_of_key_is_read),
 		cmocka_unit_test(processes_and_faults_may_be_repeated),
+		cmocka_unit_test(the_file_for_launches_has_a_name_of_some_length),
 		cmocka_unit_test(what_is_not_understood_is_counted_and_changes_nothing),
 		cmocka_unit_test(published_costs_come_as_a_whole),
 		cmocka_unit_test(only_the_devices_that_are_visible_are_left),
