@@ -277,14 +277,14 @@ static bool asks_for_more(const struct gpc_growth_view *view, uint32_t stack, ui
 	return n >= GPC_GROWTH_WINDOWS && n_down <= n / 8 && last >= mean_live / 2;
 }
 
-/* What is renewed, among the holders of at least half as much as the first. */
+/* What is renewed, by whoever holds most so; the first may be managed memory, which need not be resident. */
 static struct gpc_growing find_replaced(const struct gpc_growth_view *view)
 {
 	for (uint32_t i = 0; i < view->n_holders; i++) {
 		uint32_t stack = view->holders[i].stack;
 		struct gpucache_site site = totals_of(view, stack);
 
-		if (view->holders[i].bytes < view->holders[0].bytes / 2)
+		if (view->holders[i].bytes < view->holders[0].bytes / 8)
 			break;
 		if (replaces(&site) &&
 			asks_for_more(view, stack, site.live_bytes / site.live_blocks))

@@ -143,6 +143,10 @@ golden timeline_json   timeline --json runs/oom.gpucache
 golden timeline_none   timeline foreign/mixed.gpucache
 golden ranks           ranks ranks
 golden ranks_json      ranks --json ranks
+golden merge           merge ranks
+golden fit             fit torch.gpucache
+golden fit_on          fit --on=1GiB torch.gpucache
+golden live            live --once runs/killed.gpucache
 golden ranks_none      ranks empty_of_gpus
 golden where           --where=train.py:40 torch.gpucache
 golden where_leaks     leaks --where=train.py:40 torch.gpucache

@@ -153,17 +153,24 @@ static int by_distance(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
+/* The last column has what the others leave, unless that is too little to tell hosts apart. */
+static int host_width(const struct gpc_paper *paper)
+{
+	return paper->width < 72 ? 0 : paper->width - 56;
+}
+
 static void print_row(const struct gpc_paper *paper, const struct gpc_job_row *row, uint64_t median)
 {
 	char number[16] = "-";
 
 	if (row->rank >= 0)
 		snprintf(number, sizeof number, "%d", row->rank);
-	gpc_paper_line(paper, "%6s %-16.16s %8u %3d %11s %c%10s %5s %s", number, row->host,
-		row->pid, row->device.ordinal, gpc_show_bytes(row->peak_live_bytes),
+	fprintf(paper->out, "%5s %8u %3d %11s %c%10s %5s %-6s %.*s\n", number, row->pid,
+		row->device.ordinal, gpc_show_bytes(row->peak_live_bytes),
 		row->peak_live_bytes >= median ? '+' : '-',
 		gpc_show_bytes(gpc_merge_distance(row->peak_live_bytes, median)),
-		gpc_show_count(row->n_ooms), gpc_state_word(row->state));
+		gpc_show_count(row->n_ooms), gpc_state_word(row->state), host_width(paper),
+		row->host);
 }
 
 static void print_table(const struct gpc_report *report, uint64_t median)
@@ -178,8 +185,9 @@ static void print_table(const struct gpc_report *report, uint64_t median)
 	if (order)
 		qsort(order, job.n, sizeof *order, by_distance);
 	gpc_paper_section(paper, "RANKS", "median of the peaks %s", gpc_show_bytes(median));
-	gpc_paper_line(paper, "%6s %-16s %8s %3s %11s %11s %5s %s", "rank", "host", "pid", "GPU",
-		"peak live", "to median", "OOMs", "state");
+	fprintf(paper->out, "%s%5s %8s %3s %11s %11s %5s %-6s %.*s%s\n",
+		gpc_paper_ink(paper, GPC_INK_DIM), "rank", "pid", "GPU", "peak live", "to median",
+		"OOMs", "state", host_width(paper), "host", gpc_paper_ink(paper, GPC_INK_PLAIN));
 	for (size_t i = 0; order && i < job.n && i < limit; i++)
 		print_row(paper, &job.rows[order[i]], median);
 	if (job.n > limit)

@@ -75,15 +75,19 @@ static void print_asked(const struct gpc_report *report, const struct gpc_fit *f
 
 static void print_needs(const struct gpc_paper *paper, const struct gpc_fit *fit)
 {
-	gpc_paper_section(
-		paper, "NEEDS", "%12s  %12s  smallest GPU of the table", "GPU memory", "reserved");
+	const bool is_narrow = paper->width < 80;
+
+	gpc_paper_section(paper, "NEEDS", "%10s %10s  smallest GPU", "GPU memory", "reserved");
 	for (unsigned i = 0; i < fit->n_caches; i++) {
 		const struct gpc_fit_cache *cache = &fit->caches[i];
 		const struct gpc_sim_model *model = gpc_fit_smallest_model(fit, cache);
 
-		gpc_paper_line(paper, "%8" PRIu64 " MiB  %12s  %-10s  %s",
+		gpc_paper_line(paper, "%6" PRIu64 " MiB %10s  %-*s%s%s",
 			cache->smallest_bytes / GPC_MIB, gpc_show_bytes(cache->reserved_bytes),
-			model ? model->key : "none", cache->words);
+			is_narrow ? 0 : 8, model ? model->key : "none", is_narrow ? "" : "  ",
+			is_narrow ? "" : cache->words);
+		if (is_narrow)
+			gpc_paper_line(paper, "    with %s", cache->words);
 	}
 }
 
@@ -156,7 +160,8 @@ void gpc_fit_print(const struct gpc_report *report, const struct gpc_fit *fit)
 	print_try(report, fit);
 	if (!find_holdings(report, fit, &holdings))
 		return;
-	gpc_paper_section(&report->paper, "HOLDERS", "at the peak");
+	gpc_paper_section(&report->paper, "HOLDERS", "%s live by call site, at the peak",
+		gpc_show_bytes(holdings.total_bytes));
 	gpc_holdings_print(&holdings, report, limit ? limit : DEFAULT_HOLDERS);
 	gpc_holdings_fini(&holdings);
 }
