@@ -274,7 +274,10 @@ static bool asks_for_more(const struct gpc_growth_view *view, uint32_t stack, ui
 		last = size;
 		n++;
 	}
-	return n >= GPC_GROWTH_WINDOWS && n_down <= n / 8 && last >= mean_live / 2;
+	/* While we look for room the other threads may go once around the ring: then the site's sums are all there is. */
+	if (n < GPC_GROWTH_WINDOWS)
+		return view->events && view->end_event > view->n_events;
+	return n_down <= n / 8 && last >= mean_live / 2;
 }
 
 /* What is renewed, by whoever holds most so; the first may be managed memory, which need not be resident. */

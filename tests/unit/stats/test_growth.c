@@ -279,6 +279,16 @@ static void what_is_renewed_is_found_though_threads_ask_for_nearly_all(void **st
 	assert_true(found.bytes >= live_bytes / 4 && found.bytes < live_bytes);
 }
 
+static void what_is_renewed_is_found_though_the_ring_has_forgotten_it(void **state)
+{
+	(void)state;
+	renew_between_bursts(100);
+	for (int i = 0; i < 2 * (int)N_OF(events); i++)
+		ask(12, false);
+	assert_int_equal(find().stack, 11);
+	assert_true(find().is_renewed);
+}
+
 static void blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_growth(void **state)
 {
 	(void)state;
@@ -379,6 +389,8 @@ int main(void)
 		cmocka_unit_test_setup(what_is_renewed_beside_busy_threads_is_found, set_up),
 		cmocka_unit_test_setup(
 			what_is_renewed_is_found_though_threads_ask_for_nearly_all, set_up),
+		cmocka_unit_test_setup(
+			what_is_renewed_is_found_though_the_ring_has_forgotten_it, set_up),
 		cmocka_unit_test_setup(
 			blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_growth,
 			set_up),
