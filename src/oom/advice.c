@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two tables by verdict: evidence, which prints measured numbers, and advice, which first checks by the same numbers
- * that the setting would have served the request.  A setting that is already on is never advised.
+ * A table by verdict of writers, each of which first checks by the measured numbers that its setting would have served the
+ * request.  A setting that is already on is never advised.
  */
 #include "oom/advice.h"
 
@@ -37,11 +37,6 @@ void gpc_site_describe(
 		gpc_format(buf, size, "no stack");
 }
 
-static bool known(uint64_t value)
-{
-	return value != GPUCACHE_UNKNOWN;
-}
-
 /* Appends "<bytes><rest>". */
 static void add(struct gpc_text *text, uint64_t bytes, const char *rest)
 {
@@ -67,193 +62,7 @@ static bool is_set(const struct advice_context *c, uint32_t option)
 	return c->v.facts->options_set & option;
 }
 
-/*
- * Evidence.
- */
-
-static void explain_impossible(const struct gpc_verdict_view *v, struct gpc_text *text)
-{
-	add(text, v->need, " was asked for, the whole GPU has ");
-	add(text, v->oom->balance.device_total, "");
-}
-
-static void explain_limit(const struct gpc_verdict_view *v, struct gpc_text *text)
-{
-	if (v->oom->kind == GPUCACHE_KIND_TENSOR) {
-		gpc_text_add(text, "PyTorch holds ");
-		add(text, v->oom->torch.reserved, " and refused ");
-		add(text, v->need, " by a limit of its own (set_per_process_memory_fraction)");
-		return;
-	}
-	add(text, v->charged, " held and ");
-	add(text, v->need, " asked for pass the limit of ");
-	add(text, v->oom->limit, " that is set for this process");
-}
-
-static void explain_fragmented(const struct gpc_verdict_view *v, struct gpc_text *text)
-{
-	const struct gpucache_oom_torch *torch = &v->oom->torch;
-	uint64_t unused = gpc_torch_unused(torch);
-
-	if (gpc_torch_is_fragmented(v->oom)) {
-		add(text, unused, " of PyTorch's cache is in no tensor, in ");
-		gpc_text_add(text, "%llu holes or more, none as large as the ",
-			(unsigned long long)(unused / torch->requested));
-		add(text, torch->requested, " asked for");
-		return;
-	}
-	add(text, v->oom->balance.cached, " is cached and free, largest piece ");
-	add(text, v->piece, ", ");
-	add(text, v->need, " asked for");
-	if (known(v->plain)) {
-		gpc_text_add(text, "; without a cache about ");
-		add(text, v->plain, " would be free");
-	}
-}
-
-static void explain_pending(const struct gpc_verdict_view *v, struct gpc_text *text)
-{
-	add(text, v->oom->balance.pending, " was freed but the GPU may still be using it, ");
-	add(text, v->need, " was asked for");
-	if (v->facts->capturing)
-		gpc_text_add(text, "; a stream capture was open, so nothing could wait for it");
-}
-
-static void explain_rounding(const struct gpc_verdict_view *v, struct gpc_text *text)
-{
-	if (v->need > v->oom->requested && v->shortage <= v->need - v->oom->requested) {
-		add(text, v->oom->requested,
-			" was asked for and would have fitted, rounded up to ");
-		add(text, v->need, " it did not");
-		return;
-	}
-	add(text, v->oom->balance.rounding, " is lost to rounding ");
-	add(text, v->oom->balance.requested, " of live allocations up");
-}
-
-static void explain_neighbour(const struct gpc_verdict_view *v, struct gpc_text *text)
-{
-	add(text, v->oom->balance.other_processes, " is held by other processes, ");
-	add(text, v->shortage, " more was needed");
-}
-
-static void explain_untracked(const struct gpc_verdict_view *v, struct gpc_text *text)
-{
-	add(text, v->oom->balance.process_outside,
-		" is held by this process outside our books (context, kernels, libraries)");
-}
-
-static void explain_growth(const struct gpc_verdict_view *v, struct gpc_text *text)
-{
-	gpc_text_add(text, "one call site grew by ");
-	add(text, v->oom->growth_bytes, " in the later part of the run");
-	if (v->facts->is_renewed)
-		gpc_text_add(text, ": it makes larger blocks for those that it gives back");
-	else if (v->facts->growth_blocks > 0)
-		gpc_text_add(text, ", by %llu blocks that it keeps",
-			(unsigned long long)v->facts->growth_blocks);
-}
-
-static void explain_spike(const struct gpc_verdict_view *v, struct gpc_text *text)
-{
-	if (v->facts->usual_live > 0 && known(v->facts->usual_live)) {
-		add(text, gpc_bytes_add(v->held, v->need), " is needed now, ");
-		add(text, v->facts->usual_live, " was usual in this run");
-		return;
-	}
-	add(text, v->need, " was asked for at once, ");
-	add(text, v->facts->usual_request, " is usual in this run");
-}
-
-static void explain_exhausted(const struct gpc_verdict_view *v, struct gpc_text *text)
-{
-	add(text, gpc_bytes_less(v->held, v->oom->kind_bytes[GPUCACHE_KIND_MANAGED]),
-		" is live here, ");
-	if (v->oom->kind_bytes[GPUCACHE_KIND_MANAGED]) {
-		add(text, v->managed, " of ");
-		add(text, v->oom->kind_bytes[GPUCACHE_KIND_MANAGED],
-			" managed memory may be on the GPU, ");
-	}
-	add(text, v->sum, " in all was left, ");
-	add(text, v->need, " was asked for");
-}
-
-static void explain_contexts(const struct gpc_verdict_view *v, struct gpc_text *text)
-{
-	gpc_text_add(text, "%u contexts of this process hold ", v->facts->n_contexts);
-	add(text, v->oom->kind_bytes[GPUCACHE_KIND_CONTEXT], ", ");
-	add(text, v->need, " was asked for");
-}
-
-static void explain_managed(const struct gpc_verdict_view *v, struct gpc_text *text)
-{
-	add(text, v->oom->kind_bytes[GPUCACHE_KIND_MANAGED], " is managed memory, of which ");
-	add(text, v->managed, " may lie on the GPU; ");
-	add(text, v->need, " was asked for");
-}
-
-static void explain_pinned(const struct gpc_verdict_view *v, struct gpc_text *text)
-{
-	add(text, v->facts->host_bytes, " of the host's memory is pinned by this process, ");
-	add(text, v->oom->requested, " more was asked for");
-}
-
-static void explain_driver(const struct gpc_verdict_view *v, struct gpc_text *text)
-{
-	bool both = known(v->facts->free_before) && known(v->facts->free_after);
-
-	gpc_text_add(text, "the driver refused ");
-	if (both) {
-		add(text, v->need, " with ");
-		add(text, v->facts->free_before, " free before and ");
-		add(text, v->facts->free_after, " free after its refusal");
-		return;
-	}
-	add(text, v->need, " with ");
-	add(text, v->driver, " free");
-}
-
-static void explain_wrong_pool(const struct gpc_verdict_view *v, struct gpc_text *text)
-{
-	add(text, v->facts->largest_other_pool, " is free in one piece in another pool; ");
-	add(text, v->need, " was asked for, the largest piece of its own pool is ");
-	add(text, v->piece, "");
-}
-
-static void (*const explainers[GPUCACHE_VERDICT_COUNT])(
-	const struct gpc_verdict_view *v, struct gpc_text *text) = {
-	[GPUCACHE_VERDICT_IMPOSSIBLE] = explain_impossible,
-	[GPUCACHE_VERDICT_LIMIT] = explain_limit,
-	[GPUCACHE_VERDICT_FRAGMENTED] = explain_fragmented,
-	[GPUCACHE_VERDICT_PENDING] = explain_pending,
-	[GPUCACHE_VERDICT_ROUNDING] = explain_rounding,
-	[GPUCACHE_VERDICT_NEIGHBOUR] = explain_neighbour,
-	[GPUCACHE_VERDICT_UNTRACKED] = explain_untracked,
-	[GPUCACHE_VERDICT_GROWTH] = explain_growth,
-	[GPUCACHE_VERDICT_SPIKE] = explain_spike,
-	[GPUCACHE_VERDICT_EXHAUSTED] = explain_exhausted,
-	[GPUCACHE_VERDICT_DRIVER] = explain_driver,
-	[GPUCACHE_VERDICT_WRONG_POOL] = explain_wrong_pool,
-	[GPUCACHE_VERDICT_CONTEXTS] = explain_contexts,
-	[GPUCACHE_VERDICT_MANAGED] = explain_managed,
-	[GPUCACHE_VERDICT_PINNED] = explain_pinned,
-};
-
-void gpc_evidence_write(const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts,
-	struct gpc_text *text)
-{
-	struct gpc_verdict_view view;
-
-	gpc_verdict_view(oom, facts, &view);
-	if (oom->verdict < GPUCACHE_VERDICT_COUNT && explainers[oom->verdict])
-		explainers[oom->verdict](&view, text);
-	else
-		add(text, view.need, " was asked for; the numbers do not say why it failed");
-}
-
-/*
- * Advice.  A writer answers whether it wrote a line (without its newline).
- */
+/* A writer answers whether it wrote a line (without its newline). */
 
 static bool advise_shape(struct advice_context *c)
 {
@@ -277,14 +86,14 @@ static bool advise_limit(struct advice_context *c)
 	uint64_t total = v->oom->balance.device_total;
 	uint64_t percent;
 
-	if (!known(v->driver) || v->driver < v->need || !known(needed))
+	if (!gpc_is_known(v->driver) || v->driver < v->need || !gpc_is_known(needed))
 		return false;
 	if (!is_set(c, GPC_SET_FRACTION) && !is_torch) {
 		gpc_text_add(c->text, "in GPUCACHE_CONF raise limit to limit:%lluMiB",
 			(unsigned long long)gpc_round_up(needed, GPC_MIB) / GPC_MIB);
 		return true;
 	}
-	if (!known(total) || total < 100 || needed > total)
+	if (!gpc_is_known(total) || total < 100 || needed > total)
 		return false;
 	/* Rounded up; the division first, so that nothing overflows. */
 	percent = (needed + total / 100 - 1) / (total / 100);
@@ -361,7 +170,7 @@ static bool advise_stop_neighbour(struct advice_context *c)
 	const struct gpucache_oom *oom = c->v.oom;
 	const struct gpucache_neighbour *first = &oom->neighbours[0];
 
-	if (oom->n_neighbours == 0 || !known(first->bytes)) {
+	if (oom->n_neighbours == 0 || !gpc_is_known(first->bytes)) {
 		gpc_text_add(c->text, "nvidia-smi on the host names the other processes");
 		return true;
 	}
@@ -409,7 +218,7 @@ static bool advise_growing_site(struct advice_context *c)
 	const struct gpucache_oom *oom = c->v.oom;
 	char site[SITE_SIZE];
 
-	if (oom->growth_bytes == 0 || !known(oom->growth_bytes) || oom->growth_stack == 0)
+	if (oom->growth_bytes == 0 || !gpc_is_known(oom->growth_bytes) || oom->growth_stack == 0)
 		return false;
 	if (oom->verdict != GPUCACHE_VERDICT_GROWTH &&
 		!(oom->also & (1u << GPUCACHE_VERDICT_GROWTH)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to tell a tired person: the evidence for a verdict, and what would have helped.
+ * What to tell a tired person: what would have helped.
  *
  * Advice is a table of {verdict, writer}.  A writer checks by the numbers that its advice would
  * have made this request succeed, or says "may", and writes nothing where that is not so or the
@@ -50,10 +50,6 @@ struct gpc_describer {
 /* A short text for stack: the describer's (may be NULL), or "stack 17", or "no stack". */
 void gpc_site_describe(
 	const struct gpc_describer *describer, uint32_t stack, char *buf, size_t size);
-
-/* The numbers that made oom->verdict hold, as one sentence without a full stop. */
-void gpc_evidence_write(const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts,
-	struct gpc_text *text);
 
 /* Appends the advice; returns the number of lines.  describer may be NULL. */
 unsigned gpc_advice_write(const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts,

@@ -12,6 +12,7 @@
 #include "model/balance.h"
 #include "model/torch.h"
 #include "model/verdict.h"
+#include "oom/evidence.h"
 #include "oom/holder_rows.h"
 
 #define LABEL_WIDTH 7u /* "FULL   " */

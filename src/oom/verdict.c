@@ -12,166 +12,17 @@
 #include "model/torch.h"
 #include "stats/growth.h"
 
-/* Driver allocations come in steps of 2 MiB, so less than a step of room is none. */
-#define DRIVER_STEP (2 * GPC_MIB)
-
 /* Other processes below this part of the device are too small to be the cause. */
 #define SMALL_PART 20u
-
-/* Free pieces below this part of the device do not count as the reason while it was nearly full. */
-#define WASTED_PART 8u
 
 /* A site with fewer blocks may be the layers of a model, of which several sites keep something. */
 #define SOME_BLOCKS 12u
 
-struct gpc_verdict_facts gpc_verdict_facts_unknown(void)
-{
-	return (struct gpc_verdict_facts){
-		.free_before = GPUCACHE_UNKNOWN,
-		.free_after = GPUCACHE_UNKNOWN,
-		.largest_usable = GPUCACHE_UNKNOWN,
-		.largest_other_pool = GPUCACHE_UNKNOWN,
-		.largest_pending = GPUCACHE_UNKNOWN,
-		.usual_request = GPUCACHE_UNKNOWN,
-		.usual_live = GPUCACHE_UNKNOWN,
-		.plain_live = GPUCACHE_UNKNOWN,
-		.caching = true,
-	};
-}
-
-static bool known(uint64_t value)
-{
-	return value != GPUCACHE_UNKNOWN;
-}
-
-/* a >= b, a < b: false where either is not known. */
-static bool at_least(uint64_t a, uint64_t b)
-{
-	return known(a) && known(b) && a >= b;
-}
-
-static bool below(uint64_t a, uint64_t b)
-{
-	return known(a) && known(b) && a < b;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* part > percent % of whole, exactly: no product of 64 bits can overflow in 128. */
 static bool passes_percent(uint64_t part, uint64_t whole, unsigned percent)
 {
-	return known(part) && known(whole) &&
+	return gpc_is_known(part) && gpc_is_known(whole) &&
 	       (unsigned __int128)part * 100 > (unsigned __int128)whole * percent;
-}
-
-/* What the driver would have free, had it served every block that lives in our segments. */
-static uint64_t plain_room(const struct gpc_verdict_view *v)
-{
-	const struct gpucache_balance *sheet = &v->oom->balance;
-	uint64_t ours = gpc_bytes_add(gpc_bytes_add(sheet->requested, sheet->rounding),
-		gpc_bytes_add(sheet->pending, sheet->cached));
-
-	if (!known(v->driver) || !known(v->facts->plain_live))
-		return GPUCACHE_UNKNOWN;
-	return gpc_bytes_less(gpc_bytes_add(v->driver, ours), v->facts->plain_live);
-}
-
-/*
- * What other processes hold.  The balance counts managed memory as if all of it were on the device, and
- * cuts the others where that passes the total; so with it NVML's own numbers count.
- */
-static uint64_t others_there(const struct gpc_verdict_view *v)
-{
-	uint64_t others = v->oom->balance.other_processes;
-	uint64_t listed = 0;
-
-	for (uint32_t i = 0; i < v->oom->n_neighbours; i++)
-		if (known(v->oom->neighbours[i].bytes))
-			listed = gpc_bytes_add(listed, v->oom->neighbours[i].bytes);
-	return known(others) && v->oom->kind_bytes[GPUCACHE_KIND_MANAGED] && listed > others
-		       ? listed
-		       : others;
-}
-
-/* The most of the managed memory that can be on the device: what nothing else explains. */
-static uint64_t managed_there(const struct gpc_verdict_view *v)
-{
-	uint64_t managed = v->oom->kind_bytes[GPUCACHE_KIND_MANAGED];
-	uint64_t total = v->oom->balance.device_total;
-	uint64_t rest;
-
-	if (!known(total) || !known(v->driver))
-		return managed;
-	rest = gpc_bytes_less(gpc_bytes_less(total, v->driver), gpc_bytes_less(v->taken, managed));
-	return smaller(managed, gpc_bytes_less(rest, known(v->others) ? v->others : 0));
-}
-
-/* All but one may go: a program needs one. */
-static uint64_t spare_contexts(const struct gpc_verdict_view *v)
-{
-	uint64_t bytes = v->oom->kind_bytes[GPUCACHE_KIND_CONTEXT];
-	uint32_t n = v->facts->n_contexts;
-
-	return n > 1 ? bytes / n * (n - 1) : 0;
-}
-
-/* A program may ask for 2^64 - 1 bytes; that is a size and not "unknown". */
-static uint64_t needed(const struct gpucache_oom *oom)
-{
-	uint64_t need = oom->rounded > oom->requested ? oom->rounded : oom->requested;
-
-	return known(need) ? need : need - 1;
-}
-
-static uint64_t round_up(uint64_t size)
-{
-	return gpc_bytes_add(size, DRIVER_STEP - 1) / DRIVER_STEP * DRIVER_STEP;
-}
-
-void gpc_verdict_view(const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts,
-	struct gpc_verdict_view *ret_view)
-{
-	const struct gpucache_balance *sheet = &oom->balance;
-	struct gpc_verdict_view view = { .oom = oom, .facts = facts, .need = needed(oom) };
-	uint64_t piece = facts->largest_usable;
-	uint64_t best;
-
-	if (!known(piece))
-		piece = sheet->cached_largest;
-	view.piece_known = known(piece);
-	view.piece = view.piece_known ? piece : 0;
-	view.driver = known(sheet->device_free) ? sheet->device_free : facts->free_after;
-	view.taken = gpc_balance_taken(sheet);
-	view.held = gpc_bytes_add(gpc_bytes_add(sheet->requested, sheet->rounding), sheet->direct);
-	view.sum = gpc_bytes_add(gpc_bytes_add(view.driver, sheet->cached), sheet->pending);
-	view.gone = below(view.sum, view.need);
-	view.charged = gpc_balance_charged(sheet, oom->kind_bytes);
-	view.step = oom->kind == GPUCACHE_KIND_DEVICE ? round_up(view.need) : view.need;
-	view.limited = oom->limit != 0 && gpc_bytes_add(view.charged, view.step) > oom->limit;
-	view.room = view.driver;
-	/* PyTorch's own limit: nothing of ours was looked at. */
-	if (oom->kind == GPUCACHE_KIND_TENSOR) {
-		view.limited = true;
-		view.room = 0;
-		view.piece = 0;
-		view.piece_known = false;
-	} else if (view.limited)
-		view.room = smaller(view.room, gpc_bytes_less(oom->limit, view.charged));
-	best = known(view.room) && view.room > view.piece ? view.room : view.piece;
-	view.shortage = known(view.room) ? gpc_bytes_less(view.need, best) : 0;
-	/* What nobody claims may be theirs, so it counts where NVML is silent. */
-	view.others = others_there(&view);
-	view.most_other = known(view.others) ? view.others : sheet->unattributed;
-	view.plain = plain_room(&view);
-	view.wasted = known(view.plain) ? gpc_bytes_less(view.plain, best) : 0;
-	view.managed = managed_there(&view);
-	view.contexts = spare_contexts(&view);
-	view.scarce = view.gone || (below(view.plain, view.need) && known(sheet->device_total) &&
-					   sheet->cached < sheet->device_total / WASTED_PART);
-	*ret_view = view;
 }
 
 static bool is_impossible(const struct gpc_verdict_view *v)
@@ -179,9 +30,9 @@ static bool is_impossible(const struct gpc_verdict_view *v)
 	uint64_t total = v->oom->balance.device_total;
 	uint64_t reserve = v->oom->balance.driver_reserve;
 
-	if (!known(total) || total == 0)
+	if (!gpc_is_known(total) || total == 0)
 		return false;
-	return v->need > gpc_bytes_less(total, known(reserve) ? reserve : 0);
+	return v->need > gpc_bytes_less(total, gpc_is_known(reserve) ? reserve : 0);
 }
 
 static enum gpucache_strength test_impossible(const struct gpc_verdict_view *v)
@@ -194,7 +45,7 @@ static enum gpucache_strength test_limit(const struct gpc_verdict_view *v)
 {
 	if (!v->limited)
 		return GPUCACHE_STRENGTH_NONE;
-	if (!known(v->driver))
+	if (!gpc_is_known(v->driver))
 		return GPUCACHE_STRENGTH_LIKELY;
 	return v->driver >= v->need ? GPUCACHE_STRENGTH_CERTAIN : GPUCACHE_STRENGTH_POSSIBLE;
 }
@@ -205,14 +56,14 @@ static enum gpucache_strength test_limit(const struct gpc_verdict_view *v)
  */
 static bool outweighs_waste(const struct gpc_verdict_view *v, uint64_t bytes)
 {
-	return known(v->plain) && known(bytes) && bytes > v->wasted &&
-	       at_least(gpc_bytes_add(v->driver, bytes), v->need);
+	return gpc_is_known(v->plain) && gpc_is_known(bytes) && bytes > v->wasted &&
+	       gpc_is_at_least(gpc_bytes_add(v->driver, bytes), v->need);
 }
 
 /* The driver, too, would have been short, or others took more than the cache wastes. */
 static bool is_refuted(const struct gpc_verdict_view *v)
 {
-	return below(v->plain, v->need) || outweighs_waste(v, v->others) ||
+	return gpc_is_below(v->plain, v->need) || outweighs_waste(v, v->others) ||
 	       outweighs_waste(v, v->contexts);
 }
 
@@ -226,12 +77,12 @@ static enum gpucache_strength test_fragmented(const struct gpc_verdict_view *v)
 
 	if (gpc_torch_is_fragmented(v->oom))
 		return GPUCACHE_STRENGTH_LIKELY;
-	if (!below(v->room, v->need) || !v->piece_known || v->piece >= v->need)
+	if (!gpc_is_below(v->room, v->need) || !v->piece_known || v->piece >= v->need)
 		return GPUCACHE_STRENGTH_NONE;
-	if (!at_least(gpc_bytes_add(cached, v->room), v->need))
+	if (!gpc_is_at_least(gpc_bytes_add(cached, v->room), v->need))
 		return GPUCACHE_STRENGTH_NONE;
 	if (v->scarce || outweighs_waste(v, v->others) || outweighs_waste(v, v->contexts) ||
-		at_least(v->facts->largest_other_pool, v->need))
+		gpc_is_at_least(v->facts->largest_other_pool, v->need))
 		return GPUCACHE_STRENGTH_POSSIBLE;
 	return GPUCACHE_STRENGTH_LIKELY;
 }
@@ -240,12 +91,13 @@ static enum gpucache_strength test_pending(const struct gpc_verdict_view *v)
 {
 	const struct gpucache_balance *sheet = &v->oom->balance;
 	uint64_t without = gpc_bytes_add(v->room, sheet->cached);
-	bool one_fits =
-		at_least(v->facts->largest_pending, v->need) && at_least(sheet->pending, v->need);
+	bool one_fits = gpc_is_at_least(v->facts->largest_pending, v->need) &&
+			gpc_is_at_least(sheet->pending, v->need);
 
-	if (!below(v->room, v->need) || v->piece >= v->need)
+	if (!gpc_is_below(v->room, v->need) || v->piece >= v->need)
 		return GPUCACHE_STRENGTH_NONE;
-	if (below(without, v->need) && at_least(gpc_bytes_add(without, sheet->pending), v->need))
+	if (gpc_is_below(without, v->need) &&
+		gpc_is_at_least(gpc_bytes_add(without, sheet->pending), v->need))
 		return one_fits ? GPUCACHE_STRENGTH_CERTAIN : GPUCACHE_STRENGTH_LIKELY;
 	return one_fits ? GPUCACHE_STRENGTH_LIKELY : GPUCACHE_STRENGTH_NONE;
 }
@@ -253,9 +105,9 @@ static enum gpucache_strength test_pending(const struct gpc_verdict_view *v)
 static enum gpucache_strength test_rounding(const struct gpc_verdict_view *v)
 {
 	const struct gpucache_balance *sheet = &v->oom->balance;
-	uint64_t best = known(v->room) && v->room > v->piece ? v->room : v->piece;
+	uint64_t best = gpc_is_known(v->room) && v->room > v->piece ? v->room : v->piece;
 
-	if (!below(v->room, v->need) || v->piece >= v->need || is_impossible(v))
+	if (!gpc_is_below(v->room, v->need) || v->piece >= v->need || is_impossible(v))
 		return GPUCACHE_STRENGTH_NONE;
 	if (best >= v->oom->requested)
 		return is_refuted(v) ? GPUCACHE_STRENGTH_POSSIBLE : GPUCACHE_STRENGTH_LIKELY;
@@ -269,7 +121,7 @@ static bool is_small(const struct gpc_verdict_view *v, uint64_t bytes)
 {
 	uint64_t total = v->oom->balance.device_total;
 
-	return known(total) && at_least(total / SMALL_PART, bytes);
+	return gpc_is_known(total) && gpc_is_at_least(total / SMALL_PART, bytes);
 }
 
 /* Certain where the device's free bytes would have been enough: they come in pages of any address. */
@@ -277,19 +129,21 @@ static enum gpucache_strength test_neighbour(const struct gpc_verdict_view *v)
 {
 	uint64_t others = v->others;
 
-	if (!(v->scarce || outweighs_waste(v, others)) || !known(others) || others == 0 ||
-		!at_least(gpc_bytes_add(v->sum, others), v->need))
+	if (!(v->scarce || outweighs_waste(v, others)) || !gpc_is_known(others) || others == 0 ||
+		!gpc_is_at_least(gpc_bytes_add(v->sum, others), v->need))
 		return GPUCACHE_STRENGTH_NONE;
 	if (is_small(v, others))
 		return GPUCACHE_STRENGTH_POSSIBLE;
-	return at_least(gpc_bytes_add(v->driver, others), v->need) ? GPUCACHE_STRENGTH_CERTAIN
-								   : GPUCACHE_STRENGTH_LIKELY;
+	return gpc_is_at_least(gpc_bytes_add(v->driver, others), v->need)
+		       ? GPUCACHE_STRENGTH_CERTAIN
+		       : GPUCACHE_STRENGTH_LIKELY;
 }
 
 static enum gpucache_strength test_contexts(const struct gpc_verdict_view *v)
 {
 	if (!(v->scarce || outweighs_waste(v, v->contexts)) || is_impossible(v) ||
-		v->contexts == 0 || !at_least(gpc_bytes_add(v->driver, v->contexts), v->need))
+		v->contexts == 0 ||
+		!gpc_is_at_least(gpc_bytes_add(v->driver, v->contexts), v->need))
 		return GPUCACHE_STRENGTH_NONE;
 	return is_small(v, v->contexts) ? GPUCACHE_STRENGTH_POSSIBLE : GPUCACHE_STRENGTH_LIKELY;
 }
@@ -297,7 +151,7 @@ static enum gpucache_strength test_contexts(const struct gpc_verdict_view *v)
 static enum gpucache_strength test_managed(const struct gpc_verdict_view *v)
 {
 	if (!v->scarce || is_impossible(v) || v->managed == 0 ||
-		!at_least(gpc_bytes_add(v->driver, v->managed), v->need))
+		!gpc_is_at_least(gpc_bytes_add(v->driver, v->managed), v->need))
 		return GPUCACHE_STRENGTH_NONE;
 	return is_small(v, v->managed) ? GPUCACHE_STRENGTH_POSSIBLE : GPUCACHE_STRENGTH_LIKELY;
 }
@@ -306,7 +160,7 @@ static enum gpucache_strength test_untracked(const struct gpc_verdict_view *v)
 {
 	uint64_t outside = v->oom->balance.process_outside;
 	bool big = passes_percent(outside, v->oom->balance.device_total, 15);
-	bool enough = known(outside) && outside >= v->shortage;
+	bool enough = gpc_is_known(outside) && outside >= v->shortage;
 
 	if (!v->scarce || is_impossible(v) || !(big || enough))
 		return GPUCACHE_STRENGTH_NONE;
@@ -342,7 +196,7 @@ static bool is_outweighed(const struct gpc_verdict_view *v)
 	uint64_t growth = v->oom->growth_bytes;
 	bool has_freed = facts->growth_held < facts->growth_total / 4 * 3;
 
-	if (at_least(v->others, growth) || v->contexts >= growth)
+	if (gpc_is_at_least(v->others, growth) || v->contexts >= growth)
 		return true;
 	/* A request larger than all that grew, of another place. */
 	if (v->need >= growth && v->oom->stack != v->oom->growth_stack)
@@ -356,7 +210,7 @@ static enum gpucache_strength test_growth(const struct gpc_verdict_view *v)
 	uint64_t growth = v->oom->growth_bytes;
 	enum gpucache_strength strength = is_loop(v);
 
-	if (is_impossible(v) || !known(growth) || growth == 0 || growth < v->shortage)
+	if (is_impossible(v) || !gpc_is_known(growth) || growth == 0 || growth < v->shortage)
 		return GPUCACHE_STRENGTH_NONE;
 	return strength && is_outweighed(v) ? GPUCACHE_STRENGTH_POSSIBLE : strength;
 }
@@ -383,13 +237,13 @@ static enum gpucache_strength test_exhausted(const struct gpc_verdict_view *v)
 	if (!v->scarce || is_impossible(v))
 		return GPUCACHE_STRENGTH_NONE;
 	if (is_small(v, v->most_other))
-		return v->contexts || !below(sum, v->need) || test_growth(v)
+		return v->contexts || !gpc_is_below(sum, v->need) || test_growth(v)
 			       ? GPUCACHE_STRENGTH_LIKELY
 			       : GPUCACHE_STRENGTH_CERTAIN;
-	if (below(gpc_bytes_add(sum, v->most_other), v->need))
+	if (gpc_is_below(gpc_bytes_add(sum, v->most_other), v->need))
 		return GPUCACHE_STRENGTH_LIKELY;
 	/* NVML says that the others hold enough: theirs, not ours. */
-	if (known(sheet->other_processes) || !known(sheet->device_total))
+	if (gpc_is_known(sheet->other_processes) || !gpc_is_known(sheet->device_total))
 		return GPUCACHE_STRENGTH_NONE;
 	return v->held >= sheet->device_total / 2 ? GPUCACHE_STRENGTH_LIKELY
 						  : GPUCACHE_STRENGTH_POSSIBLE;
@@ -405,21 +259,22 @@ static enum gpucache_strength test_driver(const struct gpc_verdict_view *v)
 {
 	uint64_t before = v->facts->free_before;
 	uint64_t after = v->facts->free_after;
-	uint64_t lowest = smaller(before, after); /* unknown is the largest number */
+	uint64_t lowest = before < after ? before : after; /* unknown is the largest number */
 
-	if (!known(lowest))
+	if (!gpc_is_known(lowest))
 		lowest = v->driver;
-	if (v->limited || !at_least(lowest, gpc_bytes_add(v->need, DRIVER_STEP)))
+	if (v->limited || !gpc_is_at_least(lowest, gpc_bytes_add(v->need, GPC_DRIVER_STEP)))
 		return GPUCACHE_STRENGTH_NONE;
-	return known(before) && known(after) ? GPUCACHE_STRENGTH_CERTAIN : GPUCACHE_STRENGTH_LIKELY;
+	return gpc_is_known(before) && gpc_is_known(after) ? GPUCACHE_STRENGTH_CERTAIN
+							   : GPUCACHE_STRENGTH_LIKELY;
 }
 
 static enum gpucache_strength test_wrong_pool(const struct gpc_verdict_view *v)
 {
-	if (!below(v->room, v->need) || !v->piece_known || v->piece >= v->need)
+	if (!gpc_is_below(v->room, v->need) || !v->piece_known || v->piece >= v->need)
 		return GPUCACHE_STRENGTH_NONE;
-	return at_least(v->facts->largest_other_pool, v->need) ? GPUCACHE_STRENGTH_CERTAIN
-							       : GPUCACHE_STRENGTH_NONE;
+	return gpc_is_at_least(v->facts->largest_other_pool, v->need) ? GPUCACHE_STRENGTH_CERTAIN
+								      : GPUCACHE_STRENGTH_NONE;
 }
 
 static const struct {

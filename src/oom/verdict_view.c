@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The letters of verdict.h, each computed once.  Balance and facts may lack any number: what is made of one that is not
+ * known is not known either.
+ */
+#include "oom/verdict_view.h"
+
+#include "base/bytes.h"
+#include "model/balance.h"
+
+struct gpc_verdict_facts gpc_verdict_facts_unknown(void)
+{
+	return (struct gpc_verdict_facts){
+		.free_before = GPUCACHE_UNKNOWN,
+		.free_after = GPUCACHE_UNKNOWN,
+		.largest_usable = GPUCACHE_UNKNOWN,
+		.largest_other_pool = GPUCACHE_UNKNOWN,
+		.largest_pending = GPUCACHE_UNKNOWN,
+		.usual_request = GPUCACHE_UNKNOWN,
+		.usual_live = GPUCACHE_UNKNOWN,
+		.plain_live = GPUCACHE_UNKNOWN,
+		.caching = true,
+	};
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* What the driver would have free, had it served every block that lives in our segments. */
+static uint64_t plain_room(const struct gpc_verdict_view *v)
+{
+	const struct gpucache_balance *sheet = &v->oom->balance;
+	uint64_t ours = gpc_bytes_add(gpc_bytes_add(sheet->requested, sheet->rounding),
+		gpc_bytes_add(sheet->pending, sheet->cached));
+
+	if (!gpc_is_known(v->driver) || !gpc_is_known(v->facts->plain_live))
+		return GPUCACHE_UNKNOWN;
+	return gpc_bytes_less(gpc_bytes_add(v->driver, ours), v->facts->plain_live);
+}
+
+/*
+ * What other processes hold.  The balance counts managed memory as if all of it were on the device, and
+ * cuts the others where that passes the total; so with it NVML's own numbers count.
+ */
+static uint64_t others_there(const struct gpc_verdict_view *v)
+{
+	uint64_t others = v->oom->balance.other_processes;
+	uint64_t listed = 0;
+
+	for (uint32_t i = 0; i < v->oom->n_neighbours; i++)
+		if (gpc_is_known(v->oom->neighbours[i].bytes))
+			listed = gpc_bytes_add(listed, v->oom->neighbours[i].bytes);
+	return gpc_is_known(others) && v->oom->kind_bytes[GPUCACHE_KIND_MANAGED] && listed > others
+		       ? listed
+		       : others;
+}
+
+/* The most of the managed memory that can be on the device: what nothing else explains. */
+static uint64_t managed_there(const struct gpc_verdict_view *v)
+{
+	uint64_t managed = v->oom->kind_bytes[GPUCACHE_KIND_MANAGED];
+	uint64_t total = v->oom->balance.device_total;
+	uint64_t rest;
+
+	if (!gpc_is_known(total) || !gpc_is_known(v->driver))
+		return managed;
+	rest = gpc_bytes_less(gpc_bytes_less(total, v->driver), gpc_bytes_less(v->taken, managed));
+	return smaller(managed, gpc_bytes_less(rest, gpc_is_known(v->others) ? v->others : 0));
+}
+
+/* All but one may go: a program needs one. */
+static uint64_t spare_contexts(const struct gpc_verdict_view *v)
+{
+	uint64_t bytes = v->oom->kind_bytes[GPUCACHE_KIND_CONTEXT];
+	uint32_t n = v->facts->n_contexts;
+
+	return n > 1 ? bytes / n * (n - 1) : 0;
+}
+
+/* A program may ask for 2^64 - 1 bytes; that is a size and not "unknown". */
+static uint64_t needed(const struct gpucache_oom *oom)
+{
+	uint64_t need = oom->rounded > oom->requested ? oom->rounded : oom->requested;
+
+	return gpc_is_known(need) ? need : need - 1;
+}
+
+static uint64_t round_up(uint64_t size)
+{
+	return gpc_bytes_add(size, GPC_DRIVER_STEP - 1) / GPC_DRIVER_STEP * GPC_DRIVER_STEP;
+}
+
+void gpc_verdict_view(const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts,
+	struct gpc_verdict_view *ret_view)
+{
+	const struct gpucache_balance *sheet = &oom->balance;
+	struct gpc_verdict_view view = { .oom = oom, .facts = facts, .need = needed(oom) };
+	uint64_t piece = facts->largest_usable;
+	uint64_t best;
+
+	if (!gpc_is_known(piece))
+		piece = sheet->cached_largest;
+	view.piece_known = gpc_is_known(piece);
+	view.piece = view.piece_known ? piece : 0;
+	view.driver = gpc_is_known(sheet->device_free) ? sheet->device_free : facts->free_after;
+	view.taken = gpc_balance_taken(sheet);
+	view.held = gpc_bytes_add(gpc_bytes_add(sheet->requested, sheet->rounding), sheet->direct);
+	view.sum = gpc_bytes_add(gpc_bytes_add(view.driver, sheet->cached), sheet->pending);
+	view.gone = gpc_is_below(view.sum, view.need);
+	view.charged = gpc_balance_charged(sheet, oom->kind_bytes);
+	view.step = oom->kind == GPUCACHE_KIND_DEVICE ? round_up(view.need) : view.need;
+	view.limited = oom->limit != 0 && gpc_bytes_add(view.charged, view.step) > oom->limit;
+	view.room = view.driver;
+	/* PyTorch's own limit: nothing of ours was looked at. */
+	if (oom->kind == GPUCACHE_KIND_TENSOR) {
+		view.limited = true;
+		view.room = 0;
+		view.piece = 0;
+		view.piece_known = false;
+	} else if (view.limited)
+		view.room = smaller(view.room, gpc_bytes_less(oom->limit, view.charged));
+	best = gpc_is_known(view.room) && view.room > view.piece ? view.room : view.piece;
+	view.shortage = gpc_is_known(view.room) ? gpc_bytes_less(view.need, best) : 0;
+	/* What nobody claims may be theirs, so it counts where NVML is silent. */
+	view.others = others_there(&view);
+	view.most_other = gpc_is_known(view.others) ? view.others : sheet->unattributed;
+	view.plain = plain_room(&view);
+	view.wasted = gpc_is_known(view.plain) ? gpc_bytes_less(view.plain, best) : 0;
+	view.managed = managed_there(&view);
+	view.contexts = spare_contexts(&view);
+	view.scarce = view.gone ||
+		      (gpc_is_below(view.plain, view.need) && gpc_is_known(sheet->device_total) &&
+			      sheet->cached < sheet->device_total / GPC_WASTED_PART);
+	*ret_view = view;
+}
