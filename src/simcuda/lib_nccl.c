@@ -114,10 +114,13 @@ static ncclResult_t collect(
 	bool gives = comm && (!shape.from_root || comm->rank == collective.root);
 	bool takes = comm && (!shape.to_root || comm->rank == collective.root);
 
-	if (!comm || (gives && !collective.send) || (takes && !collective.receive) ||
-		collective.root < 0 || collective.root >= comm->n || collective.op > ncclAvg ||
+	if (!comm || (count && gives && !collective.send) ||
+		(count && takes && !collective.receive) || collective.root < 0 ||
+		collective.root >= comm->n || collective.op > ncclAvg ||
 		!nccl_bytes_of(collective.type))
 		return ncclInvalidArgument;
+	if (!count)
+		return ncclSuccess;
 	collective.size = count * nccl_bytes_of(collective.type);
 	if (!comm->ranks)
 		return copy(&collective, stream);

@@ -18,6 +18,7 @@ import sys
 
 import client_fit
 import client_programs
+import client_ranks
 import client_torch
 import table
 from world import TOP
@@ -34,6 +35,7 @@ CLIENTS = {
               ("torch-2.4", "torch==2.4.1 numpy==1.26.4", "CUDA 12.1", (12, 11)),
               ("torch-2.1", "torch==2.1.2 numpy==1.26.4", "CUDA 12.1, the oldest; without cuDNN and Triton", (11,))],
     "fit": [("torch-2.15", "torch==2.15.0 numpy==2.3.5", "what GPU a model needs", NEWEST_PYTHONS)],
+    "ranks": [("torch-2.15", "torch==2.15.0 numpy==2.3.5", "torchrun and DistributedDataParallel, two processes", NEWEST_PYTHONS)],
     "transformers": [("transformers", "torch==2.15.0 numpy==2.3.5 transformers==5.23.0 accelerate==1.15.0",
                       "Hugging Face: Trainer, a cache of keys and values", NEWEST_PYTHONS)],
     "jax": [("jax", "jax[cuda12]==0.10.2", "XLA's own allocators", NEWEST_PYTHONS)],
@@ -43,7 +45,7 @@ CLIENTS = {
     "monitors": [("monitors", "nvidia-ml-py==13.615.71 gpustat==1.1.1 nvitop==1.7.2",
                   "what looks at a GPU through NVML", NEWEST_PYTHONS)],
 }
-MODULES = {"torch": client_torch, "transformers": client_torch, "fit": client_fit, "jax": client_programs,
+MODULES = {"torch": client_torch, "transformers": client_torch, "fit": client_fit, "ranks": client_ranks, "jax": client_programs,
            "numba": client_programs, "cuda": client_programs, "monitors": client_programs}
 
 

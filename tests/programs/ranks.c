@@ -190,6 +190,8 @@ static void misuse(void)
 	check("a sum of 8 bits",
 		ncclAllReduce(send, receive, 1, ncclFloat8e4m3, ncclSum, comm, stream),
 		ncclInvalidUsage);
+	check("nothing", ncclAllGather(NULL, NULL, 0, ncclInt8, comm, stream), ncclSuccess);
+	check("nowhere", ncclAllGather(send, NULL, 1, ncclInt8, comm, stream), ncclInvalidArgument);
 	OK(ncclGetUniqueId(&id));
 	OK(ncclCommInitRank(&twice[0], 2, id, 0));
 	check("two ranks", ncclCommInitRank(&twice[1], 2, id, 1), ncclInvalidUsage);
