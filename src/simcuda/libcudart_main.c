@@ -126,7 +126,8 @@ cudaError_t rt_begin_with_context(void)
 			if (res == CUDA_SUCCESS)
 				res = cu.retain(&context, device);
 			if (res == CUDA_SUCCESS)
-				__atomic_store_n(&contexts[current_device], context, __ATOMIC_RELEASE);
+				__atomic_store_n(
+					&contexts[current_device], context, __ATOMIC_RELEASE);
 		}
 		if (res == CUDA_SUCCESS)
 			res = cu.set_current(contexts[current_device]);

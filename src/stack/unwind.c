@@ -117,7 +117,8 @@ static void tune_libunwind(void *library, void *(*lookup_in)(void *, const char 
 		set_size(*space, CACHE_ENTRIES, 0);
 }
 
-static void init_walk(struct gpc_walk *walk, void *library, void *(*lookup_in)(void *, const char *))
+static void init_walk(
+	struct gpc_walk *walk, void *library, void *(*lookup_in)(void *, const char *))
 {
 	struct gpc_walk_steps steps;
 

@@ -43,7 +43,7 @@ struct gpc_unwind {
 	/* Fixed after init. */
 	enum gpc_unwinder kind;
 	int (*backtrace)(void **addresses, int n);
-	void *library; /* libunwind's handle, or NULL */
+	void *library;        /* libunwind's handle, or NULL */
 	struct gpc_walk walk; /* the short way; off without libunwind */
 };
 

@@ -254,7 +254,8 @@ static void forget_unloaded(struct gpc_walk *walk)
 	uint64_t n_unloaded = 0;
 
 	dl_iterate_phdr(look_at_loader, &n_unloaded);
-	if (atomic_exchange_explicit(&walk->n_unloaded, n_unloaded, memory_order_relaxed) == n_unloaded)
+	if (atomic_exchange_explicit(&walk->n_unloaded, n_unloaded, memory_order_relaxed) ==
+		n_unloaded)
 		return;
 	for (uint32_t i = 0; i < WAYS << BUCKETS_LOG2; i++)
 		atomic_store_explicit(&walk->rules[i], 0, memory_order_relaxed);
@@ -320,8 +321,8 @@ void gpc_walk_fini(struct gpc_walk *walk)
 	(void)walk;
 }
 
-uint32_t gpc_walk_frames(const struct gpc_walk *walk, const struct gpc_walk_start *start, uint64_t *frames, uint32_t max,
-	uint32_t skip, bool *ret_must_learn)
+uint32_t gpc_walk_frames(const struct gpc_walk *walk, const struct gpc_walk_start *start,
+	uint64_t *frames, uint32_t max, uint32_t skip, bool *ret_must_learn)
 {
 	(void)walk;
 	(void)start;

@@ -44,8 +44,9 @@ struct gpc_walk {
 	_Atomic uint64_t *rules; /* NULL: off */
 	struct gpc_walk_steps steps;
 	bool (*is_readable)(uintptr_t address);
-	_Atomic uint32_t n_learned;             /* walks step by step, ever */
-	_Atomic uint64_t n_unloaded;            /* what the loader had unloaded when the table was last empty */
+	_Atomic uint32_t n_learned; /* walks step by step, ever */
+	_Atomic uint64_t
+		n_unloaded; /* what the loader had unloaded when the table was last empty */
 };
 
 /* A place to walk from: what is in the registers behind a return. */
@@ -64,8 +65,8 @@ void gpc_walk_fini(struct gpc_walk *walk);
  * Writes at most max return addresses, the first of them start->ip after `skip` others, and returns how many; 0: libunwind
  * is to be asked, and *ret_must_learn where an address is unknown.
  */
-uint32_t gpc_walk_frames(const struct gpc_walk *walk, const struct gpc_walk_start *start, uint64_t *frames, uint32_t max,
-	uint32_t skip, bool *ret_must_learn);
+uint32_t gpc_walk_frames(const struct gpc_walk *walk, const struct gpc_walk_start *start,
+	uint64_t *frames, uint32_t max, uint32_t skip, bool *ret_must_learn);
 
 /* Walks the calling thread's stack by libunwind's steps, and keeps what it saw. */
 void gpc_walk_learn(struct gpc_walk *walk);

@@ -111,8 +111,8 @@ static __attribute__((noinline)) void record_levels(
 {
 	uint64_t next_ns = atomic_load_explicit(&device->next_history_ns, memory_order_relaxed);
 	uint64_t live = gpc_bytes_less(levels->live + levels->in_use, idle);
-	uint64_t requested = gpc_bytes_less(
-		GPC_DEVICE_SUM(device, requested_bytes) + levels->in_use, idle);
+	uint64_t requested =
+		gpc_bytes_less(GPC_DEVICE_SUM(device, requested_bytes) + levels->in_use, idle);
 	uint64_t reserved =
 		GPC_DEVICE_SUM(device, reserved_bytes) + GPC_DEVICE_SUM(device, direct_bytes);
 
@@ -133,10 +133,10 @@ static void note_levels(struct gpc_device *device, uint64_t now_ns)
 	struct levels levels = levels_of(device);
 	uint64_t idle = gpc_tensors_idle_bytes(device);
 
-	if (__builtin_expect(
-		    now_ns >= atomic_load_explicit(&device->next_history_ns, memory_order_relaxed) ||
-			    gpc_record_is_peak(&gpc_runtime.record, device->ordinal,
-				    gpc_bytes_less(levels.live + levels.in_use, idle)),
+	if (__builtin_expect(now_ns >= atomic_load_explicit(
+					       &device->next_history_ns, memory_order_relaxed) ||
+				     gpc_record_is_peak(&gpc_runtime.record, device->ordinal,
+					     gpc_bytes_less(levels.live + levels.in_use, idle)),
 		    0))
 		record_levels(device, &levels, idle, now_ns);
 	gpc_growth_note(&device->growth, levels.n_malloc + gpc_tensors_n_malloc(device), now_ns,
