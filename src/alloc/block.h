@@ -70,7 +70,7 @@ enum gpc_block_view {
 	GPC_VIEW_OWN,     /* an allocation of its own, and exported as such */
 };
 
-/* Addresses for pages: those of one segment, and of all that it breaks into (pool_pages.c). */
+/* Addresses for pages: those of one segment, and of all that it breaks into (pool_holes.c). */
 struct gpc_range {
 	gpc_devptr address;
 	uint64_t size;

@@ -43,7 +43,7 @@ struct gpc_budget {
 	_Atomic uint64_t looked_at_bytes;
 };
 
-/* When new segments of large blocks are of pages, which may go one by one (pool_pages.c). */
+/* When new segments of large blocks are of pages, which may go one by one (pool_holes.c). */
 enum gpc_vmm {
 	GPC_VMM_OFF,
 	GPC_VMM_AUTO, /* once the driver, or the limit, has refused a request */

@@ -6,8 +6,8 @@
 #include "alloc/pool.h"
 
 /*
- * Each file calls only those before it: pool_room.c, pool_block.c, pool_barrier.c, pool_pages.c, pool_segment.c,
- * pool_wait.c, pool.c.
+ * Each file calls only those before it: pool_room.c, pool_block.c, pool_barrier.c, pool_pages.c, pool_holes.c,
+ * pool_segment.c, pool_wait.c, pool.c.
  * _locked: the caller holds the pool's lock; the others are called without it.
  */
 
@@ -168,6 +168,8 @@ void gpc_pool_open_missing(struct gpc_pool *pool);
 
 /* The driver's part of giving pages back. */
 void gpc_pool_unmap_pages(struct gpc_pool *pool, const struct gpc_memory *memory);
+
+/* --- pool_holes.c ----------------------------------------------------------------------------- */
 
 /*
  * Takes pages for up to `wanted` bytes out of a segment that stays: of `idle`, which is all of a settled one and

@@ -103,6 +103,91 @@ static void ask_what_waits(size_t size, const char *name)
 	NEED(cuMemFree(ptr));
 }
 
+/* ---- pages: memory in handles that are mapped where it is needed ---- */
+
+#define PAGE_BYTES (2 * MIB)
+
+static CUmemAllocationProp page_prop(void)
+{
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED };
+
+	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	return prop;
+}
+
+static void map_pages(CUdeviceptr ptr, unsigned n)
+{
+	CUmemAccessDesc access = { .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	CUmemAllocationProp prop = page_prop();
+
+	access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	for (unsigned i = 0; i < n; i++) {
+		CUmemGenericAllocationHandle handle;
+
+		NEED(cuMemCreate(&handle, PAGE_BYTES, &prop, 0));
+		NEED(cuMemMap(ptr + i * PAGE_BYTES, PAGE_BYTES, 0, handle, 0));
+		NEED(cuMemRelease(handle));
+	}
+	NEED(cuMemSetAccess(ptr, n * PAGE_BYTES, &access, 1));
+}
+
+/* The kernel on stream 0 never touches these pages. */
+static void ask_what_waits_of_pages(unsigned n)
+{
+	CUdeviceptr ptr;
+	uint64_t start;
+	uint64_t ns;
+
+	NEED(cuMemAddressReserve(&ptr, n * PAGE_BYTES, 0, 0, 0));
+	NEED(cuCtxSynchronize());
+	keep_busy(0, KERNEL_NS);
+	start = now_ns();
+	map_pages(ptr, n);
+	ns = now_ns() - start;
+	printf("%u pages made, mapped and opened beside a kernel of 100 ms: %.3f ms, %s\n", n,
+		(double)ns / 1e6,
+		cuStreamQuery(streams[0]) == CUDA_ERROR_NOT_READY ? "does not wait" : "waits");
+	NEED(cuCtxSynchronize());
+	keep_busy(0, KERNEL_NS);
+	start = now_ns();
+	NEED(cuMemUnmap(ptr, n * PAGE_BYTES));
+	ns = now_ns() - start;
+	printf("%u pages unmapped in one call beside a kernel of 100 ms: %.3f ms, %s\n", n,
+		(double)ns / 1e6,
+		cuStreamQuery(streams[0]) == CUDA_ERROR_NOT_READY ? "does not wait" : "waits");
+	NEED(cuCtxSynchronize());
+	NEED(cuMemAddressFree(ptr, n * PAGE_BYTES));
+}
+
+/* What is unmapped in the middle leaves the rest usable, and its memory comes back at once. */
+static void ask_about_holes(void)
+{
+	size_t before, between, after, total;
+	CUipcMemHandle handle;
+	CUdeviceptr ptr, base;
+	size_t size;
+
+	NEED(cuMemAddressReserve(&ptr, 8 * PAGE_BYTES, 0, 0, 0));
+	NEED(cuMemGetInfo(&before, &total));
+	map_pages(ptr, 8);
+	NEED(cuMemGetInfo(&between, &total));
+	answer("cuMemUnmap of the middle of 8 pages",
+		(int)cuMemUnmap(ptr + 2 * PAGE_BYTES, 4 * PAGE_BYTES));
+	NEED(cuMemGetInfo(&after, &total));
+	printf("bytes that 8 pages took, and 4 gave back: %zu, %zu\n", before - between,
+		after - between);
+	answer("cuMemsetD8 of what is left", (int)cuMemsetD8(ptr, 1, 2 * PAGE_BYTES));
+	answer("cuMemsetD8 across two pages at the end",
+		(int)cuMemsetD8(ptr + 7 * PAGE_BYTES - 512, 1, 1024));
+	NEED(cuMemGetAddressRange(&base, &size, ptr + PAGE_BYTES));
+	printf("cuMemGetAddressRange of the second page: from %llu, %zu bytes\n",
+		(unsigned long long)(base - ptr), size);
+	answer("cuIpcGetMemHandle of a page", (int)cuIpcGetMemHandle(&handle, ptr));
+	NEED(cuMemUnmap(ptr, 2 * PAGE_BYTES));
+	NEED(cuMemUnmap(ptr + 6 * PAGE_BYTES, 2 * PAGE_BYTES));
+	NEED(cuMemAddressFree(ptr, 8 * PAGE_BYTES));
+}
+
 /* ---- events of a whole context ---- */
 
 static void ask_about_fences(unsigned n, int is_busy)
@@ -185,6 +270,18 @@ static void ask_about_waits(void)
 	ask_what_waits(64 * MIB, "64 MiB");
 }
 
+static void ask_about_pages(void)
+{
+	CUmemAllocationProp prop = page_prop();
+	size_t least = 0;
+
+	NEED(cuMemGetAllocationGranularity(&least, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	printf("least page: %zu bytes\n", least);
+	ask_about_holes();
+	ask_what_waits_of_pages(1);
+	ask_what_waits_of_pages(64);
+}
+
 static void ask_about_events(void)
 {
 	static const unsigned counts[] = { 1, 4, 16, 64, MAX_STREAMS };
@@ -206,6 +303,7 @@ static const struct topic topics[] = {
 	{ "addresses", ask_about_freed_addresses },
 	{ "info", ask_about_memory_info },
 	{ "waits", ask_about_waits },
+	{ "pages", ask_about_pages },
 	{ "events", ask_about_events },
 	{ "end", ask_about_the_end },
 };
