@@ -255,11 +255,27 @@ static const struct gpucache_holder *find_top_holder(const struct advice_context
 	return NULL;
 }
 
+/* What is held by all that read as `site`, as the rows of HOLD have it: one line has many stacks. */
+static uint64_t held_by(const struct advice_context *c, const char *site)
+{
+	const struct gpucache_oom *oom = c->v.oom;
+	char other[SITE_SIZE];
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < oom->n_holders; i++) {
+		gpc_site_describe(c->describer, oom->holders[i].stack, other, sizeof other);
+		if (strcmp(other, site) == 0)
+			bytes = gpc_bytes_add(bytes, oom->holders[i].bytes);
+	}
+	return bytes;
+}
+
 /* How much has to go, and who holds most. */
 static bool advise_top_holder(struct advice_context *c)
 {
 	const struct gpucache_holder *top = find_top_holder(c);
 	char site[SITE_SIZE];
+	uint64_t bytes;
 
 	if (c->v.shortage == 0)
 		return false;
@@ -268,11 +284,12 @@ static bool advise_top_holder(struct advice_context *c)
 	if (!top)
 		return true;
 	gpc_site_describe(c->describer, top->stack, site, sizeof site);
+	bytes = held_by(c, site);
 	gpc_text_add(c->text, "; ");
-	if (c->v.shortage <= top->bytes)
-		gpc_text_add(c->text, "%u %% of the ", percent_up(c->v.shortage, top->bytes));
-	add(c->text, top->bytes, c->v.shortage <= top->bytes ? " held by " : " is held by ");
-	gpc_text_add(c->text, "%s%s", site, c->v.shortage <= top->bytes ? " would do" : "");
+	if (c->v.shortage <= bytes)
+		gpc_text_add(c->text, "%u %% of the ", percent_up(c->v.shortage, bytes));
+	add(c->text, bytes, c->v.shortage <= bytes ? " held by " : " is held by ");
+	gpc_text_add(c->text, "%s%s", site, c->v.shortage <= bytes ? " would do" : "");
 	return true;
 }
 

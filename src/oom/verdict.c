@@ -189,6 +189,19 @@ static enum gpucache_strength is_loop(const struct gpc_verdict_view *v)
 								: GPUCACHE_STRENGTH_POSSIBLE;
 }
 
+/*
+ * Whether the request has the size of what is to be replaced next.  PyTorch asks the driver on other ways than for a tensor,
+ * so that the stacks alone do not tell.
+ */
+static bool is_next_one(const struct gpc_verdict_view *v)
+{
+	const struct gpc_verdict_facts *facts = v->facts;
+	uint64_t mean =
+		facts->growth_held_blocks ? facts->growth_held / facts->growth_held_blocks : 0;
+
+	return facts->is_renewed && v->need >= mean && v->need - mean <= mean / 2;
+}
+
 /* What else, once gone, would have kept the program going for longer than it took to grow so far. */
 static bool is_outweighed(const struct gpc_verdict_view *v)
 {
@@ -199,7 +212,7 @@ static bool is_outweighed(const struct gpc_verdict_view *v)
 	if (gpc_is_at_least(v->others, growth) || v->contexts >= growth)
 		return true;
 	/* A request larger than all that grew, of another place. */
-	if (v->need >= growth && v->oom->stack != v->oom->growth_stack)
+	if (v->need >= growth && v->oom->stack != v->oom->growth_stack && !is_next_one(v))
 		return true;
 	/* A site that gave back much of it leaves holes, and does not go on as before. */
 	return has_freed && v->wasted >= growth / 2;

@@ -70,6 +70,29 @@ static void an_exhausted_gpu_is_told_who_holds_most_and_how_much_must_go(void **
 	assert_string_equal(advice, "free at least 4.00 GiB\n");
 }
 
+static void describe_alike(void *self, uint32_t stack, char *buf, size_t size)
+{
+	(void)self;
+	snprintf(buf, size, "model.py:%u", stack < 7 ? 4 : stack);
+}
+
+static void what_reads_the_same_is_told_as_one(void **state)
+{
+	static const struct gpc_describer alike = { .describe = describe_alike };
+	struct gpc_text text = gpc_text_init(advice, sizeof advice);
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.n_holders = 3;
+	s.oom.holders[0] = (struct gpucache_holder){ .stack = 5, .bytes = 30 * GPC_GIB };
+	s.oom.holders[1] = (struct gpucache_holder){ .stack = 7, .bytes = 20 * GPC_GIB };
+	s.oom.holders[2] = (struct gpucache_holder){ .stack = 6, .bytes = 10 * GPC_GIB };
+	gpc_verdict_find(&s.oom, &s.facts);
+	gpc_advice_write(&s.oom, &s.facts, &alike, &text);
+	assert_string_equal(advice,
+		"free at least 4.00 GiB; 10 % of the 40.00 GiB held by model.py:4 would do\n");
+}
+
 static void make_growth(struct scene *s)
 {
 	s->oom.growth_bytes = s->facts.growth_total = s->facts.growth_held = 4 * GPC_GIB;
@@ -371,6 +394,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_exhausted_gpu_is_told_who_holds_most_and_how_much_must_go),
+		cmocka_unit_test(what_reads_the_same_is_told_as_one),
 		cmocka_unit_test(a_growing_site_is_named),
 		cmocka_unit_test(no_setting_is_advised_for_an_impossible_request),
 		cmocka_unit_test(a_limit_is_raised_to_what_would_have_been_enough),

@@ -262,6 +262,30 @@ static void where_several_sites_keep_as_much_nothing_is_certain(void **state)
 	assert_true(holds(&s.oom, GPUCACHE_VERDICT_GROWTH));
 }
 
+/* PyTorch asks the driver on another way than for the tensor that it wants, which is as large as the next one must be. */
+static void the_next_larger_block_does_not_outweigh_those_before_it(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_growth(&s);
+	s.oom.growth_stack = s.oom.stack + 1;
+	s.facts.is_renewed = true;
+	s.facts.growth_held = 7 * GPC_GIB;
+	s.facts.growth_held_blocks = 1;
+	s.oom.growth_bytes = 5 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
+	/* Twice what it holds, or less than that, is something else. */
+	s.facts.growth_held = 4 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	s.facts.growth_held = 9 * GPC_GIB;
+	gpc_verdict_find(&s.oom, &s.facts);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+}
+
 static void what_outweighs_growth_comes_before_it(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -441,6 +465,7 @@ int main(void)
 			free_pieces_that_no_other_allocator_would_have_joined_are_no_reason),
 		cmocka_unit_test(a_leak_is_growth_though_pieces_are_free),
 		cmocka_unit_test(where_several_sites_keep_as_much_nothing_is_certain),
+		cmocka_unit_test(the_next_larger_block_does_not_outweigh_those_before_it),
 		cmocka_unit_test(what_outweighs_growth_comes_before_it),
 		cmocka_unit_test(a_limit_counts_no_contexts_and_whole_steps_of_the_driver),
 		cmocka_unit_test(nobody_holds_nothing),
