@@ -188,6 +188,42 @@ def case_the_package_of_debian_has_no_errors_and_works_unpacked(world):
     assert "remember_loss" in call(["unpacked/usr/bin/gpumem-report", "deb.gpucache"], world.folder)
 
 
+def case_the_manifest_of_kubernetes_records_where_it_says(world):
+    """What docs/CONTAINERS.md has a pod do: on a folder as hostPath makes it, with a program that is not root where one may be so."""
+    try:
+        import yaml
+    except ImportError as error:
+        raise Skip("there is no yaml") from error
+    with open(os.path.join(TOP, "docs", "CONTAINERS.md")) as file:
+        pod = yaml.safe_load(re.search(r"<!-- manifest -->\n```yaml\n(.*?)```", file.read(), re.S)[1])["spec"]
+    init, = pod["initContainers"]
+    main_one, = pod["containers"]
+    assert init["image"].endswith(":" + VERSION), init["image"]
+    node = tempfile.mkdtemp(prefix="gpucache-pod-")
+    try:
+        os.chmod(node, 0o755)
+        mounts = {mount["mountPath"] for part in (init, main_one) for mount in part["volumeMounts"]}
+        assert {mount["name"] for mount in init["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+        for mount in mounts:
+            os.mkdir(node + mount, 0o755)
+
+        def here(text):
+            return re.sub(r"/usr/lib/\*", f"{world.prefix}/lib", re.sub("(" + "|".join(sorted(mounts)) + r")\b(?!\.so)", node + r"\1", text))
+
+        call([here(word) for word in init["command"]], world.folder)
+        shutil.copy(f"{BUILD}/programs/train", node)
+        env = {entry["name"]: here(entry["value"]) for entry in main_one["env"]}
+        other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.getuid() == 0 and shutil.which("setpriv") else []
+        out = call([*other, "env", *(f"{name}={value}" for name, value in env.items()), f"{node}/train", "--oom"], node, status=1,
+                   LD_LIBRARY_PATH=f"{TOP}/build/simcuda", GPUSIM="memory:1GiB")
+        assert "cannot be used" not in out, out
+        found, = os.listdir(f"{node}/recordings")
+        assert re.fullmatch(rf"{re.escape(os.uname().nodename)}-p?\d+-\d+\.gpucache", found), found
+        assert "OUT OF MEMORY" in call([f"{world.prefix}/bin/gpumem-report", f"{node}/recordings"], world.folder)
+    finally:
+        shutil.rmtree(node, ignore_errors=True)
+
+
 def case_the_examples_with_pytorch_run(world):
     python = os.environ.get("GPUCACHE_TEST_TORCH")
     if not python:
