@@ -45,9 +45,9 @@ NEEDS_DEMO   := demo
 NEEDS_TESTS  := bench check-doors check-kill fuzz prove-reuse tests
 NEEDS_CHECK  := check check-long soak check-clients lint mutants bench-peers
 wanted        = $(if $(filter $(1),$(GOALS)),$(2))
-SETUP        := $(firstword $(call wanted,$(NEEDS_CHECK),check) $(call wanted,$(NEEDS_TESTS),tests) \
+SETUP        := $(or $(call wanted,$(NEEDS_CHECK),check) $(call wanted,$(NEEDS_TESTS),tests) \
                   $(call wanted,$(NEEDS_DEMO),build) $(call wanted,$(NEEDS_DEB),deb) \
-                  $(call wanted,$(NEEDS_WHEEL),wheel) $(call wanted,$(NEEDS_BUILD),name))
+                  $(call wanted,$(NEEDS_WHEEL),wheel),$(call wanted,$(NEEDS_BUILD),name))
 
 ifeq ($(MAKELEVEL)$(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),0)
 # Another machine's packages are not looked for: docs/INSTALL.md names them.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh name|build|deb|wheel|tests|check: see that what the build (name, build), programs of the tests too (tests), or all of
+# setup.sh name|build|deb|wheel|tests|check...: see that what the build (name, build), programs of the tests too (tests), or all of
 # the tests and lints (check) need is installed.
 #
 # Looks for the files themselves, so it takes no time where all is there.  What is missing is
@@ -8,14 +8,22 @@
 # line to type and ends with status 2.
 set -eu
 
-mode=${1:-build}
-case $mode in
-name | build | deb | wheel | tests | check) ;;
-*)
-	echo "usage: setup.sh name|build|deb|wheel|tests|check" >&2
-	exit 2
-	;;
-esac
+for mode in "${@:-build}"; do
+	case $mode in
+	name | build | deb | wheel | tests | check) ;;
+	*)
+		echo "usage: setup.sh name|build|deb|wheel|tests|check..." >&2
+		exit 2
+		;;
+	esac
+done
+modes=" ${*:-build} "
+for_any() { # MODE...
+	for mode in "$@"; do
+		case $modes in *" $mode "*) return 0 ;; esac
+	done
+	return 1
+}
 
 missing=''
 lacking() { missing="$missing $1"; }
@@ -47,39 +55,37 @@ need_header zlib.h zlib1g-dev
 need_header ncurses.h libncurses-dev
 # Loaded when a program runs, not linked: the build itself would not miss it.
 need_library libunwind.so.8 libunwind8
-if [ "$mode" = deb ]; then
+if for_any deb check; then
 	need_command dpkg-shlibdeps dpkg-dev
+fi
+if for_any deb wheel check; then
 	need_command strip binutils
 fi
-if [ "$mode" = wheel ]; then
+if for_any wheel tests check; then
 	need_command python3 python3
-	need_command strip binutils
 fi
-if [ "$mode" = tests ] || [ "$mode" = check ]; then
+if for_any tests check; then
 	need_header cmocka.h libcmocka-dev
-	need_command python3 python3
 fi
-if [ "$mode" = check ]; then
+if for_any check; then
 	# Allocators and an unwinder of other people, to be in one process with.
 	need_header libunwind.h libunwind-dev
 	need_library libjemalloc.so.2 libjemalloc2
 	need_library libtcmalloc_minimal.so.4 libtcmalloc-minimal4
-	need_command nm binutils
 	need_command clang-format clang-format
 	need_command clang-tidy clang-tidy
 	need_command shellcheck shellcheck
 	need_command tmux tmux
 	# What an installation is tried with.
 	need_command pkg-config pkg-config
-	need_command dpkg-shlibdeps dpkg-dev
 fi
 
 # The build goes without: `gpumem-report html` then says what it lacks.  The demo does not show it.
 wanted=''
-[ "$mode" = build ] || [ -e /usr/share/nodejs/d3/dist/d3.min.js ] || wanted=node-d3
+[ "$modes" = ' build ' ] || [ -e /usr/share/nodejs/d3/dist/d3.min.js ] || wanted=node-d3
 
 [ -n "$missing$wanted" ] || exit 0
-may_install() { [ "$mode" != name ] && [ "$(id -u)" -eq 0 ]; }
+may_install() { ! for_any name && [ "$(id -u)" -eq 0 ]; }
 if [ -z "$missing" ] && ! { may_install && command -v apt-get >/dev/null 2>&1; }; then
 	echo "setup: without D3 there is no \`gpumem-report html\`; Debian's package is $wanted" >&2
 	exit 0
