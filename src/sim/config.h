@@ -65,9 +65,10 @@ struct gpc_sim_config {
 	int driver_version;
 	bool virtual_clock;
 	bool is_data_full;
-	uint64_t keep;         /* data that the host keeps where it is not full */
-	uint64_t memory;       /* what cuMemGetInfo calls total */
-	uint64_t reserved;     /* the driver's own, beyond `memory`; NVML counts it */
+	bool is_numbers_only; /* addresses are numbers, nothing lies there: a replay reads no byte */
+	uint64_t keep;        /* data that the host keeps where it is not full */
+	uint64_t memory;      /* what cuMemGetInfo calls total */
+	uint64_t reserved;    /* the driver's own, beyond `memory`; NVML counts it */
 	uint64_t context_cost; /* device memory that a context takes */
 	uint64_t module_cost;  /* device memory that a module takes */
 	bool has_code;         /* and the code of the libraries, as it was measured */

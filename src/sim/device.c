@@ -543,6 +543,13 @@ static void *map(uint64_t size, int prot)
 	return ptr == MAP_FAILED ? NULL : ptr;
 }
 
+/* NULL: addresses that were numbers only. */
+static void unmap(void *ptr, uint64_t size)
+{
+	if (ptr)
+		munmap(ptr, size);
+}
+
 bool gpc_sim_device_init(
 	struct gpc_sim_device *device, const struct gpc_sim_config *config, unsigned ordinal)
 {
@@ -554,11 +561,11 @@ bool gpc_sim_device_init(
 	if (n == 0 || n > UINT32_MAX / 2)
 		return false;
 	/* One chunk more, so that the first address can be made a multiple of 2 MiB. */
-	void *va = map(span + GPC_SIM_CHUNK, PROT_NONE);
-	if (!va)
+	void *va = config->is_numbers_only ? NULL : map(span + GPC_SIM_CHUNK, PROT_NONE);
+	if (!va && !config->is_numbers_only)
 		return false;
-	device->shadow = map(span, PROT_READ | PROT_WRITE);
-	if (!device->shadow)
+	device->shadow = va ? map(span, PROT_READ | PROT_WRITE) : NULL;
+	if (va && !device->shadow)
 		goto undo_va;
 	device->chunks = map(n * sizeof *device->chunks, PROT_READ | PROT_WRITE);
 	if (!device->chunks)
@@ -571,7 +578,8 @@ bool gpc_sim_device_init(
 		device->foreign += config->processes[i].bytes;
 	if (device->foreign > device->memory)
 		device->foreign = device->memory;
-	device->base = gpc_round_up((uint64_t)(uintptr_t)va, GPC_SIM_CHUNK);
+	device->base = va ? gpc_round_up((uint64_t)(uintptr_t)va, GPC_SIM_CHUNK)
+			  : GPC_SIM_NUMBERS + ordinal * span;
 	device->span = span;
 	device->n_chunks = (uint32_t)n;
 	for (unsigned k = 0; k < GPC_SIM_N_CLASSES; k++)
@@ -582,9 +590,9 @@ bool gpc_sim_device_init(
 	return true;
 
 undo_shadow:
-	munmap(device->shadow, span);
+	unmap(device->shadow, span);
 undo_va:
-	munmap(va, span + GPC_SIM_CHUNK);
+	unmap(va, span + GPC_SIM_CHUNK);
 	return false;
 }
 
@@ -598,7 +606,7 @@ void gpc_sim_device_fini(struct gpc_sim_device *device)
 		if (device->chunks[i].shared)
 			close(device->chunks[i].shared - 1);
 	munmap(device->chunks, device->n_chunks * sizeof *device->chunks);
-	munmap(device->shadow, device->span);
-	munmap(device->va, device->span + GPC_SIM_CHUNK);
+	unmap(device->shadow, device->span);
+	unmap(device->va, device->span + GPC_SIM_CHUNK);
 	pthread_mutex_destroy(&device->lock);
 }

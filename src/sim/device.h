@@ -76,6 +76,9 @@ struct gpc_sim_chunk {
 	struct gpc_sim_small *small;
 };
 
+/* Where addresses begin that are numbers only, as high as real ones; reserved ranges begin at half of it. */
+#define GPC_SIM_NUMBERS (UINT64_C(1) << 46)
+
 struct gpc_sim_device {
 	/* Fixed after init. */
 	unsigned ordinal;

@@ -17,7 +17,7 @@ struct gpc_sim *gpc_sim_create(const struct gpc_sim_config *config)
 	for (; n < config->n_devices; n++)
 		if (!gpc_sim_device_init(&sim->devices[n], config, n))
 			goto undo_devices;
-	if (!gpc_sim_vmm_init(&sim->vmm, config->memory * (n ? n : 1)))
+	if (!gpc_sim_vmm_init(&sim->vmm, config->memory * (n ? n : 1), config->is_numbers_only))
 		goto undo_devices;
 	if (!gpc_sim_data_init(sim))
 		goto undo_vmm;

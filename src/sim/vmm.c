@@ -35,6 +35,13 @@ static void *reserve_addresses(uint64_t size)
 	return ptr == MAP_FAILED ? NULL : ptr;
 }
 
+/* NULL: addresses that are numbers only. */
+static void unmap(void *ptr, uint64_t size)
+{
+	if (ptr)
+		munmap(ptr, size);
+}
+
 static void *table(size_t size)
 {
 	void *ptr = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -43,7 +50,7 @@ static void *table(size_t size)
 	return ptr == MAP_FAILED ? NULL : ptr;
 }
 
-bool gpc_sim_vmm_init(struct gpc_sim_vmm *vmm, uint64_t memory)
+bool gpc_sim_vmm_init(struct gpc_sim_vmm *vmm, uint64_t memory, bool is_numbers_only)
 {
 	uint64_t span = gpc_round_up(memory, GPC_SIM_CHUNK) * VA_FACTOR;
 
@@ -52,11 +59,11 @@ bool gpc_sim_vmm_init(struct gpc_sim_vmm *vmm, uint64_t memory)
 	if (vmm->fd < 0)
 		return false;
 	/* One chunk more, so that the first address can be made a multiple of 2 MiB. */
-	vmm->va = reserve_addresses(span + GPC_SIM_CHUNK);
-	if (!vmm->va)
+	vmm->va = is_numbers_only ? NULL : reserve_addresses(span + GPC_SIM_CHUNK);
+	if (!vmm->va && !is_numbers_only)
 		goto undo_fd;
-	vmm->shadow = reserve_addresses(span);
-	if (!vmm->shadow)
+	vmm->shadow = vmm->va ? reserve_addresses(span) : NULL;
+	if (vmm->va && !vmm->shadow)
 		goto undo_va;
 	vmm->n_chunks = (uint32_t)(span / GPC_SIM_CHUNK);
 	vmm->chunks = table(vmm->n_chunks * sizeof *vmm->chunks);
@@ -65,7 +72,8 @@ bool gpc_sim_vmm_init(struct gpc_sim_vmm *vmm, uint64_t memory)
 	vmm->physicals = table(N_HANDLES * sizeof *vmm->physicals);
 	if (!vmm->physicals)
 		goto undo_chunks;
-	vmm->base = gpc_round_up((uint64_t)(uintptr_t)vmm->va, GPC_SIM_CHUNK);
+	vmm->base = vmm->va ? gpc_round_up((uint64_t)(uintptr_t)vmm->va, GPC_SIM_CHUNK)
+			    : GPC_SIM_NUMBERS / 2;
 	vmm->span = span;
 	pthread_mutex_init(&vmm->lock, NULL);
 	return true;
@@ -73,9 +81,9 @@ bool gpc_sim_vmm_init(struct gpc_sim_vmm *vmm, uint64_t memory)
 undo_chunks:
 	munmap(vmm->chunks, vmm->n_chunks * sizeof *vmm->chunks);
 undo_shadow:
-	munmap(vmm->shadow, span);
+	unmap(vmm->shadow, span);
 undo_va:
-	munmap(vmm->va, span + GPC_SIM_CHUNK);
+	unmap(vmm->va, span + GPC_SIM_CHUNK);
 undo_fd:
 	close(vmm->fd);
 	return false;
@@ -85,8 +93,8 @@ void gpc_sim_vmm_fini(struct gpc_sim_vmm *vmm)
 {
 	munmap(vmm->physicals, N_HANDLES * sizeof *vmm->physicals);
 	munmap(vmm->chunks, vmm->n_chunks * sizeof *vmm->chunks);
-	munmap(vmm->shadow, vmm->span);
-	munmap(vmm->va, vmm->span + GPC_SIM_CHUNK);
+	unmap(vmm->shadow, vmm->span);
+	unmap(vmm->va, vmm->span + GPC_SIM_CHUNK);
 	close(vmm->fd);
 	pthread_mutex_destroy(&vmm->lock);
 }
@@ -363,17 +371,18 @@ CUresult gpc_sim_vmm_import(struct gpc_sim_vmm *vmm, int fd, uint64_t *ret_handl
 
 /* ---- mappings ---- */
 
-/* Shows the file's part at this chunk, or hides it again. */
-static bool show(void *at, uint64_t size, int fd, uint64_t offset)
+/* Shows the file's part at this place, or hides it again; numbers have no place. */
+static bool show(const struct gpc_sim_vmm *vmm, void *at, uint64_t size, uint64_t offset)
 {
-	return mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) !=
-	       MAP_FAILED;
+	return !vmm->shadow || mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+				       vmm->fd, (off_t)offset) != MAP_FAILED;
 }
 
-static void hide(void *at, uint64_t size)
+static void hide(const struct gpc_sim_vmm *vmm, void *at, uint64_t size)
 {
-	(void)!mmap(at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-		-1, 0);
+	if (vmm->shadow)
+		(void)!mmap(at, size, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 /* In one reservation, and nothing is mapped there yet. */
@@ -399,7 +408,7 @@ CUresult gpc_sim_vmm_map(struct gpc_sim *sim, uint64_t ptr, uint64_t size, uint6
 	if (piece && piece->is_multicast) {
 		res = CUDA_ERROR_NOT_SUPPORTED;
 	} else if (piece && size <= piece->size && is_free_locked(chunk, n_of(size))) {
-		res = show(gpc_sim_vmm_bytes(vmm, ptr), size, vmm->fd, piece->offset)
+		res = show(vmm, gpc_sim_vmm_bytes(vmm, ptr), size, piece->offset)
 			      ? CUDA_SUCCESS
 			      : CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -446,8 +455,8 @@ CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size)
 		i += n_mapped;
 	}
 	if (is_good) {
-		hide(gpc_sim_vmm_bytes(vmm, ptr), size);
-		hide((void *)(uintptr_t)ptr, size);
+		hide(vmm, gpc_sim_vmm_bytes(vmm, ptr), size);
+		hide(vmm, (void *)(uintptr_t)ptr, size);
 	}
 	pthread_mutex_unlock(&vmm->lock);
 	return is_good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -478,9 +487,9 @@ static void let_host(
 	void *at = (void *)(uintptr_t)ptr;
 
 	if (may)
-		may = show(at, size, vmm->fd, piece->offset);
+		may = show(vmm, at, size, piece->offset);
 	else
-		hide(at, size);
+		hide(vmm, at, size);
 	chunk->host_may = may;
 }
 

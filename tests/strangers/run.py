@@ -354,8 +354,13 @@ def little_address_space():
         preload = {**os.environ, "LD_PRELOAD": os.path.join(BUILD, "libgpucache.so")}
         ended = run("sh", "-c", "ulimit -v 1048576; exec echo fine", env=preload)
         expect(ended.code == 0 and ended.out == b"fine\n" and not ended.err, ended.code, ended.err)
-        ended = run("sh", "-c", f"ulimit -v 1048576; exec {REPORT} summary {path}")
-        expect(ended.code == 0 and not ended.err, ended.code, ended.err)
+        trace = os.path.join(folder, "trace.csv")
+        with open(trace, "w", encoding="utf-8") as file:
+            file.write("op,id,size,stream,time_us\nalloc,1,1000,1,1\nfree,1,1000,1,2\n")
+        for command in (f"{REPORT} summary {path}", f"{REPORT} html {path}", f"{REPORT} export --format=speedscope {path}",
+                        f"{REPLAY} -p gpucache -p pytorch -p vmm -p none {trace}", f"{REPLAY} --smallest -g training"):
+            ended = run("sh", "-c", f"ulimit -v 1048576; exec {command}")
+            expect(ended.code == 0 and not ended.err, command, ended.code, ended.err)
 
 
 CASES = [names_that_others_took, recordings_of_strangers, files_that_a_stranger_names, links_out_of_a_users_folder,

@@ -233,7 +233,10 @@ static enum gpc_status build(struct snapshot *snapshot, int device, struct gpc_t
 	if (!choose_device(snapshot, device, why))
 		return GPC_DAMAGED;
 	snapshot->free_action = free_action(snapshot);
-	first_us = number_of(json_object_array_get_idx(snapshot->entries, 0), "time_us");
+	/* json-c stops the process that asks an empty list, or none, for a member. */
+	first_us = length(snapshot->entries)
+			   ? number_of(json_object_array_get_idx(snapshot->entries, 0), "time_us")
+			   : 0;
 	st = find_held(snapshot);
 	if (!st)
 		st = add_held(snapshot);

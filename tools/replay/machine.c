@@ -165,6 +165,7 @@ static enum gpc_status open_sim(struct gpc_machine *machine, const struct gpc_ma
 	config.memory = asked->device_bytes;
 	config.context_cost = 0;
 	config.virtual_clock = true;
+	config.is_numbers_only = true;
 	if (asked->fixed_bytes) {
 		config.n_processes = 1;
 		config.processes[0].bytes = asked->fixed_bytes;
