@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The balance sheet of a device, put together from what a recording says of it now.
+ * The current balance sheet of a device, from its recording.
  *
- * The driver says how much is free only when the library asks it, and asking costs too much to do
- * it at each allocation.  Between two looks only our own books move, so
+ * Querying the driver's free memory costs too much to do at each allocation.  Between two readings only
+ * our own memory is known to change, so
  *
- *      free now     = free at the look + ours at the look - ours now          ours = reserved + direct
- *      process now  = process at the look - ours at the look + ours now       with NVML only
+ *      free now     = free at the reading + ours at the reading - ours now          ours = reserved + direct
+ *      process now  = process at the reading - ours at the reading + ours now       with NVML only
  *
- * and model/balance.h does the rest of the arithmetic, as it does for the library's own short form.
+ * and model/balance.h does the rest, as it does for the short form.
  *
- * Invariants  1 No line is bent to make the sum right: gpc_balance_difference() shows what is
- *             missing.
- *             2 A line that nobody could know is GPUCACHE_UNKNOWN, never 0.
+ * Invariants  1 No line is adjusted to make the sum right: gpc_balance_difference() returns the rest.
+ *             2 An unknown line is GPUCACHE_UNKNOWN, never 0.
  * Threads     Pure functions.
- * Failure     False where the device was never looked at.
- * Limits      What other processes took or gave back since the look is in `free` until the next
- *             one.
+ * Failure     False if there is no reading of the device.
+ * Limits      Changes by other processes since the reading are missing until the next one.
  */
 #ifndef GPC_FORMAT_BALANCE_H
 #define GPC_FORMAT_BALANCE_H

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where recordings are: the usual directories of this user, newest recording first.
+ * Finds recordings in the usual directories of this user, newest first.
  *
- *      1 the directory of $GPUCACHE_OUTPUT, up to its first component with a %      explicit: whoever owns it
+ *      1 the directory of $GPUCACHE_OUTPUT, up to its first component with a %      of any owner
  *      2 /dev/shm/gpucache-UID     3 $XDG_RUNTIME_DIR/gpucache     4 ${TMPDIR:-/tmp}/gpucache-UID
  *
  * Invariants  1 Only files that end in ".gpucache" are opened.  2 Directories 2 to 4 are read only
- *               where they belong to this user: anybody may put a directory of that name into /tmp.
- *             3 Files of others are left out and counted; root reads those of users, and follows no
- *               link of theirs.  A link counts as its owner's, and leads to a file of the same owner.
+ *               if they belong to this user: anybody may create a directory of that name in /tmp.
+ *             3 Files of other users are skipped and counted; root reads them, but follows none of their
+ *               links.  A link must belong to the owner of its file.
  * Threads     An object belongs to one thread.
- * Failure     Files that are no recordings are listed with their status; GPC_NO_METADATA.
- * Limits      At most GPC_DIRECTORY_MAX_FILES files are looked at.
+ * Failure     GPC_NO_METADATA.  Files that are not recordings are listed with their status.
+ * Limits      Reads at most GPC_DIRECTORY_MAX_FILES files.
  */
 #ifndef GPC_FORMAT_DIRECTORY_H
 #define GPC_FORMAT_DIRECTORY_H
@@ -36,7 +36,7 @@ struct gpc_directory_entry {
 struct gpc_directory {
 	struct gpc_directory_entry *entries; /* newest start first; unreadable ones last */
 	size_t n_entries;
-	char *dirs[GPC_DIRECTORY_MAX_DIRS]; /* where we looked */
+	char *dirs[GPC_DIRECTORY_MAX_DIRS]; /* searched */
 	bool is_there[GPC_DIRECTORY_MAX_DIRS];
 	unsigned n_dirs;
 	unsigned n_left_out; /* files beyond GPC_DIRECTORY_MAX_FILES */
@@ -46,12 +46,12 @@ struct gpc_directory {
 	unsigned n_others;
 };
 
-/* Lists one directory, or the usual ones where `path` is NULL. */
+/* Lists one directory, or the usual ones if `path` is NULL. */
 GPC_MUST_CHECK enum gpc_status gpc_directory_open(
 	struct gpc_directory *directory, const char *path);
 void gpc_directory_close(struct gpc_directory *directory);
 
-/* What makes one recording more worth a look than a newer one. */
+/* Recordings of higher worth are chosen before newer ones. */
 enum gpc_worth {
 	GPC_WORTH_NOTHING, /* its process used no GPU */
 	GPC_WORTH_USED,
@@ -59,7 +59,7 @@ enum gpc_worth {
 };
 
 struct gpc_directory_choice {
-	const struct gpc_directory_entry *entry; /* NULL: there is no readable recording */
+	const struct gpc_directory_entry *entry; /* NULL: no readable recording */
 	enum gpc_worth worth;
 	unsigned n_recordings; /* readable ones, this one included */
 	unsigned n_newer;      /* than this one */
@@ -67,14 +67,14 @@ struct gpc_directory_choice {
 };
 
 /*
- * The one that ran out of memory first, for what failed after it may have failed because of it; else the
- * newest that used a GPU, else the newest.  Of the usual directories, which hold the runs of weeks, the
- * first of those that belong to the newest failure: by their job, or because they ran at the same time.
+ * Chooses the recording that ran out of memory first, as later failures may be consequences; else the newest
+ * that used a GPU, else the newest.  In the usual directories, which hold the runs of weeks, only failures of
+ * the same job as the newest one, or concurrent with it, are considered.
  */
 struct gpc_directory_choice gpc_directory_choose(
 	const struct gpc_directory *directory, bool is_usual);
 
-/* The newest readable recording, of process `pid` if that is not 0; NULL where there is none. */
+/* The newest readable recording, of process `pid` unless that is 0; NULL: none. */
 const struct gpc_directory_entry *gpc_directory_find(
 	const struct gpc_directory *directory, uint32_t pid);
 

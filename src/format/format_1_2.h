@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What only recordings of format 1.2 have: threads that freed and took a block again and again did so
- * without the lock of its context, and wrote that down apart.
+ * Peculiarities of format 1.2, in which a thread that repeatedly freed and reallocated a block did so
+ * without the lock of its context, and counted separately.
  *
- *   lanes       behind the 576 bytes of a record of COUNTERS, eight of 64: what to add to it
- *   set aside   a number in EVENTS that was taken and not used: the highest bit of seq, plus the number
+ *   lanes       eight of 64 bytes behind the 576 of a record of COUNTERS, to be added to it
+ *   set aside   an event number that was reserved and not used: the highest bit of seq, plus the number
  *
  * Threads   As recording.h.
  * Failure   None.
@@ -14,11 +14,11 @@
 
 #include "format/recording.h"
 
-/* Makes the counters of record i, read from a file of 1.2, whole. */
+/* Adds the lanes of record i to its counters. */
 void gpc_format_1_2_add_lanes(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_counters *counters);
 
-/* Whether this seq says that event `number` was set aside, in this round of the ring or a later one. */
+/* Whether this seq marks event `number` as set aside, in this or a later round of the ring. */
 bool gpc_format_1_2_is_set_aside(uint64_t seq, uint64_t number, uint64_t n_slots);
 
 #endif

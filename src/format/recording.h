@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reader of a recording: checked once when it is opened, safe to walk afterwards.
+ * The reader of a recording: validated once when opened, safe to walk afterwards.
  *
- * The file is copied into memory with pread.  Nothing in it is believed: a region that points
- * outside the file, a record that is longer than its region, a count that cannot be, are noted as
- * problems, and what is whole is readable all the same.
+ * The file is copied into memory with pread, and treated as hostile.  A region outside the file, a record
+ * longer than its region, or an impossible count is noted as a problem; the rest stays readable.
  *
  *      file --pread--> copy --check regions--> slots, append-only records, ring
  *                        ^
- *                        '-- a live file is read a second time: a slot whose seq word moved is read
- *                            again, at most GPC_RECORDING_TRIES times, and is torn after that
+ *                        '-- a live file is read a second time: a slot whose seq word changed is reread,
+ *                            at most GPC_RECORDING_TRIES times, and then is torn
  *
- * Invariants  1 After a successful open no function here fails, reads outside the copy or loops
- *               longer than the file is big.  2 The copy never changes.  3 A slot is given whole
- *               or not at all.
- *             4 A record shorter than this header's reads as zeros behind its end.
+ * Invariants  1 After a successful open no function fails, reads outside the copy, or takes longer than
+ *               linear in the file size.  2 The copy never changes.  3 A slot is returned complete or
+ *               not at all.
+ *             4 A record shorter than this header's reads as zeros beyond its end.
  * Threads     An object belongs to one thread.
  * Failure     GPC_IO (errno), GPC_NO_METADATA, GPC_LIMIT (too big), GPC_INVALID (not a recording),
- *             GPC_VERSION, GPC_DAMAGED (nothing can be read); `why` says it for a person.
+ *             GPC_VERSION, GPC_DAMAGED (nothing readable); `why` has a message.
  * Limits      Files of at most GPC_RECORDING_MAX_BYTES.  Little-endian machines.
  */
 #ifndef GPC_FORMAT_RECORDING_H
@@ -38,8 +37,7 @@
 #define GPC_RECORDING_MAX_BYTES (UINT64_C(1) << 30)
 
 /*
- * A writer changes a slot in well under a microsecond; a slot that is odd this often will stay
- * so.
+ * A writer changes a slot in well under a microsecond; a slot that is odd this often will stay odd.
  */
 #define GPC_RECORDING_TRIES 300
 
@@ -49,17 +47,17 @@
 enum gpc_run_state {
 	GPC_RUN_ALIVE,  /* the writer holds its lock */
 	GPC_RUN_ENDED,  /* by returning or exit() */
-	GPC_RUN_KILLED, /* gone without saying so */
+	GPC_RUN_KILLED, /* neither */
 	GPC_RUN_EXITED, /* by _exit() or quick_exit(): no handler ran */
 };
 
 enum gpc_slot {
 	GPC_SLOT_NONE, /* outside the region, or the region is not readable */
 	GPC_SLOT_OK,
-	GPC_SLOT_TORN, /* was being changed when its writer died, or changed whenever we looked */
+	GPC_SLOT_TORN, /* being written when its writer died, or at every try */
 };
 
-/* One region as far as it is readable: record i lies at offset + i * record_size. */
+/* The readable part of a region: record i is at offset + i * record_size. */
 struct gpc_region {
 	bool present;
 	uint32_t record_size;
@@ -74,20 +72,20 @@ struct gpc_problem {
 	char text[120];
 };
 
-/* Where a numbered append-only record lies; sorted by id. */
+/* The index of an append-only region, sorted by id. */
 struct gpc_record_index {
 	uint32_t id;
 	uint64_t offset;
 };
 
-/* Addresses [start, end) are of module `number`. */
+/* Addresses [start, end) belong to module `number`. */
 struct gpc_module_range {
 	uint64_t start;
 	uint64_t end;
 	uint32_t number;
 };
 
-/* Where the last line of TEXT was found: the next one is looked for from there. */
+/* The last line of TEXT read, from which the next search starts. */
 struct gpc_text_mark {
 	size_t line;
 	uint64_t at; /* in the region's body */
@@ -96,12 +94,12 @@ struct gpc_text_mark {
 struct gpc_recording {
 	/* Fixed after open. */
 	char *path;
-	uint32_t owner; /* uid of who owns the file */
+	uint32_t owner; /* uid of the file's owner */
 	struct gpucache_header header;
 	enum gpc_run_state run_state;
 	struct gpc_region regions[GPUCACHE_REGION_COUNT];
 	struct gpc_problem problems[GPC_RECORDING_MAX_PROBLEMS];
-	unsigned n_problems; /* may pass GPC_RECORDING_MAX_PROBLEMS; the rest is only counted */
+	unsigned n_problems; /* those beyond GPC_RECORDING_MAX_PROBLEMS are only counted */
 
 	/* Private. */
 	unsigned char *data;
@@ -116,9 +114,9 @@ struct gpc_recording {
 	size_t n_modules;
 	struct gpc_module_range *ranges; /* sorted; none overlaps another */
 	size_t n_ranges;
-	struct gpc_text_mark *text_mark; /* what reading changes */
+	struct gpc_text_mark *text_mark; /* the only state that reading changes */
 	uint64_t first_event;
-	uint64_t end_event; /* one behind the newest */
+	uint64_t end_event; /* 1 + the newest */
 };
 
 struct gpc_stack_view {
@@ -159,7 +157,7 @@ struct gpc_event_cursor {
 	uint64_t n_holes;
 };
 
-/* Opens the file `path`.  On failure *why says what is wrong; *ret_recording is untouched. */
+/* Opens the file `path`.  On failure *why has a message, and *ret_recording is unchanged. */
 GPC_MUST_CHECK enum gpc_status gpc_recording_open(
 	const char *path, struct gpc_recording **ret_recording, struct gpc_text *why);
 void gpc_recording_close(struct gpc_recording *recording);
@@ -169,24 +167,24 @@ GPC_MUST_CHECK enum gpc_status gpc_recording_peek(const char *path,
 	struct gpucache_header *ret_header, enum gpc_run_state *ret_state, uint64_t *ret_file_size,
 	uint32_t *ret_owner, struct gpc_text *why);
 
-/* Is a file of that owner somebody else's: neither this user's nor root's? */
+/* Returns true if `owner` is neither this user nor root. */
 bool gpc_recording_is_of_others(uint32_t owner);
 
-/* The name of a region, as the format's header spells it. */
+/* The name of a region, as in the format's header. */
 const char *gpc_region_name(enum gpucache_region_kind kind);
 
-/* Whether something is noted of this region; NONE: of the file as a whole. */
+/* Whether this region has problems; NONE: the file as a whole. */
 bool gpc_recording_has_problem(
 	const struct gpc_recording *recording, enum gpucache_region_kind kind);
 
-/* Copies record i of a region of fixed records into *ret_record, zeroed behind a shorter one. */
+/* Copies record i of a region of fixed records into *ret_record, with zeros beyond a shorter one. */
 enum gpc_slot gpc_recording_read(const struct gpc_recording *recording,
 	enum gpucache_region_kind kind, uint64_t i, void *ret_record, size_t size);
 
-/* As gpc_recording_read, and true only for a whole slot that is in use. */
+/* As gpc_recording_read; true only for a complete slot in use. */
 bool gpc_recording_read_device(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_device *ret_device);
-/* What PyTorch's allocator told of a device; false where it never allocated there. */
+/* The statistics of PyTorch's allocator on a device; false: it never allocated there. */
 bool gpc_recording_find_torch(
 	const struct gpc_recording *recording, int32_t ordinal, struct gpucache_torch *ret_torch);
 bool gpc_recording_read_counters(
@@ -195,8 +193,8 @@ bool gpc_recording_read_block(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_block *ret_block);
 
 /*
- * Is this a block that the program holds, with bytes on a device?  The second: one that it asked
- * for, and could have freed.
+ * Whether the program holds this block, with bytes on a device; can_leak: and requested it, so that it
+ * could free it.
  */
 static inline bool gpc_recording_holds_device_memory(const struct gpucache_block *block)
 {
@@ -209,9 +207,9 @@ static inline bool gpc_recording_can_leak(const struct gpucache_block *block)
 }
 
 /*
- * What a live block counts for in the sums of its stack, where stacks may be sampled.  Blocks
- * without a stack count for themselves; *surplus grows by what others were given beyond their own,
- * which the sum without a stack is to be lessened by (gpc_bytes_less).
+ * The weight of a live block in the sums of its stack, if stacks are sampled.  Blocks without a stack
+ * count as themselves; *surplus adds up the weights beyond the blocks' own, to be subtracted from the
+ * sum without a stack (gpc_bytes_less).
  */
 static inline struct gpc_share gpc_recording_share(const struct gpc_recording *recording,
 	const struct gpucache_block *block, struct gpc_share *surplus)
@@ -234,22 +232,22 @@ bool gpc_recording_read_segment(
 bool gpc_recording_read_oom(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_oom *ret_oom);
 
-/* The peak of device `ordinal` with the higher number; false where there was none. */
+/* The newest peak of device `ordinal`; false: none. */
 bool gpc_recording_find_peak(
 	const struct gpc_recording *recording, int32_t ordinal, struct gpucache_peak *ret_peak);
 
-/* The OOM of that number, or the newest where number is 0. */
+/* The OOM of that number, or the newest if number is 0. */
 bool gpc_recording_find_oom(
 	const struct gpc_recording *recording, uint64_t number, struct gpucache_oom *ret_oom);
 
-/* Totals of a stack on a device; before 1.3 of stack i on all devices, and `device` means nothing. */
+/* Totals of a stack on a device; before 1.3, of stack i on all devices, with `device` undefined. */
 bool gpc_recording_read_site(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_site *ret_site);
 
-/* Whether the holders of a peak or a failure were counted over several devices: before 1.3. */
+/* Whether holders of peaks and failures were summed over several devices: before 1.3. */
 bool gpc_recording_mixes_devices(const struct gpc_recording *recording);
 
-/* The place of an id in an index[0 .. n) of recording->stacks, codes or tags; n: it is not there. */
+/* The position of an id in index[0 .. n), which is recording->stacks, codes or tags; n: not found. */
 size_t gpc_record_number(const struct gpc_record_index *index, size_t n, uint32_t id);
 
 bool gpc_recording_find_stack(
@@ -258,35 +256,35 @@ bool gpc_recording_find_code(
 	const struct gpc_recording *recording, uint32_t id, struct gpc_code_view *ret_code);
 
 /*
- * Appends the label of a tag, "outer/inner", harmless to a terminal; of one that the recording does
- * not name its number, of 0 nothing.
+ * Appends the label of a tag, "outer/inner", sanitized for a terminal; its number if the recording has no
+ * name; nothing for 0.
  */
 void gpc_recording_add_tag(
 	const struct gpc_recording *recording, uint32_t id, struct gpc_text *text);
 
-/* Modules 0 .. n_modules - 1 in the order they were seen. */
+/* Modules 0 .. n_modules - 1, in the order first seen. */
 bool gpc_recording_read_module(
 	const struct gpc_recording *recording, size_t i, struct gpc_module_view *ret_module);
 
-/* The one of an address, and its number: the last that covers it. */
+/* The last recorded module that covers an address, and its number. */
 bool gpc_recording_find_module(const struct gpc_recording *recording, uint64_t address,
 	size_t *ret_number, struct gpc_module_view *ret_module);
 
-/* Line i of TEXT, without its end; false behind the last one.  Fast in rising order. */
+/* Line i of TEXT, without its newline; false beyond the last.  Fast in ascending order. */
 bool gpc_recording_read_text(
 	const struct gpc_recording *recording, size_t i, const char **ret_text, size_t *ret_size);
 
-/* Events from the oldest kept; start with a zeroed cursor.  Holes are counted in the cursor. */
+/* Iterates over events from the oldest kept; start with a zeroed cursor, which counts holes. */
 bool gpc_recording_next_event(const struct gpc_recording *recording,
 	struct gpc_event_cursor *cursor, struct gpucache_event *ret_event);
 
 bool gpc_recording_read_history(
 	const struct gpc_recording *recording, uint64_t i, struct gpc_history_view *ret_history);
 
-/* The newest moment that the recording knows of: its clean end, or the last thing that happened. */
+/* The newest time in the recording: its clean end, or the last activity. */
 uint64_t gpc_recording_last_ns(const struct gpc_recording *recording);
 
-/* How many records of append-only region `kind` found no room. */
+/* The number of records of append-only region `kind` that found no room. */
 uint64_t gpc_recording_dropped(
 	const struct gpc_recording *recording, enum gpucache_region_kind kind);
 

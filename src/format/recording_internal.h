@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the reader share: recording.c opens and checks, recording_append.c walks the
- * append-only regions, recording_modules.c finds the module of an address, recording_views.c gives typed records, recording_pages.c and recording_agree.c
- * miss what is lost.
+ * Shared by the parts of the reader: recording.c opens and validates, recording_append.c walks the append-only
+ * regions, recording_modules.c finds the module of an address, recording_views.c reads typed records,
+ * recording_pages.c and recording_agree.c detect losses.
  *
  * Threads, Failure, Limits: as recording.h.
  */
@@ -12,25 +12,24 @@
 #include "base/io.h"
 #include "format/recording.h"
 
-/* Notes a problem; text is cut to fit. */
+/* Notes a problem; the text is truncated to fit. */
 void gpc_recording_note(struct gpc_recording *recording, enum gpucache_region_kind kind,
 	const char *format, ...) __attribute__((format(__printf__, 3, 4)));
 
-/* Ends what claims to be a string, and makes it harmless to a terminal. */
+/* NUL-terminates a string of the file, and sanitizes it for a terminal. */
 void gpc_recording_clean(char *text, size_t size);
 
-/* recording_pages.c: notes the regions that have lost pages. */
+/* recording_pages.c: notes regions with lost pages. */
 void gpc_recording_check_pages(struct gpc_recording *recording, int fd);
 
-/* recording_agree.c: notes the regions that others say more of than is there. */
+/* recording_agree.c: notes regions that have fewer records than other regions refer to. */
 void gpc_recording_check_agreement(struct gpc_recording *recording);
 
-/* recording_modules.c: cuts the ranges of modules[0 .. n_modules). */
+/* recording_modules.c: computes the disjoint ranges of modules[0 .. n_modules). */
 GPC_MUST_CHECK enum gpc_status gpc_recording_index_modules(struct gpc_recording *recording);
 
 /*
- * Finds all records of STACKS, CODES, TAGS and MODULES; what is damaged ends the walk of that
- * region.
+ * Indexes the records of STACKS, CODES, TAGS and MODULES; the first damaged record ends its region.
  */
 GPC_MUST_CHECK enum gpc_status gpc_recording_index(struct gpc_recording *recording);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to tell a tired person: what would have helped.
+ * Advice: what would have helped.
  *
- * Advice is a table of {verdict, writer}.  A writer checks by the numbers that its advice would
- * have made this request succeed, or says "may", and writes nothing where that is not so or the
- * option is set already.  Where GPUCACHE_CONF is set, the line to paste keeps what it holds.
+ * Advice is a table of {verdict, writer}.  A writer computes whether its advice would have let this
+ * request succeed, and says so or "may"; it writes nothing if the advice would not help or the option is
+ * set already.  If GPUCACHE_CONF is set, the line to paste keeps its options.
  *
  * Invariants
  *   1 At most GPC_MAX_ADVICE lines; every line ends with a newline.
- *   2 Only numbers that were measured are printed.
+ *   2 Only measured numbers are printed.
  *
- * Threads   Pure functions, apart from the describer that the caller brings.
- * Failure   None; text that does not fit is cut.
- * Limits    Judged from one moment; gpumem-report judges from the whole recording.
+ * Threads   Pure functions, except for the caller's describer.
+ * Failure   None; text is truncated to fit.
+ * Limits    Judges one moment; gpumem-report judges the whole recording.
  */
 #ifndef GPC_OOM_ADVICE_H
 #define GPC_OOM_ADVICE_H
@@ -28,26 +28,25 @@
 #define GPC_MAX_ADVICE 3u
 
 /*
- * Names a call site: writes a terminated text into buf[0 .. size), empty where it cannot.  Called
- * in the failing process, so it must not symbolise: a module and an offset, a tag or a Python line
- * will do.
+ * Names a call site in buf[0 .. size), NUL-terminated; empty if it cannot.  Runs in the failing process,
+ * so it must not symbolize: module and offset, a tag or a Python line suffice.
  */
 struct gpc_describer {
 	void *self;
 	void (*describe)(void *self, uint32_t stack, char *buf, size_t size);
 	/*
-	 * When its oldest block was taken, on CLOCK_MONOTONIC, and the bytes that it gained lately; 0: not
-	 * known.  May be NULL.
+	 * The allocation time of its oldest block, on CLOCK_MONOTONIC, and its recent growth in bytes; 0:
+	 * unknown.  May be NULL.
 	 */
 	void (*history)(void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth);
 	/*
-	 * Whether to free what it holds makes room on the device: not what the driver took for itself, nor
-	 * managed memory, which may be elsewhere.  NULL: it does.
+	 * Whether freeing its memory makes room on the device: not for implicit memory of the driver, nor for
+	 * managed memory, which may be elsewhere.  NULL: always.
 	 */
 	bool (*can_free)(void *self, uint32_t stack);
 };
 
-/* A short text for stack: the describer's (may be NULL), or "stack 17", or "no stack". */
+/* A short text for stack: the describer's, which may be NULL, or "stack 17", or "no stack". */
 void gpc_site_describe(
 	const struct gpc_describer *describer, uint32_t stack, char *buf, size_t size);
 

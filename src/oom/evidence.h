@@ -12,7 +12,7 @@
 #include "gpucache_format.h"
 #include "oom/verdict.h"
 
-/* The numbers that made oom->verdict hold, as one sentence without a full stop. */
+/* Writes the numbers behind oom->verdict as one sentence without a full stop. */
 void gpc_evidence_write(const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts,
 	struct gpc_text *text);
 

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who else is on the GPU: the driver's management library (NVML), asked once at an OOM.
+ * Other processes on the GPU, from the driver's management library (NVML), queried once per OOM.
  *
- * NVML is never linked.  The caller lends two functions, one that opens a library and one that
- * finds a symbol in it, because the preload library answers dlopen and dlsym itself and has to use
- * the real ones.
+ * NVML is never linked.  The caller supplies dlopen and dlsym, since the preload library interposes
+ * these and must use the real ones.
  *
- * NVML lists processes by pid.  Inside a pid namespace it may list none, or pids of the outer one.
- *  This process certainly has memory on the device when it asks, so:
+ * NVML lists processes by pid.  Inside a pid namespace it may list none, or pids of the outer one.  This
+ * process has memory on the device when it queries, so:
  *
- *	own pid listed      the list speaks of our namespace: this process, the others, their names
- *	own pid not listed  any entry may be us: nothing is claimed of anybody
+ *	own pid listed      the pids are of our namespace: this process and the others can be told apart
+ *	own pid not listed  any entry may be this process: nothing is attributed
  *
  * Invariants
- *   1 What NVML does not say is GPUCACHE_UNKNOWN, also where it says so by a value of all ones.
+ *   1 What NVML does not report, or reports as all ones, is GPUCACHE_UNKNOWN.
  *   2 others_bytes is known only if the bytes of every other process are.
  *   3 neighbours[0 .. n) are biggest first, unknown last.
  *
  * Threads   One caller at a time for one struct gpc_nvml (it holds the buffer for the answers).
- * Failure   gpc_nvml_init: a status, and nothing is kept.  gpc_neighbours_ask: fields stay unknown.
- * Limits    256 processes; beyond that nothing is claimed of processes.  Compute processes only:
- *           what graphics holds ends up in the balance's `unattributed`.
+ * Failure   gpc_nvml_init: a status, and nothing stays open.  gpc_neighbours_ask: fields stay unknown.
+ * Limits    256 processes; beyond that nothing is attributed.  Compute processes only: graphics memory
+ *           ends up in the balance's `unattributed`.
  */
 #ifndef GPC_OOM_NEIGHBOURS_H
 #define GPC_OOM_NEIGHBOURS_H
@@ -38,7 +37,7 @@
 #define GPC_NVML_INSUFFICIENT_SIZE 7
 #define GPC_NVML_MEMORY_V2         0x02000028u /* size of the struct, version in the top byte */
 
-struct gpc_nvml_device; /* NVML's handle, never looked into */
+struct gpc_nvml_device; /* NVML's opaque handle */
 
 struct gpc_nvml_memory {
 	unsigned version; /* GPC_NVML_MEMORY_V2 */
@@ -77,15 +76,14 @@ struct gpc_nvml {
 };
 
 /*
- * Which device, and who asks.  The first of uuid, pci_bus_id and index that is set and works
- * counts.
+ * The device, by the first of uuid, pci_bus_id and index that is set and works.
  */
 struct gpc_neighbours_query {
-	const char *uuid;       /* "GPU-..." or "MIG-..."; NULL or empty: not known */
-	const char *pci_bus_id; /* "0000:17:00.0"; NULL or empty: not known */
-	int index;              /* NVML's, not CUDA's; -1: not known */
+	const char *uuid;       /* "GPU-..." or "MIG-..."; NULL or empty: unknown */
+	const char *pci_bus_id; /* "0000:17:00.0"; NULL or empty: unknown */
+	int index;              /* NVML's, not CUDA's; -1: unknown */
 	uint32_t own_pid;
-	const char *proc; /* where processes are described: "/proc" */
+	const char *proc; /* "/proc", or a test's */
 };
 
 struct gpc_neighbours {
@@ -94,21 +92,21 @@ struct gpc_neighbours {
 	uint64_t driver_bytes;     /* reserved by the driver, whether inside CUDA's total or not */
 	uint64_t used_bytes;       /* by all processes, without the driver's reserve */
 	uint64_t nvml_total_bytes; /* NVML's own total, which counts the reserve */
-	int index;                 /* nvidia-smi's number; -1: not known */
-	uint32_t n_listed;         /* processes that NVML listed, this one included */
-	uint32_t n_other;          /* other processes, where they can be told from us */
+	int index;                 /* nvidia-smi's index; -1: unknown */
+	uint32_t n_listed;         /* processes listed by NVML, this one included */
+	uint32_t n_other;          /* other processes, if they can be told apart from this one */
 	uint32_t n_neighbours;     /* of them in neighbours[] */
 	struct gpucache_neighbour neighbours[GPUCACHE_MAX_NEIGHBOURS];
 };
 
 /*
- * Opens NVML and starts it.  GPC_NOT_FOUND: no such library; GPC_UNSUPPORTED: it lacks what we
- * need or refuses to start.  It is not closed again: its reference ends with the process.
+ * Opens and initializes NVML.  GPC_NOT_FOUND: no such library; GPC_UNSUPPORTED: it lacks a function or
+ * fails to initialize.  Never closed: its reference ends with the process.
  */
 GPC_MUST_CHECK enum gpc_status gpc_nvml_init(
 	struct gpc_nvml *nvml, const struct gpc_nvml_loader *loader);
 
-/* A few calls of NVML, bounded.  Where nvml is NULL or not ready, all is unknown. */
+/* Makes a bounded number of NVML calls.  If nvml is NULL or not ready, all is unknown. */
 void gpc_neighbours_ask(struct gpc_nvml *nvml, const struct gpc_neighbours_query *query,
 	struct gpc_neighbours *ret_neighbours);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a failed request says on stderr: 25 lines for a tired person, to be pasted into an issue.
+ * The short form: at most 25 lines on stderr that explain a failed request, fit to be pasted into an issue.
  *
  *	gpucache: OUT OF MEMORY on GPU 0 (physical 2, NVIDIA H200, 139.80 GiB) - pid 4711, python3
  *	WHY    fragmented (certain): 9.10 GiB of cached memory is free, its largest piece is ...
@@ -13,13 +13,13 @@
  *
  * Invariants
  *   1 At most GPC_SHORT_LINES lines of at most GPC_SHORT_WIDTH characters, all printable ASCII.
- *   2 FULL is always whole: where the path does not fit or cannot be pasted, the pid stands for it.
- *   3 Only what was measured is printed.  No arguments, no environment, nothing of other users but
- *     what this user may see of them.
+ *   2 FULL is never truncated: if the path does not fit or cannot be pasted, the pid replaces it.
+ *   3 Only measurements are printed: no arguments, no environment, nothing of other users beyond what
+ *     this user may see.
  *
- * Threads   A pure function, apart from the describer that the caller brings.
- * Failure   None; a text that is too small is cut.  GPC_SHORT_SIZE is enough for every text.
- * Limits    One failed request.  When to print it is for the caller to judge.
+ * Threads   A pure function, except for the caller's describer.
+ * Failure   None; text is truncated to fit.  GPC_SHORT_SIZE always suffices.
+ * Limits    One failed request.  The caller decides when to print it.
  */
 #ifndef GPC_OOM_SHORT_FORM_H
 #define GPC_OOM_SHORT_FORM_H
@@ -36,10 +36,10 @@
 #define GPC_SHORT_SIZE  (GPC_SHORT_LINES * (GPC_SHORT_WIDTH + 1) + 1)
 
 struct gpc_short_form {
-	const struct gpucache_oom *oom; /* with its verdict found */
+	const struct gpucache_oom *oom; /* with its verdict */
 	const struct gpc_verdict_facts *facts;
 	const struct gpc_describer *describer; /* may be NULL */
-	int physical;                          /* nvidia-smi's number of the GPU; -1: not known */
+	int physical;                          /* nvidia-smi's index of the GPU; -1: unknown */
 	const char *gpu_name;                  /* may be NULL or empty, as all texts here */
 	const char *program;                   /* its name, not its arguments */
 	const char *recording;                 /* path; NULL: there is no recording */

@@ -26,7 +26,7 @@
 #define GPC_SET_ROUNDUP  0x2u /* roundup_power2_divisions */
 #define GPC_SET_OOM_WAIT 0x4u /* oom_wait_ms */
 
-/* What the tests and the advice need beyond the record.  Start from gpc_verdict_facts_unknown(). */
+/* Input of tests and advice beyond the record.  Start from gpc_verdict_facts_unknown(). */
 struct gpc_verdict_facts {
 	uint64_t free_before; /* the driver's free bytes before its last refusal, and after it */
 	uint64_t free_after;
@@ -50,10 +50,10 @@ struct gpc_verdict_facts {
 	bool caching;       /* cache:on */
 	bool capturing;     /* a stream capture was open */
 	bool eager_modules; /* CUDA_MODULE_LOADING=EAGER */
-	const char *conf;   /* GPUCACHE_CONF as set, NULL or "" where it is not */
+	const char *conf;   /* GPUCACHE_CONF as set; NULL or "": not set */
 };
 
-/* Facts of which none is known, with caching on. */
+/* All facts unknown, with caching on. */
 struct gpc_verdict_facts gpc_verdict_facts_unknown(void);
 
 /* The letters of verdict.h, computed once. */
@@ -62,23 +62,23 @@ struct gpc_verdict_view {
 	const struct gpc_verdict_facts *facts;
 	uint64_t need;       /* R */
 	uint64_t driver;     /* D */
-	uint64_t room;       /* D, or what Q leaves where that is less */
-	uint64_t piece;      /* c; 0 where it is not known, `piece_known` says which */
+	uint64_t room;       /* D, or what Q leaves if that is less */
+	uint64_t piece;      /* c; 0 also if unknown: see piece_known */
 	uint64_t held;       /* L + I, direct included */
 	uint64_t taken;      /* L + I + P + C */
-	uint64_t charged;    /* of it, what Q counts: not contexts and modules */
-	uint64_t step;       /* what Q would have had to leave: R in whole steps of the driver */
+	uint64_t charged;    /* its part that counts against Q: without contexts and modules */
+	uint64_t step;       /* R rounded up to the driver's granularity, as Q counts it */
 	uint64_t sum;        /* D + C + P */
-	uint64_t shortage;   /* S; 0 where nothing is known of the room */
+	uint64_t shortage;   /* S; 0 if the room is unknown */
 	uint64_t others;     /* X */
-	uint64_t most_other; /* the most that X can be */
-	uint64_t plain;      /* V; unknown where plain_live is */
-	uint64_t wasted;     /* what V has more than there was; 0: nothing, or not known */
+	uint64_t most_other; /* upper bound of X */
+	uint64_t plain;      /* V; unknown if plain_live is */
+	uint64_t wasted;     /* excess of V over what was free; 0: none, or unknown */
 	uint64_t managed;    /* M */
 	uint64_t contexts;   /* of all contexts but one */
 	bool piece_known;
 	bool limited; /* Q refuses */
-	bool gone;    /* D + C + P < R: nothing left to give back would have been enough */
+	bool gone;    /* D + C + P < R: returning everything would not have sufficed */
 	bool scarce;  /* short of room */
 };
 

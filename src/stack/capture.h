@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is asking: the stack of the calling thread as one 32-bit number.
+ * Captures the calling thread's stack as a 32-bit id.
  *
  *   native frames (unwind.h) --+
- *                              +--> depot.h --> id;  a new one goes to the sink: STACKS, CODES, MODULES
+ *                              +--> depot.h --> id;  a new stack goes to the sink: STACKS, CODES, MODULES
  *   Python frames (python.h) --+
  *
- * Both kinds are kept side by side; the reader of the recording merges them, by the flag that
- * marks a Python frame entered from C.
+ * Both kinds are stored side by side; the reader of the recording merges them at the Python frames that
+ * were entered from C.
  *
  * Threads     capture, describe and the counts: any.  init and fini: one, before and after all
  *             others.
  * Locks       capture and describe: never with a lock of ours held; both may ask the loader
  *             (unwind.h, modules.h).
- * Failure     Id 0, "no stack known": no room, or nothing could be walked.  Parts that fail are
- *             left out one by one: no libunwind, glibc's unwinder; no unwinder, Python only.
+ * Failure     Id 0, no stack: no room, or nothing could be unwound.  Degrades part by part: without
+ *             libunwind, glibc's unwinder; without an unwinder, Python frames only.
  * Limits      Memory is bounded by max_stacks (about 350 bytes of address space each) and codes.h
- *             (4.5 MiB); pages that are not used are never touched.  A forked child makes a new
- *             struct gpc_stacks with init: the old locks may be held by threads that are not there
- *             any more. fini in the child is safe: it takes none.
+ *             (4.5 MiB); unused pages are never touched.  A fork child makes a new struct gpc_stacks:
+ *             threads that do not exist any more may hold the old locks.  fini takes none, and is safe
+ *             in the child.
  */
 #ifndef GPC_STACK_CAPTURE_H
 #define GPC_STACK_CAPTURE_H
@@ -41,8 +41,7 @@
 struct gpc_stacks_params {
 	struct gpc_stack_sink sink;
 	/*
-	 * dlsym(RTLD_DEFAULT, name) and dlsym(handle, name), whoever interposes dlsym in this
-	 * process.
+	 * The real dlsym(RTLD_DEFAULT, name) and dlsym(handle, name), whatever interposes dlsym.
 	 */
 	void *(*lookup)(const char *name);
 	void *(*lookup_in)(void *handle, const char *name);
@@ -62,28 +61,27 @@ struct gpc_stacks {
 	_Atomic uint64_t n_no_python;
 };
 
-/* GPC_NO_METADATA; nothing is kept then. */
+/* GPC_NO_METADATA: nothing stays allocated. */
 GPC_MUST_CHECK enum gpc_status gpc_stacks_init(
 	struct gpc_stacks *stacks, const struct gpc_stacks_params *params);
 void gpc_stacks_fini(struct gpc_stacks *stacks);
 
 /*
- * The id of the calling thread's stack, or 0.  skip 0: it begins in the function that calls
- * this one.
+ * Returns the id of the calling thread's stack, or 0.  With skip 0 it begins in the caller.
  */
 uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip);
 
 /*
- * One line for a person: the innermost Python frame of the program (model/libraries.h), what it asked
- * a library for, and the program's callers: "grow train.py:41, via empty < step:60 < fit", with the
- * lines that are in that file; of libraries' frames alone the innermost.  Without Python the native
- * frame of the same rule: "function < caller (module)", and "AddmmBackward0 (backward pass)" on a
- * thread of that.  As much of it as fits.  False, and buf empty, where id has neither.
+ * Writes one line for messages: the innermost Python frame of the program (model/libraries.h), the library
+ * function it called, and the program's callers, with line numbers in the same file: "grow train.py:41, via
+ * empty < step:60 < fit"; the innermost frame if all are libraries'.  Without Python, native frames by the
+ * same rule: "function < caller (module)"; in PyTorch's backward pass "AddmmBackward0 (backward pass)".
+ * Truncated to fit.  Returns false, with buf empty, if the stack has no frames.
  */
 bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size);
 
 /*
- * Captures that got no id, and captures of Python threads whose frames could not be read
+ * The number of captures without an id, and of captures whose Python frames could not be read
  * (header.dropped_*).
  */
 uint64_t gpc_stacks_dropped(const struct gpc_stacks *stacks);

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python code objects that were seen on a stack: each once, under a number, with what is needed to
- * name a line of it after the interpreter is gone.
+ * Python code objects seen on a stack: each once, under a number, with the data to find its lines after
+ * the interpreter is gone.
  *
  *      table (intern.h)   [ struct gpucache_code | name, file, line table, padding ] ...     as in the recording
  *      keys                 { code, fingerprint } of number i
  *
- * A code object is known by its address and a fingerprint of its parts (python_code.h): addresses
- * alone are reused as soon as a code object dies.
+ * The key is the address and a fingerprint of the content (python_code.h): the address alone is reused
+ * as soon as a code object dies.
  *
  * Invariants  1 A number's key is complete before it is published, and does not change after.
  * Threads     find, add and get: any.  init and fini: one.
  * Failure     Number 0: no room in slots, arena or sink; closed from then on.
- * Limits      A line table beyond GPC_CODES_MAX_LINES bytes is cut: lines behind the cut are not
- *             known.
+ * Limits      A line table is truncated at GPC_CODES_MAX_LINES bytes; later lines are unknown.
  */
 #ifndef GPC_STACK_CODES_H
 #define GPC_STACK_CODES_H
@@ -63,20 +62,19 @@ GPC_MUST_CHECK enum gpc_status gpc_codes_init(
 	struct gpc_codes *codes, const struct gpc_stack_sink *sink);
 void gpc_codes_fini(struct gpc_codes *codes);
 
-/* The number of a code object, or 0 where it was not added. */
+/* The number of a code object, or 0 if it is unknown. */
 uint32_t gpc_codes_find(const struct gpc_codes *codes, const struct gpc_code_key *key);
 
 /*
- * As find; where it is not known, copies `code` and appends a record of CODES.  0 where there
- * is no room.
+ * As find; if it is unknown, copies `code` and appends a record to CODES.  0: no room.
  */
 uint32_t gpc_codes_add(
 	struct gpc_codes *codes, const struct gpc_code_key *key, const struct gpc_code *code);
 
-/* True once there is no room any more: then reading a code object for gpc_codes_add is wasted. */
+/* True once the table is full: do not read code objects for gpc_codes_add any more. */
 bool gpc_codes_is_closed(const struct gpc_codes *codes);
 
-/* What was stored under `number`; it stays until fini.  False where there is no such number. */
+/* Returns the code object `number`, which stays until fini; false: there is none. */
 bool gpc_codes_get(const struct gpc_codes *codes, uint32_t number, struct gpc_code *ret_code);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The depot: every stack once, under a 32-bit id.  An intern table (intern.h) of the records that go to STACKS.
+ * The depot: every stack once, under a 32-bit id.  An intern table (intern.h) of the records of STACKS.
  *
  * Threads     gpc_depot_put and gpc_depot_find: any.  init and fini: one.
- * Failure     Id 0: no room.  The depot then still knows its stacks, and counts the others as dropped.
- * Limits      Two stacks that differ in depth only beyond the caller's cut are one.
+ * Failure     Id 0: no room.  The depot still finds its stacks, and counts others as dropped.
+ * Limits      Stacks that differ only beyond the caller's maximum depth are one.
  */
 #ifndef GPC_STACK_DEPOT_H
 #define GPC_STACK_DEPOT_H
@@ -19,7 +19,7 @@
 #define GPC_DEPOT_DEFAULT_STACKS 8192u
 #define GPC_DEPOT_MAX_STACKS     (1u << 20)
 
-/* What one stack is: native frames, then Python frames, as gpucache_format.h writes them. */
+/* A stack: native frames, then Python frames, as in gpucache_format.h. */
 struct gpc_stack_frames {
 	const uint64_t *frames;
 	uint16_t n_native;
@@ -32,16 +32,16 @@ struct gpc_depot {
 	_Atomic uint64_t n_dropped; /* calls that got id 0 */
 };
 
-/* Room for max_stacks stacks (1 .. GPC_DEPOT_MAX_STACKS, else cut to that).  GPC_NO_METADATA. */
+/* Makes room for max_stacks stacks, clamped to 1 .. GPC_DEPOT_MAX_STACKS.  GPC_NO_METADATA. */
 GPC_MUST_CHECK enum gpc_status gpc_depot_init(
 	struct gpc_depot *depot, uint32_t max_stacks, const struct gpc_stack_sink *sink);
 void gpc_depot_fini(struct gpc_depot *depot);
 
-/* The id of these frames, or 0.  *ret_is_new: they were not known before this call. */
+/* Returns the id of these frames, or 0.  *ret_is_new: this call added them. */
 uint32_t gpc_depot_put(
 	struct gpc_depot *depot, const struct gpc_stack_frames *stack, bool *ret_is_new);
 
-/* The frames of id; they stay where they are until fini.  False where there is no such id. */
+/* Returns the frames of id, which stay in place until fini; false: there is none. */
 bool gpc_depot_find(const struct gpc_depot *depot, uint32_t id, struct gpc_stack_frames *ret_stack);
 
 #endif

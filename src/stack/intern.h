@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An intern table: each record once, under a 32-bit number.  Stacks (depot.h) and code objects (codes.h) lie in one each.
+ * An intern table: each record once, under a 32-bit id.  Stacks (depot.h) and code objects (codes.h) have one each.  Tags
+ * (tags.h) do not: a fork child pushes tags, and may find the lock of add held by a thread that does not exist.
  *
  *      slots   open addressing, a power of two >= 2 * max; 0 is empty
  *              +---------------+----------+
@@ -12,7 +13,7 @@
  *          v
  *      arena   [ record ][ record ] ...          as in the recording, byte for byte
  *
- * Invariants  1 A slot changes once, from 0 to its final value; arena and record_at of a published id never change.
+ * Invariants  1 A slot changes once, from 0 to its final value; the record of a published id never changes.
  *             2 Ids are 1, 2, 3 ... without holes; id i is in the recording if and only if i <= n_ids.
  *             3 At most half of the slots are used, so that every probe ends at an empty slot.
  * Threads     find and add: any.  init and fini: one.
@@ -20,9 +21,9 @@
  *             the slot (or n_ids) with acquire and only then follows the id.  A reader that misses a slot being
  *             published takes the lock in add and probes again.
  * Progress    find: wait-free, a bounded probe and a compare.  add: blocks on the lock, for one write and one append.
- * Failure     Id 0: no room in slots, arena or sink.  The table then is closed: it knows its records, takes no others,
- *             and no lock any more.
- * Limits      Nothing is ever forgotten.
+ * Failure     Id 0: no room in slots, arena or sink.  The table is then closed: it finds its records, accepts no new
+ *             ones, and takes no lock.
+ * Limits      Records are never removed.
  */
 #ifndef GPC_STACK_INTERN_H
 #define GPC_STACK_INTERN_H
@@ -57,7 +58,10 @@ struct gpc_intern {
 	struct gpc_lock lock;
 };
 
-/* Whether record `id` is what `key` describes; writes it to `to`, of `room` bytes: its size, a multiple of 8, or 0. */
+/*
+ * Callbacks: `is` returns whether record `id` matches `key`.  `write` writes the record of `key` to to[0 .. room) bytes,
+ * and returns its size, a multiple of 8, or 0 if it does not fit.
+ */
 typedef bool gpc_intern_is(const struct gpc_intern *intern, uint32_t id, const void *key);
 typedef uint32_t gpc_intern_write(uint64_t *to, uint64_t room, uint32_t id, const void *key);
 
@@ -65,7 +69,7 @@ GPC_MUST_CHECK enum gpc_status gpc_intern_init(struct gpc_intern *intern, uint32
 	uint32_t arena_words, enum gpucache_region_kind region, const struct gpc_stack_sink *sink);
 void gpc_intern_fini(struct gpc_intern *intern);
 
-/* The id of a known record, or 0 and the empty slot where the probe ended.  Inlined, and `is` with it. */
+/* Returns the id of a known record, or 0 and the empty slot where the probe ended.  Always inlined, together with `is`. */
 static inline __attribute__((always_inline)) uint32_t gpc_intern_probe(
 	const struct gpc_intern *intern, uint64_t hash, gpc_intern_is *is, const void *key,
 	uint32_t *ret_slot)
@@ -84,7 +88,7 @@ static inline __attribute__((always_inline)) uint32_t gpc_intern_probe(
 	return 0;
 }
 
-/* As probe, and adds what is not known: the id, or 0 where there is no room. */
+/* As probe, and adds an unknown record.  Returns its id, or 0: no room. */
 uint32_t gpc_intern_add(struct gpc_intern *intern, uint64_t hash, gpc_intern_is *is,
 	gpc_intern_write *write, const void *key, bool *ret_is_new);
 
@@ -93,7 +97,7 @@ static inline bool gpc_intern_has(const struct gpc_intern *intern, uint32_t id)
 	return id && id <= atomic_load_explicit(&intern->n_ids, memory_order_acquire);
 }
 
-/* Of an id that there is; it stays where it is until fini. */
+/* The record of an existing id; it stays in place until fini. */
 static inline const void *gpc_intern_record(const struct gpc_intern *intern, uint32_t id)
 {
 	return intern->arena + intern->record_at[id];

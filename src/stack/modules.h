@@ -4,22 +4,22 @@
  * elsewhere.
  *
  *      dl_iterate_phdr --> [ new mappings as records ] --> loader's lock released --> sink
- *                           a buffer, only during a look
+ *                           a buffer, only during a scan
  *
- * A look compares what the loader lists with what was recorded.  It is made at start, and again
- * when a new stack was stored and the loader's count of opened objects has grown: an address of an
- * object that no stack names needs no module.
+ * A scan compares the loader's list with the recorded modules.  It runs at start, and again when a new
+ * stack was stored and the loader's count of opened objects has grown: only objects on a stack need a
+ * record.
  *
- * Invariants  1 Each (start, end, bias, build id) is recorded once as long as it is mapped there;
- *               what replaces it is recorded anew.
+ * Invariants  1 Each (start, end, bias, build id) is recorded once while it is mapped there; its
+ *               replacement is recorded anew.
  *             2 The sink is never called with the loader's lock held.
- * Threads     refresh: any; one looks, the others go on without waiting, and the next new stack
- *             looks again. init and fini: one.
- * Locks       Call it with no lock of ours held.  dl_iterate_phdr takes the loader's lock, and
- *             whoever holds that may be in a constructor that calls CUDA and waits for our locks;
- *             as we never wait for the loader while holding one, no cycle can close.
+ * Threads     refresh: any; one thread scans, the others go on, and the next new stack scans again.
+ *             init and fini: one.
+ * Locks       Call it with no lock of ours held.  dl_iterate_phdr takes the loader's lock, whose holder
+ *             may be in a constructor that calls CUDA and waits for our locks.  We never wait for the
+ *             loader while holding one, so there is no deadlock.
  * Failure     A mapping that finds no room in the table or the sink is counted as dropped.
- * Limits      Objects that the loader does not know (JIT code, hand-made mappings) have no record.
+ * Limits      Objects unknown to the loader (JIT code, mappings made by hand) have no record.
  */
 #ifndef GPC_STACK_MODULES_H
 #define GPC_STACK_MODULES_H
@@ -40,19 +40,19 @@ struct gpc_module;
 
 struct gpc_modules {
 	struct gpc_stack_sink sink;
-	_Atomic uint64_t n_adds; /* the loader's count at the last complete look; 0: never looked */
-	_Atomic bool is_looking; /* owns what follows */
+	_Atomic uint64_t n_adds; /* the loader's count at the last complete scan; 0: none yet */
+	_Atomic bool is_looking; /* a thread scans, and owns what follows */
 	struct gpc_module *known;
 	uint32_t n_known;
 	_Atomic uint64_t n_dropped;
 };
 
-/* Looks for the first time. */
+/* Scans for the first time. */
 GPC_MUST_CHECK enum gpc_status gpc_modules_init(
 	struct gpc_modules *modules, const struct gpc_stack_sink *sink);
 void gpc_modules_fini(struct gpc_modules *modules);
 
-/* Looks where the loader opened something since the last look; else about 100 ns. */
+/* Scans if the loader opened an object since the last scan; else costs about 100 ns. */
 void gpc_modules_refresh(struct gpc_modules *modules);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads of memory that may not be there: through a pipe, whose write(2) answers EFAULT where a
- * load would kill the process.  Every sandbox allows it, unlike process_vm_readv, and it needs no
- * signal handler.
+ * Reads of memory that may be unmapped: through a pipe, whose write(2) returns EFAULT instead of killing
+ * the process.  Every sandbox allows that, unlike process_vm_readv, and it needs no signal handler.
  *
  * Threads   An object belongs to one thread.
  * Failure   False: not readable, or no pipe.
- * Limits    About a microsecond a read.  For verifying, not for daily work.
+ * Limits    About a microsecond per read: for verification only.
  */
 #ifndef GPC_STACK_PROBE_H
 #define GPC_STACK_PROBE_H
@@ -22,7 +21,7 @@ struct gpc_probe {
 	int ends[2];
 };
 
-/* False where the process may open no more descriptors. */
+/* False: no descriptors left. */
 bool gpc_probe_init(struct gpc_probe *probe);
 void gpc_probe_fini(struct gpc_probe *probe);
 

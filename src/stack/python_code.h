@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One code object of CPython: what tells it from others, and what is copied of it.
+ * A code object of CPython: its key, and the data copied from it.
  *
- * Generated code dies, and its memory is soon a code object again: exec in a loop reuses the
- * addresses of code, names and tables all at once.  The fingerprint therefore covers addresses and
- * content: first line, sizes, and the ends of name, file name and line table, where generated ones
- * differ.
+ * Generated code dies, and a new code object soon takes its memory: exec in a loop reuses the addresses
+ * of code, names and tables at once.  So the fingerprint covers addresses and content: first line,
+ * sizes, and the last bytes of name, file name and line table, in which generated code differs.
  *
  * Threads   Any, for a code object on a frame of the calling thread: the frame keeps it alive, and
  *           it never changes.
- * Failure   None: a part that is not of the expected type is left out, or "?".
- * Limits    Two code objects, one after the other at the same addresses, of the same sizes and
- *           first line, whose names and files end in the same 16 bytes and tables in the same 8,
- *           are taken for one.
+ * Failure   None: a part of an unexpected type is omitted, or "?".
+ * Limits    Two successive code objects at the same addresses are confused if they have the same sizes
+ *           and first line, their names and files end in the same 16 bytes and their tables in the same
+ *           8.
  */
 #ifndef GPC_STACK_PYTHON_CODE_H
 #define GPC_STACK_PYTHON_CODE_H

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where CPython of this process keeps what a stack is made of.
+ * The layout of CPython's frames and code objects in this process.
  *
  *   3.9, 3.10    thread state -> frame object -> frame object ...
  *   3.11, 3.12   thread state -> cframe -> interpreter frame -> interpreter frame ...
- *   3.13, 3.14   thread state -> interpreter frame ...; the interpreter tells the offsets itself
+ *   3.13, 3.14   thread state -> interpreter frame ...; the interpreter publishes the offsets
  *                (_Py_DebugOffsets, at the start of _PyRuntime, cookie "xdebugpy")
  *
  * The tables for 3.9 .. 3.12 are offsetof() of the headers of 3.9.18, 3.10.13, 3.11.2, 3.11.7 and
  * 3.12.1 on LP64; a minor version keeps its structures from its first candidate on.  A layout is a
- * claim: python.c verifies it on real frames, with reads that cannot fault, before it is used.
+ * hypothesis: python.c verifies it on real frames, with reads that cannot fault, before use.
  *
- * Failure   GPC_UNSUPPORTED: another version, a pre-release, or offsets that cannot be.  A build
- *           with another object head (Py_TRACE_REFS) passes here and fails the trial.
- * Limits    64-bit CPython only.  3.14 was written from its header and never run.  Free-threaded
- *           3.14 keeps instructions per thread: offsets are then unknown, and a frame names its
- *           function only.
+ * Failure   GPC_UNSUPPORTED: another version, a pre-release, or implausible offsets.  A build with
+ *           another object head (Py_TRACE_REFS) passes here and fails the trial.
+ * Limits    64-bit CPython only.  3.14 was written from its header and never run.  Free-threaded 3.14
+ *           keeps instructions per thread: their offsets are unknown, so frames have no lines.
  */
 #ifndef GPC_STACK_PYTHON_LAYOUT_H
 #define GPC_STACK_PYTHON_LAYOUT_H
@@ -52,7 +51,7 @@ struct gpc_python_layout {
 	uint16_t frame_is_entry;
 
 	uint16_t code_file;
-	uint16_t code_name; /* the qualified one where there is one */
+	uint16_t code_name; /* the qualified one, if there is one */
 	uint16_t code_first_line;
 	uint16_t code_line_table;
 	uint16_t code_bytes; /* the first instruction */
@@ -68,7 +67,7 @@ struct gpc_python_layout {
 
 /*
  * The layout for Python `version_text` ("3.11.2 (main, ...").  runtime: the address of _PyRuntime,
- * or NULL; read only where the version has offsets there.
+ * or NULL; read only if the version has offsets there.
  */
 GPC_MUST_CHECK enum gpc_status gpc_python_layout_find(
 	const char *version_text, const void *runtime, struct gpc_python_layout *ret_layout);

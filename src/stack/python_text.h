@@ -2,8 +2,8 @@
 /*
  * CPython's strings as UTF-8, by reading their memory.
  *
- * A string of code objects is compact: a head, then the characters, of 1, 2 or 4 bytes each.  The
- * state word of the head tells which, and whether all are ASCII, in which case the head is shorter.
+ * A string of a code object is compact: a head, then characters of 1, 2 or 4 bytes each.  The state word
+ * of the head has their size, and whether all are ASCII, which makes the head shorter.
  *
  * Failure   "?" for what is not an exact, compact string.
  */
@@ -25,14 +25,14 @@
 /* A name or path longer than this is not one. */
 #define GPC_PYTHON_MAX_TEXT (UINT64_C(1) << 30)
 
-/* The characters of a compact string: where, how many, of how many bytes each. */
+/* The characters of a compact string: address, number, bytes each. */
 struct gpc_python_text {
 	uintptr_t data;
 	uint64_t n;
 	uint32_t kind;
 };
 
-/* True where a head with that state word and length is a compact string's. */
+/* Whether a head with this state word and length belongs to a compact string. */
 static inline bool gpc_python_text_is_sane(
 	const struct gpc_python_layout *layout, uint64_t state, uint64_t length)
 {
@@ -45,8 +45,8 @@ static inline bool gpc_python_text_is_sane(
 }
 
 /*
- * The characters of the string at `object`, which must be a string.  False, and nothing written,
- * where it is not compact. Inline: it is read for two strings a frame.
+ * Finds the characters of the string at `object`, which must be a string.  Returns false, with nothing
+ * written, if it is not compact.  Inline: called for two strings per frame.
  */
 static inline bool gpc_python_text_find(
 	const struct gpc_python_layout *layout, uintptr_t object, struct gpc_python_text *ret_text)
@@ -67,8 +67,8 @@ static inline bool gpc_python_text_find(
 }
 
 /*
- * Writes the string at `object` to buf[0 .. size), at least 8 bytes, cut between characters,
- * without a NUL.  Its size in bytes. text_type: the address of PyUnicode_Type.
+ * Writes the string at `object` to buf[0 .. size), size >= 8, truncated between characters, without a
+ * NUL.  Returns its size in bytes.  text_type: the address of PyUnicode_Type.
  */
 uint32_t gpc_python_text_read(const struct gpc_python_layout *layout, uintptr_t object,
 	uintptr_t text_type, char *buf, uint32_t size);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which small requests get a stack under stacks:sampled: each byte with the same probability.
+ * Sampling of small requests under stacks:sampled: every byte with the same probability.
  *
- * A request of n < GPC_SAMPLE_BYTES bytes is taken with probability n / GPC_SAMPLE_BYTES, whatever
- * came before it, and then stands for GPC_SAMPLE_BYTES bytes (gpc_share_of): the expected sum
- * of every site is what it asked for.  After N bytes of one site the standard deviation is below
- * sqrt(N * GPC_SAMPLE_BYTES): 10 % at 100 MiB.  Taking every n-th MiB instead would be blind to one
- * side of a program whose requests alternate.
+ * A request of n < GPC_SAMPLE_BYTES bytes is sampled with probability n / GPC_SAMPLE_BYTES,
+ * independently, and then counts as GPC_SAMPLE_BYTES bytes (gpc_share_of), so the sum of every site is
+ * unbiased.  After N bytes of one site its standard deviation is below sqrt(N * GPC_SAMPLE_BYTES): 10 %
+ * at 100 MiB.  Sampling every n-th MiB instead would miss one side of a program whose requests alternate.
  *
  * Threads     A sampler belongs to one thread.
  */
@@ -21,10 +20,10 @@
 #define GPC_SAMPLE_BYTES GPC_MIB
 
 struct gpc_sampler {
-	uint64_t state; /* any number; threads with different ones go different ways */
+	uint64_t state; /* any seed, one per thread */
 };
 
-/* splitmix64: one addition a step, then mixed, so that no state is a bad one. */
+/* splitmix64: every seed is a good one. */
 static inline uint64_t gpc_sampler_next(struct gpc_sampler *sampler)
 {
 	uint64_t x = sampler->state += UINT64_C(0x9e3779b97f4a7c15);
@@ -34,7 +33,7 @@ static inline uint64_t gpc_sampler_next(struct gpc_sampler *sampler)
 	return x ^ x >> 31;
 }
 
-/* True where a request of `size` bytes gets a stack. */
+/* Whether a request of `size` bytes gets a stack. */
 static inline bool gpc_sampler_takes(struct gpc_sampler *sampler, uint64_t size)
 {
 	return size >= GPC_SAMPLE_BYTES || gpc_sampler_next(sampler) % GPC_SAMPLE_BYTES < size;

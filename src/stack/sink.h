@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where records of stacks, code objects and modules go: the recording, or a test.
+ * The sink for records of stacks, code objects and modules: the recording, or a test.
  *
  * Threads   append is called from any thread, with at most a lock of rank DEPOT held; it may take
  *           locks of higher rank.  It must not capture a stack, and must not call the dynamic
  *           loader.
- * Failure   False: there is no room, and there never will be.  The caller then stops adding.
+ * Failure   False: full for good; the caller then stops adding.
  */
 #ifndef GPC_STACK_SINK_H
 #define GPC_STACK_SINK_H
