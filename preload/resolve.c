@@ -25,7 +25,7 @@ EXPORT void *dlsym(void *restrict handle, const char *restrict name);
 void *(*gpc_next_dlsym)(void *, const char *);
 
 /*
- * True where gpc_dlsym_ours is to answer.  Called by the assembly below with dlsym's own
+ * True if gpc_dlsym_ours is to answer.  Called by the assembly below with dlsym's own
  * arguments.
  */
 bool gpc_dlsym_is_ours(void *handle, const char *name);
@@ -62,7 +62,7 @@ bool gpc_dlsym_is_ours(void *handle, const char *name)
 	return gpc_real_row(name, &ours, &real);
 }
 
-/* True where both lie in the same object. */
+/* True if both lie in the same object. */
 static bool is_same_object(const void *a, const void *b)
 {
 	Dl_info of_a;

@@ -94,7 +94,7 @@ const struct gpc_fence *gpc_fences_get_open(const struct gpc_fences *fences)
 	return &fences->ring[fences->open % GPC_MAX_FENCES];
 }
 
-/* The open fence becomes a closed one and a new one opens.  False where the ring is full. */
+/* The open fence becomes a closed one and a new one opens.  False if the ring is full. */
 static bool advance(struct gpc_fences *fences)
 {
 	if (fences->open + 1 - fences->oldest >= GPC_MAX_FENCES)

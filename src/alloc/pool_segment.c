@@ -277,7 +277,7 @@ static void detach_locked(
 }
 
 /*
- * To give memory back breaks a capture of the program, as a record does: false where one is open,
+ * To give memory back breaks a capture of the program, as a record does: false if one is open,
  * and none begins until end_parting.  False as well where work on it may still run: that the driver
  * waits for that is nowhere promised.
  */

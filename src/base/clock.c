@@ -102,7 +102,7 @@ static void renew_alone(uint64_t cycles, uint64_t ns)
 }
 
 /*
- * Both clocks at one moment.  False where the thread was interrupted between the readings: such a
+ * Both clocks at one moment.  False if the thread was interrupted between the readings: such a
  * pair would put the anchor off by as long as that took.
  */
 static bool read_both(uint64_t *ret_cycles, uint64_t *ret_ns)

@@ -31,7 +31,7 @@ static struct piece trim(struct piece piece)
 	return piece;
 }
 
-/* A place for one more warning, or NULL where there is none; counted in both cases. */
+/* A place for one more warning, or NULL if there is none; counted in both cases. */
 static struct gpc_text *begin_warning(struct gpc_config *config, struct gpc_text *text)
 {
 	if (config->n_warnings == GPC_CONFIG_MAX_WARNINGS) {
@@ -54,7 +54,7 @@ static void add_shown(struct gpc_text *text, struct piece piece)
 	gpc_text_add(text, piece.len > MAX_SHOWN ? "...\"" : "\"");
 }
 
-/* The option that is most like `key`, NULL where none is. */
+/* The option that is most like `key`, NULL if none is. */
 static const struct gpc_option_row *find_nearest(struct piece key)
 {
 	const struct gpc_option_row *nearest = NULL;

@@ -168,7 +168,7 @@ static uint32_t find_own_age(const char *proc, unsigned pid)
 	return (uint32_t)(now - start) + 1;
 }
 
-/* True where a is to stand before b: more bytes, and unknown ones last. */
+/* True if a is to stand before b: more bytes, and unknown ones last. */
 static bool is_bigger(uint64_t a, uint64_t b)
 {
 	if (a == GPUCACHE_UNKNOWN)

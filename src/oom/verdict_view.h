@@ -90,7 +90,7 @@ static inline bool gpc_is_known(uint64_t value)
 	return value != GPUCACHE_UNKNOWN;
 }
 
-/* a >= b, a < b: false where either is not known. */
+/* a >= b, a < b: false if either is not known. */
 static inline bool gpc_is_at_least(uint64_t a, uint64_t b)
 {
 	return gpc_is_known(a) && gpc_is_known(b) && a >= b;

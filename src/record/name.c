@@ -39,7 +39,7 @@ static void add_rank(struct gpc_text *text, int32_t rank, const struct gpc_ident
 }
 
 /*
- * `at` is behind "%q"; returns the place behind "{VAR}", NULL where that is not what stands
+ * `at` is behind "%q"; returns the place behind "{VAR}", NULL if that is not what stands
  * there.
  */
 static const char *add_variable(struct gpc_text *text, const char *at)
@@ -58,7 +58,7 @@ static const char *add_variable(struct gpc_text *text, const char *at)
 	return end + 1;
 }
 
-/* One letter; false where it is none of ours. */
+/* One letter; false if it is none of ours. */
 static bool add_letter(struct gpc_text *text, char letter, const struct gpc_identity *identity,
 	uint64_t seconds, unsigned attempt)
 {

@@ -47,7 +47,7 @@ static size_t halve(size_t size, size_t least)
 	return half < least ? least : half;
 }
 
-/* The size to ask for; 0 where even the least would pass the process's limit. */
+/* The size to ask for; 0 if even the least would pass the process's limit. */
 static size_t choose_size(int fd, size_t size, size_t least)
 {
 	struct statvfs fs;

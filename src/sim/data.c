@@ -129,7 +129,7 @@ static bool is_zero(const char *bytes, uint64_t size)
 	return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-/* A piece of data comes into the chunk: true where it is kept. */
+/* A piece of data comes into the chunk: true if it is kept. */
 static bool keep(struct gpc_sim *sim, unsigned char *chunk)
 {
 	struct gpc_sim_data *data = &sim->data;

@@ -42,7 +42,7 @@ struct gpc_sim_data {
 	bool dropped_was_read;
 };
 
-/* False where the kernel gives no table. */
+/* False if the kernel gives no table. */
 bool gpc_sim_data_init(struct gpc_sim *sim);
 void gpc_sim_data_fini(struct gpc_sim *sim);
 

@@ -106,7 +106,7 @@ struct gpc_sim_device {
 	pthread_mutex_t lock;
 };
 
-/* Returns false where the kernel does not give the addresses. */
+/* Returns false if the kernel does not give the addresses. */
 bool gpc_sim_device_init(
 	struct gpc_sim_device *device, const struct gpc_sim_config *config, unsigned ordinal);
 void gpc_sim_device_fini(struct gpc_sim_device *device);
@@ -138,7 +138,7 @@ uint64_t gpc_sim_device_free_bytes(struct gpc_sim_device *device);
 uint64_t gpc_sim_device_used_bytes(struct gpc_sim_device *device);
 uint64_t gpc_sim_device_n_allocations(struct gpc_sim_device *device);
 
-/* The allocation around `ptr`; false where there is none.  Any output may be NULL. */
+/* The allocation around `ptr`; false if there is none.  Any output may be NULL. */
 bool gpc_sim_device_find(struct gpc_sim_device *device, uint64_t ptr, uint64_t *ret_base,
 	uint64_t *ret_size, uint32_t *ret_owner);
 

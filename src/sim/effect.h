@@ -100,12 +100,12 @@ struct gpc_sim_effects {
 void gpc_sim_effects_init(struct gpc_sim_effects *effects);
 void gpc_sim_effects_fini(struct gpc_sim_effects *effects);
 
-/* NULL where there is no memory. */
+/* NULL if there is no memory. */
 struct gpc_sim_effect *gpc_sim_effect_create(enum gpc_sim_effect_kind kind, uint64_t duration_ns);
 struct gpc_sim_effect *gpc_sim_effect_clone(const struct gpc_sim_effect *effect);
 void gpc_sim_effect_destroy(struct gpc_sim_effect *effect);
 
-/* Takes the bytes of a copy's source now.  False where there is no memory. */
+/* Takes the bytes of a copy's source now.  False if there is no memory. */
 bool gpc_sim_effect_stage(struct gpc_sim *sim, struct gpc_sim_effect *effect);
 
 /*

@@ -6,7 +6,7 @@
  * means every version.  Each rule counts its own calls.
  *
  * Threads   Any.
- * Failure   gpc_sim_fault_add: false where there are GPC_SIM_MAX_FAULTS rules already.
+ * Failure   gpc_sim_fault_add: false if there are GPC_SIM_MAX_FAULTS rules already.
  */
 #ifndef GPC_SIM_FAULT_H
 #define GPC_SIM_FAULT_H

@@ -56,7 +56,7 @@ static void remove_owner_locked(struct gpc_sim_race *race, size_t at)
 }
 
 /*
- * The array with room for one more element of `size` bytes; NULL where there is no memory: it
+ * The array with room for one more element of `size` bytes; NULL if there is no memory: it
  * stays as it was.
  */
 static void *make_room(void *items, size_t n, size_t *room, size_t size)

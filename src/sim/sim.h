@@ -19,7 +19,7 @@
  * Invariants  1 A machine lives in one process; several machines know each other by ipc.h only.
  * Threads     Any.  Lock order: capture, contexts, context, ipc or effects, vmm, pools and graphs, device,
  *             race.
- * Failure     gpc_sim_create: NULL where the kernel has no room for the addresses, or a count is
+ * Failure     gpc_sim_create: NULL if the kernel has no room for the addresses, or a count is
  *             beyond config.h's.
  * Limits      No peer mappings.  Processes share memory, and not a device's capacity.  Work of
  *             different streams never competes for the device: everything runs as if alone.
@@ -85,7 +85,7 @@ uint64_t gpc_sim_number_of(struct gpc_sim_device *device, uint64_t ptr);
 void *gpc_sim_bytes(struct gpc_sim *sim, uint64_t ptr);
 
 /*
- * False where ptr[0 .. size) is of a device and not inside one allocation, or is a reserved range
+ * False if ptr[0 .. size) is of a device and not inside one allocation, or is a reserved range
  * and not open to any device.
  */
 bool gpc_sim_is_valid(struct gpc_sim *sim, uint64_t ptr, uint64_t size);

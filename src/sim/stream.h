@@ -132,7 +132,7 @@ CUresult gpc_sim_stream_create(struct gpc_sim_context *context, unsigned flags, 
 void gpc_sim_stream_destroy(struct gpc_sim_stream *stream);
 
 /*
- * The calling thread's default stream in this context; made on first use.  NULL where there is
+ * The calling thread's default stream in this context; made on first use.  NULL if there is
  * no memory.
  */
 struct gpc_sim_stream *gpc_sim_stream_of_thread(struct gpc_sim_context *context);

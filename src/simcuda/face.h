@@ -72,7 +72,7 @@ struct gpc_sim_event *face_event(CUevent event);
 struct gpc_sim_context *face_context(CUcontext context);
 CUcontext face_context_handle(struct gpc_sim_context *context);
 
-/* The same object as a green context; NULL where it is none. */
+/* The same object as a green context; NULL if it is none. */
 static inline CUgreenCtx face_green_handle(struct gpc_sim_context *context)
 {
 	return context->primary ? (CUgreenCtx)(void *)context : NULL;

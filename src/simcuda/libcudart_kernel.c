@@ -29,7 +29,7 @@ struct symbol {
 	const char *name;
 	size_t size;
 	CUdeviceptr
-		*addresses; /* one for each device, 0 where it has none yet; NULL for a kernel */
+		*addresses; /* one for each device, 0 if it has none yet; NULL for a kernel */
 	struct symbol *next;
 };
 
@@ -178,7 +178,7 @@ static void load_code(struct symbol *symbol)
 		standin_load_code(symbol->code);
 }
 
-/* `kernel` is any address: the driver has no code for it, whatever it is.  `symbol`: NULL where it is to be looked up. */
+/* `kernel` is any address: the driver has no code for it, whatever it is.  `symbol`: NULL if it is to be looked up. */
 static cudaError_t launch(const void *kernel, struct symbol *symbol, dim3 grid, dim3 block,
 	size_t shared, cudaStream_t stream, int per_thread)
 {

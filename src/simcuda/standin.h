@@ -45,13 +45,13 @@ struct standin_handle {
 	uint64_t taken; /* device memory of its own; 0: none */
 };
 
-/* A handle of so many bytes, zeroed but for its beginning; NULL where there is no memory. */
+/* A handle of so many bytes, zeroed but for its beginning; NULL if there is no memory. */
 void *standin_create(size_t size);
 
 /* And its end, with its device memory; false: it was none. */
 bool standin_destroy(void *handle);
 
-/* Device memory for the handle, in the current context; false where the driver has none. */
+/* Device memory for the handle, in the current context; false if the driver has none. */
 bool standin_take(struct standin_handle *handle, size_t size);
 
 /* A kernel that does nothing.  Returns the library's code, 0 for success. */
@@ -81,7 +81,7 @@ void standin_wait(struct CUstream_st *stream);
 /* Says once that `name` is not simulated; the library's "not supported". */
 int standin_not_supported(const char *name);
 
-/* The compute capability of the current device, 90 for 9.0; 0 where there is none. */
+/* The compute capability of the current device, 90 for 9.0; 0 if there is none. */
 int standin_capability(void);
 
 #endif

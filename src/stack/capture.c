@@ -63,7 +63,7 @@ static const char *base_name(const char *path, uint32_t size, uint32_t *ret_size
 /* How many callers of the program a description names, where there is room. */
 #define DESCRIBED_CALLERS 2
 
-/* The code objects of a stack's Python frames; the name is NULL where it was not recorded. */
+/* The code objects of a stack's Python frames; the name is NULL if it was not recorded. */
 struct python_frames {
 	const struct gpc_codes *codes;
 	const uint64_t *frames;

@@ -46,7 +46,7 @@ void gpc_intern_fini(struct gpc_intern *intern)
 	intern->slots = NULL;
 }
 
-/* The new id, or 0 where there is no room; the table is as before then. */
+/* The new id, or 0 if there is no room; the table is as before then. */
 static uint32_t add_locked(struct gpc_intern *intern, uint64_t hash, gpc_intern_write *write,
 	const void *key, uint32_t slot)
 {

@@ -36,7 +36,7 @@ static const char *skip_number(const char *at)
 	return *at == '_' ? at + 1 : at;
 }
 
-/* Behind the template's arguments that begin at the I; NULL where they do not end. */
+/* Behind the template's arguments that begin at the I; NULL if they do not end. */
 static const char *skip_arguments(const char *at)
 {
 	int depth = 0;

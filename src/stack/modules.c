@@ -52,7 +52,7 @@ static uint64_t hash_bytes(const uint8_t *data, uint32_t size)
 	return h;
 }
 
-/* True where the object's file is mapped at [address, address + size). */
+/* True if the object's file is mapped at [address, address + size). */
 static bool is_mapped(const struct dl_phdr_info *info, uint64_t address, uint64_t size)
 {
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
@@ -66,7 +66,7 @@ static bool is_mapped(const struct dl_phdr_info *info, uint64_t address, uint64_
 	return false;
 }
 
-/* The build id in notes[0 .. size); 0 where there is none. */
+/* The build id in notes[0 .. size); 0 if there is none. */
 static uint32_t find_note(
 	const uint8_t *notes, uint64_t size, uint64_t align, uint8_t *ret_id, uint32_t room)
 {
@@ -134,7 +134,7 @@ static uint32_t make_path(const struct batch *batch, const char *name, char *ret
 	return (uint32_t)(prefix + n);
 }
 
-/* True where exactly this is recorded already.  What it replaces is forgotten. */
+/* True if exactly this is recorded already.  What it replaces is forgotten. */
 static bool is_known(struct gpc_modules *modules, const struct gpc_module *module)
 {
 	uint32_t i = 0;

@@ -155,7 +155,7 @@ static ALWAYS_INLINE bool is_incomplete(struct walker *walker, const struct fram
 	       frame->code + layout->code_bytes + 2 * n_units;
 }
 
-/* True where `code` is a code object whose parts have the types they should have. */
+/* True if `code` is a code object whose parts have the types they should have. */
 static bool verify_code(struct walker *walker, uintptr_t code)
 {
 	const struct gpc_python *python = walker->python;
@@ -383,7 +383,7 @@ static enum gpc_python_state try_layout(struct gpc_python *python)
 	return state;
 }
 
-/* Takes the state from `from` to BUSY; false where another thread was faster. */
+/* Takes the state from `from` to BUSY; false if another thread was faster. */
 static bool begin(struct gpc_python *python, uint32_t from)
 {
 	return atomic_compare_exchange_strong_explicit(

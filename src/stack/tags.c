@@ -160,7 +160,7 @@ static bool is_range(const struct tag *tag)
 	return tag->parent != OF_DOMAINS && tag->parent != OF_STRINGS;
 }
 
-/* Gives a complete tag to the sink, once; false where that is full. */
+/* Gives a complete tag to the sink, once; false if that is full. */
 static bool tell(struct gpc_tags *tags, struct gpc_tag_table *table, uint32_t id)
 {
 	const struct gpc_stack_sink *sink = atomic_load(&tags->sink);

@@ -131,7 +131,7 @@ static void init_walk(
 	gpc_walk_init(walk, &steps, is_readable);
 }
 
-/* True where a walk works; it also does what an unwinder does only once. */
+/* True if a walk works; it also does what an unwinder does only once. */
 static bool try_walk(struct gpc_unwind *unwind)
 {
 	uint64_t frames[4];

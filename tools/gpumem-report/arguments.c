@@ -256,7 +256,7 @@ static bool read_filter(size_t number, struct gpc_options *options)
 	return true;
 }
 
-/* One option; false where its value is wrong. */
+/* One option; false if its value is wrong. */
 static bool read_option(int letter, struct gpc_options *options)
 {
 	uint64_t number = 0;

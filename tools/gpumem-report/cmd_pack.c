@@ -51,7 +51,7 @@ static bool collect(struct addresses *addresses, const struct gpc_recording *rec
 	return true;
 }
 
-/* The symbols of one address; NULL where nobody names it. */
+/* The symbols of one address; NULL if nobody names it. */
 static struct json_object *symbols_json(struct gpc_symbols *symbols, uint64_t address)
 {
 	const struct gpc_symbol_list *list = gpc_symbols_find(symbols, address);

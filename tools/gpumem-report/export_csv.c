@@ -120,7 +120,7 @@ static void fill_word(struct cell *cell, const struct line *line, enum word word
 			true);
 }
 
-/* The column of that name; `line` is NULL where only the head is wanted. */
+/* The column of that name; `line` is NULL if only the head is wanted. */
 static bool fill(struct cell *cell, const struct line *line, const char *name)
 {
 	*cell = (struct cell){ 0 };

@@ -101,7 +101,7 @@ static void put_message(struct bytes *bytes, unsigned field, struct bytes *messa
 	*message = (struct bytes){ 0 };
 }
 
-/* The number of a word in the table; true where it is new. */
+/* The number of a word in the table; true if it is new. */
 static bool number_of(
 	struct json_object *table, const char *word, uint64_t *n, uint64_t *ret_number)
 {

@@ -70,7 +70,7 @@ uint64_t gpc_fit_need(const struct gpc_fit *fit, const struct gpc_fit_cache *cac
 const struct gpc_sim_model *gpc_fit_smallest_model(
 	const struct gpc_fit *fit, const struct gpc_fit_cache *cache);
 
-/* Whether the program, as it is, runs on the target; true where there is none. */
+/* Whether the program, as it is, runs on the target; true if there is none. */
 bool gpc_fit_is_good(const struct gpc_fit *fit);
 
 /* The whole answer, and one line of it behind `label`. */

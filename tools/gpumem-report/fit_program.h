@@ -23,7 +23,7 @@ struct fit_program {
 	char folder[300];  /* where it records */
 	bool is_temporary; /* nobody named it: it goes with the program */
 	uint64_t start_ns; /* real time: older recordings of the folder are of others */
-	int status;        /* as waitpid; 0 where it was ended here */
+	int status;        /* as waitpid; 0 if it was ended here */
 	bool is_stopped;   /* by us, for its steps */
 	bool is_interrupted;
 };

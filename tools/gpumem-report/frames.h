@@ -21,7 +21,7 @@
  *               interpreter never appear.  3 `site` is a frame of the list, or -1 in an empty one.
  *             4 An inlined call is a frame of its own, before the one it was inlined into.
  * Threads     One.
- * Failure     NULL where the stack is unknown; frames without names where nothing names them.
+ * Failure     NULL if the stack is unknown; frames without names where nothing names them.
  * Limits      CPython's frames; other interpreters are shown as the native code they are.
  */
 #ifndef GPC_REPORT_FRAMES_H

@@ -34,7 +34,7 @@ struct gpc_framework_pool gpc_framework_find_pool(
 /* How to have it take less, and how to have it keep no pool. */
 void gpc_framework_add_less(const struct gpc_framework_row *framework, struct gpc_text *text);
 
-/* Appends what is to be said of it; false where there is none. */
+/* Appends what is to be said of it; false if there is none. */
 bool gpc_framework_add_pool(const struct gpc_report *report, const struct gpucache_device *device,
 	struct gpc_text *text);
 

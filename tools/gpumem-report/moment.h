@@ -25,7 +25,7 @@ struct gpc_moment {
 
 void gpc_moment_find(struct gpc_moment *moment, const struct gpc_report *report, int32_t ordinal);
 
-/* The failure, or NULL where this is another moment. */
+/* The failure, or NULL if this is another moment. */
 const struct gpucache_oom *gpc_moment_oom(const struct gpc_moment *moment);
 
 /* "when it ended", "now", "when memory ran out", "at its peak" */

@@ -318,7 +318,7 @@ static size_t climb(struct walk *walk, size_t *at, uint64_t end_ns)
 	return end;
 }
 
-/* False where there is no room for another delta. */
+/* False if there is no room for another delta. */
 static bool say_holder(struct walk *walk, uint32_t holder)
 {
 	struct level *said = &walk->said[holder];
@@ -364,7 +364,7 @@ static bool say(struct walk *walk, size_t from, size_t at)
 	return true;
 }
 
-/* False where that makes too many deltas. */
+/* False if that makes too many deltas. */
 static bool walk_slices(struct walk *walk, unsigned n_slices)
 {
 	uint64_t first_ns = walk->steps[0].time_ns;

@@ -47,7 +47,7 @@ void gpc_pickle_begin_list(struct gpc_pickle *pickle);
 void gpc_pickle_item(struct gpc_pickle *pickle); /* before each item */
 void gpc_pickle_end_list(struct gpc_pickle *pickle);
 
-/* A list that may come again as number `id` of `n_ids`, always the same: true where it is to be written now. */
+/* A list that may come again as number `id` of `n_ids`, always the same: true if it is to be written now. */
 bool gpc_pickle_begin_numbered_list(struct gpc_pickle *pickle, size_t id, size_t n_ids);
 
 /* Any text; a constant, which is faster. */

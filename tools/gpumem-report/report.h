@@ -151,7 +151,7 @@ void gpc_report_target(const struct gpc_report *report, struct gpc_text *ret_tex
 /* Whether a device is wanted, by -d. */
 bool gpc_report_wants(const struct gpc_report *report, int32_t ordinal);
 
-/* The device of that ordinal; false where the recording has none. */
+/* The device of that ordinal; false if the recording has none. */
 bool gpc_report_find_device(
 	const struct gpc_report *report, int32_t ordinal, struct gpucache_device *ret_device);
 

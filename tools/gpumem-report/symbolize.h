@@ -37,7 +37,7 @@ struct gpc_symbol_list {
 
 struct gpc_symbols;
 
-/* NULL where there is no memory. */
+/* NULL if there is no memory. */
 struct gpc_symbols *gpc_symbols_create(
 	const struct gpc_recording *recording, const struct gpc_places *places);
 void gpc_symbols_destroy(struct gpc_symbols *symbols);

@@ -31,7 +31,7 @@ struct gpc_torch gpc_torch_at(const struct gpc_report *report, const struct gpuc
 void gpc_torch_print_used(const struct gpc_report *report, const struct gpc_torch *torch,
 	const struct gpucache_balance *balance, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS]);
 
-/* Objects for JSON, which the caller owns: of a failure, and of now; NULL where PyTorch did not allocate. */
+/* Objects for JSON, which the caller owns: of a failure, and of now; NULL if PyTorch did not allocate. */
 struct json_object *gpc_torch_json_at(
 	const struct gpc_report *report, const struct gpucache_oom *oom);
 struct json_object *gpc_torch_json(const struct gpc_report *report, int32_t ordinal);

@@ -8,7 +8,7 @@
  *                                '-> less of the device taken        serves it?  contexts, neighbours, holders
  *
  * Threads     One.
- * Failure     open: false where the recording does not hold what it takes; the others then are not to be called.
+ * Failure     open: false if the recording does not hold what it takes; the others then are not to be called.
  * Limits      Those of answer.h.
  */
 #ifndef GPC_REPORT_WHAT_IF_H

@@ -86,7 +86,7 @@ static void close_player(struct player *player)
 	free(player->lives);
 }
 
-/* The simulated clock; 0 where nothing can be learned from it. */
+/* The simulated clock; 0 if nothing can be learned from it. */
 static uint64_t simulated_now(struct player *player)
 {
 	if (!player->run->has_work)

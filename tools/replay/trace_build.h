@@ -31,7 +31,7 @@ struct gpc_trace_builder {
 struct gpc_trace_row {
 	enum gpc_trace_op_kind kind;
 	uint64_t identity; /* not UINT64_MAX */
-	uint64_t size;     /* > 0 where it means something */
+	uint64_t size;     /* > 0 if it means something */
 	uint64_t stream;   /* any name */
 	uint64_t other;    /* ORDER: a stream */
 	uint64_t time_ns;

@@ -119,7 +119,7 @@ void gpc_runtime_overlap_used(void)
 	__atomic_store_n(&gpc_runtime_overlap_seen, true, __ATOMIC_RELEASE);
 }
 
-/* True where `from` was in the list; NULL is a free place. */
+/* True if `from` was in the list; NULL is a free place. */
 static bool replace_capturing_locked(CUstream from, CUstream to, const struct gpc_context *context)
 {
 	for (uint32_t i = 0; i < GPC_MAX_CAPTURES; i++) {

@@ -225,7 +225,7 @@ static bool find_again(struct gpc_ipc_registry *registry)
 	return true;
 }
 
-/* True where registry->fd is our file. */
+/* True if registry->fd is our file. */
 static bool has_file(struct gpc_ipc_registry *registry)
 {
 	return registry->is_open &&

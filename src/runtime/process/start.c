@@ -170,7 +170,7 @@ static void put_uuid(const CUuuid *uuid, char *buf, size_t size)
 }
 
 /*
- * 1 + the number that nvidia-smi gives the device, as CUDA_VISIBLE_DEVICES says; 0 where it names devices
+ * 1 + the number that nvidia-smi gives the device, as CUDA_VISIBLE_DEVICES says; 0 if it names devices
  * otherwise.  NVML knows better, and is asked at the first failure: loading it costs too much here.
  */
 static uint32_t physical_of(uint32_t ordinal)

@@ -189,7 +189,7 @@ static struct {
 
 #define PRINT_STEP_NS (UINT64_C(60) * 1000000000) /* no more than one report a minute */
 
-/* True where the failure is to be printed now; else it is kept for the exit. */
+/* True if the failure is to be printed now; else it is kept for the exit. */
 static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom *oom)
 {
 	uint32_t d = device->ordinal;

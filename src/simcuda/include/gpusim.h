@@ -65,7 +65,7 @@ int gpusim_device_count(void);
 int gpusim_has_code(void);
 const void *gpusim_code(const char *library);
 
-/* 0 where there is such a device; works before cuInit. */
+/* 0 if there is such a device; works before cuInit. */
 int gpusim_device_info(int device, struct gpusim_device *ret_info);
 
 #endif
