@@ -185,6 +185,7 @@ golden newer_check     check foreign/newer.gpucache
 golden mixed           oom foreign/mixed.gpucache
 golden mixed_json      oom --json foreign/mixed.gpucache
 golden mixed_summary   -d 1 foreign/mixed.gpucache
+golden mixed_first     foreign/mixed.gpucache
 golden gpus_summary    foreign/gpus.gpucache
 golden gpus_leaks      leaks -n 1 foreign/gpus.gpucache
 golden gpus_json       --json foreign/gpus.gpucache

@@ -32,6 +32,16 @@ static uint64_t run_ns(const struct gpc_recording *rec)
 	return gpc_bytes_less(last, rec->header.start_monotonic_ns);
 }
 
+static bool has_several_devices(const struct gpc_report *report)
+{
+	struct gpucache_device device;
+	unsigned n = 0;
+
+	for (int32_t i = 0; gpc_report_find_device(report, i, &device); i++)
+		n++;
+	return n > 1;
+}
+
 static void print_headline(
 	struct gpc_report *report, const struct gpucache_oom *fatal, unsigned n_recovered)
 {
@@ -45,7 +55,9 @@ static void print_headline(
 
 	if (fatal)
 		gpc_text_add(&ending, ", OUT OF MEMORY");
-	else if (n_recovered)
+	if (fatal && has_several_devices(report))
+		gpc_text_add(&ending, " on GPU %d", fatal->device);
+	if (!fatal && n_recovered)
 		gpc_text_add(&ending, ", %u failure%s recovered", n_recovered,
 			n_recovered == 1 ? "" : "s");
 	fputs(gpc_paper_ink(paper, fatal ? GPC_INK_ALARM : GPC_INK_BOLD), paper->out);
@@ -296,8 +308,13 @@ static void print_text(
 		gpc_answer_find(report, fatal, &answer);
 		gpc_advice_print(report, &answer, false);
 	}
+	/* First the one that WHY is about. */
+	for (uint64_t i = 0; fatal && gpc_moment_next(report, &i, &device, &moment);)
+		if (device.ordinal == fatal->device)
+			print_device(report, &device, &moment, fatal);
 	for (uint64_t i = 0; gpc_moment_next(report, &i, &device, &moment); n_used++)
-		print_device(report, &device, &moment, fatal);
+		if (!fatal || device.ordinal != fatal->device)
+			print_device(report, &device, &moment, fatal);
 	if (n_used == 0)
 		gpc_paper_section(&report->paper, "BALANCE", "%s",
 			report->options->device >= 0 ? "that GPU was not used" : "no GPU was used");
