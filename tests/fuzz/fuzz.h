@@ -47,6 +47,9 @@ extern const struct fuzz_target fuzz_config;
 extern const struct fuzz_target fuzz_sim;
 extern const struct fuzz_target fuzz_trace;
 extern const struct fuzz_target fuzz_pack;
+extern const struct fuzz_target fuzz_object;
+extern const struct fuzz_target fuzz_arguments;
+extern const struct fuzz_target fuzz_tag;
 
 /* A number below n, which is not 0. */
 uint64_t fuzz_draw(struct fuzz_random *random, uint64_t n);

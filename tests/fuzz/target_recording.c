@@ -327,7 +327,7 @@ static bool cut_recording(struct fuzz_input *input, unsigned k)
 }
 
 const struct fuzz_target fuzz_recording = { .name = "recording",
-	.share = 65,
+	.share = 55,
 	.is_packed = true,
 	.run = run_recording,
 	.mutate = mutate_recording,

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What gpumem-report is handed beside recordings: programs and debug files, command lines. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fuzz/fuzz.h"
+#include "tests/unit/format/recording_builder.h"
+#include "tools/gpumem-report/arguments.h"
+#include "tools/gpumem-report/symbolize.h"
+
+/* --- Programs, libraries and debug files ------------------------------------------------------- */
+
+#define MODULE_AT   UINT64_C(0x400000)
+#define MODULE_SIZE UINT64_C(0x10000)
+
+/* libdw forgets parts of what a damaged line table made it read; a report ends soon, and takes it along. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libdw.so\n";
+}
+
+/* A recording that names the file that is fuzzed, at the addresses that its linker gave it. */
+static const char *write_recording(const char *module)
+{
+	static char path[128];
+	struct recording_builder builder;
+
+	snprintf(path, sizeof path, "%s/object.gpucache", fuzz_folder());
+	builder_init(&builder);
+	builder_module(&builder, module, MODULE_AT, MODULE_AT + MODULE_SIZE, 0);
+	builder_write(&builder, path);
+	builder_fini(&builder);
+	return path;
+}
+
+static void run_object(const unsigned char *data, size_t size)
+{
+	struct gpc_places places = { .symbols_of = GPC_SYMBOLS_OF_ALL };
+	char module[128];
+	char why[200] = "";
+	struct gpc_text text = gpc_text_init(why, sizeof why);
+	struct gpc_recording *recording;
+	struct gpc_symbols *symbols;
+
+	/* Its own debug link may lead to itself. */
+	fuzz_file("object.debug", data, size);
+	snprintf(module, sizeof module, "%s", fuzz_file("object", data, size));
+	FUZZ_EXPECT(gpc_recording_open(write_recording(module), &recording, &text) == GPC_OK);
+	symbols = gpc_symbols_create(recording, &places);
+	FUZZ_EXPECT(symbols);
+	for (uint64_t at = 0xa0; at < 0x140; at += 5) {
+		const struct gpc_symbol_list *list = gpc_symbols_find(symbols, MODULE_AT + at);
+
+		FUZZ_EXPECT(list->n > 0);
+		for (size_t i = 0; i < list->n; i++)
+			for (const char *c = list->rows[i].function; c && *c; c++)
+				FUZZ_EXPECT((unsigned char)*c >= 0x20 && *c != 0x7f);
+	}
+	gpc_symbols_destroy(symbols);
+	gpc_recording_close(recording);
+}
+
+/* Headers and notes lie in front, the table of sections behind; what is between is DWARF. */
+static void mutate_object(
+	struct fuzz_random *random, struct fuzz_input *input, const struct fuzz_input *other)
+{
+	size_t size = input->size ? input->size : 1;
+	uint64_t at = fuzz_draw(random, size);
+	uint64_t n = 1 + fuzz_draw(random, 64);
+	uint64_t from = fuzz_draw(random, other->size ? other->size : 1);
+
+	switch (fuzz_draw(random, 8)) {
+	case 0:
+		at = fuzz_draw(random, 64);
+		break;
+	case 1:
+		at = 64 + fuzz_draw(random, 8 * 56);
+		break;
+	case 2:
+	case 3:
+		at = size - 1 - fuzz_draw(random, size < 40 * 64 ? size : 40 * 64);
+		break;
+	case 4:
+		if (n < input->size - at && n < other->size - from)
+			memcpy(input->data + at, other->data + from, n);
+		return;
+	case 5:
+		if (fuzz_draw(random, 8) == 0)
+			input->size = at;
+		return;
+	default:
+		break;
+	}
+	n = UINT64_C(1) << fuzz_draw(random, 4);
+	fuzz_poke(random, input, at / n * n, (unsigned)n);
+}
+
+const struct fuzz_target fuzz_object = {
+	.name = "object", .share = 5, .is_packed = true, .run = run_object, .mutate = mutate_object
+};
+
+/* --- Command lines ----------------------------------------------------------------------------- */
+
+#define MAX_WORDS 64
+
+/* Words in an array of its own size, as main gets them. */
+static void run_arguments(const unsigned char *data, size_t size)
+{
+	char *text = malloc(size + 1);
+	char *rest = text;
+	char *words[MAX_WORDS];
+	char **argv;
+	int argc = 1;
+	struct gpc_options options = { 0 };
+	const struct gpc_command *command = NULL;
+
+	memcpy(text, data, size);
+	text[size] = '\0';
+	words[0] = (char *)(uintptr_t) "tool";
+	for (char *word; argc + 1 < MAX_WORDS && (word = strsep(&rest, " \n"));)
+		words[argc++] = word;
+	words[argc] = NULL;
+	argv = malloc(((size_t)argc + 1) * sizeof *argv);
+	memcpy(argv, words, ((size_t)argc + 1) * sizeof *argv);
+	optind = 0;
+	if (gpc_arguments_read(argc, argv, &options, &command) == GPC_ARGUMENTS_RUN)
+		FUZZ_EXPECT(command && command->run);
+	free(options.targets);
+	free(argv);
+	free(text);
+}
+
+static void mutate_arguments(
+	struct fuzz_random *random, struct fuzz_input *input, const struct fuzz_input *other)
+{
+	static const char *const words[] = { " ", " -", " --", "summary", "export", "watch", "fit",
+		" --format=", "csv,noheader", " --query=", " --at=", "oom:3",
+		" --where=", " --fail-on=", "growth>10%", " --device", " -n", " -o", " --on",
+		"h100", " --sweep", "A=1..9", "99999999999999999999", "-1", "1e9", "80%", "16GiB",
+		" -p", " -g", " --sizes", "=", ",", "..", NULL };
+
+	fuzz_mutate_text(random, input, other, words);
+}
+
+const struct fuzz_target fuzz_arguments = {
+	.name = "arguments", .share = 3, .run = run_arguments, .mutate = mutate_arguments
+};
