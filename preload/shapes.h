@@ -61,8 +61,8 @@
 	}
 
 /*
- * Frees what is tracked under `key` by `call`: out of the books first, for from then on the driver may give
- * the key to another thread; back where the driver refused.
+ * Frees what is tracked under `key` by `call`: removes the entry first, as the driver may then return the key to
+ * another thread, and restores it if the driver refused.
  */
 #define FREE_TRACKED(result, of_kind, key, call)                              \
 	do {                                                                  \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Insertion goes down until the new block has the higher priority, splits what is below by the new
- * block's key, and hangs the halves under it.  Removal merges the two subtrees of the block into
+ * block's key, and attaches the halves to it.  Removal merges the two subtrees of the block into
  * its place.  Both are loops over pointers to links; the expected depth is 1.4 log2 n (Seidel and
  * Aragon, 1996).
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes and unmakes the shared parts in order; whoever brings no observer gets one whose functions do nothing, so
- * callers never test for it.
+ * Creates and destroys the shared parts in order.  Without an observer a no-op one is used, so callers never test
+ * for NULL.
  */
 #include "alloc/heap.h"
 

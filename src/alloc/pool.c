@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The front door: a request is answered from what is free, from what has passed, or by a new segment;
- * what comes back is FREE at once, or waits for its fence.  A request goes one way:
+ * The entry points of the allocator.  A request is served from free blocks, from blocks whose fences have
+ * passed, or from a new segment; a freed block becomes FREE at once or waits for its fence.  Calls go one
+ * way:
  *
  *      pool.c --> pool_wait.c --> pool_segment.c --> pool_barrier.c --> pool_block.c
  */
@@ -348,7 +349,7 @@ enum gpc_status gpc_pool_free(
 	if (!st)
 		release_locked(pool, block, request);
 	gpc_lock_release(&pool->lock);
-	/* Here the plain driver waits for all that was submitted before, and in a malloc it does not. */
+	/* The plain driver waits for all earlier work here, unlike in a malloc. */
 	if (!st && !request->stream && !request->is_async && pool->params.pending_limit &&
 		gpc_counter_get(&pool->counters->pending_bytes) > 0)
 		gpc_pool_bound_pending(pool);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Barriers of a pool (barrier.h says why this is enough).  A free owes one; a submission raises it; a
- * look, and who gives memory away, wait for it.
+ * The barriers of a pool (barrier.h says why they suffice).  A free makes one due; a submission raises it;
+ * queries, and memory that leaves the process, wait for it.
  */
 #include "alloc/pool_internal.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks within their segments: made, coalesced, cut, and given to the program.
+ * Blocks within their segments: created, coalesced, split, and handed out.
  *
- * A block that becomes FREE merges with its free neighbours at once and goes into the bin of its size;
- * one that is taken leaves its bin, and what it has too much becomes a block of its own.  Each costs a
- * bin operation or two, however many blocks there are.
+ * A block that becomes FREE coalesces with its free neighbours at once and enters the bin of its size; one
+ * that is allocated leaves its bin, and its remainder becomes a block of its own.  Each takes one or two
+ * bin operations, independent of the number of blocks.
  */
 #include "alloc/pool_internal.h"
 #include "stats/counters.h"

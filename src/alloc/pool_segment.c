@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Segments in and out: what asks the driver for memory and gives it back.
+ * Segments: allocates them from the driver and returns them.
  *
- * No call of the driver that may block is made under the lock.  A segment that goes back is first
- * taken out of everything (detach), so that nobody can be given a piece of it meanwhile; a segment
- * that comes is complete before it is put in, and its first block is taken under the same lock, so
- * that the thread that asked gets it.  All segments of a device's pools stay within its budget.
+ * No driver call that may block is made under the lock.  A segment to be returned is first removed from all
+ * structures (detach), so that no request can be served from it meanwhile.  A new segment is complete before
+ * it is inserted, and its first block is allocated under the same lock, so that the thread that grew the
+ * pool gets it.  The segments of all pools of a device stay within its budget.
  */
 #include "alloc/pool_internal.h"
 #include "base/check.h"
@@ -249,7 +249,7 @@ enum gpc_status gpc_pool_grow(
 	return st;
 }
 
-/* Takes an idle segment out of everything; its memory is then the caller's to give back. */
+/* Removes an idle segment from all structures; the caller then returns its memory to the driver. */
 static void detach_locked(
 	struct gpc_pool *pool, struct gpc_segment *segment, struct gpc_memory *ret_memory)
 {
@@ -449,7 +449,7 @@ void gpc_pool_forget_segments_locked(struct gpc_pool *pool, struct gpc_list *ret
 		gpc_segment_map_remove(&pool->heap->segment_map, segment);
 		for (struct gpc_block *at = segment->first; at; at = next) {
 			next = at->next;
-			/* What the program still held is no longer held by anybody. */
+			/* Live blocks died with the context. */
 			if (at->state == GPC_BLOCK_LIVE)
 				pool->heap->observer.freed(pool->heap->observer.self, at, &request);
 			gpc_pool_retire_block_locked(pool, at);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits: what was freed becomes FREE when the device is done with it.
+ * Waits: pending blocks become FREE once the device is done with them.
  *
- * To reap asks events and returns at once; to wait blocks the caller, without the lock, until an event
- * or whole contexts are done.  Only a free waits unasked, as the plain one does, and for less: while more
- * than pending_limit is held back.  A malloc does so on the ladder only.
+ * Reaping queries events and returns at once; waiting blocks the caller, without the lock, until an event or
+ * whole contexts complete.  Only a free waits on its own, as plain cudaFree does, and less: while more than
+ * pending_limit is pending.  A malloc waits only on the ladder.
  */
 #include <poll.h>
 #include <string.h>

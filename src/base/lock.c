@@ -31,7 +31,7 @@ static void relax(void)
 #endif
 }
 
-/* A futex that nobody ever wakes: a wait that ends by itself. */
+/* A futex without waker: a sleep with a timeout. */
 static void step_back(long ns)
 {
 	static uint32_t nobody;

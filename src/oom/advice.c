@@ -115,7 +115,7 @@ static bool advise_expandable(struct advice_context *c)
 	return true;
 }
 
-/* Which option would have helped nobody can tell from one moment. */
+/* One moment does not show which option would have helped. */
 static bool advise_replay(struct advice_context *c)
 {
 	if (!c->v.facts->caching || gpc_torch_is_fragmented(c->v.oom))
@@ -270,7 +270,7 @@ static uint64_t held_by(const struct advice_context *c, const char *site)
 	return bytes;
 }
 
-/* How much has to go, and who holds most. */
+/* The bytes to free, and the largest holder. */
 static bool advise_top_holder(struct advice_context *c)
 {
 	const struct gpucache_holder *top = find_top_holder(c);

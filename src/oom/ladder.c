@@ -18,7 +18,7 @@
  */
 
 /*
- * Frees whose work is done may have merged into what is wanted; the fence of the latest ones is
+ * Frees whose work is done may have coalesced into the block needed; the fence of the latest ones is
  * closed here.
  */
 static bool reap_passed_fences(struct gpc_ladder *ladder, uint64_t *ret_bytes)

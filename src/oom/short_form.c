@@ -262,7 +262,7 @@ static void put_torch(struct page *page, const struct gpucache_oom *oom, uint64_
 		put_balance_line(page, "", " ", amounts[i], shares[i], whats[i]);
 }
 
-/* Lines of zero or of nobody knows carry nothing; free memory is always said. */
+/* Zero and unknown lines are omitted; free memory is always printed. */
 static void put_balance(struct page *page, const struct gpucache_oom *oom)
 {
 	const struct gpucache_balance *sheet = &oom->balance;

@@ -43,7 +43,7 @@ struct gpc_verdict_facts {
 	uint64_t growth_held_blocks;
 	uint64_t n_free;      /* frees on the device since the start */
 	uint64_t host_bytes;  /* pinned by this process */
-	uint32_t n_contexts;  /* on the device; 0: not known */
+	uint32_t n_contexts;  /* on the device; 0: unknown */
 	uint32_t options_set; /* GPC_SET_* */
 	bool is_renewed;    /* the growing site keeps few blocks, and makes larger ones for them */
 	bool is_varied;     /* its blocks are of many sizes */

@@ -64,7 +64,7 @@ static uint32_t choose_points(size_t size, uint32_t n_devices)
 static void add_small(struct gpc_layout *layout, size_t size, uint32_t n_devices)
 {
 	layout->max_points = choose_points(size, n_devices);
-	/* First, so that who reads upwards reads it first. */
+	/* First, so that a reader that copies the file from its start copies it before the pages it describes. */
 	add_fixed(layout, GPUCACHE_REGION_PAGES, 8, size / GPUCACHE_PAGE / 8 + 1);
 	add_fixed(layout, GPUCACHE_REGION_DEVICES, sizeof(struct gpucache_device), n_devices);
 	add_fixed(layout, GPUCACHE_REGION_COUNTERS, sizeof(struct gpucache_counters),

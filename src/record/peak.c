@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PEAKS, and who holds most: a look over SITES. */
+/* PEAKS: the largest holders at a new peak, from a scan of SITES. */
 #include "record/store.h"
 
 /* A new peak is worth a record where it passes the old one by this part, or this much. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SITES: a record for each pair of stack and device that ever held anything, in the order in which they
- * came, so that a look over them costs what is there.  Which one is whose is in a table of our own,
- * [device][stack], of which only what is used takes memory.
+ * SITES: one record for each pair of stack and device that ever held memory, in order of appearance, so that a
+ * scan costs only what is in use.  A private table [device][stack] maps pairs to records; only its used pages
+ * take memory.
  */
 #include "record/store.h"
 

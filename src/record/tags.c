@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who holds most by tag: a look over BLOCKS, at a failure only. */
+/* The largest holders by tag, from a scan of BLOCKS, at a failure only. */
 #include "base/metamem.h"
 #include "model/held.h"
 #include "record/record.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plain device memory: answered from the pool of the current context. */
+/* Plain device memory: finds the pool of the current context, or of an address, and calls it; the ladder if that fails. */
 #include "runtime/memory.h"
 
 #include "base/bytes.h"
@@ -258,7 +258,7 @@ static CUresult judge_caller(const struct gpc_context *owner)
 	return (CUresult)atomic_load_explicit(&context->drv.sticky, memory_order_relaxed);
 }
 
-/* Where the device keeps the order (alloc/barrier.h), or nobody wants it, cudaFree returns at once. */
+/* cudaFree returns at once if the device keeps the order (alloc/barrier.h), or no order is configured. */
 static bool must_wait(struct gpc_pool *pool)
 {
 	if (gpc_runtime.config.free_order == GPC_FREE_ORDER_DEVICE)

@@ -71,7 +71,7 @@ struct gpc_sim_vmm {
 	pthread_mutex_t lock;
 };
 
-/* False where the kernel does not give the addresses or the file. */
+/* False if the kernel does not give the addresses or the file. */
 bool gpc_sim_vmm_init(struct gpc_sim_vmm *vmm, uint64_t memory, bool is_numbers_only);
 void gpc_sim_vmm_fini(struct gpc_sim_vmm *vmm);
 

@@ -28,8 +28,7 @@ struct symbol {
 	const char *code; /* of code.def; "": not known yet, NULL: none */
 	const char *name;
 	size_t size;
-	CUdeviceptr
-		*addresses; /* one for each device, 0 if it has none yet; NULL for a kernel */
+	CUdeviceptr *addresses; /* one for each device, 0 if it has none yet; NULL for a kernel */
 	struct symbol *next;
 };
 

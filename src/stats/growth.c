@@ -19,7 +19,7 @@
 /* A site whose largest block is so many times its smallest has blocks of many sizes. */
 #define VARIED 4
 
-/* A site that asked for so many times its live blocks replaces them. */
+/* A site that has allocated so many times its live blocks replaces them. */
 #define REPLACED 16
 
 /* What a site keeps of each window. */
@@ -83,7 +83,7 @@ void gpc_growth_take_moment(
 	atomic_flag_clear_explicit(&growth->is_busy, memory_order_release);
 }
 
-/* The window in which a block was asked for, the oldest first; false: before them all. */
+/* The window in which a block was allocated, the oldest first; false: before all windows. */
 static bool window_of(const uint64_t *times_ns, uint64_t time_ns, uint32_t *ret_window)
 {
 	uint32_t w = GPC_GROWTH_WINDOWS;
@@ -175,7 +175,7 @@ static struct gpucache_site totals_of(const struct gpc_growth_view *view, uint32
 	return (struct gpucache_site){ 0 };
 }
 
-/* Whether a site gave back less than an eighth of all that it ever asked for. */
+/* Whether a site has freed less than an eighth of all that it has allocated. */
 static bool has_kept_all(const struct gpc_growth_view *view, uint32_t stack)
 {
 	struct gpucache_site site = totals_of(view, stack);

@@ -80,6 +80,12 @@ printf '/* TO%s: later */\n' DO >src/base/word.c
 must_find 'unfinished' "$here/check_words.sh" "$dir"
 printf '/* see /ro%s/x */\n' ot >src/base/word.c
 must_find 'a path of one machine' "$here/check_words.sh" "$dir"
+printf '/* True where it is. */\n' >src/base/word.c
+must_find '<- if' "$here/check_words.sh" "$dir"
+printf '\t/* The block merges with its free neighbours. */\n' >src/base/word.c
+must_find '<- coalesces' "$here/check_words.sh" "$dir"
+printf 'int where; /* as True whereever */\n' >src/base/word.c
+must_be_silent "$here/check_words.sh" "$dir"
 rm src/base/word.c
 
 printf 'HOOK(cuMemAlloc_v2, x)\nHOOK(cuMemFree_v2, x)\n' >symbols.def

@@ -16,7 +16,7 @@ struct gpc_row {
 	uint32_t kind; /* of a context or a module; 0: what the program asked for */
 	uint64_t bytes;
 	uint64_t n_blocks;
-	uint64_t first_ns; /* of its allocations; 0: not known */
+	uint64_t first_ns; /* of its allocations; 0: unknown */
 	uint64_t last_ns;
 	uint64_t text; /* of gpc_rows_unite_alike: what its stack reads as */
 };

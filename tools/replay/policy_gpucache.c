@@ -96,14 +96,14 @@ static enum gpc_status create_told(const struct gpc_policy_params *params, void 
 
 static enum gpc_status create_vmm(const struct gpc_policy_params *params, void **ret_self)
 {
-	return create_variant(params,
-		(struct variant){ .has_barriers = true, .vmm = GPC_VMM_ON }, ret_self);
+	return create_variant(
+		params, (struct variant){ .has_barriers = true, .vmm = GPC_VMM_ON }, ret_self);
 }
 
 static enum gpc_status create_vmm_auto(const struct gpc_policy_params *params, void **ret_self)
 {
-	return create_variant(params,
-		(struct variant){ .has_barriers = true, .vmm = GPC_VMM_AUTO }, ret_self);
+	return create_variant(
+		params, (struct variant){ .has_barriers = true, .vmm = GPC_VMM_AUTO }, ret_self);
 }
 
 static enum gpc_status create_unsafe(const struct gpc_policy_params *params, void **ret_self)

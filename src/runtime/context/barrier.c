@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Barriers (alloc/barrier.h), as the hooks ask for them: which context a submission or a look is about, and its
- * pool does the rest.  Of work that goes to a context that owes nothing this is a look-up and no more.
+ * Barriers (alloc/barrier.h), for the hooks: finds the context of a submission or query, and calls its pool.  For
+ * a context without a due barrier that costs a look-up.
  */
 #include "runtime/context/barrier.h"
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts: one pool for each context and generation.
+ * Contexts: one pool per context and generation.
  *
- * A handle is found without a lock: an open-addressed table of atomic pointers that only grow.
- * When a context dies its pool forgets everything and the object is marked gone; when the driver
- * uses the handle again (a primary context keeps its handle over a reset) a new object takes the
- * place in the table, with the next generation.  The old object is kept: a thread may still be
- * looking at it.
+ * Handles are found without a lock in an open-addressed table of atomic pointers that only grows.  When a
+ * context dies, its pool forgets everything and the object is marked gone.  When the driver reuses the handle
+ * (a primary context keeps its handle over a reset), a new object with the next generation replaces it in the
+ * table.  The old object stays allocated: a thread may still be reading it.
  */
 #include "runtime/context/contexts.h"
 
@@ -375,7 +374,7 @@ static void forget(CUcontext handle)
 	gpc_track_forget_context(context);
 	gpc_ipc_forget_context(context);
 	gpc_lock_take(&context->pool.lock);
-	context->is_retired = true; /* what is on its way out of the books now is out of them */
+	context->is_retired = true; /* frees in flight no longer count against its counters */
 	gpc_lock_release(&context->pool.lock);
 	if (context->pool.counters != &context->pool.own_counters)
 		gpc_record_counters_retire(&gpc_runtime.record, context->pool.context);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work of one context on memory of another: by peer access, and by copies and fills, which reach
- * any memory of the process by unified addressing.  The fences of the memory's context cover only
- * its own work, so before the first such work the context that does it becomes their member, for
- * good.  With one context in the process nothing of this is looked at.
+ * Work of one context on memory of another: through peer access, and through copies and fills, which reach any
+ * memory of the process by unified addressing.  The fences of the memory's context cover only its own work, so
+ * before the first such work the accessing context becomes a member of them, for good.  With one context in the
+ * process nothing is checked.
  */
 #include "runtime/context/reach.h"
 

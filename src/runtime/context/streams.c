@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams and captures: what the fences have to know of them (alloc/fence.h). */
+/* Streams and captures, tracked for the fences (alloc/fence.h). */
 #include "runtime/context/streams.h"
 
 #include "base/thread.h"

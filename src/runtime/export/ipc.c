@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that leaves the process by handle, and memory of others that comes in.
+ * IPC: memory exported to other processes by handle, and memory imported from them.
  *
  *      cuIpcGetMemHandle(ptr)      starts its segment        the driver's handle
- *                                  further inside            a tag (ipc_registry.h), the same again
+ *                                  inside                    a tag (ipc_registry.h), the same again
  *                                                            until the block is freed
- *      cuIpcOpenMemHandle(tag)     its entry is there        the driver's handle opened, + offset
- *                                  it is not                 an error and a line
+ *      cuIpcOpenMemHandle(tag)     its entry exists          the driver's handle opened, + offset
+ *                                  it does not               an error and a line
  *
- * As with the driver, any address inside a block exports the block.  A program that was told first
- * where the segment of the block starts (cuMemGetAddressRange, as UCX asks) has the importer add the
- * offset itself, so it gets no tag: the handle of the segment, which is that of the driver.
+ * As with the driver, any address inside a block exports the block.  A program that has queried the base of the
+ * block's segment before (cuMemGetAddressRange, as UCX does) has the importer add the offset itself, so it gets
+ * the driver's handle of the segment instead of a tag.
  *
- * Both tables are of things that programs have few of.  Opened memory is counted by us, for the
- * driver counts by the start of the segment; in the books it is memory of others.
+ * Both tables are small in practice.  We count references to imported memory ourselves, as the driver counts
+ * them per segment; imports are accounted to other processes.
  */
 #include "runtime/export/ipc.h"
 
@@ -45,7 +45,7 @@ struct opened {
 	const struct gpc_context *context;
 	CUdeviceptr ptr;  /* as the program got it */
 	CUdeviceptr base; /* as the driver gave it */
-	uint64_t size;    /* 0: not known */
+	uint64_t size;    /* 0: unknown */
 	uint32_t n_opens;
 	uint32_t number; /* in the slab */
 };
@@ -265,7 +265,7 @@ static bool note_opened(const struct opened *what)
 	return is_noted;
 }
 
-/* It is there already; the books take it as they take everything. */
+/* It is mapped already; accounts for it like any tracked allocation. */
 static CUresult make_known(struct gpc_passed_call *call)
 {
 	(void)call;

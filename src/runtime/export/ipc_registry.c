@@ -99,7 +99,7 @@ static int open_slot(int dir_fd, uint32_t slot, int flags)
 	return -1;
 }
 
-/* The name still leads to the file: nobody removed it before we had the lock. */
+/* Whether the name still refers to the file, which may have been removed before we had the lock. */
 static bool has_its_name(int dir_fd, uint32_t slot, int fd)
 {
 	char name[32];
@@ -271,7 +271,7 @@ void gpc_ipc_registry_remove(struct gpc_ipc_registry *registry, uint32_t number)
 		(void)!write_at(registry->fd, &empty, sizeof empty, offset_of(number));
 }
 
-/* Locked, the file keeps its name: nobody else removes it. */
+/* While locked, the file keeps its name: no other process removes it. */
 static void remove_file(const struct gpc_ipc_registry *registry)
 {
 	int dir_fd = open_place(registry->place, registry->suffix);

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that the driver takes for itself while it answers another call: contexts, modules, limits.
+ * Implicit allocations: memory that the driver takes on its own during another call, for contexts, modules and
+ * limits.
  *
- * Nobody says how much, so it is measured: what the device lost between a look before the call and
- * one after it.  That is the call's only if nothing else happened in between:
+ * The driver does not report their size, so it is measured as the loss of free memory between a reading
+ * before the call and one after it.  That is valid only if nothing else happened in between:
  *
- *   I1  On its device no other such call, no unloading and no end of a context was in flight at any
- *       moment between the two looks.
- *   I2  Our own books, and what segments under way are charged with, are the same at both looks.
+ *   I1  No other such call, no unloading and no end of a context was in flight on the device between the two
+ *       readings.
+ *   I2  Our own accounting, and the budget of segments in flight, are the same at both readings.
  *
- * Else nothing is booked, for none of those that overlap: their bytes stay in "this process, outside
- * our books".  What was booked under a handle goes when the handle goes, measured or not.
+ * Otherwise none of the overlapping calls is measured, and their bytes stay in "this process, outside our
+ * books".  Memory accounted for under a handle is removed with the handle, measured or not.
  *
- * The first context of a device cannot be asked before it exists; then NVML is, before and after.
- * Where nobody answers, nothing is booked.
+ * The first context of a device cannot be queried before it exists; NVML is queried instead, before and after.
+ * Without an answer nothing is measured.
  *
- * Limits    What other processes take or give back during the call cannot be told apart where the
- *           driver is asked, nor can an allocation of another thread that is not from the cache, if
- *           the second look falls between the driver's answer and our books.
+ * Limits    A measurement includes what other processes allocate or free during the call, and what another
+ *           thread allocates outside the cache if the second reading falls between the driver's answer and our
+ *           accounting.
  */
 #include "runtime/ledger/implicit.h"
 
@@ -84,7 +85,7 @@ void gpc_runtime_end_unmeasured(int device)
 		end((uint32_t)device);
 }
 
-/* What our books hold of the device. */
+/* The bytes that we account for on the device. */
 struct books {
 	uint64_t held;
 	uint64_t charged; /* before a segment is asked for, until it was given back */
@@ -99,7 +100,7 @@ static struct books read_books(const struct gpc_device *device)
 	};
 }
 
-/* What the device has; GPUCACHE_UNKNOWN where nobody said. */
+/* The free bytes of the device, or GPUCACHE_UNKNOWN. */
 struct look {
 	bool is_told;
 	uint64_t driver_free;

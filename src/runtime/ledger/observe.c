@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the recording hears: every block, segment, allocation and look at the device. */
+/*
+ * Feeds the recording: the heap's observer turns every change of a block or segment into a slot, an event and the sums
+ * of its site; readings of the device, rate-limited, go into DEVICES and HISTORY.
+ */
 #include "runtime/ledger/observe.h"
 
 #include "base/clock.h"

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who holds physical memory, so that the books lose it when the driver does.
+ * Reference counts of physical memory, so that our accounting drops it when the driver frees it.
  *
- *      handle ---- n_holders    cuMemCreate, cuMemRetainAllocationHandle, an import that gave the same handle
- *             '--- n_mappings   cuMemMap, by the address where it starts
+ *      handle ---- n_holders    cuMemCreate, cuMemRetainAllocationHandle, an import that returned the same handle
+ *             '--- n_mappings   cuMemMap, by start address
  *
  * cuda.h: "The memory allocation will be freed when all outstanding mappings to the memory are
- * unmapped and when all outstanding references to the handle are also released."  So the entry of
- * track.c is forgotten before the call that takes the last of either; a call that the driver
- * refuses puts back what it took.  The end of a context takes nothing: cuda.h says that this
- * memory is of no context.
+ * unmapped and when all outstanding references to the handle are also released."  So the entry in track.c is
+ * removed before the call that drops the last of both, and restored if the driver refuses that call.  The end
+ * of a context frees nothing: by cuda.h, this memory belongs to no context.
  *
- * Invariants  1 A handle is listed while something holds it.
- * Threads     Any; one lock, in which track.c's may be taken.
- * Failure     Without metadata a handle or mapping is not listed.  A handle that is not listed is
- *             taken to go with its release.
- * Limits      References elsewhere are not seen: an exported file descriptor, other processes, the
- *             tiles of sparse arrays, bindings to multicast objects.  An import under a new handle
- *             is memory of somebody else, and counts no bytes.
+ * Invariants  1 A handle is listed while it has holders or mappings.
+ * Threads     Any; one lock, under which track.c's may be taken.
+ * Failure     Without metadata a handle or mapping is not listed.  An unlisted handle is assumed to be freed by
+ *             its release.
+ * Limits      References elsewhere are not seen: exported file descriptors, other processes, tiles of sparse
+ *             arrays, bindings to multicast objects.  An import under a new handle counts no bytes: the memory
+ *             is accounted to its exporter.
  */
 #include "runtime/ledger/physical.h"
 
@@ -87,7 +86,7 @@ static struct handle *get_locked(uint64_t key)
 	return handle;
 }
 
-/* Where nothing holds it any more: out of the list, and out of the books until the driver answers. */
+/* Without holders and mappings: removes the handle from the list, and its entry until the driver answers. */
 static struct gpc_tracked *drop_if_last_locked(struct handle *handle)
 {
 	uint64_t key = handle->key;

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver's own pools, and the memory of graphs: what is reserved there and in nobody's use.
+ * The driver's own memory pools, and graph memory: what they reserve beyond what is in use.
  *
  *      reserved by a pool   |  allocations of the program      |  idle                |
  *                           '-- tracked, one by one (ASYNC) ---'-- this file (POOL) --'
  *
- * Idle is what the driver says is reserved less what our books hold of that pool, so that the two
- * add up to what is gone from the device, whatever the driver rounds to.  The driver is asked at
- * the looks of observe.c and where a pool must have grown; in between an allocation takes from the
- * idle bytes and a free adds to them.  Of graphs only the whole is known.
+ * Idle is what the driver reports as reserved, less the tracked allocations of that pool, so that the two add
+ * up to the memory used on the device, however the driver rounds.  The driver is queried at the readings of
+ * observe.c and when a pool must have grown; in between an allocation subtracts from the idle bytes and a free
+ * adds to them.  Of graphs only the total is known.
  *
- * A pool is asked under our lock, and its destruction takes that lock first: the driver is never
- * asked about a pool that is gone.  Asking breaks captures, so that it is done only where none is
- * open.
+ * A pool is queried under our lock, which its destruction takes first: the driver is never queried about a
+ * pool that is gone.  Queries break captures, so they are made only while none is open.
  *
- * Limits   What more than MAX_POOLS pools hold idle is not seen.  Pools of the host and of managed
- *          memory are known, so that their allocations are booked for what they are; what they
- *          hold idle is not counted.
+ * Limits   Idle memory of pools beyond MAX_POOLS is not seen.  Pools of host and managed memory are known, so
+ *          that their allocations get the right kind; their idle memory is not counted.
  */
 #include "runtime/ledger/pools.h"
 
@@ -50,7 +48,7 @@ static struct {
 
 bool gpc_runtime_graph_is_new;
 
-/* ---- the books ---- */
+/* ---- accounting ---- */
 
 static void book_locked(
 	struct gpc_context *owner, enum gpucache_kind kind, uint64_t *booked, uint64_t bytes)
@@ -194,7 +192,7 @@ void gpc_pools_gave(uint32_t number, uint64_t size)
 	device = &gpc_runtime.devices[pool->device];
 	owner = gpc_context_owner(device);
 	gpc_lock_take(&all.lock);
-	/* A reset may have emptied the books of the pool in between. */
+	/* A reset may have cleared the pool's accounting in between. */
 	pool->used -= size < pool->used ? size : pool->used;
 	pool->idle += size;
 	if (pool->is_gone && pool->used == 0)
@@ -420,7 +418,7 @@ void gpc_runtime_primary_reset(CUdevice device)
 	gpc_lock_release(&all.lock);
 }
 
-/* ---- graphs, and what the program gave back ---- */
+/* ---- graphs, and trims by the program ---- */
 
 void gpc_runtime_graph_made(void)
 {

@@ -178,7 +178,7 @@ static struct gpc_observed observed_of(
 	};
 }
 
-/* Out of the books, where it is in them. */
+/* Removes a tensor, if it is known. */
 static void forget_locked(struct books *books, struct gpc_device *device, uint64_t address)
 {
 	struct tensor *tensor =

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tracked allocations: given by the driver for one request, in our books, never cached.
+ * Tracked allocations: made by the driver for one request, accounted for, never cached.
  *
- * Each takes a block number of the heap, so that it has a slot in the recording's BLOCKS like any
- * other; the item of that number holds a struct gpc_tracked instead of a struct gpc_block.
+ * Each takes a block number of the heap, so that it has a slot in the recording's BLOCKS like any other; the
+ * item of that number holds a struct gpc_tracked instead of a struct gpc_block.
  *
- * A free forgets the address before the driver frees it: from that moment the driver may give the
- * same address to another thread, whose entry must not be erased by ours.
+ * A free removes the entry before the driver frees the address: from that moment the driver may return the
+ * same address to another thread, whose entry we must not remove.
  *
- * Most are known by their address.  Physical memory, arrays and imports are known by handles, and
- * registered host memory by an address that is somebody else's: each of these has a map of its own,
- * for the same number may stand in several.
+ * Most allocations are known by their address.  Physical memory, arrays and imports are known by handles, and
+ * registered host memory by an address that belongs to another allocation.  Each of these kinds has a map of
+ * its own, as the same number may occur in several.
  */
 #include "runtime/ledger/track.h"
 
@@ -174,7 +174,7 @@ static bool put_locked(struct gpc_tracked *tracked)
 	return true;
 }
 
-/* Out of the books, for an entry that is out of the map. */
+/* Ends the accounting of an entry that is no longer in a map. */
 static void end(struct gpc_tracked *tracked)
 {
 	uint64_t now_ns = gpc_clock_monotonic_ns();
@@ -190,7 +190,7 @@ static void end(struct gpc_tracked *tracked)
 	gpc_slab_give_back(&gpc_runtime.heap.blocks, tracked->number);
 }
 
-/* Into the books; without metadata it is not in them, and nothing else is lost. */
+/* Adds an entry; without metadata the allocation stays untracked. */
 void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_call *call,
 	const struct gpc_request *request)
 {

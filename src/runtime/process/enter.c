@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way in: one atomic load of the state where the library runs.  The first call starts it; threads that come while it
- * starts are passed on, for they may hold the loader's lock, which the start needs.
+ * The way in: one atomic load of the state while the library runs.  The first call starts it.  Threads that arrive during
+ * the start go to the driver, because they may hold the loader's lock, which the start needs.
  */
 #include "runtime/process/enter.h"
 

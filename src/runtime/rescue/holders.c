@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be said of a holder from within the failing process: its call site, how old its oldest block
- * is, and what it gained.  Read from the recording's own tables, without a lock: a block that changes at
- * this moment counts or does not.
+ * Describes holders within the failing process: call site, age of the oldest block, growth.  Reads the recording's
+ * tables without a lock: a block that changes meanwhile may or may not count.
  */
 #include "runtime/rescue/holders.h"
 

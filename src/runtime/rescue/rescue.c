@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request that failed: the ladder first; and where that did not help, the record, the verdict
- * and the words.
+ * A failed request: climbs the ladder, and if that fails, writes the record, the verdict and the short form.
  *
- * Not every failed cudaMalloc is an out-of-memory: frameworks catch it, free their caches and ask
- * again.  So the failure is recorded at once and printed when it turned out to be one: the same
- * request failed again (repeated), or the process ended and nothing of that size ever succeeded
- * after it (fatal).  oom_report:always prints at once.
+ * Not every failed cudaMalloc is an out-of-memory error: frameworks catch it, free their caches and retry.  So
+ * the failure is recorded at once, and printed once it is final: if the same request fails again (repeated), or
+ * the process ends and no request of that size has succeeded since (fatal).  oom_report:always prints at once.
  */
 #include "runtime/rescue/rescue.h"
 
@@ -201,14 +199,14 @@ static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom 
 		return false;
 	if (gpc_runtime.config.oom_report != GPC_OOM_REPORT_ALWAYS && !is_repeated)
 		return false;
-	/* Also one that was asked for before the last report, and failed after it. */
+	/* Also a request made before the last report that failed after it. */
 	if (failures.last_printed_ns && oom->time_ns < failures.last_printed_ns + PRINT_STEP_NS)
 		return false;
 	failures.last_printed_ns = oom->time_ns;
 	return true;
 }
 
-/* Of SITES, what this stack asked for on the device since the start, and holds. */
+/* From SITES: what this stack has requested on the device since the start, and holds. */
 static void add_site_facts(uint32_t device, uint32_t stack, struct gpc_verdict_facts *facts)
 {
 	const struct gpc_record *record = &gpc_runtime.record;
