@@ -84,6 +84,35 @@ static void libunwind_finds_the_callers_in_order(void **state)
 	gpc_unwind_fini(&unwind);
 }
 
+/* A program that uses libunwind itself, which unwind.h says we tune, gets the same frames from it. */
+static void the_walks_of_a_program_that_uses_libunwind_stay_as_they_were(void **state)
+{
+	void *library = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
+	int (*walk)(void **, int) = NULL;
+	void *walks[2][MAX];
+	int n[2];
+
+	(void)state;
+	/* unwind.c: not under the thread sanitizer. */
+#ifdef __SANITIZE_THREAD__
+	library = NULL;
+#endif
+	if (!library)
+		skip();
+	*(void **)&walk = dlsym(library, "unw_backtrace");
+	assert_non_null(walk);
+	n[0] = walk(walks[0], MAX);
+	gpc_unwind_init(&unwind, dlsym);
+	n[1] = walk(walks[1], MAX);
+	assert_int_equal(unwind.kind, GPC_UNWINDER_LIBUNWIND);
+	assert_true(n[0] > 1);
+	assert_int_equal(n[0], n[1]);
+	/* All but the place of the call itself. */
+	assert_memory_equal(walks[0] + 1, walks[1] + 1, (size_t)(n[0] - 1) * sizeof(void *));
+	gpc_unwind_fini(&unwind);
+	dlclose(library);
+}
+
 static void glibc_finds_the_callers_in_order(void **state)
 {
 	(void)state;
@@ -175,6 +204,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(libunwind_finds_the_callers_in_order),
+		cmocka_unit_test(the_walks_of_a_program_that_uses_libunwind_stay_as_they_were),
 		cmocka_unit_test(glibc_finds_the_callers_in_order),
 		cmocka_unit_test(a_libunwind_without_the_symbol_is_replaced_by_glibc),
 		cmocka_unit_test(an_unwinder_that_fails_yields_no_frames),
