@@ -96,14 +96,16 @@ static void end_change_locked(struct gpc_pool *pool, struct gpc_segment *segment
 {
 	const struct gpc_request request = { .now_ns = now_ns, .mark = segment->mark };
 	const struct gpc_observer *observer = &pool->heap->observer;
+	struct gpc_block *at = segment->first;
 
 	observer->segment_added(observer->self, segment, &request);
 	segment->n_live = 0;
-	for (struct gpc_block *at = segment->first; at; at = at->next) {
+	do {
 		at->segment = segment;
 		segment->n_live += at->state == GPC_BLOCK_LIVE;
 		observer->block_changed(observer->self, at, now_ns);
-	}
+		at = at->next;
+	} while (at);
 	if (segment->n_live == 0)
 		gpc_counter_add(&pool->unheld_bytes, segment->size);
 	if (gpc_pool_is_idle(segment)) {

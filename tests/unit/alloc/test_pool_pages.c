@@ -1,41 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each test says what happens to the pages of one segment, or to those that could not be had. */
-#include "driver/driver_pages.h"
-#include "one_stage.h"
-
-#define DEVICE (256 * GPC_MIB)
-
-static void open_mode(enum gpc_vmm vmm, bool is_one_stream)
-{
-	struct gpc_sim_config config = stage_config();
-	struct gpc_pool_params params = stage_params();
-
-	config.memory = DEVICE;
-	config.context_cost = 0;
-	config.free_waits = UINT64_MAX; /* nothing waits by itself */
-	params.vmm = vmm;
-	params.is_one_stream = is_one_stream;
-	stage_open_on(&stage, &config, &params, NULL);
-}
-
-#define open_mode(...) AT(open_mode(__VA_ARGS__))
-
-static int open_on(void **state)
-{
-	(void)state;
-	open_mode(GPC_VMM_ON, true);
-	return 0;
-}
-
-static uint64_t used(void)
-{
-	return DEVICE - gpc_sim_device_free_bytes(&stage.sim->devices[0]);
-}
-
-static uint64_t n_pages(void)
-{
-	return stage.drv.counters.n_page_map;
-}
+#include "pages_stage.h"
 
 static void without_the_option_there_are_no_pages(void **state)
 {
@@ -94,170 +59,6 @@ static void of_a_large_segment_the_pages_are_a_part(void **state)
 	stage_open_on(&stage, &config, &params, NULL);
 	(void)stage_alloc(&stage, 1026 * GPC_MIB);
 	assert_int_equal(n_pages(), (1026 + 5) / 6); /* of 6 MiB */
-}
-
-/* Live at both ends, and what is between them is free: [live 3 MiB | free 94 MiB | live 3 MiB]. */
-static void make_gap(gpc_devptr *ret_first, gpc_devptr *ret_last)
-{
-	gpc_devptr middle;
-
-	stage_free(&stage, stage_alloc(&stage, 100 * GPC_MIB));
-	*ret_first = stage_alloc(&stage, 3 * GPC_MIB);
-	middle = stage_alloc(&stage, 94 * GPC_MIB);
-	*ret_last = stage_alloc(&stage, 3 * GPC_MIB);
-	assert_int_equal(*ret_last, *ret_first + 97 * GPC_MIB);
-	stage_free(&stage, middle);
-	assert_int_equal(used(), 100 * GPC_MIB);
-}
-
-static void what_is_idle_between_two_blocks_goes_back(void **state)
-{
-	gpc_devptr first;
-	gpc_devptr last;
-
-	(void)state;
-	make_gap(&first, &last);
-	assert_int_equal(gpc_pool_returnable(&stage.pool), 92 * GPC_MIB);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 92 * GPC_MIB);
-	assert_int_equal(gpc_pool_returnable(&stage.pool), 0);
-	assert_int_equal(used(), 8 * GPC_MIB);
-	assert_int_equal(stage.pool.counters->reserved_bytes, 8 * GPC_MIB);
-	assert_int_equal(stage.pool.counters->n_segments, 2);
-	stage_check(&stage);
-	(void)stage_alloc(&stage, 230 * GPC_MIB);
-	stage_free(&stage, last);
-	stage_free(&stage, first);
-	stage_check(&stage);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 8 * GPC_MIB);
-	assert_int_equal(used(), 230 * GPC_MIB);
-}
-
-static void no_more_goes_back_than_is_wanted(void **state)
-{
-	gpc_devptr first;
-	gpc_devptr last;
-
-	(void)state;
-	make_gap(&first, &last);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 9 * GPC_MIB), 10 * GPC_MIB);
-	assert_int_equal(used(), 90 * GPC_MIB);
-	stage_check(&stage);
-	/* What stays is used first. */
-	(void)stage_alloc(&stage, 80 * GPC_MIB);
-	assert_int_equal(used(), 90 * GPC_MIB);
-}
-
-static void of_an_idle_segment_only_what_is_wanted_goes(void **state)
-{
-	(void)state;
-	stage_free(&stage, stage_alloc(&stage, 101 * GPC_MIB));
-	assert_int_equal(gpc_pool_trim(&stage.pool, 1), 2 * GPC_MIB);
-	assert_int_equal(used(), 100 * GPC_MIB);
-	stage_check(&stage);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 99 * GPC_MIB), 100 * GPC_MIB);
-	assert_int_equal(used(), 0);
-}
-
-static void the_free_ends_of_a_segment_go_back(void **state)
-{
-	gpc_devptr blocks[3];
-
-	(void)state;
-	stage_free(&stage, stage_alloc(&stage, 60 * GPC_MIB));
-	for (int i = 0; i < 3; i++)
-		blocks[i] = stage_alloc(&stage, 20 * GPC_MIB);
-	stage_free(&stage, blocks[0]);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
-	stage_check(&stage);
-	stage_free(&stage, blocks[2]);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
-	stage_check(&stage);
-	assert_int_equal(stage.pool.counters->n_segments, 1);
-	stage_free(&stage, blocks[1]);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
-}
-
-static void a_block_within_one_page_sends_none_back(void **state)
-{
-	gpc_devptr pieces[3];
-
-	(void)state;
-	for (int i = 0; i < 3; i++)
-		pieces[i] = stage_alloc(&stage, GPC_MIB + 512);
-	stage_free(&stage, pieces[1]);
-	(void)gpc_pool_trim(&stage.pool, UINT64_MAX); /* the segment's end */
-	assert_int_equal(used(), 4 * GPC_MIB);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
-}
-
-static void a_request_is_served_where_idle_pages_are_enough(void **state)
-{
-	gpc_devptr held[8];
-	gpc_devptr large;
-
-	(void)state;
-	/* Stripes of 16 MiB fill the device, and every other is free. */
-	for (int i = 0; i < 8; i++) {
-		held[i] = stage_alloc(&stage, 16 * GPC_MIB);
-		(void)stage_alloc(&stage, 16 * GPC_MIB);
-	}
-	for (int i = 0; i < 8; i++)
-		stage_free(&stage, held[i]);
-	assert_int_equal(stage_try(&stage, 128 * GPC_MIB, &large), GPC_DEVICE_NO_MEMORY);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 128 * GPC_MIB), 128 * GPC_MIB);
-	(void)stage_alloc(&stage, 128 * GPC_MIB);
-	assert_int_equal(used(), DEVICE);
-}
-
-/* Nothing is unmapped while work from before the last free runs. */
-static void expect_pages_wait_for_work(enum gpc_vmm vmm, bool is_one_stream, bool has_barriers)
-{
-	gpc_devptr first;
-	gpc_devptr last;
-	gpc_devptr middle;
-
-	open_mode(vmm, is_one_stream);
-	stage.pool.params.has_barriers = has_barriers;
-	make_gap(&first, &last);
-	middle = stage_alloc(&stage, 94 * GPC_MIB);
-	stage_launch(&stage, 0, 5 * MS, middle, 94 * GPC_MIB);
-	stage_free(&stage, middle);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
-	assert_int_equal(stage.drv.counters.n_page_unmap, 0);
-	stage_pass_time(&stage, 6 * MS);
-	(void)gpc_pool_reap(&stage.pool);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 92 * GPC_MIB);
-	assert_int_equal(gpc_sim_context_state(stage.drv.context), CUDA_SUCCESS);
-}
-
-static void under_the_one_stream_rule_pages_wait_for_their_work(void **state)
-{
-	(void)state;
-	expect_pages_wait_for_work(GPC_VMM_ON, true, false);
-}
-
-static void behind_a_barrier_pages_wait_for_their_work(void **state)
-{
-	(void)state;
-	expect_pages_wait_for_work(GPC_VMM_ON, false, true);
-}
-
-static void a_pending_block_keeps_its_pages(void **state)
-{
-	gpc_devptr middle;
-
-	(void)state;
-	open_mode(GPC_VMM_ON, false);
-	(void)stage_alloc(&stage, 3 * GPC_MIB);
-	middle = stage_alloc(&stage, 10 * GPC_MIB);
-	stage_launch(&stage, 0, 5 * MS, middle, 10 * GPC_MIB);
-	stage_free(&stage, middle);
-	assert_int_equal(stage.pool.counters->pending_bytes, 10 * GPC_MIB);
-	(void)gpc_pool_trim(&stage.pool, UINT64_MAX); /* the rest behind it */
-	assert_int_equal(used(), 14 * GPC_MIB);
-	stage_pass_time(&stage, 6 * MS);
-	(void)gpc_pool_reap(&stage.pool);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 10 * GPC_MIB);
 }
 
 static void while_a_capture_is_open_pages_neither_come_nor_go(void **state)
@@ -395,21 +196,6 @@ static void pages_that_the_driver_keeps_keep_their_addresses(void **state)
 	gpc_slab_give_back(&stage.heap.ranges, 0); /* for the sums at the end */
 }
 
-static void without_metadata_there_is_no_hole(void **state)
-{
-	gpc_devptr first;
-	gpc_devptr last;
-
-	(void)state;
-	make_gap(&first, &last);
-	stage.heap.segments.max_items = stage.heap.segments.n_used;
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
-	assert_int_equal(used(), 100 * GPC_MIB);
-	stage_check(&stage);
-	stage.heap.segments.max_items = GPC_MAX_SEGMENTS;
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 92 * GPC_MIB);
-}
-
 int main(void)
 {
 #define TEST(name)     cmocka_unit_test_setup_teardown(name, open_on, close_stage)
@@ -420,15 +206,6 @@ int main(void)
 		TEST_OWN(auto_has_pages_once_the_limit_refused_one),
 		TEST(small_blocks_are_never_on_pages),
 		TEST_OWN(of_a_large_segment_the_pages_are_a_part),
-		TEST(what_is_idle_between_two_blocks_goes_back),
-		TEST(no_more_goes_back_than_is_wanted),
-		TEST(of_an_idle_segment_only_what_is_wanted_goes),
-		TEST(the_free_ends_of_a_segment_go_back),
-		TEST(a_block_within_one_page_sends_none_back),
-		TEST(a_request_is_served_where_idle_pages_are_enough),
-		TEST_OWN(under_the_one_stream_rule_pages_wait_for_their_work),
-		TEST_OWN(behind_a_barrier_pages_wait_for_their_work),
-		TEST_OWN(a_pending_block_keeps_its_pages),
 		TEST(while_a_capture_is_open_pages_neither_come_nor_go),
 		TEST_OWN(other_devices_are_let_at_the_pages_that_are_there_and_those_that_come),
 		TEST(once_it_is_over_no_new_segment_has_pages),
@@ -437,7 +214,6 @@ int main(void)
 		TEST(a_context_that_dies_takes_its_pages_along),
 		cmocka_unit_test(whichever_call_fails_everything_is_as_before),
 		TEST(pages_that_the_driver_keeps_keep_their_addresses),
-		TEST(without_metadata_there_is_no_hole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
