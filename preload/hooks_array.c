@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays, known by their handles.  The driver does not say how large one is: driver/array_bytes.h. */
+/* Arrays, tracked by handle.  The driver does not report their size: see driver/array_bytes.h. */
 #include "driver/array_bytes.h"
 #include "preload/shapes.h"
 

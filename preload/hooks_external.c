@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that the driver did not make: host memory that the program registers, and what it imports. */
+/* Memory not allocated by the driver: registered host memory, and imported external memory. */
 #include "preload/shapes.h"
 
 /* clang-format off */

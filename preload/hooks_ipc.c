@@ -101,7 +101,7 @@ static void adjust_attribute(void *data, CUpointer_attribute attribute, CUdevice
 		*(size_t *)data = size;
 }
 
-/* Tokens are asked for to give the memory to another device's driver; cuda.h: this sets SYNC_MEMOPS, too. */
+/* P2P tokens give another device's driver access to the memory; by cuda.h this sets SYNC_MEMOPS, too. */
 static void leave_order(CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)

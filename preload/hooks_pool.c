@@ -164,7 +164,7 @@ static CUresult graph_made(CUresult result)
 	return heard(result);
 }
 
-/* The first launch is where memory is put behind the nodes. */
+/* The first launch allocates the memory of the nodes. */
 static CUresult launched(CUresult result)
 {
 	if (__builtin_expect(__atomic_load_n(&gpc_runtime_graph_is_new, __ATOMIC_RELAXED), 0))

@@ -23,7 +23,7 @@ static inline void reaches(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
 		INSIDE(gpc_runtime_reached(stream, dst, src));
 }
 
-/* The kernel may begin before the one ahead of it has ended; until the first such one is seen. */
+/* Whether the kernel may overlap its predecessor; false once the first such launch has been seen. */
 static bool may_overlap(const CUlaunchConfig *config)
 {
 	if (!config || !config->attrs ||

@@ -83,7 +83,7 @@ static struct {
 	handle_fn *handle;
 } streams = { .once = PTHREAD_ONCE_INIT };
 
-/* Once: libc10_cuda, which has them or never will, is what calls us. */
+/* Looked up once: libc10_cuda, our caller, is loaded by now, so the answer is final. */
 static void find_streams(void)
 {
 	void *current = find_own("libc10_cuda.so", "_ZN3c104cuda20getCurrentCUDAStreamEa");

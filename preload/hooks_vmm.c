@@ -108,7 +108,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 	return result;
 }
 
-/* Before the call: nobody may get this memory between it and our mark. */
+/* Marked before the call, so that the block cannot be reused in between. */
 static void exported(CUdeviceptr ptr)
 {
 	INSIDE(gpc_runtime_exported(ptr));

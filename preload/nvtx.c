@@ -22,7 +22,7 @@
 
 EXPORT int InitializeInjectionNvtx2(gpc_nvtx_find_table find_table);
 
-/* UTF-8 of as many characters as fit; what is none becomes '?'. */
+/* Converts to UTF-8, truncated between characters; invalid ones become '?'. */
 static void put_wide(struct gpc_text *text, const wchar_t *wide)
 {
 	for (; *wide && !text->cut; wide++) {
@@ -197,7 +197,7 @@ static const struct function core2[] = {
 
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* An older copy has fewer functions than we know; it gets what it has. */
+/* An older copy of NVTX has fewer functions; only those are filled in. */
 static void attach(const struct gpc_nvtx_callbacks *callbacks, int module,
 	const struct function *functions, size_t n)
 {

@@ -63,7 +63,7 @@ struct gpc_nvtx_attributes {
 	} message;
 };
 
-/* What a program's copy of NVTX calls at its first use; 0: nothing is to be expected of us. */
+/* Called by the program's copy of NVTX at its first use; returns 0 if we provide nothing. */
 int InitializeInjectionNvtx2(gpc_nvtx_find_table find_table);
 
 #endif

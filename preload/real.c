@@ -20,7 +20,7 @@ struct gpc_real gpc_real;
 /* The CUDA version whose variants symbols.def knows all. */
 #define NEWEST_KNOWN 13000
 
-/* Flags of cuGetProcAddress: what NULL means as a stream. */
+/* Flags of cuGetProcAddress: the meaning of a NULL stream. */
 #define GET_LEGACY     1
 #define GET_PER_THREAD 2
 

@@ -110,7 +110,7 @@ static uintptr_t find_ours(const char *name)
 	return 0;
 }
 
-/* Every version so far calls the few functions that we have in the same way. */
+/* All versions so far call the functions defined here in the same way. */
 unsigned int la_version(unsigned int version)
 {
 	return version < LAV_CURRENT ? version : LAV_CURRENT;

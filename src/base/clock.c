@@ -26,7 +26,7 @@
 /* Two readings of the counter around one of the clock: some hundred cycles, unless interrupted. */
 #define MAX_PAIR_CYCLES UINT64_C(8192)
 
-/* A counter that is off by this much after one anchor is not one to rely on. */
+/* A counter that drifts by this much within one anchor is not used any more. */
 #define MAX_ERROR_NS UINT64_C(1000000)
 
 struct anchor {

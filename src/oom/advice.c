@@ -62,7 +62,7 @@ static bool is_set(const struct advice_context *c, uint32_t option)
 	return c->v.facts->options_set & option;
 }
 
-/* A writer answers whether it wrote a line (without its newline). */
+/* Returns whether it wrote a line (without its newline). */
 
 static bool advise_shape(struct advice_context *c)
 {

@@ -14,7 +14,7 @@
 #include "base/io.h"
 #include "base/text.h"
 
-/* NVML's names go through this; longer ones are cut by NVML or refused, which is no name. */
+/* The largest name requested from NVML, which truncates or refuses longer ones. */
 #define NAME_MAX_BYTES 256
 
 /* What Linux counts the starts of processes in, wherever there is CUDA. */

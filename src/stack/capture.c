@@ -49,7 +49,7 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 	return id;
 }
 
-/* The part of a path behind its last slash. */
+/* The last component of a path. */
 static const char *base_name(const char *path, uint32_t size, uint32_t *ret_size)
 {
 	uint32_t at = size;

@@ -388,7 +388,7 @@ CUresult gpc_runtime_pool_malloc(struct gpc_passed_call *call, CUmemoryPool hand
 		call->pool = find(handle, &pool);
 	call->kind = (enum gpucache_kind)pool.kind;
 	result = gpc_runtime_passed_malloc_of_device(call, (int)pool.device);
-	/* It gives nothing: it is another process's, or no pool at all. */
+	/* It cannot allocate: it belongs to another process, or is not a pool. */
 	if (is_new && result && result != CUDA_ERROR_OUT_OF_MEMORY)
 		gpc_runtime_pool_destroyed(handle);
 	return result;

@@ -199,7 +199,7 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 	struct gpc_tracked *stale;
 	bool is_in;
 
-	/* A success without memory is nothing that could ever be freed. */
+	/* Success with a null address: nothing to track. */
 	if (call->ret_address)
 		tracked = gpc_slab_take(&gpc_runtime.heap.blocks, &number);
 	if (!tracked)
