@@ -110,7 +110,6 @@ static void the_walks_of_a_program_that_uses_libunwind_stay_as_they_were(void **
 	/* All but the place of the call itself. */
 	assert_memory_equal(walks[0] + 1, walks[1] + 1, (size_t)(n[0] - 1) * sizeof(void *));
 	gpc_unwind_fini(&unwind);
-	dlclose(library);
 }
 
 static void glibc_finds_the_callers_in_order(void **state)
