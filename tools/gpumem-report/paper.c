@@ -97,14 +97,22 @@ static size_t take_line(const char *text, size_t room)
 }
 
 /* The text from the column where we are on, wrapped; the lines behind the first start at `hang`. */
+/* One line, without the blanks that a break in a gap leaves. */
+static void print_line(const struct gpc_paper *paper, int hang, const char *text, size_t len)
+{
+	while (len && text[len - 1] == ' ')
+		len--;
+	fprintf(paper->out, "%*s%.*s\n", hang, "", (int)len, text);
+}
+
 static void flow(const struct gpc_paper *paper, int column, int hang, const char *text)
 {
 	size_t len = take_line(text, (size_t)(paper->width - column));
 
-	fprintf(paper->out, "%.*s\n", (int)len, text);
+	print_line(paper, 0, text, len);
 	for (text += len; *(text += strspn(text, " ")); text += len) {
 		len = take_line(text, (size_t)(paper->width - hang));
-		fprintf(paper->out, "%*s%.*s\n", hang, "", (int)len, text);
+		print_line(paper, hang, text, len);
 	}
 }
 
