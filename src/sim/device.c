@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "sim/slots.h"
 
 static uint32_t class_of(uint32_t n)
 {
@@ -137,41 +138,6 @@ static uint32_t chunks_take_locked(
 }
 
 /* ---- small allocations ---- */
-/* The first of n free slots in a row, or GPC_SIM_SLOTS. */
-static uint32_t slots_find(const struct gpc_sim_small *small, uint32_t n)
-{
-	uint32_t run = 0;
-
-	/* By runs of bits: replays of a million operations come here. */
-	for (uint32_t i = 0; i < GPC_SIM_SLOTS;) {
-		uint64_t used = small->used[i / 64] >> (i % 64);
-		uint32_t left = 64 - i % 64;
-		uint32_t n_free = used ? (uint32_t)__builtin_ctzll(used) : left;
-
-		run += n_free;
-		i += n_free;
-		if (run >= n)
-			return i - run;
-		if (n_free == left)
-			continue;
-		used >>= n_free;
-		run = 0;
-		i += used == UINT64_MAX ? 64 : (uint32_t)__builtin_ctzll(~used);
-	}
-	return GPC_SIM_SLOTS;
-}
-
-static void slots_flip(struct gpc_sim_small *small, uint32_t first, uint32_t n)
-{
-	for (uint32_t i = first; i < first + n; i++)
-		small->used[i / 64] ^= UINT64_C(1) << (i % 64);
-}
-
-static uint32_t slots_of(uint64_t size)
-{
-	return (uint32_t)((size + GPC_SIM_SLOT - 1) / GPC_SIM_SLOT);
-}
-
 static struct gpc_sim_small *small_create_locked(struct gpc_sim_device *device, uint32_t owner)
 {
 	struct gpc_sim_small *small = calloc(1, sizeof *small);
@@ -206,14 +172,14 @@ static void small_destroy_locked(struct gpc_sim_device *device, struct gpc_sim_s
 static CUresult alloc_small_locked(
 	struct gpc_sim_device *device, uint32_t owner, uint64_t size, uint64_t *ret_ptr)
 {
-	uint32_t n = slots_of(size);
+	uint32_t n = gpc_sim_slots_of(size);
 	uint32_t first = GPC_SIM_SLOTS;
 	struct gpc_sim_small *small;
 
 	for (small = device->smalls; small; small = small->next) {
 		if (small->owner != owner || small->n_free < n)
 			continue;
-		first = slots_find(small, n);
+		first = gpc_sim_slots_find(small, n);
 		if (first < GPC_SIM_SLOTS)
 			break;
 	}
@@ -223,7 +189,7 @@ static CUresult alloc_small_locked(
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		first = 0;
 	}
-	slots_flip(small, first, n);
+	gpc_sim_slots_flip(small, first, n);
 	small->n_free -= n;
 	small->size[first] = (uint32_t)size;
 	small->number[first] = ++device->n_ever;
@@ -238,9 +204,9 @@ static CUresult free_small_locked(
 
 	if (offset % GPC_SIM_SLOT || small->size[first] == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	uint32_t n = slots_of(small->size[first]);
+	uint32_t n = gpc_sim_slots_of(small->size[first]);
 	small->size[first] = 0;
-	slots_flip(small, first, n);
+	gpc_sim_slots_flip(small, first, n);
 	small->n_free += n;
 	device->n_allocations--;
 	if (small->n_free == GPC_SIM_SLOTS)
