@@ -30,7 +30,7 @@ static const char *const views[] = {
 	"oom --limit=3 @",
 	"leaks --json @",
 	"leaks --device=0 @",
-	"leaks --tag=step --thread=1 @",
+	"leaks --tag=step --thread=1 --stream=2 @",
 	"check --json @",
 	"check --fail-on=oom,leak /",
 	"tree @",
