@@ -207,8 +207,8 @@ static uint32_t ask_unwinder(const struct gpc_unwind *unwind, const void *caller
 	return n;
 }
 
-static bool is_as_unwinder_says(const struct gpc_unwind *unwind, const void *caller,
-	const uint64_t *frames, uint32_t n, uint32_t max, uint32_t skip)
+static __attribute__((unused)) bool is_as_unwinder_says(const struct gpc_unwind *unwind,
+	const void *caller, const uint64_t *frames, uint32_t n, uint32_t max, uint32_t skip)
 {
 	uint64_t said[GPC_UNWIND_MAX_FRAMES];
 
