@@ -19,6 +19,7 @@ import sys
 import client_fit
 import client_programs
 import client_ranks
+import client_static
 import client_torch
 import table
 from world import TOP
@@ -40,13 +41,14 @@ CLIENTS = {
                       "Hugging Face: Trainer, a cache of keys and values", NEWEST_PYTHONS)],
     "jax": [("jax", "jax[cuda12]==0.10.2", "XLA's own allocators", NEWEST_PYTHONS)],
     "numba": [("numba", "numba-cuda[cu13]==0.30.4", "numba, whose kernels NVVM compiles", NEWEST_PYTHONS)],
+    "static": [("cupy", "cupy-cuda13x==14.2.0", "NVIDIA's runtime linked in, which cannot be simulated", NEWEST_PYTHONS)],
     "cuda": [("cuda-python", "cuda-bindings==13.5.0 cuda-core==1.2.2 nvidia-cuda-nvrtc==13.5.37 numpy",
               "the driver from Python", NEWEST_PYTHONS)],
     "monitors": [("monitors", "nvidia-ml-py==13.615.71 gpustat==1.1.1 nvitop==1.7.2",
                   "what looks at a GPU through NVML", NEWEST_PYTHONS)],
 }
-MODULES = {"torch": client_torch, "transformers": client_torch, "fit": client_fit, "ranks": client_ranks, "jax": client_programs,
-           "numba": client_programs, "cuda": client_programs, "monitors": client_programs}
+MODULES = {"torch": client_torch, "transformers": client_torch, "fit": client_fit, "ranks": client_ranks,
+           "static": client_static, "jax": client_programs, "numba": client_programs, "cuda": client_programs, "monitors": client_programs}
 
 
 class Skip(Exception):
@@ -101,7 +103,7 @@ def run_set(module, name, packages, what, minors):
         return []
     print(f"     {name}: {packages} ({what})", flush=True)
     results = module.run(name, python)
-    if os.environ.get("TABLE"):
+    if os.environ.get("TABLE") and results:
         table.write(getattr(module, "TITLE", name), packages, what, module.COLUMNS, results)
     return results
 
