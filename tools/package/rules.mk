@@ -45,7 +45,9 @@ compdir.bash = $(call to,$(datadir))/bash-completion/completions
 compdir.zsh  = $(call to,$(datadir))/zsh/vendor-completions
 compdir.fish = $(call to,$(datadir))/fish/vendor_completions.d
 
-install: $(PRODUCTS) $(SIMCUDA) $(MAN) $(COMPLETIONS)                       ## into PREFIX (default /usr/local), below DESTDIR
+INSTALLED := $(PRODUCTS) $(SIMCUDA) $(MAN) $(COMPLETIONS)
+
+install: $(INSTALLED)                      ## into PREFIX (default /usr/local), below DESTDIR
 	$(Q)$(INSTALL) -d $(foreach dir,$(libdir)/pkgconfig $(libdir)/cmake/gpucache $(libdir)/gpucache/simcuda $(bindir) $(includedir) \
 	  $(mandir)/man1 $(mandir)/man5 $(mandir)/man7,$(call to,$(dir))) $(foreach shell,bash zsh fish,$(compdir.$(shell)))
 	$(Q)$(INSTALL) -m 755 $(LIB_SO) $(call to,$(libdir))/libgpucache.so.$(VERSION)
@@ -72,6 +74,9 @@ uninstall:                                 ## remove what install put there
 	$(Q)rm -f $(foreach page,$(notdir $(MAN)),$(call to,$(mandir))/man$(subst .,,$(suffix $(page)))/$(page))
 	$(Q)rm -f $(TOOLS:%=$(compdir.bash)/%) $(TOOLS:%=$(compdir.zsh)/_%) $(TOOLS:%=$(compdir.fish)/%.fish)
 	$(Q)rm -rf $(call to,$(libdir))/gpucache $(call to,$(libdir))/cmake/gpucache
+
+# Built here, so that the two may be made at a time.
+deb wheel: $(INSTALLED)
 
 deb:                                       ## build/gpucache_VERSION_ARCH.deb
 	$(Q)rm -rf $(P)/deb build/gpucache_*.deb && $(MAKE) --no-print-directory QUIET=1 install DESTDIR=$(abspath $(P)/deb) PREFIX=/usr libdir=/usr/lib/$$($(CC) -print-multiarch) >/dev/null
