@@ -130,6 +130,15 @@ def case_each_tool_knows_its_version(world):
     assert said == {VERSION}, said
 
 
+def case_another_machine_is_built_for_beside_this_one(world):
+    cross = "aarch64-linux-gnu-"
+    out = call(["make", "-n", "V=1", "all", f"CROSS={cross}", f"CC={cross}gcc"], TOP)
+    written = set(re.findall(r" -o (\S+)", out)) | set(re.findall(r"ln -sfn? \S+ (\S+)", out))
+    assert written and all(path.startswith(f"build/{cross}release/") for path in written), sorted(written)[:5]
+    if shutil.which(f"{cross}gcc"):
+        call(["make", "QUIET=1", f"CROSS={cross}", f"CC={cross}gcc", f"build/{cross}release/libgpucache.so"], TOP)
+
+
 def case_uninstall_leaves_no_file(world):
     other = os.path.join(os.path.dirname(world.prefix), "gone")
     for target in ("install", "uninstall"):

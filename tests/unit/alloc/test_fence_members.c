@@ -28,7 +28,8 @@ static int open_with(bool is_one_stream)
 	gpc_captures_init(&captures);
 	gpc_fences_init(&fences, &own.base, &captures, is_one_stream);
 	for (size_t i = 0; i < N_OF(blocks); i++) {
-		blocks[i] = (struct gpc_block){ .size = (uint64_t)512 << i, .state = GPC_BLOCK_PENDING };
+		blocks[i] = (struct gpc_block){ .size = (uint64_t)512 << i,
+			.state = GPC_BLOCK_PENDING };
 		gpc_list_init(&blocks[i].link);
 	}
 	return 0;
