@@ -363,9 +363,42 @@ def little_address_space():
             expect(ended.code == 0 and not ended.err, command, ended.code, ended.err)
 
 
+def other_c_libraries():
+    """musl, and a glibc that is too old: one line, and the program runs on without us."""
+    with tempfile.TemporaryDirectory() as folder:
+        # A loader of that name, which is the one of this machine: what is linked with it runs.
+        loader = os.path.join(folder, "ld-musl-x86_64.so.1")
+        headers = subprocess.run(["readelf", "-l", TRAIN], capture_output=True, check=True).stdout.decode()
+        os.symlink(re.search(r"interpreter: (\S+)\]", headers)[1], loader)
+        program = os.path.join(folder, "program")
+        subprocess.run(["gcc", f"-Wl,--dynamic-linker={loader}", "-x", "c", "-", "-o", program], check=True,
+                       input=b'#include <stdlib.h>\nint main(void) { return getenv("LD_PRELOAD") ? 9 : 7; }\n')
+        ended = run(RUN, "--sim", "4GiB", program)
+        expect(ended.code == 7, ended.code, ended.err)
+        expect_line(r"\Agpucache-run: \S*/program is linked with musl; gpucache needs glibc 2\.34 or later and is left out, "
+                    r"the program runs on without it\n\Z", ended.err)
+        with open(os.path.join(folder, "getconf"), "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\necho glibc 2.31\n")
+        os.chmod(file.name, 0o755)
+        ended = run(RUN, "--sim", "4GiB", "sh", "-c", "exit ${LD_PRELOAD:+9}", env={**os.environ, "PATH": folder + ":" + os.environ["PATH"]})
+        expect(ended.code == 0, ended.code, ended.err)
+        expect_line(r"\Agpucache-run: this system has glibc 2\.31; gpucache needs glibc 2\.34 or later", ended.err)
+
+
+def versions_of_glibc():
+    """What is built asks for no symbol that glibc 2.34 lacks, whatever the machine has that built it."""
+    if not shutil.which("objdump"):
+        raise Skipped("needs objdump")
+    for name in ("libgpucache.so", "libgpucache-audit.so", "gpumem-report", "gpumem-replay"):
+        table = subprocess.run(["objdump", "-T", os.path.join(BUILD, name)], capture_output=True, check=True).stdout.decode()
+        versions = {tuple(map(int, version.split("."))) for version in re.findall(r"GLIBC_([0-9.]+)", table)}
+        expect(versions and max(versions) <= (2, 34), name, "needs", max(versions, default=None))
+
+
 CASES = [names_that_others_took, recordings_of_strangers, files_that_a_stranger_names, links_out_of_a_users_folder,
          folders_under_every_umask, *map(bomb, bombs.BOMBS), sparse_files, packed_bombs, debug_links_that_wait,
-         names_that_control_terminals, small_shared_memory, no_place_to_write, no_proc, no_home, little_address_space]
+         names_that_control_terminals, small_shared_memory, no_place_to_write, no_proc, no_home, little_address_space,
+         other_c_libraries, versions_of_glibc]
 
 
 def main():
