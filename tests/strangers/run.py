@@ -276,6 +276,24 @@ def debug_links_that_wait():
         expect_line(r"program\+0x2000|program", ended.out)
 
 
+def special_files_as_modules():
+    """F6: what a recording calls a module is opened where it is a file: a pipe with a reader to come is none, and no other build."""
+    with tempfile.TemporaryDirectory() as folder:
+        pipe = os.path.join(folder, "pipe")
+        os.mkfifo(pipe)
+        row = bytearray(bombs.module(pipe.encode(), 0x1000, 0x100000))
+        struct.pack_into("<I", row, 4, 20)
+        row[32:52] = b"\1" * 20
+        path = os.path.join(folder, "run.gpucache")
+        with open(path, "wb") as file:
+            file.write(bombs.recording({**bombs.common(70000, 1), bombs.MODULES: (bytes(row), 1),
+                                        bombs.STACKS: (bombs.stack(1, native=[0x2000]), 1)}))
+        ended = run(REPORT, "leaks", path, timeout=20)
+        expect(ended.code in (0, 4), ended.code, ended.err)
+        expect_line(r"pipe\+0x", ended.out)
+        expect(b"differs" not in ended.err, ended.err)
+
+
 # --- What is printed --------------------------------------------------------------------------------------------
 
 BAD = b"a\x1b[31m\x07\xc2\x9b\xe2\x80\xae\xff"
@@ -292,13 +310,15 @@ def names_that_control_terminals():
     """F8: names of files and of programs, whatever is in them, come out as letters."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder.encode(), BAD + b".gpucache")
-        data = bytearray(bombs.recording({**bombs.common(), bombs.STACKS: (bombs.stack(1, native=[64]), 1)}))
+        frame = [bombs.FROM_PYTHON | 1 << 32]
+        data = bytearray(bombs.recording({**bombs.common(8, 1), bombs.CODES: (bombs.code(1, BAD, b"/" + BAD), 1),
+                                          bombs.STACKS: (bombs.stack(1, native=[64], python=frame), 1)}))
         # exe, command, job: behind boot_id, version and host.
         for at in (352, 608, 864):
             data[at:at + len(BAD)] = BAD
         with open(path, "wb") as file:
             file.write(data)
-        for view in ("summary", "check", "list", "leaks", "merge"):
+        for view in ("summary", "check", "list", "leaks", "merge", "tree"):
             target = folder.encode() if view == "list" else path
             for more in ((), ("--json",)):
                 ended = run(REPORT, view, *more, target)
@@ -396,7 +416,7 @@ def versions_of_glibc():
 
 
 CASES = [names_that_others_took, recordings_of_strangers, files_that_a_stranger_names, links_out_of_a_users_folder,
-         folders_under_every_umask, *map(bomb, bombs.BOMBS), sparse_files, packed_bombs, debug_links_that_wait,
+         folders_under_every_umask, *map(bomb, bombs.BOMBS), sparse_files, packed_bombs, debug_links_that_wait, special_files_as_modules,
          names_that_control_terminals, small_shared_memory, no_place_to_write, no_proc, no_home, little_address_space,
          other_c_libraries, versions_of_glibc]
 
