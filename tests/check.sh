@@ -139,6 +139,7 @@ check() { # VARIANT
 	run_script live tests/live/run.py build
 	run_script fleet tests/fleet/run.py build
 	run_script strangers tests/strangers/run.py build
+	run_script files tests/fault/run.py build
 	run_script replay tests/bench/test_replay.sh build
 	run_script scenes tests/scenes/run.py build --n 39
 	run_script docs tests/docs/run.py build
