@@ -400,7 +400,8 @@ def other_c_libraries():
         with open(os.path.join(folder, "getconf"), "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\necho glibc 2.31\n")
         os.chmod(file.name, 0o755)
-        ended = run(RUN, "--sim", "4GiB", "sh", "-c", "exit ${LD_PRELOAD:+9}", env={**os.environ, "PATH": folder + ":" + os.environ["PATH"]})
+        ended = run(RUN, "--sim", "4GiB", "sh", "-c", "exit ${LD_PRELOAD:+9}",
+                    env={**os.environ, "PATH": folder + ":" + os.environ["PATH"]})
         expect(ended.code == 0, ended.code, ended.err)
         expect_line(r"\Agpucache-run: this system has glibc 2\.31; gpucache needs glibc 2\.34 or later", ended.err)
 
