@@ -75,12 +75,14 @@ static const char *find_asker(void)
 {
 	void *frames[MAX_FRAMES];
 	int n = backtrace(frames, MAX_FRAMES);
+	Dl_info own = { 0 };
 
+	/* By its place: a program that opens libcuda.so has it under that name. */
+	(void)dladdr(&n_launches, &own);
 	for (int i = 0; i < n; i++) {
 		Dl_info info;
 
-		if (dladdr(frames[i], &info) && info.dli_fname &&
-			!strstr(info.dli_fname, "/libcuda.so.1") &&
+		if (dladdr(frames[i], &info) && info.dli_fname && info.dli_fbase != own.dli_fbase &&
 			!strstr(info.dli_fname, "/libgpucache.so"))
 			return info.dli_fname;
 	}

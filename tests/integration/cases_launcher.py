@@ -2,6 +2,7 @@
 """gpucache-run is the LD_PRELOAD form, typed shorter."""
 import os
 import shutil
+import sys
 
 from harness import Skip, TOP, expect, expect_equal
 
@@ -114,6 +115,14 @@ def case_collectives_of_the_simulated_nccl_move_what_the_ranks_have(world):
     for options in (), ("--off",):
         result = launch(world, *options, "--sim", "1GiB", world.program("ranks"))
         expect_equal("the program", (result.status, result.out), (0, "0 of 3 failed\n"))
+
+
+def case_who_asks_for_private_tables_is_named_whatever_the_driver_was_opened_as(world):
+    for name in "libcuda.so", "libcuda.so.1":
+        ask = f"import ctypes; ctypes.CDLL('{name}').cuGetExportTable(ctypes.byref(ctypes.c_void_p()), None)"
+        result = launch(world, "--off", "--sim", "1GiB", sys.executable, "-c", ask)
+        expect_equal("the status", result.status, 0)
+        expect("private tables" in result.err and "libcuda.so" not in result.err, f"stderr is {result.err!r}")
 
 
 def case_what_kernels_that_do_nothing_mean_is_said_at_the_end(world):
