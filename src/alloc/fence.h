@@ -85,7 +85,7 @@ struct gpc_fences {
 	uint32_t n_streams;
 	/* recorded on the legacy stream when a second one appeared; 0: none */
 	gpc_event one_stream_end;
-	bool is_end_due;   /* that record failed; the next stream retries it */
+	bool is_end_due;   /* that record failed: the next stream retries it, unless the host waited since */
 	uint64_t n_closed; /* by an event, since init */
 };
 
@@ -167,6 +167,12 @@ void gpc_fences_per_thread_stream_used(struct gpc_fences *fences);
  * true if the caller must synchronize the context of the memory first.
  */
 bool gpc_fences_peer_comes(struct gpc_fences *fences);
+
+/* Call after the host waited for the context of the memory, if the wait began after the one-stream rule ended. */
+static inline void gpc_fences_end_waited(struct gpc_fences *fences)
+{
+	fences->is_end_due = false;
+}
 
 /* Call before a member is added: from here on a barrier no longer makes blocks FREE at once. */
 void gpc_fences_expect_peer(struct gpc_fences *fences);

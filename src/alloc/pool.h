@@ -236,6 +236,15 @@ bool gpc_pool_order_all(struct gpc_pool *pool);
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_settle(struct gpc_pool *pool);
 
+/*
+ * Waits on the host for all work of the context, once the one-stream rule has ended: no block that the rule let be
+ * reused has an earlier owner any more.  Breaks a capture that is open already; none begins meanwhile.
+ */
+void gpc_pool_wait_for_one_stream(struct gpc_pool *pool);
+
+/* Call before a capture begins: makes that wait if it is due, since a later one would break the capture. */
+void gpc_pool_settle_one_stream(struct gpc_pool *pool);
+
 /* Call around the program's own synchronization of the context: before its call, and after it succeeded. */
 uint64_t gpc_pool_begin_sync(struct gpc_pool *pool);
 void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns);

@@ -107,6 +107,32 @@ void gpc_pool_bound_pending(struct gpc_pool *pool)
 		;
 }
 
+void gpc_pool_wait_for_one_stream(struct gpc_pool *pool)
+{
+	struct gpc_captures *captures = &pool->heap->captures;
+	bool is_held = gpc_captures_try_hold(captures);
+	enum gpc_status st = pool->drv->ops->context_sync(pool->drv);
+
+	if (is_held)
+		gpc_captures_release(captures);
+	if (st)
+		return;
+	gpc_lock_take(&pool->lock);
+	gpc_fences_end_waited(&pool->fences);
+	gpc_lock_release(&pool->lock);
+}
+
+void gpc_pool_settle_one_stream(struct gpc_pool *pool)
+{
+	bool is_due;
+
+	gpc_lock_take(&pool->lock);
+	is_due = pool->fences.is_end_due;
+	gpc_lock_release(&pool->lock);
+	if (is_due && !gpc_captures_is_any_open(&pool->heap->captures))
+		gpc_pool_wait_for_one_stream(pool);
+}
+
 /* Waits for the work of every member, where no capture forbids it. */
 static enum gpc_status sync_members(
 	struct gpc_pool *pool, struct gpc_driver *const *members, uint32_t n_members)

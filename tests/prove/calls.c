@@ -81,7 +81,13 @@ static void end_stream(struct prove_machine *machine, struct prove_call *call)
 	st = gpc_fences_stream_created(&pool->fences, (gpc_stream)(uintptr_t)place->stream);
 	gpc_lock_release(&pool->lock);
 	call->op = PROVE_CONTINUE;
-	if (!st || prove_sync_context(machine, call->context)) {
+	if (st && prove_sync_context(machine, call->context)) {
+		gpc_lock_take(&pool->lock);
+		gpc_fences_end_waited(&pool->fences);
+		gpc_lock_release(&pool->lock);
+		st = GPC_OK;
+	}
+	if (!st) {
 		atomic_store(&place->state, PROVE_STREAM_THERE);
 		return;
 	}
@@ -144,8 +150,10 @@ static void order_one_stream(struct prove_machine *machine, struct gpc_pool *poo
 		st = drv->ops->fence_wait(drv, event);
 		gpc_captures_release(captures_of(machine));
 	}
-	if (st)
-		(void)!(event ? drv->ops->event_wait(drv, event) : drv->ops->context_sync(drv));
+	if (st && event)
+		(void)!drv->ops->event_wait(drv, event);
+	else if (st)
+		gpc_pool_wait_for_one_stream(pool);
 }
 
 static void end_overlap(struct prove_machine *machine, struct prove_call *call)

@@ -280,8 +280,10 @@ static void do_capture_begin(struct prove_machine *machine, const struct prove_s
 	thread->graph = NULL;
 	thread->n_touched = 0;
 	gpc_captures_announce(&machine->heap.captures);
-	for (uint8_t c = 0; c < PROVE_CONTEXTS && machine->variant != PROVE_LOOSE_CAPTURE; c++)
+	for (uint8_t c = 0; c < PROVE_CONTEXTS && machine->variant != PROVE_LOOSE_CAPTURE; c++) {
 		gpc_pool_raise_barrier(&machine->contexts[c].pool);
+		gpc_pool_settle_one_stream(&machine->contexts[c].pool);
+	}
 	gpc_captures_begin_announced(&machine->heap.captures);
 	if (gpc_sim_capture_begin(own->stream, modes[step->b % 3]) != CUDA_SUCCESS) {
 		gpc_captures_end(&machine->heap.captures);

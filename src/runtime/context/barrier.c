@@ -34,7 +34,9 @@ void gpc_barriers_raise_all(void)
 		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
 		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
 
-		for (uint32_t i = 0; i < n; i++)
+		for (uint32_t i = 0; i < n; i++) {
 			gpc_pool_raise_barrier(pools[i]);
+			gpc_pool_settle_one_stream(pools[i]);
+		}
 	}
 }

@@ -42,8 +42,10 @@ void gpc_reach_end_one_stream(struct gpc_context *owner, enum gpucache_one_strea
 	must_wait = gpc_fences_peer_comes(fences);
 	event = fences->is_end_due ? 0 : fences->one_stream_end;
 	gpc_lock_release(&owner->pool.lock);
-	if (must_wait)
-		(void)!(event ? drv->ops->event_wait(drv, event) : drv->ops->context_sync(drv));
+	if (must_wait && event)
+		(void)!drv->ops->event_wait(drv, event);
+	else if (must_wait)
+		gpc_pool_wait_for_one_stream(&owner->pool);
 	(void)!gpc_pool_settle(&owner->pool); /* what is behind a barrier only is so for streams */
 }
 

@@ -20,15 +20,6 @@ void gpc_streams_name(CUstream stream)
 	gpc_thread_name_stream(gpc_record_stream(&gpc_runtime.record, handle));
 }
 
-/*
- * Where the device cannot be told to wait, the host does: a new stream must not overtake the
- * legacy one.
- */
-static void wait_on_host(struct gpc_driver *drv)
-{
-	(void)!drv->ops->context_sync(drv);
-}
-
 void gpc_runtime_stream_created(CUstream stream)
 {
 	/* A stream of a green context is made from anywhere. */
@@ -43,8 +34,9 @@ void gpc_runtime_stream_created(CUstream stream)
 	st = gpc_fences_stream_created(&context->pool.fences, (gpc_stream)(uintptr_t)stream);
 	gpc_stream_order_created(&context->pool.order, (gpc_stream)(uintptr_t)stream);
 	gpc_lock_release(&context->pool.lock);
+	/* If the device cannot be told to wait, the host does: the stream must not overtake the legacy one. */
 	if (st)
-		wait_on_host(&context->drv.base);
+		gpc_pool_wait_for_one_stream(&context->pool);
 }
 
 /* Whichever context is current: the handle is of no use any more, and may come again. */

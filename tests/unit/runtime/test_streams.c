@@ -45,12 +45,43 @@ static void waits_on_the_host(void)
 	stream = world_stream();
 	/* The event could not be made, so the host waited before the program got the stream. */
 	CHECK(!world.cuStreamQuery(stream) && !world.cuStreamQuery(CU_STREAM_LEGACY));
+	CHECK(!world_context()->pool.fences.is_end_due);
 }
 
 static void where_the_device_cannot_wait_the_host_does(void **state)
 {
 	(void)state;
 	world_run("fail:cuEventCreate/1/999", "record:off", waits_on_the_host);
+}
+
+/* The end of the rule could not be recorded: what a capture would forbid is done before it begins. */
+static void is_over_before_a_capture(void)
+{
+	struct gpc_fences *fences;
+	CUstream stream;
+
+	world_start();
+	fences = &world_context()->pool.fences;
+	CHECK(!world.gpusim_launch(CU_STREAM_LEGACY, LONG_NS, 0, NULL));
+	CHECK(world_enter());
+	gpc_runtime_per_thread_stream_used();
+	CHECK(fences->is_end_due);
+	CHECK(world.cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY);
+	gpc_runtime_capture_begins((CUstream)0x1000);
+	CHECK(!fences->is_end_due && !world.cuStreamQuery(CU_STREAM_LEGACY));
+	gpc_runtime_capture_ended((CUstream)0x1000);
+	gpc_runtime_leave();
+	/* The wait stands for the event: nothing is due at a stream either. */
+	CHECK(!world.gpusim_launch(CU_STREAM_LEGACY, LONG_NS, 0, NULL));
+	stream = world_stream();
+	CHECK(world.cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY);
+	CHECK(!world.cuStreamQuery(stream));
+}
+
+static void an_end_that_failed_is_waited_for_before_a_capture_begins(void **state)
+{
+	(void)state;
+	world_run("fail:cuEventCreate/1/999", "record:off,free_order:fence", is_over_before_a_capture);
 }
 
 static void no_context(void)
@@ -187,6 +218,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stream_ends_the_one_stream_rule_and_waits),
 		cmocka_unit_test(where_the_device_cannot_wait_the_host_does),
+		cmocka_unit_test(an_end_that_failed_is_waited_for_before_a_capture_begins),
 		cmocka_unit_test(without_a_context_nothing_happens),
 		cmocka_unit_test(a_per_thread_stream_ends_the_rule_everywhere),
 		cmocka_unit_test(captures_are_counted_and_not_broken),
