@@ -85,7 +85,7 @@ struct gpc_fences {
 	uint32_t n_streams;
 	/* recorded on the legacy stream when a second one appeared; 0: none */
 	gpc_event one_stream_end;
-	bool is_end_due;   /* that record failed: the next stream retries it, unless the host waited since */
+	bool is_end_due; /* that record failed: the next stream retries it, unless the host waited since */
 	uint64_t n_closed; /* by an event, since init */
 };
 

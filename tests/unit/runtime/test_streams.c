@@ -81,7 +81,8 @@ static void is_over_before_a_capture(void)
 static void an_end_that_failed_is_waited_for_before_a_capture_begins(void **state)
 {
 	(void)state;
-	world_run("fail:cuEventCreate/1/999", "record:off,free_order:fence", is_over_before_a_capture);
+	world_run("fail:cuEventCreate/1/999", "record:off,free_order:fence",
+		is_over_before_a_capture);
 }
 
 static void no_context(void)
