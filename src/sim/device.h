@@ -76,8 +76,8 @@ struct gpc_sim_chunk {
 	struct gpc_sim_small *small;
 };
 
-/* Where addresses begin that are numbers only, as high as real ones; reserved ranges begin at half of it. */
-#define GPC_SIM_NUMBERS (UINT64_C(1) << 46)
+/* Where addresses begin that are numbers only; reserved ranges begin at half of it, and those of a replay at twice (tools/replay). */
+#define GPC_SIM_NUMBERS (UINT64_C(1) << 45)
 
 struct gpc_sim_device {
 	/* Fixed after init. */

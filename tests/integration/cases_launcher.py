@@ -4,9 +4,7 @@ import os
 import shutil
 import sys
 
-from harness import Skip, TOP, expect, expect_equal
-
-LAUNCHER = os.path.join(TOP, "tools", "gpucache-run")
+from harness import Skip, expect, expect_equal
 
 
 def installed(world):
@@ -15,7 +13,7 @@ def installed(world):
     if not os.path.isdir(prefix):
         os.makedirs(os.path.join(prefix, "bin"))
         os.makedirs(os.path.join(prefix, "lib", "gpucache"))
-        shutil.copy2(LAUNCHER, os.path.join(prefix, "bin"))
+        shutil.copy2(os.path.join(world.build, "gpucache-run"), os.path.join(prefix, "bin"))
         os.symlink(os.path.join(world.build, "libgpucache.so"), os.path.join(prefix, "lib", "libgpucache.so"))
         os.symlink(os.path.join(world.build, "simcuda"), os.path.join(prefix, "lib", "gpucache", "simcuda"))
         os.symlink(os.path.join(world.build, "gpumem-report"), os.path.join(prefix, "bin", "gpumem-report"))
@@ -133,7 +131,7 @@ def case_what_kernels_that_do_nothing_mean_is_said_at_the_end(world):
 def case_the_launcher_without_the_library_says_what_to_type(world):
     alone = os.path.join(world.folder, "alone")
     os.mkdir(alone)
-    shutil.copy2(LAUNCHER, alone)
+    shutil.copy2(os.path.join(world.build, "gpucache-run"), alone)
     result = world.run([os.path.join(alone, "gpucache-run"), "ls"], with_us=False)
     expect_equal("the status", result.status, 2)
     expect("make" in result.err and len(result.err.splitlines()) == 1, f"stderr is {result.err!r}")
