@@ -229,7 +229,8 @@ static struct gpc_growing find_renewed(const struct look *look)
 		look->old_bytes > rise / 2 || look->n_sites == 0)
 		return found;
 	if (look->kept[top].young_bytes < look->view->holders[top].bytes / 8 * 7 ||
-		rise - look->old_bytes < look->kept[top].young_bytes / 4)
+		rise - look->old_bytes < look->kept[top].young_bytes / 4 ||
+		has_kept_all(look->view, look->view->holders[top].stack))
 		return found;
 	found = growing(look, top);
 	found.is_renewed = true;

@@ -328,6 +328,20 @@ static void what_is_renewed_at_its_size_is_no_growth(void **state)
 	assert_int_equal(find().stack, 0);
 }
 
+/* The program's work, and then a list of equal blocks until there is no more. */
+static void blocks_that_are_all_kept_are_not_called_renewed(void **state)
+{
+	(void)state;
+	for (uint64_t n = 10; n <= 60; n += 10) {
+		assert_int_equal(set_up(NULL), 0);
+		for (uint64_t i = 0; i < 300; i++)
+			ask_for(12, 10 + i, false);
+		for (uint64_t i = 0; i < n; i++)
+			ask_for(11, 1000, true);
+		assert_false(find().is_renewed);
+	}
+}
+
 static void beside_a_leak_what_is_renewed_is_not_to_blame(void **state)
 {
 	(void)state;
@@ -395,6 +409,7 @@ int main(void)
 			blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_growth,
 			set_up),
 		cmocka_unit_test_setup(what_is_renewed_at_its_size_is_no_growth, set_up),
+		cmocka_unit_test_setup(blocks_that_are_all_kept_are_not_called_renewed, set_up),
 		cmocka_unit_test_setup(beside_a_leak_what_is_renewed_is_not_to_blame, set_up),
 		cmocka_unit_test_setup(blocks_of_many_sizes_are_told_from_equal_ones, set_up),
 		cmocka_unit_test_setup(fewer_than_eight_windows_say_nothing, set_up),
