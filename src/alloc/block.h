@@ -70,7 +70,7 @@ enum gpc_block_view {
 	GPC_VIEW_OWN,     /* an allocation of its own, and exported as such */
 };
 
-/* Addresses for pages: those of one segment, and of all that it breaks into (pool_holes.c). */
+/* Addresses reserved for the pages of one segment and of all that it splits into (pool_holes.c). */
 struct gpc_range {
 	gpc_devptr address;
 	uint64_t size;
@@ -94,9 +94,9 @@ struct gpc_segment {
 	uint32_t n_live;         /* LIVE blocks */
 	uint8_t kind;            /* enum gpc_pool_kind */
 	bool is_exported;        /* other processes may hold it: never split, recycled or trimmed */
-	struct gpc_range *range; /* its memory is pages; NULL: one allocation of the driver */
+	struct gpc_range *range; /* of its pages; NULL: one driver allocation */
 	uint64_t page_bytes;     /* each, from `address` on; the last one may be smaller */
-	uint64_t devices;        /* bit i: device i uses its pages, too */
+	uint64_t devices;        /* bit i: device i may access its pages, too */
 };
 
 struct gpc_block {

@@ -43,7 +43,7 @@ struct gpc_budget {
 	_Atomic uint64_t looked_at_bytes;
 };
 
-/* When new segments of large blocks are of pages, which may go one by one (pool_holes.c). */
+/* When new segments for large blocks are made of pages, which can be returned one at a time (pool_holes.c). */
 enum gpc_vmm {
 	GPC_VMM_OFF,
 	GPC_VMM_AUTO, /* once the driver, or the limit, has refused a request */
@@ -100,8 +100,8 @@ struct gpc_pool {
 	/* Such memory, if an open capture forbids freeing it; 0: none. */
 	_Atomic gpc_devptr unplaced;
 	uint64_t unplaced_size;
-	struct gpc_range *unplaced_range; /* NULL: it is no pages */
-	/* Pages: the driver has refused memory, and where it has none. */
+	struct gpc_range *unplaced_range; /* NULL: not of pages */
+	/* Of pages: the driver has refused memory; mapping pages has failed. */
 	atomic_bool is_pressed;
 	atomic_bool has_no_pages;
 	_Atomic uint64_t page_devices; /* bit i: device i uses memory of this pool, too */
@@ -252,7 +252,7 @@ void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns);
 /* The bytes that can be returned to the driver now, or once the device is done with them. */
 uint64_t gpc_pool_returnable(struct gpc_pool *pool);
 
-/* From now on that device uses memory of this pool, too: pages are opened to it, those to come as well. */
+/* Gives a device access to this pool's pages, present and future. */
 void gpc_pool_open_pages(struct gpc_pool *pool, uint32_t device);
 
 /* No page is handed out again: they go back with the blocks that lie on them (heap->is_paging_over is set before). */

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holes: segments of pages go back to the driver piece by piece.
+ * Holes: a segment of pages goes back to the driver piece by piece.
  *
- * A block that is live pins its segment, and with it all that is free around it.  Of a segment of pages
- * (driver_pages.h) what is wholly idle between two blocks is unmapped, and the segment breaks in two there.
+ * A live block pins its segment, and with it all free memory around it.  In a segment of pages (driver_pages.h), the
+ * pages wholly inside a free block are unmapped, and the segment splits in two there.
  *
  *      before   | live |          free            | live |        one segment
  *      pages    |    .    |    .    |    .    |    .     |
  *      after    | live | f|                   |f  | live |        two segments, two pages with the driver
  *
- * So nothing is moved: the driver has the memory again, and the next segment takes it from there.
+ * No block moves: the driver has the memory again, and the next segment takes it from there.
  *
- * What the memory's work must have passed, and which captures forbid to give it back, is as with any segment
- * (gpc_pool_is_settled): that unmapping waits is nowhere promised.
+ * Work and captures hold pages back as they do whole segments (gpc_pool_is_settled): the driver's documentation does
+ * not promise that unmapping waits.
  */
 #include "alloc/pool_internal.h"
 #include "stats/counters.h"
 
-/* The pages that lie wholly in this FREE block; size 0: none do. */
+/* The pages wholly inside this FREE block; size 0: none. */
 static struct gpc_memory pages_in(const struct gpc_block *block)
 {
 	const struct gpc_segment *segment = block->segment;
@@ -40,7 +40,7 @@ struct choice {
 	uint64_t wanted;
 };
 
-/* The fewest pages that are enough, else the most. */
+/* The fewest pages that suffice, else the most. */
 static bool is_better(uint64_t size, uint64_t than, uint64_t wanted)
 {
 	if ((size >= wanted) != (than >= wanted))
@@ -64,7 +64,7 @@ static void consider(struct gpc_block *block, void *arg)
 	choice->memory = memory;
 }
 
-/* No more than is wanted, from the end of the block that leaves the fewest pieces. */
+/* Reduces the choice to `wanted`, at the end of the block that leaves fewer pieces. */
 static void take_less(const struct gpc_block *block, uint64_t wanted, struct gpc_memory *memory)
 {
 	uint64_t page = memory->page_bytes;
@@ -83,7 +83,7 @@ static void take_less(const struct gpc_block *block, uint64_t wanted, struct gpc
 		block->prev || !block->next ? memory->size - (all - enough) * page : enough * page;
 }
 
-/* The books of a segment that is about to change its shape, and of one that has. */
+/* Accounting before and after a segment changes its shape. */
 static void begin_change_locked(struct gpc_pool *pool, struct gpc_segment *segment)
 {
 	pool->heap->observer.segment_removed(pool->heap->observer.self, segment);
@@ -114,7 +114,7 @@ static void end_change_locked(struct gpc_pool *pool, struct gpc_segment *segment
 	}
 }
 
-/* What is behind the pages becomes a segment of its own. */
+/* The blocks behind the pages become a segment of their own. */
 static void fill_right(
 	struct gpc_segment *right, const struct gpc_segment *left, struct gpc_block *first)
 {
@@ -130,7 +130,7 @@ static void fill_right(
 	gpc_list_init(&right->idle);
 }
 
-/* Metadata for a hole: a second segment, and a block for the rest behind it; each where one is needed. */
+/* Metadata for a hole, if needed: a second segment, and a block for the remainder behind the pages. */
 struct hole {
 	struct gpc_segment *right;
 	struct gpc_block *rest;
@@ -158,7 +158,7 @@ static bool prepare_hole_locked(struct gpc_pool *pool, const struct gpc_block *b
 	return hole->rest != NULL;
 }
 
-/* Unlinks the pages from the chain of blocks.  Returns the first block behind them; NULL: there is none. */
+/* Unlinks the pages from the chain of blocks.  Returns the first block behind them, or NULL. */
 static struct gpc_block *unlink_pages_locked(struct gpc_pool *pool, struct gpc_block *block,
 	const struct gpc_memory *memory, struct gpc_block *rest)
 {
@@ -188,8 +188,8 @@ static struct gpc_block *unlink_pages_locked(struct gpc_pool *pool, struct gpc_b
 }
 
 /*
- * Cuts some, not all, of a segment's pages out of a FREE block.  The segment keeps what is before them, or where that
- * is nothing what is behind.  False: no metadata, and nothing has changed.
+ * Cuts some, not all, of a segment's pages out of a FREE block.  The segment keeps what lies before them, or, if
+ * nothing does, what lies behind.  False: no metadata; nothing has changed.
  */
 static bool cut_out_locked(
 	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_memory *memory)

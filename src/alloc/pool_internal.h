@@ -156,30 +156,30 @@ struct gpc_memory {
 	uint64_t devices; /* as of a segment */
 };
 
-/* Whether a new segment for a block of `rounded` bytes is to be of pages. */
+/* Whether to make a new segment for a block of `rounded` bytes from pages. */
 bool gpc_pool_wants_pages(const struct gpc_pool *pool, uint64_t rounded);
 
-/* Pages for `size` bytes, all or none.  GPC_UNSUPPORTED: there are none here; the driver's own memory may be had. */
+/* Maps pages for `size` bytes, all or none.  GPC_UNSUPPORTED: no pages; cuMemAlloc may still succeed. */
 GPC_MUST_CHECK enum gpc_status gpc_pool_map_pages(
 	struct gpc_pool *pool, uint64_t size, struct gpc_memory *ret_memory);
 
-/* Lets all devices that use memory of this pool at the pages that they are not let at yet. */
+/* Gives all devices in page_devices access to every page of this pool. */
 void gpc_pool_open_missing(struct gpc_pool *pool);
 
-/* The driver's part of giving pages back. */
+/* Returns pages to the driver; the pool has forgotten them already. */
 void gpc_pool_unmap_pages(struct gpc_pool *pool, const struct gpc_memory *memory);
 
 /* --- pool_holes.c ----------------------------------------------------------------------------- */
 
 /*
- * Takes pages for up to `wanted` bytes out of a segment that stays: of `idle`, which is all of a settled one and
- * larger, or, NULL, of the FREE block that suits best.  They are the caller's to give back, and captures are held till
- * then.  False: there are none, their work may still run, or a capture forbids it.
+ * Takes pages for up to `wanted` bytes out of a segment that remains: from `idle`, the only block of a larger, settled
+ * segment, or, if NULL, from the best FREE block.  The caller returns them, and holds captures until then.  False: no
+ * such pages, work may still use them, or a capture forbids it.
  */
 bool gpc_pool_take_pages_locked(struct gpc_pool *pool, struct gpc_block *idle, uint64_t wanted,
 	struct gpc_memory *ret_memory);
 
-/* Bytes of idle pages in segments that the program holds blocks of. */
+/* Bytes of idle pages in segments with live blocks. */
 uint64_t gpc_pool_idle_pages(struct gpc_pool *pool);
 
 /* --- pool_segment.c --------------------------------------------------------------------------- */
@@ -199,12 +199,12 @@ void gpc_pool_return_due(struct gpc_pool *pool, uint64_t now_ns);
 /* Trims idle segments until no more than gc_threshold_ppm is reserved. */
 void gpc_pool_collect_garbage(struct gpc_pool *pool);
 
-/* Forgets all segments of a dead context, without driver calls.  Those of pages are still to be dropped. */
+/* Forgets all segments of a dead context, without driver calls.  *ret_paged gets those of pages, for gpc_pool_drop_pages. */
 void gpc_pool_forget_segments_locked(struct gpc_pool *pool, struct gpc_list *ret_paged);
 
 /*
- * Gives back pages, which no context holds, once the members' work is over.  What no capture allows to wait for stays
- * with the driver.
+ * Returns pages of a dead context, which survive it, once the members' work is over.  If a capture forbids the wait,
+ * they stay mapped.
  */
 void gpc_pool_drop_pages(struct gpc_pool *pool, struct gpc_driver *const *members,
 	uint32_t n_members, struct gpc_list *paged);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages: when a new segment is to be of them, how it comes, and who may use it.  Of what is idle in such a segment the
- * driver gets pages back one by one (pool_holes.c); so a block that is live pins no more than those that it lies on.
+ * Pages: when a new segment is made of pages, how they are mapped, and which devices may access them.  Idle pages of
+ * such a segment go back to the driver one at a time (pool_holes.c), so a live block pins only the pages it lies on.
  *
- * A page costs calls of the driver, so with `auto` there are none until it has refused a request.  Where any of them
+ * A page costs driver calls, so vmm:auto uses none until the driver has refused a request.  If any of these calls
  * fails, memory comes from cuMemAlloc.
  */
 #include "alloc/pool_internal.h"
@@ -11,8 +11,8 @@
 #include "stats/counters.h"
 
 /*
- * Of a segment, its pages are no smaller than this part.  Large pages are fewer calls, and a small block pins more:
- * docs/memory-policy.md has what each costs.
+ * A page is at least this fraction of its segment.  Larger pages take fewer calls, but a small block pins more of the
+ * segment: docs/memory-policy.md has the costs.
  */
 #define AUTO_PART 64
 #define ON_PART   256
@@ -60,7 +60,7 @@ static void release(struct gpc_pool *pool, struct gpc_range *range)
 	gpc_slab_give_back(&pool->heap->ranges, range->number);
 }
 
-/* To make hundreds of pages only to hear that the last one is refused would cost more than to ask before. */
+/* A query costs less than mapping hundreds of pages only to have the last one refused. */
 static enum gpc_status look(struct gpc_pool *pool, uint64_t size)
 {
 	uint64_t available = 0;
@@ -117,7 +117,7 @@ enum gpc_status gpc_pool_map_pages(
 			*ret_memory = memory;
 	}
 	gpc_captures_release(&pool->heap->captures);
-	/* Whatever the reason, room for mappings among them: what the driver can do without pages it does. */
+	/* Any other failure, such as no room for mappings, ends pages: the driver may still serve cuMemAlloc. */
 	if (st && st != GPC_DEVICE_NO_MEMORY)
 		atomic_store_explicit(&pool->has_no_pages, true, memory_order_relaxed);
 	return st ? GPC_UNSUPPORTED : GPC_OK;
@@ -127,14 +127,14 @@ void gpc_pool_unmap_pages(struct gpc_pool *pool, const struct gpc_memory *memory
 {
 	struct gpc_range *range = memory->range;
 
-	/* What stays mapped keeps its addresses. */
+	/* Memory that stays mapped keeps its addresses. */
 	if (pool->drv->pages->unmap(pool->drv, memory->address, memory->size))
 		return;
 	if (atomic_fetch_sub(&range->mapped_bytes, memory->size) == memory->size)
 		release(pool, range);
 }
 
-/* A segment of pages that not all are let at that are to be. */
+/* Finds a segment of pages that some device in page_devices cannot access yet. */
 static bool find_missing_locked(struct gpc_pool *pool, struct gpc_memory *ret_memory)
 {
 	uint64_t devices = atomic_load(&pool->page_devices);
@@ -152,7 +152,10 @@ static bool find_missing_locked(struct gpc_pool *pool, struct gpc_memory *ret_me
 	return false;
 }
 
-/* What broke in pieces or went meanwhile is looked at again; of what did not the driver has refused it for good. */
+/*
+ * Notes the result for the segments in this memory, which may have been split or returned meanwhile.  After a failure
+ * the pieces are tried again; an unchanged segment is not.
+ */
 static void note_opened_locked(
 	struct gpc_pool *pool, const struct gpc_memory *memory, enum gpc_status st)
 {
