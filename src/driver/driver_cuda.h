@@ -36,7 +36,7 @@ void gpc_cuda_driver_init(
 /* Keeps `result`, the driver's answer to a call about this context, if it is sticky. */
 void gpc_cuda_driver_heard(struct gpc_cuda_driver *drv, CUresult result);
 
-/* Offers pages (driver_pages.h) of this device, the context's.  False: it has none, and nothing has changed. */
+/* Enables pages (driver_pages.h) on `device`, the context's.  False: the device has none. */
 bool gpc_cuda_driver_use_pages(struct gpc_cuda_driver *drv, CUdevice device);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages of the real driver.  None of these calls looks at the current context, and the pool makes none of them while
- * a capture is open, so unlike driver_cuda.c nothing has to be entered.
+ * Pages of the real driver.  These calls ignore the current context, and the pool makes none during a capture, so
+ * unlike driver_cuda.c nothing has to be entered.
  */
 #include "driver/driver_cuda.h"
 #include "driver/driver_pages.h"
@@ -53,7 +53,7 @@ static enum gpc_status map(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size
 	if (result)
 		return heard(drv, result);
 	result = fns->cuMemMap(ptr, size, 0, handle, 0);
-	/* The mapping holds the memory; where there is none, this ends it. */
+	/* A mapping keeps the memory; without one, this frees it. */
 	(void)heard(drv, fns->cuMemRelease(handle));
 	return heard(drv, result);
 }

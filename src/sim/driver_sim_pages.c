@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of the simulated driver: each op is the calls that driver_cuda_pages.c would make, with their faults. */
+/* Pages of the simulated driver: each op makes the calls of driver_cuda_pages.c, with their injected faults. */
 #include "driver/driver_pages.h"
 #include "sim/driver_sim.h"
 #include "sim/sim.h"

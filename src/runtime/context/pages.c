@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One flag of the heap ends pages for good; which libraries are loaded the loader is asked when memory is short. */
+/* One flag of the heap ends pages for good.  The loader lists the libraries only when memory is short. */
 #include "runtime/context/pages.h"
 
 #include <link.h>
@@ -36,7 +36,7 @@ void gpc_pages_end(void)
 	}
 }
 
-/* Libraries that give the memory of whoever calls them to other processes and network cards. */
+/* Libraries that export their callers' memory to other processes and network cards. */
 static const char *const sharers[] = { "libmpi", "libucp" };
 
 static int look_at(struct dl_phdr_info *info, size_t size, void *arg)

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The option vmm: which contexts have pages (alloc/pool_pages.c), who else may use them, and what ends them.
+ * The option vmm: which contexts use pages (alloc/pool_pages.c), which devices may access them, and what ends them.
  *
- * Pages are no memory for legacy IPC, and libraries that register memory by its address range see one page of many.
- * So with vmm:auto there are no more of them once the program asks for such a thing, and none in a process that has
- * loaded a library which does (MPI, UCX).  With vmm:on the program was told, and the driver's own errors answer.
+ * Legacy IPC cannot export pages, and a library that registers memory by its address range sees one page of many.  So
+ * vmm:auto stops using pages once the program calls such a function, or loads a library that does (MPI, UCX).  vmm:on
+ * keeps them, and the program gets the driver's own errors.
  *
- * Threads   Any; no lock of ours may be held.
- * Failure   None: without pages memory comes from cuMemAlloc.
+ * Threads   Any; the caller holds no lock of ours.
+ * Failure   None: without pages, memory comes from cuMemAlloc.
  */
 #ifndef GPC_RUNTIME_CONTEXT_PAGES_H
 #define GPC_RUNTIME_CONTEXT_PAGES_H
 
 struct gpc_context;
 
-/* The context is new. */
+/* Enables pages in a new context, unless vmm:off. */
 void gpc_pages_offer(struct gpc_context *context);
 
-/* Work of `reaching` uses memory of `owner`, from now on. */
+/* From now on work of `reaching` uses memory of `owner`: gives its device access to the owner's pages. */
 void gpc_pages_reached(struct gpc_context *owner, const struct gpc_context *reaching);
 
-/* The program asked for what pages cannot give: with vmm:auto those that are free go back, and no more come. */
+/* The program calls for what pages cannot do: vmm:auto returns the free ones and maps no more. */
 void gpc_pages_end(void);
 
-/* Memory is short, so that pages may come next: not beside libraries that would ask. */
+/* Memory is short, so pages may be next: ends them if a library is loaded that cannot use them. */
 void gpc_pages_look_around(void);
 
 #endif
