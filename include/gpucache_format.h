@@ -25,7 +25,7 @@
  *   EVENTS      ring of 64-byte records                                  `seq` stored last
  *   HISTORY     two buffers per device of points over the whole run      live_buffer stored last
  *   PEAKS       two slots per device: the holders at the peak            seq word, alternating slots
- *   STREAMS     one record per stream that an allocation or free named   plain stores, `handle` last
+ *   STREAMS     one record per stream named by an allocation or free     plain stores, `handle` last
  *   OOMS        slot i mod count: a failed request with its balance      seq word
  *   PAGES       byte i: 1 if page i of the file is not all zeros         set after the page, cleared before
  *
@@ -275,7 +275,7 @@ struct gpucache_append_head {
 #define GPUCACHE_MAX_PATH       1024u /* with its NUL */
 #define GPUCACHE_MAX_TAGS       8192u
 #define GPUCACHE_MAX_TAG_NAME   255u
-#define GPUCACHE_MAX_STREAMS    255u /* records of STREAMS, of which none has number 0 */
+#define GPUCACHE_MAX_STREAMS    255u /* records of STREAMS; record 0 is unused */
 
 /*
  * STACKS.  Followed by n_native + n_python frames of 8 bytes; records are multiples of 8 bytes.
@@ -338,18 +338,18 @@ struct gpucache_tag {
 };
 
 /*
- * STREAMS.  Record i is stream number i, from 1 on, in the order in which allocations and frees named them.  Number 0:
- * none was named, as by cudaMalloc, which has no stream.  GPUCACHE_STREAM_OTHER: one of those that found no record.
+ * STREAMS.  Record i, from 1 on, is stream number i, in order of first use by an allocation or free.  Number 0: the call
+ * names no stream, like cudaMalloc.  GPUCACHE_STREAM_OTHER: any stream after the records were full.
  */
 struct gpucache_stream {
-	uint64_t handle; /* the driver's; GPUCACHE_STREAM_*; 0: unused */
+	uint64_t handle; /* the driver's, or GPUCACHE_STREAM_*; 0: unused */
 	uint64_t first_ns;
-	uint64_t end_ns; /* destroyed: the driver may use the handle again; else 0 */
+	uint64_t end_ns; /* when destroyed, after which the driver may reuse the handle; else 0 */
 	uint64_t reserved;
 };
 
 #define GPUCACHE_STREAM_LEGACY     1u /* handles: the default stream, CU_STREAM_LEGACY or NULL */
-#define GPUCACHE_STREAM_PER_THREAD 2u /* the default stream of the thread that asked */
+#define GPUCACHE_STREAM_PER_THREAD 2u /* the per-thread default stream of the calling thread */
 #define GPUCACHE_STREAM_OTHER      255u
 
 /* SEGMENTS.  One driver allocation that we cut into blocks. */
@@ -396,7 +396,7 @@ struct gpucache_block {
 
 #define GPUCACHE_BLOCK_ARENA 0x1u /* PyTorch's allocator cuts it into tensors: see TORCH */
 #define GPUCACHE_BLOCK_STREAM_SHIFT \
-	8 /* bits 8..15: number of the stream it was asked for on; since 1.5 */
+	8 /* bits 8..15: number of the stream it was allocated on; since 1.5 */
 #define GPUCACHE_BLOCK_STREAM(flags) ((flags) >> GPUCACHE_BLOCK_STREAM_SHIFT & 0xffu)
 
 /* Whether a block counts for its stack and tag, so that each byte on a device counts once. */
@@ -421,7 +421,7 @@ struct gpucache_event {
 	uint8_t alloc_kind; /* enum gpucache_kind */
 	uint16_t device;
 	uint32_t context; /* index into COUNTERS */
-	uint32_t detail;  /* MALLOC, FREE: number of the stream that was named; since 1.5 */
+	uint32_t detail;  /* MALLOC, FREE: number of the stream; since 1.5 */
 	uint32_t tag;     /* the thread's innermost range; 0: none.  Since 1.1 */
 };
 

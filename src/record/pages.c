@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PAGES: which pages of the file hold something, so that a reader misses those that a crash of the
- * machine lost.  A mark is set behind what it covers: whoever dies between leaves a page without one,
- * which is as good as any of a recording before 1.3.
+ * PAGES: which pages of the file hold data, so that a reader notices those lost in a crash of the
+ * machine.  A mark is set after the data it covers: a process killed in between leaves an unmarked
+ * page, which a reader treats like any page of a recording before 1.3.
  */
 #include "record/store.h"
 

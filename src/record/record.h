@@ -190,8 +190,9 @@ struct gpucache_counters *gpc_record_counters_take(struct gpc_record *rec, uint6
 	uint32_t generation, uint32_t device, uint32_t *ret_index);
 
 /*
- * The number in STREAMS of a stream, by the driver's handle or GPUCACHE_STREAM_*; GPUCACHE_STREAM_OTHER if STREAMS is
- * full.  _end_stream: call when it is destroyed; the driver may reuse its handle.
+ * Returns the number in STREAMS of a stream, added if new, by the driver's handle or GPUCACHE_STREAM_*;
+ * GPUCACHE_STREAM_OTHER if STREAMS is full, 0 without a recording.  Call _end_stream when the stream is destroyed: the
+ * driver may reuse its handle.
  */
 uint32_t gpc_record_stream(struct gpc_record *rec, uint64_t handle);
 void gpc_record_end_stream(struct gpc_record *rec, uint64_t handle);

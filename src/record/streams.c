@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * STREAMS: the streams that allocations and frees named.  A program names few, so they are looked for one by one, without a
- * lock; the record is filled, then the end moves behind it.
+ * STREAMS: the streams that allocations and frees name.  They are few, so the search is linear, and takes no lock: a
+ * record is filled before stream_end moves past it.
  */
 #include "base/clock.h"
 #include "record/record.h"
 
-/* 0: it is not there, or was destroyed. */
+/* Returns 0 if the stream has no record or was destroyed. */
 static uint32_t find(const struct gpc_record *rec, uint64_t handle)
 {
 	uint32_t end = atomic_load_explicit(&rec->stream_end, memory_order_acquire);
