@@ -52,7 +52,8 @@ struct accessors {
 
 /*
  * Pages that this thread found readable, each in the place that its number gives.  They are pages
- * of its stack, which stay as long as it runs; libunwind trusts such a memory, too.
+ * of its stack, which stay as long as it runs; libunwind trusts such a memory, too.  0: none, and
+ * page 0 is never one: libunwind asks for it where code without tables keeps a number in rbp.
  */
 #define KNOWN_PAGES 4u
 static _Thread_local uintptr_t known_pages[KNOWN_PAGES] __attribute__((tls_model("initial-exec")));
@@ -67,7 +68,7 @@ static bool is_readable(uintptr_t address)
 	int saved = errno;
 	bool is_there;
 
-	if (page == *known && address % PAGE <= PAGE - sizeof word)
+	if (page != 0 && page == *known && address % PAGE <= PAGE - sizeof word)
 		return true;
 	is_there = process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof word;
 	if (is_there)

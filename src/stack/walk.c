@@ -172,7 +172,8 @@ __attribute__((no_sanitize("address"))) uint32_t gpc_walk_frames(const struct gp
 		if (kind != BY_SIZE && end != at.bp + 16) {
 			*ret_must_learn = kind == BY_BOTH;
 			end = at.bp + 16;
-			if (kind == BY_BOTH || end <= at.sp || end % 8)
+			if (kind == BY_BOTH || end <= at.sp || end % 8 ||
+				end - at.sp < save_of(rule))
 				return 0;
 		}
 		if (__builtin_expect(end > readable_end, 0)) {
@@ -266,9 +267,9 @@ __attribute__((noinline, no_sanitize("address"))) void gpc_walk_learn(struct gpc
 	uintptr_t context[CONTEXT_WORDS] = { 0 }, cursor[CURSOR_WORDS] = { 0 }, info[INFO_WORDS];
 	struct gpc_walk_start in, out;
 
+	forget_unloaded(walk);
 	if (atomic_fetch_add_explicit(&walk->n_learned, 1, memory_order_relaxed) >= MAX_WALKS)
 		return;
-	forget_unloaded(walk);
 	if (walk->steps.get_context(context) || walk->steps.init_local(cursor, context) ||
 		walk->steps.step(cursor) <= 0 || !read_registers(walk, cursor, &in))
 		return;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #include "base/metamem.h"
 #include "stack/unwind.h"
@@ -207,6 +208,114 @@ static void code_without_tables_is_left_to_libunwind(void **state)
 	assert_int_equal(n_compared, 3);
 }
 
+/* push %rbp; mov $8,%ebp; call *%rdi; pop %rbp; ret: libunwind takes rbp for a frame pointer. */
+static const unsigned char number_in_rbp[] = { 0x55, 0xbd, 8, 0, 0, 0, 0xff, 0xd7, 0x5d, 0xc3 };
+
+static int capture_only(void)
+{
+	uint64_t frames[MAX];
+	uint32_t n = gpc_unwind_capture(&unwind, frames, MAX, 0);
+
+	keep = frames;
+	return (int)n;
+}
+
+static void *call_made(void *made)
+{
+	int (*function)(int (*)(void));
+
+	if (unwind.walk.is_readable(8))
+		return NULL;
+	memcpy(&function, &made, sizeof function);
+	return function(capture_only) > 0 ? made : NULL;
+}
+
+/* In a thread that has looked at no page of memory yet. */
+static void a_number_for_a_frame_pointer_is_not_read_at(void **state)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	skip_where_it_is_off();
+	assert_true(page != MAP_FAILED);
+	memcpy(page, number_in_rbp, sizeof number_in_rbp);
+	assert_int_equal(mprotect(page, 4096, PROT_READ | PROT_EXEC), 0);
+	assert_int_equal(pthread_create(&thread, NULL, call_made, page), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, page);
+	assert_int_equal(munmap(page, 4096), 0);
+}
+
+static void run_fiber(void)
+{
+	(void)recursive(9);
+}
+
+/* On a stack of n pages between two that cannot be read. */
+static void on_a_stack_of(size_t n, char *place)
+{
+	ucontext_t here, fiber;
+
+	assert_ptr_equal(mmap(place, (n + 2) * 4096, PROT_NONE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+		place);
+	assert_int_equal(mprotect(place + 4096, n * 4096, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(getcontext(&fiber), 0);
+	fiber.uc_stack.ss_sp = place + 4096;
+	fiber.uc_stack.ss_size = n * 4096;
+	fiber.uc_link = &here;
+	makecontext(&fiber, run_fiber, 0);
+	assert_int_equal(swapcontext(&here, &fiber), 0);
+	assert_int_equal(mprotect(place, (n + 2) * 4096, PROT_NONE), 0);
+}
+
+/* Each takes the place of the last one, and its own pages end where others could be read before. */
+static void a_fiber_has_a_stack_of_its_own(void **state)
+{
+	char *place = mmap(NULL, 66 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	skip_where_it_is_off();
+	assert_true(place != MAP_FAILED);
+	for (size_t n = 64; n >= 16; n -= 16) {
+		on_a_stack_of(n, place);
+		(void)recursive(9);
+	}
+	assert_int_equal(munmap(place, 66 * 4096), 0);
+	assert_int_equal(n_compared, 8);
+}
+
+static bool all_is_readable(uintptr_t address)
+{
+	return address != 0;
+}
+
+/* The end of a frame found by rbp may be too near for the place where its caller's rbp was saved. */
+static void nothing_is_read_below_the_stack_pointer(void **state)
+{
+	const uintptr_t ip = 0x401000;
+	const uint64_t by_bp = 4 | UINT64_C(512) << 3 | UINT64_C(512) << 16;
+	char *pages = mmap(NULL, 2 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct gpc_walk_start start = { .ip = ip };
+	bool must_learn = true;
+	uint64_t frames[2];
+	struct gpc_walk walk = unwind.walk;
+
+	(void)state;
+	skip_where_it_is_off();
+	assert_true(pages != MAP_FAILED);
+	assert_int_equal(mprotect(pages + 4096, 4096, PROT_READ | PROT_WRITE), 0);
+	walk.is_readable = all_is_readable;
+	atomic_store(&walk.rules[ip % 2048 * 8], (uint64_t)(ip >> 11) << 28 | by_bp);
+	start.sp = (uintptr_t)pages + 4096;
+	start.bp = start.sp;
+	assert_int_equal(gpc_walk_frames(&walk, &start, frames, 2, 0, &must_learn), 0);
+	assert_false(must_learn);
+	assert_int_equal(munmap(pages, 2 * 4096), 0);
+}
+
 static void what_is_known_is_not_learned_again(void **state)
 {
 	volatile int n = 2; /* one call, not two */
@@ -244,6 +353,18 @@ static void who_learned_often_enough_asks(void **state)
 	recursive(9);
 	large(1);
 	assert_int_equal(n_compared, 2);
+}
+
+static void who_learned_often_enough_still_forgets(void **state)
+{
+	(void)state;
+	skip_where_it_is_off();
+	recursive(9);
+	atomic_store(&unwind.walk.n_learned, 1000000);
+	atomic_fetch_add(&unwind.walk.n_unloaded, 1);
+	large(1); /* unknown, so the loader is asked */
+	for (uint32_t i = 0; i < 8u << 11; i++)
+		assert_int_equal(atomic_load(&unwind.walk.rules[i]), 0);
 }
 
 static void without_a_table_libunwind_is_asked(void **state)
@@ -294,9 +415,13 @@ int main(void)
 		WITH_WALK(a_signal_frame_is_left_to_libunwind),
 		WITH_WALK(a_thread_has_an_end_of_its_own),
 		WITH_WALK(code_without_tables_is_left_to_libunwind),
+		WITH_WALK(a_number_for_a_frame_pointer_is_not_read_at),
+		WITH_WALK(a_fiber_has_a_stack_of_its_own),
+		WITH_WALK(nothing_is_read_below_the_stack_pointer),
 		WITH_WALK(what_is_known_is_not_learned_again),
 		WITH_WALK(what_was_unloaded_is_forgotten),
 		WITH_WALK(who_learned_often_enough_asks),
+		WITH_WALK(who_learned_often_enough_still_forgets),
 		WITH_WALK(the_table_holds_what_a_large_program_has),
 		cmocka_unit_test(without_a_table_libunwind_is_asked),
 		cmocka_unit_test(without_steps_libunwind_is_asked),
