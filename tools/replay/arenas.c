@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks backwards, from what is live at the end: a free brings a block to life, its malloc ends that.  The
- * blocks that live lie in address order, so that the one around a tensor is found.
+ * Walks backwards from what is live at the end: a free makes a block live, its malloc removes it.  Live blocks are
+ * kept in address order, to find the one around a tensor.
  */
 #include "tools/replay/arenas.h"
 

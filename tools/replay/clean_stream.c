@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stdout becomes a cookie stream whose write cleans whole letters and colours and keeps a cut one for the next write.
+ * stdout becomes a cookie stream: each write cleans whole characters and colours, and keeps a partial one for the next.
  */
 #include "tools/replay/clean_stream.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a tool prints passes here: whatever a recording, a file's name or a symbol has in it, the terminal,
- * the log and the JSON reader get UTF-8 without controls (gpc_text_clean), lines and tabs excepted.
+ * Cleans all output of a tool: whatever a recording, a file name or a symbol contains, the terminal, the log and the
+ * JSON reader get UTF-8 without control characters (gpc_text_clean), except newlines and tabs.
  *
  *      printf --> stdout, a stream of ours --> clean --> write(1)
  *
  * Threads   As stdio's.
- * Failure   The stream's own, as of any other.
+ * Failure   As any stream's.
  */
 #ifndef GPC_CLEAN_STREAM_H
 #define GPC_CLEAN_STREAM_H
@@ -14,13 +14,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Standard output and error become such streams. */
+/* Makes standard output and standard error such streams. */
 void gpc_clean_standard(void);
 
-/* One onto `fd`, which it closes in the end but for 0 to 2; NULL with errno. */
+/* Returns such a stream for `fd`, NULL with errno on failure.  fclose closes `fd` unless it is 0, 1 or 2. */
 FILE *gpc_clean_stream(int fd);
 
-/* From now on all of them let colours (ESC [ numbers m) through, or none. */
+/* Whether all such streams pass colours (ESC [ numbers m) from now on. */
 void gpc_clean_let_colours(bool lets);
 
 #endif

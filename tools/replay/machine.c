@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A decorator around struct gpc_driver that counts each call by kind, over the simulated or the real one. */
+/* Wraps the simulated or the real struct gpc_driver, and counts each call by kind. */
 #include "tools/replay/machine.h"
 
 #include <stdlib.h>

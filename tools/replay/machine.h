@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Machines: the device of one run, with its streams and its work, and a driver that counts.
+ * Machines: the device of one run, with its streams and its work, and a driver that counts calls.
  *
  *      policy --> machine.driver (counts) --+--> driver_sim    a simulated GPU of any size, a virtual clock
- *                                           '--> driver_cuda   this machine's own, with --gpu
+ *                                           '--> driver_cuda   the real driver, with --gpu
  *
- * Invariants  1 What is reserved is what the device says is gone since the policy began, not what
- *               the policy says of itself.
+ * Invariants  1 Reserved bytes are what the device has lost since the policy began, not what the
+ *               policy reports.
  *             2 Stream 0 is the legacy default stream, all others are non-blocking.
- *             3 On the simulated GPU calls cost nothing, so its clock moves only where the trace
- *               lets time pass, and where somebody waits for the device.
+ *             3 Calls cost no time on the simulated GPU: its clock moves only when the trace passes
+ *               time or the host waits for the device.
  * Threads     One.
- * Failure     open: as the driver, GPC_NO_METADATA; GPC_NOT_FOUND: no libcuda, or no such GPU.
- * Limits      A real GPU is given no work.
+ * Failure     open: the driver's, GPC_NO_METADATA; GPC_NOT_FOUND: no libcuda, or no such GPU.
+ * Limits      A real GPU gets no work.
  */
 #ifndef GPC_REPLAY_MACHINE_H
 #define GPC_REPLAY_MACHINE_H
@@ -25,24 +25,24 @@
 struct gpc_gpu;
 
 struct gpc_machine_config {
-	uint64_t device_bytes; /* the simulated GPU's */
-	uint64_t fixed_bytes;  /* of it, that others hold */
+	uint64_t device_bytes; /* of the simulated GPU */
+	uint64_t fixed_bytes;  /* of those, held from the start */
 	uint32_t n_streams;
 	bool has_work; /* the race detector watches */
 	bool is_real;
-	int gpu; /* which one, where is_real */
+	int gpu; /* the ordinal, if is_real */
 };
 
-/* A driver that counts what it passes on. */
+/* Counts the calls that it passes to `inner`. */
 struct gpc_counting_driver {
 	struct gpc_driver base;
 	struct gpc_driver *inner;
 	uint64_t n_calls
-		[GPC_SIM_COST_COUNT]; /* all but now_ns; an event's end counts as its making */
+		[GPC_SIM_COST_COUNT]; /* all but now_ns; destroying an event counts as creating one */
 };
 
 struct gpc_machine {
-	struct gpc_driver *driver; /* for policies: the counting one */
+	struct gpc_driver *driver; /* for policies: &counting.base */
 	struct gpc_counting_driver counting;
 	uint64_t device_bytes;
 	uint64_t free_at_start_bytes;
@@ -60,9 +60,9 @@ GPC_MUST_CHECK enum gpc_status gpc_machine_open(
 void gpc_machine_close(struct gpc_machine *machine);
 
 /*
- * cuMemCreate, cuMemMap and cuMemSetAccess of one handle, and cuMemUnmap and cuMemRelease.  They count as memory
- * taken and returned: an H100 takes 43 to 86 us for the three and 33 to 332 for the two (2 to 512 MiB), for
- * cuMemAlloc 64 to 90, for cuMemFree 51 to 317 (tests/gpu/results).  On a simulated GPU only.
+ * One handle: cuMemCreate, cuMemMap and cuMemSetAccess; cuMemUnmap and cuMemRelease.  Counted as one allocation and
+ * one free: on an H100 the three take 43 to 86 us and the two 33 to 332 us (2 to 512 MiB), cuMemAlloc 64 to 90 us and
+ * cuMemFree 51 to 317 us (tests/gpu/results).  Simulated GPU only.
  */
 GPC_MUST_CHECK enum gpc_status gpc_machine_create_handle(
 	struct gpc_machine *machine, uint64_t size);
@@ -70,16 +70,16 @@ void gpc_machine_release_handle(struct gpc_machine *machine, uint64_t size);
 
 uint64_t gpc_machine_reserved_bytes(struct gpc_machine *machine);
 
-/* Stores what was submitted to stream number i into the event. */
+/* Records the event on stream number i. */
 GPC_MUST_CHECK enum gpc_status gpc_machine_record(
 	struct gpc_machine *machine, uint32_t i, gpc_event event);
 
-/* ---- what the program does; nothing of it on a real GPU ---- */
+/* ---- what the program does; no effect on a real GPU ---- */
 
-/* Memory is handed out before it is in order, and work is not: see is_late of sim/race.h. */
+/* Whether the policy orders memory only before its first use: is_late in sim/race.h. */
 void gpc_machine_expect_late(struct gpc_machine *machine, bool is_late);
 
-/* The host is busy with something else for so long. */
+/* Keeps the host busy for `duration_ns`. */
 void gpc_machine_pass_time(struct gpc_machine *machine, uint64_t duration_ns);
 GPC_MUST_CHECK enum gpc_status gpc_machine_work(struct gpc_machine *machine, uint32_t stream,
 	uint64_t duration_ns, gpc_devptr address, uint64_t size);
@@ -87,12 +87,12 @@ GPC_MUST_CHECK enum gpc_status gpc_machine_order(
 	struct gpc_machine *machine, uint32_t stream, uint32_t other);
 GPC_MUST_CHECK enum gpc_status gpc_machine_sync(struct gpc_machine *machine);
 
-/* The program got memory by its operation `number`, and is about to give it back. */
+/* For the race detector: operation `number` got the memory; the program is about to free it. */
 void gpc_machine_own(struct gpc_machine *machine, gpc_devptr address, uint64_t size,
 	uint64_t number, bool is_of_stream, uint32_t stream);
 void gpc_machine_disown(struct gpc_machine *machine, gpc_devptr address);
 
-/* False: none; else the first one: the operations whose memory it is. */
+/* Returns false if there was no race; else the number of races, and the two owners in the first one. */
 bool gpc_machine_find_race(struct gpc_machine *machine, uint64_t *ret_n, uint64_t *ret_old_owner,
 	uint64_t *ret_new_owner);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A real GPU: the driver of this machine, found at run time. */
+/* A real GPU: loads this machine's driver at run time. */
 #include <dlfcn.h>
 #include <stdlib.h>
 

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policies: the allocators that a trace is replayed against, all over the same kind of machine.
+ * Policies: the allocators that a trace is replayed against, all on the same kind of machine.
  *
- *      run.c ----> struct gpc_policy_ops ----+---- gpucache        the allocator of this library, and its ladder
+ *      run.c ----> struct gpc_policy_ops ----+---- gpucache        this library's allocator, with its ladder
  *                                            +---- fence           the same with free_order:fence
  *                                            +---- host            the same with free_order:host
- *                                            +---- gpucache-on     the same, told the streams
+ *                                            +---- gpucache-on     the same, with the stream of each call
  *                                            +---- pytorch         a model of PyTorch's rules (gpumem-replay)
  *                                            +---- vmm             gpucache with vmm:on; vmm-auto: with vmm:auto
  *                                            +---- none            every request goes to the driver
  *                                            '---- unsafe          gpucache without fences
  *
- * Invariants  1 A policy takes device memory through machine->driver only, so the device's account
- *               is the truth about what it reserves.
+ * Invariants  1 A policy takes device memory only through machine->driver, so the device knows what
+ *               it reserves.
  * Threads     One.
- * Failure     alloc: GPC_DEVICE_NO_MEMORY where no room could be made; others are defects, and end
- *             the run.
- * Limits      Only workloads (workload.h) have work of the device; for other traces every fence
- *             passes at once.
+ * Failure     alloc: GPC_DEVICE_NO_MEMORY if no room can be made; any other status is a defect and
+ *             ends the run.
+ * Limits      Only workloads (workload.h) submit work; in other traces every fence passes at once.
  */
 #ifndef GPC_REPLAY_POLICY_H
 #define GPC_REPLAY_POLICY_H
@@ -28,7 +27,7 @@
 #include "base/status.h"
 #include "tools/replay/machine.h"
 
-/* Allocator parameters, as --set gives them. */
+/* Allocator parameters, from --set. */
 struct gpc_policy_settings {
 	uint64_t max_split_size;    /* bytes; 0: none */
 	uint32_t roundup_divisions; /* 0: none */
@@ -44,10 +43,10 @@ struct gpc_policy_params {
 struct gpc_policy_ops {
 	const char *name;
 	const char *help;
-	bool is_model; /* of another allocator's decisions: how long it takes says nothing */
-	/* What is asked for on a stream is first used on it, or behind it. */
+	bool is_model; /* of another allocator's decisions: its run time means nothing */
+	/* Memory allocated on a stream is first used on that stream, or ordered behind it. */
 	bool is_stream_ordered;
-	/* All streams are put behind the old owner's work before the next submission, not before. */
+	/* Orders all streams behind the old owner's work only at the next submission. */
 	bool is_late;
 
 	enum gpc_status (*create)(const struct gpc_policy_params *params, void **ret_self);
@@ -55,19 +54,19 @@ struct gpc_policy_ops {
 	enum gpc_status (*alloc)(
 		void *self, uint64_t size, uint32_t stream, uint64_t now_ns, uint64_t *ret_address);
 	enum gpc_status (*free)(void *self, uint64_t address, uint32_t stream, uint64_t now_ns);
-	/* A stream that the free will not name uses it, too.  NULL: does not matter. */
+	/* A second stream uses the memory; `free` will not name it.  NULL: ignored. */
 	enum gpc_status (*use)(void *self, uint64_t address, uint32_t stream);
-	/* The program asks for what is cached to go back to the driver.  NULL: nothing is. */
+	/* Returns all cached memory to the driver.  NULL: nothing is cached. */
 	void (*empty_cache)(void *self);
-	/* Work is about to be submitted.  NULL: does not matter. */
+	/* Work is about to be submitted.  NULL: ignored. */
 	void (*submits)(void *self);
-	/* The program waits for the whole device: before and after it did.  NULL: do not matter. */
+	/* Before and after the program waits for the whole device.  NULL: ignored. */
 	uint64_t (*begin_sync)(void *self);
 	void (*end_sync)(void *self, uint64_t number, uint64_t now_ns);
-	/* The most bytes that were freed and could not be reused yet.  NULL: there never are any. */
+	/* The most bytes pending at a time.  NULL: never any. */
 	uint64_t (*peak_pending)(void *self);
 
-	/* NULL: every invariant holds; else the name of the first that does not. */
+	/* Returns the name of the first broken invariant, or NULL. */
 	const char *(*check)(void *self);
 };
 

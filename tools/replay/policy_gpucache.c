@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The allocator of this library, with the ladder that the preloaded library climbs. */
+/* This library's allocator, with the ladder of the preloaded library. */
 #include <stdlib.h>
 
 #include "oom/ladder.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the policies that are built on the allocator of this library share. */
+/* Shared by the policies that use this library's allocator. */
 #ifndef GPC_REPLAY_POLICY_GPUCACHE_H
 #define GPC_REPLAY_POLICY_GPUCACHE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No cache: what a program pays that calls the driver for everything. */
+/* No cache: the cost of a driver call for every request. */
 #include <stddef.h>
 
 #include "tools/replay/policy.h"

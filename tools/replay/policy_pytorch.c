@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model of what PyTorch's native CUDA allocator decides, on sizes and addresses alone:
+ * A model of the decisions of PyTorch's native CUDA allocator, on sizes and addresses alone:
  * c10/cuda/CUDACachingAllocator.cpp, releases 1.8 to 2.x, with and without expandable segments.
  *
  *   size         512 B steps, or roundup_power2_divisions
  *   pools        up to 1 MiB: small; above: large; each per stream
  *   segments     small 2 MiB; large 20 MiB below 10 MiB, else the size rounded up to 2 MiB
- *   search       the smallest free block that fits, the lowest address among equals; only that one is looked at
- *   split        small: where 512 B are left; large: where more than 1 MiB is left, and below max_split_size
- *   free         at once, merged with free neighbours of the same segment; where other streams used the
- *                block (record_stream), when an event on each of them has passed, asked at each request
- *   no room      with max_split_size, an oversize cached segment that is large enough; then wait for all
- *                events, and all cached segments
- *   expandable   one range of addresses for each pool instead of segments (pytorch_ranges.c)
+ *   search       the smallest free block that fits, the lowest address among equals; no other is tried
+ *   split        small: if 512 B remain; large: if more than 1 MiB remains, and below max_split_size
+ *   free         at once, coalesced within the segment; if other streams used the block
+ *                (record_stream), once an event on each has passed, queried at each request
+ *   no room      with max_split_size, returns an oversize cached segment that is large enough; then waits
+ *                for all events, and returns all cached segments
+ *   expandable   one address range per pool instead of segments (pytorch_ranges.c)
  *
- * The constants are written out here again on purpose: those of src/alloc may change, these may
- * not. The free blocks are kept in struct gpc_bins, which is only an ordered set here.
- * garbage_collection_threshold has no effect, as in PyTorch where no memory fraction is set.
+ * The constants are repeated here on purpose: those of src/alloc may change, these must not.  struct gpc_bins serves as
+ * an ordered set of the free blocks.  garbage_collection_threshold has no effect, as in PyTorch without a memory
+ * fraction.
  */
 #include <stdlib.h>
 

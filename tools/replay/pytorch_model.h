@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the model of PyTorch's allocator share (policy_pytorch.c).  Nobody else includes this.
+ * Internal to the model of PyTorch's allocator (policy_pytorch.c).
  *
  *      policy_pytorch.c ---> pytorch_streams.c    blocks that other streams used
  *                       '--> pytorch_ranges.c     expandable segments
@@ -19,10 +19,10 @@
 #define MIN_LARGE    (10 * GPC_MIB) /* kMinLargeAlloc */
 #define ROUND_LARGE  (2 * GPC_MIB)  /* kRoundLarge */
 
-/* Streams that a block remembers as its users: a bit each.  Workloads have fewer. */
+/* Streams that a block records as its users, one bit each.  Workloads have fewer. */
 #define MAX_USERS 64
 
-/* A freed block that waits for a stream; kept with its event when that has passed. */
+/* A freed block that waits for a stream; kept for reuse, with its event, once that has passed. */
 struct awaited {
 	struct awaited *next;
 	struct gpc_block *block;
@@ -51,49 +51,48 @@ struct pytorch {
 };
 
 /*
- * `mark` of a block is its stream, `number` its pool: segments need no object of their own.
- * A block in state UNUSED is a part of an expandable segment that no memory is mapped to.
- * `requested` has the bits of its users, `fence` the number of their events that are awaited.
+ * A block's `mark` is its stream and its `number` its pool, so segments need no objects.  UNUSED is an unmapped part of
+ * an expandable segment.  `requested` holds the bits of the block's users, `fence` the number of its pending events.
  */
 static inline struct gpc_bins *pool_of(struct pytorch *self, const struct gpc_block *block)
 {
 	return &self->streams[block->mark].pools[block->number];
 }
 
-/* Merges the block with its free neighbours and puts the whole into its pool.  Returns it. */
+/* Coalesces the block and puts the result into its pool.  Returns the result. */
 struct gpc_block *gpc_pytorch_make_free(struct pytorch *self, struct gpc_block *block);
 
-/* `left` and `right` are neighbours, in no pool: `left` becomes both. */
+/* Extends `left` by its right neighbour; both are in no pool. */
 void gpc_pytorch_absorb(struct gpc_block *left, struct gpc_block *right);
 
-/* Cuts a block in no pool to `size`; the rest, in the same state and no pool, follows it.  NULL: no memory. */
+/* Cuts a block in no pool to `size`.  Returns the remainder, in the same state and no pool; NULL: no memory. */
 struct gpc_block *gpc_pytorch_cut(struct gpc_block *block, uint64_t size);
 
 /* ---- pytorch_streams.c ---- */
 
-/* An event on each stream that used the block besides its own. */
+/* Records an event on each stream, other than its own, that used the block. */
 GPC_MUST_CHECK enum gpc_status gpc_pytorch_await_users(
 	struct pytorch *self, struct gpc_block *block);
 
-/* process_events: each queue up to the first event that has not passed. */
+/* PyTorch's process_events: empties each queue up to the first event that has not passed. */
 void gpc_pytorch_process_events(struct pytorch *self);
 void gpc_pytorch_wait_for_events(struct pytorch *self);
 void gpc_pytorch_end_streams(struct pytorch *self);
 
 /* ---- pytorch_ranges.c ---- */
 
-/* The best of the free blocks that are large enough, in its pool; NULL: none is. */
+/* Returns the best fit among the free blocks, still in its pool; NULL: none fits. */
 struct gpc_block *gpc_pytorch_find_in_range(
 	struct pytorch *self, uint64_t size, uint32_t stream, enum gpc_pool_kind kind);
 
-/* A free block of at least `size` bytes, in no pool, for which memory was mapped. */
+/* Maps memory for a free block of at least `size` bytes, in no pool. */
 GPC_MUST_CHECK enum gpc_status gpc_pytorch_expand(struct pytorch *self, uint64_t size,
 	uint32_t stream, enum gpc_pool_kind kind, struct gpc_block **ret_block);
 
-/* Unmaps what lies wholly in free blocks. */
+/* Unmaps the handles that lie wholly inside free blocks. */
 void gpc_pytorch_shrink(struct pytorch *self);
 
-/* Every block is free. */
+/* All blocks must be free. */
 void gpc_pytorch_end_ranges(struct pytorch *self);
 
 #endif

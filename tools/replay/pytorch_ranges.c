@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Expandable segments: each pool of a stream has one range of addresses, and memory is mapped to it where it is
- * needed, in handles of 2 MiB (small) or 20 MiB (large).
+ * Expandable segments: each pool of a stream has one address range, and memory is mapped into it on demand, in handles
+ * of 2 MiB (small) or 20 MiB (large).
  *
  *      range    | block | block | free | .... not mapped .... | free | block | ............. |
  *      handles  |   h   |   h   |  h   |                      |      h       |
  *
- * A miss takes the lowest place that has no memory yet, with the free block before it, and maps what is missing.
- * Handles go back where they lie wholly in free blocks, and only when there is no room.
+ * A miss takes the lowest unmapped gap that fits, with the free block before it, and maps what is missing.  Handles
+ * wholly inside free blocks go back, but only when there is no room.
  */
 #include <stdlib.h>
 

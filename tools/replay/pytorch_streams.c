@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks that streams used besides their own (record_stream): each such stream has a queue of events, and a
- * block is free when the last of its events has passed.
+ * Blocks used by streams other than their own (record_stream): each such stream has a queue of events, and a block
+ * becomes free when the last of its events has passed.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trace is played once for the result and, where it is short, again for the time, of which the least counts.  The
- * smallest device is found by bisection over sizes.
+ * Plays the trace once for the result and, if it is short, again for the time, of which the least counts.  Finds the
+ * smallest device by bisection.
  */
 #include "tools/replay/run.h"
 

@@ -2,17 +2,17 @@
 /*
  * Runs: one trace, one policy, one machine.
  *
- * Every run has a machine of its own (machine.h).  Calls of a simulated one cost nothing, so the
- * time of a run is the policy's; what the program does besides is not counted.
+ * Every run has its own machine (machine.h).  Driver calls of a simulated one cost nothing, so the time of a run is
+ * the policy's alone.
  *
- *      trace --> ALLOC, FREE     the policy          timed; did the simulated clock move meanwhile? then it waited
- *            '-> WORK and others the machine         not timed; the race detector looks
+ *      trace --> ALLOC, FREE     the policy          timed; if the simulated clock moved, the host waited
+ *            '-> WORK and others the machine         not timed; watched by the race detector
  *
  * Threads     One.
- * Failure     gpc_run: a status means that no run was made.  A request that failed, and memory
- *             given out too early, are results: has_failed, n_races.
- * Limits      gpc_run_smallest takes passing as monotone in the device's size, which is true but
- *             for small steps.
+ * Failure     gpc_run: a status means that there was no run.  A failed request and early reuse are
+ *             results: has_failed, n_races.
+ * Limits      gpc_run_smallest assumes that success is monotone in the device's size, which holds
+ *             except for small steps.
  */
 #ifndef GPC_REPLAY_RUN_H
 #define GPC_REPLAY_RUN_H
@@ -21,7 +21,7 @@
 #include "tools/replay/trace.h"
 
 #define GPC_MAX_POLICIES    11
-#define GPC_RUN_DEVICE_STEP UINT64_C(0x200000) /* what the driver gives memory in: 2 MiB */
+#define GPC_RUN_DEVICE_STEP UINT64_C(0x200000) /* granularity of device memory: 2 MiB */
 
 struct gpc_run_settings {
 	struct gpc_policy_settings policy;
@@ -42,23 +42,23 @@ struct gpc_run {
 	uint64_t live_at_end_bytes;
 	uint64_t n_operations;
 	uint64_t n_allocs;
-	uint64_t n_hits; /* served without asking the driver for memory */
-	uint64_t n_calls
-		[GPC_SIM_COST_COUNT];   /* of the driver, by kind: tried, also where it refused */
-	uint64_t n_driver_calls;        /* all of them */
-	uint64_t driver_ns;             /* what they would cost, at gpc_sim_published_costs */
-	uint64_t n_failures_served;     /* failures of the trace that would be served here */
-	uint64_t elapsed_ns;            /* of a short trace, the least of some runs */
-	uint64_t smallest_device_bytes; /* 0: not looked for */
+	uint64_t n_hits;                      /* served without a driver allocation */
+	uint64_t n_calls[GPC_SIM_COST_COUNT]; /* to the driver, by kind, refused ones included */
+	uint64_t n_driver_calls;              /* all of them */
+	uint64_t driver_ns;                   /* what they would cost, at gpc_sim_published_costs */
+	uint64_t n_failures_served;           /* failures of the trace that would be served here */
+	uint64_t elapsed_ns;                  /* of a short trace, the least of several runs */
+	uint64_t smallest_device_bytes;       /* 0: not searched */
 
 	/* Of traces with work, on the simulated GPU. */
 	bool has_work;
-	uint64_t peak_pending_bytes; /* freed, and not yet to be used again */
+	uint64_t peak_pending_bytes; /* freed, not yet reusable */
 	uint64_t n_waits;            /* calls in which the host waited for the device */
 	uint64_t waited_ns;          /* of the simulated clock, as is program_ns */
 	uint64_t program_ns;
 	uint64_t n_races;
-	uint64_t race_old_event; /* of the first race: whose memory failed_event got */
+	uint64_t
+		race_old_event; /* of the first race: the earlier owner of the memory that failed_event got */
 
 	bool has_failed;
 	enum gpc_status failure;
@@ -66,7 +66,7 @@ struct gpc_run {
 	uint64_t failed_event; /* the first is 1 */
 	uint64_t failed_line;
 	uint64_t failed_size;
-	const char *broken; /* the invariant that did not hold; NULL: all did */
+	const char *broken; /* the first broken invariant; NULL: none */
 };
 
 static inline bool gpc_run_is_good(const struct gpc_run *run)
@@ -78,12 +78,15 @@ GPC_MUST_CHECK enum gpc_status gpc_run(const struct gpc_trace *trace,
 	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,
 	struct gpc_run *ret_run);
 
-/* The same, once: enough where nobody asks for the time. */
+/* The same, played once: elapsed_ns is not repeated for its minimum. */
 GPC_MUST_CHECK enum gpc_status gpc_run_once(const struct gpc_trace *trace,
 	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,
 	struct gpc_run *ret_run);
 
-/* The smallest device on which no operation fails, in steps of 2 MiB; and the run on more than enough, unless NULL. */
+/*
+ * Finds the smallest device, in steps of 2 MiB, on which no operation fails.  *ret_plenty, unless NULL, is the run on
+ * more than enough memory.
+ */
 GPC_MUST_CHECK enum gpc_status gpc_run_smallest(const struct gpc_trace *trace,
 	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,
 	uint64_t *ret_bytes, struct gpc_run *ret_plenty);

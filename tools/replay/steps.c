@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two walks over the live bytes: one for the peak and the floor between the first and the last rise, one that counts. */
+/* Walks the live bytes twice: for the peak and the floor between the first and the last rise, then to count. */
 #include "tools/replay/steps.h"
 
 #include <stdlib.h>

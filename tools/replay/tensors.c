@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the ranges: the addresses of all tensors, sorted, fall apart where a gap is longer than half of the device. */
+/* Sorts the addresses of all tensors: a gap longer than half of the device separates two ranges. */
 #include "tools/replay/tensors.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Identities become slots through a hash of what lives; live bytes and the peak are counted as operations are added.
+ * A hash of live identities maps them to slots; live bytes and the peak are counted as operations are added.
  */
 #include "tools/replay/trace.h"
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a trace is put together: rows with identities of their source go in, operations with slots
- * come out.
+ * Builds a trace: rows with the identities of their source go in, operations with slots come out.
  *
- *      trace_csv.c ------.                      the tool's, as workload.c is
- *      trace_snapshot.c  |                      too
+ *      trace_csv.c ------.                      these two and workload.c are in gpumem-replay
+ *      trace_snapshot.c  |
  *      trace_recording.c +--> gpc_trace_add --> gpc_trace_end --> struct gpc_trace
  *      workload.c -------'
  *
  * Threads     One.
- * Failure     gpc_trace_add: GPC_NO_METADATA.  gpc_trace_end cleans up, whatever it is given.
+ * Failure     gpc_trace_add: GPC_NO_METADATA.  gpc_trace_end cleans up in every case.
  */
 #ifndef GPC_REPLAY_TRACE_BUILD_H
 #define GPC_REPLAY_TRACE_BUILD_H
@@ -31,7 +30,7 @@ struct gpc_trace_builder {
 struct gpc_trace_row {
 	enum gpc_trace_op_kind kind;
 	uint64_t identity; /* not UINT64_MAX */
-	uint64_t size;     /* > 0 if it means something */
+	uint64_t size;     /* > 0 if the kind has a size */
 	uint64_t stream;   /* any name */
 	uint64_t other;    /* ORDER: a stream */
 	uint64_t time_ns;
@@ -45,7 +44,7 @@ struct gpc_trace_builder *gpc_trace_begin(const char *path, enum gpc_trace_sourc
 GPC_MUST_CHECK enum gpc_status gpc_trace_add(
 	struct gpc_trace_builder *builder, const struct gpc_trace_row *row);
 
-/* Ends the building; on GPC_OK the trace is the caller's.  Answers `st`. */
+/* Ends the building and returns `st`; if that is GPC_OK, the caller owns the trace. */
 GPC_MUST_CHECK enum gpc_status gpc_trace_end(
 	struct gpc_trace_builder *builder, enum gpc_status st, struct gpc_trace *ret_trace);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces from recordings: the ring of events, and what lived before its oldest one.
+ * Traces from recordings: the ring of events, and the blocks live before its oldest one.
  *
- * A view decides which events are requests: what the driver was asked for, or tensors (tensors.h) and what was asked
- * for past them.  All other memory of the device is taken for held all the time, as much as it was at most.
+ * A view decides which events are requests: driver allocations, or tensors (tensors.h) and the allocations past
+ * PyTorch's cache.  All other memory of the device counts as held all the time, at its maximum.
  */
 #include <stdlib.h>
 
