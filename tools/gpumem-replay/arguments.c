@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* getopt_long, then the words that are left: traces, and workloads by their names. */
+/* getopt_long; the remaining words are traces, or workloads by name. */
 #include "tools/gpumem-replay/arguments.h"
 
 #include <getopt.h>

@@ -2,7 +2,7 @@
 /*
  * The command line.
  *
- *      gpumem-replay [OPTIONS] TRACE...        options and traces in any order, workloads among them
+ *      gpumem-replay [OPTIONS] TRACE...        options, traces and workloads in any order
  *
  * Threads     One.
  * Failure     A message on standard error, and GPC_ARGUMENTS_BAD.
@@ -15,7 +15,7 @@
 
 #define GPC_MAX_SOURCES 64
 
-/* Where a trace comes from: a file, or a workload to make. */
+/* Where a trace comes from: a file, or a workload to generate. */
 struct gpc_source {
 	const char *text; /* into argv */
 	bool is_workload;
@@ -27,7 +27,7 @@ struct gpc_arguments {
 	const struct gpc_policy_ops *policies[GPC_MAX_POLICIES];
 	unsigned n_policies;
 	struct gpc_run_settings settings;
-	const char *save; /* NULL: nowhere */
+	const char *save; /* NULL: do not save */
 	struct gpc_which which;
 	bool with_smallest;
 	bool with_sizes;
@@ -40,11 +40,11 @@ enum gpc_arguments_answer {
 	GPC_ARGUMENTS_BAD,
 };
 
-/* Reads argv, whose words it may reorder. */
+/* Parses argv, and may reorder it. */
 enum gpc_arguments_answer gpc_arguments_read(
 	int argc, char **argv, struct gpc_arguments *ret_arguments);
 
-/* "gpumem-replay: " and the text, on standard error. */
+/* Prints "gpumem-replay: " and the text on standard error. */
 void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpumem-replay: reads traces, runs them against policies, prints, and answers with an exit
- * code.
+ * gpumem-replay: reads traces, runs them against policies and prints the results.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows are a table of {label, cell writer, key of JSON}; the text and the JSON walk the same rows. */
+/* Rows are a table of {label, cell writer, JSON key}; text and JSON walk the same rows. */
 #include "tools/gpumem-replay/print.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each step of the host appends one row, 5 us behind the one before; a row that needs a block of another stream puts
- * that stream in front first, as a right program does.  The first failure stays, and makes every later step nothing.
+ * Each step of the host appends one row, 5 us after the last.  A row that uses a block of another stream is ordered
+ * behind that stream first, as in a correct program.
  */
 #include "tools/gpumem-replay/script.h"
 

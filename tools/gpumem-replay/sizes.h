@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sizes: what a policy does on devices from hardly large enough to more than enough.
- *
- *      a policy trades calls of the driver for room: one figure of either says little without the other
+ * Sizes: a policy on devices from barely large enough to more than enough.  A policy trades driver calls for room, so
+ * neither figure means much without the other.
  *
  * Threads     One.
- * Failure     gpc_sizes_run: as gpc_run.  A size at which a request failed is a result.
+ * Failure     gpc_sizes_run: as gpc_run.  A size on which a request fails is a result.
  */
 #ifndef GPC_REPLAY_SIZES_H
 #define GPC_REPLAY_SIZES_H
@@ -14,7 +13,7 @@
 
 #define GPC_N_SIZES 6
 
-/* Thousandths of the peak live bytes, besides what others hold all the time; 0: more than enough. */
+/* Thousandths of the peak live bytes, on top of the memory held all the time; 0: more than enough. */
 extern const uint64_t gpc_sizes[GPC_N_SIZES];
 
 struct gpc_sizes {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces in CSV: the header line tells ours from RMM's, and each row is read in place, field by field.  A row that cannot
- * be read ends the trace with the number of its line.
+ * Traces in CSV: the header line tells our format from RMM's; each row is parsed in place, field by field.  A malformed
+ * row ends the trace with its line number.
  */
 #include <errno.h>
 #include <stdbool.h>

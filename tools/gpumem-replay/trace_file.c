@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first bytes decide who reads: a recording's magic, a pickle's or JSON's start, else lines of CSV, unpacked by
- * zlib as they come.
+ * The first bytes select the reader: a recording's magic, the start of a pickle or of JSON, else lines of CSV, inflated
+ * by zlib as they are read.
  */
 #include "tools/gpumem-replay/trace_file.h"
 

@@ -2,9 +2,9 @@
 /*
  * The stack machine.  Its values are objects of json-c; None is NULL.
  *
- * json-c walks what it frees by recursion, so depth is bounded here: a container carries its depth, and is closed once it is
- * in another.  A pickler fills each before it puts it into the next, so plain data never meets a closed one, and a pickle that
- * is made to fail cannot grow deep behind our back.
+ * json-c frees recursively, so depth is bounded here: a container carries its depth, and is closed once it is inside
+ * another.  A pickler fills each container before it adds it to the next, so plain data never adds to a closed one, and a
+ * hostile pickle cannot deepen one afterwards.
  */
 #include "tools/gpumem-replay/trace_pickle.h"
 

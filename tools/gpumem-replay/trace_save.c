@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line an operation in RMM's form, gzipped; slots become pointers that are only names. */
+/* One line per operation in RMM's format, gzipped for a path in .gz; slots become made-up pointers. */
 #include "tools/gpumem-replay/trace_file.h"
 
 #include <errno.h>

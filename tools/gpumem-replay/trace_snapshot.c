@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces in PyTorch's memory snapshots: torch.cuda.memory._dump_snapshot, a pickle, or the same as JSON.
+ * Traces from PyTorch's memory snapshots: a pickle by torch.cuda.memory._dump_snapshot, or the same as JSON.
  *
- *   device_traces[N]   what happened on GPU N: alloc, free_requested, oom and others, oldest first
- *   segments           what is there at the end
+ *   device_traces[N]   the history of GPU N: alloc, free_requested, oom and others, oldest first
+ *   segments           the state at the end
  *
- * The history is a ring, so blocks may have lived before it: the walk from its end finds them, as in a recording.
+ * The history is a ring, so blocks may have been live before it: a walk back from its end finds them, as in a recording.
  */
 #include <errno.h>
 #include <json-c/json.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A workload is a table of keys with ranges and a function that writes a script from a seeded generator: the same text
- * gives the same trace on every machine.
+ * A workload is a table of keys with ranges, and a function that writes a script from a seeded random generator.
  */
 #include "tools/gpumem-replay/workload.h"
 

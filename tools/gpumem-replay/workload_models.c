@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What models do: training, with its side stream, and inference. */
+/* Workloads of models: training, with a side stream, and inference. */
 #include <stdlib.h>
 
 #include "base/bytes.h"

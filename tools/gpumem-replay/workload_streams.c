@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What streams do with each other: a pipeline, and anything at random. */
+/* Workloads of several streams: a pipeline, and random operations. */
 #include <stdlib.h>
 
 #include "tools/gpumem-replay/script.h"
