@@ -172,7 +172,7 @@ demo:                                      ## install what is missing, build wha
 check:                                     ## install what is missing, build, and run every test and lint
 	$(Q)tests/check.sh
 
-check-long:                                ## prove-reuse, check-kill and fuzz at full length; the pages in a browser
+check-long:                                ## prove-reuse, check-kill, faults and fuzz at full length; the pages in a browser
 	$(Q)tests/check.sh long
 
 check-doors: all doors                     ## every way to the driver by every function of ours; V=1 names each, UNHOOK=NAME breaks one

@@ -109,6 +109,7 @@ long() {
 	run_binaries release build/release/tests/prove/prove_reuse
 	run_script kill tests/kill/run.py build/release --runs 300
 	run_script scenes tests/scenes/run.py build --n 260 --seed "${SEED:-2}"
+	run_script driver tests/fault/driver.py build --all
 	run_script html tests/html/run.py build --browser
 	variant=asan
 	build asan || return
@@ -140,6 +141,7 @@ check() { # VARIANT
 	run_script fleet tests/fleet/run.py build
 	run_script strangers tests/strangers/run.py build
 	run_script files tests/fault/run.py build
+	run_script driver tests/fault/driver.py build
 	run_script replay tests/bench/test_replay.sh build
 	run_script scenes tests/scenes/run.py build --n 39
 	run_script docs tests/docs/run.py build

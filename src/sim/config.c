@@ -124,12 +124,22 @@ static bool apply_context_events(struct gpc_sim_config *config, const char *valu
 	return true;
 }
 
+static bool apply_file(char *name, size_t room, const char *value)
+{
+	if (!*value || strlen(value) >= room)
+		return false;
+	snprintf(name, room, "%s", value);
+	return true;
+}
+
 static bool apply_launches(struct gpc_sim_config *config, const char *value)
 {
-	if (!*value || strlen(value) >= sizeof config->launches)
-		return false;
-	snprintf(config->launches, sizeof config->launches, "%s", value);
-	return true;
+	return apply_file(config->launches, sizeof config->launches, value);
+}
+
+static bool apply_calls(struct gpc_sim_config *config, const char *value)
+{
+	return apply_file(config->calls, sizeof config->calls, value);
 }
 
 /* Cuts `text` at '/' into at most n fields; returns how many there are. */
@@ -278,6 +288,8 @@ static const struct key keys[] = {
 		"repeated" },
 	{ "launches", KEY_OTHER, 0, apply_launches,
 		"FILE: a line for each kernel and copy, with its stream, is appended there" },
+	{ "calls", KEY_OTHER, 0, apply_calls,
+		"FILE: the name of each entry that is called is appended there" },
 	{ "help", KEY_OTHER, 0, apply_help, "true: print this" },
 };
 

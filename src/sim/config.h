@@ -79,6 +79,7 @@ struct gpc_sim_config {
 	bool is_host_near; /* the host reaches device memory by its own addresses, as on Grace: says so, no more */
 	bool is_event_queued; /* an event of a context takes a place in the queue of each of its streams */
 	char launches[256]; /* a file that says what was launched and copied; empty: none */
+	char calls[256];    /* a file that names each entry that was called; empty: none */
 	uint64_t cost_ns[GPC_SIM_COST_COUNT];
 	uint64_t kernel_ns;       /* how long a kernel of cuLaunchKernel runs */
 	uint64_t copy_ns;         /* what a copy or a memset takes on the device, at least */

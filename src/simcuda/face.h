@@ -112,6 +112,7 @@ void face_log_launch(
 	const struct gpc_sim_stream *stream, CUfunction function, const struct face_shape *shape);
 void face_log_copy(
 	const struct gpc_sim_stream *stream, uint64_t bytes, bool to_host, bool from_host);
+void face_log_call(const char *entry); /* GPUSIM=calls:FILE; nothing without it */
 void face_note_read(uint64_t bytes);
 void face_close(const struct gpc_sim *sim);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-in driver: what was launched and copied, a line each, for whoever compares two runs.
+ * The stand-in driver: what was launched and copied, a line each, for whoever compares two runs; and which
+ * entries were called.
  *
  *      0.0 libtorch_cuda.so+0x1c3f2a0 grid 40,1,1 block 128,1,1 shared 0
  *      0.0 copy 4096 from the host
@@ -37,20 +38,37 @@ static unsigned number_locked(const struct gpc_sim_stream *stream)
 	return number;
 }
 
+/* A file that takes no more is forgotten. */
+static void append_locked(char *name, const char *line, int size)
+{
+	int fd = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd >= 0 && write(fd, line, (size_t)size) != size)
+		name[0] = '\0';
+	if (fd >= 0)
+		close(fd);
+}
+
 static void write_line(const struct gpc_sim_stream *stream, const char *what)
 {
 	char line[LINE_BYTES + 32];
-	int fd;
 	int size;
 
 	pthread_mutex_lock(&lock);
-	fd = open(face_sim()->config.launches, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 	size = snprintf(line, sizeof line, "%u.%u %s\n", stream->context->device->ordinal,
 		number_locked(stream), what);
-	if (fd >= 0 && write(fd, line, (size_t)size) != size)
-		face_sim()->config.launches[0] = '\0';
-	if (fd >= 0)
-		close(fd);
+	append_locked(face_sim()->config.launches, line, size);
+	pthread_mutex_unlock(&lock);
+}
+
+void face_log_call(const char *entry)
+{
+	char line[64];
+
+	if (!face_sim()->config.calls[0])
+		return;
+	pthread_mutex_lock(&lock);
+	append_locked(face_sim()->config.calls, line, snprintf(line, sizeof line, "%s\n", entry));
 	pthread_mutex_unlock(&lock);
 }
 

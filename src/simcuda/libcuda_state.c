@@ -107,6 +107,7 @@ CUresult cuInit(unsigned int flags)
 		return CUDA_ERROR_DEINITIALIZED;
 	if (atomic_load(&is_forked))
 		return CUDA_ERROR_NOT_INITIALIZED;
+	face_log_call("cuInit");
 	res = gpc_sim_fault_check(&face_sim()->faults, "cuInit");
 	if (res != CUDA_SUCCESS)
 		return res;
@@ -150,6 +151,7 @@ CUresult face_enter(enum gpc_sim_cost cost, const char *entry, struct gpc_sim_co
 
 	if (res != CUDA_SUCCESS)
 		return res;
+	face_log_call(entry);
 	res = gpc_sim_call(machine, cost, entry);
 	struct gpc_sim_context *context = face_current();
 	if (gpc_cuda_is_sticky(res) && context)

@@ -57,6 +57,8 @@ static void the_file_for_launches_has_a_name_of_some_length(void **state)
 	char text[400] = "launches:";
 
 	(void)state;
+	assert_int_equal(gpc_sim_config_parse(&config, "calls:/tmp/calls,calls:"), 1);
+	assert_string_equal(config.calls, "/tmp/calls");
 	assert_string_equal(config.launches, "");
 	assert_int_equal(gpc_sim_config_parse(&config, "launches:/tmp/work,launches:"), 1);
 	assert_string_equal(config.launches, "/tmp/work");
