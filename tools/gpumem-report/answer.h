@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a request failed, decided by a replay of the recording: what would have happened without each cause.
+ * Decides why a request failed by replaying the recording without each possible cause.
  *
  *      events before the request --> the allocator as it was set     fails at the request, too: a control
  *                                '-> the driver without a cache      serves it?  the cache's pieces are to blame
  *                                '-> with one more setting           serves it?  then it is worth advising
  *                                '-> less of the device taken        serves it?  contexts, neighbours, holders
  *
- * The library judged by the numbers of one moment, and says at most "likely" of what a replay can refute;
- * so what is told here may be finer than what it printed, and never against it.
+ * The library judged by the numbers of one moment, and calls at most "likely" what a replay can refute; so this verdict
+ * may be finer than the one it printed, but never contradicts it.
  *
- * Invariants  1 Fragmentation and rounding are certain only where the control failed, the recording has every
+ * Invariants  1 Fragmentation and rounding are certain only if the control failed, the recording has every
  *               event since the start, and the replay without the cause served the request.
  *             2 A remedy is one with which the replay served this request.
  * Threads     One.
- * Failure     None: without a replay what the library found is taken, less sure.
+ * Failure     None: without a replay the library's verdict stands, less sure.
  * Limits      The replay's GPU gives memory in steps of 2 MiB, as drivers do now.  Only requests for device memory
- *             are replayed.  What ran on the GPU is not recorded: in a replay it has ended when it is asked.
+ *             are replayed.  Work on the GPU is not recorded: in a replay it ends at once.
  */
 #ifndef GPC_REPORT_ANSWER_H
 #define GPC_REPORT_ANSWER_H
@@ -28,8 +28,8 @@
 /* One setting with which the request is served. */
 struct gpc_remedy {
 	char setting[48];    /* "max_split_size_mb:64" */
-	bool is_taken_out;   /* the setting is one of this run: without it the request is served */
-	uint64_t free_bytes; /* of the device then, behind the request */
+	bool is_taken_out;   /* this run had the setting: without it the request is served */
+	uint64_t free_bytes; /* of the device after the request */
 };
 
 struct gpc_answer {
@@ -37,12 +37,12 @@ struct gpc_answer {
 	bool is_replayed;          /* the control failed at this very request */
 	bool is_whole;             /* the recording has every event since the start */
 	bool is_served_plain;      /* the driver alone would have served it */
-	uint64_t plain_free_bytes; /* of the device then, behind the request */
-	/* Of a verdict whose advice names it: so much less taken by anybody, and it is served; 0: not known. */
+	uint64_t plain_free_bytes; /* of the device after the request */
+	/* Bytes less in use with which the request is served, if the advice names them; 0: unknown. */
 	uint64_t enough_bytes;
 	bool may_be_one_pass; /* what the library took for growth */
-	struct gpc_kept kept; /* its stack and bytes are the oom's growth, where there are any */
-	const struct gpc_framework_row *framework; /* that took a large part at once; else NULL */
+	struct gpc_kept kept; /* its stack and bytes become the oom's growth, if any */
+	const struct gpc_framework_row *framework; /* that took a large part at once, or NULL */
 	uint64_t framework_bytes;
 	uint32_t n_remedies;
 	struct gpc_remedy remedies[GPC_MAX_REMEDIES];

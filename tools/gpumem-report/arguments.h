@@ -5,8 +5,8 @@
  *      gpumem-report [COMMAND] [OPTIONS] [FILE|DIR|PID]...        options and words in any order
  *
  * Threads     One.
- * Failure     A message with the nearest right word on standard error, and false.
- * Limits      Several recordings for views of one, as text.
+ * Failure     A message on standard error with the nearest valid word, and GPC_ARGUMENTS_BAD.
+ * Limits      Several recordings only for views of one recording, as text.
  */
 #ifndef GPC_REPORT_ARGUMENTS_H
 #define GPC_REPORT_ARGUMENTS_H
@@ -20,13 +20,13 @@ enum gpc_arguments {
 };
 
 /*
- * Reads argv; *ret_command is the command to run.  The caller frees ret_options->targets, whatever the
- * answer is.
+ * Parses argv; *ret_command is the command to run.  The caller frees ret_options->targets in every
+ * case.
  */
 enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options *ret_options,
 	const struct gpc_command **ret_command);
 
-/* The help of all of it, on stdout. */
+/* Prints the help on stdout. */
 void gpc_help_print(void);
 
 #endif

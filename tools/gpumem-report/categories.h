@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What PyTorch's memory is for, told from where it was asked for.
+ * What PyTorch's memory is for, by the stacks of its allocations.
  *
- *      Adam._init_group  torch/optim/adam.py       optimizer state     the innermost frame that tells
+ *      Adam._init_group  torch/optim/adam.py       optimizer state     the innermost frame with a rule
  *      train_step  train.py:40                                         decides
  *
- * Invariants  1 The categories, what is not listed and PyTorch's unused cache add up to the holdings'
+ * Invariants  1 The categories, unlisted holders and PyTorch's unused cache add up to the holdings'
  *               bytes, less contexts and modules.
  * Threads     One.
  * Failure     None.
- * Limits      A loader's batches and buffers that the program makes for itself look alike: inputs.  Goes by the names of functions and files.  What a forward pass made counts as
- *             activations, whether or not it is kept for a backward pass.
+ * Limits      Goes by the names of functions and files.  A loader's batches and the program's own
+ *             buffers look alike: inputs.  What a forward pass made counts as activations, whether or not
+ *             it is kept for a backward pass.
  */
 #ifndef GPC_REPORT_CATEGORIES_H
 #define GPC_REPORT_CATEGORIES_H
@@ -40,17 +41,17 @@ struct gpc_category_row {
 /* "weights", ... */
 const char *gpc_category_word(enum gpc_category category);
 
-/* What a stack asks for. */
+/* The category of a stack. */
 enum gpc_category gpc_category_of(const struct gpc_report *report, uint32_t id);
 
-/* One row a category, biggest first, those of nothing last; the sum of their bytes. */
+/* Fills one row per category, biggest first, empty ones last.  Returns the sum of their bytes. */
 uint64_t gpc_categories_sum(const struct gpc_holdings *holdings, const struct gpc_report *report,
 	struct gpc_category_row rows[GPC_CATEGORY_COUNT]);
 
-/* A section of its own; nothing for a device without PyTorch. */
+/* Prints the section; nothing for a device without PyTorch. */
 void gpc_categories_print(const struct gpc_holdings *holdings, const struct gpc_report *report);
 
-/* Adds the array `categories`, which is empty without PyTorch. */
+/* Adds the array `categories`, empty without PyTorch. */
 void gpc_categories_json(const struct gpc_holdings *holdings, const struct gpc_report *report,
 	struct json_object *object);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The code objects of Python frames: each one's names and line table are read once, however many frames
- * lie in it; a line is a binary search then.
+ * The code objects of Python frames: the names and the line table of each are read once; a line is then a binary
+ * search.
  *
  * Threads   One.
- * Failure   NULL, names that are NULL, and first lines, where memory is short.
+ * Failure   Out of memory: NULL, or codes with NULL names and only a first line.
  */
 #ifndef GPC_REPORT_CODES_H
 #define GPC_REPORT_CODES_H
@@ -13,12 +13,12 @@
 #include "model/python_lines.h"
 
 struct gpc_code {
-	char *function; /* harmless to a terminal; valid as long as the codes are */
+	char *function; /* without control characters; valid as long as the codes are */
 	char *file;
 	bool is_library;
 	bool is_read;
 	uint32_t first_line;
-	uint64_t text; /* the same for codes whose function and file read the same; not 0 */
+	uint64_t text;                   /* equal for codes with equal function and file; not 0 */
 	struct gpc_python_piece *pieces; /* by their end */
 	size_t n_pieces;
 };
@@ -28,10 +28,10 @@ struct gpc_report_codes; /* of one recording */
 struct gpc_report_codes *gpc_report_codes_create(const struct gpc_recording *recording);
 void gpc_report_codes_destroy(struct gpc_report_codes *codes);
 
-/* The code object of that id; NULL: not recorded. */
+/* Returns the code object `id`, or NULL if it was not recorded. */
 const struct gpc_code *gpc_report_codes_find(struct gpc_report_codes *codes, uint32_t id);
 
-/* The line of the instruction at byte `offset`, or the first one. */
+/* Returns the line of the instruction at byte `offset`, or the first line. */
 uint32_t gpc_code_line(const struct gpc_code *code, uint32_t offset);
 
 #endif

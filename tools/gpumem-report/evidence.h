@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * WHY: a verdict in words, how sure it is, and the numbers behind it.
+ * WHY: a verdict in words, its strength, and the numbers behind it.
  *
  *      "fragmented (certain): enough cached memory ..., but ...  9.10 GiB are cached, ..."
  *
  * Threads   One.
- * Failure   None; what does not fit is cut.
+ * Failure   None; text is truncated to fit.
  */
 #ifndef GPC_REPORT_EVIDENCE_H
 #define GPC_REPORT_EVIDENCE_H

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every format of `export` is made of: who held how much at one moment, as paths from the root.
+ * The samples behind every format of `export`: the holders of one moment, as paths from the root.
  *
  *      holdings of each GPU --> samples --> GPU 0 ; main train.c:9 ; load vec.h:40     5,242,880 bytes
  *                                           GPU 0 ; main train.c:9 ; contexts        401,604,608 bytes
  *
- * Invariants  1 The samples of a device add up to what its holdings do.  2 A path has at least two
- *               names: the GPU, and who.  3 A format writes the whole file, or complains.
+ * Invariants  1 The samples of a device add up to its holdings.  2 A path has at least two names: the
+ *               GPU and the holder.  3 A format writes the whole file, or prints a message.
  * Threads     One.
- * Failure     GPC_NO_METADATA; a format answers an exit code.
- * Limits      A peak and a failed request list their biggest stacks only; what they leave out is a
- *             sample of its own.
+ * Failure     GPC_NO_METADATA; a format returns an exit code.
+ * Limits      A peak and a failed request list only their biggest stacks; the rest is one sample.
  */
 #ifndef GPC_REPORT_EXPORT_H
 #define GPC_REPORT_EXPORT_H
 
 #include "tools/gpumem-report/report.h"
 
-/* A name of a path: a C++ template may be longer, and is cut. */
+/* A name in a path; longer ones, such as C++ templates, are truncated. */
 #define GPC_EXPORT_NAME_SIZE 1024
 
 struct gpc_export_sample {
@@ -25,7 +24,7 @@ struct gpc_export_sample {
 	uint32_t stack;
 	const char *
 		what; /* it is a context or a module, or not listed; NULL: what the program asked for */
-	bool is_rest; /* of holders that the recording does not list: no stack */
+	bool is_rest; /* of unlisted holders: no stack */
 	uint64_t bytes;
 	uint64_t n_blocks;
 };
@@ -36,38 +35,38 @@ struct gpc_export_samples {
 	uint64_t total_bytes;
 };
 
-/* At the moment that --at names. */
+/* At the moment of --at. */
 GPC_MUST_CHECK enum gpc_status gpc_export_samples_create(
 	struct gpc_export_samples *samples, const struct gpc_report *report);
 void gpc_export_samples_fini(struct gpc_export_samples *samples);
 
-/* How many names lie on the path of a sample. */
+/* The number of names in the path of a sample. */
 size_t gpc_export_depth(const struct gpc_report *report, const struct gpc_export_sample *sample);
 
-/* Appends name i of the path, the root's being 0; answers its frame where it is one. */
+/* Appends name i of the path; the root is 0.  Returns its frame, or NULL if it is none. */
 const struct gpc_frame *gpc_export_name(const struct gpc_report *report,
 	const struct gpc_export_sample *sample, size_t i, struct gpc_text *ret_text);
 
-/* The next device that is wanted, from *i on, which starts at 0; false: there is no more. */
+/* Iterates over the devices selected by -d; *i starts at 0.  Returns false at the end. */
 bool gpc_export_next_device(
 	const struct gpc_report *report, uint64_t *i, struct gpucache_device *ret_device);
 
 /* In words: "live now", "at the peak". */
 const char *gpc_export_moment(const struct gpc_report *report);
 
-/* Whether --format, --at and --query can be done; complains where not. */
+/* Checks --format, --at and --query; prints a message if they are invalid. */
 bool gpc_export_is_possible(const struct gpc_options *options);
 
-/* Whether the form is no text: it is for another program, and goes out as it is. */
+/* Whether the format is binary: written without cleaning. */
 bool gpc_export_is_binary(const struct gpc_options *options);
 
-/* The part of it that is the columns'. */
+/* The part of gpc_export_is_possible for --query. */
 bool gpc_export_is_query_possible(const struct gpc_options *options);
 
-/* Whether the word is in the list that follows the format's name: "csv,noheader". */
+/* Whether the word follows the format's name, as in "csv,noheader". */
 bool gpc_export_has_word(const struct gpc_options *options, const char *word);
 
-/* Metrics of several processes at once: each family once, as both formats want it. */
+/* Metrics of several processes: each family once, as both formats require. */
 void gpc_export_metrics(const struct gpc_report *const *reports, size_t n, FILE *out, bool is_open);
 
 #define GPC_EXPORT_FORMATS(FORMAT)           \

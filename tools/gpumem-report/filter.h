@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which live blocks and which stacks a view is narrowed to: --where, --library, --tag, --thread,
- * --stream.
+ * Restricts a view to some live blocks and stacks: --where, --library, --tag, --thread, --stream.
  *
- * Several at once: what all of them take.  The balance sheet is of the whole GPU all the same.
+ * Several filters must all match.  The balance sheet always covers the whole GPU.
  *
  * Threads     One.
- * Failure     NULL without memory.
- * Limits      Filters of blocks (filters.def) know what is live at the end only.
+ * Failure     Returns NULL if out of memory.
+ * Limits      Filters of blocks (filters.def) see only what is live at the end.
  */
 #ifndef GPC_REPORT_FILTER_H
 #define GPC_REPORT_FILTER_H
@@ -26,14 +25,14 @@ struct gpc_filter_row {
 
 extern const struct gpc_filter_row gpc_filter_rows[GPC_N_FILTERS];
 
-/* Whether there is any; the second: any that is of blocks. */
+/* Whether any filter is set; whether any filter of blocks is. */
 bool gpc_filter_is_set(const struct gpc_options *options);
 bool gpc_filter_is_of_blocks(const struct gpc_options *options);
 
-/* ", where=loader.py, thread=4711", or nothing. */
+/* Appends ", where=loader.py, thread=4711", or nothing. */
 void gpc_filter_describe(const struct gpc_options *options, struct gpc_text *ret_text);
 
-/* For report->recording, whose frames are there. */
+/* For report->recording; report->frames must be set. */
 struct gpc_filter *gpc_filter_create(const struct gpc_report *report);
 void gpc_filter_destroy(struct gpc_filter *filter);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One stack as a person reads it: native frames and Python frames in one list, innermost first.
+ * One stack for a reader: native and Python frames in one list, innermost first.
  *
  *      native                       Python                    read as
  *      cudaMalloc                   forward  model.py:212 *   cudaMalloc
@@ -10,19 +10,19 @@
  *      _PyEval_EvalFrameDefault     * entered from C          main     train.py:9
  *      main
  *
- * A run of interpreter frames is replaced by the Python frames that it ran: each evaluation loop
- * in it takes Python frames up to and with the next one that was entered from C.
+ * A run of interpreter frames is replaced by the Python frames that it ran: each evaluation loop in it takes Python
+ * frames up to and including the next one entered from C.
  *
- * The site is the innermost frame of the program (model/libraries.h): of its Python code, where there is
- * any on the stack, else of its native code.  Where all is a library's, it is the node of a backward
- * pass, or the outermost frame that is not of the library that asked, or the outermost one.
+ * The site is the innermost frame of the program (model/libraries.h): of its Python code if the stack has any, else of
+ * its native code.  If all frames are in libraries, it is the node of a backward pass, else the outermost frame outside
+ * the library that made the request, else the outermost frame.
  *
  * Invariants  1 Every Python frame of the stack appears once, in order.  2 Frames of an
  *               interpreter never appear.  3 `site` is a frame of the list, or -1 in an empty one.
  *             4 An inlined call is a frame of its own, before the one it was inlined into.
  * Threads     One.
- * Failure     NULL if the stack is unknown; frames without names where nothing names them.
- * Limits      CPython's frames; other interpreters are shown as the native code they are.
+ * Failure     Returns NULL if the stack is unknown; frames without symbols have no names.
+ * Limits      CPython only; other interpreters show as native code.
  */
 #ifndef GPC_REPORT_FRAMES_H
 #define GPC_REPORT_FRAMES_H
@@ -38,51 +38,51 @@ struct gpc_frame {
 	uint64_t text; /* of a Python frame: its code's (codes.h); else 0 */
 	bool is_python;
 	bool is_inlined;  /* into the frame after it */
-	bool is_library;  /* not of the program: a library, the runtime, the way to the driver */
-	bool is_plumbing; /* is_library, and nobody asks who called through it */
+	bool is_library;  /* not the program: a library, the runtime, the path to the driver */
+	bool is_plumbing; /* is_library, and of no interest as a caller */
 };
 
 struct gpc_stack_frames {
 	uint32_t id;
 	uint32_t flags; /* GPUCACHE_STACK_* */
-	uint64_t hash;  /* gpc_frames_hash, once it was asked for; else 0 */
+	uint64_t hash;  /* of gpc_frames_hash; 0: not computed yet */
 	size_t n;
-	int site; /* the frame that is blamed, -1: none */
-	int via;  /* what it called that led here, in a library; -1: it asked itself */
+	int site; /* the frame that is blamed; -1: none */
+	int via;  /* the library frame that the site called; -1: it made the request itself */
 	struct gpc_frame frames[];
 };
 
-struct gpc_frames; /* all stacks of a recording, each resolved when first asked for */
+struct gpc_frames; /* all stacks of a recording, each resolved at first use */
 
 struct gpc_frames *gpc_frames_create(
 	const struct gpc_recording *recording, const struct gpc_places *places);
 void gpc_frames_destroy(struct gpc_frames *frames);
 
-/* The next module, from *i on, that starts at 0, that would have named frames but is not here. */
+/* Iterates over the modules whose missing files left frames unnamed; *i starts at 0. */
 bool gpc_frames_next_missing(const struct gpc_frames *frames, size_t *i, const char **ret_path);
 
-/* The stack `id`, or NULL. */
+/* Returns stack `id`, or NULL. */
 const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32_t id);
 
 /*
- * "function  file:line", "module+0x12ab", with the whole path or its last part, and with it the whole
- * name or a short one.
+ * "function  file:line" or "module+0x12ab": with the whole path and name, or with the base name and a
+ * short name.
  */
 void gpc_frame_describe(const struct gpc_frame *frame, bool whole_path, struct gpc_text *ret_text);
 
-/* The same of a site, whose name may be that of a node of the backward pass. */
+/* The same for a site, whose name may be that of a node of the backward pass. */
 void gpc_frame_describe_site(const struct gpc_frame *frame, struct gpc_text *ret_text);
 
-/* What led from the site to the request, in a word: "Linear.forward", "gelu"; nothing without `via`. */
+/* The name of `via`: "Linear.forward", "gelu"; nothing without one. */
 void gpc_frames_via(const struct gpc_stack_frames *stack, struct gpc_text *ret_text);
 
-/* Of frames from one end to the other, `hash` being that of those before: the same for what reads the same. */
+/* Adds a frame to the hash of those before it; frames that read the same hash the same. */
 uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash);
 
-/* The same number for stacks that read the same, frame by frame; an unknown one reads like no other. */
+/* Equal for stacks whose frames read the same; an unknown stack equals no other. */
 uint64_t gpc_frames_hash(struct gpc_frames *frames, uint32_t id);
 
-/* The call site of stack `id`, in words for every case. */
+/* The call site of stack `id`; never empty. */
 void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *ret_text);
 
 #endif

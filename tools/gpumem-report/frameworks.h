@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frameworks that take a large part of a GPU and hand it out themselves: XLA (JAX) and TensorFlow.
+ * Frameworks that take a large part of a GPU and suballocate it: XLA (JAX) and TensorFlow.
  *
- * Nobody outside sees what of such a pool is in use; and when it is full, the framework refuses the request itself,
- * whatever the GPU has left: no request of the driver's fails, so there is no verdict.
+ * How much of such a pool is in use is invisible from outside.  When the pool is full, the framework itself refuses the
+ * request, whatever the GPU has left: no driver call fails, so there is no verdict.
  *
  * Threads     One.
  * Failure     None.
- * Limits      Goes by whose code asked (libraries.h), by the sizes and by the framework's own variables in the recording.
+ * Limits      Goes by the requesting library (libraries.h), sizes, and the framework's variables in the recording.
  */
 #ifndef GPC_REPORT_FRAMEWORKS_H
 #define GPC_REPORT_FRAMEWORKS_H
@@ -16,29 +16,29 @@
 
 struct gpc_framework_row;
 
-/* What a framework's pool has of a device. */
+/* A framework's pool on a device. */
 struct gpc_framework_pool {
 	const struct gpc_framework_row *framework; /* NULL: there is none */
 	uint64_t bytes;
 	uint64_t n_blocks;
 };
 
-/* The one whose name a library has (gpc_library_name); NULL: none.  "XLA". */
+/* Returns the framework of a library (gpc_library_name), or NULL; its name, as "XLA". */
 const struct gpc_framework_row *gpc_framework_of(const char *library);
 const char *gpc_framework_name(const struct gpc_framework_row *framework);
 
-/* The pool at the peak of the device, or NULL as framework. */
+/* The pool at the peak of the device; framework NULL if there is none. */
 struct gpc_framework_pool gpc_framework_find_pool(
 	const struct gpc_report *report, const struct gpucache_device *device);
 
-/* How to have it take less, and how to have it keep no pool. */
+/* Appends how to make it take less, and how to turn its pool off. */
 void gpc_framework_add_less(const struct gpc_framework_row *framework, struct gpc_text *text);
 
-/* Appends what is to be said of it; false if there is none. */
+/* Appends a description of the pool; returns false if there is none. */
 bool gpc_framework_add_pool(const struct gpc_report *report, const struct gpucache_device *device,
 	struct gpc_text *text);
 
-/* The section POOL of a device, where there is one. */
+/* Prints the section POOL, if the device has one. */
 void gpc_framework_print(const struct gpc_report *report, const struct gpucache_device *device);
 
 /* The same as an object "framework_pool" of the device, or null. */

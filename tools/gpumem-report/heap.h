@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The heap of one device at the end, as it can be drawn: segments cut into cells.
+ * The heap of one device at the end, ready to draw: segments cut into cells.
  *
  *      segment   [ block | arena of PyTorch: tensor, gap, tensor | block ]
  *      cells     [ live  | live  torch  live                     | free  ]
  *
- * What the driver gave apart from our segments is a segment of its own, of one block; so is a block whose
- * segment was not recorded.
+ * A driver allocation outside our segments shows as a segment of one block; so does a block whose segment was not
+ * recorded.
  *
- * Invariants  1 The cells of a segment lie end to end and fill it.  2 The sums of a segment are exact, also
- *               where cells were merged.
+ * Invariants  1 The cells of a segment are contiguous and fill it.  2 The sums of a segment are exact, even
+ *               if cells were merged.
  * Threads     One.
  * Failure     GPC_NO_METADATA.
- * Limits      With more than GPC_HEAP_MAX_CELLS blocks, neighbours below a part of their segment are
- *             one cell of the state GPC_CELL_MIXED.
+ * Limits      With more than GPC_HEAP_MAX_CELLS blocks, small neighbours of a segment share one cell of
+ *             state GPC_CELL_MIXED.
  */
 #ifndef GPC_REPORT_HEAP_H
 #define GPC_REPORT_HEAP_H
@@ -54,14 +54,14 @@ struct gpc_heap_segment {
 	uint64_t address;
 	uint64_t size;
 	uint64_t time_ns;
-	uint32_t stack; /* of the request that made it necessary */
+	uint32_t stack; /* of the request that grew the pool */
 	uint8_t kind;   /* enum gpucache_kind; DEVICE where we cut it */
 	bool is_ours;
 	uint64_t bytes[GPC_CELL_STATE_COUNT]; /* by state, without MIXED */
-	uint64_t n_pins; /* live blocks and tensors: it goes back when none is left */
-	struct gpc_pin pins
-		[GPC_HEAP_MAX_PINS]; /* the stacks of most of these bytes; .n_blocks 0: no more */
-	size_t end_cell;             /* one behind its last */
+	uint64_t n_pins;                      /* live blocks and tensors, which pin it */
+	struct gpc_pin
+		pins[GPC_HEAP_MAX_PINS]; /* the stacks with most of these bytes; n_blocks 0: end */
+	size_t end_cell;                 /* one behind its last */
 };
 
 struct gpc_heap {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPUs of a job's processes, a row each, of constant size: `ranks` lists them, `merge` compares them.
+ * The GPUs of a job's processes, one row of constant size each: `ranks` lists them, `merge` compares them.
  *
- *      each recording --> a row a GPU that it used        nothing else is kept of it
+ *      each recording --> a row per GPU that it used      nothing else is kept
  *
- * Call sites of different processes are the same where their stacks are: by offsets in modules and places in Python
- * code, for to name them all would take a second a rank.
+ * Call sites of different processes are equal if their stacks are, by offsets in modules and positions in Python code:
+ * naming them all would take a second per rank.
  *
  * Threads     One.
  * Failure     GPC_NO_METADATA.
- * Limits      The clocks of several hosts are taken as they are.  GPC_JOB_SITES call sites a row.
+ * Limits      The clocks of different hosts are not corrected.  GPC_JOB_SITES call sites per row.
  */
 #ifndef GPC_REPORT_JOB_H
 #define GPC_REPORT_JOB_H
@@ -19,7 +19,7 @@
 #define GPC_JOB_SITES 16
 
 struct gpc_job_site {
-	uint64_t key; /* the same for the same stack in another process */
+	uint64_t key; /* equal for equal stacks in other processes */
 	uint64_t bytes;
 	uint32_t stack;
 };
@@ -35,13 +35,13 @@ struct gpc_job_row {
 	uint64_t start_realtime_ns;
 	enum gpc_run_state state;
 	struct gpucache_device device;
-	uint64_t live_bytes; /* and taken straight from the driver */
-	uint64_t peak_bytes; /* reserved, and taken straight from the driver */
+	uint64_t live_bytes; /* straight from the driver included */
+	uint64_t peak_bytes; /* reserved, straight from the driver included */
 	uint64_t peak_live_bytes;
 	struct gpc_job_site sites[GPC_JOB_SITES]; /* at the peak of live bytes, biggest first */
 	unsigned n_sites;
 	uint64_t n_ooms;
-	/* The first that it did not recover from; number 0: none. */
+	/* The first that the program did not recover from; number 0: none. */
 	struct {
 		uint64_t number;
 		uint64_t realtime_ns;
@@ -60,21 +60,21 @@ struct gpc_job {
 	size_t n_unused; /* processes that used no GPU, which have no row */
 };
 
-/* Takes what is kept of report->recording. */
+/* Adds the rows of report->recording. */
 GPC_MUST_CHECK enum gpc_status gpc_job_add(struct gpc_job *job, const struct gpc_report *report);
 
-/* By job, rank, start, pid and GPU. */
+/* Sorts by job, rank, start, pid and GPU. */
 void gpc_job_sort(struct gpc_job *job);
 void gpc_job_fini(struct gpc_job *job);
 
-/* Which of n rows ran out of memory first, `but` left out; NULL: none. */
+/* Returns the row, other than `but`, that ran out of memory first, or NULL. */
 const struct gpc_job_row *gpc_job_first(
 	const struct gpc_job_row *rows, size_t n, const struct gpc_job_row *but);
 
-/* The lower of two in the middle: what more than it has is not usual.  Orders `numbers`. */
+/* Returns the lower median.  Sorts `numbers`. */
 uint64_t gpc_job_median(uint64_t *numbers, size_t n);
 
-/* "rank 17 (node3, pid 4711)" */
+/* Appends "rank 17 (node3, pid 4711)". */
 void gpc_job_add_who(const struct gpc_job_row *row, struct gpc_text *text);
 
 struct json_object *gpc_job_row_json(const struct gpc_job_row *row);
