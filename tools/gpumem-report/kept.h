@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What PyTorch's programs keep too long, told from what is held at a failure.
+ * Finds what a PyTorch program keeps too long, from the holders of a failure.
  *
- *      results   one pass of a model holds what that pass needs; tensors of many passes are kept by somebody
+ *      results   one pass of a model holds what that pass needs; tensors of many passes are being kept
  *                (`total += loss`, a list of outputs).  Each line of the program and of the model that it
  *                called first holds a multiple of the passes, so the least count of any is how many there are
  *      one pass  may go through layers in a list, or the words of a text, and holds as many tensors.  Only
@@ -10,10 +10,10 @@
  *                tensor that is held, nothing is said to be kept, and what the library found is less sure
  *
  * Threads     One.
- * Failure     None: nothing is found.
- * Limits      Nothing is looked for where the library found growth itself.  Goes by the holders that the
- *             failure lists, and by modules (torch.nn).  A text of which each word is brought to the GPU by itself
- *             looks like as many passes; passes over one and the same tensor, without a backward pass, like one.
+ * Failure     None: finds nothing.
+ * Limits      Does not search if the library found growth itself.  Goes by the holders that the failure lists,
+ *             and by modules (torch.nn).  A text copied to the GPU word by word looks like as many passes; passes
+ *             over the same tensor without a backward pass look like one.
  */
 #ifndef GPC_REPORT_KEPT_H
 #define GPC_REPORT_KEPT_H
@@ -21,9 +21,9 @@
 #include "tools/gpumem-report/report.h"
 
 struct gpc_kept {
-	uint32_t stack;    /* that keeps most; 0: nothing was found */
+	uint32_t stack;    /* that keeps most; 0: nothing found */
 	uint64_t bytes;    /* kept too long, by all such stacks: most of what is in tensors */
-	uint64_t n_passes; /* that results are kept of */
+	uint64_t n_passes; /* whose results are kept */
 };
 
 /*

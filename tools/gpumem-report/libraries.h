@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who holds memory, by the library that asked the driver for it: NCCL, cuBLAS, PyTorch, the program
- * itself.
+ * Holders by the library that called the driver: NCCL, cuBLAS, PyTorch, the program itself.
  *
- *      libcuda.so.1      cuMemAlloc        on the way to the driver: looked through
+ *      libcuda.so.1      cuMemAlloc        the path to the driver: skipped
  *      libcudart.so.13   cudaMalloc        the same
- *      libnccl.so.2      ncclCommInit...   <-- NCCL: the innermost frame that is not
+ *      libnccl.so.2      ncclCommInit...   <-- NCCL: the innermost frame outside that path
  *      train             main
  *
- * A library with a cudart of its own, linked statically, is found as well: that code is its own.
- * The names are model/libraries.def.
+ * A statically linked cudart counts as part of its library.  The names are in model/libraries.def.
  *
  * Invariants  1 Rows are ordered by bytes, biggest first.  2 They add up to the holdings' bytes:
- *               what has no stack, and what the recording does not list, are rows as well.
+ *               memory without a stack and unlisted holders have rows, too.
  * Threads     One.
  * Failure     GPC_NO_METADATA.
  * Limits      Goes by the file that holds the code: a library linked into the program is the
@@ -39,11 +37,11 @@ GPC_MUST_CHECK enum gpc_status gpc_libraries_create(struct gpc_libraries *librar
 	const struct gpc_report *report, const struct gpc_holdings *holdings);
 void gpc_libraries_fini(struct gpc_libraries *libraries);
 
-/* The library of one stack, in words for every case. */
+/* The library of one stack; never empty. */
 void gpc_library_name(
 	const struct gpc_recording *recording, uint32_t stack, struct gpc_text *ret_text);
 
-/* A section of its own. */
+/* Prints the section. */
 void gpc_libraries_print(
 	const struct gpc_libraries *libraries, const struct gpc_report *report, unsigned limit);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `live`: what processes hold now, looked at again and again.
+ * `live`: what processes hold now, refreshed periodically.
  *
  *      recordings --look--> processes, each with its GPUs --draw--> a grid of cells --> terminal, or text
- *      NVML       --look--> who else is on those GPUs
+ *      NVML       --look--> other processes on those GPUs
  *
- * A look reads each recording anew.  All but the calls a second comes from that one look: the shape of the
- * past and the growth from the recording's own history.
+ * A look rereads each recording.  Everything but the rates of calls and waits comes from that one look: the past and
+ * the growth from the recording's own history.
  *
- * Growth is that of the floor, the least that was live, from each quarter of the last points to the next, and
- * the lesser of the last two steps: neither what a step takes and gives back nor a program's start is any.
+ * Growth is that of the floor, the least bytes live in each quarter of the last points, by the smaller of its last two
+ * increases: neither the memory of one step nor a program's start counts as growth.
  *
  * Threads     One.
  * Failure     GPC_NO_METADATA.
- * Limits      LIVE_MAX_* of each; names of call sites stay as they were first seen.
+ * Limits      LIVE_MAX_* of each; a call site keeps the name that was first seen.
  */
 #ifndef GPC_REPORT_LIVE_H
 #define GPC_REPORT_LIVE_H
@@ -26,7 +26,7 @@
 #define LIVE_MAX_GPUS      16 /* of one process */
 #define LIVE_MAX_HOLDERS   8
 #define LIVE_MAX_POINTS    256
-#define LIVE_MAX_NAMES     64 /* of call sites that one process keeps in mind */
+#define LIVE_MAX_NAMES     64 /* of call sites, cached per process */
 
 struct live_holder {
 	uint32_t stack;
@@ -46,10 +46,10 @@ struct live_gpu {
 	uint64_t look_ns; /* of the device as a whole */
 	struct gpucache_counters sum;
 	uint64_t n_calls; /* malloc and free together */
-	double calls_a_s; /* < 0: not known yet */
+	double calls_a_s; /* < 0: unknown yet */
 	double waits_a_s;
 	double growth_a_s;   /* bytes; 0: none */
-	double seconds_left; /* until there is no room at this growth; < 0: never */
+	double seconds_left; /* until memory runs out at this growth; < 0: never */
 	unsigned n_points;
 	uint64_t points[LIVE_MAX_POINTS];             /* live bytes, oldest first */
 	struct live_holder holders[LIVE_MAX_HOLDERS]; /* biggest first */
@@ -73,7 +73,7 @@ struct live_process {
 	unsigned n_names;
 };
 
-/* Processes of a GPU that no recording on the screen is of. */
+/* Processes on a GPU without a recording on the screen. */
 struct live_others {
 	char uuid[48];
 	struct gpucache_neighbour rows[GPUCACHE_MAX_NEIGHBOURS]; /* biggest first */
@@ -92,16 +92,16 @@ struct live {
 GPC_MUST_CHECK enum gpc_status live_init(struct live *live, const struct gpc_report *report);
 void live_fini(struct live *live);
 
-/* Looks at what options->target names; those that ended since stay.  GPC_EXIT_NOT_FOUND: there is nothing to look at. */
+/* Reads what options->target names; ended processes stay.  GPC_EXIT_NOT_FOUND: nothing to read. */
 enum gpc_exit live_look(struct live *live);
 
-/* Of the program, rounded: in our segments and beside them. */
+/* Rounded bytes of the program, in our segments and outside. */
 static inline uint64_t live_in_use(const struct live_gpu *gpu)
 {
 	return gpc_bytes_add(gpu->sum.live_bytes, gpu->sum.direct_bytes);
 }
 
-/* Asks NVML about the GPUs of the last look; and what it said of one, NULL: nothing that can be claimed. */
+/* Queries NVML for the GPUs of the last look.  find returns its result for one; NULL: none, or not reliable. */
 void live_look_at_others(struct live *live);
 const struct live_others *live_find_others(const struct live *live, const struct live_gpu *gpu);
 
@@ -132,7 +132,7 @@ struct live_grid {
 	struct live_cell *cells;
 	int rows;
 	int columns;
-	int used; /* rows that have something on them */
+	int used; /* rows in use */
 };
 
 enum live_order {
@@ -144,9 +144,9 @@ enum live_order {
 
 struct live_screen {
 	enum live_order order;
-	char filter[64]; /* of programs, ranks, call sites */
+	char filter[64]; /* matches programs, ranks, call sites */
 	int chosen;      /* line of the table */
-	int first;       /* that is shown */
+	int first;       /* line shown */
 	int n_lines;     /* as last drawn */
 	bool is_unicode;
 	bool is_paused;
@@ -154,10 +154,10 @@ struct live_screen {
 	uint64_t every_ns;
 };
 
-/* Draws as much as fits. */
+/* Draws what fits. */
 void live_draw(const struct live *live, struct live_screen *screen, struct live_grid *grid);
 
-/* The lines of the keys. */
+/* Draws the list of keys. */
 void live_draw_help(struct live_grid *grid);
 
 struct json_object *live_json(const struct live *live);

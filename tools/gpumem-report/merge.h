@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPUs of a job compared: which failed first, and which is not like the others, by which call site.
+ * Compares the GPUs of a job: which failed first, and which is the odd one out, by which call site.
  *
  * Threads     One.
- * Failure     Without memory nobody is the odd one out.
- * Limits      As job.h, whose rows these are.
+ * Failure     Out of memory: no odd one out.
+ * Limits      Those of job.h.
  */
 #ifndef GPC_REPORT_MERGE_H
 #define GPC_REPORT_MERGE_H
@@ -14,9 +14,9 @@
 struct gpc_merge {
 	const struct gpc_job_row *first; /* that failed; NULL: none */
 	const struct gpc_job_row *odd;   /* NULL: none */
-	struct gpc_job_site odd_site; /* by which it differs most; bytes: how much; key 0: none */
-	const struct gpc_job_row *odd_site_of; /* whose stack that is */
-	bool is_odd_more;                      /* than the others */
+	struct gpc_job_site odd_site;    /* with the largest difference, in bytes; key 0: none */
+	const struct gpc_job_row *odd_site_of; /* the row of its stack */
+	bool is_odd_more;                      /* odd is above the median */
 	uint64_t median_bytes;                 /* of the peaks of live bytes */
 };
 

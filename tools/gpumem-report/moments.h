@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who held how much at each moment that the ring of events still covers.
+ * The holders at each moment that the ring of events still covers.
  *
- *      what is live at the end - all events of the ring = what was live when the ring begins
- *      from there on forwards: in each of up to GPC_MOMENTS_MAX slices of time, the moment at which most
- *      was live; moment i is the sum of the deltas of moments 0 .. i
+ *      live at the end - all events of the ring = live when the ring begins
+ *      then forwards: in each of up to GPC_MOMENTS_MAX time slices, the moment with the most live bytes;
+ *      moment i is the sum of the deltas of moments 0 .. i
  *
  * Invariants  1 No peak is lost: the highest moment of the ring is one of the rows.  2 The last row is
- *               the end.  3 There are at most GPC_MOMENTS_MAX_DELTAS deltas, else slices are made longer.
+ *               the end.  3 There are at most GPC_MOMENTS_MAX_DELTAS deltas; slices are lengthened to that end.
  * Threads     One.
  * Failure     GPC_NO_METADATA.
- * Limits      What was live before the ring begins in a context that was reset meanwhile is not known.  An
- *             arena of PyTorch that was given back counts as such where the ring has a tensor of it.
+ * Limits      Misses memory that was live before the ring begins in a context reset since.  A freed arena of
+ *             PyTorch is recognized only if the ring has a tensor of it.
  */
 #ifndef GPC_REPORT_MOMENTS_H
 #define GPC_REPORT_MOMENTS_H
@@ -21,7 +21,7 @@
 #define GPC_MOMENTS_MAX        1000
 #define GPC_MOMENTS_MAX_DELTAS 200000
 
-/* A stack, or what the driver took for a context or a module on behalf of it. */
+/* A stack, or driver memory for a context or a module that it created. */
 struct gpc_moment_holder {
 	uint32_t stack;
 	uint32_t kind; /* of a context or a module, else 0 */
@@ -30,14 +30,14 @@ struct gpc_moment_holder {
 
 struct gpc_moment_delta {
 	uint32_t holder;
-	int64_t bytes; /* as asked for */
+	int64_t bytes; /* as requested */
 	int64_t blocks;
 };
 
 struct gpc_moments_row {
 	uint64_t time_ns;
 	uint64_t live_bytes; /* rounded */
-	uint32_t tag;        /* that the thread was in which made it the highest */
+	uint32_t tag;        /* of the thread whose allocation made it the highest */
 	size_t end_delta;    /* one behind its last */
 };
 
@@ -47,8 +47,8 @@ struct gpc_moments {
 	struct gpc_moments_row *rows; /* in the order of time; none without events */
 	size_t n;
 	struct gpc_moment_delta *deltas;
-	uint64_t n_events; /* that they were made from */
-	uint64_t n_holes;  /* events that could not be read */
+	uint64_t n_events; /* read */
+	uint64_t n_holes;  /* unreadable events */
 };
 
 /* Of one device. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Symbols that lie beside their recording, so that it can be read where the program's files are not.
+ * Symbols in a file beside the recording, for machines without the program's files.
  *
- *      run.gpucache    run.gpucache.symbols    { "schema": "gpumem.symbols/1", "recording": {who},
+ *      run.gpucache    run.gpucache.symbols    { "schema": "gpumem.symbols/1", "recording": {...},
  *                                                "addresses": { "0x401101": [ {function, file, line}, ...
  *
  * Invariants  1 Symbols of another recording are never used: wrong names are worse than none.
- *             2 Nothing in the file is believed: what is no symbol is left out.
+ *             2 The file is not trusted: what is no symbol is left out.
  * Threads     One.
- * Failure     NULL: there is no such file, or it is of another recording, which is complained of.
+ * Failure     Returns NULL if there is no such file, or, with a message, if it is of another recording.
  * Limits      Files of at most 256 MiB.
  */
 #ifndef GPC_REPORT_PACK_H
@@ -24,10 +24,10 @@ struct gpc_pack;
 struct gpc_pack *gpc_pack_open(const struct gpc_recording *recording);
 void gpc_pack_close(struct gpc_pack *pack);
 
-/* The call that returns to `address`, as gpc_symbols_find; an empty list where it is not packed. */
+/* The call that returns to `address`, as gpc_symbols_find; empty if it is not packed. */
 struct gpc_symbol_list gpc_pack_find(const struct gpc_pack *pack, uint64_t address);
 
-/* Who the recording is of, as an object of the file; the caller owns it. */
+/* The recording's identity, as the file has it; the caller owns the object. */
 struct json_object *gpc_pack_identity(const struct gpc_recording *recording);
 
 #endif

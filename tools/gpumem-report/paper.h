@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sheet that a report is printed on: how wide it is, whether it has colours, and how numbers
- * look.
+ * The layout of a text report: width, colours, format of numbers.
  *
- * Sections have their name in the first nine columns and their text behind it:
+ * A section has its name in the first nine columns and its text behind it:
  *
  *      BALANCE  GPU 0, when memory ran out
  *      |<- 9 ->|<------------ width - 9 ------------>|
@@ -11,11 +10,12 @@
  * Invariants  1 Colour never carries meaning alone.  2 Plain ASCII.  3 The gpc_show_* functions
  *               return one of a few static buffers, so that several fit into one call: use the
  *               text before the ninth.
- * A line that does not fit goes on below the text behind its last column.
+ *
+ * A line that is too long continues below the text of its last column.
  *
  * Threads     One.
- * Failure     Write errors stay in the stream; main looks at the end.
- * Limits      Widths below 60 are taken as 60.
+ * Failure     Write errors stay in the stream; main checks at the end.
+ * Limits      The width is at least 60.
  */
 #ifndef GPC_REPORT_PAPER_H
 #define GPC_REPORT_PAPER_H
@@ -52,11 +52,11 @@ void gpc_paper_init(struct gpc_paper *paper, FILE *out, enum gpc_colour_mode mod
 /* The escape sequences, or nothing. */
 const char *gpc_paper_ink(const struct gpc_paper *paper, enum gpc_ink ink);
 
-/* An empty line, the section's name, and the first line of its text. */
+/* Prints an empty line, the section's name, and the first line of its text. */
 void gpc_paper_section(const struct gpc_paper *paper, const char *name, const char *format, ...)
 	__attribute__((format(__printf__, 3, 4)));
 
-/* A line without indent: who is spoken of. */
+/* A line without indent: the subject. */
 void gpc_paper_head(const struct gpc_paper *paper, const char *format, ...)
 	__attribute__((format(__printf__, 2, 3)));
 
@@ -65,14 +65,13 @@ void gpc_paper_line(const struct gpc_paper *paper, const char *format, ...)
 	__attribute__((format(__printf__, 2, 3)));
 
 /*
- * A paragraph, wrapped.  `name` stands before its first line where it is not NULL; without an
- * empty line above.
+ * A wrapped paragraph, without an empty line above.  `name`, unless NULL, precedes its first line.
  */
 void gpc_paper_wrap(const struct gpc_paper *paper, const char *name, const char *text);
 
 /* "1.50 GiB"; "unknown" for GPUCACHE_UNKNOWN. */
 const char *gpc_show_bytes(uint64_t bytes);
-/* The same of an amount that is a part of a sum. */
+/* The same for a part of a sum. */
 const char *gpc_show_rounded(struct gpc_rounded amount);
 /* "1,610,612,736" */
 const char *gpc_show_count(uint64_t count);
@@ -82,9 +81,9 @@ const char *gpc_show_duration(uint64_t ns);
 const char *gpc_show_time(uint64_t realtime_ns);
 /* "2026-08-09T14:03:22Z" */
 const char *gpc_show_rfc3339(uint64_t realtime_ns);
-/* "12.3 %", or "" where whole is 0 */
+/* "12.3 %", or "" if whole is 0 */
 const char *gpc_show_share(uint64_t part, uint64_t whole);
-/* "12.3 %", of tenths of a percent */
+/* "12.3 %", from tenths of a percent */
 const char *gpc_show_tenths(uint32_t tenths);
 
 #endif

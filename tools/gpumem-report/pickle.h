@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes Python's pickle, protocol 2, of dictionaries, lists, words and numbers: what pickle.load and
- * the viewer at pytorch.org/memory_viz both read.
+ * Writes pickles of protocol 2 with dictionaries, lists, words and numbers, for pickle.load and the
+ * viewer at pytorch.org/memory_viz.
  *
- *      begin_list  item item ... end_list           a list in batches, for the viewer's stack is small
+ *      begin_list  item item ... end_list           in batches: the viewer's stack is small
  *      begin_dict  key value key value end_dict
  *
- * Invariants  1 A word that was written once is named by its number from then on.  2 A constant is looked for by where it
- *             lies: it never changes.
+ * Invariants  1 After its first use a word is written as its memo number.  2 A constant is found by its address, so its
+ *               text must never change.
  * Threads     One.
- * Failure     Without memory words are written in full.
- * Limits      Lists may be nested as deep as GPC_PICKLE_MAX_DEPTH.
+ * Failure     Out of memory: words are written in full.
+ * Limits      Lists nest at most GPC_PICKLE_MAX_DEPTH deep.
  */
 #ifndef GPC_REPORT_PICKLE_H
 #define GPC_REPORT_PICKLE_H
@@ -21,7 +21,7 @@
 #include <stdio.h>
 
 #define GPC_PICKLE_MAX_DEPTH   8
-#define GPC_PICKLE_N_CONSTANTS 64 /* whose numbers are kept at hand */
+#define GPC_PICKLE_N_CONSTANTS 64 /* with cached numbers */
 
 struct gpc_pickle {
 	FILE *out;
@@ -47,16 +47,16 @@ void gpc_pickle_begin_list(struct gpc_pickle *pickle);
 void gpc_pickle_item(struct gpc_pickle *pickle); /* before each item */
 void gpc_pickle_end_list(struct gpc_pickle *pickle);
 
-/* A list that may come again as number `id` of `n_ids`, always the same: true if it is to be written now. */
+/* Begins list `id` of `n_ids`, which may recur unchanged.  Returns true if its items must be written now. */
 bool gpc_pickle_begin_numbered_list(struct gpc_pickle *pickle, size_t id, size_t n_ids);
 
-/* Any text; a constant, which is faster. */
+/* Any text; the faster variant for a constant. */
 void gpc_pickle_word(struct gpc_pickle *pickle, const char *text);
 void gpc_pickle_constant(struct gpc_pickle *pickle, const char *text);
 void gpc_pickle_number(struct gpc_pickle *pickle, uint64_t number);
 void gpc_pickle_false(struct gpc_pickle *pickle);
 
-/* A key, which is a constant, and its value. */
+/* Writes a key, which is a constant, and its value. */
 void gpc_pickle_put_word(struct gpc_pickle *pickle, const char *key, const char *text);
 void gpc_pickle_put_number(struct gpc_pickle *pickle, const char *key, uint64_t number);
 

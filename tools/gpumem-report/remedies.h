@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a user of PyTorch can do about a failed request: told from what the memory is for.
+ * What a user of PyTorch can do about a failed request, by what the memory is for.
  *
  *      what grows            is computed in evaluate()      torch.no_grad() there
  *                            is computed elsewhere          .item(), .detach() of what is kept
@@ -14,12 +14,12 @@
  *      something is held twice (twice.h)                     the other copy, or the other try, given up first
  *      another asked         PyTorch has free segments      torch.cuda.empty_cache()
  *
- * empty_cache and garbage_collection_threshold are nothing for a request of PyTorch's own: before it
- * gives up it has returned every segment without a tensor itself.
+ * empty_cache and garbage_collection_threshold do not help a request of PyTorch itself: before giving up, it returns
+ * every segment without a tensor.
  *
- * Invariants  1 Each sentence rests on numbers or names of this recording.
+ * Invariants  1 Each sentence rests on numbers or names in this recording.
  * Threads     One.
- * Failure     Says nothing without memory for a table.
+ * Failure     Out of memory: says nothing.
  * Limits      Goes by stacks, as categories.h does.
  */
 #ifndef GPC_REPORT_REMEDIES_H
@@ -28,8 +28,8 @@
 #include "tools/gpumem-report/report.h"
 
 /*
- * "7.19 GiB activations (Block.forward batch.py:16), ..."; nothing without PyTorch.  Of a request for host
- * memory: how much of that was pinned, and where most of it.
+ * "7.19 GiB activations (Block.forward batch.py:16), ..."; nothing without PyTorch.  For a request of host
+ * memory: how much was pinned, and where most of it.
  */
 void gpc_remedies_held(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
@@ -37,11 +37,11 @@ void gpc_remedies_held(
 /* "Block.forward batch.py:16", as in a sentence. */
 void gpc_remedies_add_site(const struct gpc_report *report, uint32_t stack, struct gpc_text *text);
 
-/* The same of who asked. */
+/* The site of the failed request. */
 void gpc_remedies_asked(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
 
-/* What to do; false: nothing to be said of PyTorch. */
+/* What to do.  Returns false if PyTorch has no remedy. */
 bool gpc_remedies_try(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every command of gpumem-report is given, and what it answers.
+ * What every command of gpumem-report gets and returns.
  *
  *      main: arguments --> target: which recording --> cmd_*: one view of it --> text or JSON on stdout
  *
@@ -8,7 +8,7 @@
  *             2 A command prints what it can of a damaged recording; main then ends with
  *               GPC_EXIT_DAMAGED.
  * Threads     One.
- * Failure     Commands answer an exit code.
+ * Failure     Commands return an exit code.
  * Limits      Several recordings are shown one after the other, as text only.
  */
 #ifndef GPC_REPORT_REPORT_H
@@ -32,49 +32,49 @@ enum gpc_exit {
 	GPC_EXIT_IO = 5,
 };
 
-/* The moment that holders are shown of. */
+/* The moment at which to show holders. */
 enum gpc_at {
-	GPC_AT_USUAL, /* nobody said: see moment.h */
+	GPC_AT_USUAL, /* no --at: see moment.h */
 	GPC_AT_END,   /* or now */
 	GPC_AT_PEAK,
 	GPC_AT_OOM, /* the last failed request */
 };
 
-/* What a view is narrowed to: filter.h; NULL: by nothing. */
+/* filter.h; NULL: not set. */
 struct gpc_filters {
 #define FILTER(name, value, is_of, help) const char *name;
 #include "tools/gpumem-report/filters.def"
 #undef FILTER
 };
 
-/* Numbers of GPUs are below it. */
+/* Ordinals of GPUs are below this. */
 #define GPC_MAX_ORDINAL 1024
 
 struct gpc_options {
 	struct gpc_filters filters;
 	int32_t device;  /* -1: all */
-	unsigned limit;  /* rows of tables; 0: as the command likes */
+	unsigned limit;  /* rows of tables; 0: the command's default */
 	uint64_t number; /* of an OOM; 0: the newest */
 	const char *output;
 	bool force;
 	bool json;
 	bool fail_on_oom;
 	bool fail_on_leak;
-	const char *format; /* of `export`: NAME[,WORD]...; NULL: not said */
+	const char *format; /* of `export`: NAME[,WORD]...; NULL: not given */
 	const char *query;  /* its columns, COLUMN[,COLUMN]...; NULL: the usual ones */
 	enum gpc_at moment;
 	bool is_bottom_up; /* of `tree` */
 	bool once;         /* of `live`: no screen */
-	uint64_t watch_ns; /* --watch: how often; 0: not said */
-	const char *on;    /* of `fit`: a GPU of the table, or a size; NULL: not said */
-	uint64_t steps;    /* that its program may take; 0: as many as it likes */
+	uint64_t watch_ns; /* interval of --watch; 0: not given */
+	const char *on;    /* of `fit`: a GPU of the table, or a size; NULL: not given */
+	uint64_t steps;    /* limit for its program; 0: none */
 	const char *sweep; /* VARIABLE=FROM..TO; NULL: one run */
-	char **program;    /* what stands behind --; NULL: nothing */
+	char **program;    /* the words after --; NULL: none */
 	enum gpc_colour_mode colour;
 	struct gpc_places places; /* of files with symbols */
 	const char **targets;     /* FILEs, DIRs, PIDs, or one NAME of symbols; malloc'ed */
 	unsigned n_targets;
-	const char *target; /* the one it is the turn of; NULL: none was named */
+	const char *target; /* the current one; NULL: none given */
 };
 
 struct gpc_report {
@@ -84,12 +84,12 @@ struct gpc_report {
 	struct gpc_frames *frames;
 	struct gpc_filter *filter;
 	struct gpc_directory directory; /* for `list` only */
-	bool is_newest_by_default;      /* nobody named it, so neither need the next command */
+	bool is_newest_by_default; /* not named by the user, so the next command need not either */
 };
 
 enum gpc_needs {
 	GPC_NEEDS_RECORDING,
-	GPC_NEEDS_RECORDINGS,     /* each of several, then once more without one: that was all */
+	GPC_NEEDS_RECORDINGS,     /* one after the other, then once without: the end */
 	GPC_NEEDS_TWO_RECORDINGS, /* the first is opened, the second is options->targets[1] */
 	GPC_NEEDS_DIRECTORY,
 	GPC_NEEDS_NOTHING,
@@ -120,7 +120,7 @@ extern const struct gpc_command gpc_commands[GPC_N_COMMANDS];
 /* A line on standard error: "gpumem-report: ...". */
 void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
 
-/* Appends who that is: a name, or "uid 2001". */
+/* Appends the user name, or "uid 2001". */
 void gpc_owner_add(uint32_t owner, struct gpc_text *ret_text);
 
 /* "alive", "ended", "killed", "exited" */
@@ -134,71 +134,71 @@ enum gpc_rung {
 	GPC_RUNG_COUNT,
 };
 
-/* Its name in JSON, and what it does in a few words; any number may be asked. */
+/* The name in JSON, and a short description; valid for any number. */
 const char *gpc_rung_name(unsigned rung);
 const char *gpc_rung_text(unsigned rung);
 
-/* What ended the rule that one stream orders all reuse, behind "until"; and a word for machines.  NULL: nothing. */
+/* What ended the one-stream rule, to follow "until"; and a word for JSON.  NULL: nothing. */
 const char *gpc_one_stream_end_text(uint64_t end);
 const char *gpc_one_stream_end_word(uint64_t end);
 
-/* Real time of a moment of the recording's own clock. */
+/* Converts the recording's monotonic clock to real time. */
 uint64_t gpc_report_realtime(const struct gpc_recording *recording, uint64_t monotonic_ns);
 
-/* The words that name this recording in the next command: " FILE", or nothing. */
+/* Appends the argument that names this recording in the next command: " FILE", or nothing. */
 void gpc_report_target(const struct gpc_report *report, struct gpc_text *ret_text);
 
-/* Whether a device is wanted, by -d. */
+/* Whether -d selects the device. */
 bool gpc_report_wants(const struct gpc_report *report, int32_t ordinal);
 
-/* The device of that ordinal; false if the recording has none. */
+/* Finds a device; returns false if the recording has none of that ordinal. */
 bool gpc_report_find_device(
 	const struct gpc_report *report, int32_t ordinal, struct gpucache_device *ret_device);
 
 /*
- * The next live block, from *i on, in memory of the device, or of any that is wanted where ordinal is
- * -1; *i, which starts at 0, passes it.  False: there is no more.
+ * Iterates over the live blocks of the device, or of all selected ones if ordinal is -1; *i starts at 0.
+ * Returns false at the end.
  */
 bool gpc_report_next_live(const struct gpc_report *report, int32_t ordinal, uint64_t *i,
 	struct gpucache_block *ret_block);
 
-/* How many of them the program could have freed: contexts and modules are left out. */
+/* Counts those that the program could have freed: not contexts and modules. */
 uint64_t gpc_report_count_live(
 	const struct gpc_report *report, int32_t ordinal, uint64_t *ret_bytes);
 
-/* Appends "physical 2, GPU-1111-..., 0000:17:00.0": the GPU as others name it, as far as is known. */
+/* Appends "physical 2, GPU-1111-..., 0000:17:00.0": the GPU's other names, as far as known. */
 void gpc_report_add_names(const struct gpucache_device *device, struct gpc_text *ret_text);
 
-/* The newest OOM of the device, or of any that is wanted where ordinal is -1. */
+/* The newest OOM of the device, or of all selected ones if ordinal is -1.  Returns false if there is none. */
 bool gpc_report_last_oom(
 	const struct gpc_report *report, int32_t ordinal, struct gpucache_oom *ret_oom);
 
-/* The same, of those that the program did not recover from. */
+/* The same among those that the program did not recover from. */
 bool gpc_report_fatal_oom(
 	const struct gpc_report *report, int32_t ordinal, struct gpucache_oom *ret_oom);
 
-/* How many failed requests were recovered from, and how many were not. */
+/* Counts the failed requests that the program did not recover from, and those that it did. */
 void gpc_report_count_ooms(
 	const struct gpc_report *report, unsigned *ret_fatal, unsigned *ret_recovered);
 
-/* Problems of the file, torn slots, drop counters and warnings, each as a line of the text. */
+/* Prints problems of the file, torn slots, drop counters and warnings, a line each. */
 void gpc_report_print_notes(struct gpc_report *report);
 
-/* "train, pid 4711 on gpu07: killed", and its command: the head of a view that is not the summary. */
+/* "train, pid 4711 on gpu07: killed", and its command: the head of every view but the summary. */
 void gpc_report_print_who(const struct gpc_report *report);
 
 /* What a line of TEXT is. */
 enum gpc_text_kind {
-	GPC_TEXT_CHANGED, /* "key value source", "env NAME=VALUE": what somebody set */
+	GPC_TEXT_CHANGED, /* "key value source", "env NAME=VALUE": set by the user */
 	GPC_TEXT_DEFAULT,
 	GPC_TEXT_WARNING,
 };
 
-/* Line i of TEXT, harmless to a terminal; false behind the last one. */
+/* Line i of TEXT, without control characters; returns false after the last one. */
 bool gpc_report_read_line(const struct gpc_recording *recording, size_t i,
 	enum gpc_text_kind *ret_kind, struct gpc_text *ret_text);
 
-/* The value that somebody gave to an option of gpucache; false: it has its default. */
+/* The value set for an option of gpucache; returns false if it has its default. */
 bool gpc_report_read_option(
 	const struct gpc_recording *recording, const char *option, char *value, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a table of holders: so many bytes in so many blocks, by stack or by tag.
+ * Rows of a table of holders: bytes and blocks, by stack or by tag.
  *
  * Threads     One.
  * Failure     None.
@@ -18,27 +18,27 @@ struct gpc_row {
 	uint64_t n_blocks;
 	uint64_t first_ns; /* of its allocations; 0: unknown */
 	uint64_t last_ns;
-	uint64_t text; /* of gpc_rows_unite_alike: what its stack reads as */
+	uint64_t text; /* hash of its stack's frames, for gpc_rows_unite_alike */
 };
 
-/* Orders the rows by GPU, id and kind, and makes one of those that agree in all; returns how many are left. */
+/* Sorts by GPU, id and kind, and unites the rows equal in all three.  Returns the number left. */
 size_t gpc_rows_unite(struct gpc_row *rows, size_t n);
 
-/* Makes one of those whose stacks read the same, frame by frame; the biggest gives its id. */
+/* Unites rows whose stacks read the same, frame by frame; the biggest gives its id.  Returns the number left. */
 size_t gpc_rows_unite_alike(const struct gpc_report *report, struct gpc_row *rows, size_t n);
 
-/* By GPU, biggest first; rows of the same size by id and kind. */
+/* Sorts by GPU, then biggest first, then by id and kind. */
 void gpc_rows_by_bytes(struct gpc_row *rows, size_t n);
 
 /*
- * A table whose numbers add up as printed, to the sum that its section names.  First every row is added,
- * the last for all that has none of its own; then they are printed in that order.
+ * A table whose numbers add up, as printed, to the total of its section.  Add every row, the rest last, then print
+ * them in that order.
  */
 struct gpc_table {
 	const struct gpc_paper *paper;
 	struct gpc_table_row *rows;
 	size_t n;
-	size_t next; /* to be printed */
+	size_t next; /* row to print */
 };
 
 struct gpc_table_row {
@@ -48,20 +48,20 @@ struct gpc_table_row {
 	uint32_t share;
 };
 
-/* For up to n rows; false without memory, which is complained of.  Both take an empty table. */
+/* For up to n rows.  Returns false, with a message, if out of memory. */
 bool gpc_table_init(struct gpc_table *table, const struct gpc_paper *paper, size_t n);
 void gpc_table_fini(struct gpc_table *table);
 
-/* n_blocks 0: not known. */
+/* n_blocks 0: unknown. */
 void gpc_table_add(struct gpc_table *table, uint64_t bytes, uint64_t n_blocks);
 
-/* The head, whose last column is `what`; the rows are beneath `total`. */
+/* Prints the head, with `what` as last column; the rows are parts of `total`. */
 void gpc_table_print_head(struct gpc_table *table, uint64_t total, const char *what);
 
-/* The numbers of the next row; what follows them starts at the column that is returned. */
+/* Prints the numbers of the next row.  Returns the column behind them. */
 int gpc_table_print_numbers(struct gpc_table *table);
 
-/* The row of all others, where there are rows left. */
+/* Prints the row of the rest, if any. */
 void gpc_table_print_rest(struct gpc_table *table);
 
 #endif

@@ -5,11 +5,11 @@
  *      live, as asked for               123.90 GiB   88.6 %
  *    + lost to rounding                   0.60 GiB    0.4 %
  *    + straight from the driver           5.00 GiB    3.6 %
- *        stream-ordered memory            4.50 GiB            what the line above consists of
+ *        stream-ordered memory            4.50 GiB            a part of the line above
  *    ...
  *    = all of the GPU                   139.80 GiB  100.0 %   difference 0
  *
- * Lines of zero bytes are left out, but for `free`; lines that nobody could know say so.
+ * Lines of zero bytes are left out, except `free`; unknown ones say so.
  *
  * Threads     One.
  * Failure     None.
@@ -21,16 +21,16 @@
 #include "tools/gpumem-report/torch.h"
 
 /*
- * `kind_bytes`: what the line `direct` consists of; `torch`: what of it is PyTorch's; `wanted`: bytes that a request did not get, 0
- * where there was none.
+ * `kind_bytes`: the parts of the line `direct`; `torch`: PyTorch's part; `wanted`: the bytes of the failed request, 0 if
+ * none failed.
  */
 void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_balance *balance,
 	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], const struct gpc_torch *torch,
 	uint64_t wanted);
 
 /*
- * The frames of a stack, innermost first.  With a limit: native frames of libraries folded where they
- * come in long runs, and no native ones behind so many lines; Python's always.
+ * The frames of a stack, innermost first.  With a limit, long runs of native library frames are folded, and after that
+ * many lines native frames are left out; Python frames never are.
  */
 void gpc_stack_print(const struct gpc_report *report, uint32_t id, unsigned limit);
 

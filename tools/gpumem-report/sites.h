@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who holds memory, by call site: stacks that blame the same line are one row.
+ * Holders by call site: stacks that blame the same line are one row.
  *
- * The line is the program's own (frames.h); what it asked a library for stands behind it: "train_step
+ * The line is the program's own (frames.h), followed by the library function that it called: "train_step
  * train.py:41, via Linear.forward".
  *
- * Many programs allocate through one function of their own.  A line that holds more than half of
- * everything for several callers is such a wrapper; then its callers are the rows: "remember
- * train.c:140, via device_alloc".  What the driver took for a context or a module is a row of its
- * own: "contexts: main  train.c:434".
+ * Many programs allocate through a wrapper.  A line that holds more than half of all bytes for several
+ * callers is taken for one, and its callers become the rows: "remember
+ * train.c:140, via device_alloc".  Driver memory for a context or a module has a row of
+ * its own: "contexts: main  train.c:434".
  *
- * Invariants  1 Rows are ordered by bytes, biggest first.  2 `total` counts all that was given,
- *             rows left out included.
+ * Invariants  1 Rows are ordered by bytes, biggest first.  2 The total counts all holdings,
+ *               rows left out included.
  * Threads     One.
  * Failure     GPC_NO_METADATA.
  * Limits      Two functions of one name, file and line are one site.
@@ -21,7 +21,7 @@
 
 #include "tools/gpumem-report/holdings.h"
 
-/* Wrappers around wrappers: deeper than this nobody needs to look for the place that matters. */
+/* The most wrappers around wrappers that are followed. */
 #define GPC_SITES_MAX_DEPTH 4
 
 struct gpc_site {
@@ -36,15 +36,15 @@ struct gpc_sites {
 	struct gpc_site *rows;
 	size_t n;
 	uint64_t total_bytes;
-	uint64_t asked_bytes; /* less what contexts and modules took */
-	uint64_t rest_bytes;  /* of holders that the recording does not list */
+	uint64_t asked_bytes; /* without contexts and modules */
+	uint64_t rest_bytes;  /* of unlisted holders */
 };
 
 GPC_MUST_CHECK enum gpc_status gpc_sites_create(struct gpc_sites *sites,
 	const struct gpc_report *report, const struct gpc_holdings *holdings);
 void gpc_sites_fini(struct gpc_sites *sites);
 
-/* The table, under the section that the caller began. */
+/* Prints the table in the section that the caller began. */
 void gpc_sites_print(
 	const struct gpc_sites *sites, const struct gpc_report *report, unsigned limit);
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recordings that are no plain files: compressed ones, and standard input ("-").
- *
- * They are unpacked into memory of this process, and read from there.
+ * Opens recordings that are not plain files: compressed ones and standard input ("-"), read into memory.
  *
  * Threads     One.
- * Failure     As gpc_recording_open; *why says it for a person.
- * Limits      GPC_RECORDING_MAX_BYTES when unpacked.
+ * Failure     As gpc_recording_open; *why has the message.
+ * Limits      GPC_RECORDING_MAX_BYTES uncompressed.
  */
 #ifndef GPC_REPORT_SOURCE_H
 #define GPC_REPORT_SOURCE_H

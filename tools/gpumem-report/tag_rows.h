@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who holds memory, by the ranges that the program named: gpucache_tag_push, NVTX.
+ * Holders by the ranges that the program named: gpucache_tag_push, NVTX.
  *
- * Invariants  1 Rows are ordered by bytes, biggest first; memory of no range is one of them.
- *             2 A program that names no ranges has no rows.
- *             3 Names that differ in their numbers only are one row, "step *", where there are three of
- *               them, or the library folded one of them already.
+ * Invariants  1 Rows are ordered by bytes, biggest first; memory outside all ranges is one of them.
+ *             2 A program without ranges has no rows.
+ *             3 Names that differ only in their numbers are one row, "step *", if there are at least
+ *               three, or the library folded one of them already.
  *             4 Contexts and modules are left out: they serve all ranges.
  * Threads     One.
  * Failure     GPC_NO_METADATA.
@@ -17,7 +17,7 @@
 #include "tools/gpumem-report/rows.h"
 
 struct gpc_tag_row {
-	char *label; /* "train/step *"; "": memory of no range */
+	char *label; /* "train/step *"; "": memory outside all ranges */
 	uint64_t bytes;
 	uint64_t n_blocks;
 };
@@ -30,8 +30,8 @@ struct gpc_tag_rows {
 };
 
 /*
- * As the failure's record says; or, where `oom` is NULL, of the live blocks of that device, or of
- * all where ordinal is -1.  Names are folded as in invariant 3, or not.
+ * From the record of the failure; or, if `oom` is NULL, from the live blocks of that device, or of all
+ * if ordinal is -1.  `is_folded`: folds names as in invariant 3.
  */
 GPC_MUST_CHECK enum gpc_status gpc_tag_rows_init(struct gpc_tag_rows *rows,
 	const struct gpc_report *report, int32_t ordinal, const struct gpucache_oom *oom,
@@ -42,7 +42,7 @@ void gpc_tag_rows_fini(struct gpc_tag_rows *rows);
 void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_oom *oom, const char *moment);
 
-/* Adds the arrays `tags`, with the names as they were given, and `tag_patterns`. */
+/* Adds the arrays `tags`, with unfolded names, and `tag_patterns`. */
 void gpc_tag_rows_json(struct json_object *object, const struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_oom *oom);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What PyTorch's programs hold beside what took its place.
+ * Finds what a PyTorch program still holds beside its replacement.
  *
- *      loaded    a checkpoint that torch.load put where it was saved from, the GPU, beside the model that copied it
- *      failed    what a step had made when memory ran out, held by the exception, while the next step runs
+ *      loaded    a checkpoint that torch.load put on the GPU it was saved from, beside the model that copied it
+ *      failed    the tensors of a failed step, held by its exception while the next step runs
  *
  * Threads     One.
- * Failure     None: nothing is found, and nothing is said.
+ * Failure     None: finds nothing.
  * Limits      Goes by the holders that the failures list.
  */
 #ifndef GPC_REPORT_TWICE_H
@@ -14,10 +14,10 @@
 
 #include "tools/gpumem-report/report.h"
 
-/* What this place held; NULL: nothing, or too little to be listed. */
+/* Returns the holder of this stack, or NULL if it is not listed. */
 const struct gpucache_holder *gpc_twice_holder(const struct gpucache_oom *oom, uint32_t stack);
 
-/* Each says what would have helped; false: that is not the case, or not enough. */
+/* Each says what would have helped.  Returns false if that is not the case, or not enough. */
 bool gpc_twice_loaded(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
 bool gpc_twice_failed(
