@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of writers by verdict; each prints only what the replay (answer.h) or the numbers of the failure bear out.
+ * A table of writers by verdict; each prints only what the replay (answer.h) or the numbers of the failure support.
  */
 #include "tools/gpumem-report/advice.h"
 

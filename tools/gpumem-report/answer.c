@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of causes, each judged by replays with and without it; the library's own verdict is the bound where no
- * replay can be made.
+ * A table of causes, each judged by replays with and without it; if no replay is possible, the library's own verdict
+ * is the bound.
  */
 #include "tools/gpumem-report/answer.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * getopt_long over options and filters from their tables; a wrong word is answered with the nearest by edit distance.
+ * getopt_long over options and filters from their tables; an unknown word gets the nearest one by edit distance as a hint.
  */
 #include "tools/gpumem-report/arguments.h"
 #include "format/streams.h"

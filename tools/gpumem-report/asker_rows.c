@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pass over the live blocks for each section, sorted and united by who asked. */
+/* One pass over the live blocks per section, sorted and united by thread or stream. */
 #include "tools/gpumem-report/asker_rows.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules over function and file names, tried from the innermost frame outwards; the first that tells decides. */
+/* Rules over function and file names, tried from the innermost frame outwards; the first match decides. */
 #include "tools/gpumem-report/categories.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `check`: whether a recording is whole, region by region. */
+/* `check`: checks that a recording is intact, region by region. */
 #include "tools/gpumem-report/json.h"
 
 struct stock {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `diff A B`: what functions hold more or less of in B than in A: two runs, or two moments of --at.
+ * `diff A B`: functions that hold more or less in B than in A: two runs, or two moments of --at.
  *
  *      change        before         after   function
  *      +200.00 MiB   100.00 MiB     300.00 MiB   step  train.py < main, via Linear.forward
  *
- * Lines of one function are one row, because the lines of another commit have other numbers.  A change is
- * that of the numbers that stand beside it.
+ * Lines of one function are one row, because line numbers differ between commits.  A change is the difference of
+ * the numbers as printed beside it.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `leaks`: device memory that the program had not freed, GPU by GPU and by whole stack; stacks that read
- * the same are one.
+ * `leaks`: device memory that the program had not freed, by GPU and whole stack; stacks that read the
+ * same are one.
  *
- * "Not freed when the process ended" is what a recording can know.  Memory that a framework keeps
- * for itself to the end on purpose looks the same, so nothing here is called a leak.
+ * "Not freed when the process ended" is all that a recording can tell.  Memory that a framework
+ * keeps to the end on purpose looks the same, so nothing here is called a leak.
  */
 #include "tools/gpumem-report/asker_rows.h"
 #include "tools/gpumem-report/holdings.h"

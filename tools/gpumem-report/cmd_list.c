@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `list`: the recordings that are there, newest first. */
+/* `list`: the recordings of a folder, newest first. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

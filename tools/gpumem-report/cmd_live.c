@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `live`: the screen, the keys, and the same once as text or JSON. */
+/* `live`: the screen and its keys, or one look as text or JSON. */
 #include <curses.h>
 #include <langinfo.h>
 #include <locale.h>

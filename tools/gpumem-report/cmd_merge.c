@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `merge`: what the ranks of a job have to do with each other, on one screen: which failed first, and which is unlike the
- * others, by which call site; then a row of each, the unlike ones first.  `ranks` is the plain table.
+ * `merge`: the ranks of a job compared on one screen: which failed first, and which is the odd one out, by which call
+ * site; then a row each, the most unlike first.  `ranks` is the plain table.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `oom`: all that was known of one failed request at the moment it failed. */
+/* `oom`: all that was recorded about one failed request. */
 #include "model/verdict.h"
 #include "tools/gpumem-report/advice.h"
 #include "tools/gpumem-report/evidence.h"

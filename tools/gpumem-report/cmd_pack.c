@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `pack`: writes the symbols of all recorded addresses beside the recording, for a machine without the
- * program's files: a pod that ends takes its image along.
+ * program's files: when a pod ends, its image is gone.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `summary`: what a person wants to know first, on one screen. */
+/* `summary`: the most important facts on one screen. */
 #include <string.h>
 #include <time.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `symbols`: the functions of the driver that the library stands before, and what each call gets.
- * From the library's own table, which is compiled in as data; the library is not.
+ * `symbols`: the driver functions that the library intercepts, and what each call gets.  The library's
+ * own table is compiled in as data; the library is not.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `timeline`: what a GPU held over the run, from HISTORY, drawn with letters.
+ * `timeline`: the memory of a GPU over the run, from HISTORY, drawn in ASCII.
  *
  *       4.00 GiB |            .~:::::::x          # asked for    : with rounding    ~ pending    . reserved
  *                |       .::::########::          x a request failed

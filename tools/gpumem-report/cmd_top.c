@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `top`: functions of the program by what they asked for themselves, and with what they called; and the
- * same bytes by thread and by stream.
+ * `top`: functions of the program by the bytes of their own requests, and with those of their callees; and
+ * the same bytes by thread and by stream.
  *
  *      own            with calls    blocks   function
  *      700.00 MiB     1.20 GiB         310   step  train.py
  *
- * Own bytes add up; what a function's callees hold counts for it as well, so the second column does not.
+ * Own bytes add up; the second column does not, because bytes of a callee count for its callers as well.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tree`: who called whom for the memory that is held, with the bytes of all that is below.
+ * `tree`: the call tree of the memory held; a node has the bytes of all below it.
  *
  *         bytes   share    blocks  callers first
  *      1.20 GiB 100.0 %       310  main  train.py:90
  *      1.00 GiB  83.3 %       300    step  train.py:41
  *    700.00 MiB  57.0 %       100      Linear.forward
  *
- * The paths are sorted, so that those through one node lie side by side: a node is a range of them.
- * What one node's children hold adds up to the node, as printed.
+ * The paths are sorted, so a node is a range of adjacent paths.  The children of a node add up to it,
+ * as printed.
  */
 #include <stdlib.h>
 #include <string.h>

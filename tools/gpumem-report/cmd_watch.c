@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `export --watch`: metrics of all processes into one file, again and again, for node_exporter's textfile collector.
+ * `export --watch`: writes the metrics of all processes to one file periodically, for node_exporter's textfile collector.
  *
- * The file is replaced by renaming, so that who reads it sees all of one look.  The name meanwhile does not end in .prom,
- * which the collector goes by.  A process that ended stays for GRACE_NS, so that its last numbers are scraped, and
- * a failed request that ended it is alerted on.
+ * The file is replaced by rename, so a reader sees one whole look.  The temporary name does not end in .prom, so the
+ * collector ignores it.  An ended process stays for GRACE_NS: its last numbers are scraped, and a failed request that
+ * ended it can raise an alert.
  */
 #include <errno.h>
 #include <fcntl.h>

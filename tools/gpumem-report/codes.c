@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table parallel to the recording's code objects, filled when first asked for; an offset's line is found by binary
- * search over its pieces.
+ * A table parallel to the recording's code objects, filled at first use; a binary search over a code's pieces finds the
+ * line of an offset.
  */
 #include "tools/gpumem-report/codes.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One writer a verdict, from the record of the failure alone. */
+/* One writer per verdict, from the record of the failure alone. */
 #include "tools/gpumem-report/evidence.h"
 
 #include "base/bytes.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holdings of the asked moment become samples with a path of names; each format only writes them down. */
+/* Turns the holdings of a moment into samples with paths of names; each format only writes them. */
 #include "tools/gpumem-report/export.h"
 
 #include <stdlib.h>

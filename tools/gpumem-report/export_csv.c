@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A line a GPU with the habits of nvidia-smi: `--query=pid,gpu,live --format=csv,noheader,nounits`.
- * Unlike there, sizes are in bytes, so that they add up.
+ * A line per GPU, in the manner of nvidia-smi: `--query=pid,gpu,live --format=csv,noheader,nounits`.
+ * Unlike its sizes, ours are in bytes, so they add up.
  */
 #include <stdlib.h>
 #include <string.h>

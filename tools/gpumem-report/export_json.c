@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything that the other formats show, in the machine form of gpumem-report: holders by whole stack, history. */
+/* All data of the other formats in the JSON of gpumem-report: holders by whole stack, history. */
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/json.h"
 

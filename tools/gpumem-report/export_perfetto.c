@@ -3,8 +3,8 @@
  * Chrome's trace events, for ui.perfetto.dev and chrome://tracing: counters of each GPU over the whole
  * run, failed requests as instants, and the program's ranges as slices of its threads.
  *
- * Times are microseconds of CLOCK_MONOTONIC.  A slice reaches from the first to the last event of a
- * thread in one range, as far back as the ring of events does.
+ * Times are microseconds of CLOCK_MONOTONIC.  A slice spans the first to the last event of a thread in
+ * one range, as far back as the ring of events goes.
  */
 #include <stdlib.h>
 

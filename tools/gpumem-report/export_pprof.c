@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof's profile.proto, compressed by gzip.  The messages are few and flat, so that their encoding
- * is written here by hand: a field is a varint of (number << 3 | type), and a varint or a length
+ * pprof's profile.proto, gzipped.  The messages are few and flat, so they are encoded
+ * here by hand: a field is a varint of (number << 3 | type), and a varint or a length
  * with bytes.
  *
- * What was ever asked for (SITES) and what is held (the samples) are samples of their own, each with
- * zeros for what it does not know; pprof adds them up.
+ * Total requests (SITES) and bytes held are separate samples, each with zeros for the values of the
+ * other; pprof adds them up.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /*
  * Metrics for Prometheus, by node_exporter's textfile collector, and for OpenMetrics.
  *
- * The labels of a GPU are spelled as dcgm-exporter spells them; gpu is the process's own number, so
- * series are joined on UUID.  Samples have no time, for the collector refuses files with any.
+ * The labels of a GPU are those of dcgm-exporter; gpu is the process's own ordinal, so join series on
+ * UUID.  Samples have no timestamps: the collector refuses files with any.
  */
 #include <string.h>
 

@@ -3,12 +3,12 @@
  * The snapshot that torch.cuda.memory and pytorch.org/memory_viz open.
  *
  *      an arena of PyTorch           a segment; its tensors and the gaps between them are the blocks
- *      blocks of ours side by side   a segment of them
+ *      adjacent blocks of ours       one segment
  *      any other block               a segment of its own
  *
- * The viewer replays events backwards from the segments, so an event outside all of them brings a
- * segment of its own along, and what the driver gave and took is not told apart.  An arena that was
- * given back before the end shows as a block: the recording no longer says what it was.
+ * The viewer replays events backwards from the segments, so an event outside all of them gets a
+ * segment of its own, and driver allocations look like any others.  An arena freed before the end
+ * shows as a block: the recording no longer marks it.
  */
 #include <stdlib.h>
 

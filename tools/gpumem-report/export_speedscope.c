@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Speedscope's own JSON, written as it is read: one sampled profile a GPU, in bytes; the frames come last. */
+/* Speedscope's own JSON, streamed: one sampled profile per GPU, in bytes; the frames come last. */
 #include <stdlib.h>
 
 #include "gpucache_version.h"

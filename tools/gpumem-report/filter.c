@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a stack is taken is found once and kept in an array by stack id; blocks are tested one by one. */
+/* The result for a stack is cached in an array by stack id; blocks are tested one by one. */
 #include "tools/gpumem-report/filter.h"
 
 #include <stdlib.h>

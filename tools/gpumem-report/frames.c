@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native frames are classed by symbol and module; a run of the interpreter's is replaced by the Python frames it ran,
- * each evaluation loop taking those up to the next one that C entered.  The call site is then the innermost frame of
- * the program.
+ * Classifies native frames by symbol and module, and replaces a run of interpreter frames by the Python frames it ran:
+ * each evaluation loop takes those up to the next one entered from C.  The call site is then the innermost frame of the
+ * program.
  */
 #include "tools/gpumem-report/frames.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of frameworks: the variables by which each takes less, has more, or keeps no pool; and a pass over the holders
- * of the peak.
+ * A table of frameworks, with the variables that shrink, grow or disable the pool of each; and a pass over the holders of
+ * the peak.
  */
 #include "tools/gpumem-report/frameworks.h"
 

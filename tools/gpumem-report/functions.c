@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows are sorted by start.  A look goes to the last row that starts at or before the address and from there back, until
- * no row before reaches so far: each row knows the farthest end of itself and all before it.
+ * Rows are sorted by start.  A lookup begins at the last row that starts at or before the address and goes back until no
+ * earlier row reaches it: each row has the farthest end of itself and all before it.
  */
 #include "tools/gpumem-report/functions.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of -h, with the tables of commands and filters in it. */
+/* The text of -h, with the tables of commands and filters. */
 #include "tools/gpumem-report/arguments.h"
 #include "tools/gpumem-report/filter.h"
 

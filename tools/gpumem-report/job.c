@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A row a GPU of each recording of a job.  Call sites are compared by a hash of their stack, over places in code and offsets
- * in modules, so that no symbol is read: 1,024 recordings take seconds.
+ * One row per GPU of each recording of a job.  Call sites are compared by a hash of their stack, over positions in code
+ * and offsets in modules, so no symbols are read: 1,024 recordings take seconds.
  */
 #include "tools/gpumem-report/job.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small helpers over json-c that put our conventions into one place: bytes, unknown as null, times, who a recording is
- * of.
+ * Helpers over json-c that keep our conventions in one place: bytes, unknown as null, times, the identity of a
+ * recording.
  */
 #include "tools/gpumem-report/json.h"
 

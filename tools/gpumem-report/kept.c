@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The live tensors of each path into the model are counted; the least count of any is how often the program went
- * there.  Whether those are passes, or the layers of one, is told by what else was asked for meanwhile.  Quadratic in
- * the holders of one failure, which are few.
+ * Counts the live tensors of each path into the model: the least count of any is how often the program went there.
+ * The other allocations in between decide whether those are passes or the layers of one.  Quadratic in the holders of
+ * one failure, which are few.
  */
 #include "tools/gpumem-report/kept.h"
 

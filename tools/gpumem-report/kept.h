@@ -27,8 +27,8 @@ struct gpc_kept {
 };
 
 /*
- * Whether the place that holds this has given back less than that; then what it made first, it may hold yet, and eight
- * passes since did not end as passes do.  Of the whole run, if that went on after the failure.
+ * Whether the site of `holder` still holds more than half of all bytes it ever allocated, so perhaps the first of them;
+ * *ret_first_ns is when it allocated those.  Totals are of the whole run, even if that went on after the failure.
  */
 bool gpc_kept_most(const struct gpc_report *report, const struct gpucache_oom *oom,
 	const struct gpucache_holder *holder, uint64_t *ret_first_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The innermost frame whose module is no part of the way to the driver names the library; rows are found by name in a
- * list, for there are few.
+ * The innermost frame whose module is not on the path to the driver names the library.  Rows are few, so they are
+ * searched linearly by name.
  */
 #include "tools/gpumem-report/libraries.h"
 

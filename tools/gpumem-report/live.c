@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each look opens every recording anew and keeps only what the next look compares with.  Growth is that of the floor:
- * the least that was live in each quarter of the last points.
+ * Each look reopens every recording and keeps only what the next one needs for its rates.  Growth is that of the floor:
+ * the least bytes live in each quarter of the last points.
  */
 #include "tools/gpumem-report/live.h"
 

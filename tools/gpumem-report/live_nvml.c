@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who else is on the GPUs that are watched: NVML's list, less those whose recordings are on the screen.
+ * Other processes on the watched GPUs: NVML's list, less those whose recordings are on the screen.
  *
- * NVML's pids may be those of another namespace, so a list counts only where a watched process is on it: oom/neighbours.h,
- * of which this is the second user.  It asks as that process, whose place in the list shows that the pids are ours.
+ * NVML's pids may be of another namespace, so a list counts only if a watched process is on it: that shows that the pids
+ * are of ours.  The query (oom/neighbours.h) is made in the name of that process.
  */
 #include <dlfcn.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `live` shows, drawn on a grid: a bar a GPU, a line a process and GPU, who holds most of the chosen one.
+ * Draws `live` on a grid: a bar per GPU, a line per process and GPU, the top holders of the selected one.
  *
- * Colour never carries meaning alone: | live, : pending, . cached, # others.  Columns fall away from the right
- * until the rest fits.
+ * Colour never carries meaning alone: | live, : pending, . cached, # others.  Columns are dropped from the right until
+ * the rest fits.
  */
 #include <stdarg.h>
 #include <stdlib.h>

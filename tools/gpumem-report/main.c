@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpumem-report: runs the command on each recording that is meant, and answers with an exit code. */
+/* gpumem-report: runs the command on each recording named, and returns its exit code. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>

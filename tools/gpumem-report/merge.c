@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The odd one out is the row whose peak is farthest from the median, by more than a twentieth of it and 32 MiB; what it
- * differs by is the call site whose bytes are farthest from that site's own median.  O(sites * rows log rows).
+ * The odd one out is the row whose peak is farthest from the median, by more than a twentieth of it and 32 MiB; the reason
+ * is the call site whose bytes are farthest from that site's own median.  O(sites * rows log rows).
  */
 #include "tools/gpumem-report/merge.h"
 

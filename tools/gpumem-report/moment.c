@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The asked moment where the recording has it; else the newest failure that was fatal, else the end. */
+/* The moment of --at if the recording has it; else the newest fatal failure, else the end. */
 #include "tools/gpumem-report/moment.h"
 
 #include "format/balance.h"

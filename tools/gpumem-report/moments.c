@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Backwards from the end to where the ring begins, then forwards, keeping in each slice of time the moment at which
- * most was live, as differences.  O(events), twice; slices are doubled until the differences fit.
+ * Walks back from the end to where the ring begins, then forwards, and keeps in each time slice the moment with the
+ * most live bytes, as deltas.  O(events), twice; slices double until the deltas fit.
  */
 #include "tools/gpumem-report/moments.h"
 

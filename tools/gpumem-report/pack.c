@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json-c reads the whole file; addresses are looked up in its hash, and whatever is not of the expected type is left
- * out.
+ * json-c reads the whole file; addresses are looked up in its hash, and values of an unexpected type are skipped.
  */
 #include "tools/gpumem-report/pack.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opcodes of protocol 2 as they come; words already written are named by number from a hash of them, constants from a
- * table by address, for a trace has the same ten keys a million times.
+ * Streams opcodes of protocol 2.  A hash finds the memo number of a word, a table by address that of a constant: a trace
+ * repeats the same ten keys a million times.
  */
 #include "tools/gpumem-report/pickle.h"
 

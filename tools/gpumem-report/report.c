@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several commands say alike: who it is, which GPU, notes and warnings of a recording. */
+/* Text shared by several commands: process, GPU, notes and warnings of a recording. */
 #include "tools/gpumem-report/report.h"
 
 #include "tools/gpumem-report/filter.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zlib inflates into a memfd, with runs of zeros left as holes and a bound on what comes out, and the reader opens
- * that.
+ * zlib inflates into a memfd, with runs of zeros left as holes and the size bounded; the reader opens that.
  */
 #include "tools/gpumem-report/source.h"
 

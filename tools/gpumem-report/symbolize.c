@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses live in a hash; a file is opened when the first address in it is asked for, and its symbols are sorted
- * once, so a look-up is a binary search.  libdw's own search for debug files is replaced by objects.h.
+ * Caches addresses in a hash; a file is opened at the first lookup in it, and its symbols are sorted once, so a lookup
+ * is a binary search.  libdw's own search for debug files is replaced by objects.h.
  */
 #include "tools/gpumem-report/symbolize.h"
 

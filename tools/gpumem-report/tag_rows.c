@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels with their digits as stars are sorted; three or more of one pattern become one row. */
+/* Sorts labels with their digits replaced by stars; three or more of one pattern become one row. */
 #include "tools/gpumem-report/tag_rows.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From TORCH where the recording has it, else from the list of holders of the failure, if that is whole. */
+/* From TORCH if the recording has it, else from the failure's list of holders if complete. */
 #include "tools/gpumem-report/torch.h"
 
 #include "model/torch.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both go by the holders of the failure: those that torch.load asked for, beside other weights; and the biggest, which
- * an earlier failure lists with as much.
+ * Both go by the holders of the failure: those allocated by torch.load, beside other weights; and the biggest, if an
+ * earlier failure lists it with as much.
  */
 #include "tools/gpumem-report/twice.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trace is cut behind the failed request and replayed with one thing changed at a time; each outcome is served,
- * failed there or failed before, and only the first two decide anything.
+ * Cuts the trace after the failed request and replays it with one change at a time.  An outcome is served, failed there
+ * or failed before; only the first two decide.
  */
 #include "tools/gpumem-report/what_if.h"
 
