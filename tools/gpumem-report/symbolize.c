@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -90,9 +91,21 @@ static int find_no_elf(Dwfl_Module *module, void **userdata, const char *name, D
 	return -1;
 }
 
+/* Sections of a relocatable object have no address: nothing that was loaded is one. */
+static int find_no_section(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
+	const char *section, GElf_Word number, const GElf_Shdr *header, Dwarf_Addr *ret_address)
+{
+	(void)module, (void)userdata, (void)name, (void)base, (void)section, (void)number,
+		(void)header, (void)ret_address;
+	errno = ENOTSUP;
+	return -1;
+}
+
+/* libdw calls each of them without asking whether it is there. */
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = find_no_elf,
 	.find_debuginfo = find_debug,
+	.section_address = find_no_section,
 };
 
 /* Who names the files of a recording has them opened by who reads it. */
