@@ -151,6 +151,7 @@ static struct gpc_sim_small *small_create_locked(struct gpc_sim_device *device, 
 	}
 	small->owner = owner;
 	small->n_free = GPC_SIM_SLOTS;
+	small->longest = GPC_SIM_SLOTS;
 	small->next = device->smalls;
 	device->smalls = small;
 	device->chunks[small->chunk].small = small;
@@ -177,7 +178,7 @@ static CUresult alloc_small_locked(
 	struct gpc_sim_small *small;
 
 	for (small = device->smalls; small; small = small->next) {
-		if (small->owner != owner || small->n_free < n)
+		if (small->owner != owner || small->longest < n)
 			continue;
 		first = gpc_sim_slots_find(small, n);
 		if (first < GPC_SIM_SLOTS)
@@ -208,6 +209,7 @@ static CUresult free_small_locked(
 	small->size[first] = 0;
 	gpc_sim_slots_flip(small, first, n);
 	small->n_free += n;
+	gpc_sim_slots_note_run(small, first, n);
 	device->n_allocations--;
 	if (small->n_free == GPC_SIM_SLOTS)
 		small_destroy_locked(device, small);

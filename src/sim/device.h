@@ -58,6 +58,7 @@ struct gpc_sim_small {
 	uint32_t chunk;
 	uint32_t owner;
 	uint32_t n_free;
+	uint32_t longest; /* no run of free slots is longer */
 	struct gpc_sim_small *next;
 	uint64_t used[GPC_SIM_SLOTS / 64];
 	uint32_t size[GPC_SIM_SLOTS];
