@@ -121,8 +121,7 @@ static void tune_libunwind(void *library, void *(*lookup_in)(void *, const char 
 static void init_walk(
 	struct gpc_walk *walk, void *library, void *(*lookup_in)(void *, const char *))
 {
-	void **space = lookup_in(library, LOCAL_NAME("local_addr_space"));
-	struct gpc_walk_steps steps = { .space = space ? *space : NULL };
+	struct gpc_walk_steps steps;
 
 	*(void **)&steps.get_context = lookup_in(library, COMMON_NAME("getcontext"));
 	*(void **)&steps.init_local = lookup_in(library, LOCAL_NAME("init_local"));
@@ -130,8 +129,6 @@ static void init_walk(
 	*(void **)&steps.get_reg = lookup_in(library, LOCAL_NAME("get_reg"));
 	*(void **)&steps.get_save_loc = lookup_in(library, LOCAL_NAME("get_save_loc"));
 	*(void **)&steps.get_proc_info = lookup_in(library, LOCAL_NAME("get_proc_info"));
-	if (space)
-		*(void **)&steps.flush_cache = lookup_in(library, COMMON_NAME("flush_cache"));
 	gpc_walk_init(walk, &steps, is_readable);
 }
 

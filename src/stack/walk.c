@@ -258,8 +258,6 @@ static void forget_unloaded(struct gpc_walk *walk)
 	if (atomic_exchange_explicit(&walk->n_unloaded, n_unloaded, memory_order_relaxed) ==
 		n_unloaded)
 		return;
-	if (walk->steps.flush_cache)
-		walk->steps.flush_cache(walk->steps.space, 0, 0);
 	for (uint32_t i = 0; i < WAYS << BUCKETS_LOG2; i++)
 		atomic_store_explicit(&walk->rules[i], 0, memory_order_relaxed);
 }

@@ -38,9 +38,6 @@ struct gpc_walk_steps {
 	int (*get_reg)(void *cursor, int reg, uintptr_t *ret_value);
 	int (*get_save_loc)(void *cursor, int reg, void *ret_location);
 	int (*get_proc_info)(void *cursor, void *ret_info);
-	/* May be NULL.  libunwind keeps what it found of code that is unloaded until it is told. */
-	void (*flush_cache)(void *space, uintptr_t low, uintptr_t high);
-	void *space;
 };
 
 struct gpc_walk {
