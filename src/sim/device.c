@@ -138,6 +138,14 @@ static uint32_t chunks_take_locked(
 }
 
 /* ---- small allocations ---- */
+
+static void small_note_locked(struct gpc_sim_device *device, struct gpc_sim_small *small)
+{
+	device->smalls[small->place] = (struct gpc_sim_small_entry){
+		.small = small, .owner = small->owner, .longest = small->longest
+	};
+}
+
 static struct gpc_sim_small *small_create_locked(struct gpc_sim_device *device, uint32_t owner)
 {
 	struct gpc_sim_small *small = calloc(1, sizeof *small);
@@ -152,19 +160,19 @@ static struct gpc_sim_small *small_create_locked(struct gpc_sim_device *device, 
 	small->owner = owner;
 	small->n_free = GPC_SIM_SLOTS;
 	small->longest = GPC_SIM_SLOTS;
-	small->next = device->smalls;
-	device->smalls = small;
+	small->place = device->n_smalls++;
+	small_note_locked(device, small);
 	device->chunks[small->chunk].small = small;
 	return small;
 }
 
 static void small_destroy_locked(struct gpc_sim_device *device, struct gpc_sim_small *small)
 {
-	struct gpc_sim_small **at = &device->smalls;
-
-	while (*at != small)
-		at = &(*at)->next;
-	*at = small->next;
+	device->n_smalls--;
+	for (uint32_t i = small->place; i < device->n_smalls; i++) {
+		device->smalls[i] = device->smalls[i + 1];
+		device->smalls[i].small->place = i;
+	}
 	device->chunks[small->chunk].small = NULL;
 	extent_give_back_locked(device, small->chunk, 1);
 	free(small);
@@ -175,16 +183,16 @@ static CUresult alloc_small_locked(
 {
 	uint32_t n = gpc_sim_slots_of(size);
 	uint32_t first = GPC_SIM_SLOTS;
-	struct gpc_sim_small *small;
+	struct gpc_sim_small *small = NULL;
 
-	for (small = device->smalls; small; small = small->next) {
-		if (small->owner != owner || small->longest < n)
+	for (uint32_t i = device->n_smalls; i-- > 0 && first == GPC_SIM_SLOTS;) {
+		if (device->smalls[i].owner != owner || device->smalls[i].longest < n)
 			continue;
+		small = device->smalls[i].small;
 		first = gpc_sim_slots_find(small, n);
-		if (first < GPC_SIM_SLOTS)
-			break;
+		small_note_locked(device, small);
 	}
-	if (!small) {
+	if (first == GPC_SIM_SLOTS) {
 		small = small_create_locked(device, owner);
 		if (!small)
 			return CUDA_ERROR_OUT_OF_MEMORY;
@@ -210,6 +218,7 @@ static CUresult free_small_locked(
 	gpc_sim_slots_flip(small, first, n);
 	small->n_free += n;
 	gpc_sim_slots_note_run(small, first, n);
+	small_note_locked(device, small);
 	device->n_allocations--;
 	if (small->n_free == GPC_SIM_SLOTS)
 		small_destroy_locked(device, small);
@@ -301,8 +310,9 @@ CUresult gpc_sim_device_free(struct gpc_sim_device *device, uint64_t ptr)
 
 static void free_small_of_owner_locked(struct gpc_sim_device *device, uint32_t owner)
 {
-	for (struct gpc_sim_small *small = device->smalls, *next; small; small = next) {
-		next = small->next;
+	for (uint32_t i = device->n_smalls; i-- > 0;) {
+		struct gpc_sim_small *small = device->smalls[i].small;
+
 		if (small->owner != owner)
 			continue;
 		for (uint32_t k = 0; k < GPC_SIM_SLOTS; k++)
@@ -538,6 +548,9 @@ bool gpc_sim_device_init(
 	device->chunks = map(n * sizeof *device->chunks, PROT_READ | PROT_WRITE);
 	if (!device->chunks)
 		goto undo_shadow;
+	device->smalls = map(n * sizeof *device->smalls, PROT_READ | PROT_WRITE);
+	if (!device->smalls)
+		goto undo_chunks;
 
 	device->ordinal = ordinal;
 	device->memory = config->memory;
@@ -557,6 +570,8 @@ bool gpc_sim_device_init(
 	device->va = va;
 	return true;
 
+undo_chunks:
+	munmap(device->chunks, n * sizeof *device->chunks);
 undo_shadow:
 	unmap(device->shadow, span);
 undo_va:
@@ -566,13 +581,12 @@ undo_va:
 
 void gpc_sim_device_fini(struct gpc_sim_device *device)
 {
-	for (struct gpc_sim_small *small = device->smalls, *next; small; small = next) {
-		next = small->next;
-		free(small);
-	}
+	for (uint32_t i = 0; i < device->n_smalls; i++)
+		free(device->smalls[i].small);
 	for (uint32_t i = 0; i < device->n_chunks; i += device->chunks[i].n)
 		if (device->chunks[i].shared)
 			close(device->chunks[i].shared - 1);
+	munmap(device->smalls, device->n_chunks * sizeof *device->smalls);
 	munmap(device->chunks, device->n_chunks * sizeof *device->chunks);
 	unmap(device->shadow, device->span);
 	unmap(device->va, device->span + GPC_SIM_CHUNK);

@@ -59,10 +59,17 @@ struct gpc_sim_small {
 	uint32_t owner;
 	uint32_t n_free;
 	uint32_t longest; /* no run of free slots is longer */
-	struct gpc_sim_small *next;
+	uint32_t place;   /* in the device's table */
 	uint64_t used[GPC_SIM_SLOTS / 64];
 	uint32_t size[GPC_SIM_SLOTS];
 	uint64_t number[GPC_SIM_SLOTS]; /* of the allocation that starts there */
+};
+
+/* What a search looks at, apart from the slots: a replay of a million requests looks at each a million times. */
+struct gpc_sim_small_entry {
+	struct gpc_sim_small *small;
+	uint32_t owner;
+	uint32_t longest;
 };
 
 struct gpc_sim_chunk {
@@ -98,7 +105,8 @@ struct gpc_sim_device {
 	/* Lock: lock. */
 	struct gpc_sim_chunk *chunks;
 	uint32_t classes[GPC_SIM_N_CLASSES]; /* class k: extents of 2^k .. 2^(k+1) - 1 chunks */
-	struct gpc_sim_small *smalls;
+	struct gpc_sim_small_entry *smalls;  /* oldest first; room for every chunk */
+	uint32_t n_smalls;
 	uint64_t used;       /* chunks not free, in bytes, and contexts */
 	uint64_t handed_out; /* bytes ever, for oom_after */
 	uint64_t n_allocations;
