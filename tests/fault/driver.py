@@ -7,7 +7,8 @@ or the failure of a call of its own, with the driver's code.  So the run is as o
 which some call of the same entry does; a failure that the program reports names the code.  An entry that the program does
 not call fails for us alone: the program is the same.  The recording can be read.
 
-With --all the first three calls of each entry, in every program; without it the first, in the programs of SAMPLE.  The last line is "N passed, N failed".
+With --all the first three calls of each entry, in every program; without it the first, in the programs of SAMPLE.
+The last line is "N passed, N failed".
 """
 import concurrent.futures
 import functools
@@ -23,7 +24,8 @@ BUILD = os.path.abspath(sys.argv[1])
 CODE = 999  # nothing answers it but what is made to
 ALL = 1 << 20
 PROGRAMS = (("train", "--steps", "2"), ("ipc",), ("vmm", "expandable"), ("vmm", "contexts"), ("arrays", "shapes"),
-            ("arrays", "host"), ("arrays", "shown"), ("vmm", "after-a-cache"), ("arrays", "after-a-cache"), ("arrays", "external"), ("vmm", "references"), ("contexts",))
+            ("arrays", "host"), ("arrays", "shown"), ("vmm", "after-a-cache"), ("arrays", "after-a-cache"), ("arrays", "external"),
+            ("vmm", "references"), ("contexts",))
 SAMPLE = {("train", "--steps", "2"), ("ipc",), ("vmm", "expandable"), ("arrays", "shapes"), ("arrays", "shown")}
 CACHED = {("arrays", "shown"), ("vmm", "after-a-cache"), ("arrays", "after-a-cache")}
 THREADED = {"contexts"}  # which call is the n-th is another one each time
