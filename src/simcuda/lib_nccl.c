@@ -279,53 +279,40 @@ ncclResult_t ncclGroupEnd(void)
 	return ncclSuccess;
 }
 
+/* A collective of the two buffers, the type, the communicator and the stream that are the caller's parameters. */
+#define COLLECT(shape_, op_, root_)                        \
+	collect(comm,                                      \
+		(struct nccl_collective){ .shape = shape_, \
+			.send = send,                      \
+			.receive = receive,                \
+			.type = type,                      \
+			.op = op_,                         \
+			.root = root_ },                   \
+		count, stream)
+#define SHAPE(...) ((struct nccl_shape){ __VA_ARGS__ })
+
 ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDataType_t type,
 	ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-	return collect(comm,
-		(struct nccl_collective){ .shape = { .reduces = true },
-			.send = send,
-			.receive = receive,
-			.type = type,
-			.op = op },
-		count, stream);
+	return COLLECT(SHAPE(.reduces = true), op, 0);
 }
 
 ncclResult_t ncclReduce(const void *send, void *receive, size_t count, ncclDataType_t type,
 	ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
-	return collect(comm,
-		(struct nccl_collective){ .shape = { .reduces = true, .to_root = true },
-			.send = send,
-			.receive = receive,
-			.type = type,
-			.op = op,
-			.root = root },
-		count, stream);
+	return COLLECT(SHAPE(.reduces = true, .to_root = true), op, root);
 }
 
 ncclResult_t ncclReduceScatter(const void *send, void *receive, size_t count, ncclDataType_t type,
 	ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-	return collect(comm,
-		(struct nccl_collective){ .shape = { .scatters = true, .reduces = true },
-			.send = send,
-			.receive = receive,
-			.type = type,
-			.op = op },
-		count, stream);
+	return COLLECT(SHAPE(.scatters = true, .reduces = true), op, 0);
 }
 
 ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDataType_t type,
 	int root, ncclComm_t comm, cudaStream_t stream)
 {
-	return collect(comm,
-		(struct nccl_collective){ .shape = { .from_root = true },
-			.send = send,
-			.receive = receive,
-			.type = type,
-			.root = root },
-		count, stream);
+	return COLLECT(SHAPE(.from_root = true), ncclSum, root);
 }
 
 ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
@@ -337,44 +324,25 @@ ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root
 ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type,
 	ncclComm_t comm, cudaStream_t stream)
 {
-	return collect(comm,
-		(struct nccl_collective){ .send = send, .receive = receive, .type = type }, count,
-		stream);
+	return COLLECT(SHAPE(0), ncclSum, 0);
 }
 
 ncclResult_t ncclAlltoAll(const void *send, void *receive, size_t count, ncclDataType_t type,
 	ncclComm_t comm, cudaStream_t stream)
 {
-	return collect(comm,
-		(struct nccl_collective){ .shape = { .scatters = true },
-			.send = send,
-			.receive = receive,
-			.type = type },
-		count, stream);
+	return COLLECT(SHAPE(.scatters = true), ncclSum, 0);
 }
 
 ncclResult_t ncclGather(const void *send, void *receive, size_t count, ncclDataType_t type,
 	int root, ncclComm_t comm, cudaStream_t stream)
 {
-	return collect(comm,
-		(struct nccl_collective){ .shape = { .to_root = true },
-			.send = send,
-			.receive = receive,
-			.type = type,
-			.root = root },
-		count, stream);
+	return COLLECT(SHAPE(.to_root = true), ncclSum, root);
 }
 
 ncclResult_t ncclScatter(const void *send, void *receive, size_t count, ncclDataType_t type,
 	int root, ncclComm_t comm, cudaStream_t stream)
 {
-	return collect(comm,
-		(struct nccl_collective){ .shape = { .scatters = true, .from_root = true },
-			.send = send,
-			.receive = receive,
-			.type = type,
-			.root = root },
-		count, stream);
+	return COLLECT(SHAPE(.scatters = true, .from_root = true), ncclSum, root);
 }
 
 #pragma GCC visibility pop

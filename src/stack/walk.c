@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of return addresses in buckets of one cache line, by their lowest bits; the other bits and the rule are one
- * word.  A rule is learned from the
- * registers before and behind a step of libunwind.  A frame that ends 16 bytes above its frame pointer may be found by
- * that or by its size: until one of the two is refuted both must agree.
+ * A hash table of return addresses in buckets of one cache line; a word holds the rest of the address and its rule.  A
+ * rule is derived from the registers before and after a step of libunwind.  A frame that ends 16 bytes above its frame
+ * pointer may be found by that or by its size: both must agree until one of them is refuted.
  */
 #include "stack/walk.h"
 
@@ -37,7 +36,7 @@ enum kind {
 	BY_BOTH, /* so far either would do */
 };
 
-/* Steps of one walk, and walks in all: who goes on meeting what cannot be learned shall not pay for it for ever. */
+/* Steps of one walk, and walks in all, so that code which cannot be learned does not cost a walk each time. */
 #define MAX_STEPS 256
 #define MAX_WALKS 20000u
 

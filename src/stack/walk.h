@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The short way from a frame to its caller, learned from libunwind.
+ * Stack walks by cached unwind rules.
  *
- * At one return address the way to the next frame is always the same: so many bytes up from the stack pointer, or from
- * the frame pointer, and the caller's frame pointer was saved in such a place, or not.  libunwind finds that in the
- * unwind tables, at some 90 ns a walk and 6 ns a frame.  Here it is asked once for each return address, step by step,
- * and a walk through known code is two loads a frame:
+ * At a given return address the step to the caller's frame is fixed: its offset from the stack or the frame pointer, and
+ * where the caller's frame pointer was saved, if it was.  libunwind looks that up in the unwind tables, at some 90 ns a
+ * walk and 6 ns a frame.  Here each return address is learned once, from libunwind's steps, and a walk through known
+ * code is two loads a frame:
  *
  *      return address --lowest 11 bits--> bucket of 8 words   [ its other 36 bits | rule, 28 bits ]
  *                                                     kind, size of the frame, place of the saved frame pointer
  *
- * Invariants  1 A word is whole: it names its address, all of it, and the rule, so that no reader mixes two.
- *             2 What is not surely one of these rules has the rule "ask": signal frames, code without tables, frames that
- *               align their stack.  A walk that meets one, or a value that contradicts the rule, is made by libunwind.
- *             3 Only memory of this thread's stack is read, and none that was not found readable.
+ * Invariants  1 A word names its whole address and the rule, so that no reader mixes two.
+ *             2 What may not follow these rules has the rule "ask": signal frames, code without tables, frames that
+ *               align their stack.  libunwind makes a walk that meets one, or a value that contradicts its rule.
+ *             3 Reads only stack memory of the calling thread, after it was found readable.
  * Threads     walk and learn: any.  init and fini: one, before and after.
- * Ordering    Words are relaxed: each stands for itself.  Two threads that learn at once write the same, or one of the
- *             two is lost and learned again.
- * Locks       learn: as gpc_unwind_capture.  walk: takes none, calls nothing.
- * Failure     No frames: libunwind is asked.  Without memory for the table, or off x86-64, always.
- * Limits      A bucket that is full loses a rule for a new one.  Code that was unloaded may be walked by its old rules until
- *             the first unknown address is met, which forgets all.  A function that keeps its frame's end in another
- *             register than rsp and rbp, and whose frame has another size next time, is seen as such only then.
+ * Ordering    Words are relaxed: each is complete by itself.  If two threads learn at once, they store the same, or one
+ *             word is lost and learned again.
+ * Locks       learn: as gpc_unwind_capture.  walk: none.
+ * Failure     No frames: ask libunwind.  Always so without memory for the table, and off x86-64.
+ * Limits      A full bucket evicts a rule.  Unloaded code may be walked by its old rules until the next unknown address,
+ *             which clears the table.  A function whose frame ends at neither rsp nor rbp plus a constant is noticed
+ *             only when its frame has another size.
  */
 #ifndef GPC_STACK_WALK_H
 #define GPC_STACK_WALK_H

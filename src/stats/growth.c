@@ -208,8 +208,8 @@ static struct gpc_growing choose(const struct look *look, bool is_whole)
 }
 
 /*
- * The level rises in half of the windows, and in the later ones, and what is kept of the windows is less than half of what it rose by: then the
- * site of most young blocks is the one that renews them, if it has no others.
+ * The level rises in half of the windows and in the later ones, and what is kept of the windows is less than half of
+ * the rise: then the site of most young blocks renews them, if it has no others and frees some.
  */
 static struct gpc_growing find_renewed(const struct look *look)
 {

@@ -17,12 +17,11 @@
 struct gpc_framework_row {
 	const char *name; /* as libraries.def has it */
 	const char *words;
-	const char *full;  /* what it says when its pool is full */
-	const char *grows; /* the variable by which it takes what it needs */
-	const char *more;  /* how its pool has more */
-	const char *
-		no_pool; /* the variable with which it has none of its own; with which it uses the driver's */
-	const char *drivers_pool;
+	const char *full;         /* what it says when its pool is full */
+	const char *grows;        /* the variable by which it takes what it needs */
+	const char *more;         /* how its pool has more */
+	const char *no_pool;      /* the variable by which it has none of its own */
+	const char *drivers_pool; /* the variable by which it uses the driver's */
 	const char *pieces;
 };
 

@@ -58,6 +58,14 @@ static void filter_list(struct gpc_holdings *holdings, const struct gpc_report *
 	holdings->total_bytes = 0;
 }
 
+const struct gpucache_holder *gpc_holdings_of_stack(const struct gpucache_oom *oom, uint32_t stack)
+{
+	for (uint32_t i = 0; i < oom->n_holders; i++)
+		if (oom->holders[i].stack == stack)
+			return &oom->holders[i];
+	return NULL;
+}
+
 enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
 	const struct gpc_report *report, const struct gpucache_oom *oom)
 {

@@ -28,6 +28,9 @@ struct gpc_holdings {
 	bool is_of_all_gpus;  /* an old recording's list, of a process that used several */
 };
 
+/* Returns the holder of this stack in the record of a failure, or NULL if it is not listed. */
+const struct gpucache_holder *gpc_holdings_of_stack(const struct gpucache_oom *oom, uint32_t stack);
+
 /*
  * From the list in the record of a failure.  It has only stacks; those of a context or module are
  * recognized by its block, unless that was freed since.

@@ -185,16 +185,13 @@ static struct gpc_kept find_results(const struct gpc_report *report, const struc
 
 bool gpc_kept_may_be_one_pass(const struct gpc_report *report, const struct gpucache_oom *oom)
 {
+	const struct gpucache_holder *growing = gpc_holdings_of_stack(oom, oom->growth_stack);
 	uint64_t first_ns;
 
-	if (!oom->torch.requested || !oom->growth_stack ||
-		gpc_category_of(report, oom->growth_stack) != GPC_CATEGORY_ACTIVATIONS)
-		return false;
-	for (uint32_t i = 0; i < oom->n_holders; i++)
-		if (oom->holders[i].stack == oom->growth_stack)
-			return gpc_kept_most(report, oom, &oom->holders[i], &first_ns) &&
-			       count_steps(report, oom, first_ns) == 0;
-	return false;
+	return oom->torch.requested && oom->growth_stack && growing &&
+	       gpc_category_of(report, oom->growth_stack) == GPC_CATEGORY_ACTIVATIONS &&
+	       gpc_kept_most(report, oom, growing, &first_ns) &&
+	       count_steps(report, oom, first_ns) == 0;
 }
 
 struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpucache_oom *oom)

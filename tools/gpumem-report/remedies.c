@@ -187,7 +187,7 @@ static bool is_put_together(const struct gpc_stack_frames *stack)
 static bool is_result_alone(const struct facts *facts)
 {
 	const struct gpucache_holder *growing =
-		gpc_twice_holder(facts->oom, facts->oom->growth_stack);
+		gpc_holdings_of_stack(facts->oom, facts->oom->growth_stack);
 	const struct gpc_category_row *all = row_of(facts, GPC_CATEGORY_ACTIVATIONS);
 	const struct gpc_category_row *inputs = row_of(facts, GPC_CATEGORY_INPUTS);
 

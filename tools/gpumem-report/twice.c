@@ -12,14 +12,6 @@
 #include "tools/gpumem-report/kept.h"
 #include "tools/gpumem-report/remedies.h"
 
-const struct gpucache_holder *gpc_twice_holder(const struct gpucache_oom *oom, uint32_t stack)
-{
-	for (uint32_t i = 0; i < oom->n_holders; i++)
-		if (oom->holders[i].stack == stack)
-			return &oom->holders[i];
-	return NULL;
-}
-
 static bool is_loaded(const struct gpc_stack_frames *stack)
 {
 	for (size_t i = 0; stack && i < stack->n; i++)
@@ -96,7 +88,7 @@ static bool find_earlier(const struct gpc_report *report, const struct gpucache_
 			earlier.device != oom->device || !earlier.torch.requested ||
 			earlier.torch.requested == oom->torch.requested)
 			continue;
-		then = gpc_twice_holder(&earlier, holder->stack);
+		then = gpc_holdings_of_stack(&earlier, holder->stack);
 		if (then && then->bytes >= holder->bytes / 4 * 3) {
 			*ret_number = number;
 			return true;

@@ -14,9 +14,6 @@
 
 #include "tools/gpumem-report/report.h"
 
-/* Returns the holder of this stack, or NULL if it is not listed. */
-const struct gpucache_holder *gpc_twice_holder(const struct gpucache_oom *oom, uint32_t stack);
-
 /* Each says what would have helped.  Returns false if that is not the case, or not enough. */
 bool gpc_twice_loaded(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
