@@ -217,7 +217,9 @@ static bool find_save(const struct gpc_walk *walk, void *cursor, const struct gp
 /* A frame that aligned its stack: the return address was pushed a second time, above the frame pointer. */
 static bool is_realigned(const struct gpc_walk_start *in, const struct gpc_walk_start *out)
 {
-	return in->bp >= in->sp && in->bp + 16 < out->sp && word_at(in->bp + 8) == out->ip;
+	/* Any number may be in rbp, the largest among them. */
+	return in->bp >= in->sp && in->bp < out->sp && out->sp - in->bp > 16 &&
+	       word_at(in->bp + 8) == out->ip;
 }
 
 /* What a step from `in` to `out` shows, and the rule that there was before. */

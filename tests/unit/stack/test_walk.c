@@ -208,6 +208,46 @@ static void code_without_tables_is_left_to_libunwind(void **state)
 	assert_int_equal(n_compared, 3);
 }
 
+/*
+ * Calls with `number` in rbp, as optimized code with unwind tables does: any value may stand there.  The frame has 48
+ * bytes.
+ */
+__attribute__((naked, noinline)) static int with_rbp(
+	uintptr_t number __attribute__((unused)), int (*call)(void) __attribute__((unused)))
+{
+	__asm__("push %rbp\n"
+		".cfi_def_cfa rsp, 16\n"
+		".cfi_offset rbp, -16\n"
+		"sub $32, %rsp\n"
+		".cfi_def_cfa_offset 48\n"
+		"mov %rdi, %rbp\n"
+		"call *%rsi\n"
+		"add $32, %rsp\n"
+		".cfi_def_cfa_offset 16\n"
+		"pop %rbp\n"
+		".cfi_restore rbp\n"
+		".cfi_def_cfa_offset 8\n"
+		"ret\n");
+}
+
+static void any_number_may_be_in_rbp(void **state)
+{
+	static const uintptr_t numbers[] = { 0, 1, 8, UINTPTR_MAX / 2, UINTPTR_MAX - 63,
+		UINTPTR_MAX - 31, UINTPTR_MAX - 16, UINTPTR_MAX - 15, UINTPTR_MAX - 7,
+		UINTPTR_MAX };
+	const int n = sizeof numbers / sizeof *numbers;
+
+	(void)state;
+	skip_where_it_is_off();
+	/* Each is walked by the rules of the one before, and learned with no rule at all. */
+	for (int i = 0; i < 2 * n; i++) {
+		(void)with_rbp(numbers[i % n], compare_without_argument);
+		for (uint32_t k = 0; i >= n && k < 8u << 11; k++)
+			atomic_store(&unwind.walk.rules[k], 0);
+	}
+	assert_int_equal(n_compared, 2 * n);
+}
+
 /* push %rbp; mov $8,%ebp; call *%rdi; pop %rbp; ret: libunwind takes rbp for a frame pointer. */
 static const unsigned char number_in_rbp[] = { 0x55, 0xbd, 8, 0, 0, 0, 0xff, 0xd7, 0x5d, 0xc3 };
 
@@ -415,6 +455,7 @@ int main(void)
 		WITH_WALK(a_signal_frame_is_left_to_libunwind),
 		WITH_WALK(a_thread_has_an_end_of_its_own),
 		WITH_WALK(code_without_tables_is_left_to_libunwind),
+		WITH_WALK(any_number_may_be_in_rbp),
 		WITH_WALK(a_number_for_a_frame_pointer_is_not_read_at),
 		WITH_WALK(a_fiber_has_a_stack_of_its_own),
 		WITH_WALK(nothing_is_read_below_the_stack_pointer),
