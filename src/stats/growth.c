@@ -19,8 +19,12 @@
 /* A site whose largest block is so many times its smallest has blocks of many sizes. */
 #define VARIED 4
 
-/* A site that has allocated so many times its live blocks replaces them. */
+/*
+ * A site that has allocated so many times its live blocks replaces them.  Blocks that grow by as much each time are at
+ * most twice their mean at the end; one that is larger than all before is many times the mean.
+ */
 #define REPLACED 16
+#define RENEWED  4
 
 /* What a site keeps of each window. */
 struct kept {
@@ -239,7 +243,7 @@ static struct gpc_growing find_renewed(const struct look *look)
 	return found;
 }
 
-/* Whether it has replaced its blocks many times, each by a larger one, and holds the most that it ever did. */
+/* Whether it has replaced its blocks many times by larger ones, and holds the most that it ever did. */
 static bool replaces(const struct gpucache_site *site)
 {
 	uint64_t mean;
@@ -250,17 +254,21 @@ static bool replaces(const struct gpucache_site *site)
 	mean = site->total_bytes / site->total_blocks;
 	mean_live = site->live_bytes / site->live_blocks;
 	/* While a block is replaced, both are held. */
-	return mean_live >= mean + mean / 2 &&
+	return mean_live >= mean + mean / 2 && mean_live / RENEWED <= mean &&
 	       site->live_bytes + mean_live >= site->peak_bytes - site->peak_bytes / 8;
 }
 
-/* Whether each block that it asked for was at least as large as the one before, but for few, up to the size of what it holds. */
+/*
+ * Whether its blocks grew in many steps: each at least as large as the one before, but for few, several of them
+ * larger, up to the size of what it holds.
+ */
 static bool asks_for_more(const struct gpc_growth_view *view, uint32_t stack, uint64_t mean_live)
 {
 	uint64_t number = view->end_event > view->n_events ? view->end_event - view->n_events : 0;
 	uint64_t last = 0;
 	uint32_t n = 0;
 	uint32_t n_down = 0;
+	uint32_t n_up = 0;
 
 	for (; view->events && number < view->end_event; number++) {
 		const struct gpucache_event *event = &view->events[number % view->n_events];
@@ -272,13 +280,14 @@ static bool asks_for_more(const struct gpc_growth_view *view, uint32_t stack, ui
 			__atomic_load_n(&event->device, __ATOMIC_RELAXED) != view->device)
 			continue;
 		n_down += size < last;
+		n_up += n > 0 && size > last;
 		last = size;
 		n++;
 	}
 	/* While we look for room the other threads may go once around the ring: then the site's sums are all there is. */
 	if (n < GPC_GROWTH_WINDOWS)
 		return view->events && view->end_event > view->n_events;
-	return n_down <= n / 8 && last >= mean_live / 2;
+	return n_down <= n / 8 && n_up >= GPC_GROWTH_WINDOWS / 2 && last >= mean_live / 2;
 }
 
 /* What is renewed, by whoever holds most so; the first may be managed memory, which need not be resident. */

@@ -321,6 +321,19 @@ static void blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_grow
 	assert_int_equal(find().stack, 0);
 }
 
+/* Many small ones, one after the other, and one large one at last: a batch that is too large. */
+static void one_that_is_larger_than_all_before_is_no_growth(void **state)
+{
+	(void)state;
+	for (uint64_t larger = 2; larger <= 4096; larger *= 2) {
+		assert_int_equal(set_up(NULL), 0);
+		renew(1, 300, 0);
+		ask_for(11, 1000 * larger, true);
+		give_back(n_blocks - 2);
+		assert_false(find().is_renewed);
+	}
+}
+
 static void what_is_renewed_at_its_size_is_no_growth(void **state)
 {
 	(void)state;
@@ -408,6 +421,7 @@ int main(void)
 		cmocka_unit_test_setup(
 			blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_growth,
 			set_up),
+		cmocka_unit_test_setup(one_that_is_larger_than_all_before_is_no_growth, set_up),
 		cmocka_unit_test_setup(what_is_renewed_at_its_size_is_no_growth, set_up),
 		cmocka_unit_test_setup(blocks_that_are_all_kept_are_not_called_renewed, set_up),
 		cmocka_unit_test_setup(beside_a_leak_what_is_renewed_is_not_to_blame, set_up),
