@@ -259,8 +259,8 @@ static bool replaces(const struct gpucache_site *site)
 }
 
 /*
- * Whether its blocks grew in many steps: each at least as large as the one before, but for few, several of them
- * larger, up to the size of what it holds.
+ * Whether its blocks grew step by step: each at least as large as the one before, but for few, and none larger by half
+ * of the last, up to the size of what it holds.
  */
 static bool asks_for_more(const struct gpc_growth_view *view, uint32_t stack, uint64_t mean_live)
 {
@@ -268,7 +268,7 @@ static bool asks_for_more(const struct gpc_growth_view *view, uint32_t stack, ui
 	uint64_t last = 0;
 	uint32_t n = 0;
 	uint32_t n_down = 0;
-	uint32_t n_up = 0;
+	uint64_t step = 0;
 
 	for (; view->events && number < view->end_event; number++) {
 		const struct gpucache_event *event = &view->events[number % view->n_events];
@@ -280,14 +280,15 @@ static bool asks_for_more(const struct gpc_growth_view *view, uint32_t stack, ui
 			__atomic_load_n(&event->device, __ATOMIC_RELAXED) != view->device)
 			continue;
 		n_down += size < last;
-		n_up += n > 0 && size > last;
+		if (n > 0 && size > last && size - last > step)
+			step = size - last;
 		last = size;
 		n++;
 	}
 	/* While we look for room the other threads may go once around the ring: then the site's sums are all there is. */
 	if (n < GPC_GROWTH_WINDOWS)
 		return view->events && view->end_event > view->n_events;
-	return n_down <= n / 8 && n_up >= GPC_GROWTH_WINDOWS / 2 && last >= mean_live / 2;
+	return n_down <= n / 8 && step < last / 2 && last >= mean_live / 2;
 }
 
 /* What is renewed, by whoever holds most so; the first may be managed memory, which need not be resident. */
