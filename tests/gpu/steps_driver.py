@@ -43,6 +43,25 @@ def step_random_reuse(suite, world, data):
     data["without fences"] = without.out.strip()
 
 
+def step_pages(suite, world, data):
+    """Memory in handles that are mapped where they are needed: freed in flight, reused, unmapped and captured beside."""
+    need_runtime(suite)
+    for conf in ("vmm:on", "vmm:auto,limit:1GiB"):
+        for old, new in IN_FLIGHT[:2]:
+            done = world.run([world.program("in_flight"), old, new], GPUCACHE_CONF=conf)
+            plain = world.run([world.program("in_flight"), old, new], with_us=False)
+            expect_equal(f"{conf}, {old}, then {new}", (done.status, done.out), (plain.status, plain.out))
+        for seed in ("1", "2"):
+            plain = world.run([gpu_program(suite, "reuse"), "20", seed], with_us=False)
+            done = world.run([gpu_program(suite, "reuse"), "20", seed], GPUCACHE_CONF=conf)
+            expect_equal(f"{conf}, seed {seed}", (done.status, done.out), (plain.status, plain.out))
+            data[f"{conf}, seed {seed}"] = done.out.strip()
+            recording = max(world.recordings(), key=os.path.getmtime)
+            data[f"{conf}, seed {seed}, calls"] = world.count_calls(recording)
+        done = world.run([world.program("capture"), "global"], GPUCACHE_CONF=conf)
+        expect_equal(f"{conf}, captures", done.out.splitlines(), WHOLE_CAPTURES)
+
+
 def step_captures(suite, world, data):
     """With us captures survive a neighbour that allocates, and the replayed graphs write what they should."""
     need_runtime(suite)
@@ -163,6 +182,7 @@ MEMORY_STEPS = (
     ("memory freed in flight is right for both its owners", 60, step_in_flight),
     ("random programs that free in flight read what they wrote", 60, step_random_reuse),
     ("captures survive beside us, and graphs write what they should", 60, step_captures),
+    ("the same on pages", 60, step_pages),
     ("a program that forks runs as without us", 30, step_fork),
     ("processes live and end as without us", 90, step_lives),
 )

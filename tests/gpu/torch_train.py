@@ -3,13 +3,15 @@
 
   torch_train.py [STEPS [gpt2] | oom]
 
-With `gpt2` the model has the measures of GPT-2 small, in bfloat16, and is timed step by step; with `oom` it allocates
-until it may not any more, and says by which exception.
+With `gpt2` the model has the measures of GPT-2 small, in bfloat16; with `oom` it allocates until it may not any more, and
+says by which exception.  A step's time is the median of ten stretches of equally many steps, so that a stretch in which the
+machine was busy does not count.
 It knows nothing of gpucache.  The losses are printed bit for bit: two runs that touch the same memory
 in the same way print the same ones.
 """
 import json
 import os
+import statistics
 import sys
 import time
 
@@ -26,6 +28,7 @@ RUN_OUT = sys.argv[1:] == ["oom"]
 GPT2 = sys.argv[2:] == ["gpt2"]
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 and not RUN_OUT else 300
 WARM_UP = 10
+STRETCHES = 10
 WIDTH, HEADS, BLOCKS, TOKENS, BATCH = (768, 12, 12, 1024, 8) if GPT2 else (512, 8, 6, 128, 32)
 VARIED = 1 if GPT2 else 5
 
@@ -52,11 +55,12 @@ def train():
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     data = torch.randn(4, BATCH, TOKENS, WIDTH, device=device)
     losses = []
-    started = 0.0
+    times = []
+    stretch = max(1, (STEPS - WARM_UP) // STRETCHES)
     for step in range(STEPS):
-        if step == min(WARM_UP, STEPS - 1):
+        if step >= WARM_UP and (step - WARM_UP) % stretch == 0:
             torch.cuda.synchronize()
-            started = time.perf_counter()
+            times.append(time.perf_counter())
         # Batches of changing size, as real data has them: allocation sizes change too.
         batch = data[step % 4, : BATCH - step % VARIED]
         with torch.autocast("cuda", torch.bfloat16, enabled=GPT2):
@@ -66,8 +70,9 @@ def train():
         optimizer.step()
         losses.append(loss.detach())
     torch.cuda.synchronize()
-    elapsed = time.perf_counter() - started
-    return [loss.item().hex() for loss in losses], elapsed / max(1, STEPS - min(WARM_UP, STEPS - 1))
+    times.append(time.perf_counter())
+    stretches = [end - begin for begin, end in zip(times, times[1:])] or [0]
+    return [loss.item().hex() for loss in losses], statistics.median(stretches) / stretch
 
 
 def run_out():
