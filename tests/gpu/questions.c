@@ -162,7 +162,9 @@ static void ask_what_waits_of_pages(unsigned n)
 /* What is unmapped in the middle leaves the rest usable, and its memory comes back at once. */
 static void ask_about_holes(void)
 {
+	CUmemAccessDesc access = { .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
 	size_t before, between, after, total;
+	CUresult unmapped;
 	CUipcMemHandle handle;
 	CUdeviceptr ptr, base;
 	size_t size;
@@ -179,6 +181,16 @@ static void ask_about_holes(void)
 	answer("cuMemsetD8 of what is left", (int)cuMemsetD8(ptr, 1, 2 * PAGE_BYTES));
 	answer("cuMemsetD8 across two pages at the end",
 		(int)cuMemsetD8(ptr + 7 * PAGE_BYTES - 512, 1, 1024));
+	access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	answer("cuMemSetAccess across a hole", (int)cuMemSetAccess(ptr, 8 * PAGE_BYTES, &access, 1));
+	answer("cuMemSetAccess of a hole alone",
+		(int)cuMemSetAccess(ptr + 2 * PAGE_BYTES, 4 * PAGE_BYTES, &access, 1));
+	unmapped = cuMemUnmap(ptr + PAGE_BYTES, 6 * PAGE_BYTES);
+	answer("cuMemUnmap across a hole", (int)unmapped);
+	if (!unmapped) {
+		map_pages(ptr + PAGE_BYTES, 1);
+		map_pages(ptr + 6 * PAGE_BYTES, 1);
+	}
 	NEED(cuMemGetAddressRange(&base, &size, ptr + PAGE_BYTES));
 	printf("cuMemGetAddressRange of the second page: from %llu, %zu bytes\n",
 		(unsigned long long)(base - ptr), size);
