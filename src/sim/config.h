@@ -73,7 +73,7 @@ struct gpc_sim_config {
 	uint64_t module_cost;  /* device memory that a module takes */
 	bool has_code;         /* and the code of the libraries, as it was measured */
 	uint64_t oom_after;    /* 0, or: refuse once this many bytes were handed out in all */
-	uint64_t free_waits;   /* cuMemFree, or cuMemUnmap, of at least so many bytes waits */
+	uint64_t free_waits;   /* cuMemFree of at least so many bytes waits */
 	bool free_waits_alone; /* and for the work of the memory's context only, not the device's */
 	uint64_t queue;        /* places in the queue of a stream; 0: no end */
 	bool is_host_near; /* the host reaches device memory by its own addresses, as on Grace: says so, no more */

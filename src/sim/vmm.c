@@ -422,14 +422,17 @@ CUresult gpc_sim_vmm_map(struct gpc_sim *sim, uint64_t ptr, uint64_t size, uint6
 	return res;
 }
 
-/* Whole mappings, one or several, fill these chunks. */
+/* One whole mapping or several are in these chunks, perhaps with holes between them. */
 static bool is_whole_locked(const struct gpc_sim_va_chunk *chunk, uint32_t n)
 {
+	bool has_any = false;
 	uint32_t i = 0;
 
-	while (i < n && chunk[i].n_mapped)
-		i += chunk[i].n_mapped;
-	return i == n;
+	while (i < n && !chunk[i].handle == !chunk[i].n_mapped) {
+		has_any |= chunk[i].handle;
+		i += chunk[i].handle ? chunk[i].n_mapped : 1;
+	}
+	return has_any && i == n;
 }
 
 CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size)
@@ -438,12 +441,14 @@ CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size)
 	struct gpc_sim_va_chunk *chunk = range(vmm, ptr, size);
 	uint32_t n = chunk ? n_of(size) : 0;
 
-	for (unsigned i = 0; size >= sim->config.free_waits && i < sim->config.n_devices; i++)
-		gpc_sim_await(sim, atomic_load(&sim->devices[i].tail_ns));
 	gpc_sim_settle(sim);
 	pthread_mutex_lock(&vmm->lock);
 	bool is_good = n && is_whole_locked(chunk, n);
 	for (uint32_t i = 0; is_good && i < n;) {
+		if (!chunk[i].handle) {
+			i++;
+			continue;
+		}
 		uint32_t n_mapped = chunk[i].n_mapped;
 		struct gpc_sim_physical *piece = &vmm->physicals[chunk[i].handle - 1];
 
@@ -464,13 +469,13 @@ CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size)
 
 /* ---- access ---- */
 
-static bool is_mapped_locked(const struct gpc_sim_va_chunk *chunk, uint32_t n)
+static bool has_mapped_locked(const struct gpc_sim_va_chunk *chunk, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		if (!chunk[i].handle)
-			return false;
+		if (chunk[i].handle)
+			return true;
 	}
-	return true;
+	return false;
 }
 
 static uint16_t bit_of(int device)
@@ -510,8 +515,10 @@ CUresult gpc_sim_vmm_set_access(
 		desc->location.type != CU_MEM_LOCATION_TYPE_HOST_NUMA)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmm->lock);
-	bool is_mapped = is_mapped_locked(chunk, n_of(size));
-	for (uint32_t i = 0; is_mapped && i < n_of(size); i++) {
+	bool has_any = has_mapped_locked(chunk, n_of(size));
+	for (uint32_t i = 0; i < n_of(size); i++) {
+		if (!chunk[i].handle)
+			continue;
 		uint16_t bit = is_device ? bit_of(desc->location.id) : 0;
 
 		chunk[i].readers = (uint16_t)((chunk[i].readers & ~bit) | (may_read ? bit : 0));
@@ -520,7 +527,7 @@ CUresult gpc_sim_vmm_set_access(
 			let_host(vmm, &chunk[i], ptr + i * GPC_SIM_CHUNK, may_write);
 	}
 	pthread_mutex_unlock(&vmm->lock);
-	return is_mapped ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return has_any ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* The first chunk of the mapping around `offset`; NULL: nothing is mapped there. */

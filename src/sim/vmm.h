@@ -89,9 +89,13 @@ CUresult gpc_sim_vmm_retain(struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t *ret
 
 CUresult gpc_sim_vmm_map(struct gpc_sim *sim, uint64_t ptr, uint64_t size, uint64_t handle);
 
-/* Of at least free_waits bytes (config.h) it waits for all work of all devices first. */
+/*
+ * Unmaps the whole mappings in ptr[0 .. size), skipping holes; INVALID_VALUE where there is none or half of one.  Waits
+ * for no work, as an H100 does not: work still in flight on them breaks its context.
+ */
 CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size);
 
+/* Of what is mapped in ptr[0 .. size), skipping holes; INVALID_VALUE where nothing is. */
 CUresult gpc_sim_vmm_set_access(
 	struct gpc_sim *sim, uint64_t ptr, uint64_t size, const CUmemAccessDesc *desc);
 CUresult gpc_sim_vmm_get_access(

@@ -110,7 +110,10 @@ class Numba:
         b = ((numpy.arange(n * n) + i) % 5).reshape(n, n).astype(numpy.float32)
         c = self.cuda.device_array((n, n), numpy.float32)
         blocks = (n + 15) // 16
-        self.multiply[(blocks, blocks), (16, 16)](self.cuda.to_device(a), self.cuda.to_device(b), c)
+        try:
+            self.multiply[(blocks, blocks), (16, 16)](self.cuda.to_device(a), self.cuda.to_device(b), c)
+        except AttributeError as why:  # raised when it compiles the first kernel
+            raise Missing(f"this numba does not go with this NumPy: {why}") from why
         return numpy.sort(c.copy_to_host(), axis=1)
 
     def allocate(self, size):
@@ -150,7 +153,10 @@ def main():
         framework = FRAMEWORKS[sys.argv[1]]()
     except (ImportError, Missing) as why:
         give({"skip": str(why)})
-    answer = run_out(framework) if sys.argv[2:] == ["oom"] else work(framework)
+    try:
+        answer = run_out(framework) if sys.argv[2:] == ["oom"] else work(framework)
+    except Missing as why:
+        give({"skip": str(why)})
     give({"version": framework.version, "numpy": numpy.__version__, **answer})
 
 

@@ -182,7 +182,8 @@ static void ask_about_holes(void)
 	answer("cuMemsetD8 across two pages at the end",
 		(int)cuMemsetD8(ptr + 7 * PAGE_BYTES - 512, 1, 1024));
 	access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-	answer("cuMemSetAccess across a hole", (int)cuMemSetAccess(ptr, 8 * PAGE_BYTES, &access, 1));
+	answer("cuMemSetAccess across a hole",
+		(int)cuMemSetAccess(ptr, 8 * PAGE_BYTES, &access, 1));
 	answer("cuMemSetAccess of a hole alone",
 		(int)cuMemSetAccess(ptr + 2 * PAGE_BYTES, 4 * PAGE_BYTES, &access, 1));
 	unmapped = cuMemUnmap(ptr + PAGE_BYTES, 6 * PAGE_BYTES);

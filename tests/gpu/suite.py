@@ -20,6 +20,13 @@ from harness import Failed, Skip, World  # noqa: E402
 TOP = machine.TOP
 
 
+def without_places(text):
+    """Results are committed: they name no folder of one machine."""
+    for place in (TOP, sys.prefix):
+        text = text.replace(place + os.sep, "")
+    return text
+
+
 def as_text(value):
     return ", ".join(f"{key} {part}" for key, part in value.items()) if isinstance(value, dict) else value
 
@@ -82,9 +89,8 @@ class Suite:
 
     def write(self, about):
         with open(os.path.join(self.out, "results.json"), "w", encoding="utf-8") as file:
-            json.dump({"schema": "gpucache.gpu-results/1", "machine": about, "steps": self.results},
-                      file, indent=1)
-            file.write("\n")
+            results = {"schema": "gpucache.gpu-results/1", "machine": about, "steps": self.results}
+            file.write(without_places(json.dumps(results, indent=1)) + "\n")
         with open(os.path.join(self.out, "results.txt"), "w", encoding="utf-8") as file:
             for key, value in about.items():
                 file.write(f"{key:17} {'unknown' if value is None else value}\n")
@@ -92,9 +98,9 @@ class Suite:
             for result in self.results:
                 file.write(f"{result['verdict']:8}{result['seconds']:8}  {result['step']}\n")
                 for line in (result["why"].splitlines() if result["why"] else []):
-                    file.write(f"{'':18}{line}\n")
+                    file.write(f"{'':18}{without_places(line)}\n")
                 for key, value in result["data"].items():
-                    file.write(f"{'':18}{key}: {as_text(value)}\n")
+                    file.write(f"{'':18}{key}: {without_places(str(as_text(value)))}\n")
 
 
 def parse_options():

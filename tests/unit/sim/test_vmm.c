@@ -262,7 +262,7 @@ static void a_kernel_on_closed_memory_breaks_its_context(void **state)
 	assert_int_equal(*(char *)gpc_sim_bytes(sim, range + 99), 7);
 }
 
-static void unmapping_waits_for_the_work_that_uses_the_memory(void **state)
+static void unmapping_waits_for_no_work_and_takes_the_memory_from_it(void **state)
 {
 	uint64_t range = reserve(2 * CHUNK);
 	uint64_t handle = create(CHUNK);
@@ -274,9 +274,26 @@ static void unmapping_waits_for_the_work_that_uses_the_memory(void **state)
 	submit(&context->legacy, kernel_of(5 * MS, range, CHUNK, 7));
 	uint64_t before = now();
 	assert_int_equal(unmap(range, CHUNK), SUCCESS);
-	assert_true(now() >= before + 5 * MS);
-	assert_int_equal(*(char *)gpc_sim_bytes(sim, range + CHUNK), 7);
-	assert_int_equal(gpc_sim_context_state(context), SUCCESS);
+	assert_true(now() < before + 5 * MS);
+	assert_int_equal(gpc_sim_context_sync(context), CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_int_equal(*(char *)gpc_sim_bytes(sim, range + CHUNK), 0);
+}
+
+static void holes_are_skipped_by_access_and_unmap(void **state)
+{
+	uint64_t range = reserve(4 * CHUNK);
+	uint64_t pair = create(2 * CHUNK);
+	uint64_t one = create(CHUNK);
+
+	(void)state;
+	assert_int_equal(map(range + CHUNK, CHUNK, one), SUCCESS);
+	assert_int_equal(let(range, 4 * CHUNK, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), SUCCESS);
+	assert_true(gpc_sim_may_touch(sim, 0, range + CHUNK, CHUNK, true));
+	assert_int_equal(let(range + 2 * CHUNK, 2 * CHUNK, 0, CU_MEM_ACCESS_FLAGS_PROT_READ), BAD);
+	assert_int_equal(map(range + 2 * CHUNK, 2 * CHUNK, pair), SUCCESS);
+	assert_int_equal(unmap(range, 3 * CHUNK), BAD); /* half of the pair */
+	assert_int_equal(unmap(range, 4 * CHUNK), SUCCESS);
+	assert_int_equal(unmap(range, 4 * CHUNK), BAD);
 }
 
 static void the_host_reaches_memory_that_was_opened_to_it(void **state)
@@ -413,7 +430,8 @@ int main(void)
 		TEST(a_mapping_must_fit),
 		TEST(a_range_is_open_to_whom_it_was_opened),
 		TEST(a_kernel_on_closed_memory_breaks_its_context),
-		TEST(unmapping_waits_for_the_work_that_uses_the_memory),
+		TEST(unmapping_waits_for_no_work_and_takes_the_memory_from_it),
+		TEST(holes_are_skipped_by_access_and_unmap),
 		TEST(the_host_reaches_memory_that_was_opened_to_it),
 		TEST(retained_and_imported_handles_hold_the_memory),
 		TEST(a_multicast_object_is_a_handle_without_memory),
