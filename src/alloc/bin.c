@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Insertion goes down until the new block has the higher priority, splits what is below by the new
- * block's key, and attaches the halves to it.  Removal merges the two subtrees of the block into
- * its place.  Both are loops over pointers to links; the expected depth is 1.4 log2 n (Seidel and
- * Aragon, 1996).
+ * A treap.  Insertion descends until the new block has the higher priority, splits the subtree there by the new block's
+ * key, and attaches both halves to the block.  Removal merges the block's two subtrees into its place.  Both are loops
+ * over pointers to links; the expected depth is 1.4 log2 n (Seidel and Aragon, 1996).
  */
 #include "alloc/bin.h"
 
@@ -11,7 +10,7 @@
 
 #include "base/check.h"
 
-/* A hash that spreads neighbouring addresses (the finaliser of splitmix64). */
+/* Spreads neighbouring addresses: the finaliser of splitmix64. */
 static uint64_t priority(const struct gpc_block *block)
 {
 	uint64_t x = block->address / GPC_GRAIN;
@@ -36,7 +35,7 @@ static void clear_bit(struct gpc_bins *bins, uint32_t bin)
 	bins->bitmap[bin / 64] &= ~(UINT64_C(1) << (bin % 64));
 }
 
-/* The first bin >= `bin` that holds anything, or GPC_N_BINS. */
+/* The first bin >= `bin` that is not empty, or GPC_N_BINS. */
 static uint32_t next_bin(const struct gpc_bins *bins, uint32_t bin)
 {
 	uint32_t word = bin / 64;
@@ -157,10 +156,7 @@ uint64_t gpc_bins_largest(const struct gpc_bins *bins)
 	return 0;
 }
 
-/*
- * Recursion is as deep as the tree: a few dozen frames for any number of blocks that fits a
- * device.
- */
+/* Recursive: the tree is a few dozen levels deep for any number of blocks that fits a device. */
 static void each_in_tree(
 	struct gpc_block *tree, void (*visit)(struct gpc_block *, void *), void *arg)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring always has at least one fence, the open one.  Rejected: an event per free (a driver
- * call on every free, and a million events), an event on the legacy stream only (non-blocking
- * streams are not behind it; CUB and others rely on being told the stream).
+ * The ring always has at least one fence, the open one.  Rejected: an event per free (a driver call on every free, and
+ * up to a million events); an event on the legacy stream only (non-blocking streams do not synchronise with it, and CUB
+ * and others rely on the allocator knowing the stream).
  */
 #include "alloc/fence.h"
 
@@ -94,7 +94,7 @@ const struct gpc_fence *gpc_fences_get_open(const struct gpc_fences *fences)
 	return &fences->ring[fences->open % GPC_MAX_FENCES];
 }
 
-/* The open fence becomes a closed one and a new one opens.  False if the ring is full. */
+/* Closes the open fence and opens a new one.  False if the ring is full. */
 static bool advance(struct gpc_fences *fences)
 {
 	if (fences->open + 1 - fences->oldest >= GPC_MAX_FENCES)
@@ -104,7 +104,7 @@ static bool advance(struct gpc_fences *fences)
 	return true;
 }
 
-/* Records every member's event; the events are made on first use of a ring slot and kept. */
+/* Records every member's event.  Events are created on first use of a ring slot and kept. */
 static enum gpc_status record(struct gpc_fences *fences, struct gpc_fence *fence)
 {
 	enum gpc_status st = GPC_OK;
@@ -181,8 +181,8 @@ enum gpc_status gpc_fences_take_passed(struct gpc_fences *fences, struct gpc_lis
 	enum gpc_status st = GPC_OK;
 
 	/*
-	 * To ask an event is forbidden to every thread, and breaks the capture, while one of
-	 * mode GLOBAL is open.
+	 * Querying an event is illegal in every thread, and invalidates the capture, while a capture of mode GLOBAL is
+	 * open.
 	 */
 	if (number == fences->open || !gpc_captures_try_hold(fences->captures))
 		return GPC_OK;
@@ -199,8 +199,8 @@ enum gpc_status gpc_fences_take_passed(struct gpc_fences *fences, struct gpc_lis
 uint64_t gpc_fences_begin_sync(struct gpc_fences *fences)
 {
 	/*
-	 * Where the ring is full the open fence cannot be closed, so the synchronisation passes
-	 * what is closed already; what was freed since waits for the next one.
+	 * If the ring is full, the open fence cannot be closed: the synchronisation passes the closed ones, and later
+	 * frees wait for the next.
 	 */
 	if (fence_at(fences, fences->open)->n_blocks > 0)
 		(void)advance(fences);
@@ -261,7 +261,7 @@ uint64_t gpc_fences_largest(const struct gpc_fences *fences)
 	return largest;
 }
 
-/* Ends the one-stream rule: from here on frees are pending, and new streams wait for this event. */
+/* Ends the one-stream rule: from now on frees are pending, and new streams wait for this event. */
 static enum gpc_status end_one_stream(struct gpc_fences *fences)
 {
 	struct gpc_driver *drv = fences->members[0];
@@ -291,7 +291,7 @@ enum gpc_status gpc_fences_stream_created(struct gpc_fences *fences, gpc_stream 
 
 void gpc_fences_stream_destroyed(struct gpc_fences *fences)
 {
-	/* Work of the stream may still run, so the one-stream rule does not come back. */
+	/* Its work may still be running, so the one-stream rule does not come back. */
 	if (fences->n_streams > 0)
 		fences->n_streams--;
 }
@@ -306,8 +306,8 @@ bool gpc_fences_peer_comes(struct gpc_fences *fences)
 {
 	gpc_fences_per_thread_stream_used(fences);
 	/*
-	 * Its streams wait for no event of ours.  So the host waits, also where the rule ended long
-	 * ago by a stream that did wait: work of that time may still run.
+	 * Its streams wait for no event of ours, so the host waits: also if a stream that did wait ended the rule long
+	 * ago, since work of that time may still be running.
 	 */
 	return fences->one_stream_end || fences->is_end_due;
 }
@@ -331,7 +331,7 @@ enum gpc_status gpc_fences_add_member(struct gpc_fences *fences, struct gpc_driv
 	if (gpc_fences_has_member(fences, drv))
 		return GPC_OK;
 	gpc_fences_expect_peer(fences);
-	/* Fences closed before do not cover the new member: what they hold joins the open one. */
+	/* Fences closed earlier do not cover the new member, so their blocks move to the open one. */
 	while (fences->oldest < fences->open) {
 		struct gpc_fence *fence = fence_at(fences, fences->oldest);
 		struct gpc_fence *open = fence_at(fences, fences->open);
@@ -361,7 +361,7 @@ void gpc_fences_remove_member(struct gpc_fences *fences, struct gpc_driver *drv)
 
 	while (m > 0 && fences->members[m] != drv)
 		m--;
-	if (m == 0) /* the context of the memory itself stays */
+	if (m == 0) /* the memory's own context stays */
 		return;
 	for (uint32_t i = 0; i < GPC_MAX_FENCES; i++) {
 		gpc_event *events = fences->ring[i].events;

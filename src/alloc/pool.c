@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entry points of the allocator.  A request is served from free blocks, from blocks whose fences have
- * passed, or from a new segment; a freed block becomes FREE at once or waits for its fence.  Calls go one
- * way:
- *
- *      pool.c --> pool_wait.c --> pool_segment.c --> pool_barrier.c --> pool_block.c
+ * The entry points of the allocator. A request is served from free blocks, from blocks whose fences have passed, or
+ * from a new segment; a freed block becomes FREE at once or waits for its fence. The files call each other in one
+ * direction: pool.c --> pool_wait.c --> pool_segment.c --> pool_barrier.c --> pool_block.c
  */
 #include "alloc/pool.h"
 
@@ -15,9 +13,8 @@
 #include "stats/counters.h"
 
 /*
- * Frees collected before the open fence is closed unasked: enough to make the driver call cheap
- * per free, few enough that little memory waits.  A miss that pending memory could serve closes it
- * earlier.
+ * The open fence is closed after this many frees: enough to amortise the driver call, few enough to withhold little
+ * memory.  A miss that pending memory could serve closes it earlier.
  */
 #define FENCE_MAX_BLOCKS 64
 #define FENCE_LIMIT_PART 8 /* of pending_limit, in bytes */
@@ -88,8 +85,8 @@ void gpc_pool_fini(struct gpc_pool *pool)
 }
 
 /*
- * With max_split_size a block of that size or more serves only requests of that size or more, and
- * then only where less than a medium segment would be wasted: PyTorch's rule.
+ * PyTorch's rule: with max_split_size, a block of at least that size serves only requests of at least that size, and
+ * only if less than a medium segment would be wasted.
  */
 static bool is_served_by(
 	const struct gpc_pool *pool, uint64_t rounded, const struct gpc_block *block)
@@ -101,10 +98,7 @@ static bool is_served_by(
 	return rounded < max ? block->size < max : block->size < rounded + GPC_MEDIUM_SEGMENT;
 }
 
-/*
- * The smallest idle segment for this size of which less than 1/8 would be wasted: it is given
- * whole.
- */
+/* The smallest idle segment that wastes less than 1/8 on this size; it is handed out whole. */
 static struct gpc_block *find_whole(struct gpc_pool *pool, uint64_t rounded)
 {
 	uint64_t tight = gpc_size_tight_segment(rounded);
@@ -120,7 +114,7 @@ static struct gpc_block *find_whole(struct gpc_pool *pool, uint64_t rounded)
 	return best;
 }
 
-/* A segment that is idle stays whole where a piece of it is not worth what it may cost later. */
+/* An idle segment is cut only if the piece is worth what pinning the rest may cost (pool_room.c). */
 static bool may_use_whole(
 	const struct gpc_pool *pool, const struct gpc_block *whole, uint64_t rounded)
 {
@@ -129,7 +123,7 @@ static bool may_use_whole(
 	       gpc_pool_may_waste(pool, whole->size, rounded) || whole->segment->range;
 }
 
-/* The best block for this size, or NULL. */
+/* The best fit, or NULL. */
 static struct gpc_block *find_fit(struct gpc_pool *pool, uint64_t rounded)
 {
 	enum gpc_pool_kind kind = gpc_size_pool(rounded);
@@ -145,15 +139,15 @@ static struct gpc_block *find_fit(struct gpc_pool *pool, uint64_t rounded)
 	return block && is_served_by(pool, rounded, block) ? block : NULL;
 }
 
-/* No order is kept while a capture is open: what is captured runs later, and on any stream. */
+/* Stream order says nothing while a capture is open: captured work runs later, and on any stream. */
 static bool is_in_order(const struct gpc_pool *pool, const struct gpc_request *request)
 {
 	return request->stream && !gpc_captures_is_any_open(&pool->heap->captures);
 }
 
 /*
- * Gives a block that the stream of the request freed, although its fence has not passed; false:
- * there is none.  A piece would leave a rest with a fence of its own, so only what fits whole.
+ * Reuses a block that the request's stream freed, before its fence has passed.  Only blocks that fit whole: a remainder
+ * would need a fence of its own.  False if there is none.
  */
 static __attribute__((noinline)) bool take_ordered_locked(struct gpc_pool *pool, uint64_t rounded,
 	const struct gpc_request *request, gpc_devptr *ret_address)
@@ -245,10 +239,7 @@ enum gpc_status gpc_pool_retry(
 	return st;
 }
 
-/*
- * An error of the driver that comes to light here is not lost: it is sticky, and the next real
- * call returns it.
- */
+/* A driver error seen here is not lost: it is sticky, and the next real call returns it. */
 static void close_full_fence(struct gpc_pool *pool, uint64_t now_ns)
 {
 	const struct gpc_fence *open = gpc_fences_get_open(&pool->fences);
@@ -259,7 +250,7 @@ static void close_full_fence(struct gpc_pool *pool, uint64_t now_ns)
 		(void)!gpc_pool_reap_locked(pool, true, now_ns, &reaped);
 }
 
-/* A LIVE block may be in use by the device: it waits for a fence. */
+/* The device may still be using a LIVE block, so it waits for a fence. */
 static void make_pending_locked(
 	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
 {
@@ -304,7 +295,7 @@ static void release_locked(
 		make_pending_locked(pool, block, request);
 }
 
-/* The live block that starts here. */
+/* Finds the live block that starts at `address`. */
 static inline __attribute__((always_inline)) enum gpc_status find_live_locked(
 	struct gpc_pool *pool, gpc_devptr address, struct gpc_block **ret_block)
 {
@@ -349,7 +340,7 @@ enum gpc_status gpc_pool_free(
 	if (!st)
 		release_locked(pool, block, request);
 	gpc_lock_release(&pool->lock);
-	/* The plain driver waits for all earlier work here, unlike in a malloc. */
+	/* Here, unlike in a malloc, the plain driver waits for all earlier work. */
 	if (!st && !request->stream && !request->is_async && pool->params.pending_limit &&
 		gpc_counter_get(&pool->counters->pending_bytes) > 0)
 		gpc_pool_bound_pending(pool);

@@ -77,10 +77,10 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 
 /* A barrier on its way to the driver. */
 struct raising {
-	uint64_t number; /* of the last free that it covers */
-	uint64_t fence;  /* and the last fence; 0: it says nothing of them */
+	uint64_t number; /* the last free it covers */
+	uint64_t fence;  /* the last fence it covers; 0: none */
 	gpc_event event;
-	bool is_mark; /* no barrier: what is loose was so by the one-stream rule, and only its end is asked */
+	bool is_mark; /* no barrier: blocks are loose by the one-stream rule, and only its end is queried */
 	enum gpc_status st;
 };
 
@@ -90,8 +90,8 @@ static gpc_event *event_of(struct gpc_barrier *barrier, bool is_mark)
 }
 
 /*
- * False: there is nothing to raise it for, or a capture forbids it.  A mark has an event of its own: a
- * thread may record it late, when another has already raised a barrier that stands for more.
+ * Returns false if no barrier is due or a capture forbids one.  A mark has an event of its own: a thread may record it
+ * late, after another has raised a barrier that covers more.
  */
 static bool begin_raising_locked(struct gpc_pool *pool, struct raising *raising)
 {
@@ -114,7 +114,7 @@ static bool begin_raising_locked(struct gpc_pool *pool, struct raising *raising)
 	return true;
 }
 
-/* The driver's part, without the lock.  True: the host waited instead. */
+/* The driver calls, made without the lock.  Returns true if the host waited instead. */
 static bool tell_driver(struct gpc_pool *pool, struct raising *raising)
 {
 	const struct gpc_driver_ops *ops = pool->drv->ops;
@@ -149,12 +149,12 @@ static void end_raising_locked(
 	}
 	if (has_waited)
 		barrier->passed = max_u64(barrier->passed, raising->number);
-	/* Blocks freed meanwhile need another barrier. */
+	/* Blocks freed in the meantime need another barrier. */
 	if (barrier->raised == barrier->n_frees)
 		end_due_locked(pool);
 	if (barrier->passed == barrier->n_frees)
 		end_unsettled_locked(pool);
-	/* Whoever gets a pending block now is behind the barrier, as with one that was loose. */
+	/* A pending block reused from now on is behind the barrier, like a loose one. */
 	gpc_list_init(&passed);
 	if (raising->fence && pool->fences.n_members == 1 && (!raising->st || has_waited))
 		gpc_fences_pass(&pool->fences, raising->fence, &passed);
@@ -191,7 +191,7 @@ bool gpc_pool_order_all(struct gpc_pool *pool)
 
 	gpc_lock_take(&pool->lock);
 	is_possible = has_barriers(pool) && !pool->fences.is_peer_near;
-	/* As if it were freed now. */
+	/* Treat the block as freed now. */
 	if (is_possible) {
 		add_duty(pool);
 		pool->barrier.n_frees++;
@@ -202,7 +202,7 @@ bool gpc_pool_order_all(struct gpc_pool *pool)
 	return is_possible;
 }
 
-/* The event is asked under the lock: nobody takes it away meanwhile, and it is quick. */
+/* The event is queried under the lock: the query is cheap, and no other thread can take the event away. */
 void gpc_pool_learn(struct gpc_pool *pool)
 {
 	struct gpc_barrier *barrier = &pool->barrier;
@@ -236,7 +236,7 @@ enum gpc_status gpc_pool_settle(struct gpc_pool *pool)
 	gpc_lock_take(&pool->lock);
 	if (must_wait && !st && !pool->is_forgotten)
 		barrier->passed = max_u64(barrier->passed, number);
-	/* A context that cannot be waited for is broken, and says so at every call. */
+	/* A context that cannot be synchronised is broken, and reports it at every call. */
 	if (st || barrier->passed == barrier->n_frees)
 		end_unsettled_locked(pool);
 	gpc_lock_release(&pool->lock);

@@ -82,7 +82,7 @@ struct gpc_block *gpc_pool_new_block_locked(
 	if (block) {
 		pool->spare = NULL;
 		number = block->number;
-		/* It was FREE: all but its neighbours is as new, or written before it is read. */
+		/* It was FREE: apart from its neighbours, its fields are as new or written before they are read. */
 		block->prev = NULL;
 		block->next = NULL;
 	} else {
@@ -118,7 +118,7 @@ void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block
 		gpc_slab_give_back(&pool->heap->blocks, block->number);
 }
 
-/* The segment of this block is cut into pieces, or is whole again. */
+/* Accounts for a segment that is cut into pieces, or whole again. */
 static void count_cut(struct gpc_pool *pool, const struct gpc_block *block, bool is_cut)
 {
 	if (!gpc_pool_is_whole(block) || block->segment->range)
@@ -129,7 +129,7 @@ static void count_cut(struct gpc_pool *pool, const struct gpc_block *block, bool
 		gpc_counter_sub(&pool->cut_bytes, block->segment->size);
 }
 
-/* `right` follows `left`, both FREE and in no bin: `left` becomes both. */
+/* Coalesces `left` with the block behind it.  Both are FREE and in no bin. */
 static void absorb_next(struct gpc_pool *pool, struct gpc_block *left)
 {
 	struct gpc_block *right = left->next;
@@ -185,7 +185,7 @@ uint64_t gpc_pool_free_passed_locked(
 	return bytes;
 }
 
-/* Cuts `block`, FREE and in no bin, to `size`.  Without metadata it stays whole. */
+/* Cuts `block`, which is FREE and in no bin, to `size`.  Without metadata it stays whole. */
 static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size, uint64_t now_ns)
 {
 	struct gpc_block *rest = gpc_pool_new_block_locked(

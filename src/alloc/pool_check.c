@@ -28,7 +28,7 @@ struct totals {
 	bool is_miscounted; /* a segment's live blocks */
 };
 
-/* What the grain map says of this FREE block is so, or it says nothing of blocks of this size. */
+/* True if the grain map is right about this FREE block, or does not cover its size. */
 static bool is_in_set(const struct gpc_block *block)
 {
 	const struct gpc_grain_set *set = gpc_pool_set_of(block);
@@ -126,7 +126,10 @@ static bool is_before(const struct gpc_block *a, const struct gpc_block *b)
 	return a->size < b->size || (a->size == b->size && a->address < b->address);
 }
 
-/* The blocks that this one stands for in its bin: itself, and those that only the grain map has; 0: it should not. */
+/*
+ * The number of blocks this one represents in its bin: itself, and those only in the grain map.  0 if it should not be
+ * in a bin.
+ */
 static uint64_t stands_for(const struct gpc_block *block)
 {
 	const struct gpc_grain_set *set = gpc_pool_set_of(block);
@@ -138,7 +141,7 @@ static uint64_t stands_for(const struct gpc_block *block)
 		       : 0;
 }
 
-/* In order; as deep as the tree is, which is a few dozen frames. */
+/* In-order; recursive, as the tree is a few dozen levels deep. */
 static void walk_tree(const struct gpc_block *at, uint32_t bin, struct bin_walk *walk)
 {
 	if (!at)
@@ -153,7 +156,7 @@ static void walk_tree(const struct gpc_block *at, uint32_t bin, struct bin_walk 
 	walk_tree(at->tree.right, bin, walk);
 }
 
-/* False: a bin's bit does not say whether it holds anything. */
+/* Returns false if a bin's bit disagrees with its tree. */
 static bool walk_bins(const struct gpc_bins *bins, struct bin_walk *walk)
 {
 	for (uint32_t bin = 0; bin < GPC_N_BINS; bin++) {

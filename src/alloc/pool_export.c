@@ -11,7 +11,7 @@ static void hide_block(struct gpc_block *block, struct gpc_pool *pool)
 	gpc_stream_order_remove(&pool->order, block);
 }
 
-/* From now on nothing of this segment is handed out, and it goes back once all of it is free. */
+/* From now on the segment serves no request, and it goes back to the driver once all of it is free. */
 static void withdraw_locked(struct gpc_pool *pool, struct gpc_segment *segment)
 {
 	if (segment->is_exported)

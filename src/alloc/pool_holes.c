@@ -83,7 +83,7 @@ static void take_less(const struct gpc_block *block, uint64_t wanted, struct gpc
 		block->prev || !block->next ? memory->size - (all - enough) * page : enough * page;
 }
 
-/* Accounting before and after a segment changes its shape. */
+/* Suspends the accounting of a segment while its shape changes. */
 static void begin_change_locked(struct gpc_pool *pool, struct gpc_segment *segment)
 {
 	pool->heap->observer.segment_removed(pool->heap->observer.self, segment);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may be lost of the room that the device has.
+ * Bounds what fragmentation may cost of the device's room.
  *
- * A piece that is cut from an idle segment pins the rest of it: the rest goes neither to a larger request
- * nor back to the driver until the piece is freed.  While there is plenty that does not matter, and to cut
- * saves a call of the driver.  Where the program needs all that there is, it would run out of memory
- * on a device on which it fits without us.  Nobody knows what it will need; but it has already needed
+ * A piece cut from an idle segment pins the remainder: until the piece is freed, the remainder can neither serve a
+ * larger request nor go back to the driver.  While memory is plentiful that does not matter, and cutting saves a driver
+ * call.  A program that needs the whole device would run out of memory although it fits without us.  What it will need
+ * is unknown, but it has already needed
  *
  *      most    the most that was live at a time
- *      room    what this pool could have: its segments, and what the device had free at the last look
+ *      room    what this pool could have: its segments, and what the device had free when last asked
  *
  *      0            most                                       room
  *      |-------------|--------------- slack ---------------------|
  *
- * and what is at stake, all segments that are cut, stays below 2/5 of the slack.  A whole segment that is
- * somewhat too large may be given uncut instead: nothing is pinned then, and all that is wasted so stays
- * below 1/50 of the room.  docs/memory-policy.md has what this costs and saves, and what else was tried.
+ * and what is at risk, all segments that are cut, stays below 2/5 of the slack.  Instead, a whole segment that is
+ * somewhat too large may be handed out uncut: that pins nothing, and the total waste stays below 1/50 of the room.
+ * docs/memory-policy.md has the costs and savings, and the alternatives that were tried.
  *
- * The driver is asked what is free when segments have come or gone for 1/8 of the room, and when it refused
- * what there should have been room for.
+ * The driver is asked for its free memory after segments of 1/8 of the room have come or gone, and after it refused a
+ * request for which there should have been room.
  */
 #include "alloc/pool_internal.h"
 #include "stats/counters.h"
@@ -26,7 +26,7 @@
 #define CUT_NUMERATOR   2
 #define CUT_DENOMINATOR 5
 #define WASTE_PART      50 /* of the room, for all blocks together */
-#define LOOK_PART       8  /* of the room: how far our own books may run on */
+#define LOOK_PART       8  /* of the room: how stale our estimate may get */
 
 static uint64_t distance(uint64_t a, uint64_t b)
 {
@@ -52,7 +52,7 @@ void gpc_pool_look_for_room(struct gpc_pool *pool, uint64_t refused)
 	atomic_store(&budget->looked_at_bytes, used);
 }
 
-/* What this pool could have, all others on the device and its limit left as they are; UINT64_MAX: unknown. */
+/* The room of this pool, with all others on the device and its limit unchanged; UINT64_MAX: unknown. */
 static uint64_t room_of(const struct gpc_pool *pool)
 {
 	uint64_t limit = atomic_load_explicit(&pool->budget->limit_bytes, memory_order_relaxed);

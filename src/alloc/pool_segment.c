@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "stats/counters.h"
 
-/* Takes `bytes` from the device's budget, or says that they would pass the limit. */
+/* Reserves `bytes` of the device's budget, or reports that they exceed the limit. */
 static enum gpc_status charge(struct gpc_budget *budget, uint64_t bytes)
 {
 	uint64_t used = atomic_fetch_add(&budget->used_bytes, bytes) + bytes;
@@ -44,8 +44,8 @@ static enum gpc_status ask_driver(
 }
 
 /*
- * More than this part of all segments cached: new segments should not leave more (1/16 and 1/64 replay
- * the traces alike; with 1/64 a device holds 0.4 % fewer blocks of 6 MiB than on the plain driver).
+ * If more than this part of all segments is cached, new segments should not leave more.  1/16 and 1/64 replay the
+ * traces alike; with 1/64 a device holds 0.4 % fewer blocks of 6 MiB than on the plain driver.
  */
 #define IDLE_PART 64
 
@@ -64,7 +64,7 @@ uint64_t gpc_pool_segment_size(const struct gpc_pool *pool, uint64_t rounded)
 	return size;
 }
 
-/* A segment for a block of `rounded` bytes: of the usual size, or else as small as it can be. */
+/* Memory for a segment that holds `rounded` bytes: of the usual size, else as small as possible. */
 static enum gpc_status obtain(
 	struct gpc_pool *pool, uint64_t rounded, struct gpc_memory *ret_memory)
 {
@@ -80,10 +80,7 @@ static enum gpc_status obtain(
 
 static void give_back(struct gpc_pool *pool, const struct gpc_memory *memory)
 {
-	/*
-	 * What the driver does not take back it keeps until the context ends; there is nobody
-	 * to tell.
-	 */
+	/* If the driver refuses, it keeps the memory until the context ends, and there is nobody to report it to. */
 	if (memory->range)
 		gpc_pool_unmap_pages(pool, memory);
 	else
@@ -122,7 +119,7 @@ static void end_segment(struct gpc_heap *heap, struct gpc_segment *segment)
 	gpc_slab_give_back(&heap->segments, segment->number);
 }
 
-/* Makes the memory a segment of one FREE block that is in no bin yet. */
+/* Makes a segment of the memory: one FREE block, in no bin yet. */
 static enum gpc_status attach_locked(struct gpc_pool *pool, const struct gpc_memory *memory,
 	enum gpc_pool_kind kind, const struct gpc_request *request,
 	struct gpc_segment **ret_segment)
@@ -171,9 +168,7 @@ static void count_new_segment(struct gpc_pool *pool, uint64_t size, uint64_t now
 	atomic_store_explicit(&pool->is_short, false, memory_order_relaxed);
 }
 
-/*
- * Memory that could not become a segment goes back as soon as no capture forbids it.  True: none is left.
- */
+/* Memory for which there was no metadata goes back as soon as no capture forbids it.  True if none is left. */
 static bool return_unplaced(struct gpc_pool *pool)
 {
 	struct gpc_memory memory = { 0 };
@@ -205,7 +200,7 @@ enum gpc_status gpc_pool_grow(
 	enum gpc_status st;
 	bool is_second;
 
-	/* One piece at most is kept from the device. */
+	/* At most one piece is withheld from the device. */
 	if (pool->unplaced && !return_unplaced(pool))
 		return GPC_NO_METADATA;
 	gpc_pool_look_for_room(pool, 0);
@@ -242,7 +237,7 @@ enum gpc_status gpc_pool_grow(
 		gpc_pool_open_missing(pool);
 	if (st == GPC_UNSUPPORTED)
 		atomic_store_explicit(&pool->is_off_grid, true, memory_order_relaxed);
-	if (is_second) /* of two threads at the same moment */
+	if (is_second) /* two threads grew at once */
 		give_back(pool, &memory);
 	else if (st)
 		(void)return_unplaced(pool);
@@ -277,9 +272,8 @@ static void detach_locked(
 }
 
 /*
- * To give memory back breaks a capture of the program, as a record does: false if one is open,
- * and none begins until end_parting.  False as well where work on it may still run: that the driver
- * waits for that is nowhere promised.
+ * Returning memory breaks an open capture, as recording an event does: false if one is open, and none can begin until
+ * end_parting().  Also false if work on the memory may still be running: the driver promises nowhere to wait for it.
  */
 static bool begin_parting_locked(
 	struct gpc_pool *pool, struct gpc_segment *segment, struct gpc_memory *ret_parting)
@@ -290,7 +284,7 @@ static bool begin_parting_locked(
 	return true;
 }
 
-/* The driver's part, without the lock. */
+/* The driver call, made without the lock. */
 static void end_parting(struct gpc_pool *pool, const struct gpc_memory *parting)
 {
 	give_back(pool, parting);
@@ -298,8 +292,8 @@ static void end_parting(struct gpc_pool *pool, const struct gpc_memory *parting)
 }
 
 /*
- * Of the idle segments that may go, the smallest of at least `wanted` bytes, else the one idle longest;
- * NULL: there is none.
+ * Chooses the smallest returnable idle segment of at least `wanted` bytes, else the one idle longest; NULL if there is
+ * none.
  */
 static struct gpc_segment *choose_idle(struct gpc_pool *pool, uint64_t wanted)
 {
@@ -318,7 +312,7 @@ static struct gpc_segment *choose_idle(struct gpc_pool *pool, uint64_t wanted)
 	return best ? best : oldest;
 }
 
-/* A whole segment where one is idle, else what is idle of one; of pages no more than is wanted. */
+/* Detaches a whole idle segment if there is one, else the idle pages of a segment, and no more pages than wanted. */
 static bool part_locked(struct gpc_pool *pool, uint64_t wanted, struct gpc_memory *ret_parting)
 {
 	struct gpc_segment *segment = choose_idle(pool, wanted);
@@ -352,7 +346,7 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
 
 #define DECAY_PART 16 /* of decay_ns: how late a segment may go back */
 
-/* Gives the segment idle longest back if it has been so since before `before_ns`. */
+/* Returns the segment idle longest to the driver if it has been idle since before `before_ns`. */
 static bool decay_one(struct gpc_pool *pool, uint64_t before_ns)
 {
 	struct gpc_memory parting;
@@ -372,7 +366,7 @@ static bool decay_one(struct gpc_pool *pool, uint64_t before_ns)
 	return is_parting;
 }
 
-/* A look needs the lock: so it is not made at every call. */
+/* Checking needs the lock, so it is rate-limited. */
 static void decay(struct gpc_pool *pool, uint64_t now_ns)
 {
 	uint64_t due_ns = atomic_load_explicit(&pool->next_decay_ns, memory_order_relaxed);
@@ -469,7 +463,7 @@ void gpc_pool_drop_pages(struct gpc_pool *pool, struct gpc_driver *const *member
 {
 	bool is_over = gpc_captures_try_hold(&pool->heap->captures);
 
-	/* Of a context that is gone already the wait fails, and there is nothing to wait for. */
+	/* For a context that is already gone the wait fails, and there is nothing to wait for. */
 	for (uint32_t m = 0; is_over && m < n_members; m++)
 		(void)!members[m]->ops->context_sync(members[m]);
 	gpc_list_each_safe (link, paged) {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a request gets where the driver has no more memory: a piece of any cached block that is large enough.
+ * The last resort once the driver has no more memory: a piece of any cached block that is large enough.
  *
- * The pools of small and large blocks are kept apart so that the one does not break up the other's segments.  That is
- * a rule for times of plenty: a program that is refused while half of the device lies in free pieces of another class
- * is worse off than with the plain driver, where those pieces would serve.  What is cut comes together again with its
- * segment when it is freed.
+ * The pools of small and large blocks are kept apart so that one does not fragment the other's segments.  Under memory
+ * pressure that rule would hurt: a program that fails while half of the device lies in free pieces of another class is
+ * worse off than with the plain driver.  Cut pieces coalesce again when they are freed.
  */
 #include "alloc/pool.h"
 
@@ -25,8 +24,8 @@ static struct gpc_block *better_of(
 }
 
 /*
- * The smallest piece that is large enough, whatever its class and max_split_size say; an idle segment
- * only where it cannot go back to the driver.
+ * The smallest piece that is large enough, regardless of its class and of max_split_size; an idle segment only if it
+ * cannot go back to the driver.
  */
 static struct gpc_block *find_any(struct gpc_pool *pool, uint64_t rounded)
 {

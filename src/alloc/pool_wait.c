@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits: pending blocks become FREE once the device is done with them.
- *
- * Reaping queries events and returns at once; waiting blocks the caller, without the lock, until an event or
- * whole contexts complete.  Only a free waits on its own, as plain cudaFree does, and less: while more than
- * pending_limit is pending.  A malloc waits only on the ladder.
+ * Waits: pending blocks become FREE once the device is done with them.  Reaping queries events and returns at once;
+ * waiting blocks the caller, without the lock, until an event or all work of a context completes.  Of the program's
+ * calls only a free waits, as plain cudaFree does, and only while more than pending_limit is pending.  A malloc waits
+ * only on the ladder.
  */
 #include <poll.h>
 #include <string.h>
@@ -34,16 +33,15 @@ uint64_t gpc_pool_reap(struct gpc_pool *pool)
 
 	gpc_lock_take(&pool->lock);
 	if (gpc_pool_reap_locked(pool, true, pool->drv->ops->now_ns(pool->drv), &bytes))
-		bytes = 0; /* a broken context; the next real call will say so */
+		bytes = 0; /* a broken context: the next real call reports it */
 	gpc_lock_release(&pool->lock);
 	gpc_pool_return_exported(pool);
 	return bytes;
 }
 
 /*
- * Plain CUDA would have waited in cudaFree.  So no more than pending_limit is held back without a
- * wait, the rests of segments included: another segment may not put them all further than that
- * above the most that the program held at a time.
+ * Plain CUDA would have waited in cudaFree.  So bound the memory withheld from the program: more than pending_limit of
+ * pending bytes, or a segment that would take reserved bytes that far above the peak, forces a wait.
  */
 bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded)
 {
@@ -63,7 +61,7 @@ bool gpc_pool_order_pending(struct gpc_pool *pool)
 	return gpc_counter_get(&pool->counters->pending_bytes) > 0 && gpc_pool_order_all(pool);
 }
 
-/* The context's own event of the oldest fence that has one, which the open one may be given now; 0: none. */
+/* The context's own event of the oldest fence that has one; the open fence may be given one now.  0: none. */
 static gpc_event oldest_event_locked(struct gpc_pool *pool)
 {
 	struct gpc_fences *fences = &pool->fences;
@@ -90,7 +88,7 @@ static uint64_t wait_for_oldest(struct gpc_pool *pool)
 	if (event)
 		gpc_counter_add(&pool->counters->n_sync, 1);
 	gpc_lock_release(&pool->lock);
-	if (!event) /* before CUDA 12.5 none can be had */
+	if (!event) /* none before CUDA 12.5 */
 		return is_alone ? gpc_pool_wait(pool, 0) : 0;
 	is_waited = !pool->drv->ops->event_wait(pool->drv, event);
 	gpc_lock_take(&pool->lock);
@@ -133,7 +131,7 @@ void gpc_pool_settle_one_stream(struct gpc_pool *pool)
 		gpc_pool_wait_for_one_stream(pool);
 }
 
-/* Waits for the work of every member, where no capture forbids it. */
+/* Synchronises every member, unless a capture forbids it. */
 static enum gpc_status sync_members(
 	struct gpc_pool *pool, struct gpc_driver *const *members, uint32_t n_members)
 {
@@ -147,10 +145,7 @@ static enum gpc_status sync_members(
 	return st;
 }
 
-/*
- * One wait.  *ret_has_rest: the ring of fences was full, so the latest frees were not waited
- * for.
- */
+/* Waits once.  *ret_has_rest: the ring of fences was full, so the latest frees were not covered. */
 static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_rest)
 {
 	struct gpc_driver *members[GPC_MAX_MEMBERS];
@@ -170,16 +165,13 @@ static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_re
 	if (gpc_fences_get_open(&pool->fences)->n_blocks > 0 && gpc_fences_close(&pool->fences))
 		gpc_counter_add(&pool->counters->n_fence, 1);
 	number = size ? gpc_fences_find_useful(&pool->fences, size, &event) : 0;
-	/* An event is waited for without keeping captures from beginning, and covers nothing that came later. */
+	/* Waiting for an event does not keep captures from beginning, and covers nothing submitted later. */
 	if (!event && gpc_fences_get_open(&pool->fences)->n_blocks == 0)
 		number = gpc_fences_find_newest(&pool->fences, &event);
 	n_members = pool->fences.n_members;
 	memcpy(members, pool->fences.members, sizeof members);
 	if (!event && gpc_captures_is_any_open(&pool->heap->captures)) {
-		/*
-		 * A wait that cannot be made must not use up the ring with fences that have no
-		 * event.
-		 */
+		/* A wait that is impossible must not fill the ring with fences without events. */
 		gpc_lock_release(&pool->lock);
 		return 0;
 	}
@@ -209,14 +201,14 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
 	(void)!gpc_pool_settle(pool);
 	bytes = wait_once(pool, size, &has_rest);
 
-	/* The first wait has emptied the ring, so the second one is for all that is left. */
+	/* The first wait emptied the ring, so a second one covers the rest. */
 	if (has_rest && bytes > 0)
 		bytes += wait_once(pool, size, &has_rest);
 	gpc_pool_return_exported(pool);
 	return bytes;
 }
 
-/* True: all work before the last free is over, or so much became free that `size` bytes are there. */
+/* True if all work before the last free is over, or enough became free for `size` bytes. */
 static bool is_over(struct gpc_pool *pool, uint64_t size, uint64_t bytes)
 {
 	bool is_over;
@@ -247,7 +239,7 @@ uint64_t gpc_pool_begin_sync(struct gpc_pool *pool)
 	uint64_t number = 0;
 
 	gpc_lock_take(&pool->lock);
-	/* With peers, one context's synchronisation says nothing of the others' work. */
+	/* With peers, synchronising one context says nothing about the others' work. */
 	if (pool->fences.n_members == 1)
 		number = gpc_fences_begin_sync(&pool->fences);
 	gpc_lock_release(&pool->lock);
@@ -260,7 +252,7 @@ void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns)
 
 	gpc_list_init(&passed);
 	gpc_lock_take(&pool->lock);
-	/* A peer may have come in between. */
+	/* A peer may have joined in the meantime. */
 	if (pool->fences.n_members == 1 && !pool->is_forgotten)
 		gpc_fences_pass(&pool->fences, number, &passed);
 	(void)gpc_pool_free_passed_locked(pool, &passed, now_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Insertion first makes every leaf it needs and checks that all pages are empty, then stores: it fails before it has
- * changed anything.  A lookup is two dependent loads.
+ * Insertion first creates every leaf and checks that all pages are empty, then stores: it fails without side effects.
+ * A lookup is two dependent loads.
  */
 #include "alloc/segment_map.h"
 
@@ -40,7 +40,7 @@ static gpc_segment_slot *slot_of(struct gpc_segment_map *map, uint64_t page)
 	return leaf ? &leaf[page & (LEAF_SLOTS - 1)] : NULL;
 }
 
-/* All leaves exist and all pages are empty, or the reason why not. */
+/* Creates the missing leaves and checks that all pages are empty. */
 static enum gpc_status prepare_locked(struct gpc_segment_map *map, uint64_t first, uint64_t end)
 {
 	for (uint64_t page = first; page < end; page++) {

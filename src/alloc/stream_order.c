@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The streams are looked up by a walk over a dense array of words: a program that names streams has
- * few, and a hit is at the front.
+ * Streams are found by a linear scan of a dense array of words: a program that names streams has few, and a hit is near
+ * the front.
  */
 #include "alloc/stream_order.h"
 
@@ -61,7 +61,7 @@ void gpc_stream_order_created(struct gpc_stream_order *order, gpc_stream stream)
 {
 	uint32_t slot;
 
-	/* Where its destruction was missed, the new stream must not inherit anything. */
+	/* If its destruction was missed, the new stream must not inherit anything. */
 	gpc_stream_order_destroyed(order, stream);
 	slot = slot_of(order, 0);
 	if (slot == GPC_MAX_ORDERED_STREAMS)
