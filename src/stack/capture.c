@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both walks into one fixed array on the caller's stack, the depot for the number, and only a new stack pays for its
- * modules and code objects.  Descriptions for the short form are made from the same tables, without symbols of native
- * code beyond dladdr.
+ * Both walks fill one fixed array on the caller's stack, which the depot interns; only a new stack pays for recording
+ * its modules and code objects.  Descriptions for the short form come from the same tables; native code has no symbols
+ * there beyond what dladdr knows.
  */
 #include "stack/capture.h"
 
@@ -17,7 +17,7 @@
 #include "stack/mangled.h"
 #include "stack/symtab.h"
 
-/* At most limit of n; says so in *flags. */
+/* Truncates n to the limit, and notes that in *flags. */
 static uint32_t cut(uint32_t n, uint32_t limit, uint32_t *flags)
 {
 	if (n <= limit)
@@ -34,7 +34,7 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 	uint32_t n;
 	uint32_t id;
 
-	/* One more than wanted, to see whether there is more.  Frame 0 would be this function. */
+	/* One frame more than wanted tells whether the stack was truncated.  Frame 0 would be this function. */
 	n = gpc_unwind_capture(&stacks->unwind, frames, stacks->max_depth + 1, skip + 1);
 	stack.n_native = (uint16_t)cut(n, stacks->max_depth, &stack.flags);
 	stack.n_python = (uint16_t)gpc_python_capture(
@@ -60,7 +60,7 @@ static const char *base_name(const char *path, uint32_t size, uint32_t *ret_size
 	return path + at;
 }
 
-/* How many callers of the program a description names, where there is room. */
+/* The callers that a description names, if there is room. */
 #define DESCRIBED_CALLERS 2
 
 /* The code objects of a stack's Python frames; the name is NULL if it was not recorded. */
@@ -98,7 +98,7 @@ static uint32_t find_any(const struct python_frames *python)
 	return i;
 }
 
-/* The name of a code object: whole, less its "<locals>", or its last part. */
+/* The name of a code object: whole but for "<locals>", or its last component. */
 static void add_name(struct gpc_text *text, const struct gpc_code *code, bool is_whole)
 {
 	static const char locals[] = "<locals>.";
@@ -126,7 +126,7 @@ static uint32_t line_of(const struct gpc_code *code, uint64_t frame)
 		code->first_line, GPUCACHE_FRAME_OFFSET(frame));
 }
 
-/* " < step:60"; only the function where it is in another file than the first. */
+/* " < step:60"; in another file than the first frame, the function only. */
 static void add_callers(const struct python_frames *python, uint32_t site, uint32_t n,
 	const struct gpc_code *first, struct gpc_text *text)
 {
@@ -147,7 +147,7 @@ static void add_callers(const struct python_frames *python, uint32_t site, uint3
 	}
 }
 
-/* How much of a description there is room for, from all of it to as little as makes sense. */
+/* The parts of a description to print, from all of them to the fewest that make sense. */
 struct extent {
 	bool has_via;
 	bool has_scope;
@@ -188,13 +188,10 @@ struct native_name {
 	enum gpc_library_kind kind;
 };
 
-/*
- * "function", or "module+0xoffset" where it has no name.  False: a frame that nobody wants to
- * see.
- */
+/* "function", or "module+0xoffset" without a symbol.  False for a frame of no interest. */
 static bool name_frame(uint64_t frame, struct native_name *ret_name)
 {
-	/* A return address may lie behind the end of the function that made the call. */
+	/* A return address may lie past the end of the calling function. */
 	uintptr_t address = (uintptr_t)frame - 1;
 	struct gpc_text text = gpc_text_init(ret_name->text, sizeof ret_name->text);
 	char symbol[512];
@@ -217,7 +214,7 @@ static bool name_frame(uint64_t frame, struct native_name *ret_name)
 	return true;
 }
 
-/* Shortens "torch::autograd::generated::AddmmBackward0::apply" to the node of the backward pass. */
+/* Shortens "torch::autograd::generated::AddmmBackward0::apply" to the name of the backward node. */
 static bool find_node(struct native_name *name)
 {
 	static const char scope[] = "torch::autograd::";
@@ -238,7 +235,7 @@ static bool find_node(struct native_name *name)
 	return true;
 }
 
-/* The frame to blame: the program's, else a node of the backward pass, else the first; n: none. */
+/* The frame to blame: the program's, else a backward node, else the innermost; n if none. */
 static uint32_t find_native(const struct gpc_stack_frames *stack, struct native_name *ret_name)
 {
 	struct native_name name;
@@ -274,7 +271,7 @@ static bool describe_native(
 	while (n_callers > 0 && ++at < stack->n_native) {
 		if (!name_frame(stack->frames[at], &name))
 			continue;
-		/* What called main says nothing, nor does what called a library's thread. */
+		/* The callers of main, and of a library's thread, say nothing. */
 		if (name.kind == GPC_LIBRARY_SYSTEM || site.kind != GPC_LIBRARY_PROGRAM)
 			break;
 		if (name.kind != GPC_LIBRARY_PROGRAM)

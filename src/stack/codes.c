@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code objects in an intern table, by address and fingerprint, which lie beside it: the record of a code object has
- * neither.  A find takes no lock.
+ * Code objects in an intern table, keyed by address and fingerprint.  The keys lie next to the table, because the
+ * recorded object has neither.  A lookup takes no lock.
  */
 #include "stack/codes.h"
 
@@ -12,7 +12,7 @@
 
 #define KEYS_BYTES ((GPC_CODES_MAX + 1) * sizeof(struct gpc_code_key))
 
-/* A code object to be found or added; `code` only where it may be added. */
+/* The code object to find, or to add if `code` is set. */
 struct wanted {
 	struct gpc_codes *codes;
 	const struct gpc_code_key *key;

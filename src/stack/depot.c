@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks in an intern table, under a multiplicative hash in four lanes: a known stack costs one hash and one probe,
- * without a lock.
+ * Stacks in an intern table, under a multiplicative hash in four lanes: a known stack costs one hash and one lock-free
+ * probe.
  */
 #include "stack/depot.h"
 
 #include <string.h>
 
 /*
- * A stack of PyTorch has 20 to 60 frames, one of a C program fewer than 10.  Pages that are never
- * reached cost nothing, so this is a bound and not a price.
+ * PyTorch's stacks have 20 to 60 frames, a C program's fewer than 10.  Untouched pages cost nothing, so this is a bound
+ * and not a price.
  */
 #define FRAMES_PER_STACK 40u
 #define HEAD_WORDS       ((uint32_t)(sizeof(struct gpucache_stack) / sizeof(uint64_t)))
 
-/*
- * Odd constants without structure: fractional digits of the golden ratio and of the square root
- * of 3.
- */
+/* Odd constants without structure: digits of the golden ratio and of the square root of 3. */
 #define MIX_A UINT64_C(0x9e3779b97f4a7c15)
 #define MIX_B UINT64_C(0xbb67ae8584caa73b)
 
@@ -32,7 +29,7 @@ static inline uint64_t mix(uint64_t lane, uint64_t frame)
 	return lane ^ lane >> 29;
 }
 
-/* Four independent lanes: the multiplications of one would wait for each other. */
+/* Four independent lanes: in a single one each multiplication would wait for the one before. */
 static uint64_t hash_stack(const struct gpc_stack_frames *stack)
 {
 	const uint64_t *frames = stack->frames;

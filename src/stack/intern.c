@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One mapping holds slots, index and arena; pages that are never reached cost nothing.  An addition probes again under
- * the lock, writes the record behind the last one, tells the sink, and publishes the slot last.
+ * One mapping holds slots, index and arena; untouched pages cost nothing.  An insertion probes again under the lock,
+ * appends the record, passes it to the sink, and publishes the slot last.
  */
 #include "stack/intern.h"
 
@@ -17,7 +17,7 @@ enum gpc_status gpc_intern_init(struct gpc_intern *intern, uint32_t max, uint32_
 	while (n_slots < 2 * max)
 		n_slots *= 2;
 	slots_bytes = n_slots * sizeof(uint64_t);
-	/* Ids start at 1; an even number of entries keeps the arena aligned. */
+	/* Ids start at 1.  An even number of entries keeps the arena aligned. */
 	index_bytes = ((size_t)max + 2) / 2 * 2 * sizeof(uint32_t);
 	total = slots_bytes + index_bytes + arena_words * sizeof(uint64_t);
 	base = gpc_metamem_map(total);
@@ -46,7 +46,7 @@ void gpc_intern_fini(struct gpc_intern *intern)
 	intern->slots = NULL;
 }
 
-/* The new id, or 0 if there is no room; the table is as before then. */
+/* Returns the new id, or 0 if there is no room, with the table unchanged. */
 static uint32_t add_locked(struct gpc_intern *intern, uint64_t hash, gpc_intern_write *write,
 	const void *key, uint32_t slot)
 {

@@ -13,7 +13,7 @@ struct identifier {
 	size_t len;
 };
 
-/* "4fill": the identifier at *at, which passes it; empty where there is none. */
+/* Parses the identifier at *at, such as "4fill", and moves past it; empty if there is none. */
 static struct identifier take_identifier(const char **at)
 {
 	struct identifier id = { *at, 0 };
@@ -28,7 +28,7 @@ static struct identifier take_identifier(const char **at)
 	return id;
 }
 
-/* What may stand in front of digits that are no length: S1_, T0_, L of a literal. */
+/* Skips digits that are no length: S1_, T0_, L of a literal. */
 static const char *skip_number(const char *at)
 {
 	while (isdigit((unsigned char)*at) || isupper((unsigned char)*at))
@@ -36,7 +36,7 @@ static const char *skip_number(const char *at)
 	return *at == '_' ? at + 1 : at;
 }
 
-/* Behind the template's arguments that begin at the I; NULL if they do not end. */
+/* Skips the template arguments that begin at the I; NULL if they do not end. */
 static const char *skip_arguments(const char *at)
 {
 	int depth = 0;

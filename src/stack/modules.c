@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A generation count of the loader says whether anything was opened since; if so, dl_iterate_phdr writes new mappings
- * into a buffer, and they go to the sink after the loader's lock is released.
+ * The loader's count of opened objects says whether there is anything new.  If so, dl_iterate_phdr writes new mappings
+ * into a buffer, which goes to the sink after the loader's lock is released.
  */
 #include "stack/modules.h"
 
@@ -18,10 +18,7 @@
 
 #define MAX_PATH GPUCACHE_MAX_PATH
 
-/*
- * One look's new records: 1,000 to 2,000 of them.  Where they do not fit, another look takes
- * the rest.
- */
+/* Room for 1,000 to 2,000 new records per pass.  If they do not fit, another pass takes the rest. */
 #define BATCH_BYTES (256u << 10)
 #define MAX_LOOKS   8
 
@@ -40,7 +37,7 @@ struct batch {
 	uint64_t n_adds;
 	uint64_t time_ns;
 	char exe[MAX_PATH];
-	char directory[MAX_PATH]; /* the current one, for relative paths */
+	char directory[MAX_PATH]; /* the working directory, for relative paths */
 };
 
 static uint64_t hash_bytes(const uint8_t *data, uint32_t size)
@@ -66,7 +63,7 @@ static bool is_mapped(const struct dl_phdr_info *info, uint64_t address, uint64_
 	return false;
 }
 
-/* The build id in notes[0 .. size); 0 if there is none. */
+/* Finds the build id in notes[0 .. size); returns its size, 0 if there is none. */
 static uint32_t find_note(
 	const uint8_t *notes, uint64_t size, uint64_t align, uint8_t *ret_id, uint32_t room)
 {
@@ -113,7 +110,7 @@ static uint32_t find_build_id(const struct dl_phdr_info *info, uint8_t *ret_id, 
 	return 0;
 }
 
-/* Writes the object's path, absolute where it is a path at all; its length. */
+/* Writes the object's path, absolute if it has a directory; returns its length. */
 static uint32_t make_path(const struct batch *batch, const char *name, char *ret_path)
 {
 	size_t prefix = 0;
@@ -134,7 +131,7 @@ static uint32_t make_path(const struct batch *batch, const char *name, char *ret
 	return (uint32_t)(prefix + n);
 }
 
-/* True if exactly this is recorded already.  What it replaces is forgotten. */
+/* True if this very module is already recorded.  Forgets a module that it replaces. */
 static bool is_known(struct gpc_modules *modules, const struct gpc_module *module)
 {
 	uint32_t i = 0;
@@ -157,7 +154,7 @@ static void note_dropped(struct gpc_modules *modules)
 	atomic_fetch_add_explicit(&modules->n_dropped, 1, memory_order_relaxed);
 }
 
-/* Adds a record to the batch and the mapping to the table. */
+/* Adds the mapping to the table and its record to the batch. */
 static void add_mapping(struct batch *batch, const struct gpc_module *module, const char *name,
 	const uint8_t *build_id, uint32_t build_id_size)
 {
@@ -277,7 +274,7 @@ void gpc_modules_refresh(struct gpc_modules *modules)
 		return;
 	if (atomic_exchange_explicit(&modules->is_looking, true, memory_order_acquire))
 		return;
-	/* Where there is no memory for a look, the next new stack tries again. */
+	/* If there is no memory for this, the next new stack tries again. */
 	(void)!look(modules);
 	atomic_store_explicit(&modules->is_looking, false, memory_order_release);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* write(2) of the bytes into a pipe, which copies or answers EFAULT, then read(2) of what went in. */
+/* write(2) copies the bytes into a pipe or fails with EFAULT; read(2) takes them out again. */
 #include "stack/probe.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ void gpc_probe_fini(struct gpc_probe *probe)
 	close(probe->ends[1]);
 }
 
-/* What the pipe took but will not be asked for would come first in the next read. */
+/* A partial write would otherwise be the start of the next read. */
 static void drain(const struct gpc_probe *probe)
 {
 	char rest[256];

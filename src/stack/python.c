@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A walk over the interpreter's frame list by offsets from python_layout.h: one load for each link, one cached look-up
- * for each code object.  Inlined twice, with direct loads and with probing ones; the probing walk must succeed on real
- * frames, type pointers included, before the direct one is used at all.
+ * A walk over the interpreter's frame list by offsets from python_layout.h: one load per link, one cached lookup per
+ * code object.  Inlined twice, with direct loads and with probing ones; the probing walk must succeed on real frames,
+ * type pointers included, before the direct one is used at all.
  */
 #include "stack/python.h"
 
@@ -30,15 +30,15 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* A trial follows a chain this far; deeper frames are of the same kind. */
+/* A trial walks this many frames; deeper ones are of the same kind. */
 #define TRIAL_FRAMES 64u
 
-/* Shims do not count as frames; this bounds a chain that should never be that long. */
+/* Shims do not count as frames, so this bounds corrupt chains. */
 #define MAX_LINKS 4096u
 
 /*
- * One walk, with direct reads or with probing ones.  All of it is inlined into its two users, so
- * that the daily one keeps no trace of the other.
+ * A walk with direct or with probing reads.  All of it is inlined into both users, so that the hot one keeps no trace
+ * of the other.
  */
 struct walker {
 	const struct gpc_python *python;
@@ -46,7 +46,7 @@ struct walker {
 	bool failed;
 };
 
-/* Reads size bytes; false, and *ret untouched or half written, where a probe finds none. */
+/* Reads size bytes.  False if a probe finds the address unreadable; *ret may then be half written. */
 static ALWAYS_INLINE bool fetch(
 	const struct walker *walker, uintptr_t address, void *ret, unsigned size)
 {
@@ -57,8 +57,8 @@ static ALWAYS_INLINE bool fetch(
 }
 
 /*
- * A field of 1, 4 or 8 bytes.  Each size has a variable of its own: a narrow store that is read
- * back wide would wait for the store to reach the cache.
+ * Reads a field of 1, 4 or 8 bytes.  Each size has its own variable: reading a narrow store back with a wider load
+ * would defeat store forwarding.
  */
 static ALWAYS_INLINE uint64_t load(
 	struct walker *walker, uintptr_t object, uint16_t offset, unsigned size)
@@ -84,7 +84,7 @@ static uintptr_t untag(uintptr_t reference)
 	return reference & ~(uintptr_t)TAG_BITS;
 }
 
-/* One frame as it lies in the interpreter. */
+/* The interpreter's frame, as far as it is read. */
 struct frame {
 	uintptr_t at;
 	uintptr_t code;
@@ -100,10 +100,7 @@ static ALWAYS_INLINE uint32_t instruction_offset(struct walker *walker, const st
 	int64_t offset;
 
 	if (layout->chain == GPC_PYTHON_FRAME_OBJECTS) {
-		/*
-		 * A number of bytes in 3.9, of code units in 3.10; -1 before the first
-		 * instruction.
-		 */
+		/* In bytes up to 3.9, in code units in 3.10; -1 before the first instruction. */
 		offset = (int32_t)load(
 			walker, frame->at, layout->frame_instruction, sizeof(int32_t));
 		if (offset < 0)
@@ -113,7 +110,7 @@ static ALWAYS_INLINE uint32_t instruction_offset(struct walker *walker, const st
 	offset = (int64_t)(load_pointer(walker, frame->at, layout->frame_instruction) -
 			   (frame->code + layout->code_bytes));
 	n_units = load(walker, frame->code, layout->object_size, sizeof(uint64_t));
-	/* One unit before the first: a frame that did not start yet. */
+	/* One unit before the first: the frame has not started yet. */
 	if (offset < 0 && offset >= -2)
 		return 0;
 	if (offset < 0 || (uint64_t)offset >= 2 * n_units)
@@ -139,8 +136,8 @@ static ALWAYS_INLINE struct frame load_frame(struct walker *walker, uintptr_t at
 }
 
 /*
- * A frame that Python itself hides, because its function did not begin yet: while arguments are
- * put in place, and the helper that 3.13 and later push below an inlined __init__.
+ * Python itself hides frames whose function has not begun: while arguments are being set up, and the helper that 3.13
+ * and later push below an inlined __init__.
  */
 static ALWAYS_INLINE bool is_incomplete(struct walker *walker, const struct frame *frame)
 {
@@ -155,7 +152,7 @@ static ALWAYS_INLINE bool is_incomplete(struct walker *walker, const struct fram
 	       frame->code + layout->code_bytes + 2 * n_units;
 }
 
-/* True if `code` is a code object whose parts have the types they should have. */
+/* True if `code` is a code object whose members have the expected types. */
 static bool verify_code(struct walker *walker, uintptr_t code)
 {
 	const struct gpc_python *python = walker->python;
@@ -181,7 +178,7 @@ static bool verify_code(struct walker *walker, uintptr_t code)
 	       !walker->failed;
 }
 
-/* Copies names and line table of a code object that was not seen before. */
+/* Copies the names and the line table of a new code object. */
 static __attribute__((noinline)) uint32_t add_code(
 	const struct gpc_python *python, uintptr_t code, const struct gpc_code_key *key)
 {
@@ -204,7 +201,7 @@ static uint32_t number_of(const struct gpc_python *python, uintptr_t code)
 
 static ALWAYS_INLINE uint64_t encode(struct walker *walker, const struct frame *frame)
 {
-	/* A trial stores nothing: the frames might be nonsense. */
+	/* A trial stores nothing, for its frames may be nonsense. */
 	uint64_t number = walker->probe ? 0 : number_of(walker->python, frame->code);
 
 	return GPUCACHE_FRAME_PYTHON | (frame->is_entry ? GPUCACHE_FRAME_FROM_C : 0) |
@@ -221,10 +218,7 @@ static ALWAYS_INLINE uintptr_t innermost_frame(struct walker *walker, uintptr_t 
 	return at;
 }
 
-/*
- * The frames of a thread state, innermost first; walker->failed where something was not as
- * expected.
- */
+/* Walks a thread state's frames, innermost first.  Sets walker->failed if anything was not as expected. */
 static ALWAYS_INLINE uint32_t walk(struct walker *walker, bool is_trial, uintptr_t thread,
 	uint64_t *frames, uint32_t max, uint32_t *flags)
 {
@@ -265,29 +259,20 @@ static ALWAYS_INLINE uint32_t walk(struct walker *walker, bool is_trial, uintptr
 	return n;
 }
 
-/*
- * With several interpreters, the state that belongs to a thread is not always the one that it runs
- * on.
- */
+/* With several interpreters a thread may run on another state than its own. */
 static bool has_subinterpreters(const struct gpc_python *python)
 {
 	return python->get_first_interpreter() != python->get_main_interpreter();
 }
 
-/*
- * This thread's state, or 0; *ret_is_ours: it carries this thread's id, and it is the one that
- * runs.
- */
+/* This thread's state, or 0.  *ret_is_ours: it carries this thread's id and is the running one. */
 static ALWAYS_INLINE uintptr_t own_thread(struct walker *walker, bool *ret_is_ours)
 {
 	const struct gpc_python *python = walker->python;
 	uintptr_t thread = (uintptr_t)python->get_thread_state();
 	uintptr_t running = python->get_running_state ? (uintptr_t)python->get_running_state() : 0;
 
-	/*
-	 * A subinterpreter runs on a state of its own; without the GIL there is no running
-	 * state.
-	 */
+	/* A subinterpreter has a thread state of its own.  Without the GIL there is no running state. */
 	if (running)
 		thread = running;
 	*ret_is_ours = thread && (running || !has_subinterpreters(python)) &&
@@ -303,7 +288,7 @@ static bool is_one_object(const void *a, const void *b)
 	return dladdr(a, &info_a) && dladdr(b, &info_b) && info_a.dli_fbase == info_b.dli_fbase;
 }
 
-/* Finds Python's symbols.  The state to go on with. */
+/* Finds Python's symbols.  Returns the next state. */
 static enum gpc_python_state look(struct gpc_python *python)
 {
 	void *(*find)(const char *) = python->lookup;
@@ -334,7 +319,7 @@ static enum gpc_python_state look(struct gpc_python *python)
 		return GPC_PYTHON_LOOK;
 	if (gpc_python_layout_find(get_version(), find("_PyRuntime"), &python->layout) != GPC_OK)
 		return GPC_PYTHON_UNUSABLE;
-	/* Up to 3.11 it is the state of whichever thread holds the GIL. */
+	/* Up to 3.11 this returns the state of whichever thread holds the GIL. */
 	if (python->layout.version >= 0x030d)
 		*(void **)&python->get_running_state = find("PyThreadState_GetUnchecked");
 	else if (python->layout.version == 0x030c)
@@ -342,7 +327,7 @@ static enum gpc_python_state look(struct gpc_python *python)
 	return GPC_PYTHON_TRIAL;
 }
 
-/* Walks this thread's frames by `probe`.  The state to go on with. */
+/* Walks this thread's frames through `probe`.  Returns the next state. */
 static enum gpc_python_state walk_for_trial(
 	const struct gpc_python *python, const struct gpc_probe *probe)
 {
@@ -364,7 +349,7 @@ static enum gpc_python_state walk_for_trial(
 	return n ? GPC_PYTHON_READY : GPC_PYTHON_TRIAL;
 }
 
-/* Walks this thread's frames with reads that cannot fault.  The state to go on with. */
+/* Walks this thread's frames with reads that cannot fault.  Returns the next state. */
 static enum gpc_python_state try_layout(struct gpc_python *python)
 {
 	struct gpc_python_layout *layout = &python->layout;
@@ -383,7 +368,7 @@ static enum gpc_python_state try_layout(struct gpc_python *python)
 	return state;
 }
 
-/* Takes the state from `from` to BUSY; false if another thread was faster. */
+/* Moves the state from `from` to BUSY; false if another thread was faster. */
 static bool begin(struct gpc_python *python, uint32_t from)
 {
 	return atomic_compare_exchange_strong_explicit(
@@ -402,7 +387,7 @@ static uint32_t look_if_due(struct gpc_python *python)
 	uint32_t n_waited = atomic_load_explicit(&python->n_waited, memory_order_relaxed) + 1;
 	uint32_t state;
 
-	/* No locked instruction: a count that is lost makes the look a capture later. */
+	/* A plain increment: a lost count only delays the lookup by one capture. */
 	atomic_store_explicit(&python->n_waited, n_waited, memory_order_relaxed);
 	if (n_waited < wait)
 		return GPC_PYTHON_LOOK;
@@ -420,7 +405,7 @@ static bool may_read(const struct gpc_python *python)
 	return python->is_initialized() && !python->is_finalizing();
 }
 
-/* Everything before READY; the state after it. */
+/* Does everything before READY.  Returns the new state. */
 static __attribute__((noinline)) uint32_t prepare(struct gpc_python *python, uint32_t state)
 {
 	if (state == GPC_PYTHON_LOOK)
@@ -430,7 +415,7 @@ static __attribute__((noinline)) uint32_t prepare(struct gpc_python *python, uin
 	return state;
 }
 
-/* A thread that runs Python, of whose frames nothing can be said. */
+/* Notes that this thread runs Python but its frames are unreadable. */
 static void note_unreadable(const struct gpc_python *python, uint32_t *flags)
 {
 	if (python->get_thread_state && python->get_thread_state())

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A multilinear hash over addresses, sizes, the first line and the ends of name, file and line table, so that a code
- * object at a reused address is told from its predecessor.
+ * A multilinear hash over addresses, sizes, the first line, and the ends of name, file and line table, to tell a code
+ * object from its predecessor at the same address.
  */
 #include "stack/python_code.h"
 
@@ -26,9 +26,8 @@ static uint32_t load_half(uintptr_t object, uint16_t offset)
 }
 
 /*
- * A multilinear hash: each word times an odd constant of its own, summed.  The products do not
- * wait for each other, which is what makes this cheap; the constants are fractional digits of
- * square roots.
+ * One odd constant per word of the hash.  The products are independent of each other, which makes the hash cheap.  The
+ * constants are digits of square roots.
  */
 enum {
 	FIRST,
@@ -56,8 +55,8 @@ static const uint64_t factors[N_WORDS] = {
 };
 
 /*
- * The last 8 of size bytes that end at `end`.  There are always 8 bytes to read, because a head
- * lies in front; what of them belongs to the head, which may change, is shifted out.
+ * The last 8 of the size bytes that end at `end`.  A head precedes them, so 8 bytes are always readable; bytes of the
+ * head, which may change, are shifted out.
  */
 static inline uint64_t last_word(uintptr_t end, uint64_t size)
 {
@@ -69,7 +68,7 @@ static inline uint64_t last_word(uintptr_t end, uint64_t size)
 	return size >= sizeof(word) ? word : word >> (8 * (sizeof(word) - size));
 }
 
-/* Address, size, and the last 16 bytes of a string; `at` is the first of three factors. */
+/* Sums address, size and the last 16 bytes of a string; `at` is the first of three factors. */
 static inline uint64_t sum_text(const struct gpc_python_layout *layout,
 	const struct gpc_python_types *types, uintptr_t object, unsigned at)
 {
@@ -106,7 +105,7 @@ struct gpc_code_key gpc_python_code_key(const struct gpc_python_layout *layout,
 	uint64_t first = load_half(code, layout->code_first_line);
 	uint64_t sum;
 
-	/* The number of instructions, where the code object itself has them. */
+	/* The number of instructions, if it is in the code object itself. */
 	if (layout->code_bytes != GPC_PYTHON_NO_FIELD)
 		first ^= load_word(code, layout->object_size) << 32;
 	sum = first * factors[FIRST];

@@ -10,10 +10,10 @@
 
 #define NONE GPC_PYTHON_NO_FIELD
 
-/* No structure of interest is larger; an offset beyond it is not an offset. */
+/* No structure of interest is larger, so nothing beyond is an offset. */
 #define MAX_OFFSET 4096u
 
-/* Strings have three header layouts, all with the length behind the object head. */
+/* Strings have three header layouts, all with the length right after the object head. */
 #define TEXT_BEFORE_312                                                              \
 	.kind_shift = 2, .text_length = 16, .text_state = 32, .text_ascii_data = 48, \
 	.text_wide_data = 72
@@ -22,7 +22,7 @@
 	.text_wide_data = 56
 #define OBJECT .object_type = 8, .object_size = 16, .bytes_data = 32
 
-/* Frame objects, which 3.9 and 3.10 have alike but for the place of the instruction. */
+/* Frame objects: 3.9 and 3.10 differ only in the position of the instruction. */
 #define FRAME_OBJECTS                                                                      \
 	.chain = GPC_PYTHON_FRAME_OBJECTS, .thread_id = 176, .thread_frame = 24,           \
 	.cframe_frame = NONE, .frame_previous = 24, .frame_code = 32, .frame_owner = NONE, \
@@ -78,7 +78,7 @@ static const struct gpc_python_layout layouts[] = {
  */
 struct offsets_map {
 	uint16_t version;
-	/* `interned` in front of it has 2 bits or, in the first releases of 3.14, 16. */
+	/* `interned`, before it, has 2 bits, or 16 in the first releases of 3.14. */
 	uint8_t kind_shift;
 	uint8_t other_kind_shift;
 	uint8_t thread;
@@ -116,7 +116,7 @@ enum {
 	VERSION_WORD = 1,
 };
 
-/* utf8_length and utf8 follow the ASCII head in strings with other characters. */
+/* In non-ASCII strings utf8_length and utf8 follow the ASCII head. */
 #define WIDE_HEAD_EXTRA 16u
 
 static bool read_number(const char **text, unsigned *ret_number)
@@ -146,7 +146,7 @@ static uint16_t parse_version(const char *text)
 	return (uint16_t)(major << 8 | minor);
 }
 
-/* Word `word` of a group, as an offset into a structure of the size that the group starts with. */
+/* Word `word` of a group as an offset: it must lie within the size that the group's first word gives. */
 static uint16_t offset_at(const uint64_t *group, unsigned word, bool *ok)
 {
 	if (group[0] == 0 || group[0] > MAX_OFFSET || group[word] >= group[0])

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head's state word gives the width of a character; each is encoded to UTF-8, surrogates as U+FFFD. */
+/* The head's state word gives the width of a character.  Each character is encoded to UTF-8, surrogates as U+FFFD. */
 #include "stack/python_text.h"
 
 #include <string.h>
 
-/* UTF-8 of one character; surrogates and numbers beyond Unicode become U+FFFD. */
+/* Encodes one character; surrogates and numbers beyond Unicode become U+FFFD. */
 static uint32_t encode(uint32_t c, char *out)
 {
 	if (c < 0x80) {

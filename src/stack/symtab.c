@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The section headers, then a linear scan of the symbol table, by pread into a mapped buffer of bounded size: some
- * milliseconds for a file of a hundred thousand symbols, on the path of an OOM only.
+ * Reads the section headers, then scans the symbol table linearly, by pread into a mapped buffer of bounded size: some
+ * milliseconds per hundred thousand symbols, on the OOM path only.
  */
 #include "stack/symtab.h"
 
@@ -30,10 +30,7 @@ static bool read_header(int fd, Elf64_Ehdr *header)
 	       header->e_shnum <= MAX_SECTIONS;
 }
 
-/*
- * The table of all symbols and its names; the dynamic ones are what dladdr has looked at
- * already.
- */
+/* Finds the full symbol table and its names; dladdr has already searched the dynamic symbols. */
 static bool find_sections(int fd, const Elf64_Ehdr *header, Elf64_Shdr *symbols, Elf64_Shdr *names)
 {
 	for (uint32_t i = 0; i < header->e_shnum; i++) {
@@ -80,8 +77,8 @@ static bool find_in(int fd, uint64_t base, uint64_t address, char *buf, size_t s
 		symbol = search(table, symbols.sh_size / sizeof *table,
 			header.e_type == ET_EXEC ? address : address - base);
 	/*
-	 * A name near the end of the section may be shorter than our buffer: then byte by byte
-	 * is not worth it.
+	 * A name near the end of the section may be shorter than the buffer; reading it byte by byte is not worth the
+	 * code.
 	 */
 	if (symbol && symbol->st_name < names.sh_size) {
 		uint64_t left = names.sh_size - symbol->st_name;

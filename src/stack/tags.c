@@ -11,7 +11,7 @@
 
 #define N_SLOTS (2 * GPC_TAGS_MAX) /* a power of two */
 
-/* Places of the table that are no tags: the parents of ranges, domains and strings without one. */
+/* Entries that are no tags: the parents of ranges, domains and strings without one. */
 #define ROOT       0u
 #define OF_DOMAINS 1u
 #define OF_STRINGS 2u
@@ -22,8 +22,8 @@
 #define MAX_STRINGS 2048u
 
 /*
- * Children with a number in their name, and children at all, that a tag may have before names are
- * made alike; less once half of the table is used.
+ * Number of children from which digits in names become stars, and from which whole names do; fewer once half of the
+ * table is used.
  */
 #define MANY_NUMBERED 32u
 #define MANY          128u
@@ -32,7 +32,7 @@
 enum stage {
 	STAGE_NEW,
 	STAGE_COMPLETE,
-	STAGE_TOLD, /* to the sink */
+	STAGE_TOLD, /* written to the sink */
 };
 
 struct tag {
@@ -41,7 +41,7 @@ struct tag {
 	uint32_t domain;
 	_Atomic uint32_t n_children;
 	_Atomic uint8_t stage;
-	uint8_t depth; /* of one without a parent: 1 */
+	uint8_t depth; /* 1 without a parent */
 	uint8_t size;  /* of the name */
 	char name[GPC_TAG_NAME_SIZE];
 };
@@ -49,12 +49,12 @@ struct tag {
 _Static_assert(sizeof(struct tag) == 96, "a cache line and a half");
 
 struct gpc_tag_table {
-	_Atomic uint32_t n; /* tags given out, FIRST included */
+	_Atomic uint32_t n; /* next id */
 	_Atomic uint32_t slots[N_SLOTS];
 	struct tag tags[GPC_TAGS_MAX];
 };
 
-/* What is looked for, or will be added. */
+/* The tag to find or add. */
 struct key {
 	uint32_t parent;
 	uint32_t domain;
@@ -63,7 +63,7 @@ struct key {
 	char name[GPC_TAG_NAME_SIZE];
 };
 
-/* FNV-1a, of the parent and domain first. */
+/* FNV-1a over parent, domain and name. */
 static void set_hash(struct key *key)
 {
 	const uint64_t prime = UINT64_C(0x100000001b3);
@@ -81,7 +81,7 @@ static struct key make_key(uint32_t parent, uint32_t domain, const char *name)
 
 	while (key.size < GPC_TAG_NAME_SIZE - 1 && name[key.size])
 		key.size++;
-	/* A cut does not go through a character of UTF-8. */
+	/* Do not cut within a UTF-8 character. */
 	if (name[key.size])
 		while (key.size > 0 && ((unsigned char)name[key.size] & 0xc0) == 0x80)
 			key.size--;
@@ -118,7 +118,7 @@ static bool is_same(const struct tag *tag, const struct key *key)
 	       tag->size == key->size && memcmp(tag->name, key->name, key->size) == 0;
 }
 
-/* The id of a known name, or 0 and the empty slot where the probe ended. */
+/* The id of a known name; else 0, and the empty slot that ended the probe. */
 static uint32_t probe(const struct gpc_tag_table *table, const struct key *key, uint32_t *ret_slot)
 {
 	uint32_t at = key->hash & (N_SLOTS - 1);
@@ -160,7 +160,7 @@ static bool is_range(const struct tag *tag)
 	return tag->parent != OF_DOMAINS && tag->parent != OF_STRINGS;
 }
 
-/* Gives a complete tag to the sink, once; false if that is full. */
+/* Writes a complete tag to the sink, once; false if the sink is full. */
 static bool tell(struct gpc_tags *tags, struct gpc_tag_table *table, uint32_t id)
 {
 	const struct gpc_stack_sink *sink = atomic_load(&tags->sink);
@@ -193,7 +193,7 @@ void gpc_tags_attach(struct gpc_tags *tags, const struct gpc_stack_sink *sink)
 	}
 }
 
-/* A place that nobody else has; 0: there is none. */
+/* Claims an entry; 0 if there is none. */
 static uint32_t take_place(struct gpc_tag_table *table)
 {
 	uint32_t id = atomic_load_explicit(&table->n, memory_order_relaxed);
@@ -227,7 +227,7 @@ static uint32_t add(
 		atomic_store(&tags->is_closed, true);
 		return 0;
 	}
-	/* Somebody may take the slot first, and may be adding the same name. */
+	/* Another thread may take the slot first, perhaps for the same name. */
 	while (!atomic_compare_exchange_strong(&table->slots[slot], &known, id)) {
 		known = probe(table, key, &slot);
 		if (known)
@@ -237,7 +237,7 @@ static uint32_t add(
 	return id;
 }
 
-/* The range of this name, made alike to its siblings where they are many; 0: no room. */
+/* Finds or adds the range, under a starred name if it has many siblings; 0: no room. */
 static uint32_t put_range(struct gpc_tags *tags, uint32_t parent, uint32_t domain, const char *name)
 {
 	struct gpc_tag_table *table = take_table(tags);
@@ -266,7 +266,7 @@ static uint32_t put_range(struct gpc_tags *tags, uint32_t parent, uint32_t domai
 	return id ? id : add(tags, table, &key, slot);
 }
 
-/* A domain or a string: at most `max` of them. */
+/* Finds or adds a domain or a string, of which there are at most `max`. */
 static uint32_t put_text(struct gpc_tags *tags, uint32_t parent, uint32_t max, const char *text)
 {
 	struct gpc_tag_table *table = take_table(tags);
@@ -293,7 +293,7 @@ uint32_t gpc_tags_string(struct gpc_tags *tags, const char *text)
 	return put_text(tags, OF_STRINGS, MAX_STRINGS, text);
 }
 
-/* From `tag` outwards, how many ranges are of this domain. */
+/* Counts the ranges of this domain from `tag` outwards. */
 static uint32_t count_of(const struct gpc_tags *tags, uint32_t tag, uint32_t domain)
 {
 	const struct gpc_tag_table *table = find_table(tags);
@@ -339,7 +339,7 @@ bool gpc_tags_pop(
 		return false;
 	left = table->tags[tag].parent;
 	*ret_level = count_of(tags, left, domain);
-	/* Ranges of other domains that go on: the same names, without this one around them. */
+	/* Inner ranges of other domains stay open: push the same names again, without the popped one around them. */
 	while (n_inner > 0) {
 		const struct tag *other = &table->tags[inner[--n_inner]];
 		uint32_t moved = put_range(tags, left, other->domain, other->name);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unw_backtrace of libunwind, found with a private dlopen and tuned once (unwind.h says what is changed); its check of
- * memory is process_vm_readv, cached for the four pages of stack that a thread walks most.  glibc's backtrace where
- * that does not work.
+ * Opens libunwind privately and tunes it once (unwind.h says what is changed).  A capture walks by cached rules
+ * (walk.h) and learns unknown addresses from libunwind; a walk that the rules cannot finish is made by unw_backtrace.
+ * libunwind's memory check is replaced by process_vm_readv, cached for the four stack pages that a thread walks most.
+ * Without libunwind, glibc's backtrace.
  */
 #include "stack/unwind.h"
 
@@ -18,7 +19,7 @@
 #include "base/check.h"
 #include "base/lock.h"
 
-/* The names that libunwind's header hides behind macros.  Only what is known gets tuned. */
+/* The names behind the macros of libunwind's header.  A missing one is not tuned. */
 #if defined(__x86_64__)
 #define LOCAL_NAME(name)  "_ULx86_64_" name
 #define COMMON_NAME(name) "_Ux86_64_" name
@@ -34,26 +35,26 @@
 	2 /* UNW_CACHE_PER_THREAD: no lock between threads on the way through known code */
 #define CACHE_ENTRIES 1024
 
-/* The smallest page there is: what is readable on one of these is readable on all of it. */
+/* The smallest page size of any kernel: if one word of it is readable, all of it is. */
 #define PAGE 4096u
 
-/* Frames of our own that a walk may show before the caller's, and that are left out. */
+/* Frames of our own above the caller's, at most; they are skipped. */
 #define OWN_FRAMES 4u
 #define MAX_SKIP   32u
 
-/* As unw_accessors_t begins: the fourth is the one that reads and writes memory. */
+/* The start of unw_accessors_t; the fourth member reads and writes memory. */
 struct accessors {
 	void (*first_three[3])(void);
 	int (*access_mem)(
 		void *space, uintptr_t address, uintptr_t *value, int is_write, void *arg);
 };
 
-#define UNREADABLE (-8) /* UNW_EINVAL, negated as all of libunwind's errors */
+#define UNREADABLE (-8) /* -UNW_EINVAL */
 
 /*
- * Pages that this thread found readable, each in the place that its number gives.  They are pages
- * of its stack, which stay as long as it runs; libunwind trusts such a memory, too.  0: none, and
- * page 0 is never one: libunwind asks for it where code without tables keeps a number in rbp.
+ * Pages known to be readable, direct-mapped by page number.  They belong to this thread's stack, which stays mapped as
+ * long as the thread runs; libunwind relies on that as well.  0: empty.  Page 0 is never cached: libunwind reads it
+ * where code without tables keeps a number in rbp.
  */
 #define KNOWN_PAGES 4u
 static _Thread_local uintptr_t known_pages[KNOWN_PAGES] __attribute__((tls_model("initial-exec")));
@@ -78,9 +79,9 @@ static bool is_readable(uintptr_t address)
 }
 
 /*
- * Instead of libunwind's own, which asks a pipe whether memory is there.  A program that closes all
- * descriptors and opens files would find bytes of them read, or the files closed: libunwind does
- * not notice that its numbers are another's now.
+ * Replaces libunwind's check, which writes the memory into a pipe.  A program that closes all descriptors and opens
+ * files would see those bytes in its files, or its files closed: libunwind does not notice that the numbers were
+ * reused.
  */
 __attribute__((no_sanitize("address"))) static int access_memory(
 	void *space, uintptr_t address, uintptr_t *value, int is_write, void *arg)
@@ -89,7 +90,7 @@ __attribute__((no_sanitize("address"))) static int access_memory(
 	(void)arg;
 	if (!is_readable(address))
 		return UNREADABLE;
-	/* Of code it reads at any address. */
+	/* Unaligned: libunwind reads code at any address. */
 	if (is_write)
 		memcpy((void *)address, value, sizeof *value);
 	else
@@ -109,7 +110,7 @@ static void tune_libunwind(void *library, void *(*lookup_in)(void *, const char 
 	*(void **)&set_policy = lookup_in(library, LOCAL_NAME("set_caching_policy"));
 	*(void **)&set_size = lookup_in(library, LOCAL_NAME("set_cache_size"));
 	*(void **)&accessors_of = lookup_in(library, COMMON_NAME("get_accessors"));
-	/* Where a sandbox forbids the question, libunwind's pipe is better than no answer. */
+	/* In a sandbox that forbids process_vm_readv, libunwind's pipe is better than no check. */
 	if (accessors_of && is_readable((uintptr_t)&space))
 		accessors_of(*space)->access_mem = access_memory;
 	if (set_policy)
@@ -132,7 +133,7 @@ static void init_walk(
 	gpc_walk_init(walk, &steps, is_readable);
 }
 
-/* True if a walk works; it also does what an unwinder does only once. */
+/* True if a walk works.  Also gets an unwinder's one-time initialisation done. */
 static bool try_walk(struct gpc_unwind *unwind)
 {
 	uint64_t frames[4];
@@ -148,8 +149,8 @@ void gpc_unwind_init_glibc(struct gpc_unwind *unwind)
 }
 
 /*
- * Not in a program under the thread sanitizer: libunwind takes a mutex when a thread's data are
- * destroyed, which is after the sanitizer has destroyed its own data of that thread.
+ * Not under the thread sanitizer: libunwind takes a mutex in a thread-exit destructor, which may run after the
+ * sanitizer has destroyed its data for that thread.
  */
 static void *open_libunwind(void *(*lookup_in)(void *, const char *))
 {
@@ -181,7 +182,7 @@ void gpc_unwind_fini(struct gpc_unwind *unwind)
 	*unwind = (struct gpc_unwind){ .kind = GPC_UNWINDER_NONE };
 }
 
-/* Where the caller's frames begin: at our own return address, wherever inlining put it. */
+/* The first frame of the caller, found by our own return address: independent of inlining. */
 static uint32_t find_start(void *const *raw, uint32_t n, const void *caller)
 {
 	for (uint32_t i = 0; i < n && i < OWN_FRAMES; i++)

@@ -2,26 +2,24 @@
 /*
  * Native frames of the calling thread: return addresses, innermost first.
  *
- * libunwind where the machine has it (26 frames: 0.2 us once its cache knows the code), glibc's
- * backtrace otherwise (some 3 us), nothing where neither works.  libunwind is opened with
- * RTLD_LOCAL and never linked: its shared object exports _Unwind_* and backtrace, and a preloaded
- * library that needs it would replace the exception unwinder of the whole process.
+ * On x86-64 by cached rules (walk.h), which are learned from libunwind; elsewhere, and for frames that follow no rule,
+ * by libunwind (26 frames: 0.2 us once its cache knows the code); without libunwind by glibc's backtrace (some 3 us).
+ * libunwind is opened with RTLD_LOCAL and never linked: its shared object exports _Unwind_* and backtrace, so a
+ * preloaded library that links it would replace the exception unwinder of the whole process.
  *
  * Threads     capture: any.  init and fini: one, before and after.
- * Locks       Call it with no lock of ours held.  The first walk through unknown code takes the
- *             loader's lock (dl_iterate_phdr) and libunwind's own; the first walk of a thread may
- *             make the loader allocate that thread's part of libunwind's thread-local data.
- *             Whoever holds the loader's lock may be waiting in a constructor that calls CUDA, and
- *             so for us.
+ * Locks       Call it with no lock of ours held.  The first walk through unknown code takes the loader's lock
+ *             (dl_iterate_phdr) and libunwind's own; a thread's first walk may make the loader allocate the thread's
+ *             libunwind TLS.  A thread that holds the loader's lock may be in a constructor that calls CUDA, and so be
+ *             waiting for us.
  * Failure     No frames.
- * Limits      Stops where code has no unwind tables.  Code that was unloaded and replaced by other
- *             code at the same addresses may be unwound by the old tables for a while.  A child
- *             forked while another thread was inside libunwind's slow path may find its lock taken;
- *             libunwind offers no way to repair that.
- *             Of a libunwind.so.8 that the program uses, too, this changes for the whole process: the local
- *             address space's caching policy (one cache a thread), its cache's size, and how it asks
- *             whether memory is there.  Its own walks get faster by that, and give the same frames.
- *             libunwind holds a pipe, which no walk of ours uses where process_vm_readv is allowed.
+ * Limits      Stops at code without unwind tables.  Code loaded in the place of unloaded code may be unwound by the old
+ *             tables for a while.  A child forked while another thread was in libunwind's slow path may find
+ *             libunwind's lock taken, which cannot be repaired from outside.
+ *             If the program uses the same libunwind.so.8, these settings change for the whole process: the caching
+ *             policy of the local address space (one cache per thread), the cache size, and the memory check.  The
+ *             program's own walks get faster and give the same frames.  libunwind keeps a pipe open, which our walks
+ *             do not use if process_vm_readv is allowed.
  */
 #ifndef GPC_STACK_UNWIND_H
 #define GPC_STACK_UNWIND_H
@@ -44,26 +42,24 @@ struct gpc_unwind {
 	enum gpc_unwinder kind;
 	int (*backtrace)(void **addresses, int n);
 	void *library;        /* libunwind's handle, or NULL */
-	struct gpc_walk walk; /* the short way; off without libunwind */
+	struct gpc_walk walk; /* the fast path; off without libunwind */
 };
 
 /*
- * Opens what there is and walks once, so that the first real walk does not load or allocate.
- * lookup_in is dlsym for a handle, RTLD_DEFAULT too: the library that contains us may interpose
- * dlsym itself.
+ * Opens the best unwinder and walks once, so that the first real walk does not load or allocate.  lookup_in is dlsym
+ * for a handle or RTLD_DEFAULT: the library that contains us may interpose dlsym itself.
  */
 void gpc_unwind_init(struct gpc_unwind *unwind, void *(*lookup_in)(void *handle, const char *name));
 
-/* As init, where libunwind must not be used. */
+/* As init, but without libunwind. */
 void gpc_unwind_init_glibc(struct gpc_unwind *unwind);
 
 /* Forgets; libunwind stays loaded, because threads have data in it. */
 void gpc_unwind_fini(struct gpc_unwind *unwind);
 
 /*
- * Writes at most max (<= GPC_UNWIND_MAX_FRAMES) return addresses, innermost first, and returns how
- * many.  With skip 0 frames[0] lies in the function that called gpc_unwind_capture; each skip
- * leaves out one more.
+ * Writes at most max (<= GPC_UNWIND_MAX_FRAMES) return addresses, innermost first, and returns their number.  With
+ * skip 0, frames[0] lies in the caller of gpc_unwind_capture; each skip omits one more frame.
  */
 uint32_t gpc_unwind_capture(
 	struct gpc_unwind *unwind, uint64_t *frames, uint32_t max, uint32_t skip);

@@ -2,7 +2,7 @@
 /*
  * A hash table of return addresses in buckets of one cache line; a word holds the rest of the address and its rule.  A
  * rule is derived from the registers before and after a step of libunwind.  A frame that ends 16 bytes above its frame
- * pointer may be found by that or by its size: both must agree until one of them is refuted.
+ * pointer may be found by the pointer or by its size: both must agree until a step refutes one.
  */
 #include "stack/walk.h"
 
@@ -28,19 +28,19 @@
 #define SAVE_BITS (RULE_BITS - KIND_BITS - SIZE_BITS)
 
 enum kind {
-	UNKNOWN, /* no rule; 0, so that an empty word is none */
-	ASK,     /* libunwind knows, or nobody */
+	UNKNOWN, /* no rule; 0, like an empty word */
+	ASK,     /* left to libunwind */
 	LAST,    /* the outermost frame */
-	BY_SIZE, /* its end is its size above rsp; this one and those behind it lead on */
-	BY_BP,   /* its end is 16 bytes above rbp */
-	BY_BOTH, /* so far either would do */
+	BY_SIZE, /* ends at rsp + size; this kind and those below can be walked */
+	BY_BP,   /* ends at rbp + 16 */
+	BY_BOTH, /* either, so far */
 };
 
-/* Steps of one walk, and walks in all, so that code which cannot be learned does not cost a walk each time. */
+/* Bounds of one learning walk, and of all, so that code that cannot be learned does not cost a walk each time. */
 #define MAX_STEPS 256
 #define MAX_WALKS 20000u
 
-/* DWARF's numbers, as libunwind has them, and sizes of its types, with room for later ones. */
+/* DWARF register numbers, as libunwind has them; sizes of libunwind's types, with room for later versions. */
 #define REG_BP        6
 #define REG_SP        7
 #define REG_IP        16
@@ -55,10 +55,10 @@ struct save_location {
 };
 #define SAVED_IN_MEMORY 1
 
-/* More of a stack than this lies between two frames of nobody. */
+/* No frame is larger. */
 #define MAX_FRAME_BYTES (UINT64_C(8) << SIZE_BITS)
 
-/* What this thread's stack was found to be readable of. */
+/* The part of this thread's stack known to be readable. */
 #define PAGE 4096u
 static _Thread_local struct {
 	uintptr_t start;
@@ -85,7 +85,7 @@ static inline uintptr_t save_of(uint64_t rule)
 	return (rule >> (KIND_BITS + SIZE_BITS) & ((1u << SAVE_BITS) - 1)) * 8;
 }
 
-/* Return addresses have no favourite lowest bits: they are hash enough, and cost nothing. */
+/* The lowest bits of return addresses are evenly distributed: a hash for free. */
 static inline _Atomic uint64_t *bucket_of(const struct gpc_walk *walk, uintptr_t ip)
 {
 	return &walk->rules[ip % (1u << BUCKETS_LOG2) * WAYS];
@@ -104,7 +104,7 @@ static inline uint64_t find_rule(const struct gpc_walk *walk, uintptr_t ip)
 	return UNKNOWN;
 }
 
-/* In the place of its old rule, else of none, else of any. */
+/* Replaces the address's old rule, else fills an empty word, else evicts one. */
 static void put_rule(struct gpc_walk *walk, uintptr_t ip, uint64_t rule)
 {
 	_Atomic uint64_t *bucket = bucket_of(walk, ip);
@@ -198,7 +198,7 @@ static bool read_registers(
 	       walk->steps.get_reg(cursor, REG_BP, &ret_registers->bp) == 0;
 }
 
-/* How far below the end of the frame rbp was saved, 0: it was not; false: neither is so. */
+/* How far below the end of the frame rbp was saved; 0 if it was not.  False if neither can be shown. */
 static bool find_save(const struct gpc_walk *walk, void *cursor, const struct gpc_walk_start *in,
 	const struct gpc_walk_start *out, uintptr_t *ret_save)
 {
@@ -222,7 +222,7 @@ static bool is_realigned(const struct gpc_walk_start *in, const struct gpc_walk_
 	       word_at(in->bp + 8) == out->ip;
 }
 
-/* What a step from `in` to `out` shows, and the rule that there was before. */
+/* The rule that explains both this step from `in` to `out` and the old rule. */
 static uint64_t rule_of(const struct gpc_walk *walk, void *cursor, const struct gpc_walk_start *in,
 	const struct gpc_walk_start *out)
 {
@@ -243,7 +243,7 @@ static uint64_t rule_of(const struct gpc_walk *walk, void *cursor, const struct 
 	return make_rule(kind_of(old) == BY_SIZE ? ASK : BY_BP, size, save);
 }
 
-/* Nothing may be left of code that is gone. */
+/* Reads the loader's count of unloaded objects: a rule must not outlive its code. */
 static int look_at_loader(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	(void)size;
