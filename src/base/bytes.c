@@ -67,10 +67,7 @@ bool gpc_bytes_parse(const char *text, size_t len, uint64_t *ret_bytes)
 	power = unit_power(at, (size_t)(end - at));
 	if (power < 0)
 		return false;
-	/*
-	 * At most 2^64 * 10^6 * 2^60 would not fit 128 bits: shift in two steps, checking
-	 * between.
-	 */
+	/* 2^64 * 10^6 * 2^60 would not fit into 128 bits, so shift in steps and check between them. */
 	for (; power > 0; power--) {
 		value <<= 10;
 		if (value / 1000000 > UINT64_MAX)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slow path of a failed check.  The first one marks the library broken and says one line; from then on every hook
- * passes its call to the driver.
+ * The slow path of a failed check.  The first failure marks the library broken and logs one line; from then on every
+ * hook passes its call to the driver.
  */
 #include "base/check.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cycle counter, scaled by an anchor that any thread may renew.  Two anchors in turn and an index published last
- * make a lock-free read; a reader that two renewals overtake asks the kernel.  The rate is measured from the first
- * anchor on, so its error falls with the age of the process; a counter that is off by a millisecond is never used
- * again.
+ * The cycle counter, scaled by an anchor that any thread may renew.  Two alternating anchors, and an index published
+ * last, make reads lock-free; a reader overtaken by two renewals asks the kernel.  The rate is measured from the first
+ * anchor on, so its error shrinks with the age of the process.  A counter that is ever off by a millisecond is
+ * abandoned.
  */
 #include "base/clock.h"
 
@@ -14,10 +14,7 @@
 
 #include <cpuid.h>
 
-/*
- * The rate is taken over at least this long: a hundredth of a per cent of it is then less than
- * the reading itself.
- */
+/* The shortest base of the rate: the error of reading both clocks is then below a hundredth of a per cent. */
 #define MIN_BASE_NS (UINT64_C(1) << 20)
 
 /* An anchor serves this many cycles, 5 to 15 ms on today's processors. */
@@ -26,7 +23,7 @@
 /* Two readings of the counter around one of the clock: some hundred cycles, unless interrupted. */
 #define MAX_PAIR_CYCLES UINT64_C(8192)
 
-/* A counter that drifts by this much within one anchor is not used any more. */
+/* A counter that drifts by this much within one anchor is abandoned. */
 #define MAX_ERROR_NS UINT64_C(1000000)
 
 struct anchor {
@@ -36,7 +33,7 @@ struct anchor {
 };
 
 static struct {
-	_Atomic uint32_t index; /* of the valid anchor: index & 1; 0: none */
+	_Atomic uint32_t index; /* index & 1 is the valid anchor; 0: none */
 	atomic_flag is_renewing;
 	atomic_bool is_off;
 	struct anchor anchors[2];
@@ -102,8 +99,8 @@ static void renew_alone(uint64_t cycles, uint64_t ns)
 }
 
 /*
- * Both clocks at one moment.  False if the thread was interrupted between the readings: such a
- * pair would put the anchor off by as long as that took.
+ * Reads both clocks at one moment.  False if the thread was interrupted in between, which would put the anchor off by
+ * as long.
  */
 static bool read_both(uint64_t *ret_cycles, uint64_t *ret_ns)
 {
@@ -116,7 +113,7 @@ static bool read_both(uint64_t *ret_cycles, uint64_t *ret_ns)
 	return after - before < MAX_PAIR_CYCLES;
 }
 
-/* One thread renews, the others take the kernel's time meanwhile. */
+/* One thread renews the anchor; the others use the kernel's time meanwhile. */
 static __attribute__((noinline, cold)) uint64_t ask_kernel(void)
 {
 	uint64_t cycles;
@@ -143,7 +140,7 @@ uint64_t gpc_clock_ns(void)
 				  ANCHOR_CYCLES)
 		return ask_kernel();
 	ns = translate(anchor, cycles);
-	/* Overtaken by two renewals, or switched off: what was read may be of two anchors. */
+	/* Overtaken by two renewals, or switched off: the values may be of two anchors. */
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&clock_state.index, memory_order_relaxed) != index)
 		return gpc_clock_monotonic_ns();

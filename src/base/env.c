@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* getenv for a guest: a setuid process takes nothing from its caller through us. */
+/* getenv for a guest: a setuid process must not be influenced through us. */
 #include "base/env.h"
 
 #include <stdlib.h>

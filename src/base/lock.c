@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slow path of the lock: ten tries, about one critical section, then sleeps of 25 to 200 us that double.  Unfair,
- * and meant to be: under contention one thread keeps the cache lines and the others stay off them.  Lock order is
- * checked by a bit mask of ranks held by the thread, one test per lock.
+ * The slow path of the lock: ten tries, about as long as one critical section, then sleeps that double from 25 to 200
+ * us.  Deliberately unfair: under contention one thread keeps the cache lines while the others stay off them.  The lock
+ * order is checked against a bit mask of the ranks that the thread holds, one test per lock.
  */
 #include "base/lock.h"
 
@@ -15,10 +15,10 @@
 
 #include "base/check.h"
 
-/* Tries before the thread steps back: longer than a critical section of ours, 60 ns. */
+/* Tries before backing off: longer than a critical section of ours, 60 ns. */
 #define SPINS 10
 
-/* How long it steps back: some hundred critical sections at first, twice as long each time. */
+/* The first back-off is some hundred critical sections; each next one is twice as long. */
 #define FIRST_BACKOFF_NS 25000
 #define LAST_BACKOFF_NS  200000
 
@@ -31,7 +31,7 @@ static void relax(void)
 #endif
 }
 
-/* A futex without waker: a sleep with a timeout. */
+/* A futex wait that nobody wakes: a sleep without signals. */
 static void step_back(long ns)
 {
 	static uint32_t nobody;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A line is formatted on the stack and goes out in one write, with the signals that a write may raise blocked and
- * taken back. Whether descriptor 2 still is standard error is judged before each line, by the file it was at the start
- * or by a second descriptor of the same open file.  Never blocks: a pipe without room loses the line.
+ * A line is formatted on the stack and written at once, with the signals that a write may raise blocked and consumed.
+ * Before each line we check that descriptor 2 is still standard error: by the file it was at the start, or by a second
+ * descriptor of the same open file.  Never blocks: a full pipe loses the line.
  */
 #include "base/log.h"
 
@@ -24,7 +24,7 @@
 #include "base/io.h"
 #include "base/text.h"
 
-/* Where a second number of one open file is looked for; dup2's source has a low one. */
+/* Descriptors below this are searched for a duplicate; the source of a dup2 is usually low. */
 #define MAX_TWIN 256
 
 #define KERNEL_SIGSET_BYTES 8
@@ -33,13 +33,13 @@ static struct {
 	int fd;
 	bool is_known;
 	struct gpc_io_file start; /* what fd was when we were loaded */
-	/* What it became, judged by a second number, which may be closed by the next line. */
+	/* What it became later, proven by a duplicate that may be closed by the next line. */
 	_Atomic uint64_t later_device;
 	_Atomic uint64_t later_inode;
 	atomic_uint n_lines;
 } log_state = { .fd = 2 };
 
-/* Also at the first line, for the constructor of another library may come before ours. */
+/* Called at the first line as well: another library's constructor may run before ours. */
 __attribute__((constructor)) static void remember_start(void)
 {
 	if (log_state.is_known)
@@ -66,10 +66,7 @@ static bool is_terminal(int fd)
 	return tcgetattr(fd, &modes) == 0;
 }
 
-/*
- * The open file has another number as well, told by all that two numbers of one have in common; or
- * had one when it was last asked.
- */
+/* True if the open file has, or had when last asked, another descriptor, told by all that duplicates have in common. */
 static bool has_twin(int fd, const struct stat *st, int flags)
 {
 	off_t at = lseek(fd, 0, SEEK_CUR);
@@ -108,7 +105,7 @@ static bool is_standard_error(int fd, const struct stat *st)
 
 /* --- One text, without signals, waits and cancellation points --------------------------------- */
 
-/* A description of our own, which does not block; -1: there is none. */
+/* Opens a file description of our own, which does not block; -1 if that is impossible. */
 static int open_own(int fd, const struct stat *st)
 {
 	const struct gpc_io_file file = { (uint64_t)st->st_dev, (uint64_t)st->st_ino };
@@ -135,7 +132,7 @@ static bool has_room(int fd)
 	return syscall(SYS_ppoll, &asked, 1, &now, NULL, 0) == 1 && asked.revents == POLLOUT;
 }
 
-/* As much as goes out in one piece: whole lines, where one fits. */
+/* How much to write at once: whole lines, if one fits. */
 static size_t piece_of(const char *text, size_t len)
 {
 	const char *end;
@@ -174,7 +171,7 @@ static void write_text(int fd, const struct stat *st, const char *text, size_t l
 		(void)syscall(SYS_close, own);
 }
 
-/* What a write may have sent to this thread, but for what was there before. */
+/* Consumes the signals that a write may have sent to this thread, except those already pending. */
 static void take_off_signals(const sigset_t *before)
 {
 	static const int numbers[] = { SIGPIPE, SIGXFSZ };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mmap, counted.  A slab's chunks double in size, so item i is found by the position of its highest bit, without a
- * lock; freed items are a stack threaded through the items themselves.  Taking and giving back are O(1) under the
- * slab's lock.
+ * Counted mmap.  A slab's chunks double in size, so item i is found by the position of its highest bit, without a lock;
+ * freed items form a stack threaded through the items.  Take and give back are O(1) under the slab's lock.
  */
 #include "base/metamem.h"
 

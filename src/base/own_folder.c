@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The usual name first; if another user owns it, the name with a random suffix, found again later by listing the parent
- * with getdents64, which allocates nothing.  Ownership and mode are checked on the open descriptor, so nobody can
- * exchange the folder between check and use.
+ * Tries the usual name first.  If another user owns it, uses the name with a random suffix, which is found again later
+ * by listing the parent with getdents64 (no allocation).  Ownership and mode are checked on the open descriptor, so
+ * nobody can exchange the folder between check and use.
  */
 #include "base/own_folder.h"
 
@@ -20,7 +20,7 @@
 #define MAX_PATH        1024u
 #define FOLDER_MAX_SEEN 4096u
 
-/* As the kernel's getdents64 writes it; readdir would allocate. */
+/* The kernel's directory entry; readdir would allocate. */
 struct entry {
 	uint64_t inode;
 	int64_t offset;
@@ -74,7 +74,7 @@ static int make(const char *path, uint32_t suffix)
 	return gpc_own_folder_open(path, suffix);
 }
 
-/* The number behind "NAME-" in an entry's name; 0 if the entry does not match. */
+/* The number after "NAME-" in an entry's name; 0 if the entry does not match. */
 static uint32_t suffix_of(const char *entry, const char *name)
 {
 	size_t len = strlen(name);
@@ -92,7 +92,7 @@ static uint32_t suffix_of(const char *entry, const char *name)
 	return suffix;
 }
 
-/* The one that we created earlier; -1 if there is none. */
+/* Finds the folder that we created earlier; -1 if there is none. */
 static int find_random(const char *path, int parent, uint32_t *ret_suffix)
 {
 	_Alignas(struct entry) char buf[4096];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rule of the largest remainder: all parts are rounded down, and what then lacks to the sum goes, one
- * in the last digit each, to those that lost most.  Parts in a smaller unit than the sum's are too small
- * to matter in its last digit, and rounded to the nearest.
+ * The largest-remainder method: all parts are rounded down, and the difference to the sum is distributed, one in the
+ * last digit each, to the parts that lost most.  Parts in a smaller unit than the sum's are too small to matter in its
+ * last digit and are rounded to the nearest.
  */
 #include "base/rounded.h"
 
@@ -17,7 +17,7 @@ __extension__ typedef __int128 signed_wide;
 struct scale {
 	uint64_t scale;
 	uint64_t whole;
-	bool has_unit; /* parts in other units than this are not of the column */
+	bool has_unit; /* parts in other units are not in the column */
 	unsigned unit;
 };
 
@@ -37,7 +37,7 @@ struct gpc_rounded gpc_rounded_of(uint64_t bytes)
 
 	amount.hundredths = (uint64_t)(((wide)bytes * 100 + whole / 2) / whole);
 	if (amount.hundredths == 102400 && amount.unit < BIGGEST_UNIT) {
-		/* Rounded up to a whole one of the next unit. */
+		/* Rounded up to 1 of the next unit. */
 		amount.hundredths = 100;
 		amount.unit++;
 	}
@@ -69,7 +69,7 @@ static size_t count_above(
 	return count;
 }
 
-/* The least remainder that no more than n_up parts are above. */
+/* The least remainder exceeded by at most n_up parts. */
 static uint64_t find_threshold(
 	const struct scale *scale, const uint64_t parts[], size_t n, size_t n_up)
 {
@@ -87,10 +87,10 @@ static uint64_t find_threshold(
 	return low;
 }
 
-/* Marks in turn which parts are rounded up: above the threshold, and of those at it the first. */
+/* Picks the parts to round up: those above the threshold, and the first n_at of those at it. */
 struct chooser {
 	uint64_t threshold;
-	size_t n_at; /* still to be chosen of those at the threshold */
+	size_t n_at; /* left to pick at the threshold */
 };
 
 static struct chooser choose(
@@ -112,7 +112,7 @@ static bool is_rounded_up(struct chooser *chooser, const struct scale *scale, ui
 	return true;
 }
 
-/* How many of 1/100 of `unit` lie nearest to a number of 1/100 B; none where it is negative. */
+/* Rounds a number of 1/100 B to 1/100 of `unit`; 0 if it is negative. */
 static size_t nearest(signed_wide value, unsigned unit)
 {
 	signed_wide one = (signed_wide)1 << (10 * unit);
@@ -121,8 +121,8 @@ static size_t nearest(signed_wide value, unsigned unit)
 }
 
 /*
- * Where hardly a part is of the sum's unit, what the small ones lost may still matter: the first are
- * rounded the other way.
+ * If few parts are in the sum's unit, the rounding of the small ones may still matter: the first of them are rounded
+ * the other way.
  */
 static void turn_small_parts(signed_wide lacking, struct gpc_rounded sum, const uint64_t parts[],
 	size_t n, struct gpc_rounded ret_parts[])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One table of words; codes of the driver beyond it are told by number. */
+/* One table of texts; driver codes beyond it are printed by number. */
 #include "base/status.h"
 
 static const char *const texts[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A printf for the conversions that the library uses, into a buffer of the caller: no heap, no locale, O(length).
- * What comes from files and programs is passed through a UTF-8 decoder that replaces controls and what turns the
- * direction of writing.
+ * A printf for the conversions that the library uses, into the caller's buffer: no heap, no locale, O(length).  Text
+ * from files and programs goes through a UTF-8 decoder that replaces control characters and those that change the
+ * writing direction.
  */
 #include "base/text.h"
 
@@ -10,7 +10,7 @@
 
 #include "base/rounded.h"
 
-/* Words to guess at are no longer. */
+/* Longer words are not spell-checked. */
 #define MAX_WORD 48
 
 struct conversion {
@@ -78,7 +78,7 @@ static void add_number(struct gpc_text *text, uint64_t value, bool negative, uns
 		value /= base;
 	} while (value > 0);
 	if (negative && conv->pad_zero && !conv->left) {
-		/* Zeros stand behind the sign. */
+		/* Zeros follow the sign. */
 		add_char(text, '-');
 		rest.width -= rest.width > 0;
 	} else if (negative) {
@@ -112,7 +112,7 @@ static void add_string(struct gpc_text *text, const char *s, struct conversion *
 	add_padded(text, s, strnlen(s, conv->precision), conv);
 }
 
-/* Reads what stands between '%' and the letter; returns the place of the letter. */
+/* Parses from '%' to the conversion letter; returns the letter's position. */
 static const char *read_conversion(const char *at, va_list *args, struct conversion *conv)
 {
 	*conv = (struct conversion){ .precision = SIZE_MAX };
@@ -177,7 +177,7 @@ static void convert(struct gpc_text *text, char letter, va_list *args, struct co
 	case '%':
 		add_char(text, '%');
 		break;
-	default: /* not one of ours: show it, so that the mistake is seen */
+	default: /* unsupported: print it, so that the mistake is seen */
 		add_char(text, '%');
 		add_char(text, letter);
 		break;
@@ -218,7 +218,7 @@ void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes)
 	gpc_text_add_rounded(text, gpc_rounded_of(bytes));
 }
 
-/* The letter that starts at at[0 .. size), which is not empty, and its bytes; UINT32_MAX: it is none. */
+/* Decodes the character at at[0 .. size), which is not empty, and its length; UINT32_MAX if invalid. */
 static uint32_t read_letter(const unsigned char *at, size_t size, size_t *ret_bytes)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -239,7 +239,7 @@ static uint32_t read_letter(const unsigned char *at, size_t size, size_t *ret_by
 	return letter;
 }
 
-/* C0, DEL, C1; what turns the direction of writing or starts another line. */
+/* False for C0, DEL, C1, and for characters that change the direction of writing or start a line. */
 static bool is_harmless(uint32_t letter)
 {
 	return letter >= 0x20 && (letter < 0x7f || letter > 0x9f) && letter != UINT32_MAX &&
@@ -247,7 +247,7 @@ static bool is_harmless(uint32_t letter)
 	       (letter < 0x2028 || letter > 0x202e) && (letter < 0x2066 || letter > 0x2069);
 }
 
-/* How many of at[0 .. size) are letters of ASCII: most of all text needs no decoder. */
+/* The number of leading ASCII characters: most text needs no decoder. */
 static size_t plain_run(const char *at, size_t size)
 {
 	size_t n = 0;

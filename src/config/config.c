@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of key:value, split at commas outside brackets.  A wrong key is matched to the nearest by edit distance, at
- * most a third of its letters off; a mistake is a warning, and fatal only with `strict`.
+ * A list of key:value, split at commas outside brackets.  For a wrong key the nearest is suggested, by edit distance
+ * and with at most a third of its letters different.  A mistake is a warning, and fatal only with `strict`.
  */
 #include "config/config.h"
 
@@ -12,7 +12,7 @@
 #include "base/env.h"
 #include "config/option.h"
 
-/* Of a wrong key or value, this much is shown. */
+/* A wrong key or value is shown up to this length. */
 #define MAX_SHOWN 48
 
 struct piece {
@@ -31,7 +31,7 @@ static struct piece trim(struct piece piece)
 	return piece;
 }
 
-/* A place for one more warning, or NULL if there is none; counted in both cases. */
+/* A buffer for one more warning, or NULL if there is none; the warning is counted either way. */
 static struct gpc_text *begin_warning(struct gpc_config *config, struct gpc_text *text)
 {
 	if (config->n_warnings == GPC_CONFIG_MAX_WARNINGS) {
@@ -42,7 +42,7 @@ static struct gpc_text *begin_warning(struct gpc_config *config, struct gpc_text
 	return text;
 }
 
-/* What a person typed, in quotes: cut, and without what would disturb a terminal. */
+/* Appends user input in quotes, truncated and without control characters. */
 static void add_shown(struct gpc_text *text, struct piece piece)
 {
 	gpc_text_add(text, "\"");
@@ -54,7 +54,7 @@ static void add_shown(struct gpc_text *text, struct piece piece)
 	gpc_text_add(text, piece.len > MAX_SHOWN ? "...\"" : "\"");
 }
 
-/* The option that is most like `key`, NULL if none is. */
+/* The option most similar to `key`, or NULL. */
 static const struct gpc_option_row *find_nearest(struct piece key)
 {
 	const struct gpc_option_row *nearest = NULL;
@@ -118,7 +118,7 @@ static void warn_value(struct gpc_config *config, const struct gpc_option_row *r
 	gpc_option_write(row, config, text);
 }
 
-/* The end of the item that starts at `at`: a comma that stands in no complete pair of brackets. */
+/* The end of the item that starts at `at`: a comma outside matched brackets. */
 static const char *find_item_end(const char *at)
 {
 	for (; *at && *at != ','; at++) {
@@ -171,7 +171,7 @@ void gpc_config_init(struct gpc_config *config)
 	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
 		const struct gpc_option_row *row = &gpc_option_rows[i];
 
-		/* The unit test reads every default: a wrong one cannot leave the house. */
+		/* Cannot fail: the unit test reads every default. */
 		(void)gpc_option_read(row, config, row->default_text, strlen(row->default_text));
 	}
 }
@@ -189,7 +189,7 @@ void gpc_config_parse(struct gpc_config *config, const char *text)
 	config->is_fatal = config->strict && config->n_warnings > 0;
 }
 
-/* What the tools leave in the environment of the program that they watch; from CUDA 10 to 13. */
+/* The tool that watches this program, from what CUDA 10 to 13 leave in the environment. */
 static const char *find_checker(void)
 {
 	const char *injected = gpc_env_get("CUDA_INJECTION64_PATH");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options.def expanded into rows of {name, type, range, offset}; a value is parsed into a union first, checked against
- * its range, and stored last, so a rejected value changes nothing.
+ * options.def expanded into rows of {name, type, range, offset}; a value is parsed into a union, checked against its
+ * range, and stored last, so a rejected value has no effect.
  */
 #include "config/option.h"
 
@@ -74,10 +74,7 @@ static bool read_choice(const char *choices, const char *text, size_t len, unsig
 	}
 }
 
-/*
- * Reads digits and at most 6 decimals as millionths; returns where it stopped, NULL without a
- * digit.
- */
+/* Reads digits and at most 6 decimals as millionths; returns where it stopped, NULL if there is no digit. */
 static const char *read_decimal(const char *at, const char *end, uint64_t *ret_millionths)
 {
 	uint64_t whole = 0;
@@ -172,7 +169,7 @@ static bool is_in_range(const struct gpc_option_row *row, uint64_t value)
 	return value >= (uint64_t)row->smallest && value <= (uint64_t)row->largest;
 }
 
-/* Reads any type but STRING; ranges are not looked at. */
+/* Parses any type but STRING, without a range check. */
 static bool read_value(
 	const struct gpc_option_row *row, const char *text, size_t len, union value *ret_value)
 {
@@ -197,7 +194,7 @@ static bool read_value(
 	return false;
 }
 
-/* The default is always allowed: where 0 means "none", it lies outside the range. */
+/* The default is always allowed: if 0 means "none", it lies outside the range. */
 static bool is_allowed(const struct gpc_option_row *row, const union value *value)
 {
 	union value preset = { 0 };
@@ -240,7 +237,7 @@ static bool read_string(char *field, const char *text, size_t len)
 bool gpc_option_read(
 	const struct gpc_option_row *row, struct gpc_config *config, const char *text, size_t len)
 {
-	/* All members of the union start where it does. */
+	/* All members start at the union's address. */
 	static const uint8_t sizes[] = {
 		[GPC_OPTION_BOOL] = sizeof(bool),
 		[GPC_OPTION_ENUM] = sizeof(unsigned),
@@ -274,7 +271,7 @@ static void write_size(struct gpc_text *text, uint64_t bytes)
 	gpc_text_add(text, "%llu%s", (unsigned long long)bytes, units[unit]);
 }
 
-/* whole.decimals, without zeros at the end; `scale` is what 1.0 is. */
+/* Writes value / scale in decimals, without trailing zeros. */
 static void write_decimal(struct gpc_text *text, uint32_t value, uint32_t scale)
 {
 	uint32_t rest = value % scale;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computed, not measured: texels times bits, rows padded to 64 bytes and to groups of 8, for each mip level in turn.
- * No product overflows, for sides are refused above 2^19.
+ * Computed, not measured: texels times bits, rows padded to 64 bytes and to groups of 8, summed over mip levels.  No
+ * product overflows, because sides above 2^19 are refused.
  */
 #include "driver/array_bytes.h"
 
@@ -9,13 +9,13 @@
 
 #include "base/bytes.h"
 
-/* Three times this, and 16 bytes, still fit into 64 bits; the largest side of any device is 2^17. */
+/* The product of three sides and 16 bytes still fits into 64 bits; the largest side of any device is 2^17. */
 #define MAX_SIDE ((size_t)1 << 19)
 
 #define ROW_BYTES 64
 #define ROWS      8
 
-/* A block-compressed format has 4 x 4 texels to a block. */
+/* Block-compressed formats have 4 x 4 texels per block. */
 #define BLOCK_SIDE 4
 
 static bool is_block_compressed(CUarray_format format)
@@ -23,7 +23,7 @@ static bool is_block_compressed(CUarray_format format)
 	return format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_BC7_UNORM_SRGB;
 }
 
-/* Bits of one texel, from the descriptions in cuda.h; 0: not known. */
+/* Bits of a texel, from the descriptions in cuda.h; 0: unknown. */
 static uint64_t texel_bits(CUarray_format format, unsigned int n_channels)
 {
 	switch ((int)format) {
@@ -89,7 +89,7 @@ static uint64_t half(uint64_t side)
 	return side > 1 ? side / 2 : 1;
 }
 
-/* The sides of one level; height and depth of 0 are a dimension less. */
+/* One mip level; height or depth 0 means one dimension less. */
 struct level {
 	uint64_t width;
 	uint64_t height;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The table is filled by name through a function that the caller lends; a missing function fails it, unless it is
- * OPTIONAL.
- */
+/* Fills the table by name through the caller's lookup; a missing function is an error unless it is OPTIONAL. */
 #include "driver/cuda_fns.h"
 
 enum gpc_status gpc_cuda_fns_fill(
@@ -11,8 +8,8 @@ enum gpc_status gpc_cuda_fns_fill(
 	enum gpc_status st = GPC_OK;
 
 	/*
-	 * POSIX promises that a function pointer fits a void *; C does not, hence the detour by
-	 * memory.
+	 * POSIX promises that a function pointer fits into a void *, C does not: hence the cast of the pointer's
+	 * address.
 	 */
 #define CUDA_FN(name, result, params)                      \
 	*(void **)(void *)&fns->name = lookup(arg, #name); \

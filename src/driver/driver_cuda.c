@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each call makes the context current where it is not, relaxes the thread's capture mode, and puts both back.  A fence
- * is cuCtxRecordEvent, of all streams of the context at once; a driver before 12.5 has none, and says so.
+ * Each call makes the context current if it is not, relaxes the thread's capture mode, and restores both.  A fence is
+ * one cuCtxRecordEvent for all streams of the context; drivers before 12.5 lack it.
  */
 #include "driver/driver_cuda.h"
 
@@ -69,7 +69,7 @@ static uint64_t now_ns(struct gpc_driver *drv)
 	return gpc_clock_monotonic_ns();
 }
 
-/* st: what `call`, a function of the driver, answers in our context. */
+/* Sets st to the result of the driver call `call`, made in our context. */
 #define IN_CONTEXT(drv, st, call)                             \
 	do {                                                  \
 		const struct gpc_cuda_driver *cuda = of(drv); \
@@ -130,7 +130,7 @@ static void event_destroy(struct gpc_driver *drv, gpc_event event)
 	(void)of(drv)->fns->cuEventDestroy_v2((CUevent)(uintptr_t)event);
 }
 
-/* A driver that exports the function and refuses it is as old as one that lacks it. */
+/* A driver may export the function and refuse it: then it is as if it were missing. */
 static enum gpc_status fence_record(struct gpc_driver *drv, gpc_event event)
 {
 	enum gpc_status st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pages of the real driver.  These calls ignore the current context, and the pool makes none during a capture, so
- * unlike driver_cuda.c nothing has to be entered.
+ * unlike in driver_cuda.c there is nothing to enter.
  */
 #include "driver/driver_cuda.h"
 #include "driver/driver_pages.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counting is one comparison an allocation; at every step-th one the time and the peak are noted.  128 moments are
- * kept; when they are full every second one goes and the step doubles, so they always span the run.  Judging sorts the
- * live blocks of each site into the last 8 windows, of widths from one moment upwards: one pass over the blocks for
- * each width, at an OOM only.
+ * Counting is one comparison per allocation; every step-th allocation notes the time and the peak.  128 such moments
+ * are kept: when they are full, every second one is dropped and the step doubles, so they always span the run.  The
+ * judgement sorts the live blocks of each site into the last 8 windows, of widths from one moment upwards: one pass
+ * over the blocks per width, at an OOM only.
  */
 #include "stats/growth.h"
 
@@ -16,34 +16,34 @@
 /* Blocks of the last two windows are young. */
 #define FIRST_YOUNG (GPC_GROWTH_WINDOWS - 2)
 
-/* A site whose largest block is so many times its smallest has blocks of many sizes. */
+/* A site whose largest block is this many times its smallest has blocks of varied sizes. */
 #define VARIED 4
 
 /*
- * A site that has allocated so many times its live blocks replaces them.  Blocks that grow by as much each time are at
- * most twice their mean at the end; one that is larger than all before is many times the mean.
+ * A site that has allocated this many times its live blocks replaces them.  If blocks grow by a constant step, the last
+ * is at most twice their mean; a single outlier is many times the mean.
  */
 #define REPLACED 16
 #define RENEWED  4
 
-/* What a site keeps of each window. */
+/* What a site has kept per window. */
 struct kept {
 	uint64_t n_blocks;
 	uint64_t bytes;
 	uint64_t smallest;
 	uint64_t largest;
-	uint32_t windows;     /* bit w: something of window w */
+	uint32_t windows;     /* bit w: some block of window w */
 	uint64_t young_bytes; /* of the last two windows */
 };
 
-/* The last windows, and what the sites keep of them. */
+/* The last windows, and what each site has kept of them. */
 struct look {
 	const struct gpc_growth_view *view;
 	uint32_t n_sites;                      /* of view->holders */
-	uint64_t times_ns[GPC_GROWTH_WINDOWS]; /* of the beginning of each */
+	uint64_t times_ns[GPC_GROWTH_WINDOWS]; /* of each window's start */
 	uint64_t peaks[GPC_GROWTH_WINDOWS];    /* at that time */
 	struct kept kept[GPC_GROWTH_MAX_SITES];
-	uint64_t old_bytes; /* kept of all but the last two, by all sites */
+	uint64_t old_bytes; /* of all sites, without the last two windows */
 };
 
 void gpc_growth_init(struct gpc_growth *growth)
@@ -57,7 +57,7 @@ static void move(uint64_t *to, const uint64_t *from)
 	__atomic_store_n(to, __atomic_load_n(from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
-/* Keeps every second moment: the distance between them doubles. */
+/* Drops every second moment, so that their distance doubles. */
 static uint32_t thin(struct gpc_growth *growth)
 {
 	for (uint32_t i = 0; i < GPC_GROWTH_ROWS / 2; i++) {
@@ -87,7 +87,7 @@ void gpc_growth_take_moment(
 	atomic_flag_clear_explicit(&growth->is_busy, memory_order_release);
 }
 
-/* The window in which a block was allocated, the oldest first; false: before all windows. */
+/* Finds the window of a block's allocation, oldest first; false if it is older than all. */
 static bool window_of(const uint64_t *times_ns, uint64_t time_ns, uint32_t *ret_window)
 {
 	uint32_t w = GPC_GROWTH_WINDOWS;
@@ -125,7 +125,7 @@ static void count_block(struct look *look, const struct gpucache_block *block, u
 	}
 }
 
-/* At the last windows of so many moments each; there are enough. */
+/* Looks at the last windows of n_each moments each, of which there are enough. */
 static void look_at(struct look *look, const struct gpc_growth *growth, uint32_t n_times,
 	uint32_t n_each, const struct gpc_growth_view *view)
 {
@@ -157,7 +157,7 @@ static struct gpc_growing growing(const struct look *look, uint32_t i)
 		.is_varied = kept->largest / VARIED >= kept->smallest };
 }
 
-/* The totals of a stack on the view's device; zeros where it has no record. */
+/* The totals of a stack on the view's device; zeros if it has no record. */
 static struct gpucache_site totals_of(const struct gpc_growth_view *view, uint32_t stack)
 {
 	for (uint32_t i = 0; i < view->n_sites; i++) {
@@ -179,7 +179,7 @@ static struct gpucache_site totals_of(const struct gpc_growth_view *view, uint32
 	return (struct gpucache_site){ 0 };
 }
 
-/* Whether a site has freed less than an eighth of all that it has allocated. */
+/* True if a site has freed less than an eighth of all it allocated. */
 static bool has_kept_all(const struct gpc_growth_view *view, uint32_t stack)
 {
 	struct gpucache_site site = totals_of(view, stack);
@@ -187,7 +187,7 @@ static bool has_kept_all(const struct gpc_growth_view *view, uint32_t stack)
 	return site.total_bytes && site.live_bytes >= site.total_bytes - site.total_bytes / 8;
 }
 
-/* The steady site that keeps most. */
+/* The steady site that keeps the most. */
 static struct gpc_growing choose(const struct look *look, bool is_whole)
 {
 	struct gpc_growing found = { 0 };
@@ -212,8 +212,8 @@ static struct gpc_growing choose(const struct look *look, bool is_whole)
 }
 
 /*
- * The level rises in half of the windows and in the later ones, and what is kept of the windows is less than half of
- * the rise: then the site of most young blocks renews them, if it has no others and frees some.
+ * If the level rises in half of the windows, and in the later ones, but less than half of the rise is kept from those
+ * windows, then the site with most young blocks renews them, provided it has no older ones and frees some.
  */
 static struct gpc_growing find_renewed(const struct look *look)
 {
@@ -227,7 +227,7 @@ static struct gpc_growing find_renewed(const struct look *look)
 	for (uint32_t i = 1; i < look->n_sites; i++)
 		if (look->kept[i].young_bytes > look->kept[top].young_bytes)
 			top = i;
-	/* Other threads may have had whole windows for themselves. */
+	/* Other threads may have filled whole windows. */
 	if (n_rises < GPC_GROWTH_WINDOWS / 2 ||
 		look->peaks[GPC_GROWTH_WINDOWS - 1] <= look->peaks[GPC_GROWTH_WINDOWS / 2] ||
 		look->old_bytes > rise / 2 || look->n_sites == 0)
@@ -243,7 +243,7 @@ static struct gpc_growing find_renewed(const struct look *look)
 	return found;
 }
 
-/* Whether it has replaced its blocks many times by larger ones, and holds the most that it ever did. */
+/* True if it has replaced its blocks many times by larger ones, and is at its peak. */
 static bool replaces(const struct gpucache_site *site)
 {
 	uint64_t mean;
@@ -253,14 +253,14 @@ static bool replaces(const struct gpucache_site *site)
 		return false;
 	mean = site->total_bytes / site->total_blocks;
 	mean_live = site->live_bytes / site->live_blocks;
-	/* While a block is replaced, both are held. */
+	/* During a replacement both blocks are live. */
 	return mean_live >= mean + mean / 2 && mean_live / RENEWED <= mean &&
 	       site->live_bytes + mean_live >= site->peak_bytes - site->peak_bytes / 8;
 }
 
 /*
- * Whether its blocks grew step by step: each at least as large as the one before, but for few, and none larger by half
- * of the last, up to the size of what it holds.
+ * True if its blocks grew step by step up to the size it holds: almost each at least as large as the one before, and no
+ * step larger than half of the last block.
  */
 static bool asks_for_more(const struct gpc_growth_view *view, uint32_t stack, uint64_t mean_live)
 {
@@ -285,13 +285,16 @@ static bool asks_for_more(const struct gpc_growth_view *view, uint32_t stack, ui
 		last = size;
 		n++;
 	}
-	/* While we look for room the other threads may go once around the ring: then the site's sums are all there is. */
+	/*
+	 * While we were making room, other threads may have lapped the ring of events: then only the site's totals are
+	 * left.
+	 */
 	if (n < GPC_GROWTH_WINDOWS)
 		return view->events && view->end_event > view->n_events;
 	return n_down <= n / 8 && step < last / 2 && last >= mean_live / 2;
 }
 
-/* What is renewed, by whoever holds most so; the first may be managed memory, which need not be resident. */
+/* The holder that replaces most; the first holder may be managed memory, which need not be resident. */
 static struct gpc_growing find_replaced(const struct gpc_growth_view *view)
 {
 	for (uint32_t i = 0; i < view->n_holders; i++) {
@@ -337,7 +340,7 @@ struct gpc_growing gpc_growth_find(
 	return renewed.stack ? renewed : find_replaced(view);
 }
 
-/* The beginning of the windows, or of the run where there are fewer. */
+/* The start of the windows, or of the run if there are fewer. */
 static uint64_t find_first(const struct gpc_growth *growth)
 {
 	uint32_t n_times = atomic_load_explicit(&growth->n_times, memory_order_acquire);
