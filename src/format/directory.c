@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The usual directories in order, each listed once, newest first.  For the one recording worth most only headers are
- * read, until a whole file may change the choice.
+ * Lists the usual directories in order, each once, newest recording first.  To choose the most useful recording only
+ * headers are read, unless a whole file might change the choice.
  */
 #include "format/directory.h"
 
@@ -31,7 +31,7 @@ static void note_other(struct gpc_directory *directory, uint32_t owner)
 		directory->others[directory->n_others++] = owner;
 }
 
-/* Whether the item may be opened: what others put there, and a link that they may turn, is theirs. */
+/* True if the file may be opened: not another user's file, nor a link that another user can change. */
 static bool is_ours_to_read(
 	struct gpc_directory *directory, int dir, const char *name, uint32_t *ret_owner)
 {
@@ -74,7 +74,7 @@ static enum gpc_status add_entry(
 	entry->owner = owner;
 	entry->status = gpc_recording_peek(
 		entry->path, &entry->header, &entry->state, &entry->size, &entry->owner, &why);
-	/* A link of our own may lead to a file of another. */
+	/* Our own link may lead to another user's file. */
 	if (entry->owner != owner && gpc_recording_is_of_others(entry->owner)) {
 		note_other(directory, entry->owner);
 		free(entry->path);
@@ -84,7 +84,7 @@ static enum gpc_status add_entry(
 	return GPC_OK;
 }
 
-/* Lists one directory; one that is not there, or not to be trusted, is no failure. */
+/* Lists one directory.  A missing or untrusted one is no failure. */
 static enum gpc_status scan(struct gpc_directory *directory, char *path, bool trusted)
 {
 	enum gpc_status status = GPC_OK;
@@ -137,7 +137,7 @@ static char *directory_of_pattern(const char *pattern)
 	return end == 0 ? strdup(".") : strndup(pattern, end);
 }
 
-/* PARENT/gpucache-UID, and those with a random number behind it: base/own_folder.h. */
+/* Lists PARENT/gpucache-UID, and those with a random suffix (base/own_folder.h). */
 static enum gpc_status scan_own(struct gpc_directory *directory, const char *parent)
 {
 	enum gpc_status status = GPC_NO_METADATA;
@@ -224,7 +224,7 @@ enum gpc_status gpc_directory_open(struct gpc_directory *directory, const char *
 	return GPC_OK;
 }
 
-/* When its first request failed that it did not recover from, in real time; 0: never. */
+/* The real time of the first failed request from which it did not recover; 0: none. */
 static uint64_t failed_ns_of(const struct gpc_recording *recording)
 {
 	const struct gpucache_header *header = &recording->header;
@@ -272,7 +272,7 @@ static enum gpc_worth worth_of(const struct gpc_directory_entry *entry, uint64_t
 	return worth;
 }
 
-/* Whether `entry` may have to do with the failure of another that started later. */
+/* True if `entry` may be related to the failure of a run that started later. */
 static bool is_related(const struct gpc_directory_entry *entry, uint64_t failed_ns,
 	const struct gpc_directory_entry *newest)
 {
@@ -297,7 +297,7 @@ struct gpc_directory_choice gpc_directory_choose(
 		if (entry->status != GPC_OK)
 			continue;
 		choice.n_recordings++;
-		/* A whole file is read only where it may change the choice. */
+		/* Read a whole file only if it may change the choice. */
 		if (entry->header.state & GPUCACHE_STATE_OOM_SEEN || choice.worth < GPC_WORTH_USED)
 			worth = worth_of(entry, &failed_ns);
 		choice.n_failed += failed_ns != 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adds each lane's calls to the counters of its record, and takes what a lane holds free out of what the counters call
+ * Adds each lane's calls to the counters of its record, and subtracts a lane's free block from what the counters call
  * live.
  */
 #include "format/format_1_2.h"
@@ -10,12 +10,12 @@
 #define N_LANES   8
 #define SET_ASIDE (UINT64_C(1) << 63)
 
-/* What one thread does with one block at a time, which the counters hold as live all the while. */
+/* A lane: one block that one thread frees and reuses, while the counters keep counting it as live. */
 struct lane {
-	uint64_t n_malloc; /* all of them hits */
+	uint64_t n_malloc; /* all hits */
 	uint64_t n_free;
-	uint64_t free_bytes;     /* of the block while it is free, else 0 */
-	uint64_t free_requested; /* what the counters hold of it as requested, likewise */
+	uint64_t free_bytes;     /* of the block if it is free, else 0 */
+	uint64_t free_requested; /* the same, as counted in requested bytes */
 	uint64_t reserved[4];
 };
 
@@ -32,7 +32,7 @@ void gpc_format_1_2_add_lanes(
 	if (gpc_recording_read(recording, GPUCACHE_REGION_COUNTERS, i, &record, sizeof record) !=
 		GPC_SLOT_OK)
 		return;
-	/* Fields of later versions lie where the lanes are. */
+	/* Later versions have other fields in the place of the lanes. */
 	memset(counters, 0, sizeof *counters);
 	memcpy(counters, record.counters, sizeof record.counters);
 	for (int n = 0; n < N_LANES; n++) {
@@ -41,7 +41,7 @@ void gpc_format_1_2_add_lanes(
 		counters->n_malloc = gpc_bytes_add(counters->n_malloc, lane->n_malloc);
 		counters->n_hit = gpc_bytes_add(counters->n_hit, lane->n_malloc);
 		counters->n_free = gpc_bytes_add(counters->n_free, lane->n_free);
-		/* A live record is not read at one moment: no more than there is. */
+		/* Reads of a live record are not atomic, so saturate. */
 		counters->n_blocks = gpc_bytes_less(counters->n_blocks, lane->free_bytes > 0);
 		counters->live_bytes = gpc_bytes_less(counters->live_bytes, lane->free_bytes);
 		counters->cached_bytes = gpc_bytes_add(counters->cached_bytes, lane->free_bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pread of the file, holes skipped; then the regions are checked against it and clamped.  Of a live file, slots
- * whose seq is odd or has moved are read again, at most GPC_RECORDING_TRIES times, and marked torn after that.  O(file
- * size), once; everything afterwards walks the copy.
+ * Reads the file once by pread, skipping holes, then checks the regions against it and clamps them.  In a live file,
+ * slots whose seq is odd or has moved are read again, at most GPC_RECORDING_TRIES times, and then marked torn.  O(file
+ * size), once; everything later works on the copy.
  */
 #include "format/recording.h"
 
@@ -18,11 +18,11 @@
 
 #include "format/recording_internal.h"
 
-/* A record longer than this is not ours: the longest, a history, has 64 KiB at 1,024 points. */
+/* No record of ours is longer: the longest, a history of 1,024 points, has 64 KiB. */
 #define READ_BYTES       (64 * GPUCACHE_PAGE)
 #define MAX_RECORD_BYTES (UINT32_C(16) << 20)
 
-/* What is read a second time at once. */
+/* How much is read a second time in one go. */
 #define SETTLE_BYTES ((uint64_t)256 << 10)
 
 #define HEADER_BYTES sizeof(struct gpucache_header)
@@ -58,7 +58,7 @@ static const struct {
 	[GPUCACHE_REGION_STREAMS] = { "STREAMS", SHAPE_PLAIN },
 };
 
-/* The bytes of a record in the format that was its first.  It only grows: what is shorter is none. */
+/* The record size of the first format that had the region.  Sizes only grow, so a shorter record is invalid. */
 static const uint32_t first_sizes[GPUCACHE_REGION_COUNT] = {
 	[GPUCACHE_REGION_DEVICES] = 216,
 	[GPUCACHE_REGION_COUNTERS] = 256,
@@ -74,7 +74,7 @@ static const uint32_t first_sizes[GPUCACHE_REGION_COUNT] = {
 	[GPUCACHE_REGION_STREAMS] = 32,
 };
 
-/* The records that a writer makes at most; 0: as many as the file has room for. */
+/* The most records a writer creates; 0: as many as fit. */
 static const uint32_t most_records[GPUCACHE_REGION_COUNT] = {
 	[GPUCACHE_REGION_DEVICES] = GPUCACHE_MAX_DEVICES,
 	[GPUCACHE_REGION_COUNTERS] = GPUCACHE_MAX_CONTEXTS,
@@ -85,7 +85,7 @@ static const uint32_t most_records[GPUCACHE_REGION_COUNT] = {
 	[GPUCACHE_REGION_STREAMS] = GPUCACHE_MAX_STREAMS,
 };
 
-/* The part of the file that an append-only region takes at most: 1 / n; 0: any. */
+/* The largest part of the file, 1 / n, that an append-only region takes; 0: any. */
 static const unsigned most_part[GPUCACHE_REGION_COUNT] = {
 	[GPUCACHE_REGION_STACKS] = 4,
 	[GPUCACHE_REGION_CODES] = 8,
@@ -168,7 +168,7 @@ static enum gpc_status check_header(
 	return GPC_OK;
 }
 
-/* Whether the writer still holds its lock.  Ours is given back at once. */
+/* True if the writer still holds its lock.  Ours is released at once. */
 static bool is_locked(int fd)
 {
 	if (flock(fd, LOCK_SH | LOCK_NB) == 0) {
@@ -196,7 +196,7 @@ static enum gpc_status open_file(const char *path, struct gpucache_header *ret_h
 	int fd;
 
 	memset(ret_header, 0, sizeof *ret_header);
-	/* Non-blocking: a FIFO of that name must not make us wait for a writer. */
+	/* O_NONBLOCK: opening a FIFO must not wait for a writer. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) != 0)
 		goto fail_errno;
@@ -211,10 +211,7 @@ static enum gpc_status open_file(const char *path, struct gpucache_header *ret_h
 	status = check_header(ret_header, (uint64_t)n, why);
 	if (status != GPC_OK)
 		goto undo_open;
-	/*
-	 * The state word a second time: a writer that ended between the two looks did not get
-	 * killed.
-	 */
+	/* Read the state word again: a writer that ended between the two checks was not killed. */
 	*ret_state = GPC_RUN_ALIVE;
 	if (!is_locked(fd)) {
 		if (gpc_io_read_at(fd, &ret_header->state, sizeof ret_header->state,
@@ -270,7 +267,7 @@ static void check_region(struct gpc_recording *rec, const struct gpucache_region
 	struct gpc_region *region;
 	bool is_append;
 
-	/* Regions of a newer minor version are none of our business. */
+	/* Ignore regions of a newer minor version. */
 	if (claim->kind == GPUCACHE_REGION_NONE || claim->kind >= GPUCACHE_REGION_COUNT)
 		return;
 	region = &rec->regions[kind];
@@ -362,7 +359,7 @@ static uint64_t number_of(const unsigned char *record)
 	return number;
 }
 
-/* Reads one slot of a live file until it holds still, and marks it torn where it does not. */
+/* Reads a slot of a live file until it is stable; marks it torn if it never is. */
 static void settle_slot(struct gpc_recording *rec, int fd, uint64_t offset, uint32_t record_size)
 {
 	unsigned char *slot = rec->data + offset;
@@ -378,7 +375,7 @@ static void settle_slot(struct gpc_recording *rec, int fd, uint64_t offset, uint
 	slot[0] |= 1;
 }
 
-/* Slots i .. i + n, as they were read `again`. */
+/* Compares slots i .. i + n with a second reading. */
 static void settle_slots(struct gpc_recording *rec, int fd, const struct gpc_region *region,
 	uint64_t i, uint64_t n, const unsigned char *again, bool is_ring)
 {
@@ -396,8 +393,8 @@ static void settle_slots(struct gpc_recording *rec, int fd, const struct gpc_reg
 }
 
 /*
- * Looks at every seq word of a live region a second time.  The copy was read upwards, seq word
- * first; if the word is the same now, and even, no change fell between.
+ * Reads every seq word of a live region a second time.  The copy was read upwards, seq word first, so if the word is
+ * even and unchanged, no write fell in between.
  */
 static void settle_region(
 	struct gpc_recording *rec, int fd, struct gpc_region *region, bool is_ring)
@@ -435,7 +432,7 @@ static void check_slots(struct gpc_recording *rec, int fd)
 	}
 }
 
-/* The newest event, whose slot must agree with its number. */
+/* Finds the newest event: its slot must agree with its number. */
 static void find_events(struct gpc_recording *rec)
 {
 	const struct gpc_region *region = &rec->regions[GPUCACHE_REGION_EVENTS];
@@ -451,8 +448,8 @@ static void find_events(struct gpc_recording *rec)
 }
 
 /*
- * Reads [at .. end), upwards.  Pages of zeros, of which most of a recording is, stay pages that were never touched.
- * How many bytes there were, or -1 with errno.
+ * Reads [at .. end) upwards.  A recording is mostly pages of zeros, which stay untouched memory.  Returns the number of
+ * bytes, or -1 with errno.
  */
 static ssize_t read_piece(const struct gpc_recording *rec, int fd, uint64_t at, uint64_t end)
 {
@@ -480,8 +477,8 @@ static ssize_t read_piece(const struct gpc_recording *rec, int fd, uint64_t at, 
 }
 
 /*
- * Reads all that is not a hole, upwards.  How far it got, or -1 with errno; a file system that knows of no holes
- * has one piece of data.
+ * Reads all data between holes, upwards.  Returns where it stopped, or -1 with errno.  On a file system without holes
+ * everything is data.
  */
 static ssize_t read_data(const struct gpc_recording *rec, int fd)
 {

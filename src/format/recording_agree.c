@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one region says of another, for recordings before 1.3, which lack the region PAGES that would reveal a lost page:
- * a region that others count on, and that is not there or too small, is a problem.
+ * Cross-checks regions.  Recordings before 1.3 lack the region PAGES, which would reveal a lost page; here a region
+ * that others refer to and that is missing or too small is a problem.
  *
- * What may differ is what was in flight: of a dead process one operation a thread, and threads are
- * counted where they left their number.  A process that was killed while it took a context down may be
- * called damaged.
+ * Regions may differ by the operations in flight: in a dead process one per thread, counted by the threads that left
+ * their number.  A process killed while it tore a context down may be called damaged.
  */
 #include <string.h>
 
 #include "format/recording_internal.h"
 
-/* More threads than any program runs at once; beyond them nothing is called damaged for want of a block. */
+/* More threads than any program runs at once: no more missing blocks than this can be operations in flight. */
 #define MAX_THREADS 256
 
 /* The most contexts that the library tracks. */
@@ -31,7 +30,7 @@ static void add_thread(struct flight *flight, uint32_t thread)
 		flight->threads[flight->n++] = thread;
 }
 
-/* How many operations may be half done.  Whoever ends a process itself is in none. */
+/* The number of operations that may be half done.  A process that exited by itself has none. */
 static uint64_t count_flight(const struct gpc_recording *rec)
 {
 	struct gpc_event_cursor cursor = { 0 };
@@ -45,7 +44,7 @@ static uint64_t count_flight(const struct gpc_recording *rec)
 	return flight.n - (flight.n && rec->run_state == GPC_RUN_ENDED);
 }
 
-/* What BLOCKS and SEGMENTS hold of one context. */
+/* What BLOCKS and SEGMENTS say about one context. */
 struct stock {
 	uint64_t n_live;
 	uint64_t n_free;
@@ -113,7 +112,7 @@ static bool has_device(const struct gpc_recording *rec, int32_t ordinal)
 	return false;
 }
 
-/* Returns how many contexts there are. */
+/* Returns the number of contexts. */
 static unsigned check_contexts(struct gpc_recording *rec)
 {
 	uint64_t in_flight = count_flight(rec);
@@ -143,7 +142,7 @@ static unsigned check_contexts(struct gpc_recording *rec)
 	return n;
 }
 
-/* Whoever took memory, on a device without a context. */
+/* Checks that a recording without a context has no allocations. */
 static void check_without_context(struct gpc_recording *rec)
 {
 	struct gpc_event_cursor cursor = { 0 };
@@ -158,7 +157,7 @@ static void check_without_context(struct gpc_recording *rec)
 	}
 }
 
-/* The ring is filled from its start on, so a page before the newest event is not empty. */
+/* The ring is filled from its start, so no page before the newest event is empty. */
 static uint64_t count_empty_pages(const struct gpc_recording *rec)
 {
 	static const unsigned char zeros[GPUCACHE_PAGE];
@@ -210,7 +209,7 @@ static void check_oom(struct gpc_recording *rec)
 			"is empty, and the header says that a request failed");
 }
 
-/* Frames without the modules and the code objects that they lie in. */
+/* Counts frames outside all recorded modules and code objects. */
 static void check_frames(struct gpc_recording *rec)
 {
 	uint64_t n_codes = 0;
@@ -234,7 +233,7 @@ static void check_frames(struct gpc_recording *rec)
 			rec, GPUCACHE_REGION_MODULES, "is empty, and STACKS has native frames");
 }
 
-/* Ranges that blocks and events name; ids are given out in the order of the records. */
+/* Checks the tags of blocks and events; ids are in the order of the records. */
 static void check_tags(struct gpc_recording *rec)
 {
 	uint32_t last = rec->n_tags ? rec->tags[rec->n_tags - 1].id : 0;
@@ -252,7 +251,7 @@ static void check_tags(struct gpc_recording *rec)
 			(unsigned long long)n);
 }
 
-/* Stacks and sites of live blocks. */
+/* Checks the stacks and sites of live blocks. */
 static void check_names(struct gpc_recording *rec)
 {
 	uint64_t n_stacks = 0;
@@ -271,7 +270,7 @@ static void check_names(struct gpc_recording *rec)
 	if (n_stacks)
 		gpc_recording_note(rec, GPUCACHE_REGION_STACKS, "lacks those of %llu live blocks",
 			(unsigned long long)n_stacks);
-	/* A block is live before its site counts it. */
+	/* A block becomes live before its site counts it. */
 	if (n_sites > count_flight(rec))
 		gpc_recording_note(rec, GPUCACHE_REGION_SITES, "lacks those of %llu live blocks",
 			(unsigned long long)n_sites);

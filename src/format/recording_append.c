@@ -6,13 +6,10 @@
 #include "format/array.h"
 #include "format/recording_internal.h"
 
-/* The library goes to 32; a label that is deeper begins with a number. */
+/* The library nests at most 32; the label of a deeper tag begins with a number. */
 #define MAX_TAG_DEPTH 64
 
-/*
- * The smallest record of each kind is its head; a walk can therefore never be longer than size
- * / 16.
- */
+/* The smallest record of each kind is its head, so a walk has at most size / 16 steps. */
 struct walk {
 	const unsigned char *data;
 	uint64_t at;
@@ -34,7 +31,7 @@ static struct gpucache_append_head head_of(
 	return head;
 }
 
-/* The bytes behind the head that are both used and there. */
+/* The used bytes after the head that are in the file. */
 static uint64_t used_bytes(struct gpc_recording *rec, enum gpucache_region_kind kind)
 {
 	uint64_t used = head_of(rec, kind).used;
@@ -64,7 +61,7 @@ static uint32_t whole_record(const struct walk *walk, uint32_t head_size)
 	return size;
 }
 
-/* NULL, or what is wrong with a record that has its size. */
+/* Returns what is wrong with a complete record, or NULL. */
 static const char *check_stack(const unsigned char *record, uint32_t size)
 {
 	struct gpucache_stack stack;
@@ -116,7 +113,7 @@ static const char *check_tag(const unsigned char *record, uint32_t size)
 
 static const struct {
 	uint32_t head_size;
-	uint32_t most; /* records that are written; 0: as many as there is room for */
+	uint32_t most; /* records that a writer creates; 0: as many as fit */
 	const char *(*check)(const unsigned char *record, uint32_t size);
 } appended[GPUCACHE_REGION_COUNT] = {
 	[GPUCACHE_REGION_STACKS] = { sizeof(struct gpucache_stack), 0, check_stack },
@@ -126,7 +123,7 @@ static const struct {
 	[GPUCACHE_REGION_TAGS] = { sizeof(struct gpucache_tag), GPUCACHE_MAX_TAGS, check_tag },
 };
 
-/* The whole record at walk->at, whose size it gives; else what is wrong with it. */
+/* Checks the record at walk->at: its size if it is whole, else what is wrong with it. */
 static const char *check_record(
 	const struct walk *walk, enum gpucache_region_kind kind, size_t number, uint32_t *ret_size)
 {
@@ -148,7 +145,7 @@ static int compare_index(const void *left, const void *right)
 	return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
-/* Collects the whole records of one region, in the order of the file. */
+/* Indexes the complete records of one region, in file order. */
 static enum gpc_status collect(struct gpc_recording *rec, enum gpucache_region_kind kind,
 	struct gpc_record_index **ret_index, size_t *ret_n)
 {
@@ -212,7 +209,7 @@ enum gpc_status gpc_recording_index(struct gpc_recording *recording)
 	free(modules);
 	if (!recording->modules || gpc_recording_index_modules(recording) != GPC_OK)
 		return GPC_NO_METADATA;
-	/* Only for its check of `used`. */
+	/* Only to check `used`. */
 	(void)used_bytes(recording, GPUCACHE_REGION_TEXT);
 	recording->text_mark = calloc(1, sizeof *recording->text_mark);
 	return recording->text_mark ? GPC_OK : GPC_NO_METADATA;
@@ -225,7 +222,7 @@ size_t gpc_record_number(const struct gpc_record_index *index, size_t n, uint32_
 	return at < n && index[at].id == id ? at : n;
 }
 
-/* Offset of the record of that id, or 0. */
+/* The offset of the record with this id, or 0. */
 static uint64_t find_record(const struct gpc_record_index *index, size_t n, uint32_t id)
 {
 	size_t number = gpc_record_number(index, n, id);
@@ -322,7 +319,7 @@ bool gpc_recording_read_text(
 
 		while (at < used && body[at] != '\n' && body[at] != '\0')
 			at++;
-		/* Empty lines come from padding and are not counted. */
+		/* Empty lines are padding and not counted. */
 		if (at > start && mark.line == i) {
 			*recording->text_mark = mark;
 			*ret_text = body + start;

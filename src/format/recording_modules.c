@@ -36,7 +36,7 @@ static int compare(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* bounds[2i] and [2i + 1] are those of module i. */
+/* bounds[2i] and bounds[2i + 1] delimit module i. */
 static bool find_last(const uint64_t *bounds, size_t n, uint64_t address, uint32_t *ret_number)
 {
 	while (n > 0) {

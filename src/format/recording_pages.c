@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages that were written and hold zeros: a file on disk has such after a crash of the machine, since
+ * Finds pages that were written and hold zeros: after a crash of the machine a file on disk has such pages, because
  * nothing of ours waits for the disk.
  *
- * A page counts as written when its byte in PAGES says so, which is stored after the page and read before
- * it; so a page in use is never missed.  What a living writer makes zero meanwhile is looked at again.
+ * A page counts as written if its byte in PAGES says so.  The writer stores the byte after the page, and the reader
+ * reads it before the page, so a page in use is never missed.  Pages that a live writer clears in the meantime are
+ * checked again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ static bool is_zero(const unsigned char *bytes, size_t size)
 	return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
 }
 
-/* In the file as it is now. */
+/* Checks the file as it is now. */
 static bool is_missing_still(int fd, uint64_t mark_at, uint64_t page)
 {
 	unsigned char bytes[GPUCACHE_PAGE];

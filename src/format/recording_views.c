@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Typed views of a recording's fixed records; each checks the numbers that its caller will
- * index with.
- */
+/* Typed views of a recording's fixed-size records.  Each checks the numbers that its caller will use as indices. */
 #include <string.h>
 
 #include "format/format_1_2.h"
 #include "format/recording_internal.h"
 
-/* Since then SITES, and the holders in PEAKS and OOMS, are of one device. */
+/* From here on SITES, and the holders in PEAKS and OOMS, are per device. */
 #define MINOR_SITE_DEVICES 3
 
 bool gpc_recording_read_device(
@@ -19,7 +16,7 @@ bool gpc_recording_read_device(
 	if (gpc_recording_read(recording, GPUCACHE_REGION_DEVICES, i, &device, sizeof device) !=
 		GPC_SLOT_OK)
 		return false;
-	/* A slot that was never written has seq 0; its ordinal 0 means nothing. */
+	/* seq is 0 in a slot that was never written, where ordinal 0 means nothing. */
 	if (device.seq == 0 || device.ordinal < 0)
 		return false;
 	gpc_recording_clean(device.name, sizeof device.name);

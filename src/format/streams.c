@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stream has its number in the recording, which is short, and the driver's handle, which is what the program itself can
- * print: torch.cuda.Stream.cuda_stream, for one.  The default ones have names.
+ * A stream has a short number in the recording, and the driver's handle, which is what the program can print
+ * (torch.cuda.Stream.cuda_stream).  Default streams have names.
  */
 #include "format/streams.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our own books are facts; what NVML says only divides what is left.  Each claim is cut out of the rest, in a fixed
- * order, so no line is negative and the lines never exceed the device.  Lines are rounded for print by largest
+ * Our own accounting is fact; NVML's numbers only divide the remainder.  Each claim is cut out of the remainder in a
+ * fixed order, so no line is negative and the lines never exceed the device.  Lines are rounded for print by largest
  * remainder (base/rounded.h).
  */
 #include "model/balance.h"
@@ -80,7 +80,7 @@ int64_t gpc_balance_difference(const struct gpucache_balance *balance)
 	return sum - total > INT64_MAX ? INT64_MIN : -(int64_t)(sum - total);
 }
 
-/* Cuts `claimed` out of what is left; a claim that is not known cuts nothing and stays unknown. */
+/* Cuts `claimed` out of what is left.  An unknown claim cuts nothing and stays unknown. */
 static uint64_t cut(uint64_t *left, uint64_t claimed)
 {
 	uint64_t share = claimed < *left ? claimed : *left;
@@ -123,7 +123,7 @@ void gpc_balance_settle(const struct gpc_balance_facts *facts, struct gpucache_b
 	*ret_balance = sheet;
 }
 
-/* Of the lines that are ours, or of the others: their bytes, and their numbers among all. */
+/* Collects our lines, or the others: their bytes and their indices. */
 static size_t gather(const struct gpucache_balance *balance, bool ours, uint64_t values[])
 {
 	size_t n = 0;
@@ -141,7 +141,7 @@ void gpc_balance_round(const struct gpucache_balance *balance, struct gpc_balanc
 	uint64_t taken = gpc_balance_taken(balance);
 	uint64_t values[GPC_BALANCE_LINE_COUNT];
 	size_t n_ours = gather(balance, true, values);
-	/* What our lines come to, the lines behind them, and what lacks. */
+	/* The sum of our lines, the other lines, and what is missing. */
 	uint64_t parts[GPC_BALANCE_LINE_COUNT + 2] = { taken };
 	struct gpc_rounded amounts[GPC_BALANCE_LINE_COUNT + 2];
 	size_t n = 1 + gather(balance, false, parts + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file name's start is looked up in libraries.def, in order; a path below site-packages is a package.  By path
- * alone: a library linked statically into the program is the program.
+ * Matches the start of the file name against libraries.def, in order; a path below site-packages is a package.  By path
+ * alone: a library linked statically into the program counts as the program.
  */
 #include "model/libraries.h"
 
@@ -57,7 +57,7 @@ enum gpc_library_kind gpc_library_kind_of(const char *path)
 	return gpc_library_package(path) ? GPC_LIBRARY_PACKAGE : GPC_LIBRARY_PROGRAM;
 }
 
-/* A program without a suffix, right in a folder bin: pip writes one for each command of a package. */
+/* A program without a suffix in a folder `bin`: pip writes one for each command of a package. */
 static bool is_launcher(const char *file, size_t size)
 {
 	size_t folder;

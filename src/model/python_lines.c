@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoders for CPython's three line tables, one entry a call.  Every read is bounded by the table's size and every
- * change of line by what an int can hold, so damaged tables end early and read nothing outside.
+ * Decoders for CPython's three line tables, one entry per call.  Reads are bounded by the table's size and line changes
+ * by the range of int, so a damaged table only ends early.
  */
 #include "model/python_lines.h"
 
@@ -9,10 +9,7 @@
 
 #define NO_LINE_310 (-128)
 
-/*
- * Forms of an entry of the location table; 0 .. 9 are short ones, on the line of their
- * predecessor.
- */
+/* Entry forms of the location table; 0 .. 9 are short forms, on the line of the previous entry. */
 #define FORM_SAME_LINE 10
 #define FORM_TWO_LINES 12
 #define FORM_NO_COLUMN 13
@@ -24,7 +21,7 @@ static uint32_t to_line(int64_t line)
 	return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
 }
 
-/* The piece behind the last entry has no end. */
+/* The piece after the last entry has no end. */
 static bool next_39(struct gpc_python_lines *lines, struct gpc_python_piece *ret_piece)
 {
 	if (lines->is_over)
@@ -58,10 +55,7 @@ static bool next_310(struct gpc_python_lines *lines, struct gpc_python_piece *re
 	return true;
 }
 
-/*
- * A signed number in groups of 6 bits, the lowest first, bit 6 set where another one follows;
- * sign in bit 0.
- */
+/* A signed number in groups of 6 bits, lowest first; bit 6 is set if another group follows; the sign is bit 0. */
 static int64_t read_signed(const uint8_t *table, size_t size, size_t at)
 {
 	uint64_t value = 0;
@@ -95,10 +89,10 @@ static bool next_311(struct gpc_python_lines *lines, struct gpc_python_piece *re
 	if (lines->at >= lines->size)
 		return false;
 	form = (lines->table[lines->at] >> 3) & 15;
-	/* Code units have two bytes. */
+	/* A code unit is two bytes. */
 	lines->end += 2 * (uint64_t)((lines->table[lines->at] & 7) + 1);
 	lines->line += line_change_311(lines->table, lines->size, lines->at);
-	/* No source has such a line, and more of these changes would overflow. */
+	/* No source has such a line, and further changes could overflow. */
 	if (lines->line > INT32_MAX || lines->line < INT32_MIN)
 		return false;
 	/* Only the first byte of an entry has bit 7 set. */

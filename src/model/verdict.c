@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of words from verdict.def; an enum beside them proves that no row is missing. */
+/* Tables of words from verdict.def; an enum proves that no row is missing. */
 #include "model/verdict.h"
 
 #include <assert.h>

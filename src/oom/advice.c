@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table by verdict of writers, each of which first checks by the measured numbers that its setting would have served the
+ * A table of writers by verdict.  Each first checks by the measured numbers that its setting would have served the
  * request.  A setting that is already on is never advised.
  */
 #include "oom/advice.h"
@@ -11,10 +11,10 @@
 #include "base/bytes.h"
 #include "model/torch.h"
 
-/* A call site in a sentence; what is longer is cut. */
+/* A call site within a sentence; a longer one is cut. */
 #define SITE_SIZE 64
 
-/* What GPUCACHE_CONF may hold to be repeated before a new setting, all on one line. */
+/* The longest GPUCACHE_CONF that is repeated before a new setting, to stay on one line. */
 #define CONF_REPEATED 48u
 
 struct advice_context {
@@ -44,7 +44,7 @@ static void add(struct gpc_text *text, uint64_t bytes, const char *rest)
 	gpc_text_add(text, "%s", rest);
 }
 
-/* Appends the line to paste that adds a setting to what GPUCACHE_CONF already holds. */
+/* Appends a line to paste, which adds a setting to the present GPUCACHE_CONF. */
 static void add_setting(const struct advice_context *c, const char *setting)
 {
 	const char *conf = c->v.facts->conf;
@@ -76,7 +76,7 @@ static bool advise_shape(struct advice_context *c)
 	return true;
 }
 
-/* Raises the limit to what would have been enough, where the device has it. */
+/* Advises the limit that would have been enough, if the device has as much. */
 static bool advise_limit(struct advice_context *c)
 {
 	const struct gpc_verdict_view *v = &c->v;
@@ -95,7 +95,7 @@ static bool advise_limit(struct advice_context *c)
 	}
 	if (!gpc_is_known(total) || total < 100 || needed > total)
 		return false;
-	/* Rounded up; the division first, so that nothing overflows. */
+	/* Rounded up; divide first, so that nothing overflows. */
 	percent = (needed + total / 100 - 1) / (total / 100);
 	if (percent > 100)
 		return false;
@@ -115,7 +115,7 @@ static bool advise_expandable(struct advice_context *c)
 	return true;
 }
 
-/* One moment does not show which option would have helped. */
+/* A single moment does not show which option would have helped. */
 static bool advise_replay(struct advice_context *c)
 {
 	if (!c->v.facts->caching || gpc_torch_is_fragmented(c->v.oom))
@@ -134,7 +134,7 @@ static bool advise_synchronise(struct advice_context *c)
 	return true;
 }
 
-/* Only where the request itself would have fitted as it was. */
+/* Only if the request would have fitted without rounding. */
 static bool advise_roundup(struct advice_context *c)
 {
 	const struct gpc_verdict_view *v = &c->v;
@@ -236,13 +236,13 @@ static bool advise_smaller_step(struct advice_context *c)
 	return true;
 }
 
-/* part of whole in percent, rounded up; part <= whole, whole > 0. */
+/* part / whole in percent, rounded up; part <= whole, whole > 0. */
 static unsigned percent_up(uint64_t part, uint64_t whole)
 {
 	return (unsigned)(((unsigned __int128)part * 100 + whole - 1) / whole);
 }
 
-/* The biggest that the program can free. */
+/* The largest holder that the program can free. */
 static const struct gpucache_holder *find_top_holder(const struct advice_context *c)
 {
 	const struct gpc_describer *describer = c->describer;
@@ -255,7 +255,7 @@ static const struct gpucache_holder *find_top_holder(const struct advice_context
 	return NULL;
 }
 
-/* What is held by all that read as `site`, as the rows of HOLD have it: one line has many stacks. */
+/* The bytes of all holders described as `site`, as in the rows of HOLD: one line of code has many stacks. */
 static uint64_t held_by(const struct advice_context *c, const char *site)
 {
 	const struct gpucache_oom *oom = c->v.oom;
@@ -270,7 +270,7 @@ static uint64_t held_by(const struct advice_context *c, const char *site)
 	return bytes;
 }
 
-/* The bytes to free, and the largest holder. */
+/* Names the bytes to free, and the largest holder. */
 static bool advise_top_holder(struct advice_context *c)
 {
 	const struct gpucache_holder *top = find_top_holder(c);

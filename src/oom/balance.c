@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums the counters of the device's contexts and hands them, with the driver's and NVML's answers, to
- * model/balance.h.  NVML's total counts the driver's reserve and CUDA's does not: only what CUDA's total contains is a
- * line.
+ * Sums the counters of the device's contexts and hands them, with the driver's and NVML's answers, to model/balance.h.
+ * NVML's total includes the driver's reserve, CUDA's does not: only what CUDA's total includes becomes a line.
  */
 #include "oom/balance.h"
 
@@ -22,7 +21,7 @@ static struct gpucache_counters sum_of(
 	return sum;
 }
 
-/* CUDA's total leaves out most of what NVML calls reserved, so that must not be counted again. */
+/* CUDA's total excludes most of what NVML calls reserved, so that must not be counted twice. */
 static uint64_t reserve_inside(uint64_t device_total, const struct gpc_neighbours *neighbours)
 {
 	if (neighbours->driver_bytes == GPUCACHE_UNKNOWN || device_total == GPUCACHE_UNKNOWN ||

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Insertion into a short sorted array, united by description: at most GPUCACHE_MAX_OOM_HOLDERS rows, no heap. */
+/*
+ * Insertion into a short sorted array; holders with the same description share a row.  At most GPUCACHE_MAX_OOM_HOLDERS
+ * rows, no heap.
+ */
 #include "oom/holder_rows.h"
 
 #include <string.h>
@@ -16,7 +19,7 @@ static void unite(struct gpc_holder_row *into, const struct gpc_holder_row *row)
 		into->oldest_ns = row->oldest_ns;
 }
 
-/* Adds it to the row of its description, which may be new; the rows stay ordered by bytes. */
+/* Adds it to the row of its description, a new one if need be; rows stay sorted by bytes. */
 static uint32_t add(struct gpc_holder_row *rows, uint32_t n, const struct gpc_holder_row *added)
 {
 	uint32_t i = 0;

@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of rungs, cheapest first (model/rungs.def), with one more attempt after each that had something to work on.
- * Waits are bounded: for the device by sync_ms, for other processes by wait_ms, which is the only rung that is climbed
- * again.
+ * A table of rungs, cheapest first (model/rungs.def), with another attempt after each rung that had something to do.
+ * Waits are bounded: for the device by sync_ms, for other processes by wait_ms; only the latter rung is repeated.
  */
 #include "oom/ladder.h"
 
 #include <poll.h>
 #include <stddef.h>
 
-/* How often other processes are looked at while waiting for them. */
+/* The polling interval while waiting for other processes. */
 #define WAIT_STEP_MS 10
 
 /*
- * A rung makes room, and says how many bytes where it knows.  False: there was nothing that it could
- * have done, so that another attempt would only repeat the last one.
+ * A rung makes room, and reports the bytes if it knows them.  It returns false if it had nothing to do: another attempt
+ * would be the same as the last.
  */
 
-/*
- * Frees whose work is done may have coalesced into the block needed; the fence of the latest ones is
- * closed here.
- */
+/* Frees whose work is done may have coalesced into the block needed.  Closes the fence of the latest ones. */
 static bool reap_passed_fences(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	if (!ladder->pool)
@@ -44,10 +40,7 @@ static uint64_t wait_for_device(struct gpc_ladder *ladder, struct gpc_pool *pool
 			       : gpc_pool_wait(pool, size);
 }
 
-/*
- * The wait that a plain cudaFree would have made, for the oldest fence that makes enough room,
- * not for all.
- */
+/* The wait of a plain cudaFree, but only for the oldest fence that makes enough room. */
 static bool wait_for_enough_fences(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	uint64_t bytes;
@@ -55,12 +48,12 @@ static bool wait_for_enough_fences(struct gpc_ladder *ladder, uint64_t *ret_byte
 	if (!ladder->pool || ladder->is_out_of_reach)
 		return false;
 	bytes = wait_for_device(ladder, ladder->pool, ladder->wanted);
-	/* What passed may be many small pieces: whole segments of them help the driver. */
+	/* What passed may be many small pieces; only whole segments of them help the driver. */
 	*ret_bytes = bytes + (bytes ? gpc_pool_trim(ladder->pool, ladder->wanted) : 0);
 	return true;
 }
 
-/* All pending work of the device's contexts, and every idle segment of theirs. */
+/* Waits for all pending work of the device's contexts, and returns all their idle segments. */
 static bool return_everything(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	uint64_t bytes = 0;
@@ -93,10 +86,7 @@ static bool ask_handlers(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 	return true;
 }
 
-/*
- * poll() on nothing is a wait that no signal handler of the host can be confused by; only on
- * request.
- */
+/* Only on request.  poll() without descriptors is a wait that involves no signal of the host. */
 static bool wait_for_others(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	if (ladder->wait_ms == 0)
@@ -129,7 +119,7 @@ enum gpc_status gpc_ladder_climb(struct gpc_ladder *ladder, enum gpc_status st)
 
 		ladder->freed[i] += bytes;
 		ladder->n_tried = i + 1;
-		/* Also where the rung found nothing: another process may have freed meanwhile. */
+		/* Even if the rung freed nothing: another process may have freed in the meantime. */
 		if (has_run)
 			st = ladder->attempt(ladder->arg);
 		if (!st)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bounded number of NVML calls into one static buffer.  The list counts only if our own pid is on it: then its pids
- * are of our namespace.  The biggest others are kept by insertion, names come from /proc or NVML.
+ * A bounded number of NVML calls into one static buffer.  The list counts only if our own pid is on it: otherwise its
+ * pids are of another namespace.  The largest other processes are kept by insertion; names come from /proc or NVML.
  */
 #include "oom/neighbours.h"
 
@@ -17,7 +17,7 @@
 /* The largest name requested from NVML, which truncates or refuses longer ones. */
 #define NAME_MAX_BYTES 256
 
-/* What Linux counts the starts of processes in, wherever there is CUDA. */
+/* The unit of process start times on Linux, on every architecture that has CUDA. */
 #define TICKS_PER_SECOND 100
 #define NS_PER_SECOND    UINT64_C(1000000000)
 
@@ -52,10 +52,7 @@ enum gpc_status gpc_nvml_init(struct gpc_nvml *nvml, const struct gpc_nvml_loade
 	resolve(loader, library, "nvmlDeviceGetIndex", &nvml->index_of);
 	resolve(loader, library, "nvmlDeviceGetMemoryInfo_v2", &nvml->memory);
 	resolve(loader, library, "nvmlSystemGetProcessName", &nvml->process_name);
-	/*
-	 * _v2 fills the same struct and is what drivers before 510 offer; the one before it is
-	 * not.
-	 */
+	/* _v2 fills the same struct, and is all that drivers before 510 offer; _v1 does not. */
 	if (!resolve(loader, library, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml->processes))
 		resolve(loader, library, "nvmlDeviceGetComputeRunningProcesses_v2",
 			&nvml->processes);
@@ -96,10 +93,7 @@ static void ask_memory(
 	found->used_bytes = memory.used;
 }
 
-/*
- * The last part of a path, up to the first space: NVML gives a command, of which we keep the
- * program.
- */
+/* The last component of a path, up to the first space: NVML gives a command, of which we keep the program. */
 static void keep_program(const char *command, char *name, size_t size)
 {
 	size_t len = strcspn(command, " ");
@@ -131,7 +125,7 @@ static void find_name(
 	keep_program(command, name, size);
 }
 
-/* The seconds since the machine's start at which a process began; field 22, behind the name in '(...)'. */
+/* When a process began, in seconds since boot: field 22 of stat, after the name in '(...)'. */
 static bool read_start(const char *proc, unsigned pid, uint64_t *ret_seconds)
 {
 	char path[NAME_MAX_BYTES];
@@ -153,7 +147,7 @@ static bool read_start(const char *proc, unsigned pid, uint64_t *ret_seconds)
 	return true;
 }
 
-/* For how long a process of this user runs, at least 1; 0: another's, or not to be seen. */
+/* The age in seconds, at least 1, of a process of this user; 0 if it is another user's or invisible. */
 static uint32_t find_own_age(const char *proc, unsigned pid)
 {
 	uint64_t now = gpc_clock_read(CLOCK_BOOTTIME) / NS_PER_SECOND;
@@ -168,7 +162,7 @@ static uint32_t find_own_age(const char *proc, unsigned pid)
 	return (uint32_t)(now - start) + 1;
 }
 
-/* True if a is to stand before b: more bytes, and unknown ones last. */
+/* Sort order: more bytes first, unknown ones last. */
 static bool is_bigger(uint64_t a, uint64_t b)
 {
 	if (a == GPUCACHE_UNKNOWN)
@@ -192,10 +186,7 @@ static void add_neighbour(struct gpc_neighbours *found, unsigned pid, uint64_t b
 	found->neighbours[at] = (struct gpucache_neighbour){ .pid = pid, .bytes = bytes };
 }
 
-/*
- * NVML's value of all ones is GPUCACHE_UNKNOWN by the same bits, and an unknown summand stays
- * unknown.
- */
+/* NVML's all-ones value is GPUCACHE_UNKNOWN, and an unknown summand stays unknown. */
 static void sort_processes(const struct gpc_nvml_process *infos, uint32_t n, uint32_t own_pid,
 	struct gpc_neighbours *found)
 {

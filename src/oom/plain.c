@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the driver would take for the same blocks: sizes above 1 MiB in steps of 2 MiB, smaller ones packed with their
- * own size class.  One pass over the live blocks.
+ * What the driver would use for the same blocks: sizes above 1 MiB in steps of 2 MiB, smaller ones packed by size
+ * class.  One pass over the live blocks.
  */
 #include "oom/plain.h"
 
@@ -33,6 +33,6 @@ uint64_t gpc_plain_live(
 		seen = gpc_bytes_add(seen, block.requested);
 		plain = gpc_bytes_add(plain, gpc_plain_bytes(block.requested));
 	}
-	/* The books are of another moment than the records: what other threads hold just now may miss. */
+	/* Counters and records are not of one moment: what other threads are just allocating may be missing. */
 	return seen < requested - requested / 64 ? GPUCACHE_UNKNOWN : plain;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A page of at most 25 lines of 100 characters, filled from the top; the last line, FULL, has its place reserved from
- * the start. Words are wrapped whole and numbers keep their units.
+ * A page of at most 25 lines of 100 characters, filled from the top; the last line, FULL, is reserved from the start.
+ * Words are wrapped whole, and numbers keep their units.
  */
 #include "oom/short_form.h"
 
@@ -17,17 +17,17 @@
 
 #define LABEL_WIDTH 7u /* "FULL   " */
 #define MAX_HOLDERS 3u
-#define HOLD_WIDTH  41u                  /* what stands before the site, at the least */
-#define YOUNG_NS    UINT64_C(1000000000) /* an age below it tells nothing */
+#define HOLD_WIDTH  41u                  /* at least this much precedes the site */
+#define YOUNG_NS    UINT64_C(1000000000) /* a lower age says nothing */
 #define SENTENCE    512                  /* three lines of advice fit */
 
 struct page {
 	struct gpc_text *out;
 	unsigned n_lines;
-	unsigned max_lines; /* one less than GPC_SHORT_LINES while FULL is still to come */
+	unsigned max_lines; /* one less than GPC_SHORT_LINES until FULL is next */
 };
 
-/* Appends line[0 .. len) cut to the width, with what is not printable ASCII shown as '?'. */
+/* Appends line[0 .. len), cut to the width, with '?' for anything but printable ASCII. */
 static void put_line(struct page *page, const char *line, size_t len)
 {
 	if (page->n_lines >= page->max_lines)
@@ -43,10 +43,7 @@ static void put_line(struct page *page, const char *line, size_t len)
 	gpc_text_add(page->out, "\n");
 }
 
-/*
- * How much of words[0 .. len) goes on one line: whole words, a number with its unit; or all that
- * fits where one is longer.
- */
+/* How much of words[0 .. len) fits on one line: whole words, a number with its unit; too long a word is split. */
 static size_t take_words(const char *words, size_t len)
 {
 	size_t room = GPC_SHORT_WIDTH - LABEL_WIDTH;
@@ -59,7 +56,7 @@ static size_t take_words(const char *words, size_t len)
 	return take > 0 ? take : room;
 }
 
-/* The label, then the words over as many lines as they need. */
+/* Writes the label, then the words on as many lines as they need. */
 static void put_words(struct page *page, const char *label, const char *words, size_t len)
 {
 	do {
@@ -82,7 +79,7 @@ static bool is_said(const char *text)
 	return text && text[0];
 }
 
-/* " (physical 2, NVIDIA H200, 139.80 GiB)"; its number where it is another than the program's. */
+/* " (physical 2, NVIDIA H200, 139.80 GiB)"; the number only if it differs from the program's. */
 static void add_gpu(struct gpc_text *line, const struct gpc_short_form *form)
 {
 	uint64_t total = form->oom->balance.device_total;
@@ -168,7 +165,7 @@ static void put_short(struct page *page, const struct gpc_short_form *form)
 		gpc_text_add(&words, " by PyTorch, for a tensor of ");
 		gpc_text_add_bytes(&words, torch->requested);
 	}
-	/* Rounding of less than 1 % would only repeat the number. */
+	/* Less than 1 % of rounding would only repeat the number. */
 	if (gpc_bytes_less(view.need, form->oom->requested) > view.need / 100) {
 		gpc_text_add(&words, " (rounded to ");
 		gpc_text_add_bytes(&words, view.need);
@@ -213,9 +210,7 @@ static void put_balance_line(struct page *page, const char *label, const char *s
 	put_line(page, line.buf, line.len);
 }
 
-/*
- * What the line above consists of.  There is little room: not what is less than 1 % of the device.
- */
+/* The parts of the line above.  Room is scarce: none below 1 % of the device. */
 static void put_kinds(struct page *page, const struct gpucache_oom *oom, struct gpc_rounded of_all)
 {
 	unsigned int kind = GPUCACHE_KIND_NONE;
@@ -242,7 +237,7 @@ static void put_kinds(struct page *page, const struct gpucache_oom *oom, struct 
 	}
 }
 
-/* How much of the line above is PyTorch's: in tensors, and in none. */
+/* PyTorch's share of the line above: in tensors, and in its cache. */
 static void put_torch(struct page *page, const struct gpucache_oom *oom, uint64_t line_bytes,
 	struct gpc_rounded of_all)
 {
@@ -301,7 +296,7 @@ static void put_balance(struct page *page, const struct gpucache_oom *oom)
 	put_balance_line(page, label, "=", print.total, 1000, what);
 }
 
-/* Where there is room behind the site: ", oldest 12 s, +216.12 MiB". */
+/* If there is room after the site: ", oldest 12 s, +216.12 MiB". */
 static void add_history(struct gpc_text *line, const struct gpc_holder_row *row, uint64_t now_ns)
 {
 	char buf[60];
@@ -327,7 +322,7 @@ static void describe_as_told(void *self, uint32_t stack, char *buf, size_t size)
 	gpc_site_describe(form->describer, stack, buf, size);
 }
 
-/* What WHY says of the fastest growing one was measured when it failed. */
+/* Repeats the numbers that WHY gives for the fastest growing site, measured at the failure. */
 static void tell_history_as_told(
 	void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth)
 {
@@ -348,7 +343,7 @@ static void put_holders(struct page *page, const struct gpc_short_form *form)
 	const struct gpucache_oom *oom = form->oom;
 	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS];
 	const char *label = "HOLD";
-	/* What fits on the line, and no more: the describer knows what to leave out. */
+	/* Limited to the line: the describer knows what to omit. */
 	uint32_t n = gpc_holder_rows_fill(
 		rows, oom->holders, oom->n_holders, &describer, GPC_SHORT_WIDTH - HOLD_WIDTH + 1);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of tests, in the order in which a cause is believed.  Each asks whether the request would have been served
- * without its cause; the first that is at least likely is the verdict, and the others that hold are kept as "also".
+ * A table of tests, in order of precedence.  Each asks whether the request would have succeeded without its cause; the
+ * first that is at least likely is the verdict, and the others that hold are kept as "also".
  */
 #include "oom/verdict.h"
 
@@ -15,10 +15,10 @@
 /* Other processes below this part of the device are too small to be the cause. */
 #define SMALL_PART 20u
 
-/* A site with fewer blocks may be the layers of a model, of which several sites keep something. */
+/* A site with fewer blocks may be the layers of a model, for which several sites keep something each. */
 #define SOME_BLOCKS 12u
 
-/* part > percent % of whole, exactly: no product of 64 bits can overflow in 128. */
+/* part > percent % of whole, exactly: the products fit into 128 bits. */
 static bool passes_percent(uint64_t part, uint64_t whole, unsigned percent)
 {
 	return gpc_is_known(part) && gpc_is_known(whole) &&
@@ -40,7 +40,7 @@ static enum gpucache_strength test_impossible(const struct gpc_verdict_view *v)
 	return is_impossible(v) ? GPUCACHE_STRENGTH_CERTAIN : GPUCACHE_STRENGTH_NONE;
 }
 
-/* Certain only where the device had room: else lifting the limit would not have helped. */
+/* Certain only if the device had room: otherwise a higher limit would not have helped. */
 static enum gpucache_strength test_limit(const struct gpc_verdict_view *v)
 {
 	if (!v->limited)
@@ -51,8 +51,8 @@ static enum gpucache_strength test_limit(const struct gpc_verdict_view *v)
 }
 
 /*
- * Of two causes without each of which there was room, the one that took more is the reason: it would
- * have kept the program going for longer.
+ * If the request would have succeeded without either of two causes, the one that took more is the reason: without it
+ * the program would have run longer.
  */
 static bool outweighs_waste(const struct gpc_verdict_view *v, uint64_t bytes)
 {
@@ -60,7 +60,7 @@ static bool outweighs_waste(const struct gpc_verdict_view *v, uint64_t bytes)
 	       gpc_is_at_least(gpc_bytes_add(v->driver, bytes), v->need);
 }
 
-/* The driver, too, would have been short, or others took more than the cache wastes. */
+/* True if the driver would have been short as well, or others took more than the cache wastes. */
 static bool is_refuted(const struct gpc_verdict_view *v)
 {
 	return gpc_is_below(v->plain, v->need) || outweighs_waste(v, v->others) ||
@@ -68,8 +68,8 @@ static bool is_refuted(const struct gpc_verdict_view *v)
 }
 
 /*
- * All free pieces in one would have been enough.  Whether another way to place the blocks would have had
- * that piece only a replay can tell.
+ * All free pieces together would have been enough.  Whether another placement of the blocks would have yielded such a
+ * piece only a replay can tell.
  */
 static enum gpucache_strength test_fragmented(const struct gpc_verdict_view *v)
 {
@@ -124,7 +124,7 @@ static bool is_small(const struct gpc_verdict_view *v, uint64_t bytes)
 	return gpc_is_known(total) && gpc_is_at_least(total / SMALL_PART, bytes);
 }
 
-/* Certain where the device's free bytes would have been enough: they come in pages of any address. */
+/* Certain if the device's free bytes would have been enough: they come in pages, so fragmentation does not matter. */
 static enum gpucache_strength test_neighbour(const struct gpc_verdict_view *v)
 {
 	uint64_t others = v->others;
@@ -168,10 +168,9 @@ static enum gpucache_strength test_untracked(const struct gpc_verdict_view *v)
 }
 
 /*
- * How sure it is that one loop keeps what it asks for: not the layers of a model, which are few and of several
- * sites, and not what is loaded once, during which nothing is freed: a model's weights may be many, but of many
- * sizes.  Where several sites keep as much, only their names tell a loop of steps from one of layers:
- * gpumem-report looks at them.
+ * How likely one loop keeps all it allocates, as opposed to the layers of a model (few, from several sites) or data
+ * loaded once (nothing is freed meanwhile; weights may be many, but of many sizes).  If several sites keep as much,
+ * only their names tell a training loop from a loop over layers: gpumem-report looks at them.
  */
 static enum gpucache_strength is_loop(const struct gpc_verdict_view *v)
 {
@@ -190,8 +189,8 @@ static enum gpucache_strength is_loop(const struct gpc_verdict_view *v)
 }
 
 /*
- * Whether the request has the size of what is to be replaced next.  PyTorch asks the driver on other ways than for a tensor,
- * so that the stacks alone do not tell.
+ * True if the request has the size of the next block to be replaced.  PyTorch's calls of the driver have other stacks
+ * than its tensors, so stacks alone do not tell.
  */
 static bool is_next_one(const struct gpc_verdict_view *v)
 {
@@ -202,7 +201,7 @@ static bool is_next_one(const struct gpc_verdict_view *v)
 	return facts->is_renewed && v->need >= mean && v->need - mean <= mean / 2;
 }
 
-/* What else, once gone, would have kept the program going for longer than it took to grow so far. */
+/* True if something else, once gone, would have let the program run for longer than the growth took so far. */
 static bool is_outweighed(const struct gpc_verdict_view *v)
 {
 	const struct gpc_verdict_facts *facts = v->facts;
@@ -211,10 +210,10 @@ static bool is_outweighed(const struct gpc_verdict_view *v)
 
 	if (gpc_is_at_least(v->others, growth) || v->contexts >= growth)
 		return true;
-	/* A request larger than all that grew, of another place. */
+	/* A request larger than the growth, from another site. */
 	if (v->need >= growth && v->oom->stack != v->oom->growth_stack && !is_next_one(v))
 		return true;
-	/* A site that gave back much of it leaves holes, and does not go on as before. */
+	/* A site that freed much of it leaves holes, and will not go on as before. */
 	return has_freed && v->wasted >= growth / 2;
 }
 
@@ -255,7 +254,7 @@ static enum gpucache_strength test_exhausted(const struct gpc_verdict_view *v)
 			       : GPUCACHE_STRENGTH_CERTAIN;
 	if (gpc_is_below(gpc_bytes_add(sum, v->most_other), v->need))
 		return GPUCACHE_STRENGTH_LIKELY;
-	/* NVML says that the others hold enough: theirs, not ours. */
+	/* NVML knows the others' bytes: then it is theirs, not ours. */
 	if (gpc_is_known(sheet->other_processes) || !gpc_is_known(sheet->device_total))
 		return GPUCACHE_STRENGTH_NONE;
 	return v->held >= sheet->device_total / 2 ? GPUCACHE_STRENGTH_LIKELY
@@ -272,7 +271,7 @@ static enum gpucache_strength test_driver(const struct gpc_verdict_view *v)
 {
 	uint64_t before = v->facts->free_before;
 	uint64_t after = v->facts->free_after;
-	uint64_t lowest = before < after ? before : after; /* unknown is the largest number */
+	uint64_t lowest = before < after ? before : after; /* unknown is the largest value */
 
 	if (!gpc_is_known(lowest))
 		lowest = v->driver;
@@ -292,7 +291,7 @@ static enum gpucache_strength test_wrong_pool(const struct gpc_verdict_view *v)
 
 static const struct {
 	enum gpucache_verdict verdict;
-	enum gpucache_place place; /* of the memory that was asked for */
+	enum gpucache_place place; /* of the requested memory */
 	enum gpucache_strength (*test)(const struct gpc_verdict_view *view);
 } tests[] = {
 	{ GPUCACHE_VERDICT_IMPOSSIBLE, GPUCACHE_ON_DEVICE, test_impossible },
@@ -314,7 +313,10 @@ static const struct {
 
 #define N_TESTS (sizeof tests / sizeof tests[0])
 
-/* What may be said of a request: of PyTorch's own refusal not how our memory or the driver's is cut. */
+/*
+ * Which tests apply to a request: for PyTorch's own refusal, none about the fragmentation of our memory or the
+ * driver's.
+ */
 static bool applies(size_t i, uint8_t kind)
 {
 	enum gpucache_verdict verdict = tests[i].verdict;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The letters of verdict.h, each computed once.  Balance and facts may lack any number: what is made of one that is not
- * known is not known either.
+ * The quantities of verdict.h, each computed once.  Any number of balance and facts may be unknown, and so is what
+ * depends on it.
  */
 #include "oom/verdict_view.h"
 
@@ -28,7 +28,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* What the driver would have free, had it served every block that lives in our segments. */
+/* What would be free if every block of our segments were the driver's own. */
 static uint64_t plain_room(const struct gpc_verdict_view *v)
 {
 	const struct gpucache_balance *sheet = &v->oom->balance;
@@ -41,8 +41,8 @@ static uint64_t plain_room(const struct gpc_verdict_view *v)
 }
 
 /*
- * What other processes hold.  The balance counts managed memory as if all of it were on the device, and
- * cuts the others where that passes the total; so with it NVML's own numbers count.
+ * What other processes hold.  The balance counts all managed memory as resident, and cuts the others if the sum exceeds
+ * the total; so if there is any, NVML's own numbers count.
  */
 static uint64_t others_there(const struct gpc_verdict_view *v)
 {
@@ -57,7 +57,7 @@ static uint64_t others_there(const struct gpc_verdict_view *v)
 		       : others;
 }
 
-/* The most of the managed memory that can be on the device: what nothing else explains. */
+/* An upper bound of resident managed memory: what nothing else explains. */
 static uint64_t managed_there(const struct gpc_verdict_view *v)
 {
 	uint64_t managed = v->oom->kind_bytes[GPUCACHE_KIND_MANAGED];
@@ -70,7 +70,7 @@ static uint64_t managed_there(const struct gpc_verdict_view *v)
 	return smaller(managed, gpc_bytes_less(rest, gpc_is_known(v->others) ? v->others : 0));
 }
 
-/* All but one may go: a program needs one. */
+/* All contexts but one: a program needs one. */
 static uint64_t spare_contexts(const struct gpc_verdict_view *v)
 {
 	uint64_t bytes = v->oom->kind_bytes[GPUCACHE_KIND_CONTEXT];
@@ -79,7 +79,7 @@ static uint64_t spare_contexts(const struct gpc_verdict_view *v)
 	return n > 1 ? bytes / n * (n - 1) : 0;
 }
 
-/* A program may ask for 2^64 - 1 bytes; that is a size and not "unknown". */
+/* A request of 2^64 - 1 bytes is a size and not "unknown". */
 static uint64_t needed(const struct gpucache_oom *oom)
 {
 	uint64_t need = oom->rounded > oom->requested ? oom->rounded : oom->requested;
@@ -113,7 +113,7 @@ void gpc_verdict_view(const struct gpucache_oom *oom, const struct gpc_verdict_f
 	view.step = oom->kind == GPUCACHE_KIND_DEVICE ? round_up(view.need) : view.need;
 	view.limited = oom->limit != 0 && gpc_bytes_add(view.charged, view.step) > oom->limit;
 	view.room = view.driver;
-	/* PyTorch's own limit: nothing of ours was looked at. */
+	/* PyTorch's own limit: our memory was not considered. */
 	if (oom->kind == GPUCACHE_KIND_TENSOR) {
 		view.limited = true;
 		view.room = 0;
@@ -123,7 +123,7 @@ void gpc_verdict_view(const struct gpucache_oom *oom, const struct gpc_verdict_f
 		view.room = smaller(view.room, gpc_bytes_less(oom->limit, view.charged));
 	best = gpc_is_known(view.room) && view.room > view.piece ? view.room : view.piece;
 	view.shortage = gpc_is_known(view.room) ? gpc_bytes_less(view.need, best) : 0;
-	/* What nobody claims may be theirs, so it counts where NVML is silent. */
+	/* Unattributed memory may be theirs, so it counts if NVML is silent. */
 	view.others = others_there(&view);
 	view.most_other = gpc_is_known(view.others) ? view.others : sheet->unattributed;
 	view.plain = plain_room(&view);
