@@ -505,7 +505,6 @@ static ssize_t read_data(const struct gpc_recording *rec, int fd)
 
 static enum gpc_status read_file(struct gpc_recording *rec, int fd, struct gpc_text *why)
 {
-	enum gpc_status status;
 	ssize_t n;
 
 	if (rec->size > GPC_RECORDING_MAX_BYTES) {
@@ -528,10 +527,7 @@ static enum gpc_status read_file(struct gpc_recording *rec, int fd, struct gpc_t
 	check_slots(rec, fd);
 	gpc_recording_check_pages(rec, fd);
 	find_events(rec);
-	status = gpc_recording_index(rec);
-	if (status == GPC_OK)
-		gpc_recording_check_agreement(rec);
-	return status;
+	return gpc_recording_index(rec);
 }
 
 enum gpc_status gpc_recording_open(

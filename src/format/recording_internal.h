@@ -2,7 +2,7 @@
 /*
  * Shared by the parts of the reader: recording.c opens and validates, recording_append.c walks the append-only
  * regions, recording_modules.c finds the module of an address, recording_views.c reads typed records,
- * recording_pages.c and recording_agree.c detect losses.
+ * recording_pages.c detects losses.
  *
  * Threads, Failure, Limits: as recording.h.
  */
@@ -21,9 +21,6 @@ void gpc_recording_clean(char *text, size_t size);
 
 /* recording_pages.c: notes regions with lost pages. */
 void gpc_recording_check_pages(struct gpc_recording *recording, int fd);
-
-/* recording_agree.c: notes regions that have fewer records than other regions refer to. */
-void gpc_recording_check_agreement(struct gpc_recording *recording);
 
 /* recording_modules.c: computes the disjoint ranges of modules[0 .. n_modules). */
 GPC_MUST_CHECK enum gpc_status gpc_recording_index_modules(struct gpc_recording *recording);
