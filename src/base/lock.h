@@ -43,6 +43,7 @@ enum gpc_lock_rank {
 	GPC_RANK_DEPOT,       /* stack: a stack seen for the first time */
 	GPC_RANK_RECORD,      /* record: append regions, history, peaks */
 	GPC_RANK_SITES,       /* record: the sums of one device's sites */
+	GPC_RANK_EVENTS,      /* record: the ring of events */
 	GPC_RANK_METAMEM,     /* base: our own memory */
 };
 

@@ -28,6 +28,7 @@ static void forget(struct gpc_record *rec)
 	memset(rec, 0, sizeof *rec);
 	rec->fd = -1;
 	gpc_lock_init(&rec->lock, GPC_RANK_RECORD);
+	gpc_lock_init(&rec->event_lock, GPC_RANK_EVENTS);
 	for (unsigned i = 0; i < GPC_RECORD_MAX_DEVICES; i++)
 		gpc_lock_init(&rec->site_locks[i].lock, GPC_RANK_SITES);
 }

@@ -17,10 +17,9 @@
  *             3 A process writes only to its own file: see gpc_record_detach.
  * Threads     Any.  Functions that are not inline take rec->lock (rank RECORD).
  * Failure     gpc_record_open reports it.  All others count what they drop.
- * Limits      A thread preempted inside gpc_record_event while others fill half the ring may leave one
- *             event mixed of two.  The file's lock outlives its owner in a fork child until that
- *             detaches, and in a child of raw clone until that ends.  The lock survives a program that
- *             closes our descriptor: the mapping holds it, too.
+ * Limits      The file's lock outlives its owner in a fork child until that detaches, and in a child of
+ *             raw clone until that ends.  It survives a program that closes our descriptor: the mapping
+ *             holds it, too.
  */
 #ifndef GPC_RECORD_RECORD_H
 #define GPC_RECORD_RECORD_H
@@ -72,7 +71,8 @@ struct gpc_record {
 	const struct gpucache_region *regions[GPUCACHE_REGION_COUNT]; /* by kind */
 
 	/* Hot, and shared by all threads. */
-	_Alignas(64) _Atomic uint64_t next_event;
+	_Alignas(64) struct gpc_lock event_lock; /* guards EVENTS */
+	_Atomic uint64_t next_event;             /* Lock: event_lock; read without it */
 	/* Live bytes of a device from which on a new peak is recorded. */
 	_Alignas(64) _Atomic uint64_t peak_next[GPC_RECORD_MAX_DEVICES];
 	_Atomic uint32_t site_end;   /* 1 + the last record of SITES in use */

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hot stores of the recording: blocks, events, sites and peaks, inline; all but the sites without a lock.
+ * The hot stores of the recording: blocks, events, sites and peaks, inline.
  *
- * Invariants  Those of record.h.
- * Threads     Any.  A block has one writer at a time, the holder of its pool's lock.  The sums of a device's sites, which
- *             pools, tensors and tracked allocations share, have a lock of their own: one locked instruction instead
- *             of four.
+ * Invariants  Those of record.h, and
+ *             1 Only the holder of event_lock stores into EVENTS, so a slot never mixes two events, however
+ *               long a writer is preempted inside one, and the numbers there only grow.
+ *             2 seq is 0 before the first and n + 1 after the last store of event n, both visible in that
+ *               order.  A process that dies leaves at most one hole.
+ * Threads     Any.  A block has one writer at a time, the holder of its pool's lock.  The ring, and the sums of a
+ *             device's sites, which pools, tensors and tracked allocations share, have locks of their own: one locked
+ *             instruction, which counting the events, and four for the sums, would need as well.
+ * Progress    A writer preempted inside an event or a sum stops the others until it runs again.
  * Failure     No-op on a closed recording; what finds no room is counted.
- * Limits      A writer preempted inside an event while the ring wraps around resumes in the slot of a newer event, which
- *             then is a hole.
  */
 #ifndef GPC_RECORD_STORE_H
 #define GPC_RECORD_STORE_H
@@ -83,9 +86,11 @@ static inline void gpc_record_event(struct gpc_record *rec, const struct gpucach
 
 	if (__builtin_expect(!rec->events, 0))
 		return;
-	number = atomic_fetch_add_explicit(&rec->next_event, 1, memory_order_relaxed);
+	gpc_lock_take(&rec->event_lock);
+	number = atomic_load_explicit(&rec->next_event, memory_order_relaxed);
+	atomic_store_explicit(&rec->next_event, number + 1, memory_order_relaxed);
 	word = (void *)&rec->events[number & (rec->n_events - 1)];
-	/* The old seq must not cover new bytes: a writer that dies here leaves a hole, not a mixture. */
+	/* The old seq must not cover new bytes: a process that dies here leaves a hole, not a mixture. */
 	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(word + 1, event->time_ns, __ATOMIC_RELEASE);
 	__atomic_store_n(word + 2, event->address, __ATOMIC_RELEASE);
@@ -98,6 +103,7 @@ static inline void gpc_record_event(struct gpc_record *rec, const struct gpucach
 		__ATOMIC_RELEASE);
 	__atomic_store_n(word + 7, event->detail | (uint64_t)event->tag << 32, __ATOMIC_RELEASE);
 	__atomic_store_n(word, number + 1, __ATOMIC_RELEASE);
+	gpc_lock_release(&rec->event_lock);
 	if (__builtin_expect(number % GPC_RECORD_PAGE_EVENTS == 0, 0))
 		gpc_record_mark_page(rec, word);
 }
