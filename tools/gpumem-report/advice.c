@@ -36,8 +36,11 @@ static void try_settings(
 			remedy->is_taken_out ? "without " : "GPUCACHE_CONF=", remedy->setting);
 		gpc_text_add(text,
 			": replayed so, this run has the request served, and %s of the GPU stay "
-			"free. ",
-			gpc_show_bytes(remedy->free_bytes));
+			"free%s. ",
+			gpc_show_bytes(remedy->free_bytes),
+			strncmp(remedy->setting, GPC_REMEDY_PAGES, strlen(GPC_REMEDY_PAGES)) == 0
+				? " (not for memory that CUDA IPC, MPI or UCX exports)"
+				: "");
 	}
 	if (answer->n_remedies == 0 && answer->is_replayed)
 		gpc_text_add(text,

@@ -24,6 +24,7 @@
 #include "tools/gpumem-report/kept.h"
 
 #define GPC_MAX_REMEDIES 2
+#define GPC_REMEDY_PAGES "vmm:" /* how such a setting begins */
 
 /* One setting with which the request is served. */
 struct gpc_remedy {

@@ -49,6 +49,10 @@ static void read_settings(const struct gpc_report *report, const struct gpucache
 	};
 	if (gpc_report_read_option(recording, "garbage_collection_threshold", value, sizeof value))
 		what_if->settings.gc_threshold_ppm = (uint32_t)(strtod(value, NULL) * 1e6);
+	what_if->policy = &gpc_policy_gpucache;
+	if (gpc_report_read_option(recording, "vmm", value, sizeof value) &&
+		strcmp(value, "off") != 0)
+		what_if->policy = strcmp(value, "on") == 0 ? &gpc_policy_vmm : &gpc_policy_vmm_auto;
 	what_if->has_cache = !gpc_report_read_option(recording, "cache", value, sizeof value) ||
 			     strcmp(value, "off") != 0;
 }
@@ -131,7 +135,7 @@ static bool is_served_with_less(const struct gpc_what_if *what_if, uint64_t byte
 	if (is_limited)
 		settings.limit_bytes = gpc_bytes_add(settings.limit_bytes, bytes);
 	return (is_limited || bytes <= what_if->fixed_bytes) &&
-	       play(what_if, &gpc_policy_gpucache, &settings,
+	       play(what_if, what_if->policy, &settings,
 		       what_if->fixed_bytes - (is_limited ? 0 : bytes))
 			       .outcome == SERVED;
 }
@@ -164,9 +168,33 @@ static void try_without_roundup(const struct gpc_what_if *what_if, struct gpc_an
 	if (!settings.roundup_divisions)
 		return;
 	settings.roundup_divisions = 0;
-	played = play(what_if, &gpc_policy_gpucache, &settings, what_if->fixed_bytes);
+	played = play(what_if, what_if->policy, &settings, what_if->fixed_bytes);
 	if (played.outcome == SERVED)
 		add_remedy(answer, "roundup_power2_divisions", true, played.free_bytes);
+}
+
+/* From the first refusal on if that is soon enough, else from the start: what was cut before is not on pages. */
+static void try_pages(const struct gpc_what_if *what_if, struct gpc_answer *answer)
+{
+	static const struct {
+		const struct gpc_policy_ops *policy;
+		const char *setting;
+	} ways[] = {
+		{ &gpc_policy_vmm_auto, GPC_REMEDY_PAGES "auto" },
+		{ &gpc_policy_vmm, GPC_REMEDY_PAGES "on" },
+	};
+
+	if (what_if->policy != &gpc_policy_gpucache)
+		return;
+	for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+		struct played played =
+			play(what_if, ways[i].policy, &what_if->settings, what_if->fixed_bytes);
+
+		if (played.outcome != SERVED)
+			continue;
+		add_remedy(answer, ways[i].setting, false, played.free_bytes);
+		return;
+	}
 }
 
 /* No block before the request was larger. */
@@ -199,7 +227,7 @@ static void try_max_split(const struct gpc_what_if *what_if, struct gpc_answer *
 		settings.max_split_size = mib * GPC_MIB;
 		if (settings.max_split_size > largest)
 			continue;
-		played = play(what_if, &gpc_policy_gpucache, &settings, what_if->fixed_bytes);
+		played = play(what_if, what_if->policy, &settings, what_if->fixed_bytes);
 		if (played.outcome != SERVED)
 			continue;
 		gpc_format(
@@ -213,6 +241,7 @@ void gpc_what_if_try_settings(const struct gpc_what_if *what_if, struct gpc_answ
 {
 	if (!is_hopeless(what_if)) {
 		try_without_roundup(what_if, answer);
+		try_pages(what_if, answer);
 		try_max_split(what_if, answer);
 	}
 	if (answer->is_served_plain && answer->oom.limit == 0)
@@ -238,7 +267,7 @@ void gpc_what_if_play(struct gpc_what_if *what_if, struct gpc_answer *answer)
 	const struct gpc_trace_recorded *recorded_part = &what_if->trace.recorded;
 	const uint64_t requested = what_if->trace.ops[what_if->trace.n_ops - 1].size;
 	struct played as_it_was =
-		play(what_if, &gpc_policy_gpucache, &what_if->settings, what_if->fixed_bytes);
+		play(what_if, what_if->policy, &what_if->settings, what_if->fixed_bytes);
 	struct played plain;
 
 	what_if->live_bytes = gpc_bytes_add(as_it_was.live_bytes, requested);

@@ -21,6 +21,7 @@
 struct gpc_what_if {
 	struct gpc_trace trace; /* the request is its last operation */
 	struct gpc_policy_settings settings;
+	const struct gpc_policy_ops *policy; /* as the run was */
 	uint64_t device_bytes;
 	uint64_t fixed_bytes; /* outside our segments */
 	uint64_t live_bytes;  /* with the request; set by play */

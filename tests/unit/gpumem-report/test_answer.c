@@ -121,9 +121,19 @@ static void pieces_are_to_blame_where_the_driver_alone_had_room(void **state)
 	assert_true(answer.is_replayed && answer.is_whole && answer.is_served_plain);
 	assert_int_equal(answer.plain_free_bytes, DEVICE - 928 * MIB);
 	assert_int_equal(answer.n_remedies, 2);
-	assert_string_equal(answer.remedies[0].setting, "max_split_size_mb:256");
-	assert_string_equal(answer.remedies[1].setting, "cache:off");
-	assert_int_equal(answer.remedies[1].free_bytes, DEVICE - 928 * MIB);
+	assert_string_equal(answer.remedies[0].setting, "vmm:on");
+	assert_int_equal(answer.remedies[0].free_bytes, DEVICE - 928 * MIB);
+	assert_string_equal(answer.remedies[1].setting, "max_split_size_mb:256");
+}
+
+static void a_run_that_had_pages_is_replayed_with_pages(void **state)
+{
+	(void)state;
+	builder_line(&builder, "vmm on GPUCACHE_CONF");
+	cut_a_segment();
+	ask();
+	assert_false(answer.is_replayed); /* it serves the request: something else was in the way */
+	assert_int_equal(answer.n_remedies, 0);
 }
 
 static void what_was_set_is_not_advised(void **state)
@@ -132,8 +142,10 @@ static void what_was_set_is_not_advised(void **state)
 	builder_line(&builder, "max_split_size_mb 512 GPUCACHE_CONF");
 	cut_a_segment();
 	ask();
-	assert_int_equal(answer.n_remedies, 1);
-	assert_string_equal(answer.remedies[0].setting, "cache:off");
+	assert_int_equal(answer.n_remedies, 2);
+	assert_string_equal(answer.remedies[0].setting, "vmm:on");
+	assert_string_equal(answer.remedies[1].setting, "cache:off");
+	assert_int_equal(answer.remedies[1].free_bytes, DEVICE - 928 * MIB);
 }
 
 static void of_a_run_whose_beginning_is_forgotten_nothing_is_certain(void **state)
@@ -230,6 +242,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			pieces_are_to_blame_where_the_driver_alone_had_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_was_set_is_not_advised, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_run_that_had_pages_is_replayed_with_pages, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			of_a_run_whose_beginning_is_forgotten_nothing_is_certain, set_up,
 			tear_down),
