@@ -12,6 +12,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@
 #define ENOUGH_S 1e9
 
 /* The largest input has 4 MiB: a reader that wants more than some tens of times that is led astray. */
-const char *__asan_default_options(void);
+FUZZ_FOR_SANITIZER const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
 	return "max_allocation_size_mb=128:hard_rss_limit_mb=1024:quarantine_size_mb=16:"
@@ -424,6 +425,10 @@ int main(int argc, char **argv)
 	}
 	if (file ? !plan.only : argc - optind != 2)
 		return usage();
+	if (__sanitizer_print_stack_trace && !dlsym(RTLD_DEFAULT, "__asan_default_options")) {
+		fprintf(stderr, "fuzz: the sanitizers do not see our limits\n");
+		return 2;
+	}
 	if (plan.n_seeds == 0)
 		plan.seeds[plan.n_seeds++] = plan.inputs ? 1 : (uint64_t)time(NULL);
 	if (plan.inputs)

@@ -74,6 +74,9 @@ const char *fuzz_file(const char *name, const unsigned char *data, size_t size);
 /* Reads the file as gpumem-replay does, which takes recordings too. */
 void fuzz_read_trace(const char *path);
 
+/* What the sanitizers look up by name in the program: hidden, they would not find it. */
+#define FUZZ_FOR_SANITIZER __attribute__((visibility("default"), used))
+
 /* Ends the process where a promise is broken. */
 #define FUZZ_EXPECT(condition) ((condition) ? (void)0 : fuzz_broken(#condition, __FILE__, __LINE__))
 void fuzz_broken(const char *condition, const char *file, int line) __attribute__((noreturn));

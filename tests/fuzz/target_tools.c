@@ -16,7 +16,7 @@
 #define MODULE_SIZE UINT64_C(0x10000)
 
 /* libdw forgets parts of what a damaged line table made it read; a report ends soon, and takes it along. */
-const char *__lsan_default_suppressions(void);
+FUZZ_FOR_SANITIZER const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:libdw.so\n";
