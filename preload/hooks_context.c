@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The start, and the life of contexts, also of those that are held by counting.  Where memory is about
- * to die with a context it is forgotten first: once the driver has made it nobody's, its addresses may
- * be somebody else's.  Only of a release nobody knows before whether it is the last.
+ * The start, and the life of contexts, also of those that are held by counting.  Whether memory died with a
+ * context, the driver's answer says, so it is forgotten after the call; who is given its addresses before that waits
+ * for the end of the call.
  */
 #include "preload/real.h"
 #include "runtime/context/contexts.h"
+#include "runtime/context/endings.h"
 #include "runtime/context/green.h"
 #include "runtime/context/reach.h"
 #include "runtime/ledger/implicit.h"
@@ -34,10 +35,7 @@ CUresult cuInit(unsigned int Flags)
 	return result;
 }
 
-/*
- * What the device loses meanwhile by its primary context is in no book of the others.  Reset, it is
- * forgotten again afterwards: what another thread allocated while the driver was at it died, too.
- */
+/* What the device loses meanwhile by its primary context is in no book of the others. */
 #define OF_PRIMARY(name, of_device, before, after, params, args) \
 	CUresult name params                                     \
 	{                                                        \
@@ -58,11 +56,17 @@ CUresult cuInit(unsigned int Flags)
 		return result;                                   \
 	}
 
+static void end_reset(CUdevice device, CUresult result)
+{
+	if (gpc_runtime_end_reset(device, result))
+		gpc_runtime_primary_reset(device);
+}
+
 /* clang-format off */
 OF_PRIMARY(cuDevicePrimaryCtxReset, dev,
-	gpc_runtime_primary_reset(dev), gpc_runtime_primary_reset(dev), (CUdevice dev), (dev))
+	gpc_runtime_begin_reset(dev), end_reset(dev, result), (CUdevice dev), (dev))
 OF_PRIMARY(cuDevicePrimaryCtxReset_v2, dev,
-	gpc_runtime_primary_reset(dev), gpc_runtime_primary_reset(dev), (CUdevice dev), (dev))
+	gpc_runtime_begin_reset(dev), end_reset(dev, result), (CUdevice dev), (dev))
 OF_PRIMARY(cuDevicePrimaryCtxRelease, dev,
 	(void)0, gpc_runtime_primary_released(dev), (CUdevice dev), (dev))
 OF_PRIMARY(cuDevicePrimaryCtxRelease_v2, dev,
@@ -77,25 +81,27 @@ OF_PRIMARY(cuGreenCtxDestroy, gpc_runtime_green_ends(context),
 	(void)0, gpc_runtime_primary_released(device), (CUgreenCtx context), (context))
 /* clang-format on */
 
-#define ENDED(name, forget)                                 \
+#define ENDED(name, begin)                                  \
 	CUresult name(CUcontext ctx)                        \
 	{                                                   \
+		struct gpc_context *ending;                 \
 		CUresult result;                            \
 		int device;                                 \
                                                             \
 		if (!ctx || !enter())                       \
 			return real_##name(ctx);            \
 		device = gpc_runtime_begin_unmeasured(ctx); \
-		forget(ctx);                                \
-		gpc_runtime_leave();                        \
+		ending = begin(ctx);                        \
 		result = real_##name(ctx);                  \
+		gpc_runtime_end_destroy(ending, result);    \
 		gpc_runtime_end_unmeasured(device);         \
+		gpc_runtime_leave();                        \
 		return result;                              \
 	}
 
-ENDED(cuCtxDestroy, gpc_runtime_context_forget)
-ENDED(cuCtxDestroy_v2, gpc_runtime_context_forget)
-ENDED(cuCtxDetach, gpc_runtime_context_detached)
+ENDED(cuCtxDestroy, gpc_runtime_begin_destroy)
+ENDED(cuCtxDestroy_v2, gpc_runtime_begin_destroy)
+ENDED(cuCtxDetach, gpc_runtime_begin_detach)
 
 /* Any context is held by the deprecated cuCtxAttach. */
 CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)

@@ -6,6 +6,7 @@
  */
 #include "preload/shapes.h"
 #include "runtime/context/contexts.h"
+#include "runtime/context/endings.h"
 #include "runtime/context/reach.h"
 #include "runtime/ledger/implicit.h"
 #include "runtime/process/enter.h"

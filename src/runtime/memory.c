@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "runtime/context/contexts.h"
+#include "runtime/context/endings.h"
 #include "runtime/context/streams.h"
 #include "runtime/export/ipc.h"
 #include "runtime/ledger/observe.h"
@@ -176,7 +177,7 @@ static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream st
 	n_driver_malloc = gpc_counter_get(&context->pool.counters->n_driver_malloc);
 	st = alloc_or_rescue(context, &request, &address);
 	if (st == GPC_EXISTS) {
-		gpc_context_await_end(context->device);
+		gpc_context_await_end();
 		st = alloc_or_rescue(context, &request, &address);
 	}
 	if (st == GPC_UNSUPPORTED)

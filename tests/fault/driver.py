@@ -25,10 +25,11 @@ CODE = 999  # nothing answers it but what is made to
 ALL = 1 << 20
 PROGRAMS = (("train", "--steps", "2"), ("ipc",), ("vmm", "expandable"), ("vmm", "contexts"), ("arrays", "shapes"),
             ("arrays", "host"), ("arrays", "shown"), ("vmm", "after-a-cache"), ("arrays", "after-a-cache"), ("arrays", "external"),
-            ("vmm", "references"), ("contexts",))
-SAMPLE = {("train", "--steps", "2"), ("ipc",), ("vmm", "expandable"), ("arrays", "shapes"), ("arrays", "shown")}
+            ("vmm", "references"), ("contexts", "ends"), ("contexts",))
+SAMPLE = {("train", "--steps", "2"), ("ipc",), ("vmm", "expandable"), ("arrays", "shapes"), ("arrays", "shown"),
+          ("contexts", "ends")}
 CACHED = {("arrays", "shown"), ("vmm", "after-a-cache"), ("arrays", "after-a-cache")}
-THREADED = {"contexts"}  # which call is the n-th is another one each time
+THREADED = {("contexts",)}  # which call is the n-th is another one each time
 COMMANDS = b"alloc a 1048576\nalloc b 1048576\nfill a 7\nlook a 1048576\nexport b\nfree b\nfree a\nalloc c 3145728\nfree c\nwait\n"
 
 
@@ -77,7 +78,7 @@ def is_told(done):
 
 
 def seen(words, done):
-    return done[:1] if words[0] in THREADED else done[:2]
+    return done[:1] if words in THREADED else done[:2]
 
 
 def judge(words, plain, done, possible):
@@ -102,7 +103,7 @@ def sweep(words, is_whole):
             @functools.cache
             def possible(entry=entry, count=count):
                 # The call of the program's that ours is a part of can be any of its calls.
-                last = min(own[entry], 2 if words[0] in THREADED else 12)
+                last = min(own[entry], 2 if words in THREADED else 12)
                 return [run(folder, words, fails(entry, nth, count), False) for nth in range(1, last + 1)]
 
             for nth in range(1, min(entries[entry], 3 if is_whole else 1) + 1):

@@ -3,12 +3,16 @@
  * Threads that make, use, reset, detach and destroy contexts of two devices, all at once, and write
  * into their memory what only they know.  Prints how often they found something else, and whether
  * each device has afterwards what it had before.
+ *
+ * contexts ends: one thread ends a context by each of the calls that can, twice, with memory in it.  Where the driver
+ * refuses it, the memory is the program's as before.
  */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cuda.h>
 
@@ -108,11 +112,82 @@ static size_t free_bytes(CUdevice device)
 	return available;
 }
 
-int main(void)
+static void say(const char *what, CUresult result)
+{
+	printf("%s: %d\n", what, (int)result);
+}
+
+static CUresult end_primary(CUcontext context)
+{
+	CUdevice device;
+
+	(void)context;
+	return cuCtxGetDevice(&device) ? CUDA_ERROR_INVALID_CONTEXT
+				       : cuDevicePrimaryCtxReset_v2(device);
+}
+
+static CUresult release(CUcontext context)
+{
+	CUdevice device;
+
+	(void)context;
+	return cuCtxGetDevice(&device) ? CUDA_ERROR_INVALID_CONTEXT
+				       : cuDevicePrimaryCtxRelease_v2(device);
+}
+
+/* Two blocks in the current context; the second time what is there now. */
+static void end(const char *name, CUresult (*call)(CUcontext), CUcontext context)
+{
+	CUdeviceptr blocks[2] = { 0 };
+	unsigned found = 0;
+	CUresult result;
+
+	say("alloc", cuMemAlloc_v2(&blocks[0], 1 << 20));
+	say("alloc", cuMemAlloc_v2(&blocks[1], 1 << 20));
+	say("fill", cuMemsetD32_v2(blocks[1], 7, 1 << 18));
+	result = call(context);
+	say(name, result);
+	if (!result)
+		return;
+	say("free", cuMemFree_v2(blocks[0]));
+	say("alloc", cuMemAlloc_v2(&blocks[0], 1 << 20));
+	say("look", cuMemcpyDtoH_v2(&found, blocks[1], sizeof found));
+	printf("found: %u\n", found);
+	say("free", cuMemFree_v2(blocks[0]));
+	say("free", cuMemFree_v2(blocks[1]));
+	say("again", call(context));
+}
+
+static int end_by_each(void)
+{
+	CUcontext context = NULL;
+	size_t before;
+
+	say("start", cuInit(0));
+	before = free_bytes(0);
+	say("make", cuCtxCreate_v2(&context, 0, 0));
+	end("destroy", cuCtxDestroy_v2, context);
+	say("make", cuCtxCreate_v2(&context, 0, 0));
+	end("detach", cuCtxDetach, context);
+	say("retain", cuDevicePrimaryCtxRetain(&context, 0));
+	say("current", cuCtxSetCurrent(context));
+	end("reset", end_primary, context);
+	say("retain", cuDevicePrimaryCtxRetain(&context, 0));
+	say("current", cuCtxSetCurrent(context));
+	say("one", cuDevicePrimaryCtxRelease_v2(0));
+	end("release", release, context);
+	say("none", cuCtxSetCurrent(NULL));
+	printf("the device has what it had: %d\n", free_bytes(0) == before);
+	return 0;
+}
+
+int main(int argc, char **argv)
 {
 	pthread_t threads[N_THREADS + N_DEVICES];
 	size_t before[N_DEVICES];
 
+	if (argc > 1 && strcmp(argv[1], "ends") == 0)
+		return end_by_each();
 	expect(!cuInit(0));
 	for (CUdevice d = 0; d < N_DEVICES; d++)
 		before[d] = free_bytes(d);

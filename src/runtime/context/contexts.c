@@ -15,10 +15,7 @@
 #include "runtime/context/green.h"
 #include "runtime/context/pages.h"
 #include "runtime/context/reach.h"
-#include "runtime/context/streams.h"
-#include "runtime/export/ipc.h"
 #include "runtime/ledger/observe.h"
-#include "runtime/ledger/track.h"
 #include "runtime/process/state.h"
 #include "stats/counters.h"
 
@@ -303,7 +300,7 @@ struct gpc_context *gpc_context_visit(CUcontext handle)
 	return context;
 }
 
-static struct gpc_context *find_own(CUcontext handle)
+struct gpc_context *gpc_context_find_own(CUcontext handle)
 {
 	_Atomic(struct gpc_context *) *slot = slot_of(handle);
 	struct gpc_context *context = slot ? atomic_load(slot) : NULL;
@@ -313,182 +310,10 @@ static struct gpc_context *find_own(CUcontext handle)
 
 struct gpc_context *gpc_context_find(CUcontext handle)
 {
-	struct gpc_context *context = find_own(handle);
+	struct gpc_context *context = gpc_context_find_own(handle);
 	CUcontext primary = context ? NULL : gpc_green_find(handle);
 
-	return primary ? find_own(primary) : context;
-}
-
-/* Fences of another context's memory stand for its work. */
-static bool is_member_elsewhere(const struct gpc_context *context)
-{
-	bool is_member = false;
-
-	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
-		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
-
-		for (uint32_t i = 0; i < n; i++) {
-			gpc_lock_take(&pools[i]->lock);
-			is_member |= pools[i] != &context->pool &&
-				     gpc_fences_has_member(&pools[i]->fences, &context->drv.base);
-			gpc_lock_release(&pools[i]->lock);
-		}
-	}
-	return is_member;
-}
-
-/*
- * Its work and its events end with it; a fence that still asked it would never pass.  The work ends first: the
- * driver waits for it in the call that follows, and until then the others' fences would pass without it.
- */
-static void leave_fences(struct gpc_context *context)
-{
-	if (is_member_elsewhere(context))
-		(void)!context->drv.base.ops->context_sync(&context->drv.base);
-	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		struct gpc_device *device = &gpc_runtime.devices[d];
-
-		gpc_lock_take(&gpc_runtime.lock);
-		for (uint32_t i = 0; i < atomic_load(&device->n_contexts); i++) {
-			struct gpc_pool *pool = &device->contexts[i]->pool;
-
-			gpc_lock_take(&pool->lock);
-			gpc_fences_remove_member(&pool->fences, &context->drv.base);
-			gpc_lock_release(&pool->lock);
-		}
-		gpc_lock_release(&gpc_runtime.lock);
-	}
-}
-
-static void forget(CUcontext handle)
-{
-	struct gpc_context *context = find_own(handle);
-
-	if (!context || atomic_exchange(&context->is_gone, true))
-		return;
-	gpc_observe_context(context, 2);
-	gpc_streams_forget_context(context);
-	leave_fences(context);
-	gpc_pool_forget(&context->pool);
-	gpc_track_forget_context(context);
-	gpc_ipc_forget_context(context);
-	gpc_lock_take(&context->pool.lock);
-	context->is_retired = true; /* frees in flight no longer count against its counters */
-	gpc_lock_release(&context->pool.lock);
-	if (context->pool.counters != &context->pool.own_counters)
-		gpc_record_counters_retire(&gpc_runtime.record, context->pool.context);
-}
-
-/* The driver refuses to destroy a primary context, and its memory lives on. */
-void gpc_runtime_context_forget(CUcontext handle)
-{
-	bool is_primary = false;
-
-	gpc_lock_take(&gpc_runtime.lock);
-	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++)
-		is_primary |= gpc_runtime.devices[d].primary == handle;
-	gpc_lock_release(&gpc_runtime.lock);
-	if (!is_primary)
-		forget(handle);
-}
-
-bool gpc_runtime_primary_is_active(CUdevice device)
-{
-	unsigned int flags = 0;
-	int is_active = 0;
-
-	return gpc_runtime.fns->cuDevicePrimaryCtxGetState &&
-	       !gpc_runtime.fns->cuDevicePrimaryCtxGetState(device, &flags, &is_active) &&
-	       is_active;
-}
-
-void gpc_runtime_context_attached(void)
-{
-	struct gpc_context *context = gpc_context_current();
-
-	if (!context)
-		return;
-	gpc_lock_take(&gpc_runtime.lock);
-	context->n_attached++;
-	gpc_lock_release(&gpc_runtime.lock);
-}
-
-void gpc_runtime_context_detached(CUcontext handle)
-{
-	struct gpc_context *context = find_own(handle);
-	CUcontext current = NULL;
-	bool is_last = true;
-
-	/* Of any other the driver refuses it. */
-	if (gpc_runtime.fns->cuCtxGetCurrent(&current) || current != handle)
-		return;
-	gpc_lock_take(&gpc_runtime.lock);
-	if (context && context->n_attached > 0) {
-		context->n_attached--;
-		is_last = false;
-	}
-	gpc_lock_release(&gpc_runtime.lock);
-	if (is_last)
-		gpc_runtime_context_forget(handle);
-}
-
-static struct gpc_device *device_of(CUdevice device)
-{
-	return device < 0 || (uint32_t)device >= gpc_runtime.n_devices
-		       ? NULL
-		       : &gpc_runtime.devices[device];
-}
-
-void gpc_runtime_primary_begin(CUdevice device)
-{
-	if (device_of(device))
-		gpc_lock_take(&device_of(device)->primary_lock);
-}
-
-void gpc_runtime_primary_end(CUdevice device)
-{
-	if (device_of(device))
-		gpc_lock_release(&device_of(device)->primary_lock);
-}
-
-void gpc_context_await_end(struct gpc_device *device)
-{
-	gpc_lock_take(&device->primary_lock);
-	gpc_lock_release(&device->primary_lock);
-}
-
-void gpc_runtime_primary_retained(CUcontext context, CUdevice device)
-{
-	if (!device_of(device))
-		return;
-	gpc_lock_take(&gpc_runtime.lock);
-	device_of(device)->primary = context;
-	gpc_lock_release(&gpc_runtime.lock);
-}
-
-void gpc_runtime_primary_released(CUdevice device)
-{
-	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
-	unsigned int flags;
-	int is_active = 1;
-
-	if (fns->cuDevicePrimaryCtxGetState &&
-		!fns->cuDevicePrimaryCtxGetState(device, &flags, &is_active) && !is_active)
-		gpc_runtime_primary_forget(device);
-}
-
-void gpc_runtime_primary_forget(CUdevice device)
-{
-	CUcontext primary;
-
-	if (!device_of(device))
-		return;
-	gpc_lock_take(&gpc_runtime.lock);
-	primary = device_of(device)->primary;
-	gpc_lock_release(&gpc_runtime.lock);
-	if (primary)
-		forget(primary);
+	return primary ? gpc_context_find_own(primary) : context;
 }
 
 /*
@@ -519,7 +344,7 @@ struct gpc_sync gpc_runtime_begin_sync(CUcontext handle)
 	if (!handle && !gpc_runtime.fns->cuCtxGetCurrent(&current))
 		handle = current;
 	/* To wait for a green context is not to wait for all that may use the memory. */
-	context = find_own(handle);
+	context = gpc_context_find_own(handle);
 	sync.context = context;
 	if (context)
 		sync.number = gpc_pool_begin_sync(&context->pool);
@@ -566,7 +391,8 @@ uint32_t gpc_device_pools(const struct gpc_device *device, struct gpc_pool **poo
 	for (uint32_t i = 0; i < n; i++) {
 		struct gpc_context *context = device->contexts[i];
 
-		if (context->handle && !atomic_load(&context->is_gone))
+		if (context->handle && !atomic_load(&context->is_gone) &&
+			!atomic_load(&context->is_ending))
 			pools[n_pools++] = &context->pool;
 	}
 	gpc_lock_release(&gpc_runtime.lock);

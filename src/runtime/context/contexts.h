@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts: creates the pool of each, and forgets it when the context dies.
+ * Contexts: creates the pool of each, and finds it.  How they end: endings.h.
  *
  * Threads   Any.  Handles are found without a lock.
  * Failure   NULL: unknown to the driver, or beyond GPC_MAX_CONTEXTS; the call then goes to the driver.
@@ -16,9 +16,6 @@ struct gpc_context;
 struct gpc_device;
 struct gpc_pool;
 
-/* Returns true if the device's primary context exists: a retain then takes no memory. */
-bool gpc_runtime_primary_is_active(CUdevice device);
-
 /* Call before and after the program synchronizes a context; NULL: the current one. */
 struct gpc_sync {
 	void *context;
@@ -32,22 +29,6 @@ void gpc_runtime_end_sync(struct gpc_sync sync, CUresult result);
  * cache returns it, too.
  */
 void gpc_runtime_heard(CUresult result);
-
-/*
- * Only the driver knows whether a release was the last: we do not see every retain.  So it is queried
- * after each release, and retains, releases and resets of one device are serialized between begin and
- * end: a retain in between could revive a dead context unseen.
- */
-void gpc_runtime_primary_begin(CUdevice device);
-void gpc_runtime_primary_end(CUdevice device);
-void gpc_runtime_primary_retained(CUcontext context, CUdevice device);
-void gpc_runtime_primary_released(CUdevice device);
-void gpc_runtime_primary_forget(CUdevice device);
-void gpc_runtime_context_forget(CUcontext context);
-
-/* cuCtxAttach and cuCtxDetach, deprecated: the last detach destroys the context, attached or not. */
-void gpc_runtime_context_attached(void);
-void gpc_runtime_context_detached(CUcontext context);
 
 /*
  * True once the process may have several contexts: only then work can touch memory of another.  Read by
@@ -67,6 +48,9 @@ struct gpc_context *gpc_context_visit(CUcontext handle);
 /* Returns a known context, current or not; NULL: unknown, or dead. */
 struct gpc_context *gpc_context_find(CUcontext handle);
 
+/* The same, of a green context NULL. */
+struct gpc_context *gpc_context_find_own(CUcontext handle);
+
 /* The current context; NULL: none, or none of ours. */
 struct gpc_context *gpc_context_current(void);
 
@@ -78,12 +62,6 @@ struct gpc_context *gpc_context_owner(struct gpc_device *device);
 
 /* A context of this device for queries: the current one, or any live one; NULL: none. */
 struct gpc_context *gpc_context_on(struct gpc_device *device);
-
-/*
- * Waits until a concurrent end of the device's primary context is complete: before that, the driver may
- * reuse addresses that are still in our maps.
- */
-void gpc_context_await_end(struct gpc_device *device);
 
 /* Writes the pools of the device's live contexts to pools[GPC_MAX_CONTEXTS]; returns their number. */
 uint32_t gpc_device_pools(const struct gpc_device *device, struct gpc_pool **pools);

@@ -22,6 +22,7 @@
 #include "runtime/context/green.h"
 
 #include "runtime/context/contexts.h"
+#include "runtime/context/endings.h"
 #include "runtime/context/reach.h"
 #include "runtime/process/state.h"
 

@@ -122,17 +122,27 @@ struct gpc_context *gpc_context_of_stream(CUstream stream)
 	return gpc_context_current();
 }
 
-static void join_all(struct gpc_context *reaching)
+static void join_all(struct gpc_context *reaching, bool is_mutual)
 {
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
 		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
 		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
 
 		for (uint32_t i = 0; i < n; i++) {
-			if (pools[i] != &reaching->pool)
-				join((struct gpc_context *)pools[i], reaching);
+			struct gpc_context *other = (struct gpc_context *)pools[i];
+
+			if (other == reaching)
+				continue;
+			join(other, reaching);
+			if (is_mutual)
+				join(reaching, other);
 		}
 	}
+}
+
+void gpc_reach_join_mutually(struct gpc_context *context)
+{
+	join_all(context, true);
 }
 
 void gpc_runtime_reached(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
@@ -147,7 +157,7 @@ void gpc_runtime_reached(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
 	if (!reaching)
 		return;
 	if (dst == GPC_ANYWHERE)
-		join_all(reaching);
+		join_all(reaching, false);
 	if (of_dst && of_dst != &reaching->pool)
 		join((struct gpc_context *)of_dst, reaching);
 	if (of_src && of_src != &reaching->pool)

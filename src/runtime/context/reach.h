@@ -23,6 +23,9 @@ void gpc_runtime_peer_enabled(CUcontext of_memory);
 /* Call when the program creates a context besides the primary ones. */
 void gpc_runtime_context_created(void);
 
+/* The context may have reached memory of all others, and they its own. */
+void gpc_reach_join_mutually(struct gpc_context *context);
+
 /*
  * Call before submitting work on `stream` that touches these addresses: through unified addressing a
  * copy reaches memory of contexts that are not peers.  GPC_ANYWHERE as `dst`: unknown.

@@ -19,6 +19,7 @@
 #include "runtime/ledger/pools.h"
 
 #include "runtime/context/contexts.h"
+#include "runtime/context/endings.h"
 #include "runtime/context/streams.h"
 #include "runtime/ledger/track.h"
 #include "runtime/process/state.h"

@@ -63,6 +63,7 @@ struct gpc_context {
 	bool is_retired;     /* under the pool's lock: its counters may belong to another context */
 	uint32_t n_attached; /* cuCtxAttach less cuCtxDetach; under runtime.lock */
 	_Atomic bool is_gone;
+	_Atomic bool is_ending; /* see gpc_runtime_begin_destroy */
 	_Atomic uint64_t
 		owed_bytes; /* to be returned at the next free, to restore the driver's reserve */
 };

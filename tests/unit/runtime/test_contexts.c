@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "runtime/context/contexts.h"
+#include "runtime/context/endings.h"
 #include "world.h"
 
 static void by_handle(void)
@@ -138,11 +139,8 @@ static void destroys(void)
 	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0));
 	CHECK(!world_malloc(&ptr, 1000));
 	gone = world_context();
-	CHECK(world_enter());
-	gpc_runtime_context_forget(handle);
-	gpc_runtime_context_forget(handle); /* a second time is nothing */
-	gpc_runtime_leave();
-	CHECK(!world.cuCtxDestroy_v2(handle));
+	CHECK(!world_destroy(handle));
+	CHECK(world_destroy(handle) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	CHECK(atomic_load(&gone->is_gone));
 	CHECK(!world.cuCtxSetCurrent(world.context));
 	CHECK(world_free(ptr) == CUDA_ERROR_INVALID_VALUE);
@@ -161,10 +159,7 @@ static void refuses(void)
 
 	world_start();
 	CHECK(!world_malloc(&first, 1000) && !world_malloc(&ptr, 1000));
-	CHECK(world_enter());
-	gpc_runtime_context_forget(world.context);
-	gpc_runtime_leave();
-	CHECK(world.cuCtxDestroy_v2(world.context) == CUDA_ERROR_INVALID_CONTEXT);
+	CHECK(world_destroy(world.context) == CUDA_ERROR_INVALID_CONTEXT);
 	CHECK(COUNTER(live_bytes) == 2048);
 	CHECK(!world_free(ptr) && !world_free(first));
 }
@@ -346,10 +341,7 @@ static void *come_and_go(void *arg)
 			CHECK(!world_malloc(&ptr, 3 * MIB) && !world_free(ptr));
 			CHECK(!world_info(&available, &total) && available <= total);
 		}
-		CHECK(world_enter());
-		gpc_runtime_context_forget(handle);
-		gpc_runtime_leave();
-		CHECK(!world.cuCtxDestroy_v2(handle));
+		CHECK(!world_destroy(handle));
 	}
 	return NULL;
 }
@@ -416,6 +408,19 @@ static void addresses_of_a_context_that_ends_are_given_out_when_it_is_forgotten(
 	world_run("memory:1GiB", "record:off", takes_over);
 }
 
+static CUresult detach(CUcontext handle)
+{
+	struct gpc_context *ending;
+	CUresult result;
+
+	CHECK(world_enter());
+	ending = gpc_runtime_begin_detach(handle);
+	result = world.cuCtxDetach(handle);
+	gpc_runtime_end_destroy(ending, result);
+	gpc_runtime_leave();
+	return result;
+}
+
 static void detaches(void)
 {
 	const struct gpc_context *context;
@@ -428,12 +433,12 @@ static void detaches(void)
 	context = world_context();
 	CHECK(!world.cuCtxAttach(&again, 0) && again == handle && world_enter());
 	gpc_runtime_context_attached();
-	gpc_runtime_context_detached(handle);
-	CHECK(!atomic_load(&context->is_gone) && !world.cuCtxDetach(handle));
-	CHECK(!world_free(ptr) && !world_malloc(&ptr, 1000));
-	gpc_runtime_context_detached(handle);
-	CHECK(atomic_load(&context->is_gone) && !world.cuCtxDetach(handle));
 	gpc_runtime_leave();
+	CHECK(!detach(handle) && !atomic_load(&context->is_gone));
+	CHECK(!world_free(ptr) && !world_malloc(&ptr, 1000));
+	CHECK(detach(handle) == CUDA_ERROR_UNKNOWN && !atomic_load(&context->is_gone));
+	CHECK(!world_free(ptr) && !world_malloc(&ptr, 1000));
+	CHECK(!detach(handle) && atomic_load(&context->is_gone));
 	CHECK(world_context()->handle == world.context);
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], reserved_bytes) == 0);
 	CHECK(world_free(ptr) == CUDA_ERROR_INVALID_VALUE);
@@ -447,10 +452,8 @@ static void detaches_another(void)
 	world_start();
 	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0));
 	context = world_context();
-	CHECK(!world.cuCtxSetCurrent(world.context) && world_enter());
-	gpc_runtime_context_detached(handle);
-	gpc_runtime_leave();
-	CHECK(world.cuCtxDetach(handle) && !atomic_load(&context->is_gone));
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(detach(handle) && !atomic_load(&context->is_gone));
 }
 
 static void only_the_current_context_can_be_detached(void **state)
@@ -462,7 +465,7 @@ static void only_the_current_context_can_be_detached(void **state)
 static void the_last_detach_forgets(void **state)
 {
 	(void)state;
-	world_run(NULL, "record:off", detaches);
+	world_run("fail:cuCtxDetach/2/999", "record:off", detaches);
 }
 
 static atomic_bool is_over;
@@ -487,14 +490,6 @@ static CUcontext make_context(void)
 	return handle;
 }
 
-static void destroy_context(CUcontext handle)
-{
-	CHECK(world_enter());
-	gpc_runtime_context_forget(handle);
-	gpc_runtime_leave();
-	CHECK(!world.cuCtxDestroy_v2(handle));
-}
-
 /* Each time the one that holds memory moves to the place of one that is gone, behind many others. */
 static void moved(void)
 {
@@ -512,9 +507,9 @@ static void moved(void)
 		second = make_context();
 		CHECK(!world.cuCtxSetCurrent(second));
 		CHECK(!world_malloc(&ptr, 8 * MIB));
-		destroy_context(first);
+		CHECK(!world_destroy(first));
 		first = make_context();
-		destroy_context(second);
+		CHECK(!world_destroy(second));
 	}
 	atomic_store(&is_over, true);
 	CHECK(!pthread_join(thread, NULL));
@@ -539,7 +534,7 @@ static void hundreds_are_cached(void)
 		CHECK(!world_malloc(&ptr, 4096));
 		CHECK(gpc_heap_find_pool(&gpc_runtime.heap, ptr) == &world_context()->pool);
 		CHECK(world_context()->handle == context);
-		destroy_context(context);
+		CHECK(!world_destroy(context));
 	}
 }
 
@@ -560,7 +555,7 @@ static void thousands_pass(void)
 		CHECK(!world.cuCtxCreate_v2(&context, 0, 0));
 		CHECK(!world_malloc(&ptr, 4096));
 		CHECK(!gpc_heap_find_pool(&gpc_runtime.heap, ptr) == (i >= 1024));
-		destroy_context(context);
+		CHECK(!world_destroy(context));
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/context/contexts.h"
+#include "runtime/context/endings.h"
 #include "runtime/context/green.h"
 #include "runtime/context/streams.h"
 #include "runtime/memory.h"
@@ -273,9 +274,7 @@ static void destroyed(void)
 	world_start();
 	CHECK(!world_malloc(&ptr, 1000));
 	handle = make_current(green_of(0));
-	CHECK(world_context() && world_enter());
-	gpc_runtime_context_forget(handle); /* the driver will refuse */
-	gpc_runtime_leave();
+	CHECK(world_context() && world_destroy(handle) == CUDA_ERROR_INVALID_CONTEXT);
 	CHECK(!atomic_load(&world_context()->is_gone) && COUNTER(live_bytes) == 1024);
 }
 

@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "runtime/context/contexts.h"
+#include "runtime/context/endings.h"
 #include "runtime/ledger/implicit.h"
 #include "runtime/ledger/track.h"
 #include "runtime/memory.h"
@@ -151,9 +152,7 @@ static void contexts(void)
 	CHECK(!call(make_context, GPUCACHE_KIND_CONTEXT));
 	CHECK(world_context()->handle == context);
 	CHECK(of_kind(GPUCACHE_KIND_CONTEXT) == CONTEXT_COST);
-	CHECK(world_enter());
-	gpc_runtime_context_forget(context);
-	gpc_runtime_leave();
+	CHECK(!world_destroy(context));
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], direct_bytes) == 0);
 }
 
@@ -328,24 +327,29 @@ static void two_retain(void)
 
 IN_A_CHILD(a_context_that_is_retained_again_stays_in_the_books, "memory:1GiB", two_retain)
 
+static struct gpc_context *ending;
+
 static CUresult make_while_another_goes(struct gpc_implicit_call *implicit)
 {
 	CUresult result = make_module(implicit);
 	int device = gpc_runtime_begin_unmeasured(context);
 
 	CHECK(device == 0);
-	gpc_runtime_context_forget(context);
+	ending = gpc_runtime_begin_destroy(context);
+	CHECK(!world.cuCtxDestroy_v2(context));
 	return result;
 }
 
-/* Out of the books, and not yet off the device. */
+/* Off the device, and not yet out of the books. */
 static void a_context_goes(void)
 {
 	world_start();
 	CHECK(world_context());
 	retain_second();
 	CHECK(!call(make_while_another_goes, GPUCACHE_KIND_MODULE));
-	CHECK(!world.cuCtxDestroy_v2(context));
+	CHECK(world_enter());
+	gpc_runtime_end_destroy(ending, CUDA_SUCCESS);
+	gpc_runtime_leave();
 	gpc_runtime_end_unmeasured(0);
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], direct_bytes) == 0); /* it was not measured */
 	CHECK(!load());

@@ -84,10 +84,7 @@ static void dies(void)
 	before = available();
 	CHECK(!world.cuCtxCreate_v2(&context, 0, 0));
 	CHECK(!world_malloc(&ptr, 100 * MIB) && n_ranges() == 1);
-	CHECK(world_enter());
-	gpc_runtime_context_forget(context);
-	gpc_runtime_leave();
-	CHECK(!world.cuCtxDestroy_v2(context));
+	CHECK(!world_destroy(context));
 	CHECK(!world.cuCtxSetCurrent(world.context));
 	CHECK(n_ranges() == 0 && available() == before);
 }

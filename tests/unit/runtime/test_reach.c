@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/context/barrier.h"
 #include "runtime/context/contexts.h"
+#include "runtime/context/endings.h"
 #include "runtime/context/green.h"
 #include "runtime/context/reach.h"
 #include "runtime/context/streams.h"
@@ -50,10 +51,7 @@ static void peer_dies(void)
 	CHECK(!world_malloc(&ptr, 600 * MIB) && !world_free(ptr));
 	CHECK(!world_malloc(&ptr, 600 * MIB) && COUNTER(n_hit) == 1);
 	CHECK(!world_free(ptr) && COUNTER(n_fence) >= 1); /* its events are made */
-	CHECK(world_enter());
-	gpc_runtime_context_forget(reaching);
-	gpc_runtime_leave();
-	CHECK(!world.cuCtxDestroy_v2(reaching));
+	CHECK(!world_destroy(reaching));
 	CHECK(owner->pool.fences.n_members == 1);
 	CHECK(!world_malloc(&ptr, 600 * MIB) && COUNTER(n_oom) == 0);
 	CHECK(!world_free(ptr) && !world_sync() && COUNTER(pending_bytes) == 0);
@@ -70,6 +68,7 @@ static void a_peer_that_dies_holds_no_fence_back(void **state)
 
 static void peer_dies_at_work(void)
 {
+	struct gpc_context *ending;
 	CUcontext reaching;
 	CUdeviceptr ptr;
 	CUdeviceptr again;
@@ -88,11 +87,12 @@ static void peer_dies_at_work(void)
 	CHECK(!world_malloc(&again, 64 * MIB) && again != ptr);
 	CHECK(!world_free(again));
 	CHECK(world_enter());
-	gpc_runtime_context_forget(reaching);
-	gpc_runtime_leave();
+	ending = gpc_runtime_begin_destroy(reaching);
 	/* Before the driver is told: another thread may be given the memory now. */
 	CHECK(!world.cuCtxSetCurrent(reaching) && !world.cuStreamQuery(stream));
-	CHECK(!world.cuCtxSetCurrent(world.context) && !world.cuCtxDestroy_v2(reaching));
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	gpc_runtime_end_destroy(ending, world.cuCtxDestroy_v2(reaching));
+	gpc_runtime_leave();
 }
 
 static void the_work_of_a_peer_that_dies_is_waited_for(void **state)

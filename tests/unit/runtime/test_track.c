@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/context/contexts.h"
+#include "runtime/context/endings.h"
 #include "runtime/ledger/track.h"
 #include "runtime/process/enter.h"
 #include "runtime/process/state.h"

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/context/contexts.h"
+#include "runtime/context/endings.h"
 #include "runtime/context/streams.h"
 #include "runtime/ledger/track.h"
 #include "runtime/memory.h"
@@ -265,11 +266,27 @@ CUstream world_stream(void)
 void world_reset(void)
 {
 	CHECK(world_enter());
+	gpc_runtime_primary_begin(0);
+	gpc_runtime_begin_reset(0);
+	CHECK(gpc_runtime_end_reset(0, world.cuDevicePrimaryCtxReset_v2(0)));
 	gpc_runtime_primary_forget(0);
+	gpc_runtime_primary_end(0);
 	gpc_runtime_leave();
-	CHECK(!world.cuDevicePrimaryCtxReset_v2(0));
 	CHECK(!world.cuDevicePrimaryCtxRetain(&world.context, 0));
 	CHECK(!world.cuCtxSetCurrent(world.context));
+}
+
+CUresult world_destroy(CUcontext handle)
+{
+	struct gpc_context *ending;
+	CUresult result;
+
+	CHECK(world_enter());
+	ending = gpc_runtime_begin_destroy(handle);
+	result = world.cuCtxDestroy_v2(handle);
+	gpc_runtime_end_destroy(ending, result);
+	gpc_runtime_leave();
+	return result;
 }
 
 struct gpc_context *world_context(void)

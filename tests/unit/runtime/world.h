@@ -118,6 +118,9 @@ CUresult world_sync(void);
 CUstream world_stream(void);
 void world_reset(void);
 
+/* cuCtxDestroy, as its hook does it. */
+CUresult world_destroy(CUcontext handle);
+
 /* The pool of the current context. */
 struct gpc_context *world_context(void);
 struct gpucache_counters world_counters(void);

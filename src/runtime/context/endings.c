@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ends of contexts.  Before the driver's call a context leaves the fences of the others and is hidden from them; after
+ * it, everything of the context is forgotten, or nothing.  In between the driver may give its addresses to another
+ * context: whose segment does not fit in the map waits for the end of the call, and tries again.
+ */
+#include "runtime/context/endings.h"
+
+#include "driver/sticky.h"
+#include "runtime/context/contexts.h"
+#include "runtime/context/reach.h"
+#include "runtime/context/streams.h"
+#include "runtime/export/ipc.h"
+#include "runtime/ledger/observe.h"
+#include "runtime/ledger/track.h"
+#include "runtime/process/state.h"
+
+/* Fences of another context's memory stand for its work. */
+static bool is_member_elsewhere(const struct gpc_context *context)
+{
+	bool is_member = false;
+
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
+
+		for (uint32_t i = 0; i < n; i++) {
+			gpc_lock_take(&pools[i]->lock);
+			is_member |= pools[i] != &context->pool &&
+				     gpc_fences_has_member(&pools[i]->fences, &context->drv.base);
+			gpc_lock_release(&pools[i]->lock);
+		}
+	}
+	return is_member;
+}
+
+/*
+ * Its work and its events end with it; a fence that still asked it would never pass.  The work ends first: the
+ * driver waits for it in the call that follows, and until then the others' fences would pass without it.
+ */
+static void leave_fences(struct gpc_context *context)
+{
+	if (is_member_elsewhere(context))
+		(void)!context->drv.base.ops->context_sync(&context->drv.base);
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		struct gpc_device *device = &gpc_runtime.devices[d];
+
+		gpc_lock_take(&gpc_runtime.lock);
+		for (uint32_t i = 0; i < atomic_load(&device->n_contexts); i++) {
+			struct gpc_pool *pool = &device->contexts[i]->pool;
+
+			gpc_lock_take(&pool->lock);
+			gpc_fences_remove_member(&pool->fences, &context->drv.base);
+			gpc_lock_release(&pool->lock);
+		}
+		gpc_lock_release(&gpc_runtime.lock);
+	}
+}
+
+static void forget(CUcontext handle)
+{
+	struct gpc_context *context = gpc_context_find_own(handle);
+
+	if (!context || atomic_exchange(&context->is_gone, true))
+		return;
+	gpc_observe_context(context, 2);
+	gpc_streams_forget_context(context);
+	leave_fences(context);
+	gpc_pool_forget(&context->pool);
+	gpc_track_forget_context(context);
+	gpc_ipc_forget_context(context);
+	gpc_lock_take(&context->pool.lock);
+	context->is_retired = true; /* frees in flight no longer count against its counters */
+	gpc_lock_release(&context->pool.lock);
+	if (context->pool.counters != &context->pool.own_counters)
+		gpc_record_counters_retire(&gpc_runtime.record, context->pool.context);
+}
+
+/* The driver refuses to destroy a primary context, and its memory lives on. */
+static bool is_primary(CUcontext handle)
+{
+	bool is_primary = false;
+
+	gpc_lock_take(&gpc_runtime.lock);
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++)
+		is_primary |= gpc_runtime.devices[d].primary == handle;
+	gpc_lock_release(&gpc_runtime.lock);
+	return is_primary;
+}
+
+static void begin_end(struct gpc_context *context)
+{
+	atomic_store(&context->is_ending, true);
+	leave_fences(context);
+}
+
+/* What it reached, and what reached it meanwhile, is not known again: so all may have. */
+static void live_on(struct gpc_context *context)
+{
+	atomic_store(&context->is_ending, false);
+	gpc_reach_join_mutually(context);
+}
+
+/* An error that earlier work left may come with the end; then the memory is of no use, ended or not. */
+static bool is_end(CUresult result)
+{
+	return !result || result == CUDA_ERROR_CONTEXT_IS_DESTROYED || gpc_cuda_is_sticky(result);
+}
+
+/* NULL: it is not ours, or ended meanwhile. */
+static struct gpc_context *find_for_end(CUcontext handle)
+{
+	struct gpc_context *context = is_primary(handle) ? NULL : gpc_context_find_own(handle);
+
+	if (!context)
+		return NULL;
+	gpc_lock_take(&context->device->primary_lock);
+	if (!atomic_load(&context->is_gone))
+		return context;
+	gpc_lock_release(&context->device->primary_lock);
+	return NULL;
+}
+
+struct gpc_context *gpc_runtime_begin_destroy(CUcontext handle)
+{
+	struct gpc_context *context = find_for_end(handle);
+
+	if (context)
+		begin_end(context);
+	return context;
+}
+
+void gpc_runtime_end_destroy(struct gpc_context *context, CUresult result)
+{
+	if (!context)
+		return;
+	if (atomic_load(&context->is_ending)) {
+		if (is_end(result))
+			forget(context->handle);
+		else
+			live_on(context);
+	} else if (!result) {
+		gpc_lock_take(&gpc_runtime.lock);
+		context->n_attached--;
+		gpc_lock_release(&gpc_runtime.lock);
+	}
+	gpc_lock_release(&context->device->primary_lock);
+}
+
+bool gpc_runtime_primary_is_active(CUdevice device)
+{
+	unsigned int flags = 0;
+	int is_active = 0;
+
+	return gpc_runtime.fns->cuDevicePrimaryCtxGetState &&
+	       !gpc_runtime.fns->cuDevicePrimaryCtxGetState(device, &flags, &is_active) &&
+	       is_active;
+}
+
+void gpc_runtime_context_attached(void)
+{
+	struct gpc_context *context = gpc_context_current();
+
+	if (!context)
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	context->n_attached++;
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+struct gpc_context *gpc_runtime_begin_detach(CUcontext handle)
+{
+	struct gpc_context *context;
+	CUcontext current = NULL;
+	bool is_last;
+
+	/* Of any other the driver refuses it. */
+	if (gpc_runtime.fns->cuCtxGetCurrent(&current) || current != handle)
+		return NULL;
+	context = find_for_end(handle);
+	if (!context)
+		return NULL;
+	gpc_lock_take(&gpc_runtime.lock);
+	is_last = context->n_attached == 0;
+	gpc_lock_release(&gpc_runtime.lock);
+	if (is_last)
+		begin_end(context);
+	return context;
+}
+
+static struct gpc_device *device_of(CUdevice device)
+{
+	return device < 0 || (uint32_t)device >= gpc_runtime.n_devices
+		       ? NULL
+		       : &gpc_runtime.devices[device];
+}
+
+void gpc_runtime_primary_begin(CUdevice device)
+{
+	if (device_of(device))
+		gpc_lock_take(&device_of(device)->primary_lock);
+}
+
+void gpc_runtime_primary_end(CUdevice device)
+{
+	if (device_of(device))
+		gpc_lock_release(&device_of(device)->primary_lock);
+}
+
+void gpc_context_await_end(void)
+{
+	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
+		gpc_runtime_primary_begin((CUdevice)d);
+		gpc_runtime_primary_end((CUdevice)d);
+	}
+}
+
+void gpc_runtime_primary_retained(CUcontext context, CUdevice device)
+{
+	if (!device_of(device))
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	device_of(device)->primary = context;
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+void gpc_runtime_primary_released(CUdevice device)
+{
+	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
+	unsigned int flags;
+	int is_active = 1;
+
+	if (fns->cuDevicePrimaryCtxGetState &&
+		!fns->cuDevicePrimaryCtxGetState(device, &flags, &is_active) && !is_active)
+		gpc_runtime_primary_forget(device);
+}
+
+static CUcontext primary_of(CUdevice device)
+{
+	CUcontext primary = NULL;
+
+	if (!device_of(device))
+		return NULL;
+	gpc_lock_take(&gpc_runtime.lock);
+	primary = device_of(device)->primary;
+	gpc_lock_release(&gpc_runtime.lock);
+	return primary;
+}
+
+void gpc_runtime_primary_forget(CUdevice device)
+{
+	CUcontext primary = primary_of(device);
+
+	if (primary)
+		forget(primary);
+}
+
+void gpc_runtime_begin_reset(CUdevice device)
+{
+	CUcontext primary = primary_of(device);
+	struct gpc_context *context = primary ? gpc_context_find_own(primary) : NULL;
+
+	if (context)
+		begin_end(context);
+}
+
+bool gpc_runtime_end_reset(CUdevice device, CUresult result)
+{
+	CUcontext primary = primary_of(device);
+	struct gpc_context *context = primary ? gpc_context_find_own(primary) : NULL;
+
+	if (is_end(result))
+		return true;
+	if (context)
+		live_on(context);
+	return false;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ends of contexts: what the driver takes with a context is forgotten, once it has answered.
+ *
+ * Threads   Any; the ends of one device's contexts take turns.
+ * Failure   None: a context that the driver does not end is as before, but for fences that wait for more work.
+ */
+#ifndef GPC_RUNTIME_CONTEXT_ENDINGS_H
+#define GPC_RUNTIME_CONTEXT_ENDINGS_H
+
+#include <stdbool.h>
+
+#include "base/status.h"
+#include "driver/cuda_fns.h"
+
+struct gpc_context;
+
+/* Returns true if the device's primary context exists: a retain then takes no memory. */
+bool gpc_runtime_primary_is_active(CUdevice device);
+
+/*
+ * Only the driver knows whether a release was the last: we do not see every retain.  So it is queried
+ * after each release, and retains, releases and resets of one device are serialized between begin and
+ * end: a retain in between could revive a dead context unseen.
+ */
+void gpc_runtime_primary_begin(CUdevice device);
+void gpc_runtime_primary_end(CUdevice device);
+void gpc_runtime_primary_retained(CUcontext context, CUdevice device);
+void gpc_runtime_primary_released(CUdevice device);
+void gpc_runtime_primary_forget(CUdevice device);
+
+/*
+ * Call around the driver's call that may end a context: only its answer says whether the memory died.  In between
+ * other contexts neither use its pool nor wait for its events, which may be gone any time; refused, it is as before.
+ * The ends of a device's contexts are serialized with those of its primary one.  NULL: none of ours ends.
+ */
+GPC_MUST_CHECK struct gpc_context *gpc_runtime_begin_destroy(CUcontext context);
+void gpc_runtime_end_destroy(struct gpc_context *context, CUresult result);
+
+/* cuCtxAttach and cuCtxDetach, deprecated: the last detach destroys the context, attached or not. */
+void gpc_runtime_context_attached(void);
+GPC_MUST_CHECK struct gpc_context *gpc_runtime_begin_detach(CUcontext context);
+
+/* The same of a primary context, between gpc_runtime_primary_begin and _end.  True: it was reset. */
+void gpc_runtime_begin_reset(CUdevice device);
+bool gpc_runtime_end_reset(CUdevice device, CUresult result);
+
+/*
+ * Waits until concurrent ends of contexts are complete, on any device: before that, the driver may reuse
+ * addresses that are still in our maps.
+ */
+void gpc_context_await_end(void);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ends of contexts that the driver refuses: nothing is forgotten before it has answered. */
+#include "runtime/context/contexts.h"
+#include "runtime/context/endings.h"
+#include "runtime/context/reach.h"
+#include "world.h"
+
+/* Of two contexts, of which one reaches the other's memory. */
+static void destroy_fails(void)
+{
+	struct gpc_context *context;
+	struct gpc_context *first;
+	CUcontext handle;
+	CUdeviceptr ptr;
+	CUdeviceptr freed;
+
+	world_start();
+	first = world_context();
+	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0));
+	context = world_context();
+	CHECK(world_enter());
+	gpc_runtime_peer_enabled(world.context);
+	gpc_runtime_leave();
+	CHECK(first->pool.fences.n_members == 2);
+	CHECK(!world_malloc(&ptr, 1000) && !world_malloc(&freed, 1000) && !world_free(freed));
+	CHECK(world_destroy(handle) == CUDA_ERROR_UNKNOWN);
+	CHECK(!atomic_load(&context->is_gone) && world_context() == context);
+	CHECK(COUNTER(live_bytes) == 1024 && !world_free(ptr));
+	CHECK(first->pool.fences.n_members == 2); /* its work is waited for, as before */
+	CHECK(context->pool.fences.n_members == 2);
+	CHECK(!world_malloc(&ptr, 1000) && !world_destroy(handle));
+	CHECK(atomic_load(&context->is_gone) && first->pool.fences.n_members == 1);
+	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], reserved_bytes) == 0);
+}
+
+static void a_context_that_the_driver_does_not_destroy_lives_on(void **state)
+{
+	(void)state;
+	world_run("fail:cuCtxDestroy/1/999", "record:off", destroy_fails);
+}
+
+/* The error is that of a kernel: it may come with the end, and the memory is of no use. */
+static void destroy_hears(void)
+{
+	const struct gpc_context *context;
+	CUcontext handle;
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0) && !world_malloc(&ptr, 1000));
+	context = world_context();
+	CHECK(world_destroy(handle) == CUDA_ERROR_LAUNCH_FAILED);
+	CHECK(atomic_load(&context->is_gone));
+	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], reserved_bytes) == 0);
+}
+
+static void an_end_that_says_what_a_kernel_did_is_an_end(void **state)
+{
+	(void)state;
+	world_run("fail:cuCtxDestroy/1/719", "record:off", destroy_hears);
+}
+
+static CUresult reset(void)
+{
+	CUresult result;
+
+	CHECK(world_enter());
+	gpc_runtime_primary_begin(0);
+	gpc_runtime_begin_reset(0);
+	result = world.cuDevicePrimaryCtxReset_v2(0);
+	if (gpc_runtime_end_reset(0, result))
+		gpc_runtime_primary_forget(0);
+	gpc_runtime_primary_end(0);
+	gpc_runtime_leave();
+	return result;
+}
+
+static void reset_fails(void)
+{
+	const struct gpc_context *context;
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!world_malloc(&ptr, 1000));
+	context = world_context();
+	CHECK(reset() == CUDA_ERROR_UNKNOWN && !atomic_load(&context->is_gone));
+	CHECK(COUNTER(live_bytes) == 1024 && !world_free(ptr) && !world_malloc(&ptr, 1000));
+	CHECK(!reset() && atomic_load(&context->is_gone));
+	CHECK(!reset());
+}
+
+static void a_primary_context_that_the_driver_does_not_reset_lives_on(void **state)
+{
+	(void)state;
+	world_run("fail:cuDevicePrimaryCtxReset/1/999", "record:off", reset_fails);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_context_that_the_driver_does_not_destroy_lives_on),
+		cmocka_unit_test(an_end_that_says_what_a_kernel_did_is_an_end),
+		cmocka_unit_test(a_primary_context_that_the_driver_does_not_reset_lives_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
