@@ -37,7 +37,7 @@ void gpc_record_device(
 	gpc_lock_release(&rec->lock);
 }
 
-/* An unused slot, else a retired one, best of the same device; n_counters where there is none. */
+/* Finds an unused slot, else a retired one, preferably of the same device; n_counters if none. */
 static uint32_t find_slot_locked(const struct gpc_record *rec, uint32_t device)
 {
 	uint32_t best = rec->n_counters;
@@ -70,7 +70,7 @@ struct gpucache_counters *gpc_record_counters_take(struct gpc_record *rec, uint6
 		rec->retired &= ~(UINT64_C(1) << slot);
 		__atomic_store_n(&counters->generation, generation, __ATOMIC_RELAXED);
 		__atomic_store_n(&counters->device, (int32_t)device, __ATOMIC_RELAXED);
-		/* Last: the slot counts from here on. */
+		/* Stored last: it publishes the slot. */
 		__atomic_store_n(&counters->context, context, __ATOMIC_RELEASE);
 		gpc_record_mark_page(rec, counters);
 		*ret_index = slot;

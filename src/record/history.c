@@ -2,18 +2,17 @@
 /*
  * HISTORY: the run in at most max_points points, however long it is.
  *
- * A point is one interval in which something was told, and holds the highest values of it.  A full
- * buffer is copied into the other one in twice as long intervals, keeping the higher of two, until
- * half of it is free.
+ * A point covers one interval with activity and holds the highest values in it.  A full buffer is copied into the other
+ * one at twice the interval, merging neighbours by maximum, and again until it is at most half full.
  */
 #include <sys/stat.h>
 
 #include "record/record.h"
 
-/* 1,024 points are one second of it; a day takes 17 thinnings. */
+/* 1,024 points last a second; a run of a day is thinned 17 times. */
 #define FIRST_INTERVAL_NS UINT64_C(1000000)
 
-/* Stores to a mapping do not change a file's time on tmpfs, and cleaners go by that time. */
+/* On tmpfs stores to a mapping do not update the file's time, which cleaners go by. */
 #define TOUCH_INTERVAL_NS (UINT64_C(60) * 1000000000)
 
 static struct gpucache_point *buffer_of(struct gpucache_history_head *head, uint32_t buffer)
@@ -29,7 +28,7 @@ static void raise_to(uint64_t *value, uint64_t other)
 		__atomic_store_n(value, other, __ATOMIC_RELAXED);
 }
 
-/* Behind both buffers.  Their pages are never marked: pending bytes that are all 0 are no damage. */
+/* After both buffers.  Their pages are never marked: all-zero pending bytes are no damage. */
 static uint64_t *pending_of(struct gpucache_history_head *head, uint32_t buffer)
 {
 	uint64_t *pending = (void *)buffer_of(head, 2);
@@ -46,7 +45,7 @@ static void merge(struct gpucache_point *point, uint64_t *pending,
 	raise_to(pending, other_pending);
 }
 
-/* Points that remain when intervals are `interval` long; times are relative to `start`. */
+/* Number of points left with intervals of `interval`; times are relative to `start`. */
 static uint32_t count_merged(
 	const struct gpucache_point *points, uint32_t n, uint64_t start, uint64_t interval)
 {
@@ -102,7 +101,7 @@ static void add_point_locked(struct gpc_record *rec, struct gpucache_history_hea
 	uint64_t *pending = pending_of(head, live);
 	uint64_t time = start + (point->time_ns - start) / head->interval_ns * head->interval_ns;
 
-	/* Callers of several threads may come a little out of order: the last point takes them. */
+	/* Threads may report slightly out of order: such a point is merged into the last one. */
 	if (n > 0 && points[n - 1].time_ns >= time) {
 		merge(&points[n - 1], &pending[n - 1], point, pending_bytes);
 		return;

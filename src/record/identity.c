@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first launcher whose variables are complete names rank and job; torchrun before MPI before Slurm, whose number
- * under torchrun is the node's.  Of the environment only the listed variables are read.
+ * The first launcher whose variables are complete gives rank and job: torchrun, then MPI, then Slurm, which under
+ * torchrun numbers the nodes.  No other variable of the environment is read than those listed here.
  */
 #include "record/identity.h"
 
@@ -16,12 +16,12 @@
 #include "base/io.h"
 #include "base/text.h"
 
-/* The variables of one launcher, in the order in which launchers are believed. */
+/* The variables of each launcher, in order of precedence. */
 static const struct {
 	const char *rank;
 	const char *local_rank;
 	const char *world_size;
-	bool needs_all; /* RANK alone is a name that anybody may use */
+	bool needs_all; /* RANK alone may mean anything */
 } launchers[] = {
 	{ "RANK", "LOCAL_RANK", "WORLD_SIZE", true }, /* torchrun */
 	{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE", false },
@@ -38,7 +38,7 @@ static const char *const job_variables[] = { "TORCHELASTIC_RUN_ID", "SLURM_JOB_I
 static const char *const restart_variables[] = { "TORCHELASTIC_RESTART_COUNT",
 	"SLURM_RESTART_COUNT" };
 
-/* Beyond those above: what tells how the run was started and which devices it may see. */
+/* Further variables: how the run was started, and which devices it may see. */
 static const char *const other_variables[] = { "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK",
 	"SLURM_STEP_ID", "SLURM_NODEID", "SLURM_ARRAY_TASK_ID", "CUDA_VISIBLE_DEVICES",
 	"CUDA_DEVICE_ORDER", "CUDA_MODULE_LOADING", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
@@ -52,14 +52,14 @@ void gpc_identity_copy_text(char *field, size_t size, const char *text, size_t l
 {
 	size_t n = len < size - 1 ? len : size - 1;
 
-	/* 10xxxxxx continues a character: cut before its first byte. */
+	/* 10xxxxxx is a continuation byte: cut before the character's first byte. */
 	while (n < len && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
 		n--;
 	memcpy(field, text, n);
 	memset(field + n, 0, size - n);
 }
 
-/* A number of at most 9 digits; -1 where the variable has none. */
+/* A number of at most 9 digits; -1 if the variable holds none. */
 static int32_t read_number(const char *name)
 {
 	const char *value = gpc_env_get(name);
@@ -98,7 +98,7 @@ static void read_job(struct gpc_identity *identity)
 	for (size_t i = 0; i < N_OF(job_variables) && !identity->job[0]; i++) {
 		const char *value = gpc_env_get(job_variables[i]);
 
-		/* torchrun says "none" where it was given no id. */
+		/* torchrun says "none" if it was given no id. */
 		if (value && strcmp(value, "none") != 0)
 			gpc_identity_copy_text(
 				identity->job, sizeof identity->job, value, strlen(value));
@@ -113,10 +113,7 @@ static void read_job(struct gpc_identity *identity)
 	}
 }
 
-/*
- * Field 22 of /proc/self/stat; the name in field 2 may hold anything, so count from its last
- * ')'.
- */
+/* Field 22 of /proc/self/stat.  The name in field 2 may contain anything, so count from the last ')'. */
 static uint64_t read_start_ticks(void)
 {
 	char buf[1024];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small regions first, then 28 parts of what is left; the ring of events is the largest power of two in its share, and
- * the blocks take whatever remains.  The static_asserts below fix the format: offsets never change within a major
+ * Small regions first; what is left is divided into 28 parts.  The ring of events gets the largest power of two in its
+ * share, and the blocks whatever remains.  The static_asserts below fix the format: offsets never change within a major
  * version.
  */
 #include "record/layout.h"
@@ -12,13 +12,13 @@
 #include "base/bytes.h"
 #include "record/record.h"
 
-/* Warnings, options and variables need 4 KiB; names of blocks may come. */
+/* Warnings, options and variables need 4 KiB; the rest is reserve. */
 #define TEXT_SIZE (64 * GPC_KIB)
 
 #define MAX_POINTS GPUCACHE_MAX_POINTS
 #define MIN_POINTS 64u
 
-/* With its pending bytes, which lie apart. */
+/* Including its pending bytes, which are stored apart. */
 #define POINT_SIZE (sizeof(struct gpucache_point) + sizeof(uint64_t))
 
 /* All histories together take at most this part of the file. */
@@ -64,7 +64,7 @@ static uint32_t choose_points(size_t size, uint32_t n_devices)
 static void add_small(struct gpc_layout *layout, size_t size, uint32_t n_devices)
 {
 	layout->max_points = choose_points(size, n_devices);
-	/* First, so that a reader that copies the file from its start copies it before the pages it describes. */
+	/* First, so that a reader that copies the file from its start reads it before the pages it describes. */
 	add_fixed(layout, GPUCACHE_REGION_PAGES, 8, size / GPUCACHE_PAGE / 8 + 1);
 	add_fixed(layout, GPUCACHE_REGION_DEVICES, sizeof(struct gpucache_device), n_devices);
 	add_fixed(layout, GPUCACHE_REGION_COUNTERS, sizeof(struct gpucache_counters),
@@ -102,13 +102,13 @@ void gpc_layout_make(struct gpc_layout *layout, size_t size, uint32_t n_devices)
 		part / sizeof(struct gpucache_segment));
 	add_fixed(layout, GPUCACHE_REGION_EVENTS, sizeof(struct gpucache_event),
 		events / sizeof(struct gpucache_event));
-	/* What the others left, most of it the events' power of two, goes to the blocks. */
+	/* What is left, mostly by rounding the events to a power of two, goes to the blocks. */
 	add_fixed(layout, GPUCACHE_REGION_BLOCKS, sizeof(struct gpucache_block),
 		(((size & ~(size_t)(GPUCACHE_PAGE - 1)) - layout->file_size) /
 			sizeof(struct gpucache_block)));
 }
 
-/* The places within records, as every compiler must give them: a recording outlives its build. */
+/* The offsets that every compiler must produce: a recording outlives the build that wrote it. */
 static_assert(sizeof(struct gpucache_region) == 32, "region");
 static_assert(offsetof(struct gpucache_header, state) == 40, "header.state");
 static_assert(offsetof(struct gpucache_header, boot_id) == 216, "header.boot_id");

@@ -9,7 +9,7 @@
 
 #include "base/env.h"
 
-/* Longer parts would fill the 255 bytes of a file name. */
+/* Longer parts could exceed the 255 bytes of a file name. */
 #define MAX_PART 64
 
 static void add_clean(struct gpc_text *text, const char *part, bool keep_slash)
@@ -38,10 +38,7 @@ static void add_rank(struct gpc_text *text, int32_t rank, const struct gpc_ident
 		gpc_text_add(text, "p%u", identity->pid);
 }
 
-/*
- * `at` is behind "%q"; returns the place behind "{VAR}", NULL if that is not what stands
- * there.
- */
+/* `at` follows "%q".  Returns the position after "{VAR}", or NULL if there is no such thing. */
 static const char *add_variable(struct gpc_text *text, const char *at)
 {
 	const char *end = *at == '{' ? strchr(at, '}') : NULL;
@@ -58,7 +55,7 @@ static const char *add_variable(struct gpc_text *text, const char *at)
 	return end + 1;
 }
 
-/* One letter; false if it is none of ours. */
+/* Expands one letter; false if it is unknown. */
 static bool add_letter(struct gpc_text *text, char letter, const struct gpc_identity *identity,
 	uint64_t seconds, unsigned attempt)
 {
@@ -122,7 +119,7 @@ void gpc_name_expand(struct gpc_text *text, const char *pattern,
 		}
 		at = behind;
 	}
-	/* Never the file of another process: its name gets our number, and then a count. */
+	/* Never overwrite another process's file: append our pid, and then a count. */
 	if (!is_counted && attempt > 0)
 		gpc_text_add(text, ".%u", identity->pid);
 	if (!is_counted && attempt > 1)

@@ -22,7 +22,7 @@ struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec)
 	gpc_lock_take(&rec->lock);
 	oom = slot_of(rec, rec->oom_number + 1);
 	seq = __atomic_load_n(&oom->seq, __ATOMIC_RELAXED);
-	/* A thread is still filling it: as many at once as there are slots.  Its record stands. */
+	/* A thread is still filling this slot, since as many fail at once as there are slots.  Its record stands. */
 	if (seq & 1) {
 		gpc_lock_release(&rec->lock);
 		return NULL;
@@ -44,7 +44,10 @@ void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom)
 	gpc_record_state_add(rec, GPUCACHE_STATE_OOM_SEEN);
 }
 
-/* The committed OOM of that number, its seq odd until change_end, and rec->lock held; NULL: it is not there. */
+/*
+ * Begins a change of the committed OOM with this number: until change_end its seq is odd and rec->lock is held.  NULL
+ * if it is gone.
+ */
 static struct gpucache_oom *change_begin(struct gpc_record *rec, uint64_t number)
 {
 	struct gpucache_oom *oom;

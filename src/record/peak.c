@@ -2,7 +2,7 @@
 /* PEAKS: the largest holders at a new peak, from a scan of SITES. */
 #include "record/store.h"
 
-/* A new peak is worth a record where it passes the old one by this part, or this much. */
+/* A new peak is recorded if it exceeds the old one by this part, or by this much. */
 #define PEAK_PART 100
 #define PEAK_STEP (64 * GPC_MIB)
 
@@ -14,7 +14,7 @@ struct ranking {
 	uint64_t bytes; /* of the holders */
 };
 
-/* Keeps holders[] sorted, biggest first. */
+/* Keeps holders[] sorted, largest first. */
 static void rank(struct ranking *ranking, uint32_t stack, uint64_t bytes, uint64_t n_blocks)
 {
 	uint32_t at = ranking->n;
@@ -36,10 +36,7 @@ static void rank(struct ranking *ranking, uint32_t stack, uint64_t bytes, uint64
 	ranking->bytes += bytes;
 }
 
-/*
- * What the program holds on a device: the books of its contexts, which know blocks without a stack
- * too.
- */
+/* What the program holds on a device, from the counters of its contexts, which include blocks without a stack. */
 static uint64_t total_requested(const struct gpc_record *rec, uint32_t device)
 {
 	uint64_t total = 0;
@@ -68,7 +65,7 @@ uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 		const struct gpucache_site *site = &rec->sites[i];
 		uint64_t bytes = __atomic_load_n(&site->live_bytes, __ATOMIC_RELAXED);
 
-		/* A site may be half way through a removal: a huge number is a negative one. */
+		/* A removal may be half done: a huge number is a negative one. */
 		if (site->device != device || bytes == 0 || bytes > INT64_MAX)
 			continue;
 		rank(&ranking, site->stack, bytes,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A nameless file (O_TMPFILE) is allocated, locked, mapped and filled, and linked to its name last: a process killed
- * on the way leaves nothing, and a reader never sees half a start.  Space is allocated, not promised, so no later
- * store can raise SIGBUS; where it is short the size is halved.
+ * A nameless file (O_TMPFILE) is allocated, locked, mapped and filled, and only then linked to its name: a process
+ * killed on the way leaves nothing, and a reader never sees a partial header.  Space is allocated, not reserved, so no
+ * later store can raise SIGBUS; if it is short, the size is halved.
  */
 #include "record/place.h"
 
@@ -26,16 +26,16 @@
 #include "record/name.h"
 #include "record/stale.h"
 
-/* A cleaner or a reader holds a lock for microseconds; more tries than that are in vain. */
+/* Cleaners and readers hold a lock for microseconds; further tries would be in vain. */
 #define MAX_LOCK_TRIES 1000
 
-/* A signal may interrupt the allocation of space, again and again where a timer runs. */
+/* Signals, such as a timer's, may interrupt the allocation of space again and again. */
 #define MAX_SIGNALS 100
 
-/* Of what is free, this part at most: others live here too, NCCL in /dev/shm for one. */
+/* Take at most this part of the free space: others use it too, such as NCCL in /dev/shm. */
 #define FREE_SHARE 8
 
-/* Names tried where there is no counter in the pattern. */
+/* Names to try if the pattern has no counter. */
 #define MAX_PLAIN_ATTEMPTS 64u
 
 /* --- Space ------------------------------------------------------------------------------------ */
@@ -47,7 +47,7 @@ static size_t halve(size_t size, size_t least)
 	return half < least ? least : half;
 }
 
-/* The size to ask for; 0 if even the least would pass the process's limit. */
+/* The size to allocate; 0 if even the least exceeds the process's limit. */
 static size_t choose_size(int fd, size_t size, size_t least)
 {
 	struct statvfs fs;
@@ -77,7 +77,7 @@ static int allocate(int fd, size_t size)
 	return error;
 }
 
-/* Gives the file all its pages; returns how many bytes, or 0 with errno set. */
+/* Allocates all pages of the file.  Returns the bytes, or 0 with errno. */
 static size_t take_space(int fd, size_t size, size_t least)
 {
 	int error;
@@ -93,7 +93,7 @@ static size_t take_space(int fd, size_t size, size_t least)
 			return size;
 		if ((error != ENOSPC && error != EDQUOT) || size == least)
 			break;
-		/* An emulated allocation may have left pages behind; give them back first. */
+		/* An emulated allocation may have left pages behind; free them first. */
 		if (ftruncate(fd, 0) != 0)
 			break;
 		size = halve(size, least);
@@ -110,7 +110,7 @@ static void lock_file(int fd)
 		sched_yield();
 }
 
-/* A file of the directory that has no name yet; -1 where the file system has no such thing. */
+/* Opens a nameless file in the directory; -1 if the file system does not support it. */
 static int open_unnamed(int dir_fd)
 {
 	return openat(dir_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
@@ -121,7 +121,7 @@ static int open_named(int dir_fd, const char *name)
 	return openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
-/* A name that exists, be it a link to nowhere, is not taken: EEXIST. */
+/* Never replaces an existing name, not even a dangling link: EEXIST. */
 static bool give_name(int fd, int dir_fd, const char *name)
 {
 	char path[32];
@@ -137,7 +137,7 @@ static bool prepare(struct gpc_place *place, int fd, const struct gpc_place_wish
 	void *base;
 
 	lock_file(fd);
-	/* A umask may have left us less. */
+	/* The umask may have removed our own permission. */
 	(void)fchmod(fd, 0600);
 	size = take_space(fd, wish->size, wish->least);
 	if (size == 0)
@@ -154,9 +154,8 @@ static bool prepare(struct gpc_place *place, int fd, const struct gpc_place_wish
 }
 
 /*
- * The usual way: the file gets its name when it has all its pages, which takes a millisecond, and
- * what it begins with.  Who is killed in that leaves nothing, instead of a file of zeros that says
- * nothing of anybody.  GPC_UNSUPPORTED: not here.
+ * The usual way: the file is named once it has all its pages (a millisecond) and its header.  A process killed before
+ * leaves nothing, rather than a file of zeros.  GPC_UNSUPPORTED if that is impossible here.
  */
 static enum gpc_status make_file_at_once(
 	struct gpc_place *place, int dir_fd, const char *name, const struct gpc_place_wish *wish)
@@ -182,7 +181,7 @@ undo_file:
 	return st;
 }
 
-/* Makes file `name` in the directory.  GPC_EXISTS: try another name. */
+/* Creates file `name` in the directory.  GPC_EXISTS: try another name. */
 static enum gpc_status make_file(
 	struct gpc_place *place, int dir_fd, const char *name, const struct gpc_place_wish *wish)
 {
@@ -206,7 +205,7 @@ static enum gpc_status make_file(
 
 /* --- The place that the user named ------------------------------------------------------------ */
 
-/* Makes the directories of `path`, which is changed and restored, as far as they are missing. */
+/* Creates the missing directories of `path`, which is changed and restored. */
 static enum gpc_status make_directories(char *path)
 {
 	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -222,7 +221,7 @@ static enum gpc_status make_directories(char *path)
 	return GPC_OK;
 }
 
-/* Puts the current directory before a path that needs it. */
+/* Prepends the current directory to a relative path. */
 static void make_absolute(char *path, size_t size)
 {
 	char buf[GPC_PLACE_MAX_PATH];
@@ -267,7 +266,7 @@ static enum gpc_status expand_path(struct gpc_place *place, const char *pattern,
 	return GPC_OK;
 }
 
-/* The name is a device, a pipe or a socket: whoever gave it wants no file, there or beside it. */
+/* A device, pipe or socket of that name means that no file is wanted, here or next to it. */
 static bool is_special(int dir_fd, const char *name)
 {
 	struct stat st;
@@ -334,7 +333,7 @@ static void clean_directory(int dir_fd)
 	gpc_stale_clean(dir_fd, gpc_clock_realtime_ns(), &space);
 }
 
-/* is_random: where the name of the directory is taken. */
+/* is_random: use a random suffix, because the directory's name is taken. */
 static enum gpc_status try_directory(struct gpc_place *place, const char *directory, bool is_random,
 	const struct gpc_identity *identity, const struct gpc_place_wish *wish)
 {
@@ -351,7 +350,7 @@ static enum gpc_status try_directory(struct gpc_place *place, const char *direct
 		struct gpc_text text = gpc_text_init(place->path, sizeof place->path);
 		size_t start;
 
-		/* At most half of the room, and a name of ours has place in the other. */
+		/* At most half of the buffer; a name of ours fits into the other half. */
 		gpc_text_add(&text, "%s", directory);
 		if (suffix)
 			gpc_text_add(&text, "-%08x", suffix);

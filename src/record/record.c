@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one writer of the header and of the regions' pointers.  OPENED is the last store of a start; end, mute and
- * detach only add bits to the state word.  Without a file everything lies on private memory, and callers see no
- * difference.
+ * The only writer of the header and of the region pointers.  OPENED is the last store of a start; end, mute and detach
+ * only add bits to the state word.  Without a file all regions are private memory, and callers see no difference.
  */
 #include "record/record.h"
 
@@ -22,7 +21,7 @@
 
 _Static_assert(GPC_RECORD_MAX_PATH == GPC_PLACE_MAX_PATH, "one length for a path");
 
-/* Everything as in a recording that was never opened. */
+/* Resets to a recording that was never opened. */
 static void forget(struct gpc_record *rec)
 {
 	memset(rec, 0, sizeof *rec);
@@ -89,7 +88,7 @@ static void *region_base(const struct gpc_record *rec, enum gpucache_region_kind
 	return rec->base + rec->regions[kind]->offset;
 }
 
-/* Finds the regions again, by kind. */
+/* Sets the region pointers, by kind. */
 static void set_pointers(struct gpc_record *rec)
 {
 	for (uint32_t i = 0; i < rec->header->n_regions; i++) {
@@ -114,7 +113,7 @@ static void set_pointers(struct gpc_record *rec)
 	rec->n_ooms = (uint32_t)rec->regions[GPUCACHE_REGION_OOMS]->count;
 }
 
-/* Marks what is not used yet, where 0 does not say so. */
+/* Initialises the unused records of which zeros would mean device 0. */
 static void write_unused(struct gpc_record *rec, uint32_t max_points)
 {
 	struct gpucache_device *devices = region_base(rec, GPUCACHE_REGION_DEVICES);
@@ -146,7 +145,7 @@ struct opening {
 	struct gpc_identity identity;
 };
 
-/* Makes an empty recording of zeroed memory; OPENED comes last. */
+/* Makes an empty recording out of zeroed memory; OPENED comes last. */
 static void write_start(void *arg, void *base, size_t size)
 {
 	struct opening *opening = arg;
@@ -168,7 +167,7 @@ static void write_start(void *arg, void *base, size_t size)
 	gpc_record_state_add(rec, GPUCACHE_STATE_OPENED);
 }
 
-/* GPC_OK: `rec` lies in a file.  Else it still has no memory. */
+/* On GPC_OK `rec` lies in a file; otherwise it still has no memory. */
 static enum gpc_status open_file(struct opening *opening, size_t size)
 {
 	const struct gpc_place_wish wish = {
@@ -179,7 +178,7 @@ static enum gpc_status open_file(struct opening *opening, size_t size)
 	enum gpc_status st;
 
 	st = gpc_place_open(&place, opening->params->pattern, &opening->identity, &wish);
-	/* A file that could not be named is gone again, and what pointed into it leads nowhere. */
+	/* A file that could not be named is gone, and pointers into it dangle. */
 	if (st)
 		forget(rec);
 	rec->pattern_errno = place.pattern_errno;
@@ -199,7 +198,7 @@ static size_t size_of_site_table(const struct gpc_record *rec)
 	return (size_t)rec->n_devices * rec->n_sites * sizeof *rec->site_of;
 }
 
-/* Without memory for it no site counts anything; everything else goes on. */
+/* Without memory for the table no site is counted; everything else works. */
 static void start_sites(struct gpc_record *rec)
 {
 	rec->site_of = gpc_metamem_map(size_of_site_table(rec));
@@ -265,7 +264,7 @@ bool gpc_record_discard_unused(struct gpc_record *rec)
 	for (uint32_t i = 0; i < rec->n_counters; i++)
 		if (__atomic_load_n(&rec->counters[i].context, __ATOMIC_RELAXED))
 			return false;
-	/* Somebody may have moved it and put another file there. */
+	/* It may have been moved, and another file put in its place. */
 	if (lstat(rec->path, &st) || st.st_dev != rec->file.device || st.st_ino != rec->file.inode)
 		return false;
 	return unlink(rec->path) == 0;
@@ -297,7 +296,7 @@ void gpc_record_detach(struct gpc_record *rec)
 		return;
 	if (rec->site_of)
 		gpc_metamem_unmap(rec->site_of, size_of_site_table(rec));
-	/* In place, so that no pointer of the parent's life can hit unmapped or foreign memory. */
+	/* Mapped in place, so that no pointer the child inherited reaches unmapped or foreign memory. */
 	if (mmap(rec->base, rec->size, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 		munmap(rec->base, rec->size);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SITES: one record for each pair of stack and device that ever held memory, in order of appearance, so that a
- * scan costs only what is in use.  A private table [device][stack] maps pairs to records; only its used pages
- * take memory.
+ * SITES: one record per pair of stack and device that ever held memory, in order of appearance, so that a scan costs
+ * only what is in use.  A private table [device][stack] maps pairs to records; only its touched pages take memory.
  */
 #include "record/store.h"
 

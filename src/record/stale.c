@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two passes over the directory with getdents64: the first ranks dead recordings by worth (crashed, then failed, then
- * newest), the second trims the kept ones to the pages that were written and unlinks the rest, each only under its
- * lock.  At most GPC_STALE_MAX_KEPT are remembered, whatever the directory holds.
+ * Two passes over the directory with getdents64: the first ranks dead recordings by value (crashed, then failed, then
+ * newest), the second trims those to keep to the pages that were written and unlinks the rest, each under its lock.  At
+ * most GPC_STALE_MAX_KEPT are remembered, whatever the directory holds.
  */
 #include "record/stale.h"
 
@@ -17,7 +17,7 @@
 #include "gpucache_format.h"
 #include "record/name.h"
 
-/* As the kernel's getdents64 writes it; readdir would allocate. */
+/* The kernel's directory entry; readdir would allocate. */
 struct entry {
 	uint64_t inode;
 	int64_t offset;
@@ -29,20 +29,20 @@ struct entry {
 struct dead_file {
 	uint64_t changed_ns;
 	uint64_t inode;
-	uint64_t bytes; /* that it takes */
-	bool is_whole;  /* its header is complete, so its owner had locked it */
+	uint64_t bytes; /* on disk */
+	bool is_whole;  /* the header is complete, so its owner had locked it */
 	bool is_crashed;
 	bool has_oom;
 	bool is_kept;
 };
 
-/* What the first pass learns. */
+/* The result of the first pass. */
 struct survey {
 	uint64_t now_ns;
 	struct dead_file files[GPC_STALE_MAX_KEPT]; /* the most valuable, in order */
 	unsigned n_files;
-	struct dead_file crashed; /* the newest one of a killed process */
-	uint64_t ended_bytes;     /* of all of them */
+	struct dead_file crashed; /* the newest of a killed process */
+	uint64_t ended_bytes;     /* of all dead files */
 	uint64_t budget;
 	uint64_t kept_bytes;
 };
@@ -60,7 +60,7 @@ static bool is_our_name(const char *name)
 	       strcmp(name + len - suffix, GPC_NAME_SUFFIX) == 0;
 }
 
-/* What the header says; nothing where it is none. */
+/* Reads the state from the header, if there is one. */
 static void read_state(int fd, struct dead_file *file)
 {
 	struct gpucache_header header;
@@ -74,10 +74,7 @@ static void read_state(int fd, struct dead_file *file)
 	file->has_oom = header.state & GPUCACHE_STATE_OOM_SEEN;
 }
 
-/*
- * Calls visit, with the file locked, where `name` is a recording of this user that nobody
- * writes.
- */
+/* Calls visit, with the file locked, if `name` is a recording of this user without a writer. */
 static void look_at(int dir_fd, const char *name, visit_fn visit, void *arg)
 {
 	int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -172,7 +169,7 @@ static bool is_zero(const uint64_t *words, size_t n)
 	return any == 0;
 }
 
-/* 1: the page at `offset` holds something; 0: it does not; -1: it cannot be read. */
+/* 1 if the page at `offset` holds data, 0 if it does not, -1 if it cannot be read. */
 static int look_at_page(int fd, off_t offset)
 {
 	uint64_t words[GPUCACHE_PAGE / 2 / sizeof(uint64_t)];
@@ -187,7 +184,7 @@ static int look_at_page(int fd, off_t offset)
 	return 0;
 }
 
-/* A hole reads as zeros, which is what unwritten pages hold.  Done once: then it takes less than its size. */
+/* Punches holes, which read as zeros, for unwritten pages.  Done once: afterwards the file takes less than its size. */
 static void trim_file(int dir_fd, const char *name, int fd, const struct dead_file *file, void *arg)
 {
 	off_t start = 0;
@@ -274,7 +271,7 @@ static void choose(struct survey *survey)
 	}
 }
 
-/* True also of one that ended since the survey. */
+/* Also true for a recording that ended since the survey. */
 static bool stays(struct survey *survey, const struct dead_file *file)
 {
 	const struct dead_file *known = find(survey, file->inode);
@@ -300,7 +297,7 @@ void gpc_stale_clean(int dir_fd, uint64_t now_ns, const struct gpc_stale_space *
 	struct survey survey = { .now_ns = now_ns };
 
 	each_dead_file(dir_fd, survey_file, &survey);
-	/* Of what is free and what is ended together: giving pages back does not change it. */
+	/* Relative to free plus dead bytes, which trimming does not change. */
 	survey.budget = gpc_stale_budget(space, survey.ended_bytes);
 	if (survey.ended_bytes > survey.budget) {
 		each_dead_file(dir_fd, trim_file, NULL);

@@ -4,7 +4,7 @@
 #include "model/held.h"
 #include "record/record.h"
 
-/* Keeps holders[0 .. n) sorted, biggest first; the bytes that found no place. */
+/* Keeps holders[0 .. n) sorted, largest first.  Returns the bytes that did not fit. */
 static uint64_t rank(struct gpucache_tag_holder *holders, uint32_t *n, uint32_t max,
 	const struct gpucache_tag_holder *holder)
 {
