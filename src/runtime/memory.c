@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plain device memory: finds the pool of the current context, or of an address, and calls it; the ladder if that fails. */
+/*
+ * Plain device memory: finds the pool of the current context, or of an address, and calls it; on failure, the ladder.
+ */
 #include "runtime/memory.h"
 
 #include "base/bytes.h"
@@ -18,7 +20,7 @@
 #include "runtime/rescue/rescue.h"
 #include "stats/counters.h"
 
-/* Statuses that mean "not through the pool": the driver is asked as if we were not there. */
+/* True if the pool cannot serve the call: it is passed to the driver as if we were not there. */
 static bool is_for_driver(enum gpc_status st)
 {
 	return st != GPC_OK && gpc_status_to_device(st) == 0 && st != GPC_LIMIT;
@@ -31,7 +33,7 @@ static CUresult to_result(enum gpc_status st)
 	return (CUresult)gpc_status_to_device(st);
 }
 
-/* What the program's request is while the ladder is climbed for it. */
+/* The program's request while it climbs the ladder. */
 struct pool_request {
 	struct gpc_pool *pool;
 	const struct gpc_request *request;
@@ -75,7 +77,7 @@ static enum gpc_status alloc_or_rescue(
 	return st;
 }
 
-/* The driver's own allocation, tracked: caching is off, or the pool cannot. */
+/* An allocation of the driver, tracked: caching is off, or the pool cannot serve it. */
 static CUresult make_plain(struct gpc_passed_call *call)
 {
 	CUdeviceptr ptr = 0;
@@ -109,9 +111,8 @@ void gpc_memory_lend(uint64_t address)
 }
 
 /*
- * Looks at the device now and then.  Where less than the reserve is left for the driver, which
- * loads modules lazily and fails hard when it cannot, idle segments go back: in the next free, for that
- * may wait for the device, and a malloc does not.
+ * Checks the device now and then.  The driver loads modules lazily and fails hard without memory, so if less than the
+ * reserve is free, idle segments go back: at the next free, because that may wait for the device and a malloc must not.
  */
 static void after_growth(struct gpc_context *context)
 {
@@ -129,7 +130,7 @@ static void after_growth(struct gpc_context *context)
 			&context->owed_bytes, reserve - available, memory_order_relaxed);
 }
 
-/* Idle memory that the driver is to have again.  Where too little is idle now, the next growth sees it again. */
+/* Returns idle memory that is owed to the driver.  If too little is idle now, the next growth notices again. */
 static void return_owed(struct gpc_context *context)
 {
 	if (__builtin_expect(
@@ -148,7 +149,7 @@ static void say_off_grid_once(const struct gpc_context *context)
 			context->device->ordinal);
 }
 
-/* `stream` as alloc/stream_order.h names it; 0: the program named none. */
+/* `stream` as in alloc/stream_order.h; 0: the program named none. */
 static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream stream)
 {
 	struct gpc_context *context;
@@ -158,7 +159,7 @@ static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream st
 	enum gpc_status st;
 	int sticky;
 
-	/* Errors of the arguments, and having no context, are the driver's to judge. */
+	/* Wrong arguments, and a missing context, are the driver's to judge. */
 	if (!ret_ptr || size == 0 || size > GPC_SIZE_MAX)
 		return gpc_runtime.fns->cuMemAlloc_v2(ret_ptr, size);
 	context = gpc_runtime.config.cache ? gpc_context_current() : NULL;
@@ -217,9 +218,7 @@ CUresult gpc_runtime_malloc_on(CUdeviceptr *ret_ptr, size_t size, CUstream strea
 	return malloc_in_order(ret_ptr, size, gpc_runtime_order_of(stream));
 }
 
-/*
- * The wait that cudaFree of the driver makes, before the free; none where it would break a capture.
- */
+/* Waits as the driver's cudaFree does before the free, unless that would break a capture. */
 static CUresult sync_for_free(struct gpc_pool *pool)
 {
 	uint64_t number;
@@ -236,11 +235,10 @@ static CUresult sync_for_free(struct gpc_pool *pool)
 }
 
 /*
- * What the driver says before it looks at the pointer: that it is gone, that the current context is
- * destroyed, that a fault broke the device.  Mostly the current context is that of the memory, of which
- * all is known; of one that we do not know the driver is asked by a call that looks at it, because
- * the cheap ones answer for a destroyed context, too.  None need be current: the address says whose
- * it is.
+ * The errors that the driver returns before it looks at the pointer: it is shut down, the current context is destroyed,
+ * a fault broke the device.  Usually the current context is the memory's own, of which we know all that.  For an
+ * unknown one the driver is asked, by a call that looks at the context, because the cheap ones succeed for a destroyed
+ * context as well.  No context need be current: the address tells whose memory it is.
  */
 static CUresult judge_caller(const struct gpc_context *owner)
 {
@@ -259,7 +257,7 @@ static CUresult judge_caller(const struct gpc_context *owner)
 	return (CUresult)atomic_load_explicit(&context->drv.sticky, memory_order_relaxed);
 }
 
-/* cudaFree returns at once if the device keeps the order (alloc/barrier.h), or no order is configured. */
+/* cudaFree returns at once if the device keeps the order (alloc/barrier.h), or if no order is configured. */
 static bool must_wait(struct gpc_pool *pool)
 {
 	if (gpc_runtime.config.free_order == GPC_FREE_ORDER_DEVICE)
@@ -282,7 +280,7 @@ static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async,
 	*ret_is_ours = pool != NULL;
 	if (!pool)
 		return CUDA_SUCCESS;
-	result = judge_caller((const struct gpc_context *)pool); /* its first member */
+	result = judge_caller((const struct gpc_context *)pool); /* the pool is its first member */
 	if (!result && !is_async && must_wait(pool))
 		result = sync_for_free(pool);
 	if (result)
@@ -292,7 +290,7 @@ static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async,
 	st = gpc_pool_free(pool, ptr, &request);
 	if (!is_async)
 		return_owed((struct gpc_context *)pool);
-	if (st == GPC_NOT_FOUND) /* gone between the look and the lock */
+	if (st == GPC_NOT_FOUND) /* gone before we had the lock */
 		*ret_is_ours = false;
 	return st == GPC_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
@@ -307,7 +305,7 @@ CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
 	return free_in_order(ptr, 0, false, ret_is_ours);
 }
 
-/* A default stream is that of the current context. */
+/* Default streams belong to the current context. */
 CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours)
 {
 	bool is_default = !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
@@ -365,8 +363,8 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 	if (!available)
 		return;
 	/*
-	 * What a single request could have, by the ladder if need be: programs ask for all of it at once.  So what is
-	 * free in a segment that the program still holds a block of does not count.
+	 * What a single request could get, by the ladder if need be: programs request all of it at once.  So free
+	 * blocks of a segment with live blocks do not count.
 	 */
 	returnable = returnable_bytes(context->device);
 	*available += returnable;
@@ -374,7 +372,7 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 		*available = whole;
 	if (!limit)
 		return;
-	/* In whole steps, as a request is charged. */
+	/* In whole steps, as requests are charged. */
 	left = gpc_bytes_less(gpc_bytes_add(limit, returnable), atomic_load(&budget->used_bytes));
 	left -= left % GPC_SEGMENT_ALIGN;
 	*available = left < *available ? left : *available;

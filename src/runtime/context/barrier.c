@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Barriers (alloc/barrier.h), for the hooks: finds the context of a submission or query, and calls its pool.  For
- * a context without a due barrier that costs a look-up.
+ * Barriers (alloc/barrier.h) for the hooks: finds the context of a submission or query, and calls its pool.  For a
+ * context without a due barrier the cost is a lookup.
  */
 #include "runtime/context/barrier.h"
 
@@ -19,7 +19,7 @@ void gpc_runtime_submits(CUstream stream)
 		gpc_pool_raise_barrier(&context->pool);
 }
 
-/* The error, if there is one, is the driver's to tell: every call of a broken context has it. */
+/* Errors are left to the driver: every call of a broken context reports them. */
 void gpc_runtime_looks(CUstream stream)
 {
 	struct gpc_context *context = gpc_context_of_stream(stream);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Green contexts: parts of a device, as contexts of their own.  Their memory is that of the
- * device's primary context, which outlives them; so theirs is its pool.
+ * Green contexts: parts of a device that act as contexts.  Their memory belongs to the device's primary context, which
+ * outlives them, so they use its pool.
  *
  *      primary  P  <--.          one pool, one set of fences: cuCtxRecordEvent(P) and
  *      green  A --> P  |         cuCtxSynchronize of P cover P and all its green contexts
  *      green  B --> P -'         (CUDA driver API, "Context Management")
  *
- * What P covers, A does not cover: that the program waited for a green context says nothing about
- * the others.  And each has a legacy stream of its own, so with the first one NULL names no stream
- * any more, and the rule of the one stream (alloc/fence.h) is over on that device.
+ * The reverse does not hold: that the program waited for a green context says nothing about the others.  Each has a
+ * legacy stream of its own, so with the first one NULL is no longer a single stream, and the one-stream rule
+ * (alloc/fence.h) ends on that device.
  *
- * Which handles are green only the driver knows; it is asked once a handle, while that is current.
+ * Only the driver knows which handles are green; it is asked once per handle, while the handle is current.
  *
- * Invariants  1 An answer of the table is the driver's, as long as the green context lives: it goes
- *               before the driver ends it, and is asked anew where that failed.
- * Threads     Any; the table lies under runtime.lock.
- * Failure     A driver that cannot name the primary context of a green one (before 12.5): then
- *             memory of contexts that are not known already is the driver's.
+ * Invariants  1 Table entries agree with the driver as long as the green context lives: they are removed before the
+ *               driver destroys it, and asked for again if that failed.
+ * Threads     Any; the table is protected by runtime.lock.
+ * Failure     If a driver (before 12.5) cannot name the primary context of a green one, memory of unknown contexts is
+ *             left to the driver.
  */
 #include "runtime/context/green.h"
 
@@ -26,11 +26,11 @@
 #include "runtime/context/reach.h"
 #include "runtime/process/state.h"
 
-/* Known at once; of a program that has more, each use of the rest asks the driver. */
+/* Cached handles; if a program has more, each use of the others asks the driver. */
 #define MAX_KNOWN 64
 
 static struct {
-	CUcontext handles[MAX_KNOWN]; /* NULL: a free place */
+	CUcontext handles[MAX_KNOWN]; /* NULL: free */
 	CUcontext primaries[MAX_KNOWN];
 	_Atomic uint32_t n;
 } known;
@@ -110,7 +110,7 @@ CUcontext gpc_green_owner(CUcontext handle)
 	if (!fns->cuCtxGetDevice(&device))
 		gpc_runtime_primary_retained(primary, device);
 	remember(handle, primary);
-	/* Made before we started: what its hook does is done now. */
+	/* Created before we started: do the work of its hook now. */
 	if (!gpc_green_is_used())
 		gpc_runtime_green_begins();
 	return primary;

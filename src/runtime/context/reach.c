@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work of one context on memory of another: through peer access, and through copies and fills, which reach any
- * memory of the process by unified addressing.  The fences of the memory's context cover only its own work, so
- * before the first such work the accessing context becomes a member of them, for good.  With one context in the
- * process nothing is checked.
+ * Work of one context on another's memory: through peer access, and through copies and fills, which reach any memory of
+ * the process by unified addressing.  The fences of the memory's context cover only its own work, so before the first
+ * such access the accessing context becomes a member of them, for good.  With a single context in the process nothing
+ * is checked.
  */
 #include "runtime/context/reach.h"
 
@@ -26,9 +26,8 @@ static struct gpc_context *get_anywhere(CUcontext handle)
 }
 
 /*
- * Blocks that the one-stream rule gave out again may still be used by their old owner, and work of
- * another context must not overtake it.  The event is asked for alone where there is one: to wait
- * for the whole context would break a capture.
+ * Blocks reused by the one-stream rule may still be in use by their old owner, and work of another context must not
+ * overtake that.  The event alone is waited for if there is one: waiting for the whole context would break a capture.
  */
 void gpc_reach_end_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why)
 {
@@ -46,7 +45,7 @@ void gpc_reach_end_one_stream(struct gpc_context *owner, enum gpucache_one_strea
 		(void)!drv->ops->event_wait(drv, event);
 	else if (must_wait)
 		gpc_pool_wait_for_one_stream(&owner->pool);
-	(void)!gpc_pool_settle(&owner->pool); /* what is behind a barrier only is so for streams */
+	(void)!gpc_pool_settle(&owner->pool); /* a barrier orders streams of this context only */
 }
 
 void gpc_reach_order_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why)
@@ -74,8 +73,8 @@ void gpc_reach_order_one_stream(struct gpc_context *owner, enum gpucache_one_str
 }
 
 /*
- * Work of `reaching` on memory of `owner` counts for its fences from now on.  A member only after
- * the wait: whoever finds it there need not wait.
+ * From now on fences of `owner` cover work of `reaching` on its memory.  It becomes a member only after the wait, so
+ * that a thread that finds it there need not wait.
  */
 static void join(struct gpc_context *owner, struct gpc_context *reaching)
 {
@@ -100,17 +99,14 @@ static void join(struct gpc_context *owner, struct gpc_context *reaching)
 void gpc_runtime_peer_enabled(CUcontext of_memory)
 {
 	struct gpc_context *reaching = gpc_context_current();
-	/*
-	 * The owner may not have allocated yet; its pool must know the member from its first
-	 * free on.
-	 */
+	/* The owner may not have allocated yet; its pool must know the member from its first free. */
 	struct gpc_context *owner = get_anywhere(of_memory);
 
 	if (reaching && owner)
 		join(owner, reaching);
 }
 
-/* Whose work it is: a copy may be given to a stream of a context that is not current. */
+/* The context whose work it is: a copy may go to a stream of a context that is not current. */
 struct gpc_context *gpc_context_of_stream(CUstream stream)
 {
 	CUcontext handle = NULL;

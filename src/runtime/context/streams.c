@@ -22,7 +22,7 @@ void gpc_streams_name(CUstream stream)
 
 void gpc_runtime_stream_created(CUstream stream)
 {
-	/* A stream of a green context is made from anywhere. */
+	/* Streams of a green context are created from any context. */
 	struct gpc_context *context =
 		gpc_green_is_used() ? gpc_context_of_stream(stream) : gpc_context_current();
 	enum gpc_status st;
@@ -39,7 +39,7 @@ void gpc_runtime_stream_created(CUstream stream)
 		gpc_pool_wait_for_one_stream(&context->pool);
 }
 
-/* Whichever context is current: the handle is of no use any more, and may come again. */
+/* In all contexts: the handle is dead, and may be reused. */
 static void forget_order(CUstream stream)
 {
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
@@ -69,9 +69,8 @@ void gpc_runtime_stream_destroyed(CUstream stream)
 }
 
 /*
- * Every context of the process: which of them the thread's default stream will be used in is not
- * known yet.  Contexts that come later know from the first line on.  Nobody waits: such a stream is behind
- * the legacy one by itself.
+ * Applies to every context of the process: it is not known yet in which of them the thread will use its default stream.
+ * Later contexts see the flag set first.  Nobody waits: such a stream synchronises with the legacy one by itself.
  */
 void gpc_runtime_per_thread_stream_used(void)
 {
@@ -95,7 +94,7 @@ void gpc_runtime_per_thread_stream_used(void)
 
 void gpc_runtime_overlap_used(void)
 {
-	/* First, for contexts that come now; the hooks stop looking when all is done. */
+	/* Set first, for contexts created from now on; the hooks stop looking when all is done. */
 	gpc_lock_take(&gpc_runtime.lock);
 	gpc_runtime.is_overlap_used = true;
 	gpc_lock_release(&gpc_runtime.lock);
@@ -103,7 +102,7 @@ void gpc_runtime_overlap_used(void)
 		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
 		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
 
-		/* Also where the rule ended long ago: work of that time may still run on the legacy stream. */
+		/* Even if the rule ended long ago: work of that time may still be running on the legacy stream. */
 		for (uint32_t i = 0; i < n; i++)
 			gpc_reach_order_one_stream(
 				(struct gpc_context *)pools[i], GPUCACHE_ONE_STREAM_END_OVERLAP);
@@ -111,7 +110,7 @@ void gpc_runtime_overlap_used(void)
 	__atomic_store_n(&gpc_runtime_overlap_seen, true, __ATOMIC_RELEASE);
 }
 
-/* True if `from` was in the list; NULL is a free place. */
+/* True if `from` was in the list; NULL is a free entry. */
 static bool replace_capturing_locked(CUstream from, CUstream to, const struct gpc_context *context)
 {
 	for (uint32_t i = 0; i < GPC_MAX_CAPTURES; i++) {
@@ -124,7 +123,7 @@ static bool replace_capturing_locked(CUstream from, CUstream to, const struct gp
 	return false;
 }
 
-/* Where the driver does not say, the call is left to it. */
+/* If the driver does not say, the call is left to it. */
 bool gpc_runtime_is_captured(CUstream stream)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -136,7 +135,7 @@ bool gpc_runtime_is_captured(CUstream stream)
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* What is loose is put in order before: while a capture is open it cannot be. */
+/* Loose blocks are put in order first: during a capture that is impossible. */
 void gpc_runtime_capture_begins(CUstream stream)
 {
 	const struct gpc_context *context = gpc_context_current();
@@ -151,8 +150,8 @@ void gpc_runtime_capture_begins(CUstream stream)
 }
 
 /*
- * Also where a capturing stream is destroyed, which ends its capture without a word; streams
- * that do not capture are ignored.
+ * Also called when a capturing stream is destroyed, which silently ends its capture.  Streams that do not capture are
+ * ignored.
  */
 void gpc_runtime_capture_ended(CUstream stream)
 {
@@ -163,8 +162,8 @@ void gpc_runtime_capture_ended(CUstream stream)
 	gpc_lock_take(&gpc_runtime.lock);
 	was_capturing = stream && replace_capturing_locked(stream, NULL, NULL);
 	/*
-	 * Beyond the list it is a guess: a wrong one may break a capture, and to count for ever
-	 * would end all reuse.
+	 * Captures beyond the list are guessed: a wrong guess may break one, but counting them for ever would end all
+	 * reuse.
 	 */
 	if (!was_capturing && gpc_runtime.n_unlisted_captures > 0) {
 		gpc_runtime.n_unlisted_captures--;

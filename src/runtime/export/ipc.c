@@ -32,19 +32,19 @@
 #include "runtime/process/state.h"
 #include "runtime/rescue/rescue.h"
 
-/* A block with a tag. */
+/* A block that was exported by a tag. */
 struct exported {
 	const struct gpc_pool *pool;
 	CUipcMemHandle tag;
 	uint32_t number; /* in the slab, and in the registry */
 };
 
-/* What the program holds open. */
+/* An imported handle that the program holds open. */
 struct opened {
 	struct gpc_list link;
 	const struct gpc_context *context;
-	CUdeviceptr ptr;  /* as the program got it */
-	CUdeviceptr base; /* as the driver gave it */
+	CUdeviceptr ptr;  /* as returned to the program */
+	CUdeviceptr base; /* as returned by the driver */
 	uint64_t size;    /* 0: unknown */
 	uint32_t n_opens;
 	uint32_t number; /* in the slab */
@@ -54,14 +54,14 @@ struct opened {
 #define FIRST_CHUNK_ITEMS 64
 
 static struct {
-	struct gpc_address_map exports; /* by the start of the block */
+	struct gpc_address_map exports; /* by block address */
 	struct gpc_slab exported_items;
 	struct gpc_ipc_registry registry;
-	struct gpc_address_map opens; /* by what the program got */
+	struct gpc_address_map opens; /* by address as returned to the program */
 	struct gpc_slab opened_items;
 	struct gpc_list opened;
 	_Atomic uint32_t n_exports; /* read without the lock */
-	_Atomic uint32_t n_inside;  /* opened further inside than the driver's; the same */
+	_Atomic uint32_t n_inside;  /* opened at an offset; read without the lock */
 	bool is_ready;
 	struct gpc_lock lock;
 } ipc = { .lock = GPC_LOCK_INIT(GPC_RANK_IPC) };
@@ -189,19 +189,19 @@ CUresult gpc_runtime_ipc_export(CUipcMemHandle *ret_handle, CUdeviceptr ptr,
 
 	if (!ret_handle || !pool || !segment)
 		return real(ret_handle, ptr);
-	/* The start of a segment may be known to the program while nothing of its own is there. */
+	/* The program may know a segment's start without having a block there. */
 	if (segment->address != ptr)
 		st = gpc_pool_decide_view(pool, ptr, GPC_VIEW_OPEN, &span);
 	gpc_runtime_leaves_order(ptr);
 	result = real(&handle, span.segment);
 	if (!result && st)
-		result = CUDA_ERROR_INVALID_VALUE; /* memory that the program does not have */
+		result = CUDA_ERROR_INVALID_VALUE; /* not the program's memory */
 	if (result)
 		return result;
 	atomic_store(&gpc_runtime.heap.is_exporting, true);
 	gpc_heap_set_apart(&gpc_runtime.heap, GPC_WHOLE_EXPORTED);
 	if (gpc_pool_export(pool, span.segment, &base))
-		return CUDA_ERROR_INVALID_VALUE; /* freed meanwhile */
+		return CUDA_ERROR_INVALID_VALUE; /* freed in the meantime */
 	if (span.block != span.segment &&
 		gpc_pool_decide_view(pool, span.block, GPC_VIEW_OWN, &span))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -232,7 +232,7 @@ static bool note_opened_locked(const struct opened *what)
 	struct opened *opened = find_opened_locked(what->ptr);
 	uint32_t number = 0;
 
-	/* The address of memory that went with its context, of which we were not told. */
+	/* An address of memory that went with its context, of which we were not told. */
 	if (opened && (opened->base != what->base || opened->context != what->context)) {
 		drop_opened_locked(opened);
 		opened = NULL;
@@ -265,7 +265,7 @@ static bool note_opened(const struct opened *what)
 	return is_noted;
 }
 
-/* It is mapped already; accounts for it like any tracked allocation. */
+/* Accounts for it like any tracked allocation; it is already mapped. */
 static CUresult make_known(struct gpc_passed_call *call)
 {
 	(void)call;
@@ -285,7 +285,7 @@ static void book(const struct opened *what)
 	(void)gpc_runtime_passed_malloc(&call);
 }
 
-/* The driver's size of it; 0: it does not say. */
+/* Asks the driver for the size; 0: unknown. */
 static uint64_t ask_size(CUdeviceptr base)
 {
 	CUdeviceptr start = 0;
@@ -319,7 +319,7 @@ CUresult gpc_runtime_ipc_open(CUdeviceptr *ret_ptr, CUipcMemHandle handle, unsig
 		return result;
 	opened.ptr = opened.base + target.offset;
 	opened.size = target.size ? target.size : ask_size(opened.base);
-	/* Without a note an interior pointer could never be closed. */
+	/* Without an entry an interior pointer could never be closed. */
 	if (!note_opened(&opened) && opened.ptr != opened.base) {
 		(void)real_close(opened.base);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -338,7 +338,7 @@ CUresult gpc_runtime_ipc_close(CUdeviceptr ptr, CUresult (*real_close)(CUdevicep
 	CUresult result;
 	bool is_last = false;
 
-	/* Before the driver's call: afterwards the address may be another thread's. */
+	/* Before the driver's call: afterwards another thread may be given the address. */
 	enter_lock();
 	opened = find_opened_locked(ptr);
 	if (opened) {
@@ -358,7 +358,7 @@ CUresult gpc_runtime_ipc_close(CUdeviceptr ptr, CUresult (*real_close)(CUdevicep
 	return result;
 }
 
-/* --- What is told, and ends ------------------------------------------------------------------- */
+/* --- Queries, and the end of memory ----------------------------------------------------------- */
 
 void gpc_runtime_identified(CUdeviceptr ptr)
 {
@@ -405,7 +405,7 @@ bool gpc_runtime_ipc_range(
 	return true;
 }
 
-/* Takes the exports of one pool out; few, so that each search from the start does no harm. */
+/* Withdraws the exports of one pool.  They are few, so restarting the search after each is cheap. */
 static void withdraw_pool_locked(const struct gpc_pool *pool)
 {
 	uint64_t i = 0;
@@ -414,7 +414,7 @@ static void withdraw_pool_locked(const struct gpc_pool *pool)
 		const struct gpc_address_slot *slot = &ipc.exports.slots[i];
 		const struct exported *exported = slot->value;
 
-		/* What follows moves up into a slot that was emptied. */
+		/* Deletion moves later entries up into the slot. */
 		if (slot->address && exported->pool == pool)
 			withdraw_locked(slot->address);
 		else
@@ -437,7 +437,7 @@ void gpc_ipc_forget_context(const struct gpc_context *context)
 
 void gpc_ipc_end(bool is_child)
 {
-	/* A child does not touch locks that it inherited, and is alone. */
+	/* A child is alone, and does not touch inherited locks. */
 	if (!is_child)
 		enter_lock();
 	gpc_ipc_registry_fini(&ipc.registry, is_child);

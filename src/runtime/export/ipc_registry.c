@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A slot file per exporting process, held by flock: a slot without a lock is dead and may be taken.  An entry begins
- * and ends with the same serial, so a reader that a writer overtakes finds two and refuses.
+ * and ends with the same serial, so a reader overtaken by a writer sees two and refuses.
  */
 #include "runtime/export/ipc_registry.h"
 
@@ -33,7 +33,7 @@ struct tag {
 _Static_assert(sizeof(struct tag) <= sizeof(CUipcMemHandle), "a tag is as long as a handle");
 _Static_assert(sizeof magic <= sizeof((struct tag){ 0 }.magic), "its text fits");
 
-/* A reader that is overtaken by a writer finds two serials. */
+/* A reader overtaken by a writer sees two different serials. */
 struct entry {
 	uint64_t serial; /* 0: empty */
 	struct gpc_ipc_target target;
@@ -59,7 +59,7 @@ static void path_of_place(uint32_t place, char *buf, size_t size)
 		gpc_format(buf, size, "%s/gpucache-%u", parents[place], (unsigned)geteuid());
 }
 
-/* The directory, if it is of this user and closed to all others; -1: it is not. */
+/* Opens the directory, if it belongs to this user and is closed to all others; else -1. */
 static int open_place(uint32_t place, uint32_t suffix)
 {
 	char path[256];
@@ -82,7 +82,7 @@ static void name_of_slot(uint32_t slot, char *buf, size_t size)
 	gpc_format(buf, size, "ipc-%u", slot);
 }
 
-/* A regular file of this user; -1: there is none. */
+/* Opens a regular file of this user; -1 if there is none. */
 static int open_slot(int dir_fd, uint32_t slot, int flags)
 {
 	char name[32];
@@ -99,7 +99,7 @@ static int open_slot(int dir_fd, uint32_t slot, int flags)
 	return -1;
 }
 
-/* Whether the name still refers to the file, which may have been removed before we had the lock. */
+/* True if the name still refers to the file, which may have been removed before we had the lock. */
 static bool has_its_name(int dir_fd, uint32_t slot, int fd)
 {
 	char name[32];
@@ -137,7 +137,7 @@ static enum gpc_status write_at(int fd, const void *data, size_t size, size_t of
 	return n == (ssize_t)size ? GPC_OK : GPC_IO;
 }
 
-/* A slot that no living process has; its file, locked and empty. */
+/* Takes a slot of no living process.  Returns its file, locked and empty. */
 static int take_slot(int dir_fd, uint32_t *ret_slot)
 {
 	for (uint32_t slot = 0; slot < GPC_IPC_MAX_SLOTS; slot++) {
@@ -147,7 +147,7 @@ static int take_slot(int dir_fd, uint32_t *ret_slot)
 			continue;
 		if (!flock(fd, LOCK_EX | LOCK_NB) && has_its_name(dir_fd, slot, fd) &&
 			!ftruncate(fd, 0)) {
-			(void)fchmod(fd, 0600); /* a umask may have left us less */
+			(void)fchmod(fd, 0600); /* the umask may have removed our own permission */
 			*ret_slot = slot;
 			return fd;
 		}
@@ -194,16 +194,16 @@ static enum gpc_status open_file(struct gpc_ipc_registry *registry)
 	enum gpc_status st = GPC_IO;
 	struct rlimit limit;
 
-	/* Passing the limit would raise SIGXFSZ. */
+	/* A write beyond the limit would raise SIGXFSZ. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < sizeof(struct content))
 		return GPC_IO;
-	/* Where others took the names of both, one of them gets a random one. */
+	/* If others took the names in both places, use a random one. */
 	for (uint32_t i = 0; st && i < 2 * GPC_IPC_N_PLACES; i++)
 		st = open_in_place(registry, i % GPC_IPC_N_PLACES, i >= GPC_IPC_N_PLACES);
 	return st;
 }
 
-/* The program closed our descriptor.  Finds the file by its name, if it still is ours. */
+/* Finds the file by name, if it still is ours, after the program closed our descriptor. */
 static bool find_again(struct gpc_ipc_registry *registry)
 {
 	int dir_fd = open_place(registry->place, registry->suffix);
@@ -271,7 +271,7 @@ void gpc_ipc_registry_remove(struct gpc_ipc_registry *registry, uint32_t number)
 		(void)!write_at(registry->fd, &empty, sizeof empty, offset_of(number));
 }
 
-/* While locked, the file keeps its name: no other process removes it. */
+/* The file keeps its name while it is locked: no other process removes it. */
 static void remove_file(const struct gpc_ipc_registry *registry)
 {
 	int dir_fd = open_place(registry->place, registry->suffix);

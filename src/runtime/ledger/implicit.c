@@ -34,22 +34,22 @@
 #include "stats/counters.h"
 
 /*
- * How much the ladder makes free for a call that names no size: contexts of current GPUs take 300
- * to 600 MiB, modules of the large libraries some tens.  Its fourth rung gives back all there is.
+ * Bytes the ladder frees for a call that names no size: contexts of current GPUs take 300 to 600 MiB, modules of large
+ * libraries some tens.  The fourth rung returns everything anyway.
  */
 #define ASSUMED_CONTEXT (512 * GPC_MIB)
 #define ASSUMED_MODULE  (64 * GPC_MIB)
 
-/* The calls of a device that change what is measured; as many are in flight as began and did not end. */
+/* Per device, the calls that change free memory; those begun and not ended are in flight. */
 static struct {
 	_Atomic uint32_t begun;
 	_Atomic uint32_t ended;
 } calls[GPC_MAX_DEVICES];
 
-/* The number of this call; *ret_is_alone: no other is in flight. */
+/* Returns the number of this call; *ret_is_alone: no other is in flight. */
 static uint32_t begin(uint32_t device, bool *ret_is_alone)
 {
-	uint32_t ended = atomic_load(&calls[device].ended); /* first: it never passes `begun` */
+	uint32_t ended = atomic_load(&calls[device].ended); /* never exceeds `begun` */
 	uint32_t number = atomic_fetch_add(&calls[device].begun, 1) + 1;
 
 	*ret_is_alone = ended + 1 == number;
@@ -85,10 +85,10 @@ void gpc_runtime_end_unmeasured(int device)
 		end((uint32_t)device);
 }
 
-/* The bytes that we account for on the device. */
+/* Our accounting of the device. */
 struct books {
 	uint64_t held;
-	uint64_t charged; /* before a segment is asked for, until it was given back */
+	uint64_t charged; /* from before a segment is requested until after its return */
 };
 
 static struct books read_books(const struct gpc_device *device)
@@ -100,12 +100,12 @@ static struct books read_books(const struct gpc_device *device)
 	};
 }
 
-/* The free bytes of the device, or GPUCACHE_UNKNOWN. */
+/* A reading of the device's free bytes; GPUCACHE_UNKNOWN if the driver did not say. */
 struct look {
 	bool is_told;
 	uint64_t driver_free;
 	uint64_t process; /* NVML's figure for this process */
-	uint64_t used;    /* and for all */
+	uint64_t used;    /* and for all processes */
 };
 
 static struct look look(const struct gpc_device *device, struct gpc_context *asker)
@@ -125,10 +125,10 @@ static struct look look(const struct gpc_device *device, struct gpc_context *ask
 	return look;
 }
 
-/* How many bytes more are taken; false: that cannot be known. */
+/* Finds how many more bytes are in use; false if that is unknown. */
 static bool find_change(const struct look *before, const struct look *after, int64_t *ret_change)
 {
-	/* Without a context this process is not in NVML's list. */
+	/* Without a context this process is not on NVML's list. */
 	uint64_t process = before->process == GPUCACHE_UNKNOWN ? 0 : before->process;
 
 	if (!before->is_told || !after->is_told)
@@ -155,10 +155,10 @@ struct measurement {
 	int64_t change;
 };
 
-/* Makes the call between two looks: what the ladder did before an attempt is not the attempt's. */
+/* Makes the call between two readings, so that what the ladder did before an attempt is not counted in. */
 static CUresult make_measured(struct measurement *m)
 {
-	struct books before = read_books(m->device); /* before the look, and read again after it */
+	struct books before = read_books(m->device); /* before the reading, and again after it */
 	struct look first = { .is_told = false };
 	struct look second;
 	struct books after;
@@ -183,7 +183,7 @@ static enum gpc_status attempt_implicit(void *arg)
 	return gpc_status_from_device((int)make_measured(arg));
 }
 
-/* The call, and again where the ladder made room. */
+/* Makes the call, and again if the ladder made room. */
 static CUresult make_or_rescue(struct measurement *m, const struct gpc_request *request)
 {
 	struct gpc_context *climber = m->asker;
@@ -210,7 +210,7 @@ static CUresult make_or_rescue(struct measurement *m, const struct gpc_request *
 	return result;
 }
 
-/* A limit is one entry of its context however often it is set, by an address inside that object. */
+/* A limit is one entry per context however often it is set, keyed by an address within that object. */
 static uint64_t key_of(const struct gpc_implicit_call *call, const struct gpc_context *owner)
 {
 	return call->is_limit ? (uint64_t)(uintptr_t)owner->handle + 1 + call->ret_handle
@@ -227,11 +227,14 @@ static void book(
 	int64_t change = m->is_known ? m->change : 0;
 
 	if (is_again || (m->is_known && change == 0)) {
-		/* Two threads retained it first at once: it took nothing twice. */
+		/* Two threads made the first retain at once: memory was taken once. */
 		gpc_runtime_forgotten(old, CUDA_ERROR_UNKNOWN);
 		return;
 	}
-	/* What was known of a limit that is now set unmeasured is true no longer. */
+	/*
+	 * The change of a limit is relative to its old size; of one set without a measurement nothing is known any
+	 * more.
+	 */
 	if (old && m->is_known && call->is_limit)
 		change += (int64_t)gpc_track_size(old);
 	gpc_runtime_forgotten(old, CUDA_SUCCESS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Feeds the recording: the heap's observer turns every change of a block or segment into a slot, an event and the sums
- * of its site; readings of the device, rate-limited, go into DEVICES and HISTORY.
+ * Feeds the recording: the heap's observer turns every change of a block or segment into a slot, an event and its
+ * site's sums; rate-limited readings of the device go into DEVICES and HISTORY.
  */
 #include "runtime/ledger/observe.h"
 
@@ -15,16 +15,10 @@
 #include "runtime/process/state.h"
 #include "stats/counters.h"
 
-/*
- * Points of the history are at least this far apart; the recording thins them further as the
- * run goes on.
- */
+/* The least distance of history points; the recording thins them further as the run goes on. */
 #define HISTORY_STEP_NS (UINT64_C(10) * 1000000)
 
-/*
- * Asking the driver what is free costs 7 to 12 us; growing costs more, and growing threads
- * share one look.
- */
+/* Asking the driver for free memory costs 7 to 12 us.  Growing costs more, and growing threads share one reading. */
 #define LOOK_STEP_NS (UINT64_C(50) * 1000000)
 
 static const struct gpc_context *context_of(const struct gpc_pool *pool)
@@ -80,10 +74,10 @@ static inline void record_event(enum gpucache_event_kind what, const struct gpc_
 	gpc_record_event(&gpc_runtime.record, &event);
 }
 
-/* What all contexts of a device together have, as far as every allocation asks for it: in one pass. */
+/* Sums over all contexts of a device, read by every allocation: in one pass. */
 struct levels {
 	uint64_t live;
-	uint64_t in_use; /* direct memory, without what lies idle in the driver's pools */
+	uint64_t in_use; /* direct memory, without idle bytes of the driver's pools */
 	uint64_t n_malloc;
 };
 
@@ -98,7 +92,7 @@ static inline struct levels levels_of(const struct gpc_device *device)
 		const struct gpc_context *context = device->contexts[i];
 		const struct gpucache_counters *counters = context ? context->pool.counters : NULL;
 
-		if (!counters) /* it moves to another place */
+		if (!counters) /* it is being moved */
 			continue;
 		levels.live += gpc_counter_get(&counters->live_bytes);
 		levels.n_malloc += gpc_counter_get(&counters->n_malloc);
@@ -128,8 +122,8 @@ static __attribute__((noinline)) void record_levels(
 }
 
 /*
- * After each allocation on the device.  Peaks and history are of devices, which may have several
- * contexts.  Most hits are neither a peak nor due a point.
+ * Called after each allocation.  Peaks and history are per device, which may have several contexts.  Most hits are
+ * neither a peak nor due a point.
  */
 static void note_levels(struct gpc_device *device, uint64_t now_ns)
 {
@@ -220,7 +214,7 @@ void gpc_observe_piece_freed(const struct gpc_observed *piece)
 	record_piece(piece, GPUCACHE_BLOCK_UNUSED);
 }
 
-/* Its bytes are held by others from here on. */
+/* From now on others hold its bytes. */
 static void lent(void *self, const struct gpc_block *block)
 {
 	(void)self;

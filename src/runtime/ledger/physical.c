@@ -32,15 +32,15 @@ struct handle {
 };
 
 struct gpc_mapping {
-	struct gpc_mapping *next;    /* of those that one call unmaps */
-	struct gpc_tracked *tracked; /* it was the last that held this */
+	struct gpc_mapping *next;    /* of the same unmap call */
+	struct gpc_tracked *tracked; /* set if it held this last */
 	uint64_t address;
 	uint64_t size;
 	uint64_t handle;
 	uint32_t number;
 };
 
-/* Enough for 32 TiB in pieces of 2 MiB. */
+/* Enough for 32 TiB in 2 MiB pieces. */
 #define MAX_ITEMS         (1u << 24)
 #define FIRST_CHUNK_ITEMS 256
 
@@ -69,7 +69,7 @@ static struct handle *find_locked(uint64_t key)
 	return physical.handles.n_entries ? gpc_address_map_find(&physical.handles, key) : NULL;
 }
 
-/* The handle, listed now if it was not; NULL: no metadata. */
+/* Finds the handle or lists it; NULL: no metadata. */
 static struct handle *get_locked(uint64_t key)
 {
 	struct handle *handle = find_locked(key);
@@ -86,7 +86,7 @@ static struct handle *get_locked(uint64_t key)
 	return handle;
 }
 
-/* Without holders and mappings: removes the handle from the list, and its entry until the driver answers. */
+/* If it has no holders and mappings, removes the handle from the list, and its entry until the driver answers. */
 static struct gpc_tracked *drop_if_last_locked(struct handle *handle)
 {
 	uint64_t key = handle->key;
@@ -179,7 +179,7 @@ struct gpc_parting gpc_runtime_begin_release(uint64_t key)
 	return parting;
 }
 
-/* The driver takes whole mappings only, one or several that follow each other. */
+/* The driver accepts only whole mappings, one or several adjacent ones. */
 struct gpc_parting gpc_runtime_begin_unmap(uint64_t address, uint64_t size)
 {
 	struct gpc_parting parting = { .handle = 0 };

@@ -30,17 +30,17 @@
 /* Its number is 1 + its index; 0: none. */
 struct driver_pool {
 	CUmemoryPool handle;
-	uint64_t used; /* by allocations in our books */
-	uint64_t idle; /* reserved beyond that, as far as we know */
+	uint64_t used; /* by tracked allocations */
+	uint64_t idle; /* reserved beyond that, to our knowledge */
 	uint32_t device;
-	uint8_t kind; /* what its allocations are; NONE: an unused entry */
-	bool is_gone; /* destroyed; the driver keeps it until the last allocation was freed */
+	uint8_t kind; /* of its allocations; NONE: an unused entry */
+	bool is_gone; /* destroyed; the driver keeps it until its last allocation is freed */
 };
 
 static struct {
 	struct driver_pool pools[MAX_POOLS];
-	CUmemoryPool current[GPC_MAX_DEVICES]; /* NULL: the default one, not asked for yet */
-	uint64_t idle[GPC_MAX_DEVICES];        /* as booked: that of its pools */
+	CUmemoryPool current[GPC_MAX_DEVICES]; /* NULL: the default one, not queried yet */
+	uint64_t idle[GPC_MAX_DEVICES];        /* as accounted: that of its pools */
 	uint64_t graph[GPC_MAX_DEVICES];
 	atomic_bool has_pools;
 	atomic_bool has_graphs;
@@ -202,7 +202,7 @@ void gpc_pools_gave(uint32_t number, uint64_t size)
 	gpc_lock_release(&all.lock);
 }
 
-/* ---- which pools there are ---- */
+/* ---- known pools ---- */
 
 static struct driver_pool *find_locked(CUmemoryPool handle)
 {
@@ -304,10 +304,7 @@ static CUmemoryPool default_of(uint32_t device)
 	return handle;
 }
 
-/*
- * A pool that we did not see made: the default one of a device, or it was there before us.  False:
- * there is no room for it.
- */
+/* Adds a pool whose creation we did not see: a device's default one, or one older than us.  False: no room. */
 static bool meet(CUmemoryPool handle)
 {
 	uint32_t device = current_device();
@@ -336,7 +333,7 @@ static uint32_t device_of_stream(CUstream stream)
 	return (uint32_t)device;
 }
 
-/* What the program means by `handle`; 0: nothing that we know. */
+/* The pool that the program means by `handle`; 0 if unknown. */
 static uint32_t find(CUmemoryPool handle, struct driver_pool *ret_pool)
 {
 	struct driver_pool *pool;
@@ -364,7 +361,7 @@ static CUmemoryPool current_of(uint32_t device)
 		return handle;
 	standard = default_of(device);
 	gpc_lock_take(&all.lock);
-	/* Another thread may have chosen one meanwhile. */
+	/* Another thread may have set one in the meantime. */
 	if (!all.current[device])
 		all.current[device] = standard;
 	handle = all.current[device];
@@ -389,15 +386,15 @@ CUresult gpc_runtime_pool_malloc(struct gpc_passed_call *call, CUmemoryPool hand
 		call->pool = find(handle, &pool);
 	call->kind = (enum gpucache_kind)pool.kind;
 	result = gpc_runtime_passed_malloc_of_device(call, (int)pool.device);
-	/* It cannot allocate: it belongs to another process, or is not a pool. */
+	/* It cannot allocate, so it is another process's pool, or none. */
 	if (is_new && result && result != CUDA_ERROR_OUT_OF_MEMORY)
 		gpc_runtime_pool_destroyed(handle);
 	return result;
 }
 
 /*
- * The device's primary context is reset, which ends what the process has there: handles of pools
- * made before may be anything from here on.
+ * Resetting the primary context ends everything the process has on the device: handles of older pools are meaningless
+ * from now on.
  */
 void gpc_runtime_primary_reset(CUdevice device)
 {

@@ -44,13 +44,13 @@ struct tensor {
 
 _Static_assert(sizeof(struct tensor) <= sizeof(struct gpc_block), "shares the slab of blocks");
 
-/* What PyTorch has on one device. */
+/* PyTorch's tensors on one device. */
 struct books {
 	struct gpc_lock lock;
 	struct gpc_address_map map;
-	/* Freed, but still in the map and with its number: the next tensor often has its very address. */
+	/* Freed, but still in the map with its number: the next tensor often has the very same address. */
 	struct tensor *spare;
-	struct gpucache_torch own; /* where there is no recording */
+	struct gpucache_torch own; /* without a recording */
 };
 
 static struct books all_books[GPC_MAX_DEVICES] = {
@@ -81,7 +81,7 @@ void gpc_tensors_note_malloc(uint64_t address, uint64_t size)
 	last_malloc.size = size;
 }
 
-/* The record of the device, written by the holder of its lock. */
+/* The device's record; only the holder of its lock writes it. */
 static struct gpucache_torch *sums_of(const struct gpc_device *device)
 {
 	struct gpucache_torch *sums = gpc_runtime.record.torch;
@@ -197,7 +197,7 @@ static void forget_locked(struct books *books, struct gpc_device *device, uint64
 	gpc_slab_give_back(&gpc_runtime.heap.blocks, tensor->number);
 }
 
-/* tensors:sampled: what got no stack is in no site either (base/share.h), so only TORCH needs to know of it. */
+/* tensors:sampled: a tensor without a stack has no site either (base/share.h), so only TORCH counts it. */
 static bool is_left_out(uint32_t stack)
 {
 	return stack == 0 && gpc_runtime.config.tensors == GPC_TENSORS_SAMPLED &&
@@ -228,7 +228,7 @@ static void allocated(struct gpc_device *device, uint64_t address, uint64_t size
 	adopt_last_malloc(address);
 	gpc_lock_take(&books->lock);
 	count_malloc_locked(sums_of(device), allocated_bytes, reserved_bytes);
-	forget_locked(books, device, address); /* freed where nobody told us */
+	forget_locked(books, device, address); /* its free was not reported */
 	if (!is_left_out(stack))
 		record_locked(books, device, address, size, stack);
 	gpc_lock_release(&books->lock);
@@ -258,7 +258,7 @@ static struct gpc_device *device_of(int number)
 		(uint32_t)number >= gpc_runtime.n_devices)
 		return NULL;
 	device = &gpc_runtime.devices[number];
-	/* Made here, without our lock, whose rank is below that of contexts. */
+	/* Created here, without our lock, which ranks below that of contexts. */
 	(void)gpc_context_owner(device);
 	return device;
 }
@@ -300,7 +300,7 @@ void gpc_runtime_tensor_failed(
 	if (last_failure.device == device)
 		gpc_rescue_torch_failed(device, last_failure.number, &torch);
 	last_failure.device = NULL;
-	/* PyTorch raises an exception now.  Who goes on to make tensors, of any size, has caught it. */
+	/* PyTorch now raises an exception.  A program that goes on to make tensors, of any size, has caught it. */
 	if (__atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE) > 0)
 		__atomic_store_n(&device->failed_size, 1, __ATOMIC_RELEASE);
 }

@@ -30,7 +30,7 @@
 #include "stats/counters.h"
 
 struct gpc_tracked {
-	struct gpc_list link; /* of all of them */
+	struct gpc_list link; /* of all tracked */
 	uint64_t address;
 	uint64_t size;
 	uint64_t requested;
@@ -38,7 +38,7 @@ struct gpc_tracked {
 	uint32_t number;
 	uint32_t stack;
 	uint8_t kind; /* enum gpucache_kind */
-	uint8_t pool; /* of the driver; pools.c */
+	uint8_t pool; /* the driver's pool (pools.c) */
 	bool is_arena;
 };
 
@@ -67,7 +67,7 @@ static bool is_on_device(uint8_t kind)
 	return gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE;
 }
 
-/* Calls and the limit are counted of what the program asks for. */
+/* The number of calls and the limit cover what the program itself requests. */
 static bool is_asked_for(uint8_t kind)
 {
 	return is_on_device(kind) && !gpc_kind_is_implicit(kind);
@@ -147,7 +147,7 @@ static struct gpc_address_map *map_of(unsigned int kind)
 	return &tracked_all.maps[spaces[kind]];
 }
 
-/* The entry with this key, out of the map; NULL: there is none. */
+/* Removes the entry with this key from its map; NULL if there is none. */
 static struct gpc_tracked *take_locked(unsigned int kind, uint64_t key)
 {
 	struct gpc_address_map *map = map_of(kind);
@@ -159,8 +159,8 @@ static struct gpc_tracked *take_locked(unsigned int kind, uint64_t key)
 }
 
 /*
- * False: without metadata; where the context died meanwhile, for nobody would take it out again; or
- * where the driver gave the address to somebody else.
+ * False without metadata, if the context died in the meantime (nobody would remove the entry), or if the driver has
+ * given the address to another thread.
  */
 static bool put_locked(struct gpc_tracked *tracked)
 {
@@ -215,10 +215,7 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 		.pool = (uint8_t)call->pool,
 	};
 	gpc_lock_take(&tracked_all.lock);
-	/*
-	 * The driver gives an address again: whoever had it was freed on a way that we do not
-	 * see.
-	 */
+	/* The driver reused the address: its old entry was freed in a way that we do not see. */
 	stale = take_locked(tracked->kind, tracked->address);
 	is_in = put_locked(tracked);
 	gpc_lock_release(&tracked_all.lock);
@@ -230,7 +227,7 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 	}
 	if (is_asked_for(tracked->kind))
 		atomic_fetch_add(&context->device->budget.used_bytes, tracked->size);
-	/* First out of what is idle: counted twice it would be a peak. */
+	/* Subtract it from the idle bytes first: counted twice it would be a peak. */
 	gpc_pools_took(tracked->pool, tracked->size);
 	count(tracked, true, request->now_ns);
 	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
@@ -266,10 +263,7 @@ uint64_t gpc_track_size(const struct gpc_tracked *tracked)
 	return tracked->size;
 }
 
-/*
- * A device allocation that is not cached is bound by the limit as well; what it will take is
- * not yet exact.
- */
+/* The limit also binds device allocations that are not cached, whose exact size is not known yet. */
 static bool is_beyond_limit(const struct gpc_context *context, const struct gpc_passed_call *call)
 {
 	const struct gpc_budget *budget = &context->device->budget;
@@ -293,7 +287,7 @@ static enum gpc_status attempt_passed(void *arg)
 	return gpc_status_from_device((int)attempt->call->make(attempt->call));
 }
 
-/* `books`: whose counters; `context`: where the ladder is climbed, NULL: there is nothing to give. */
+/* `books` is the context to count in; `context` climbs the ladder, NULL: it has nothing to return. */
 static CUresult pass(
 	struct gpc_passed_call *call, struct gpc_context *books, struct gpc_context *context)
 {
@@ -367,7 +361,7 @@ struct gpc_tracked *gpc_runtime_forget(uint64_t address)
 	return gpc_runtime_forget_key(GPUCACHE_KIND_DEVICE, address);
 }
 
-/* The driver refused: the program still has it. */
+/* The driver refused the free, so the program still has it. */
 static bool remember_again(struct gpc_tracked *tracked)
 {
 	bool is_in;
@@ -384,7 +378,7 @@ void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result)
 		end(tracked);
 }
 
-/* One of this context, or that came from a driver's pool on this device; the other is NULL. */
+/* Takes an entry of this context, or from a driver's pool on this device; the other argument is NULL. */
 static struct gpc_tracked *take_one(
 	const struct gpc_context *context, const struct gpc_device *device)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only programs that know us ask: gpucache.h, behind preload/api.c. */
+/* gpucache.h for programs that call us by name, behind preload/api.c. */
 #include "runtime/process/api.h"
 
 #include <assert.h>
@@ -22,7 +22,7 @@ static struct {
 	void *arg;
 } handler;
 
-/* The device with this number, or that of the current context; NULL and *ret_error: none. */
+/* The device with this number, or the current context's; NULL and *ret_error if there is none. */
 static struct gpc_device *device_of(int number, CUresult *ret_error)
 {
 	const struct gpc_context *context;
@@ -73,7 +73,7 @@ static_assert((2
 #undef STATS
 #undef NONE
 
-/* Of several contexts the sum, as those of the counters. */
+/* Summed over contexts, like the counters. */
 static struct gpc_pool_peaks recent_peaks(const struct gpc_device *device)
 {
 	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
@@ -159,7 +159,7 @@ CUresult gpc_runtime_tag_stats(int number, const char *name, struct gpucache_par
 	return CUDA_SUCCESS;
 }
 
-/* Size of the first version: what a caller has at least. */
+/* Size of the first version, the least that a caller has. */
 #define STATS_MIN_SIZE (offsetof(struct gpucache_stats, n_rescued) + sizeof(uint64_t))
 
 static struct gpucache_counters counters_of(const struct gpc_device *device)
@@ -171,7 +171,7 @@ static struct gpucache_counters counters_of(const struct gpc_device *device)
 		const struct gpc_context *context = device->contexts[i];
 		const struct gpucache_counters *counters = context ? context->pool.counters : NULL;
 
-		/* NULL: it moves to another place. */
+		/* NULL: it is being moved. */
 		if (counters)
 			gpc_counters_add(&sum, counters);
 	}
@@ -260,10 +260,10 @@ CUresult gpc_runtime_set_fraction(int number, double fraction)
 
 	if (!device)
 		return error;
-	/* Written so that a NaN is refused, too. */
+	/* Refuses a NaN, too. */
 	if (!(fraction >= 0.0 && fraction <= 1.0))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* The whole device is no limit; and a limit of 0 would be none. */
+	/* The whole device means no limit, and 0 would mean none as well. */
 	if (fraction == 1.0)
 		set_limit(device, 0);
 	else
@@ -280,8 +280,8 @@ void gpc_runtime_set_oom_handler(gpucache_oom_handler call, void *arg)
 }
 
 /*
- * The handler is the program's code: its calls are answered by us as any, so the guard against
- * ourselves is let go for as long as it runs.
+ * The handler is the program's code and its calls are to be served as usual, so the recursion guard is released while
+ * it runs.
  */
 bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted, bool *ret_did_free)
 {

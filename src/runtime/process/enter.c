@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way in: one atomic load of the state while the library runs.  The first call starts it.  Threads that arrive during
- * the start go to the driver, because they may hold the loader's lock, which the start needs.
+ * The entry of every hook: one atomic load of the state while the library runs.  The first call starts it.  Threads
+ * that arrive during the start go to the driver, because they may hold the loader's lock, which the start needs.
  */
 #include "runtime/process/enter.h"
 
@@ -27,10 +27,7 @@ static bool is_before_init(const struct gpc_cuda_fns *fns)
 	return fns->cuDeviceGetCount(&n_devices) == CUDA_ERROR_NOT_INITIALIZED;
 }
 
-/*
- * The first call of the process.  Other threads pass while one starts: their memory is then the
- * driver's.  They do not wait, since they may hold the loader's lock, which the start needs.
- */
+/* The first call of the process.  Other threads go to the driver meanwhile, and their memory is the driver's. */
 static __attribute__((noinline)) bool start(const struct gpc_runtime_loader *(*loader)(void))
 {
 	int expected = GPC_STATE_ARMED;
@@ -53,9 +50,8 @@ static __attribute__((noinline)) bool start(const struct gpc_runtime_loader *(*l
 }
 
 /*
- * What passes now is not seen, and it may be a new stream.  Said first and looked at again after:
- * either the start still runs, and every pool that comes later reads it, or it is over and the
- * call is ours.
+ * A call that passes is not seen, and may use a new stream.  Set the flag, then check the state again: either the start
+ * is still running, and all later pools read the flag, or it is over and the call is ours.
  */
 static int pass_while_starting(void)
 {
@@ -72,10 +68,7 @@ bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void))
 		state = GPC_STATE_RUNNING;
 	else if (state != GPC_STATE_RUNNING && state != GPC_STATE_PASS)
 		state = pass_while_starting();
-	/*
-	 * A child of fork has a copy of everything and owns nothing of it: CUDA does not
-	 * survive a fork.
-	 */
+	/* A forked child has a copy of everything and owns none of it: CUDA does not survive a fork. */
 	if (state != GPC_STATE_RUNNING || !gpc_process_is_ours() || gpc_is_broken())
 		return false;
 	return gpc_thread_enter();

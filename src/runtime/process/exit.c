@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of the process, by return from main or exit(); and by _exit or quick_exit, which leaves time
- * for a word.  A process that had no context leaves no recording.  Our handler was registered after cuInit,
- * so it runs before the driver's own.  Nothing is freed: the driver takes everything back, and
- * static destructors may still call us.
+ * The end of the process: by return from main or exit(), and by _exit or quick_exit, which leave time for the state
+ * word.  A process without a context leaves no recording.  Our handler was registered after cuInit, so it runs before
+ * the driver's own.  Nothing is freed: the driver takes everything back, and static destructors may still call us.
  */
 #include "runtime/process/exit.h"
 
@@ -23,7 +22,7 @@ static void print_leaks(void)
 		struct gpc_device *device = &gpc_runtime.devices[d];
 		uint64_t bytes = GPC_DEVICE_SUM(device, requested_bytes) +
 				 GPC_DEVICE_SUM(device, direct_bytes) -
-				 /* Nobody's to free. */
+				 /* Not the program's to free. */
 				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_POOL]) -
 				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_GRAPH]) -
 				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_CONTEXT]) -

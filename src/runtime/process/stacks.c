@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The caller's stack, as the configuration wants it: none, sampled by bytes, or each.  Taken before any lock, for it may
- * fault pages in; a stack that was seen before costs its walk and one look-up (stack/depot.h).
+ * The caller's stack, as configured: never, sampled by bytes, or always.  Taken before any lock, because it may fault
+ * pages in.  A known stack costs its walk and one lookup (stack/depot.h).
  */
 #include "runtime/process/stacks.h"
 
@@ -10,12 +10,12 @@
 #include "record/store.h"
 #include "runtime/process/state.h"
 
-/* Inlined, so that the first frame is the caller of both functions below. */
+/* Inlined, so that the first frame is the caller of either function below. */
 static inline __attribute__((always_inline)) uint32_t take_stack(void)
 {
 	uint32_t id = gpc_stack_capture(&gpc_runtime.stacks, 1);
 
-	/* Now, not at the end: a process that is killed has no end. */
+	/* Recorded now: a killed process has no end. */
 	if (!id || gpc_stacks_dropped_python(&gpc_runtime.stacks))
 		gpc_record_stacks_dropped(&gpc_runtime.record,
 			gpc_stacks_dropped(&gpc_runtime.stacks),
@@ -35,7 +35,7 @@ uint32_t gpc_runtime_stack_of(size_t size)
 	if (!gpc_runtime.has_stacks)
 		return 0;
 	if (gpc_runtime.config.stacks == GPC_STACKS_SAMPLED) {
-		/* No two threads, and no two runs, look at the same requests. */
+		/* Each thread and each run samples other requests. */
 		if (!sampler.state)
 			sampler.state = gpc_clock_monotonic_ns() ^ (uint64_t)gpc_thread_id() << 48;
 		if (!gpc_sampler_takes(&sampler, size))

@@ -26,10 +26,7 @@ static void record_line(void *arg, const char *line)
 	(void)gpc_record_append_line(&gpc_runtime.record, line);
 }
 
-/*
- * False: the user asked for the table, or made a mistake with strict:true; the process ends
- * here by his will.
- */
+/* Ends the process if the user asked for the table of options, or made a mistake with strict:true. */
 static void read_config(void)
 {
 	struct gpc_config *config = &gpc_runtime.config;
@@ -72,7 +69,7 @@ static void write_config(void)
 	}
 }
 
-/* One line where the recording is not in the place where one would look for it. */
+/* Logs a line if the recording is not in its usual place. */
 static void say_where(void)
 {
 	const struct gpc_record *record = &gpc_runtime.record;
@@ -136,7 +133,7 @@ static void start_stacks(void)
 		.sink = { .self = &gpc_runtime.record, .append = append_to_record },
 		.lookup = gpc_runtime.loader->lookup,
 		.lookup_in = gpc_runtime.loader->lookup_in,
-		.max_stacks = gpc_runtime.record.n_sites - 1, /* so that each may have a site */
+		.max_stacks = gpc_runtime.record.n_sites - 1, /* one site each */
 		.with_native = true,
 		.with_python = config->python,
 	};
@@ -146,7 +143,7 @@ static void start_stacks(void)
 		gpc_runtime.has_stacks = true;
 }
 
-/* The most that this process may take: the smaller of the two options, 0 for none. */
+/* The limit of this process: the smaller of the two options; 0: none. */
 static uint64_t limit_of(const struct gpc_config *config, uint64_t device_bytes)
 {
 	uint64_t limit = gpc_amount_of(&config->limit, device_bytes);
@@ -170,8 +167,8 @@ static void put_uuid(const CUuuid *uuid, char *buf, size_t size)
 }
 
 /*
- * 1 + the number that nvidia-smi gives the device, as CUDA_VISIBLE_DEVICES says; 0 if it names devices
- * otherwise.  NVML knows better, and is asked at the first failure: loading it costs too much here.
+ * 1 + nvidia-smi's number of the device, from CUDA_VISIBLE_DEVICES; 0 if that names devices otherwise.  NVML would
+ * know, but is asked only at the first failure: loading it here is too expensive.
  */
 static uint32_t physical_of(uint32_t ordinal)
 {
@@ -219,9 +216,8 @@ static void start_device(struct gpc_device *device, uint32_t ordinal)
 }
 
 /*
- * The child of a fork shares our descriptor, and with it the lock that says we live: it lets go of
- * both.  CUDA does not survive a fork, so it passes everything; a child of a process that had not
- * started begins anew.
+ * A forked child shares our descriptor, and with it the lock that says we live, and releases both.  CUDA does not
+ * survive a fork, so the child passes every call; if its parent had not started, it starts anew.
  */
 static void detach_child(void)
 {
@@ -244,10 +240,7 @@ bool gpc_runtime_start(void)
 			"4.14); every call goes straight to the driver");
 		return false;
 	}
-	/*
-	 * Before cuInit there is nothing to count; the driver is asked so that its devices can
-	 * be.
-	 */
+	/* Asks the driver for its devices, which exist only after cuInit. */
 	if (gpc_runtime.fns->cuDeviceGetCount(&n_devices))
 		n_devices = 0;
 	if (gpc_runtime.fns->cuDriverGetVersion(&driver_version))
@@ -269,10 +262,7 @@ bool gpc_runtime_start(void)
 	gpc_runtime.n_devices = (uint32_t)n_devices;
 	if (n_devices > 1)
 		gpc_runtime_context_created();
-	/*
-	 * After cuInit, so that it runs before the driver's own handler, while the device still
-	 * answers.
-	 */
+	/* After cuInit, so that it runs before the driver's own handler, while the device still answers. */
 	(void)atexit(gpc_runtime_at_exit);
 	(void)at_quick_exit(gpc_runtime_at_exit_without_handlers);
 	(void)pthread_atfork(NULL, NULL, detach_child);

@@ -21,7 +21,9 @@ static bool is_live_there(
 	       __atomic_load_n(&block->state, __ATOMIC_RELAXED) == GPUCACHE_BLOCK_LIVE;
 }
 
-/* The kind of what it holds there: of a context or module, if of any; else of one of the blocks. */
+/*
+ * The kind of memory that the stack holds there: a context or module, if it holds any; else that of one of its blocks.
+ */
 static unsigned int kind_of(const struct gpc_device *device, uint32_t stack)
 {
 	const struct gpc_record *record = &gpc_runtime.record;
@@ -52,7 +54,7 @@ static bool can_free(void *self, uint32_t stack)
 	return !gpc_kind_is_implicit(kind) && kind != GPUCACHE_KIND_MANAGED;
 }
 
-/* The call site; "contexts: SITE" where the driver took the memory for itself at a call there. */
+/* The call site; "contexts: SITE" if the driver took the memory for itself during a call there. */
 static void describe(void *self, uint32_t stack, char *buf, size_t size)
 {
 	unsigned int kind = kind_of(self, stack);
@@ -104,7 +106,7 @@ void gpc_holders_print(struct gpc_device *device, uint64_t total)
 		GPUCACHE_MAX_OOM_HOLDERS, &n_sites, &rest);
 	uint32_t n_own = 0;
 
-	/* Nobody could have freed what contexts and modules hold. */
+	/* The program could not have freed what contexts and modules hold. */
 	for (uint32_t i = 0; i < n; i++)
 		if (!is_implicit(device, holders[i].stack))
 			holders[n_own++] = holders[i];

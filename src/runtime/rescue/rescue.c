@@ -34,8 +34,8 @@
 #include "stats/counters.h"
 
 /*
- * What was freed in stream order counts as outstanding until the host has waited for it, and a pool
- * gives back only what nobody has outstanding.  That wait has no bound, and is not made where one was asked for.
+ * Memory freed in stream order counts as outstanding until the host has waited for it, and a pool returns only what is
+ * not outstanding.  The wait has no bound, so it is omitted if one was configured.
  */
 static void trim_pools(struct gpc_context *context)
 {
@@ -71,9 +71,8 @@ static enum gpc_status attempt_again(void *arg)
 }
 
 /*
- * NVML is loaded at the first need, and not under a lock of ours: the loader may be held by a
- * thread that waits for one.  Two threads that fail at once do not wait for each other; the second
- * knows nothing of the neighbours.
+ * NVML is loaded at the first need, and not under a lock of ours: the loader's lock may be held by a thread that waits
+ * for ours.  Of two threads that fail at once, the second does not wait and knows nothing of the neighbours.
  */
 bool gpc_runtime_ask_neighbours(
 	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours)
@@ -90,7 +89,7 @@ bool gpc_runtime_ask_neighbours(
 			device->known.uuid[0]
 				? -1
 				: (int)device
-					  ->ordinal, /* NVML counts all devices, CUDA the visible ones */
+					  ->ordinal, /* NVML numbers all devices, CUDA the visible ones */
 		.own_pid = (uint32_t)getpid(),
 		.proc = "/proc",
 	};
@@ -177,7 +176,7 @@ static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom,
 	gpc_record_oom_mark(&gpc_runtime.record, oom->number, false, true);
 }
 
-/* The last failure of each device that was not printed, for the exit.  Lock: runtime.lock. */
+/* The last unprinted failure of each device, for the exit.  Lock: runtime.lock. */
 static struct {
 	struct gpucache_oom oom[GPC_MAX_DEVICES];
 	struct gpc_verdict_facts facts[GPC_MAX_DEVICES];
@@ -185,13 +184,13 @@ static struct {
 	uint64_t last_printed_ns;
 } failures;
 
-#define PRINT_STEP_NS (UINT64_C(60) * 1000000000) /* no more than one report a minute */
+#define PRINT_STEP_NS (UINT64_C(60) * 1000000000) /* at most one report a minute */
 
-/* True if the failure is to be printed now; else it is kept for the exit. */
+/* True if the failure is to be printed now; otherwise it is kept for the exit. */
 static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom *oom)
 {
 	uint32_t d = device->ordinal;
-	/* PyTorch itself asks twice: before it has returned what it caches, and after. */
+	/* PyTorch itself asks twice: before and after it returns its cache. */
 	bool is_repeated = failures.is_waiting[d] && failures.oom[d].requested == oom->requested &&
 			   gpc_tensors_n_malloc(device) == 0;
 
@@ -199,14 +198,14 @@ static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom 
 		return false;
 	if (gpc_runtime.config.oom_report != GPC_OOM_REPORT_ALWAYS && !is_repeated)
 		return false;
-	/* Also a request made before the last report that failed after it. */
+	/* This also covers a request made before the last report that failed after it. */
 	if (failures.last_printed_ns && oom->time_ns < failures.last_printed_ns + PRINT_STEP_NS)
 		return false;
 	failures.last_printed_ns = oom->time_ns;
 	return true;
 }
 
-/* From SITES: what this stack has requested on the device since the start, and holds. */
+/* What this stack has requested on the device since the start, and holds, from SITES. */
 static void add_site_facts(uint32_t device, uint32_t stack, struct gpc_verdict_facts *facts)
 {
 	const struct gpc_record *record = &gpc_runtime.record;
@@ -223,7 +222,7 @@ static void add_site_facts(uint32_t device, uint32_t stack, struct gpc_verdict_f
 	}
 }
 
-/* What the recording's blocks tell: growth, contexts, and what the driver would have made of them. */
+/* Facts from the recording's blocks: growth, contexts, and what the driver would use for the same blocks. */
 static void add_block_facts(
 	const struct gpc_device *device, struct gpucache_oom *oom, struct gpc_verdict_facts *facts)
 {
@@ -292,10 +291,7 @@ static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbou
 	device->known.driver_bytes = neighbours->driver_bytes;
 }
 
-/*
- * One failure, in full, into `oom`: a slot of the recording, or memory of ours where it has
- * none.
- */
+/* Describes one failure in full in `oom`: a slot of the recording, or memory of ours without one. */
 static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	const struct gpc_ladder *ladder, const struct gpc_neighbours *neighbours,
 	const struct gpc_device_look *device_look, struct gpc_verdict_facts *ret_facts)
@@ -328,7 +324,7 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	gpc_verdict_find(oom, ret_facts);
 }
 
-/* The driver names no size; it needs more than was free, by about what was assumed. */
+/* The driver names no size: it needs more than was free, by about what was assumed. */
 static void correct_size(struct gpc_rescue *rescue, uint64_t device_free)
 {
 	if (!gpc_kind_is_implicit(rescue->kind) || device_free == GPUCACHE_UNKNOWN ||
@@ -407,8 +403,8 @@ static void count_outcome(
 }
 
 /*
- * What the driver's pools could give back is not known: with them all counts that is not live here.  Of a
- * request that we do not answer ourselves only the driver knows the size.
+ * How much the driver's pools could return is unknown: with them, all bytes not live here count.  The size of a request
+ * that we do not serve ourselves is known only to the driver.
  */
 static bool is_out_of_reach(const struct gpc_rescue *rescue)
 {
