@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C API of gpucache.h: entered as the hooks are.  Where the runtime is not there, because it is
- * switched off or this is a child of fork, memory comes from the driver and the rest is refused.
+ * The C API of gpucache.h, entered like the hooks.  If the runtime is off, or this is a forked child, memory comes from
+ * the driver and everything else is refused.
  *
- * Nothing here calls a function that we export: a program may be linked so that the driver's own is
- * found first.
+ * Nothing here calls a function that we export: a program may be linked such that the driver's own is found first.
  */
 #include "runtime/process/api.h"
 #include "base/thread.h"
@@ -20,7 +19,7 @@ static CUdeviceptr address_of(void *ptr)
 	return (CUdeviceptr)(uintptr_t)ptr;
 }
 
-/* What to say where the runtime does not take the call. */
+/* The error to return if the runtime does not take the call. */
 static CUresult why_not(void)
 {
 	int n_devices = 0;
@@ -44,7 +43,7 @@ const char *gpucache_error_text(int error)
 	}
 }
 
-/* The driver alone. */
+/* Allocates from the driver alone. */
 static CUresult malloc_real(void **ret_ptr, size_t size)
 {
 	CUdeviceptr ptr = 0;
@@ -56,7 +55,7 @@ static CUresult malloc_real(void **ret_ptr, size_t size)
 	return result;
 }
 
-/* Entered: a request for any stream, or for one. */
+/* Allocates for one stream, or for any.  The caller has entered. */
 static CUresult malloc_entered(void **ret_ptr, size_t size, bool is_told, CUstream stream)
 {
 	CUdeviceptr ptr = 0;
@@ -120,8 +119,8 @@ int gpucache_free_on(void *ptr, CUstream stream)
 }
 
 /*
- * Which stream it is does not matter: the fence is for all.  Memory of the driver itself is freed
- * after a wait for all as well.
+ * The stream does not matter, because the fence covers all.  The driver's own memory is freed after a wait for all as
+ * well.
  */
 static CUresult record_use(void *ptr)
 {
@@ -269,7 +268,7 @@ void gpucache_torch_reset(void)
 
 	if (!enter())
 		return;
-	/* It stops at the first number that no device has. */
+	/* Stops at the first number without a device. */
 	for (int device = 0; !gpc_runtime_trim(device, SIZE_MAX, &went); device++)
 		;
 	gpc_runtime_leave();

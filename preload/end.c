@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * _exit and _Exit: an end that runs no handler, and is nobody's kill.  Every child of Python's
- * multiprocessing ends so.
+ * _exit and _Exit: an end without handlers that is no kill.  Every child of Python's multiprocessing ends so.
  *
- * Ours says one word to the recording and goes on to the next one.  It may be called in a signal
- * handler, in a child of vfork, and in a process that never heard of CUDA, so it takes no lock and
- * looks nothing up: the next one was found when we were loaded.  What ends without a call that can be
- * seen, by quick_exit inside libc, says the same by a handler; by a system call of its own, or by
- * becoming another program, it says nothing and looks killed.
+ * Our version marks the recording as ended and calls the next one.  It may run in a signal handler, in a child of
+ * vfork, and in a process that never used CUDA, so it takes no lock and looks nothing up: the next one was found when
+ * we were loaded.  A process that ends inside libc, by quick_exit, is marked by a handler; one that makes the system
+ * call itself, or becomes another program, looks killed.
  */
 #include <dlfcn.h>
 #include <sys/syscall.h>
@@ -18,7 +16,7 @@
 
 EXPORT void _exit(int status) __attribute__((noreturn));
 
-/* banned.h keeps us from calling it by its name. */
+/* Named differently, because banned.h bans the name. */
 EXPORT void end_at_once(int status) __asm__("_Exit") __attribute__((noreturn, alias("_exit")));
 
 static void (*next_exit)(int);

@@ -3,7 +3,7 @@
 #include "driver/array_bytes.h"
 #include "preload/shapes.h"
 
-/* What a descriptor of any version says, in the form of today. */
+/* A descriptor of any version, in today's form. */
 #define BYTES_2D(desc)                                                      \
 	gpc_array_bytes(&(CUDA_ARRAY3D_DESCRIPTOR){ .Width = (desc)->Width, \
 				.Height = (desc)->Height,                   \

@@ -24,8 +24,8 @@ CUresult cuInit(unsigned int Flags)
 	CUresult result = real_cuInit(Flags);
 
 	/*
-	 * Not before: the devices are asked for at the start, and our exit handler must follow
-	 * the driver's own.
+	 * Not earlier: the start asks the driver for its devices, and our exit handler must be registered after the
+	 * driver's.
 	 */
 	if (result == CUDA_SUCCESS) {
 		gpc_runtime_saw_start();
@@ -72,7 +72,10 @@ OF_PRIMARY(cuDevicePrimaryCtxRelease, dev,
 OF_PRIMARY(cuDevicePrimaryCtxRelease_v2, dev,
 	(void)0, gpc_runtime_primary_released(dev), (CUdevice dev), (dev))
 
-/* Green contexts hold their device's primary one.  Known before the driver makes it: its first work may follow at once. */
+/*
+ * Green contexts hold their device's primary context.  Known before the driver creates one: its first work may follow
+ * at once.
+ */
 OF_PRIMARY(cuGreenCtxCreate, dev,
 	gpc_runtime_green_begins(), (void)0,
 	(CUgreenCtx *context, CUdevResourceDesc desc, CUdevice dev, unsigned int flags),
@@ -103,7 +106,7 @@ ENDED(cuCtxDestroy, gpc_runtime_begin_destroy)
 ENDED(cuCtxDestroy_v2, gpc_runtime_begin_destroy)
 ENDED(cuCtxDetach, gpc_runtime_begin_detach)
 
-/* Any context is held by the deprecated cuCtxAttach. */
+/* The deprecated cuCtxAttach holds any context. */
 CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
 	CUresult result = real_cuCtxAttach(pctx, flags);

@@ -3,7 +3,7 @@
 #include "preload/shapes.h"
 
 /* clang-format off */
-/* Registered host memory is known by an address that is not the driver's. */
+/* Registered host memory is keyed by an address that is not the driver's. */
 #define REGISTERED(name)                                                                           \
 	TRACKED(name, p, REGISTERED, size, a->size, a->p,                                          \
 		(void *p, size_t size, unsigned int flags),                                        \
@@ -15,7 +15,7 @@ REGISTERED(cuMemHostRegister_v2)
 
 FREED(cuMemHostUnregister, REGISTERED, void *)
 
-/* Of imports the owner pays.  Buffers and arrays mapped from them have no memory of their own. */
+/* The exporter accounts for imports.  Buffers and arrays mapped from them have no memory of their own. */
 TRACKED(cuImportExternalMemory, memory && desc, EXTERNAL, desc->size, a->desc->size, *a->memory,
 	(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *desc),
 	(memory, desc), (a->memory, a->desc),

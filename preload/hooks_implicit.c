@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that name no size, and make the driver take memory of its own: contexts, modules,
- * libraries, limits.  Each becomes a struct with its arguments, so that it can be made again after
- * the ladder.
+ * Calls that name no size and make the driver allocate: contexts, modules, libraries, limits.  Each becomes a struct
+ * with its arguments, so that it can be repeated after the ladder.
  */
 #include "preload/shapes.h"
 #include "runtime/context/contexts.h"
@@ -14,9 +13,9 @@
 #define THE_CURRENT_CONTEXT (-1)
 
 /*
- * The hook `name`, which writes a handle to *out: IMPLICIT(name, out, kind, device, first,
- * parameters, arguments, the arguments as fields of `a`, the fields).  `first` is done before all
- * else.  A NULL `out` is the driver's to refuse.
+ * IMPLICIT(name, out, kind, device, first, parameters, arguments, the arguments as fields of `a`, the fields) defines
+ * the hook `name`, which writes a handle to *out.  `first` runs before everything else.  A NULL `out` is left to the
+ * driver.
  */
 #define IMPLICIT(name, out, of_kind, of_device, first, params, args, saved, fields)           \
 	CALL(name, gpc_implicit_call, call->ret_handle = (uint64_t)(uintptr_t)*a->out, saved, \
@@ -115,7 +114,7 @@ static CUresult make_retain(struct gpc_implicit_call *call)
 	return result;
 }
 
-/* Only the first retain makes the context.  NVML may be asked for it, so no lock is held around. */
+/* Only the first retain creates the context.  NVML may be queried for it, so no lock is held around the call. */
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
 	struct retain_call retain = {

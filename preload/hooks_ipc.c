@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory exported by handle, memory imported from other processes, and what we report of address ranges. */
+/* Memory exported by handle, memory imported from other processes, and queries of address ranges. */
 #include "preload/real.h"
 #include "runtime/context/contexts.h"
 #include "runtime/context/reach.h"
@@ -54,7 +54,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 	return result;
 }
 
-/* False: return the driver's answer unchanged. */
+/* Returns false if the driver's answer stands. */
 static bool find_range(CUdeviceptr ptr, bool is_base_told, CUdeviceptr *ret_base, size_t *ret_size)
 {
 	bool is_told;
@@ -87,7 +87,7 @@ static void adjust_attribute(void *data, CUpointer_attribute attribute, CUdevice
 	CUdeviceptr base;
 	size_t size;
 
-	/* BUFFER_ID names the segment: all blocks in it share one. */
+	/* BUFFER_ID identifies the segment, which all its blocks share. */
 	if (attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID)
 		INSIDE(gpc_runtime_identified(ptr));
 
@@ -101,7 +101,7 @@ static void adjust_attribute(void *data, CUpointer_attribute attribute, CUdevice
 		*(size_t *)data = size;
 }
 
-/* P2P tokens give another device's driver access to the memory; by cuda.h this sets SYNC_MEMOPS, too. */
+/* P2P tokens give another device's driver access to the memory.  By cuda.h this sets SYNC_MEMOPS as well. */
 static void leave_order(CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory: device, pinned host, and what the program is told of how much is free. */
+/* Device memory, pinned host memory, and the free memory that the program is told. */
 #include "preload/per_thread.h"
 #include "preload/shapes.h"
 #include "runtime/memory.h"
@@ -18,7 +18,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 	CUresult result;
 	bool is_ours;
 
-	/* cudaFree(NULL) is how programs make the driver start. */
+	/* Programs call cudaFree(NULL) to initialise the driver. */
 	if (dptr == 0 || !enter())
 		return real_cuMemFree_v2(gpc_runtime_is_of_parent(dptr) ? 0 : dptr);
 	result = gpc_runtime_free(dptr, &is_ours);
@@ -29,8 +29,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 }
 
 /*
- * The driver takes memory of cuMemAlloc here, too.  Ours cannot go there, it is a piece of a
- * segment; the fence covers the work that was submitted to the stream before.  `none`: what NULL means.
+ * The driver accepts memory of cuMemAlloc here as well.  Ours is a piece of a segment and cannot go there; the fence
+ * covers the work submitted to the stream before.  `none`: the stream that NULL means.
  */
 #define FREED_ASYNC(name, none)                                                            \
 	CUresult name(CUdeviceptr dptr, CUstream stream)                                   \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stream-ordered memory, the driver's pools, and graphs, which own the memory of their nodes. */
+/* Stream-ordered memory, the driver's pools, and graphs, which own their nodes' memory. */
 #include "preload/per_thread.h"
 #include "preload/shapes.h"
 #include "runtime/context/streams.h"
@@ -8,7 +8,7 @@
 #include "runtime/process/enter.h"
 #include "runtime/rescue/rescue.h"
 
-/* What NULL means as a stream of a _ptsz function. */
+/* The stream that NULL means in a _ptsz function. */
 static CUstream per_thread(CUstream stream)
 {
 	return stream ? stream : CU_STREAM_PER_THREAD;
@@ -16,7 +16,7 @@ static CUstream per_thread(CUstream stream)
 
 /* ---- allocations ---- */
 
-/* `on`: the stream, with what NULL means put in. */
+/* `on`: the stream, with NULL replaced by its meaning. */
 #define ORDERED(name, is_fine, from, on, params, args, saved, fields)                              \
 	CALL(name, gpc_passed_call, GIVEN(*a->dptr, a->size), saved, fields)                       \
 	CUresult name params                                                                       \
@@ -90,7 +90,7 @@ CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAlloc
 	return pool_seen(real_cuMemGetMemPool(pool, location, type), pool, location, type);
 }
 
-/* Forgotten first: from the driver's call on nobody may ask about it. */
+/* Forgotten first: after the driver's call the pool must not be queried. */
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	CUresult result;
@@ -119,7 +119,7 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 	return result;
 }
 
-/* cuMemAllocAsync takes pinned memory of a device; the others are for functions that name them. */
+/* cuMemAllocAsync uses a device's pool of pinned memory; the other pools serve functions that name them. */
 CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
 	CUresult result = real_cuMemSetMemPool(location, type, pool);
@@ -164,7 +164,7 @@ static CUresult graph_made(CUresult result)
 	return heard(result);
 }
 
-/* The first launch allocates the memory of the nodes. */
+/* The first launch allocates the nodes' memory. */
 static CUresult launched(CUresult result)
 {
 	if (__builtin_expect(__atomic_load_n(&gpc_runtime_graph_is_new, __ATOMIC_RELAXED), 0))
@@ -172,7 +172,7 @@ static CUresult launched(CUresult result)
 	return heard(result);
 }
 
-/* How much a graph needs is not known before the driver has it. */
+/* A graph's size is unknown until the driver has it. */
 #define RETRIED(name, first, then, params, args)                       \
 	CUresult name params                                           \
 	{                                                              \

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams: which there are, and which capture.
+ * Tracks streams and captures.
  *
- * Every function that copies or fills looks at its addresses, where there are several contexts:
- * memory of another one may be among them.
+ * With several contexts, every function that copies or fills checks its addresses, which may be another context's
+ * memory.
  */
 #include "preload/per_thread.h"
 #include "runtime/context/contexts.h"
 #include "runtime/context/reach.h"
 #include "runtime/context/streams.h"
 
-/* Most processes have one context, and nothing to look for. */
+/* Most processes have one context, and nothing to check. */
 static inline bool has_many_contexts(void)
 {
 	return __builtin_expect(
@@ -23,7 +23,7 @@ static inline void reaches(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
 		INSIDE(gpc_runtime_reached(stream, dst, src));
 }
 
-/* Whether the kernel may overlap its predecessor; false once the first such launch has been seen. */
+/* True if the kernel may overlap its predecessor.  False once the first such launch has been seen. */
 static bool may_overlap(const CUlaunchConfig *config)
 {
 	if (!config || !config->attrs ||
@@ -47,8 +47,8 @@ static void overlaps(const CUlaunchConfig *config)
 }
 
 /*
- * All that is done before the driver's call is done apart, so that a submission with nothing to do costs some
- * loads: its arguments stay where they are.
+ * Work before the driver's call is in a cold function, so that a submission with nothing to do costs a few loads and
+ * its arguments stay in registers.
  */
 #define DEFINE(name, params, args, is_per_thread, is_reaching, reach, is_due, then)               \
 	static __attribute__((noinline, cold)) CUresult name##_slowly params                      \
@@ -128,9 +128,9 @@ DESTROYED(cuStreamDestroy)
 DESTROYED(cuStreamDestroy_v2)
 
 /*
- * Counted before the driver is told, so that no event of ours is recorded in between; uncounted
- * where it refused. A per-thread default stream is noticed before its capture begins: the wait
- * that it needs would break the capture.  `none`: what NULL means.
+ * Counted before the driver's call, so that no event of ours is recorded in between, and uncounted if it fails.  A
+ * per-thread default stream is noted before its capture begins, because the wait that it needs would break the capture.
+ * `none`: the stream that NULL means.
  */
 #define CAPTURE_BEGINS(name, none, params, args)               \
 	CUresult name params                                   \
@@ -161,8 +161,7 @@ CAPTURE_BEGINS(cuStreamBeginCaptureToGraph_ptsz, CU_STREAM_PER_THREAD, TO_GRAPH,
 	(stream, graph, nodes, edges, n, mode))
 
 /*
- * The capture is over also where it was invalid; only a stream that does not capture, or
- * another thread's, goes on.
+ * An invalidated capture is over as well; only that of a stream that does not capture, or of another thread, goes on.
  */
 static bool is_capture_over(CUresult result)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch's allocator tells of each tensor, and of each that it has no memory for.
+ * PyTorch's allocator reports each tensor, and each that it could not allocate.
  *
- * libc10_cuda calls two functions of libc10 for that, through its procedure linkage table, whether a profiler listens or
- * not; the names below are theirs, as the compiler mangles them.  Preloaded, we are asked first, and pass the call on.
+ * For that, libc10_cuda calls two functions of libc10 through its procedure linkage table, whether or not a profiler
+ * listens; the names below are theirs, as mangled by the compiler.  Being preloaded, we are called first, and pass the
+ * call on.
  *
  *      c10::reportMemoryUsageToProfiler(void *ptr, int64_t size, size_t allocated, size_t reserved, Device)
  *      c10::reportOutOfMemoryToProfiler(int64_t size, size_t allocated, size_t reserved, Device)
  *
- * size is negative where the tensor was freed; allocated and reserved are PyTorch's own sums after it.  PyTorch 1 had
- * int64_t for these two, and so other names.
+ * size is negative if the tensor was freed; allocated and reserved are PyTorch's own totals afterwards.  In PyTorch 1
+ * these two were int64_t, so the names differ.
  *
- * Neither names a stream.  libc10_cuda says which one the thread works on, in two steps:
+ * Neither names a stream.  libc10_cuda tells the thread's current one in two steps:
  *
  *      CUDAStream c10::cuda::getCurrentCUDAStream(DeviceIndex)      cudaStream_t CUDAStream::stream() const
  */
@@ -32,7 +33,7 @@ struct device {
 
 #define TYPE_CUDA 1
 
-/* c10::cuda::CUDAStream, which is a c10::Stream: two words, given back in registers. */
+/* c10::cuda::CUDAStream, a c10::Stream: two words, returned in registers. */
 struct stream {
 	struct device device;
 	int64_t id;
@@ -52,7 +53,10 @@ EXPORT usage_fn gpc_torch_usage_1 __asm__(USAGE_1);
 EXPORT failure_fn gpc_torch_failure __asm__(FAILED);
 EXPORT failure_fn gpc_torch_failure_1 __asm__(FAILED_1);
 
-/* PyTorch's own: in a library that Python loads for itself, so not behind us in the search order. */
+/*
+ * Looks PyTorch's function up in its own library, which Python loads locally, so that the search order does not reach
+ * it.
+ */
 static void *find_own(const char *soname, const char *name)
 {
 	void *library = dlopen(soname, RTLD_NOLOAD | RTLD_LAZY);

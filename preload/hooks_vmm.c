@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Physical memory and its mappings, multicast objects, and what gives memory to others. */
+/* Physical memory and its mappings, multicast objects, and calls that export memory. */
 #include "preload/shapes.h"
 #include "preload/torch.h"
 #include "runtime/context/reach.h"
@@ -8,7 +8,7 @@
 #include "runtime/ledger/track.h"
 #include "runtime/process/enter.h"
 
-/* In the books, and held by its creator.  Such memory needs no current context. */
+/* Tracked, and held by its creator.  Such memory needs no current context. */
 static CUresult create(struct gpc_passed_call *call, const CUmemGenericAllocationHandle *handle,
 	int device, bool is_arena)
 {
@@ -59,7 +59,7 @@ CUresult cuMulticastCreate(
 	return create(&a.call, mcHandle, -1, false);
 }
 
-/* The driver gave a handle that may be known already: one holder more. */
+/* The driver may have returned a known handle: one more holder. */
 static CUresult held(CUresult result, const CUmemGenericAllocationHandle *handle)
 {
 	if (result == CUDA_SUCCESS && handle)
@@ -78,7 +78,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	return held(real_cuMemImportFromShareableHandle(handle, osHandle, shHandleType), handle);
 }
 
-/* A holder goes, or some mappings: `begin` is done before the driver's call. */
+/* Removes a holder or mappings: `begin` runs before the driver's call. */
 #define PARTED(name, begin, params, args)                 \
 	CUresult name params                              \
 	{                                                 \
@@ -114,7 +114,7 @@ static void exported(CUdeviceptr ptr)
 	INSIDE(gpc_runtime_exported(ptr));
 }
 
-/* The descriptor covers exactly these addresses, so unlike with IPC they may lie anywhere. */
+/* The descriptor covers exactly these addresses, so unlike with IPC they may lie anywhere in a segment. */
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
 	CUmemRangeHandleType handleType, unsigned long long flags)
 {
@@ -123,8 +123,8 @@ CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t si
 }
 
 /*
- * Set before a network card is given the memory.  It stays with the driver's allocation, which does no
- * harm: it only makes copies of whoever gets a part of that next more synchronous.
+ * Programs set this before they give the memory to a network card.  It stays with the driver's allocation, which is
+ * harmless: copies of the next owner of a part are merely more synchronous.
  */
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVTX ranges as tags: unmodified programs, PyTorch, NCCL and others mark what they do by
- * nvtxRangePush and nvtxRangePop.
+ * NVTX ranges as tags: PyTorch, NCCL and other unmodified programs mark their work by nvtxRangePush and nvtxRangePop.
  *
- * NVTX is a header.  Each object that includes it has its own copy, which looks for a tool once, at
- * its first use: the library that NVTX_INJECTION64_PATH names, else a tool that was linked into the
- * program; a preloaded library is not asked.  So the variable has to name us, which gpucache-run
- * does unless it names a profiler already: then that one gets the ranges, and we do not.
+ * NVTX is a header.  Each object that includes it has its own copy, which looks for a tool once, at its first use: the
+ * library named by NVTX_INJECTION64_PATH, else a tool linked into the program; a preloaded library is not considered.
+ * So the variable has to name us.  gpucache-run sets it, unless it names a profiler: then the profiler gets the ranges,
+ * and we do not.
  *
- * Handles of domains and strings are the ids of stack/tags.h.  Ranges that may begin and end in
- * different threads (nvtxRangeStart) say nothing about who allocates, and are not tags.
+ * Handles of domains and strings are the ids of stack/tags.h.  Ranges that may begin and end in different threads
+ * (nvtxRangeStart) say nothing about the allocating thread, and are not tags.
  */
 #include "base/text.h"
 #include "base/thread.h"
@@ -17,7 +16,7 @@
 #include "preload/real.h"
 #include "runtime/process/tags.h"
 
-/* More than a tag keeps: domain and name. */
+/* Longer than domain and name of any tag. */
 #define NAME_SIZE 160
 
 EXPORT int InitializeInjectionNvtx2(gpc_nvtx_find_table find_table);
@@ -51,8 +50,7 @@ static uint32_t id_of(const void *handle)
 
 static void *handle_of(uint32_t id)
 {
-	return (void *)(uintptr_t)
-		id; /* NULL: no room; NVTX then means the default domain, no text */
+	return (void *)(uintptr_t)id; /* NULL: no room, which NVTX takes as its default */
 }
 
 static void put_message(struct gpc_text *text, const struct gpc_nvtx_attributes *attributes)
@@ -69,7 +67,7 @@ static void put_message(struct gpc_text *text, const struct gpc_nvtx_attributes 
 		put_wide(text, attributes->message.unicode);
 }
 
-/* The range of a name that lies behind `text`'s prefix of `prefix_len`. */
+/* Pushes the range whose name follows the prefix of `prefix_len` in `text`. */
 static int push(uint32_t domain, struct gpc_text *text, size_t prefix_len)
 {
 	if (text->len == prefix_len)
@@ -106,7 +104,7 @@ static int push_w(const wchar_t *name)
 	return push(GPC_TAG_OF_NVTX, &text, 0);
 }
 
-/* A negative level is NVTX's word for an error. */
+/* NVTX reports an error as a negative level. */
 static int pop_of(uint32_t domain)
 {
 	uint32_t level;
@@ -197,7 +195,7 @@ static const struct function core2[] = {
 
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* An older copy of NVTX has fewer functions; only those are filled in. */
+/* Fills in only the functions that this copy of NVTX has: an older one has fewer. */
 static void attach(const struct gpc_nvtx_callbacks *callbacks, int module,
 	const struct function *functions, size_t n)
 {

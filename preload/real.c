@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Found once, without a lock: threads that come at once all search and publish the same table.  Each row is looked up
- * by dlsym; where the driver answers cuGetProcAddress with pointers that it does not export, lookups of programs are
- * matched by name and version instead of by pointer.
+ * Finds the driver's functions once, without a lock: concurrent threads all search and publish the same table.  Each
+ * row is looked up by dlsym.  If the driver answers cuGetProcAddress with pointers that it does not export, programs'
+ * lookups are matched by name and version instead of by pointer.
  */
 #include "preload/real.h"
 #include "runtime/process/enter.h"
@@ -17,7 +17,7 @@ struct gpc_real gpc_real;
 
 #define DRIVER_LIBRARY "libcuda.so.1"
 
-/* The CUDA version whose variants symbols.def knows all. */
+/* The newest CUDA version of which symbols.def knows all variants. */
 #define NEWEST_KNOWN 13000
 
 /* Flags of cuGetProcAddress: the meaning of a NULL stream. */
@@ -33,9 +33,8 @@ enum row_number {
 };
 
 /*
- * One row of symbols.def, as data.  Written at the first need and not by the compiler: three
- * addresses a row are three relocations, which every process would pay for, also those that never
- * hear of CUDA.
+ * One row of symbols.def, as data.  Written at the first use and not by the compiler: three addresses per row would be
+ * three relocations, for which every process would pay, even without CUDA.
  */
 struct row {
 	const char *name;
@@ -69,14 +68,14 @@ static struct {
 	_Atomic(void *(*)(void *, const char *)) next_dlsym;
 	atomic_bool is_found;
 	bool has_fns;
-	bool needs_names; /* cuGetProcAddress gives pointers that are not the exported ones */
+	bool needs_names; /* cuGetProcAddress returns pointers other than the exported ones */
 	struct gpc_cuda_fns fns;
 	struct gpc_runtime_loader loader;
 } found = { .rows_once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /*
- * dlvsym is not ours, so it finds the dlsym behind us.  Newest version first: glibc 2.34 moved it
- * into libc, other architectures start at 2.17 and x86-64 at 2.2.5.
+ * We do not interpose dlvsym, so it finds the dlsym after ours.  Newest version first: glibc 2.34 moved it into libc;
+ * other architectures start at 2.17, x86-64 at 2.2.5.
  */
 void *(*gpc_find_next_dlsym(void))(void *, const char *)
 {
@@ -102,7 +101,7 @@ static void *lookup_in_driver(void *arg, const char *name)
 	return gpc_real_dlsym_call(arg, name);
 }
 
-/* The name that cuGetProcAddress knows: without version and variant. */
+/* The name for cuGetProcAddress: without version and variant. */
 static void base_name(const char *name, char *buf, size_t size)
 {
 	const char *end = name + strlen(name);
@@ -118,7 +117,7 @@ static void base_name(const char *name, char *buf, size_t size)
 	buf[end - name] = '\0';
 }
 
-/* What one search found; published as a whole. */
+/* The result of one search, published as a whole. */
 struct search {
 	void *pointers[N_ROWS];
 	struct gpc_cuda_fns fns;
@@ -136,8 +135,8 @@ static bool is_exported(const struct search *search, const void *pointer)
 }
 
 /*
- * A driver may answer cuGetProcAddress with pointers that are not its exported functions.  So it is
- * asked for each row once; from the first such answer on, names are looked at as well.
+ * A driver may answer cuGetProcAddress with pointers other than its exported functions.  So it is asked for each row
+ * once; after the first such answer, lookups are matched by name as well.
  */
 static bool gives_other_pointers(const struct search *search)
 {
@@ -192,10 +191,9 @@ static void publish(const struct search *search)
 }
 
 /*
- * The search calls the loader and the driver, so no lock may be held: another thread may hold the
- * loader's and wait for ours.  Threads that come at once all search, and find the same.  The
- * driver may look names up while it is asked, which comes back here; for that inner call there is
- * no driver yet.
+ * The search calls the loader and the driver, so no lock may be held: another thread may hold the loader's and wait for
+ * ours.  Concurrent threads all search and find the same.  The driver may look names up meanwhile, which re-enters this
+ * function; for the inner call there is no driver yet.
  */
 bool gpc_real_find(void)
 {
@@ -248,7 +246,7 @@ void *gpc_real_exchange(void *pointer)
 	return pointer;
 }
 
-/* Of two rows of one name: a per-thread one where it may be, and the newest. */
+/* Of two rows with the same name: the per-thread one if allowed, and the newest. */
 static bool is_better(const struct row *row, const struct row *than)
 {
 	if (row->is_per_thread != than->is_per_thread)
@@ -256,7 +254,7 @@ static bool is_better(const struct row *row, const struct row *than)
 	return row->since > than->since;
 }
 
-/* What a name means in a version where that is another one. */
+/* The current name of a function that had another one in `version`. */
 static const char *current_name(const char *name, int version)
 {
 #define RENAMED(old, since, row)                                     \
@@ -267,7 +265,7 @@ static const char *current_name(const char *name, int version)
 	return name;
 }
 
-/* What an older driver does not have it cannot have meant. */
+/* Rows that an older driver lacks are no candidates. */
 static const struct row *find_by_name(const char *name, int version, cuuint64_t flags)
 {
 	const struct row *best = NULL;
@@ -286,8 +284,8 @@ static const struct row *find_by_name(const char *name, int version, cuuint64_t 
 }
 
 /*
- * A version that is newer than our table may mean a function that we do not know, with other
- * parameters: only where the driver gives what it gives for a version that we know is it ours.
+ * A version newer than our table may mean an unknown function with other parameters: it is ours only if the driver
+ * returns the same pointer for a version that we know.
  */
 static bool is_known_version(const char *name, void *pointer, int version, cuuint64_t flags)
 {

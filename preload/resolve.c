@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The doors: how a program that does not link libcuda gets its functions, and gets ours.
+ * The doors: how a program that does not link libcuda gets the driver's functions, and gets ours instead.
  *
- *   direct link           our exported function stands before the driver's
- *   dlsym                 below: exact names of symbols.def; everything else goes on by a jump
- *   cuGetProcAddress      both versions below; the runtime library asks for them by themselves, and uses the answer
- *   cudaGetDriverEntryPoint   the runtime library answers it by cuGetProcAddress
+ *   direct link              our exported function precedes the driver's
+ *   dlsym                    below: exact names of symbols.def; everything else is passed on by a jump
+ *   cuGetProcAddress         both versions below; the runtime library looks them up separately, and uses the answer
+ *   cudaGetDriverEntryPoint  the runtime library answers it by cuGetProcAddress
  *
- * dlsym has rules that others paid for.  RTLD_NEXT and RTLD_DEFAULT depend on the return address
- * of the caller, so a lookup that is not ours must be a jump, not a call: hence the few lines of
- * assembly.  The caller's handle is kept.  Names match exactly.  No lookup of our own goes through
- * the public name.
+ * RTLD_NEXT and RTLD_DEFAULT depend on the caller's return address, so a lookup that is not ours must be a jump, not a
+ * call: hence the few lines of assembly.  The caller's handle is kept.  Names match exactly.  None of our own lookups
+ * goes through the public dlsym.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -21,19 +20,16 @@
 
 EXPORT void *dlsym(void *restrict handle, const char *restrict name);
 
-/* Where the jump leads; written before the first jump, by gpc_dlsym_is_ours. */
+/* The jump's target; written by gpc_dlsym_is_ours before the first jump. */
 void *(*gpc_next_dlsym)(void *, const char *);
 
-/*
- * True if gpc_dlsym_ours is to answer.  Called by the assembly below with dlsym's own
- * arguments.
- */
+/* True if gpc_dlsym_ours should answer.  Called by the assembly below with dlsym's own arguments. */
 bool gpc_dlsym_is_ours(void *handle, const char *name);
 void *gpc_dlsym_ours(void *handle, const char *name);
 
 /*
- * Another interposer, where one was loaded after us; else libc's.  Asked of libc's own dlsym: by
- * version, as gpc_find_next_dlsym asks, other interposers are passed by.
+ * The dlsym of another interposer loaded after us, else libc's.  Found by libc's plain dlsym: the versioned lookup of
+ * gpc_find_next_dlsym would skip other interposers.
  */
 static void *(*find_behind_us(void))(void *, const char *)
 {
@@ -53,16 +49,13 @@ bool gpc_dlsym_is_ours(void *handle, const char *name)
 	(void)handle;
 	if (!gpc_next_dlsym)
 		gpc_next_dlsym = find_behind_us();
-	/*
-	 * Every name of the driver starts "cu" and a capital; "cudnnCreate" and "cublasCreate"
-	 * do not.
-	 */
+	/* Every name of the driver starts with "cu" and a capital, unlike "cudnnCreate" and "cublasCreate". */
 	if (!name || name[0] != 'c' || name[1] != 'u' || name[2] < 'A' || name[2] > 'Z')
 		return false;
 	return gpc_real_row(name, &ours, &real);
 }
 
-/* True if both lie in the same object. */
+/* True if both addresses are in the same object. */
 static bool is_same_object(const void *a, const void *b)
 {
 	Dl_info of_a;
@@ -78,21 +71,18 @@ void *gpc_dlsym_ours(void *handle, const char *name)
 	void *real = NULL;
 	void *pointer;
 
-	/* First, so that what dlerror says afterwards is of the caller's own lookup. */
+	/* First, so that a later dlerror is about the caller's own lookup. */
 	(void)gpc_real_find();
 	pointer = gpc_real_dlsym_call(handle, name);
 	if (!pointer)
 		return NULL;
 	(void)gpc_real_row(name, &ours, &real);
-	/*
-	 * Without a driver our own function must not pretend that there is one; behind us
-	 * dlerror is set, too.
-	 */
+	/* Without a driver our function must not pretend that there is one.  The lookup after us sets dlerror, too. */
 	if (pointer == ours)
 		return real ? ours : gpc_real_dlsym_call(RTLD_NEXT, name);
 	/*
-	 * RTLD_NEXT means behind the caller, and we looked behind ourselves: a wrapper like us,
-	 * loaded after us, would be given its own function and call itself for ever.
+	 * RTLD_NEXT means after the caller, but we searched after ourselves: a wrapper like us, loaded after us, would
+	 * be given its own function and recurse for ever.
 	 */
 	if (handle == RTLD_NEXT && is_same_object(pointer, __builtin_return_address(0)))
 		return real ? ours : NULL;
@@ -125,7 +115,7 @@ __asm__(".text\n"
 	"1:	jmp gpc_dlsym_ours\n"
 	"	.cfi_endproc\n"
 	".size dlsym, .-dlsym\n");
-/* By x16, the register that a guarded page of libc (BTI) lets a jump come from. */
+/* By x16, from which a BTI-guarded page of libc accepts a jump. */
 #elif defined(__aarch64__)
 __asm__(".text\n"
 	".globl dlsym\n"

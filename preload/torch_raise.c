@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds c10::OutOfMemoryError with libc10's own constructor and throws it through libstdc++'s __cxa_throw, both found
- * by name in what PyTorch has loaded; the caller is known to be PyTorch by the mapping that its return address lies
- * in.
+ * by name in PyTorch's libraries.  The caller is recognised as PyTorch by the mapping that contains its return address.
  */
 #include "base/text.h"
 #include "gpucache.h"
@@ -30,7 +29,7 @@ struct string {
 	char room[16];
 };
 
-/* More than any c10::Error has had. */
+/* Larger than any version of c10::Error. */
 #define EXCEPTION_SIZE 1024
 
 #define STRING "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
@@ -54,7 +53,7 @@ static bool find(const void *library, const char *name, void *ret_symbol)
 
 static bool find_parts(bool is_oom, struct parts *ret_parts)
 {
-	/* It depends on libc10 and the C++ runtime, and is searched with all that it depends on. */
+	/* It depends on libc10 and the C++ runtime, so a lookup in it searches both. */
 	void *library = dlopen("libc10_cuda.so", RTLD_NOLOAD | RTLD_LAZY);
 	bool is_there;
 
@@ -71,7 +70,7 @@ static bool find_parts(bool is_oom, struct parts *ret_parts)
 			   &ret_parts->vtable) &&
 		   find(library, is_oom ? "_ZTIN3c1016OutOfMemoryErrorE" : "_ZTIN3c105ErrorE",
 			   &ret_parts->type);
-	(void)dlclose(library); /* a reference less; PyTorch has its own */
+	(void)dlclose(library); /* drops our reference; PyTorch has its own */
 	return is_there;
 }
 
@@ -103,12 +102,12 @@ bool gpc_torch_is_caller(const void *caller)
 {
 	struct look look = { .address = (uintptr_t)caller };
 
-	/* Not dladdr: PyTorch may hold a lock that a constructor under the loader's lock waits for. */
+	/* Not dladdr: PyTorch may hold a lock for which a constructor, under the loader's lock, is waiting. */
 	(void)dl_iterate_phdr(look_at, &look);
 	return look.is_torch;
 }
 
-/* As cudaMemGetInfo tells the program. */
+/* As the program would get it from cudaMemGetInfo. */
 static bool ask_free(int device, size_t *ret_available, size_t *ret_total)
 {
 	bool is_known = false;
@@ -126,7 +125,7 @@ static bool ask_free(int device, size_t *ret_available, size_t *ret_total)
 	return is_known;
 }
 
-/* In PyTorch's words, which programs look for. */
+/* In PyTorch's wording, which programs search for. */
 static void write_text(struct gpc_text *text, CUresult error, size_t size, int device)
 {
 	size_t available = 0;
@@ -165,7 +164,7 @@ void gpc_torch_raise(const void *caller, CUresult error, size_t size, int device
 	write_text(&text, error, size, device);
 	parts.append(&message, text.buf, text.len);
 	exception = parts.allocate(EXCEPTION_SIZE);
-	parts.construct(exception, source, &message); /* takes the text, and leaves an empty one */
+	parts.construct(exception, source, &message); /* moves the text out */
 	memcpy(exception, &(void *){ &(*parts.vtable)[2] }, sizeof(void *));
 	parts.raise(exception, parts.type, (void (*)(void *))(uintptr_t)(*parts.vtable)[2]);
 }

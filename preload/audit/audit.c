@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libgpucache-audit.so: for programs whose lookups pass a preloaded library by.
+ * libgpucache-audit.so: for programs whose lookups bypass a preloaded library.
  *
  *     LD_AUDIT=libgpucache-audit.so LD_PRELOAD=libgpucache.so program
  *
- * A library that was opened with RTLD_DEEPBIND looks into itself and what it needs first, so that it
- * finds libcuda, and libc's dlsym, before anything preloaded.  The loader asks an auditor about each
- * symbol that it binds, by relocation or by dlsym.  Where the symbol is one of libcuda and the
- * preloaded libgpucache.so has one of that name, this is the answer:
+ * A library opened with RTLD_DEEPBIND searches itself and its dependencies first, and so finds libcuda and libc's dlsym
+ * before anything preloaded.  The loader asks an auditor about each symbol that it binds, by relocation or by dlsym.
+ * If the symbol is libcuda's and the preloaded libgpucache.so has one of that name, the auditor answers with ours:
  *
  *     deepbind plugin --> libcuda.so.1: cuMemAlloc_v2 --> here --> libgpucache.so: cuMemAlloc_v2
  *
- * Invariants  1 What libgpucache.so and the driver look up themselves is never touched.  2 An auditor
- *               lives in a namespace of its own, with a libc of its own, from before the program's
- *               first library: it reads libgpucache.so's symbols where they lie, and calls nothing.
+ * Invariants  1 Lookups by libgpucache.so and by the driver are never touched.
+ *             2 An auditor lives in its own namespace, with its own libc, from before the program's first library: it
+ *               reads libgpucache.so's symbols in place, and calls nothing.
  * Threads     Any; the loader's lock is held.
- * Failure     Whatever is not understood binds as it would without us.
- * Limits      Without libgpucache.so in the process it does nothing.  The loader does not ask about
- *             an address that a library only takes (`fn = cuMemAlloc`), and about calls of a library
- *             linked with -z now from glibc 2.35 on only.
+ * Failure     A symbol that is not understood binds as it would without us.
+ * Limits      Without libgpucache.so in the process it does nothing.  The loader does not ask about an address that is
+ *             only taken (`fn = cuMemAlloc`), and asks about calls of a library linked with -z now only from glibc 2.35
+ *             on.
  */
 #include <elf.h>
 #include <link.h>
@@ -37,9 +36,9 @@ enum role {
 	ROLE_DRIVER,
 };
 
-/* What is read of the preloaded library: its exported names, in the loader's own memory. */
+/* The exported names of the preloaded library, in the loader's own memory. */
 static struct {
-	const char *base; /* NULL: it is not there, or not understood */
+	const char *base; /* NULL: not loaded, or not understood */
 	const ElfW(Sym) * symbols;
 	const char *names;
 	const uint32_t *hash; /* DT_GNU_HASH */
@@ -62,7 +61,7 @@ static const char *base_name(const char *path)
 static void find_symbols(const struct link_map *map)
 {
 	for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
-		/* glibc has made addresses of the file's offsets, on every architecture of ours. */
+		/* glibc has relocated the offsets to addresses, on every architecture of ours. */
 		const void *at = (const void *)entry->d_un.d_ptr;
 
 		if (entry->d_tag == DT_SYMTAB)
@@ -87,8 +86,8 @@ static uint32_t hash_name(const char *name)
 }
 
 /*
- * The table is: number of buckets, first symbol, number of words of the filter, a shift; the filter;
- * for each bucket its first symbol; for each symbol its hash, whose lowest bit ends the bucket.
+ * DT_GNU_HASH: number of buckets, first symbol, number of filter words, shift; the filter; for each bucket its first
+ * symbol; for each symbol its hash, whose lowest bit ends the bucket.
  */
 static uintptr_t find_ours(const char *name)
 {
@@ -110,13 +109,13 @@ static uintptr_t find_ours(const char *name)
 	return 0;
 }
 
-/* All versions so far call the functions defined here in the same way. */
+/* All versions so far call these functions in the same way. */
 unsigned int la_version(unsigned int version)
 {
 	return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 
-/* The cookie says of each library what it is to us. */
+/* The cookie tells each library's role. */
 unsigned int la_objopen(struct link_map *map, Lmid_t lmid, uintptr_t *cookie)
 {
 	const char *name = base_name(map->l_name);
@@ -140,7 +139,7 @@ unsigned int la_objopen(struct link_map *map, Lmid_t lmid, uintptr_t *cookie)
 }
 
 #if __ELF_NATIVE_CLASS == 64
-/* For dlsym the loader asks where one side's flag is set, so both are looked at. */
+/* For dlsym the loader asks if either side has the flag set, so check both. */
 uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *referrer,
 	uintptr_t *definer, unsigned int *flags, const char *name)
 {
