@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A capture is a list of its streams and events and the graph that grows; every call that the rules forbid marks it
- * invalid, and the stream keeps answering so until EndCapture.  The rules are those of cuda.h, one function each.
+ * A capture is a list of its streams and events, and a growing graph.  A forbidden call invalidates it, and the stream
+ * reports that until EndCapture.  The rules are those of cuda.h, one function each.
  */
 #include "sim/capture.h"
 
@@ -36,7 +36,7 @@ static void leave_locked(struct gpc_sim_stream *stream)
 	atomic_store(&stream->capture, NULL);
 }
 
-/* Takes the capture out of the machine and every stream out of the capture. */
+/* Removes the capture from the machine and every stream from the capture. */
 static void close_locked(struct gpc_sim *sim, struct gpc_sim_capture *capture)
 {
 	gpc_list_remove(&capture->link);
@@ -209,7 +209,7 @@ static bool has_member(const struct gpc_sim_capture *capture, const struct gpc_s
 	gpc_list_each (link, &capture->members) {
 		const struct gpc_sim_stream *stream =
 			gpc_list_entry(link, struct gpc_sim_stream, in_capture);
-		/* A green context has a legacy stream of its own. */
+		/* A green context has its own legacy stream. */
 		if (only_blocking
 				? stream->context == context &&
 					  !(stream->flags & CU_STREAM_NON_BLOCKING)
@@ -219,7 +219,7 @@ static bool has_member(const struct gpc_sim_capture *capture, const struct gpc_s
 	return false;
 }
 
-/* Invalidates every capture with such a stream of the context; `code` where there is one. */
+/* Invalidates every capture with such a stream of the context; `code` if there is one. */
 static CUresult refuse_members(struct gpc_sim_context *context, bool only_blocking, CUresult code)
 {
 	struct gpc_sim *sim = context->sim;
@@ -267,7 +267,7 @@ CUresult gpc_sim_capture_refuse(struct gpc_sim_stream *stream, CUresult code)
 	return res;
 }
 
-/* The capture under way that the event was last recorded in, or NULL. */
+/* The open capture in which the event was last recorded, or NULL. */
 static struct gpc_sim_capture *find_of_event_locked(
 	struct gpc_sim *sim, struct gpc_sim_event *event)
 {

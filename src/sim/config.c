@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table of keys: where a number goes, or the function that reads the rest of the value.  What is not understood
- * costs one line and nothing else.
+ * One table of keys, each with the place of its number or a function that parses its value.  A mistake costs one line
+ * of output and nothing else.
  */
 #include "sim/config.h"
 
@@ -15,7 +15,7 @@
 enum key_kind {
 	KEY_BYTES, /* 512MiB */
 	KEY_US,    /* microseconds, fractions allowed */
-	KEY_OTHER, /* has a function of its own */
+	KEY_OTHER, /* has its own function */
 };
 
 struct key {
@@ -47,7 +47,7 @@ static bool apply_devices(struct gpc_sim_config *config, const char *value)
 	return true;
 }
 
-/* Its memory and contexts, too: what is set behind it wins. */
+/* Sets its memory and contexts, too; later items override them. */
 static bool apply_gpu(struct gpc_sim_config *config, const char *value)
 {
 	const struct gpc_sim_model *model = gpc_sim_model_find(value);
@@ -142,7 +142,7 @@ static bool apply_calls(struct gpc_sim_config *config, const char *value)
 	return apply_file(config->calls, sizeof config->calls, value);
 }
 
-/* Cuts `text` at '/' into at most n fields; returns how many there are. */
+/* Splits `text` at '/' into at most n fields; returns their number. */
 static unsigned split(char *text, char **fields, unsigned n)
 {
 	unsigned k = 0;
@@ -212,9 +212,8 @@ const uint64_t gpc_sim_published_costs[GPC_SIM_COST_COUNT] = {
 	[GPC_SIM_COST_RECORD] = 244,       /* without timing */
 	[GPC_SIM_COST_QUERY] = 1020,       /* cudaEventQuery */
 	[GPC_SIM_COST_WAIT] = 254,         /* cudaStreamWaitEvent */
-	[GPC_SIM_COST_SYNC] =
-		5000, /* an idle cuCtxSynchronize; an estimate, nobody published one */
-	[GPC_SIM_COST_LAUNCH] = 2500, /* a launch, host side; the usual 2..3 us */
+	[GPC_SIM_COST_SYNC] = 5000,        /* an idle cuCtxSynchronize; an estimate */
+	[GPC_SIM_COST_LAUNCH] = 2500,      /* a launch, host side; the usual 2..3 us */
 };
 
 static bool apply_costs(struct gpc_sim_config *config, const char *value)
@@ -377,7 +376,7 @@ void gpc_sim_config_show(struct gpc_sim_config *config, const char *list)
 	config->n_physical = config->n_devices;
 	for (unsigned i = 0; i < config->n_devices; i++)
 		config->physical[i] = i;
-	/* By UUID: the simulated ones are nobody's to name. */
+	/* By UUID: simulated devices have none to name. */
 	if (!list || strncmp(list, "GPU-", 4) == 0 || strncmp(list, "MIG-", 4) == 0)
 		return;
 	for (;;) {

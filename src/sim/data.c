@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunks of 2 MiB are given back to the kernel where zeros were written and kept where data were, up to a bound; the
- * state of each is one byte.  A read of what was dropped is counted, so nobody relies on stale bytes unseen.
+ * Chunks of 2 MiB that hold zeros are returned to the kernel; chunks with data are kept, up to a bound.  Each has a
+ * byte of state.  Reads of dropped data are counted, so that no test relies on stale bytes unnoticed.
  */
 #include "sim/data.h"
 
@@ -15,7 +15,7 @@
 #define PIECE ((uint64_t)64 * GPC_KIB)
 #define PAGE  ((uint64_t)4 * GPC_KIB)
 
-/* Chunks of the devices and of mapped memory, one after another. */
+/* The chunks of the devices, then those of mapped memory. */
 static uint64_t n_chunks(const struct gpc_sim *sim)
 {
 	uint64_t n = sim->vmm.n_chunks;
@@ -42,7 +42,7 @@ void gpc_sim_data_fini(struct gpc_sim *sim)
 		munmap(sim->data.chunks, n_chunks(sim));
 }
 
-/* The state of the chunk that these bytes are in, and where in it; NULL: they are the host's own. */
+/* The state of the chunk that contains these bytes, and their offset in it; NULL: they are the host's own. */
 static unsigned char *locate(struct gpc_sim *sim, const char *bytes, uint64_t *ret_at)
 {
 	unsigned char *first = sim->data.chunks;
@@ -76,7 +76,7 @@ static void let_go(struct gpc_sim *sim, unsigned char *chunk)
 	*chunk = GPC_SIM_DATA_ZEROS;
 }
 
-/* Whole pages of one mapping: of a file, which others may map as well, or of nobody else's. */
+/* Returns whole pages of one mapping, of a file that others may map as well or of private memory. */
 static void give_back(char *dst, uint64_t size)
 {
 	bool is_zero = madvise(dst, size, MADV_REMOVE) == 0 ||
@@ -98,7 +98,7 @@ void gpc_sim_data_zero(struct gpc_sim *sim, char *dst, uint64_t size)
 	while (before + PIECE <= size) {
 		uint64_t at;
 		unsigned char *chunk = locate(sim, dst + before, &at);
-		/* Chunks may lie in mappings of their own.  A chunk's end is a page's, and no piece's. */
+		/* Chunks may be separate mappings.  A chunk's end is a page's end. */
 		uint64_t n = GPC_SIM_CHUNK - at;
 
 		if (n > size - before)
@@ -111,9 +111,7 @@ void gpc_sim_data_zero(struct gpc_sim *sim, char *dst, uint64_t size)
 	memset(dst + before, 0, size - before);
 }
 
-/*
- * Zeros of mapped memory were looked at: pages of a file are made by a look alone.  What is whole of them goes back.
- */
+/* Drops the pages that a read of zeros in mapped memory created: in a file, even a read creates pages. */
 static void unlook(struct gpc_sim *sim, const char *src, uint64_t size)
 {
 	uint64_t before = gpc_round_up((uintptr_t)src, PAGE) - (uintptr_t)src;
@@ -129,7 +127,7 @@ static bool is_zero(const char *bytes, uint64_t size)
 	return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-/* A piece of data comes into the chunk: true if it is kept. */
+/* Notes that data are written to the chunk; true if they are kept. */
 static bool keep(struct gpc_sim *sim, unsigned char *chunk)
 {
 	struct gpc_sim_data *data = &sim->data;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Extents of 2 MiB chunks in segregated lists by size class, coalesced when they are given back; requests below a
- * chunk take runs of 512-byte slots from a bit map.  First fit, as the real driver's placement is not documented.
+ * Extents of 2 MiB chunks in segregated lists by size class, coalesced when freed; smaller requests take runs of
+ * 512-byte slots from a bit map.  First fit, as the real driver's placement is not documented.
  */
 #include "sim/device.h"
 
@@ -53,7 +53,7 @@ static void extent_remove(struct gpc_sim_device *device, uint32_t i)
 	chunk->state = GPC_SIM_CHUNK_INSIDE;
 }
 
-/* Takes n chunks from the front of a free extent; GPC_SIM_NO_CHUNK where no extent is that long. */
+/* Takes n chunks from the front of a free extent; GPC_SIM_NO_CHUNK if no extent is that long. */
 static uint32_t extent_take_locked(struct gpc_sim_device *device, uint32_t n)
 {
 	for (uint32_t k = class_of(n); k < GPC_SIM_N_CLASSES; k++) {
@@ -71,7 +71,7 @@ static uint32_t extent_take_locked(struct gpc_sim_device *device, uint32_t n)
 	return GPC_SIM_NO_CHUNK;
 }
 
-/* From where the bytes of an extent come; -1: from nowhere, they are new. */
+/* Maps the bytes of an extent from `file`; -1: new bytes. */
 static bool map_bytes(struct gpc_sim_device *device, uint32_t i, uint64_t size, int file)
 {
 	int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
@@ -120,7 +120,7 @@ static uint64_t room_locked(const struct gpc_sim_device *device)
 	return taken < device->memory ? device->memory - taken : 0;
 }
 
-/* Chunks for `owner`, charged; GPC_SIM_NO_CHUNK where there is no memory. */
+/* Takes chunks for `owner`, charged; GPC_SIM_NO_CHUNK without memory. */
 static uint32_t chunks_take_locked(
 	struct gpc_sim_device *device, uint32_t owner, uint32_t n, enum gpc_sim_chunk_state state)
 {
@@ -330,7 +330,7 @@ void gpc_sim_device_free_owner(struct gpc_sim_device *device, uint32_t owner)
 		next = i + chunk->n;
 		if (chunk->state != GPC_SIM_CHUNK_LARGE || chunk->owner != owner)
 			continue;
-		/* A free extent behind it becomes one with it, so that its records are gone. */
+		/* A free extent behind coalesces with it, so that its records are gone. */
 		if (next < device->n_chunks && device->chunks[next].state == GPC_SIM_CHUNK_FREE)
 			next += device->chunks[next].n;
 		(void)free_locked(device, device->base + i * GPC_SIM_CHUNK);
@@ -379,7 +379,7 @@ uint64_t gpc_sim_device_n_allocations(struct gpc_sim_device *device)
 	return n;
 }
 
-/* The allocation that covers `offset`, whose chunk may lie in the middle of it. */
+/* Finds the allocation that covers `offset`, which may be in any of its chunks. */
 static bool find_locked(struct gpc_sim_device *device, uint64_t offset, uint64_t *ret_base,
 	uint64_t *ret_size, uint32_t *ret_owner)
 {
@@ -433,7 +433,7 @@ bool gpc_sim_device_find(struct gpc_sim_device *device, uint64_t ptr, uint64_t *
 
 /* ---- memory that other processes map ---- */
 
-/* What was never written stays a hole of the file. */
+/* Ranges never written stay holes of the file. */
 static bool copy_bytes(const char *bytes, uint64_t size, int file)
 {
 	static const char zeros[1 << 16];
@@ -452,7 +452,7 @@ static int share_locked(struct gpc_sim_device *device, uint32_t i)
 	struct rlimit limit;
 	int file;
 
-	/* Passing the limit would raise SIGXFSZ. */
+	/* A write beyond the limit would raise SIGXFSZ. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < size)
 		return -1;
 	file = memfd_create("gpusim", MFD_CLOEXEC);
@@ -512,7 +512,7 @@ bool gpc_sim_device_attach(struct gpc_sim_device *device, uint64_t base, uint64_
 	return is_in;
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static void *map(uint64_t size, int prot)
 {
@@ -521,7 +521,7 @@ static void *map(uint64_t size, int prot)
 	return ptr == MAP_FAILED ? NULL : ptr;
 }
 
-/* NULL: addresses that were numbers only. */
+/* NULL: the addresses were only numbers. */
 static void unmap(void *ptr, uint64_t size)
 {
 	if (ptr)
@@ -538,7 +538,7 @@ bool gpc_sim_device_init(
 	memset(device, 0, sizeof *device);
 	if (n == 0 || n > UINT32_MAX / 2)
 		return false;
-	/* One chunk more, so that the first address can be made a multiple of 2 MiB. */
+	/* One more chunk, to align the first address to 2 MiB. */
 	void *va = config->is_numbers_only ? NULL : map(span + GPC_SIM_CHUNK, PROT_NONE);
 	if (!va && !config->is_numbers_only)
 		return false;

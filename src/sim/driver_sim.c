@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * struct gpc_driver, one function after the other, over the simulated machine: each charges its cost to the clock,
- * asks for a fault that is due, and then does what the call does.
+ * struct gpc_driver over the simulated machine: each function charges its cost to the clock, takes a fault that is due,
+ * and then performs the call.
  */
 #include "sim/driver_sim.h"
 
@@ -35,7 +35,7 @@ static void count(_Atomic uint64_t *counter)
 	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-/* A call begins; what it must fail with, because it is told to or because the context is broken. */
+/* Begins a call.  Returns the error with which it must fail: an injected one, or a broken context's. */
 static CUresult begin(struct gpc_sim_driver *self, enum gpc_sim_cost cost, const char *entry)
 {
 	CUresult res = gpc_sim_call(self->sim, cost, entry);

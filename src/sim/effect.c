@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A binary heap of effects ordered by (end, number of submission); a call that may see the device applies all that
- * ended.  The next end is published atomically, so a call that has nothing to apply is one load.
+ * A binary heap of effects, ordered by end and submission number; a call that may observe the device applies all that
+ * have ended.  The next end is published atomically, so a call with nothing to apply costs one load.
  */
 #include "sim/effect.h"
 
@@ -28,7 +28,7 @@ void gpc_sim_effects_init(struct gpc_sim_effects *effects)
 	atomic_init(&effects->held_ns, UINT64_MAX);
 }
 
-/* Who waits holds the turn, so that who has just let go comes behind it. */
+/* A waiter holds the turn, so that a thread that has just released the lock queues behind it. */
 static void take_lock(struct gpc_sim_effects *effects)
 {
 	pthread_mutex_lock(&effects->turn);
@@ -281,7 +281,7 @@ static void apply(struct gpc_sim *sim, struct gpc_sim_effect *effect)
 		gpc_sim_race_learn(sim, effect->known, true);
 		effect->known = NULL;
 		break;
-	case GPC_SIM_EFFECT_HOST: /* no thread could be made */
+	case GPC_SIM_EFFECT_HOST: /* no thread could be created */
 		call_host(effect);
 		break;
 	}
@@ -289,7 +289,7 @@ static void apply(struct gpc_sim *sim, struct gpc_sim_effect *effect)
 
 static void *run_host_functions(void *arg);
 
-/* The thread that calls host functions gets this one; false: there is none. */
+/* Hands the effect to the thread that calls host functions; false if there is none. */
 static bool hand_over_locked(struct gpc_sim *sim, struct gpc_sim_effect *effect)
 {
 	struct gpc_sim_effects *effects = &sim->effects;
@@ -318,7 +318,7 @@ static void settle_locked(struct gpc_sim *sim)
 		apply(sim, effect);
 		gpc_sim_effect_destroy(effect);
 	}
-	/* Not before: a thread that finds the queue empty must find everything done. */
+	/* Not earlier: a thread that finds the queue empty must find everything done. */
 	note_next_locked(effects);
 }
 

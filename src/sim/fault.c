@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A short list of rules with a counter each; every call of an entry point walks it, and usually it is empty. */
+/* A short list of rules with a counter each.  Every call of an entry point walks it; usually it is empty. */
 #include "sim/fault.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ void gpc_sim_fault_clear(struct gpc_sim_faults *faults)
 	pthread_mutex_unlock(&faults->lock);
 }
 
-/* "cuMemAlloc" names cuMemAlloc_v2 and cuMemAlloc_v2_ptsz, and not cuMemAllocPitch_v2. */
+/* "cuMemAlloc" matches cuMemAlloc_v2 and cuMemAlloc_v2_ptsz, but not cuMemAllocPitch_v2. */
 static bool names(const char *rule, const char *entry)
 {
 	size_t len = strlen(rule);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks have addresses from their node's making on, and bytes on the device's account only while a launch holds them;
- * what was needed at most stays reserved until a trim.
+ * Blocks have addresses from the creation of their node, and bytes in the device's account only while a launch holds
+ * them; the most ever needed stays reserved until a trim.
  */
 #include "sim/graph_memory.h"
 
@@ -97,7 +97,7 @@ void gpc_sim_graph_block_retain(struct gpc_sim_graph_block *block)
 	pthread_mutex_unlock(&block->sim->graph_memory.lock);
 }
 
-/* Without nodes it is only as long there as it is live: freed by the program, not by a graph. */
+/* A block without nodes exists only while it is live: freed by the program, not by a graph. */
 static void bury_locked(struct gpc_sim_graph_block *block)
 {
 	if (block->n_nodes || block->is_live)
@@ -151,7 +151,7 @@ static CUresult reserve_locked(struct gpc_sim *sim, struct gpc_sim_device *devic
 	return CUDA_SUCCESS;
 }
 
-/* Every block that the graph allocates becomes live or not; the device of the last one. */
+/* Marks every block that the graph allocates as live or not.  Returns the device of the last one. */
 static struct gpc_sim_device *mark_locked(const struct gpc_sim_graph *graph, bool is_live)
 {
 	struct gpc_sim_device *device = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Green contexts: what differs from an ordinary one is asked where it matters, in stream.c. */
+/* Green contexts: their differences are decided where they matter, in stream.c. */
 #include <stdlib.h>
 
 #include "sim/stream.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of an exported allocation move into a memfd, which the importer opens by /proc/PID/fd and maps behind
- * addresses of its own.  The inode in the handle tells a reused descriptor number from the file that was meant.
+ * The bytes of an exported allocation move into a memfd, which the importer opens by /proc/PID/fd and maps at addresses
+ * of its own.  The inode in the handle tells the file from another one under the same descriptor number.
  */
 #include "sim/ipc.h"
 
@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the 64 bytes are. */
+/* The 64 bytes of a handle. */
 struct content {
 	uint64_t magic;
-	uint64_t inode; /* of the file: its number may have become another's */
+	uint64_t inode; /* of the file: its number may have been reused */
 	int64_t pid;
 	int32_t file;
 	uint32_t device;
@@ -55,7 +55,7 @@ CUresult gpc_sim_ipc_export(struct gpc_sim *sim, uint64_t ptr, CUipcMemHandle *r
 
 	if (!device || !gpc_sim_device_find(device, ptr, &base, &content.size, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* What is written while the bytes move would be lost. */
+	/* A write while the bytes move would be lost. */
 	pthread_mutex_lock(&sim->effects.lock);
 	res = gpc_sim_device_share(device, base, &content.file, &extent, &content.extent_size);
 	pthread_mutex_unlock(&sim->effects.lock);
@@ -81,7 +81,7 @@ static struct gpc_sim_opened *find_locked(struct gpc_sim *sim, const struct cont
 	return NULL;
 }
 
-/* The file of the other process; -1: it is gone. */
+/* Opens the other process's file; -1 if it is gone. */
 static int open_file(const struct content *content)
 {
 	char path[64];

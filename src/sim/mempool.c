@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pool cuts slabs (slab.h); a free is queued behind its stream, and pieces whose stream has passed are taken by
- * anybody.  What is wholly idle beyond the release threshold goes back at a synchronisation.
+ * A pool cuts slabs (slab.h).  A free is queued in stream order; pieces whose stream has passed the free are available
+ * to all.  Idle slabs beyond the release threshold go back at a synchronisation.
  */
 #include "sim/mempool.h"
 
@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "sim/stream.h"
 
-/* A number that no two streams of the machine share; the legacy streams have only their context's. */
+/* Unique among the streams of the machine; legacy streams have only their context's number. */
 static uint64_t stream_key(const struct gpc_sim_stream *stream)
 {
 	return (uint64_t)stream->context->number << 32 | (stream->number & UINT32_MAX);
@@ -133,7 +133,7 @@ struct gpc_sim_mempool *gpc_sim_mempool_of(struct gpc_sim *sim, CUmemoryPool han
 	return found;
 }
 
-/* The device that the properties name; false: none, and not the host either. */
+/* The device that the properties name; false if they name neither a device nor the host. */
 static bool place_of(
 	struct gpc_sim *sim, const CUmemPoolProps *props, struct gpc_sim_device **ret_device)
 {
@@ -240,7 +240,7 @@ CUresult gpc_sim_mempool_alloc(struct gpc_sim_mempool *pool, struct gpc_sim_stre
 	return res;
 }
 
-/* The piece in use that holds this address, and its pool; NULL: none. */
+/* Finds the piece in use that contains this address, and its pool; NULL if there is none. */
 static struct gpc_sim_piece *find_locked(
 	struct gpc_sim_mempools *pools, uint64_t ptr, struct gpc_sim_mempool **ret_pool)
 {
@@ -338,7 +338,7 @@ void gpc_sim_mempool_finish(struct gpc_sim *sim, uint64_t number)
 	pthread_mutex_unlock(&sim->mempools.lock);
 }
 
-/* ---- what was shared ---- */
+/* ---- sharing ---- */
 
 CUresult gpc_sim_mempool_import(
 	struct gpc_sim *sim, struct gpc_sim_mempool *pool, struct gpc_sim_mempool **ret_pool)

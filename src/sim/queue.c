@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ring of the ends of what is queued.  A full ring makes the host wait for the oldest end, as a driver's pushbuffer
- * does.
+ * A ring of the end times of queued work.  A full ring makes the host wait for the oldest end, like a driver's
+ * pushbuffer.
  */
 #include "sim/queue.h"
 
@@ -23,7 +23,7 @@ void gpc_sim_queue_fini(struct gpc_sim_stream *stream)
 	stream->queue.ends = NULL;
 }
 
-/* When the next piece may go in. */
+/* When the next entry may be queued. */
 static uint64_t opens_ns(const struct gpc_sim_queue *queue)
 {
 	return queue->ends ? queue->ends[queue->n % queue->room] : 0;
@@ -76,7 +76,7 @@ void gpc_sim_queue_add_locked(struct gpc_sim_stream *stream, uint64_t end_ns)
 		queue->ends[queue->n++ % queue->room] = end_ns;
 }
 
-/* The place is free again when all before it has ended. */
+/* The entry becomes free when everything before it has ended. */
 static void add_marker_locked(struct gpc_sim_stream *stream, uint64_t end_ns)
 {
 	gpc_sim_queue_add_locked(stream, later(end_ns, atomic_load(&stream->tail_ns)));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Vector clocks: each stream has one entry for each, joined where the timeline orders them.  A touch of memory is kept
- * until the host knows that it ended; an owner is checked against the touches of its bytes when it gets them.
- * O(touches in flight).
+ * Vector clocks: each stream has one entry per stream, joined where the timeline orders them.  A touch of memory is
+ * kept until the host knows that it ended; a new owner is checked against the touches of its bytes.  O(touches in
+ * flight).
  */
 #include "sim/race.h"
 
@@ -55,10 +55,7 @@ static void remove_owner_locked(struct gpc_sim_race *race, size_t at)
 		(race->n_owners - at) * sizeof *race->owners);
 }
 
-/*
- * The array with room for one more element of `size` bytes; NULL if there is no memory: it
- * stays as it was.
- */
+/* Grows the array to hold one more element of `size` bytes; NULL without memory, with the array unchanged. */
 static void *make_room(void *items, size_t n, size_t *room, size_t size)
 {
 	size_t more = *room ? *room * 2 : 64;
@@ -124,7 +121,7 @@ static bool has(const struct gpc_sim_race_clock *clock, const struct gpc_sim_rac
 	return clock->at[touch->track] >= touch->number;
 }
 
-/* Whether what is submitted to this stream next comes after the touch. */
+/* True if the next submission to this stream is ordered after the touch. */
 static bool is_behind(struct gpc_sim_race *race, const struct gpc_sim_race_track *track,
 	const struct gpc_sim_race_touch *touch)
 {
@@ -138,7 +135,7 @@ static bool is_behind(struct gpc_sim_race *race, const struct gpc_sim_race_track
 	return is_blocking(stream) && has(&track_of(race, &context->legacy)->clock, touch);
 }
 
-/* Some stream of the context that the program uses is not behind the touch. */
+/* True if a stream of the context that the program uses is not ordered after the touch. */
 static bool is_open_to_a_stream(struct gpc_sim_race *race, const struct gpc_sim_race_touch *touch,
 	const struct gpc_sim_context *context)
 {
@@ -152,7 +149,7 @@ static bool is_open_to_a_stream(struct gpc_sim_race *race, const struct gpc_sim_
 	return false;
 }
 
-/* The new owner may at once use a stream that is not behind the touch. */
+/* True if the new owner may at once use a stream that is not ordered after the touch. */
 static bool is_open(struct gpc_sim_race *race, const struct gpc_sim_race_touch *touch,
 	const struct gpc_sim_race_owner *owner)
 {
@@ -175,7 +172,7 @@ static void check_owner_locked(struct gpc_sim_race *race, struct gpc_sim_race_ow
 	}
 }
 
-/* What `owner` does with these bytes comes behind what `clock` knows of. */
+/* Checks that all touches of these bytes by other owners are ordered before `clock`, the time of work of `owner`. */
 static void check_work_locked(struct gpc_sim_race *race, enum gpc_sim_race_kind kind,
 	struct gpc_sim_race_owner *owner, const struct gpc_sim_race_clock *clock, uint64_t ptr,
 	uint64_t size)
@@ -192,7 +189,7 @@ static void check_work_locked(struct gpc_sim_race *race, enum gpc_sim_race_kind 
 	}
 }
 
-/* ---- what the program says ---- */
+/* ---- called by the program ---- */
 
 bool gpc_sim_race_attach(struct gpc_sim *sim)
 {
@@ -366,7 +363,7 @@ void gpc_sim_race_close_stream(struct gpc_sim_stream *stream)
 
 /* ---- work ---- */
 
-/* What a kernel comes behind that an early one may overlap, and that one, too. */
+/* Keeps the clock before a kernel, which early kernels after it start from. */
 static void note_early_locked(
 	struct gpc_sim_race_track *track, const struct gpc_sim_effect *work, bool is_early)
 {
@@ -401,7 +398,7 @@ void gpc_sim_race_advance(
 	pthread_mutex_unlock(&race->lock);
 }
 
-/* Work of `owner` on the stream touches this. */
+/* Adds a touch of these bytes by work of `owner` on the stream. */
 static void add_touch_locked(struct gpc_sim_race *race, const struct gpc_sim_stream *stream,
 	const struct gpc_sim_race_owner *owner, uint64_t ptr, uint64_t size)
 {
@@ -486,10 +483,7 @@ void gpc_sim_race_submit(struct gpc_sim_stream *stream, const struct gpc_sim_eff
 
 /* ---- events ---- */
 
-/*
- * The event stands for `clock` from now on.  Without memory it stands for nothing, which is
- * seen as a race.
- */
+/* Sets the event's clock.  Without memory it has none, which shows up as a race. */
 static void set_event(struct gpc_sim_event *event, const struct gpc_sim_race_clock *clock)
 {
 	if (!event->race_clock)

@@ -1,44 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The race detector: whether memory got a new owner while work of the old one could still touch it.
+ * The race detector: finds memory that got a new owner while work of the old one could still touch it.
  *
- * The timeline of stream.h says when work runs, and by luck that may be late enough.  The detector
- * asks for more: that the new owner's work is ordered behind the old one's, however long either
- * takes.  So each tail of the timeline has a clock beside it: how many pieces of work of every
- * stream come before what is submitted next.
+ * In the timeline of stream.h the old work may happen to end early enough.  The detector is stricter: the new owner's
+ * work must be ordered after the old owner's, however long either takes.  So each tail of the timeline has a vector
+ * clock: for every stream, how much of its work precedes the next submission.
  *
  *      tail_ns of a stream             its track's clock
  *      all, blocking, barrier          those of the context's
  *      done_ns of an event             the event's clock, copied when it is recorded
  *      early_ns of a stream            its track's clock before that kernel
- *      what the host waited for        `host`: work known to have ended
- *      a free                          all that its context had, kept as `freed`
+ *      waits of the host               `host`: work known to have ended
+ *      a free                          everything of its context, kept as `freed`
  *
- *      old owner's work: number 5 of track 1            is behind it, if
- *      new owner's work, on track 2                     clock of track 2 at [1] >= 5, or host at [1] >= 5
+ *      old owner's work: number 5 of track 1            precedes
+ *      new owner's work, on track 2                     if clock of track 2 at [1] >= 5, or host at [1] >= 5
  *
- * Four ways to break that, the first three counted once for a life of memory:
- *      handed out   when it is given out, some stream of its context that the program uses is not ordered behind
- *                   the old work: the new owner may use that stream at once
- *                   (not looked at with `is_late`: whoever gets memory puts all streams behind that work
- *                   before it uses one)
- *      overtaken    work of the new owner is submitted that is not ordered behind the old work
- *      exposed      somebody outside all streams gets it, another process or a network card, and the host does
- *                   not know that the old work has ended
- *      read         the host reads what the device writes behind a cudaFree, which in a plain process has ended all
- *                   before it, and some of that may still run
+ * There are four violations, of which the first three are counted once per lifetime of memory:
+ *      handed out   Memory is given out while a stream of its context that the program uses is not ordered after the
+ *                   old work: the new owner may use that stream at once.  Not checked with `is_late`, where the new
+ *                   owner orders all streams after that work before it uses one.
+ *      overtaken    Work of the new owner is submitted that is not ordered after the old work.
+ *      exposed      A user outside all streams (another process, a network card) gets the memory while the host does
+ *                   not know that the old work has ended.
+ *      read         The host reads data that the device writes, after a cudaFree, which in plain CUDA has ended all
+ *                   earlier work, and some of it may still be running.
  *
- * Invariants  1 A clock only grows.  2 The number of a track goes on where the last stream that
- *               had it stopped, and a track gets a new stream only when the host knows that all
- *               its work has ended.
- * Threads     Any; one lock, the innermost of the model.  An owner is named after it got memory
- *             and its end before it gives that back.  An event that one thread waits for and
- *             another records again counts as it was before.
- * Failure     Where there is no memory or no track, a stream or context is not made; a touch is
- *             lost, and counted.
- * Limits      What the host writes itself is not looked at, nor memory that has no owner; nor, when memory is handed
- *             out, that the new owner may use it by an early kernel.  What
- *             one thread has seen end counts as ended for all: it has.
+ * Invariants  1 A clock only grows.
+ *             2 The numbers of a track continue where its last stream stopped, and a track gets a new stream only when
+ *               the host knows that all its work has ended.
+ * Threads     Any; one lock, the innermost of the model.  An owner is registered after it got memory and removed before
+ *             it frees it.  An event that one thread waits for while another records it again counts as before.
+ * Failure     Without memory or a free track no stream or context is created; a touch that cannot be stored is lost, and
+ *             counted.
+ * Limits      Not checked: writes of the host itself, memory without an owner, and, on handing out, early kernels of the
+ *             new owner.  Work that one thread has seen end has ended for all.
  */
 #ifndef GPC_SIM_RACE_H
 #define GPC_SIM_RACE_H
@@ -71,7 +67,7 @@ static inline void gpc_sim_race_join(
 		clock->at[i] = clock->at[i] > other->at[i] ? clock->at[i] : other->at[i];
 }
 
-/* Who: addresses of code, or what else the caller can read again, as the steps of a program. */
+/* Identifies an owner: code addresses, or anything the caller can decode, such as step numbers of a program. */
 struct gpc_sim_race_stack {
 	uint64_t n;
 	uint64_t frames[GPC_SIM_RACE_FRAMES];
@@ -86,9 +82,9 @@ enum gpc_sim_race_kind {
 
 struct gpc_sim_race_violation {
 	enum gpc_sim_race_kind kind;
-	uint64_t ptr; /* the bytes that both have; READ: 0 */
+	uint64_t ptr; /* the bytes they share; READ: 0 */
 	uint64_t size;
-	uint64_t old_stream; /* number of the stream that the old owner's work is on */
+	uint64_t old_stream; /* number of the stream of the old owner's work */
 	struct gpc_sim_race_stack old_owner;
 	struct gpc_sim_race_stack new_owner;
 };
@@ -103,9 +99,9 @@ struct gpc_sim_race_context {
 struct gpc_sim_race_owner {
 	uint64_t ptr;
 	uint64_t size;
-	uint64_t number; /* never given again */
+	uint64_t number; /* never reused */
 	const struct gpc_sim_context *context;
-	const struct gpc_sim_stream *stream; /* the only one it was asked for; NULL: any */
+	const struct gpc_sim_stream *stream; /* the only one it was requested for; NULL: any */
 	struct gpc_sim_race_stack stack;
 	bool is_reported;
 };
@@ -124,9 +120,9 @@ struct gpc_sim_race_track {
 	const struct gpc_sim_stream *stream; /* NULL: none */
 	bool is_used;                        /* the program submitted work */
 	uint32_t n;                          /* pieces of work so far */
-	bool is_early; /* the last of them is an early kernel, which comes behind `early` only */
+	bool is_early; /* the last one is an early kernel, ordered after `early` only */
 	struct gpc_sim_race_clock clock;
-	struct gpc_sim_race_clock early; /* of the kernel that early ones behind it overlap */
+	struct gpc_sim_race_clock early; /* of the kernel that later early ones overlap */
 };
 
 struct gpc_sim_race {
@@ -138,7 +134,7 @@ struct gpc_sim_race {
 	size_t n_owners, room_owners;
 	uint64_t n_owners_ever;
 	bool is_late;                       /* fixed before the first owner */
-	struct gpc_sim_race_touch *touches; /* of work that the host does not know to have ended */
+	struct gpc_sim_race_touch *touches; /* of work not known to the host to have ended */
 	size_t n_touches, room_touches;
 	uint64_t n_lost;
 	_Atomic uint64_t n_violations; /* read without the lock */
@@ -147,66 +143,63 @@ struct gpc_sim_race {
 	pthread_mutex_t lock;
 };
 
-/*
- * Watches this machine from now on; before its first context.  The machine destroys it.  False:
- * no memory.
- */
+/* Starts to watch this machine, before its first context.  The machine destroys the detector.  False: no memory. */
 bool gpc_sim_race_attach(struct gpc_sim *sim);
 
-/* The program was given this memory of the context.  False: no memory; the owner is not known. */
+/* Notes that the program was given this memory of the context.  False: no memory; the owner stays unknown. */
 bool gpc_sim_race_own(struct gpc_sim *sim, const struct gpc_sim_context *context, uint64_t ptr,
 	uint64_t size, const struct gpc_sim_race_stack *stack);
 
 /*
- * The same for memory that was asked for in the order of one stream: when it is handed out only
- * that stream counts, and work on others must be ordered behind it by the program.
+ * The same for memory requested in stream order: on handing out, only this stream counts; the program must order work
+ * on others after it.
  */
 bool gpc_sim_race_own_on(struct gpc_sim *sim, const struct gpc_sim_stream *stream, uint64_t ptr,
 	uint64_t size, const struct gpc_sim_race_stack *stack);
 
-/* The owner of what starts at ptr gives it to somebody outside, who may use it at once until its end. */
+/* The owner of the memory at ptr exports it to an outside user, who may access it until its end. */
 void gpc_sim_race_expose(struct gpc_sim *sim, uint64_t ptr);
 
 /*
- * cudaFree returned in this context: all of `before`, gpc_sim_race_of_context from when it was called, is over
- * for who looks behind it, if that was promised.  Takes the clock.  And: the host reads, without a call, what
- * work of the context writes.
+ * gpc_sim_race_freed(): cudaFree returned in this context.  `before` is gpc_sim_race_of_context() from the time of the
+ * call; if is_promised, all of it has ended for an observer after the free.  Takes the clock.
+ *
+ * gpc_sim_race_host_reads(): the host reads, without a call, what work of the context writes.
  */
 void gpc_sim_race_freed(
 	struct gpc_sim_context *context, struct gpc_sim_race_clock *before, bool is_promised);
 void gpc_sim_race_host_reads(
 	struct gpc_sim_context *context, const struct gpc_sim_race_stack *stack);
 
-/* The program is about to give back what starts at ptr. */
+/* The program is about to free the memory at ptr. */
 void gpc_sim_race_disown(struct gpc_sim *sim, uint64_t ptr);
 
 uint64_t gpc_sim_race_n_violations(struct gpc_sim *sim);
 
-/* ---- for the model: every one of these does nothing where no detector is attached ---- */
+/* ---- for the model; all of these do nothing without a detector ---- */
 
 void gpc_sim_race_destroy(struct gpc_sim *sim);
 
-/* Counts a violation, and keeps one of the first.  Lock: race->lock. */
+/* Counts a violation, and stores it if it is one of the first.  Lock: race->lock. */
 void gpc_sim_race_note_locked(
 	struct gpc_sim_race *race, const struct gpc_sim_race_violation *violation);
 
-/* False: no memory, or no track. */
+/* Return false without memory or without a free track. */
 bool gpc_sim_race_open_context(struct gpc_sim_context *context);
 void gpc_sim_race_close_context(struct gpc_sim_context *context);
 bool gpc_sim_race_open_stream(struct gpc_sim_stream *stream);
 void gpc_sim_race_close_stream(struct gpc_sim_stream *stream);
 
-/* Nobody owns memory of this context any more. */
+/* Ends all ownership of this context's memory. */
 void gpc_sim_race_disown_all(struct gpc_sim_context *context);
 
 /*
- * Beside the timeline's own step for the same: a place at the end of the stream is taken, by work, or by
- * what has no length (NULL).
+ * Called with the timeline's own step: appends a place to the stream, for work or for something without length (NULL).
  */
 void gpc_sim_race_advance(
 	struct gpc_sim_stream *stream, const struct gpc_sim_effect *work, bool is_early);
 
-/* The work that was given that place is this. */
+/* Says which work was given that place. */
 void gpc_sim_race_submit(struct gpc_sim_stream *stream, const struct gpc_sim_effect *effect);
 
 void gpc_sim_race_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event);
@@ -215,13 +208,13 @@ void gpc_sim_race_wait(struct gpc_sim_stream *stream, const struct gpc_sim_event
 void gpc_sim_race_wait_context(struct gpc_sim_context *context, const struct gpc_sim_event *event);
 void gpc_sim_race_close_event(struct gpc_sim_event *event);
 
-/* Before the host waits: a copy of the clock of what it waits for, for gpc_sim_race_learn. */
+/* Called before the host waits: returns a copy of the clock of what it waits for, for gpc_sim_race_learn. */
 struct gpc_sim_race_clock *gpc_sim_race_of_event(const struct gpc_sim_event *event);
 struct gpc_sim_race_clock *gpc_sim_race_of_stream(const struct gpc_sim_stream *stream);
 struct gpc_sim_race_clock *gpc_sim_race_of_context(const struct gpc_sim_context *context);
 struct gpc_sim_race_clock *gpc_sim_race_of_device(struct gpc_sim *sim, unsigned device);
 
-/* After it: the host knows that all that is in `clock` has ended, if it has.  Takes the clock. */
+/* Called after the wait: if has_ended, the host knows that everything in `clock` has ended.  Takes the clock. */
 void gpc_sim_race_learn(struct gpc_sim *sim, struct gpc_sim_race_clock *clock, bool has_ended);
 
 #endif

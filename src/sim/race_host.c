@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The race detector's host: what it has seen end, and what it reads behind a free that promised so. */
+/* The host in the race detector: the work it knows to have ended, and its reads after a free that promised to wait. */
 #include <stdlib.h>
 
 #include "sim/race.h"
@@ -30,7 +30,7 @@ struct gpc_sim_race_clock *gpc_sim_race_of_event(const struct gpc_sim_event *eve
 
 	if (!race)
 		return NULL;
-	/* Another thread may be recording it for the first time. */
+	/* Another thread may be recording the event for the first time. */
 	pthread_mutex_lock(&race->lock);
 	clock = event->race_clock;
 	pthread_mutex_unlock(&race->lock);

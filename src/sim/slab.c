@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * First fit over the pieces of each slab, split on the way in and coalesced with free neighbours on the way out.
- */
+/* First fit over the pieces of each slab, split on allocation and coalesced with free neighbours on free. */
 #include "sim/slab.h"
 
 #include <stdlib.h>
@@ -10,7 +8,7 @@
 #include "base/bytes.h"
 #include "sim/device.h"
 
-/* The owner of slabs in the device's account: no context has this number. */
+/* Owner of the slabs in the device's account, the number of no context. */
 #define NO_CONTEXT 0
 
 struct gpc_sim_slab {
@@ -174,14 +172,14 @@ struct gpc_sim_piece *gpc_sim_slabs_take(
 	if (!piece)
 		return NULL;
 	if (piece->size > size) {
-		/* It stays what the whole was. */
+		/* It inherits the state of the whole piece. */
 		rest = piece_create(piece->slab, piece->ptr + size, piece->size - size);
 		if (!rest)
 			return NULL;
 		rest->state = piece->state;
 		rest->free_number = piece->free_number;
 		rest->free_stream = piece->free_stream;
-		/* At the end of the ring that starts with the next one: behind this one. */
+		/* At the end of the ring that starts with the next piece, so right after this one. */
 		gpc_list_append(piece->link.next, &rest->link);
 		piece->size = size;
 	}
@@ -242,7 +240,7 @@ void gpc_sim_slabs_finish(struct gpc_sim_slabs *slabs, uint64_t number)
 
 			if (piece->state != GPC_SIM_PIECE_FREED || piece->free_number != number)
 				continue;
-			/* The piece may go into its neighbour: on from the one before, which stays. */
+			/* The piece may coalesce into its neighbour: continue from the one before, which stays. */
 			at = at->prev;
 			gpc_sim_piece_free(piece);
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stream is one number, the end of its last work; a submission computes start and end at once from the tails that
- * must come first, so no thread ever runs for a device.  O(1) a submission, O(streams) for the legacy stream.
+ * A stream is one number, the end of its last work.  A submission computes start and end at once from the tails that
+ * must come first, so the device needs no threads.  O(1) per submission, O(streams) on the legacy stream.
  */
 #include "sim/stream.h"
 
@@ -18,7 +18,7 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 
 /* ---- contexts ---- */
 
-/* Whose memory it works on; events are of all contexts of one home. */
+/* The context whose memory it uses.  All contexts of one home share their events. */
 static const struct gpc_sim_context *home_of(const struct gpc_sim_context *context)
 {
 	return context->primary ? context->primary : context;
@@ -258,7 +258,7 @@ struct gpc_sim_stream *gpc_sim_stream_of_thread(struct gpc_sim_context *context)
 	return found;
 }
 
-/* When work may begin that is behind its stream's own up to `own_ns`. */
+/* The earliest start of work whose own stream is busy until `own_ns`. */
 static uint64_t start_of(const struct gpc_sim_stream *stream, uint64_t own_ns)
 {
 	struct gpc_sim_context *context = stream->context;
@@ -274,7 +274,7 @@ static uint64_t start_of(const struct gpc_sim_stream *stream, uint64_t own_ns)
 	return start;
 }
 
-/* Puts work, NULL: of no length, at the end of the stream; when it has done what it does. */
+/* Appends work (NULL: of no length) to the stream.  Returns when its effect is due. */
 static uint64_t advance_locked(struct gpc_sim_stream *stream, const struct gpc_sim_effect *work)
 {
 	struct gpc_sim_context *context = stream->context;
@@ -284,7 +284,7 @@ static uint64_t advance_locked(struct gpc_sim_stream *stream, const struct gpc_s
 	uint64_t done = start + (work ? work->duration_ns : 0);
 	uint64_t end = max_u64(done, tail);
 
-	/* Of a row of early kernels each may begin with the first. */
+	/* In a row of early kernels each may begin with the first. */
 	if (!is_early)
 		stream->early_ns = work && work->kind == GPC_SIM_EFFECT_KERNEL ? start : 0;
 	atomic_store(&stream->tail_ns, end);
@@ -312,7 +312,7 @@ CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_eff
 	if (atomic_load(&stream->capture))
 		return gpc_sim_capture_add(stream, effect);
 	gpc_sim_queue_await(stream);
-	/* The end and the place in the queue are taken together, or two threads could swap them. */
+	/* The end time and the place in the queue are taken together, or two threads could swap them. */
 	pthread_mutex_lock(&context->lock);
 	effect->end_ns = advance_locked(stream, effect);
 	gpc_sim_race_submit(stream, effect);
@@ -489,7 +489,7 @@ CUresult gpc_sim_mem_alloc(struct gpc_sim_context *context, uint64_t size, uint6
 	return gpc_sim_device_alloc(context->device, context->number, size, ret_ptr);
 }
 
-/* What a free of this owner's memory waits for, and when that has ended. */
+/* What a free of this owner's memory waits for; returns when that has ended. */
 static uint64_t end_before_free(struct gpc_sim *sim, const struct gpc_sim_device *device,
 	uint32_t owner, struct gpc_sim_race_clock **ret_known)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One memfd holds all physical memory, each piece at an offset that is never used again; a mapping maps that part of
- * it at the reserved address, so two mappings of a piece show the same bytes.  A handle is an index into the table of
- * pieces.
+ * One memfd holds all physical memory, each piece at an offset that is never reused.  A mapping maps that part of it at
+ * the reserved address, so two mappings of a piece show the same bytes.  A handle is an index into the table of pieces.
  */
 #include "sim/vmm.h"
 
@@ -21,7 +20,7 @@
 /* Room for the reservations of several streams, each as large as all the memory there is. */
 #define VA_FACTOR 8
 
-/* What an exported descriptor says. */
+/* The content of an exported descriptor. */
 struct exported {
 	uint64_t magic;
 	uint64_t serial;
@@ -35,7 +34,7 @@ static void *reserve_addresses(uint64_t size)
 	return ptr == MAP_FAILED ? NULL : ptr;
 }
 
-/* NULL: addresses that are numbers only. */
+/* NULL: the addresses are only numbers. */
 static void unmap(void *ptr, uint64_t size)
 {
 	if (ptr)
@@ -58,7 +57,7 @@ bool gpc_sim_vmm_init(struct gpc_sim_vmm *vmm, uint64_t memory, bool is_numbers_
 	vmm->fd = memfd_create("gpusim", MFD_CLOEXEC);
 	if (vmm->fd < 0)
 		return false;
-	/* One chunk more, so that the first address can be made a multiple of 2 MiB. */
+	/* One more chunk, to align the first address to 2 MiB. */
 	vmm->va = is_numbers_only ? NULL : reserve_addresses(span + GPC_SIM_CHUNK);
 	if (!vmm->va && !is_numbers_only)
 		goto undo_fd;
@@ -106,7 +105,7 @@ static bool is_aligned(uint64_t n)
 	return n % GPC_SIM_CHUNK == 0;
 }
 
-/* The chunk at `ptr` where ptr[0 .. size) is a range of whole chunks of ours; NULL: it is not. */
+/* The chunk at `ptr` if ptr[0 .. size) is a range of our whole chunks, else NULL. */
 static struct gpc_sim_va_chunk *range(struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t size)
 {
 	uint64_t offset = ptr - vmm->base;
@@ -122,7 +121,7 @@ static uint32_t n_of(uint64_t size)
 	return (uint32_t)(size / GPC_SIM_CHUNK);
 }
 
-/* The first of n free chunks in a row, aligned; n_chunks: there are none. */
+/* The first of n consecutive free chunks, aligned; n_chunks if there are none. */
 static uint32_t find_free_locked(const struct gpc_sim_vmm *vmm, uint32_t n, uint64_t alignment)
 {
 	uint32_t run = 0;
@@ -186,7 +185,7 @@ static struct gpc_sim_device *device_of(struct gpc_sim *sim, const struct gpc_si
 	return &sim->devices[piece->prop.location.id];
 }
 
-/* NULL: no handle, or one that was released by all. */
+/* NULL: no handle, or a fully released one. */
 static struct gpc_sim_physical *find_locked(struct gpc_sim_vmm *vmm, uint64_t handle)
 {
 	struct gpc_sim_physical *piece =
@@ -195,7 +194,7 @@ static struct gpc_sim_physical *find_locked(struct gpc_sim_vmm *vmm, uint64_t ha
 	return piece && piece->n_holders ? piece : NULL;
 }
 
-/* A place in the table; 0: it is full. */
+/* An entry of the table; 0 if it is full. */
 static uint64_t place_locked(struct gpc_sim_vmm *vmm)
 {
 	for (uint32_t i = 0; i < vmm->n_physicals; i++) {
@@ -205,7 +204,7 @@ static uint64_t place_locked(struct gpc_sim_vmm *vmm)
 	return vmm->n_physicals < N_HANDLES ? ++vmm->n_physicals : 0;
 }
 
-/* An offset is never given again, so that old data cannot be mistaken for new; the file has holes. */
+/* Offsets are never reused, so that old data cannot be mistaken for new; the file has holes. */
 static CUresult add(struct gpc_sim *sim, const struct gpc_sim_physical *what, uint64_t *ret_handle)
 {
 	struct gpc_sim_vmm *vmm = &sim->vmm;
@@ -271,7 +270,7 @@ CUresult gpc_sim_vmm_multicast(struct gpc_sim *sim, uint64_t size, uint64_t *ret
 	return add(sim, &object, ret_handle);
 }
 
-/* Gives a piece back that nothing holds any more. */
+/* Frees a piece that nothing holds any more. */
 static void drop_if_last_locked(struct gpc_sim *sim, struct gpc_sim_physical *piece)
 {
 	struct gpc_sim_device *device = device_of(sim, piece);
@@ -371,7 +370,7 @@ CUresult gpc_sim_vmm_import(struct gpc_sim_vmm *vmm, int fd, uint64_t *ret_handl
 
 /* ---- mappings ---- */
 
-/* Shows the file's part at this place, or hides it again; numbers have no place. */
+/* Maps the file's part at `at`, or hides it again; only-numbers have no place. */
 static bool show(const struct gpc_sim_vmm *vmm, void *at, uint64_t size, uint64_t offset)
 {
 	return !vmm->shadow || mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
@@ -385,7 +384,7 @@ static void hide(const struct gpc_sim_vmm *vmm, void *at, uint64_t size)
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-/* In one reservation, and nothing is mapped there yet. */
+/* True if the chunks are in one reservation with nothing mapped. */
 static bool is_free_locked(const struct gpc_sim_va_chunk *chunk, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -422,7 +421,7 @@ CUresult gpc_sim_vmm_map(struct gpc_sim *sim, uint64_t ptr, uint64_t size, uint6
 	return res;
 }
 
-/* One whole mapping or several are in these chunks, perhaps with holes between them. */
+/* True if the chunks contain one or more whole mappings, perhaps with holes between them. */
 static bool is_whole_locked(const struct gpc_sim_va_chunk *chunk, uint32_t n)
 {
 	bool has_any = false;
@@ -483,7 +482,7 @@ static uint16_t bit_of(int device)
 	return (uint16_t)(1u << device);
 }
 
-/* Lets the host at the addresses of a mapping, or bars it from them. */
+/* Allows or denies the host access to a mapping. */
 static void let_host(
 	struct gpc_sim_vmm *vmm, struct gpc_sim_va_chunk *chunk, uint64_t ptr, bool may)
 {
@@ -530,7 +529,7 @@ CUresult gpc_sim_vmm_set_access(
 	return has_any ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The first chunk of the mapping around `offset`; NULL: nothing is mapped there. */
+/* The first chunk of the mapping around `offset`; NULL if nothing is mapped there. */
 static struct gpc_sim_va_chunk *first_locked(struct gpc_sim_vmm *vmm, uint64_t offset)
 {
 	struct gpc_sim_va_chunk *chunk = &vmm->chunks[offset / GPC_SIM_CHUNK];
