@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libgpusim-audit.so: the simulated libraries come before those that a program brings along.
+ * libgpusim-audit.so: puts the simulated libraries before those that a program brings along.
  *
  *     LD_AUDIT=.../libgpusim-audit.so LD_LIBRARY_PATH=.../simcuda python train.py
  *
- * Wheels find their CUDA libraries by a run path of their own (DT_RPATH), or open them by their whole path, and pass
- * LD_LIBRARY_PATH and LD_PRELOAD by.  The loader asks an auditor about each name, and about each place before it
- * looks there.  For the names that are simulated, a folder before the name is dropped, and the run path is no place:
+ * Wheels find their CUDA libraries by their own run path (DT_RPATH), or open them by full path, and so bypass
+ * LD_LIBRARY_PATH and LD_PRELOAD.  The loader asks an auditor about each name, and about each place before it searches
+ * there.  For names of simulated libraries the folder is dropped, and the run path is skipped:
  *
  *      dlopen("/venv/.../libcublas.so.13") --> libcublas.so.13 --> not by run path --> LD_LIBRARY_PATH: simulated
  *      DT_NEEDED libcudart.so.13           ----------------------> not by run path --> LD_LIBRARY_PATH: simulated
- *      DT_NEEDED libc.so.6                 --> as it was
+ *      DT_NEEDED libc.so.6                 --> unchanged
  *
- * Nothing is loaded that the program would not load: a child that uses no GPU pays for one small file.
+ * Only libraries that the program would load are loaded: a child without a GPU pays for one small file.
  *
- * Invariants  1 It calls nothing, not even libc: it would get a second one, in a namespace of its own, in every process.
+ * Invariants  1 It calls nothing, not even libc: every process would get a second one, in its own namespace.
  * Threads     Any: it has no state.
- * Failure     A name that is not simulated is searched as it would be without us.
- * Limits      A library that is linked into the program (libcudart_static) has no name, and none is asked for.
+ * Failure     Other names are searched as without us.
+ * Limits      A library linked into the program (libcudart_static) has no name that could be asked about.
  */
 #include <link.h>
 #include <stdbool.h>
@@ -28,7 +28,7 @@
 EXPORT unsigned int la_version(unsigned int version);
 EXPORT char *la_objsearch(const char *name, uintptr_t *cookie, unsigned int flag);
 
-/* rules.mk knows which. */
+/* From rules.mk. */
 static const char names[][24] = { SIMULATED_NAMES };
 
 static bool is_simulated(const char *name)
@@ -44,7 +44,7 @@ static bool is_simulated(const char *name)
 	return false;
 }
 
-/* Every version so far calls what we have in the same way. */
+/* All versions so far call these functions in the same way. */
 unsigned int la_version(unsigned int version)
 {
 	return version < LAV_CURRENT ? version : LAV_CURRENT;

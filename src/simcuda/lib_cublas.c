@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for libcublas: handles and their modes; what computes is in names_cublas.def.
+ * A stand-in for libcublas: handles and their modes; names_cublas.def lists what computes.
  *
- * A handle takes its default workspace when it is made: 32 MiB from compute capability 9.0 on, 4 MiB before, as the
- * reference of cublasSetWorkspace says.  When the real library takes it is not documented; a program that sets a
- * workspace of its own may therefore hold up to so much less per handle on a real GPU.
+ * A handle takes its default workspace when it is created: 32 MiB from compute capability 9.0 on, 4 MiB before, says
+ * the reference of cublasSetWorkspace.  When the real library takes it is not documented; on a real GPU a program that
+ * sets its own workspace may therefore hold up to that much less per handle.
  */
 #include <cublas_v2.h>
 
@@ -36,7 +36,7 @@ static struct handle *of(cublasHandle_t handle)
 	return own && own->base.magic == STANDIN_MAGIC ? own : NULL;
 }
 
-/* Reads or writes one member of a good handle. */
+/* Reads or writes a member of a valid handle. */
 #define MEMBER(handle, statement)                             \
 	do {                                                  \
 		struct handle *own = of(handle);              \

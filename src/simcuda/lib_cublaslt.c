@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for libcublasLt: descriptors, and products that one algorithm computes.
+ * A stand-in for libcublasLt: descriptors, and products computed by a single algorithm.
  *
- * The workspace is the caller's: the heuristic asks for none.  How much the real one asks for depends on the shape
- * and the GPU; what the caller offers (PyTorch: 1 MiB before compute capability 9.0, 32 MiB from there on) bounds it,
- * and callers allocate what they offer regardless of the answer.
+ * The workspace is the caller's, and the heuristic requests none.  The real one's depends on shape and GPU, up to the
+ * caller's offer (PyTorch: 1 MiB before compute capability 9.0, then 32 MiB); callers allocate the offer regardless.
  */
 #include <cublasLt.h>
 #include <stdlib.h>
@@ -33,7 +32,7 @@ static cublasStatus_t destroy(void *made)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* What a descriptor says of the shape nobody computes with. */
+/* Accepts shapes, which nothing computes with. */
 static cublasStatus_t accept(const void *descriptor, const void *value)
 {
 	return descriptor && value ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
@@ -65,7 +64,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 	cublasLtMatrixLayout_t d_desc, const cublasLtMatmulAlgo_t *algo, void *workspace,
 	size_t workspace_size, cudaStream_t stream)
 {
-	/* A handle of cuBLAS is taken here, too, and neither has a stream that counts. */
+	/* cuBLAS handles are accepted as well; the stream of neither counts. */
 	const struct standin_handle work = { .magic = STANDIN_MAGIC, .stream = stream };
 
 	(void)a;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for libcudnn: handles, tensors, batch normalization, and graphs that one engine computes.
+ * A stand-in for libcudnn: handles, tensors, batch normalization, and graphs computed by a single engine.
  *
- * Workspaces: an execution plan asks for none, and neither does batch normalization.  What the real one asks for is
- * chosen by its heuristics, by shape, GPU and version, and is published nowhere; a plan with an algorithm that needs none
- * exists for every convolution, so that the least is 0, and the most what the program's limit lets through.
+ * Workspaces: neither an execution plan nor batch normalization requests one.  The real library's heuristics choose by
+ * shape, GPU and version, and are not published.  Every convolution has a plan whose algorithm needs none, so the least
+ * is 0 and the most is the program's limit.
  */
 #include <cudnn.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 
 #define CUDART     13000
 #define MAX_DIMS   8
-#define RNG_STATES 1048576 /* a multiple of what a generator for each resident thread needs */
+#define RNG_STATES 1048576 /* more than one generator per resident thread */
 
 const struct standin_library standin_library = {
 	.name = "libcudnn",
@@ -215,7 +215,7 @@ cudnnStatus_t cudnnGetFilterNdDescriptor(const cudnnFilterDescriptor_t desc, int
 	return status;
 }
 
-/* The states are the caller's memory. */
+/* The states are in the caller's memory. */
 cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *size)
 {
 	(void)handle;
@@ -285,7 +285,7 @@ cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(cudnnHandle_t
 	return handle && x ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
-/* ---- graphs: whatever is described, one engine runs it ---- */
+/* ---- graphs: a single engine runs them all ---- */
 
 cudnnStatus_t cudnnBackendCreateDescriptor(
 	cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *desc)
@@ -317,7 +317,9 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t desc,
 						      : CUDNN_STATUS_BAD_PARAM;
 }
 
-/* What a program asks to choose an engine: there is one, number 0, without knobs, notes and workspace. */
+/*
+ * Answers what a program asks in order to choose an engine: there is one, number 0, without knobs, notes and workspace.
+ */
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const desc,
 	cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t room,
 	int64_t *n, void *elements)
@@ -330,7 +332,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const desc,
 	case CUDNN_ATTR_ENGINEHEUR_RESULTS:
 	case CUDNN_ATTR_ENGINECFG_ENGINE:
 	case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG:
-		/* Into descriptors that the caller has made. */
+		/* Into descriptors created by the caller. */
 		has = 1;
 		break;
 	case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE:

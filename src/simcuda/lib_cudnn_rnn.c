@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-in for libcudnn: recurrent networks, as far as their memory goes.
+ * The stand-in for libcudnn: recurrent networks, as far as their memory is concerned.
  *
- * The weight space holds the matrices of all layers, then the biases of all layers.  What a pass needs besides is not
- * published: the workspace here is one step's gates, the reserve space of training every step's gates and both states.
+ * The weight space holds the matrices of all layers, then the biases of all layers.  The other needs of a pass are not
+ * published: here the workspace holds one step's gates, and the reserve space of training every step's gates and both
+ * states.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ struct data {
 	size_t length, batch;
 };
 
-/* Half of them work on the input, half on the state. */
+/* Half of the products are with the input, half with the state. */
 static size_t products_of(const struct rnn *rnn)
 {
 	return rnn->cell == CUDNN_LSTM ? 8 : rnn->cell == CUDNN_GRU ? 6 : 2;
@@ -36,7 +37,7 @@ static size_t columns_of(const struct rnn *rnn, size_t layer, size_t product)
 	return layer < rnn->n_directions ? rnn->input : rnn->projected * rnn->n_directions;
 }
 
-/* Elements of the matrices before this one, of all layers where it is the last layer's end. */
+/* Elements of the matrices before this one; of all matrices for the last layer's end. */
 static size_t elements_before(const struct rnn *rnn, size_t layer, size_t product)
 {
 	size_t n = 0;
@@ -113,7 +114,7 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t
 		.n_directions = direction == CUDNN_BIDIRECTIONAL ? 2 : 1,
 		.has_bias = bias != CUDNN_RNN_NO_BIAS,
 	};
-	/* A projection is a matrix more for each layer, which is not laid out here. */
+	/* A projection adds a matrix per layer, which is not laid out here. */
 	return projected_size > 0 && projected_size != hidden_size ? CUDNN_STATUS_NOT_SUPPORTED
 								   : CUDNN_STATUS_SUCCESS;
 }
@@ -151,7 +152,7 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
 	size_t bias_number = (size_t)layer * products_of(rnn) + (size_t)which;
 	char *base = (char *)(uintptr_t)space;
 
-	/* Who asks for one of the two passes NULL for the other. */
+	/* A caller that wants only one of the two passes NULL for the other. */
 	if (bias_at)
 		*bias_at = rnn->has_bias
 				   ? base + (matrices + bias_number * rnn->hidden) * rnn->element

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A stand-in for libcupti: a profiler that sees nothing.
- *
- * No test calls what it computes: all of it answers "not supported".
- */
+/* A stand-in for libcupti: a profiler that sees nothing.  Every call returns "not supported". */
 #include "simcuda/standin.h"
 
 const struct standin_library standin_library = {

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A stand-in for libcurand: nothing of its own.
- *
- * No test calls what it computes: all of it answers "not supported".
- */
+/* A stand-in for libcurand.  No test uses its numbers: every call returns "not supported". */
 #include "simcuda/standin.h"
 
 const struct standin_library standin_library = {

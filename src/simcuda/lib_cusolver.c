@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for libcusolver: handles of dense algebra, and their streams.
- *
- * No test calls what it computes: all of it answers "not supported".
+ * A stand-in for libcusolver: handles of dense algebra, and their streams.  No test uses its results: every computation
+ * returns "not supported".
  */
 #include "simcuda/standin.h"
 

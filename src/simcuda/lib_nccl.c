@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for libnccl: communicators, whose collectives really exchange and reduce what their ranks have.
+ * A stand-in for libnccl: communicators whose collectives really exchange and reduce their ranks' data.
  *
- * Each rank is a process with a simulated GPU of its own.  A collective is a host function in its stream, which meets the
- * other ranks in shared memory (lib_nccl_ranks.c); of a communicator of one rank it is a copy.  The first collective of
- * several ranks takes BUFFERS, the least that NCCL takes: two channels.  NCCL says how many it opens to its log only.
+ * Each rank is a process with its own simulated GPU.  A collective is a host function in its stream, which meets the
+ * other ranks in shared memory (lib_nccl_ranks.c); with one rank it is a copy.  The first collective of several ranks
+ * takes BUFFERS, the least that NCCL takes: two channels.  How many NCCL opens it only writes to its log.
  */
 #include <nccl.h>
 #include <stdatomic.h>
@@ -19,7 +19,7 @@
 
 #define VERSION 22809
 
-/* NCCL_BUFFSIZE is 4 MiB where it is not set. */
+/* The default of NCCL_BUFFSIZE is 4 MiB. */
 #define BUFFERS ((size_t)2 * (4 << 20))
 
 const struct standin_library standin_library = {
@@ -38,12 +38,12 @@ struct work {
 	struct work *next;
 };
 
-/* The handle comes first: every communicator is one. */
+/* The handle comes first: every communicator is a handle. */
 struct comm {
 	struct standin_handle own;
 	int n, rank;
-	struct nccl_ranks *ranks; /* NULL: there is one */
-	atomic_int error;         /* of a collective, as ncclCommGetAsyncError tells it */
+	struct nccl_ranks *ranks; /* NULL: a single rank */
+	atomic_int error;         /* of a collective, for ncclCommGetAsyncError */
 	atomic_uint pending;
 	struct work *captured;
 };
@@ -95,7 +95,7 @@ static ncclResult_t submit(
 	return result;
 }
 
-/* Of one rank: it has what all have. */
+/* With one rank every collective is a copy. */
 static ncclResult_t copy(const struct nccl_collective *collective, cudaStream_t stream)
 {
 	const struct standin_handle work = { .magic = STANDIN_MAGIC, .stream = stream };
@@ -139,7 +139,7 @@ ncclResult_t ncclGetVersion(int *version)
 	return ncclSuccess;
 }
 
-/* The name of a file: see lib_nccl.h. */
+/* The id is the name of a file: see lib_nccl.h. */
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
 	uint64_t random[2];
@@ -202,7 +202,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 	return of(comm) ? ncclSuccess : ncclInvalidArgument;
 }
 
-/* A collective that is still in its stream, which nobody waited for, keeps its communicator. */
+/* A collective still in its stream keeps its communicator alive. */
 ncclResult_t ncclCommDestroy(ncclComm_t handle)
 {
 	struct comm *comm = of(handle);
@@ -255,7 +255,7 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank)
 	return ncclCommFinalize(comm);
 }
 
-/* What is registered is the caller's: nothing is taken for it. */
+/* Registered memory is the caller's: nothing is taken for it. */
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buffer, size_t size, void **handle)
 {
 	if (!of(comm) || !buffer || !size)
@@ -279,7 +279,7 @@ ncclResult_t ncclGroupEnd(void)
 	return ncclSuccess;
 }
 
-/* A collective of the two buffers, the type, the communicator and the stream that are the caller's parameters. */
+/* A collective on the caller's buffers, type, communicator and stream, by parameter name. */
 #define COLLECT(shape_, op_, root_)                        \
 	collect(comm,                                      \
 		(struct nccl_collective){ .shape = shape_, \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks meet at a count in shared memory: the last to arrive begins a new round and wakes the others.  Each holds a lock
- * on its byte of the file, which the kernel drops when the process ends, however it ends: who waits looks now and then.
+ * Ranks meet at a counter in shared memory: the last to arrive begins a new round and wakes the others.  Each holds a
+ * lock on its byte of the file, which the kernel releases however the process ends; waiters poll for that.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,12 +23,12 @@
 #define CHUNK   ((size_t)256 << 10)
 #define LOOK_NS 50000000
 
-/* Of zeros, which the file is made of, all begins. */
+/* A file of zeros is a valid start. */
 struct shared {
 	_Atomic uint32_t joined;
 	_Atomic uint32_t arrived; /* in this round */
 	_Atomic uint32_t round;
-	_Atomic int32_t pids[]; /* 0: not there yet */
+	_Atomic int32_t pids[]; /* 0: not joined yet */
 };
 
 struct nccl_ranks {
@@ -46,7 +46,7 @@ static char *chunk_of(const struct nccl_ranks *ranks, int rank)
 	return ranks->chunks + (size_t)rank * CHUNK;
 }
 
-/* A rank's byte of the file. */
+/* Locks or queries a rank's byte of the file. */
 static bool lock(const struct nccl_ranks *ranks, int command, int rank, struct flock *ret_lock)
 {
 	*ret_lock = (struct flock){
@@ -55,7 +55,7 @@ static bool lock(const struct nccl_ranks *ranks, int command, int rank, struct f
 	return fcntl(ranks->fd, command, ret_lock) == 0;
 }
 
-/* It had joined, and holds its byte no more. */
+/* True if the rank had joined and its lock is gone. */
 static bool is_gone(const struct nccl_ranks *ranks, int rank)
 {
 	struct flock found;
@@ -75,7 +75,7 @@ static ncclResult_t map(struct nccl_ranks *ranks, const char *name)
 	ranks->fd = shm_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (ranks->fd < 0)
 		return ncclSystemError;
-	/* A page that the kernel cannot give is told here, not by a signal later. */
+	/* Allocate now: a missing page would be a signal later. */
 	if (posix_fallocate(ranks->fd, 0, (off_t)ranks->size) != 0) {
 		(void)shm_unlink(path);
 		return ncclSystemError;
@@ -89,7 +89,7 @@ static ncclResult_t map(struct nccl_ranks *ranks, const char *name)
 	if (!lock(ranks, F_SETLK, ranks->rank, &taken))
 		return ncclInvalidUsage;
 	atomic_store(&ranks->shared->pids[ranks->rank], getpid());
-	/* The last one needs the name no more. */
+	/* The last one to join removes the name. */
 	if (atomic_fetch_add(&ranks->shared->joined, 1) + 1 == (uint32_t)ranks->n)
 		(void)shm_unlink(path);
 	for (int i = 0; i < ranks->n; i++)
@@ -138,7 +138,7 @@ void nccl_leave(struct nccl_ranks *ranks)
 	free(ranks);
 }
 
-/* Until all have come; a rank that is gone never comes. */
+/* Waits until all have arrived; fails if a rank is gone. */
 static ncclResult_t meet(struct nccl_ranks *ranks)
 {
 	const struct timespec look = { .tv_nsec = LOOK_NS };
@@ -158,14 +158,14 @@ static ncclResult_t meet(struct nccl_ranks *ranks)
 		if (atomic_load(&ranks->is_aborted))
 			return ncclRemoteError;
 		for (int i = 0; is_time && i < ranks->n; i++)
-			/* It may have come, and gone, since. */
+			/* It may have arrived, and ended, since. */
 			if (is_gone(ranks, i) && atomic_load(&shared->round) == round)
 				return ncclRemoteError;
 	}
 	return ncclSuccess;
 }
 
-/* What all gave at `at` of their chunks, as one. */
+/* Reduces the ranks' chunks at `at` to one. */
 static bool reduce(struct nccl_ranks *ranks, const struct nccl_collective *c, size_t at, size_t n)
 {
 	bool is_known = true;
@@ -178,7 +178,7 @@ static bool reduce(struct nccl_ranks *ranks, const struct nccl_collective *c, si
 	return is_known;
 }
 
-/* What this rank wants of the chunks that begin at `begin` of what each gave and have n bytes. */
+/* Takes this rank's part of the chunks, n bytes at `begin` of each rank's data. */
 static bool take(struct nccl_ranks *ranks, const struct nccl_collective *c, size_t begin, size_t n)
 {
 	size_t first = c->shape.scatters ? (size_t)ranks->rank * c->size : 0;

@@ -2,8 +2,8 @@
 /*
  * The stand-in driver: arrays.
  *
- * An array is memory of its context whose address nobody is told, laid out row by row; its size is that of
- * driver/array_bytes.h.  A level of a mipmapped array is a view of it, which lives as long as the array does.
+ * An array is memory of its context at a hidden address, laid out row by row, of the size given by
+ * driver/array_bytes.h.  A level of a mipmapped array is a view of it that lives as long as the array.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ struct CUarray_st {
 	uint32_t magic;
 	bool is_level;
 	CUDA_ARRAY3D_DESCRIPTOR desc;
-	uint64_t base; /* 0: no memory of its own */
+	uint64_t base; /* 0: no own memory */
 	uint64_t pitch;
 };
 
@@ -31,7 +31,7 @@ struct CUmipmappedArray_st {
 	struct CUarray_st levels[MAX_LEVELS];
 };
 
-/* Bytes of the longest row of one level. */
+/* Bytes of a level's longest row. */
 static uint64_t row_bytes(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
 	CUDA_ARRAY3D_DESCRIPTOR row = *desc;
@@ -63,7 +63,7 @@ static bool is_good(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 	       (desc->NumChannels == 1 || desc->NumChannels == 2 || desc->NumChannels == 4);
 }
 
-/* Memory for that many levels; 0 in *ret_base where the program maps its own later. */
+/* Allocates memory for that many levels; *ret_base is 0 if the program maps its own later. */
 static CUresult give_memory(
 	const char *entry, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned n, uint64_t *ret_base)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-in driver: what it says when the program ends, where the simulation and a GPU can part.
+ * The stand-in driver: its line at the program's end, where simulation and a real GPU may differ.
  *
- * Kernels do nothing.  A program does not notice, unless it reads a result and decides by it: what a loop over a
- * tensor's values does, how many elements a mask chooses.  A copy of a few bytes to the host after kernels were launched
- * is such a read; the functions on the stack say what the program called.
+ * Kernels do nothing.  A program notices only if it reads a result and branches on it: a loop over a tensor's values,
+ * the number of elements that a mask selects.  A copy of a few bytes to the host after kernel launches is such a read;
+ * the functions on the stack tell what the program called.
  */
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -15,7 +15,7 @@
 #include "base/bytes.h"
 #include "simcuda/face.h"
 
-#define MAX_BYTES  64 /* of a read that steers */
+#define MAX_BYTES  64 /* of a read that may steer the program */
 #define MAX_FRAMES 48
 
 static const struct {
@@ -29,14 +29,14 @@ static const struct {
 #define N_STEERS (sizeof steers / sizeof steers[0])
 
 static _Atomic uint64_t n_launches;
-static _Atomic uint64_t n_reads[N_STEERS + 1]; /* the last: whoever it was */
+static _Atomic uint64_t n_reads[N_STEERS + 1]; /* the last: unknown callers */
 
 void face_note_launch(void)
 {
 	atomic_fetch_add_explicit(&n_launches, 1, memory_order_relaxed);
 }
 
-/* Rows of one name count in the first of them. */
+/* Rows with the same name count in the first of them. */
 static size_t first_of_name(size_t i)
 {
 	size_t first = 0;
@@ -77,7 +77,7 @@ static const char *find_asker(void)
 	int n = backtrace(frames, MAX_FRAMES);
 	Dl_info own = { 0 };
 
-	/* By its place: a program that opens libcuda.so has it under that name. */
+	/* By its address: a program that opens libcuda.so knows it by that name. */
 	(void)dladdr(&n_launches, &own);
 	for (int i = 0; i < n; i++) {
 		Dl_info info;

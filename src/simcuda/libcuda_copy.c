@@ -2,8 +2,8 @@
 /*
  * The stand-in driver: copies, fills, kernels.
  *
- * As with the real one, an asynchronous copy from pageable host memory takes the bytes before it returns, one into
- * pageable memory is over when it returns, and one from or to pinned memory does neither.
+ * As in the real driver, an asynchronous copy from pageable host memory reads the bytes before it returns, one into
+ * pageable memory is complete when it returns, and one from or to pinned memory is neither.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static bool is_host(uint64_t ptr)
 	return !gpc_sim_device_of(face_sim(), ptr) && !gpc_sim_vmm_has(&face_sim()->vmm, ptr);
 }
 
-/* Host memory that the driver does not know. */
+/* True for host memory unknown to the driver. */
 static bool is_pageable(uint64_t ptr)
 {
 	return is_host(ptr) && !face_host_find(ptr, NULL);
@@ -66,7 +66,7 @@ static CUresult submit_copy(
 	return res == CUDA_SUCCESS && must_wait ? gpc_sim_stream_sync(stream) : res;
 }
 
-/* A call that waits is one that a capture in this thread may not see. */
+/* A call that waits is forbidden while this thread captures. */
 static CUresult enter(const char *entry, CUstream handle, enum face_null null, enum wait wait,
 	struct gpc_sim_stream **ret_stream)
 {
@@ -113,7 +113,7 @@ FACE_PAIR(cuMemcpyDtoDAsync_v2, _ptsz,
 	(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream),
 	copy(entry, null, stream, ASYNC, dst, src, n))
 
-/* One side of a 2D copy: where its first row starts and how far the next one is; false: misuse. */
+/* One side of a 2D copy: its first row and its pitch; false: misuse. */
 static bool side_of(CUmemorytype type, const void *host, CUdeviceptr device, CUarray array,
 	size_t pitch, size_t width, uint64_t *ret_base, uint64_t *ret_pitch)
 {
@@ -156,7 +156,7 @@ FACE_PAIR(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D *p), copy_2d(entry, null, N
 FACE_PAIR(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *p, CUstream stream),
 	copy_2d(entry, null, stream, ASYNC, p))
 
-/* Rows of n values of value_size bytes. */
+/* Fills rows of n values of value_size bytes. */
 static CUresult fill(const char *entry, enum face_null null, CUstream handle, uint64_t dst,
 	uint64_t pitch, uint32_t value, uint32_t value_size, size_t n, size_t rows)
 {
@@ -200,7 +200,7 @@ FACE_PAIR(cuMemsetD2D8Async, _ptsz,
 	(CUdeviceptr dst, size_t pitch, unsigned char v, size_t n, size_t rows, CUstream stream),
 	fill(entry, null, stream, dst, pitch, v, 1, n, rows))
 
-/* What a flag says of barriers is about caches, of which there are none. */
+/* The flags are about caches, of which there are none. */
 FACE_PAIR(cuStreamWriteValue32_v2, _ptsz,
 	(CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags),
 	((void)flags, fill(entry, null, stream, ptr, 0, value, 4, 1, 1)))
@@ -217,7 +217,7 @@ CUresult cuStreamWriteValue32_ptsz(
 	return cuStreamWriteValue32_v2_ptsz(stream, ptr, value, flags);
 }
 
-/* ---- prefetch and advice: only for managed memory, and without effect ---- */
+/* ---- prefetch and advice: managed memory only, without effect ---- */
 
 static CUresult prefetch(const char *entry, enum face_null null, CUstream handle, uint64_t ptr)
 {
@@ -285,7 +285,7 @@ static CUresult launch(const char *entry, enum face_null null, CUstream handle, 
 	return gpc_sim_stream_submit(stream, effect);
 }
 
-/* A program's own kernel, of which nobody knows what it would do. */
+/* A program's own kernel, whose effect is unknown. */
 static CUresult launch_program(const char *entry, enum face_null null, CUstream handle,
 	CUfunction function, const struct face_shape *shape, bool is_early)
 {
@@ -294,7 +294,7 @@ static CUresult launch_program(const char *entry, enum face_null null, CUstream 
 		0, NULL);
 }
 
-/* What gpusim_launch hands to cuLaunchKernel: a kernel of which everything is known. */
+/* gpusim_launch passes this to cuLaunchKernel: a kernel whose effect is known. */
 static char known_kernel;
 
 struct known_work {
@@ -323,7 +323,7 @@ static bool is_early(const CUlaunchConfig *config)
 	return false;
 }
 
-/* A grid or a block of nothing. */
+/* An empty grid or block. */
 #define IS_EMPTY (!gx || !gy || !gz || !bx || !by || !bz)
 
 FACE_PAIR(cuLaunchKernel, _ptsz,
@@ -344,7 +344,7 @@ FACE_PAIR(cuLaunchKernelEx, _ptsz,
 				      config->sharedMemBytes },
 			      params, is_early(config))))
 
-/* By the way that the program's own launches go, so that whoever intercepts those sees it. */
+/* Goes through the program's own launch function, so that an interposer sees it. */
 int gpusim_launch(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,
 	const struct gpusim_range *ranges)
 {
@@ -409,7 +409,7 @@ static CUresult host_function(
 		return res;
 	if (!fn)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Of some length, so that what is ahead of it is over while it runs. */
+	/* Of some length, so that earlier work is over while it runs. */
 	struct gpc_sim_effect *effect = gpc_sim_effect_create(GPC_SIM_EFFECT_HOST, 1);
 	if (!effect)
 		return CUDA_ERROR_OUT_OF_MEMORY;

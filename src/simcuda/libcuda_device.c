@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in driver: devices, what a context can be asked, and gpusim_device_info. */
+/* The stand-in driver: devices, queries of contexts, and gpusim_device_info. */
 #include <stdio.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 	return res;
 }
 
-/* The program's number of a device of the machine, or -1. */
+/* The program's number of one of the machine's devices, or -1. */
 static CUdevice visible_of(unsigned physical)
 {
 	const struct gpc_sim_config *config = &face_sim()->config;
@@ -119,7 +119,7 @@ CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* The same of every model; 0 for what no row names. */
+/* Attributes that all models share; 0 if no row names them. */
 static int common_attribute(CUdevice_attribute attribute)
 {
 	static const struct {
@@ -252,7 +252,7 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
 	return res;
 }
 
-/* ---- contexts: questions ---- */
+/* ---- queries of contexts ---- */
 
 CUresult cuCtxGetDevice(CUdevice *dev)
 {
@@ -325,14 +325,14 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer)
 	return cuCtxEnablePeerAccess(peer, 0);
 }
 
-/* ---- what the stand-in libnvidia-ml asks ---- */
+/* ---- for the stand-in libnvidia-ml ---- */
 
 int gpusim_device_count(void)
 {
 	return (int)face_sim()->config.n_physical;
 }
 
-/* Of all that the machine has: a process does not use those that it does not see. */
+/* Covers all devices of the machine: a process does not use those that it does not see. */
 int gpusim_device_info(int device, struct gpusim_device *ret_info)
 {
 	struct gpc_sim *sim = face_sim();

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-in driver: green contexts, and the parts of a device they are made of.
+ * The stand-in driver: green contexts, and the parts of a device of which they are made.
  *
- * A green context is one handle, as CUgreenCtx and as the CUcontext that it is converted to.  Parts
- * of a device are counted and have no effect on how long work takes.
+ * A green context is one handle, as CUgreenCtx and as the CUcontext that it converts to.  Parts of a device are
+ * counted, without effect on the duration of work.
  */
 #include <stdlib.h>
 
 #include "simcuda/face.h"
 
-#define N_SM    132 /* as many as libcuda_device.c says */
-#define LEAST   8   /* of a part, on this kind of device */
+#define N_SM    132 /* as in libcuda_device.c */
+#define LEAST   8   /* of a part, on such a device */
 #define MAX_SMS 4096
 
-/* What a CUdevResourceDesc points to. */
+/* The target of a CUdevResourceDesc. */
 struct description {
 	unsigned n_sm;
 };
@@ -107,7 +107,7 @@ CUresult cuGreenCtxCreate(
 	return res;
 }
 
-/* Its struct stays and answers 709, and so do its streams, as the driver's do. */
+/* The struct stays and answers 709, as do its streams, like the driver's. */
 CUresult cuGreenCtxDestroy(CUgreenCtx handle)
 {
 	struct gpc_sim_context *green = green_of(handle);

@@ -2,8 +2,8 @@
 /*
  * The stand-in driver: kernels and globals of a module, by name.
  *
- * Nobody reads the code of a module, so that it has every kernel that it is asked for, each once; and every global, with
- * as much device memory as GLOBAL_BYTES, whatever its size: the context takes it when it is first asked for, and keeps it.
+ * The code of a module is not read, so it has every kernel and every global that is requested.  A global has
+ * GLOBAL_BYTES of device memory, whatever its size, which the context takes at the first request and keeps.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ void face_names_end(const void *module)
 	pthread_mutex_unlock(&lock);
 }
 
-/* NULL: what it is asked of is no kernel of ours, and perhaps one of the runtime's. */
+/* NULL: the handle is no kernel of ours, perhaps one of the runtime's. */
 static const struct named *kernel_of(const void *handle)
 {
 	const struct named *at;
@@ -121,7 +121,7 @@ CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 	return CUDA_SUCCESS;
 }
 
-/* A kernel of a library is launched as a function; here both are one. */
+/* A library's kernel is launched as a function; here they are the same. */
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 {
 	if (!function || !kernel_of(kernel))
@@ -199,7 +199,7 @@ CUresult cuKernelGetAttribute(
 		      : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* What is asked of a kernel changes nothing of one that does nothing. */
+/* Accepts settings of a kernel, without effect. */
 static CUresult accept(const char *entry, const void *kernel)
 {
 	CUresult res = face_enter(GPC_SIM_COST_INFO, entry, NULL);
@@ -247,7 +247,7 @@ CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice d
 	return accept("cuKernelSetCacheConfig", kernel);
 }
 
-/* ---- occupancy: threads and blocks count, registers and shared memory are not known ---- */
+/* ---- occupancy: from threads and blocks only; registers and shared memory are unknown ---- */
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 	int *n, CUfunction function, int block, size_t shared, unsigned int flags)
@@ -282,7 +282,7 @@ CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction function, const CUlaunc
 		return res;
 	if (!n || !config)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* As for clusters of two: the configuration's attributes say more, and are not read. */
+	/* As for clusters of two; the configuration's attributes are not read. */
 	*n = model->sms / 2;
 	return CUDA_SUCCESS;
 }

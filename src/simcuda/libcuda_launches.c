@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-in driver: what was launched and copied, a line each, for whoever compares two runs; and which
- * entries were called.
+ * The stand-in driver: a line per launch and copy, for comparing two runs, and the list of entries that were called.
  *
  *      0.0 libtorch_cuda.so+0x1c3f2a0 grid 40,1,1 block 128,1,1 shared 0
  *      0.0 copy 4096 from the host
  *
- * Kernels are named by what is the same in each run of one program: their place in their file, or the name by which a
- * module was asked.  Streams are numbered by device and by when they first had work.
+ * Kernels are named by something that is the same in each run of a program: their offset in their file, or the name
+ * requested from a module.  Streams are numbered by device and by the order of their first work.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -25,7 +24,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct gpc_sim_stream *streams[MAX_STREAMS];
 static unsigned n_streams;
 
-/* Of this stream among those of its device. */
+/* The number of this stream among its device's. */
 static unsigned number_locked(const struct gpc_sim_stream *stream)
 {
 	unsigned number = 0;
@@ -38,7 +37,7 @@ static unsigned number_locked(const struct gpc_sim_stream *stream)
 	return number;
 }
 
-/* A file that takes no more is forgotten. */
+/* A file that cannot be written is given up. */
 static void append_locked(char *name, const char *line, int size)
 {
 	int fd = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-in driver: linking of device code, which nobody runs, and what a context prefers, which changes nothing.
+ * The stand-in driver: linking of device code, which is never run, and preferences of a context, which have no effect.
  *
- * What a linker gives is a few bytes that can be loaded as a module.
+ * A linker returns a few bytes that can be loaded as a module.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +131,7 @@ CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 	return answer("cuCtxSetSharedMemConfig", &config, config);
 }
 
-/* A profiler would look between the two; there is none. */
+/* A profiler would record between the two; there is none. */
 CUresult cuProfilerStart(void)
 {
 	return CUDA_SUCCESS;

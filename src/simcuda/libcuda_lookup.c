@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-in driver: which function a name means.
+ * The stand-in driver: lookup of functions by name.
  *
- * cuGetProcAddress gives, of all variants of a base name, the newest that the asked version and this driver
- * have; with the per-thread flag the _ptsz or _ptds one where there is one.  Private tables are not answered.
+ * cuGetProcAddress returns the newest variant of a base name that the requested version and this driver have; with the
+ * per-thread flag the _ptsz or _ptds one if there is one.  Private tables are not supported.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@ struct entry {
 	void *function;
 };
 
-/* A function's address as data: POSIX says that this works, ISO C does not. */
+/* A function's address as data: works under POSIX, though not in ISO C. */
 static const struct entry entries[] = {
 #define ENTRY(symbol, name, version, per_thread) \
 	{ .base = #name,                         \
@@ -26,7 +26,7 @@ static const struct entry entries[] = {
 #include "simcuda/entries.def"
 };
 
-/* 0: found; else the status. */
+/* Returns 0 if found, else the status. */
 static CUdriverProcAddressQueryResult find(
 	const char *name, int version, cuuint64_t flags, void **ret_function)
 {

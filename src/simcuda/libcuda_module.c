@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-in driver: what a context takes of its device for itself: modules, libraries, the heap of kernels.
+ * The stand-in driver: memory that a context takes for itself: modules, libraries, the kernels' heap.
  *
- * A module takes as much as GPUSIM says, at once; the real driver loads lazily and takes memory by the chunk.  The code
- * of a simulated library takes what was measured of the real one, once a context, with its first work.  A
- * library is loaded into the context that is current, as a module.  The heap of CU_LIMIT_MALLOC_HEAP_SIZE
- * takes what exceeds its default.
+ * A module takes as much as GPUSIM says, at once; the real driver loads lazily and in chunks.  The code of a simulated
+ * library takes as much as was measured for the real one, once per context, with its first work.  A library is loaded
+ * into the current context, like a module.  The heap of CU_LIMIT_MALLOC_HEAP_SIZE takes what exceeds its default.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -72,7 +71,7 @@ static void load_destroy_locked(struct load *load)
 	free(load);
 }
 
-/* The load at this address, or of this kind where that is NULL, in a context, or in any where that is NULL. */
+/* Finds the load at this address, or of this kind if that is NULL, in a context, or in any if that is NULL. */
 static struct load *find_locked(
 	const void *address, uint32_t magic, const struct gpc_sim_context *context)
 {

@@ -12,7 +12,7 @@ static CUmemoryPool handle_of(struct gpc_sim_mempool *pool)
 	return (CUmemoryPool)(void *)pool;
 }
 
-/* A call about a pool begins; captures that are open do not stand it. */
+/* Begins a call on a pool; open captures forbid it. */
 static CUresult enter_pool(
 	const char *entry, CUmemoryPool handle, struct gpc_sim_mempool **ret_pool)
 {
@@ -56,7 +56,7 @@ static CUresult alloc(
 
 	if (!ptr || !size)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* While the stream is captured, a node takes the place of the call. */
+	/* During a capture a node takes the place of the call. */
 	if (atomic_load(&stream->capture)) {
 		CUresult made = alloc_node(pool->slabs.device, size, ptr, &node);
 		return made == CUDA_SUCCESS ? gpc_sim_capture_add(stream, node) : made;
@@ -91,7 +91,7 @@ static CUresult alloc_from_pool(const char *entry, enum face_null null, CUstream
 	return pool ? alloc(stream, pool, ptr, size) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Memory of cuMemAlloc, which this call takes as well. */
+/* Memory of cuMemAlloc, which this call accepts as well. */
 static CUresult free_plain_async(struct gpc_sim_stream *stream, CUdeviceptr ptr)
 {
 	struct gpc_sim_device *device = gpc_sim_device_of(face_sim(), ptr);
@@ -202,7 +202,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
 		     : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Every device of the machine reaches every pool: access is taken and has no effect. */
+/* Every device of the machine can access every pool, so access is accepted without effect. */
 CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t count)
 {
 	struct gpc_sim_mempool *pool;
@@ -259,7 +259,7 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
 		    : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Since 13.0 by location.  Only pinned memory, of a device or of the host. */
+/* By location since 13.0.  Only pinned memory, of a device or of the host. */
 static bool is_device_place(const CUmemLocation *location, CUmemAllocationType type)
 {
 	return location && type == CU_MEM_ALLOCATION_TYPE_PINNED &&
@@ -295,7 +295,7 @@ CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUme
 					       : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- pools that are shared: a descriptor names a process and a pool ---- */
+/* ---- shared pools: a descriptor names a process and a pool ---- */
 
 struct shared_pool {
 	uint64_t magic;
@@ -388,7 +388,7 @@ CUresult cuMemPoolImportPointer(
 
 /* ---- graphs ---- */
 
-/* Behind all nodes there are: the model runs a graph in one line, whatever the edges say. */
+/* Appended after all nodes: the model runs a graph sequentially, whatever the edges. */
 static CUresult add_to_graph(
 	CUgraph graph, CUresult res, struct gpc_sim_effect *effect, CUgraphNode *ret_node)
 {

@@ -13,7 +13,7 @@
 #define MAX_STACK 32
 
 struct primary {
-	struct gpc_sim_context *context; /* stays for good once made */
+	struct gpc_sim_context *context; /* never freed once created */
 	unsigned refs;
 	unsigned flags;
 	bool is_active;
@@ -33,7 +33,7 @@ static _Thread_local struct {
 	unsigned depth;
 } thread;
 
-/* Every byte that is copied to the GPUs may then have to find room in the host. */
+/* Warns that every byte copied to the GPUs may need room in the host. */
 static void warn_of_full_data(const struct gpc_sim_config *config)
 {
 	double has = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
@@ -271,7 +271,7 @@ CUresult cuCtxGetCurrent(CUcontext *pctx)
 	return CUDA_SUCCESS;
 }
 
-/* ---- making and ending contexts ---- */
+/* ---- creation and destruction of contexts ---- */
 
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
@@ -317,7 +317,7 @@ void face_leave(const struct gpc_sim_context *context)
 		thread.depth--;
 }
 
-/* Frees what the context holds; from now on it answers 709. */
+/* Frees the context's resources; from now on it answers 709. */
 static void end_context(struct gpc_sim_context *context)
 {
 	gpc_sim_context_reset(context);

@@ -67,7 +67,7 @@ static CUresult stream_ask(const char *entry, enum face_null null, CUstream hand
 	return CUDA_SUCCESS;
 }
 
-/* The primary context behind a green one. */
+/* Finds the stream's context; for a green one, its primary context as well. */
 static CUresult stream_context(const char *entry, enum face_null null, CUstream handle,
 	CUcontext *ret_context, CUgreenCtx *ret_green)
 {
@@ -148,8 +148,8 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx)
 #define FIRST_WITH_CONTEXT_EVENTS 12050 /* 12.5 */
 
 /*
- * An older driver does not have them at all; a library cannot drop what it exports, so that who finds
- * them with dlsym is refused.
+ * An older driver lacks these functions.  Our library cannot drop exports, so a caller that finds them by dlsym gets an
+ * error.
  */
 static CUresult enter_context_event(enum gpc_sim_cost cost, const char *entry)
 {
@@ -330,7 +330,7 @@ static CUresult capture_info(const char *entry, enum face_null null, CUstream ha
 	return CUDA_SUCCESS;
 }
 
-/* The nodes that it waits for are not told. */
+/* Does not report the nodes that it waits for. */
 static CUresult capture_graph(const char *entry, enum face_null null, CUstream handle,
 	CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
 	size_t *n)

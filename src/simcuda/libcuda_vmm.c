@@ -248,11 +248,11 @@ CUresult cuMulticastUnbind(
 	return multicast("cuMulticastUnbind", handle);
 }
 
-/* ---- external memory: a piece of the host's, for whatever the descriptor names ---- */
+/* ---- external memory: host memory, whatever the descriptor names ---- */
 
 #define EXTERNAL_MAGIC UINT32_C(0x65787465)
 
-/* Tells a piece of ours from one that the program made on the host. */
+/* Tells our memory from memory that the program created on the host. */
 static char external_mark;
 
 struct CUextMemory_st {
@@ -347,7 +347,7 @@ CUresult face_free_mapped(uint64_t ptr)
 	return gpc_sim_vmm_unreserve(vmm(), base, size);
 }
 
-/* ---- what gives memory to others ---- */
+/* ---- export of memory ---- */
 
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr ptr, size_t size,
 	CUmemRangeHandleType type, unsigned long long flags)

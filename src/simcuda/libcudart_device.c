@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in runtime: what a device is like, its peers, and its memory pools. */
+/* The stand-in runtime: device properties, peers, and memory pools. */
 #include <stddef.h>
 #include <string.h>
 
 #include "simcuda/runtime.h"
 
-/* The two layouts of cudaDeviceProp, as far as device_prop.def goes, and the bytes that follow in each. */
+/* The two layouts of cudaDeviceProp as listed in device_prop.def, and the size of the rest of each. */
 #define FIELD(type, name, count, attribute)   type name[count];
 #define ONLY_12(type, name, count, attribute) FIELD(type, name, count, attribute)
 struct layout_12 {
@@ -43,7 +43,7 @@ static const struct field fields_13[] = {
 #include "simcuda/device_prop.def"
 };
 
-/* Numbers that the driver knows under the number of an attribute, and of those that follow it. */
+/* Numbers that the driver reports as an attribute, and as those that follow it. */
 static void fill(char *prop, const struct field *field, CUdevice device)
 {
 	for (int i = 0; i < field->count; i++) {
@@ -103,7 +103,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 	return error == cudaSuccess ? rt_give(cu.can_access_peer(can, device, peer)) : error;
 }
 
-/* With the primary context of the peer, which the runtime keeps for good. */
+/* Calls with the peer's primary context, which the runtime keeps for good. */
 static cudaError_t with_peer(int peer, CUresult (*call)(CUcontext, unsigned))
 {
 	CUcontext context = NULL;
@@ -194,7 +194,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 	WITH_CONTEXT(cu.priority_range(least, greatest));
 }
 
-/* A profiler would look between the two; there is none. */
+/* A profiler would record between the two; there is none. */
 cudaError_t cudaProfilerStart(void)
 {
 	return cudaSuccess;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-in runtime: graphs, and the objects of the program that live as long as one.
+ * The stand-in runtime: graphs, and user objects that live as long as a graph.
  *
- * An object is held by the program and by graphs, each so many times; what was made from a graph holds as much
- * as it.  With the last reference its destructor runs.
+ * The program and each graph hold a number of references to an object; a graph made from another one holds as many.
+ * With the last reference the object's destructor runs.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@ struct object {
 	unsigned refs;
 };
 
-/* So many references of a graph, or of one that can be launched. */
+/* The references of a graph, or of an executable one. */
 struct hold {
 	const void *graph;
 	struct object *object;
@@ -33,7 +33,7 @@ static struct object *object_of(cudaUserObject_t handle)
 	return (struct object *)(void *)handle;
 }
 
-/* The destructor may call us, so that it runs without the lock. */
+/* The destructor may call us, so it runs without the lock. */
 static void drop(struct object *object, unsigned n)
 {
 	pthread_mutex_lock(&lock);
@@ -57,7 +57,7 @@ static bool hold(const void *graph, struct object *object, unsigned n)
 	return true;
 }
 
-/* Up to n references of the graph to this object, or to any where that is NULL, go. */
+/* Drops up to n references of the graph to this object, or to any if that is NULL. */
 static bool let_go(const void *graph, const struct object *object, unsigned n)
 {
 	struct hold *found = NULL;
@@ -150,7 +150,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
 	if (error != cudaSuccess)
 		return error;
 	pthread_mutex_lock(&lock);
-	/* A new one comes before those that are looked at. */
+	/* New entries are inserted before those still to be visited. */
 	for (const struct hold *at = holds; at; at = at->next)
 		if (at->graph == graph && hold(*exec, at->object, at->n))
 			at->object->refs += at->n;

@@ -2,10 +2,10 @@
 /*
  * The stand-in runtime: kernels and variables that nvcc's output registers, and launches.
  *
- * A program's kernels are known by the address of their host function, its variables by that of their host copy.
- * A launch goes to the driver, where it takes time and does nothing.  A variable gets device memory when somebody
- * first asks for its address.  Kernels take no device memory but those of PyTorch, of which it was measured (code.def):
- * the real runtime loads each when it is first launched, and how much that takes nobody has published.
+ * Kernels are identified by the address of their host function, variables by that of their host copy.  A launch goes to
+ * the driver, where it takes time and does nothing.  A variable gets device memory when its address is first requested.
+ * Only PyTorch's kernels take device memory, as measured (code.def): the real runtime loads each kernel at its first
+ * launch, and the sizes are not published.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -25,10 +25,10 @@
 /* A kernel, or a variable, which has a size and addresses. */
 struct symbol {
 	const void *host;
-	const char *code; /* of code.def; "": not known yet, NULL: none */
+	const char *code; /* in code.def; "": not known yet, NULL: none */
 	const char *name;
 	size_t size;
-	CUdeviceptr *addresses; /* one for each device, 0 if it has none yet; NULL for a kernel */
+	CUdeviceptr *addresses; /* one per device, 0: none yet; NULL for a kernel */
 	struct symbol *next;
 };
 
@@ -91,7 +91,7 @@ void __cudaRegisterFatBinaryEnd(void **handle)
 	(void)handle;
 }
 
-/* What it registered stays: at that time the program ends. */
+/* Registrations stay, because the program is ending. */
 void __cudaUnregisterFatBinary(void **handle)
 {
 	free(handle);
@@ -157,7 +157,7 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, 
 	return cudaSuccess;
 }
 
-/* Whose code a kernel is: its object says whether it is PyTorch's, its name what for. */
+/* The code that a kernel belongs to: its object tells whether it is PyTorch's, its name what it is for. */
 static const char *code_of(const struct symbol *symbol)
 {
 	const char *name = symbol->name ? symbol->name : "";
@@ -177,7 +177,7 @@ static void load_code(struct symbol *symbol)
 		standin_load_code(symbol->code);
 }
 
-/* `kernel` is any address: the driver has no code for it, whatever it is.  `symbol`: NULL if it is to be looked up. */
+/* `kernel` is any address: the driver has no code for it anyway.  `symbol`: NULL to look it up. */
 static cudaError_t launch(const void *kernel, struct symbol *symbol, dim3 grid, dim3 block,
 	size_t shared, cudaStream_t stream, int per_thread)
 {
@@ -234,7 +234,7 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host)
 	return cudaSuccess;
 }
 
-/* ---- what a kernel is like: as nobody compiled it, the figures are those of a small one ---- */
+/* ---- attributes of a kernel: those of a small one, as none was compiled ---- */
 
 static int attribute(CUdevice_attribute which)
 {

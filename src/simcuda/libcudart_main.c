@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for libcudart.so.12 and .13: the runtime's common functions over whatever driver is there.
+ * A stand-in for libcudart.so.12 and .13: the runtime's common functions over any driver.
  *
- * It finds the driver exactly as the real one does: dlopen("libcuda.so.1"), one dlsym("cuGetProcAddress_v2"),
- * a probe with an empty name, then it asks that function for "cuGetProcAddress" and uses the answer for all the
- * rest, with versions, and with the per-thread flag for the _ptsz and _ptds exports.  So a wrapper of
- * cuGetProcAddress sees here what it sees under the real runtime.  Both files are this one source, with
- * different version nodes.
+ * It finds the driver exactly as the real one does: dlopen("libcuda.so.1"), one dlsym("cuGetProcAddress_v2"), a probe
+ * with an empty name; then it asks that function for "cuGetProcAddress" and uses the answer for everything else, with
+ * versions, and with the per-thread flag for the _ptsz and _ptds exports.  So a wrapper of cuGetProcAddress sees the
+ * same calls as under the real runtime.  Both files are built from this source, with different version nodes.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -35,10 +34,10 @@ static cudaError_t note(cudaError_t error)
 	return error;
 }
 
-/* The codes of the driver and of the runtime are the same numbers, but for asking too early. */
+/* Driver and runtime share their error codes, except for a call made too early. */
 cudaError_t rt_give(CUresult res)
 {
-	/* Not ready is an answer, and no error that stays. */
+	/* "Not ready" is an answer, not a sticky error. */
 	return res == CUDA_ERROR_NOT_READY ? cudaErrorNotReady : note((cudaError_t)res);
 }
 
@@ -101,7 +100,7 @@ cudaError_t rt_begin(void)
 	return note(start_error);
 }
 
-/* Makes the current device's primary context current where the thread has none. */
+/* Makes the current device's primary context current if the thread has none. */
 cudaError_t rt_begin_with_context(void)
 {
 	CUcontext context = NULL;
@@ -114,7 +113,7 @@ cudaError_t rt_begin_with_context(void)
 	error = rt_give(cu.get_current(&context));
 	if (error != cudaSuccess)
 		return error;
-	/* Mostly all is as it was, and that takes no lock, which would be measured as part of every call. */
+	/* The usual case takes no lock, which would be measured as part of every call. */
 	if (context && context == __atomic_load_n(&contexts[current_device], __ATOMIC_ACQUIRE))
 		return cudaSuccess;
 	pthread_mutex_lock(&retain_lock);
@@ -254,7 +253,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
 		error = rt_give(cu.pointer(5, which, data, address(ptr)));
 	if (error != cudaSuccess)
 		return error;
-	/* Only what the layouts of 12 and 13 share is written. */
+	/* Writes only the members shared by the layouts of 12 and 13. */
 	attributes->type = is_managed                     ? cudaMemoryTypeManaged
 			   : type == CU_MEMORYTYPE_DEVICE ? cudaMemoryTypeDevice
 			   : type == CU_MEMORYTYPE_HOST   ? cudaMemoryTypeHost
@@ -546,7 +545,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 	CUresult res = cu.lookup(symbol, function, (int)version, flags, &seen);
 	if (status)
 		*status = (enum cudaDriverEntryPointQueryResult)seen;
-	/* A name that is not there is told by the status, or by a NULL pointer. */
+	/* A missing name is reported by the status, or by a NULL pointer. */
 	return res == CUDA_ERROR_NOT_FOUND && status ? cudaSuccess : rt_give(res);
 }
 

@@ -72,7 +72,7 @@ cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCapt
 	return cudaStreamGetCaptureInfo_v2(stream, status, id, graph, nodes, n);
 }
 
-/* CUDA 12 has a shorter function of this name: what follows the first three is not there then. */
+/* CUDA 12 has a shorter function of this name, without the parameters after the third. */
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
 	unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **nodes,
 	const cudaGraphEdgeData **edges, size_t *n)
@@ -87,7 +87,7 @@ cudaError_t cudaStreamAddCallback(
 {
 	CUstreamCallback same;
 
-	/* The two types of a status are the same numbers. */
+	/* Both status types have the same values. */
 	memcpy(&same, &callback, sizeof same);
 	WITH_CONTEXT(cu.add_callback[0](stream, same, data, flags));
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for libnvidia-ml.so.1: what NVML says of the simulated devices of this process.
+ * A stand-in for libnvidia-ml.so.1: NVML for the simulated devices of this process.
  *
- * The figures come from the stand-in libcuda.so.1 (gpusim_device_info), so that both add up to the byte:
+ * The figures come from the stand-in libcuda.so.1 (gpusim_device_info), so that the two agree to the byte:
  *
  *      total = used + free + reserved      (nvmlDeviceGetMemoryInfo_v2; the older call counts reserved as used)
- *      free  = what cuMemGetInfo says      total = what cuMemGetInfo says + reserved
+ *      free  = as in cuMemGetInfo          total = as in cuMemGetInfo + reserved
  *      used  = this process + the other processes
  *
- * What NVML has besides answers "Not Supported".
+ * Everything else in NVML returns "Not Supported".
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -45,7 +45,7 @@ struct nvml_memory_v2 {
 	unsigned long long total, reserved, free, used;
 };
 
-/* The oldest form has the first two members only. */
+/* The oldest version has only the first two members. */
 struct nvml_process_v1 {
 	unsigned int pid;
 	unsigned long long used;
@@ -63,7 +63,7 @@ struct nvml_pci {
 	char bus_id[32];
 };
 
-/* The structs that the calls take carry their size and version. */
+/* The structs of these calls carry their size and version. */
 #define MEMORY_V2_VERSION ((unsigned int)(sizeof(struct nvml_memory_v2) | (2U << 24)))
 
 enum nvml_return nvmlInit_v2(void);
@@ -101,7 +101,7 @@ enum nvml_return nvmlSystemGetProcessName(unsigned int pid, char *text, unsigned
 enum nvml_return nvmlSystemGetDriverVersion(char *text, unsigned int len);
 const char *nvmlErrorString(enum nvml_return code);
 
-/* A GPU has many sensors, and none of this one; as on a real one that lacks them, nothing is said. */
+/* Real GPUs have many sensors, this one none; as on a real GPU without them, nothing is logged. */
 int nvml_not_supported(const char *name);
 
 int nvml_not_supported(const char *name)
@@ -155,7 +155,7 @@ EXPORT enum nvml_return nvmlShutdown(void)
 	return device_count ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
 
-/* A handle is the device's number, + 1. */
+/* A handle is the device's number + 1. */
 static enum nvml_return info_of(
 	nvmlDevice_t device, const void *out, struct gpusim_device *ret_info)
 {
@@ -196,7 +196,7 @@ EXPORT enum nvml_return nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevic
 	return nvmlDeviceGetHandleByIndex_v2(index, device);
 }
 
-/* The device that has this PCI address, in whatever width the domain is written, or this UUID. */
+/* Finds the device with this PCI address, with a domain of either width, or with this UUID. */
 static enum nvml_return find(const char *text, bool is_uuid, nvmlDevice_t *ret_device)
 {
 	struct gpusim_device info;
@@ -351,7 +351,7 @@ EXPORT enum nvml_return nvmlDeviceGetComputeRunningProcesses(
 	return has_room ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
-/* Nobody draws. */
+/* No process draws. */
 EXPORT enum nvml_return nvmlDeviceGetGraphicsRunningProcesses_v3(
 	nvmlDevice_t device, unsigned int *n, void *list)
 {

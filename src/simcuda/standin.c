@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulated driver is found by dlsym at the first call, and a call that does work submits one kernel of no effect
- * to its stream.  Whatever has no body says so by name, once for each name.
+ * The simulated driver is found by dlsym at the first call, and a call that does work submits one kernel without effect
+ * to its stream.  A function without a body reports its name, once.
  */
 #include "simcuda/standin.h"
 
@@ -35,7 +35,7 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_driver;
 
-/* A function's address as data: POSIX says that this works, ISO C does not. */
+/* A function's address as data: works under POSIX, though not in ISO C. */
 static bool find(void *library, const char *name, void *ret_function)
 {
 	void *found = dlsym(library, name);
@@ -44,7 +44,7 @@ static bool find(void *library, const char *name, void *ret_function)
 	return found;
 }
 
-/* Only a simulated driver has these, and code not on every GPU. */
+/* Only a simulated driver has these, and code sizes are not known for every GPU. */
 static void find_simulated(void *library)
 {
 	__typeof__(&gpusim_has_code) has_code;
@@ -98,7 +98,7 @@ bool standin_destroy(void *ptr)
 
 	if (!is_good(handle))
 		return false;
-	/* Whoever destroys handles at exit finds the driver shut down, and the memory gone. */
+	/* At exit the driver may be shut down already, and the memory gone. */
 	if (handle->taken)
 		(void)driver.free(handle->taken);
 	handle->magic = 0;
@@ -187,7 +187,7 @@ void standin_wait(struct CUstream_st *stream)
 		(void)driver.wait(stream);
 }
 
-/* Once for each name, as far as the list goes. */
+/* True once per name, as far as the list goes. */
 static bool is_news(const char *name)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of one library that have no body of their own, from its table: NAMES is the table's file.
+ * The functions of one library without a body, from its table: NAMES is the table's file.
  *
- * The caller passes what it likes; what a stub does not name it does not look at.
+ * Callers may pass any arguments; a stub looks only at those that it names.
  */
 #include "simcuda/standin.h"
 
