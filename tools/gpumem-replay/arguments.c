@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* getopt_long; the remaining words are traces, or workloads by name. */
+/* Parses with getopt_long; the remaining words are traces, or workloads by name. */
 #include "tools/gpumem-replay/arguments.h"
 
 #include <getopt.h>
@@ -232,7 +232,7 @@ static bool read_setting(char *key, char *value, struct gpc_policy_settings *set
 	return true;
 }
 
-/* Cuts `text`, a word of argv, in place. */
+/* Splits `text`, a word of argv, in place. */
 static bool read_settings(char *text, struct gpc_policy_settings *settings)
 {
 	char *rest = NULL;

@@ -15,7 +15,7 @@
 #include "tools/gpumem-replay/workload.h"
 #include "tools/replay/clean_stream.h"
 
-/* Those of gpumem-report; 1 is "the condition is true". */
+/* As in gpumem-report, where 1 means "the condition is true". */
 enum exit_code {
 	EXIT_DONE = 0,
 	EXIT_FAILED = 1,
@@ -50,7 +50,7 @@ static enum exit_code read_trace(
 	return source->is_workload && st == GPC_INVALID ? EXIT_USAGE : exit_of(st);
 }
 
-/* "event 12 (line 13)": what else it is called in its source. */
+/* "event 12 (line 13)": the event, and its position in the source. */
 static void add_event(struct gpc_text *text, const struct gpc_trace *trace, uint64_t event)
 {
 	const char *const words[] = {
@@ -190,7 +190,7 @@ static enum exit_code run_and_print(const struct gpc_trace *trace,
 	return code;
 }
 
-/* The root of the JSON, NULL: a table. */
+/* `root` is the root of the JSON; NULL: print a table. */
 static enum exit_code replay(const struct gpc_source *source, const struct gpc_arguments *arguments,
 	struct json_object *root)
 {
@@ -211,7 +211,7 @@ static enum exit_code replay(const struct gpc_source *source, const struct gpc_a
 	return code;
 }
 
-/* Where no trace is named: the newest recording of this user. */
+/* Without a trace on the command line: the newest recording of this user. */
 static enum exit_code replay_newest(const struct gpc_arguments *arguments, struct json_object *root)
 {
 	const struct gpc_directory_entry *entry = NULL;
@@ -238,7 +238,7 @@ int main(int argc, char **argv)
 	enum exit_code worst = EXIT_DONE;
 	struct gpc_arguments arguments;
 
-	/* `| head` ends us quietly, also where our parent ignores the signal as Python does. */
+	/* Let `| head` end us quietly, even if our parent ignores the signal, as Python does. */
 	signal(SIGPIPE, SIG_DFL);
 	gpc_clean_standard();
 	switch (gpc_arguments_read(argc, argv, &arguments)) {

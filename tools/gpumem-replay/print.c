@@ -29,7 +29,7 @@ static double ns_per_operation(const struct gpc_run *run)
 	return run->n_operations ? (double)run->elapsed_ns / (double)run->n_operations : 0;
 }
 
-/* base/text.h knows no fractions: a libc of the tools does. */
+/* base/text.h has no fractions; the tools may use libc. */
 static void add_percent(struct gpc_text *text, double part)
 {
 	char buf[32];
@@ -69,7 +69,7 @@ static void add_count(struct gpc_text *text, uint64_t n)
 	gpc_text_add(text, "%" PRIu64, n);
 }
 
-/* Milliseconds: workloads take some seconds. */
+/* In milliseconds: workloads take some seconds. */
 static void add_ms(struct gpc_text *text, uint64_t ns)
 {
 	gpc_text_add(text, "%" PRIu64 " ms", (ns + 500000) / 1000000);
@@ -97,7 +97,7 @@ static bool has_work(const struct gpc_run *run)
 	return run->has_work;
 }
 
-/* A row is a number of the run, or what `cell` makes of it. */
+/* A row is a number of the run, or the output of `cell`. */
 static const struct row {
 	const char *label;
 	bool (*is_known)(const struct gpc_run *run); /* NULL: always */
@@ -232,7 +232,7 @@ static void add_part(struct json_object *object, const char *key, double value)
 	json_object_object_add(object, key, json_object_new_double_s(value, buf));
 }
 
-/* The driver calls by kind, as JSON names them. */
+/* The driver calls by kind, with their names in JSON. */
 static const struct {
 	const char *key;
 	enum gpc_sim_cost kind;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each step of the host appends one row, 5 us after the last.  A row that uses a block of another stream is ordered
- * behind that stream first, as in a correct program.
+ * Each step of the host appends a row, 5 us after the last.  A row that uses a block of another stream first waits for
+ * that stream, as in a correct program.
  */
 #include "tools/gpumem-replay/script.h"
 
-/* What a call costs the host: a launch through a runtime takes about as long. */
+/* The host's time for a call, about that of a launch through a runtime. */
 #define STEP_NS (5 * GPC_US)
 
 static void add(struct gpc_script *script, struct gpc_trace_row row)
@@ -61,7 +61,7 @@ void gpc_script_sync(struct gpc_script *script)
 	add(script, (struct gpc_trace_row){ .kind = GPC_TRACE_SYNC });
 }
 
-/* xorshift64*: good enough to choose sizes by, and the same everywhere. */
+/* xorshift64*: good enough for choosing sizes, and the same on every machine. */
 uint64_t gpc_script_random(struct gpc_script *script, uint64_t n)
 {
 	script->random ^= script->random >> 12;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces in CSV: the header line tells our format from RMM's; each row is parsed in place, field by field.  A malformed
- * row ends the trace with its line number.
+ * Traces in CSV: the header line distinguishes our format from RMM's; rows are parsed in place.  A malformed row ends
+ * the trace with its line number.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 #define MAX_LINE   512
 #define MAX_FIELDS 6
 
-/* A row takes some hundred bytes of memory, and may be packed to a tenth of a byte. */
+/* A row takes some hundred bytes of memory, and may be compressed to a tenth of a byte. */
 #define MAX_ROWS     (UINT32_C(1) << 24)
 #define MAX_UNPACKED ((z_off_t)64 << 20)
 
@@ -61,7 +61,7 @@ static bool parse_our_row(char **fields, unsigned n_fields, struct gpc_trace_row
 	return true;
 }
 
-/* "15:47:02.841961": the log names no day. */
+/* "15:47:02.841961": the log has no dates. */
 static bool parse_time_of_day(const char *text, uint64_t *ret_ns)
 {
 	unsigned hours, minutes, seconds, us;
@@ -124,7 +124,7 @@ static enum gpc_status read_header(struct reader *reader, const char *line, stru
 	return GPC_DAMAGED;
 }
 
-/* What failed may have asked for any nonsense. */
+/* A failed request may have any size. */
 static bool is_size(const struct gpc_trace_row *row)
 {
 	return row->kind == GPC_TRACE_FREE || row->kind == GPC_TRACE_EMPTY_CACHE ||
@@ -144,7 +144,7 @@ static enum gpc_status read_line(struct reader *reader, char *line, struct gpc_t
 		return read_header(reader, line, why);
 	if (!*line)
 		return GPC_OK;
-	/* An identity of 2^64 - 1 cannot be a key of the map of live ones. */
+	/* 2^64 - 1 cannot be a key in the map of live identities. */
 	if (!reader->parse(fields, split_fields(line, fields), &row) ||
 		row.identity == UINT64_MAX || !is_size(&row)) {
 		gpc_text_add(why, "line %u: not a row of this kind of trace", reader->line);

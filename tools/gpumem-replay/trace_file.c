@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first bytes select the reader: a recording's magic, the start of a pickle or of JSON, else lines of CSV, inflated
- * by zlib as they are read.
+ * The first bytes select the reader: a recording's magic, the start of a pickle or of JSON, else CSV; zlib inflates
+ * transparently.
  */
 #include "tools/gpumem-replay/trace_file.h"
 

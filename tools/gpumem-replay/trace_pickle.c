@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack machine.  Its values are objects of json-c; None is NULL.
+ * The stack machine.  Its values are json-c objects; None is NULL.
  *
  * json-c frees recursively, so depth is bounded here: a container carries its depth, and is closed once it is inside
- * another.  A pickler fills each container before it adds it to the next, so plain data never adds to a closed one, and a
- * hostile pickle cannot deepen one afterwards.
+ * another.  A pickler fills each container before adding it to the next, so plain data never adds to a closed one, and
+ * a hostile pickle cannot deepen one later.
  */
 #include "tools/gpumem-replay/trace_pickle.h"
 
@@ -66,7 +66,7 @@ static size_t height_of_mark(const struct machine *machine)
 	return machine->n_marks ? machine->marks[machine->n_marks - 1] : 0;
 }
 
-/* The top, which is no longer on the stack. */
+/* Pops the top of the stack. */
 static bool pop(struct machine *machine, struct json_object **ret_value)
 {
 	if (machine->stack.n <= height_of_mark(machine))
@@ -81,7 +81,7 @@ static bool is_container(const struct json_object *value)
 	       json_object_is_type(value, json_type_object);
 }
 
-/* Depth, and in the lowest bit whether it is in another. */
+/* The depth, and in the lowest bit whether it is inside another container. */
 static uintptr_t note_of(struct json_object *container)
 {
 	return (uintptr_t)json_object_get_userdata(container);
@@ -109,7 +109,7 @@ static bool may_put(struct machine *machine, struct json_object *into, struct js
 	return true;
 }
 
-/* Both take the reference of `value`. */
+/* This and the next function take the reference of `value`. */
 static bool add_to_list(
 	struct machine *machine, struct json_object *list, struct json_object *value)
 {
@@ -140,7 +140,7 @@ static bool add_to_dict(struct machine *machine, struct json_object *dict, struc
 	return is_good || (machine->wrong ? false : fail(machine, "no memory"));
 }
 
-/* The values above the last mark go where they belong: into the one below it, or a new list. */
+/* Moves the values above the last mark into `target`, a new container or the one below the mark, `step` at a time. */
 static bool close_mark(struct machine *machine, struct json_object *target, size_t step)
 {
 	size_t first = height_of_mark(machine);
@@ -230,7 +230,7 @@ static bool push_whole(struct machine *machine, size_t n_bytes, bool is_signed)
 	return push_new(machine, json_object_new_uint64(number));
 }
 
-/* LONG1: two's complement of any length. */
+/* LONG1: two's complement of arbitrary length. */
 static bool push_long(struct machine *machine)
 {
 	uint64_t n = 0;
@@ -285,7 +285,7 @@ static bool remember(struct machine *machine, uint64_t number)
 	if (machine->stack.n <= height_of_mark(machine))
 		return fail(machine, "the stack is empty");
 	top = machine->stack.items[machine->stack.n - 1];
-	/* Picklers number them in turn, or give a number a new value. */
+	/* Picklers number entries in sequence, or overwrite one. */
 	if (number > machine->memo.n)
 		return fail(machine, "the memo has a gap");
 	if (number == machine->memo.n)
@@ -346,7 +346,7 @@ static bool skip(struct machine *machine, size_t n)
 	return read_number(machine, n, &ignored);
 }
 
-/* The opcodes of plain data, by their names in Python's pickletools. */
+/* The opcodes of plain data, with their names in Python's pickletools. */
 static bool step(struct machine *machine, uint8_t opcode)
 {
 	switch (opcode) {

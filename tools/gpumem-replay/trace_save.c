@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line per operation in RMM's format, gzipped for a path in .gz; slots become made-up pointers. */
+/* One line per operation in RMM's format, gzipped if the path ends in .gz; slots become made-up pointers. */
 #include "tools/gpumem-replay/trace_file.h"
 
 #include <errno.h>
@@ -8,13 +8,13 @@
 #include <string.h>
 #include <zlib.h>
 
-/* Pointers are only names here, one a slot: nothing is as far apart as the sizes say. */
+/* Pointers are only names here, one per slot, spaced regardless of size. */
 #define FIRST_POINTER UINT64_C(0x700000000000)
 #define POINTER_STEP  UINT64_C(0x200)
 
 #define DAY_S (24 * 3600)
 
-/* What RMM calls each kind; NULL: it knows nothing of it. */
+/* RMM's name for each kind; NULL: it has none. */
 static const char *action_of(enum gpc_trace_op_kind kind)
 {
 	switch (kind) {
@@ -87,7 +87,7 @@ bool gpc_trace_save(const struct gpc_trace *trace, const char *path)
 		return false;
 	}
 	is_saved = save_ops(file, trace, sizes);
-	/* What the buffer still holds is written here, and may fail as well. */
+	/* Writes the rest of the buffer, and so may fail as well. */
 	is_saved = gzclose(file) == Z_OK && is_saved;
 	free(sizes);
 	return is_saved;

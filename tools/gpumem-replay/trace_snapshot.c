@@ -69,7 +69,7 @@ static size_t length(const struct json_object *list)
 	return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
 }
 
-/* What the walk and the building take: the rest of a snapshot may be anything. */
+/* The blocks that the walk and the trace accept: the rest of a snapshot may be anything. */
 static bool is_block(uint64_t address, uint64_t size)
 {
 	return address > 0 && address < UINT64_MAX && size > 0 && size <= GPC_SIZE_MAX;
@@ -91,7 +91,7 @@ static enum gpc_status hold(
 	return GPC_OK;
 }
 
-/* Old snapshots have no addresses of blocks: they lie one behind the other. */
+/* Old snapshots have no block addresses: blocks lie end to end. */
 static enum gpc_status hold_segment(struct snapshot *snapshot, struct json_object *segment)
 {
 	struct json_object *blocks = list_of(segment, "blocks");
@@ -182,7 +182,7 @@ static enum gpc_status add_entry(struct snapshot *snapshot, size_t number, uint6
 	return gpc_trace_add(snapshot->builder, &row);
 }
 
-/* The device that was asked for, or the one with most entries. */
+/* Chooses the requested device, or the one with the most entries. */
 static bool choose_device(struct snapshot *snapshot, int device, struct gpc_text *why)
 {
 	struct json_object *traces = list_of(snapshot->root, "device_traces");
@@ -215,7 +215,7 @@ static bool choose_device(struct snapshot *snapshot, int device, struct gpc_text
 	return true;
 }
 
-/* What the program freed; old snapshots only have when PyTorch was done with it. */
+/* The action that is the program's free; old snapshots only have the later completion. */
 static const char *free_action(const struct snapshot *snapshot)
 {
 	for (size_t i = 0; i < length(snapshot->entries); i++)
@@ -233,7 +233,7 @@ static enum gpc_status build(struct snapshot *snapshot, int device, struct gpc_t
 	if (!choose_device(snapshot, device, why))
 		return GPC_DAMAGED;
 	snapshot->free_action = free_action(snapshot);
-	/* json-c stops the process that asks an empty list, or none, for a member. */
+	/* json-c aborts if an empty or missing list is asked for a member. */
 	first_us = length(snapshot->entries)
 			   ? number_of(json_object_array_get_idx(snapshot->entries, 0), "time_us")
 			   : 0;
@@ -254,14 +254,14 @@ static struct json_object *parse(uint8_t *data, size_t size, struct gpc_text *wh
 
 	if (data[0] == 0x80)
 		return gpc_unpickle(data, size, why);
-	data[size] = '\0'; /* the file is one byte shorter than its room */
+	data[size] = '\0'; /* the buffer is one byte longer than the file */
 	root = json_tokener_parse_verbose((const char *)data, &error);
 	if (!root)
 		gpc_text_add(why, "not JSON: %s", json_tokener_error_desc(error));
 	return root;
 }
 
-/* The whole file, with room for one more byte; NULL: errno says why. */
+/* Reads the whole file, with room for one more byte; NULL with errno on failure. */
 static uint8_t *read_file(const char *path, size_t *ret_size)
 {
 	FILE *file = fopen(path, "rb");

@@ -19,7 +19,7 @@ struct key {
 	const char *help;
 };
 
-/* The keys in the order of the workload's own enum; `seed` comes first in every one. */
+/* The keys, in the order of the workload's enum; `seed` is always first. */
 #define SEED                                                    \
 	{                                                       \
 		"seed", 1, 0, UINT32_MAX, "chooses what varies" \
@@ -61,7 +61,7 @@ static const struct workload {
 
 #define N_WORKLOADS (sizeof workloads / sizeof workloads[0])
 
-/* "NAME:" of the text: its workload, or NULL. */
+/* The workload of "NAME:" in the text, or NULL. */
 static const struct workload *find(const char *spec)
 {
 	size_t length = strcspn(spec, ":");
@@ -132,7 +132,7 @@ enum gpc_status gpc_workload_make(
 
 	if (!read_spec(spec, why, &script, &workload))
 		return GPC_INVALID;
-	/* Close seeds must not begin alike, and 0 would stay 0. */
+	/* Close seeds must not begin alike, and a state of 0 would stay 0. */
 	script.random = (script.values[0] + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;
 	script.builder = gpc_trace_begin(spec, GPC_TRACE_WORKLOAD);
 	if (script.builder)
@@ -152,7 +152,7 @@ void gpc_workload_print_help(void)
 			char usual[40];
 			struct gpc_text text = gpc_text_init(usual, sizeof usual);
 
-			/* Sizes are told by what they may be. */
+			/* Keys that are sizes are recognised by their range. */
 			if (key->least >= 512)
 				gpc_text_add_bytes(&text, key->usual);
 			else

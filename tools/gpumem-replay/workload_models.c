@@ -21,10 +21,10 @@ enum training_key {
 	TRAINING_VARY,
 };
 
-/* A layer: its weights, four activations wide, and what belongs to them. */
+/* A layer: its weights, four activations wide, and its other buffers. */
 struct layer {
 	struct gpc_buffer weights;
-	struct gpc_buffer moments; /* the optimizer's two, kept from the first step on */
+	struct gpc_buffer moments; /* the optimizer's two moments, kept from the first step on */
 	struct gpc_buffer gradient;
 	struct gpc_buffer activation;
 };
@@ -46,7 +46,7 @@ static void forward(struct gpc_script *script, struct layer *layer, uint64_t wid
 	gpc_script_free(script, &workspace);
 }
 
-/* Takes the gradient of the layer above, and leaves its own. */
+/* Consumes the gradient of the layer above, and leaves its own. */
 static void backward(
 	struct gpc_script *script, struct layer *layer, uint64_t width, struct gpc_buffer *above)
 {
@@ -62,7 +62,7 @@ static void backward(
 	*above = own;
 }
 
-/* All-reduce of some gradients at once, through a buffer of the side stream. */
+/* All-reduces several gradients at once, through a buffer of the side stream. */
 static void reduce(struct gpc_script *script, struct layer *layers, uint64_t n)
 {
 	struct gpc_buffer bucket = gpc_script_alloc(script, SIDE, n * layers[0].weights.size);
@@ -96,7 +96,7 @@ static void train_step(struct gpc_script *script, struct layer *layers)
 	struct gpc_buffer batch = gpc_script_alloc(script, SIDE, width / 8 + 1);
 	struct gpc_buffer above;
 
-	/* The next batch is copied on the side, and used by the first layer. */
+	/* The next batch is copied on the side stream, and used by the first layer. */
 	gpc_script_work(script, SIDE, 50 * GPC_US, &batch);
 	gpc_script_work(script, COMPUTE, 10 * GPC_US, &batch);
 	gpc_script_free(script, &batch);
@@ -112,7 +112,7 @@ static void train_step(struct gpc_script *script, struct layer *layers)
 	gpc_script_order(script, COMPUTE, SIDE);
 	for (uint64_t i = 0; i < n; i++)
 		update(script, &layers[i]);
-	/* The loss is printed. */
+	/* The loss is read on the host. */
 	gpc_script_sync(script);
 }
 
@@ -170,7 +170,7 @@ static void begin_answer(struct gpc_script *script, struct answer *answer)
 	gpc_script_free(script, &prompt);
 }
 
-/* One more token: the cache of each layer is copied into one that is a token longer. */
+/* Generates a token: each layer's cache is copied into one that is a token longer. */
 static void go_on(struct gpc_script *script, struct answer *answer)
 {
 	uint64_t size = ++answer->n_tokens * script->values[INFERENCE_TOKEN];
@@ -212,7 +212,7 @@ void gpc_workload_inference(struct gpc_script *script)
 			n_open += answers[i].n_left > 0;
 		}
 		n_open += n_to_begin;
-		/* The tokens are printed. */
+		/* The tokens are read on the host. */
 		gpc_script_sync(script);
 	}
 	free(caches);

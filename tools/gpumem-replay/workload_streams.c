@@ -15,7 +15,7 @@ enum pipeline_key {
 	PIPELINE_SIZE,
 };
 
-/* A consumer takes longer than a producer, so frees come long before the work ends. */
+/* Consumers take longer than producers, so frees come long before the work ends. */
 #define PRODUCE_NS (20 * GPC_US)
 #define CONSUME_NS (60 * GPC_US)
 

@@ -12,7 +12,7 @@
 
 #define NO_EVENT SIZE_MAX
 
-/* PyTorch asks for 2 MiB and more. */
+/* PyTorch requests at least 2 MiB. */
 #define LEAST_BYTES (UINT64_C(1) << 20)
 
 struct area {
@@ -28,7 +28,7 @@ struct areas {
 	size_t room;
 };
 
-/* The number of those that begin at or before the address. */
+/* The number of areas that begin at or before the address. */
 static size_t count_up_to(const struct areas *areas, uint64_t address)
 {
 	return GPC_ARRAY_COUNT(areas->n, i, areas->rows[i].address <= address);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stdout becomes a cookie stream: each write cleans whole characters and colours, and keeps a partial one for the next.
+ * stdout and stderr become cookie streams: each write cleans whole characters and colour sequences, and keeps a partial
+ * one for the next.
  */
 #include "tools/replay/clean_stream.h"
 
@@ -12,18 +13,18 @@
 
 #include "base/text.h"
 
-/* The longest that is looked at whole: a colour. */
+/* The longest unit, a colour sequence. */
 #define MAX_UNIT 16
 
 struct clean_stream {
 	int fd;
-	size_t n_kept; /* of a letter or a colour whose end comes with the next write */
+	size_t n_kept; /* of a partial character or colour, completed by the next write */
 	char kept[MAX_UNIT];
 };
 
 static bool lets_colours;
 
-/* The bytes of a colour at the start of the text; 0: there is none. */
+/* The length of a colour sequence at the start of the text; 0 if there is none. */
 static size_t colour_length(const char *at, size_t size)
 {
 	size_t n = 2;
@@ -35,7 +36,7 @@ static size_t colour_length(const char *at, size_t size)
 	return n < size && at[n] == 'm' ? n + 1 : 0;
 }
 
-/* May the rest of the text be the beginning of a letter, or of a colour? */
+/* True if the rest of the text may be the beginning of a character or a colour sequence. */
 static bool is_begun(const char *at, size_t size)
 {
 	size_t n = 1;
@@ -52,7 +53,7 @@ static bool is_begun(const char *at, size_t size)
 	return n == size;
 }
 
-/* Cleans text[0 .. size) in place, and answers how much of it is done: all where nothing can follow. */
+/* Cleans text[0 .. size) in place.  Returns how much of it is done: everything if nothing follows. */
 static size_t clean(char *text, size_t size, bool is_end)
 {
 	size_t at = 0;
@@ -61,7 +62,7 @@ static size_t clean(char *text, size_t size, bool is_end)
 		bool is_harmless = true;
 		size_t n;
 
-		/* Most of it. */
+		/* The common case. */
 		while (at < size && text[at] >= ' ' && text[at] < 0x7f)
 			at++;
 		if (at == size)

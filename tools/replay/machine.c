@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "driver/driver_pages.h"
 
-/* ---- the driver that counts ---- */
+/* ---- the counting driver ---- */
 
 static struct gpc_driver *count(struct gpc_driver *drv, enum gpc_sim_cost kind)
 {
@@ -111,7 +111,7 @@ static enum gpc_status stream_wait(struct gpc_driver *drv, gpc_stream stream, gp
 
 static const struct gpc_driver_ops counting_ops = GPC_DRIVER_OPS;
 
-/* ---- its pages: what a page costs is counted as memory taken or returned, addresses are free ---- */
+/* ---- its pages: mapping and unmapping count as memory taken and returned; addresses are free ---- */
 
 static struct gpc_driver *inner_of(struct gpc_driver *drv)
 {
@@ -258,7 +258,7 @@ uint64_t gpc_machine_reserved_bytes(struct gpc_machine *machine)
 	uint64_t free_bytes = 0;
 	uint64_t total = 0;
 
-	/* On a real GPU others may give back meanwhile what they had at the start. */
+	/* On a real GPU other processes may have freed memory that they held at the start. */
 	if (inner->ops->mem_info(inner, &free_bytes, &total) ||
 		free_bytes > machine->free_at_start_bytes)
 		return 0;
@@ -299,7 +299,7 @@ void gpc_machine_release_handle(struct gpc_machine *machine, uint64_t size)
 	gpc_sim_device_uncharge(machine->sim_driver.context->device, size);
 }
 
-/* ---- what the program does ---- */
+/* ---- actions of the program ---- */
 
 void gpc_machine_expect_late(struct gpc_machine *machine, bool is_late)
 {
@@ -330,7 +330,7 @@ enum gpc_status gpc_machine_order(struct gpc_machine *machine, uint32_t stream, 
 	if (!machine->sim)
 		return GPC_OK;
 	st = gpc_machine_record(machine, other, machine->event);
-	machine->counting.n_calls[GPC_SIM_COST_RECORD]--; /* this one was the program's */
+	machine->counting.n_calls[GPC_SIM_COST_RECORD]--; /* this record was the program's */
 	return st ? st : inner->ops->stream_wait(inner, machine->streams[stream], machine->event);
 }
 

@@ -27,7 +27,7 @@ static void *lookup(void *library, const char *name)
 	return dlsym(library, name);
 }
 
-/* What only a program needs, and the preloaded library never calls itself. */
+/* Functions that only a program needs, and the preloaded library never calls. */
 static bool find_functions(struct gpc_gpu *gpu)
 {
 	*(void **)&gpu->cuDeviceGet = dlsym(gpu->library, "cuDeviceGet");
@@ -81,7 +81,7 @@ enum gpc_status gpc_gpu_open(int ordinal, struct gpc_gpu **ret_gpu, struct gpc_d
 	return GPC_OK;
 }
 
-/* The library stays loaded: a driver is not made to be unloaded. */
+/* The driver stays loaded: it does not support unloading. */
 void gpc_gpu_close(struct gpc_gpu *gpu)
 {
 	if (gpu->context)

@@ -5,11 +5,11 @@
 #include "oom/ladder.h"
 #include "tools/replay/policy_gpucache.h"
 
-/* As the runtime has it: see the option pending_limit. */
+/* As in the runtime: see the option pending_limit. */
 #define PENDING_MIN  (64 * GPC_MIB)
 #define PENDING_PART 16
 
-/* How a variant differs: the order of cudaFree, and what it is told. */
+/* The differences between variants: the order kept by cudaFree, and what the pool is told. */
 struct variant {
 	bool has_barriers;
 	bool is_host_order;
@@ -18,7 +18,7 @@ struct variant {
 	enum gpc_vmm vmm;
 };
 
-/* The stream of a trace as the pool is told it; 0: cudaMalloc names none. */
+/* The stream as the pool is told it; 0: cudaMalloc names none. */
 static gpc_stream name_of(const struct gpucache *self, uint32_t stream)
 {
 	if (!self->is_told_streams)
@@ -26,7 +26,7 @@ static gpc_stream name_of(const struct gpucache *self, uint32_t stream)
 	return stream ? self->machine->streams[stream] : GPC_ORDERED_LEGACY;
 }
 
-/* As the preloaded library hears of streams that are created. */
+/* Tells the pool of the streams, as the preloaded library does when they are created. */
 static void tell_streams(struct gpucache *self)
 {
 	gpc_lock_take(&self->pool.lock);
@@ -188,7 +188,7 @@ static enum gpc_status use(void *arg, uint64_t address, uint32_t stream)
 	return gpc_pool_record_use(&self->pool, address);
 }
 
-/* As gpucache_trim. */
+/* Like gpucache_trim. */
 static void empty_cache(void *arg)
 {
 	struct gpucache *self = arg;
@@ -233,7 +233,7 @@ static const char *check(void *arg)
 	return gpc_pool_check(&self->pool);
 }
 
-/* What all variants have. */
+/* Common to all variants. */
 #define COMMON                                                                                \
 	.destroy = destroy, .alloc = alloc, .free = free_address, .empty_cache = empty_cache, \
 	.begin_sync = begin_sync, .end_sync = end_sync, .peak_pending = peak_pending,         \

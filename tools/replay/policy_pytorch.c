@@ -129,7 +129,7 @@ static bool is_whole_segment(const struct gpc_block *block)
 	return !block->prev && !block->next;
 }
 
-/* Gives a whole free segment back to the driver. */
+/* Returns a whole free segment to the driver. */
 static void release(struct pytorch *self, struct gpc_block *block)
 {
 	gpc_bins_remove(pool_of(self, block), block);
@@ -137,7 +137,7 @@ static void release(struct pytorch *self, struct gpc_block *block)
 	free(block);
 }
 
-/* Collects the whole free segments: release changes the set that is walked, so it comes after. */
+/* Collects the whole free segments, because releasing them changes the set being walked. */
 struct collected {
 	struct gpc_block *first;
 };
@@ -182,8 +182,7 @@ static void find_largest(struct gpc_block *block, void *arg)
 }
 
 /*
- * With max_split_size: an oversize segment that makes the room, else the largest ones until
- * they do together.
+ * With max_split_size: releases an oversize segment that makes the room, else the largest ones until together they do.
  */
 static bool release_available_cached_blocks(struct pytorch *self, uint64_t size, uint32_t stream)
 {
@@ -290,7 +289,7 @@ struct gpc_block *gpc_pytorch_cut(struct gpc_block *block, uint64_t size)
 	return rest;
 }
 
-/* The front is handed out, the rest goes back to the pool. */
+/* The front is handed out, the remainder goes back to the pool. */
 static void split(struct pytorch *self, struct gpc_block *block, uint64_t size)
 {
 	struct gpc_block *rest = gpc_pytorch_cut(block, size);

@@ -21,13 +21,13 @@ static uint64_t handle_size(const struct gpc_block *block)
 	return block->number == GPC_POOL_SMALL ? SMALL_BUFFER : LARGE_BUFFER;
 }
 
-/* Up to whole handles, whose size is no power of two. */
+/* Rounds up to whole handles, whose size is not a power of two. */
 static uint64_t round_up(uint64_t size, uint64_t handle)
 {
 	return (size + handle - 1) / handle * handle;
 }
 
-/* With what is not mapped behind it. */
+/* The size including the unmapped part behind it. */
 static uint64_t expandable_size(const struct gpc_block *block)
 {
 	const struct gpc_block *next = block->next;
@@ -41,7 +41,7 @@ struct walk {
 	bool is_over;
 };
 
-/* From the smallest that fits on, as long as the next leaves a shorter way to grow. */
+/* Walks on from the smallest block that fits, as long as the next one has a shorter way to grow. */
 static void walk_on(struct gpc_block *block, void *arg)
 {
 	struct walk *walk = arg;
@@ -94,7 +94,9 @@ static bool has_room(const struct gpc_block *block, uint64_t size)
 	return bytes >= size;
 }
 
-/* The lowest place with something to map, from the free block before that on; NULL: none has the room. */
+/*
+ * The lowest block with an unmapped part that is large enough, together with the free block before it; NULL if none is.
+ */
 static struct gpc_block *find_expandable(struct gpc_block *first, uint64_t size)
 {
 	for (struct gpc_block *at = first; at; at = at->next) {
@@ -106,7 +108,7 @@ static struct gpc_block *find_expandable(struct gpc_block *first, uint64_t size)
 	return NULL;
 }
 
-/* Maps at least `size` bytes at the start of the block, which is not mapped, and merges them. */
+/* Maps at least `size` bytes at the start of the unmapped block, and merges the new blocks. */
 static enum gpc_status map(
 	struct pytorch *self, struct gpc_block *block, uint64_t size, struct gpc_block **ret_block)
 {
@@ -152,7 +154,7 @@ enum gpc_status gpc_pytorch_expand(struct pytorch *self, uint64_t size, uint32_t
 	return GPC_OK;
 }
 
-/* Unmaps the handles that lie wholly in this free block.  Returns the block after all that it becomes. */
+/* Unmaps the handles wholly inside this free block.  Returns the block after its pieces. */
 static struct gpc_block *unmap(struct pytorch *self, struct gpc_block *block)
 {
 	uint64_t handle = handle_size(block);

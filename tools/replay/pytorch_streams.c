@@ -7,7 +7,7 @@
 
 #include "tools/replay/pytorch_model.h"
 
-/* An element for the queue of a stream, with an event; NULL: there is none to be had. */
+/* A queue element with an event; NULL if there is none. */
 static struct awaited *new_awaited(struct pytorch *self)
 {
 	struct awaited *awaited = self->spare;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plays the trace once for the result and, if it is short, again for the time, of which the least counts.  Finds the
- * smallest device by bisection.
+ * Replays the trace once for the result and, if it is short, again for the time, of which the minimum counts.  Finds
+ * the smallest device by bisection.
  */
 #include "tools/replay/run.h"
 
@@ -11,18 +11,14 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 
-/*
- * A device that no policy fills: several times what is live at the peak, and room for a few
- * segments.
- */
+/* A device that no policy can fill: several times the peak of live bytes, and room for a few segments. */
 #define PLENTY_FACTOR 4
 #define PLENTY_MORE   GPC_GIB
 #define PLENTY_MOST   (UINT64_MAX / 2)
 
 /*
- * Everything but the time is the same in each run of a trace.  One that is over in milliseconds is
- * timed as the fastest of some, since another process may have had the processor for longer than
- * that.
+ * Everything but the time is the same in each replay.  A replay of milliseconds is timed as the fastest of several,
+ * since another process may have held the processor for longer.
  */
 #define FEW_OPERATIONS 100000
 #define N_TIMES        5
@@ -32,7 +28,7 @@ struct life {
 	uint64_t address;
 	uint64_t size;
 	uint32_t stream;
-	bool is_past; /* it came from the driver, past the policy */
+	bool is_past; /* allocated by the driver, bypassing the policy */
 	bool is_beside;
 };
 
@@ -45,7 +41,7 @@ struct player {
 	struct gpc_run *run;
 	uint64_t live_bytes;
 	uint64_t beside_bytes;
-	uint64_t not_ours_ns; /* passed in what is no call of the policy */
+	uint64_t not_ours_ns; /* spent outside the policy's calls */
 	bool is_timed;
 };
 
@@ -86,7 +82,7 @@ static void close_player(struct player *player)
 	free(player->lives);
 }
 
-/* The simulated clock; 0 if nothing can be learned from it. */
+/* The simulated clock; 0 if the trace has no work. */
 static uint64_t simulated_now(struct player *player)
 {
 	if (!player->run->has_work)
@@ -133,7 +129,7 @@ static enum gpc_status call_free(struct player *player, const struct life *life,
 	return st;
 }
 
-/* A framework's cache does not see what others ask the driver for; ours does. */
+/* A framework's cache does not see other requests to the driver; ours does. */
 static bool is_past(const struct player *player, const struct gpc_trace_op *op)
 {
 	return op->way == GPC_TRACE_BESIDE ||
@@ -221,7 +217,7 @@ static enum gpc_status do_sync(struct player *player, const struct gpc_trace_op 
 	return st;
 }
 
-/* What only a trace with work has: the time between operations, owners, the work. */
+/* Operations that only a trace with work has: time in between, owners, the work itself. */
 static enum gpc_status do_around(struct player *player, const struct gpc_trace_op *op)
 {
 	uint64_t number = (uint64_t)(op - player->trace->ops);
@@ -276,7 +272,7 @@ static enum gpc_status do_op(struct player *player, const struct gpc_trace_op *o
 			own(player, op);
 		return st;
 	case GPC_TRACE_FAILURE:
-		/* What failed when the trace was taken may fail again. */
+		/* A request that failed in the trace may fail again. */
 		st = do_alloc(player, op);
 		return st == GPC_DEVICE_NO_MEMORY ? GPC_OK : st;
 	case GPC_TRACE_EMPTY_CACHE:
@@ -387,7 +383,7 @@ enum gpc_status gpc_run(const struct gpc_trace *trace, const struct gpc_policy_o
 	return GPC_OK;
 }
 
-/* Whether it passes on a device of so many steps. */
+/* Replays on a device of so many steps. */
 static enum gpc_status try_device(const struct gpc_trace *trace,
 	const struct gpc_policy_ops *policy, struct gpc_run_settings *settings, uint64_t steps,
 	bool *ret_passes)
@@ -402,8 +398,8 @@ static enum gpc_status try_device(const struct gpc_trace *trace,
 }
 
 /*
- * Nothing passes on less than what is live.  Most policies come close to that, so the first steps above it are tried
- * first, and then twice as many each time: a replay of a million operations takes a tenth of a second.
+ * No policy fits into less than the live peak.  Most come close to it, so the first steps above are tried first, then
+ * twice as many each time: a replay of a million operations takes a tenth of a second.
  */
 enum gpc_status gpc_run_smallest(const struct gpc_trace *trace, const struct gpc_policy_ops *policy,
 	const struct gpc_run_settings *settings, uint64_t *ret_bytes, struct gpc_run *ret_plenty)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks the live bytes twice: for the peak and the floor between the first and the last rise, then to count. */
+/* Walks the live bytes twice: first for the peak, and the floor between the first and the last rise; then to count. */
 #include "tools/replay/steps.h"
 
 #include <stdlib.h>
@@ -29,7 +29,10 @@ static bool next(struct walk *walk)
 	return true;
 }
 
-/* The least between the first and the last moment above 3/4 of the peak: before is the start, behind it the end. */
+/*
+ * The minimum between the first and the last moment above 3/4 of the peak; outside are the start and the end of the
+ * run.
+ */
 static uint64_t find_floor(struct walk walk, uint64_t peak)
 {
 	uint64_t floor = peak;

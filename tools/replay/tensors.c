@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorts the addresses of all tensors: a gap longer than half of the device separates two ranges. */
+/* Sorts the addresses of all tensors: a gap larger than half of the device separates two ranges. */
 #include "tools/replay/tensors.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static uint64_t device_bytes(const struct gpc_recording *recording, int32_t ordi
 	return 0;
 }
 
-/* The addresses of all tensors, unsorted, and whether any memory of PyTorch's is physical. */
+/* Collects the addresses of all tensors, unsorted, and notes whether any of PyTorch's memory is physical. */
 static size_t collect(struct gpc_tensors *tensors, const struct gpc_recording *recording,
 	int32_t ordinal, const struct gpucache_event *events, size_t n_events)
 {

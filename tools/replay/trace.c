@@ -42,9 +42,7 @@ static struct gpc_trace_op *add_op(struct gpc_trace_builder *builder)
 	return &trace->ops[trace->n_ops++];
 }
 
-/*
- * The number of a stream, which is a handle in RMM's log; beyond the table they share the last.
- */
+/* The number of a stream, which RMM's log gives as a handle; streams beyond the table share the last number. */
 static uint32_t number_stream(struct gpc_trace_builder *builder, uint64_t stream)
 {
 	uint32_t i;
@@ -63,23 +61,20 @@ static void *identity_value(uint64_t op_number)
 	return (void *)(uintptr_t)(op_number + 1);
 }
 
-/* The operation that allocated a living identity, or NULL. */
+/* The operation that allocated a live identity, or NULL. */
 static const struct gpc_trace_op *op_of(const struct gpc_trace_builder *builder, const void *value)
 {
 	return value ? &builder->trace.ops[(uintptr_t)value - 1] : NULL;
 }
 
-/* What every kind of operation has. */
+/* The part common to all kinds of operation. */
 static struct gpc_trace_op op_of_row(
 	struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
 {
 	const struct gpc_trace *trace = &builder->trace;
 	uint64_t last_ns = trace->n_ops ? trace->ops[trace->n_ops - 1].time_ns : 0;
 
-	/*
-	 * Rows of several threads, and midnight, may step back; nothing here depends on more
-	 * than the order.
-	 */
+	/* Times may step back, at midnight or between threads; only the order of rows counts. */
 	return (struct gpc_trace_op){ .kind = row->kind,
 		.stream = number_stream(builder, row->stream),
 		.time_ns = row->time_ns > last_ns ? row->time_ns : last_ns,
@@ -88,7 +83,7 @@ static struct gpc_trace_op op_of_row(
 		.way = row->way };
 }
 
-/* What is live, and what is beside it, with one more or one less. */
+/* Counts an allocation in; note_less() counts it out. */
 static void note_more(struct gpc_trace_builder *builder, const struct gpc_trace_op *op)
 {
 	const bool is_beside = op->way == GPC_TRACE_BESIDE;
@@ -164,7 +159,7 @@ static enum gpc_status add_alloc(struct gpc_trace_builder *builder, const struct
 	return GPC_OK;
 }
 
-/* Of the device, not of memory.  Work on what does not live is left out. */
+/* Adds an operation on the device rather than on memory.  Work on memory that is not live is left out. */
 static enum gpc_status add_other(struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
 {
 	const struct gpc_trace_op *allocation =

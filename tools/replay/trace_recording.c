@@ -2,8 +2,8 @@
 /*
  * Traces from recordings: the ring of events, and the blocks live before its oldest one.
  *
- * A view decides which events are requests: driver allocations, or tensors (tensors.h) and the allocations past
- * PyTorch's cache.  All other memory of the device counts as held all the time, at its maximum.
+ * A view decides which events are requests: driver allocations, or tensors (tensors.h) and the allocations that bypass
+ * PyTorch's cache.  All other memory of the device counts as held throughout, at its maximum.
  */
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 #include "tools/replay/tensors.h"
 #include "tools/replay/trace_build.h"
 
-/* A block that lived before the first event, as far as the walk knows by now. */
+/* A block that was live before the first event, as far as the walk knows. */
 struct seed {
 	uint64_t address;
 	uint64_t size;
@@ -26,17 +26,17 @@ struct source {
 	struct gpc_trace_builder *builder;
 	int device;
 	bool is_of_tensors;
-	struct gpc_tensors tensors; /* where it is of them */
-	bool has_refused;           /* the driver did */
+	struct gpc_tensors tensors; /* if the view is of tensors */
+	bool has_refused;           /* the driver refused a request */
 	struct gpucache_event *events;
 	uint64_t n_events;
 	struct seed *seeds;
 	uint64_t n_seeds;
 	struct gpc_address_map held; /* address -> its seed, during the walk */
-	uint32_t *contexts;          /* of each slot */
+	uint32_t *contexts;          /* by slot */
 };
 
-/* Of the device, and nothing that an allocator was asked for; managed memory may be elsewhere. */
+/* True for device memory that no allocator was asked for; managed memory may be elsewhere. */
 static bool is_beside(const struct source *source, unsigned kind)
 {
 	if (kind == GPUCACHE_KIND_PHYSICAL && source->is_of_tensors)
@@ -45,7 +45,7 @@ static bool is_beside(const struct source *source, unsigned kind)
 	       gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE;
 }
 
-/* Whether the memory is an operation of this view. */
+/* True if the memory is a request in this view. */
 static bool is_request(const struct source *source, unsigned kind, bool is_arena)
 {
 	if (kind == GPUCACHE_KIND_DEVICE)
@@ -62,7 +62,7 @@ static enum gpc_trace_way way_of(const struct source *source, unsigned kind)
 	return source->tensors.has_torch ? GPC_TRACE_DIRECT : GPC_TRACE_CACHED;
 }
 
-/* Addresses of the device name its memory; what is beside it has keys of its own. */
+/* Device memory is identified by its address; other memory has keys of its own. */
 static uint64_t identity_of(unsigned kind, uint64_t address)
 {
 	const bool is_address = kind == GPUCACHE_KIND_DEVICE || kind == GPUCACHE_KIND_TENSOR;
@@ -76,7 +76,7 @@ static bool is_request_event(const struct source *source, uint64_t i)
 		source->is_of_tensors && source->tensors.is_arena[i]);
 }
 
-/* Without the view of tensors it is taken for held all the time. */
+/* Without the view of tensors it counts as held throughout. */
 static bool is_other(const struct source *source, unsigned kind)
 {
 	return !source->is_of_tensors && is_beside(source, kind);
@@ -87,7 +87,7 @@ static bool is_memory(const struct gpucache_event *event)
 	return event->kind == GPUCACHE_EVENT_MALLOC || event->kind == GPUCACHE_EVENT_FREE;
 }
 
-/* A damaged file may say anything; what cannot be is passed over. */
+/* A damaged file may contain anything; impossible ranges are skipped. */
 static bool can_be(uint64_t address, uint64_t size)
 {
 	return address != 0 && address != UINT64_MAX && size <= GPC_SIZE_MAX;
@@ -120,7 +120,7 @@ static bool read_events(struct source *source)
 	return true;
 }
 
-/* The device that most events and live blocks are of. */
+/* The device with the most events and live blocks. */
 static int busiest_device(const struct source *source)
 {
 	const struct gpc_recording *recording = source->recording;
@@ -141,7 +141,7 @@ static int busiest_device(const struct source *source)
 	return best;
 }
 
-/* Events of one device only, from here on, and none that cannot be. */
+/* Keeps only possible events of the chosen device. */
 static void keep_device(struct source *source)
 {
 	uint64_t n = 0;
@@ -163,7 +163,7 @@ static enum gpc_status hold(
 {
 	struct seed *seed = gpc_address_map_find(&source->held, address);
 
-	/* An older life at the same address: its end was found, the younger one's begin was not. */
+	/* An older block at the same address: its free was found, the younger one's malloc was not. */
 	if (!seed) {
 		if (gpc_address_map_reserve(&source->held, 1))
 			return GPC_NO_METADATA;
@@ -174,7 +174,7 @@ static enum gpc_status hold(
 	return GPC_OK;
 }
 
-/* What lives at the end.  Returns the bytes of other kinds by *ret_others. */
+/* Collects the blocks live at the end.  *ret_others: the bytes of other kinds. */
 static enum gpc_status hold_live(struct source *source, uint64_t *ret_others)
 {
 	const struct gpc_recording *recording = source->recording;
@@ -203,7 +203,7 @@ static enum gpc_status hold_live(struct source *source, uint64_t *ret_others)
 	return st;
 }
 
-/* The walk: from the end to the begin of the ring. */
+/* Walks from the end to the beginning of the ring. */
 static enum gpc_status find_seeds(struct source *source)
 {
 	enum gpc_status st;
@@ -229,7 +229,7 @@ static enum gpc_status find_seeds(struct source *source)
 				identity_of(event->alloc_kind, event->address),
 				asked_for(event->requested, event->size), event->context);
 		} else if (is_other(source, event->alloc_kind)) {
-			/* What a hole swallowed must not turn the sum around. */
+			/* Saturate: events lost in a hole must not turn the sum negative. */
 			if (!is_malloc)
 				others = gpc_bytes_add(others, event->size);
 			else
@@ -287,7 +287,7 @@ static enum gpc_status add_seeds(struct source *source)
 	uint64_t time_ns = source->n_events ? source->events[0].time_ns : 0;
 	enum gpc_status st = GPC_OK;
 
-	/* Nobody knows any more when they came, and in which order. */
+	/* Their order is unknown. */
 	qsort(source->seeds, source->n_seeds, sizeof *source->seeds, by_address);
 	for (uint64_t i = 0; i < source->n_seeds && !st; i++) {
 		const struct seed *seed = &source->seeds[i];
@@ -303,7 +303,7 @@ static enum gpc_status add_seeds(struct source *source)
 	return st;
 }
 
-/* A context was reset or destroyed: its memory is gone without any free. */
+/* A context was reset or destroyed: its memory is gone without frees. */
 static enum gpc_status add_reset(struct source *source, const struct gpucache_event *event)
 {
 	const struct gpc_trace *trace = &source->builder->trace;
@@ -312,7 +312,7 @@ static enum gpc_status add_reset(struct source *source, const struct gpucache_ev
 	enum gpc_status st = addresses ? GPC_OK : GPC_NO_METADATA;
 	uint64_t n = 0;
 
-	/* Frees change the map that is walked, so they come after. */
+	/* Frees change the map being walked, so they come later. */
 	for (uint64_t i = 0; i < live->n_slots && !st; i++) {
 		const struct gpc_address_slot *slot = &live->slots[i];
 
@@ -328,8 +328,8 @@ static enum gpc_status add_reset(struct source *source, const struct gpucache_ev
 }
 
 /*
- * PyTorch gave memory of its cache back, and the driver never refused any: the program asked for that.  One
- * call gives back many.
+ * PyTorch returned cached memory although the driver never refused a request: the program asked for it.  One call
+ * returns many blocks.
  */
 static enum gpc_status add_empty_cache(struct source *source, const struct gpucache_event *event)
 {
@@ -364,7 +364,7 @@ static enum gpc_status add_event(struct source *source, uint64_t i)
 		return add(source, GPC_TRACE_FREE, identity_of(event->alloc_kind, event->address),
 			0, event->time_ns, event->seq);
 	if (event->kind == GPUCACHE_EVENT_OOM)
-		/* What the cache of PyTorch was refused says nothing of its tensors. */
+		/* A refusal to PyTorch's cache says nothing about its tensors. */
 		return source->tensors.has_torch ? GPC_OK
 						 : add(source, GPC_TRACE_FAILURE, 0, event->size,
 							   event->time_ns, event->seq);
