@@ -60,7 +60,7 @@ static void try_shape(
 		"look at the shape or the index type at the call site below; no setting can help.");
 }
 
-/* Its own limit: the least fraction, upwards in hundredths of a percent, that would have been enough. */
+/* PyTorch's own limit: the least fraction, in hundredths of a percent, that would have been enough. */
 static void try_torch_limit(const struct gpucache_oom *oom, struct gpc_text *text)
 {
 	uint64_t need =
@@ -83,7 +83,7 @@ static void try_limit(
 {
 	const struct gpucache_oom *oom = &answer->oom;
 	uint64_t more = answer->enough_bytes ? answer->enough_bytes : oom->short_by;
-	/* Whole steps of the driver, upwards: the line can be pasted as it is. */
+	/* Rounded up to the driver's step, so that the line can be pasted as it is. */
 	uint64_t needed =
 		gpc_round_up(gpc_bytes_add(oom->limit, more), GPC_RUN_DEVICE_STEP) / GPC_MIB;
 	char value[64];
@@ -241,7 +241,7 @@ static writer *const writers[GPUCACHE_VERDICT_COUNT] = {
 
 /* ---- the sections ---- */
 
-/* What would have been enough, and what was there. */
+/* The bytes that would have been enough, and those that were available. */
 static void add_short(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
 {
@@ -263,7 +263,7 @@ static void add_short(
 	}
 	gpc_text_add(ret_text, ", the GPU had %s free, the cache no piece above %s.",
 		gpc_show_bytes(b->device_free), gpc_show_bytes(b->cached_largest));
-	/* Rounding of less than 1 % would only repeat the number. */
+	/* Less than 1 % of rounding would only repeat the number. */
 	if (torch.requested &&
 		gpc_bytes_add(torch.requested, torch.requested / 100) < oom->requested)
 		gpc_text_add(ret_text, " PyTorch asked for it to make a tensor of %s.",
@@ -274,13 +274,16 @@ static void add_short(
 	}
 }
 
-/* Before 1.4 nothing else is known of PyTorch's cache but how much of it was in no tensor. */
+/* Before 1.4 PyTorch's cache is known only by its bytes in no tensor. */
 static void try_torch(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
 {
 	struct gpc_torch torch = gpc_torch_at(report, oom);
 
-	/* Of growth and of a limit it would only change the hour; with its segments it has it already. */
+	/*
+	 * From 1.4 on the verdict covers PyTorch's cache.  Against growth or a limit the setting would only postpone
+	 * the failure.
+	 */
 	if (oom->torch.reserved || oom->verdict == GPUCACHE_VERDICT_GROWTH ||
 		oom->verdict == GPUCACHE_VERDICT_LIMIT ||
 		oom->verdict == GPUCACHE_VERDICT_IMPOSSIBLE ||
@@ -309,7 +312,7 @@ void gpc_advice_try(
 	writers[oom->verdict](report, answer, ret_text);
 }
 
-/* The other verdicts, as words; nothing where there are none. */
+/* The other verdicts in words, if any. */
 static void add_also(const struct gpucache_oom *oom, struct gpc_text *ret_text)
 {
 	for (unsigned v = 1; v < GPUCACHE_VERDICT_COUNT; v++) {

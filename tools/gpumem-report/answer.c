@@ -17,11 +17,11 @@
 #define WASTED_PART 8
 #define SMALL_PART  16
 
-/* A framework preallocates half of the device or more, in a block or a few. */
+/* A framework preallocates at least half of the device, in a block or a few. */
 #define FRAMEWORK_PART   2
 #define FRAMEWORK_BLOCKS 4
 
-/* ---- the causes: how sure each is, by what would have happened without it ---- */
+/* ---- the causes: how certain each is, judged by what would have happened without it ---- */
 
 static enum gpucache_strength recorded(
 	const struct gpc_answer *answer, enum gpucache_verdict verdict)
@@ -42,7 +42,7 @@ static enum gpucache_strength proven(const struct gpc_answer *answer)
 	return answer->is_whole ? GPUCACHE_STRENGTH_CERTAIN : GPUCACHE_STRENGTH_LIKELY;
 }
 
-/* Whether others took more than the cache's pieces do, and enough. */
+/* True if others took more than the cache's free pieces, and enough. */
 static bool is_outweighed(const struct gpc_answer *answer)
 {
 	const struct gpucache_balance *b = &answer->oom.balance;
@@ -54,10 +54,7 @@ static bool is_outweighed(const struct gpc_answer *answer)
 	       b->other_processes >= gpc_bytes_less(need, b->device_free);
 }
 
-/*
- * A small request of a program that fills the device: the next ones would have failed, wherever the
- * blocks had been placed.
- */
+/* A small request of a program that fills the device: the next ones would have failed with any placement. */
 static bool is_at_brim(const struct gpc_answer *answer)
 {
 	const struct gpucache_balance *b = &answer->oom.balance;
@@ -68,7 +65,7 @@ static bool is_at_brim(const struct gpc_answer *answer)
 	       answer->oom.requested < b->device_total / SMALL_PART;
 }
 
-/* What a program keeps without need, and has most of its memory for, is the reason whatever else may be. */
+/* If most memory is kept without need, that is the reason regardless of any other. */
 static enum gpucache_strength judge_growth(const struct gpc_answer *answer)
 {
 	enum gpucache_strength strength = recorded(answer, GPUCACHE_VERDICT_GROWTH);
@@ -83,15 +80,15 @@ static enum gpucache_strength judge_fragmented(const struct gpc_answer *answer)
 	enum gpucache_strength strength = recorded(answer, GPUCACHE_VERDICT_FRAGMENTED);
 	const struct gpucache_balance *b = &answer->oom.balance;
 
-	/* Holes of PyTorch's cache: no replay of ours can join them. */
+	/* No replay of ours can coalesce holes in PyTorch's cache. */
 	if (!answer->is_replayed || gpc_torch_is_fragmented(&answer->oom))
 		return weaker(strength, GPUCACHE_STRENGTH_LIKELY);
-	/* The library weighed it against what others hold, who took more. */
+	/* The library weighed it against the others' memory, which was more. */
 	if ((answer->is_served_plain || answer->n_remedies) && is_outweighed(answer))
 		return GPUCACHE_STRENGTH_POSSIBLE;
 	if (answer->is_served_plain || answer->n_remedies)
 		return is_at_brim(answer) ? GPUCACHE_STRENGTH_POSSIBLE : proven(answer);
-	/* Whoever had placed the blocks would have failed; still much is free, in pieces between them. */
+	/* No placement would have served it; still much is free, in pieces between the blocks. */
 	return weaker(strength, b->cached >= b->device_total / WASTED_PART
 					? GPUCACHE_STRENGTH_LIKELY
 					: GPUCACHE_STRENGTH_POSSIBLE);
@@ -115,7 +112,7 @@ static enum gpucache_strength judge_exhausted(const struct gpc_answer *answer)
 		return strength;
 	if ((answer->is_served_plain || answer->n_remedies) && !is_at_brim(answer))
 		return GPUCACHE_STRENGTH_NONE;
-	/* The library took free pieces for the reason, and no way to place the blocks would have joined them. */
+	/* The library blamed free pieces, and no placement of the blocks would have coalesced them. */
 	if (answer->oom.verdict == GPUCACHE_VERDICT_FRAGMENTED ||
 		answer->oom.verdict == GPUCACHE_VERDICT_NONE ||
 		answer->oom.verdict == GPUCACHE_VERDICT_ROUNDING)
@@ -133,7 +130,7 @@ static enum gpucache_strength judge_preallocated(const struct gpc_answer *answer
 	return GPUCACHE_STRENGTH_LIKELY;
 }
 
-/* In the order of the library's tests; NULL: as the library found. */
+/* In the order of the library's tests; NULL: as the library decided. */
 static const struct {
 	enum gpucache_verdict verdict;
 	enum gpucache_strength (*judge)(const struct gpc_answer *answer);
@@ -165,7 +162,7 @@ static enum gpucache_strength judge(const struct gpc_answer *answer, size_t caus
 				   : recorded(answer, causes[cause].verdict);
 }
 
-/* Whether no cause is found that comes before those that a setting can take away. */
+/* True if no cause precedes those that a setting can remove. */
 static bool is_up_to_settings(const struct gpc_answer *answer)
 {
 	for (size_t i = 0; causes[i].verdict != GPUCACHE_VERDICT_ROUNDING; i++)
@@ -174,7 +171,7 @@ static bool is_up_to_settings(const struct gpc_answer *answer)
 	return true;
 }
 
-/* Whether its advice names the bytes that would have been enough. */
+/* True if the verdict's advice names the bytes that would have been enough. */
 static bool is_told_by_bytes(const struct gpc_answer *answer)
 {
 	return answer->oom.verdict == GPUCACHE_VERDICT_LIMIT ||
@@ -214,7 +211,7 @@ static void find_kept(const struct gpc_report *report, struct gpc_answer *answer
 	answer->oom.growth_bytes = answer->kept.bytes;
 }
 
-/* The biggest holder, where it is a framework that hands memory out itself. */
+/* Finds the largest holder, if it is a framework with an allocator of its own. */
 static void find_framework(const struct gpc_report *report, struct gpc_answer *answer)
 {
 	const struct gpucache_oom *oom = &answer->oom;

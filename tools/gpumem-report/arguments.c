@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * getopt_long over options and filters from their tables; an unknown word gets the nearest one by edit distance as a hint.
+ * Parses with getopt_long over tables of options and filters; for an unknown word the nearest one by edit distance is
+ * suggested.
  */
 #include "tools/gpumem-report/arguments.h"
 #include "format/streams.h"
@@ -40,7 +41,7 @@ enum long_option {
 	OPTION_ON,
 	OPTION_STEPS,
 	OPTION_SWEEP,
-	OPTION_FILTER, /* + the number of the filter: the last of all */
+	OPTION_FILTER, /* + the filter's number; must be last */
 };
 
 static const struct option long_options[] = {
@@ -75,7 +76,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* Beyond this distance a word is not a slip of the pen: half of its letters are others. */
+/* Beyond this distance a word is no typing error: half of its letters differ. */
 static size_t farthest(const char *word)
 {
 	size_t len = strlen(word);
@@ -345,7 +346,7 @@ static bool read_word(const char *word, unsigned n_words, struct gpc_options *op
 		complain_command(word);
 		return false;
 	}
-	/* `oom 2 FILE`, in this order; a lone number is looked up as a pid first, by main. */
+	/* `oom 2 FILE`, in this order; main looks a single number up as a pid first. */
 	if (options->n_targets == 1 && !options->number && (*command)->run == gpc_cmd_oom &&
 		is_number(options->targets[0])) {
 		options->number = strtoull(options->targets[0], NULL, 10);
@@ -386,7 +387,7 @@ static bool is_moment_fine(const struct gpc_options *options)
 	return false;
 }
 
-/* --watch makes another command of `export`; `live` does so anyway. */
+/* --watch turns `export` into another command; `live` has it anyway. */
 static bool is_watch_fine(const struct gpc_options *options, const struct gpc_command **command)
 {
 	static const struct gpc_command watch = { "export", NULL, GPC_NEEDS_NOTHING,
@@ -411,7 +412,7 @@ static bool is_watch_fine(const struct gpc_options *options, const struct gpc_co
 	return true;
 }
 
-/* A program behind `--` makes another command of `fit`. */
+/* A program after `--` turns `fit` into another command. */
 static bool is_fit_fine(const struct gpc_options *options, const struct gpc_command **command)
 {
 	static const struct gpc_command run = { "fit", NULL, GPC_NEEDS_NOTHING, gpc_fit_run };
@@ -489,7 +490,7 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 	for (; optind < argc; optind++)
 		if (!read_word(argv[optind], n_words++, &options, &command))
 			return GPC_ARGUMENTS_BAD;
-	/* What others open shows one moment of all GPUs. */
+	/* Exports for other tools show one moment of all GPUs. */
 	if (command->run == gpc_cmd_export && options.moment == GPC_AT_USUAL)
 		options.moment = GPC_AT_END;
 	if (!is_moment_fine(&options) || !are_targets_fine(&options, command) ||

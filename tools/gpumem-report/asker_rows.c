@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pass over the live blocks per section, sorted and united by thread or stream. */
+/* One pass over the live blocks per section, grouped by thread or stream. */
 #include "tools/gpumem-report/asker_rows.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define DEFAULT_ROWS 10u
 
-/* One section: what of a block tells its askers apart, and how that is said. */
+/* One section: the field of a block to group by, and how to print it. */
 struct asker {
 	const char *section;
 	const char *by;
@@ -49,7 +49,7 @@ static uint32_t stream_of(const struct gpucache_block *block)
 	return GPUCACHE_BLOCK_STREAM(block->flags);
 }
 
-/* A program of the legacy stream alone has nothing to learn from it. */
+/* A program that uses only the legacy stream learns nothing from the section. */
 static bool has_streams(const struct gpc_report *report, const struct gpc_row *rows, size_t n)
 {
 	struct gpucache_stream stream;
@@ -91,7 +91,7 @@ static const struct asker askers[] = {
 
 #define N_ASKERS (sizeof askers / sizeof *askers)
 
-/* The rows of a device, biggest first; the caller frees them.  NULL: no memory. */
+/* The rows of a device, largest first; the caller frees them.  NULL: no memory. */
 static struct gpc_row *make_rows(
 	const struct gpc_report *report, const struct asker *asker, int32_t ordinal, size_t *ret_n)
 {

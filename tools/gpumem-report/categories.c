@@ -26,7 +26,7 @@ static bool has_any(const char *text, const char *const parts[])
 
 static enum gpc_category category_of_python(const struct gpc_frame *frame)
 {
-	/* Keys and values of a text that goes on: DynamicCache.update of transformers, KVCache.update. */
+	/* Key-value caches: DynamicCache.update of transformers, KVCache.update. */
 	static const char *const caches[] = { "cache_utils", "KVCache", "kv_cache", "DynamicCache",
 		"StaticCache", NULL };
 	static const char *const weight_files[] = { "/nn/parameter.py", "/nn/init.py",
@@ -42,7 +42,7 @@ static enum gpc_category category_of_python(const struct gpc_frame *frame)
 		return GPC_CATEGORY_CACHES;
 	if (frame->is_library && strstr(frame->file, "/optim"))
 		return GPC_CATEGORY_OPTIMIZER;
-	/* Module itself calls forward, too; what else it does moves parameters. */
+	/* Module also calls forward; everything else it does moves parameters. */
 	if (frame->is_library && strstr(frame->file, "/nn/modules/module.py"))
 		return strstr(name, "call_impl") ? GPC_CATEGORY_COUNT : GPC_CATEGORY_WEIGHTS;
 	if (has_any(frame->file, weight_files) || has_any(name, loaders))
@@ -79,7 +79,7 @@ static bool is_called(const struct gpc_stack_frames *stack, const char *start)
 	return false;
 }
 
-/* The operator that the program itself called, or that asked where no program is on the stack. */
+/* The operator called by the program, or the outermost one if no program is on the stack. */
 static void add_operator(const struct gpc_stack_frames *stack, struct gpc_text *ret_text)
 {
 	for (int i = stack->site; i-- > 0;)
@@ -88,7 +88,7 @@ static void add_operator(const struct gpc_stack_frames *stack, struct gpc_text *
 			return;
 }
 
-/* Right in the program: a copy to the GPU and what is made from nothing are data; the rest is computed. */
+/* Called directly by the program: copies to the GPU and creation from nothing are data; the rest is computed. */
 static enum gpc_category category_of_operator(const struct gpc_stack_frames *stack)
 {
 	static const char *const makers[] = { "rand", "zeros", "ones", "full", "empty", "arange",
@@ -96,7 +96,7 @@ static enum gpc_category category_of_operator(const struct gpc_stack_frames *sta
 	char buf[64];
 	struct gpc_text name = gpc_text_init(buf, sizeof buf);
 
-	if (is_called(stack, "at::_ops::to_dtype::")) /* of what is on the GPU already */
+	if (is_called(stack, "at::_ops::to_dtype::")) /* of data already on the GPU */
 		return GPC_CATEGORY_ACTIVATIONS;
 	if (is_called(stack, "at::_ops::_to_copy"))
 		return GPC_CATEGORY_INPUTS;
@@ -158,7 +158,7 @@ uint64_t gpc_categories_sum(const struct gpc_holdings *holdings, const struct gp
 	return total;
 }
 
-/* The biggest holder; where there is little room its line, which says more than its name. */
+/* The largest holder; if room is scarce its line, which says more than its name. */
 static void print_biggest(const struct gpc_report *report, uint32_t stack, int room)
 {
 	const struct gpc_paper *paper = &report->paper;

@@ -19,7 +19,7 @@ static struct stock events_of(const struct gpc_recording *rec)
 	return stock;
 }
 
-/* Records that are there; for regions of slots, room for them. */
+/* The number of records; for regions of slots, of slots. */
 static uint64_t records_of(const struct gpc_recording *rec, enum gpucache_region_kind kind)
 {
 	const char *line;
@@ -67,7 +67,7 @@ static const char *word_of(const struct gpc_recording *rec, enum gpucache_region
 	return rec->regions[kind].present ? "whole" : "not there";
 }
 
-/* Whether the format had no such region then. */
+/* True if that version of the format had no such region. */
 static bool is_newer(unsigned kind, unsigned minor)
 {
 	return (kind == GPUCACHE_REGION_PAGES && minor < 3) ||
@@ -89,7 +89,7 @@ static void print_text(struct gpc_report *report)
 		struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
 		if (!region->present && is_newer(kind, rec->header.minor))
-			continue; /* nobody could miss it */
+			continue; /* cannot be missing */
 		gpc_text_add(&text, "%-10s %-10s %11s %12s records",
 			gpc_region_name((enum gpucache_region_kind)kind),
 			word_of(rec, (enum gpucache_region_kind)kind), gpc_show_bytes(region->size),
@@ -113,7 +113,7 @@ static void print_text(struct gpc_report *report)
 enum gpc_exit gpc_cmd_check(struct gpc_report *report)
 {
 	if (report->options->json) {
-		/* The problems are part of `recording` in every view. */
+		/* The problems are in `recording` in every view. */
 		struct json_object *root = gpc_json_begin(report, "check");
 
 		gpc_json_bool(root, "whole", report->recording->n_problems == 0);

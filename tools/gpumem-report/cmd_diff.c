@@ -5,8 +5,8 @@
  *      change        before         after   function
  *      +200.00 MiB   100.00 MiB     300.00 MiB   step  train.py < main, via Linear.forward
  *
- * Lines of one function are one row, because line numbers differ between commits.  A change is the difference of
- * the numbers as printed beside it.
+ * Lines of one function share a row, because line numbers differ between commits.  A change is the difference of the
+ * printed numbers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 #define DEFAULT_ROWS 15
 
-/* Many programs allocate through functions of their own: rows name so many callers. */
+/* Many programs allocate through wrappers, so rows name this many callers. */
 #define CALLERS 2
 
 struct change {
@@ -53,7 +53,7 @@ static bool add(struct changes *changes, const char *name, uint64_t bytes, unsig
 	return rows[changes->n++].name != NULL;
 }
 
-/* The function that asked, who called it, and what a library was asked for. */
+/* The allocating function, its callers, and the library function it called. */
 static void describe(const struct gpc_path *path, struct gpc_text *text)
 {
 	const char *last = path->site + 1 < path->n ? path->names[path->site + 1] : NULL;
@@ -144,7 +144,7 @@ static void unite(struct changes *changes)
 	qsort(changes->rows, changes->n, sizeof *changes->rows, compare_distances);
 }
 
-/* "+1.50 GiB", of what was printed of both. */
+/* "+1.50 GiB": the difference of the numbers as printed. */
 static const char *show_change(const struct gpc_rounded rounded[2], char *buf, size_t size)
 {
 	double before =
@@ -154,7 +154,7 @@ static const char *show_change(const struct gpc_rounded rounded[2], char *buf, s
 	double change = after > before ? after - before : before - after;
 	struct gpc_rounded shown = gpc_rounded_of((uint64_t)(change / 100));
 
-	/* Of one unit they are subtracted as they stand there. */
+	/* In the same unit the printed digits are subtracted. */
 	if (rounded[0].unit == rounded[1].unit && shown.unit == rounded[0].unit)
 		shown.hundredths = rounded[0].hundredths > rounded[1].hundredths
 					   ? rounded[0].hundredths - rounded[1].hundredths
@@ -167,7 +167,7 @@ static const char *show_change(const struct gpc_rounded rounded[2], char *buf, s
 	return buf;
 }
 
-/* Each side's numbers are parts of its total; the last row is that of all others. */
+/* Each side's numbers are parts of its total; the last row is the sum of all others. */
 static bool round_sides(struct changes *changes, size_t shown)
 {
 	uint64_t *parts = calloc(shown + 1, sizeof *parts);
@@ -185,7 +185,7 @@ static bool round_sides(struct changes *changes, size_t shown)
 	return parts && rounded;
 }
 
-/* Rows beyond the limit become one. */
+/* Merges the rows beyond the limit into one. */
 static void keep(struct changes *changes, size_t limit)
 {
 	struct change *others = &changes->rows[limit];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `fit`: what GPU a run needs, and whether it fits on one; of a recording, or of a program that is run for it (fit_run.c). */
+/*
+ * `fit`: which GPU a run needs, and whether it fits on a given one; from a recording, or by running a program
+ * (fit_run.c).
+ */
 #include "tools/gpumem-report/fit.h"
 #include "tools/gpumem-report/json.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `html`: one file for a browser, with all that it needs in it: the page, D3, and the data of each recording. */
+/* `html`: one self-contained file for a browser: the page, D3, and the data of each recording. */
 #include <unistd.h>
 
 #include "tools/gpumem-report/filter.h"

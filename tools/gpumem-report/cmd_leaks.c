@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `leaks`: device memory that the program had not freed, by GPU and whole stack; stacks that read the
- * same are one.
+ * `leaks`: device memory that the program had not freed, by GPU and whole stack; stacks that read the same share a row.
  *
- * "Not freed when the process ended" is all that a recording can tell.  Memory that a framework
- * keeps to the end on purpose looks the same, so nothing here is called a leak.
+ * "Not freed when the process ended" is all that a recording can tell.  Memory that a framework keeps to the end on
+ * purpose looks the same, so nothing here is called a leak.
  */
 #include "tools/gpumem-report/asker_rows.h"
 #include "tools/gpumem-report/holdings.h"
@@ -21,7 +20,7 @@ struct groups {
 	uint64_t n_blocks;
 };
 
-/* What contexts and modules hold is not the program's to free. */
+/* The program cannot free what contexts and modules hold. */
 static void leave_out_kinds(struct gpc_holdings *holdings)
 {
 	size_t n = 0;

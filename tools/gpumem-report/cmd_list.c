@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `list`: the recordings of a folder, newest first. */
+/* `list`: the recordings in a folder, newest first. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -8,18 +8,18 @@
 #include "model/verdict.h"
 #include "tools/gpumem-report/json.h"
 
-/* Narrower paper has no ages. */
+/* Narrower output omits ages. */
 #define WIDTH_OF_AGES 72
 
 struct figures {
-	uint64_t peak_bytes; /* of one device */
+	uint64_t peak_bytes; /* the largest of any device */
 	uint64_t n_ooms;
 	bool known;
-	char gpus[40];       /* that were used: "0,1"; empty: none */
-	const char *verdict; /* of the newest failure that it did not recover from; "": none */
+	char gpus[40];       /* used by the process: "0,1"; empty: none */
+	const char *verdict; /* of the newest failure without recovery; "": none */
 };
 
-/* Now, or what a build that must not know the time says it is. */
+/* The time, or the fixed one of a reproducible build. */
 static uint64_t now_ns(void)
 {
 	const char *fixed = getenv("SOURCE_DATE_EPOCH");
@@ -31,7 +31,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* "0,1" or, where they are others of the machine, "0,1 (2,3)". */
+/* "0,1", or "0,1 (2,3)" if they have other numbers on the machine. */
 static void add_gpus(struct figures *figures, const struct gpc_recording *recording)
 {
 	char physical[20] = "";
@@ -92,7 +92,7 @@ static struct figures figures_of(const struct gpc_directory_entry *entry)
 	return figures;
 }
 
-/* The word at *at, which passes it; 0: there is no more. */
+/* The length of the word at *at, which is advanced; 0: there is none. */
 static size_t next_word(const char **at)
 {
 	size_t len;
@@ -103,8 +103,8 @@ static size_t next_word(const char **at)
 }
 
 /*
- * What a person calls the program: "train.py" of "/usr/bin/python3 -u /x/train.py --epochs 3", "-m
- * package.train", else the name of the executable.
+ * The program's usual name: "train.py" for "/usr/bin/python3 -u /x/train.py --epochs 3", "-m package.train", else the
+ * name of the executable.
  */
 static void add_script(const struct gpucache_header *header, struct gpc_text *ret_text)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `live`: the screen and its keys, or one look as text or JSON. */
+/* `live`: the screen and its keys, or a single reading as text or JSON. */
 #include <curses.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -29,7 +29,7 @@ static bool make_grid(struct live_grid *grid, int rows, int columns)
 	return true;
 }
 
-/* UTF-8 of a letter beyond ASCII. */
+/* Prints a character as UTF-8. */
 static void print_letter(FILE *out, wchar_t letter)
 {
 	unsigned code = (unsigned)letter;
@@ -124,7 +124,7 @@ static void show_grid(const struct live_grid *grid)
 	refresh();
 }
 
-/* A letter for the filter; false: it is the key of something else. */
+/* Adds a character to the filter; false if the key means something else. */
 static bool type(struct live_screen *screen, int key)
 {
 	size_t len = strlen(screen->filter);
@@ -175,7 +175,7 @@ static void choose(struct live_screen *screen, int key)
 	}
 }
 
-/* As in htop; false: the end. */
+/* Handles a key, as in htop; false: quit. */
 static bool press(struct live_screen *screen, int key, bool *is_help)
 {
 	if (type(screen, key))
@@ -227,7 +227,7 @@ static enum gpc_exit watch(struct live *live, struct live_screen *screen)
 	int key = ERR;
 
 	do {
-		/* A key that is pressed does not make the next look earlier than wanted by much. */
+		/* A key press does not trigger the next reading much too early. */
 		if (key == ERR && !screen->is_paused && !is_help)
 			code = live_look(live);
 		draw(live, screen, &grid, is_help);

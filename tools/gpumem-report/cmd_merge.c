@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `merge`: the ranks of a job compared on one screen: which failed first, and which is the odd one out, by which call
- * site; then a row each, the most unlike first.  `ranks` is the plain table.
+ * `merge`: the ranks of a job compared on one screen: which failed first, and which is the odd one out and by which
+ * call site; then a row each, the most unlike first.  `ranks` is the plain table.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,12 @@
 
 #define DEFAULT_ROWS 16
 
-/* Shown behind a call site: the place may be a wrapper. */
+/* Shown after a call site, which may be a wrapper. */
 #define N_CALLERS 3
 
 static struct gpc_job job;
 
-/* Who called it, as far as that tells ranks from each other. */
+/* Its callers, as far as they distinguish ranks. */
 static void add_callers(const struct gpc_stack_frames *stack, struct gpc_text *text)
 {
 	unsigned n = 0;
@@ -52,7 +52,7 @@ static void add_site(const struct gpc_report *report, const struct gpc_job_row *
 	gpc_recording_close(one.recording);
 }
 
-/* Rows of one process are neighbours. */
+/* True if row i is the first of its process; rows of one process are adjacent. */
 static bool is_process(size_t i)
 {
 	return i == 0 || strcmp(job.rows[i].path, job.rows[i - 1].path) != 0;
@@ -138,7 +138,7 @@ static void print_odd(const struct gpc_report *report, const struct gpc_merge *m
 
 static uint64_t sorted_from;
 
-/* Those that failed, then those that are least like the others. */
+/* Failed ranks first, then those most unlike the others. */
 static int by_distance(const void *left, const void *right)
 {
 	const struct gpc_job_row *a = &job.rows[*(const size_t *)left];
@@ -153,7 +153,7 @@ static int by_distance(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* The last column has what the others leave, unless that is too little to tell hosts apart. */
+/* The last column gets the remaining width, unless that is too little to tell hosts apart. */
 static int host_width(const struct gpc_paper *paper)
 {
 	return paper->width < 72 ? 0 : paper->width - 56;

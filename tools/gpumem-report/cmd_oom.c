@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `oom`: all that was recorded about one failed request. */
+/* `oom`: everything recorded about one failed request. */
 #include "model/verdict.h"
 #include "tools/gpumem-report/advice.h"
 #include "tools/gpumem-report/evidence.h"
@@ -235,10 +235,7 @@ static void print_json(struct gpc_report *report, const struct gpc_answer *answe
 	gpc_json_end(report, root);
 }
 
-/*
- * The failure that was asked for; without a number the newest that was not recovered, else the
- * newest.
- */
+/* The requested failure; without a number the newest without recovery, else the newest. */
 static bool choose_oom(const struct gpc_report *report, struct gpucache_oom *ret_oom)
 {
 	if (report->options->number)
@@ -247,7 +244,7 @@ static bool choose_oom(const struct gpc_report *report, struct gpucache_oom *ret
 	       gpc_report_last_oom(report, -1, ret_oom);
 }
 
-/* A framework that has a pool of its own may have run out in there, and then asked the driver for nothing. */
+/* A framework may have run out in a pool of its own, without a request to the driver. */
 static void complain_none(const struct gpc_report *report)
 {
 	struct gpucache_device device;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `options`: the options of GPUCACHE_CONF, from the library's own table, like `symbols`.  help:true
- * prints the same, but only inside a program that uses a GPU.
+ * `options`: the options of GPUCACHE_CONF, from the library's own table.  help:true prints the same, but only inside a
+ * program that uses a GPU.
  */
 #include "config/config.h"
 #include "config/option.h"

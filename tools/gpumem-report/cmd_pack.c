@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `pack`: writes the symbols of all recorded addresses beside the recording, for a machine without the
- * program's files: when a pod ends, its image is gone.
+ * `pack`: writes the symbols of all recorded addresses next to the recording, for machines without the program's files:
+ * when a pod ends, its image is gone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ static int compare(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* Each return address once. */
+/* Collects each return address once. */
 static bool collect(struct addresses *addresses, const struct gpc_recording *rec)
 {
 	struct gpc_stack_view view;
@@ -51,7 +51,7 @@ static bool collect(struct addresses *addresses, const struct gpc_recording *rec
 	return true;
 }
 
-/* The symbols of one address; NULL if nobody names it. */
+/* The symbols of one address; NULL if it has none. */
 static struct json_object *symbols_json(struct gpc_symbols *symbols, uint64_t address)
 {
 	const struct gpc_symbol_list *list = gpc_symbols_find(symbols, address);
@@ -72,7 +72,7 @@ static struct json_object *symbols_json(struct gpc_symbols *symbols, uint64_t ad
 	return array;
 }
 
-/* Where nothing else was said: beside the recording. */
+/* The default place: next to the recording. */
 static FILE *open_beside(const struct gpc_report *report, char **ret_path)
 {
 	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (report->options->force ? O_TRUNC : O_EXCL);

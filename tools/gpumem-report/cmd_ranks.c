@@ -16,7 +16,7 @@
 #include "tools/gpumem-report/job.h"
 #include "tools/gpumem-report/json.h"
 
-/* Narrower paper has no column of hosts. */
+/* Narrower output omits the hosts. */
 #define WIDTH_OF_HOSTS 72
 
 static void print_row(const struct gpc_paper *paper, const struct gpc_job_row *row)
@@ -44,7 +44,7 @@ static void print_row(const struct gpc_paper *paper, const struct gpc_job_row *r
 	fputc('\n', paper->out);
 }
 
-/* Why, and who is unlike the others, is what `merge` says. */
+/* `merge` says why, and which rank differs from the others. */
 static void print_first(const struct gpc_paper *paper, const struct gpc_job_row *first)
 {
 	char name[32];

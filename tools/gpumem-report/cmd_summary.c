@@ -14,10 +14,10 @@
 #include "tools/gpumem-report/sheet.h"
 #include "tools/gpumem-report/tag_rows.h"
 
-/* Rows of the table of holders, so that one GPU fits on a screen. */
+/* Rows of the table of holders, such that one GPU fits on a screen. */
 #define DEFAULT_HOLDERS 5
 
-/* How long it ran, as far as anybody knows. */
+/* The duration of the run, as far as known. */
 static uint64_t run_ns(const struct gpc_recording *rec)
 {
 	uint64_t last = gpc_recording_last_ns(rec);
@@ -188,7 +188,7 @@ static void print_holders(struct gpc_report *report, const struct gpc_moment *mo
 	gpc_holdings_fini(&holdings);
 }
 
-/* What others call the GPU; and that memory ran out on it, where it is not the one of the verdict. */
+/* The GPU's other names; and that memory ran out on it, if the verdict is about another one. */
 static void print_names(struct gpc_report *report, const struct gpucache_device *device,
 	const struct gpucache_oom *oom, const struct gpucache_oom *fatal)
 {
@@ -280,7 +280,7 @@ static void print_next(struct gpc_report *report, const struct gpucache_oom *fat
 		commands[n_commands++] = "oom";
 	else if (n && report->recording->run_state != GPC_RUN_ALIVE)
 		commands[n_commands++] = "leaks";
-	/* Who held the peak is the question where nothing failed. */
+	/* Without a failure the question is who held the peak. */
 	if (!fatal && report->options->moment == GPC_AT_USUAL && find_any_peak(report, &peak) &&
 		peak.requested_bytes > gpc_bytes_add(bytes, bytes / 8))
 		commands[n_commands++] = "--at=peak";
@@ -308,7 +308,7 @@ static void print_text(
 		gpc_answer_find(report, fatal, &answer);
 		gpc_advice_print(report, &answer, false);
 	}
-	/* First the one that WHY is about. */
+	/* The GPU that WHY is about comes first. */
 	for (uint64_t i = 0; fatal && gpc_moment_next(report, &i, &device, &moment);)
 		if (device.ordinal == fatal->device)
 			print_device(report, &device, &moment, fatal);
@@ -335,7 +335,7 @@ static struct json_object *array_json(const struct gpc_counter *counter, const u
 	return object;
 }
 
-/* The counters of this `when`, under their keys. */
+/* The counters of this `when`, by their keys. */
 static void add_counters(struct json_object *object, const struct gpc_report *report,
 	const struct gpucache_counters *sum, enum gpc_counter_when when)
 {
@@ -372,7 +372,7 @@ static struct json_object *verdict_json(
 	return verdict;
 }
 
-/* The sheet; of a peak there is none. */
+/* The balance sheet; a peak has none. */
 static struct json_object *balance_json(const struct gpc_report *report,
 	const struct gpucache_device *device, const struct gpc_moment *moment,
 	const struct gpucache_counters *sum)

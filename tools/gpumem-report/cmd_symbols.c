@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `symbols`: the driver functions that the library intercepts, and what each call gets.  The library's
- * own table is compiled in as data; the library is not.
+ * `symbols`: the driver functions that the library intercepts, and how each is handled.  The library's own table is
+ * compiled in as data; the library is not.
  */
 #include <string.h>
 
@@ -33,7 +33,7 @@ static const struct symbol {
 
 #define N_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* The longest group is some thousand letters. */
+/* The longest group has some thousand characters. */
 #define GROUP_TEXT 16384
 
 static bool is_wanted(const struct gpc_report *report, const struct symbol *symbol)

@@ -81,7 +81,7 @@ static void add_point(struct chart *chart, const struct gpc_history_view *histor
 	chart->most = larger(chart->most, larger(column->reserved, column->live));
 }
 
-/* Where no point lies, it was as before. */
+/* Columns without a point continue the one before. */
 static void fill_gaps(struct chart *chart)
 {
 	for (int i = 1; i < chart->n; i++) {
@@ -122,7 +122,7 @@ static void print_chart(const struct gpc_paper *paper, const struct chart *chart
 		uint64_t level = chart->most / HEIGHT * (uint64_t)row;
 		char line[MOST_COLUMNS + 1];
 
-		/* A line is reached where more than the half of it is. */
+		/* A line counts as reached if more than half of it is filled. */
 		for (int i = 0; i < chart->n; i++)
 			line[i] = row == HEIGHT && chart->columns[i].n_failed
 					  ? 'x'

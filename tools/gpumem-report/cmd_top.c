@@ -19,12 +19,12 @@
 #define DEFAULT_ROWS 12
 
 struct function {
-	const char *name; /* of a path's, up to `len` */
+	const char *name; /* within the path's name, up to `len` */
 	size_t len;
 	uint64_t own_bytes;
 	uint64_t own_blocks;
 	uint64_t total_bytes;
-	size_t path; /* of the entry that it was made of */
+	size_t path; /* of the entry it came from */
 };
 
 struct functions {
@@ -63,7 +63,7 @@ static int compare_bytes(const void *left, const void *right)
 	return compare_names(a, b);
 }
 
-/* One entry a name of a path; the site's has the bytes for its own. */
+/* Adds an entry for each name of a path; only the call site's has the bytes as its own. */
 static size_t add_entries(struct function *rows, const struct gpc_path *path, size_t number)
 {
 	size_t n = 0;
@@ -78,7 +78,7 @@ static size_t add_entries(struct function *rows, const struct gpc_path *path, si
 	return n;
 }
 
-/* A function that calls itself counts once for each path. */
+/* A recursive function counts once per path. */
 static void unite(struct functions *functions)
 {
 	size_t last = 0;

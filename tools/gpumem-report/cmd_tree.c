@@ -17,14 +17,14 @@
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/paths.h"
 
-/* Children of a node that are shown, and the least share of all that is worth a line (1 / LEAST). */
+/* Children shown per node, and the least share of the total that gets a line (1 / LEAST). */
 #define DEFAULT_CHILDREN 6
 #define LEAST            200
 
-/* A deep node of the JSON takes thousands of bytes: beyond so many nodes, `children` is null. */
+/* A deep JSON node takes thousands of bytes: beyond this many nodes, `children` is null. */
 #define MOST_NODES 16384
 
-/* The paths rows[first .. end) agree in their names up to and with number `depth`. */
+/* The paths rows[first .. end) share their names up to and including number `depth`. */
 struct node {
 	size_t first;
 	size_t end;
@@ -40,9 +40,9 @@ struct tree {
 };
 
 struct children {
-	struct node *nodes; /* biggest first */
+	struct node *nodes; /* largest first */
 	size_t n;
-	struct node itself; /* of paths that end at the parent */
+	struct node itself; /* paths that end at the parent */
 };
 
 static int compare_nodes(const void *left, const void *right)
@@ -87,7 +87,7 @@ static bool find_children(struct children *children, const struct gpc_path *rows
 	return true;
 }
 
-/* Of the children that have a line: they, and then what has none of its own. */
+/* The bytes of the children with a line of their own, then of all others. */
 static size_t choose(const struct tree *tree, const struct children *children, uint64_t ret_bytes[],
 	struct node *ret_rest)
 {
@@ -97,7 +97,7 @@ static size_t choose(const struct tree *tree, const struct children *children, u
 	for (size_t i = 0; i < children->n; i++) {
 		const struct node *node = &children->nodes[i];
 
-		/* A line for one more says no less than its name. */
+		/* If only the last child is left, its own line says more than "others". */
 		bool is_last = n == i && i + 1 == children->n;
 
 		if (is_last ||
@@ -125,7 +125,7 @@ static void print_line(const struct tree *tree, struct printed numbers, uint64_t
 	const struct gpc_paper *paper = tree->paper;
 	int used = fprintf(paper->out, "%12s %7s %9s  ", gpc_show_rounded(numbers.rounded),
 		gpc_show_tenths(numbers.share), n_blocks ? gpc_show_count(n_blocks) : "");
-	/* However deep it is, something of the name is seen. */
+	/* However deep, part of the name is shown. */
 	int indent = (int)(2 * depth) < paper->width - used - 24 ? (int)(2 * depth)
 								 : paper->width - used - 24;
 	int room = paper->width - used - indent;
@@ -167,7 +167,7 @@ static void print_children(const struct tree *tree, const struct children *child
 	free(shares);
 }
 
-/* What the paths [first, end) have below the node that they share. */
+/* Prints the paths [first, end) below the node that they share. */
 static void print_below(
 	const struct tree *tree, size_t first, size_t end, size_t depth, struct printed parent)
 {
@@ -186,7 +186,7 @@ static void print_below(
 	free(children.nodes);
 }
 
-/* *room: nodes that may still be made; a level is whole, or null. */
+/* *room: the nodes still allowed; a level is complete, or null. */
 static struct json_object *json_below(
 	const struct gpc_path *rows, size_t first, size_t end, size_t depth, size_t *room)
 {

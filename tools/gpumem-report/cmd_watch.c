@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `export --watch`: writes the metrics of all processes to one file periodically, for node_exporter's textfile collector.
+ * `export --watch`: writes the metrics of all processes to one file periodically, for node_exporter's textfile
+ * collector.
  *
- * The file is replaced by rename, so a reader sees one whole look.  The temporary name does not end in .prom, so the
- * collector ignores it.  An ended process stays for GRACE_NS: its last numbers are scraped, and a failed request that
- * ended it can raise an alert.
+ * The file is replaced by rename, so readers see it whole.  The temporary name does not end in .prom, so the collector
+ * ignores it.  An ended process stays for GRACE_NS: its last numbers are scraped, and a failed request that ended it
+ * can raise an alert.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -69,7 +70,7 @@ static void look_at_folder(struct look *look, const struct gpc_options *options)
 	gpc_directory_close(&directory);
 }
 
-/* Into a file beside `path`, which it then becomes. */
+/* Writes a temporary file next to `path`, and renames it. */
 static bool write_look(const struct look *look, const char *path, bool is_open)
 {
 	size_t size = strlen(path) + 32;
@@ -122,7 +123,7 @@ static bool look_once(struct look *look, const struct gpc_options *options, bool
 	return is_written;
 }
 
-/* Waits for the time, or for the word to end. */
+/* Waits for the interval, or for a signal to end. */
 static bool is_told_to_end(const sigset_t *ends, uint64_t ns)
 {
 	struct timespec wait = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
@@ -130,7 +131,7 @@ static bool is_told_to_end(const sigset_t *ends, uint64_t ns)
 	return sigtimedwait(ends, NULL, &wait) > 0;
 }
 
-/* A pid becomes its file: what is watched then stays the same process. */
+/* Replaces a pid by its file, so that the same process stays watched. */
 static enum gpc_exit find_one(struct gpc_options *options, char **ret_path)
 {
 	struct gpc_report found = { .options = options };
@@ -168,7 +169,7 @@ enum gpc_exit gpc_cmd_watch(struct gpc_report *report)
 		if (is_over || code != GPC_EXIT_MADE || is_told_to_end(&ends, options.watch_ns))
 			break;
 	}
-	/* Numbers of which nobody says any more that they are so. */
+	/* Removes numbers that are no longer kept up to date. */
 	if (options.output && code == GPC_EXIT_MADE && !is_over)
 		unlink(options.output);
 	free(look.reports);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table parallel to the recording's code objects, filled at first use; a binary search over a code's pieces finds the
- * line of an offset.
+ * A table parallel to the recording's code objects, filled on first use; the line of an offset is found by binary
+ * search over the code's pieces.
  */
 #include "tools/gpumem-report/codes.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One writer per verdict, from the record of the failure alone. */
+/* One writer per verdict, using only the record of the failure. */
 #include "tools/gpumem-report/evidence.h"
 
 #include "base/bytes.h"
@@ -11,10 +11,7 @@
 typedef void writer(
 	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text);
 
-/*
- * The name that the table of holders gives this stack: a wrapper that everybody calls says
- * nothing.
- */
+/* The stack's name in the table of holders: a wrapper called by everything says nothing. */
 static void add_site(const struct gpc_report *report, const struct gpucache_oom *oom,
 	uint32_t stack, struct gpc_text *text)
 {
@@ -64,7 +61,7 @@ static void show_limit(
 			gpc_show_bytes(gpc_balance_charged(&oom->balance, oom->kind_bytes)));
 }
 
-/* Of PyTorch's cache, where they are the cause. */
+/* Adds the holes of PyTorch's cache, if they are the cause. */
 static bool add_holes(const struct gpucache_oom *oom, struct gpc_text *text)
 {
 	if (!gpc_torch_is_fragmented(oom))
@@ -232,7 +229,7 @@ static void show_request(
 	gpc_text_add(text, " %s were asked for.", gpc_show_bytes(oom->requested));
 }
 
-/* Where there is none, the words say it all. */
+/* Verdicts without a writer need no numbers. */
 static writer *const writers[GPUCACHE_VERDICT_COUNT] = {
 	[GPUCACHE_VERDICT_IMPOSSIBLE] = show_impossible,
 	[GPUCACHE_VERDICT_LIMIT] = show_limit,

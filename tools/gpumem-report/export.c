@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns the holdings of a moment into samples with paths of names; each format only writes them. */
+/* Turns the holdings of a moment into samples with paths of names; the formats only write them. */
 #include "tools/gpumem-report/export.h"
 
 #include <stdlib.h>

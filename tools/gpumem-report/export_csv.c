@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A line per GPU, in the manner of nvidia-smi: `--query=pid,gpu,live --format=csv,noheader,nounits`.
- * Unlike its sizes, ours are in bytes, so they add up.
+ * A line per GPU, like nvidia-smi's `--query=pid,gpu,live --format=csv,noheader,nounits`.  Unlike nvidia-smi's, our
+ * sizes are in bytes, so they add up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 	"pid,gpu,name,requested,live,pending,cached,reserved,direct,peak_reserved,memory.free," \
 	"memory.total"
 
-/* What a line is made of. */
+/* The source of a line. */
 struct line {
 	const struct gpc_report *report;
 	struct gpucache_device device;
@@ -120,7 +120,7 @@ static void fill_word(struct cell *cell, const struct line *line, enum word word
 			true);
 }
 
-/* The column of that name; `line` is NULL if only the head is wanted. */
+/* Fills in the column of that name; `line` is NULL if only the header is wanted. */
 static bool fill(struct cell *cell, const struct line *line, const char *name)
 {
 	*cell = (struct cell){ 0 };
@@ -152,7 +152,7 @@ static void print_cell(FILE *out, const struct cell *cell, bool has_unit)
 	}
 }
 
-/* The next name of the query; false behind the last. */
+/* The next name of the query; false after the last. */
 static bool next_name(const char **query, char *buf, size_t size)
 {
 	size_t len = strcspn(*query, ",");

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* What separates names is no part of one. */
+/* Prints a name without separators. */
 static void print_name(FILE *out, char *name)
 {
 	for (char *at = name; (at = strchr(at, ';'));)

@@ -14,7 +14,7 @@
 /* A path of 32 names of 76 bytes. */
 #define LABEL_SIZE 2560
 
-/* What a thread is in. */
+/* The range that a thread is in. */
 struct slice {
 	uint32_t thread;
 	uint32_t tag;
@@ -25,11 +25,11 @@ struct slice {
 struct trace {
 	const struct gpc_report *report;
 	bool has_event;
-	struct slice *slices; /* one a thread */
+	struct slice *slices; /* one per thread */
 	size_t n_slices;
 };
 
-/* An event; it is printed by end_event. */
+/* Begins an event, which end_event prints. */
 static struct json_object *begin_event(
 	const struct trace *trace, const char *phase, const char *name, uint64_t time_ns)
 {
@@ -71,7 +71,7 @@ static void print_process(struct trace *trace)
 	end_event(trace, event);
 }
 
-/* Between two looks at the device only our own books move: format/balance.h. */
+/* Between two readings of the device only our own accounting moves: format/balance.h. */
 static uint64_t free_at(const struct gpucache_device *device, const struct gpucache_point *point)
 {
 	return gpc_bytes_less(

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof's profile.proto, gzipped.  The messages are few and flat, so they are encoded
- * here by hand: a field is a varint of (number << 3 | type), and a varint or a length
- * with bytes.
+ * pprof's profile.proto, gzipped.  The messages are few and flat, so they are encoded by hand: a field is a varint of
+ * (number << 3 | type), then a varint, or a length and bytes.
  *
- * Total requests (SITES) and bytes held are separate samples, each with zeros for the values of the
- * other; pprof adds them up.
+ * Total requests (SITES) and bytes held are separate samples, each with zeros for the values of the other; pprof adds
+ * them up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,7 @@ enum field {
 	SAMPLE_LABEL = 3,
 };
 
-/* pprof shows the last one unless it is told otherwise. */
+/* pprof shows the last one by default. */
 static const char *const sample_types[][2] = { { "alloc_objects", "count" },
 	{ "alloc_space", "bytes" }, { "inuse_objects", "count" }, { "inuse_space", "bytes" } };
 
@@ -37,14 +36,14 @@ struct bytes {
 	unsigned char *data;
 	size_t n;
 	size_t room;
-	bool is_short; /* there was no memory */
+	bool is_short; /* out of memory */
 };
 
 struct profile {
 	const struct gpc_report *report;
 	struct bytes out;
 	struct json_object *strings;   /* their numbers */
-	struct json_object *locations; /* the same of paths' names */
+	struct json_object *locations; /* and those of the paths' names */
 	uint64_t n_strings;
 	uint64_t n_locations;
 };
@@ -92,7 +91,7 @@ static void put_data(struct bytes *bytes, unsigned field, const void *data, size
 		put(bytes, data, n);
 }
 
-/* A message within another; it ends here. */
+/* Appends a complete nested message. */
 static void put_message(struct bytes *bytes, unsigned field, struct bytes *message)
 {
 	put_data(bytes, field, message->data, message->n);
@@ -101,7 +100,7 @@ static void put_message(struct bytes *bytes, unsigned field, struct bytes *messa
 	*message = (struct bytes){ 0 };
 }
 
-/* The number of a word in the table; true if it is new. */
+/* Finds or assigns a word's number in the table; true if it is new. */
 static bool number_of(
 	struct json_object *table, const char *word, uint64_t *n, uint64_t *ret_number)
 {
@@ -125,7 +124,7 @@ static uint64_t string_of(struct profile *profile, const char *text)
 	return number;
 }
 
-/* A location of one line in a function of its own: both have its number. */
+/* A location with one line in a function of its own: both have the same number. */
 static uint64_t location_of(
 	struct profile *profile, const char *name, const struct gpc_frame *frame)
 {
@@ -207,7 +206,7 @@ static void put_profile(struct profile *profile, const struct gpc_export_samples
 {
 	struct bytes type = { 0 };
 
-	/* String 0 is empty, and numbers of locations start at 1. */
+	/* String 0 is empty, and location numbers start at 1. */
 	string_of(profile, "");
 	profile->n_locations = 1;
 	for (size_t i = 0; i < N_TYPES; i++) {
@@ -222,7 +221,7 @@ static void put_profile(struct profile *profile, const struct gpc_export_samples
 	put_samples(profile, samples);
 }
 
-/* windowBits 15 + 16: with the head and tail of gzip. */
+/* windowBits 15 + 16: with gzip's header and trailer. */
 static bool print_compressed(FILE *out, const struct bytes *bytes)
 {
 	z_stream stream = { .next_in = bytes->data, .avail_in = (uInt)bytes->n };

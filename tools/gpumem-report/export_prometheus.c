@@ -13,7 +13,7 @@
 #include "tools/gpumem-report/export.h"
 
 struct metrics {
-	const struct gpc_report *const *reports; /* one a process */
+	const struct gpc_report *const *reports; /* one per process */
 	size_t n;
 	FILE *out;
 	bool is_open; /* OpenMetrics */
@@ -110,7 +110,7 @@ static void print_counter(const struct metrics *metrics, const struct gpc_counte
 		}
 }
 
-/* What the balance sheet knows beyond our counters. */
+/* Lines of the balance sheet beyond our counters. */
 static const struct {
 	const char *name;
 	const char *help;
@@ -149,7 +149,7 @@ static void print_line(const struct metrics *metrics, size_t line)
 		}
 }
 
-/* Who it is, once: to be joined by pid and Hostname.  A command line may hold what is nobody's business. */
+/* The identity, once, to be joined by pid and Hostname.  No command line: it may contain secrets. */
 static void print_info(const struct metrics *metrics)
 {
 	struct family family = {

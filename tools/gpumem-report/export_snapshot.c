@@ -17,7 +17,7 @@
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/pickle.h"
 
-/* As many as -d knows; what names more is damaged. */
+/* As many as -d accepts; a recording with more is damaged. */
 #define MAX_DEVICES 1024
 
 #define SMALL_SEGMENT (UINT64_C(2) << 20)
@@ -35,11 +35,11 @@ struct segment {
 struct snapshot {
 	const struct gpc_report *report;
 	struct gpc_pickle pickle;
-	struct gpucache_block *blocks; /* by device and address; tensors behind all others */
+	struct gpucache_block *blocks; /* by device and address; tensors last */
 	size_t n_blocks;
-	size_t n_others;              /* those that are no tensors */
-	bool *is_shown;               /* of a tensor: it was found within an arena */
-	struct gpucache_block *cells; /* of the segment that is written */
+	size_t n_others;              /* those that are not tensors */
+	bool *is_shown;               /* by tensor: it was found within an arena */
+	struct gpucache_block *cells; /* of the segment being written */
 	size_t n_cells;
 	struct segment *segments; /* by device and address within arenas, heap and others */
 	size_t n_segments;
@@ -83,7 +83,7 @@ static bool collect(struct snapshot *snapshot)
 	snapshot->blocks = calloc(count + 1, sizeof *snapshot->blocks);
 	snapshot->is_shown = calloc(count + 1, sizeof *snapshot->is_shown);
 	snapshot->segments = calloc(count + 1, sizeof *snapshot->segments);
-	/* Around each tensor there is at most one gap. */
+	/* At most one gap around each tensor. */
 	snapshot->cells = calloc(2 * count + 2, sizeof *snapshot->cells);
 	if (!snapshot->blocks || !snapshot->is_shown || !snapshot->segments || !snapshot->cells)
 		return false;
@@ -99,7 +99,7 @@ static bool collect(struct snapshot *snapshot)
 	return true;
 }
 
-/* As PyTorch has it: the driver's handle, and 0 for its default stream. */
+/* In PyTorch's form: the driver's handle, and 0 for the default stream. */
 static uint64_t handle_of(const struct snapshot *snapshot, uint32_t number)
 {
 	struct gpucache_stream stream;
@@ -117,7 +117,7 @@ static void write_frames(struct snapshot *snapshot, uint32_t stack_id)
 	const struct gpc_stack_frames *stack;
 	struct gpc_pickle *pickle = &snapshot->pickle;
 
-	/* The last number is for all that have none. */
+	/* The last number is for everything without a stack. */
 	gpc_pickle_constant(pickle, "frames");
 	if (!gpc_pickle_begin_numbered_list(pickle, number, rec->n_stacks + 1))
 		return;
@@ -160,7 +160,7 @@ static void write_cell(struct snapshot *snapshot, const struct gpucache_block *c
 	gpc_pickle_end_dict(pickle);
 }
 
-/* Bytes of the cells in one of two states; `requested` as asked for. */
+/* The bytes of live cells, and of pending ones if also_pending; `requested`: without rounding. */
 static uint64_t sum_of(const struct snapshot *snapshot, bool also_pending, bool requested)
 {
 	uint64_t sum = 0;
@@ -218,7 +218,7 @@ static void add_gap(struct snapshot *snapshot, uint32_t device, uint64_t from, u
 				.size = to - from };
 }
 
-/* *next: the first tensor that may lie in it. */
+/* *next: the first tensor that may be in it. */
 static void write_arena(struct snapshot *snapshot, const struct gpucache_block *arena, size_t *next)
 {
 	uint64_t end = arena->address + arena->size;
@@ -288,7 +288,7 @@ static int by_address(const void *a, const void *b)
 	return one->address < two->address ? -1 : one->address > two->address;
 }
 
-/* The segment that the event's block lies in, or NULL. */
+/* The segment that contains the event's block, or NULL. */
 static const struct segment *segment_of(
 	const struct snapshot *snapshot, const struct gpucache_event *event)
 {
@@ -340,7 +340,7 @@ static void write_event(struct snapshot *snapshot, const struct gpucache_event *
 	}
 	if ((!is_malloc && event->kind != GPUCACHE_EVENT_FREE) || !is_on_device(event->alloc_kind))
 		return;
-	/* The arena itself, or what lay there before it. */
+	/* The arena itself, or an earlier block at its address. */
 	if (segment && segment->is_arena && event->alloc_kind != GPUCACHE_KIND_TENSOR)
 		return;
 	if (is_malloc) {
@@ -355,7 +355,7 @@ static void write_event(struct snapshot *snapshot, const struct gpucache_event *
 		write_entry(snapshot, event, "segment_free");
 }
 
-/* A list for each device up to the last: the viewer finds them by number. */
+/* A list per device up to the last: the viewer finds them by index. */
 static void write_traces(struct snapshot *snapshot)
 {
 	struct gpc_pickle *pickle = &snapshot->pickle;

@@ -8,7 +8,7 @@
 
 struct scope {
 	FILE *out;
-	struct json_object *numbers; /* of a frame, by its name */
+	struct json_object *numbers; /* of frames, by name */
 	FILE *frames;                /* their objects, in the order of the numbers */
 };
 
@@ -46,7 +46,7 @@ static void put_path(struct scope *scope, const struct gpc_report *report,
 {
 	size_t depth = gpc_export_depth(report, sample);
 
-	/* The GPU is the profile's name already. */
+	/* The GPU is already the profile's name. */
 	for (size_t i = 1; i < depth; i++) {
 		char buf[GPC_EXPORT_NAME_SIZE];
 		struct gpc_text text = gpc_text_init(buf, sizeof buf);
@@ -57,7 +57,7 @@ static void put_path(struct scope *scope, const struct gpc_report *report,
 	fputc(']', scope->out);
 }
 
-/* The paths, or the bytes, of a device's samples. */
+/* Writes the paths, or the bytes, of a device's samples. */
 static uint64_t put_samples(struct scope *scope, const struct gpc_report *report,
 	const struct gpc_export_samples *samples, int32_t ordinal, bool is_paths)
 {

@@ -12,7 +12,7 @@
 /* The path of a tag, as tag_rows.c has it. */
 #define LABEL_SIZE 2560
 
-/* Many blocks have the same stack: whether it is taken is found out once. */
+/* Many blocks share a stack, so the result for each stack is cached. */
 struct gpc_filter {
 	size_t n;
 	char takes[]; /* by stack id: 0 not known, 1 yes, 2 no */
@@ -66,7 +66,7 @@ struct gpc_filter *gpc_filter_create(const struct gpc_report *report)
 	size_t n = rec->n_stacks ? (size_t)rec->stacks[rec->n_stacks - 1].id + 1 : 0;
 	struct gpc_filter *filter;
 
-	/* A damaged recording may name any. */
+	/* A damaged recording may contain any id. */
 	if (n > 16 * rec->n_stacks + 16)
 		n = 0;
 	filter = calloc(1, sizeof *filter + n);

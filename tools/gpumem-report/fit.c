@@ -81,7 +81,7 @@ static enum gpc_status replay(
 	return st;
 }
 
-/* The largest that helps keeps most of the cache's speed. */
+/* The largest value that helps keeps most of the cache's speed. */
 static uint64_t find_max_split(const struct gpc_trace *trace, uint64_t device_bytes)
 {
 	for (uint64_t mib = 512; mib >= 32; mib /= 2) {
@@ -99,7 +99,7 @@ static uint64_t find_max_split(const struct gpc_trace *trace, uint64_t device_by
 	return 0;
 }
 
-/* The target's bytes, as if its contexts were as large as the run's. */
+/* The target's bytes, adjusted to contexts as large as the run's. */
 static uint64_t target_of_run(const struct gpc_fit *fit)
 {
 	uint64_t beside = fit->target.model && fit->contexts_bytes

@@ -2,11 +2,11 @@
 /*
  * A fit as text and as JSON.
  *
- *      FIT      what was asked for, and what lies beside it
- *      NEEDS    the smallest GPU for each allocator: in MiB, and of the table
- *      ON       the one that was asked about: what is left, or missing
- *      TRY      where it is missing: what would do, each by a replay or by its bytes
- *      ...      who holds the peak: the sections of the other views
+ *      FIT      the requested bytes, and the memory next to them
+ *      NEEDS    the smallest GPU for each allocator: in MiB, and from the table
+ *      ON       the given GPU: the bytes left or missing
+ *      TRY      if bytes are missing: settings that would do, each checked by a replay or by its bytes
+ *      ...      the holders of the peak: sections of the other views
  */
 #include <inttypes.h>
 #include <string.h>
@@ -30,12 +30,12 @@ static bool find_holdings(
 	if (!gpc_recording_find_peak(report->recording, fit->device.ordinal, &peak) ||
 		gpc_holdings_from_peak(holdings, report, &peak) != GPC_OK)
 		return false;
-	/* A peak does not say what PyTorch kept in no tensor, but what is in tensors is all there. */
+	/* A peak does not record PyTorch's bytes in no tensor, but all bytes in tensors. */
 	holdings->has_torch = fit->has_torch;
 	return true;
 }
 
-/* The activations at the peak; false: none are known. */
+/* Finds the activations at the peak; false if none are known. */
 static bool find_activations(const struct gpc_report *report, const struct gpc_fit *fit,
 	struct gpc_category_row *ret_row)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fork and exec, a loop that looks, and the end of the program. */
+/* fork and exec, a polling loop, and the end of the program. */
 #include "tools/gpumem-report/fit_program.h"
 
 #include <dirent.h>
@@ -112,7 +112,7 @@ static uint64_t peak_of(const struct gpc_recording *recording)
 	return most;
 }
 
-/* The recording of most, opened, of those that began since the program did; NULL: there is none yet. */
+/* Opens the recording with the highest peak of those that began after the program; NULL: there is none yet. */
 static struct gpc_recording *open_most(const struct fit_program *program, unsigned *ret_n)
 {
 	struct gpc_recording *best = NULL;
@@ -151,7 +151,7 @@ static void show_progress(
 			gpc_show_bytes(trace->peak_live_bytes), gpc_show_duration(elapsed_ns));
 }
 
-/* True: it has taken its steps. */
+/* True if the program has taken enough steps. */
 static bool look(const struct fit_program *program, const struct gpc_options *options)
 {
 	uint64_t most = options->steps ? options->steps : DEFAULT_STEPS;
@@ -169,7 +169,7 @@ static bool look(const struct fit_program *program, const struct gpc_options *op
 	return steps.n > most;
 }
 
-/* What runs until `pid` ends.  A look that takes long is taken less often. */
+/* Polls until `pid` ends.  Slow polls are made less often. */
 static void watch(struct fit_program *program, const struct gpc_options *options, pid_t pid)
 {
 	const struct timespec tick = { .tv_nsec = TICK_NS };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `fit -- PROGRAM`: one run and its answer; with --sweep the value of a variable with which it fits.
+ * `fit -- PROGRAM`: one run and its answer; with --sweep, the largest value of a variable with which it fits.
  *
- * The sweep halves, as people do by hand, from the largest value on; then it looks between the largest that fits and the
- * smallest that does not, until they are 1/16 apart.  Without --on it doubles, and says what each takes.
+ * The sweep halves from the largest value, as people do by hand, then bisects between the largest value that fits and
+ * the smallest that does not, until they are 1/16 apart.  Without --on it doubles, and prints the bytes of each.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,10 +23,10 @@ struct sweep {
 	uint64_t from;
 	uint64_t to;
 	struct json_object *runs; /* NULL: text */
-	uint64_t last_asked;      /* by the last run; 0: there was none */
-	bool is_idle;             /* another value took exactly as much */
-	bool is_over;             /* the user does not want to go on */
-	enum gpc_exit worst;      /* GPC_EXIT_MADE, or why it was ended */
+	uint64_t last_asked;      /* by the last run; 0: no run yet */
+	bool is_idle;             /* another value took exactly as many bytes */
+	bool is_over;             /* the user interrupted it */
+	enum gpc_exit worst;      /* GPC_EXIT_MADE, or why it ended */
 };
 
 static enum gpc_exit complain_replay(enum gpc_status st)
@@ -146,7 +146,7 @@ static void note_run(struct sweep *sweep, uint64_t value, const struct gpc_fit *
 	json_object_array_add(sweep->runs, row);
 }
 
-/* Whether it fits with that value; false also where the sweep is to end. */
+/* True if the program fits with that value; false also if the sweep is to end. */
 static bool try_value(struct sweep *sweep, uint64_t value)
 {
 	struct gpc_report run = { .options = sweep->report->options,
@@ -175,14 +175,14 @@ static bool try_value(struct sweep *sweep, uint64_t value)
 	return fits && !program.is_interrupted;
 }
 
-/* Without a target: what each takes. */
+/* Without a target: prints the bytes of each value. */
 static void double_up(struct sweep *sweep)
 {
 	for (uint64_t value = sweep->from; value <= sweep->to && !sweep->is_over; value *= 2)
 		(void)try_value(sweep, value);
 }
 
-/* The largest value that fits, 0: none does. */
+/* The largest value that fits; 0 if none does. */
 static uint64_t halve(struct sweep *sweep)
 {
 	uint64_t good = sweep->to;

@@ -18,10 +18,10 @@
 enum frame_class {
 	CLASS_PROGRAM,
 	CLASS_LIBRARY,
-	CLASS_PLUMBING,    /* the way from the program to the driver */
-	CLASS_HIDDEN,      /* our own library and its unwinder: not shown at all */
-	CLASS_INTERPRETER, /* CPython, and what it calls C with */
-	CLASS_EVAL,        /* its evaluation loop: where Python frames lie */
+	CLASS_PLUMBING,    /* between the program and the driver */
+	CLASS_HIDDEN,      /* our own library and its unwinder: never shown */
+	CLASS_INTERPRETER, /* CPython, and its calls into C */
+	CLASS_EVAL,        /* its evaluation loop, which runs Python frames */
 };
 
 struct gpc_frames {
@@ -39,7 +39,7 @@ static bool starts_with_any(const char *text, const char *const prefixes[])
 	return false;
 }
 
-/* What the system calls before main, or before a thread's function. */
+/* True for functions before main, or before a thread's function. */
 static bool is_start(const char *function)
 {
 	static const char *const names[] = { "_start", "__libc_start_main",
@@ -54,7 +54,7 @@ static bool is_start(const char *function)
 	return false;
 }
 
-/* Of the C++ library, wherever its templates were compiled. */
+/* True for the C++ library, wherever its templates were instantiated. */
 static bool is_of_language(const char *function)
 {
 	static const char *const scopes[] = { "std::", "__gnu_cxx::", NULL };
@@ -140,10 +140,7 @@ static void add_python(
 	frame->line = gpc_code_line(code, GPUCACHE_FRAME_OFFSET(raw));
 }
 
-/*
- * Python frames up to and with the next one that was entered from C; all of them where `all` is
- * set.
- */
+/* Adds Python frames up to and including the next one entered from C, or all if `all` is set. */
 static unsigned add_python_run(const struct gpc_frames *frames, struct gpc_stack_frames *stack,
 	const struct gpc_stack_view *view, unsigned next, bool all)
 {
@@ -172,14 +169,14 @@ static void add_native(struct gpc_stack_frames *stack, const struct gpc_symbol *
 	frame->is_plumbing = class == CLASS_PLUMBING;
 }
 
-/* One return address: what was inlined there, and the function that holds it. */
+/* Adds the frames of one return address: inlined functions, and the function that contains it. */
 static void add_native_list(struct gpc_stack_frames *stack, const struct gpc_symbol_list *list)
 {
 	for (size_t i = 0; i < list->n; i++)
 		add_native(stack, &list->rows[i], i + 1 < list->n, class_of(&list->rows[i]));
 }
 
-/* That of the compiled function: what was inlined into an interpreter is a part of it. */
+/* The class of the compiled function: code inlined into an interpreter is part of it. */
 static enum frame_class class_of_list(const struct gpc_symbol_list *list)
 {
 	return list->n ? class_of(&list->rows[list->n - 1]) : CLASS_HIDDEN;
@@ -197,12 +194,12 @@ static void merge(struct gpc_frames *frames, struct gpc_stack_frames *stack,
 	for (unsigned i = 0; i < view->n_native; i++) {
 		if (classes[i] == CLASS_EVAL) {
 			n_evals--;
-			/* The outermost loop runs all that is left. */
+			/* The outermost loop runs all that are left. */
 			next = add_python_run(frames, stack, view, next, n_evals == 0);
 		} else if (classes[i] == CLASS_INTERPRETER) {
 			/*
-			 * An interpreter without symbols: we cannot see its loops, so its first
-			 * frame has all.
+			 * An interpreter without symbols: its loops are invisible, so its first frame gets all Python
+			 * frames.
 			 */
 			if (n_evals == 0 && next == 0)
 				next = add_python_run(frames, stack, view, next, true);
@@ -213,7 +210,7 @@ static void merge(struct gpc_frames *frames, struct gpc_stack_frames *stack,
 	add_python_run(frames, stack, view, next, true);
 }
 
-/* The Python package of a frame of a library, up to the next slash; "" where it is of none. */
+/* The Python package of a library's frame, up to the next slash; "" if there is none. */
 static const char *package_of(const struct gpc_frame *frame)
 {
 	const char *package = frame->file ? gpc_library_package(frame->file) : NULL;
@@ -228,7 +225,7 @@ static bool is_same_package(const char *a, const char *b)
 	return len == strcspn(b, "/") && memcmp(a, b, len) == 0;
 }
 
-/* Of Python frames that are all libraries': who called the package that asked, else its entrance. */
+/* If all Python frames are libraries': the caller of the allocating package, else its entry. */
 static int library_site_of(const struct gpc_stack_frames *stack)
 {
 	const char *asker = NULL;
@@ -248,7 +245,7 @@ static int library_site_of(const struct gpc_stack_frames *stack)
 	return site;
 }
 
-/* The node of a backward pass that runs on a thread of its own. */
+/* The backward node, if the backward pass runs on a thread of its own. */
 static int node_of(const struct gpc_stack_frames *stack)
 {
 	for (size_t i = 0; i < stack->n; i++) {
@@ -295,13 +292,13 @@ static bool is_operator(const struct gpc_frame *frame)
 	return !frame->is_python && frame->function && gpc_name_operator(frame->function, &text);
 }
 
-/* What PyTorch puts between each function and its caller: it tells nobody what was called. */
+/* Frames that PyTorch inserts at every call: they say nothing about the callee. */
 static bool is_detour(const struct gpc_frame *frame)
 {
 	return frame->function && strstr(frame->function, "__torch_function__");
 }
 
-/* The innermost Python frame below the site, else an operator's entrance, else what was called first. */
+/* The innermost Python frame below the site, else an operator's entry, else the first call. */
 static int via_of(const struct gpc_stack_frames *stack)
 {
 	int via = -1;
@@ -366,7 +363,7 @@ const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32
 	return find(frames, id);
 }
 
-/* A name that is short where the path is. */
+/* Appends a function's name, shortened like the path. */
 static void add_function(const struct gpc_frame *frame, bool whole, struct gpc_text *ret_text)
 {
 	if (!frame->function)
@@ -399,7 +396,7 @@ void gpc_frame_describe(const struct gpc_frame *frame, bool whole_path, struct g
 	} else {
 		gpc_text_add(ret_text, "0x%llx", (unsigned long long)frame->offset);
 	}
-	/* A module's path comes from the recording as it is. */
+	/* A module's path is raw data of the recording. */
 	gpc_text_clean(ret_text->buf + start);
 }
 
@@ -436,7 +433,7 @@ void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *re
 		gpc_frame_describe_site(&stack->frames[stack->site], ret_text);
 }
 
-/* A Python file's name and path are read once a code, not once a frame. */
+/* Name and path of a Python file are read once per code object, not once per frame. */
 uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash)
 {
 	char buf[600];
@@ -466,7 +463,7 @@ uint64_t gpc_frames_hash(struct gpc_frames *frames, uint32_t id)
 	return hash;
 }
 
-/* What is never shown, or looked through, nobody misses. */
+/* Modules whose frames are never shown, or looked through, are not missed. */
 bool gpc_frames_next_missing(const struct gpc_frames *frames, size_t *i, const char **ret_path)
 {
 	while (gpc_symbols_next_missing(frames->symbols, i, ret_path)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of frameworks, with the variables that shrink, grow or disable the pool of each; and a pass over the holders of
- * the peak.
+ * A table of frameworks, with the variables that shrink, grow or disable each one's pool; and a pass over the holders
+ * of the peak.
  */
 #include "tools/gpumem-report/frameworks.h"
 
@@ -10,18 +10,20 @@
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/libraries.h"
 
-/* Less of the device is no reason to speak of it; a pool is in fewer blocks than this, since it grows by doubling. */
+/*
+ * A smaller part of the device is not worth mentioning.  A pool has fewer blocks than this, since it grows by doubling.
+ */
 #define POOL_PART   4
 #define POOL_BLOCKS 32
 
 struct gpc_framework_row {
-	const char *name; /* as libraries.def has it */
+	const char *name; /* as in libraries.def */
 	const char *words;
-	const char *full;         /* what it says when its pool is full */
-	const char *grows;        /* the variable by which it takes what it needs */
-	const char *more;         /* how its pool has more */
-	const char *no_pool;      /* the variable by which it has none of its own */
-	const char *drivers_pool; /* the variable by which it uses the driver's */
+	const char *full;         /* its message when the pool is full */
+	const char *grows;        /* the variable that makes the pool grow on demand */
+	const char *more;         /* how to enlarge the pool */
+	const char *no_pool;      /* the variable that disables the pool */
+	const char *drivers_pool; /* the variable that selects the driver's pool */
 	const char *pieces;
 };
 
@@ -54,7 +56,7 @@ void gpc_framework_add_less(const struct gpc_framework_row *framework, struct gp
 		framework->grows, framework->no_pool, framework->pieces);
 }
 
-/* Whether the run had "NAME=VALUE" in its environment. */
+/* True if the run had "NAME=VALUE" in its environment. */
 static bool had(const struct gpc_recording *recording, const char *setting)
 {
 	size_t wanted = strlen(setting);
@@ -74,7 +76,7 @@ static bool has_own_pool(
 	return !had(recording, framework->no_pool) && !had(recording, framework->drivers_pool);
 }
 
-/* Contexts are the driver's, whoever asked for them. */
+/* Contexts are the driver's, whichever library created them. */
 static void leave_out_contexts(const struct gpc_report *report, const struct gpucache_peak *peak,
 	struct gpc_framework_pool *pool)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows are sorted by start.  A lookup begins at the last row that starts at or before the address and goes back until no
- * earlier row reaches it: each row has the farthest end of itself and all before it.
+ * Rows are sorted by start.  A lookup begins at the last row that starts at or before the address and goes back until
+ * no earlier row can reach it: each row stores the farthest end of itself and all rows before it.
  */
 #include "tools/gpumem-report/functions.h"
 
@@ -12,10 +12,9 @@
 struct gpc_function {
 	uint64_t start;
 	uint64_t end;
-	uint64_t farthest; /* of this row and those before */
+	uint64_t farthest; /* of this row and all before */
 	const char *name;
-	unsigned
-		rank; /* among those of one start: what the linker knows, and what people write, names it */
+	unsigned rank; /* among rows with the same start: the linker's and the source's names win */
 };
 
 static unsigned rank_of(const GElf_Sym *symbol, const char *name)
@@ -45,11 +44,11 @@ static int compare(const void *a, const void *b)
 	return left->rank < right->rank ? -1 : left->rank > right->rank;
 }
 
-/* Who has no size (assembly) reaches to the next one. */
+/* A symbol without a size (assembly) extends to the next one. */
 static void set_ends(struct gpc_functions *functions)
 {
 	uint64_t farthest = 0;
-	uint64_t next = 0; /* the first start behind the row's; 0: none */
+	uint64_t next = 0; /* the first start after the row's; 0: none */
 
 	for (size_t i = functions->n; i-- > 0;) {
 		struct gpc_function *row = &functions->rows[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks sorted by address are cut into the segments sorted by address: one merge, O(n log n).  Neighbours too small
- * to be drawn become one cell.
+ * Merges the blocks and the segments, both sorted by address: O(n log n).  Adjacent blocks too small to be drawn share
+ * a cell.
  */
 #include "tools/gpumem-report/heap.h"
 
@@ -14,7 +14,7 @@ struct maker {
 	struct gpc_heap *heap;
 	struct gpucache_block *blocks; /* by address, an arena before its tensors */
 	size_t n_blocks;
-	struct gpc_row *rows; /* live ones of a segment, by stack */
+	struct gpc_row *rows; /* live blocks of a segment, by stack */
 };
 
 static bool is_tensor(const struct gpucache_block *block)
@@ -44,7 +44,7 @@ static bool is_drawn(const struct gpucache_block *block, int32_t ordinal)
 {
 	enum gpucache_place place = gpucache_kind_place(block->kind);
 
-	/* What was measured around a call has no place. */
+	/* Memory measured around a call has no address. */
 	return block->device == ordinal && block->state != GPUCACHE_BLOCK_UNUSED && block->size &&
 	       !gpc_kind_is_implicit(block->kind) &&
 	       (place == GPUCACHE_ON_DEVICE || place == GPUCACHE_WITHIN);
@@ -87,7 +87,7 @@ static bool read_blocks(struct maker *maker, const struct gpc_recording *rec, in
 	}
 	qsort(maker->blocks, maker->n_blocks, sizeof *maker->blocks, by_address);
 	qsort(heap->segments, heap->n_segments, sizeof *heap->segments, by_start);
-	/* Around each block there is at most one gap, and one behind the last. */
+	/* At most one gap per block, and one at the end. */
 	heap->cells = calloc(2 * maker->n_blocks + 2 * heap->n_segments + 1, sizeof *heap->cells);
 	return heap->cells != NULL;
 }
@@ -119,7 +119,7 @@ static uint8_t state_of(const struct gpucache_block *block)
 	return block->state < sizeof states ? states[block->state] : (uint8_t)GPC_CELL_UNKNOWN;
 }
 
-/* The blocks from *at on that lie in the segment; what lies across its end is left out. */
+/* Takes the blocks from *at on that are in the segment; blocks that cross its end are left out. */
 static void cut(struct maker *maker, struct gpc_heap_segment *segment, size_t *at)
 {
 	uint64_t filled = 0;
@@ -181,7 +181,7 @@ static void find_pins(struct maker *maker, struct gpc_heap_segment *segment, siz
 			maker->rows[i].n_blocks };
 }
 
-/* Cells below this part of their segment, side by side, become one. */
+/* Merges adjacent cells below this part of their segment. */
 static void merge(struct gpc_heap *heap, uint64_t parts)
 {
 	size_t from = 0;

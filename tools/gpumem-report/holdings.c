@@ -11,7 +11,7 @@
 #include "tools/gpumem-report/sites.h"
 #include "tools/gpumem-report/torch.h"
 
-/* Orders the rows, and puts those of one stack and kind together. */
+/* Sorts the rows, and merges those of the same stack and kind. */
 static void unite(struct gpc_holdings *holdings)
 {
 	for (size_t i = 0; i < holdings->n; i++)
@@ -42,7 +42,7 @@ static void find_kinds(
 	}
 }
 
-/* Nobody knows what of the rest a filter takes: it takes none. */
+/* How much of the rest a filter would take is unknown: it takes none. */
 static void filter_list(struct gpc_holdings *holdings, const struct gpc_report *report)
 {
 	size_t n = 0;
@@ -87,7 +87,7 @@ enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
 	holdings->torch_bytes = gpc_torch_at(report, oom).unused;
 	holdings->has_torch =
 		oom->torch.reserved || gpc_torch_now(report, oom->device).reserved != 0;
-	/* What a failure says of PyTorch may be as of its last tensor: it may have given memory back since. */
+	/* A failure may record PyTorch's state as of its last tensor; memory may have been returned since. */
 	if (holdings->torch_bytes > holdings->rest_bytes)
 		holdings->torch_bytes = holdings->rest_bytes;
 	holdings->rest_bytes -= holdings->torch_bytes;
@@ -118,7 +118,7 @@ enum gpc_status gpc_holdings_from_peak(struct gpc_holdings *holdings,
 		};
 		listed = gpc_bytes_add(listed, peak->holders[holdings->n].bytes);
 	}
-	/* What PyTorch had in no tensor is in its books, and nobody asked for it. */
+	/* PyTorch's bytes in no tensor are in its own accounting, and no call site requested them. */
 	if (gpc_torch_now(report, peak->device).reserved &&
 		holdings->rest_bytes > gpc_bytes_less(peak->requested_bytes, listed))
 		holdings->rest_bytes = holdings->total_bytes =
@@ -141,7 +141,9 @@ enum gpc_status gpc_holdings_at(struct gpc_holdings *holdings, const struct gpc_
 	return gpc_holdings_from_live(holdings, report, moment->device);
 }
 
-/* Where stacks are sampled, blocks without one hold what the others leave. */
+/*
+ * With sampled stacks, the bytes attributed to sampled blocks beyond their own are taken from blocks without a stack.
+ */
 static void take_surplus(struct gpc_holdings *holdings, const struct gpc_share *surplus)
 {
 	struct gpc_row *without = holdings->rows;

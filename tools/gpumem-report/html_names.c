@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An intern table a kind of name (frames, stacks, ranges), on json-c's hash; a number's element is written when it is
- * first asked for.
+ * An intern table per kind of name (frames, stacks, ranges), on json-c's hash; an element is written when its number is
+ * first requested.
  */
 #include "tools/gpumem-report/html_names.h"
 
@@ -13,11 +13,11 @@
 /* A path of 32 names of 76 bytes. */
 #define LABEL_SIZE 2560
 
-/* Of a frame. */
+/* Flags of a frame. */
 enum {
 	FLAG_PYTHON = 1,
 	FLAG_LIBRARY = 2,
-	FLAG_WHAT = 4, /* no frame: what the driver took */
+	FLAG_WHAT = 4, /* no frame: memory taken by the driver */
 };
 
 /* Names with their numbers, and the text that lists them. */
@@ -33,10 +33,10 @@ struct gpc_html_names {
 	struct list frames;
 	struct list stacks;
 	struct list tags;
-	unsigned *tag_numbers; /* parallel to recording->tags: number + 1, 0: not asked for yet */
+	unsigned *tag_numbers; /* parallel to recording->tags: number + 1, 0: not yet requested */
 };
 
-/* Within a script nothing but its end tag and a comment's begin mean anything, and both begin with this. */
+/* Within a script only its end tag and the start of a comment are special, and both begin with this. */
 void gpc_html_put_json(FILE *out, const char *json)
 {
 	for (;;) {
@@ -74,7 +74,7 @@ static void list_fini(struct list *list)
 	free(list->text);
 }
 
-/* The number of the name; *ret_is_new: the caller now writes its element. */
+/* The number of the name; if *ret_is_new, the caller must write its element. */
 static unsigned number_of(struct list *list, const char *name, bool *ret_is_new)
 {
 	struct json_object *number;
@@ -137,7 +137,7 @@ static unsigned frame_number(
 	return number;
 }
 
-/* The call site and those that called it, as sites.c names them. */
+/* The call site and its callers, as named by sites.c. */
 static void put_sites(struct gpc_html_names *names, const struct gpc_export_sample *sample)
 {
 	const struct gpc_stack_frames *stack =
@@ -198,7 +198,7 @@ unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag)
 	unsigned number;
 	bool is_new;
 
-	/* A path of names is long, and a page asks for it with every block. */
+	/* A path of names is long, and needed for every block. */
 	if (row < rec->n_tags && names->tag_numbers[row])
 		return names->tag_numbers[row] - 1;
 	gpc_recording_add_tag(rec, tag, &text);

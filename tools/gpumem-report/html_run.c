@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One run as JSON, written as it is read: numbers as flat arrays, names as numbers (html_names.h).  What a command
- * prints with --json goes in word for word, so the page and the terminal cannot differ.
+ * One run as JSON, written while it is read: numbers in flat arrays, names as numbers (html_names.h).  The --json
+ * output of commands is embedded verbatim, so the page and the terminal cannot differ.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ struct run {
 
 typedef unsigned long long ull;
 
-/* What the command prints with --json. */
+/* Embeds the command's --json output. */
 static void put_view(
 	const struct run *run, enum gpc_exit (*view)(struct gpc_report *), uint64_t number)
 {
@@ -50,7 +50,7 @@ static ull after_start(const struct run *run, uint64_t monotonic_ns)
 	return gpc_bytes_less(monotonic_ns, run->report->recording->header.start_monotonic_ns);
 }
 
-/* ",\"name\":" and the bytes, null where they are not known. */
+/* ",\"name\":" and the bytes, null if unknown. */
 static void put_field(const struct run *run, const char *name, uint64_t bytes)
 {
 	if (bytes == GPUCACHE_UNKNOWN)
@@ -68,7 +68,7 @@ static void put_holder(
 	*is_first = false;
 }
 
-/* The field `holders`; what PyTorch's cache has in no tensor, and what was not listed, are fields of their own. */
+/* The field `holders`.  PyTorch's bytes in no tensor, and unlisted bytes, are separate fields. */
 static void put_holdings(const struct run *run, const struct gpc_holdings *holdings)
 {
 	bool is_first = true;
@@ -89,7 +89,7 @@ static void put_holdings(const struct run *run, const struct gpc_holdings *holdi
 	put_field(run, "rest", holdings->rest_bytes);
 }
 
-/* null where they are not known. */
+/* null if unknown. */
 static void put_numbers(const struct run *run, const uint64_t *numbers, size_t n)
 {
 	if (!numbers) {
@@ -302,7 +302,7 @@ static enum gpc_status put_device(
 {
 	fprintf(run->out, "%s{\"ordinal\":%d", is_first ? "" : ",\n", device->ordinal);
 	put_field(run, "total", device->total_bytes);
-	/* What the driver said is gone beyond our books; between two looks only they move. */
+	/* Bytes in use beyond our accounting, which is all that moves between two readings. */
 	put_field(run, "outside",
 		device->look_ns ? gpc_bytes_less(device->total_bytes,
 					  gpc_bytes_add(device->free_bytes, device->ours_bytes))

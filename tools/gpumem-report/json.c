@@ -9,7 +9,10 @@
 
 #include "gpucache_version.h"
 
-/* What frames may cost in one document, and what one does beside its names: beyond it, stacks are their call sites. */
+/*
+ * The most bytes of frames in one document, and those of a frame without its names; beyond that, stacks are reduced to
+ * their call sites.
+ */
 #define MOST_BYTES  ((size_t)128 << 20)
 #define FRAME_BYTES 2048
 
@@ -161,7 +164,7 @@ struct json_object *gpc_json_device(const struct gpucache_device *device)
 	return object;
 }
 
-/* A name lies in its object, and in the text that is printed. */
+/* A name is stored in its object, and in the printed text. */
 static size_t bytes_of(const struct gpc_frame *frame)
 {
 	return FRAME_BYTES + 2 * (frame->function ? strlen(frame->function) : 0) +

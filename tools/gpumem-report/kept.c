@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts the live tensors of each path into the model: the least count of any is how often the program went there.
- * The other allocations in between decide whether those are passes or the layers of one.  Quadratic in the holders of
- * one failure, which are few.
+ * Counts the live tensors per path into the model: the minimum over paths is the number of times the program went
+ * there.  The other allocations in between decide whether those are passes, or layers of one pass.  Quadratic in the
+ * holders of one failure, which are few.
  */
 #include "tools/gpumem-report/kept.h"
 
@@ -13,10 +13,10 @@
 #include "tools/gpumem-report/categories.h"
 #include "tools/gpumem-report/names.h"
 
-/* A step may hold several passes of its own: micro-batches of a pipeline, views of one picture. */
+/* A single step may have several passes: micro-batches of a pipeline, views of one image. */
 #define MANY_PASSES 8
 
-/* Less than that part of what is held is a table that a model makes once. */
+/* A smaller part is a table that a model creates once. */
 #define NEGLIGIBLE_PART 4096
 
 static uint64_t smaller(uint64_t a, uint64_t b)
@@ -24,7 +24,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Most of what is in tensors, and what was short. */
+/* True for most of the bytes in tensors, and at least the missing ones. */
 static bool is_reason(const struct gpucache_oom *oom, uint64_t bytes)
 {
 	return bytes >= oom->short_by && bytes >= oom->torch.allocated / 2;
@@ -34,7 +34,7 @@ struct path {
 	uint64_t hash;
 	uint64_t bytes;
 	uint64_t n_blocks;
-	bool is_in_module; /* it leads into a model */
+	bool is_in_module; /* leads into a model */
 };
 
 struct paths {
@@ -48,7 +48,7 @@ static bool is_module_call(const struct gpc_frame *frame)
 	       strstr(frame->function, "call_impl");
 }
 
-/* From the outermost frame to the first line of the program within a model, or to the innermost line of it. */
+/* The frames from the outermost to the program's first line within a model, or else to its innermost line. */
 static struct path path_of(const struct gpc_report *report, uint32_t id)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
@@ -83,7 +83,7 @@ static void add_path(struct paths *paths, const struct path *path)
 	paths->rows[i].is_in_module |= path->is_in_module;
 }
 
-/* The least count of any path into a model; 0: most of it is not a model's. */
+/* The minimum count of any path into a model; 0 if most bytes are not a model's. */
 static uint64_t count_passes(const struct paths *paths, uint64_t bytes)
 {
 	uint64_t least = UINT64_MAX;
@@ -113,8 +113,8 @@ static bool find_site(const struct gpc_report *report, const struct gpucache_oom
 }
 
 /*
- * The most passes that there can have been since `since_ns`: each has data, or a backward pass follows it.  0: too few
- * to be told from what one pass goes through in a loop (layers in a list, words of a text).
+ * The most passes possible since `since_ns`: each has data, or is followed by a backward pass.  0: too few to be
+ * distinguished from a loop within one pass (layers in a list, words of a text).
  */
 static uint64_t count_steps(
 	const struct gpc_report *report, const struct gpucache_oom *oom, uint64_t since_ns)
@@ -179,7 +179,7 @@ static struct gpc_kept find_results(const struct gpc_report *report, const struc
 	kept.n_passes = smaller(kept.n_passes, count_steps(report, oom, first_ns));
 	if (kept.n_passes < MANY_PASSES)
 		return (struct gpc_kept){ 0 };
-	kept.bytes -= kept.bytes / kept.n_passes; /* the last one's are needed */
+	kept.bytes -= kept.bytes / kept.n_passes; /* the last pass needs its own */
 	return is_reason(oom, kept.bytes) ? kept : (struct gpc_kept){ 0 };
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The innermost frame whose module is not on the path to the driver names the library.  Rows are few, so they are
- * searched linearly by name.
+ * The innermost frame whose module is not on the path to the driver names the library.  Rows are few, so the search by
+ * name is linear.
  */
 #include "tools/gpumem-report/libraries.h"
 
@@ -11,7 +11,7 @@
 #include "model/libraries.h"
 #include "tools/gpumem-report/json.h"
 
-/* The path of the module that a call lies in; NULL: in none that was recorded. */
+/* The path of the module that contains a call; NULL if none was recorded. */
 static const char *module_of(const struct gpc_recording *recording, uint64_t call)
 {
 	struct gpc_module_view view;
@@ -66,7 +66,7 @@ static int compare_bytes(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
-/* The row of that name, which may be new. */
+/* Finds or adds the row of that name. */
 static struct gpc_library *find_row(struct gpc_libraries *libraries, const char *name)
 {
 	for (size_t i = 0; i < libraries->n; i++)

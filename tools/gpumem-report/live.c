@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each look reopens every recording and keeps only what the next one needs for its rates.  Growth is that of the floor:
- * the least bytes live in each quarter of the last points.
+ * Each reading reopens every recording and keeps only what the next one needs for its rates.  Growth is measured at the
+ * floor: the least bytes live in each quarter of the last points.
  */
 #include "tools/gpumem-report/live.h"
 
@@ -12,7 +12,7 @@
 #include "format/balance.h"
 #include "tools/gpumem-report/target.h"
 
-/* Growth is that of the last points of the history: some seconds, or a tenth of a long run. */
+/* Growth is measured over the last points of the history: some seconds, or a tenth of a long run. */
 #define GROWTH_POINTS 96
 
 static uint64_t monotonic_ns(void)
@@ -41,7 +41,7 @@ void live_fini(struct live *live)
 	*live = (struct live){ 0 };
 }
 
-/* The least from `from_ns` to `to_ns`; a level stays until the next point. */
+/* The minimum from `from_ns` to `to_ns`; a level holds until the next point. */
 static uint64_t floor_of(
 	const uint64_t *times_ns, const uint64_t *bytes, size_t n, uint64_t from_ns, uint64_t to_ns)
 {
@@ -127,7 +127,7 @@ static void read_holders(struct live_gpu *gpu, const struct gpc_recording *recor
 	}
 }
 
-/* What a stack holds may be what the driver took for a context or a module on its behalf. */
+/* The memory of a stack may be a context or module that the driver created on its behalf. */
 static void find_kinds(struct live_gpu *gpu, const struct gpc_recording *recording)
 {
 	struct gpucache_block block;
@@ -141,7 +141,7 @@ static void find_kinds(struct live_gpu *gpu, const struct gpc_recording *recordi
 					gpu->holders[i].kind = block.kind;
 }
 
-/* Room that a request may still get: free, or ours to give. */
+/* Room that a request can still get: free, or cached by us. */
 static void find_end(struct live_gpu *gpu)
 {
 	uint64_t room = gpc_bytes_add(
@@ -198,7 +198,7 @@ static void add_name(
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 	struct live_name *name;
 
-	/* The oldest goes: who holds little now may be asked for again. */
+	/* Evicts the oldest name.  A holder that is small now may be looked up again. */
 	if (process->n_names == LIVE_MAX_NAMES) {
 		free(process->names[0].where);
 		memmove(&process->names[0], &process->names[1],
@@ -216,7 +216,7 @@ static void add_name(
 	process->n_names += name->where != NULL;
 }
 
-/* Symbols are read only when somebody new is among the biggest. */
+/* Symbols are read only when a new holder is among the largest. */
 static void name_holders(
 	struct live *live, struct live_process *process, const struct gpc_recording *recording)
 {
@@ -298,7 +298,7 @@ static void look_at(struct live *live, const char *path)
 	gpc_recording_close(recording);
 }
 
-/* Those that live, and those that lived when they were first seen. */
+/* Processes that are alive, or were when first seen. */
 static void look_at_folder(struct live *live, const char *folder)
 {
 	struct gpc_directory directory;
@@ -317,7 +317,7 @@ static void look_at_folder(struct live *live, const char *folder)
 	gpc_directory_close(&directory);
 }
 
-/* One process, by pid or file: the first look says which recording that is. */
+/* One process, by pid or file; the first reading selects the recording. */
 static enum gpc_exit look_at_one(struct live *live)
 {
 	struct gpc_report found = { .options = live->report->options };

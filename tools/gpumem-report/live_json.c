@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One look of `live` as JSON. */
+/* One reading of `live` as JSON. */
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/live.h"
 

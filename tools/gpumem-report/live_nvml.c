@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Other processes on the watched GPUs: NVML's list, less those whose recordings are on the screen.
+ * Other processes on the watched GPUs: NVML's list, minus those whose recordings are on the screen.
  *
- * NVML's pids may be of another namespace, so a list counts only if a watched process is on it: that shows that the pids
- * are of ours.  The query (oom/neighbours.h) is made in the name of that process.
+ * NVML's pids may be of another namespace, so a list counts only if a watched process is on it.  The query
+ * (oom/neighbours.h) is made on behalf of that process.
  */
 #include <dlfcn.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 
 #include "tools/gpumem-report/live.h"
 
-/* Fuller than this soon, and people should know. */
+/* Warn if the GPU will be full within this time. */
 #define WARN_SECONDS 600
 
 #define MAX_LINES (LIVE_MAX_PROCESSES * 4)
@@ -20,12 +20,12 @@
 /* A line of the table. */
 struct line {
 	const struct live_process *process;
-	const struct live_gpu *gpu; /* NULL: it uses none */
+	const struct live_gpu *gpu; /* NULL: no GPU in use */
 };
 
-/* One GPU, whoever uses it. */
+/* One GPU, with all its users. */
 struct card {
-	const struct live_gpu *gpu; /* that was looked at last */
+	const struct live_gpu *gpu; /* the latest reading */
 	uint64_t live;
 	uint64_t pending;
 	uint64_t cached;
@@ -35,7 +35,7 @@ struct card {
 static int put(struct live_grid *grid, int row, int column, enum live_ink ink, const char *format,
 	...) __attribute__((format(__printf__, 5, 6)));
 
-/* Bytes of UTF-8 are drawn as the letters that they are; answers the column behind the text. */
+/* Draws UTF-8 text; returns the column after it. */
 static int put(
 	struct live_grid *grid, int row, int column, enum live_ink ink, const char *format, ...)
 {
@@ -176,7 +176,7 @@ static int draw_card(struct live_grid *grid, int row, const struct card *card)
 	return row + 1;
 }
 
-/* The words for a GPU that fills up. */
+/* The warning for a GPU that is filling up. */
 static int draw_warning(struct live_grid *grid, int row, const struct card *card)
 {
 	const struct gpucache_balance *balance = &card->gpu->balance;
@@ -193,7 +193,7 @@ static int draw_warning(struct live_grid *grid, int row, const struct card *card
 	return row + 1;
 }
 
-/* As gpustat has them: "blender(5151) 300M". */
+/* As in gpustat: "blender(5151) 300M". */
 static int draw_others(
 	const struct live *live, struct live_grid *grid, int row, const struct card *card)
 {
@@ -246,7 +246,7 @@ static bool is_wanted(const struct line *line, const char *filter)
 	return false;
 }
 
-/* Sorted by insertion: there are few, and they come almost in order. */
+/* Insertion sort: there are few lines, and they come almost in order. */
 static void add_line(struct line *lines, int *n, struct line line, const struct live_screen *screen)
 {
 	int at = *n;
@@ -287,7 +287,7 @@ static void put_rate(struct live_grid *grid, int row, int column, enum live_ink 
 		put(grid, row, column, ink, "%6s", "-");
 }
 
-/* Columns from the left: those that a narrow terminal has no room for are behind. */
+/* Draws columns from the left; a narrow terminal drops the last ones. */
 static void draw_line(struct live_grid *grid, int row, const struct line *line, enum live_ink ink)
 {
 	const struct live_process *process = line->process;
@@ -346,7 +346,7 @@ static void draw_head(struct live_grid *grid, int row)
 		put(grid, row, at, LIVE_HEAD, " ");
 }
 
-/* The highest of each part of the past, as one letter. */
+/* The maximum of each interval of the past, as one character. */
 static void draw_past(struct live_grid *grid, int row, int column, int width,
 	const struct live_gpu *gpu, bool is_unicode)
 {
@@ -435,7 +435,7 @@ void live_draw(const struct live *live, struct live_screen *screen, struct live_
 	screen->n_lines = n;
 	screen->chosen = screen->chosen >= n ? n - 1 : screen->chosen;
 	screen->chosen = screen->chosen < 0 ? 0 : screen->chosen;
-	/* Half of what is left is for who holds the memory. */
+	/* Half of the remaining rows are for the holders. */
 	room = grid->rows - row - 1 - (LIVE_MAX_HOLDERS + 2);
 	room = room < 3 ? 3 : room;
 	if (screen->first > screen->chosen)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpumem-report: runs the command on each recording named, and returns its exit code. */
+/* gpumem-report: runs the command on each named recording, and returns its exit code. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -14,7 +14,7 @@
 #include "tools/gpumem-report/target.h"
 #include "tools/replay/clean_stream.h"
 
-/* What is no text goes out as it is. */
+/* Binary output is not cleaned. */
 static FILE *stream_of(const struct gpc_options *options, int fd)
 {
 	return gpc_export_is_binary(options) ? fdopen(fd, "w") : gpc_clean_stream(fd);
@@ -25,7 +25,7 @@ static enum gpc_exit open_output(const struct gpc_options *options, FILE **ret_o
 	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (options->force ? O_TRUNC : O_EXCL);
 	int fd;
 
-	/* What is written again and again is opened each time. */
+	/* Output that is written repeatedly is opened each time. */
 	if (!options->output || options->watch_ns) {
 		*ret_out = gpc_export_is_binary(options) ? stream_of(options, dup(STDOUT_FILENO))
 							 : stdout;
@@ -44,7 +44,7 @@ static enum gpc_exit open_output(const struct gpc_options *options, FILE **ret_o
 	return GPC_EXIT_MADE;
 }
 
-/* What --fail-on asked for. */
+/* True if the condition of --fail-on holds. */
 static bool is_condition_true(const struct gpc_report *report)
 {
 	unsigned n_fatal = 0;
@@ -60,7 +60,7 @@ static bool is_condition_true(const struct gpc_report *report)
 	       gpc_report_count_live(report, -1, &bytes) > 0;
 }
 
-/* Names the regions; what is wrong with each stands in the report. */
+/* Names the damaged regions; the report has the details. */
 static void complain_damage(const struct gpc_recording *rec)
 {
 	char buf[256];
@@ -73,7 +73,7 @@ static void complain_damage(const struct gpc_recording *rec)
 	gpc_complain("%s is damaged (%s); what could be read was printed", rec->path, names.buf);
 }
 
-/* A GPU that the recording does not know; where DEVICES is damaged, nobody does. */
+/* True if the recording lacks the requested GPU; unknown if DEVICES is damaged. */
 static bool is_device_missing(const struct gpc_report *report)
 {
 	const struct gpc_recording *rec = report->recording;
@@ -120,13 +120,13 @@ static enum gpc_exit run(struct gpc_report *report, const struct gpc_command *co
 	return code;
 }
 
-/* The worse of two: the codes are numbered so. */
+/* The worse of two codes, which are numbered by severity. */
 static enum gpc_exit worse(enum gpc_exit a, enum gpc_exit b)
 {
 	return a > b ? a : b;
 }
 
-/* --fail-on of a folder looks at all of its recordings; those that are not shown are named. */
+/* With --fail-on, a folder's other recordings are checked as well, and those not shown are named. */
 static enum gpc_exit check_others(const struct gpc_report *report)
 {
 	enum gpc_exit code = GPC_EXIT_MADE;
@@ -156,7 +156,7 @@ static enum gpc_exit check_others(const struct gpc_report *report)
 	return code;
 }
 
-/* The command on what options->target names.  The output is opened when there is something to say. */
+/* Runs the command on options->target.  The output is opened once there is something to print. */
 static enum gpc_exit run_on_target(
 	struct gpc_options *options, const struct gpc_command *command, FILE **out)
 {
@@ -177,7 +177,7 @@ static enum gpc_exit run_on_target(
 	return code;
 }
 
-/* A command of all recordings takes each of a folder, and is asked once more when it has seen them. */
+/* A command over all recordings is called for each of a folder, and once more at the end. */
 static enum gpc_exit run_on_folder(
 	struct gpc_options *options, const struct gpc_command *command, FILE **out)
 {
@@ -232,9 +232,9 @@ int main(int argc, char **argv)
 	FILE *out = NULL;
 	enum gpc_exit code = GPC_EXIT_MADE;
 
-	/* Recordings are mostly holes: fresh pages for each cost less than zeros for those of the last. */
+	/* Recordings are mostly holes: fresh pages for each are cheaper than zeroing those of the last. */
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
-	/* `| head` ends us quietly, also where our parent ignores the signal as Python does. */
+	/* Let `| head` end us quietly, even if our parent ignores the signal, as Python does. */
 	signal(SIGPIPE, SIG_DFL);
 	gpc_clean_standard();
 	switch (gpc_arguments_read(argc, argv, &options, &command)) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The odd one out is the row whose peak is farthest from the median, by more than a twentieth of it and 32 MiB; the reason
- * is the call site whose bytes are farthest from that site's own median.  O(sites * rows log rows).
+ * The odd one out is the row whose peak is farthest from the median, by more than a twentieth of it and 32 MiB; the
+ * reason is the call site whose bytes are farthest from that site's own median.  O(sites * rows log rows).
  */
 #include "tools/gpumem-report/merge.h"
 
 #include <stdlib.h>
 
-/* Less than this from the median is like the others: of it, and in bytes. */
+/* The least distance of an odd row from the median: a part of it, and bytes. */
 #define ODD_PARTS 20
 #define ODD_BYTES (UINT64_C(32) << 20)
 
@@ -19,7 +19,7 @@ static uint64_t bytes_at(const struct gpc_job_row *row, uint64_t key)
 	return 0;
 }
 
-/* What the rows hold there in the middle; key 0: in all. */
+/* The median of the rows' bytes at that site; key 0: of their peaks. */
 static uint64_t median_at(const struct gpc_job *job, uint64_t key, uint64_t *numbers)
 {
 	for (size_t i = 0; i < job->n; i++)
@@ -27,7 +27,7 @@ static uint64_t median_at(const struct gpc_job *job, uint64_t key, uint64_t *num
 	return gpc_job_median(numbers, job->n);
 }
 
-/* By the sites of the one that has more: the odd one, or a usual one. */
+/* Compares by the sites of the larger row: the odd one, or a usual one. */
 static void compare_sites(struct gpc_merge *merge, const struct gpc_job *job, uint64_t *numbers)
 {
 	merge->odd_site_of = merge->odd;
@@ -45,7 +45,7 @@ static void compare_sites(struct gpc_merge *merge, const struct gpc_job *job, ui
 	}
 }
 
-/* Where there are three or more: of two, nobody is the odd one. */
+/* Needs at least three rows: of two, neither is the odd one. */
 static void find_odd(struct gpc_merge *merge, const struct gpc_job *job)
 {
 	uint64_t farthest = 0;

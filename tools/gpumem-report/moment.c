@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The moment of --at if the recording has it; else the newest fatal failure, else the end. */
+/* The moment of --at if it was recorded; else the newest fatal failure, else the end. */
 #include "tools/gpumem-report/moment.h"
 
 #include "format/balance.h"
@@ -7,7 +7,7 @@
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/json.h"
 
-/* The newest failure of the GPU; one that was recovered from only where `any` is set. */
+/* Finds the GPU's newest failure, including recovered ones if `any` is set. */
 static bool find_oom(
 	const struct gpc_report *report, int32_t ordinal, bool any, struct gpucache_oom *ret_oom)
 {

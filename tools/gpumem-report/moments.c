@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks back from the end to where the ring begins, then forwards, and keeps in each time slice the moment with the
- * most live bytes, as deltas.  O(events), twice; slices double until the deltas fit.
+ * Walks back from the end to the start of the ring, then forwards, and keeps the moment with the most live bytes of
+ * each time slice, as deltas.  Two passes, O(events); slices double until the deltas fit.
  */
 #include "tools/gpumem-report/moments.h"
 
@@ -16,7 +16,7 @@ struct level {
 	int64_t blocks;
 };
 
-/* An event that changed what is held. */
+/* An event that changed the bytes held. */
 struct step {
 	uint64_t time_ns;
 	uint32_t holder;
@@ -24,8 +24,8 @@ struct step {
 	struct level change;
 	int64_t size; /* rounded */
 	struct level
-		surplus; /* what a sampled stack was given beyond its own: those without one hold less */
-	bool is_reset; /* all memory of the context `holder`, which is no holder, is gone */
+		surplus; /* attributed to a sampled stack beyond its own bytes, and taken from blocks without a stack */
+	bool is_reset; /* `holder` is a context, all of whose memory is gone */
 };
 
 static struct level add(struct level a, struct level b)
@@ -48,12 +48,12 @@ static int64_t smaller(int64_t a, int64_t b)
 struct walk {
 	const struct gpc_report *report;
 	struct gpc_moments *moments;
-	struct gpucache_event *events; /* of this device that change what is held */
+	struct gpucache_event *events; /* of this device that change the bytes held */
 	size_t n_events;
 	struct step *steps;
-	struct level *levels; /* by holder: what it holds, where the walk is */
+	struct level *levels; /* by holder: its bytes at the walk's position */
 	struct level *said;   /* by holder: the sum of the deltas so far */
-	struct level *start;  /* by holder: what it held when the ring begins */
+	struct level *start;  /* by holder: its bytes at the start of the ring */
 	uint32_t *
 		touched; /* by holder: 1 + the one before it (itself 1 +, or 0) in its context's list; 0: not in it */
 	uint32_t last_touched[GPUCACHE_MAX_CONTEXTS]; /* 1 + holder; 0: none */
@@ -153,7 +153,7 @@ static bool find_holders(struct walk *walk, int32_t ordinal)
 	return walk->levels && walk->said && walk->start && walk->touched;
 }
 
-/* Stacks are sampled where we cut the memory ourselves: format/recording.h. */
+/* Stacks are sampled for memory from our own segments: format/recording.h. */
 static struct gpc_share share_of(const struct walk *walk, const struct gpucache_event *event)
 {
 	uint64_t sample = event->alloc_kind == GPUCACHE_KIND_DEVICE
@@ -198,7 +198,7 @@ static bool make_steps(struct walk *walk, int32_t ordinal)
 	return is_made;
 }
 
-/* Whose level changes is remembered until its context is reset: a reset looks at no other. */
+/* Holders whose level changes are listed until their context is reset, which then looks at no others. */
 static void touch(struct walk *walk, uint32_t holder)
 {
 	uint32_t context = walk->moments->holders[holder].context;
@@ -209,7 +209,7 @@ static void touch(struct walk *walk, uint32_t holder)
 	walk->last_touched[context] = holder + 1;
 }
 
-/* All that the holders of a context had is gone; how much it was. */
+/* Drops the bytes of a context's holders; returns how many. */
 static int64_t reset(struct walk *walk, uint32_t context)
 {
 	int64_t bytes = 0;
@@ -241,7 +241,7 @@ static struct level level_of(struct gpc_share share)
 	return (struct level){ gpc_signed_of(share.bytes), gpc_signed_of(share.blocks) };
 }
 
-/* Makes `levels` those of the end, as the table of live blocks has them. */
+/* Sets `levels` to the end, from the table of live blocks. */
 static void go_to_end(struct walk *walk, int32_t ordinal)
 {
 	const struct gpc_recording *rec = walk->report->recording;
@@ -259,7 +259,7 @@ static void go_to_end(struct walk *walk, int32_t ordinal)
 	walk->surplus = level_of(surplus);
 }
 
-/* And from there to the beginning.  What a reset took away is not known: less than nothing is nothing. */
+/* Walks back to the beginning.  The bytes lost at a reset are unknown, so levels saturate at 0. */
 static void go_to_start(struct walk *walk)
 {
 	touch_all(walk);
@@ -298,7 +298,7 @@ static void take(struct walk *walk, size_t i)
 	walk->live_bytes = gpc_signed_add(walk->live_bytes, step->size);
 }
 
-/* Takes the steps from *at on to the highest of the slice, and answers where the slice ends. */
+/* Takes the steps from *at to the maximum of the slice; returns the end of the slice. */
 static size_t climb(struct walk *walk, size_t *at, uint64_t end_ns)
 {
 	int64_t live = walk->live_bytes;
@@ -318,7 +318,7 @@ static size_t climb(struct walk *walk, size_t *at, uint64_t end_ns)
 	return end;
 }
 
-/* False if there is no room for another delta. */
+/* Writes a delta; false if there is no room. */
 static bool say_holder(struct walk *walk, uint32_t holder)
 {
 	struct level *said = &walk->said[holder];
@@ -339,7 +339,7 @@ static bool say_holder(struct walk *walk, uint32_t holder)
 	return true;
 }
 
-/* A row of what is held now, after the steps from `from` on up to `at`. */
+/* Writes a row of the bytes held after the steps from `from` up to `at`. */
 static bool say(struct walk *walk, size_t from, size_t at)
 {
 	struct gpc_moments *moments = walk->moments;
@@ -364,7 +364,7 @@ static bool say(struct walk *walk, size_t from, size_t at)
 	return true;
 }
 
-/* False if that makes too many deltas. */
+/* Walks with this many slices; false if that makes too many deltas. */
 static bool walk_slices(struct walk *walk, unsigned n_slices)
 {
 	uint64_t first_ns = walk->steps[0].time_ns;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Longer names do not fit on a line of a terminal with a frame's number. */
+/* Longer names do not fit on a terminal line next to a frame's number. */
 #define MAX_WHOLE 100
 
 static bool skip(const char **at, const char *what)
@@ -17,7 +17,7 @@ static bool skip(const char **at, const char *what)
 	return true;
 }
 
-/* Behind the bracket that closes the one at `at`; the end where none does. */
+/* The position after the bracket that closes the one at `at`; the end if there is none. */
 static const char *behind_template(const char *at)
 {
 	int depth = 0;
@@ -39,7 +39,7 @@ void gpc_name_short(const char *function, struct gpc_text *ret_text)
 	size_t start = ret_text->len;
 
 	while (*at) {
-		size_t plain = strcspn(at, "(<o "); /* what a rule below begins with */
+		size_t plain = strcspn(at, "(<o "); /* where a rule below may begin */
 
 		if (plain) {
 			gpc_text_add(ret_text, "%.*s", (int)plain, at);
@@ -51,7 +51,7 @@ void gpc_name_short(const char *function, struct gpc_text *ret_text)
 		if (skip(&at, word)) {
 			is_operator = true;
 			gpc_text_add(ret_text, "%s", word);
-			/* Its name may be made of brackets. */
+			/* The operator's name may consist of brackets. */
 			while (*at && strchr("<>()=!-[]+*", *at) && *at != '(')
 				gpc_text_add(ret_text, "%c", *at++);
 			if (skip(&at, "()"))
@@ -63,7 +63,7 @@ void gpc_name_short(const char *function, struct gpc_text *ret_text)
 		} else if (*at == ' ' && !is_operator && strncmp(at, " [clone", 7) == 0) {
 			break;
 		} else if (*at == ' ' && !is_operator) {
-			/* What came before was the type that it returns. */
+			/* The text so far was the return type. */
 			ret_text->len = start;
 			ret_text->buf[start] = '\0';
 			at++;

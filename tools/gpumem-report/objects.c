@@ -31,7 +31,7 @@ static bool is_same_build(int fd, const struct gpucache_module *recorded)
 	return is_same;
 }
 
-/* Takes the file at file->path if it is the recorded one. */
+/* Takes the file at file->path if it is the recorded build. */
 static bool try(struct gpc_object_file *file, const struct gpucache_module *recorded)
 {
 	struct stat st;
@@ -39,7 +39,7 @@ static bool try(struct gpc_object_file *file, const struct gpucache_module *reco
 
 	if (fd < 0)
 		return false;
-	/* The path comes from the recording: it may name a device or a pipe. */
+	/* The path is data of the recording: it may be a device or a pipe. */
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		if (is_same_build(fd, recorded)) {
 			file->fd = fd;
@@ -85,7 +85,7 @@ static bool try_dirs(struct gpc_object_file *file, const struct gpc_places *plac
 	const char *next = places->debug_path ? places->debug_path : "";
 	char dir[512];
 
-	/* Names alone do not tell one build from another. */
+	/* The name alone does not identify a build. */
 	if (view->module.build_id_size == 0)
 		return false;
 	while (*next) {
@@ -116,7 +116,7 @@ struct gpc_object_file gpc_object_find(
 	return file;
 }
 
-/* As gdb looks for it: beside the module, in .debug there, and below the system's folder. */
+/* In gdb's order: next to the module, in .debug there, and below the system's folder. */
 static bool try_link(struct gpc_object_file *file, const char *root,
 	const struct gpc_module_view *view, const char *link)
 {
@@ -139,7 +139,7 @@ struct gpc_object_file gpc_object_find_debug(
 	const char *root = places->sysroot ? places->sysroot : "";
 	struct gpc_object_file file = { .fd = -1 };
 
-	/* Without a build id nobody knows whether it is of this build. */
+	/* Without a build id the build cannot be verified. */
 	if (view->path[0] != '/' || view->module.build_id_size == 0 ||
 		try_dirs(&file, places, view, true) ||
 		(!places->sysroot && try_dir(&file, SYSTEM_DEBUG, view, true)))

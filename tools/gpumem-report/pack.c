@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * json-c reads the whole file; addresses are looked up in its hash, and values of an unexpected type are skipped.
- */
+/* json-c reads the whole file; addresses are looked up in its hash, and values of an unexpected type are skipped. */
 #include "tools/gpumem-report/pack.h"
 
 #include <json-c/json.h>
@@ -80,7 +78,7 @@ void gpc_pack_close(struct gpc_pack *pack)
 	free(pack);
 }
 
-/* What a terminal would obey is no part of a name. */
+/* Removes control characters from a name. */
 static char *copy_text(struct json_object *object, const char *key)
 {
 	struct json_object *text = NULL;

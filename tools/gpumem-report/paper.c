@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words are wrapped to the width with a hanging indent below the last column; a number stays with its unit. */
+/* Wraps words to the width, with a hanging indent below the last column; a number stays with its unit. */
 #include "tools/gpumem-report/paper.h"
 
 #include <stdarg.h>
@@ -18,10 +18,10 @@
 #define WIDTH_LEAST 60
 #define WIDTH_MOST  200
 
-/* The text of one gpc_paper_line, before it is wrapped. */
+/* The longest text of one gpc_paper_line, before it is wrapped. */
 #define MAX_LINE 1024
 
-/* Standard output is a stream of ours, which has no number. */
+/* Standard output is replaced by a stream of ours, which has no descriptor. */
 static int descriptor_of(FILE *out)
 {
 	return out == stdout ? STDOUT_FILENO : fileno(out);
@@ -80,7 +80,7 @@ static void print_name(const struct gpc_paper *paper, const char *name)
 		gpc_paper_ink(paper, GPC_INK_PLAIN));
 }
 
-/* How much of the text fits into the room: whole words, and a number with its unit. */
+/* How much of the text fits: whole words, and numbers with their units. */
 static size_t take_line(const char *text, size_t room)
 {
 	size_t len = strlen(text);
@@ -91,13 +91,13 @@ static size_t take_line(const char *text, size_t room)
 		if (text[len] == ' ' && !gpc_bytes_is_unit(text + len + 1) &&
 			strspn(text, " ") < len)
 			return len;
-	/* A word longer than the line is not cut: it may be a path to copy. */
+	/* A word longer than the line is not split: it may be a path to copy. */
 	len = strspn(text, " ");
 	return len + strcspn(text + len, " ");
 }
 
 /* The text from the column where we are on, wrapped; the lines behind the first start at `hang`. */
-/* One line, without the blanks that a break in a gap leaves. */
+/* Prints one line, without the blanks at a line break. */
 static void print_line(const struct gpc_paper *paper, int hang, const char *text, size_t len)
 {
 	while (len && text[len - 1] == ' ')
@@ -116,7 +116,7 @@ static void flow(const struct gpc_paper *paper, int column, int hang, const char
 	}
 }
 
-/* Where a line goes on: below what follows its last column. */
+/* The hanging indent: below the text of the last column. */
 static int hang_of(const char *text)
 {
 	const char *column = text + strspn(text, " ");
@@ -171,7 +171,7 @@ void gpc_paper_wrap(const struct gpc_paper *paper, const char *name, const char 
 	flow(paper, GPC_PAPER_INDENT, GPC_PAPER_INDENT, text);
 }
 
-/* One of eight buffers in turn. */
+/* One of eight buffers, used in rotation. */
 static struct gpc_text next_buffer(void)
 {
 	static char buffers[8][40];

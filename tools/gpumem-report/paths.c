@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each stack becomes an array of names from the root on, merged runs of libraries left out; sorting the paths makes
- * the tree.
+ * Each stack becomes an array of names from the root, without merged runs of libraries; sorting the paths makes the
+ * tree.
  */
 #include "tools/gpumem-report/paths.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Names of C++ are short ones; a file's name may be long. */
+/* C++ names are shortened; a file's name may be long. */
 #define MAX_NAME 400
 
 static bool add_name(struct gpc_path *path, const char *name)
@@ -26,7 +26,7 @@ static bool add_frame(struct gpc_path *path, const struct gpc_frame *frame)
 	return add_name(path, buf);
 }
 
-/* The program's frames, the site, and what it called. */
+/* Adds the program's frames, the site, and the library function it called. */
 static bool add_frames(struct gpc_path *path, const struct gpc_stack_frames *stack, bool has_via)
 {
 	char buf[MAX_NAME];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams opcodes of protocol 2.  A hash finds the memo number of a word, a table by address that of a constant: a trace
- * repeats the same ten keys a million times.
+ * Streams opcodes of protocol 2.  A hash maps words to memo numbers, a table maps constants by address: a trace repeats
+ * the same ten keys a million times.
  */
 #include "tools/gpumem-report/pickle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* As CPython's own pickler. */
+/* The same as in CPython's pickler. */
 #define BATCH 1000
 
 static void put_byte(struct gpc_pickle *pickle, int byte)
@@ -42,7 +42,7 @@ static void get(struct gpc_pickle *pickle, uint32_t number)
 	put_little(pickle, number, 4);
 }
 
-/* LONG_BINPUT of what was written last: its number. */
+/* LONG_BINPUT of the last object; returns its number. */
 static uint32_t name_it(struct gpc_pickle *pickle)
 {
 	put_byte(pickle, 'r');
@@ -103,7 +103,7 @@ void gpc_pickle_end_list(struct gpc_pickle *pickle)
 	pickle->depth--;
 }
 
-/* The number of a word, which is written now, or was before. */
+/* Writes a word, or refers to it if it was written before.  Returns its number. */
 static uint32_t put_word(struct gpc_pickle *pickle, const char *text)
 {
 	struct json_object *known;

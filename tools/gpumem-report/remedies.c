@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of rules over what the memory is for (categories.h), tried in order; each names the line of the program that
- * it means.
+ * A table of rules over the purpose of the memory (categories.h), tried in order; each names the program's line that it
+ * is about.
  */
 #include "tools/gpumem-report/remedies.h"
 
@@ -14,7 +14,7 @@
 #include "tools/gpumem-report/torch.h"
 #include "tools/gpumem-report/twice.h"
 
-/* Of the categories that many are named. */
+/* The number of categories named. */
 #define N_HELD 3
 
 /* A request of this part of the device is large by itself. */
@@ -24,9 +24,9 @@ struct facts {
 	const struct gpc_report *report;
 	const struct gpucache_oom *oom;
 	struct gpc_category_row rows[GPC_CATEGORY_COUNT];
-	uint64_t bytes; /* in all rows */
+	uint64_t bytes; /* of all rows */
 	enum gpc_category asked;
-	enum gpc_category growing; /* GPC_CATEGORY_COUNT: nothing does */
+	enum gpc_category growing; /* GPC_CATEGORY_COUNT: none */
 };
 
 static bool find_facts(
@@ -76,7 +76,7 @@ void gpc_remedies_asked(
 	gpc_remedies_add_site(report, oom->stack, ret_text);
 }
 
-/* "2.50 MiB of pinned host memory, most of it (epoch pinned.py:19)": what was there when more was refused. */
+/* "2.50 MiB of pinned host memory, most of it (epoch pinned.py:19)": what was pinned when a request failed. */
 static void add_pinned(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
 {
@@ -144,7 +144,7 @@ static bool is_of_program(const struct gpc_frame *frame)
 	return frame->is_python && !frame->is_library && frame->function;
 }
 
-/* The innermost function of the program that evaluates, by its name; NULL: none. */
+/* The innermost function of the program whose name suggests evaluation; NULL if none. */
 static const struct gpc_frame *find_evaluation(const struct gpc_stack_frames *stack)
 {
 	static const char *const words[] = { "eval", "valid", "test", "infer", "predict",
@@ -158,7 +158,7 @@ static const struct gpc_frame *find_evaluation(const struct gpc_stack_frames *st
 	return NULL;
 }
 
-/* The outermost function of the program: it lives longest, and so does what it keeps. */
+/* The outermost function of the program: it lives longest, as does what it keeps. */
 static const struct gpc_frame *find_outermost(const struct gpc_stack_frames *stack)
 {
 	const struct gpc_frame *found = NULL;
@@ -181,8 +181,8 @@ static bool is_put_together(const struct gpc_stack_frames *stack)
 }
 
 /*
- * Whether one result of each pass is kept, and not what a backward pass would need of it: that would be tensors of
- * other places, too, or of several layers for each input.
+ * True if each pass keeps a single result, not what its backward pass would need: that would be tensors of other
+ * places, too, or of several layers per input.
  */
 static bool is_result_alone(const struct facts *facts)
 {
@@ -252,7 +252,7 @@ static bool try_optimizer(const struct facts *facts, struct gpc_text *text)
 	return true;
 }
 
-/* Weights that another place of the program loaded. */
+/* Weights loaded by another place of the program. */
 static bool try_weights(const struct facts *facts, struct gpc_text *text)
 {
 	const struct gpc_category_row *weights = row_of(facts, GPC_CATEGORY_WEIGHTS);
@@ -295,7 +295,7 @@ static bool try_activations(const struct facts *facts, struct gpc_text *text)
 	return true;
 }
 
-/* Another library's request, while PyTorch kept memory that nothing lies in. */
+/* A request of another library, while PyTorch cached unused memory. */
 static bool try_empty_cache(const struct facts *facts, struct gpc_text *text)
 {
 	struct gpc_torch torch = gpc_torch_at(facts->report, facts->oom);

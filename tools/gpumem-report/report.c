@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text shared by several commands: process, GPU, notes and warnings of a recording. */
+/* Text shared by commands: process, GPU, notes and warnings of a recording. */
 #include "tools/gpumem-report/report.h"
 
 #include "tools/gpumem-report/filter.h"
@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Files without symbols that are named. */
+/* The number of files without symbols to name. */
 #define MOST_MISSING 4
 
 void gpc_complain(const char *format, ...)
@@ -278,7 +278,7 @@ bool gpc_report_read_option(
 	}
 }
 
-/* The section's name stands before the first note only. */
+/* The section's name precedes the first note only. */
 static void note(struct gpc_report *report, bool *is_first, const char *text)
 {
 	if (*is_first)
@@ -322,7 +322,7 @@ static void note_problems(struct gpc_report *report, bool *is_first)
 			"recorded.");
 }
 
-/* Which files would have named more, and how to bring them. */
+/* Names the files without symbols, and how to provide them. */
 static void note_missing(struct gpc_report *report, bool *is_first)
 {
 	char buf[700];

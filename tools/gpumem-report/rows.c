@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sort by id, unite neighbours, sort by bytes.  Bytes are rounded together, so that the rows add up as printed. */
+/* Sorts by id, merges equal ids, sorts by bytes.  Bytes are rounded together, so that the rows add up as printed. */
 #include "tools/gpumem-report/rows.h"
 
 #include <stdlib.h>
 
-/* Narrower paper has no column of means. */
+/* Narrower output omits the column of means. */
 #define WIDTH_OF_MEAN 72
 
 static int compare_ids(const void *left, const void *right)

@@ -6,10 +6,10 @@
 
 #include <string.h>
 
-/* Fewer native frames of libraries in a row are shown, each. */
+/* Shorter runs of native library frames are shown in full. */
 #define LEAST_FOLDED 4
 
-/* The longest label of model/balance_lines.def, and air. */
+/* The longest label of model/balance_lines.def, and a margin. */
 #define LABEL_WIDTH 31
 
 /* A line with its remark fits. */
@@ -29,13 +29,13 @@ struct line {
 	bool has_share;
 };
 
-/* On narrow paper the margin gives way. */
+/* Narrow output has no margin. */
 static int margin_of(const struct gpc_paper *paper)
 {
 	return paper->width < WHOLE_WIDTH ? GPC_PAPER_INDENT - 6 : GPC_PAPER_INDENT - 2;
 }
 
-/* The remark stands behind the line, or below it where there is no room. */
+/* Prints the remark after the line, or below it if there is no room. */
 static void print_line(const struct gpc_paper *paper, const struct line *line, const char *remark)
 {
 	int margin = margin_of(paper);
@@ -69,7 +69,7 @@ static void remark_of(const struct gpucache_balance *balance, const struct gpc_b
 		snprintf(buf, size, "%s wanted", gpc_show_bytes(wanted));
 }
 
-/* What the line above consists of. */
+/* The parts of the line above. */
 static void print_parts(const struct gpc_paper *paper, struct gpc_rounded of_line,
 	const char *const labels[], const uint64_t parts[], size_t n)
 {
@@ -100,7 +100,7 @@ static void print_kinds(const struct gpc_paper *paper, struct gpc_rounded of_lin
 	print_parts(paper, of_line, labels, parts, n);
 }
 
-/* With expandable segments PyTorch's memory is physical memory, which is a line of its own. */
+/* With expandable segments PyTorch's memory is physical memory, which has its own line. */
 static void print_torch(const struct gpc_paper *paper, struct gpc_rounded of_line,
 	const struct gpc_torch *torch, uint64_t requested)
 {
@@ -112,7 +112,7 @@ static void print_torch(const struct gpc_paper *paper, struct gpc_rounded of_lin
 		print_parts(paper, of_line, labels, parts, 3);
 }
 
-/* Our own lines, or the others; the first of all has no sign. */
+/* Prints our own lines, or the others; the very first has no sign. */
 static void print_lines(const struct gpc_paper *paper, const struct gpucache_balance *balance,
 	const struct gpc_balance_print *print, const struct sheet_details *details, bool ours)
 {
@@ -165,7 +165,7 @@ void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_bala
 	print_line(paper, &(struct line){ '=', "all of the GPU", print.total, 1000, true }, remark);
 }
 
-/* Function and place on one line, or on two where they do not fit. */
+/* Prints function and place on one line, or on two if they do not fit. */
 static void print_frame(
 	const struct gpc_paper *paper, const struct gpc_frame *frame, size_t number, bool is_site)
 {
@@ -186,7 +186,7 @@ static void print_frame(
 		fprintf(paper->out, "%s%s%s\n", begin, buf, end);
 }
 
-/* The frame behind the native ones of libraries that begin at i; the site is not one of them. */
+/* The end of the run of native library frames that begins at i; the site ends a run. */
 static size_t run_of_library(const struct gpc_stack_frames *stack, size_t i)
 {
 	while (i < stack->n && !stack->frames[i].is_python && stack->frames[i].is_library &&
@@ -206,7 +206,7 @@ static void print_folded(const struct gpc_paper *paper, const struct gpc_stack_f
 		const char *module = stack->frames[i].module;
 		const char *name = module ? gpc_base_name(module) : "";
 
-		/* A name may be the start of another: "libtorch.so", "libtorch.so.2". */
+		/* One name may be a prefix of another: "libtorch.so", "libtorch.so.2". */
 		if (*name && !strstr(buf, name))
 			gpc_text_add(&names, "%s%s", names.len ? ", " : "", name);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks are sorted by the label of their call site; while one label holds more than half for several callers, its
- * rows go on to the next label outwards.  O(n log n), at most GPC_SITES_MAX_DEPTH times.
+ * Stacks are sorted by the label of their call site; while one label holds more than half for several callers, its rows
+ * continue with the next label outwards.  O(n log n), at most GPC_SITES_MAX_DEPTH times.
  */
 #include "tools/gpumem-report/sites.h"
 
@@ -11,15 +11,15 @@
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/libraries.h"
 
-/* Call sites with long C++ names are cut to the line anyway. */
+/* Longer call sites, with C++ names, are cut to the line anyway. */
 #define MAX_WHERE 400
 
-/* One stack on its way into a row: its call site and the callers of that. */
+/* One stack, to be put into a row: its call site and the callers. */
 struct entry {
 	uint32_t stack;
 	uint64_t bytes;
 	uint64_t n_blocks;
-	char *labels[GPC_SITES_MAX_DEPTH]; /* of the site, its caller, ...; NULL behind the last */
+	char *labels[GPC_SITES_MAX_DEPTH]; /* of the site, its caller, ...; then NULL */
 	char *via;                         /* the library's function that led here; NULL: none */
 };
 
@@ -46,7 +46,7 @@ static bool label(const struct gpc_report *report, struct entry *entry, unsigned
 	char buf[MAX_WHERE];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-	/* Not what the place that caused it asked for, so it is no row of that place. */
+	/* The place caused this memory without requesting it, so it has a row of its own. */
 	if (kind)
 		gpc_text_add(&text, "%s: ", gpc_kind_words(kind));
 	if (kind || !stack || stack->site < 0) {
@@ -114,8 +114,8 @@ static int compare_vias(const void *left, const void *right)
 }
 
 /*
- * "remember  train.c:140, via device_alloc": the last label whole, of those below it the
- * function, and at the end what a library was asked for, where that is the same for all.
+ * "remember  train.c:140, via device_alloc": the last label in full, the functions of those below it, and at the end
+ * the library function, if it is the same for all.
  */
 static void describe_row(
 	const struct entry *entry, unsigned level, bool has_via, struct gpc_text *text)
@@ -137,7 +137,7 @@ static void describe_row(
 		gpc_text_add(text, "%s%s", before, entry->via);
 }
 
-/* entries[first .. end) are one row. */
+/* Adds entries[first .. end) as one row. */
 static enum gpc_status add_row(struct gpc_sites *sites, const struct entries *entries, size_t first,
 	size_t end, unsigned level)
 {
@@ -166,7 +166,7 @@ static enum gpc_status add_row(struct gpc_sites *sites, const struct entries *en
 	return GPC_OK;
 }
 
-/* A place that asks libraries for half of everything is told by what it asked them for. */
+/* A place that allocates half of everything through libraries is split by library function. */
 static enum gpc_status add_rows_by_via(struct gpc_sites *sites, const struct entries *entries,
 	size_t first, size_t end, unsigned level)
 {
@@ -186,9 +186,8 @@ static enum gpc_status add_rows_by_via(struct gpc_sites *sites, const struct ent
 }
 
 /*
- * Makes rows of entries[first .. end), which are sorted and agree below `level`.  A place that
- * holds more than half of everything for several callers is a wrapper, and tells nobody anything:
- * its callers are rows.
+ * Makes rows of entries[first .. end), which are sorted and agree below `level`.  A place that holds more than half of
+ * everything for several callers is a wrapper and says nothing: its callers become rows.
  */
 static enum gpc_status add_rows(struct gpc_sites *sites, const struct entries *entries,
 	size_t first, size_t end, unsigned level)
@@ -239,7 +238,7 @@ static int compare_names(const void *left, const void *right)
 	return strcmp(a->where, b->where);
 }
 
-/* Wrappers may lead to the same place on different ways: what reads the same is one row. */
+/* Wrappers may lead to the same place in different ways: rows that read the same are merged. */
 static void unite_alike(struct gpc_sites *sites)
 {
 	size_t last = 0;
@@ -321,14 +320,14 @@ void gpc_sites_fini(struct gpc_sites *sites)
 	memset(sites, 0, sizeof *sites);
 }
 
-/* A call site as wide as the rest of the line: its wrappers on a line of their own where need be. */
+/* Prints a call site on the rest of the line, and its wrappers on a line of their own if need be. */
 static void print_where(const struct gpc_paper *paper, const char *where, int used)
 {
 	int room = paper->width - used;
 	const char *wrappers = strstr(where, ", via ");
 	int len = (int)strlen(where);
 
-	/* The way there may be all that tells two rows from each other. */
+	/* The wrappers may be the only difference between two rows. */
 	if (len > room && wrappers && wrappers - where <= room)
 		fprintf(paper->out, "%.*s\n%*s%.*s\n", (int)(wrappers - where), where, used + 2, "",
 			room - 2, wrappers + 2);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * zlib inflates into a memfd, with runs of zeros left as holes and the size bounded; the reader opens that.
- */
+/* zlib inflates into a memfd of bounded size, leaving runs of zeros as holes; the reader opens that. */
 #include "tools/gpumem-report/source.h"
 
 #include <errno.h>
@@ -18,7 +16,7 @@
 #define LEAST_MOST (UINT64_C(32) << 20)
 #define PACKS_TO   8
 
-/* A file, or standard input, and what is to be known of it before it is unpacked. */
+/* A file, or standard input, and what must be known before unpacking. */
 struct packed {
 	int fd;
 	uint32_t owner;
@@ -61,22 +59,19 @@ static bool write_all(int fd, const char *data, size_t size)
 	return true;
 }
 
-/*
- * What may come out of it that is not zeros.  Records of a real run pack to an eighth or so; a bomb packs to a
- * thousandth.
- */
+/* The most non-zero data to expect.  Records of a real run compress to about an eighth, a bomb to a thousandth. */
 static uint64_t most_data(const struct packed *packed)
 {
 	return packed->size ? LEAST_MOST + PACKS_TO * packed->size : GPC_RECORDING_MAX_BYTES;
 }
 
-/* Most of a recording is zeros: a chunk of them is left a hole. */
+/* Most of a recording is zeros: such chunks stay holes. */
 static bool is_zero(const char *chunk, size_t size)
 {
 	return chunk[0] == 0 && memcmp(chunk, chunk + 1, size - 1) == 0;
 }
 
-/* zlib passes on what is not compressed. */
+/* zlib passes uncompressed data through. */
 static enum gpc_status unpack(gzFile in, uint64_t most, int to, struct gpc_text *why)
 {
 	char *chunk = malloc(CHUNK);
@@ -118,7 +113,7 @@ static enum gpc_status unpack(gzFile in, uint64_t most, int to, struct gpc_text 
 	return status;
 }
 
-/* What is in memory now. */
+/* Opens the unpacked recording. */
 static enum gpc_status open_memory(int memory, const char *path, uint32_t owner,
 	struct gpc_recording **ret_recording, struct gpc_text *why)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Caches addresses in a hash; a file is opened at the first lookup in it, and its symbols are sorted once, so a lookup
+ * Caches addresses in a hash.  A file is opened at the first lookup in it and its symbols are sorted once, so a lookup
  * is a binary search.  libdw's own search for debug files is replaced by objects.h.
  */
 #include "tools/gpumem-report/symbolize.h"
@@ -20,40 +20,37 @@
 
 typedef char *(*demangle_function)(const char *name, char *buf, size_t *size, int *status);
 
-/* Templates have names of some thousand letters. */
+/* Names of templates may have some thousand characters. */
 #define MOST_NAME 16384
 
 struct object {
 	const struct gpc_symbols *symbols;
 	Dwfl *dwfl;
-	Dwfl_Module *module; /* NULL: not there, or not the same build */
+	Dwfl_Module *module; /* NULL: missing, or another build */
 	struct gpc_functions functions;
 	bool tried;
-	bool is_wanted; /* an address lies in it that nobody named */
+	bool is_wanted; /* has addresses without a name */
 };
 
-/* An address that was looked up; address 0: the place is free. */
+/* A cached address; 0: a free slot. */
 struct known {
 	uint64_t address;
-	struct gpc_symbol_list *list; /* which stays where it is when the table grows */
+	struct gpc_symbol_list *list; /* stays valid when the table grows */
 };
 
 struct gpc_symbols {
 	const struct gpc_recording *recording;
 	struct gpc_places places;
-	struct object *objects; /* one a recorded module */
+	struct object *objects; /* one per recorded module */
 	demangle_function demangle;
-	bool is_wanted; /* files are opened that the recording names */
+	bool is_wanted; /* the files named by the recording may be opened */
 	struct gpc_pack *pack;
 	struct known *known; /* by hash, at most half full */
 	size_t n_known;
 	size_t n_places; /* a power of two; 0: none yet */
 };
 
-/*
- * Debug information in a file of its own.  libdw's own search would open whatever a link names, and wait
- * where that is a pipe.
- */
+/* Finds a separate debug file.  libdw's own search would open whatever a link names, and block if that is a pipe. */
 static int find_debug(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
 	const char *file, const char *link, GElf_Word link_sum, char **ret_path)
 {
@@ -78,7 +75,7 @@ static int find_debug(Dwfl_Module *module, void **userdata, const char *name, Dw
 	return -1;
 }
 
-/* A module is reported with its file: there is nothing to be found. */
+/* Modules are reported with their file, so there is nothing to find. */
 static int find_no_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
 	char **ret_path, Elf **ret_elf)
 {
@@ -91,7 +88,7 @@ static int find_no_elf(Dwfl_Module *module, void **userdata, const char *name, D
 	return -1;
 }
 
-/* Sections of a relocatable object have no address: nothing that was loaded is one. */
+/* Relocatable objects have no section addresses, and are never loaded. */
 static int find_no_section(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
 	const char *section, GElf_Word number, const GElf_Shdr *header, Dwarf_Addr *ret_address)
 {
@@ -101,14 +98,14 @@ static int find_no_section(Dwfl_Module *module, void **userdata, const char *nam
 	return -1;
 }
 
-/* libdw calls each of them without asking whether it is there. */
+/* libdw calls each of them without a NULL check. */
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = find_no_elf,
 	.find_debuginfo = find_debug,
 	.section_address = find_no_section,
 };
 
-/* Who names the files of a recording has them opened by who reads it. */
+/* The files named by a recording are opened only if its author is trusted by the reader. */
 static bool is_believed(const struct gpc_recording *recording, enum gpc_symbols_of symbols_of)
 {
 	static bool is_said;
@@ -145,9 +142,9 @@ struct gpc_symbols *gpc_symbols_create(
 		free(symbols);
 		return NULL;
 	}
-	/* A report must not wait for a server. */
+	/* A report must not wait for a debuginfod server. */
 	setenv("DEBUGINFOD_URLS", "", 1);
-	/* Names of C++ need the C++ library; whoever has such a program has it. */
+	/* Demangling needs the C++ library, which machines with C++ programs have. */
 	library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
 	if (library)
 		*(void **)&symbols->demangle = dlsym(library, "__cxa_demangle");
@@ -201,7 +198,7 @@ static void open_object(struct object *object, const struct gpc_module_view *vie
 		return;
 	}
 	dwfl_report_begin(object->dwfl);
-	/* On success the descriptor is libdw's. */
+	/* On success libdw owns the descriptor. */
 	object->module = dwfl_report_elf(
 		object->dwfl, "object", file.path, file.fd, view->module.bias, true);
 	if (!object->module)
@@ -214,7 +211,7 @@ static void open_object(struct object *object, const struct gpc_module_view *vie
 	gpc_functions_read(&object->functions, object->module);
 }
 
-/* The object of the module that was at this address, opened; NULL: in none. */
+/* The opened object of the module that was at this address; NULL if none. */
 static struct object *object_at(
 	struct gpc_symbols *symbols, uint64_t address, struct gpc_module_view *ret_view)
 {
@@ -252,8 +249,8 @@ static char *copy_name(const struct gpc_symbols *symbols, const char *name)
 }
 
 /*
- * The functions around an address, innermost first: those that were inlined, and the one that was
- * compiled.  Their number; *ret_functions is the caller's to free.
+ * Finds the functions around an address, innermost first: the inlined ones, and the compiled one.  Returns their
+ * number; the caller frees *ret_functions.
  */
 static size_t find_functions(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die **ret_functions)
 {
@@ -262,7 +259,7 @@ static size_t find_functions(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die **re
 	size_t n_functions = 0;
 	int n = 0;
 
-	/* The first answer leaves the inlined calls' own surroundings out; the second has them. */
+	/* The first query omits the scopes around inlined calls; the second has them. */
 	if (dwarf_getscopes(unit, address, &scopes) > 0)
 		n = dwarf_getscopes_die(&scopes[0], &nested);
 	free(scopes);
@@ -295,7 +292,7 @@ static void set_place(struct gpc_symbol *symbol, const char *file, Dwarf_Word li
 	symbol->line = (uint32_t)line;
 }
 
-/* Where an inlined function is called. */
+/* Sets the call position of an inlined function. */
 static void set_call(struct gpc_symbol *caller, Dwarf_Die *unit, Dwarf_Die *inlined)
 {
 	Dwarf_Attribute attribute;
@@ -310,7 +307,7 @@ static void set_call(struct gpc_symbol *caller, Dwarf_Die *unit, Dwarf_Die *inli
 		set_place(caller, dwarf_filesrc(files, file, NULL, NULL), line);
 }
 
-/* Names and places for rows[0 .. n), which are `functions` of `unit`. */
+/* Fills in names and places of rows[0 .. n), which are `functions` of `unit`. */
 static void name_functions(const struct gpc_symbols *symbols, struct gpc_symbol_list *list,
 	Dwarf_Die *unit, Dwarf_Die *functions)
 {
@@ -339,7 +336,7 @@ static void name_rows(const struct gpc_symbols *symbols, const struct object *ob
 		free(list->rows);
 		*list = (struct gpc_symbol_list){ rows, n };
 	}
-	/* The symbol table has the name that the linker and other tools know. */
+	/* Use the symbol table's name, which the linker and other tools know. */
 	list->rows[list->n - 1].function =
 		copy_name(symbols, gpc_functions_find(&object->functions, call));
 	if (line) {
@@ -352,7 +349,7 @@ static void name_rows(const struct gpc_symbols *symbols, const struct object *ob
 	free(functions);
 }
 
-/* Fills the module and the offset of each. */
+/* Sets module and offset of each row. */
 static void set_module(
 	struct gpc_symbol_list *list, uint64_t address, const struct gpc_module_view *view)
 {
@@ -391,7 +388,7 @@ static struct gpc_symbol_list look_up(struct gpc_symbols *symbols, uint64_t addr
 	return list;
 }
 
-/* Its place, or the free one where it belongs. */
+/* The address's slot, or the free one where it belongs. */
 static struct known *place_of(struct known *known, size_t n_places, uint64_t address)
 {
 	size_t i = (size_t)((address * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (n_places - 1);

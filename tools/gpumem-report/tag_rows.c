@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorts labels with their digits replaced by stars; three or more of one pattern become one row. */
+/* Sorts labels with digits replaced by stars; three or more of the same pattern become one row. */
 #include "tools/gpumem-report/tag_rows.h"
 
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 /* Rows of the table; `-n` shows more. */
 #define DEFAULT_ROWS 5
 
-/* A path of 32 names of 76 bytes, and what is longer is cut. */
+/* A path of 32 names of 76 bytes; longer ones are cut. */
 #define LABEL_SIZE 2560
 
-/* Fewer names that differ in numbers only are shown each. */
+/* Fewer names that differ only in numbers are shown individually. */
 #define LEAST_FOLDED 3
 
 struct labelled {
@@ -88,7 +88,7 @@ static int compare_patterns(const void *left, const void *right)
 	return order ? order : strcmp(a->label, b->label);
 }
 
-/* One row of labelled[0 .. n), which have the same pattern. */
+/* Adds one row for labelled[0 .. n), which share a pattern. */
 static bool add_folded(struct gpc_tag_rows *rows, const struct labelled *labelled, size_t n)
 {
 	struct gpc_tag_row *row = &rows->rows[rows->n];
@@ -102,7 +102,7 @@ static bool add_folded(struct gpc_tag_rows *rows, const struct labelled *labelle
 	return row->label != NULL;
 }
 
-/* Of `least` names of one pattern, or a folded one among them, one row is made; SIZE_MAX: never. */
+/* Makes one row of `least` names of a pattern, or of any with a folded one among them; SIZE_MAX: never. */
 static bool fold(struct gpc_tag_rows *rows, const struct labelled *labelled, size_t n, size_t least)
 {
 	bool is_made = true;
@@ -132,7 +132,7 @@ static int compare_rows(const void *left, const void *right)
 	return strcmp(a->label, b->label);
 }
 
-/* Makes rows of found[0 .. n), one a tag. */
+/* Makes rows of found[0 .. n), one per tag. */
 static bool make_rows(struct gpc_tag_rows *rows, const struct gpc_report *report,
 	const struct gpc_row *found, size_t n, bool is_folded)
 {
@@ -192,7 +192,7 @@ void gpc_tag_rows_fini(struct gpc_tag_rows *rows)
 	*rows = (struct gpc_tag_rows){ 0 };
 }
 
-/* A label as wide as the rest of the line: what is cut is its beginning, for the end says most. */
+/* Prints a label on the rest of the line, cut at its beginning, since the end says most. */
 static void print_label(const struct gpc_report *report, const char *label, int used)
 {
 	const struct gpc_paper *paper = &report->paper;

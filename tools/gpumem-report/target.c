@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A number that is no file is a pid, a folder is judged by its recordings' worth (format/directory.h), the rest is a
- * path.
+ * A number that is no file is a pid; of a folder the most useful recording is taken (format/directory.h); anything else
+ * is a path.
  */
 #include "tools/gpumem-report/target.h"
 
@@ -60,7 +60,7 @@ static void say_others(const struct gpc_directory *directory)
 			directory->n_of_others, who);
 }
 
-/* What else was there. */
+/* Says what else was there. */
 static void say_choice(const struct gpc_report *report, const struct gpc_directory_choice *choice)
 {
 	static const char *const reasons[] = {
@@ -79,7 +79,7 @@ static void say_choice(const struct gpc_report *report, const struct gpc_directo
 		choice->n_recordings, choice->n_newer, target ? " " : "", target ? target : "");
 }
 
-/* The one of a directory, or of the usual ones, that is worth most. */
+/* Opens the most useful recording of a directory, or of the usual ones. */
 static enum gpc_exit open_worthiest(struct gpc_report *report, const char *directory_path)
 {
 	struct gpc_directory_choice choice;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From TORCH if the recording has it, else from the failure's list of holders if complete. */
+/* From TORCH if it was recorded, else from the failure's list of holders if complete. */
 #include "tools/gpumem-report/torch.h"
 
 #include "model/torch.h"
@@ -29,7 +29,7 @@ struct gpc_torch gpc_torch_at(const struct gpc_report *report, const struct gpuc
 			.unused = gpc_torch_unused(&oom->torch),
 			.requested = oom->torch.requested,
 		};
-	/* Before 1.4.  Since then tensors were freed; PyTorch keeps what they lay in. */
+	/* Before 1.4.  Tensors were freed since; PyTorch keeps their memory. */
 	if (oom->recovered || oom->n_sites > oom->n_holders || oom->rest_bytes > torch.reserved ||
 		gpc_recording_mixes_devices(report->recording))
 		return (struct gpc_torch){ 0 };

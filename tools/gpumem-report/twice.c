@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both go by the holders of the failure: those allocated by torch.load, beside other weights; and the biggest, if an
+ * Both use the holders of the failure: those allocated by torch.load next to other weights; and the largest, if an
  * earlier failure lists it with as much.
  */
 #include "tools/gpumem-report/twice.h"
@@ -76,7 +76,10 @@ static const struct gpucache_holder *find_biggest(
 	return biggest;
 }
 
-/* The failure of a tensor of another size at which this place held most of what it holds now.  PyTorch asks twice for each. */
+/*
+ * Finds a failure of a tensor of another size at which this place held most of what it holds now.  PyTorch fails twice
+ * per tensor.
+ */
 static bool find_earlier(const struct gpc_report *report, const struct gpucache_oom *oom,
 	const struct gpucache_holder *holder, uint64_t *ret_number)
 {

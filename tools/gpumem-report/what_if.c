@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cuts the trace after the failed request and replays it with one change at a time.  An outcome is served, failed there
- * or failed before; only the first two decide.
+ * Cuts the trace after the failed request and replays it with one change at a time.  The outcome is: served, failed
+ * there, or failed before; only the first two decide.
  */
 #include "tools/gpumem-report/what_if.h"
 
@@ -13,14 +13,14 @@
 #include "tools/replay/run.h"
 
 enum outcome {
-	FAILED_BEFORE, /* at an earlier request, or it could not be run */
+	FAILED_BEFORE, /* at an earlier request, or the replay could not run */
 	FAILED,
 	SERVED,
 };
 
 struct played {
 	enum outcome outcome;
-	uint64_t free_bytes; /* SERVED: on the device then */
+	uint64_t free_bytes; /* SERVED: free on the device then */
 	uint64_t live_bytes; /* as requested, when it ended */
 };
 
@@ -57,7 +57,7 @@ static void read_settings(const struct gpc_report *report, const struct gpucache
 			     strcmp(value, "off") != 0;
 }
 
-/* The trace up to the request, which becomes an allocation like the others.  False: it is not in there. */
+/* Cuts the trace after the request, which becomes an allocation like the others.  False: the trace lacks it. */
 static bool cut_at_request(struct gpc_trace *trace, const struct gpucache_oom *oom)
 {
 	for (uint64_t i = 0; i < trace->n_ops; i++) {
@@ -68,7 +68,7 @@ static bool cut_at_request(struct gpc_trace *trace, const struct gpucache_oom *o
 			continue;
 		op->kind = GPC_TRACE_ALLOC;
 		trace->n_ops = i + 1;
-		trace->n_slots++; /* an empty trace has room for this one */
+		trace->n_slots++; /* even an empty trace has room for it */
 		op->slot = trace->n_slots - 1;
 		return true;
 	}
@@ -126,7 +126,7 @@ static struct played play(const struct gpc_what_if *what_if, const struct gpc_po
 	return played;
 }
 
-/* As the run was, but for so many bytes that nobody took, or that the limit allowed. */
+/* Replays the run with so many more bytes free, or allowed by the limit. */
 static bool is_served_with_less(const struct gpc_what_if *what_if, uint64_t bytes)
 {
 	struct gpc_policy_settings settings = what_if->settings;
@@ -140,7 +140,7 @@ static bool is_served_with_less(const struct gpc_what_if *what_if, uint64_t byte
 			       .outcome == SERVED;
 }
 
-/* Whether nobody can serve it, however well the blocks are placed: with the request more is live than there is. */
+/* True if no placement can serve it: with the request, more is live than the device has. */
 static bool is_hopeless(const struct gpc_what_if *what_if)
 {
 	return gpc_bytes_add(what_if->live_bytes, what_if->fixed_bytes) > what_if->device_bytes;
@@ -215,7 +215,7 @@ static uint64_t find_largest_segment(const struct gpc_what_if *what_if)
 	return largest;
 }
 
-/* The largest that helps keeps most of the cache's speed; one above every block changes nothing. */
+/* The largest value that helps keeps most of the cache's speed; one above every block has no effect. */
 static void try_max_split(const struct gpc_what_if *what_if, struct gpc_answer *answer)
 {
 	struct gpc_policy_settings settings = what_if->settings;
@@ -248,7 +248,7 @@ void gpc_what_if_try_settings(const struct gpc_what_if *what_if, struct gpc_answ
 		add_remedy(answer, "cache:off", false, answer->plain_free_bytes);
 }
 
-/* How much less would have been enough: what was short, or a whole segment. */
+/* How many fewer bytes would have been enough: the missing ones, or a whole segment. */
 uint64_t gpc_what_if_enough(const struct gpc_what_if *what_if, const struct gpucache_oom *oom)
 {
 	const uint64_t tries[] = { gpc_round_up(oom->short_by, GPC_RUN_DEVICE_STEP),
@@ -261,7 +261,7 @@ uint64_t gpc_what_if_enough(const struct gpc_what_if *what_if, const struct gpuc
 	return 0;
 }
 
-/* As it was, and on the driver alone. */
+/* Replays the run as it was, and on the driver alone. */
 void gpc_what_if_play(struct gpc_what_if *what_if, struct gpc_answer *answer)
 {
 	const struct gpc_trace_recorded *recorded_part = &what_if->trace.recorded;
