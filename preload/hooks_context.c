@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The start, and the life of contexts, also of those that are held by counting.  Whether memory died with a
- * context, the driver's answer says, so it is forgotten after the call; who is given its addresses before that waits
- * for the end of the call.
+ * The start, and the life of contexts, including those held by reference count.  Whether memory died with a context is
+ * known from the driver's result, so it is forgotten after the call; a thread that is given its addresses before that
+ * waits for the end of the call.
  */
 #include "preload/real.h"
 #include "runtime/context/contexts.h"
@@ -35,7 +35,7 @@ CUresult cuInit(unsigned int Flags)
 	return result;
 }
 
-/* What the device loses meanwhile by its primary context is in no book of the others. */
+/* Memory that the device loses to its primary context meanwhile is in no other accounting. */
 #define OF_PRIMARY(name, of_device, before, after, params, args) \
 	CUresult name params                                     \
 	{                                                        \

@@ -173,7 +173,10 @@ static void try_without_roundup(const struct gpc_what_if *what_if, struct gpc_an
 		add_remedy(answer, "roundup_power2_divisions", true, played.free_bytes);
 }
 
-/* From the first refusal on if that is soon enough, else from the start: what was cut before is not on pages. */
+/*
+ * From the first refusal on, if that is early enough; else from the start, because segments created before are not made
+ * of pages.
+ */
 static void try_pages(const struct gpc_what_if *what_if, struct gpc_answer *answer)
 {
 	static const struct {
@@ -197,7 +200,7 @@ static void try_pages(const struct gpc_what_if *what_if, struct gpc_answer *answ
 	}
 }
 
-/* No block before the request was larger. */
+/* The size of the largest block before the request. */
 static uint64_t find_largest_segment(const struct gpc_what_if *what_if)
 {
 	uint64_t largest = GPC_MEDIUM_SEGMENT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ends of contexts.  Before the driver's call a context leaves the fences of the others and is hidden from them; after
- * it, everything of the context is forgotten, or nothing.  In between the driver may give its addresses to another
- * context: whose segment does not fit in the map waits for the end of the call, and tries again.
+ * Ends of contexts.  Before the driver's call a context leaves the others' fences and is hidden from them; after it,
+ * everything or nothing of the context is forgotten.  In between the driver may reuse its addresses for another
+ * context: if a new segment collides in the map, its thread waits for the end of the call and retries.
  */
 #include "runtime/context/endings.h"
 
@@ -15,7 +15,7 @@
 #include "runtime/ledger/track.h"
 #include "runtime/process/state.h"
 
-/* Fences of another context's memory stand for its work. */
+/* True if fences of another context's memory include this one. */
 static bool is_member_elsewhere(const struct gpc_context *context)
 {
 	bool is_member = false;
@@ -35,8 +35,8 @@ static bool is_member_elsewhere(const struct gpc_context *context)
 }
 
 /*
- * Its work and its events end with it; a fence that still asked it would never pass.  The work ends first: the
- * driver waits for it in the call that follows, and until then the others' fences would pass without it.
+ * The context's events end with it, and a fence that still queried one would never pass.  The driver waits for the
+ * context's work only in the call that follows, so wait here: else the others' fences would pass too early.
  */
 static void leave_fences(struct gpc_context *context)
 {
@@ -70,13 +70,13 @@ static void forget(CUcontext handle)
 	gpc_track_forget_context(context);
 	gpc_ipc_forget_context(context);
 	gpc_lock_take(&context->pool.lock);
-	context->is_retired = true; /* frees in flight no longer count against its counters */
+	context->is_retired = true; /* frees in flight no longer touch its counters */
 	gpc_lock_release(&context->pool.lock);
 	if (context->pool.counters != &context->pool.own_counters)
 		gpc_record_counters_retire(&gpc_runtime.record, context->pool.context);
 }
 
-/* The driver refuses to destroy a primary context, and its memory lives on. */
+/* The driver refuses to destroy a primary context: its memory lives on. */
 static bool is_primary(CUcontext handle)
 {
 	bool is_primary = false;
@@ -94,20 +94,20 @@ static void begin_end(struct gpc_context *context)
 	leave_fences(context);
 }
 
-/* What it reached, and what reached it meanwhile, is not known again: so all may have. */
+/* Accesses made in the meantime are unknown, so assume all: every context joins every other one. */
 static void live_on(struct gpc_context *context)
 {
 	atomic_store(&context->is_ending, false);
 	gpc_reach_join_mutually(context);
 }
 
-/* An error that earlier work left may come with the end; then the memory is of no use, ended or not. */
+/* An error of earlier work may be returned by the end itself; then the memory is useless, ended or not. */
 static bool is_end(CUresult result)
 {
 	return !result || result == CUDA_ERROR_CONTEXT_IS_DESTROYED || gpc_cuda_is_sticky(result);
 }
 
-/* NULL: it is not ours, or ended meanwhile. */
+/* NULL: not ours, or ended in the meantime. */
 static struct gpc_context *find_for_end(CUcontext handle)
 {
 	struct gpc_context *context = is_primary(handle) ? NULL : gpc_context_find_own(handle);
@@ -174,7 +174,7 @@ struct gpc_context *gpc_runtime_begin_detach(CUcontext handle)
 	CUcontext current = NULL;
 	bool is_last;
 
-	/* Of any other the driver refuses it. */
+	/* The driver refuses this for any other context. */
 	if (gpc_runtime.fns->cuCtxGetCurrent(&current) || current != handle)
 		return NULL;
 	context = find_for_end(handle);

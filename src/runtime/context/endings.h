@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ends of contexts: what the driver takes with a context is forgotten, once it has answered.
+ * Ends of contexts: forgets what the driver destroys with a context, once it has answered.
  *
- * Threads   Any; the ends of one device's contexts take turns.
- * Failure   None: a context that the driver does not end is as before, but for fences that wait for more work.
+ * Threads   Any; the ends of one device's contexts are serialized.
+ * Failure   None: a context that the driver does not end is unchanged, except that fences wait for more work.
  */
 #ifndef GPC_RUNTIME_CONTEXT_ENDINGS_H
 #define GPC_RUNTIME_CONTEXT_ENDINGS_H
@@ -30,9 +30,9 @@ void gpc_runtime_primary_released(CUdevice device);
 void gpc_runtime_primary_forget(CUdevice device);
 
 /*
- * Call around the driver's call that may end a context: only its answer says whether the memory died.  In between
- * other contexts neither use its pool nor wait for its events, which may be gone any time; refused, it is as before.
- * The ends of a device's contexts are serialized with those of its primary one.  NULL: none of ours ends.
+ * Call around a driver call that may end a context: only its result says whether the memory died.  In between other
+ * contexts neither use its pool nor wait for its events, which may be gone at any time.  If the driver refuses, the
+ * context is as before.  Serialized with the end of the device's primary context.  NULL: no context of ours ends.
  */
 GPC_MUST_CHECK struct gpc_context *gpc_runtime_begin_destroy(CUcontext context);
 void gpc_runtime_end_destroy(struct gpc_context *context, CUresult result);
@@ -41,7 +41,7 @@ void gpc_runtime_end_destroy(struct gpc_context *context, CUresult result);
 void gpc_runtime_context_attached(void);
 GPC_MUST_CHECK struct gpc_context *gpc_runtime_begin_detach(CUcontext context);
 
-/* The same of a primary context, between gpc_runtime_primary_begin and _end.  True: it was reset. */
+/* The same for a primary context, between gpc_runtime_primary_begin and _end.  Returns true if it was reset. */
 void gpc_runtime_begin_reset(CUdevice device);
 bool gpc_runtime_end_reset(CUdevice device, CUresult result);
 
