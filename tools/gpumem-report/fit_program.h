@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that is run to be recorded, up to a number of steps, and looked at meanwhile.
+ * Runs a program to record a number of its steps, and polls the recording meanwhile.
  *
- *      folder --GPUCACHE_OUTPUT--> program --recordings--> looks: steps, peak --stderr--> a line of progress
- *                                     ^                      '-- more steps than asked for
+ *      folder --GPUCACHE_OUTPUT--> program --recordings--> polls: steps, peak --stderr--> a line of progress
+ *                                     ^                      '-- enough steps
  *                                     '-------- SIGTERM, and 5 s later SIGKILL --'
  *
- * Ctrl-C is the program's, which a terminal sends it to as well; a second one ends it.
+ * Ctrl-C is left to the program, which also gets it from the terminal; a second one ends it.
  *
- * Threads     One; the handler of SIGINT stays.
- * Failure     A message on standard error, and the exit code that belongs to it.
- * Limits      A look comes a second after the last one, or later: a program of short steps takes more than were asked for.
+ * Threads     One; the SIGINT handler stays installed.
+ * Failure     A message on standard error, and the matching exit code.
+ * Limits      Polls are at least a second apart: a program of short steps takes more than requested.
  */
 #ifndef GPC_REPORT_FIT_PROGRAM_H
 #define GPC_REPORT_FIT_PROGRAM_H
@@ -21,25 +21,25 @@
 
 struct fit_program {
 	char folder[300];  /* where it records */
-	bool is_temporary; /* nobody named it: it goes with the program */
-	uint64_t start_ns; /* real time: older recordings of the folder are of others */
-	int status;        /* as waitpid; 0 if it was ended here */
+	bool is_temporary; /* chosen by us: removed with the program */
+	uint64_t start_ns; /* real time: older recordings in the folder are others' */
+	int status;        /* as from waitpid; 0 if we ended it */
 	bool is_stopped;   /* by us, for its steps */
 	bool is_interrupted;
 };
 
 /*
- * Runs `options->program` to its end, with NAME=VALUE in its environment where `variable` is not NULL.  is_quiet: what
- * it prints goes into a file of the folder.
+ * Runs `options->program` to its end, with NAME=VALUE in its environment unless `variable` is NULL.  is_quiet: its
+ * output goes into a file of the folder.
  */
 enum gpc_exit fit_program_run(struct fit_program *program, const struct gpc_options *options,
 	const char *variable, const char *value, bool is_quiet);
 
-/* Opens the recording of the process that took most; how many took any is *ret_n. */
+/* Opens the recording of the process with the highest peak; *ret_n is the number of processes that used a GPU. */
 enum gpc_exit fit_program_open(
 	const struct fit_program *program, struct gpc_report *report, unsigned *ret_n);
 
-/* Removes a temporary folder and what is in it. */
+/* Removes a temporary folder and its contents. */
 void fit_program_end(struct fit_program *program);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of a page, each once: frames, stacks of them, ranges.
+ * The names of a page, each once: frames, stacks, ranges.
  *
- * Who writes a number asks for it here; what there is of each stands in texts that are printed behind.
+ * A writer asks here for a name's number; the lists of names are printed after the data.
  *
  * Threads     One.
  * Failure     NULL or 0 without memory; the page then lacks names.
@@ -17,17 +17,17 @@ struct gpc_html_names; /* frames, stacks and ranges of one recording */
 struct gpc_html_names *gpc_html_names_create(const struct gpc_report *report);
 void gpc_html_names_destroy(struct gpc_html_names *names);
 
-/* The number of the stack of a sample, and of a range. */
+/* The number of a sample's stack, and of a range. */
 unsigned gpc_html_names_stack(struct gpc_html_names *names, const struct gpc_export_sample *sample);
 unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag);
 
 /*
- * The fields `frames`: [name, flags]; `stacks`: [[call site, its caller, ...], what a library was asked for, 1 for a context
- * or a module, [frames, outermost first]]; and `tags`.
+ * The fields `frames`: [name, flags]; `stacks`: [[call site, its caller, ...], the library function called, 1 for a
+ * context or a module, [frames, outermost first]]; and `tags`.
  */
 void gpc_html_names_put(struct gpc_html_names *names, FILE *out);
 
-/* Text as JSON that may stand within <script>; the second: text that is JSON already. */
+/* Writes text as JSON that is safe within <script>; the second takes JSON. */
 void gpc_html_put_text(FILE *out, const char *text);
 void gpc_html_put_json(FILE *out, const char *json);
 

@@ -1,4 +1,4 @@
-/* What everything else stands on: the data, elements, numbers as gpumem-report shows them, and what is selected. */
+/* The base of everything else: the data, elements, numbers as in gpumem-report, and the selection. */
 const DATA = JSON.parse(document.getElementById("data").textContent);
 
 const byId = id => document.getElementById(id);
@@ -28,7 +28,7 @@ const showCount = n => n === null || n === undefined ? "" : n.toLocaleString("en
 const showExact = bytes => bytes === null || bytes === undefined ? "" : `${showCount(bytes)} B`;
 const showShare = (part, whole) => whole > 0 ? `${(100 * part / whole).toFixed(1)} %` : "";
 
-/* Nanoseconds after the start. */
+/* In nanoseconds after the start. */
 function showTime(ns) {
   const s = ns / 1e9;
   if (s < 1) return `${(1e3 * s).toFixed(s < 0.1 ? 2 : 1)} ms`;
@@ -38,11 +38,11 @@ function showTime(ns) {
   return `${Math.floor(s / 3600)} h ${pad(s % 3600 / 60)} min`;
 }
 
-/* Bytes as a cell: the exact number is there for who points at it, and for programs. */
+/* Bytes as a cell, with the exact number for the pointer and for programs. */
 const bytesCell = (bytes, tag = "td") =>
   make(tag, { class: "number", "data-bytes": bytes, title: showExact(bytes) }, showBytes(bytes));
 
-/* Text with what was searched for marked. */
+/* Text with matches of the search marked. */
 function marked(text) {
   const at = state.search ? text.toLowerCase().indexOf(state.search) : -1;
   if (at < 0) return [text];
@@ -56,19 +56,19 @@ const state = {
   moment: null,    /* one of view.moments */
   search: "",
   libraries: false,
-  wholeGpu: null,  /* null: as fits */
+  wholeGpu: null,  /* null: automatic */
   zoom: null,      /* [from, to] in ns; null: the whole run */
   segment: null,
 };
 
-/* What is redrawn when something changed. */
+/* Called when the selection changes. */
 const painters = { view: [], moment: [], search: [] };
 
 function repaint(what) {
   for (const painter of painters[what]) painter();
 }
 
-/* Beside the pointer, or hidden where there is nothing to say. */
+/* Shown next to the pointer, or hidden if there is nothing to show. */
 function tip(event, ...lines) {
   const box = byId("tip");
   box.hidden = lines.length === 0;
@@ -82,11 +82,11 @@ function tip(event, ...lines) {
   box.style.top = `${Math.max(4, y)}px`;
 }
 
-/* What the pointer went to says it; leaving ends it. */
+/* Shown by the element under the pointer; hidden when the pointer leaves. */
 function tips(element, lines) {
   element.addEventListener("pointermove", event => tip(event, ...lines(event)));
   element.addEventListener("pointerleave", event => tip(event));
 }
 
-/* Colours live in the style sheet. */
+/* Colours are in the style sheet. */
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

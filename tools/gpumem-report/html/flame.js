@@ -1,4 +1,4 @@
-/* Who holds it, as a flame graph that hangs from the GPU: a name's width is what was asked for below it. */
+/* The holders as an icicle graph that hangs from the GPU: a name's width is the bytes requested below it. */
 const flame = { root: null, focus: null };
 const FLAME_ROW = 20;
 
@@ -50,7 +50,7 @@ function paintFlame() {
   box.dataset.bytes = flame.root.value;
 }
 
-/* A letter of 11 pixels is 6.3 wide in the mean. */
+/* A character of 11 pixels is 6.3 wide on average. */
 function fitText(text, px) {
   const letters = Math.floor(px / 6.3);
   return text.length <= letters ? text : letters < 3 ? "" : `${text.slice(0, letters - 1)}…`;

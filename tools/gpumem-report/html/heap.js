@@ -1,10 +1,10 @@
-/* The segments at the end, drawn end to end in the order of their addresses, over several lines. */
+/* The segments at the end, drawn end to end in address order, on several lines. */
 const CELL = { unknown: 0, free: 1, live: 2, pending: 3, torch: 4, mixed: 5 };
 const CELL_COLOURS = ["unknown", "cached", "live", "pending", "torch", "mixed"];
 const HEAP_ROW = 18;
 const heap = { cells: [], total: 0, perRow: 0, width: 0 };
 
-/* Cells with the place that they have in the whole of all segments. */
+/* Cells with their position in the concatenation of all segments. */
 function readHeap(device) {
   const cells = [];
   let at = 0;
@@ -67,7 +67,7 @@ function drawHeap(canvas) {
   drawEdges(context, x);
 }
 
-/* The parts of a cell on the lines that it lies on. */
+/* The parts of a cell on the lines that it covers. */
 function pieces(cell) {
   const parts = [];
   for (let done = 0; done < cell.size;) {
@@ -106,7 +106,7 @@ function cellAt(event, canvas) {
   return heap.cells[i];
 }
 
-/* As the table of holders names it at the end, wrappers seen through. */
+/* The name from the table of holders at the end, without wrappers. */
 function siteName(stack) {
   const { view } = state;
   if (!view.siteNames) {
@@ -125,7 +125,7 @@ function describeCell(cell) {
   return lines;
 }
 
-/* Bytes of a segment that nobody uses and that it cannot give back. */
+/* Bytes of a segment that are idle and pinned. */
 const wasted = segment => segment.n_pins ? segment.bytes[CELL.free] + segment.bytes[CELL.pending] + segment.bytes[CELL.torch] : 0;
 
 function paintHeapLegend(view) {
@@ -143,7 +143,7 @@ function pinsText(segment) {
   return `${showCount(segment.n_pins)} block${segment.n_pins === 1 ? "" : "s"}: ${names.join("; ")}${segment.pins.length > 6 ? "; ..." : ""}`;
 }
 
-/* Those first of which most is idle and cannot go back. */
+/* Sorted by idle, pinned bytes. */
 function paintSegments() {
   const { segments } = state.view.device.heap;
   const order = segments.map((segment, number) => ({ segment, number }))

@@ -1,6 +1,6 @@
 /*
- * The data as the page needs it: a view is a GPU of a process; its moments are those of which is known who
- * held what: peak, failures, end, and the rows of the ring of events.
+ * The data as the page needs it: a view is a GPU of a process; its moments are those with known holders: peak,
+ * failures, end, and the rows of the ring of events.
  */
 const FLAG = { python: 1, library: 2, what: 4 };
 const UNUSED = "PyTorch's cache, in no tensor";
@@ -24,7 +24,7 @@ function nameOf(run, device) {
   return DATA.runs.length > 1 ? `${who}, GPU ${device.ordinal}` : `GPU ${device.ordinal}`;
 }
 
-/* time, live bytes, range, end of its deltas */
+/* time, live bytes, range, end of the deltas */
 function readRows(moments) {
   const rows = [];
   for (let i = 0; i < moments.rows.length; i += 4)
@@ -32,7 +32,7 @@ function readRows(moments) {
   return rows;
 }
 
-/* Flat triples of stack, bytes, blocks; then what has no stack. */
+/* Flat triples of stack, bytes, blocks; then the bytes without a stack. */
 function readHolders(flat, unused, rest) {
   const holders = [];
   for (let i = 0; i < flat.length; i += 3)
@@ -42,7 +42,7 @@ function readHolders(flat, unused, rest) {
   return holders;
 }
 
-/* The sum of all deltas up to and with those of the row. */
+/* The sum of all deltas up to and including the row's. */
 function sumDeltas(moments, end) {
   const bytes = new Map();
   const blocks = new Map();
@@ -58,8 +58,8 @@ function sumDeltas(moments, end) {
 }
 
 /*
- * In the order of time.  What PyTorch has in no tensor is held by nobody, and known at failures and at the
- * end; the row of the last event is the end.
+ * In order of time.  PyTorch's bytes in no tensor have no holder, and are known at failures and at the end; the row of
+ * the last event is the end.
  */
 function makeMoments(view) {
   const { device } = view;
@@ -81,8 +81,8 @@ function makeMoments(view) {
 }
 
 /*
- * The whole run as points {t, live, pending, reserved}: the history, finer where there are events.  They are the highest
- * of an interval, so of pending no more is drawn than live leaves of what is reserved; null is not known.
+ * The whole run as points {t, live, pending, reserved}: the history, finer where there are events.  They are maxima of
+ * an interval, so pending is drawn only up to reserved minus live; null: unknown.
  */
 function makePoints(view) {
   const { history, peak } = view.device;
@@ -100,7 +100,7 @@ function makePoints(view) {
     point.reserved = Math.max(point.reserved, point.live);
     if (point.pending !== null) point.pending = Math.min(point.pending, point.reserved - point.live);
   }
-  /* Nothing happened from there to the end. */
+  /* Nothing happened from here to the end. */
   const last = points[points.length - 1];
   if (last && last.t < view.endTime) points.push({ ...last, t: view.endTime });
   return points;
@@ -130,8 +130,8 @@ function groupBy(list, key) {
 }
 
 /*
- * Call sites, as gpumem-report names them: a place that holds more than half of everything for several
- * callers is a wrapper, and its callers are the rows.
+ * Call sites, as in gpumem-report: a place that holds more than half of everything for several callers is a wrapper,
+ * and its callers become the rows.
  */
 function siteRows(run, holders) {
   const half = Math.floor(holders.reduce((sum, one) => sum + (isAsked(run, one) ? one.bytes : 0), 0) / 2);
@@ -157,7 +157,7 @@ function siteRows(run, holders) {
   return rows.sort((a, b) => b.bytes - a.bytes || (a.where < b.where ? -1 : 1));
 }
 
-/* Names from the outermost on: all, or those of the program and what stands for what is held. */
+/* Names from the outermost inwards: all, or the program's and the one that stands for the memory. */
 function pathOf(run, holder, withLibraries) {
   if (holder.stack === null) return [{ name: holder.label, flags: FLAG.what }];
   const frames = run.stacks[holder.stack][3].map(i => ({ name: run.frames[i][0], flags: run.frames[i][1] }));
@@ -187,7 +187,7 @@ function flameTree(run, holders, name, withLibraries) {
   return root;
 }
 
-/* The GPUs that something was done on; all, where that is none. */
+/* The GPUs that were used; all if none was. */
 function makeViews() {
   const views = DATA.runs.flatMap(run => run.devices.map(device => makeView(run, device)));
   const used = views.filter(view => view.device.peak || view.ooms.length || view.device.end.holders.length || view.points.length);

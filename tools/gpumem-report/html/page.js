@@ -1,4 +1,4 @@
-/* Puts it together: what is selected, keys, dark and light. */
+/* Puts everything together: selection, keys, dark and light. */
 const views = makeViews();
 views.forEach((view, i) => { view.index = i; });
 
@@ -36,7 +36,7 @@ function step(n) {
   selectMoment(moments[Math.max(0, Math.min(moments.length - 1, state.moment.index + n))]);
 }
 
-/* The next of that kind, around the end. */
+/* The next of that kind, wrapping around. */
 function nextOf(kind) {
   const some = state.view.moments.filter(moment => moment.kind === kind);
   if (some.length) selectMoment(some.find(moment => moment.index > state.moment.index) || some[0]);

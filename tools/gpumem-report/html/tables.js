@@ -1,7 +1,7 @@
-/* All that is words and numbers: verdict, moment, holders, balance, ranges, ranks, notes. */
+/* Everything in words and numbers: verdict, moment, holders, balance, ranges, ranks, notes. */
 const ROWS = 50;
 
-/* What `gpumem-report oom --json` says of that failure. */
+/* The output of `gpumem-report oom --json` for that failure. */
 const oomView = (run, number) => run.ooms.find(oom => oom && oom.number === number);
 
 const field = (name, value) => value ? [make("dt", {}, name), make("dd", {}, value)] : [];
@@ -71,7 +71,7 @@ function stackRow(row) {
   return make("tr", {}, make("td", { colspan: 4 }, ...texts));
 }
 
-/* A row that opens its stacks, by click or Enter. */
+/* A row that shows its stacks on a click or Enter. */
 function holderRow(row, total) {
   const line = make("tr", { class: row.stacks.length ? "opens" : "", tabindex: row.stacks.length ? 0 : null, "data-where": row.where, "data-bytes": row.bytes },
     bytesCell(row.bytes), make("td", { class: "bar" }, make("i", { style: `width: ${100 * row.bytes / Math.max(total, 1)}%` })),
@@ -113,7 +113,7 @@ const SHEET = [
   ["driver_reserve_bytes", "the driver's own", "unknown"], ["unattributed_bytes", "nobody could say whose", "unknown"], ["free_bytes", "free", "free"],
 ];
 
-/* The balance that belongs to the moment: a failure's own, else the summary's. */
+/* The balance of the moment: a failure's own, else the summary's. */
 function paintBalance() {
   const { view, moment } = state;
   const oom = moment.kind === "oom" && oomView(view.run, moment.oom.number);
@@ -146,7 +146,7 @@ function paintTags() {
     table("What it is for", categories, row => row.category || row.name || ""));
 }
 
-/* One line a process and GPU: the odd one out is seen at once. */
+/* One line per process and GPU; the odd one out stands out. */
 function paintRanks() {
   const box = byId("ranks");
   box.hidden = views.length < 2;

@@ -1,4 +1,4 @@
-/* Memory over the whole run; what is clicked becomes the moment, what is dragged over becomes the range. */
+/* Memory over the whole run; a click selects the moment, a drag the range. */
 const timeline = { x: null, y: null, width: 0, height: 0, margin: { top: 16, right: 26, bottom: 34, left: 62 } };
 
 const span = () => state.zoom || [0, state.view.endTime];
@@ -7,25 +7,25 @@ function mostBytes(view) {
   return d3.max(view.points, point => point.reserved) || 0;
 }
 
-/* All of the GPU, where the run used a good part of it. */
+/* The whole GPU, if the run used a good part of it. */
 function isWholeGpu() {
   if (state.wholeGpu !== null) return state.wholeGpu;
   return mostBytes(state.view) + (state.view.device.outside || 0) > state.view.limit / 4;
 }
 
-/* Four to seven of a power of two, so that they are whole in one unit. */
+/* Four to seven ticks at multiples of a power of two, so that they are whole in one unit. */
 function byteTicks(most) {
   const step = 2 ** Math.max(0, Math.floor(Math.log2(most / 3.5)));
   return d3.range(0, most * (1 + 1e-9), step);
 }
 
-/* Points of the range, and one on either side. */
+/* The points in the range, and one on either side. */
 function pointsWithin(points, [from, to]) {
   const bisect = d3.bisector(point => point.t);
   return points.slice(Math.max(0, bisect.left(points, from) - 1), bisect.right(points, to) + 1);
 }
 
-/* More than two points a pixel: of each half pixel the highest and the last stay. */
+/* With more than two points per pixel, the highest and the last of each half pixel stay. */
 function thin(points, x) {
   if (points.length < 2 * timeline.width) return points;
   const kept = [];
@@ -77,7 +77,7 @@ function paintMarks(svg, x, y) {
       .attr("transform", `translate(${x(view.device.peak.t)},${y(view.device.peak.live)})`);
 }
 
-/* Below the axis: where every moment is known, and the ranges that the program named. */
+/* Below the axis: the moments with known holders, and the ranges named by the program. */
 function paintLane(svg, x, y) {
   const { view } = state;
   const layer = svg.append("g").attr("clip-path", "url(#clip)");
@@ -158,7 +158,7 @@ function paintLegend() {
       `every moment is known here (${showCount(view.device.moments.n_events)} events)`) : "");
 }
 
-/* The moment nearest to a place; a mark within reach wins. */
+/* The moment nearest to a position; a mark within reach wins. */
 function momentAt(px) {
   const { view } = state;
   const { x } = timeline;
