@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in driver: device, pinned and managed memory, and queries of pointers. */
+/* The stand-in driver: device, pinned and managed memory, questions about pointers. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
 	return res;
 }
 
-/* The row alignment of current devices. */
+/* The alignment of rows that current devices give. */
 #define PITCH 512
 
 CUresult cuMemAllocPitch_v2(
@@ -88,7 +88,7 @@ bool face_host_find(uint64_t ptr, struct face_host *ret_block)
 	return found;
 }
 
-/* Removes the block of that kind that starts at `base`. */
+/* Forgets the block of that kind that starts at `base`. */
 static bool host_remove(uint64_t base, enum face_host_kind kind, struct face_host *ret_block)
 {
 	bool found = false;
@@ -244,9 +244,9 @@ CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 	return CUDA_SUCCESS;
 }
 
-/* ---- free and queries ---- */
+/* ---- free and questions ---- */
 
-/* The address identifies the owner: no context need be current, but a current one must be intact. */
+/* An address says whose it is: no context need be current, but a current one must be whole. */
 CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
 	struct gpc_sim_context *context = face_current();
@@ -280,7 +280,7 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 	return CUDA_SUCCESS;
 }
 
-/* Finds the allocation that contains a pointer: device, managed or mapped memory. */
+/* The allocation around a pointer, of a device, managed or mapped. */
 static bool range_of(uint64_t ptr, uint64_t *ret_base, uint64_t *ret_size)
 {
 	struct gpc_sim_device *device = gpc_sim_device_of(face_sim(), ptr);
@@ -320,7 +320,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pt
 	return CUDA_SUCCESS;
 }
 
-/* The most common attributes; false for the others. */
+/* What is asked most, and false for the rest. */
 static bool attribute_of(
 	CUpointer_attribute attribute, uint64_t ptr, uint64_t *ret_value, size_t *ret_size)
 {
@@ -350,7 +350,7 @@ static bool attribute_of(
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		*ret_value = ptr;
 		return !device;
-	case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* the first of the two */
+	case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* of the two the first */
 		*ret_value = base;
 		return device != NULL;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
@@ -406,7 +406,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 	return CUDA_SUCCESS;
 }
 
-/* As in the real driver, an unknown pointer is a success, with zeros. */
+/* As the real one: a pointer that is not known is a success, with zeros. */
 CUresult cuPointerGetAttributes(
 	unsigned int n, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
@@ -422,45 +422,4 @@ CUresult cuPointerGetAttributes(
 		memcpy(data[i], &value, size);
 	}
 	return CUDA_SUCCESS;
-}
-
-/* ---- the 32-bit ABI of CUDA 2 and 3.1: present, and refused ---- */
-
-CUresult cuMemAlloc(CUdeviceptr_v1 *ptr, unsigned int size)
-{
-	(void)ptr;
-	(void)size;
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult cuMemAllocPitch(CUdeviceptr_v1 *ptr, unsigned int *pitch, unsigned int width,
-	unsigned int height, unsigned int element)
-{
-	(void)ptr;
-	(void)pitch;
-	(void)width;
-	(void)height;
-	(void)element;
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult cuMemFree(CUdeviceptr_v1 ptr)
-{
-	(void)ptr;
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total)
-{
-	(void)free_bytes;
-	(void)total;
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult cuMemGetAddressRange(CUdeviceptr_v1 *base, unsigned int *size, CUdeviceptr_v1 ptr)
-{
-	(void)base;
-	(void)size;
-	(void)ptr;
-	return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -57,6 +57,7 @@ struct nvml_process {
 	unsigned int gpu_instance, compute_instance;
 };
 
+/* The oldest form ends before the subsystem. */
 struct nvml_pci {
 	char bus_id_legacy[16];
 	unsigned int domain, bus, device, pci_device_id, pci_subsystem_id;
@@ -81,6 +82,7 @@ enum nvml_return nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory
 enum nvml_return nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct nvml_memory_v2 *memory);
 enum nvml_return nvmlDeviceGetCount(unsigned int *n);
 enum nvml_return nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device);
+enum nvml_return nvmlDeviceGetPciInfo(nvmlDevice_t device, void *pci);
 enum nvml_return nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct nvml_pci *pci);
 enum nvml_return nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor);
 enum nvml_return nvmlDeviceGetComputeRunningProcesses(
@@ -390,6 +392,16 @@ EXPORT enum nvml_return nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct nvml
 	snprintf(pci->bus_id, sizeof pci->bus_id, "%08X:%02X:%02X.0", pci->domain, pci->bus,
 		pci->device);
 	return NVML_SUCCESS;
+}
+
+EXPORT enum nvml_return nvmlDeviceGetPciInfo(nvmlDevice_t device, void *pci)
+{
+	struct nvml_pci whole;
+	enum nvml_return res = nvmlDeviceGetPciInfo_v3(device, pci ? &whole : NULL);
+
+	if (res == NVML_SUCCESS)
+		memcpy(pci, &whole, offsetof(struct nvml_pci, pci_subsystem_id));
+	return res;
 }
 
 EXPORT enum nvml_return nvmlDeviceGetCudaComputeCapability(

@@ -123,6 +123,33 @@ def case_who_asks_for_private_tables_is_named_whatever_the_driver_was_opened_as(
         expect("private tables" in result.err and "libcuda.so" not in result.err, f"stderr is {result.err!r}")
 
 
+def case_nvrtc_that_does_without_its_private_table_is_not_told_to_be_linked_otherwise(world):
+    table = "da9151d33ae6cc41a5c04f26d533e328"
+    ask = f"""import ctypes
+print(ctypes.CDLL("libcuda.so.1").cuGetExportTable(ctypes.byref(ctypes.c_void_p()), bytes.fromhex("{table}")))"""
+    result = launch(world, "--off", "--sim", "1GiB", sys.executable, "-c", ask)
+    expect_equal("what it got and was told", (result.out, result.err), ("500\n", ""))  # CUDA_ERROR_NOT_FOUND
+
+
+def case_names_of_the_32_bit_abi_are_there_and_refused(world):
+    ask = """import ctypes; cuda = ctypes.CDLL("libcuda.so.1")
+print(cuda.cuMemAlloc(None, 1), cuda.cuMemFree(0), cuda.cuMemsetD8(0, 0, 1), cuda.cuMemsetD32(0, 0, 1))"""
+    result = launch(world, "--off", "--sim", "1GiB", sys.executable, "-c", ask)
+    expect_equal("the answers", result.out, "801 801 801 801\n")  # CUDA_ERROR_NOT_SUPPORTED
+
+
+def case_the_oldest_nvml_says_where_a_gpu_is_and_no_more(world):
+    ask = """import ctypes
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+nvml.nvmlInit_v2()
+gpu, old, new = ctypes.c_void_p(), ctypes.create_string_buffer(b"\\xff" * 68, 68), ctypes.create_string_buffer(68)
+nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(gpu))
+print(nvml.nvmlDeviceGetPciInfo(gpu, old), nvml.nvmlDeviceGetPciInfo_v3(gpu, new), nvml.nvmlDeviceGetPciInfo(gpu, None))
+print(old.raw[:32] == new.raw[:32], old.raw[32:] == b"\\xff" * 36, new.raw[:12])"""
+    result = launch(world, "--off", "--sim", "1GiB", sys.executable, "-c", ask)
+    expect_equal("what it says", result.out, "0 0 2\nTrue True b'0000:01:00.0'\n")
+
+
 def case_what_kernels_that_do_nothing_mean_is_said_at_the_end(world):
     launched = launch(world, "--off", "--sim", "1GiB", world.program("standins")).err
     expect("gpusim: kernels do nothing here: " in launched.splitlines()[-1], f"the last line is {launched[-300:]!r}")
