@@ -3,24 +3,15 @@
 #ifndef GPC_FORMAT_ARRAY_H
 #define GPC_FORMAT_ARRAY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdlib.h>
+#include "format/memory.h"
 
-/* Makes room for one more than `n` items; `items` is the address of the array.  False: no memory, nothing changed. */
-static inline bool gpc_array_grow(void *items, size_t item_size, size_t n, size_t *room)
+/* Makes room for one more than `n` items; `items` is the address of the array. */
+static inline void gpc_array_grow(void *items, size_t item_size, size_t n, size_t *room)
 {
-	size_t wanted = *room ? 2 * *room : 64;
-	void *more;
-
 	if (n < *room)
-		return true;
-	more = realloc(*(void **)items, wanted * item_size);
-	if (!more)
-		return false;
-	*(void **)items = more;
-	*room = wanted;
-	return true;
+		return;
+	*room = *room ? 2 * *room : 64;
+	*(void **)items = gpc_resize(*(void **)items, *room, item_size);
 }
 
 /* The number of leading items that meet `condition`, an expression in `i`; no later item may meet it.  O(log n). */

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/memory.h"
+
 static bool is_recording_name(const char *name)
 {
 	size_t len = strlen(name);
@@ -48,28 +50,24 @@ static bool is_ours_to_read(
 	return is;
 }
 
-static enum gpc_status add_entry(
+static void add_entry(
 	struct gpc_directory *directory, int dir_fd, const char *dir, const char *name)
 {
-	struct gpc_directory_entry *entries;
 	struct gpc_directory_entry *entry;
 	struct gpc_text why;
 	uint32_t owner;
 
 	if (!is_ours_to_read(directory, dir_fd, name, &owner))
-		return GPC_OK;
+		return;
 	if (directory->n_entries >= GPC_DIRECTORY_MAX_FILES) {
 		directory->n_left_out++;
-		return GPC_OK;
+		return;
 	}
-	entries = realloc(directory->entries, (directory->n_entries + 1) * sizeof *entries);
-	if (!entries)
-		return GPC_NO_METADATA;
-	directory->entries = entries;
-	entry = &entries[directory->n_entries];
+	directory->entries =
+		gpc_resize(directory->entries, directory->n_entries + 1, sizeof *entry);
+	entry = &directory->entries[directory->n_entries];
 	memset(entry, 0, sizeof *entry);
-	if (asprintf(&entry->path, "%s/%s", dir, name) < 0)
-		return GPC_NO_METADATA;
+	entry->path = gpc_print("%s/%s", dir, name);
 	why = gpc_text_init(entry->why, sizeof entry->why);
 	entry->owner = owner;
 	entry->status = gpc_recording_peek(
@@ -78,51 +76,41 @@ static enum gpc_status add_entry(
 	if (entry->owner != owner && gpc_recording_is_of_others(entry->owner)) {
 		note_other(directory, entry->owner);
 		free(entry->path);
-		return GPC_OK;
+		return;
 	}
 	directory->n_entries++;
-	return GPC_OK;
 }
 
 /* Lists one directory.  A missing or untrusted one is no failure. */
-static enum gpc_status scan(struct gpc_directory *directory, char *path, bool trusted)
+static void scan(struct gpc_directory *directory, char *path, bool trusted)
 {
-	enum gpc_status status = GPC_OK;
 	unsigned number = directory->n_dirs;
+	bool is_known = false;
 	struct dirent *item;
 	struct stat st;
 	DIR *dir;
 	int fd;
 
-	for (unsigned i = 0; i < number; i++) {
-		if (strcmp(directory->dirs[i], path) == 0) {
-			free(path);
-			return GPC_OK;
-		}
-	}
-	if (directory->n_dirs == GPC_DIRECTORY_MAX_DIRS) {
+	for (unsigned i = 0; i < number; i++)
+		is_known |= strcmp(directory->dirs[i], path) == 0;
+	if (is_known || number == GPC_DIRECTORY_MAX_DIRS) {
 		free(path);
-		return GPC_OK;
+		return;
 	}
 	directory->dirs[directory->n_dirs++] = path;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (trusted ? 0 : O_NOFOLLOW));
 	if (fd < 0)
-		return GPC_OK;
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return GPC_NO_METADATA;
-	}
+		return;
+	dir = gpc_checked(fdopendir(fd));
 	if (!trusted && (fstat(fd, &st) != 0 || st.st_uid != geteuid())) {
 		closedir(dir);
-		return GPC_OK;
+		return;
 	}
 	directory->is_there[number] = true;
-	while (status == GPC_OK && (item = readdir(dir)) != NULL)
+	while ((item = readdir(dir)) != NULL)
 		if (is_recording_name(item->d_name))
-			status = add_entry(directory, dirfd(dir), path, item->d_name);
+			add_entry(directory, dirfd(dir), path, item->d_name);
 	closedir(dir);
-	return status;
 }
 
 /* The directory part of a file name pattern, up to the first component with a %. */
@@ -134,22 +122,18 @@ static char *directory_of_pattern(const char *pattern)
 		end--;
 	while (end > 1 && pattern[end - 1] == '/')
 		end--;
-	return end == 0 ? strdup(".") : strndup(pattern, end);
+	return end == 0 ? gpc_copy(".") : gpc_print("%.*s", (int)end, pattern);
 }
 
 /* Lists PARENT/gpucache-UID, and those with a random suffix (base/own_folder.h). */
-static enum gpc_status scan_own(struct gpc_directory *directory, const char *parent)
+static void scan_own(struct gpc_directory *directory, const char *parent)
 {
-	enum gpc_status status = GPC_NO_METADATA;
 	DIR *dir = opendir(parent);
 	struct dirent *item;
 	size_t len;
-	char *path;
 
-	if (asprintf(&path, "%s/gpucache-%u", parent, (unsigned)geteuid()) >= 0)
-		status = scan(directory, path, false);
-	while (status == GPC_OK && dir && (item = readdir(dir)) != NULL &&
-		directory->n_dirs < GPC_DIRECTORY_MAX_DIRS) {
+	scan(directory, gpc_print("%s/gpucache-%u", parent, (unsigned)geteuid()), false);
+	while (dir && (item = readdir(dir)) != NULL && directory->n_dirs < GPC_DIRECTORY_MAX_DIRS) {
 		char name[32];
 		struct stat st;
 
@@ -158,35 +142,24 @@ static enum gpc_status scan_own(struct gpc_directory *directory, const char *par
 			fstatat(dirfd(dir), item->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
 			!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
 			continue;
-		status = asprintf(&path, "%s/%s", parent, item->d_name) < 0
-				 ? GPC_NO_METADATA
-				 : scan(directory, path, false);
+		scan(directory, gpc_print("%s/%s", parent, item->d_name), false);
 	}
 	if (dir)
 		closedir(dir);
-	return status;
 }
 
-static enum gpc_status scan_usual(struct gpc_directory *directory)
+static void scan_usual(struct gpc_directory *directory)
 {
 	const char *pattern = getenv("GPUCACHE_OUTPUT");
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	const char *tmp = getenv("TMPDIR");
-	enum gpc_status status = GPC_OK;
-	char *path;
 
-	if (pattern && *pattern) {
-		path = directory_of_pattern(pattern);
-		status = path ? scan(directory, path, true) : GPC_NO_METADATA;
-	}
-	if (status == GPC_OK)
-		status = scan_own(directory, "/dev/shm");
-	if (status == GPC_OK && runtime && *runtime)
-		status = asprintf(&path, "%s/gpucache", runtime) < 0 ? GPC_NO_METADATA
-								     : scan(directory, path, false);
-	if (status == GPC_OK)
-		status = scan_own(directory, tmp && *tmp ? tmp : "/tmp");
-	return status;
+	if (pattern && *pattern)
+		scan(directory, directory_of_pattern(pattern), true);
+	scan_own(directory, "/dev/shm");
+	if (runtime && *runtime)
+		scan(directory, gpc_print("%s/gpucache", runtime), false);
+	scan_own(directory, tmp && *tmp ? tmp : "/tmp");
 }
 
 static int compare_entries(const void *left, const void *right)
@@ -201,27 +174,16 @@ static int compare_entries(const void *left, const void *right)
 	return strcmp(a->path, b->path);
 }
 
-enum gpc_status gpc_directory_open(struct gpc_directory *directory, const char *path)
+void gpc_directory_open(struct gpc_directory *directory, const char *path)
 {
-	enum gpc_status status = GPC_NO_METADATA;
-
 	memset(directory, 0, sizeof *directory);
-	if (path) {
-		char *copy = strdup(path);
-
-		if (copy)
-			status = scan(directory, copy, true);
-	} else {
-		status = scan_usual(directory);
-	}
-	if (status != GPC_OK) {
-		gpc_directory_close(directory);
-		return status;
-	}
+	if (path)
+		scan(directory, gpc_copy(path), true);
+	else
+		scan_usual(directory);
 	if (directory->n_entries)
 		qsort(directory->entries, directory->n_entries, sizeof *directory->entries,
 			compare_entries);
-	return GPC_OK;
 }
 
 /* The real time of the first failed request from which it did not recover; 0: none. */

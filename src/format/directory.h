@@ -10,7 +10,7 @@
  *             3 Files of other users are skipped and counted; root reads them, but follows none of their
  *               links.  A link must belong to the owner of its file.
  * Threads     An object belongs to one thread.
- * Failure     GPC_NO_METADATA.  Files that are not recordings are listed with their status.
+ * Failure     None.  Files that are not recordings are listed with their status.
  * Limits      Reads at most GPC_DIRECTORY_MAX_FILES files.
  */
 #ifndef GPC_FORMAT_DIRECTORY_H
@@ -47,8 +47,7 @@ struct gpc_directory {
 };
 
 /* Lists one directory, or the usual ones if `path` is NULL. */
-GPC_MUST_CHECK enum gpc_status gpc_directory_open(
-	struct gpc_directory *directory, const char *path);
+void gpc_directory_open(struct gpc_directory *directory, const char *path);
 void gpc_directory_close(struct gpc_directory *directory);
 
 /* Recordings of higher worth are chosen before newer ones. */

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/memory.h"
 #include "format/recording_internal.h"
 
 /* No record of ours is longer: the longest, a history of 1,024 points, has 64 KiB. */
@@ -527,21 +528,18 @@ static enum gpc_status read_file(struct gpc_recording *rec, int fd, struct gpc_t
 	check_slots(rec, fd);
 	gpc_recording_check_pages(rec, fd);
 	find_events(rec);
-	return gpc_recording_index(rec);
+	gpc_recording_index(rec);
+	return GPC_OK;
 }
 
 enum gpc_status gpc_recording_open(
 	const char *path, struct gpc_recording **ret_recording, struct gpc_text *why)
 {
-	struct gpc_recording *rec = calloc(1, sizeof *rec);
-	enum gpc_status status = GPC_NO_METADATA;
+	struct gpc_recording *rec = gpc_new(1, sizeof *rec);
+	enum gpc_status status;
 	int fd = -1;
 
-	if (!rec)
-		return status;
-	rec->path = strdup(path);
-	if (!rec->path)
-		goto undo_recording;
+	rec->path = gpc_copy(path);
 	status = open_file(path, &rec->header, &rec->size, &rec->owner, &rec->run_state, &fd, why);
 	if (status != GPC_OK)
 		goto undo_recording;

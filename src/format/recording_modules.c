@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "format/array.h"
+#include "format/memory.h"
 #include "format/recording_internal.h"
 
 bool gpc_recording_read_module(
@@ -61,18 +62,14 @@ static void cut(struct gpc_recording *recording, const uint64_t *bounds, const u
 	}
 }
 
-enum gpc_status gpc_recording_index_modules(struct gpc_recording *recording)
+void gpc_recording_index_modules(struct gpc_recording *recording)
 {
 	size_t n = recording->n_modules;
-	uint64_t *bounds = calloc(4 * n + 1, sizeof *bounds);
-	uint64_t *sorted = bounds ? bounds + 2 * n : NULL;
+	uint64_t *bounds = gpc_new(4 * n, sizeof *bounds);
+	uint64_t *sorted = bounds + 2 * n;
 	struct gpc_module_view view;
 
-	recording->ranges = calloc(2 * n + 1, sizeof *recording->ranges);
-	if (!bounds || !recording->ranges) {
-		free(bounds);
-		return GPC_NO_METADATA;
-	}
+	recording->ranges = gpc_new(2 * n, sizeof *recording->ranges);
 	for (size_t i = 0; gpc_recording_read_module(recording, i, &view); i++) {
 		bounds[2 * i] = view.module.start;
 		bounds[2 * i + 1] = view.module.end;
@@ -81,7 +78,6 @@ enum gpc_status gpc_recording_index_modules(struct gpc_recording *recording)
 	qsort(sorted, 2 * n, sizeof *sorted, compare);
 	cut(recording, bounds, sorted);
 	free(bounds);
-	return GPC_OK;
 }
 
 bool gpc_recording_find_module(const struct gpc_recording *recording, uint64_t address,

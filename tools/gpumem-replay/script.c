@@ -10,11 +10,9 @@
 
 static void add(struct gpc_script *script, struct gpc_trace_row row)
 {
-	if (script->st)
-		return;
 	script->time_ns += STEP_NS;
 	row.time_ns = script->time_ns;
-	script->st = gpc_trace_add(script->builder, &row);
+	gpc_trace_add(script->builder, &row);
 }
 
 struct gpc_buffer gpc_script_alloc(struct gpc_script *script, uint32_t stream, uint64_t size)

@@ -7,7 +7,7 @@
  *      gpc_script_free(script, &act);                          while the kernel still runs
  *
  * Threads     One.
- * Failure     The first is kept in `st`; later steps do nothing.
+ * Failure     None.
  */
 #ifndef GPC_REPLAY_SCRIPT_H
 #define GPC_REPLAY_SCRIPT_H
@@ -25,7 +25,6 @@ struct gpc_buffer {
 
 struct gpc_script {
 	struct gpc_trace_builder *builder;
-	enum gpc_status st;
 	uint64_t random;
 	uint64_t time_ns;
 	uint64_t n_identities;

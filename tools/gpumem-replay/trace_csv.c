@@ -135,7 +135,6 @@ static bool is_size(const struct gpc_trace_row *row)
 static enum gpc_status read_line(struct reader *reader, char *line, struct gpc_text *why)
 {
 	char *fields[MAX_FIELDS];
-	enum gpc_status st;
 	struct gpc_trace_row row;
 
 	line[strcspn(line, "\r\n")] = '\0';
@@ -151,10 +150,8 @@ static enum gpc_status read_line(struct reader *reader, char *line, struct gpc_t
 		return GPC_DAMAGED;
 	}
 	row.line = reader->line;
-	st = gpc_trace_add(reader->builder, &row);
-	if (st)
-		gpc_text_add(why, "line %u: no memory for the trace", reader->line);
-	return st;
+	gpc_trace_add(reader->builder, &row);
+	return GPC_OK;
 }
 
 static enum gpc_status read_lines(struct reader *reader, gzFile file, struct gpc_text *why)
@@ -195,11 +192,11 @@ enum gpc_status gpc_trace_read_csv(
 	gzFile file = gzopen(path, "rb");
 	enum gpc_status st = GPC_IO;
 
-	if (reader.builder && file)
+	if (file)
 		st = read_lines(&reader, file, why);
 	else
 		gpc_text_add(why, "%s", strerror(errno));
 	if (file)
 		(void)gzclose(file);
-	return reader.builder ? gpc_trace_end(reader.builder, st, ret_trace) : st;
+	return gpc_trace_end(reader.builder, st, ret_trace);
 }

@@ -11,7 +11,7 @@
  *
  * Threads     One.
  * Failure     gpc_trace_read: GPC_IO with errno, GPC_DAMAGED and the other codes of
- *             format/recording.h, GPC_NO_METADATA; `why` has the message, with the line.
+ *             format/recording.h; `why` has the message, with the line.
  */
 #ifndef GPC_REPLAY_TRACE_FILE_H
 #define GPC_REPLAY_TRACE_FILE_H

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "format/array.h"
+#include "format/memory.h"
 
 struct values {
 	struct json_object **items;
@@ -41,24 +42,21 @@ static bool fail(struct machine *machine, const char *wrong)
 }
 
 /* Takes the reference. */
-static bool append(struct values *values, struct json_object *value)
+static void append(struct values *values, struct json_object *value)
 {
-	if (!gpc_array_grow(&values->items, sizeof *values->items, values->n, &values->n_room)) {
-		json_object_put(value);
-		return false;
-	}
+	gpc_array_grow(&values->items, sizeof *values->items, values->n, &values->n_room);
 	values->items[values->n++] = value;
-	return true;
 }
 
 static bool push(struct machine *machine, struct json_object *value)
 {
-	return append(&machine->stack, value) || fail(machine, "no memory");
+	append(&machine->stack, value);
+	return true;
 }
 
 static bool push_new(struct machine *machine, struct json_object *value)
 {
-	return value ? push(machine, value) : fail(machine, "no memory");
+	return push(machine, gpc_checked(value));
 }
 
 static size_t height_of_mark(const struct machine *machine)
@@ -120,7 +118,7 @@ static bool add_to_list(
 	if (may_put(machine, list, value) && json_object_array_add(list, value) == 0)
 		return true;
 	json_object_put(value);
-	return machine->wrong ? false : fail(machine, "no memory");
+	return false;
 }
 
 static bool add_to_dict(struct machine *machine, struct json_object *dict, struct json_object *key,
@@ -137,7 +135,7 @@ static bool add_to_dict(struct machine *machine, struct json_object *dict, struc
 	if (!is_good)
 		json_object_put(value);
 	json_object_put(key);
-	return is_good || (machine->wrong ? false : fail(machine, "no memory"));
+	return is_good;
 }
 
 /* Moves the values above the last mark into `target`, a new container or the one below the mark, `step` at a time. */
@@ -178,9 +176,7 @@ static bool extend(struct machine *machine, size_t step)
 /* TUPLE, LIST, DICT: everything above the mark. */
 static bool collect(struct machine *machine, struct json_object *target, size_t step)
 {
-	if (!target)
-		return fail(machine, "no memory");
-	if (close_mark(machine, target, step))
+	if (close_mark(machine, gpc_checked(target), step))
 		return push(machine, target);
 	json_object_put(target);
 	return false;
@@ -188,9 +184,8 @@ static bool collect(struct machine *machine, struct json_object *target, size_t 
 
 static bool mark(struct machine *machine)
 {
-	if (!gpc_array_grow(&machine->marks, sizeof *machine->marks, machine->n_marks,
-		    &machine->n_marks_room))
-		return fail(machine, "no memory");
+	gpc_array_grow(
+		&machine->marks, sizeof *machine->marks, machine->n_marks, &machine->n_marks_room);
 	machine->marks[machine->n_marks++] = machine->stack.n;
 	return true;
 }
@@ -289,7 +284,7 @@ static bool remember(struct machine *machine, uint64_t number)
 	if (number > machine->memo.n)
 		return fail(machine, "the memo has a gap");
 	if (number == machine->memo.n)
-		return append(&machine->memo, json_object_get(top)) || fail(machine, "no memory");
+		append(&machine->memo, NULL);
 	json_object_put(machine->memo.items[number]);
 	machine->memo.items[number] = json_object_get(top);
 	return true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line per operation in RMM's format, gzipped if the path ends in .gz; slots become made-up pointers. */
+/* One line per operation in RMM's format, gzipped for a path in .gz; slots become made-up pointers. */
+#include "format/memory.h"
 #include "tools/gpumem-replay/trace_file.h"
 
 #include <errno.h>
@@ -73,17 +74,12 @@ bool gpc_trace_save(const struct gpc_trace *trace, const char *path)
 {
 	size_t length = strlen(path);
 	bool is_packed = length > 3 && strcmp(path + length - 3, ".gz") == 0;
-	uint64_t *sizes = calloc(trace->n_slots + 1, sizeof *sizes);
+	uint64_t *sizes = gpc_new(trace->n_slots, sizeof *sizes);
 	gzFile file = gzopen(path, is_packed ? "wb" : "wbT");
 	bool is_saved;
 
-	if (!sizes || !file) {
-		int error = file ? ENOMEM : errno;
-
-		if (file)
-			(void)gzclose(file);
+	if (!file) {
 		free(sizes);
-		errno = error;
 		return false;
 	}
 	is_saved = save_ops(file, trace, sizes);

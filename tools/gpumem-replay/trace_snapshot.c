@@ -15,6 +15,7 @@
 
 #include "alloc/size_class.h"
 #include "format/array.h"
+#include "format/memory.h"
 #include "tools/gpumem-replay/trace_file.h"
 #include "tools/gpumem-replay/trace_pickle.h"
 #include "tools/replay/trace_build.h"
@@ -75,53 +76,47 @@ static bool is_block(uint64_t address, uint64_t size)
 	return address > 0 && address < UINT64_MAX && size > 0 && size <= GPC_SIZE_MAX;
 }
 
-static enum gpc_status hold(
-	struct snapshot *snapshot, uint64_t address, uint64_t size, uint64_t stream)
+static void hold(struct snapshot *snapshot, uint64_t address, uint64_t size, uint64_t stream)
 {
 	if (!is_block(address, size) || gpc_address_map_find(&snapshot->map, address))
-		return GPC_OK;
-	if (!gpc_array_grow(
-		    &snapshot->held, sizeof *snapshot->held, snapshot->n_held, &snapshot->n_room))
-		return GPC_NO_METADATA;
+		return;
+	gpc_array_grow(
+		&snapshot->held, sizeof *snapshot->held, snapshot->n_held, &snapshot->n_room);
 	if (gpc_address_map_reserve(&snapshot->map, 1))
-		return GPC_NO_METADATA;
+		gpc_no_memory();
 	snapshot->held[snapshot->n_held++] =
 		(struct held){ .address = address, .size = size, .stream = stream };
 	gpc_address_map_insert(&snapshot->map, address, (void *)(uintptr_t)snapshot->n_held);
-	return GPC_OK;
 }
 
-/* Old snapshots have no block addresses: blocks lie end to end. */
-static enum gpc_status hold_segment(struct snapshot *snapshot, struct json_object *segment)
+/* Old snapshots have no addresses of blocks: they lie one behind the other. */
+static void hold_segment(struct snapshot *snapshot, struct json_object *segment)
 {
 	struct json_object *blocks = list_of(segment, "blocks");
 	uint64_t address = number_of(segment, "address");
-	enum gpc_status st = GPC_OK;
 
 	if (number_of(segment, "device") != (uint64_t)snapshot->device)
-		return GPC_OK;
-	for (size_t i = 0; i < length(blocks) && !st; i++) {
+		return;
+	for (size_t i = 0; i < length(blocks); i++) {
 		struct json_object *block = json_object_array_get_idx(blocks, i);
 		uint64_t size = number_of(block, "requested_size");
 
 		if (number_of(block, "address"))
 			address = number_of(block, "address");
 		if (is_word(block, "state", "active_allocated"))
-			st = hold(snapshot, address, size ? size : number_of(block, "size"),
+			hold(snapshot, address, size ? size : number_of(block, "size"),
 				number_of(segment, "stream"));
 		address = gpc_bytes_add(address, number_of(block, "size"));
 	}
-	return st;
 }
 
-static enum gpc_status find_held(struct snapshot *snapshot)
+static void find_held(struct snapshot *snapshot)
 {
 	struct json_object *segments = list_of(snapshot->root, "segments");
-	enum gpc_status st = GPC_OK;
 
-	for (size_t i = 0; i < length(segments) && !st; i++)
-		st = hold_segment(snapshot, json_object_array_get_idx(segments, i));
-	for (size_t i = length(snapshot->entries); i-- > 0 && !st;) {
+	for (size_t i = 0; i < length(segments); i++)
+		hold_segment(snapshot, json_object_array_get_idx(segments, i));
+	for (size_t i = length(snapshot->entries); i-- > 0;) {
 		struct json_object *entry = json_object_array_get_idx(snapshot->entries, i);
 		uint64_t address = number_of(entry, "addr");
 
@@ -131,35 +126,32 @@ static enum gpc_status find_held(struct snapshot *snapshot)
 			if (born)
 				snapshot->held[born - 1].is_born_later = true;
 		} else if (is_word(entry, "action", snapshot->free_action)) {
-			st = hold(snapshot, address, number_of(entry, "size"),
+			hold(snapshot, address, number_of(entry, "size"),
 				number_of(entry, "stream"));
 		}
 	}
-	return st;
 }
 
-static enum gpc_status add_held(struct snapshot *snapshot)
+static void add_held(struct snapshot *snapshot)
 {
 	struct gpc_trace_recorded *recorded = &snapshot->builder->trace.recorded;
-	enum gpc_status st = GPC_OK;
 
-	for (size_t i = 0; i < snapshot->n_held && !st; i++) {
+	for (size_t i = 0; i < snapshot->n_held; i++) {
 		const struct held *held = &snapshot->held[i];
 
 		if (held->is_born_later)
 			continue;
 		recorded->n_held_before++;
 		recorded->held_before_bytes += held->size;
-		st = gpc_trace_add(
+		gpc_trace_add(
 			snapshot->builder, &(const struct gpc_trace_row){ .kind = GPC_TRACE_ALLOC,
 						   .identity = held->address,
 						   .size = held->size,
 						   .stream = held->stream });
 	}
-	return st;
 }
 
-static enum gpc_status add_entry(struct snapshot *snapshot, size_t number, uint64_t first_us)
+static void add_entry(struct snapshot *snapshot, size_t number, uint64_t first_us)
 {
 	struct json_object *entry = json_object_array_get_idx(snapshot->entries, number);
 	uint64_t us = number_of(entry, "time_us");
@@ -176,10 +168,9 @@ static enum gpc_status add_entry(struct snapshot *snapshot, size_t number, uint6
 	else if (is_word(entry, "action", "oom"))
 		row.kind = GPC_TRACE_FAILURE;
 	else
-		return GPC_OK;
-	if (row.kind == GPC_TRACE_FAILURE ? row.size == 0 : !is_block(row.identity, row.size))
-		return GPC_OK;
-	return gpc_trace_add(snapshot->builder, &row);
+		return;
+	if (row.kind == GPC_TRACE_FAILURE ? row.size > 0 : is_block(row.identity, row.size))
+		gpc_trace_add(snapshot->builder, &row);
 }
 
 /* Chooses the requested device, or the one with the most entries. */
@@ -227,7 +218,6 @@ static const char *free_action(const struct snapshot *snapshot)
 
 static enum gpc_status build(struct snapshot *snapshot, int device, struct gpc_text *why)
 {
-	enum gpc_status st;
 	uint64_t first_us;
 
 	if (!choose_device(snapshot, device, why))
@@ -237,14 +227,11 @@ static enum gpc_status build(struct snapshot *snapshot, int device, struct gpc_t
 	first_us = length(snapshot->entries)
 			   ? number_of(json_object_array_get_idx(snapshot->entries, 0), "time_us")
 			   : 0;
-	st = find_held(snapshot);
-	if (!st)
-		st = add_held(snapshot);
-	for (size_t i = 0; i < length(snapshot->entries) && !st; i++)
-		st = add_entry(snapshot, i, first_us);
-	if (st)
-		gpc_text_add(why, "no memory for the trace");
-	return st;
+	find_held(snapshot);
+	add_held(snapshot);
+	for (size_t i = 0; i < length(snapshot->entries); i++)
+		add_entry(snapshot, i, first_us);
+	return GPC_OK;
 }
 
 static struct json_object *parse(uint8_t *data, size_t size, struct gpc_text *why)
@@ -270,11 +257,8 @@ static uint8_t *read_file(const char *path, size_t *ret_size)
 	size_t size = 0;
 
 	while (file && !ferror(file) && !feof(file)) {
-		uint8_t *more = realloc(data, (n_room = n_room ? 2 * n_room : 1 << 16) + 1);
-
-		if (!more)
-			break;
-		data = more;
+		n_room = n_room ? 2 * n_room : 1 << 16;
+		data = gpc_resize(data, n_room + 1, 1);
 		size += fread(data + size, 1, n_room - size, file);
 	}
 	if (!file || !data || !feof(file)) {
@@ -293,7 +277,7 @@ enum gpc_status gpc_trace_read_snapshot(
 	struct snapshot snapshot = { .builder = gpc_trace_begin(path, GPC_TRACE_RECORDING) };
 	enum gpc_status st = GPC_IO;
 	size_t size = 0;
-	uint8_t *data = snapshot.builder ? read_file(path, &size) : NULL;
+	uint8_t *data = read_file(path, &size);
 
 	if (!data) {
 		gpc_text_add(why, "%s", strerror(errno));
@@ -305,5 +289,5 @@ enum gpc_status gpc_trace_read_snapshot(
 	gpc_address_map_fini(&snapshot.map);
 	free(snapshot.held);
 	free(data);
-	return snapshot.builder ? gpc_trace_end(snapshot.builder, st, ret_trace) : st;
+	return gpc_trace_end(snapshot.builder, st, ret_trace);
 }

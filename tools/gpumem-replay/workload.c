@@ -135,13 +135,8 @@ enum gpc_status gpc_workload_make(
 	/* Close seeds must not begin alike, and a state of 0 would stay 0. */
 	script.random = (script.values[0] + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;
 	script.builder = gpc_trace_begin(spec, GPC_TRACE_WORKLOAD);
-	if (script.builder)
-		workload->make(&script);
-	if (!script.builder || script.st) {
-		gpc_text_add(why, "no memory for the workload");
-		script.st = GPC_NO_METADATA;
-	}
-	return script.builder ? gpc_trace_end(script.builder, script.st, ret_trace) : script.st;
+	workload->make(&script);
+	return gpc_trace_end(script.builder, GPC_OK, ret_trace);
 }
 
 void gpc_workload_print_help(void)

@@ -10,7 +10,7 @@
  * Invariants  1 The same text gives the same trace on every machine.  2 A kernel that uses a block of
  *               another stream is ordered behind that stream: the program itself has no race.
  * Threads     One.
- * Failure     GPC_INVALID: no such workload, key or value; GPC_NO_METADATA.  `why` has the message.
+ * Failure     GPC_INVALID: no such workload, key or value.  `why` has the message.
  * Limits      One host thread.  The host waits for the whole device or not at all.
  */
 #ifndef GPC_REPLAY_WORKLOAD_H

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "format/memory.h"
 #include "tools/gpumem-replay/script.h"
 
 enum {
@@ -119,12 +120,8 @@ static void train_step(struct gpc_script *script, struct layer *layers)
 void gpc_workload_training(struct gpc_script *script)
 {
 	uint64_t n = script->values[TRAINING_LAYERS];
-	struct layer *layers = calloc(n, sizeof *layers);
+	struct layer *layers = gpc_new(n, sizeof *layers);
 
-	if (!layers) {
-		script->st = GPC_NO_METADATA;
-		return;
-	}
 	for (uint64_t i = 0; i < n; i++)
 		layers[i].weights = gpc_script_alloc(
 			script, COMPUTE, WEIGHTS_FACTOR * script->values[TRAINING_WIDTH]);
@@ -192,14 +189,12 @@ void gpc_workload_inference(struct gpc_script *script)
 {
 	uint64_t n_batch = script->values[INFERENCE_BATCH];
 	uint64_t n_layers = script->values[INFERENCE_LAYERS];
-	struct answer *answers = calloc(n_batch, sizeof *answers);
-	struct gpc_buffer *caches = calloc(n_batch * n_layers, sizeof *caches);
+	struct answer *answers = gpc_new(n_batch, sizeof *answers);
+	struct gpc_buffer *caches = gpc_new(n_batch * n_layers, sizeof *caches);
 	uint64_t n_to_begin = script->values[INFERENCE_REQUESTS];
 	uint64_t n_open = 1;
 
-	if (!answers || !caches)
-		script->st = GPC_NO_METADATA;
-	while (n_open > 0 && !script->st) {
+	while (n_open > 0) {
 		n_open = 0;
 		for (uint64_t i = 0; i < n_batch; i++) {
 			answers[i].caches = &caches[i * n_layers];

@@ -2,6 +2,7 @@
 /* Workloads of several streams: a pipeline, and random operations. */
 #include <stdlib.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-replay/script.h"
 
 /* ---- pipeline ---- */
@@ -81,11 +82,9 @@ static void random_step(struct gpc_script *script, struct gpc_buffer *block)
 void gpc_workload_random(struct gpc_script *script)
 {
 	uint64_t n = script->values[RANDOM_BLOCKS];
-	struct gpc_buffer *blocks = calloc(n, sizeof *blocks);
+	struct gpc_buffer *blocks = gpc_new(n, sizeof *blocks);
 
-	if (!blocks)
-		script->st = GPC_NO_METADATA;
-	for (uint64_t i = 0; i < script->values[RANDOM_STEPS] && !script->st; i++)
+	for (uint64_t i = 0; i < script->values[RANDOM_STEPS]; i++)
 		random_step(script, &blocks[gpc_script_random(script, n)]);
 	free(blocks);
 }

@@ -4,6 +4,7 @@
  * suggested.
  */
 #include "tools/gpumem-report/arguments.h"
+#include "format/memory.h"
 #include "format/streams.h"
 #include "gpucache_version.h"
 #include "tools/gpumem-report/export.h"
@@ -456,11 +457,7 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 	unsigned n_words = 0;
 	int letter;
 
-	options.targets = ret_options->targets = calloc((size_t)argc, sizeof *options.targets);
-	if (!options.targets) {
-		gpc_complain("no memory for the command line");
-		return GPC_ARGUMENTS_BAD;
-	}
+	options.targets = ret_options->targets = gpc_new((size_t)argc, sizeof *options.targets);
 	opterr = 0;
 	while ((letter = getopt_long(argc, argv, "-:d:n:o:fhV", long_options, NULL)) != -1) {
 		switch (letter) {

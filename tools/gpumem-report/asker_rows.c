@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "format/memory.h"
 #include "format/streams.h"
 #include "tools/gpumem-report/json.h"
 
@@ -91,19 +92,15 @@ static const struct asker askers[] = {
 
 #define N_ASKERS (sizeof askers / sizeof *askers)
 
-/* The rows of a device, largest first; the caller frees them.  NULL: no memory. */
+/* The rows of a device, biggest first; the caller frees them. */
 static struct gpc_row *make_rows(
 	const struct gpc_report *report, const struct asker *asker, int32_t ordinal, size_t *ret_n)
 {
 	uint64_t room = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
-	struct gpc_row *rows = calloc(room + 1, sizeof *rows);
+	struct gpc_row *rows = gpc_new(room, sizeof *rows);
 	struct gpucache_block block;
 	size_t n = 0;
 
-	if (!rows) {
-		gpc_complain("no memory for the table of %s", asker->key);
-		return NULL;
-	}
 	for (uint64_t i = 0; gpc_report_next_live(report, ordinal, &i, &block);)
 		if (gpc_recording_can_leak(&block))
 			rows[n++] = (struct gpc_row){
@@ -123,8 +120,7 @@ static void print_rows(const struct gpc_report *report, const struct asker *aske
 	uint64_t rest = 0;
 	struct gpc_table table;
 
-	if (!gpc_table_init(&table, paper, shown + 1))
-		return;
+	gpc_table_init(&table, paper, shown + 1);
 	for (size_t i = 0; i < shown; i++)
 		gpc_table_add(&table, rows[i].bytes, rows[i].n_blocks);
 	for (size_t i = shown; i < n; i++)
@@ -151,9 +147,9 @@ static void print_section(const struct gpc_report *report, const struct asker *a
 	uint64_t total = 0;
 	struct gpc_row *rows = make_rows(report, asker, ordinal, &n);
 
-	for (size_t i = 0; rows && i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		total = gpc_bytes_add(total, rows[i].bytes);
-	if (rows && asker->is_telling(report, rows, n)) {
+	if (asker->is_telling(report, rows, n)) {
 		gpc_paper_section(&report->paper, asker->section, "%s live by the %s, %s",
 			gpc_show_bytes(total), asker->by, moment);
 		print_rows(report, asker, rows, n, total);
@@ -175,7 +171,7 @@ static struct json_object *array_of(
 	size_t n;
 	struct gpc_row *rows = make_rows(report, asker, ordinal, &n);
 
-	for (size_t i = 0; rows && i < n && (!limit || i < limit); i++) {
+	for (size_t i = 0; i < n && (!limit || i < limit); i++) {
 		struct json_object *row = json_object_new_object();
 
 		asker->add_json(row, report, rows[i].id);

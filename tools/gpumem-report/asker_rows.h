@@ -5,7 +5,7 @@
  * Invariants  1 Rows are ordered by bytes, biggest first.  2 A single thread has no section, nor has the legacy stream
  *             alone.  3 Contexts and modules are left out, as in tag_rows.h.
  * Threads     One.
- * Failure     Out of memory: a message, and no rows.
+ * Failure     None.
  * Limits      Only live blocks record threads and streams; a peak and a failure do not.  A thread is a number, as for
  *             `--thread`; its name is not recorded.
  */

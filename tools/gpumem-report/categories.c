@@ -182,8 +182,9 @@ void gpc_categories_print(const struct gpc_holdings *holdings, const struct gpc_
 	if (!holdings->has_torch)
 		return;
 	total = gpc_bytes_add(gpc_categories_sum(holdings, report, rows), holdings->rest_bytes);
-	if (total == holdings->rest_bytes || !gpc_table_init(&table, paper, GPC_CATEGORY_COUNT + 1))
+	if (total == holdings->rest_bytes)
 		return;
+	gpc_table_init(&table, paper, GPC_CATEGORY_COUNT + 1);
 	for (unsigned i = 0; i < GPC_CATEGORY_COUNT && rows[i].bytes; i++)
 		gpc_table_add(&table, rows[i].bytes, rows[i].n_blocks);
 	if (holdings->rest_bytes)

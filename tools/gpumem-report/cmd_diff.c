@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/paths.h"
@@ -41,16 +42,14 @@ static void changes_fini(struct changes *changes)
 	*changes = (struct changes){ 0 };
 }
 
-static bool add(struct changes *changes, const char *name, uint64_t bytes, unsigned side)
+static void add(struct changes *changes, const char *name, uint64_t bytes, unsigned side)
 {
-	struct change *rows = realloc(changes->rows, (changes->n + 1) * sizeof *changes->rows);
+	struct change *row;
 
-	if (!rows)
-		return false;
-	changes->rows = rows;
-	rows[changes->n] = (struct change){ .name = strdup(name) };
-	rows[changes->n].bytes[side] = bytes;
-	return rows[changes->n++].name != NULL;
+	changes->rows = gpc_resize(changes->rows, changes->n + 1, sizeof *changes->rows);
+	row = &changes->rows[changes->n++];
+	*row = (struct change){ .name = gpc_copy(name) };
+	row->bytes[side] = bytes;
 }
 
 /* The allocating function, its callers, and the library function it called. */
@@ -68,7 +67,7 @@ static void describe(const struct gpc_path *path, struct gpc_text *text)
 		gpc_text_add(text, "%s%s", last[0] == '(' ? ", " : ", via ", last);
 }
 
-static bool add_paths(struct changes *changes, const struct gpc_paths *paths, unsigned side)
+static void add_paths(struct changes *changes, const struct gpc_paths *paths, unsigned side)
 {
 	changes->totals[side] = paths->total_bytes;
 	for (size_t i = 0; i < paths->n; i++) {
@@ -77,27 +76,25 @@ static bool add_paths(struct changes *changes, const struct gpc_paths *paths, un
 		struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
 		describe(path, &text);
-		if (!add(changes, buf, path->bytes, side))
-			return false;
+		add(changes, buf, path->bytes, side);
 	}
-	return paths->rest_bytes == 0 || add(changes, "(not listed)", paths->rest_bytes, side);
+	if (paths->rest_bytes)
+		add(changes, "(not listed)", paths->rest_bytes, side);
 }
 
-static bool add_side(
+static void add_side(
 	struct changes *changes, struct gpc_report *report, int32_t ordinal, unsigned side)
 {
 	struct gpc_moment moment;
 	struct gpc_holdings holdings;
-	struct gpc_paths paths = { 0 };
-	bool is_made;
+	struct gpc_paths paths;
 
 	gpc_moment_find(&moment, report, ordinal);
-	is_made = gpc_holdings_at(&holdings, report, &moment) == GPC_OK &&
-		  gpc_paths_create(&paths, report, &holdings) == GPC_OK &&
-		  add_paths(changes, &paths, side);
+	gpc_holdings_at(&holdings, report, &moment);
+	gpc_paths_create(&paths, report, &holdings);
+	add_paths(changes, &paths, side);
 	gpc_paths_fini(&paths);
 	gpc_holdings_fini(&holdings);
-	return is_made;
 }
 
 static int compare_names(const void *left, const void *right)
@@ -167,13 +164,13 @@ static const char *show_change(const struct gpc_rounded rounded[2], char *buf, s
 	return buf;
 }
 
-/* Each side's numbers are parts of its total; the last row is the sum of all others. */
-static bool round_sides(struct changes *changes, size_t shown)
+/* Each side's numbers are parts of its total; the last row is that of all others. */
+static void round_sides(struct changes *changes, size_t shown)
 {
-	uint64_t *parts = calloc(shown + 1, sizeof *parts);
-	struct gpc_rounded *rounded = calloc(shown + 1, sizeof *rounded);
+	uint64_t *parts = gpc_new(shown + 1, sizeof *parts);
+	struct gpc_rounded *rounded = gpc_new(shown + 1, sizeof *rounded);
 
-	for (unsigned side = 0; parts && rounded && side < 2; side++) {
+	for (unsigned side = 0; side < 2; side++) {
 		for (size_t i = 0; i < shown; i++)
 			parts[i] = changes->rows[i].bytes[side];
 		gpc_rounded_parts(gpc_rounded_of(changes->totals[side]), parts, shown, rounded);
@@ -182,7 +179,6 @@ static bool round_sides(struct changes *changes, size_t shown)
 	}
 	free(parts);
 	free(rounded);
-	return parts && rounded;
 }
 
 /* Merges the rows beyond the limit into one. */
@@ -199,7 +195,7 @@ static void keep(struct changes *changes, size_t limit)
 		free(changes->rows[i].name);
 	}
 	free(others->name);
-	others->name = strdup("all others");
+	others->name = gpc_copy("all others");
 	changes->n = limit + 1;
 }
 
@@ -215,8 +211,9 @@ static void print_changes(const struct gpc_report *report, struct changes *chang
 	gpc_paper_section(paper, "DIFF", "GPU %d: %s before, %s after: %s", ordinal,
 		gpc_show_rounded(totals[0]), gpc_show_rounded(totals[1]),
 		show_change(totals, change, sizeof change));
-	if (!round_sides(changes, changes->n) || changes->n == 0)
+	if (changes->n == 0)
 		return;
+	round_sides(changes, changes->n);
 	fprintf(paper->out, "%s%13s %12s %12s  %s%s\n", gpc_paper_ink(paper, GPC_INK_DIM), "change",
 		"before", "after", "function", gpc_paper_ink(paper, GPC_INK_PLAIN));
 	for (size_t i = 0; i < changes->n; i++) {
@@ -225,7 +222,7 @@ static void print_changes(const struct gpc_report *report, struct changes *chang
 			show_change(row->rounded, change, sizeof change),
 			gpc_show_rounded(row->rounded[0]), gpc_show_rounded(row->rounded[1]));
 
-		fprintf(paper->out, "%.*s\n", paper->width - used, row->name ? row->name : "?");
+		fprintf(paper->out, "%.*s\n", paper->width - used, row->name);
 	}
 }
 
@@ -250,30 +247,30 @@ static struct json_object *device_json(
 }
 
 /* Both recordings are open. */
-static bool show(struct gpc_report *before, struct gpc_report *after)
+static void show(struct gpc_report *before, struct gpc_report *after)
 {
 	bool is_json = before->options->json;
 	struct json_object *root = is_json ? gpc_json_begin(after, "diff") : NULL;
 	struct json_object *devices = root ? json_object_new_array() : NULL;
 	struct gpucache_device device;
-	bool is_made = true;
 
 	if (!root) {
 		gpc_paper_head(&before->paper, "before: %s", before->recording->path);
 		gpc_paper_head(&before->paper, "after:  %s", after->recording->path);
 	}
-	for (int32_t i = 0; i < GPC_MAX_ORDINAL && is_made; i++) {
+	for (int32_t i = 0; i < GPC_MAX_ORDINAL; i++) {
 		struct changes changes = { 0 };
 		bool is_there = gpc_report_find_device(after, i, &device) ||
 				gpc_report_find_device(before, i, &device);
 
 		if (!is_there || !gpc_report_wants(before, i))
 			continue;
-		is_made = add_side(&changes, before, i, 0) && add_side(&changes, after, i, 1);
+		add_side(&changes, before, i, 0);
+		add_side(&changes, after, i, 1);
 		unite(&changes);
-		if (is_made && root)
+		if (root)
 			json_object_array_add(devices, device_json(&changes, &device));
-		else if (is_made && changes.n)
+		else if (changes.n)
 			print_changes(before, &changes, i);
 		changes_fini(&changes);
 	}
@@ -282,7 +279,6 @@ static bool show(struct gpc_report *before, struct gpc_report *after)
 		json_object_object_add(root, "devices", devices);
 		gpc_json_end(before, root);
 	}
-	return is_made;
 }
 
 enum gpc_exit gpc_cmd_diff(struct gpc_report *report)
@@ -296,10 +292,7 @@ enum gpc_exit gpc_cmd_diff(struct gpc_report *report)
 	if (code != GPC_EXIT_MADE)
 		return code;
 	after.frames = gpc_frames_create(after.recording, &options.places);
-	if (!after.frames || !show(report, &after)) {
-		gpc_complain("no memory for a comparison");
-		code = GPC_EXIT_IO;
-	}
+	show(report, &after);
 	gpc_frames_destroy(after.frames);
 	gpc_recording_close(after.recording);
 	gpc_directory_close(&after.directory);

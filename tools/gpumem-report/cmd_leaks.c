@@ -31,18 +31,14 @@ static void leave_out_kinds(struct gpc_holdings *holdings)
 	holdings->n = n;
 }
 
-static enum gpc_status collect(const struct gpc_report *report, struct groups *groups)
+static void collect(const struct gpc_report *report, struct groups *groups)
 {
-	enum gpc_status status = gpc_holdings_from_live(&groups->by_stack, report, -1);
-
-	if (status != GPC_OK)
-		return status;
+	gpc_holdings_from_live(&groups->by_stack, report, -1);
 	groups->n_blocks = gpc_report_count_live(report, -1, &groups->bytes);
 	leave_out_kinds(&groups->by_stack);
 	groups->by_stack.n =
 		gpc_rows_unite_alike(report, groups->by_stack.rows, groups->by_stack.n);
 	gpc_rows_by_bytes(groups->by_stack.rows, groups->by_stack.n);
-	return GPC_OK;
 }
 
 static const char *ending_of(const struct gpc_report *report)
@@ -203,10 +199,7 @@ enum gpc_exit gpc_cmd_leaks(struct gpc_report *report)
 {
 	struct groups groups;
 
-	if (collect(report, &groups) != GPC_OK) {
-		gpc_complain("no memory for the list of blocks");
-		return GPC_EXIT_IO;
-	}
+	collect(report, &groups);
 	if (report->options->json)
 		print_json(report, &groups);
 	else

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/live.h"
 
@@ -16,17 +17,14 @@
 #define LEAST_EVERY_NS   UINT64_C(100000000)
 #define MOST_EVERY_NS    UINT64_C(60000000000)
 
-static bool make_grid(struct live_grid *grid, int rows, int columns)
+static void make_grid(struct live_grid *grid, int rows, int columns)
 {
 	struct live_cell *cells =
-		realloc(grid->cells, (size_t)rows * (size_t)columns * sizeof *cells);
+		gpc_resize(grid->cells, (size_t)rows * (size_t)columns, sizeof *cells);
 
-	if (!cells)
-		return false;
 	*grid = (struct live_grid){ cells, rows, columns, 0 };
 	for (int i = 0; i < rows * columns; i++)
 		cells[i] = (struct live_cell){ L' ', LIVE_PLAIN };
-	return true;
 }
 
 /* Prints a character as UTF-8. */
@@ -71,8 +69,7 @@ static enum gpc_exit show_once(
 		gpc_json_end(report, root);
 		return GPC_EXIT_MADE;
 	}
-	if (!make_grid(&grid, (int)live->n_processes * LIVE_MAX_GPUS + 80, report->paper.width))
-		return GPC_EXIT_IO;
+	make_grid(&grid, (int)live->n_processes * LIVE_MAX_GPUS + 80, report->paper.width);
 	live_draw(live, screen, &grid);
 	print_grid(&grid, report->paper.out);
 	free(grid.cells);
@@ -209,8 +206,7 @@ static bool press(struct live_screen *screen, int key, bool *is_help)
 static void draw(
 	const struct live *live, struct live_screen *screen, struct live_grid *grid, bool is_help)
 {
-	if (!make_grid(grid, LINES, COLS))
-		return;
+	make_grid(grid, LINES, COLS);
 	if (is_help)
 		live_draw_help(grid);
 	else
@@ -242,9 +238,13 @@ static enum gpc_exit watch(struct live *live, struct live_screen *screen)
 	return code;
 }
 
+static void end_screen(void)
+{
+	endwin();
+}
+
 static void on_end(int number)
 {
-
 	endwin();
 	_exit(128 + number);
 }
@@ -259,6 +259,7 @@ static enum gpc_exit watch_terminal(
 			getenv("TERM") ? getenv("TERM") : "");
 		return GPC_EXIT_USAGE;
 	}
+	atexit(end_screen); /* also where memory ends */
 	start_colours(report);
 	cbreak();
 	noecho();
@@ -283,10 +284,7 @@ enum gpc_exit gpc_cmd_live(struct gpc_report *report)
 	struct live live;
 	enum gpc_exit code;
 
-	if (live_init(&live, report) != GPC_OK) {
-		gpc_complain("no memory for the processes");
-		return GPC_EXIT_IO;
-	}
+	live_init(&live, report);
 	setlocale(LC_CTYPE, "");
 	screen.is_unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 	code = live_look(&live);

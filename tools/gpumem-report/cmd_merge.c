@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/memory.h"
 #include "model/verdict.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/merge.h"
@@ -42,12 +43,10 @@ static void add_site(const struct gpc_report *report, const struct gpc_job_row *
 	if (gpc_target_open_file(&one, rank->path) != GPC_EXIT_MADE)
 		return;
 	one.frames = gpc_frames_create(one.recording, &report->options->places);
-	if (one.frames) {
-		gpc_frames_site(one.frames, stack, text);
-		found = stack ? gpc_frames_find(one.frames, stack) : NULL;
-		if (found && found->site >= 0)
-			add_callers(found, text);
-	}
+	gpc_frames_site(one.frames, stack, text);
+	found = stack ? gpc_frames_find(one.frames, stack) : NULL;
+	if (found && found->site >= 0)
+		add_callers(found, text);
 	gpc_frames_destroy(one.frames);
 	gpc_recording_close(one.recording);
 }
@@ -177,18 +176,17 @@ static void print_table(const struct gpc_report *report, uint64_t median)
 {
 	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
 	const struct gpc_paper *paper = &report->paper;
-	size_t *order = calloc(job.n + 1, sizeof *order);
+	size_t *order = gpc_new(job.n, sizeof *order);
 
-	for (size_t i = 0; order && i < job.n; i++)
+	for (size_t i = 0; i < job.n; i++)
 		order[i] = i;
 	sorted_from = median;
-	if (order)
-		qsort(order, job.n, sizeof *order, by_distance);
+	qsort(order, job.n, sizeof *order, by_distance);
 	gpc_paper_section(paper, "RANKS", "median of the peaks %s", gpc_show_bytes(median));
 	fprintf(paper->out, "%s%5s %8s %3s %11s %11s %5s %-6s %.*s%s\n",
 		gpc_paper_ink(paper, GPC_INK_DIM), "rank", "pid", "GPU", "peak live", "to median",
 		"OOMs", "state", host_width(paper), "host", gpc_paper_ink(paper, GPC_INK_PLAIN));
-	for (size_t i = 0; order && i < job.n && i < limit; i++)
+	for (size_t i = 0; i < job.n && i < limit; i++)
 		print_row(paper, &job.rows[order[i]], median);
 	if (job.n > limit)
 		gpc_paper_line(paper, "and %s more that are nearer", gpc_show_count(job.n - limit));
@@ -244,10 +242,8 @@ enum gpc_exit gpc_cmd_merge(struct gpc_report *report)
 	struct gpc_merge merge;
 
 	if (report->recording) {
-		if (gpc_job_add(&job, report) == GPC_OK)
-			return GPC_EXIT_MADE;
-		gpc_complain("no memory for another rank");
-		return GPC_EXIT_IO;
+		gpc_job_add(&job, report);
+		return GPC_EXIT_MADE;
 	}
 	gpc_job_sort(&job);
 	merge = gpc_merge_compare(&job);

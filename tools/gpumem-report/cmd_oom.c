@@ -81,10 +81,7 @@ static void print_holders(struct gpc_report *report, const struct gpucache_oom *
 {
 	struct gpc_holdings holdings;
 
-	if (gpc_holdings_from_oom(&holdings, report, oom) != GPC_OK) {
-		gpc_complain("no memory for the table of holders");
-		return;
-	}
+	gpc_holdings_from_oom(&holdings, report, oom);
 	if (holdings.n == 0)
 		gpc_paper_section(&report->paper, "HOLDERS", "none with a stack");
 	else
@@ -214,8 +211,8 @@ static void print_json(struct gpc_report *report, const struct gpc_answer *answe
 	json_object_object_add(verdict, "also", also);
 	json_object_object_add(root, "verdict", verdict);
 	json_object_object_add(root, "balance", gpc_json_balance(&oom->balance, oom->kind_bytes));
-	if (gpc_holdings_from_oom(&holdings, report, oom) == GPC_OK)
-		gpc_holdings_json(&holdings, report, root);
+	gpc_holdings_from_oom(&holdings, report, oom);
+	gpc_holdings_json(&holdings, report, root);
 	gpc_holdings_fini(&holdings);
 	gpc_tag_rows_json(root, report, oom->device, oom);
 	for (unsigned i = 0; i < oom->n_neighbours; i++) {

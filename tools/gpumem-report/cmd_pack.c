@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/pack.h"
 
@@ -24,8 +25,8 @@ static int compare(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* Collects each return address once. */
-static bool collect(struct addresses *addresses, const struct gpc_recording *rec)
+/* Each return address once. */
+static void collect(struct addresses *addresses, const struct gpc_recording *rec)
 {
 	struct gpc_stack_view view;
 	size_t most = 0;
@@ -34,9 +35,7 @@ static bool collect(struct addresses *addresses, const struct gpc_recording *rec
 	for (size_t i = 0; i < rec->n_stacks; i++)
 		if (gpc_recording_find_stack(rec, rec->stacks[i].id, &view))
 			most += view.n_native;
-	*addresses = (struct addresses){ .all = calloc(most + 1, sizeof *addresses->all) };
-	if (!addresses->all)
-		return false;
+	*addresses = (struct addresses){ .all = gpc_new(most, sizeof *addresses->all) };
 	for (size_t i = 0; i < rec->n_stacks; i++) {
 		if (!gpc_recording_find_stack(rec, rec->stacks[i].id, &view))
 			continue;
@@ -48,7 +47,6 @@ static bool collect(struct addresses *addresses, const struct gpc_recording *rec
 		if (addresses->all[i] != addresses->all[last])
 			addresses->all[++last] = addresses->all[i];
 	addresses->n = addresses->n ? last + 1 : 0;
-	return true;
 }
 
 /* The symbols of one address; NULL if it has none. */
@@ -79,10 +77,7 @@ static FILE *open_beside(const struct gpc_report *report, char **ret_path)
 	FILE *out = NULL;
 	int fd;
 
-	if (asprintf(ret_path, "%s" GPC_PACK_SUFFIX, report->recording->path) < 0) {
-		*ret_path = NULL;
-		return NULL;
-	}
+	*ret_path = gpc_print("%s" GPC_PACK_SUFFIX, report->recording->path);
 	fd = open(*ret_path, flags, 0600);
 	if (fd >= 0)
 		out = fdopen(fd, "w");
@@ -142,14 +137,11 @@ enum gpc_exit gpc_cmd_pack(struct gpc_report *report)
 	struct gpc_symbols *symbols =
 		gpc_symbols_create(report->recording, &report->options->places);
 	struct addresses addresses;
-	enum gpc_exit code = GPC_EXIT_IO;
+	enum gpc_exit code;
 
-	if (symbols && collect(&addresses, report->recording)) {
-		code = write_pack(report, &addresses, symbols);
-		free(addresses.all);
-	} else {
-		gpc_complain("no memory for symbols");
-	}
+	collect(&addresses, report->recording);
+	code = write_pack(report, &addresses, symbols);
+	free(addresses.all);
 	gpc_symbols_destroy(symbols);
 	return code;
 }

@@ -96,43 +96,37 @@ static void print_json(const struct gpc_report *report, const struct gpc_job *jo
 	gpc_json_end(report, root);
 }
 
-static enum gpc_status add_entry(struct gpc_job *job, const struct gpc_report *report,
+static void add_entry(struct gpc_job *job, const struct gpc_report *report,
 	const struct gpc_directory_entry *entry)
 {
 	struct gpc_report one = { .options = report->options };
 	char why[96];
 	struct gpc_text text = gpc_text_init(why, sizeof why);
-	enum gpc_status status;
 
 	if (entry->status != GPC_OK ||
 		gpc_recording_open(entry->path, &one.recording, &text) != GPC_OK)
-		return GPC_OK;
-	status = gpc_job_add(job, &one);
+		return;
+	gpc_job_add(job, &one);
 	gpc_recording_close(one.recording);
-	return status;
 }
 
 enum gpc_exit gpc_cmd_ranks(struct gpc_report *report)
 {
 	struct gpc_job job = { 0 };
-	enum gpc_status status = GPC_OK;
 
-	for (size_t i = 0; status == GPC_OK && i < report->directory.n_entries; i++)
-		status = add_entry(&job, report, &report->directory.entries[i]);
+	for (size_t i = 0; i < report->directory.n_entries; i++)
+		add_entry(&job, report, &report->directory.entries[i]);
 	gpc_job_sort(&job);
-	if (status != GPC_OK)
-		gpc_complain("no memory for a table");
-	else if (report->options->json)
+	if (report->options->json)
 		print_json(report, &job);
 	else if (job.n == 0)
 		gpc_paper_head(&report->paper, "No process of these used a GPU.");
-	for (size_t first = 0, end; status == GPC_OK && !report->options->json && first < job.n;
-		first = end) {
+	for (size_t first = 0, end; !report->options->json && first < job.n; first = end) {
 		for (end = first;
 			end < job.n && strcmp(job.rows[end].job, job.rows[first].job) == 0;)
 			end++;
 		print_job(&report->paper, &job.rows[first], end - first);
 	}
 	gpc_job_fini(&job);
-	return status == GPC_OK ? GPC_EXIT_MADE : GPC_EXIT_IO;
+	return GPC_EXIT_MADE;
 }

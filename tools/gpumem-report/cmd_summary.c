@@ -167,9 +167,8 @@ static void print_holders(struct gpc_report *report, const struct gpc_moment *mo
 	char buf[200] = "";
 	struct gpc_text filters = gpc_text_init(buf, sizeof buf);
 
-	if (gpc_holdings_at(&holdings, report, moment) != GPC_OK) {
-		gpc_complain("no memory for the table of holders");
-	} else if (!moment->is_there) {
+	gpc_holdings_at(&holdings, report, moment);
+	if (!moment->is_there) {
 		gpc_paper_section(&report->paper, "HOLDERS", "%s",
 			moment->at == GPC_AT_OOM ? "memory did not run out on it"
 						 : "no peak was recorded");
@@ -418,8 +417,8 @@ static struct json_object *device_json(struct gpc_report *report,
 	json_object_object_add(object, "peak", peak);
 	json_object_object_add(object, "torch", gpc_torch_json(report, device->ordinal));
 	gpc_framework_json(object, report, device);
-	if (gpc_holdings_at(&holdings, report, moment) == GPC_OK)
-		gpc_holdings_json(&holdings, report, object);
+	gpc_holdings_at(&holdings, report, moment);
+	gpc_holdings_json(&holdings, report, object);
 	gpc_holdings_fini(&holdings);
 	if (moment->at != GPC_AT_PEAK)
 		gpc_tag_rows_json(object, report, device->ordinal, gpc_moment_oom(moment));

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-report/asker_rows.h"
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/json.h"
@@ -102,35 +103,30 @@ static void unite(struct functions *functions)
 	qsort(functions->rows, functions->n, sizeof *functions->rows, compare_bytes);
 }
 
-static bool functions_create(struct functions *functions, const struct gpc_paths *paths)
+static void functions_create(struct functions *functions, const struct gpc_paths *paths)
 {
 	size_t most = 0;
 
 	for (size_t i = 0; i < paths->n; i++)
 		most += paths->rows[i].n;
-	*functions = (struct functions){ .rows = calloc(most + 1, sizeof *functions->rows),
+	*functions = (struct functions){ .rows = gpc_new(most, sizeof *functions->rows),
 		.rest_bytes = paths->rest_bytes,
 		.total_bytes = paths->total_bytes };
-	if (!functions->rows)
-		return false;
 	for (size_t i = 0; i < paths->n; i++)
 		functions->n += add_entries(&functions->rows[functions->n], &paths->rows[i], i);
 	unite(functions);
-	return true;
 }
 
 static void print_rows(const struct gpc_report *report, const struct functions *functions,
 	const uint64_t own[], size_t shown)
 {
 	const struct gpc_paper *paper = &report->paper;
-	struct gpc_rounded *rounded = calloc(shown + 1, sizeof *rounded);
-	uint32_t *shares = calloc(shown + 1, sizeof *shares);
+	struct gpc_rounded *rounded = gpc_new(shown + 1, sizeof *rounded);
+	uint32_t *shares = gpc_new(shown + 1, sizeof *shares);
 
-	if (rounded && shares) {
-		gpc_rounded_parts(gpc_rounded_of(functions->total_bytes), own, shown + 1, rounded);
-		gpc_rounded_shares(functions->total_bytes, own, shown + 1, shares);
-	}
-	for (size_t i = 0; rounded && shares && i < shown; i++) {
+	gpc_rounded_parts(gpc_rounded_of(functions->total_bytes), own, shown + 1, rounded);
+	gpc_rounded_shares(functions->total_bytes, own, shown + 1, shares);
+	for (size_t i = 0; i < shown; i++) {
 		const struct function *row = &functions->rows[i];
 		int used = fprintf(paper->out, "%12s %7s %12s %9s  ", gpc_show_rounded(rounded[i]),
 			gpc_show_tenths(shares[i]), gpc_show_bytes(row->total_bytes),
@@ -140,7 +136,7 @@ static void print_rows(const struct gpc_report *report, const struct functions *
 		fprintf(paper->out, "%.*s\n", (int)row->len < room ? (int)row->len : room,
 			row->name);
 	}
-	if (rounded && shares && own[shown])
+	if (own[shown])
 		fprintf(paper->out, "%12s %7s %12s %9s  all others\n",
 			gpc_show_rounded(rounded[shown]), gpc_show_tenths(shares[shown]), "", "");
 	free(rounded);
@@ -153,14 +149,14 @@ static void print_functions(const struct gpc_report *report, const struct functi
 	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
 	size_t shown = functions->n < limit ? functions->n : limit;
 	const struct gpc_paper *paper = &report->paper;
-	uint64_t *own = calloc(shown + 1, sizeof *own);
+	uint64_t *own = gpc_new(shown + 1, sizeof *own);
 	char buf[200] = "";
 	struct gpc_text filters = gpc_text_init(buf, sizeof buf);
 
 	gpc_filter_describe(report->options, &filters);
 	gpc_paper_section(paper, "TOP", "GPU %d: %s live %s%s", moment->device,
 		gpc_show_bytes(functions->total_bytes), gpc_moment_words(moment, report), buf);
-	if (own && functions->total_bytes) {
+	if (functions->total_bytes) {
 		own[shown] = functions->rest_bytes;
 		for (size_t i = 0; i < functions->n; i++)
 			own[i < shown ? i : shown] += functions->rows[i].own_bytes;
@@ -190,17 +186,17 @@ static struct json_object *functions_json(const struct functions *functions)
 	return array;
 }
 
-static bool show_device(struct gpc_report *report, struct json_object *devices,
+static void show_device(struct gpc_report *report, struct json_object *devices,
 	const struct gpucache_device *device, const struct gpc_moment *moment)
 {
 	struct gpc_holdings holdings;
-	struct gpc_paths paths = { 0 };
-	struct functions functions = { 0 };
-	bool is_made = gpc_holdings_at(&holdings, report, moment) == GPC_OK &&
-		       gpc_paths_create(&paths, report, &holdings) == GPC_OK &&
-		       functions_create(&functions, &paths);
+	struct gpc_paths paths;
+	struct functions functions;
 
-	if (is_made && devices) {
+	gpc_holdings_at(&holdings, report, moment);
+	gpc_paths_create(&paths, report, &holdings);
+	functions_create(&functions, &paths);
+	if (devices) {
 		struct json_object *object = gpc_json_device(device);
 
 		gpc_json_text(object, "moment", gpc_moment_key(moment, report));
@@ -209,7 +205,7 @@ static bool show_device(struct gpc_report *report, struct json_object *devices,
 		if (moment->at == GPC_AT_END)
 			gpc_asker_rows_json(object, report, device->ordinal);
 		json_object_array_add(devices, object);
-	} else if (is_made) {
+	} else {
 		print_functions(report, &functions, moment);
 		if (moment->at == GPC_AT_END)
 			gpc_asker_rows_print(
@@ -218,10 +214,9 @@ static bool show_device(struct gpc_report *report, struct json_object *devices,
 	free(functions.rows);
 	gpc_paths_fini(&paths);
 	gpc_holdings_fini(&holdings);
-	return is_made;
 }
 
 enum gpc_exit gpc_cmd_top(struct gpc_report *report)
 {
-	return gpc_moment_view(report, "top", "a table", show_device);
+	return gpc_moment_view(report, "top", show_device);
 }

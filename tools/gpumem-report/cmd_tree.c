@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/paths.h"
@@ -62,13 +63,11 @@ static void count(struct node *node, const struct gpc_path *path)
 	node->n_blocks = gpc_bytes_add(node->n_blocks, path->n_blocks);
 }
 
-/* The nodes at `depth` of paths [first, end); false without memory. */
-static bool find_children(struct children *children, const struct gpc_path *rows, size_t first,
+/* The nodes at `depth` of paths [first, end). */
+static void find_children(struct children *children, const struct gpc_path *rows, size_t first,
 	size_t end, size_t depth)
 {
-	*children = (struct children){ .nodes = calloc(end - first + 1, sizeof *children->nodes) };
-	if (!children->nodes)
-		return false;
+	*children = (struct children){ .nodes = gpc_new(end - first + 1, sizeof *children->nodes) };
 	for (size_t i = first; i < end; i++) {
 		struct node *last = &children->nodes[children->n ? children->n - 1 : 0];
 
@@ -84,7 +83,6 @@ static bool find_children(struct children *children, const struct gpc_path *rows
 		count(last, &rows[i]);
 	}
 	qsort(children->nodes, children->n, sizeof *children->nodes, compare_nodes);
-	return true;
 }
 
 /* The bytes of the children with a line of their own, then of all others. */
@@ -138,15 +136,15 @@ static void print_below(
 	const struct tree *tree, size_t first, size_t end, size_t depth, struct printed parent);
 
 static void print_children(const struct tree *tree, const struct children *children, size_t depth,
-	struct printed parent, uint64_t *bytes, struct gpc_rounded *rounded)
+	struct printed parent)
 {
-	uint32_t *shares = calloc(children->n + 2, sizeof *shares);
+	struct gpc_rounded *rounded = gpc_new(children->n + 2, sizeof *rounded);
+	uint32_t *shares = gpc_new(children->n + 2, sizeof *shares);
+	uint64_t *bytes = gpc_new(children->n + 2, sizeof *bytes);
 	struct node rest;
 	size_t n = choose(tree, children, bytes, &rest);
 	char others[40];
 
-	if (!shares)
-		return;
 	gpc_rounded_parts(parent.rounded, bytes, n + 2, rounded);
 	gpc_rounded_split(parent.share, bytes, n + 2, shares);
 	for (size_t i = 0; i < n; i++) {
@@ -164,25 +162,20 @@ static void print_children(const struct tree *tree, const struct children *child
 	if (rest.bytes)
 		print_line(tree, (struct printed){ rounded[n + 1], shares[n + 1] }, rest.n_blocks,
 			depth, others);
+	free(bytes);
 	free(shares);
+	free(rounded);
 }
 
 /* Prints the paths [first, end) below the node that they share. */
 static void print_below(
 	const struct tree *tree, size_t first, size_t end, size_t depth, struct printed parent)
 {
-	struct gpc_rounded *rounded = NULL;
 	struct children children;
-	uint64_t *bytes = NULL;
 
-	if (!find_children(&children, tree->rows, first, end, depth))
-		return;
-	bytes = calloc(children.n + 2, sizeof *bytes);
-	rounded = calloc(children.n + 2, sizeof *rounded);
-	if (children.n && bytes && rounded)
-		print_children(tree, &children, depth, parent, bytes, rounded);
-	free(bytes);
-	free(rounded);
+	find_children(&children, tree->rows, first, end, depth);
+	if (children.n)
+		print_children(tree, &children, depth, parent);
 	free(children.nodes);
 }
 
@@ -193,8 +186,9 @@ static struct json_object *json_below(
 	struct json_object *array;
 	struct children children;
 
-	if (*room == 0 || !find_children(&children, rows, first, end, depth))
+	if (*room == 0)
 		return NULL;
+	find_children(&children, rows, first, end, depth);
 	*room -= children.n < *room ? children.n : *room;
 	array = json_object_new_array();
 	for (size_t i = 0; i < children.n; i++) {
@@ -256,17 +250,15 @@ static void add_json(struct json_object *devices, const struct gpc_report *repor
 	json_object_array_add(devices, object);
 }
 
-static bool show_device(struct gpc_report *report, struct json_object *devices,
+static void show_device(struct gpc_report *report, struct json_object *devices,
 	const struct gpucache_device *device, const struct gpc_moment *moment)
 {
 	struct gpc_holdings holdings;
-	struct gpc_paths paths = { 0 };
-	bool is_made = gpc_holdings_at(&holdings, report, moment) == GPC_OK &&
-		       gpc_paths_create(&paths, report, &holdings) == GPC_OK;
+	struct gpc_paths paths;
 
+	gpc_holdings_at(&holdings, report, moment);
+	gpc_paths_create(&paths, report, &holdings);
 	gpc_holdings_fini(&holdings);
-	if (!is_made)
-		return false;
 	if (report->options->is_bottom_up)
 		gpc_paths_turn(&paths);
 	gpc_paths_sort(&paths);
@@ -275,10 +267,9 @@ static bool show_device(struct gpc_report *report, struct json_object *devices,
 	else
 		print_tree(report, &paths, moment);
 	gpc_paths_fini(&paths);
-	return true;
 }
 
 enum gpc_exit gpc_cmd_tree(struct gpc_report *report)
 {
-	return gpc_moment_view(report, "tree", "a tree", show_device);
+	return gpc_moment_view(report, "tree", show_device);
 }

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/target.h"
 
@@ -62,8 +63,7 @@ static void look_at_folder(struct look *look, const struct gpc_options *options)
 {
 	struct gpc_directory directory;
 
-	if (gpc_directory_open(&directory, options->target) != GPC_OK)
-		return;
+	gpc_directory_open(&directory, options->target);
 	for (size_t i = 0; i < directory.n_entries; i++)
 		if (directory.entries[i].status == GPC_OK)
 			look_at(look, options, directory.entries[i].path, false);
@@ -73,16 +73,12 @@ static void look_at_folder(struct look *look, const struct gpc_options *options)
 /* Writes a temporary file next to `path`, and renames it. */
 static bool write_look(const struct look *look, const char *path, bool is_open)
 {
-	size_t size = strlen(path) + 32;
-	char *beside = malloc(size);
+	char *beside = gpc_print("%s.%ld", path, (long)getpid());
 	FILE *out = NULL;
 	bool is_written = false;
-	int fd = -1;
+	int fd;
 
-	if (beside) {
-		snprintf(beside, size, "%s.%ld", path, (long)getpid());
-		fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	}
+	fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd >= 0 && !(out = fdopen(fd, "w")))
 		close(fd);
 	if (out) {
@@ -143,17 +139,17 @@ static enum gpc_exit find_one(struct gpc_options *options, char **ret_path)
 	code = gpc_target_open(&found, GPC_NEEDS_RECORDING);
 	if (code != GPC_EXIT_MADE)
 		return code;
-	options->target = *ret_path = strdup(found.recording->path);
+	options->target = *ret_path = gpc_copy(found.recording->path);
 	gpc_recording_close(found.recording);
-	return *ret_path ? GPC_EXIT_MADE : GPC_EXIT_IO;
+	return GPC_EXIT_MADE;
 }
 
 enum gpc_exit gpc_cmd_watch(struct gpc_report *report)
 {
 	struct gpc_options options = *report->options;
-	struct look look = { .reports = calloc(MAX_PROCESSES + 1, sizeof *look.reports),
-		.shown = calloc(MAX_PROCESSES + 1, sizeof *look.shown) };
-	enum gpc_exit code = GPC_EXIT_IO;
+	struct look look = { .reports = gpc_new(MAX_PROCESSES + 1, sizeof *look.reports),
+		.shown = gpc_new(MAX_PROCESSES + 1, sizeof *look.shown) };
+	enum gpc_exit code;
 	bool is_over = false;
 	sigset_t ends;
 	char *path = NULL;
@@ -162,7 +158,7 @@ enum gpc_exit gpc_cmd_watch(struct gpc_report *report)
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);
 	sigprocmask(SIG_BLOCK, &ends, NULL);
-	code = look.reports && look.shown ? find_one(&options, &path) : GPC_EXIT_IO;
+	code = find_one(&options, &path);
 	while (code == GPC_EXIT_MADE) {
 		if (!look_once(&look, &options, &is_over))
 			code = GPC_EXIT_IO;

@@ -19,22 +19,15 @@ struct gpc_report_codes {
 
 struct gpc_report_codes *gpc_report_codes_create(const struct gpc_recording *recording)
 {
-	struct gpc_report_codes *codes = calloc(1, sizeof *codes);
+	struct gpc_report_codes *codes = gpc_new(1, sizeof *codes);
 
-	if (!codes)
-		return NULL;
 	codes->recording = recording;
-	codes->rows = calloc(recording->n_codes + 1, sizeof *codes->rows);
-	if (codes->rows)
-		return codes;
-	free(codes);
-	return NULL;
+	codes->rows = gpc_new(recording->n_codes, sizeof *codes->rows);
+	return codes;
 }
 
 void gpc_report_codes_destroy(struct gpc_report_codes *codes)
 {
-	if (!codes)
-		return;
 	for (size_t i = 0; i < codes->recording->n_codes; i++) {
 		free(codes->rows[i].function);
 		free(codes->rows[i].file);
@@ -64,14 +57,6 @@ static uint64_t text_of(const struct gpc_code *code)
 	return hash | 1;
 }
 
-static bool add_piece(struct gpc_code *code, size_t *room, const struct gpc_python_piece *piece)
-{
-	if (!gpc_array_grow(&code->pieces, sizeof *piece, code->n_pieces, room))
-		return false;
-	code->pieces[code->n_pieces++] = *piece;
-	return true;
-}
-
 static void read_code(struct gpc_code *code, const struct gpc_code_view *view)
 {
 	struct gpc_python_lines lines = gpc_python_lines_begin(
@@ -85,9 +70,10 @@ static void read_code(struct gpc_code *code, const struct gpc_code_view *view)
 	code->is_library = gpc_library_holds_python(view->file, view->file_size);
 	code->first_line = view->first_line;
 	code->text = text_of(code);
-	while (gpc_python_lines_next(&lines, &piece))
-		if (!add_piece(code, &room, &piece))
-			break;
+	while (gpc_python_lines_next(&lines, &piece)) {
+		gpc_array_grow(&code->pieces, sizeof piece, code->n_pieces, &room);
+		code->pieces[code->n_pieces++] = piece;
+	}
 }
 
 const struct gpc_code *gpc_report_codes_find(struct gpc_report_codes *codes, uint32_t id)

@@ -19,15 +19,13 @@ static void add_site(const struct gpc_report *report, const struct gpucache_oom 
 	struct gpc_holdings holdings;
 	struct gpc_sites sites;
 
-	if (gpc_holdings_from_oom(&holdings, report, oom) == GPC_OK &&
-		gpc_sites_create(&sites, report, &holdings) == GPC_OK) {
-		for (size_t i = 0; i < sites.n && !where; i++) {
-			if (sites.rows[i].stack == stack)
-				where = sites.rows[i].where;
-		}
-		gpc_text_add(text, "%s", where ? where : "");
-		gpc_sites_fini(&sites);
-	}
+	gpc_holdings_from_oom(&holdings, report, oom);
+	gpc_sites_create(&sites, report, &holdings);
+	for (size_t i = 0; i < sites.n && !where; i++)
+		if (sites.rows[i].stack == stack)
+			where = sites.rows[i].where;
+	gpc_text_add(text, "%s", where ? where : "");
+	gpc_sites_fini(&sites);
 	gpc_holdings_fini(&holdings);
 	if (!where)
 		gpc_frames_site(report->frames, stack, text);

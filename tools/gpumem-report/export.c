@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-report/holdings.h"
 
 bool gpc_export_next_device(
@@ -33,14 +34,12 @@ const char *gpc_export_moment(const struct gpc_report *report)
 	return report->recording->run_state == GPC_RUN_ALIVE ? "live now" : "live at the end";
 }
 
-static enum gpc_status add_holdings(
+static void add_holdings(
 	struct gpc_export_samples *samples, const struct gpc_holdings *holdings, int32_t ordinal)
 {
 	struct gpc_export_sample *rows =
-		realloc(samples->rows, (samples->n + holdings->n + 1) * sizeof *samples->rows);
+		gpc_resize(samples->rows, samples->n + holdings->n + 1, sizeof *rows);
 
-	if (!rows)
-		return GPC_NO_METADATA;
 	samples->rows = rows;
 	for (size_t i = 0; i < holdings->n; i++) {
 		const struct gpc_row *row = &holdings->rows[i];
@@ -56,11 +55,9 @@ static enum gpc_status add_holdings(
 			.device = ordinal, .is_rest = true, .bytes = holdings->rest_bytes
 		};
 	samples->total_bytes = gpc_bytes_add(samples->total_bytes, holdings->total_bytes);
-	return GPC_OK;
 }
 
-enum gpc_status gpc_export_samples_create(
-	struct gpc_export_samples *samples, const struct gpc_report *report)
+void gpc_export_samples_create(struct gpc_export_samples *samples, const struct gpc_report *report)
 {
 	struct gpucache_device device;
 
@@ -68,19 +65,12 @@ enum gpc_status gpc_export_samples_create(
 	for (uint64_t i = 0; gpc_export_next_device(report, &i, &device);) {
 		struct gpc_holdings holdings;
 		struct gpc_moment moment;
-		enum gpc_status status;
 
 		gpc_moment_find(&moment, report, device.ordinal);
-		status = gpc_holdings_at(&holdings, report, &moment);
-		if (status == GPC_OK)
-			status = add_holdings(samples, &holdings, device.ordinal);
+		gpc_holdings_at(&holdings, report, &moment);
+		add_holdings(samples, &holdings, device.ordinal);
 		gpc_holdings_fini(&holdings);
-		if (status != GPC_OK) {
-			gpc_export_samples_fini(samples);
-			return status;
-		}
 	}
-	return GPC_OK;
 }
 
 void gpc_export_samples_fini(struct gpc_export_samples *samples)

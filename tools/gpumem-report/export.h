@@ -8,7 +8,7 @@
  * Invariants  1 The samples of a device add up to its holdings.  2 A path has at least two names: the
  *               GPU and the holder.  3 A format writes the whole file, or prints a message.
  * Threads     One.
- * Failure     GPC_NO_METADATA; a format returns an exit code.
+ * Failure     A format returns an exit code.
  * Limits      A peak and a failed request list only their biggest stacks; the rest is one sample.
  */
 #ifndef GPC_REPORT_EXPORT_H
@@ -36,8 +36,7 @@ struct gpc_export_samples {
 };
 
 /* At the moment of --at. */
-GPC_MUST_CHECK enum gpc_status gpc_export_samples_create(
-	struct gpc_export_samples *samples, const struct gpc_report *report);
+void gpc_export_samples_create(struct gpc_export_samples *samples, const struct gpc_report *report);
 void gpc_export_samples_fini(struct gpc_export_samples *samples);
 
 /* The number of names in the path of a sample. */

@@ -17,10 +17,7 @@ enum gpc_exit gpc_export_folded(struct gpc_report *report)
 	struct gpc_export_samples samples;
 	FILE *out = report->paper.out;
 
-	if (gpc_export_samples_create(&samples, report) != GPC_OK) {
-		gpc_complain("no memory for the samples");
-		return GPC_EXIT_IO;
-	}
+	gpc_export_samples_create(&samples, report);
 	for (size_t s = 0; s < samples.n; s++) {
 		const struct gpc_export_sample *sample = &samples.rows[s];
 		size_t depth = gpc_export_depth(report, sample);

@@ -59,11 +59,7 @@ enum gpc_exit gpc_export_json(struct gpc_report *report)
 	struct gpucache_device device;
 	struct json_object *root;
 
-	if (gpc_export_samples_create(&samples, report) != GPC_OK) {
-		gpc_complain("no memory for the samples");
-		json_object_put(array);
-		return GPC_EXIT_IO;
-	}
+	gpc_export_samples_create(&samples, report);
 	root = gpc_json_begin(report, "export");
 	gpc_json_text(root, "moment", gpc_export_moment(report));
 	gpc_json_bytes(root, "start_monotonic_ns", report->recording->header.start_monotonic_ns);

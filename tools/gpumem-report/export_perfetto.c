@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/json.h"
 
@@ -139,20 +140,15 @@ static void end_slice(struct trace *trace, const struct slice *slice)
 
 static struct slice *slice_of(struct trace *trace, uint32_t thread)
 {
-	struct slice *more;
-
 	for (size_t i = 0; i < trace->n_slices; i++)
 		if (trace->slices[i].thread == thread)
 			return &trace->slices[i];
-	more = realloc(trace->slices, (trace->n_slices + 1) * sizeof *more);
-	if (!more)
-		return NULL;
-	trace->slices = more;
-	more[trace->n_slices] = (struct slice){ .thread = thread };
-	return &more[trace->n_slices++];
+	trace->slices = gpc_resize(trace->slices, trace->n_slices + 1, sizeof *trace->slices);
+	trace->slices[trace->n_slices] = (struct slice){ .thread = thread };
+	return &trace->slices[trace->n_slices++];
 }
 
-static bool print_slices(struct trace *trace)
+static void print_slices(struct trace *trace)
 {
 	struct gpc_event_cursor cursor = { 0 };
 	struct gpucache_event event;
@@ -160,8 +156,6 @@ static bool print_slices(struct trace *trace)
 	while (gpc_recording_next_event(trace->report->recording, &cursor, &event)) {
 		struct slice *slice = slice_of(trace, event.thread);
 
-		if (!slice)
-			return false;
 		if (slice->tag != event.tag) {
 			end_slice(trace, slice);
 			slice->tag = event.tag;
@@ -172,7 +166,6 @@ static bool print_slices(struct trace *trace)
 	}
 	for (size_t i = 0; i < trace->n_slices; i++)
 		end_slice(trace, &trace->slices[i]);
-	return true;
 }
 
 enum gpc_exit gpc_export_perfetto(struct gpc_report *report)
@@ -181,7 +174,6 @@ enum gpc_exit gpc_export_perfetto(struct gpc_report *report)
 	struct trace trace = { .report = report };
 	struct gpucache_device device;
 	struct gpc_history_view history;
-	bool is_made;
 
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", report->paper.out);
 	print_process(&trace);
@@ -191,10 +183,8 @@ enum gpc_exit gpc_export_perfetto(struct gpc_report *report)
 				history.device == device.ordinal)
 				print_counters(&trace, &device, &history);
 	print_failures(&trace);
-	is_made = print_slices(&trace);
+	print_slices(&trace);
 	free(trace.slices);
 	fputs("\n]}\n", report->paper.out);
-	if (!is_made)
-		gpc_complain("no memory for the trace");
-	return is_made ? GPC_EXIT_MADE : GPC_EXIT_IO;
+	return GPC_EXIT_MADE;
 }

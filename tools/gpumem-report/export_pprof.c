@@ -10,6 +10,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/json.h"
 
@@ -36,7 +37,6 @@ struct bytes {
 	unsigned char *data;
 	size_t n;
 	size_t room;
-	bool is_short; /* out of memory */
 };
 
 struct profile {
@@ -51,15 +51,8 @@ struct profile {
 static void put(struct bytes *bytes, const void *data, size_t n)
 {
 	if (bytes->n + n > bytes->room) {
-		size_t room = 2 * (bytes->n + n) + 64;
-		unsigned char *more = realloc(bytes->data, room);
-
-		if (!more) {
-			bytes->is_short = true;
-			return;
-		}
-		bytes->data = more;
-		bytes->room = room;
+		bytes->room = 2 * (bytes->n + n) + 64;
+		bytes->data = gpc_resize(bytes->data, bytes->room, 1);
 	}
 	memcpy(bytes->data + bytes->n, data, n);
 	bytes->n += n;
@@ -95,7 +88,6 @@ static void put_data(struct bytes *bytes, unsigned field, const void *data, size
 static void put_message(struct bytes *bytes, unsigned field, struct bytes *message)
 {
 	put_data(bytes, field, message->data, message->n);
-	bytes->is_short |= message->is_short;
 	free(message->data);
 	*message = (struct bytes){ 0 };
 }
@@ -249,14 +241,12 @@ enum gpc_exit gpc_export_pprof(struct gpc_report *report)
 		.locations = json_object_new_object(),
 	};
 	struct gpc_export_samples samples;
-	bool is_made = false;
+	bool is_made;
 
-	if (gpc_export_samples_create(&samples, report) == GPC_OK) {
-		put_profile(&profile, &samples);
-		is_made =
-			!profile.out.is_short && print_compressed(report->paper.out, &profile.out);
-		gpc_export_samples_fini(&samples);
-	}
+	gpc_export_samples_create(&samples, report);
+	put_profile(&profile, &samples);
+	is_made = print_compressed(report->paper.out, &profile.out);
+	gpc_export_samples_fini(&samples);
 	json_object_put(profile.strings);
 	json_object_put(profile.locations);
 	free(profile.out.data);

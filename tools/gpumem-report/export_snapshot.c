@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "format/array.h"
+#include "format/memory.h"
 #include "format/streams.h"
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/pickle.h"
@@ -74,19 +75,17 @@ static int by_place(const void *a, const void *b)
 	return one->address < two->address ? -1 : one->address > two->address;
 }
 
-static bool collect(struct snapshot *snapshot)
+static void collect(struct snapshot *snapshot)
 {
 	const struct gpc_recording *rec = snapshot->report->recording;
 	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
 	struct gpucache_block block;
 
-	snapshot->blocks = calloc(count + 1, sizeof *snapshot->blocks);
-	snapshot->is_shown = calloc(count + 1, sizeof *snapshot->is_shown);
-	snapshot->segments = calloc(count + 1, sizeof *snapshot->segments);
-	/* At most one gap around each tensor. */
-	snapshot->cells = calloc(2 * count + 2, sizeof *snapshot->cells);
-	if (!snapshot->blocks || !snapshot->is_shown || !snapshot->segments || !snapshot->cells)
-		return false;
+	snapshot->blocks = gpc_new(count + 1, sizeof *snapshot->blocks);
+	snapshot->is_shown = gpc_new(count + 1, sizeof *snapshot->is_shown);
+	snapshot->segments = gpc_new(count + 1, sizeof *snapshot->segments);
+	/* Around each tensor there is at most one gap. */
+	snapshot->cells = gpc_new(2 * count + 2, sizeof *snapshot->cells);
 	for (uint64_t i = 0; i < count; i++)
 		if (gpc_recording_read_block(rec, i, &block) && is_on_device(block.kind) &&
 			block.state != GPUCACHE_BLOCK_UNUSED && block.size &&
@@ -96,7 +95,6 @@ static bool collect(struct snapshot *snapshot)
 			snapshot->n_others += !is_tensor(&block);
 		}
 	qsort(snapshot->blocks, snapshot->n_blocks, sizeof *snapshot->blocks, by_place);
-	return true;
 }
 
 /* In PyTorch's form: the driver's handle, and 0 for the default stream. */
@@ -389,24 +387,20 @@ static void write_traces(struct snapshot *snapshot)
 enum gpc_exit gpc_export_snapshot(struct gpc_report *report)
 {
 	struct snapshot snapshot = { .report = report };
-	bool is_made = collect(&snapshot);
 
-	if (is_made) {
-		gpc_pickle_begin(&snapshot.pickle, report->paper.out);
-		gpc_pickle_begin_dict(&snapshot.pickle);
-		write_segments(&snapshot);
-		write_traces(&snapshot);
-		gpc_pickle_constant(&snapshot.pickle, "allocator_settings");
-		gpc_pickle_begin_dict(&snapshot.pickle);
-		gpc_pickle_end_dict(&snapshot.pickle);
-		gpc_pickle_end_dict(&snapshot.pickle);
-		gpc_pickle_end(&snapshot.pickle);
-	} else {
-		gpc_complain("no memory for the snapshot");
-	}
+	collect(&snapshot);
+	gpc_pickle_begin(&snapshot.pickle, report->paper.out);
+	gpc_pickle_begin_dict(&snapshot.pickle);
+	write_segments(&snapshot);
+	write_traces(&snapshot);
+	gpc_pickle_constant(&snapshot.pickle, "allocator_settings");
+	gpc_pickle_begin_dict(&snapshot.pickle);
+	gpc_pickle_end_dict(&snapshot.pickle);
+	gpc_pickle_end_dict(&snapshot.pickle);
+	gpc_pickle_end(&snapshot.pickle);
 	free(snapshot.blocks);
 	free(snapshot.is_shown);
 	free(snapshot.segments);
 	free(snapshot.cells);
-	return is_made ? GPC_EXIT_MADE : GPC_EXIT_IO;
+	return GPC_EXIT_MADE;
 }

@@ -2,6 +2,7 @@
 /* Speedscope's own JSON, streamed: one sampled profile per GPU, in bytes; the frames come last. */
 #include <stdlib.h>
 
+#include "format/memory.h"
 #include "gpucache_version.h"
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/json.h"
@@ -120,20 +121,15 @@ enum gpc_exit gpc_export_speedscope(struct gpc_report *report)
 	char *frames = NULL;
 	size_t size = 0;
 	struct scope scope = { report->paper.out, json_object_new_object(),
-		open_memstream(&frames, &size) };
-	struct gpc_export_samples samples = { 0 };
-	bool is_made = scope.numbers && scope.frames &&
-		       gpc_export_samples_create(&samples, report) == GPC_OK;
+		gpc_checked(open_memstream(&frames, &size)) };
+	struct gpc_export_samples samples;
 
-	if (is_made)
-		put_file(&scope, report, &samples);
-	is_made &= scope.frames && fclose(scope.frames) == 0;
-	if (is_made)
-		fprintf(scope.out, "%s]}}\n", frames);
-	else
-		gpc_complain("no memory for the samples");
+	gpc_export_samples_create(&samples, report);
+	put_file(&scope, report, &samples);
+	fclose(scope.frames);
+	fprintf(scope.out, "%s]}}\n", frames);
 	free(frames);
 	json_object_put(scope.numbers);
 	gpc_export_samples_fini(&samples);
-	return is_made ? GPC_EXIT_MADE : GPC_EXIT_IO;
+	return GPC_EXIT_MADE;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "format/memory.h"
 #include "format/streams.h"
 #include "tools/gpumem-report/libraries.h"
 
@@ -69,9 +70,8 @@ struct gpc_filter *gpc_filter_create(const struct gpc_report *report)
 	/* A damaged recording may contain any id. */
 	if (n > 16 * rec->n_stacks + 16)
 		n = 0;
-	filter = calloc(1, sizeof *filter + n);
-	if (filter)
-		filter->n = n;
+	filter = gpc_new(1, sizeof *filter + n);
+	filter->n = n;
 	return filter;
 }
 

@@ -145,14 +145,12 @@ static enum gpc_status find(
 enum gpc_status gpc_fit_find(const struct gpc_report *report, struct gpc_fit *ret_fit)
 {
 	struct gpc_trace trace;
-	enum gpc_status st =
-		gpc_trace_of_tensors(report->recording, report->options->device, &trace);
+	enum gpc_status st;
 
 	*ret_fit = (struct gpc_fit){ 0 };
 	if (report->options->on)
 		(void)gpc_fit_read_target(report->options->on, &ret_fit->target);
-	if (st)
-		return st;
+	gpc_trace_of_tensors(report->recording, report->options->device, &trace);
 	st = find(report, &trace, ret_fit);
 	gpc_trace_fini(&trace);
 	return st;

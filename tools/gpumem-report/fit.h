@@ -9,9 +9,9 @@
  * in the recording.  On another model the contexts differ: they take 2 KiB per resident thread (sim/model.h).
  *
  * Threads     One.
- * Failure     GPC_NO_METADATA; GPC_NOT_FOUND: the run used no GPU.
- * Limits      Before compute capability 9.0 cuBLAS and PyTorch take smaller workspaces: on an older model the result may be
- *             up to 60 MiB too high.
+ * Failure     GPC_NOT_FOUND: the run used no GPU.
+ * Limits      cuBLAS and PyTorch take smaller workspaces before compute capability 9.0: on one model as it was in the run,
+ *             on another up to 60 MiB more than is needed.
  */
 #ifndef GPC_REPORT_FIT_H
 #define GPC_REPORT_FIT_H

@@ -27,10 +27,10 @@ static bool find_holdings(
 {
 	struct gpucache_peak peak;
 
-	if (!gpc_recording_find_peak(report->recording, fit->device.ordinal, &peak) ||
-		gpc_holdings_from_peak(holdings, report, &peak) != GPC_OK)
+	if (!gpc_recording_find_peak(report->recording, fit->device.ordinal, &peak))
 		return false;
-	/* A peak does not record PyTorch's bytes in no tensor, but all bytes in tensors. */
+	gpc_holdings_from_peak(holdings, report, &peak);
+	/* A peak does not say what PyTorch kept in no tensor, but what is in tensors is all there. */
 	holdings->has_torch = fit->has_torch;
 	return true;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/memory.h"
 #include "model/libraries.h"
 #include "tools/gpumem-report/codes.h"
 #include "tools/gpumem-report/names.h"
@@ -96,18 +97,12 @@ static enum frame_class class_of(const struct gpc_symbol *symbol)
 struct gpc_frames *gpc_frames_create(
 	const struct gpc_recording *recording, const struct gpc_places *places)
 {
-	struct gpc_frames *frames = calloc(1, sizeof *frames);
+	struct gpc_frames *frames = gpc_new(1, sizeof *frames);
 
-	if (!frames)
-		return NULL;
 	frames->recording = recording;
 	frames->symbols = gpc_symbols_create(recording, places);
-	frames->stacks = calloc(recording->n_stacks + 1, sizeof *frames->stacks);
+	frames->stacks = gpc_new(recording->n_stacks, sizeof *frames->stacks);
 	frames->codes = gpc_report_codes_create(recording);
-	if (!frames->symbols || !frames->stacks || !frames->codes) {
-		gpc_frames_destroy(frames);
-		return NULL;
-	}
 	return frames;
 }
 
@@ -115,7 +110,7 @@ void gpc_frames_destroy(struct gpc_frames *frames)
 {
 	if (!frames)
 		return;
-	for (size_t i = 0; frames->stacks && i < frames->recording->n_stacks; i++)
+	for (size_t i = 0; i < frames->recording->n_stacks; i++)
 		free(frames->stacks[i]);
 	free(frames->stacks);
 	gpc_report_codes_destroy(frames->codes);
@@ -318,28 +313,22 @@ static int via_of(const struct gpc_stack_frames *stack)
 static struct gpc_stack_frames *resolve(
 	struct gpc_frames *frames, const struct gpc_stack_view *view)
 {
-	const struct gpc_symbol_list **symbols = calloc(view->n_native + 1u, sizeof *symbols);
-	enum frame_class *classes = calloc(view->n_native + 1u, sizeof *classes);
-	struct gpc_stack_frames *stack = NULL;
+	const struct gpc_symbol_list **symbols = gpc_new(view->n_native + 1u, sizeof *symbols);
+	enum frame_class *classes = gpc_new(view->n_native + 1u, sizeof *classes);
+	struct gpc_stack_frames *stack;
 	size_t most = view->n_python;
 
-	if (!symbols || !classes)
-		goto undo_symbols;
 	for (unsigned i = 0; i < view->n_native; i++) {
 		symbols[i] = gpc_symbols_find(frames->symbols, view->native[i]);
 		classes[i] = class_of_list(symbols[i]);
 		most += symbols[i]->n;
 	}
-	stack = calloc(1, sizeof *stack + most * sizeof stack->frames[0]);
-	if (!stack)
-		goto undo_symbols;
+	stack = gpc_new(1, sizeof *stack + most * sizeof stack->frames[0]);
 	stack->id = view->id;
 	stack->flags = view->flags;
 	merge(frames, stack, view, symbols, classes);
 	stack->site = site_of(stack);
 	stack->via = via_of(stack);
-
-undo_symbols:
 	free(symbols);
 	free(classes);
 	return stack;

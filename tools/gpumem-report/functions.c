@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "format/array.h"
+#include "format/memory.h"
 
 struct gpc_function {
 	uint64_t start;
@@ -74,8 +75,8 @@ void gpc_functions_read(struct gpc_functions *functions, Dwfl_Module *module)
 	*functions = (struct gpc_functions){ 0 };
 	if (n_symbols <= 0)
 		return;
-	functions->rows = calloc((size_t)n_symbols, sizeof *functions->rows);
-	for (int i = 0; functions->rows && i < n_symbols; i++) {
+	functions->rows = gpc_new((size_t)n_symbols, sizeof *functions->rows);
+	for (int i = 0; i < n_symbols; i++) {
 		GElf_Addr start;
 		GElf_Sym symbol;
 		const char *name =

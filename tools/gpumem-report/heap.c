@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-report/rows.h"
 
 struct maker {
@@ -50,7 +51,7 @@ static bool is_drawn(const struct gpucache_block *block, int32_t ordinal)
 	       (place == GPUCACHE_ON_DEVICE || place == GPUCACHE_WITHIN);
 }
 
-static bool read_blocks(struct maker *maker, const struct gpc_recording *rec, int32_t ordinal)
+static void read_blocks(struct maker *maker, const struct gpc_recording *rec, int32_t ordinal)
 {
 	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
 	uint64_t n_segments = rec->regions[GPUCACHE_REGION_SEGMENTS].count;
@@ -58,11 +59,9 @@ static bool read_blocks(struct maker *maker, const struct gpc_recording *rec, in
 	struct gpucache_block block;
 	struct gpc_heap *heap = maker->heap;
 
-	maker->blocks = calloc(count + 1, sizeof *maker->blocks);
-	maker->rows = calloc(count + 1, sizeof *maker->rows);
-	heap->segments = calloc(count + n_segments + 1, sizeof *heap->segments);
-	if (!maker->blocks || !maker->rows || !heap->segments)
-		return false;
+	maker->blocks = gpc_new(count, sizeof *maker->blocks);
+	maker->rows = gpc_new(count, sizeof *maker->rows);
+	heap->segments = gpc_new(count + n_segments, sizeof *heap->segments);
 	for (uint64_t i = 0; i < n_segments; i++)
 		if (gpc_recording_read_segment(rec, i, &segment) && segment.device == ordinal)
 			heap->segments[heap->n_segments++] =
@@ -87,9 +86,8 @@ static bool read_blocks(struct maker *maker, const struct gpc_recording *rec, in
 	}
 	qsort(maker->blocks, maker->n_blocks, sizeof *maker->blocks, by_address);
 	qsort(heap->segments, heap->n_segments, sizeof *heap->segments, by_start);
-	/* At most one gap per block, and one at the end. */
-	heap->cells = calloc(2 * maker->n_blocks + 2 * heap->n_segments + 1, sizeof *heap->cells);
-	return heap->cells != NULL;
+	/* Around each block there is at most one gap, and one behind the last. */
+	heap->cells = gpc_new(2 * maker->n_blocks + 2 * heap->n_segments, sizeof *heap->cells);
 }
 
 static void add_cell(
@@ -212,16 +210,14 @@ static void merge(struct gpc_heap *heap, uint64_t parts)
 	heap->is_merged = true;
 }
 
-enum gpc_status gpc_heap_create(
-	struct gpc_heap *heap, const struct gpc_report *report, int32_t ordinal)
+void gpc_heap_create(struct gpc_heap *heap, const struct gpc_report *report, int32_t ordinal)
 {
 	struct maker maker = { .heap = heap };
 	size_t at = 0;
-	bool is_made;
 
 	*heap = (struct gpc_heap){ 0 };
-	is_made = read_blocks(&maker, report->recording, ordinal);
-	for (size_t i = 0; is_made && i < heap->n_segments; i++) {
+	read_blocks(&maker, report->recording, ordinal);
+	for (size_t i = 0; i < heap->n_segments; i++) {
 		size_t first = heap->n_cells;
 
 		cut(&maker, &heap->segments[i], &at);
@@ -231,9 +227,6 @@ enum gpc_status gpc_heap_create(
 		merge(heap, parts);
 	free(maker.blocks);
 	free(maker.rows);
-	if (!is_made)
-		gpc_heap_view_fini(heap);
-	return is_made ? GPC_OK : GPC_NO_METADATA;
 }
 
 void gpc_heap_view_fini(struct gpc_heap *heap)

@@ -11,7 +11,7 @@
  * Invariants  1 The cells of a segment are contiguous and fill it.  2 The sums of a segment are exact, even
  *               if cells were merged.
  * Threads     One.
- * Failure     GPC_NO_METADATA.
+ * Failure     None.
  * Limits      With more than GPC_HEAP_MAX_CELLS blocks, small neighbours of a segment share one cell of
  *             state GPC_CELL_MIXED.
  */
@@ -73,8 +73,7 @@ struct gpc_heap {
 };
 
 /* Of one device. */
-GPC_MUST_CHECK enum gpc_status gpc_heap_create(
-	struct gpc_heap *heap, const struct gpc_report *report, int32_t ordinal);
+void gpc_heap_create(struct gpc_heap *heap, const struct gpc_report *report, int32_t ordinal);
 void gpc_heap_view_fini(struct gpc_heap *heap);
 
 /* "live", "free", ... */

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-report/categories.h"
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/json.h"
@@ -66,18 +67,16 @@ const struct gpucache_holder *gpc_holdings_of_stack(const struct gpucache_oom *o
 	return NULL;
 }
 
-enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
-	const struct gpc_report *report, const struct gpucache_oom *oom)
+void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_report *report,
+	const struct gpucache_oom *oom)
 {
 	*holdings = (struct gpc_holdings){
-		.rows = calloc(oom->n_holders + 1u, sizeof *holdings->rows),
+		.rows = gpc_new(oom->n_holders, sizeof *holdings->rows),
 		.n = oom->n_holders,
 		.rest_bytes = oom->rest_bytes,
 		.total_bytes = oom->rest_bytes,
 		.is_of_all_gpus = gpc_recording_mixes_devices(report->recording),
 	};
-	if (!holdings->rows)
-		return GPC_NO_METADATA;
 	for (size_t i = 0; i < holdings->n; i++)
 		holdings->rows[i] = (struct gpc_row){
 			.id = oom->holders[i].stack,
@@ -94,22 +93,19 @@ enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
 	find_kinds(holdings, report->recording, oom->device);
 	filter_list(holdings, report);
 	unite(holdings);
-	return GPC_OK;
 }
 
-enum gpc_status gpc_holdings_from_peak(struct gpc_holdings *holdings,
-	const struct gpc_report *report, const struct gpucache_peak *peak)
+void gpc_holdings_from_peak(struct gpc_holdings *holdings, const struct gpc_report *report,
+	const struct gpucache_peak *peak)
 {
 	uint64_t listed = 0;
 
 	*holdings = (struct gpc_holdings){
-		.rows = calloc(peak->n_holders + 1u, sizeof *holdings->rows),
+		.rows = gpc_new(peak->n_holders, sizeof *holdings->rows),
 		.rest_bytes = peak->rest_bytes,
 		.total_bytes = peak->rest_bytes,
 		.is_of_all_gpus = gpc_recording_mixes_devices(report->recording),
 	};
-	if (!holdings->rows)
-		return GPC_NO_METADATA;
 	for (; holdings->n < peak->n_holders; holdings->n++) {
 		holdings->rows[holdings->n] = (struct gpc_row){
 			.id = peak->holders[holdings->n].stack,
@@ -125,20 +121,20 @@ enum gpc_status gpc_holdings_from_peak(struct gpc_holdings *holdings,
 			gpc_bytes_less(peak->requested_bytes, listed);
 	filter_list(holdings, report);
 	unite(holdings);
-	return GPC_OK;
 }
 
-enum gpc_status gpc_holdings_at(struct gpc_holdings *holdings, const struct gpc_report *report,
+void gpc_holdings_at(struct gpc_holdings *holdings, const struct gpc_report *report,
 	const struct gpc_moment *moment)
 {
 	*holdings = (struct gpc_holdings){ 0 };
 	if (!moment->is_there)
-		return GPC_OK;
+		return;
 	if (moment->at == GPC_AT_OOM)
-		return gpc_holdings_from_oom(holdings, report, &moment->oom);
-	if (moment->at == GPC_AT_PEAK)
-		return gpc_holdings_from_peak(holdings, report, &moment->peak);
-	return gpc_holdings_from_live(holdings, report, moment->device);
+		gpc_holdings_from_oom(holdings, report, &moment->oom);
+	else if (moment->at == GPC_AT_PEAK)
+		gpc_holdings_from_peak(holdings, report, &moment->peak);
+	else
+		gpc_holdings_from_live(holdings, report, moment->device);
 }
 
 /*
@@ -159,7 +155,7 @@ static void take_surplus(struct gpc_holdings *holdings, const struct gpc_share *
 		*without = holdings->rows[--holdings->n];
 }
 
-enum gpc_status gpc_holdings_from_live(
+void gpc_holdings_from_live(
 	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal)
 {
 	uint64_t count = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
@@ -167,9 +163,7 @@ enum gpc_status gpc_holdings_from_live(
 	struct gpc_share share;
 	struct gpucache_block block;
 
-	*holdings = (struct gpc_holdings){ .rows = calloc(count + 1, sizeof *holdings->rows) };
-	if (!holdings->rows)
-		return GPC_NO_METADATA;
+	*holdings = (struct gpc_holdings){ .rows = gpc_new(count, sizeof *holdings->rows) };
 	for (uint64_t i = 0; gpc_report_next_live(report, ordinal, &i, &block);) {
 		share = gpc_recording_share(report->recording, &block, &surplus);
 		holdings->rows[holdings->n++] = (struct gpc_row){ .id = block.stack,
@@ -186,7 +180,6 @@ enum gpc_status gpc_holdings_from_live(
 	holdings->total_bytes = holdings->torch_bytes;
 	unite(holdings);
 	take_surplus(holdings, &surplus);
-	return GPC_OK;
 }
 
 void gpc_holdings_fini(struct gpc_holdings *holdings)
@@ -207,17 +200,11 @@ void gpc_holdings_print(
 			"apart",
 			(unsigned)report->recording->header.major,
 			(unsigned)report->recording->header.minor);
-	if (gpc_sites_create(&sites, report, holdings) != GPC_OK) {
-		gpc_complain("no memory for the table of holders");
-		return;
-	}
+	gpc_sites_create(&sites, report, holdings);
 	gpc_sites_print(&sites, report, limit);
 	gpc_sites_fini(&sites);
 	gpc_categories_print(holdings, report);
-	if (gpc_libraries_create(&libraries, report, holdings) != GPC_OK) {
-		gpc_complain("no memory for the table of libraries");
-		return;
-	}
+	gpc_libraries_create(&libraries, report, holdings);
 	gpc_libraries_print(&libraries, report, limit);
 	gpc_libraries_fini(&libraries);
 }
@@ -229,14 +216,12 @@ void gpc_holdings_json(const struct gpc_holdings *holdings, const struct gpc_rep
 	struct gpc_sites sites;
 
 	gpc_json_bool(object, "holders_are_of_all_gpus", holdings->is_of_all_gpus);
-	if (gpc_sites_create(&sites, report, holdings) == GPC_OK) {
-		json_object_object_add(
-			object, "holders", gpc_sites_json(&sites, report, report->options->limit));
-		gpc_sites_fini(&sites);
-	}
+	gpc_sites_create(&sites, report, holdings);
+	json_object_object_add(
+		object, "holders", gpc_sites_json(&sites, report, report->options->limit));
+	gpc_sites_fini(&sites);
 	gpc_categories_json(holdings, report, object);
-	if (gpc_libraries_create(&libraries, report, holdings) == GPC_OK) {
-		json_object_object_add(object, "libraries", gpc_libraries_json(&libraries));
-		gpc_libraries_fini(&libraries);
-	}
+	gpc_libraries_create(&libraries, report, holdings);
+	json_object_object_add(object, "libraries", gpc_libraries_json(&libraries));
+	gpc_libraries_fini(&libraries);
 }

@@ -9,7 +9,7 @@
  * Invariants  1 The rows, `torch_bytes` and `rest_bytes` add up to `total_bytes`.  2 They are of one device, unless
  *               is_of_all_gpus is set or the caller passed ordinal -1.
  * Threads     One.
- * Failure     GPC_NO_METADATA.
+ * Failure     None.
  * Limits      An OOM lists only its biggest stacks; the rest is in rest_bytes.
  */
 #ifndef GPC_REPORT_HOLDINGS_H
@@ -35,22 +35,22 @@ const struct gpucache_holder *gpc_holdings_of_stack(const struct gpucache_oom *o
  * From the list in the record of a failure.  It has only stacks; those of a context or module are
  * recognized by its block, unless that was freed since.
  */
-GPC_MUST_CHECK enum gpc_status gpc_holdings_from_oom(struct gpc_holdings *holdings,
-	const struct gpc_report *report, const struct gpucache_oom *oom);
+void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_report *report,
+	const struct gpucache_oom *oom);
 
 /*
  * From the blocks live now, or at the end, on one device, or on all if ordinal is -1.
  */
-GPC_MUST_CHECK enum gpc_status gpc_holdings_from_live(
+void gpc_holdings_from_live(
 	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal);
 
 /* From the list of a peak. */
-GPC_MUST_CHECK enum gpc_status gpc_holdings_from_peak(struct gpc_holdings *holdings,
-	const struct gpc_report *report, const struct gpucache_peak *peak);
+void gpc_holdings_from_peak(struct gpc_holdings *holdings, const struct gpc_report *report,
+	const struct gpucache_peak *peak);
 
 /* From any moment; empty if the recording does not have it. */
-GPC_MUST_CHECK enum gpc_status gpc_holdings_at(struct gpc_holdings *holdings,
-	const struct gpc_report *report, const struct gpc_moment *moment);
+void gpc_holdings_at(struct gpc_holdings *holdings, const struct gpc_report *report,
+	const struct gpc_moment *moment);
 
 void gpc_holdings_fini(struct gpc_holdings *holdings);
 

@@ -9,7 +9,7 @@
  * Times are nanoseconds after the start of the recorded process.  Holders are flat arrays: stack, bytes, blocks, ...
  *
  * Threads     One.
- * Failure     GPC_NO_METADATA; write errors stay in the stream.
+ * Failure     Write errors stay in the stream.
  * Limits      The last GPC_HTML_MAX_OOMS failures.
  */
 #ifndef GPC_REPORT_HTML_H
@@ -19,8 +19,8 @@
 
 #define GPC_HTML_MAX_OOMS 16
 
-/* Writes the object of report->recording to report->paper.out, escaped for use within <script>. */
-GPC_MUST_CHECK enum gpc_status gpc_html_put_run(const struct gpc_report *report);
+/* Writes the object of report->recording to report->paper.out, fit to stand within <script>. */
+void gpc_html_put_run(const struct gpc_report *report);
 
 /* The page before and after the data (html/rules.mk); empty if it was built without D3. */
 extern const char gpc_html_head[];

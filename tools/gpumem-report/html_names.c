@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-report/sites.h"
 
 /* A path of 32 names of 76 bytes. */
@@ -59,18 +60,16 @@ void gpc_html_put_text(FILE *out, const char *text)
 	json_object_put(string);
 }
 
-static bool list_init(struct list *list)
+static void list_init(struct list *list)
 {
-	list->numbers = json_object_new_object();
-	list->out = open_memstream(&list->text, &list->size);
-	return list->numbers && list->out;
+	list->numbers = gpc_checked(json_object_new_object());
+	list->out = gpc_checked(open_memstream(&list->text, &list->size));
 }
 
 static void list_fini(struct list *list)
 {
 	json_object_put(list->numbers);
-	if (list->out)
-		fclose(list->out);
+	fclose(list->out);
 	free(list->text);
 }
 
@@ -91,23 +90,18 @@ static unsigned number_of(struct list *list, const char *name, bool *ret_is_new)
 
 struct gpc_html_names *gpc_html_names_create(const struct gpc_report *report)
 {
-	struct gpc_html_names *names = calloc(1, sizeof *names);
+	struct gpc_html_names *names = gpc_new(1, sizeof *names);
 
-	if (!names)
-		return NULL;
 	names->report = report;
-	names->tag_numbers = calloc(report->recording->n_tags + 1, sizeof *names->tag_numbers);
-	if (names->tag_numbers && list_init(&names->frames) && list_init(&names->stacks) &&
-		list_init(&names->tags))
-		return names;
-	gpc_html_names_destroy(names);
-	return NULL;
+	names->tag_numbers = gpc_new(report->recording->n_tags, sizeof *names->tag_numbers);
+	list_init(&names->frames);
+	list_init(&names->stacks);
+	list_init(&names->tags);
+	return names;
 }
 
 void gpc_html_names_destroy(struct gpc_html_names *names)
 {
-	if (!names)
-		return;
 	list_fini(&names->frames);
 	list_fini(&names->stacks);
 	list_fini(&names->tags);

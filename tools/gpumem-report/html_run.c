@@ -134,7 +134,7 @@ static void put_history(const struct run *run, int32_t ordinal)
 	fputc('}', run->out);
 }
 
-static enum gpc_status put_peak(const struct run *run, int32_t ordinal)
+static void put_peak(const struct run *run, int32_t ordinal)
 {
 	struct gpc_options options = *run->report->options;
 	struct gpc_report report = *run->report;
@@ -144,12 +144,11 @@ static enum gpc_status put_peak(const struct run *run, int32_t ordinal)
 	bool is_first = true;
 
 	if (!gpc_recording_find_peak(report.recording, ordinal, &peak))
-		return GPC_OK;
+		return;
 	options.moment = GPC_AT_PEAK;
 	options.device = ordinal;
 	report.options = &options;
-	if (gpc_export_samples_create(&samples, &report) != GPC_OK)
-		return GPC_NO_METADATA;
+	gpc_export_samples_create(&samples, &report);
 	fprintf(run->out, ",\"peak\":{\"t\":%llu", after_start(run, peak.time_ns));
 	put_field(run, "requested", peak.requested_bytes);
 	put_field(run, "live", peak.live_bytes);
@@ -165,25 +164,21 @@ static enum gpc_status put_peak(const struct run *run, int32_t ordinal)
 	put_field(run, "rest", rest);
 	fputc('}', run->out);
 	gpc_export_samples_fini(&samples);
-	return GPC_OK;
 }
 
-static enum gpc_status put_end(const struct run *run, int32_t ordinal)
+static void put_end(const struct run *run, int32_t ordinal)
 {
 	struct gpc_holdings holdings;
-	enum gpc_status status = gpc_holdings_from_live(&holdings, run->report, ordinal);
 
-	if (status != GPC_OK)
-		return status;
+	gpc_holdings_from_live(&holdings, run->report, ordinal);
 	fprintf(run->out, ",\"end\":{\"t\":%llu",
 		after_start(run, gpc_recording_last_ns(run->report->recording)));
 	put_holdings(run, &holdings);
 	fputc('}', run->out);
 	gpc_holdings_fini(&holdings);
-	return GPC_OK;
 }
 
-static enum gpc_status put_failures(const struct run *run, int32_t ordinal)
+static void put_failures(const struct run *run, int32_t ordinal)
 {
 	const struct gpc_recording *rec = run->report->recording;
 	struct gpc_holdings holdings;
@@ -194,8 +189,7 @@ static enum gpc_status put_failures(const struct run *run, int32_t ordinal)
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++) {
 		if (!gpc_recording_read_oom(rec, i, &oom) || oom.device != ordinal)
 			continue;
-		if (gpc_holdings_from_oom(&holdings, run->report, &oom) != GPC_OK)
-			return GPC_NO_METADATA;
+		gpc_holdings_from_oom(&holdings, run->report, &oom);
 		fprintf(run->out, "%s{\"t\":%llu,\"number\":%llu,\"recovered\":%s",
 			is_first ? "" : ",", after_start(run, oom.time_ns), (ull)oom.number,
 			oom.recovered ? "true" : "false");
@@ -207,7 +201,6 @@ static enum gpc_status put_failures(const struct run *run, int32_t ordinal)
 		gpc_holdings_fini(&holdings);
 	}
 	fputc(']', run->out);
-	return GPC_OK;
 }
 
 static void put_deltas(const struct run *run, const struct gpc_moments *moments, size_t n)
@@ -227,12 +220,11 @@ static void put_deltas(const struct run *run, const struct gpc_moments *moments,
 	fputs("]}", run->out);
 }
 
-static enum gpc_status put_moments(const struct run *run, int32_t ordinal)
+static void put_moments(const struct run *run, int32_t ordinal)
 {
 	struct gpc_moments moments;
 
-	if (gpc_moments_create(&moments, run->report, ordinal) != GPC_OK)
-		return GPC_NO_METADATA;
+	gpc_moments_create(&moments, run->report, ordinal);
 	fprintf(run->out, ",\"moments\":{\"n_events\":%llu,\"n_holes\":%llu,\"rows\":[",
 		(ull)moments.n_events, (ull)moments.n_holes);
 	for (size_t i = 0; i < moments.n; i++)
@@ -242,7 +234,6 @@ static enum gpc_status put_moments(const struct run *run, int32_t ordinal)
 			moments.rows[i].end_delta);
 	put_deltas(run, &moments, moments.n ? moments.rows[moments.n - 1].end_delta : 0);
 	gpc_moments_fini(&moments);
-	return GPC_OK;
 }
 
 static unsigned stack_number(const struct run *run, uint32_t stack)
@@ -269,12 +260,11 @@ static void put_segment(
 	fprintf(run->out, "],\"end\":%zu}", segment->end_cell);
 }
 
-static enum gpc_status put_heap(const struct run *run, int32_t ordinal)
+static void put_heap(const struct run *run, int32_t ordinal)
 {
 	struct gpc_heap heap;
 
-	if (gpc_heap_create(&heap, run->report, ordinal) != GPC_OK)
-		return GPC_NO_METADATA;
+	gpc_heap_create(&heap, run->report, ordinal);
 	fprintf(run->out, ",\"heap\":{\"merged\":%s,\"words\":[",
 		heap.is_merged ? "true" : "false");
 	for (unsigned i = 0; i < GPC_CELL_STATE_COUNT; i++) {
@@ -294,11 +284,9 @@ static enum gpc_status put_heap(const struct run *run, int32_t ordinal)
 	}
 	fputs("]}", run->out);
 	gpc_heap_view_fini(&heap);
-	return GPC_OK;
 }
 
-static enum gpc_status put_device(
-	const struct run *run, const struct gpucache_device *device, bool is_first)
+static void put_device(const struct run *run, const struct gpucache_device *device, bool is_first)
 {
 	fprintf(run->out, "%s{\"ordinal\":%d", is_first ? "" : ",\n", device->ordinal);
 	put_field(run, "total", device->total_bytes);
@@ -308,13 +296,12 @@ static enum gpc_status put_device(
 					  gpc_bytes_add(device->free_bytes, device->ours_bytes))
 				: GPUCACHE_UNKNOWN);
 	put_history(run, device->ordinal);
-	if (put_peak(run, device->ordinal) != GPC_OK || put_end(run, device->ordinal) != GPC_OK ||
-		put_failures(run, device->ordinal) != GPC_OK ||
-		put_moments(run, device->ordinal) != GPC_OK ||
-		put_heap(run, device->ordinal) != GPC_OK)
-		return GPC_NO_METADATA;
+	put_peak(run, device->ordinal);
+	put_end(run, device->ordinal);
+	put_failures(run, device->ordinal);
+	put_moments(run, device->ordinal);
+	put_heap(run, device->ordinal);
 	fputc('}', run->out);
-	return GPC_OK;
 }
 
 static void put_oom_views(const struct run *run)
@@ -335,26 +322,22 @@ static void put_oom_views(const struct run *run)
 	fputc(']', run->out);
 }
 
-enum gpc_status gpc_html_put_run(const struct gpc_report *report)
+void gpc_html_put_run(const struct gpc_report *report)
 {
 	struct run run = { report, gpc_html_names_create(report), report->paper.out };
-	enum gpc_status status = GPC_OK;
 	struct gpucache_device device;
 	bool is_first = true;
 
-	if (!run.names)
-		return GPC_NO_METADATA;
 	fputs("{\"summary\":", run.out);
 	put_view(&run, gpc_cmd_summary, 0);
 	put_oom_views(&run);
 	fputs(",\"devices\":[", run.out);
-	for (uint64_t i = 0; status == GPC_OK && gpc_export_next_device(report, &i, &device);) {
-		status = put_device(&run, &device, is_first);
+	for (uint64_t i = 0; gpc_export_next_device(report, &i, &device);) {
+		put_device(&run, &device, is_first);
 		is_first = false;
 	}
 	fputc(']', run.out);
 	gpc_html_names_put(run.names, run.out);
 	fputc('}', run.out);
 	gpc_html_names_destroy(run.names);
-	return status;
 }

@@ -10,6 +10,7 @@
 
 #include "format/array.h"
 #include "format/balance.h"
+#include "format/memory.h"
 #include "model/counters.h"
 #include "model/verdict.h"
 #include "tools/gpumem-report/json.h"
@@ -124,32 +125,23 @@ static struct gpc_job_row make_row(
 	return row;
 }
 
-static enum gpc_status add_row(
-	struct gpc_job *job, const struct gpc_recording *rec, const struct gpucache_device *device)
-{
-	if (!gpc_array_grow(&job->rows, sizeof *job->rows, job->n, &job->room))
-		return GPC_NO_METADATA;
-	job->rows[job->n] = make_row(rec, device);
-	job->rows[job->n].path = strdup(rec->path);
-	job->n += job->rows[job->n].path != NULL;
-	return job->n && job->rows[job->n - 1].path ? GPC_OK : GPC_NO_METADATA;
-}
-
-enum gpc_status gpc_job_add(struct gpc_job *job, const struct gpc_report *report)
+void gpc_job_add(struct gpc_job *job, const struct gpc_report *report)
 {
 	const struct gpc_recording *rec = report->recording;
 	struct gpucache_device device;
 	size_t n = job->n;
 
-	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_DEVICES].count; i++)
-		if (gpc_recording_read_device(rec, i, &device) &&
-			gpc_report_wants(report, device.ordinal) &&
-			gpc_recording_totals(rec, device.ordinal).n_contexts &&
-			add_row(job, rec, &device) != GPC_OK)
-			return GPC_NO_METADATA;
+	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_DEVICES].count; i++) {
+		if (!gpc_recording_read_device(rec, i, &device) ||
+			!gpc_report_wants(report, device.ordinal) ||
+			!gpc_recording_totals(rec, device.ordinal).n_contexts)
+			continue;
+		gpc_array_grow(&job->rows, sizeof *job->rows, job->n, &job->room);
+		job->rows[job->n] = make_row(rec, &device);
+		job->rows[job->n++].path = gpc_copy(rec->path);
+	}
 	job->n_processes += job->n > n;
 	job->n_unused += job->n == n;
-	return GPC_OK;
 }
 
 static int compare_numbers(const void *left, const void *right)

@@ -8,7 +8,7 @@
  * naming them all would take a second per rank.
  *
  * Threads     One.
- * Failure     GPC_NO_METADATA.
+ * Failure     None.
  * Limits      The clocks of different hosts are not corrected.  GPC_JOB_SITES call sites per row.
  */
 #ifndef GPC_REPORT_JOB_H
@@ -61,7 +61,7 @@ struct gpc_job {
 };
 
 /* Adds the rows of report->recording. */
-GPC_MUST_CHECK enum gpc_status gpc_job_add(struct gpc_job *job, const struct gpc_report *report);
+void gpc_job_add(struct gpc_job *job, const struct gpc_report *report);
 
 /* Sorts by job, rank, start, pid and GPU. */
 void gpc_job_sort(struct gpc_job *job);

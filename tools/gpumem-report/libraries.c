@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/memory.h"
 #include "model/libraries.h"
 #include "tools/gpumem-report/json.h"
 
@@ -76,15 +77,13 @@ static struct gpc_library *find_row(struct gpc_libraries *libraries, const char 
 	return &libraries->rows[libraries->n++];
 }
 
-enum gpc_status gpc_libraries_create(struct gpc_libraries *libraries,
-	const struct gpc_report *report, const struct gpc_holdings *holdings)
+void gpc_libraries_create(struct gpc_libraries *libraries, const struct gpc_report *report,
+	const struct gpc_holdings *holdings)
 {
 	*libraries = (struct gpc_libraries){
-		.rows = calloc(holdings->n + 2, sizeof *libraries->rows),
+		.rows = gpc_new(holdings->n + 2, sizeof *libraries->rows),
 		.total_bytes = holdings->total_bytes,
 	};
-	if (!libraries->rows)
-		return GPC_NO_METADATA;
 	for (size_t i = 0; i < holdings->n; i++) {
 		char name[sizeof libraries->rows->name];
 		struct gpc_text text = gpc_text_init(name, sizeof name);
@@ -106,7 +105,6 @@ enum gpc_status gpc_libraries_create(struct gpc_libraries *libraries,
 			.bytes = holdings->rest_bytes,
 		};
 	qsort(libraries->rows, libraries->n, sizeof *libraries->rows, compare_bytes);
-	return GPC_OK;
 }
 
 void gpc_libraries_fini(struct gpc_libraries *libraries)
@@ -126,8 +124,9 @@ void gpc_libraries_print(
 	if (libraries->n == 1 && libraries->rows[0].name[0] != '(')
 		gpc_paper_section(
 			paper, "LIBRARY", "all of it was asked for by %s", libraries->rows[0].name);
-	if (libraries->n < 2 || !gpc_table_init(&table, paper, shown + 1))
+	if (libraries->n < 2)
 		return;
+	gpc_table_init(&table, paper, shown + 1);
 	gpc_paper_section(paper, "LIBRARY", "the same %s by the library that asked for them",
 		gpc_show_bytes(libraries->total_bytes));
 	for (size_t i = 0; i < shown; i++)

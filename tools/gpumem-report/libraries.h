@@ -12,7 +12,7 @@
  * Invariants  1 Rows are ordered by bytes, biggest first.  2 They add up to the holdings' bytes:
  *               memory without a stack and unlisted holders have rows, too.
  * Threads     One.
- * Failure     GPC_NO_METADATA.
+ * Failure     None.
  * Limits      Goes by the file that holds the code: a library linked into the program is the
  *             program.
  */
@@ -33,8 +33,8 @@ struct gpc_libraries {
 	uint64_t total_bytes;
 };
 
-GPC_MUST_CHECK enum gpc_status gpc_libraries_create(struct gpc_libraries *libraries,
-	const struct gpc_report *report, const struct gpc_holdings *holdings);
+void gpc_libraries_create(struct gpc_libraries *libraries, const struct gpc_report *report,
+	const struct gpc_holdings *holdings);
 void gpc_libraries_fini(struct gpc_libraries *libraries);
 
 /* The library of one stack; never empty. */

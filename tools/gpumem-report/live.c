@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "format/balance.h"
+#include "format/memory.h"
 #include "tools/gpumem-report/target.h"
 
 /* Growth is measured over the last points of the history: some seconds, or a tenth of a long run. */
@@ -23,11 +24,10 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-enum gpc_status live_init(struct live *live, const struct gpc_report *report)
+void live_init(struct live *live, const struct gpc_report *report)
 {
 	*live = (struct live){ .report = report,
-		.processes = calloc(LIVE_MAX_PROCESSES, sizeof *live->processes) };
-	return live->processes ? GPC_OK : GPC_NO_METADATA;
+		.processes = gpc_new(LIVE_MAX_PROCESSES, sizeof *live->processes) };
 }
 
 void live_fini(struct live *live)
@@ -196,7 +196,6 @@ static void add_name(
 	const struct gpc_stack_frames *found = stack ? gpc_frames_find(frames, stack) : NULL;
 	char buf[400];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
-	struct live_name *name;
 
 	/* Evicts the oldest name.  A holder that is small now may be looked up again. */
 	if (process->n_names == LIVE_MAX_NAMES) {
@@ -211,9 +210,7 @@ static void add_name(
 		gpc_text_add(&text, ", via ");
 		gpc_frames_via(found, &text);
 	}
-	name = &process->names[process->n_names];
-	*name = (struct live_name){ stack, strdup(buf) };
-	process->n_names += name->where != NULL;
+	process->names[process->n_names++] = (struct live_name){ stack, gpc_copy(buf) };
 }
 
 /* Symbols are read only when a new holder is among the largest. */
@@ -231,8 +228,7 @@ static void name_holders(
 			if (!frames)
 				frames = gpc_frames_create(
 					recording, &live->report->options->places);
-			if (frames)
-				add_name(process, frames, &process->gpus[g].holders[i]);
+			add_name(process, frames, &process->gpus[g].holders[i]);
 		}
 	gpc_frames_destroy(frames);
 	for (unsigned g = 0; g < process->n_gpus; g++)
@@ -277,10 +273,9 @@ static struct live_process *find_process(struct live *live, const char *path)
 			return &live->processes[p];
 	if (live->n_processes == LIVE_MAX_PROCESSES)
 		return NULL;
-	process = &live->processes[live->n_processes];
-	*process = (struct live_process){ .path = strdup(path) };
-	live->n_processes += process->path != NULL;
-	return process->path ? process : NULL;
+	process = &live->processes[live->n_processes++];
+	*process = (struct live_process){ .path = gpc_copy(path) };
+	return process;
 }
 
 static void look_at(struct live *live, const char *path)
@@ -303,8 +298,7 @@ static void look_at_folder(struct live *live, const char *folder)
 {
 	struct gpc_directory directory;
 
-	if (gpc_directory_open(&directory, folder) != GPC_OK)
-		return;
+	gpc_directory_open(&directory, folder);
 	for (size_t i = 0; i < directory.n_entries; i++) {
 		const struct gpc_directory_entry *entry = &directory.entries[i];
 		bool is_known = false;

@@ -12,7 +12,7 @@
  * increases: neither the memory of one step nor a program's start counts as growth.
  *
  * Threads     One.
- * Failure     GPC_NO_METADATA.
+ * Failure     None.
  * Limits      LIVE_MAX_* of each; a call site keeps the name that was first seen.
  */
 #ifndef GPC_REPORT_LIVE_H
@@ -89,7 +89,7 @@ struct live {
 	uint64_t now_ns; /* CLOCK_MONOTONIC */
 };
 
-GPC_MUST_CHECK enum gpc_status live_init(struct live *live, const struct gpc_report *report);
+void live_init(struct live *live, const struct gpc_report *report);
 void live_fini(struct live *live);
 
 /* Reads what options->target names; ended processes stay.  GPC_EXIT_NOT_FOUND: nothing to read. */

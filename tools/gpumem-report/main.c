@@ -102,10 +102,6 @@ static enum gpc_exit run(struct gpc_report *report, const struct gpc_command *co
 		return GPC_EXIT_USAGE;
 	if (report->recording) {
 		report->frames = gpc_frames_create(report->recording, &report->options->places);
-		if (!report->frames) {
-			gpc_complain("no memory for stacks");
-			return GPC_EXIT_IO;
-		}
 		report->filter = gpc_filter_create(report);
 	}
 	code = command->run(report);
@@ -144,7 +140,7 @@ static enum gpc_exit check_others(const struct gpc_report *report)
 			found = GPC_EXIT_DAMAGED;
 		} else if (found == GPC_EXIT_MADE) {
 			other.frames = gpc_frames_create(other.recording, &report->options->places);
-			if (other.frames && is_condition_true(&other)) {
+			if (is_condition_true(&other)) {
 				gpc_complain("--fail-on is true of %s as well", entry->path);
 				found = GPC_EXIT_CONDITION;
 			}
@@ -184,10 +180,7 @@ static enum gpc_exit run_on_folder(
 	enum gpc_exit code = GPC_EXIT_MADE;
 	struct gpc_directory directory;
 
-	if (gpc_directory_open(&directory, options->target) != GPC_OK) {
-		gpc_complain("no memory for the list of recordings");
-		return GPC_EXIT_IO;
-	}
+	gpc_directory_open(&directory, options->target);
 	if (directory.n_entries == 0) {
 		gpc_complain("%s: there is no recording", options->target);
 		code = GPC_EXIT_NOT_FOUND;

@@ -7,7 +7,9 @@
 
 #include <stdlib.h>
 
-/* The least distance of an odd row from the median: a part of it, and bytes. */
+#include "format/memory.h"
+
+/* Less than this from the median is like the others: of it, and in bytes. */
 #define ODD_PARTS 20
 #define ODD_BYTES (UINT64_C(32) << 20)
 
@@ -65,10 +67,8 @@ static void find_odd(struct gpc_merge *merge, const struct gpc_job *job)
 struct gpc_merge gpc_merge_compare(const struct gpc_job *job)
 {
 	struct gpc_merge merge = { .first = gpc_job_first(job->rows, job->n, NULL) };
-	uint64_t *numbers = calloc(job->n + 1, sizeof *numbers);
+	uint64_t *numbers = gpc_new(job->n, sizeof *numbers);
 
-	if (!numbers)
-		return merge;
 	merge.median_bytes = median_at(job, 0, numbers);
 	find_odd(&merge, job);
 	if (merge.odd)

@@ -90,26 +90,22 @@ bool gpc_moment_next(const struct gpc_report *report, uint64_t *i,
 	return false;
 }
 
-enum gpc_exit gpc_moment_view(
-	struct gpc_report *report, const char *name, const char *what, gpc_moment_show show)
+enum gpc_exit gpc_moment_view(struct gpc_report *report, const char *name, gpc_moment_show show)
 {
 	struct json_object *root = report->options->json ? gpc_json_begin(report, name) : NULL;
 	struct json_object *devices = root ? json_object_new_array() : NULL;
 	struct gpucache_device device;
 	struct gpc_moment moment;
-	bool is_made = true;
 
 	if (!root)
 		gpc_report_print_who(report);
 	for (uint64_t i = 0; gpc_moment_next(report, &i, &device, &moment);)
-		is_made &= show(report, devices, &device, &moment);
-	if (!is_made)
-		gpc_complain("no memory for %s", what);
+		show(report, devices, &device, &moment);
 	if (root) {
 		json_object_object_add(root, "devices", devices);
 		gpc_json_end(report, root);
 	} else {
 		gpc_report_print_notes(report);
 	}
-	return is_made ? GPC_EXIT_MADE : GPC_EXIT_IO;
+	return GPC_EXIT_MADE;
 }

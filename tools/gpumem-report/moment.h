@@ -41,12 +41,11 @@ const char *gpc_moment_key(const struct gpc_moment *moment, const struct gpc_rep
 bool gpc_moment_next(const struct gpc_report *report, uint64_t *i,
 	struct gpucache_device *ret_device, struct gpc_moment *ret_moment);
 
-/* Shows one GPU at a moment: as text, or into `devices`.  Returns false if out of memory. */
-typedef bool (*gpc_moment_show)(struct gpc_report *report, struct json_object *devices,
+/* Shows one GPU at a moment: as text, or into `devices`. */
+typedef void (*gpc_moment_show)(struct gpc_report *report, struct json_object *devices,
 	const struct gpucache_device *device, const struct gpc_moment *moment);
 
-/* Shows every GPU at its moment.  `what`: for the message if out of memory. */
-enum gpc_exit gpc_moment_view(
-	struct gpc_report *report, const char *name, const char *what, gpc_moment_show show);
+/* Shows every GPU at its moment. */
+enum gpc_exit gpc_moment_view(struct gpc_report *report, const char *name, gpc_moment_show show);
 
 #endif

@@ -103,7 +103,7 @@ static bool is_wanted(const struct gpucache_event *event, int32_t ordinal)
 	       (place == GPUCACHE_ON_DEVICE || place == GPUCACHE_WITHIN);
 }
 
-static bool read_events(struct walk *walk, int32_t ordinal)
+static void read_events(struct walk *walk, int32_t ordinal)
 {
 	struct gpc_event_cursor cursor = { 0 };
 	struct gpucache_event event;
@@ -112,26 +112,22 @@ static bool read_events(struct walk *walk, int32_t ordinal)
 	while (gpc_recording_next_event(walk->report->recording, &cursor, &event)) {
 		if (!is_wanted(&event, ordinal))
 			continue;
-		if (!gpc_array_grow(&walk->events, sizeof event, walk->n_events, &room))
-			return false;
+		gpc_array_grow(&walk->events, sizeof event, walk->n_events, &room);
 		walk->events[walk->n_events++] = event;
 	}
 	walk->moments->n_events = walk->n_events;
 	walk->moments->n_holes = cursor.n_holes;
-	return true;
 }
 
-static bool find_holders(struct walk *walk, int32_t ordinal)
+static void find_holders(struct walk *walk, int32_t ordinal)
 {
 	const struct gpc_recording *rec = walk->report->recording;
 	struct gpc_moments *moments = walk->moments;
 	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
-	struct gpc_moment_holder *all = calloc(walk->n_events + count + 1, sizeof *all);
+	struct gpc_moment_holder *all = gpc_new(walk->n_events + count, sizeof *all);
 	struct gpucache_block block;
 	size_t n = 0;
 
-	if (!all)
-		return false;
 	for (size_t i = 0; i < walk->n_events; i++)
 		all[n++] = holder_of(
 			walk->events[i].stack, walk->events[i].alloc_kind, walk->events[i].context);
@@ -146,11 +142,10 @@ static bool find_holders(struct walk *walk, int32_t ordinal)
 	while (walk->unsampled < moments->n_holders &&
 		(all[walk->unsampled].stack || all[walk->unsampled].kind))
 		walk->unsampled++;
-	walk->levels = calloc(moments->n_holders + 1, sizeof *walk->levels);
-	walk->said = calloc(moments->n_holders + 1, sizeof *walk->said);
-	walk->start = calloc(moments->n_holders + 1, sizeof *walk->start);
-	walk->touched = calloc(moments->n_holders + 1, sizeof *walk->touched);
-	return walk->levels && walk->said && walk->start && walk->touched;
+	walk->levels = gpc_new(moments->n_holders + 1, sizeof *walk->levels);
+	walk->said = gpc_new(moments->n_holders + 1, sizeof *walk->said);
+	walk->start = gpc_new(moments->n_holders + 1, sizeof *walk->start);
+	walk->touched = gpc_new(moments->n_holders + 1, sizeof *walk->touched);
 }
 
 /* Stacks are sampled for memory from our own segments: format/recording.h. */
@@ -165,16 +160,13 @@ static struct gpc_share share_of(const struct walk *walk, const struct gpucache_
 	return share.blocks ? share : (struct gpc_share){ event->requested, 1 };
 }
 
-static bool make_steps(struct walk *walk, int32_t ordinal)
+static void make_steps(struct walk *walk, int32_t ordinal)
 {
-	bool *is_arena = calloc(walk->n_events + 1, sizeof *is_arena);
-	bool is_made;
+	bool *is_arena = gpc_new(walk->n_events, sizeof *is_arena);
 
-	walk->steps = calloc(walk->n_events + 1, sizeof *walk->steps);
-	is_made = is_arena && walk->steps &&
-		  gpc_arenas_mark(
-			  walk->report->recording, ordinal, walk->events, walk->n_events, is_arena);
-	for (size_t i = 0; is_made && i < walk->n_events; i++) {
+	walk->steps = gpc_new(walk->n_events, sizeof *walk->steps);
+	gpc_arenas_mark(walk->report->recording, ordinal, walk->events, walk->n_events, is_arena);
+	for (size_t i = 0; i < walk->n_events; i++) {
 		const struct gpucache_event *event = &walk->events[i];
 		const int sign = event->kind == GPUCACHE_EVENT_MALLOC ? 1 : -1;
 		struct gpc_share share = share_of(walk, event);
@@ -195,7 +187,6 @@ static bool make_steps(struct walk *walk, int32_t ordinal)
 			(struct level){ sign * gpc_signed_of(event->requested), sign });
 	}
 	free(is_arena);
-	return is_made;
 }
 
 /* Holders whose level changes are listed until their context is reset, which then looks at no others. */
@@ -393,15 +384,13 @@ static bool walk_slices(struct walk *walk, unsigned n_slices)
 	return said == walk->n_events || say(walk, said, walk->n_events);
 }
 
-static enum gpc_status walk_all(struct walk *walk)
+static void walk_all(struct walk *walk)
 {
 	struct gpc_moments *moments = walk->moments;
 	unsigned n_slices = GPC_MOMENTS_MAX;
 
-	moments->rows = calloc(GPC_MOMENTS_MAX + 2, sizeof *moments->rows);
-	moments->deltas = calloc(GPC_MOMENTS_MAX_DELTAS, sizeof *moments->deltas);
-	if (!moments->rows || !moments->deltas)
-		return GPC_NO_METADATA;
+	moments->rows = gpc_new(GPC_MOMENTS_MAX + 2, sizeof *moments->rows);
+	moments->deltas = gpc_new(GPC_MOMENTS_MAX_DELTAS, sizeof *moments->deltas);
 	while (!walk_slices(walk, n_slices)) {
 		if (n_slices == 1) {
 			moments->n = 0;
@@ -409,31 +398,27 @@ static enum gpc_status walk_all(struct walk *walk)
 		}
 		n_slices /= 2;
 	}
-	return GPC_OK;
 }
 
-enum gpc_status gpc_moments_create(
+void gpc_moments_create(
 	struct gpc_moments *moments, const struct gpc_report *report, int32_t ordinal)
 {
 	struct walk walk = { .report = report, .moments = moments };
-	enum gpc_status status = GPC_NO_METADATA;
 
 	*moments = (struct gpc_moments){ 0 };
-	if (read_events(&walk, ordinal) && find_holders(&walk, ordinal) &&
-		make_steps(&walk, ordinal)) {
-		go_to_end(&walk, ordinal);
-		go_to_start(&walk);
-		status = walk.n_events ? walk_all(&walk) : GPC_OK;
-	}
+	read_events(&walk, ordinal);
+	find_holders(&walk, ordinal);
+	make_steps(&walk, ordinal);
+	go_to_end(&walk, ordinal);
+	go_to_start(&walk);
+	if (walk.n_events)
+		walk_all(&walk);
 	free(walk.events);
 	free(walk.steps);
 	free(walk.levels);
 	free(walk.said);
 	free(walk.start);
 	free(walk.touched);
-	if (status != GPC_OK)
-		gpc_moments_fini(moments);
-	return status;
 }
 
 void gpc_moments_fini(struct gpc_moments *moments)

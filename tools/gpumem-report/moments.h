@@ -9,7 +9,7 @@
  * Invariants  1 No peak is lost: the highest moment of the ring is one of the rows.  2 The last row is
  *               the end.  3 There are at most GPC_MOMENTS_MAX_DELTAS deltas; slices are lengthened to that end.
  * Threads     One.
- * Failure     GPC_NO_METADATA.
+ * Failure     None.
  * Limits      Misses memory that was live before the ring begins in a context reset since.  A freed arena of
  *             PyTorch is recognized only if the ring has a tensor of it.
  */
@@ -52,7 +52,7 @@ struct gpc_moments {
 };
 
 /* Of one device. */
-GPC_MUST_CHECK enum gpc_status gpc_moments_create(
+void gpc_moments_create(
 	struct gpc_moments *moments, const struct gpc_report *report, int32_t ordinal);
 void gpc_moments_fini(struct gpc_moments *moments);
 

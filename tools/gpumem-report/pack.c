@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-report/report.h"
 
 #define MOST_BYTES (256 << 20)
@@ -49,17 +50,15 @@ struct gpc_pack *gpc_pack_open(const struct gpc_recording *recording)
 	struct gpc_pack *pack = NULL;
 	struct json_object *root = NULL;
 	struct json_object *addresses = NULL;
+	char *path = gpc_print("%s" GPC_PACK_SUFFIX, recording->path);
 	struct stat st;
-	char *path;
 
-	if (asprintf(&path, "%s" GPC_PACK_SUFFIX, recording->path) < 0)
-		return NULL;
 	if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= MOST_BYTES)
 		root = json_object_from_file(path);
 	if (root && is_of(root, recording) &&
 		json_object_object_get_ex(root, "addresses", &addresses) &&
 		json_object_is_type(addresses, json_type_object))
-		pack = calloc(1, sizeof *pack);
+		pack = gpc_new(1, sizeof *pack);
 	if (pack)
 		*pack = (struct gpc_pack){ root, addresses };
 	else if (root)
@@ -87,8 +86,8 @@ static char *copy_text(struct json_object *object, const char *key)
 	if (!json_object_object_get_ex(object, key, &text) ||
 		!json_object_is_type(text, json_type_string))
 		return NULL;
-	copy = strdup(json_object_get_string(text));
-	for (char *at = copy; copy && *at; at++)
+	copy = gpc_copy(json_object_get_string(text));
+	for (char *at = copy; *at; at++)
 		if ((unsigned char)*at < 0x20 || *at == 0x7f)
 			*at = '?';
 	return copy;
@@ -106,8 +105,8 @@ struct gpc_symbol_list gpc_pack_find(const struct gpc_pack *pack, uint64_t addre
 		!json_object_is_type(array, json_type_array))
 		return list;
 	n = json_object_array_length(array);
-	list.rows = calloc(n + 1, sizeof *list.rows);
-	for (size_t i = 0; list.rows && i < n; i++) {
+	list.rows = gpc_new(n, sizeof *list.rows);
+	for (size_t i = 0; i < n; i++) {
 		struct json_object *row = json_object_array_get_idx(array, i);
 		struct json_object *line = NULL;
 

@@ -8,26 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* C++ names are shortened; a file's name may be long. */
+#include "format/memory.h"
+
+/* Names of C++ are short ones; a file's name may be long. */
 #define MAX_NAME 400
 
-static bool add_name(struct gpc_path *path, const char *name)
-{
-	path->names[path->n] = strdup(name);
-	return path->names[path->n++] != NULL;
-}
-
-static bool add_frame(struct gpc_path *path, const struct gpc_frame *frame)
+static void add_frame(struct gpc_path *path, const struct gpc_frame *frame)
 {
 	char buf[MAX_NAME];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
 	gpc_frame_describe_site(frame, &text);
-	return add_name(path, buf);
+	path->names[path->n++] = gpc_copy(buf);
 }
 
-/* Adds the program's frames, the site, and the library function it called. */
-static bool add_frames(struct gpc_path *path, const struct gpc_stack_frames *stack, bool has_via)
+/* The program's frames, the site, and what it called. */
+static void add_frames(struct gpc_path *path, const struct gpc_stack_frames *stack, bool has_via)
 {
 	char buf[MAX_NAME];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
@@ -39,15 +35,15 @@ static bool add_frames(struct gpc_path *path, const struct gpc_stack_frames *sta
 			continue;
 		if ((int)i == stack->site)
 			path->site = path->n;
-		if (!add_frame(path, frame))
-			return false;
+		add_frame(path, frame);
 	}
 	if (has_via)
 		gpc_frames_via(stack, &text);
-	return text.len == 0 || add_name(path, buf);
+	if (text.len)
+		path->names[path->n++] = gpc_copy(buf);
 }
 
-static bool fill(struct gpc_path *path, const struct gpc_report *report, const struct gpc_row *row)
+static void fill(struct gpc_path *path, const struct gpc_report *report, const struct gpc_row *row)
 {
 	const struct gpc_stack_frames *stack =
 		row->id ? gpc_frames_find(report->frames, row->id) : NULL;
@@ -56,45 +52,33 @@ static bool fill(struct gpc_path *path, const struct gpc_report *report, const s
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
 	*path = (struct gpc_path){ .bytes = row->bytes, .n_blocks = row->n_blocks };
-	path->names = calloc((has_frames ? stack->n : 1) + 2, sizeof *path->names);
-	if (!path->names)
-		return false;
-	if (has_frames && !add_frames(path, stack, !row->kind))
-		return false;
-	if (!has_frames) {
+	path->names = gpc_new((has_frames ? stack->n : 1) + 2, sizeof *path->names);
+	if (has_frames) {
+		add_frames(path, stack, !row->kind);
+	} else {
 		gpc_frames_site(report->frames, row->id, &text);
-		if (!add_name(path, buf))
-			return false;
+		path->names[path->n++] = gpc_copy(buf);
 	}
 	text = gpc_text_init(buf, sizeof buf);
 	gpc_text_add(&text, "(%s)", gpc_kind_words(row->kind));
-	return !row->kind || add_name(path, buf);
+	if (row->kind)
+		path->names[path->n++] = gpc_copy(buf);
 }
 
-enum gpc_status gpc_paths_create(struct gpc_paths *paths, const struct gpc_report *report,
+void gpc_paths_create(struct gpc_paths *paths, const struct gpc_report *report,
 	const struct gpc_holdings *holdings)
 {
-	*paths = (struct gpc_paths){ .rows = calloc(holdings->n + 1, sizeof *paths->rows),
+	*paths = (struct gpc_paths){ .rows = gpc_new(holdings->n, sizeof *paths->rows),
 		.total_bytes = holdings->total_bytes,
 		.rest_bytes = gpc_bytes_add(holdings->rest_bytes, holdings->torch_bytes) };
-	if (!paths->rows)
-		return GPC_NO_METADATA;
-	while (paths->n < holdings->n) {
-		if (fill(&paths->rows[paths->n], report, &holdings->rows[paths->n])) {
-			paths->n++;
-			continue;
-		}
-		paths->n++;
-		gpc_paths_fini(paths);
-		return GPC_NO_METADATA;
-	}
-	return GPC_OK;
+	for (; paths->n < holdings->n; paths->n++)
+		fill(&paths->rows[paths->n], report, &holdings->rows[paths->n]);
 }
 
 void gpc_paths_fini(struct gpc_paths *paths)
 {
 	for (size_t i = 0; i < paths->n; i++) {
-		for (size_t k = 0; paths->rows[i].names && k < paths->rows[i].n; k++)
+		for (size_t k = 0; k < paths->rows[i].n; k++)
 			free(paths->rows[i].names[k]);
 		free(paths->rows[i].names);
 	}

@@ -8,7 +8,7 @@
  *
  * Invariants  1 A path has at least one name.  2 The last name is the requester; never empty.
  * Threads     One.
- * Failure     GPC_NO_METADATA.
+ * Failure     None.
  */
 #ifndef GPC_REPORT_PATHS_H
 #define GPC_REPORT_PATHS_H
@@ -30,8 +30,8 @@ struct gpc_paths {
 	uint64_t rest_bytes; /* of unlisted holders, PyTorch's unused cache included */
 };
 
-GPC_MUST_CHECK enum gpc_status gpc_paths_create(struct gpc_paths *paths,
-	const struct gpc_report *report, const struct gpc_holdings *holdings);
+void gpc_paths_create(struct gpc_paths *paths, const struct gpc_report *report,
+	const struct gpc_holdings *holdings);
 void gpc_paths_fini(struct gpc_paths *paths);
 
 /* The length of "step  train.py" in "step  train.py:41". */

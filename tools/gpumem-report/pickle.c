@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The same as in CPython's pickler. */
+#include "format/memory.h"
+
+/* As CPython's own pickler. */
 #define BATCH 1000
 
 static void put_byte(struct gpc_pickle *pickle, int byte)
@@ -74,8 +76,10 @@ void gpc_pickle_begin_list(struct gpc_pickle *pickle)
 
 bool gpc_pickle_begin_numbered_list(struct gpc_pickle *pickle, size_t id, size_t n_ids)
 {
-	if (!pickle->lists && (pickle->lists = calloc(n_ids, sizeof *pickle->lists)))
+	if (!pickle->lists) {
+		pickle->lists = gpc_new(n_ids, sizeof *pickle->lists);
 		pickle->n_lists = n_ids;
+	}
 	if (id < pickle->n_lists && pickle->lists[id]) {
 		get(pickle, pickle->lists[id] - 1);
 		return false;

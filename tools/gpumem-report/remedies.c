@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "format/memory.h"
 #include "tools/gpumem-report/categories.h"
 #include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/torch.h"
@@ -36,9 +37,9 @@ static bool find_facts(
 	struct gpc_holdings holdings;
 
 	*ret_facts = (struct facts){ .report = report, .oom = oom, .growing = GPC_CATEGORY_COUNT };
-	if (!gpc_torch_at(report, oom).reserved ||
-		gpc_holdings_from_oom(&holdings, report, oom) != GPC_OK)
+	if (!gpc_torch_at(report, oom).reserved)
 		return false;
+	gpc_holdings_from_oom(&holdings, report, oom);
 	ret_facts->bytes = gpc_categories_sum(&holdings, report, ret_facts->rows);
 	gpc_holdings_fini(&holdings);
 	ret_facts->asked = gpc_category_of(report, oom->stack);
@@ -81,12 +82,12 @@ static void add_pinned(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
 {
 	uint64_t count = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
-	struct gpc_row *rows = calloc(count + 1, sizeof *rows);
+	struct gpc_row *rows = gpc_new(count, sizeof *rows);
 	struct gpucache_block block;
 	uint64_t bytes = 0;
 	size_t n = 0;
 
-	for (uint64_t i = 0; rows && i < count; i++) {
+	for (uint64_t i = 0; i < count; i++) {
 		if (!gpc_recording_read_block(report->recording, i, &block) ||
 			block.state != GPUCACHE_BLOCK_LIVE ||
 			gpucache_kind_place(block.kind) != GPUCACHE_ON_HOST ||

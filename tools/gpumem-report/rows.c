@@ -4,7 +4,9 @@
 
 #include <stdlib.h>
 
-/* Narrower output omits the column of means. */
+#include "format/memory.h"
+
+/* Narrower paper has no column of means. */
 #define WIDTH_OF_MEAN 72
 
 static int compare_ids(const void *left, const void *right)
@@ -89,12 +91,9 @@ void gpc_rows_by_bytes(struct gpc_row *rows, size_t n)
 	qsort(rows, n, sizeof *rows, compare_bytes);
 }
 
-bool gpc_table_init(struct gpc_table *table, const struct gpc_paper *paper, size_t n)
+void gpc_table_init(struct gpc_table *table, const struct gpc_paper *paper, size_t n)
 {
-	*table = (struct gpc_table){ .paper = paper, .rows = calloc(n + 1, sizeof *table->rows) };
-	if (!table->rows)
-		gpc_complain("no memory for a table");
-	return table->rows != NULL;
+	*table = (struct gpc_table){ .paper = paper, .rows = gpc_new(n, sizeof *table->rows) };
 }
 
 void gpc_table_fini(struct gpc_table *table)
@@ -110,17 +109,15 @@ void gpc_table_add(struct gpc_table *table, uint64_t bytes, uint64_t n_blocks)
 
 static void round_rows(struct gpc_table *table, uint64_t total)
 {
-	uint64_t *bytes = calloc(table->n + 1, sizeof *bytes);
-	uint32_t *shares = calloc(table->n + 1, sizeof *shares);
-	struct gpc_rounded *rounded = calloc(table->n + 1, sizeof *rounded);
+	uint64_t *bytes = gpc_new(table->n, sizeof *bytes);
+	uint32_t *shares = gpc_new(table->n, sizeof *shares);
+	struct gpc_rounded *rounded = gpc_new(table->n, sizeof *rounded);
 
-	for (size_t i = 0; bytes && i < table->n; i++)
+	for (size_t i = 0; i < table->n; i++)
 		bytes[i] = table->rows[i].bytes;
-	if (bytes && shares && rounded) {
-		gpc_rounded_parts(gpc_rounded_of(total), bytes, table->n, rounded);
-		gpc_rounded_shares(total, bytes, table->n, shares);
-	}
-	for (size_t i = 0; shares && rounded && i < table->n; i++) {
+	gpc_rounded_parts(gpc_rounded_of(total), bytes, table->n, rounded);
+	gpc_rounded_shares(total, bytes, table->n, shares);
+	for (size_t i = 0; i < table->n; i++) {
 		table->rows[i].rounded = rounded[i];
 		table->rows[i].share = shares[i];
 	}

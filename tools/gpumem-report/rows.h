@@ -48,8 +48,8 @@ struct gpc_table_row {
 	uint32_t share;
 };
 
-/* For up to n rows.  Returns false, with a message, if out of memory. */
-bool gpc_table_init(struct gpc_table *table, const struct gpc_paper *paper, size_t n);
+/* For up to n rows. */
+void gpc_table_init(struct gpc_table *table, const struct gpc_paper *paper, size_t n);
 void gpc_table_fini(struct gpc_table *table);
 
 /* n_blocks 0: unknown. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/libraries.h"
 
@@ -38,8 +39,8 @@ static void entries_fini(struct entries *entries)
 	free(entries->all);
 }
 
-/* Fills entry->labels; false without memory. */
-static bool label(const struct gpc_report *report, struct entry *entry, unsigned int kind)
+/* Fills entry->labels. */
+static void label(const struct gpc_report *report, struct entry *entry, unsigned int kind)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, entry->stack);
 	unsigned level = 0;
@@ -51,26 +52,22 @@ static bool label(const struct gpc_report *report, struct entry *entry, unsigned
 		gpc_text_add(&text, "%s: ", gpc_kind_words(kind));
 	if (kind || !stack || stack->site < 0) {
 		gpc_frames_site(report->frames, entry->stack, &text);
-		entry->labels[0] = strdup(buf);
-		return entry->labels[0] != NULL;
+		entry->labels[0] = gpc_copy(buf);
+		return;
 	}
 	gpc_frames_via(stack, &text);
-	if (text.len && !(entry->via = strdup(buf)))
-		return false;
+	if (text.len)
+		entry->via = gpc_copy(buf);
 	for (size_t i = (size_t)stack->site; i < stack->n && level < GPC_SITES_MAX_DEPTH; i++) {
 		if (level > 0 && stack->frames[i].is_library)
 			continue;
 		text = gpc_text_init(buf, sizeof buf);
 		gpc_frame_describe_site(&stack->frames[i], &text);
-		entry->labels[level] = strdup(buf);
-		if (!entry->labels[level])
-			return false;
-		level++;
+		entry->labels[level++] = gpc_copy(buf);
 	}
-	return true;
 }
 
-static enum gpc_status add(
+static void add(
 	const struct gpc_report *report, struct entries *entries, const struct gpc_row *holding)
 {
 	struct entry *entry = &entries->all[entries->n++];
@@ -80,7 +77,7 @@ static enum gpc_status add(
 		.bytes = holding->bytes,
 		.n_blocks = holding->n_blocks,
 	};
-	return label(report, entry, holding->kind) ? GPC_OK : GPC_NO_METADATA;
+	label(report, entry, holding->kind);
 }
 
 static int compare_labels(const char *a, const char *b)
@@ -137,13 +134,13 @@ static void describe_row(
 		gpc_text_add(text, "%s%s", before, entry->via);
 }
 
-/* Adds entries[first .. end) as one row. */
-static enum gpc_status add_row(struct gpc_sites *sites, const struct entries *entries, size_t first,
+/* entries[first .. end) are one row. */
+static void add_row(struct gpc_sites *sites, const struct entries *entries, size_t first,
 	size_t end, unsigned level)
 {
 	char where[MAX_WHERE];
 	struct gpc_text text = gpc_text_init(where, sizeof where);
-	struct gpc_site *row = &sites->rows[sites->n];
+	struct gpc_site *row = &sites->rows[sites->n++];
 	bool has_via = entries->all[first].via != NULL;
 
 	*row = (struct gpc_site){ 0 };
@@ -159,42 +156,33 @@ static enum gpc_status add_row(struct gpc_sites *sites, const struct entries *en
 		}
 	}
 	describe_row(&entries->all[first], level, has_via, &text);
-	row->where = strdup(where);
-	if (!row->where)
-		return GPC_NO_METADATA;
-	sites->n++;
-	return GPC_OK;
+	row->where = gpc_copy(where);
 }
 
-/* A place that allocates half of everything through libraries is split by library function. */
-static enum gpc_status add_rows_by_via(struct gpc_sites *sites, const struct entries *entries,
-	size_t first, size_t end, unsigned level)
+/* A place that asks libraries for half of everything is told by what it asked them for. */
+static void add_rows_by_via(struct gpc_sites *sites, const struct entries *entries, size_t first,
+	size_t end, unsigned level)
 {
-	enum gpc_status status = GPC_OK;
-
 	qsort(&entries->all[first], end - first, sizeof *entries->all, compare_vias);
-	while (first < end && status == GPC_OK) {
+	while (first < end) {
 		size_t next = first;
 
 		while (next < end &&
 			compare_labels(entries->all[first].via, entries->all[next].via) == 0)
 			next++;
-		status = add_row(sites, entries, first, next, level);
+		add_row(sites, entries, first, next, level);
 		first = next;
 	}
-	return status;
 }
 
 /*
  * Makes rows of entries[first .. end), which are sorted and agree below `level`.  A place that holds more than half of
  * everything for several callers is a wrapper and says nothing: its callers become rows.
  */
-static enum gpc_status add_rows(struct gpc_sites *sites, const struct entries *entries,
-	size_t first, size_t end, unsigned level)
+static void add_rows(struct gpc_sites *sites, const struct entries *entries, size_t first,
+	size_t end, unsigned level)
 {
-	enum gpc_status status = GPC_OK;
-
-	while (first < end && status == GPC_OK) {
+	while (first < end) {
 		const struct entry *entry = &entries->all[first];
 		bool has_callers = false;
 		uint64_t bytes = 0;
@@ -210,14 +198,14 @@ static enum gpc_status add_rows(struct gpc_sites *sites, const struct entries *e
 				has_callers |= compare_labels(entry->labels[above],
 						       other->labels[above]) != 0;
 		}
-		if (bytes > sites->asked_bytes / 2)
-			status = has_callers ? add_rows(sites, entries, first, next, level + 1)
-					     : add_rows_by_via(sites, entries, first, next, level);
+		if (bytes <= sites->asked_bytes / 2)
+			add_row(sites, entries, first, next, level);
+		else if (has_callers)
+			add_rows(sites, entries, first, next, level + 1);
 		else
-			status = add_row(sites, entries, first, next, level);
+			add_rows_by_via(sites, entries, first, next, level);
 		first = next;
 	}
-	return status;
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -263,53 +251,31 @@ static void unite_alike(struct gpc_sites *sites)
 	sites->n = sites->n ? last + 1 : 0;
 }
 
-static enum gpc_status add_torch(struct gpc_sites *sites, uint64_t bytes)
-{
-	struct gpc_site *row = &sites->rows[sites->n];
-
-	*row = (struct gpc_site){ .where = strdup("PyTorch's cache, in no tensor"),
-		.bytes = bytes };
-	if (!row->where)
-		return GPC_NO_METADATA;
-	sites->n++;
-	return GPC_OK;
-}
-
-enum gpc_status gpc_sites_create(struct gpc_sites *sites, const struct gpc_report *report,
+void gpc_sites_create(struct gpc_sites *sites, const struct gpc_report *report,
 	const struct gpc_holdings *holdings)
 {
-	struct entries entries = { .all = calloc(holdings->n + 1, sizeof *entries.all) };
-	enum gpc_status status = GPC_OK;
+	struct entries entries = { .all = gpc_new(holdings->n, sizeof *entries.all) };
 
 	*sites = (struct gpc_sites){
+		.rows = gpc_new(holdings->n + 1, sizeof *sites->rows),
 		.rest_bytes = holdings->rest_bytes,
 		.total_bytes = holdings->total_bytes,
 	};
-	if (!entries.all)
-		return GPC_NO_METADATA;
-	for (size_t i = 0; i < holdings->n && status == GPC_OK; i++) {
+	for (size_t i = 0; i < holdings->n; i++) {
 		if (!holdings->rows[i].kind)
 			sites->asked_bytes =
 				gpc_bytes_add(sites->asked_bytes, holdings->rows[i].bytes);
-		status = add(report, &entries, &holdings->rows[i]);
+		add(report, &entries, &holdings->rows[i]);
 	}
-	sites->rows = calloc(entries.n + 2, sizeof *sites->rows);
-	if (!sites->rows)
-		status = GPC_NO_METADATA;
-	if (status == GPC_OK) {
-		qsort(entries.all, entries.n, sizeof *entries.all, compare_entries);
-		status = add_rows(sites, &entries, 0, entries.n, 0);
-	}
+	qsort(entries.all, entries.n, sizeof *entries.all, compare_entries);
+	add_rows(sites, &entries, 0, entries.n, 0);
 	entries_fini(&entries);
-	if (status == GPC_OK && holdings->torch_bytes)
-		status = add_torch(sites, holdings->torch_bytes);
-	if (status != GPC_OK) {
-		gpc_sites_fini(sites);
-		return status;
-	}
+	if (holdings->torch_bytes)
+		sites->rows[sites->n++] =
+			(struct gpc_site){ .where = gpc_copy("PyTorch's cache, in no tensor"),
+				.bytes = holdings->torch_bytes };
 	unite_alike(sites);
 	qsort(sites->rows, sites->n, sizeof *sites->rows, compare_rows);
-	return GPC_OK;
 }
 
 void gpc_sites_fini(struct gpc_sites *sites)
@@ -343,8 +309,7 @@ void gpc_sites_print(const struct gpc_sites *sites, const struct gpc_report *rep
 	size_t shown = sites->n < limit ? sites->n : limit;
 	struct gpc_table table;
 
-	if (!gpc_table_init(&table, &report->paper, shown + 1))
-		return;
+	gpc_table_init(&table, &report->paper, shown + 1);
 	for (size_t i = 0; i < shown; i++)
 		gpc_table_add(&table, sites->rows[i].bytes, sites->rows[i].n_blocks);
 	for (size_t i = shown; i < sites->n; i++)

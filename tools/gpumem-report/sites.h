@@ -13,7 +13,7 @@
  * Invariants  1 Rows are ordered by bytes, biggest first.  2 The total counts all holdings,
  *               rows left out included.
  * Threads     One.
- * Failure     GPC_NO_METADATA.
+ * Failure     None.
  * Limits      Two functions of one name, file and line are one site.
  */
 #ifndef GPC_REPORT_SITES_H
@@ -40,8 +40,8 @@ struct gpc_sites {
 	uint64_t rest_bytes;  /* of unlisted holders */
 };
 
-GPC_MUST_CHECK enum gpc_status gpc_sites_create(struct gpc_sites *sites,
-	const struct gpc_report *report, const struct gpc_holdings *holdings);
+void gpc_sites_create(struct gpc_sites *sites, const struct gpc_report *report,
+	const struct gpc_holdings *holdings);
 void gpc_sites_fini(struct gpc_sites *sites);
 
 /* Prints the table in the section that the caller began. */

@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "format/memory.h"
+
 #define CHUNK      (1 << 16)
 #define LEAST_MOST (UINT64_C(32) << 20)
 #define PACKS_TO   8
@@ -74,8 +76,8 @@ static bool is_zero(const char *chunk, size_t size)
 /* zlib passes uncompressed data through. */
 static enum gpc_status unpack(gzFile in, uint64_t most, int to, struct gpc_text *why)
 {
-	char *chunk = malloc(CHUNK);
-	enum gpc_status status = chunk ? GPC_OK : GPC_NO_METADATA;
+	char *chunk = gpc_new(CHUNK, 1);
+	enum gpc_status status = GPC_OK;
 	uint64_t total = 0;
 	uint64_t data = 0;
 
@@ -118,19 +120,14 @@ static enum gpc_status open_memory(int memory, const char *path, uint32_t owner,
 	struct gpc_recording **ret_recording, struct gpc_text *why)
 {
 	char name[40];
-	char *copy = strdup(path);
 	enum gpc_status status;
 
 	snprintf(name, sizeof name, "/proc/self/fd/%d", memory);
-	if (!copy)
-		return GPC_NO_METADATA;
 	status = gpc_recording_open(name, ret_recording, why);
-	if (status != GPC_OK) {
-		free(copy);
+	if (status != GPC_OK)
 		return status;
-	}
 	free((*ret_recording)->path);
-	(*ret_recording)->path = copy;
+	(*ret_recording)->path = gpc_copy(path);
 	(*ret_recording)->owner = owner;
 	return GPC_OK;
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "format/memory.h"
 #include "model/libraries.h"
 #include "tools/gpumem-report/functions.h"
 #include "tools/gpumem-report/pack.h"
@@ -127,22 +128,15 @@ static bool is_believed(const struct gpc_recording *recording, enum gpc_symbols_
 struct gpc_symbols *gpc_symbols_create(
 	const struct gpc_recording *recording, const struct gpc_places *places)
 {
-	struct gpc_symbols *symbols = calloc(1, sizeof *symbols);
+	struct gpc_symbols *symbols = gpc_new(1, sizeof *symbols);
 	void *library;
 
-	if (!symbols)
-		return NULL;
 	symbols->recording = recording;
 	symbols->places = *places;
 	symbols->is_wanted = is_believed(recording, places->symbols_of);
 	symbols->pack = symbols->is_wanted ? gpc_pack_open(recording) : NULL;
-	symbols->objects = calloc(recording->n_modules + 1, sizeof *symbols->objects);
-	if (!symbols->objects) {
-		gpc_pack_close(symbols->pack);
-		free(symbols);
-		return NULL;
-	}
-	/* A report must not wait for a debuginfod server. */
+	symbols->objects = gpc_new(recording->n_modules, sizeof *symbols->objects);
+	/* A report must not wait for a server. */
 	setenv("DEBUGINFOD_URLS", "", 1);
 	/* Demangling needs the C++ library, which machines with C++ programs have. */
 	library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
@@ -327,7 +321,7 @@ static void name_rows(const struct gpc_symbols *symbols, const struct object *ob
 	Dwarf_Die *unit = dwfl_module_addrdie(object->module, call, &bias);
 	size_t n = unit ? find_functions(unit, call - bias, &functions) : 0;
 	Dwfl_Line *line = dwfl_module_getsrc(object->module, call);
-	struct gpc_symbol *rows = n > 1 ? calloc(n, sizeof *rows) : NULL;
+	struct gpc_symbol *rows = n > 1 ? gpc_new(n, sizeof *rows) : NULL;
 	int number = 0;
 
 	if (rows) {
@@ -373,10 +367,7 @@ static struct gpc_symbol_list look_up(struct gpc_symbols *symbols, uint64_t addr
 		set_module(&list, address, is_known ? &view : NULL);
 		return list;
 	}
-	list = (struct gpc_symbol_list){ .rows = calloc(1, sizeof *list.rows) };
-	if (!list.rows)
-		return list;
-	list.n = 1;
+	list = (struct gpc_symbol_list){ .rows = gpc_new(1, sizeof *list.rows), .n = 1 };
 	object = object_at(symbols, call, &view);
 	set_module(&list, address, object ? &view : NULL);
 	if (!object)
@@ -398,23 +389,20 @@ static struct known *place_of(struct known *known, size_t n_places, uint64_t add
 	return &known[i];
 }
 
-static bool make_room(struct gpc_symbols *symbols)
+static void make_room(struct gpc_symbols *symbols)
 {
 	size_t n_places = symbols->n_places ? 2 * symbols->n_places : 1024;
 	struct known *known;
 
 	if (2 * (symbols->n_known + 1) <= symbols->n_places)
-		return true;
-	known = calloc(n_places, sizeof *known);
-	if (!known)
-		return false;
+		return;
+	known = gpc_new(n_places, sizeof *known);
 	for (size_t i = 0; i < symbols->n_places; i++)
 		if (symbols->known[i].address)
 			*place_of(known, n_places, symbols->known[i].address) = symbols->known[i];
 	free(symbols->known);
 	symbols->known = known;
 	symbols->n_places = n_places;
-	return true;
 }
 
 const struct gpc_symbol_list *gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address)
@@ -423,14 +411,13 @@ const struct gpc_symbol_list *gpc_symbols_find(struct gpc_symbols *symbols, uint
 	struct gpc_symbol_list *list;
 	struct known *known;
 
-	if (!address || !make_room(symbols))
+	if (!address)
 		return &none;
+	make_room(symbols);
 	known = place_of(symbols->known, symbols->n_places, address);
 	if (known->address)
 		return known->list;
-	list = calloc(1, sizeof *list);
-	if (!list)
-		return &none;
+	list = gpc_new(1, sizeof *list);
 	*list = look_up(symbols, address);
 	*known = (struct known){ address, list };
 	symbols->n_known++;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/memory.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
 
@@ -16,6 +17,19 @@
 
 /* Fewer names that differ only in numbers are shown individually. */
 #define LEAST_FOLDED 3
+
+struct tag_row {
+	char *label; /* "train/step *"; "": memory outside all ranges */
+	uint64_t bytes;
+	uint64_t n_blocks;
+};
+
+struct tag_rows {
+	struct tag_row *rows;
+	size_t n;
+	uint64_t total_bytes;
+	uint64_t rest_bytes; /* of tags that the recording does not list */
+};
 
 struct labelled {
 	char *label;
@@ -51,32 +65,30 @@ static size_t add_oom(struct gpc_row *rows, const struct gpucache_oom *oom)
 /* "step 12" as "step *". */
 static char *pattern_of(const char *label)
 {
-	char *pattern = strdup(label);
+	char *pattern = gpc_copy(label);
 	char *to = pattern;
 
-	for (const char *from = label; pattern && *from;) {
+	for (const char *from = label; *from;) {
 		size_t digits = strspn(from, "0123456789");
 
 		*to++ = digits ? '*' : *from;
 		from += digits ? digits : 1;
 	}
-	if (pattern)
-		*to = '\0';
+	*to = '\0';
 	return pattern;
 }
 
-static bool label_row(
+static void label_row(
 	struct labelled *labelled, const struct gpc_report *report, const struct gpc_row *row)
 {
 	char buf[LABEL_SIZE];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
 	gpc_recording_add_tag(report->recording, row->id, &text);
-	*labelled = (struct labelled){ .label = strdup(buf),
+	*labelled = (struct labelled){ .label = gpc_copy(buf),
 		.pattern = pattern_of(buf),
 		.bytes = row->bytes,
 		.n_blocks = row->n_blocks };
-	return labelled->label && labelled->pattern;
 }
 
 static int compare_patterns(const void *left, const void *right)
@@ -88,26 +100,22 @@ static int compare_patterns(const void *left, const void *right)
 	return order ? order : strcmp(a->label, b->label);
 }
 
-/* Adds one row for labelled[0 .. n), which share a pattern. */
-static bool add_folded(struct gpc_tag_rows *rows, const struct labelled *labelled, size_t n)
+/* One row of labelled[0 .. n), which have the same pattern. */
+static void add_folded(struct tag_rows *rows, const struct labelled *labelled, size_t n)
 {
-	struct gpc_tag_row *row = &rows->rows[rows->n];
+	struct tag_row *row = &rows->rows[rows->n++];
 
-	*row = (struct gpc_tag_row){ .label = strdup(n > 1 ? labelled->pattern : labelled->label) };
+	*row = (struct tag_row){ .label = gpc_copy(n > 1 ? labelled->pattern : labelled->label) };
 	for (size_t i = 0; i < n; i++) {
 		row->bytes = gpc_bytes_add(row->bytes, labelled[i].bytes);
 		row->n_blocks = gpc_bytes_add(row->n_blocks, labelled[i].n_blocks);
 	}
-	rows->n += row->label != NULL;
-	return row->label != NULL;
 }
 
-/* Makes one row of `least` names of a pattern, or of any with a folded one among them; SIZE_MAX: never. */
-static bool fold(struct gpc_tag_rows *rows, const struct labelled *labelled, size_t n, size_t least)
+/* Of `least` names of one pattern, or a folded one among them, one row is made; SIZE_MAX: never. */
+static void fold(struct tag_rows *rows, const struct labelled *labelled, size_t n, size_t least)
 {
-	bool is_made = true;
-
-	for (size_t first = 0, end; first < n && is_made; first = end) {
+	for (size_t first = 0, end; first < n; first = end) {
 		bool is_folded = false;
 
 		for (end = first;
@@ -115,81 +123,71 @@ static bool fold(struct gpc_tag_rows *rows, const struct labelled *labelled, siz
 			end++)
 			is_folded |= least != SIZE_MAX && strchr(labelled[end].label, '*');
 		if (is_folded || end - first >= least)
-			is_made = add_folded(rows, &labelled[first], end - first);
+			add_folded(rows, &labelled[first], end - first);
 		for (size_t i = first; i < end && !is_folded && end - first < least; i++)
-			is_made &= add_folded(rows, &labelled[i], 1);
+			add_folded(rows, &labelled[i], 1);
 	}
-	return is_made;
 }
 
 static int compare_rows(const void *left, const void *right)
 {
-	const struct gpc_tag_row *a = left;
-	const struct gpc_tag_row *b = right;
+	const struct tag_row *a = left;
+	const struct tag_row *b = right;
 
 	if (a->bytes != b->bytes)
 		return a->bytes > b->bytes ? -1 : 1;
 	return strcmp(a->label, b->label);
 }
 
-/* Makes rows of found[0 .. n), one per tag. */
-static bool make_rows(struct gpc_tag_rows *rows, const struct gpc_report *report,
+/* Makes rows of found[0 .. n), one a tag. */
+static void make_rows(struct tag_rows *rows, const struct gpc_report *report,
 	const struct gpc_row *found, size_t n, bool is_folded)
 {
-	struct labelled *labelled = calloc(n + 1, sizeof *labelled);
-	bool is_made = labelled != NULL;
+	struct labelled *labelled = gpc_new(n, sizeof *labelled);
 
-	rows->rows = calloc(n + 1, sizeof *rows->rows);
-	is_made &= rows->rows != NULL;
-	for (size_t i = 0; i < n && is_made; i++)
-		is_made = label_row(&labelled[i], report, &found[i]);
-	if (is_made) {
-		qsort(labelled, n, sizeof *labelled, compare_patterns);
-		is_made = fold(rows, labelled, n, is_folded ? LEAST_FOLDED : SIZE_MAX);
-		qsort(rows->rows, rows->n, sizeof *rows->rows, compare_rows);
-	}
-	for (size_t i = 0; i < n && labelled; i++) {
+	rows->rows = gpc_new(n, sizeof *rows->rows);
+	for (size_t i = 0; i < n; i++)
+		label_row(&labelled[i], report, &found[i]);
+	qsort(labelled, n, sizeof *labelled, compare_patterns);
+	fold(rows, labelled, n, is_folded ? LEAST_FOLDED : SIZE_MAX);
+	qsort(rows->rows, rows->n, sizeof *rows->rows, compare_rows);
+	for (size_t i = 0; i < n; i++) {
 		free(labelled[i].label);
 		free(labelled[i].pattern);
 	}
 	free(labelled);
-	return is_made;
 }
 
-enum gpc_status gpc_tag_rows_init(struct gpc_tag_rows *rows, const struct gpc_report *report,
-	int32_t ordinal, const struct gpucache_oom *oom, bool is_folded)
+/*
+ * From the record of the failure; or, if `oom` is NULL, from the live blocks of that device, or of all
+ * if ordinal is -1.  `is_folded`: folds names as in invariant 3.
+ */
+static void rows_init(struct tag_rows *rows, const struct gpc_report *report, int32_t ordinal,
+	const struct gpucache_oom *oom, bool is_folded)
 {
 	uint64_t room =
 		oom ? oom->n_tags : report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
-	struct gpc_row *found = calloc(room + 1, sizeof *found);
+	struct gpc_row *found = gpc_new(room, sizeof *found);
+	size_t n = oom ? add_oom(found, oom) : add_live(found, report, ordinal);
 	bool has_tag = false;
-	size_t n;
 
-	*rows = (struct gpc_tag_rows){ .rest_bytes = oom ? oom->tag_rest_bytes : 0 };
-	if (!found)
-		return GPC_NO_METADATA;
-	n = oom ? add_oom(found, oom) : add_live(found, report, ordinal);
+	*rows = (struct tag_rows){ .rest_bytes = oom ? oom->tag_rest_bytes : 0 };
 	n = gpc_rows_unite(found, n);
 	rows->total_bytes = rows->rest_bytes;
 	for (size_t i = 0; i < n; i++) {
 		rows->total_bytes = gpc_bytes_add(rows->total_bytes, found[i].bytes);
 		has_tag |= found[i].id != 0;
 	}
-	if (has_tag && !make_rows(rows, report, found, n, is_folded)) {
-		free(found);
-		gpc_tag_rows_fini(rows);
-		return GPC_NO_METADATA;
-	}
+	if (has_tag)
+		make_rows(rows, report, found, n, is_folded);
 	free(found);
-	return GPC_OK;
 }
 
-void gpc_tag_rows_fini(struct gpc_tag_rows *rows)
+static void rows_fini(struct tag_rows *rows)
 {
 	for (size_t i = 0; i < rows->n; i++)
 		free(rows->rows[i].label);
 	free(rows->rows);
-	*rows = (struct gpc_tag_rows){ 0 };
 }
 
 /* Prints a label on the rest of the line, cut at its beginning, since the end says most. */
@@ -206,15 +204,14 @@ static void print_label(const struct gpc_report *report, const char *label, int 
 	fprintf(paper->out, "%s%s\n", at ? ".." : "", shown + at);
 }
 
-static void print_rows(const struct gpc_tag_rows *rows, const struct gpc_report *report)
+static void print_rows(const struct tag_rows *rows, const struct gpc_report *report)
 {
 	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
 	size_t shown = rows->n < limit ? rows->n : limit;
 	uint64_t rest = rows->rest_bytes;
 	struct gpc_table table;
 
-	if (!gpc_table_init(&table, &report->paper, shown + 1))
-		return;
+	gpc_table_init(&table, &report->paper, shown + 1);
 	for (size_t i = 0; i < shown; i++)
 		gpc_table_add(&table, rows->rows[i].bytes, rows->rows[i].n_blocks);
 	for (size_t i = shown; i < rows->n; i++)
@@ -231,18 +228,15 @@ static void print_rows(const struct gpc_tag_rows *rows, const struct gpc_report 
 void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_oom *oom, const char *moment)
 {
-	struct gpc_tag_rows rows;
+	struct tag_rows rows;
 
-	if (gpc_tag_rows_init(&rows, report, ordinal, oom, true) != GPC_OK) {
-		gpc_complain("no memory for the table of ranges");
-		return;
-	}
+	rows_init(&rows, report, ordinal, oom, true);
 	if (rows.n) {
 		gpc_paper_section(&report->paper, "TAGS", "%s live by the program's ranges, %s",
 			gpc_show_bytes(rows.total_bytes), moment);
 		print_rows(&rows, report);
 	}
-	gpc_tag_rows_fini(&rows);
+	rows_fini(&rows);
 }
 
 static struct json_object *rows_json(const struct gpc_report *report, int32_t ordinal,
@@ -250,10 +244,9 @@ static struct json_object *rows_json(const struct gpc_report *report, int32_t or
 {
 	struct json_object *array = json_object_new_array();
 	unsigned limit = report->options->limit;
-	struct gpc_tag_rows rows;
+	struct tag_rows rows;
 
-	if (gpc_tag_rows_init(&rows, report, ordinal, oom, is_folded) != GPC_OK)
-		return array;
+	rows_init(&rows, report, ordinal, oom, is_folded);
 	for (size_t i = 0; i < rows.n && (!limit || i < limit); i++) {
 		struct json_object *row = json_object_new_object();
 
@@ -262,7 +255,7 @@ static struct json_object *rows_json(const struct gpc_report *report, int32_t or
 		gpc_json_bytes(row, "blocks", rows.rows[i].n_blocks);
 		json_object_array_add(array, row);
 	}
-	gpc_tag_rows_fini(&rows);
+	rows_fini(&rows);
 	return array;
 }
 

@@ -85,10 +85,7 @@ static enum gpc_exit open_worthiest(struct gpc_report *report, const char *direc
 	struct gpc_directory_choice choice;
 	enum gpc_exit code;
 
-	if (gpc_directory_open(&report->directory, directory_path) != GPC_OK) {
-		gpc_complain("no memory for the list of recordings");
-		return GPC_EXIT_IO;
-	}
+	gpc_directory_open(&report->directory, directory_path);
 	say_others(&report->directory);
 	choice = gpc_directory_choose(&report->directory, directory_path == NULL);
 	if (!choice.entry)
@@ -104,10 +101,7 @@ static enum gpc_exit open_newest_of_pid(struct gpc_report *report, const char *p
 	const struct gpc_directory_entry *entry;
 	enum gpc_exit code;
 
-	if (gpc_directory_open(&report->directory, NULL) != GPC_OK) {
-		gpc_complain("no memory for the list of recordings");
-		return GPC_EXIT_IO;
-	}
+	gpc_directory_open(&report->directory, NULL);
 	entry = gpc_directory_find(&report->directory, (uint32_t)strtoul(pid, NULL, 10));
 	code = entry ? gpc_target_open_file(report, entry->path)
 		     : complain_nothing(&report->directory, pid);
@@ -125,9 +119,9 @@ void gpc_target_sort_out_number(struct gpc_options *options, const struct gpc_co
 {
 	struct gpc_directory directory;
 
-	if (command->run != gpc_cmd_oom || options->n_targets != 1 ||
-		!is_pid(options->targets[0]) || gpc_directory_open(&directory, NULL) != GPC_OK)
+	if (command->run != gpc_cmd_oom || options->n_targets != 1 || !is_pid(options->targets[0]))
 		return;
+	gpc_directory_open(&directory, NULL);
 	if (!gpc_directory_find(&directory, (uint32_t)strtoul(options->targets[0], NULL, 10))) {
 		options->number = strtoull(options->targets[0], NULL, 10);
 		options->n_targets = 0;
@@ -159,10 +153,7 @@ static enum gpc_exit find_recording(struct gpc_report *report)
 
 static enum gpc_exit find_list(struct gpc_report *report)
 {
-	if (gpc_directory_open(&report->directory, report->options->target) != GPC_OK) {
-		gpc_complain("no memory for the list of recordings");
-		return GPC_EXIT_IO;
-	}
+	gpc_directory_open(&report->directory, report->options->target);
 	say_others(&report->directory);
 	if (report->directory.n_entries == 0)
 		return complain_nothing(&report->directory, NULL);

@@ -27,12 +27,11 @@ static uint64_t sum_weights(const struct gpc_report *report, const struct gpucac
 	struct gpc_holdings holdings;
 	uint64_t bytes = 0;
 
-	if (gpc_holdings_from_oom(&holdings, report, oom) == GPC_OK) {
-		(void)gpc_categories_sum(&holdings, report, rows);
-		for (unsigned i = 0; i < GPC_CATEGORY_COUNT; i++)
-			if (rows[i].category == GPC_CATEGORY_WEIGHTS)
-				bytes = rows[i].bytes;
-	}
+	gpc_holdings_from_oom(&holdings, report, oom);
+	(void)gpc_categories_sum(&holdings, report, rows);
+	for (unsigned i = 0; i < GPC_CATEGORY_COUNT; i++)
+		if (rows[i].category == GPC_CATEGORY_WEIGHTS)
+			bytes = rows[i].bytes;
 	gpc_holdings_fini(&holdings);
 	return bytes;
 }

@@ -43,16 +43,14 @@ static struct area *area_around(const struct areas *areas, uint64_t address)
 	return &areas->rows[i - 1];
 }
 
-static bool add(struct areas *areas, struct area area)
+static void add(struct areas *areas, struct area area)
 {
 	size_t at = count_up_to(areas, area.address);
 
-	if (!gpc_array_grow(&areas->rows, sizeof area, areas->n, &areas->room))
-		return false;
+	gpc_array_grow(&areas->rows, sizeof area, areas->n, &areas->room);
 	memmove(&areas->rows[at + 1], &areas->rows[at], (areas->n - at) * sizeof *areas->rows);
 	areas->rows[at] = area;
 	areas->n++;
-	return true;
 }
 
 static void settle(const struct area *area, bool *is_arena)
@@ -75,19 +73,17 @@ static void end_area(struct areas *areas, uint64_t address, size_t event, bool *
 	memmove(area, area + 1, (areas->n - at) * sizeof *area);
 }
 
-static bool add_last(struct areas *areas, const struct gpc_recording *recording, int32_t ordinal)
+static void add_last(struct areas *areas, const struct gpc_recording *recording, int32_t ordinal)
 {
 	struct gpucache_block block;
 
 	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_BLOCKS].count; i++)
 		if (gpc_recording_read_block(recording, i, &block) && block.device == ordinal &&
-			(block.flags & GPUCACHE_BLOCK_ARENA) &&
-			!add(areas, (struct area){ block.address, block.size, NO_EVENT, true }))
-			return false;
-	return true;
+			(block.flags & GPUCACHE_BLOCK_ARENA))
+			add(areas, (struct area){ block.address, block.size, NO_EVENT, true });
 }
 
-static bool walk(
+static void walk(
 	struct areas *areas, const struct gpucache_event *events, size_t n_events, bool *is_arena)
 {
 	for (size_t i = n_events; i-- > 0;) {
@@ -102,26 +98,23 @@ static bool walk(
 			continue;
 		} else if (event->kind == GPUCACHE_EVENT_MALLOC) {
 			end_area(areas, event->address, i, is_arena);
-		} else if (event->kind == GPUCACHE_EVENT_FREE &&
-			   !add(areas, (struct area){ event->address, event->size, i, false })) {
-			return false;
+		} else if (event->kind == GPUCACHE_EVENT_FREE) {
+			add(areas, (struct area){ event->address, event->size, i, false });
 		}
 	}
 	for (size_t i = 0; i < areas->n; i++)
 		settle(&areas->rows[i], is_arena);
-	return true;
 }
 
-bool gpc_arenas_mark(const struct gpc_recording *recording, int32_t ordinal,
+void gpc_arenas_mark(const struct gpc_recording *recording, int32_t ordinal,
 	const struct gpucache_event *events, size_t n_events, bool *is_arena)
 {
 	struct areas areas = { 0 };
 	struct gpucache_torch torch;
-	bool is_done = true;
 
-	if (gpc_recording_find_torch(recording, ordinal, &torch))
-		is_done = add_last(&areas, recording, ordinal) &&
-			  walk(&areas, events, n_events, is_arena);
+	if (gpc_recording_find_torch(recording, ordinal, &torch)) {
+		add_last(&areas, recording, ordinal);
+		walk(&areas, events, n_events, is_arena);
+	}
 	free(areas.rows);
-	return is_done;
 }

@@ -6,7 +6,7 @@
  *      freed before       an arena if an event of a tensor lies inside it
  *
  * Threads     One.
- * Failure     Returns false if out of memory.
+ * Failure     None.
  * Limits      Misses a freed arena if the ring no longer has any of its tensors.
  */
 #ifndef GPC_REPLAY_ARENAS_H
@@ -15,7 +15,7 @@
 #include "format/recording.h"
 
 /* Sets is_arena[i] if events[i] allocates or frees an arena.  The events are of one device, in order. */
-bool gpc_arenas_mark(const struct gpc_recording *recording, int32_t ordinal,
+void gpc_arenas_mark(const struct gpc_recording *recording, int32_t ordinal,
 	const struct gpucache_event *events, size_t n_events, bool *is_arena);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "driver/driver_pages.h"
+#include "format/memory.h"
 
 /* ---- the counting driver ---- */
 
@@ -195,9 +196,7 @@ static enum gpc_status create_streams(struct gpc_machine *machine, uint32_t n)
 {
 	enum gpc_status st = GPC_OK;
 
-	machine->streams = calloc(n + 1, sizeof *machine->streams);
-	if (!machine->streams)
-		return GPC_NO_METADATA;
+	machine->streams = gpc_new(n + 1, sizeof *machine->streams);
 	for (machine->n_streams = 1; machine->n_streams < n && !st;) {
 		st = create_stream(machine, &machine->streams[machine->n_streams]);
 		machine->n_streams += !st;

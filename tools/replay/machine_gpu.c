@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "driver/driver_cuda.h"
+#include "format/memory.h"
 #include "tools/replay/machine.h"
 
 #define DRIVER_LIBRARY "libcuda.so.1"
@@ -65,11 +66,9 @@ static enum gpc_status start(struct gpc_gpu *gpu, int ordinal)
 
 enum gpc_status gpc_gpu_open(int ordinal, struct gpc_gpu **ret_gpu, struct gpc_driver **ret_driver)
 {
-	struct gpc_gpu *gpu = calloc(1, sizeof *gpu);
+	struct gpc_gpu *gpu = gpc_new(1, sizeof *gpu);
 	enum gpc_status st;
 
-	if (!gpu)
-		return GPC_NO_METADATA;
 	st = start(gpu, ordinal);
 	if (st) {
 		gpc_gpu_close(gpu);

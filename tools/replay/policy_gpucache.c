@@ -2,6 +2,7 @@
 /* This library's allocator, with the ladder of the preloaded library. */
 #include <stdlib.h>
 
+#include "format/memory.h"
 #include "oom/ladder.h"
 #include "tools/replay/policy_gpucache.h"
 
@@ -49,11 +50,9 @@ static enum gpc_status create_variant(
 		.is_fence_skipped = variant.is_unsafe,
 		.vmm = variant.vmm,
 	};
-	struct gpucache *self = calloc(1, sizeof *self);
+	struct gpucache *self = gpc_new(1, sizeof *self);
 	enum gpc_status st;
 
-	if (!self)
-		return GPC_NO_METADATA;
 	if (pool_params.pending_limit < PENDING_MIN)
 		pool_params.pending_limit = PENDING_MIN;
 	st = gpc_heap_init(&self->heap, NULL);

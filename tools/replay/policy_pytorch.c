@@ -20,6 +20,7 @@
  */
 #include <stdlib.h>
 
+#include "format/memory.h"
 #include "tools/replay/pytorch_model.h"
 
 static uint64_t round_to_division(uint64_t size, uint64_t divisions)
@@ -99,10 +100,8 @@ static enum gpc_status create_with(
 	const struct gpc_policy_params *params, bool is_expandable, void **ret_self)
 {
 	uint32_t n_streams = params->machine->n_streams;
-	struct pytorch *self = calloc(1, sizeof *self + n_streams * sizeof self->streams[0]);
+	struct pytorch *self = gpc_new(1, sizeof *self + n_streams * sizeof self->streams[0]);
 
-	if (!self)
-		return GPC_NO_METADATA;
 	self->machine = params->machine;
 	self->driver = params->machine->driver;
 	self->settings = params->settings;
@@ -242,9 +241,7 @@ static enum gpc_status new_segment(
 
 	if (self->is_expandable)
 		return gpc_pytorch_expand(self, size, stream, kind_of(size), ret_block);
-	block = calloc(1, sizeof *block);
-	if (!block)
-		return GPC_NO_METADATA;
+	block = gpc_new(1, sizeof *block);
 	block->size = segment_size(size);
 	st = driver->ops->mem_alloc(driver, block->size, &block->address);
 	if (st) {
@@ -274,10 +271,8 @@ static enum gpc_status grow(
 
 struct gpc_block *gpc_pytorch_cut(struct gpc_block *block, uint64_t size)
 {
-	struct gpc_block *rest = calloc(1, sizeof *rest);
+	struct gpc_block *rest = gpc_new(1, sizeof *rest);
 
-	if (!rest)
-		return NULL;
 	*rest = *block;
 	rest->address += size;
 	rest->size -= size;
@@ -294,8 +289,6 @@ static void split(struct pytorch *self, struct gpc_block *block, uint64_t size)
 {
 	struct gpc_block *rest = gpc_pytorch_cut(block, size);
 
-	if (!rest)
-		return;
 	rest->state = GPC_BLOCK_FREE;
 	gpc_bins_insert(pool_of(self, rest), rest);
 }

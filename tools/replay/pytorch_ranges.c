@@ -11,6 +11,7 @@
  */
 #include <stdlib.h>
 
+#include "format/memory.h"
 #include "tools/replay/pytorch_model.h"
 
 #define RANGES_START UINT64_C(0x400000000000)
@@ -70,9 +71,7 @@ static struct gpc_block *reserve(struct pytorch *self, uint32_t stream, enum gpc
 
 	if (*range)
 		return *range;
-	*range = calloc(1, sizeof **range);
-	if (!*range)
-		return NULL;
+	*range = gpc_new(1, sizeof **range);
 	(*range)->address = RANGES_START + (2 * (uint64_t)stream + kind) * RANGE_STRIDE;
 	(*range)->mark = stream;
 	(*range)->number = kind;
@@ -117,8 +116,8 @@ static enum gpc_status map(
 	enum gpc_status st = GPC_OK;
 	uint64_t mapped = 0;
 
-	if (wanted < block->size && !gpc_pytorch_cut(block, wanted))
-		return GPC_NO_METADATA;
+	if (wanted < block->size)
+		(void)gpc_pytorch_cut(block, wanted);
 	for (; mapped < wanted && !st; mapped += st ? 0 : handle)
 		st = gpc_machine_create_handle(self->machine, handle);
 	if (!st) {
@@ -136,11 +135,9 @@ enum gpc_status gpc_pytorch_expand(struct pytorch *self, uint64_t size, uint32_t
 	enum gpc_pool_kind kind, struct gpc_block **ret_block)
 {
 	struct gpc_block *first = reserve(self, stream, kind);
-	struct gpc_block *block = first ? find_expandable(first, size) : NULL;
+	struct gpc_block *block = find_expandable(first, size);
 	enum gpc_status st = GPC_OK;
 
-	if (!first)
-		return GPC_NO_METADATA;
 	if (!block)
 		return GPC_DEVICE_NO_MEMORY;
 	if (block->state == GPC_BLOCK_UNUSED)

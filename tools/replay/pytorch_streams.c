@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "format/memory.h"
 #include "tools/replay/pytorch_model.h"
 
 /* A queue element with an event; NULL if there is none. */
@@ -16,8 +17,8 @@ static struct awaited *new_awaited(struct pytorch *self)
 		self->spare = awaited->next;
 		return awaited;
 	}
-	awaited = calloc(1, sizeof *awaited);
-	if (awaited && self->driver->ops->event_create(self->driver, &awaited->event)) {
+	awaited = gpc_new(1, sizeof *awaited);
+	if (self->driver->ops->event_create(self->driver, &awaited->event)) {
 		free(awaited);
 		return NULL;
 	}

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "format/memory.h"
 
 /* A device that no policy can fill: several times the peak of live bytes, and room for a few segments. */
 #define PLENTY_FACTOR 4
@@ -65,9 +66,9 @@ static enum gpc_status open_player(
 
 	if (st)
 		return st;
-	player->lives = calloc(trace->n_slots + 1, sizeof *player->lives);
+	player->lives = gpc_new(trace->n_slots, sizeof *player->lives);
 	gpc_machine_expect_late(&player->machine, player->policy->is_late);
-	st = player->lives ? player->policy->create(&params, &player->self) : GPC_NO_METADATA;
+	st = player->policy->create(&params, &player->self);
 	if (!st)
 		return GPC_OK;
 	free(player->lives);

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "format/memory.h"
+
 #define LEAST_PART 16
 
 struct walk {
@@ -74,11 +76,10 @@ static void count(struct walk walk, uint64_t peak, uint64_t floor, struct gpc_st
 
 struct gpc_steps gpc_steps_count(const struct gpc_trace *trace)
 {
-	struct walk walk = { .trace = trace,
-		.sizes = calloc(trace->n_slots + 1, sizeof(uint64_t)) };
+	struct walk walk = { .trace = trace, .sizes = gpc_new(trace->n_slots, sizeof(uint64_t)) };
 	struct gpc_steps steps = { 0 };
 
-	if (walk.sizes && trace->peak_live_bytes)
+	if (trace->peak_live_bytes)
 		count(walk, trace->peak_live_bytes, find_floor(walk, trace->peak_live_bytes),
 			&steps);
 	free(walk.sizes);

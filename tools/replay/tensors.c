@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "format/array.h"
+#include "format/memory.h"
 #include "tools/replay/arenas.h"
 
 static int compare(const void *left, const void *right)
@@ -66,7 +67,7 @@ static void keep_first_of_each(struct gpc_tensors *tensors, size_t n, uint64_t g
 	}
 }
 
-enum gpc_status gpc_tensors_find(struct gpc_tensors *tensors, const struct gpc_recording *recording,
+void gpc_tensors_find(struct gpc_tensors *tensors, const struct gpc_recording *recording,
 	int32_t ordinal, const struct gpucache_event *events, size_t n_events)
 {
 	struct gpucache_torch torch;
@@ -74,17 +75,12 @@ enum gpc_status gpc_tensors_find(struct gpc_tensors *tensors, const struct gpc_r
 
 	*tensors = (struct gpc_tensors){
 		.has_torch = gpc_recording_find_torch(recording, ordinal, &torch),
-		.is_arena = calloc(n_events + 1, sizeof *tensors->is_arena),
-		.ranges = calloc(n + 1, sizeof *tensors->ranges),
+		.is_arena = gpc_new(n_events, sizeof *tensors->is_arena),
+		.ranges = gpc_new(n, sizeof *tensors->ranges),
 	};
-	if (!tensors->is_arena || !tensors->ranges ||
-		!gpc_arenas_mark(recording, ordinal, events, n_events, tensors->is_arena)) {
-		gpc_tensors_fini(tensors);
-		return GPC_NO_METADATA;
-	}
+	gpc_arenas_mark(recording, ordinal, events, n_events, tensors->is_arena);
 	n = collect(tensors, recording, ordinal, events, n_events);
 	keep_first_of_each(tensors, n, device_bytes(recording, ordinal) / 2);
-	return GPC_OK;
 }
 
 void gpc_tensors_fini(struct gpc_tensors *tensors)

@@ -11,7 +11,7 @@
  * longer than the device's memory.  Gaps separate the ranges, which stand for the streams: PyTorch does not report those.
  *
  * Threads     One.
- * Failure     GPC_NO_METADATA.
+ * Failure     None.
  * Limits      Without expandable_segments all tensors are on one stream, and a tensor includes the remainder that
  *             PyTorch did not split off: up to 1 MiB.
  */
@@ -29,9 +29,8 @@ struct gpc_tensors {
 };
 
 /* `events`: of device `ordinal` only, in order. */
-GPC_MUST_CHECK enum gpc_status gpc_tensors_find(struct gpc_tensors *tensors,
-	const struct gpc_recording *recording, int32_t ordinal, const struct gpucache_event *events,
-	size_t n_events);
+void gpc_tensors_find(struct gpc_tensors *tensors, const struct gpc_recording *recording,
+	int32_t ordinal, const struct gpucache_event *events, size_t n_events);
 void gpc_tensors_fini(struct gpc_tensors *tensors);
 
 /* The stream of a tensor at this address: 1 or more. */

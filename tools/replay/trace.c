@@ -12,12 +12,10 @@
 
 struct gpc_trace_builder *gpc_trace_begin(const char *path, enum gpc_trace_source source)
 {
-	struct gpc_trace_builder *builder = calloc(1, sizeof *builder);
+	struct gpc_trace_builder *builder = gpc_new(1, sizeof *builder);
 
-	if (builder) {
-		builder->trace.path = path;
-		builder->trace.source = source;
-	}
+	builder->trace.path = path;
+	builder->trace.source = source;
 	return builder;
 }
 
@@ -33,13 +31,12 @@ enum gpc_status gpc_trace_end(
 	return st;
 }
 
-static struct gpc_trace_op *add_op(struct gpc_trace_builder *builder)
+static void add_op(struct gpc_trace_builder *builder, struct gpc_trace_op op)
 {
 	struct gpc_trace *trace = &builder->trace;
 
-	if (!gpc_array_grow(&trace->ops, sizeof *trace->ops, trace->n_ops, &builder->n_room))
-		return NULL;
-	return &trace->ops[trace->n_ops++];
+	gpc_array_grow(&trace->ops, sizeof *trace->ops, trace->n_ops, &builder->n_room);
+	trace->ops[trace->n_ops++] = op;
 }
 
 /* The number of a stream, which RMM's log gives as a handle; streams beyond the table share the last number. */
@@ -108,94 +105,84 @@ static void note_less(struct gpc_trace_builder *builder, const struct gpc_trace_
 	*bytes = gpc_bytes_less(*bytes, op->size);
 }
 
-static enum gpc_status add_free(
+static void add_free(
 	struct gpc_trace_builder *builder, const struct gpc_trace_row *row, uint64_t *count_unknown)
 {
 	const struct gpc_trace_op *allocation =
 		op_of(builder, gpc_address_map_take(&builder->live, row->identity + 1));
-	struct gpc_trace_op *place;
 	struct gpc_trace_op op;
 
 	if (!allocation) {
 		(*count_unknown)++;
-		return GPC_OK;
+		return;
 	}
 	op = op_of_row(builder, row);
 	op.kind = GPC_TRACE_FREE;
 	op.slot = allocation->slot;
 	note_less(builder, allocation);
-	place = add_op(builder);
-	if (!place)
-		return GPC_NO_METADATA;
-	*place = op;
-	return GPC_OK;
+	add_op(builder, op);
 }
 
-static enum gpc_status add_alloc(struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
+static void add_alloc(struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
 {
 	struct gpc_trace *trace = &builder->trace;
-	struct gpc_trace_op *op;
+	struct gpc_trace_op op;
 	uint64_t ignored = 0;
 
 	if (row->kind == GPC_TRACE_ALLOC &&
 		gpc_address_map_find(&builder->live, row->identity + 1)) {
-		if (add_free(builder, row, &ignored))
-			return GPC_NO_METADATA;
+		add_free(builder, row, &ignored);
 		trace->n_implied_frees++;
 	}
-	struct gpc_trace_op filled = op_of_row(builder, row);
-	op = add_op(builder);
-	if (!op || gpc_address_map_reserve(&builder->live, 1))
-		return GPC_NO_METADATA;
-	*op = filled;
-	op->size = row->size;
+	op = op_of_row(builder, row);
+	op.size = row->size;
 	if (row->kind == GPC_TRACE_FAILURE) {
 		trace->n_failures++;
-		return GPC_OK;
+		add_op(builder, op);
+		return;
 	}
-	op->slot = trace->n_slots++;
+	op.slot = trace->n_slots++;
+	add_op(builder, op);
+	if (gpc_address_map_reserve(&builder->live, 1))
+		gpc_no_memory();
 	gpc_address_map_insert(&builder->live, row->identity + 1, identity_value(trace->n_ops - 1));
-	note_more(builder, op);
-	return GPC_OK;
+	note_more(builder, &op);
 }
 
-/* Adds an operation on the device rather than on memory.  Work on memory that is not live is left out. */
-static enum gpc_status add_other(struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
+/* Of the device, not of memory.  Work on what does not live is left out. */
+static void add_other(struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
 {
 	const struct gpc_trace_op *allocation =
 		op_of(builder, gpc_address_map_find(&builder->live, row->identity + 1));
 	struct gpc_trace_op op = op_of_row(builder, row);
-	struct gpc_trace_op *place;
 
 	if (row->kind == GPC_TRACE_WORK && !allocation)
-		return GPC_OK;
+		return;
 	if (row->kind == GPC_TRACE_WORK)
 		op.slot = allocation->slot;
 	if (row->kind == GPC_TRACE_ORDER)
 		op.other = number_stream(builder, row->other);
 	builder->trace.n_work += row->kind == GPC_TRACE_WORK;
-	place = add_op(builder);
-	if (!place)
-		return GPC_NO_METADATA;
-	*place = op;
-	return GPC_OK;
+	add_op(builder, op);
 }
 
-enum gpc_status gpc_trace_add(struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
+void gpc_trace_add(struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
 {
 	switch (row->kind) {
 	case GPC_TRACE_FREE:
-		return add_free(builder, row, &builder->trace.n_unknown_frees);
+		add_free(builder, row, &builder->trace.n_unknown_frees);
+		break;
 	case GPC_TRACE_ALLOC:
 	case GPC_TRACE_FAILURE:
-		return add_alloc(builder, row);
+		add_alloc(builder, row);
+		break;
 	case GPC_TRACE_WORK:
 	case GPC_TRACE_ORDER:
 	case GPC_TRACE_SYNC:
 	case GPC_TRACE_EMPTY_CACHE:
+		add_other(builder, row);
 		break;
 	}
-	return add_other(builder, row);
 }
 
 void gpc_trace_fini(struct gpc_trace *trace)

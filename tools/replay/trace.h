@@ -13,7 +13,7 @@
  *             2 Streams are numbered from 0.
  *             3 Times never decrease.
  * Threads     One.
- * Failure     GPC_NO_METADATA.
+ * Failure     None.
  * Limits      The threads of RMM's log are dropped: the replay follows the order of the file.  Of a
  *             recording one device is replayed, on one stream (but see tensors.h).
  */
@@ -98,13 +98,13 @@ struct gpc_trace {
 };
 
 /* `device`: -1 for the one with the most events. */
-GPC_MUST_CHECK enum gpc_status gpc_trace_from_recording(
+void gpc_trace_from_recording(
 	const struct gpc_recording *recording, int device, struct gpc_trace *ret_trace);
 /*
  * The same with the requests to PyTorch's allocator: each tensor, and past PyTorch's cache the other requests to the
  * driver.  Without PyTorch in the program, the same as gpc_trace_from_recording.
  */
-GPC_MUST_CHECK enum gpc_status gpc_trace_of_tensors(
+void gpc_trace_of_tensors(
 	const struct gpc_recording *recording, int device, struct gpc_trace *ret_trace);
 void gpc_trace_fini(struct gpc_trace *trace);
 

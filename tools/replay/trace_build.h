@@ -8,7 +8,7 @@
  *      workload.c -------'
  *
  * Threads     One.
- * Failure     gpc_trace_add: GPC_NO_METADATA.  gpc_trace_end cleans up in every case.
+ * Failure     None.
  */
 #ifndef GPC_REPLAY_TRACE_BUILD_H
 #define GPC_REPLAY_TRACE_BUILD_H
@@ -39,13 +39,11 @@ struct gpc_trace_row {
 	enum gpc_trace_way way;
 };
 
-/* NULL: no memory. */
 struct gpc_trace_builder *gpc_trace_begin(const char *path, enum gpc_trace_source source);
-GPC_MUST_CHECK enum gpc_status gpc_trace_add(
-	struct gpc_trace_builder *builder, const struct gpc_trace_row *row);
+void gpc_trace_add(struct gpc_trace_builder *builder, const struct gpc_trace_row *row);
 
 /* Ends the building and returns `st`; if that is GPC_OK, the caller owns the trace. */
-GPC_MUST_CHECK enum gpc_status gpc_trace_end(
+enum gpc_status gpc_trace_end(
 	struct gpc_trace_builder *builder, enum gpc_status st, struct gpc_trace *ret_trace);
 
 #endif

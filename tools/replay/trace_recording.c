@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "alloc/size_class.h"
+#include "format/memory.h"
 #include "format/recording.h"
 #include "tools/replay/tensors.h"
 #include "tools/replay/trace_build.h"
@@ -98,7 +99,7 @@ static uint64_t asked_for(uint64_t requested, uint64_t size)
 	return requested ? requested : size;
 }
 
-static bool read_events(struct source *source)
+static void read_events(struct source *source)
 {
 	const struct gpc_recording *recording = source->recording;
 	struct gpc_trace_recorded *recorded = &source->builder->trace.recorded;
@@ -106,9 +107,7 @@ static bool read_events(struct source *source)
 	struct gpc_event_cursor cursor = { 0 };
 	struct gpucache_event event;
 
-	source->events = calloc(count + 1, sizeof *source->events);
-	if (!source->events)
-		return false;
+	source->events = gpc_new(count, sizeof *source->events);
 	while (source->n_events < count && gpc_recording_next_event(recording, &cursor, &event))
 		source->events[source->n_events++] = event;
 	recorded->n_events = cursor.next;
@@ -117,7 +116,6 @@ static bool read_events(struct source *source)
 		recorded->first_event = source->events[0].seq;
 		recorded->last_event = source->events[source->n_events - 1].seq;
 	}
-	return true;
 }
 
 /* The device with the most events and live blocks. */
@@ -158,7 +156,7 @@ static void keep_device(struct source *source)
 	source->n_events = n;
 }
 
-static enum gpc_status hold(
+static void hold(
 	struct source *source, uint8_t kind, uint64_t address, uint64_t size, uint32_t context)
 {
 	struct seed *seed = gpc_address_map_find(&source->held, address);
@@ -166,52 +164,46 @@ static enum gpc_status hold(
 	/* An older block at the same address: its free was found, the younger one's malloc was not. */
 	if (!seed) {
 		if (gpc_address_map_reserve(&source->held, 1))
-			return GPC_NO_METADATA;
+			gpc_no_memory();
 		seed = &source->seeds[source->n_seeds++];
 		gpc_address_map_insert(&source->held, address, seed);
 	}
 	*seed = (struct seed){ .address = address, .size = size, .context = context, .kind = kind };
-	return GPC_OK;
 }
 
-/* Collects the blocks live at the end.  *ret_others: the bytes of other kinds. */
-static enum gpc_status hold_live(struct source *source, uint64_t *ret_others)
+/* What lives at the end.  Returns the bytes of other kinds by *ret_others. */
+static void hold_live(struct source *source, uint64_t *ret_others)
 {
 	const struct gpc_recording *recording = source->recording;
 	const struct gpc_region *region = &recording->regions[GPUCACHE_REGION_BLOCKS];
-	enum gpc_status st = GPC_OK;
 	struct gpucache_block block;
 	uint64_t others = 0;
 
-	source->seeds = calloc(region->count + source->n_events + 1, sizeof *source->seeds);
-	if (!source->seeds)
-		return GPC_NO_METADATA;
-	for (uint64_t i = 0; i < region->count && !st; i++) {
+	source->seeds = gpc_new(region->count + source->n_events, sizeof *source->seeds);
+	for (uint64_t i = 0; i < region->count; i++) {
 		if (!gpc_recording_read_block(recording, i, &block) ||
 			block.state != GPUCACHE_BLOCK_LIVE || block.device != source->device ||
 			!can_be(block.address, block.size) ||
 			!can_be(block.address, block.requested))
 			continue;
 		if (is_request(source, block.kind, block.flags & GPUCACHE_BLOCK_ARENA))
-			st = hold(source, block.kind, identity_of(block.kind, block.address),
+			hold(source, block.kind, identity_of(block.kind, block.address),
 				asked_for(block.requested, block.size), block.context);
 		else if (is_other(source, block.kind))
 			others = gpc_bytes_add(others, block.size);
 	}
 	source->builder->trace.recorded.n_torn = region->n_torn;
 	*ret_others = others;
-	return st;
 }
 
-/* Walks from the end to the beginning of the ring. */
-static enum gpc_status find_seeds(struct source *source)
+/* The walk: from the end to the begin of the ring. */
+static void find_seeds(struct source *source)
 {
-	enum gpc_status st;
 	uint64_t others = 0;
 	uint64_t most = 0;
 
-	st = hold_live(source, &others);
-	for (uint64_t i = source->n_events; i-- > 0 && !st;) {
+	hold_live(source, &others);
+	for (uint64_t i = source->n_events; i-- > 0;) {
 		const struct gpucache_event *event = &source->events[i];
 		bool is_malloc = event->kind == GPUCACHE_EVENT_MALLOC;
 
@@ -225,7 +217,7 @@ static enum gpc_status find_seeds(struct source *source)
 			if (seed)
 				seed->is_born_later = true;
 		} else if (is_request_event(source, i)) {
-			st = hold(source, event->alloc_kind,
+			hold(source, event->alloc_kind,
 				identity_of(event->alloc_kind, event->address),
 				asked_for(event->requested, event->size), event->context);
 		} else if (is_other(source, event->alloc_kind)) {
@@ -237,23 +229,21 @@ static enum gpc_status find_seeds(struct source *source)
 		}
 	}
 	source->builder->trace.fixed_bytes = others > most ? others : most;
-	return st;
 }
 
-static enum gpc_status add(struct source *source, enum gpc_trace_op_kind kind, uint64_t address,
-	uint64_t size, uint64_t time_ns, uint64_t line)
+static void add(struct source *source, enum gpc_trace_op_kind kind, uint64_t address, uint64_t size,
+	uint64_t time_ns, uint64_t line)
 {
 	const struct gpc_trace_row row = {
 		.kind = kind, .identity = address, .size = size, .time_ns = time_ns, .line = line
 	};
 
-	if (kind != GPC_TRACE_FREE && size == 0)
-		return GPC_OK;
-	return gpc_trace_add(source->builder, &row);
+	if (kind == GPC_TRACE_FREE || size)
+		gpc_trace_add(source->builder, &row);
 }
 
-static enum gpc_status add_alloc(struct source *source, uint8_t kind, uint64_t address,
-	uint64_t size, uint64_t time_ns, uint32_t context, uint64_t line)
+static void add_alloc(struct source *source, uint8_t kind, uint64_t address, uint64_t size,
+	uint64_t time_ns, uint32_t context, uint64_t line)
 {
 	const struct gpc_trace_row row = {
 		.kind = GPC_TRACE_ALLOC,
@@ -266,11 +256,11 @@ static enum gpc_status add_alloc(struct source *source, uint8_t kind, uint64_t a
 		.line = line,
 		.way = way_of(source, kind),
 	};
-	enum gpc_status st = size ? gpc_trace_add(source->builder, &row) : GPC_OK;
 
-	if (!st && size)
-		source->contexts[source->builder->trace.n_slots - 1] = context;
-	return st;
+	if (!size)
+		return;
+	gpc_trace_add(source->builder, &row);
+	source->contexts[source->builder->trace.n_slots - 1] = context;
 }
 
 static int by_address(const void *a, const void *b)
@@ -281,39 +271,35 @@ static int by_address(const void *a, const void *b)
 	return (left->address > right->address) - (left->address < right->address);
 }
 
-static enum gpc_status add_seeds(struct source *source)
+static void add_seeds(struct source *source)
 {
 	struct gpc_trace_recorded *recorded = &source->builder->trace.recorded;
 	uint64_t time_ns = source->n_events ? source->events[0].time_ns : 0;
-	enum gpc_status st = GPC_OK;
 
 	/* Their order is unknown. */
 	qsort(source->seeds, source->n_seeds, sizeof *source->seeds, by_address);
-	for (uint64_t i = 0; i < source->n_seeds && !st; i++) {
+	for (uint64_t i = 0; i < source->n_seeds; i++) {
 		const struct seed *seed = &source->seeds[i];
 
 		if (seed->is_born_later)
 			continue;
-		st = add_alloc(
-			source, seed->kind, seed->address, seed->size, time_ns, seed->context, 0);
+		add_alloc(source, seed->kind, seed->address, seed->size, time_ns, seed->context, 0);
 		recorded->n_held_before++;
 		recorded->held_before_bytes =
 			gpc_bytes_add(recorded->held_before_bytes, seed->size);
 	}
-	return st;
 }
 
-/* A context was reset or destroyed: its memory is gone without frees. */
-static enum gpc_status add_reset(struct source *source, const struct gpucache_event *event)
+/* A context was reset or destroyed: its memory is gone without any free. */
+static void add_reset(struct source *source, const struct gpucache_event *event)
 {
 	const struct gpc_trace *trace = &source->builder->trace;
 	const struct gpc_address_map *live = &source->builder->live;
-	uint64_t *addresses = calloc(live->n_entries + 1, sizeof *addresses);
-	enum gpc_status st = addresses ? GPC_OK : GPC_NO_METADATA;
+	uint64_t *addresses = gpc_new(live->n_entries, sizeof *addresses);
 	uint64_t n = 0;
 
-	/* Frees change the map being walked, so they come later. */
-	for (uint64_t i = 0; i < live->n_slots && !st; i++) {
+	/* Frees change the map that is walked, so they come after. */
+	for (uint64_t i = 0; i < live->n_slots; i++) {
 		const struct gpc_address_slot *slot = &live->slots[i];
 
 		if (slot->address &&
@@ -321,23 +307,21 @@ static enum gpc_status add_reset(struct source *source, const struct gpucache_ev
 				event->context)
 			addresses[n++] = slot->address - 1;
 	}
-	for (uint64_t i = 0; i < n && !st; i++)
-		st = add(source, GPC_TRACE_FREE, addresses[i], 0, event->time_ns, event->seq);
+	for (uint64_t i = 0; i < n; i++)
+		add(source, GPC_TRACE_FREE, addresses[i], 0, event->time_ns, event->seq);
 	free(addresses);
-	return st;
 }
 
 /*
  * PyTorch returned cached memory although the driver never refused a request: the program asked for it.  One call
  * returns many blocks.
  */
-static enum gpc_status add_empty_cache(struct source *source, const struct gpucache_event *event)
+static void add_empty_cache(struct source *source, const struct gpucache_event *event)
 {
 	const struct gpc_trace *trace = &source->builder->trace;
 
-	if (trace->n_ops && trace->ops[trace->n_ops - 1].kind == GPC_TRACE_EMPTY_CACHE)
-		return GPC_OK;
-	return add(source, GPC_TRACE_EMPTY_CACHE, 0, 1, event->time_ns, event->seq);
+	if (!trace->n_ops || trace->ops[trace->n_ops - 1].kind != GPC_TRACE_EMPTY_CACHE)
+		add(source, GPC_TRACE_EMPTY_CACHE, 0, 1, event->time_ns, event->seq);
 }
 
 static bool is_cache_emptied(const struct source *source, uint64_t i)
@@ -350,29 +334,26 @@ static bool is_cache_emptied(const struct source *source, uint64_t i)
 						       source->tensors.has_physical));
 }
 
-static enum gpc_status add_event(struct source *source, uint64_t i)
+static void add_event(struct source *source, uint64_t i)
 {
 	const struct gpucache_event *event = &source->events[i];
+	const uint64_t identity = identity_of(event->alloc_kind, event->address);
 
 	if (event->kind == GPUCACHE_EVENT_CONTEXT && event->detail == 2)
-		return add_reset(source, event);
-	if (is_cache_emptied(source, i))
-		return add_empty_cache(source, event);
-	if (!is_request_event(source, i))
-		return GPC_OK;
-	if (event->kind == GPUCACHE_EVENT_FREE)
-		return add(source, GPC_TRACE_FREE, identity_of(event->alloc_kind, event->address),
-			0, event->time_ns, event->seq);
-	if (event->kind == GPUCACHE_EVENT_OOM)
-		/* A refusal to PyTorch's cache says nothing about its tensors. */
-		return source->tensors.has_torch ? GPC_OK
-						 : add(source, GPC_TRACE_FAILURE, 0, event->size,
-							   event->time_ns, event->seq);
-	if (event->kind != GPUCACHE_EVENT_MALLOC)
-		return GPC_OK;
-	return add_alloc(source, event->alloc_kind, identity_of(event->alloc_kind, event->address),
-		asked_for(event->requested, event->size), event->time_ns, event->context,
-		event->seq);
+		add_reset(source, event);
+	else if (is_cache_emptied(source, i))
+		add_empty_cache(source, event);
+	else if (!is_request_event(source, i))
+		return;
+	else if (event->kind == GPUCACHE_EVENT_FREE)
+		add(source, GPC_TRACE_FREE, identity, 0, event->time_ns, event->seq);
+	/* What the cache of PyTorch was refused says nothing of its tensors. */
+	else if (event->kind == GPUCACHE_EVENT_OOM && !source->tensors.has_torch)
+		add(source, GPC_TRACE_FAILURE, 0, event->size, event->time_ns, event->seq);
+	else if (event->kind == GPUCACHE_EVENT_MALLOC)
+		add_alloc(source, event->alloc_kind, identity,
+			asked_for(event->requested, event->size), event->time_ns, event->context,
+			event->seq);
 }
 
 static bool has_refused(const struct source *source)
@@ -387,62 +368,51 @@ static bool has_refused(const struct source *source)
 	return n > 0;
 }
 
-static enum gpc_status build(struct source *source)
+static void build(struct source *source)
 {
-	enum gpc_status st = GPC_OK;
-
-	if (!read_events(source))
-		return GPC_NO_METADATA;
+	read_events(source);
 	if (source->device < 0)
 		source->device = busiest_device(source);
 	source->builder->trace.recorded.device = source->device;
 	keep_device(source);
 	if (source->is_of_tensors) {
 		source->has_refused = has_refused(source);
-		st = gpc_tensors_find(&source->tensors, source->recording, source->device,
+		gpc_tensors_find(&source->tensors, source->recording, source->device,
 			source->events, source->n_events);
 	}
-	if (!st)
-		st = find_seeds(source);
-	source->contexts = calloc(source->n_seeds + source->n_events + 1, sizeof *source->contexts);
-	if (!st && !source->contexts)
-		st = GPC_NO_METADATA;
-	if (!st)
-		st = add_seeds(source);
-	for (uint64_t i = 0; i < source->n_events && !st; i++)
-		st = add_event(source, i);
-	return st;
+	find_seeds(source);
+	source->contexts = gpc_new(source->n_seeds + source->n_events, sizeof *source->contexts);
+	add_seeds(source);
+	for (uint64_t i = 0; i < source->n_events; i++)
+		add_event(source, i);
 }
 
-static enum gpc_status make(const struct gpc_recording *recording, int device, bool is_of_tensors,
+static void make(const struct gpc_recording *recording, int device, bool is_of_tensors,
 	struct gpc_trace *ret_trace)
 {
 	struct source source = { .recording = recording,
 		.builder = gpc_trace_begin(recording->path, GPC_TRACE_RECORDING),
 		.device = device,
 		.is_of_tensors = is_of_tensors };
-	enum gpc_status st;
 
-	if (!source.builder)
-		return GPC_NO_METADATA;
-	st = build(&source);
+	build(&source);
 	source.builder->trace.is_damaged = recording->n_problems > 0;
 	gpc_tensors_fini(&source.tensors);
 	gpc_address_map_fini(&source.held);
 	free(source.contexts);
 	free(source.seeds);
 	free(source.events);
-	return gpc_trace_end(source.builder, st, ret_trace);
+	(void)gpc_trace_end(source.builder, GPC_OK, ret_trace);
 }
 
-enum gpc_status gpc_trace_from_recording(
+void gpc_trace_from_recording(
 	const struct gpc_recording *recording, int device, struct gpc_trace *ret_trace)
 {
-	return make(recording, device, false, ret_trace);
+	make(recording, device, false, ret_trace);
 }
 
-enum gpc_status gpc_trace_of_tensors(
+void gpc_trace_of_tensors(
 	const struct gpc_recording *recording, int device, struct gpc_trace *ret_trace)
 {
-	return make(recording, device, true, ret_trace);
+	make(recording, device, true, ret_trace);
 }

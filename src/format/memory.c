@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The C library's functions, checked in one place. */
+#include "format/memory.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void gpc_no_memory(void)
+{
+	fprintf(stderr, "%s: out of memory\n", program_invocation_short_name);
+	exit(GPC_EXIT_NO_MEMORY);
+}
+
+void *gpc_checked(void *memory)
+{
+	if (!memory)
+		gpc_no_memory();
+	return memory;
+}
+
+void *gpc_new(size_t n, size_t size)
+{
+	return gpc_checked(calloc(n ? n : 1, size));
+}
+
+void *gpc_resize(void *array, size_t n, size_t size)
+{
+	return gpc_checked(reallocarray(array, n ? n : 1, size));
+}
+
+char *gpc_copy(const char *text)
+{
+	return gpc_checked(strdup(text));
+}
+
+char *gpc_print(const char *format, ...)
+{
+	va_list args;
+	char *text;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&text, format, args);
+	va_end(args);
+	if (n < 0)
+		gpc_no_memory();
+	return text;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory of the tools: never NULL.  A tool that gets none says so on standard error and ends with GPC_EXIT_NO_MEMORY:
+ * half a report would be taken for a whole one.
+ *
+ * Threads     As malloc's.
+ * Failure     Does not return.
+ * Limits      Not for what a stranger's file alone decides: one such recording in a folder must not hide the others.
+ */
+#ifndef GPC_FORMAT_MEMORY_H
+#define GPC_FORMAT_MEMORY_H
+
+#include <stddef.h>
+
+#define GPC_EXIT_NO_MEMORY 5 /* as for what cannot be read or written */
+
+/* `n` elements of `size` zero bytes; n may be 0.  free() it. */
+void *gpc_new(size_t n, size_t size);
+
+/* The array made `n` elements long; those that are new are not set. */
+void *gpc_resize(void *array, size_t n, size_t size);
+
+char *gpc_copy(const char *text);
+
+/* The text that printf would print. */
+char *gpc_print(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
+
+_Noreturn void gpc_no_memory(void);
+
+/* Returns `memory`, of another function that gives NULL where there is none. */
+void *gpc_checked(void *memory);
+
+#endif
