@@ -4,7 +4,8 @@
 
 A section is one session of a shell in a folder of its own, with build/ and tests/ beside it, on a simulated GPU; `python` is this
 interpreter, train.py a program that allocates.  A command may end with another status than 0 only where EXPECTED says so, and
-is left out only where NOT_HERE says why.  One line a page; the last line is "N passed, N failed".
+is left out only where NOT_HERE says why; what SHOWS names prints what the page gives it for.  One line a page; the last line is
+"N passed, N failed".
 """
 import json
 import os
@@ -36,6 +37,13 @@ EXPECTED = {
     "--fail-on=oom": (0, 1),    # 1: there was one
     "--oom": (1,),              # the program met its own error
     "tests/programs/gpt.py": (0, 1),
+}
+
+# What a command is shown for, by a part of it: an exit status of 0 alone may stand before an empty table.
+SHOWS = {
+    "gpumem-report leaks leak.gpucache": "remember_loss",
+    "gpucache-run --sim list": "h100",
+    "build/gpumem-report oom": "OUT OF MEMORY",
 }
 
 # What a page writes for the reader to fill in, or that never ends.
@@ -132,9 +140,12 @@ def run_section(build, commands):
         for number, command in enumerate(typed):
             status = int(open(os.path.join(folder, f"status.{number}")).read() or -1)
             allowed = next((what for part, what in EXPECTED.items() if part in command), (0,))
+            with open(os.path.join(folder, f"out.{number}"), errors="replace") as file:
+                said = file.read()
             if status not in allowed:
-                with open(os.path.join(folder, f"out.{number}"), errors="replace") as file:
-                    faults.append(f"$ {command}\n    exit status {status}: {file.read()[-600:]}")
+                faults.append(f"$ {command}\n    exit status {status}: {said[-600:]}")
+            faults += [f"$ {command}\n    does not show {what!r}: {said[-600:]}"
+                       for part, what in SHOWS.items() if part in command and what not in said]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return faults, len(typed)

@@ -29,8 +29,9 @@
 #define MAX_LAYERS  64
 #define MAX_THREADS 64
 
-/* What --oom keeps of each step unless --grow says otherwise. */
-#define OOM_GROWTH ((size_t)96 << 20)
+/* What --oom and --leak keep of each step unless --grow says otherwise. */
+#define OOM_GROWTH  ((size_t)96 << 20)
+#define LEAK_GROWTH ((size_t)1 << 20)
 
 /* Bytes of each batch and of each history entry that are written and checked. */
 #define MARK_BYTES ((size_t)4096)
@@ -417,8 +418,8 @@ static void parse_options(int argc, char **argv, struct options *opt)
 		usage(stderr);
 		exit(2);
 	}
-	if (opt->oom && !opt->grow)
-		opt->grow = OOM_GROWTH;
+	if (!opt->grow)
+		opt->grow = opt->oom ? OOM_GROWTH : opt->leak ? LEAK_GROWTH : 0;
 }
 
 int main(int argc, char **argv)

@@ -11,6 +11,7 @@ import sys
 
 MARK_BYTES = 4096
 OOM_GROWTH = 96 << 20
+LEAK_GROWTH = 1 << 20
 DEVICE_TO_HOST = 2
 
 
@@ -148,8 +149,8 @@ def parse_options():
     parser.add_argument("--leak", action="store_true")
     parser.add_argument("--print-live", action="store_true")
     options = parser.parse_args()
-    if options.oom and not options.grow:
-        options.grow = OOM_GROWTH
+    if not options.grow:
+        options.grow = OOM_GROWTH if options.oom else LEAK_GROWTH if options.leak else 0
     return options
 
 

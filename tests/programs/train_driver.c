@@ -25,6 +25,7 @@
 #define WEIGHT_BYTES ((size_t)1 << 20)
 #define MARK_BYTES   ((size_t)4096)
 #define OOM_GROWTH   ((size_t)96 << 20)
+#define LEAK_GROWTH  ((size_t)1 << 20)
 
 /* The CUDA version whose functions the door `proc` asks for. */
 #define PROC_VERSION 12000
@@ -367,8 +368,8 @@ static void parse_options(int argc, char **argv, struct options *opt)
 			exit(2);
 		}
 	}
-	if (opt->oom && !opt->grow)
-		opt->grow = OOM_GROWTH;
+	if (!opt->grow)
+		opt->grow = opt->oom ? OOM_GROWTH : opt->leak ? LEAK_GROWTH : 0;
 }
 
 int main(int argc, char **argv)
