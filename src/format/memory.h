@@ -27,7 +27,7 @@ char *gpc_print(const char *format, ...) __attribute__((format(__printf__, 1, 2)
 
 _Noreturn void gpc_no_memory(void);
 
-/* Returns `memory`, of another function that gives NULL where there is none. */
+/* Returns `memory`, which another function allocated; NULL ends the tool. */
 void *gpc_checked(void *memory);
 
 #endif

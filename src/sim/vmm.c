@@ -421,17 +421,23 @@ CUresult gpc_sim_vmm_map(struct gpc_sim *sim, uint64_t ptr, uint64_t size, uint6
 	return res;
 }
 
+static bool has_mapped_locked(const struct gpc_sim_va_chunk *chunk, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (chunk[i].handle)
+			return true;
+	}
+	return false;
+}
+
 /* True if the chunks contain one or more whole mappings, perhaps with holes between them. */
 static bool is_whole_locked(const struct gpc_sim_va_chunk *chunk, uint32_t n)
 {
-	bool has_any = false;
 	uint32_t i = 0;
 
-	while (i < n && !chunk[i].handle == !chunk[i].n_mapped) {
-		has_any |= chunk[i].handle;
+	while (i < n && !chunk[i].handle == !chunk[i].n_mapped)
 		i += chunk[i].handle ? chunk[i].n_mapped : 1;
-	}
-	return has_any && i == n;
+	return i == n && has_mapped_locked(chunk, n);
 }
 
 CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size)
@@ -443,11 +449,9 @@ CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size)
 	gpc_sim_settle(sim);
 	pthread_mutex_lock(&vmm->lock);
 	bool is_good = n && is_whole_locked(chunk, n);
-	for (uint32_t i = 0; is_good && i < n;) {
-		if (!chunk[i].handle) {
-			i++;
+	for (uint32_t i = 0; is_good && i < n; i++) {
+		if (!chunk[i].handle)
 			continue;
-		}
 		uint32_t n_mapped = chunk[i].n_mapped;
 		struct gpc_sim_physical *piece = &vmm->physicals[chunk[i].handle - 1];
 
@@ -456,7 +460,7 @@ CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size)
 				.is_reserved = true };
 		piece->n_mappings--;
 		drop_if_last_locked(sim, piece);
-		i += n_mapped;
+		i += n_mapped - 1;
 	}
 	if (is_good) {
 		hide(vmm, gpc_sim_vmm_bytes(vmm, ptr), size);
@@ -467,15 +471,6 @@ CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size)
 }
 
 /* ---- access ---- */
-
-static bool has_mapped_locked(const struct gpc_sim_va_chunk *chunk, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		if (chunk[i].handle)
-			return true;
-	}
-	return false;
-}
 
 static uint16_t bit_of(int device)
 {

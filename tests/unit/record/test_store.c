@@ -76,8 +76,8 @@ static void a_writer_that_is_stopped_inside_an_event_mixes_it_with_no_other(void
 	(void)state;
 	others.page = (size_t)sysconf(_SC_PAGESIZE);
 	others.next = 1;
-	others.pages = mmap(NULL, 2 * others.page, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	others.pages = mmap(
+		NULL, 2 * others.page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(others.pages != MAP_FAILED);
 	assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
 	for (size_t word = 1; word < N_WORDS; word++) {
