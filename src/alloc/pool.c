@@ -365,6 +365,17 @@ enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address)
 	return st;
 }
 
+uint64_t gpc_pool_idle(struct gpc_pool *pool)
+{
+	uint64_t bytes;
+
+	gpc_lock_take(&pool->lock);
+	bytes = gpc_counter_get(&pool->counters->cached_bytes) +
+		gpc_counter_get(&pool->counters->pending_bytes);
+	gpc_lock_release(&pool->lock);
+	return bytes;
+}
+
 uint64_t gpc_pool_returnable(struct gpc_pool *pool)
 {
 	return gpc_counter_get(&pool->unheld_bytes) + gpc_pool_idle_pages(pool);

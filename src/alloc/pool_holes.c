@@ -202,6 +202,7 @@ static bool cut_out_locked(
 
 	if (!prepare_hole_locked(pool, block, memory, &hole))
 		return false;
+	gpc_pool_begin_move(pool, memory->size);
 	begin_change_locked(pool, segment);
 	gpc_segment_map_cut(
 		&pool->heap->segment_map, segment, memory->address, memory->size, hole.right);

@@ -156,6 +156,20 @@ struct gpc_memory {
 	uint64_t devices; /* as of a segment */
 };
 
+/*
+ * Around every move of memory between us and the driver (struct gpc_budget).  Begin before it leaves a counter, or before
+ * it is charged; end after it is in a counter, or no longer charged.
+ */
+static inline void gpc_pool_begin_move(struct gpc_pool *pool, uint64_t bytes)
+{
+	(void)atomic_fetch_add(&pool->budget->moving_bytes, bytes);
+}
+
+static inline void gpc_pool_end_move(struct gpc_pool *pool, uint64_t bytes)
+{
+	(void)atomic_fetch_sub(&pool->budget->moving_bytes, bytes);
+}
+
 /* Whether to make a new segment for a block of `rounded` bytes from pages. */
 bool gpc_pool_wants_pages(const struct gpc_pool *pool, uint64_t rounded);
 
@@ -173,8 +187,8 @@ void gpc_pool_unmap_pages(struct gpc_pool *pool, const struct gpc_memory *memory
 
 /*
  * Takes pages for up to `wanted` bytes out of a segment that remains: from `idle`, the only block of a larger, settled
- * segment, or, if NULL, from the best FREE block.  The caller returns them, and holds captures until then.  False: no
- * such pages, work may still use them, or a capture forbids it.
+ * segment, or, if NULL, from the best FREE block.  They move, and the caller returns them and holds captures until then.
+ * False: no such pages, work may still use them, or a capture forbids it.
  */
 bool gpc_pool_take_pages_locked(struct gpc_pool *pool, struct gpc_block *idle, uint64_t wanted,
 	struct gpc_memory *ret_memory);

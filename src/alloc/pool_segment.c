@@ -11,25 +11,33 @@
 #include "base/check.h"
 #include "stats/counters.h"
 
-/* Reserves `bytes` of the device's budget, or reports that they exceed the limit. */
+/*
+ * Takes `bytes` from the device's budget, or says that they would pass the limit: without passing it, or a smaller
+ * request of another thread would be refused meanwhile.
+ */
 static enum gpc_status charge(struct gpc_budget *budget, uint64_t bytes)
 {
-	uint64_t used = atomic_fetch_add(&budget->used_bytes, bytes) + bytes;
 	uint64_t limit = atomic_load(&budget->limit_bytes);
+	uint64_t used = atomic_load(&budget->used_bytes);
 
-	if (limit == 0 || used <= limit)
-		return GPC_OK;
-	atomic_fetch_sub(&budget->used_bytes, bytes);
-	return GPC_LIMIT;
+	do {
+		if (limit && bytes > gpc_bytes_less(limit, used))
+			return GPC_LIMIT;
+	} while (!atomic_compare_exchange_weak(&budget->used_bytes, &used, used + bytes));
+	return GPC_OK;
 }
 
+/* GPC_OK: the memory moves until the caller has made it a segment. */
 static enum gpc_status ask_driver(
 	struct gpc_pool *pool, bool wants_pages, uint64_t size, struct gpc_memory *ret_memory)
 {
-	enum gpc_status st = charge(pool->budget, size);
+	enum gpc_status st;
 
+	gpc_pool_begin_move(pool, size);
+	st = charge(pool->budget, size);
 	if (st) {
 		atomic_store_explicit(&pool->is_pressed, true, memory_order_relaxed);
+		gpc_pool_end_move(pool, size);
 		return st;
 	}
 	*ret_memory = (struct gpc_memory){ .size = size };
@@ -38,8 +46,10 @@ static enum gpc_status ask_driver(
 		st = pool->drv->ops->mem_alloc(pool->drv, size, &ret_memory->address);
 	if (st == GPC_DEVICE_NO_MEMORY)
 		atomic_store_explicit(&pool->is_pressed, true, memory_order_relaxed);
-	if (st)
+	if (st) {
 		atomic_fetch_sub(&pool->budget->used_bytes, size);
+		gpc_pool_end_move(pool, size);
+	}
 	return st;
 }
 
@@ -86,6 +96,14 @@ static void give_back(struct gpc_pool *pool, const struct gpc_memory *memory)
 	else
 		(void)!pool->drv->ops->mem_free(pool->drv, memory->address);
 	atomic_fetch_sub(&pool->budget->used_bytes, memory->size);
+}
+
+/* The driver's part of a parting, without the lock. */
+static void end_parting(struct gpc_pool *pool, const struct gpc_memory *parting)
+{
+	give_back(pool, parting);
+	gpc_pool_end_move(pool, parting->size);
+	gpc_captures_release(&pool->heap->captures);
 }
 
 struct gpc_segment *gpc_pool_new_segment(struct gpc_heap *heap, enum gpc_pool_kind kind)
@@ -181,13 +199,12 @@ static bool return_unplaced(struct gpc_pool *pool)
 			.size = pool->unplaced_size,
 			.range = pool->unplaced_range };
 		pool->unplaced = 0;
+		gpc_pool_begin_move(pool, memory.size);
 	}
 	is_held |= pool->unplaced == 0;
 	gpc_lock_release(&pool->lock);
-	if (memory.address) {
-		give_back(pool, &memory);
-		gpc_captures_release(&pool->heap->captures);
-	}
+	if (memory.address)
+		end_parting(pool, &memory);
 	return is_held;
 }
 
@@ -241,6 +258,7 @@ enum gpc_status gpc_pool_grow(
 		give_back(pool, &memory);
 	else if (st)
 		(void)return_unplaced(pool);
+	gpc_pool_end_move(pool, memory.size);
 	return st;
 }
 
@@ -253,6 +271,7 @@ static void detach_locked(
 	*ret_memory = (struct gpc_memory){
 		.address = segment->address, .size = segment->size, .range = segment->range
 	};
+	gpc_pool_begin_move(pool, segment->size);
 	pool->heap->observer.segment_removed(pool->heap->observer.self, segment);
 	gpc_segment_map_remove(&pool->heap->segment_map, segment);
 	gpc_pool_leave_bin_locked(pool, segment->first);
@@ -282,13 +301,6 @@ static bool begin_parting_locked(
 		return false;
 	detach_locked(pool, segment, ret_parting);
 	return true;
-}
-
-/* The driver call, made without the lock. */
-static void end_parting(struct gpc_pool *pool, const struct gpc_memory *parting)
-{
-	give_back(pool, parting);
-	gpc_captures_release(&pool->heap->captures);
 }
 
 /*
@@ -450,6 +462,7 @@ void gpc_pool_forget_segments_locked(struct gpc_pool *pool, struct gpc_list *ret
 		}
 		gpc_list_remove(link);
 		if (segment->range) {
+			gpc_pool_begin_move(pool, segment->size);
 			gpc_list_append(ret_paged, link);
 			continue;
 		}
@@ -475,6 +488,7 @@ void gpc_pool_drop_pages(struct gpc_pool *pool, struct gpc_driver *const *member
 		gpc_list_remove(link);
 		if (is_over)
 			give_back(pool, &memory);
+		gpc_pool_end_move(pool, memory.size);
 		end_segment(pool->heap, segment);
 	}
 	if (is_over)

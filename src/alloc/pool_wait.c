@@ -5,11 +5,11 @@
  * calls only a free waits, as plain cudaFree does, and only while more than pending_limit is pending.  A malloc waits
  * only on the ladder.
  */
-#include <poll.h>
 #include <string.h>
 
 #include "alloc/pool_internal.h"
 #include "base/bytes.h"
+#include "base/pause.h"
 #include "stats/counters.h"
 
 enum gpc_status gpc_pool_reap_locked(
@@ -227,11 +227,15 @@ uint64_t gpc_pool_wait_within(struct gpc_pool *pool, uint64_t size, uint64_t *le
 	for (;;) {
 		gpc_pool_learn(pool);
 		bytes += gpc_pool_reap(pool);
-		if (is_over(pool, size, bytes) || *left_ms == 0)
+		if (is_over(pool, size, bytes) || !gpc_pause(1, left_ms))
 			return bytes;
-		(void)poll(NULL, 0, 1);
-		--*left_ms;
 	}
+}
+
+void gpc_pool_wait_for_moves(struct gpc_pool *pool, uint64_t *left_ms)
+{
+	while (atomic_load(&pool->budget->moving_bytes) > 0 && gpc_pause(1, left_ms))
+		;
 }
 
 uint64_t gpc_pool_begin_sync(struct gpc_pool *pool)

@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of rungs, cheapest first (model/rungs.def), with another attempt after each rung that had something to do.
- * Waits are bounded: for the device by sync_ms, for other processes by wait_ms; only the latter rung is repeated.
+ * A table of rungs, cheapest first (model/rungs.def), with one more attempt after each that had something to work on.
+ * Waits are bounded: for the device by sync_ms, for other processes by wait_ms, which is the only rung that is climbed
+ * again.  Every rung that waits for the device also waits for memory that other threads are returning to the driver: it
+ * is neither there yet nor with us any more.
  */
 #include "oom/ladder.h"
 
-#include <poll.h>
 #include <stddef.h>
 
-/* The polling interval while waiting for other processes. */
+#include "base/pause.h"
+
+/* How often other processes are looked at while waiting for them. */
 #define WAIT_STEP_MS 10
 
 /*
- * A rung makes room, and reports the bytes if it knows them.  It returns false if it had nothing to do: another attempt
- * would be the same as the last.
+ * For moves where sync_ms has no bound: the driver may keep a thread that frees until a kernel ends that never does.  A
+ * plain cudaFree would then not have returned either.
+ */
+#define MOVES_MS 1000
+
+/*
+ * A rung makes room, and says how many bytes where it knows.  False: there was nothing that it could
+ * have done, so that another attempt would only repeat the last one.
  */
 
 /* Frees whose work is done may have coalesced into the block needed.  Closes the fence of the latest ones. */
@@ -40,7 +49,16 @@ static uint64_t wait_for_device(struct gpc_ladder *ladder, struct gpc_pool *pool
 			       : gpc_pool_wait(pool, size);
 }
 
-/* The wait of a plain cudaFree, but only for the oldest fence that makes enough room. */
+static void wait_for_moves(struct gpc_ladder *ladder)
+{
+	if (ladder->n_pools > 0)
+		gpc_pool_wait_for_moves(ladder->pools[0], &ladder->sync_left_ms);
+}
+
+/*
+ * The wait that a plain cudaFree would have made, for the oldest fence that makes enough room,
+ * not for all.
+ */
 static bool wait_for_enough_fences(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	uint64_t bytes;
@@ -50,6 +68,7 @@ static bool wait_for_enough_fences(struct gpc_ladder *ladder, uint64_t *ret_byte
 	bytes = wait_for_device(ladder, ladder->pool, ladder->wanted);
 	/* What passed may be many small pieces; only whole segments of them help the driver. */
 	*ret_bytes = bytes + (bytes ? gpc_pool_trim(ladder->pool, ladder->wanted) : 0);
+	wait_for_moves(ladder);
 	return true;
 }
 
@@ -66,6 +85,7 @@ static bool return_everything(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 	}
 	if (ladder->trim_driver)
 		ladder->trim_driver(ladder->arg);
+	wait_for_moves(ladder);
 	*ret_bytes = bytes;
 	return true;
 }
@@ -82,18 +102,17 @@ static bool ask_handlers(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 		(void)wait_for_device(ladder, ladder->pools[i], 0);
 		bytes += gpc_pool_trim(ladder->pools[i], ladder->wanted);
 	}
+	if (did_free)
+		wait_for_moves(ladder);
 	*ret_bytes = bytes;
 	return true;
 }
 
-/* Only on request.  poll() without descriptors is a wait that involves no signal of the host. */
+/* Only on request. */
 static bool wait_for_others(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
-	if (ladder->wait_ms == 0)
-		return false;
-	(void)poll(NULL, 0, WAIT_STEP_MS);
 	*ret_bytes = 0;
-	return true;
+	return gpc_pause(WAIT_STEP_MS, &ladder->wait_left_ms);
 }
 
 /* The table is model/rungs.def: the order is the policy. */
@@ -110,9 +129,8 @@ _Static_assert(N_RUNGS <= GPUCACHE_MAX_RUNGS, "a recording has room for every ru
 
 enum gpc_status gpc_ladder_climb(struct gpc_ladder *ladder, enum gpc_status st)
 {
-	uint64_t steps_left = (ladder->wait_ms + WAIT_STEP_MS - 1) / WAIT_STEP_MS;
-
-	ladder->sync_left_ms = ladder->sync_ms;
+	ladder->wait_left_ms = ladder->wait_ms;
+	ladder->sync_left_ms = ladder->sync_ms ? ladder->sync_ms : MOVES_MS;
 	for (uint32_t i = 0; i < N_RUNGS && gpc_ladder_helps(st);) {
 		uint64_t bytes = 0;
 		bool has_run = rungs[i](ladder, &bytes);
@@ -124,7 +142,7 @@ enum gpc_status gpc_ladder_climb(struct gpc_ladder *ladder, enum gpc_status st)
 			st = ladder->attempt(ladder->arg);
 		if (!st)
 			ladder->helped = i + 1;
-		if (i == LAST_RUNG && has_run && --steps_left > 0)
+		if (i == LAST_RUNG && ladder->wait_left_ms > 0)
 			continue;
 		i++;
 	}

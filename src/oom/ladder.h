@@ -28,7 +28,7 @@ struct gpc_ladder {
 	uint64_t wait_ms; /* limit of waits for other processes; 0: none */
 	uint64_t sync_ms; /* limit of all waits for our own device work; 0: unlimited */
 	/*
-	 * Free memory of the device and our idle and pending memory do not suffice: the ladder neither waits
+	 * Free memory of the device and our idle, pending and moving memory do not suffice: the ladder neither waits
 	 * nor trims.  The plain driver fails at once, too.
 	 */
 	bool is_out_of_reach;
@@ -42,7 +42,8 @@ struct gpc_ladder {
 	void *arg;
 
 	/* Results. */
-	uint64_t sync_left_ms;              /* of sync_ms */
+	uint64_t sync_left_ms;              /* of sync_ms, or, if that is 0, of the wait for moves */
+	uint64_t wait_left_ms;              /* of wait_ms */
 	uint64_t freed[GPUCACHE_MAX_RUNGS]; /* bytes freed or returned by each rung */
 	uint32_t n_tried;
 	uint32_t helped; /* 1 + index of the rung after which it succeeded; 0: none */

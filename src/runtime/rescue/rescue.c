@@ -406,15 +406,19 @@ static void count_outcome(
  * How much the driver's pools could return is unknown: with them, all bytes not live here count.  The size of a request
  * that we do not serve ourselves is known only to the driver.
  */
-static bool is_out_of_reach(const struct gpc_rescue *rescue)
+static bool is_out_of_reach(
+	const struct gpc_rescue *rescue, struct gpc_pool *const *pools, uint32_t n_pools)
 {
 	struct gpc_driver *drv = &rescue->context->drv.base;
 	const struct gpc_device *device = rescue->context->device;
-	uint64_t idle =
-		GPC_DEVICE_SUM(device, cached_bytes) + GPC_DEVICE_SUM(device, pending_bytes);
 	uint64_t available;
+	uint64_t idle = 0;
 	uint64_t total;
 
+	/* In the order in which memory goes back: other threads may be returning some (struct gpc_budget). */
+	for (uint32_t i = 0; i < n_pools; i++)
+		idle += gpc_pool_idle(pools[i]);
+	idle += atomic_load(&device->budget.moving_bytes);
 	if (rescue->kind != GPUCACHE_KIND_DEVICE || drv->ops->mem_info(drv, &available, &total))
 		return false;
 	return rescue->rounded >
@@ -432,13 +436,13 @@ enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st)
 		.wanted = rescue->rounded,
 		.wait_ms = gpc_runtime.config.oom_wait_ms,
 		.sync_ms = gpc_runtime.config.oom_sync_ms,
-		.is_out_of_reach = is_out_of_reach(rescue),
 		.attempt = attempt_again,
 		.trim_driver = trim_driver,
 		.call_handlers = call_handlers,
 		.arg = rescue,
 	};
 
+	ladder.is_out_of_reach = is_out_of_reach(rescue, pools, ladder.n_pools);
 	gpc_pages_look_around();
 	st = gpc_ladder_climb(&ladder, st);
 	if (st && !gpc_ladder_helps(st))

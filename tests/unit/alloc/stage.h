@@ -96,6 +96,7 @@ static inline void stage_close(struct stage *stage)
 	gpc_sim_driver_fini(&stage->drv);
 	at_int_equal(stage_n_allocations(stage), 0);
 	at_int_equal(stage->budget.used_bytes, 0);
+	at_int_equal(stage->budget.moving_bytes, 0);
 	at_int_equal(stage->heap.blocks.n_live, 0);
 	at_int_equal(stage->heap.segments.n_live, 0);
 	at_int_equal(stage->heap.grain_maps.n_live, 0);

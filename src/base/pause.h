@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bounded wait: between two looks at what is waited for, a pause that is taken off what is left.
+ *
+ *      while (!is_over() && gpc_pause(1, &left_ms))
+ *              ;
+ *
+ * Threads   Any; no lock of ours may be held.  No signal handler of the host can be confused by it.
+ * Failure   None; a signal ends the pause early, so a wait may be shorter than its bound, never longer by more than
+ *           the scheduler makes it.
+ */
+#ifndef GPC_BASE_PAUSE_H
+#define GPC_BASE_PAUSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Pauses for `step_ms` milliseconds or what is left, and subtracts it.  False, at once: nothing is left. */
+bool gpc_pause(uint64_t step_ms, uint64_t *left_ms);
+
+#endif

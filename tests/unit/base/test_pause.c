@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/pause.h"
+
+#include "unit.h"
+
+static void a_wait_is_as_many_pauses_as_there_are_steps_in_its_bound(void **state)
+{
+	uint64_t left_ms = 5;
+
+	(void)state;
+	assert_true(gpc_pause(2, &left_ms));
+	assert_int_equal(left_ms, 3);
+	assert_true(gpc_pause(2, &left_ms));
+	assert_true(gpc_pause(2, &left_ms)); /* what is left */
+	assert_int_equal(left_ms, 0);
+	assert_false(gpc_pause(2, &left_ms));
+	assert_int_equal(left_ms, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_wait_is_as_many_pauses_as_there_are_steps_in_its_bound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
