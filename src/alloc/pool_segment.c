@@ -12,8 +12,8 @@
 #include "stats/counters.h"
 
 /*
- * Takes `bytes` from the device's budget, or says that they would pass the limit: without passing it, or a smaller
- * request of another thread would be refused meanwhile.
+ * Reserves `bytes` of the device's budget, or reports that they exceed the limit.  Never exceeds it on the way: that
+ * would refuse a smaller request of another thread.
  */
 static enum gpc_status charge(struct gpc_budget *budget, uint64_t bytes)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of rungs, cheapest first (model/rungs.def), with one more attempt after each that had something to work on.
- * Waits are bounded: for the device by sync_ms, for other processes by wait_ms, which is the only rung that is climbed
- * again.  Every rung that waits for the device also waits for memory that other threads are returning to the driver: it
- * is neither there yet nor with us any more.
+ * A table of rungs, cheapest first (model/rungs.def), with another attempt after each rung that had something to do.
+ * Waits are bounded: for the device by sync_ms, for other processes by wait_ms; only the latter rung is repeated.  Every
+ * rung that waits for the device also waits for moves: memory that another thread is returning to the driver is neither
+ * there yet nor ours any more.
  */
 #include "oom/ladder.h"
 
@@ -11,18 +11,18 @@
 
 #include "base/pause.h"
 
-/* How often other processes are looked at while waiting for them. */
+/* The polling interval while waiting for other processes. */
 #define WAIT_STEP_MS 10
 
 /*
- * For moves where sync_ms has no bound: the driver may keep a thread that frees until a kernel ends that never does.  A
- * plain cudaFree would then not have returned either.
+ * The bound for moves where sync_ms sets none: the driver may keep a freeing thread until a kernel ends, and that kernel
+ * may never end.  A plain cudaFree would not have returned either.
  */
 #define MOVES_MS 1000
 
 /*
- * A rung makes room, and says how many bytes where it knows.  False: there was nothing that it could
- * have done, so that another attempt would only repeat the last one.
+ * A rung makes room, and reports the bytes if it knows them.  It returns false if it had nothing to do: another attempt
+ * would be the same as the last.
  */
 
 /* Frees whose work is done may have coalesced into the block needed.  Closes the fence of the latest ones. */
@@ -55,10 +55,7 @@ static void wait_for_moves(struct gpc_ladder *ladder)
 		gpc_pool_wait_for_moves(ladder->pools[0], &ladder->sync_left_ms);
 }
 
-/*
- * The wait that a plain cudaFree would have made, for the oldest fence that makes enough room,
- * not for all.
- */
+/* The wait of a plain cudaFree, but only for the oldest fence that makes enough room. */
 static bool wait_for_enough_fences(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	uint64_t bytes;
