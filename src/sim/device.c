@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Extents of 2 MiB chunks in segregated lists by size class, coalesced when freed; smaller requests take runs of
- * 512-byte slots from a bit map.  First fit, as the real driver's placement is not documented.
+ * Extents of 2 MiB chunks in segregated lists by size class, coalesced when freed; smaller requests share chunks
+ * (slots.h, smalls.h).  First fit, as the real driver's placement is not documented.
  */
 #include "sim/device.h"
 
@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "sim/slots.h"
 
 static uint32_t class_of(uint32_t n)
 {
@@ -139,13 +138,6 @@ static uint32_t chunks_take_locked(
 
 /* ---- small allocations ---- */
 
-static void small_note_locked(struct gpc_sim_device *device, struct gpc_sim_small *small)
-{
-	device->smalls[small->place] = (struct gpc_sim_small_entry){
-		.small = small, .owner = small->owner, .longest = small->longest
-	};
-}
-
 static struct gpc_sim_small *small_create_locked(struct gpc_sim_device *device, uint32_t owner)
 {
 	struct gpc_sim_small *small = calloc(1, sizeof *small);
@@ -158,21 +150,15 @@ static struct gpc_sim_small *small_create_locked(struct gpc_sim_device *device, 
 		return NULL;
 	}
 	small->owner = owner;
-	small->n_free = GPC_SIM_SLOTS;
-	small->longest = GPC_SIM_SLOTS;
-	small->place = device->n_smalls++;
-	small_note_locked(device, small);
+	gpc_sim_slots_init(small);
+	gpc_sim_smalls_add(&device->smalls, small);
 	device->chunks[small->chunk].small = small;
 	return small;
 }
 
 static void small_destroy_locked(struct gpc_sim_device *device, struct gpc_sim_small *small)
 {
-	device->n_smalls--;
-	for (uint32_t i = small->place; i < device->n_smalls; i++) {
-		device->smalls[i] = device->smalls[i + 1];
-		device->smalls[i].small->place = i;
-	}
+	gpc_sim_smalls_remove(&device->smalls, small);
 	device->chunks[small->chunk].small = NULL;
 	extent_give_back_locked(device, small->chunk, 1);
 	free(small);
@@ -182,24 +168,16 @@ static CUresult alloc_small_locked(
 	struct gpc_sim_device *device, uint32_t owner, uint64_t size, uint64_t *ret_ptr)
 {
 	uint32_t n = gpc_sim_slots_of(size);
-	uint32_t first = GPC_SIM_SLOTS;
-	struct gpc_sim_small *small = NULL;
+	struct gpc_sim_small *small = gpc_sim_smalls_find(&device->smalls, owner, n);
+	uint32_t first;
 
-	for (uint32_t i = device->n_smalls; i-- > 0 && first == GPC_SIM_SLOTS;) {
-		if (device->smalls[i].owner != owner || device->smalls[i].longest < n)
-			continue;
-		small = device->smalls[i].small;
-		first = gpc_sim_slots_find(small, n);
-		small_note_locked(device, small);
-	}
-	if (first == GPC_SIM_SLOTS) {
+	if (!small)
 		small = small_create_locked(device, owner);
-		if (!small)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		first = 0;
-	}
+	if (!small)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	first = gpc_sim_slots_find(small, n);
 	gpc_sim_slots_flip(small, first, n);
-	small->n_free -= n;
+	gpc_sim_smalls_update(&device->smalls, small);
 	small->size[first] = (uint32_t)size;
 	small->number[first] = ++device->n_ever;
 	*ret_ptr = device->base + small->chunk * GPC_SIM_CHUNK + first * GPC_SIM_SLOT;
@@ -213,14 +191,11 @@ static CUresult free_small_locked(
 
 	if (offset % GPC_SIM_SLOT || small->size[first] == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	uint32_t n = gpc_sim_slots_of(small->size[first]);
+	gpc_sim_slots_flip(small, first, gpc_sim_slots_of(small->size[first]));
+	gpc_sim_smalls_update(&device->smalls, small);
 	small->size[first] = 0;
-	gpc_sim_slots_flip(small, first, n);
-	small->n_free += n;
-	gpc_sim_slots_note_run(small, first, n);
-	small_note_locked(device, small);
 	device->n_allocations--;
-	if (small->n_free == GPC_SIM_SLOTS)
+	if (gpc_sim_slots_longest(small) == GPC_SIM_SLOTS)
 		small_destroy_locked(device, small);
 	return CUDA_SUCCESS;
 }
@@ -310,10 +285,10 @@ CUresult gpc_sim_device_free(struct gpc_sim_device *device, uint64_t ptr)
 
 static void free_small_of_owner_locked(struct gpc_sim_device *device, uint32_t owner)
 {
-	for (uint32_t i = device->n_smalls; i-- > 0;) {
-		struct gpc_sim_small *small = device->smalls[i].small;
+	for (uint32_t i = device->smalls.n; i-- > 0;) {
+		struct gpc_sim_small *small = device->smalls.rows[i];
 
-		if (small->owner != owner)
+		if (!small || small->owner != owner)
 			continue;
 		for (uint32_t k = 0; k < GPC_SIM_SLOTS; k++)
 			device->n_allocations -= small->size[k] != 0;
@@ -548,8 +523,7 @@ bool gpc_sim_device_init(
 	device->chunks = map(n * sizeof *device->chunks, PROT_READ | PROT_WRITE);
 	if (!device->chunks)
 		goto undo_shadow;
-	device->smalls = map(n * sizeof *device->smalls, PROT_READ | PROT_WRITE);
-	if (!device->smalls)
+	if (!gpc_sim_smalls_init(&device->smalls, (uint32_t)n / GPC_SIM_VA_FACTOR))
 		goto undo_chunks;
 
 	device->ordinal = ordinal;
@@ -581,12 +555,10 @@ undo_va:
 
 void gpc_sim_device_fini(struct gpc_sim_device *device)
 {
-	for (uint32_t i = 0; i < device->n_smalls; i++)
-		free(device->smalls[i].small);
+	gpc_sim_smalls_fini(&device->smalls);
 	for (uint32_t i = 0; i < device->n_chunks; i += device->chunks[i].n)
 		if (device->chunks[i].shared)
 			close(device->chunks[i].shared - 1);
-	munmap(device->smalls, device->n_chunks * sizeof *device->smalls);
 	munmap(device->chunks, device->n_chunks * sizeof *device->chunks);
 	unmap(device->shadow, device->span);
 	unmap(device->va, device->span + GPC_SIM_CHUNK);

@@ -34,10 +34,8 @@
 
 #include "driver/cuda_abi.h"
 #include "sim/config.h"
+#include "sim/smalls.h"
 
-#define GPC_SIM_CHUNK     (UINT64_C(2) << 20) /* the granularity of the device's account */
-#define GPC_SIM_SLOT      UINT64_C(512)       /* the alignment of small allocations */
-#define GPC_SIM_SLOTS     (GPC_SIM_CHUNK / GPC_SIM_SLOT)
 #define GPC_SIM_VA_FACTOR 4 /* addresses per byte of memory */
 #define GPC_SIM_N_CLASSES 32
 #define GPC_SIM_NO_CHUNK  UINT32_MAX
@@ -48,28 +46,6 @@ enum gpc_sim_chunk_state {
 	GPC_SIM_CHUNK_FREE_END, /* the last of a free extent of 2 and more */
 	GPC_SIM_CHUNK_LARGE,
 	GPC_SIM_CHUNK_SMALL,
-};
-
-/*
- * A chunk cut into slots.  `size` is the requested size at an allocation's first slot, 0
- * elsewhere.
- */
-struct gpc_sim_small {
-	uint32_t chunk;
-	uint32_t owner;
-	uint32_t n_free;
-	uint32_t longest; /* no run of free slots is longer */
-	uint32_t place;   /* in the device's table */
-	uint64_t used[GPC_SIM_SLOTS / 64];
-	uint32_t size[GPC_SIM_SLOTS];
-	uint64_t number[GPC_SIM_SLOTS]; /* of the allocation that starts there */
-};
-
-/* What a search looks at, apart from the slots: a replay of a million requests looks at each a million times. */
-struct gpc_sim_small_entry {
-	struct gpc_sim_small *small;
-	uint32_t owner;
-	uint32_t longest;
 };
 
 struct gpc_sim_chunk {
@@ -105,8 +81,7 @@ struct gpc_sim_device {
 	/* Lock: lock. */
 	struct gpc_sim_chunk *chunks;
 	uint32_t classes[GPC_SIM_N_CLASSES]; /* class k: extents of 2^k .. 2^(k+1) - 1 chunks */
-	struct gpc_sim_small_entry *smalls;  /* oldest first; room for every chunk */
-	uint32_t n_smalls;
+	struct gpc_sim_smalls smalls;
 	uint64_t used;       /* chunks not free, in bytes, and contexts */
 	uint64_t handed_out; /* bytes ever, for oom_after */
 	uint64_t n_allocations;

@@ -1,67 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slots of a chunk that small allocations share: a bit each, set where it is taken.
+ * A chunk of 2 MiB cut into slots of 512 bytes, which small allocations share: a bit each, set where it is taken.
  *
- * Threads   Under the device's lock.
- * Failure   None.
+ *      runs[1]             head, tail, longest of all 4096 slots
+ *      runs[2] runs[3]     of each half
+ *      ...
+ *      runs[64..127]       of each word of the bit map
+ *
+ * Invariants  1 Each node of the tree is what its two children make, each leaf what its word makes.
+ * Threads     Under the device's lock.
+ * Failure     None.
  */
 #ifndef GPC_SIM_SLOTS_H
 #define GPC_SIM_SLOTS_H
 
-#include "sim/device.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-/* The first of n free slots in a row, or GPC_SIM_SLOTS; then small->longest is exact. */
-static inline uint32_t gpc_sim_slots_find(struct gpc_sim_small *small, uint32_t n)
+#define GPC_SIM_CHUNK (UINT64_C(2) << 20) /* the granularity of the device's account */
+#define GPC_SIM_SLOT  UINT64_C(512)       /* the alignment of small allocations */
+#define GPC_SIM_SLOTS (GPC_SIM_CHUNK / GPC_SIM_SLOT)
+#define GPC_SIM_WORDS (GPC_SIM_SLOTS / 64)
+
+/* Free slots in a row: at the low end, at the high end, at most. */
+struct gpc_sim_run {
+	uint16_t head, tail, longest;
+};
+
+struct gpc_sim_small {
+	uint32_t chunk;
+	uint32_t owner;
+	uint32_t place; /* in the table of the device */
+	uint64_t used[GPC_SIM_WORDS];
+	struct gpc_sim_run runs[2 * GPC_SIM_WORDS];
+	uint32_t size[GPC_SIM_SLOTS]; /* as requested, at an allocation's first slot; 0 elsewhere */
+	uint64_t number[GPC_SIM_SLOTS]; /* of the allocation that starts there */
+};
+
+/* All free, of memory that is zero. */
+void gpc_sim_slots_init(struct gpc_sim_small *small);
+
+/* The first of n free slots in a row, or GPC_SIM_SLOTS. */
+uint32_t gpc_sim_slots_find(const struct gpc_sim_small *small, uint32_t n);
+
+/* Takes n slots from `first` on, all free; or frees them, all taken. */
+void gpc_sim_slots_flip(struct gpc_sim_small *small, uint32_t first, uint32_t n);
+
+static inline uint32_t gpc_sim_slots_longest(const struct gpc_sim_small *small)
 {
-	uint32_t longest = 0;
-	uint32_t run = 0;
-
-	/* By runs of bits: replays of a million operations come here. */
-	for (uint32_t i = 0; i < GPC_SIM_SLOTS;) {
-		uint64_t used = small->used[i / 64] >> (i % 64);
-		uint32_t left = 64 - i % 64;
-		uint32_t n_free = used ? (uint32_t)__builtin_ctzll(used) : left;
-
-		run += n_free;
-		i += n_free;
-		if (run >= n)
-			return i - run;
-		longest = run > longest ? run : longest;
-		if (n_free == left)
-			continue;
-		used >>= n_free;
-		run = 0;
-		i += used == UINT64_MAX ? 64 : (uint32_t)__builtin_ctzll(~used);
-	}
-	small->longest = longest;
-	return GPC_SIM_SLOTS;
-}
-
-static inline void gpc_sim_slots_flip(struct gpc_sim_small *small, uint32_t first, uint32_t n)
-{
-	for (uint32_t i = first; i < first + n; i++)
-		small->used[i / 64] ^= UINT64_C(1) << (i % 64);
+	return small->runs[1].longest;
 }
 
 static inline bool gpc_sim_slots_is_free(const struct gpc_sim_small *small, uint32_t i)
 {
 	return !(small->used[i / 64] >> (i % 64) & 1);
-}
-
-/* After n slots from `first` on have become free: the run around them may be the longest. */
-static inline void gpc_sim_slots_note_run(struct gpc_sim_small *small, uint32_t first, uint32_t n)
-{
-	uint32_t end = first + n;
-
-	/* What is longer than the longest need not be measured to its end. */
-	while (first > 0 && end - first <= small->longest &&
-		gpc_sim_slots_is_free(small, first - 1))
-		first--;
-	while (end < GPC_SIM_SLOTS && end - first <= small->longest &&
-		gpc_sim_slots_is_free(small, end))
-		end++;
-	if (end - first > small->longest)
-		small->longest = GPC_SIM_SLOTS;
 }
 
 static inline uint32_t gpc_sim_slots_of(uint64_t size)

@@ -3,7 +3,6 @@
 
 #include "base/bytes.h"
 #include "sim/device.h"
-#include "sim/slots.h"
 
 static struct gpc_sim_device device;
 
@@ -163,50 +162,6 @@ static void random_use_keeps_the_account(void **state)
 	assert_int_equal(gpc_sim_device_free_bytes(&device), 64 * GPC_MIB);
 }
 
-/* The first of n free slots in a row, slot by slot. */
-static uint32_t find_plainly(const struct gpc_sim_small *small, uint32_t n)
-{
-	uint32_t run = 0;
-
-	for (uint32_t i = 0; i < GPC_SIM_SLOTS; i++) {
-		run = gpc_sim_slots_is_free(small, i) ? run + 1 : 0;
-		if (run == n)
-			return i + 1 - n;
-	}
-	return GPC_SIM_SLOTS;
-}
-
-static void what_is_passed_over_has_no_room(void **state)
-{
-	static struct gpc_sim_small small;
-	uint32_t length[GPC_SIM_SLOTS] = { 0 };
-	unsigned seed = 1;
-
-	(void)state;
-	small.longest = GPC_SIM_SLOTS;
-	for (int step = 0; step < 20000; step++) {
-		uint32_t n = 1 + (uint32_t)rand_r(&seed) % (step % 100 ? 24 : 400);
-		uint32_t at = find_plainly(&small, n);
-		uint32_t from = (uint32_t)rand_r(&seed) % GPC_SIM_SLOTS;
-
-		if (small.longest < n)
-			assert_int_equal(at, GPC_SIM_SLOTS);
-		else
-			assert_int_equal(gpc_sim_slots_find(&small, n), at);
-		if (at < GPC_SIM_SLOTS) {
-			gpc_sim_slots_flip(&small, at, n);
-			length[at] = n;
-		}
-		for (uint32_t i = from; i < GPC_SIM_SLOTS && i < from + 8; i++) {
-			if (!length[i])
-				continue;
-			gpc_sim_slots_flip(&small, i, length[i]);
-			gpc_sim_slots_note_run(&small, i, length[i]);
-			length[i] = 0;
-		}
-	}
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -220,7 +175,6 @@ int main(void)
 		TEST(the_allocation_around_an_address_is_found),
 		TEST(reserved_addresses_cost_nothing_and_are_nobody_elses),
 		TEST(random_use_keeps_the_account),
-		TEST(what_is_passed_over_has_no_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

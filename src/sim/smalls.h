@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The chunks of a device that small allocations share, oldest first, and the newest of them with room.
+ *
+ *      rows     | chunk | chunk |  hole | chunk | ...          a hole: one that was given back
+ *      longest   a tree over them: the longest run of free slots of any below a node
+ *
+ * Threads     Under the device's lock.
+ * Failure     init: false if the kernel does not give the memory.
+ * Limits      Chunks of other owners are passed over one by one.
+ */
+#ifndef GPC_SIM_SMALLS_H
+#define GPC_SIM_SMALLS_H
+
+#include "sim/slots.h"
+
+struct gpc_sim_smalls {
+	struct gpc_sim_small **rows; /* NULL: a hole */
+	uint16_t *longest;           /* children of k: 2k, 2k + 1; leaf of place i: n_leaves + i */
+	uint32_t n;                  /* places taken or left */
+	uint32_t n_leaves;           /* a power of two */
+};
+
+/* Room for n_chunks chunks and as many holes. */
+bool gpc_sim_smalls_init(struct gpc_sim_smalls *smalls, uint32_t n_chunks);
+void gpc_sim_smalls_fini(struct gpc_sim_smalls *smalls);
+
+void gpc_sim_smalls_add(struct gpc_sim_smalls *smalls, struct gpc_sim_small *small);
+void gpc_sim_smalls_remove(struct gpc_sim_smalls *smalls, const struct gpc_sim_small *small);
+
+/* After slots were taken or freed. */
+void gpc_sim_smalls_update(struct gpc_sim_smalls *smalls, const struct gpc_sim_small *small);
+
+/* The newest of this owner with n free slots in a row; NULL: none. */
+struct gpc_sim_small *gpc_sim_smalls_find(
+	const struct gpc_sim_smalls *smalls, uint32_t owner, uint32_t n);
+
+#endif
