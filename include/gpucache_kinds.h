@@ -26,7 +26,8 @@
 	KIND(EXTERNAL, ELSEWHERE, "imported external memory", "cuImportExternalMemory") \
 	KIND(IPC, ELSEWHERE, "memory of other processes", "cuIpcOpenMemHandle") \
 	KIND(MULTICAST, ELSEWHERE, "multicast objects", "cuMulticastCreate") \
-	KIND(TENSOR, WITHIN, "tensors", "PyTorch's allocator, within device memory")
+	KIND(TENSOR, WITHIN, "tensors", "PyTorch's allocator, within device memory") \
+	KIND(REFUSED, ON_DEVICE, "not taken back by the driver", "cuMemFree of a segment, which failed")
 /* clang-format on */
 
 enum gpucache_kind {

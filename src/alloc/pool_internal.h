@@ -181,7 +181,8 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_map_pages(
 void gpc_pool_open_missing(struct gpc_pool *pool);
 
 /* Returns pages to the driver; the pool has forgotten them already. */
-void gpc_pool_unmap_pages(struct gpc_pool *pool, const struct gpc_memory *memory);
+GPC_MUST_CHECK enum gpc_status gpc_pool_unmap_pages(
+	struct gpc_pool *pool, const struct gpc_memory *memory);
 
 /* --- pool_holes.c ----------------------------------------------------------------------------- */
 

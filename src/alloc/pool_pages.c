@@ -123,15 +123,15 @@ enum gpc_status gpc_pool_map_pages(
 	return st ? GPC_UNSUPPORTED : GPC_OK;
 }
 
-void gpc_pool_unmap_pages(struct gpc_pool *pool, const struct gpc_memory *memory)
+enum gpc_status gpc_pool_unmap_pages(struct gpc_pool *pool, const struct gpc_memory *memory)
 {
 	struct gpc_range *range = memory->range;
+	enum gpc_status st = pool->drv->pages->unmap(pool->drv, memory->address, memory->size);
 
 	/* Memory that stays mapped keeps its addresses. */
-	if (pool->drv->pages->unmap(pool->drv, memory->address, memory->size))
-		return;
-	if (atomic_fetch_sub(&range->mapped_bytes, memory->size) == memory->size)
+	if (!st && atomic_fetch_sub(&range->mapped_bytes, memory->size) == memory->size)
 		release(pool, range);
+	return st;
 }
 
 /* Finds a segment of pages that some device in page_devices cannot access yet. */

@@ -88,22 +88,53 @@ static enum gpc_status obtain(
 	return st;
 }
 
-static void give_back(struct gpc_pool *pool, const struct gpc_memory *memory)
+/* The driver keeps it until the context ends.  False: the context has ended. */
+static bool book_refused(struct gpc_pool *pool, uint64_t size)
 {
-	/* If the driver refuses, it keeps the memory until the context ends, and there is nobody to report it to. */
-	if (memory->range)
-		gpc_pool_unmap_pages(pool, memory);
-	else
-		(void)!pool->drv->ops->mem_free(pool->drv, memory->address);
-	atomic_fetch_sub(&pool->budget->used_bytes, memory->size);
+	struct gpucache_counters *counters = pool->counters;
+	bool is_held;
+
+	gpc_lock_take(&pool->lock);
+	is_held = !pool->is_forgotten;
+	if (is_held) {
+		gpc_counter_add(&counters->kind_bytes[GPUCACHE_KIND_REFUSED], size);
+		gpc_counter_add_peak(&counters->direct_bytes, &counters->peak_direct_bytes, size);
+	}
+	gpc_lock_release(&pool->lock);
+	return is_held;
 }
 
-/* The driver's part of a parting, without the lock. */
+static void forget_refused_locked(struct gpc_pool *pool)
+{
+	struct gpucache_counters *counters = pool->counters;
+	uint64_t *refused = &counters->kind_bytes[GPUCACHE_KIND_REFUSED];
+
+	atomic_fetch_sub(&pool->budget->used_bytes, *refused);
+	gpc_counter_sub(&counters->direct_bytes, *refused);
+	gpc_counter_set(refused, 0);
+}
+
+static enum gpc_status give_back(struct gpc_pool *pool, const struct gpc_memory *memory)
+{
+	return memory->range ? gpc_pool_unmap_pages(pool, memory)
+			     : pool->drv->ops->mem_free(pool->drv, memory->address);
+}
+
+/* After give_back, and without its hold of captures. */
+static void book_given_back(struct gpc_pool *pool, uint64_t size, enum gpc_status st)
+{
+	if (!st || !book_refused(pool, size))
+		atomic_fetch_sub(&pool->budget->used_bytes, size);
+}
+
+/* The driver's part, without the lock; captures are held off until then. */
 static void end_parting(struct gpc_pool *pool, const struct gpc_memory *parting)
 {
-	give_back(pool, parting);
-	gpc_pool_end_move(pool, parting->size);
+	enum gpc_status st = give_back(pool, parting);
+
 	gpc_captures_release(&pool->heap->captures);
+	book_given_back(pool, parting->size, st);
+	gpc_pool_end_move(pool, parting->size);
 }
 
 struct gpc_segment *gpc_pool_new_segment(struct gpc_heap *heap, enum gpc_pool_kind kind)
@@ -255,7 +286,7 @@ enum gpc_status gpc_pool_grow(
 	if (st == GPC_UNSUPPORTED)
 		atomic_store_explicit(&pool->is_off_grid, true, memory_order_relaxed);
 	if (is_second) /* two threads grew at once */
-		give_back(pool, &memory);
+		book_given_back(pool, memory.size, give_back(pool, &memory));
 	else if (st)
 		(void)return_unplaced(pool);
 	gpc_pool_end_move(pool, memory.size);
@@ -447,6 +478,7 @@ void gpc_pool_forget_segments_locked(struct gpc_pool *pool, struct gpc_list *ret
 {
 	const struct gpc_request request = { .now_ns = pool->drv->ops->now_ns(pool->drv) };
 
+	forget_refused_locked(pool);
 	gpc_list_each_safe (link, &pool->segments) {
 		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, link);
 		struct gpc_block *next;
@@ -486,8 +518,10 @@ void gpc_pool_drop_pages(struct gpc_pool *pool, struct gpc_driver *const *member
 		};
 
 		gpc_list_remove(link);
-		if (is_over)
-			give_back(pool, &memory);
+		if (is_over) {
+			(void)!give_back(pool, &memory);
+			atomic_fetch_sub(&pool->budget->used_bytes, memory.size);
+		}
 		gpc_pool_end_move(pool, memory.size);
 		end_segment(pool->heap, segment);
 	}

@@ -25,6 +25,7 @@ static void print_leaks(void)
 				 /* Not the program's to free. */
 				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_POOL]) -
 				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_GRAPH]) -
+				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_REFUSED]) -
 				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_CONTEXT]) -
 				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_MODULE]);
 		char buf[48];
