@@ -258,26 +258,43 @@ static bool replaces(const struct gpucache_site *site)
 	       site->live_bytes + mean_live >= site->peak_bytes - site->peak_bytes / 8;
 }
 
+/* What the ring has in the place of an event; seq 0: it is being written. */
+static struct gpucache_event read_event(const struct gpc_growth_view *view, uint64_t number)
+{
+	const struct gpucache_event *slot = &view->events[number % view->n_events];
+	struct gpucache_event event = {
+		.seq = __atomic_load_n(&slot->seq, __ATOMIC_ACQUIRE),
+		.requested = __atomic_load_n(&slot->requested, __ATOMIC_ACQUIRE),
+		.stack = __atomic_load_n(&slot->stack, __ATOMIC_ACQUIRE),
+		.kind = __atomic_load_n(&slot->kind, __ATOMIC_ACQUIRE),
+		.device = __atomic_load_n(&slot->device, __ATOMIC_ACQUIRE),
+	};
+
+	if (__atomic_load_n(&slot->seq, __ATOMIC_RELAXED) != event.seq)
+		event.seq = 0;
+	return event;
+}
+
 /*
  * True if its blocks grew step by step up to the size it holds: almost each at least as large as the one before, and no
  * step larger than half of the last block.
  */
 static bool asks_for_more(const struct gpc_growth_view *view, uint32_t stack, uint64_t mean_live)
 {
-	uint64_t number = view->end_event > view->n_events ? view->end_event - view->n_events : 0;
+	uint64_t number = gpc_bytes_less(view->end_event, view->n_events);
+	bool is_lost = number > 0;
 	uint64_t last = 0;
 	uint32_t n = 0;
 	uint32_t n_down = 0;
 	uint64_t step = 0;
 
 	for (; view->events && number < view->end_event; number++) {
-		const struct gpucache_event *event = &view->events[number % view->n_events];
-		uint64_t size = __atomic_load_n(&event->requested, __ATOMIC_RELAXED);
+		struct gpucache_event event = read_event(view, number);
+		uint64_t size = event.requested;
 
-		if (__atomic_load_n(&event->seq, __ATOMIC_ACQUIRE) != number + 1 ||
-			__atomic_load_n(&event->kind, __ATOMIC_RELAXED) != GPUCACHE_EVENT_MALLOC ||
-			__atomic_load_n(&event->stack, __ATOMIC_RELAXED) != stack ||
-			__atomic_load_n(&event->device, __ATOMIC_RELAXED) != view->device)
+		is_lost |= event.seq > number + 1;
+		if (event.seq != number + 1 || event.kind != GPUCACHE_EVENT_MALLOC ||
+			event.stack != stack || event.device != view->device)
 			continue;
 		n_down += size < last;
 		if (n > 0 && size > last && size - last > step)
@@ -290,7 +307,7 @@ static bool asks_for_more(const struct gpc_growth_view *view, uint32_t stack, ui
 	 * left.
 	 */
 	if (n < GPC_GROWTH_WINDOWS)
-		return view->events && view->end_event > view->n_events;
+		return view->events && is_lost;
 	return n_down <= n / 8 && step < last / 2 && last >= mean_live / 2;
 }
 

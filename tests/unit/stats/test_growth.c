@@ -83,7 +83,8 @@ static void give_back(uint32_t b)
 	sites[1 + i].live_blocks--;
 }
 
-static struct gpc_growing find(void)
+/* `end_event`: what was the next one when the look began. */
+static struct gpc_growing find_as_of(uint64_t end_event)
 {
 	const struct gpc_growth_view view = { .holders = holders,
 		.n_holders = N_OF(holders),
@@ -93,9 +94,14 @@ static struct gpc_growing find(void)
 		.n_blocks = n_blocks,
 		.events = events,
 		.n_events = N_OF(events),
-		.end_event = n_mallocs };
+		.end_event = end_event };
 
 	return gpc_growth_find(&growth, &view);
+}
+
+static struct gpc_growing find(void)
+{
+	return find_as_of(n_mallocs);
 }
 
 static void a_leak_is_found_whatever_comes_and_goes_beside_it(void **state)
@@ -289,6 +295,27 @@ static void what_is_renewed_is_found_though_the_ring_has_forgotten_it(void **sta
 	assert_true(find().is_renewed);
 }
 
+static void what_is_renewed_is_found_though_the_ring_forgets_it_during_the_look(void **state)
+{
+	uint64_t end_event;
+
+	(void)state;
+	for (int turn = 0; turn < 60; turn++) {
+		ask_for(11, 1000 + 100 * (uint64_t)turn, true);
+		if (turn)
+			give_back(n_blocks - 2);
+	}
+	end_event = n_mallocs;
+	assert_true(end_event < N_OF(events));
+	for (int i = 0; i < 2 * (int)N_OF(events); i++)
+		ask(12, false);
+	assert_int_equal(find_as_of(end_event).stack, 11);
+	assert_true(find_as_of(end_event).is_renewed);
+	/* Few are there because there were few. */
+	memset(events, 0, sizeof events);
+	assert_int_equal(find_as_of(end_event).stack, 0);
+}
+
 static void blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_growth(void **state)
 {
 	(void)state;
@@ -418,6 +445,9 @@ int main(void)
 			what_is_renewed_is_found_though_threads_ask_for_nearly_all, set_up),
 		cmocka_unit_test_setup(
 			what_is_renewed_is_found_though_the_ring_has_forgotten_it, set_up),
+		cmocka_unit_test_setup(
+			what_is_renewed_is_found_though_the_ring_forgets_it_during_the_look,
+			set_up),
 		cmocka_unit_test_setup(
 			blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_growth,
 			set_up),
