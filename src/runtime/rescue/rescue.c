@@ -8,6 +8,8 @@
  */
 #include "runtime/rescue/rescue.h"
 
+#include <string.h>
+
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/env.h"
@@ -31,6 +33,7 @@
 #include "runtime/process/state.h"
 #include "runtime/process/tags.h"
 #include "runtime/rescue/holders.h"
+#include "runtime/rescue/look.h"
 #include "stats/counters.h"
 
 /*
@@ -107,48 +110,6 @@ bool gpc_runtime_ask_neighbours(
 	gpc_neighbours_ask(nvml, &query, ret_neighbours);
 	atomic_flag_clear(&is_busy);
 	return true;
-}
-
-static void look(struct gpc_context *context, struct gpc_device_look *ret_look)
-{
-	struct gpc_device *device = context->device;
-	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
-	uint32_t n = gpc_device_pools(device, pools);
-
-	*ret_look = (struct gpc_device_look){
-		.device = (int32_t)device->ordinal,
-		.device_free = GPUCACHE_UNKNOWN,
-		.device_total = GPUCACHE_UNKNOWN,
-	};
-	(void)!context->drv.base.ops->mem_info(
-		&context->drv.base, &ret_look->device_free, &ret_look->device_total);
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t largest = gpc_pool_largest_free(pools[i]);
-
-		if (largest > ret_look->cached_largest)
-			ret_look->cached_largest = largest;
-	}
-}
-
-static struct gpc_verdict_facts facts_of(struct gpc_context *context, uint64_t free_after)
-{
-	const struct gpc_config *config = &gpc_runtime.config;
-	struct gpc_verdict_facts facts = gpc_verdict_facts_unknown();
-	struct gpc_pool *pool = &context->pool;
-
-	facts.free_before = free_after;
-	facts.free_after = free_after;
-	facts.largest_usable = gpc_pool_largest_free(pool);
-	facts.caching = config->cache;
-	facts.conf = gpc_env_get("GPUCACHE_CONF");
-	facts.capturing = gpc_captures_is_any_open(&gpc_runtime.heap.captures);
-	facts.options_set = (config->per_process_memory_fraction < 1000000 ? GPC_SET_FRACTION : 0) |
-			    (config->roundup_power2_divisions ? GPC_SET_ROUNDUP : 0) |
-			    (config->oom_wait_ms ? GPC_SET_OOM_WAIT : 0);
-	gpc_lock_take(&pool->lock);
-	facts.largest_pending = gpc_fences_largest(&pool->fences);
-	gpc_lock_release(&pool->lock);
-	return facts;
 }
 
 static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom,
@@ -293,21 +254,17 @@ static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbou
 
 /* Describes one failure in full in `oom`: a slot of the recording, or memory of ours without one. */
 static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
-	const struct gpc_ladder *ladder, const struct gpc_neighbours *neighbours,
-	const struct gpc_device_look *device_look, struct gpc_verdict_facts *ret_facts)
+	const struct gpc_ladder *ladder, struct gpc_look *look)
 {
 	struct gpc_context *context = rescue->context;
 	struct gpc_record *record = &gpc_runtime.record;
-	const struct gpucache_counters *counters =
-		record->counters ? record->counters : context->pool.counters;
-	size_t n_counters = record->counters ? record->n_counters : 1;
 
 	fill_request(oom, rescue);
 	fill_ladder(oom, ladder);
-	keep_neighbours(context->device, neighbours);
-	gpc_balance_fill(counters, n_counters, device_look, neighbours, &oom->balance);
-	gpc_balance_fill_kinds(counters, n_counters, device_look->device, oom->kind_bytes);
-	gpc_oom_set_neighbours(oom, neighbours);
+	keep_neighbours(context->device, &look->neighbours);
+	oom->balance = look->balance;
+	memcpy(oom->kind_bytes, look->kind_bytes, sizeof oom->kind_bytes);
+	gpc_oom_set_neighbours(oom, &look->neighbours);
 	oom->peak_requested = gpc_counter_get(&context->pool.counters->peak_requested_bytes);
 	oom->n_holders = gpc_record_top_holders(record, context->device->ordinal, oom->holders,
 		GPUCACHE_MAX_OOM_HOLDERS, &oom->n_sites, &oom->rest_bytes);
@@ -316,12 +273,11 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	oom->torch = gpc_tensors_have(context->device);
 	if (rescue->kind == GPUCACHE_KIND_TENSOR)
 		oom->torch.requested = rescue->size;
-	*ret_facts = facts_of(context, device_look->device_free);
-	ret_facts->n_free =
+	look->facts.n_free =
 		GPC_DEVICE_SUM(context->device, n_free) + gpc_tensors_n_free(context->device);
-	ret_facts->host_bytes = GPC_DEVICE_SUM(context->device, host_bytes);
-	add_block_facts(context->device, oom, ret_facts);
-	gpc_verdict_find(oom, ret_facts);
+	look->facts.host_bytes = GPC_DEVICE_SUM(context->device, host_bytes);
+	add_block_facts(context->device, oom, &look->facts);
+	gpc_verdict_find(oom, &look->facts);
 }
 
 /* The driver names no size: it needs more than was free, by about what was assumed. */
@@ -339,24 +295,21 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 	uint64_t asked = rescue->size;
 	static struct gpucache_oom spare; /* Lock: runtime.lock */
 	struct gpc_device *device = rescue->context->device;
-	struct gpc_device_look device_look;
-	struct gpc_neighbours neighbours;
-	struct gpc_verdict_facts facts;
+	struct gpc_look look;
 	struct gpucache_oom *slot;
 	struct gpucache_oom copy;
 	bool print_now;
 
 	gpc_observe_device(rescue->context, true);
-	(void)gpc_runtime_ask_neighbours(device, &neighbours);
-	look(rescue->context, &device_look);
-	correct_size(rescue, device_look.device_free);
+	gpc_look_take(rescue->context, &look);
+	correct_size(rescue, look.device.device_free);
 	gpc_lock_take(&gpc_runtime.lock);
 	slot = gpc_record_oom_begin(&gpc_runtime.record);
 	if (!slot) {
 		spare = (struct gpucache_oom){ .number = spare.number + 1 };
 		slot = &spare;
 	}
-	fill_oom(slot, rescue, ladder, &neighbours, &device_look, &facts);
+	fill_oom(slot, rescue, ladder, &look);
 	copy = *slot;
 	if (slot != &spare)
 		gpc_record_oom_commit(&gpc_runtime.record, slot);
@@ -364,7 +317,7 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 	gpc_record_device(&gpc_runtime.record, device->ordinal, &device->known);
 	print_now = is_printed_now(device, &copy);
 	failures.oom[device->ordinal] = copy;
-	failures.facts[device->ordinal] = facts;
+	failures.facts[device->ordinal] = look.facts;
 	failures.is_waiting[device->ordinal] = !print_now;
 	device->failed_number = copy.number;
 	__atomic_store_n(&device->failed_on_host,
@@ -373,7 +326,7 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 	gpc_lock_release(&gpc_runtime.lock);
 	gpc_tensors_note_failure(device, copy.number);
 	if (print_now)
-		print_oom(device, &copy, &facts);
+		print_oom(device, &copy, &look.facts);
 }
 
 static void count_outcome(

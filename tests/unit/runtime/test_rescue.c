@@ -145,6 +145,63 @@ static void not_more_than_one_report_a_minute_in_whatever_order_they_come(void *
 	world_run("memory:1GiB", QUIET ",oom_report:always", fails_in_another_order);
 }
 
+/* Another thread takes memory right after the driver has said what is free; three times. */
+static const struct gpc_driver_ops *real_ops;
+static bool is_looked_at;
+static unsigned n_taken;
+
+static enum gpc_status take_behind_info(
+	struct gpc_driver *drv, uint64_t *ret_free, uint64_t *ret_total)
+{
+	const struct gpc_request request = { .size = 100 * MIB };
+	enum gpc_status st = real_ops->mem_info(drv, ret_free, ret_total);
+	gpc_devptr address;
+
+	if (is_looked_at && n_taken < 3) {
+		n_taken++;
+		is_looked_at = false; /* not by what it calls itself */
+		CHECK(!gpc_pool_alloc(&world_context()->pool, &request, &address));
+		is_looked_at = true;
+	}
+	return st;
+}
+
+static enum gpc_status is_full_and_looked_at(void *arg)
+{
+	is_looked_at = true;
+	return is_full(arg);
+}
+
+static void fails_while_memory_moves(void)
+{
+	struct gpc_rescue rescue = {
+		.size = MIB, .rounded = MIB, .attempt = is_full_and_looked_at
+	};
+	const struct gpucache_balance *sheet;
+	struct gpc_driver_ops ops;
+
+	world_start();
+	CHECK(world_enter());
+	sheet = &world_oom(0)->balance;
+	rescue.context = world_context();
+	real_ops = rescue.context->drv.base.ops;
+	ops = *real_ops;
+	ops.mem_info = take_behind_info;
+	rescue.context->drv.base.ops = &ops;
+	CHECK(gpc_rescue_run(&rescue, GPC_DEVICE_NO_MEMORY));
+	rescue.context->drv.base.ops = real_ops;
+	CHECK(n_taken == 3);
+	CHECK(sheet->requested == 300 * MIB && sheet->device_free == 724 * MIB);
+	CHECK(sheet->process_outside == 0 || sheet->process_outside == GPUCACHE_UNKNOWN);
+	_exit(0);
+}
+
+static void a_sheet_is_of_one_moment(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", QUIET, fails_while_memory_moves);
+}
+
 static void fails_twice(void)
 {
 	CUdeviceptr ptr;
@@ -325,6 +382,7 @@ int main(void)
 		cmocka_unit_test(a_failure_is_recorded_once_and_printed_at_the_end),
 		cmocka_unit_test(oom_report_always_prints_at_once),
 		cmocka_unit_test(not_more_than_one_report_a_minute_in_whatever_order_they_come),
+		cmocka_unit_test(a_sheet_is_of_one_moment),
 		cmocka_unit_test(a_repeated_failure_is_printed),
 		cmocka_unit_test(a_failure_that_the_program_recovered_from_is_not_printed),
 		cmocka_unit_test(host_memory_is_no_recovery),

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looks again while the device's budget differs between the beginning and the end, or something moves.  A device on which
+ * threads return and take memory all the time may never hold still: so the number of looks is bounded.
+ */
+#include "runtime/rescue/look.h"
+
+#include "base/env.h"
+#include "runtime/process/state.h"
+#include "runtime/rescue/rescue.h"
+#include "stats/counters.h"
+
+#define LOOKS 16
+
+static void ask_driver(struct gpc_context *context, struct gpc_device_look *ret_look)
+{
+	struct gpc_device *device = context->device;
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+	uint32_t n = gpc_device_pools(device, pools);
+
+	*ret_look = (struct gpc_device_look){
+		.device = (int32_t)device->ordinal,
+		.device_free = GPUCACHE_UNKNOWN,
+		.device_total = GPUCACHE_UNKNOWN,
+	};
+	(void)!context->drv.base.ops->mem_info(
+		&context->drv.base, &ret_look->device_free, &ret_look->device_total);
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t largest = gpc_pool_largest_free(pools[i]);
+
+		if (largest > ret_look->cached_largest)
+			ret_look->cached_largest = largest;
+	}
+}
+
+static struct gpc_verdict_facts facts_of(struct gpc_context *context, uint64_t free_after)
+{
+	const struct gpc_config *config = &gpc_runtime.config;
+	struct gpc_verdict_facts facts = gpc_verdict_facts_unknown();
+	struct gpc_pool *pool = &context->pool;
+
+	facts.free_before = free_after;
+	facts.free_after = free_after;
+	facts.largest_usable = gpc_pool_largest_free(pool);
+	facts.caching = config->cache;
+	facts.conf = gpc_env_get("GPUCACHE_CONF");
+	facts.capturing = gpc_captures_is_any_open(&gpc_runtime.heap.captures);
+	facts.options_set = (config->per_process_memory_fraction < 1000000 ? GPC_SET_FRACTION : 0) |
+			    (config->roundup_power2_divisions ? GPC_SET_ROUNDUP : 0) |
+			    (config->oom_wait_ms ? GPC_SET_OOM_WAIT : 0);
+	gpc_lock_take(&pool->lock);
+	facts.largest_pending = gpc_fences_largest(&pool->fences);
+	gpc_lock_release(&pool->lock);
+	return facts;
+}
+
+static void look_once(struct gpc_context *context, struct gpc_look *look)
+{
+	const struct gpc_record *record = &gpc_runtime.record;
+	const struct gpucache_counters *counters =
+		record->counters ? record->counters : context->pool.counters;
+	size_t n_counters = record->counters ? record->n_counters : 1;
+
+	(void)gpc_runtime_ask_neighbours(context->device, &look->neighbours);
+	ask_driver(context, &look->device);
+	gpc_balance_fill(
+		counters, n_counters, &look->device, &look->neighbours, &look->balance);
+	gpc_balance_fill_kinds(
+		counters, n_counters, look->device.device, look->kind_bytes);
+	look->facts = facts_of(context, look->device.device_free);
+}
+
+void gpc_look_take(struct gpc_context *context, struct gpc_look *ret_look)
+{
+	struct gpc_budget *budget = &context->device->budget;
+
+	for (int i = 0; i < LOOKS; i++) {
+		uint64_t used = atomic_load(&budget->used_bytes);
+		bool is_still = atomic_load(&budget->moving_bytes) == 0;
+
+		look_once(context, ret_look);
+		if (is_still && atomic_load(&budget->moving_bytes) == 0 &&
+			atomic_load(&budget->used_bytes) == used)
+			return;
+	}
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A look at a device after a request failed: what the driver has free, what our books say, what NVML says of others.
+ *
+ * They are asked one after another while other threads move memory between us and the driver, and a sheet of different
+ * moments does not add up: bytes are missing, or counted twice.  So the look is repeated until nothing moved during it.
+ *
+ * Threads   Any; no lock may be held.
+ * Failure   What is not known is GPUCACHE_UNKNOWN.  After LOOKS looks the last one stands.
+ */
+#ifndef GPC_RUNTIME_RESCUE_LOOK_H
+#define GPC_RUNTIME_RESCUE_LOOK_H
+
+#include "oom/balance.h"
+#include "oom/neighbours.h"
+#include "oom/verdict.h"
+#include "runtime/context/contexts.h"
+
+struct gpc_look {
+	struct gpc_neighbours neighbours;
+	struct gpc_device_look device;
+	struct gpucache_balance balance;
+	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
+	struct gpc_verdict_facts facts; /* of the device and the options, none of the request */
+};
+
+void gpc_look_take(struct gpc_context *context, struct gpc_look *ret_look);
+
+#endif
