@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "sim/sim.h"
@@ -122,6 +123,41 @@ static void unlook(struct gpc_sim *sim, const char *src, uint64_t size)
 	(void)madvise((char *)(uintptr_t)src + before, size, MADV_REMOVE);
 }
 
+/*
+ * How many bytes from here on nobody wrote, at least: the file of mapped memory has no page of them.  Who looks at them
+ * makes the pages, and compares and gives back what can be skipped.
+ */
+static uint64_t unwritten_at(struct gpc_sim *sim, const char *bytes)
+{
+	uint64_t offset = (uintptr_t)bytes - (uintptr_t)sim->vmm.shadow;
+	struct gpc_sim_physical piece;
+	uint64_t base;
+	uint64_t size;
+	uint64_t handle;
+	uint64_t end;
+	off_t data;
+
+	if (offset >= sim->vmm.span ||
+		!gpc_sim_vmm_mapping_at(
+			&sim->vmm, sim->vmm.base + offset, &base, &size, &handle) ||
+		!gpc_sim_vmm_find(&sim->vmm, handle, &piece))
+		return 0;
+	offset -= base - sim->vmm.base;
+	data = lseek(sim->vmm.fd, (off_t)(piece.offset + offset), SEEK_DATA);
+	if (data < 0)
+		return errno == ENXIO ? size - offset : 0;
+	end = (uint64_t)data - piece.offset;
+	return (end < size ? end : size) - offset;
+}
+
+/* Whether nobody wrote the piece at bytes[at]; *end: how far that is known. */
+static bool is_unwritten(struct gpc_sim *sim, const char *bytes, uint64_t at, uint64_t *end)
+{
+	if (*end < at + PIECE)
+		*end = at + unwritten_at(sim, bytes + at);
+	return *end >= at + PIECE;
+}
+
 static bool is_zero(const char *bytes, uint64_t size)
 {
 	return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
@@ -151,9 +187,18 @@ static void note_read(struct gpc_sim *sim, const char *src, uint64_t size)
 	}
 }
 
+/* Zeros come to the piece at dst[at]: none of its pages stays. */
+static void copy_zeros(struct gpc_sim *sim, char *dst, uint64_t at, uint64_t *dst_end)
+{
+	if (!is_unwritten(sim, dst, at, dst_end))
+		give_back(dst + at, PIECE);
+}
+
 void gpc_sim_data_copy(struct gpc_sim *sim, char *dst, const char *src, uint64_t size)
 {
 	uint64_t before = gpc_round_up((uintptr_t)dst, PIECE) - (uintptr_t)dst;
+	uint64_t src_end = 0;
+	uint64_t dst_end = 0;
 	bool is_apart = dst + size <= src || src + size <= dst;
 
 	if (sim->data.is_full || size < before + PIECE || !is_apart || !chunk_of(sim, dst)) {
@@ -164,8 +209,10 @@ void gpc_sim_data_copy(struct gpc_sim *sim, char *dst, const char *src, uint64_t
 	}
 	memcpy(dst, src, before);
 	for (; before + PIECE <= size; before += PIECE) {
-		if (is_zero(src + before, PIECE)) {
-			give_back(dst + before, PIECE);
+		if (is_unwritten(sim, src, before, &src_end)) {
+			copy_zeros(sim, dst, before, &dst_end);
+		} else if (is_zero(src + before, PIECE)) {
+			copy_zeros(sim, dst, before, &dst_end);
 			unlook(sim, src + before, PIECE);
 		} else if (keep(sim, chunk_of(sim, dst + before))) {
 			memcpy(dst + before, src + before, PIECE);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "sim/sim.h"
@@ -154,6 +156,79 @@ static void the_host_s_own_memory_is_written_as_ever(void **state)
 	free(other);
 }
 
+/* Mapped memory of two handles, half of SIZE each; its bytes in the host. */
+static char *map_two(struct gpc_sim *machine, uint64_t *ret_ptr)
+{
+	const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+	uint64_t handle;
+
+	assert_int_equal(gpc_sim_vmm_reserve(&machine->vmm, SIZE, 0, ret_ptr), CUDA_SUCCESS);
+	for (uint64_t at = 0; at < SIZE; at += SIZE / 2) {
+		assert_int_equal(gpc_sim_vmm_create(machine, SIZE / 2, &prop, &handle), CUDA_SUCCESS);
+		assert_int_equal(
+			gpc_sim_vmm_map(machine, *ret_ptr + at, SIZE / 2, handle), CUDA_SUCCESS);
+	}
+	return gpc_sim_vmm_bytes(&machine->vmm, *ret_ptr);
+}
+
+static uint64_t n_file_bytes(void)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(sim->vmm.fd, &st), 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+static long n_faults(void)
+{
+	struct rusage usage;
+
+	assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+	return usage.ru_minflt;
+}
+
+/* PyTorch's expandable segments are copied by the GiB, and were never written. */
+static void a_copy_of_mapped_memory_that_nobody_wrote_looks_at_no_page(void **state)
+{
+	uint64_t ptr[2];
+	char *from = map_two(sim, &ptr[0]);
+	char *to = map_two(sim, &ptr[1]);
+	long before;
+
+	(void)state;
+	gpc_sim_data_copy(sim, to, from, SIZE); /* what runs for the first time is paged in */
+	before = n_faults();
+	gpc_sim_data_copy(sim, to, from, SIZE);
+	assert_in_range(n_faults() - before, 0, 16);
+	assert_int_equal(n_file_bytes(), 0);
+}
+
+static void a_byte_of_mapped_memory_is_copied_wherever_it_is(void **state)
+{
+	static const size_t places[] = { 0, 1, 65535, 65536, 100001, SIZE / 2 - 1, SIZE / 2,
+		SIZE / 2 + 65536 * 3 + 17, SIZE - 65537, SIZE - 1 };
+	static const size_t shifts[] = { 0, 4096, 70000 };
+	uint64_t ptr[2];
+	char *from = map_two(sim, &ptr[0]);
+	char *to = map_two(sim, &ptr[1]);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+		for (size_t k = 0; k < sizeof shifts / sizeof shifts[0]; k++) {
+			size_t size = SIZE - shifts[k];
+
+			memset(to, 5, i % 2 ? SIZE : 1); /* zeros come to data, and to none */
+			from[places[i]] = 9;
+			gpc_sim_data_copy(sim, to + shifts[k], from, size);
+			gpc_sim_data_copy(sim, source, to + shifts[k], size);
+			assert_memory_equal(source, from, size);
+			gpc_sim_data_zero(sim, from, SIZE);
+			gpc_sim_data_zero(sim, to, SIZE);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -168,6 +243,11 @@ int main(void)
 			tear_down),
 		cmocka_unit_test_setup_teardown(small_copies_are_always_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(full_keeps_every_byte, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_copy_of_mapped_memory_that_nobody_wrote_looks_at_no_page, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_byte_of_mapped_memory_is_copied_wherever_it_is, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			the_host_s_own_memory_is_written_as_ever, set_up, tear_down),
 	};
