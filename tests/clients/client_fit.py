@@ -6,9 +6,8 @@ PyTorch's cache.  Then --on and --sweep are asked for what the plain runs have s
 """
 import json
 import os
-import subprocess
 
-from world import HERE, Result, simulated, tell, tool
+from world import HERE, Result, simulated, tell, to_the_end, tool
 
 TITLE = "fit"
 COLUMNS = ("cache", "GPU said, MiB", "2 % less")
@@ -26,8 +25,7 @@ WAYS = {
 
 
 def ask(python, *arguments, options=()):
-    made = subprocess.run([tool("gpucache-run"), "--fit", "--json", *options, "--", python, PROGRAM, *arguments],
-                          capture_output=True, text=True, timeout=900)
+    made = to_the_end([tool("gpucache-run"), "--fit", "--json", *options, "--", python, PROGRAM, *arguments], limit_s=900)
     return made.returncode, (json.loads(made.stdout) if made.stdout else {}), made.stderr
 
 
@@ -37,7 +35,7 @@ def runs_on(python, way, size, model, batch):
     run = simulated([python, PROGRAM, model, str(batch)], GPU, *options, sim=f"memory:{size}", env=variables)
     if run.returncode == 0:
         return None
-    return "memory" if "out of memory" in run.stderr else run.stderr[-800:]
+    return "memory" if "out of memory" in run.stderr else run.stderr[-4000:]
 
 
 def check(python, model, batch, cache):

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each client needs: where things are, and how a program is run plain and with the library."""
 import collections
+import contextlib
+import glob
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 
@@ -21,13 +25,54 @@ def tool(name):
     return os.path.join(BUILD, name)
 
 
-def simulated(command, size, *options, sim=None, env=None):
-    """Runs a command on a simulated GPU; `options` are those of gpucache-run, `sim` those of the GPU."""
-    command = [tool("gpucache-run"), *options, "--sim", size, *(["--sim-options", sim] if sim else []), "--", *command]
+def read(path):
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError as error:
+        return error.strerror
+
+
+def family(pid):
+    """A process and all that descend from it."""
+    stats = [(folder, read(folder + "/stat").rpartition(")")[2].split()) for folder in glob.glob("/proc/[0-9]*")]
+    children = [int(os.path.basename(folder)) for folder, fields in stats if fields[1:2] == [str(pid)]]
+    return [pid] + [member for child in children for member in family(child)]
+
+
+def where_it_is(pid):
+    """What each thread of a process waits for, and its stack if there is gdb."""
+    fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    lines = [f"{pid} {read(f'/proc/{pid}/cmdline')}, user and system {fields[11:13]} ticks".replace("\0", " ")]
+    lines += [f"    {read(task + '/comm')}: {read(task + '/wchan')}, {read(task + '/syscall')}"
+              for task in glob.glob(f"/proc/{pid}/task/*")]
+    if shutil.which("gdb"):
+        lines.append(subprocess.run(["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt 30"], stdin=subprocess.DEVNULL,
+                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout)
+    return "\n".join(lines)
+
+
+def to_the_end(command, env=None, limit_s=600):
+    """Runs a command.  If it is not over in time, it is killed with all its children: the status is SIGKILL's, and stderr
+    ends with where each thread was.  So one case fails, and not the table."""
     with subprocess.Popen(command, env={**os.environ, **(env or {})}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as process:
-        out, err = process.communicate(timeout=600)
-    return Run(process.pid, process.returncode, out, err)
+        late = ""
+        try:
+            out, err = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            members = family(process.pid)
+            late = "\n".join([f"\nnot over in {limit_s} s:", *map(where_it_is, members)])
+            for member in members:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(member, signal.SIGKILL)
+            out, err = process.communicate()
+    return Run(process.pid, process.returncode, out, err + late)
+
+
+def simulated(command, size, *options, sim=None, env=None):
+    """Runs a command on a simulated GPU; `options` are those of gpucache-run, `sim` those of the GPU."""
+    return to_the_end([tool("gpucache-run"), *options, "--sim", size, *(["--sim-options", sim] if sim else []), "--", *command], env)
 
 
 def report(view, path):
