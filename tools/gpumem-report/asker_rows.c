@@ -7,6 +7,7 @@
 #include "format/memory.h"
 #include "format/streams.h"
 #include "tools/gpumem-report/json.h"
+#include "tools/gpumem-report/table.h"
 
 #define DEFAULT_ROWS 10u
 
@@ -116,19 +117,13 @@ static void print_rows(const struct gpc_report *report, const struct asker *aske
 {
 	const struct gpc_paper *paper = &report->paper;
 	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
-	size_t shown = n < limit ? n : limit;
-	uint64_t rest = 0;
 	struct gpc_table table;
 
-	gpc_table_init(&table, paper, shown + 1);
-	for (size_t i = 0; i < shown; i++)
+	gpc_table_init(&table, paper, n, limit);
+	for (size_t i = 0; i < n; i++)
 		gpc_table_add(&table, rows[i].bytes, rows[i].n_blocks);
-	for (size_t i = shown; i < n; i++)
-		rest = gpc_bytes_add(rest, rows[i].bytes);
-	if (rest)
-		gpc_table_add(&table, rest, 0);
-	gpc_table_print_head(&table, total, asker->head);
-	for (size_t i = 0; i < shown; i++) {
+	gpc_table_begin(&table, total, asker->head);
+	for (size_t i = 0; i < table.n; i++) {
 		char buf[64];
 		struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
@@ -136,8 +131,7 @@ static void print_rows(const struct gpc_report *report, const struct asker *aske
 		asker->describe(report, rows[i].id, &text);
 		fprintf(paper->out, "%s\n", buf);
 	}
-	gpc_table_print_rest(&table);
-	gpc_table_fini(&table);
+	gpc_table_end(&table);
 }
 
 static void print_section(const struct gpc_report *report, const struct asker *asker,

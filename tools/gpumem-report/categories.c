@@ -7,6 +7,7 @@
 #include "model/libraries.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/names.h"
+#include "tools/gpumem-report/table.h"
 
 const char *gpc_category_word(enum gpc_category category)
 {
@@ -184,22 +185,20 @@ void gpc_categories_print(const struct gpc_holdings *holdings, const struct gpc_
 	total = gpc_bytes_add(gpc_categories_sum(holdings, report, rows), holdings->rest_bytes);
 	if (total == holdings->rest_bytes)
 		return;
-	gpc_table_init(&table, paper, GPC_CATEGORY_COUNT + 1);
+	gpc_table_init(&table, paper, GPC_CATEGORY_COUNT, GPC_CATEGORY_COUNT);
 	for (unsigned i = 0; i < GPC_CATEGORY_COUNT && rows[i].bytes; i++)
 		gpc_table_add(&table, rows[i].bytes, rows[i].n_blocks);
-	if (holdings->rest_bytes)
-		gpc_table_add(&table, holdings->rest_bytes, 0);
+	gpc_table_add_rest(&table, holdings->rest_bytes);
 	gpc_paper_section(paper, "CATEGORY", "what %s are for, and the biggest of each",
 		gpc_show_bytes(total));
-	gpc_table_print_head(&table, total, "category");
-	for (unsigned i = 0; i < GPC_CATEGORY_COUNT && rows[i].bytes; i++) {
+	gpc_table_begin(&table, total, "category");
+	for (unsigned i = 0; i < table.n; i++) {
 		int used = gpc_table_print_numbers(&table);
 
 		used += fprintf(paper->out, "%-15s  ", gpc_category_word(rows[i].category));
 		print_biggest(report, rows[i].stack, paper->width - used);
 	}
-	gpc_table_print_rest(&table);
-	gpc_table_fini(&table);
+	gpc_table_end(&table);
 }
 
 void gpc_categories_json(const struct gpc_holdings *holdings, const struct gpc_report *report,

@@ -17,15 +17,15 @@ static void add_site(const struct gpc_report *report, const struct gpucache_oom 
 {
 	const char *where = NULL;
 	struct gpc_holdings holdings;
-	struct gpc_sites sites;
+	struct gpc_groups sites;
 
 	gpc_holdings_from_oom(&holdings, report, oom);
 	gpc_sites_create(&sites, report, &holdings);
 	for (size_t i = 0; i < sites.n && !where; i++)
 		if (sites.rows[i].stack == stack)
-			where = sites.rows[i].where;
+			where = sites.rows[i].name;
 	gpc_text_add(text, "%s", where ? where : "");
-	gpc_sites_fini(&sites);
+	gpc_groups_fini(&sites);
 	gpc_holdings_fini(&holdings);
 	if (!where)
 		gpc_frames_site(report->frames, stack, text);

@@ -191,8 +191,8 @@ void gpc_holdings_fini(struct gpc_holdings *holdings)
 void gpc_holdings_print(
 	const struct gpc_holdings *holdings, const struct gpc_report *report, unsigned limit)
 {
-	struct gpc_libraries libraries;
-	struct gpc_sites sites;
+	struct gpc_groups libraries;
+	struct gpc_groups sites;
 
 	if (holdings->is_of_all_gpus)
 		gpc_paper_line(&report->paper,
@@ -202,26 +202,26 @@ void gpc_holdings_print(
 			(unsigned)report->recording->header.minor);
 	gpc_sites_create(&sites, report, holdings);
 	gpc_sites_print(&sites, report, limit);
-	gpc_sites_fini(&sites);
+	gpc_groups_fini(&sites);
 	gpc_categories_print(holdings, report);
 	gpc_libraries_create(&libraries, report, holdings);
 	gpc_libraries_print(&libraries, report, limit);
-	gpc_libraries_fini(&libraries);
+	gpc_groups_fini(&libraries);
 }
 
 void gpc_holdings_json(const struct gpc_holdings *holdings, const struct gpc_report *report,
 	struct json_object *object)
 {
-	struct gpc_libraries libraries;
-	struct gpc_sites sites;
+	struct gpc_groups libraries;
+	struct gpc_groups sites;
 
 	gpc_json_bool(object, "holders_are_of_all_gpus", holdings->is_of_all_gpus);
 	gpc_sites_create(&sites, report, holdings);
 	json_object_object_add(
 		object, "holders", gpc_sites_json(&sites, report, report->options->limit));
-	gpc_sites_fini(&sites);
+	gpc_groups_fini(&sites);
 	gpc_categories_json(holdings, report, object);
 	gpc_libraries_create(&libraries, report, holdings);
 	json_object_object_add(object, "libraries", gpc_libraries_json(&libraries));
-	gpc_libraries_fini(&libraries);
+	gpc_groups_fini(&libraries);
 }

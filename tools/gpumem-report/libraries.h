@@ -20,22 +20,10 @@
 #define GPC_REPORT_LIBRARIES_H
 
 #include "tools/gpumem-report/holdings.h"
+#include "tools/gpumem-report/table.h"
 
-struct gpc_library {
-	char name[64];
-	uint64_t bytes;
-	uint64_t n_blocks;
-};
-
-struct gpc_libraries {
-	struct gpc_library *rows;
-	size_t n;
-	uint64_t total_bytes;
-};
-
-void gpc_libraries_create(struct gpc_libraries *libraries, const struct gpc_report *report,
+void gpc_libraries_create(struct gpc_groups *libraries, const struct gpc_report *report,
 	const struct gpc_holdings *holdings);
-void gpc_libraries_fini(struct gpc_libraries *libraries);
 
 /* The library of one stack; never empty. */
 void gpc_library_name(
@@ -43,9 +31,9 @@ void gpc_library_name(
 
 /* Prints the section. */
 void gpc_libraries_print(
-	const struct gpc_libraries *libraries, const struct gpc_report *report, unsigned limit);
+	const struct gpc_groups *libraries, const struct gpc_report *report, unsigned limit);
 
 /* An array for JSON; the caller owns it. */
-struct json_object *gpc_libraries_json(const struct gpc_libraries *libraries);
+struct json_object *gpc_libraries_json(const struct gpc_groups *libraries);
 
 #endif

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorts by id, merges equal ids, sorts by bytes.  Bytes are rounded together, so that the rows add up as printed. */
+/* Sorts by id, merges equal ids, sorts by bytes. */
 #include "tools/gpumem-report/rows.h"
 
 #include <stdlib.h>
-
-#include "format/memory.h"
-
-/* Narrower paper has no column of means. */
-#define WIDTH_OF_MEAN 72
 
 static int compare_ids(const void *left, const void *right)
 {
@@ -89,72 +84,4 @@ size_t gpc_rows_unite_alike(const struct gpc_report *report, struct gpc_row *row
 void gpc_rows_by_bytes(struct gpc_row *rows, size_t n)
 {
 	qsort(rows, n, sizeof *rows, compare_bytes);
-}
-
-void gpc_table_init(struct gpc_table *table, const struct gpc_paper *paper, size_t n)
-{
-	*table = (struct gpc_table){ .paper = paper, .rows = gpc_new(n, sizeof *table->rows) };
-}
-
-void gpc_table_fini(struct gpc_table *table)
-{
-	free(table->rows);
-	*table = (struct gpc_table){ 0 };
-}
-
-void gpc_table_add(struct gpc_table *table, uint64_t bytes, uint64_t n_blocks)
-{
-	table->rows[table->n++] = (struct gpc_table_row){ .bytes = bytes, .n_blocks = n_blocks };
-}
-
-static void round_rows(struct gpc_table *table, uint64_t total)
-{
-	uint64_t *bytes = gpc_new(table->n, sizeof *bytes);
-	uint32_t *shares = gpc_new(table->n, sizeof *shares);
-	struct gpc_rounded *rounded = gpc_new(table->n, sizeof *rounded);
-
-	for (size_t i = 0; i < table->n; i++)
-		bytes[i] = table->rows[i].bytes;
-	gpc_rounded_parts(gpc_rounded_of(total), bytes, table->n, rounded);
-	gpc_rounded_shares(total, bytes, table->n, shares);
-	for (size_t i = 0; i < table->n; i++) {
-		table->rows[i].rounded = rounded[i];
-		table->rows[i].share = shares[i];
-	}
-	free(bytes);
-	free(shares);
-	free(rounded);
-}
-
-void gpc_table_print_head(struct gpc_table *table, uint64_t total, const char *what)
-{
-	const struct gpc_paper *paper = table->paper;
-
-	round_rows(table, total);
-	fprintf(paper->out, "%s%12s %7s %9s ", gpc_paper_ink(paper, GPC_INK_DIM), "bytes", "share",
-		"blocks");
-	if (paper->width >= WIDTH_OF_MEAN)
-		fprintf(paper->out, "%11s ", "mean");
-	fprintf(paper->out, " %s%s\n", what, gpc_paper_ink(paper, GPC_INK_PLAIN));
-}
-
-int gpc_table_print_numbers(struct gpc_table *table)
-{
-	const struct gpc_table_row *row = &table->rows[table->next++];
-	const struct gpc_paper *paper = table->paper;
-	int used = fprintf(paper->out, "%12s %7s %9s ", gpc_show_rounded(row->rounded),
-		gpc_show_tenths(row->share), row->n_blocks ? gpc_show_count(row->n_blocks) : "");
-
-	if (paper->width >= WIDTH_OF_MEAN)
-		used += fprintf(paper->out, "%11s ",
-			row->n_blocks ? gpc_show_bytes(row->bytes / row->n_blocks) : "");
-	return used + fprintf(paper->out, " ");
-}
-
-void gpc_table_print_rest(struct gpc_table *table)
-{
-	if (table->next == table->n)
-		return;
-	(void)gpc_table_print_numbers(table);
-	fprintf(table->paper->out, "all others\n");
 }

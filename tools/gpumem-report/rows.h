@@ -30,38 +30,4 @@ size_t gpc_rows_unite_alike(const struct gpc_report *report, struct gpc_row *row
 /* Sorts by GPU, then biggest first, then by id and kind. */
 void gpc_rows_by_bytes(struct gpc_row *rows, size_t n);
 
-/*
- * A table whose numbers add up, as printed, to the total of its section.  Add every row, the rest last, then print
- * them in that order.
- */
-struct gpc_table {
-	const struct gpc_paper *paper;
-	struct gpc_table_row *rows;
-	size_t n;
-	size_t next; /* row to print */
-};
-
-struct gpc_table_row {
-	uint64_t bytes;
-	uint64_t n_blocks;
-	struct gpc_rounded rounded;
-	uint32_t share;
-};
-
-/* For up to n rows. */
-void gpc_table_init(struct gpc_table *table, const struct gpc_paper *paper, size_t n);
-void gpc_table_fini(struct gpc_table *table);
-
-/* n_blocks 0: unknown. */
-void gpc_table_add(struct gpc_table *table, uint64_t bytes, uint64_t n_blocks);
-
-/* Prints the head, with `what` as last column; the rows are parts of `total`. */
-void gpc_table_print_head(struct gpc_table *table, uint64_t total, const char *what);
-
-/* Prints the numbers of the next row.  Returns the column behind them. */
-int gpc_table_print_numbers(struct gpc_table *table);
-
-/* Prints the row of the rest, if any. */
-void gpc_table_print_rest(struct gpc_table *table);
-
 #endif

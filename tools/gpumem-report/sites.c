@@ -27,6 +27,7 @@ struct entry {
 struct entries {
 	struct entry *all;
 	size_t n;
+	uint64_t asked_bytes; /* without contexts and modules */
 };
 
 static void entries_fini(struct entries *entries)
@@ -135,32 +136,27 @@ static void describe_row(
 }
 
 /* entries[first .. end) are one row. */
-static void add_row(struct gpc_sites *sites, const struct entries *entries, size_t first,
+static void add_row(struct gpc_groups *sites, const struct entries *entries, size_t first,
 	size_t end, unsigned level)
 {
 	char where[MAX_WHERE];
 	struct gpc_text text = gpc_text_init(where, sizeof where);
-	struct gpc_site *row = &sites->rows[sites->n++];
 	bool has_via = entries->all[first].via != NULL;
 
-	*row = (struct gpc_site){ 0 };
+	for (size_t i = first; i < end; i++)
+		has_via &= compare_labels(entries->all[i].via, entries->all[first].via) == 0;
+	describe_row(&entries->all[first], level, has_via, &text);
 	for (size_t i = first; i < end; i++) {
 		const struct entry *entry = &entries->all[i];
+		struct gpc_group *row = gpc_groups_add(sites, where, entry->bytes, entry->n_blocks);
 
-		has_via &= compare_labels(entry->via, entries->all[first].via) == 0;
-		row->bytes = gpc_bytes_add(row->bytes, entry->bytes);
-		row->n_blocks = gpc_bytes_add(row->n_blocks, entry->n_blocks);
-		if (i == first || entry->bytes > row->stack_bytes) {
-			row->stack = entry->stack;
-			row->stack_bytes = entry->bytes;
-		}
+		row->stack = entry->stack;
+		row->stack_bytes = entry->bytes;
 	}
-	describe_row(&entries->all[first], level, has_via, &text);
-	row->where = gpc_copy(where);
 }
 
 /* A place that asks libraries for half of everything is told by what it asked them for. */
-static void add_rows_by_via(struct gpc_sites *sites, const struct entries *entries, size_t first,
+static void add_rows_by_via(struct gpc_groups *sites, const struct entries *entries, size_t first,
 	size_t end, unsigned level)
 {
 	qsort(&entries->all[first], end - first, sizeof *entries->all, compare_vias);
@@ -179,7 +175,7 @@ static void add_rows_by_via(struct gpc_sites *sites, const struct entries *entri
  * Makes rows of entries[first .. end), which are sorted and agree below `level`.  A place that holds more than half of
  * everything for several callers is a wrapper and says nothing: its callers become rows.
  */
-static void add_rows(struct gpc_sites *sites, const struct entries *entries, size_t first,
+static void add_rows(struct gpc_groups *sites, const struct entries *entries, size_t first,
 	size_t end, unsigned level)
 {
 	while (first < end) {
@@ -198,7 +194,7 @@ static void add_rows(struct gpc_sites *sites, const struct entries *entries, siz
 				has_callers |= compare_labels(entry->labels[above],
 						       other->labels[above]) != 0;
 		}
-		if (bytes <= sites->asked_bytes / 2)
+		if (bytes <= entries->asked_bytes / 2)
 			add_row(sites, entries, first, next, level);
 		else if (has_callers)
 			add_rows(sites, entries, first, next, level + 1);
@@ -208,82 +204,26 @@ static void add_rows(struct gpc_sites *sites, const struct entries *entries, siz
 	}
 }
 
-static int compare_rows(const void *left, const void *right)
-{
-	const struct gpc_site *a = left;
-	const struct gpc_site *b = right;
-
-	if (a->bytes != b->bytes)
-		return a->bytes > b->bytes ? -1 : 1;
-	return strcmp(a->where, b->where);
-}
-
-static int compare_names(const void *left, const void *right)
-{
-	const struct gpc_site *a = left;
-	const struct gpc_site *b = right;
-
-	return strcmp(a->where, b->where);
-}
-
-/* Wrappers may lead to the same place in different ways: rows that read the same are merged. */
-static void unite_alike(struct gpc_sites *sites)
-{
-	size_t last = 0;
-
-	qsort(sites->rows, sites->n, sizeof *sites->rows, compare_names);
-	for (size_t i = 1; i < sites->n; i++) {
-		struct gpc_site *into = &sites->rows[last];
-		struct gpc_site *row = &sites->rows[i];
-
-		if (compare_names(into, row) != 0) {
-			sites->rows[++last] = *row;
-			continue;
-		}
-		into->bytes = gpc_bytes_add(into->bytes, row->bytes);
-		into->n_blocks = gpc_bytes_add(into->n_blocks, row->n_blocks);
-		if (row->stack_bytes > into->stack_bytes) {
-			into->stack = row->stack;
-			into->stack_bytes = row->stack_bytes;
-		}
-		free(row->where);
-	}
-	sites->n = sites->n ? last + 1 : 0;
-}
-
-void gpc_sites_create(struct gpc_sites *sites, const struct gpc_report *report,
+void gpc_sites_create(struct gpc_groups *sites, const struct gpc_report *report,
 	const struct gpc_holdings *holdings)
 {
 	struct entries entries = { .all = gpc_new(holdings->n, sizeof *entries.all) };
 
-	*sites = (struct gpc_sites){
-		.rows = gpc_new(holdings->n + 1, sizeof *sites->rows),
-		.rest_bytes = holdings->rest_bytes,
-		.total_bytes = holdings->total_bytes,
-	};
+	*sites = (struct gpc_groups){ .rest_bytes = holdings->rest_bytes,
+		.total_bytes = holdings->total_bytes };
 	for (size_t i = 0; i < holdings->n; i++) {
 		if (!holdings->rows[i].kind)
-			sites->asked_bytes =
-				gpc_bytes_add(sites->asked_bytes, holdings->rows[i].bytes);
+			entries.asked_bytes =
+				gpc_bytes_add(entries.asked_bytes, holdings->rows[i].bytes);
 		add(report, &entries, &holdings->rows[i]);
 	}
 	qsort(entries.all, entries.n, sizeof *entries.all, compare_entries);
 	add_rows(sites, &entries, 0, entries.n, 0);
 	entries_fini(&entries);
 	if (holdings->torch_bytes)
-		sites->rows[sites->n++] =
-			(struct gpc_site){ .where = gpc_copy("PyTorch's cache, in no tensor"),
-				.bytes = holdings->torch_bytes };
-	unite_alike(sites);
-	qsort(sites->rows, sites->n, sizeof *sites->rows, compare_rows);
-}
-
-void gpc_sites_fini(struct gpc_sites *sites)
-{
-	for (size_t i = 0; i < sites->n; i++)
-		free(sites->rows[i].where);
-	free(sites->rows);
-	memset(sites, 0, sizeof *sites);
+		gpc_groups_add(sites, "PyTorch's cache, in no tensor", holdings->torch_bytes, 0);
+	/* Wrappers may lead to the same place in different ways: rows that read the same are merged. */
+	gpc_groups_unite(sites);
 }
 
 /* Prints a call site on the rest of the line, and its wrappers on a line of their own if need be. */
@@ -303,39 +243,25 @@ static void print_where(const struct gpc_paper *paper, const char *where, int us
 		fprintf(paper->out, "%.*s..\n", room - 2, where);
 }
 
-void gpc_sites_print(const struct gpc_sites *sites, const struct gpc_report *report, unsigned limit)
+void gpc_sites_print(
+	const struct gpc_groups *sites, const struct gpc_report *report, unsigned limit)
 {
-	uint64_t rest = sites->rest_bytes;
-	size_t shown = sites->n < limit ? sites->n : limit;
-	struct gpc_table table;
-
-	gpc_table_init(&table, &report->paper, shown + 1);
-	for (size_t i = 0; i < shown; i++)
-		gpc_table_add(&table, sites->rows[i].bytes, sites->rows[i].n_blocks);
-	for (size_t i = shown; i < sites->n; i++)
-		rest = gpc_bytes_add(rest, sites->rows[i].bytes);
-	if (rest)
-		gpc_table_add(&table, rest, 0);
-	gpc_table_print_head(&table, sites->total_bytes, "where");
-	for (size_t i = 0; i < shown; i++)
-		print_where(&report->paper, sites->rows[i].where, gpc_table_print_numbers(&table));
-	gpc_table_print_rest(&table);
-	gpc_table_fini(&table);
+	gpc_groups_print(sites, &report->paper, limit, "where", print_where);
 }
 
 struct json_object *gpc_sites_json(
-	const struct gpc_sites *sites, const struct gpc_report *report, unsigned limit)
+	const struct gpc_groups *sites, const struct gpc_report *report, unsigned limit)
 {
 	struct json_object *array = json_object_new_array();
 	size_t shown = limit && limit < sites->n ? limit : sites->n;
 
 	for (size_t i = 0; i < shown; i++) {
-		const struct gpc_site *row = &sites->rows[i];
+		const struct gpc_group *row = &sites->rows[i];
 		struct json_object *object = json_object_new_object();
 		char buf[64];
 		struct gpc_text library = gpc_text_init(buf, sizeof buf);
 
-		gpc_json_text(object, "where", row->where);
+		gpc_json_text(object, "where", row->name);
 		gpc_json_bytes(object, "live_bytes", row->bytes);
 		gpc_json_bytes(object, "blocks", row->n_blocks);
 		if (row->n_blocks)

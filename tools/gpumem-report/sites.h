@@ -20,36 +20,20 @@
 #define GPC_REPORT_SITES_H
 
 #include "tools/gpumem-report/holdings.h"
+#include "tools/gpumem-report/table.h"
 
 /* The most wrappers around wrappers that are followed. */
 #define GPC_SITES_MAX_DEPTH 4
 
-struct gpc_site {
-	char *where;
-	uint64_t bytes;
-	uint64_t n_blocks;
-	uint32_t stack; /* the one that holds most */
-	uint64_t stack_bytes;
-};
-
-struct gpc_sites {
-	struct gpc_site *rows;
-	size_t n;
-	uint64_t total_bytes;
-	uint64_t asked_bytes; /* without contexts and modules */
-	uint64_t rest_bytes;  /* of unlisted holders */
-};
-
-void gpc_sites_create(struct gpc_sites *sites, const struct gpc_report *report,
+void gpc_sites_create(struct gpc_groups *sites, const struct gpc_report *report,
 	const struct gpc_holdings *holdings);
-void gpc_sites_fini(struct gpc_sites *sites);
 
 /* Prints the table in the section that the caller began. */
 void gpc_sites_print(
-	const struct gpc_sites *sites, const struct gpc_report *report, unsigned limit);
+	const struct gpc_groups *sites, const struct gpc_report *report, unsigned limit);
 
 /* An array for JSON; the caller owns it. */
 struct json_object *gpc_sites_json(
-	const struct gpc_sites *sites, const struct gpc_report *report, unsigned limit);
+	const struct gpc_groups *sites, const struct gpc_report *report, unsigned limit);
 
 #endif

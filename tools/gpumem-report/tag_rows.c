@@ -8,6 +8,7 @@
 #include "format/memory.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/sheet.h"
+#include "tools/gpumem-report/table.h"
 
 /* Rows of the table; `-n` shows more. */
 #define DEFAULT_ROWS 5
@@ -17,19 +18,6 @@
 
 /* Fewer names that differ only in numbers are shown individually. */
 #define LEAST_FOLDED 3
-
-struct tag_row {
-	char *label; /* "train/step *"; "": memory outside all ranges */
-	uint64_t bytes;
-	uint64_t n_blocks;
-};
-
-struct tag_rows {
-	struct tag_row *rows;
-	size_t n;
-	uint64_t total_bytes;
-	uint64_t rest_bytes; /* of tags that the recording does not list */
-};
 
 struct labelled {
 	char *label;
@@ -101,11 +89,11 @@ static int compare_patterns(const void *left, const void *right)
 }
 
 /* One row of labelled[0 .. n), which have the same pattern. */
-static void add_folded(struct tag_rows *rows, const struct labelled *labelled, size_t n)
+static void add_folded(struct gpc_groups *rows, const struct labelled *labelled, size_t n)
 {
-	struct tag_row *row = &rows->rows[rows->n++];
+	struct gpc_group *row =
+		gpc_groups_add(rows, n > 1 ? labelled->pattern : labelled->label, 0, 0);
 
-	*row = (struct tag_row){ .label = gpc_copy(n > 1 ? labelled->pattern : labelled->label) };
 	for (size_t i = 0; i < n; i++) {
 		row->bytes = gpc_bytes_add(row->bytes, labelled[i].bytes);
 		row->n_blocks = gpc_bytes_add(row->n_blocks, labelled[i].n_blocks);
@@ -113,7 +101,7 @@ static void add_folded(struct tag_rows *rows, const struct labelled *labelled, s
 }
 
 /* Of `least` names of one pattern, or a folded one among them, one row is made; SIZE_MAX: never. */
-static void fold(struct tag_rows *rows, const struct labelled *labelled, size_t n, size_t least)
+static void fold(struct gpc_groups *rows, const struct labelled *labelled, size_t n, size_t least)
 {
 	for (size_t first = 0, end; first < n; first = end) {
 		bool is_folded = false;
@@ -129,28 +117,17 @@ static void fold(struct tag_rows *rows, const struct labelled *labelled, size_t 
 	}
 }
 
-static int compare_rows(const void *left, const void *right)
-{
-	const struct tag_row *a = left;
-	const struct tag_row *b = right;
-
-	if (a->bytes != b->bytes)
-		return a->bytes > b->bytes ? -1 : 1;
-	return strcmp(a->label, b->label);
-}
-
 /* Makes rows of found[0 .. n), one a tag. */
-static void make_rows(struct tag_rows *rows, const struct gpc_report *report,
+static void make_rows(struct gpc_groups *rows, const struct gpc_report *report,
 	const struct gpc_row *found, size_t n, bool is_folded)
 {
 	struct labelled *labelled = gpc_new(n, sizeof *labelled);
 
-	rows->rows = gpc_new(n, sizeof *rows->rows);
 	for (size_t i = 0; i < n; i++)
 		label_row(&labelled[i], report, &found[i]);
 	qsort(labelled, n, sizeof *labelled, compare_patterns);
 	fold(rows, labelled, n, is_folded ? LEAST_FOLDED : SIZE_MAX);
-	qsort(rows->rows, rows->n, sizeof *rows->rows, compare_rows);
+	gpc_groups_unite(rows);
 	for (size_t i = 0; i < n; i++) {
 		free(labelled[i].label);
 		free(labelled[i].pattern);
@@ -162,7 +139,7 @@ static void make_rows(struct tag_rows *rows, const struct gpc_report *report,
  * From the record of the failure; or, if `oom` is NULL, from the live blocks of that device, or of all
  * if ordinal is -1.  `is_folded`: folds names as in invariant 3.
  */
-static void rows_init(struct tag_rows *rows, const struct gpc_report *report, int32_t ordinal,
+static void rows_init(struct gpc_groups *rows, const struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_oom *oom, bool is_folded)
 {
 	uint64_t room =
@@ -171,7 +148,7 @@ static void rows_init(struct tag_rows *rows, const struct gpc_report *report, in
 	size_t n = oom ? add_oom(found, oom) : add_live(found, report, ordinal);
 	bool has_tag = false;
 
-	*rows = (struct tag_rows){ .rest_bytes = oom ? oom->tag_rest_bytes : 0 };
+	*rows = (struct gpc_groups){ .rest_bytes = oom ? oom->tag_rest_bytes : 0 };
 	n = gpc_rows_unite(found, n);
 	rows->total_bytes = rows->rest_bytes;
 	for (size_t i = 0; i < n; i++) {
@@ -183,17 +160,9 @@ static void rows_init(struct tag_rows *rows, const struct gpc_report *report, in
 	free(found);
 }
 
-static void rows_fini(struct tag_rows *rows)
-{
-	for (size_t i = 0; i < rows->n; i++)
-		free(rows->rows[i].label);
-	free(rows->rows);
-}
-
 /* Prints a label on the rest of the line, cut at its beginning, since the end says most. */
-static void print_label(const struct gpc_report *report, const char *label, int used)
+static void print_label(const struct gpc_paper *paper, const char *label, int used)
 {
-	const struct gpc_paper *paper = &report->paper;
 	size_t room = (size_t)(paper->width - used);
 	const char *shown = *label ? label : "(in no range)";
 	size_t len = strlen(shown);
@@ -204,39 +173,20 @@ static void print_label(const struct gpc_report *report, const char *label, int 
 	fprintf(paper->out, "%s%s\n", at ? ".." : "", shown + at);
 }
 
-static void print_rows(const struct tag_rows *rows, const struct gpc_report *report)
-{
-	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
-	size_t shown = rows->n < limit ? rows->n : limit;
-	uint64_t rest = rows->rest_bytes;
-	struct gpc_table table;
-
-	gpc_table_init(&table, &report->paper, shown + 1);
-	for (size_t i = 0; i < shown; i++)
-		gpc_table_add(&table, rows->rows[i].bytes, rows->rows[i].n_blocks);
-	for (size_t i = shown; i < rows->n; i++)
-		rest = gpc_bytes_add(rest, rows->rows[i].bytes);
-	if (rest)
-		gpc_table_add(&table, rest, 0);
-	gpc_table_print_head(&table, rows->total_bytes, "range");
-	for (size_t i = 0; i < shown; i++)
-		print_label(report, rows->rows[i].label, gpc_table_print_numbers(&table));
-	gpc_table_print_rest(&table);
-	gpc_table_fini(&table);
-}
-
 void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_oom *oom, const char *moment)
 {
-	struct tag_rows rows;
+	struct gpc_groups rows;
 
 	rows_init(&rows, report, ordinal, oom, true);
 	if (rows.n) {
+		size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
+
 		gpc_paper_section(&report->paper, "TAGS", "%s live by the program's ranges, %s",
 			gpc_show_bytes(rows.total_bytes), moment);
-		print_rows(&rows, report);
+		gpc_groups_print(&rows, &report->paper, limit, "range", print_label);
 	}
-	rows_fini(&rows);
+	gpc_groups_fini(&rows);
 }
 
 static struct json_object *rows_json(const struct gpc_report *report, int32_t ordinal,
@@ -244,18 +194,18 @@ static struct json_object *rows_json(const struct gpc_report *report, int32_t or
 {
 	struct json_object *array = json_object_new_array();
 	unsigned limit = report->options->limit;
-	struct tag_rows rows;
+	struct gpc_groups rows;
 
 	rows_init(&rows, report, ordinal, oom, is_folded);
 	for (size_t i = 0; i < rows.n && (!limit || i < limit); i++) {
 		struct json_object *row = json_object_new_object();
 
-		gpc_json_text(row, "tag", rows.rows[i].label);
+		gpc_json_text(row, "tag", rows.rows[i].name);
 		gpc_json_bytes(row, "live_bytes", rows.rows[i].bytes);
 		gpc_json_bytes(row, "blocks", rows.rows[i].n_blocks);
 		json_object_array_add(array, row);
 	}
-	rows_fini(&rows);
+	gpc_groups_fini(&rows);
 	return array;
 }
 
