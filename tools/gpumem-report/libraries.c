@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The innermost frame whose module is not on the path to the driver names the library.
- */
+/* The innermost frame whose module is not on the path to the driver names the library. */
 #include "tools/gpumem-report/libraries.h"
 
 #include <string.h>
