@@ -15,15 +15,12 @@
 #include "tools/gpumem-report/torch.h"
 #include "tools/replay/run.h"
 
-typedef void writer(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text);
+typedef void writer(const struct gpc_answer *answer, struct gpc_text *text);
 
 /* ---- what would have helped ---- */
 
-static void try_settings(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void try_settings(const struct gpc_answer *answer, struct gpc_text *text)
 {
-	(void)report;
 	if (gpc_torch_is_fragmented(&answer->oom)) {
 		gpc_text_add(text,
 			"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: it joins the holes.");
@@ -51,15 +48,6 @@ static void try_settings(
 			"request needs.");
 }
 
-static void try_shape(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
-{
-	(void)report;
-	(void)answer;
-	gpc_text_add(text,
-		"look at the shape or the index type at the call site below; no setting can help.");
-}
-
 /* PyTorch's own limit: the least fraction, in hundredths of a percent, that would have been enough. */
 static void try_torch_limit(const struct gpucache_oom *oom, struct gpc_text *text)
 {
@@ -78,8 +66,7 @@ static void try_torch_limit(const struct gpucache_oom *oom, struct gpc_text *tex
 		gpc_text_add(text, "hold less: see HOLDERS; the GPU has no more to give.");
 }
 
-static void try_limit(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void try_limit(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 	uint64_t more = answer->enough_bytes ? answer->enough_bytes : oom->short_by;
@@ -87,7 +74,7 @@ static void try_limit(
 	uint64_t needed =
 		gpc_round_up(gpc_bytes_add(oom->limit, more), GPC_RUN_DEVICE_STEP) / GPC_MIB;
 	char value[64];
-	const char *option = gpc_report_read_option(report->recording,
+	const char *option = gpc_report_read_option(answer->report->recording,
 				     "per_process_memory_fraction", value, sizeof value)
 				     ? "per_process_memory_fraction"
 				     : "limit";
@@ -105,16 +92,7 @@ static void try_limit(
 			(unsigned long long)needed);
 }
 
-static void try_wait(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
-{
-	(void)report;
-	(void)answer;
-	gpc_text_add(text, "wait for the GPU before this request (cudaDeviceSynchronize).");
-}
-
-static void try_neighbour(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void try_neighbour(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_neighbour *first = &answer->oom.neighbours[0];
 	char value[64];
@@ -127,38 +105,16 @@ static void try_neighbour(
 			gpc_show_duration(first->own_age_s * UINT64_C(1000000000)),
 			gpc_show_bytes(first->bytes), first->pid);
 	gpc_text_add(text, "another GPU (CUDA_VISIBLE_DEVICES), or end what else runs on this one");
-	if (!gpc_report_read_option(report->recording, "oom_wait_ms", value, sizeof value))
+	if (!gpc_report_read_option(answer->report->recording, "oom_wait_ms", value, sizeof value))
 		gpc_text_add(text, "; GPUCACHE_CONF=oom_wait_ms:30000 waits for it");
 	gpc_text_add(text, ".");
 }
 
-static void try_lazy(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
-{
-	(void)report;
-	(void)answer;
-	gpc_text_add(text,
-		"CUDA_MODULE_LOADING=LAZY loads only the kernels that are used; fewer processes "
-		"and contexts on one GPU.");
-}
-
-static void try_leaks(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
-{
-	(void)report;
-	(void)answer;
-	gpc_text_add(text,
-		"free what is no longer needed at that place; `gpumem-report leaks` shows whole "
-		"stacks.");
-}
-
-static void try_less(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void try_less(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 	bool is_short = oom->short_by != GPUCACHE_UNKNOWN && oom->short_by != 0;
 
-	(void)report;
 	gpc_text_add(text,
 		"hold %s less: a smaller batch, a shorter type, or free earlier what is under "
 		"HOLDERS.",
@@ -167,76 +123,44 @@ static void try_less(
 				     : "some");
 }
 
-static void try_again(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void try_framework(const struct gpc_answer *answer, struct gpc_text *text)
 {
-	(void)report;
-	(void)answer;
-	gpc_text_add(text,
-		"the same again: another process may have been quicker. If it stays, restart the "
-		"process: its address space or the driver's tables may be full.");
-}
-
-static void try_one_context(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
-{
-	(void)report;
-	(void)answer;
-	gpc_text_add(text,
-		"one context a GPU: use the primary one (cudaSetDevice), and one process instead "
-		"of many.");
-}
-
-static void try_prefetch(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
-{
-	(void)report;
-	(void)answer;
-	gpc_text_add(
-		text, "free managed memory, or move it away (cudaMemPrefetchAsync to the host).");
-}
-
-static void try_framework(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
-{
-	(void)report;
 	gpc_framework_add_less(answer->framework, text);
 }
 
-static void try_pinned(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
-{
-	(void)report;
-	(void)answer;
-	gpc_text_add(text, "look at `ulimit -l` and at the host's free memory; pin less.");
-}
-
-static void try_holders(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
-{
-	(void)report;
-	(void)answer;
-	gpc_text_add(text, "look at what holds the memory, under HOLDERS.");
-}
+/* Advice that names no number of the run; the others have a writer. */
+static const char *const texts[GPUCACHE_VERDICT_COUNT] = {
+	[GPUCACHE_VERDICT_NONE] = "look at what holds the memory, under HOLDERS.",
+	[GPUCACHE_VERDICT_IMPOSSIBLE] =
+		"look at the shape or the index type at the call site below; no setting can help.",
+	[GPUCACHE_VERDICT_PENDING] =
+		"wait for the GPU before this request (cudaDeviceSynchronize).",
+	[GPUCACHE_VERDICT_UNTRACKED] =
+		"CUDA_MODULE_LOADING=LAZY loads only the kernels that are used; fewer processes "
+		"and contexts on one GPU.",
+	[GPUCACHE_VERDICT_GROWTH] =
+		"free what is no longer needed at that place; `gpumem-report leaks` shows whole "
+		"stacks.",
+	[GPUCACHE_VERDICT_DRIVER] =
+		"the same again: another process may have been quicker. If it stays, restart the "
+		"process: its address space or the driver's tables may be full.",
+	[GPUCACHE_VERDICT_CONTEXTS] =
+		"one context a GPU: use the primary one (cudaSetDevice), and one process instead "
+		"of many.",
+	[GPUCACHE_VERDICT_MANAGED] =
+		"free managed memory, or move it away (cudaMemPrefetchAsync to the host).",
+	[GPUCACHE_VERDICT_PINNED] = "look at `ulimit -l` and at the host's free memory; pin less.",
+};
 
 static writer *const writers[GPUCACHE_VERDICT_COUNT] = {
-	[GPUCACHE_VERDICT_NONE] = try_holders,
-	[GPUCACHE_VERDICT_IMPOSSIBLE] = try_shape,
 	[GPUCACHE_VERDICT_LIMIT] = try_limit,
 	[GPUCACHE_VERDICT_FRAGMENTED] = try_settings,
-	[GPUCACHE_VERDICT_PENDING] = try_wait,
 	[GPUCACHE_VERDICT_ROUNDING] = try_settings,
 	[GPUCACHE_VERDICT_NEIGHBOUR] = try_neighbour,
-	[GPUCACHE_VERDICT_UNTRACKED] = try_lazy,
-	[GPUCACHE_VERDICT_GROWTH] = try_leaks,
 	[GPUCACHE_VERDICT_SPIKE] = try_less,
 	[GPUCACHE_VERDICT_EXHAUSTED] = try_less,
-	[GPUCACHE_VERDICT_DRIVER] = try_again,
 	[GPUCACHE_VERDICT_WRONG_POOL] = try_settings,
-	[GPUCACHE_VERDICT_CONTEXTS] = try_one_context,
-	[GPUCACHE_VERDICT_MANAGED] = try_prefetch,
 	[GPUCACHE_VERDICT_PREALLOCATED] = try_framework,
-	[GPUCACHE_VERDICT_PINNED] = try_pinned,
 };
 
 /* ---- the sections ---- */
@@ -297,9 +221,9 @@ static void try_torch(
 		gpc_show_bytes(torch.unused));
 }
 
-void gpc_advice_try(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *ret_text)
+void gpc_advice_try(const struct gpc_answer *answer, struct gpc_text *ret_text)
 {
+	const struct gpc_report *report = answer->report;
 	const struct gpucache_oom *oom = &answer->oom;
 	bool may_be_told_by_use = oom->verdict == GPUCACHE_VERDICT_GROWTH ||
 				  oom->verdict == GPUCACHE_VERDICT_SPIKE ||
@@ -309,7 +233,10 @@ void gpc_advice_try(
 	try_torch(report, oom, ret_text);
 	if (may_be_told_by_use && gpc_remedies_try(report, oom, ret_text))
 		return;
-	writers[oom->verdict](report, answer, ret_text);
+	if (texts[oom->verdict])
+		gpc_text_add(ret_text, "%s", texts[oom->verdict]);
+	else
+		writers[oom->verdict](answer, ret_text);
 }
 
 /* The other verdicts in words, if any. */
@@ -326,14 +253,14 @@ static void add_also(const struct gpucache_oom *oom, struct gpc_text *ret_text)
 	}
 }
 
-void gpc_advice_print(
-	const struct gpc_report *report, const struct gpc_answer *answer, bool with_also)
+void gpc_advice_print(const struct gpc_answer *answer, bool with_also)
 {
+	const struct gpc_report *report = answer->report;
 	const struct gpucache_oom *oom = &answer->oom;
 	char buf[800];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-	gpc_evidence_say(report, answer, &text);
+	gpc_evidence_say(answer, &text);
 	gpc_paper_wrap(&report->paper, "WHY", buf);
 	text = gpc_text_init(buf, sizeof buf);
 	add_also(oom, &text);
@@ -347,6 +274,6 @@ void gpc_advice_print(
 	add_short(report, oom, &text);
 	gpc_paper_wrap(&report->paper, "SHORT", buf);
 	text = gpc_text_init(buf, sizeof buf);
-	gpc_advice_try(report, answer, &text);
+	gpc_advice_try(answer, &text);
 	gpc_paper_wrap(&report->paper, "TRY", buf);
 }

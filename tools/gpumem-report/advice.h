@@ -16,11 +16,9 @@
 #include "tools/gpumem-report/answer.h"
 
 /* What to do; never empty. */
-void gpc_advice_try(const struct gpc_report *report, const struct gpc_answer *answer,
-	struct gpc_text *ret_text);
+void gpc_advice_try(const struct gpc_answer *answer, struct gpc_text *ret_text);
 
 /* The sections WHY, SHORT and TRY; with_also: and ALSO, the other verdicts that hold. */
-void gpc_advice_print(
-	const struct gpc_report *report, const struct gpc_answer *answer, bool with_also);
+void gpc_advice_print(const struct gpc_answer *answer, bool with_also);
 
 #endif

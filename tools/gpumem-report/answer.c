@@ -201,10 +201,10 @@ static void decide(struct gpc_answer *answer)
 	answer->oom.also = holds & ~(1u << best);
 }
 
-static void find_kept(const struct gpc_report *report, struct gpc_answer *answer)
+static void find_kept(struct gpc_answer *answer)
 {
-	answer->may_be_one_pass = gpc_kept_may_be_one_pass(report, &answer->oom);
-	answer->kept = gpc_kept_find(report, &answer->oom);
+	answer->may_be_one_pass = gpc_kept_may_be_one_pass(answer->report, &answer->oom);
+	answer->kept = gpc_kept_find(answer->report, &answer->oom);
 	if (!answer->kept.stack)
 		return;
 	answer->oom.growth_stack = answer->kept.stack;
@@ -212,7 +212,7 @@ static void find_kept(const struct gpc_report *report, struct gpc_answer *answer
 }
 
 /* Finds the largest holder, if it is a framework with an allocator of its own. */
-static void find_framework(const struct gpc_report *report, struct gpc_answer *answer)
+static void find_framework(struct gpc_answer *answer)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 	char buf[64];
@@ -222,7 +222,7 @@ static void find_framework(const struct gpc_report *report, struct gpc_answer *a
 		oom->holders[0].n_blocks > FRAMEWORK_BLOCKS ||
 		oom->holders[0].bytes < oom->balance.device_total / FRAMEWORK_PART)
 		return;
-	gpc_library_name(report->recording, oom->holders[0].stack, &library);
+	gpc_library_name(answer->report->recording, oom->holders[0].stack, &library);
 	answer->framework = gpc_framework_of(buf);
 	if (answer->framework)
 		answer->framework_bytes = oom->holders[0].bytes;
@@ -236,9 +236,9 @@ void gpc_answer_find(const struct gpc_report *report, const struct gpucache_oom 
 	bool is_up_to;
 	bool is_open;
 
-	*answer = (struct gpc_answer){ .oom = *oom };
-	find_kept(report, answer);
-	find_framework(report, answer);
+	*answer = (struct gpc_answer){ .report = report, .oom = *oom };
+	find_kept(answer);
+	find_framework(answer);
 	is_up_to = is_up_to_settings(answer);
 	is_open = (is_up_to || is_told_by_bytes(answer)) && gpc_what_if_open(report, oom, &what_if);
 	if (is_open)

@@ -34,6 +34,7 @@ struct gpc_remedy {
 };
 
 struct gpc_answer {
+	const struct gpc_report *report;
 	struct gpucache_oom oom;   /* as recorded, with verdict, strength and also as decided */
 	bool is_replayed;          /* the control failed at this very request */
 	bool is_whole;             /* the recording has every event since the start */

@@ -200,10 +200,10 @@ static void print_json(struct gpc_report *report, const struct gpc_answer *answe
 	json_object_object_add(root, "torch", gpc_torch_json_at(report, oom));
 	gpc_json_text(verdict, "word", gpc_verdict_word(oom->verdict));
 	gpc_json_text(verdict, "strength", gpc_strength_word(oom->strength));
-	gpc_evidence_say(report, answer, &text);
+	gpc_evidence_say(answer, &text);
 	gpc_json_text(verdict, "why", buf);
 	text = gpc_text_init(buf, sizeof buf);
-	gpc_advice_try(report, answer, &text);
+	gpc_advice_try(answer, &text);
 	gpc_json_text(verdict, "advice", buf);
 	for (unsigned v = 1; v < GPUCACHE_VERDICT_COUNT; v++)
 		if (oom->also >> v & 1)
@@ -282,7 +282,7 @@ enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
 		return GPC_EXIT_MADE;
 	}
 	print_head(report, &oom, &device);
-	gpc_advice_print(report, &answer, true);
+	gpc_advice_print(&answer, true);
 	print_request(report, &oom);
 	gpc_paper_section(&report->paper, "BALANCE", "GPU %d at that moment", oom.device);
 	torch = gpc_torch_at(report, &oom);

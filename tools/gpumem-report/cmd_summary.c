@@ -305,7 +305,7 @@ static void print_text(
 	if (fatal) {
 		fputc('\n', report->paper.out);
 		gpc_answer_find(report, fatal, &answer);
-		gpc_advice_print(report, &answer, false);
+		gpc_advice_print(&answer, false);
 	}
 	/* The GPU that WHY is about comes first. */
 	for (uint64_t i = 0; fatal && gpc_moment_next(report, &i, &device, &moment);)

@@ -8,8 +8,7 @@
 #include "tools/gpumem-report/frameworks.h"
 #include "tools/gpumem-report/sites.h"
 
-typedef void writer(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text);
+typedef void writer(const struct gpc_answer *answer, struct gpc_text *text);
 
 /* The stack's name in the table of holders: a wrapper called by everything says nothing. */
 static void add_site(const struct gpc_report *report, const struct gpucache_oom *oom,
@@ -31,22 +30,18 @@ static void add_site(const struct gpc_report *report, const struct gpucache_oom 
 		gpc_frames_site(report->frames, stack, text);
 }
 
-static void show_impossible(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void show_impossible(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 
-	(void)report;
 	gpc_text_add(text, " %s were asked for; the GPU has %s in all.",
 		gpc_show_bytes(oom->requested), gpc_show_bytes(oom->balance.device_total));
 }
 
-static void show_limit(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void show_limit(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 
-	(void)report;
 	if (oom->kind == GPUCACHE_KIND_TENSOR)
 		gpc_text_add(text,
 			" It is PyTorch's own (set_per_process_memory_fraction): the driver was "
@@ -72,13 +67,11 @@ static bool add_holes(const struct gpucache_oom *oom, struct gpc_text *text)
 	return true;
 }
 
-static void show_pieces(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void show_pieces(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 	const struct gpucache_balance *b = &oom->balance;
 
-	(void)report;
 	if (add_holes(oom, text))
 		return;
 	gpc_text_add(text,
@@ -96,48 +89,39 @@ static void show_pieces(
 			text, " Replayed on the driver without a cache, the request fails, too.");
 }
 
-static void show_pending(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void show_pending(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 
-	(void)report;
 	gpc_text_add(
 		text, " %s were freed and wait for the GPU.", gpc_show_bytes(oom->balance.pending));
 }
 
-static void show_rounding(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void show_rounding(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 
-	(void)report;
 	gpc_text_add(text, " %s are lost to it.", gpc_show_bytes(oom->balance.rounding));
 }
 
-static void show_neighbour(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void show_neighbour(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 
-	(void)report;
 	gpc_text_add(text, " Other processes hold %s, this one %s.",
 		gpc_show_bytes(oom->balance.other_processes),
 		gpc_show_bytes(gpc_balance_taken(&oom->balance)));
 }
 
-static void show_untracked(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void show_untracked(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 
-	(void)report;
 	gpc_text_add(text, " It holds %s outside the allocator.",
 		gpc_show_bytes(oom->balance.process_outside));
 }
 
-static void show_growth(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void show_growth(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 	const char *bytes = gpc_show_bytes(oom->growth_bytes);
@@ -147,28 +131,24 @@ static void show_growth(
 			bytes, (unsigned long long)answer->kept.n_passes - 1);
 	else
 		gpc_text_add(text, " In the later part of the run it grew by %s: ", bytes);
-	add_site(report, oom, oom->growth_stack, text);
+	add_site(answer->report, oom, oom->growth_stack, text);
 	gpc_text_add(text, ".");
 }
 
-static void show_spike(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void show_spike(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 
-	(void)report;
 	gpc_text_add(text, " %s were asked for; the peak of the run before was %s.",
 		gpc_show_bytes(oom->requested), gpc_show_bytes(oom->peak_requested));
 }
 
-static void show_exhausted(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void show_exhausted(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 	const struct gpucache_balance *b = &oom->balance;
 	uint64_t managed = oom->kind_bytes[GPUCACHE_KIND_MANAGED];
 
-	(void)report;
 	gpc_text_add(text, " It holds %s of %s.",
 		gpc_show_bytes(gpc_bytes_less(gpc_bytes_add(b->requested, b->direct), managed)),
 		gpc_show_bytes(b->device_total));
@@ -178,52 +158,42 @@ static void show_exhausted(
 			gpc_show_bytes(managed));
 }
 
-static void show_refusal(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void show_refusal(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 
-	(void)report;
 	gpc_text_add(text, " It said %s were free; %s were asked for.",
 		gpc_show_bytes(oom->balance.device_free), gpc_show_bytes(oom->rounded));
 }
 
-static void show_framework(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void show_framework(const struct gpc_answer *answer, struct gpc_text *text)
 {
-	(void)report;
 	gpc_text_add(text,
 		" %s holds %s; it hands out pieces of it itself, so how much is in use cannot be "
 		"told from outside.",
 		gpc_framework_name(answer->framework), gpc_show_bytes(answer->framework_bytes));
 }
 
-static void show_contexts(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void show_contexts(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 
-	(void)report;
 	gpc_text_add(text, " They hold %s of %s.",
 		gpc_show_bytes(oom->kind_bytes[GPUCACHE_KIND_CONTEXT]),
 		gpc_show_bytes(oom->balance.device_total));
 }
 
-static void show_managed(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void show_managed(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 
-	(void)report;
 	gpc_text_add(text, " It is %s.", gpc_show_bytes(oom->kind_bytes[GPUCACHE_KIND_MANAGED]));
 }
 
-static void show_request(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *text)
+static void show_request(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 
-	(void)report;
 	gpc_text_add(text, " %s were asked for.", gpc_show_bytes(oom->requested));
 }
 
@@ -247,8 +217,7 @@ static writer *const writers[GPUCACHE_VERDICT_COUNT] = {
 	[GPUCACHE_VERDICT_PINNED] = show_request,
 };
 
-void gpc_evidence_say(
-	const struct gpc_report *report, const struct gpc_answer *answer, struct gpc_text *ret_text)
+void gpc_evidence_say(const struct gpc_answer *answer, struct gpc_text *ret_text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
 
@@ -258,5 +227,5 @@ void gpc_evidence_say(
 		gpc_text_add(ret_text, "%s (%s): %s.", gpc_verdict_word(oom->verdict),
 			gpc_strength_word(oom->strength), gpc_verdict_meaning(oom->verdict));
 	if (writers[oom->verdict])
-		writers[oom->verdict](report, answer, ret_text);
+		writers[oom->verdict](answer, ret_text);
 }

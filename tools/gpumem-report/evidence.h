@@ -12,7 +12,6 @@
 
 #include "tools/gpumem-report/answer.h"
 
-void gpc_evidence_say(const struct gpc_report *report, const struct gpc_answer *answer,
-	struct gpc_text *ret_text);
+void gpc_evidence_say(const struct gpc_answer *answer, struct gpc_text *ret_text);
 
 #endif
