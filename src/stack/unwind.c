@@ -182,11 +182,14 @@ void gpc_unwind_fini(struct gpc_unwind *unwind)
 	*unwind = (struct gpc_unwind){ .kind = GPC_UNWINDER_NONE };
 }
 
-/* The first frame of the caller, found by our own return address: independent of inlining. */
+/*
+ * The first frame of the caller, found by our own return address: independent of inlining.  libunwind for aarch64 gives
+ * each address less one: that of the call.
+ */
 static uint32_t find_start(void *const *raw, uint32_t n, const void *caller)
 {
 	for (uint32_t i = 0; i < n && i < OWN_FRAMES; i++)
-		if (raw[i] == caller)
+		if ((uintptr_t)caller - (uintptr_t)raw[i] <= 1)
 			return i;
 	return n < 1 ? n : 1;
 }

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -130,6 +131,23 @@ static void a_libunwind_without_the_symbol_is_replaced_by_glibc(void **state)
 	gpc_unwind_fini(&unwind);
 }
 
+static int gives_calls(void **addresses, int n)
+{
+	n = backtrace(addresses, n) - 1; /* without this function */
+	for (int i = 0; i < n; i++)
+		addresses[i] = (char *)addresses[i + 1] - 1;
+	return n;
+}
+
+/* As libunwind for aarch64 does. */
+static void an_unwinder_may_give_the_calls_and_not_what_they_return_to(void **state)
+{
+	(void)state;
+	unwind = (struct gpc_unwind){ .kind = GPC_UNWINDER_LIBUNWIND, .backtrace = gives_calls };
+	check_order();
+	gpc_unwind_fini(&unwind);
+}
+
 static int walks_nothing(void **addresses, int n)
 {
 	(void)addresses;
@@ -206,6 +224,7 @@ int main(void)
 		cmocka_unit_test(the_walks_of_a_program_that_uses_libunwind_stay_as_they_were),
 		cmocka_unit_test(glibc_finds_the_callers_in_order),
 		cmocka_unit_test(a_libunwind_without_the_symbol_is_replaced_by_glibc),
+		cmocka_unit_test(an_unwinder_may_give_the_calls_and_not_what_they_return_to),
 		cmocka_unit_test(an_unwinder_that_fails_yields_no_frames),
 		cmocka_unit_test(never_more_than_asked_for),
 		cmocka_unit_test(threads_walk_at_the_same_time),
