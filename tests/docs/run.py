@@ -50,7 +50,8 @@ SHOWS = {
 INSTEAD = {
     r"/var/lib/node_exporter/textfile/": "",
     r" --watch=\S+": "",
-    r" RECORDING\b": "",
+    r" (RECORDING|FILE)\b": "",
+    r"/var/lib/gpucache\b": "recordings",
     r"\bDIR/": "",
     r"\bDIR\b": "recordings",
 }
