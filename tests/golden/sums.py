@@ -171,7 +171,7 @@ def check(text):
             n += check_sheet(lines[i + 1:])
         elif re.match(" +change +before", line):
             n += check_diff(lines[i - 1], lines[i + 1:])
-        elif re.search(" blocks  (callers first|who asked, then)", line):
+        elif re.search(" blocks  (callers first|callees first)", line):
             n += check_tree(lines[i - 1], lines[i + 1:])
         elif HEAD.match(line):
             title = i - 1

@@ -245,7 +245,7 @@ def packed_bombs():
                 file.write(b"x" * (1 << 20))
         ended = run(REPORT, recording)
         expect(ended.code == 4 and ended.rss_mib <= MOST_MIB, ended.code, ended.rss_mib, "MiB", ended.err)
-        expect_line(r"too big when it is unpacked: more than \d+ bytes", ended.err)
+        expect_line(r"too large when unpacked: more than \d+ bytes", ended.err)
 
 
 def leaks_with_module(folder, row):

@@ -86,7 +86,7 @@ static void print_examples(void)
 	     "  gpumem-replay /dev/shm/gpucache-1000/gpucache-train-2810.gpucache\n"
 	     "                                                what a program of yours did\n"
 	     "  gpumem-replay -g training:layers=48 -p gpucache -p none\n"
-	     "                                                made up, with streams and kernels\n"
+	     "                                                synthetic, with streams and kernels\n"
 	     "  gpumem-replay -g random:seed=7 --save random.csv.gz");
 }
 
@@ -94,26 +94,24 @@ static void print_options(void)
 {
 	puts("\n"
 	     "Options:\n"
-	     "  -p, --policy NAME    several times for several columns; default gpucache");
+	     "  -p, --policy NAME    repeat it for several columns; default gpucache");
 	for (size_t i = 0; i < N_POLICIES; i++)
 		printf("                         %-11s %s\n", all_policies[i]->name,
 			all_policies[i]->help);
 	puts("  -g, --generate NAME[:KEY=VALUE[,KEY=VALUE...]]\n"
-	     "                       a workload, see below; as if it were a trace\n"
-	     "      --save FILE      write the one trace as a log of RMM: FILE.csv or FILE.csv.gz\n"
-	     "  -m, --memory SIZE    of the device, as 24GiB; default: more than enough\n"
+	     "                       a workload, see below, in place of a trace\n"
+	     "      --save FILE      write the trace as an RMM log: FILE.csv or FILE.csv.gz\n"
+	     "  -m, --memory SIZE    of the device, such as 24GiB; default: more than enough\n"
 	     "  -s, --set KEY:VALUE[,KEY:VALUE...]\n"
 	     "                         max_split_size_mb, roundup_power2_divisions,\n"
 	     "                         garbage_collection_threshold (as in PyTorch)\n"
-	     "      --smallest       search the smallest device, in steps of 2 MiB\n"
-	     "      --sizes          a table instead: the smallest device, and calls that take "
-	     "and\n"
-	     "                       return memory, waits and time on devices of 1.01 to 1.5 of\n"
-	     "                       what is live, and without limit\n"
+	     "      --smallest       find the smallest device, in steps of 2 MiB\n"
+	     "      --sizes          a table of devices: the smallest, 1.01 to 1.5 of the live "
+	     "peak,\n"
+	     "                       and without limit, with driver calls, waits and time\n"
 	     "      --device N       of a recording or snapshot with several; default: the "
 	     "busiest\n"
-	     "      --tensors        of a recording: what PyTorch was asked for, not what it asked "
-	     "for\n"
+	     "      --tensors        of a recording: requests to PyTorch, not those to the driver\n"
 	     "      --gpu[=N]        on GPU N of this machine instead of a simulated one,\n"
 	     "                       without the kernels of a workload\n"
 	     "      --check          verify the whole heap after every operation: slow\n"
@@ -139,11 +137,11 @@ static void print_formats(void)
 	     "Workloads, with their keys and defaults:");
 	gpc_workload_print_help();
 	puts("\n"
-	     "The kernels of a workload run on the simulated clock, and use most of what is freed\n"
-	     "a while longer.  So its table has more rows: the most bytes that were freed and not\n"
-	     "to be used again yet; how often and how long the allocator made the host wait for\n"
-	     "the device; how long the program took; and how often memory got a new owner while\n"
-	     "work of the old one could still run (races), which must be 0.");
+	     "The kernels of a workload run on the simulated clock, and use most freed memory for\n"
+	     "a while longer.  So its table has more rows: the peak of pending bytes; how often\n"
+	     "and how long the allocator made the host wait for the device; the time that the\n"
+	     "program took; and races, memory that got a new owner while work of the old one\n"
+	     "could still run, which must be 0.");
 	puts("\n"
 	     "JSON: {schema, tool_version, traces: [{path, n_operations, n_streams, n_failures,\n"
 	     "n_unknown_frees, n_implied_frees, n_work, fixed_bytes, peak_live_bytes,\n"
@@ -157,9 +155,9 @@ static void print_formats(void)
 	     "{peak_pending_bytes, n_waits, waited_ns, program_ns, n_races},\n"
 	     "failure: null or {event, line, size_bytes, why}, sizes: [of --sizes: runs]}]}]}");
 	puts("\n"
-	     "driver_ns and `they would cost` take each call at what others measured for it, on\n"
-	     "V100 to H20: 35 us to take memory, 35 to return it (without the wait for the\n"
-	     "device), 10 to ask what is free, 0.2 to 1 for events, 5 for a wait.");
+	     "driver_ns and `they would cost` charge each call its published cost on V100 to H20:\n"
+	     "35 us to take memory, 35 to return it (without the wait for the device), 10 to\n"
+	     "query free memory, 0.2 to 1 for events, 5 for a wait.");
 }
 
 static bool add_policy(const char *name, struct gpc_arguments *arguments)

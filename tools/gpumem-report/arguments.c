@@ -397,7 +397,7 @@ static bool is_watch_fine(const struct gpc_options *options, const struct gpc_co
 	const char *format = options->format ? options->format : "";
 
 	if (options->once && (*command)->run != gpc_cmd_live) {
-		gpc_complain("--once is of `live`, not of `%s`", (*command)->name);
+		gpc_complain("--once is an option of `live`, not of `%s`", (*command)->name);
 		return false;
 	}
 	if (!options->watch_ns || (*command)->run == gpc_cmd_live)
@@ -405,7 +405,8 @@ static bool is_watch_fine(const struct gpc_options *options, const struct gpc_co
 	if (!is_export ||
 		(strcmp(format, "prometheus") != 0 && strcmp(format, "openmetrics") != 0)) {
 		gpc_complain(
-			"--watch is of `live`, and of `export` with --format=prometheus or "
+			"--watch is an option of `live`, and of `export` with --format=prometheus "
+			"or "
 			"openmetrics");
 		return false;
 	}
@@ -421,7 +422,7 @@ static bool is_fit_fine(const struct gpc_options *options, const struct gpc_comm
 
 	if ((*command)->run != gpc_cmd_fit) {
 		if (options->on || options->steps || options->sweep)
-			gpc_complain("--on, --steps and --sweep are of `fit`, not of `%s`",
+			gpc_complain("--on, --steps and --sweep are options of `fit`, not of `%s`",
 				(*command)->name);
 		return !options->on && !options->steps && !options->sweep;
 	}
@@ -445,7 +446,7 @@ static bool is_export_fine(const struct gpc_options *options, const struct gpc_c
 		return gpc_export_is_possible(options);
 	if (!options->format && !options->query)
 		return true;
-	gpc_complain("--format and --query are of `export`, not of `%s`", command->name);
+	gpc_complain("--format and --query are options of `export`, not of `%s`", command->name);
 	return false;
 }
 

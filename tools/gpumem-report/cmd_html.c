@@ -14,7 +14,7 @@ static bool is_possible(const struct gpc_report *report)
 	else if (gpc_filter_is_set(report->options))
 		gpc_complain("a page shows everything, and has a search: no filters");
 	else if (!report->options->output && isatty(STDOUT_FILENO))
-		gpc_complain("a page is nothing for a terminal: name a file, -o report.html");
+		gpc_complain("a page cannot go to a terminal: name a file, -o report.html");
 	else
 		return true;
 	return false;

@@ -133,7 +133,7 @@ static void print_text(struct gpc_report *report, const struct groups *groups)
 		gpc_paper_head(paper, "The process is alive; most of this may be wanted.");
 	if (groups->by_stack.n == 0)
 		fprintf(paper->out,
-			knows ? "\nNone.\n" : "\nNobody knows: BLOCKS cannot be read.\n");
+			knows ? "\nNone.\n" : "\nUnknown: BLOCKS cannot be read.\n");
 	print_devices(report, groups);
 	gpc_report_print_notes(report);
 	if (!knows)

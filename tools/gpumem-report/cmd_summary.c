@@ -174,7 +174,7 @@ static void print_holders(struct gpc_report *report, const struct gpc_moment *mo
 						 : "no peak was recorded");
 	} else if (moment->at == GPC_AT_END &&
 		   report->recording->regions[GPUCACHE_REGION_BLOCKS].count == 0) {
-		gpc_paper_section(&report->paper, "HOLDERS", "nobody knows: BLOCKS cannot be read");
+		gpc_paper_section(&report->paper, "HOLDERS", "unknown: BLOCKS cannot be read");
 	} else if (holdings.n == 0) {
 		gpc_paper_section(&report->paper, "HOLDERS", "none: nothing was live %s", words);
 	} else {

@@ -88,9 +88,7 @@ enum gpc_exit gpc_cmd_symbols(struct gpc_report *report)
 	for (size_t i = 0; i < N_OF(symbols); i++)
 		n_wanted += is_wanted(report, &symbols[i]);
 	if (n_wanted == 0) {
-		gpc_complain(
-			"no function of the driver that gpucache stands before has `%s` in its "
-			"name",
+		gpc_complain("gpucache intercepts no function of the driver with `%s` in its name",
 			report->options->target);
 		return GPC_EXIT_NOT_FOUND;
 	}

@@ -229,7 +229,7 @@ static void print_tree(
 	gpc_rounded_parts(gpc_rounded_of(paths->total_bytes), parts, 2, rounded);
 	gpc_rounded_shares(paths->total_bytes, parts, 2, shares);
 	fprintf(paper->out, "%s%12s %7s %9s  %s%s\n", gpc_paper_ink(paper, GPC_INK_DIM), "bytes",
-		"share", "blocks", is_turned ? "who asked, then callers" : "callers first",
+		"share", "blocks", is_turned ? "callees first" : "callers first",
 		gpc_paper_ink(paper, GPC_INK_PLAIN));
 	print_below(&tree, 0, paths->n, 0, (struct printed){ rounded[0], shares[0] });
 	if (paths->rest_bytes)

@@ -101,7 +101,7 @@ static enum gpc_status unpack(gzFile in, uint64_t most, int to, struct gpc_text 
 		}
 		data += (uint64_t)n;
 		if (total > GPC_RECORDING_MAX_BYTES || data > most) {
-			gpc_text_add(why, "too big when it is unpacked: more than %llu bytes",
+			gpc_text_add(why, "too large when unpacked: more than %llu bytes",
 				(unsigned long long)(data > most ? most : GPC_RECORDING_MAX_BYTES));
 			status = GPC_LIMIT;
 		} else if (!write_all(to, chunk, (size_t)n)) {

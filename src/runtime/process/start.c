@@ -50,7 +50,7 @@ static void read_config(void)
 		_exit(0);
 	}
 	if (config->is_fatal) {
-		gpc_log("GPUCACHE_CONF: strict:true ends the program here; mend the lines above or "
+		gpc_log("GPUCACHE_CONF: strict:true ends the program here; fix the lines above or "
 			"leave strict out");
 		_exit(2);
 	}
