@@ -138,8 +138,7 @@ static uint64_t unwritten_at(struct gpc_sim *sim, const char *bytes)
 	off_t data;
 
 	if (offset >= sim->vmm.span ||
-		!gpc_sim_vmm_mapping_at(
-			&sim->vmm, sim->vmm.base + offset, &base, &size, &handle) ||
+		!gpc_sim_vmm_mapping_at(&sim->vmm, sim->vmm.base + offset, &base, &size, &handle) ||
 		!gpc_sim_vmm_find(&sim->vmm, handle, &piece))
 		return 0;
 	offset -= base - sim->vmm.base;

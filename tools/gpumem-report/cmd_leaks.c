@@ -132,8 +132,7 @@ static void print_text(struct gpc_report *report, const struct groups *groups)
 	if (rec->run_state == GPC_RUN_ALIVE && groups->by_stack.n)
 		gpc_paper_head(paper, "The process is alive; most of this may be wanted.");
 	if (groups->by_stack.n == 0)
-		fprintf(paper->out,
-			knows ? "\nNone.\n" : "\nUnknown: BLOCKS cannot be read.\n");
+		fprintf(paper->out, knows ? "\nNone.\n" : "\nUnknown: BLOCKS cannot be read.\n");
 	print_devices(report, groups);
 	gpc_report_print_notes(report);
 	if (!knows)

@@ -13,10 +13,10 @@
 #include "oom/ladder.h"
 #include "tests/unit/alloc/pages_stage.h"
 
-#define NEVER      0
-#define MOVES_MS   1000 /* of ladder.c */
-#define WAIT_RUNG  3
-#define N_RUNGS    6
+#define NEVER     0
+#define MOVES_MS  1000 /* of ladder.c */
+#define WAIT_RUNG 3
+#define N_RUNGS   6
 
 static struct {
 	sem_t is_inside;
@@ -264,8 +264,8 @@ static void pages_of_a_context_that_dies_are_waited_for(void **state)
 	(void)state;
 	open_device(GPC_VMM_ON);
 	(void)stage_alloc(&stage, 200 * GPC_MIB);
-	gpc_pool_init(&other, &stage.heap, &stage.drv.base, &stage.budget, &stage.params, 0, 1,
-		NULL);
+	gpc_pool_init(
+		&other, &stage.heap, &stage.drv.base, &stage.budget, &stage.params, 0, 1, NULL);
 	hold_inside(die, 2);
 	assert_int_equal(stage.budget.moving_bytes, 200 * GPC_MIB);
 	expect_served_in(&other, 100 * GPC_MIB);

@@ -165,7 +165,8 @@ static char *map_two(struct gpc_sim *machine, uint64_t *ret_ptr)
 
 	assert_int_equal(gpc_sim_vmm_reserve(&machine->vmm, SIZE, 0, ret_ptr), CUDA_SUCCESS);
 	for (uint64_t at = 0; at < SIZE; at += SIZE / 2) {
-		assert_int_equal(gpc_sim_vmm_create(machine, SIZE / 2, &prop, &handle), CUDA_SUCCESS);
+		assert_int_equal(
+			gpc_sim_vmm_create(machine, SIZE / 2, &prop, &handle), CUDA_SUCCESS);
 		assert_int_equal(
 			gpc_sim_vmm_map(machine, *ret_ptr + at, SIZE / 2, handle), CUDA_SUCCESS);
 	}
