@@ -119,6 +119,13 @@ static uint64_t room_locked(const struct gpc_sim_device *device)
 	return taken < device->memory ? device->memory - taken : 0;
 }
 
+static void charge_locked(struct gpc_sim_device *device, uint64_t bytes)
+{
+	device->used += bytes;
+	if (device->used > device->peak_used)
+		device->peak_used = device->used;
+}
+
 /* Takes chunks for `owner`, charged; GPC_SIM_NO_CHUNK without memory. */
 static uint32_t chunks_take_locked(
 	struct gpc_sim_device *device, uint32_t owner, uint32_t n, enum gpc_sim_chunk_state state)
@@ -132,7 +139,7 @@ static uint32_t chunks_take_locked(
 	device->chunks[i].n = n;
 	device->chunks[i].owner = owner;
 	device->chunks[i].is_bare = false;
-	device->used += n * GPC_SIM_CHUNK;
+	charge_locked(device, n * GPC_SIM_CHUNK);
 	return i;
 }
 
@@ -318,7 +325,7 @@ CUresult gpc_sim_device_charge(struct gpc_sim_device *device, uint64_t bytes)
 	pthread_mutex_lock(&device->lock);
 	bool has_room = room_locked(device) >= bytes;
 	if (has_room)
-		device->used += bytes;
+		charge_locked(device, bytes);
 	pthread_mutex_unlock(&device->lock);
 	return has_room ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -344,6 +351,14 @@ uint64_t gpc_sim_device_used_bytes(struct gpc_sim_device *device)
 	uint64_t used = device->used;
 	pthread_mutex_unlock(&device->lock);
 	return used;
+}
+
+uint64_t gpc_sim_device_peak_bytes(struct gpc_sim_device *device)
+{
+	pthread_mutex_lock(&device->lock);
+	uint64_t peak = device->foreign + device->peak_used;
+	pthread_mutex_unlock(&device->lock);
+	return peak;
 }
 
 uint64_t gpc_sim_device_n_allocations(struct gpc_sim_device *device)

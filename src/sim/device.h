@@ -83,6 +83,7 @@ struct gpc_sim_device {
 	uint32_t classes[GPC_SIM_N_CLASSES]; /* class k: extents of 2^k .. 2^(k+1) - 1 chunks */
 	struct gpc_sim_smalls smalls;
 	uint64_t used;       /* chunks not free, in bytes, and contexts */
+	uint64_t peak_used;
 	uint64_t handed_out; /* bytes ever, for oom_after */
 	uint64_t n_allocations;
 	uint64_t n_ever; /* allocations; the number of the last */
@@ -120,6 +121,8 @@ void gpc_sim_device_uncharge(struct gpc_sim_device *device, uint64_t bytes);
 
 uint64_t gpc_sim_device_free_bytes(struct gpc_sim_device *device);
 uint64_t gpc_sim_device_used_bytes(struct gpc_sim_device *device);
+/* The least memory with which nothing so far would have been refused. */
+uint64_t gpc_sim_device_peak_bytes(struct gpc_sim_device *device);
 uint64_t gpc_sim_device_n_allocations(struct gpc_sim_device *device);
 
 /* The allocation around `ptr`; false if there is none.  Any output may be NULL. */

@@ -264,6 +264,13 @@ uint64_t gpc_machine_reserved_bytes(struct gpc_machine *machine)
 	return machine->free_at_start_bytes - free_bytes;
 }
 
+uint64_t gpc_machine_peak_bytes(struct gpc_machine *machine)
+{
+	if (machine->gpu)
+		return machine->device_bytes;
+	return gpc_sim_device_peak_bytes(machine->sim_driver.context->device);
+}
+
 static struct gpc_sim_stream *sim_stream(struct gpc_machine *machine, uint32_t i)
 {
 	if (i == 0)

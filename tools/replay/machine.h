@@ -70,6 +70,9 @@ void gpc_machine_release_handle(struct gpc_machine *machine, uint64_t size);
 
 uint64_t gpc_machine_reserved_bytes(struct gpc_machine *machine);
 
+/* The smallest device that would have refused nothing so far; of a real GPU its memory. */
+uint64_t gpc_machine_peak_bytes(struct gpc_machine *machine);
+
 /* Records the event on stream number i. */
 GPC_MUST_CHECK enum gpc_status gpc_machine_record(
 	struct gpc_machine *machine, uint32_t i, gpc_event event);

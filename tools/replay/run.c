@@ -330,6 +330,7 @@ static void note_end(struct player *player)
 			gpc_bytes_times(run->n_calls[kind], gpc_sim_published_costs[kind]));
 	}
 	run->live_at_end_bytes = player->live_bytes;
+	run->peak_device_bytes = gpc_machine_peak_bytes(&player->machine);
 	run->reserved_at_end_bytes = gpc_machine_reserved_bytes(&player->machine);
 	run->peak_pending_bytes = policy->peak_pending ? policy->peak_pending(player->self) : 0;
 	if (!gpc_machine_find_race(
@@ -384,63 +385,88 @@ enum gpc_status gpc_run(const struct gpc_trace *trace, const struct gpc_policy_o
 	return GPC_OK;
 }
 
-/* Replays on a device of so many steps. */
-static enum gpc_status try_device(const struct gpc_trace *trace,
-	const struct gpc_policy_ops *policy, struct gpc_run_settings *settings, uint64_t steps,
-	bool *ret_passes)
+struct search {
+	const struct gpc_trace *trace;
+	const struct gpc_policy_ops *policy;
+	struct gpc_run_settings settings;
+	uint64_t enough; /* in steps, as all here: known to pass */
+};
+
+/* What the run on plenty says of smaller devices. */
+static uint64_t find_enough(const struct gpc_run *plenty)
+{
+	/* A policy that never asks what is free does the same on each device that refuses nothing more. */
+	uint64_t bytes = plenty->n_calls[GPC_SIM_COST_INFO] ? plenty->device_bytes
+							    : plenty->peak_device_bytes;
+
+	return gpc_round_up(bytes, GPC_RUN_DEVICE_STEP) / GPC_RUN_DEVICE_STEP;
+}
+
+static enum gpc_status try_device(struct search *search, uint64_t steps, bool *ret_passes)
 {
 	struct gpc_run run;
 	enum gpc_status st;
 
-	settings->device_bytes = steps * GPC_RUN_DEVICE_STEP;
-	st = gpc_run_once(trace, policy, settings, &run);
+	*ret_passes = steps >= search->enough;
+	if (*ret_passes)
+		return GPC_OK;
+	search->settings.device_bytes = steps * GPC_RUN_DEVICE_STEP;
+	st = gpc_run_once(search->trace, search->policy, &search->settings, &run);
 	*ret_passes = !st && !run.has_failed;
 	return st;
 }
 
 /*
  * No policy fits into less than the live peak.  Most come close to it, so the first steps above are tried first, then
- * twice as many each time: a replay of a million operations takes a tenth of a second.
+ * twice as many each time: a replay of a million operations takes a tenth of a second, less if it fails.
  */
+static enum gpc_status halve(
+	struct search *search, uint64_t fails, uint64_t passes, uint64_t *ret_steps)
+{
+	enum gpc_status st = GPC_OK;
+	bool does_pass = false;
+
+	for (uint64_t more = 1; !st && !does_pass && more < passes - fails; more *= 2) {
+		uint64_t steps = fails + more;
+
+		st = try_device(search, steps, &does_pass);
+		*(does_pass ? &passes : &fails) = steps;
+	}
+	while (!st && passes - fails > 1) {
+		uint64_t middle = fails + (passes - fails) / 2;
+
+		st = try_device(search, middle, &does_pass);
+		*(does_pass ? &passes : &fails) = middle;
+	}
+	*ret_steps = passes;
+	return st;
+}
+
 enum gpc_status gpc_run_smallest(const struct gpc_trace *trace, const struct gpc_policy_ops *policy,
 	const struct gpc_run_settings *settings, uint64_t *ret_bytes, struct gpc_run *ret_plenty)
 {
 	uint64_t least = gpc_bytes_add(trace->peak_all_bytes, trace->fixed_bytes);
-	uint64_t fails = least ? (least - 1) / GPC_RUN_DEVICE_STEP : 0; /* in steps */
-	struct gpc_run_settings at = *settings;
-	uint64_t passes;
+	uint64_t fails = least ? (least - 1) / GPC_RUN_DEVICE_STEP : 0;
+	struct search search = { .trace = trace, .policy = policy, .settings = *settings };
 	struct gpc_run plenty;
 	enum gpc_status st;
-	bool does_pass;
+	uint64_t steps;
 
-	at.device_bytes = 0;
-	at.check_always = false;
-	at.is_unwatched = true;
-	st = gpc_run_once(trace, policy, &at, &plenty);
+	search.settings.device_bytes = 0;
+	search.settings.check_always = false;
+	search.settings.is_unwatched = true;
+	st = gpc_run_once(trace, policy, &search.settings, &plenty);
 	if (st || plenty.has_failed)
 		return st ? st : plenty.failure;
-	passes = plenty.device_bytes / GPC_RUN_DEVICE_STEP;
-	for (uint64_t more = 1; more < passes - fails; more *= 2) {
-		uint64_t steps = fails + more;
-
-		st = try_device(trace, policy, &at, steps, &does_pass);
-		if (st)
-			return st;
-		if (does_pass) {
-			passes = steps;
-			break;
-		}
-		fails = steps;
-	}
-	while (passes - fails > 1) {
-		uint64_t middle = fails + (passes - fails) / 2;
-
-		st = try_device(trace, policy, &at, middle, &does_pass);
-		if (st)
-			return st;
-		*(does_pass ? &passes : &fails) = middle;
-	}
-	*ret_bytes = passes * GPC_RUN_DEVICE_STEP;
+	search.enough = find_enough(&plenty);
+	/* What keeps nothing can make no room. */
+	if (!policy->empty_cache && plenty.n_failures_served == 0)
+		steps = search.enough;
+	else
+		st = halve(&search, fails, plenty.device_bytes / GPC_RUN_DEVICE_STEP, &steps);
+	if (st)
+		return st;
+	*ret_bytes = steps * GPC_RUN_DEVICE_STEP;
 	if (ret_plenty)
 		*ret_plenty = plenty;
 	return GPC_OK;

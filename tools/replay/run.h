@@ -36,6 +36,7 @@ struct gpc_run {
 	const struct gpc_policy_ops *policy;
 	int gpu; /* of this machine; -1: simulated */
 	uint64_t device_bytes;
+	uint64_t peak_device_bytes; /* gpc_machine_peak_bytes */
 	uint64_t peak_live_bytes;
 	uint64_t peak_reserved_bytes;
 	uint64_t reserved_at_end_bytes;
