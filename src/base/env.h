@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The environment, read only, through secure_getenv: in a setuid program nothing is set.  Not safe
- * against a concurrent setenv of the host; we read it at the first CUDA call only.
+ * against a concurrent setenv of the host: read it at the first CUDA call, and never later.
  */
 #ifndef GPC_BASE_ENV_H
 #define GPC_BASE_ENV_H

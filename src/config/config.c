@@ -216,9 +216,11 @@ void gpc_config_load(struct gpc_config *config)
 {
 	const struct gpc_option_row *row = &gpc_option_rows[GPC_OPTION_output];
 	const char *output = gpc_env_get("GPUCACHE_OUTPUT");
+	const char *conf = gpc_env_get("GPUCACHE_CONF");
 
 	gpc_config_init(config);
-	gpc_config_parse(config, gpc_env_get("GPUCACHE_CONF"));
+	gpc_config_parse(config, conf);
+	gpc_format(config->text, sizeof config->text, "%s", conf ? conf : "");
 	heed_checker(config);
 	if (!output)
 		return;

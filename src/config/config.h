@@ -94,6 +94,8 @@ struct gpc_config {
 	unsigned n_more_warnings; /* that found no room in `warnings` */
 	char warnings[GPC_CONFIG_MAX_WARNINGS][GPC_CONFIG_MAX_WARNING];
 	bool is_fatal;       /* strict, with a warning */
+	/* GPUCACHE_CONF as it was read, or its beginning: other threads may change the environment later. */
+	char text[GPC_CONFIG_MAX_STRING];
 	const char *checker; /* the memory checker that switched the cache off; NULL: none */
 };
 

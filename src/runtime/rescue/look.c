@@ -5,7 +5,6 @@
  */
 #include "runtime/rescue/look.h"
 
-#include "base/env.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/rescue.h"
 #include "stats/counters.h"
@@ -43,7 +42,7 @@ static struct gpc_verdict_facts facts_of(struct gpc_context *context, uint64_t f
 	facts.free_after = free_after;
 	facts.largest_usable = gpc_pool_largest_free(pool);
 	facts.caching = config->cache;
-	facts.conf = gpc_env_get("GPUCACHE_CONF");
+	facts.conf = config->text;
 	facts.capturing = gpc_captures_is_any_open(&gpc_runtime.heap.captures);
 	facts.options_set = (config->per_process_memory_fraction < 1000000 ? GPC_SET_FRACTION : 0) |
 			    (config->roundup_power2_divisions ? GPC_SET_ROUNDUP : 0) |

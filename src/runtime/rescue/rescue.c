@@ -12,7 +12,6 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "base/env.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "model/balance.h"

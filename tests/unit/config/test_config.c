@@ -192,6 +192,7 @@ static void the_environment_is_read_and_its_output_wins(void **state)
 	unsetenv("GPUCACHE_OUTPUT");
 	gpc_config_load(&config);
 	assert_string_equal(config.output, "here");
+	assert_string_equal(config.text, "output:here,rank:2");
 	setenv("GPUCACHE_OUTPUT", "there,%p", 1);
 	gpc_config_load(&config);
 	assert_string_equal(config.output, "there,%p");

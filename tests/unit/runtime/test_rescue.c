@@ -116,6 +116,26 @@ static void oom_report_always_prints_at_once(void **state)
 	world_assert_says("2.00 GiB was asked for");
 }
 
+static void fails_without_an_environment(void)
+{
+	static char *closed[] = { (char *)8, NULL }; /* whoever looks into it dies */
+	char **before = environ;
+	CUdeviceptr ptr;
+
+	world_start();
+	environ = closed;
+	CHECK(world_malloc(&ptr, 2048 * MIB) == no_memory);
+	environ = before;
+}
+
+/* Another thread of the program may be in setenv, which moves it. */
+static void a_failure_does_not_look_into_the_environment(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", QUIET ",oom_report:always", fails_without_an_environment);
+	world_assert_says("2.00 GiB was asked for");
+}
+
 static enum gpc_status is_full(void *arg)
 {
 	(void)arg;
@@ -381,6 +401,7 @@ int main(void)
 		cmocka_unit_test(what_is_pending_behind_work_is_waited_for),
 		cmocka_unit_test(a_failure_is_recorded_once_and_printed_at_the_end),
 		cmocka_unit_test(oom_report_always_prints_at_once),
+		cmocka_unit_test(a_failure_does_not_look_into_the_environment),
 		cmocka_unit_test(not_more_than_one_report_a_minute_in_whatever_order_they_come),
 		cmocka_unit_test(a_sheet_is_of_one_moment),
 		cmocka_unit_test(a_repeated_failure_is_printed),
