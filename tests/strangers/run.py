@@ -208,6 +208,22 @@ def bomb(make):
     return case
 
 
+def trees_that_are_cut():
+    """JSON of a tree ends at so many nodes, and says how many lack what is below them, and its bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "deep.gpucache")
+        deep = b"".join(bombs.stack(i, native=[(i * 24 + k) * 4096 for k in range(24)]) for i in range(1, 1001))
+        with open(path, "wb") as file:
+            file.write(bombs.recording({**bombs.common(30000, 1000), bombs.STACKS: (deep, 1000)}))
+        device = json.loads(run(REPORT, "tree", "--json", path).out)["devices"][0]
+        nodes = list(device["tree"])
+        for node in nodes:
+            nodes += node["children"] or []
+        cut = [node for node in nodes if node["children"] is None]
+        expect(len(cut) > 200 and len(nodes) >= 16384, len(cut), len(nodes))
+        expect(device["cut"] == {"nodes": len(cut), "live_bytes": sum(node["live_bytes"] for node in cut)}, device["cut"])
+
+
 def sparse_files():
     """F5: a file of a gigabyte of holes costs what is in it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -418,9 +434,9 @@ def versions_of_glibc():
 
 
 CASES = [names_that_others_took, recordings_of_strangers, files_that_a_stranger_names, links_out_of_a_users_folder,
-         folders_under_every_umask, *map(bomb, bombs.BOMBS), sparse_files, packed_bombs, debug_links_that_wait, special_files_as_modules,
-         names_that_control_terminals, small_shared_memory, no_place_to_write, no_proc, no_home, little_address_space,
-         other_c_libraries, versions_of_glibc]
+         folders_under_every_umask, *map(bomb, bombs.BOMBS), trees_that_are_cut, sparse_files, packed_bombs, debug_links_that_wait,
+         special_files_as_modules, names_that_control_terminals, small_shared_memory, no_place_to_write, no_proc, no_home,
+         little_address_space, other_c_libraries, versions_of_glibc]
 
 
 def main():

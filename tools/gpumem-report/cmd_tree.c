@@ -22,7 +22,10 @@
 #define DEFAULT_CHILDREN 6
 #define LEAST            200
 
-/* A deep JSON node takes thousands of bytes: beyond this many nodes, `children` is null. */
+/*
+ * A deep JSON node takes thousands of bytes: beyond this many nodes `children` is null, and "cut" of the device counts
+ * the nodes that this happened to, and their bytes.
+ */
 #define MOST_NODES 16384
 
 /* The paths rows[first .. end) share their names up to and including number `depth`. */
@@ -179,31 +182,49 @@ static void print_below(
 	free(children.nodes);
 }
 
-/* *room: the nodes still allowed; a level is complete, or null. */
+struct json_tree {
+	const struct gpc_path *rows;
+	size_t room;     /* for so many nodes more */
+	struct node cut; /* whose children have none; `end` counts them */
+};
+
+/* What `node` has below it; NULL where it is cut.  A level is complete, or missing. */
 static struct json_object *json_below(
-	const struct gpc_path *rows, size_t first, size_t end, size_t depth, size_t *room)
+	struct json_tree *tree, const struct node *parent, size_t depth)
 {
-	struct json_object *array;
+	struct json_object *array = NULL;
 	struct children children;
 
-	if (*room == 0)
-		return NULL;
-	find_children(&children, rows, first, end, depth);
-	*room -= children.n < *room ? children.n : *room;
+	find_children(&children, tree->rows, parent->first, parent->end, depth);
+	if (children.n && tree->room == 0) {
+		tree->cut.end++;
+		tree->cut.bytes = gpc_bytes_add(tree->cut.bytes, parent->bytes);
+		goto end;
+	}
+	tree->room -= children.n < tree->room ? children.n : tree->room;
 	array = json_object_new_array();
 	for (size_t i = 0; i < children.n; i++) {
 		const struct node *node = &children.nodes[i];
 		struct json_object *object = json_object_new_object();
 
-		gpc_json_text(object, "name", rows[node->first].names[depth]);
+		gpc_json_text(object, "name", tree->rows[node->first].names[depth]);
 		gpc_json_bytes(object, "live_bytes", node->bytes);
 		gpc_json_bytes(object, "blocks", node->n_blocks);
-		json_object_object_add(object, "children",
-			json_below(rows, node->first, node->end, depth + 1, room));
+		json_object_object_add(object, "children", json_below(tree, node, depth + 1));
 		json_object_array_add(array, object);
 	}
+end:
 	free(children.nodes);
 	return array;
+}
+
+static struct json_object *json_cut(const struct json_tree *tree)
+{
+	struct json_object *object = json_object_new_object();
+
+	json_object_object_add(object, "nodes", json_object_new_int64((int64_t)tree->cut.end));
+	gpc_json_bytes(object, "live_bytes", tree->cut.bytes);
+	return object;
 }
 
 static void print_tree(
@@ -241,12 +262,14 @@ static void add_json(struct json_object *devices, const struct gpc_report *repor
 	const struct gpc_moment *moment)
 {
 	struct json_object *object = gpc_json_device(device);
-	size_t room = MOST_NODES;
+	const struct node root = { .end = paths->n };
+	struct json_tree tree = { .rows = paths->rows, .room = MOST_NODES };
 
 	gpc_json_text(object, "moment", gpc_moment_key(moment, report));
 	gpc_json_bytes(object, "live_bytes", paths->total_bytes);
 	gpc_json_bytes(object, "not_listed_bytes", paths->rest_bytes);
-	json_object_object_add(object, "tree", json_below(paths->rows, 0, paths->n, 0, &room));
+	json_object_object_add(object, "tree", json_below(&tree, &root, 0));
+	json_object_object_add(object, "cut", tree.cut.end ? json_cut(&tree) : NULL);
 	json_object_array_add(devices, object);
 }
 
