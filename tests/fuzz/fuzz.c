@@ -55,7 +55,7 @@ const char *__asan_default_options(void)
 void __sanitizer_print_stack_trace(void) __attribute__((weak));
 
 static const struct fuzz_target *const targets[] = { &fuzz_recording, &fuzz_config, &fuzz_sim,
-	&fuzz_trace, &fuzz_pack, &fuzz_object, &fuzz_arguments, &fuzz_tag };
+	&fuzz_trace, &fuzz_pack, &fuzz_object, &fuzz_arguments, &fuzz_replay, &fuzz_tag };
 
 #define N_TARGETS (sizeof targets / sizeof targets[0])
 

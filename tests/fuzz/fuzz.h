@@ -49,6 +49,7 @@ extern const struct fuzz_target fuzz_trace;
 extern const struct fuzz_target fuzz_pack;
 extern const struct fuzz_target fuzz_object;
 extern const struct fuzz_target fuzz_arguments;
+extern const struct fuzz_target fuzz_replay;
 extern const struct fuzz_target fuzz_tag;
 
 /* A number below n, which is not 0. */
@@ -73,6 +74,16 @@ const char *fuzz_file(const char *name, const unsigned char *data, size_t size);
 
 /* Reads the file as gpumem-replay does, which takes recordings too. */
 void fuzz_read_trace(const char *path);
+
+/* The words of a command line, in an array of its own size, as main gets them. */
+#define FUZZ_MAX_WORDS 64
+struct fuzz_words {
+	int argc;
+	char **argv;
+	char *text;
+};
+void fuzz_words_init(struct fuzz_words *words, const unsigned char *data, size_t size);
+void fuzz_words_fini(struct fuzz_words *words);
 
 /* What the sanitizers look up by name in the program: hidden, they would not find it. */
 #define FUZZ_FOR_SANITIZER __attribute__((visibility("default"), used))

@@ -2,6 +2,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* splitmix64. */
@@ -107,4 +108,25 @@ void fuzz_mutate_text(struct fuzz_random *random, struct fuzz_input *input,
 		fuzz_replace(input, at, 0, words[from], strlen(words[from]));
 		break;
 	}
+}
+
+void fuzz_words_init(struct fuzz_words *words, const unsigned char *data, size_t size)
+{
+	char *found[FUZZ_MAX_WORDS] = { (char *)(uintptr_t) "tool" };
+	char *rest;
+
+	words->text = rest = malloc(size + 1);
+	memcpy(rest, data, size);
+	rest[size] = '\0';
+	words->argc = 1;
+	for (char *word; words->argc < FUZZ_MAX_WORDS && (word = strsep(&rest, " \n"));)
+		found[words->argc++] = word;
+	words->argv = calloc((size_t)words->argc + 1, sizeof *words->argv);
+	memcpy(words->argv, found, (size_t)words->argc * sizeof *words->argv);
+}
+
+void fuzz_words_fini(struct fuzz_words *words)
+{
+	free(words->argv);
+	free(words->text);
 }

@@ -1,15 +1,23 @@
-# make fuzz: the readers of foreign bytes, under the sanitizers.  Of the report its own main is run, by another name.
+# make fuzz: the readers of foreign bytes, under the sanitizers.  Of the report its own main is run, by another name; of the replay how it reads its arguments.
 
 FUZZ      := $(B)/tests/fuzz/fuzz
-fuzz.objs := $(call obj,$(sort $(wildcard tests/fuzz/*.c)) tests/unit/format/recording_builder.c) $(B)/tests/fuzz/report_main.o
+fuzz.objs := $(call obj,$(sort $(wildcard tests/fuzz/*.c)) tests/unit/format/recording_builder.c) $(B)/tests/fuzz/report_main.o $(B)/tests/fuzz/replay_arguments.o
 
 $(B)/tests/fuzz/report_main.o: tools/gpumem-report/main.c
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -Dmain=gpc_report_main -MMD -MP -c -o $@ $<
 
+# Beside the report's functions of the same names.
+fuzz.replay := -Dgpc_arguments_read=gpc_replay_arguments_read -Dgpc_complain=gpc_replay_complain
+$(B)/tests/fuzz/target_replay.o: ALL_CPPFLAGS += $(fuzz.replay)
+$(B)/tests/fuzz/replay_arguments.o: tools/gpumem-replay/arguments.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(fuzz.replay) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
 $(FUZZ): $(fuzz.objs) $(HTML_OBJ) \
-  $(call obj,$(filter-out %/main.c,$(REPORT_SRCS)) $(filter tools/gpumem-replay/trace%,$(REPLAY_SRCS))) $(RUNTIME_LIB) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
+  $(call obj,$(filter-out %/main.c,$(REPORT_SRCS)) $(filter $(addprefix tools/gpumem-replay/,trace% workload% script%),$(REPLAY_SRCS))) $(RUNTIME_LIB) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(SANITIZE) $(LDFLAGS) $(REPORT_LIBS) -lz -lpthread -ldl
 

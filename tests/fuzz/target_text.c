@@ -80,7 +80,7 @@ static void mutate_config(
 }
 
 const struct fuzz_target fuzz_config = {
-	.name = "config", .share = 10, .run = run_config, .mutate = mutate_config
+	.name = "config", .share = 7, .run = run_config, .mutate = mutate_config
 };
 
 /* --- GPUSIM ----------------------------------------------------------------------------------- */

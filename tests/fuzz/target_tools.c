@@ -104,33 +104,18 @@ const struct fuzz_target fuzz_object = {
 
 /* --- Command lines ----------------------------------------------------------------------------- */
 
-#define MAX_WORDS 64
-
-/* Words in an array of its own size, as main gets them. */
 static void run_arguments(const unsigned char *data, size_t size)
 {
-	char *text = malloc(size + 1);
-	char *rest = text;
-	char *words[MAX_WORDS];
-	char **argv;
-	int argc = 1;
 	struct gpc_options options = { 0 };
 	const struct gpc_command *command = NULL;
+	struct fuzz_words words;
 
-	memcpy(text, data, size);
-	text[size] = '\0';
-	words[0] = (char *)(uintptr_t) "tool";
-	for (char *word; argc + 1 < MAX_WORDS && (word = strsep(&rest, " \n"));)
-		words[argc++] = word;
-	words[argc] = NULL;
-	argv = malloc(((size_t)argc + 1) * sizeof *argv);
-	memcpy(argv, words, ((size_t)argc + 1) * sizeof *argv);
+	fuzz_words_init(&words, data, size);
 	optind = 0;
-	if (gpc_arguments_read(argc, argv, &options, &command) == GPC_ARGUMENTS_RUN)
+	if (gpc_arguments_read(words.argc, words.argv, &options, &command) == GPC_ARGUMENTS_RUN)
 		FUZZ_EXPECT(command && command->run);
 	free(options.targets);
-	free(argv);
-	free(text);
+	fuzz_words_fini(&words);
 }
 
 static void mutate_arguments(

@@ -188,7 +188,7 @@ struct json_tree {
 	struct node cut; /* whose children have none; `end` counts them */
 };
 
-/* What `node` has below it; NULL where it is cut.  A level is complete, or missing. */
+/* What `node` has below it; NULL if it is cut.  A level is complete, or missing. */
 static struct json_object *json_below(
 	struct json_tree *tree, const struct node *parent, size_t depth)
 {
