@@ -153,6 +153,8 @@ static CUresult copy_2d(const char *entry, enum face_null null, CUstream handle,
 }
 
 FACE_PAIR(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D *p), copy_2d(entry, null, NULL, SYNC, p))
+FACE_PAIR(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D *p),
+	copy_2d(entry, null, NULL, SYNC, p))
 FACE_PAIR(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *p, CUstream stream),
 	copy_2d(entry, null, stream, ASYNC, p))
 
@@ -190,6 +192,12 @@ FACE_PAIR(cuMemsetD32_v2, _ptds, (CUdeviceptr dst, unsigned int v, size_t n),
 FACE_PAIR(cuMemsetD2D8_v2, _ptds,
 	(CUdeviceptr dst, size_t pitch, unsigned char v, size_t n, size_t rows),
 	fill(entry, null, NULL, dst, pitch, v, 1, n, rows))
+FACE_PAIR(cuMemsetD2D16_v2, _ptds,
+	(CUdeviceptr dst, size_t pitch, unsigned short v, size_t n, size_t rows),
+	fill(entry, null, NULL, dst, pitch, v, 2, n, rows))
+FACE_PAIR(cuMemsetD2D32_v2, _ptds,
+	(CUdeviceptr dst, size_t pitch, unsigned int v, size_t n, size_t rows),
+	fill(entry, null, NULL, dst, pitch, v, 4, n, rows))
 FACE_PAIR(cuMemsetD8Async, _ptsz, (CUdeviceptr dst, unsigned char v, size_t n, CUstream stream),
 	fill(entry, null, stream, dst, 0, v, 1, n, 1))
 FACE_PAIR(cuMemsetD16Async, _ptsz, (CUdeviceptr dst, unsigned short v, size_t n, CUstream stream),
@@ -199,6 +207,12 @@ FACE_PAIR(cuMemsetD32Async, _ptsz, (CUdeviceptr dst, unsigned int v, size_t n, C
 FACE_PAIR(cuMemsetD2D8Async, _ptsz,
 	(CUdeviceptr dst, size_t pitch, unsigned char v, size_t n, size_t rows, CUstream stream),
 	fill(entry, null, stream, dst, pitch, v, 1, n, rows))
+FACE_PAIR(cuMemsetD2D16Async, _ptsz,
+	(CUdeviceptr dst, size_t pitch, unsigned short v, size_t n, size_t rows, CUstream stream),
+	fill(entry, null, stream, dst, pitch, v, 2, n, rows))
+FACE_PAIR(cuMemsetD2D32Async, _ptsz,
+	(CUdeviceptr dst, size_t pitch, unsigned int v, size_t n, size_t rows, CUstream stream),
+	fill(entry, null, stream, dst, pitch, v, 4, n, rows))
 
 /* The flags are about caches, of which there are none. */
 FACE_PAIR(cuStreamWriteValue32_v2, _ptsz,

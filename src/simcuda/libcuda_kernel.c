@@ -226,6 +226,13 @@ CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config)
 	return accept("cuFuncSetSharedMemConfig", function);
 }
 
+/* For cuLaunchGrid, which is not simulated (lacking.def); PyCUDA calls it before each cuLaunchKernel. */
+CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z)
+{
+	return x > 0 && y > 0 && z > 0 ? accept("cuFuncSetBlockShape", function)
+				       : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult cuFuncLoad(CUfunction function)
 {
 	return accept("cuFuncLoad", function);

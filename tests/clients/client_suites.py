@@ -6,8 +6,12 @@ reason, and any other failure is one; it has no package with its tests: PYTORCH_
 test/test_cuda.py (Debian's source of pytorch 2.6.0 has it).
 """
 import collections
+import glob
 import os
 import re
+import subprocess
+import tarfile
+import tempfile
 
 from world import HERE, Result, simulated, tell
 
@@ -34,18 +38,24 @@ PYTORCH = {
     "TestCuda.test_caching_pinned_memory": SLEEPS,
 }
 
+# PyCUDA's tests of the driver; its others compile hundreds of kernels, and look at what they computed.
+PYCUDA_VERSION = "2026.1"
+PYCUDA = {f"TestDriver.test_{name}": COMPUTED for name in (
+    "simple_kernel", "simple_kernel_2", "vector_types", "streamed_kernel", "gpuarray", "prepared_invocation")}
+PYCUDA["test_pass_cai_array"] = COMPUTED
 
-def outcomes(python, *names, options):
+
+def outcomes(python, *names, options, program="outcomes.py"):
     """The outcome of each test, and what the run said last."""
-    run = simulated([python, os.path.join(HERE, "programs", "outcomes.py"), *names], "16GiB", *options)
+    run = simulated([python, os.path.join(HERE, "programs", program), *names], "16GiB", *options)
     told = dict(reversed(line.split(" ", 1)) for line in run.stdout.splitlines())
     return {**told, "the run": f"exit status {run.returncode}"}, run.stderr
 
 
-def compare(case, python, names, known=None):
+def compare(case, python, names, known=None, **program):
     """One result of both runs; `known` is why each test fails that may, where they are listed."""
-    plain, said = outcomes(python, *names, options=["--off"])
-    ours, _ = outcomes(python, *names, options=[])
+    plain, said = outcomes(python, *names, options=["--off"], **program)
+    ours, _ = outcomes(python, *names, options=[], **program)
     wrong = [f"{test}: {plain.get(test)} without the library, {ours.get(test)} with it"
              for test in sorted({**plain, **ours}) if plain.get(test) != ours.get(test)]
     counts = collections.Counter(plain.values())
@@ -74,7 +84,23 @@ def pytorch(python):
         compare("of these, on the simulated GPU", python, [f"{path}.{test}" for test in PYTORCH], PYTORCH)]
 
 
+def pycuda(python):
+    """Its package has the tests at their source only; kernels are compiled once for both runs."""
+    folder = os.path.join(os.path.dirname(os.path.dirname(python)), "source")
+    if not glob.glob(f"{folder}/pycuda-*/test"):
+        subprocess.run([python, "-m", "pip", "download", "-q", "--no-deps", "--no-binary=pycuda", "-d", folder,
+                        f"pycuda=={PYCUDA_VERSION}"], check=True)
+        with tarfile.open(f"{folder}/pycuda-{PYCUDA_VERSION}.tar.gz") as source:
+            source.extractall(folder, filter="data")
+    with tempfile.TemporaryDirectory() as kernels:
+        os.environ["PYCUDA_CACHE_DIR"] = kernels
+        return [compare("test_driver.py", python, [f"{folder}/pycuda-{PYCUDA_VERSION}/test/test_driver.py"], PYCUDA,
+                        program="outcomes_pytest.py")]
+
+
 def run(name, python):
+    if name == "pycuda-tests":
+        return pycuda(python)
     if name == "numba-tests":
         return [compare(module, python, [f"numba.cuda.tests.cudadrv.test_{module}"]) for module in NUMBA]
     if not os.path.exists(os.environ.get("PYTORCH_TEST_CUDA", "")):

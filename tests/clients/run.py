@@ -17,6 +17,7 @@ import subprocess
 import sys
 
 import client_fit
+import client_hashcat
 import client_programs
 import client_ranks
 import client_static
@@ -44,16 +45,19 @@ CLIENTS = {
     "numba": [("numba", "numba-cuda[cu13]==0.30.4", "numba, whose kernels NVVM compiles", NEWEST_PYTHONS)],
     "suites": [("numba-tests", "numba-cuda[cu13]==0.30.4 numpy==2.3.5 pytest==8.4.2 filecheck==1.0.6 psutil==7.2.2",
                 "numba's own tests of its driver", NEWEST_PYTHONS),
+               ("pycuda-tests", "pycuda==2026.1 numpy==2.3.5 pytest==8.4.2", "PyCUDA, built here with nvcc, and its own tests", NEWEST_PYTHONS),
                ("torch-2.6-tests", "torch==2.6.0 numpy==2.2.6 psutil==7.2.2 expecttest==0.3.0 hypothesis==6.170.15 packaging",
                 "PyTorch's own tests of memory", NEWEST_PYTHONS)],
     "static": [("cupy", "cupy-cuda13x==14.2.0", "NVIDIA's runtime linked in, which cannot be simulated", NEWEST_PYTHONS)],
     "cuda": [("cuda-python", "cuda-bindings==13.5.0 cuda-core==1.2.2 nvidia-cuda-nvrtc==13.5.37 numpy",
               "the driver from Python", NEWEST_PYTHONS)],
+    "hashcat": [("hashcat", "hashcat==25.8.10 nvidia-cuda-nvrtc==13.0.88", "a C program on the driver alone, NVRTC", NEWEST_PYTHONS)],
     "monitors": [("monitors", "nvidia-ml-py==13.615.71 gpustat==1.1.1 nvitop==1.7.2",
                   "what looks at a GPU through NVML", NEWEST_PYTHONS)],
 }
 MODULES = {"torch": client_torch, "transformers": client_torch, "fit": client_fit, "ranks": client_ranks, "suites": client_suites,
-           "static": client_static, "jax": client_programs, "numba": client_programs, "cuda": client_programs, "monitors": client_programs}
+           "static": client_static, "jax": client_programs, "numba": client_programs, "cuda": client_programs,
+           "hashcat": client_hashcat, "monitors": client_programs}
 
 
 class Skip(Exception):

@@ -138,6 +138,29 @@ print(cuda.cuMemAlloc(None, 1), cuda.cuMemFree(0), cuda.cuMemsetD8(0, 0, 1), cud
     expect_equal("the answers", result.out, "801 801 801 801\n")  # CUDA_ERROR_NOT_SUPPORTED
 
 
+def case_what_the_driver_lacks_is_there_and_says_so_once(world):
+    ask = "import ctypes; print([ctypes.CDLL('libcuda.so.1').cuTexRefCreate(None) for _ in range(2)])"
+    result = launch(world, "--off", "--sim", "1GiB", sys.executable, "-c", ask)
+    expect_equal("the answers", (result.out, result.err), ("[801, 801]\n", "gpusim: libcuda: cuTexRefCreate is not simulated\n"))
+
+
+def case_rows_of_16_and_32_bits_are_filled(world):
+    ask = """import ctypes
+cuda, context, there, back = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64(), ctypes.create_string_buffer(24)
+cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)
+cuda.cuMemAlloc_v2(ctypes.byref(there), ctypes.c_size_t(24))
+def fill(name, pitch, value, n, rows, *stream):
+    status = getattr(cuda, name)(there, ctypes.c_size_t(pitch), value, ctypes.c_size_t(n), ctypes.c_size_t(rows), *stream)
+    cuda.cuMemcpyDtoH_v2(back, there, ctypes.c_size_t(24))
+    print(status, back.raw.hex())
+fill("cuMemsetD2D8_v2", 24, 0, 24, 1)
+fill("cuMemsetD2D16_v2", 12, 0x2211, 2, 2)
+fill("cuMemsetD2D32Async", 8, 0x66554433, 1, 3, None)"""
+    result = launch(world, "--off", "--sim", "1GiB", sys.executable, "-c", ask)
+    expect_equal("what is there", result.out.split(), ["0", "00" * 24, "0", ("11221122" + "00" * 8) * 2, "0",
+                 "33445566" + "00" * 4 + "33445566" + "11221122" + "33445566" + "00" * 4])
+
+
 def case_the_oldest_nvml_says_where_a_gpu_is_and_no_more(world):
     ask = """import ctypes
 nvml = ctypes.CDLL("libnvidia-ml.so.1")

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Entry points that are there, and refused: programs are linked to them, or look them up, and take the driver for none
+ * if one is missing.
+ *
+ * Those of CUDA 2 and 3.1 have addresses and sizes of 32 bits, which no address of today has; hashcat looks up
+ * cuMemsetD8 and cuMemsetD32, and never calls them.  The others are not simulated, and the first call says so;
+ * PyCUDA is linked to all of them.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "simcuda/face.h"
+
+/* The caller passes what it likes; nothing is looked at. */
+#define LACKS(name)                                                                       \
+	__attribute__((visibility("default"))) CUresult name(void);                       \
+	CUresult name(void)                                                               \
+	{                                                                                 \
+		static atomic_flag is_told = ATOMIC_FLAG_INIT;                            \
+                                                                                          \
+		if (!atomic_flag_test_and_set(&is_told))                                  \
+			fprintf(stderr, "gpusim: libcuda: %s is not simulated\n", #name); \
+		return CUDA_ERROR_NOT_SUPPORTED;                                          \
+	}
+#include "simcuda/lacking.def"
+
+/* ---- 32 bits ---- */
+
+CUresult cuMemAlloc(CUdeviceptr_v1 *ptr, unsigned int size)
+{
+	(void)ptr;
+	(void)size;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuMemAllocPitch(CUdeviceptr_v1 *ptr, unsigned int *pitch, unsigned int width,
+	unsigned int height, unsigned int element)
+{
+	(void)ptr;
+	(void)pitch;
+	(void)width;
+	(void)height;
+	(void)element;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuMemFree(CUdeviceptr_v1 ptr)
+{
+	(void)ptr;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total)
+{
+	(void)free_bytes;
+	(void)total;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuMemGetAddressRange(CUdeviceptr_v1 *base, unsigned int *size, CUdeviceptr_v1 ptr)
+{
+	(void)base;
+	(void)size;
+	(void)ptr;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuMemsetD8(CUdeviceptr_v1 dst, unsigned char v, unsigned int n)
+{
+	(void)dst;
+	(void)v;
+	(void)n;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuMemsetD32(CUdeviceptr_v1 dst, unsigned int v, unsigned int n)
+{
+	(void)dst;
+	(void)v;
+	(void)n;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
