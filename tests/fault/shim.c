@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded before libgpucache.so: of the calls of files and mappings that come from it, number FAULT_NTH and, with FAULT_ALL,
- * all after it fail with FAULT_ERRNO.  How many there were stands in the file FAULT_COUNT in the end.  The program's own
- * calls pass.
+ * Preloaded before libgpucache.so.  Counts the library's own calls on files and mappings, and fails number FAULT_NTH (with
+ * FAULT_ALL, all later ones too) with FAULT_ERRNO.  At the end the count is written to the file FAULT_COUNT.  The program's
+ * own calls pass.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -155,7 +155,7 @@ static void print_formats(void)
 	     "{peak_pending_bytes, n_waits, waited_ns, program_ns, n_races},\n"
 	     "failure: null or {event, line, size_bytes, why}, sizes: [of --sizes: runs]}]}]}");
 	puts("\n"
-	     "driver_ns and `they would cost` charge each call its published cost on V100 to H20:\n"
+	     "driver_ns and `published cost` charge each call as measured on V100 to H20:\n"
 	     "35 us to take memory, 35 to return it (without the wait for the device), 10 to\n"
 	     "query free memory, 0.2 to 1 for events, 5 for a wait.");
 }
