@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The little that we need to know of NVTX 3: how a program's copy of it is told where its functions
- * lead.  Compared with the real nvtx3 headers by tests/conformance/check_nvtx_abi.c.
+ * The part of NVTX 3 that we need: how to tell a program's copy of it the addresses of our functions.  Compared with
+ * the real nvtx3 headers by tests/conformance/check_nvtx_abi.c.
  *
- * Source: nvtx3/nvtxDetail/nvtxTypes.h and nvToolsExt.h of CUDA 13.0.  The layout has been the same
- * since NVTX 3 began, since programs carry their copy of the header and tools come later.
+ * Source: nvtx3/nvtxDetail/nvtxTypes.h and nvToolsExt.h of CUDA 13.0.  The layout has not changed since NVTX 3 began,
+ * since programs carry their own copy of the header and tools come later.
  */
 #ifndef GPC_PRELOAD_NVTX_ABI_H
 #define GPC_PRELOAD_NVTX_ABI_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is done before work is submitted.
+ * Work done before a submission.
  *
- * Per-thread default streams are noticed at their first use.
- * They come without a cuStreamCreate.  So every function that submits work looks at its stream,
- * until the first such use is seen; then fences are needed, and nothing looks any more.
+ * Per-thread default streams come without a cuStreamCreate and are detected at their first use: every function that
+ * submits work checks its stream until the first such use is seen.  From then on fences are needed, and nothing checks
+ * any more.
  *
- * Behind a free the first submission puts the context in order (alloc/barrier.h).
+ * After a free, the first submission puts the context in order (alloc/barrier.h).
  */
 #ifndef GPC_PRELOAD_PER_THREAD_H
 #define GPC_PRELOAD_PER_THREAD_H

@@ -25,28 +25,27 @@ struct gpc_real {
 
 extern struct gpc_real gpc_real;
 
-/* Finds the driver if that was not done yet.  False: there is none. */
+/* Finds the driver unless that was done already.  False: there is none. */
 bool gpc_real_find(void);
 
 /* What the runtime needs to start, or NULL: no driver. */
 const struct gpc_runtime_loader *gpc_real_loader(void);
 
-/* dlsym of whoever stands behind us, found at the first call; NULL: none was found. */
+/* The next dlsym after ours, found at the first call; NULL if there is none. */
 void *(*gpc_find_next_dlsym(void))(void *, const char *);
 
-/* A call of it. */
+/* Calls it. */
 void *gpc_real_dlsym_call(void *handle, const char *name);
 
 /*
- * Our function for this pointer of the real driver, or the pointer itself.  For names that a
- * program asked for by dlsym or cuGetProcAddress: by pointer, so that versions and variants cannot
- * be mixed up.
+ * Returns our function for this pointer of the real driver, or the pointer itself.  For names looked up by dlsym or
+ * cuGetProcAddress; by pointer, so that versions and variants cannot be mixed up.
  */
 void *gpc_real_exchange(void *pointer);
 
 /*
- * The same for an answer of cuGetProcAddress.  Where a driver's answers are not the functions that
- * it exports, by name: the variant that these arguments mean.
+ * The same for an answer of cuGetProcAddress.  If a driver's answers are not the functions it exports, by name: the
+ * variant that these arguments select.
  */
 void *gpc_real_exchange_answer(const char *name, void *pointer, int version, cuuint64_t flags);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch: who it is, and how it is told that an allocation failed - by an exception.
+ * PyTorch: recognises it as the caller, and tells it by an exception that an allocation failed.
  *
- * CUDAPluggableAllocator has no other way to hear of it: it makes a tensor of whatever pointer it is given, NULL too.
- * So what the program would get from PyTorch's own allocator is thrown from here: c10::OutOfMemoryError, which Python
- * knows as torch.OutOfMemoryError, or for another error of the driver c10::Error, a RuntimeError.
+ * CUDAPluggableAllocator has no other way: it makes a tensor of any pointer that it is given, even NULL.  So we throw
+ * the exception of PyTorch's own allocator: c10::OutOfMemoryError, in Python torch.OutOfMemoryError, or for another
+ * driver error c10::Error, a RuntimeError.
  *
  *      libtorch ---> gpucache_torch_malloc ---> no memory ---> c10::Error(source, text) ---> thrown through both
  *
- * It is put together of what libc10 exports since PyTorch 2.0: the constructor of c10::Error, the class information of
- * either class, and of the C++ runtime's __cxa_throw.  The layout that is relied on is that of the C++ ABI and of
- * libstdc++'s string.
+ * It is built from what libc10 exports since PyTorch 2.0, the constructor of c10::Error and the class information of
+ * both classes, and from the C++ runtime's __cxa_throw.  It relies on the layout of the C++ ABI and of libstdc++'s
+ * string.
  *
  * Threads   Any.  No lock of ours is held, and the runtime is left.
- * Failure   Returns: it was not PyTorch that called, or one of those is not there.  The caller gets NULL then.
+ * Failure   Returns if the caller is not PyTorch, or if a function is missing.  The program then gets NULL.
  */
 #ifndef GPC_PRELOAD_TORCH_H
 #define GPC_PRELOAD_TORCH_H
@@ -23,10 +23,10 @@
 
 #include "driver/cuda_abi.h"
 
-/* Whether this return address leads into PyTorch's own code. */
+/* True if this return address is in PyTorch's own code. */
 bool gpc_torch_is_caller(const void *caller);
 
-/* `caller`: a return address into who asked for `size` bytes of `device`, and cannot have them. */
+/* `caller` is a return address into the code that requested `size` bytes of `device` in vain. */
 void gpc_torch_raise(const void *caller, CUresult error, size_t size, int device);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries that a program makes of one pool at run time.
+ * Statistics of one pool at run time.
  *
- * Peaks: those of the counters serve the policy and the recording, and never fall; `recent` is kept beside them and can
- * be reset.  Streams: no sum is kept, since every hit would pay for it; the caller pays instead, by walking the blocks.
+ * Peaks: those of the counters serve the policy and the recording, and never fall; `recent` is kept in addition and can
+ * be reset.  Streams: a sum per stream would cost every hit; instead the query walks the blocks.
  */
 #include "alloc/pool.h"
 #include "stats/counters.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bounded wait: between two looks at what is waited for, a pause that is taken off what is left.
+ * A bounded wait: pauses between two polls, subtracted from the time that is left.
  *
  *      while (!is_over() && gpc_pause(1, &left_ms))
  *              ;

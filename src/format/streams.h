@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The streams that a recording names (since 1.5), and how they are said.
+ * The streams named by a recording (since 1.5), and their printed form.
  *
  * Threads   Any.
- * Failure   Of a number that the recording does not explain, the number is told.
+ * Failure   A number that the recording does not explain is printed as a number.
  */
 #ifndef GPC_FORMAT_STREAMS_H
 #define GPC_FORMAT_STREAMS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a verdict is judged by: the facts beside the record of the failure, and the numbers made of both.
+ * What a verdict is judged by: facts in addition to the record of the failure, and the numbers derived from both.
  *
  * Invariants  A number that is not known is GPUCACHE_UNKNOWN; no comparison holds with one.
  * Threads     Pure functions.

@@ -10,7 +10,7 @@
  * on the open descriptor; a user's pattern may lead anywhere, but always names a new file.
  *
  * Invariants  1 An existing file is never opened.  If the user's name is a device, a pipe or a socket,
- *               no numbered file is created beside it either.
+ *               no numbered file is created next to it either.
  *             2 All pages are allocated: a store into a sparse file on a full tmpfs would kill the
  *               program.
  *             3 The size respects RLIMIT_FSIZE: exceeding it would raise SIGXFSZ.

@@ -5,7 +5,7 @@
  *
  * Of the recordings of dead processes it keeps the newest GPC_STALE_KEEP with a failed request, the
  * newest GPC_STALE_KEEP others, and those of the last minute, none older than GPC_STALE_AGE_NS; and, at
- * any age, the newest of a killed process, which somebody may want to read.
+ * any age, the newest of a killed process, which the user may still want to read.
  *
  * Together they may use the budget: 1/8 of the file system, less if that would leave less than half of
  * it free, but at least 1/32.  Beyond it, pages that were never written are freed first, which shrinks

@@ -5,7 +5,7 @@
  * Invariants  1 Time never goes back.  2 After gpc_sim_clock_wait_until(t), now >= t.
  * Threads     Any.
  * Failure     None.
- * Limits      With a virtual clock, time passes only where somebody waits or a call has a cost.
+ * Limits      With a virtual clock, time passes only during waits and calls with a cost.
  */
 #ifndef GPC_SIM_CLOCK_H
 #define GPC_SIM_CLOCK_H

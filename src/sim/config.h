@@ -39,10 +39,10 @@ enum gpc_sim_cost {
 	GPC_SIM_COST_COUNT
 };
 
-/* Nanoseconds of single calls, measured by others on V100 to H20 class machines; the sources are beside them. */
+/* Nanoseconds per call, as published for V100 to H20 class machines; the sources are next to them. */
 extern const uint64_t gpc_sim_published_costs[GPC_SIM_COST_COUNT];
 
-/* Another process, invented, that holds memory of every device. */
+/* Another process, simulated, that holds memory of every device. */
 struct gpc_sim_process {
 	unsigned pid;
 	uint64_t bytes;

@@ -124,8 +124,8 @@ static void unlook(struct gpc_sim *sim, const char *src, uint64_t size)
 }
 
 /*
- * How many bytes from here on nobody wrote, at least: the file of mapped memory has no page of them.  Who looks at them
- * makes the pages, and compares and gives back what can be skipped.
+ * The least number of unwritten bytes from here on: the file of mapped memory has no pages for them.  Reading would
+ * create the pages, and compare and return bytes that can be skipped.
  */
 static uint64_t unwritten_at(struct gpc_sim *sim, const char *bytes)
 {
@@ -149,7 +149,7 @@ static uint64_t unwritten_at(struct gpc_sim *sim, const char *bytes)
 	return (end < size ? end : size) - offset;
 }
 
-/* Whether nobody wrote the piece at bytes[at]; *end: how far that is known. */
+/* True if the piece at bytes[at] was never written; *end: how far that is known. */
 static bool is_unwritten(struct gpc_sim *sim, const char *bytes, uint64_t at, uint64_t *end)
 {
 	if (*end < at + PIECE)

@@ -5,8 +5,7 @@
  * Work on the simulated device takes a time that is known when it is submitted, so its end is
  * known too. Its effect is put into one queue, ordered by that end, and happens when a call looks
  * at the clock after it: nothing that the host can see of the device comes without such a call.
- * Whoever reuses memory while a copy into it is still in flight therefore gets the old owner's
- * data into the new one's memory.
+ * Memory that is reused while a copy into it is still in flight therefore gets the old owner's data.
  *
  *      submit --> [ end 10 ms: fill ] [ end 12 ms: copy ] [ end 12 ms: free ]   <-- settle(now) applies the front
  *

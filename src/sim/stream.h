@@ -99,7 +99,7 @@ void gpc_sim_context_init(
 CUresult gpc_sim_context_create_green(
 	struct gpc_sim_context *primary, struct gpc_sim_context **ret_context);
 
-/* Waits for its work and frees its memory and its streams.  Nobody may use it any more. */
+/* Waits for its work, and frees its memory and its streams.  The context must not be used any more. */
 void gpc_sim_context_destroy(struct gpc_sim_context *context);
 
 /* What a context does when it is reset: as destroy and create, and the handle stays. */

@@ -93,17 +93,17 @@ enum face_host_kind {
 	FACE_HOST_MANAGED
 };
 
-/* What a context took for modules and its heap goes with it. */
+/* Frees the memory that a context took for modules and its heap. */
 void face_loads_end(struct gpc_sim_context *context);
 
-/* A module or a library that is loaded; and the end of the kernels and globals that it was asked for. */
+/* True for a loaded module or library; and ends its kernels and globals. */
 bool face_is_module(const void *handle);
 void face_names_end(const void *module);
 
-/* A kernel is launched; so many bytes are copied to the host; and what is to be said of it when the program ends. */
+/* Notes a kernel launch, and a copy to the host; face_close() prints the line at the program's end. */
 void face_note_launch(void);
 
-/* What GPUSIM=launches:FILE asks for; nothing without it. */
+/* For GPUSIM=launches:FILE; without it these do nothing. */
 struct face_shape {
 	unsigned int grid[3], block[3], shared;
 };
@@ -116,7 +116,7 @@ void face_log_call(const char *entry); /* GPUSIM=calls:FILE; nothing without it 
 void face_note_read(uint64_t bytes);
 void face_close(const struct gpc_sim *sim);
 
-/* Somebody asks for private tables, which are not answered: says once what that means. */
+/* Called for private tables, which are not supported: explains that once. */
 void face_note_export_table(void);
 
 struct face_host {

@@ -62,8 +62,8 @@ cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, 
 #pragma GCC visibility pop
 
 /*
- * The driver's functions: the member, the symbol whose type it has, the name and the version that are
- * asked for.  DRIVER_PT rows are asked twice, the second time with the per-thread flag.
+ * The driver's functions: the member, the symbol with its type, and the requested name and version.  DRIVER_PT rows are
+ * looked up twice, the second time with the per-thread flag.
  */
 #define DRIVER_TABLE                                                                             \
 	DRIVER(init, cuInit, "cuInit", 2000)                                                     \

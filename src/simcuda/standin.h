@@ -45,10 +45,10 @@ struct standin_handle {
 	uint64_t taken; /* device memory of its own; 0: none */
 };
 
-/* A handle of so many bytes, zeroed but for its beginning; NULL if there is no memory. */
+/* Creates a handle of `size` bytes, zeroed apart from its head; NULL without memory. */
 void *standin_create(size_t size);
 
-/* And its end, with its device memory; false: it was none. */
+/* Destroys it with its device memory; false if it is no handle. */
 bool standin_destroy(void *handle);
 
 /* Device memory for the handle, in the current context; false if the driver has none. */

@@ -45,7 +45,7 @@ struct gpc_object_file gpc_object_find(
 	const struct gpc_places *places, const struct gpc_module_view *view);
 
 /*
- * Finds the module's separate debug file: in a DIR, in /usr/lib/debug, or beside the module by its debug link
+ * Finds the module's separate debug file: in a DIR, in /usr/lib/debug, or next to the module by its debug link
  * (NULL: none).
  */
 struct gpc_object_file gpc_object_find_debug(

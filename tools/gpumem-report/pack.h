@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Symbols in a file beside the recording, for machines without the program's files.
+ * Symbols in a file next to the recording, for machines without the program's files.
  *
  *      run.gpucache    run.gpucache.symbols    { "schema": "gpumem.symbols/1", "recording": {...},
  *                                                "addresses": { "0x401101": [ {function, file, line}, ...

@@ -2,7 +2,7 @@
 /*
  * Resolves return addresses to functions, files and lines, offline.
  *
- * Symbols packed beside the recording (pack.h) come first.  Else the recording has the mapped files with their build
+ * Symbols packed next to the recording (pack.h) come first.  Else the recording has the mapped files with their build
  * ids, and libdw reads the file (objects.h): its debug information, else its symbol table, else only "module + offset".
  *
  *      one address:   alloc     vec.h:12    inlined

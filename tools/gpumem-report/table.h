@@ -25,18 +25,18 @@ struct gpc_groups {
 	size_t n;
 	size_t room;
 	uint64_t total_bytes; /* of the rows and the rest */
-	uint64_t rest_bytes;  /* of holders that nobody listed */
+	uint64_t rest_bytes;  /* of unlisted holders */
 };
 
 /* Adds a row with a copy of the name.  Returns it until the next is added. */
 struct gpc_group *gpc_groups_add(
 	struct gpc_groups *groups, const char *name, uint64_t bytes, uint64_t n_blocks);
 
-/* Makes one row of each name, biggest first. */
+/* Merges rows of the same name, largest first. */
 void gpc_groups_unite(struct gpc_groups *groups);
 void gpc_groups_fini(struct gpc_groups *groups);
 
-/* Prints the name behind the `used` columns of its numbers, and ends the line. */
+/* Prints the name after the `used` columns of its numbers, and ends the line. */
 typedef void (*gpc_group_print)(const struct gpc_paper *paper, const char *name, int used);
 
 /* Prints the table in the section that the caller began, with `what` as last column. */

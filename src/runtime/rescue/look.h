@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A look at a device after a request failed: what the driver has free, what our books say, what NVML says of others.
+ * A look at a device after a request failed: free memory by the driver, our accounting, other processes by NVML.
  *
  * They are asked one after another while other threads move memory between us and the driver, and a sheet of different
  * moments does not add up: bytes are missing, or counted twice.  So the look is repeated until nothing moved during it.
