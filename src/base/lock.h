@@ -7,7 +7,7 @@
  *
  * The lock is one word: 0 free, 1 taken.  Uncontended take and release are one inlined instruction
  * each.  A thread that finds it taken spins for about the length of a critical section, then backs off
- * for 25 us, longer each time, and retries.  Nobody has to be woken, and under contention one thread
+ * for 25 us, longer each time, and retries.  No thread has to be woken, and under contention one thread
  * does some hundred operations with everything in its cache while the others back off, instead of
  * bouncing cache lines: more than twice the throughput for 4 threads on 2 cores.  A futex mutex
  * matches that, but must exchange the word at each release, which makes a pair of malloc and free

@@ -102,7 +102,7 @@ void gpc_layout_make(struct gpc_layout *layout, size_t size, uint32_t n_devices)
 		part / sizeof(struct gpucache_segment));
 	add_fixed(layout, GPUCACHE_REGION_EVENTS, sizeof(struct gpucache_event),
 		events / sizeof(struct gpucache_event));
-	/* What is left, mostly by rounding the events to a power of two, goes to the blocks. */
+	/* The remainder, mostly from rounding the events to a power of two, goes to the blocks. */
 	add_fixed(layout, GPUCACHE_REGION_BLOCKS, sizeof(struct gpucache_block),
 		(((size & ~(size_t)(GPUCACHE_PAGE - 1)) - layout->file_size) /
 			sizeof(struct gpucache_block)));

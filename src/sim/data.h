@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of device memory in the host: kept where somebody could tell, and only there.
+ * The bytes of device memory in the host: kept only if the program could tell.
  *
  * Memory that was never written takes none of the host's, and reads as zeros.  Kernels write nothing, so that what
  * fills a large model's memory are zeros and copies:
@@ -10,7 +10,7 @@
  *                                 `keep` bytes are in all; beyond, the copy is dropped, and what is read there is stale
  *      whatever is smaller        is written
  *
- * Invariants  1 Up to `keep` bytes of data nobody can tell lazy from full.  2 What is dropped is counted, and a read of it,
+ * Invariants  1 Up to `keep` bytes of data, lazy and full are indistinguishable.  2 What is dropped is counted, and a read of it,
  *             too.
  * Threads     The lock of the effects.
  * Failure     Where the kernel takes no page back it is written.

@@ -4,8 +4,8 @@
  *
  * Addresses come from a range that is reserved in the host process and mapped without access, so
  * that a device address never equals a host address and following one on the host faults, as it
- * should.  The bytes lie in a second mapping, the shadow, at the same offset; the kernel gives
- * pages where somebody writes.
+ * should.  The bytes lie in a second mapping, the shadow, at the same offset; the kernel allocates pages on
+ * writes.
  *
  *   va      | 2 MiB chunk | chunk | ...                        no access
  *   shadow  | bytes       | bytes | ...                        behind gpc_sim_device_bytes

@@ -10,8 +10,8 @@
  * handle says which file of which process that is.  The importer maps the file behind addresses of
  * its own.  As with the real driver, a handle of an interior pointer is that of the allocation, and
  * opening the same handle again gives the same pointer and counts.  The memory is in the account
- * of the exporter alone.  Its bytes live until both have let go: an exporter that frees or dies
- * takes them from nobody.
+ * of the exporter alone.  Its bytes live until both have released them: an importer keeps them when the exporter
+ * frees or dies.
  *
  * Invariants  1 A handle opens at the start of an allocation, or not at all.
  * Threads     Any; one lock, in which the device's may be taken.

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory pools: stream-ordered allocation, as cuMemAllocAsync gives it.
+ * Memory pools: stream-ordered allocation, as by cuMemAllocAsync.
  *
- * A pool reserves slabs (slab.h) of the device's memory and cuts them into pieces.  A free joins the
- * queue of its stream: until the stream gets there, only an allocation on the same stream may have
- * the piece; from then on any may.
+ * A pool reserves slabs (slab.h) of the device's memory and cuts them into pieces.  A free joins the queue of its
+ * stream: until the stream gets there, only allocations on the same stream may reuse the piece; from then on all may.
  *
- * What is reserved and idle goes back to the device where a slab is wholly free: at a
- * synchronisation as far as it is more than the release threshold (0 unless set), and by trimming.
+ * A wholly free slab goes back to the device at a synchronisation, down to the release threshold (0 unless set), and by
+ * trimming.
  *
  * Invariants  1 reserved >= used.  2 A pool's memory has no context: it outlives them all.
  * Threads     Any; one lock for all pools, inside the effects' and outside the device's.
  * Failure     The driver's codes.
- * Limits      No reuse along event dependencies, and none by dependencies that the driver inserts:
- *             where another stream's free is not over, the pool grows.  Shared pools stay in this
- *             process.
+ * Limits      No reuse along event dependencies, nor by dependencies that the driver would insert: while another stream's free
+ *             is not over, the pool grows.  Shared pools stay in this process.
  */
 #ifndef GPC_SIM_MEMPOOL_H
 #define GPC_SIM_MEMPOOL_H

@@ -49,7 +49,7 @@ struct gpc_sim {
 	struct gpc_sim_faults faults;
 	struct gpc_sim_mempools mempools;
 	struct gpc_sim_graph_memory graph_memory;
-	struct gpc_sim_race *race; /* NULL: nobody watches */
+	struct gpc_sim_race *race; /* NULL: no detector */
 
 	_Atomic uint32_t n_contexts; /* ever; the next one's number */
 	_Atomic uint64_t n_streams;  /* ever */

@@ -320,7 +320,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pt
 	return CUDA_SUCCESS;
 }
 
-/* What is asked most, and false for the rest. */
+/* The most common attributes; false for the others. */
 static bool attribute_of(
 	CUpointer_attribute attribute, uint64_t ptr, uint64_t *ret_value, size_t *ret_size)
 {

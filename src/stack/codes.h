@@ -41,7 +41,7 @@ struct gpc_code_key {
 	uint64_t fingerprint;
 };
 
-/* What is stored of a code object: no NULs, sizes in bytes, UTF-8. */
+/* The stored parts of a code object: no NULs, sizes in bytes, UTF-8. */
 struct gpc_code {
 	const char *name;
 	const char *file;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # check_words.sh [TOP]: nothing unfinished, and no path that exists on one machine only, in any file; in the comments of
-# the product, no phrase that has a shorter word in the glossary of docs/ARCHITECTURE.md.
+# the product, no phrase for which the field, or the glossary of docs/ARCHITECTURE.md, has a word.
 #
 # The patterns are written so that this file does not match itself.  NEEDSWORK: with a reason is the
 # only marker that the house allows.
@@ -40,4 +40,11 @@ find_words 'slow path of' "$comment"'\bBehind gpc_'
 find_words 'accounting' "$comment"'\b(into|out of) the books\b' -i
 find_words 'coalesces' "$comment"'\bmerges with its (free )?neighbour'
 find_words 'unknown' "$comment"': not known;? \*/'
+find_words 'next to, in addition to, or concurrently with' "$comment"'\b[Bb]eside\b'
+find_words 'code has no persons: name the caller, the thread, the user' "$comment"'\b(whoever|somebody)\b' -i
+find_words 'a noun: the thread, call or block that' '(/\*|^[[:blank:]]*\*) +(Who|What) (is|was|asks|gets|takes|waits|holds|has) [^?]*$'
+find_words 'may access' "$comment"'\blet at\b' -i
+find_words 'assumes' "$comment"'\btak(e|es|en) .*for granted' -i
+find_words 'on average' "$comment"'\bin the mean\b( |\.|,)'
+find_words 'lookup' "$comment"'\blook-ups?\b' -i
 exit $status

@@ -84,6 +84,14 @@ printf '/* True where it is. */\n' >src/base/word.c
 must_find '<- if' "$here/check_words.sh" "$dir"
 printf '\t/* The block merges with its free neighbours. */\n' >src/base/word.c
 must_find '<- coalesces' "$here/check_words.sh" "$dir"
+printf '/* A block beside the segment. */\n' >src/base/word.c
+must_find '<- next to' "$here/check_words.sh" "$dir"
+printf '/*\n * What is freed goes back. */\n' >src/base/word.c
+must_find '<- a noun' "$here/check_words.sh" "$dir"
+printf '/* The lock goes to whoever waits. */\n' >src/base/word.c
+must_find '<- code has no persons' "$here/check_words.sh" "$dir"
+printf '/* True if freed. */ int besides; /* What it does. */\n' >src/base/word.c
+must_be_silent "$here/check_words.sh" "$dir"
 printf 'int where; /* as True whereever */\n' >src/base/word.c
 must_be_silent "$here/check_words.sh" "$dir"
 rm src/base/word.c

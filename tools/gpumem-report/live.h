@@ -108,7 +108,7 @@ const struct live_others *live_find_others(const struct live *live, const struct
 /* Growth in bytes a second, as of `now_ns`; 0 for less than four points. */
 double live_growth(const uint64_t *times_ns, const uint64_t *bytes, size_t n, uint64_t now_ns);
 
-/* What is drawn, and how. */
+/* The ink of a cell, by meaning. */
 enum live_ink {
 	LIVE_PLAIN,
 	LIVE_BOLD,
