@@ -39,42 +39,39 @@ struct gpc_sim_capture {
 
 CUresult gpc_sim_capture_begin(struct gpc_sim_stream *stream, CUstreamCaptureMode mode);
 
-/* The stream is out of its capture afterwards, except for the wrong thread or stream. */
+/* The stream leaves its capture, except for the wrong thread or stream. */
 CUresult gpc_sim_capture_end(struct gpc_sim_stream *stream, struct gpc_sim_graph **ret_graph);
 
 CUstreamCaptureStatus gpc_sim_capture_status(struct gpc_sim_stream *stream, uint64_t *ret_number);
 
-/* The graph that grows while the capture lasts, which is the one that its end gives; NULL outside a good capture. */
+/* The growing graph of the capture, which its end returns; NULL outside a valid capture. */
 struct gpc_sim_graph *gpc_sim_capture_graph(struct gpc_sim_stream *stream);
 
-/* The calling thread's mode; returns the one before. */
+/* Sets the calling thread's mode; returns the previous one. */
 CUstreamCaptureMode gpc_sim_capture_exchange_mode(CUstreamCaptureMode mode);
 
 /*
- * The stream is about to be destroyed, by any thread: its capture ends without a graph where it
- * began in it, and is invalid where the stream only joined it.
+ * Call before the stream is destroyed, by any thread: a capture that began in it ends without a graph, one that it only
+ * joined becomes invalid.
  */
 void gpc_sim_capture_drop(struct gpc_sim_stream *stream);
 
-/* A potentially unsafe call is about to be made. */
+/* Call before a potentially unsafe call. */
 CUresult gpc_sim_capture_check_unsafe(struct gpc_sim *sim);
 
-/* A call that concerns all streams of a context is about to be made. */
+/* Call before a call that concerns all streams of a context. */
 CUresult gpc_sim_capture_check_context(struct gpc_sim_context *context);
 
-/*
- * The legacy stream is about to be used or asked, and it stands for every blocking stream,
- * captured ones too.
- */
+/* Call before the legacy stream is used or queried: it stands for every blocking stream, even captured ones. */
 CUresult gpc_sim_capture_check_legacy(struct gpc_sim_context *context);
 
-/* A call that no captured stream can take: invalidates. */
+/* For a call that is illegal on a captured stream: invalidates. */
 CUresult gpc_sim_capture_refuse(struct gpc_sim_stream *stream, CUresult code);
 
-/* A call that takes no event of a capture: invalidates that capture. */
+/* For a call that accepts no event of a capture: invalidates that capture. */
 CUresult gpc_sim_capture_refuse_event(struct gpc_sim *sim, struct gpc_sim_event *event);
 
-/* Work submitted to a captured stream: a node.  Takes the effect. */
+/* Turns work submitted to a captured stream into a node.  Takes the effect. */
 CUresult gpc_sim_capture_add(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect);
 CUresult gpc_sim_capture_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event);
 CUresult gpc_sim_capture_wait(struct gpc_sim_stream *stream, struct gpc_sim_event *event);

@@ -24,7 +24,7 @@ struct gpc_sim_clock {
 /* A virtual clock starts here and not at 0, so that 0 can mean "long ago". */
 #define GPC_SIM_CLOCK_START UINT64_C(1000000)
 
-/* Waits shorter than this are spun: a sleep is late by about as much. */
+/* Shorter waits spin: a sleep would be late by about as much. */
 #define GPC_SIM_CLOCK_SPIN_NS UINT64_C(80000)
 
 static inline void gpc_sim_clock_init(struct gpc_sim_clock *clock, bool is_virtual)
@@ -38,7 +38,7 @@ static inline uint64_t gpc_sim_clock_now(struct gpc_sim_clock *clock)
 	return clock->is_virtual ? atomic_load(&clock->virtual_ns) : gpc_clock_monotonic_ns();
 }
 
-/* Sets *at to `value` where that is more. */
+/* Raises *at to `value`. */
 static inline void gpc_sim_max(_Atomic uint64_t *at, uint64_t value)
 {
 	uint64_t seen = atomic_load(at);
@@ -65,7 +65,7 @@ static inline void gpc_sim_clock_wait_until(struct gpc_sim_clock *clock, uint64_
 	}
 }
 
-/* The calling thread is busy for so long. */
+/* Keeps the calling thread busy for this long. */
 static inline void gpc_sim_clock_spend(struct gpc_sim_clock *clock, uint64_t cost_ns)
 {
 	if (cost_ns == 0)

@@ -65,25 +65,25 @@ struct gpc_sim_config {
 	int driver_version;
 	bool virtual_clock;
 	bool is_data_full;
-	bool is_numbers_only; /* addresses are numbers, nothing lies there: a replay reads no byte */
-	uint64_t keep;        /* data that the host keeps where it is not full */
-	uint64_t memory;      /* what cuMemGetInfo calls total */
-	uint64_t reserved;    /* the driver's own, beyond `memory`; NVML counts it */
+	bool is_numbers_only;  /* addresses are only numbers: a replay reads no bytes */
+	uint64_t keep;         /* data that the host keeps, unless `full` */
+	uint64_t memory;       /* what cuMemGetInfo calls total */
+	uint64_t reserved;     /* the driver's reserve, beyond `memory`; NVML counts it */
 	uint64_t context_cost; /* device memory that a context takes */
 	uint64_t module_cost;  /* device memory that a module takes */
-	bool has_code;         /* and the code of the libraries, as it was measured */
-	uint64_t oom_after;    /* 0, or: refuse once this many bytes were handed out in all */
-	uint64_t free_waits;   /* cuMemFree of at least so many bytes waits */
-	bool free_waits_alone; /* and for the work of the memory's context only, not the device's */
-	uint64_t queue;        /* places in the queue of a stream; 0: no end */
-	bool is_host_near; /* the host reaches device memory by its own addresses, as on Grace: says so, no more */
-	bool is_event_queued; /* an event of a context takes a place in the queue of each of its streams */
-	char launches[256]; /* a file that says what was launched and copied; empty: none */
-	char calls[256];    /* a file that names each entry that was called; empty: none */
+	bool has_code;         /* also takes the measured code size of libraries */
+	uint64_t oom_after;    /* 0, or: fail after this many bytes in total */
+	uint64_t free_waits;   /* cuMemFree of at least this many bytes waits */
+	bool free_waits_alone; /* only for work of the memory's context, not the device's */
+	uint64_t queue;        /* entries in a stream's queue; 0: unbounded */
+	bool is_host_near; /* reports that the host accesses device memory directly, as on Grace */
+	bool is_event_queued; /* a context's event takes an entry in the queue of each of its streams */
+	char launches[256]; /* a file to list launches and copies; empty: none */
+	char calls[256];    /* a file to list called entries; empty: none */
 	uint64_t cost_ns[GPC_SIM_COST_COUNT];
-	uint64_t kernel_ns;       /* how long a kernel of cuLaunchKernel runs */
-	uint64_t copy_ns;         /* what a copy or a memset takes on the device, at least */
-	uint64_t copy_ns_per_mib; /* and for each MiB */
+	uint64_t kernel_ns;       /* duration of a kernel */
+	uint64_t copy_ns;         /* least duration of a copy or a memset */
+	uint64_t copy_ns_per_mib; /* and per MiB */
 
 	unsigned n_processes;
 	struct gpc_sim_process processes[GPC_SIM_MAX_PROCESSES];
@@ -95,12 +95,12 @@ struct gpc_sim_config {
 struct gpc_sim_config gpc_sim_config_default(void);
 
 /*
- * Leaves the devices that `list`, the value of CUDA_VISIBLE_DEVICES, names by number, in its order, up to
- * the first that is none; NULL, or a list of UUIDs: all.
+ * Keeps the devices numbered in `list`, the value of CUDA_VISIBLE_DEVICES, in its order, up to the first invalid one;
+ * NULL, or a list of UUIDs: all.
  */
 void gpc_sim_config_show(struct gpc_sim_config *config, const char *list);
 
-/* Applies `text` to the configuration.  Returns the number of parts that were not understood. */
+/* Applies `text` to the configuration.  Returns the number of invalid parts. */
 unsigned gpc_sim_config_parse(struct gpc_sim_config *config, const char *text);
 
 #endif

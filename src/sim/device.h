@@ -43,7 +43,7 @@
 enum gpc_sim_chunk_state {
 	GPC_SIM_CHUNK_INSIDE, /* neither end of an extent */
 	GPC_SIM_CHUNK_FREE,
-	GPC_SIM_CHUNK_FREE_END, /* the last of a free extent of 2 and more */
+	GPC_SIM_CHUNK_FREE_END, /* the last of a free extent of at least 2 */
 	GPC_SIM_CHUNK_LARGE,
 	GPC_SIM_CHUNK_SMALL,
 };
@@ -53,14 +53,17 @@ struct gpc_sim_chunk {
 	uint32_t n; /* chunks of the extent, at both ends */
 	uint32_t owner;
 	uint32_t prev, next; /* in the class list, of a free extent */
-	uint64_t size;       /* as requested, of a LARGE one */
-	uint64_t number;     /* of the allocation, of a LARGE one */
-	bool is_bare;        /* addresses without memory, of a LARGE one */
+	uint64_t size;       /* of a LARGE one, as requested */
+	uint64_t number;     /* of a LARGE one: its allocation's number */
+	bool is_bare;        /* of a LARGE one: addresses without memory */
 	int shared;          /* 0, or 1 + the file that holds the bytes of this extent */
 	struct gpc_sim_small *small;
 };
 
-/* Where addresses begin that are numbers only; reserved ranges begin at half of it, and those of a replay at twice (tools/replay). */
+/*
+ * Start of addresses that are only numbers.  Reserved ranges start at half of it, those of a replay at twice
+ * (tools/replay).
+ */
 #define GPC_SIM_NUMBERS (UINT64_C(1) << 45)
 
 struct gpc_sim_device {
@@ -91,7 +94,7 @@ struct gpc_sim_device {
 	pthread_mutex_t lock;
 };
 
-/* Returns false if the kernel does not give the addresses. */
+/* Returns false if the kernel cannot reserve the addresses. */
 bool gpc_sim_device_init(
 	struct gpc_sim_device *device, const struct gpc_sim_config *config, unsigned ordinal);
 void gpc_sim_device_fini(struct gpc_sim_device *device);
@@ -100,22 +103,22 @@ CUresult gpc_sim_device_alloc(
 	struct gpc_sim_device *device, uint32_t owner, uint64_t size, uint64_t *ret_ptr);
 CUresult gpc_sim_device_free(struct gpc_sim_device *device, uint64_t ptr);
 
-/* Addresses that no memory is behind; who gives it charges for it. */
+/* Allocates addresses without memory; the caller that adds memory charges for it. */
 CUresult gpc_sim_device_reserve(struct gpc_sim_device *device, uint64_t size, uint64_t *ret_ptr);
 void gpc_sim_device_free_owner(struct gpc_sim_device *device, uint32_t owner);
 
 /*
- * The extent around `ptr` gets its bytes from a file that other processes can map; they keep them
- * when the memory is freed.  Nothing may write to the memory meanwhile.  INVALID_VALUE where there
- * is no allocation, OUT_OF_MEMORY where the kernel gives no file.
+ * Moves the bytes of the extent that contains `ptr` into a file that other processes can map; they keep the bytes when
+ * the memory is freed.  Nothing may write to the memory meanwhile.  INVALID_VALUE if there is no allocation,
+ * OUT_OF_MEMORY if the kernel provides no file.
  */
 CUresult gpc_sim_device_share(struct gpc_sim_device *device, uint64_t ptr, int *ret_file,
 	uint64_t *ret_base, uint64_t *ret_size);
 
-/* Reserved addresses get theirs from such a file of another process, which is theirs to close. */
+/* Maps such a file of another process, which closes it, at reserved addresses. */
 bool gpc_sim_device_attach(struct gpc_sim_device *device, uint64_t base, uint64_t size, int file);
 
-/* A context's own memory.  OUT_OF_MEMORY where there is no room. */
+/* A context's own memory.  OUT_OF_MEMORY if there is no room. */
 CUresult gpc_sim_device_charge(struct gpc_sim_device *device, uint64_t bytes);
 void gpc_sim_device_uncharge(struct gpc_sim_device *device, uint64_t bytes);
 
@@ -125,7 +128,7 @@ uint64_t gpc_sim_device_used_bytes(struct gpc_sim_device *device);
 uint64_t gpc_sim_device_peak_bytes(struct gpc_sim_device *device);
 uint64_t gpc_sim_device_n_allocations(struct gpc_sim_device *device);
 
-/* The allocation around `ptr`; false if there is none.  Any output may be NULL. */
+/* Finds the allocation that contains `ptr`; false if there is none.  Any output may be NULL. */
 bool gpc_sim_device_find(struct gpc_sim_device *device, uint64_t ptr, uint64_t *ret_base,
 	uint64_t *ret_size, uint32_t *ret_owner);
 
@@ -134,7 +137,7 @@ static inline bool gpc_sim_device_has(const struct gpc_sim_device *device, uint6
 	return ptr - device->base < device->span;
 }
 
-/* Where the host finds the bytes of a device address. */
+/* The host's address of a device address's bytes. */
 static inline void *gpc_sim_device_bytes(const struct gpc_sim_device *device, uint64_t ptr)
 {
 	return device->shadow + (ptr - device->base);

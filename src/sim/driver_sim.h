@@ -27,7 +27,7 @@
 
 /* Calls made through a driver.  Read them at rest, or as an approximation. */
 struct gpc_sim_counters {
-	_Atomic uint64_t n_mem_alloc; /* tried; so are all */
+	_Atomic uint64_t n_mem_alloc; /* attempts, as are all */
 	_Atomic uint64_t n_mem_free;
 	_Atomic uint64_t n_mem_info;
 	_Atomic uint64_t n_event_create;
@@ -49,25 +49,22 @@ struct gpc_sim_driver {
 	struct gpc_sim_counters counters;
 };
 
-/* What `base.pages` is. */
+/* The value of `base.pages`. */
 extern const struct gpc_page_ops gpc_sim_page_ops; /* driver_sim_pages.c */
 
-/*
- * Speaks for `context`, or, where that is NULL, for a new context on that device, which fini
- * ends.
- */
+/* Works for `context`, or, if that is NULL, for a new context on that device, which fini ends. */
 GPC_MUST_CHECK enum gpc_status gpc_sim_driver_init(struct gpc_sim_driver *driver,
 	struct gpc_sim *sim, unsigned device, struct gpc_sim_context *context);
 void gpc_sim_driver_fini(struct gpc_sim_driver *driver);
 
 /*
- * For tests: submits a kernel of that length to `stream`, which writes `fill` over ptr[0 .. size)
- * when it ends, or only reads for fill = -1.  size 0: it touches nothing.
+ * For tests: submits a kernel of that length to `stream`, which at its end writes `fill` over ptr[0 .. size), or with
+ * fill = -1 only reads.  size 0: it touches nothing.
  */
 GPC_MUST_CHECK enum gpc_status gpc_sim_driver_launch(struct gpc_sim_driver *driver,
 	gpc_stream stream, uint64_t duration_ns, gpc_devptr ptr, uint64_t size, int fill);
 
-/* For tests: the bytes behind a device address, as they are now. */
+/* For tests: the present bytes at a device address. */
 void *gpc_sim_driver_bytes(struct gpc_sim_driver *driver, gpc_devptr ptr);
 
 #endif

@@ -38,9 +38,9 @@ enum gpc_sim_effect_kind {
 	GPC_SIM_EFFECT_COPY, /* rows of width bytes from src, or from `staged` */
 	GPC_SIM_EFFECT_FILL, /* rows of width bytes with `value` of `value_size` bytes */
 	GPC_SIM_EFFECT_KERNEL,
-	GPC_SIM_EFFECT_FREE,        /* cuMemFreeAsync of memory that cuMemAlloc gave */
-	GPC_SIM_EFFECT_POOL_FREE,   /* of a pool's; `dst` is the number of the free */
-	GPC_SIM_EFFECT_GRAPH_ALLOC, /* nodes of a graph, which no stream ever gets */
+	GPC_SIM_EFFECT_FREE,        /* cuMemFreeAsync of memory from cuMemAlloc */
+	GPC_SIM_EFFECT_POOL_FREE,   /* of pool memory; `dst` is the number of the free */
+	GPC_SIM_EFFECT_GRAPH_ALLOC, /* nodes of a graph, never submitted to a stream */
 	GPC_SIM_EFFECT_GRAPH_FREE,
 	GPC_SIM_EFFECT_HOST, /* a host function */
 };
@@ -67,12 +67,13 @@ struct gpc_sim_effect {
 	uint32_t value_size;
 	void (*host)(void *arg);
 	void *arg;
-	bool is_early; /* a kernel that may begin when the kernel ahead of it in its stream has begun */
+	bool is_early; /* a kernel that may begin with its predecessor in the stream */
 	unsigned n_ranges;
 	struct gpc_sim_range *ranges;      /* owned */
 	char *staged;                      /* owned: the source's bytes, taken at submission */
-	struct gpc_sim_graph_block *block; /* held: of a graph's node */
-	struct gpc_sim_race_clock *known;  /* owned: what has ended when this happens, or NULL */
+	struct gpc_sim_graph_block *block; /* of a graph's node; holds a reference */
+	struct gpc_sim_race_clock
+		*known; /* owned: the work that has ended when this happens, or NULL */
 };
 
 struct gpc_sim_effects {
@@ -85,7 +86,7 @@ struct gpc_sim_effects {
 	size_t room;
 	uint64_t n_submitted;
 
-	/* A host function that runs, on a thread of its own; nothing that ends with it or later happens before it returns. */
+	/* A host function running on its own thread; effects that end with it or later wait for its return. */
 	struct gpc_sim_effect *running;
 	_Atomic uint64_t held_ns; /* its end; UINT64_MAX: none runs.  Read without the lock */
 	pthread_t caller;
@@ -99,30 +100,27 @@ struct gpc_sim_effects {
 void gpc_sim_effects_init(struct gpc_sim_effects *effects);
 void gpc_sim_effects_fini(struct gpc_sim_effects *effects);
 
-/* NULL if there is no memory. */
+/* NULL without memory. */
 struct gpc_sim_effect *gpc_sim_effect_create(enum gpc_sim_effect_kind kind, uint64_t duration_ns);
 struct gpc_sim_effect *gpc_sim_effect_clone(const struct gpc_sim_effect *effect);
 void gpc_sim_effect_destroy(struct gpc_sim_effect *effect);
 
-/* Takes the bytes of a copy's source now.  False if there is no memory. */
+/* Reads the bytes of a copy's source now.  False without memory. */
 bool gpc_sim_effect_stage(struct gpc_sim *sim, struct gpc_sim_effect *effect);
 
-/*
- * Queues an effect, whose end_ns and context are set; it belongs to the queue from now on. 
- * False: no memory.
- */
+/* Queues an effect, whose end_ns and context are set, and takes ownership.  False without memory. */
 bool gpc_sim_effect_submit(struct gpc_sim *sim, struct gpc_sim_effect *effect);
 
-/* Makes everything happen whose end has passed, up to a host function, which is begun. */
+/* Applies all effects whose end has passed, up to a host function, which is started. */
 void gpc_sim_settle(struct gpc_sim *sim);
 
-/* Waits until this time, and until all has happened that ends by then. */
+/* Waits until this time, and until all effects that end by then are applied. */
 void gpc_sim_await(struct gpc_sim *sim, uint64_t until_ns);
 
-/* What ends then is over: the time has come, and no host function holds it up. */
+/* True if work with this end is over: the time has come, and no host function delays it. */
 bool gpc_sim_is_over(struct gpc_sim *sim, uint64_t end_ns);
 
-/* A copy that is in no stream: what a host function does in place of a kernel. */
+/* A copy outside all streams, made by a host function in place of a kernel. */
 void gpc_sim_effect_copy_now(struct gpc_sim *sim, uint64_t dst, uint64_t src, uint64_t size);
 
 /* True inside a host function, where no call of CUDA is allowed. */

@@ -33,7 +33,7 @@ bool gpc_sim_fault_add(
 	struct gpc_sim_faults *faults, const char *entry, uint64_t nth, uint64_t count, int code);
 void gpc_sim_fault_clear(struct gpc_sim_faults *faults);
 
-/* Counts a call of `entry`; what it must fail with, or CUDA_SUCCESS. */
+/* Counts a call of `entry`.  Returns the error with which it must fail, or CUDA_SUCCESS. */
 CUresult gpc_sim_fault_check(struct gpc_sim_faults *faults, const char *entry);
 
 #endif

@@ -32,7 +32,7 @@ struct gpc_sim_effect;
 struct gpc_sim_graph;
 struct gpc_sim_stream;
 
-/* What one allocation node stands for; the node holds it, and so does its copy in a graphexec. */
+/* The block of one allocation node; held by the node and by its copy in an executable graph. */
 struct gpc_sim_graph_block {
 	struct gpc_list link; /* in the machine */
 	struct gpc_sim *sim;
@@ -56,34 +56,34 @@ struct gpc_sim_graph_memory {
 void gpc_sim_graph_memory_init(struct gpc_sim *sim);
 void gpc_sim_graph_memory_fini(struct gpc_sim *sim);
 
-/* The node of an allocation of so many bytes, and of the free of one. */
+/* The nodes of an allocation of `size` bytes, and of its free. */
 CUresult gpc_sim_graph_block_create(struct gpc_sim_device *device, struct gpc_sim *sim,
 	uint64_t size, struct gpc_sim_effect **ret_node);
 CUresult gpc_sim_graph_block_free_node(
 	struct gpc_sim *sim, uint64_t ptr, struct gpc_sim_effect **ret_node);
 
-/* One holder more, one less. */
+/* Adds, and removes, a holder. */
 void gpc_sim_graph_block_retain(struct gpc_sim_graph_block *block);
 void gpc_sim_graph_block_release(struct gpc_sim_graph_block *block);
 
 /*
- * A launch begins: memory for all its allocation nodes.  INVALID_VALUE: one is still live;
- * NOT_SUPPORTED: memory nodes cannot go into another graph.
+ * Begins a launch: memory for all its allocation nodes.  INVALID_VALUE: one is still live; NOT_SUPPORTED: memory nodes
+ * cannot be part of another graph.
  */
 CUresult gpc_sim_graph_memory_begin(
 	struct gpc_sim_stream *stream, const struct gpc_sim_graph *graph);
 
-/* Its work is submitted: what its own nodes free is free behind it. */
+/* After the submission of its work: frees by its own nodes are ordered after it. */
 void gpc_sim_graph_memory_end(
 	const struct gpc_sim_graph *graph, const struct gpc_sim_stream *stream);
 
-/* cuMemFree (no stream) or cuMemFreeAsync of a live block; false: there is none that starts there. */
+/* cuMemFree (no stream) or cuMemFreeAsync of a live block; false if none starts there. */
 bool gpc_sim_graph_memory_free(
 	struct gpc_sim *sim, const struct gpc_sim_stream *stream, uint64_t ptr);
 
 void gpc_sim_graph_memory_trim(struct gpc_sim *sim, unsigned device);
 
-/* All four attributes are 64 bits; a high one may be set to 0. */
+/* All four attributes have 64 bits; high-water marks may be set to 0. */
 CUresult gpc_sim_graph_memory_get(
 	struct gpc_sim *sim, unsigned device, CUgraphMem_attribute attribute, uint64_t *ret_value);
 CUresult gpc_sim_graph_memory_set(

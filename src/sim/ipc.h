@@ -33,10 +33,10 @@ CUresult gpc_sim_ipc_open(struct gpc_sim_context *context, const CUipcMemHandle 
 	unsigned flags, uint64_t *ret_ptr);
 CUresult gpc_sim_ipc_close(struct gpc_sim *sim, uint64_t ptr);
 
-/* The open memory around `ptr`; false: there is none.  Any output may be NULL. */
+/* Finds the opened memory that contains `ptr`; false if there is none.  Any output may be NULL. */
 bool gpc_sim_ipc_find(struct gpc_sim *sim, uint64_t ptr, uint64_t *ret_base, uint64_t *ret_size);
 
-/* The context ends, and closes all that it opened. */
+/* Closes all memory that the ending context opened. */
 void gpc_sim_ipc_close_all(struct gpc_sim_context *context);
 
 #endif

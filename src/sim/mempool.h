@@ -37,8 +37,8 @@ struct gpc_sim_mempool {
 	bool is_shareable;
 	bool is_default;
 	bool is_imported; /* gives no memory of its own */
-	bool is_doomed;   /* destroyed; goes when the last piece came back */
-	int reuse[3];     /* attributes 1 to 3, kept and without effect */
+	bool is_doomed;   /* destroyed; removed when its last piece is freed */
+	int reuse[3];     /* attributes 1 to 3, stored without effect */
 	uint64_t threshold;
 	uint64_t reserved_high;
 	uint64_t used, used_high;
@@ -65,53 +65,53 @@ struct gpc_sim_mempools {
 	pthread_mutex_t lock;
 };
 
-/* False: no memory. */
+/* False without memory. */
 bool gpc_sim_mempools_init(struct gpc_sim *sim);
 void gpc_sim_mempools_fini(struct gpc_sim *sim);
 
-/* The host waited for work of the device: frees are over, and what passes the threshold goes. */
+/* Called when the host waited for the device's work: frees are over, and memory beyond the threshold goes back. */
 void gpc_sim_mempools_synchronized(struct gpc_sim *sim, const struct gpc_sim_device *device);
 
-/* The device's primary context was reset: its pools are empty. */
+/* Empties the device's pools, whose primary context was reset. */
 void gpc_sim_mempools_reset(struct gpc_sim *sim, const struct gpc_sim_device *device);
 
-/* The pool behind a handle; NULL: none. */
+/* The pool with this handle; NULL if there is none. */
 struct gpc_sim_mempool *gpc_sim_mempool_of(struct gpc_sim *sim, CUmemoryPool handle);
 
 CUresult gpc_sim_mempool_create(
 	struct gpc_sim *sim, const CUmemPoolProps *props, struct gpc_sim_mempool **ret_pool);
 CUresult gpc_sim_mempool_destroy(struct gpc_sim *sim, struct gpc_sim_mempool *pool);
 
-/* What cuMemAllocAsync takes on this device from now on. */
+/* Sets the pool of cuMemAllocAsync on this device. */
 CUresult gpc_sim_mempool_set_current(
 	struct gpc_sim *sim, unsigned device, struct gpc_sim_mempool *pool);
 
 CUresult gpc_sim_mempool_alloc(struct gpc_sim_mempool *pool, struct gpc_sim_stream *stream,
 	uint64_t size, uint64_t *ret_ptr);
 
-/* INVALID_VALUE for what is not the start of a piece in use.  The second does not wait. */
+/* INVALID_VALUE for anything but the start of a piece in use.  The second does not wait. */
 CUresult gpc_sim_mempool_free_async(struct gpc_sim_stream *stream, uint64_t ptr);
 CUresult gpc_sim_mempool_free(struct gpc_sim *sim, uint64_t ptr);
 
-/* The free with this number is over; for the effect that stands for it. */
+/* Called by the effect of the free with this number, which is over. */
 void gpc_sim_mempool_finish(struct gpc_sim *sim, uint64_t number);
 
-/* The piece in use around `ptr`; false: none.  Any output may be NULL. */
+/* Finds the piece in use that contains `ptr`; false if there is none.  Any output may be NULL. */
 bool gpc_sim_mempool_find(struct gpc_sim *sim, uint64_t ptr, uint64_t *ret_base, uint64_t *ret_size,
 	struct gpc_sim_mempool **ret_pool);
 
-/* True for an address of a pool, given out or not. */
+/* True for an address in a pool, in use or not. */
 bool gpc_sim_mempool_has(struct gpc_sim *sim, uint64_t ptr);
 
 /* The same pool again, as another process would import it. */
 CUresult gpc_sim_mempool_import(
 	struct gpc_sim *sim, struct gpc_sim_mempool *pool, struct gpc_sim_mempool **ret_pool);
 
-/* Addresses of their own for a piece of a shared pool, and their end; false: not imported. */
+/* Other addresses for a piece of a shared pool, and their end; false: not imported. */
 CUresult gpc_sim_mempool_import_pointer(struct gpc_sim *sim, uint64_t ptr, uint64_t *ret_ptr);
 bool gpc_sim_mempool_forget_import(struct gpc_sim *sim, uint64_t ptr);
 
-/* What an address stands for: itself, unless it was imported. */
+/* The original of an imported address; any other address itself. */
 uint64_t gpc_sim_mempool_target(struct gpc_sim *sim, uint64_t ptr);
 
 void gpc_sim_mempool_trim(struct gpc_sim *sim, struct gpc_sim_mempool *pool, uint64_t keep);

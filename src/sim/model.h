@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GPUs by name: what a program and the libraries can ask of one, and what a context takes of its memory.
- *
- * Invariants  1 The models are models.def, which the launcher lists as well.
- * Threads     Any: constants.
- * Failure     gpc_sim_model_find: NULL for an unknown name.
+ * GPUs by name: their attributes, and the memory that a context takes.  Invariants 1 The models are models.def, which
+ * the launcher lists as well.  Threads Any: constants.  Failure gpc_sim_model_find: NULL for an unknown name.
  */
 #ifndef GPC_SIM_MODEL_H
 #define GPC_SIM_MODEL_H
@@ -26,12 +23,12 @@ struct gpc_sim_model {
 	int shared_per_sm;
 };
 
-/* The one that stands for no GPU: never NULL. */
+/* The generic model, of a GPU given by size only; never NULL. */
 const struct gpc_sim_model *gpc_sim_model_default(void);
 
 const struct gpc_sim_model *gpc_sim_model_find(const char *key);
 
-/* Number i of the table, of which 0 stands for no GPU; NULL behind the last. */
+/* Model number i, of which 0 is the generic one; NULL after the last. */
 const struct gpc_sim_model *gpc_sim_model_at(size_t i);
 
 /* Device memory that a context takes. */

@@ -21,22 +21,22 @@ struct gpc_sim_context;
 struct gpc_sim_stream;
 
 struct gpc_sim_queue {
-	uint64_t *ends; /* of the last `room` pieces; NULL: the queue has no end */
+	uint64_t *ends; /* of the last `room` entries; NULL: unbounded */
 	uint64_t room;
-	uint64_t n; /* pieces ever */
+	uint64_t n; /* entries ever */
 };
 
-/* As long as the machine's configuration says. */
+/* Creates the queue with the configured length. */
 void gpc_sim_queue_init(struct gpc_sim_stream *stream);
 void gpc_sim_queue_fini(struct gpc_sim_stream *stream);
 
-/* Waits until there is a place; without the lock of the context. */
+/* Waits until there is room; without the lock of the context. */
 void gpc_sim_queue_await(struct gpc_sim_stream *stream);
 
-/* The same for every stream of the context, where its events take a place in each. */
+/* The same for every stream of the context, if its events take an entry in each. */
 void gpc_sim_queue_await_all(struct gpc_sim_context *context);
 
-/* A piece that ends then goes in; and one that ends no earlier into each stream of the context, as above. */
+/* Adds an entry that ends then; and adds one that ends no earlier to each stream of the context, as above. */
 void gpc_sim_queue_add_locked(struct gpc_sim_stream *stream, uint64_t end_ns);
 void gpc_sim_queue_add_to_all(struct gpc_sim_context *context, uint64_t end_ns);
 

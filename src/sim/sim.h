@@ -75,18 +75,17 @@ struct gpc_sim {
 struct gpc_sim *gpc_sim_create(const struct gpc_sim_config *config);
 void gpc_sim_destroy(struct gpc_sim *sim);
 
-/* The device that `ptr` is an address of, or NULL: a host address. */
+/* The device of the address `ptr`, or NULL: a host address. */
 struct gpc_sim_device *gpc_sim_device_of(struct gpc_sim *sim, uint64_t ptr);
 
-/* The number of the allocation around `ptr`, which no other one of the device ever has; 0: there is none. */
+/* The unique number of the allocation that contains `ptr`; 0 if there is none. */
 uint64_t gpc_sim_number_of(struct gpc_sim_device *device, uint64_t ptr);
 
-/* Where the host finds the bytes at a device or host address. */
+/* The host's address of the bytes at a device or host address. */
 void *gpc_sim_bytes(struct gpc_sim *sim, uint64_t ptr);
 
 /*
- * False if ptr[0 .. size) is of a device and not inside one allocation, or is a reserved range
- * and not open to any device.
+ * False if ptr[0 .. size) is device memory beyond a single allocation, or a reserved range that no device may access.
  */
 bool gpc_sim_is_valid(struct gpc_sim *sim, uint64_t ptr, uint64_t size);
 
@@ -94,7 +93,7 @@ bool gpc_sim_is_valid(struct gpc_sim *sim, uint64_t ptr, uint64_t size);
 bool gpc_sim_may_touch(
 	struct gpc_sim *sim, int device, uint64_t ptr, uint64_t size, bool must_write);
 
-/* A call begins: it costs, and may be made to fail. */
+/* Begins a call: charges its cost, and returns an injected fault. */
 static inline CUresult gpc_sim_call(struct gpc_sim *sim, enum gpc_sim_cost cost, const char *entry)
 {
 	gpc_sim_clock_spend(&sim->clock, sim->config.cost_ns[cost]);

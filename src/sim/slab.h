@@ -28,7 +28,7 @@ struct gpc_sim_slab;
 enum gpc_sim_piece_state {
 	GPC_SIM_PIECE_FREE,
 	GPC_SIM_PIECE_USED,
-	GPC_SIM_PIECE_FREED, /* the stream did not get to the free yet */
+	GPC_SIM_PIECE_FREED, /* the stream has not reached the free yet */
 };
 
 struct gpc_sim_piece {
@@ -50,28 +50,28 @@ struct gpc_sim_slabs {
 
 void gpc_sim_slabs_init(struct gpc_sim_slabs *slabs, struct gpc_sim_device *device, uint64_t max);
 
-/* One slab more, of the usual size or just as large as this request needs. */
+/* Adds a slab, of the usual size or just large enough for this request. */
 CUresult gpc_sim_slabs_grow(struct gpc_sim_slabs *slabs, uint64_t size);
 
-/* A piece of exactly this size, in use from now on; NULL: none that `stream` may have. */
+/* Takes a piece of exactly this size; NULL if `stream` may have none. */
 struct gpc_sim_piece *gpc_sim_slabs_take(
 	struct gpc_sim_slabs *slabs, uint64_t size, uint64_t stream);
 
-/* The piece in use around an address; NULL: none. */
+/* The piece in use that contains an address; NULL if there is none. */
 struct gpc_sim_piece *gpc_sim_slabs_find(const struct gpc_sim_slabs *slabs, uint64_t ptr);
 
-/* True for an address in any slab, whatever its piece is. */
+/* True for an address in any slab, in use or not. */
 bool gpc_sim_slabs_have(const struct gpc_sim_slabs *slabs, uint64_t ptr);
 
-/* Free at once; or what the free with this number freed. */
+/* Frees at once; or frees the pieces of the free with this number. */
 void gpc_sim_piece_free(struct gpc_sim_piece *piece);
 void gpc_sim_slabs_finish(struct gpc_sim_slabs *slabs, uint64_t number);
 
-/* Gives wholly free slabs back, never going below `keep` bytes; or all, in use or not. */
+/* Returns wholly free slabs, down to `keep` bytes; or all, in use or not. */
 void gpc_sim_slabs_trim(struct gpc_sim_slabs *slabs, uint64_t keep);
 void gpc_sim_slabs_clear(struct gpc_sim_slabs *slabs);
 
-/* No piece is in use, and no free is under way. */
+/* True if no piece is in use and no free is pending. */
 bool gpc_sim_slabs_are_idle(const struct gpc_sim_slabs *slabs);
 
 #endif

@@ -17,21 +17,21 @@
 struct gpc_sim_smalls {
 	struct gpc_sim_small **rows; /* NULL: a hole */
 	uint16_t *longest;           /* children of k: 2k, 2k + 1; leaf of place i: n_leaves + i */
-	uint32_t n;                  /* places taken or left */
+	uint32_t n;                  /* rows in use, with holes */
 	uint32_t n_leaves;           /* a power of two */
 };
 
-/* Room for n_chunks chunks and as many holes. */
+/* Makes room for n_chunks chunks and as many holes. */
 bool gpc_sim_smalls_init(struct gpc_sim_smalls *smalls, uint32_t n_chunks);
 void gpc_sim_smalls_fini(struct gpc_sim_smalls *smalls);
 
 void gpc_sim_smalls_add(struct gpc_sim_smalls *smalls, struct gpc_sim_small *small);
 void gpc_sim_smalls_remove(struct gpc_sim_smalls *smalls, const struct gpc_sim_small *small);
 
-/* After slots were taken or freed. */
+/* Call after slots were taken or freed. */
 void gpc_sim_smalls_update(struct gpc_sim_smalls *smalls, const struct gpc_sim_small *small);
 
-/* The newest of this owner with n free slots in a row; NULL: none. */
+/* The newest chunk of this owner with n adjacent free slots; NULL if there is none. */
 struct gpc_sim_small *gpc_sim_smalls_find(
 	const struct gpc_sim_smalls *smalls, uint32_t owner, uint32_t n);
 

@@ -47,7 +47,7 @@ struct gpc_sim_stream {
 	struct gpc_sim_context *context;
 	uint32_t thread; /* of a per-thread default stream; else 0 */
 	_Atomic uint64_t tail_ns;
-	uint64_t early_ns; /* when an early kernel may begin; 0: what is ahead of it is no kernel */
+	uint64_t early_ns; /* when an early kernel may begin; 0: its predecessor is no kernel */
 	struct gpc_sim_queue queue;
 	_Atomic(struct gpc_sim_capture *) capture; /* written under the capture lock */
 	struct gpc_list in_capture;                /* in the capture, where there is one */
@@ -87,11 +87,11 @@ struct gpc_sim_context {
 	pthread_mutex_t lock;
 };
 
-/* A context on that device.  OUT_OF_MEMORY where its own memory does not fit. */
+/* Creates a context on that device.  OUT_OF_MEMORY if its own memory does not fit. */
 CUresult gpc_sim_context_create(
 	struct gpc_sim *sim, unsigned device, unsigned flags, struct gpc_sim_context **ret_context);
 
-/* Of a context that is all zero: what an ordinary one and a green one have in common. */
+/* Initialises the parts common to ordinary and green contexts; the context is all zero. */
 void gpc_sim_context_init(
 	struct gpc_sim_context *context, struct gpc_sim *sim, struct gpc_sim_device *device);
 
@@ -102,16 +102,16 @@ CUresult gpc_sim_context_create_green(
 /* Waits for its work, and frees its memory and its streams.  The context must not be used any more. */
 void gpc_sim_context_destroy(struct gpc_sim_context *context);
 
-/* What a context does when it is reset: as destroy and create, and the handle stays. */
+/* Resets a context: like destroy and create, but the handle stays. */
 void gpc_sim_context_reset(struct gpc_sim_context *context);
 
 /* From now on every call answers `code`. */
 void gpc_sim_context_break(struct gpc_sim_context *context, CUresult code);
 
-/* A kernel touched what is not there: so does every call of every context of the device, until one is reset. */
+/* A kernel touched unallocated memory: the same for all contexts of the device, until one is reset. */
 void gpc_sim_context_fault(struct gpc_sim_context *context, CUresult code);
 
-/* The code that the context is broken with, or CUDA_SUCCESS. */
+/* The error that broke the context, or CUDA_SUCCESS. */
 static inline CUresult gpc_sim_context_state(struct gpc_sim_context *context)
 {
 	int code = atomic_load_explicit(&context->broken, memory_order_relaxed);
@@ -131,13 +131,10 @@ CUresult gpc_sim_stream_create(struct gpc_sim_context *context, unsigned flags, 
 	struct gpc_sim_stream **ret_stream);
 void gpc_sim_stream_destroy(struct gpc_sim_stream *stream);
 
-/*
- * The calling thread's default stream in this context; made on first use.  NULL if there is
- * no memory.
- */
+/* The calling thread's default stream in this context, created on first use.  NULL without memory. */
 struct gpc_sim_stream *gpc_sim_stream_of_thread(struct gpc_sim_context *context);
 
-/* Submits work: an effect, which belongs to the model from now on, also where this fails. */
+/* Submits work: takes ownership of the effect, even on failure. */
 CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect);
 
 CUresult gpc_sim_stream_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event);
@@ -152,8 +149,8 @@ CUresult gpc_sim_event_query(struct gpc_sim_event *event);
 CUresult gpc_sim_event_sync(struct gpc_sim_event *event);
 
 /*
- * Device memory of the context.  Both are refused as captures demand (capture.h); free takes the start of
- * an allocation of any context, and waits for what free_waits and free_waits_for of config.h say.
+ * Device memory of the context.  Both fail if a capture forbids them (capture.h).  Free takes the start of an
+ * allocation of any context, and waits as free_waits and free_waits_for of config.h say.
  */
 CUresult gpc_sim_mem_alloc(struct gpc_sim_context *context, uint64_t size, uint64_t *ret_ptr);
 CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr);

@@ -35,7 +35,7 @@ struct gpc_sim_device;
 struct gpc_sim_physical {
 	uint64_t size;
 	uint64_t offset; /* in the file */
-	uint64_t serial; /* never given again */
+	uint64_t serial; /* never reused */
 	CUmemAllocationProp prop;
 	uint32_t n_holders;
 	uint32_t n_mappings;
@@ -71,7 +71,7 @@ struct gpc_sim_vmm {
 	pthread_mutex_t lock;
 };
 
-/* False if the kernel does not give the addresses or the file. */
+/* False if the kernel provides no addresses or no file. */
 bool gpc_sim_vmm_init(struct gpc_sim_vmm *vmm, uint64_t memory, bool is_numbers_only);
 void gpc_sim_vmm_fini(struct gpc_sim_vmm *vmm);
 
@@ -84,24 +84,24 @@ CUresult gpc_sim_vmm_create(
 CUresult gpc_sim_vmm_multicast(struct gpc_sim *sim, uint64_t size, uint64_t *ret_handle);
 CUresult gpc_sim_vmm_release(struct gpc_sim *sim, uint64_t handle);
 
-/* One more holder of what is mapped at `ptr`. */
+/* Adds a holder to the memory mapped at `ptr`. */
 CUresult gpc_sim_vmm_retain(struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t *ret_handle);
 
 CUresult gpc_sim_vmm_map(struct gpc_sim *sim, uint64_t ptr, uint64_t size, uint64_t handle);
 
 /*
- * Unmaps the whole mappings in ptr[0 .. size), skipping holes; INVALID_VALUE where there is none or half of one.  Waits
- * for no work, as an H100 does not: work still in flight on them breaks its context.
+ * Unmaps the whole mappings in ptr[0 .. size), skipping holes; INVALID_VALUE if there is none or only part of one.
+ * Waits for no work, like an H100: work still in flight on them breaks its context.
  */
 CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size);
 
-/* Of what is mapped in ptr[0 .. size), skipping holes; INVALID_VALUE where nothing is. */
+/* For the mappings in ptr[0 .. size), skipping holes; INVALID_VALUE if there is none. */
 CUresult gpc_sim_vmm_set_access(
 	struct gpc_sim *sim, uint64_t ptr, uint64_t size, const CUmemAccessDesc *desc);
 CUresult gpc_sim_vmm_get_access(
 	struct gpc_sim *sim, uint64_t ptr, const CUmemLocation *location, unsigned *ret_flags);
 
-/* A descriptor that names the handle, and one more holder of the handle that one names. */
+/* Exports a handle as a descriptor; and imports one, adding a holder to its handle. */
 CUresult gpc_sim_vmm_export(
 	struct gpc_sim_vmm *vmm, uint64_t handle, CUmemAllocationHandleType type, int *ret_fd);
 CUresult gpc_sim_vmm_import(struct gpc_sim_vmm *vmm, int fd, uint64_t *ret_handle);
@@ -110,14 +110,11 @@ CUresult gpc_sim_vmm_import(struct gpc_sim_vmm *vmm, int fd, uint64_t *ret_handl
 bool gpc_sim_vmm_find(
 	struct gpc_sim_vmm *vmm, uint64_t handle, struct gpc_sim_physical *ret_physical);
 
-/* The mapping around `ptr`, and its handle; false: nothing is mapped there. */
+/* Finds the mapping that contains `ptr`, and its handle; false if nothing is mapped there. */
 bool gpc_sim_vmm_mapping_at(struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t *ret_base,
 	uint64_t *ret_size, uint64_t *ret_handle);
 
-/*
- * Whether ptr[0 .. size) is mapped, and open for reading, or writing, to that device; -1: to any
- * of them.
- */
+/* True if ptr[0 .. size) is mapped, and readable, or writable, by that device; -1: by any. */
 bool gpc_sim_vmm_may(
 	struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t size, int device, bool must_write);
 
