@@ -28,7 +28,7 @@
 #include "sim/capture.h"
 #include "sim/stream.h"
 
-/* What NULL means as a stream. */
+/* The stream that NULL means. */
 enum face_null {
 	FACE_LEGACY,
 	FACE_PER_THREAD
@@ -51,22 +51,22 @@ enum face_null {
 		return call;                                 \
 	}
 
-/* The machine; made on first use from GPUSIM.  Never NULL. */
+/* The machine, created on first use from GPUSIM.  Never NULL. */
 struct gpc_sim *face_sim(void);
 
-/* A call begins.  ret_context NULL: it needs no context. */
+/* Begins a call.  ret_context NULL: it needs no context. */
 CUresult face_enter(
 	enum gpc_sim_cost cost, const char *entry, struct gpc_sim_context **ret_context);
 
-/* The stream behind a handle in the calling thread's context; NULL for what is no stream. */
+/* The stream of a handle in the calling thread's context; NULL if invalid. */
 struct gpc_sim_stream *face_stream(
 	struct gpc_sim_context *context, CUstream stream, enum face_null null);
 
-/* As face_enter, and the stream that the call is about. */
+/* Like face_enter, and finds the call's stream. */
 CUresult face_enter_stream(enum gpc_sim_cost cost, const char *entry, CUstream stream,
 	enum face_null null, struct gpc_sim_stream **ret_stream);
 
-/* NULL for what is no event. */
+/* NULL if it is no event. */
 struct gpc_sim_event *face_event(CUevent event);
 
 struct gpc_sim_context *face_context(CUcontext context);
@@ -79,14 +79,14 @@ static inline CUgreenCtx face_green_handle(struct gpc_sim_context *context)
 }
 struct gpc_sim_context *face_current(void);
 
-/* The primary context of a device that exists, and a reference to it; and the end of that one. */
+/* The primary context of a valid device, with a reference; and the release of that. */
 CUresult face_primary_retain(unsigned device, struct gpc_sim_context **ret_context);
 CUresult face_primary_release(unsigned device);
 
-/* Takes a context that ends off the top of the thread's stack. */
+/* Pops an ending context off the thread's stack. */
 void face_leave(const struct gpc_sim_context *context);
 
-/* Host memory that the driver knows. */
+/* Host memory known to the driver. */
 enum face_host_kind {
 	FACE_HOST_PINNED,
 	FACE_HOST_REGISTERED,
@@ -127,16 +127,16 @@ struct face_host {
 	struct gpc_sim_context *context;
 };
 
-/* The block around `ptr`; false for pageable memory and for device addresses. */
+/* Finds the block that contains `ptr`; false for pageable memory and device addresses. */
 bool face_host_find(uint64_t ptr, struct face_host *ret_block);
 
-/* Where an array's rows are; false: no array, or one without memory of its own. */
+/* Finds an array's rows; false if it is none, or has no memory of its own. */
 bool face_array_find(CUarray array, uint64_t *ret_base, uint64_t *ret_pitch);
 
-/* cuMemFree of a buffer that external memory was mapped to. */
+/* cuMemFree of a buffer mapped from external memory. */
 CUresult face_free_mapped(uint64_t ptr);
 
-/* cuMemFree of what a pool or a graph gave; false: it was neither of them. */
+/* cuMemFree of pool or graph memory; false if it is neither. */
 bool face_pool_free(uint64_t ptr, CUresult *ret_res);
 
 #endif

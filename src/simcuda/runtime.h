@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two files of the stand-in runtime share: the driver's functions, and the way in. */
+/* Shared by the files of the stand-in runtime: the driver's functions, and the entry. */
 #ifndef SIMCUDA_RUNTIME_H
 #define SIMCUDA_RUNTIME_H
 
@@ -32,7 +32,7 @@ cudaError_t cudaLaunchCooperativeKernel_ptsz(
 cudaError_t cudaLaunchKernelExC_ptsz(
 	const cudaLaunchConfig_t *config, const void *func, void **args);
 
-/* The names of CUDA 12 for what CUDA 13 has under the plain name. */
+/* CUDA 12's names of functions that CUDA 13 has under the plain name. */
 cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device);
 cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
 	unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **nodes, size_t *n);
@@ -40,7 +40,7 @@ cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCapt
 	unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **nodes,
 	const cudaGraphEdgeData **edges, size_t *n);
 
-/* What nvcc's output calls: a fat binary says at load what is in it, a launch goes in two steps. */
+/* Called by nvcc's output: a fat binary registers its contents on load, and a launch takes two steps. */
 void **__cudaRegisterFatBinary(void *fat_binary);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
@@ -164,25 +164,25 @@ struct driver {
 
 extern struct driver cu;
 
-/* Starts the runtime once.  The error that it met, which is also the last error. */
+/* Starts the runtime once.  Returns its error, which is also the last error. */
 cudaError_t rt_begin(void);
 
-/* And makes the current device's primary context current where the thread has no context. */
+/* Also makes the current device's primary context current if the thread has none. */
 cudaError_t rt_begin_with_context(void);
 
-/* 12080 or 13000: one source makes both files, and which one it is in tells the file's name. */
+/* 12080 or 13000: one source makes both files, told apart by the file's name. */
 int rt_version(void);
 
-/* The device that the calling thread has chosen. */
+/* The device chosen by the calling thread. */
 int rt_device(void);
 
-/* The driver's answer as the runtime's, remembered as the last error. */
+/* Converts the driver's result to the runtime's, and remembers it as the last error. */
 cudaError_t rt_give(CUresult res);
 
-/* A function without a body: says its name once, and answers cudaErrorNotSupported. */
+/* A function without a body: prints its name once, and returns cudaErrorNotSupported. */
 int rt_not_supported(const char *name);
 
-/* A function that needs a context and does one call. */
+/* A function that needs a context and makes one call. */
 #define WITH_CONTEXT(call)                                   \
 	do {                                                 \
 		cudaError_t begun = rt_begin_with_context(); \

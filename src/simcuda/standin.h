@@ -51,34 +51,34 @@ void *standin_create(size_t size);
 /* Destroys it with its device memory; false if it is no handle. */
 bool standin_destroy(void *handle);
 
-/* Device memory for the handle, in the current context; false if the driver has none. */
+/* Allocates device memory for the handle in the current context; false if the driver has none. */
 bool standin_take(struct standin_handle *handle, size_t size);
 
-/* A kernel that does nothing.  Returns the library's code, 0 for success. */
+/* Submits a kernel without effect.  Returns the library's code, 0 for success. */
 int standin_work(const struct standin_handle *handle);
 int standin_result(const struct standin_handle *handle);
 
 /*
- * Device memory for the code of a library, by its name in code.def, before its first work in the current context; not
- * where the simulated GPU takes none, or has none left: then the work goes on without.  The second: whether there is any.
+ * Allocates device memory for a library's code, by its name in code.def, before its first work in the current context.
+ * Work goes on without if the simulated GPU charges none, or has none left.  The second: true if it charges for code.
  */
 void standin_load_code(const char *library);
 bool standin_has_code(void);
 
-/* A copy on the device, of which others see the bytes. */
+/* A copy on the device whose bytes others see. */
 int standin_copy(struct CUstream_st *stream, void *dst, const void *src, size_t size);
 
 /*
- * What a library computes on the host in place of a kernel, in the stream's order: `fn` is called once what is ahead is
- * over, and what is behind begins when it returns.  In it standin_bytes copies between the device's memory and the host's;
- * false: it is no memory.  A captured call is made at each launch of its graph.
+ * Computation on the host in place of a kernel, in stream order: `fn` is called once earlier work is over, and later
+ * work begins when it returns.  Within it standin_bytes copies between device and host memory; false: no such memory.
+ * If captured, it is called at each launch of the graph.
  */
 int standin_call(struct CUstream_st *stream, void (*fn)(void *arg), void *arg);
 bool standin_bytes(void *dst, const void *src, size_t size);
 bool standin_is_captured(struct CUstream_st *stream);
 void standin_wait(struct CUstream_st *stream);
 
-/* Says once that `name` is not simulated; the library's "not supported". */
+/* Prints once that `name` is not simulated; returns the library's "not supported". */
 int standin_not_supported(const char *name);
 
 /* The compute capability of the current device, 90 for 9.0; 0 if there is none. */
