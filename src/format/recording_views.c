@@ -8,13 +8,17 @@
 /* From here on SITES, and the holders in PEAKS and OOMS, are per device. */
 #define MINOR_SITE_DEVICES 3
 
+/* Copies record i of a region; false if there is none, or it is torn. */
+#define READ(region, i, record)                                                                  \
+	(gpc_recording_read(recording, GPUCACHE_REGION_##region, i, record, sizeof *(record)) == \
+		GPC_SLOT_OK)
+
 bool gpc_recording_read_device(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_device *ret_device)
 {
 	struct gpucache_device device;
 
-	if (gpc_recording_read(recording, GPUCACHE_REGION_DEVICES, i, &device, sizeof device) !=
-		GPC_SLOT_OK)
+	if (!READ(DEVICES, i, &device))
 		return false;
 	/* seq is 0 in a slot that was never written, where ordinal 0 means nothing. */
 	if (device.seq == 0 || device.ordinal < 0)
@@ -31,10 +35,7 @@ bool gpc_recording_read_counters(
 {
 	struct gpucache_counters counters;
 
-	if (gpc_recording_read(recording, GPUCACHE_REGION_COUNTERS, i, &counters,
-		    sizeof counters) != GPC_SLOT_OK)
-		return false;
-	if (counters.context == 0)
+	if (!READ(COUNTERS, i, &counters) || counters.context == 0)
 		return false;
 	if (recording->header.minor == 2)
 		gpc_format_1_2_add_lanes(recording, i, &counters);
@@ -48,10 +49,7 @@ bool gpc_recording_find_torch(
 	struct gpucache_torch torch;
 
 	if (ordinal < 0 || (uint64_t)ordinal >= recording->regions[GPUCACHE_REGION_TORCH].count ||
-		gpc_recording_read(recording, GPUCACHE_REGION_TORCH, (uint64_t)ordinal, &torch,
-			sizeof torch) != GPC_SLOT_OK)
-		return false;
-	if (torch.n_malloc == 0)
+		!READ(TORCH, (uint64_t)ordinal, &torch) || torch.n_malloc == 0)
 		return false;
 	*ret_torch = torch;
 	return true;
@@ -62,10 +60,7 @@ bool gpc_recording_read_block(
 {
 	struct gpucache_block block;
 
-	if (gpc_recording_read(recording, GPUCACHE_REGION_BLOCKS, i, &block, sizeof block) !=
-		GPC_SLOT_OK)
-		return false;
-	if (block.state == GPUCACHE_BLOCK_UNUSED)
+	if (!READ(BLOCKS, i, &block) || block.state == GPUCACHE_BLOCK_UNUSED)
 		return false;
 	*ret_block = block;
 	return true;
@@ -76,10 +71,7 @@ bool gpc_recording_read_segment(
 {
 	struct gpucache_segment segment;
 
-	if (gpc_recording_read(recording, GPUCACHE_REGION_SEGMENTS, i, &segment, sizeof segment) !=
-		GPC_SLOT_OK)
-		return false;
-	if (segment.state == 0)
+	if (!READ(SEGMENTS, i, &segment) || segment.state == 0)
 		return false;
 	*ret_segment = segment;
 	return true;
@@ -90,9 +82,7 @@ bool gpc_recording_read_oom(
 {
 	struct gpucache_oom oom;
 
-	if (gpc_recording_read(recording, GPUCACHE_REGION_OOMS, i, &oom, sizeof oom) != GPC_SLOT_OK)
-		return false;
-	if (oom.number == 0)
+	if (!READ(OOMS, i, &oom) || oom.number == 0)
 		return false;
 	if (oom.n_rungs > GPUCACHE_MAX_RUNGS)
 		oom.n_rungs = GPUCACHE_MAX_RUNGS;
@@ -120,10 +110,7 @@ bool gpc_recording_find_peak(
 	uint64_t best = 0;
 
 	for (uint64_t i = 0; i < region->count; i++) {
-		if (gpc_recording_read(recording, GPUCACHE_REGION_PEAKS, i, &peak, sizeof peak) !=
-			GPC_SLOT_OK)
-			continue;
-		if (peak.device != ordinal || peak.number <= best)
+		if (!READ(PEAKS, i, &peak) || peak.device != ordinal || peak.number <= best)
 			continue;
 		if (peak.n_holders > GPUCACHE_MAX_HOLDERS)
 			peak.n_holders = GPUCACHE_MAX_HOLDERS;
@@ -156,8 +143,7 @@ bool gpc_recording_read_site(
 {
 	struct gpucache_site site;
 
-	if (gpc_recording_read(recording, GPUCACHE_REGION_SITES, i, &site, sizeof site) !=
-		GPC_SLOT_OK)
+	if (!READ(SITES, i, &site))
 		return false;
 	if (recording->header.minor < MINOR_SITE_DEVICES)
 		site.stack = site.total_blocks ? (uint32_t)i : 0;
@@ -218,8 +204,7 @@ bool gpc_recording_read_history(
 	const unsigned char *base;
 	uint64_t room;
 
-	if (gpc_recording_read(recording, GPUCACHE_REGION_HISTORY, i, &head, sizeof head) !=
-		GPC_SLOT_OK)
+	if (!READ(HISTORY, i, &head))
 		return false;
 	if (region->record_size < sizeof head || head.device < 0 || head.max_points == 0 ||
 		head.live_buffer > 1)
