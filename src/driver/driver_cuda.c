@@ -69,24 +69,24 @@ static uint64_t now_ns(struct gpc_driver *drv)
 	return gpc_clock_monotonic_ns();
 }
 
-/* Sets st to the result of the driver call `call`, made in our context. */
-#define IN_CONTEXT(drv, st, call)                             \
-	do {                                                  \
-		const struct gpc_cuda_driver *cuda = of(drv); \
-		struct visit visit;                           \
-                                                              \
-		(st) = enter(cuda, &visit);                   \
-		if (!(st))                                    \
-			(st) = heard(drv, cuda->fns->call);   \
-		leave(cuda, &visit);                          \
-	} while (0)
+/* The status of the driver call `call`, made in our context. */
+#define IN_CONTEXT(drv, call)                                  \
+	({                                                     \
+		const struct gpc_cuda_driver *cuda_ = of(drv); \
+		struct visit visit_;                           \
+		enum gpc_status st_ = enter(cuda_, &visit_);   \
+                                                               \
+		if (!st_)                                      \
+			st_ = heard(drv, cuda_->fns->call);    \
+		leave(cuda_, &visit_);                         \
+		st_;                                           \
+	})
 
 static enum gpc_status mem_alloc(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
 {
 	CUdeviceptr ptr = 0;
-	enum gpc_status st;
+	enum gpc_status st = IN_CONTEXT(drv, cuMemAlloc_v2(&ptr, size));
 
-	IN_CONTEXT(drv, st, cuMemAlloc_v2(&ptr, size));
 	if (!st)
 		*ret_ptr = ptr;
 	return st;
@@ -94,19 +94,15 @@ static enum gpc_status mem_alloc(struct gpc_driver *drv, uint64_t size, gpc_devp
 
 static enum gpc_status mem_free(struct gpc_driver *drv, gpc_devptr ptr)
 {
-	enum gpc_status st;
-
-	IN_CONTEXT(drv, st, cuMemFree_v2(ptr));
-	return st;
+	return IN_CONTEXT(drv, cuMemFree_v2(ptr));
 }
 
 static enum gpc_status mem_info(struct gpc_driver *drv, uint64_t *ret_free, uint64_t *ret_total)
 {
 	size_t available = 0;
 	size_t total = 0;
-	enum gpc_status st;
+	enum gpc_status st = IN_CONTEXT(drv, cuMemGetInfo_v2(&available, &total));
 
-	IN_CONTEXT(drv, st, cuMemGetInfo_v2(&available, &total));
 	if (!st) {
 		*ret_free = available;
 		*ret_total = total;
@@ -117,9 +113,8 @@ static enum gpc_status mem_info(struct gpc_driver *drv, uint64_t *ret_free, uint
 static enum gpc_status event_create(struct gpc_driver *drv, gpc_event *ret_event)
 {
 	CUevent event = NULL;
-	enum gpc_status st;
+	enum gpc_status st = IN_CONTEXT(drv, cuEventCreate(&event, EVENT_DISABLE_TIMING));
 
-	IN_CONTEXT(drv, st, cuEventCreate(&event, EVENT_DISABLE_TIMING));
 	if (!st)
 		*ret_event = (gpc_event)(uintptr_t)event;
 	return st;
@@ -137,7 +132,7 @@ static enum gpc_status fence_record(struct gpc_driver *drv, gpc_event event)
 
 	if (!of(drv)->fns->cuCtxRecordEvent)
 		return GPC_UNSUPPORTED;
-	IN_CONTEXT(drv, st, cuCtxRecordEvent(of(drv)->context, (CUevent)(uintptr_t)event));
+	st = IN_CONTEXT(drv, cuCtxRecordEvent(of(drv)->context, (CUevent)(uintptr_t)event));
 	return gpc_status_to_device(st) == CUDA_ERROR_NOT_SUPPORTED ? GPC_UNSUPPORTED : st;
 }
 
@@ -147,7 +142,7 @@ static enum gpc_status fence_wait(struct gpc_driver *drv, gpc_event event)
 
 	if (!of(drv)->fns->cuCtxWaitEvent)
 		return GPC_UNSUPPORTED;
-	IN_CONTEXT(drv, st, cuCtxWaitEvent(of(drv)->context, (CUevent)(uintptr_t)event));
+	st = IN_CONTEXT(drv, cuCtxWaitEvent(of(drv)->context, (CUevent)(uintptr_t)event));
 	return gpc_status_to_device(st) == CUDA_ERROR_NOT_SUPPORTED ? GPC_UNSUPPORTED : st;
 }
 
@@ -158,35 +153,23 @@ static enum gpc_status event_query(struct gpc_driver *drv, gpc_event event)
 
 static enum gpc_status event_wait(struct gpc_driver *drv, gpc_event event)
 {
-	enum gpc_status st;
-
-	IN_CONTEXT(drv, st, cuEventSynchronize((CUevent)(uintptr_t)event));
-	return st;
+	return IN_CONTEXT(drv, cuEventSynchronize((CUevent)(uintptr_t)event));
 }
 
 static enum gpc_status context_sync(struct gpc_driver *drv)
 {
-	enum gpc_status st;
-
-	IN_CONTEXT(drv, st, cuCtxSynchronize());
-	return st;
+	return IN_CONTEXT(drv, cuCtxSynchronize());
 }
 
 static enum gpc_status legacy_record(struct gpc_driver *drv, gpc_event event)
 {
-	enum gpc_status st;
-
-	IN_CONTEXT(drv, st, cuEventRecord((CUevent)(uintptr_t)event, CU_STREAM_LEGACY));
-	return st;
+	return IN_CONTEXT(drv, cuEventRecord((CUevent)(uintptr_t)event, CU_STREAM_LEGACY));
 }
 
 static enum gpc_status stream_wait(struct gpc_driver *drv, gpc_stream stream, gpc_event event)
 {
-	enum gpc_status st;
-
-	IN_CONTEXT(drv, st,
-		cuStreamWaitEvent((CUstream)(uintptr_t)stream, (CUevent)(uintptr_t)event, 0));
-	return st;
+	return IN_CONTEXT(
+		drv, cuStreamWaitEvent((CUstream)(uintptr_t)stream, (CUevent)(uintptr_t)event, 0));
 }
 
 static const struct gpc_driver_ops ops = GPC_DRIVER_OPS;

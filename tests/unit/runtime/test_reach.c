@@ -43,10 +43,7 @@ static void peer_dies(void)
 
 	world_start();
 	owner = world_context();
-	CHECK(!world.cuCtxCreate_v2(&reaching, 0, 1));
-	CHECK(world_enter());
-	gpc_runtime_peer_enabled(world.context);
-	gpc_runtime_leave();
+	reaching = world_peer();
 	CHECK(!world.cuCtxSetCurrent(world.context));
 	CHECK(!world_malloc(&ptr, 600 * MIB) && !world_free(ptr));
 	CHECK(!world_malloc(&ptr, 600 * MIB) && COUNTER(n_hit) == 1);
@@ -76,10 +73,7 @@ static void peer_dies_at_work(void)
 
 	world_start();
 	CHECK(world_context());
-	CHECK(!world.cuCtxCreate_v2(&reaching, 0, 1));
-	CHECK(world_enter());
-	gpc_runtime_peer_enabled(world.context);
-	gpc_runtime_leave();
+	reaching = world_peer();
 	CHECK(!world.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	CHECK(!world.gpusim_launch(stream, KERNEL_NS, 0, NULL));
 	CHECK(!world.cuCtxSetCurrent(world.context));
