@@ -1,33 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The real driver over functions of libcuda that are invented here: they log what is called, and fail on demand. */
-#include "driver/driver_cuda.h"
 #include "driver/sticky.h"
-#include "unit.h"
+#include "tests/unit/driver/calls.h"
 
 #define OURS   ((CUcontext)(uintptr_t)0x100)
 #define THEIRS ((CUcontext)(uintptr_t)0x200)
 #define EVENT  ((gpc_event)0x300)
 
-/* The thread as libcuda sees it, and what was called. */
+/* The thread as libcuda sees it. */
 static struct {
 	CUcontext stack[4];
 	unsigned depth;
 	CUstreamCaptureMode mode;
-	char log[512];
-	const char *failing;
-	CUresult code;
 } cuda;
 
 static CUcontext current(void)
 {
 	return cuda.stack[cuda.depth - 1];
-}
-
-static CUresult called(const char *name)
-{
-	strncat(cuda.log, name, sizeof cuda.log - strlen(cuda.log) - 1);
-	strncat(cuda.log, " ", sizeof cuda.log - strlen(cuda.log) - 1);
-	return cuda.failing && !strcmp(cuda.failing, name) ? cuda.code : CUDA_SUCCESS;
 }
 
 /* A call that needs our context and a relaxed mode. */
@@ -173,6 +162,7 @@ static int start(void **state)
 {
 	(void)state;
 	memset(&cuda, 0, sizeof cuda);
+	memset(&calls, 0, sizeof calls);
 	cuda.stack[0] = OURS;
 	cuda.depth = 1;
 	fns = (struct gpc_cuda_fns){
@@ -213,7 +203,7 @@ static void in_its_own_context_nothing_is_pushed(void **state)
 	(void)state;
 	assert_int_equal(drv->ops->mem_alloc(drv, 5, &ptr), GPC_OK);
 	assert_int_equal(ptr, 0x500000);
-	assert_string_equal(cuda.log, "get mode alloc mode ");
+	assert_string_equal(calls.log, "get mode alloc mode ");
 }
 
 static void in_another_context_its_own_is_pushed_and_popped(void **state)
@@ -221,7 +211,7 @@ static void in_another_context_its_own_is_pushed_and_popped(void **state)
 	(void)state;
 	cuda.stack[0] = THEIRS;
 	assert_int_equal(drv->ops->mem_free(drv, 0x500000), GPC_OK);
-	assert_string_equal(cuda.log, "get push mode free mode pop ");
+	assert_string_equal(calls.log, "get push mode free mode pop ");
 	assert_ptr_equal(current(), THEIRS);
 }
 
@@ -230,7 +220,7 @@ static void without_any_context_its_own_is_pushed_and_popped(void **state)
 	(void)state;
 	cuda.stack[0] = NULL;
 	assert_int_equal(drv->ops->context_sync(drv), GPC_OK);
-	assert_string_equal(cuda.log, "get push mode sync mode pop ");
+	assert_string_equal(calls.log, "get push mode sync mode pop ");
 	assert_null(current());
 }
 
@@ -249,11 +239,11 @@ static void a_failed_call_puts_everything_back_and_writes_nothing(void **state)
 
 	(void)state;
 	cuda.stack[0] = THEIRS;
-	cuda.failing = "alloc";
-	cuda.code = CUDA_ERROR_OUT_OF_MEMORY;
+	calls.failing = "alloc";
+	calls.code = CUDA_ERROR_OUT_OF_MEMORY;
 	assert_int_equal(drv->ops->mem_alloc(drv, 5, &ptr), GPC_DEVICE_NO_MEMORY);
 	assert_int_equal(ptr, 77);
-	assert_string_equal(cuda.log, "get push mode alloc mode pop ");
+	assert_string_equal(calls.log, "get push mode alloc mode pop ");
 	assert_ptr_equal(current(), THEIRS);
 }
 
@@ -263,13 +253,13 @@ static void a_driver_that_is_gone_is_asked_nothing_more(void **state)
 	uint64_t total = 78;
 
 	(void)state;
-	cuda.failing = "get";
-	cuda.code = CUDA_ERROR_DEINITIALIZED;
+	calls.failing = "get";
+	calls.code = CUDA_ERROR_DEINITIALIZED;
 	assert_int_equal(drv->ops->mem_info(drv, &available, &total),
 		gpc_status_from_device(CUDA_ERROR_DEINITIALIZED));
 	assert_int_equal(available, 77);
 	assert_int_equal(total, 78);
-	assert_string_equal(cuda.log, "get ");
+	assert_string_equal(calls.log, "get ");
 }
 
 static void a_context_that_cannot_be_pushed_is_not_popped(void **state)
@@ -278,12 +268,12 @@ static void a_context_that_cannot_be_pushed_is_not_popped(void **state)
 
 	(void)state;
 	cuda.stack[0] = THEIRS;
-	cuda.failing = "push";
-	cuda.code = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	calls.failing = "push";
+	calls.code = CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	assert_int_equal(drv->ops->event_create(drv, &event),
 		gpc_status_from_device(CUDA_ERROR_CONTEXT_IS_DESTROYED));
 	assert_int_equal(event, 77);
-	assert_string_equal(cuda.log, "get push ");
+	assert_string_equal(calls.log, "get push ");
 }
 
 static void every_op_calls_the_function_it_is_named_after(void **state)
@@ -304,7 +294,7 @@ static void every_op_calls_the_function_it_is_named_after(void **state)
 	assert_int_equal(drv->ops->legacy_record(drv, event), GPC_OK);
 	assert_int_equal(drv->ops->stream_wait(drv, 0x77, event), GPC_OK);
 	drv->ops->event_destroy(drv, event);
-	assert_string_equal(cuda.log,
+	assert_string_equal(calls.log,
 		"get mode info mode get mode create mode get mode ctx_record mode "
 		"get mode ctx_wait mode get mode wait mode get mode record mode "
 		"get mode stream_wait mode destroy ");
@@ -317,7 +307,7 @@ static void every_op_carries_the_drivers_code(void **state)
 	enum gpc_status expected = gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS);
 
 	(void)state;
-	cuda.code = CUDA_ERROR_ILLEGAL_ADDRESS;
+	calls.code = CUDA_ERROR_ILLEGAL_ADDRESS;
 	for (size_t i = 0; i < N_OF(names); i++) {
 		uint64_t out = 0;
 		enum gpc_status got[] = {
@@ -339,10 +329,10 @@ static void every_op_carries_the_drivers_code(void **state)
 		/* And remembers it, for those who answer without asking. */
 		assert_int_equal(driver.sticky, i > 0 ? CUDA_ERROR_ILLEGAL_ADDRESS : 0);
 		driver.sticky = 0;
-		cuda.failing = names[i];
-		cuda.log[0] = '\0';
+		calls.failing = names[i];
+		calls.log[0] = '\0';
 	}
-	cuda.failing = NULL;
+	calls.failing = NULL;
 }
 
 static void only_the_first_error_that_breaks_a_context_is_remembered(void **state)
@@ -377,18 +367,18 @@ static void only_errors_after_which_a_context_is_lost_are_sticky(void **state)
 static void an_unfinished_event_is_not_ready_and_not_an_error(void **state)
 {
 	(void)state;
-	cuda.failing = "query";
-	cuda.code = CUDA_ERROR_NOT_READY;
+	calls.failing = "query";
+	calls.code = CUDA_ERROR_NOT_READY;
 	assert_int_equal(drv->ops->event_query(drv, EVENT), GPC_DEVICE_NOT_READY);
 }
 
 static void a_refused_record_is_unsupported(void **state)
 {
 	(void)state;
-	cuda.failing = "ctx_record";
-	cuda.code = CUDA_ERROR_NOT_SUPPORTED;
+	calls.failing = "ctx_record";
+	calls.code = CUDA_ERROR_NOT_SUPPORTED;
 	assert_int_equal(drv->ops->fence_record(drv, EVENT), GPC_UNSUPPORTED);
-	cuda.failing = "ctx_wait";
+	calls.failing = "ctx_wait";
 	assert_int_equal(drv->ops->fence_wait(drv, EVENT), GPC_UNSUPPORTED);
 }
 
@@ -399,7 +389,7 @@ static void a_driver_without_context_events_is_unsupported(void **state)
 	fns.cuCtxWaitEvent = NULL;
 	assert_int_equal(drv->ops->fence_record(drv, EVENT), GPC_UNSUPPORTED);
 	assert_int_equal(drv->ops->fence_wait(drv, EVENT), GPC_UNSUPPORTED);
-	assert_string_equal(cuda.log, "");
+	assert_string_equal(calls.log, "");
 }
 
 static void the_clock_goes_forward(void **state)

@@ -1,22 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pages over functions of libcuda that are invented here: they log what is called, and fail on demand. */
 #include "base/bytes.h"
-#include "driver/driver_cuda.h"
 #include "driver/driver_pages.h"
-#include "unit.h"
-
-static struct {
-	char log[512];
-	const char *failing;
-	CUresult code;
-} cuda;
-
-static CUresult called(const char *name)
-{
-	strncat(cuda.log, name, sizeof cuda.log - strlen(cuda.log) - 1);
-	strncat(cuda.log, " ", sizeof cuda.log - strlen(cuda.log) - 1);
-	return cuda.failing && !strcmp(cuda.failing, name) ? cuda.code : CUDA_SUCCESS;
-}
+#include "tests/unit/driver/calls.h"
 
 #define PAGES  ((CUdeviceptr)0x40000000)
 #define HANDLE ((CUmemGenericAllocationHandle)0x77)
@@ -98,7 +84,7 @@ static struct gpc_driver *const drv = &driver.base;
 static int start(void **state)
 {
 	(void)state;
-	memset(&cuda, 0, sizeof cuda);
+	memset(&calls, 0, sizeof calls);
 	has_vmm = 1;
 	granularity = 2 * GPC_MIB;
 	fns = (struct gpc_cuda_fns){
@@ -146,20 +132,20 @@ static void a_page_is_held_by_its_mapping_alone(void **state)
 	assert_int_equal(drv->pages->open(drv, PAGES, 4 * GPC_MIB, 2), GPC_OK);
 	assert_int_equal(drv->pages->unmap(drv, PAGES, 4 * GPC_MIB), GPC_OK);
 	drv->pages->release(drv, PAGES, 4 * GPC_MIB);
-	assert_string_equal(cuda.log, "reserve make map drop access unmap release ");
+	assert_string_equal(calls.log, "reserve make map drop access unmap release ");
 }
 
 static void a_page_that_cannot_be_mapped_is_let_go(void **state)
 {
 	(void)state;
 	assert_true(gpc_cuda_driver_use_pages(&driver, 3));
-	cuda.failing = "map";
-	cuda.code = CUDA_ERROR_OUT_OF_MEMORY;
+	calls.failing = "map";
+	calls.code = CUDA_ERROR_OUT_OF_MEMORY;
 	assert_int_equal(drv->pages->map(drv, PAGES, 2 * GPC_MIB), GPC_DEVICE_NO_MEMORY);
-	assert_string_equal(cuda.log, "make map drop ");
-	cuda.failing = "make";
+	assert_string_equal(calls.log, "make map drop ");
+	calls.failing = "make";
 	assert_int_equal(drv->pages->map(drv, PAGES, 2 * GPC_MIB), GPC_DEVICE_NO_MEMORY);
-	assert_string_equal(cuda.log, "make map drop make ");
+	assert_string_equal(calls.log, "make map drop make ");
 }
 
 int main(void)

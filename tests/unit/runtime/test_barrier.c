@@ -159,17 +159,13 @@ static void who_is_behind_no_event_gets_memory_after_a_wait(void **state)
 
 static void peer_comes(void)
 {
-	CUcontext other;
 	CUdeviceptr ptr;
 	CUstream stream;
 
 	world_start();
 	stream = world_stream();
 	(void)free_in_flight(stream);
-	CHECK(!world.cuCtxCreate_v2(&other, 0, 1));
-	CHECK(world_enter());
-	gpc_runtime_peer_enabled(world.context);
-	gpc_runtime_leave();
+	(void)world_peer(1);
 	CHECK(!world.cuCtxSetCurrent(world.context));
 	CHECK(!is_running(stream));
 	ptr = free_in_flight(stream);

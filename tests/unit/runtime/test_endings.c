@@ -16,11 +16,8 @@ static void destroy_fails(void)
 
 	world_start();
 	first = world_context();
-	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0));
+	handle = world_peer(0);
 	context = world_context();
-	CHECK(world_enter());
-	gpc_runtime_peer_enabled(world.context);
-	gpc_runtime_leave();
 	CHECK(first->pool.fences.n_members == 2);
 	CHECK(!world_malloc(&ptr, 1000) && !world_malloc(&freed, 1000) && !world_free(freed));
 	CHECK(world_destroy(handle) == CUDA_ERROR_UNKNOWN);

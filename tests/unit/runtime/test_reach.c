@@ -12,15 +12,13 @@
 static void peers(void)
 {
 	struct gpc_context *owner;
-	CUcontext reaching;
 	CUdeviceptr ptr;
 
 	world_start();
 	owner = world_context();
-	CHECK(!world.cuCtxCreate_v2(&reaching, 0, 1));
+	(void)world_peer(1);
 	CHECK(world_enter());
-	gpc_runtime_peer_enabled(world.context);
-	gpc_runtime_peer_enabled(world.context);
+	gpc_runtime_peer_enabled(world.context); /* once more */
 	gpc_runtime_leave();
 	CHECK(owner->pool.fences.n_members == 2);
 	CHECK(owner->pool.fences.members[1] == &world_context()->drv.base);
@@ -43,7 +41,7 @@ static void peer_dies(void)
 
 	world_start();
 	owner = world_context();
-	reaching = world_peer();
+	reaching = world_peer(1);
 	CHECK(!world.cuCtxSetCurrent(world.context));
 	CHECK(!world_malloc(&ptr, 600 * MIB) && !world_free(ptr));
 	CHECK(!world_malloc(&ptr, 600 * MIB) && COUNTER(n_hit) == 1);
@@ -73,7 +71,7 @@ static void peer_dies_at_work(void)
 
 	world_start();
 	CHECK(world_context());
-	reaching = world_peer();
+	reaching = world_peer(1);
 	CHECK(!world.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	CHECK(!world.gpusim_launch(stream, KERNEL_NS, 0, NULL));
 	CHECK(!world.cuCtxSetCurrent(world.context));
@@ -260,13 +258,8 @@ static void of_a_green_context(void)
 
 static void of_a_peer(void)
 {
-	CUcontext other;
-
 	start_with_one_stream();
-	CHECK(!world.cuCtxCreate_v2(&other, 0, 1));
-	CHECK(world_enter());
-	gpc_runtime_peer_enabled(world.context);
-	gpc_runtime_leave();
+	(void)world_peer(1);
 	CHECK(!world.cuCtxSetCurrent(world.context));
 	CHECK(END(PEER));
 }

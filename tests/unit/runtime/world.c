@@ -8,6 +8,7 @@
 
 #include "runtime/context/contexts.h"
 #include "runtime/context/endings.h"
+#include "runtime/context/reach.h"
 #include "runtime/context/streams.h"
 #include "runtime/ledger/track.h"
 #include "runtime/memory.h"
@@ -287,6 +288,17 @@ CUresult world_destroy(CUcontext handle)
 	gpc_runtime_end_destroy(ending, result);
 	gpc_runtime_leave();
 	return result;
+}
+
+CUcontext world_peer(CUdevice device)
+{
+	CUcontext reaching;
+
+	CHECK(!world.cuCtxCreate_v2(&reaching, 0, device));
+	CHECK(world_enter());
+	gpc_runtime_peer_enabled(world.context);
+	gpc_runtime_leave();
+	return reaching;
 }
 
 struct gpc_context *world_context(void)

@@ -121,6 +121,9 @@ void world_reset(void);
 /* cuCtxDestroy, as its hook does it. */
 CUresult world_destroy(CUcontext handle);
 
+/* A new context of device `device`, current, which reaches the memory of the first one. */
+CUcontext world_peer(CUdevice device);
+
 /* The pool of the current context. */
 struct gpc_context *world_context(void);
 struct gpucache_counters world_counters(void);
