@@ -77,8 +77,7 @@ static int push(uint32_t domain, struct gpc_text *text, size_t prefix_len)
 
 static int push_ex(const struct gpc_nvtx_attributes *attributes)
 {
-	char buf[NAME_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, NAME_SIZE);
 
 	put_message(&text, attributes);
 	return push(GPC_TAG_OF_NVTX, &text, 0);
@@ -86,8 +85,7 @@ static int push_ex(const struct gpc_nvtx_attributes *attributes)
 
 static int push_a(const char *name)
 {
-	char buf[NAME_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, NAME_SIZE);
 
 	if (name)
 		gpc_text_add(&text, "%s", name);
@@ -96,8 +94,7 @@ static int push_a(const char *name)
 
 static int push_w(const wchar_t *name)
 {
-	char buf[NAME_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, NAME_SIZE);
 
 	if (name)
 		put_wide(&text, name);
@@ -124,8 +121,7 @@ static uint32_t domain_of(const void *handle)
 
 static int domain_push_ex(const void *domain, const struct gpc_nvtx_attributes *attributes)
 {
-	char buf[NAME_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, NAME_SIZE);
 	size_t prefix_len;
 
 	if (!domain)
@@ -149,12 +145,11 @@ static void *register_string_a(const void *domain, const char *string)
 
 static void *register_string_w(const void *domain, const wchar_t *string)
 {
-	char buf[NAME_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, NAME_SIZE);
 
 	if (string)
 		put_wide(&text, string);
-	return register_string_a(domain, buf);
+	return register_string_a(domain, text.buf);
 }
 
 static void *create_domain_a(const char *name)
@@ -164,12 +159,11 @@ static void *create_domain_a(const char *name)
 
 static void *create_domain_w(const wchar_t *name)
 {
-	char buf[NAME_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, NAME_SIZE);
 
 	if (name)
 		put_wide(&text, name);
-	return create_domain_a(buf);
+	return create_domain_a(text.buf);
 }
 
 struct function {

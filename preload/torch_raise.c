@@ -155,8 +155,7 @@ void gpc_torch_raise(const void *caller, CUresult error, size_t size, int device
 	const struct source source = { "gpucache_torch_malloc", "libgpucache.so", 0 };
 	struct string message = { .text = message.room };
 	struct parts parts;
-	char buf[256];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 256);
 	void *exception;
 
 	if (!gpc_torch_is_caller(caller) || !find_parts(error == CUDA_ERROR_OUT_OF_MEMORY, &parts))

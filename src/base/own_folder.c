@@ -43,13 +43,12 @@ static bool is_ours(const struct stat *st)
 
 int gpc_own_folder_open(const char *path, uint32_t suffix)
 {
-	char buf[MAX_PATH];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, MAX_PATH);
 	struct stat st;
 	int fd;
 
 	add_path(&text, path, suffix);
-	fd = open(buf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = open(text.buf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &st) == 0 && is_ours(&st))
@@ -62,15 +61,14 @@ int gpc_own_folder_open(const char *path, uint32_t suffix)
 /* The umask may have stripped our own permission bits, now or when the folder was created: restore them. */
 static int make(const char *path, uint32_t suffix)
 {
-	char buf[MAX_PATH];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, MAX_PATH);
 	struct stat st;
 
 	add_path(&text, path, suffix);
-	if (mkdir(buf, 0700) != 0 && errno != EEXIST)
+	if (mkdir(text.buf, 0700) != 0 && errno != EEXIST)
 		return -1;
-	if (lstat(buf, &st) == 0 && is_ours(&st) && (st.st_mode & 0700) != 0700)
-		(void)chmod(buf, 0700);
+	if (lstat(text.buf, &st) == 0 && is_ours(&st) && (st.st_mode & 0700) != 0700)
+		(void)chmod(text.buf, 0700);
 	return gpc_own_folder_open(path, suffix);
 }
 

@@ -5,10 +5,10 @@
  * A struct gpc_text appends to a buffer of the caller.  The text is always NUL-terminated; if it does
  * not fit, it is truncated and `cut` is set.
  *
- *	char buf[64];
- *	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+ *	GPC_TEXT(text, 64);
  *	gpc_text_add(&text, "%s has %zu blocks, ", name, n);
  *	gpc_text_add_bytes(&text, bytes);                     -> "1.50 GiB"
+ *	puts(text.buf);
  *
  * Threads   An object belongs to one thread.
  * Failure   None; see `cut`.
@@ -32,6 +32,17 @@ struct gpc_text {
 
 /* An empty text over buf[0 .. size), size > 0. */
 struct gpc_text gpc_text_init(char *buf, size_t size);
+
+/* Declares an empty text with a buffer of its own, of `bytes` bytes. */
+#define GPC_TEXT(name, bytes)    \
+	char name##_buf_[bytes]; \
+	struct gpc_text name = gpc_text_init(name##_buf_, sizeof name##_buf_)
+
+/* Makes it empty again. */
+static inline void gpc_text_clear(struct gpc_text *text)
+{
+	*text = gpc_text_init(text->buf, text->size);
+}
 
 /* Append. */
 void gpc_text_add(struct gpc_text *text, const char *format, ...)

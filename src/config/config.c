@@ -284,8 +284,7 @@ void gpc_config_describe(
 		"checker" };
 
 	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
-		char buf[GPC_CONFIG_MAX_STRING + 64];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(text, GPC_CONFIG_MAX_STRING + 64);
 		size_t before;
 
 		gpc_text_add(&text, "%s ", gpc_option_rows[i].name);
@@ -294,6 +293,6 @@ void gpc_config_describe(
 		if (text.len == before)
 			gpc_text_add(&text, "-");
 		gpc_text_add(&text, " %s", sources[config->sources[i]]);
-		emit(arg, buf);
+		emit(arg, text.buf);
 	}
 }

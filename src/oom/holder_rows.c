@@ -78,21 +78,20 @@ void gpc_holder_add_age(struct gpc_text *text, uint64_t ns)
 static void add_row(struct gpc_text *text, struct gpc_rounded bytes,
 	const struct gpc_holder_row *row, uint64_t now_ns)
 {
-	char buf[40];
-	struct gpc_text field = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(field, 40);
 
 	gpc_text_add_rounded(&field, bytes);
-	gpc_text_add(text, "%13s %9llu", buf, (unsigned long long)row->n_blocks);
-	field = gpc_text_init(buf, sizeof buf);
+	gpc_text_add(text, "%13s %9llu", field.buf, (unsigned long long)row->n_blocks);
+	gpc_text_clear(&field);
 	if (row->oldest_ns)
 		gpc_holder_add_age(&field, gpc_bytes_less(now_ns, row->oldest_ns));
-	gpc_text_add(text, " %7s", buf);
-	field = gpc_text_init(buf, sizeof buf);
+	gpc_text_add(text, " %7s", field.buf);
+	gpc_text_clear(&field);
 	if (row->growth) {
 		gpc_text_add(&field, "+");
 		gpc_text_add_bytes(&field, row->growth);
 	}
-	gpc_text_add(text, " %13s  %s\n", buf, row->site);
+	gpc_text_add(text, " %13s  %s\n", field.buf, row->site);
 }
 
 void gpc_holder_rows_write(struct gpc_text *text, const struct gpc_holder_row *rows, uint32_t n,

@@ -60,8 +60,7 @@ static size_t take_words(const char *words, size_t len)
 static void put_words(struct page *page, const char *label, const char *words, size_t len)
 {
 	do {
-		char buf[GPC_SHORT_WIDTH + 1];
-		struct gpc_text line = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(line, GPC_SHORT_WIDTH + 1);
 		size_t take = take_words(words, len);
 
 		gpc_text_add(&line, "%-7s%.*s", label, (int)take, words);
@@ -105,8 +104,7 @@ static void add_gpu(struct gpc_text *line, const struct gpc_short_form *form)
 static void put_headline(struct page *page, const struct gpc_short_form *form)
 {
 	const struct gpucache_oom *oom = form->oom;
-	char buf[GPC_SHORT_WIDTH + 1];
-	struct gpc_text line = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(line, GPC_SHORT_WIDTH + 1);
 
 	gpc_text_add(&line, "gpucache: OUT OF MEMORY on GPU %d", oom->device);
 	add_gpu(&line, form);
@@ -126,8 +124,7 @@ static void put_headline(struct page *page, const struct gpc_short_form *form)
 static void put_why(struct page *page, const struct gpc_short_form *form)
 {
 	const struct gpucache_oom *oom = form->oom;
-	char buf[SENTENCE];
-	struct gpc_text words = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(words, SENTENCE);
 
 	gpc_text_add(&words, "%s", gpc_verdict_word(oom->verdict));
 	if (oom->verdict != GPUCACHE_VERDICT_NONE)
@@ -136,7 +133,7 @@ static void put_why(struct page *page, const struct gpc_short_form *form)
 	gpc_evidence_write(oom, form->facts, &words);
 	put_words(page, "WHY", words.buf, words.len);
 
-	words = gpc_text_init(buf, sizeof buf);
+	gpc_text_clear(&words);
 	for (unsigned v = 1; v < GPUCACHE_VERDICT_COUNT; v++) {
 		if (oom->also & (1u << v))
 			gpc_text_add(&words, "%s%s", words.len ? ", " : "", gpc_verdict_word(v));
@@ -149,8 +146,7 @@ static void put_short(struct page *page, const struct gpc_short_form *form)
 {
 	const struct gpucache_oom_torch *torch = &form->oom->torch;
 	struct gpc_verdict_view view;
-	char buf[SENTENCE];
-	struct gpc_text words = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(words, SENTENCE);
 
 	gpc_verdict_view(form->oom, form->facts, &view);
 	if (form->oom->short_by > 0) {
@@ -191,18 +187,16 @@ static void put_short(struct page *page, const struct gpc_short_form *form)
 /* One number of a column, right-aligned up to its unit. */
 static void add_number(struct gpc_text *text, struct gpc_rounded amount)
 {
-	char buf[32];
-	struct gpc_text number = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(number, 32);
 
 	gpc_text_add_rounded(&number, amount);
-	gpc_text_add(text, "%16s", buf);
+	gpc_text_add(text, "%16s", number.buf);
 }
 
 static void put_balance_line(struct page *page, const char *label, const char *sign,
 	struct gpc_rounded amount, uint32_t share, const char *what)
 {
-	char buf[GPC_SHORT_WIDTH + 1];
-	struct gpc_text line = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(line, GPC_SHORT_WIDTH + 1);
 
 	gpc_text_add(&line, "%-7s%s", label, sign);
 	add_number(&line, amount);
@@ -265,8 +259,7 @@ static void put_balance(struct page *page, const struct gpucache_oom *oom)
 	struct gpc_balance_print print;
 	const char *label = "WHERE";
 	const char *sign = " ";
-	char what[64];
-	struct gpc_text total = gpc_text_init(what, sizeof what);
+	GPC_TEXT(total, 64);
 
 	if (sheet->device_total == GPUCACHE_UNKNOWN || sheet->device_total == 0)
 		return;
@@ -293,14 +286,13 @@ static void put_balance(struct page *page, const struct gpucache_oom *oom)
 		gpc_text_add_rounded(&total, print.difference);
 		gpc_text_add(&total, ")");
 	}
-	put_balance_line(page, label, "=", print.total, 1000, what);
+	put_balance_line(page, label, "=", print.total, 1000, total.buf);
 }
 
 /* If there is room after the site: ", oldest 12 s, +216.12 MiB". */
 static void add_history(struct gpc_text *line, const struct gpc_holder_row *row, uint64_t now_ns)
 {
-	char buf[60];
-	struct gpc_text words = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(words, 60);
 	uint64_t age_ns = gpc_bytes_less(now_ns, row->oldest_ns);
 
 	if (row->oldest_ns && age_ns >= YOUNG_NS) {
@@ -312,7 +304,7 @@ static void add_history(struct gpc_text *line, const struct gpc_holder_row *row,
 		gpc_text_add_bytes(&words, row->growth);
 	}
 	if (line->len + words.len <= GPC_SHORT_WIDTH)
-		gpc_text_add(line, "%s", buf);
+		gpc_text_add(line, "%s", words.buf);
 }
 
 static void describe_as_told(void *self, uint32_t stack, char *buf, size_t size)
@@ -348,8 +340,7 @@ static void put_holders(struct page *page, const struct gpc_short_form *form)
 		rows, oom->holders, oom->n_holders, &describer, GPC_SHORT_WIDTH - HOLD_WIDTH + 1);
 
 	for (uint32_t i = 0; i < n && i < MAX_HOLDERS; i++) {
-		char buf[GPC_SHORT_WIDTH + 1];
-		struct gpc_text line = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(line, GPC_SHORT_WIDTH + 1);
 
 		gpc_text_add(&line, "%-7s ", label);
 		add_number(&line, gpc_rounded_of(rows[i].bytes));
@@ -363,10 +354,9 @@ static void put_holders(struct page *page, const struct gpc_short_form *form)
 
 static void put_advice(struct page *page, const struct gpc_short_form *form)
 {
-	char buf[3 * SENTENCE];
-	struct gpc_text lines = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(lines, 3 * SENTENCE);
 	const char *label = "TRY";
-	const char *at = buf;
+	const char *at = lines.buf;
 
 	gpc_advice_write(form->oom, form->facts, form->describer, &lines);
 	while (*at) {
@@ -380,8 +370,7 @@ static void put_advice(struct page *page, const struct gpc_short_form *form)
 
 static void put_full(struct page *page, const struct gpc_short_form *form)
 {
-	char buf[2 * GPC_SHORT_WIDTH];
-	struct gpc_text line = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(line, 2 * GPC_SHORT_WIDTH);
 
 	if (!is_said(form->recording))
 		return;

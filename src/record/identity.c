@@ -173,8 +173,7 @@ void gpc_identity_read(struct gpc_identity *identity, int64_t rank)
 static void emit_variable(const char *name, void (*emit)(void *arg, const char *line), void *arg)
 {
 	const char *value = gpc_env_get(name);
-	char buf[256];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 256);
 	size_t start;
 
 	if (!value)
@@ -183,8 +182,8 @@ static void emit_variable(const char *name, void (*emit)(void *arg, const char *
 	start = text.len;
 	gpc_text_add(&text, "%s", value);
 	for (size_t i = start; i < text.len; i++)
-		buf[i] = (char)((unsigned char)buf[i] < ' ' ? '?' : buf[i]);
-	emit(arg, buf);
+		text.buf[i] = (char)((unsigned char)text.buf[i] < ' ' ? '?' : text.buf[i]);
+	emit(arg, text.buf);
 }
 
 void gpc_identity_each_variable(void (*emit)(void *arg, const char *line), void *arg)

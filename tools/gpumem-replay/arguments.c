@@ -168,12 +168,11 @@ static bool add_policy(const char *name, struct gpc_arguments *arguments)
 		if (strcmp(all_policies[i]->name, name) == 0)
 			policy = all_policies[i];
 	if (!policy) {
-		char names[120] = "";
-		struct gpc_text text = gpc_text_init(names, sizeof names);
+		GPC_TEXT(text, 120);
 
 		for (size_t i = 0; i < N_POLICIES; i++)
 			gpc_text_add(&text, "%s %s", i ? "," : "", all_policies[i]->name);
-		gpc_complain("no policy `%s`; there are%s", name, names);
+		gpc_complain("no policy `%s`; there are%s", name, text.buf);
 		return false;
 	}
 	for (unsigned i = 0; i < arguments->n_policies; i++)

@@ -35,8 +35,7 @@ static enum exit_code exit_of(enum gpc_status st)
 static enum exit_code read_trace(
 	const struct gpc_source *source, struct gpc_which which, struct gpc_trace *ret_trace)
 {
-	char why[200] = "";
-	struct gpc_text text = gpc_text_init(why, sizeof why);
+	GPC_TEXT(text, 200);
 	enum gpc_status st;
 
 	errno = 0;
@@ -46,7 +45,7 @@ static enum exit_code read_trace(
 		st = gpc_trace_read(source->text, which, &text, ret_trace);
 	if (!st)
 		return EXIT_DONE;
-	gpc_complain("%s: %s", source->text, why);
+	gpc_complain("%s: %s", source->text, text.buf);
 	return source->is_workload && st == GPC_INVALID ? EXIT_USAGE : exit_of(st);
 }
 
@@ -65,8 +64,7 @@ static void add_event(struct gpc_text *text, const struct gpc_trace *trace, uint
 
 static void explain_failure(const struct gpc_trace *trace, const struct gpc_run *run)
 {
-	char buf[120];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 120);
 
 	if (!run->has_failed && !run->broken)
 		return;
@@ -82,11 +80,11 @@ static void explain_failure(const struct gpc_trace *trace, const struct gpc_run 
 		}
 	}
 	if (run->has_failed)
-		gpc_complain("%s: %s, with policy %s: %s", trace->path, buf, run->policy->name,
+		gpc_complain("%s: %s, with policy %s: %s", trace->path, text.buf, run->policy->name,
 			gpc_status_text(run->failure));
 	if (run->broken)
 		gpc_complain("%s: the heap of policy %s is broken after %s: %s", trace->path,
-			run->policy->name, buf, run->broken);
+			run->policy->name, text.buf, run->broken);
 }
 
 static void explain_races(const struct gpc_trace *trace, const struct gpc_run *run)

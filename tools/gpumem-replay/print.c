@@ -143,11 +143,10 @@ static void add_cell(const struct row *row, const struct gpc_run *run, struct gp
 
 static void print_bytes(uint64_t bytes, const char *rest)
 {
-	char buf[40];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 40);
 
 	gpc_text_add_bytes(&text, bytes);
-	printf("%s%s", buf, rest);
+	printf("%s%s", text.buf, rest);
 }
 
 static void print_recorded(const struct gpc_trace *trace)
@@ -209,11 +208,10 @@ void gpc_print_table(const struct gpc_trace *trace, const struct gpc_run *runs, 
 			continue;
 		printf("%-*s", LABEL_WIDTH, rows[row].label);
 		for (unsigned i = 0; i < n_runs; i++) {
-			char buf[40];
-			struct gpc_text text = gpc_text_init(buf, sizeof buf);
+			GPC_TEXT(text, 40);
 
 			add_cell(&rows[row], &runs[i], &text);
-			printf("%*s", COLUMN_WIDTH, buf);
+			printf("%*s", COLUMN_WIDTH, text.buf);
 		}
 		putchar('\n');
 	}

@@ -21,28 +21,26 @@ static void add_calls(struct gpc_text *text, const struct gpc_run *run)
 
 static void print_cell(const struct gpc_run *run)
 {
-	char buf[64];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 64);
 
 	if (!gpc_run_is_good(run))
 		gpc_text_add(&text, "fails");
 	else
 		add_calls(&text, run);
-	printf("%*s", COLUMN_WIDTH, buf);
+	printf("%*s", COLUMN_WIDTH, text.buf);
 }
 
 static void print_smallest(const struct gpc_trace *trace, const struct gpc_sizes *sizes)
 {
 	uint64_t bytes = sizes->smallest_device_bytes;
 	uint64_t live = trace->peak_live_bytes + trace->fixed_bytes;
-	char buf[64];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 64);
 
 	gpc_text_add_bytes(&text, bytes);
 	if (live)
 		gpc_text_add(&text, " (%" PRIu64 ".%03" PRIu64 ")", bytes / live,
 			bytes % live * 1000 / live);
-	printf("%*s", COLUMN_WIDTH, buf);
+	printf("%*s", COLUMN_WIDTH, text.buf);
 }
 
 void gpc_print_sizes(const struct gpc_trace *trace, const struct gpc_sizes *sizes, unsigned n)

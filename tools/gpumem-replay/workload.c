@@ -144,15 +144,14 @@ void gpc_workload_print_help(void)
 	for (size_t i = 0; i < N_WORKLOADS; i++) {
 		printf("  %-10s %s\n", workloads[i].name, workloads[i].help);
 		for (const struct key *key = workloads[i].keys; key->name; key++) {
-			char usual[40];
-			struct gpc_text text = gpc_text_init(usual, sizeof usual);
+			GPC_TEXT(text, 40);
 
 			/* Keys that are sizes are recognised by their range. */
 			if (key->least >= 512)
 				gpc_text_add_bytes(&text, key->usual);
 			else
 				gpc_text_add(&text, "%" PRIu64, key->usual);
-			printf("    %-10s %-11s %s\n", key->name, usual, key->help);
+			printf("    %-10s %-11s %s\n", key->name, text.buf, key->help);
 		}
 	}
 }

@@ -257,23 +257,22 @@ void gpc_advice_print(const struct gpc_answer *answer, bool with_also)
 {
 	const struct gpc_report *report = answer->report;
 	const struct gpucache_oom *oom = &answer->oom;
-	char buf[800];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 800);
 
 	gpc_evidence_say(answer, &text);
-	gpc_paper_wrap(&report->paper, "WHY", buf);
-	text = gpc_text_init(buf, sizeof buf);
+	gpc_paper_wrap(&report->paper, "WHY", text.buf);
+	gpc_text_clear(&text);
 	add_also(oom, &text);
 	if (with_also && text.len)
-		gpc_paper_wrap(&report->paper, "ALSO", buf);
-	text = gpc_text_init(buf, sizeof buf);
+		gpc_paper_wrap(&report->paper, "ALSO", text.buf);
+	gpc_text_clear(&text);
 	gpc_remedies_held(report, oom, &text);
 	if (text.len)
-		gpc_paper_wrap(&report->paper, "HELD", buf);
-	text = gpc_text_init(buf, sizeof buf);
+		gpc_paper_wrap(&report->paper, "HELD", text.buf);
+	gpc_text_clear(&text);
 	add_short(report, oom, &text);
-	gpc_paper_wrap(&report->paper, "SHORT", buf);
-	text = gpc_text_init(buf, sizeof buf);
+	gpc_paper_wrap(&report->paper, "SHORT", text.buf);
+	gpc_text_clear(&text);
 	gpc_advice_try(answer, &text);
-	gpc_paper_wrap(&report->paper, "TRY", buf);
+	gpc_paper_wrap(&report->paper, "TRY", text.buf);
 }

@@ -215,15 +215,14 @@ static void find_kept(struct gpc_answer *answer)
 static void find_framework(struct gpc_answer *answer)
 {
 	const struct gpucache_oom *oom = &answer->oom;
-	char buf[64];
-	struct gpc_text library = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(library, 64);
 
 	if (oom->n_holders == 0 || oom->balance.device_total == GPUCACHE_UNKNOWN ||
 		oom->holders[0].n_blocks > FRAMEWORK_BLOCKS ||
 		oom->holders[0].bytes < oom->balance.device_total / FRAMEWORK_PART)
 		return;
 	gpc_library_name(answer->report->recording, oom->holders[0].stack, &library);
-	answer->framework = gpc_framework_of(buf);
+	answer->framework = gpc_framework_of(library.buf);
 	if (answer->framework)
 		answer->framework_bytes = oom->holders[0].bytes;
 }

@@ -72,12 +72,11 @@ static void describe_stream(const struct gpc_report *report, uint32_t id, struct
 static void add_stream(struct json_object *row, const struct gpc_report *report, uint32_t id)
 {
 	struct gpucache_stream stream;
-	char buf[64];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 64);
 
 	gpc_recording_add_stream(report->recording, id, &text);
 	gpc_json_bytes(row, "stream", id);
-	gpc_json_text(row, "name", buf);
+	gpc_json_text(row, "name", text.buf);
 	if (!gpc_recording_read_stream(report->recording, id, &stream))
 		return;
 	gpc_json_bytes(row, "handle", stream.handle);
@@ -124,12 +123,11 @@ static void print_rows(const struct gpc_report *report, const struct asker *aske
 		gpc_table_add(&table, rows[i].bytes, rows[i].n_blocks);
 	gpc_table_begin(&table, total, asker->head);
 	for (size_t i = 0; i < table.n; i++) {
-		char buf[64];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(text, 64);
 
 		(void)gpc_table_print_numbers(&table);
 		asker->describe(report, rows[i].id, &text);
-		fprintf(paper->out, "%s\n", buf);
+		fprintf(paper->out, "%s\n", text.buf);
 	}
 	gpc_table_end(&table);
 }

@@ -58,8 +58,7 @@ static enum gpc_category category_of_native(const struct gpc_frame *frame)
 	static const char *const libraries[] = { "cuBLAS", "cuDNN", "cuSOLVER", "cuSPARSE", NULL };
 	const struct gpc_library_row *row =
 		frame->module ? gpc_library_row_of(frame->module) : NULL;
-	char buf[400];
-	struct gpc_text name = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(name, 400);
 
 	if (row && row->name && has_any(row->name, libraries))
 		return GPC_CATEGORY_WORKSPACES;
@@ -68,7 +67,7 @@ static enum gpc_category category_of_native(const struct gpc_frame *frame)
 	if (gpc_name_node(frame->function, &name))
 		return GPC_CATEGORY_GRADIENTS;
 	gpc_name_short(frame->function, &name);
-	return strstr(buf, "Workspace") ? GPC_CATEGORY_WORKSPACES : GPC_CATEGORY_COUNT;
+	return strstr(name.buf, "Workspace") ? GPC_CATEGORY_WORKSPACES : GPC_CATEGORY_COUNT;
 }
 
 static bool is_called(const struct gpc_stack_frames *stack, const char *start)
@@ -94,8 +93,7 @@ static enum gpc_category category_of_operator(const struct gpc_stack_frames *sta
 {
 	static const char *const makers[] = { "rand", "zeros", "ones", "full", "empty", "arange",
 		"linspace", "eye", "normal", "new_", "tensor", "_to_copy", "_pin_memory", NULL };
-	char buf[64];
-	struct gpc_text name = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(name, 64);
 
 	if (is_called(stack, "at::_ops::to_dtype::")) /* of data already on the GPU */
 		return GPC_CATEGORY_ACTIVATIONS;
@@ -103,7 +101,7 @@ static enum gpc_category category_of_operator(const struct gpc_stack_frames *sta
 		return GPC_CATEGORY_INPUTS;
 	add_operator(stack, &name);
 	for (const char *const *maker = makers; *maker; maker++)
-		if (strncmp(buf, *maker, strlen(*maker)) == 0)
+		if (strncmp(name.buf, *maker, strlen(*maker)) == 0)
 			return GPC_CATEGORY_INPUTS;
 	return is_called(stack, "torch::autograd::VariableType::") ? GPC_CATEGORY_ACTIVATIONS
 								   : GPC_CATEGORY_OTHER;
@@ -163,14 +161,13 @@ uint64_t gpc_categories_sum(const struct gpc_holdings *holdings, const struct gp
 static void print_biggest(const struct gpc_report *report, uint32_t stack, int room)
 {
 	const struct gpc_paper *paper = &report->paper;
-	char where[200];
-	struct gpc_text text = gpc_text_init(where, sizeof where);
+	GPC_TEXT(text, 200);
 	const char *place;
 
 	gpc_frames_site(report->frames, stack, &text);
-	place = (int)text.len > room ? strstr(where, "  ") : NULL;
+	place = (int)text.len > room ? strstr(text.buf, "  ") : NULL;
 	fprintf(paper->out, "%.*s\n", room > 0 ? room : 0,
-		place && place[2] != '(' ? place + 2 : where);
+		place && place[2] != '(' ? place + 2 : text.buf);
 }
 
 void gpc_categories_print(const struct gpc_holdings *holdings, const struct gpc_report *report)
@@ -213,14 +210,13 @@ void gpc_categories_json(const struct gpc_holdings *holdings, const struct gpc_r
 	(void)gpc_categories_sum(holdings, report, rows);
 	for (unsigned i = 0; i < GPC_CATEGORY_COUNT && rows[i].bytes; i++) {
 		struct json_object *row = json_object_new_object();
-		char where[400];
-		struct gpc_text text = gpc_text_init(where, sizeof where);
+		GPC_TEXT(text, 400);
 
 		gpc_frames_site(report->frames, rows[i].stack, &text);
 		gpc_json_text(row, "category", gpc_category_word(rows[i].category));
 		gpc_json_bytes(row, "live_bytes", rows[i].bytes);
 		gpc_json_bytes(row, "blocks", rows[i].n_blocks);
-		gpc_json_text(row, "biggest", where);
+		gpc_json_text(row, "biggest", text.buf);
 		gpc_json_bytes(row, "biggest_bytes", rows[i].stack_bytes);
 		json_object_array_add(array, row);
 	}

@@ -85,8 +85,7 @@ static void print_text(struct gpc_report *report)
 		gpc_state_word(rec->run_state));
 	for (unsigned kind = 1; kind < GPUCACHE_REGION_COUNT; kind++) {
 		const struct gpc_region *region = &rec->regions[kind];
-		char buf[160];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(text, 160);
 
 		if (!region->present && is_newer(kind, rec->header.minor))
 			continue; /* cannot be missing */
@@ -103,7 +102,7 @@ static void print_text(struct gpc_report *report)
 			gpc_text_add(&text, ", %s dropped",
 				gpc_show_count(gpc_recording_dropped(
 					rec, (enum gpucache_region_kind)kind)));
-		gpc_paper_head(paper, "%s", buf);
+		gpc_paper_head(paper, "%s", text.buf);
 	}
 	gpc_report_print_notes(report);
 	if (rec->n_problems == 0)

@@ -72,11 +72,10 @@ static void add_paths(struct changes *changes, const struct gpc_paths *paths, un
 	changes->totals[side] = paths->total_bytes;
 	for (size_t i = 0; i < paths->n; i++) {
 		const struct gpc_path *path = &paths->rows[i];
-		char buf[1200];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(text, 1200);
 
 		describe(path, &text);
-		add(changes, buf, path->bytes, side);
+		add(changes, text.buf, path->bytes, side);
 	}
 	if (paths->rest_bytes)
 		add(changes, "(not listed)", paths->rest_bytes, side);

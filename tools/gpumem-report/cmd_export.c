@@ -83,8 +83,7 @@ static bool are_words_known(const struct gpc_options *options)
 
 bool gpc_export_is_possible(const struct gpc_options *options)
 {
-	char buf[200] = "";
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 200);
 
 	if (find_format(options))
 		return are_words_known(options) && gpc_export_is_query_possible(options);
@@ -92,9 +91,9 @@ bool gpc_export_is_possible(const struct gpc_options *options)
 		gpc_text_add(
 			&text, "%s%s", i ? i + 1 < N_FORMATS ? ", " : " or " : "", formats[i].name);
 	if (format_of(options))
-		gpc_complain("--format needs %s, not `%s`", buf, format_of(options));
+		gpc_complain("--format needs %s, not `%s`", text.buf, format_of(options));
 	else
-		gpc_complain("export needs --format=%s", buf);
+		gpc_complain("export needs --format=%s", text.buf);
 	return false;
 }
 

@@ -62,8 +62,7 @@ static void print_group(const struct gpc_report *report, const struct gpc_row *g
 	const struct gpc_paper *paper = &report->paper;
 	uint64_t first = group->first_ns > start ? group->first_ns - start : 0;
 	uint64_t last = group->last_ns > start ? group->last_ns - start : 0;
-	char when[100];
-	struct gpc_text taken = gpc_text_init(when, sizeof when);
+	GPC_TEXT(taken, 100);
 
 	fputc('\n', paper->out);
 	if (first == last)
@@ -73,7 +72,7 @@ static void print_group(const struct gpc_report *report, const struct gpc_row *g
 			&taken, "from %s to %s", gpc_show_duration(first), gpc_show_duration(last));
 	gpc_paper_head(paper, "%s (%s B) in %s block%s, taken %s", gpc_show_bytes(group->bytes),
 		gpc_show_count(group->bytes), gpc_show_count(group->n_blocks),
-		group->n_blocks == 1 ? "" : "s", when);
+		group->n_blocks == 1 ? "" : "s", taken.buf);
 	gpc_stack_print(report, group->id, FRAMES_SHOWN);
 }
 
@@ -83,8 +82,7 @@ static void print_device(const struct gpc_report *report, const struct gpc_row *
 	size_t limit = report->options->limit ? report->options->limit : DEFAULT_STACKS;
 	const struct gpc_paper *paper = &report->paper;
 	struct gpucache_device device = { .ordinal = rows[0].device };
-	char buf[120];
-	struct gpc_text names = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(names, 120);
 	uint64_t total = 0;
 	uint64_t rest = 0;
 
@@ -95,8 +93,8 @@ static void print_device(const struct gpc_report *report, const struct gpc_row *
 	(void)gpc_report_find_device(report, rows[0].device, &device);
 	gpc_report_add_names(&device, &names);
 	fputc('\n', paper->out);
-	gpc_paper_head(paper, "GPU %d%s%s: %s (%s B)", device.ordinal, names.len ? ", " : "", buf,
-		gpc_show_bytes(total), gpc_show_count(total));
+	gpc_paper_head(paper, "GPU %d%s%s: %s (%s B)", device.ordinal, names.len ? ", " : "",
+		names.buf, gpc_show_bytes(total), gpc_show_count(total));
 	for (size_t i = 0; i < n && i < limit; i++)
 		print_group(report, &rows[i]);
 	if (n > limit)

@@ -73,8 +73,7 @@ static struct figures figures_of(const struct gpc_directory_entry *entry)
 	struct figures figures = { .verdict = "" };
 	struct gpc_recording *recording;
 	struct gpucache_counters counters;
-	char why[96];
-	struct gpc_text text = gpc_text_init(why, sizeof why);
+	GPC_TEXT(text, 96);
 
 	if (gpc_recording_open(entry->path, &recording, &text) != GPC_OK)
 		return figures;
@@ -143,8 +142,7 @@ static void print_entry(
 {
 	struct figures figures = figures_of(entry);
 	char rank[16] = "";
-	char program[200];
-	struct gpc_text text = gpc_text_init(program, sizeof program);
+	GPC_TEXT(text, 200);
 	int used;
 
 	if (entry->status != GPC_OK) {
@@ -166,7 +164,7 @@ static void print_entry(
 		*figures.verdict ? figures.verdict
 		: figures.n_ooms ? "recovered"
 				 : "");
-	fprintf(paper->out, "%.*s\n", paper->width > used ? paper->width - used : 0, program);
+	fprintf(paper->out, "%.*s\n", paper->width > used ? paper->width - used : 0, text.buf);
 }
 
 static void print_json(struct gpc_report *report)
@@ -180,8 +178,7 @@ static void print_json(struct gpc_report *report)
 		struct json_object *object;
 
 		if (entry->status == GPC_OK) {
-			char buf[200];
-			struct gpc_text program = gpc_text_init(buf, sizeof buf);
+			GPC_TEXT(program, 200);
 
 			object = gpc_json_identity(
 				entry->path, &entry->header, entry->state, entry->size);
@@ -190,7 +187,7 @@ static void print_json(struct gpc_report *report)
 			gpc_json_bytes(
 				object, "ooms", figures.known ? figures.n_ooms : GPUCACHE_UNKNOWN);
 			add_script(&entry->header, &program);
-			gpc_json_text(object, "program", buf);
+			gpc_json_text(object, "program", program.buf);
 			gpc_json_text(object, "gpus", figures.gpus);
 			gpc_json_text(object, "verdict", figures.verdict);
 		} else {

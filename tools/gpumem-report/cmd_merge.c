@@ -62,8 +62,7 @@ static void print_head(const struct gpc_paper *paper)
 	size_t n_states[4] = { 0 };
 	size_t n_failed = 0;
 	int world = 0;
-	char buf[300] = "";
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 300);
 
 	for (size_t i = 0; i < job.n; i++) {
 		n_states[job.rows[i].state] += is_process(i);
@@ -75,7 +74,7 @@ static void print_head(const struct gpc_paper *paper)
 			gpc_text_add(&text, ", %s %s", gpc_show_count(n_states[i]),
 				gpc_state_word((enum gpc_run_state)i));
 	fprintf(paper->out, "%s%s processes%s%s%s", gpc_paper_ink(paper, GPC_INK_BOLD),
-		gpc_show_count(job.n_processes), buf, gpc_paper_ink(paper, GPC_INK_PLAIN),
+		gpc_show_count(job.n_processes), text.buf, gpc_paper_ink(paper, GPC_INK_PLAIN),
 		n_failed ? ", " : "");
 	if (n_failed)
 		fprintf(paper->out, "%s%s OUT OF MEMORY%s", gpc_paper_ink(paper, GPC_INK_ALARM),
@@ -91,8 +90,7 @@ static void print_head(const struct gpc_paper *paper)
 
 static void print_first(const struct gpc_report *report, const struct gpc_job_row *first)
 {
-	char buf[700];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 700);
 	size_t n_later = 0;
 
 	gpc_job_add_who(first, &text);
@@ -102,16 +100,17 @@ static void print_first(const struct gpc_report *report, const struct gpc_job_ro
 		gpc_show_bytes(first->oom.requested));
 	add_site(report, first, first->oom.stack, &text);
 	fputc('\n', report->paper.out);
-	gpc_paper_wrap(&report->paper, "FIRST", buf);
+	gpc_paper_wrap(&report->paper, "FIRST", text.buf);
 	for (size_t i = 0; i < job.n; i++) {
 		const struct gpc_job_row *other = &job.rows[i];
 
 		if (!other->oom.number || other == first || n_later++ >= 4)
 			continue;
-		text = gpc_text_init(buf, sizeof buf);
+		gpc_text_clear(&text);
 		gpc_job_add_who(other, &text);
 		gpc_paper_line(&report->paper, "%s later: %s",
-			gpc_show_duration(other->oom.realtime_ns - first->oom.realtime_ns), buf);
+			gpc_show_duration(other->oom.realtime_ns - first->oom.realtime_ns),
+			text.buf);
 	}
 	if (n_later > 4)
 		gpc_paper_line(&report->paper, "and %s more", gpc_show_count(n_later - 4));
@@ -120,8 +119,7 @@ static void print_first(const struct gpc_report *report, const struct gpc_job_ro
 
 static void print_odd(const struct gpc_report *report, const struct gpc_merge *merge)
 {
-	char buf[700];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 700);
 
 	gpc_job_add_who(merge->odd, &text);
 	gpc_text_add(&text, " is the odd one out: %s at its peak, where the median is %s",
@@ -132,7 +130,7 @@ static void print_odd(const struct gpc_report *report, const struct gpc_merge *m
 		add_site(report, merge->odd_site_of, merge->odd_site.stack, &text);
 	}
 	fputc('\n', report->paper.out);
-	gpc_paper_wrap(&report->paper, "ODD", buf);
+	gpc_paper_wrap(&report->paper, "ODD", text.buf);
 }
 
 static uint64_t sorted_from;
@@ -197,26 +195,24 @@ static struct json_object *first_json(
 	const struct gpc_report *report, const struct gpc_job_row *first)
 {
 	struct json_object *object = gpc_job_row_json(first);
-	char buf[400];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 400);
 
 	add_site(report, first, first->oom.stack, &text);
 	gpc_json_bytes(object, "number", first->oom.number);
 	gpc_json_bytes(object, "requested_bytes", first->oom.requested);
-	gpc_json_text(object, "where", buf);
+	gpc_json_text(object, "where", text.buf);
 	return object;
 }
 
 static struct json_object *odd_json(const struct gpc_report *report, const struct gpc_merge *merge)
 {
 	struct json_object *object = gpc_job_row_json(merge->odd);
-	char buf[400] = "";
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 400);
 
 	if (merge->odd_site.key)
 		add_site(report, merge->odd_site_of, merge->odd_site.stack, &text);
 	gpc_json_bool(object, "is_more", merge->is_odd_more);
-	gpc_json_text(object, "where", buf);
+	gpc_json_text(object, "where", text.buf);
 	gpc_json_bytes(object, "difference_bytes", merge->odd_site.bytes);
 	return object;
 }

@@ -18,8 +18,7 @@ static void print_head(struct gpc_report *report, const struct gpucache_oom *oom
 {
 	const struct gpc_recording *rec = report->recording;
 	const struct gpc_paper *paper = &report->paper;
-	char buf[120];
-	struct gpc_text names = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(names, 120);
 
 	fprintf(paper->out, "%sOUT OF MEMORY%s on GPU %d%s%s, %s\n",
 		gpc_paper_ink(paper, GPC_INK_ALARM), gpc_paper_ink(paper, GPC_INK_PLAIN),
@@ -34,7 +33,7 @@ static void print_head(struct gpc_report *report, const struct gpucache_oom *oom
 	gpc_report_add_names(device, &names);
 	fputc('\n', paper->out);
 	if (names.len)
-		gpc_paper_head(paper, "%s", buf);
+		gpc_paper_head(paper, "%s", names.buf);
 	fprintf(paper->out, "%s", gpc_show_time(gpc_report_realtime(rec, oom->time_ns)));
 	if (oom->time_ns >= rec->header.start_monotonic_ns)
 		fprintf(paper->out, ", %s after the start",
@@ -152,14 +151,13 @@ static void print_setup(struct gpc_report *report)
 		gpc_paper_line(
 			paper, "the driver's CUDA is %u.%u", version / 1000, version % 1000 / 10);
 	for (size_t i = 0;; i++) {
-		char buf[300];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(text, 300);
 
 		if (!gpc_report_read_line(rec, i, &kind, &text))
 			break;
 		if (kind != GPC_TEXT_CHANGED)
 			continue;
-		gpc_paper_line(paper, "%s", buf);
+		gpc_paper_line(paper, "%s", text.buf);
 		n_changed++;
 	}
 	if (n_changed == 0)
@@ -181,8 +179,7 @@ static void print_json(struct gpc_report *report, const struct gpc_answer *answe
 	struct json_object *tried = json_object_new_array();
 	struct json_object *also = json_object_new_array();
 	struct gpc_holdings holdings;
-	char buf[800];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 800);
 
 	gpc_json_bytes(root, "number", oom->number);
 	gpc_json_time(root, "time", report, oom->time_ns);
@@ -201,10 +198,10 @@ static void print_json(struct gpc_report *report, const struct gpc_answer *answe
 	gpc_json_text(verdict, "word", gpc_verdict_word(oom->verdict));
 	gpc_json_text(verdict, "strength", gpc_strength_word(oom->strength));
 	gpc_evidence_say(answer, &text);
-	gpc_json_text(verdict, "why", buf);
-	text = gpc_text_init(buf, sizeof buf);
+	gpc_json_text(verdict, "why", text.buf);
+	gpc_text_clear(&text);
 	gpc_advice_try(answer, &text);
-	gpc_json_text(verdict, "advice", buf);
+	gpc_json_text(verdict, "advice", text.buf);
 	for (unsigned v = 1; v < GPUCACHE_VERDICT_COUNT; v++)
 		if (oom->also >> v & 1)
 			json_object_array_add(also, json_object_new_string(gpc_verdict_word(v)));
@@ -248,11 +245,10 @@ static void complain_none(const struct gpc_report *report)
 
 	gpc_complain("no request failed in %s", report->recording->path);
 	for (int32_t i = 0; gpc_report_find_device(report, i, &device); i++) {
-		char buf[900];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(text, 900);
 
 		if (gpc_report_wants(report, i) && gpc_framework_add_pool(report, &device, &text))
-			gpc_complain("GPU %d: %s", i, buf);
+			gpc_complain("GPU %d: %s", i, text.buf);
 	}
 }
 

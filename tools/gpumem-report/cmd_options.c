@@ -28,14 +28,13 @@ static void print_json(struct gpc_report *report)
 
 enum gpc_exit gpc_cmd_options(struct gpc_report *report)
 {
-	char buf[GPC_CONFIG_HELP_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, GPC_CONFIG_HELP_SIZE);
 
 	if (report->options->json) {
 		print_json(report);
 		return GPC_EXIT_MADE;
 	}
 	gpc_config_help(&text);
-	fputs(buf, report->paper.out);
+	fputs(text.buf, report->paper.out);
 	return GPC_EXIT_MADE;
 }

@@ -100,8 +100,7 @@ static void add_entry(struct gpc_job *job, const struct gpc_report *report,
 	const struct gpc_directory_entry *entry)
 {
 	struct gpc_report one = { .options = report->options };
-	char why[96];
-	struct gpc_text text = gpc_text_init(why, sizeof why);
+	GPC_TEXT(text, 96);
 
 	if (entry->status != GPC_OK ||
 		gpc_recording_open(entry->path, &one.recording, &text) != GPC_OK)

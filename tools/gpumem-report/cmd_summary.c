@@ -50,8 +50,7 @@ static void print_headline(
 	const struct gpc_recording *rec = report->recording;
 	const struct gpucache_header *header = &rec->header;
 	const struct gpc_paper *paper = &report->paper;
-	char buf[60];
-	struct gpc_text ending = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(ending, 60);
 
 	if (fatal)
 		gpc_text_add(&ending, ", OUT OF MEMORY");
@@ -64,7 +63,7 @@ static void print_headline(
 	gpc_paper_head(paper, "%s, pid %u on %s: %s%s%s%s",
 		header->exe[0] ? gpc_base_name(header->exe) : "?", header->pid,
 		header->host[0] ? header->host : "?", gpc_state_word(rec->run_state),
-		after[rec->run_state], gpc_show_duration(run_ns(rec)), buf);
+		after[rec->run_state], gpc_show_duration(run_ns(rec)), ending.buf);
 	fputs(gpc_paper_ink(paper, GPC_INK_PLAIN), paper->out);
 	fprintf(paper->out, "started %s", gpc_show_time(header->start_realtime_ns));
 	if (header->rank >= 0)
@@ -164,8 +163,7 @@ static void print_holders(struct gpc_report *report, const struct gpc_moment *mo
 {
 	const char *words = gpc_moment_words(moment, report);
 	struct gpc_holdings holdings;
-	char buf[200] = "";
-	struct gpc_text filters = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(filters, 200);
 
 	gpc_holdings_at(&holdings, report, moment);
 	if (!moment->is_there) {
@@ -180,7 +178,7 @@ static void print_holders(struct gpc_report *report, const struct gpc_moment *mo
 	} else {
 		gpc_filter_describe(report->options, &filters);
 		gpc_paper_section(&report->paper, "HOLDERS", "%s live by call site, %s%s",
-			gpc_show_bytes(holdings.total_bytes), words, buf);
+			gpc_show_bytes(holdings.total_bytes), words, filters.buf);
 		gpc_holdings_print(&holdings, report,
 			report->options->limit ? report->options->limit : DEFAULT_HOLDERS);
 	}
@@ -191,12 +189,11 @@ static void print_holders(struct gpc_report *report, const struct gpc_moment *mo
 static void print_names(struct gpc_report *report, const struct gpucache_device *device,
 	const struct gpucache_oom *oom, const struct gpucache_oom *fatal)
 {
-	char buf[120];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 120);
 
 	gpc_report_add_names(device, &text);
 	if (text.len)
-		gpc_paper_line(&report->paper, "%s", buf);
+		gpc_paper_line(&report->paper, "%s", text.buf);
 	if (oom && fatal && oom->number != fatal->number)
 		gpc_paper_line(&report->paper, "%s (%s): gpumem-report oom %llu",
 			gpc_verdict_word(oom->verdict), gpc_strength_word(oom->strength),
@@ -268,8 +265,7 @@ static bool find_any_peak(const struct gpc_report *report, struct gpucache_peak 
 static void print_next(struct gpc_report *report, const struct gpucache_oom *fatal)
 {
 	const char *commands[2] = { NULL };
-	char buf[600] = "";
-	struct gpc_text target = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(target, 600);
 	struct gpucache_peak peak;
 	uint64_t bytes = 0;
 	uint64_t n = gpc_report_count_live(report, -1, &bytes);
@@ -286,10 +282,11 @@ static void print_next(struct gpc_report *report, const struct gpucache_oom *fat
 	gpc_report_target(report, &target);
 	for (unsigned i = 0; i < n_commands; i++) {
 		if (i == 0)
-			gpc_paper_section(
-				&report->paper, "NEXT", "gpumem-report %s%s", commands[i], buf);
+			gpc_paper_section(&report->paper, "NEXT", "gpumem-report %s%s", commands[i],
+				target.buf);
 		else
-			gpc_paper_line(&report->paper, "gpumem-report %s%s", commands[i], buf);
+			gpc_paper_line(
+				&report->paper, "gpumem-report %s%s", commands[i], target.buf);
 	}
 }
 

@@ -43,8 +43,7 @@ static bool is_wanted(const struct gpc_report *report, const struct symbol *symb
 
 static void print_group(struct gpc_report *report, enum gets gets)
 {
-	char names[GROUP_TEXT];
-	struct gpc_text text = gpc_text_init(names, sizeof names);
+	GPC_TEXT(text, GROUP_TEXT);
 	bool is_first = true;
 
 	for (size_t i = 0; i < N_OF(symbols); i++) {
@@ -56,7 +55,7 @@ static void print_group(struct gpc_report *report, enum gets gets)
 	if (is_first)
 		return;
 	gpc_paper_section(&report->paper, gets_of[gets].word, "%s", gets_of[gets].text);
-	gpc_paper_wrap(&report->paper, NULL, names);
+	gpc_paper_wrap(&report->paper, NULL, text.buf);
 }
 
 static void print_json(struct gpc_report *report)

@@ -150,12 +150,12 @@ static void print_functions(const struct gpc_report *report, const struct functi
 	size_t shown = functions->n < limit ? functions->n : limit;
 	const struct gpc_paper *paper = &report->paper;
 	uint64_t *own = gpc_new(shown + 1, sizeof *own);
-	char buf[200] = "";
-	struct gpc_text filters = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(filters, 200);
 
 	gpc_filter_describe(report->options, &filters);
 	gpc_paper_section(paper, "TOP", "GPU %d: %s live %s%s", moment->device,
-		gpc_show_bytes(functions->total_bytes), gpc_moment_words(moment, report), buf);
+		gpc_show_bytes(functions->total_bytes), gpc_moment_words(moment, report),
+		filters.buf);
 	if (functions->total_bytes) {
 		own[shown] = functions->rest_bytes;
 		for (size_t i = 0; i < functions->n; i++)

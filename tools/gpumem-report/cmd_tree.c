@@ -239,12 +239,11 @@ static void print_tree(
 	const uint64_t parts[] = { paths->total_bytes - paths->rest_bytes, paths->rest_bytes };
 	struct gpc_rounded rounded[2];
 	uint32_t shares[2];
-	char buf[200] = "";
-	struct gpc_text filters = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(filters, 200);
 
 	gpc_filter_describe(report->options, &filters);
 	gpc_paper_section(paper, "TREE", "GPU %d: %s live %s%s", moment->device,
-		gpc_show_bytes(paths->total_bytes), gpc_moment_words(moment, report), buf);
+		gpc_show_bytes(paths->total_bytes), gpc_moment_words(moment, report), filters.buf);
 	if (!paths->total_bytes)
 		return;
 	gpc_rounded_parts(gpc_rounded_of(paths->total_bytes), parts, 2, rounded);

@@ -44,8 +44,7 @@ static bool is_fresh(const struct gpc_recording *recording)
 static void look_at(
 	struct look *look, const struct gpc_options *options, const char *path, bool must)
 {
-	char why[200];
-	struct gpc_text text = gpc_text_init(why, sizeof why);
+	GPC_TEXT(text, 200);
 	struct gpc_report *report = &look->reports[look->n];
 
 	*report = (struct gpc_report){ .options = options };

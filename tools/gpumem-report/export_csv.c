@@ -171,8 +171,7 @@ bool gpc_export_is_query_possible(const struct gpc_options *options)
 	char name[64];
 
 	while (next_name(&query, name, sizeof name)) {
-		char buf[1000];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(text, 1000);
 
 		if (fill(&cell, NULL, name))
 			continue;
@@ -185,7 +184,7 @@ bool gpc_export_is_query_possible(const struct gpc_options *options)
 			if (is_column(&gpc_counters[i]))
 				gpc_text_add(&text, "%s ", counter);
 		}
-		gpc_complain("--query knows no column `%s`; there are: %s", name, buf);
+		gpc_complain("--query knows no column `%s`; there are: %s", name, text.buf);
 		return false;
 	}
 	return true;

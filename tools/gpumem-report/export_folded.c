@@ -23,11 +23,10 @@ enum gpc_exit gpc_export_folded(struct gpc_report *report)
 		size_t depth = gpc_export_depth(report, sample);
 
 		for (size_t i = 0; i < depth; i++) {
-			char buf[GPC_EXPORT_NAME_SIZE];
-			struct gpc_text text = gpc_text_init(buf, sizeof buf);
+			GPC_TEXT(text, GPC_EXPORT_NAME_SIZE);
 
 			gpc_export_name(report, sample, i, &text);
-			print_name(out, buf);
+			print_name(out, text.buf);
 			fputc(i + 1 < depth ? ';' : ' ', out);
 		}
 		fprintf(out, "%llu\n", (unsigned long long)sample->bytes);

@@ -124,14 +124,13 @@ static void print_failures(struct trace *trace)
 
 static void end_slice(struct trace *trace, const struct slice *slice)
 {
-	char buf[LABEL_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, LABEL_SIZE);
 	struct json_object *event;
 
 	if (!slice->tag)
 		return;
 	gpc_recording_add_tag(trace->report->recording, slice->tag, &text);
-	event = begin_event(trace, "X", buf, slice->first_ns);
+	event = begin_event(trace, "X", text.buf, slice->first_ns);
 	gpc_json_bytes(event, "tid", slice->thread);
 	json_object_object_add(event, "dur",
 		json_object_new_double((double)(slice->last_ns - slice->first_ns) / 1000));

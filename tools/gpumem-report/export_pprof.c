@@ -157,11 +157,10 @@ static void put_sample(
 
 	/* The leaf comes first, and the GPU is a label. */
 	for (size_t i = gpc_export_depth(profile->report, of); --i > 0;) {
-		char buf[GPC_EXPORT_NAME_SIZE];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(text, GPC_EXPORT_NAME_SIZE);
 		const struct gpc_frame *frame = gpc_export_name(profile->report, of, i, &text);
 
-		put_varint(&numbers, location_of(profile, buf, frame));
+		put_varint(&numbers, location_of(profile, text.buf, frame));
 	}
 	put_message(&sample, SAMPLE_LOCATION, &numbers);
 	for (size_t i = 0; i < N_TYPES; i++)

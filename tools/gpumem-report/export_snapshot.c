@@ -122,14 +122,13 @@ static void write_frames(struct snapshot *snapshot, uint32_t stack_id)
 	stack = number < rec->n_stacks ? gpc_frames_find(snapshot->report->frames, stack_id) : NULL;
 	for (size_t i = 0; stack && i < stack->n; i++) {
 		const struct gpc_frame *frame = &stack->frames[i];
-		char buf[GPC_EXPORT_NAME_SIZE];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(text, GPC_EXPORT_NAME_SIZE);
 
 		if (!frame->function)
 			gpc_frame_describe(frame, false, &text);
 		gpc_pickle_item(pickle);
 		gpc_pickle_begin_dict(pickle);
-		gpc_pickle_put_word(pickle, "name", frame->function ? frame->function : buf);
+		gpc_pickle_put_word(pickle, "name", frame->function ? frame->function : text.buf);
 		gpc_pickle_put_word(pickle, "filename",
 			frame->file     ? frame->file
 			: frame->module ? frame->module
@@ -307,8 +306,7 @@ static void write_entry(
 {
 	const struct gpc_recording *rec = snapshot->report->recording;
 	struct gpc_pickle *pickle = &snapshot->pickle;
-	char buf[LABEL_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, LABEL_SIZE);
 
 	gpc_pickle_item(pickle);
 	gpc_pickle_begin_dict(pickle);
@@ -321,7 +319,7 @@ static void write_entry(
 	gpc_pickle_put_number(pickle, "time_us", gpc_report_realtime(rec, event->time_ns) / 1000);
 	if (event->tag) {
 		gpc_recording_add_tag(rec, event->tag, &text);
-		gpc_pickle_put_word(pickle, "user_metadata", buf);
+		gpc_pickle_put_word(pickle, "user_metadata", text.buf);
 	}
 	write_frames(snapshot, event->stack);
 	gpc_pickle_end_dict(pickle);

@@ -49,11 +49,11 @@ static void put_path(struct scope *scope, const struct gpc_report *report,
 
 	/* The GPU is already the profile's name. */
 	for (size_t i = 1; i < depth; i++) {
-		char buf[GPC_EXPORT_NAME_SIZE];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(text, GPC_EXPORT_NAME_SIZE);
 		const struct gpc_frame *frame = gpc_export_name(report, sample, i, &text);
 
-		fprintf(scope->out, "%c%d", i > 1 ? ',' : '[', frame_number(scope, buf, frame));
+		fprintf(scope->out, "%c%d", i > 1 ? ',' : '[',
+			frame_number(scope, text.buf, frame));
 	}
 	fputc(']', scope->out);
 }

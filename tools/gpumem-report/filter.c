@@ -98,12 +98,11 @@ static bool is_on_stack(const struct gpc_report *report, uint32_t id, const char
 static bool takes_stack(const struct gpc_report *report, uint32_t id)
 {
 	const struct gpc_filters *filters = &report->options->filters;
-	char buf[64];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 64);
 
 	if (filters->library) {
 		gpc_library_name(report->recording, id, &text);
-		if (strcasecmp(buf, filters->library) != 0)
+		if (strcasecmp(text.buf, filters->library) != 0)
 			return false;
 	}
 	return !filters->where || is_on_stack(report, id, filters->where);
@@ -125,8 +124,7 @@ bool gpc_filter_takes_stack(const struct gpc_report *report, uint32_t stack)
 bool gpc_filter_takes_block(const struct gpc_report *report, const struct gpucache_block *block)
 {
 	const struct gpc_filters *filters = &report->options->filters;
-	char buf[LABEL_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, LABEL_SIZE);
 
 	if (filters->thread && strtoul(filters->thread, NULL, 10) != block->thread)
 		return false;
@@ -135,7 +133,7 @@ bool gpc_filter_takes_block(const struct gpc_report *report, const struct gpucac
 		return false;
 	if (filters->tag) {
 		gpc_recording_add_tag(report->recording, block->tag, &text);
-		if (!strstr(buf, filters->tag))
+		if (!strstr(text.buf, filters->tag))
 			return false;
 	}
 	return gpc_filter_takes_stack(report, block->stack);

@@ -123,8 +123,7 @@ static struct gpc_recording *open_most(const struct fit_program *program, unsign
 	for (size_t i = 0; i < directory.n_entries; i++) {
 		const struct gpc_directory_entry *entry = &directory.entries[i];
 		struct gpc_recording *recording;
-		char why[200];
-		struct gpc_text text = gpc_text_init(why, sizeof why);
+		GPC_TEXT(text, 200);
 
 		if (entry->status != GPC_OK ||
 			entry->header.start_realtime_ns < program->start_ns ||

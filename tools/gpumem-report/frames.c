@@ -59,11 +59,10 @@ static bool is_start(const char *function)
 static bool is_of_language(const char *function)
 {
 	static const char *const scopes[] = { "std::", "__gnu_cxx::", NULL };
-	char name[64];
-	struct gpc_text text = gpc_text_init(name, sizeof name);
+	GPC_TEXT(text, 64);
 
 	gpc_name_short(function, &text);
-	return starts_with_any(name, scopes);
+	return starts_with_any(text.buf, scopes);
 }
 
 static enum frame_class class_of(const struct gpc_symbol *symbol)
@@ -244,8 +243,7 @@ static int library_site_of(const struct gpc_stack_frames *stack)
 static int node_of(const struct gpc_stack_frames *stack)
 {
 	for (size_t i = 0; i < stack->n; i++) {
-		char name[64];
-		struct gpc_text text = gpc_text_init(name, sizeof name);
+		GPC_TEXT(text, 64);
 
 		if (stack->frames[i].function && gpc_name_node(stack->frames[i].function, &text))
 			return (int)i;
@@ -281,8 +279,7 @@ static int site_of(const struct gpc_stack_frames *stack)
 
 static bool is_operator(const struct gpc_frame *frame)
 {
-	char name[64];
-	struct gpc_text text = gpc_text_init(name, sizeof name);
+	GPC_TEXT(text, 64);
 
 	return !frame->is_python && frame->function && gpc_name_operator(frame->function, &text);
 }
@@ -425,8 +422,7 @@ void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *re
 /* Name and path of a Python file are read once per code object, not once per frame. */
 uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash)
 {
-	char buf[600];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 600);
 
 	if (frame->text) {
 		const uint64_t parts[] = { frame->text, frame->line };
@@ -434,7 +430,7 @@ uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash)
 		return gpc_hash_bytes(hash, parts, sizeof parts);
 	}
 	gpc_frame_describe(frame, true, &text);
-	return gpc_hash_bytes(hash, buf, text.len + 1);
+	return gpc_hash_bytes(hash, text.buf, text.len + 1);
 }
 
 uint64_t gpc_frames_hash(struct gpc_frames *frames, uint32_t id)

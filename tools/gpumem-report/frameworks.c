@@ -105,11 +105,10 @@ struct gpc_framework_pool gpc_framework_find_pool(
 		return pool;
 	for (uint32_t i = 0; i < peak.n_holders; i++) {
 		const struct gpc_framework_row *framework;
-		char buf[64];
-		struct gpc_text library = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(library, 64);
 
 		gpc_library_name(report->recording, peak.holders[i].stack, &library);
-		framework = gpc_framework_of(buf);
+		framework = gpc_framework_of(library.buf);
 		if (!framework || (pool.framework && framework != pool.framework))
 			continue;
 		pool.framework = framework;
@@ -150,13 +149,12 @@ bool gpc_framework_add_pool(const struct gpc_report *report, const struct gpucac
 
 void gpc_framework_print(const struct gpc_report *report, const struct gpucache_device *device)
 {
-	char buf[900];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 900);
 
 	if (!gpc_framework_add_pool(report, device, &text))
 		return;
 	fputc('\n', report->paper.out);
-	gpc_paper_wrap(&report->paper, "POOL", buf);
+	gpc_paper_wrap(&report->paper, "POOL", text.buf);
 }
 
 void gpc_framework_json(struct json_object *object, const struct gpc_report *report,

@@ -112,8 +112,7 @@ void gpc_html_names_destroy(struct gpc_html_names *names)
 static unsigned frame_number(
 	struct gpc_html_names *names, const struct gpc_export_sample *sample, size_t i)
 {
-	char buf[GPC_EXPORT_NAME_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, GPC_EXPORT_NAME_SIZE);
 	const struct gpc_frame *frame = gpc_export_name(names->report, sample, i, &text);
 	unsigned flags = frame ? 0 : FLAG_WHAT;
 	unsigned number;
@@ -122,10 +121,10 @@ static unsigned frame_number(
 	if (frame)
 		flags = (frame->is_python ? FLAG_PYTHON : 0) |
 			(frame->is_library ? FLAG_LIBRARY : 0);
-	number = number_of(&names->frames, buf, &is_new);
+	number = number_of(&names->frames, text.buf, &is_new);
 	if (is_new) {
 		fputc('[', names->frames.out);
-		gpc_html_put_text(names->frames.out, buf);
+		gpc_html_put_text(names->frames.out, text.buf);
 		fprintf(names->frames.out, ",%u]", flags);
 	}
 	return number;
@@ -138,28 +137,27 @@ static void put_sites(struct gpc_html_names *names, const struct gpc_export_samp
 		sample->stack ? gpc_frames_find(names->report->frames, sample->stack) : NULL;
 	bool has_callers = stack && stack->site >= 0 && !sample->what;
 	unsigned n = 1;
-	char buf[GPC_EXPORT_NAME_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, GPC_EXPORT_NAME_SIZE);
 
 	if (sample->what)
 		gpc_text_add(&text, "%s: ", sample->what);
 	gpc_frames_site(names->report->frames, sample->stack, &text);
-	gpc_html_put_text(names->stacks.out, buf);
+	gpc_html_put_text(names->stacks.out, text.buf);
 	for (size_t i = has_callers ? (size_t)stack->site + 1 : SIZE_MAX;
 		has_callers && i < stack->n && n < GPC_SITES_MAX_DEPTH; i++) {
 		if (stack->frames[i].is_library)
 			continue;
-		text = gpc_text_init(buf, sizeof buf);
+		gpc_text_clear(&text);
 		gpc_frame_describe_site(&stack->frames[i], &text);
 		fputc(',', names->stacks.out);
-		gpc_html_put_text(names->stacks.out, buf);
+		gpc_html_put_text(names->stacks.out, text.buf);
 		n++;
 	}
-	text = gpc_text_init(buf, sizeof buf);
+	gpc_text_clear(&text);
 	if (has_callers)
 		gpc_frames_via(stack, &text);
 	fputs("],", names->stacks.out);
-	gpc_html_put_text(names->stacks.out, buf);
+	gpc_html_put_text(names->stacks.out, text.buf);
 	fprintf(names->stacks.out, ",%d,[", sample->what != NULL);
 }
 
@@ -187,8 +185,7 @@ unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag)
 {
 	const struct gpc_recording *rec = names->report->recording;
 	size_t row = gpc_record_number(rec->tags, rec->n_tags, tag);
-	char buf[LABEL_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, LABEL_SIZE);
 	unsigned number;
 	bool is_new;
 
@@ -196,9 +193,9 @@ unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag)
 	if (row < rec->n_tags && names->tag_numbers[row])
 		return names->tag_numbers[row] - 1;
 	gpc_recording_add_tag(rec, tag, &text);
-	number = number_of(&names->tags, buf, &is_new);
+	number = number_of(&names->tags, text.buf, &is_new);
 	if (is_new)
-		gpc_html_put_text(names->tags.out, buf);
+		gpc_html_put_text(names->tags.out, text.buf);
 	if (row < rec->n_tags)
 		names->tag_numbers[row] = number + 1;
 	return number;

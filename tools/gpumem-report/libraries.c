@@ -57,12 +57,11 @@ void gpc_libraries_create(struct gpc_groups *libraries, const struct gpc_report 
 {
 	*libraries = (struct gpc_groups){ .total_bytes = holdings->total_bytes };
 	for (size_t i = 0; i < holdings->n; i++) {
-		char name[64];
-		struct gpc_text text = gpc_text_init(name, sizeof name);
+		GPC_TEXT(text, 64);
 
 		gpc_library_name(report->recording, holdings->rows[i].id, &text);
 		gpc_groups_add(
-			libraries, name, holdings->rows[i].bytes, holdings->rows[i].n_blocks);
+			libraries, text.buf, holdings->rows[i].bytes, holdings->rows[i].n_blocks);
 	}
 	if (holdings->torch_bytes)
 		gpc_groups_add(libraries, "PyTorch", holdings->torch_bytes, 0);

@@ -194,8 +194,7 @@ static void add_name(
 {
 	uint32_t stack = holder->stack;
 	const struct gpc_stack_frames *found = stack ? gpc_frames_find(frames, stack) : NULL;
-	char buf[400];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 400);
 
 	/* Evicts the oldest name.  A holder that is small now may be looked up again. */
 	if (process->n_names == LIVE_MAX_NAMES) {
@@ -210,7 +209,7 @@ static void add_name(
 		gpc_text_add(&text, ", via ");
 		gpc_frames_via(found, &text);
 	}
-	process->names[process->n_names++] = (struct live_name){ stack, gpc_copy(buf) };
+	process->names[process->n_names++] = (struct live_name){ stack, gpc_copy(text.buf) };
 }
 
 /* Symbols are read only when a new holder is among the largest. */
@@ -280,8 +279,7 @@ static struct live_process *find_process(struct live *live, const char *path)
 
 static void look_at(struct live *live, const char *path)
 {
-	char why[200];
-	struct gpc_text text = gpc_text_init(why, sizeof why);
+	GPC_TEXT(text, 200);
 	struct gpc_recording *recording;
 	struct live_process *process;
 

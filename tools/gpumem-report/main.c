@@ -63,8 +63,7 @@ static bool is_condition_true(const struct gpc_report *report)
 /* Names the damaged regions; the report has the details. */
 static void complain_damage(const struct gpc_recording *rec)
 {
-	char buf[256];
-	struct gpc_text names = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(names, 256);
 
 	for (unsigned kind = 0; kind < GPUCACHE_REGION_COUNT; kind++)
 		if (gpc_recording_has_problem(rec, (enum gpucache_region_kind)kind))

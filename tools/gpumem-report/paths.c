@@ -15,18 +15,16 @@
 
 static void add_frame(struct gpc_path *path, const struct gpc_frame *frame)
 {
-	char buf[MAX_NAME];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, MAX_NAME);
 
 	gpc_frame_describe_site(frame, &text);
-	path->names[path->n++] = gpc_copy(buf);
+	path->names[path->n++] = gpc_copy(text.buf);
 }
 
 /* The program's frames, the site, and what it called. */
 static void add_frames(struct gpc_path *path, const struct gpc_stack_frames *stack, bool has_via)
 {
-	char buf[MAX_NAME];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, MAX_NAME);
 
 	for (size_t i = stack->n; i-- > 0;) {
 		const struct gpc_frame *frame = &stack->frames[i];
@@ -40,7 +38,7 @@ static void add_frames(struct gpc_path *path, const struct gpc_stack_frames *sta
 	if (has_via)
 		gpc_frames_via(stack, &text);
 	if (text.len)
-		path->names[path->n++] = gpc_copy(buf);
+		path->names[path->n++] = gpc_copy(text.buf);
 }
 
 static void fill(struct gpc_path *path, const struct gpc_report *report, const struct gpc_row *row)
@@ -48,8 +46,7 @@ static void fill(struct gpc_path *path, const struct gpc_report *report, const s
 	const struct gpc_stack_frames *stack =
 		row->id ? gpc_frames_find(report->frames, row->id) : NULL;
 	bool has_frames = stack && stack->site >= 0;
-	char buf[MAX_NAME];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, MAX_NAME);
 
 	*path = (struct gpc_path){ .bytes = row->bytes, .n_blocks = row->n_blocks };
 	path->names = gpc_new((has_frames ? stack->n : 1) + 2, sizeof *path->names);
@@ -57,12 +54,12 @@ static void fill(struct gpc_path *path, const struct gpc_report *report, const s
 		add_frames(path, stack, !row->kind);
 	} else {
 		gpc_frames_site(report->frames, row->id, &text);
-		path->names[path->n++] = gpc_copy(buf);
+		path->names[path->n++] = gpc_copy(text.buf);
 	}
-	text = gpc_text_init(buf, sizeof buf);
+	gpc_text_clear(&text);
 	gpc_text_add(&text, "(%s)", gpc_kind_words(row->kind));
 	if (row->kind)
-		path->names[path->n++] = gpc_copy(buf);
+		path->names[path->n++] = gpc_copy(text.buf);
 }
 
 void gpc_paths_create(struct gpc_paths *paths, const struct gpc_report *report,

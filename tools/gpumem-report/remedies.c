@@ -51,14 +51,13 @@ static bool find_facts(
 /* "function file:line", as in a sentence. */
 static void add_frame(const struct gpc_frame *frame, struct gpc_text *text)
 {
-	char buf[300];
-	struct gpc_text words = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(words, 300);
 	const char *gap;
 
 	gpc_frame_describe_site(frame, &words);
-	gap = strstr(buf, "  ");
-	gpc_text_add(
-		text, "%.*s%s", gap ? (int)(gap - buf) : (int)words.len, buf, gap ? gap + 1 : "");
+	gap = strstr(words.buf, "  ");
+	gpc_text_add(text, "%.*s%s", gap ? (int)(gap - words.buf) : (int)words.len, words.buf,
+		gap ? gap + 1 : "");
 }
 
 void gpc_remedies_add_site(const struct gpc_report *report, uint32_t id, struct gpc_text *text)
@@ -173,12 +172,11 @@ static const struct gpc_frame *find_outermost(const struct gpc_stack_frames *sta
 
 static bool is_put_together(const struct gpc_stack_frames *stack)
 {
-	char buf[200];
-	struct gpc_text via = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(via, 200);
 
 	if (stack)
 		gpc_frames_via(stack, &via);
-	return strcmp(buf, "cat") == 0;
+	return strcmp(via.buf, "cat") == 0;
 }
 
 /*
@@ -300,18 +298,17 @@ static bool try_activations(const struct facts *facts, struct gpc_text *text)
 static bool try_empty_cache(const struct facts *facts, struct gpc_text *text)
 {
 	struct gpc_torch torch = gpc_torch_at(facts->report, facts->oom);
-	char buf[64];
-	struct gpc_text library = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(library, 64);
 
 	if (torch.requested || torch.unused < facts->oom->short_by)
 		return false;
 	gpc_library_name(facts->report->recording, facts->oom->stack, &library);
-	if (strcmp(buf, "PyTorch") == 0)
+	if (strcmp(library.buf, "PyTorch") == 0)
 		return false;
 	gpc_text_add(text,
 		"torch.cuda.empty_cache() before this request of %s: of PyTorch's cache %s are "
 		"in no tensor.",
-		buf, gpc_show_bytes(torch.unused));
+		library.buf, gpc_show_bytes(torch.unused));
 	return true;
 }
 

@@ -264,14 +264,13 @@ bool gpc_report_read_option(
 	enum gpc_text_kind kind;
 
 	for (size_t i = 0;; i++) {
-		char buf[256];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
-		const char *at = buf + length + 1;
+		GPC_TEXT(text, 256);
+		const char *at = text.buf + length + 1;
 
 		if (!gpc_report_read_line(recording, i, &kind, &text))
 			return false;
-		if (kind != GPC_TEXT_CHANGED || strncmp(buf, option, length) != 0 ||
-			buf[length] != ' ')
+		if (kind != GPC_TEXT_CHANGED || strncmp(text.buf, option, length) != 0 ||
+			text.buf[length] != ' ')
 			continue;
 		gpc_format(value, size, "%.*s", (int)strcspn(at, " "), at);
 		return true;
@@ -325,8 +324,7 @@ static void note_problems(struct gpc_report *report, bool *is_first)
 /* Names the files without symbols, and how to provide them. */
 static void note_missing(struct gpc_report *report, bool *is_first)
 {
-	char buf[700];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 700);
 	const char *path;
 	unsigned n = 0;
 
@@ -334,7 +332,7 @@ static void note_missing(struct gpc_report *report, bool *is_first)
 		n++) {
 		const char *name = gpc_base_name(path);
 
-		if (n >= MOST_MISSING || strstr(buf, name))
+		if (n >= MOST_MISSING || strstr(text.buf, name))
 			continue;
 		gpc_text_add(&text, "%s", n ? ", " : "no symbols of ");
 		gpc_text_add_clean(&text, n ? name : path, strlen(n ? name : path));
@@ -345,7 +343,7 @@ static void note_missing(struct gpc_report *report, bool *is_first)
 		"%s: not here, or another build. Where they are, `gpumem-report pack` writes the "
 		"symbols beside the recording; or --sysroot DIR, --debug-path DIR name a copy",
 		n > MOST_MISSING ? ", ..." : "");
-	note(report, is_first, buf);
+	note(report, is_first, text.buf);
 }
 
 void gpc_report_print_notes(struct gpc_report *report)
@@ -358,13 +356,12 @@ void gpc_report_print_notes(struct gpc_report *report)
 	note_problems(report, &is_first);
 	note_missing(report, &is_first);
 	for (size_t i = 0;; i++) {
-		char buf[512];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(text, 512);
 
 		if (!gpc_report_read_line(rec, i, &kind, &text))
 			break;
 		if (kind == GPC_TEXT_WARNING)
-			note(report, &is_first, buf);
+			note(report, &is_first, text.buf);
 	}
 	note_dropped(report, &is_first, header->dropped_blocks,
 		"live allocations found no room in the recording and are missing in the tables");

@@ -169,8 +169,7 @@ void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_bala
 static void print_frame(
 	const struct gpc_paper *paper, const struct gpc_frame *frame, size_t number, bool is_site)
 {
-	char buf[600];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 600);
 	size_t function = frame->function ? strlen(frame->function) : 0;
 	int used = fprintf(paper->out, "  %c #%-2zu ", is_site ? '>' : ' ', number);
 	const char *begin = is_site ? gpc_paper_ink(paper, GPC_INK_BOLD) : "";
@@ -180,10 +179,10 @@ static void print_frame(
 	if (frame->is_inlined)
 		gpc_text_add(&text, " (inlined)");
 	if (function && (size_t)used + text.len > (size_t)paper->width && function + 2 < text.len)
-		fprintf(paper->out, "%s%.*s\n%*s%s%s\n", begin, (int)function, buf, used + 2, "",
-			buf + function + 2, end);
+		fprintf(paper->out, "%s%.*s\n%*s%s%s\n", begin, (int)function, text.buf, used + 2,
+			"", text.buf + function + 2, end);
 	else
-		fprintf(paper->out, "%s%s%s\n", begin, buf, end);
+		fprintf(paper->out, "%s%s%s\n", begin, text.buf, end);
 }
 
 /* The end of the run of native library frames that begins at i; the site ends a run. */
@@ -199,18 +198,17 @@ static size_t run_of_library(const struct gpc_stack_frames *stack, size_t i)
 static void print_folded(const struct gpc_paper *paper, const struct gpc_stack_frames *stack,
 	size_t first, size_t end)
 {
-	char buf[200];
-	struct gpc_text names = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(names, 200);
 
 	for (size_t i = first; i < end; i++) {
 		const char *module = stack->frames[i].module;
 		const char *name = module ? gpc_base_name(module) : "";
 
 		/* One name may be a prefix of another: "libtorch.so", "libtorch.so.2". */
-		if (*name && !strstr(buf, name))
+		if (*name && !strstr(names.buf, name))
 			gpc_text_add(&names, "%s%s", names.len ? ", " : "", name);
 	}
-	fprintf(paper->out, "        ... %zu frames of %s\n", end - first, buf);
+	fprintf(paper->out, "        ... %zu frames of %s\n", end - first, names.buf);
 }
 
 void gpc_stack_print(const struct gpc_report *report, uint32_t id, unsigned limit)

@@ -45,26 +45,25 @@ static void label(const struct gpc_report *report, struct entry *entry, unsigned
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, entry->stack);
 	unsigned level = 0;
-	char buf[MAX_WHERE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, MAX_WHERE);
 
 	/* The place caused this memory without requesting it, so it has a row of its own. */
 	if (kind)
 		gpc_text_add(&text, "%s: ", gpc_kind_words(kind));
 	if (kind || !stack || stack->site < 0) {
 		gpc_frames_site(report->frames, entry->stack, &text);
-		entry->labels[0] = gpc_copy(buf);
+		entry->labels[0] = gpc_copy(text.buf);
 		return;
 	}
 	gpc_frames_via(stack, &text);
 	if (text.len)
-		entry->via = gpc_copy(buf);
+		entry->via = gpc_copy(text.buf);
 	for (size_t i = (size_t)stack->site; i < stack->n && level < GPC_SITES_MAX_DEPTH; i++) {
 		if (level > 0 && stack->frames[i].is_library)
 			continue;
-		text = gpc_text_init(buf, sizeof buf);
+		gpc_text_clear(&text);
 		gpc_frame_describe_site(&stack->frames[i], &text);
-		entry->labels[level++] = gpc_copy(buf);
+		entry->labels[level++] = gpc_copy(text.buf);
 	}
 }
 
@@ -139,8 +138,7 @@ static void describe_row(
 static void add_row(struct gpc_groups *sites, const struct entries *entries, size_t first,
 	size_t end, unsigned level)
 {
-	char where[MAX_WHERE];
-	struct gpc_text text = gpc_text_init(where, sizeof where);
+	GPC_TEXT(text, MAX_WHERE);
 	bool has_via = entries->all[first].via != NULL;
 
 	for (size_t i = first; i < end; i++)
@@ -148,7 +146,8 @@ static void add_row(struct gpc_groups *sites, const struct entries *entries, siz
 	describe_row(&entries->all[first], level, has_via, &text);
 	for (size_t i = first; i < end; i++) {
 		const struct entry *entry = &entries->all[i];
-		struct gpc_group *row = gpc_groups_add(sites, where, entry->bytes, entry->n_blocks);
+		struct gpc_group *row =
+			gpc_groups_add(sites, text.buf, entry->bytes, entry->n_blocks);
 
 		row->stack = entry->stack;
 		row->stack_bytes = entry->bytes;
@@ -258,8 +257,7 @@ struct json_object *gpc_sites_json(
 	for (size_t i = 0; i < shown; i++) {
 		const struct gpc_group *row = &sites->rows[i];
 		struct json_object *object = json_object_new_object();
-		char buf[64];
-		struct gpc_text library = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(library, 64);
 
 		gpc_json_text(object, "where", row->name);
 		gpc_json_bytes(object, "live_bytes", row->bytes);
@@ -268,7 +266,7 @@ struct json_object *gpc_sites_json(
 			gpc_library_name(report->recording, row->stack, &library);
 		else
 			gpc_text_add(&library, "PyTorch");
-		gpc_json_text(object, "library", buf);
+		gpc_json_text(object, "library", library.buf);
 		json_object_object_add(object, "stack", gpc_json_stack(report, row->stack));
 		json_object_array_add(array, object);
 	}

@@ -110,8 +110,7 @@ static const Dwfl_Callbacks callbacks = {
 static bool is_believed(const struct gpc_recording *recording, enum gpc_symbols_of symbols_of)
 {
 	static bool is_said;
-	char who[64];
-	struct gpc_text text = gpc_text_init(who, sizeof who);
+	GPC_TEXT(text, 64);
 
 	if (symbols_of != GPC_SYMBOLS_OF_OURS || !gpc_recording_is_of_others(recording->owner))
 		return symbols_of != GPC_SYMBOLS_OF_NONE;
@@ -119,7 +118,7 @@ static bool is_believed(const struct gpc_recording *recording, enum gpc_symbols_
 		gpc_owner_add(recording->owner, &text);
 		gpc_complain(
 			"%s is of %s: no file that it names is opened for symbols; --symbols does",
-			recording->path, who);
+			recording->path, text.buf);
 	}
 	is_said = true;
 	return false;

@@ -69,12 +69,11 @@ static char *pattern_of(const char *label)
 static void label_row(
 	struct labelled *labelled, const struct gpc_report *report, const struct gpc_row *row)
 {
-	char buf[LABEL_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, LABEL_SIZE);
 
 	gpc_recording_add_tag(report->recording, row->id, &text);
-	*labelled = (struct labelled){ .label = gpc_copy(buf),
-		.pattern = pattern_of(buf),
+	*labelled = (struct labelled){ .label = gpc_copy(text.buf),
+		.pattern = pattern_of(text.buf),
 		.bytes = row->bytes,
 		.n_blocks = row->n_blocks };
 }

@@ -20,8 +20,7 @@ static enum gpc_exit exit_of(enum gpc_status status)
 
 enum gpc_exit gpc_target_open_file(struct gpc_report *report, const char *path)
 {
-	char why[200] = "";
-	struct gpc_text text = gpc_text_init(why, sizeof why);
+	GPC_TEXT(text, 200);
 	enum gpc_status status = gpc_source_open(path, &report->recording, &text);
 
 	if (status == GPC_OK)
@@ -31,7 +30,7 @@ enum gpc_exit gpc_target_open_file(struct gpc_report *report, const char *path)
 			path);
 		return GPC_EXIT_NOT_FOUND;
 	}
-	gpc_complain("%s: %s", path, why);
+	gpc_complain("%s: %s", path, text.buf);
 	return exit_of(status);
 }
 
@@ -48,8 +47,7 @@ static enum gpc_exit complain_nothing(const struct gpc_directory *directory, con
 
 static void say_others(const struct gpc_directory *directory)
 {
-	char who[200] = "";
-	struct gpc_text text = gpc_text_init(who, sizeof who);
+	GPC_TEXT(text, 200);
 
 	for (unsigned i = 0; i < directory->n_others; i++) {
 		gpc_text_add(&text, i ? ", " : "");
@@ -57,7 +55,7 @@ static void say_others(const struct gpc_directory *directory)
 	}
 	if (directory->n_of_others)
 		gpc_complain("%u of other users (%s) left out; to read one, name its file",
-			directory->n_of_others, who);
+			directory->n_of_others, text.buf);
 }
 
 /* Says what else was there. */

@@ -47,8 +47,7 @@ void gpc_torch_print_used(const struct gpc_report *report, const struct gpc_torc
 	uint64_t rest = gpc_bytes_less(gpc_bytes_less(used, implicit), torch->reserved);
 	const uint64_t parts[] = { implicit, torch->reserved, rest };
 	struct gpc_rounded rounded[3];
-	char buf[300];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, 300);
 
 	if (!torch->reserved || balance->device_free == GPUCACHE_UNKNOWN)
 		return;
@@ -59,7 +58,7 @@ void gpc_torch_print_used(const struct gpc_report *report, const struct gpc_torc
 	gpc_text_add(&text, " (%s of it in no tensor)", gpc_show_bytes(torch->unused));
 	gpc_text_add(&text, " + %s others.", gpc_show_rounded(rounded[2]));
 	fputc('\n', report->paper.out);
-	gpc_paper_wrap(&report->paper, "USED", buf);
+	gpc_paper_wrap(&report->paper, "USED", text.buf);
 }
 
 struct json_object *gpc_torch_json_at(

@@ -28,15 +28,14 @@ static void print_leaks(void)
 				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_REFUSED]) -
 				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_CONTEXT]) -
 				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_MODULE]);
-		char buf[48];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(text, 48);
 
 		if (bytes == 0)
 			continue;
 		gpc_text_add_bytes(&text, bytes);
 		gpc_log("GPU %u: %s not freed when the process ended; by call site: gpumem-report "
 			"leaks %s",
-			d, buf, gpc_runtime.record.path);
+			d, text.buf, gpc_runtime.record.path);
 		gpc_holders_print(device, bytes);
 	}
 }

@@ -98,8 +98,7 @@ void gpc_holders_print(struct gpc_device *device, uint64_t total)
 	const struct gpc_describer describer = gpc_holder_describer(device);
 	struct gpucache_holder holders[GPUCACHE_MAX_OOM_HOLDERS];
 	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS];
-	char buf[(MOST_ROWS + 2) * (GPC_HOLDER_SITE_SIZE + 60)];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, (MOST_ROWS + 2) * (GPC_HOLDER_SITE_SIZE + 60));
 	uint32_t n_sites;
 	uint64_t rest;
 	uint32_t n = gpc_record_top_holders(&gpc_runtime.record, device->ordinal, holders,

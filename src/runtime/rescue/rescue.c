@@ -128,8 +128,7 @@ static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom,
 		.rank = header ? header->rank : -1,
 		.world_size = header ? header->world_size : -1,
 	};
-	char buf[GPC_SHORT_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, GPC_SHORT_SIZE);
 
 	gpc_short_form_write(&form, &text);
 	gpc_log_block(text.buf, text.len);
