@@ -36,6 +36,7 @@ $(B)/programs/standins: $(wildcard src/simcuda/names_*.def)
 # What ranks of the simulated NCCL receive of each other.
 PROGRAMS += $(B)/programs/ranks
 $(B)/programs/ranks: PROGRAM_LIBS := -l:libcudart.so.13 -l:libnccl.so.2
+$(B)/programs/ranks: | $(SIMCUDA)
 
 # The same program, whose default stream is each thread's own.
 $(B)/programs/async_per_thread: tests/programs/async.c | $(SIMCUDA)
