@@ -146,6 +146,11 @@ def pinned(draw, room):
 CAUSES = (leak, leak, leak, late, renew, renew_beside, model, weights, sawtooth, cache, stripes, stripes, limit, neighbour, too_many_contexts, impossible, pinned)
 
 
+# Seed and number of scenes that were judged wrongly once: advice for one thread of several that failed; growth that busy
+# threads hid; a failure that another thread's success hid.
+FOUND = ((93003, 97), (93004, 56), (95002, 38), (95004, 22))
+
+
 def draw_scene(seed, number):
     draw = random.Random(f"{seed} {number}")
     sim = draw.choice((1024, 2048, 4096))
@@ -282,6 +287,8 @@ def main():
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         world = World(options.build, folder)
         scenes = [draw_scene(options.seed, number) for number in numbers]
+        if options.only is None:
+            scenes += [draw_scene(seed, number)._replace(number=f"{seed}-{number}") for seed, number in FOUND]
         for scene, (right, unknown, wrong) in zip(scenes, pool.map(lambda scene: judge(world, scene), scenes)):
             if right is None:
                 n_served += 1

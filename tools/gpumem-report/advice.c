@@ -66,10 +66,49 @@ static void try_torch_limit(const struct gpucache_oom *oom, struct gpc_text *tex
 		gpc_text_add(text, "hold less: see HOLDERS; the GPU has no more to give.");
 }
 
+/* The largest request of one thread that the limit refused, rounded up to the driver's step. */
+static uint64_t refused_of(
+	const struct gpc_report *report, const struct gpucache_oom *oom, uint32_t thread)
+{
+	uint64_t most = 0;
+	struct gpucache_oom other;
+
+	for (uint64_t i = 0; i < report->recording->regions[GPUCACHE_REGION_OOMS].count; i++)
+		if (gpc_recording_read_oom(report->recording, i, &other) && !other.recovered &&
+			other.thread == thread && other.device == oom->device &&
+			other.verdict == GPUCACHE_VERDICT_LIMIT && other.rounded > most)
+			most = other.rounded;
+	return gpc_round_up(most, GPC_RUN_DEVICE_STEP);
+}
+
+/* The sum that other threads were refused, too: a limit that serves one thread alone may serve none. */
+static uint64_t refused_to_others(const struct gpc_report *report, const struct gpucache_oom *oom)
+{
+	const struct gpc_recording *recording = report->recording;
+	uint64_t count = recording->regions[GPUCACHE_REGION_OOMS].count;
+	struct gpucache_oom other;
+	struct gpucache_oom before;
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		bool is_first =
+			gpc_recording_read_oom(recording, i, &other) && other.thread != oom->thread;
+
+		for (uint64_t k = 0; k < i && is_first; k++)
+			is_first = !gpc_recording_read_oom(recording, k, &before) ||
+				   before.thread != other.thread;
+		if (is_first)
+			sum = gpc_bytes_add(sum, refused_of(report, oom, other.thread));
+	}
+	return sum;
+}
+
 static void try_limit(const struct gpc_answer *answer, struct gpc_text *text)
 {
+	const struct gpc_report *report = answer->report;
 	const struct gpucache_oom *oom = &answer->oom;
-	uint64_t more = answer->enough_bytes ? answer->enough_bytes : oom->short_by;
+	uint64_t own = answer->enough_bytes ? answer->enough_bytes : oom->short_by;
+	uint64_t more = gpc_bytes_add(own, refused_to_others(report, oom));
 	/* Rounded up to the driver's step, so that the line can be pasted as it is. */
 	uint64_t needed =
 		gpc_round_up(gpc_bytes_add(oom->limit, more), GPC_RUN_DEVICE_STEP) / GPC_MIB;

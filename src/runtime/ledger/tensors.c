@@ -302,5 +302,5 @@ void gpc_runtime_tensor_failed(
 	last_failure.device = NULL;
 	/* PyTorch now raises an exception.  A program that goes on to make tensors, of any size, has caught it. */
 	if (__atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE) > 0)
-		__atomic_store_n(&device->failed_size, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&device->failed_size, GPC_ANY_SIZE, __ATOMIC_RELEASE);
 }

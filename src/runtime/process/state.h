@@ -24,6 +24,7 @@
 struct gpc_runtime_loader;
 
 #define GPC_MAX_DEVICES  GPC_RECORD_MAX_DEVICES
+#define GPC_ANY_SIZE     1
 #define GPC_MAX_CONTEXTS GPC_RECORD_MAX_CONTEXTS
 #define GPC_MAX_CAPTURES 64
 
@@ -50,8 +51,8 @@ struct gpc_device {
 	struct gpc_lock primary_lock; /* see gpc_runtime_primary_begin */
 	/* The last failure that the program has not recovered from; see rescue.c. */
 	uint64_t failed_number;
-	uint64_t failed_size;
-	bool failed_on_host; /* stored before the size */
+	uint64_t failed_size; /* 0: none; GPC_ANY_SIZE: any success of any thread shows recovery */
+	bool failed_on_host;  /* stored before the size */
 };
 
 struct gpc_context {

@@ -9,6 +9,8 @@
 #include "runtime/rescue/rescue.h"
 
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -135,13 +137,27 @@ static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom,
 	gpc_record_oom_mark(&gpc_runtime.record, oom->number, false, true);
 }
 
-/* The last unprinted failure of each device, for the exit.  Lock: runtime.lock. */
+/* A failure not printed yet; the exit prints it unless the program was seen to recover. */
+struct failure {
+	struct gpucache_oom oom;
+	struct gpc_verdict_facts facts;
+	bool is_waiting;
+};
+
+/*
+ * Of each device.  A thread that fails after another, and then succeeds, says nothing of a larger request of that other
+ * one; so `larger` waits on, for success of its own size.  Lock: runtime.lock.
+ */
 static struct {
-	struct gpucache_oom oom[GPC_MAX_DEVICES];
-	struct gpc_verdict_facts facts[GPC_MAX_DEVICES];
-	bool is_waiting[GPC_MAX_DEVICES];
+	struct failure last[GPC_MAX_DEVICES];
+	struct failure larger[GPC_MAX_DEVICES];
 	uint64_t last_printed_ns;
 } failures;
+
+static bool is_waiting_for(const struct failure *failure, uint64_t requested)
+{
+	return failure->is_waiting && failure->oom.requested == requested;
+}
 
 #define PRINT_STEP_NS (UINT64_C(60) * 1000000000) /* at most one report a minute */
 
@@ -150,7 +166,8 @@ static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom 
 {
 	uint32_t d = device->ordinal;
 	/* PyTorch itself asks twice: before and after it returns its cache. */
-	bool is_repeated = failures.is_waiting[d] && failures.oom[d].requested == oom->requested &&
+	bool is_repeated = (is_waiting_for(&failures.last[d], oom->requested) ||
+				   is_waiting_for(&failures.larger[d], oom->requested)) &&
 			   gpc_tensors_n_malloc(device) == 0;
 
 	if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER)
@@ -288,6 +305,32 @@ static void correct_size(struct gpc_rescue *rescue, uint64_t device_free)
 	rescue->rounded = rescue->size;
 }
 
+/* The next success of at least this size, in memory of the same place, is its recovery. */
+static void watch_for(struct gpc_device *device, const struct gpucache_oom *oom, uint64_t size)
+{
+	device->failed_number = oom->number;
+	__atomic_store_n(&device->failed_on_host,
+		gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST, __ATOMIC_RELAXED);
+	__atomic_store_n(&device->failed_size, size, __ATOMIC_RELEASE);
+}
+
+static void keep_failure(struct gpc_device *device, const struct failure *failure)
+{
+	struct failure *last = &failures.last[device->ordinal];
+	struct failure *larger = &failures.larger[device->ordinal];
+	const struct gpucache_oom *oom = &failure->oom;
+
+	if (larger->is_waiting &&
+		(larger->oom.thread == oom->thread || larger->oom.requested <= oom->requested))
+		larger->is_waiting = false;
+	if (last->is_waiting && last->oom.thread != oom->thread &&
+		last->oom.requested > oom->requested &&
+		gpucache_kind_place(last->oom.kind) == gpucache_kind_place(oom->kind) &&
+		!(larger->is_waiting && larger->oom.requested > last->oom.requested))
+		*larger = *last;
+	*last = *failure;
+}
+
 static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *ladder)
 {
 	uint64_t asked = rescue->size;
@@ -295,8 +338,7 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 	struct gpc_device *device = rescue->context->device;
 	struct gpc_look look;
 	struct gpucache_oom *slot;
-	struct gpucache_oom copy;
-	bool print_now;
+	struct failure failure;
 
 	gpc_observe_device(rescue->context, true);
 	gpc_look_take(rescue->context, &look);
@@ -308,23 +350,18 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 		slot = &spare;
 	}
 	fill_oom(slot, rescue, ladder, &look);
-	copy = *slot;
+	failure = (struct failure){ .oom = *slot, .facts = look.facts };
 	if (slot != &spare)
 		gpc_record_oom_commit(&gpc_runtime.record, slot);
 	gpc_record_state_add(&gpc_runtime.record, GPUCACHE_STATE_OOM_SEEN);
 	gpc_record_device(&gpc_runtime.record, device->ordinal, &device->known);
-	print_now = is_printed_now(device, &copy);
-	failures.oom[device->ordinal] = copy;
-	failures.facts[device->ordinal] = look.facts;
-	failures.is_waiting[device->ordinal] = !print_now;
-	device->failed_number = copy.number;
-	__atomic_store_n(&device->failed_on_host,
-		gpucache_kind_place(copy.kind) == GPUCACHE_ON_HOST, __ATOMIC_RELAXED);
-	__atomic_store_n(&device->failed_size, asked, __ATOMIC_RELEASE);
+	failure.is_waiting = !is_printed_now(device, &failure.oom);
+	keep_failure(device, &failure);
+	watch_for(device, &failure.oom, asked);
 	gpc_lock_release(&gpc_runtime.lock);
-	gpc_tensors_note_failure(device, copy.number);
-	if (print_now)
-		print_oom(device, &copy, &look.facts);
+	gpc_tensors_note_failure(device, failure.oom.number);
+	if (!failure.is_waiting)
+		print_oom(device, &failure.oom, &failure.facts);
 }
 
 static void count_outcome(
@@ -429,13 +466,15 @@ void gpc_rescue_torch_limit(struct gpc_device *device, uint64_t size)
 void gpc_rescue_torch_failed(
 	struct gpc_device *device, uint64_t number, const struct gpucache_oom_torch *torch)
 {
-	struct gpucache_oom *last = &failures.oom[device->ordinal];
+	struct failure *last = &failures.last[device->ordinal];
 
 	gpc_lock_take(&gpc_runtime.lock);
-	if (last->number == number) {
-		last->torch = *torch;
-		gpc_verdict_find(last, &failures.facts[device->ordinal]);
-		gpc_record_oom_set_torch(&gpc_runtime.record, last);
+	if (last->oom.number != number)
+		last = &failures.larger[device->ordinal];
+	if (last->oom.number == number) {
+		last->oom.torch = *torch;
+		gpc_verdict_find(&last->oom, &last->facts);
+		gpc_record_oom_set_torch(&gpc_runtime.record, &last->oom);
 	}
 	gpc_lock_release(&gpc_runtime.lock);
 }
@@ -455,12 +494,36 @@ bool gpc_runtime_make_room(void)
 	return context != NULL;
 }
 
-void gpc_rescue_recovered(struct gpc_device *device)
+/*
+ * Whether a success of this thread shows that the program goes on after a failure of that one.  While that one lives it
+ * can show so itself: busy threads succeed until the very end.  No signal is sent.
+ */
+static bool speaks_for(uint32_t thread)
 {
+	return thread == gpc_thread_id() || syscall(SYS_tgkill, getpid(), thread, 0) != 0;
+}
+
+void gpc_rescue_recovered(struct gpc_device *device, uint64_t size)
+{
+	struct failure *last = &failures.last[device->ordinal];
+	struct failure *larger = &failures.larger[device->ordinal];
+	bool is_torch = __atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE) == GPC_ANY_SIZE;
+
 	gpc_lock_take(&gpc_runtime.lock);
-	failures.is_waiting[device->ordinal] = false;
+	if (!is_torch && !speaks_for(last->oom.thread)) {
+		gpc_lock_release(&gpc_runtime.lock);
+		return;
+	}
+	last->is_waiting = false;
 	__atomic_store_n(&device->failed_size, 0, __ATOMIC_RELEASE);
 	gpc_record_oom_mark(&gpc_runtime.record, device->failed_number, true, false);
+	if (larger->is_waiting && size >= larger->oom.requested && speaks_for(larger->oom.thread)) {
+		gpc_record_oom_mark(&gpc_runtime.record, larger->oom.number, true, false);
+	} else if (larger->is_waiting) {
+		*last = *larger;
+		watch_for(device, &last->oom, last->oom.requested);
+	}
+	larger->is_waiting = false;
 	gpc_lock_release(&gpc_runtime.lock);
 }
 
@@ -469,9 +532,11 @@ void gpc_rescue_at_exit(void)
 	if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER)
 		return;
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		if (!failures.is_waiting[d])
+		struct failure *last = &failures.last[d];
+
+		if (!last->is_waiting)
 			continue;
-		failures.is_waiting[d] = false;
-		print_oom(&gpc_runtime.devices[d], &failures.oom[d], &failures.facts[d]);
+		last->is_waiting = false;
+		print_oom(&gpc_runtime.devices[d], &last->oom, &last->facts);
 	}
 }

@@ -39,7 +39,7 @@ void gpc_rescue_torch_failed(
 	struct gpc_device *device, uint64_t number, const struct gpucache_oom_torch *torch);
 
 /* Slow path of gpc_rescue_succeeded. */
-void gpc_rescue_recovered(struct gpc_device *device);
+void gpc_rescue_recovered(struct gpc_device *device, uint64_t size);
 
 /*
  * Call after a request succeeded: marks an earlier failure of at most this size, in memory of the same place,
@@ -52,7 +52,7 @@ static inline void gpc_rescue_succeeded(struct gpc_device *device, uint8_t kind,
 
 	if (__builtin_expect(failed != 0 && size >= failed, 0) &&
 		on_host == __atomic_load_n(&device->failed_on_host, __ATOMIC_RELAXED))
-		gpc_rescue_recovered(device);
+		gpc_rescue_recovered(device, size);
 }
 
 /* Queries NVML, loaded at first use; all unknown while another thread is querying. */
