@@ -95,9 +95,18 @@ size_t gpc_export_depth(const struct gpc_report *report, const struct gpc_export
 	return 1 + (stack ? stack->n : 1) + (sample->what != NULL);
 }
 
-const struct gpc_frame *gpc_export_name(const struct gpc_report *report,
-	const struct gpc_export_sample *sample, size_t i, struct gpc_text *ret_text)
+const struct gpc_frame *gpc_export_frame(
+	const struct gpc_report *report, const struct gpc_export_sample *sample, size_t i)
 {
+	const struct gpc_stack_frames *stack = frames_of(report, sample);
+
+	return stack && i > 0 && i <= stack->n ? &stack->frames[stack->n - i] : NULL;
+}
+
+void gpc_export_name(const struct gpc_report *report, const struct gpc_export_sample *sample,
+	size_t i, struct gpc_text *ret_text)
+{
+	const struct gpc_frame *frame = gpc_export_frame(report, sample, i);
 	const struct gpc_stack_frames *stack = frames_of(report, sample);
 	size_t n = stack ? stack->n : 1;
 
@@ -110,8 +119,6 @@ const struct gpc_frame *gpc_export_name(const struct gpc_report *report,
 	} else if (!stack) {
 		gpc_frames_site(report->frames, sample->stack, ret_text);
 	} else {
-		gpc_frame_describe(&stack->frames[n - i], false, ret_text);
-		return &stack->frames[n - i];
+		gpc_frame_describe(frame, false, ret_text);
 	}
-	return NULL;
 }

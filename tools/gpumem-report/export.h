@@ -42,9 +42,13 @@ void gpc_export_samples_fini(struct gpc_export_samples *samples);
 /* The number of names in the path of a sample. */
 size_t gpc_export_depth(const struct gpc_report *report, const struct gpc_export_sample *sample);
 
-/* Appends name i of the path; the root is 0.  Returns its frame, or NULL if it is none. */
-const struct gpc_frame *gpc_export_name(const struct gpc_report *report,
-	const struct gpc_export_sample *sample, size_t i, struct gpc_text *ret_text);
+/* The frame of name i of the path, NULL if it is none. */
+const struct gpc_frame *gpc_export_frame(
+	const struct gpc_report *report, const struct gpc_export_sample *sample, size_t i);
+
+/* Appends name i of the path; the root is 0. */
+void gpc_export_name(const struct gpc_report *report, const struct gpc_export_sample *sample,
+	size_t i, struct gpc_text *ret_text);
 
 /* Iterates over the devices selected by -d; *i starts at 0.  Returns false at the end. */
 bool gpc_export_next_device(

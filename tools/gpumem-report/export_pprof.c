@@ -13,6 +13,7 @@
 #include "format/memory.h"
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/json.h"
+#include "tools/gpumem-report/memo.h"
 
 enum field {
 	PROFILE_SAMPLE_TYPE = 1,
@@ -46,6 +47,7 @@ struct profile {
 	struct json_object *locations; /* and those of the paths' names */
 	uint64_t n_strings;
 	uint64_t n_locations;
+	struct gpc_memo by_place; /* their numbers once more */
 };
 
 static void put(struct bytes *bytes, const void *data, size_t n)
@@ -117,7 +119,7 @@ static uint64_t string_of(struct profile *profile, const char *text)
 }
 
 /* A location with one line in a function of its own: both have the same number. */
-static uint64_t location_of(
+static uint64_t name_location(
 	struct profile *profile, const char *name, const struct gpc_frame *frame)
 {
 	struct bytes function = { 0 };
@@ -140,6 +142,24 @@ static uint64_t location_of(
 	return number;
 }
 
+static uint64_t location_of(
+	struct profile *profile, const struct gpc_export_sample *sample, size_t i)
+{
+	const struct gpc_frame *frame = gpc_export_frame(profile->report, sample, i);
+	uint64_t *known = frame ? gpc_memo_at(&profile->by_place, frame->place) : NULL;
+	char buf[GPC_EXPORT_NAME_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	uint64_t number;
+
+	if (known && *known)
+		return *known;
+	gpc_export_name(profile->report, sample, i, &text);
+	number = name_location(profile, buf, frame);
+	if (known)
+		*known = number;
+	return number;
+}
+
 static void put_label(struct profile *profile, struct bytes *sample, const char *key, int64_t value)
 {
 	struct bytes label = { 0 };
@@ -156,12 +176,8 @@ static void put_sample(
 	struct bytes numbers = { 0 };
 
 	/* The leaf comes first, and the GPU is a label. */
-	for (size_t i = gpc_export_depth(profile->report, of); --i > 0;) {
-		GPC_TEXT(text, GPC_EXPORT_NAME_SIZE);
-		const struct gpc_frame *frame = gpc_export_name(profile->report, of, i, &text);
-
-		put_varint(&numbers, location_of(profile, text.buf, frame));
-	}
+	for (size_t i = gpc_export_depth(profile->report, of); --i > 0;)
+		put_varint(&numbers, location_of(profile, of, i));
 	put_message(&sample, SAMPLE_LOCATION, &numbers);
 	for (size_t i = 0; i < N_TYPES; i++)
 		put_varint(&numbers, values[i]);
@@ -248,6 +264,7 @@ enum gpc_exit gpc_export_pprof(struct gpc_report *report)
 	gpc_export_samples_fini(&samples);
 	json_object_put(profile.strings);
 	json_object_put(profile.locations);
+	gpc_memo_fini(&profile.by_place);
 	free(profile.out.data);
 	if (!is_made)
 		gpc_complain("no memory for the profile");

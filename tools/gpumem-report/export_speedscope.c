@@ -6,11 +6,13 @@
 #include "gpucache_version.h"
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/json.h"
+#include "tools/gpumem-report/memo.h"
 
 struct scope {
 	FILE *out;
 	struct json_object *numbers; /* of frames, by name */
 	FILE *frames;                /* their objects, in the order of the numbers */
+	struct gpc_memo by_place;    /* numbers + 1 */
 };
 
 static void put_text(FILE *out, const char *key, const char *text)
@@ -22,7 +24,7 @@ static void put_text(FILE *out, const char *key, const char *text)
 	json_object_put(string);
 }
 
-static int frame_number(struct scope *scope, const char *name, const struct gpc_frame *frame)
+static int name_number(struct scope *scope, const char *name, const struct gpc_frame *frame)
 {
 	int n = json_object_object_length(scope->numbers);
 	struct json_object *number;
@@ -42,19 +44,33 @@ static int frame_number(struct scope *scope, const char *name, const struct gpc_
 	return n;
 }
 
+static int frame_number(struct scope *scope, const struct gpc_report *report,
+	const struct gpc_export_sample *sample, size_t i)
+{
+	const struct gpc_frame *frame = gpc_export_frame(report, sample, i);
+	uint64_t *known = frame ? gpc_memo_at(&scope->by_place, frame->place) : NULL;
+	char buf[GPC_EXPORT_NAME_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	int number;
+
+	if (known && *known)
+		return (int)*known - 1;
+	gpc_export_name(report, sample, i, &text);
+	number = name_number(scope, buf, frame);
+	if (known)
+		*known = (uint64_t)number + 1;
+	return number;
+}
+
 static void put_path(struct scope *scope, const struct gpc_report *report,
 	const struct gpc_export_sample *sample)
 {
 	size_t depth = gpc_export_depth(report, sample);
 
 	/* The GPU is already the profile's name. */
-	for (size_t i = 1; i < depth; i++) {
-		GPC_TEXT(text, GPC_EXPORT_NAME_SIZE);
-		const struct gpc_frame *frame = gpc_export_name(report, sample, i, &text);
-
+	for (size_t i = 1; i < depth; i++)
 		fprintf(scope->out, "%c%d", i > 1 ? ',' : '[',
-			frame_number(scope, text.buf, frame));
-	}
+			frame_number(scope, report, sample, i));
 	fputc(']', scope->out);
 }
 
@@ -120,8 +136,9 @@ enum gpc_exit gpc_export_speedscope(struct gpc_report *report)
 {
 	char *frames = NULL;
 	size_t size = 0;
-	struct scope scope = { report->paper.out, json_object_new_object(),
-		gpc_checked(open_memstream(&frames, &size)) };
+	struct scope scope = { .out = report->paper.out,
+		.numbers = json_object_new_object(),
+		.frames = gpc_checked(open_memstream(&frames, &size)) };
 	struct gpc_export_samples samples;
 
 	gpc_export_samples_create(&samples, report);
@@ -130,6 +147,7 @@ enum gpc_exit gpc_export_speedscope(struct gpc_report *report)
 	fprintf(scope.out, "%s]}}\n", frames);
 	free(frames);
 	json_object_put(scope.numbers);
+	gpc_memo_fini(&scope.by_place);
 	gpc_export_samples_fini(&samples);
 	return GPC_EXIT_MADE;
 }

@@ -16,6 +16,8 @@
 #include "tools/gpumem-report/names.h"
 #include "tools/gpumem-report/paper.h"
 
+#define NO_CODE 1 /* the text of Python frames that were not recorded */
+
 enum frame_class {
 	CLASS_PROGRAM,
 	CLASS_LIBRARY,
@@ -125,6 +127,8 @@ static void add_python(
 		gpc_report_codes_find(frames->codes, GPUCACHE_FRAME_CODE(raw));
 
 	frame->is_python = true;
+	frame->place = raw | GPUCACHE_FRAME_FROM_C;
+	frame->text = NO_CODE;
 	if (!code)
 		return;
 	frame->function = code->function;
@@ -148,36 +152,54 @@ static unsigned add_python_run(const struct gpc_frames *frames, struct gpc_stack
 	return next;
 }
 
-static void add_native(struct gpc_stack_frames *stack, const struct gpc_symbol *symbol,
-	bool is_inlined, enum frame_class class)
+static struct gpc_frame frame_of(const struct gpc_symbol *symbol)
 {
-	struct gpc_frame *frame = &stack->frames[stack->n++];
+	return (struct gpc_frame){
+		.function = symbol->function,
+		.file = symbol->file,
+		.line = symbol->line,
+		.module = symbol->module,
+		.offset = symbol->offset,
+		.text = symbol->text,
+		.place = (uintptr_t)symbol, /* less than that of any Python frame */
+		.is_library = symbol->class != CLASS_PROGRAM,
+		.is_plumbing = symbol->class == CLASS_PLUMBING,
+	};
+}
 
-	frame->function = symbol->function;
-	frame->file = symbol->file;
-	frame->line = symbol->line;
-	frame->module = symbol->module;
-	frame->offset = symbol->offset;
-	frame->is_inlined = is_inlined;
-	frame->is_library = class != CLASS_PROGRAM;
-	frame->is_plumbing = class == CLASS_PLUMBING;
+/* What a frame says is found once per return address, not once per stack. */
+static void judge(struct gpc_symbol_list *list)
+{
+	for (size_t i = 0; i < list->n && !list->is_judged; i++) {
+		struct gpc_symbol *symbol = &list->rows[i];
+		const struct gpc_frame frame = frame_of(symbol);
+		char buf[600];
+		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+		gpc_frame_describe(&frame, true, &text);
+		symbol->text = gpc_hash_bytes(GPC_HASH_START, buf, text.len + 1) | 1;
+		symbol->class = class_of(symbol);
+	}
+	list->is_judged = true;
 }
 
 /* Adds the frames of one return address: inlined functions, and the function that contains it. */
 static void add_native_list(struct gpc_stack_frames *stack, const struct gpc_symbol_list *list)
 {
-	for (size_t i = 0; i < list->n; i++)
-		add_native(stack, &list->rows[i], i + 1 < list->n, class_of(&list->rows[i]));
+	for (size_t i = 0; i < list->n; i++) {
+		stack->frames[stack->n] = frame_of(&list->rows[i]);
+		stack->frames[stack->n++].is_inlined = i + 1 < list->n;
+	}
 }
 
 /* The class of the compiled function: code inlined into an interpreter is part of it. */
 static enum frame_class class_of_list(const struct gpc_symbol_list *list)
 {
-	return list->n ? class_of(&list->rows[list->n - 1]) : CLASS_HIDDEN;
+	return list->n ? list->rows[list->n - 1].class : CLASS_HIDDEN;
 }
 
 static void merge(struct gpc_frames *frames, struct gpc_stack_frames *stack,
-	const struct gpc_stack_view *view, const struct gpc_symbol_list *const *symbols,
+	const struct gpc_stack_view *view, struct gpc_symbol_list *const *symbols,
 	const enum frame_class *classes)
 {
 	unsigned n_evals = 0;
@@ -310,13 +332,14 @@ static int via_of(const struct gpc_stack_frames *stack)
 static struct gpc_stack_frames *resolve(
 	struct gpc_frames *frames, const struct gpc_stack_view *view)
 {
-	const struct gpc_symbol_list **symbols = gpc_new(view->n_native + 1u, sizeof *symbols);
+	struct gpc_symbol_list **symbols = gpc_new(view->n_native + 1u, sizeof *symbols);
 	enum frame_class *classes = gpc_new(view->n_native + 1u, sizeof *classes);
 	struct gpc_stack_frames *stack;
 	size_t most = view->n_python;
 
 	for (unsigned i = 0; i < view->n_native; i++) {
 		symbols[i] = gpc_symbols_find(frames->symbols, view->native[i]);
+		judge(symbols[i]);
 		classes[i] = class_of_list(symbols[i]);
 		most += symbols[i]->n;
 	}
@@ -419,18 +442,11 @@ void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *re
 		gpc_frame_describe_site(&stack->frames[stack->site], ret_text);
 }
 
-/* Name and path of a Python file are read once per code object, not once per frame. */
 uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash)
 {
-	GPC_TEXT(text, 600);
+	const uint64_t parts[] = { frame->text, frame->line };
 
-	if (frame->text) {
-		const uint64_t parts[] = { frame->text, frame->line };
-
-		return gpc_hash_bytes(hash, parts, sizeof parts);
-	}
-	gpc_frame_describe(frame, true, &text);
-	return gpc_hash_bytes(hash, text.buf, text.len + 1);
+	return gpc_hash_bytes(hash, parts, sizeof parts);
 }
 
 uint64_t gpc_frames_hash(struct gpc_frames *frames, uint32_t id)

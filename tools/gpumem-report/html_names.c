@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "format/memory.h"
+#include "tools/gpumem-report/memo.h"
 #include "tools/gpumem-report/sites.h"
 
 /* A path of 32 names of 76 bytes. */
@@ -34,7 +35,10 @@ struct gpc_html_names {
 	struct list frames;
 	struct list stacks;
 	struct list tags;
-	unsigned *tag_numbers; /* parallel to recording->tags: number + 1, 0: not yet requested */
+	/* Number + 1, 0: not yet requested. */
+	unsigned *tag_numbers;         /* parallel to recording->tags */
+	unsigned *stack_numbers;       /* parallel to recording->stacks: of stacks alone */
+	struct gpc_memo frame_numbers; /* by place */
 };
 
 /* Within a script only its end tag and the start of a comment are special, and both begin with this. */
@@ -94,6 +98,7 @@ struct gpc_html_names *gpc_html_names_create(const struct gpc_report *report)
 
 	names->report = report;
 	names->tag_numbers = gpc_new(report->recording->n_tags, sizeof *names->tag_numbers);
+	names->stack_numbers = gpc_new(report->recording->n_stacks, sizeof *names->stack_numbers);
 	list_init(&names->frames);
 	list_init(&names->stacks);
 	list_init(&names->tags);
@@ -106,18 +111,25 @@ void gpc_html_names_destroy(struct gpc_html_names *names)
 	list_fini(&names->stacks);
 	list_fini(&names->tags);
 	free(names->tag_numbers);
+	free(names->stack_numbers);
+	gpc_memo_fini(&names->frame_numbers);
 	free(names);
 }
 
 static unsigned frame_number(
 	struct gpc_html_names *names, const struct gpc_export_sample *sample, size_t i)
 {
-	GPC_TEXT(text, GPC_EXPORT_NAME_SIZE);
-	const struct gpc_frame *frame = gpc_export_name(names->report, sample, i, &text);
+	char buf[GPC_EXPORT_NAME_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	const struct gpc_frame *frame = gpc_export_frame(names->report, sample, i);
+	uint64_t *known = frame ? gpc_memo_at(&names->frame_numbers, frame->place) : NULL;
 	unsigned flags = frame ? 0 : FLAG_WHAT;
 	unsigned number;
 	bool is_new;
 
+	if (known && *known)
+		return (unsigned)*known - 1;
+	gpc_export_name(names->report, sample, i, &text);
 	if (frame)
 		flags = (frame->is_python ? FLAG_PYTHON : 0) |
 			(frame->is_library ? FLAG_LIBRARY : 0);
@@ -127,6 +139,8 @@ static unsigned frame_number(
 		gpc_html_put_text(names->frames.out, text.buf);
 		fprintf(names->frames.out, ",%u]", flags);
 	}
+	if (known)
+		*known = number + 1;
 	return number;
 }
 
@@ -161,9 +175,9 @@ static void put_sites(struct gpc_html_names *names, const struct gpc_export_samp
 	fprintf(names->stacks.out, ",%d,[", sample->what != NULL);
 }
 
-unsigned gpc_html_names_stack(struct gpc_html_names *names, const struct gpc_export_sample *sample)
+static unsigned find_stack(struct gpc_html_names *names, const struct gpc_export_sample *sample)
 {
-	size_t depth = gpc_export_depth(names->report, sample);
+	size_t depth;
 	char key[160];
 	unsigned number;
 	bool is_new;
@@ -174,10 +188,27 @@ unsigned gpc_html_names_stack(struct gpc_html_names *names, const struct gpc_exp
 		return number;
 	fputs("[[", names->stacks.out);
 	put_sites(names, sample);
+	depth = gpc_export_depth(names->report, sample);
 	for (size_t i = 1; i < depth; i++)
 		fprintf(names->stacks.out, "%s%u", i > 1 ? "," : "",
 			frame_number(names, sample, i));
 	fputs("]]", names->stacks.out);
+	return number;
+}
+
+unsigned gpc_html_names_stack(struct gpc_html_names *names, const struct gpc_export_sample *sample)
+{
+	const struct gpc_recording *rec = names->report->recording;
+	size_t row = gpc_record_number(rec->stacks, rec->n_stacks, sample->stack);
+	bool is_known = !sample->what && row < rec->n_stacks;
+	unsigned number;
+
+	/* Needed for every block, as is its range. */
+	if (is_known && names->stack_numbers[row])
+		return names->stack_numbers[row] - 1;
+	number = find_stack(names, sample);
+	if (is_known)
+		names->stack_numbers[row] = number + 1;
 	return number;
 }
 

@@ -16,6 +16,7 @@
 #include "format/memory.h"
 #include "model/libraries.h"
 #include "tools/gpumem-report/functions.h"
+#include "tools/gpumem-report/memo.h"
 #include "tools/gpumem-report/pack.h"
 #include "tools/gpumem-report/report.h"
 
@@ -33,12 +34,6 @@ struct object {
 	bool is_wanted; /* has addresses without a name */
 };
 
-/* A cached address; 0: a free slot. */
-struct known {
-	uint64_t address;
-	struct gpc_symbol_list *list; /* stays valid when the table grows */
-};
-
 struct gpc_symbols {
 	const struct gpc_recording *recording;
 	struct gpc_places places;
@@ -46,9 +41,7 @@ struct gpc_symbols {
 	demangle_function demangle;
 	bool is_wanted; /* the files named by the recording may be opened */
 	struct gpc_pack *pack;
-	struct known *known; /* by hash, at most half full */
-	size_t n_known;
-	size_t n_places; /* a power of two; 0: none yet */
+	struct gpc_memo lists; /* gpc_symbol_list *, by address */
 };
 
 /* Finds a separate debug file.  libdw's own search would open whatever a link names, and block if that is a pipe. */
@@ -164,9 +157,9 @@ void gpc_symbols_destroy(struct gpc_symbols *symbols)
 		if (symbols->objects[i].dwfl)
 			dwfl_end(symbols->objects[i].dwfl);
 	}
-	for (size_t i = 0; i < symbols->n_places; i++)
-		list_destroy(symbols->known[i].list);
-	free(symbols->known);
+	for (size_t i = 0; i < symbols->lists.n_rows; i++)
+		list_destroy((void *)(uintptr_t)symbols->lists.rows[i].number);
+	gpc_memo_fini(&symbols->lists);
 	gpc_pack_close(symbols->pack);
 	free(symbols->objects);
 	free(symbols);
@@ -327,7 +320,8 @@ static void name_rows(const struct gpc_symbols *symbols, const struct object *ob
 		for (size_t i = 0; i < n; i++)
 			rows[i] = list->rows[0];
 		free(list->rows);
-		*list = (struct gpc_symbol_list){ rows, n };
+		list->rows = rows;
+		list->n = n;
 	}
 	/* Use the symbol table's name, which the linker and other tools know. */
 	list->rows[list->n - 1].function =
@@ -378,49 +372,21 @@ static struct gpc_symbol_list look_up(struct gpc_symbols *symbols, uint64_t addr
 	return list;
 }
 
-/* The address's slot, or the free one where it belongs. */
-static struct known *place_of(struct known *known, size_t n_places, uint64_t address)
+struct gpc_symbol_list *gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address)
 {
-	size_t i = (size_t)((address * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (n_places - 1);
-
-	while (known[i].address && known[i].address != address)
-		i = (i + 1) & (n_places - 1);
-	return &known[i];
-}
-
-static void make_room(struct gpc_symbols *symbols)
-{
-	size_t n_places = symbols->n_places ? 2 * symbols->n_places : 1024;
-	struct known *known;
-
-	if (2 * (symbols->n_known + 1) <= symbols->n_places)
-		return;
-	known = gpc_new(n_places, sizeof *known);
-	for (size_t i = 0; i < symbols->n_places; i++)
-		if (symbols->known[i].address)
-			*place_of(known, n_places, symbols->known[i].address) = symbols->known[i];
-	free(symbols->known);
-	symbols->known = known;
-	symbols->n_places = n_places;
-}
-
-const struct gpc_symbol_list *gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address)
-{
-	static const struct gpc_symbol_list none;
+	static struct gpc_symbol_list none;
 	struct gpc_symbol_list *list;
-	struct known *known;
+	uint64_t *known;
 
 	if (!address)
 		return &none;
-	make_room(symbols);
-	known = place_of(symbols->known, symbols->n_places, address);
-	if (known->address)
-		return known->list;
-	list = gpc_new(1, sizeof *list);
-	*list = look_up(symbols, address);
-	*known = (struct known){ address, list };
-	symbols->n_known++;
-	return list;
+	known = gpc_memo_at(&symbols->lists, address);
+	if (!*known) {
+		list = gpc_new(1, sizeof *list);
+		*list = look_up(symbols, address);
+		*known = (uintptr_t)list;
+	}
+	return (void *)(uintptr_t)*known;
 }
 
 bool gpc_symbols_next_missing(const struct gpc_symbols *symbols, size_t *i, const char **ret_path)

@@ -26,12 +26,15 @@ struct gpc_symbol {
 	uint32_t line;      /* 0 unknown */
 	const char *module; /* path; NULL: in no module that was recorded */
 	uint64_t offset;    /* in the module's file */
+	uint64_t text;      /* and class: of frames.c, once */
+	unsigned class;
 };
 
 /* Innermost first. */
 struct gpc_symbol_list {
 	struct gpc_symbol *rows;
-	size_t n; /* 0: no memory */
+	size_t n;       /* 0: no memory */
+	bool is_judged; /* by frames.c */
 };
 
 struct gpc_symbols;
@@ -42,7 +45,7 @@ struct gpc_symbols *gpc_symbols_create(
 void gpc_symbols_destroy(struct gpc_symbols *symbols);
 
 /* The call that returns to `address`; valid as long as `symbols`.  Cached: stacks share most addresses. */
-const struct gpc_symbol_list *gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address);
+struct gpc_symbol_list *gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address);
 /* Iterates over the modules whose files were missing; *i starts at 0. */
 bool gpc_symbols_next_missing(const struct gpc_symbols *symbols, size_t *i, const char **ret_path);
 

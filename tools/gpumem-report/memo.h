@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A number per key: what was found once is not found again.
+ *
+ * A hash table with linear probing, at most half full.
+ *
+ * Threads   One.
+ * Failure   None: without memory the program ends (format/memory.h).
+ */
+#ifndef GPC_REPORT_MEMO_H
+#define GPC_REPORT_MEMO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpc_memo_row {
+	uint64_t key; /* 0: free */
+	uint64_t number;
+};
+
+struct gpc_memo {
+	struct gpc_memo_row *rows; /* an all-zero memo is empty */
+	size_t n_rows;             /* 0 or a power of two */
+	size_t n;
+};
+
+void gpc_memo_fini(struct gpc_memo *memo);
+
+/* The number of a key that is not 0; 0 at first.  Valid until the next call. */
+uint64_t *gpc_memo_at(struct gpc_memo *memo, uint64_t key);
+
+#endif
