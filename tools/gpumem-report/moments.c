@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "format/array.h"
+#include "tools/gpumem-report/memo.h"
 #include "tools/replay/arenas.h"
 
 struct level {
@@ -51,9 +52,10 @@ struct walk {
 	struct gpucache_event *events; /* of this device that change the bytes held */
 	size_t n_events;
 	struct step *steps;
-	struct level *levels; /* by holder: its bytes at the walk's position */
-	struct level *said;   /* by holder: the sum of the deltas so far */
-	struct level *start;  /* by holder: its bytes at the start of the ring */
+	struct gpc_memo numbers; /* of holders, + 1, by key_of */
+	struct level *levels;    /* by holder: its bytes at the walk's position */
+	struct level *said;      /* by holder: the sum of the deltas so far */
+	struct level *start;     /* by holder: its bytes at the start of the ring */
 	uint32_t *
 		touched; /* by holder: 1 + the one before it (itself 1 +, or 0) in its context's list; 0: not in it */
 	uint32_t last_touched[GPUCACHE_MAX_CONTEXTS]; /* 1 + holder; 0: none */
@@ -83,12 +85,28 @@ static struct gpc_moment_holder holder_of(uint32_t stack, unsigned kind, uint32_
 	return (struct gpc_moment_holder){ stack, gpc_kind_is_implicit(kind) ? kind : 0, context };
 }
 
-static uint32_t find_holder(const struct gpc_moments *moments, struct gpc_moment_holder key)
+/* There are far fewer contexts than these bits count. */
+static uint64_t key_of(struct gpc_moment_holder holder)
 {
-	const struct gpc_moment_holder *found =
-		bsearch(&key, moments->holders, moments->n_holders, sizeof key, compare_holders);
+	return UINT64_C(1) << 63 | (uint64_t)holder.context << 40 |
+	       (uint64_t)(holder.kind & 0xff) << 32 | holder.stack;
+}
 
-	return (uint32_t)(found - moments->holders);
+static uint32_t find_holder(struct walk *walk, struct gpc_moment_holder holder)
+{
+	return (uint32_t)(*gpc_memo_at(&walk->numbers, key_of(holder)) - 1);
+}
+
+static void add_holder(struct walk *walk, struct gpc_moment_holder holder, size_t *room)
+{
+	struct gpc_moments *moments = walk->moments;
+	uint64_t *number = gpc_memo_at(&walk->numbers, key_of(holder));
+
+	if (*number)
+		return;
+	gpc_array_grow(&moments->holders, sizeof holder, moments->n_holders, room);
+	moments->holders[moments->n_holders++] = holder;
+	*number = moments->n_holders;
 }
 
 static bool is_wanted(const struct gpucache_event *event, int32_t ordinal)
@@ -121,23 +139,23 @@ static void read_events(struct walk *walk, int32_t ordinal)
 
 static void find_holders(struct walk *walk, int32_t ordinal)
 {
-	const struct gpc_recording *rec = walk->report->recording;
 	struct gpc_moments *moments = walk->moments;
-	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
-	struct gpc_moment_holder *all = gpc_new(walk->n_events + count, sizeof *all);
+	struct gpc_moment_holder *all;
 	struct gpucache_block block;
-	size_t n = 0;
+	size_t room = 0;
 
 	for (size_t i = 0; i < walk->n_events; i++)
-		all[n++] = holder_of(
-			walk->events[i].stack, walk->events[i].alloc_kind, walk->events[i].context);
+		add_holder(walk,
+			holder_of(walk->events[i].stack, walk->events[i].alloc_kind,
+				walk->events[i].context),
+			&room);
 	for (uint64_t i = 0; gpc_report_next_live(walk->report, ordinal, &i, &block);)
-		all[n++] = holder_of(block.stack, block.kind, block.context);
-	qsort(all, n, sizeof *all, compare_holders);
-	moments->holders = all;
-	for (size_t i = 0; i < n; i++)
-		if (i == 0 || compare_holders(&all[i], &all[moments->n_holders - 1]) != 0)
-			all[moments->n_holders++] = all[i];
+		add_holder(walk, holder_of(block.stack, block.kind, block.context), &room);
+	all = moments->holders;
+	if (all)
+		qsort(all, moments->n_holders, sizeof *all, compare_holders);
+	for (size_t i = 0; i < moments->n_holders; i++)
+		*gpc_memo_at(&walk->numbers, key_of(all[i])) = i + 1;
 	walk->unsampled = 0;
 	while (walk->unsampled < moments->n_holders &&
 		(all[walk->unsampled].stack || all[walk->unsampled].kind))
@@ -175,7 +193,7 @@ static void make_steps(struct walk *walk, int32_t ordinal)
 		*step = (struct step){ .time_ns = event->time_ns, .tag = event->tag };
 		step->is_reset = event->kind == GPUCACHE_EVENT_CONTEXT;
 		step->holder = step->is_reset ? event->context
-					      : find_holder(walk->moments,
+					      : find_holder(walk,
 							holder_of(event->stack, event->alloc_kind,
 								event->context));
 		if (step->is_reset || is_arena[i])
@@ -241,8 +259,8 @@ static void go_to_end(struct walk *walk, int32_t ordinal)
 
 	for (uint64_t i = 0; gpc_report_next_live(walk->report, ordinal, &i, &block);) {
 		struct gpc_share share = gpc_recording_share(rec, &block, &surplus);
-		uint32_t holder = find_holder(
-			walk->moments, holder_of(block.stack, block.kind, block.context));
+		uint32_t holder =
+			find_holder(walk, holder_of(block.stack, block.kind, block.context));
 
 		walk->levels[holder] = add(walk->levels[holder], level_of(share));
 		walk->live_bytes = gpc_signed_add(walk->live_bytes, gpc_signed_of(block.size));
@@ -419,6 +437,7 @@ void gpc_moments_create(
 	free(walk.said);
 	free(walk.start);
 	free(walk.touched);
+	gpc_memo_fini(&walk.numbers);
 }
 
 void gpc_moments_fini(struct gpc_moments *moments)
