@@ -61,7 +61,7 @@ static void keeps_order(void)
 static void memory_goes_back_to_the_stream_that_freed_it_and_to_no_other(void **state)
 {
 	(void)state;
-	world_run(NULL, "record:off", keeps_order);
+	world_run("clock:virtual", "record:off", keeps_order);
 }
 
 static void forgets_streams(void)
@@ -86,7 +86,7 @@ static void forgets_streams(void)
 static void a_destroyed_stream_is_forgotten_whichever_context_is_current(void **state)
 {
 	(void)state;
-	world_run(NULL, "record:off", forgets_streams);
+	world_run("clock:virtual", "record:off", forgets_streams);
 }
 
 static void per_thread_streams(void)
@@ -104,7 +104,7 @@ static void per_thread_streams(void)
 static void no_order_is_kept_for_streams_of_many_threads(void **state)
 {
 	(void)state;
-	world_run(NULL, "record:off", per_thread_streams);
+	world_run("clock:virtual", "record:off", per_thread_streams);
 }
 
 static void records_use(void)
@@ -129,7 +129,7 @@ static void records_use(void)
 static void a_recorded_use_ends_the_order(void **state)
 {
 	(void)state;
-	world_run(NULL, "record:off", records_use);
+	world_run("clock:virtual", "record:off", records_use);
 }
 
 static void host_wait(void)
@@ -150,7 +150,7 @@ static void host_wait(void)
 static void the_host_wait_of_cudaFree_is_not_made_where_a_stream_is_named(void **state)
 {
 	(void)state;
-	world_run(NULL, "record:off,free_order:host", host_wait);
+	world_run("clock:virtual", "record:off,free_order:host", host_wait);
 }
 
 static void trims(void)

@@ -410,7 +410,7 @@ static void waits(void)
 static void host_order_waits_for_the_device(void **state)
 {
 	(void)state;
-	world_run(NULL, "stacks:off,free_order:host", waits);
+	world_run("clock:virtual", "stacks:off,free_order:host", waits);
 }
 
 static void waits_not(void)

@@ -32,7 +32,7 @@ static void ends_the_rule(void)
 static void a_stream_ends_the_one_stream_rule_and_waits(void **state)
 {
 	(void)state;
-	world_run(NULL, "record:off,free_order:fence", ends_the_rule);
+	world_run("clock:virtual", "record:off,free_order:fence", ends_the_rule);
 }
 
 static void waits_on_the_host(void)
@@ -51,7 +51,7 @@ static void waits_on_the_host(void)
 static void where_the_device_cannot_wait_the_host_does(void **state)
 {
 	(void)state;
-	world_run("fail:cuEventCreate/1/999", "record:off", waits_on_the_host);
+	world_run("clock:virtual,fail:cuEventCreate/1/999", "record:off", waits_on_the_host);
 }
 
 /* The end of the rule could not be recorded: what a capture would forbid is done before it begins. */
@@ -81,7 +81,7 @@ static void is_over_before_a_capture(void)
 static void an_end_that_failed_is_waited_for_before_a_capture_begins(void **state)
 {
 	(void)state;
-	world_run("fail:cuEventCreate/1/999", "record:off,free_order:fence",
+	world_run("clock:virtual,fail:cuEventCreate/1/999", "record:off,free_order:fence",
 		is_over_before_a_capture);
 }
 
@@ -123,7 +123,7 @@ static void per_thread(void)
 static void a_per_thread_stream_ends_the_rule_everywhere(void **state)
 {
 	(void)state;
-	world_run(NULL, "record:off", per_thread);
+	world_run("clock:virtual", "record:off", per_thread);
 }
 
 static unsigned n_open(void)
