@@ -21,6 +21,7 @@ import tempfile
 from collections import Counter
 
 BUILD = os.path.abspath(sys.argv[1])
+TIMEOUT_S = 120  # a hang; a program takes a second, on a busy machine some
 CODE = 999  # nothing answers it but what is made to
 ALL = 1 << 20
 PROGRAMS = (("train", "--steps", "2"), ("ipc",), ("vmm", "expandable"), ("vmm", "contexts"), ("arrays", "shapes"),
@@ -42,7 +43,7 @@ def run(folder, words, sim, with_us):
         env.update(LD_PRELOAD=f"{BUILD}/libgpucache.so", GPUCACHE_OUTPUT=out, GPUCACHE_CONF="recording_size:4MiB")
     try:
         done = subprocess.run([os.path.join(BUILD, "programs", words[0]), *words[1:]], input=COMMANDS, capture_output=True,
-                              timeout=60, check=False, env=env)
+                              timeout=TIMEOUT_S, check=False, env=env)
     except subprocess.TimeoutExpired:
         return "hung", b"", b"", 0
     # Each handle is another one; and what the cache holds is ours to choose.

@@ -13,6 +13,7 @@ import tempfile
 
 BUILD = os.path.abspath(sys.argv[1])
 HERE = os.path.dirname(os.path.abspath(__file__))
+TIMEOUT_S = 120  # a hang; a program takes a second, on a busy machine some
 ENOSPC, ENOMEM, EMFILE = 28, 12, 24
 PROGRAMS = (("train", "--steps", "2"), ("ipc",), ("vmm", "expandable"), ("arrays", "shapes"))
 COMMANDS = b"alloc a 1048576\nalloc b 1048576\nexport b\nfree b\nfree a\n"  # of ipc
@@ -25,7 +26,7 @@ def run(shim, folder, words, nth=0, **env):
             os.unlink(name)
     preload = f"{shim}:{BUILD}/libgpucache.so"
     done = subprocess.run([os.path.join(BUILD, "programs", words[0]), *words[1:]], input=COMMANDS, capture_output=True,
-                          timeout=60, check=False,
+                          timeout=TIMEOUT_S, check=False,
                           env={**os.environ, "LD_LIBRARY_PATH": f"{BUILD}/simcuda", "GPUSIM": "memory:1GiB", "LD_PRELOAD": preload,
                                "GPUCACHE_OUTPUT": out, "GPUCACHE_CONF": "recording_size:1MiB", "FAULT_NTH": str(nth),
                                "FAULT_COUNT": os.path.join(folder, "count"), **env})

@@ -77,7 +77,7 @@ def case_a_full_filesystem_costs_the_recording_only(world):
     env = world.environment(True, GPUCACHE_OUTPUT=f"{mount}/rec-%p.gpucache", LD_PRELOAD=None)
     preload = world.environment(True)["LD_PRELOAD"]
     script = f"{test} && LD_PRELOAD={preload} exec {' '.join(train(world))}"
-    done = subprocess.run([*enter, script], env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*enter, script], env=env, capture_output=True, text=True, timeout=world.time_limit(), check=False)
     expect_equal("the program", (done.returncode, done.stdout), (plain.status, plain.out))
     expect_equal("the number of lines on stderr", len(done.stderr.splitlines()), 1)
 

@@ -44,7 +44,7 @@ class Guest:
             env["LD_PRELOAD"] = os.path.join(self.tools, "libgpucache.so")
         who = {} if through else {"user": GUEST, "group": GUEST, "extra_groups": []}
         done = subprocess.run([*through, os.path.join(self.tools, "train"), "--steps", "3"], env=env, cwd=self.home,
-                              check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                              check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=self.world.time_limit(),
                               preexec_fn=before, **who)
         return Result(done.returncode, done.stdout, done.stderr)
 
@@ -128,7 +128,7 @@ def case_a_closed_usual_place_of_another_owner_is_left_alone_even_by_root(world)
     env = world.environment(False, TMPDIR=world.folder, XDG_RUNTIME_DIR=None)
     preload = os.path.join(world.build, "libgpucache.so")
     script = f"{setup} && LD_PRELOAD={preload} {world.program('train')} --steps 3 && ls -A {usual} >&2"
-    done = subprocess.run([*enter, script], env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*enter, script], env=env, capture_output=True, text=True, timeout=world.time_limit(), check=False)
     expect_equal("the exit status", done.returncode, 0)
     lines = done.stderr.splitlines()
     expect(len(lines) == 1 and usual in lines[0] and "instead" in lines[0], f"stderr is {done.stderr!r}")
@@ -192,7 +192,7 @@ def case_every_file_system_full_costs_the_recording_only(world):
     env = world.environment(False, TMPDIR="/dev/shm", XDG_RUNTIME_DIR=None)
     preload = os.path.join(world.build, "libgpucache.so")
     done = subprocess.run([*enter, f"{mounts} && LD_PRELOAD={preload} exec {' '.join(command)}"], env=env,
-                          capture_output=True, text=True, timeout=60, check=False)
+                          capture_output=True, text=True, timeout=world.time_limit(), check=False)
     expect_equal("the program", (done.returncode, done.stdout), (plain.status, plain.out))
     expect(done.stderr.count("\n") == 1 and "no recording" in done.stderr, f"stderr is {done.stderr!r}")
 

@@ -41,7 +41,7 @@ def case_after_kill_9_at_any_moment_the_recording_can_be_read(world):
     moments = random.Random(seed)
     for round_number in range(30):
         child = world.start([world.program("train"), "--steps", "1000000", "--threads", "2"])
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + world.time_limit()
         while not world.recordings() and time.monotonic() < deadline:
             time.sleep(0.0005)
         time.sleep(moments.uniform(0, 0.08))
@@ -171,7 +171,7 @@ def case_a_report_into_a_closed_pipe_ends_quietly(world):
     world.run([world.program("train"), "--leak", "--grow", "100000"])
     report = os.path.join(world.build, "gpumem-report")
     done = subprocess.run(["/bin/sh", "-c", f"{report} leaks {world.recording()} | head -1"],
-                          capture_output=True, text=True, timeout=60, check=False)
+                          capture_output=True, text=True, timeout=world.time_limit(), check=False)
     expect(done.stdout.count("\n") == 1, "no first line")
     expect_equal("stderr", done.stderr, "")
 
