@@ -48,7 +48,8 @@
  * Ordering    A duty is cleared, with release, after the driver calls; a thread that reads 0, with acquire,
  *             submits after them.
  * Progress    No lock is held over a driver call that may block: a record may, if a stream's queue is full.
- * Failure     If an event cannot be recorded or waited for, the host waits for the context at once.
+ * Failure     If an event cannot be recorded or waited for, the host waits for the context at once; if it cannot
+ *             either, the barrier stays due.
  * Limits      As with the plain driver, streams do not overlap around a free.  With the plain driver only the
  *             freeing thread waits; here the next work of every thread of the context does.  So a kernel that
  *             spins until another thread submits work to the same context, while a third one frees, never

@@ -5,6 +5,7 @@
  */
 #include "alloc/pool_internal.h"
 
+#include "driver/sticky.h"
 #include "stats/counters.h"
 
 static void add_duty(struct gpc_pool *pool)
@@ -81,6 +82,7 @@ struct raising {
 	uint64_t fence;  /* the last fence it covers; 0: none */
 	gpc_event event;
 	bool is_mark; /* no barrier: blocks are loose by the one-stream rule, and only its end is queried */
+	bool is_lost; /* neither the device nor the host keeps the order: to be tried again */
 	enum gpc_status st;
 };
 
@@ -119,7 +121,7 @@ static bool tell_driver(struct gpc_pool *pool, struct raising *raising)
 {
 	const struct gpc_driver_ops *ops = pool->drv->ops;
 	enum gpc_status st = raising->st;
-	bool has_waited;
+	bool has_waited = false;
 
 	if (!st)
 		st = raising->is_mark ? ops->legacy_record(pool->drv, raising->event)
@@ -127,7 +129,12 @@ static bool tell_driver(struct gpc_pool *pool, struct raising *raising)
 	if (!st && !raising->is_mark)
 		st = ops->fence_wait(pool->drv, raising->event);
 	raising->st = st;
-	has_waited = st && !ops->context_sync(pool->drv);
+	if (st) {
+		st = ops->context_sync(pool->drv);
+		has_waited = !st;
+		/* In a broken context nothing runs any more. */
+		raising->is_lost = st && !gpc_cuda_is_sticky((CUresult)gpc_status_to_device(st));
+	}
 	gpc_captures_release(&pool->heap->captures);
 	return has_waited;
 }
@@ -142,6 +149,8 @@ static void end_raising_locked(
 		return;
 	if (raising->st == GPC_UNSUPPORTED)
 		atomic_store(&barrier->is_unsupported, true);
+	if (raising->is_lost)
+		return;
 	barrier->raised = max_u64(barrier->raised, raising->number);
 	if (!raising->st && barrier->recorded < raising->number) {
 		barrier->recorded = raising->number;

@@ -292,6 +292,25 @@ static void an_event_that_cannot_be_had_is_a_wait_of_the_host(void **state)
 	assert_true(gpc_pool_keeps_order(&stage.pool));
 }
 
+static void a_barrier_that_neither_device_nor_host_kept_stays_due(void **state)
+{
+	gpc_devptr old = stage_alloc(&stage, 4096);
+
+	(void)state;
+	submit(a, LONG_NS, old);
+	stage_free(&stage, old);
+	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuCtxRecordEvent", 1, 1, 2));
+	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuCtxSynchronize", 1, 1, 999));
+	gpc_pool_raise_barrier(&stage.pool);
+	assert_true(runs(a));
+	assert_int_equal(n_due(), 1);
+	submit(b, MS, 0);
+	assert_int_equal(n_due(), 0);
+	stage_pass_time(&stage, LONG_NS + MS);
+	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK);
+	assert_int_equal(stage.pool.barrier.passed, stage.pool.barrier.n_frees);
+}
+
 static void a_broken_context_owes_nothing_more(void **state)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
@@ -470,6 +489,7 @@ int main(void)
 		TEST(a_wait_of_ours_waits_for_the_work_before_the_free_only, open_with_barriers),
 		TEST(a_bounded_wait_asks_for_the_barrier_and_never_blocks, open_with_barriers),
 		TEST(an_event_that_cannot_be_had_is_a_wait_of_the_host, open_with_barriers),
+		TEST(a_barrier_that_neither_device_nor_host_kept_stays_due, open_with_barriers),
 		TEST(a_broken_context_owes_nothing_more, open_with_barriers),
 		TEST(what_waits_for_a_broken_context_hears_of_it_once, open_with_barriers),
 		TEST(an_old_driver_waits_on_the_host_and_says_that_it_has_no_barriers, open_old),
