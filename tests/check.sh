@@ -103,10 +103,10 @@ build() { # VARIANT
 
 # What takes longer than a change should wait for.
 long() {
-	export SECONDS_EACH=3600 OPS=20000000
+	export SECONDS_EACH=3600 OPS=20000000 PAIRS=all
 	variant=release
 	build release || return
-	run_binaries release build/release/tests/prove/prove_reuse
+	run_binaries release build/release/tests/prove/prove_reuse build/release/tests/fault/test_pairs
 	run_script kill tests/kill/run.py build/release --runs 300
 	run_script scenes tests/scenes/run.py build --n 260 --seed "${SEED:-2}"
 	run_script driver tests/fault/driver.py build --all

@@ -205,6 +205,12 @@ struct gpc_segment *gpc_pool_new_segment(struct gpc_heap *heap, enum gpc_pool_ki
 /* The bytes of a new segment for a block of `rounded` bytes. */
 uint64_t gpc_pool_segment_size(const struct gpc_pool *pool, uint64_t rounded);
 
+/*
+ * Enters memory in the books that the driver does not take back: it keeps it until the context ends.  False: the
+ * context has ended.
+ */
+bool gpc_pool_book_refused(struct gpc_pool *pool, uint64_t size);
+
 /* Returns idle exported segments to the driver, unless a capture forbids it. */
 void gpc_pool_return_exported(struct gpc_pool *pool);
 

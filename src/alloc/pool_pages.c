@@ -71,7 +71,9 @@ static enum gpc_status look(struct gpc_pool *pool, uint64_t size)
 	return available < size ? GPC_DEVICE_NO_MEMORY : GPC_OK;
 }
 
-static enum gpc_status map_all(struct gpc_pool *pool, struct gpc_memory *memory)
+/* *ret_kept: of a failure, the bytes that stay mapped, because the driver did not take them back either. */
+static enum gpc_status map_all(
+	struct gpc_pool *pool, const struct gpc_memory *memory, uint64_t *ret_kept)
 {
 	const struct gpc_page_ops *ops = pool->drv->pages;
 	enum gpc_status st = GPC_OK;
@@ -86,8 +88,8 @@ static enum gpc_status map_all(struct gpc_pool *pool, struct gpc_memory *memory)
 	}
 	if (!st)
 		st = ops->open(pool->drv, memory->address, memory->size, memory->devices);
-	if (st && mapped)
-		(void)!ops->unmap(pool->drv, memory->address, mapped);
+	if (st && mapped && ops->unmap(pool->drv, memory->address, mapped))
+		*ret_kept = mapped;
 	return st;
 }
 
@@ -97,6 +99,7 @@ enum gpc_status gpc_pool_map_pages(
 	enum gpc_status st = look(pool, size);
 	struct gpc_memory memory;
 	struct gpc_range *range;
+	uint64_t kept = 0;
 
 	if (st)
 		return st;
@@ -110,13 +113,15 @@ enum gpc_status gpc_pool_map_pages(
 			.page_bytes = page_bytes_of(pool, size),
 			.devices = atomic_load(&pool->page_devices) };
 		atomic_store(&range->mapped_bytes, size);
-		st = map_all(pool, &memory);
-		if (st)
-			release(pool, range);
-		else
+		st = map_all(pool, &memory, &kept);
+		if (!st)
 			*ret_memory = memory;
+		else if (!kept)
+			release(pool, range);
 	}
 	gpc_captures_release(&pool->heap->captures);
+	if (kept && gpc_pool_book_refused(pool, kept))
+		atomic_fetch_add(&pool->budget->used_bytes, kept);
 	/* Any other failure, such as no room for mappings, ends pages: the driver may still serve cuMemAlloc. */
 	if (st && st != GPC_DEVICE_NO_MEMORY)
 		atomic_store_explicit(&pool->has_no_pages, true, memory_order_relaxed);

@@ -88,8 +88,7 @@ static enum gpc_status obtain(
 	return st;
 }
 
-/* The driver keeps it until the context ends.  False: the context has ended. */
-static bool book_refused(struct gpc_pool *pool, uint64_t size)
+bool gpc_pool_book_refused(struct gpc_pool *pool, uint64_t size)
 {
 	struct gpucache_counters *counters = pool->counters;
 	bool is_held;
@@ -123,7 +122,7 @@ static enum gpc_status give_back(struct gpc_pool *pool, const struct gpc_memory 
 /* After give_back, and without its hold of captures. */
 static void book_given_back(struct gpc_pool *pool, uint64_t size, enum gpc_status st)
 {
-	if (!st || !book_refused(pool, size))
+	if (!st || !gpc_pool_book_refused(pool, size))
 		atomic_fetch_sub(&pool->budget->used_bytes, size);
 }
 

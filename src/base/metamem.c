@@ -12,16 +12,20 @@
 
 static struct {
 	atomic_size_t total;
-	atomic_uint fail_at; /* 0: never; 1: the next one and all after it */
+	atomic_uint fail_at;        /* 0: never; 1: the next one and all after it */
+	_Atomic uint64_t fail_each; /* bit 0: the next one */
 } metamem;
 
 static bool is_failing(void)
 {
 	unsigned n = atomic_load_explicit(&metamem.fail_at, memory_order_relaxed);
+	uint64_t each;
 
 	if (n > 1)
 		atomic_store_explicit(&metamem.fail_at, n - 1, memory_order_relaxed);
-	return n == 1;
+	each = atomic_load_explicit(&metamem.fail_each, memory_order_relaxed);
+	atomic_store_explicit(&metamem.fail_each, each >> 1, memory_order_relaxed);
+	return n == 1 || (each & 1);
 }
 
 void *gpc_metamem_map(size_t size)
@@ -53,6 +57,11 @@ size_t gpc_metamem_total(void)
 void gpc_metamem_fail_at(unsigned n)
 {
 	atomic_store(&metamem.fail_at, n);
+}
+
+void gpc_metamem_fail_each(uint64_t mask)
+{
+	atomic_store(&metamem.fail_each, mask);
 }
 
 void gpc_slab_init(

@@ -46,6 +46,8 @@ static bool names(const char *rule, const char *entry)
 {
 	size_t len = strlen(rule);
 
+	if (!strcmp(rule, "*"))
+		return true;
 	return !strncmp(rule, entry, len) &&
 	       (entry[len] == '\0' || !strncmp(entry + len, "_v", 2) ||
 		       !strncmp(entry + len, "_pt", 3));

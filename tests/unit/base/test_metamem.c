@@ -48,6 +48,18 @@ static void the_nth_request_fails_and_all_after_it(void **state)
 	assert_null(gpc_metamem_map(SIZE_MAX / 2));
 }
 
+static void chosen_requests_fail_once_each(void **state)
+{
+	(void)state;
+	gpc_metamem_fail_each(0x5);
+	for (int n = 1; n <= 4; n++) {
+		void *pages = gpc_metamem_map(4096);
+
+		assert_int_equal(pages == NULL, n == 1 || n == 3);
+		gpc_metamem_unmap(pages, 4096);
+	}
+}
+
 static void numbers_rise_and_lead_back_to_their_items(void **state)
 {
 	struct gpc_slab slab;
@@ -157,6 +169,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pages_are_zeroed_and_counted),
 		cmocka_unit_test(the_nth_request_fails_and_all_after_it),
+		cmocka_unit_test(chosen_requests_fail_once_each),
 		cmocka_unit_test(numbers_rise_and_lead_back_to_their_items),
 		cmocka_unit_test(a_full_slab_gives_nothing_until_something_comes_back),
 		cmocka_unit_test(a_slab_without_memory_leaves_things_as_before),
