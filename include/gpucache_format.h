@@ -399,7 +399,7 @@ struct gpucache_block {
 	8 /* bits 8..15: number of the stream it was allocated on; since 1.5 */
 #define GPUCACHE_BLOCK_STREAM(flags) ((flags) >> GPUCACHE_BLOCK_STREAM_SHIFT & 0xffu)
 
-/* Whether a block counts for its stack and tag, so that each byte on a device counts once. */
+/* True if a block counts for its stack and tag, so that each byte on a device counts once. */
 static inline int gpucache_is_held(unsigned int state, unsigned int kind, unsigned int flags)
 {
 	enum gpucache_place place = gpucache_kind_place(kind);

@@ -50,7 +50,7 @@ static uint32_t id_of(const void *handle)
 
 static void *handle_of(uint32_t id)
 {
-	return (void *)(uintptr_t)id; /* NULL: no room, which NVTX takes as its default */
+	return (void *)(uintptr_t)id; /* NULL (no room) means NVTX's default */
 }
 
 static void put_message(struct gpc_text *text, const struct gpc_nvtx_attributes *attributes)

@@ -19,13 +19,13 @@
  */
 void gpc_pool_look_for_room(struct gpc_pool *pool, uint64_t refused);
 
-/* Whether policy allows a whole segment of this size to be cut. */
+/* True if policy allows a whole segment of this size to be cut. */
 bool gpc_pool_may_cut(const struct gpc_pool *pool, uint64_t segment_size);
 
-/* Whether policy allows a block of `size` bytes to serve `rounded` uncut. */
+/* True if policy allows a block of `size` bytes to serve `rounded` uncut. */
 bool gpc_pool_may_waste(const struct gpc_pool *pool, uint64_t size, uint64_t rounded);
 
-/* Whether policy allows `bytes` more to be wasted. */
+/* True if policy allows `bytes` more to be wasted. */
 bool gpc_pool_has_waste_left(const struct gpc_pool *pool, uint64_t bytes);
 
 /* --- pool_block.c ----------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, 
 	bool is_cut, const struct gpc_request *request);
 
 /*
- * Whether a request of this size gets a segment of its own: because the program exports memory, and a handle always
+ * True if a request of this size gets a segment of its own: because the program exports memory, and a handle always
  * opens at the start of a segment; or because it queries base addresses, and must get those that cudaMalloc returned.
  * Below 1 MiB most of the segment is wasted, so only as far as policy allows.
  */
@@ -89,7 +89,7 @@ static inline bool gpc_pool_gives_whole(const struct gpc_pool *pool, uint64_t ro
 	       gpc_pool_has_waste_left(pool, gpc_size_tight_segment(rounded) - rounded);
 }
 
-/* Whether the block is a whole segment of the large pool. */
+/* True if the block is a whole segment of the large pool. */
 static inline bool gpc_pool_is_whole(const struct gpc_block *block)
 {
 	return block->segment->kind == GPC_POOL_LARGE && !block->prev && !block->next;
@@ -102,7 +102,7 @@ static inline struct gpc_bins *gpc_pool_bins_of(
 	return gpc_pool_is_whole(block) ? &pool->wholes : &pool->pieces[block->segment->kind];
 }
 
-/* Whether a block is cut to serve this size. */
+/* True if a block is cut to serve this size. */
 static inline bool gpc_pool_should_cut(
 	const struct gpc_pool *pool, const struct gpc_block *block, uint64_t rounded)
 {
@@ -113,7 +113,7 @@ static inline bool gpc_pool_should_cut(
 		       block->segment->range); /* pages do not stay for a piece */
 }
 
-/* Whether the segment is one FREE block. */
+/* True if the segment is one FREE block. */
 static inline bool gpc_pool_is_idle(const struct gpc_segment *segment)
 {
 	return !segment->first->next && segment->first->state == GPC_BLOCK_FREE;
@@ -137,7 +137,7 @@ bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block)
 /* Queries, without waiting, whether the work before the last free has completed. */
 void gpc_pool_learn(struct gpc_pool *pool);
 
-/* Whether all work submitted before any free in this segment has completed: it may be returned. */
+/* True if all work submitted before any free in this segment has completed: it may be returned. */
 static inline bool gpc_pool_is_settled(const struct gpc_segment *segment)
 {
 	return segment->last_loose <= segment->pool->barrier.passed;
@@ -170,7 +170,7 @@ static inline void gpc_pool_end_move(struct gpc_pool *pool, uint64_t bytes)
 	(void)atomic_fetch_sub(&pool->budget->moving_bytes, bytes);
 }
 
-/* Whether to make a new segment for a block of `rounded` bytes from pages. */
+/* True to make a new segment for a block of `rounded` bytes from pages. */
 bool gpc_pool_wants_pages(const struct gpc_pool *pool, uint64_t rounded);
 
 /* Maps pages for `size` bytes, all or none.  GPC_UNSUPPORTED: no pages; cuMemAlloc may still succeed. */
@@ -239,7 +239,7 @@ void gpc_pool_drop_pages(struct gpc_pool *pool, struct gpc_driver *const *member
 GPC_MUST_CHECK enum gpc_status gpc_pool_reap_locked(
 	struct gpc_pool *pool, bool must_close, uint64_t now_ns, uint64_t *ret_bytes);
 
-/* Whether more than pending_limit is pending, given a miss of this size that would grow the pool; 0: no miss. */
+/* True if more than pending_limit is pending, given a miss of this size that would grow the pool; 0: no miss. */
 bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded);
 
 /* Orders pending blocks on the device by a barrier, if possible.  Returns true if they may be reused now. */

@@ -82,7 +82,7 @@ static inline uint32_t gpc_size_bin(uint64_t size)
 }
 
 /*
- * Whether a free block of `size` bytes is split to serve `rounded`: in the small pool if the remainder
+ * True if a free block of `size` bytes is split to serve `rounded`: in the small pool if the remainder
  * is at least a grain; in the large pool if it exceeds 1 MiB (less serves no request there) and the
  * request is below max_split_size (0: no limit).
  */

@@ -93,7 +93,7 @@ struct gpc_config {
 	unsigned n_warnings;
 	unsigned n_more_warnings; /* that found no room in `warnings` */
 	char warnings[GPC_CONFIG_MAX_WARNINGS][GPC_CONFIG_MAX_WARNING];
-	bool is_fatal;       /* strict, with a warning */
+	bool is_fatal; /* strict, with a warning */
 	/* GPUCACHE_CONF as it was read, or its beginning: other threads may change the environment later. */
 	char text[GPC_CONFIG_MAX_STRING];
 	const char *checker; /* the memory checker that switched the cache off; NULL: none */
@@ -115,7 +115,7 @@ void gpc_config_parse(struct gpc_config *config, const char *text);
 void gpc_config_load(struct gpc_config *config);
 
 /*
- * Whether the library must stay inactive: GPUCACHE is 0, off, false or no, or the program has more
+ * True if the library must stay inactive: GPUCACHE is 0, off, false or no, or the program has more
  * privileges than its caller (AT_SECURE).
  */
 bool gpc_config_is_off(void);

@@ -212,7 +212,7 @@ typedef struct CUDA_LAUNCH_PARAMS_st {
 	void **kernelParams;
 } CUDA_LAUNCH_PARAMS;
 
-/* cuda.h shows the first version of these two only where __CUDA_API_VERSION_INTERNAL is defined. */
+/* cuda.h declares the first version of these two only if __CUDA_API_VERSION_INTERNAL is defined. */
 _Static_assert(sizeof(CUDA_ARRAY_DESCRIPTOR_v1) == 16, "compared by check_symbols.c");
 _Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR_v1) == 24, "compared by check_symbols.c");
 

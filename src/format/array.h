@@ -5,7 +5,7 @@
 
 #include "format/memory.h"
 
-/* Makes room for one more than `n` items; `items` is the address of the array. */
+/* Makes room for n + 1 items; `items` is the address of the array. */
 static inline void gpc_array_grow(void *items, size_t item_size, size_t n, size_t *room)
 {
 	if (n < *room)

@@ -18,7 +18,7 @@
 void gpc_format_1_2_add_lanes(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_counters *counters);
 
-/* Whether this seq marks event `number` as set aside, in this or a later round of the ring. */
+/* True if this seq marks event `number` as set aside, in this or a later round of the ring. */
 bool gpc_format_1_2_is_set_aside(uint64_t seq, uint64_t number, uint64_t n_slots);
 
 #endif

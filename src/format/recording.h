@@ -173,7 +173,7 @@ bool gpc_recording_is_of_others(uint32_t owner);
 /* The name of a region, as in the format's header. */
 const char *gpc_region_name(enum gpucache_region_kind kind);
 
-/* Whether this region has problems; NONE: the file as a whole. */
+/* True if this region has problems; NONE: the file as a whole. */
 bool gpc_recording_has_problem(
 	const struct gpc_recording *recording, enum gpucache_region_kind kind);
 
@@ -193,7 +193,7 @@ bool gpc_recording_read_block(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_block *ret_block);
 
 /*
- * Whether the program holds this block, with bytes on a device; can_leak: and requested it, so that it
+ * True if the program holds this block, with bytes on a device; can_leak: and requested it, so that it
  * could free it.
  */
 static inline bool gpc_recording_holds_device_memory(const struct gpucache_block *block)
@@ -244,7 +244,7 @@ bool gpc_recording_find_oom(
 bool gpc_recording_read_site(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_site *ret_site);
 
-/* Whether holders of peaks and failures were summed over several devices: before 1.3. */
+/* True if holders of peaks and failures were summed over several devices: before 1.3. */
 bool gpc_recording_mixes_devices(const struct gpc_recording *recording);
 
 /* The position of an id in index[0 .. n), which is recording->stacks, codes or tags; n: not found. */

@@ -21,7 +21,7 @@ void gpc_recording_add_stream(
 	const struct gpc_recording *recording, uint32_t number, struct gpc_text *text);
 
 /*
- * Whether a person means this stream by `wanted`: its number, its handle (0x55d0c8, or what Python prints of it), legacy,
+ * True if a person means this stream by `wanted`: its number, its handle (0x55d0c8, or what Python prints of it), legacy,
  * per-thread, or none.  is_wish: whether it is one of these at all.
  */
 bool gpc_stream_is_wish(const char *wanted);

@@ -77,7 +77,7 @@ unsigned int gpc_balance_next_kind(
 /* Words for this kind of memory. */
 const char *gpc_kind_words(unsigned int kind);
 
-/* Whether the driver took the memory on its own during another call; its size is measured. */
+/* True if the driver took the memory on its own during another call; its size is measured. */
 static inline bool gpc_kind_is_implicit(unsigned int kind)
 {
 	return kind == GPUCACHE_KIND_CONTEXT || kind == GPUCACHE_KIND_MODULE;

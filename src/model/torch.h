@@ -27,14 +27,14 @@ static inline uint64_t gpc_torch_unused(const struct gpucache_oom_torch *torch)
 	return gpc_bytes_less(torch->reserved, torch->allocated);
 }
 
-/* Whether it uses expandable segments: maps physical memory instead of calling cudaMalloc. */
+/* True if it uses expandable segments: maps physical memory instead of calling cudaMalloc. */
 static inline bool gpc_torch_is_mapped(const struct gpucache_oom *oom)
 {
 	return oom->torch.reserved > oom->balance.requested;
 }
 
 /*
- * Whether PyTorch failed because of fragmentation: its free pieces, each smaller than the tensor, are at least
+ * True if PyTorch failed because of fragmentation: its free pieces, each smaller than the tensor, are at least
  * an eighth of its cache; with expandable_segments the tensor would have fit, even with free pieces of an eighth
  * of the tensors' bytes and two large buffers; and nothing grew by more than the free pieces, which would only
  * have filled them.

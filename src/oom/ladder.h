@@ -52,7 +52,7 @@ struct gpc_ladder {
 /* Climbs the ladder after a first attempt failed with `st`.  GPC_OK: a retry succeeded. */
 GPC_MUST_CHECK enum gpc_status gpc_ladder_climb(struct gpc_ladder *ladder, enum gpc_status st);
 
-/* Whether the ladder may help against this status. */
+/* True if the ladder may help against this status. */
 static inline bool gpc_ladder_helps(enum gpc_status st)
 {
 	return st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT;

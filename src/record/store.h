@@ -178,7 +178,7 @@ static inline void gpc_record_site_remove(
 void gpc_record_peak_take(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
 	uint64_t requested, uint64_t live, uint64_t reserved);
 
-/* Whether this many live bytes make a new peak. */
+/* True if this many live bytes make a new peak. */
 static inline bool gpc_record_is_peak(struct gpc_record *rec, uint32_t device, uint64_t live)
 {
 	return device < rec->n_devices &&

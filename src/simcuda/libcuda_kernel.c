@@ -155,7 +155,7 @@ CUresult cuFuncGetModule(CUmodule *module, CUfunction function)
 	return CUDA_SUCCESS;
 }
 
-/* The figures of a small kernel, whatever was compiled. */
+/* Reports the figures of a small kernel, whatever was compiled. */
 static CUresult attribute_of(const char *entry, int *value, CUfunction_attribute which)
 {
 	const struct gpc_sim_model *model = face_sim()->config.model;

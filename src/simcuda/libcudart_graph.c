@@ -17,7 +17,7 @@ struct object {
 	unsigned refs;
 };
 
-/* The references of a graph, or of an executable one. */
+/* The references held by a graph, or by an executable one. */
 struct hold {
 	const void *graph;
 	struct object *object;

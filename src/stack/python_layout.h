@@ -37,7 +37,7 @@ enum gpc_python_chain {
 struct gpc_python_layout {
 	uint16_t version;         /* 0x030b: 3.11 */
 	uint8_t chain;            /* enum gpc_python_chain */
-	uint8_t kind_shift;       /* of the character size in a string's state word */
+	uint8_t kind_shift;       /* position of the character size in a string's state word */
 	uint8_t other_kind_shift; /* of other releases of that version, or 0; at most one fits */
 
 	uint16_t thread_id;

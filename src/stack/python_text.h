@@ -32,7 +32,7 @@ struct gpc_python_text {
 	uint32_t kind;
 };
 
-/* Whether a head with this state word and length belongs to a compact string. */
+/* True if a head with this state word and length belongs to a compact string. */
 static inline bool gpc_python_text_is_sane(
 	const struct gpc_python_layout *layout, uint64_t state, uint64_t length)
 {

@@ -33,7 +33,7 @@ static inline uint64_t gpc_sampler_next(struct gpc_sampler *sampler)
 	return x ^ x >> 31;
 }
 
-/* Whether a request of `size` bytes gets a stack. */
+/* True if a request of `size` bytes gets a stack. */
 static inline bool gpc_sampler_takes(struct gpc_sampler *sampler, uint64_t size)
 {
 	return size >= GPC_SAMPLE_BYTES || gpc_sampler_next(sampler) % GPC_SAMPLE_BYTES < size;

@@ -183,8 +183,8 @@ void gpc_unwind_fini(struct gpc_unwind *unwind)
 }
 
 /*
- * The first frame of the caller, found by our own return address: independent of inlining.  libunwind for aarch64 gives
- * each address less one: that of the call.
+ * The first frame of the caller, found by our own return address: independent of inlining.  On aarch64 libunwind
+ * returns each address minus one, that of the call.
  */
 static uint32_t find_start(void *const *raw, uint32_t n, const void *caller)
 {

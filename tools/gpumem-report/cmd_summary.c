@@ -185,7 +185,7 @@ static void print_holders(struct gpc_report *report, const struct gpc_moment *mo
 	gpc_holdings_fini(&holdings);
 }
 
-/* The GPU's other names; and that memory ran out on it, if the verdict is about another one. */
+/* Prints the GPU's other names, and that memory ran out on it if the verdict is about another GPU. */
 static void print_names(struct gpc_report *report, const struct gpucache_device *device,
 	const struct gpucache_oom *oom, const struct gpucache_oom *fatal)
 {

@@ -60,13 +60,13 @@ const char *gpc_export_moment(const struct gpc_report *report);
 /* Checks --format, --at and --query; prints a message if they are invalid. */
 bool gpc_export_is_possible(const struct gpc_options *options);
 
-/* Whether the format is binary: written without cleaning. */
+/* True if the format is binary: written without cleaning. */
 bool gpc_export_is_binary(const struct gpc_options *options);
 
 /* The part of gpc_export_is_possible for --query. */
 bool gpc_export_is_query_possible(const struct gpc_options *options);
 
-/* Whether the word follows the format's name, as in "csv,noheader". */
+/* True if the word follows the format's name, as in "csv,noheader". */
 bool gpc_export_has_word(const struct gpc_options *options, const char *word);
 
 /* Metrics of several processes: each family once, as both formats require. */

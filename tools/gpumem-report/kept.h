@@ -27,13 +27,13 @@ struct gpc_kept {
 };
 
 /*
- * Whether the site of `holder` still holds more than half of all bytes it ever allocated, so perhaps the first of them;
+ * True if the site of `holder` still holds more than half of all bytes it ever allocated, so perhaps the first of them;
  * *ret_first_ns is when it allocated those.  Totals are of the whole run, even if that went on after the failure.
  */
 bool gpc_kept_most(const struct gpc_report *report, const struct gpucache_oom *oom,
 	const struct gpucache_holder *holder, uint64_t *ret_first_ns);
 
-/* Whether what the library took for growth are activations that one pass may have made. */
+/* True if the blocks that the library took for growth may be activations of a single pass. */
 bool gpc_kept_may_be_one_pass(const struct gpc_report *report, const struct gpucache_oom *oom);
 
 struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpucache_oom *oom);

@@ -148,7 +148,7 @@ uint64_t gpc_report_realtime(const struct gpc_recording *recording, uint64_t mon
 /* Appends the argument that names this recording in the next command: " FILE", or nothing. */
 void gpc_report_target(const struct gpc_report *report, struct gpc_text *ret_text);
 
-/* Whether -d selects the device. */
+/* True if -d selects the device. */
 bool gpc_report_wants(const struct gpc_report *report, int32_t ordinal);
 
 /* Finds a device; returns false if the recording has none of that ordinal. */

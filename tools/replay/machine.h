@@ -79,7 +79,7 @@ GPC_MUST_CHECK enum gpc_status gpc_machine_record(
 
 /* ---- what the program does; no effect on a real GPU ---- */
 
-/* Whether the policy orders memory only before its first use: is_late in sim/race.h. */
+/* True if the policy orders memory only before its first use: is_late in sim/race.h. */
 void gpc_machine_expect_late(struct gpc_machine *machine, bool is_late);
 
 /* Keeps the host busy for `duration_ns`. */

@@ -14,7 +14,7 @@
 
 struct gpc_context;
 
-/* Whether the stream is capturing: an allocation on it adds a node, and a launch of the graph allocates. */
+/* True if the stream is capturing: an allocation on it adds a node, and a launch of the graph allocates. */
 bool gpc_runtime_is_captured(CUstream stream);
 
 /* Records `stream` as that of the requests and frees of the calling thread's current call. */

@@ -15,7 +15,7 @@ static inline __attribute__((always_inline)) uint32_t take_stack(void)
 {
 	uint32_t id = gpc_stack_capture(&gpc_runtime.stacks, 1);
 
-	/* Recorded now: a killed process has no end. */
+	/* Recorded at once: a killed process has no other chance. */
 	if (!id || gpc_stacks_dropped_python(&gpc_runtime.stacks))
 		gpc_record_stacks_dropped(&gpc_runtime.record,
 			gpc_stacks_dropped(&gpc_runtime.stacks),

@@ -25,7 +25,7 @@ bool gpc_runtime_wants_tags(void); /* false: we are switched off */
 void gpc_runtime_tags_start(void);
 uint32_t gpc_runtime_tags_end(void);
 
-/* Whether a tag is a range with this name, or nested in one. */
+/* True if a tag is a range with this name, or nested in one. */
 bool gpc_runtime_is_tagged(uint32_t tag, const char *name);
 
 #endif
