@@ -281,6 +281,10 @@ bool gpc_recording_next_event(const struct gpc_recording *recording,
 bool gpc_recording_read_history(
 	const struct gpc_recording *recording, uint64_t i, struct gpc_history_view *ret_history);
 
+/* The history of a device; false, and one without points, if there is none. */
+bool gpc_recording_find_history(const struct gpc_recording *recording, int32_t ordinal,
+	struct gpc_history_view *ret_history);
+
 /* The newest time in the recording: its clean end, or the last activity. */
 uint64_t gpc_recording_last_ns(const struct gpc_recording *recording);
 

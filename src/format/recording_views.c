@@ -228,6 +228,19 @@ bool gpc_recording_read_history(
 	return true;
 }
 
+bool gpc_recording_find_history(const struct gpc_recording *recording, int32_t ordinal,
+	struct gpc_history_view *ret_history)
+{
+	uint64_t count = recording->regions[GPUCACHE_REGION_HISTORY].count;
+
+	for (uint64_t i = 0; i < count; i++)
+		if (gpc_recording_read_history(recording, i, ret_history) &&
+			ret_history->device == ordinal)
+			return true;
+	*ret_history = (struct gpc_history_view){ .device = ordinal };
+	return false;
+}
+
 uint64_t gpc_recording_last_ns(const struct gpc_recording *recording)
 {
 	uint64_t last = recording->header.start_monotonic_ns;

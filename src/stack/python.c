@@ -10,8 +10,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/check.h"
-#include "base/lock.h"
 #include "model/python_lines.h"
 #include "stack/python_text.h"
 

@@ -8,7 +8,6 @@
 
 #include <stddef.h>
 
-#include "base/check.h"
 #include "base/metamem.h"
 
 #if defined(__x86_64__)

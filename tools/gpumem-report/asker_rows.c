@@ -115,7 +115,7 @@ static void print_rows(const struct gpc_report *report, const struct asker *aske
 	const struct gpc_row *rows, size_t n, uint64_t total)
 {
 	const struct gpc_paper *paper = &report->paper;
-	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
+	size_t limit = gpc_report_limit(report, DEFAULT_ROWS);
 	struct gpc_table table;
 
 	gpc_table_init(&table, paper, n, limit);

@@ -200,7 +200,7 @@ static void keep(struct changes *changes, size_t limit)
 
 static void print_changes(const struct gpc_report *report, struct changes *changes, int32_t ordinal)
 {
-	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
+	size_t limit = gpc_report_limit(report, DEFAULT_ROWS);
 	struct gpc_rounded totals[2] = { gpc_rounded_of(changes->totals[0]),
 		gpc_rounded_of(changes->totals[1]) };
 	const struct gpc_paper *paper = &report->paper;

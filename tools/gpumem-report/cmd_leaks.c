@@ -79,7 +79,7 @@ static void print_group(const struct gpc_report *report, const struct gpc_row *g
 /* The groups of one GPU are rows[0 .. n). */
 static void print_device(const struct gpc_report *report, const struct gpc_row *rows, size_t n)
 {
-	size_t limit = report->options->limit ? report->options->limit : DEFAULT_STACKS;
+	size_t limit = gpc_report_limit(report, DEFAULT_STACKS);
 	const struct gpc_paper *paper = &report->paper;
 	struct gpucache_device device = { .ordinal = rows[0].device };
 	GPC_TEXT(names, 120);

@@ -172,7 +172,7 @@ static void print_row(const struct gpc_paper *paper, const struct gpc_job_row *r
 
 static void print_table(const struct gpc_report *report, uint64_t median)
 {
-	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
+	size_t limit = gpc_report_limit(report, DEFAULT_ROWS);
 	const struct gpc_paper *paper = &report->paper;
 	size_t *order = gpc_new(job.n, sizeof *order);
 

@@ -72,8 +72,7 @@ static void print_request(struct gpc_report *report, const struct gpucache_oom *
 	gpc_paper_line(paper, "by thread %u", oom->thread);
 	if (oom->tag)
 		gpc_paper_line(paper, "in the range %s", show_tag(report, oom->tag));
-	gpc_stack_print(report, oom->stack,
-		report->options->limit ? report->options->limit : DEFAULT_FRAMES);
+	gpc_stack_print(report, oom->stack, gpc_report_limit(report, DEFAULT_FRAMES));
 }
 
 static void print_holders(struct gpc_report *report, const struct gpucache_oom *oom)
@@ -92,8 +91,7 @@ static void print_holders(struct gpc_report *report, const struct gpucache_oom *
 			"the fastest growing: +%s in the later part of the run",
 			gpc_show_bytes(oom->growth_bytes));
 	if (holdings.n)
-		gpc_holdings_print(&holdings, report,
-			report->options->limit ? report->options->limit : DEFAULT_HOLDERS);
+		gpc_holdings_print(&holdings, report, gpc_report_limit(report, DEFAULT_HOLDERS));
 	gpc_holdings_fini(&holdings);
 }
 

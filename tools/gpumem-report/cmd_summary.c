@@ -179,8 +179,7 @@ static void print_holders(struct gpc_report *report, const struct gpc_moment *mo
 		gpc_filter_describe(report->options, &filters);
 		gpc_paper_section(&report->paper, "HOLDERS", "%s live by call site, %s%s",
 			gpc_show_bytes(holdings.total_bytes), words, filters.buf);
-		gpc_holdings_print(&holdings, report,
-			report->options->limit ? report->options->limit : DEFAULT_HOLDERS);
+		gpc_holdings_print(&holdings, report, gpc_report_limit(report, DEFAULT_HOLDERS));
 	}
 	gpc_holdings_fini(&holdings);
 }

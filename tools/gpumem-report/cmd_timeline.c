@@ -39,17 +39,6 @@ struct chart {
 	uint64_t most;
 };
 
-static bool find_history(
-	const struct gpc_report *report, int32_t ordinal, struct gpc_history_view *ret_view)
-{
-	const struct gpc_recording *rec = report->recording;
-
-	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_HISTORY].count; i++)
-		if (gpc_recording_read_history(rec, i, ret_view) && ret_view->device == ordinal)
-			return true;
-	return false;
-}
-
 static struct column *column_at(struct chart *chart, uint64_t time_ns)
 {
 	uint64_t span = gpc_bytes_less(chart->last_ns, chart->first_ns);
@@ -163,7 +152,8 @@ static void show_device(const struct gpc_report *report, const struct gpucache_d
 	struct gpc_history_view history;
 	struct chart chart = { .n = report->paper.width - AXIS_WIDTH - 2 };
 
-	if (!find_history(report, device->ordinal, &history) || history.n_points == 0) {
+	if (!gpc_recording_find_history(report->recording, device->ordinal, &history) ||
+		history.n_points == 0) {
 		gpc_paper_section(&report->paper, "TIMELINE", "GPU %d: no history was recorded",
 			device->ordinal);
 		return;
@@ -190,7 +180,7 @@ static struct json_object *device_json(
 	struct json_object *points = json_object_new_array();
 	struct gpc_history_view history = { .n_points = 0 };
 
-	if (find_history(report, device->ordinal, &history))
+	if (gpc_recording_find_history(report->recording, device->ordinal, &history))
 		gpc_json_bytes(object, "interval_ns", history.interval_ns);
 	for (size_t i = 0; i < history.n_points; i++) {
 		struct json_object *point = json_object_new_object();

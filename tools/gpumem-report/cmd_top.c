@@ -146,7 +146,7 @@ static void print_rows(const struct gpc_report *report, const struct functions *
 static void print_functions(const struct gpc_report *report, const struct functions *functions,
 	const struct gpc_moment *moment)
 {
-	size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
+	size_t limit = gpc_report_limit(report, DEFAULT_ROWS);
 	size_t shown = functions->n < limit ? functions->n : limit;
 	const struct gpc_paper *paper = &report->paper;
 	uint64_t *own = gpc_new(shown + 1, sizeof *own);

@@ -235,7 +235,7 @@ static void print_tree(
 	struct tree tree = { .paper = paper,
 		.rows = paths->rows,
 		.total_bytes = paths->total_bytes,
-		.limit = report->options->limit ? report->options->limit : DEFAULT_CHILDREN };
+		.limit = gpc_report_limit(report, DEFAULT_CHILDREN) };
 	const uint64_t parts[] = { paths->total_bytes - paths->rest_bytes, paths->rest_bytes };
 	struct gpc_rounded rounded[2];
 	uint32_t shares[2];

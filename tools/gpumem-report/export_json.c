@@ -29,25 +29,20 @@ static struct json_object *holders_of(
 static struct json_object *history_of(const struct gpc_report *report, int32_t ordinal)
 {
 	struct json_object *array = json_object_new_array();
-	const struct gpc_recording *rec = report->recording;
 	struct gpc_history_view history;
 
-	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_HISTORY].count; i++) {
-		if (!gpc_recording_read_history(rec, i, &history) || history.device != ordinal)
-			continue;
-		for (size_t p = 0; p < history.n_points; p++) {
-			const struct gpucache_point *point = &history.points[p];
-			struct json_object *row = json_object_new_object();
+	(void)gpc_recording_find_history(report->recording, ordinal, &history);
+	for (size_t p = 0; p < history.n_points; p++) {
+		const struct gpucache_point *point = &history.points[p];
+		struct json_object *row = json_object_new_object();
 
-			gpc_json_bytes(row, "time_ns", point->time_ns);
-			gpc_json_bytes(row, "requested_bytes", point->requested_bytes);
-			gpc_json_bytes(row, "live_bytes", point->live_bytes);
-			gpc_json_bytes(row, "pending_bytes",
-				history.pending_bytes ? history.pending_bytes[p]
-						      : GPUCACHE_UNKNOWN);
-			gpc_json_bytes(row, "reserved_bytes", point->reserved_bytes);
-			json_object_array_add(array, row);
-		}
+		gpc_json_bytes(row, "time_ns", point->time_ns);
+		gpc_json_bytes(row, "requested_bytes", point->requested_bytes);
+		gpc_json_bytes(row, "live_bytes", point->live_bytes);
+		gpc_json_bytes(row, "pending_bytes",
+			history.pending_bytes ? history.pending_bytes[p] : GPUCACHE_UNKNOWN);
+		gpc_json_bytes(row, "reserved_bytes", point->reserved_bytes);
+		json_object_array_add(array, row);
 	}
 	return array;
 }

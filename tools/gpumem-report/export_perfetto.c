@@ -169,7 +169,6 @@ static void print_slices(struct trace *trace)
 
 enum gpc_exit gpc_export_perfetto(struct gpc_report *report)
 {
-	const struct gpc_recording *rec = report->recording;
 	struct trace trace = { .report = report };
 	struct gpucache_device device;
 	struct gpc_history_view history;
@@ -177,10 +176,8 @@ enum gpc_exit gpc_export_perfetto(struct gpc_report *report)
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", report->paper.out);
 	print_process(&trace);
 	for (uint64_t i = 0; gpc_export_next_device(report, &i, &device);)
-		for (uint64_t h = 0; h < rec->regions[GPUCACHE_REGION_HISTORY].count; h++)
-			if (gpc_recording_read_history(rec, h, &history) &&
-				history.device == device.ordinal)
-				print_counters(&trace, &device, &history);
+		if (gpc_recording_find_history(report->recording, device.ordinal, &history))
+			print_counters(&trace, &device, &history);
 	print_failures(&trace);
 	print_slices(&trace);
 	free(trace.slices);

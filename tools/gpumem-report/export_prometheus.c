@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "format/balance.h"
-#include "gpucache_version.h"
 #include "model/counters.h"
 #include "tools/gpumem-report/export.h"
 

@@ -108,15 +108,9 @@ static void put_history(const struct run *run, int32_t ordinal)
 		offsetof(struct gpucache_point, live_bytes),
 		offsetof(struct gpucache_point, reserved_bytes) };
 	static const char *const keys[] = { "t", "requested", "live", "reserved" };
-	const struct gpc_recording *rec = run->report->recording;
 	struct gpc_history_view history;
-	uint64_t i = 0;
 
-	while (i < rec->regions[GPUCACHE_REGION_HISTORY].count &&
-		(!gpc_recording_read_history(rec, i, &history) || history.device != ordinal))
-		i++;
-	if (i == rec->regions[GPUCACHE_REGION_HISTORY].count)
-		history = (struct gpc_history_view){ 0 };
+	(void)gpc_recording_find_history(run->report->recording, ordinal, &history);
 	fputs(",\"history\":{", run->out);
 	for (size_t f = 0; f < 4; f++) {
 		fprintf(run->out, "%s\"%s\":[", f ? "," : "", keys[f]);

@@ -11,7 +11,6 @@
 #include "format/array.h"
 #include "format/balance.h"
 #include "format/memory.h"
-#include "model/counters.h"
 #include "model/verdict.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/names.h"

@@ -81,10 +81,7 @@ static void read_history(
 	uint64_t bytes[GROWTH_POINTS];
 	size_t n = 0;
 
-	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_HISTORY].count; i++) {
-		if (!gpc_recording_read_history(recording, i, &history) ||
-			history.device != gpu->ordinal)
-			continue;
+	if (gpc_recording_find_history(recording, gpu->ordinal, &history)) {
 		n = history.n_points < GROWTH_POINTS ? history.n_points : GROWTH_POINTS;
 		for (size_t p = 0; p < n; p++) {
 			const struct gpucache_point *point =

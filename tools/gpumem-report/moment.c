@@ -3,7 +3,6 @@
 #include "tools/gpumem-report/moment.h"
 
 #include "format/balance.h"
-#include "model/balance.h"
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/json.h"
 

@@ -148,6 +148,12 @@ uint64_t gpc_report_realtime(const struct gpc_recording *recording, uint64_t mon
 /* Appends the argument that names this recording in the next command: " FILE", or nothing. */
 void gpc_report_target(const struct gpc_report *report, struct gpc_text *ret_text);
 
+/* The rows of a table: -n, or `usual` without it. */
+static inline unsigned gpc_report_limit(const struct gpc_report *report, unsigned usual)
+{
+	return report->options->limit ? report->options->limit : usual;
+}
+
 /* True if -d selects the device. */
 bool gpc_report_wants(const struct gpc_report *report, int32_t ordinal);
 

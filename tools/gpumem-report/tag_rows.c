@@ -179,7 +179,7 @@ void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
 
 	rows_init(&rows, report, ordinal, oom, true);
 	if (rows.n) {
-		size_t limit = report->options->limit ? report->options->limit : DEFAULT_ROWS;
+		size_t limit = gpc_report_limit(report, DEFAULT_ROWS);
 
 		gpc_paper_section(&report->paper, "TAGS", "%s live by the program's ranges, %s",
 			gpc_show_bytes(rows.total_bytes), moment);

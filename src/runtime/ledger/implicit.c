@@ -31,7 +31,6 @@
 #include "runtime/process/stacks.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/rescue.h"
-#include "stats/counters.h"
 
 /*
  * Bytes the ladder frees for a call that names no size: contexts of current GPUs take 300 to 600 MiB, modules of large

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/thread.h"
 #include "model/counters.h"
 #include "model/held.h"

@@ -7,7 +7,6 @@
 
 #include "runtime/process/state.h"
 #include "runtime/rescue/rescue.h"
-#include "stats/counters.h"
 
 #define LOOKS 16
 
