@@ -281,6 +281,10 @@ bool gpc_recording_next_event(const struct gpc_recording *recording,
 bool gpc_recording_read_history(
 	const struct gpc_recording *recording, uint64_t i, struct gpc_history_view *ret_history);
 
+/* The device of that ordinal; false, with *ret_device unchanged, if there is none. */
+bool gpc_recording_find_device(
+	const struct gpc_recording *recording, int32_t ordinal, struct gpucache_device *ret_device);
+
 /* The history of a device; false, and one without points, if there is none. */
 bool gpc_recording_find_history(const struct gpc_recording *recording, int32_t ordinal,
 	struct gpc_history_view *ret_history);

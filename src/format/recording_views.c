@@ -30,6 +30,20 @@ bool gpc_recording_read_device(
 	return true;
 }
 
+bool gpc_recording_find_device(
+	const struct gpc_recording *recording, int32_t ordinal, struct gpucache_device *ret_device)
+{
+	uint64_t count = recording->regions[GPUCACHE_REGION_DEVICES].count;
+	struct gpucache_device device;
+
+	for (uint64_t i = 0; i < count; i++)
+		if (gpc_recording_read_device(recording, i, &device) && device.ordinal == ordinal) {
+			*ret_device = device;
+			return true;
+		}
+	return false;
+}
+
 bool gpc_recording_read_counters(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_counters *ret_counters)
 {

@@ -259,8 +259,8 @@ static void show(struct gpc_report *before, struct gpc_report *after)
 	}
 	for (int32_t i = 0; i < GPC_MAX_ORDINAL; i++) {
 		struct changes changes = { 0 };
-		bool is_there = gpc_report_find_device(after, i, &device) ||
-				gpc_report_find_device(before, i, &device);
+		bool is_there = gpc_recording_find_device(after->recording, i, &device) ||
+				gpc_recording_find_device(before->recording, i, &device);
 
 		if (!is_there || !gpc_report_wants(before, i))
 			continue;

@@ -90,7 +90,7 @@ static void print_device(const struct gpc_report *report, const struct gpc_row *
 		total = gpc_bytes_add(total, rows[i].bytes);
 		rest = gpc_bytes_add(rest, i < limit ? 0 : rows[i].bytes);
 	}
-	(void)gpc_report_find_device(report, rows[0].device, &device);
+	(void)gpc_recording_find_device(report->recording, rows[0].device, &device);
 	gpc_report_add_names(&device, &names);
 	fputc('\n', paper->out);
 	gpc_paper_head(paper, "GPU %d%s%s: %s (%s B)", device.ordinal, names.len ? ", " : "",
@@ -148,7 +148,8 @@ static struct json_object *devices_json(struct gpc_report *report)
 	struct json_object *array = json_object_new_array();
 	struct gpucache_device device;
 
-	for (int32_t ordinal = 0; gpc_report_find_device(report, ordinal, &device); ordinal++) {
+	for (int32_t ordinal = 0; gpc_recording_find_device(report->recording, ordinal, &device);
+		ordinal++) {
 		struct json_object *object;
 		uint64_t bytes;
 		uint64_t n = gpc_report_count_live(report, ordinal, &bytes);

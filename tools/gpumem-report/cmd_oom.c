@@ -242,7 +242,7 @@ static void complain_none(const struct gpc_report *report)
 	struct gpucache_device device;
 
 	gpc_complain("no request failed in %s", report->recording->path);
-	for (int32_t i = 0; gpc_report_find_device(report, i, &device); i++) {
+	for (int32_t i = 0; gpc_recording_find_device(report->recording, i, &device); i++) {
 		GPC_TEXT(text, 900);
 
 		if (gpc_report_wants(report, i) && gpc_framework_add_pool(report, &device, &text))
@@ -269,7 +269,7 @@ enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
 		return GPC_EXIT_NOT_FOUND;
 	}
 	device.ordinal = oom.device;
-	(void)gpc_report_find_device(report, oom.device, &device);
+	(void)gpc_recording_find_device(report->recording, oom.device, &device);
 	gpc_answer_find(report, &oom, &answer);
 	if (report->options->json) {
 		print_json(report, &answer, &device);

@@ -37,7 +37,7 @@ static bool has_several_devices(const struct gpc_report *report)
 	struct gpucache_device device;
 	unsigned n = 0;
 
-	for (int32_t i = 0; gpc_report_find_device(report, i, &device); i++)
+	for (int32_t i = 0; gpc_recording_find_device(report->recording, i, &device); i++)
 		n++;
 	return n > 1;
 }
@@ -253,7 +253,7 @@ static bool find_any_peak(const struct gpc_report *report, struct gpucache_peak 
 {
 	struct gpucache_device device;
 
-	for (int32_t i = 0; gpc_report_find_device(report, i, &device); i++)
+	for (int32_t i = 0; gpc_recording_find_device(report->recording, i, &device); i++)
 		if (gpc_report_wants(report, i) &&
 			gpc_recording_find_peak(report->recording, i, ret_peak) &&
 			ret_peak->n_holders)
@@ -428,16 +428,12 @@ static void print_json(
 {
 	struct json_object *root = gpc_json_begin(report, "summary");
 	struct json_object *devices = json_object_new_array();
-	const struct gpc_recording *rec = report->recording;
 	struct gpucache_device device;
 	struct gpc_moment moment;
 
 	json_object_object_add(root, "verdict", verdict_json(report, fatal));
 	gpc_json_bytes(root, "recovered_failures", n_recovered);
-	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_DEVICES].count; i++) {
-		if (!gpc_recording_read_device(rec, i, &device) ||
-			!gpc_report_wants(report, device.ordinal))
-			continue;
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
 		gpc_moment_find(&moment, report, device.ordinal);
 		json_object_array_add(devices, device_json(report, &device, &moment));
 	}

@@ -8,18 +8,6 @@
 #include "format/memory.h"
 #include "tools/gpumem-report/holdings.h"
 
-bool gpc_export_next_device(
-	const struct gpc_report *report, uint64_t *i, struct gpucache_device *ret_device)
-{
-	const struct gpc_recording *rec = report->recording;
-
-	while (*i < rec->regions[GPUCACHE_REGION_DEVICES].count)
-		if (gpc_recording_read_device(rec, (*i)++, ret_device) &&
-			gpc_report_wants(report, ret_device->ordinal))
-			return true;
-	return false;
-}
-
 const char *gpc_export_moment(const struct gpc_report *report)
 {
 	switch (report->options->moment) {
@@ -62,7 +50,7 @@ void gpc_export_samples_create(struct gpc_export_samples *samples, const struct 
 	struct gpucache_device device;
 
 	*samples = (struct gpc_export_samples){ 0 };
-	for (uint64_t i = 0; gpc_export_next_device(report, &i, &device);) {
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
 		struct gpc_holdings holdings;
 		struct gpc_moment moment;
 

@@ -50,10 +50,6 @@ const struct gpc_frame *gpc_export_frame(
 void gpc_export_name(const struct gpc_report *report, const struct gpc_export_sample *sample,
 	size_t i, struct gpc_text *ret_text);
 
-/* Iterates over the devices selected by -d; *i starts at 0.  Returns false at the end. */
-bool gpc_export_next_device(
-	const struct gpc_report *report, uint64_t *i, struct gpucache_device *ret_device);
-
 /* In words: "live now", "at the peak". */
 const char *gpc_export_moment(const struct gpc_report *report);
 

@@ -217,7 +217,7 @@ enum gpc_exit gpc_export_csv(struct gpc_report *report)
 
 	if (!gpc_export_has_word(report->options, "noheader"))
 		print_line(report, NULL);
-	for (uint64_t i = 0; gpc_export_next_device(report, &i, &line.device);) {
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &line.device);) {
 		line.totals = gpc_recording_totals(report->recording, line.device.ordinal);
 		line.has_balance =
 			gpc_recording_balance(report->recording, &line.device, &line.balance);

@@ -58,7 +58,7 @@ enum gpc_exit gpc_export_json(struct gpc_report *report)
 	root = gpc_json_begin(report, "export");
 	gpc_json_text(root, "moment", gpc_export_moment(report));
 	gpc_json_bytes(root, "start_monotonic_ns", report->recording->header.start_monotonic_ns);
-	for (uint64_t i = 0; gpc_export_next_device(report, &i, &device);) {
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
 		struct json_object *object = gpc_json_device(&device);
 
 		json_object_object_add(

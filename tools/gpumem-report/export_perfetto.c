@@ -175,7 +175,7 @@ enum gpc_exit gpc_export_perfetto(struct gpc_report *report)
 
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", report->paper.out);
 	print_process(&trace);
-	for (uint64_t i = 0; gpc_export_next_device(report, &i, &device);)
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);)
 		if (gpc_recording_find_history(report->recording, device.ordinal, &history))
 			print_counters(&trace, &device, &history);
 	print_failures(&trace);

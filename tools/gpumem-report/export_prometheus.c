@@ -100,7 +100,7 @@ static void print_counter(const struct metrics *metrics, const struct gpc_counte
 
 	print_family(metrics, &family);
 	for (size_t r = 0; r < metrics->n; r++)
-		for (uint64_t i = 0; gpc_export_next_device(metrics->reports[r], &i, &device);) {
+		for (uint64_t i = 0; gpc_report_next_device(metrics->reports[r], &i, &device);) {
 			struct gpc_device_totals totals = gpc_recording_totals(
 				metrics->reports[r]->recording, device.ordinal);
 
@@ -135,7 +135,7 @@ static void print_line(const struct metrics *metrics, size_t line)
 	snprintf(family.help, sizeof family.help, "%s", lines[line].help);
 	print_family(metrics, &family);
 	for (size_t r = 0; r < metrics->n; r++)
-		for (uint64_t i = 0; gpc_export_next_device(metrics->reports[r], &i, &device);) {
+		for (uint64_t i = 0; gpc_report_next_device(metrics->reports[r], &i, &device);) {
 			uint64_t value;
 
 			if (!gpc_recording_balance(

@@ -362,7 +362,7 @@ static void write_traces(struct snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->n_segments; i++)
 		if ((int32_t)snapshot->segments[i].device > last)
 			last = (int32_t)snapshot->segments[i].device;
-	for (uint64_t i = 0; gpc_export_next_device(snapshot->report, &i, &device);)
+	for (uint64_t i = 0; gpc_report_next_device(snapshot->report, &i, &device);)
 		if (device.ordinal > last && device.ordinal < MAX_DEVICES)
 			last = device.ordinal;
 	gpc_pickle_constant(pickle, "device_traces");

@@ -124,7 +124,7 @@ static void put_file(struct scope *scope, const struct gpc_report *report,
 		scope->out);
 	put_text(scope->out, "name", gpc_base_name(report->recording->path));
 	fputs(",\n\"profiles\": [", scope->out);
-	for (uint64_t i = 0; gpc_export_next_device(report, &i, &device);) {
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
 		fputs(before, scope->out);
 		put_profile(scope, report, samples, device.ordinal);
 		before = ",\n";

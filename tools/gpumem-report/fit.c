@@ -124,7 +124,8 @@ static enum gpc_status find(
 	const struct gpc_trace_recorded *recorded = &trace->recorded;
 	enum gpc_status st = GPC_OK;
 
-	if (trace->n_ops == 0 || !gpc_report_find_device(report, recorded->device, &fit->device))
+	if (trace->n_ops == 0 ||
+		!gpc_recording_find_device(report->recording, recorded->device, &fit->device))
 		return GPC_NOT_FOUND;
 	fit->model = find_model(fit->device.name);
 	fit->steps = gpc_steps_count(trace);

@@ -326,7 +326,7 @@ void gpc_html_put_run(const struct gpc_report *report)
 	put_view(&run, gpc_cmd_summary, 0);
 	put_oom_views(&run);
 	fputs(",\"devices\":[", run.out);
-	for (uint64_t i = 0; gpc_export_next_device(report, &i, &device);) {
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
 		put_device(&run, &device, is_first);
 		is_first = false;
 	}

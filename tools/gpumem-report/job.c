@@ -130,10 +130,8 @@ void gpc_job_add(struct gpc_job *job, const struct gpc_report *report)
 	struct gpucache_device device;
 	size_t n = job->n;
 
-	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_DEVICES].count; i++) {
-		if (!gpc_recording_read_device(rec, i, &device) ||
-			!gpc_report_wants(report, device.ordinal) ||
-			!gpc_recording_totals(rec, device.ordinal).n_contexts)
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
+		if (!gpc_recording_totals(rec, device.ordinal).n_contexts)
 			continue;
 		gpc_array_grow(&job->rows, sizeof *job->rows, job->n, &job->room);
 		job->rows[job->n] = make_row(rec, &device);

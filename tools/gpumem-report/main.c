@@ -80,10 +80,10 @@ static bool is_device_missing(const struct gpc_report *report)
 	struct gpucache_device device;
 	int32_t n = 0;
 
-	if (!rec || ordinal < 0 || gpc_report_find_device(report, ordinal, &device) ||
+	if (!rec || ordinal < 0 || gpc_recording_find_device(report->recording, ordinal, &device) ||
 		gpc_recording_has_problem(rec, GPUCACHE_REGION_DEVICES))
 		return false;
-	while (gpc_report_find_device(report, n, &device))
+	while (gpc_recording_find_device(report->recording, n, &device))
 		n++;
 	if (n)
 		gpc_complain(

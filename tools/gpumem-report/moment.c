@@ -75,15 +75,10 @@ const char *gpc_moment_key(const struct gpc_moment *moment, const struct gpc_rep
 bool gpc_moment_next(const struct gpc_report *report, uint64_t *i,
 	struct gpucache_device *ret_device, struct gpc_moment *ret_moment)
 {
-	const struct gpc_recording *rec = report->recording;
-
-	while (*i < rec->regions[GPUCACHE_REGION_DEVICES].count) {
-		if (!gpc_recording_read_device(rec, (*i)++, ret_device) ||
-			!gpc_report_wants(report, ret_device->ordinal))
-			continue;
+	while (gpc_report_next_device(report, i, ret_device)) {
 		gpc_moment_find(ret_moment, report, ret_device->ordinal);
 		if (gpc_moment_oom(ret_moment) ||
-			gpc_recording_totals(rec, ret_device->ordinal).n_contexts > 0)
+			gpc_recording_totals(report->recording, ret_device->ordinal).n_contexts > 0)
 			return true;
 	}
 	return false;

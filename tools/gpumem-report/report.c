@@ -107,19 +107,15 @@ bool gpc_report_wants(const struct gpc_report *report, int32_t ordinal)
 	return report->options->device < 0 || report->options->device == ordinal;
 }
 
-bool gpc_report_find_device(
-	const struct gpc_report *report, int32_t ordinal, struct gpucache_device *ret_device)
+bool gpc_report_next_device(
+	const struct gpc_report *report, uint64_t *i, struct gpucache_device *ret_device)
 {
 	const struct gpc_recording *rec = report->recording;
 
-	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_DEVICES].count; i++) {
-		struct gpucache_device device;
-
-		if (gpc_recording_read_device(rec, i, &device) && device.ordinal == ordinal) {
-			*ret_device = device;
+	while (*i < rec->regions[GPUCACHE_REGION_DEVICES].count)
+		if (gpc_recording_read_device(rec, (*i)++, ret_device) &&
+			gpc_report_wants(report, ret_device->ordinal))
 			return true;
-		}
-	}
 	return false;
 }
 

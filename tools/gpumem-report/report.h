@@ -157,9 +157,9 @@ static inline unsigned gpc_report_limit(const struct gpc_report *report, unsigne
 /* True if -d selects the device. */
 bool gpc_report_wants(const struct gpc_report *report, int32_t ordinal);
 
-/* Finds a device; returns false if the recording has none of that ordinal. */
-bool gpc_report_find_device(
-	const struct gpc_report *report, int32_t ordinal, struct gpucache_device *ret_device);
+/* Iterates over the devices that -d selects; *i starts at 0.  Returns false at the end. */
+bool gpc_report_next_device(
+	const struct gpc_report *report, uint64_t *i, struct gpucache_device *ret_device);
 
 /*
  * Iterates over the live blocks of the device, or of all selected ones if ordinal is -1; *i starts at 0.

@@ -16,16 +16,6 @@ static int compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-static uint64_t device_bytes(const struct gpc_recording *recording, int32_t ordinal)
-{
-	struct gpucache_device device;
-
-	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_DEVICES].count; i++)
-		if (gpc_recording_read_device(recording, i, &device) && device.ordinal == ordinal)
-			return device.total_bytes;
-	return 0;
-}
-
 /* Collects the addresses of all tensors, unsorted, and notes whether any of PyTorch's memory is physical. */
 static size_t collect(struct gpc_tensors *tensors, const struct gpc_recording *recording,
 	int32_t ordinal, const struct gpucache_event *events, size_t n_events)
@@ -70,6 +60,7 @@ static void keep_first_of_each(struct gpc_tensors *tensors, size_t n, uint64_t g
 void gpc_tensors_find(struct gpc_tensors *tensors, const struct gpc_recording *recording,
 	int32_t ordinal, const struct gpucache_event *events, size_t n_events)
 {
+	struct gpucache_device device = { .total_bytes = 0 };
 	struct gpucache_torch torch;
 	size_t n = n_events + recording->regions[GPUCACHE_REGION_BLOCKS].count;
 
@@ -80,7 +71,8 @@ void gpc_tensors_find(struct gpc_tensors *tensors, const struct gpc_recording *r
 	};
 	gpc_arenas_mark(recording, ordinal, events, n_events, tensors->is_arena);
 	n = collect(tensors, recording, ordinal, events, n_events);
-	keep_first_of_each(tensors, n, device_bytes(recording, ordinal) / 2);
+	(void)gpc_recording_find_device(recording, ordinal, &device);
+	keep_first_of_each(tensors, n, device.total_bytes / 2);
 }
 
 void gpc_tensors_fini(struct gpc_tensors *tensors)
