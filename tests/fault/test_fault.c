@@ -108,8 +108,8 @@ PAGE_TEST(every_page_with_another_error_is_survived, "cuMemCreate", 999)
 PAGE_TEST(every_mapping_that_fails_is_survived, "cuMemMap", 999)
 PAGE_TEST(every_access_that_is_refused_is_survived, "cuMemSetAccess", 999)
 PAGE_TEST(every_unmapping_that_is_refused_is_survived, "cuMemUnmap", 999)
-PAGE_TEST(every_query_beside_pages_that_fails_is_survived, "cuEventQuery", 999)
-PAGE_TEST(every_look_beside_pages_that_fails_is_survived, "cuMemGetInfo_v2", 999)
+PAGE_TEST(every_failing_query_with_pages_is_survived, "cuEventQuery", 999)
+PAGE_TEST(every_failing_device_query_with_pages_is_survived, "cuMemGetInfo_v2", 999)
 
 /* One run with the n-th mapping of metadata failing, and all after it.  Returns what was mapped in the end. */
 static size_t survive_without_metadata(unsigned nth, uint64_t *ret_n_failed)
@@ -174,8 +174,8 @@ int main(void)
 		cmocka_unit_test(every_mapping_that_fails_is_survived),
 		cmocka_unit_test(every_access_that_is_refused_is_survived),
 		cmocka_unit_test(every_unmapping_that_is_refused_is_survived),
-		cmocka_unit_test(every_query_beside_pages_that_fails_is_survived),
-		cmocka_unit_test(every_look_beside_pages_that_fails_is_survived),
+		cmocka_unit_test(every_failing_query_with_pages_is_survived),
+		cmocka_unit_test(every_failing_device_query_with_pages_is_survived),
 		cmocka_unit_test(every_mapping_of_metadata_that_fails_is_survived),
 	};
 

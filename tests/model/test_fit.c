@@ -146,7 +146,7 @@ static uint64_t after_stripes(const struct side *side, uint64_t size)
 	return n_others;
 }
 
-static void small_requests_fit_into_what_large_blocks_left(void **state)
+static void small_requests_fit_into_gaps_of_large_blocks(void **state)
 {
 	static const uint64_t sizes[] = { 1000, 300000, GPC_MIB, 2 * GPC_MIB, 2 * GPC_MIB + 300000,
 		4 * GPC_MIB };
@@ -161,7 +161,7 @@ static void small_requests_fit_into_what_large_blocks_left(void **state)
  * What was grouped into segments of 20 MiB while the device was empty stays where it is: 2/7 of the device, by
  * the rule of pool_room.c.
  */
-static void large_requests_get_back_what_was_not_grouped(void **state)
+static void large_requests_reuse_memory_that_was_not_shared(void **state)
 {
 	static const uint64_t sizes[] = { 10 * GPC_MIB, 64 * GPC_MIB, 640 * GPC_MIB };
 
@@ -193,7 +193,7 @@ static uint64_t after_large(const struct side *side, uint64_t size)
 	return fits;
 }
 
-static void what_was_freed_in_large_blocks_serves_other_large_ones(void **state)
+static void freed_large_blocks_serve_other_large_requests(void **state)
 {
 	static const uint64_t sizes[] = { 100, 640, 1030, 2500, 5200 };
 
@@ -267,7 +267,7 @@ static uint64_t in_one_piece(const struct side *side, uint64_t size)
 	return available;
 }
 
-static void all_that_is_said_to_be_free_is_had_in_one_piece(void **state)
+static void the_reported_free_memory_is_available_in_one_piece(void **state)
 {
 	static const uint64_t sizes[] = { 2, 6, 7, 64, 300 };
 
@@ -280,10 +280,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_many_blocks_of_any_size_fit_as_on_the_plain_driver),
-		cmocka_unit_test(small_requests_fit_into_what_large_blocks_left),
-		cmocka_unit_test(large_requests_get_back_what_was_not_grouped),
-		cmocka_unit_test(what_was_freed_in_large_blocks_serves_other_large_ones),
-		cmocka_unit_test(all_that_is_said_to_be_free_is_had_in_one_piece),
+		cmocka_unit_test(small_requests_fit_into_gaps_of_large_blocks),
+		cmocka_unit_test(large_requests_reuse_memory_that_was_not_shared),
+		cmocka_unit_test(freed_large_blocks_serve_other_large_requests),
+		cmocka_unit_test(the_reported_free_memory_is_available_in_one_piece),
 		cmocka_unit_test(gib_blocks_of_varying_size_fit_on_a_nearly_full_device),
 	};
 

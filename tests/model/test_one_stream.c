@@ -41,7 +41,7 @@ static bool is_behind_the_old_work(const struct gpc_sim_stream *stream)
 	return atomic_load(&stream->tail_ns) >= GPC_SIM_CLOCK_START + WORK_NS;
 }
 
-static void a_stream_made_behind_a_first_per_thread_use_is_behind_too(void **state)
+static void a_stream_created_after_the_first_per_thread_use_is_ordered_too(void **state)
 {
 	struct gpc_sim_stream *stream = stage_stream(&stage);
 
@@ -95,7 +95,7 @@ static void where_there_never_was_one_stream_a_peer_need_not_wait(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_stream_made_behind_a_first_per_thread_use_is_behind_too),
+		TEST(a_stream_created_after_the_first_per_thread_use_is_ordered_too),
 		TEST(a_stream_made_after_the_record_failed_tries_again),
 		TEST(a_peer_waits_also_where_a_stream_ended_the_rule_before),
 		TEST(a_peer_waits_where_nothing_could_be_recorded),

@@ -16,7 +16,7 @@ static void an_empty_map_finds_nothing(void **state)
 	gpc_address_map_fini(&map);
 }
 
-static void what_was_inserted_is_found_at_exactly_its_address(void **state)
+static void an_entry_is_found_at_exactly_its_address(void **state)
 {
 	struct gpc_address_map map = { 0 };
 
@@ -109,7 +109,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_empty_map_finds_nothing),
-		cmocka_unit_test(what_was_inserted_is_found_at_exactly_its_address),
+		cmocka_unit_test(an_entry_is_found_at_exactly_its_address),
 		cmocka_unit_test(a_map_that_grows_keeps_everything),
 		cmocka_unit_test(removal_in_any_order_leaves_the_others_findable),
 		cmocka_unit_test(without_metadata_the_map_stays_as_it_was),

@@ -151,7 +151,7 @@ static void an_open_fence_never_passes(void **state)
 	assert_int_equal(drv.counters.n_event_query, 0);
 }
 
-static void only_the_oldest_event_is_asked(void **state)
+static void only_the_oldest_event_is_queried(void **state)
 {
 	(void)state;
 	launch_on(&drv, 1 * MS);
@@ -229,7 +229,7 @@ static void while_a_capture_is_open_nothing_is_recorded(void **state)
 	assert_int_equal(n_passed(), 1);
 }
 
-static void while_a_capture_is_open_no_event_is_asked(void **state)
+static void while_a_capture_is_open_no_event_is_queried(void **state)
 {
 	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
@@ -272,7 +272,7 @@ static void when_the_ring_is_full_the_open_fence_grows(void **state)
 	assert_int_equal(fences.pending_bytes, 0);
 }
 
-static void a_synchronisation_passes_only_what_was_freed_before_it_began(void **state)
+static void a_synchronisation_passes_only_earlier_frees(void **state)
 {
 	struct gpc_list passed;
 	uint64_t number;
@@ -456,7 +456,7 @@ static void the_one_stream_rule_does_not_come_back(void **state)
 	assert_false(gpc_fences_is_free_safe(&fences));
 }
 
-static void where_the_legacy_stream_cannot_be_recorded_the_caller_is_told(void **state)
+static void if_the_legacy_stream_cannot_be_recorded_the_caller_gets_an_error(void **state)
 {
 	struct gpc_sim_stream *stream = NULL;
 
@@ -500,7 +500,7 @@ static void a_fence_passes_when_every_member_has_done_its_work(void **state)
 	assert_int_equal(n_passed(), 1);
 }
 
-static void a_new_member_counts_for_what_was_freed_before_too(void **state)
+static void a_new_member_also_covers_earlier_frees(void **state)
 {
 	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
@@ -564,17 +564,17 @@ int main(void)
 		TEST(a_fence_passes_when_the_work_before_it_is_done_and_not_sooner),
 		TEST(work_submitted_after_the_fence_does_not_hold_it_up),
 		TEST(an_open_fence_never_passes),
-		TEST(only_the_oldest_event_is_asked),
+		TEST(only_the_oldest_event_is_queried),
 		TEST(events_are_made_once_and_used_again),
 		TEST(a_later_fence_covers_an_earlier_one_without_event),
 		TEST(a_fence_without_event_never_passes_by_itself),
 		TEST(a_record_that_failed_is_not_an_event),
 		TEST(an_event_that_cannot_be_made_leaves_the_fence_open),
 		TEST(while_a_capture_is_open_nothing_is_recorded),
-		TEST(while_a_capture_is_open_no_event_is_asked),
+		TEST(while_a_capture_is_open_no_event_is_queried),
 		TEST_OLD(a_driver_without_context_events_is_asked_once),
 		TEST(when_the_ring_is_full_the_open_fence_grows),
-		TEST(a_synchronisation_passes_only_what_was_freed_before_it_began),
+		TEST(a_synchronisation_passes_only_earlier_frees),
 		TEST(a_synchronisation_with_a_full_ring_leaves_the_open_fence_pending),
 		TEST(a_synchronisation_does_not_pass_a_fence_closed_since),
 		TEST(the_useful_fence_is_the_oldest_that_frees_enough_at_once),
@@ -586,11 +586,11 @@ int main(void)
 		TEST_ONE_STREAM(the_second_stream_waits_on_the_device_for_the_legacy_one),
 		TEST_ONE_STREAM(every_later_stream_waits_for_the_same_event),
 		TEST_ONE_STREAM(the_one_stream_rule_does_not_come_back),
-		TEST_ONE_STREAM(where_the_legacy_stream_cannot_be_recorded_the_caller_is_told),
+		TEST_ONE_STREAM(if_the_legacy_stream_cannot_be_recorded_the_caller_gets_an_error),
 		TEST_ONE_STREAM(the_first_per_thread_stream_ends_the_one_stream_rule_once),
 		TEST_ONE_STREAM(a_peer_ends_the_one_stream_rule),
 		TEST(a_fence_passes_when_every_member_has_done_its_work),
-		TEST(a_new_member_counts_for_what_was_freed_before_too),
+		TEST(a_new_member_also_covers_earlier_frees),
 		TEST(one_members_failed_record_means_no_event_at_all),
 		TEST(with_peers_no_single_event_can_be_waited_for),
 		TEST(one_member_too_many_ends_passing_by_events),

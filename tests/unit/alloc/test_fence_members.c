@@ -147,7 +147,7 @@ static void a_synchronisation_with_nothing_pending_closes_nothing(void **state)
 }
 
 /* The first of two, so that the other takes its place. */
-static void a_member_that_goes_is_asked_no_more_and_the_others_are(void **state)
+static void a_removed_member_is_no_longer_queried_and_the_others_are(void **state)
 {
 	(void)state;
 	add(&peers[0]);
@@ -261,7 +261,7 @@ int main(void)
 		TEST(a_fence_that_is_used_again_begins_empty),
 		TEST(a_look_at_events_leaves_captures_free_to_begin),
 		TEST(a_synchronisation_with_nothing_pending_closes_nothing),
-		TEST(a_member_that_goes_is_asked_no_more_and_the_others_are),
+		TEST(a_removed_member_is_no_longer_queried_and_the_others_are),
 		TEST(the_context_of_the_memory_and_a_stranger_cannot_be_removed),
 		TEST(a_place_that_a_member_left_is_used_again),
 		TEST(the_largest_pending_block_is_of_the_closed_and_of_the_open_fences),

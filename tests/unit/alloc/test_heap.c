@@ -2,7 +2,7 @@
 #include "alloc/heap.h"
 #include "unit.h"
 
-static void a_heap_without_an_observer_can_be_told_everything(void **state)
+static void a_heap_without_an_observer_accepts_every_report(void **state)
 {
 	struct gpc_block block = { 0 };
 	struct gpc_segment segment = { 0 };
@@ -108,7 +108,7 @@ static void two_threads_hold_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_heap_without_an_observer_can_be_told_everything),
+		cmocka_unit_test(a_heap_without_an_observer_accepts_every_report),
 		cmocka_unit_test(an_address_finds_the_pool_of_its_segment),
 		cmocka_unit_test(without_metadata_there_is_no_heap_and_nothing_is_left),
 		cmocka_unit_test(a_hold_is_refused_while_a_capture_is_open),

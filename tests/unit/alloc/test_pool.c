@@ -209,7 +209,7 @@ static void while_a_capture_is_open_memory_grows_and_nothing_is_recorded(void **
 	assert_int_equal(stage_alloc(&stage, 20 * GPC_MIB), a);
 }
 
-static void a_broken_context_is_what_the_search_says(void **state)
+static void the_search_reports_a_broken_context(void **state)
 {
 	struct gpc_request request = stage_request(&stage, 20 * GPC_MIB);
 	gpc_devptr address = 0;
@@ -562,7 +562,7 @@ int main(void)
 		TEST(a_double_free_of_a_pending_block_is_invalid),
 		TEST(a_block_of_another_pool_is_not_found),
 		TEST(while_a_capture_is_open_memory_grows_and_nothing_is_recorded),
-		TEST(a_broken_context_is_what_the_search_says),
+		TEST(the_search_reports_a_broken_context),
 		cmocka_unit_test_setup_teardown(
 			with_max_split_large_blocks_are_kept_for_large_requests,
 			open_with_max_split, close_stage),

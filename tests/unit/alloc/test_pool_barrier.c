@@ -68,7 +68,7 @@ static void submit(struct gpc_sim_stream *stream, uint64_t ns, gpc_devptr ptr)
 	stage_launch(&stage, stage_handle(stream), ns, ptr, ptr ? 4096 : 0);
 }
 
-static void a_block_is_given_again_at_once_and_its_new_work_is_behind_the_old(void **state)
+static void a_block_is_reused_at_once_and_its_new_work_is_ordered_after_the_old(void **state)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 	uint64_t start = now();
@@ -104,7 +104,7 @@ static void a_run_of_frees_costs_one_event_and_no_submission_none(void **state)
 	assert_int_equal(stage.drv.counters.n_fence_wait, 1);
 }
 
-static void a_look_waits_for_what_was_before_the_free_and_for_no_more(void **state)
+static void a_query_waits_only_for_work_before_the_free(void **state)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 	uint64_t start = now();
@@ -123,7 +123,7 @@ static void a_look_waits_for_what_was_before_the_free_and_for_no_more(void **sta
 	assert_true(runs(b));
 }
 
-static void a_look_puts_in_order_what_nothing_was_submitted_behind(void **state)
+static void a_query_orders_frees_without_a_later_submission(void **state)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 
@@ -135,7 +135,7 @@ static void a_look_puts_in_order_what_nothing_was_submitted_behind(void **state)
 	assert_int_equal(n_due() + n_unsettled(), 0);
 }
 
-static void what_is_freed_in_the_order_of_a_stream_owes_nothing(void **state)
+static void a_free_in_stream_order_needs_no_barrier(void **state)
 {
 	const struct gpc_request request = { .is_async = true };
 
@@ -145,7 +145,7 @@ static void what_is_freed_in_the_order_of_a_stream_owes_nothing(void **state)
 	assert_int_equal(stage_counters(&stage).pending_bytes, 4096);
 }
 
-static void what_is_pending_comes_with_the_next_barrier(void **state)
+static void pending_blocks_become_free_with_the_next_barrier(void **state)
 {
 	const struct gpc_request request = { .is_async = true };
 	gpc_devptr async = stage_alloc(&stage, 4096);
@@ -326,7 +326,7 @@ static void a_broken_context_owes_nothing_more(void **state)
 	stage.pool.barrier.raised = 0;
 }
 
-static void what_waits_for_a_broken_context_hears_of_it_once(void **state)
+static void a_wait_for_a_broken_context_fails_once(void **state)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 
@@ -340,7 +340,7 @@ static void what_waits_for_a_broken_context_hears_of_it_once(void **state)
 	atomic_store(&stage.drv.context->broken, 0);
 }
 
-static void an_old_driver_waits_on_the_host_and_says_that_it_has_no_barriers(void **state)
+static void an_old_driver_waits_on_the_host_and_reports_no_barriers(void **state)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 
@@ -471,13 +471,13 @@ static void a_bounded_wait_asks_for_the_barrier_and_never_blocks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_block_is_given_again_at_once_and_its_new_work_is_behind_the_old,
+		TEST(a_block_is_reused_at_once_and_its_new_work_is_ordered_after_the_old,
 			open_with_barriers),
 		TEST(a_run_of_frees_costs_one_event_and_no_submission_none, open_with_barriers),
-		TEST(a_look_waits_for_what_was_before_the_free_and_for_no_more, open_with_barriers),
-		TEST(a_look_puts_in_order_what_nothing_was_submitted_behind, open_with_barriers),
-		TEST(what_is_freed_in_the_order_of_a_stream_owes_nothing, open_with_barriers),
-		TEST(what_is_pending_comes_with_the_next_barrier, open_with_barriers),
+		TEST(a_query_waits_only_for_work_before_the_free, open_with_barriers),
+		TEST(a_query_orders_frees_without_a_later_submission, open_with_barriers),
+		TEST(a_free_in_stream_order_needs_no_barrier, open_with_barriers),
+		TEST(pending_blocks_become_free_with_the_next_barrier, open_with_barriers),
 		TEST(while_a_capture_is_open_blocks_wait_and_the_barrier_stays_due,
 			open_with_barriers),
 		TEST(from_its_announcement_on_a_capture_finds_nothing_loose, open_with_barriers),
@@ -491,8 +491,8 @@ int main(void)
 		TEST(an_event_that_cannot_be_had_is_a_wait_of_the_host, open_with_barriers),
 		TEST(a_barrier_that_neither_device_nor_host_kept_stays_due, open_with_barriers),
 		TEST(a_broken_context_owes_nothing_more, open_with_barriers),
-		TEST(what_waits_for_a_broken_context_hears_of_it_once, open_with_barriers),
-		TEST(an_old_driver_waits_on_the_host_and_says_that_it_has_no_barriers, open_old),
+		TEST(a_wait_for_a_broken_context_fails_once, open_with_barriers),
+		TEST(an_old_driver_waits_on_the_host_and_reports_no_barriers, open_old),
 		TEST(one_stream_needs_nothing_but_for_the_return_to_the_driver, open_one),
 		TEST(a_mark_that_comes_late_is_not_taken_for_a_barrier, open_one),
 		TEST(a_pool_that_ends_takes_its_duties_with_it, open_with_barriers),

@@ -184,7 +184,7 @@ static void from_the_first_export_on_large_blocks_have_segments_of_their_own(voi
 	stage_free(&stage, before[0]);
 }
 
-static void who_asks_for_ranges_gets_segments_of_their_own_from_64_kib_on(void **state)
+static void a_program_that_queries_ranges_gets_own_segments_from_64_kib_on(void **state)
 {
 	gpc_devptr shared, blocks[3];
 
@@ -275,7 +275,7 @@ int main(void)
 		TEST(a_capture_keeps_it_until_the_next_free),
 		TEST(the_first_view_of_a_block_binds),
 		TEST(from_the_first_export_on_large_blocks_have_segments_of_their_own),
-		TEST(who_asks_for_ranges_gets_segments_of_their_own_from_64_kib_on),
+		TEST(a_program_that_queries_ranges_gets_own_segments_from_64_kib_on),
 		TEST(small_blocks_share_when_a_fiftieth_of_the_room_is_lost_so),
 		TEST(whole_segments_are_used_again_where_little_is_wasted),
 		TEST(an_idle_segment_that_would_waste_more_than_an_eighth_is_not_given_whole),

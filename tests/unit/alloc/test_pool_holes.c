@@ -2,7 +2,7 @@
 /* Each test says which pages of a segment go back to the driver, and when. */
 #include "pages_stage.h"
 
-static void what_is_idle_between_two_blocks_goes_back(void **state)
+static void idle_pages_between_two_blocks_go_back(void **state)
 {
 	gpc_devptr first;
 	gpc_devptr last;
@@ -39,7 +39,7 @@ static void no_more_goes_back_than_is_wanted(void **state)
 	assert_int_equal(used(), 90 * GPC_MIB);
 }
 
-static void of_an_idle_segment_only_what_is_wanted_goes(void **state)
+static void of_an_idle_segment_only_the_wanted_pages_go(void **state)
 {
 	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 101 * GPC_MIB));
@@ -172,9 +172,9 @@ int main(void)
 #define TEST(name)     cmocka_unit_test_setup_teardown(name, open_on, close_stage)
 #define TEST_OWN(name) cmocka_unit_test_teardown(name, close_stage)
 	const struct CMUnitTest tests[] = {
-		TEST(what_is_idle_between_two_blocks_goes_back),
+		TEST(idle_pages_between_two_blocks_go_back),
 		TEST(no_more_goes_back_than_is_wanted),
-		TEST(of_an_idle_segment_only_what_is_wanted_goes),
+		TEST(of_an_idle_segment_only_the_wanted_pages_go),
 		TEST(the_free_ends_of_a_segment_go_back),
 		TEST(a_block_within_one_page_sends_none_back),
 		TEST(a_request_is_served_where_idle_pages_are_enough),

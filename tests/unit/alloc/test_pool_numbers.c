@@ -21,7 +21,7 @@ static void peaks_start_anew_from_what_is_held(void **state)
 	stage_free(&stage, kept);
 }
 
-static void what_a_stream_asked_for_is_counted_while_it_is_live(void **state)
+static void a_streams_requests_are_counted_while_they_are_live(void **state)
 {
 	struct gpc_sim_stream *streams[] = { stage_stream(&stage), stage_stream(&stage) };
 	struct gpc_request request = stage_request(&stage, 1000);
@@ -54,7 +54,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(peaks_start_anew_from_what_is_held),
-		TEST(what_a_stream_asked_for_is_counted_while_it_is_live),
+		TEST(a_streams_requests_are_counted_while_they_are_live),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ static bool may_touch(unsigned device, gpc_devptr address)
 	return gpc_sim_may_touch(stage.sim, (int)device, address, 512, true);
 }
 
-static void other_devices_are_let_at_the_pages_that_are_there_and_those_that_come(void **state)
+static void other_devices_may_access_present_and_future_pages(void **state)
 {
 	struct gpc_sim_config config = stage_config();
 	struct gpc_pool_params params = stage_params();
@@ -208,7 +208,7 @@ int main(void)
 		TEST(small_blocks_are_never_on_pages),
 		TEST_OWN(of_a_large_segment_the_pages_are_a_part),
 		TEST(while_a_capture_is_open_pages_neither_come_nor_go),
-		TEST_OWN(other_devices_are_let_at_the_pages_that_are_there_and_those_that_come),
+		TEST_OWN(other_devices_may_access_present_and_future_pages),
 		TEST(once_it_is_over_no_new_segment_has_pages),
 		TEST(once_it_is_over_pages_go_back_with_their_blocks),
 		TEST(a_segment_of_its_own_has_no_pages),

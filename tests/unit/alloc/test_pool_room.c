@@ -30,7 +30,7 @@ static void an_idle_segment_is_cut_while_there_is_plenty(void **state)
 	assert_int_equal(stage.pool.cut_bytes, GPC_GIB);
 }
 
-static void it_stays_whole_where_its_piece_would_pin_what_may_be_needed(void **state)
+static void a_segment_stays_whole_if_its_piece_would_pin_needed_room(void **state)
 {
 	gpc_devptr large;
 	gpc_devptr small;
@@ -46,7 +46,7 @@ static void it_stays_whole_where_its_piece_would_pin_what_may_be_needed(void **s
 	assert_int_equal(stage_alloc(&stage, GPC_GIB), large);
 }
 
-static void what_may_be_cut_is_two_fifths_of_the_slack_to_the_byte(void **state)
+static void cut_segments_are_limited_to_two_fifths_of_the_slack(void **state)
 {
 	(void)state;
 	open_room(GPC_GIB);
@@ -75,7 +75,7 @@ static void a_segment_counts_as_cut_until_its_last_piece_is_free(void **state)
 	assert_int_equal(stage.pool.cut_bytes, 0);
 }
 
-static void what_no_live_block_holds_can_go_back(void **state)
+static void memory_without_live_blocks_can_go_back(void **state)
 {
 	gpc_devptr pieces[2];
 	gpc_devptr large;
@@ -96,7 +96,7 @@ static void what_no_live_block_holds_can_go_back(void **state)
 	assert_int_equal(gpc_pool_returnable(&stage.pool), 20 * GPC_MIB);
 }
 
-static void what_is_pending_can_go_back_soon(void **state)
+static void pending_memory_counts_as_returnable(void **state)
 {
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr block;
@@ -151,7 +151,7 @@ static void a_limit_is_all_the_room_there_is(void **state)
 	assert_false(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB + GPC_GRAIN));
 }
 
-static void what_others_on_the_device_hold_is_no_room(void **state)
+static void memory_of_other_processes_is_no_room(void **state)
 {
 	(void)state;
 	open_room(8 * GPC_GIB);
@@ -180,7 +180,7 @@ static void the_driver_is_asked_once_for_an_eighth_of_the_room(void **state)
 	assert_int_equal(n_looks(), 6); /* a hit asks nobody */
 }
 
-static void a_refusal_is_news_of_what_is_free(void **state)
+static void a_refusal_updates_the_free_memory(void **state)
 {
 	struct gpc_request request;
 	gpc_devptr address;
@@ -213,7 +213,7 @@ static void a_driver_that_does_not_say_is_taken_to_have_plenty(void **state)
 	assert_true(gpc_pool_may_waste(&stage.pool, 900 * GPC_MIB, 700 * GPC_MIB));
 }
 
-static void nobody_looks_while_a_capture_is_open(void **state)
+static void the_device_is_not_queried_while_a_capture_is_open(void **state)
 {
 	(void)state;
 	open_room(GPC_GIB);
@@ -228,20 +228,20 @@ int main(void)
 #define TEST(name) cmocka_unit_test_teardown(name, close_stage)
 	const struct CMUnitTest tests[] = {
 		TEST(an_idle_segment_is_cut_while_there_is_plenty),
-		TEST(it_stays_whole_where_its_piece_would_pin_what_may_be_needed),
-		TEST(what_may_be_cut_is_two_fifths_of_the_slack_to_the_byte),
+		TEST(a_segment_stays_whole_if_its_piece_would_pin_needed_room),
+		TEST(cut_segments_are_limited_to_two_fifths_of_the_slack),
 		TEST(a_segment_counts_as_cut_until_its_last_piece_is_free),
-		TEST(what_no_live_block_holds_can_go_back),
-		TEST(what_is_pending_can_go_back_soon),
+		TEST(memory_without_live_blocks_can_go_back),
+		TEST(pending_memory_counts_as_returnable),
 		TEST(on_a_nearly_full_device_medium_blocks_get_segments_of_their_own),
 		TEST(a_segment_somewhat_too_large_is_given_uncut),
 		TEST(all_that_is_wasted_so_is_a_fiftieth_of_the_room),
 		TEST(a_limit_is_all_the_room_there_is),
-		TEST(what_others_on_the_device_hold_is_no_room),
+		TEST(memory_of_other_processes_is_no_room),
 		TEST(the_driver_is_asked_once_for_an_eighth_of_the_room),
-		TEST(a_refusal_is_news_of_what_is_free),
+		TEST(a_refusal_updates_the_free_memory),
 		TEST(a_driver_that_does_not_say_is_taken_to_have_plenty),
-		TEST(nobody_looks_while_a_capture_is_open),
+		TEST(the_device_is_not_queried_while_a_capture_is_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

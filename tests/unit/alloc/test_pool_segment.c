@@ -242,7 +242,7 @@ static void each_thing_without_metadata_sends_the_memory_back(void **state)
 	}
 }
 
-static void what_is_as_small_as_it_can_be_is_asked_for_once(void **state)
+static void the_smallest_segment_is_requested_once(void **state)
 {
 	gpc_devptr address = 0;
 
@@ -364,7 +364,7 @@ static void no_capture_can_begin_while_the_driver_takes_memory_back(void **state
 	stage.drv.base.ops = real_ops;
 }
 
-static void rests_that_nobody_uses_do_not_add_up(void **state)
+static void unused_remainders_do_not_add_up(void **state)
 {
 	const struct gpucache_counters *counters = stage.pool.counters;
 
@@ -375,7 +375,7 @@ static void rests_that_nobody_uses_do_not_add_up(void **state)
 	assert_true(counters->cached_bytes <= counters->reserved_bytes / 16 + 4 * GPC_MIB);
 }
 
-static void rests_that_are_used_make_whole_medium_segments(void **state)
+static void used_remainders_make_whole_medium_segments(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 10; i++) {
@@ -507,15 +507,15 @@ int main(void)
 		TEST(memory_off_the_grid_goes_back_at_once),
 		TEST(under_a_capture_one_piece_without_a_place_is_kept),
 		cmocka_unit_test(each_thing_without_metadata_sends_the_memory_back),
-		TEST(what_is_as_small_as_it_can_be_is_asked_for_once),
+		TEST(the_smallest_segment_is_requested_once),
 		TEST_ONE_STREAM(trim_prefers_one_segment_that_is_large_enough),
 		TEST_ONE_STREAM(trim_takes_the_longest_idle_where_none_is_large_enough),
 		TEST_ONE_STREAM(trim_takes_no_more_than_what_is_still_wanted),
 		TEST(trim_never_touches_a_segment_with_live_or_pending_blocks),
 		TEST_ONE_STREAM(nothing_goes_back_while_a_capture_is_open),
 		TEST_OWN(no_capture_can_begin_while_the_driver_takes_memory_back),
-		TEST_ONE_STREAM(rests_that_nobody_uses_do_not_add_up),
-		TEST_ONE_STREAM(rests_that_are_used_make_whole_medium_segments),
+		TEST_ONE_STREAM(unused_remainders_do_not_add_up),
+		TEST_ONE_STREAM(used_remainders_make_whole_medium_segments),
 		TEST_ONE_STREAM(memory_that_the_driver_does_not_take_back_stays_in_the_books),
 		TEST_OWN(segments_idle_for_long_decay_inside_a_later_call),
 		TEST_ONE_STREAM(without_a_time_for_it_nothing_decays),

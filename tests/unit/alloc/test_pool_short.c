@@ -87,7 +87,7 @@ static void the_driver_is_asked_first_again_once_it_has_given(void **state)
 	assert_int_equal(stage.pool.counters->n_driver_malloc, n_given + 1);
 }
 
-static void a_large_request_is_cut_from_what_small_ones_left(void **state)
+static void a_large_request_is_cut_from_free_memory_of_small_ones(void **state)
 {
 	gpc_devptr small = stage_alloc(&stage, 4096);
 	gpc_devptr large;
@@ -142,7 +142,7 @@ int main(void)
 		TEST(a_small_request_is_cut_from_a_large_piece_where_the_driver_has_none),
 		TEST(the_driver_is_asked_first_again_once_it_has_memory),
 		TEST(the_driver_is_asked_first_again_once_it_has_given),
-		TEST(a_large_request_is_cut_from_what_small_ones_left),
+		TEST(a_large_request_is_cut_from_free_memory_of_small_ones),
 		TEST(max_split_size_yields_where_memory_is_short),
 		TEST(an_idle_segment_is_not_cut_but_returned),
 	};

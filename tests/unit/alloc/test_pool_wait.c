@@ -20,7 +20,7 @@ static void waits_refused_by_a_capture_do_not_fill_the_ring(void **state)
 	assert_int_equal(stage.drv.counters.n_sync, 0);
 }
 
-static void the_programs_synchronisation_passes_what_was_freed_before_it(void **state)
+static void the_programs_synchronisation_passes_earlier_frees(void **state)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr b = stage_alloc(&stage, 4096);
@@ -226,7 +226,7 @@ static void a_wait_with_a_full_ring_is_for_the_latest_frees_too(void **state)
 	}
 }
 
-static void what_has_a_fence_already_gets_no_other_one(void **state)
+static void blocks_with_a_fence_get_no_other_one(void **state)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
@@ -348,7 +348,7 @@ static void a_peer_that_comes_or_goes_during_the_programs_wait_spoils_it(void **
 }
 
 /* The clock is virtual: a call that waits for the later work moves it that far. */
-static void a_malloc_waits_for_nothing_and_a_free_for_what_was_before_it(void **state)
+static void a_malloc_waits_for_nothing_and_a_free_for_earlier_work(void **state)
 {
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr blocks[40];
@@ -425,7 +425,7 @@ static enum gpc_status break_after_wait(struct gpc_driver *drv, gpc_event event)
 	return st;
 }
 
-static void a_context_that_breaks_behind_a_wait_is_what_the_miss_says(void **state)
+static void a_miss_reports_a_context_that_breaks_during_a_wait(void **state)
 {
 	struct gpc_pool_params params = stage_params();
 	struct gpc_driver_ops ops;
@@ -533,7 +533,7 @@ int main(void)
 #define TEST_OWN(name) cmocka_unit_test_teardown(name, close_stage)
 	const struct CMUnitTest tests[] = {
 		TEST(waits_refused_by_a_capture_do_not_fill_the_ring),
-		TEST(the_programs_synchronisation_passes_what_was_freed_before_it),
+		TEST(the_programs_synchronisation_passes_earlier_frees),
 		TEST(the_programs_synchronisation_of_one_context_says_nothing_of_peers),
 		TEST(an_endless_kernel_never_blocks_below_the_pending_limit),
 		TEST_OWN(above_the_pending_limit_a_miss_waits_for_the_oldest_useful_fence),
@@ -544,15 +544,15 @@ int main(void)
 		TEST(a_bounded_wait_blocks_in_no_call_of_the_driver_and_ends),
 		TEST(a_bounded_wait_ends_when_the_work_does),
 		TEST(a_wait_with_a_full_ring_is_for_the_latest_frees_too),
-		TEST(what_has_a_fence_already_gets_no_other_one),
+		TEST(blocks_with_a_fence_get_no_other_one),
 		TEST(at_the_pending_limit_a_miss_does_not_wait),
 		TEST(while_a_capture_just_begins_no_wait_is_made),
 		TEST(a_wait_during_which_a_peer_came_or_the_context_died_passes_nothing),
 		TEST(a_peer_that_comes_or_goes_during_the_programs_wait_spoils_it),
-		TEST_OWN(a_malloc_waits_for_nothing_and_a_free_for_what_was_before_it),
+		TEST_OWN(a_malloc_waits_for_nothing_and_a_free_for_earlier_work),
 		TEST_OWN(a_free_waits_for_nothing_where_nothing_is_pending),
 		TEST_OWN(a_free_waits_for_no_peer),
-		TEST_OWN(a_context_that_breaks_behind_a_wait_is_what_the_miss_says),
+		TEST_OWN(a_miss_reports_a_context_that_breaks_during_a_wait),
 		TEST(a_wait_for_more_than_any_block_waits_for_all),
 		TEST(a_wait_that_the_driver_refuses_frees_nothing),
 		TEST(with_more_peers_than_members_nothing_is_ever_passed),

@@ -75,7 +75,7 @@ static gpc_devptr freed_busy(uint64_t size)
 	return address;
 }
 
-static void what_a_stream_freed_goes_back_to_it_without_a_driver_call(void **state)
+static void memory_freed_on_a_stream_is_reused_on_it_without_a_driver_call(void **state)
 {
 	gpc_devptr address = freed_busy(SIZE);
 	uint64_t n_calls = stage_n_fence_calls(&stage);
@@ -128,7 +128,7 @@ static void a_free_that_names_no_stream_is_in_no_order(void **state)
 	stage_free(&stage, other);
 }
 
-static void what_two_streams_use_waits_for_its_fence(void **state)
+static void a_block_used_by_two_streams_waits_for_its_fence(void **state)
 {
 	gpc_devptr address = alloc_on(stage_handle(streams[0]), SIZE);
 	gpc_devptr other;
@@ -155,7 +155,7 @@ static void what_two_streams_use_waits_for_its_fence(void **state)
 	}
 }
 
-static void a_stream_that_nobody_saw_being_made_keeps_no_order(void **state)
+static void a_stream_created_unseen_keeps_no_order(void **state)
 {
 	const struct gpc_sim_stream *unseen = stage_stream(&stage);
 	gpc_devptr address = alloc_on(stage_handle(unseen), SIZE);
@@ -315,12 +315,12 @@ static void a_pool_that_is_forgotten_forgets_the_orders(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(what_a_stream_freed_goes_back_to_it_without_a_driver_call),
+		TEST(memory_freed_on_a_stream_is_reused_on_it_without_a_driver_call),
 		TEST(another_stream_gets_it_after_the_fence_only),
 		TEST(a_request_that_names_no_stream_gets_it_after_the_fence_only),
 		TEST(a_free_that_names_no_stream_is_in_no_order),
-		TEST(what_two_streams_use_waits_for_its_fence),
-		TEST(a_stream_that_nobody_saw_being_made_keeps_no_order),
+		TEST(a_block_used_by_two_streams_waits_for_its_fence),
+		TEST(a_stream_created_unseen_keeps_no_order),
 		TEST(the_next_stream_with_the_handle_of_a_destroyed_one_inherits_nothing),
 		TEST(no_order_is_kept_while_a_capture_is_open),
 		TEST(exported_memory_is_in_no_order),

@@ -57,7 +57,7 @@ static void the_largest_number_is_read_and_one_more_refused(void **state)
 	assert_refused("18446744073709551615K");
 }
 
-static void what_is_no_size_is_refused(void **state)
+static void an_invalid_size_is_refused(void **state)
 {
 	(void)state;
 	assert_refused("");
@@ -121,7 +121,7 @@ int main(void)
 		cmocka_unit_test(every_spelling_of_a_unit_is_read),
 		cmocka_unit_test(decimals_are_read),
 		cmocka_unit_test(the_largest_number_is_read_and_one_more_refused),
-		cmocka_unit_test(what_is_no_size_is_refused),
+		cmocka_unit_test(an_invalid_size_is_refused),
 		cmocka_unit_test(only_the_given_length_is_read),
 		cmocka_unit_test(rounding_up_keeps_multiples),
 		cmocka_unit_test(sums_saturate_at_both_ends),

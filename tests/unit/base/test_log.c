@@ -353,7 +353,7 @@ static void a_terminal_that_is_held_is_left_alone(void **state)
 }
 
 /* `stty tostop`: a write in the background would stop the whole job. */
-static void a_terminal_that_stops_the_background_stops_nobody(void **state)
+static void a_terminal_with_tostop_stops_no_writer(void **state)
 {
 	struct termios modes;
 	int master;
@@ -553,7 +553,7 @@ int main(void)
 		TEST(a_limit_of_the_file_size_sends_no_signal),
 		TEST(a_socket_is_written_and_neither_waited_for_nor_missed),
 		TEST(a_terminal_that_is_held_is_left_alone),
-		TEST(a_terminal_that_stops_the_background_stops_nobody),
+		TEST(a_terminal_with_tostop_stops_no_writer),
 		TEST(a_file_of_the_program_that_got_the_number_is_not_written),
 		TEST(a_file_opened_for_appending_is_a_log),
 		TEST(a_file_that_has_another_number_too_was_put_there_by_dup2),

@@ -69,7 +69,7 @@ static void it_is_made_closed_under_every_umask(void **state)
 	assert_made();
 }
 
-static void what_is_not_ours_alone_is_refused(void **state)
+static void a_folder_open_to_others_or_no_folder_is_refused(void **state)
 {
 	(void)state;
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -84,7 +84,7 @@ static void what_is_not_ours_alone_is_refused(void **state)
 }
 
 /* Closed, as one of ours would be: only the owner tells. */
-static void a_closed_folder_of_somebody_else_is_refused(void **state)
+static void a_closed_folder_of_another_user_is_refused(void **state)
 {
 	(void)state;
 	if (geteuid() != 0)
@@ -115,7 +115,7 @@ static void a_random_one_is_found_again(void **state)
 	assert_int_equal(gpc_own_folder_open(path, suffix + 1), -1);
 }
 
-static void a_random_one_of_somebody_else_is_passed_over(void **state)
+static void a_random_folder_of_another_user_is_skipped(void **state)
 {
 	char theirs[80];
 	uint32_t suffix = 0;
@@ -146,10 +146,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(it_is_made_closed_under_every_umask),
-		TEST(what_is_not_ours_alone_is_refused),
-		TEST(a_closed_folder_of_somebody_else_is_refused),
+		TEST(a_folder_open_to_others_or_no_folder_is_refused),
+		TEST(a_closed_folder_of_another_user_is_refused),
 		TEST(a_random_one_is_found_again),
-		TEST(a_random_one_of_somebody_else_is_passed_over),
+		TEST(a_random_folder_of_another_user_is_skipped),
 		TEST(without_a_parent_there_is_none),
 	};
 

@@ -94,7 +94,7 @@ static void the_largest_remainder_is_rounded_up(void **state)
 	assert_int_equal(rounded[2].hundredths, 102298); /* MiB */
 }
 
-static void what_is_not_known_has_no_part(void **state)
+static void an_unknown_part_gets_no_share(void **state)
 {
 	const uint64_t parts[] = { GPC_GIB, UINT64_MAX, GPC_GIB };
 	struct gpc_rounded rounded[3] = { { 7, 7 }, { 7, 7 }, { 7, 7 } };
@@ -116,7 +116,7 @@ int main(void)
 		cmocka_unit_test(parts_drawn_at_random_add_up),
 		cmocka_unit_test(parts_of_the_same_size_add_up),
 		cmocka_unit_test(the_largest_remainder_is_rounded_up),
-		cmocka_unit_test(what_is_not_known_has_no_part),
+		cmocka_unit_test(an_unknown_part_gets_no_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,7 @@ static void a_missing_string_is_shown(void **state)
 	assert_string_equal(buf, "(null)");
 }
 
-static void what_does_not_fit_is_cut_and_said(void **state)
+static void too_long_a_text_is_cut_and_marked(void **state)
 {
 	char buf[8];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
@@ -129,7 +129,7 @@ static void an_unknown_conversion_is_shown(void **state)
 	assert_string_equal(buf, "%y|");
 }
 
-static void what_would_disturb_a_terminal_is_a_question_mark(void **state)
+static void a_control_character_becomes_a_question_mark(void **state)
 {
 	char buf[16];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
@@ -166,7 +166,7 @@ static void the_distance_of_words_counts_letters_without_regard_to_case(void **s
 }
 
 /* Bytes that are no letter, are cut, are too long a way to write one, or turn the direction of writing. */
-static void what_is_no_harmless_letter_is_a_question_mark_a_byte(void **state)
+static void an_invalid_character_becomes_a_question_mark_per_byte(void **state)
 {
 	static const struct {
 		const char *from;
@@ -205,13 +205,13 @@ int main(void)
 		cmocka_unit_test(it_formats_as_printf_does),
 		cmocka_unit_test(a_negative_number_is_padded_with_zeros_behind_its_sign),
 		cmocka_unit_test(a_missing_string_is_shown),
-		cmocka_unit_test(what_does_not_fit_is_cut_and_said),
+		cmocka_unit_test(too_long_a_text_is_cut_and_marked),
 		cmocka_unit_test(bytes_are_shown_in_the_unit_that_fits),
 		cmocka_unit_test(bytes_that_round_up_to_the_next_unit_are_shown_in_it),
 		cmocka_unit_test(padding_reaches_the_column_and_no_further),
 		cmocka_unit_test(an_unknown_conversion_is_shown),
-		cmocka_unit_test(what_would_disturb_a_terminal_is_a_question_mark),
-		cmocka_unit_test(what_is_no_harmless_letter_is_a_question_mark_a_byte),
+		cmocka_unit_test(a_control_character_becomes_a_question_mark),
+		cmocka_unit_test(an_invalid_character_becomes_a_question_mark_per_byte),
 		cmocka_unit_test(what_a_shell_would_change_is_not_plain),
 		cmocka_unit_test(the_distance_of_words_counts_letters_without_regard_to_case),
 	};

@@ -36,7 +36,7 @@ static void each_thread_has_its_number_and_its_guard(void **state)
 	gpc_thread_leave();
 }
 
-static void nobody_is_ours_before_the_adoption(void **state)
+static void no_process_is_ours_before_the_adoption(void **state)
 {
 	(void)state;
 	assert_false(gpc_process_is_ours());
@@ -112,7 +112,7 @@ static void a_child_of_a_raw_clone_is_not_ours_either(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_is_ours_before_the_adoption),
+		cmocka_unit_test(no_process_is_ours_before_the_adoption),
 		cmocka_unit_test(each_thread_has_its_number_and_its_guard),
 		cmocka_unit_test(a_fork_child_is_not_ours_until_it_is_adopted),
 		cmocka_unit_test(a_child_of_a_raw_clone_is_not_ours_either),

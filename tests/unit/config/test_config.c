@@ -270,7 +270,7 @@ static void collect_line(void *arg, const char *line)
 		(int)(last - space - 1), space + 1);
 }
 
-static void what_is_described_reads_back_the_same(void **state)
+static void a_description_reads_back_the_same(void **state)
 {
 	struct gpc_config config =
 		parsed("cache:off,stacks:off,limit:12.5%,pending_limit:3G,reserve:1025,"
@@ -384,7 +384,7 @@ int main(void)
 		cmocka_unit_test(the_switch_has_four_words_for_off),
 		cmocka_unit_test(parts_of_a_device_are_exact),
 		cmocka_unit_test(the_help_has_a_line_for_every_option_and_fits),
-		cmocka_unit_test(what_is_described_reads_back_the_same),
+		cmocka_unit_test(a_description_reads_back_the_same),
 		cmocka_unit_test(any_text_leaves_every_value_in_its_range),
 		cmocka_unit_test(a_program_with_rights_of_its_own_is_left_alone),
 		cmocka_unit_test(under_a_checker_the_cache_is_off_unless_it_was_asked_for),

@@ -74,7 +74,7 @@ static void levels_are_half_of_each_side_and_end_at_one_texel(void **state)
 	assert_int_equal(asked_of_levels(&desc, 40), 64 + 16 + 4 + 2);
 }
 
-static void what_has_no_memory_or_cannot_be_made_takes_nothing(void **state)
+static void an_array_without_memory_or_of_impossible_size_takes_nothing(void **state)
 {
 	CUDA_ARRAY3D_DESCRIPTOR desc = { .Width = 64,
 		.Height = 64,
@@ -101,7 +101,7 @@ int main(void)
 		cmocka_unit_test(rows_are_held_in_blocks_of_64_bytes_by_8),
 		cmocka_unit_test(packed_planar_and_compressed_formats_have_bits_of_their_own),
 		cmocka_unit_test(levels_are_half_of_each_side_and_end_at_one_texel),
-		cmocka_unit_test(what_has_no_memory_or_cannot_be_made_takes_nothing),
+		cmocka_unit_test(an_array_without_memory_or_of_impossible_size_takes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -247,7 +247,7 @@ static void a_failed_call_puts_everything_back_and_writes_nothing(void **state)
 	assert_ptr_equal(current(), THEIRS);
 }
 
-static void a_driver_that_is_gone_is_asked_nothing_more(void **state)
+static void a_driver_that_is_shut_down_is_not_called_again(void **state)
 {
 	uint64_t available = 77;
 	uint64_t total = 78;
@@ -410,7 +410,7 @@ int main(void)
 		TEST(without_any_context_its_own_is_pushed_and_popped),
 		TEST(the_programs_capture_mode_is_put_back),
 		TEST(a_failed_call_puts_everything_back_and_writes_nothing),
-		TEST(a_driver_that_is_gone_is_asked_nothing_more),
+		TEST(a_driver_that_is_shut_down_is_not_called_again),
 		TEST(a_context_that_cannot_be_pushed_is_not_popped),
 		TEST(every_op_calls_the_function_it_is_named_after),
 		TEST(every_op_carries_the_drivers_code),

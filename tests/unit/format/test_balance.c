@@ -70,7 +70,7 @@ static void free_now_follows_our_books_since_the_last_look(void **state)
 	assert_int_equal(gpc_balance_difference(&balance), 0);
 }
 
-static void without_nvml_what_is_neither_ours_nor_free_is_unattributed(void **state)
+static void without_nvml_the_remainder_is_unattributed(void **state)
 {
 	struct gpucache_balance balance;
 	struct recording_builder b;
@@ -102,7 +102,7 @@ static void with_nvml_the_rest_is_divided_and_adds_up(void **state)
 	assert_int_equal(gpc_balance_difference(&balance), 0);
 }
 
-static void what_nvml_cannot_see_stays_unknown(void **state)
+static void memory_invisible_to_nvml_stays_unknown(void **state)
 {
 	struct gpucache_balance balance;
 	struct recording_builder b;
@@ -133,7 +133,7 @@ static void books_larger_than_the_device_show_as_a_difference(void **state)
 	assert_int_equal(gpc_balance_difference(&balance), -10 * (int64_t)GIB);
 }
 
-static void a_device_that_nobody_looked_at_has_no_balance(void **state)
+static void a_device_without_a_reading_has_no_balance(void **state)
 {
 	struct gpucache_balance balance;
 	struct recording_builder b;
@@ -239,11 +239,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(free_now_follows_our_books_since_the_last_look),
-		cmocka_unit_test(without_nvml_what_is_neither_ours_nor_free_is_unattributed),
+		cmocka_unit_test(without_nvml_the_remainder_is_unattributed),
 		cmocka_unit_test(with_nvml_the_rest_is_divided_and_adds_up),
-		cmocka_unit_test(what_nvml_cannot_see_stays_unknown),
+		cmocka_unit_test(memory_invisible_to_nvml_stays_unknown),
 		cmocka_unit_test(books_larger_than_the_device_show_as_a_difference),
-		cmocka_unit_test(a_device_that_nobody_looked_at_has_no_balance),
+		cmocka_unit_test(a_device_without_a_reading_has_no_balance),
 		cmocka_unit_test(the_largest_cached_piece_is_of_this_device),
 		cmocka_unit_test(
 			without_a_free_block_the_largest_is_none_and_without_the_table_it_is_unknown),

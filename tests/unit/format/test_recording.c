@@ -318,7 +318,7 @@ static void longer_records_and_unknown_regions_of_a_newer_minor_are_read(void **
 	gpc_recording_close(rec);
 }
 
-static void what_lies_beyond_a_shorter_record_is_zero(void **state)
+static void fields_beyond_a_shorter_record_are_zero(void **state)
 {
 	struct world *world = *state;
 	struct gpucache_region *region = builder_entry(&world->b, GPUCACHE_REGION_COUNTERS);
@@ -499,7 +499,7 @@ static void a_slot_that_never_holds_still_in_a_live_file_is_torn(void **state)
 	close(fd);
 }
 
-static void what_is_no_file_is_refused(void **state)
+static void anything_but_a_regular_file_is_refused(void **state)
 {
 	struct world *world = *state;
 	struct gpc_recording *rec = NULL;
@@ -572,14 +572,14 @@ int main(void)
 		TEST(another_major_version_is_refused_by_version),
 		TEST(a_recording_that_is_only_starting_is_refused),
 		TEST(longer_records_and_unknown_regions_of_a_newer_minor_are_read),
-		TEST(what_lies_beyond_a_shorter_record_is_zero),
+		TEST(fields_beyond_a_shorter_record_are_zero),
 		TEST(a_hostile_region_is_named_and_the_others_are_read),
 		TEST(a_region_named_twice_counts_once),
 		TEST(an_odd_slot_of_a_dead_process_is_torn_and_never_given),
 		TEST(the_lock_tells_alive_from_ended_exited_and_killed),
 		TEST(a_writer_that_ends_during_the_look_was_not_killed),
 		TEST(a_slot_that_never_holds_still_in_a_live_file_is_torn),
-		TEST(what_is_no_file_is_refused),
+		TEST(anything_but_a_regular_file_is_refused),
 		TEST(a_file_beyond_the_bound_is_refused_without_reading_it),
 		TEST(control_characters_in_names_are_made_harmless),
 	};

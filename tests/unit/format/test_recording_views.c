@@ -225,7 +225,7 @@ static void slots_that_were_never_written_are_not_in_use(void **state)
 	gpc_recording_close(rec);
 }
 
-static void what_pytorch_told_is_found_for_the_devices_where_it_allocated(void **state)
+static void pytorchs_reports_are_found_for_its_devices(void **state)
 {
 	struct gpucache_torch *records;
 	struct gpucache_torch torch;
@@ -313,7 +313,7 @@ int main(void)
 		cmocka_unit_test(history_gives_the_live_buffer_only),
 		cmocka_unit_test(a_history_that_claims_more_points_than_fit_is_not_read),
 		cmocka_unit_test(slots_that_were_never_written_are_not_in_use),
-		cmocka_unit_test(what_pytorch_told_is_found_for_the_devices_where_it_allocated),
+		cmocka_unit_test(pytorchs_reports_are_found_for_its_devices),
 		cmocka_unit_test(a_site_is_of_one_device_and_before_1_3_of_its_number),
 		cmocka_unit_test(holders_of_a_process_with_one_gpu_are_not_mixed),
 		cmocka_unit_test(the_last_moment_is_the_clean_end_or_the_last_thing_seen),

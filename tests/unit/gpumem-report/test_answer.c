@@ -136,7 +136,7 @@ static void a_run_that_had_pages_is_replayed_with_pages(void **state)
 	assert_int_equal(answer.n_remedies, 0);
 }
 
-static void what_was_set_is_not_advised(void **state)
+static void a_setting_of_the_run_is_not_advised(void **state)
 {
 	(void)state;
 	builder_line(&builder, "max_split_size_mb 512 GPUCACHE_CONF");
@@ -148,7 +148,7 @@ static void what_was_set_is_not_advised(void **state)
 	assert_int_equal(answer.remedies[1].free_bytes, DEVICE - 928 * MIB);
 }
 
-static void of_a_run_whose_beginning_is_forgotten_nothing_is_certain(void **state)
+static void nothing_is_certain_of_a_run_whose_beginning_is_lost(void **state)
 {
 	(void)state;
 	/* It lives, and no event says since when. */
@@ -173,7 +173,7 @@ static void a_replay_that_serves_the_request_decides_nothing(void **state)
 	is_found(GPUCACHE_VERDICT_FRAGMENTED, GPUCACHE_STRENGTH_LIKELY);
 }
 
-static void full_is_full_and_the_bytes_that_would_do_are_told(void **state)
+static void exhausted_is_told_with_the_bytes_that_would_do(void **state)
 {
 	(void)state;
 	for (unsigned i = 1; i <= 3; i++) {
@@ -241,16 +241,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			pieces_are_to_blame_where_the_driver_alone_had_room, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_was_set_is_not_advised, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_setting_of_the_run_is_not_advised, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_run_that_had_pages_is_replayed_with_pages, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
-			of_a_run_whose_beginning_is_forgotten_nothing_is_certain, set_up,
-			tear_down),
+			nothing_is_certain_of_a_run_whose_beginning_is_lost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_replay_that_serves_the_request_decides_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
-			full_is_full_and_the_bytes_that_would_do_are_told, set_up, tear_down),
+			exhausted_is_told_with_the_bytes_that_would_do, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_limit_is_told_with_the_bytes_above_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

@@ -38,7 +38,7 @@ static void all_lines_add_up_to_the_total(void **state)
 	assert_int_equal(gpc_balance_difference(&sheet), 0);
 }
 
-static void a_line_that_nobody_knows_goes_into_unattributed(void **state)
+static void an_unknown_line_goes_into_unattributed(void **state)
 {
 	struct gpc_balance_facts facts = all_known();
 	struct gpucache_balance sheet;
@@ -168,7 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_lines_add_up_to_the_total),
-		cmocka_unit_test(a_line_that_nobody_knows_goes_into_unattributed),
+		cmocka_unit_test(an_unknown_line_goes_into_unattributed),
 		cmocka_unit_test(claims_of_others_never_exceed_what_is_left),
 		cmocka_unit_test(books_that_pass_the_total_show_a_negative_difference),
 		cmocka_unit_test(a_process_that_nvml_sees_smaller_than_our_books_is_not_negative),

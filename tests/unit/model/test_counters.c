@@ -50,7 +50,7 @@ static void every_counter_is_added_as_its_row_says(void **state)
 	assert_int_equal(gpc_counters[GPC_COUNTER_last_driver_malloc_ns].adds, GPC_ADDS_MAX);
 }
 
-static void what_is_held_now_is_cleared_and_the_rest_stays(void **state)
+static void current_counters_are_cleared_and_the_others_stay(void **state)
 {
 	union record record = filled(5);
 
@@ -97,7 +97,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_counter_is_added_as_its_row_says),
-		cmocka_unit_test(what_is_held_now_is_cleared_and_the_rest_stays),
+		cmocka_unit_test(current_counters_are_cleared_and_the_others_stay),
 		cmocka_unit_test(every_row_has_a_key_of_its_own),
 	};
 

@@ -76,7 +76,7 @@ static void describe_alike(void *self, uint32_t stack, char *buf, size_t size)
 	snprintf(buf, size, "model.py:%u", stack < 7 ? 4 : stack);
 }
 
-static void what_reads_the_same_is_told_as_one(void **state)
+static void holders_that_read_the_same_are_named_once(void **state)
 {
 	static const struct gpc_describer alike = { .describe = describe_alike };
 	struct gpc_text text = gpc_text_init(advice, sizeof advice);
@@ -298,7 +298,7 @@ static void rounding_names_the_option_only_where_it_refused_the_request_itself(v
 	assert_null(strstr(advice, "roundup"));
 }
 
-static void what_no_setting_mends_is_told_what_to_do(void **state)
+static void without_a_helpful_setting_the_advice_says_what_to_do(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -394,7 +394,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_exhausted_gpu_is_told_who_holds_most_and_how_much_must_go),
-		cmocka_unit_test(what_reads_the_same_is_told_as_one),
+		cmocka_unit_test(holders_that_read_the_same_are_named_once),
 		cmocka_unit_test(a_growing_site_is_named),
 		cmocka_unit_test(no_setting_is_advised_for_an_impossible_request),
 		cmocka_unit_test(a_limit_is_raised_to_what_would_have_been_enough),
@@ -406,7 +406,7 @@ int main(void)
 		cmocka_unit_test(pending_memory_is_met_by_waiting),
 		cmocka_unit_test(
 			rounding_names_the_option_only_where_it_refused_the_request_itself),
-		cmocka_unit_test(what_no_setting_mends_is_told_what_to_do),
+		cmocka_unit_test(without_a_helpful_setting_the_advice_says_what_to_do),
 		cmocka_unit_test(neighbours_are_named_where_they_can_be_seen),
 		cmocka_unit_test(lazy_loading_is_advised_only_where_it_is_off),
 		cmocka_unit_test(a_spike_a_refusal_and_a_wrong_pool_have_advice),

@@ -24,7 +24,7 @@ static const struct gpc_describer describer = { .describe = describe, .history =
 static const struct gpucache_holder holders[] = { { 3, 5, 30 * GPC_MIB }, { 1, 2, 20 * GPC_MIB },
 	{ 2, 1, 20 * GPC_MIB } };
 
-static void what_reads_the_same_is_one_row(void **state)
+static void holders_that_read_the_same_share_a_row(void **state)
 {
 	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS];
 
@@ -88,7 +88,7 @@ static void ages_are_short(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_reads_the_same_is_one_row),
+		cmocka_unit_test(holders_that_read_the_same_share_a_row),
 		cmocka_unit_test(a_table_has_age_and_growth),
 		cmocka_unit_test(ages_are_short),
 	};

@@ -109,7 +109,7 @@ static void expect_climb(struct gpc_ladder *ladder, enum gpc_status st, uint32_t
 	assert_int_equal(program.n_attempts, n_attempts);
 }
 
-static void reaping_helps_where_small_frees_merge_into_what_is_wanted(void **state)
+static void reaping_helps_if_small_frees_coalesce_into_the_request(void **state)
 {
 	struct gpc_ladder ladder = ladder_for(20 * GPC_MIB);
 	gpc_devptr pieces[4];
@@ -142,7 +142,7 @@ static void returning_idle_segments_helps_where_no_single_one_is_large_enough(vo
 	assert_int_equal(stage.budget.used_bytes, 36 * GPC_MIB); /* as few as needed: one stays */
 }
 
-static void waiting_helps_where_a_kernel_still_uses_what_was_freed(void **state)
+static void waiting_helps_if_a_kernel_still_uses_freed_memory(void **state)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 	gpc_devptr a = stage_alloc(&stage, 30 * GPC_MIB);
@@ -155,7 +155,7 @@ static void waiting_helps_where_a_kernel_still_uses_what_was_freed(void **state)
 	assert_int_equal(stage.drv.counters.n_sync, 1);
 }
 
-static void waiting_helps_where_what_was_freed_must_go_back_as_segments(void **state)
+static void waiting_helps_if_freed_segments_must_go_back(void **state)
 {
 	struct gpc_ladder ladder = ladder_for(34 * GPC_MIB);
 	gpc_devptr a = stage_alloc(&stage, 12 * GPC_MIB);
@@ -345,10 +345,10 @@ int main(void)
 #define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, start_one_stream, stop)
 	const struct CMUnitTest tests[] = {
 		TEST(the_wait_for_own_work_has_a_bound_for_all_rungs_together),
-		TEST(reaping_helps_where_small_frees_merge_into_what_is_wanted),
+		TEST(reaping_helps_if_small_frees_coalesce_into_the_request),
 		TEST_ONE_STREAM(returning_idle_segments_helps_where_no_single_one_is_large_enough),
-		TEST(waiting_helps_where_a_kernel_still_uses_what_was_freed),
-		TEST(waiting_helps_where_what_was_freed_must_go_back_as_segments),
+		TEST(waiting_helps_if_a_kernel_still_uses_freed_memory),
+		TEST(waiting_helps_if_freed_segments_must_go_back),
 		TEST(everything_of_the_other_contexts_is_returned),
 		TEST(the_drivers_own_pools_are_trimmed_before_the_handlers),
 		TEST(memory_that_others_free_meanwhile_is_found_after_any_rung),

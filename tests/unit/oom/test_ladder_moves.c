@@ -209,7 +209,7 @@ static void die(void)
 	gpc_pool_forget(&stage.pool);
 }
 
-static void what_another_thread_is_returning_is_waited_for(void **state)
+static void memory_being_returned_by_another_thread_is_waited_for(void **state)
 {
 	void (*const ways[])(void) = { trim, let_decay, collect_garbage, return_exported };
 
@@ -234,7 +234,7 @@ static void what_another_thread_is_returning_is_waited_for(void **state)
 	open_device(GPC_VMM_OFF); /* for the teardown */
 }
 
-static void what_the_limit_still_counts_is_waited_for(void **state)
+static void memory_still_counted_by_the_limit_is_waited_for(void **state)
 {
 	(void)state;
 	open_device(GPC_VMM_OFF);
@@ -294,7 +294,7 @@ static void the_rest_of_a_segment_that_is_just_made_is_waited_for(void **state)
 	assert_int_equal(mover.allocated, GPC_OK);
 }
 
-static void what_the_driver_refuses_another_thread_is_waited_for(void **state)
+static void memory_the_driver_refuses_to_another_thread_is_waited_for(void **state)
 {
 	(void)state;
 	open_device(GPC_VMM_OFF);
@@ -393,12 +393,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, end_test)
 	const struct CMUnitTest tests[] = {
-		TEST(what_another_thread_is_returning_is_waited_for),
-		TEST(what_the_limit_still_counts_is_waited_for),
+		TEST(memory_being_returned_by_another_thread_is_waited_for),
+		TEST(memory_still_counted_by_the_limit_is_waited_for),
 		TEST(pages_between_live_blocks_are_waited_for),
 		TEST(pages_of_a_context_that_dies_are_waited_for),
 		TEST(the_rest_of_a_segment_that_is_just_made_is_waited_for),
-		TEST(what_the_driver_refuses_another_thread_is_waited_for),
+		TEST(memory_the_driver_refuses_to_another_thread_is_waited_for),
 		TEST(the_wait_for_moves_is_bounded),
 		TEST(where_nothing_moves_there_is_no_pause),
 		TEST(a_request_beyond_the_limit_refuses_no_other),

@@ -183,7 +183,7 @@ static void a_fragmented_cache_of_a_ranked_process(void **state)
 		"FULL   gpumem-report oom /dev/shm/gpumem-0/python3.gpumem\n");
 }
 
-static void what_is_not_known_is_not_printed(void **state)
+static void an_unknown_number_is_not_printed(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
@@ -251,7 +251,7 @@ static void small_devices_are_shown_in_their_own_unit(void **state)
 	assert_non_null(strstr(page, "       =       16.00 MiB  100.0 %  total\n"));
 }
 
-static void what_comes_straight_from_the_driver_is_told_by_kind(void **state)
+static void direct_allocations_are_listed_by_kind(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
@@ -402,11 +402,11 @@ int main(void)
 		cmocka_unit_test(an_exhausted_gpu),
 		cmocka_unit_test(holders_that_read_the_same_are_one_row),
 		cmocka_unit_test(a_fragmented_cache_of_a_ranked_process),
-		cmocka_unit_test(what_is_not_known_is_not_printed),
+		cmocka_unit_test(an_unknown_number_is_not_printed),
 		cmocka_unit_test(a_request_that_grew_by_rounding_says_so),
 		cmocka_unit_test(a_path_that_cannot_be_pasted_gives_way_to_the_pid),
 		cmocka_unit_test(small_devices_are_shown_in_their_own_unit),
-		cmocka_unit_test(what_comes_straight_from_the_driver_is_told_by_kind),
+		cmocka_unit_test(direct_allocations_are_listed_by_kind),
 		cmocka_unit_test(names_from_elsewhere_stay_printable),
 		cmocka_unit_test(a_number_and_its_unit_stay_on_one_line),
 		cmocka_unit_test(no_numbers_and_no_names_break_the_page),

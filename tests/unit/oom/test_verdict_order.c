@@ -286,7 +286,7 @@ static void the_next_larger_block_does_not_outweigh_those_before_it(void **state
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
-static void what_outweighs_growth_comes_before_it(void **state)
+static void a_cause_that_outweighs_growth_comes_first(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -348,7 +348,7 @@ static void a_limit_counts_no_contexts_and_whole_steps_of_the_driver(void **stat
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_LIMIT);
 }
 
-static void nobody_holds_nothing(void **state)
+static void without_holders_none_is_named(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -466,9 +466,9 @@ int main(void)
 		cmocka_unit_test(a_leak_is_growth_though_pieces_are_free),
 		cmocka_unit_test(where_several_sites_keep_as_much_nothing_is_certain),
 		cmocka_unit_test(the_next_larger_block_does_not_outweigh_those_before_it),
-		cmocka_unit_test(what_outweighs_growth_comes_before_it),
+		cmocka_unit_test(a_cause_that_outweighs_growth_comes_first),
 		cmocka_unit_test(a_limit_counts_no_contexts_and_whole_steps_of_the_driver),
-		cmocka_unit_test(nobody_holds_nothing),
+		cmocka_unit_test(without_holders_none_is_named),
 		cmocka_unit_test(neighbours_whose_memory_would_come_in_pieces_are_likely),
 		cmocka_unit_test(managed_memory_that_cannot_be_there_is_no_reason),
 		cmocka_unit_test(a_refusal_with_one_look_at_the_driver_is_likely),

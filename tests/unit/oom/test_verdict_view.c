@@ -12,7 +12,7 @@ static struct gpc_verdict_view view_of(const struct scene *s)
 	return view;
 }
 
-static void no_comparison_holds_with_what_is_not_known(void **state)
+static void no_comparison_holds_with_an_unknown_number(void **state)
 {
 	(void)state;
 	assert_false(gpc_is_known(GPUCACHE_UNKNOWN));
@@ -57,7 +57,7 @@ static void a_limit_leaves_less_room_than_the_driver_has(void **state)
 	assert_int_equal(view.room, 0);
 }
 
-static void what_the_balance_does_not_know_the_view_does_not(void **state)
+static void unknown_in_the_balance_is_unknown_in_the_view(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_verdict_view view;
@@ -77,10 +77,10 @@ static void what_the_balance_does_not_know_the_view_does_not(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_comparison_holds_with_what_is_not_known),
+		cmocka_unit_test(no_comparison_holds_with_an_unknown_number),
 		cmocka_unit_test(the_letters_are_those_of_the_balance),
 		cmocka_unit_test(a_limit_leaves_less_room_than_the_driver_has),
-		cmocka_unit_test(what_the_balance_does_not_know_the_view_does_not),
+		cmocka_unit_test(unknown_in_the_balance_is_unknown_in_the_view),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,7 +98,7 @@ static void ranges_without_a_domain_are_tags(void **state)
 	assert_int_equal(pop_one(), -1);
 }
 
-static void what_has_no_text_is_unnamed(void **state)
+static void a_range_without_text_is_unnamed(void **state)
 {
 	struct gpc_nvtx_attributes attributes = { .size = sizeof attributes };
 	call_push_ex push_with;
@@ -206,7 +206,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(ranges_without_a_domain_are_tags, setup),
-		cmocka_unit_test_setup(what_has_no_text_is_unnamed, setup),
+		cmocka_unit_test_setup(a_range_without_text_is_unnamed, setup),
 		cmocka_unit_test_setup(domains_prefix_their_ranges_and_end_them_alone, setup),
 		cmocka_unit_test_setup(a_smaller_copy_gets_what_it_has, setup),
 		cmocka_unit_test_setup(
