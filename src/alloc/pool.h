@@ -29,33 +29,10 @@
 
 #include "alloc/address_map.h"
 #include "alloc/bin.h"
+#include "alloc/budget.h"
 #include "alloc/fence.h"
 #include "alloc/heap.h"
 #include "alloc/stream_order.h"
-
-/*
- * The memory of one device, shared by its pools.
- *
- *      free at the driver  --charge--> moving --attach-->  cached, live, pending   (a pool's counters)
- *      free at the driver  <-uncharge- moving <-detach---  cached
- *
- * Invariant  At every moment each byte of a segment is in a pool's counters, or moving, or free at the driver.
- * Ordering   A move begins before the pool's lock is released, and ends after the driver has the memory and it is no
- *            longer charged, or after it is in a pool.  So a thread that reads the pools under their locks, then
- *            moving_bytes, then the driver, may count a byte twice that is on its way back, but misses none; and one
- *            that sees nothing move can have what was moving before.
- * Progress   A thread holds no lock of a pool while its bytes move, and waits for no other thread's; but the driver may
- *            keep it for as long as its kernels run.  So waits for moves are bounded.
- */
-struct gpc_budget {
-	_Atomic uint64_t limit_bytes; /* 0: none */
-	_Atomic uint64_t used_bytes;  /* segments, those that move included, and direct memory */
-	_Atomic uint64_t moving_bytes;
-	uint64_t device_bytes; /* total of the device; 0: unknown */
-	/* At the last query (pool_room.c): bytes free besides used_bytes, and used_bytes; 0, 0: never. */
-	_Atomic uint64_t room_bytes;
-	_Atomic uint64_t looked_at_bytes;
-};
 
 /* When new segments for large blocks are made of pages, which can be returned one at a time (pool_holes.c). */
 enum gpc_vmm {

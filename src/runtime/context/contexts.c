@@ -203,7 +203,7 @@ static void drop_gone_locked(void)
 		for (uint32_t i = n; i-- > 0;) {
 			const struct gpc_context *context = device->contexts[i];
 
-			/* Whoever sums up now may miss one, and never counts one twice. */
+			/* A thread that sums now may miss one, but never counts one twice. */
 			if (atomic_load(&context->is_gone))
 				device->contexts[i] = atomic_exchange(&device->contexts[--n], NULL);
 		}
