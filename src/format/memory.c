@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C library's functions, checked in one place. */
+/* The C library's allocation functions, with one check for all. */
 #include "format/memory.h"
 
 #include <errno.h>

@@ -17,12 +17,12 @@
 /* `n` elements of `size` zero bytes; n may be 0.  free() it. */
 void *gpc_new(size_t n, size_t size);
 
-/* The array made `n` elements long; those that are new are not set. */
+/* Resizes the array to `n` elements; new ones are uninitialised. */
 void *gpc_resize(void *array, size_t n, size_t size);
 
 char *gpc_copy(const char *text);
 
-/* The text that printf would print. */
+/* The text that printf would print, to be freed. */
 char *gpc_print(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
 
 _Noreturn void gpc_no_memory(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* First fit in a bit map, by a tree of the runs of free slots: a replay of a million requests comes here for each. */
+/* First fit in a bit map, by a tree of the longest free runs: a replay of a million requests searches it for each. */
 #include "sim/slots.h"
 
-/* The first of n free slots in a row within a word, or 64; *ret_longest: the longest that the search met. */
+/* The first of n adjacent free slots within a word, or 64; *ret_longest: the longest run seen. */
 static uint32_t find_in_word(uint64_t used, uint32_t n, uint32_t *ret_longest)
 {
 	uint32_t longest = 0;
@@ -35,7 +35,7 @@ static struct gpc_sim_run run_of_word(uint64_t used)
 	};
 }
 
-/* Of two neighbours of `width` slots each. */
+/* Combines two adjacent nodes of `width` slots each. */
 static struct gpc_sim_run join(struct gpc_sim_run low, struct gpc_sim_run high, uint32_t width)
 {
 	uint32_t across = (uint32_t)low.tail + high.head;
@@ -48,7 +48,7 @@ static struct gpc_sim_run join(struct gpc_sim_run low, struct gpc_sim_run high, 
 	};
 }
 
-/* The nodes above the leaves of these words. */
+/* Updates the nodes above the leaves of these words. */
 static void update(struct gpc_sim_small *small, uint32_t first_word, uint32_t last_word)
 {
 	uint32_t from = GPC_SIM_WORDS + first_word;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tree of maxima; places are given in order of age, and holes are closed when none is left. */
+/* A tree of maxima.  Rows are in order of age, and holes are closed when no row is left. */
 #include "sim/smalls.h"
 
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static void close_holes(struct gpc_sim_smalls *smalls)
 
 void gpc_sim_smalls_add(struct gpc_sim_smalls *smalls, struct gpc_sim_small *small)
 {
-	/* At most half of the places are chunks; the last one stays empty, for before(). */
+	/* At most half of the rows are chunks; the last one stays empty, for before(). */
 	if (smalls->n == smalls->n_leaves - 1)
 		close_holes(smalls);
 	small->place = smalls->n++;
@@ -94,12 +94,12 @@ void gpc_sim_smalls_remove(struct gpc_sim_smalls *smalls, const struct gpc_sim_s
 	set_longest(smalls, small->place, 0);
 }
 
-/* The last place before `end` that has so long a run; NO_PLACE: none. */
+/* The last row before `end` with a run that long; NO_PLACE if there is none. */
 static uint32_t last_before(const struct gpc_sim_smalls *smalls, uint32_t end, uint32_t n)
 {
 	uint32_t k = smalls->n_leaves + end;
 
-	/* Up, until there is such a run on the left; then down to the last of them. */
+	/* Ascends until there is such a run on the left, then descends to the last one. */
 	while (k % 2 == 0 || smalls->longest[k - 1] < n) {
 		k /= 2;
 		if (k <= 1)

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entry points that are there, and refused: programs are linked to them, or look them up, and take the driver for none
- * if one is missing.
+ * Entry points that exist and fail: programs link them, or look them up, and reject a driver without them.
  *
- * Those of CUDA 2 and 3.1 have addresses and sizes of 32 bits, which no address of today has; hashcat looks up
- * cuMemsetD8 and cuMemsetD32, and never calls them.  The others are not simulated, and the first call says so;
- * PyCUDA is linked to all of them.
+ * Those of CUDA 2 and 3.1 have 32-bit addresses and sizes, which fit no address of today; hashcat looks up cuMemsetD8
+ * and cuMemsetD32, and never calls them.  The others are not simulated, and the first call says so; PyCUDA links all of
+ * them.
  */
 #include <stdatomic.h>
 #include <stdio.h>
 
 #include "simcuda/face.h"
 
-/* The caller passes what it likes; nothing is looked at. */
+/* Callers may pass any arguments, which are ignored. */
 #define LACKS(name)                                                                       \
 	__attribute__((visibility("default"))) CUresult name(void);                       \
 	CUresult name(void)                                                               \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys are addresses and numbers with their meaning in any bits, so they are multiplied. */
+/* Keys are addresses and numbers that may differ in any bits, so they are multiplied. */
 #include "tools/gpumem-report/memo.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #define FIRST_ROWS 1024
 
-/* The row of the key, or the free one where it belongs. */
+/* The row of the key, or the free row where it belongs. */
 static struct gpc_memo_row *row_of(const struct gpc_memo *memo, uint64_t key)
 {
 	size_t i = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (memo->n_rows - 1);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A number per key: what was found once is not found again.
- *
- * A hash table with linear probing, at most half full.
+ * Remembers a number per key, so that it is computed once: a hash table with linear probing, at most half full.
  *
  * Threads   One.
  * Failure   None: without memory the program ends (format/memory.h).
@@ -26,7 +24,7 @@ struct gpc_memo {
 
 void gpc_memo_fini(struct gpc_memo *memo);
 
-/* The number of a key that is not 0; 0 at first.  Valid until the next call. */
+/* The number of a non-zero key, initially 0.  Valid until the next call. */
 uint64_t *gpc_memo_at(struct gpc_memo *memo, uint64_t key);
 
 #endif

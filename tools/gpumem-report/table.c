@@ -7,7 +7,7 @@
 
 #include "format/array.h"
 
-/* Narrower paper has no column of means. */
+/* Narrower output omits the column of means. */
 #define WIDTH_OF_MEAN 72
 
 struct gpc_group *gpc_groups_add(
@@ -115,7 +115,7 @@ void gpc_table_add_rest(struct gpc_table *table, uint64_t bytes)
 	table->rest_bytes = gpc_bytes_add(table->rest_bytes, bytes);
 }
 
-/* The last of the rows is the rest. */
+/* The last row is the rest. */
 static void round_rows(struct gpc_table *table, uint64_t total)
 {
 	size_t n = table->n + 1;

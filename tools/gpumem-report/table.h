@@ -16,8 +16,8 @@ struct gpc_group {
 	char *name;
 	uint64_t bytes;
 	uint64_t n_blocks;    /* 0: unknown */
-	uint32_t stack;       /* the one that holds most of it */
-	uint64_t stack_bytes; /* that it holds */
+	uint32_t stack;       /* the one that holds most */
+	uint64_t stack_bytes; /* held by that stack */
 };
 
 struct gpc_groups {
@@ -46,8 +46,8 @@ void gpc_groups_print(const struct gpc_groups *groups, const struct gpc_paper *p
 struct gpc_table {
 	const struct gpc_paper *paper;
 	struct gpc_table_row *rows;
-	size_t n;     /* rows with a line of their own */
-	size_t limit; /* of them; the others are part of the rest */
+	size_t n;     /* rows with their own line */
+	size_t limit; /* of rows; the others are part of the rest */
 	uint64_t rest_bytes;
 	size_t next; /* row to print */
 };
@@ -69,7 +69,7 @@ void gpc_table_add_rest(struct gpc_table *table, uint64_t bytes);
 /* Prints the head, with `what` as last column; the rows are parts of `total`. */
 void gpc_table_begin(struct gpc_table *table, uint64_t total, const char *what);
 
-/* Prints the numbers of the next of `n` rows.  Returns the column behind them. */
+/* Prints the numbers of the next row.  Returns the column after them. */
 int gpc_table_print_numbers(struct gpc_table *table);
 
 /* Prints the row of the rest, if any, and frees the table. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks again while the device's budget differs between the beginning and the end, or something moves.  A device on which
- * threads return and take memory all the time may never hold still: so the number of looks is bounded.
+ * Repeats the reading while the device's budget changes during it, or memory is on the move.  If threads return and
+ * take memory all the time the device may never be stable, so the number of attempts is bounded.
  */
 #include "runtime/rescue/look.h"
 

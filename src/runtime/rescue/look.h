@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A look at a device after a request failed: free memory by the driver, our accounting, other processes by NVML.
+ * The state of a device after a failed request: free memory by the driver, our accounting, other processes by NVML.
  *
- * They are asked one after another while other threads move memory between us and the driver, and a sheet of different
- * moments does not add up: bytes are missing, or counted twice.  So the look is repeated until nothing moved during it.
+ * These are queried one after another while other threads move memory between us and the driver, and numbers of
+ * different moments do not add up: bytes are missing, or counted twice.  So the reading is repeated until nothing moved
+ * during it.
  *
  * Threads   Any; no lock may be held.
- * Failure   What is not known is GPUCACHE_UNKNOWN.  After LOOKS looks the last one stands.
+ * Failure   Unknown numbers are GPUCACHE_UNKNOWN.  After LOOKS attempts the last reading stands.
  */
 #ifndef GPC_RUNTIME_RESCUE_LOOK_H
 #define GPC_RUNTIME_RESCUE_LOOK_H
@@ -21,7 +22,7 @@ struct gpc_look {
 	struct gpc_device_look device;
 	struct gpucache_balance balance;
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
-	struct gpc_verdict_facts facts; /* of the device and the options, none of the request */
+	struct gpc_verdict_facts facts; /* of the device and the options, not of the request */
 };
 
 void gpc_look_take(struct gpc_context *context, struct gpc_look *ret_look);
