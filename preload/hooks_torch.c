@@ -17,7 +17,6 @@
  *      CUDAStream c10::cuda::getCurrentCUDAStream(DeviceIndex)      cudaStream_t CUDAStream::stream() const
  */
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -82,30 +81,43 @@ typedef struct stream current_stream_fn(int8_t device);
 typedef CUstream handle_fn(const struct stream *stream);
 
 static struct {
-	pthread_once_t once;
-	current_stream_fn *current;
-	handle_fn *handle;
-} streams = { .once = PTHREAD_ONCE_INIT };
+	bool is_found; /* stored last */
+	void *current;
+	void *handle;
+} streams;
 
-/* Looked up once: libc10_cuda, our caller, is loaded by now, so the answer is final. */
+/*
+ * Looked up once: libc10_cuda, our caller, is loaded by now, so the answer is final.  No lock is held, not even
+ * pthread_once's: the search takes the loader's, which a thread in a library's constructor holds when it comes here.
+ * Threads that come at once find the same.
+ */
 static void find_streams(void)
 {
 	void *current = find_own("libc10_cuda.so", "_ZN3c104cuda20getCurrentCUDAStreamEa");
 	void *handle = find_own("libc10_cuda.so", "_ZNK3c104cuda10CUDAStream6streamEv");
 
-	memcpy(&streams.current, &current, sizeof current);
-	memcpy(&streams.handle, &handle, sizeof handle);
+	__atomic_store_n(&streams.current, current, __ATOMIC_RELAXED);
+	__atomic_store_n(&streams.handle, handle, __ATOMIC_RELAXED);
+	__atomic_store_n(&streams.is_found, true, __ATOMIC_RELEASE);
 }
 
 static bool find_stream(int device, CUstream *ret_stream)
 {
+	current_stream_fn *current;
+	handle_fn *handle;
 	struct stream stream;
+	void *found;
 
-	(void)pthread_once(&streams.once, find_streams);
-	if (!streams.current || !streams.handle)
+	if (!__atomic_load_n(&streams.is_found, __ATOMIC_ACQUIRE))
+		find_streams();
+	found = __atomic_load_n(&streams.current, __ATOMIC_RELAXED);
+	memcpy(&current, &found, sizeof current);
+	found = __atomic_load_n(&streams.handle, __ATOMIC_RELAXED);
+	memcpy(&handle, &found, sizeof handle);
+	if (!current || !handle)
 		return false;
-	stream = streams.current((int8_t)device);
-	*ret_stream = streams.handle(&stream);
+	stream = current((int8_t)device);
+	*ret_stream = handle(&stream);
 	return true;
 }
 
