@@ -402,7 +402,7 @@ static void memory_that_the_driver_does_not_take_back_stays_in_the_books(void **
 	assert_int_equal(counters->direct_bytes, 20 * GPC_MIB);
 	assert_int_equal(stage.budget.used_bytes, 20 * GPC_MIB);
 	stage_check(&stage);
-	gpc_pool_forget(&stage.pool);
+	gpc_pool_fini(&stage.pool);
 	assert_int_equal(counters->kind_bytes[GPUCACHE_KIND_REFUSED], 0);
 	assert_int_equal(counters->direct_bytes, 0);
 	assert_int_equal(stage.budget.used_bytes, 0);
