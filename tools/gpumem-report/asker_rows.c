@@ -164,12 +164,11 @@ static struct json_object *array_of(
 	struct gpc_row *rows = make_rows(report, asker, ordinal, &n);
 
 	for (size_t i = 0; i < n && (!limit || i < limit); i++) {
-		struct json_object *row = json_object_new_object();
+		struct json_object *row = gpc_json_row(array);
 
 		asker->add_json(row, report, rows[i].id);
 		gpc_json_bytes(row, "live_bytes", rows[i].bytes);
 		gpc_json_bytes(row, "blocks", rows[i].n_blocks);
-		json_object_array_add(array, row);
 	}
 	free(rows);
 	return array;

@@ -209,7 +209,7 @@ void gpc_categories_json(const struct gpc_holdings *holdings, const struct gpc_r
 		return;
 	(void)gpc_categories_sum(holdings, report, rows);
 	for (unsigned i = 0; i < GPC_CATEGORY_COUNT && rows[i].bytes; i++) {
-		struct json_object *row = json_object_new_object();
+		struct json_object *row = gpc_json_row(array);
 		GPC_TEXT(text, 400);
 
 		gpc_frames_site(report->frames, rows[i].stack, &text);
@@ -218,6 +218,5 @@ void gpc_categories_json(const struct gpc_holdings *holdings, const struct gpc_r
 		gpc_json_bytes(row, "blocks", rows[i].n_blocks);
 		gpc_json_text(row, "biggest", text.buf);
 		gpc_json_bytes(row, "biggest_bytes", rows[i].stack_bytes);
-		json_object_array_add(array, row);
 	}
 }

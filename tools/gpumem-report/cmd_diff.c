@@ -234,12 +234,11 @@ static struct json_object *device_json(
 	gpc_json_bytes(object, "before_bytes", changes->totals[0]);
 	gpc_json_bytes(object, "after_bytes", changes->totals[1]);
 	for (size_t i = 0; i < changes->n; i++) {
-		struct json_object *row = json_object_new_object();
+		struct json_object *row = gpc_json_row(array);
 
 		gpc_json_text(row, "function", changes->rows[i].name);
 		gpc_json_bytes(row, "before_bytes", changes->rows[i].bytes[0]);
 		gpc_json_bytes(row, "after_bytes", changes->rows[i].bytes[1]);
-		json_object_array_add(array, row);
 	}
 	json_object_object_add(object, "changes", array);
 	return object;

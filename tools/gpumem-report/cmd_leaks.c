@@ -177,7 +177,7 @@ static void print_json(struct gpc_report *report, const struct groups *groups)
 	gpc_json_bytes(root, "call_sites", groups->by_stack.n);
 	for (size_t i = 0; i < groups->by_stack.n && i < limit; i++) {
 		const struct gpc_row *group = &groups->by_stack.rows[i];
-		struct json_object *object = json_object_new_object();
+		struct json_object *object = gpc_json_row(array);
 
 		gpc_json_bytes(object, "device", (uint64_t)group->device);
 		gpc_json_bytes(object, "live_bytes", group->bytes);
@@ -185,7 +185,6 @@ static void print_json(struct gpc_report *report, const struct groups *groups)
 		gpc_json_time(object, "first", report, group->first_ns);
 		gpc_json_time(object, "last", report, group->last_ns);
 		json_object_object_add(object, "stack", gpc_json_stack(report, group->id));
-		json_object_array_add(array, object);
 	}
 	json_object_object_add(root, "groups", array);
 	json_object_object_add(root, "devices", devices_json(report));

@@ -211,14 +211,13 @@ static void print_json(struct gpc_report *report, const struct gpc_answer *answe
 	gpc_holdings_fini(&holdings);
 	gpc_tag_rows_json(root, report, oom->device, oom);
 	for (unsigned i = 0; i < oom->n_neighbours; i++) {
-		struct json_object *other = json_object_new_object();
+		struct json_object *other = gpc_json_row(others);
 
 		gpc_json_bytes(other, "pid", oom->neighbours[i].pid);
 		gpc_json_text(other, "name", oom->neighbours[i].name);
 		gpc_json_bytes(other, "used_bytes", oom->neighbours[i].bytes);
 		if (oom->neighbours[i].own_age_s)
 			gpc_json_bytes(other, "own_age_s", oom->neighbours[i].own_age_s);
-		json_object_array_add(others, other);
 	}
 	json_object_object_add(root, "neighbours", others);
 	for (unsigned i = 0; i < oom->n_rungs; i++)

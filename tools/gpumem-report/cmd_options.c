@@ -14,13 +14,12 @@ static void print_json(struct gpc_report *report)
 
 	for (size_t i = 0; i < GPC_OPTION_COUNT; i++) {
 		const struct gpc_option_row *row = &gpc_option_rows[i];
-		struct json_object *object = json_object_new_object();
+		struct json_object *object = gpc_json_row(array);
 
 		gpc_json_text(object, "name", row->name);
 		gpc_json_text(object, "value", gpc_option_hint(row));
 		gpc_json_text(object, "default", row->default_text);
 		gpc_json_text(object, "text", row->help);
-		json_object_array_add(array, object);
 	}
 	json_object_object_add(root, "options", array);
 	gpc_json_end(report, root);

@@ -58,14 +58,13 @@ static struct json_object *symbols_json(struct gpc_symbols *symbols, uint64_t ad
 	if (list->n && list->rows[list->n - 1].function)
 		array = json_object_new_array();
 	for (size_t i = 0; array && i < list->n; i++) {
-		struct json_object *row = json_object_new_object();
+		struct json_object *row = gpc_json_row(array);
 
 		gpc_json_text(row, "function", list->rows[i].function);
 		if (list->rows[i].file) {
 			gpc_json_text(row, "file", list->rows[i].file);
 			gpc_json_bytes(row, "line", list->rows[i].line);
 		}
-		json_object_array_add(array, row);
 	}
 	return array;
 }

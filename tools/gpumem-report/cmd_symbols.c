@@ -68,13 +68,12 @@ static void print_json(struct gpc_report *report)
 
 		if (!is_wanted(report, &symbols[i]))
 			continue;
-		object = json_object_new_object();
+		object = gpc_json_row(array);
 		gpc_json_text(object, "name", symbols[i].name);
 		json_object_object_add(
 			object, "cuda_version", json_object_new_int((int)symbols[i].since));
 		gpc_json_text(object, "gets", gets_of[symbols[i].gets].word);
 		gpc_json_text(object, "text", gets_of[symbols[i].gets].text);
-		json_object_array_add(array, object);
 	}
 	json_object_object_add(root, "symbols", array);
 	gpc_json_end(report, root);

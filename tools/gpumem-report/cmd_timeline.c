@@ -183,7 +183,7 @@ static struct json_object *device_json(
 	if (gpc_recording_find_history(report->recording, device->ordinal, &history))
 		gpc_json_bytes(object, "interval_ns", history.interval_ns);
 	for (size_t i = 0; i < history.n_points; i++) {
-		struct json_object *point = json_object_new_object();
+		struct json_object *point = gpc_json_row(points);
 
 		gpc_json_time(point, "time", report, history.points[i].time_ns);
 		gpc_json_bytes(point, "requested_bytes", history.points[i].requested_bytes);
@@ -191,7 +191,6 @@ static struct json_object *device_json(
 		gpc_json_bytes(point, "pending_bytes",
 			history.pending_bytes ? history.pending_bytes[i] : GPUCACHE_UNKNOWN);
 		gpc_json_bytes(point, "reserved_bytes", history.points[i].reserved_bytes);
-		json_object_array_add(points, point);
 	}
 	json_object_object_add(object, "history", points);
 	return object;

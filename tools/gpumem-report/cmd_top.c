@@ -174,14 +174,13 @@ static struct json_object *functions_json(const struct functions *functions)
 
 	for (size_t i = 0; i < functions->n; i++) {
 		const struct function *row = &functions->rows[i];
-		struct json_object *object = json_object_new_object();
+		struct json_object *object = gpc_json_row(array);
 
 		json_object_object_add(
 			object, "function", json_object_new_string_len(row->name, (int)row->len));
 		gpc_json_bytes(object, "own_bytes", row->own_bytes);
 		gpc_json_bytes(object, "own_blocks", row->own_blocks);
 		gpc_json_bytes(object, "inclusive_bytes", row->total_bytes);
-		json_object_array_add(array, object);
 	}
 	return array;
 }

@@ -205,13 +205,12 @@ static struct json_object *json_below(
 	array = json_object_new_array();
 	for (size_t i = 0; i < children.n; i++) {
 		const struct node *node = &children.nodes[i];
-		struct json_object *object = json_object_new_object();
+		struct json_object *object = gpc_json_row(array);
 
 		gpc_json_text(object, "name", tree->rows[node->first].names[depth]);
 		gpc_json_bytes(object, "live_bytes", node->bytes);
 		gpc_json_bytes(object, "blocks", node->n_blocks);
 		json_object_object_add(object, "children", json_below(tree, node, depth + 1));
-		json_object_array_add(array, object);
 	}
 end:
 	free(children.nodes);

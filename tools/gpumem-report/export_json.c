@@ -14,14 +14,13 @@ static struct json_object *holders_of(
 
 		if (sample->device != ordinal)
 			continue;
-		row = json_object_new_object();
+		row = gpc_json_row(array);
 		gpc_json_bytes(row, "live_bytes", sample->bytes);
 		gpc_json_bytes(
 			row, "blocks", sample->is_rest ? GPUCACHE_UNKNOWN : sample->n_blocks);
 		gpc_json_text(row, "kind", sample->what);
 		gpc_json_bool(row, "is_rest", sample->is_rest);
 		json_object_object_add(row, "stack", gpc_json_stack(report, sample->stack));
-		json_object_array_add(array, row);
 	}
 	return array;
 }
@@ -34,7 +33,7 @@ static struct json_object *history_of(const struct gpc_report *report, int32_t o
 	(void)gpc_recording_find_history(report->recording, ordinal, &history);
 	for (size_t p = 0; p < history.n_points; p++) {
 		const struct gpucache_point *point = &history.points[p];
-		struct json_object *row = json_object_new_object();
+		struct json_object *row = gpc_json_row(array);
 
 		gpc_json_bytes(row, "time_ns", point->time_ns);
 		gpc_json_bytes(row, "requested_bytes", point->requested_bytes);
@@ -42,7 +41,6 @@ static struct json_object *history_of(const struct gpc_report *report, int32_t o
 		gpc_json_bytes(row, "pending_bytes",
 			history.pending_bytes ? history.pending_bytes[p] : GPUCACHE_UNKNOWN);
 		gpc_json_bytes(row, "reserved_bytes", point->reserved_bytes);
-		json_object_array_add(array, row);
 	}
 	return array;
 }

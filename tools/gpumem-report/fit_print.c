@@ -191,7 +191,7 @@ static struct json_object *caches_json(const struct gpc_fit *fit)
 	for (unsigned i = 0; i < fit->n_caches; i++) {
 		const struct gpc_fit_cache *cache = &fit->caches[i];
 		const struct gpc_sim_model *model = gpc_fit_smallest_model(fit, cache);
-		struct json_object *row = json_object_new_object();
+		struct json_object *row = gpc_json_row(array);
 
 		gpc_json_text(row, "cache", cache->key);
 		gpc_json_text(row, "how", cache->how);
@@ -203,7 +203,6 @@ static struct json_object *caches_json(const struct gpc_fit *fit)
 				row, "needs_bytes", gpc_fit_need(fit, cache, fit->target.model));
 			gpc_json_bool(row, "fits", cache->is_on_target);
 		}
-		json_object_array_add(array, row);
 	}
 	return array;
 }

@@ -16,6 +16,14 @@
 #define MOST_BYTES  ((size_t)128 << 20)
 #define FRAME_BYTES 2048
 
+struct json_object *gpc_json_row(struct json_object *array)
+{
+	struct json_object *row = json_object_new_object();
+
+	json_object_array_add(array, row);
+	return row;
+}
+
 void gpc_json_text(struct json_object *object, const char *key, const char *text)
 {
 	json_object_object_add(object, key, text && *text ? json_object_new_string(text) : NULL);
@@ -69,11 +77,10 @@ static struct json_object *problems_of(const struct gpc_recording *rec)
 	struct json_object *array = json_object_new_array();
 
 	for (unsigned i = 0; i < rec->n_problems && i < GPC_RECORDING_MAX_PROBLEMS; i++) {
-		struct json_object *object = json_object_new_object();
+		struct json_object *object = gpc_json_row(array);
 
 		gpc_json_text(object, "region", gpc_region_name(rec->problems[i].kind));
 		gpc_json_text(object, "problem", rec->problems[i].text);
-		json_object_array_add(array, object);
 	}
 	return array;
 }
@@ -119,11 +126,10 @@ static struct json_object *kinds_of(const uint64_t kind_bytes[GPUCACHE_MAX_KINDS
 	unsigned int kind = GPUCACHE_KIND_NONE;
 
 	while ((kind = gpc_balance_next_kind(kind_bytes, kind)) != GPUCACHE_KIND_NONE) {
-		struct json_object *object = json_object_new_object();
+		struct json_object *object = gpc_json_row(array);
 
 		gpc_json_text(object, "kind", gpc_kind_words(kind));
 		gpc_json_bytes(object, "bytes", kind_bytes[kind]);
-		json_object_array_add(array, object);
 	}
 	return array;
 }
@@ -188,7 +194,7 @@ struct json_object *gpc_json_stack(const struct gpc_report *report, uint32_t id)
 
 		if (n_bytes > MOST_BYTES && (int)i != stack->site)
 			continue;
-		object = json_object_new_object();
+		object = gpc_json_row(array);
 		gpc_json_text(object, "language", frame->is_python ? "python" : "native");
 		gpc_json_text(object, "function", frame->function);
 		gpc_json_text(object, "file", frame->file);
@@ -198,7 +204,6 @@ struct json_object *gpc_json_stack(const struct gpc_report *report, uint32_t id)
 			frame->is_python ? GPUCACHE_UNKNOWN : frame->offset);
 		gpc_json_bool(object, "is_inlined", frame->is_inlined);
 		gpc_json_bool(object, "is_call_site", (int)i == stack->site);
-		json_object_array_add(array, object);
 	}
 	return array;
 }

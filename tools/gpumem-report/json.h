@@ -16,6 +16,9 @@
 /* Creates an object with schema and tool_version, and with `recording` if there is one. */
 struct json_object *gpc_json_begin(const struct gpc_report *report, const char *view);
 
+/* Appends an empty object to the array, and returns it. */
+struct json_object *gpc_json_row(struct json_object *array);
+
 /* Prints the object and puts it. */
 void gpc_json_end(const struct gpc_report *report, struct json_object *root);
 

@@ -96,12 +96,11 @@ struct json_object *gpc_libraries_json(const struct gpc_groups *libraries)
 
 	for (size_t i = 0; i < libraries->n; i++) {
 		const struct gpc_group *row = &libraries->rows[i];
-		struct json_object *object = json_object_new_object();
+		struct json_object *object = gpc_json_row(array);
 
 		gpc_json_text(object, "library", row->name);
 		gpc_json_bytes(object, "live_bytes", row->bytes);
 		gpc_json_bytes(object, "blocks", row->n_blocks ? row->n_blocks : GPUCACHE_UNKNOWN);
-		json_object_array_add(array, object);
 	}
 	return array;
 }

@@ -13,12 +13,11 @@ static struct json_object *others_json(const struct live_others *others)
 	struct json_object *array = others ? json_object_new_array() : NULL;
 
 	for (unsigned i = 0; others && i < others->n; i++) {
-		struct json_object *row = json_object_new_object();
+		struct json_object *row = gpc_json_row(array);
 
 		gpc_json_bytes(row, "pid", others->rows[i].pid);
 		gpc_json_text(row, "name", others->rows[i].name);
 		gpc_json_bytes(row, "bytes", others->rows[i].bytes);
-		json_object_array_add(array, row);
 	}
 	return array;
 }
@@ -43,12 +42,11 @@ static struct json_object *gpu_json(const struct live *live, const struct live_g
 	add_rate(object, "growth_bytes_per_second", gpu->growth_a_s);
 	add_rate(object, "seconds_left", gpu->seconds_left);
 	for (unsigned i = 0; i < gpu->n_holders; i++) {
-		struct json_object *row = json_object_new_object();
+		struct json_object *row = gpc_json_row(holders);
 
 		gpc_json_text(row, "where", gpu->holders[i].where);
 		gpc_json_bytes(row, "live_bytes", gpu->holders[i].bytes);
 		gpc_json_bytes(row, "blocks", gpu->holders[i].n_blocks);
-		json_object_array_add(holders, row);
 	}
 	json_object_object_add(object, "holders", holders);
 	json_object_object_add(object, "other_processes", others_json(live_find_others(live, gpu)));

@@ -256,7 +256,7 @@ struct json_object *gpc_sites_json(
 
 	for (size_t i = 0; i < shown; i++) {
 		const struct gpc_group *row = &sites->rows[i];
-		struct json_object *object = json_object_new_object();
+		struct json_object *object = gpc_json_row(array);
 		GPC_TEXT(library, 64);
 
 		gpc_json_text(object, "where", row->name);
@@ -268,7 +268,6 @@ struct json_object *gpc_sites_json(
 			gpc_text_add(&library, "PyTorch");
 		gpc_json_text(object, "library", library.buf);
 		json_object_object_add(object, "stack", gpc_json_stack(report, row->stack));
-		json_object_array_add(array, object);
 	}
 	return array;
 }

@@ -197,12 +197,11 @@ static struct json_object *rows_json(const struct gpc_report *report, int32_t or
 
 	rows_init(&rows, report, ordinal, oom, is_folded);
 	for (size_t i = 0; i < rows.n && (!limit || i < limit); i++) {
-		struct json_object *row = json_object_new_object();
+		struct json_object *row = gpc_json_row(array);
 
 		gpc_json_text(row, "tag", rows.rows[i].name);
 		gpc_json_bytes(row, "live_bytes", rows.rows[i].bytes);
 		gpc_json_bytes(row, "blocks", rows.rows[i].n_blocks);
-		json_object_array_add(array, row);
 	}
 	gpc_groups_fini(&rows);
 	return array;
