@@ -150,8 +150,8 @@ struct live_screen {
 	int n_lines;     /* as last drawn */
 	bool is_unicode;
 	bool is_paused;
-	bool is_typing; /* the filter */
-	uint64_t every_ns;
+	bool is_typing;    /* the filter */
+	uint64_t every_ns; /* between two readings; 0: printed once */
 };
 
 /* Draws what fits. */

@@ -410,7 +410,8 @@ static void draw_title(
 	if (screen->is_typing || screen->filter[0])
 		put(grid, 0, 30, LIVE_ALARM, "filter: %s%s", screen->filter,
 			screen->is_typing ? "_" : "");
-	if (grid->columns >= 76)
+	/* Text that is printed once answers no keys. */
+	if (grid->columns >= 76 && screen->every_ns)
 		put(grid, 0, grid->columns - 34, LIVE_DIM, "%34s",
 			screen->is_paused ? "paused" : "F1 help  q ends");
 	if (grid->columns >= 100)
