@@ -129,15 +129,13 @@ static struct played play(const struct gpc_what_if *what_if, const struct gpc_po
 /* Replays the run with so many more bytes free, or allowed by the limit. */
 static bool is_served_with_less(const struct gpc_what_if *what_if, uint64_t bytes)
 {
-	struct gpc_policy_settings settings = what_if->settings;
-	bool is_limited = settings.limit_bytes != 0;
+	struct gpc_what_if more = *what_if;
 
-	if (is_limited)
-		settings.limit_bytes = gpc_bytes_add(settings.limit_bytes, bytes);
-	return (is_limited || bytes <= what_if->fixed_bytes) &&
-	       play(what_if, what_if->policy, &settings,
-		       what_if->fixed_bytes - (is_limited ? 0 : bytes))
-			       .outcome == SERVED;
+	if (more.settings.limit_bytes)
+		more.settings.limit_bytes = gpc_bytes_add(more.settings.limit_bytes, bytes);
+	else
+		more.device_bytes = gpc_bytes_add(more.device_bytes, bytes);
+	return play(&more, more.policy, &more.settings, more.fixed_bytes).outcome == SERVED;
 }
 
 /* True if no placement can serve it: with the request, more is live than the device has. */
@@ -251,10 +249,14 @@ void gpc_what_if_try_settings(const struct gpc_what_if *what_if, struct gpc_answ
 		add_remedy(answer, "cache:off", false, answer->plain_free_bytes);
 }
 
-/* How many fewer bytes would have been enough: the missing ones, or a whole segment. */
+/*
+ * How many fewer bytes would have been enough: the missing ones, a segment more, as other room makes other remainders, or
+ * the whole request.
+ */
 uint64_t gpc_what_if_enough(const struct gpc_what_if *what_if, const struct gpucache_oom *oom)
 {
-	const uint64_t tries[] = { gpc_round_up(oom->short_by, GPC_RUN_DEVICE_STEP),
+	const uint64_t missing = gpc_round_up(oom->short_by, GPC_RUN_DEVICE_STEP);
+	const uint64_t tries[] = { missing, gpc_bytes_add(missing, GPC_MEDIUM_SEGMENT),
 		gpc_round_up(oom->rounded > oom->requested ? oom->rounded : oom->requested,
 			GPC_RUN_DEVICE_STEP) };
 
