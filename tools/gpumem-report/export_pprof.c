@@ -12,7 +12,6 @@
 
 #include "format/memory.h"
 #include "tools/gpumem-report/export.h"
-#include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/memo.h"
 
 enum field {
@@ -43,11 +42,10 @@ struct bytes {
 struct profile {
 	const struct gpc_report *report;
 	struct bytes out;
-	struct json_object *strings;   /* their numbers */
-	struct json_object *locations; /* and those of the paths' names */
-	uint64_t n_strings;
-	uint64_t n_locations;
-	struct gpc_memo by_place; /* their numbers once more */
+	/* Numbers + 1. */
+	struct gpc_memo strings;
+	struct gpc_memo locations;          /* by name */
+	struct gpc_memo locations_by_place; /* the same, of frames */
 };
 
 static void put(struct bytes *bytes, const void *data, size_t n)
@@ -94,26 +92,23 @@ static void put_message(struct bytes *bytes, unsigned field, struct bytes *messa
 	*message = (struct bytes){ 0 };
 }
 
-/* Finds or assigns a word's number in the table; true if it is new. */
-static bool number_of(
-	struct json_object *table, const char *word, uint64_t *n, uint64_t *ret_number)
+/* Finds or assigns a word's number in the table, the first is 0; true if it is new. */
+static bool number_of(struct gpc_memo *table, const char *word, uint64_t *ret_number)
 {
-	struct json_object *number;
+	uint64_t *number = gpc_memo_of(table, word);
+	bool is_new = *number == 0;
 
-	if (json_object_object_get_ex(table, word, &number)) {
-		*ret_number = json_object_get_uint64(number);
-		return false;
-	}
-	*ret_number = (*n)++;
-	json_object_object_add(table, word, json_object_new_uint64(*ret_number));
-	return true;
+	if (is_new)
+		*number = table->n;
+	*ret_number = *number - 1;
+	return is_new;
 }
 
 static uint64_t string_of(struct profile *profile, const char *text)
 {
 	uint64_t number;
 
-	if (number_of(profile->strings, text, &profile->n_strings, &number))
+	if (number_of(&profile->strings, text, &number))
 		put_data(&profile->out, PROFILE_STRING_TABLE, text, strlen(text));
 	return number;
 }
@@ -126,8 +121,10 @@ static uint64_t name_location(
 	struct bytes location = { 0 };
 	struct bytes line = { 0 };
 	uint64_t number;
+	bool is_new = number_of(&profile->locations, name, &number);
 
-	if (!number_of(profile->locations, name, &profile->n_locations, &number))
+	number++; /* the first is 1 */
+	if (!is_new)
 		return number;
 	put_number(&function, 1, number);
 	put_number(&function, 2,
@@ -146,7 +143,7 @@ static uint64_t location_of(
 	struct profile *profile, const struct gpc_export_sample *sample, size_t i)
 {
 	const struct gpc_frame *frame = gpc_export_frame(profile->report, sample, i);
-	uint64_t *known = frame ? gpc_memo_at(&profile->by_place, frame->place) : NULL;
+	uint64_t *known = frame ? gpc_memo_at(&profile->locations_by_place, frame->place) : NULL;
 	char buf[GPC_EXPORT_NAME_SIZE];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 	uint64_t number;
@@ -213,9 +210,7 @@ static void put_profile(struct profile *profile, const struct gpc_export_samples
 {
 	struct bytes type = { 0 };
 
-	/* String 0 is empty, and location numbers start at 1. */
-	string_of(profile, "");
-	profile->n_locations = 1;
+	string_of(profile, ""); /* number 0 */
 	for (size_t i = 0; i < N_TYPES; i++) {
 		put_number(&type, 1, string_of(profile, sample_types[i][0]));
 		put_number(&type, 2, string_of(profile, sample_types[i][1]));
@@ -228,15 +223,14 @@ static void put_profile(struct profile *profile, const struct gpc_export_samples
 	put_samples(profile, samples);
 }
 
-/* windowBits 15 + 16: with gzip's header and trailer. */
+/* windowBits 15 + 16: with gzip's header and trailer.  Fast, as Go's profiles are: a better one takes longer than all else. */
 static bool print_compressed(FILE *out, const struct bytes *bytes)
 {
 	z_stream stream = { .next_in = bytes->data, .avail_in = (uInt)bytes->n };
 	unsigned char buf[16384];
 	int status;
 
-	if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 9,
-		    Z_DEFAULT_STRATEGY) != Z_OK)
+	if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK)
 		return false;
 	do {
 		stream.next_out = buf;
@@ -250,11 +244,7 @@ static bool print_compressed(FILE *out, const struct bytes *bytes)
 
 enum gpc_exit gpc_export_pprof(struct gpc_report *report)
 {
-	struct profile profile = {
-		.report = report,
-		.strings = json_object_new_object(),
-		.locations = json_object_new_object(),
-	};
+	struct profile profile = { .report = report };
 	struct gpc_export_samples samples;
 	bool is_made;
 
@@ -262,9 +252,9 @@ enum gpc_exit gpc_export_pprof(struct gpc_report *report)
 	put_profile(&profile, &samples);
 	is_made = print_compressed(report->paper.out, &profile.out);
 	gpc_export_samples_fini(&samples);
-	json_object_put(profile.strings);
-	json_object_put(profile.locations);
-	gpc_memo_fini(&profile.by_place);
+	gpc_memo_fini(&profile.strings);
+	gpc_memo_fini(&profile.locations);
+	gpc_memo_fini(&profile.locations_by_place);
 	free(profile.out.data);
 	if (!is_made)
 		gpc_complain("no memory for the profile");

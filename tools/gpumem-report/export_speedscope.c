@@ -10,9 +10,9 @@
 
 struct scope {
 	FILE *out;
-	struct json_object *numbers; /* of frames, by name */
-	FILE *frames;                /* their objects, in the order of the numbers */
-	struct gpc_memo by_place;    /* numbers + 1 */
+	struct gpc_memo by_name;  /* numbers of frames + 1 */
+	FILE *frames;             /* their objects, in the order of the numbers */
+	struct gpc_memo by_place; /* the same */
 };
 
 static void put_text(FILE *out, const char *key, const char *text)
@@ -26,12 +26,12 @@ static void put_text(FILE *out, const char *key, const char *text)
 
 static int name_number(struct scope *scope, const char *name, const struct gpc_frame *frame)
 {
-	int n = json_object_object_length(scope->numbers);
-	struct json_object *number;
+	uint64_t *number = gpc_memo_of(&scope->by_name, name);
+	int n = (int)scope->by_name.n - 1;
 
-	if (json_object_object_get_ex(scope->numbers, name, &number))
-		return json_object_get_int(number);
-	json_object_object_add(scope->numbers, name, json_object_new_int(n));
+	if (*number)
+		return (int)*number - 1;
+	*number = scope->by_name.n;
 	fputs(n ? ",\n{" : "{", scope->frames);
 	put_text(scope->frames, "name", name);
 	if (frame && frame->file) {
@@ -137,7 +137,6 @@ enum gpc_exit gpc_export_speedscope(struct gpc_report *report)
 	char *frames = NULL;
 	size_t size = 0;
 	struct scope scope = { .out = report->paper.out,
-		.numbers = json_object_new_object(),
 		.frames = gpc_checked(open_memstream(&frames, &size)) };
 	struct gpc_export_samples samples;
 
@@ -146,7 +145,7 @@ enum gpc_exit gpc_export_speedscope(struct gpc_report *report)
 	fclose(scope.frames);
 	fprintf(scope.out, "%s]}}\n", frames);
 	free(frames);
-	json_object_put(scope.numbers);
+	gpc_memo_fini(&scope.by_name);
 	gpc_memo_fini(&scope.by_place);
 	gpc_export_samples_fini(&samples);
 	return GPC_EXIT_MADE;

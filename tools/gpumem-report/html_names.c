@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An intern table per kind of name (frames, stacks, ranges), on json-c's hash; an element is written when its number is
- * first requested.
+ * An intern table per kind of name (frames, stacks, ranges); an element is written when its number is first requested.
  */
 #include "tools/gpumem-report/html_names.h"
 
@@ -24,7 +23,7 @@ enum {
 
 /* Names with their numbers, and the text that lists them. */
 struct list {
-	struct json_object *numbers;
+	struct gpc_memo numbers; /* + 1 */
 	char *text;
 	size_t size;
 	FILE *out;
@@ -66,13 +65,12 @@ void gpc_html_put_text(FILE *out, const char *text)
 
 static void list_init(struct list *list)
 {
-	list->numbers = gpc_checked(json_object_new_object());
 	list->out = gpc_checked(open_memstream(&list->text, &list->size));
 }
 
 static void list_fini(struct list *list)
 {
-	json_object_put(list->numbers);
+	gpc_memo_fini(&list->numbers);
 	fclose(list->out);
 	free(list->text);
 }
@@ -80,16 +78,14 @@ static void list_fini(struct list *list)
 /* The number of the name; if *ret_is_new, the caller must write its element. */
 static unsigned number_of(struct list *list, const char *name, bool *ret_is_new)
 {
-	struct json_object *number;
-	int n = json_object_object_length(list->numbers);
+	uint64_t *number = gpc_memo_of(&list->numbers, name);
 
-	*ret_is_new = !json_object_object_get_ex(list->numbers, name, &number);
-	if (!*ret_is_new)
-		return (unsigned)json_object_get_int(number);
-	json_object_object_add(list->numbers, name, json_object_new_int(n));
-	if (n)
+	*ret_is_new = *number == 0;
+	if (*ret_is_new)
+		*number = list->numbers.n;
+	if (*ret_is_new && *number > 1)
 		fputs(",\n", list->out);
-	return (unsigned)n;
+	return (unsigned)*number - 1;
 }
 
 struct gpc_html_names *gpc_html_names_create(const struct gpc_report *report)

@@ -3,8 +3,10 @@
 #include "tools/gpumem-report/memo.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "format/memory.h"
+#include "tools/gpumem-report/names.h"
 
 #define FIRST_ROWS 1024
 
@@ -41,6 +43,13 @@ uint64_t *gpc_memo_at(struct gpc_memo *memo, uint64_t key)
 	memo->n += !row->key;
 	row->key = key;
 	return &row->number;
+}
+
+uint64_t *gpc_memo_of(struct gpc_memo *memo, const char *text)
+{
+	uint64_t hash = gpc_hash_bytes(GPC_HASH_START, text, strlen(text));
+
+	return gpc_memo_at(memo, hash ? hash : 1);
 }
 
 void gpc_memo_fini(struct gpc_memo *memo)

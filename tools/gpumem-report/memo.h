@@ -27,4 +27,7 @@ void gpc_memo_fini(struct gpc_memo *memo);
 /* The number of a non-zero key, initially 0.  Valid until the next call. */
 uint64_t *gpc_memo_at(struct gpc_memo *memo, uint64_t key);
 
+/* The same of a text, by its hash. */
+uint64_t *gpc_memo_of(struct gpc_memo *memo, const char *text);
+
 #endif
