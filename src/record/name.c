@@ -92,6 +92,22 @@ static bool add_letter(struct gpc_text *text, char letter, const struct gpc_iden
 	}
 }
 
+/* Never overwrite another process's file: insert our pid, then a count, before the suffix by which directories are read. */
+static void add_attempt(struct gpc_text *text, uint32_t pid, unsigned attempt)
+{
+	const size_t suffix_len = strlen(GPC_NAME_SUFFIX);
+	bool has_suffix = text->len >= suffix_len &&
+			  strcmp(text->buf + text->len - suffix_len, GPC_NAME_SUFFIX) == 0;
+
+	if (has_suffix)
+		text->len -= suffix_len;
+	gpc_text_add(text, ".%u", pid);
+	if (attempt > 1)
+		gpc_text_add(text, ".%u", attempt);
+	if (has_suffix)
+		gpc_text_add(text, GPC_NAME_SUFFIX);
+}
+
 void gpc_name_expand(struct gpc_text *text, const char *pattern,
 	const struct gpc_identity *identity, uint64_t seconds, unsigned attempt, char *ret_unknown)
 {
@@ -119,11 +135,8 @@ void gpc_name_expand(struct gpc_text *text, const char *pattern,
 		}
 		at = behind;
 	}
-	/* Never overwrite another process's file: append our pid, and then a count. */
 	if (!is_counted && attempt > 0)
-		gpc_text_add(text, ".%u", identity->pid);
-	if (!is_counted && attempt > 1)
-		gpc_text_add(text, ".%u", attempt);
+		add_attempt(text, identity->pid, attempt);
 }
 
 void gpc_name_default(struct gpc_text *text, const struct gpc_identity *identity, unsigned attempt)

@@ -47,9 +47,11 @@ def case_every_rank_has_its_recording_and_a_restart_keeps_the_old_ones(world):
               for rank, pid in enumerate(first)}
     expect_equal("the recordings", identities(world, folder), wanted)
     again = start_ranks(world, 1, N_RANKS, GPUCACHE_OUTPUT=pattern)
-    wanted.update({f"job7-{rank}-of-4-{rank % 2}.gpucache.{pid}": (rank, pid, "job7", "ended")
+    wanted.update({f"job7-{rank}-of-4-{rank % 2}.{pid}.gpucache": (rank, pid, "job7", "ended")
                    for rank, pid in enumerate(again)})
     expect_equal("the recordings after a restart", identities(world, folder), wanted)
+    listed = world.report_json("list", folder)["recordings"]
+    expect_equal("those that the report finds in the folder", len(listed), 2 * N_RANKS)
 
 
 def case_ranks_that_share_one_name_do_not_share_a_file(world):

@@ -90,6 +90,8 @@ static void each_attempt_has_another_name(void **state)
 	assert_string_equal(expand("f", &identity, 0, &unknown), "f");
 	assert_string_equal(expand("f", &identity, 1, &unknown), "f.42");
 	assert_string_equal(expand("f", &identity, 2, &unknown), "f.42.2");
+	assert_string_equal(expand("d/f.gpucache", &identity, 1, &unknown), "d/f.42.gpucache");
+	assert_string_equal(expand("d/f.gpucache", &identity, 3, &unknown), "d/f.42.3.gpucache");
 	assert_string_equal(expand("f%n", &identity, 0, &unknown), "f0");
 	assert_string_equal(expand("f%n", &identity, 7, &unknown), "f7");
 }
