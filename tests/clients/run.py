@@ -24,7 +24,7 @@ import client_static
 import client_suites
 import client_torch
 import table
-from world import TOP
+from world import TOP, told
 
 NEWEST_PYTHONS = (12, 13, 11)
 
@@ -113,10 +113,12 @@ def run_set(module, name, packages, what, minors):
         print(f"skip {name}: {reason}")
         return []
     print(f"     {name}: {packages} ({what})", flush=True)
-    results = module.run(name, python)
-    if os.environ.get("TABLE") and results:
-        table.write(getattr(module, "TITLE", name), packages, what, module.COLUMNS, results)
-    return results
+    told.clear()
+    try:
+        return module.run(name, python)
+    finally:  # a run that is interrupted keeps what it saw
+        if os.environ.get("TABLE") and told:
+            table.write(getattr(module, "TITLE", name), packages, what, module.COLUMNS, told)
 
 
 def main():

@@ -80,7 +80,12 @@ def report(view, path):
     return json.loads(made.stdout)
 
 
+# The results of the set that runs.
+told = []
+
+
 def tell(result):
     """One result, as it comes."""
+    told.append(result)
     print(("FAIL " if result.wrong else "ok   ") + result.case, *result.wrong, sep="\n     ", flush=True)
     return result
