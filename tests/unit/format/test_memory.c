@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "format/memory.h"
+
+static void what_is_new_is_zero_even_if_empty(void **state)
+{
+	unsigned char *bytes = gpc_new(3, 5);
+	void *none = gpc_new(0, 8);
+	static const unsigned char zeros[15];
+
+	(void)state;
+	assert_memory_equal(bytes, zeros, sizeof zeros);
+	assert_non_null(none);
+	bytes = gpc_resize(bytes, 100, 1);
+	assert_memory_equal(bytes, zeros, sizeof zeros);
+	bytes = gpc_resize(bytes, 0, 1);
+	assert_non_null(bytes);
+	free(bytes);
+	free(none);
+}
+
+static void texts_are_copied_and_printed(void **state)
+{
+	char *copy = gpc_copy("as it is");
+	char *text = gpc_print("%s %d", "number", 7);
+
+	(void)state;
+	assert_string_equal(copy, "as it is");
+	assert_string_equal(text, "number 7");
+	free(copy);
+	free(text);
+}
+
+/* The exit status of a child that runs it. */
+static int status_of(void (*run)(void))
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+		(void)!dup2(nowhere, STDERR_FILENO);
+		run();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void ask_for_too_much(void)
+{
+	free(gpc_resize(NULL, SIZE_MAX / 2, 4)); /* the product overflows */
+}
+
+static void check_null(void)
+{
+	(void)gpc_checked(NULL);
+}
+
+static void where_there_is_none_the_tool_ends(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(ask_for_too_much), GPC_EXIT_NO_MEMORY);
+	assert_int_equal(status_of(check_null), GPC_EXIT_NO_MEMORY);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_new_is_zero_even_if_empty),
+		cmocka_unit_test(texts_are_copied_and_printed),
+		cmocka_unit_test(where_there_is_none_the_tool_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/balance.h"
+#include "runtime/process/state.h"
+#include "runtime/rescue/look.h"
+#include "world.h"
+
+static struct gpc_look look_at_the_device(void)
+{
+	struct gpc_look look = { 0 };
+
+	gpc_look_take(gpc_runtime.devices[0].contexts[0], &look);
+	return look;
+}
+
+static void with_live_and_cached(void)
+{
+	CUdeviceptr live;
+	CUdeviceptr cached;
+
+	world_start();
+	CHECK(!world_malloc(&live, 300 * MIB) && !world_malloc(&cached, 200 * MIB));
+	CHECK(!world_free(cached));
+
+	struct gpc_look look = look_at_the_device();
+
+	CHECK(look.device.device_total == GPC_GIB);
+	CHECK(look.device.cached_largest == 200 * MIB);
+	CHECK(look.balance.requested == 300 * MIB && look.balance.cached == 200 * MIB);
+	CHECK(gpc_balance_difference(&look.balance) == 0);
+	CHECK(gpc_balance_sum(&look.balance) == GPC_GIB);
+	CHECK(look.facts.free_after == look.device.device_free);
+}
+
+static void a_sheet_of_a_quiet_device_adds_up(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", "record:off,stacks:off", with_live_and_cached);
+	world_assert_is_silent();
+}
+
+/* A move that never ends, as by a thread that the driver keeps. */
+static void beside_an_endless_move(void)
+{
+	CUdeviceptr live;
+
+	world_start();
+	CHECK(!world_malloc(&live, 300 * MIB));
+	(void)atomic_fetch_add(&gpc_runtime.devices[0].budget.moving_bytes, 20 * MIB);
+
+	struct gpc_look look = look_at_the_device();
+
+	CHECK(look.balance.requested == 300 * MIB);
+	(void)atomic_fetch_sub(&gpc_runtime.devices[0].budget.moving_bytes, 20 * MIB);
+}
+
+static void a_look_ends_while_memory_moves(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", "record:off,stacks:off", beside_an_endless_move);
+	world_assert_is_silent();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sheet_of_a_quiet_device_adds_up),
+		cmocka_unit_test(a_look_ends_while_memory_moves),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
