@@ -37,7 +37,10 @@ bool gpc_pool_has_waste_left(const struct gpc_pool *pool, uint64_t bytes);
 struct gpc_block *gpc_pool_new_block_locked(
 	struct gpc_pool *pool, struct gpc_segment *segment, gpc_devptr address, uint64_t size);
 
-/* Ends a block that is in no bin and no fence. */
+/*
+ * Retires a block, which must be in no bin and no fence: removes it from the address map, tells the observer, and
+ * recycles its metadata.
+ */
 void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block);
 
 /* The grain of a small segment at this address. */

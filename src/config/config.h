@@ -102,9 +102,7 @@ struct gpc_config {
 /* All defaults, no warnings. */
 void gpc_config_init(struct gpc_config *config);
 
-/*
- * Applies `text`, in the syntax of GPUCACHE_CONF; may be NULL.  Does not read the environment.
- */
+/* Applies `text`, in the syntax of GPUCACHE_CONF; NULL changes nothing.  Does not read the environment. */
 void gpc_config_parse(struct gpc_config *config, const char *text);
 
 /*

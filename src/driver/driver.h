@@ -81,11 +81,9 @@ struct gpc_driver_ops {
 	/* Waits on the host for all work of the context.     [may block] [breaks captures] */
 	enum gpc_status (*context_sync)(struct gpc_driver *drv);
 
-	/*
-	 * Captures in `event` all work submitted so far to the legacy default stream.   [quick]
-	 * Makes all later work of `stream` wait for `event`, on the device.             [quick]
-	 */
+	/* Records in `event` all work submitted so far to the legacy default stream.   [quick] */
 	enum gpc_status (*legacy_record)(struct gpc_driver *drv, gpc_event event);
+	/* Makes all later work of `stream` wait for `event`, on the device.   [quick] */
 	enum gpc_status (*stream_wait)(struct gpc_driver *drv, gpc_stream stream, gpc_event event);
 };
 

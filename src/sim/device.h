@@ -85,7 +85,7 @@ struct gpc_sim_device {
 	struct gpc_sim_chunk *chunks;
 	uint32_t classes[GPC_SIM_N_CLASSES]; /* class k: extents of 2^k .. 2^(k+1) - 1 chunks */
 	struct gpc_sim_smalls smalls;
-	uint64_t used;       /* chunks not free, in bytes, and contexts */
+	uint64_t used; /* chunks not free, in bytes, and contexts */
 	uint64_t peak_used;
 	uint64_t handed_out; /* bytes ever, for oom_after */
 	uint64_t n_allocations;

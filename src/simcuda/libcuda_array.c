@@ -63,7 +63,7 @@ static bool is_good(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 	       (desc->NumChannels == 1 || desc->NumChannels == 2 || desc->NumChannels == 4);
 }
 
-/* Allocates memory for that many levels; *ret_base is 0 if the program maps its own later. */
+/* Allocates memory for `n` mipmap levels; *ret_base is 0 if the program maps memory of its own later. */
 static CUresult give_memory(
 	const char *entry, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned n, uint64_t *ret_base)
 {

@@ -37,7 +37,7 @@ GPC_MUST_CHECK enum gpc_status gpc_depot_init(
 	struct gpc_depot *depot, uint32_t max_stacks, const struct gpc_stack_sink *sink);
 void gpc_depot_fini(struct gpc_depot *depot);
 
-/* Returns the id of these frames, or 0.  *ret_is_new: this call added them. */
+/* Returns the id of these frames, adding them if they are new; 0 without room.  *ret_is_new is true if it added them. */
 uint32_t gpc_depot_put(
 	struct gpc_depot *depot, const struct gpc_stack_frames *stack, bool *ret_is_new);
 

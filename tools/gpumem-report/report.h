@@ -162,7 +162,7 @@ bool gpc_report_next_device(
 	const struct gpc_report *report, uint64_t *i, struct gpucache_device *ret_device);
 
 /*
- * Iterates over the live blocks of the device, or of all selected ones if ordinal is -1; *i starts at 0.
+ * Iterates over the live blocks of device `ordinal`, or of every selected device if it is -1.  Set *i to 0 first.
  * Returns false at the end.
  */
 bool gpc_report_next_live(const struct gpc_report *report, int32_t ordinal, uint64_t *i,

@@ -58,8 +58,8 @@ static void behind_work(void)
 static void what_is_pending_behind_work_is_waited_for(void **state)
 {
 	(void)state;
-	world_run(
-		"memory:1GiB,context:0,clock:virtual", QUIET ",free_order:fence,pending_limit:1GiB", behind_work);
+	world_run("memory:1GiB,context:0,clock:virtual",
+		QUIET ",free_order:fence,pending_limit:1GiB", behind_work);
 	world_assert_is_silent();
 }
 
