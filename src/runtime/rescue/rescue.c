@@ -145,12 +145,12 @@ struct failure {
 };
 
 /*
- * Of each device.  A thread that fails after another, and then succeeds, says nothing of a larger request of that other
- * one; so `larger` waits on, for success of its own size.  Lock: runtime.lock.
+ * Of each device the last, and the largest of other threads: the last thread's success does not settle it.
+ * Lock: runtime.lock.
  */
 static struct {
 	struct failure last[GPC_MAX_DEVICES];
-	struct failure larger[GPC_MAX_DEVICES];
+	struct failure other[GPC_MAX_DEVICES];
 	uint64_t last_printed_ns;
 } failures;
 
@@ -167,7 +167,7 @@ static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom 
 	uint32_t d = device->ordinal;
 	/* PyTorch itself asks twice: before and after it returns its cache. */
 	bool is_repeated = (is_waiting_for(&failures.last[d], oom->requested) ||
-				   is_waiting_for(&failures.larger[d], oom->requested)) &&
+				   is_waiting_for(&failures.other[d], oom->requested)) &&
 			   gpc_tensors_n_malloc(device) == 0;
 
 	if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER)
@@ -317,17 +317,15 @@ static void watch_for(struct gpc_device *device, const struct gpucache_oom *oom,
 static void keep_failure(struct gpc_device *device, const struct failure *failure)
 {
 	struct failure *last = &failures.last[device->ordinal];
-	struct failure *larger = &failures.larger[device->ordinal];
+	struct failure *other = &failures.other[device->ordinal];
 	const struct gpucache_oom *oom = &failure->oom;
 
-	if (larger->is_waiting &&
-		(larger->oom.thread == oom->thread || larger->oom.requested <= oom->requested))
-		larger->is_waiting = false;
+	if (other->is_waiting && other->oom.thread == oom->thread)
+		other->is_waiting = false;
 	if (last->is_waiting && last->oom.thread != oom->thread &&
-		last->oom.requested > oom->requested &&
 		gpucache_kind_place(last->oom.kind) == gpucache_kind_place(oom->kind) &&
-		!(larger->is_waiting && larger->oom.requested > last->oom.requested))
-		*larger = *last;
+		!(other->is_waiting && other->oom.requested > last->oom.requested))
+		*other = *last;
 	*last = *failure;
 }
 
@@ -470,7 +468,7 @@ void gpc_rescue_torch_failed(
 
 	gpc_lock_take(&gpc_runtime.lock);
 	if (last->oom.number != number)
-		last = &failures.larger[device->ordinal];
+		last = &failures.other[device->ordinal];
 	if (last->oom.number == number) {
 		last->oom.torch = *torch;
 		gpc_verdict_find(&last->oom, &last->facts);
@@ -506,7 +504,7 @@ static bool speaks_for(uint32_t thread)
 void gpc_rescue_recovered(struct gpc_device *device, uint64_t size)
 {
 	struct failure *last = &failures.last[device->ordinal];
-	struct failure *larger = &failures.larger[device->ordinal];
+	struct failure *other = &failures.other[device->ordinal];
 	bool is_torch = __atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE) == GPC_ANY_SIZE;
 
 	gpc_lock_take(&gpc_runtime.lock);
@@ -517,13 +515,13 @@ void gpc_rescue_recovered(struct gpc_device *device, uint64_t size)
 	last->is_waiting = false;
 	__atomic_store_n(&device->failed_size, 0, __ATOMIC_RELEASE);
 	gpc_record_oom_mark(&gpc_runtime.record, device->failed_number, true, false);
-	if (larger->is_waiting && size >= larger->oom.requested && speaks_for(larger->oom.thread)) {
-		gpc_record_oom_mark(&gpc_runtime.record, larger->oom.number, true, false);
-	} else if (larger->is_waiting) {
-		*last = *larger;
+	if (other->is_waiting && size >= other->oom.requested && speaks_for(other->oom.thread)) {
+		gpc_record_oom_mark(&gpc_runtime.record, other->oom.number, true, false);
+	} else if (other->is_waiting) {
+		*last = *other;
 		watch_for(device, &last->oom, last->oom.requested);
 	}
-	larger->is_waiting = false;
+	other->is_waiting = false;
 	gpc_lock_release(&gpc_runtime.lock);
 }
 

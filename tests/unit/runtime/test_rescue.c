@@ -311,6 +311,9 @@ static void another_thread_succeeds(void)
 	sem_wait(&has_failed);
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 4 * MIB);
 	CHECK(device->failed_size == 3 * MIB && !world_oom(0)->recovered);
+	fails_in(gpc_thread_id(), 4 * MIB);
+	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 4 * MIB);
+	CHECK(world_oom(1)->recovered && !world_oom(0)->recovered);
 	sem_post(&is_over);
 	CHECK(!pthread_join(thread, NULL));
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 4 * MIB);
