@@ -26,6 +26,33 @@ static const struct entry entries[] = {
 #include "simcuda/entries.def"
 };
 
+/* Functions that exist and fail, in their newest version only. */
+#define LACKS(name) CUresult name(void);
+#include "simcuda/lacking.def"
+#undef LACKS
+
+static const struct lacking {
+	const char *symbol;
+	void *function;
+} lacking[] = {
+#define LACKS(name) { .symbol = #name, .function = (void *)name },
+#include "simcuda/lacking.def"
+};
+
+static void *find_lacking(const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < sizeof lacking / sizeof lacking[0]; i++) {
+		const char *behind = lacking[i].symbol + len;
+
+		if (strncmp(lacking[i].symbol, name, len) == 0 &&
+			(!*behind || (behind[0] == '_' && behind[1] == 'v')))
+			return lacking[i].function;
+	}
+	return NULL;
+}
+
 /* Returns 0 if found, else the status. */
 static CUdriverProcAddressQueryResult find(
 	const char *name, int version, cuuint64_t flags, void **ret_function)
@@ -47,10 +74,9 @@ static CUdriverProcAddressQueryResult find(
 				entry->since >= best->since))
 			best = entry;
 	}
-	if (best) {
-		*ret_function = best->function;
+	*ret_function = best ? best->function : is_known ? NULL : find_lacking(name);
+	if (*ret_function)
 		return CU_GET_PROC_ADDRESS_SUCCESS;
-	}
 	return is_known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 			: CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 }
