@@ -28,7 +28,7 @@ def expect_as_without_us(world, word, n_lines):
     plain = world.call(command, with_us=False, driver=simulated(world))
     ours = world.call(command, driver=simulated(world))
     expect(plain.returncode == 0 and len(plain.stdout.splitlines()) >= n_lines, f"without us: {plain.stdout[-300:]}")
-    expect((ours.returncode, ours.stderr) == (0, ""), f"ended with {ours.returncode}: {ours.stderr[-300:]}")
+    expect((ours.returncode, ours.stderr) == (0, plain.stderr), f"ended with {ours.returncode}: {ours.stderr[-300:]}")
     wrong = [f"{b} and not {a}" for a, b in zip(plain.stdout.splitlines(), ours.stdout.splitlines()) if a != b]
     expect(not wrong and plain.stdout == ours.stdout, "; ".join(wrong[:5]))
 
