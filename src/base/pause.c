@@ -3,6 +3,7 @@
 #include "base/pause.h"
 
 #include <poll.h>
+#include <stddef.h>
 
 bool gpc_pause(uint64_t step_ms, uint64_t *left_ms)
 {
