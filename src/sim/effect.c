@@ -340,8 +340,10 @@ static void *run_host_functions(void *arg)
 		take_lock(effects);
 		gpc_sim_effect_destroy(effect);
 		effects->running = NULL;
-		atomic_store(&effects->held_ns, UINT64_MAX);
 		settle_locked(sim);
+		/* Not earlier: gpc_sim_await reads it without the lock, and another function may be due. */
+		if (!effects->running)
+			atomic_store(&effects->held_ns, UINT64_MAX);
 		pthread_cond_broadcast(&effects->changed);
 	}
 	pthread_mutex_unlock(&effects->lock);

@@ -10,6 +10,16 @@
 
 #include "format/memory.h"
 
+/* Without these a sanitizer ends the program before the tool can. */
+#define RETURNS_NULL(function)                                             \
+	__attribute__((visibility("default"))) const char *function(void); \
+	const char *function(void)                                         \
+	{                                                                  \
+		return "allocator_may_return_null=1";                      \
+	}
+RETURNS_NULL(__asan_default_options)
+RETURNS_NULL(__tsan_default_options)
+
 static void what_is_new_is_zero_even_if_empty(void **state)
 {
 	unsigned char *bytes = gpc_new(3, 5);
