@@ -47,8 +47,11 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	gpc_list_init(&paged);
 	gpc_lock_take(&pool->lock);
 	pool->is_forgotten = true;
-	n_members = pool->fences.n_members;
-	memcpy(members, pool->fences.members, sizeof members);
+	/* Its own work ended with the context, whose handle is no longer valid. */
+	n_members = 0;
+	for (uint32_t i = 0; i < pool->fences.n_members; i++)
+		if (pool->fences.members[i] != pool->drv)
+			members[n_members++] = pool->fences.members[i];
 	gpc_fences_fini(&pool->fences, false);
 	gpc_pool_end_barrier_locked(pool, false);
 	gpc_stream_order_fini(&pool->order);

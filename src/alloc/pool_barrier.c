@@ -147,10 +147,11 @@ static void end_raising_locked(
 
 	if (pool->is_forgotten)
 		return;
-	if (raising->st == GPC_UNSUPPORTED)
-		atomic_store(&barrier->is_unsupported, true);
+	/* Also if the device cannot keep it: else the next mark, which orders nothing, would end the duty. */
 	if (raising->is_lost)
 		return;
+	if (raising->st == GPC_UNSUPPORTED)
+		atomic_store(&barrier->is_unsupported, true);
 	barrier->raised = max_u64(barrier->raised, raising->number);
 	if (!raising->st && barrier->recorded < raising->number) {
 		barrier->recorded = raising->number;

@@ -507,7 +507,7 @@ void gpc_pool_drop_pages(struct gpc_pool *pool, struct gpc_driver *const *member
 {
 	bool is_over = gpc_captures_try_hold(&pool->heap->captures);
 
-	/* For a context that is already gone the wait fails, and there is nothing to wait for. */
+	/* Not for the own context, which has ended. */
 	for (uint32_t m = 0; is_over && m < n_members; m++)
 		(void)!members[m]->ops->context_sync(members[m]);
 	gpc_list_each_safe (link, paged) {

@@ -528,7 +528,10 @@ static enum gpc_status read_file(struct gpc_recording *rec, int fd, struct gpc_t
 	check_slots(rec, fd);
 	gpc_recording_check_pages(rec, fd);
 	find_events(rec);
-	gpc_recording_index(rec);
+	if (gpc_recording_index(rec)) {
+		gpc_text_add(why, "no memory for its index");
+		return GPC_NO_METADATA;
+	}
 	return GPC_OK;
 }
 

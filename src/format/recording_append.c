@@ -147,15 +147,18 @@ static int compare_index(const void *left, const void *right)
 }
 
 /* Indexes the complete records of one region, in file order. */
-static struct gpc_record_index *collect(
-	struct gpc_recording *rec, enum gpucache_region_kind kind, size_t *ret_n)
+static enum gpc_status collect(struct gpc_recording *rec, enum gpucache_region_kind kind,
+	struct gpc_record_index **ret_index, size_t *ret_n)
 {
-	uint64_t used = used_bytes(rec, kind);
-	struct gpc_record_index *index =
-		gpc_new(used / appended[kind].head_size + 1, sizeof *index);
+	uint32_t head_size = appended[kind].head_size;
 	struct walk walk = { .data = rec->data };
+	struct gpc_record_index *index;
+	uint64_t used = used_bytes(rec, kind);
 	size_t n = 0;
 
+	index = calloc(used / head_size + 1, sizeof *index);
+	if (!index)
+		return GPC_NO_METADATA;
 	walk.at = used ? body_offset(rec, kind) : 0;
 	walk.end = walk.at + used;
 	while (walk.at < walk.end) {
@@ -173,11 +176,12 @@ static struct gpc_record_index *collect(
 		n++;
 		walk.at += size;
 	}
+	*ret_index = index;
 	*ret_n = n;
-	return index;
+	return GPC_OK;
 }
 
-void gpc_recording_index(struct gpc_recording *recording)
+enum gpc_status gpc_recording_index(struct gpc_recording *recording)
 {
 	const struct {
 		enum gpucache_region_kind kind;
@@ -188,21 +192,28 @@ void gpc_recording_index(struct gpc_recording *recording)
 		{ GPUCACHE_REGION_CODES, &recording->codes, &recording->n_codes },
 		{ GPUCACHE_REGION_TAGS, &recording->tags, &recording->n_tags },
 	};
-	struct gpc_record_index *modules;
+	struct gpc_record_index *modules = NULL;
+	enum gpc_status status = GPC_OK;
 
 	for (size_t i = 0; i < sizeof by_id / sizeof by_id[0]; i++) {
-		*by_id[i].index = collect(recording, by_id[i].kind, by_id[i].n);
+		status = collect(recording, by_id[i].kind, by_id[i].index, by_id[i].n);
+		if (status != GPC_OK)
+			return status;
 		qsort(*by_id[i].index, *by_id[i].n, sizeof **by_id[i].index, compare_index);
 	}
-	modules = collect(recording, GPUCACHE_REGION_MODULES, &recording->n_modules);
-	recording->modules = gpc_new(recording->n_modules, sizeof *recording->modules);
-	for (size_t i = 0; i < recording->n_modules; i++)
+	status = collect(recording, GPUCACHE_REGION_MODULES, &modules, &recording->n_modules);
+	if (status != GPC_OK)
+		return status;
+	recording->modules = calloc(recording->n_modules + 1, sizeof *recording->modules);
+	for (size_t i = 0; recording->modules && i < recording->n_modules; i++)
 		recording->modules[i] = modules[i].offset;
 	free(modules);
-	gpc_recording_index_modules(recording);
+	if (!recording->modules || gpc_recording_index_modules(recording) != GPC_OK)
+		return GPC_NO_METADATA;
 	/* Only to check `used`. */
 	(void)used_bytes(recording, GPUCACHE_REGION_TEXT);
-	recording->text_mark = gpc_new(1, sizeof *recording->text_mark);
+	recording->text_mark = calloc(1, sizeof *recording->text_mark);
+	return recording->text_mark ? GPC_OK : GPC_NO_METADATA;
 }
 
 size_t gpc_record_number(const struct gpc_record_index *index, size_t n, uint32_t id)

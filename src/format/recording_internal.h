@@ -23,11 +23,12 @@ void gpc_recording_clean(char *text, size_t size);
 void gpc_recording_check_pages(struct gpc_recording *recording, int fd);
 
 /* recording_modules.c: computes the disjoint ranges of modules[0 .. n_modules). */
-void gpc_recording_index_modules(struct gpc_recording *recording);
+enum gpc_status gpc_recording_index_modules(struct gpc_recording *recording);
 
 /*
- * Indexes the records of STACKS, CODES, TAGS and MODULES; the first damaged record ends its region.
+ * Indexes the records of STACKS, CODES, TAGS and MODULES; the first damaged record ends its region.  The file alone
+ * decides how much memory that takes, so its lack is no end of the tool: GPC_NO_METADATA.
  */
-void gpc_recording_index(struct gpc_recording *recording);
+enum gpc_status gpc_recording_index(struct gpc_recording *recording);
 
 #endif

@@ -62,14 +62,18 @@ static void cut(struct gpc_recording *recording, const uint64_t *bounds, const u
 	}
 }
 
-void gpc_recording_index_modules(struct gpc_recording *recording)
+enum gpc_status gpc_recording_index_modules(struct gpc_recording *recording)
 {
 	size_t n = recording->n_modules;
-	uint64_t *bounds = gpc_new(4 * n, sizeof *bounds);
-	uint64_t *sorted = bounds + 2 * n;
+	uint64_t *bounds = calloc(4 * n + 1, sizeof *bounds);
+	uint64_t *sorted = bounds ? bounds + 2 * n : NULL;
 	struct gpc_module_view view;
 
-	recording->ranges = gpc_new(2 * n, sizeof *recording->ranges);
+	recording->ranges = calloc(2 * n + 1, sizeof *recording->ranges);
+	if (!bounds || !recording->ranges) {
+		free(bounds);
+		return GPC_NO_METADATA;
+	}
 	for (size_t i = 0; gpc_recording_read_module(recording, i, &view); i++) {
 		bounds[2 * i] = view.module.start;
 		bounds[2 * i + 1] = view.module.end;
@@ -78,6 +82,7 @@ void gpc_recording_index_modules(struct gpc_recording *recording)
 	qsort(sorted, 2 * n, sizeof *sorted, compare);
 	cut(recording, bounds, sorted);
 	free(bounds);
+	return GPC_OK;
 }
 
 bool gpc_recording_find_module(const struct gpc_recording *recording, uint64_t address,

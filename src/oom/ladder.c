@@ -52,7 +52,7 @@ static uint64_t wait_for_device(struct gpc_ladder *ladder, struct gpc_pool *pool
 static void wait_for_moves(struct gpc_ladder *ladder)
 {
 	if (ladder->n_pools > 0)
-		gpc_pool_wait_for_moves(ladder->pools[0], &ladder->sync_left_ms);
+		gpc_pool_wait_for_moves(ladder->pools[0], &ladder->moves_left_ms);
 }
 
 /* The wait of a plain cudaFree, but only for the oldest fence that makes enough room. */
@@ -127,7 +127,8 @@ _Static_assert(N_RUNGS <= GPUCACHE_MAX_RUNGS, "a recording has room for every ru
 enum gpc_status gpc_ladder_climb(struct gpc_ladder *ladder, enum gpc_status st)
 {
 	ladder->wait_left_ms = ladder->wait_ms;
-	ladder->sync_left_ms = ladder->sync_ms ? ladder->sync_ms : MOVES_MS;
+	ladder->sync_left_ms = ladder->sync_ms;
+	ladder->moves_left_ms = ladder->sync_ms ? ladder->sync_ms : MOVES_MS;
 	for (uint32_t i = 0; i < N_RUNGS && gpc_ladder_helps(st);) {
 		uint64_t bytes = 0;
 		bool has_run = rungs[i](ladder, &bytes);

@@ -42,8 +42,9 @@ struct gpc_ladder {
 	void *arg;
 
 	/* Results. */
-	uint64_t sync_left_ms; /* of sync_ms, or, if that is 0, of the wait for moves */
-	uint64_t wait_left_ms; /* of wait_ms */
+	uint64_t sync_left_ms;              /* of sync_ms */
+	uint64_t moves_left_ms;             /* of the waits for moves, which take none of it */
+	uint64_t wait_left_ms;              /* of wait_ms */
 	uint64_t freed[GPUCACHE_MAX_RUNGS]; /* bytes freed or returned by each rung */
 	uint32_t n_tried;
 	uint32_t helped; /* 1 + index of the rung after which it succeeded; 0: none */

@@ -461,7 +461,7 @@ enum gpc_status gpc_run_smallest(const struct gpc_trace *trace, const struct gpc
 	search.enough = find_enough(&plenty);
 	/* What keeps nothing can make no room. */
 	if (!policy->empty_cache && plenty.n_failures_served == 0)
-		steps = search.enough;
+		steps = search.enough > fails ? search.enough : fails + 1;
 	else
 		st = halve(&search, fails, plenty.device_bytes / GPC_RUN_DEVICE_STEP, &steps);
 	if (st)

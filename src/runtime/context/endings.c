@@ -6,6 +6,7 @@
  */
 #include "runtime/context/endings.h"
 
+#include "base/pause.h"
 #include "driver/sticky.h"
 #include "runtime/context/contexts.h"
 #include "runtime/context/reach.h"
@@ -14,6 +15,9 @@
 #include "runtime/ledger/observe.h"
 #include "runtime/ledger/track.h"
 #include "runtime/process/state.h"
+
+/* Bounds gpc_context_await_end: the driver may keep a thread that destroys another context until its kernels end. */
+#define MOST_MS 1000
 
 /* True if fences of another context's memory include this one. */
 static bool is_member_elsewhere(const struct gpc_context *context)
@@ -88,10 +92,13 @@ static bool is_primary(CUcontext handle)
 	return is_primary;
 }
 
-static void begin_end(struct gpc_context *context)
+/* Returns false if another thread is ending it. */
+static bool begin_end(struct gpc_context *context)
 {
-	atomic_store(&context->is_ending, true);
+	if (atomic_exchange(&context->is_ending, true))
+		return false;
 	leave_fences(context);
+	return true;
 }
 
 /* Accesses made in the meantime are unknown, so assume all: every context joins every other one. */
@@ -107,26 +114,19 @@ static bool is_end(CUresult result)
 	return !result || result == CUDA_ERROR_CONTEXT_IS_DESTROYED || gpc_cuda_is_sticky(result);
 }
 
-/* NULL: not ours, or ended in the meantime. */
+/* NULL: not ours. */
 static struct gpc_context *find_for_end(CUcontext handle)
 {
-	struct gpc_context *context = is_primary(handle) ? NULL : gpc_context_find_own(handle);
-
-	if (!context)
-		return NULL;
-	gpc_lock_take(&context->device->primary_lock);
-	if (!atomic_load(&context->is_gone))
-		return context;
-	gpc_lock_release(&context->device->primary_lock);
-	return NULL;
+	return is_primary(handle) ? NULL : gpc_context_find_own(handle);
 }
 
 struct gpc_context *gpc_runtime_begin_destroy(CUcontext handle)
 {
 	struct gpc_context *context = find_for_end(handle);
 
-	if (context)
-		begin_end(context);
+	if (!context || !begin_end(context))
+		return NULL;
+	atomic_fetch_add(&gpc_runtime.n_ending, 1);
 	return context;
 }
 
@@ -139,12 +139,12 @@ void gpc_runtime_end_destroy(struct gpc_context *context, CUresult result)
 			forget(context->handle);
 		else
 			live_on(context);
+		atomic_fetch_sub(&gpc_runtime.n_ending, 1);
 	} else if (!result) {
 		gpc_lock_take(&gpc_runtime.lock);
 		context->n_attached--;
 		gpc_lock_release(&gpc_runtime.lock);
 	}
-	gpc_lock_release(&context->device->primary_lock);
 }
 
 bool gpc_runtime_primary_is_active(CUdevice device)
@@ -183,8 +183,11 @@ struct gpc_context *gpc_runtime_begin_detach(CUcontext handle)
 	gpc_lock_take(&gpc_runtime.lock);
 	is_last = context->n_attached == 0;
 	gpc_lock_release(&gpc_runtime.lock);
-	if (is_last)
-		begin_end(context);
+	if (!is_last)
+		return context;
+	if (!begin_end(context))
+		return NULL;
+	atomic_fetch_add(&gpc_runtime.n_ending, 1);
 	return context;
 }
 
@@ -209,6 +212,10 @@ void gpc_runtime_primary_end(CUdevice device)
 
 void gpc_context_await_end(void)
 {
+	uint64_t left_ms = MOST_MS;
+
+	while (atomic_load(&gpc_runtime.n_ending) > 0 && gpc_pause(1, &left_ms))
+		;
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
 		gpc_runtime_primary_begin((CUdevice)d);
 		gpc_runtime_primary_end((CUdevice)d);
@@ -261,7 +268,7 @@ void gpc_runtime_begin_reset(CUdevice device)
 	struct gpc_context *context = primary ? gpc_context_find_own(primary) : NULL;
 
 	if (context)
-		begin_end(context);
+		(void)begin_end(context);
 }
 
 bool gpc_runtime_end_reset(CUdevice device, CUresult result)

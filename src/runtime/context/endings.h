@@ -2,7 +2,7 @@
 /*
  * Ends of contexts: forgets what the driver destroys with a context, once it has answered.
  *
- * Threads   Any; the ends of one device's contexts are serialized.
+ * Threads   Any; no lock is held over the driver's call that destroys a context, which waits for its kernels.
  * Failure   None: a context that the driver does not end is unchanged, except that fences wait for more work.
  */
 #ifndef GPC_RUNTIME_CONTEXT_ENDINGS_H
@@ -32,7 +32,7 @@ void gpc_runtime_primary_forget(CUdevice device);
 /*
  * Call around a driver call that may end a context: only its result says whether the memory died.  In between other
  * contexts neither use its pool nor wait for its events, which may be gone at any time.  If the driver refuses, the
- * context is as before.  Serialized with the end of the device's primary context.  NULL: no context of ours ends.
+ * context is as before.  NULL: no context of ours ends, or another thread is ending it.
  */
 GPC_MUST_CHECK struct gpc_context *gpc_runtime_begin_destroy(CUcontext context);
 void gpc_runtime_end_destroy(struct gpc_context *context, CUresult result);
@@ -46,8 +46,8 @@ void gpc_runtime_begin_reset(CUdevice device);
 bool gpc_runtime_end_reset(CUdevice device, CUresult result);
 
 /*
- * Waits until concurrent ends of contexts are complete, on any device: before that, the driver may reuse
- * addresses that are still in our maps.
+ * Waits, for at most a second, until concurrent ends of contexts are complete, on any device: before that, the driver may
+ * reuse addresses and handles that are still in our maps.
  */
 void gpc_context_await_end(void);
 

@@ -26,6 +26,7 @@
 #include "base/thread.h"
 #include "oom/neighbours.h"
 #include "runtime/context/contexts.h"
+#include "runtime/context/endings.h"
 #include "runtime/ledger/observe.h"
 #include "runtime/ledger/track.h"
 #include "runtime/process/stacks.h"
@@ -268,8 +269,15 @@ CUresult gpc_runtime_implicit(struct gpc_implicit_call *call)
 	m.number = begin(m.device->ordinal, &m.is_alone);
 	result = make_or_rescue(&m, &request);
 	gpc_runtime_heard(result);
-	if (!result && is_new_context)
-		owner = gpc_context_visit((CUcontext)(uintptr_t)call->ret_handle);
+	if (!result && is_new_context) {
+		const CUcontext handle = (CUcontext)(uintptr_t)call->ret_handle;
+		const struct gpc_context *known = gpc_context_find_own(handle);
+
+		/* A new context with the handle of one that ends: the driver has destroyed that one already. */
+		if (known && atomic_load(&known->is_ending))
+			gpc_context_await_end();
+		owner = gpc_context_visit(handle);
+	}
 	if (!result && owner)
 		book(&m, owner, &request);
 	end(m.device->ordinal);

@@ -85,6 +85,7 @@ struct gpc_runtime {
 	/* Lock: lock (rank RUNTIME). */
 	struct gpc_device devices[GPC_MAX_DEVICES];
 	uint32_t n_devices;
+	_Atomic uint32_t n_ending; /* contexts inside gpc_runtime_begin_destroy and _end_destroy */
 	bool is_per_thread_used;
 	bool is_overlap_used; /* gpc_runtime_overlap_used */
 	bool is_green_used;   /* a green context existed: NULL may mean several streams */

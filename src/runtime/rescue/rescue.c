@@ -140,6 +140,8 @@ static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom,
 /* A failure not printed yet; the exit prints it unless the program was seen to recover. */
 struct failure {
 	struct gpucache_oom oom;
+	uint64_t asked; /* before correct_size: what a success is compared with */
+	uint64_t kept_ns;
 	struct gpc_verdict_facts facts;
 	bool is_waiting;
 };
@@ -158,6 +160,9 @@ static bool is_waiting_for(const struct failure *failure, uint64_t requested)
 {
 	return failure->is_waiting && failure->oom.requested == requested;
 }
+
+/* A program that runs on for so long after a failure has survived it. */
+#define SURVIVED_NS (UINT64_C(60) * 1000000000)
 
 #define PRINT_STEP_NS (UINT64_C(60) * 1000000000) /* at most one report a minute */
 
@@ -348,7 +353,10 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 		slot = &spare;
 	}
 	fill_oom(slot, rescue, ladder, &look);
-	failure = (struct failure){ .oom = *slot, .facts = look.facts };
+	failure = (struct failure){ .oom = *slot,
+		.asked = asked,
+		.kept_ns = gpc_clock_monotonic_ns(),
+		.facts = look.facts };
 	if (slot != &spare)
 		gpc_record_oom_commit(&gpc_runtime.record, slot);
 	gpc_record_state_add(&gpc_runtime.record, GPUCACHE_STATE_OOM_SEEN);
@@ -493,12 +501,15 @@ bool gpc_runtime_make_room(void)
 }
 
 /*
- * Whether a success of this thread shows that the program goes on after a failure of that one.  While that one lives it
- * can show so itself: busy threads succeed until the very end.  No signal is sent.
+ * True if a success of this thread shows that the program survived the failure: its own failure, that of a thread that
+ * has ended, or one long ago.  Until then the failed thread can show it itself: busy threads succeed until the very end.
+ * No signal is sent.
  */
-static bool speaks_for(uint32_t thread)
+static bool speaks_for(const struct failure *failure)
 {
-	return thread == gpc_thread_id() || syscall(SYS_tgkill, getpid(), thread, 0) != 0;
+	return failure->oom.thread == gpc_thread_id() ||
+	       gpc_clock_monotonic_ns() > failure->kept_ns + SURVIVED_NS ||
+	       syscall(SYS_tgkill, getpid(), failure->oom.thread, 0) != 0;
 }
 
 void gpc_rescue_recovered(struct gpc_device *device, uint64_t size)
@@ -508,18 +519,18 @@ void gpc_rescue_recovered(struct gpc_device *device, uint64_t size)
 	bool is_torch = __atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE) == GPC_ANY_SIZE;
 
 	gpc_lock_take(&gpc_runtime.lock);
-	if (!is_torch && !speaks_for(last->oom.thread)) {
+	if (!is_torch && !speaks_for(last)) {
 		gpc_lock_release(&gpc_runtime.lock);
 		return;
 	}
 	last->is_waiting = false;
 	__atomic_store_n(&device->failed_size, 0, __ATOMIC_RELEASE);
 	gpc_record_oom_mark(&gpc_runtime.record, device->failed_number, true, false);
-	if (other->is_waiting && size >= other->oom.requested && speaks_for(other->oom.thread)) {
+	if (other->is_waiting && size >= other->asked && speaks_for(other)) {
 		gpc_record_oom_mark(&gpc_runtime.record, other->oom.number, true, false);
 	} else if (other->is_waiting) {
 		*last = *other;
-		watch_for(device, &last->oom, last->oom.requested);
+		watch_for(device, &last->oom, last->asked);
 	}
 	other->is_waiting = false;
 	gpc_lock_release(&gpc_runtime.lock);

@@ -163,7 +163,7 @@ static void expect_served_in(struct gpc_pool *pool, uint64_t size)
 	assert_int_equal(climb_in(pool, &ladder, size), GPC_OK);
 	assert_int_equal(ladder.helped, WAIT_RUNG);
 	assert_int_equal(mover.n_pauses, 2);
-	assert_int_equal(ladder.sync_left_ms, MOVES_MS - 2);
+	assert_int_equal(ladder.moves_left_ms, MOVES_MS - 2);
 	assert_int_equal(stage.budget.moving_bytes, 0);
 	end_hold();
 }
@@ -323,7 +323,7 @@ static void the_wait_for_moves_is_bounded(void **state)
 		mover.n_pauses = 0;
 		assert_int_equal(climb(&ladder, 100 * GPC_MIB), GPC_DEVICE_NO_MEMORY);
 		assert_int_equal(ladder.n_tried, N_RUNGS);
-		assert_int_equal(ladder.sync_left_ms, 0);
+		assert_int_equal(ladder.moves_left_ms, 0);
 		assert_int_equal(mover.n_pauses, bounds[i] ? bounds[i] : MOVES_MS);
 	}
 	end_hold();
@@ -339,7 +339,7 @@ static void where_nothing_moves_there_is_no_pause(void **state)
 	mover.n_pauses = 0;
 	assert_int_equal(climb(&ladder, 100 * GPC_MIB), GPC_DEVICE_NO_MEMORY);
 	assert_int_equal(mover.n_pauses, 0);
-	assert_int_equal(ladder.sync_left_ms, MOVES_MS);
+	assert_int_equal(ladder.moves_left_ms, MOVES_MS);
 }
 
 /* Another thread that asks in vain takes nothing of the limit, not even for a moment. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ends of contexts that the driver refuses: nothing is forgotten before it has answered. */
+#include <pthread.h>
+#include <sched.h>
+
 #include "runtime/context/contexts.h"
 #include "runtime/context/endings.h"
 #include "runtime/context/reach.h"
@@ -92,12 +95,53 @@ static void a_primary_context_that_the_driver_does_not_reset_lives_on(void **sta
 	world_run("fail:cuDevicePrimaryCtxReset/1/999", "record:off", reset_fails);
 }
 
+static atomic_bool has_awaited;
+
+static void *await_end(void *arg)
+{
+	gpc_context_await_end();
+	atomic_store(&has_awaited, true);
+	return arg;
+}
+
+/* The driver's call may take as long as the context's kernels. */
+static void ends_slowly(void)
+{
+	struct gpc_context *context;
+	CUcontext handle;
+	pthread_t thread;
+
+	world_start();
+	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0));
+	CHECK(world_enter() && world_context());
+	context = gpc_runtime_begin_destroy(handle);
+	CHECK(context && !gpc_runtime_begin_destroy(handle)); /* one thread ends it */
+	gpc_runtime_primary_begin(0);                         /* others may retain meanwhile */
+	gpc_runtime_primary_end(0);
+	CHECK(!pthread_create(&thread, NULL, await_end, NULL));
+	for (int i = 0; i < 100; i++)
+		sched_yield();
+	CHECK(!atomic_load(&has_awaited));
+	CHECK(!world.cuCtxDestroy_v2(handle));
+	gpc_runtime_end_destroy(context, CUDA_SUCCESS);
+	CHECK(!pthread_join(thread, NULL) && atomic_load(&has_awaited));
+	CHECK(atomic_load(&context->is_gone) && atomic_load(&gpc_runtime.n_ending) == 0);
+	gpc_runtime_leave();
+}
+
+static void an_end_is_awaited_and_holds_no_lock(void **state)
+{
+	(void)state;
+	world_run("", "record:off", ends_slowly);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_context_that_the_driver_does_not_destroy_lives_on),
 		cmocka_unit_test(an_end_that_says_what_a_kernel_did_is_an_end),
 		cmocka_unit_test(a_primary_context_that_the_driver_does_not_reset_lives_on),
+		cmocka_unit_test(an_end_is_awaited_and_holds_no_lock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

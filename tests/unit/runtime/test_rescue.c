@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/thread.h"
@@ -316,6 +318,9 @@ static void another_thread_succeeds(void)
 	CHECK(world_oom(1)->recovered && !world_oom(0)->recovered);
 	sem_post(&is_over);
 	CHECK(!pthread_join(thread, NULL));
+	/* A join returns a moment before the kernel forgets the thread. */
+	while (syscall(SYS_tgkill, getpid(), world_oom(0)->thread, 0) == 0)
+		sched_yield();
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 4 * MIB);
 	CHECK(device->failed_size == 0 && world_oom(0)->recovered);
 }
