@@ -23,7 +23,8 @@ struct gpc_budget {
 	_Atomic uint64_t limit_bytes; /* 0: none */
 	_Atomic uint64_t used_bytes;  /* segments, those that move included, and direct memory */
 	_Atomic uint64_t moving_bytes;
-	uint64_t device_bytes; /* total of the device; 0: unknown */
+	_Atomic uint64_t moved_bytes; /* by all moves that have ended */
+	uint64_t device_bytes;        /* total of the device; 0: unknown */
 	/* At the last query (pool_room.c): bytes free besides used_bytes, and used_bytes; 0, 0: never. */
 	_Atomic uint64_t room_bytes;
 	_Atomic uint64_t looked_at_bytes;

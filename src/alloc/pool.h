@@ -204,8 +204,8 @@ uint64_t gpc_pool_wait_within(struct gpc_pool *pool, uint64_t size, uint64_t *le
 uint64_t gpc_pool_idle(struct gpc_pool *pool);
 
 /*
- * Waits, for at most *left_ms milliseconds, until nothing moves between the driver and the pools of this device, and
- * subtracts the time it took.
+ * Waits, for at most *left_ms milliseconds, until as many bytes as move now between the driver and the pools of this
+ * device have arrived, or none move, and subtracts the time it took.  Busy threads cannot prolong it.
  */
 void gpc_pool_wait_for_moves(struct gpc_pool *pool, uint64_t *left_ms);
 

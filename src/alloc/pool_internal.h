@@ -171,6 +171,7 @@ static inline void gpc_pool_begin_move(struct gpc_pool *pool, uint64_t bytes)
 static inline void gpc_pool_end_move(struct gpc_pool *pool, uint64_t bytes)
 {
 	(void)atomic_fetch_sub(&pool->budget->moving_bytes, bytes);
+	(void)atomic_fetch_add(&pool->budget->moved_bytes, bytes);
 }
 
 /* True to make a new segment for a block of `rounded` bytes from pages. */

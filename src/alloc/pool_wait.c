@@ -234,7 +234,12 @@ uint64_t gpc_pool_wait_within(struct gpc_pool *pool, uint64_t size, uint64_t *le
 
 void gpc_pool_wait_for_moves(struct gpc_pool *pool, uint64_t *left_ms)
 {
-	while (atomic_load(&pool->budget->moving_bytes) > 0 && gpc_pause(1, left_ms))
+	struct gpc_budget *budget = pool->budget;
+	uint64_t before = atomic_load(&budget->moved_bytes);
+	uint64_t moving = atomic_load(&budget->moving_bytes);
+
+	while (atomic_load(&budget->moving_bytes) > 0 &&
+		atomic_load(&budget->moved_bytes) - before < moving && gpc_pause(1, left_ms))
 		;
 }
 

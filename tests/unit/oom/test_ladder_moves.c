@@ -25,6 +25,7 @@ static struct {
 	unsigned n_pauses;
 	unsigned let_go_at; /* the pause at which the driver lets it go */
 	bool is_held;
+	bool is_busy; /* at each pause a move ends, and another begins */
 	struct gpc_driver_ops ops;
 	struct gpc_page_ops pages;
 	const struct gpc_driver_ops *real;
@@ -52,6 +53,10 @@ int poll(struct pollfd *fds, nfds_t n, int ms)
 	assert_int_equal(ms, 1);
 	if (++mover.n_pauses == mover.let_go_at)
 		let_go();
+	if (mover.is_busy) {
+		gpc_pool_begin_move(&stage.pool, 20 * GPC_MIB);
+		gpc_pool_end_move(&stage.pool, 20 * GPC_MIB);
+	}
 	return 0;
 }
 
@@ -329,6 +334,23 @@ static void the_wait_for_moves_is_bounded(void **state)
 	end_hold();
 }
 
+/* Other threads grow and shrink all the time: a rung waits for what moved when it began, not for a quiet moment. */
+static void what_begins_to_move_later_is_not_waited_for(void **state)
+{
+	struct gpc_ladder ladder = { 0 };
+
+	(void)state;
+	open_device(GPC_VMM_OFF);
+	(void)stage_alloc(&stage, 200 * GPC_MIB);
+	mover.n_pauses = 0;
+	mover.is_busy = true;
+	gpc_pool_begin_move(&stage.pool, 20 * GPC_MIB);
+	assert_int_equal(climb(&ladder, 100 * GPC_MIB), GPC_DEVICE_NO_MEMORY);
+	gpc_pool_end_move(&stage.pool, 20 * GPC_MIB);
+	mover.is_busy = false;
+	assert_int_equal(mover.n_pauses, 2); /* of two rungs one each */
+}
+
 static void where_nothing_moves_there_is_no_pause(void **state)
 {
 	struct gpc_ladder ladder = { 0 };
@@ -400,6 +422,7 @@ int main(void)
 		TEST(the_rest_of_a_segment_that_is_just_made_is_waited_for),
 		TEST(memory_the_driver_refuses_to_another_thread_is_waited_for),
 		TEST(the_wait_for_moves_is_bounded),
+		TEST(what_begins_to_move_later_is_not_waited_for),
 		TEST(where_nothing_moves_there_is_no_pause),
 		TEST(a_request_beyond_the_limit_refuses_no_other),
 	};

@@ -238,14 +238,18 @@ static void fails_in(uint32_t thread, uint64_t size)
 	CHECK(gpc_rescue_run(&rescue, GPC_DEVICE_NO_MEMORY));
 }
 
+static struct gpc_device *enter_on_a_device(void)
+{
+	world_start();
+	CHECK(world_enter());
+	return world_context()->device;
+}
+
 /* The second thread goes on with what it asked for, the first does not. */
 static void one_of_two_threads_recovers(void)
 {
-	struct gpc_device *device;
+	struct gpc_device *device = enter_on_a_device();
 
-	world_start();
-	CHECK(world_enter());
-	device = world_context()->device;
 	fails_in(1, 700 * MIB);
 	fails_in(2, 3 * MIB);
 	fails_in(3, 3 * MIB + 512);
@@ -259,11 +263,8 @@ static void one_of_two_threads_recovers(void)
 
 static void both_of_two_threads_recover(void)
 {
-	struct gpc_device *device;
+	struct gpc_device *device = enter_on_a_device();
 
-	world_start();
-	CHECK(world_enter());
-	device = world_context()->device;
 	fails_in(1, 700 * MIB);
 	fails_in(2, 3 * MIB);
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 800 * MIB);
@@ -275,11 +276,8 @@ static void both_of_two_threads_recover(void)
 /* One thread that asks for less each time has recovered once it got that. */
 static void a_thread_is_content_with_less(void)
 {
-	struct gpc_device *device;
+	struct gpc_device *device = enter_on_a_device();
 
-	world_start();
-	CHECK(world_enter());
-	device = world_context()->device;
 	fails_in(1, 700 * MIB);
 	fails_in(1, 3 * MIB);
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 3 * MIB);

@@ -6,7 +6,6 @@
 #include "sim/slots.h"
 
 static struct gpc_sim_small *small;
-static uint64_t seed = 1;
 
 static int set_up(void **state)
 {
@@ -25,16 +24,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static uint32_t below(uint32_t n)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (uint32_t)(seed % n);
-}
-
-/* Slot by slot: what the tree must find, and the longest run. */
-static uint32_t find_slowly(uint32_t n, uint32_t *ret_longest)
+/* The first of n free slots in a row and the most in a row, slot by slot. */
+static uint32_t find_plainly(uint32_t n, uint32_t *ret_longest)
 {
 	uint32_t first = GPC_SIM_SLOTS;
 	uint32_t run = 0;
@@ -48,6 +39,44 @@ static uint32_t find_slowly(uint32_t n, uint32_t *ret_longest)
 			first = i + 1 - n;
 	}
 	return first;
+}
+
+static void the_first_fit_is_that_of_a_search_slot_by_slot(void **state)
+{
+	uint32_t length[GPC_SIM_SLOTS] = { 0 };
+	unsigned seed = 1;
+
+	(void)state;
+	for (int step = 0; step < 20000; step++) {
+		uint32_t n = 1 + (uint32_t)rand_r(&seed) % (step % 100 ? 24 : 400);
+		uint32_t from = (uint32_t)rand_r(&seed) % GPC_SIM_SLOTS;
+		uint32_t longest;
+		uint32_t at = find_plainly(n, &longest);
+
+		assert_int_equal(gpc_sim_slots_find(small, n), at);
+		assert_int_equal(gpc_sim_slots_longest(small), longest);
+		if (at < GPC_SIM_SLOTS) {
+			gpc_sim_slots_flip(small, at, n);
+			length[at] = n;
+		}
+		for (uint32_t i = from; i < GPC_SIM_SLOTS && i < from + 8; i++) {
+			if (length[i])
+				gpc_sim_slots_flip(small, i, length[i]);
+			length[i] = 0;
+		}
+	}
+}
+
+static void a_chunk_is_taken_whole_and_is_whole_again(void **state)
+{
+	(void)state;
+	for (uint32_t n = 1; n <= GPC_SIM_SLOTS; n += 63) {
+		assert_int_equal(gpc_sim_slots_find(small, n), 0);
+		gpc_sim_slots_flip(small, 0, n);
+		assert_int_equal(gpc_sim_slots_longest(small), GPC_SIM_SLOTS - n);
+		gpc_sim_slots_flip(small, 0, n);
+		assert_int_equal(gpc_sim_slots_longest(small), GPC_SIM_SLOTS);
+	}
 }
 
 static void an_empty_chunk_is_one_run(void **state)
@@ -71,37 +100,15 @@ static void runs_cross_words_and_halves(void **state)
 	assert_int_equal(gpc_sim_slots_find(small, 141), GPC_SIM_SLOTS);
 }
 
-static void the_first_run_that_is_long_enough_is_found(void **state)
-{
-	uint32_t taken[GPC_SIM_SLOTS] = { 0 }; /* slots of what begins there */
-
-	(void)state;
-	for (unsigned turn = 0; turn < 3000; turn++) {
-		uint32_t n = 1 + below(turn % 7 ? 9 : 200);
-		uint32_t longest;
-		uint32_t first = find_slowly(n, &longest);
-		uint32_t victim = below(GPC_SIM_SLOTS);
-
-		assert_int_equal(gpc_sim_slots_find(small, n), first);
-		assert_int_equal(gpc_sim_slots_longest(small), longest);
-		if (first < GPC_SIM_SLOTS) {
-			gpc_sim_slots_flip(small, first, n);
-			taken[first] = n;
-		}
-		if (turn % 3 == 0 && taken[victim]) {
-			gpc_sim_slots_flip(small, victim, taken[victim]);
-			taken[victim] = 0;
-		}
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_empty_chunk_is_one_run, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(runs_cross_words_and_halves, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
-			the_first_run_that_is_long_enough_is_found, set_up, tear_down),
+			the_first_fit_is_that_of_a_search_slot_by_slot, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_chunk_is_taken_whole_and_is_whole_again, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
