@@ -32,7 +32,7 @@
  *
  * Invariants
  *   F1  A block leaves a fence only when all work submitted to every member before its free has
- *       completed.
+ *       completed, or when a barrier makes all later submissions wait for that work.
  *   F2  Fences are numbered without gaps; the ring holds oldest .. open; only the open one takes
  *       blocks.
  *   F3  has_event is true only after every member's record succeeded.
