@@ -11,48 +11,44 @@
 
 /* ---- the counting driver ---- */
 
+static struct gpc_driver *inner_of(struct gpc_driver *drv)
+{
+	return ((struct gpc_counting_driver *)drv)->inner;
+}
+
 static struct gpc_driver *count(struct gpc_driver *drv, enum gpc_sim_cost kind)
 {
-	struct gpc_counting_driver *counting = (struct gpc_counting_driver *)drv;
-
-	counting->n_calls[kind]++;
-	return counting->inner;
+	((struct gpc_counting_driver *)drv)->n_calls[kind]++;
+	return inner_of(drv);
 }
 
 static uint64_t now_ns(struct gpc_driver *drv)
 {
-	struct gpc_driver *inner = ((struct gpc_counting_driver *)drv)->inner;
-
-	return inner->ops->now_ns(inner);
+	return inner_of(drv)->ops->now_ns(inner_of(drv));
 }
 
-static enum gpc_status mem_alloc(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
-{
-	struct gpc_driver *inner = count(drv, GPC_SIM_COST_MALLOC);
+/* Defines a call that counts as `cost`. */
+#define COUNTED(table, name, cost, params, args)                            \
+	static enum gpc_status name params                                  \
+	{                                                                   \
+		struct gpc_driver *inner = count(drv, GPC_SIM_COST_##cost); \
+                                                                            \
+		return inner->table->name args;                             \
+	}
 
-	return inner->ops->mem_alloc(inner, size, ret_ptr);
-}
-
-static enum gpc_status mem_free(struct gpc_driver *drv, gpc_devptr ptr)
-{
-	struct gpc_driver *inner = count(drv, GPC_SIM_COST_FREE);
-
-	return inner->ops->mem_free(inner, ptr);
-}
-
-static enum gpc_status mem_info(struct gpc_driver *drv, uint64_t *ret_free, uint64_t *ret_total)
-{
-	struct gpc_driver *inner = count(drv, GPC_SIM_COST_INFO);
-
-	return inner->ops->mem_info(inner, ret_free, ret_total);
-}
-
-static enum gpc_status event_create(struct gpc_driver *drv, gpc_event *ret_event)
-{
-	struct gpc_driver *inner = count(drv, GPC_SIM_COST_EVENT_CREATE);
-
-	return inner->ops->event_create(inner, ret_event);
-}
+/* clang-format off */
+COUNTED(ops, mem_alloc, MALLOC, (struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr), (inner, size, ret_ptr))
+COUNTED(ops, mem_free, FREE, (struct gpc_driver *drv, gpc_devptr ptr), (inner, ptr))
+COUNTED(ops, mem_info, INFO, (struct gpc_driver *drv, uint64_t *ret_free, uint64_t *ret_total), (inner, ret_free, ret_total))
+COUNTED(ops, event_create, EVENT_CREATE, (struct gpc_driver *drv, gpc_event *ret_event), (inner, ret_event))
+COUNTED(ops, fence_record, RECORD, (struct gpc_driver *drv, gpc_event event), (inner, event))
+COUNTED(ops, fence_wait, WAIT, (struct gpc_driver *drv, gpc_event event), (inner, event))
+COUNTED(ops, event_query, QUERY, (struct gpc_driver *drv, gpc_event event), (inner, event))
+COUNTED(ops, event_wait, SYNC, (struct gpc_driver *drv, gpc_event event), (inner, event))
+COUNTED(ops, context_sync, SYNC, (struct gpc_driver *drv), (inner))
+COUNTED(ops, legacy_record, RECORD, (struct gpc_driver *drv, gpc_event event), (inner, event))
+COUNTED(ops, stream_wait, WAIT, (struct gpc_driver *drv, gpc_stream stream, gpc_event event), (inner, stream, event))
+/* clang-format on */
 
 static void event_destroy(struct gpc_driver *drv, gpc_event event)
 {
@@ -61,63 +57,9 @@ static void event_destroy(struct gpc_driver *drv, gpc_event event)
 	inner->ops->event_destroy(inner, event);
 }
 
-static enum gpc_status fence_record(struct gpc_driver *drv, gpc_event event)
-{
-	struct gpc_driver *inner = count(drv, GPC_SIM_COST_RECORD);
-
-	return inner->ops->fence_record(inner, event);
-}
-
-static enum gpc_status fence_wait(struct gpc_driver *drv, gpc_event event)
-{
-	struct gpc_driver *inner = count(drv, GPC_SIM_COST_WAIT);
-
-	return inner->ops->fence_wait(inner, event);
-}
-
-static enum gpc_status event_query(struct gpc_driver *drv, gpc_event event)
-{
-	struct gpc_driver *inner = count(drv, GPC_SIM_COST_QUERY);
-
-	return inner->ops->event_query(inner, event);
-}
-
-static enum gpc_status event_wait(struct gpc_driver *drv, gpc_event event)
-{
-	struct gpc_driver *inner = count(drv, GPC_SIM_COST_SYNC);
-
-	return inner->ops->event_wait(inner, event);
-}
-
-static enum gpc_status context_sync(struct gpc_driver *drv)
-{
-	struct gpc_driver *inner = count(drv, GPC_SIM_COST_SYNC);
-
-	return inner->ops->context_sync(inner);
-}
-
-static enum gpc_status legacy_record(struct gpc_driver *drv, gpc_event event)
-{
-	struct gpc_driver *inner = count(drv, GPC_SIM_COST_RECORD);
-
-	return inner->ops->legacy_record(inner, event);
-}
-
-static enum gpc_status stream_wait(struct gpc_driver *drv, gpc_stream stream, gpc_event event)
-{
-	struct gpc_driver *inner = count(drv, GPC_SIM_COST_WAIT);
-
-	return inner->ops->stream_wait(inner, stream, event);
-}
-
 static const struct gpc_driver_ops counting_ops = GPC_DRIVER_OPS;
 
 /* ---- its pages: mapping and unmapping count as memory taken and returned; addresses are free ---- */
-
-static struct gpc_driver *inner_of(struct gpc_driver *drv)
-{
-	return ((struct gpc_counting_driver *)drv)->inner;
-}
 
 static enum gpc_status reserve(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
 {
@@ -129,25 +71,16 @@ static void release(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
 	inner_of(drv)->pages->release(inner_of(drv), ptr, size);
 }
 
-static enum gpc_status map(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
-{
-	struct gpc_driver *inner = count(drv, GPC_SIM_COST_MALLOC);
-
-	return inner->pages->map(inner, ptr, size);
-}
-
 static enum gpc_status open_pages(
 	struct gpc_driver *drv, gpc_devptr ptr, uint64_t size, uint64_t devices)
 {
 	return inner_of(drv)->pages->open(inner_of(drv), ptr, size, devices);
 }
 
-static enum gpc_status unmap(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
-{
-	struct gpc_driver *inner = count(drv, GPC_SIM_COST_FREE);
-
-	return inner->pages->unmap(inner, ptr, size);
-}
+/* clang-format off */
+COUNTED(pages, map, MALLOC, (struct gpc_driver *drv, gpc_devptr ptr, uint64_t size), (inner, ptr, size))
+COUNTED(pages, unmap, FREE, (struct gpc_driver *drv, gpc_devptr ptr, uint64_t size), (inner, ptr, size))
+/* clang-format on */
 
 static const struct gpc_page_ops counting_page_ops = {
 	.reserve = reserve,

@@ -40,6 +40,14 @@ struct gpc_policy_params {
 	struct gpc_policy_settings settings;
 };
 
+enum gpc_policy_variant {
+	GPC_POLICY_PLAIN,
+	GPC_POLICY_HOST_ORDER, /* each free waits for the device */
+	GPC_POLICY_UNSAFE,     /* no fences */
+	GPC_POLICY_PAGES,      /* expandable segments; vmm:on */
+	GPC_POLICY_PAGES_AUTO, /* vmm:auto */
+};
+
 struct gpc_policy_ops {
 	const char *name;
 	const char *help;
@@ -48,8 +56,11 @@ struct gpc_policy_ops {
 	bool is_stream_ordered;
 	/* Orders all streams behind the old owner's work only at the next submission. */
 	bool is_late;
+	/* The difference between policies that share their functions. */
+	enum gpc_policy_variant variant;
 
-	enum gpc_status (*create)(const struct gpc_policy_params *params, void **ret_self);
+	enum gpc_status (*create)(const struct gpc_policy_ops *policy,
+		const struct gpc_policy_params *params, void **ret_self);
 	void (*destroy)(void *self);
 	enum gpc_status (*alloc)(
 		void *self, uint64_t size, uint32_t stream, uint64_t now_ns, uint64_t *ret_address);

@@ -2,27 +2,27 @@
 /* This library's allocator, with the ladder of the preloaded library. */
 #include <stdlib.h>
 
+#include "alloc/pool.h"
 #include "format/memory.h"
 #include "oom/ladder.h"
-#include "tools/replay/policy_gpucache.h"
+#include "tools/replay/policy.h"
 
 /* As in the runtime: see the option pending_limit. */
 #define PENDING_MIN  (64 * GPC_MIB)
 #define PENDING_PART 16
 
-/* The differences between variants: the order kept by cudaFree, and what the pool is told. */
-struct variant {
-	bool has_barriers;
-	bool is_host_order;
-	bool is_told_streams;
-	bool is_unsafe;
-	enum gpc_vmm vmm;
+struct gpucache {
+	const struct gpc_policy_ops *policy;
+	const struct gpc_machine *machine;
+	struct gpc_heap heap;
+	struct gpc_budget budget;
+	struct gpc_pool pool;
 };
 
 /* The stream as the pool is told it; 0: cudaMalloc names none. */
 static gpc_stream name_of(const struct gpucache *self, uint32_t stream)
 {
-	if (!self->is_told_streams)
+	if (!self->policy->is_stream_ordered)
 		return 0;
 	return stream ? self->machine->streams[stream] : GPC_ORDERED_LEGACY;
 }
@@ -36,8 +36,8 @@ static void tell_streams(struct gpucache *self)
 	gpc_lock_release(&self->pool.lock);
 }
 
-static enum gpc_status create_variant(
-	const struct gpc_policy_params *params, struct variant variant, void **ret_self)
+static enum gpc_status create(const struct gpc_policy_ops *policy,
+	const struct gpc_policy_params *params, void **ret_self)
 {
 	const struct gpc_machine *machine = params->machine;
 	struct gpc_pool_params pool_params = {
@@ -46,9 +46,11 @@ static enum gpc_status create_variant(
 		.gc_threshold_ppm = params->settings.gc_threshold_ppm,
 		.pending_limit = machine->device_bytes / PENDING_PART,
 		.is_one_stream = machine->n_streams <= 1,
-		.has_barriers = variant.has_barriers,
-		.is_fence_skipped = variant.is_unsafe,
-		.vmm = variant.vmm,
+		.has_barriers = policy->is_late,
+		.is_fence_skipped = policy->variant == GPC_POLICY_UNSAFE,
+		.vmm = policy->variant == GPC_POLICY_PAGES        ? GPC_VMM_ON
+		       : policy->variant == GPC_POLICY_PAGES_AUTO ? GPC_VMM_AUTO
+								  : GPC_VMM_OFF,
 	};
 	struct gpucache *self = gpc_new(1, sizeof *self);
 	enum gpc_status st;
@@ -60,54 +62,16 @@ static enum gpc_status create_variant(
 		free(self);
 		return st;
 	}
+	self->policy = policy;
 	self->machine = machine;
-	self->is_told_streams = variant.is_told_streams;
-	self->is_host_order = variant.is_host_order;
 	self->budget.device_bytes = machine->device_bytes;
 	atomic_init(&self->budget.limit_bytes, params->settings.limit_bytes);
 	gpc_pool_init(
 		&self->pool, &self->heap, machine->driver, &self->budget, &pool_params, 0, 0, NULL);
-	if (variant.is_told_streams)
+	if (policy->is_stream_ordered)
 		tell_streams(self);
 	*ret_self = self;
 	return GPC_OK;
-}
-
-static enum gpc_status create(const struct gpc_policy_params *params, void **ret_self)
-{
-	return create_variant(params, (struct variant){ .has_barriers = true }, ret_self);
-}
-
-static enum gpc_status create_fence(const struct gpc_policy_params *params, void **ret_self)
-{
-	return create_variant(params, (struct variant){ 0 }, ret_self);
-}
-
-static enum gpc_status create_host(const struct gpc_policy_params *params, void **ret_self)
-{
-	return create_variant(params, (struct variant){ .is_host_order = true }, ret_self);
-}
-
-static enum gpc_status create_told(const struct gpc_policy_params *params, void **ret_self)
-{
-	return create_variant(params, (struct variant){ .is_told_streams = true }, ret_self);
-}
-
-static enum gpc_status create_vmm(const struct gpc_policy_params *params, void **ret_self)
-{
-	return create_variant(
-		params, (struct variant){ .has_barriers = true, .vmm = GPC_VMM_ON }, ret_self);
-}
-
-static enum gpc_status create_vmm_auto(const struct gpc_policy_params *params, void **ret_self)
-{
-	return create_variant(
-		params, (struct variant){ .has_barriers = true, .vmm = GPC_VMM_AUTO }, ret_self);
-}
-
-static enum gpc_status create_unsafe(const struct gpc_policy_params *params, void **ret_self)
-{
-	return create_variant(params, (struct variant){ .is_unsafe = true }, ret_self);
 }
 
 static void destroy(void *arg)
@@ -170,7 +134,7 @@ static enum gpc_status free_address(void *arg, uint64_t address, uint32_t stream
 	const struct gpc_request request = { .now_ns = now_ns, .stream = name_of(self, stream) };
 	struct gpc_driver *drv = self->pool.drv;
 
-	if (self->is_host_order) {
+	if (self->policy->variant == GPC_POLICY_HOST_ORDER) {
 		uint64_t number = gpc_pool_begin_sync(&self->pool);
 
 		if (!drv->ops->context_sync(drv))
@@ -233,31 +197,31 @@ static const char *check(void *arg)
 }
 
 /* Common to all variants. */
-#define COMMON                                                                                \
-	.destroy = destroy, .alloc = alloc, .free = free_address, .empty_cache = empty_cache, \
-	.begin_sync = begin_sync, .end_sync = end_sync, .peak_pending = peak_pending,         \
-	.check = check
+#define COMMON                                                                      \
+	.create = create, .destroy = destroy, .alloc = alloc, .free = free_address, \
+	.empty_cache = empty_cache, .begin_sync = begin_sync, .end_sync = end_sync, \
+	.peak_pending = peak_pending, .check = check
+
+/* To those with barriers. */
+#define LATE .is_late = true, .submits = submits
 
 const struct gpc_policy_ops gpc_policy_gpucache = {
 	.name = "gpucache",
 	.help = "the allocator of this library",
-	.is_late = true,
-	.create = create,
-	.submits = submits,
+	LATE,
 	COMMON,
 };
 
 const struct gpc_policy_ops gpc_policy_gpucache_fence = {
 	.name = "fence",
 	.help = "gpucache with free_order:fence",
-	.create = create_fence,
 	COMMON,
 };
 
 const struct gpc_policy_ops gpc_policy_gpucache_host = {
 	.name = "host",
 	.help = "gpucache with free_order:host",
-	.create = create_host,
+	.variant = GPC_POLICY_HOST_ORDER,
 	COMMON,
 };
 
@@ -265,7 +229,6 @@ const struct gpc_policy_ops gpc_policy_gpucache_on = {
 	.name = "gpucache-on",
 	.help = "the same, told the streams (gpucache_malloc_on)",
 	.is_stream_ordered = true,
-	.create = create_told,
 	.use = use,
 	COMMON,
 };
@@ -273,24 +236,22 @@ const struct gpc_policy_ops gpc_policy_gpucache_on = {
 const struct gpc_policy_ops gpc_policy_unsafe = {
 	.name = "unsafe",
 	.help = "gpucache without fences: shows what races they prevent",
-	.create = create_unsafe,
+	.variant = GPC_POLICY_UNSAFE,
 	COMMON,
 };
 
 const struct gpc_policy_ops gpc_policy_vmm = {
 	.name = "vmm",
 	.help = "gpucache with vmm:on",
-	.is_late = true,
-	.create = create_vmm,
-	.submits = submits,
+	.variant = GPC_POLICY_PAGES,
+	LATE,
 	COMMON,
 };
 
 const struct gpc_policy_ops gpc_policy_vmm_auto = {
 	.name = "vmm-auto",
 	.help = "gpucache with vmm:auto",
-	.is_late = true,
-	.create = create_vmm_auto,
-	.submits = submits,
+	.variant = GPC_POLICY_PAGES_AUTO,
+	LATE,
 	COMMON,
 };

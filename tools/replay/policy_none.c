@@ -4,8 +4,10 @@
 
 #include "tools/replay/policy.h"
 
-static enum gpc_status create(const struct gpc_policy_params *params, void **ret_self)
+static enum gpc_status create(const struct gpc_policy_ops *policy,
+	const struct gpc_policy_params *params, void **ret_self)
 {
+	(void)policy;
 	*ret_self = params->machine->driver;
 	return GPC_OK;
 }

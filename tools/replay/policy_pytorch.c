@@ -96,8 +96,8 @@ struct gpc_block *gpc_pytorch_make_free(struct pytorch *self, struct gpc_block *
 	return block;
 }
 
-static enum gpc_status create_with(
-	const struct gpc_policy_params *params, bool is_expandable, void **ret_self)
+static enum gpc_status create(const struct gpc_policy_ops *policy,
+	const struct gpc_policy_params *params, void **ret_self)
 {
 	uint32_t n_streams = params->machine->n_streams;
 	struct pytorch *self = gpc_new(1, sizeof *self + n_streams * sizeof self->streams[0]);
@@ -106,21 +106,11 @@ static enum gpc_status create_with(
 	self->driver = params->machine->driver;
 	self->settings = params->settings;
 	self->n_streams = n_streams;
-	self->is_expandable = is_expandable;
+	self->is_expandable = policy->variant == GPC_POLICY_PAGES;
 	for (uint32_t i = 0; i < n_streams; i++)
 		self->streams[i].end = &self->streams[i].first;
 	*ret_self = self;
 	return GPC_OK;
-}
-
-static enum gpc_status create(const struct gpc_policy_params *params, void **ret_self)
-{
-	return create_with(params, false, ret_self);
-}
-
-static enum gpc_status create_expandable(const struct gpc_policy_params *params, void **ret_self)
-{
-	return create_with(params, true, ret_self);
 }
 
 static bool is_whole_segment(const struct gpc_block *block)
@@ -383,15 +373,18 @@ static const char *check(void *arg)
 	return NULL;
 }
 
-#define PYTORCH(label, explanation, how)                                                         \
-	{                                                                                        \
-		.name = label, .help = explanation, .is_model = true, .is_stream_ordered = true, \
-		.create = how, .destroy = destroy, .alloc = alloc, .free = free_address,         \
-		.use = use, .empty_cache = empty_cache, .peak_pending = peak_pending,            \
-		.check = check,                                                                  \
-	}
+#define COMMON                                                                             \
+	.is_model = true, .is_stream_ordered = true, .create = create, .destroy = destroy, \
+	.alloc = alloc, .free = free_address, .use = use, .empty_cache = empty_cache,      \
+	.peak_pending = peak_pending, .check = check
 
-const struct gpc_policy_ops gpc_policy_pytorch =
-	PYTORCH("pytorch", "a model of PyTorch's native allocator", create);
-const struct gpc_policy_ops gpc_policy_pytorch_expandable =
-	PYTORCH("expandable", "the same with expandable_segments", create_expandable);
+const struct gpc_policy_ops gpc_policy_pytorch = {
+	.name = "pytorch", .help = "a model of PyTorch's native allocator", COMMON
+};
+
+const struct gpc_policy_ops gpc_policy_pytorch_expandable = {
+	.name = "expandable",
+	.help = "the same with expandable_segments",
+	.variant = GPC_POLICY_PAGES,
+	COMMON,
+};

@@ -68,7 +68,7 @@ static enum gpc_status open_player(
 		return st;
 	player->lives = gpc_new(trace->n_slots, sizeof *player->lives);
 	gpc_machine_expect_late(&player->machine, player->policy->is_late);
-	st = player->policy->create(&params, &player->self);
+	st = player->policy->create(player->policy, &params, &player->self);
 	if (!st)
 		return GPC_OK;
 	free(player->lives);
