@@ -3,6 +3,8 @@
 #ifndef GPC_FORMAT_ARRAY_H
 #define GPC_FORMAT_ARRAY_H
 
+#include <stdint.h>
+
 #include "format/memory.h"
 
 /* Makes room for n + 1 items; `items` is the address of the array. */
@@ -12,6 +14,15 @@ static inline void gpc_array_grow(void *items, size_t item_size, size_t n, size_
 		return;
 	*room = *room ? 2 * *room : 64;
 	*(void **)items = gpc_resize(*(void **)items, *room, item_size);
+}
+
+/* For qsort, of uint64_t. */
+static inline int gpc_array_by_number(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left;
+	uint64_t b = *(const uint64_t *)right;
+
+	return (a > b) - (a < b);
 }
 
 /* The number of leading items that meet `condition`, an expression in `i`; no later item may meet it.  O(log n). */

@@ -222,7 +222,7 @@ static void add_short(
 		gpc_show_bytes(oom->rounded ? oom->rounded : oom->requested));
 	if (torch.requested) {
 		gpc_text_add(ret_text, " by ");
-		gpc_remedies_asked(report, oom, ret_text);
+		gpc_remedies_add_site(report, oom->stack, ret_text);
 	}
 	gpc_text_add(ret_text, ", the GPU had %s free, the cache no piece above %s.",
 		gpc_show_bytes(b->device_free), gpc_show_bytes(b->cached_largest));

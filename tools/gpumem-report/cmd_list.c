@@ -2,8 +2,8 @@
 /* `list`: the recordings in a folder, newest first. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "format/balance.h"
 #include "model/verdict.h"
 #include "tools/gpumem-report/json.h"
@@ -23,12 +23,8 @@ struct figures {
 static uint64_t now_ns(void)
 {
 	const char *fixed = getenv("SOURCE_DATE_EPOCH");
-	struct timespec now;
 
-	if (fixed && *fixed)
-		return strtoull(fixed, NULL, 10) * 1000000000u;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return fixed && *fixed ? strtoull(fixed, NULL, 10) * 1000000000u : gpc_clock_realtime_ns();
 }
 
 /* "0,1", or "0,1 (2,3)" if they have other numbers on the machine. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/memory.h"
+#include "format/array.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/pack.h"
 
@@ -16,14 +16,6 @@ struct addresses {
 	uint64_t *all;
 	size_t n;
 };
-
-static int compare(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left;
-	uint64_t b = *(const uint64_t *)right;
-
-	return a < b ? -1 : a > b;
-}
 
 /* Each return address once. */
 static void collect(struct addresses *addresses, const struct gpc_recording *rec)
@@ -42,7 +34,7 @@ static void collect(struct addresses *addresses, const struct gpc_recording *rec
 		for (unsigned k = 0; k < view.n_native && addresses->n < most; k++)
 			addresses->all[addresses->n++] = view.native[k];
 	}
-	qsort(addresses->all, addresses->n, sizeof *addresses->all, compare);
+	qsort(addresses->all, addresses->n, sizeof *addresses->all, gpc_array_by_number);
 	for (size_t i = 1; i < addresses->n; i++)
 		if (addresses->all[i] != addresses->all[last])
 			addresses->all[++last] = addresses->all[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `summary`: the most important facts on one screen. */
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "model/counters.h"
 #include "model/verdict.h"
 #include "tools/gpumem-report/advice.h"
@@ -20,16 +20,9 @@
 /* The duration of the run, as far as known. */
 static uint64_t run_ns(const struct gpc_recording *rec)
 {
-	uint64_t last = gpc_recording_last_ns(rec);
-
-	if (rec->run_state == GPC_RUN_ALIVE) {
-		struct timespec now;
-
-		clock_gettime(CLOCK_REALTIME, &now);
-		return gpc_bytes_less((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
-			rec->header.start_realtime_ns);
-	}
-	return gpc_bytes_less(last, rec->header.start_monotonic_ns);
+	if (rec->run_state == GPC_RUN_ALIVE)
+		return gpc_bytes_less(gpc_clock_realtime_ns(), rec->header.start_realtime_ns);
+	return gpc_bytes_less(gpc_recording_last_ns(rec), rec->header.start_monotonic_ns);
 }
 
 static bool has_several_devices(const struct gpc_report *report)

@@ -147,7 +147,7 @@ static void print_axis(const struct gpc_report *report, const struct chart *char
 		n_failed ? "; x a request failed" : "");
 }
 
-static void show_device(const struct gpc_report *report, const struct gpucache_device *device)
+static void print_device(const struct gpc_report *report, const struct gpucache_device *device)
 {
 	struct gpc_history_view history;
 	struct chart chart = { .n = report->paper.width - AXIS_WIDTH - 2 };
@@ -186,37 +186,23 @@ static struct json_object *device_json(
 		struct json_object *point = gpc_json_row(points);
 
 		gpc_json_time(point, "time", report, history.points[i].time_ns);
-		gpc_json_bytes(point, "requested_bytes", history.points[i].requested_bytes);
-		gpc_json_bytes(point, "live_bytes", history.points[i].live_bytes);
-		gpc_json_bytes(point, "pending_bytes",
-			history.pending_bytes ? history.pending_bytes[i] : GPUCACHE_UNKNOWN);
-		gpc_json_bytes(point, "reserved_bytes", history.points[i].reserved_bytes);
+		gpc_json_point(point, &history, i);
 	}
 	json_object_object_add(object, "history", points);
 	return object;
 }
 
+static void show_device(struct gpc_report *report, struct json_object *devices,
+	const struct gpucache_device *device, const struct gpc_moment *moment)
+{
+	(void)moment;
+	if (devices)
+		json_object_array_add(devices, device_json(report, device));
+	else
+		print_device(report, device);
+}
+
 enum gpc_exit gpc_cmd_timeline(struct gpc_report *report)
 {
-	struct json_object *root =
-		report->options->json ? gpc_json_begin(report, "timeline") : NULL;
-	struct json_object *devices = root ? json_object_new_array() : NULL;
-	struct gpucache_device device;
-	struct gpc_moment moment;
-
-	if (!root)
-		gpc_report_print_who(report);
-	for (uint64_t i = 0; gpc_moment_next(report, &i, &device, &moment);) {
-		if (root)
-			json_object_array_add(devices, device_json(report, &device));
-		else
-			show_device(report, &device);
-	}
-	if (root) {
-		json_object_object_add(root, "devices", devices);
-		gpc_json_end(report, root);
-	} else {
-		gpc_report_print_notes(report);
-	}
-	return GPC_EXIT_MADE;
+	return gpc_moment_view(report, "timeline", show_device);
 }

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "format/memory.h"
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/target.h"
@@ -33,12 +34,9 @@ struct look {
 static bool is_fresh(const struct gpc_recording *recording)
 {
 	uint64_t last_ns = gpc_report_realtime(recording, gpc_recording_last_ns(recording));
-	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &now);
 	return recording->run_state == GPC_RUN_ALIVE ||
-	       (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec <
-		       gpc_bytes_add(last_ns, GRACE_NS);
+	       gpc_clock_realtime_ns() < gpc_bytes_add(last_ns, GRACE_NS);
 }
 
 static void look_at(

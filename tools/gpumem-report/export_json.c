@@ -32,15 +32,10 @@ static struct json_object *history_of(const struct gpc_report *report, int32_t o
 
 	(void)gpc_recording_find_history(report->recording, ordinal, &history);
 	for (size_t p = 0; p < history.n_points; p++) {
-		const struct gpucache_point *point = &history.points[p];
 		struct json_object *row = gpc_json_row(array);
 
-		gpc_json_bytes(row, "time_ns", point->time_ns);
-		gpc_json_bytes(row, "requested_bytes", point->requested_bytes);
-		gpc_json_bytes(row, "live_bytes", point->live_bytes);
-		gpc_json_bytes(row, "pending_bytes",
-			history.pending_bytes ? history.pending_bytes[p] : GPUCACHE_UNKNOWN);
-		gpc_json_bytes(row, "reserved_bytes", point->reserved_bytes);
+		gpc_json_bytes(row, "time_ns", history.points[p].time_ns);
+		gpc_json_point(row, &history, p);
 	}
 	return array;
 }

@@ -31,14 +31,6 @@ static void on_interrupt(int signal)
 	n_interrupts++;
 }
 
-static uint64_t real_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * S_NS + (uint64_t)now.tv_nsec;
-}
-
 static bool make_folder(struct fit_program *program)
 {
 	const char *output = getenv("GPUCACHE_OUTPUT");
@@ -161,7 +153,7 @@ static bool look(const struct fit_program *program, const struct gpc_options *op
 	if (recording) {
 		gpc_trace_of_tensors(recording, options->device, &trace);
 		steps = gpc_steps_count(&trace);
-		show_progress(&steps, &trace, real_ns() - program->start_ns);
+		show_progress(&steps, &trace, gpc_clock_realtime_ns() - program->start_ns);
 		gpc_trace_fini(&trace);
 	}
 	gpc_recording_close(recording);
@@ -208,7 +200,7 @@ enum gpc_exit fit_program_run(struct fit_program *program, const struct gpc_opti
 	const struct sigaction action = { .sa_handler = on_interrupt };
 	pid_t pid;
 
-	*program = (struct fit_program){ .start_ns = real_ns() };
+	*program = (struct fit_program){ .start_ns = gpc_clock_realtime_ns() };
 	(void)sigaction(SIGINT, &action, NULL);
 	if (!make_folder(program)) {
 		gpc_complain("%s: %s", program->folder, strerror(errno));

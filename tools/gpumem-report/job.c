@@ -141,14 +141,6 @@ void gpc_job_add(struct gpc_job *job, const struct gpc_report *report)
 	job->n_unused += job->n == n;
 }
 
-static int compare_numbers(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left;
-	uint64_t b = *(const uint64_t *)right;
-
-	return a < b ? -1 : a > b;
-}
-
 static int compare_rows(const void *left, const void *right)
 {
 	const struct gpc_job_row *a = left;
@@ -199,7 +191,7 @@ uint64_t gpc_job_median(uint64_t *numbers, size_t n)
 {
 	if (n == 0)
 		return 0;
-	qsort(numbers, n, sizeof *numbers, compare_numbers);
+	qsort(numbers, n, sizeof *numbers, gpc_array_by_number);
 	return numbers[(n - 1) / 2];
 }
 

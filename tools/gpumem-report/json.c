@@ -157,6 +157,17 @@ struct json_object *gpc_json_balance(
 	return object;
 }
 
+void gpc_json_point(struct json_object *object, const struct gpc_history_view *history, size_t i)
+{
+	const struct gpucache_point *point = &history->points[i];
+
+	gpc_json_bytes(object, "requested_bytes", point->requested_bytes);
+	gpc_json_bytes(object, "live_bytes", point->live_bytes);
+	gpc_json_bytes(object, "pending_bytes",
+		history->pending_bytes ? history->pending_bytes[i] : GPUCACHE_UNKNOWN);
+	gpc_json_bytes(object, "reserved_bytes", point->reserved_bytes);
+}
+
 struct json_object *gpc_json_device(const struct gpucache_device *device)
 {
 	struct json_object *object = json_object_new_object();

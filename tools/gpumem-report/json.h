@@ -32,6 +32,8 @@ void gpc_json_time(struct json_object *object, const char *key, const struct gpc
 /* `kind_bytes`: the parts of the line `direct`. */
 struct json_object *gpc_json_balance(
 	const struct gpucache_balance *balance, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS]);
+/* The bytes of point i of a history. */
+void gpc_json_point(struct json_object *object, const struct gpc_history_view *history, size_t i);
 struct json_object *gpc_json_device(const struct gpucache_device *device);
 
 /* Process, time and state: an element of `list`, and `recording` elsewhere. */

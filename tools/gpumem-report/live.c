@@ -7,22 +7,14 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "format/balance.h"
 #include "format/memory.h"
 #include "tools/gpumem-report/target.h"
 
 /* Growth is measured over the last points of the history: some seconds, or a tenth of a long run. */
 #define GROWTH_POINTS 96
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 void live_init(struct live *live, const struct gpc_report *report)
 {
@@ -329,7 +321,7 @@ enum gpc_exit live_look(struct live *live)
 	const char *target = live->report->options->target;
 	enum gpc_exit code = GPC_EXIT_MADE;
 
-	live->now_ns = monotonic_ns();
+	live->now_ns = gpc_clock_monotonic_ns();
 	for (unsigned p = 0; p < live->n_processes; p++)
 		live->processes[p].is_seen = false;
 	if (target && !gpc_target_is_folder(target))

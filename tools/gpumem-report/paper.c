@@ -74,10 +74,14 @@ const char *gpc_paper_ink(const struct gpc_paper *paper, enum gpc_ink ink)
 	return paper->has_colour ? inks[ink] : "";
 }
 
+/* NULL: only the indent. */
 static void print_name(const struct gpc_paper *paper, const char *name)
 {
-	fprintf(paper->out, "%s%-*s%s", gpc_paper_ink(paper, GPC_INK_BOLD), GPC_PAPER_INDENT, name,
-		gpc_paper_ink(paper, GPC_INK_PLAIN));
+	if (!name)
+		fprintf(paper->out, "%*s", GPC_PAPER_INDENT, "");
+	else
+		fprintf(paper->out, "%s%-*s%s", gpc_paper_ink(paper, GPC_INK_BOLD),
+			GPC_PAPER_INDENT, name, gpc_paper_ink(paper, GPC_INK_PLAIN));
 }
 
 /* How much of the text fits: whole words, and numbers with their units. */
@@ -96,7 +100,6 @@ static size_t take_line(const char *text, size_t room)
 	return len + strcspn(text + len, " ");
 }
 
-/* The text from the column where we are on, wrapped; the lines behind the first start at `hang`. */
 /* Prints one line, without the blanks at a line break. */
 static void print_line(const struct gpc_paper *paper, int hang, const char *text, size_t len)
 {
@@ -105,6 +108,7 @@ static void print_line(const struct gpc_paper *paper, int hang, const char *text
 	fprintf(paper->out, "%*s%.*s\n", hang, "", (int)len, text);
 }
 
+/* The text from the column where we are on, wrapped; the lines behind the first start at `hang`. */
 static void flow(const struct gpc_paper *paper, int column, int hang, const char *text)
 {
 	size_t len = take_line(text, (size_t)(paper->width - column));
@@ -126,29 +130,34 @@ static int hang_of(const char *text)
 	return column - text < 40 ? (int)(column - text) : 0;
 }
 
-void gpc_paper_section(const struct gpc_paper *paper, const char *name, const char *format, ...)
+/* Below the text of a section's name. */
+static void flow_section(const struct gpc_paper *paper, const char *format, va_list args)
 {
 	char text[MAX_LINE];
+
+	vsnprintf(text, sizeof text, format, args);
+	flow(paper, GPC_PAPER_INDENT, GPC_PAPER_INDENT + hang_of(text), text);
+}
+
+void gpc_paper_section(const struct gpc_paper *paper, const char *name, const char *format, ...)
+{
 	va_list args;
 
 	fputc('\n', paper->out);
 	print_name(paper, name);
 	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
+	flow_section(paper, format, args);
 	va_end(args);
-	flow(paper, GPC_PAPER_INDENT, GPC_PAPER_INDENT + hang_of(text), text);
 }
 
 void gpc_paper_line(const struct gpc_paper *paper, const char *format, ...)
 {
-	char text[MAX_LINE];
 	va_list args;
 
-	fprintf(paper->out, "%*s", GPC_PAPER_INDENT, "");
+	print_name(paper, NULL);
 	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
+	flow_section(paper, format, args);
 	va_end(args);
-	flow(paper, GPC_PAPER_INDENT, GPC_PAPER_INDENT + hang_of(text), text);
 }
 
 void gpc_paper_head(const struct gpc_paper *paper, const char *format, ...)
@@ -164,10 +173,7 @@ void gpc_paper_head(const struct gpc_paper *paper, const char *format, ...)
 
 void gpc_paper_wrap(const struct gpc_paper *paper, const char *name, const char *text)
 {
-	if (name)
-		print_name(paper, name);
-	else
-		fprintf(paper->out, "%*s", GPC_PAPER_INDENT, "");
+	print_name(paper, name);
 	flow(paper, GPC_PAPER_INDENT, GPC_PAPER_INDENT, text);
 }
 

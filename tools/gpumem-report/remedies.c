@@ -70,12 +70,6 @@ void gpc_remedies_add_site(const struct gpc_report *report, uint32_t id, struct 
 		gpc_frames_site(report->frames, id, text);
 }
 
-void gpc_remedies_asked(
-	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
-{
-	gpc_remedies_add_site(report, oom->stack, ret_text);
-}
-
 /* "2.50 MiB of pinned host memory, most of it (epoch pinned.py:19)": what was pinned when a request failed. */
 static void add_pinned(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)

@@ -37,10 +37,6 @@ void gpc_remedies_held(
 /* "Block.forward batch.py:16", as in a sentence. */
 void gpc_remedies_add_site(const struct gpc_report *report, uint32_t stack, struct gpc_text *text);
 
-/* The site of the failed request. */
-void gpc_remedies_asked(
-	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
-
 /* What to do.  Returns false if PyTorch has no remedy. */
 bool gpc_remedies_try(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);

@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include "format/memory.h"
+#include "tools/replay/clean_stream.h"
 
 #define CHUNK      (1 << 16)
 #define LEAST_MOST (UINT64_C(32) << 20)
@@ -46,19 +47,6 @@ static bool is_compressed(const struct packed *packed)
 
 	return packed->fd >= 0 && pread(packed->fd, magic, sizeof magic, 0) == sizeof magic &&
 	       magic[0] == 0x1f && magic[1] == 0x8b;
-}
-
-static bool write_all(int fd, const char *data, size_t size)
-{
-	while (size > 0) {
-		ssize_t n = write(fd, data, size);
-
-		if (n < 0 && errno != EINTR)
-			return false;
-		data += n > 0 ? n : 0;
-		size -= n > 0 ? (size_t)n : 0;
-	}
-	return true;
 }
 
 /* The most non-zero data to expect.  Records of a real run compress to about an eighth, a bomb to a thousandth. */
@@ -104,7 +92,7 @@ static enum gpc_status unpack(gzFile in, uint64_t most, int to, struct gpc_text 
 			gpc_text_add(why, "too large when unpacked: more than %llu bytes",
 				(unsigned long long)(data > most ? most : GPC_RECORDING_MAX_BYTES));
 			status = GPC_LIMIT;
-		} else if (!write_all(to, chunk, (size_t)n)) {
+		} else if (!gpc_write_all(to, chunk, (size_t)n)) {
 			gpc_text_add(why, "no room to unpack it: %s", strerror(errno));
 			status = GPC_NO_METADATA;
 		}

@@ -81,7 +81,7 @@ static size_t clean(char *text, size_t size, bool is_end)
 	return at;
 }
 
-static bool write_all(int fd, const char *text, size_t size)
+bool gpc_write_all(int fd, const char *text, size_t size)
 {
 	while (size > 0) {
 		ssize_t n = write(fd, text, size);
@@ -107,7 +107,7 @@ static ssize_t write_clean(void *cookie, const char *from, size_t size)
 	memcpy(text, stream->kept, stream->n_kept);
 	memcpy(text + stream->n_kept, from, size);
 	n_done = clean(text, n, false);
-	is_written = write_all(stream->fd, text, n_done);
+	is_written = gpc_write_all(stream->fd, text, n_done);
 	stream->n_kept = n - n_done;
 	memcpy(stream->kept, text + n_done, stream->n_kept);
 	free(text);
@@ -119,7 +119,7 @@ static int close_clean(void *cookie)
 	struct clean_stream *stream = cookie;
 
 	(void)clean(stream->kept, stream->n_kept, true);
-	(void)write_all(stream->fd, stream->kept, stream->n_kept);
+	(void)gpc_write_all(stream->fd, stream->kept, stream->n_kept);
 	if (stream->fd > STDERR_FILENO)
 		close(stream->fd);
 	free(stream);

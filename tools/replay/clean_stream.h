@@ -14,6 +14,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* Writes all of it to `fd`, as it is; false with errno on failure. */
+bool gpc_write_all(int fd, const char *text, size_t size);
+
 /* Makes standard output and standard error such streams. */
 void gpc_clean_standard(void);
 

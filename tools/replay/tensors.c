@@ -8,14 +8,6 @@
 #include "format/memory.h"
 #include "tools/replay/arenas.h"
 
-static int compare(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left;
-	uint64_t b = *(const uint64_t *)right;
-
-	return (a > b) - (a < b);
-}
-
 /* Collects the addresses of all tensors, unsorted, and notes whether any of PyTorch's memory is physical. */
 static size_t collect(struct gpc_tensors *tensors, const struct gpc_recording *recording,
 	int32_t ordinal, const struct gpucache_event *events, size_t n_events)
@@ -47,7 +39,7 @@ static void keep_first_of_each(struct gpc_tensors *tensors, size_t n, uint64_t g
 {
 	uint64_t last = 0;
 
-	qsort(tensors->ranges, n, sizeof *tensors->ranges, compare);
+	qsort(tensors->ranges, n, sizeof *tensors->ranges, gpc_array_by_number);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t address = tensors->ranges[i];
 
