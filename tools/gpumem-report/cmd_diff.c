@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/memory.h"
+#include "format/array.h"
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/json.h"
+#include "tools/gpumem-report/memo.h"
 #include "tools/gpumem-report/paths.h"
 #include "tools/gpumem-report/target.h"
 
@@ -31,6 +32,8 @@ struct change {
 struct changes {
 	struct change *rows;
 	size_t n;
+	size_t room;
+	struct gpc_memo numbers; /* of rows, + 1, by name */
 	uint64_t totals[2];
 };
 
@@ -39,17 +42,22 @@ static void changes_fini(struct changes *changes)
 	for (size_t i = 0; i < changes->n; i++)
 		free(changes->rows[i].name);
 	free(changes->rows);
+	gpc_memo_fini(&changes->numbers);
 	*changes = (struct changes){ 0 };
 }
 
 static void add(struct changes *changes, const char *name, uint64_t bytes, unsigned side)
 {
+	uint64_t *number = gpc_memo_of(&changes->numbers, name);
 	struct change *row;
 
-	changes->rows = gpc_resize(changes->rows, changes->n + 1, sizeof *changes->rows);
-	row = &changes->rows[changes->n++];
-	*row = (struct change){ .name = gpc_copy(name) };
-	row->bytes[side] = bytes;
+	if (!*number) {
+		gpc_array_grow(&changes->rows, sizeof *row, changes->n, &changes->room);
+		changes->rows[changes->n++] = (struct change){ .name = gpc_copy(name) };
+		*number = changes->n;
+	}
+	row = &changes->rows[*number - 1];
+	row->bytes[side] = gpc_bytes_add(row->bytes[side], bytes);
 }
 
 /* The allocating function, its callers, and the library function it called. */
@@ -96,11 +104,6 @@ static void add_side(
 	gpc_holdings_fini(&holdings);
 }
 
-static int compare_names(const void *left, const void *right)
-{
-	return strcmp(((const struct change *)left)->name, ((const struct change *)right)->name);
-}
-
 static uint64_t distance(const struct change *change)
 {
 	uint64_t a = change->bytes[0];
@@ -114,30 +117,9 @@ static int compare_distances(const void *left, const void *right)
 	uint64_t a = distance(left);
 	uint64_t b = distance(right);
 
-	return a != b ? (a > b ? -1 : 1) : compare_names(left, right);
-}
-
-static void unite(struct changes *changes)
-{
-	size_t last = 0;
-
-	if (changes->n == 0)
-		return;
-	qsort(changes->rows, changes->n, sizeof *changes->rows, compare_names);
-	for (size_t i = 1; i < changes->n; i++) {
-		struct change *into = &changes->rows[last];
-		struct change *row = &changes->rows[i];
-
-		if (strcmp(into->name, row->name) != 0) {
-			changes->rows[++last] = *row;
-			continue;
-		}
-		for (unsigned side = 0; side < 2; side++)
-			into->bytes[side] = gpc_bytes_add(into->bytes[side], row->bytes[side]);
-		free(row->name);
-	}
-	changes->n = last + 1;
-	qsort(changes->rows, changes->n, sizeof *changes->rows, compare_distances);
+	if (a != b)
+		return a > b ? -1 : 1;
+	return strcmp(((const struct change *)left)->name, ((const struct change *)right)->name);
 }
 
 /* "+1.50 GiB": the difference of the numbers as printed. */
@@ -265,7 +247,8 @@ static void show(struct gpc_report *before, struct gpc_report *after)
 			continue;
 		add_side(&changes, before, i, 0);
 		add_side(&changes, after, i, 1);
-		unite(&changes);
+		if (changes.n)
+			qsort(changes.rows, changes.n, sizeof *changes.rows, compare_distances);
 		if (root)
 			json_object_array_add(devices, device_json(&changes, &device));
 		else if (changes.n)

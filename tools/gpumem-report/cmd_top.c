@@ -15,6 +15,8 @@
 #include "tools/gpumem-report/asker_rows.h"
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/json.h"
+#include "tools/gpumem-report/memo.h"
+#include "tools/gpumem-report/names.h"
 #include "tools/gpumem-report/paths.h"
 
 #define DEFAULT_ROWS 12
@@ -25,12 +27,13 @@ struct function {
 	uint64_t own_bytes;
 	uint64_t own_blocks;
 	uint64_t total_bytes;
-	size_t path; /* of the entry it came from */
+	size_t last_path; /* that it is on */
 };
 
 struct functions {
 	struct function *rows;
 	size_t n;
+	struct gpc_memo numbers; /* of rows, + 1, by name */
 	uint64_t rest_bytes;
 	uint64_t total_bytes;
 };
@@ -41,15 +44,6 @@ static int compare_names(const struct function *a, const struct function *b)
 	int order = memcmp(a->name, b->name, len);
 
 	return order || a->len == b->len ? order : a->len < b->len ? -1 : 1;
-}
-
-static int compare_entries(const void *left, const void *right)
-{
-	const struct function *a = left;
-	const struct function *b = right;
-	int order = compare_names(a, b);
-
-	return order ? order : a->path < b->path ? -1 : a->path > b->path;
 }
 
 static int compare_bytes(const void *left, const void *right)
@@ -64,43 +58,26 @@ static int compare_bytes(const void *left, const void *right)
 	return compare_names(a, b);
 }
 
-/* Adds an entry for each name of a path; only the call site's has the bytes as its own. */
-static size_t add_entries(struct function *rows, const struct gpc_path *path, size_t number)
+/* Counts one name of path `number` in.  A recursive function counts once per path. */
+static void add(struct functions *functions, const struct gpc_path *path, size_t number, size_t i)
 {
-	size_t n = 0;
+	const char *name = path->names[i];
+	size_t len = gpc_path_function_length(name);
+	uint64_t *known =
+		gpc_memo_at(&functions->numbers, gpc_hash_bytes(GPC_HASH_START, name, len) | 1);
+	struct function *row = &functions->rows[*known ? *known - 1 : functions->n];
 
-	for (size_t i = 0; i <= path->site && i < path->n; i++)
-		rows[n++] = (struct function){ .name = path->names[i],
-			.len = gpc_path_function_length(path->names[i]),
-			.own_bytes = i == path->site ? path->bytes : 0,
-			.own_blocks = i == path->site ? path->n_blocks : 0,
-			.total_bytes = path->bytes,
-			.path = number };
-	return n;
-}
-
-/* A recursive function counts once per path. */
-static void unite(struct functions *functions)
-{
-	size_t last = 0;
-
-	qsort(functions->rows, functions->n, sizeof *functions->rows, compare_entries);
-	for (size_t i = 1; i < functions->n; i++) {
-		struct function *into = &functions->rows[last];
-		const struct function *row = &functions->rows[i];
-
-		if (compare_names(into, row) != 0) {
-			functions->rows[++last] = *row;
-			continue;
-		}
-		into->own_bytes = gpc_bytes_add(into->own_bytes, row->own_bytes);
-		into->own_blocks = gpc_bytes_add(into->own_blocks, row->own_blocks);
-		if (row->path != into->path)
-			into->total_bytes = gpc_bytes_add(into->total_bytes, row->total_bytes);
-		into->path = row->path;
+	if (!*known) {
+		*row = (struct function){ .name = name, .len = len, .last_path = SIZE_MAX };
+		*known = ++functions->n;
 	}
-	functions->n = functions->n ? last + 1 : 0;
-	qsort(functions->rows, functions->n, sizeof *functions->rows, compare_bytes);
+	if (row->last_path != number)
+		row->total_bytes = gpc_bytes_add(row->total_bytes, path->bytes);
+	row->last_path = number;
+	if (i != path->site)
+		return;
+	row->own_bytes = gpc_bytes_add(row->own_bytes, path->bytes);
+	row->own_blocks = gpc_bytes_add(row->own_blocks, path->n_blocks);
 }
 
 static void functions_create(struct functions *functions, const struct gpc_paths *paths)
@@ -112,9 +89,11 @@ static void functions_create(struct functions *functions, const struct gpc_paths
 	*functions = (struct functions){ .rows = gpc_new(most, sizeof *functions->rows),
 		.rest_bytes = paths->rest_bytes,
 		.total_bytes = paths->total_bytes };
-	for (size_t i = 0; i < paths->n; i++)
-		functions->n += add_entries(&functions->rows[functions->n], &paths->rows[i], i);
-	unite(functions);
+	for (size_t p = 0; p < paths->n; p++)
+		for (size_t i = 0; i <= paths->rows[p].site && i < paths->rows[p].n; i++)
+			add(functions, &paths->rows[p], p, i);
+	gpc_memo_fini(&functions->numbers);
+	qsort(functions->rows, functions->n, sizeof *functions->rows, compare_bytes);
 }
 
 static void print_rows(const struct gpc_report *report, const struct functions *functions,

@@ -60,14 +60,14 @@ void gpc_libraries_create(struct gpc_groups *libraries, const struct gpc_report 
 		GPC_TEXT(text, 64);
 
 		gpc_library_name(report->recording, holdings->rows[i].id, &text);
-		gpc_groups_add(
-			libraries, text.buf, holdings->rows[i].bytes, holdings->rows[i].n_blocks);
+		gpc_groups_add(libraries, text.buf, holdings->rows[i].bytes,
+			holdings->rows[i].n_blocks, 0);
 	}
 	if (holdings->torch_bytes)
-		gpc_groups_add(libraries, "PyTorch", holdings->torch_bytes, 0);
+		gpc_groups_add(libraries, "PyTorch", holdings->torch_bytes, 0, 0);
 	if (holdings->rest_bytes)
-		gpc_groups_add(libraries, "(not listed)", holdings->rest_bytes, 0);
-	gpc_groups_unite(libraries);
+		gpc_groups_add(libraries, "(not listed)", holdings->rest_bytes, 0, 0);
+	gpc_groups_sort(libraries);
 }
 
 static void print_name(const struct gpc_paper *paper, const char *name, int used)

@@ -36,18 +36,27 @@ static void unite(struct gpc_row *into, const struct gpc_row *row)
 		into->last_ns = row->last_ns;
 }
 
-size_t gpc_rows_unite(struct gpc_row *rows, size_t n)
+/* Of rows equal in all three keys, which are adjacent, the first remains. */
+static size_t unite_all(struct gpc_row *rows, size_t n)
 {
 	struct gpc_row *last = rows;
 
-	qsort(rows, n, sizeof *rows, compare_ids);
 	for (size_t i = 1; i < n; i++) {
-		if (compare_ids(last, &rows[i]) == 0)
+		if (last->device == rows[i].device && last->text == rows[i].text &&
+			last->kind == rows[i].kind)
 			unite(last, &rows[i]);
 		else
 			*++last = rows[i];
 	}
 	return n ? (size_t)(last - rows) + 1 : 0;
+}
+
+size_t gpc_rows_unite(struct gpc_row *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		rows[i].text = rows[i].id;
+	qsort(rows, n, sizeof *rows, compare_ids);
+	return unite_all(rows, n);
 }
 
 static int compare_texts(const void *left, const void *right)
@@ -66,19 +75,10 @@ static int compare_texts(const void *left, const void *right)
 
 size_t gpc_rows_unite_alike(const struct gpc_report *report, struct gpc_row *rows, size_t n)
 {
-	struct gpc_row *last = rows;
-
 	for (size_t i = 0; i < n; i++)
 		rows[i].text = gpc_frames_hash(report->frames, rows[i].id);
 	qsort(rows, n, sizeof *rows, compare_texts);
-	for (size_t i = 1; i < n; i++) {
-		if (last->device == rows[i].device && last->text == rows[i].text &&
-			last->kind == rows[i].kind)
-			unite(last, &rows[i]);
-		else
-			*++last = rows[i];
-	}
-	return n ? (size_t)(last - rows) + 1 : 0;
+	return unite_all(rows, n);
 }
 
 void gpc_rows_by_bytes(struct gpc_row *rows, size_t n)

@@ -18,7 +18,7 @@ struct gpc_row {
 	uint64_t n_blocks;
 	uint64_t first_ns; /* of its allocations; 0: unknown */
 	uint64_t last_ns;
-	uint64_t text; /* hash of its stack's frames, for gpc_rows_unite_alike */
+	uint64_t text; /* the id, or a hash of its stack's frames: what rows are united by */
 };
 
 /* Sorts by GPU, id and kind, and unites the rows equal in all three.  Returns the number left. */

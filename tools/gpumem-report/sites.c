@@ -146,11 +146,8 @@ static void add_row(struct gpc_groups *sites, const struct entries *entries, siz
 	describe_row(&entries->all[first], level, has_via, &text);
 	for (size_t i = first; i < end; i++) {
 		const struct entry *entry = &entries->all[i];
-		struct gpc_group *row =
-			gpc_groups_add(sites, text.buf, entry->bytes, entry->n_blocks);
 
-		row->stack = entry->stack;
-		row->stack_bytes = entry->bytes;
+		gpc_groups_add(sites, text.buf, entry->bytes, entry->n_blocks, entry->stack);
 	}
 }
 
@@ -220,9 +217,9 @@ void gpc_sites_create(struct gpc_groups *sites, const struct gpc_report *report,
 	add_rows(sites, &entries, 0, entries.n, 0);
 	entries_fini(&entries);
 	if (holdings->torch_bytes)
-		gpc_groups_add(sites, "PyTorch's cache, in no tensor", holdings->torch_bytes, 0);
+		gpc_groups_add(sites, "PyTorch's cache, in no tensor", holdings->torch_bytes, 0, 0);
 	/* Wrappers may lead to the same place in different ways: rows that read the same are merged. */
-	gpc_groups_unite(sites);
+	gpc_groups_sort(sites);
 }
 
 /* Prints a call site on the rest of the line, and its wrappers on a line of their own if need be. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorts by name, merges equal names, sorts by bytes.  Bytes are rounded together, so that the rows add up as printed. */
+/* Names are found again in a hash.  Bytes are rounded together, so that the rows add up as printed. */
 #include "tools/gpumem-report/table.h"
 
 #include <stdlib.h>
@@ -10,24 +10,26 @@
 /* Narrower output omits the column of means. */
 #define WIDTH_OF_MEAN 72
 
-struct gpc_group *gpc_groups_add(
-	struct gpc_groups *groups, const char *name, uint64_t bytes, uint64_t n_blocks)
+void gpc_groups_add(struct gpc_groups *groups, const char *name, uint64_t bytes, uint64_t n_blocks,
+	uint32_t stack)
 {
+	uint64_t *number = gpc_memo_of(&groups->numbers, name);
 	struct gpc_group *row;
 
-	gpc_array_grow(&groups->rows, sizeof *row, groups->n, &groups->room);
-	row = &groups->rows[groups->n++];
-	*row = (struct gpc_group){ .name = gpc_copy(name), .bytes = bytes, .n_blocks = n_blocks };
-	return row;
-}
-
-static int compare_names(const void *left, const void *right)
-{
-	const struct gpc_group *a = left;
-	const struct gpc_group *b = right;
-	int order = strcmp(a->name, b->name);
-
-	return order ? order : a->stack < b->stack ? -1 : a->stack > b->stack;
+	if (!*number) {
+		gpc_array_grow(&groups->rows, sizeof *row, groups->n, &groups->room);
+		groups->rows[groups->n++] = (struct gpc_group){
+			.name = gpc_copy(name), .stack = stack, .stack_bytes = bytes
+		};
+		*number = groups->n;
+	}
+	row = &groups->rows[*number - 1];
+	row->bytes = gpc_bytes_add(row->bytes, bytes);
+	row->n_blocks = gpc_bytes_add(row->n_blocks, n_blocks);
+	if (bytes > row->stack_bytes || (bytes == row->stack_bytes && stack < row->stack)) {
+		row->stack = stack;
+		row->stack_bytes = bytes;
+	}
 }
 
 static int compare_bytes(const void *left, const void *right)
@@ -37,36 +39,13 @@ static int compare_bytes(const void *left, const void *right)
 
 	if (a->bytes != b->bytes)
 		return a->bytes > b->bytes ? -1 : 1;
-	return compare_names(left, right);
+	return strcmp(a->name, b->name);
 }
 
-static void unite(struct gpc_group *into, const struct gpc_group *row)
+void gpc_groups_sort(struct gpc_groups *groups)
 {
-	into->bytes = gpc_bytes_add(into->bytes, row->bytes);
-	into->n_blocks = gpc_bytes_add(into->n_blocks, row->n_blocks);
-	if (row->stack_bytes > into->stack_bytes) {
-		into->stack = row->stack;
-		into->stack_bytes = row->stack_bytes;
-	}
-}
-
-void gpc_groups_unite(struct gpc_groups *groups)
-{
-	struct gpc_group *last = groups->rows;
-
-	if (!groups->n)
-		return;
-	qsort(groups->rows, groups->n, sizeof *groups->rows, compare_names);
-	for (size_t i = 1; i < groups->n; i++) {
-		if (strcmp(last->name, groups->rows[i].name) == 0) {
-			unite(last, &groups->rows[i]);
-			free(groups->rows[i].name);
-		} else {
-			*++last = groups->rows[i];
-		}
-	}
-	groups->n = (size_t)(last - groups->rows) + 1;
-	qsort(groups->rows, groups->n, sizeof *groups->rows, compare_bytes);
+	if (groups->n)
+		qsort(groups->rows, groups->n, sizeof *groups->rows, compare_bytes);
 }
 
 void gpc_groups_fini(struct gpc_groups *groups)
@@ -74,6 +53,7 @@ void gpc_groups_fini(struct gpc_groups *groups)
 	for (size_t i = 0; i < groups->n; i++)
 		free(groups->rows[i].name);
 	free(groups->rows);
+	gpc_memo_fini(&groups->numbers);
 	*groups = (struct gpc_groups){ 0 };
 }
 

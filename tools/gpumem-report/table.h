@@ -10,6 +10,7 @@
 #ifndef GPC_REPORT_TABLE_H
 #define GPC_REPORT_TABLE_H
 
+#include "tools/gpumem-report/memo.h"
 #include "tools/gpumem-report/report.h"
 
 struct gpc_group {
@@ -24,16 +25,17 @@ struct gpc_groups {
 	struct gpc_group *rows;
 	size_t n;
 	size_t room;
-	uint64_t total_bytes; /* of the rows and the rest */
-	uint64_t rest_bytes;  /* of unlisted holders */
+	struct gpc_memo numbers; /* of rows, + 1, by name */
+	uint64_t total_bytes;    /* of the rows and the rest */
+	uint64_t rest_bytes;     /* of unlisted holders */
 };
 
-/* Adds a row with a copy of the name.  Returns it until the next is added. */
-struct gpc_group *gpc_groups_add(
-	struct gpc_groups *groups, const char *name, uint64_t bytes, uint64_t n_blocks);
+/* Adds to the row of that name. */
+void gpc_groups_add(struct gpc_groups *groups, const char *name, uint64_t bytes, uint64_t n_blocks,
+	uint32_t stack);
 
-/* Merges rows of the same name, largest first. */
-void gpc_groups_unite(struct gpc_groups *groups);
+/* Largest first; nothing can be added any more. */
+void gpc_groups_sort(struct gpc_groups *groups);
 void gpc_groups_fini(struct gpc_groups *groups);
 
 /* Prints the name after the `used` columns of its numbers, and ends the line. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorts labels with digits replaced by stars; three or more of the same pattern become one row. */
+/* Counts labels with digits replaced by stars; three or more of the same pattern become one row. */
 #include "tools/gpumem-report/tag_rows.h"
 
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "format/memory.h"
 #include "tools/gpumem-report/json.h"
+#include "tools/gpumem-report/memo.h"
 #include "tools/gpumem-report/sheet.h"
 #include "tools/gpumem-report/table.h"
 
@@ -18,13 +19,6 @@
 
 /* Fewer names that differ only in numbers are shown individually. */
 #define LEAST_FOLDED 3
-
-struct labelled {
-	char *label;
-	char *pattern; /* the label with its numbers as '*' */
-	uint64_t bytes;
-	uint64_t n_blocks;
-};
 
 static size_t add_live(struct gpc_row *rows, const struct gpc_report *report, int32_t ordinal)
 {
@@ -66,72 +60,38 @@ static char *pattern_of(const char *label)
 	return pattern;
 }
 
-static void label_row(
-	struct labelled *labelled, const struct gpc_report *report, const struct gpc_row *row)
-{
-	GPC_TEXT(text, LABEL_SIZE);
-
-	gpc_recording_add_tag(report->recording, row->id, &text);
-	*labelled = (struct labelled){ .label = gpc_copy(text.buf),
-		.pattern = pattern_of(text.buf),
-		.bytes = row->bytes,
-		.n_blocks = row->n_blocks };
-}
-
-static int compare_patterns(const void *left, const void *right)
-{
-	const struct labelled *a = left;
-	const struct labelled *b = right;
-	int order = strcmp(a->pattern, b->pattern);
-
-	return order ? order : strcmp(a->label, b->label);
-}
-
-/* One row of labelled[0 .. n), which have the same pattern. */
-static void add_folded(struct gpc_groups *rows, const struct labelled *labelled, size_t n)
-{
-	struct gpc_group *row =
-		gpc_groups_add(rows, n > 1 ? labelled->pattern : labelled->label, 0, 0);
-
-	for (size_t i = 0; i < n; i++) {
-		row->bytes = gpc_bytes_add(row->bytes, labelled[i].bytes);
-		row->n_blocks = gpc_bytes_add(row->n_blocks, labelled[i].n_blocks);
-	}
-}
-
-/* Of `least` names of one pattern, or a folded one among them, one row is made; SIZE_MAX: never. */
-static void fold(struct gpc_groups *rows, const struct labelled *labelled, size_t n, size_t least)
-{
-	for (size_t first = 0, end; first < n; first = end) {
-		bool is_folded = false;
-
-		for (end = first;
-			end < n && strcmp(labelled[end].pattern, labelled[first].pattern) == 0;
-			end++)
-			is_folded |= least != SIZE_MAX && strchr(labelled[end].label, '*');
-		if (is_folded || end - first >= least)
-			add_folded(rows, &labelled[first], end - first);
-		for (size_t i = first; i < end && !is_folded && end - first < least; i++)
-			add_folded(rows, &labelled[i], 1);
-	}
-}
-
-/* Makes rows of found[0 .. n), one a tag. */
-static void make_rows(struct gpc_groups *rows, const struct gpc_report *report,
+/*
+ * Adds found[0 .. n), one a tag.  Folded: LEAST_FOLDED names of one pattern share a row, of which one that the library
+ * folded already counts for all but one.
+ */
+static void add_rows(struct gpc_groups *rows, const struct gpc_report *report,
 	const struct gpc_row *found, size_t n, bool is_folded)
 {
-	struct labelled *labelled = gpc_new(n, sizeof *labelled);
+	char **labels = gpc_new(n, sizeof *labels);
+	char **patterns = gpc_new(n, sizeof *patterns);
+	struct gpc_memo counts = { 0 }; /* of patterns */
 
-	for (size_t i = 0; i < n; i++)
-		label_row(&labelled[i], report, &found[i]);
-	qsort(labelled, n, sizeof *labelled, compare_patterns);
-	fold(rows, labelled, n, is_folded ? LEAST_FOLDED : SIZE_MAX);
-	gpc_groups_unite(rows);
 	for (size_t i = 0; i < n; i++) {
-		free(labelled[i].label);
-		free(labelled[i].pattern);
+		GPC_TEXT(text, LABEL_SIZE);
+
+		gpc_recording_add_tag(report->recording, found[i].id, &text);
+		labels[i] = gpc_copy(text.buf);
+		patterns[i] = pattern_of(text.buf);
+		*gpc_memo_of(&counts, patterns[i]) += strchr(labels[i], '*') ? LEAST_FOLDED - 1 : 1;
 	}
-	free(labelled);
+	for (size_t i = 0; i < n; i++) {
+		bool is_one_of_many =
+			is_folded && *gpc_memo_of(&counts, patterns[i]) >= LEAST_FOLDED;
+
+		gpc_groups_add(rows, is_one_of_many ? patterns[i] : labels[i], found[i].bytes,
+			found[i].n_blocks, 0);
+		free(labels[i]);
+		free(patterns[i]);
+	}
+	gpc_memo_fini(&counts);
+	free(labels);
+	free(patterns);
+	gpc_groups_sort(rows);
 }
 
 /*
@@ -155,7 +115,7 @@ static void rows_init(struct gpc_groups *rows, const struct gpc_report *report, 
 		has_tag |= found[i].id != 0;
 	}
 	if (has_tag)
-		make_rows(rows, report, found, n, is_folded);
+		add_rows(rows, report, found, n, is_folded);
 	free(found);
 }
 
