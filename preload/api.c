@@ -69,12 +69,10 @@ static CUresult malloc_entered(void **ret_ptr, size_t size, bool is_told, CUstre
 
 static int malloc_any(void **ret_ptr, size_t size, bool is_told, CUstream stream)
 {
-	CUresult result;
-
 	if (!ret_ptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	ENTERED(result, malloc_entered(ret_ptr, size, is_told, stream), malloc_real(ret_ptr, size));
-	return (int)result;
+	return (int)ENTERED(
+		malloc_entered(ret_ptr, size, is_told, stream), malloc_real(ret_ptr, size));
 }
 
 int gpucache_malloc(void **ret_ptr, size_t size)
@@ -104,8 +102,7 @@ static CUresult free_any(void *ptr, bool is_told, CUstream stream)
 			 : gpc_runtime_free(address_of(ptr), &is_ours);
 	if (!is_ours)
 		FREE_TRACKED(result, DEVICE, address_of(ptr), real_cuMemFree_v2(address_of(ptr)));
-	gpc_runtime_leave();
-	return result;
+	return left(result);
 }
 
 int gpucache_free(void *ptr)
@@ -124,14 +121,12 @@ int gpucache_free_on(void *ptr, CUstream stream)
  */
 static CUresult record_use(void *ptr)
 {
-	CUresult result;
 	bool is_ours;
 
 	if (!ptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	ENTERED(result, gpc_runtime_record_use(address_of(ptr), &is_ours),
+	return ENTERED(gpc_runtime_record_use(address_of(ptr), &is_ours),
 		gpc_real_find() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED);
-	return result;
 }
 
 int gpucache_record_use(void *ptr, CUstream stream)
@@ -143,9 +138,8 @@ int gpucache_record_use(void *ptr, CUstream stream)
 int gpucache_trim(size_t bytes, size_t *ret_bytes)
 {
 	size_t went = 0;
-	CUresult result;
+	CUresult result = ENTERED(gpc_runtime_trim(-1, bytes, &went), why_not());
 
-	ENTERED(result, gpc_runtime_trim(-1, bytes, &went), why_not());
 	if (!result && ret_bytes)
 		*ret_bytes = went;
 	return (int)result;
@@ -153,56 +147,38 @@ int gpucache_trim(size_t bytes, size_t *ret_bytes)
 
 int gpucache_stats(int device, struct gpucache_stats *stats)
 {
-	CUresult result;
-
 	if (!stats)
 		return CUDA_ERROR_INVALID_VALUE;
-	ENTERED(result, gpc_runtime_stats(device, stats), why_not());
-	return (int)result;
+	return (int)ENTERED(gpc_runtime_stats(device, stats), why_not());
 }
 
 int gpucache_reset_peaks(int device)
 {
-	CUresult result;
-
-	ENTERED(result, gpc_runtime_reset_peaks(device), why_not());
-	return (int)result;
+	return (int)ENTERED(gpc_runtime_reset_peaks(device), why_not());
 }
 
 int gpucache_stream_stats(int device, CUstream stream, struct gpucache_part_stats *stats)
 {
-	CUresult result;
-
 	if (!stats)
 		return CUDA_ERROR_INVALID_VALUE;
-	ENTERED(result, gpc_runtime_stream_stats(device, stream, stats), why_not());
-	return (int)result;
+	return (int)ENTERED(gpc_runtime_stream_stats(device, stream, stats), why_not());
 }
 
 int gpucache_tag_stats(int device, const char *name, struct gpucache_part_stats *stats)
 {
-	CUresult result;
-
 	if (!stats)
 		return CUDA_ERROR_INVALID_VALUE;
-	ENTERED(result, gpc_runtime_tag_stats(device, name, stats), why_not());
-	return (int)result;
+	return (int)ENTERED(gpc_runtime_tag_stats(device, name, stats), why_not());
 }
 
 int gpucache_snapshot(char *ret_path, size_t size)
 {
-	CUresult result;
-
-	ENTERED(result, gpc_runtime_snapshot(ret_path, size), why_not());
-	return (int)result;
+	return (int)ENTERED(gpc_runtime_snapshot(ret_path, size), why_not());
 }
 
 int gpucache_set_limit(int device, uint64_t bytes)
 {
-	CUresult result;
-
-	ENTERED(result, gpc_runtime_set_limit(device, bytes), why_not());
-	return (int)result;
+	return (int)ENTERED(gpc_runtime_set_limit(device, bytes), why_not());
 }
 
 void gpucache_set_oom_handler(gpucache_oom_handler handler, void *arg)

@@ -52,8 +52,7 @@ CUresult cuInit(unsigned int Flags)
 		after;                                           \
 		gpc_runtime_end_unmeasured(device);              \
 		gpc_runtime_primary_end(device);                 \
-		gpc_runtime_leave();                             \
-		return result;                                   \
+		return left(result);                             \
 	}
 
 static void end_reset(CUdevice device, CUresult result)
@@ -98,8 +97,7 @@ OF_PRIMARY(cuGreenCtxDestroy, gpc_runtime_green_ends(context),
 		result = real_##name(ctx);                  \
 		gpc_runtime_end_destroy(ending, result);    \
 		gpc_runtime_end_unmeasured(device);         \
-		gpc_runtime_leave();                        \
-		return result;                              \
+		return left(result);                        \
 	}
 
 ENDED(cuCtxDestroy, gpc_runtime_begin_destroy)
@@ -107,14 +105,10 @@ ENDED(cuCtxDestroy_v2, gpc_runtime_begin_destroy)
 ENDED(cuCtxDetach, gpc_runtime_begin_detach)
 
 /* The deprecated cuCtxAttach holds any context. */
-CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
-{
-	CUresult result = real_cuCtxAttach(pctx, flags);
-
-	if (result == CUDA_SUCCESS)
-		INSIDE(gpc_runtime_context_attached());
-	return result;
-}
+/* clang-format off */
+NOTED(cuCtxAttach, gpc_runtime_context_attached(),
+	(CUcontext *context, unsigned int flags), (context, flags))
+/* clang-format on */
 
 #define SYNCHRONIZED(name, ctx, params, args)       \
 	CUresult name params                        \
@@ -127,18 +121,11 @@ CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 		sync = gpc_runtime_begin_sync(ctx); \
 		result = real_##name args;          \
 		gpc_runtime_end_sync(sync, result); \
-		gpc_runtime_leave();                \
-		return result;                      \
+		return left(result);                \
 	}
 
 SYNCHRONIZED(cuCtxSynchronize, NULL, (void), ())
 SYNCHRONIZED(cuCtxSynchronize_v2, ctx, (CUcontext ctx), (ctx))
 
-CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
-{
-	CUresult result = real_cuCtxEnablePeerAccess(peerContext, Flags);
-
-	if (result == CUDA_SUCCESS)
-		INSIDE(gpc_runtime_peer_enabled(peerContext));
-	return result;
-}
+NOTED(cuCtxEnablePeerAccess, gpc_runtime_peer_enabled(peer), (CUcontext peer, unsigned int flags),
+	(peer, flags))

@@ -4,7 +4,6 @@
  * with its arguments, so that it can be repeated after the ladder.
  */
 #include "preload/shapes.h"
-#include "runtime/context/contexts.h"
 #include "runtime/context/endings.h"
 #include "runtime/context/reach.h"
 #include "runtime/ledger/implicit.h"
@@ -26,14 +25,11 @@
 						 .kind = GPUCACHE_KIND_##of_kind,             \
 						 .device = of_device },                       \
 			LIST args };                                                          \
-		CUresult result;                                                              \
                                                                                               \
 		if (!out || !enter())                                                         \
 			return real_##name args;                                              \
 		first;                                                                        \
-		result = gpc_runtime_implicit(&a.call);                                       \
-		gpc_runtime_leave();                                                          \
-		return result;                                                                \
+		return left(gpc_runtime_implicit(&a.call));                                   \
 	}
 
 /* clang-format off */
@@ -121,16 +117,11 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 		.call = { .make = make_retain, .kind = GPUCACHE_KIND_CONTEXT, .device = dev },
 		.pctx = pctx,
 	};
-	CUresult result;
 
 	if (!pctx || !enter())
 		return real_cuDevicePrimaryCtxRetain(pctx, dev);
-	if (gpc_runtime_primary_is_active(dev))
-		result = make_retain(&retain.call);
-	else
-		result = gpc_runtime_implicit(&retain.call);
-	gpc_runtime_leave();
-	return result;
+	return left(gpc_runtime_primary_is_active(dev) ? make_retain(&retain.call)
+						       : gpc_runtime_implicit(&retain.call));
 }
 
 CALL(cuCtxSetLimit, gpc_implicit_call, call->ret_handle = (uint64_t)a->limit, (a->limit, a->value),
@@ -147,10 +138,8 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 		.limit = limit,
 		.value = value,
 	};
-	CUresult result;
 
-	ENTERED(result, gpc_runtime_implicit(&limited.call), real_cuCtxSetLimit(limit, value));
-	return result;
+	return ENTERED(gpc_runtime_implicit(&limited.call), real_cuCtxSetLimit(limit, value));
 }
 
 #define UNLOAD(name, type)                                                 \
@@ -165,8 +154,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 		device = gpc_runtime_begin_unmeasured(NULL);               \
 		FREE_TRACKED(result, MODULE, handle, real_##name(handle)); \
 		gpc_runtime_end_unmeasured(device);                        \
-		gpc_runtime_leave();                                       \
-		return result;                                             \
+		return left(result);                                       \
 	}
 
 UNLOAD(cuModuleUnload, CUmodule)

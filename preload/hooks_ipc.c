@@ -6,52 +6,28 @@
 #include "runtime/export/ipc.h"
 #include "runtime/process/enter.h"
 
-CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 {
-	CUresult result;
-
-	if (!enter())
-		return real_cuIpcGetMemHandle(pHandle, dptr);
-	result = gpc_runtime_ipc_export(pHandle, dptr, real_cuIpcGetMemHandle);
-	gpc_runtime_heard(result);
-	gpc_runtime_leave();
-	return result;
+	return heard(ENTERED(gpc_runtime_ipc_export(handle, ptr, real_cuIpcGetMemHandle),
+		real_cuIpcGetMemHandle(handle, ptr)));
 }
 
-static CUresult open_handle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int flags,
-	CUresult (*real)(CUdeviceptr *, CUipcMemHandle, unsigned int))
+#define OPENED(name)                                                                       \
+	CUresult name(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)         \
+	{                                                                                  \
+		return heard(ENTERED(gpc_runtime_ipc_open(ptr, handle, flags, real_##name, \
+					     real_cuIpcCloseMemHandle),                    \
+			real_##name(ptr, handle, flags)));                                 \
+	}
+
+OPENED(cuIpcOpenMemHandle)
+OPENED(cuIpcOpenMemHandle_v2)
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 {
-	CUresult result;
-
-	if (!enter())
-		return real(pdptr, handle, flags);
-	result = gpc_runtime_ipc_open(pdptr, handle, flags, real, real_cuIpcCloseMemHandle);
-	gpc_runtime_heard(result);
-	gpc_runtime_leave();
-	return result;
-}
-
-CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
-{
-	return open_handle(pdptr, handle, Flags, real_cuIpcOpenMemHandle);
-}
-
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
-{
-	return open_handle(pdptr, handle, Flags, real_cuIpcOpenMemHandle_v2);
-}
-
-CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
-{
-	CUresult result;
-
 	looks(NULL);
-	if (!enter())
-		return real_cuIpcCloseMemHandle(dptr);
-	result = gpc_runtime_ipc_close(dptr, real_cuIpcCloseMemHandle);
-	gpc_runtime_heard(result);
-	gpc_runtime_leave();
-	return result;
+	return heard(ENTERED(gpc_runtime_ipc_close(ptr, real_cuIpcCloseMemHandle),
+		real_cuIpcCloseMemHandle(ptr)));
 }
 
 /* Returns false if the driver's answer stands. */

@@ -7,10 +7,7 @@
 
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
-	CUresult result;
-
-	ENTERED(result, gpc_runtime_malloc(dptr, bytesize), real_cuMemAlloc_v2(dptr, bytesize));
-	return result;
+	return ENTERED(gpc_runtime_malloc(dptr, bytesize), real_cuMemAlloc_v2(dptr, bytesize));
 }
 
 CUresult cuMemFree_v2(CUdeviceptr dptr)
@@ -24,8 +21,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 	result = gpc_runtime_free(dptr, &is_ours);
 	if (!is_ours)
 		FREE_TRACKED(result, DEVICE, dptr, real_cuMemFree_v2(dptr));
-	gpc_runtime_leave();
-	return result;
+	return left(result);
 }
 
 /*
@@ -45,8 +41,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 		result = gpc_runtime_free_async(dptr, stream ? stream : none, &is_ours);   \
 		if (!is_ours)                                                              \
 			FREE_TRACKED(result, DEVICE, dptr, real_##name(dptr, stream));     \
-		gpc_runtime_leave();                                                       \
-		return result;                                                             \
+		return left(result);                                                       \
 	}
 
 FREED_ASYNC(cuMemFreeAsync, CU_STREAM_LEGACY)

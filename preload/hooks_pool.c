@@ -17,20 +17,18 @@ static CUstream per_thread(CUstream stream)
 /* ---- allocations ---- */
 
 /* `on`: the stream, with NULL replaced by its meaning. */
-#define ORDERED(name, is_fine, from, on, params, args, saved, fields)                              \
-	CALL(name, gpc_passed_call, GIVEN(*a->dptr, a->size), saved, fields)                       \
-	CUresult name params                                                                       \
-	{                                                                                          \
-		struct name##_call a = { { .make = make_##name, .size = size }, LIST args };       \
-		CUresult result;                                                                   \
-                                                                                                   \
-		note_stream(on);                                                                   \
-		if (!(is_fine) || !enter())                                                        \
-			return heard(real_##name args);                                            \
-		result = gpc_runtime_is_captured(on) ? real_##name args                            \
-						     : gpc_runtime_pool_malloc(&a.call, from, on); \
-		gpc_runtime_leave();                                                               \
-		return heard(result);                                                              \
+#define ORDERED(name, is_fine, from, on, params, args, saved, fields)                        \
+	CALL(name, gpc_passed_call, GIVEN(*a->dptr, a->size), saved, fields)                 \
+	CUresult name params                                                                 \
+	{                                                                                    \
+		struct name##_call a = { { .make = make_##name, .size = size }, LIST args }; \
+                                                                                             \
+		note_stream(on);                                                             \
+		if (!(is_fine) || !enter())                                                  \
+			return heard(real_##name args);                                      \
+		return heard(left(gpc_runtime_is_captured(on)                                \
+					  ? real_##name args                                 \
+					  : gpc_runtime_pool_malloc(&a.call, from, on)));    \
 	}
 
 /* clang-format off */
@@ -50,45 +48,23 @@ ORDERED_ALLOC(cuMemAllocAsync_ptsz, per_thread(stream))
 ORDERED_ALLOC_FROM(cuMemAllocFromPoolAsync, stream)
 ORDERED_ALLOC_FROM(cuMemAllocFromPoolAsync_ptsz, per_thread(stream))
 
-CUresult cuMemPoolImportPointer(
-	CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
-{
-	CUresult result = real_cuMemPoolImportPointer(ptr_out, pool, shareData);
-
-	if (result == CUDA_SUCCESS)
-		INSIDE(gpc_runtime_imported(*ptr_out));
-	return result;
-}
+/* clang-format off */
+NOTED(cuMemPoolImportPointer, gpc_runtime_imported(*ptr),
+	(CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPtrExportData *data), (ptr, pool, data))
 
 /* ---- pools ---- */
 
-static CUresult pool_seen(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location,
-	CUmemAllocationType type)
-{
-	if (result == CUDA_SUCCESS)
-		INSIDE(gpc_runtime_pool_seen(*pool, *location, type));
-	return result;
-}
-
-CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
-{
-	CUresult result = real_cuMemPoolCreate(pool, poolProps);
-
-	return result ? result
-		      : pool_seen(result, pool, &poolProps->location, poolProps->allocType);
-}
-
-CUresult cuMemGetDefaultMemPool(
-	CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
-{
-	return pool_seen(
-		real_cuMemGetDefaultMemPool(pool_out, location, type), pool_out, location, type);
-}
-
-CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
-{
-	return pool_seen(real_cuMemGetMemPool(pool, location, type), pool, location, type);
-}
+NOTED(cuMemPoolCreate, gpc_runtime_pool_seen(*pool, props->location, props->allocType),
+	(CUmemoryPool *pool, const CUmemPoolProps *props), (pool, props))
+NOTED(cuMemGetDefaultMemPool, gpc_runtime_pool_seen(*pool, *location, type),
+	(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type),
+	(pool, location, type))
+NOTED(cuMemGetMemPool, gpc_runtime_pool_seen(*pool, *location, type),
+	(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type),
+	(pool, location, type))
+NOTED(cuDeviceSetMemPool, gpc_runtime_pool_made_current(device, pool),
+	(CUdevice device, CUmemoryPool pool), (device, pool))
+/* clang-format on */
 
 /* Forgotten first: after the driver's call the pool must not be queried. */
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
@@ -101,22 +77,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	result = real_cuMemPoolDestroy(pool);
 	if (result != CUDA_SUCCESS)
 		gpc_runtime_pool_kept(pool);
-	gpc_runtime_leave();
-	return result;
-}
-
-static void made_current(CUdevice dev, CUmemoryPool pool)
-{
-	INSIDE(gpc_runtime_pool_made_current(dev, pool));
-}
-
-CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
-{
-	CUresult result = real_cuDeviceSetMemPool(dev, pool);
-
-	if (result == CUDA_SUCCESS)
-		made_current(dev, pool);
-	return result;
+	return left(result);
 }
 
 /* cuMemAllocAsync uses a device's pool of pinned memory; the other pools serve functions that name them. */
@@ -126,7 +87,7 @@ CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUme
 
 	if (result == CUDA_SUCCESS && type == CU_MEM_ALLOCATION_TYPE_PINNED &&
 		location->type == CU_MEM_LOCATION_TYPE_DEVICE)
-		made_current(location->id, pool);
+		INSIDE(gpc_runtime_pool_made_current(location->id, pool));
 	return result;
 }
 

@@ -18,8 +18,7 @@ static CUresult create(struct gpc_passed_call *call, const CUmemGenericAllocatio
 		gpc_runtime_handle_created(*handle);
 	if (result == CUDA_SUCCESS && is_arena)
 		gpc_runtime_arena_created(*handle);
-	gpc_runtime_leave();
-	return result;
+	return left(result);
 }
 
 /* clang-format off */
@@ -91,34 +90,27 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 		parting = begin args;                     \
 		result = real_##name args;                \
 		gpc_runtime_end_parting(parting, result); \
-		gpc_runtime_leave();                      \
-		return result;                            \
+		return left(result);                      \
 	}
 
 PARTED(cuMemRelease, gpc_runtime_begin_release, (CUmemGenericAllocationHandle handle), (handle))
 PARTED(cuMemUnmap, gpc_runtime_begin_unmap, (CUdeviceptr ptr, size_t size), (ptr, size))
 
-CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-	unsigned long long flags)
-{
-	CUresult result = real_cuMemMap(ptr, size, offset, handle, flags);
+/* clang-format off */
+NOTED(cuMemMap, gpc_runtime_handle_mapped(handle, ptr, size),
+	(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+		unsigned long long flags),
+	(ptr, size, offset, handle, flags))
+/* clang-format on */
 
-	if (result == CUDA_SUCCESS)
-		INSIDE(gpc_runtime_handle_mapped(handle, ptr, size));
-	return result;
-}
-
-/* Marked before the call, so that the block cannot be reused in between. */
-static void exported(CUdeviceptr ptr)
-{
-	INSIDE(gpc_runtime_exported(ptr));
-}
-
-/* The descriptor covers exactly these addresses, so unlike with IPC they may lie anywhere in a segment. */
+/*
+ * The descriptor covers exactly these addresses, so unlike with IPC they may lie anywhere in a segment.  Marked before
+ * the call, so that the block cannot be reused in between.
+ */
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
 	CUmemRangeHandleType handleType, unsigned long long flags)
 {
-	exported(dptr);
+	INSIDE(gpc_runtime_exported(dptr));
 	return real_cuMemGetHandleForAddressRange(handle, dptr, size, handleType, flags);
 }
 

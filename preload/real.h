@@ -89,16 +89,26 @@ static inline bool enter(void)
 		}                            \
 	} while (0)
 
-/* result: of `what`, inside the runtime; of `otherwise` where that cannot be entered. */
-#define ENTERED(result, what, otherwise)      \
-	do {                                  \
-		if (enter()) {                \
-			(result) = what;      \
-			gpc_runtime_leave();  \
-		} else {                      \
-			(result) = otherwise; \
-		}                             \
-	} while (0)
+/* Leaves the runtime, with the result of what was done inside. */
+static inline CUresult left(CUresult result)
+{
+	gpc_runtime_leave();
+	return result;
+}
+
+/* The result of `what`, inside the runtime; of `otherwise` where that cannot be entered. */
+#define ENTERED(what, otherwise) (enter() ? left(what) : (otherwise))
+
+/* The hook of a call of which the runtime is told, by `note`, once the driver has made it. */
+#define NOTED(name, note, params, args)             \
+	CUresult name params                        \
+	{                                           \
+		CUresult result = real_##name args; \
+                                                    \
+		if (result == CUDA_SUCCESS)         \
+			INSIDE(note);               \
+		return result;                      \
+	}
 
 /* Of a free it is not known that all before it is over. */
 static inline bool is_unsettled(void)

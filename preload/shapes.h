@@ -50,14 +50,11 @@
 	{                                                                                          \
 		struct name##_call a = { { .make = make_##name, .kind = GPUCACHE_KIND_##of_kind }, \
 			LIST args };                                                               \
-		CUresult result;                                                                   \
                                                                                                    \
 		if (!(is_fine) || !enter())                                                        \
 			return real_##name args;                                                   \
 		a.call.size = bytes;                                                               \
-		result = gpc_runtime_passed_malloc(&a.call);                                       \
-		gpc_runtime_leave();                                                               \
-		return result;                                                                     \
+		return left(gpc_runtime_passed_malloc(&a.call));                                   \
 	}
 
 /*
@@ -84,8 +81,7 @@
 		if (!key || !enter())                                 \
 			return real_##name(key);                      \
 		FREE_TRACKED(result, of_kind, key, real_##name(key)); \
-		gpc_runtime_leave();                                  \
-		return result;                                        \
+		return left(result);                                  \
 	}
 
 #endif
