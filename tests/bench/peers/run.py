@@ -212,7 +212,7 @@ def table(pairs, traces):
             ratio = pairs[over][PAIRS[0]] / pairs[under][PAIRS[0]]
             yield f"- \"{over}\" takes {ratio:.2f} times as long as \"{under}\" (bar: {side} {bar})."
     yield ""
-    yield "| reserved at the peak, and smallest device, of what is live | " + " | ".join(traces) + " |"
+    yield "| peak reserved and smallest device, over the live peak | " + " | ".join(traces) + " |"
     yield "| --- " * (len(traces) + 1) + "|"
     for name in next(iter(traces.values()), {}):
         yield f"| {name} | " + " | ".join("{:.3f}, {:.3f}".format(*row[name]) for row in traces.values()) + " |"
