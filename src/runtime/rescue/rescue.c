@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/pause.h"
 #include "base/thread.h"
 #include "model/balance.h"
 #include "model/held.h"
@@ -154,7 +155,11 @@ static struct {
 	struct failure last[GPC_MAX_DEVICES];
 	struct failure other[GPC_MAX_DEVICES];
 	uint64_t last_printed_ns;
+	_Atomic uint32_t n_printing; /* threads that print one, and may not have written it yet */
 } failures;
+
+/* Bounds the wait of the exit for them: they read symbols, and write without blocking. */
+#define PRINTING_MS 1000
 
 static bool is_waiting_for(const struct failure *failure, uint64_t requested)
 {
@@ -362,12 +367,16 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 	gpc_record_state_add(&gpc_runtime.record, GPUCACHE_STATE_OOM_SEEN);
 	gpc_record_device(&gpc_runtime.record, device->ordinal, &device->known);
 	failure.is_waiting = !is_printed_now(device, &failure.oom);
+	if (!failure.is_waiting)
+		atomic_fetch_add(&failures.n_printing, 1);
 	keep_failure(device, &failure);
 	watch_for(device, &failure.oom, asked);
 	gpc_lock_release(&gpc_runtime.lock);
 	gpc_tensors_note_failure(device, failure.oom.number);
-	if (!failure.is_waiting)
-		print_oom(device, &failure.oom, &failure.facts);
+	if (failure.is_waiting)
+		return;
+	print_oom(device, &failure.oom, &failure.facts);
+	atomic_fetch_sub(&failures.n_printing, 1);
 }
 
 static void count_outcome(
@@ -512,6 +521,16 @@ static bool speaks_for(const struct failure *failure)
 	       syscall(SYS_tgkill, getpid(), failure->oom.thread, 0) != 0;
 }
 
+/* True if this success settles it. */
+static bool settle(struct failure *failure, uint64_t size)
+{
+	if (!failure->is_waiting || size < failure->asked || !speaks_for(failure))
+		return false;
+	gpc_record_oom_mark(&gpc_runtime.record, failure->oom.number, true, false);
+	failure->is_waiting = false;
+	return true;
+}
+
 void gpc_rescue_recovered(struct gpc_device *device, uint64_t size)
 {
 	struct failure *last = &failures.last[device->ordinal];
@@ -519,33 +538,53 @@ void gpc_rescue_recovered(struct gpc_device *device, uint64_t size)
 	bool is_torch = __atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE) == GPC_ANY_SIZE;
 
 	gpc_lock_take(&gpc_runtime.lock);
-	if (!is_torch && !speaks_for(last)) {
-		gpc_lock_release(&gpc_runtime.lock);
-		return;
+	(void)settle(other, size);
+	if (is_torch || speaks_for(last)) {
+		gpc_record_oom_mark(&gpc_runtime.record, device->failed_number, true, false);
+		last->is_waiting = false;
+		__atomic_store_n(&device->failed_size, 0, __ATOMIC_RELEASE);
+		if (other->is_waiting) {
+			*last = *other;
+			watch_for(device, &last->oom, last->asked);
+		}
+		other->is_waiting = false;
 	}
-	last->is_waiting = false;
-	__atomic_store_n(&device->failed_size, 0, __ATOMIC_RELEASE);
-	gpc_record_oom_mark(&gpc_runtime.record, device->failed_number, true, false);
-	if (other->is_waiting && size >= other->asked && speaks_for(other)) {
-		gpc_record_oom_mark(&gpc_runtime.record, other->oom.number, true, false);
-	} else if (other->is_waiting) {
-		*last = *other;
-		watch_for(device, &last->oom, last->asked);
-	}
-	other->is_waiting = false;
 	gpc_lock_release(&gpc_runtime.lock);
 }
 
+/*
+ * Copies the failure that the end of the process makes final.  One that was printed hides no larger one of another
+ * thread: that may be why the process ends.
+ */
+static bool take_fatal(uint32_t device, struct failure *ret_failure)
+{
+	struct failure *last = &failures.last[device];
+	struct failure *other = &failures.other[device];
+	struct failure *fatal;
+	bool is_fatal;
+
+	gpc_lock_take(&gpc_runtime.lock);
+	fatal = last->is_waiting || other->asked <= last->asked ? last : other;
+	is_fatal = fatal->is_waiting;
+	fatal->is_waiting = false;
+	*ret_failure = *fatal;
+	gpc_lock_release(&gpc_runtime.lock);
+	return is_fatal;
+}
+
+/* Other threads run on, and fail and recover meanwhile. */
 void gpc_rescue_at_exit(void)
 {
+	uint64_t left_ms = PRINTING_MS;
+
 	if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER)
 		return;
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		struct failure *last = &failures.last[d];
+		struct failure fatal;
 
-		if (!last->is_waiting)
-			continue;
-		last->is_waiting = false;
-		print_oom(&gpc_runtime.devices[d], &last->oom, &last->facts);
+		if (take_fatal(d, &fatal))
+			print_oom(&gpc_runtime.devices[d], &fatal.oom, &fatal.facts);
 	}
+	while (atomic_load(&failures.n_printing) > 0 && gpc_pause(1, &left_ms))
+		;
 }

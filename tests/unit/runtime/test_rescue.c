@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <pthread.h>
-#include <sched.h>
-#include <semaphore.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/thread.h"
 #include "model/balance.h"
 #include "runtime/context/streams.h"
 #include "runtime/ledger/track.h"
@@ -227,115 +222,6 @@ static void a_sheet_is_of_one_moment(void **state)
 	world_run("memory:1GiB,context:0", QUIET, fails_while_memory_moves);
 }
 
-static void fails_in(uint32_t thread, uint64_t size)
-{
-	struct gpc_rescue rescue = { .context = gpc_runtime.devices[0].contexts[0],
-		.size = size,
-		.rounded = size,
-		.attempt = is_full };
-
-	rescue.request.thread = thread;
-	CHECK(gpc_rescue_run(&rescue, GPC_DEVICE_NO_MEMORY));
-}
-
-static struct gpc_device *enter_on_a_device(void)
-{
-	world_start();
-	CHECK(world_enter());
-	return world_context()->device;
-}
-
-/* The second thread goes on with what it asked for, the first does not. */
-static void one_of_two_threads_recovers(void)
-{
-	struct gpc_device *device = enter_on_a_device();
-
-	fails_in(1, 700 * MIB);
-	fails_in(2, 3 * MIB);
-	fails_in(3, 3 * MIB + 512);
-	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 4 * MIB);
-	CHECK(!world_oom(0)->recovered && world_oom(2)->recovered);
-	CHECK(device->failed_size == 700 * MIB);
-	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 4 * MIB);
-	CHECK(!world_oom(0)->recovered && !world_oom(0)->reported);
-	gpc_rescue_at_exit();
-}
-
-static void both_of_two_threads_recover(void)
-{
-	struct gpc_device *device = enter_on_a_device();
-
-	fails_in(1, 700 * MIB);
-	fails_in(2, 3 * MIB);
-	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 800 * MIB);
-	CHECK(world_oom(0)->recovered && world_oom(1)->recovered);
-	CHECK(device->failed_size == 0);
-	gpc_rescue_at_exit();
-}
-
-/* One thread that asks for less each time has recovered once it got that. */
-static void a_thread_is_content_with_less(void)
-{
-	struct gpc_device *device = enter_on_a_device();
-
-	fails_in(1, 700 * MIB);
-	fails_in(1, 3 * MIB);
-	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 3 * MIB);
-	CHECK(device->failed_size == 0);
-	gpc_rescue_at_exit();
-}
-
-static sem_t has_failed;
-static sem_t is_over;
-
-static void *fail_and_stay(void *arg)
-{
-	fails_in(gpc_thread_id(), 3 * MIB);
-	sem_post(&has_failed);
-	sem_wait(&is_over);
-	return arg;
-}
-
-/* While it lives, other threads do not speak for it. */
-static void another_thread_succeeds(void)
-{
-	struct gpc_device *device;
-	pthread_t thread;
-
-	world_start();
-	CHECK(world_enter());
-	device = world_context()->device;
-	sem_init(&has_failed, 0, 0);
-	sem_init(&is_over, 0, 0);
-	CHECK(!pthread_create(&thread, NULL, fail_and_stay, NULL));
-	sem_wait(&has_failed);
-	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 4 * MIB);
-	CHECK(device->failed_size == 3 * MIB && !world_oom(0)->recovered);
-	fails_in(gpc_thread_id(), 4 * MIB);
-	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 4 * MIB);
-	CHECK(world_oom(1)->recovered && !world_oom(0)->recovered);
-	sem_post(&is_over);
-	CHECK(!pthread_join(thread, NULL));
-	/* A join returns a moment before the kernel forgets the thread. */
-	while (syscall(SYS_tgkill, getpid(), world_oom(0)->thread, 0) == 0)
-		sched_yield();
-	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 4 * MIB);
-	CHECK(device->failed_size == 0 && world_oom(0)->recovered);
-}
-
-static void a_thread_that_recovers_says_nothing_of_another(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", QUIET, one_of_two_threads_recovers);
-	world_assert_says("700.00 MiB");
-	world_run("memory:1GiB", QUIET, both_of_two_threads_recover);
-	world_assert_is_silent();
-	world_run("memory:1GiB", QUIET, a_thread_is_content_with_less);
-	world_assert_is_silent();
-	world_run("memory:1GiB", QUIET, another_thread_succeeds);
-	world_assert_is_silent();
-}
-
 static void fails_twice(void)
 {
 	CUdeviceptr ptr;
@@ -518,7 +404,6 @@ int main(void)
 		cmocka_unit_test(a_failure_does_not_look_into_the_environment),
 		cmocka_unit_test(not_more_than_one_report_a_minute_in_whatever_order_they_come),
 		cmocka_unit_test(a_sheet_is_of_one_moment),
-		cmocka_unit_test(a_thread_that_recovers_says_nothing_of_another),
 		cmocka_unit_test(a_repeated_failure_is_printed),
 		cmocka_unit_test(a_failure_that_the_program_recovered_from_is_not_printed),
 		cmocka_unit_test(host_memory_is_no_recovery),
