@@ -86,7 +86,7 @@ OF_PRIMARY(cuGreenCtxDestroy, gpc_runtime_green_ends(context),
 #define ENDED(name, begin)                                  \
 	CUresult name(CUcontext ctx)                        \
 	{                                                   \
-		struct gpc_context *ending;                 \
+		struct gpc_ending ending;                   \
 		CUresult result;                            \
 		int device;                                 \
                                                             \

@@ -120,30 +120,37 @@ static struct gpc_context *find_for_end(CUcontext handle)
 	return is_primary(handle) ? NULL : gpc_context_find_own(handle);
 }
 
-struct gpc_context *gpc_runtime_begin_destroy(CUcontext handle)
+static struct gpc_ending begin_last(struct gpc_context *context)
 {
-	struct gpc_context *context = find_for_end(handle);
-
 	if (!context || !begin_end(context))
-		return NULL;
+		return (struct gpc_ending){ 0 };
 	atomic_fetch_add(&gpc_runtime.n_ending, 1);
-	return context;
+	return (struct gpc_ending){ .context = context, .is_last = true };
 }
 
-void gpc_runtime_end_destroy(struct gpc_context *context, CUresult result)
+struct gpc_ending gpc_runtime_begin_destroy(CUcontext handle)
 {
-	if (!context)
-		return;
-	if (atomic_load(&context->is_ending)) {
+	return begin_last(find_for_end(handle));
+}
+
+static void count_attached(struct gpc_context *context)
+{
+	gpc_lock_take(&gpc_runtime.lock);
+	context->n_attached++;
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+/* Whether it began the end is told by `ending`: another thread may end the context during a detach. */
+void gpc_runtime_end_destroy(struct gpc_ending ending, CUresult result)
+{
+	if (ending.is_last) {
 		if (is_end(result))
-			forget(context->handle);
+			forget(ending.context->handle);
 		else
-			live_on(context);
+			live_on(ending.context);
 		atomic_fetch_sub(&gpc_runtime.n_ending, 1);
-	} else if (!result) {
-		gpc_lock_take(&gpc_runtime.lock);
-		context->n_attached--;
-		gpc_lock_release(&gpc_runtime.lock);
+	} else if (ending.context && result) {
+		count_attached(ending.context);
 	}
 }
 
@@ -161,34 +168,35 @@ void gpc_runtime_context_attached(void)
 {
 	struct gpc_context *context = gpc_context_current();
 
-	if (!context)
-		return;
-	gpc_lock_take(&gpc_runtime.lock);
-	context->n_attached++;
-	gpc_lock_release(&gpc_runtime.lock);
+	if (context)
+		count_attached(context);
 }
 
-struct gpc_context *gpc_runtime_begin_detach(CUcontext handle)
+/* Counted before the driver's call: of two threads that detach at once the second is the last. */
+static bool count_detached(struct gpc_context *context)
+{
+	bool is_last;
+
+	gpc_lock_take(&gpc_runtime.lock);
+	is_last = context->n_attached == 0;
+	if (!is_last)
+		context->n_attached--;
+	gpc_lock_release(&gpc_runtime.lock);
+	return is_last;
+}
+
+struct gpc_ending gpc_runtime_begin_detach(CUcontext handle)
 {
 	struct gpc_context *context;
 	CUcontext current = NULL;
-	bool is_last;
 
 	/* The driver refuses this for any other context. */
 	if (gpc_runtime.fns->cuCtxGetCurrent(&current) || current != handle)
-		return NULL;
+		return (struct gpc_ending){ 0 };
 	context = find_for_end(handle);
-	if (!context)
-		return NULL;
-	gpc_lock_take(&gpc_runtime.lock);
-	is_last = context->n_attached == 0;
-	gpc_lock_release(&gpc_runtime.lock);
-	if (!is_last)
-		return context;
-	if (!begin_end(context))
-		return NULL;
-	atomic_fetch_add(&gpc_runtime.n_ending, 1);
-	return context;
+	if (context && !count_detached(context))
+		return (struct gpc_ending){ .context = context };
+	return begin_last(context);
 }
 
 static struct gpc_device *device_of(CUdevice device)

@@ -32,14 +32,18 @@ void gpc_runtime_primary_forget(CUdevice device);
 /*
  * Call around a driver call that may end a context: only its result says whether the memory died.  In between other
  * contexts neither use its pool nor wait for its events, which may be gone at any time.  If the driver refuses, the
- * context is as before.  NULL: no context of ours ends, or another thread is ending it.
+ * context is as before.
  */
-GPC_MUST_CHECK struct gpc_context *gpc_runtime_begin_destroy(CUcontext context);
-void gpc_runtime_end_destroy(struct gpc_context *context, CUresult result);
+struct gpc_ending {
+	struct gpc_context *context; /* NULL: none of ours ends, or another thread is ending it */
+	bool is_last;                /* false: a detach that leaves others */
+};
+GPC_MUST_CHECK struct gpc_ending gpc_runtime_begin_destroy(CUcontext context);
+void gpc_runtime_end_destroy(struct gpc_ending ending, CUresult result);
 
 /* cuCtxAttach and cuCtxDetach, deprecated: the last detach destroys the context, attached or not. */
 void gpc_runtime_context_attached(void);
-GPC_MUST_CHECK struct gpc_context *gpc_runtime_begin_detach(CUcontext context);
+GPC_MUST_CHECK struct gpc_ending gpc_runtime_begin_detach(CUcontext context);
 
 /* The same for a primary context, between gpc_runtime_primary_begin and _end.  Returns true if it was reset. */
 void gpc_runtime_begin_reset(CUdevice device);

@@ -410,7 +410,7 @@ static void addresses_of_a_context_that_ends_are_given_out_when_it_is_forgotten(
 
 static CUresult detach(CUcontext handle)
 {
-	struct gpc_context *ending;
+	struct gpc_ending ending;
 	CUresult result;
 
 	CHECK(world_enter());

@@ -107,23 +107,26 @@ static void *await_end(void *arg)
 /* The driver's call may take as long as the context's kernels. */
 static void ends_slowly(void)
 {
-	struct gpc_context *context;
+	const struct gpc_context *context;
+	struct gpc_ending ending;
 	CUcontext handle;
 	pthread_t thread;
 
 	world_start();
 	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0));
-	CHECK(world_enter() && world_context());
-	context = gpc_runtime_begin_destroy(handle);
-	CHECK(context && !gpc_runtime_begin_destroy(handle)); /* one thread ends it */
-	gpc_runtime_primary_begin(0);                         /* others may retain meanwhile */
+	CHECK(world_enter());
+	context = world_context();
+	ending = gpc_runtime_begin_destroy(handle);
+	CHECK(ending.context == context);
+	CHECK(!gpc_runtime_begin_destroy(handle).context); /* one thread ends it */
+	gpc_runtime_primary_begin(0);                      /* others may retain meanwhile */
 	gpc_runtime_primary_end(0);
 	CHECK(!pthread_create(&thread, NULL, await_end, NULL));
 	for (int i = 0; i < 100; i++)
 		sched_yield();
 	CHECK(!atomic_load(&has_awaited));
 	CHECK(!world.cuCtxDestroy_v2(handle));
-	gpc_runtime_end_destroy(context, CUDA_SUCCESS);
+	gpc_runtime_end_destroy(ending, CUDA_SUCCESS);
 	CHECK(!pthread_join(thread, NULL) && atomic_load(&has_awaited));
 	CHECK(atomic_load(&context->is_gone) && atomic_load(&gpc_runtime.n_ending) == 0);
 	gpc_runtime_leave();
@@ -135,6 +138,58 @@ static void an_end_is_awaited_and_holds_no_lock(void **state)
 	world_run("", "record:off", ends_slowly);
 }
 
+static struct gpc_context *attached_context(CUcontext *ret_handle)
+{
+	CUcontext same;
+
+	world_start();
+	CHECK(!world.cuCtxCreate_v2(ret_handle, 0, 0) && !world.cuCtxAttach(&same, 0));
+	CHECK(world_enter() && world_context());
+	gpc_runtime_context_attached();
+	return world_context();
+}
+
+/* A detach that leaves others is under way in one thread while another destroys the context. */
+static void is_detached_and_destroyed(void)
+{
+	CUcontext handle;
+	const struct gpc_context *context = attached_context(&handle);
+	struct gpc_ending detach = gpc_runtime_begin_detach(handle);
+	struct gpc_ending destroy = gpc_runtime_begin_destroy(handle);
+
+	CHECK(detach.context == context && destroy.context == context);
+	CHECK(!world.cuCtxDetach(handle));
+	gpc_runtime_end_destroy(detach, CUDA_SUCCESS);
+	CHECK(!atomic_load(&context->is_gone) && atomic_load(&gpc_runtime.n_ending) == 1);
+	CHECK(!world.cuCtxDestroy_v2(handle));
+	gpc_runtime_end_destroy(destroy, CUDA_SUCCESS);
+	CHECK(atomic_load(&context->is_gone) && atomic_load(&gpc_runtime.n_ending) == 0);
+	gpc_runtime_leave();
+}
+
+/* The driver has answered both before either is told. */
+static void is_detached_twice(void)
+{
+	CUcontext handle;
+	const struct gpc_context *context = attached_context(&handle);
+	struct gpc_ending first = gpc_runtime_begin_detach(handle);
+	struct gpc_ending second = gpc_runtime_begin_detach(handle);
+
+	CHECK(!world.cuCtxDetach(handle) && !world.cuCtxDetach(handle));
+	gpc_runtime_end_destroy(second, CUDA_SUCCESS);
+	CHECK(atomic_load(&context->is_gone));
+	gpc_runtime_end_destroy(first, CUDA_SUCCESS);
+	CHECK(atomic_load(&gpc_runtime.n_ending) == 0);
+	gpc_runtime_leave();
+}
+
+static void a_detach_beside_an_end_is_no_end_of_its_own(void **state)
+{
+	(void)state;
+	world_run("", "record:off", is_detached_and_destroyed);
+	world_run("", "record:off", is_detached_twice);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +197,7 @@ int main(void)
 		cmocka_unit_test(an_end_that_says_what_a_kernel_did_is_an_end),
 		cmocka_unit_test(a_primary_context_that_the_driver_does_not_reset_lives_on),
 		cmocka_unit_test(an_end_is_awaited_and_holds_no_lock),
+		cmocka_unit_test(a_detach_beside_an_end_is_no_end_of_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

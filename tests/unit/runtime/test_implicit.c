@@ -327,7 +327,7 @@ static void two_retain(void)
 
 IN_A_CHILD(a_context_that_is_retained_again_stays_in_the_books, "memory:1GiB", two_retain)
 
-static struct gpc_context *ending;
+static struct gpc_ending ending;
 
 static CUresult make_while_another_goes(struct gpc_implicit_call *implicit)
 {

@@ -63,7 +63,7 @@ static void a_peer_that_dies_holds_no_fence_back(void **state)
 
 static void peer_dies_at_work(void)
 {
-	struct gpc_context *ending;
+	struct gpc_ending ending;
 	CUcontext reaching;
 	CUdeviceptr ptr;
 	CUdeviceptr again;

@@ -279,7 +279,7 @@ void world_reset(void)
 
 CUresult world_destroy(CUcontext handle)
 {
-	struct gpc_context *ending;
+	struct gpc_ending ending;
 	CUresult result;
 
 	CHECK(world_enter());
