@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Repeats the reading while the device's budget changes during it, or memory is on the move.  If threads return and
- * take memory all the time the device may never be stable, so the number of attempts is bounded.
+ * Repeats the reading while the device's budget changes during it.  If threads return and take memory all the time the
+ * device may never be stable, so the number of attempts is bounded.  Memory that only stays on the move, because the
+ * driver keeps its thread, is waited for once: another reading would ask NVML for the same.
  */
 #include "runtime/rescue/look.h"
 
@@ -9,6 +10,9 @@
 #include "runtime/rescue/rescue.h"
 
 #define LOOKS 16
+
+/* Bounds the wait for moves; the ladder has waited for longer ones. */
+#define MOVES_MS 20
 
 static void ask_driver(struct gpc_context *context, struct gpc_device_look *ret_look)
 {
@@ -66,17 +70,40 @@ static void look_once(struct gpc_context *context, struct gpc_look *look)
 	look->facts = facts_of(context, look->device.device_free);
 }
 
+struct movement {
+	uint64_t used;
+	uint64_t moving;
+	uint64_t moved;
+};
+
+static struct movement movement_of(const struct gpc_budget *budget)
+{
+	return (struct movement){
+		.used = atomic_load(&budget->used_bytes),
+		.moving = atomic_load(&budget->moving_bytes),
+		.moved = atomic_load(&budget->moved_bytes),
+	};
+}
+
+static bool is_same(const struct movement *a, const struct movement *b)
+{
+	return a->used == b->used && a->moving == b->moving && a->moved == b->moved;
+}
+
 void gpc_look_take(struct gpc_context *context, struct gpc_look *ret_look)
 {
-	struct gpc_budget *budget = &context->device->budget;
+	const struct gpc_budget *budget = &context->device->budget;
+	uint64_t left_ms = MOVES_MS;
 
 	for (int i = 0; i < LOOKS; i++) {
-		uint64_t used = atomic_load(&budget->used_bytes);
-		bool is_still = atomic_load(&budget->moving_bytes) == 0;
+		struct movement before;
+		struct movement after;
 
+		gpc_pool_wait_for_moves(&context->pool, &left_ms);
+		before = movement_of(budget);
 		look_once(context, ret_look);
-		if (is_still && atomic_load(&budget->moving_bytes) == 0 &&
-			atomic_load(&budget->used_bytes) == used)
+		after = movement_of(budget);
+		if (is_same(&before, &after))
 			return;
 	}
 }

@@ -4,7 +4,7 @@
  *
  * These are queried one after another while other threads move memory between us and the driver, and numbers of
  * different moments do not add up: bytes are missing, or counted twice.  So the reading is repeated until nothing moved
- * during it.
+ * during it; before, what is on the move is waited for, for a moment.
  *
  * Threads   Any; no lock may be held.
  * Failure   Unknown numbers are GPUCACHE_UNKNOWN.  After LOOKS attempts the last reading stands.
