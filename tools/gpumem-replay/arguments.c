@@ -172,8 +172,7 @@ static bool add_policy(const char *name, struct gpc_arguments *arguments)
 
 		for (size_t i = 0; i < N_POLICIES; i++)
 			gpc_text_add(&text, "%s %s", i ? "," : "", all_policies[i]->name);
-		gpc_complain("no policy `%s`; there are%s", name, text.buf);
-		return false;
+		return gpc_refuse("no policy `%s`; there are%s", name, text.buf);
 	}
 	for (unsigned i = 0; i < arguments->n_policies; i++)
 		if (arguments->policies[i] == policy)
@@ -187,10 +186,8 @@ static bool read_memory(const char *text, uint64_t *ret_bytes)
 	uint64_t bytes = 0;
 
 	if (!gpc_bytes_parse(text, strlen(text), &bytes) || bytes < GPC_RUN_DEVICE_STEP ||
-		bytes > UINT64_C(1) << 42) {
-		gpc_complain("--memory needs a size from 2MiB to 4TiB, not `%s`", text);
-		return false;
-	}
+		bytes > UINT64_C(1) << 42)
+		return gpc_refuse("--memory needs a size from 2MiB to 4TiB, not `%s`", text);
 	*ret_bytes = bytes;
 	return true;
 }
@@ -241,22 +238,19 @@ static bool read_settings(char *text, struct gpc_policy_settings *settings)
 			*colon = '\0';
 		if (colon && read_setting(part, colon + 1, settings))
 			continue;
-		gpc_complain(
+		return gpc_refuse(
 			"--set knows max_split_size_mb (20 ..), roundup_power2_divisions (1 .. 64, "
 			"a power "
 			"of two) and garbage_collection_threshold (0 .. 1), not `%s%s%s`",
 			part, colon ? ":" : "", colon ? colon + 1 : "");
-		return false;
 	}
 	return true;
 }
 
 static bool add_source(const char *text, bool is_workload, struct gpc_arguments *arguments)
 {
-	if (arguments->n_sources == GPC_MAX_SOURCES) {
-		gpc_complain("at most %d traces at a time", GPC_MAX_SOURCES);
-		return false;
-	}
+	if (arguments->n_sources == GPC_MAX_SOURCES)
+		return gpc_refuse("at most %d traces at a time", GPC_MAX_SOURCES);
 	arguments->sources[arguments->n_sources++] =
 		(struct gpc_source){ .text = text, .is_workload = is_workload };
 	return true;
@@ -266,10 +260,9 @@ static bool read_ordinal(const char *option, const char *text, int *ret_ordinal)
 {
 	uint64_t ordinal = 0;
 
-	if (!read_whole(text, 0, UINT8_MAX, &ordinal)) {
-		gpc_complain("%s needs a number from 0 to %d, not `%s`", option, UINT8_MAX, text);
-		return false;
-	}
+	if (!read_whole(text, 0, UINT8_MAX, &ordinal))
+		return gpc_refuse(
+			"%s needs a number from 0 to %d, not `%s`", option, UINT8_MAX, text);
 	*ret_ordinal = (int)ordinal;
 	return true;
 }

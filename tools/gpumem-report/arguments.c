@@ -25,51 +25,47 @@ const struct gpc_command gpc_commands[] = {
 };
 
 enum long_option {
-	OPTION_JSON = 256,
-	OPTION_COLOUR,
+	OPTION_COLOUR = 256,
 	OPTION_NO_COLOUR,
 	OPTION_FAIL_ON,
-	OPTION_FORMAT,
 	OPTION_AT,
-	OPTION_QUERY,
 	OPTION_SYSROOT,
-	OPTION_DEBUG_PATH,
-	OPTION_BOTTOM_UP,
 	OPTION_SYMBOLS,
 	OPTION_NO_SYMBOLS,
-	OPTION_ONCE,
 	OPTION_WATCH,
-	OPTION_ON,
 	OPTION_STEPS,
-	OPTION_SWEEP,
-	OPTION_FILTER, /* + the filter's number; must be last */
+	OPTION_TEXTS = 0x1000, /* + the offset of the member that is set to the text */
+	OPTION_FLAGS = 0x2000, /* + the offset of the member that is set to true */
 };
+
+_Static_assert(OPTION_TEXTS + sizeof(struct gpc_options) <= OPTION_FLAGS, "offsets are told apart");
+
+#define TEXT(member) (OPTION_TEXTS + (int)offsetof(struct gpc_options, member))
+#define FLAG(member) (OPTION_FLAGS + (int)offsetof(struct gpc_options, member))
 
 static const struct option long_options[] = {
 	{ "device", required_argument, NULL, 'd' },
 	{ "limit", required_argument, NULL, 'n' },
 	{ "output", required_argument, NULL, 'o' },
 	{ "force", no_argument, NULL, 'f' },
-	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "json", no_argument, NULL, FLAG(json) },
 	{ "color", required_argument, NULL, OPTION_COLOUR },
 	{ "no-color", no_argument, NULL, OPTION_NO_COLOUR },
 	{ "fail-on", required_argument, NULL, OPTION_FAIL_ON },
-	{ "format", required_argument, NULL, OPTION_FORMAT },
+	{ "format", required_argument, NULL, TEXT(format) },
 	{ "at", required_argument, NULL, OPTION_AT },
-	{ "query", required_argument, NULL, OPTION_QUERY },
+	{ "query", required_argument, NULL, TEXT(query) },
 	{ "sysroot", required_argument, NULL, OPTION_SYSROOT },
-	{ "debug-path", required_argument, NULL, OPTION_DEBUG_PATH },
-	{ "bottom-up", no_argument, NULL, OPTION_BOTTOM_UP },
+	{ "debug-path", required_argument, NULL, TEXT(places.debug_path) },
+	{ "bottom-up", no_argument, NULL, FLAG(is_bottom_up) },
 	{ "symbols", no_argument, NULL, OPTION_SYMBOLS },
 	{ "no-symbols", no_argument, NULL, OPTION_NO_SYMBOLS },
-	{ "once", no_argument, NULL, OPTION_ONCE },
+	{ "once", no_argument, NULL, FLAG(once) },
 	{ "watch", required_argument, NULL, OPTION_WATCH },
-	{ "on", required_argument, NULL, OPTION_ON },
+	{ "on", required_argument, NULL, TEXT(on) },
 	{ "steps", required_argument, NULL, OPTION_STEPS },
-	{ "sweep", required_argument, NULL, OPTION_SWEEP },
-#define FILTER(name, value, is_of, help)  \
-	{ #name, required_argument, NULL, \
-		OPTION_FILTER + (int)(offsetof(struct gpc_filters, name) / sizeof(char *)) },
+	{ "sweep", required_argument, NULL, TEXT(sweep) },
+#define FILTER(name, value, is_of, help) { #name, required_argument, NULL, TEXT(filters.name) },
 #include "tools/gpumem-report/filters.def"
 #undef FILTER
 	{ "help", no_argument, NULL, 'h' },
@@ -77,12 +73,27 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* Beyond this distance a word is no typing error: half of its letters differ. */
-static size_t farthest(const char *word)
+/*
+ * Of `n` rows of `size` bytes, which begin with their names, the name nearest to the word.  NULL if half of the letters
+ * differ: that is no typing error.
+ */
+static const char *find_nearest(const char *word, const void *rows, size_t n, size_t size)
 {
 	size_t len = strlen(word);
+	size_t least = (len < 6 ? len / 2 : 3) + 1;
+	const char *nearest = NULL;
 
-	return len < 6 ? len / 2 : 3;
+	for (size_t i = 0; i < n; i++) {
+		const char *name =
+			*(const char *const *)(const void *)((const char *)rows + i * size);
+		size_t d = gpc_text_distance(name, word, len);
+
+		if (d < least) {
+			least = d;
+			nearest = name;
+		}
+	}
+	return nearest;
 }
 
 static const struct gpc_command *find_command(const char *word)
@@ -95,17 +106,9 @@ static const struct gpc_command *find_command(const char *word)
 
 static void complain_command(const char *word)
 {
-	const char *nearest = NULL;
-	size_t least = farthest(word) + 1;
+	const char *nearest =
+		find_nearest(word, gpc_commands, GPC_N_COMMANDS, sizeof gpc_commands[0]);
 
-	for (size_t i = 0; i < GPC_N_COMMANDS; i++) {
-		size_t d = gpc_text_distance(gpc_commands[i].name, word, strlen(word));
-
-		if (d < least) {
-			least = d;
-			nearest = gpc_commands[i].name;
-		}
-	}
 	if (nearest)
 		gpc_complain("no command or file `%s`; did you mean `%s`?", word, nearest);
 	else
@@ -115,9 +118,9 @@ static void complain_command(const char *word)
 
 static void complain_option(const char *word)
 {
-	const char *nearest = NULL;
+	const size_t n_options = sizeof long_options / sizeof long_options[0] - 1;
 	size_t len = strcspn(word, "=");
-	size_t least;
+	const char *nearest;
 	char name[24];
 
 	if (strncmp(word, "--", 2) != 0 || len < 3 || len - 2 >= sizeof name) {
@@ -129,15 +132,7 @@ static void complain_option(const char *word)
 	}
 	memcpy(name, word + 2, len - 2);
 	name[len - 2] = '\0';
-	least = farthest(name) + 1;
-	for (const struct option *option = long_options; option->name; option++) {
-		size_t d = gpc_text_distance(option->name, name, len - 2);
-
-		if (d < least) {
-			least = d;
-			nearest = option->name;
-		}
-	}
+	nearest = find_nearest(name, long_options, n_options, sizeof long_options[0]);
 	if (nearest && strcmp(nearest, name) == 0)
 		gpc_complain("`--%s` needs a value, or takes none", nearest);
 	else if (nearest)
@@ -151,41 +146,25 @@ static bool read_number(const char *option, const char *text, uint64_t most, uin
 	char *end;
 	unsigned long long number = strtoull(text, &end, 10);
 
-	if (text[0] < '0' || text[0] > '9' || *end || number > most) {
-		gpc_complain("%s needs a number from 0 to %llu, not `%s`", option,
+	if (text[0] < '0' || text[0] > '9' || *end || number > most)
+		return gpc_refuse("%s needs a number from 0 to %llu, not `%s`", option,
 			(unsigned long long)most, text);
-		return false;
-	}
 	*ret_number = number;
 	return true;
 }
 
-static bool read_colour(const char *text, enum gpc_colour_mode *ret_mode)
+/* One of three words, by its number. */
+static bool read_choice(
+	const char *option, const char *text, const char *const words[3], unsigned *ret_number)
 {
-	static const char *const words[] = { "auto", "always", "never" };
-
 	for (unsigned i = 0; i < 3; i++) {
 		if (strcmp(text, words[i]) == 0) {
-			*ret_mode = (enum gpc_colour_mode)i;
+			*ret_number = i;
 			return true;
 		}
 	}
-	gpc_complain("--color needs auto, always or never, not `%s`", text);
-	return false;
-}
-
-static bool read_moment(const char *text, enum gpc_at *ret_moment)
-{
-	static const char *const words[] = { "end", "peak", "oom" };
-
-	for (unsigned i = 0; i < 3; i++) {
-		if (strcmp(text, words[i]) == 0) {
-			*ret_moment = (enum gpc_at)(GPC_AT_END + i);
-			return true;
-		}
-	}
-	gpc_complain("--at needs end, peak or oom, not `%s`", text);
-	return false;
+	return gpc_refuse(
+		"%s needs %s, %s or %s, not `%s`", option, words[0], words[1], words[2], text);
 }
 
 static bool read_conditions(const char *text, struct gpc_options *options)
@@ -193,14 +172,13 @@ static bool read_conditions(const char *text, struct gpc_options *options)
 	while (*text) {
 		size_t len = strcspn(text, ",");
 
-		if (len == 3 && strncmp(text, "oom", 3) == 0) {
+		if (len == 3 && strncmp(text, "oom", 3) == 0)
 			options->fail_on_oom = true;
-		} else if (len == 4 && strncmp(text, "leak", 4) == 0) {
+		else if (len == 4 && strncmp(text, "leak", 4) == 0)
 			options->fail_on_leak = true;
-		} else {
-			gpc_complain("--fail-on knows oom and leak, not `%.*s`", (int)len, text);
-			return false;
-		}
+		else
+			return gpc_refuse(
+				"--fail-on knows oom and leak, not `%.*s`", (int)len, text);
 		text += len;
 		text += *text == ',';
 	}
@@ -223,111 +201,96 @@ static bool read_interval(const char *text, uint64_t *ret_ns)
 			*ret_ns = (uint64_t)(value * units[i].ns);
 			return true;
 		}
-	gpc_complain("--watch needs a time from 100ms to a day, such as 15s, not `%s`", text);
-	return false;
+	return gpc_refuse("--watch needs a time from 100ms to a day, such as 15s, not `%s`", text);
 }
 
 static bool read_directory(const char *option, const char *text, const char **ret_path)
 {
 	struct stat st;
 
-	if (stat(text, &st) != 0 || !S_ISDIR(st.st_mode)) {
-		gpc_complain("%s needs a directory, not `%s`", option, text);
-		return false;
-	}
+	if (stat(text, &st) != 0 || !S_ISDIR(st.st_mode))
+		return gpc_refuse("%s needs a directory, not `%s`", option, text);
 	*ret_path = text;
 	return true;
 }
 
-static bool read_filter(size_t number, struct gpc_options *options)
+static bool is_stream_fine(const char *text)
 {
-	const char *name = gpc_filter_rows[number].name;
-	uint64_t thread;
-
-	memcpy((char *)&options->filters + number * sizeof optarg, &optarg, sizeof optarg);
-	if (strcmp(name, "thread") == 0)
-		return read_number("--thread", optarg, UINT32_MAX, &thread);
-	if (strcmp(name, "stream") == 0 && !gpc_stream_is_wish(optarg)) {
-		gpc_complain(
-			"--stream needs a number or a handle of a stream, legacy, per-thread or "
-			"none, "
-			"not `%s`",
-			optarg);
-		return false;
-	}
-	return true;
+	return gpc_stream_is_wish(text) ||
+	       gpc_refuse(
+		       "--stream needs a number or a handle of a stream, legacy, per-thread or "
+		       "none, not `%s`",
+		       text);
 }
 
-/* One option; false if its value is wrong. */
-static bool read_option(int letter, struct gpc_options *options)
+/* An option whose value is not only stored; false if it is wrong. */
+static bool read_special(int letter, struct gpc_options *options)
 {
+	static const char *const colours[] = { "auto", "always", "never" };
+	static const char *const moments[] = { "end", "peak", "oom" };
 	uint64_t number = 0;
+	unsigned choice = 0;
+	bool is_good = true;
 
 	switch (letter) {
 	case 'd':
-		if (!read_number("-d", optarg, 1023, &number))
-			return false;
+		is_good = read_number("-d", optarg, GPC_MAX_ORDINAL - 1, &number);
 		options->device = (int32_t)number;
-		return true;
+		break;
 	case 'n':
-		if (!read_number("-n", optarg, 1000000, &number))
-			return false;
+		is_good = read_number("-n", optarg, 1000000, &number);
 		options->limit = (unsigned)number;
-		return true;
+		break;
 	case 'o':
 		options->output = optarg;
-		return true;
+		break;
 	case 'f':
 		options->force = true;
-		return true;
-	case OPTION_JSON:
-		options->json = true;
-		return true;
+		break;
 	case OPTION_COLOUR:
-		return read_colour(optarg, &options->colour);
+		is_good = read_choice("--color", optarg, colours, &choice);
+		options->colour = (enum gpc_colour_mode)choice;
+		break;
 	case OPTION_NO_COLOUR:
 		options->colour = GPC_COLOUR_NEVER;
-		return true;
+		break;
 	case OPTION_FAIL_ON:
 		return read_conditions(optarg, options);
-	case OPTION_FORMAT:
-		options->format = optarg;
-		return true;
 	case OPTION_AT:
-		return read_moment(optarg, &options->moment);
-	case OPTION_QUERY:
-		options->query = optarg;
-		return true;
+		is_good = read_choice("--at", optarg, moments, &choice);
+		options->moment = (enum gpc_at)(GPC_AT_END + choice);
+		break;
 	case OPTION_SYSROOT:
 		return read_directory("--sysroot", optarg, &options->places.sysroot);
-	case OPTION_DEBUG_PATH:
-		options->places.debug_path = optarg;
-		return true;
 	case OPTION_SYMBOLS:
 		options->places.symbols_of = GPC_SYMBOLS_OF_ALL;
-		return true;
+		break;
 	case OPTION_NO_SYMBOLS:
 		options->places.symbols_of = GPC_SYMBOLS_OF_NONE;
-		return true;
-	case OPTION_ONCE:
-		options->once = true;
-		return true;
+		break;
 	case OPTION_WATCH:
 		return read_interval(optarg, &options->watch_ns);
-	case OPTION_ON:
-		options->on = optarg;
-		return true;
 	case OPTION_STEPS:
 		return read_number("--steps", optarg, 1000000, &options->steps);
-	case OPTION_SWEEP:
-		options->sweep = optarg;
-		return true;
-	case OPTION_BOTTOM_UP:
-		options->is_bottom_up = true;
-		return true;
 	default:
-		return read_filter((size_t)(letter - OPTION_FILTER), options);
+		break;
 	}
+	return is_good;
+}
+
+static bool read_option(int letter, struct gpc_options *options)
+{
+	uint64_t thread;
+
+	if (letter < OPTION_TEXTS)
+		return read_special(letter, options);
+	if (letter >= OPTION_FLAGS)
+		*(bool *)((char *)options + (letter - OPTION_FLAGS)) = true;
+	else
+		memcpy((char *)options + (letter - OPTION_TEXTS), &optarg, sizeof optarg);
+	if (letter == TEXT(filters.thread))
+		return read_number("--thread", optarg, UINT32_MAX, &thread);
+	return letter != TEXT(filters.stream) || is_stream_fine(optarg);
 }
 
 static bool is_number(const char *word)
@@ -359,33 +322,25 @@ static bool read_word(const char *word, unsigned n_words, struct gpc_options *op
 
 static bool are_targets_fine(const struct gpc_options *options, const struct gpc_command *command)
 {
-	if (command->needs == GPC_NEEDS_TWO_RECORDINGS) {
-		if (options->n_targets != 2)
-			gpc_complain("`%s` compares two recordings: %s A B", command->name,
-				command->name);
-		return options->n_targets == 2;
-	}
+	if (command->needs == GPC_NEEDS_TWO_RECORDINGS)
+		return options->n_targets == 2 || gpc_refuse("`%s` compares two recordings: %s A B",
+							  command->name, command->name);
 	if (options->n_targets < 2 || command->needs == GPC_NEEDS_RECORDINGS)
 		return true;
-	if (command->needs != GPC_NEEDS_RECORDING || command->run == gpc_cmd_export) {
-		gpc_complain("`%s` takes one at a time, not `%s` and `%s`", command->name,
+	if (command->needs != GPC_NEEDS_RECORDING || command->run == gpc_cmd_export)
+		return gpc_refuse("`%s` takes one at a time, not `%s` and `%s`", command->name,
 			options->targets[0], options->targets[1]);
-		return false;
-	}
-	if (options->json)
-		gpc_complain("--json takes one recording at a time, not `%s` and `%s`",
-			options->targets[0], options->targets[1]);
-	return !options->json;
+	return !options->json ||
+	       gpc_refuse("--json takes one recording at a time, not `%s` and `%s`",
+		       options->targets[0], options->targets[1]);
 }
 
 static bool is_moment_fine(const struct gpc_options *options)
 {
-	if (!gpc_filter_is_of_blocks(options) || options->moment <= GPC_AT_END)
-		return true;
-	gpc_complain(
-		"a peak and a failure list stacks only: --at=peak and --at=oom take "
-		"--where and --library");
-	return false;
+	return !gpc_filter_is_of_blocks(options) || options->moment <= GPC_AT_END ||
+	       gpc_refuse(
+		       "a peak and a failure list stacks only: --at=peak and --at=oom take "
+		       "--where and --library");
 }
 
 /* --watch turns `export` into another command; `live` has it anyway. */
@@ -396,20 +351,14 @@ static bool is_watch_fine(const struct gpc_options *options, const struct gpc_co
 	const bool is_export = (*command)->run == gpc_cmd_export;
 	const char *format = options->format ? options->format : "";
 
-	if (options->once && (*command)->run != gpc_cmd_live) {
-		gpc_complain("--once is an option of `live`, not of `%s`", (*command)->name);
-		return false;
-	}
+	if (options->once && (*command)->run != gpc_cmd_live)
+		return gpc_refuse("--once is an option of `live`, not of `%s`", (*command)->name);
 	if (!options->watch_ns || (*command)->run == gpc_cmd_live)
 		return true;
-	if (!is_export ||
-		(strcmp(format, "prometheus") != 0 && strcmp(format, "openmetrics") != 0)) {
-		gpc_complain(
+	if (!is_export || (strcmp(format, "prometheus") != 0 && strcmp(format, "openmetrics") != 0))
+		return gpc_refuse(
 			"--watch is an option of `live`, and of `export` with --format=prometheus "
-			"or "
-			"openmetrics");
-		return false;
-	}
+			"or openmetrics");
 	*command = &watch;
 	return true;
 }
@@ -420,24 +369,19 @@ static bool is_fit_fine(const struct gpc_options *options, const struct gpc_comm
 	static const struct gpc_command run = { "fit", NULL, GPC_NEEDS_NOTHING, gpc_fit_run };
 	struct gpc_fit_target target;
 
-	if ((*command)->run != gpc_cmd_fit) {
-		if (options->on || options->steps || options->sweep)
-			gpc_complain("--on, --steps and --sweep are options of `fit`, not of `%s`",
-				(*command)->name);
-		return !options->on && !options->steps && !options->sweep;
-	}
-	if (options->on && !gpc_fit_read_target(options->on, &target)) {
-		gpc_complain(
+	if ((*command)->run != gpc_cmd_fit)
+		return (!options->on && !options->steps && !options->sweep) ||
+		       gpc_refuse("--on, --steps and --sweep are options of `fit`, not of `%s`",
+			       (*command)->name);
+	if (options->on && !gpc_fit_read_target(options->on, &target))
+		return gpc_refuse(
 			"--on needs a GPU or a size, not `%s`; `gpucache-run --sim list` names "
 			"the GPUs",
 			options->on);
-		return false;
-	}
 	if (options->program)
 		*command = &run;
-	else if (options->steps || options->sweep)
-		gpc_complain("--steps and --sweep need a program: fit ... -- PROGRAM");
-	return options->program || (!options->steps && !options->sweep);
+	return options->program || (!options->steps && !options->sweep) ||
+	       gpc_refuse("--steps and --sweep need a program: fit ... -- PROGRAM");
 }
 
 static bool is_export_fine(const struct gpc_options *options, const struct gpc_command *command)
@@ -446,8 +390,8 @@ static bool is_export_fine(const struct gpc_options *options, const struct gpc_c
 		return gpc_export_is_possible(options);
 	if (!options->format && !options->query)
 		return true;
-	gpc_complain("--format and --query are options of `export`, not of `%s`", command->name);
-	return false;
+	return gpc_refuse(
+		"--format and --query are options of `export`, not of `%s`", command->name);
 }
 
 enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options *ret_options,

@@ -71,10 +71,9 @@ static bool are_words_known(const struct gpc_options *options)
 			i++;
 		if (i < 2 && is_csv)
 			continue;
-		gpc_complain(
+		return gpc_refuse(
 			"--format=csv takes noheader and nounits, and no other format a word: `%s`",
 			text);
-		return false;
 	}
 	if (options->query && !is_csv)
 		gpc_complain("--query is of --format=csv");

@@ -184,8 +184,7 @@ bool gpc_export_is_query_possible(const struct gpc_options *options)
 			if (is_column(&gpc_counters[i]))
 				gpc_text_add(&text, "%s ", counter);
 		}
-		gpc_complain("--query knows no column `%s`; there are: %s", name, text.buf);
-		return false;
+		return gpc_refuse("--query knows no column `%s`; there are: %s", name, text.buf);
 	}
 	return true;
 }

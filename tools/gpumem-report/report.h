@@ -117,8 +117,9 @@ enum gpc_command_number {
 
 extern const struct gpc_command gpc_commands[GPC_N_COMMANDS];
 
-/* A line on standard error: "gpumem-report: ...". */
+/* A line on standard error: "gpumem-report: ..."; the second is false. */
 void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
+#define gpc_refuse(...) (gpc_complain(__VA_ARGS__), false)
 
 /* Appends the user name, or "uid 2001". */
 void gpc_owner_add(uint32_t owner, struct gpc_text *ret_text);
