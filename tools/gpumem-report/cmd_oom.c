@@ -128,8 +128,8 @@ static void print_tried(struct gpc_report *report, const struct gpucache_oom *oo
 	gpc_paper_section(paper, "TRIED", "%u steps before giving up%s", oom->n_rungs,
 		n_helped ? "" : "; none made memory available");
 	for (unsigned i = 0; i < oom->n_rungs; i++)
-		gpc_paper_line(
-			paper, "%11s  %s", gpc_show_bytes(oom->rung_freed[i]), gpc_rung_text(i));
+		gpc_paper_line(paper, "%11s  %s", gpc_show_bytes(oom->rung_freed[i]),
+			gpc_rung_words(i).text);
 }
 
 static void print_setup(struct gpc_report *report)
@@ -231,8 +231,8 @@ static bool choose_oom(const struct gpc_report *report, struct gpucache_oom *ret
 {
 	if (report->options->number)
 		return gpc_recording_find_oom(report->recording, report->options->number, ret_oom);
-	return gpc_report_fatal_oom(report, -1, ret_oom) ||
-	       gpc_report_last_oom(report, -1, ret_oom);
+	return gpc_report_find_oom(report, -1, true, ret_oom) ||
+	       gpc_report_find_oom(report, -1, false, ret_oom);
 }
 
 /* A framework may have run out in a pool of its own, without a request to the driver. */

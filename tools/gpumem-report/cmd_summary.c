@@ -78,7 +78,7 @@ static void print_rescued(const struct gpc_paper *paper, const struct gpucache_c
 	for (unsigned i = 0; i < GPUCACHE_MAX_RUNGS; i++) {
 		if (sum->n_rescued_by[i])
 			gpc_paper_line(paper, "%13s   %s", gpc_show_count(sum->n_rescued_by[i]),
-				gpc_rung_text(i));
+				gpc_rung_words(i).text);
 	}
 }
 
@@ -112,7 +112,7 @@ static void print_calls(
 			gpc_show_count(sum->n_gc_segments));
 	if (sum->one_stream_end)
 		gpc_paper_line(paper, "%13s one stream ordered all reuse until %s", "",
-			gpc_one_stream_end_text(sum->one_stream_end));
+			gpc_one_stream_end_words(sum->one_stream_end).text);
 	if (sum->n_fence)
 		gpc_paper_line(
 			paper, "%13s fences behind what was freed", gpc_show_count(sum->n_fence));
@@ -318,8 +318,8 @@ static struct json_object *array_json(const struct gpc_counter *counter, const u
 
 	for (unsigned i = 0; i < n; i++)
 		if (!is_by_kind || words[i])
-			gpc_json_bytes(object, is_by_kind ? gpc_kind_words(i) : gpc_rung_name(i),
-				words[i]);
+			gpc_json_bytes(object,
+				is_by_kind ? gpc_kind_words(i) : gpc_rung_words(i).word, words[i]);
 	return object;
 }
 
@@ -336,7 +336,7 @@ static void add_counters(struct json_object *object, const struct gpc_report *re
 		if (counter->counts == GPC_COUNTS_TIME)
 			gpc_json_time(object, counter->key, report, *words);
 		else if (counter->counts == GPC_COUNTS_REASON)
-			gpc_json_text(object, counter->key, gpc_one_stream_end_word(*words));
+			gpc_json_text(object, counter->key, gpc_one_stream_end_words(*words).word);
 		else if (counter->n_words > 1)
 			json_object_object_add(object, counter->key, array_json(counter, words));
 		else
@@ -389,8 +389,8 @@ static struct json_object *device_json(struct gpc_report *report,
 
 	gpc_json_text(object, "moment", gpc_moment_key(moment, report));
 	json_object_object_add(object, "verdict",
-		verdict_json(
-			report, gpc_report_fatal_oom(report, device->ordinal, &oom) ? &oom : NULL));
+		verdict_json(report,
+			gpc_report_find_oom(report, device->ordinal, true, &oom) ? &oom : NULL));
 	json_object_object_add(
 		object, "balance", balance_json(report, device, moment, &totals.sum));
 	add_counters(now, report, &totals.sum, GPC_WHEN_HEAP);
@@ -437,7 +437,8 @@ static void print_json(
 enum gpc_exit gpc_cmd_summary(struct gpc_report *report)
 {
 	struct gpucache_oom oom;
-	const struct gpucache_oom *fatal = gpc_report_fatal_oom(report, -1, &oom) ? &oom : NULL;
+	const struct gpucache_oom *fatal =
+		gpc_report_find_oom(report, -1, true, &oom) ? &oom : NULL;
 	unsigned n_recovered = 0;
 	unsigned n_fatal = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One writer per verdict, using only the record of the failure. */
+/* A sentence or a writer per verdict, using only the record of the failure. */
 #include "tools/gpumem-report/evidence.h"
 
 #include "base/bytes.h"
@@ -28,14 +28,6 @@ static void add_site(const struct gpc_report *report, const struct gpucache_oom 
 	gpc_holdings_fini(&holdings);
 	if (!where)
 		gpc_frames_site(report->frames, stack, text);
-}
-
-static void show_impossible(const struct gpc_answer *answer, struct gpc_text *text)
-{
-	const struct gpucache_oom *oom = &answer->oom;
-
-	gpc_text_add(text, " %s were asked for; the GPU has %s in all.",
-		gpc_show_bytes(oom->requested), gpc_show_bytes(oom->balance.device_total));
 }
 
 static void show_limit(const struct gpc_answer *answer, struct gpc_text *text)
@@ -89,38 +81,6 @@ static void show_pieces(const struct gpc_answer *answer, struct gpc_text *text)
 			text, " Replayed on the driver without a cache, the request fails, too.");
 }
 
-static void show_pending(const struct gpc_answer *answer, struct gpc_text *text)
-{
-	const struct gpucache_oom *oom = &answer->oom;
-
-	gpc_text_add(
-		text, " %s were freed and wait for the GPU.", gpc_show_bytes(oom->balance.pending));
-}
-
-static void show_rounding(const struct gpc_answer *answer, struct gpc_text *text)
-{
-	const struct gpucache_oom *oom = &answer->oom;
-
-	gpc_text_add(text, " %s are lost to it.", gpc_show_bytes(oom->balance.rounding));
-}
-
-static void show_neighbour(const struct gpc_answer *answer, struct gpc_text *text)
-{
-	const struct gpucache_oom *oom = &answer->oom;
-
-	gpc_text_add(text, " Other processes hold %s, this one %s.",
-		gpc_show_bytes(oom->balance.other_processes),
-		gpc_show_bytes(gpc_balance_taken(&oom->balance)));
-}
-
-static void show_untracked(const struct gpc_answer *answer, struct gpc_text *text)
-{
-	const struct gpucache_oom *oom = &answer->oom;
-
-	gpc_text_add(text, " It holds %s outside the allocator.",
-		gpc_show_bytes(oom->balance.process_outside));
-}
-
 static void show_growth(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = &answer->oom;
@@ -133,14 +93,6 @@ static void show_growth(const struct gpc_answer *answer, struct gpc_text *text)
 		gpc_text_add(text, " In the later part of the run it grew by %s: ", bytes);
 	add_site(answer->report, oom, oom->growth_stack, text);
 	gpc_text_add(text, ".");
-}
-
-static void show_spike(const struct gpc_answer *answer, struct gpc_text *text)
-{
-	const struct gpucache_oom *oom = &answer->oom;
-
-	gpc_text_add(text, " %s were asked for; the peak of the run before was %s.",
-		gpc_show_bytes(oom->requested), gpc_show_bytes(oom->peak_requested));
 }
 
 static void show_exhausted(const struct gpc_answer *answer, struct gpc_text *text)
@@ -158,14 +110,6 @@ static void show_exhausted(const struct gpc_answer *answer, struct gpc_text *tex
 			gpc_show_bytes(managed));
 }
 
-static void show_refusal(const struct gpc_answer *answer, struct gpc_text *text)
-{
-	const struct gpucache_oom *oom = &answer->oom;
-
-	gpc_text_add(text, " It said %s were free; %s were asked for.",
-		gpc_show_bytes(oom->balance.device_free), gpc_show_bytes(oom->rounded));
-}
-
 static void show_framework(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	gpc_text_add(text,
@@ -174,47 +118,64 @@ static void show_framework(const struct gpc_answer *answer, struct gpc_text *tex
 		gpc_framework_name(answer->framework), gpc_show_bytes(answer->framework_bytes));
 }
 
-static void show_contexts(const struct gpc_answer *answer, struct gpc_text *text)
+/* The numbers of those that are one sentence; false: another writer's. */
+static bool show_sentence(const struct gpucache_oom *oom, struct gpc_text *text)
 {
-	const struct gpucache_oom *oom = &answer->oom;
+	const struct gpucache_balance *b = &oom->balance;
+	const char *asked = gpc_show_bytes(oom->requested);
+	const char *total = gpc_show_bytes(b->device_total);
+	const uint64_t *kinds = oom->kind_bytes;
 
-	gpc_text_add(text, " They hold %s of %s.",
-		gpc_show_bytes(oom->kind_bytes[GPUCACHE_KIND_CONTEXT]),
-		gpc_show_bytes(oom->balance.device_total));
+	switch (oom->verdict) {
+	case GPUCACHE_VERDICT_IMPOSSIBLE:
+		gpc_text_add(text, " %s were asked for; the GPU has %s in all.", asked, total);
+		return true;
+	case GPUCACHE_VERDICT_PENDING:
+		gpc_text_add(
+			text, " %s were freed and wait for the GPU.", gpc_show_bytes(b->pending));
+		return true;
+	case GPUCACHE_VERDICT_ROUNDING:
+		gpc_text_add(text, " %s are lost to it.", gpc_show_bytes(b->rounding));
+		return true;
+	case GPUCACHE_VERDICT_NEIGHBOUR:
+		gpc_text_add(text, " Other processes hold %s, this one %s.",
+			gpc_show_bytes(b->other_processes), gpc_show_bytes(gpc_balance_taken(b)));
+		return true;
+	case GPUCACHE_VERDICT_UNTRACKED:
+		gpc_text_add(text, " It holds %s outside the allocator.",
+			gpc_show_bytes(b->process_outside));
+		return true;
+	case GPUCACHE_VERDICT_SPIKE:
+		gpc_text_add(text, " %s were asked for; the peak of the run before was %s.", asked,
+			gpc_show_bytes(oom->peak_requested));
+		return true;
+	case GPUCACHE_VERDICT_DRIVER:
+		gpc_text_add(text, " It said %s were free; %s were asked for.",
+			gpc_show_bytes(b->device_free), gpc_show_bytes(oom->rounded));
+		return true;
+	case GPUCACHE_VERDICT_CONTEXTS:
+		gpc_text_add(text, " They hold %s of %s.",
+			gpc_show_bytes(kinds[GPUCACHE_KIND_CONTEXT]), total);
+		return true;
+	case GPUCACHE_VERDICT_MANAGED:
+		gpc_text_add(text, " It is %s.", gpc_show_bytes(kinds[GPUCACHE_KIND_MANAGED]));
+		return true;
+	case GPUCACHE_VERDICT_PINNED:
+		gpc_text_add(text, " %s were asked for.", asked);
+		return true;
+	default:
+		return false;
+	}
 }
 
-static void show_managed(const struct gpc_answer *answer, struct gpc_text *text)
-{
-	const struct gpucache_oom *oom = &answer->oom;
-
-	gpc_text_add(text, " It is %s.", gpc_show_bytes(oom->kind_bytes[GPUCACHE_KIND_MANAGED]));
-}
-
-static void show_request(const struct gpc_answer *answer, struct gpc_text *text)
-{
-	const struct gpucache_oom *oom = &answer->oom;
-
-	gpc_text_add(text, " %s were asked for.", gpc_show_bytes(oom->requested));
-}
-
-/* Verdicts without a writer need no numbers. */
+/* The writers of more than a sentence; a verdict with neither needs no numbers. */
 static writer *const writers[GPUCACHE_VERDICT_COUNT] = {
-	[GPUCACHE_VERDICT_IMPOSSIBLE] = show_impossible,
 	[GPUCACHE_VERDICT_LIMIT] = show_limit,
 	[GPUCACHE_VERDICT_FRAGMENTED] = show_pieces,
-	[GPUCACHE_VERDICT_PENDING] = show_pending,
-	[GPUCACHE_VERDICT_ROUNDING] = show_rounding,
-	[GPUCACHE_VERDICT_NEIGHBOUR] = show_neighbour,
-	[GPUCACHE_VERDICT_UNTRACKED] = show_untracked,
 	[GPUCACHE_VERDICT_GROWTH] = show_growth,
-	[GPUCACHE_VERDICT_SPIKE] = show_spike,
 	[GPUCACHE_VERDICT_EXHAUSTED] = show_exhausted,
-	[GPUCACHE_VERDICT_DRIVER] = show_refusal,
 	[GPUCACHE_VERDICT_WRONG_POOL] = show_pieces,
-	[GPUCACHE_VERDICT_CONTEXTS] = show_contexts,
-	[GPUCACHE_VERDICT_MANAGED] = show_managed,
 	[GPUCACHE_VERDICT_PREALLOCATED] = show_framework,
-	[GPUCACHE_VERDICT_PINNED] = show_request,
 };
 
 void gpc_evidence_say(const struct gpc_answer *answer, struct gpc_text *ret_text)
@@ -226,6 +187,6 @@ void gpc_evidence_say(const struct gpc_answer *answer, struct gpc_text *ret_text
 	else
 		gpc_text_add(ret_text, "%s (%s): %s.", gpc_verdict_word(oom->verdict),
 			gpc_strength_word(oom->strength), gpc_verdict_meaning(oom->verdict));
-	if (writers[oom->verdict])
+	if (!show_sentence(oom, ret_text) && writers[oom->verdict])
 		writers[oom->verdict](answer, ret_text);
 }

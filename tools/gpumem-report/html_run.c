@@ -59,32 +59,26 @@ static void put_field(const struct run *run, const char *name, uint64_t bytes)
 		fprintf(run->out, ",\"%s\":%llu", name, (ull)bytes);
 }
 
-static void put_holder(
-	const struct run *run, const struct gpc_export_sample *sample, bool *is_first)
+/* The field `holders`. */
+static void put_holders(const struct run *run, const struct gpc_holdings *holdings)
 {
-	fprintf(run->out, "%s%u,%llu,%llu", *is_first ? "" : ",",
-		gpc_html_names_stack(run->names, sample), (ull)sample->bytes,
-		(ull)sample->n_blocks);
-	*is_first = false;
-}
-
-/* The field `holders`.  PyTorch's bytes in no tensor, and unlisted bytes, are separate fields. */
-static void put_holdings(const struct run *run, const struct gpc_holdings *holdings)
-{
-	bool is_first = true;
-
 	fputs(",\"holders\":[", run->out);
 	for (size_t i = 0; i < holdings->n; i++) {
 		const struct gpc_row *row = &holdings->rows[i];
+		const struct gpc_export_sample sample = { .stack = row->id,
+			.what = row->kind ? gpc_kind_words(row->kind) : NULL };
 
-		put_holder(run,
-			&(struct gpc_export_sample){ .stack = row->id,
-				.what = row->kind ? gpc_kind_words(row->kind) : NULL,
-				.bytes = row->bytes,
-				.n_blocks = row->n_blocks },
-			&is_first);
+		fprintf(run->out, "%s%u,%llu,%llu", i ? "," : "",
+			gpc_html_names_stack(run->names, &sample), (ull)row->bytes,
+			(ull)row->n_blocks);
 	}
 	fputc(']', run->out);
+}
+
+/* PyTorch's bytes in no tensor, and unlisted bytes, are separate fields. */
+static void put_holdings(const struct run *run, const struct gpc_holdings *holdings)
+{
+	put_holders(run, holdings);
 	put_field(run, "torch_unused", holdings->torch_bytes);
 	put_field(run, "rest", holdings->rest_bytes);
 }
@@ -130,34 +124,20 @@ static void put_history(const struct run *run, int32_t ordinal)
 
 static void put_peak(const struct run *run, int32_t ordinal)
 {
-	struct gpc_options options = *run->report->options;
-	struct gpc_report report = *run->report;
-	struct gpc_export_samples samples;
+	struct gpc_holdings holdings;
 	struct gpucache_peak peak;
-	uint64_t rest = 0;
-	bool is_first = true;
 
-	if (!gpc_recording_find_peak(report.recording, ordinal, &peak))
+	if (!gpc_recording_find_peak(run->report->recording, ordinal, &peak))
 		return;
-	options.moment = GPC_AT_PEAK;
-	options.device = ordinal;
-	report.options = &options;
-	gpc_export_samples_create(&samples, &report);
+	gpc_holdings_from_peak(&holdings, run->report, &peak);
 	fprintf(run->out, ",\"peak\":{\"t\":%llu", after_start(run, peak.time_ns));
 	put_field(run, "requested", peak.requested_bytes);
 	put_field(run, "live", peak.live_bytes);
 	put_field(run, "reserved", peak.reserved_bytes);
-	fputs(",\"holders\":[", run->out);
-	for (size_t i = 0; i < samples.n; i++) {
-		if (samples.rows[i].is_rest)
-			rest = samples.rows[i].bytes;
-		else
-			put_holder(run, &samples.rows[i], &is_first);
-	}
-	fputc(']', run->out);
-	put_field(run, "rest", rest);
+	put_holders(run, &holdings);
+	put_field(run, "rest", holdings.rest_bytes);
 	fputc('}', run->out);
-	gpc_export_samples_fini(&samples);
+	gpc_holdings_fini(&holdings);
 }
 
 static void put_end(const struct run *run, int32_t ordinal)

@@ -6,15 +6,6 @@
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/json.h"
 
-/* Finds the GPU's newest failure, including recovered ones if `any` is set. */
-static bool find_oom(
-	const struct gpc_report *report, int32_t ordinal, bool any, struct gpucache_oom *ret_oom)
-{
-	if (gpc_report_fatal_oom(report, ordinal, ret_oom))
-		return true;
-	return any && gpc_report_last_oom(report, ordinal, ret_oom);
-}
-
 void gpc_moment_find(struct gpc_moment *moment, const struct gpc_report *report, int32_t ordinal)
 {
 	enum gpc_at at = report->options->moment;
@@ -26,11 +17,12 @@ void gpc_moment_find(struct gpc_moment *moment, const struct gpc_report *report,
 			moment->at = GPC_AT_END;
 			break;
 		}
-		moment->at =
-			find_oom(report, ordinal, false, &moment->oom) ? GPC_AT_OOM : GPC_AT_END;
+		moment->at = gpc_report_find_oom(report, ordinal, true, &moment->oom) ? GPC_AT_OOM
+										      : GPC_AT_END;
 		break;
 	case GPC_AT_OOM:
-		moment->is_there = find_oom(report, ordinal, true, &moment->oom);
+		moment->is_there = gpc_report_find_oom(report, ordinal, true, &moment->oom) ||
+				   gpc_report_find_oom(report, ordinal, false, &moment->oom);
 		break;
 	case GPC_AT_PEAK:
 		moment->is_there =

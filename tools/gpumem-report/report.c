@@ -45,49 +45,31 @@ const char *gpc_state_word(enum gpc_run_state state)
 	return words[state];
 }
 
-const char *gpc_rung_name(unsigned rung)
+struct gpc_words gpc_rung_words(unsigned rung)
 {
-	static const char *const names[] = {
-#define RUNG(function, text) #function,
+	static const struct gpc_words rungs[] = {
+#define RUNG(function, text) { #function, text },
 #include "model/rungs.def"
 #undef RUNG
 	};
 
-	return rung < GPC_RUNG_COUNT ? names[rung] : "unknown";
+	return rung < GPC_RUNG_COUNT
+		       ? rungs[rung]
+		       : (struct gpc_words){ "unknown", "a step that this version does not know" };
 }
 
-const char *gpc_rung_text(unsigned rung)
+struct gpc_words gpc_one_stream_end_words(uint64_t end)
 {
-	static const char *const texts[] = {
-#define RUNG(function, text) text,
-#include "model/rungs.def"
-#undef RUNG
-	};
-
-	return rung < GPC_RUNG_COUNT ? texts[rung] : "a step that this version does not know";
-}
-
-const char *gpc_one_stream_end_text(uint64_t end)
-{
-	static const char *const texts[] = {
-#define ONE_STREAM_END(name, word, text) [GPUCACHE_ONE_STREAM_END_##name] = text,
+	static const struct gpc_words ends[] = {
+#define ONE_STREAM_END(name, word, text) [GPUCACHE_ONE_STREAM_END_##name] = { word, text },
 #include "base/one_stream.def"
 #undef ONE_STREAM_END
 	};
 
-	return end < GPUCACHE_ONE_STREAM_END_COUNT ? texts[end]
-						   : "something that this version does not know";
-}
-
-const char *gpc_one_stream_end_word(uint64_t end)
-{
-	static const char *const words[] = {
-#define ONE_STREAM_END(name, word, text) [GPUCACHE_ONE_STREAM_END_##name] = word,
-#include "base/one_stream.def"
-#undef ONE_STREAM_END
-	};
-
-	return end < GPUCACHE_ONE_STREAM_END_COUNT ? words[end] : "unknown";
+	return end < GPUCACHE_ONE_STREAM_END_COUNT
+		       ? ends[end]
+		       : (struct gpc_words){ "unknown",
+				 "something that this version does not know" };
 }
 
 uint64_t gpc_report_realtime(const struct gpc_recording *recording, uint64_t monotonic_ns)
@@ -175,7 +157,7 @@ void gpc_report_add_names(const struct gpucache_device *device, struct gpc_text 
 			ret_text, "%s%s", ret_text->len > start ? ", " : "", device->pci_bus_id);
 }
 
-static bool find_oom(const struct gpc_report *report, int32_t ordinal, bool is_fatal,
+bool gpc_report_find_oom(const struct gpc_report *report, int32_t ordinal, bool is_fatal,
 	struct gpucache_oom *ret_oom)
 {
 	const struct gpc_recording *rec = report->recording;
@@ -191,18 +173,6 @@ static bool find_oom(const struct gpc_report *report, int32_t ordinal, bool is_f
 		*ret_oom = oom;
 	}
 	return best != 0;
-}
-
-bool gpc_report_last_oom(
-	const struct gpc_report *report, int32_t ordinal, struct gpucache_oom *ret_oom)
-{
-	return find_oom(report, ordinal, false, ret_oom);
-}
-
-bool gpc_report_fatal_oom(
-	const struct gpc_report *report, int32_t ordinal, struct gpucache_oom *ret_oom)
-{
-	return find_oom(report, ordinal, true, ret_oom);
 }
 
 void gpc_report_count_ooms(

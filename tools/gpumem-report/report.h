@@ -135,13 +135,15 @@ enum gpc_rung {
 	GPC_RUNG_COUNT,
 };
 
-/* The name in JSON, and a short description; valid for any number. */
-const char *gpc_rung_name(unsigned rung);
-const char *gpc_rung_text(unsigned rung);
+/* A word for JSON, and a short description for people. */
+struct gpc_words {
+	const char *word;
+	const char *text;
+};
 
-/* What ended the one-stream rule, to follow "until"; and a word for JSON.  NULL: nothing. */
-const char *gpc_one_stream_end_text(uint64_t end);
-const char *gpc_one_stream_end_word(uint64_t end);
+/* Of a rung; of what ended the one-stream rule, to follow "until" (NULL: nothing).  Valid for any number. */
+struct gpc_words gpc_rung_words(unsigned rung);
+struct gpc_words gpc_one_stream_end_words(uint64_t end);
 
 /* Converts the recording's monotonic clock to real time. */
 uint64_t gpc_report_realtime(const struct gpc_recording *recording, uint64_t monotonic_ns);
@@ -176,13 +178,12 @@ uint64_t gpc_report_count_live(
 /* Appends "physical 2, GPU-1111-..., 0000:17:00.0": the GPU's other names, as far as known. */
 void gpc_report_add_names(const struct gpucache_device *device, struct gpc_text *ret_text);
 
-/* The newest OOM of the device, or of all selected ones if ordinal is -1.  Returns false if there is none. */
-bool gpc_report_last_oom(
-	const struct gpc_report *report, int32_t ordinal, struct gpucache_oom *ret_oom);
-
-/* The same among those that the program did not recover from. */
-bool gpc_report_fatal_oom(
-	const struct gpc_report *report, int32_t ordinal, struct gpucache_oom *ret_oom);
+/*
+ * The newest OOM of the device, or of all selected ones if ordinal is -1; is_fatal: of those that the program did not
+ * recover from.  Returns false if there is none.
+ */
+bool gpc_report_find_oom(const struct gpc_report *report, int32_t ordinal, bool is_fatal,
+	struct gpucache_oom *ret_oom);
 
 /* Counts the failed requests that the program did not recover from, and those that it did. */
 void gpc_report_count_ooms(

@@ -103,7 +103,7 @@ void gpc_what_if_close(struct gpc_what_if *what_if)
 }
 
 static struct played play(const struct gpc_what_if *what_if, const struct gpc_policy_ops *policy,
-	const struct gpc_policy_settings *settings, uint64_t fixed_bytes)
+	const struct gpc_policy_settings *settings)
 {
 	const struct gpc_run_settings how = {
 		.policy = *settings, .device_bytes = what_if->device_bytes, .is_unwatched = true
@@ -112,7 +112,7 @@ static struct played play(const struct gpc_what_if *what_if, const struct gpc_po
 	struct gpc_trace trace = what_if->trace;
 	struct gpc_run run;
 
-	trace.fixed_bytes = fixed_bytes;
+	trace.fixed_bytes = what_if->fixed_bytes;
 	if (gpc_run_once(&trace, policy, &how, &run) || run.broken)
 		return played;
 	played.live_bytes = run.live_at_end_bytes;
@@ -121,8 +121,8 @@ static struct played play(const struct gpc_what_if *what_if, const struct gpc_po
 	if (run.has_failed)
 		return played;
 	played.outcome = SERVED;
-	played.free_bytes = gpc_bytes_less(
-		what_if->device_bytes, gpc_bytes_add(fixed_bytes, run.reserved_at_end_bytes));
+	played.free_bytes = gpc_bytes_less(what_if->device_bytes,
+		gpc_bytes_add(what_if->fixed_bytes, run.reserved_at_end_bytes));
 	return played;
 }
 
@@ -135,7 +135,7 @@ static bool is_served_with_less(const struct gpc_what_if *what_if, uint64_t byte
 		more.settings.limit_bytes = gpc_bytes_add(more.settings.limit_bytes, bytes);
 	else
 		more.device_bytes = gpc_bytes_add(more.device_bytes, bytes);
-	return play(&more, more.policy, &more.settings, more.fixed_bytes).outcome == SERVED;
+	return play(&more, more.policy, &more.settings).outcome == SERVED;
 }
 
 /* True if no placement can serve it: with the request, more is live than the device has. */
@@ -166,7 +166,7 @@ static void try_without_roundup(const struct gpc_what_if *what_if, struct gpc_an
 	if (!settings.roundup_divisions)
 		return;
 	settings.roundup_divisions = 0;
-	played = play(what_if, what_if->policy, &settings, what_if->fixed_bytes);
+	played = play(what_if, what_if->policy, &settings);
 	if (played.outcome == SERVED)
 		add_remedy(answer, "roundup_power2_divisions", true, played.free_bytes);
 }
@@ -188,8 +188,7 @@ static void try_pages(const struct gpc_what_if *what_if, struct gpc_answer *answ
 	if (what_if->policy != &gpc_policy_gpucache)
 		return;
 	for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-		struct played played =
-			play(what_if, ways[i].policy, &what_if->settings, what_if->fixed_bytes);
+		struct played played = play(what_if, ways[i].policy, &what_if->settings);
 
 		if (played.outcome != SERVED)
 			continue;
@@ -228,7 +227,7 @@ static void try_max_split(const struct gpc_what_if *what_if, struct gpc_answer *
 		settings.max_split_size = mib * GPC_MIB;
 		if (settings.max_split_size > largest)
 			continue;
-		played = play(what_if, what_if->policy, &settings, what_if->fixed_bytes);
+		played = play(what_if, what_if->policy, &settings);
 		if (played.outcome != SERVED)
 			continue;
 		gpc_format(
@@ -271,8 +270,7 @@ void gpc_what_if_play(struct gpc_what_if *what_if, struct gpc_answer *answer)
 {
 	const struct gpc_trace_recorded *recorded_part = &what_if->trace.recorded;
 	const uint64_t requested = what_if->trace.ops[what_if->trace.n_ops - 1].size;
-	struct played as_it_was =
-		play(what_if, what_if->policy, &what_if->settings, what_if->fixed_bytes);
+	struct played as_it_was = play(what_if, what_if->policy, &what_if->settings);
 	struct played plain;
 
 	what_if->live_bytes = gpc_bytes_add(as_it_was.live_bytes, requested);
@@ -281,7 +279,7 @@ void gpc_what_if_play(struct gpc_what_if *what_if, struct gpc_answer *answer)
 	answer->is_replayed = as_it_was.outcome == FAILED;
 	if (!answer->is_replayed || is_hopeless(what_if))
 		return;
-	plain = play(what_if, &gpc_policy_none, &what_if->settings, what_if->fixed_bytes);
+	plain = play(what_if, &gpc_policy_none, &what_if->settings);
 	answer->is_served_plain = plain.outcome == SERVED;
 	answer->plain_free_bytes = plain.free_bytes;
 }
