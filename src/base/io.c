@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct gpc_io_file gpc_io_file_of(int fd)
@@ -70,4 +71,30 @@ ssize_t gpc_io_read_at(int fd, void *buf, size_t size, uint64_t offset)
 		done += (size_t)n;
 	}
 	return (ssize_t)done;
+}
+
+/* The kernel's directory entry. */
+struct entry {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+const char *gpc_io_next_entry(struct gpc_io_listing *listing)
+{
+	const struct entry *entry;
+
+	if (listing->at >= listing->n) {
+		listing->n =
+			syscall(SYS_getdents64, listing->fd, listing->buf, sizeof listing->buf);
+		listing->at = 0;
+	}
+	if (listing->n <= 0 || listing->n_left == 0)
+		return NULL;
+	listing->n_left--;
+	entry = (const void *)(listing->buf + listing->at);
+	listing->at += entry->size;
+	return entry->name;
 }

@@ -41,4 +41,16 @@ ssize_t gpc_io_read_file(const char *path, char *buf, size_t size);
 /* Reads up to `size` bytes at `offset`.  Returns the number read, fewer at end of file, or -1 with errno set. */
 ssize_t gpc_io_read_at(int fd, void *buf, size_t size, uint64_t offset);
 
+/* A listing of the open folder `fd`, from where it stands; readdir would allocate. */
+struct gpc_io_listing {
+	int fd;
+	unsigned n_left; /* entries to look at, at the most */
+	long n;          /* bytes in `buf`; at: of those, returned */
+	long at;
+	_Alignas(uint64_t) char buf[2048];
+};
+
+/* The next name, valid until the next call; NULL: that was the last. */
+const char *gpc_io_next_entry(struct gpc_io_listing *listing);
+
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tries the usual name first.  If another user owns it, uses the name with a random suffix, which is found again later
- * by listing the parent with getdents64 (no allocation).  Ownership and mode are checked on the open descriptor, so
- * nobody can exchange the folder between check and use.
+ * by listing the parent.  Ownership and mode are checked on the open descriptor, so nobody can exchange the folder
+ * between check and use.
  */
 #include "base/own_folder.h"
 
@@ -12,22 +12,13 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/text.h"
 
 #define MAX_PATH        1024u
 #define FOLDER_MAX_SEEN 4096u
-
-/* The kernel's directory entry; readdir would allocate. */
-struct entry {
-	uint64_t inode;
-	int64_t offset;
-	uint16_t size;
-	uint8_t type;
-	char name[];
-};
 
 static void add_path(struct gpc_text *text, const char *path, uint32_t suffix)
 {
@@ -93,25 +84,15 @@ static uint32_t suffix_of(const char *entry, const char *name)
 /* Finds the folder that we created earlier; -1 if there is none. */
 static int find_random(const char *path, int parent, uint32_t *ret_suffix)
 {
-	_Alignas(struct entry) char buf[4096];
-	const char *name = gpc_base_name(path);
-	unsigned n_seen = 0;
-	long n;
+	struct gpc_io_listing listing = { .fd = parent, .n_left = FOLDER_MAX_SEEN };
+	const char *entry;
+	int fd = -1;
 
-	while ((n = syscall(SYS_getdents64, parent, buf, sizeof buf)) > 0)
-		for (long at = 0; at < n;) {
-			const struct entry *entry = (const void *)(buf + at);
-			int fd;
-
-			if (n_seen++ >= FOLDER_MAX_SEEN)
-				return -1;
-			*ret_suffix = suffix_of(entry->name, name);
-			fd = *ret_suffix ? gpc_own_folder_open(path, *ret_suffix) : -1;
-			if (fd >= 0)
-				return fd;
-			at += entry->size;
-		}
-	return -1;
+	while (fd < 0 && (entry = gpc_io_next_entry(&listing))) {
+		*ret_suffix = suffix_of(entry, gpc_base_name(path));
+		fd = *ret_suffix ? gpc_own_folder_open(path, *ret_suffix) : -1;
+	}
+	return fd;
 }
 
 static int open_parent(const char *path)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two passes over the directory with getdents64: the first ranks dead recordings by value (crashed, then failed, then
+ * Two passes over the directory: the first ranks dead recordings by value (crashed, then failed, then
  * newest), the second trims those to keep to the pages that were written and unlinks the rest, each under its lock.  At
  * most GPC_STALE_MAX_KEPT are remembered, whatever the directory holds.
  */
@@ -11,20 +11,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "gpucache_format.h"
 #include "record/name.h"
-
-/* The kernel's directory entry; readdir would allocate. */
-struct entry {
-	uint64_t inode;
-	int64_t offset;
-	uint16_t size;
-	uint8_t type;
-	char name[];
-};
 
 struct dead_file {
 	uint64_t changed_ns;
@@ -97,23 +88,14 @@ static void look_at(int dir_fd, const char *name, visit_fn visit, void *arg)
 
 static void each_dead_file(int dir_fd, visit_fn visit, void *arg)
 {
-	_Alignas(struct entry) char buf[2048];
-	unsigned n_seen = 0;
-	long n;
+	struct gpc_io_listing listing = { .fd = dir_fd, .n_left = GPC_STALE_MAX_FILES };
+	const char *name;
 
 	if (lseek(dir_fd, 0, SEEK_SET) < 0)
 		return;
-	while ((n = syscall(SYS_getdents64, dir_fd, buf, sizeof buf)) > 0) {
-		for (long at = 0; at < n;) {
-			const struct entry *entry = (const void *)(buf + at);
-
-			if (n_seen++ >= GPC_STALE_MAX_FILES)
-				return;
-			if (is_our_name(entry->name))
-				look_at(dir_fd, entry->name, visit, arg);
-			at += entry->size;
-		}
-	}
+	while ((name = gpc_io_next_entry(&listing)))
+		if (is_our_name(name))
+			look_at(dir_fd, name, visit, arg);
 }
 
 /* --- What there is ---------------------------------------------------------------------------- */
