@@ -33,7 +33,7 @@ struct changes {
 	struct change *rows;
 	size_t n;
 	size_t room;
-	struct gpc_memo numbers; /* of rows, + 1, by name */
+	struct gpc_memo numbers; /* of rows */
 	uint64_t totals[2];
 };
 
@@ -48,15 +48,15 @@ static void changes_fini(struct changes *changes)
 
 static void add(struct changes *changes, const char *name, uint64_t bytes, unsigned side)
 {
-	uint64_t *number = gpc_memo_of(&changes->numbers, name);
+	bool is_new;
+	size_t number = gpc_memo_number(&changes->numbers, name, &is_new);
 	struct change *row;
 
-	if (!*number) {
+	if (is_new) {
 		gpc_array_grow(&changes->rows, sizeof *row, changes->n, &changes->room);
 		changes->rows[changes->n++] = (struct change){ .name = gpc_copy(name) };
-		*number = changes->n;
 	}
-	row = &changes->rows[*number - 1];
+	row = &changes->rows[number];
 	row->bytes[side] = gpc_bytes_add(row->bytes[side], bytes);
 }
 

@@ -14,6 +14,7 @@
 #ifndef GPC_REPORT_EXPORT_H
 #define GPC_REPORT_EXPORT_H
 
+#include "tools/gpumem-report/memo.h"
 #include "tools/gpumem-report/report.h"
 
 /* A name in a path; longer ones, such as C++ templates, are truncated. */
@@ -49,6 +50,18 @@ const struct gpc_frame *gpc_export_frame(
 /* Appends name i of the path; the root is 0. */
 void gpc_export_name(const struct gpc_report *report, const struct gpc_export_sample *sample,
 	size_t i, struct gpc_text *ret_text);
+
+/* Names of paths by number, in the order of first use; all zero: none yet. */
+struct gpc_export_numbers {
+	struct gpc_memo by_name;  /* + 1 */
+	struct gpc_memo by_place; /* the same, of frames, whose names need not be made again */
+};
+
+/* The number of name i of the path.  Returns true if it is new: the name is in ret_text. */
+bool gpc_export_number(struct gpc_export_numbers *numbers, const struct gpc_report *report,
+	const struct gpc_export_sample *sample, size_t i, struct gpc_text *ret_text,
+	unsigned *ret_number);
+void gpc_export_numbers_fini(struct gpc_export_numbers *numbers);
 
 /* In words: "live now", "at the peak". */
 const char *gpc_export_moment(const struct gpc_report *report);

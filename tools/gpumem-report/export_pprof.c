@@ -12,7 +12,6 @@
 
 #include "format/memory.h"
 #include "tools/gpumem-report/export.h"
-#include "tools/gpumem-report/memo.h"
 
 enum field {
 	PROFILE_SAMPLE_TYPE = 1,
@@ -42,10 +41,8 @@ struct bytes {
 struct profile {
 	const struct gpc_report *report;
 	struct bytes out;
-	/* Numbers + 1. */
 	struct gpc_memo strings;
-	struct gpc_memo locations;          /* by name */
-	struct gpc_memo locations_by_place; /* the same, of frames */
+	struct gpc_export_numbers locations;
 };
 
 static void put(struct bytes *bytes, const void *data, size_t n)
@@ -92,43 +89,36 @@ static void put_message(struct bytes *bytes, unsigned field, struct bytes *messa
 	*message = (struct bytes){ 0 };
 }
 
-/* Finds or assigns a word's number in the table, the first is 0; true if it is new. */
-static bool number_of(struct gpc_memo *table, const char *word, uint64_t *ret_number)
-{
-	uint64_t *number = gpc_memo_of(table, word);
-	bool is_new = *number == 0;
-
-	if (is_new)
-		*number = table->n;
-	*ret_number = *number - 1;
-	return is_new;
-}
-
 static uint64_t string_of(struct profile *profile, const char *text)
 {
-	uint64_t number;
+	bool is_new;
+	uint64_t number = gpc_memo_number(&profile->strings, text, &is_new);
 
-	if (number_of(&profile->strings, text, &number))
+	if (is_new)
 		put_data(&profile->out, PROFILE_STRING_TABLE, text, strlen(text));
 	return number;
 }
 
 /* A location with one line in a function of its own: both have the same number. */
-static uint64_t name_location(
-	struct profile *profile, const char *name, const struct gpc_frame *frame)
+static uint64_t location_of(
+	struct profile *profile, const struct gpc_export_sample *sample, size_t i)
 {
+	const struct gpc_frame *frame = gpc_export_frame(profile->report, sample, i);
+	char buf[GPC_EXPORT_NAME_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 	struct bytes function = { 0 };
 	struct bytes location = { 0 };
 	struct bytes line = { 0 };
-	uint64_t number;
-	bool is_new = number_of(&profile->locations, name, &number);
+	unsigned number;
+	bool is_new =
+		gpc_export_number(&profile->locations, profile->report, sample, i, &text, &number);
 
 	number++; /* the first is 1 */
 	if (!is_new)
 		return number;
 	put_number(&function, 1, number);
-	put_number(&function, 2,
-		string_of(profile, frame && frame->function ? frame->function : name));
+	put_number(
+		&function, 2, string_of(profile, frame && frame->function ? frame->function : buf));
 	put_number(&function, 4, string_of(profile, frame && frame->file ? frame->file : ""));
 	put_message(&profile->out, PROFILE_FUNCTION, &function);
 	put_number(&line, 1, number);
@@ -136,24 +126,6 @@ static uint64_t name_location(
 	put_number(&location, 1, number);
 	put_message(&location, 4, &line);
 	put_message(&profile->out, PROFILE_LOCATION, &location);
-	return number;
-}
-
-static uint64_t location_of(
-	struct profile *profile, const struct gpc_export_sample *sample, size_t i)
-{
-	const struct gpc_frame *frame = gpc_export_frame(profile->report, sample, i);
-	uint64_t *known = frame ? gpc_memo_at(&profile->locations_by_place, frame->place) : NULL;
-	char buf[GPC_EXPORT_NAME_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
-	uint64_t number;
-
-	if (known && *known)
-		return *known;
-	gpc_export_name(profile->report, sample, i, &text);
-	number = name_location(profile, buf, frame);
-	if (known)
-		*known = number;
 	return number;
 }
 
@@ -253,8 +225,7 @@ enum gpc_exit gpc_export_pprof(struct gpc_report *report)
 	is_made = print_compressed(report->paper.out, &profile.out);
 	gpc_export_samples_fini(&samples);
 	gpc_memo_fini(&profile.strings);
-	gpc_memo_fini(&profile.locations);
-	gpc_memo_fini(&profile.locations_by_place);
+	gpc_export_numbers_fini(&profile.locations);
 	free(profile.out.data);
 	if (!is_made)
 		gpc_complain("no memory for the profile");

@@ -6,13 +6,11 @@
 #include "gpucache_version.h"
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/json.h"
-#include "tools/gpumem-report/memo.h"
 
 struct scope {
 	FILE *out;
-	struct gpc_memo by_name;  /* numbers of frames + 1 */
-	FILE *frames;             /* their objects, in the order of the numbers */
-	struct gpc_memo by_place; /* the same */
+	struct gpc_export_numbers numbers; /* of frames */
+	FILE *frames;                      /* their objects, in the order of the numbers */
 };
 
 static void put_text(FILE *out, const char *key, const char *text)
@@ -24,16 +22,18 @@ static void put_text(FILE *out, const char *key, const char *text)
 	json_object_put(string);
 }
 
-static int name_number(struct scope *scope, const char *name, const struct gpc_frame *frame)
+static unsigned frame_number(struct scope *scope, const struct gpc_report *report,
+	const struct gpc_export_sample *sample, size_t i)
 {
-	uint64_t *number = gpc_memo_of(&scope->by_name, name);
-	int n = (int)scope->by_name.n - 1;
+	const struct gpc_frame *frame = gpc_export_frame(report, sample, i);
+	char buf[GPC_EXPORT_NAME_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	unsigned number;
 
-	if (*number)
-		return (int)*number - 1;
-	*number = scope->by_name.n;
-	fputs(n ? ",\n{" : "{", scope->frames);
-	put_text(scope->frames, "name", name);
+	if (!gpc_export_number(&scope->numbers, report, sample, i, &text, &number))
+		return number;
+	fputs(number ? ",\n{" : "{", scope->frames);
+	put_text(scope->frames, "name", buf);
 	if (frame && frame->file) {
 		fputs(", ", scope->frames);
 		put_text(scope->frames, "file", frame->file);
@@ -41,24 +41,6 @@ static int name_number(struct scope *scope, const char *name, const struct gpc_f
 			fprintf(scope->frames, ", \"line\": %u", (unsigned)frame->line);
 	}
 	fputc('}', scope->frames);
-	return n;
-}
-
-static int frame_number(struct scope *scope, const struct gpc_report *report,
-	const struct gpc_export_sample *sample, size_t i)
-{
-	const struct gpc_frame *frame = gpc_export_frame(report, sample, i);
-	uint64_t *known = frame ? gpc_memo_at(&scope->by_place, frame->place) : NULL;
-	char buf[GPC_EXPORT_NAME_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
-	int number;
-
-	if (known && *known)
-		return (int)*known - 1;
-	gpc_export_name(report, sample, i, &text);
-	number = name_number(scope, buf, frame);
-	if (known)
-		*known = (uint64_t)number + 1;
 	return number;
 }
 
@@ -69,7 +51,7 @@ static void put_path(struct scope *scope, const struct gpc_report *report,
 
 	/* The GPU is already the profile's name. */
 	for (size_t i = 1; i < depth; i++)
-		fprintf(scope->out, "%c%d", i > 1 ? ',' : '[',
+		fprintf(scope->out, "%c%u", i > 1 ? ',' : '[',
 			frame_number(scope, report, sample, i));
 	fputc(']', scope->out);
 }
@@ -145,8 +127,7 @@ enum gpc_exit gpc_export_speedscope(struct gpc_report *report)
 	fclose(scope.frames);
 	fprintf(scope.out, "%s]}}\n", frames);
 	free(frames);
-	gpc_memo_fini(&scope.by_name);
-	gpc_memo_fini(&scope.by_place);
+	gpc_export_numbers_fini(&scope.numbers);
 	gpc_export_samples_fini(&samples);
 	return GPC_EXIT_MADE;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "format/memory.h"
-#include "tools/gpumem-report/memo.h"
 #include "tools/gpumem-report/sites.h"
 
 /* A path of 32 names of 76 bytes. */
@@ -35,9 +34,9 @@ struct gpc_html_names {
 	struct list stacks;
 	struct list tags;
 	/* Number + 1, 0: not yet requested. */
-	unsigned *tag_numbers;         /* parallel to recording->tags */
-	unsigned *stack_numbers;       /* parallel to recording->stacks: of stacks alone */
-	struct gpc_memo frame_numbers; /* by place */
+	unsigned *tag_numbers;   /* parallel to recording->tags */
+	unsigned *stack_numbers; /* parallel to recording->stacks: of stacks alone */
+	struct gpc_export_numbers frame_numbers;
 };
 
 /* Within a script only its end tag and the start of a comment are special, and both begin with this. */
@@ -78,14 +77,11 @@ static void list_fini(struct list *list)
 /* The number of the name; if *ret_is_new, the caller must write its element. */
 static unsigned number_of(struct list *list, const char *name, bool *ret_is_new)
 {
-	uint64_t *number = gpc_memo_of(&list->numbers, name);
+	unsigned number = (unsigned)gpc_memo_number(&list->numbers, name, ret_is_new);
 
-	*ret_is_new = *number == 0;
-	if (*ret_is_new)
-		*number = list->numbers.n;
-	if (*ret_is_new && *number > 1)
+	if (*ret_is_new && number)
 		fputs(",\n", list->out);
-	return (unsigned)*number - 1;
+	return number;
 }
 
 struct gpc_html_names *gpc_html_names_create(const struct gpc_report *report)
@@ -108,7 +104,7 @@ void gpc_html_names_destroy(struct gpc_html_names *names)
 	list_fini(&names->tags);
 	free(names->tag_numbers);
 	free(names->stack_numbers);
-	gpc_memo_fini(&names->frame_numbers);
+	gpc_export_numbers_fini(&names->frame_numbers);
 	free(names);
 }
 
@@ -118,25 +114,17 @@ static unsigned frame_number(
 	char buf[GPC_EXPORT_NAME_SIZE];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 	const struct gpc_frame *frame = gpc_export_frame(names->report, sample, i);
-	uint64_t *known = frame ? gpc_memo_at(&names->frame_numbers, frame->place) : NULL;
-	unsigned flags = frame ? 0 : FLAG_WHAT;
+	unsigned flags = FLAG_WHAT;
 	unsigned number;
-	bool is_new;
 
-	if (known && *known)
-		return (unsigned)*known - 1;
-	gpc_export_name(names->report, sample, i, &text);
+	if (!gpc_export_number(&names->frame_numbers, names->report, sample, i, &text, &number))
+		return number;
 	if (frame)
 		flags = (frame->is_python ? FLAG_PYTHON : 0) |
 			(frame->is_library ? FLAG_LIBRARY : 0);
-	number = number_of(&names->frames, text.buf, &is_new);
-	if (is_new) {
-		fputc('[', names->frames.out);
-		gpc_html_put_text(names->frames.out, text.buf);
-		fprintf(names->frames.out, ",%u]", flags);
-	}
-	if (known)
-		*known = number + 1;
+	fputs(number ? ",\n[" : "[", names->frames.out);
+	gpc_html_put_text(names->frames.out, text.buf);
+	fprintf(names->frames.out, ",%u]", flags);
 	return number;
 }
 

@@ -52,6 +52,16 @@ uint64_t *gpc_memo_of(struct gpc_memo *memo, const char *text)
 	return gpc_memo_at(memo, hash ? hash : 1);
 }
 
+size_t gpc_memo_number(struct gpc_memo *memo, const char *text, bool *ret_is_new)
+{
+	uint64_t *number = gpc_memo_of(memo, text);
+
+	*ret_is_new = !*number;
+	if (!*number)
+		*number = memo->n;
+	return (size_t)*number - 1;
+}
+
 void gpc_memo_fini(struct gpc_memo *memo)
 {
 	free(memo->rows);

@@ -8,6 +8,7 @@
 #ifndef GPC_REPORT_MEMO_H
 #define GPC_REPORT_MEMO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,5 +30,8 @@ uint64_t *gpc_memo_at(struct gpc_memo *memo, uint64_t key);
 
 /* The same of a text, by its hash. */
 uint64_t *gpc_memo_of(struct gpc_memo *memo, const char *text);
+
+/* Numbers the texts from 0 in the order of first use. */
+size_t gpc_memo_number(struct gpc_memo *memo, const char *text, bool *ret_is_new);
 
 #endif

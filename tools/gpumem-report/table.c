@@ -13,17 +13,17 @@
 void gpc_groups_add(struct gpc_groups *groups, const char *name, uint64_t bytes, uint64_t n_blocks,
 	uint32_t stack)
 {
-	uint64_t *number = gpc_memo_of(&groups->numbers, name);
+	bool is_new;
+	size_t number = gpc_memo_number(&groups->numbers, name, &is_new);
 	struct gpc_group *row;
 
-	if (!*number) {
+	if (is_new) {
 		gpc_array_grow(&groups->rows, sizeof *row, groups->n, &groups->room);
 		groups->rows[groups->n++] = (struct gpc_group){
 			.name = gpc_copy(name), .stack = stack, .stack_bytes = bytes
 		};
-		*number = groups->n;
 	}
-	row = &groups->rows[*number - 1];
+	row = &groups->rows[number];
 	row->bytes = gpc_bytes_add(row->bytes, bytes);
 	row->n_blocks = gpc_bytes_add(row->n_blocks, n_blocks);
 	if (bytes > row->stack_bytes || (bytes == row->stack_bytes && stack < row->stack)) {

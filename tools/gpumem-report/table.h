@@ -25,7 +25,7 @@ struct gpc_groups {
 	struct gpc_group *rows;
 	size_t n;
 	size_t room;
-	struct gpc_memo numbers; /* of rows, + 1, by name */
+	struct gpc_memo numbers; /* of rows */
 	uint64_t total_bytes;    /* of the rows and the rest */
 	uint64_t rest_bytes;     /* of unlisted holders */
 };
