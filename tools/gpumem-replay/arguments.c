@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "gpucache_version.h"
 #include "tools/gpumem-replay/workload.h"
-#include "tools/replay/policy_pytorch.h"
+#include "tools/replay/policy.h"
 
 static const struct gpc_policy_ops *const all_policies[] = {
 	&gpc_policy_gpucache,

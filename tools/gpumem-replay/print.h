@@ -11,7 +11,7 @@
 #ifndef GPC_REPLAY_PRINT_H
 #define GPC_REPLAY_PRINT_H
 
-#include "tools/gpumem-replay/sizes.h"
+#include "tools/replay/run.h"
 
 struct json_object;
 
@@ -28,6 +28,18 @@ struct json_object *gpc_print_json_run(const struct gpc_run *run);
 void gpc_print_json_end(struct json_object *root);
 
 /* ---- print_sizes.c: the same for --sizes, with `n` policies ---- */
+
+#define GPC_N_SIZES 6
+
+struct gpc_sizes {
+	struct gpc_run runs[GPC_N_SIZES];
+	uint64_t smallest_device_bytes;
+};
+
+/* Fails as gpc_run; a size on which a request fails is a result. */
+GPC_MUST_CHECK enum gpc_status gpc_sizes_run(const struct gpc_trace *trace,
+	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,
+	struct gpc_sizes *ret_sizes);
 
 void gpc_print_sizes(const struct gpc_trace *trace, const struct gpc_sizes *sizes, unsigned n);
 void gpc_print_json_add_sizes(struct json_object *root, const struct gpc_trace *trace,

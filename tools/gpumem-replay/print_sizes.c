@@ -1,13 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table and the JSON of --sizes. */
+/*
+ * --sizes: each policy on devices from barely large enough to more than enough, as a table and as JSON.  A policy trades
+ * driver calls for room, so neither figure means much without the other.
+ */
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <stdio.h>
 
+#include "base/bytes.h"
 #include "tools/gpumem-replay/print.h"
 
 #define LABEL_WIDTH  20
 #define COLUMN_WIDTH 30
+
+/* Of the peak live bytes, on top of the memory held all the time; 0: more than enough. */
+static const uint64_t permille[GPC_N_SIZES] = { 1010, 1020, 1050, 1100, 1500, 0 };
+
+enum gpc_status gpc_sizes_run(const struct gpc_trace *trace, const struct gpc_policy_ops *policy,
+	const struct gpc_run_settings *settings, struct gpc_sizes *ret_sizes)
+{
+	struct gpc_run_settings at = *settings;
+	enum gpc_status st =
+		gpc_run_smallest(trace, policy, settings, &ret_sizes->smallest_device_bytes, NULL);
+
+	for (int i = 0; i < GPC_N_SIZES && !st; i++) {
+		at.device_bytes = 0;
+		if (permille[i])
+			at.device_bytes = gpc_round_up(
+				trace->fixed_bytes + trace->peak_live_bytes / 1000 * permille[i],
+				GPC_RUN_DEVICE_STEP);
+		st = gpc_run(trace, policy, &at, &ret_sizes->runs[i]);
+	}
+	return st;
+}
 
 static void add_calls(struct gpc_text *text, const struct gpc_run *run)
 {
@@ -53,9 +78,9 @@ void gpc_print_sizes(const struct gpc_trace *trace, const struct gpc_sizes *size
 	for (unsigned i = 0; i < n; i++)
 		print_smallest(trace, &sizes[i]);
 	for (int size = 0; size < GPC_N_SIZES; size++) {
-		if (gpc_sizes[size])
-			printf("\n%" PRIu64 ".%02" PRIu64 " of live        ",
-				gpc_sizes[size] / 1000, gpc_sizes[size] % 1000 / 10);
+		if (permille[size])
+			printf("\n%" PRIu64 ".%02" PRIu64 " of live        ", permille[size] / 1000,
+				permille[size] % 1000 / 10);
 		else
 			printf("\n%-*s", LABEL_WIDTH, "without limit");
 		for (unsigned i = 0; i < n; i++)

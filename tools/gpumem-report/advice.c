@@ -9,7 +9,6 @@
 #include "base/bytes.h"
 #include "model/torch.h"
 #include "model/verdict.h"
-#include "tools/gpumem-report/evidence.h"
 #include "tools/gpumem-report/frameworks.h"
 #include "tools/gpumem-report/remedies.h"
 #include "tools/gpumem-report/torch.h"

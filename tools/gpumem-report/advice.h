@@ -15,6 +15,9 @@
 
 #include "tools/gpumem-report/answer.h"
 
+/* evidence.c: "fragmented (certain): enough cached memory ..., but ...", the verdict with its numbers. */
+void gpc_evidence_say(const struct gpc_answer *answer, struct gpc_text *ret_text);
+
 /* What to do; never empty. */
 void gpc_advice_try(const struct gpc_answer *answer, struct gpc_text *ret_text);
 

@@ -2,14 +2,17 @@
 /*
  * `merge`: the ranks of a job compared on one screen: which failed first, and which is the odd one out and by which
  * call site; then a row each, the most unlike first.  `ranks` is the plain table.
+ *
+ * The odd one out is the row whose peak is farthest from the median, by more than a twentieth of it and 32 MiB; the
+ * reason is the call site whose bytes are farthest from that site's own median.  O(sites * rows log rows).
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/memory.h"
 #include "model/verdict.h"
+#include "tools/gpumem-report/job.h"
 #include "tools/gpumem-report/json.h"
-#include "tools/gpumem-report/merge.h"
 #include "tools/gpumem-report/target.h"
 
 #define DEFAULT_ROWS 16
@@ -17,7 +20,92 @@
 /* Shown after a call site, which may be a wrapper. */
 #define N_CALLERS 3
 
+struct merge {
+	const struct gpc_job_row *first; /* that failed; NULL: none */
+	const struct gpc_job_row *odd;   /* NULL: none */
+	struct gpc_job_site odd_site;    /* with the largest difference, in bytes; key 0: none */
+	const struct gpc_job_row *odd_site_of; /* the row of its stack */
+	bool is_odd_more;                      /* odd is above the median */
+	uint64_t median_bytes;                 /* of the peaks of live bytes */
+};
+
 static struct gpc_job job;
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* ---- the comparison ---- */
+
+/* Less than this from the median is like the others: of it, and in bytes. */
+#define ODD_PARTS 20
+#define ODD_BYTES (UINT64_C(32) << 20)
+
+static uint64_t bytes_at(const struct gpc_job_row *row, uint64_t key)
+{
+	for (unsigned i = 0; i < row->n_sites; i++)
+		if (row->sites[i].key == key)
+			return row->sites[i].bytes;
+	return 0;
+}
+
+/* The median of the rows' bytes at that site; key 0: of their peaks. */
+static uint64_t median_at(uint64_t key, uint64_t *numbers)
+{
+	for (size_t i = 0; i < job.n; i++)
+		numbers[i] = key ? bytes_at(&job.rows[i], key) : job.rows[i].peak_live_bytes;
+	return gpc_job_median(numbers, job.n);
+}
+
+/* Compares by the sites of the larger row: the odd one, or a usual one. */
+static void compare_sites(struct merge *merge, uint64_t *numbers)
+{
+	merge->odd_site_of = merge->odd;
+	for (size_t i = 0; i < job.n && !merge->is_odd_more; i++)
+		if (job.rows[i].peak_live_bytes == merge->median_bytes)
+			merge->odd_site_of = &job.rows[i];
+	for (unsigned i = 0; i < merge->odd_site_of->n_sites; i++) {
+		const struct gpc_job_site *site = &merge->odd_site_of->sites[i];
+		uint64_t median = median_at(site->key, numbers);
+		uint64_t bytes = bytes_at(merge->odd, site->key);
+		uint64_t far = distance(bytes, median);
+
+		if ((bytes > median) == merge->is_odd_more && far > merge->odd_site.bytes)
+			merge->odd_site = (struct gpc_job_site){ site->key, far, site->stack };
+	}
+}
+
+/* Needs at least three rows: of two, neither is the odd one. */
+static void find_odd(struct merge *merge)
+{
+	uint64_t farthest = 0;
+
+	for (size_t i = 0; i < job.n && job.n >= 3; i++) {
+		uint64_t far = distance(job.rows[i].peak_live_bytes, merge->median_bytes);
+
+		if (far > farthest && far > ODD_BYTES && far > merge->median_bytes / ODD_PARTS) {
+			farthest = far;
+			merge->odd = &job.rows[i];
+		}
+	}
+	merge->is_odd_more = merge->odd && merge->odd->peak_live_bytes > merge->median_bytes;
+}
+
+static struct merge compare_ranks(void)
+{
+	struct merge merge = { .first = gpc_job_first(job.rows, job.n) };
+	uint64_t *numbers = gpc_new(job.n, sizeof *numbers);
+
+	merge.median_bytes = median_at(0, numbers);
+	find_odd(&merge);
+	if (merge.odd)
+		compare_sites(&merge, numbers);
+	free(numbers);
+	return merge;
+}
+
+/* ---- text and JSON ---- */
 
 /* Its callers, as far as they distinguish ranks. */
 static void add_callers(const struct gpc_stack_frames *stack, struct gpc_text *text)
@@ -117,7 +205,7 @@ static void print_first(const struct gpc_report *report, const struct gpc_job_ro
 	gpc_paper_line(&report->paper, "gpumem-report oom %s", first->path);
 }
 
-static void print_odd(const struct gpc_report *report, const struct gpc_merge *merge)
+static void print_odd(const struct gpc_report *report, const struct merge *merge)
 {
 	GPC_TEXT(text, 700);
 
@@ -140,8 +228,8 @@ static int by_distance(const void *left, const void *right)
 {
 	const struct gpc_job_row *a = &job.rows[*(const size_t *)left];
 	const struct gpc_job_row *b = &job.rows[*(const size_t *)right];
-	uint64_t x = gpc_merge_distance(a->peak_live_bytes, sorted_from);
-	uint64_t y = gpc_merge_distance(b->peak_live_bytes, sorted_from);
+	uint64_t x = distance(a->peak_live_bytes, sorted_from);
+	uint64_t y = distance(b->peak_live_bytes, sorted_from);
 
 	if ((a->oom.number != 0) != (b->oom.number != 0))
 		return a->oom.number ? -1 : 1;
@@ -165,9 +253,8 @@ static void print_row(const struct gpc_paper *paper, const struct gpc_job_row *r
 	fprintf(paper->out, "%5s %8u %3d %11s %c%10s %5s %-6s %.*s\n", number, row->pid,
 		row->device.ordinal, gpc_show_bytes(row->peak_live_bytes),
 		row->peak_live_bytes >= median ? '+' : '-',
-		gpc_show_bytes(gpc_merge_distance(row->peak_live_bytes, median)),
-		gpc_show_count(row->n_ooms), gpc_state_word(row->state), host_width(paper),
-		row->host);
+		gpc_show_bytes(distance(row->peak_live_bytes, median)), gpc_show_count(row->n_ooms),
+		gpc_state_word(row->state), host_width(paper), row->host);
 }
 
 static void print_table(const struct gpc_report *report, uint64_t median)
@@ -204,7 +291,7 @@ static struct json_object *first_json(
 	return object;
 }
 
-static struct json_object *odd_json(const struct gpc_report *report, const struct gpc_merge *merge)
+static struct json_object *odd_json(const struct gpc_report *report, const struct merge *merge)
 {
 	struct json_object *object = gpc_job_row_json(merge->odd);
 	GPC_TEXT(text, 400);
@@ -217,7 +304,7 @@ static struct json_object *odd_json(const struct gpc_report *report, const struc
 	return object;
 }
 
-static void print_json(const struct gpc_report *report, const struct gpc_merge *merge)
+static void print_json(const struct gpc_report *report, const struct merge *merge)
 {
 	struct json_object *root = gpc_json_begin(report, "merge");
 	struct json_object *ranks = json_object_new_array();
@@ -235,14 +322,14 @@ static void print_json(const struct gpc_report *report, const struct gpc_merge *
 
 enum gpc_exit gpc_cmd_merge(struct gpc_report *report)
 {
-	struct gpc_merge merge;
+	struct merge merge;
 
 	if (report->recording) {
 		gpc_job_add(&job, report);
 		return GPC_EXIT_MADE;
 	}
 	gpc_job_sort(&job);
-	merge = gpc_merge_compare(&job);
+	merge = compare_ranks();
 	if (report->options->json) {
 		print_json(report, &merge);
 	} else {

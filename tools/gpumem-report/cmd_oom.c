@@ -2,7 +2,6 @@
 /* `oom`: everything recorded about one failed request. */
 #include "model/verdict.h"
 #include "tools/gpumem-report/advice.h"
-#include "tools/gpumem-report/evidence.h"
 #include "tools/gpumem-report/frameworks.h"
 #include "tools/gpumem-report/holdings.h"
 #include "tools/gpumem-report/json.h"

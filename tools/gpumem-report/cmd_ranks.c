@@ -80,14 +80,14 @@ static void print_job(const struct gpc_paper *paper, const struct gpc_job_row *r
 	fprintf(paper->out, "verdict%s\n", gpc_paper_ink(paper, GPC_INK_PLAIN));
 	for (size_t i = 0; i < n; i++)
 		print_row(paper, &rows[i]);
-	print_first(paper, gpc_job_first(rows, n, NULL));
+	print_first(paper, gpc_job_first(rows, n));
 }
 
 static void print_json(const struct gpc_report *report, const struct gpc_job *job)
 {
 	struct json_object *root = gpc_json_begin(report, "ranks");
 	struct json_object *array = json_object_new_array();
-	const struct gpc_job_row *first = gpc_job_first(job->rows, job->n, NULL);
+	const struct gpc_job_row *first = gpc_job_first(job->rows, job->n);
 
 	for (size_t i = 0; i < job->n; i++)
 		json_object_array_add(array, gpc_job_row_json(&job->rows[i]));

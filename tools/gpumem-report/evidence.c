@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sentence or a writer per verdict, using only the record of the failure. */
-#include "tools/gpumem-report/evidence.h"
+#include "tools/gpumem-report/advice.h"
 
 #include "base/bytes.h"
 #include "model/torch.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "format/balance.h"
-#include "tools/replay/policy_pytorch.h"
 #include "tools/replay/run.h"
 
 enum whose {

@@ -5,7 +5,7 @@
  * A writer asks here for a name's number; the lists of names are printed after the data.
  *
  * Threads     One.
- * Failure     NULL or 0 without memory; the page then lacks names.
+ * Failure     None.
  */
 #ifndef GPC_REPORT_HTML_NAMES_H
 #define GPC_REPORT_HTML_NAMES_H

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "format/balance.h"
+#include "format/memory.h"
 #include "tools/gpumem-report/heap.h"
 #include "tools/gpumem-report/holdings.h"
 #include "tools/gpumem-report/html.h"
@@ -28,12 +29,8 @@ static void put_view(
 	struct gpc_report report = *run->report;
 	char *text = NULL;
 	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	FILE *out = gpc_checked(open_memstream(&text, &size));
 
-	if (!out) {
-		fputs("null", run->out);
-		return;
-	}
 	options.json = true;
 	options.number = number;
 	options.limit = 0;

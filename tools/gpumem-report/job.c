@@ -175,13 +175,12 @@ void gpc_job_fini(struct gpc_job *job)
 	*job = (struct gpc_job){ 0 };
 }
 
-const struct gpc_job_row *gpc_job_first(
-	const struct gpc_job_row *rows, size_t n, const struct gpc_job_row *but)
+const struct gpc_job_row *gpc_job_first(const struct gpc_job_row *rows, size_t n)
 {
 	const struct gpc_job_row *first = NULL;
 
 	for (size_t i = 0; i < n; i++)
-		if (rows[i].oom.number && &rows[i] != but &&
+		if (rows[i].oom.number &&
 			(!first || rows[i].oom.realtime_ns < first->oom.realtime_ns))
 			first = &rows[i];
 	return first;

@@ -67,9 +67,8 @@ void gpc_job_add(struct gpc_job *job, const struct gpc_report *report);
 void gpc_job_sort(struct gpc_job *job);
 void gpc_job_fini(struct gpc_job *job);
 
-/* Returns the row, other than `but`, that ran out of memory first, or NULL. */
-const struct gpc_job_row *gpc_job_first(
-	const struct gpc_job_row *rows, size_t n, const struct gpc_job_row *but);
+/* Returns the row that ran out of memory first, or NULL. */
+const struct gpc_job_row *gpc_job_first(const struct gpc_job_row *rows, size_t n);
 
 /* Returns the lower median.  Sorts `numbers`. */
 uint64_t gpc_job_median(uint64_t *numbers, size_t n);

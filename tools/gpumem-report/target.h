@@ -10,7 +10,7 @@
  *
  * Threads     One.
  * Failure     A message on standard error, and an exit code.
- * Limits      Those of format/directory.h.
+ * Limits      Those of format/directory.h; GPC_RECORDING_MAX_BYTES uncompressed.
  */
 #ifndef GPC_REPORT_TARGET_H
 #define GPC_REPORT_TARGET_H

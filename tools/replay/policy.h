@@ -6,7 +6,7 @@
  *                                            +---- fence           the same with free_order:fence
  *                                            +---- host            the same with free_order:host
  *                                            +---- gpucache-on     the same, with the stream of each call
- *                                            +---- pytorch         a model of PyTorch's rules (gpumem-replay)
+ *                                            +---- pytorch         a model of PyTorch's rules; expandable: its segments so
  *                                            +---- vmm             gpucache with vmm:on; vmm-auto: with vmm:auto
  *                                            +---- none            every request goes to the driver
  *                                            '---- unsafe          gpucache without fences
@@ -89,5 +89,7 @@ extern const struct gpc_policy_ops gpc_policy_unsafe;
 extern const struct gpc_policy_ops gpc_policy_none;
 extern const struct gpc_policy_ops gpc_policy_vmm;
 extern const struct gpc_policy_ops gpc_policy_vmm_auto;
+extern const struct gpc_policy_ops gpc_policy_pytorch;
+extern const struct gpc_policy_ops gpc_policy_pytorch_expandable;
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "alloc/address_map.h"
 #include "alloc/bin.h"
-#include "tools/replay/policy_pytorch.h"
+#include "tools/replay/policy.h"
 
 #define MIN_BLOCK    UINT64_C(512)  /* kMinBlockSize */
 #define SMALL_SIZE   (1 * GPC_MIB)  /* kSmallSize */
@@ -65,7 +65,7 @@ struct gpc_block *gpc_pytorch_make_free(struct pytorch *self, struct gpc_block *
 /* Extends `left` by its right neighbour; both are in no pool. */
 void gpc_pytorch_absorb(struct gpc_block *left, struct gpc_block *right);
 
-/* Cuts a block in no pool to `size`.  Returns the remainder, in the same state and no pool; NULL: no memory. */
+/* Cuts a block in no pool to `size`.  Returns the remainder, in the same state and no pool. */
 struct gpc_block *gpc_pytorch_cut(struct gpc_block *block, uint64_t size);
 
 /* ---- pytorch_streams.c ---- */

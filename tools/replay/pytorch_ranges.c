@@ -167,14 +167,11 @@ static struct gpc_block *unmap(struct pytorch *self, struct gpc_block *block)
 		middle = gpc_pytorch_cut(block, begin - block->address);
 		gpc_bins_insert(pool_of(self, block), block);
 	}
-	if (middle && end < middle->address + middle->size) {
+	if (end < middle->address + middle->size) {
 		struct gpc_block *rest = gpc_pytorch_cut(middle, end - middle->address);
 
-		if (rest)
-			gpc_bins_insert(pool_of(self, rest), rest);
+		gpc_bins_insert(pool_of(self, rest), rest);
 	}
-	if (!middle)
-		return block->next;
 	for (uint64_t at = begin; at < end; at += handle)
 		gpc_machine_release_handle(self->machine, handle);
 	middle->state = GPC_BLOCK_UNUSED;

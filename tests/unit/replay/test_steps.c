@@ -2,7 +2,6 @@
 #include "unit.h"
 
 #include "base/bytes.h"
-#include "tools/replay/policy_pytorch.h"
 #include "tools/replay/run.h"
 #include "tools/replay/steps.h"
 #include "tools/replay/trace_build.h"
