@@ -7,7 +7,6 @@
 #include "runtime/context/endings.h"
 #include "runtime/context/reach.h"
 #include "runtime/ledger/implicit.h"
-#include "runtime/process/enter.h"
 
 #define THE_CURRENT_CONTEXT (-1)
 

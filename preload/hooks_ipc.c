@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory exported by handle, memory imported from other processes, and queries of address ranges. */
 #include "preload/real.h"
-#include "runtime/context/contexts.h"
 #include "runtime/context/reach.h"
 #include "runtime/export/ipc.h"
 #include "runtime/process/enter.h"

@@ -3,7 +3,6 @@
 #include "preload/per_thread.h"
 #include "preload/shapes.h"
 #include "runtime/memory.h"
-#include "runtime/process/enter.h"
 
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {

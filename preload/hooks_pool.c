@@ -5,7 +5,6 @@
 #include "runtime/context/streams.h"
 #include "runtime/export/ipc.h"
 #include "runtime/ledger/pools.h"
-#include "runtime/process/enter.h"
 #include "runtime/rescue/rescue.h"
 
 /* The stream that NULL means in a _ptsz function. */

@@ -6,7 +6,6 @@
 #include "runtime/export/ipc.h"
 #include "runtime/ledger/physical.h"
 #include "runtime/ledger/track.h"
-#include "runtime/process/enter.h"
 
 /* Tracked, and held by its creator.  Such memory needs no current context. */
 static CUresult create(struct gpc_passed_call *call, const CUmemGenericAllocationHandle *handle,
@@ -17,7 +16,7 @@ static CUresult create(struct gpc_passed_call *call, const CUmemGenericAllocatio
 	if (result == CUDA_SUCCESS)
 		gpc_runtime_handle_created(*handle);
 	if (result == CUDA_SUCCESS && is_arena)
-		gpc_runtime_arena_created(*handle);
+		gpc_runtime_lend(GPUCACHE_KIND_PHYSICAL, *handle);
 	return left(result);
 }
 

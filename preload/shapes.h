@@ -17,7 +17,6 @@
 #include "preload/real.h"
 #include "runtime/context/contexts.h"
 #include "runtime/ledger/track.h"
-#include "runtime/process/enter.h"
 
 #define LIST(...) __VA_ARGS__
 

@@ -7,38 +7,31 @@
 
 #include <string.h>
 
-static void ignore_block(
-	void *self, const struct gpc_block *block, const struct gpc_request *request)
+static void ignore_block(const struct gpc_block *block, const struct gpc_request *request)
 {
-	(void)self;
 	(void)block;
 	(void)request;
 }
 
-static void ignore_changed(void *self, const struct gpc_block *block, uint64_t now_ns)
+static void ignore_changed(const struct gpc_block *block, uint64_t now_ns)
 {
-	(void)self;
 	(void)block;
 	(void)now_ns;
 }
 
-static void ignore_added(
-	void *self, const struct gpc_segment *segment, const struct gpc_request *request)
+static void ignore_added(const struct gpc_segment *segment, const struct gpc_request *request)
 {
-	(void)self;
 	(void)segment;
 	(void)request;
 }
 
-static void ignore_removed(void *self, const struct gpc_segment *segment)
+static void ignore_removed(const struct gpc_segment *segment)
 {
-	(void)self;
 	(void)segment;
 }
 
-static void ignore_lent(void *self, const struct gpc_block *block)
+static void ignore_lent(const struct gpc_block *block)
 {
-	(void)self;
 	(void)block;
 }
 

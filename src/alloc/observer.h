@@ -22,22 +22,20 @@ struct gpc_request {
 };
 
 struct gpc_observer {
-	void *self;
 	/*
 	 * A block changed its state or extent; UNUSED: it was coalesced into a neighbour, and its
 	 * number may be reused.
 	 */
-	void (*block_changed)(void *self, const struct gpc_block *block, uint64_t now_ns);
+	void (*block_changed)(const struct gpc_block *block, uint64_t now_ns);
 	/* The program allocated this block, which is LIVE now: block_changed is not called for that. */
-	void (*taken)(void *self, const struct gpc_block *block, const struct gpc_request *request);
+	void (*taken)(const struct gpc_block *block, const struct gpc_request *request);
 	/* The program freed it; block_changed follows. */
-	void (*freed)(void *self, const struct gpc_block *block, const struct gpc_request *request);
+	void (*freed)(const struct gpc_block *block, const struct gpc_request *request);
 	/* The program suballocates from this block, which no longer counts for its stack. */
-	void (*lent)(void *self, const struct gpc_block *block);
+	void (*lent)(const struct gpc_block *block);
 	/* A segment was allocated, or is about to be returned to the driver. */
-	void (*segment_added)(
-		void *self, const struct gpc_segment *segment, const struct gpc_request *request);
-	void (*segment_removed)(void *self, const struct gpc_segment *segment);
+	void (*segment_added)(const struct gpc_segment *segment, const struct gpc_request *request);
+	void (*segment_removed)(const struct gpc_segment *segment);
 };
 
 #endif

@@ -264,7 +264,7 @@ static void make_pending_locked(
 	gpc_fences_add(&pool->fences, block);
 	if (is_in_order(pool, request) && !block->is_shared && !block->segment->is_exported)
 		gpc_stream_order_add(&pool->order, request->stream, block);
-	pool->heap->observer.block_changed(pool->heap->observer.self, block, request->now_ns);
+	pool->heap->observer.block_changed(block, request->now_ns);
 	close_full_fence(pool, request->now_ns);
 }
 
@@ -285,7 +285,7 @@ static void release_locked(
 {
 	struct gpucache_counters *counters = pool->counters;
 
-	pool->heap->observer.freed(pool->heap->observer.self, block, request);
+	pool->heap->observer.freed(block, request);
 	gpc_counter_sub(&counters->live_bytes, block->size);
 	gpc_counter_sub(&counters->requested_bytes, block->requested);
 	gpc_counter_sub(&counters->n_blocks, 1);
@@ -323,10 +323,10 @@ enum gpc_status gpc_pool_lend(struct gpc_pool *pool, gpc_devptr address)
 	gpc_lock_take(&pool->lock);
 	st = find_live_locked(pool, address, &block);
 	if (!st && !block->is_arena) {
-		observer->lent(observer->self, block);
+		observer->lent(block);
 		block->is_arena = true;
 		block->mark = 0;
-		observer->block_changed(observer->self, block, pool->drv->ops->now_ns(pool->drv));
+		observer->block_changed(block, pool->drv->ops->now_ns(pool->drv));
 	}
 	gpc_lock_release(&pool->lock);
 	return st;

@@ -6,7 +6,6 @@
 #include "alloc/pool_internal.h"
 
 #include "driver/sticky.h"
-#include "stats/counters.h"
 
 static void add_duty(struct gpc_pool *pool)
 {

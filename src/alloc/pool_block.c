@@ -111,7 +111,7 @@ void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block
 	else
 		(void)gpc_address_map_take(&pool->blocks, block->address);
 	block->state = GPC_BLOCK_UNUSED;
-	pool->heap->observer.block_changed(pool->heap->observer.self, block, 0);
+	pool->heap->observer.block_changed(block, 0);
 	if (!pool->spare)
 		pool->spare = block;
 	else
@@ -160,7 +160,7 @@ void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, u
 		absorb_next(pool, block);
 	}
 	gpc_pool_enter_bin_locked(pool, block);
-	pool->heap->observer.block_changed(pool->heap->observer.self, block, now_ns);
+	pool->heap->observer.block_changed(block, now_ns);
 	if (gpc_pool_is_idle(segment)) {
 		segment->idle_since_ns = now_ns;
 		gpc_list_append(&pool->idle, &segment->idle);
@@ -201,7 +201,7 @@ static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size,
 		rest->next->prev = rest;
 	block->next = rest;
 	gpc_pool_enter_bin_locked(pool, rest);
-	pool->heap->observer.block_changed(pool->heap->observer.self, rest, now_ns);
+	pool->heap->observer.block_changed(rest, now_ns);
 }
 
 gpc_devptr gpc_pool_give_locked(
@@ -228,7 +228,7 @@ gpc_devptr gpc_pool_give_locked(
 		&pool->recent.requested_bytes, gpc_counter_get(&counters->requested_bytes));
 	gpc_counter_add(&counters->n_blocks, 1);
 	gpc_counter_add(&counters->n_malloc, 1);
-	pool->heap->observer.taken(pool->heap->observer.self, block, request);
+	pool->heap->observer.taken(block, request);
 	return block->address;
 }
 

@@ -86,7 +86,7 @@ static void take_less(const struct gpc_block *block, uint64_t wanted, struct gpc
 /* Suspends the accounting of a segment while its shape changes. */
 static void begin_change_locked(struct gpc_pool *pool, struct gpc_segment *segment)
 {
-	pool->heap->observer.segment_removed(pool->heap->observer.self, segment);
+	pool->heap->observer.segment_removed(segment);
 	if (segment->n_live == 0)
 		gpc_counter_sub(&pool->unheld_bytes, segment->size);
 	gpc_list_remove(&segment->idle);
@@ -98,12 +98,12 @@ static void end_change_locked(struct gpc_pool *pool, struct gpc_segment *segment
 	const struct gpc_observer *observer = &pool->heap->observer;
 	struct gpc_block *at = segment->first;
 
-	observer->segment_added(observer->self, segment, &request);
+	observer->segment_added(segment, &request);
 	segment->n_live = 0;
 	do {
 		at->segment = segment;
 		segment->n_live += at->state == GPC_BLOCK_LIVE;
-		observer->block_changed(observer->self, at, now_ns);
+		observer->block_changed(at, now_ns);
 		at = at->next;
 	} while (at);
 	if (segment->n_live == 0)

@@ -8,7 +8,6 @@
  */
 #include "alloc/pool_internal.h"
 #include "driver/driver_pages.h"
-#include "stats/counters.h"
 
 /*
  * A page is at least this fraction of its segment.  Larger pages take fewer calls, but a small block pins more of the

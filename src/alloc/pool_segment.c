@@ -268,7 +268,7 @@ enum gpc_status gpc_pool_grow(
 			       request, &segment);
 	if (!st) {
 		count_new_segment(pool, memory.size, request->now_ns);
-		pool->heap->observer.segment_added(pool->heap->observer.self, segment, request);
+		pool->heap->observer.segment_added(segment, request);
 		gpc_pool_make_free_locked(pool, segment->first, request->now_ns);
 		*ret_address = gpc_pool_take_locked(pool, segment->first, rounded,
 			gpc_pool_should_cut(pool, segment->first, rounded), request);
@@ -302,7 +302,7 @@ static void detach_locked(
 		.address = segment->address, .size = segment->size, .range = segment->range
 	};
 	gpc_pool_begin_move(pool, segment->size);
-	pool->heap->observer.segment_removed(pool->heap->observer.self, segment);
+	pool->heap->observer.segment_removed(segment);
 	gpc_segment_map_remove(&pool->heap->segment_map, segment);
 	gpc_pool_leave_bin_locked(pool, segment->first);
 	gpc_pool_retire_block_locked(pool, segment->first);
@@ -482,13 +482,13 @@ void gpc_pool_forget_segments_locked(struct gpc_pool *pool, struct gpc_list *ret
 		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, link);
 		struct gpc_block *next;
 
-		pool->heap->observer.segment_removed(pool->heap->observer.self, segment);
+		pool->heap->observer.segment_removed(segment);
 		gpc_segment_map_remove(&pool->heap->segment_map, segment);
 		for (struct gpc_block *at = segment->first; at; at = next) {
 			next = at->next;
 			/* Live blocks died with the context. */
 			if (at->state == GPC_BLOCK_LIVE)
-				pool->heap->observer.freed(pool->heap->observer.self, at, &request);
+				pool->heap->observer.freed(at, &request);
 			gpc_pool_retire_block_locked(pool, at);
 		}
 		gpc_list_remove(link);

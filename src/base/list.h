@@ -27,6 +27,11 @@ struct gpc_list {
 	for (struct gpc_list *at = (list)->next, *at##_next = at->next; at != (list); \
 		at = at##_next, at##_next = at->next)
 
+#define GPC_LIST_INIT(list)                      \
+	{                                        \
+		.next = &(list), .prev = &(list) \
+	}
+
 static inline void gpc_list_init(struct gpc_list *list)
 {
 	list->next = list;

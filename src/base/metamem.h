@@ -54,6 +54,14 @@ struct gpc_slab {
 	struct gpc_lock lock;
 };
 
+/* As gpc_slab_init does, of items of this type. */
+#define GPC_SLAB_INIT(type, first, max)                                                \
+	{                                                                              \
+		.item_size = (sizeof(type) + 7) / 8 * 8, .first_chunk_items = (first), \
+		.max_items = (max), .free_top = GPC_SLAB_NONE,                         \
+		.lock = GPC_LOCK_INIT(GPC_RANK_METAMEM)                                \
+	}
+
 /* Items of item_size >= 8 bytes (rounded up to 8), at most max_items of them. */
 void gpc_slab_init(
 	struct gpc_slab *slab, size_t item_size, uint32_t first_chunk_items, uint32_t max_items);

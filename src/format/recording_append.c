@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "format/array.h"
-#include "format/memory.h"
 #include "format/recording_internal.h"
 
 /* The library nests at most 32; the label of a deeper tag begins with a number. */

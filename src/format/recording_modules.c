@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "format/array.h"
-#include "format/memory.h"
 #include "format/recording_internal.h"
 
 bool gpc_recording_read_module(

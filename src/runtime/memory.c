@@ -107,7 +107,7 @@ void gpc_memory_lend(uint64_t address)
 	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, address);
 
 	if (!pool || gpc_pool_lend(pool, address))
-		gpc_track_lend(GPUCACHE_KIND_DEVICE, address);
+		gpc_runtime_lend(GPUCACHE_KIND_DEVICE, address);
 }
 
 /*
@@ -144,8 +144,7 @@ static void say_off_grid_once(const struct gpc_context *context)
 
 	if (!atomic_exchange(&was_said, true))
 		gpc_log("GPU %u: no cache, because the driver places memory at addresses that are "
-			"no "
-			"multiple of 2 MiB, or above 2^48; every request goes to the driver",
+			"no multiple of 2 MiB, or above 2^48; every request goes to the driver",
 			context->device->ordinal);
 }
 

@@ -30,13 +30,11 @@ void gpc_runtime_looks(CUstream stream)
 
 void gpc_barriers_raise_all(void)
 {
-	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
-		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
+	struct gpc_pool_walk walk = { 0 };
+	struct gpc_pool *pool;
 
-		for (uint32_t i = 0; i < n; i++) {
-			gpc_pool_raise_barrier(pools[i]);
-			gpc_pool_settle_one_stream(pools[i]);
-		}
+	while ((pool = gpc_pool_next(&walk))) {
+		gpc_pool_raise_barrier(pool);
+		gpc_pool_settle_one_stream(pool);
 	}
 }

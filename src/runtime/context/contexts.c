@@ -144,8 +144,7 @@ static void say_full(void)
 {
 	if (!table.was_full_said)
 		gpc_log("too many contexts (%u at a time on a device, %u in all): memory of new "
-			"ones is "
-			"passed to the driver, neither cached nor recorded.",
+			"ones is passed to the driver, neither cached nor recorded.",
 			GPC_MAX_CONTEXTS, MAX_GENERATIONS);
 	table.was_full_said = true;
 }
@@ -183,10 +182,9 @@ static struct gpc_context *make_locked(CUcontext handle, const struct gpc_contex
 {
 	CUdevice ordinal = 0;
 
-	if (gpc_runtime.fns->cuCtxGetDevice(&ordinal) || ordinal < 0 ||
-		(uint32_t)ordinal >= gpc_runtime.n_devices)
+	if (gpc_runtime.fns->cuCtxGetDevice(&ordinal) || !gpc_device_at(ordinal))
 		return NULL;
-	return add_locked(&gpc_runtime.devices[ordinal], handle, (uint64_t)(uintptr_t)handle,
+	return add_locked(gpc_device_at(ordinal), handle, (uint64_t)(uintptr_t)handle,
 		old ? old->generation + 1 : 1);
 }
 
@@ -397,4 +395,11 @@ uint32_t gpc_device_pools(const struct gpc_device *device, struct gpc_pool **poo
 	}
 	gpc_lock_release(&gpc_runtime.lock);
 	return n_pools;
+}
+
+struct gpc_pool *gpc_pool_next(struct gpc_pool_walk *walk)
+{
+	while (walk->n_left == 0 && walk->device < gpc_runtime.n_devices)
+		walk->n_left = gpc_device_pools(&gpc_runtime.devices[walk->device++], walk->pools);
+	return walk->n_left ? walk->pools[--walk->n_left] : NULL;
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "driver/cuda_fns.h"
+#include "gpucache_format.h"
 
 struct gpc_context;
 struct gpc_device;
@@ -65,5 +66,13 @@ struct gpc_context *gpc_context_on(struct gpc_device *device);
 
 /* Writes the pools of the device's live contexts to pools[GPC_MAX_CONTEXTS]; returns their number. */
 uint32_t gpc_device_pools(const struct gpc_device *device, struct gpc_pool **pools);
+
+/* The next pool of any live context; NULL: that was the last.  Starts with a zeroed walk. */
+struct gpc_pool_walk {
+	struct gpc_pool *pools[GPUCACHE_MAX_CONTEXTS]; /* of one device, as of its turn */
+	uint32_t n_left;
+	uint32_t device; /* the next one */
+};
+struct gpc_pool *gpc_pool_next(struct gpc_pool_walk *walk);
 
 #endif

@@ -22,18 +22,15 @@
 /* True if fences of another context's memory include this one. */
 static bool is_member_elsewhere(const struct gpc_context *context)
 {
+	struct gpc_pool_walk walk = { 0 };
+	struct gpc_pool *pool;
 	bool is_member = false;
 
-	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
-		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
-
-		for (uint32_t i = 0; i < n; i++) {
-			gpc_lock_take(&pools[i]->lock);
-			is_member |= pools[i] != &context->pool &&
-				     gpc_fences_has_member(&pools[i]->fences, &context->drv.base);
-			gpc_lock_release(&pools[i]->lock);
-		}
+	while ((pool = gpc_pool_next(&walk))) {
+		gpc_lock_take(&pool->lock);
+		is_member |= pool != &context->pool &&
+			     gpc_fences_has_member(&pool->fences, &context->drv.base);
+		gpc_lock_release(&pool->lock);
 	}
 	return is_member;
 }
@@ -105,7 +102,7 @@ static bool begin_end(struct gpc_context *context)
 static void live_on(struct gpc_context *context)
 {
 	atomic_store(&context->is_ending, false);
-	gpc_reach_join_mutually(context);
+	gpc_reach_join_all(context, true);
 }
 
 /* An error of earlier work may be returned by the end itself; then the memory is useless, ended or not. */
@@ -199,23 +196,16 @@ struct gpc_ending gpc_runtime_begin_detach(CUcontext handle)
 	return begin_last(context);
 }
 
-static struct gpc_device *device_of(CUdevice device)
-{
-	return device < 0 || (uint32_t)device >= gpc_runtime.n_devices
-		       ? NULL
-		       : &gpc_runtime.devices[device];
-}
-
 void gpc_runtime_primary_begin(CUdevice device)
 {
-	if (device_of(device))
-		gpc_lock_take(&device_of(device)->primary_lock);
+	if (gpc_device_at(device))
+		gpc_lock_take(&gpc_device_at(device)->primary_lock);
 }
 
 void gpc_runtime_primary_end(CUdevice device)
 {
-	if (device_of(device))
-		gpc_lock_release(&device_of(device)->primary_lock);
+	if (gpc_device_at(device))
+		gpc_lock_release(&gpc_device_at(device)->primary_lock);
 }
 
 void gpc_context_await_end(void)
@@ -232,10 +222,10 @@ void gpc_context_await_end(void)
 
 void gpc_runtime_primary_retained(CUcontext context, CUdevice device)
 {
-	if (!device_of(device))
+	if (!gpc_device_at(device))
 		return;
 	gpc_lock_take(&gpc_runtime.lock);
-	device_of(device)->primary = context;
+	gpc_device_at(device)->primary = context;
 	gpc_lock_release(&gpc_runtime.lock);
 }
 
@@ -250,30 +240,27 @@ void gpc_runtime_primary_released(CUdevice device)
 		gpc_runtime_primary_forget(device);
 }
 
+/* NULL: none, which no context has as its handle. */
 static CUcontext primary_of(CUdevice device)
 {
 	CUcontext primary = NULL;
 
-	if (!device_of(device))
+	if (!gpc_device_at(device))
 		return NULL;
 	gpc_lock_take(&gpc_runtime.lock);
-	primary = device_of(device)->primary;
+	primary = gpc_device_at(device)->primary;
 	gpc_lock_release(&gpc_runtime.lock);
 	return primary;
 }
 
 void gpc_runtime_primary_forget(CUdevice device)
 {
-	CUcontext primary = primary_of(device);
-
-	if (primary)
-		forget(primary);
+	forget(primary_of(device));
 }
 
 void gpc_runtime_begin_reset(CUdevice device)
 {
-	CUcontext primary = primary_of(device);
-	struct gpc_context *context = primary ? gpc_context_find_own(primary) : NULL;
+	struct gpc_context *context = gpc_context_find_own(primary_of(device));
 
 	if (context)
 		(void)begin_end(context);
@@ -281,8 +268,7 @@ void gpc_runtime_begin_reset(CUdevice device)
 
 bool gpc_runtime_end_reset(CUdevice device, CUresult result)
 {
-	CUcontext primary = primary_of(device);
-	struct gpc_context *context = primary ? gpc_context_find_own(primary) : NULL;
+	struct gpc_context *context = gpc_context_find_own(primary_of(device));
 
 	if (is_end(result))
 		return true;

@@ -118,15 +118,12 @@ CUcontext gpc_green_owner(CUcontext handle)
 
 void gpc_runtime_green_begins(void)
 {
-	__atomic_store_n(&gpc_runtime.is_green_used, true, __ATOMIC_RELEASE);
-	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
-		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
+	struct gpc_pool_walk walk = { 0 };
+	struct gpc_pool *pool;
 
-		for (uint32_t i = 0; i < n; i++)
-			gpc_reach_end_one_stream(
-				(struct gpc_context *)pools[i], GPUCACHE_ONE_STREAM_END_GREEN);
-	}
+	__atomic_store_n(&gpc_runtime.is_green_used, true, __ATOMIC_RELEASE);
+	while ((pool = gpc_pool_next(&walk)))
+		gpc_reach_end_one_stream((struct gpc_context *)pool, GPUCACHE_ONE_STREAM_END_GREEN);
 }
 
 CUdevice gpc_runtime_green_ends(CUgreenCtx green)

@@ -23,17 +23,15 @@ void gpc_pages_reached(struct gpc_context *owner, const struct gpc_context *reac
 
 void gpc_pages_end(void)
 {
+	struct gpc_pool_walk walk = { 0 };
+	struct gpc_pool *pool;
+
 	if (gpc_runtime.config.vmm != GPC_VMM_AUTO ||
 		atomic_exchange(&gpc_runtime.heap.is_paging_over, true))
 		return;
-	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
-		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
-
-		for (uint32_t i = 0; i < n; i++)
-			if (atomic_load(&pools[i]->is_pressed))
-				gpc_pool_end_pages(pools[i]);
-	}
+	while ((pool = gpc_pool_next(&walk)))
+		if (atomic_load(&pool->is_pressed))
+			gpc_pool_end_pages(pool);
 }
 
 /* Libraries that export their callers' memory to other processes and network cards. */

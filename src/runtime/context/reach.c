@@ -10,19 +10,13 @@
 #include "runtime/context/contexts.h"
 #include "runtime/context/pages.h"
 #include "runtime/process/state.h"
-#include "runtime/rescue/rescue.h"
 
 /* The context with this handle, current or not. */
 static struct gpc_context *get_anywhere(CUcontext handle)
 {
 	struct gpc_context *context = gpc_context_find(handle);
-	CUcontext popped;
 
-	if (context || !handle || gpc_runtime.fns->cuCtxPushCurrent_v2(handle))
-		return context;
-	context = gpc_context_get(handle);
-	(void)gpc_runtime.fns->cuCtxPopCurrent_v2(&popped);
-	return context;
+	return context || !handle ? context : gpc_context_visit(handle);
 }
 
 /*
@@ -83,12 +77,11 @@ static void join(struct gpc_context *owner, struct gpc_context *reaching)
 
 	gpc_lock_take(&owner->pool.lock);
 	is_member = gpc_fences_has_member(fences, &reaching->drv.base);
+	if (!is_member)
+		gpc_fences_expect_peer(fences);
 	gpc_lock_release(&owner->pool.lock);
 	if (is_member)
 		return;
-	gpc_lock_take(&owner->pool.lock);
-	gpc_fences_expect_peer(fences);
-	gpc_lock_release(&owner->pool.lock);
 	gpc_reach_end_one_stream(owner, GPUCACHE_ONE_STREAM_END_PEER);
 	gpc_lock_take(&owner->pool.lock);
 	(void)!gpc_fences_add_member(fences, &reaching->drv.base);
@@ -118,27 +111,20 @@ struct gpc_context *gpc_context_of_stream(CUstream stream)
 	return gpc_context_current();
 }
 
-static void join_all(struct gpc_context *reaching, bool is_mutual)
+void gpc_reach_join_all(struct gpc_context *reaching, bool is_mutual)
 {
-	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
-		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
+	struct gpc_pool_walk walk = { 0 };
+	struct gpc_pool *pool;
 
-		for (uint32_t i = 0; i < n; i++) {
-			struct gpc_context *other = (struct gpc_context *)pools[i];
+	while ((pool = gpc_pool_next(&walk))) {
+		struct gpc_context *other = (struct gpc_context *)pool;
 
-			if (other == reaching)
-				continue;
-			join(other, reaching);
-			if (is_mutual)
-				join(reaching, other);
-		}
+		if (other == reaching)
+			continue;
+		join(other, reaching);
+		if (is_mutual)
+			join(reaching, other);
 	}
-}
-
-void gpc_reach_join_mutually(struct gpc_context *context)
-{
-	join_all(context, true);
 }
 
 void gpc_runtime_reached(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
@@ -153,7 +139,7 @@ void gpc_runtime_reached(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
 	if (!reaching)
 		return;
 	if (dst == GPC_ANYWHERE)
-		join_all(reaching, false);
+		gpc_reach_join_all(reaching, false);
 	if (of_dst && of_dst != &reaching->pool)
 		join((struct gpc_context *)of_dst, reaching);
 	if (of_src && of_src != &reaching->pool)

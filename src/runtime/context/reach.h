@@ -23,8 +23,8 @@ void gpc_runtime_peer_enabled(CUcontext of_memory);
 /* Call when the program creates a context besides the primary ones. */
 void gpc_runtime_context_created(void);
 
-/* The context may have reached memory of all others, and they its own. */
-void gpc_reach_join_mutually(struct gpc_context *context);
+/* The context may have reached memory of all others; is_mutual: and they its own. */
+void gpc_reach_join_all(struct gpc_context *reaching, bool is_mutual);
 
 /*
  * Call before submitting work on `stream` that touches these addresses: through unified addressing a

@@ -8,7 +8,6 @@
 #include "runtime/context/contexts.h"
 #include "runtime/context/reach.h"
 #include "runtime/process/state.h"
-#include "runtime/rescue/rescue.h"
 
 bool gpc_runtime_per_thread_seen;
 bool gpc_runtime_overlap_seen;
@@ -42,15 +41,13 @@ void gpc_runtime_stream_created(CUstream stream)
 /* In all contexts: the handle is dead, and may be reused. */
 static void forget_order(CUstream stream)
 {
-	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
-		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
+	struct gpc_pool_walk walk = { 0 };
+	struct gpc_pool *pool;
 
-		for (uint32_t i = 0; i < n; i++) {
-			gpc_lock_take(&pools[i]->lock);
-			gpc_stream_order_destroyed(&pools[i]->order, (gpc_stream)(uintptr_t)stream);
-			gpc_lock_release(&pools[i]->lock);
-		}
+	while ((pool = gpc_pool_next(&walk))) {
+		gpc_lock_take(&pool->lock);
+		gpc_stream_order_destroyed(&pool->order, (gpc_stream)(uintptr_t)stream);
+		gpc_lock_release(&pool->lock);
 	}
 }
 
@@ -74,39 +71,34 @@ void gpc_runtime_stream_destroyed(CUstream stream)
  */
 void gpc_runtime_per_thread_stream_used(void)
 {
-	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+	struct gpc_pool_walk walk = { 0 };
+	struct gpc_pool *pool;
 
 	gpc_lock_take(&gpc_runtime.lock);
 	gpc_runtime.is_per_thread_used = true;
 	gpc_lock_release(&gpc_runtime.lock);
-	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
-
-		for (uint32_t i = 0; i < n; i++) {
-			gpc_lock_take(&pools[i]->lock);
-			gpc_reach_note_end_locked(pools[i], GPUCACHE_ONE_STREAM_END_PER_THREAD);
-			gpc_fences_per_thread_stream_used(&pools[i]->fences);
-			gpc_lock_release(&pools[i]->lock);
-		}
+	while ((pool = gpc_pool_next(&walk))) {
+		gpc_lock_take(&pool->lock);
+		gpc_reach_note_end_locked(pool, GPUCACHE_ONE_STREAM_END_PER_THREAD);
+		gpc_fences_per_thread_stream_used(&pool->fences);
+		gpc_lock_release(&pool->lock);
 	}
 	__atomic_store_n(&gpc_runtime_per_thread_seen, true, __ATOMIC_RELEASE);
 }
 
 void gpc_runtime_overlap_used(void)
 {
+	struct gpc_pool_walk walk = { 0 };
+	struct gpc_pool *pool;
+
 	/* Set first, for contexts created from now on; the hooks stop looking when all is done. */
 	gpc_lock_take(&gpc_runtime.lock);
 	gpc_runtime.is_overlap_used = true;
 	gpc_lock_release(&gpc_runtime.lock);
-	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
-		uint32_t n = gpc_device_pools(&gpc_runtime.devices[d], pools);
-
-		/* Even if the rule ended long ago: work of that time may still be running on the legacy stream. */
-		for (uint32_t i = 0; i < n; i++)
-			gpc_reach_order_one_stream(
-				(struct gpc_context *)pools[i], GPUCACHE_ONE_STREAM_END_OVERLAP);
-	}
+	/* Even if the rule ended long ago: work of that time may still be running on the legacy stream. */
+	while ((pool = gpc_pool_next(&walk)))
+		gpc_reach_order_one_stream(
+			(struct gpc_context *)pool, GPUCACHE_ONE_STREAM_END_OVERLAP);
 	__atomic_store_n(&gpc_runtime_overlap_seen, true, __ATOMIC_RELEASE);
 }
 

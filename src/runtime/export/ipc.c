@@ -30,7 +30,6 @@
 #include "runtime/ledger/track.h"
 #include "runtime/process/stacks.h"
 #include "runtime/process/state.h"
-#include "runtime/rescue/rescue.h"
 
 /* A block that was exported by a tag. */
 struct exported {
@@ -62,26 +61,13 @@ static struct {
 	struct gpc_list opened;
 	_Atomic uint32_t n_exports; /* read without the lock */
 	_Atomic uint32_t n_inside;  /* opened at an offset; read without the lock */
-	bool is_ready;
 	struct gpc_lock lock;
-} ipc = { .lock = GPC_LOCK_INIT(GPC_RANK_IPC) };
-
-static void enter_lock(void)
-{
-	gpc_lock_take(&ipc.lock);
-	if (ipc.is_ready)
-		return;
-	gpc_slab_init(&ipc.exported_items, sizeof(struct exported), FIRST_CHUNK_ITEMS,
-		GPC_IPC_MAX_ENTRIES);
-	gpc_slab_init(&ipc.opened_items, sizeof(struct opened), FIRST_CHUNK_ITEMS, MAX_OPENED);
-	gpc_list_init(&ipc.opened);
-	ipc.is_ready = true;
-}
-
-static void leave_lock(void)
-{
-	gpc_lock_release(&ipc.lock);
-}
+} ipc = {
+	.exported_items = GPC_SLAB_INIT(struct exported, FIRST_CHUNK_ITEMS, GPC_IPC_MAX_ENTRIES),
+	.opened_items = GPC_SLAB_INIT(struct opened, FIRST_CHUNK_ITEMS, MAX_OPENED),
+	.opened = GPC_LIST_INIT(ipc.opened),
+	.lock = GPC_LOCK_INIT(GPC_RANK_IPC),
+};
 
 /* --- Exports ---------------------------------------------------------------------------------- */
 
@@ -100,16 +86,15 @@ void gpc_ipc_withdraw(uint64_t address)
 {
 	if (atomic_load_explicit(&ipc.n_exports, memory_order_relaxed) == 0)
 		return;
-	enter_lock();
+	gpc_lock_take(&ipc.lock);
 	withdraw_locked(address);
-	leave_lock();
+	gpc_lock_release(&ipc.lock);
 }
 
 static enum gpc_status tag_locked(const struct gpc_pool *pool, const struct gpc_span *span,
 	const CUipcMemHandle *handle, CUipcMemHandle *ret_tag)
 {
-	struct exported *exported =
-		ipc.exports.n_entries ? gpc_address_map_find(&ipc.exports, span->block) : NULL;
+	struct exported *exported = gpc_address_map_find(&ipc.exports, span->block);
 	struct gpc_ipc_target target = {
 		.handle = *handle, .offset = span->block - span->segment, .size = span->size
 	};
@@ -163,9 +148,9 @@ static CUresult export_inside(struct gpc_pool *pool, const struct gpc_span *span
 {
 	enum gpc_status st;
 
-	enter_lock();
+	gpc_lock_take(&ipc.lock);
 	st = tag_locked(pool, span, handle, ret_handle);
-	leave_lock();
+	gpc_lock_release(&ipc.lock);
 	if (st)
 		return refuse(span->block, st == GPC_FULL
 						   ? "too many such blocks are exported already"
@@ -213,11 +198,6 @@ CUresult gpc_runtime_ipc_export(CUipcMemHandle *ret_handle, CUdeviceptr ptr,
 
 /* --- Memory of others ------------------------------------------------------------------------- */
 
-static struct opened *find_opened_locked(CUdeviceptr ptr)
-{
-	return ipc.opens.n_entries ? gpc_address_map_find(&ipc.opens, ptr) : NULL;
-}
-
 static void drop_opened_locked(struct opened *opened)
 {
 	(void)gpc_address_map_take(&ipc.opens, opened->ptr);
@@ -229,7 +209,7 @@ static void drop_opened_locked(struct opened *opened)
 
 static bool note_opened_locked(const struct opened *what)
 {
-	struct opened *opened = find_opened_locked(what->ptr);
+	struct opened *opened = gpc_address_map_find(&ipc.opens, what->ptr);
 	uint32_t number = 0;
 
 	/* An address of memory that went with its context, of which we were not told. */
@@ -259,9 +239,9 @@ static bool note_opened(const struct opened *what)
 {
 	bool is_noted;
 
-	enter_lock();
+	gpc_lock_take(&ipc.lock);
 	is_noted = note_opened_locked(what);
-	leave_lock();
+	gpc_lock_release(&ipc.lock);
 	return is_noted;
 }
 
@@ -339,15 +319,15 @@ CUresult gpc_runtime_ipc_close(CUdeviceptr ptr, CUresult (*real_close)(CUdevicep
 	bool is_last = false;
 
 	/* Before the driver's call: afterwards another thread may be given the address. */
-	enter_lock();
-	opened = find_opened_locked(ptr);
+	gpc_lock_take(&ipc.lock);
+	opened = gpc_address_map_find(&ipc.opens, ptr);
 	if (opened) {
 		what = *opened;
 		is_last = --opened->n_opens == 0;
 	}
 	if (is_last)
 		drop_opened_locked(opened);
-	leave_lock();
+	gpc_lock_release(&ipc.lock);
 	if (is_last)
 		tracked = gpc_runtime_forget(ptr);
 	result = real_close(what.base);
@@ -372,7 +352,7 @@ static bool find_inside(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size
 {
 	bool is_found = false;
 
-	enter_lock();
+	gpc_lock_take(&ipc.lock);
 	gpc_list_each (link, &ipc.opened) {
 		const struct opened *at = gpc_list_entry(link, struct opened, link);
 
@@ -382,7 +362,7 @@ static bool find_inside(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size
 		*ret_size = at->size;
 		is_found = true;
 	}
-	leave_lock();
+	gpc_lock_release(&ipc.lock);
 	return is_found;
 }
 
@@ -424,7 +404,7 @@ static void withdraw_pool_locked(const struct gpc_pool *pool)
 
 void gpc_ipc_forget_context(const struct gpc_context *context)
 {
-	enter_lock();
+	gpc_lock_take(&ipc.lock);
 	withdraw_pool_locked(&context->pool);
 	gpc_list_each_safe (link, &ipc.opened) {
 		struct opened *at = gpc_list_entry(link, struct opened, link);
@@ -432,17 +412,17 @@ void gpc_ipc_forget_context(const struct gpc_context *context)
 		if (at->context == context)
 			drop_opened_locked(at);
 	}
-	leave_lock();
+	gpc_lock_release(&ipc.lock);
 }
 
 void gpc_ipc_end(bool is_child)
 {
 	/* A child is alone, and does not touch inherited locks. */
 	if (!is_child)
-		enter_lock();
+		gpc_lock_take(&ipc.lock);
 	gpc_ipc_registry_fini(&ipc.registry, is_child);
 	if (!is_child)
-		leave_lock();
+		gpc_lock_release(&ipc.lock);
 }
 
 void gpc_runtime_exported(CUdeviceptr ptr)

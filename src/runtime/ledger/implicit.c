@@ -65,7 +65,7 @@ void gpc_runtime_begin_unmeasured_on(int device)
 {
 	bool is_alone;
 
-	if (device >= 0 && (uint32_t)device < gpc_runtime.n_devices)
+	if (gpc_device_at(device))
 		(void)begin((uint32_t)device, &is_alone);
 }
 
@@ -81,7 +81,7 @@ int gpc_runtime_begin_unmeasured(CUcontext handle)
 
 void gpc_runtime_end_unmeasured(int device)
 {
-	if (device >= 0 && (uint32_t)device < gpc_runtime.n_devices)
+	if (gpc_device_at(device))
 		end((uint32_t)device);
 }
 
@@ -258,14 +258,14 @@ CUresult gpc_runtime_implicit(struct gpc_implicit_call *call)
 	struct measurement m = { .call = call, .asker = owner };
 	CUresult result;
 
-	if (is_new_context && (uint32_t)call->device < gpc_runtime.n_devices) {
-		m.device = &gpc_runtime.devices[call->device];
-		m.asker = gpc_context_on(m.device);
-	} else if (!is_new_context && owner) {
+	if (is_new_context)
+		m.device = gpc_device_at(call->device);
+	else if (owner)
 		m.device = owner->device;
-	}
 	if (!m.device)
 		return call->make(call);
+	if (is_new_context)
+		m.asker = gpc_context_on(m.device);
 	m.number = begin(m.device->ordinal, &m.is_alone);
 	result = make_or_rescue(&m, &request);
 	gpc_runtime_heard(result);

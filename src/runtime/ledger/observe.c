@@ -26,7 +26,7 @@ static const struct gpc_context *context_of(const struct gpc_pool *pool)
 	return (const struct gpc_context *)pool; /* its first member */
 }
 
-static void block_changed(void *self, const struct gpc_block *block, uint64_t now_ns)
+static void block_changed(const struct gpc_block *block, uint64_t now_ns)
 {
 	const struct gpc_pool *pool = block->segment->pool;
 	struct gpucache_block record = {
@@ -43,7 +43,6 @@ static void block_changed(void *self, const struct gpc_block *block, uint64_t no
 		.flags = block->is_arena ? GPUCACHE_BLOCK_ARENA : 0,
 	};
 
-	(void)self;
 	if (block->state == GPC_BLOCK_LIVE) {
 		record.thread = gpc_thread_id();
 		record.tag = gpc_thread_tag();
@@ -136,7 +135,8 @@ static void note_levels(struct gpc_device *device, uint64_t now_ns)
 					     gpc_bytes_less(levels.live + levels.in_use, idle)),
 		    0))
 		record_levels(device, &levels, idle, now_ns);
-	gpc_growth_note(&device->growth, levels.n_malloc + gpc_tensors_n_malloc(device), now_ns,
+	gpc_growth_note(&device->growth,
+		levels.n_malloc + gpc_counter_get(&gpc_tensors_sums(device)->n_malloc), now_ns,
 		gpc_record_next_peak(&gpc_runtime.record, device->ordinal));
 }
 
@@ -215,33 +215,30 @@ void gpc_observe_piece_freed(const struct gpc_observed *piece)
 }
 
 /* From now on others hold its bytes. */
-static void lent(void *self, const struct gpc_block *block)
+static void lent(const struct gpc_block *block)
 {
-	(void)self;
 	gpc_record_site_remove(
 		&gpc_runtime.record, block->segment->pool->device, block->mark, share_of(block));
 }
 
-static void taken(void *self, const struct gpc_block *block, const struct gpc_request *request)
+static void taken(const struct gpc_block *block, const struct gpc_request *request)
 {
 	struct gpc_context *context = (struct gpc_context *)block->segment->pool;
 
-	block_changed(self, block, request->now_ns);
+	block_changed(block, request->now_ns);
 	gpc_observe_malloc(context, GPUCACHE_KIND_DEVICE, block->address, block->size, request,
 		share_of(block));
 }
 
-static void freed(void *self, const struct gpc_block *block, const struct gpc_request *request)
+static void freed(const struct gpc_block *block, const struct gpc_request *request)
 {
 	struct gpc_context *context = (struct gpc_context *)block->segment->pool;
 
-	(void)self;
 	gpc_observe_free(context, GPUCACHE_KIND_DEVICE, block->address, block->size,
 		block->requested, block->mark, request->now_ns, share_of(block));
 }
 
-static void segment_added(
-	void *self, const struct gpc_segment *segment, const struct gpc_request *request)
+static void segment_added(const struct gpc_segment *segment, const struct gpc_request *request)
 {
 	struct gpucache_segment record = {
 		.state = 1,
@@ -254,17 +251,15 @@ static void segment_added(
 		.stack = segment->mark,
 	};
 
-	(void)self;
 	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
 	record_event(GPUCACHE_EVENT_SEGMENT_MALLOC, context_of(segment->pool), GPUCACHE_KIND_DEVICE,
 		segment->address, segment->size, request->size, request->mark, request->now_ns);
 }
 
-static void segment_removed(void *self, const struct gpc_segment *segment)
+static void segment_removed(const struct gpc_segment *segment)
 {
 	struct gpucache_segment record = { 0 };
 
-	(void)self;
 	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
 	record_event(GPUCACHE_EVENT_SEGMENT_FREE, context_of(segment->pool), GPUCACHE_KIND_DEVICE,
 		segment->address, segment->size, 0, segment->mark, gpc_clock_monotonic_ns());

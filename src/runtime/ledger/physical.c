@@ -49,30 +49,17 @@ static struct {
 	struct gpc_address_map mappings;
 	struct gpc_slab handle_items;
 	struct gpc_slab mapping_items;
-	bool is_ready;
 	struct gpc_lock lock;
-} physical = { .lock = GPC_LOCK_INIT(GPC_RANK_PHYSICAL) };
-
-static void enter_lock(void)
-{
-	gpc_lock_take(&physical.lock);
-	if (physical.is_ready)
-		return;
-	gpc_slab_init(&physical.handle_items, sizeof(struct handle), FIRST_CHUNK_ITEMS, MAX_ITEMS);
-	gpc_slab_init(
-		&physical.mapping_items, sizeof(struct gpc_mapping), FIRST_CHUNK_ITEMS, MAX_ITEMS);
-	physical.is_ready = true;
-}
-
-static struct handle *find_locked(uint64_t key)
-{
-	return physical.handles.n_entries ? gpc_address_map_find(&physical.handles, key) : NULL;
-}
+} physical = {
+	.handle_items = GPC_SLAB_INIT(struct handle, FIRST_CHUNK_ITEMS, MAX_ITEMS),
+	.mapping_items = GPC_SLAB_INIT(struct gpc_mapping, FIRST_CHUNK_ITEMS, MAX_ITEMS),
+	.lock = GPC_LOCK_INIT(GPC_RANK_PHYSICAL),
+};
 
 /* Finds the handle or lists it; NULL: no metadata. */
 static struct handle *get_locked(uint64_t key)
 {
-	struct handle *handle = find_locked(key);
+	struct handle *handle = gpc_address_map_find(&physical.handles, key);
 	uint32_t number = 0;
 
 	if (handle || key == 0 || gpc_address_map_reserve(&physical.handles, 1))
@@ -110,7 +97,7 @@ void gpc_runtime_handle_created(uint64_t key)
 {
 	struct handle *handle;
 
-	enter_lock();
+	gpc_lock_take(&physical.lock);
 	handle = get_locked(key);
 	if (handle) {
 		handle->n_holders = 1;
@@ -121,15 +108,9 @@ void gpc_runtime_handle_created(uint64_t key)
 
 void gpc_runtime_handle_held(uint64_t key)
 {
-	enter_lock();
+	gpc_lock_take(&physical.lock);
 	hold_locked(key);
 	gpc_lock_release(&physical.lock);
-}
-
-static struct gpc_mapping *take_mapping_locked(uint64_t address)
-{
-	return physical.mappings.n_entries ? gpc_address_map_take(&physical.mappings, address)
-					   : NULL;
 }
 
 static void list_locked(struct gpc_mapping *mapping)
@@ -149,7 +130,7 @@ void gpc_runtime_handle_mapped(uint64_t key, uint64_t address, uint64_t size)
 	struct gpc_mapping *mapping;
 	uint32_t number = 0;
 
-	enter_lock();
+	gpc_lock_take(&physical.lock);
 	mapping = gpc_slab_take(&physical.mapping_items, &number);
 	if (mapping) {
 		mapping->address = address;
@@ -166,8 +147,8 @@ struct gpc_parting gpc_runtime_begin_release(uint64_t key)
 	struct gpc_parting parting = { .handle = 0 };
 	struct handle *handle;
 
-	enter_lock();
-	handle = find_locked(key);
+	gpc_lock_take(&physical.lock);
+	handle = gpc_address_map_find(&physical.handles, key);
 	if (!handle) {
 		parting.tracked = gpc_runtime_forget_key(GPUCACHE_KIND_PHYSICAL, key);
 	} else if (handle->n_holders > 0) {
@@ -185,16 +166,16 @@ struct gpc_parting gpc_runtime_begin_unmap(uint64_t address, uint64_t size)
 	struct gpc_parting parting = { .handle = 0 };
 	struct gpc_mapping *mapping;
 
-	enter_lock();
+	gpc_lock_take(&physical.lock);
 	for (uint64_t done = 0; done < size; done += mapping->size) {
 		struct handle *handle;
 
-		mapping = take_mapping_locked(address + done);
+		mapping = gpc_address_map_take(&physical.mappings, address + done);
 		if (!mapping)
 			break;
 		mapping->next = parting.mappings;
 		parting.mappings = mapping;
-		handle = find_locked(mapping->handle);
+		handle = gpc_address_map_find(&physical.handles, mapping->handle);
 		if (handle && handle->n_mappings > 0) {
 			handle->n_mappings--;
 			mapping->tracked = drop_if_last_locked(handle);
@@ -211,7 +192,7 @@ void gpc_runtime_end_parting(struct gpc_parting parting, CUresult result)
 	gpc_runtime_forgotten(parting.tracked, result);
 	if (!parting.mappings && !(parting.handle && result))
 		return;
-	enter_lock();
+	gpc_lock_take(&physical.lock);
 	if (result && parting.handle)
 		hold_locked(parting.handle);
 	for (struct gpc_mapping *mapping = parting.mappings; mapping; mapping = next) {

@@ -109,12 +109,17 @@ static uint64_t held_by_graphs(uint32_t device)
 	return reserved;
 }
 
+bool gpc_pools_are_used(void)
+{
+	return atomic_load(&all.has_pools) || atomic_load(&all.has_graphs);
+}
+
 void gpc_pools_look(struct gpc_device *device)
 {
 	uint32_t d = device->ordinal;
 	struct gpc_context *owner;
 
-	if (!atomic_load(&all.has_pools) && !atomic_load(&all.has_graphs))
+	if (!gpc_pools_are_used())
 		return;
 	owner = gpc_context_owner(device);
 	if (!owner)
@@ -156,12 +161,7 @@ void gpc_pools_trim(struct gpc_device *device)
 	gpc_pools_look(device);
 }
 
-bool gpc_pools_are_used(void)
-{
-	return atomic_load(&all.has_pools) || atomic_load(&all.has_graphs);
-}
-
-void gpc_pools_took(uint32_t number, uint64_t size)
+void gpc_pools_count(uint32_t number, uint64_t size, bool is_malloc)
 {
 	struct driver_pool *pool = number ? &all.pools[number - 1] : NULL;
 	struct gpc_device *device;
@@ -173,33 +173,21 @@ void gpc_pools_took(uint32_t number, uint64_t size)
 	device = &gpc_runtime.devices[pool->device];
 	owner = gpc_context_owner(device);
 	gpc_lock_take(&all.lock);
-	pool->used += size;
-	has_grown = pool->idle < size;
-	pool->idle -= has_grown ? pool->idle : size;
+	has_grown = is_malloc && pool->idle < size;
+	if (is_malloc) {
+		pool->used += size;
+		pool->idle = gpc_bytes_less(pool->idle, size);
+	} else {
+		/* A reset may have cleared the pool's accounting in between. */
+		pool->used = gpc_bytes_less(pool->used, size);
+		pool->idle += size;
+		if (pool->is_gone && pool->used == 0)
+			*pool = (struct driver_pool){ .kind = GPUCACHE_KIND_NONE };
+	}
 	book_idle_locked(device, owner);
 	gpc_lock_release(&all.lock);
 	if (has_grown)
 		gpc_pools_look(device);
-}
-
-void gpc_pools_gave(uint32_t number, uint64_t size)
-{
-	struct driver_pool *pool = number ? &all.pools[number - 1] : NULL;
-	struct gpc_device *device;
-	struct gpc_context *owner;
-
-	if (!pool)
-		return;
-	device = &gpc_runtime.devices[pool->device];
-	owner = gpc_context_owner(device);
-	gpc_lock_take(&all.lock);
-	/* A reset may have cleared the pool's accounting in between. */
-	pool->used -= size < pool->used ? size : pool->used;
-	pool->idle += size;
-	if (pool->is_gone && pool->used == 0)
-		*pool = (struct driver_pool){ .kind = GPUCACHE_KIND_NONE };
-	book_idle_locked(device, owner);
-	gpc_lock_release(&all.lock);
 }
 
 /* ---- known pools ---- */
@@ -244,8 +232,8 @@ static uint32_t current_device(void)
 
 void gpc_runtime_pool_seen(CUmemoryPool handle, CUmemLocation location, CUmemAllocationType type)
 {
-	bool is_on_device = location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id >= 0 &&
-			    (uint32_t)location.id < gpc_runtime.n_devices;
+	bool is_on_device =
+		location.type == CU_MEM_LOCATION_TYPE_DEVICE && gpc_device_at(location.id);
 	enum gpucache_kind kind = type == CU_MEM_ALLOCATION_TYPE_MANAGED ? GPUCACHE_KIND_MANAGED
 				  : is_on_device                         ? GPUCACHE_KIND_ASYNC
 									 : GPUCACHE_KIND_HOST;
@@ -287,7 +275,7 @@ void gpc_runtime_pool_kept(CUmemoryPool handle)
 
 void gpc_runtime_pool_made_current(CUdevice device, CUmemoryPool handle)
 {
-	if (device < 0 || (uint32_t)device >= gpc_runtime.n_devices)
+	if (!gpc_device_at(device))
 		return;
 	gpc_lock_take(&all.lock);
 	all.current[device] = handle;
@@ -396,23 +384,23 @@ CUresult gpc_runtime_pool_malloc(struct gpc_passed_call *call, CUmemoryPool hand
  * Resetting the primary context ends everything the process has on the device: handles of older pools are meaningless
  * from now on.
  */
-void gpc_runtime_primary_reset(CUdevice device)
+void gpc_runtime_primary_reset(CUdevice number)
 {
+	struct gpc_device *device = gpc_device_at(number);
 	struct gpc_context *owner;
-	uint32_t d = (uint32_t)device;
 
-	gpc_runtime_primary_forget(device);
-	if (device < 0 || d >= gpc_runtime.n_devices || !gpc_pools_are_used())
+	gpc_runtime_primary_forget(number);
+	if (!device || !gpc_pools_are_used())
 		return;
-	gpc_track_forget_pools(&gpc_runtime.devices[d]);
-	owner = gpc_context_owner(&gpc_runtime.devices[d]);
+	gpc_track_forget_pools(device);
+	owner = gpc_context_owner(device);
 	gpc_lock_take(&all.lock);
 	for (uint32_t i = 0; i < MAX_POOLS; i++) {
-		if (all.pools[i].device == d)
+		if (all.pools[i].device == device->ordinal)
 			all.pools[i].kind = GPUCACHE_KIND_NONE;
 	}
-	all.current[d] = NULL;
-	book_idle_locked(&gpc_runtime.devices[d], owner);
+	all.current[number] = NULL;
+	book_idle_locked(device, owner);
 	gpc_lock_release(&all.lock);
 }
 

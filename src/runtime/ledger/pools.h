@@ -43,12 +43,11 @@ void gpc_runtime_primary_reset(CUdevice device);
 
 /*
  * look: queries the memory reserved by pools and graphs of this device, and accounts for it.  trim: makes them
- * return what they can.  took, gave: an allocation from pool `number` was made or freed.
+ * return what they can.  count: an allocation from pool `number` was made or freed.
  */
 void gpc_pools_look(struct gpc_device *device);
 void gpc_pools_trim(struct gpc_device *device);
 bool gpc_pools_are_used(void);
-void gpc_pools_took(uint32_t number, uint64_t size);
-void gpc_pools_gave(uint32_t number, uint64_t size);
+void gpc_pools_count(uint32_t number, uint64_t size, bool is_malloc);
 
 #endif

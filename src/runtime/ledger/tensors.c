@@ -81,8 +81,8 @@ void gpc_tensors_note_malloc(uint64_t address, uint64_t size)
 	last_malloc.size = size;
 }
 
-/* The device's record; only the holder of its lock writes it. */
-static struct gpucache_torch *sums_of(const struct gpc_device *device)
+/* Only the holder of the device's lock writes them. */
+struct gpucache_torch *gpc_tensors_sums(const struct gpc_device *device)
 {
 	struct gpucache_torch *sums = gpc_runtime.record.torch;
 
@@ -91,7 +91,7 @@ static struct gpucache_torch *sums_of(const struct gpc_device *device)
 
 struct gpucache_oom_torch gpc_tensors_have(const struct gpc_device *device)
 {
-	const struct gpucache_torch *sums = sums_of(device);
+	const struct gpucache_torch *sums = gpc_tensors_sums(device);
 
 	return (struct gpucache_oom_torch){
 		.allocated = gpc_counter_get(&sums->allocated_bytes),
@@ -104,16 +104,6 @@ uint64_t gpc_tensors_idle_bytes(const struct gpc_device *device)
 	struct gpucache_oom_torch torch = gpc_tensors_have(device);
 
 	return gpc_bytes_less(torch.reserved, torch.allocated);
-}
-
-uint64_t gpc_tensors_n_free(const struct gpc_device *device)
-{
-	return gpc_counter_get(&sums_of(device)->n_free);
-}
-
-uint64_t gpc_tensors_n_malloc(const struct gpc_device *device)
-{
-	return gpc_counter_get(&sums_of(device)->n_malloc);
 }
 
 static void adopt_last_malloc(uint64_t address)
@@ -227,7 +217,7 @@ static void allocated(struct gpc_device *device, uint64_t address, uint64_t size
 		gpc_streams_name(stream);
 	adopt_last_malloc(address);
 	gpc_lock_take(&books->lock);
-	count_malloc_locked(sums_of(device), allocated_bytes, reserved_bytes);
+	count_malloc_locked(gpc_tensors_sums(device), allocated_bytes, reserved_bytes);
 	forget_locked(books, device, address); /* its free was not reported */
 	if (!is_left_out(stack))
 		record_locked(books, device, address, size, stack);
@@ -240,7 +230,7 @@ static void freed(struct gpc_device *device, uint64_t address, uint64_t allocate
 	uint64_t reserved_bytes)
 {
 	struct books *books = &all_books[device->ordinal];
-	struct gpucache_torch *sums = sums_of(device);
+	struct gpucache_torch *sums = gpc_tensors_sums(device);
 
 	gpc_lock_take(&books->lock);
 	gpc_counter_set(&sums->allocated_bytes, allocated_bytes);
@@ -252,12 +242,10 @@ static void freed(struct gpc_device *device, uint64_t address, uint64_t allocate
 
 static struct gpc_device *device_of(int number)
 {
-	struct gpc_device *device;
+	struct gpc_device *device = gpc_device_at(number);
 
-	if (gpc_runtime.config.tensors == GPC_TENSORS_OFF || number < 0 ||
-		(uint32_t)number >= gpc_runtime.n_devices)
+	if (gpc_runtime.config.tensors == GPC_TENSORS_OFF || !device)
 		return NULL;
-	device = &gpc_runtime.devices[number];
 	/* Created here, without our lock, which ranks below that of contexts. */
 	(void)gpc_context_owner(device);
 	return device;
@@ -288,7 +276,7 @@ void gpc_runtime_tensor_failed(
 
 	if (!device || size < 0)
 		return;
-	sums = sums_of(device);
+	sums = gpc_tensors_sums(device);
 	gpc_lock_take(&all_books[number].lock);
 	gpc_counter_add(&sums->n_failed, 1);
 	gpc_counter_set(&sums->failed_bytes, (uint64_t)size);

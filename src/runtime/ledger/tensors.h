@@ -37,9 +37,8 @@ void gpc_tensors_note_failure(const struct gpc_device *device, uint64_t number);
 /* PyTorch's sums on the device, as of its last tensor there. */
 struct gpucache_oom_torch gpc_tensors_have(const struct gpc_device *device);
 
-/* PyTorch's cached bytes on a device, and how many tensors it allocated and freed there. */
+/* PyTorch's cached bytes on a device; and all that is counted of it there, to be read by gpc_counter_get. */
 uint64_t gpc_tensors_idle_bytes(const struct gpc_device *device);
-uint64_t gpc_tensors_n_malloc(const struct gpc_device *device);
-uint64_t gpc_tensors_n_free(const struct gpc_device *device);
+struct gpucache_torch *gpc_tensors_sums(const struct gpc_device *device);
 
 #endif

@@ -58,7 +58,7 @@ static struct {
 	struct gpc_list list;
 	struct gpc_lock lock;
 } tracked_all = {
-	.list = { .prev = &tracked_all.list, .next = &tracked_all.list },
+	.list = GPC_LIST_INIT(tracked_all.list),
 	.lock = GPC_LOCK_INIT(GPC_RANK_TRACK),
 };
 
@@ -107,29 +107,23 @@ static void count(const struct gpc_tracked *tracked, bool is_malloc, uint64_t no
 	bool on_host = gpucache_kind_place(tracked->kind) == GPUCACHE_ON_HOST;
 	uint64_t *bytes = on_device ? &counters->direct_bytes : &counters->host_bytes;
 	uint64_t *peak = on_device ? &counters->peak_direct_bytes : &counters->peak_host_bytes;
-	uint64_t *of_kind = &counters->kind_bytes[tracked->kind];
+	uint64_t change = is_malloc ? tracked->size : -tracked->size;
 
 	gpc_lock_take(&pool->lock);
 	if (tracked->context->is_retired) {
 		gpc_lock_release(&pool->lock);
 		return;
 	}
-	if (is_malloc)
-		gpc_counter_add(of_kind, tracked->size);
-	else
-		gpc_counter_sub(of_kind, tracked->size);
-	if (is_malloc && (on_device || on_host))
-		gpc_counter_add_peak(bytes, peak, tracked->size);
-	else if (on_device || on_host)
-		gpc_counter_sub(bytes, tracked->size);
-	if (is_asked && is_malloc) {
-		gpc_counter_add(&counters->n_malloc, 1);
-		gpc_counter_add(&counters->n_driver_malloc, 1);
-		gpc_counter_set(&counters->last_driver_malloc_ns, now_ns);
-	} else if (is_asked) {
-		gpc_counter_add(&counters->n_free, 1);
-		gpc_counter_add(&counters->n_driver_free, 1);
+	gpc_counter_add(&counters->kind_bytes[tracked->kind], change);
+	if (on_device || on_host)
+		gpc_counter_add_peak(bytes, peak, change);
+	if (is_asked) {
+		gpc_counter_add(is_malloc ? &counters->n_malloc : &counters->n_free, 1);
+		gpc_counter_add(
+			is_malloc ? &counters->n_driver_malloc : &counters->n_driver_free, 1);
 	}
+	if (is_asked && is_malloc)
+		gpc_counter_set(&counters->last_driver_malloc_ns, now_ns);
 	gpc_lock_release(&pool->lock);
 }
 
@@ -150,8 +144,7 @@ static struct gpc_address_map *map_of(unsigned int kind)
 /* Removes the entry with this key from its map; NULL if there is none. */
 static struct gpc_tracked *take_locked(unsigned int kind, uint64_t key)
 {
-	struct gpc_address_map *map = map_of(kind);
-	struct gpc_tracked *tracked = map->n_entries ? gpc_address_map_take(map, key) : NULL;
+	struct gpc_tracked *tracked = gpc_address_map_take(map_of(kind), key);
 
 	if (tracked)
 		gpc_list_remove(&tracked->link);
@@ -184,7 +177,7 @@ static void end(struct gpc_tracked *tracked)
 		(struct gpc_share){ tracked->requested, 1 });
 	record_state(tracked, GPUCACHE_BLOCK_UNUSED, now_ns);
 	count(tracked, false, now_ns);
-	gpc_pools_gave(tracked->pool, tracked->size);
+	gpc_pools_count(tracked->pool, tracked->size, false);
 	if (is_asked_for(tracked->kind))
 		atomic_fetch_sub(&tracked->context->device->budget.used_bytes, tracked->size);
 	gpc_slab_give_back(&gpc_runtime.heap.blocks, tracked->number);
@@ -228,20 +221,21 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 	if (is_asked_for(tracked->kind))
 		atomic_fetch_add(&context->device->budget.used_bytes, tracked->size);
 	/* Subtract it from the idle bytes first: counted twice it would be a peak. */
-	gpc_pools_took(tracked->pool, tracked->size);
+	gpc_pools_count(tracked->pool, tracked->size, true);
 	count(tracked, true, request->now_ns);
 	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
 	gpc_observe_malloc(context, call->kind, call->ret_address, call->ret_size, request,
 		(struct gpc_share){ request->size, 1 });
 }
 
-void gpc_track_lend(enum gpucache_kind kind, uint64_t key)
+void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key)
 {
-	const struct gpc_address_map *map = map_of(kind);
 	struct gpc_tracked *tracked;
 
+	if (gpc_runtime.config.tensors == GPC_TENSORS_OFF)
+		return;
 	gpc_lock_take(&tracked_all.lock);
-	tracked = map->n_entries ? gpc_address_map_find(map, key) : NULL;
+	tracked = gpc_address_map_find(map_of(kind), key);
 	if (tracked && !tracked->is_arena) {
 		gpc_record_site_remove(&gpc_runtime.record, tracked->context->device->ordinal,
 			tracked->stack, (struct gpc_share){ tracked->requested, 1 });
@@ -250,12 +244,6 @@ void gpc_track_lend(enum gpucache_kind kind, uint64_t key)
 		record_state(tracked, GPUCACHE_BLOCK_LIVE, gpc_clock_monotonic_ns());
 	}
 	gpc_lock_release(&tracked_all.lock);
-}
-
-void gpc_runtime_arena_created(CUmemGenericAllocationHandle handle)
-{
-	if (gpc_runtime.config.tensors != GPC_TENSORS_OFF)
-		gpc_track_lend(GPUCACHE_KIND_PHYSICAL, handle);
 }
 
 uint64_t gpc_track_size(const struct gpc_tracked *tracked)
@@ -340,9 +328,9 @@ CUresult gpc_runtime_passed_malloc_of_device(struct gpc_passed_call *call, int n
 
 	if (number == -1)
 		number = current ? (int)current->device->ordinal : 0;
-	if (number < 0 || (uint32_t)number >= gpc_runtime.n_devices)
+	device = gpc_device_at(number);
+	if (!device)
 		return call->make(call);
-	device = &gpc_runtime.devices[number];
 	return pass(call, gpc_context_owner(device), gpc_context_on(device));
 }
 
@@ -361,20 +349,19 @@ struct gpc_tracked *gpc_runtime_forget(uint64_t address)
 	return gpc_runtime_forget_key(GPUCACHE_KIND_DEVICE, address);
 }
 
-/* The driver refused the free, so the program still has it. */
-static bool remember_again(struct gpc_tracked *tracked)
-{
-	bool is_in;
-
-	gpc_lock_take(&tracked_all.lock);
-	is_in = put_locked(tracked);
-	gpc_lock_release(&tracked_all.lock);
-	return is_in;
-}
-
 void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result)
 {
-	if (tracked && !(result && remember_again(tracked)))
+	bool is_in = false;
+
+	if (!tracked)
+		return;
+	/* The driver refused the free, so the program still has it. */
+	if (result) {
+		gpc_lock_take(&tracked_all.lock);
+		is_in = put_locked(tracked);
+		gpc_lock_release(&tracked_all.lock);
+	}
+	if (!is_in)
 		end(tracked);
 }
 

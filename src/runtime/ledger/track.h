@@ -49,8 +49,8 @@ struct gpc_tracked *gpc_runtime_forget(uint64_t address);
 struct gpc_tracked *gpc_runtime_forget_key(enum gpucache_kind kind, uint64_t key);
 void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result);
 
-/* Marks physical memory of PyTorch's allocator as an arena: only its tensors count for sites (tensors.h). */
-void gpc_runtime_arena_created(CUmemGenericAllocationHandle handle);
+/* Marks memory of PyTorch's allocator as an arena: only its tensors count for sites (tensors.h). */
+void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key);
 
 /*
  * remember: adds an entry with the address, sizes and kind of `call`.  forget_context, forget_pools: drop the
@@ -61,8 +61,5 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 uint64_t gpc_track_size(const struct gpc_tracked *tracked);
 void gpc_track_forget_context(struct gpc_context *context);
 void gpc_track_forget_pools(const struct gpc_device *device);
-
-/* As gpc_memory_lend, for memory known by a handle. */
-void gpc_track_lend(enum gpucache_kind kind, uint64_t key);
 
 #endif

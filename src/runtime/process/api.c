@@ -24,10 +24,11 @@ static struct {
 /* The device with this number, or the current context's; NULL and *ret_error if there is none. */
 static struct gpc_device *device_of(int number, CUresult *ret_error)
 {
+	struct gpc_device *device = gpc_device_at(number);
 	const struct gpc_context *context;
 
-	if (number >= 0 && (uint32_t)number < gpc_runtime.n_devices)
-		return &gpc_runtime.devices[number];
+	if (device)
+		return device;
 	*ret_error = CUDA_ERROR_INVALID_DEVICE;
 	if (number != -1)
 		return NULL;
@@ -320,7 +321,7 @@ CUresult gpc_runtime_enter_device(int number, bool *ret_must_pop)
 	CUresult error;
 	CUcontext primary;
 
-	if (number < 0 || (uint32_t)number >= gpc_runtime.n_devices)
+	if (!gpc_device_at(number))
 		return CUDA_ERROR_INVALID_DEVICE;
 	*ret_must_pop = false;
 	if (context && context->device->ordinal == (uint32_t)number)

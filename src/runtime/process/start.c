@@ -86,8 +86,7 @@ static void say_where(void)
 			record->path);
 	else if (record->pattern_error)
 		gpc_log("GPUCACHE_OUTPUT: %%%c is not known and stays as it is; known are %%p %%h "
-			"%%e %%t %%n %%r %%l "
-			"%%j %%q{VAR} %%%%",
+			"%%e %%t %%n %%r %%l %%j %%q{VAR} %%%%",
 			record->pattern_error);
 }
 
@@ -110,8 +109,7 @@ static void open_record(uint32_t n_devices, int driver_version)
 		gpc_record_mute(&gpc_runtime.record);
 	if (st)
 		gpc_log("no recording: %s. The program runs on; gpumem-report will not find it. "
-			"Set "
-			"GPUCACHE_OUTPUT to a place with room for %llu MiB.",
+			"Set GPUCACHE_OUTPUT to a place with room for %llu MiB.",
 			st == GPC_IO ? "no directory could be used, or it is full"
 				     : gpc_status_text(st),
 			(unsigned long long)(config->recording_size >> 20));
@@ -235,8 +233,7 @@ bool gpc_runtime_start(void)
 		return false;
 	if (!gpc_process_adopt()) {
 		gpc_log("this kernel cannot tell a forked child from its parent (MADV_WIPEONFORK, "
-			"Linux "
-			"4.14); every call goes straight to the driver");
+			"Linux 4.14); every call goes straight to the driver");
 		return false;
 	}
 	/* Asks the driver for its devices, which exist only after cuInit. */

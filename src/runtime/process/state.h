@@ -100,6 +100,14 @@ struct gpc_runtime {
 
 extern struct gpc_runtime gpc_runtime;
 
+/* The device of this number; NULL: none. */
+static inline struct gpc_device *gpc_device_at(int number)
+{
+	return number >= 0 && (uint32_t)number < gpc_runtime.n_devices
+		       ? &gpc_runtime.devices[number]
+		       : NULL;
+}
+
 /* The sum of one counter over all contexts of a device: GPC_DEVICE_SUM(device, live_bytes). */
 static inline uint64_t gpc_device_sum(const struct gpc_device *device, size_t counter_offset)
 {

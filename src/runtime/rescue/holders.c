@@ -42,11 +42,6 @@ static unsigned int kind_of(const struct gpc_device *device, uint32_t stack)
 	return found;
 }
 
-static bool is_implicit(const struct gpc_device *device, uint32_t stack)
-{
-	return gpc_kind_is_implicit(kind_of(device, stack));
-}
-
 static bool can_free(void *self, uint32_t stack)
 {
 	unsigned int kind = kind_of(self, stack);
@@ -107,7 +102,7 @@ void gpc_holders_print(struct gpc_device *device, uint64_t total)
 
 	/* The program could not have freed what contexts and modules hold. */
 	for (uint32_t i = 0; i < n; i++)
-		if (!is_implicit(device, holders[i].stack))
+		if (!gpc_kind_is_implicit(kind_of(device, holders[i].stack)))
 			holders[n_own++] = holders[i];
 	n = gpc_holder_rows_fill(rows, holders, n_own, &describer, GPC_HOLDER_SITE_SIZE);
 	gpc_holder_rows_write(&text, rows, n, MOST_ROWS, total, gpc_clock_monotonic_ns());

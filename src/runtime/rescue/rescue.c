@@ -178,7 +178,7 @@ static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom 
 	/* PyTorch itself asks twice: before and after it returns its cache. */
 	bool is_repeated = (is_waiting_for(&failures.last[d], oom->requested) ||
 				   is_waiting_for(&failures.other[d], oom->requested)) &&
-			   gpc_tensors_n_malloc(device) == 0;
+			   gpc_counter_get(&gpc_tensors_sums(device)->n_malloc) == 0;
 
 	if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER)
 		return false;
@@ -256,13 +256,6 @@ static void fill_request(struct gpucache_oom *oom, const struct gpc_rescue *resc
 	oom->tag = gpc_thread_tag();
 }
 
-static void fill_ladder(struct gpucache_oom *oom, const struct gpc_ladder *ladder)
-{
-	oom->n_rungs = ladder->n_tried;
-	for (uint32_t i = 0; i < ladder->n_tried; i++)
-		oom->rung_freed[i] = ladder->freed[i];
-}
-
 static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbours *neighbours)
 {
 	if (neighbours->index >= 0)
@@ -285,7 +278,9 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	struct gpc_record *record = &gpc_runtime.record;
 
 	fill_request(oom, rescue);
-	fill_ladder(oom, ladder);
+	oom->n_rungs = ladder->n_tried;
+	for (uint32_t i = 0; i < ladder->n_tried; i++)
+		oom->rung_freed[i] = ladder->freed[i];
 	keep_neighbours(context->device, &look->neighbours);
 	oom->balance = look->balance;
 	memcpy(oom->kind_bytes, look->kind_bytes, sizeof oom->kind_bytes);
@@ -298,8 +293,8 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	oom->torch = gpc_tensors_have(context->device);
 	if (rescue->kind == GPUCACHE_KIND_TENSOR)
 		oom->torch.requested = rescue->size;
-	look->facts.n_free =
-		GPC_DEVICE_SUM(context->device, n_free) + gpc_tensors_n_free(context->device);
+	look->facts.n_free = GPC_DEVICE_SUM(context->device, n_free) +
+			     gpc_counter_get(&gpc_tensors_sums(context->device)->n_free);
 	look->facts.host_bytes = GPC_DEVICE_SUM(context->device, host_bytes);
 	add_block_facts(context->device, oom, &look->facts);
 	gpc_verdict_find(oom, &look->facts);

@@ -11,11 +11,11 @@ static void a_heap_without_an_observer_accepts_every_report(void **state)
 
 	(void)state;
 	assert_int_equal(gpc_heap_init(&heap, NULL), GPC_OK);
-	heap.observer.block_changed(heap.observer.self, &block, 0);
-	heap.observer.taken(heap.observer.self, &block, &request);
-	heap.observer.freed(heap.observer.self, &block, &request);
-	heap.observer.segment_added(heap.observer.self, &segment, &request);
-	heap.observer.segment_removed(heap.observer.self, &segment);
+	heap.observer.block_changed(&block, 0);
+	heap.observer.taken(&block, &request);
+	heap.observer.freed(&block, &request);
+	heap.observer.segment_added(&segment, &request);
+	heap.observer.segment_removed(&segment);
 	gpc_heap_fini(&heap);
 }
 

@@ -288,7 +288,8 @@ static void without_max_split_a_block_of_any_size_is_cut(void **state)
 	assert_int_equal(stage.pool.counters->n_hit, 2);
 }
 
-struct diary {
+/* What the observer was told; of a pool's end, too. */
+static struct {
 	uint64_t n_changed;
 	uint64_t n_taken;
 	uint64_t n_freed;
@@ -296,71 +297,56 @@ struct diary {
 	uint64_t n_added;
 	uint64_t n_removed;
 	uint8_t last_state;
-};
+} diary;
 
-static void note_changed(void *self, const struct gpc_block *block, uint64_t now_ns)
+static void note_changed(const struct gpc_block *block, uint64_t now_ns)
 {
-	struct diary *diary = self;
-
 	assert_int_equal(now_ns == 0, block->state == GPC_BLOCK_UNUSED);
 	assert_true(block->mark == 0 || block->requested > 0);
 	assert_int_equal(block->requested > 0,
 		block->state == GPC_BLOCK_LIVE || block->state == GPC_BLOCK_PENDING);
-	diary->n_changed++;
-	diary->last_state = block->state;
+	diary.n_changed++;
+	diary.last_state = block->state;
 }
 
-static void note_taken(void *self, const struct gpc_block *block, const struct gpc_request *request)
+static void note_taken(const struct gpc_block *block, const struct gpc_request *request)
 {
-	struct diary *diary = self;
-
 	assert_int_equal(block->state, GPC_BLOCK_LIVE);
 	assert_int_equal(block->requested, request->size);
 	assert_int_equal(block->mark, request->mark);
-	diary->n_taken++;
+	diary.n_taken++;
 }
 
-static void note_freed(void *self, const struct gpc_block *block, const struct gpc_request *request)
+static void note_freed(const struct gpc_block *block, const struct gpc_request *request)
 {
-	struct diary *diary = self;
-
 	(void)request;
 	assert_int_equal(block->state, GPC_BLOCK_LIVE);
 	assert_true(block->requested > 0);
-	diary->n_freed++;
+	diary.n_freed++;
 }
 
-static void note_lent(void *self, const struct gpc_block *block)
+static void note_lent(const struct gpc_block *block)
 {
-	struct diary *diary = self;
-
 	assert_int_equal(block->state, GPC_BLOCK_LIVE);
 	assert_false(block->is_arena);
-	diary->n_lent++;
+	diary.n_lent++;
 }
 
-static void note_added(
-	void *self, const struct gpc_segment *segment, const struct gpc_request *request)
+static void note_added(const struct gpc_segment *segment, const struct gpc_request *request)
 {
-	struct diary *diary = self;
-
 	assert_int_equal(segment->mark, request->mark);
-	diary->n_added++;
+	diary.n_added++;
 }
 
-static void note_removed(void *self, const struct gpc_segment *segment)
+static void note_removed(const struct gpc_segment *segment)
 {
-	struct diary *diary = self;
-
 	assert_true(segment->size > 0);
-	diary->n_removed++;
+	diary.n_removed++;
 }
 
 static void the_observer_is_told_everything_once(void **state)
 {
-	static struct diary diary; /* told of the pool's end, too */
-	struct gpc_observer observer = { .self = &diary,
-		.block_changed = note_changed,
+	struct gpc_observer observer = { .block_changed = note_changed,
 		.taken = note_taken,
 		.freed = note_freed,
 		.lent = note_lent,
