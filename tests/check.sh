@@ -31,7 +31,7 @@ count() { # PASSED FAILED
 run_binary() { # VARIANT BINARY
 	log=$counts/$(printf '%s' "$2" | tr / _)
 	start=$(date +%s)
-	timeout "${SECONDS_EACH:-300}" "$2" >"$log" 2>&1 </dev/null
+	timeout "${SECONDS_EACH:-900}" "$2" >"$log" 2>&1 </dev/null
 	status=$?
 	good=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
 	bad=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
