@@ -31,7 +31,7 @@ NEWEST_PYTHONS = (12, 13, 11)
 # client: its name, its packages, what it stands for, the minor versions of CPython that it has wheels for, best first.
 CLIENTS = {
     "torch": [("torch-2.15", "torch==2.15.0 numpy==2.3.5", "CUDA 13.2", NEWEST_PYTHONS),
-              ("torch-2.11", "torch==2.11.0 numpy==2.3.5", "CUDA 13.0, which the traces were recorded with", NEWEST_PYTHONS),
+              ("torch-2.11", "torch==2.11.0 numpy==2.3.5", "CUDA 13.0, with which the traces were recorded", NEWEST_PYTHONS),
               ("torch-2.10", "torch==2.10.0 numpy==2.3.5", "CUDA 12.8", NEWEST_PYTHONS),
               ("torch-2.8", "torch==2.8.0 numpy==2.3.5", "CUDA 12.8", NEWEST_PYTHONS),
               ("torch-2.6", "torch==2.6.0 numpy==2.2.6", "CUDA 12.4", NEWEST_PYTHONS),
@@ -40,9 +40,9 @@ CLIENTS = {
     "fit": [("torch-2.15", "torch==2.15.0 numpy==2.3.5", "what GPU a model needs", NEWEST_PYTHONS)],
     "ranks": [("torch-2.15", "torch==2.15.0 numpy==2.3.5", "torchrun and DistributedDataParallel, two processes", NEWEST_PYTHONS)],
     "transformers": [("transformers", "torch==2.15.0 numpy==2.3.5 transformers==5.23.0 accelerate==1.15.0",
-                      "Hugging Face: Trainer, a cache of keys and values", NEWEST_PYTHONS)],
+                      "Hugging Face: Trainer, a KV cache", NEWEST_PYTHONS)],
     "jax": [("jax", "jax[cuda12]==0.10.2", "XLA's own allocators", NEWEST_PYTHONS)],
-    "numba": [("numba", "numba-cuda[cu13]==0.30.4", "numba, whose kernels NVVM compiles", NEWEST_PYTHONS)],
+    "numba": [("numba", "numba-cuda[cu13]==0.30.4", "numba, with kernels compiled by NVVM", NEWEST_PYTHONS)],
     "suites": [("numba-tests", "numba-cuda[cu13]==0.30.4 numpy==2.3.5 pytest==8.4.2 filecheck==1.0.6 psutil==7.2.2",
                 "numba's own tests of its driver", NEWEST_PYTHONS),
                ("pycuda-tests", "pycuda==2026.1 numpy==2.3.5 pytest==8.4.2",
@@ -52,10 +52,10 @@ CLIENTS = {
     "static": [("cupy", "cupy-cuda13x==14.2.0", "NVIDIA's runtime linked in, which cannot be simulated", NEWEST_PYTHONS)],
     "cuda": [("cuda-python", "cuda-bindings==13.5.0 cuda-core==1.2.2 nvidia-cuda-nvrtc==13.5.37 numpy",
               "the driver from Python", NEWEST_PYTHONS)],
-    "hashcat": [("hashcat", "hashcat==25.8.10 nvidia-cuda-nvrtc==13.0.88", "a C program on the driver's API alone",
+    "hashcat": [("hashcat", "hashcat==25.8.10 nvidia-cuda-nvrtc==13.0.88", "a C program on the driver API alone",
                  NEWEST_PYTHONS)],
     "monitors": [("monitors", "nvidia-ml-py==13.615.71 gpustat==1.1.1 nvitop==1.7.2",
-                  "what looks at a GPU through NVML", NEWEST_PYTHONS)],
+                  "monitors that read NVML", NEWEST_PYTHONS)],
 }
 MODULES = {"torch": client_torch, "transformers": client_torch, "fit": client_fit, "ranks": client_ranks, "suites": client_suites,
            "static": client_static, "jax": client_programs, "numba": client_programs, "cuda": client_programs,

@@ -7,22 +7,22 @@ FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc
 
 HEAD = """# Real programs
 
-Unmodified packages from PyPI on the simulated GPU, where kernels do nothing and everything else behaves as on a GPU. Each
-case runs plain and with the library. It passes if both print the same, results and the program's own count of its memory
-included, and if the library's books agree with that count. Made by `make check-clients TABLE=1`; a case that was not run
-keeps what its last run said.
+Unmodified packages from PyPI on the simulated GPU, where kernels do nothing and everything else behaves as on a GPU. Each case runs
+plain and with the library. It passes if both runs print the same, including results and the program's own count of its memory, and
+if the library's accounting agrees with that count. `make check-clients TABLE=1` generates this page; a case that did not run keeps
+its last result.
 
-What that shows of results, and what not. A loss on the simulated GPU is what was in memory: that both runs print the same
-loss says little. So PyTorch's cases compare what decides a loss on a GPU, too:
+On the simulated GPU a loss is whatever was in memory, so two equal losses prove little. PyTorch's cases therefore compare what
+determines a loss on a GPU:
 
-| compared, plain and with the library | shows that | does not show |
+| compared, plain and with the library | shows | does not show |
 | --- | --- | --- |
-| each stream's kernels, in order, with grids, blocks and shared memory; each copy with its size | the GPU is given the same work: no kernel is chosen otherwise, nothing is left out or done twice | the kernels' arguments: addresses differ by design, and their types are not known |
-| the states of all random generators at the end, of the GPUs included | each random number was drawn from the same place | |
-| a model that learns on the host beside one on the GPU: losses and weights, bit for bit | the library disturbs no computation of the process | |
-| data that copies alone carry to the GPU and back, bit for bit | they arrive at the tensor they were meant for | what kernels do with them |
+| each stream's kernels, in order, with grids, blocks and shared memory; each copy with its size | the GPU gets the same work: the same kernels, nothing left out or done twice | the kernels' arguments: addresses differ by design, and their types are unknown |
+| the final states of all random generators, including the GPUs' | each generator produced the same random numbers | |
+| losses and weights of a model trained on the host next to one on the GPU, bit for bit | the library disturbs no computation in the process | |
+| data copied to the GPU and back without kernels, bit for bit | copies reach the right tensor | what kernels do with the data |
 
-Losses of a GPU that computes were compared on an H100, with torch 2.11: bit for bit the same.
+Losses computed by a real GPU were compared on an H100 with torch 2.11: they are bit-identical.
 
 | set | packages | stands for | passed |
 | --- | --- | --- | --- |
