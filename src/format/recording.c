@@ -274,7 +274,7 @@ static void check_region(struct gpc_recording *rec, const struct gpucache_region
 	region = &rec->regions[kind];
 	is_append = kinds[kind].shape == SHAPE_APPEND;
 	if (region->present) {
-		gpc_recording_note(rec, kind, "named twice; the first one counts");
+		gpc_recording_note(rec, kind, "listed twice; the first one counts");
 		return;
 	}
 	if (claim->offset < GPUCACHE_PAGE || claim->offset % GPUCACHE_PAGE != 0) {
@@ -283,8 +283,7 @@ static void check_region(struct gpc_recording *rec, const struct gpucache_region
 		return;
 	}
 	if (claim->offset > rec->size) {
-		gpc_recording_note(rec, kind,
-			"is not there: it starts at byte %llu, behind the end",
+		gpc_recording_note(rec, kind, "is missing: it starts at byte %llu, beyond the end",
 			(unsigned long long)claim->offset);
 		return;
 	}
@@ -301,7 +300,7 @@ static void check_region(struct gpc_recording *rec, const struct gpucache_region
 	region->count = claim->count;
 	if (region->size > rec->size - region->offset) {
 		region->size = rec->size - region->offset;
-		gpc_recording_note(rec, kind, "is cut: %llu of %llu bytes are there",
+		gpc_recording_note(rec, kind, "is truncated: only %llu of %llu bytes are there",
 			(unsigned long long)region->size, (unsigned long long)claim->size);
 	}
 	if (!is_append && region->count > region->size / region->record_size) {

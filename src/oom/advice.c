@@ -147,8 +147,8 @@ static bool advise_roundup(struct advice_context *c)
 
 static bool advise_one_context(struct advice_context *c)
 {
-	gpc_text_add(
-		c->text, "one context a GPU: use the primary one (cudaSetDevice), and one process");
+	gpc_text_add(c->text,
+		"one context per GPU: use the primary one (cudaSetDevice), and one process");
 	return true;
 }
 

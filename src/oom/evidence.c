@@ -81,7 +81,7 @@ static void explain_neighbour(const struct gpc_verdict_view *v, struct gpc_text 
 static void explain_untracked(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
 	add(text, v->oom->balance.process_outside,
-		" is held by this process outside our books (context, kernels, libraries)");
+		" is held by this process and not tracked (context, kernels, libraries)");
 }
 
 static void explain_growth(const struct gpc_verdict_view *v, struct gpc_text *text)
@@ -89,9 +89,9 @@ static void explain_growth(const struct gpc_verdict_view *v, struct gpc_text *te
 	gpc_text_add(text, "one call site grew by ");
 	add(text, v->oom->growth_bytes, " in the later part of the run");
 	if (v->facts->is_renewed)
-		gpc_text_add(text, ": it makes larger blocks for those that it gives back");
+		gpc_text_add(text, ": it replaces its blocks by larger ones");
 	else if (v->facts->growth_blocks > 0)
-		gpc_text_add(text, ", by %llu blocks that it keeps",
+		gpc_text_add(text, ", in %llu blocks that it keeps",
 			(unsigned long long)v->facts->growth_blocks);
 }
 

@@ -47,10 +47,10 @@ FAILURES = [
     ("evaluate", "4GiB", "", {"growth"}, "torch.no_grad()", "fixed"),
     ("batch", "8GiB", "", {"exhausted", "spike"}, "a smaller batch", "fixed"),
     ("layer", "8GiB", "", {"exhausted", "spike"}, "in parts", "fixed"),
-    ("optimizer", "4GiB", "", {"exhausted"}, "an optimizer that keeps less", "fixed"),
+    ("optimizer", "4GiB", "", {"exhausted"}, "an optimizer with less state", "fixed"),
     ("lengths", "3000MiB", "", {"fragmented"}, "expandable_segments:True", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"),
-    ("cache", "4GiB", "", {"growth"}, "no more than a bound", "fixed"),
-    ("models", "2GiB", "", {"exhausted"}, "move away first what load_teacher", "fixed"),
+    ("cache", "4GiB", "", {"growth"}, "bound its length", "fixed"),
+    ("models", "2GiB", "", {"exhausted"}, "first move away what load_teacher", "fixed"),
     ("neighbour", "4GiB", "foreign:3GiB/4711/jupyter", {"neighbour"}, "end what else runs", "--"),
     ("state", "4GiB", "", {"growth"}, "output.detach()", "fixed"),
     ("metrics", "4GiB", "", {"growth"}, "move it to the host", "fixed"),
@@ -59,7 +59,7 @@ FAILURES = [
     ("logits", "8GiB", "", {"exhausted", "spike"}, "in parts", "fixed"),
     ("resume", "4GiB", "", {"exhausted"}, 'map_location="cpu"', "fixed"),
     ("retry", "4GiB", "", {"exhausted"}, "after the `except` block", "fixed"),
-    ("pinned", "4GiB", "fail:cuMemHostAlloc/6/2/100000", {"host"}, "keep no batch of a loader that pins", "fixed"),
+    ("pinned", "4GiB", "fail:cuMemHostAlloc/6/2/100000", {"host"}, "do not keep batches of a loader", "fixed"),
 ]
 FIRST_LINES = 15
 

@@ -283,7 +283,7 @@ rm symbols
 # Packed beside the recording, the symbols need no program; those of another recording are not used.
 build_symbols -g && ./symbols symbols.gpucache
 "$tool" pack symbols.gpucache 2>stderr && "$tool" pack symbols.gpucache 2>>stderr
-if [ $? -eq 5 ] && grep -q 'symbols.gpucache.symbols: names of' stderr && grep -q 'is there already; -f' stderr; then
+if [ $? -eq 5 ] && grep -q 'symbols.gpucache.symbols: names of' stderr && grep -q 'exists; -f' stderr; then
 	passed=$((passed + 1))
 else
 	failed=$((failed + 1))

@@ -209,7 +209,7 @@ def case_keys(world):
         terminal.wait(rf"^{min(first.pid, second.pid)}, GPU 0:")
         terminal.keys("/")
         terminal.keys("-l", "no such name")
-        terminal.wait("nothing of that name")
+        terminal.wait("no match")
         terminal.keys("Escape")
         terminal.wait("GPU 0:")
         terminal.keys("Z")

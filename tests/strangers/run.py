@@ -128,7 +128,7 @@ def recordings_of_strangers():
         as @v @report list /tmp/all 2>&1
     """)
     expect(ended.code == 0, ended.err)
-    expect_line(r"gpumem-report: 1 of other users \(uid 62002\) left out; to read one, name its file", ended.out)
+    expect_line(r"gpumem-report: skipped 1 recording of other users \(uid 62002\); to read one, name its file", ended.out)
     expect_line(r"--steps 2", ended.out)
     expect(b"--steps 3" not in ended.out, ended.out)
 
@@ -146,7 +146,7 @@ def files_that_a_stranger_names():
     """)
     expect(ended.code == 0, ended.err)
     without, given = ended.out.split(b"--- with")
-    expect_line(r"theirs.gpucache is of uid 62002: no file that it names is opened for symbols; --symbols does", without)
+    expect_line(r"theirs.gpucache belongs to uid 62002: no file it names is opened for symbols; --symbols opens them", without)
     expect(b"train.c" not in without and b"train.c" in given, ended.out)
 
 
@@ -160,7 +160,7 @@ def links_out_of_a_users_folder():
         @report list /tmp/all 2>&1
     """)
     expect(ended.code == 0, ended.err)
-    expect_line(r"1 of other users \(uid 62001\) left out", ended.out)
+    expect_line(r"skipped 1 recording of other users \(uid 62001\)", ended.out)
     expect(b"--steps 2" not in ended.out and b"mine" not in ended.err, ended.out)
 
 
@@ -279,7 +279,7 @@ def packed_bombs():
                 file.write(b"x" * (1 << 20))
         ended = run(REPORT, recording)
         expect(ended.code == 4 and ended.rss_mib <= MOST_MIB, ended.code, ended.rss_mib, "MiB", ended.err)
-        expect_line(r"too large when unpacked: more than \d+ bytes", ended.err)
+        expect_line(r"too large when decompressed: more than \d+ bytes", ended.err)
 
 
 def leaks_with_module(folder, row):

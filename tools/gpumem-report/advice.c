@@ -31,20 +31,18 @@ static void try_settings(const struct gpc_answer *answer, struct gpc_text *text)
 		gpc_text_add(text, "%s%s%s", i ? "Or " : "",
 			remedy->is_taken_out ? "without " : "GPUCACHE_CONF=", remedy->setting);
 		gpc_text_add(text,
-			": replayed so, this run has the request served, and %s of the GPU stay "
-			"free%s. ",
+			": replayed with it, the request succeeds, and %s of the GPU stay free%s. ",
 			gpc_show_bytes(remedy->free_bytes),
 			strncmp(remedy->setting, GPC_REMEDY_PAGES, strlen(GPC_REMEDY_PAGES)) == 0
 				? " (not for memory that CUDA IPC, MPI or UCX exports)"
 				: "");
 	}
 	if (answer->n_remedies == 0 && answer->is_replayed)
-		gpc_text_add(text,
-			"no option: replayed under each, this run has the request refused, too.");
+		gpc_text_add(text, "no option: replayed with each, the request fails, too.");
 	else if (answer->n_remedies == 0)
 		gpc_text_add(text,
-			"no option is advised: the recording does not hold what a replay of this "
-			"request needs.");
+			"no option is advised: the recording lacks what a replay of this request "
+			"needs.");
 }
 
 /* PyTorch's own limit: the least fraction, in hundredths of a percent, that would have been enough. */
@@ -183,7 +181,7 @@ static const char *const texts[GPUCACHE_VERDICT_COUNT] = {
 		"the same again: another process may have been quicker. If it stays, restart the "
 		"process: its address space or the driver's tables may be full.",
 	[GPUCACHE_VERDICT_CONTEXTS] =
-		"one context a GPU: use the primary one (cudaSetDevice), and one process instead "
+		"one context per GPU: use the primary one (cudaSetDevice), and one process instead "
 		"of many.",
 	[GPUCACHE_VERDICT_MANAGED] =
 		"free managed memory, or move it away (cudaMemPrefetchAsync to the host).",
@@ -254,8 +252,8 @@ static void try_torch(
 	if (!torch.reserved || oom->short_by == GPUCACHE_UNKNOWN || torch.unused < oom->short_by)
 		return;
 	gpc_text_add(text,
-		"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: of PyTorch's cache %s are in no "
-		"tensor, more than was short. Or ",
+		"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: %s of PyTorch's cache are in no "
+		"tensor, more than was missing. Or ",
 		gpc_show_bytes(torch.unused));
 }
 

@@ -339,7 +339,7 @@ static bool is_moment_fine(const struct gpc_options *options)
 {
 	return !gpc_filter_is_of_blocks(options) || options->moment <= GPC_AT_END ||
 	       gpc_refuse(
-		       "a peak and a failure list stacks only: --at=peak and --at=oom take "
+		       "--at=peak and --at=oom list stacks only: the filters that they take are "
 		       "--where and --library");
 }
 

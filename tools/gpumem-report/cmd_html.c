@@ -12,9 +12,9 @@ static bool is_possible(const struct gpc_report *report)
 			"this gpumem-report was built without D3, and can make no page; install "
 			"node-d3 (Debian's name) and build again");
 	else if (gpc_filter_is_set(report->options))
-		gpc_complain("a page shows everything, and has a search: no filters");
+		gpc_complain("html takes no filters: its page shows everything, and has a search");
 	else if (!report->options->output && isatty(STDOUT_FILENO))
-		gpc_complain("a page cannot go to a terminal: name a file, -o report.html");
+		gpc_complain("html does not write to a terminal: name a file, -o report.html");
 	else
 		return true;
 	return false;

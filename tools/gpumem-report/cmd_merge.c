@@ -274,7 +274,8 @@ static void print_table(const struct gpc_report *report, uint64_t median)
 	for (size_t i = 0; i < job.n && i < limit; i++)
 		print_row(paper, &job.rows[order[i]], median);
 	if (job.n > limit)
-		gpc_paper_line(paper, "and %s more that are nearer", gpc_show_count(job.n - limit));
+		gpc_paper_line(
+			paper, "and %s more, closer to the median", gpc_show_count(job.n - limit));
 	free(order);
 }
 

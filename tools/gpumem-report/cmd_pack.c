@@ -73,7 +73,7 @@ static FILE *open_beside(const struct gpc_report *report, char **ret_path)
 	if (fd >= 0)
 		out = fdopen(fd, "w");
 	if (!out && errno == EEXIST)
-		gpc_complain("%s is there already; -f overwrites it", *ret_path);
+		gpc_complain("%s exists; -f overwrites it", *ret_path);
 	else if (!out)
 		gpc_complain("%s: %s", *ret_path, strerror(errno));
 	return out;

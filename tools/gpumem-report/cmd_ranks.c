@@ -57,7 +57,7 @@ static void print_first(const struct gpc_paper *paper, const struct gpc_job_row 
 		snprintf(name, sizeof name, "pid %u", first->pid);
 	gpc_paper_section(paper, "FIRST", "%s ran out of memory first, at %s, on GPU %d of %s",
 		name, gpc_show_time(first->oom.realtime_ns), first->device.ordinal, first->host);
-	gpc_paper_line(paper, "why, and which rank is unlike the others: gpumem-report merge");
+	gpc_paper_line(paper, "why, and which rank differs from the others: gpumem-report merge");
 }
 
 static void print_job(const struct gpc_paper *paper, const struct gpc_job_row *rows, size_t n)
@@ -119,7 +119,7 @@ enum gpc_exit gpc_cmd_ranks(struct gpc_report *report)
 	if (report->options->json)
 		print_json(report, &job);
 	else if (job.n == 0)
-		gpc_paper_head(&report->paper, "No process of these used a GPU.");
+		gpc_paper_head(&report->paper, "None of these processes used a GPU.");
 	for (size_t first = 0, end; !report->options->json && first < job.n; first = end) {
 		for (end = first;
 			end < job.n && strcmp(job.rows[end].job, job.rows[first].job) == 0;)

@@ -73,8 +73,8 @@ static void print_headline(
 
 static void print_rescued(const struct gpc_paper *paper, const struct gpucache_counters *sum)
 {
-	gpc_paper_line(paper, "%13s would have failed without a step of the ladder:",
-		gpc_show_count(sum->n_rescued));
+	gpc_paper_line(paper,
+		"%13s would have failed without the ladder:", gpc_show_count(sum->n_rescued));
 	for (unsigned i = 0; i < GPUCACHE_MAX_RUNGS; i++) {
 		if (sum->n_rescued_by[i])
 			gpc_paper_line(paper, "%13s   %s", gpc_show_count(sum->n_rescued_by[i]),
@@ -97,11 +97,11 @@ static void print_calls(
 	gpc_paper_line(paper, "%13s answered from the cache (%s)", gpc_show_count(sum->n_hit),
 		sum->n_malloc ? gpc_show_share(sum->n_hit, sum->n_malloc) : "none to answer");
 	if (sum->n_malloc > sum->n_driver_malloc)
-		gpc_paper_line(paper, "%13s allocations of the driver: %s fewer",
+		gpc_paper_line(paper, "%13s allocations from the driver: %s fewer",
 			gpc_show_count(sum->n_driver_malloc),
 			gpc_show_share(sum->n_malloc - sum->n_driver_malloc, sum->n_malloc));
 	else
-		gpc_paper_line(paper, "%13s allocations of the driver",
+		gpc_paper_line(paper, "%13s allocations from the driver",
 			gpc_show_count(sum->n_driver_malloc));
 	if (sum->last_driver_malloc_ns > rec->header.start_monotonic_ns)
 		gpc_paper_line(paper, "%13s the last of them, %s after the start", "",
@@ -114,15 +114,14 @@ static void print_calls(
 		gpc_paper_line(paper, "%13s one stream ordered all reuse until %s", "",
 			gpc_one_stream_end_words(sum->one_stream_end).text);
 	if (sum->n_fence)
-		gpc_paper_line(
-			paper, "%13s fences behind what was freed", gpc_show_count(sum->n_fence));
+		gpc_paper_line(paper, "%13s fences for freed memory", gpc_show_count(sum->n_fence));
 	if (sum->n_sync)
-		gpc_paper_line(
-			paper, "%13s waits of gpucache for the GPU", gpc_show_count(sum->n_sync));
+		gpc_paper_line(paper, "%13s times gpucache waited for the GPU",
+			gpc_show_count(sum->n_sync));
 	if (sum->n_rescued)
 		print_rescued(paper, sum);
 	if (sum->n_oom)
-		gpc_paper_line(paper, "%13s failed for want of memory", gpc_show_count(sum->n_oom));
+		gpc_paper_line(paper, "%13s failed: out of memory", gpc_show_count(sum->n_oom));
 }
 
 static void print_peak(
@@ -211,7 +210,7 @@ static void print_balance(struct gpc_report *report, const struct gpucache_devic
 				? "GPU %d: the library never asked the driver how full it is"
 			: moment->at == GPC_AT_OOM
 				? "GPU %d: memory did not run out on it"
-				: "GPU %d: of its peak only the holders are recorded",
+				: "GPU %d: only the holders of its peak are recorded",
 			device->ordinal);
 		print_names(report, device, oom, fatal);
 		return;

@@ -72,9 +72,8 @@ static void show_pieces(const struct gpc_answer *answer, struct gpc_text *text)
 		gpc_show_bytes(oom->requested));
 	if (answer->is_served_plain)
 		gpc_text_add(text,
-			" Replayed on the driver without a cache, the request is served, and %s "
-			"stay "
-			"free.",
+			" Replayed on the driver without a cache, the request succeeds, and %s "
+			"stay free.",
 			gpc_show_bytes(answer->plain_free_bytes));
 	else if (answer->is_replayed)
 		gpc_text_add(
@@ -87,7 +86,7 @@ static void show_growth(const struct gpc_answer *answer, struct gpc_text *text)
 	const char *bytes = gpc_show_bytes(oom->growth_bytes);
 
 	if (answer->kept.n_passes)
-		gpc_text_add(text, " %s are results of %llu passes that are over, most of it of ",
+		gpc_text_add(text, " %s are results of %llu earlier passes, most of it from ",
 			bytes, (unsigned long long)answer->kept.n_passes - 1);
 	else
 		gpc_text_add(text, " In the later part of the run it grew by %s: ", bytes);
@@ -106,7 +105,7 @@ static void show_exhausted(const struct gpc_answer *answer, struct gpc_text *tex
 		gpc_show_bytes(b->device_total));
 	if (managed)
 		gpc_text_add(text,
-			" %s more are managed memory, of which any part may be elsewhere.",
+			" Another %s is managed memory, any part of which may be elsewhere.",
 			gpc_show_bytes(managed));
 }
 
@@ -146,7 +145,7 @@ static bool show_sentence(const struct gpucache_oom *oom, struct gpc_text *text)
 			gpc_show_bytes(b->process_outside));
 		return true;
 	case GPUCACHE_VERDICT_SPIKE:
-		gpc_text_add(text, " %s were asked for; the peak of the run before was %s.", asked,
+		gpc_text_add(text, " %s were asked for; the run's earlier peak was %s.", asked,
 			gpc_show_bytes(oom->peak_requested));
 		return true;
 	case GPUCACHE_VERDICT_DRIVER:

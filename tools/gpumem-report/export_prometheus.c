@@ -115,7 +115,7 @@ static const struct {
 	const char *help;
 	size_t offset;
 } lines[] = {
-	{ "gpucache_process_outside_bytes", "This process, outside the books of gpucache.",
+	{ "gpucache_process_outside_bytes", "This process, not tracked by gpucache.",
 		offsetof(struct gpucache_balance, process_outside) },
 	{ "gpucache_other_processes_bytes", "Other processes on this GPU.",
 		offsetof(struct gpucache_balance, other_processes) },

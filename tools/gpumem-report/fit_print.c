@@ -61,16 +61,16 @@ static void print_asked(const struct gpc_report *report, const struct gpc_fit *f
 		gpc_show_bytes(fit->asked_bytes), gpc_show_duration(fit->peak_ns),
 		report->recording->run_state == GPC_RUN_ALIVE ? ", so far" : "");
 	if (fit->steps.n > 1)
-		gpc_paper_line(paper, "in step %s of %s that were seen",
-			gpc_show_count(fit->steps.n_peak), gpc_show_count(fit->steps.n));
-	gpc_paper_line(paper, "beside it: %s contexts, %s code of libraries, %s others",
+		gpc_paper_line(paper, "in step %s of %s", gpc_show_count(fit->steps.n_peak),
+			gpc_show_count(fit->steps.n));
+	gpc_paper_line(paper, "plus: %s contexts, %s library code, %s others",
 		gpc_show_bytes(fit->contexts_bytes), gpc_show_bytes(fit->modules_bytes),
 		gpc_show_bytes(fit->others_bytes));
 	gpc_paper_line(paper, "as on GPU %" PRId32 ", %s", fit->device.ordinal, fit->device.name);
 	if (!fit->is_whole)
 		gpc_paper_line(paper,
-			"not whole: what came first was forgotten; a larger "
-			"recording_size keeps it");
+			"incomplete: the first events were overwritten; a larger "
+			"recording_size keeps them");
 }
 
 static void print_needs(const struct gpc_paper *paper, const struct gpc_fit *fit)

@@ -45,11 +45,11 @@ static void print_how_it_ended(
 		gpc_paper_line(paper, "the largest of %u processes; each needs a part of a GPU",
 			n_processes);
 	if (program->is_stopped)
-		gpc_paper_line(paper, "ended behind its steps; --steps=N lets it go on");
+		gpc_paper_line(paper, "ended after its steps; --steps=N runs more");
 	else if (program->is_interrupted)
 		gpc_paper_line(paper, "interrupted: this is the answer so far");
 	else if (program->status)
-		gpc_paper_line(paper, "it FAILED, with %s %d: this is the answer up to there",
+		gpc_paper_line(paper, "it FAILED, with %s %d: this is the answer up to that point",
 			WIFSIGNALED(program->status) ? "signal" : "status",
 			WIFSIGNALED(program->status) ? WTERMSIG(program->status)
 						     : WEXITSTATUS(program->status));
@@ -224,8 +224,7 @@ static void end_sweep(struct sweep *sweep, uint64_t good)
 			"%s=%" PRIu64 " is the largest that fits on %s", sweep->variable, good,
 			options->on);
 	} else if (options->on) {
-		gpc_paper_head(
-			&sweep->report->paper, "none that was tried fits on %s", options->on);
+		gpc_paper_head(&sweep->report->paper, "no value tried fits on %s", options->on);
 	}
 }
 

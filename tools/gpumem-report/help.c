@@ -12,12 +12,12 @@ static const char before[] =
 	"       A FILE may be compressed (.gz); - is standard input.\n"
 	"\n"
 	"Examples:\n"
-	"  gpumem-report                     the last run that failed, or the last: verdict\n"
+	"  gpumem-report                     the last run that failed, else the last: verdict\n"
 	"  gpumem-report 4711                the same for process 4711\n"
 	"  gpumem-report oom                 the last failed request, in full\n"
 	"  gpumem-report oom 2 run.gpucache  failed request 2 of that recording\n"
 	"  gpumem-report --at=peak           who held the peak\n"
-	"  gpumem-report leaks -n 3          the three largest stacks that did not free\n"
+	"  gpumem-report leaks -n 3          the three largest leaking stacks\n"
 	"  gpumem-report --fail-on=oom,leak  for scripts: exit code 1 if there was either\n"
 	"\n"
 	"Commands:";
@@ -32,7 +32,7 @@ static const char options_text[] =
 	"      --color=WHEN         auto, always or never\n"
 	"  -o, --output FILE        write there; -f, --force overwrites it\n"
 	"      --fail-on=oom,leak   exit code 1 if this recording, or any in a DIR, has one\n"
-	"      --bottom-up          tree: allocating functions first, below them callers\n"
+	"      --bottom-up          tree: allocating functions first, their callers below\n"
 	"      --format=NAME        export: folded (flamegraph.pl, inferno), speedscope,\n"
 	"                           pprof, perfetto (and Chrome), pytorch-snapshot,\n"
 	"                           csv[,noheader][,nounits], prometheus, openmetrics,\n"
@@ -54,7 +54,7 @@ static const char options_text[] =
 
 static const char behind[] =
 	"\n"
-	"Exit codes: 0 done, 1 --fail-on is true, 2 wrong usage, 3 nothing found,\n"
+	"Exit codes: 0 done, 1 --fail-on found one, 2 wrong usage, 3 nothing found,\n"
 	"            4 damaged (what could be read was printed), 5 cannot read or write;\n"
 	"            the highest of several\n"
 	"\n"

@@ -164,7 +164,7 @@ static int draw_card(struct live_grid *grid, int row, const struct card *card)
 	if (!card->gpu->has_balance || balance->device_free == GPUCACHE_UNKNOWN) {
 		put(grid, row, 0, LIVE_BOLD, "%s", label);
 		put(grid, row, (int)strlen(label) + 1, LIVE_DIM,
-			"nobody asked it yet how full it is");
+			"its free memory is not known yet");
 		return row + 1;
 	}
 	snprintf(end, sizeof end, " %s/%s",
@@ -187,7 +187,7 @@ static int draw_warning(struct live_grid *grid, int row, const struct card *card
 	if (!card->gpu->has_balance || balance->device_free == GPUCACHE_UNKNOWN || seconds < 0 ||
 		seconds > WARN_SECONDS)
 		return row;
-	put(grid, row, 2, LIVE_ALARM, "! GPU %d is full in %s at %s/s", card->gpu->ordinal,
+	put(grid, row, 2, LIVE_ALARM, "! GPU %d will be full in %s at %s/s", card->gpu->ordinal,
 		gpc_show_duration((uint64_t)(seconds * 1e9)),
 		gpc_show_bytes((uint64_t)card->growth_a_s));
 	return row + 1;
@@ -393,7 +393,7 @@ static int draw_holders(
 			brief((double)gpu->holders[i].n_blocks),
 			gpu->holders[i].where ? gpu->holders[i].where : "?");
 	if (gpu->n_holders == 0)
-		put(grid, row++, 2, LIVE_DIM, "nobody holds anything");
+		put(grid, row++, 2, LIVE_DIM, "nothing is held");
 	return row;
 }
 
@@ -450,8 +450,7 @@ void live_draw(const struct live *live, struct live_screen *screen, struct live_
 								   : LIVE_DIM);
 	if (n == 0)
 		put(grid, ++row, 2, LIVE_DIM, "%s",
-			live->n_processes ? "nothing of that name"
-					  : "no process that lives was recorded");
+			live->n_processes ? "no match" : "no live process is recorded");
 	else
 		draw_holders(grid, row + 2, &lines[screen->chosen], screen);
 }
@@ -462,7 +461,7 @@ void live_draw_help(struct live_grid *grid)
 		"Up Down PgUp PgDn Home End   choose a line",
 		"M  G  P    by memory, growth, pid;  F6 > the next order",
 		"F3 / F4 \\  filter: program, \"rank 3\", call site;  Esc ends it",
-		"Z Space    pause", "+ -        look more or less often",
+		"Z Space    pause", "+ -        refresh more or less often",
 		"F1 h ?     this;  F10 q ends", "",
 		"|  live, and straight from the driver    :  pending: freed, work may still use it",
 		".  cached: free, kept                    #  other processes, contexts, the driver",

@@ -34,7 +34,7 @@ static enum gpc_exit open_output(const struct gpc_options *options, FILE **ret_o
 	fd = open(options->output, flags, 0666);
 	*ret_out = NULL;
 	if (fd < 0 && errno == EEXIST) {
-		gpc_complain("%s is there already; -f overwrites it", options->output);
+		gpc_complain("%s exists; -f overwrites it", options->output);
 		return GPC_EXIT_IO;
 	}
 	if (fd < 0 || !(*ret_out = stream_of(options, fd))) {
@@ -86,10 +86,9 @@ static bool is_device_missing(const struct gpc_report *report)
 	while (gpc_recording_find_device(report->recording, n, &device))
 		n++;
 	if (n)
-		gpc_complain(
-			"there is no GPU %d in %s: it knows 0 to %d", ordinal, rec->path, n - 1);
+		gpc_complain("no GPU %d in %s, which has 0 to %d", ordinal, rec->path, n - 1);
 	else
-		gpc_complain("there is no GPU %d in %s: it knows none", ordinal, rec->path);
+		gpc_complain("no GPU %d in %s, which has none", ordinal, rec->path);
 	return true;
 }
 
@@ -140,7 +139,7 @@ static enum gpc_exit check_others(const struct gpc_report *report)
 		} else if (found == GPC_EXIT_MADE) {
 			other.frames = gpc_frames_create(other.recording, &report->options->places);
 			if (is_condition_true(&other)) {
-				gpc_complain("--fail-on is true of %s as well", entry->path);
+				gpc_complain("--fail-on also found one in %s", entry->path);
 				found = GPC_EXIT_CONDITION;
 			}
 			gpc_frames_destroy(other.frames);

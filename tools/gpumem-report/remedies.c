@@ -206,7 +206,7 @@ static bool say_kept(
 	gpc_text_add(text, "%s",
 		is_alone ? "one result of each pass stays on the GPU: keep only what is needed "
 			   "of it (.item()), or move it to the host (.detach().cpu())"
-			 : "what is kept of a step keeps all that its backward pass needs: keep "
+			 : "each result kept holds all that its backward pass needs: keep "
 			   "loss.item() or output.detach()");
 	if (frame) {
 		gpc_text_add(text, ", in ");
@@ -225,8 +225,8 @@ static bool try_growth(const struct facts *facts, struct gpc_text *text)
 		return false;
 	if (is_put_together(stack)) {
 		gpc_text_add(text,
-			"torch.cat makes it anew and longer at each step: keep no more than a "
-			"bound, or write into a tensor of fixed size.");
+			"torch.cat copies it into a longer tensor at each step: bound its length, "
+			"or write into a tensor of fixed size.");
 		return true;
 	}
 	return facts->growing == GPC_CATEGORY_ACTIVATIONS && stack && say_kept(facts, stack, text);
@@ -237,8 +237,8 @@ static bool try_optimizer(const struct facts *facts, struct gpc_text *text)
 	if (facts->asked != GPC_CATEGORY_OPTIMIZER)
 		return false;
 	gpc_text_add(text,
-		"an optimizer that keeps less (SGD, Adafactor, one of 8 bits), or its state "
-		"spread over GPUs (ZeRO, FSDP): so far it keeps %s",
+		"an optimizer with less state (SGD, Adafactor, an 8-bit one), or its state "
+		"sharded over GPUs (ZeRO, FSDP): so far it has %s",
 		gpc_show_bytes(row_of(facts, GPC_CATEGORY_OPTIMIZER)->bytes));
 	gpc_text_add(text, " for %s of weights.",
 		gpc_show_bytes(row_of(facts, GPC_CATEGORY_WEIGHTS)->bytes));
@@ -258,11 +258,11 @@ static bool try_weights(const struct facts *facts, struct gpc_text *text)
 	gpc_remedies_add_site(facts->report, weights->stack, &held);
 	gpc_remedies_add_site(facts->report, facts->oom->stack, &asked);
 	if (weights->stack_bytes >= facts->oom->short_by && strcmp(buf[0], buf[1]) != 0)
-		gpc_text_add(text, "move away first what %s holds, %s (.cpu(), or del); or half ",
+		gpc_text_add(text, "first move away what %s holds, %s (.cpu(), or del); or half ",
 			buf[0], gpc_show_bytes(weights->stack_bytes));
 	else
 		gpc_text_add(text, "half ");
-	gpc_text_add(text, "precision (dtype=torch.bfloat16), or the layers spread over GPUs.");
+	gpc_text_add(text, "precision (dtype=torch.bfloat16), or layers split over GPUs.");
 	return true;
 }
 
@@ -300,7 +300,7 @@ static bool try_empty_cache(const struct facts *facts, struct gpc_text *text)
 	if (strcmp(library.buf, "PyTorch") == 0)
 		return false;
 	gpc_text_add(text,
-		"torch.cuda.empty_cache() before this request of %s: of PyTorch's cache %s are "
+		"torch.cuda.empty_cache() before this request of %s: %s of PyTorch's cache are "
 		"in no tensor.",
 		library.buf, gpc_show_bytes(torch.unused));
 	return true;
@@ -314,9 +314,9 @@ bool gpc_remedies_try(
 	if (gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST &&
 		gpc_category_of(report, oom->stack) == GPC_CATEGORY_INPUTS) {
 		gpc_text_add(ret_text,
-			"keep no batch of a loader that pins (pin_memory=True): each that is kept "
-			"is pinned memory that nobody else gets. Copy what is needed, and let it "
-			"go.");
+			"do not keep batches of a loader with pin_memory=True: each one is pinned "
+			"memory that nothing else can use. Copy what is needed, then drop the "
+			"batch.");
 		return true;
 	}
 	if (gpucache_kind_place(oom->kind) != GPUCACHE_ON_DEVICE ||

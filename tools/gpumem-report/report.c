@@ -275,16 +275,15 @@ static void note_problems(struct gpc_report *report, bool *is_first)
 	for (unsigned kind = 0; kind < GPUCACHE_REGION_COUNT; kind++) {
 		if (rec->regions[kind].n_torn == 0)
 			continue;
-		snprintf(buf, sizeof buf,
-			"%s of %s: being changed when the process died, and left out",
+		snprintf(buf, sizeof buf, "%s of %s: being written when the process died, omitted",
 			gpc_show_count(rec->regions[kind].n_torn),
 			gpc_region_name((enum gpucache_region_kind)kind));
 		note(report, is_first, buf);
 	}
 	if (rec->header.state & GPUCACHE_STATE_PASS)
 		note(report, is_first,
-			"The library stood back during this run; from there on nothing was "
-			"recorded.");
+			"The library disabled itself during this run; it recorded nothing after "
+			"that.");
 }
 
 /* Names the files without symbols, and how to provide them. */
@@ -306,8 +305,9 @@ static void note_missing(struct gpc_report *report, bool *is_first)
 	if (n == 0)
 		return;
 	gpc_text_add(&text,
-		"%s: not here, or another build. Where they are, `gpumem-report pack` writes the "
-		"symbols beside the recording; or --sysroot DIR, --debug-path DIR name a copy",
+		"%s: not here, or another build. Run `gpumem-report pack` where they are: it "
+		"writes the symbols next to the recording. Or name a copy: --sysroot DIR, "
+		"--debug-path DIR",
 		n > MOST_MISSING ? ", ..." : "");
 	note(report, is_first, text.buf);
 }
@@ -330,21 +330,19 @@ void gpc_report_print_notes(struct gpc_report *report)
 			note(report, &is_first, text.buf);
 	}
 	note_dropped(report, &is_first, header->dropped_blocks,
-		"live allocations found no room in the recording and are missing in the tables");
+		"live allocations did not fit into the recording; tables lack them");
 	note_dropped(
-		report, &is_first, header->dropped_stacks, "stacks found no room in the recording");
+		report, &is_first, header->dropped_stacks, "stacks did not fit into the recording");
 	note_dropped(report, &is_first, header->dropped_sites,
-		"call sites found no room in the recording; where memory ran out they count as "
-		"others");
+		"call sites did not fit into the recording; failures count them as others");
 	note_dropped(report, &is_first, header->dropped_segments,
-		"segments found no room in the recording");
+		"segments did not fit into the recording");
 	note_dropped(report, &is_first, header->dropped_tags,
-		"ranges found no room for their names and count for the range around them");
+		"ranges did not fit into the recording; they count for the enclosing range");
 	note_dropped(report, &is_first, header->dropped_python,
 		"stacks lack their Python frames, which could not be read safely");
 	if (header->sample_bytes)
 		note(report, &is_first,
 			"stacks of small requests were sampled (stacks:sampled): sums by call site "
-			"are "
-			"estimates, all other numbers are exact");
+			"are estimates, all other numbers are exact");
 }

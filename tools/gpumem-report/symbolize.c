@@ -110,7 +110,8 @@ static bool is_believed(const struct gpc_recording *recording, enum gpc_symbols_
 	if (!is_said) {
 		gpc_owner_add(recording->owner, &text);
 		gpc_complain(
-			"%s is of %s: no file that it names is opened for symbols; --symbols does",
+			"%s belongs to %s: no file it names is opened for symbols; --symbols opens "
+			"them",
 			recording->path, text.buf);
 	}
 	is_said = true;

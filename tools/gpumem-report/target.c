@@ -80,8 +80,8 @@ static enum gpc_status unpack(gzFile in, uint64_t most, int to, struct gpc_text 
 		if (n == 0 && gzeof(in) && code != Z_BUF_ERROR)
 			break;
 		if (n <= 0) {
-			gpc_text_add(why, "cannot be unpacked: %s",
-				code == Z_BUF_ERROR ? "its end is missing" : gzerror(in, &code));
+			gpc_text_add(why, "cannot be decompressed: %s",
+				code == Z_BUF_ERROR ? "truncated" : gzerror(in, &code));
 			status = GPC_DAMAGED;
 			break;
 		}
@@ -92,11 +92,11 @@ static enum gpc_status unpack(gzFile in, uint64_t most, int to, struct gpc_text 
 		}
 		data += (uint64_t)n;
 		if (total > GPC_RECORDING_MAX_BYTES || data > most) {
-			gpc_text_add(why, "too large when unpacked: more than %llu bytes",
+			gpc_text_add(why, "too large when decompressed: more than %llu bytes",
 				(unsigned long long)(data > most ? most : GPC_RECORDING_MAX_BYTES));
 			status = GPC_LIMIT;
 		} else if (!gpc_write_all(to, chunk, (size_t)n)) {
-			gpc_text_add(why, "no room to unpack it: %s", strerror(errno));
+			gpc_text_add(why, "no space to decompress it: %s", strerror(errno));
 			status = GPC_NO_METADATA;
 		}
 	}
@@ -195,8 +195,9 @@ static void say_others(const struct gpc_directory *directory)
 		gpc_owner_add(directory->others[i], &text);
 	}
 	if (directory->n_of_others)
-		gpc_complain("%u of other users (%s) left out; to read one, name its file",
-			directory->n_of_others, text.buf);
+		gpc_complain(
+			"skipped %u recording%s of other users (%s); to read one, name its file",
+			directory->n_of_others, directory->n_of_others == 1 ? "" : "s", text.buf);
 }
 
 /* Says what else was there. */

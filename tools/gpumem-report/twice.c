@@ -57,8 +57,8 @@ bool gpc_twice_loaded(
 	gpc_text_add(ret_text, "torch.load(..., map_location=\"cpu\") in ");
 	gpc_remedies_add_site(report, biggest->stack, ret_text);
 	gpc_text_add(ret_text,
-		": %s of the checkpoint are on the GPU, beside the weights that took it over; or "
-		"del it.",
+		": %s of the checkpoint are on the GPU, in addition to the weights loaded from "
+		"it; or del it.",
 		gpc_show_bytes(loaded));
 	return true;
 }
@@ -111,8 +111,9 @@ bool gpc_twice_failed(
 		!find_earlier(report, oom, holder, &number))
 		return false;
 	gpc_text_add(ret_text,
-		"retry after the `except` block, not inside it: an exception holds the frames it "
-		"came through, and so failure %llu still holds what it had made, %s of ",
+		"retry after the `except` block, not inside it: the exception keeps its frames "
+		"alive, "
+		"so failure %llu still holds what it had allocated, %s of ",
 		(unsigned long long)number, gpc_show_bytes(holder->bytes));
 	gpc_remedies_add_site(report, holder->stack, ret_text);
 	gpc_text_add(ret_text, ".");

@@ -307,7 +307,7 @@ static void without_a_helpful_setting_the_advice_says_what_to_do(void **state)
 	s.oom.balance.direct = s.oom.kind_bytes[GPUCACHE_KIND_CONTEXT] = 10 * GPC_GIB;
 	s.facts.n_contexts = 26;
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_CONTEXTS), 1);
-	assert_non_null(strstr(advice, "one context a GPU"));
+	assert_non_null(strstr(advice, "one context per GPU"));
 	s.oom.kind_bytes[GPUCACHE_KIND_CONTEXT] = 0;
 	s.oom.kind_bytes[GPUCACHE_KIND_MANAGED] = 10 * GPC_GIB;
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_MANAGED), 1);

@@ -15,9 +15,9 @@ static void evidence_has_the_numbers_of_its_verdict(void **state)
 		[GPUCACHE_VERDICT_PENDING] = "2.00 GiB was freed but the GPU",
 		[GPUCACHE_VERDICT_ROUNDING] = "3.00 GiB is lost to rounding 90.00 GiB",
 		[GPUCACHE_VERDICT_NEIGHBOUR] = "3.00 GiB is held by other processes, 3.00 GiB more",
-		[GPUCACHE_VERDICT_UNTRACKED] = "2.00 GiB is held by this process outside",
+		[GPUCACHE_VERDICT_UNTRACKED] = "2.00 GiB is held by this process and not tracked",
 		[GPUCACHE_VERDICT_GROWTH] =
-			"grew by 7.00 GiB in the later part of the run, by 40 blocks",
+			"grew by 7.00 GiB in the later part of the run, in 40 blocks",
 		[GPUCACHE_VERDICT_SPIKE] = "101.00 GiB is needed now, 11.00 GiB was usual",
 		[GPUCACHE_VERDICT_EXHAUSTED] = "84.00 GiB is live here",
 		[GPUCACHE_VERDICT_DRIVER] =

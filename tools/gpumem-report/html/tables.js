@@ -109,7 +109,7 @@ function paintHolders() {
 const SHEET = [
   ["requested_bytes", "live, as asked for", "live"], ["rounding_bytes", "lost to rounding", "mixed"], ["pending_bytes", "freed, not yet safe to reuse", "pending"],
   ["cached_bytes", "cached, free", "cached"], ["direct_bytes", "straight from the driver", "torch"],
-  ["process_outside_bytes", "this process, outside our books", "outside"], ["other_processes_bytes", "other processes", "outside"],
+  ["process_outside_bytes", "this process, not tracked", "outside"], ["other_processes_bytes", "other processes", "outside"],
   ["driver_reserve_bytes", "the driver's own", "unknown"], ["unattributed_bytes", "nobody could say whose", "unknown"], ["free_bytes", "free", "free"],
 ];
 

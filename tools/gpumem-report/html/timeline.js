@@ -151,7 +151,7 @@ function paintLegend() {
     entry("live", "live"),
     ...view.device.history.pending ? [entry("pending", "pending: freed, not yet safe to reuse"), entry("cached", "cached")]
       : [entry("cached", "freed: cached or pending")],
-    isWholeGpu() && view.device.outside ? entry("outside", `outside our books: ${showBytes(view.device.outside)}, as last seen`) : "",
+    isWholeGpu() && view.device.outside ? entry("outside", `not tracked: ${showBytes(view.device.outside)}, as last seen`) : "",
     isWholeGpu() ? make("span", {}, `– – limit: ${showBytes(view.limit)}`) : "",
     view.device.peak ? make("span", {}, "◆ peak") : "", view.ooms.length ? make("span", { style: "color: var(--alarm)" }, "▼ out of memory") : "",
     view.rows.length ? make("span", {}, make("i", { style: "background: var(--accent); height: 3px; vertical-align: 3px" }),
