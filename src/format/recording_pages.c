@@ -48,7 +48,7 @@ void gpc_recording_check_pages(struct gpc_recording *recording, int fd)
 		return;
 	if (!recording->data[pages->offset])
 		gpc_recording_note(recording, GPUCACHE_REGION_PAGES,
-			"is missing: it holds zeros, so nobody knows what else is");
+			"is missing: it holds zeros, so what else is missing is unknown");
 	for (unsigned kind = 1; kind < GPUCACHE_REGION_COUNT; kind++) {
 		const struct gpc_region *region = &recording->regions[kind];
 		uint64_t first = region->offset / GPUCACHE_PAGE;

@@ -144,7 +144,7 @@ static void say_off_grid_once(const struct gpc_context *context)
 
 	if (!atomic_exchange(&was_said, true))
 		gpc_log("GPU %u: no cache, because the driver places memory at addresses that are "
-			"no multiple of 2 MiB, or above 2^48; every request goes to the driver",
+			"not multiples of 2 MiB, or above 2^48; every request goes to the driver",
 			context->device->ordinal);
 }
 

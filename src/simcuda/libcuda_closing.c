@@ -96,9 +96,8 @@ void face_note_export_table(void)
 	if (atomic_flag_test_and_set(&is_told))
 		return;
 	fprintf(stderr,
-		"gpusim: %s asks for private tables of the driver, as NVIDIA's CUDA runtime does: "
-		"with that one "
-		"linked in it cannot be simulated; link with --cudart=shared "
+		"gpusim: %s asks for private tables of the driver, as NVIDIA's static CUDA runtime "
+		"does: it cannot be simulated; link with --cudart=shared "
 		"(docs/simulated-gpu.md)\n",
 		find_asker());
 }
@@ -125,8 +124,8 @@ void face_close(const struct gpc_sim *sim)
 		"gpusim: kernels do nothing here: %llu were launched; their results were read "
 		"%s%s%s\n",
 		(unsigned long long)launches,
-		*line ? "back by " : "by nobody who could decide by them", line,
-		*line ? ": what the program decides by that can be otherwise on a GPU" : "");
+		*line ? "back by " : "by nothing that could branch on them", line,
+		*line ? ": what the program decides by them may differ on a GPU" : "");
 	if (sim->data.dropped)
 		fprintf(stderr,
 			"gpusim: %.1f GiB that were copied to the GPU were not kept%s; "

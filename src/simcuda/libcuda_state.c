@@ -60,8 +60,8 @@ static void machine_create(void)
 	machine = gpc_sim_create(&config);
 	if (!machine) {
 		fprintf(stderr,
-			"gpusim: the host gives no addresses for %u GPU(s) of %.0f GiB (ulimit -v, "
-			"vm.overcommit_memory=2): simulate a smaller one\n",
+			"gpusim: the host has no address space for %u GPU(s) of %.0f GiB (ulimit "
+			"-v, vm.overcommit_memory=2): simulate a smaller one\n",
 			config.n_devices, (double)config.memory / (double)GPC_GIB);
 		abort();
 	}

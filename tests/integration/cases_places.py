@@ -228,8 +228,8 @@ def case_what_has_the_recordings_name_stays_as_it_is(world):
         with open(path, "w", encoding="ascii") as file:
             file.write("mine\n")
 
-    expect_beside(world, "file", make_file, ["is there already"], 1)
-    expect_beside(world, "link to nowhere", lambda path: os.symlink("/proc/nowhere", path), ["is there already"], 1)
+    expect_beside(world, "file", make_file, [" exists; recording to "], 1)
+    expect_beside(world, "link to nowhere", lambda path: os.symlink("/proc/nowhere", path), [" exists; recording to "], 1)
     expect_beside(world, "pipe", os.mkfifo, ["cannot be used"], 0)
 
 

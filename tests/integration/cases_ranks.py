@@ -24,7 +24,7 @@ def start_ranks(world, restart, n_moved, **extra):
         _, err = child.communicate(timeout=world.time_limit())
         expect_equal("the exit status", child.returncode, 0)
         lines = err.splitlines()
-        expect(all("is there already" in line for line in lines) and len(lines) <= 1, err)
+        expect(all(" exists; recording to " in line for line in lines) and len(lines) <= 1, err)
         found_moved += len(lines)
     expect_equal("the number of those who found their name taken", found_moved, n_moved)
     return [child.pid for child in children]

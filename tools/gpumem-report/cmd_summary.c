@@ -111,7 +111,7 @@ static void print_calls(
 		gpc_paper_line(paper, "%13s segments given back to the driver",
 			gpc_show_count(sum->n_gc_segments));
 	if (sum->one_stream_end)
-		gpc_paper_line(paper, "%13s one stream ordered all reuse until %s", "",
+		gpc_paper_line(paper, "%13s one stream does not order all reuse: %s", "",
 			gpc_one_stream_end_words(sum->one_stream_end).text);
 	if (sum->n_fence)
 		gpc_paper_line(paper, "%13s fences for freed memory", gpc_show_count(sum->n_fence));

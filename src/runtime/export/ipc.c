@@ -154,8 +154,8 @@ static CUresult export_inside(struct gpc_pool *pool, const struct gpc_span *span
 	if (st)
 		return refuse(span->block, st == GPC_FULL
 						   ? "too many such blocks are exported already"
-						   : "neither /dev/shm nor /tmp has a place to say "
-						     "where in it");
+						   : "its place cannot be stored in /dev/shm or "
+						     "/tmp");
 	say_once(span->block);
 	return CUDA_SUCCESS;
 }
@@ -289,9 +289,9 @@ CUresult gpc_runtime_ipc_open(CUdeviceptr *ret_ptr, CUipcMemHandle handle, unsig
 	if (!ret_ptr)
 		return real(ret_ptr, handle, flags);
 	if (gpc_ipc_is_tag(&handle) && gpc_ipc_registry_find(&handle, &target)) {
-		gpc_log("cuIpcOpenMemHandle: this handle is of a block inside a segment of another "
-			"process's libgpucache, and what it stands for is gone or cannot be seen "
-			"from here; both processes must be of one user and share /dev/shm");
+		gpc_log("cuIpcOpenMemHandle: this handle refers to a block inside a segment of "
+			"another process's libgpucache, and that block is gone or not visible "
+			"here; both processes must belong to one user and share /dev/shm");
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	result = real(&opened.base, target.handle, flags);

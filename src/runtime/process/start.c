@@ -82,8 +82,7 @@ static void say_where(void)
 			"yours, and be closed to others; recording to %s instead",
 			record->header->uid, record->default_errno, record->path);
 	else if (record->is_name_taken)
-		gpc_log("GPUCACHE_OUTPUT=%s is there already; recording to %s instead", output,
-			record->path);
+		gpc_log("GPUCACHE_OUTPUT=%s exists; recording to %s instead", output, record->path);
 	else if (record->pattern_error)
 		gpc_log("GPUCACHE_OUTPUT: %%%c is not known and stays as it is; known are %%p %%h "
 			"%%e %%t %%n %%r %%l %%j %%q{VAR} %%%%",

@@ -273,9 +273,9 @@ static void memory_that_cannot_be_cached_costs_one_question_and_one_line(void **
 
 	(void)state;
 	world_run(NULL, "stacks:off", off_grid);
-	line = strstr(world_text, "no multiple of 2 MiB");
+	line = strstr(world_text, "not multiples of 2 MiB");
 	assert_non_null(line);
-	assert_null(strstr(line + 1, "no multiple of 2 MiB"));
+	assert_null(strstr(line + 1, "not multiples of 2 MiB"));
 }
 
 static void off_grid_in_a_capture(void)
