@@ -42,8 +42,8 @@ grep -q 'remember_loss' "$dir/report" || fail "the report does not name the func
 
 cat <<'END'
 
-How to go on:
-  build/gpumem-report oom                          the failed request in full; -h lists what else there is
-  build/gpucache-run --sim 8GiB -- YOUR_PROGRAM    a simulated GPU; without --sim the one that is there
-  make                                             the other tools, and the simulated libraries that PyTorch asks for
+What next:
+  build/gpumem-report oom                          the failed request in full; -h lists all commands
+  build/gpucache-run --sim 8GiB -- YOUR_PROGRAM    a simulated GPU; without --sim, the real one
+  make                                             the other tools, and the simulated libraries that PyTorch needs
 END

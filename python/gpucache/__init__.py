@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What gpucache knows of this process's GPU memory, under the names that PyTorch has for its own.
+"""gpucache's statistics of this process's GPU memory, under the names that torch.cuda uses.
 
     import gpucache
 
@@ -7,12 +7,12 @@
     print(gpucache.memory_summary())
     with gpucache.tag("forward"):           # a label in the recording
         ...
-    gpucache.report()                       # what `gpumem-report` says of this process, as text
+    gpucache.report()                       # the text of `gpumem-report` for this process
 
 The library must be in the process: `python -m gpucache run train.py`, gpucache-run, or LD_PRELOAD=$(python -m gpucache path).
-is_active() says whether it is; the other functions raise GpucacheError where it is not, or where CUDA has not been initialised.
+is_active() says whether it is; if not, or if CUDA is not initialised, the other functions raise GpucacheError.
 
-Sizes are bytes.  Any thread may call anything.  A device is CUDA's number, or whatever has an `index` (torch.device).
+Sizes are in bytes.  Any thread may call any function.  A device is CUDA's ordinal, or an object with an `index` (torch.device).
 """
 import contextlib
 import ctypes
@@ -96,34 +96,34 @@ def is_active():
 
 
 def memory_stats(device=None):
-    """All numbers of struct gpucache_stats (gpucache.h), by name."""
+    """All fields of struct gpucache_stats (gpucache.h), by name."""
     stats = _Stats(size=ctypes.sizeof(_Stats))
     _check(_library().gpucache_stats(_number(device), ctypes.byref(stats)))
     return {name: getattr(stats, name) for name in _FIELDS}
 
 
 def memory_allocated(device=None):
-    """Bytes of the cache that the program holds.  What the driver gave straight, contexts too: memory_stats()["direct_bytes"]."""
+    """Live bytes of the cache.  Memory directly from the driver, contexts included, is memory_stats()["direct_bytes"]."""
     return memory_stats(device)["live_bytes"]
 
 
 def memory_reserved(device=None):
-    """Bytes that the cache has from the driver."""
+    """Bytes that the cache holds from the driver."""
     return memory_stats(device)["reserved_bytes"]
 
 
 def max_memory_allocated(device=None):
-    """The most of the cache that the program held, since the start or reset_peak_memory_stats."""
+    """The peak of memory_allocated since the start or reset_peak_memory_stats."""
     return memory_stats(device)["peak_live_bytes"]
 
 
 def max_memory_reserved(device=None):
-    """The most that the cache had from the driver, since the start or reset_peak_memory_stats."""
+    """The peak of memory_reserved since the start or reset_peak_memory_stats."""
     return memory_stats(device)["peak_reserved_bytes"]
 
 
 def reset_peak_memory_stats(device=None):
-    """The peaks start anew from what is held now.  The recording keeps its own."""
+    """Resets the peaks to the current values.  The recording keeps its own peaks."""
     _check(_library().gpucache_reset_peaks(_number(device)))
 
 
@@ -134,12 +134,12 @@ def _part(function, device, what):
 
 
 def tag_stats(name, device=None):
-    """What was allocated inside the range `name`, or a range inside it, and is held: {live_bytes, n_blocks}."""
+    """Live memory allocated in the range `name` or in ranges within it: {live_bytes, n_blocks}."""
     return _part(_library().gpucache_tag_stats, device, name.encode())
 
 
 def stream_stats(stream, device=None):
-    """What was allocated for `stream` (its handle: torch's stream.cuda_stream) and is held: {live_bytes, n_blocks}."""
+    """Live memory allocated for `stream`, a torch stream or a handle: {live_bytes, n_blocks}."""
     return _part(_library().gpucache_stream_stats, device, getattr(stream, "cuda_stream", stream) or None)
 
 
@@ -153,7 +153,7 @@ def _words(count):
 
 
 def memory_summary(device=None):
-    """A table of the numbers, as text."""
+    """A table of the statistics, as text."""
     stats = memory_stats(device)
     rows = [(name, stats[f"{name}_bytes"], stats.get(f"peak_{name}_bytes"))
             for name in ("requested", "live", "pending", "cached", "reserved", "direct")]
@@ -165,20 +165,20 @@ def memory_summary(device=None):
 
 
 def empty_cache():
-    """Gives what the current device has idle back to the driver; returns the bytes that went."""
+    """Returns the current device's idle segments to the driver; returns their bytes."""
     went = ctypes.c_size_t()
     _check(_library().gpucache_trim(ctypes.c_size_t(-1).value, ctypes.byref(went)))
     return went.value
 
 
 def set_limit(limit, device=None):
-    """The most that this process may take of the device from here on; 0: no limit."""
+    """Limits what this process may take of the device from now on; 0: no limit."""
     _check(_library().gpucache_set_limit(_number(device), limit))
 
 
 @contextlib.contextmanager
 def tag(name):
-    """What this thread allocates inside is labelled with `name` in the recording.  Without the library it does nothing."""
+    """Labels this thread's allocations with `name` in the recording.  Without the library it does nothing."""
     if not is_active():
         yield
         return
@@ -194,8 +194,8 @@ _handler = None  # kept alive for as long as the library may call it
 
 def on_out_of_memory(handler):
     """
-    handler(wanted_bytes, device) is called when a request would fail; frees what can be done without, and returns whether it
-    freed anything.  None: no handler.  What it raises is printed and counts as False.
+    Sets handler(wanted_bytes, device), called before a request fails: it frees memory that the program can spare, and
+    returns True if it freed any.  An exception is printed, and counts as False.  None removes the handler.
     """
     global _handler
 
@@ -212,26 +212,26 @@ def on_out_of_memory(handler):
 
 
 def snapshot():
-    """Brings the recording up to date, and returns its path; "" where there is none."""
+    """Updates the recording and returns its path; "" if there is none."""
     path = ctypes.create_string_buffer(4096)
     _check(_library().gpucache_snapshot(path, len(path)))
     return os.fsdecode(path.value)
 
 
 def tool(name):
-    """The path of gpucache-run, gpumem-report or gpumem-replay: of this package, else by PATH."""
+    """The path of gpucache-run, gpumem-report or gpumem-replay in this package, else its name, to be found on PATH."""
     path = os.path.join(_HERE, "bin", name)
     return path if os.path.exists(path) else name
 
 
 def library_path():
-    """What LD_PRELOAD is to name; None where this package does not carry the library."""
+    """The path for LD_PRELOAD; None if this package does not contain the library."""
     path = os.path.join(_HERE, "lib", "libgpucache.so")
     return path if os.path.exists(path) else None
 
 
 def environment():
-    """For the tools: they find the libraries that this package carries."""
+    """The tools' environment, in which they find the libraries of this package."""
     ext = os.path.join(_HERE, "ext")
     env = {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "LD_AUDIT")}
     if os.path.isdir(ext):

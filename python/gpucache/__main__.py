@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m gpucache: the tools that this package carries.
+"""python -m gpucache: the tools of this package.
 
-    python -m gpucache run [OPTIONS] PROGRAM [ARGUMENT]...    gpucache-run; a PROGRAM that ends in .py is run by this Python
+    python -m gpucache run [OPTIONS] PROGRAM [ARGUMENT]...    gpucache-run; this Python runs a PROGRAM that ends in .py
     python -m gpucache report [ARGUMENT]...                   gpumem-report
     python -m gpucache replay [ARGUMENT]...                   gpumem-replay
-    python -m gpucache path                                   what LD_PRELOAD is to name
+    python -m gpucache path                                   the path for LD_PRELOAD
 """
 import os
 import sys

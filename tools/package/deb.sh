@@ -77,10 +77,10 @@ Section: devel
 Priority: optional
 Multi-Arch: no
 Description: caching GPU memory allocator that says who holds the memory
- A library that is preloaded into CUDA programs that know nothing of it. It
- answers cudaMalloc from a cache, keeps a book of all GPU memory of the process
- in a file that survives SIGKILL, and explains out-of-memory. gpumem-report
- reads the book; a simulated GPU stands in for one that is not there.
+ A library to preload into unmodified CUDA programs. It serves cudaMalloc from
+ a cache, records all GPU memory of the process in a file that survives
+ SIGKILL, and explains out-of-memory. gpumem-report reads the recording; a
+ simulated GPU replaces a missing one.
 END
 find "$tree" -type d -exec chmod 755 {} +
 file=$out/gpucache_${version}_$arch.deb

@@ -24,7 +24,7 @@ METADATA = """\
 Metadata-Version: 2.1
 Name: gpucache
 Version: {version}
-Summary: Says why a CUDA program ran out of GPU memory, and who holds it; nothing in the program changes
+Summary: Says why an unmodified CUDA program ran out of GPU memory, and what holds it
 License: Apache-2.0
 Requires-Python: >=3.8
 Description-Content-Type: text/markdown
