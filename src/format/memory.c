@@ -7,10 +7,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
+/* Not through stdio: its streams may have no buffer yet. */
 void gpc_no_memory(void)
 {
-	fprintf(stderr, "%s: out of memory\n", program_invocation_short_name);
+	static const char text[] = ": out of memory\n";
+	const struct iovec parts[] = {
+		{ program_invocation_short_name, strlen(program_invocation_short_name) },
+		{ (void *)text, sizeof text - 1 },
+	};
+
+	(void)!writev(STDERR_FILENO, parts, 2);
 	exit(GPC_EXIT_NO_MEMORY);
 }
 

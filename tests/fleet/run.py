@@ -131,9 +131,9 @@ def wait_for(world, path, pattern):
     raise Failed(f"{pattern} never came into {path}: {text[:2000]}")
 
 
-def start_watch(world, *arguments):
+def start_watch(world, *arguments, env=None):
     return subprocess.Popen([os.path.join(world.build, "gpumem-report"), "export", "--format=prometheus", "--watch=100ms", *arguments],
-                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                            env={**os.environ, **(env or {})}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
 def samples_of(text):
@@ -179,6 +179,21 @@ def case_watch(world):
     finally:
         watch.kill()
         watch.communicate()
+
+
+def case_watch_without_memory(world):
+    """A watch that ends for want of memory leaves no numbers that nobody keeps up to date."""
+    world.start_and_hold([world.program("train"), "--steps", "9", "--hold-at", "4"], sim="memory:4GiB")
+    starving, at = world.starving()
+    path = os.path.join(world.folder, "starved.prom")
+    watch = start_watch(world, "-o", path, world.folder, env=starving)
+    wait_for(world, path, 'state="alive"')
+    with open(at, "w", encoding="ascii"):
+        pass
+    expect_equal("exit status", watch.wait(TIMEOUT_S), 5)
+    said = watch.communicate()[1]
+    expect("memory" in said, f"it does not say why: {said!r}")
+    expect(not [name for name in os.listdir(world.folder) if "starved.prom" in name], os.listdir(world.folder))
 
 
 def case_watch_one(world):

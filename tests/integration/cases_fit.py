@@ -72,6 +72,38 @@ def case_fit_answers_when_it_is_interrupted(world):
     expect_equal("the steps", answer["steps"], 50)
 
 
+def left_over(world):
+    return [name for name in os.listdir(world.folder) if name.startswith("gpucache-fit")]
+
+
+def case_fit_leaves_nothing_when_it_is_terminated(world):
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        command = [installed(world), "--fit", "--json", world.program("train"), "--steps", "100", "--hold-at", "50"]
+        child = world.start(command, with_us=False, GPUSIM=None, LD_LIBRARY_PATH=None)
+        for line in child.stderr:
+            if line.startswith("live bytes:"):
+                break
+        child.send_signal(number)
+        out, err = child.communicate(timeout=world.time_limit())
+        expect(out.startswith("{"), f"no answer: stderr {err[-800:]!r}")
+        expect_equal("the end", (child.returncode, json.loads(out)["interrupted"], left_over(world)), (0, True, []))
+
+
+def case_fit_without_memory_leaves_neither_folder_nor_program(world):
+    starving, at = world.starving()
+    pid = os.path.join(world.folder, "pid")
+    # Memory ends behind the program, or while it runs on.
+    for behind in "", f"; echo $$ > {pid}; exec sleep 100000":
+        program = f"LD_PRELOAD={world.build}/libgpucache.so {world.program('train')} --steps 3; touch {at}{behind}"
+        result = world.run([os.path.join(world.build, "gpumem-report"), "fit", "--", "/bin/sh", "-c", program],
+                           with_us=False, **starving)
+        expect_equal("the end", (result.status, left_over(world)), (5, []))
+        expect("gpumem-report: out of memory" in result.err, result.err)
+        os.unlink(at)
+    with open(pid, encoding="ascii") as file:
+        expect(not os.path.exists(f"/proc/{file.read().strip()}"), "the program runs on")
+
+
 def case_fit_finds_the_largest_value_of_a_variable(world):
     program = ["/bin/sh", "-c", f"exec {world.program('train')} --steps 4 --width $SIZE"]
     status, answer = ask(world, "--on", "700MiB", "--sweep", "SIZE=1..4096", *program)
@@ -110,4 +142,4 @@ def case_fit_says_in_one_line_what_is_wrong(world):
         expect_equal(f"the status of {arguments}", result.status, status)
         lines = result.err.splitlines()
         expect(len(lines) == 1 and word in lines[0], f"{arguments}: stderr is {result.err!r}")
-    expect_equal("what is left", [name for name in os.listdir(world.folder) if name.startswith("gpucache-fit")], [])
+    expect_equal("what is left", left_over(world), [])

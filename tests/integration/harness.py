@@ -138,6 +138,13 @@ class World:
         subprocess.run([program, *arguments], cwd=self.folder, check=True)
         return os.path.join(self.folder, arguments[0])
 
+    def starving(self):
+        """Environment in which gpumem-report has no memory once a file exists, and that file."""
+        shim, at = (os.path.join(self.folder, name) for name in ("starve.so", "starve"))
+        subprocess.run([os.environ.get("CC", "gcc"), "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", shim,
+                        os.path.join(TOP, "tests", "integration", "starve.c")], check=True)
+        return {"LD_PRELOAD": shim, "STARVE_AT": at}, at
+
     def recordings(self):
         return sorted(glob.glob(os.path.join(self.folder, "rec-*.gpucache")))
 

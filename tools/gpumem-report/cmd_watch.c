@@ -25,6 +25,12 @@
 
 #define MAX_PROCESSES 1024
 
+/* Files to remove at the end: the numbers, which nobody keeps up to date any more, and one that was not finished. */
+static struct {
+	const char *path;
+	char *beside;
+} left;
+
 struct look {
 	struct gpc_report *reports;
 	const struct gpc_report **shown;
@@ -70,25 +76,28 @@ static void look_at_folder(struct look *look, const struct gpc_options *options)
 /* Writes a temporary file next to `path`, and renames it. */
 static bool write_look(const struct look *look, const char *path, bool is_open)
 {
-	char *beside = gpc_print("%s.%ld", path, (long)getpid());
 	FILE *out = NULL;
 	bool is_written = false;
 	int fd;
 
-	fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	left.beside = gpc_print("%s.%ld", path, (long)getpid());
+	fd = open(left.beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd >= 0 && !(out = fdopen(fd, "w")))
 		close(fd);
 	if (out) {
 		gpc_export_metrics(look->shown, look->n, out, is_open);
 		is_written = fflush(out) == 0 && !ferror(out);
-		is_written = fclose(out) == 0 && is_written && rename(beside, path) == 0;
+		is_written = fclose(out) == 0 && is_written && rename(left.beside, path) == 0;
 	}
 	if (!is_written) {
 		gpc_complain("%s: %s", path, strerror(errno));
 		if (fd >= 0)
-			unlink(beside);
+			unlink(left.beside);
 	}
-	free(beside);
+	free(left.beside);
+	left.beside = NULL;
+	if (is_written)
+		left.path = path;
 	return is_written;
 }
 
@@ -141,6 +150,15 @@ static enum gpc_exit find_one(struct gpc_options *options, char **ret_path)
 	return GPC_EXIT_MADE;
 }
 
+/* Also where memory ends the tool. */
+static void remove_left(void)
+{
+	if (left.beside)
+		unlink(left.beside);
+	if (left.path)
+		unlink(left.path);
+}
+
 enum gpc_exit gpc_cmd_watch(struct gpc_report *report)
 {
 	struct gpc_options options = *report->options;
@@ -155,6 +173,7 @@ enum gpc_exit gpc_cmd_watch(struct gpc_report *report)
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);
 	sigprocmask(SIG_BLOCK, &ends, NULL);
+	(void)atexit(remove_left);
 	code = find_one(&options, &path);
 	while (code == GPC_EXIT_MADE) {
 		if (!look_once(&look, &options, &is_over))
@@ -162,9 +181,8 @@ enum gpc_exit gpc_cmd_watch(struct gpc_report *report)
 		if (is_over || code != GPC_EXIT_MADE || is_told_to_end(&ends, options.watch_ns))
 			break;
 	}
-	/* Removes numbers that are no longer kept up to date. */
-	if (options.output && code == GPC_EXIT_MADE && !is_over)
-		unlink(options.output);
+	if (is_over)
+		left.path = NULL; /* the last numbers of a process that has ended */
 	free(look.reports);
 	free(look.shown);
 	free(path);

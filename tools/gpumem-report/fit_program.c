@@ -2,7 +2,6 @@
 /* fork and exec, a polling loop, and the end of the program. */
 #include "tools/gpumem-report/fit_program.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -25,10 +24,16 @@
 
 static volatile sig_atomic_t n_interrupts;
 
-static void on_interrupt(int signal)
+/* The program to end and the folder to remove, if the tool ends for want of memory. */
+static struct {
+	const struct fit_program *program;
+	pid_t pid; /* 0: it has ended */
+} left;
+
+/* A first Ctrl-C is the program's; anything else ends it. */
+static void on_signal(int signal)
 {
-	(void)signal;
-	n_interrupts++;
+	n_interrupts += signal == SIGINT ? 1 : 2;
 }
 
 static bool make_folder(struct fit_program *program)
@@ -44,7 +49,12 @@ static bool make_folder(struct fit_program *program)
 	if (program->is_temporary) {
 		gpc_text_add(&text, "%s/gpucache-fit-XXXXXX",
 			temporary && *temporary ? temporary : "/tmp");
-		return mkdtemp(program->folder);
+		if (!mkdtemp(program->folder))
+			return false;
+		program->contents = opendir(program->folder);
+		if (!program->contents)
+			(void)rmdir(program->folder);
+		return program->contents;
 	}
 	gpc_text_add(&text, "%.*s", (int)(end - output), output);
 	return true;
@@ -194,18 +204,66 @@ static void watch(struct fit_program *program, const struct gpc_options *options
 		program->status = 0;
 }
 
+static void remove_folder(const struct fit_program *program)
+{
+	const struct dirent *entry;
+
+	rewinddir(program->contents);
+	while ((entry = readdir(program->contents)))
+		if (entry->d_name[0] != '.')
+			(void)unlinkat(dirfd(program->contents), entry->d_name, 0);
+	(void)rmdir(program->folder);
+}
+
+static void end_program(pid_t pid)
+{
+	const struct timespec tick = { .tv_nsec = TICK_NS };
+
+	(void)kill(pid, SIGTERM);
+	for (uint64_t waited_ns = 0; waited_ns < PATIENCE_NS; waited_ns += TICK_NS) {
+		if (waitpid(pid, NULL, WNOHANG) != 0)
+			return;
+		(void)nanosleep(&tick, NULL);
+	}
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+}
+
+/* Allocates nothing. */
+static void clean_up_at_exit(void)
+{
+	if (left.pid)
+		end_program(left.pid);
+	if (left.program)
+		remove_folder(left.program);
+}
+
+static void catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	const struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction before;
+
+	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			(void)sigaction(signals[i], &action, NULL);
+}
+
 enum gpc_exit fit_program_run(struct fit_program *program, const struct gpc_options *options,
 	const char *variable, const char *value, bool is_quiet)
 {
-	const struct sigaction action = { .sa_handler = on_interrupt };
+	static bool is_registered;
 	pid_t pid;
 
 	*program = (struct fit_program){ .start_ns = gpc_clock_realtime_ns() };
-	(void)sigaction(SIGINT, &action, NULL);
+	catch_signals();
 	if (!make_folder(program)) {
 		gpc_complain("%s: %s", program->folder, strerror(errno));
 		return GPC_EXIT_IO;
 	}
+	if (!is_registered)
+		is_registered = atexit(clean_up_at_exit) == 0;
+	left.program = program->is_temporary ? program : NULL;
 	pid = fork();
 	if (pid == 0)
 		become(program, options, variable, value, is_quiet);
@@ -213,7 +271,9 @@ enum gpc_exit fit_program_run(struct fit_program *program, const struct gpc_opti
 		gpc_complain("no process for %s: %s", options->program[0], strerror(errno));
 		return GPC_EXIT_IO;
 	}
+	left.pid = pid;
 	watch(program, options, pid);
+	left.pid = 0;
 	return GPC_EXIT_MADE;
 }
 
@@ -234,14 +294,10 @@ enum gpc_exit fit_program_open(
 
 void fit_program_end(struct fit_program *program)
 {
-	DIR *folder = program->is_temporary ? opendir(program->folder) : NULL;
-	const struct dirent *entry;
-
-	while (folder && (entry = readdir(folder)))
-		if (entry->d_name[0] != '.')
-			(void)unlinkat(dirfd(folder), entry->d_name, 0);
-	if (folder) {
-		(void)closedir(folder);
-		(void)rmdir(program->folder);
-	}
+	left.program = NULL;
+	if (!program->contents)
+		return;
+	remove_folder(program);
+	(void)closedir(program->contents);
+	program->contents = NULL;
 }

@@ -6,22 +6,24 @@
  *                                     ^                      '-- enough steps
  *                                     '-------- SIGTERM, and 5 s later SIGKILL --'
  *
- * Ctrl-C is left to the program, which also gets it from the terminal; a second one ends it.
+ * Ctrl-C is left to the program, which also gets it from the terminal; a second one ends it, and so do SIGTERM and SIGHUP.
  *
- * Threads     One; the SIGINT handler stays installed.
- * Failure     A message on standard error, and the matching exit code.
+ * Threads     One; the signal handlers stay installed.
+ * Failure     A message on standard error, and the matching exit code.  Where memory ends the tool (format/memory.h), the
+ *             program ends, too, and the folder is removed.
  * Limits      Polls are at least a second apart: a program of short steps takes more than requested.
  */
 #ifndef GPC_REPORT_FIT_PROGRAM_H
 #define GPC_REPORT_FIT_PROGRAM_H
 
-#include <sys/types.h>
+#include <dirent.h>
 
 #include "tools/gpumem-report/report.h"
 
 struct fit_program {
 	char folder[300];  /* where it records */
 	bool is_temporary; /* chosen by us: removed with the program */
+	DIR *contents;     /* of a temporary one */
 	uint64_t start_ns; /* real time: older recordings in the folder are others' */
 	int status;        /* as from waitpid; 0 if we ended it */
 	bool is_stopped;   /* by us, for its steps */
