@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "alloc/size_class.h"
 #include "base/bytes.h"
 #include "model/torch.h"
 #include "model/verdict.h"
@@ -100,12 +101,53 @@ static uint64_t refused_to_others(const struct gpc_report *report, const struct 
 	return sum;
 }
 
+/* Threads beyond these are not counted: a program may have a new one for each task. */
+#define MAX_THREADS 8
+
+/*
+ * Blocks of other threads that come and go: at another moment each thread holds one.  Those larger than a segment stay,
+ * or were refused.
+ */
+static uint64_t passing_of_others(const struct gpc_report *report, const struct gpucache_oom *oom)
+{
+	struct gpc_event_cursor cursor = { 0 };
+	uint32_t threads[MAX_THREADS];
+	uint64_t largest[MAX_THREADS];
+	struct gpucache_event event;
+	uint64_t sum = 0;
+	unsigned n = 0;
+
+	while (gpc_recording_next_event(report->recording, &cursor, &event)) {
+		uint64_t size = gpc_round_up(event.size, GPC_RUN_DEVICE_STEP);
+		unsigned t = 0;
+
+		if (event.kind != GPUCACHE_EVENT_MALLOC ||
+			event.alloc_kind != GPUCACHE_KIND_DEVICE || event.device != oom->device ||
+			event.thread == oom->thread || size > GPC_MEDIUM_SEGMENT)
+			continue;
+		while (t < n && threads[t] != event.thread)
+			t++;
+		if (t == MAX_THREADS)
+			continue;
+		if (t == n) {
+			threads[n] = event.thread;
+			largest[n++] = 0;
+		}
+		if (size > largest[t]) {
+			sum += size - largest[t];
+			largest[t] = size;
+		}
+	}
+	return sum;
+}
+
 static void try_limit(const struct gpc_answer *answer, struct gpc_text *text)
 {
 	const struct gpc_report *report = answer->report;
 	const struct gpucache_oom *oom = &answer->oom;
 	uint64_t own = answer->enough_bytes ? answer->enough_bytes : oom->short_by;
-	uint64_t more = gpc_bytes_add(own, refused_to_others(report, oom));
+	uint64_t more = gpc_bytes_add(
+		gpc_bytes_add(own, refused_to_others(report, oom)), passing_of_others(report, oom));
 	/* Rounded up to the driver's step, so that the line can be pasted as it is. */
 	uint64_t needed =
 		gpc_round_up(gpc_bytes_add(oom->limit, more), GPC_RUN_DEVICE_STEP) / GPC_MIB;
