@@ -21,25 +21,15 @@
 
 EXPORT int InitializeInjectionNvtx2(gpc_nvtx_find_table find_table);
 
-/* Converts to UTF-8, truncated between characters; invalid ones become '?'. */
+/* Converts to UTF-8; what is no character at all becomes '?'. */
 static void put_wide(struct gpc_text *text, const wchar_t *wide)
 {
 	for (; *wide && !text->cut; wide++) {
-		unsigned c = (unsigned)*wide;
+		uint32_t letter = (uint32_t)*wide;
+		char utf8[4];
 
-		if (c < 0x80)
-			gpc_text_add(text, "%c", (int)c);
-		else if (c < 0x800)
-			gpc_text_add(text, "%c%c", (int)(0xc0 | c >> 6), (int)(0x80 | (c & 0x3f)));
-		else if (c < 0x10000)
-			gpc_text_add(text, "%c%c%c", (int)(0xe0 | c >> 12),
-				(int)(0x80 | (c >> 6 & 0x3f)), (int)(0x80 | (c & 0x3f)));
-		else if (c < 0x110000)
-			gpc_text_add(text, "%c%c%c%c", (int)(0xf0 | c >> 18),
-				(int)(0x80 | (c >> 12 & 0x3f)), (int)(0x80 | (c >> 6 & 0x3f)),
-				(int)(0x80 | (c & 0x3f)));
-		else
-			gpc_text_add(text, "?");
+		gpc_text_add(text, "%.*s",
+			(int)gpc_text_encode(letter < 0x110000 ? letter : '?', utf8), utf8);
 	}
 }
 

@@ -132,20 +132,16 @@ static void write_text(struct gpc_text *text, CUresult error, size_t size, int d
 	size_t total = 0;
 
 	if (error != CUDA_ERROR_OUT_OF_MEMORY) {
-		gpc_text_add(text, "CUDA error: %s (%d), for an allocation of ",
-			gpucache_error_text((int)error), (int)error);
-		gpc_text_add_bytes(text, size);
+		gpc_text_add(
+			text, "CUDA error: %s (%d)", gpucache_error_text((int)error), (int)error);
+		gpc_text_add_amounts(text, ", for an allocation of @", size);
 		return;
 	}
-	gpc_text_add(text, "CUDA out of memory. Tried to allocate ");
-	gpc_text_add_bytes(text, size);
-	gpc_text_add(text, ". ");
+	gpc_text_add_amounts(text, "CUDA out of memory. Tried to allocate @. ", size);
 	if (ask_free(device, &available, &total)) {
-		gpc_text_add(text, "GPU %d has a total capacity of ", device);
-		gpc_text_add_bytes(text, total);
-		gpc_text_add(text, " of which ");
-		gpc_text_add_bytes(text, available);
-		gpc_text_add(text, " is free. ");
+		gpc_text_add(text, "GPU %d", device);
+		gpc_text_add_amounts(
+			text, " has a total capacity of @ of which @ is free. ", total, available);
 	}
 	gpc_text_add(text, "Who holds the rest: gpumem-report oom");
 }

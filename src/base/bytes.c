@@ -29,8 +29,7 @@ static int unit_power(const char *unit, size_t len)
 	return -1;
 }
 
-/* Reads digits and at most 6 decimals as millionths of the unit. */
-static bool read_millionths(const char **at, const char *end, unsigned __int128 *ret_millionths)
+bool gpc_read_millionths(const char **at, const char *end, unsigned __int128 *ret_millionths)
 {
 	unsigned __int128 value = 0;
 	uint64_t scale = 1000000;
@@ -43,8 +42,8 @@ static bool read_millionths(const char **at, const char *end, unsigned __int128 
 			return false;
 	}
 	value *= scale;
-	if (any && *at < end && **at == '.') {
-		for ((*at)++; *at < end && **at >= '0' && **at <= '9'; (*at)++) {
+	if (*at < end && **at == '.') {
+		for ((*at)++; *at < end && **at >= '0' && **at <= '9'; (*at)++, any = true) {
 			scale /= 10;
 			value += (unsigned)(**at - '0') * (unsigned __int128)scale;
 		}
@@ -60,7 +59,7 @@ bool gpc_bytes_parse(const char *text, size_t len, uint64_t *ret_bytes)
 	unsigned __int128 value;
 	int power;
 
-	if (!read_millionths(&at, end, &value))
+	if (len == 0 || *text == '.' || !gpc_read_millionths(&at, end, &value))
 		return false;
 	while (at < end && *at == ' ')
 		at++;

@@ -20,6 +20,9 @@
  */
 bool gpc_bytes_parse(const char *text, size_t len, uint64_t *ret_bytes);
 
+/* Reads digits and at most six decimals as millionths, and moves *at behind them.  False: no digit, or beyond 2^64 - 1. */
+bool gpc_read_millionths(const char **at, const char *end, unsigned __int128 *ret_millionths);
+
 /* Returns true if the text begins with a unit or a percent sign, before which a line must not break. */
 bool gpc_bytes_is_unit(const char *text);
 

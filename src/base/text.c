@@ -218,6 +218,43 @@ void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes)
 	gpc_text_add_rounded(text, gpc_rounded_of(bytes));
 }
 
+void gpc_text_add_amounts_of(
+	struct gpc_text *text, const char *sentence, const uint64_t amounts[], size_t n)
+{
+	for (; *sentence; sentence++) {
+		if (*sentence != '@')
+			add_char(text, *sentence);
+		else if (n-- > 0)
+			gpc_text_add_bytes(text, *amounts++);
+	}
+}
+
+uint32_t gpc_text_encode(uint32_t letter, char out[4])
+{
+	if (letter < 0x80) {
+		out[0] = (char)letter;
+		return 1;
+	}
+	if (letter < 0x800) {
+		out[0] = (char)(0xc0 | letter >> 6);
+		out[1] = (char)(0x80 | (letter & 0x3f));
+		return 2;
+	}
+	if ((letter >= 0xd800 && letter < 0xe000) || letter > 0x10ffff)
+		letter = 0xfffd;
+	if (letter < 0x10000) {
+		out[0] = (char)(0xe0 | letter >> 12);
+		out[1] = (char)(0x80 | (letter >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (letter & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | letter >> 18);
+	out[1] = (char)(0x80 | (letter >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (letter >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (letter & 0x3f));
+	return 4;
+}
+
 /* Decodes the character at at[0 .. size), which is not empty, and its length; UINT32_MAX if invalid. */
 static uint32_t read_letter(const unsigned char *at, size_t size, size_t *ret_bytes)
 {

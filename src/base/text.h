@@ -61,8 +61,18 @@ void gpc_text_clean(char *text);
 size_t gpc_text_letter(const char *at, size_t size, bool *ret_is_harmless);
 void gpc_text_add_clean(struct gpc_text *text, const char *from, size_t size);
 
+/* Encodes one character as UTF-8, a surrogate or a number beyond Unicode as U+FFFD; returns its size. */
+uint32_t gpc_text_encode(uint32_t letter, char out[4]);
+
 /* Appends a byte count in binary units with two decimals: "512 B", "1.50 GiB". */
 void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes);
+
+/* Appends a sentence: each @ in it becomes the next of these byte counts, in such units. */
+#define gpc_text_add_amounts(text, sentence, ...)                                  \
+	gpc_text_add_amounts_of(text, sentence, (const uint64_t[]){ __VA_ARGS__ }, \
+		sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
+void gpc_text_add_amounts_of(
+	struct gpc_text *text, const char *sentence, const uint64_t amounts[], size_t n);
 
 /* Pads the text with spaces to `column` characters; no-op if it is longer. */
 void gpc_text_pad_to(struct gpc_text *text, size_t column);

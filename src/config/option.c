@@ -74,27 +74,15 @@ static bool read_choice(const char *choices, const char *text, size_t len, unsig
 	}
 }
 
-/* Reads digits and at most 6 decimals as millionths; returns where it stopped, NULL if there is no digit. */
+/* Reads a number as millionths; returns where it stopped, NULL if there is none, or one out of any range. */
 static const char *read_decimal(const char *at, const char *end, uint64_t *ret_millionths)
 {
-	uint64_t whole = 0;
-	uint64_t part = 0;
-	uint64_t scale = MILLION;
-	bool any = false;
+	unsigned __int128 value;
 
-	for (; at < end && *at >= '0' && *at <= '9'; at++, any = true) {
-		whole = whole * 10 + (uint64_t)(*at - '0');
-		if (whole > MAX_WHOLE)
-			return NULL;
-	}
-	if (at < end && *at == '.') {
-		for (at++; at < end && *at >= '0' && *at <= '9'; at++, any = true) {
-			scale /= 10;
-			part += (uint64_t)(*at - '0') * scale;
-		}
-	}
-	*ret_millionths = whole * MILLION + part;
-	return any ? at : NULL;
+	if (!gpc_read_millionths(&at, end, &value) || value > MAX_WHOLE * MILLION)
+		return NULL;
+	*ret_millionths = (uint64_t)value;
+	return at;
 }
 
 static bool read_int(const char *text, size_t len, int64_t *ret_number)

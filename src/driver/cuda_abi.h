@@ -34,9 +34,6 @@ typedef uint32_t cuuint32_t;
 typedef uint64_t cuuint64_t;
 typedef cuuint64_t CUgraphConditionalHandle;
 typedef unsigned long long CUmemGenericAllocationHandle;
-typedef unsigned long long CUtexObject;
-typedef unsigned long long CUsurfObject;
-typedef unsigned int CUlogIterator;
 
 /* Handles. */
 typedef struct CUctx_st *CUcontext;
@@ -46,8 +43,6 @@ typedef struct CUlib_st *CUlibrary;
 typedef struct CUkern_st *CUkernel;
 typedef struct CUarray_st *CUarray;
 typedef struct CUmipmappedArray_st *CUmipmappedArray;
-typedef struct CUtexref_st *CUtexref;
-typedef struct CUsurfref_st *CUsurfref;
 typedef struct CUevent_st *CUevent;
 typedef struct CUstream_st *CUstream;
 typedef struct CUgraphicsResource_st *CUgraphicsResource;
@@ -57,9 +52,6 @@ typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
-typedef struct CUuserObject_st *CUuserObject;
-typedef struct CUgraphDeviceUpdatableNode_st *CUgraphDeviceNode;
-typedef struct CUasyncCallbackEntry_st *CUasyncCallbackHandle;
 typedef struct CUgreenCtx_st *CUgreenCtx;
 typedef struct CUlinkState_st *CUlinkState;
 typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
@@ -91,69 +83,37 @@ typedef enum cudaError_enum {
 #undef FLAGS
 
 /* Enumerations that we only pass on. */
-typedef unsigned int CUexecAffinityType;
 typedef unsigned int CUexternalMemoryHandleType;
 typedef unsigned int CUfunc_cache;
 typedef unsigned int CUfunction_attribute;
-typedef unsigned int CUgraphExecUpdateResult;
 typedef unsigned int CUgraphInstantiateResult;
-typedef unsigned int CUgraphNodeType;
 typedef unsigned int CUjit_option;
 typedef unsigned int CUlaunchAttributeID;
-typedef CUlaunchAttributeID CUkernelNodeAttrID;
-typedef CUlaunchAttributeID CUstreamAttrID;
 typedef unsigned int CUlibraryOption;
 typedef unsigned int CUmemRangeHandleType;
 typedef unsigned int CUmem_advise;
-typedef unsigned int CUmem_range_attribute;
 typedef unsigned int CUmoduleLoadingMode;
 typedef unsigned int CUsharedconfig;
 typedef unsigned int CUdevResourceType;
-typedef unsigned int CUdevice_P2PAttribute;
-typedef unsigned int CUflushGPUDirectRDMAWritesScope;
-typedef unsigned int CUflushGPUDirectRDMAWritesTarget;
 
 /* Structs that we only pass on. */
-typedef union CUlaunchAttributeValue_union CUlaunchAttributeValue;
-typedef CUlaunchAttributeValue CUkernelNodeAttrValue;
-typedef CUlaunchAttributeValue CUstreamAttrValue;
 typedef union CUstreamBatchMemOpParams_union CUstreamBatchMemOpParams;
-typedef struct CUDA_KERNEL_NODE_PARAMS_st CUDA_KERNEL_NODE_PARAMS_v1;
-typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st CUDA_KERNEL_NODE_PARAMS;
-typedef struct CUDA_MEMSET_NODE_PARAMS_st CUDA_MEMSET_NODE_PARAMS;
-typedef struct CUDA_HOST_NODE_PARAMS_st CUDA_HOST_NODE_PARAMS;
-typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st CUDA_BATCH_MEM_OP_NODE_PARAMS;
-typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st CUDA_EXT_SEM_SIGNAL_NODE_PARAMS;
-typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_st CUDA_EXT_SEM_WAIT_NODE_PARAMS;
 typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
 typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
 typedef struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
-typedef struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st
-	CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC;
 typedef struct CUDA_MEMCPY3D_PEER_st CUDA_MEMCPY3D_PEER;
 typedef struct CUDA_MEMCPY3D_BATCH_OP_st CUDA_MEMCPY3D_BATCH_OP;
-typedef struct CUDA_MEMCPY2D_v1_st CUDA_MEMCPY2D_v1;
-typedef struct CUDA_MEMCPY3D_v1_st CUDA_MEMCPY3D_v1;
-typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st CUDA_ARRAY_MEMORY_REQUIREMENTS;
-typedef struct CUDA_ARRAY_SPARSE_PROPERTIES_st CUDA_ARRAY_SPARSE_PROPERTIES;
-typedef struct CUDA_RESOURCE_DESC_st CUDA_RESOURCE_DESC;
-typedef struct CUDA_TEXTURE_DESC_st CUDA_TEXTURE_DESC;
-typedef struct CUDA_RESOURCE_VIEW_DESC_st CUDA_RESOURCE_VIEW_DESC;
 typedef struct CUarrayMapInfo_st CUarrayMapInfo;
 typedef struct CUctxCreateParams_st CUctxCreateParams;
 typedef struct CUexecAffinityParam_st CUexecAffinityParam;
 typedef struct CUgraphEdgeData_st CUgraphEdgeData;
-typedef struct CUgraphNodeParams_st CUgraphNodeParams;
-typedef struct CUgraphExecUpdateResultInfo_st CUgraphExecUpdateResultInfo;
 typedef struct CUmemDecompressParams_st CUmemDecompressParams;
 typedef struct CUmemcpyAttributes_st CUmemcpyAttributes;
 typedef struct CUdevResource_st CUdevResource;
-typedef struct CUdevprop_st CUdevprop;
 
 /* Functions of the program that the driver calls back. */
 typedef void (*CUhostFn)(void *userData);
 typedef void (*CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
-typedef size_t (*CUoccupancyB2DSize)(int blockSize);
 
 #include "driver/cuda_structs.h"
 

@@ -19,10 +19,6 @@ typedef struct CUipcMemHandle_st {
 	char reserved[CU_IPC_HANDLE_SIZE];
 } CUipcMemHandle;
 
-typedef struct CUipcEventHandle_st {
-	char reserved[CU_IPC_HANDLE_SIZE];
-} CUipcEventHandle;
-
 typedef struct CUmemLocation_st {
 	CUmemLocationType type;
 	int id;
@@ -198,19 +194,6 @@ typedef struct CUlaunchConfig_st {
 	CUlaunchAttribute *attrs;
 	unsigned int numAttrs;
 } CUlaunchConfig;
-
-typedef struct CUDA_LAUNCH_PARAMS_st {
-	CUfunction function;
-	unsigned int gridDimX;
-	unsigned int gridDimY;
-	unsigned int gridDimZ;
-	unsigned int blockDimX;
-	unsigned int blockDimY;
-	unsigned int blockDimZ;
-	unsigned int sharedMemBytes;
-	CUstream hStream;
-	void **kernelParams;
-} CUDA_LAUNCH_PARAMS;
 
 /* cuda.h declares the first version of these two only if __CUDA_API_VERSION_INTERNAL is defined. */
 _Static_assert(sizeof(CUDA_ARRAY_DESCRIPTOR_v1) == 16, "compared by check_symbols.c");

@@ -38,60 +38,29 @@ enum region_shape {
 static const struct {
 	const char *name;
 	enum region_shape shape;
+	uint32_t
+		first_size; /* of a record, in the first format that had it: sizes only grow; HISTORY: of its head */
+	uint32_t most; /* records that a writer creates; 0: as many as fit */
+	unsigned part; /* an append-only region takes at most 1 / part of the file; 0: any */
 } kinds[GPUCACHE_REGION_COUNT] = {
-	[GPUCACHE_REGION_NONE] = { "file", SHAPE_PLAIN },
-	[GPUCACHE_REGION_DEVICES] = { "DEVICES", SHAPE_SEQ },
-	[GPUCACHE_REGION_COUNTERS] = { "COUNTERS", SHAPE_PLAIN },
-	[GPUCACHE_REGION_SITES] = { "SITES", SHAPE_PLAIN },
-	[GPUCACHE_REGION_STACKS] = { "STACKS", SHAPE_APPEND },
-	[GPUCACHE_REGION_CODES] = { "CODES", SHAPE_APPEND },
-	[GPUCACHE_REGION_MODULES] = { "MODULES", SHAPE_APPEND },
-	[GPUCACHE_REGION_TEXT] = { "TEXT", SHAPE_APPEND },
-	[GPUCACHE_REGION_SEGMENTS] = { "SEGMENTS", SHAPE_SEQ },
-	[GPUCACHE_REGION_BLOCKS] = { "BLOCKS", SHAPE_SEQ },
-	[GPUCACHE_REGION_EVENTS] = { "EVENTS", SHAPE_RING },
-	[GPUCACHE_REGION_HISTORY] = { "HISTORY", SHAPE_PLAIN },
-	[GPUCACHE_REGION_PEAKS] = { "PEAKS", SHAPE_SEQ },
-	[GPUCACHE_REGION_OOMS] = { "OOMS", SHAPE_SEQ },
-	[GPUCACHE_REGION_TAGS] = { "TAGS", SHAPE_APPEND },
-	[GPUCACHE_REGION_PAGES] = { "PAGES", SHAPE_PLAIN },
-	[GPUCACHE_REGION_TORCH] = { "TORCH", SHAPE_PLAIN },
-	[GPUCACHE_REGION_STREAMS] = { "STREAMS", SHAPE_PLAIN },
-};
-
-/* The record size of the first format that had the region.  Sizes only grow, so a shorter record is invalid. */
-static const uint32_t first_sizes[GPUCACHE_REGION_COUNT] = {
-	[GPUCACHE_REGION_DEVICES] = 216,
-	[GPUCACHE_REGION_COUNTERS] = 256,
-	[GPUCACHE_REGION_SITES] = 64,
-	[GPUCACHE_REGION_SEGMENTS] = 64,
-	[GPUCACHE_REGION_BLOCKS] = 64,
-	[GPUCACHE_REGION_EVENTS] = 64,
-	[GPUCACHE_REGION_HISTORY] = 64, /* its head */
-	[GPUCACHE_REGION_PEAKS] = 1088,
-	[GPUCACHE_REGION_OOMS] = 1632,
-	[GPUCACHE_REGION_PAGES] = 8,
-	[GPUCACHE_REGION_TORCH] = 128,
-	[GPUCACHE_REGION_STREAMS] = 32,
-};
-
-/* The most records a writer creates; 0: as many as fit. */
-static const uint32_t most_records[GPUCACHE_REGION_COUNT] = {
-	[GPUCACHE_REGION_DEVICES] = GPUCACHE_MAX_DEVICES,
-	[GPUCACHE_REGION_COUNTERS] = GPUCACHE_MAX_CONTEXTS,
-	[GPUCACHE_REGION_HISTORY] = GPUCACHE_MAX_DEVICES,
-	[GPUCACHE_REGION_PEAKS] = 2 * GPUCACHE_MAX_DEVICES,
-	[GPUCACHE_REGION_OOMS] = GPUCACHE_MAX_OOMS,
-	[GPUCACHE_REGION_TORCH] = GPUCACHE_MAX_DEVICES,
-	[GPUCACHE_REGION_STREAMS] = GPUCACHE_MAX_STREAMS,
-};
-
-/* The largest part of the file, 1 / n, that an append-only region takes; 0: any. */
-static const unsigned most_part[GPUCACHE_REGION_COUNT] = {
-	[GPUCACHE_REGION_STACKS] = 4,
-	[GPUCACHE_REGION_CODES] = 8,
-	[GPUCACHE_REGION_MODULES] = 8,
-	[GPUCACHE_REGION_TAGS] = 8,
+	[GPUCACHE_REGION_NONE] = { "file", SHAPE_PLAIN, 0, 0, 0 },
+	[GPUCACHE_REGION_DEVICES] = { "DEVICES", SHAPE_SEQ, 216, GPUCACHE_MAX_DEVICES, 0 },
+	[GPUCACHE_REGION_COUNTERS] = { "COUNTERS", SHAPE_PLAIN, 256, GPUCACHE_MAX_CONTEXTS, 0 },
+	[GPUCACHE_REGION_SITES] = { "SITES", SHAPE_PLAIN, 64, 0, 0 },
+	[GPUCACHE_REGION_STACKS] = { "STACKS", SHAPE_APPEND, 0, 0, 4 },
+	[GPUCACHE_REGION_CODES] = { "CODES", SHAPE_APPEND, 0, 0, 8 },
+	[GPUCACHE_REGION_MODULES] = { "MODULES", SHAPE_APPEND, 0, 0, 8 },
+	[GPUCACHE_REGION_TEXT] = { "TEXT", SHAPE_APPEND, 0, 0, 0 },
+	[GPUCACHE_REGION_SEGMENTS] = { "SEGMENTS", SHAPE_SEQ, 64, 0, 0 },
+	[GPUCACHE_REGION_BLOCKS] = { "BLOCKS", SHAPE_SEQ, 64, 0, 0 },
+	[GPUCACHE_REGION_EVENTS] = { "EVENTS", SHAPE_RING, 64, 0, 0 },
+	[GPUCACHE_REGION_HISTORY] = { "HISTORY", SHAPE_PLAIN, 64, GPUCACHE_MAX_DEVICES, 0 },
+	[GPUCACHE_REGION_PEAKS] = { "PEAKS", SHAPE_SEQ, 1088, 2 * GPUCACHE_MAX_DEVICES, 0 },
+	[GPUCACHE_REGION_OOMS] = { "OOMS", SHAPE_SEQ, 1632, GPUCACHE_MAX_OOMS, 0 },
+	[GPUCACHE_REGION_TAGS] = { "TAGS", SHAPE_APPEND, 0, 0, 8 },
+	[GPUCACHE_REGION_PAGES] = { "PAGES", SHAPE_PLAIN, 8, 0, 0 },
+	[GPUCACHE_REGION_TORCH] = { "TORCH", SHAPE_PLAIN, 128, GPUCACHE_MAX_DEVICES, 0 },
+	[GPUCACHE_REGION_STREAMS] = { "STREAMS", SHAPE_PLAIN, 32, GPUCACHE_MAX_STREAMS, 0 },
 };
 
 const char *gpc_region_name(enum gpucache_region_kind kind)
@@ -288,7 +257,7 @@ static void check_region(struct gpc_recording *rec, const struct gpucache_region
 		return;
 	}
 	if (!is_append &&
-		(claim->record_size < 8 || claim->record_size < first_sizes[kind] ||
+		(claim->record_size < 8 || claim->record_size < kinds[kind].first_size ||
 			claim->record_size % 8 != 0 || claim->record_size > MAX_RECORD_BYTES)) {
 		gpc_recording_note(rec, kind, "has records of %u bytes", claim->record_size);
 		return;
@@ -310,15 +279,15 @@ static void check_region(struct gpc_recording *rec, const struct gpucache_region
 				(unsigned long long)region->count,
 				(unsigned long long)claim->count);
 	}
-	if (most_records[kind] && region->count > most_records[kind]) {
+	if (kinds[kind].most && region->count > kinds[kind].most) {
 		gpc_recording_note(rec, kind, "has %llu records; at most %u are written",
-			(unsigned long long)region->count, most_records[kind]);
-		region->count = most_records[kind];
+			(unsigned long long)region->count, kinds[kind].most);
+		region->count = kinds[kind].most;
 	}
-	if (most_part[kind] && region->size > rec->header.file_size / most_part[kind]) {
+	if (kinds[kind].part && region->size > rec->header.file_size / kinds[kind].part) {
 		gpc_recording_note(rec, kind,
-			"is larger than 1/%u of the file, as no writer makes it", most_part[kind]);
-		region->size = rec->header.file_size / most_part[kind] / 8 * 8;
+			"is larger than 1/%u of the file, as no writer makes it", kinds[kind].part);
+		region->size = rec->header.file_size / kinds[kind].part / 8 * 8;
 	}
 	if (is_append && region->size < sizeof(struct gpucache_append_head)) {
 		region->present = false;

@@ -47,13 +47,10 @@ bool gpc_recording_find_device(
 bool gpc_recording_read_counters(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_counters *ret_counters)
 {
-	struct gpucache_counters counters;
-
-	if (!READ(COUNTERS, i, &counters) || counters.context == 0)
+	if (!READ(COUNTERS, i, ret_counters) || ret_counters->context == 0)
 		return false;
 	if (recording->header.minor == 2)
-		gpc_format_1_2_add_lanes(recording, i, &counters);
-	*ret_counters = counters;
+		gpc_format_1_2_add_lanes(recording, i, ret_counters);
 	return true;
 }
 
@@ -72,23 +69,13 @@ bool gpc_recording_find_torch(
 bool gpc_recording_read_block(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_block *ret_block)
 {
-	struct gpucache_block block;
-
-	if (!READ(BLOCKS, i, &block) || block.state == GPUCACHE_BLOCK_UNUSED)
-		return false;
-	*ret_block = block;
-	return true;
+	return READ(BLOCKS, i, ret_block) && ret_block->state != GPUCACHE_BLOCK_UNUSED;
 }
 
 bool gpc_recording_read_segment(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_segment *ret_segment)
 {
-	struct gpucache_segment segment;
-
-	if (!READ(SEGMENTS, i, &segment) || segment.state == 0)
-		return false;
-	*ret_segment = segment;
-	return true;
+	return READ(SEGMENTS, i, ret_segment) && ret_segment->state != 0;
 }
 
 bool gpc_recording_read_oom(
@@ -155,16 +142,11 @@ bool gpc_recording_find_oom(
 bool gpc_recording_read_site(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_site *ret_site)
 {
-	struct gpucache_site site;
-
-	if (!READ(SITES, i, &site))
+	if (!READ(SITES, i, ret_site))
 		return false;
 	if (recording->header.minor < MINOR_SITE_DEVICES)
-		site.stack = site.total_blocks ? (uint32_t)i : 0;
-	if (site.stack == 0)
-		return false;
-	*ret_site = site;
-	return true;
+		ret_site->stack = ret_site->total_blocks ? (uint32_t)i : 0;
+	return ret_site->stack != 0;
 }
 
 bool gpc_recording_mixes_devices(const struct gpc_recording *recording)

@@ -15,15 +15,10 @@
 bool gpc_recording_read_stream(
 	const struct gpc_recording *recording, uint32_t number, struct gpucache_stream *ret_stream)
 {
-	struct gpucache_stream stream;
-
-	if (number == 0 || gpc_recording_read(recording, GPUCACHE_REGION_STREAMS, number, &stream,
-				   sizeof stream) != GPC_SLOT_OK)
-		return false;
-	if (stream.handle == 0)
-		return false;
-	*ret_stream = stream;
-	return true;
+	return number != 0 &&
+	       gpc_recording_read(recording, GPUCACHE_REGION_STREAMS, number, ret_stream,
+		       sizeof *ret_stream) == GPC_SLOT_OK &&
+	       ret_stream->handle != 0;
 }
 
 void gpc_recording_add_stream(

@@ -37,13 +37,6 @@ void gpc_site_describe(
 		gpc_format(buf, size, "no stack");
 }
 
-/* Appends "<bytes><rest>". */
-static void add(struct gpc_text *text, uint64_t bytes, const char *rest)
-{
-	gpc_text_add_bytes(text, bytes);
-	gpc_text_add(text, "%s", rest);
-}
-
 /* Appends a line to paste, which adds a setting to the present GPUCACHE_CONF. */
 static void add_setting(const struct advice_context *c, const char *setting)
 {
@@ -177,14 +170,14 @@ static bool advise_stop_neighbour(struct advice_context *c)
 	gpc_text_add(c->text, "pid %u%s%.*s", first->pid, first->name[0] ? " " : "",
 		(int)sizeof first->name, first->name);
 	if (first->own_age_s) {
-		gpc_text_add(c->text, ", your own since %llu min, holds ",
+		gpc_text_add(c->text, ", your own since %llu min",
 			(unsigned long long)first->own_age_s / 60);
-		add(c->text, first->bytes, "");
+		gpc_text_add_amounts(c->text, ", holds @", first->bytes);
 		gpc_text_add(c->text, ": an earlier job? `kill %u` ends it", first->pid);
 		return true;
 	}
-	gpc_text_add(c->text, " holds ");
-	add(c->text, first->bytes, ": wait for it, stop it, or use another GPU");
+	gpc_text_add_amounts(
+		c->text, " holds @: wait for it, stop it, or use another GPU", first->bytes);
 	return true;
 }
 
@@ -224,15 +217,15 @@ static bool advise_growing_site(struct advice_context *c)
 		!(oom->also & (1u << GPUCACHE_VERDICT_GROWTH)))
 		return false;
 	gpc_site_describe(c->describer, oom->growth_stack, site, sizeof site);
-	gpc_text_add(c->text, "does %s keep what it no longer needs? it grew by ", site);
-	add(c->text, oom->growth_bytes, "");
+	gpc_text_add(c->text, "does %s keep what it no longer needs?", site);
+	gpc_text_add_amounts(c->text, " it grew by @", oom->growth_bytes);
 	return true;
 }
 
 static bool advise_smaller_step(struct advice_context *c)
 {
-	gpc_text_add(c->text, "make this step smaller by ");
-	add(c->text, c->v.shortage, " (batch or sequence length)");
+	gpc_text_add_amounts(
+		c->text, "make this step smaller by @ (batch or sequence length)", c->v.shortage);
 	return true;
 }
 
@@ -279,8 +272,7 @@ static bool advise_top_holder(struct advice_context *c)
 
 	if (c->v.shortage == 0)
 		return false;
-	gpc_text_add(c->text, "free at least ");
-	add(c->text, c->v.shortage, "");
+	gpc_text_add_amounts(c->text, "free at least @", c->v.shortage);
 	if (!top)
 		return true;
 	gpc_site_describe(c->describer, top->stack, site, sizeof site);
@@ -288,7 +280,8 @@ static bool advise_top_holder(struct advice_context *c)
 	gpc_text_add(c->text, "; ");
 	if (c->v.shortage <= bytes)
 		gpc_text_add(c->text, "%u %% of the ", percent_up(c->v.shortage, bytes));
-	add(c->text, bytes, c->v.shortage <= bytes ? " held by " : " is held by ");
+	gpc_text_add_amounts(
+		c->text, c->v.shortage <= bytes ? "@ held by " : "@ is held by ", bytes);
 	gpc_text_add(c->text, "%s%s", site, c->v.shortage <= bytes ? " would do" : "");
 	return true;
 }

@@ -5,30 +5,23 @@
 #include "base/bytes.h"
 #include "model/torch.h"
 
-/* Appends "<bytes><rest>". */
-static void add(struct gpc_text *text, uint64_t bytes, const char *rest)
-{
-	gpc_text_add_bytes(text, bytes);
-	gpc_text_add(text, "%s", rest);
-}
-
 static void explain_impossible(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	add(text, v->need, " was asked for, the whole GPU has ");
-	add(text, v->oom->balance.device_total, "");
+	gpc_text_add_amounts(text, "@ was asked for, the whole GPU has @", v->need,
+		v->oom->balance.device_total);
 }
 
 static void explain_limit(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	if (v->oom->kind == GPUCACHE_KIND_TENSOR) {
-		gpc_text_add(text, "PyTorch holds ");
-		add(text, v->oom->torch.reserved, " and refused ");
-		add(text, v->need, " by a limit of its own (set_per_process_memory_fraction)");
-		return;
-	}
-	add(text, v->charged, " held and ");
-	add(text, v->need, " asked for pass the limit of ");
-	add(text, v->oom->limit, " that is set for this process");
+	if (v->oom->kind == GPUCACHE_KIND_TENSOR)
+		gpc_text_add_amounts(text,
+			"PyTorch holds @ and refused @ by a limit of its own "
+			"(set_per_process_memory_fraction)",
+			v->oom->torch.reserved, v->need);
+	else
+		gpc_text_add_amounts(text,
+			"@ held and @ asked for pass the limit of @ that is set for this process",
+			v->charged, v->need, v->oom->limit);
 }
 
 static void explain_fragmented(const struct gpc_verdict_view *v, struct gpc_text *text)
@@ -37,57 +30,54 @@ static void explain_fragmented(const struct gpc_verdict_view *v, struct gpc_text
 	uint64_t unused = gpc_torch_unused(torch);
 
 	if (gpc_torch_is_fragmented(v->oom)) {
-		add(text, unused, " of PyTorch's cache is in no tensor, in ");
-		gpc_text_add(text, "%llu holes or more, none as large as the ",
-			(unsigned long long)(unused / torch->requested));
-		add(text, torch->requested, " asked for");
+		gpc_text_add_amounts(text, "@ of PyTorch's cache is in no tensor, in ", unused);
+		gpc_text_add(text, "%llu", (unsigned long long)(unused / torch->requested));
+		gpc_text_add_amounts(
+			text, " holes or more, none as large as the @ asked for", torch->requested);
 		return;
 	}
-	add(text, v->oom->balance.cached, " is cached and free, largest piece ");
-	add(text, v->piece, ", ");
-	add(text, v->need, " asked for");
-	if (gpc_is_known(v->plain)) {
-		gpc_text_add(text, "; without a cache about ");
-		add(text, v->plain, " would be free");
-	}
+	gpc_text_add_amounts(text, "@ is cached and free, largest piece @, @ asked for",
+		v->oom->balance.cached, v->piece, v->need);
+	if (gpc_is_known(v->plain))
+		gpc_text_add_amounts(text, "; without a cache about @ would be free", v->plain);
 }
 
 static void explain_pending(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	add(text, v->oom->balance.pending, " was freed but the GPU may still be using it, ");
-	add(text, v->need, " was asked for");
+	gpc_text_add_amounts(text, "@ was freed but the GPU may still be using it, @ was asked for",
+		v->oom->balance.pending, v->need);
 	if (v->facts->capturing)
 		gpc_text_add(text, "; a stream capture was open, so nothing could wait for it");
 }
 
 static void explain_rounding(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	if (v->need > v->oom->requested && v->shortage <= v->need - v->oom->requested) {
-		add(text, v->oom->requested,
-			" was asked for and would have fitted, rounded up to ");
-		add(text, v->need, " it did not");
-		return;
-	}
-	add(text, v->oom->balance.rounding, " is lost to rounding ");
-	add(text, v->oom->balance.requested, " of live allocations up");
+	if (v->need > v->oom->requested && v->shortage <= v->need - v->oom->requested)
+		gpc_text_add_amounts(text,
+			"@ was asked for and would have fitted, rounded up to @ it did not",
+			v->oom->requested, v->need);
+	else
+		gpc_text_add_amounts(text, "@ is lost to rounding @ of live allocations up",
+			v->oom->balance.rounding, v->oom->balance.requested);
 }
 
 static void explain_neighbour(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	add(text, v->oom->balance.other_processes, " is held by other processes, ");
-	add(text, v->shortage, " more was needed");
+	gpc_text_add_amounts(text, "@ is held by other processes, @ more was needed",
+		v->oom->balance.other_processes, v->shortage);
 }
 
 static void explain_untracked(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	add(text, v->oom->balance.process_outside,
-		" is held by this process and not tracked (context, kernels, libraries)");
+	gpc_text_add_amounts(text,
+		"@ is held by this process and not tracked (context, kernels, libraries)",
+		v->oom->balance.process_outside);
 }
 
 static void explain_growth(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	gpc_text_add(text, "one call site grew by ");
-	add(text, v->oom->growth_bytes, " in the later part of the run");
+	gpc_text_add_amounts(
+		text, "one call site grew by @ in the later part of the run", v->oom->growth_bytes);
 	if (v->facts->is_renewed)
 		gpc_text_add(text, ": it replaces its blocks by larger ones");
 	else if (v->facts->growth_blocks > 0)
@@ -97,68 +87,62 @@ static void explain_growth(const struct gpc_verdict_view *v, struct gpc_text *te
 
 static void explain_spike(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	if (v->facts->usual_live > 0 && gpc_is_known(v->facts->usual_live)) {
-		add(text, gpc_bytes_add(v->held, v->need), " is needed now, ");
-		add(text, v->facts->usual_live, " was usual in this run");
-		return;
-	}
-	add(text, v->need, " was asked for at once, ");
-	add(text, v->facts->usual_request, " is usual in this run");
+	if (v->facts->usual_live > 0 && gpc_is_known(v->facts->usual_live))
+		gpc_text_add_amounts(text, "@ is needed now, @ was usual in this run",
+			gpc_bytes_add(v->held, v->need), v->facts->usual_live);
+	else
+		gpc_text_add_amounts(text, "@ was asked for at once, @ is usual in this run",
+			v->need, v->facts->usual_request);
 }
 
 static void explain_exhausted(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	add(text, gpc_bytes_less(v->held, v->oom->kind_bytes[GPUCACHE_KIND_MANAGED]),
-		" is live here, ");
-	if (v->oom->kind_bytes[GPUCACHE_KIND_MANAGED]) {
-		add(text, v->managed, " of ");
-		add(text, v->oom->kind_bytes[GPUCACHE_KIND_MANAGED],
-			" managed memory may be on the GPU, ");
-	}
-	add(text, v->sum, " in all was left, ");
-	add(text, v->need, " was asked for");
+	uint64_t managed = v->oom->kind_bytes[GPUCACHE_KIND_MANAGED];
+
+	gpc_text_add_amounts(text, "@ is live here, ", gpc_bytes_less(v->held, managed));
+	if (managed)
+		gpc_text_add_amounts(
+			text, "@ of @ managed memory may be on the GPU, ", v->managed, managed);
+	gpc_text_add_amounts(text, "@ in all was left, @ was asked for", v->sum, v->need);
 }
 
 static void explain_contexts(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	gpc_text_add(text, "%u contexts of this process hold ", v->facts->n_contexts);
-	add(text, v->oom->kind_bytes[GPUCACHE_KIND_CONTEXT], ", ");
-	add(text, v->need, " was asked for");
+	gpc_text_add(text, "%u", v->facts->n_contexts);
+	gpc_text_add_amounts(text, " contexts of this process hold @, @ was asked for",
+		v->oom->kind_bytes[GPUCACHE_KIND_CONTEXT], v->need);
 }
 
 static void explain_managed(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	add(text, v->oom->kind_bytes[GPUCACHE_KIND_MANAGED], " is managed memory, of which ");
-	add(text, v->managed, " may lie on the GPU; ");
-	add(text, v->need, " was asked for");
+	gpc_text_add_amounts(text,
+		"@ is managed memory, of which @ may lie on the GPU; @ was asked for",
+		v->oom->kind_bytes[GPUCACHE_KIND_MANAGED], v->managed, v->need);
 }
 
 static void explain_pinned(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	add(text, v->facts->host_bytes, " of the host's memory is pinned by this process, ");
-	add(text, v->oom->requested, " more was asked for");
+	gpc_text_add_amounts(text,
+		"@ of the host's memory is pinned by this process, @ more was asked for",
+		v->facts->host_bytes, v->oom->requested);
 }
 
 static void explain_driver(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	bool both = gpc_is_known(v->facts->free_before) && gpc_is_known(v->facts->free_after);
-
-	gpc_text_add(text, "the driver refused ");
-	if (both) {
-		add(text, v->need, " with ");
-		add(text, v->facts->free_before, " free before and ");
-		add(text, v->facts->free_after, " free after its refusal");
-		return;
-	}
-	add(text, v->need, " with ");
-	add(text, v->driver, " free");
+	if (gpc_is_known(v->facts->free_before) && gpc_is_known(v->facts->free_after))
+		gpc_text_add_amounts(text,
+			"the driver refused @ with @ free before and @ free after its refusal",
+			v->need, v->facts->free_before, v->facts->free_after);
+	else
+		gpc_text_add_amounts(text, "the driver refused @ with @ free", v->need, v->driver);
 }
 
 static void explain_wrong_pool(const struct gpc_verdict_view *v, struct gpc_text *text)
 {
-	add(text, v->facts->largest_other_pool, " is free in one piece in another pool; ");
-	add(text, v->need, " was asked for, the largest piece of its own pool is ");
-	add(text, v->piece, "");
+	gpc_text_add_amounts(text,
+		"@ is free in one piece in another pool; @ was asked for, the largest piece of its "
+		"own pool is @",
+		v->facts->largest_other_pool, v->need, v->piece);
 }
 
 static void (*const explainers[GPUCACHE_VERDICT_COUNT])(
@@ -189,5 +173,6 @@ void gpc_evidence_write(const struct gpucache_oom *oom, const struct gpc_verdict
 	if (oom->verdict < GPUCACHE_VERDICT_COUNT && explainers[oom->verdict])
 		explainers[oom->verdict](&view, text);
 	else
-		add(text, view.need, " was asked for; the numbers do not say why it failed");
+		gpc_text_add_amounts(
+			text, "@ was asked for; the numbers do not say why it failed", view.need);
 }
