@@ -10,29 +10,6 @@
 
 #include "gpucache_format.h"
 
-static bool is_recording(const char *path)
-{
-	char head[sizeof GPUCACHE_FORMAT_MAGIC];
-	FILE *file = fopen(path, "rb");
-	bool is = file && fread(head, 1, sizeof head, file) == sizeof head &&
-		  memcmp(head, GPUCACHE_FORMAT_MAGIC, sizeof head) == 0;
-
-	if (file)
-		(void)fclose(file);
-	return is;
-}
-
-/* A pickle of protocol 2 or later, or JSON. */
-static bool is_snapshot(const char *path)
-{
-	FILE *file = fopen(path, "rb");
-	int first = file ? getc(file) : EOF;
-
-	if (file)
-		(void)fclose(file);
-	return first == 0x80 || first == '{';
-}
-
 static enum gpc_status read_recording(
 	const char *path, struct gpc_which which, struct gpc_text *why, struct gpc_trace *ret_trace)
 {
@@ -53,9 +30,16 @@ static enum gpc_status read_recording(
 enum gpc_status gpc_trace_read(
 	const char *path, struct gpc_which which, struct gpc_text *why, struct gpc_trace *ret_trace)
 {
-	if (is_recording(path))
+	char head[sizeof GPUCACHE_FORMAT_MAGIC] = { 0 };
+	FILE *file = fopen(path, "rb");
+	size_t n = file ? fread(head, 1, sizeof head, file) : 0;
+
+	if (file)
+		(void)fclose(file);
+	if (n == sizeof head && memcmp(head, GPUCACHE_FORMAT_MAGIC, sizeof head) == 0)
 		return read_recording(path, which, why, ret_trace);
-	if (is_snapshot(path))
+	/* A pickle of protocol 2 or later, or JSON. */
+	if ((unsigned char)head[0] == 0x80 || head[0] == '{')
 		return gpc_trace_read_snapshot(path, which.device, why, ret_trace);
 	return gpc_trace_read_csv(path, why, ret_trace);
 }

@@ -24,24 +24,7 @@ static void make_grid(struct live_grid *grid, int rows, int columns)
 
 	*grid = (struct live_grid){ cells, rows, columns, 0 };
 	for (int i = 0; i < rows * columns; i++)
-		cells[i] = (struct live_cell){ L' ', LIVE_PLAIN };
-}
-
-/* Prints a character as UTF-8. */
-static void print_letter(FILE *out, wchar_t letter)
-{
-	unsigned code = (unsigned)letter;
-
-	if (code < 0x80) {
-		fputc((int)code, out);
-	} else if (code < 0x800) {
-		fputc((int)(0xc0 | code >> 6), out);
-		fputc((int)(0x80 | (code & 0x3f)), out);
-	} else {
-		fputc((int)(0xe0 | (code >> 12 & 0x0f)), out);
-		fputc((int)(0x80 | (code >> 6 & 0x3f)), out);
-		fputc((int)(0x80 | (code & 0x3f)), out);
-	}
+		cells[i] = (struct live_cell){ " ", LIVE_PLAIN };
 }
 
 static void print_grid(const struct live_grid *grid, FILE *out)
@@ -50,12 +33,82 @@ static void print_grid(const struct live_grid *grid, FILE *out)
 		const struct live_cell *cells = &grid->cells[row * grid->columns];
 		int end = grid->columns;
 
-		while (end > 0 && cells[end - 1].letter == L' ')
+		while (end > 0 && strcmp(cells[end - 1].letter, " ") == 0)
 			end--;
 		for (int i = 0; i < end; i++)
-			print_letter(out, cells[i].letter);
+			fputs(cells[i].letter, out);
 		fputc('\n', out);
 	}
+}
+
+static void add_rate(struct json_object *object, const char *key, double rate)
+{
+	json_object_object_add(object, key, rate >= 0 ? json_object_new_double(rate) : NULL);
+}
+
+static struct json_object *others_json(const struct live_others *others)
+{
+	struct json_object *array = others ? json_object_new_array() : NULL;
+
+	for (unsigned i = 0; others && i < others->n; i++) {
+		struct json_object *row = gpc_json_row(array);
+
+		gpc_json_bytes(row, "pid", others->rows[i].pid);
+		gpc_json_text(row, "name", others->rows[i].name);
+		gpc_json_bytes(row, "bytes", others->rows[i].bytes);
+	}
+	return array;
+}
+
+static struct json_object *gpu_json(const struct live *live, const struct live_gpu *gpu)
+{
+	struct json_object *object = json_object_new_object();
+	struct json_object *holders = json_object_new_array();
+
+	json_object_object_add(object, "ordinal", json_object_new_int(gpu->ordinal));
+	gpc_json_text(object, "name", gpu->name);
+	gpc_json_text(object, "uuid", gpu->uuid);
+	json_object_object_add(object, "balance",
+		gpu->has_balance ? gpc_json_balance(&gpu->balance, gpu->sum.kind_bytes) : NULL);
+	gpc_json_bytes(object, "live_bytes", live_in_use(gpu));
+	gpc_json_bytes(object, "pending_bytes", gpu->sum.pending_bytes);
+	gpc_json_bytes(object, "cached_bytes", gpu->sum.cached_bytes);
+	gpc_json_bytes(object, "peak_live_bytes", gpu->sum.peak_live_bytes);
+	gpc_json_bytes(object, "calls", gpu->n_calls);
+	gpc_json_bytes(object, "waits", gpu->sum.n_sync);
+	gpc_json_bytes(object, "oom", gpu->sum.n_oom);
+	add_rate(object, "growth_bytes_per_second", gpu->growth_a_s);
+	add_rate(object, "seconds_left", gpu->seconds_left);
+	for (unsigned i = 0; i < gpu->n_holders; i++) {
+		struct json_object *row = gpc_json_row(holders);
+
+		gpc_json_text(row, "where", gpu->holders[i].where);
+		gpc_json_bytes(row, "live_bytes", gpu->holders[i].bytes);
+		gpc_json_bytes(row, "blocks", gpu->holders[i].n_blocks);
+	}
+	json_object_object_add(object, "holders", holders);
+	json_object_object_add(object, "other_processes", others_json(live_find_others(live, gpu)));
+	return object;
+}
+
+static struct json_object *live_json(const struct live *live)
+{
+	struct json_object *root = gpc_json_begin(live->report, "live");
+	struct json_object *processes = json_object_new_array();
+
+	for (unsigned p = 0; p < live->n_processes; p++) {
+		const struct live_process *process = &live->processes[p];
+		struct json_object *object = gpc_json_identity(
+			process->path, &process->header, process->state, process->header.file_size);
+		struct json_object *gpus = json_object_new_array();
+
+		for (unsigned g = 0; g < process->n_gpus; g++)
+			json_object_array_add(gpus, gpu_json(live, &process->gpus[g]));
+		json_object_object_add(object, "devices", gpus);
+		json_object_array_add(processes, object);
+	}
+	json_object_object_add(root, "processes", processes);
+	return root;
 }
 
 static enum gpc_exit show_once(
@@ -111,12 +164,10 @@ static void show_grid(const struct live_grid *grid)
 		for (int column = 0; column < grid->columns; column++) {
 			const struct live_cell *cell = &grid->cells[row * grid->columns + column];
 			bool is_coloured = cell->ink == LIVE_ALARM || cell->ink >= LIVE_HEAD;
-			wchar_t text[2] = { cell->letter, 0 };
-			cchar_t letter;
 
-			setcchar(&letter, text, attributes_of((enum live_ink)cell->ink),
+			attr_set(attributes_of((enum live_ink)cell->ink),
 				is_coloured && COLOR_PAIRS > LIVE_INK_COUNT ? cell->ink : 0, NULL);
-			mvadd_wch(row, column, &letter);
+			mvaddstr(row, column, cell->letter);
 		}
 	refresh();
 }

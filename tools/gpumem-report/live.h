@@ -18,8 +18,6 @@
 #ifndef GPC_REPORT_LIVE_H
 #define GPC_REPORT_LIVE_H
 
-#include <wchar.h>
-
 #include "tools/gpumem-report/report.h"
 
 #define LIVE_MAX_PROCESSES 256
@@ -124,7 +122,7 @@ enum live_ink {
 };
 
 struct live_cell {
-	wchar_t letter;
+	char letter[5]; /* one, as UTF-8 */
 	uint8_t ink;
 };
 
@@ -159,7 +157,5 @@ void live_draw(const struct live *live, struct live_screen *screen, struct live_
 
 /* Draws the list of keys. */
 void live_draw_help(struct live_grid *grid);
-
-struct json_object *live_json(const struct live *live);
 
 #endif

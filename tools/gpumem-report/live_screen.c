@@ -41,7 +41,7 @@ static int put(
 {
 	char buf[600];
 	va_list args;
-	const unsigned char *at = (const unsigned char *)buf;
+	const char *at = buf;
 
 	va_start(args, format);
 	vsnprintf(buf, sizeof buf, format, args);
@@ -50,18 +50,15 @@ static int put(
 		return column;
 	if (row >= grid->used)
 		grid->used = row + 1;
-	while (*at) {
-		unsigned n = *at < 0x80 ? 0 : *at < 0xe0 ? 1 : *at < 0xf0 ? 2 : 3;
-		wchar_t letter = (wchar_t)(n ? *at & (0x3fu >> n) : *at);
+	for (size_t n; *at; at += n, column++) {
+		bool is_harmless;
+		struct live_cell cell = { "?", (uint8_t)ink };
 
-		for (at++; n > 0 && (*at & 0xc0) == 0x80; n--, at++)
-			letter = (wchar_t)(letter << 6 | (*at & 0x3f));
-		if (letter < 32)
-			letter = '?';
+		n = gpc_text_letter(at, strlen(at), &is_harmless);
+		if (is_harmless)
+			snprintf(cell.letter, sizeof cell.letter, "%.*s", (int)n, at);
 		if (column >= 0 && column < grid->columns)
-			grid->cells[row * grid->columns + column] =
-				(struct live_cell){ letter, (uint8_t)ink };
-		column++;
+			grid->cells[row * grid->columns + column] = cell;
 	}
 	return column;
 }
