@@ -56,6 +56,8 @@ struct gpc_policy_ops {
 	bool is_stream_ordered;
 	/* Orders all streams behind the old owner's work only at the next submission. */
 	bool is_late;
+	/* Decides by the size of the device, without asking what is free. */
+	bool is_of_size;
 	/* The difference between policies that share their functions. */
 	enum gpc_policy_variant variant;
 

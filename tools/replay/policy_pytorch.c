@@ -386,5 +386,7 @@ const struct gpc_policy_ops gpc_policy_pytorch_expandable = {
 	.name = "expandable",
 	.help = "the same with expandable_segments",
 	.variant = GPC_POLICY_PAGES,
+	.is_of_size =
+		true, /* a range is 9/8 of the device, and its unmapped end counts in each choice */
 	COMMON,
 };

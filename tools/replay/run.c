@@ -395,9 +395,9 @@ struct search {
 /* What the run on plenty says of smaller devices. */
 static uint64_t find_enough(const struct gpc_run *plenty)
 {
-	/* A policy that never asks what is free does the same on each device that refuses nothing more. */
-	uint64_t bytes = plenty->n_calls[GPC_SIM_COST_INFO] ? plenty->device_bytes
-							    : plenty->peak_device_bytes;
+	/* A policy that knows neither the size nor what is free does the same on each device that refuses nothing more. */
+	bool knows = plenty->policy->is_of_size || plenty->n_calls[GPC_SIM_COST_INFO] > 0;
+	uint64_t bytes = knows ? plenty->device_bytes : plenty->peak_device_bytes;
 
 	return gpc_round_up(bytes, GPC_RUN_DEVICE_STEP) / GPC_RUN_DEVICE_STEP;
 }
