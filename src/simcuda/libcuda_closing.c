@@ -120,11 +120,9 @@ void face_close(const struct gpc_sim *sim)
 		if (n_reads[i])
 			append(line, sizeof line, *line ? ", " : "", n_reads[i],
 				i < N_STEERS ? steers[i].name : "other small copies to the host");
-	fprintf(stderr,
-		"gpusim: kernels do nothing here: %llu were launched; their results were read "
-		"%s%s%s\n",
+	fprintf(stderr, "gpusim: kernels do nothing here: %llu were launched; %s%s%s\n",
 		(unsigned long long)launches,
-		*line ? "back by " : "by nothing that could branch on them", line,
+		*line ? "their results were read back by " : "no small result was read back", line,
 		*line ? ": what the program decides by them may differ on a GPU" : "");
 	if (sim->data.dropped)
 		fprintf(stderr,

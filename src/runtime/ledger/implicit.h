@@ -3,7 +3,7 @@
  * Implicit allocations: memory that the driver takes on its own during another call, measured.
  *
  * Threads   Any; calls that overlap on a device are not measured.
- * Failure   Memory that cannot be measured stays untracked ("outside our books").
+ * Failure   Memory that cannot be measured stays untracked ("this process, not tracked").
  */
 #ifndef GPC_RUNTIME_LEDGER_IMPLICIT_H
 #define GPC_RUNTIME_LEDGER_IMPLICIT_H

@@ -58,7 +58,7 @@ function fitText(text, px) {
 
 function repaintFlame() {
   layOutFlame();
-  byId("flame-detail").textContent = "Click a name to look below it, the top one to come back.";
+  byId("flame-detail").textContent = "Click a name to zoom in, the top one to zoom out.";
   paintFlame();
 }
 

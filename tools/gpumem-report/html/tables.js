@@ -35,7 +35,7 @@ function momentName(moment) {
   case "peak": return "the peak";
   case "oom": return `failure ${moment.oom.number}: ${showBytes(moment.oom.requested)} asked for${moment.oom.recovered ? ", recovered" : ""}`;
   case "end": return { ended: "the end", alive: "now", killed: "when it was killed", exited: "when it exited" }[state.view.run.summary.recording.state] || "the end";
-  default: return "the highest of its surroundings";
+  default: return "a local peak";
   }
 }
 
@@ -103,14 +103,14 @@ function paintHolders() {
     make("tbody", {}, ...found.slice(0, ROWS).map(row => holderRow(row, total)))));
   if (rest.length)
     byId("holders").append(make("p", { class: "dim" }, `and ${showCount(rest.length)} more call sites with ${showBytes(rest.reduce((sum, row) => sum + row.bytes, 0))}`));
-  if (found.length === 0) byId("holders").append(make("p", { class: "dim" }, rows.length ? "Nothing of that name." : "Nobody holds anything."));
+  if (found.length === 0) byId("holders").append(make("p", { class: "dim" }, rows.length ? "No match." : "Nothing is held."));
 }
 
 const SHEET = [
   ["requested_bytes", "live, as asked for", "live"], ["rounding_bytes", "lost to rounding", "mixed"], ["pending_bytes", "freed, not yet safe to reuse", "pending"],
   ["cached_bytes", "cached, free", "cached"], ["direct_bytes", "straight from the driver", "torch"],
   ["process_outside_bytes", "this process, not tracked", "outside"], ["other_processes_bytes", "other processes", "outside"],
-  ["driver_reserve_bytes", "the driver's own", "unknown"], ["unattributed_bytes", "nobody could say whose", "unknown"], ["free_bytes", "free", "free"],
+  ["driver_reserve_bytes", "reserved by the driver", "unknown"], ["unattributed_bytes", "in use, owner unknown", "unknown"], ["free_bytes", "free", "free"],
 ];
 
 /* The balance of the moment: a failure's own, else the summary's. */
@@ -165,7 +165,7 @@ function paintRanks() {
 
 function paintNotes() {
   const { recording } = state.view.run.summary;
-  const lost = ["blocks", "stacks", "segments", "tags"].filter(what => recording[`dropped_${what}`]).map(what => `${showCount(recording[`dropped_${what}`])} ${what} found no room in the recording.`);
+  const lost = ["blocks", "stacks", "segments", "tags"].filter(what => recording[`dropped_${what}`]).map(what => `${showCount(recording[`dropped_${what}`])} ${what} did not fit into the recording.`);
   const problems = (recording.problems || []).map(problem => `${problem.region}: ${problem.problem}`);
   byId("notes").replaceChildren(...[
     `${recording.command || recording.exe || ""}`, `Started ${recording.started} on ${recording.host || "?"}; ${recording.path}; gpucache ${recording.library_version || "?"}.`,
