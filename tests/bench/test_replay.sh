@@ -207,7 +207,7 @@ for spec in training:steps=2,layers=6,bucket=4 inference:requests=6 pipeline:ite
 	short=${spec%%:*}
 	answers "no_policy_races_in_$short" 0 'races                            0             0             0             0             0             0             0             0' \
 		--check -p gpucache -p fence -p host -p gpucache-on -p pytorch -p expandable -p vmm -p vmm-auto -p none -g "$spec"
-	answers "without_fences_there_are_races_in_$short" 1 'gave out memory too early' -p unsafe -g "$spec"
+	answers "without_fences_there_are_races_in_$short" 1 'reused memory too early' -p unsafe -g "$spec"
 	run -g "$spec" --save "$work/$short.csv"
 	run -g "$spec" --save "$work/again.csv"
 	cmp "$work/$short.csv" "$work/again.csv" >"$work/err" && run -g "$spec,seed=2" --save "$work/again.csv" &&
@@ -227,7 +227,7 @@ answers a_place_that_cannot_be_written_is_said 5 'cannot be written: No such fil
 answers a_full_disk_is_said 5 'cannot be written: No space left' -g random:steps=9000 --save /dev/full
 
 run --json -p unsafe -g pipeline:items=100
-[ "$code" -eq 1 ] && [ "$(figure n_races)" -gt 0 ] && [ "$(figure event)" -gt 0 ] && grep -q 'given out while work' "$work/out"
+[ "$code" -eq 1 ] && [ "$(figure n_races)" -gt 0 ] && [ "$(figure event)" -gt 0 ] && grep -q 'reused while work' "$work/out"
 result a_race_is_a_failure_with_its_event $?
 run --json -p none -g pipeline:items=100
 [ "$(figure n_waits)" -eq 100 ] && [ "$(figure waited_ns)" -gt 0 ]

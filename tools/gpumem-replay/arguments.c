@@ -118,7 +118,7 @@ static void print_options(void)
 	     "      --json           for programs\n"
 	     "  -h, --help           this text                -V, --version\n"
 	     "\n"
-	     "Exit codes: 0 done, 1 an operation failed or memory was given out too early,\n"
+	     "Exit codes: 0 done, 1 an operation failed or memory was reused too early,\n"
 	     "            2 wrong usage, 3 no such trace or GPU, 4 damaged trace,\n"
 	     "            5 cannot read or write, or no memory");
 }

@@ -98,8 +98,8 @@ static void explain_races(const struct gpc_trace *trace, const struct gpc_run *r
 	add_event(&text, trace, run->race_old_event);
 	text = gpc_text_init(new_event, sizeof new_event);
 	add_event(&text, trace, run->failed_event);
-	gpc_complain("%s: policy %s gave out memory too early, %" PRIu64
-		     " times; the first: that of %s to %s, while work could still use it",
+	gpc_complain("%s: policy %s reused memory too early, %" PRIu64
+		     " times; first, that of %s went to %s while work could still use it",
 		trace->path, run->policy->name, run->n_races, old_event, new_event);
 }
 

@@ -169,8 +169,7 @@ static void print_recorded(const struct gpc_trace *trace)
 			recorded->n_other_devices);
 	if (trace->fixed_bytes) {
 		printf("  ");
-		print_bytes(
-			trace->fixed_bytes, " of other kinds of memory are held all the time\n");
+		print_bytes(trace->fixed_bytes, " of other kinds of memory are held throughout\n");
 	}
 }
 
@@ -252,7 +251,7 @@ static const char *why_of(const struct gpc_run *run)
 	if (run->broken)
 		return run->broken;
 	return run->has_failed ? gpc_status_text(run->failure)
-			       : "memory was given out while work could still use it";
+			       : "memory was reused while work could still use it";
 }
 
 static struct json_object *json_of_failure(const struct gpc_run *run)
