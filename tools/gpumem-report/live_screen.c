@@ -462,7 +462,7 @@ void live_draw_help(struct live_grid *grid)
 		"F1 h ?     this;  F10 q ends", "",
 		"|  live, and straight from the driver    :  pending: freed, work may still use it",
 		".  cached: free, kept                    #  other processes, contexts, the driver",
-		"GROW/s  of the floor: what steps take and give back is none", "",
+		"GROW/s  of the minimum: what a step takes and returns does not count", "",
 		"any key goes back" };
 
 	for (int i = 0; i < (int)(sizeof text / sizeof text[0]); i++)
