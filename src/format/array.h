@@ -16,13 +16,19 @@ static inline void gpc_array_grow(void *items, size_t item_size, size_t n, size_
 	*(void **)items = gpc_resize(*(void **)items, *room, item_size);
 }
 
+/*
+ * How qsort orders two numbers, the smaller first; GPC_ORDER(b, a): the larger first.  Of several with ?: in between, the
+ * first that differ decide.
+ */
+#define GPC_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+
 /* For qsort, of uint64_t. */
 static inline int gpc_array_by_number(const void *left, const void *right)
 {
 	uint64_t a = *(const uint64_t *)left;
 	uint64_t b = *(const uint64_t *)right;
 
-	return (a > b) - (a < b);
+	return GPC_ORDER(a, b);
 }
 
 /* The number of leading items that meet `condition`, an expression in `i`; no later item may meet it.  O(log n). */

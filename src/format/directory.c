@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "format/memory.h"
+#include "format/array.h"
 
 static bool is_recording_name(const char *name)
 {
@@ -167,11 +167,9 @@ static int compare_entries(const void *left, const void *right)
 	const struct gpc_directory_entry *a = left;
 	const struct gpc_directory_entry *b = right;
 
-	if ((a->status == GPC_OK) != (b->status == GPC_OK))
-		return a->status == GPC_OK ? -1 : 1;
-	if (a->header.start_realtime_ns != b->header.start_realtime_ns)
-		return a->header.start_realtime_ns > b->header.start_realtime_ns ? -1 : 1;
-	return strcmp(a->path, b->path);
+	return GPC_ORDER(b->status == GPC_OK, a->status == GPC_OK)
+		       ?: GPC_ORDER(b->header.start_realtime_ns, a->header.start_realtime_ns)
+		       ?: strcmp(a->path, b->path);
 }
 
 void gpc_directory_open(struct gpc_directory *directory, const char *path)

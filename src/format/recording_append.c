@@ -140,9 +140,7 @@ static int compare_index(const void *left, const void *right)
 	const struct gpc_record_index *a = left;
 	const struct gpc_record_index *b = right;
 
-	if (a->id != b->id)
-		return a->id < b->id ? -1 : 1;
-	return a->offset < b->offset ? -1 : a->offset > b->offset;
+	return GPC_ORDER(a->id, b->id) ?: GPC_ORDER(a->offset, b->offset);
 }
 
 /* Indexes the complete records of one region, in file order. */

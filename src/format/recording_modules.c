@@ -28,14 +28,6 @@ bool gpc_recording_read_module(
 	return true;
 }
 
-static int compare(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left;
-	uint64_t b = *(const uint64_t *)right;
-
-	return a < b ? -1 : a > b;
-}
-
 /* bounds[2i] and bounds[2i + 1] delimit module i. */
 static bool find_last(const uint64_t *bounds, size_t n, uint64_t address, uint32_t *ret_number)
 {
@@ -78,7 +70,7 @@ enum gpc_status gpc_recording_index_modules(struct gpc_recording *recording)
 		bounds[2 * i + 1] = view.module.end;
 	}
 	memcpy(sorted, bounds, 2 * n * sizeof *sorted);
-	qsort(sorted, 2 * n, sizeof *sorted, compare);
+	qsort(sorted, 2 * n, sizeof *sorted, gpc_array_by_number);
 	cut(recording, bounds, sorted);
 	free(bounds);
 	return GPC_OK;

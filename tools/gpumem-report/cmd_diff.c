@@ -114,12 +114,10 @@ static uint64_t distance(const struct change *change)
 
 static int compare_distances(const void *left, const void *right)
 {
-	uint64_t a = distance(left);
-	uint64_t b = distance(right);
+	const struct change *a = left;
+	const struct change *b = right;
 
-	if (a != b)
-		return a > b ? -1 : 1;
-	return strcmp(((const struct change *)left)->name, ((const struct change *)right)->name);
+	return GPC_ORDER(distance(b), distance(a)) ?: strcmp(a->name, b->name);
 }
 
 /* "+1.50 GiB": the difference of the numbers as printed. */

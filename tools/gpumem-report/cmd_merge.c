@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/memory.h"
+#include "format/array.h"
 #include "model/verdict.h"
 #include "tools/gpumem-report/job.h"
 #include "tools/gpumem-report/json.h"
@@ -231,11 +231,8 @@ static int by_distance(const void *left, const void *right)
 	uint64_t x = distance(a->peak_live_bytes, sorted_from);
 	uint64_t y = distance(b->peak_live_bytes, sorted_from);
 
-	if ((a->oom.number != 0) != (b->oom.number != 0))
-		return a->oom.number ? -1 : 1;
-	if (x != y)
-		return x > y ? -1 : 1;
-	return a < b ? -1 : a > b;
+	return GPC_ORDER(b->oom.number != 0, a->oom.number != 0) ?: GPC_ORDER(y, x)
+		       ?: GPC_ORDER(a, b);
 }
 
 /* The last column gets the remaining width, unless that is too little to tell hosts apart. */

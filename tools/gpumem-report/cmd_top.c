@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/memory.h"
+#include "format/array.h"
 #include "tools/gpumem-report/asker_rows.h"
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/json.h"
@@ -41,9 +41,8 @@ struct functions {
 static int compare_names(const struct function *a, const struct function *b)
 {
 	size_t len = a->len < b->len ? a->len : b->len;
-	int order = memcmp(a->name, b->name, len);
 
-	return order || a->len == b->len ? order : a->len < b->len ? -1 : 1;
+	return memcmp(a->name, b->name, len) ?: GPC_ORDER(a->len, b->len);
 }
 
 static int compare_bytes(const void *left, const void *right)
@@ -51,11 +50,8 @@ static int compare_bytes(const void *left, const void *right)
 	const struct function *a = left;
 	const struct function *b = right;
 
-	if (a->own_bytes != b->own_bytes)
-		return a->own_bytes > b->own_bytes ? -1 : 1;
-	if (a->total_bytes != b->total_bytes)
-		return a->total_bytes > b->total_bytes ? -1 : 1;
-	return compare_names(a, b);
+	return GPC_ORDER(b->own_bytes, a->own_bytes) ?: GPC_ORDER(b->total_bytes, a->total_bytes)
+		       ?: compare_names(a, b);
 }
 
 /* Counts one name of path `number` in.  A recursive function counts once per path. */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/memory.h"
+#include "format/array.h"
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/paths.h"
@@ -54,9 +54,7 @@ static int compare_nodes(const void *left, const void *right)
 	const struct node *a = left;
 	const struct node *b = right;
 
-	if (a->bytes != b->bytes)
-		return a->bytes > b->bytes ? -1 : 1;
-	return a->first < b->first ? -1 : a->first > b->first;
+	return GPC_ORDER(b->bytes, a->bytes) ?: GPC_ORDER(a->first, b->first);
 }
 
 static void count(struct node *node, const struct gpc_path *path)

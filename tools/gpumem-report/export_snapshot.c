@@ -68,11 +68,8 @@ static int by_place(const void *a, const void *b)
 	const struct gpucache_block *one = a;
 	const struct gpucache_block *two = b;
 
-	if (is_tensor(one) != is_tensor(two))
-		return is_tensor(one) ? 1 : -1;
-	if (one->device != two->device)
-		return one->device < two->device ? -1 : 1;
-	return one->address < two->address ? -1 : one->address > two->address;
+	return GPC_ORDER(is_tensor(one), is_tensor(two)) ?: GPC_ORDER(one->device, two->device)
+		       ?: GPC_ORDER(one->address, two->address);
 }
 
 static void collect(struct snapshot *snapshot)
@@ -280,9 +277,7 @@ static int by_address(const void *a, const void *b)
 	const struct segment *one = a;
 	const struct segment *two = b;
 
-	if (one->device != two->device)
-		return one->device < two->device ? -1 : 1;
-	return one->address < two->address ? -1 : one->address > two->address;
+	return GPC_ORDER(one->device, two->device) ?: GPC_ORDER(one->address, two->address);
 }
 
 /* The segment that contains the event's block, or NULL. */

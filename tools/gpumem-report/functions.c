@@ -40,9 +40,7 @@ static int compare(const void *a, const void *b)
 	const struct gpc_function *left = a;
 	const struct gpc_function *right = b;
 
-	if (left->start != right->start)
-		return left->start < right->start ? -1 : 1;
-	return left->rank < right->rank ? -1 : left->rank > right->rank;
+	return GPC_ORDER(left->start, right->start) ?: GPC_ORDER(left->rank, right->rank);
 }
 
 /* A symbol without a size (assembly) extends to the next one. */

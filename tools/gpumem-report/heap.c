@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/memory.h"
+#include "format/array.h"
 #include "tools/gpumem-report/rows.h"
 
 struct maker {
@@ -28,9 +28,7 @@ static int by_address(const void *left, const void *right)
 	const struct gpucache_block *a = left;
 	const struct gpucache_block *b = right;
 
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	return is_tensor(a) - is_tensor(b);
+	return GPC_ORDER(a->address, b->address) ?: is_tensor(a) - is_tensor(b);
 }
 
 static int by_start(const void *left, const void *right)
@@ -38,7 +36,7 @@ static int by_start(const void *left, const void *right)
 	const struct gpc_heap_segment *a = left;
 	const struct gpc_heap_segment *b = right;
 
-	return a->address < b->address ? -1 : a->address > b->address;
+	return GPC_ORDER(a->address, b->address);
 }
 
 static bool is_drawn(const struct gpucache_block *block, int32_t ordinal)

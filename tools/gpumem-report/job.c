@@ -145,20 +145,12 @@ static int compare_rows(const void *left, const void *right)
 {
 	const struct gpc_job_row *a = left;
 	const struct gpc_job_row *b = right;
-	int order = strcmp(a->job, b->job);
 
-	if (order)
-		return order;
-	if (a->rank != b->rank)
-		return a->rank < b->rank ? -1 : 1;
-	if (a->start_realtime_ns != b->start_realtime_ns)
-		return a->start_realtime_ns < b->start_realtime_ns ? -1 : 1;
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	order = strcmp(a->path, b->path);
-	if (order)
-		return order;
-	return a->device.ordinal < b->device.ordinal ? -1 : a->device.ordinal > b->device.ordinal;
+	return strcmp(a->job, b->job) ?: GPC_ORDER(a->rank, b->rank)
+		       ?: GPC_ORDER(a->start_realtime_ns, b->start_realtime_ns)
+		       ?: GPC_ORDER(a->pid, b->pid)
+		       ?: strcmp(a->path, b->path)
+		       ?: GPC_ORDER(a->device.ordinal, b->device.ordinal);
 }
 
 void gpc_job_sort(struct gpc_job *job)

@@ -73,11 +73,8 @@ static int compare_holders(const void *left, const void *right)
 	const struct gpc_moment_holder *a = left;
 	const struct gpc_moment_holder *b = right;
 
-	if (a->stack != b->stack)
-		return a->stack < b->stack ? -1 : 1;
-	if (a->kind != b->kind)
-		return a->kind < b->kind ? -1 : 1;
-	return a->context < b->context ? -1 : a->context > b->context;
+	return GPC_ORDER(a->stack, b->stack) ?: GPC_ORDER(a->kind, b->kind)
+		       ?: GPC_ORDER(a->context, b->context);
 }
 
 static struct gpc_moment_holder holder_of(uint32_t stack, unsigned kind, uint32_t context)

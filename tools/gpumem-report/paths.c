@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/memory.h"
+#include "format/array.h"
 
 /* Names of C++ are short ones; a file's name may be long. */
 #define MAX_NAME 400
@@ -118,7 +118,7 @@ static int compare_paths(const void *left, const void *right)
 		if (order)
 			return order;
 	}
-	return a->n < b->n ? -1 : a->n > b->n;
+	return GPC_ORDER(a->n, b->n);
 }
 
 void gpc_paths_sort(struct gpc_paths *paths)

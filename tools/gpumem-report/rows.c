@@ -4,16 +4,15 @@
 
 #include <stdlib.h>
 
+#include "format/array.h"
+
 static int compare_ids(const void *left, const void *right)
 {
 	const struct gpc_row *a = left;
 	const struct gpc_row *b = right;
 
-	if (a->device != b->device)
-		return a->device < b->device ? -1 : 1;
-	if (a->id != b->id)
-		return a->id < b->id ? -1 : 1;
-	return a->kind < b->kind ? -1 : a->kind > b->kind;
+	return GPC_ORDER(a->device, b->device) ?: GPC_ORDER(a->id, b->id)
+		       ?: GPC_ORDER(a->kind, b->kind);
 }
 
 static int compare_bytes(const void *left, const void *right)
@@ -21,9 +20,8 @@ static int compare_bytes(const void *left, const void *right)
 	const struct gpc_row *a = left;
 	const struct gpc_row *b = right;
 
-	if (a->device == b->device && a->bytes != b->bytes)
-		return a->bytes > b->bytes ? -1 : 1;
-	return compare_ids(left, right);
+	return GPC_ORDER(a->device, b->device) ?: GPC_ORDER(b->bytes, a->bytes)
+		       ?: compare_ids(left, right);
 }
 
 static void unite(struct gpc_row *into, const struct gpc_row *row)
@@ -64,13 +62,9 @@ static int compare_texts(const void *left, const void *right)
 	const struct gpc_row *a = left;
 	const struct gpc_row *b = right;
 
-	if (a->device != b->device)
-		return a->device < b->device ? -1 : 1;
-	if (a->text != b->text)
-		return a->text < b->text ? -1 : 1;
-	if (a->kind != b->kind)
-		return a->kind < b->kind ? -1 : 1;
-	return compare_bytes(left, right);
+	return GPC_ORDER(a->device, b->device) ?: GPC_ORDER(a->text, b->text)
+		       ?: GPC_ORDER(a->kind, b->kind)
+		       ?: compare_bytes(left, right);
 }
 
 size_t gpc_rows_unite_alike(const struct gpc_report *report, struct gpc_row *rows, size_t n)

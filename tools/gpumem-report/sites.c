@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/memory.h"
+#include "format/array.h"
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/libraries.h"
 
@@ -98,16 +98,15 @@ static int compare_entries(const void *left, const void *right)
 		if (order)
 			return order;
 	}
-	return a->stack < b->stack ? -1 : a->stack > b->stack;
+	return GPC_ORDER(a->stack, b->stack);
 }
 
 static int compare_vias(const void *left, const void *right)
 {
 	const struct entry *a = left;
 	const struct entry *b = right;
-	int order = compare_labels(a->via, b->via);
 
-	return order ? order : compare_entries(left, right);
+	return compare_labels(a->via, b->via) ?: compare_entries(left, right);
 }
 
 /*

@@ -37,9 +37,7 @@ static int compare_bytes(const void *left, const void *right)
 	const struct gpc_group *a = left;
 	const struct gpc_group *b = right;
 
-	if (a->bytes != b->bytes)
-		return a->bytes > b->bytes ? -1 : 1;
-	return strcmp(a->name, b->name);
+	return GPC_ORDER(b->bytes, a->bytes) ?: strcmp(a->name, b->name);
 }
 
 void gpc_groups_sort(struct gpc_groups *groups)

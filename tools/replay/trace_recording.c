@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "alloc/size_class.h"
-#include "format/memory.h"
+#include "format/array.h"
 #include "format/recording.h"
 #include "tools/replay/tensors.h"
 #include "tools/replay/trace_build.h"
@@ -268,7 +268,7 @@ static int by_address(const void *a, const void *b)
 	const struct seed *left = a;
 	const struct seed *right = b;
 
-	return (left->address > right->address) - (left->address < right->address);
+	return GPC_ORDER(left->address, right->address);
 }
 
 static void add_seeds(struct source *source)
