@@ -11,51 +11,29 @@
 
 #define DEFAULT_ROWS 10u
 
-/* One section: the field of a block to group by, and how to print it. */
-struct asker {
+/* The sections, by the field of a block to group by. */
+enum asker {
+	THREADS,
+	STREAMS,
+};
+
+static const struct {
 	const char *section;
 	const char *by;
 	const char *head;
-	const char *key; /* of the array in JSON */
-	uint32_t (*id_of)(const struct gpucache_block *block);
-	bool (*is_telling)(const struct gpc_report *report, const struct gpc_row *rows, size_t n);
-	void (*describe)(const struct gpc_report *report, uint32_t id, struct gpc_text *text);
-	void (*add_json)(struct json_object *row, const struct gpc_report *report, uint32_t id);
+} words[] = {
+	[THREADS] = { "THREADS", "thread that asked for it", "thread" },
+	[STREAMS] = { "STREAMS", "stream it was asked for on", "stream" },
 };
 
-static uint32_t thread_of(const struct gpucache_block *block)
-{
-	return block->thread;
-}
-
-static bool has_threads(const struct gpc_report *report, const struct gpc_row *rows, size_t n)
-{
-	(void)report;
-	(void)rows;
-	return n > 1;
-}
-
-static void describe_thread(const struct gpc_report *report, uint32_t id, struct gpc_text *text)
-{
-	gpc_text_add(text, "%u%s", id, id == report->recording->header.pid ? " (main)" : "");
-}
-
-static void add_thread(struct json_object *row, const struct gpc_report *report, uint32_t id)
-{
-	(void)report;
-	gpc_json_bytes(row, "thread", id);
-}
-
-static uint32_t stream_of(const struct gpucache_block *block)
-{
-	return GPUCACHE_BLOCK_STREAM(block->flags);
-}
-
-/* A program that uses only the legacy stream learns nothing from the section. */
-static bool has_streams(const struct gpc_report *report, const struct gpc_row *rows, size_t n)
+/* A program of one thread, or that uses only the legacy stream, learns nothing from the section. */
+static bool is_telling(
+	const struct gpc_report *report, enum asker asker, const struct gpc_row *rows, size_t n)
 {
 	struct gpucache_stream stream;
 
+	if (asker == THREADS)
+		return n > 1;
 	for (size_t i = 0; i < n; i++)
 		if (rows[i].id &&
 			!(gpc_recording_read_stream(report->recording, rows[i].id, &stream) &&
@@ -64,9 +42,14 @@ static bool has_streams(const struct gpc_report *report, const struct gpc_row *r
 	return false;
 }
 
-static void describe_stream(const struct gpc_report *report, uint32_t id, struct gpc_text *text)
+static void describe(
+	const struct gpc_report *report, enum asker asker, uint32_t id, struct gpc_text *text)
 {
-	gpc_recording_add_stream(report->recording, id, text);
+	if (asker == STREAMS)
+		gpc_recording_add_stream(report->recording, id, text);
+	else
+		gpc_text_add(
+			text, "%u%s", id, id == report->recording->header.pid ? " (main)" : "");
 }
 
 static void add_stream(struct json_object *row, const struct gpc_report *report, uint32_t id)
@@ -80,21 +63,12 @@ static void add_stream(struct json_object *row, const struct gpc_report *report,
 	if (!gpc_recording_read_stream(report->recording, id, &stream))
 		return;
 	gpc_json_bytes(row, "handle", stream.handle);
-	json_object_object_add(row, "destroyed", json_object_new_boolean(stream.end_ns != 0));
+	gpc_json_bool(row, "destroyed", stream.end_ns != 0);
 }
-
-static const struct asker askers[] = {
-	{ "THREADS", "thread that asked for it", "thread", "threads", thread_of, has_threads,
-		describe_thread, add_thread },
-	{ "STREAMS", "stream it was asked for on", "stream", "streams", stream_of, has_streams,
-		describe_stream, add_stream },
-};
-
-#define N_ASKERS (sizeof askers / sizeof *askers)
 
 /* The rows of a device, biggest first; the caller frees them. */
 static struct gpc_row *make_rows(
-	const struct gpc_report *report, const struct asker *asker, int32_t ordinal, size_t *ret_n)
+	const struct gpc_report *report, enum asker asker, int32_t ordinal, size_t *ret_n)
 {
 	uint64_t room = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
 	struct gpc_row *rows = gpc_new(room, sizeof *rows);
@@ -104,14 +78,17 @@ static struct gpc_row *make_rows(
 	for (uint64_t i = 0; gpc_report_next_live(report, ordinal, &i, &block);)
 		if (gpc_recording_can_leak(&block))
 			rows[n++] = (struct gpc_row){
-				.id = asker->id_of(&block), .bytes = block.requested, .n_blocks = 1
+				.id = asker == STREAMS ? GPUCACHE_BLOCK_STREAM(block.flags)
+						       : block.thread,
+				.bytes = block.requested,
+				.n_blocks = 1,
 			};
 	*ret_n = gpc_rows_unite(rows, n);
 	gpc_rows_by_bytes(rows, *ret_n);
 	return rows;
 }
 
-static void print_rows(const struct gpc_report *report, const struct asker *asker,
+static void print_rows(const struct gpc_report *report, enum asker asker,
 	const struct gpc_row *rows, size_t n, uint64_t total)
 {
 	const struct gpc_paper *paper = &report->paper;
@@ -121,19 +98,19 @@ static void print_rows(const struct gpc_report *report, const struct asker *aske
 	gpc_table_init(&table, paper, n, limit);
 	for (size_t i = 0; i < n; i++)
 		gpc_table_add(&table, rows[i].bytes, rows[i].n_blocks);
-	gpc_table_begin(&table, total, asker->head);
+	gpc_table_begin(&table, total, words[asker].head);
 	for (size_t i = 0; i < table.n; i++) {
 		GPC_TEXT(text, 64);
 
 		(void)gpc_table_print_numbers(&table);
-		asker->describe(report, rows[i].id, &text);
+		describe(report, asker, rows[i].id, &text);
 		fprintf(paper->out, "%s\n", text.buf);
 	}
 	gpc_table_end(&table);
 }
 
-static void print_section(const struct gpc_report *report, const struct asker *asker,
-	int32_t ordinal, const char *moment)
+static void print_section(
+	const struct gpc_report *report, enum asker asker, int32_t ordinal, const char *moment)
 {
 	size_t n;
 	uint64_t total = 0;
@@ -141,9 +118,9 @@ static void print_section(const struct gpc_report *report, const struct asker *a
 
 	for (size_t i = 0; i < n; i++)
 		total = gpc_bytes_add(total, rows[i].bytes);
-	if (asker->is_telling(report, rows, n)) {
-		gpc_paper_section(&report->paper, asker->section, "%s live by the %s, %s",
-			gpc_show_bytes(total), asker->by, moment);
+	if (is_telling(report, asker, rows, n)) {
+		gpc_paper_section(&report->paper, words[asker].section, "%s live by the %s, %s",
+			gpc_show_bytes(total), words[asker].by, moment);
 		print_rows(report, asker, rows, n, total);
 	}
 	free(rows);
@@ -151,12 +128,12 @@ static void print_section(const struct gpc_report *report, const struct asker *a
 
 void gpc_asker_rows_print(const struct gpc_report *report, int32_t ordinal, const char *moment)
 {
-	for (size_t i = 0; i < N_ASKERS; i++)
-		print_section(report, &askers[i], ordinal, moment);
+	print_section(report, THREADS, ordinal, moment);
+	print_section(report, STREAMS, ordinal, moment);
 }
 
 static struct json_object *array_of(
-	const struct gpc_report *report, const struct asker *asker, int32_t ordinal)
+	const struct gpc_report *report, enum asker asker, int32_t ordinal)
 {
 	struct json_object *array = json_object_new_array();
 	unsigned limit = report->options->limit;
@@ -166,7 +143,10 @@ static struct json_object *array_of(
 	for (size_t i = 0; i < n && (!limit || i < limit); i++) {
 		struct json_object *row = gpc_json_row(array);
 
-		asker->add_json(row, report, rows[i].id);
+		if (asker == STREAMS)
+			add_stream(row, report, rows[i].id);
+		else
+			gpc_json_bytes(row, "thread", rows[i].id);
 		gpc_json_bytes(row, "live_bytes", rows[i].bytes);
 		gpc_json_bytes(row, "blocks", rows[i].n_blocks);
 	}
@@ -177,7 +157,6 @@ static struct json_object *array_of(
 void gpc_asker_rows_json(
 	struct json_object *object, const struct gpc_report *report, int32_t ordinal)
 {
-	for (size_t i = 0; i < N_ASKERS; i++)
-		json_object_object_add(
-			object, askers[i].key, array_of(report, &askers[i], ordinal));
+	json_object_object_add(object, "threads", array_of(report, THREADS, ordinal));
+	json_object_object_add(object, "streams", array_of(report, STREAMS, ordinal));
 }

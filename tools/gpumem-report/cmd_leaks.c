@@ -43,17 +43,12 @@ static void collect(const struct gpc_report *report, struct groups *groups)
 
 static const char *ending_of(const struct gpc_report *report)
 {
-	switch (report->recording->run_state) {
-	case GPC_RUN_ALIVE:
-		return "live at this moment";
-	case GPC_RUN_KILLED:
-		return "not freed when the process was killed";
-	case GPC_RUN_EXITED:
-		return "not freed when the process exited without cleanup";
-	case GPC_RUN_ENDED:
-		break;
-	}
-	return "not freed when the process ended";
+	static const char *const endings[] = { [GPC_RUN_ALIVE] = "live at this moment",
+		[GPC_RUN_ENDED] = "not freed when the process ended",
+		[GPC_RUN_KILLED] = "not freed when the process was killed",
+		[GPC_RUN_EXITED] = "not freed when the process exited without cleanup" };
+
+	return endings[report->recording->run_state];
 }
 
 static void print_group(const struct gpc_report *report, const struct gpc_row *group)

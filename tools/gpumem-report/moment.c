@@ -40,21 +40,14 @@ const struct gpucache_oom *gpc_moment_oom(const struct gpc_moment *moment)
 
 const char *gpc_moment_words(const struct gpc_moment *moment, const struct gpc_report *report)
 {
+	static const char *const ends[] = { [GPC_RUN_ALIVE] = "now",
+		[GPC_RUN_ENDED] = "when it ended",
+		[GPC_RUN_EXITED] = "when it exited",
+		[GPC_RUN_KILLED] = "when it was killed" };
+
 	if (moment->at == GPC_AT_OOM)
 		return "when memory ran out";
-	if (moment->at == GPC_AT_PEAK)
-		return "at its peak";
-	switch (report->recording->run_state) {
-	case GPC_RUN_ALIVE:
-		return "now";
-	case GPC_RUN_ENDED:
-		return "when it ended";
-	case GPC_RUN_EXITED:
-		return "when it exited";
-	case GPC_RUN_KILLED:
-		break;
-	}
-	return "when it was killed";
+	return moment->at == GPC_AT_PEAK ? "at its peak" : ends[report->recording->run_state];
 }
 
 const char *gpc_moment_key(const struct gpc_moment *moment, const struct gpc_report *report)

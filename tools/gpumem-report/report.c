@@ -244,8 +244,15 @@ bool gpc_report_read_option(
 }
 
 /* The section's name precedes the first note only. */
-static void note(struct gpc_report *report, bool *is_first, const char *text)
+static void __attribute__((format(__printf__, 3, 4)))
+note(struct gpc_report *report, bool *is_first, const char *format, ...)
 {
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
 	if (*is_first)
 		fputc('\n', report->paper.out);
 	gpc_paper_wrap(&report->paper, *is_first ? "NOTES" : NULL, text);
@@ -254,32 +261,23 @@ static void note(struct gpc_report *report, bool *is_first, const char *text)
 
 static void note_dropped(struct gpc_report *report, bool *is_first, uint64_t n, const char *what)
 {
-	char buf[160];
-
-	if (n == 0)
-		return;
-	snprintf(buf, sizeof buf, "%s %s", gpc_show_count(n), what);
-	note(report, is_first, buf);
+	if (n)
+		note(report, is_first, "%s %s", gpc_show_count(n), what);
 }
 
 static void note_problems(struct gpc_report *report, bool *is_first)
 {
 	const struct gpc_recording *rec = report->recording;
-	char buf[200];
 
-	for (unsigned i = 0; i < rec->n_problems && i < GPC_RECORDING_MAX_PROBLEMS; i++) {
-		snprintf(buf, sizeof buf, "DAMAGED: %s %s", gpc_region_name(rec->problems[i].kind),
+	for (unsigned i = 0; i < rec->n_problems && i < GPC_RECORDING_MAX_PROBLEMS; i++)
+		note(report, is_first, "DAMAGED: %s %s", gpc_region_name(rec->problems[i].kind),
 			rec->problems[i].text);
-		note(report, is_first, buf);
-	}
-	for (unsigned kind = 0; kind < GPUCACHE_REGION_COUNT; kind++) {
-		if (rec->regions[kind].n_torn == 0)
-			continue;
-		snprintf(buf, sizeof buf, "%s of %s: being written when the process died, omitted",
-			gpc_show_count(rec->regions[kind].n_torn),
-			gpc_region_name((enum gpucache_region_kind)kind));
-		note(report, is_first, buf);
-	}
+	for (unsigned kind = 0; kind < GPUCACHE_REGION_COUNT; kind++)
+		if (rec->regions[kind].n_torn)
+			note(report, is_first,
+				"%s of %s: being written when the process died, omitted",
+				gpc_show_count(rec->regions[kind].n_torn),
+				gpc_region_name((enum gpucache_region_kind)kind));
 	if (rec->header.state & GPUCACHE_STATE_PASS)
 		note(report, is_first,
 			"The library disabled itself during this run; it recorded nothing after "
@@ -309,7 +307,7 @@ static void note_missing(struct gpc_report *report, bool *is_first)
 		"writes the symbols next to the recording. Or name a copy: --sysroot DIR, "
 		"--debug-path DIR",
 		n > MOST_MISSING ? ", ..." : "");
-	note(report, is_first, text.buf);
+	note(report, is_first, "%s", text.buf);
 }
 
 void gpc_report_print_notes(struct gpc_report *report)
@@ -327,7 +325,7 @@ void gpc_report_print_notes(struct gpc_report *report)
 		if (!gpc_report_read_line(rec, i, &kind, &text))
 			break;
 		if (kind == GPC_TEXT_WARNING)
-			note(report, &is_first, text.buf);
+			note(report, &is_first, "%s", text.buf);
 	}
 	note_dropped(report, &is_first, header->dropped_blocks,
 		"live allocations did not fit into the recording; tables lack them");
