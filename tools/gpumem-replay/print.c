@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows are a table of {label, cell writer, JSON key}; text and JSON walk the same rows. */
+/* The table walks rows of a label and what writes a cell; JSON has its own keys and order. */
 #include "tools/gpumem-replay/print.h"
 
 #include <inttypes.h>
@@ -149,6 +149,13 @@ static void print_bytes(uint64_t bytes, const char *rest)
 	printf("%s%s", text.buf, rest);
 }
 
+/* A line, unless there are none. */
+static void note(uint64_t n, const char *what)
+{
+	if (n)
+		printf("  %" PRIu64 " %s\n", n, what);
+}
+
 static void print_recorded(const struct gpc_trace *trace)
 {
 	const struct gpc_trace_recorded *recorded = &trace->recorded;
@@ -160,13 +167,9 @@ static void print_recorded(const struct gpc_trace *trace)
 		printf("  no events in the recording");
 	printf(", GPU %d; %" PRIu64 " blocks of ", recorded->device, recorded->n_held_before);
 	print_bytes(recorded->held_before_bytes, " held before\n");
-	if (recorded->n_missing)
-		printf("  %" PRIu64 " events are missing in between\n", recorded->n_missing);
-	if (recorded->n_torn)
-		printf("  %" PRIu64 " blocks are torn, and left out\n", recorded->n_torn);
-	if (recorded->n_other_devices)
-		printf("  %" PRIu64 " events of other GPUs were left out; see --device\n",
-			recorded->n_other_devices);
+	note(recorded->n_missing, "events are missing in between");
+	note(recorded->n_torn, "blocks are torn, and left out");
+	note(recorded->n_other_devices, "events of other GPUs were left out; see --device");
 	if (trace->fixed_bytes) {
 		printf("  ");
 		print_bytes(trace->fixed_bytes, " of other kinds of memory are held throughout\n");
@@ -177,20 +180,13 @@ void gpc_print_notes(const struct gpc_trace *trace)
 {
 	printf("%s: %" PRIu64 " operations on %u stream%s\n", trace->path, trace->n_ops,
 		trace->n_streams, trace->n_streams == 1 ? "" : "s");
-	if (trace->n_work)
-		printf("  %" PRIu64 " of them are work of the device\n", trace->n_work);
+	note(trace->n_work, "of them are work of the device");
 	if (trace->source == GPC_TRACE_RECORDING)
 		print_recorded(trace);
-	if (trace->n_unknown_frees)
-		printf("  %" PRIu64 " frees of what the trace does not allocate were left out\n",
-			trace->n_unknown_frees);
-	if (trace->n_implied_frees)
-		printf("  %" PRIu64
-		       " addresses were given out again without a free; it is implied\n",
-			trace->n_implied_frees);
-	if (trace->n_failures)
-		printf("  %" PRIu64 " requests had failed when the trace was taken\n",
-			trace->n_failures);
+	note(trace->n_unknown_frees, "frees of what the trace does not allocate were left out");
+	note(trace->n_implied_frees,
+		"addresses were given out again without a free; it is implied");
+	note(trace->n_failures, "requests had failed when the trace was taken");
 }
 
 void gpc_print_table(const struct gpc_trace *trace, const struct gpc_run *runs, unsigned n_runs)

@@ -10,12 +10,12 @@
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/fit.h"
+#include "tools/gpumem-report/target.h"
 
 #include <getopt.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 const struct gpc_command gpc_commands[] = {
@@ -204,16 +204,6 @@ static bool read_interval(const char *text, uint64_t *ret_ns)
 	return gpc_refuse("--watch needs a time from 100ms to a day, such as 15s, not `%s`", text);
 }
 
-static bool read_directory(const char *option, const char *text, const char **ret_path)
-{
-	struct stat st;
-
-	if (stat(text, &st) != 0 || !S_ISDIR(st.st_mode))
-		return gpc_refuse("%s needs a directory, not `%s`", option, text);
-	*ret_path = text;
-	return true;
-}
-
 static bool is_stream_fine(const char *text)
 {
 	return gpc_stream_is_wish(text) ||
@@ -261,7 +251,9 @@ static bool read_special(int letter, struct gpc_options *options)
 		options->moment = (enum gpc_at)(GPC_AT_END + choice);
 		break;
 	case OPTION_SYSROOT:
-		return read_directory("--sysroot", optarg, &options->places.sysroot);
+		options->places.sysroot = optarg;
+		return gpc_target_is_folder(optarg) ||
+		       gpc_refuse("--sysroot needs a directory, not `%s`", optarg);
 	case OPTION_SYMBOLS:
 		options->places.symbols_of = GPC_SYMBOLS_OF_ALL;
 		break;

@@ -75,11 +75,17 @@ static void print_rescued(const struct gpc_paper *paper, const struct gpucache_c
 {
 	gpc_paper_line(paper,
 		"%13s would have failed without the ladder:", gpc_show_count(sum->n_rescued));
-	for (unsigned i = 0; i < GPUCACHE_MAX_RUNGS; i++) {
+	for (unsigned i = 0; i < GPUCACHE_MAX_RUNGS; i++)
 		if (sum->n_rescued_by[i])
 			gpc_paper_line(paper, "%13s   %s", gpc_show_count(sum->n_rescued_by[i]),
 				gpc_rung_words(i).text);
-	}
+}
+
+/* Unless it is 0. */
+static void print_count(const struct gpc_paper *paper, uint64_t n, const char *what)
+{
+	if (n)
+		gpc_paper_line(paper, "%13s %s", gpc_show_count(n), what);
 }
 
 static void print_calls(
@@ -107,21 +113,15 @@ static void print_calls(
 		gpc_paper_line(paper, "%13s the last of them, %s after the start", "",
 			gpc_show_duration(
 				sum->last_driver_malloc_ns - rec->header.start_monotonic_ns));
-	if (sum->n_gc_segments)
-		gpc_paper_line(paper, "%13s segments given back to the driver",
-			gpc_show_count(sum->n_gc_segments));
+	print_count(paper, sum->n_gc_segments, "segments given back to the driver");
 	if (sum->one_stream_end)
 		gpc_paper_line(paper, "%13s one stream does not order all reuse: %s", "",
 			gpc_one_stream_end_words(sum->one_stream_end).text);
-	if (sum->n_fence)
-		gpc_paper_line(paper, "%13s fences for freed memory", gpc_show_count(sum->n_fence));
-	if (sum->n_sync)
-		gpc_paper_line(paper, "%13s times gpucache waited for the GPU",
-			gpc_show_count(sum->n_sync));
+	print_count(paper, sum->n_fence, "fences for freed memory");
+	print_count(paper, sum->n_sync, "times gpucache waited for the GPU");
 	if (sum->n_rescued)
 		print_rescued(paper, sum);
-	if (sum->n_oom)
-		gpc_paper_line(paper, "%13s failed: out of memory", gpc_show_count(sum->n_oom));
+	print_count(paper, sum->n_oom, "failed: out of memory");
 }
 
 static void print_peak(

@@ -83,41 +83,27 @@ enum word {
 static const char *const words[WORD_COUNT] = { "pid", "gpu", "physical", "uuid", "name", "hostname",
 	"rank", "command", "state", "memory.free", "memory.total" };
 
-static void set_number(struct cell *cell, uint64_t number, bool is_bytes)
-{
-	cell->number = number;
-	cell->is_number = true;
-	cell->is_bytes = is_bytes;
-}
-
 static void fill_word(struct cell *cell, const struct line *line, enum word word)
 {
 	const struct gpucache_header *header = &line->report->recording->header;
-	const char *text[WORD_COUNT] = { [WORD_UUID] = line->device.uuid,
+	const struct gpucache_balance *balance = line->has_balance ? &line->balance : NULL;
+	const char *const texts[WORD_COUNT] = { [WORD_UUID] = line->device.uuid,
 		[WORD_NAME] = line->device.name,
 		[WORD_HOSTNAME] = header->host,
 		[WORD_COMMAND] = header->command,
 		[WORD_STATE] = gpc_state_word(line->report->recording->run_state) };
-
-	if (text[word])
-		snprintf(cell->text, sizeof cell->text, "%s", text[word]);
-	else if (word == WORD_PID)
-		set_number(cell, header->pid, false);
-	else if (word == WORD_GPU)
-		set_number(cell, (uint64_t)line->device.ordinal, false);
-	else if (word == WORD_PHYSICAL)
-		set_number(cell,
+	const uint64_t numbers[WORD_COUNT] = { [WORD_PID] = header->pid,
+		[WORD_GPU] = (uint64_t)line->device.ordinal,
+		[WORD_PHYSICAL] =
 			line->device.physical ? line->device.physical - 1 : GPUCACHE_UNKNOWN,
-			false);
-	else if (word == WORD_RANK)
-		set_number(
-			cell, header->rank < 0 ? GPUCACHE_UNKNOWN : (uint64_t)header->rank, false);
-	else if (!line->has_balance)
-		set_number(cell, GPUCACHE_UNKNOWN, true);
-	else
-		set_number(cell,
-			word == WORD_FREE ? line->balance.device_free : line->balance.device_total,
-			true);
+		[WORD_RANK] = header->rank < 0 ? GPUCACHE_UNKNOWN : (uint64_t)header->rank,
+		[WORD_FREE] = balance ? balance->device_free : GPUCACHE_UNKNOWN,
+		[WORD_TOTAL] = balance ? balance->device_total : GPUCACHE_UNKNOWN };
+
+	cell->is_number = !texts[word];
+	cell->number = numbers[word];
+	if (texts[word])
+		snprintf(cell->text, sizeof cell->text, "%s", texts[word]);
 }
 
 /* Fills in the column of that name; `line` is NULL if only the header is wanted. */

@@ -16,6 +16,9 @@
 #include "tools/gpumem-report/names.h"
 #include "tools/gpumem-report/paper.h"
 
+/* Longer names do not fit on a terminal line next to a frame's number. */
+#define MAX_WHOLE 100
+
 #define NO_CODE 1 /* the text of Python frames that were not recorded */
 
 enum frame_class {
@@ -377,8 +380,8 @@ static void add_function(const struct gpc_frame *frame, bool whole, struct gpc_t
 {
 	if (!frame->function)
 		gpc_text_add(ret_text, "?");
-	else if (whole)
-		gpc_name_cut(frame->function, ret_text);
+	else if (whole && strlen(frame->function) <= MAX_WHOLE)
+		gpc_text_add(ret_text, "%s", frame->function);
 	else
 		gpc_name_short(frame->function, ret_text);
 }

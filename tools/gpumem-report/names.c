@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-/* Longer names do not fit on a terminal line next to a frame's number. */
-#define MAX_WHOLE 100
-
 static bool skip(const char **at, const char *what)
 {
 	size_t len = strlen(what);
@@ -71,14 +68,6 @@ void gpc_name_short(const char *function, struct gpc_text *ret_text)
 			gpc_text_add(ret_text, "%c", *at++);
 		}
 	}
-}
-
-void gpc_name_cut(const char *function, struct gpc_text *ret_text)
-{
-	if (strlen(function) <= MAX_WHOLE)
-		gpc_text_add(ret_text, "%s", function);
-	else
-		gpc_name_short(function, ret_text);
 }
 
 bool gpc_name_node(const char *function, struct gpc_text *ret_text)

@@ -19,9 +19,6 @@
 /* Drops return type, templates, parameters, unnamed and local scopes. */
 void gpc_name_short(const char *function, struct gpc_text *ret_text);
 
-/* The whole name, or the short one if it is longer than a line. */
-void gpc_name_cut(const char *function, struct gpc_text *ret_text);
-
 /* "AddmmBackward0", if the function is a node of PyTorch's backward pass. */
 bool gpc_name_node(const char *function, struct gpc_text *ret_text);
 

@@ -127,11 +127,6 @@ static uint32_t put_word(struct gpc_pickle *pickle, const char *text)
 	return number;
 }
 
-void gpc_pickle_word(struct gpc_pickle *pickle, const char *text)
-{
-	(void)put_word(pickle, text);
-}
-
 void gpc_pickle_constant(struct gpc_pickle *pickle, const char *text)
 {
 	size_t at = (uintptr_t)text % GPC_PICKLE_N_CONSTANTS;
@@ -144,8 +139,20 @@ void gpc_pickle_constant(struct gpc_pickle *pickle, const char *text)
 	pickle->constants[at].text = text;
 }
 
-void gpc_pickle_number(struct gpc_pickle *pickle, uint64_t number)
+void gpc_pickle_false(struct gpc_pickle *pickle)
 {
+	put_byte(pickle, '\x89');
+}
+
+void gpc_pickle_put_word(struct gpc_pickle *pickle, const char *key, const char *text)
+{
+	gpc_pickle_constant(pickle, key);
+	(void)put_word(pickle, text);
+}
+
+void gpc_pickle_put_number(struct gpc_pickle *pickle, const char *key, uint64_t number)
+{
+	gpc_pickle_constant(pickle, key);
 	if (number <= INT32_MAX) {
 		put_byte(pickle, 'J');
 		put_little(pickle, number, 4);
@@ -156,21 +163,4 @@ void gpc_pickle_number(struct gpc_pickle *pickle, uint64_t number)
 	put_little(pickle, number, 8);
 	if (number > INT64_MAX)
 		put_byte(pickle, 0);
-}
-
-void gpc_pickle_false(struct gpc_pickle *pickle)
-{
-	put_byte(pickle, '\x89');
-}
-
-void gpc_pickle_put_word(struct gpc_pickle *pickle, const char *key, const char *text)
-{
-	gpc_pickle_constant(pickle, key);
-	gpc_pickle_word(pickle, text);
-}
-
-void gpc_pickle_put_number(struct gpc_pickle *pickle, const char *key, uint64_t number)
-{
-	gpc_pickle_constant(pickle, key);
-	gpc_pickle_number(pickle, number);
 }

@@ -50,10 +50,8 @@ void gpc_pickle_end_list(struct gpc_pickle *pickle);
 /* Begins list `id` of `n_ids`, which may recur unchanged.  Returns true if its items must be written now. */
 bool gpc_pickle_begin_numbered_list(struct gpc_pickle *pickle, size_t id, size_t n_ids);
 
-/* Any text; the faster variant for a constant. */
-void gpc_pickle_word(struct gpc_pickle *pickle, const char *text);
+/* A constant is found again by its address. */
 void gpc_pickle_constant(struct gpc_pickle *pickle, const char *text);
-void gpc_pickle_number(struct gpc_pickle *pickle, uint64_t number);
 void gpc_pickle_false(struct gpc_pickle *pickle);
 
 /* Writes a key, which is a constant, and its value. */
