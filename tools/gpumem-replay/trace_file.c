@@ -18,10 +18,7 @@ static enum gpc_status read_recording(
 
 	if (st)
 		return st;
-	if (which.of_tensors)
-		gpc_trace_of_tensors(recording, which.device, ret_trace);
-	else
-		gpc_trace_from_recording(recording, which.device, ret_trace);
+	gpc_trace_from_recording(recording, which.device, which.of_tensors, ret_trace);
 	ret_trace->path = path;
 	gpc_recording_close(recording);
 	return GPC_OK;

@@ -114,7 +114,7 @@ static void show_framework(const struct gpc_answer *answer, struct gpc_text *tex
 	gpc_text_add(text,
 		" %s holds %s; it hands out pieces of it itself, so how much is in use cannot be "
 		"told from outside.",
-		gpc_framework_name(answer->framework), gpc_show_bytes(answer->framework_bytes));
+		answer->framework->name, gpc_show_bytes(answer->framework_bytes));
 }
 
 /* The numbers of those that are one sentence; false: another writer's. */

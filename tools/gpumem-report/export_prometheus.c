@@ -93,60 +93,48 @@ static struct family family_of(const struct gpc_counter *counter)
 	return family;
 }
 
-static void print_counter(const struct metrics *metrics, const struct gpc_counter *counter)
+/* The samples of a counter; or, if that is NULL, of the line at `offset` of the balance sheet, as far as known. */
+static void print_samples(const struct metrics *metrics, const struct family *family,
+	const struct gpc_counter *counter, size_t offset)
 {
-	struct family family = family_of(counter);
+	struct gpucache_balance balance;
 	struct gpucache_device device;
 
-	print_family(metrics, &family);
+	print_family(metrics, family);
 	for (size_t r = 0; r < metrics->n; r++)
 		for (uint64_t i = 0; gpc_report_next_device(metrics->reports[r], &i, &device);) {
-			struct gpc_device_totals totals = gpc_recording_totals(
-				metrics->reports[r]->recording, device.ordinal);
+			const struct gpc_recording *rec = metrics->reports[r]->recording;
+			uint64_t value = GPUCACHE_UNKNOWN;
 
-			print_sample(metrics->out, metrics->reports[r], &family, &device,
-				*gpc_counter_words(&totals.sum, counter));
+			if (counter) {
+				struct gpc_device_totals totals =
+					gpc_recording_totals(rec, device.ordinal);
+
+				value = *gpc_counter_words(&totals.sum, counter);
+			} else if (gpc_recording_balance(rec, &device, &balance)) {
+				memcpy(&value, (const char *)&balance + offset, sizeof value);
+			}
+			if (counter || value != GPUCACHE_UNKNOWN)
+				print_sample(
+					metrics->out, metrics->reports[r], family, &device, value);
 		}
 }
 
 /* Lines of the balance sheet beyond our counters. */
 static const struct {
-	const char *name;
-	const char *help;
+	struct family family;
 	size_t offset;
 } lines[] = {
-	{ "gpucache_process_outside_bytes", "This process, not tracked by gpucache.",
-		offsetof(struct gpucache_balance, process_outside) },
-	{ "gpucache_other_processes_bytes", "Other processes on this GPU.",
-		offsetof(struct gpucache_balance, other_processes) },
-	{ "gpucache_device_free_bytes", "Free on this GPU.",
-		offsetof(struct gpucache_balance, device_free) },
-	{ "gpucache_device_total_bytes", "All memory of this GPU.",
-		offsetof(struct gpucache_balance, device_total) },
+#define LINE(line, help)                                                \
+	{                                                               \
+		{ "gpucache_" #line "_bytes", "gauge", "bytes", help }, \
+			offsetof(struct gpucache_balance, line)         \
+	}
+	LINE(process_outside, "This process, not tracked by gpucache."),
+	LINE(other_processes, "Other processes on this GPU."),
+	LINE(device_free, "Free on this GPU."),
+	LINE(device_total, "All memory of this GPU."),
 };
-
-static void print_line(const struct metrics *metrics, size_t line)
-{
-	struct family family = { .type = "gauge", .unit = "bytes" };
-	struct gpucache_balance balance;
-	struct gpucache_device device;
-
-	snprintf(family.name, sizeof family.name, "%s", lines[line].name);
-	snprintf(family.help, sizeof family.help, "%s", lines[line].help);
-	print_family(metrics, &family);
-	for (size_t r = 0; r < metrics->n; r++)
-		for (uint64_t i = 0; gpc_report_next_device(metrics->reports[r], &i, &device);) {
-			uint64_t value;
-
-			if (!gpc_recording_balance(
-				    metrics->reports[r]->recording, &device, &balance))
-				continue;
-			memcpy(&value, (const char *)&balance + lines[line].offset, sizeof value);
-			if (value != GPUCACHE_UNKNOWN)
-				print_sample(
-					metrics->out, metrics->reports[r], &family, &device, value);
-		}
-}
 
 /* The identity, once, to be joined by pid and Hostname.  No command line: it may contain secrets. */
 static void print_info(const struct metrics *metrics)
@@ -176,11 +164,14 @@ static void print_info(const struct metrics *metrics)
 static void print_all(const struct metrics *metrics)
 {
 	print_info(metrics);
-	for (size_t i = 0; i < GPC_N_COUNTERS; i++)
+	for (size_t i = 0; i < GPC_N_COUNTERS; i++) {
+		struct family family = family_of(&gpc_counters[i]);
+
 		if (is_metric(&gpc_counters[i]))
-			print_counter(metrics, &gpc_counters[i]);
+			print_samples(metrics, &family, &gpc_counters[i], 0);
+	}
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-		print_line(metrics, i);
+		print_samples(metrics, &lines[i].family, NULL, lines[i].offset);
 }
 
 void gpc_export_metrics(const struct gpc_report *const *reports, size_t n, FILE *out, bool is_open)

@@ -150,7 +150,7 @@ enum gpc_status gpc_fit_find(const struct gpc_report *report, struct gpc_fit *re
 	*ret_fit = (struct gpc_fit){ 0 };
 	if (report->options->on)
 		(void)gpc_fit_read_target(report->options->on, &ret_fit->target);
-	gpc_trace_of_tensors(report->recording, report->options->device, &trace);
+	gpc_trace_from_recording(report->recording, report->options->device, true, &trace);
 	st = find(report, &trace, ret_fit);
 	gpc_trace_fini(&trace);
 	return st;

@@ -161,7 +161,7 @@ static bool look(const struct fit_program *program, const struct gpc_options *op
 	struct gpc_recording *recording = open_most(program, &n);
 
 	if (recording) {
-		gpc_trace_of_tensors(recording, options->device, &trace);
+		gpc_trace_from_recording(recording, options->device, true, &trace);
 		steps = gpc_steps_count(&trace);
 		show_progress(&steps, &trace, gpc_clock_realtime_ns() - program->start_ns);
 		gpc_trace_fini(&trace);

@@ -16,17 +16,6 @@
 #define POOL_PART   4
 #define POOL_BLOCKS 32
 
-struct gpc_framework_row {
-	const char *name; /* as in libraries.def */
-	const char *words;
-	const char *full;         /* its message when the pool is full */
-	const char *grows;        /* the variable that makes the pool grow on demand */
-	const char *more;         /* how to enlarge the pool */
-	const char *no_pool;      /* the variable that disables the pool */
-	const char *drivers_pool; /* the variable that selects the driver's pool */
-	const char *pieces;
-};
-
 static const struct gpc_framework_row frameworks[] = {
 	{ "XLA", "XLA (JAX)", "RESOURCE_EXHAUSTED", "XLA_PYTHON_CLIENT_PREALLOCATE=false",
 		"XLA_PYTHON_CLIENT_MEM_FRACTION=.95", "XLA_PYTHON_CLIENT_ALLOCATOR=platform",
@@ -43,11 +32,6 @@ const struct gpc_framework_row *gpc_framework_of(const char *library)
 		if (strcmp(library, frameworks[i].name) == 0)
 			return &frameworks[i];
 	return NULL;
-}
-
-const char *gpc_framework_name(const struct gpc_framework_row *framework)
-{
-	return framework->name;
 }
 
 void gpc_framework_add_less(const struct gpc_framework_row *framework, struct gpc_text *text)

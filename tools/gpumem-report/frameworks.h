@@ -14,7 +14,16 @@
 
 #include "tools/gpumem-report/report.h"
 
-struct gpc_framework_row;
+struct gpc_framework_row {
+	const char *name; /* as in libraries.def */
+	const char *words;
+	const char *full;         /* its message when the pool is full */
+	const char *grows;        /* the variable that makes the pool grow on demand */
+	const char *more;         /* how to enlarge the pool */
+	const char *no_pool;      /* the variable that disables the pool */
+	const char *drivers_pool; /* the variable that selects the driver's pool */
+	const char *pieces;
+};
 
 /* A framework's pool on a device. */
 struct gpc_framework_pool {
@@ -23,9 +32,8 @@ struct gpc_framework_pool {
 	uint64_t n_blocks;
 };
 
-/* Returns the framework of a library (gpc_library_name), or NULL; its name, as "XLA". */
+/* Returns the framework of a library (gpc_library_name), or NULL. */
 const struct gpc_framework_row *gpc_framework_of(const char *library);
-const char *gpc_framework_name(const struct gpc_framework_row *framework);
 
 /* The pool at the peak of the device; framework NULL if there is none. */
 struct gpc_framework_pool gpc_framework_find_pool(

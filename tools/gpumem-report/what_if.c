@@ -90,7 +90,7 @@ bool gpc_what_if_open(const struct gpc_report *report, const struct gpucache_oom
 	what_if->fixed_bytes = gpc_bytes_less(b->device_total, gpc_bytes_add(b->device_free, ours));
 	if (!what_if->has_cache)
 		return false;
-	gpc_trace_from_recording(report->recording, oom->device, &what_if->trace);
+	gpc_trace_from_recording(report->recording, oom->device, false, &what_if->trace);
 	if (cut_at_request(&what_if->trace, oom))
 		return true;
 	gpc_trace_fini(&what_if->trace);

@@ -63,7 +63,7 @@ struct gpc_policy_ops {
 
 	enum gpc_status (*create)(const struct gpc_policy_ops *policy,
 		const struct gpc_policy_params *params, void **ret_self);
-	void (*destroy)(void *self);
+	void (*destroy)(void *self); /* NULL: nothing to do */
 	enum gpc_status (*alloc)(
 		void *self, uint64_t size, uint32_t stream, uint64_t now_ns, uint64_t *ret_address);
 	enum gpc_status (*free)(void *self, uint64_t address, uint32_t stream, uint64_t now_ns);
@@ -79,7 +79,7 @@ struct gpc_policy_ops {
 	/* The most bytes pending at a time.  NULL: never any. */
 	uint64_t (*peak_pending)(void *self);
 
-	/* Returns the name of the first broken invariant, or NULL. */
+	/* Returns the name of the first broken invariant, or NULL.  NULL: checks nothing. */
 	const char *(*check)(void *self);
 };
 

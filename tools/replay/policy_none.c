@@ -12,11 +12,6 @@ static enum gpc_status create(const struct gpc_policy_ops *policy,
 	return GPC_OK;
 }
 
-static void destroy(void *self)
-{
-	(void)self;
-}
-
 static enum gpc_status alloc(
 	void *self, uint64_t size, uint32_t stream, uint64_t now_ns, uint64_t *ret_address)
 {
@@ -36,18 +31,10 @@ static enum gpc_status free_address(void *self, uint64_t address, uint32_t strea
 	return driver->ops->mem_free(driver, address);
 }
 
-static const char *check(void *self)
-{
-	(void)self;
-	return NULL;
-}
-
 const struct gpc_policy_ops gpc_policy_none = {
 	.name = "none",
 	.help = "no cache, the driver for everything",
 	.create = create,
-	.destroy = destroy,
 	.alloc = alloc,
 	.free = free_address,
-	.check = check,
 };

@@ -367,16 +367,10 @@ static void destroy(void *arg)
 	free(self);
 }
 
-static const char *check(void *arg)
-{
-	(void)arg;
-	return NULL;
-}
-
 #define COMMON                                                                             \
 	.is_model = true, .is_stream_ordered = true, .create = create, .destroy = destroy, \
 	.alloc = alloc, .free = free_address, .use = use, .empty_cache = empty_cache,      \
-	.peak_pending = peak_pending, .check = check
+	.peak_pending = peak_pending
 
 const struct gpc_policy_ops gpc_policy_pytorch = {
 	.name = "pytorch", .help = "a model of PyTorch's native allocator", COMMON

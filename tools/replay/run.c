@@ -78,7 +78,8 @@ static enum gpc_status open_player(
 
 static void close_player(struct player *player)
 {
-	player->policy->destroy(player->self);
+	if (player->policy->destroy)
+		player->policy->destroy(player->self);
 	gpc_machine_close(&player->machine);
 	free(player->lives);
 }
@@ -288,6 +289,11 @@ static enum gpc_status do_op(struct player *player, const struct gpc_trace_op *o
 	return GPC_OK;
 }
 
+static const char *check(struct player *player)
+{
+	return player->policy->check ? player->policy->check(player->self) : NULL;
+}
+
 static void play(struct player *player, bool check_always)
 {
 	const struct gpc_trace *trace = player->trace;
@@ -301,7 +307,7 @@ static void play(struct player *player, bool check_always)
 
 		run->n_operations += op->kind <= GPC_TRACE_FAILURE;
 		if (check_always)
-			run->broken = player->policy->check(player->self);
+			run->broken = check(player);
 		if (!st && !run->broken)
 			continue;
 		run->has_failed = st != GPC_OK;
@@ -314,7 +320,7 @@ static void play(struct player *player, bool check_always)
 	run->elapsed_ns = host_now(player) - start - player->not_ours_ns;
 	run->program_ns = simulated_now(player) - simulated_start;
 	if (!run->broken)
-		run->broken = player->policy->check(player->self);
+		run->broken = check(player);
 }
 
 static void note_end(struct player *player)

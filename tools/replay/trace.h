@@ -97,15 +97,12 @@ struct gpc_trace {
 	bool is_damaged;                    /* the recording was read only in part */
 };
 
-/* `device`: -1 for the one with the most events. */
-void gpc_trace_from_recording(
-	const struct gpc_recording *recording, int device, struct gpc_trace *ret_trace);
 /*
- * The same with the requests to PyTorch's allocator: each tensor, and past PyTorch's cache the other requests to the
- * driver.  Without PyTorch in the program, the same as gpc_trace_from_recording.
+ * `device`: -1 for the one with the most events.  is_of_tensors: with the requests to PyTorch's allocator, each tensor,
+ * and past PyTorch's cache the other requests to the driver; without PyTorch in the program, no difference.
  */
-void gpc_trace_of_tensors(
-	const struct gpc_recording *recording, int device, struct gpc_trace *ret_trace);
+void gpc_trace_from_recording(const struct gpc_recording *recording, int device, bool is_of_tensors,
+	struct gpc_trace *ret_trace);
 void gpc_trace_fini(struct gpc_trace *trace);
 
 #endif

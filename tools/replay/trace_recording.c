@@ -387,7 +387,7 @@ static void build(struct source *source)
 		add_event(source, i);
 }
 
-static void make(const struct gpc_recording *recording, int device, bool is_of_tensors,
+void gpc_trace_from_recording(const struct gpc_recording *recording, int device, bool is_of_tensors,
 	struct gpc_trace *ret_trace)
 {
 	struct source source = { .recording = recording,
@@ -403,16 +403,4 @@ static void make(const struct gpc_recording *recording, int device, bool is_of_t
 	free(source.seeds);
 	free(source.events);
 	(void)gpc_trace_end(source.builder, GPC_OK, ret_trace);
-}
-
-void gpc_trace_from_recording(
-	const struct gpc_recording *recording, int device, struct gpc_trace *ret_trace)
-{
-	make(recording, device, false, ret_trace);
-}
-
-void gpc_trace_of_tensors(
-	const struct gpc_recording *recording, int device, struct gpc_trace *ret_trace)
-{
-	make(recording, device, true, ret_trace);
 }

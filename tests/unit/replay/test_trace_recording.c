@@ -63,7 +63,7 @@ static void open_trace(int device)
 	builder_write(&builder, path);
 	assert_int_equal(gpc_recording_open(path, &recording, &why), GPC_OK);
 	unlink(path);
-	gpc_trace_from_recording(recording, device, &trace);
+	gpc_trace_from_recording(recording, device, false, &trace);
 	gpc_recording_close(recording);
 }
 
