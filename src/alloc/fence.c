@@ -136,7 +136,6 @@ bool gpc_fences_close(struct gpc_fences *fences)
 	if (st)
 		return false;
 	fence->has_event = true;
-	fences->n_closed++;
 	return advance(fences);
 }
 

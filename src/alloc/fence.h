@@ -86,7 +86,6 @@ struct gpc_fences {
 	/* recorded on the legacy stream when a second one appeared; 0: none */
 	gpc_event one_stream_end;
 	bool is_end_due; /* that record failed: the next stream retries it, unless the host waited since */
-	uint64_t n_closed; /* by an event, since init */
 };
 
 /*

@@ -17,8 +17,7 @@ void gpc_check_failed(const char *condition, const char *file, int line)
 
 	if (!was_broken)
 		gpc_log("internal check failed at %s:%d: %s; from here on every call goes straight "
-			"to the "
-			"driver. Please report this line.",
+			"to the driver. Please report this line.",
 			file, line, condition);
 #if GPC_CHECK_LEVEL >= 1
 	abort();

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -53,6 +54,25 @@ ssize_t gpc_io_read_file(const char *path, char *buf, size_t size)
 	buf[len] = '\0';
 	close(fd);
 	return (ssize_t)len;
+}
+
+/* Field 22.  The name in field 2 may contain anything, so count from the last ')'. */
+bool gpc_io_read_start(const char *path, uint64_t *ret_ticks)
+{
+	char buf[1024];
+	const char *at;
+
+	if (gpc_io_read_file(path, buf, sizeof buf) <= 0)
+		return false;
+	at = strrchr(buf, ')');
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	if (!at || at[1] < '0' || at[1] > '9')
+		return false;
+	*ret_ticks = 0;
+	for (at++; *at >= '0' && *at <= '9'; at++)
+		*ret_ticks = *ret_ticks * 10 + (uint64_t)(*at - '0');
+	return true;
 }
 
 ssize_t gpc_io_read_at(int fd, void *buf, size_t size, uint64_t offset)

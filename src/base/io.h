@@ -38,6 +38,9 @@ void gpc_io_close(int fd, const struct gpc_io_file *file);
  */
 ssize_t gpc_io_read_file(const char *path, char *buf, size_t size);
 
+/* When the process of this /proc/PID/stat began, in clock ticks since boot; false: unreadable. */
+bool gpc_io_read_start(const char *path, uint64_t *ret_ticks);
+
 /* Reads up to `size` bytes at `offset`.  Returns the number read, fewer at end of file, or -1 with errno set. */
 ssize_t gpc_io_read_at(int fd, void *buf, size_t size, uint64_t offset);
 

@@ -125,28 +125,6 @@ static void find_name(
 	keep_program(command, name, size);
 }
 
-/* When a process began, in seconds since boot: field 22 of stat, after the name in '(...)'. */
-static bool read_start(const char *proc, unsigned pid, uint64_t *ret_seconds)
-{
-	char path[NAME_MAX_BYTES];
-	char buf[1024];
-	uint64_t ticks = 0;
-	const char *at;
-
-	gpc_format(path, sizeof path, "%s/%u/stat", proc, pid);
-	if (gpc_io_read_file(path, buf, sizeof buf) <= 0)
-		return false;
-	at = strrchr(buf, ')');
-	for (int field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	if (!at || at[1] < '0' || at[1] > '9')
-		return false;
-	for (at++; *at >= '0' && *at <= '9'; at++)
-		ticks = ticks * 10 + (uint64_t)(*at - '0');
-	*ret_seconds = ticks / TICKS_PER_SECOND;
-	return true;
-}
-
 /* The age in seconds, at least 1, of a process of this user; 0 if it is another user's or invisible. */
 static uint32_t find_own_age(const char *proc, unsigned pid)
 {
@@ -156,10 +134,13 @@ static uint32_t find_own_age(const char *proc, unsigned pid)
 	uint64_t start;
 
 	gpc_format(path, sizeof path, "%s/%u", proc, pid);
-	if (stat(path, &status) != 0 || status.st_uid != geteuid() ||
-		!read_start(proc, pid, &start) || start > now || now - start >= UINT32_MAX)
+	if (stat(path, &status) != 0 || status.st_uid != geteuid())
 		return 0;
-	return (uint32_t)(now - start) + 1;
+	gpc_format(path, sizeof path, "%s/%u/stat", proc, pid);
+	if (!gpc_io_read_start(path, &start))
+		return 0;
+	start /= TICKS_PER_SECOND;
+	return start > now || now - start >= UINT32_MAX ? 0 : (uint32_t)(now - start) + 1;
 }
 
 /* Sort order: more bytes first, unknown ones last. */
@@ -217,7 +198,6 @@ static void ask_processes(struct gpc_nvml *nvml, struct gpc_nvml_device *device,
 		return;
 	if (count > GPC_NVML_MAX_PROCESSES)
 		return;
-	found->n_listed = count;
 	sort_processes(nvml->infos, count, query->own_pid, found);
 	for (uint32_t i = 0; i < found->n_neighbours; i++) {
 		struct gpucache_neighbour *one = &found->neighbours[i];

@@ -113,23 +113,6 @@ static void read_job(struct gpc_identity *identity)
 	}
 }
 
-/* Field 22 of /proc/self/stat.  The name in field 2 may contain anything, so count from the last ')'. */
-static uint64_t read_start_ticks(void)
-{
-	char buf[1024];
-	uint64_t ticks = 0;
-	const char *at;
-
-	if (gpc_io_read_file("/proc/self/stat", buf, sizeof buf) < 0)
-		return 0;
-	at = strrchr(buf, ')');
-	for (int field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
-		ticks = ticks * 10 + (uint64_t)(*at - '0');
-	return ticks;
-}
-
 static void read_names(struct gpc_identity *identity)
 {
 	struct utsname name;
@@ -162,7 +145,7 @@ void gpc_identity_read(struct gpc_identity *identity, int64_t rank)
 	memset(identity, 0, sizeof *identity);
 	identity->pid = (uint32_t)getpid();
 	identity->uid = (uint32_t)geteuid();
-	identity->start_ticks = read_start_ticks();
+	(void)gpc_io_read_start("/proc/self/stat", &identity->start_ticks);
 	if (stat("/proc/self/ns/pid", &st) == 0)
 		identity->pid_namespace = (uint64_t)st.st_ino;
 	read_names(identity);

@@ -28,17 +28,17 @@ static uint32_t cut(uint32_t n, uint32_t limit, uint32_t *flags)
 
 __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip)
 {
-	uint64_t frames[2 * GPC_STACKS_MAX_DEPTH + 1];
+	uint64_t frames[2 * GPC_STACKS_DEPTH + 1];
 	struct gpc_stack_frames stack = { .frames = frames };
 	bool is_new = false;
 	uint32_t n;
 	uint32_t id;
 
 	/* One frame more than wanted tells whether the stack was truncated.  Frame 0 would be this function. */
-	n = gpc_unwind_capture(&stacks->unwind, frames, stacks->max_depth + 1, skip + 1);
-	stack.n_native = (uint16_t)cut(n, stacks->max_depth, &stack.flags);
+	n = gpc_unwind_capture(&stacks->unwind, frames, GPC_STACKS_DEPTH + 1, skip + 1);
+	stack.n_native = (uint16_t)cut(n, GPC_STACKS_DEPTH, &stack.flags);
 	stack.n_python = (uint16_t)gpc_python_capture(
-		&stacks->python, frames + stack.n_native, stacks->max_depth, &stack.flags);
+		&stacks->python, frames + stack.n_native, GPC_STACKS_DEPTH, &stack.flags);
 	if (stack.flags & GPUCACHE_STACK_NO_PYTHON)
 		atomic_fetch_add_explicit(&stacks->n_no_python, 1, memory_order_relaxed);
 	if (!stack.n_native && !stack.n_python)
@@ -317,20 +317,12 @@ uint64_t gpc_stacks_dropped_python(const struct gpc_stacks *stacks)
 	return atomic_load_explicit(&stacks->n_no_python, memory_order_relaxed);
 }
 
-static uint32_t depth_of(const struct gpc_stacks_params *params)
-{
-	if (!params->max_depth)
-		return GPC_STACKS_DEFAULT_DEPTH;
-	return params->max_depth < GPC_STACKS_MAX_DEPTH ? params->max_depth : GPC_STACKS_MAX_DEPTH;
-}
-
 enum gpc_status gpc_stacks_init(struct gpc_stacks *stacks, const struct gpc_stacks_params *params)
 {
 	enum gpc_status st;
 
-	*stacks = (struct gpc_stacks){ .max_depth = depth_of(params) };
-	st = gpc_depot_init(&stacks->depot,
-		params->max_stacks ? params->max_stacks : GPC_DEPOT_DEFAULT_STACKS, &params->sink);
+	*stacks = (struct gpc_stacks){ 0 };
+	st = gpc_depot_init(&stacks->depot, params->max_stacks, &params->sink);
 	if (st != GPC_OK)
 		return st;
 	st = gpc_codes_init(&stacks->codes, &params->sink);
@@ -339,8 +331,7 @@ enum gpc_status gpc_stacks_init(struct gpc_stacks *stacks, const struct gpc_stac
 	st = gpc_modules_init(&stacks->modules, &params->sink);
 	if (st != GPC_OK)
 		goto undo_codes;
-	if (params->with_native)
-		gpc_unwind_init(&stacks->unwind, params->lookup_in);
+	gpc_unwind_init(&stacks->unwind, params->lookup_in);
 	gpc_python_init(&stacks->python, params->with_python, &stacks->codes, params->lookup);
 	return GPC_OK;
 

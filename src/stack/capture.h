@@ -35,8 +35,7 @@
 #include "stack/sink.h"
 #include "stack/unwind.h"
 
-#define GPC_STACKS_DEFAULT_DEPTH 64u
-#define GPC_STACKS_MAX_DEPTH     GPUCACHE_MAX_FRAMES
+#define GPC_STACKS_DEPTH 64u /* frames of each kind */
 
 struct gpc_stacks_params {
 	struct gpc_stack_sink sink;
@@ -45,14 +44,11 @@ struct gpc_stacks_params {
 	 */
 	void *(*lookup)(const char *name);
 	void *(*lookup_in)(void *handle, const char *name);
-	uint32_t max_depth;  /* frames of each kind; 0: GPC_STACKS_DEFAULT_DEPTH */
-	uint32_t max_stacks; /* 0: GPC_DEPOT_DEFAULT_STACKS */
-	bool with_native;
+	uint32_t max_stacks;
 	bool with_python;
 };
 
 struct gpc_stacks {
-	uint32_t max_depth;
 	struct gpc_unwind unwind;
 	struct gpc_python python;
 	struct gpc_codes codes;

@@ -16,7 +16,6 @@
 #include "base/status.h"
 #include "stack/intern.h"
 
-#define GPC_DEPOT_DEFAULT_STACKS 8192u
 #define GPC_DEPOT_MAX_STACKS     (1u << 20)
 
 /* A stack: native frames, then Python frames, as in gpucache_format.h. */

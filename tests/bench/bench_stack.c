@@ -48,7 +48,7 @@ static void open_stacks(struct gpc_stacks *stacks, bool python)
 		.sink = { .append = swallow },
 		.lookup = find_global,
 		.lookup_in = dlsym,
-		.with_native = true,
+		.max_stacks = 8192,
 		.with_python = python,
 	};
 

@@ -130,7 +130,6 @@ static void start_stacks(void)
 		.lookup = gpc_runtime.loader->lookup,
 		.lookup_in = gpc_runtime.loader->lookup_in,
 		.max_stacks = gpc_runtime.record.n_sites - 1, /* one site each */
-		.with_native = true,
 		.with_python = config->python,
 	};
 
