@@ -280,19 +280,11 @@ enum gpc_status gpc_fences_stream_created(struct gpc_fences *fences, gpc_stream 
 	struct gpc_driver *drv = fences->members[0];
 	enum gpc_status st = GPC_OK;
 
-	fences->n_streams++;
 	if (fences->is_one_stream || fences->is_end_due)
 		st = end_one_stream(fences);
 	if (st || !fences->one_stream_end)
 		return st;
 	return drv->ops->stream_wait(drv, stream, fences->one_stream_end);
-}
-
-void gpc_fences_stream_destroyed(struct gpc_fences *fences)
-{
-	/* Its work may still be running, so the one-stream rule does not come back. */
-	if (fences->n_streams > 0)
-		fences->n_streams--;
 }
 
 void gpc_fences_per_thread_stream_used(struct gpc_fences *fences)

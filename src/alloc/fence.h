@@ -81,8 +81,8 @@ struct gpc_fences {
 	bool can_record;    /* false once the driver answered that it is unsupported */
 	bool has_strangers; /* too many contexts reach this memory: nothing passes */
 	bool is_peer_near;  /* has a peer member, or is about to */
-	bool is_one_stream; /* only the legacy default stream was ever used */
-	uint32_t n_streams;
+	/* only the legacy default stream was ever used; never true again: work of a destroyed stream may still run */
+	bool is_one_stream;
 	/* recorded on the legacy stream when a second one appeared; 0: none */
 	gpc_event one_stream_end;
 	bool is_end_due; /* that record failed: the next stream retries it, unless the host waited since */
@@ -153,7 +153,6 @@ uint64_t gpc_fences_largest(const struct gpc_fences *fences);
  */
 GPC_MUST_CHECK enum gpc_status gpc_fences_stream_created(
 	struct gpc_fences *fences, gpc_stream stream);
-void gpc_fences_stream_destroyed(struct gpc_fences *fences);
 
 /*
  * Call at the first use of a per-thread default stream.  It waits for the legacy stream by definition; streams

@@ -6,7 +6,14 @@
 #ifndef GPC_BASE_ENV_H
 #define GPC_BASE_ENV_H
 
+#include <stdlib.h>
+
 /* The value, or NULL if it is unset, empty, or not to be trusted. */
-const char *gpc_env_get(const char *name);
+static inline const char *gpc_env_get(const char *name)
+{
+	const char *value = secure_getenv(name);
+
+	return value && *value ? value : NULL;
+}
 
 #endif

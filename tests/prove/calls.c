@@ -92,9 +92,6 @@ static void end_stream(struct prove_machine *machine, struct prove_call *call)
 		return;
 	}
 	/* Neither the device nor the host can wait now: this program has no such stream. */
-	gpc_lock_take(&pool->lock);
-	gpc_fences_stream_destroyed(&pool->fences);
-	gpc_lock_release(&pool->lock);
 	gpc_sim_stream_destroy(place->stream);
 	atomic_store(&place->state, PROVE_STREAM_NONE);
 }

@@ -183,9 +183,6 @@ static void do_stream_destroy(struct prove_machine *machine, const struct prove_
 		return;
 	place = step->stream == PROVE_OWN ? &thread->own[step->context]
 					  : &context->shared[step->stream - 1];
-	gpc_lock_take(&context->pool.lock);
-	gpc_fences_stream_destroyed(&context->pool.fences);
-	gpc_lock_release(&context->pool.lock);
 	gpc_sim_stream_destroy(stream);
 	atomic_store(&place->state, PROVE_STREAM_NONE);
 }

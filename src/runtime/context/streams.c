@@ -38,31 +38,19 @@ void gpc_runtime_stream_created(CUstream stream)
 		gpc_pool_wait_for_one_stream(&context->pool);
 }
 
-/* In all contexts: the handle is dead, and may be reused. */
-static void forget_order(CUstream stream)
+void gpc_runtime_stream_destroyed(CUstream stream)
 {
 	struct gpc_pool_walk walk = { 0 };
 	struct gpc_pool *pool;
 
+	gpc_runtime_capture_ended(stream);
+	gpc_record_end_stream(&gpc_runtime.record, (uint64_t)(uintptr_t)stream);
+	/* In all contexts: the handle is dead, and may be reused. */
 	while ((pool = gpc_pool_next(&walk))) {
 		gpc_lock_take(&pool->lock);
 		gpc_stream_order_destroyed(&pool->order, (gpc_stream)(uintptr_t)stream);
 		gpc_lock_release(&pool->lock);
 	}
-}
-
-void gpc_runtime_stream_destroyed(CUstream stream)
-{
-	struct gpc_context *context = gpc_context_current();
-
-	gpc_runtime_capture_ended(stream);
-	forget_order(stream);
-	gpc_record_end_stream(&gpc_runtime.record, (uint64_t)(uintptr_t)stream);
-	if (!context)
-		return;
-	gpc_lock_take(&context->pool.lock);
-	gpc_fences_stream_destroyed(&context->pool.fences);
-	gpc_lock_release(&context->pool.lock);
 }
 
 /*
