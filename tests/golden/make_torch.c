@@ -223,6 +223,22 @@ static uint32_t pass_stack(struct recording_builder *b, uint32_t in_model, uint3
 	return builder_stack(b, native, 8, frames, n);
 }
 
+/* A layer of a package's model, which the program called, called back by a trainer that it started. */
+static uint32_t package_stack(struct recording_builder *b, uint32_t in_program)
+{
+	const uint64_t native[] = { 0x7f00001010, 0x7e00002000, 0x7e00003000, 0x7e00004000,
+		0x7e00005000, 0x7e00006000, 0x7e00007000, 0x401100 };
+	uint64_t frames[5] = {
+		python_line(b, "ResNet.forward", PACKAGES "torchvision/models/resnet.py", 285, 0),
+		python_line(b, "Module._call_impl", PACKAGES "torch/nn/modules/module.py", 1700, 0),
+		python_line(b, "evaluate", "/srv/nets/train.py", in_program, 0),
+		python_line(b, "Trainer.fit", PACKAGES "lightning/trainer.py", 600, 0),
+		python_line(b, "main", "/srv/nets/train.py", 60, 1),
+	};
+
+	return builder_stack(b, native, 8, frames, 5);
+}
+
 static struct gpucache_oom *begin_kept(struct recording_builder *b, uint32_t number)
 {
 	struct gpucache_oom *oom = &b->ooms[number - 1];
@@ -279,6 +295,18 @@ static uint32_t in_python(struct recording_builder *b, uint64_t inner, const cha
 		     : builder_stack(b, native, 8, frames + 1, 1);
 }
 
+/* What a site made of which most is gone again. */
+static void add_passed(struct recording_builder *b, uint32_t stack, uint64_t n_made, double first_s)
+{
+	struct gpucache_site *site = b->sites + 1;
+
+	add_site(b, stack, n_made, n_made * MIB, first_s, 720);
+	while (site[1].stack)
+		site++;
+	site->live_blocks = 1;
+	site->live_bytes = MIB;
+}
+
 /* Results of twelve passes; of one pass of twelve layers; of twelve without a model. */
 void make_torch_kept(const char *dir)
 {
@@ -309,6 +337,41 @@ void make_torch_kept(const char *dir)
 	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
 	b.counters[0].n_oom = 3;
 	write_and_end(&b, dir, "../torch_kept.gpucache");
+}
+
+/*
+ * Results of 200 passes, beside the pass that runs: of softmax in the program, of a package's model that is evaluated.
+ * And 400 tiles of an image, cut before the model ran.
+ */
+void make_torch_results(const char *dir)
+{
+	struct recording_builder b;
+	uint32_t output, softmax, evaluated, tiles;
+	struct gpucache_oom *oom;
+
+	(void)begin_torch(&b);
+	output = pass_stack(&b, 30, 20);
+	softmax = in_python(&b, 0, "forward_all");
+	evaluated = package_stack(&b, 22);
+	tiles = in_python(&b, 0, "forward_tiles");
+	add_passed(&b, output, 401, 100);
+	add_site(&b, in_python(&b, 0, "to_device"), 500, 12 * MIB, 9, 719);
+	add_site(&b, softmax, 200, 120 * GIB, 101, 720);
+	add_site(&b, evaluated, 400, 120 * GIB, 101, 720);
+	add_site(&b, tiles, 400, 120 * GIB, 11, 90);
+	for (unsigned i = 1; i <= 3; i++) {
+		oom = begin_kept(&b, i);
+		oom->stack = output;
+		add_holder(oom, output, 1, GIB);
+		add_holder(oom,
+			i == 1   ? softmax
+			: i == 2 ? evaluated
+				 : tiles,
+			i == 1 ? 200 : 400, 120 * GIB);
+	}
+	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
+	b.counters[0].n_oom = 3;
+	write_and_end(&b, dir, "../torch_results.gpucache");
 }
 
 /*

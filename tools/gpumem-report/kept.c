@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts the live tensors per path into the model: the minimum over paths is the number of times the program went
- * there.  The other allocations in between decide whether those are passes, or layers of one pass.  Quadratic in the
- * holders of one failure, which are few.
+ * there.  What gives back most of its tensors is of the pass that runs, and does not count.  The other allocations in
+ * between decide whether those are passes, or layers of one pass.  Quadratic in the holders of one failure, which are
+ * few.
  */
 #include "tools/gpumem-report/kept.h"
 
@@ -34,12 +35,17 @@ struct path {
 	uint64_t hash;
 	uint64_t bytes;
 	uint64_t n_blocks;
+	uint64_t n_made;
+	uint64_t last_ns;
 	bool is_in_module; /* leads into a model */
 };
 
 struct paths {
 	struct path rows[GPUCACHE_MAX_OOM_HOLDERS];
 	size_t n;
+	uint64_t bytes;    /* of all */
+	uint64_t n_passed; /* tensors that a site in a model made, of which it gave back most */
+	uint64_t passed_first_ns; /* the first of them */
 };
 
 static bool is_module_call(const struct gpc_frame *frame)
@@ -80,11 +86,15 @@ static void add_path(struct paths *paths, const struct path *path)
 		paths->rows[paths->n++] = (struct path){ .hash = path->hash };
 	paths->rows[i].bytes = gpc_bytes_add(paths->rows[i].bytes, path->bytes);
 	paths->rows[i].n_blocks += path->n_blocks;
+	paths->rows[i].n_made += path->n_made;
+	if (paths->rows[i].last_ns < path->last_ns)
+		paths->rows[i].last_ns = path->last_ns;
 	paths->rows[i].is_in_module |= path->is_in_module;
+	paths->bytes = gpc_bytes_add(paths->bytes, path->bytes);
 }
 
 /* The minimum count of any path into a model; 0 if most bytes are not a model's. */
-static uint64_t count_passes(const struct paths *paths, uint64_t bytes)
+static uint64_t count_passes(const struct paths *paths)
 {
 	uint64_t least = UINT64_MAX;
 	uint64_t in_modules = 0;
@@ -92,12 +102,29 @@ static uint64_t count_passes(const struct paths *paths, uint64_t bytes)
 	for (size_t i = 0; i < paths->n; i++) {
 		const struct path *path = &paths->rows[i];
 
-		if (!path->is_in_module || path->bytes < bytes / NEGLIGIBLE_PART)
+		if (!path->is_in_module || path->bytes < paths->bytes / NEGLIGIBLE_PART)
 			continue;
 		in_modules += path->bytes;
 		least = smaller(least, path->n_blocks);
 	}
-	return in_modules && in_modules >= bytes / 2 ? least : 0;
+	return in_modules && in_modules >= paths->bytes / 2 ? least : 0;
+}
+
+/*
+ * The tensors of the path that holds most, if the program made them of what a model said (softmax, cat) and kept all
+ * of them: the model has run as often, and was running before the last of them was made.
+ */
+static uint64_t count_results(const struct paths *paths)
+{
+	for (size_t i = 0; i < paths->n; i++) {
+		const struct path *path = &paths->rows[i];
+
+		if (!path->is_in_module && path->bytes > paths->bytes / 2 &&
+			path->n_blocks >= path->n_made - path->n_made / 8 &&
+			path->n_blocks <= paths->n_passed && path->last_ns > paths->passed_first_ns)
+			return path->n_blocks;
+	}
+	return 0;
 }
 
 static bool find_site(const struct gpc_report *report, const struct gpucache_oom *oom,
@@ -148,6 +175,26 @@ bool gpc_kept_most(const struct gpc_report *report, const struct gpucache_oom *o
 	return holder->bytes > site.total_bytes / 2;
 }
 
+/* Adds what a site of a model, or with its data, keeps; or that it is of the pass that runs. */
+static void add_holder(struct paths *paths, const struct gpc_report *report,
+	const struct gpucache_oom *oom, const struct gpucache_holder *holder)
+{
+	struct gpucache_site site = { .total_blocks = holder->n_blocks };
+	struct path path = path_of(report, holder->stack);
+
+	(void)find_site(report, oom, holder->stack, &site);
+	path.bytes = holder->bytes;
+	path.n_blocks = holder->n_blocks;
+	path.n_made = site.total_blocks;
+	path.last_ns = site.last_ns;
+	if (path.n_blocks > path.n_made / 2) {
+		add_path(paths, &path);
+	} else if (path.is_in_module && path.n_made > paths->n_passed) {
+		paths->n_passed = path.n_made;
+		paths->passed_first_ns = site.first_ns;
+	}
+}
+
 static struct gpc_kept find_results(const struct gpc_report *report, const struct gpucache_oom *oom)
 {
 	const struct gpucache_holder *biggest = NULL;
@@ -158,20 +205,17 @@ static struct gpc_kept find_results(const struct gpc_report *report, const struc
 	for (uint32_t i = 0; i < oom->n_holders; i++) {
 		const struct gpucache_holder *holder = &oom->holders[i];
 		enum gpc_category category = gpc_category_of(report, holder->stack);
-		struct path path;
 
 		if (category != GPC_CATEGORY_ACTIVATIONS && category != GPC_CATEGORY_INPUTS)
 			continue;
-		path = path_of(report, holder->stack);
-		path.bytes = holder->bytes;
-		path.n_blocks = holder->n_blocks;
-		add_path(&paths, &path);
-		kept.bytes = gpc_bytes_add(kept.bytes, holder->bytes);
+		add_holder(&paths, report, oom, holder);
 		if (category == GPC_CATEGORY_ACTIVATIONS &&
 			(!biggest || holder->bytes > biggest->bytes))
 			biggest = holder;
 	}
-	kept.n_passes = count_passes(&paths, kept.bytes);
+	kept.n_passes = count_passes(&paths);
+	if (kept.n_passes == 0)
+		kept.n_passes = count_results(&paths);
 	if (kept.n_passes < MANY_PASSES || !biggest ||
 		!gpc_kept_most(report, oom, biggest, &first_ns))
 		return (struct gpc_kept){ 0 };
@@ -179,7 +223,8 @@ static struct gpc_kept find_results(const struct gpc_report *report, const struc
 	kept.n_passes = smaller(kept.n_passes, count_steps(report, oom, first_ns));
 	if (kept.n_passes < MANY_PASSES)
 		return (struct gpc_kept){ 0 };
-	kept.bytes -= kept.bytes / kept.n_passes; /* the last pass needs its own */
+	/* The last pass needs its own. */
+	kept.bytes = paths.bytes - paths.bytes / kept.n_passes;
 	return is_reason(oom, kept.bytes) ? kept : (struct gpc_kept){ 0 };
 }
 

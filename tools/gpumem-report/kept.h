@@ -5,6 +5,9 @@
  *      results   one pass of a model holds what that pass needs; tensors of many passes are being kept
  *                (`total += loss`, a list of outputs).  Each line of the program and of the model that it
  *                called first holds a multiple of the passes, so the least count of any is how many there are
+ *      outputs   made by the program of what the model said (softmax), or by a package's model: none of those lines is
+ *                the program's own within a model.  All tensors of one place are there, and the model ran as often;
+ *                what gives back most of its tensors is of the pass that runs
  *      one pass  may go through layers in a list, or the words of a text, and holds as many tensors.  Only
  *                between passes there are new data, or gradients: without eight of them since the first
  *                tensor that is held, nothing is said to be kept, and what the library found is less sure

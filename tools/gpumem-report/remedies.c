@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "format/memory.h"
 #include "tools/gpumem-report/categories.h"
+#include "tools/gpumem-report/kept.h"
 #include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/torch.h"
 #include "tools/gpumem-report/twice.h"
@@ -152,25 +153,38 @@ static const struct gpc_frame *find_evaluation(const struct gpc_stack_frames *st
 	return NULL;
 }
 
-/* The outermost function of the program: it lives longest, as does what it keeps. */
+/*
+ * The outermost function of the program: it lives longest, as does what it keeps.  Outside a trainer that calls the
+ * program back (Lightning, transformers) the program only waits.
+ */
 static const struct gpc_frame *find_outermost(const struct gpc_stack_frames *stack)
 {
 	const struct gpc_frame *found = NULL;
 
-	for (size_t i = 0; stack && i < stack->n; i++)
-		if (is_of_program(&stack->frames[i]) &&
-			(!found || strcmp(stack->frames[i].function, "<module>") != 0))
-			found = &stack->frames[i];
+	for (size_t i = 0; stack && i < stack->n; i++) {
+		const struct gpc_frame *frame = &stack->frames[i];
+
+		if (found && frame->is_python && frame->is_library && frame->file &&
+			!strstr(frame->file, "/torch/"))
+			break;
+		if (is_of_program(frame) && (!found || strcmp(frame->function, "<module>") != 0))
+			found = frame;
+	}
 	return found;
 }
 
-static bool is_put_together(const struct gpc_stack_frames *stack)
+/* True if torch.cat made it, and gave most of what it made back. */
+static bool is_put_together(const struct facts *facts, const struct gpc_stack_frames *stack)
 {
+	const struct gpucache_holder *growing =
+		gpc_holdings_of_stack(facts->oom, facts->oom->growth_stack);
+	uint64_t first_ns;
 	GPC_TEXT(via, 200);
 
 	if (stack)
 		gpc_frames_via(stack, &via);
-	return strcmp(via.buf, "cat") == 0;
+	return strcmp(via.buf, "cat") == 0 &&
+	       !(growing && gpc_kept_most(facts->report, facts->oom, growing, &first_ns));
 }
 
 /*
@@ -223,7 +237,7 @@ static bool try_growth(const struct facts *facts, struct gpc_text *text)
 
 	if (facts->growing == GPC_CATEGORY_COUNT)
 		return false;
-	if (is_put_together(stack)) {
+	if (is_put_together(facts, stack)) {
 		gpc_text_add(text,
 			"torch.cat copies it into a longer tensor at each step: bound its length, "
 			"or write into a tensor of fixed size.");
