@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hash table of return addresses in buckets of one cache line; a word holds the rest of the address and its rule.  A
- * rule is derived from the registers before and after a step of libunwind.  A frame that ends 16 bytes above its frame
- * pointer may be found by the pointer or by its size: both must agree until a step refutes one.
+ * Rules in the order in which they were learned, found by a hash of the address, or, mostly, by the number that each keeps
+ * of the one that followed it last.  The processor guesses that comparison, so it reads frames ahead; and rules that
+ * follow each other lie side by side.  A rule is derived from the registers before and after a step of libunwind.  A frame
+ * that ends 16 bytes above its frame pointer may be found by the pointer or by its size: both must agree until a step
+ * refutes one.
  */
 #include "stack/walk.h"
 
@@ -14,12 +16,16 @@
 
 #include <link.h>
 
-#define BUCKETS_LOG2 11
-#define WAYS         8u
-#define TABLE_BYTES  ((WAYS << BUCKETS_LOG2) * sizeof(uint64_t))
+#define N_SLOTS (2 * GPC_WALK_RULES)
 
+/* The two words of a rule: address and successor; the rule and as much of the address as is left. */
 #define ADDRESS_BITS 47 /* in user space */
-#define RULE_BITS    (64 - (ADDRESS_BITS - BUCKETS_LOG2))
+#define RULE_BITS    28
+#define CHECK_BITS   (64 - RULE_BITS)
+#define ADDRESS_MASK ((UINT64_C(1) << ADDRESS_BITS) - 1)
+
+_Static_assert(GPC_WALK_RULES < 1 << (64 - ADDRESS_BITS), "a successor beside an address");
+_Static_assert(GPC_WALK_RULES < UINT16_MAX, "1 + a number in a slot");
 
 /* A rule: kind, then the frame's size and how far below its end rbp was saved (0: not), in words. */
 #define KIND_BITS 3
@@ -84,42 +90,97 @@ static inline uintptr_t save_of(uint64_t rule)
 	return (rule >> (KIND_BITS + SIZE_BITS) & ((1u << SAVE_BITS) - 1)) * 8;
 }
 
-/* The lowest bits of return addresses are evenly distributed: a hash for free. */
-static inline _Atomic uint64_t *bucket_of(const struct gpc_walk *walk, uintptr_t ip)
+static inline uint64_t load(const _Atomic uint64_t *word)
 {
-	return &walk->rules[ip % (1u << BUCKETS_LOG2) * WAYS];
+	return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-static inline uint64_t find_rule(const struct gpc_walk *walk, uintptr_t ip)
+static inline void store(_Atomic uint64_t *word, uint64_t value)
 {
-	const _Atomic uint64_t *bucket = bucket_of(walk, ip);
+	atomic_store_explicit(word, value, memory_order_relaxed);
+}
 
-	for (uint32_t i = 0; i < WAYS; i++) {
-		uint64_t word = atomic_load_explicit(&bucket[i], memory_order_relaxed);
+static inline bool is_of(uint64_t place, uintptr_t ip)
+{
+	return (place & ADDRESS_MASK) == ip;
+}
 
-		if (word >> RULE_BITS == ip >> BUCKETS_LOG2)
-			return word & ((UINT64_C(1) << RULE_BITS) - 1);
+static inline uint64_t word_of_rule(uintptr_t ip, uint64_t rule)
+{
+	return (uint64_t)ip << RULE_BITS | rule;
+}
+
+/* What a rule's second word says of ip; UNKNOWN if another thread is writing the pair. */
+static inline uint64_t rule_in(uint64_t word, uintptr_t ip)
+{
+	return (word >> RULE_BITS ^ ip) << RULE_BITS ? UNKNOWN
+						     : word & ((UINT64_C(1) << RULE_BITS) - 1);
+}
+
+/* The number of ip's rule, or GPC_WALK_RULES.  The lowest bits of return addresses are a hash for free. */
+static inline uint32_t find_number(const struct gpc_walk_table *table, uintptr_t ip)
+{
+	for (uint32_t i = 0; i < N_SLOTS; i++) {
+		uint32_t end = atomic_load_explicit(
+			&table->slots[(ip + i) % N_SLOTS], memory_order_relaxed);
+
+		if (!end)
+			break;
+		if (is_of(load(&table->rules[end - 1].place), ip))
+			return end - 1;
 	}
-	return UNKNOWN;
+	return GPC_WALK_RULES;
 }
 
-/* Replaces the address's old rule, else fills an empty word, else evicts one. */
+static uint64_t find_rule(const struct gpc_walk *walk, uintptr_t ip)
+{
+	uint32_t number = find_number(walk->table, ip);
+
+	return number < GPC_WALK_RULES ? rule_in(load(&walk->table->rules[number].word), ip)
+				       : UNKNOWN;
+}
+
+static void forget_all(struct gpc_walk_table *table)
+{
+	for (uint32_t i = 0; i < N_SLOTS; i++)
+		atomic_store_explicit(&table->slots[i], 0, memory_order_relaxed);
+	for (uint32_t i = 0; i < GPC_WALK_RULES; i++) {
+		store(&table->rules[i].place, 0);
+		store(&table->rules[i].word, 0);
+	}
+	atomic_store_explicit(&table->n_rules, 0, memory_order_relaxed);
+}
+
+/* Adds an address, followed for now by the one that is learned next.  A full table starts anew. */
+static void add_rule(struct gpc_walk_table *table, uintptr_t ip, uint64_t rule)
+{
+	uint32_t number;
+	uint16_t empty = 0;
+
+	if (atomic_load_explicit(&table->n_rules, memory_order_relaxed) >= GPC_WALK_RULES)
+		forget_all(table);
+	number = atomic_fetch_add_explicit(&table->n_rules, 1, memory_order_relaxed);
+	if (number >= GPC_WALK_RULES)
+		return;
+	store(&table->rules[number].place, ip | (uint64_t)(number + 1) << ADDRESS_BITS);
+	store(&table->rules[number].word, word_of_rule(ip, rule));
+	for (uint32_t i = 0; i < N_SLOTS; i++, empty = 0)
+		if (atomic_compare_exchange_strong_explicit(&table->slots[(ip + i) % N_SLOTS],
+			    &empty, (uint16_t)(number + 1), memory_order_relaxed,
+			    memory_order_relaxed))
+			return;
+}
+
 static void put_rule(struct gpc_walk *walk, uintptr_t ip, uint64_t rule)
 {
-	_Atomic uint64_t *bucket = bucket_of(walk, ip);
-	uint32_t place = (uint32_t)(ip >> BUCKETS_LOG2) % WAYS;
+	uint32_t number = find_number(walk->table, ip);
 
 	if (ip >> ADDRESS_BITS)
 		return;
-	for (uint32_t i = WAYS; i-- > 0;)
-		if (atomic_load_explicit(&bucket[i], memory_order_relaxed) == 0)
-			place = i;
-	for (uint32_t i = 0; i < WAYS; i++)
-		if (atomic_load_explicit(&bucket[i], memory_order_relaxed) >> RULE_BITS ==
-			ip >> BUCKETS_LOG2)
-			place = i;
-	atomic_store_explicit(
-		&bucket[place], ip >> BUCKETS_LOG2 << RULE_BITS | rule, memory_order_relaxed);
+	if (number < GPC_WALK_RULES)
+		store(&walk->table->rules[number].word, word_of_rule(ip, rule));
+	else
+		add_rule(walk->table, ip, rule);
 }
 
 static __attribute__((noinline)) bool find_readable(
@@ -147,20 +208,43 @@ static inline __attribute__((no_sanitize("address"))) uintptr_t word_at(uintptr_
 	return *(const volatile uintptr_t *)address;
 }
 
+/* The number of ip's rule, and from now on the guess for what follows `last`; GPC_WALK_RULES if it is unknown. */
+static inline uint32_t find_successor(
+	struct gpc_walk_table *table, _Atomic uint64_t *last, uintptr_t ip)
+{
+	uint32_t number = find_number(table, ip);
+
+	store(last, (load(last) & ADDRESS_MASK) | (uint64_t)number << ADDRESS_BITS);
+	return number;
+}
+
 __attribute__((no_sanitize("address"))) uint32_t gpc_walk_frames(const struct gpc_walk *walk,
 	const struct gpc_walk_start *start, uint64_t *frames, uint32_t max, uint32_t skip,
 	bool *ret_must_learn)
 {
+	struct gpc_walk_table *table = walk->table;
 	struct gpc_walk_start at = *start;
 	uintptr_t readable_end = at.sp >= known.start ? known.end : 0;
+	_Atomic uint64_t *last;
+	uint64_t place;
 
-	if (!walk->rules)
+	if (!table)
 		return 0;
+	last = &table->rules[GPC_WALK_RULES].place;
+	place = load(last);
 	for (uint32_t i = 0; i < max + skip; i++) {
-		uint64_t rule = find_rule(walk, at.ip);
-		enum kind kind = kind_of(rule);
-		uintptr_t end = at.sp + size_of(rule);
+		struct gpc_walk_rule *found = &table->rules[place >> ADDRESS_BITS];
+		enum kind kind;
+		uint64_t rule;
+		uintptr_t end;
 
+		if (!is_of(load(&found->place), at.ip))
+			found = &table->rules[find_successor(table, last, at.ip)];
+		place = load(&found->place);
+		rule = rule_in(load(&found->word), at.ip);
+		kind = kind_of(rule);
+		end = at.sp + size_of(rule);
+		last = &found->place;
 		if (i >= skip)
 			frames[i - skip] = at.ip;
 		if (__builtin_expect(kind < BY_SIZE, 0)) {
@@ -258,8 +342,7 @@ static void forget_unloaded(struct gpc_walk *walk)
 	if (atomic_exchange_explicit(&walk->n_unloaded, n_unloaded, memory_order_relaxed) ==
 		n_unloaded)
 		return;
-	for (uint32_t i = 0; i < WAYS << BUCKETS_LOG2; i++)
-		atomic_store_explicit(&walk->rules[i], 0, memory_order_relaxed);
+	forget_all(walk->table);
 }
 
 __attribute__((noinline, no_sanitize("address"))) void gpc_walk_learn(struct gpc_walk *walk)
@@ -297,14 +380,14 @@ void gpc_walk_init(struct gpc_walk *walk, const struct gpc_walk_steps *steps,
 	atomic_init(&walk->n_unloaded, n_unloaded);
 	if (steps->get_context && steps->init_local && steps->step && steps->get_reg &&
 		steps->get_save_loc && steps->get_proc_info && readable((uintptr_t)&n_unloaded))
-		walk->rules = gpc_metamem_map(TABLE_BYTES);
+		walk->table = gpc_metamem_map(sizeof *walk->table);
 }
 
 void gpc_walk_fini(struct gpc_walk *walk)
 {
-	if (walk->rules)
-		gpc_metamem_unmap((void *)walk->rules, TABLE_BYTES);
-	walk->rules = NULL;
+	if (walk->table)
+		gpc_metamem_unmap(walk->table, sizeof *walk->table);
+	walk->table = NULL;
 }
 
 #else

@@ -5,21 +5,23 @@
  * At a given return address the step to the caller's frame is fixed: its offset from the stack or the frame pointer, and
  * where the caller's frame pointer was saved, if it was.  libunwind looks that up in the unwind tables, at some 90 ns a
  * walk and 6 ns a frame.  Here each return address is learned once, from libunwind's steps, and a walk through known
- * code is two loads a frame:
+ * code is three loads a frame:
  *
- *      return address --lowest 11 bits--> bucket of 8 words   [ its other 36 bits | rule, 28 bits ]
- *                                                     kind, size of the frame, place of the saved frame pointer
+ *      rule n   [ return address, 47 bits | successor, 17 bits ]   the rule that followed last time: the next guess
+ *               [ its lowest 36 bits      | rule, 28 bits ]        kind, size of the frame, place of the saved frame pointer
+ *      slots    1 + the number of a rule, by the lowest bits of its address: where the guess was wrong
  *
- * Invariants  1 A word names its whole address and the rule, so that no reader mixes two.
+ * Invariants  1 Both words name the address, so that no reader mixes two rules.  A successor is a number of the table,
+ *               no more: whether it is the right one, its address says.
  *             2 What may not follow these rules has the rule "ask": signal frames, code without tables, frames that
  *               align their stack.  libunwind makes a walk that meets one, or a value that contradicts its rule.
  *             3 Reads only stack memory of the calling thread, after it was found readable.
  * Threads     walk and learn: any.  init and fini: one, before and after.
- * Ordering    Words are relaxed: each is complete by itself.  If two threads learn at once, they store the same, or one
- *             word is lost and learned again.
+ * Ordering    Words are relaxed: a pair that does not fit is unknown.  If two threads learn at once, they store the same,
+ *             or one rule is lost and learned again.
  * Locks       learn: as gpc_unwind_capture.  walk: none.
  * Failure     No frames: ask libunwind.  Always so without memory for the table, and off x86-64.
- * Limits      A full bucket evicts a rule.  Unloaded code may be walked by its old rules until the next unknown address,
+ * Limits      A full table is cleared.  Unloaded code may be walked by its old rules until the next unknown address,
  *             which clears the table.  A function whose frame ends at neither rsp nor rbp plus a constant is noticed
  *             only when its frame has another size.
  */
@@ -40,8 +42,23 @@ struct gpc_walk_steps {
 	int (*get_proc_info)(void *cursor, void *ret_info);
 };
 
+/* Large programs have some thousand addresses on their stacks. */
+#define GPC_WALK_RULES 16384u
+
+struct gpc_walk_rule {
+	_Atomic uint64_t place; /* the address and its successor; 0: none */
+	_Atomic uint64_t word;  /* the rule, below as many bits of the address as fit */
+};
+
+struct gpc_walk_table {
+	struct gpc_walk_rule
+		rules[GPC_WALK_RULES + 1]; /* the last: of no address, before the first frame */
+	_Atomic uint16_t slots[2 * GPC_WALK_RULES];
+	_Atomic uint32_t n_rules; /* numbers given out */
+};
+
 struct gpc_walk {
-	_Atomic uint64_t *rules; /* NULL: off */
+	struct gpc_walk_table *table; /* NULL: off */
 	struct gpc_walk_steps steps;
 	bool (*is_readable)(uintptr_t address);
 	_Atomic uint32_t n_learned; /* walks step by step, ever */

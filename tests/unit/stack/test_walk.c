@@ -29,7 +29,7 @@ static __attribute__((noinline)) int compare(int unused)
 	uint32_t n[4];
 	volatile int n_walks = 4; /* one call, not four */
 
-	asking.walk.rules = NULL;
+	asking.walk.table = NULL;
 	for (int i = 0; i < n_walks; i++)
 		n[i] = gpc_unwind_capture(i == 3 ? &asking : &unwind, frames[i], MAX, 0);
 	for (int i = 0; i < 3; i++) {
@@ -63,7 +63,7 @@ static int close_walk(void **state)
 
 static void skip_where_it_is_off(void)
 {
-	if (!unwind.walk.rules)
+	if (!unwind.walk.table)
 		skip();
 }
 
@@ -252,8 +252,8 @@ static void any_number_may_be_in_rbp(void **state)
 	/* Each is walked by the rules of the one before, and learned with no rule at all. */
 	for (int i = 0; i < 2 * n; i++) {
 		(void)with_rbp(numbers[i % n], compare_without_argument);
-		for (uint32_t k = 0; i >= n && k < 8u << 11; k++)
-			atomic_store(&unwind.walk.rules[k], 0);
+		if (i >= n)
+			memset(unwind.walk.table, 0, sizeof *unwind.walk.table);
 	}
 	assert_int_equal(n_compared, 2 * n);
 }
@@ -358,7 +358,9 @@ static void nothing_is_read_below_the_stack_pointer(void **state)
 	assert_true(pages != MAP_FAILED);
 	assert_int_equal(mprotect(pages + 4096, 4096, PROT_READ | PROT_WRITE), 0);
 	walk.is_readable = all_is_readable;
-	atomic_store(&walk.rules[ip % 2048 * 8], (uint64_t)(ip >> 11) << 28 | by_bp);
+	atomic_store(&walk.table->rules[0].place, ip);
+	atomic_store(&walk.table->rules[0].word, (uint64_t)ip << 28 | by_bp);
+	atomic_store(&walk.table->slots[ip % (2 * GPC_WALK_RULES)], 1);
 	start.sp = (uintptr_t)pages + 4096;
 	start.bp = start.sp;
 	assert_int_equal(gpc_walk_frames(&walk, &start, frames, 2, 0, &must_learn), 0);
@@ -413,8 +415,13 @@ static void who_learned_often_enough_still_forgets(void **state)
 	atomic_store(&unwind.walk.n_learned, 1000000);
 	atomic_fetch_add(&unwind.walk.n_unloaded, 1);
 	large(1); /* unknown, so the loader is asked */
-	for (uint32_t i = 0; i < 8u << 11; i++)
-		assert_int_equal(atomic_load(&unwind.walk.rules[i]), 0);
+	assert_int_equal(atomic_load(&unwind.walk.table->n_rules), 0);
+	for (uint32_t i = 0; i < GPC_WALK_RULES; i++) {
+		assert_int_equal(atomic_load(&unwind.walk.table->rules[i].place), 0);
+		assert_int_equal(atomic_load(&unwind.walk.table->rules[i].word), 0);
+		assert_int_equal(atomic_load(&unwind.walk.table->slots[2 * i]), 0);
+		assert_int_equal(atomic_load(&unwind.walk.table->slots[2 * i + 1]), 0);
+	}
 }
 
 static void without_a_table_libunwind_is_asked(void **state)
@@ -423,7 +430,7 @@ static void without_a_table_libunwind_is_asked(void **state)
 	gpc_metamem_fail_at(1);
 	gpc_unwind_init(&unwind, dlsym);
 	gpc_metamem_fail_at(0);
-	assert_null(unwind.walk.rules);
+	assert_null(unwind.walk.table);
 	recursive(9);
 	gpc_unwind_fini(&unwind);
 }
@@ -437,22 +444,117 @@ static void without_steps_libunwind_is_asked(void **state)
 {
 	(void)state;
 	gpc_unwind_init(&unwind, without_steps);
-	assert_null(unwind.walk.rules);
+	assert_null(unwind.walk.table);
 	recursive(9);
 	gpc_unwind_fini(&unwind);
 }
 
-static void the_table_holds_what_a_large_program_has(void **state)
+/* A full table is cleared: what was known is lost, and learned again. */
+static void a_full_table_starts_anew(void **state)
 {
+	struct gpc_walk_table *table = unwind.walk.table;
+
 	(void)state;
 	skip_where_it_is_off();
 	recursive(9);
-	/* Rules of other addresses in every word: what was known is lost, and learned again. */
-	for (uint32_t i = 0; i < 8u << 11; i++)
-		atomic_store(&unwind.walk.rules[i], UINT64_C(0xfffffff000000002));
+	memset(table, 0, sizeof *table);
+	for (uint32_t i = 0; i < GPC_WALK_RULES; i++) {
+		atomic_store(&table->rules[i].place, i + 1);
+		atomic_store(&table->rules[i].word, (uint64_t)(i + 1) << 28 | 2);
+		atomic_store(&table->slots[i + 1], (uint16_t)(i + 1));
+	}
+	atomic_store(&table->n_rules, GPC_WALK_RULES);
 	recursive(9);
+	assert_true(atomic_load(&table->n_rules) < 1000);
+	assert_true(atomic_load(&table->n_rules) > 9);
 	recursive(9);
 	assert_int_equal(n_compared, 3);
+}
+
+static void guess(struct gpc_walk_rule *rule, uint32_t successor)
+{
+	uint64_t address = atomic_load(&rule->place) & ((UINT64_C(1) << 47) - 1);
+
+	atomic_store(&rule->place, address | (uint64_t)successor << 47);
+}
+
+static void a_wrong_guess_is_not_followed(void **state)
+{
+	struct gpc_walk_table *table = unwind.walk.table;
+	uint32_t before = 0;
+
+	(void)state;
+	skip_where_it_is_off();
+	for (uint32_t wrong = 0; wrong < 8; wrong++) {
+		uint32_t n = atomic_load(&table->n_rules);
+
+		for (uint32_t i = 0; i < n; i++)
+			guess(&table->rules[i],
+				wrong == 7 ? GPC_WALK_RULES : (n + i + wrong - 3) % n);
+		guess(&table->rules[GPC_WALK_RULES], wrong);
+		recursive(9);
+		before = wrong ? before : n_learned();
+	}
+	assert_int_equal(n_learned(), before);
+	assert_int_equal(n_compared, 8);
+}
+
+/* Another thread may have begun to write a rule: its words are of two addresses then. */
+static void half_a_rule_is_unknown(void **state)
+{
+	struct gpc_walk_table *table = unwind.walk.table;
+	volatile uint32_t broken = 2; /* one call, not four */
+	uint32_t before[4];
+
+	(void)state;
+	skip_where_it_is_off();
+	for (uint32_t turn = 0; turn < 4; turn++) {
+		before[turn] = n_learned();
+		for (uint32_t i = 0; turn == broken && i + 1 < atomic_load(&table->n_rules); i++)
+			atomic_store(&table->rules[i].word, atomic_load(&table->rules[i + 1].word));
+		recursive(9);
+	}
+	assert_true(before[1] > before[0]);
+	assert_int_equal(before[2], before[1]);
+	assert_true(before[3] > before[2]);
+	assert_int_equal(n_learned(), before[3]);
+	assert_int_equal(n_compared, 4);
+}
+
+static void *stop_gate;
+
+static void *walk_until_stopped(void *arg)
+{
+	uint64_t frames[MAX];
+
+	while (!__atomic_load_n(&stop_gate, __ATOMIC_ACQUIRE))
+		if (gpc_unwind_capture(&unwind, frames, MAX, 0) == 0)
+			return NULL;
+	return arg;
+}
+
+/* Others walk, and move the guesses, while the table is cleared and filled again. */
+static void threads_walk_while_the_table_is_cleared(void **state)
+{
+	pthread_t threads[2];
+	void *result;
+
+	(void)state;
+	skip_where_it_is_off();
+	stop_gate = NULL;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, walk_until_stopped, &unwind), 0);
+	for (int i = 0; i < 200; i++) {
+		atomic_fetch_add(&unwind.walk.n_unloaded, 1);
+		gpc_walk_learn(&unwind.walk);
+		recursive(9);
+	}
+	__atomic_store_n(&stop_gate, &unwind, __ATOMIC_RELEASE);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(pthread_join(threads[i], &result), 0);
+		assert_ptr_equal(result, &unwind);
+	}
+	assert_int_equal(n_compared, 200);
 }
 
 #define WITH_WALK(name) cmocka_unit_test_setup_teardown(name, open_walk, close_walk)
@@ -473,7 +575,10 @@ int main(void)
 		WITH_WALK(what_was_unloaded_is_forgotten),
 		WITH_WALK(who_learned_often_enough_asks),
 		WITH_WALK(who_learned_often_enough_still_forgets),
-		WITH_WALK(the_table_holds_what_a_large_program_has),
+		WITH_WALK(a_full_table_starts_anew),
+		WITH_WALK(a_wrong_guess_is_not_followed),
+		WITH_WALK(half_a_rule_is_unknown),
+		WITH_WALK(threads_walk_while_the_table_is_cleared),
 		cmocka_unit_test(without_a_table_libunwind_is_asked),
 		cmocka_unit_test(without_steps_libunwind_is_asked),
 	};
