@@ -108,6 +108,24 @@ static inline void gpc_record_event(struct gpc_record *rec, const struct gpucach
 		gpc_record_mark_page(rec, word);
 }
 
+/*
+ * Expect the stores that follow: a program that computes between two allocations has driven their lines out of the
+ * caches, and a locked instruction would wait for each.
+ */
+static inline void gpc_record_expect_event(const struct gpc_record *rec)
+{
+	uint64_t number = atomic_load_explicit(&rec->next_event, memory_order_relaxed);
+
+	if (rec->events)
+		__builtin_prefetch(&rec->events[number & (rec->n_events - 1)], 1);
+}
+
+static inline void gpc_record_expect_block(const struct gpc_record *rec, uint32_t number)
+{
+	if (number < rec->n_blocks)
+		__builtin_prefetch(&rec->blocks[number], 1);
+}
+
 /* 1 + the last record of SITES in use; those below are complete except for their totals. */
 static inline uint32_t gpc_record_site_end(const struct gpc_record *rec)
 {
@@ -118,6 +136,19 @@ static inline uint32_t gpc_record_site_end(const struct gpc_record *rec)
 uint32_t gpc_record_take_site(struct gpc_record *rec, uint32_t device, uint32_t stack);
 
 #define GPC_RECORD_NO_SITE UINT32_MAX /* in site_of: SITES was full */
+
+static inline void gpc_record_expect_site(
+	const struct gpc_record *rec, uint32_t device, uint32_t stack)
+{
+	uint32_t number;
+
+	if (stack >= rec->n_sites || device >= rec->n_devices || !rec->site_of)
+		return;
+	number = __atomic_load_n(
+		&rec->site_of[(size_t)device * rec->n_sites + stack], __ATOMIC_RELAXED);
+	if (number < rec->n_sites)
+		__builtin_prefetch(&rec->sites[number], 1);
+}
 
 /* The record of a pair; NULL for stack 0, which is in COUNTERS only, and if SITES is full. */
 static inline struct gpucache_site *gpc_record_find_site(

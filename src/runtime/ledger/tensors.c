@@ -26,6 +26,7 @@
 
 #include "alloc/address_map.h"
 #include "base/clock.h"
+#include "record/store.h"
 #include "runtime/context/contexts.h"
 #include "runtime/context/streams.h"
 #include "runtime/ledger/observe.h"
@@ -168,6 +169,13 @@ static struct gpc_observed observed_of(
 	};
 }
 
+/* What is recorded next, while the clock is read. */
+static void expect(const struct gpc_device *device, const struct tensor *tensor)
+{
+	gpc_record_expect_block(&gpc_runtime.record, tensor->number);
+	gpc_record_expect_site(&gpc_runtime.record, device->ordinal, tensor->stack);
+}
+
 /* Removes a tensor, if it is known. */
 static void forget_locked(struct books *books, struct gpc_device *device, uint64_t address)
 {
@@ -177,6 +185,7 @@ static void forget_locked(struct books *books, struct gpc_device *device, uint64
 
 	if (!tensor)
 		return;
+	expect(device, tensor);
 	observed = observed_of(device, tensor, gpc_clock_ns());
 	gpc_observe_piece_freed(&observed);
 	if (!books->spare) {
@@ -202,6 +211,7 @@ static void record_locked(struct books *books, struct gpc_device *device, uint64
 
 	if (!tensor)
 		return;
+	expect(device, tensor);
 	observed = observed_of(device, tensor, gpc_clock_ns());
 	gpc_observe_piece_taken(&observed);
 }
@@ -232,6 +242,7 @@ static void freed(struct gpc_device *device, uint64_t address, uint64_t allocate
 	struct books *books = &all_books[device->ordinal];
 	struct gpucache_torch *sums = gpc_tensors_sums(device);
 
+	gpc_record_expect_event(&gpc_runtime.record);
 	gpc_lock_take(&books->lock);
 	gpc_counter_set(&sums->allocated_bytes, allocated_bytes);
 	gpc_counter_set(&sums->reserved_bytes, reserved_bytes);

@@ -13,7 +13,10 @@
 /* Inlined, so that the first frame is the caller of either function below. */
 static inline __attribute__((always_inline)) uint32_t take_stack(void)
 {
-	uint32_t id = gpc_stack_capture(&gpc_runtime.stacks, 1);
+	uint32_t id;
+
+	gpc_record_expect_event(&gpc_runtime.record);
+	id = gpc_stack_capture(&gpc_runtime.stacks, 1);
 
 	/* Recorded at once: a killed process has no other chance. */
 	if (!id || gpc_stacks_dropped_python(&gpc_runtime.stacks))
