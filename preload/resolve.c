@@ -14,7 +14,6 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "preload/real.h"
 

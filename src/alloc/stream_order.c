@@ -22,8 +22,7 @@ void gpc_stream_order_init(struct gpc_stream_order *order)
 
 void gpc_stream_order_fini(struct gpc_stream_order *order)
 {
-	if (order->bins)
-		gpc_metamem_unmap(order->bins, BINS_SIZE);
+	gpc_metamem_unmap(order->bins, BINS_SIZE);
 	gpc_stream_order_init(order);
 }
 

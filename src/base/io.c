@@ -29,6 +29,14 @@ bool gpc_io_is(int fd, const struct gpc_io_file *file)
 	return now.inode != 0 && now.inode == file->inode && now.device == file->device;
 }
 
+void gpc_io_drop(int fd)
+{
+	int error = errno;
+
+	close(fd);
+	errno = error;
+}
+
 void gpc_io_close(int fd, const struct gpc_io_file *file)
 {
 	if (gpc_io_is(fd, file))

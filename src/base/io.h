@@ -29,6 +29,9 @@ struct gpc_io_file gpc_io_file_of(int fd);
 /* Returns true if `fd` still is `file`. */
 bool gpc_io_is(int fd, const struct gpc_io_file *file);
 
+/* Closes `fd`, and keeps errno. */
+void gpc_io_drop(int fd);
+
 /* Closes `fd` if it still is `file`. */
 void gpc_io_close(int fd, const struct gpc_io_file *file);
 

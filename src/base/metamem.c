@@ -100,8 +100,7 @@ void gpc_slab_fini(struct gpc_slab *slab)
 	for (uint32_t i = 0; i < GPC_SLAB_MAX_CHUNKS; i++) {
 		char *chunk = atomic_load_explicit(&slab->chunks[i], memory_order_relaxed);
 
-		if (chunk)
-			gpc_metamem_unmap(chunk, (size_t)chunk_items(slab, i) * slab->item_size);
+		gpc_metamem_unmap(chunk, (size_t)chunk_items(slab, i) * slab->item_size);
 	}
 	memset(slab, 0, sizeof *slab);
 }

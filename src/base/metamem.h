@@ -23,7 +23,7 @@
 
 /* Zeroed pages, or NULL. */
 void *gpc_metamem_map(size_t size);
-void gpc_metamem_unmap(void *ptr, size_t size);
+void gpc_metamem_unmap(void *ptr, size_t size); /* NULL: no-op */
 
 /* Bytes that the library has mapped. */
 size_t gpc_metamem_total(void);

@@ -197,12 +197,7 @@ static enum gpc_status open_file(const char *path, struct gpucache_header *ret_h
 fail_errno:
 	gpc_text_add(why, "%s", strerror(errno));
 undo_open:
-	if (fd >= 0) {
-		int saved_errno = errno;
-
-		close(fd);
-		errno = saved_errno;
-	}
+	gpc_io_drop(fd);
 	return status;
 }
 

@@ -7,7 +7,6 @@
  * reads it before the page, so a page in use is never missed.  Pages that a live writer clears in the meantime are
  * checked again.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/recording_internal.h"

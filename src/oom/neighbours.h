@@ -25,7 +25,6 @@
 #define GPC_OOM_NEIGHBOURS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"

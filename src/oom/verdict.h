@@ -47,9 +47,6 @@
 #ifndef GPC_OOM_VERDICT_H
 #define GPC_OOM_VERDICT_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "gpucache_format.h"
 #include "oom/verdict_view.h"
 

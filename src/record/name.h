@@ -13,7 +13,6 @@
 #ifndef GPC_RECORD_NAME_H
 #define GPC_RECORD_NAME_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/text.h"

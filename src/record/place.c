@@ -162,7 +162,6 @@ static enum gpc_status make_file_at_once(
 {
 	int fd = open_unnamed(dir_fd);
 	enum gpc_status st;
-	int error;
 
 	if (fd < 0)
 		return GPC_UNSUPPORTED;
@@ -175,9 +174,7 @@ static enum gpc_status make_file_at_once(
 	st = errno == EEXIST ? GPC_EXISTS : GPC_UNSUPPORTED;
 	munmap(place->base, place->size);
 undo_file:
-	error = errno;
-	close(fd);
-	errno = error;
+	gpc_io_drop(fd);
 	return st;
 }
 
@@ -280,7 +277,6 @@ static enum gpc_status try_path(struct gpc_place *place, const struct gpc_place_
 	char *slash = strrchr(place->path, '/');
 	enum gpc_status st;
 	int dir_fd;
-	int error;
 
 	if (!slash)
 		return make_file(place, AT_FDCWD, place->path, wish);
@@ -296,9 +292,7 @@ static enum gpc_status try_path(struct gpc_place *place, const struct gpc_place_
 		st = GPC_IO;
 		errno = EEXIST;
 	}
-	error = errno;
-	close(dir_fd);
-	errno = error;
+	gpc_io_drop(dir_fd);
 	return st;
 }
 
@@ -341,7 +335,6 @@ static enum gpc_status try_directory(struct gpc_place *place, const char *direct
 	uint32_t suffix = 0;
 	int dir_fd = is_random ? gpc_own_folder_make_random(directory, &suffix)
 			       : gpc_own_folder_make(directory);
-	int error;
 
 	if (dir_fd < 0)
 		return GPC_IO;
@@ -359,9 +352,7 @@ static enum gpc_status try_directory(struct gpc_place *place, const char *direct
 		gpc_name_default(&text, identity, attempt);
 		st = make_file(place, dir_fd, place->path + start, wish);
 	}
-	error = errno;
-	close(dir_fd);
-	errno = error;
+	gpc_io_drop(dir_fd);
 	return st;
 }
 

@@ -280,8 +280,7 @@ void gpc_record_close(struct gpc_record *rec)
 {
 	if (!rec->base)
 		return;
-	if (rec->site_of)
-		gpc_metamem_unmap(rec->site_of, size_of_site_table(rec));
+	gpc_metamem_unmap(rec->site_of, size_of_site_table(rec));
 	if (rec->fd < 0)
 		gpc_metamem_unmap(rec->base, rec->size);
 	else
@@ -294,8 +293,7 @@ void gpc_record_detach(struct gpc_record *rec)
 {
 	if (!rec->base)
 		return;
-	if (rec->site_of)
-		gpc_metamem_unmap(rec->site_of, size_of_site_table(rec));
+	gpc_metamem_unmap(rec->site_of, size_of_site_table(rec));
 	/* Mapped in place, so that no pointer the child inherited reaches unmapped or foreign memory. */
 	if (mmap(rec->base, rec->size, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)

@@ -132,7 +132,6 @@ enum gpc_status gpc_codes_init(struct gpc_codes *codes, const struct gpc_stack_s
 void gpc_codes_fini(struct gpc_codes *codes)
 {
 	gpc_intern_fini(&codes->intern);
-	if (codes->keys)
-		gpc_metamem_unmap(codes->keys, KEYS_BYTES);
+	gpc_metamem_unmap(codes->keys, KEYS_BYTES);
 	codes->keys = NULL;
 }

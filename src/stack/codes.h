@@ -17,9 +17,7 @@
 #ifndef GPC_STACK_CODES_H
 #define GPC_STACK_CODES_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"

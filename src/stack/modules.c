@@ -295,7 +295,6 @@ enum gpc_status gpc_modules_init(struct gpc_modules *modules, const struct gpc_s
 
 void gpc_modules_fini(struct gpc_modules *modules)
 {
-	if (modules->known)
-		gpc_metamem_unmap(modules->known, GPC_MODULES_MAX * sizeof(struct gpc_module));
+	gpc_metamem_unmap(modules->known, GPC_MODULES_MAX * sizeof(struct gpc_module));
 	modules->known = NULL;
 }

@@ -11,7 +11,6 @@
 #define GPC_STACK_PYTHON_TEXT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 

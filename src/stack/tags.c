@@ -380,9 +380,6 @@ uint32_t gpc_tags_end(const struct gpc_tags *tags)
 
 void gpc_tags_fini(struct gpc_tags *tags)
 {
-	struct gpc_tag_table *table = find_table(tags);
-
-	if (table)
-		gpc_metamem_unmap(table, sizeof *table);
+	gpc_metamem_unmap(find_table(tags), sizeof(struct gpc_tag_table));
 	*tags = (struct gpc_tags){ .table = NULL };
 }

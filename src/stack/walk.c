@@ -385,8 +385,7 @@ void gpc_walk_init(struct gpc_walk *walk, const struct gpc_walk_steps *steps,
 
 void gpc_walk_fini(struct gpc_walk *walk)
 {
-	if (walk->table)
-		gpc_metamem_unmap(walk->table, sizeof *walk->table);
+	gpc_metamem_unmap(walk->table, sizeof *walk->table);
 	walk->table = NULL;
 }
 

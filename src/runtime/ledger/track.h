@@ -8,7 +8,6 @@
 #ifndef GPC_RUNTIME_LEDGER_TRACK_H
 #define GPC_RUNTIME_LEDGER_TRACK_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "driver/cuda_fns.h"
