@@ -580,7 +580,7 @@ struct gpucache_oom {
 	struct gpucache_neighbour neighbours[GPUCACHE_MAX_NEIGHBOURS];
 	/* Since 1.1.  Holders by tag, biggest first; none if no tag was used. */
 	uint32_t n_tags;
-	uint32_t reserved;
+	uint32_t is_renewed; /* 1: what grows is larger blocks for those given back; 0 before 0.3 */
 	uint64_t tag_rest_bytes; /* held in the tags beyond n_tags */
 	struct gpucache_tag_holder tags[GPUCACHE_MAX_OOM_TAGS];
 	/* Since 1.1.  As in the counters, summed over all contexts: balance.direct by kind, and more. */

@@ -217,7 +217,10 @@ static bool advise_growing_site(struct advice_context *c)
 		!(oom->also & (1u << GPUCACHE_VERDICT_GROWTH)))
 		return false;
 	gpc_site_describe(c->describer, oom->growth_stack, site, sizeof site);
-	gpc_text_add(c->text, "does %s keep what it no longer needs?", site);
+	gpc_text_add(c->text,
+		c->v.facts->is_renewed ? "bound the size of what %s makes:"
+				       : "does %s keep what it no longer needs?",
+		site);
 	gpc_text_add_amounts(c->text, " it grew by @", oom->growth_bytes);
 	return true;
 }

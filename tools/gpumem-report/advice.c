@@ -216,9 +216,6 @@ static const char *const texts[GPUCACHE_VERDICT_COUNT] = {
 	[GPUCACHE_VERDICT_UNTRACKED] =
 		"CUDA_MODULE_LOADING=LAZY loads only the kernels that are used; fewer processes "
 		"and contexts on one GPU.",
-	[GPUCACHE_VERDICT_GROWTH] =
-		"free what is no longer needed at that place; `gpumem-report leaks` shows whole "
-		"stacks.",
 	[GPUCACHE_VERDICT_DRIVER] =
 		"the same again: another process may have been quicker. If it stays, restart the "
 		"process: its address space or the driver's tables may be full.",
@@ -230,11 +227,22 @@ static const char *const texts[GPUCACHE_VERDICT_COUNT] = {
 	[GPUCACHE_VERDICT_PINNED] = "look at `ulimit -l` and at the host's free memory; pin less.",
 };
 
+static void try_growth(const struct gpc_answer *answer, struct gpc_text *text)
+{
+	if (answer->oom.is_renewed)
+		gpc_remedies_add_bound(answer->report, &answer->oom, text);
+	else
+		gpc_text_add(text,
+			"free what is no longer needed at that place; `gpumem-report leaks` shows "
+			"whole stacks.");
+}
+
 static writer *const writers[GPUCACHE_VERDICT_COUNT] = {
 	[GPUCACHE_VERDICT_LIMIT] = try_limit,
 	[GPUCACHE_VERDICT_FRAGMENTED] = try_settings,
 	[GPUCACHE_VERDICT_ROUNDING] = try_settings,
 	[GPUCACHE_VERDICT_NEIGHBOUR] = try_neighbour,
+	[GPUCACHE_VERDICT_GROWTH] = try_growth,
 	[GPUCACHE_VERDICT_SPIKE] = try_less,
 	[GPUCACHE_VERDICT_EXHAUSTED] = try_less,
 	[GPUCACHE_VERDICT_WRONG_POOL] = try_settings,

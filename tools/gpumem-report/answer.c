@@ -209,6 +209,7 @@ static void find_kept(struct gpc_answer *answer)
 		return;
 	answer->oom.growth_stack = answer->kept.stack;
 	answer->oom.growth_bytes = answer->kept.bytes;
+	answer->oom.is_renewed = 0;
 }
 
 /* Finds the largest holder, if it is a framework with an allocator of its own. */

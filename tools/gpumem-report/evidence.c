@@ -91,7 +91,8 @@ static void show_growth(const struct gpc_answer *answer, struct gpc_text *text)
 	else
 		gpc_text_add(text, " In the later part of the run it grew by %s: ", bytes);
 	add_site(answer->report, oom, oom->growth_stack, text);
-	gpc_text_add(text, ".");
+	gpc_text_add(
+		text, "%s", oom->is_renewed ? ", which replaces its blocks by larger ones." : ".");
 }
 
 static void show_exhausted(const struct gpc_answer *answer, struct gpc_text *text)

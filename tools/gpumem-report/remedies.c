@@ -230,6 +230,16 @@ static bool say_kept(
 	return true;
 }
 
+void gpc_remedies_add_bound(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
+{
+	gpc_text_add(text, "bound the size of what ");
+	gpc_remedies_add_site(report, oom->growth_stack, text);
+	gpc_text_add(text,
+		" makes (inputs that get longer, a buffer that doubles): it replaces its blocks by "
+		"larger ones.");
+}
+
 static bool try_growth(const struct facts *facts, struct gpc_text *text)
 {
 	const struct gpc_stack_frames *stack =
@@ -241,6 +251,10 @@ static bool try_growth(const struct facts *facts, struct gpc_text *text)
 		gpc_text_add(text,
 			"torch.cat copies it into a longer tensor at each step: bound its length, "
 			"or write into a tensor of fixed size.");
+		return true;
+	}
+	if (facts->oom->is_renewed) {
+		gpc_remedies_add_bound(facts->report, facts->oom, text);
 		return true;
 	}
 	return facts->growing == GPC_CATEGORY_ACTIVATIONS && stack && say_kept(facts, stack, text);

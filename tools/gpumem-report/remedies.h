@@ -6,6 +6,7 @@
  *                            is computed elsewhere          .item(), .detach() of what is kept
  *                            is one result of each pass     the same, on the host
  *                            is put together by torch.cat   a bound
+ *                            is replaced by larger blocks   a bound of the input
  *      what was asked for    is an optimizer's state        an optimizer with less of it
  *                            are weights                    those of another model, or half precision
  *                            is one large activation        that operation in parts
@@ -36,6 +37,10 @@ void gpc_remedies_held(
 
 /* "Block.forward batch.py:16", as in a sentence. */
 void gpc_remedies_add_site(const struct gpc_report *report, uint32_t stack, struct gpc_text *text);
+
+/* What to do where blocks are given back for larger ones. */
+void gpc_remedies_add_bound(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text);
 
 /* What to do.  Returns false if PyTorch has no remedy. */
 bool gpc_remedies_try(

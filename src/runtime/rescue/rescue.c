@@ -228,6 +228,7 @@ static void add_block_facts(
 
 	oom->growth_stack = growing.stack;
 	oom->growth_bytes = growing.bytes;
+	oom->is_renewed = growing.is_renewed;
 	facts->growth_blocks = growing.n_blocks;
 	facts->growth_others = growing.others_bytes;
 	facts->is_renewed = growing.is_renewed;

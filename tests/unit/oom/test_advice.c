@@ -110,6 +110,11 @@ static void a_growing_site_is_named(void **state)
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_GROWTH), 2);
 	assert_non_null(strstr(
 		advice, "does model.py:9 keep what it no longer needs? it grew by 4.00 GiB\n"));
+	s.facts.is_renewed = true;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_GROWTH), 2);
+	assert_non_null(
+		strstr(advice, "bound the size of what model.py:9 makes: it grew by 4.00 GiB\n"));
+	s.facts.is_renewed = false;
 	/* What is not growth is not named as if it were. */
 	s.facts.growth_held_blocks = 1;
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 1);
