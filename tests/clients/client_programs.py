@@ -25,10 +25,11 @@ def normal(text):
 
 
 def held_there(oom):
-    """What the program itself had asked for: all but contexts and what libraries loaded."""
+    """What the program itself had asked for: all but contexts, what libraries loaded, and cuBLAS's workspaces."""
     kinds = {row["kind"]: row["bytes"] for row in oom["balance"]["direct_kinds"]}
     own = sum(size for kind, size in kinds.items() if kind not in ("contexts", "modules"))
-    return oom["balance"]["requested_bytes"] + own
+    workspaces = sum(row["live_bytes"] for row in oom["libraries"] if row["library"] == "cuBLAS")
+    return oom["balance"]["requested_bytes"] + own - workspaces
 
 
 def compare(path, program, held):

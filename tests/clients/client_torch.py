@@ -31,7 +31,8 @@ TORCH = [("eager", NATIVE), ("amp", NATIVE), ("amp_scaled", NATIVE), ("resnet", 
 FEW = {("amp", NATIVE), ("resnet", NATIVE), ("exhausted", NATIVE), ("graphs", NATIVE), ("compile", NATIVE),
        ("workers", NATIVE), ("streams", NATIVE), ("devices", NATIVE), ("limited", NATIVE), ("amp", EXPANDABLE),
        ("amp", ASYNC), ("amp", NO_CACHE)}
-HUGGING_FACE = [("trainer", NATIVE), ("tokens", NATIVE), ("trainer", EXPANDABLE), ("trainer", NO_CACHE)]
+OTHERS = {"transformers": [("trainer", NATIVE), ("tokens", NATIVE), ("trainer", EXPANDABLE), ("trainer", NO_CACHE)],
+          "lightning": [("lightning", NATIVE), ("lightning", NO_CACHE)]}
 # The release that is tried whole, and the one that the traces were recorded with.
 NEWEST, TRACED = "torch-2.15", "torch-2.11"
 FAILING = {"exhausted", "limited"}
@@ -42,7 +43,7 @@ WITHOUT = {"transformers": {"CUDA_VISIBLE_DEVICES": "0"},  # else it splits each
 
 # A program of failures/ that runs out of memory: on how large a GPU, with what else of it, the causes that are right,
 # what of the advice has to be there, and what follows it: "fixed" switches the program, "--" leaves out what else was of the GPU, the rest are variables.
-FAILURES = [
+FAILURES = {NEWEST: [
     ("history", "4GiB", "", {"growth"}, "loss.item()", "fixed"),
     ("evaluate", "4GiB", "", {"growth"}, "torch.no_grad()", "fixed"),
     ("batch", "8GiB", "", {"exhausted", "spike"}, "a smaller batch", "fixed"),
@@ -60,7 +61,9 @@ FAILURES = [
     ("resume", "4GiB", "", {"exhausted"}, 'map_location="cpu"', "fixed"),
     ("retry", "4GiB", "", {"exhausted"}, "after the `except` block", "fixed"),
     ("pinned", "4GiB", "fail:cuMemHostAlloc/6/2/100000", {"host"}, "do not keep batches of a loader", "fixed"),
-]
+], "lightning": [
+    ("validation", "1GiB", "", {"growth"}, "move it to the host", "fixed"),
+]}
 FIRST_LINES = 15
 
 # Loops of shapes.py that fill the GPU; of those that leak, too, the verdict is growth.
@@ -291,10 +294,10 @@ def fidelity(python):
 def run(name, python):
     only = os.environ.get("CASES", "").split()
     cached = {}
-    cases = HUGGING_FACE if name == "transformers" else [row for row in TORCH if name == NEWEST or row in FEW]
+    cases = OTHERS.get(name) or [row for row in TORCH if name == NEWEST or row in FEW]
     results = [run_case(name, python, case, way, cached) for case, way in cases if not only or case in only]
+    results += [failure(python, *row) for row in FAILURES.get(name, []) if not only or row[0] in only]
     if name == NEWEST:
-        results += [failure(python, *row) for row in FAILURES if not only or row[0] in only]
         results += [shape(python, name) for name in SHAPES if not only or name in only]
         results += [shape(python, name, "leak") for name in LEAKING if not only or name in only]
     if name == TRACED and (not only or "fidelity" in only):

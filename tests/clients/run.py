@@ -41,6 +41,11 @@ CLIENTS = {
     "ranks": [("torch-2.15", "torch==2.15.0 numpy==2.3.5", "torchrun and DistributedDataParallel, two processes", NEWEST_PYTHONS)],
     "transformers": [("transformers", "torch==2.15.0 numpy==2.3.5 transformers==5.23.0 accelerate==1.15.0",
                       "Hugging Face: Trainer, a KV cache", NEWEST_PYTHONS)],
+    "lightning": [("lightning", "torch==2.15.0 numpy==2.3.5 lightning==2.6.6", "a trainer that calls the program back",
+                   NEWEST_PYTHONS)],
+    "onnxruntime": [("onnxruntime", "onnxruntime-gpu==1.31.1 onnx==1.23.2 numpy==2.3.5", "an arena that doubles", NEWEST_PYTHONS)],
+    "faiss": [("faiss", "faiss-gpu-cu12==1.14.1.post1 numpy==2.3.5", "C++ on CUDA 12's runtime, with its own account",
+               NEWEST_PYTHONS)],
     "jax": [("jax", "jax[cuda12]==0.10.2", "XLA's own allocators", NEWEST_PYTHONS)],
     "numba": [("numba", "numba-cuda[cu13]==0.30.4", "numba, with kernels compiled by NVVM", NEWEST_PYTHONS)],
     "suites": [("numba-tests", "numba-cuda[cu13]==0.30.4 numpy==2.3.5 pytest==8.4.2 filecheck==1.0.6 psutil==7.2.2",
@@ -49,7 +54,8 @@ CLIENTS = {
                 "PyCUDA, built here with nvcc, and its own tests of the driver", NEWEST_PYTHONS),
                ("torch-2.6-tests", "torch==2.6.0 numpy==2.2.6 psutil==7.2.2 expecttest==0.3.0 hypothesis==6.170.15 packaging",
                 "PyTorch's own tests of memory", NEWEST_PYTHONS)],
-    "static": [("cupy", "cupy-cuda13x==14.2.0", "NVIDIA's runtime linked in, which cannot be simulated", NEWEST_PYTHONS)],
+    "static": [("cupy", "cupy-cuda13x==14.2.0", "NVIDIA's runtime linked in, which cannot be simulated", NEWEST_PYTHONS),
+               ("ctranslate2", "ctranslate2==4.8.5 numpy==2.3.5", "as CuPy; faster-whisper is built on it", NEWEST_PYTHONS)],
     "cuda": [("cuda-python", "cuda-bindings==13.5.0 cuda-core==1.2.2 nvidia-cuda-nvrtc==13.5.37 numpy",
               "the driver from Python", NEWEST_PYTHONS)],
     "hashcat": [("hashcat", "hashcat==25.8.10 nvidia-cuda-nvrtc==13.0.88", "a C program on the driver API alone",
@@ -57,9 +63,9 @@ CLIENTS = {
     "monitors": [("monitors", "nvidia-ml-py==13.615.71 gpustat==1.1.1 nvitop==1.7.2",
                   "monitors that read NVML", NEWEST_PYTHONS)],
 }
-MODULES = {"torch": client_torch, "transformers": client_torch, "fit": client_fit, "ranks": client_ranks, "suites": client_suites,
+MODULES = {"torch": client_torch, "transformers": client_torch, "lightning": client_torch, "fit": client_fit, "ranks": client_ranks, "suites": client_suites,
            "static": client_static, "jax": client_programs, "numba": client_programs, "cuda": client_programs,
-           "hashcat": client_hashcat, "monitors": client_programs}
+           "hashcat": client_hashcat, "monitors": client_programs, "onnxruntime": client_programs, "faiss": client_programs}
 
 
 class Skip(Exception):

@@ -311,6 +311,31 @@ def case_tokens():
     print(kept.get_seq_length())
 
 
+def case_lightning():
+    """Lightning's trainer, in half precision, with a validation between."""
+    import lightning
+
+    class Net(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(nn.Linear(256, 256), nn.GELU(), nn.Linear(256, 256))
+
+        def training_step(self, batch):
+            return self.layers(batch).square().mean()
+
+        def validation_step(self, batch):
+            self.log("loss", self.training_step(batch))
+
+        def configure_optimizers(self):
+            return torch.optim.AdamW(self.parameters())
+
+    trainer = lightning.Trainer(max_epochs=2, accelerator="gpu", devices=1, precision="16-mixed", logger=False,
+                                enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+    data = [torch.utils.data.DataLoader(torch.zeros(256, 256), batch_size=32, pin_memory=True) for _ in range(2)]
+    trainer.fit(Net(), *data)
+    print(trainer.global_step, float(trainer.callback_metrics["loss"]).hex())
+
+
 def pluggable(path):
     allocator = torch.cuda.memory.CUDAPluggableAllocator(path, "take", "give")
     torch.cuda.memory.change_current_allocator(allocator)
