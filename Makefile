@@ -93,7 +93,9 @@ $(error VARIANT=$(VARIANT) is not one of: release debug asan tsan cov analyze)
 endif
 
 ALL_CPPFLAGS := $(CPPFLAGS.base) $(CPPFLAGS)
+# What a packager or developer says comes last, and wins.
 ALL_CFLAGS   := $(CFLAGS.base) $(CFLAGS.$(VARIANT)) $(CFLAGS)
+LIBRARY_CFLAGS = $(CFLAGS.base) $(CFLAGS.$(VARIANT)) $(BANNED) $(CFLAGS.library) $(CFLAGS)
 SANITIZE     := $(filter -fsanitize% --coverage,$(CFLAGS.$(VARIANT)))
 ALL_LDFLAGS  := $(LDFLAGS.base) $(SANITIZE) $(LDFLAGS)
 
@@ -233,7 +235,7 @@ links: $(LINKS)
 demo-parts: $(LIB_SO) $(REPORT) $(RUN) $(SIMCUDA_CORE) $(B)/programs/train $(DEMO_LINKS)
 $(LINKS): build/%: FORCE
 	$(Q)ln -sfn release/$* $@
-$(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS)): ALL_CFLAGS += $(BANNED) $(CFLAGS.library)
+$(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS)): ALL_CFLAGS = $(LIBRARY_CFLAGS)
 
 $(CORE_LIB): $(call obj,$(CORE_SRCS))
 $(FORMAT_LIB): $(call obj,$(FORMAT_SRCS))
@@ -250,11 +252,11 @@ HIT_OBJS := $(HIT_SRCS:%.c=$(B)/hit/%.o)
 $(HIT_OBJS): $(B)/hit/%.o: %.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(BANNED) $(CFLAGS.library) $(LTO) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(LIBRARY_CFLAGS) $(LTO) -MMD -MP -c -o $@ $<
 
 $(LIB_SO): $(HIT_OBJS) $(call obj,$(filter-out $(HIT_SRCS),$(PRELOAD_SRCS) $(RUNTIME_SRCS))) $(CORE_LIB) preload/preload.map
 	$(call say,LINK,$@)
-	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(CORE_LIB) $(if $(LTO),$(LTO) $(CFLAGS.library)) $(ALL_LDFLAGS) $(LDFLAGS.library) \
+	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(CORE_LIB) $(if $(LTO),$(LTO) $(CFLAGS.library) $(CFLAGS)) $(ALL_LDFLAGS) $(LDFLAGS.library) \
 		-Wl,--version-script=preload/preload.map -Wl,-soname,$(SONAME) -lpthread -ldl
 
 # What a program that was linked asks for.

@@ -139,6 +139,17 @@ def case_another_machine_is_built_for_beside_this_one(world):
         call(["make", "QUIET=1", f"CROSS={cross}", f"CC={cross}gcc", f"build/{cross}release/libgpucache.so"], TOP)
 
 
+def case_flags_of_the_command_line_win(world):
+    del world
+    target = "build/release/libgpucache.so"
+    lines = [line for line in call(["make", "-n", "-B", "V=1", target, "CFLAGS=-O0 -g3"], TOP).splitlines()
+             if re.search(r" -o build/release/\S+\.(o|so)\b", line)]
+    assert len(lines) > 50 and any(f"-o {target} " in line for line in lines), lines[:3]
+    for line in lines:
+        levels = re.findall(r" (-O\S+)", line)
+        assert levels[-1] == "-O0", line
+
+
 def case_uninstall_leaves_no_file(world):
     other = os.path.join(os.path.dirname(world.prefix), "gone")
     for target in ("install", "uninstall"):
