@@ -164,11 +164,16 @@ static void add_rule(struct gpc_walk_table *table, uintptr_t ip, uint64_t rule)
 		return;
 	store(&table->rules[number].place, ip | (uint64_t)(number + 1) << ADDRESS_BITS);
 	store(&table->rules[number].word, word_of_rule(ip, rule));
-	for (uint32_t i = 0; i < N_SLOTS; i++, empty = 0)
+	for (uint32_t i = 0; i < N_SLOTS; i++, empty = 0) {
 		if (atomic_compare_exchange_strong_explicit(&table->slots[(ip + i) % N_SLOTS],
 			    &empty, (uint16_t)(number + 1), memory_order_relaxed,
 			    memory_order_relaxed))
 			return;
+		/* Another thread was quicker.  With two rules, one would keep what the other is refuted by. */
+		if (is_of(load(&table->rules[empty - 1].place), ip))
+			break;
+	}
+	store(&table->rules[number].place, 0);
 }
 
 static void put_rule(struct gpc_walk *walk, uintptr_t ip, uint64_t rule)

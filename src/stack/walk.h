@@ -17,8 +17,8 @@
  *               align their stack.  libunwind makes a walk that meets one, or a value that contradicts its rule.
  *             3 Reads only stack memory of the calling thread, after it was found readable.
  * Threads     walk and learn: any.  init and fini: one, before and after.
- * Ordering    Words are relaxed: a pair that does not fit is unknown.  If two threads learn at once, they store the same,
- *             or one rule is lost and learned again.
+ * Ordering    Words are relaxed: a pair that does not fit is unknown.  If two threads learn at once, the first
+ *             rule of an address stays, or one is lost and learned again.
  * Locks       learn: as gpc_unwind_capture.  walk: none.
  * Failure     No frames: ask libunwind.  Always so without memory for the table, and off x86-64.
  * Limits      A full table is cleared.  Unloaded code may be walked by its old rules until the next unknown address,
