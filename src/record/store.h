@@ -142,7 +142,7 @@ static inline void gpc_record_expect_site(
 {
 	uint32_t number;
 
-	if (stack >= rec->n_sites || device >= rec->n_devices || !rec->site_of)
+	if (stack == 0 || stack >= rec->n_sites || device >= rec->n_devices || !rec->site_of)
 		return;
 	number = __atomic_load_n(
 		&rec->site_of[(size_t)device * rec->n_sites + stack], __ATOMIC_RELAXED);
