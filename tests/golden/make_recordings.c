@@ -576,6 +576,7 @@ int main(int argc, char **argv)
 	make_torch_pass(argv[1]);
 	make_torch_kept(argv[1]);
 	make_torch_results(argv[1]);
+	make_torch_drawn(argv[1]);
 	make_torch_pinned(argv[1]);
 	return 0;
 }

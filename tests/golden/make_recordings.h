@@ -22,6 +22,7 @@ void make_torch_oom(const char *dir);
 void make_torch_use(const char *dir);
 void make_torch_kept(const char *dir);
 void make_torch_results(const char *dir);
+void make_torch_drawn(const char *dir);
 void make_torch_pass(const char *dir);
 void make_torch_pinned(const char *dir);
 

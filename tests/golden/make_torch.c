@@ -418,6 +418,31 @@ void make_torch_pass(const char *dir)
 	write_and_end(&b, dir, "../torch_pass.gpucache");
 }
 
+/* What a pipeline makes under torch.no_grad(), its decorator: the program called it with a batch that is too large. */
+void make_torch_drawn(const char *dir)
+{
+	struct recording_builder b;
+	const uint64_t native[] = { 0x7f00001010, 0x7e00002000, 0x7e00003000, 0x7e00004000,
+		0x7e00005000, 0x7e00006000, 0x7e00007000, 0x401100 };
+	struct gpucache_oom *oom;
+	uint64_t frames[4];
+	uint32_t stack;
+
+	(void)begin_torch(&b);
+	frames[0] = python_line(&b, "Conv2d.forward", PACKAGES "torch/nn/modules/conv.py", 560, 0);
+	frames[1] = python_line(&b, "Pipeline.__call__", PACKAGES "diffusers/pipeline.py", 130, 0);
+	frames[2] = python_line(&b, "context_decorator.<locals>.decorate_context",
+		PACKAGES "torch/utils/_contextlib.py", 124, 0);
+	frames[3] = python_line(&b, "draw", "/srv/nets/train.py", 9, 1);
+	stack = builder_stack(&b, native, 8, frames, 4);
+	oom = begin_kept(&b, 1);
+	oom->stack = stack;
+	add_holder(oom, stack, 11, 130 * GIB);
+	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
+	b.counters[0].n_oom = 1;
+	write_and_end(&b, dir, "../torch_drawn.gpucache");
+}
+
 /* A loader's batches in pinned memory, until there was no more of that. */
 void make_torch_pinned(const char *dir)
 {

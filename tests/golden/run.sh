@@ -115,6 +115,7 @@ golden oom_torch_results oom 1 -n 1 torch_results.gpucache
 golden oom_torch_package oom 2 -n 1 torch_results.gpucache
 golden oom_torch_tiles   oom 3 -n 1 torch_results.gpucache
 golden oom_torch_longer  oom 4 -n 1 torch_results.gpucache
+golden oom_torch_drawn   oom -n 1 torch_drawn.gpucache
 golden oom_torch_list    oom 1 -n 1 torch_pass.gpucache
 golden oom_torch_pass    oom 2 -n 1 torch_pass.gpucache
 golden oom_torch_again   oom 3 -n 1 torch_pass.gpucache

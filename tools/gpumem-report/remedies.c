@@ -203,11 +203,21 @@ static bool is_result_alone(const struct facts *facts)
 		       growing->n_blocks <= inputs->n_blocks + 1);
 }
 
+/* True below a function that torch.no_grad() or torch.inference_mode() decorates, as generate() and pipelines. */
+static bool is_decorated(const struct gpc_stack_frames *stack)
+{
+	for (size_t i = 0; stack && i < stack->n; i++)
+		if (stack->frames[i].is_python && stack->frames[i].file &&
+			strstr(stack->frames[i].file, "/torch/utils/_contextlib.py"))
+			return true;
+	return false;
+}
+
 static bool say_kept(
 	const struct facts *facts, const struct gpc_stack_frames *stack, struct gpc_text *text)
 {
 	const struct gpc_frame *frame = find_evaluation(stack);
-	bool is_alone = is_result_alone(facts);
+	bool is_alone = is_decorated(stack) || is_result_alone(facts);
 
 	if (frame && !is_alone) {
 		gpc_text_add(text, "`with torch.no_grad():` in ");
@@ -236,7 +246,8 @@ void gpc_remedies_add_bound(
 	gpc_text_add(text, "bound the size of what ");
 	gpc_remedies_add_site(report, oom->growth_stack, text);
 	gpc_text_add(text,
-		" makes (inputs that get longer, a buffer that doubles): it replaces its blocks by "
+		" makes (a batch or an input that grows, a buffer that doubles): it replaces its "
+		"blocks by "
 		"larger ones.");
 }
 
@@ -309,7 +320,10 @@ static bool try_activations(const struct facts *facts, struct gpc_text *text)
 	}
 	if (row->bytes < facts->bytes / 2 || row->bytes < oom->short_by)
 		return false;
-	gpc_text_add(text, "a smaller batch; or torch.utils.checkpoint around ");
+	gpc_text_add(text, "%s",
+		is_decorated(gpc_frames_find(facts->report->frames, row->stack))
+			? "a smaller batch or a shorter input for "
+			: "a smaller batch; or torch.utils.checkpoint around ");
 	gpc_remedies_add_site(facts->report, row->stack, text);
 	gpc_text_add(text, ": activations hold %s of the ", gpc_show_bytes(row->bytes));
 	gpc_text_add(text, "%s.", gpc_show_bytes(facts->bytes));

@@ -11,6 +11,7 @@
  *                            are weights                    those of another model, or half precision
  *                            is one large activation        that operation in parts
  *      most of it            are activations                a smaller batch, torch.utils.checkpoint
+ *                            are some of generate()         a smaller batch, a shorter input
  *                            is pinned, for a loader        no batch kept
  *      something is held twice (twice.h)                     the other copy, or the other try, given up first
  *      another asked         PyTorch has free segments      torch.cuda.empty_cache()
