@@ -29,20 +29,28 @@ static uint32_t cut(uint32_t n, uint32_t limit, uint32_t *flags)
 __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip)
 {
 	uint64_t frames[2 * GPC_STACKS_DEPTH + 1];
-	struct gpc_stack_frames stack = { .frames = frames };
+	struct gpc_stack_frames stack;
 	bool is_new = false;
 	uint32_t n;
 	uint32_t id;
 
-	/* One frame more than wanted tells whether the stack was truncated.  Frame 0 would be this function. */
-	n = gpc_unwind_capture(&stacks->unwind, frames, GPC_STACKS_DEPTH + 1, skip + 1);
-	stack.n_native = (uint16_t)cut(n, GPC_STACKS_DEPTH, &stack.flags);
-	stack.n_python = (uint16_t)gpc_python_capture(
-		&stacks->python, frames + stack.n_native, GPC_STACKS_DEPTH, &stack.flags);
-	if (stack.flags & GPUCACHE_STACK_NO_PYTHON)
-		atomic_fetch_add_explicit(&stacks->n_no_python, 1, memory_order_relaxed);
-	if (!stack.n_native && !stack.n_python)
-		return 0;
+	do {
+		stack = (struct gpc_stack_frames){ .frames = frames };
+		/* One frame more than wanted tells whether the stack was truncated.  Frame 0 would be this function. */
+		n = gpc_unwind_capture(&stacks->unwind, frames, GPC_STACKS_DEPTH + 1, skip + 1);
+		stack.n_native = (uint16_t)cut(n, GPC_STACKS_DEPTH, &stack.flags);
+		stack.n_python = (uint16_t)gpc_python_capture(
+			&stacks->python, frames + stack.n_native, GPC_STACKS_DEPTH, &stack.flags);
+		if (stack.flags & GPUCACHE_STACK_NO_PYTHON)
+			atomic_fetch_add_explicit(&stacks->n_no_python, 1, memory_order_relaxed);
+		if (!stack.n_native && !stack.n_python)
+			return 0;
+		id = gpc_depot_known(&stacks->depot, &stack);
+		if (id)
+			return id;
+		/* A new stack may come from old rules for code in the place of unloaded code. */
+	} while (!gpc_depot_is_full(&stacks->depot) &&
+		 gpc_walk_forget_unloaded(&stacks->unwind.walk));
 	id = gpc_depot_put(&stacks->depot, &stack, &is_new);
 	if (is_new && stack.n_native)
 		gpc_modules_refresh(&stacks->modules);

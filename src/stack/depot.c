@@ -87,18 +87,21 @@ static uint32_t write_record(uint64_t *to, uint64_t room, uint32_t id, const voi
 	return head.size;
 }
 
+uint32_t gpc_depot_known(const struct gpc_depot *depot, const struct gpc_stack_frames *stack)
+{
+	const struct key key = { stack, hash_stack(stack) };
+	uint32_t slot;
+
+	return gpc_intern_probe(&depot->intern, key.hash, is_same, &key, &slot);
+}
+
 uint32_t gpc_depot_put(
 	struct gpc_depot *depot, const struct gpc_stack_frames *stack, bool *ret_is_new)
 {
 	struct key key = { stack, hash_stack(stack) };
-	uint32_t slot;
-	uint32_t id;
+	uint32_t id =
+		gpc_intern_add(&depot->intern, key.hash, is_same, write_record, &key, ret_is_new);
 
-	*ret_is_new = false;
-	id = gpc_intern_probe(&depot->intern, key.hash, is_same, &key, &slot);
-	if (!id)
-		id = gpc_intern_add(
-			&depot->intern, key.hash, is_same, write_record, &key, ret_is_new);
 	if (!id)
 		atomic_fetch_add_explicit(&depot->n_dropped, 1, memory_order_relaxed);
 	return id;

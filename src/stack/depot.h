@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "stack/intern.h"
 
-#define GPC_DEPOT_MAX_STACKS     (1u << 20)
+#define GPC_DEPOT_MAX_STACKS (1u << 20)
 
 /* A stack: native frames, then Python frames, as in gpucache_format.h. */
 struct gpc_stack_frames {
@@ -35,6 +35,15 @@ struct gpc_depot {
 GPC_MUST_CHECK enum gpc_status gpc_depot_init(
 	struct gpc_depot *depot, uint32_t max_stacks, const struct gpc_stack_sink *sink);
 void gpc_depot_fini(struct gpc_depot *depot);
+
+/* Returns the id of these frames; 0: they are new. */
+uint32_t gpc_depot_known(const struct gpc_depot *depot, const struct gpc_stack_frames *stack);
+
+/* Without room for another one every stack that is new stays so. */
+static inline bool gpc_depot_is_full(const struct gpc_depot *depot)
+{
+	return atomic_load_explicit(&depot->intern.is_closed, memory_order_relaxed);
+}
 
 /* Returns the id of these frames, adding them if they are new; 0 without room.  *ret_is_new is true if it added them. */
 uint32_t gpc_depot_put(

@@ -38,8 +38,8 @@
 /* The smallest page size of any kernel: if one word of it is readable, all of it is. */
 #define PAGE 4096u
 
-/* Frames of our own above the caller's, at most; they are skipped. */
-#define OWN_FRAMES 4u
+/* Frames of our own and of a sanitizer above the caller's, at most; they are skipped. */
+#define OWN_FRAMES 6u
 #define MAX_SKIP   32u
 
 /* The start of unw_accessors_t; the fourth member reads and writes memory. */
@@ -194,11 +194,21 @@ static uint32_t find_start(void *const *raw, uint32_t n, const void *caller)
 	return n < 1 ? n : 1;
 }
 
+static bool has_forgotten(const struct gpc_unwind *unwind)
+{
+	return atomic_load_explicit(&unwind->walk.has_forgotten, memory_order_relaxed);
+}
+
+/*
+ * Of code in the place of unloaded code libunwind may remember the old tables; its cache can be flushed only while no
+ * other thread is in it.  glibc's unwinder looks at what is loaded.
+ */
 static uint32_t ask_unwinder(const struct gpc_unwind *unwind, const void *caller, uint64_t *frames,
 	uint32_t max, uint32_t skip)
 {
 	void *raw[GPC_UNWIND_MAX_FRAMES + MAX_SKIP + OWN_FRAMES];
-	int got = unwind->backtrace(raw, (int)(max + skip + OWN_FRAMES));
+	int (*ask)(void **, int) = has_forgotten(unwind) ? backtrace : unwind->backtrace;
+	int got = ask(raw, (int)(max + skip + OWN_FRAMES));
 	uint32_t start, n;
 
 	if (got <= 0)
@@ -217,8 +227,25 @@ static __attribute__((unused)) bool is_as_unwinder_says(const struct gpc_unwind 
 {
 	uint64_t said[GPC_UNWIND_MAX_FRAMES];
 
-	return ask_unwinder(unwind, caller, said, max, skip) == n &&
-	       memcmp(said, frames, n * sizeof *frames) == 0;
+	return (ask_unwinder(unwind, caller, said, max, skip) == n &&
+		       memcmp(said, frames, n * sizeof *frames) == 0) ||
+	       gpc_walk_is_stale(&unwind->walk);
+}
+
+/* Refutes the rule behind the first frame that is not as glibc's unwinder says; returns n, or 0 if there is one. */
+static __attribute__((noinline)) uint32_t compare_learned(struct gpc_unwind *unwind,
+	const void *caller, const uint64_t *frames, uint32_t n, uint32_t max, uint32_t skip)
+{
+	uint64_t said[GPC_UNWIND_MAX_FRAMES];
+	uint32_t n_said = ask_unwinder(unwind, caller, said, max, skip);
+
+	for (uint32_t i = 1; i < n_said; i++) {
+		if (i < n && frames[i] == said[i])
+			continue;
+		gpc_walk_refute(&unwind->walk, (uintptr_t)said[i - 1]);
+		return 0;
+	}
+	return n;
 }
 
 __attribute__((noinline)) uint32_t gpc_unwind_capture(
@@ -239,6 +266,8 @@ __attribute__((noinline)) uint32_t gpc_unwind_capture(
 	if (must_learn) {
 		gpc_walk_learn(&unwind->walk);
 		n = gpc_walk_frames(&unwind->walk, &start, frames, max, skip, &must_learn);
+		if (n && has_forgotten(unwind))
+			n = compare_learned(unwind, caller, frames, n, max, skip);
 	}
 	if (n) {
 		GPC_CHECK(is_as_unwinder_says(unwind, caller, frames, n, max, skip));

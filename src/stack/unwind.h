@@ -14,8 +14,9 @@
  *             waiting for us.
  * Failure     No frames.
  * Limits      Stops at code without unwind tables.  Code loaded in the place of unloaded code may be unwound by the old
- *             tables for a while.  A child forked while another thread was in libunwind's slow path may find
- *             libunwind's lock taken, which cannot be repaired from outside.
+ *             tables: on x86-64 until gpc_walk_forget_unloaded, elsewhere for a while.  Once code has been unloaded, what
+ *             no rule walks costs as glibc's backtrace does.  A child forked while another thread was in libunwind's slow
+ *             path may find libunwind's lock taken, which cannot be repaired from outside.
  *             If the program uses the same libunwind.so.8, these settings change for the whole process: the caching
  *             policy of the local address space (one cache per thread), the cache size, and the memory check.  The
  *             program's own walks get faster and give the same frames.  libunwind keeps a pipe open, which our walks

@@ -339,15 +339,32 @@ static int look_at_loader(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-static void forget_unloaded(struct gpc_walk *walk)
+bool gpc_walk_is_stale(const struct gpc_walk *walk)
 {
 	uint64_t n_unloaded = 0;
 
 	dl_iterate_phdr(look_at_loader, &n_unloaded);
+	return atomic_load_explicit(&walk->n_unloaded, memory_order_relaxed) != n_unloaded;
+}
+
+bool gpc_walk_forget_unloaded(struct gpc_walk *walk)
+{
+	uint64_t n_unloaded = 0;
+
+	if (!walk->table)
+		return false;
+	dl_iterate_phdr(look_at_loader, &n_unloaded);
 	if (atomic_exchange_explicit(&walk->n_unloaded, n_unloaded, memory_order_relaxed) ==
 		n_unloaded)
-		return;
+		return false;
 	forget_all(walk->table);
+	atomic_store_explicit(&walk->has_forgotten, true, memory_order_relaxed);
+	return true;
+}
+
+void gpc_walk_refute(struct gpc_walk *walk, uintptr_t ip)
+{
+	put_rule(walk, ip, make_rule(ASK, 0, 0));
 }
 
 __attribute__((noinline, no_sanitize("address"))) void gpc_walk_learn(struct gpc_walk *walk)
@@ -355,7 +372,7 @@ __attribute__((noinline, no_sanitize("address"))) void gpc_walk_learn(struct gpc
 	uintptr_t context[CONTEXT_WORDS] = { 0 }, cursor[CURSOR_WORDS] = { 0 }, info[INFO_WORDS];
 	struct gpc_walk_start in, out;
 
-	forget_unloaded(walk);
+	(void)gpc_walk_forget_unloaded(walk);
 	if (atomic_fetch_add_explicit(&walk->n_learned, 1, memory_order_relaxed) >= MAX_WALKS)
 		return;
 	if (walk->steps.get_context(context) || walk->steps.init_local(cursor, context) ||
@@ -407,6 +424,24 @@ void gpc_walk_init(struct gpc_walk *walk, const struct gpc_walk_steps *steps,
 void gpc_walk_fini(struct gpc_walk *walk)
 {
 	(void)walk;
+}
+
+bool gpc_walk_is_stale(const struct gpc_walk *walk)
+{
+	(void)walk;
+	return false;
+}
+
+bool gpc_walk_forget_unloaded(struct gpc_walk *walk)
+{
+	(void)walk;
+	return false;
+}
+
+void gpc_walk_refute(struct gpc_walk *walk, uintptr_t ip)
+{
+	(void)walk;
+	(void)ip;
 }
 
 uint32_t gpc_walk_frames(const struct gpc_walk *walk, const struct gpc_walk_start *start,

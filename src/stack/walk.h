@@ -21,9 +21,10 @@
  *             rule of an address stays, or one is lost and learned again.
  * Locks       learn: as gpc_unwind_capture.  walk: none.
  * Failure     No frames: ask libunwind.  Always so without memory for the table, and off x86-64.
- * Limits      A full table is cleared.  Unloaded code may be walked by its old rules until the next unknown address,
- *             which clears the table.  A function whose frame ends at neither rsp nor rbp plus a constant is noticed
- *             only when its frame has another size.
+ * Limits      A full table is cleared.  Code in the place of unloaded code is walked by the old rules until
+ *             gpc_walk_forget_unloaded or the next unknown address clears the table, and then learned from libunwind,
+ *             whose own cache may be of the old code: unwind.c compares.  A function whose frame ends at neither rsp nor
+ *             rbp plus a constant is noticed only when its frame has another size.
  */
 #ifndef GPC_STACK_WALK_H
 #define GPC_STACK_WALK_H
@@ -63,7 +64,8 @@ struct gpc_walk {
 	bool (*is_readable)(uintptr_t address);
 	_Atomic uint32_t n_learned; /* walks step by step, ever */
 	_Atomic uint64_t
-		n_unloaded; /* what the loader had unloaded when the table was last empty */
+		n_unloaded;         /* what the loader had unloaded when the table was last empty */
+	_Atomic bool has_forgotten; /* code has been unloaded since the start */
 };
 
 /* A place to walk from: what is in the registers behind a return. */
@@ -84,6 +86,15 @@ void gpc_walk_fini(struct gpc_walk *walk);
  */
 uint32_t gpc_walk_frames(const struct gpc_walk *walk, const struct gpc_walk_start *start,
 	uint64_t *frames, uint32_t max, uint32_t skip, bool *ret_must_learn);
+
+/* True if code has been unloaded since the table was last empty. */
+bool gpc_walk_is_stale(const struct gpc_walk *walk);
+
+/* Clears the table where code has been unloaded since the last time, and returns whether it has. */
+bool gpc_walk_forget_unloaded(struct gpc_walk *walk);
+
+/* Leaves the step from this return address to libunwind. */
+void gpc_walk_refute(struct gpc_walk *walk, uintptr_t ip);
 
 /* Walks the calling thread's stack by libunwind's steps, and keeps what it saw. */
 void gpc_walk_learn(struct gpc_walk *walk);

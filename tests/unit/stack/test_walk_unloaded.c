@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A library in the place of one that was unloaded, with another frame at the same return address. */
+#include "unit.h"
+
+#include <alloca.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "stack/capture.h"
+#include "stack/sink_box.h"
+
+#define MAX 64
+
+/* Code of the same length; the frame is full of `fill`, which its old rule takes for a return address. */
+#define SOURCE                                                           \
+	"int middle(int (*back)(void), void *fill, void **ret_caller)\n" \
+	"{\n"                                                            \
+	"	void *volatile room[WORDS];\n"                                 \
+	"	for (volatile int i = 0; i < WORDS; i++)\n"                    \
+	"		room[i] = fill;\n"                                            \
+	"	*ret_caller = __builtin_return_address(0);\n"                  \
+	"	return back() + (room[0] != fill);\n"                          \
+	"}\n"
+
+struct library {
+	void *handle;
+	int (*middle)(int (*back)(void), void *fill, void **ret_caller);
+};
+
+static struct sink_box box;
+static struct gpc_stacks stacks;
+static char folder[] = "/tmp/gpc-unloaded-XXXXXX";
+
+static uint64_t frames[MAX];
+static uint32_t n_frames;
+
+static void *find_global(const char *name)
+{
+	return dlsym(RTLD_DEFAULT, name);
+}
+
+static int make(const char *name, int words)
+{
+	char command[2048];
+
+	snprintf(command, sizeof command,
+		"printf '%%s' '" SOURCE
+		"' | cc -O1 -fomit-frame-pointer -fno-stack-protector -fPIC -shared "
+		"-DWORDS=%d -x c -o %s/%s -",
+		words, folder, name);
+	return system(command);
+}
+
+static int set_up(void **state)
+{
+	const struct gpc_stacks_params params = {
+		.sink = sink_box_sink(&box),
+		.lookup = find_global,
+		.lookup_in = dlsym,
+		.max_stacks = 100,
+	};
+
+	(void)state;
+	sink_box_clear(&box);
+	return !mkdtemp(folder) || make("a.so", 160) || make("b.so", 480) ||
+	       gpc_stacks_init(&stacks, &params);
+}
+
+static int tear_down(void **state)
+{
+	static const char *const names[] = { "a.so", "b.so" };
+	char path[64];
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(names); i++) {
+		snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+		unlink(path);
+	}
+	gpc_stacks_fini(&stacks);
+	return rmdir(folder);
+}
+
+static struct library open_library(const char *name)
+{
+	char path[64];
+	struct library library;
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	library.handle = dlopen(path, RTLD_NOW);
+	assert_non_null(library.handle);
+	*(void **)&library.middle = dlsym(library.handle, "middle");
+	return library;
+}
+
+static __attribute__((noinline)) int capture(void)
+{
+	struct gpc_stack_frames stack;
+
+	assert_true(gpc_depot_find(&stacks.depot, gpc_stack_capture(&stacks, 0), &stack));
+	n_frames = stack.n_native;
+	memcpy(frames, stack.frames, n_frames * sizeof *frames);
+	return 0;
+}
+
+/* Without the rules: what is left to libunwind. */
+static __attribute__((noinline)) int capture_by_asking(void)
+{
+	struct gpc_unwind asking = stacks.unwind;
+
+	asking.walk.table = NULL;
+	n_frames = gpc_unwind_capture(&asking, frames, MAX, 0);
+	return 0;
+}
+
+static __attribute__((noinline)) void check_through(
+	const struct library *library, int (*back)(void), void *fill)
+{
+	void *caller = NULL;
+
+	assert_int_equal(library->middle(back, fill, &caller), 0);
+	assert_true(n_frames > 3);
+	assert_int_equal(frames[2], (uintptr_t)caller);
+}
+
+static void *decoy;
+static void *volatile keep;
+
+static __attribute__((noinline)) int capture_decoy(void)
+{
+	decoy = __builtin_return_address(0);
+	return capture();
+}
+
+/* Its frame is found by the frame pointer alone: who takes a word for this return address walks on to a wrong caller. */
+static __attribute__((noinline)) int learn_decoy(size_t n)
+{
+	keep = alloca(n);
+	return capture_decoy() + (keep == NULL);
+}
+
+static void a_library_in_the_place_of_another_is_walked_by_its_own_rules(void **state)
+{
+	uint64_t middle = 0;
+
+	(void)state;
+	if (!stacks.unwind.walk.table)
+		skip();
+	/* All from one place, so that in the second library every address but one has its old rule still. */
+	for (volatile int i = 0; i < 6; i++) {
+		struct library library = open_library(i % 2 ? "b.so" : "a.so");
+
+		check_through(&library, capture, i > 2 ? decoy : NULL);
+		if (middle)
+			assert_int_equal(frames[1], middle);
+		middle = frames[1];
+		check_through(&library, capture_by_asking, NULL);
+		for (volatile size_t n = 16; n < 2000; n += 500)
+			(void)learn_decoy(n);
+		dlclose(library.handle);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_library_in_the_place_of_another_is_walked_by_its_own_rules, set_up,
+			tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
