@@ -155,7 +155,7 @@ static void forget_all(struct gpc_walk_table *table)
 static void add_rule(struct gpc_walk_table *table, uintptr_t ip, uint64_t rule)
 {
 	uint32_t number;
-	uint16_t empty = 0;
+	uint16_t end = 0;
 
 	if (atomic_load_explicit(&table->n_rules, memory_order_relaxed) >= GPC_WALK_RULES)
 		forget_all(table);
@@ -164,13 +164,12 @@ static void add_rule(struct gpc_walk_table *table, uintptr_t ip, uint64_t rule)
 		return;
 	store(&table->rules[number].place, ip | (uint64_t)(number + 1) << ADDRESS_BITS);
 	store(&table->rules[number].word, word_of_rule(ip, rule));
-	for (uint32_t i = 0; i < N_SLOTS; i++, empty = 0) {
-		if (atomic_compare_exchange_strong_explicit(&table->slots[(ip + i) % N_SLOTS],
-			    &empty, (uint16_t)(number + 1), memory_order_relaxed,
-			    memory_order_relaxed))
+	for (uint32_t i = 0; i < N_SLOTS; i++, end = 0) {
+		if (atomic_compare_exchange_strong_explicit(&table->slots[(ip + i) % N_SLOTS], &end,
+			    (uint16_t)(number + 1), memory_order_release, memory_order_acquire))
 			return;
 		/* Another thread was quicker.  With two rules, one would keep what the other is refuted by. */
-		if (is_of(load(&table->rules[empty - 1].place), ip))
+		if (is_of(load(&table->rules[end - 1].place), ip))
 			break;
 	}
 	store(&table->rules[number].place, 0);
@@ -213,7 +212,10 @@ static inline __attribute__((no_sanitize("address"))) uintptr_t word_at(uintptr_
 	return *(const volatile uintptr_t *)address;
 }
 
-/* The number of ip's rule, and from now on the guess for what follows `last`; GPC_WALK_RULES if it is unknown. */
+/*
+ * The number of ip's rule, and from now on the guess for what follows `last`; GPC_WALK_RULES if it is unknown.  Also
+ * after a right guess that helped nothing: its rule may be half of another thread's, or none (an address of 0).
+ */
 static inline uint32_t find_successor(
 	struct gpc_walk_table *table, _Atomic uint64_t *last, uintptr_t ip)
 {
@@ -249,15 +251,18 @@ __attribute__((no_sanitize("address"))) uint32_t gpc_walk_frames(const struct gp
 		rule = rule_in(load(&found->word), at.ip);
 		kind = kind_of(rule);
 		end = at.sp + size_of(rule);
-		last = &found->place;
 		if (i >= skip)
 			frames[i - skip] = at.ip;
 		if (__builtin_expect(kind < BY_SIZE, 0)) {
 			*ret_must_learn = kind == UNKNOWN;
+			if (kind == UNKNOWN)
+				(void)find_successor(table, last, at.ip);
 			return kind == LAST && i + 1 > skip ? i + 1 - skip : 0;
 		}
 		if (kind != BY_SIZE && end != at.bp + 16) {
 			*ret_must_learn = kind == BY_BOTH;
+			if (kind == BY_BOTH)
+				(void)find_successor(table, last, at.ip);
 			end = at.bp + 16;
 			if (kind == BY_BOTH || end <= at.sp || end % 8 ||
 				end - at.sp < save_of(rule))
@@ -272,6 +277,7 @@ __attribute__((no_sanitize("address"))) uint32_t gpc_walk_frames(const struct gp
 			at.bp = word_at(end - save_of(rule));
 		at.ip = word_at(end - 8);
 		at.sp = end;
+		last = &found->place;
 	}
 	return max;
 }

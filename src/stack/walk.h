@@ -17,8 +17,9 @@
  *               align their stack.  libunwind makes a walk that meets one, or a value that contradicts its rule.
  *             3 Reads only stack memory of the calling thread, after it was found readable.
  * Threads     walk and learn: any.  init and fini: one, before and after.
- * Ordering    Words are relaxed: a pair that does not fit is unknown.  If two threads learn at once, the first
- *             rule of an address stays, or one is lost and learned again.
+ * Ordering    Words are relaxed: a pair that does not fit is unknown, and the guess that led there is made anew.  If two
+ *             threads learn an address at once, the first rule stays.  The table may be cleared at any time, and is
+ *             learned again.
  * Locks       learn: as gpc_unwind_capture.  walk: none.
  * Failure     No frames: ask libunwind.  Always so without memory for the table, and off x86-64.
  * Limits      A full table is cleared.  Code in the place of unloaded code is walked by the old rules until
