@@ -311,12 +311,16 @@ static void correct_size(struct gpc_rescue *rescue, uint64_t device_free)
 	rescue->rounded = rescue->size;
 }
 
+static bool is_on_host(const struct gpucache_oom *oom)
+{
+	return gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST;
+}
+
 /* The next success of at least this size, in memory of the same place, is its recovery. */
 static void watch_for(struct gpc_device *device, const struct gpucache_oom *oom, uint64_t size)
 {
 	device->failed_number = oom->number;
-	__atomic_store_n(&device->failed_on_host,
-		gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST, __ATOMIC_RELAXED);
+	__atomic_store_n(&device->failed_on_host, is_on_host(oom), __ATOMIC_RELAXED);
 	__atomic_store_n(&device->failed_size, size, __ATOMIC_RELEASE);
 }
 
@@ -517,14 +521,13 @@ static bool speaks_for(const struct failure *failure)
 	       syscall(SYS_tgkill, getpid(), failure->oom.thread, 0) != 0;
 }
 
-/* True if this success settles it. */
-static bool settle(struct failure *failure, uint64_t size)
+/* Of a success in the same place. */
+static void settle(struct failure *failure, uint64_t size)
 {
 	if (!failure->is_waiting || size < failure->asked || !speaks_for(failure))
-		return false;
+		return;
 	gpc_record_oom_mark(&gpc_runtime.record, failure->oom.number, true, false);
 	failure->is_waiting = false;
-	return true;
 }
 
 void gpc_rescue_recovered(struct gpc_device *device, uint64_t size)
@@ -534,7 +537,8 @@ void gpc_rescue_recovered(struct gpc_device *device, uint64_t size)
 	bool is_torch = __atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE) == GPC_ANY_SIZE;
 
 	gpc_lock_take(&gpc_runtime.lock);
-	(void)settle(other, size);
+	if (is_on_host(&other->oom) == is_on_host(&last->oom))
+		settle(other, size);
 	if (is_torch || speaks_for(last)) {
 		gpc_record_oom_mark(&gpc_runtime.record, device->failed_number, true, false);
 		last->is_waiting = false;

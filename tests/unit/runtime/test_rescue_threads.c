@@ -23,15 +23,21 @@ static enum gpc_status is_full(void *arg)
 	return GPC_DEVICE_NO_MEMORY;
 }
 
-static void fails_in(uint32_t thread, uint64_t size)
+static void fails_as(enum gpucache_kind kind, uint32_t thread, uint64_t size)
 {
 	struct gpc_rescue rescue = { .context = gpc_runtime.devices[0].contexts[0],
+		.kind = kind,
 		.size = size,
 		.rounded = size,
 		.attempt = is_full };
 
 	rescue.request.thread = thread;
 	CHECK(gpc_rescue_run(&rescue, GPC_DEVICE_NO_MEMORY));
+}
+
+static void fails_in(uint32_t thread, uint64_t size)
+{
+	fails_as(GPUCACHE_KIND_DEVICE, thread, size);
 }
 
 static struct gpc_device *enter_on_a_device(void)
@@ -79,6 +85,21 @@ static void a_thread_is_content_with_less(void)
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 3 * MIB);
 	CHECK(device->failed_size == 0);
 	gpc_rescue_at_exit();
+}
+
+/* What is pinned says nothing of the GPU's memory, of which the first of three threads had too little. */
+static void recovers_in_other_memory(void)
+{
+	struct gpc_device *device = enter_on_a_device();
+
+	fails_in(1, 700 * MIB);
+	fails_in(2, 3 * MIB);
+	fails_as(GPUCACHE_KIND_HOST, 3, 4 * MIB);
+	gpc_rescue_succeeded(device, GPUCACHE_KIND_HOST, 800 * MIB);
+	CHECK(world_oom(2)->recovered && !world_oom(0)->recovered);
+	CHECK(device->failed_size == 700 * MIB);
+	gpc_rescue_at_exit();
+	CHECK(world_oom(0)->reported);
 }
 
 static sem_t has_failed;
@@ -226,6 +247,8 @@ static void a_thread_that_recovers_says_nothing_of_another(void **state)
 {
 	(void)state;
 	world_run("memory:1GiB", QUIET, one_of_two_threads_recovers);
+	world_assert_says("700.00 MiB");
+	world_run("memory:1GiB", QUIET, recovers_in_other_memory);
 	world_assert_says("700.00 MiB");
 	world_run("memory:1GiB", QUIET, both_of_two_threads_recover);
 	world_assert_is_silent();
