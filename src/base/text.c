@@ -222,10 +222,12 @@ void gpc_text_add_amounts_of(
 	struct gpc_text *text, const char *sentence, const uint64_t amounts[], size_t n)
 {
 	for (; *sentence; sentence++) {
-		if (*sentence != '@')
+		if (*sentence != '@') {
 			add_char(text, *sentence);
-		else if (n-- > 0)
+		} else if (n > 0) {
 			gpc_text_add_bytes(text, *amounts++);
+			n--;
+		}
 	}
 }
 

@@ -80,6 +80,19 @@ static const char *bytes(uint64_t n)
 	return buf;
 }
 
+static void each_place_of_a_sentence_takes_an_amount(void **state)
+{
+	static const uint64_t amounts[] = { 1, 2048, 3 };
+	GPC_TEXT(text, 64);
+
+	(void)state;
+	gpc_text_add_amounts(&text, "@ of @", 1, 2048);
+	assert_string_equal(text.buf, "1 B of 2.00 KiB");
+	text = gpc_text_init(text.buf, 64);
+	gpc_text_add_amounts_of(&text, "@, @, @.", amounts, 1);
+	assert_string_equal(text.buf, "1 B, , .");
+}
+
 static void bytes_are_shown_in_the_unit_that_fits(void **state)
 {
 	(void)state;
@@ -207,6 +220,7 @@ int main(void)
 		cmocka_unit_test(a_missing_string_is_shown),
 		cmocka_unit_test(too_long_a_text_is_cut_and_marked),
 		cmocka_unit_test(bytes_are_shown_in_the_unit_that_fits),
+		cmocka_unit_test(each_place_of_a_sentence_takes_an_amount),
 		cmocka_unit_test(bytes_that_round_up_to_the_next_unit_are_shown_in_it),
 		cmocka_unit_test(padding_reaches_the_column_and_no_further),
 		cmocka_unit_test(an_unknown_conversion_is_shown),
