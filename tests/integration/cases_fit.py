@@ -3,8 +3,11 @@
 import json
 import os
 import signal
+import subprocess
+import time
 
 from cases_launcher import installed, launch
+from cases_stderr import full_pipe
 from harness import MIB, expect, expect_equal
 
 STEPS = ("--steps", "20")
@@ -87,6 +90,35 @@ def case_fit_leaves_nothing_when_it_is_terminated(world):
         out, err = child.communicate(timeout=world.time_limit())
         expect(out.startswith("{"), f"no answer: stderr {err[-800:]!r}")
         expect_equal("the end", (child.returncode, json.loads(out)["interrupted"], left_over(world)), (0, True, []))
+
+
+def start_fit(world, to, *arguments):
+    child = subprocess.Popen([installed(world), "--fit", *arguments], cwd=world.folder, stdin=subprocess.DEVNULL,
+                             stdout=to, stderr=to, env=world.environment(False, GPUSIM=None, LD_LIBRARY_PATH=None))
+    world.children.append(child)
+    os.close(to)
+    return child
+
+
+def case_fit_leaves_nothing_when_nobody_reads_on(world):
+    for arguments in ["--sweep", "SIZE=1..4", world.program("train"), *STEPS], ["/bin/true"]:
+        reader, writer = os.pipe()
+        os.close(reader)  # as `| head` does
+        child = start_fit(world, writer, *arguments)
+        expect_equal("the end", (child.wait(timeout=world.time_limit()), left_over(world)), (-signal.SIGPIPE, []))
+
+
+def case_fit_is_terminated_while_its_answer_waits_for_a_reader(world):
+    reader, writer = full_pipe()
+    pid = os.path.join(world.folder, "pid")
+    child = start_fit(world, writer, "/bin/sh", "-c", f"echo $$ > {pid}; exec {world.program('train')} >/dev/null 2>&1")
+    end = time.monotonic() + world.time_limit()
+    while not os.path.exists(pid) or left_over(world):
+        expect(child.poll() is None and time.monotonic() < end, f"status {child.poll()}, left {left_over(world)}")
+        time.sleep(0.05)
+    child.terminate()
+    expect_equal("the end", (child.wait(timeout=world.time_limit()), left_over(world)), (-signal.SIGTERM, []))
+    os.close(reader)
 
 
 def case_fit_without_memory_leaves_neither_folder_nor_program(world):

@@ -238,15 +238,31 @@ static void clean_up_at_exit(void)
 		remove_folder(left.program);
 }
 
+static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+
+#define N_SIGNALS (sizeof signals / sizeof signals[0])
+
+static struct sigaction before[N_SIGNALS];
+
 static void catch_signals(void)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 	const struct sigaction action = { .sa_handler = on_signal };
-	struct sigaction before;
 
-	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+	for (size_t i = 0; i < N_SIGNALS; i++)
+		if (sigaction(signals[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
 			(void)sigaction(signals[i], &action, NULL);
+}
+
+/* From here on nothing is left behind, and signals end the tool as before. */
+static void end(struct fit_program *program)
+{
+	if (program->contents) {
+		remove_folder(program);
+		(void)closedir(program->contents);
+	}
+	left.program = NULL;
+	for (size_t i = 0; i < N_SIGNALS; i++)
+		(void)sigaction(signals[i], &before[i], NULL);
 }
 
 enum gpc_exit fit_program_run(struct fit_program *program, const struct gpc_options *options,
@@ -259,6 +275,7 @@ enum gpc_exit fit_program_run(struct fit_program *program, const struct gpc_opti
 	catch_signals();
 	if (!make_folder(program)) {
 		gpc_complain("%s: %s", program->folder, strerror(errno));
+		end(program);
 		return GPC_EXIT_IO;
 	}
 	if (!is_registered)
@@ -268,7 +285,10 @@ enum gpc_exit fit_program_run(struct fit_program *program, const struct gpc_opti
 	if (pid == 0)
 		become(program, options, variable, value, is_quiet);
 	if (pid < 0) {
-		gpc_complain("no process for %s: %s", options->program[0], strerror(errno));
+		int error = errno;
+
+		end(program);
+		gpc_complain("no process for %s: %s", options->program[0], strerror(error));
 		return GPC_EXIT_IO;
 	}
 	left.pid = pid;
@@ -278,9 +298,10 @@ enum gpc_exit fit_program_run(struct fit_program *program, const struct gpc_opti
 }
 
 enum gpc_exit fit_program_open(
-	const struct fit_program *program, struct gpc_report *report, unsigned *ret_n)
+	struct fit_program *program, struct gpc_report *report, unsigned *ret_n)
 {
 	report->recording = open_most(program, ret_n);
+	end(program);
 	if (!report->recording) {
 		gpc_complain("the program took no memory of a GPU; it ended with %s %d",
 			WIFSIGNALED(program->status) ? "signal" : "status",
@@ -290,14 +311,4 @@ enum gpc_exit fit_program_open(
 	}
 	report->frames = gpc_frames_create(report->recording, &report->options->places);
 	return GPC_EXIT_MADE;
-}
-
-void fit_program_end(struct fit_program *program)
-{
-	left.program = NULL;
-	if (!program->contents)
-		return;
-	remove_folder(program);
-	(void)closedir(program->contents);
-	program->contents = NULL;
 }

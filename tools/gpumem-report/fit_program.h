@@ -8,7 +8,7 @@
  *
  * Ctrl-C is left to the program, which also gets it from the terminal; a second one ends it, and so do SIGTERM and SIGHUP.
  *
- * Threads     One; the signal handlers stay installed.
+ * Threads     One; signals are caught until the recording is open.
  * Failure     A message on standard error, and the matching exit code.  Where memory ends the tool (format/memory.h), the
  *             program ends, too, and the folder is removed.
  * Limits      Polls are at least a second apart: a program of short steps takes more than requested.
@@ -37,11 +37,11 @@ struct fit_program {
 enum gpc_exit fit_program_run(struct fit_program *program, const struct gpc_options *options,
 	const char *variable, const char *value, bool is_quiet);
 
-/* Opens the recording of the process with the highest peak; *ret_n is the number of processes that used a GPU. */
+/*
+ * Opens the recording of the process with the highest peak; *ret_n is the number of processes that used a GPU.  A
+ * temporary folder is removed before anything is printed, so that whatever ends the tool then leaves nothing.
+ */
 enum gpc_exit fit_program_open(
-	const struct fit_program *program, struct gpc_report *report, unsigned *ret_n);
-
-/* Removes a temporary folder and its contents. */
-void fit_program_end(struct fit_program *program);
+	struct fit_program *program, struct gpc_report *report, unsigned *ret_n);
 
 #endif

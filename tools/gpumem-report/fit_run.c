@@ -102,7 +102,6 @@ static enum gpc_exit run_once(struct gpc_report *report)
 			code = GPC_EXIT_CONDITION;
 	}
 	close_run(&run);
-	fit_program_end(&program);
 	return code;
 }
 
@@ -171,7 +170,6 @@ static bool try_value(struct sweep *sweep, uint64_t value)
 	}
 	sweep->is_over = sweep->worst != GPC_EXIT_MADE || program.is_interrupted || sweep->is_idle;
 	close_run(&run);
-	fit_program_end(&program);
 	return fits && !program.is_interrupted;
 }
 
