@@ -181,6 +181,28 @@ def case_watch(world):
         watch.communicate()
 
 
+def case_watch_hung_up(world):
+    """A watch whose terminal goes leaves no numbers that nobody keeps up to date; under nohup it goes on."""
+    world.start_and_hold([world.program("train"), "--steps", "9", "--hold-at", "4"], sim="memory:4GiB")
+    path = os.path.join(world.folder, "hung.prom")
+    for handler in signal.SIG_DFL, signal.SIG_IGN:
+        before = signal.signal(signal.SIGHUP, handler)
+        watch = start_watch(world, "-o", path, world.folder)
+        signal.signal(signal.SIGHUP, before)
+        try:
+            wait_for(world, path, 'state="alive"')
+            watch.send_signal(signal.SIGHUP)
+            if handler == signal.SIG_IGN:
+                os.unlink(path)
+                wait_for(world, path, 'state="alive"')
+                watch.terminate()
+            expect_equal("exit status", watch.wait(TIMEOUT_S), 0)
+        finally:
+            watch.kill()
+            watch.communicate()
+        expect(not os.path.exists(path), "the file stays")
+
+
 def case_watch_without_memory(world):
     """A watch that ends for want of memory leaves no numbers that nobody keeps up to date."""
     world.start_and_hold([world.program("train"), "--steps", "9", "--hold-at", "4"], sim="memory:4GiB")

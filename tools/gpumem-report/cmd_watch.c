@@ -125,6 +125,21 @@ static bool look_once(struct look *look, const struct gpc_options *options, bool
 	return is_written;
 }
 
+/* The signals that end the watch, from now on only where it waits.  One that is ignored (nohup) stays so. */
+static sigset_t block_ends(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction before;
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaddset(&ends, signals[i]);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	return ends;
+}
+
 /* Waits for the interval, or for a signal to end. */
 static bool is_told_to_end(const sigset_t *ends, uint64_t ns)
 {
@@ -166,13 +181,9 @@ enum gpc_exit gpc_cmd_watch(struct gpc_report *report)
 		.shown = gpc_new(MAX_PROCESSES + 1, sizeof *look.shown) };
 	enum gpc_exit code;
 	bool is_over = false;
-	sigset_t ends;
+	const sigset_t ends = block_ends();
 	char *path = NULL;
 
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGTERM);
-	sigprocmask(SIG_BLOCK, &ends, NULL);
 	(void)atexit(remove_left);
 	code = find_one(&options, &path);
 	while (code == GPC_EXIT_MADE) {
