@@ -2,8 +2,8 @@
 /*
  * The address map: from the address where a block starts to the block, exactly and in O(1).
  *
- * A hash table with linear probing, at most half full.  It has no interior pointers, so the free of
- * one is detected without a search.  Removal shifts later entries back, so there are no tombstones
+ * A hash table with linear probing, at most half full.  Its keys are the starts of blocks, so the lookup
+ * for a free fails for an interior pointer.  Removal shifts later entries back, so there are no tombstones
  * and a lookup ends at the first empty slot.
  *
  * Invariants  1 n_entries <= n_slots / 2.  2 No slot between an entry's home and its place is

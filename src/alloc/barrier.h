@@ -26,36 +26,38 @@
  *   per-thread, non-blocking and later streams, synchronous copies: covered, by cuda.h ("all work of the
  *                  context"); tests/gpu/order.c verifies each.
  *   green contexts The primary context's event captures their work, and they wait for it (cuda.h, 12.5).
- *   captures       Both calls invalidate them.  Before a capture begins, all loose blocks are put in
- *                  order; while one is open no block is FREE at once, and the barrier stays due.
+ *   captures       Recording or waiting over a context invalidates its captures.  So every due barrier is
+ *                  raised before a capture begins; while one is open no block is FREE at once, and a
+ *                  barrier stays due.
  *   peers          A barrier does not order the work of another context: with members, a block waits for
  *                  its fence, and the barrier is raised as well, for the order that programs rely on.
  *   others         Another process, a network card or the host waits for no event.  So the host waits
- *                  before it gives them memory (gpc_pool_settle), and exported blocks wait for fences.
- *   the driver     Memory is returned to it only after a barrier behind its last free has passed: no
- *                  documentation promises that cuMemFree waits.
- *   old drivers    Without these two calls (before CUDA 12.5), the host waits in cudaFree.
+ *                  (gpc_pool_settle) before they get memory, and exported blocks wait for fences.
+ *   the driver     No documentation promises that cuMemFree waits, so memory is returned to the driver only
+ *                  after the barrier that covers its last free has passed.
+ *   old drivers    Before CUDA 12.5 they lack cuCtxRecordEvent and cuCtxWaitEvent; the host waits in cudaFree.
  *
  * After plain cudaFree, calls that only observe (a query, a wait for a stream or an event) or free host
- * memory find all earlier work complete.  There the host waits for the event.
+ * memory find all earlier work complete.  So before such a call the host waits for the barrier's event.
  *
  * Invariants
- *   B1  A FREE block whose work was not known to be complete at its free is loose: its free is numbered
- *       above `raised`, or the device orders its work before all later work.
+ *   B1  A block is loose if it became FREE before its work was known to be complete.  Either its free is
+ *       numbered above `raised`, or the device orders that work before all later work.
  *   B2  passed <= raised <= n_frees.
- *   B3  No capture begins while a block is loose.
+ *   B3  Every due barrier is raised before a capture begins.
  * Threads     The pool's lock, except gpc_duties, which any thread may read.
  * Ordering    A duty is cleared, with release, after the driver calls; a thread that reads 0, with acquire,
  *             submits after them.
- * Progress    No lock is held over a driver call that may block: a record may, if a stream's queue is full.
- * Failure     If an event cannot be recorded or waited for, the host waits for the context at once; if it cannot
- *             either, the barrier stays due.
+ * Progress    A record may block if a stream's queue is full, so the pool's lock is not held over the driver
+ *             calls; only the hold on captures is.
+ * Failure     If the event cannot be recorded, or the device cannot be made to wait for it, the host waits for
+ *             the context at once; if that fails, too, the barrier stays due.
  * Limits      As with the plain driver, streams do not overlap around a free.  With the plain driver only the
  *             freeing thread waits; here the next work of every thread of the context does.  So a kernel that
  *             spins until another thread submits work to the same context, while a third one frees, never
- *             ends: use free_order:host or fence.  If the context has only the legacy stream, a query after a
- *             free does not wait, nor does a later query for the frees of that time.  Memory that the host
- *             reads after cudaFree without any other call is not waited for: free_order:host.
+ *             ends: use free_order:host or fence.  A query does not wait for frees made while the context had
+ *             only the legacy stream.  A host that reads memory right after cudaFree, without any other call,
+ *             needs free_order:host.
  */
 #ifndef GPC_ALLOC_BARRIER_H
 #define GPC_ALLOC_BARRIER_H

@@ -25,13 +25,14 @@
  *   I1  The first block starts where its segment does, each next one where the previous ends, and
  *       the last one ends where the segment does.
  *   I2  Two neighbours are never both FREE: they coalesce.
- *   I3  A block is in the bin of its size if and only if it is FREE; a whole segment of large blocks is
- *       in `wholes`.  Of small blocks of one size, the bin has the lowest of each segment, and the
- *       segment's grain map the others.
+ *   I3  A block is in the bin of its size if and only if it is FREE and its segment is not exported; an
+ *       idle segment of large blocks is in `wholes`.  Exception: of the small blocks of one size in one
+ *       segment, which the grain map lists, only the lowest is in the bin.
  *   I4  A block is on the list of a fence if and only if it is PENDING.
  *   I5  Sizes are positive multiples of GPC_GRAIN, and requested <= size.
  *   I6  live + pending + cached bytes of a pool are the sum of its segments.
- *   I7  The grain map of a small segment, or the pool's address map, has exactly the addresses of blocks.
+ *   I7  A block is entered by its address in the grain map of its segment if that is small, else in the
+ *       pool's address map.  Neither has any other entry.
  *   I8  A segment is on the idle list if and only if it is one FREE block.
  *   I9  Only a PENDING block is in the order of a stream (stream_order.h).
  *
@@ -74,7 +75,7 @@ enum gpc_block_view {
 struct gpc_range {
 	gpc_devptr address;
 	uint64_t size;
-	_Atomic uint64_t mapped_bytes; /* 0: the addresses go back */
+	_Atomic uint64_t mapped_bytes; /* at 0 the addresses are released */
 	uint32_t number;               /* in the slab */
 };
 
@@ -87,13 +88,13 @@ struct gpc_segment {
 	struct gpc_list link;         /* all segments of the pool, oldest first */
 	struct gpc_list idle;         /* the idle ones, idle longest first */
 	uint64_t idle_since_ns;
-	uint64_t last_loose;     /* number of its last free that was FREE at once (barrier.h) */
+	uint64_t last_loose;     /* number of the last free that left a block loose (barrier.h) */
 	uint32_t number;         /* in the slab, and in the recording */
 	uint32_t grains_number;  /* in the slab */
 	uint32_t mark;           /* stack of the request that grew the pool */
 	uint32_t n_live;         /* LIVE blocks */
 	uint8_t kind;            /* enum gpc_pool_kind */
-	bool is_exported;        /* other processes may hold it: never split, recycled or trimmed */
+	bool is_exported;        /* other processes may hold it: serves no more requests */
 	struct gpc_range *range; /* of its pages; NULL: one driver allocation */
 	uint64_t page_bytes;     /* each, from `address` on; the last one may be smaller */
 	uint64_t devices;        /* bit i: device i may access its pages, too */
@@ -122,7 +123,7 @@ struct gpc_block {
 		} tree; /* FREE: within its bin; PENDING: within the order of a stream */
 		gpc_stream stream;
 	};
-	/* PENDING: within its fence.  Last: a hit without streams never touches it. */
+	/* PENDING: within its fence.  The last member: a hit without streams never touches it. */
 	struct gpc_list link;
 };
 

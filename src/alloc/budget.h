@@ -8,10 +8,10 @@
  * Invariant   At every moment each byte of a segment is in a pool's counters, or moving, or free at the driver.
  * Ordering    A move begins before the pool's lock is released, and ends after the driver has the memory and it is no
  *             longer charged, or after it is in a pool.  So a thread that reads the pools under their locks, then
- *             moving_bytes, then the driver, may count a byte twice that is on its way back, but misses none; and one
- *             that sees nothing move can have what was moving before.
- * Progress    A thread holds no lock of a pool while its bytes move, and waits for no other thread's; but the driver may
- *             keep it for as long as its kernels run.  So waits for moves are bounded.
+ *             moving_bytes, then the driver, misses no byte, but may count one twice that is on its way back.  If it
+ *             reads moving_bytes as 0, every earlier move has arrived, and its memory can be requested.
+ * Progress    No move waits for another, and no pool's lock is held over its driver call.  But the driver may block
+ *             that call for as long as kernels run, so waits for moves are bounded.
  */
 #ifndef GPC_ALLOC_BUDGET_H
 #define GPC_ALLOC_BUDGET_H
@@ -25,9 +25,9 @@ struct gpc_budget {
 	_Atomic uint64_t moving_bytes;
 	_Atomic uint64_t moved_bytes; /* by all moves that have ended */
 	uint64_t device_bytes;        /* total of the device; 0: unknown */
-	/* At the last query (pool_room.c): bytes free besides used_bytes, and used_bytes; 0, 0: never. */
-	_Atomic uint64_t room_bytes;
-	_Atomic uint64_t looked_at_bytes;
+	/* As of the last query of the driver (pool_room.c); 0: never queried. */
+	_Atomic uint64_t room_bytes;      /* used_bytes plus what the driver had free */
+	_Atomic uint64_t looked_at_bytes; /* used_bytes */
 };
 
 #endif

@@ -8,8 +8,8 @@
  * from beginning a capture.
  *
  * Threads   Any.  A hold is a shared lock (rank CAPTURE), which an allocation only tries: any number
- *           of threads may record and wait concurrently.  Beginning a capture takes it exclusively, and
- *           so waits for the holders: microseconds for a record, as long as the wait for a host wait.
+ *           of threads may record and wait concurrently.  Beginning a capture takes it exclusively, and so
+ *           waits for the holders: microseconds while one records, longer while one waits for the device.
  */
 #ifndef GPC_ALLOC_CAPTURES_H
 #define GPC_ALLOC_CAPTURES_H
@@ -39,7 +39,7 @@ static inline void gpc_captures_announce(struct gpc_captures *captures)
 	atomic_fetch_add(&captures->n_near, 1);
 }
 
-/* Call before the driver begins a capture; gpc_captures_end, after it failed or ended. */
+/* Call before the driver begins a capture, and gpc_captures_end after the begin failed or the capture ended. */
 static inline void gpc_captures_begin(struct gpc_captures *captures)
 {
 	gpc_lock_note_taken(GPC_RANK_CAPTURE);
@@ -83,9 +83,7 @@ static inline void gpc_captures_release(struct gpc_captures *captures)
 	gpc_lock_note_released(GPC_RANK_CAPTURE);
 }
 
-/*
- * Returns true if no capture is open; then none begins until gpc_captures_release.
- */
+/* Returns true if no capture is open; then none begins until gpc_captures_release. */
 static inline bool gpc_captures_try_hold(struct gpc_captures *captures)
 {
 	if (gpc_captures_is_any_open(captures) || pthread_rwlock_tryrdlock(&captures->lock) != 0)

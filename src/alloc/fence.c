@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ring always has at least one fence, the open one.  Rejected: an event per free (a driver call on every free, and
- * up to a million events); an event on the legacy stream only (non-blocking streams do not synchronise with it, and CUB
- * and others rely on the allocator knowing the stream).
+ * up to a million events); an event on the legacy stream only (non-blocking streams do not synchronise with it).
  */
 #include "alloc/fence.h"
 
@@ -197,10 +196,7 @@ enum gpc_status gpc_fences_take_passed(struct gpc_fences *fences, struct gpc_lis
 
 uint64_t gpc_fences_begin_sync(struct gpc_fences *fences)
 {
-	/*
-	 * If the ring is full, the open fence cannot be closed: the synchronisation passes the closed ones, and later
-	 * frees wait for the next.
-	 */
+	/* If the ring is full, the open fence stays open: this synchronisation passes only the closed ones. */
 	if (fence_at(fences, fences->open)->n_blocks > 0)
 		(void)advance(fences);
 	return fences->open - 1;
@@ -297,8 +293,8 @@ bool gpc_fences_peer_comes(struct gpc_fences *fences)
 {
 	gpc_fences_per_thread_stream_used(fences);
 	/*
-	 * Its streams wait for no event of ours, so the host waits: also if a stream that did wait ended the rule long
-	 * ago, since work of that time may still be running.
+	 * The peer's streams wait for no event of ours, so the host must wait, however long ago the rule ended: work of
+	 * that time may still be running.
 	 */
 	return fences->one_stream_end || fences->is_end_due;
 }

@@ -14,9 +14,10 @@
  *                 '-- event completed: a, b, c are FREE
  *
  * An event covers all that earlier ones do, so fences pass in order and only the oldest event is
- * queried.  A fence closed without an event (a capture was open, the driver is older than 12.5, the
- * record failed) passes only when a later one does, or by a host wait for the whole context: the
- * driver reports an event that was never recorded as complete.
+ * queried.  If no event can be recorded (a capture is open, the driver is older than 12.5, the record
+ * failed), the open fence stays open.  gpc_fences_begin_sync closes it without an event; it then passes with
+ * that synchronization or with a later fence.  Its event must not be queried, because the driver reports
+ * an event that was never recorded as complete.
  *
  * When the program itself synchronizes the context, every fence filled before that passes, at no cost.
  *
@@ -36,15 +37,16 @@
  *   F2  Fences are numbered without gaps; the ring holds oldest .. open; only the open one takes
  *       blocks.
  *   F3  has_event is true only after every member's record succeeded.
- *   F4  While a capture is open, no event is recorded or queried, and we synchronize no context.
+ *   F4  While a capture is open, no event of a fence is recorded or queried, and no context is
+ *       synchronized to pass one.
  * Threads     The pool's lock for everything except captures.  The caller waits without the lock,
  *             between gpc_fences_begin_sync and gpc_fences_pass.
  * Ordering    Submissions that happen before the program's free happen before our record, which is
  *             made later under the same lock; the driver captures what was submitted before the
  *             record.
  * Progress    Nothing here blocks.  An endless kernel keeps its fence from passing; later frees stay
- *             pending, and the pool grows instead.  Above pending_limit a free waits, only for work
- *             before older frees, and never for a peer.
+ *             pending, and the pool grows instead.  Above pending_limit a free waits, but only for work
+ *             submitted before older frees, and never for a peer.
  * Failure     A driver error of a query is returned: the context is broken.
  * Limits      Not covered: work submitted by another process over IPC, and copies between contexts in
  *             a graph built node by node, which name no stream.
@@ -81,7 +83,7 @@ struct gpc_fences {
 	bool can_record;    /* false once the driver answered that it is unsupported */
 	bool has_strangers; /* too many contexts reach this memory: nothing passes */
 	bool is_peer_near;  /* has a peer member, or is about to */
-	/* only the legacy default stream was ever used; never true again: work of a destroyed stream may still run */
+	/* only the legacy default stream was ever used; once false, stays so: destroyed streams may still run work */
 	bool is_one_stream;
 	/* recorded on the legacy stream when a second one appeared; 0: none */
 	gpc_event one_stream_end;
@@ -114,7 +116,7 @@ bool gpc_fences_close(struct gpc_fences *fences);
 
 /*
  * Appends the blocks of all passed fences to `ret_blocks`, still PENDING.  Queries events from the
- * oldest on until one has not passed.  GPC_OK also if none has.
+ * oldest on until one has not passed.  GPC_OK even if none has passed.
  */
 GPC_MUST_CHECK enum gpc_status gpc_fences_take_passed(
 	struct gpc_fences *fences, struct gpc_list *ret_blocks);
@@ -129,8 +131,8 @@ uint64_t gpc_fences_begin_sync(struct gpc_fences *fences);
 void gpc_fences_pass(struct gpc_fences *fences, uint64_t number, struct gpc_list *ret_blocks);
 
 /*
- * The oldest fence with an event whose passing frees a block of at least `size` bytes; 0 and no event
- * if there is none.
+ * The oldest fence with an event whose passing is expected to free a block of at least `size` bytes; 0 and
+ * no event if there is none, or if there are peers.
  */
 uint64_t gpc_fences_find_useful(
 	const struct gpc_fences *fences, uint64_t size, gpc_event *ret_event);
@@ -161,8 +163,8 @@ GPC_MUST_CHECK enum gpc_status gpc_fences_stream_created(
 void gpc_fences_per_thread_stream_used(struct gpc_fences *fences);
 
 /*
- * Call before another context can reach this memory, as its work is not ordered behind ours.  Returns
- * true if the caller must synchronize the context of the memory first.
+ * Call before another context can reach this memory: ends the one-stream rule, because the peer's work is
+ * not ordered behind ours.  Returns true if the caller must synchronize the context of the memory first.
  */
 bool gpc_fences_peer_comes(struct gpc_fences *fences);
 
@@ -185,9 +187,7 @@ bool gpc_fences_has_member(const struct gpc_fences *fences, const struct gpc_dri
 GPC_MUST_CHECK enum gpc_status gpc_fences_add_member(
 	struct gpc_fences *fences, struct gpc_driver *drv);
 
-/*
- * Removes the context of `drv`, which is about to die with its events.  No-op if it is no member.
- */
+/* Removes the context of `drv`, which is about to die, and destroys its events.  No-op if it is no member. */
 void gpc_fences_remove_member(struct gpc_fences *fences, struct gpc_driver *drv);
 
 #endif

@@ -6,9 +6,10 @@
  *           ---- slab of segments   number i <-> slot i of the recording's SEGMENTS
  *           ---- slab of blocks     number i <-> slot i of the recording's BLOCKS
  *           ---- slab of grain maps one per segment of small blocks
+ *           ---- slab of ranges     one per reservation of addresses for pages
  *           ---- captures, observer, duties
  *
- * Threads   The members have their own locks; the rest is fixed after init.
+ * Threads   The members have their own locks; atomics may change at any time; the rest is fixed once a pool exists.
  * Failure   init: GPC_NO_METADATA, and nothing stays allocated.
  */
 #ifndef GPC_ALLOC_HEAP_H
@@ -36,7 +37,7 @@ struct gpc_heap {
 	_Atomic bool is_exporting; /* memory was exported by a handle */
 	/* Blocks of at least this size get segments of their own (gpc_heap_set_apart); UINT64_MAX: none. */
 	_Atomic uint64_t whole_from;
-	_Atomic bool is_paging_over; /* no more pages, in whatever mode */
+	_Atomic bool is_paging_over; /* no new pages, whatever `vmm` says */
 	struct gpc_duties *duties;   /* own_duties unless replaced, before the first pool */
 	struct gpc_duties own_duties;
 };

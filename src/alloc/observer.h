@@ -23,15 +23,15 @@ struct gpc_request {
 
 struct gpc_observer {
 	/*
-	 * A block changed its state or extent; UNUSED: it was coalesced into a neighbour, and its
-	 * number may be reused.
+	 * A block changed its state or extent; UNUSED: it was coalesced or its segment was removed,
+	 * its number may be reused, and now_ns is 0.
 	 */
 	void (*block_changed)(const struct gpc_block *block, uint64_t now_ns);
 	/* The program allocated this block, which is LIVE now: block_changed is not called for that. */
 	void (*taken)(const struct gpc_block *block, const struct gpc_request *request);
 	/* The program freed it; block_changed follows. */
 	void (*freed)(const struct gpc_block *block, const struct gpc_request *request);
-	/* The program suballocates from this block, which no longer counts for its stack. */
+	/* The program suballocates from this block: it stops counting for block->mark, which is cleared next. */
 	void (*lent)(const struct gpc_block *block);
 	/* A segment was allocated, or is about to be returned to the driver. */
 	void (*segment_added)(const struct gpc_segment *segment, const struct gpc_request *request);

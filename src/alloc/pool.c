@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entry points of the allocator. A request is served from free blocks, from blocks whose fences have passed, or
- * from a new segment; a freed block becomes FREE at once or waits for its fence. The files call each other in one
- * direction: pool.c --> pool_wait.c --> pool_segment.c --> pool_barrier.c --> pool_block.c
+ * The entry points of the allocator.  A request is served from free blocks, from blocks whose fences have passed, or
+ * from a new segment; a freed block becomes FREE at once or waits for its fence.
  */
 #include "alloc/pool.h"
 
@@ -17,7 +16,7 @@
  * memory.  A miss that pending memory could serve closes it earlier.
  */
 #define FENCE_MAX_BLOCKS 64
-#define FENCE_LIMIT_PART 8 /* of pending_limit, in bytes */
+#define FENCE_LIMIT_PART 8 /* or once it holds this fraction of pending_limit */
 
 void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driver *drv,
 	struct gpc_budget *budget, const struct gpc_pool_params *params, uint32_t device,
@@ -47,7 +46,7 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	gpc_list_init(&paged);
 	gpc_lock_take(&pool->lock);
 	pool->is_forgotten = true;
-	/* Its own work ended with the context, whose handle is no longer valid. */
+	/* Only the peers' work may still run; the handle of the dead context is no longer valid. */
 	n_members = 0;
 	for (uint32_t i = 0; i < pool->fences.n_members; i++)
 		if (pool->fences.members[i] != pool->drv)
@@ -101,7 +100,7 @@ static bool is_served_by(
 	return rounded < max ? block->size < max : block->size < rounded + GPC_MEDIUM_SEGMENT;
 }
 
-/* The smallest idle segment that wastes less than 1/8 on this size; it is handed out whole. */
+/* The smallest idle segment, at most 1/8 larger than this size needs, to be handed out whole. */
 static struct gpc_block *find_whole(struct gpc_pool *pool, uint64_t rounded)
 {
 	uint64_t tight = gpc_size_tight_segment(rounded);
@@ -117,7 +116,7 @@ static struct gpc_block *find_whole(struct gpc_pool *pool, uint64_t rounded)
 	return best;
 }
 
-/* An idle segment is cut only if the piece is worth what pinning the rest may cost (pool_room.c). */
+/* An idle segment is cut only if policy allows the remainder to be pinned (pool_room.c). */
 static bool may_use_whole(
 	const struct gpc_pool *pool, const struct gpc_block *whole, uint64_t rounded)
 {
@@ -149,8 +148,8 @@ static bool is_in_order(const struct gpc_pool *pool, const struct gpc_request *r
 }
 
 /*
- * Reuses a block that the request's stream freed, before its fence has passed.  Only blocks that fit whole: a remainder
- * would need a fence of its own.  False if there is none.
+ * Reuses a block that the request's stream freed, before its fence has passed.  Blocks that would have to be split do
+ * not qualify: the remainder would need a fence of its own.  False if none fits.
  */
 static __attribute__((noinline)) bool take_ordered_locked(struct gpc_pool *pool, uint64_t rounded,
 	const struct gpc_request *request, gpc_devptr *ret_address)
@@ -343,7 +342,7 @@ enum gpc_status gpc_pool_free(
 	if (!st)
 		release_locked(pool, block, request);
 	gpc_lock_release(&pool->lock);
-	/* Here, unlike in a malloc, the plain driver waits for all earlier work. */
+	/* A free may wait: in the plain driver it waits for all earlier work. */
 	if (!st && !request->stream && !request->is_async && pool->params.pending_limit &&
 		gpc_counter_get(&pool->counters->pending_bytes) > 0)
 		gpc_pool_bound_pending(pool);

@@ -20,8 +20,8 @@
  *             verifies those that the heap alone can show.
  * Threads     Any; one lock per pool (rank POOL).  A hit holds it for tens of nanoseconds and makes no
  *             driver call.  Driver calls marked [may block] are made without it.
- * Failure     GPC_DEVICE_NO_MEMORY, GPC_LIMIT, GPC_NO_METADATA, or the driver's own code; the pool is
- *             unchanged.
+ * Failure     An allocation returns GPC_DEVICE_NO_MEMORY, GPC_LIMIT, GPC_NO_METADATA, GPC_UNSUPPORTED,
+ *             GPC_INVALID (size), GPC_NOT_FOUND (the context is gone), or the driver's own code.
  * Limits      A pool serves only its context, and dies with it (gpc_pool_forget).
  */
 #ifndef GPC_ALLOC_POOL_H
@@ -88,17 +88,16 @@ struct gpc_pool {
 	bool is_forgotten; /* the context died */
 	/* The driver returned memory off the grid of the segment map, and is not asked again. */
 	atomic_bool is_off_grid;
-	/* Such memory, if an open capture forbids freeing it; 0: none. */
+	/* Memory that could not become a segment and waits for an open capture to end; 0: none. */
 	_Atomic gpc_devptr unplaced;
 	uint64_t unplaced_size;
 	struct gpc_range *unplaced_range; /* NULL: not of pages */
-	/* Of pages: the driver has refused memory; mapping pages has failed. */
-	atomic_bool is_pressed;
-	atomic_bool has_no_pages;
+	atomic_bool is_pressed;        /* the driver or the limit refused memory: vmm:auto begins */
+	atomic_bool has_no_pages;      /* mapping pages failed, and is not tried again */
 	_Atomic uint64_t page_devices; /* bit i: device i uses memory of this pool, too */
-	/* The driver refused, and a block was split across size classes; until a segment comes or goes. */
+	/* gpc_pool_cut has served a request since a segment last came or went. */
 	atomic_bool is_short;
-	uint64_t cut_bytes;             /* segments of large blocks that are split */
+	uint64_t cut_bytes;             /* segments of large blocks that are split; not of pages */
 	uint64_t unheld_bytes;          /* segments without a LIVE block */
 	_Atomic uint64_t next_decay_ns; /* when to look for old idle segments again */
 	/* idle exported segments, to be returned at the next call; read without the lock */
@@ -120,7 +119,7 @@ void gpc_pool_fini(struct gpc_pool *pool);
 
 /*
  * Call after the context died with all its memory, or when its work is over and it is about to die: forgets everything.
- * The driver is called for pages alone, which no context holds.
+ * The only driver calls return pages, which do not die with a context.
  */
 void gpc_pool_forget(struct gpc_pool *pool);
 
@@ -134,7 +133,10 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_alloc(
 
 /* The parts of gpc_pool_alloc, for the ladder. */
 
-/* From free blocks, and those whose fences have passed.  GPC_NOT_FOUND: nothing fits. */
+/*
+ * From pending blocks that the request's stream freed, from free blocks, and from blocks whose fences have passed.
+ * GPC_NOT_FOUND: nothing fits.  Any other error is the driver's: the context is broken.
+ */
 GPC_MUST_CHECK enum gpc_status gpc_pool_search(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
 
@@ -158,7 +160,10 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_retry(
 /* Restarts the peaks of `recent` from the current values. */
 void gpc_pool_reset_peaks(struct gpc_pool *pool);
 
-/* Adds up the LIVE blocks requested for `stream` (> 0).  Walks every block under the lock. */
+/*
+ * Adds the LIVE blocks requested for `stream` (> 0) to *n_blocks, and the bytes requested to *bytes.  Walks every
+ * block under the lock.
+ */
 void gpc_pool_count_stream(
 	struct gpc_pool *pool, gpc_stream stream, uint64_t *bytes, uint64_t *n_blocks);
 
@@ -195,8 +200,8 @@ uint64_t gpc_pool_reap(struct gpc_pool *pool);
 uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size);
 
 /*
- * The same within *left_ms milliseconds, and subtracts the time it took; sleeps between queries.  Skips fences
- * without an event: before CUDA 12.5, all of them.
+ * As gpc_pool_wait, for at most *left_ms milliseconds, from which it subtracts the time it took; sleeps between
+ * queries.  Skips fences without an event: before CUDA 12.5, all of them.
  */
 uint64_t gpc_pool_wait_within(struct gpc_pool *pool, uint64_t size, uint64_t *left_ms);
 
@@ -204,8 +209,8 @@ uint64_t gpc_pool_wait_within(struct gpc_pool *pool, uint64_t size, uint64_t *le
 uint64_t gpc_pool_idle(struct gpc_pool *pool);
 
 /*
- * Waits, for at most *left_ms milliseconds, until as many bytes as move now between the driver and the pools of this
- * device have arrived, or none move, and subtracts the time it took.  Busy threads cannot prolong it.
+ * Waits until as many bytes have arrived as now move between the driver and the pools of this device (budget.h), or
+ * none move; for at most *left_ms milliseconds, from which it subtracts the time it took.  New moves cannot prolong it.
  */
 void gpc_pool_wait_for_moves(struct gpc_pool *pool, uint64_t *left_ms);
 
@@ -237,15 +242,15 @@ bool gpc_pool_order_all(struct gpc_pool *pool);
 GPC_MUST_CHECK enum gpc_status gpc_pool_settle(struct gpc_pool *pool);
 
 /*
- * Waits on the host for all work of the context, once the one-stream rule has ended: no block that the rule let be
- * reused has an earlier owner any more.  Breaks a capture that is open already; none begins meanwhile.
+ * Call after the one-stream rule has ended: waits on the host for all work of the context, so that the earlier owners
+ * of blocks reused under that rule are done.  Invalidates an open capture; if there is none, none begins meanwhile.
  */
 void gpc_pool_wait_for_one_stream(struct gpc_pool *pool);
 
-/* Call before a capture begins: makes that wait if it is due, since a later one would break the capture. */
+/* Call before a capture begins: makes that wait now if it is due, because later it would invalidate the capture. */
 void gpc_pool_settle_one_stream(struct gpc_pool *pool);
 
-/* Call around the program's own synchronization of the context: before its call, and after it succeeded. */
+/* Call before the program's own synchronization of the context, and, with the number returned, after it succeeded. */
 uint64_t gpc_pool_begin_sync(struct gpc_pool *pool);
 void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns);
 
@@ -255,7 +260,7 @@ uint64_t gpc_pool_returnable(struct gpc_pool *pool);
 /* Gives a device access to this pool's pages, present and future. */
 void gpc_pool_open_pages(struct gpc_pool *pool, uint32_t device);
 
-/* No page is handed out again: they go back with the blocks that lie on them (heap->is_paging_over is set before). */
+/* Call after setting heap->is_paging_over: returns idle segments, and withdraws all pages, which go back once free. */
 void gpc_pool_end_pages(struct gpc_pool *pool);
 
 /* The size of the largest free block. */
@@ -263,8 +268,8 @@ uint64_t gpc_pool_largest_free(struct gpc_pool *pool);
 
 /*
  * Marks the segment that contains this address as exported: other processes may hold it from now on.
- * It is returned to the driver once its last block is free, after that block's fence.
- * GPC_NOT_FOUND: not in this pool.
+ * It is returned to the driver once its last block is free, after that block's fence.  *ret_base is its
+ * start.  GPC_NOT_FOUND: not in this pool.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_export(
 	struct gpc_pool *pool, gpc_devptr address, gpc_devptr *ret_base);
@@ -279,9 +284,9 @@ struct gpc_span {
 
 /*
  * Finds the segment and block around this address, and decides the program's view of the block if it
- * is still open (GPC_VIEW_OPEN: leaves it open).  A block that starts its segment is always
- * GPC_VIEW_SEGMENT, as both views are the same.  GPC_NOT_FOUND: not in this pool.  GPC_INVALID: in
- * this pool, but not in a live block.
+ * is still open (GPC_VIEW_OPEN: leaves it open).  A block on pages is always GPC_VIEW_OWN, because its
+ * segment may split; any other that starts its segment is always GPC_VIEW_SEGMENT, as both views are the
+ * same.  GPC_NOT_FOUND: not in this pool.  GPC_INVALID: in this pool, but not in a live block.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_decide_view(struct gpc_pool *pool, gpc_devptr address,
 	enum gpc_block_view view, struct gpc_span *ret_span);

@@ -80,8 +80,8 @@ struct raising {
 	uint64_t number; /* the last free it covers */
 	uint64_t fence;  /* the last fence it covers; 0: none */
 	gpc_event event;
-	bool is_mark; /* no barrier: blocks are loose by the one-stream rule, and only its end is queried */
-	bool is_lost; /* neither the device nor the host keeps the order: to be tried again */
+	bool is_mark; /* an event on the legacy stream that orders nothing: only its completion is of interest */
+	bool is_lost; /* neither the device nor the host keeps the order: it stays due */
 	enum gpc_status st;
 };
 
@@ -146,7 +146,7 @@ static void end_raising_locked(
 
 	if (pool->is_forgotten)
 		return;
-	/* Also if the device cannot keep it: else the next mark, which orders nothing, would end the duty. */
+	/* Nor note GPC_UNSUPPORTED: the next event would then be a mark, which orders nothing but ends the duty. */
 	if (raising->is_lost)
 		return;
 	if (raising->st == GPC_UNSUPPORTED)
@@ -163,7 +163,7 @@ static void end_raising_locked(
 		end_due_locked(pool);
 	if (barrier->passed == barrier->n_frees)
 		end_unsettled_locked(pool);
-	/* A pending block reused from now on is behind the barrier, like a loose one. */
+	/* The barrier orders the blocks of the fences it covers: they become FREE, and loose. */
 	gpc_list_init(&passed);
 	if (raising->fence && pool->fences.n_members == 1 && (!raising->st || has_waited))
 		gpc_fences_pass(&pool->fences, raising->fence, &passed);
@@ -200,7 +200,7 @@ bool gpc_pool_order_all(struct gpc_pool *pool)
 
 	gpc_lock_take(&pool->lock);
 	is_possible = has_barriers(pool) && !pool->fences.is_peer_near;
-	/* Treat the block as freed now. */
+	/* Counts as a free, so that the barrier covers all work until now. */
 	if (is_possible) {
 		add_duty(pool);
 		pool->barrier.n_frees++;
@@ -211,7 +211,7 @@ bool gpc_pool_order_all(struct gpc_pool *pool)
 	return is_possible;
 }
 
-/* The event is queried under the lock: the query is cheap, and no other thread can take the event away. */
+/* The event is queried under the lock: the query is cheap, and no other thread can destroy the event meanwhile. */
 void gpc_pool_learn(struct gpc_pool *pool)
 {
 	struct gpc_barrier *barrier = &pool->barrier;

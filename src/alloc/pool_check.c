@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The heap checker: the invariants of block.h and the counters, verified one by one over a
- * whole pool.
- */
+/* The heap checker: verifies the invariants of block.h and the counters, one by one, over a whole pool. */
 #include <stddef.h>
 
 #include "alloc/pool.h"
@@ -24,8 +21,8 @@ struct totals {
 	uint64_t n_idle;
 	uint64_t n_leaving;
 	uint64_t n_numbers; /* of grain maps */
-	bool is_unmapped;   /* a small FREE block, in the grain map */
-	bool is_miscounted; /* a segment's live blocks */
+	bool is_unmapped;   /* a small FREE block is missing in its grain map */
+	bool is_miscounted; /* a segment's n_live is wrong */
 };
 
 /* True if the grain map is right about this FREE block, or does not cover its size. */
@@ -127,8 +124,8 @@ static bool is_before(const struct gpc_block *a, const struct gpc_block *b)
 }
 
 /*
- * The number of blocks this one represents in its bin: itself, and those only in the grain map.  0 if it should not be
- * in a bin.
+ * The number of FREE blocks this one represents in its bin: itself and, if it is in a grain map, all of its size in the
+ * segment.  0 if it should not be in a bin.
  */
 static uint64_t stands_for(const struct gpc_block *block)
 {

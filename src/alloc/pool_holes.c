@@ -9,7 +9,7 @@
  *      pages    |    .    |    .    |    .    |    .     |
  *      after    | live | f|                   |f  | live |        two segments, two pages with the driver
  *
- * No block moves: the driver has the memory again, and the next segment takes it from there.
+ * No block moves: the driver can give the memory to the next segment.
  *
  * Work and captures hold pages back as they do whole segments (gpc_pool_is_settled): the driver's documentation does
  * not promise that unmapping waits.
@@ -40,7 +40,7 @@ struct choice {
 	uint64_t wanted;
 };
 
-/* The fewest pages that suffice, else the most. */
+/* True if `size` is the better choice: the smallest that suffices, else the largest. */
 static bool is_better(uint64_t size, uint64_t than, uint64_t wanted)
 {
 	if ((size >= wanted) != (than >= wanted))
@@ -130,7 +130,7 @@ static void fill_right(
 	gpc_list_init(&right->idle);
 }
 
-/* Metadata for a hole, if needed: a second segment, and a block for the remainder behind the pages. */
+/* Metadata for a hole: a second segment, and a block for the remainder behind the pages; NULL: not needed. */
 struct hole {
 	struct gpc_segment *right;
 	struct gpc_block *rest;
@@ -188,8 +188,8 @@ static struct gpc_block *unlink_pages_locked(struct gpc_pool *pool, struct gpc_b
 }
 
 /*
- * Cuts some, not all, of a segment's pages out of a FREE block.  The segment keeps what lies before them, or, if
- * nothing does, what lies behind.  False: no metadata; nothing has changed.
+ * Cuts some, not all, of a segment's pages out of a FREE block.  The segment keeps what lies before them, or, if that
+ * is nothing, what lies behind.  False: no metadata; nothing has changed.
  */
 static bool cut_out_locked(
 	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_memory *memory)

@@ -7,7 +7,7 @@
 
 /*
  * Each file calls only those before it: pool_room.c, pool_block.c, pool_barrier.c, pool_pages.c, pool_holes.c,
- * pool_segment.c, pool_wait.c, pool.c.
+ * pool_segment.c, pool_wait.c, pool_short.c, pool.c; except that pool_pages.c calls gpc_pool_book_refused.
  * _locked: the caller holds the pool's lock; the others are called without it.
  */
 
@@ -61,13 +61,13 @@ static inline struct gpc_grain_set *gpc_pool_set_of(const struct gpc_block *bloc
 struct gpc_block *gpc_pool_find_block_locked(
 	const struct gpc_pool *pool, const struct gpc_segment *segment, gpc_devptr address);
 
-/* Inserts a FREE block into the bin of its size, and removes it.  No-op in an exported segment. */
+/* Insert a FREE block into the bin of its size, and remove it from there.  No-ops in an exported segment. */
 void gpc_pool_enter_bin_locked(struct gpc_pool *pool, struct gpc_block *block);
 void gpc_pool_leave_bin_locked(struct gpc_pool *pool, struct gpc_block *block);
 
 /*
- * Makes a LIVE or PENDING block FREE, after the caller took it off its counter and fence: coalesces,
- * bins and counts it.
+ * Makes a LIVE or PENDING block, or that of a new segment, FREE: coalesces, bins and counts it.  The caller has
+ * taken it off its counter and fence.
  */
 void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns);
 
@@ -80,9 +80,9 @@ gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, 
 	bool is_cut, const struct gpc_request *request);
 
 /*
- * True if a request of this size gets a segment of its own: because the program exports memory, and a handle always
- * opens at the start of a segment; or because it queries base addresses, and must get those that cudaMalloc returned.
- * Below 1 MiB most of the segment is wasted, so only as far as policy allows.
+ * True if a request of this size gets a segment of its own: the program exports memory, and a handle always opens at
+ * the start of a segment; or it queries base addresses, and must get those that cudaMalloc returned.  Below 1 MiB most
+ * of the segment is wasted, so policy must allow that.
  */
 static inline bool gpc_pool_gives_whole(const struct gpc_pool *pool, uint64_t rounded)
 {
@@ -105,7 +105,7 @@ static inline struct gpc_bins *gpc_pool_bins_of(
 	return gpc_pool_is_whole(block) ? &pool->wholes : &pool->pieces[block->segment->kind];
 }
 
-/* True if a block is cut to serve this size. */
+/* True if this FREE block is cut to serve `rounded`. */
 static inline bool gpc_pool_should_cut(
 	const struct gpc_pool *pool, const struct gpc_block *block, uint64_t rounded)
 {
@@ -113,7 +113,7 @@ static inline bool gpc_pool_should_cut(
 	       gpc_size_should_split((enum gpc_pool_kind)block->segment->kind, block->size, rounded,
 		       pool->params.max_split_size) &&
 	       (!gpc_pool_is_whole(block) || gpc_pool_may_cut(pool, block->size) ||
-		       block->segment->range); /* pages do not stay for a piece */
+		       block->segment->range); /* a piece pins only its own pages */
 }
 
 /* True if the segment is one FREE block. */
@@ -140,7 +140,7 @@ bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block)
 /* Queries, without waiting, whether the work before the last free has completed. */
 void gpc_pool_learn(struct gpc_pool *pool);
 
-/* True if all work submitted before any free in this segment has completed: it may be returned. */
+/* True if all work submitted before the frees in this segment has completed: its idle memory may be returned. */
 static inline bool gpc_pool_is_settled(const struct gpc_segment *segment)
 {
 	return segment->last_loose <= segment->pool->barrier.passed;
@@ -156,12 +156,12 @@ struct gpc_memory {
 	uint64_t size;
 	struct gpc_range *range; /* pages; NULL: one allocation */
 	uint64_t page_bytes;
-	uint64_t devices; /* as of a segment */
+	uint64_t devices; /* as in struct gpc_segment */
 };
 
 /*
- * Around every move of memory between us and the driver (struct gpc_budget).  Begin before it leaves a counter, or before
- * it is charged; end after it is in a counter, or no longer charged.
+ * Call around every move of memory between us and the driver (budget.h): begin before the memory leaves a pool's
+ * counter or is charged; end after it is in a counter or no longer charged.
  */
 static inline void gpc_pool_begin_move(struct gpc_pool *pool, uint64_t bytes)
 {
@@ -174,10 +174,13 @@ static inline void gpc_pool_end_move(struct gpc_pool *pool, uint64_t bytes)
 	(void)atomic_fetch_add(&pool->budget->moved_bytes, bytes);
 }
 
-/* True to make a new segment for a block of `rounded` bytes from pages. */
+/* True if a new segment for a block of `rounded` bytes is to be made of pages. */
 bool gpc_pool_wants_pages(const struct gpc_pool *pool, uint64_t rounded);
 
-/* Maps pages for `size` bytes, all or none.  GPC_UNSUPPORTED: no pages; cuMemAlloc may still succeed. */
+/*
+ * Maps pages for `size` bytes, all or none.  GPC_DEVICE_NO_MEMORY: the device has less free.  GPC_UNSUPPORTED: no
+ * pages; cuMemAlloc may still succeed.
+ */
 GPC_MUST_CHECK enum gpc_status gpc_pool_map_pages(
 	struct gpc_pool *pool, uint64_t size, struct gpc_memory *ret_memory);
 
@@ -191,9 +194,10 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_unmap_pages(
 /* --- pool_holes.c ----------------------------------------------------------------------------- */
 
 /*
- * Takes pages for up to `wanted` bytes out of a segment that remains: from `idle`, the only block of a larger, settled
- * segment, or, if NULL, from the best FREE block.  They move, and the caller returns them and holds captures until then.
- * False: no such pages, work may still use them, or a capture forbids it.
+ * Detaches pages for `wanted` bytes, or fewer, from a segment that keeps the rest: from `idle`, the only block of a
+ * settled segment of more than `wanted` bytes, or, if NULL, from the best FREE block of a segment in use.  On true they
+ * count as moving and captures are held: the caller returns them to the driver and releases the hold.  False: there are
+ * none, work may still use them, a capture forbids it, or there is no metadata.
  */
 bool gpc_pool_take_pages_locked(struct gpc_pool *pool, struct gpc_block *idle, uint64_t wanted,
 	struct gpc_memory *ret_memory);
@@ -210,26 +214,26 @@ struct gpc_segment *gpc_pool_new_segment(struct gpc_heap *heap, enum gpc_pool_ki
 uint64_t gpc_pool_segment_size(const struct gpc_pool *pool, uint64_t rounded);
 
 /*
- * Enters memory in the books that the driver does not take back: it keeps it until the context ends.  False: the
- * context has ended.
+ * Accounts for memory that the driver refused to take back, and so keeps until the context ends.  False: the context
+ * has ended.
  */
 bool gpc_pool_book_refused(struct gpc_pool *pool, uint64_t size);
 
 /* Returns idle exported segments to the driver, unless a capture forbids it. */
 void gpc_pool_return_exported(struct gpc_pool *pool);
 
-/* The same, and segments idle for longer than decay_ns. */
+/* As gpc_pool_return_exported, and returns segments idle for longer than decay_ns. */
 void gpc_pool_return_due(struct gpc_pool *pool, uint64_t now_ns);
 
 /* Trims idle segments until no more than gc_threshold_ppm is reserved. */
 void gpc_pool_collect_garbage(struct gpc_pool *pool);
 
-/* Forgets all segments of a dead context, without driver calls.  *ret_paged gets those of pages, for gpc_pool_drop_pages. */
+/* Forgets all segments of a dead context, without driver calls; moves those of pages to *ret_paged. */
 void gpc_pool_forget_segments_locked(struct gpc_pool *pool, struct gpc_list *ret_paged);
 
 /*
- * Returns pages of a dead context, which survive it, once the members' work is over.  If a capture forbids the wait,
- * they stay mapped.
+ * Waits for the work of the other members, then returns the pages of a dead context, which do not die with it.  If a
+ * capture forbids the wait, they stay mapped.
  */
 void gpc_pool_drop_pages(struct gpc_pool *pool, struct gpc_driver *const *members,
 	uint32_t n_members, struct gpc_list *paged);

@@ -70,7 +70,7 @@ static enum gpc_status look(struct gpc_pool *pool, uint64_t size)
 	return available < size ? GPC_DEVICE_NO_MEMORY : GPC_OK;
 }
 
-/* *ret_kept: of a failure, the bytes that stay mapped, because the driver did not take them back either. */
+/* On failure, *ret_kept is what stays mapped because the driver refused to unmap it. */
 static enum gpc_status map_all(
 	struct gpc_pool *pool, const struct gpc_memory *memory, uint64_t *ret_kept)
 {
@@ -121,7 +121,7 @@ enum gpc_status gpc_pool_map_pages(
 	gpc_captures_release(&pool->heap->captures);
 	if (kept && gpc_pool_book_refused(pool, kept))
 		atomic_fetch_add(&pool->budget->used_bytes, kept);
-	/* Any other failure, such as no room for mappings, ends pages: the driver may still serve cuMemAlloc. */
+	/* After any other failure, such as no room for mappings, use cuMemAlloc, which may still succeed. */
 	if (st && st != GPC_DEVICE_NO_MEMORY)
 		atomic_store_explicit(&pool->has_no_pages, true, memory_order_relaxed);
 	return st ? GPC_UNSUPPORTED : GPC_OK;

@@ -52,7 +52,7 @@ void gpc_pool_look_for_room(struct gpc_pool *pool, uint64_t refused)
 	atomic_store(&budget->looked_at_bytes, used);
 }
 
-/* The room of this pool, with all others on the device and its limit unchanged; UINT64_MAX: unknown. */
+/* What this pool could have if the other pools keep their memory, within the limit; UINT64_MAX: unknown. */
 static uint64_t room_of(const struct gpc_pool *pool)
 {
 	uint64_t limit = atomic_load_explicit(&pool->budget->limit_bytes, memory_order_relaxed);

@@ -12,8 +12,8 @@
 #include "stats/counters.h"
 
 /*
- * Reserves `bytes` of the device's budget, or reports that they exceed the limit.  Never exceeds it on the way: that
- * would refuse a smaller request of another thread.
+ * Reserves `bytes` of the device's budget, or returns GPC_LIMIT.  Never exceeds the limit, even for a moment: a smaller
+ * request of another thread would then fail.
  */
 static enum gpc_status charge(struct gpc_budget *budget, uint64_t bytes)
 {
@@ -27,7 +27,7 @@ static enum gpc_status charge(struct gpc_budget *budget, uint64_t bytes)
 	return GPC_OK;
 }
 
-/* GPC_OK: the memory moves until the caller has made it a segment. */
+/* On GPC_OK the memory counts as moving until the caller has made it a segment. */
 static enum gpc_status ask_driver(
 	struct gpc_pool *pool, bool wants_pages, uint64_t size, struct gpc_memory *ret_memory)
 {
@@ -54,8 +54,8 @@ static enum gpc_status ask_driver(
 }
 
 /*
- * If more than this part of all segments is cached, new segments should not leave more.  1/16 and 1/64 replay the
- * traces alike; with 1/64 a device holds 0.4 % fewer blocks of 6 MiB than on the plain driver.
+ * If more than this fraction of all segments is cached, new segments are sized to leave no remainder.  1/16 and 1/64
+ * replay the traces alike; with 1/64 a device holds 0.4 % fewer blocks of 6 MiB than on the plain driver.
  */
 #define IDLE_PART 64
 
@@ -119,14 +119,14 @@ static enum gpc_status give_back(struct gpc_pool *pool, const struct gpc_memory 
 			     : pool->drv->ops->mem_free(pool->drv, memory->address);
 }
 
-/* After give_back, and without its hold of captures. */
+/* Call after give_back and after releasing captures: takes the pool's lock, which ranks before them. */
 static void book_given_back(struct gpc_pool *pool, uint64_t size, enum gpc_status st)
 {
 	if (!st || !gpc_pool_book_refused(pool, size))
 		atomic_fetch_sub(&pool->budget->used_bytes, size);
 }
 
-/* The driver's part, without the lock; captures are held off until then. */
+/* Returns detached memory to the driver, without the lock, and releases the hold on captures. */
 static void end_parting(struct gpc_pool *pool, const struct gpc_memory *parting)
 {
 	enum gpc_status st = give_back(pool, parting);
@@ -216,7 +216,7 @@ static void count_new_segment(struct gpc_pool *pool, uint64_t size, uint64_t now
 	atomic_store_explicit(&pool->is_short, false, memory_order_relaxed);
 }
 
-/* Memory for which there was no metadata goes back as soon as no capture forbids it.  True if none is left. */
+/* Returns memory that could not become a segment, unless a capture forbids it.  True if none is left. */
 static bool return_unplaced(struct gpc_pool *pool)
 {
 	struct gpc_memory memory = { 0 };
@@ -247,7 +247,7 @@ enum gpc_status gpc_pool_grow(
 	enum gpc_status st;
 	bool is_second;
 
-	/* At most one piece is withheld from the device. */
+	/* At most one allocation may wait to be returned. */
 	if (pool->unplaced && !return_unplaced(pool))
 		return GPC_NO_METADATA;
 	gpc_pool_look_for_room(pool, 0);
@@ -321,8 +321,8 @@ static void detach_locked(
 }
 
 /*
- * Returning memory breaks an open capture, as recording an event does: false if one is open, and none can begin until
- * end_parting().  Also false if work on the memory may still be running: the driver promises nowhere to wait for it.
+ * Detaches an idle segment.  Returning memory invalidates open captures, so on true none can begin until end_parting().
+ * False if one is open, or if work on the memory may still be running: the driver does not promise to wait for it.
  */
 static bool begin_parting_locked(
 	struct gpc_pool *pool, struct gpc_segment *segment, struct gpc_memory *ret_parting)
@@ -354,7 +354,10 @@ static struct gpc_segment *choose_idle(struct gpc_pool *pool, uint64_t wanted)
 	return best ? best : oldest;
 }
 
-/* Detaches a whole idle segment if there is one, else the idle pages of a segment, and no more pages than wanted. */
+/*
+ * Detaches an idle segment, if there is one; but only the wanted pages of one that exceeds them, and without an idle
+ * segment the idle pages of one in use.
+ */
 static bool part_locked(struct gpc_pool *pool, uint64_t wanted, struct gpc_memory *ret_parting)
 {
 	struct gpc_segment *segment = choose_idle(pool, wanted);
@@ -386,7 +389,7 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
 	return went;
 }
 
-#define DECAY_PART 16 /* of decay_ns: how late a segment may go back */
+#define DECAY_PART 16 /* of decay_ns: the delay between two checks */
 
 /* Returns the segment idle longest to the driver if it has been idle since before `before_ns`. */
 static bool decay_one(struct gpc_pool *pool, uint64_t before_ns)
@@ -507,7 +510,7 @@ void gpc_pool_drop_pages(struct gpc_pool *pool, struct gpc_driver *const *member
 {
 	bool is_over = gpc_captures_try_hold(&pool->heap->captures);
 
-	/* Not for the own context, which has ended. */
+	/* The pool's own context, which has ended, is not among the members. */
 	for (uint32_t m = 0; is_over && m < n_members; m++)
 		(void)!members[m]->ops->context_sync(members[m]);
 	gpc_list_each_safe (link, paged) {

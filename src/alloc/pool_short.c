@@ -11,7 +11,7 @@
 #include "alloc/pool_internal.h"
 #include "stats/counters.h"
 
-/* The smallest block of these bins that is large enough, if it is better than `best`. */
+/* The smallest block of these bins that is large enough and smaller than `best`; else `best`. */
 static struct gpc_block *better_of(
 	const struct gpc_bins *bins, uint64_t rounded, bool may_be_idle, struct gpc_block *best)
 {

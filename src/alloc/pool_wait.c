@@ -40,8 +40,8 @@ uint64_t gpc_pool_reap(struct gpc_pool *pool)
 }
 
 /*
- * Plain CUDA would have waited in cudaFree.  So bound the memory withheld from the program: more than pending_limit of
- * pending bytes, or a segment that would take reserved bytes that far above the peak, forces a wait.
+ * Bounds the memory withheld from the program, because plain CUDA would have waited in cudaFree: no more than
+ * pending_limit bytes are pending, and growth takes reserved bytes no more than pending_limit above the live peak.
  */
 bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded)
 {
@@ -61,7 +61,7 @@ bool gpc_pool_order_pending(struct gpc_pool *pool)
 	return gpc_counter_get(&pool->counters->pending_bytes) > 0 && gpc_pool_order_all(pool);
 }
 
-/* The context's own event of the oldest fence that has one; the open fence may be given one now.  0: none. */
+/* The context's own event of the oldest fence that has one; if none has, closes the open fence to get one.  0: none. */
 static gpc_event oldest_event_locked(struct gpc_pool *pool)
 {
 	struct gpc_fences *fences = &pool->fences;
@@ -171,7 +171,7 @@ static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_re
 	n_members = pool->fences.n_members;
 	memcpy(members, pool->fences.members, sizeof members);
 	if (!event && gpc_captures_is_any_open(&pool->heap->captures)) {
-		/* A wait that is impossible must not fill the ring with fences without events. */
+		/* Waiting is impossible, so do not fill the ring with fences without events. */
 		gpc_lock_release(&pool->lock);
 		return 0;
 	}
@@ -208,7 +208,7 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
 	return bytes;
 }
 
-/* True if all work before the last free is over, or enough became free for `size` bytes. */
+/* True if the barrier of the last free has passed, and nothing is pending or, if `size` > 0, that much became free. */
 static bool is_over(struct gpc_pool *pool, uint64_t size, uint64_t bytes)
 {
 	bool is_over;

@@ -13,7 +13,7 @@
  *
  * Invariants  1 A page has a segment if and only if it lies within it.  2 Leaves are never freed before
  *             fini.
- * Threads     find: any, without a lock.  insert and remove: a lock inside (rank SEGMENT_MAP).
+ * Threads     find: any, without a lock.  insert, remove and cut: a lock inside (rank SEGMENT_MAP).
  * Ordering    insert stores with release what find loads with acquire: a found segment is complete.
  *             It may be removed at any moment: take its pool's lock and find it again before use.
  *             Its metadata stays mapped for ever (metamem slabs), so reading it is always safe.
@@ -48,9 +48,9 @@ GPC_MUST_CHECK enum gpc_status gpc_segment_map_insert(
 void gpc_segment_map_remove(struct gpc_segment_map *map, const struct gpc_segment *segment);
 
 /*
- * Pages leave the middle or an end of `segment`, whose address and size are still as they were: those of
- * [from, from + size) are empty afterwards, and those behind are of `right` where that is not NULL.  None of the
- * others is empty at any moment.
+ * Cuts the pages of [from, from + size) out of `segment`: empties them, and gives the pages behind to `right`
+ * unless it is NULL.  Call before the segment's address and size change.  The remaining pages have a segment
+ * at every moment.
  */
 void gpc_segment_map_cut(struct gpc_segment_map *map, const struct gpc_segment *segment,
 	gpc_devptr from, uint64_t size, struct gpc_segment *right);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rounding: 512 B, or 1/2^divisions of the power of two below. A segment is 2 MiB for small requests, 20 MiB for medium
- * ones, and the request rounded to 2 MiB from 10 MiB on; where remainders lie idle, a medium segment holds as many
- * whole blocks as fit in 20 MiB.
+ * A request is rounded up to 512 B, or to 1/divisions of the power of two below it if that is more.  The tables are in
+ * size_class.h.
  */
 #include "alloc/size_class.h"
 

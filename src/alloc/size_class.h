@@ -13,7 +13,7 @@
  *   1 MiB .. 10 MiB      512 B             the large pool, segments of at most 20 MiB
  *   10 MiB ..            512 B             the large pool, a segment of its own, a multiple of 2 MiB
  *
- * Bins split every power of two in 8, so sizes in one bin differ by at most 12.5 %; up to 4 KiB a
+ * Bins split every power of two in 8, so sizes in one bin differ by at most 12.5 %; below 8 KiB a
  * bin holds one size.
  */
 #ifndef GPC_ALLOC_SIZE_CLASS_H
