@@ -21,10 +21,7 @@
 
 bool gpc_runtime_many_contexts;
 
-/*
- * Pools that a program makes by making or resetting contexts again and again; beyond that it runs
- * uncached, and is told so.
- */
+/* Contexts and their generations over the life of the process; memory of further ones is not cached. */
 #define MAX_GENERATIONS 1024
 
 #define TABLE_SLOTS (MAX_GENERATIONS * 2)
@@ -67,7 +64,7 @@ static uint64_t pending_limit(const struct gpc_device *device)
 	return part > 64 * GPC_MIB ? part : 64 * GPC_MIB;
 }
 
-/* cuCtxRecordEvent and cuCtxWaitEvent: a driver may export what it does not know yet. */
+/* CUDA 12.5 has cuCtxRecordEvent and cuCtxWaitEvent.  An older driver may export, but not support them. */
 #define FIRST_WITH_BARRIERS 12050
 
 static bool may_have_barriers(void)
@@ -80,7 +77,7 @@ static bool may_have_barriers(void)
 	       version >= FIRST_WITH_BARRIERS;
 }
 
-/* The host reads and writes the device's memory by its own addresses (Grace): behind no stream and no event. */
+/* True if the host may access the device's memory directly (Grace), where no stream and no event orders it. */
 static bool is_host_near(const struct gpc_device *device)
 {
 	__typeof__(gpc_runtime.fns->cuDeviceGetAttribute) ask =
@@ -135,7 +132,7 @@ static void init_context(struct gpc_context *context, struct gpc_device *device,
 	gpc_pool_init(&context->pool, &gpc_runtime.heap, &context->drv.base, &device->budget,
 		&params, device->ordinal, index, counters);
 	gpc_counter_set(&context->pool.counters->one_stream_end, end);
-	/* Who uses memory without any call waits for no event either. */
+	/* A host that accesses memory without a call waits for no barrier, so blocks wait for fences. */
 	if (end == GPUCACHE_ONE_STREAM_END_HOST)
 		gpc_fences_expect_peer(&context->pool.fences);
 }
@@ -149,7 +146,7 @@ static void say_full(void)
 	table.was_full_said = true;
 }
 
-/* `record_handle` is what stands for it in the recording.  Lock: runtime.lock. */
+/* `record_handle` identifies the context in the recording.  Lock: runtime.lock. */
 static struct gpc_context *add_locked(
 	struct gpc_device *device, CUcontext handle, uint64_t record_handle, uint32_t generation)
 {
@@ -177,7 +174,7 @@ static struct gpc_context *add_locked(
 	return context;
 }
 
-/* The current context's device is asked from the driver, so `handle` must be current. */
+/* `handle` must be current: the driver tells the device of the current context only. */
 static struct gpc_context *make_locked(CUcontext handle, const struct gpc_context *old)
 {
 	CUdevice ordinal = 0;
@@ -188,10 +185,7 @@ static struct gpc_context *make_locked(CUcontext handle, const struct gpc_contex
 		old ? old->generation + 1 : 1);
 }
 
-/*
- * Room among the device's contexts for a new generation.  All that are gone go: their counters
- * may be given to it.
- */
+/* Drops all contexts that are gone from their devices: a new one needs a place, and may get their counters. */
 static void drop_gone_locked(void)
 {
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
@@ -201,7 +195,7 @@ static void drop_gone_locked(void)
 		for (uint32_t i = n; i-- > 0;) {
 			const struct gpc_context *context = device->contexts[i];
 
-			/* A thread that sums now may miss one, but never counts one twice. */
+			/* A thread that sums now may miss a context, but never counts one twice. */
 			if (atomic_load(&context->is_gone))
 				device->contexts[i] = atomic_exchange(&device->contexts[--n], NULL);
 		}
@@ -248,7 +242,7 @@ struct gpc_context *gpc_context_current(void)
 
 	if (gpc_runtime.fns->cuCtxGetCurrent(&handle) || !handle)
 		return NULL;
-	/* Mostly the one that was found last.  None is ever freed. */
+	/* Usually the context found last.  Contexts are never freed, so it can be read. */
 	context = atomic_load_explicit(&last_found, memory_order_acquire);
 	if (context && context->handle == handle &&
 		!atomic_load_explicit(&context->is_gone, memory_order_acquire))
@@ -282,7 +276,7 @@ struct gpc_context *gpc_context_on(struct gpc_device *device)
 
 	if (current && current->device == device)
 		return current;
-	/* Its first member. */
+	/* A pool is the first member of its context. */
 	return gpc_device_pools(device, pools) ? (struct gpc_context *)pools[0] : NULL;
 }
 
@@ -315,8 +309,8 @@ struct gpc_context *gpc_context_find(CUcontext handle)
 }
 
 /*
- * A fault breaks every context of its device (tests/gpu, "fault_in_another_context"); a failed assertion its
- * own only, as cuda.h says: that context must be destroyed, and not the process.
+ * A fault breaks every context of its device (tests/gpu, "fault_in_another_context"); a failed assertion only its
+ * own: cuda.h says that the context must be destroyed, not that the process must end.
  */
 static void hear(struct gpc_context *context, CUresult result)
 {
@@ -341,7 +335,7 @@ struct gpc_sync gpc_runtime_begin_sync(CUcontext handle)
 
 	if (!handle && !gpc_runtime.fns->cuCtxGetCurrent(&current))
 		handle = current;
-	/* To wait for a green context is not to wait for all that may use the memory. */
+	/* A wait for a green context does not cover the primary context, whose work may use the memory, too. */
 	context = gpc_context_find_own(handle);
 	sync.context = context;
 	if (context)
@@ -363,8 +357,8 @@ void gpc_runtime_end_sync(struct gpc_sync sync, CUresult result)
 }
 
 /*
- * The answer may be about an event of another context; so the current one is asked itself, by a
- * call that returns what earlier work left.
+ * The error may come from another context, by its event.  So query the current one by a call that returns the error of
+ * earlier work.
  */
 void gpc_runtime_heard(CUresult result)
 {

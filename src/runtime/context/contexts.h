@@ -49,7 +49,7 @@ struct gpc_context *gpc_context_visit(CUcontext handle);
 /* Returns a known context, current or not; NULL: unknown, or dead. */
 struct gpc_context *gpc_context_find(CUcontext handle);
 
-/* The same, of a green context NULL. */
+/* As gpc_context_find, but NULL for a green context. */
 struct gpc_context *gpc_context_find_own(CUcontext handle);
 
 /* The current context; NULL: none, or none of ours. */
@@ -57,7 +57,7 @@ struct gpc_context *gpc_context_current(void);
 
 /*
  * The pseudo-context that accounts for memory of a device but of no context, and outlives all contexts.
- * It has counters, but no segments and no driver.  NULL: no metadata.
+ * It has counters, but no segments and no driver.  NULL: no metadata, or too many contexts.
  */
 struct gpc_context *gpc_context_owner(struct gpc_device *device);
 

@@ -16,7 +16,7 @@
 #include "runtime/ledger/track.h"
 #include "runtime/process/state.h"
 
-/* Bounds gpc_context_await_end: the driver may keep a thread that destroys another context until its kernels end. */
+/* Bounds the wait for destroys: the driver may block one until the kernels of its context end. */
 #define MOST_MS 1000
 
 /* True if fences of another context's memory include this one. */
@@ -98,20 +98,20 @@ static bool begin_end(struct gpc_context *context)
 	return true;
 }
 
-/* Accesses made in the meantime are unknown, so assume all: every context joins every other one. */
+/* Accesses made in the meantime are unknown, so assume all: this context and every other one join each other. */
 static void live_on(struct gpc_context *context)
 {
 	atomic_store(&context->is_ending, false);
 	gpc_reach_join_all(context, true);
 }
 
-/* An error of earlier work may be returned by the end itself; then the memory is useless, ended or not. */
+/* The call may return a sticky error of earlier work; the memory is then useless, even if the context lives. */
 static bool is_end(CUresult result)
 {
 	return !result || result == CUDA_ERROR_CONTEXT_IS_DESTROYED || gpc_cuda_is_sticky(result);
 }
 
-/* NULL: not ours. */
+/* NULL: not ours, or a primary context, which cannot be destroyed. */
 static struct gpc_context *find_for_end(CUcontext handle)
 {
 	return is_primary(handle) ? NULL : gpc_context_find_own(handle);
@@ -137,7 +137,7 @@ static void count_attached(struct gpc_context *context)
 	gpc_lock_release(&gpc_runtime.lock);
 }
 
-/* Whether it began the end is told by `ending`: another thread may end the context during a detach. */
+/* `ending`, not the context, says whether this call began the end: another thread may end it during a detach. */
 void gpc_runtime_end_destroy(struct gpc_ending ending, CUresult result)
 {
 	if (ending.is_last) {
@@ -169,7 +169,7 @@ void gpc_runtime_context_attached(void)
 		count_attached(context);
 }
 
-/* Counted before the driver's call: of two threads that detach at once the second is the last. */
+/* Call before the driver's call, so that of two threads that detach at once the second is the last. */
 static bool count_detached(struct gpc_context *context)
 {
 	bool is_last;
@@ -187,7 +187,7 @@ struct gpc_ending gpc_runtime_begin_detach(CUcontext handle)
 	struct gpc_context *context;
 	CUcontext current = NULL;
 
-	/* The driver refuses this for any other context. */
+	/* The driver detaches only the current context. */
 	if (gpc_runtime.fns->cuCtxGetCurrent(&current) || current != handle)
 		return (struct gpc_ending){ 0 };
 	context = find_for_end(handle);
@@ -240,7 +240,7 @@ void gpc_runtime_primary_released(CUdevice device)
 		gpc_runtime_primary_forget(device);
 }
 
-/* NULL: none, which no context has as its handle. */
+/* NULL: none known; no context is found by that handle. */
 static CUcontext primary_of(CUdevice device)
 {
 	CUcontext primary = NULL;

@@ -19,9 +19,9 @@ struct gpc_context;
 bool gpc_runtime_primary_is_active(CUdevice device);
 
 /*
- * Only the driver knows whether a release was the last: we do not see every retain.  So it is queried
- * after each release, and retains, releases and resets of one device are serialized between begin and
- * end: a retain in between could revive a dead context unseen.
+ * We do not see every retain, so only the driver knows whether a release was the last: it is queried after
+ * each.  Retains, releases and resets of one device are serialized between begin and end, because a retain
+ * between release and query could revive a dead context unseen.
  */
 void gpc_runtime_primary_begin(CUdevice device);
 void gpc_runtime_primary_end(CUdevice device);
@@ -41,17 +41,18 @@ struct gpc_ending {
 GPC_MUST_CHECK struct gpc_ending gpc_runtime_begin_destroy(CUcontext context);
 void gpc_runtime_end_destroy(struct gpc_ending ending, CUresult result);
 
-/* cuCtxAttach and cuCtxDetach, deprecated: the last detach destroys the context, attached or not. */
+/* cuCtxAttach and cuCtxDetach, deprecated: the last detach destroys the context, even one that was never attached. */
 void gpc_runtime_context_attached(void);
 GPC_MUST_CHECK struct gpc_ending gpc_runtime_begin_detach(CUcontext context);
 
-/* The same for a primary context, between gpc_runtime_primary_begin and _end.  Returns true if it was reset. */
+/* Call around a reset, between gpc_runtime_primary_begin and _end.  Returns true if the primary context was reset. */
 void gpc_runtime_begin_reset(CUdevice device);
 bool gpc_runtime_end_reset(CUdevice device, CUresult result);
 
 /*
- * Waits, for at most a second, until concurrent ends of contexts are complete, on any device: before that, the driver may
- * reuse addresses and handles that are still in our maps.
+ * Waits until concurrent ends of contexts are complete, on any device: before that, the driver may reuse addresses and
+ * handles that are still in our maps.  Waits at most a second for contexts being destroyed, but without bound for
+ * primary contexts being retained, released or reset.
  */
 void gpc_context_await_end(void);
 

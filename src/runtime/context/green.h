@@ -11,8 +11,8 @@
 #include "driver/cuda_fns.h"
 
 /*
- * Call before a green context is created, and before one is destroyed; the latter drops a reference to the
- * primary context of the returned device (-1: unknown).
+ * Call before a green context is created, and before one is destroyed.  Returns the device to whose primary
+ * context the destroyed one held a reference; -1: unknown.
  */
 void gpc_runtime_green_begins(void);
 CUdevice gpc_runtime_green_ends(CUgreenCtx green);

@@ -20,10 +20,10 @@ void gpc_pages_offer(struct gpc_context *context);
 /* From now on work of `reaching` uses memory of `owner`: gives its device access to the owner's pages. */
 void gpc_pages_reached(struct gpc_context *owner, const struct gpc_context *reaching);
 
-/* The program calls for what pages cannot do: vmm:auto returns the free ones and maps no more. */
+/* Call when the program asks for what pages cannot do: vmm:auto returns the free ones and maps no more. */
 void gpc_pages_end(void);
 
-/* Memory is short, so pages may be next: ends them if a library is loaded that cannot use them. */
+/* Call when memory is short, before vmm:auto turns to pages: ends them if a library is loaded that cannot use them. */
 void gpc_pages_look_around(void);
 
 #endif

@@ -21,7 +21,7 @@ static struct gpc_context *get_anywhere(CUcontext handle)
 
 /*
  * Blocks reused by the one-stream rule may still be in use by their old owner, and work of another context must not
- * overtake that.  The event alone is waited for if there is one: waiting for the whole context would break a capture.
+ * overtake that.  If there is an event, wait for it alone: waiting for the whole context would invalidate a capture.
  */
 void gpc_reach_end_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why)
 {
@@ -67,8 +67,8 @@ void gpc_reach_order_one_stream(struct gpc_context *owner, enum gpucache_one_str
 }
 
 /*
- * From now on fences of `owner` cover work of `reaching` on its memory.  It becomes a member only after the wait, so
- * that a thread that finds it there need not wait.
+ * From now on fences of `owner` cover work of `reaching` on its memory.  `reaching` becomes a member only after the
+ * wait, so a thread that finds it among the members need not wait.
  */
 static void join(struct gpc_context *owner, struct gpc_context *reaching)
 {
@@ -99,7 +99,7 @@ void gpc_runtime_peer_enabled(CUcontext of_memory)
 		join(owner, reaching);
 }
 
-/* The context whose work it is: a copy may go to a stream of a context that is not current. */
+/* Asks the driver, because the stream may belong to a context that is not current. */
 struct gpc_context *gpc_context_of_stream(CUstream stream)
 {
 	CUcontext handle = NULL;

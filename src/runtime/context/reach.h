@@ -17,13 +17,13 @@
 
 struct gpc_context;
 
-/* The current context may access memory of this one from now on. */
+/* Call after the program enabled peer access: the current context may access memory of `of_memory` from now on. */
 void gpc_runtime_peer_enabled(CUcontext of_memory);
 
 /* Call when the program creates a context besides the primary ones. */
 void gpc_runtime_context_created(void);
 
-/* The context may have reached memory of all others; is_mutual: and they its own. */
+/* Call if the context may have accessed memory of all others; is_mutual: and the others its memory. */
 void gpc_reach_join_all(struct gpc_context *reaching, bool is_mutual);
 
 /*
@@ -46,7 +46,7 @@ void gpc_runtime_leaves_order(CUdeviceptr ptr);
  */
 void gpc_reach_end_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why);
 
-/* The same, for later work of this context only: the device waits, if it can, instead of the host. */
+/* As gpc_reach_end_one_stream, but for later work of this context only: if possible the device waits, not the host. */
 void gpc_reach_order_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why);
 
 /* Notes the reason only, for a caller that ends the rule itself.  Lock: the pool's. */

@@ -55,7 +55,8 @@ void gpc_runtime_stream_destroyed(CUstream stream)
 
 /*
  * Applies to every context of the process: it is not known yet in which of them the thread will use its default stream.
- * Later contexts see the flag set first.  Nobody waits: such a stream synchronises with the legacy one by itself.
+ * The flag is set first, for contexts created meanwhile.  No wait is needed: such a stream synchronises with the legacy
+ * one by itself.
  */
 void gpc_runtime_per_thread_stream_used(void)
 {
@@ -79,7 +80,7 @@ void gpc_runtime_overlap_used(void)
 	struct gpc_pool_walk walk = { 0 };
 	struct gpc_pool *pool;
 
-	/* Set first, for contexts created from now on; the hooks stop looking when all is done. */
+	/* Set first, for contexts created meanwhile; gpc_runtime_overlap_seen, which stops the hooks, is set last. */
 	gpc_lock_take(&gpc_runtime.lock);
 	gpc_runtime.is_overlap_used = true;
 	gpc_lock_release(&gpc_runtime.lock);
@@ -103,7 +104,7 @@ static bool replace_capturing_locked(CUstream from, CUstream to, const struct gp
 	return false;
 }
 
-/* If the driver does not say, the call is left to it. */
+/* If the driver cannot tell, true: the call then goes to the driver. */
 bool gpc_runtime_is_captured(CUstream stream)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -115,7 +116,7 @@ bool gpc_runtime_is_captured(CUstream stream)
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Loose blocks are put in order first: during a capture that is impossible. */
+/* Raises all due barriers first: during a capture that is impossible. */
 void gpc_runtime_capture_begins(CUstream stream)
 {
 	const struct gpc_context *context = gpc_context_current();
@@ -142,8 +143,8 @@ void gpc_runtime_capture_ended(CUstream stream)
 	gpc_lock_take(&gpc_runtime.lock);
 	was_capturing = stream && replace_capturing_locked(stream, NULL, NULL);
 	/*
-	 * Captures beyond the list are guessed: a wrong guess may break one, but counting them for ever would end all
-	 * reuse.
+	 * Assume that an unlisted stream ends an unlisted capture.  A wrong guess may invalidate one; but a capture
+	 * that counts as open for ever would end all reuse.
 	 */
 	if (!was_capturing && gpc_runtime.n_unlisted_captures > 0) {
 		gpc_runtime.n_unlisted_captures--;

@@ -14,13 +14,16 @@
 
 struct gpc_context;
 
-/* True if the stream is capturing: an allocation on it adds a node, and a launch of the graph allocates. */
+/* True if the stream is capturing: an allocation on it becomes a node, and the launch of the graph allocates. */
 bool gpc_runtime_is_captured(CUstream stream);
 
 /* Records `stream` as that of the requests and frees of the calling thread's current call. */
 void gpc_streams_name(CUstream stream);
 
-/* Call before the program gets the handle of a new stream. */
+/*
+ * Call before the program gets the handle of a new stream, before a stream is destroyed, and before the first use of
+ * a per-thread default stream.
+ */
 void gpc_runtime_stream_created(CUstream stream);
 void gpc_runtime_stream_destroyed(CUstream stream);
 void gpc_runtime_per_thread_stream_used(void);
@@ -31,15 +34,15 @@ void gpc_runtime_per_thread_stream_used(void);
  * barrier, or, without barriers, by a host wait.
  */
 void gpc_runtime_overlap_used(void);
+
+/* Call before the driver begins a capture, and after that failed or the capture ended. */
 void gpc_runtime_capture_begins(CUstream stream);
 void gpc_runtime_capture_ended(CUstream stream);
 
-/*
- * True from the first use of a per-thread default stream on; read by the stream hooks without entering.
- */
+/* True from the first use of a per-thread default stream on; read by the stream hooks without entering. */
 extern bool gpc_runtime_per_thread_seen;
 
-/* True from the first launch on that may overlap its predecessor; read likewise. */
+/* True from the first launch of a kernel that may overlap its predecessor; read without entering, too. */
 extern bool gpc_runtime_overlap_seen;
 
 /* Forgets the captures that began in a dead context. */

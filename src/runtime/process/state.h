@@ -52,7 +52,7 @@ struct gpc_device {
 	/* The last failure that the program has not recovered from; see rescue.c. */
 	uint64_t failed_number;
 	uint64_t failed_size; /* 0: none; GPC_ANY_SIZE: any success of any thread shows recovery */
-	bool failed_on_host;  /* stored before the size */
+	bool failed_on_host;  /* stored before failed_size, which is stored with release */
 };
 
 struct gpc_context {
@@ -71,7 +71,7 @@ struct gpc_context {
 
 struct gpc_runtime {
 	_Atomic int state; /* enum gpc_runtime_state */
-	bool saw_start;
+	bool saw_start;    /* see gpc_runtime_saw_start */
 	/* calls passed while another thread started us: we may have missed streams */
 	atomic_bool has_missed;
 	const struct gpc_runtime_loader *loader;
@@ -89,8 +89,7 @@ struct gpc_runtime {
 	bool is_per_thread_used;
 	bool is_overlap_used; /* gpc_runtime_overlap_used */
 	bool is_green_used;   /* a green context existed: NULL may mean several streams */
-	/* never NULL, which is another stream for each caller */
-	CUstream capturing[GPC_MAX_CAPTURES];
+	CUstream capturing[GPC_MAX_CAPTURES];                     /* NULL: a free entry */
 	const struct gpc_context *capturing_in[GPC_MAX_CAPTURES]; /* current at the begin */
 	uint32_t n_unlisted_captures;
 	struct gpc_nvml nvml;
@@ -118,7 +117,7 @@ static inline uint64_t gpc_device_sum(const struct gpc_device *device, size_t co
 		const struct gpc_context *context = device->contexts[i];
 		const char *counters = context ? (const char *)context->pool.counters : NULL;
 
-		/* NULL: being moved. */
+		/* NULL: another thread is moving the entry (drop_gone_locked). */
 		if (counters)
 			sum += gpc_counter_get(
 				(const uint64_t *)(const void *)(counters + counter_offset));
