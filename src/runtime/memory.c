@@ -111,8 +111,8 @@ void gpc_memory_lend(uint64_t address)
 }
 
 /*
- * Checks the device now and then.  The driver loads modules lazily and fails hard without memory, so if less than the
- * reserve is free, idle segments go back: at the next free, because that may wait for the device and a malloc must not.
+ * Observes the device.  The driver loads modules lazily and fails hard without memory, so if less than the reserve is
+ * free, idle segments go back: at the next free, which may wait for the device, unlike this malloc.
  */
 static void after_growth(struct gpc_context *context)
 {
@@ -234,10 +234,10 @@ static CUresult sync_for_free(struct gpc_pool *pool)
 }
 
 /*
- * The errors that the driver returns before it looks at the pointer: it is shut down, the current context is destroyed,
- * a fault broke the device.  Usually the current context is the memory's own, of which we know all that.  For an
- * unknown one the driver is asked, by a call that looks at the context, because the cheap ones succeed for a destroyed
- * context as well.  No context need be current: the address tells whose memory it is.
+ * Returns the error that the driver would return before it looks at the pointer: it is shut down, the current context
+ * is destroyed, or a fault broke the device.  Of a context that we know, usually the memory's own, we know its sticky
+ * error.  An unknown one is queried by cuMemGetInfo, because cheaper calls succeed even for a destroyed context.
+ * Without a current context the memory's own counts.
  */
 static CUresult judge_caller(const struct gpc_context *owner)
 {
@@ -304,7 +304,7 @@ CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
 	return free_in_order(ptr, 0, false, ret_is_ours);
 }
 
-/* Default streams belong to the current context. */
+/* A default stream is that of the current context, so without one it is an error. */
 CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours)
 {
 	bool is_default = !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
@@ -362,7 +362,7 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 	if (!available)
 		return;
 	/*
-	 * What a single request could get, by the ladder if need be: programs request all of it at once.  So free
+	 * Programs request all of it at once, so it is what a single request could get, by the ladder if need be: free
 	 * blocks of a segment with live blocks do not count.
 	 */
 	returnable = returnable_bytes(context->device);
@@ -371,7 +371,7 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 		*available = whole;
 	if (!limit)
 		return;
-	/* In whole steps, as requests are charged. */
+	/* Requests are charged in multiples of this. */
 	left = gpc_bytes_less(gpc_bytes_add(limit, returnable), atomic_load(&budget->used_bytes));
 	left -= left % GPC_SEGMENT_ALIGN;
 	*available = left < *available ? left : *available;

@@ -29,23 +29,24 @@ bool gpc_runtime_is_of_parent(CUdeviceptr ptr);
 void gpc_runtime_adjust_free(size_t *available, size_t *total);
 
 /*
- * The same with a stream named by the program (alloc/stream_order.h).  record_use: declares use by a
- * stream that the free will not name; direct memory needs none, as its free waits for all streams.
+ * As gpc_runtime_malloc and gpc_runtime_free, with a stream named by the program (alloc/stream_order.h).
+ * gpc_runtime_record_use declares use by a stream that the free will not name; memory outside the cache needs
+ * no such call, because its free waits for all streams.
  */
 CUresult gpc_runtime_malloc_on(CUdeviceptr *ret_ptr, size_t size, CUstream stream);
 CUresult gpc_runtime_free_on(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours);
 CUresult gpc_runtime_record_use(CUdeviceptr ptr, bool *ret_is_ours);
 
 /*
- * The stream's name in stream orders; 0: it has no order.  Per-thread default streams share one handle,
- * and in a program that uses them NULL may mean one, too.  Each green context has its own legacy
- * stream.
+ * The stream's name in alloc/stream_order.h; 0: it has none, because the handle stands for several streams.
+ * Per-thread default streams share one handle, and in a program that uses them NULL may mean one, too.
+ * Each green context has its own legacy stream.
  */
 gpc_stream gpc_runtime_order_of(CUstream stream);
 
 /*
- * The holder of the device memory that starts here suballocates from it: only the pieces count for their
- * stacks from now on.
+ * Call when the program suballocates from the device memory that starts here: from now on only the pieces
+ * count, each for its own stack.
  */
 void gpc_memory_lend(uint64_t address);
 

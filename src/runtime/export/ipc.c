@@ -12,8 +12,8 @@
  * block's segment before (cuMemGetAddressRange, as UCX does) has the importer add the offset itself, so it gets
  * the driver's handle of the segment instead of a tag.
  *
- * Both tables are small in practice.  We count references to imported memory ourselves, as the driver counts
- * them per segment; imports are accounted to other processes.
+ * We count references to imported memory ourselves, because the driver counts them per segment.  Imported memory
+ * is accounted as that of other processes.
  */
 #include "runtime/export/ipc.h"
 
@@ -212,7 +212,7 @@ static bool note_opened_locked(const struct opened *what)
 	struct opened *opened = gpc_address_map_find(&ipc.opens, what->ptr);
 	uint32_t number = 0;
 
-	/* An address of memory that went with its context, of which we were not told. */
+	/* A stale entry: the memory went with its context, whose end we did not see. */
 	if (opened && (opened->base != what->base || opened->context != what->context)) {
 		drop_opened_locked(opened);
 		opened = NULL;
@@ -245,7 +245,7 @@ static bool note_opened(const struct opened *what)
 	return is_noted;
 }
 
-/* Accounts for it like any tracked allocation; it is already mapped. */
+/* Stands for the driver's call of a tracked allocation: the memory is already mapped. */
 static CUresult make_known(struct gpc_passed_call *call)
 {
 	(void)call;
@@ -385,7 +385,7 @@ bool gpc_runtime_ipc_range(
 	return true;
 }
 
-/* Withdraws the exports of one pool.  They are few, so restarting the search after each is cheap. */
+/* Withdraws the exports of one pool. */
 static void withdraw_pool_locked(const struct gpc_pool *pool)
 {
 	uint64_t i = 0;

@@ -33,14 +33,14 @@ CUresult gpc_runtime_ipc_close(CUdeviceptr ptr, CUresult (*real_close)(CUdevicep
 void gpc_runtime_identified(CUdeviceptr ptr);
 
 /*
- * The allocation that contains `ptr`, for cuMemGetAddressRange.  Returns false if the driver's answer, the
- * segment, stands; a base that the program has seen is then final.  Returns true for a block with a handle of
- * its own, and for memory opened by such a handle: each is an allocation for everybody.
+ * The allocation that contains `ptr`, for cuMemGetAddressRange.  Returns true for a block that is exported by a
+ * handle of its own, and for memory opened by such a handle.  Returns false if the driver's answer stands: the
+ * whole segment.  With is_base_told the program sees that base, and the answer is final (gpc_pool_decide_view).
  */
 bool gpc_runtime_ipc_range(
 	CUdeviceptr ptr, bool is_base_told, CUdeviceptr *ret_base, size_t *ret_size);
 
-/* Marks the memory as held by other processes: its segment is never recycled from now on. */
+/* Marks the memory as held by other processes: its segment serves no more requests. */
 void gpc_runtime_exported(CUdeviceptr ptr);
 
 /*

@@ -33,7 +33,6 @@ struct tag {
 _Static_assert(sizeof(struct tag) <= sizeof(CUipcMemHandle), "a tag is as long as a handle");
 _Static_assert(sizeof magic <= sizeof((struct tag){ 0 }.magic), "its text fits");
 
-/* A reader overtaken by a writer sees two different serials. */
 struct entry {
 	uint64_t serial; /* 0: empty */
 	struct gpc_ipc_target target;

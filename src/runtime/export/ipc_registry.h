@@ -20,12 +20,12 @@
  *
  * Invariants  1 Our directories belong to this user and are closed to all others; a file is neither a
  *               link nor another user's.
- *             2 If the program closes our descriptor and gets its number for another file, that file is
+ *             2 If the program closes our descriptor and opens another file under its number, that file is
  *               not touched.  Ours is reopened by name if it still has our nonce and no other lock; else
  *               the process takes a new one, and its earlier tags become invalid.
  *             3 An entry is complete before its tag exists.  Files are written and read, never mapped: a
  *               full tmpfs is an error, not a SIGBUS.
- * Threads     The owner's lock.  gpc_ipc_registry_find: any thread, without one.
+ * Threads     The lock of ipc.c.  gpc_ipc_registry_find: any, without a lock.
  * Failure     add: GPC_IO: no usable directory, no space, or no free slot.  find: GPC_NOT_FOUND: no
  *             readable entry.  Nothing changes.
  * Limits      Processes of one user with a common /dev/shm or /tmp.  4096 blocks per process, 256

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpucache.h for programs that call us by name, behind preload/api.c. */
+/* The functions of gpucache.h; preload/api.c exports them. */
 #include "runtime/process/api.h"
 
 #include <assert.h>
@@ -21,7 +21,7 @@ static struct {
 	void *arg;
 } handler;
 
-/* The device with this number, or the current context's; NULL and *ret_error if there is none. */
+/* The device with this number, or, for -1, the current context's; NULL and *ret_error if there is none. */
 static struct gpc_device *device_of(int number, CUresult *ret_error)
 {
 	struct gpc_device *device = gpc_device_at(number);
@@ -159,7 +159,7 @@ CUresult gpc_runtime_tag_stats(int number, const char *name, struct gpucache_par
 	return CUDA_SUCCESS;
 }
 
-/* Size of the first version, the least that a caller has. */
+/* The size of the struct's first version: no caller has less. */
 #define STATS_MIN_SIZE (offsetof(struct gpucache_stats, n_rescued) + sizeof(uint64_t))
 
 static struct gpucache_counters counters_of(const struct gpc_device *device)
@@ -171,7 +171,7 @@ static struct gpucache_counters counters_of(const struct gpc_device *device)
 		const struct gpc_context *context = device->contexts[i];
 		const struct gpucache_counters *counters = context ? context->pool.counters : NULL;
 
-		/* NULL: it is being moved. */
+		/* NULL: another thread is moving the entry. */
 		if (counters)
 			gpc_counters_add(&sum, counters);
 	}
@@ -263,7 +263,7 @@ CUresult gpc_runtime_set_fraction(int number, double fraction)
 	/* Refuses a NaN, too. */
 	if (!(fraction >= 0.0 && fraction <= 1.0))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* The whole device means no limit, and 0 would mean none as well. */
+	/* 1.0 means no limit.  So would a limit of 0 bytes: the + 1 avoids that. */
 	if (fraction == 1.0)
 		set_limit(device, 0);
 	else
@@ -280,8 +280,7 @@ void gpc_runtime_set_oom_handler(gpucache_oom_handler call, void *arg)
 }
 
 /*
- * The handler is the program's code and its calls are to be served as usual, so the recursion guard is released while
- * it runs.
+ * The handler is the program's code, and we serve its calls as usual: the recursion guard is released while it runs.
  */
 bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted, bool *ret_did_free)
 {

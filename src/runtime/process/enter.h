@@ -25,8 +25,8 @@ struct gpc_runtime_loader {
 };
 
 /*
- * Enters; returns true if the call is ours, and gpc_runtime_leave must follow.  Starts the library at the
- * first call, with the result of `loader`; NULL: no driver yet, returns false.
+ * Enters; returns true if the call is ours, and gpc_runtime_leave must follow.  The first call starts the
+ * library with the result of `loader`, which returns NULL if there is no driver yet.
  */
 bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void));
 static inline void gpc_runtime_leave(void)

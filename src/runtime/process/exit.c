@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of the process: by return from main or exit(), and by _exit or quick_exit, which leave time for the state
- * word.  A process without a context leaves no recording.  Our handler was registered after cuInit, so it runs before
+ * The end of the process: by return from main or exit(), and by _exit or quick_exit, where only the recording is
+ * closed.  A process without a context leaves no recording.  Our handler was registered after cuInit, so it runs before
  * the driver's own.  Nothing is freed: the driver takes everything back, and static destructors may still call us.
  */
 #include "runtime/process/exit.h"

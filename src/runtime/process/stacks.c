@@ -38,7 +38,7 @@ uint32_t gpc_runtime_stack_of(size_t size)
 	if (!gpc_runtime.has_stacks)
 		return 0;
 	if (gpc_runtime.config.stacks == GPC_STACKS_SAMPLED) {
-		/* Each thread and each run samples other requests. */
+		/* Each thread and each run is to sample different requests. */
 		if (!sampler.state)
 			sampler.state = gpc_clock_monotonic_ns() ^ (uint64_t)gpc_thread_id() << 48;
 		if (!gpc_sampler_takes(&sampler, size))

@@ -211,8 +211,8 @@ static void start_device(struct gpc_device *device, uint32_t ordinal)
 }
 
 /*
- * A forked child shares our descriptor, and with it the lock that says we live, and releases both.  CUDA does not
- * survive a fork, so the child passes every call; if its parent had not started, it starts anew.
+ * Runs in a forked child, which shares the recording's descriptor, and with it the lock that shows that its process
+ * lives: releases both.  CUDA does not survive a fork, so the child passes every call to the driver.
  */
 static void detach_child(void)
 {

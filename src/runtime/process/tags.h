@@ -21,8 +21,10 @@ uint32_t gpc_runtime_tag_string(const char *text);
 const char *gpc_runtime_tag_name(uint32_t id);
 bool gpc_runtime_wants_tags(void); /* false: we are switched off */
 
-/* Call once the recording is open; and 1 + the highest tag, for tables. */
+/* Call once the recording is open. */
 void gpc_runtime_tags_start(void);
+
+/* 1 + the highest tag: the size of a table of tags. */
 uint32_t gpc_runtime_tags_end(void);
 
 /* True if a tag is a range with this name, or nested in one. */

@@ -100,7 +100,7 @@ void gpc_holders_print(struct gpc_device *device, uint64_t total)
 		GPUCACHE_MAX_OOM_HOLDERS, &n_sites, &rest);
 	uint32_t n_own = 0;
 
-	/* The program could not have freed what contexts and modules hold. */
+	/* The program cannot free what contexts and modules hold. */
 	for (uint32_t i = 0; i < n; i++)
 		if (!gpc_kind_is_implicit(kind_of(device, holders[i].stack)))
 			holders[n_own++] = holders[i];

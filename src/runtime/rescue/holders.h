@@ -14,7 +14,7 @@
 
 struct gpc_device;
 
-/* Describes the holders of a device; the second prints them, with `total` bytes in all. */
+/* The describer of a device's holders; gpc_holders_print logs the largest of them, as parts of `total` bytes. */
 struct gpc_describer gpc_holder_describer(struct gpc_device *device);
 void gpc_holders_print(struct gpc_device *device, uint64_t total);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Repeats the reading while the device's budget changes during it.  If threads return and take memory all the time the
- * device may never be stable, so the number of attempts is bounded.  Memory that only stays on the move, because the
- * driver keeps its thread, is waited for once: another reading would ask NVML for the same.
+ * device may never be stable, so the number of attempts is bounded.  Bytes that stay on the move, because the driver
+ * blocks their thread, are no reason to repeat: another reading would find the same.
  */
 #include "runtime/rescue/look.h"
 
@@ -11,7 +11,7 @@
 
 #define LOOKS 16
 
-/* Bounds the wait for moves; the ladder has waited for longer ones. */
+/* Bounds all waits for moves together; the ladder has already waited for longer ones. */
 #define MOVES_MS 20
 
 static void ask_driver(struct gpc_context *context, struct gpc_device_look *ret_look)

@@ -3,8 +3,8 @@
  * The state of a device after a failed request: free memory by the driver, our accounting, other processes by NVML.
  *
  * These are queried one after another while other threads move memory between us and the driver, and numbers of
- * different moments do not add up: bytes are missing, or counted twice.  So the reading is repeated until nothing moved
- * during it; before, what is on the move is waited for, for a moment.
+ * different moments do not add up: bytes are missing, or counted twice.  So each reading first waits a moment for bytes
+ * on the move (alloc/budget.h), and is repeated if any moved during it.
  *
  * Threads   Any; no lock may be held.
  * Failure   Unknown numbers are GPUCACHE_UNKNOWN.  After LOOKS attempts the last reading stands.

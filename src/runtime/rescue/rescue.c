@@ -39,8 +39,8 @@
 #include "stats/counters.h"
 
 /*
- * Memory freed in stream order counts as outstanding until the host has waited for it, and a pool returns only what is
- * not outstanding.  The wait has no bound, so it is omitted if one was configured.
+ * Trims the driver's pools.  Memory freed there in stream order stays outstanding until the host has waited, and only
+ * the rest can be returned.  That wait has no bound, so it is omitted if oom_sync_ms sets one.
  */
 static void trim_pools(struct gpc_context *context)
 {
@@ -76,8 +76,8 @@ static enum gpc_status attempt_again(void *arg)
 }
 
 /*
- * NVML is loaded at the first need, and not under a lock of ours: the loader's lock may be held by a thread that waits
- * for ours.  Of two threads that fail at once, the second does not wait and knows nothing of the neighbours.
+ * NVML is loaded at the first need, and not under a lock of ours: a thread that holds the loader's lock may wait for
+ * ours.  Of two threads that fail at once, the second does not wait, and all is unknown to it.
  */
 bool gpc_runtime_ask_neighbours(
 	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours)
@@ -148,17 +148,17 @@ struct failure {
 };
 
 /*
- * Of each device the last, and the largest of other threads: the last thread's success does not settle it.
- * Lock: runtime.lock.
+ * Of each device, the last failure, and the largest one of other threads, which a success of the last one's thread does
+ * not settle.  Lock: runtime.lock.
  */
 static struct {
 	struct failure last[GPC_MAX_DEVICES];
 	struct failure other[GPC_MAX_DEVICES];
 	uint64_t last_printed_ns;
-	_Atomic uint32_t n_printing; /* threads that print one, and may not have written it yet */
+	_Atomic uint32_t n_printing; /* threads that are printing one */
 } failures;
 
-/* Bounds the wait of the exit for them: they read symbols, and write without blocking. */
+/* Bounds the exit's wait for threads that are printing: they read symbols, and write without blocking. */
 #define PRINTING_MS 1000
 
 static bool is_waiting_for(const struct failure *failure, uint64_t requested)
@@ -166,7 +166,7 @@ static bool is_waiting_for(const struct failure *failure, uint64_t requested)
 	return failure->is_waiting && failure->oom.requested == requested;
 }
 
-/* A program that runs on for so long after a failure has survived it. */
+/* A program that still runs after this long has survived a failure. */
 #define SURVIVED_NS (UINT64_C(60) * 1000000000)
 
 #define PRINT_STEP_NS (UINT64_C(60) * 1000000000) /* at most one report a minute */
@@ -175,7 +175,7 @@ static bool is_waiting_for(const struct failure *failure, uint64_t requested)
 static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom *oom)
 {
 	uint32_t d = device->ordinal;
-	/* PyTorch itself asks twice: before and after it returns its cache. */
+	/* With PyTorch's tensors a repetition is not final: it requests again after returning its own cache. */
 	bool is_repeated = (is_waiting_for(&failures.last[d], oom->requested) ||
 				   is_waiting_for(&failures.other[d], oom->requested)) &&
 			   gpc_counter_get(&gpc_tensors_sums(device)->n_malloc) == 0;
@@ -271,7 +271,7 @@ static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbou
 	device->known.driver_bytes = neighbours->driver_bytes;
 }
 
-/* Describes one failure in full in `oom`: a slot of the recording, or memory of ours without one. */
+/* Fills `oom`, a slot of the recording or our spare, with all that is known about one failure. */
 static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	const struct gpc_ladder *ladder, struct gpc_look *look)
 {
@@ -301,7 +301,7 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	gpc_verdict_find(oom, &look->facts);
 }
 
-/* The driver names no size: it needs more than was free, by about what was assumed. */
+/* The size of a context or module is unknown, but exceeds what was free; by how much is assumed in rescue->size. */
 static void correct_size(struct gpc_rescue *rescue, uint64_t device_free)
 {
 	if (!gpc_kind_is_implicit(rescue->kind) || device_free == GPUCACHE_UNKNOWN ||
@@ -316,7 +316,7 @@ static bool is_on_host(const struct gpucache_oom *oom)
 	return gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST;
 }
 
-/* The next success of at least this size, in memory of the same place, is its recovery. */
+/* The next success of at least this size, in the same memory (host or device), shows that the program recovered. */
 static void watch_for(struct gpc_device *device, const struct gpucache_oom *oom, uint64_t size)
 {
 	device->failed_number = oom->number;
@@ -406,8 +406,8 @@ static void count_outcome(
 }
 
 /*
- * How much the driver's pools could return is unknown: with them, all bytes not live here count.  The size of a request
- * that we do not serve ourselves is known only to the driver.
+ * True if the request exceeds all that could become free.  How much the driver's pools could return is unknown, so with
+ * them everything counts that is not live here.  False for a request that we do not serve: its size may not be known.
  */
 static bool is_out_of_reach(
 	const struct gpc_rescue *rescue, struct gpc_pool *const *pools, uint32_t n_pools)
@@ -511,8 +511,8 @@ bool gpc_runtime_make_room(void)
 
 /*
  * True if a success of this thread shows that the program survived the failure: its own failure, that of a thread that
- * has ended, or one long ago.  Until then the failed thread can show it itself: busy threads succeed until the very end.
- * No signal is sent.
+ * has ended, or one long ago.  Otherwise only the failed thread can show that, because busy threads succeed until the
+ * process ends.  tgkill with signal 0 only tests whether the thread exists.
  */
 static bool speaks_for(const struct failure *failure)
 {
@@ -521,7 +521,7 @@ static bool speaks_for(const struct failure *failure)
 	       syscall(SYS_tgkill, getpid(), failure->oom.thread, 0) != 0;
 }
 
-/* Of a success in the same place. */
+/* Marks the failure as recovered if this success, in the same memory (host or device), settles it. */
 static void settle(struct failure *failure, uint64_t size)
 {
 	if (!failure->is_waiting || size < failure->asked || !speaks_for(failure))
@@ -553,8 +553,8 @@ void gpc_rescue_recovered(struct gpc_device *device, uint64_t size)
 }
 
 /*
- * Copies the failure that the end of the process makes final.  One that was printed hides no larger one of another
- * thread: that may be why the process ends.
+ * Copies the failure that the end of the process makes final; false: none.  If the last one was printed already, a
+ * larger one of another thread may still be why the process ends.
  */
 static bool take_fatal(uint32_t device, struct failure *ret_failure)
 {
@@ -572,7 +572,7 @@ static bool take_fatal(uint32_t device, struct failure *ret_failure)
 	return is_fatal;
 }
 
-/* Other threads run on, and fail and recover meanwhile. */
+/* Other threads run on, and may fail and recover meanwhile. */
 void gpc_rescue_at_exit(void)
 {
 	uint64_t left_ms = PRINTING_MS;

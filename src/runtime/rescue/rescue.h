@@ -12,13 +12,13 @@
 #include "runtime/process/state.h"
 
 /*
- * For a call of unknown size that ran out of memory: trims everything idle on the current device.  Returns
- * false if there was nothing to try.
+ * For a call of unknown size that ran out of memory: waits for pending memory, without a bound, and trims
+ * everything idle on the current device.  False: no current context.
  */
 bool gpc_runtime_make_room(void);
 
 /*
- * A request that failed with `st`.  gpc_rescue_run climbs the ladder; GPC_OK: `attempt` succeeded after all.
+ * A failed request.  gpc_rescue_run, given its error, climbs the ladder; GPC_OK: `attempt` succeeded after all.
  */
 struct gpc_rescue {
 	struct gpc_context *context;
@@ -42,8 +42,8 @@ void gpc_rescue_torch_failed(
 void gpc_rescue_recovered(struct gpc_device *device, uint64_t size);
 
 /*
- * Call after a request succeeded: marks an earlier failure of at most this size, in memory of the same place,
- * as recovered by the program.
+ * Call after a request succeeded: marks an earlier failure of at most this size, in the same memory (host or
+ * device), as recovered by the program.
  */
 static inline void gpc_rescue_succeeded(struct gpc_device *device, uint8_t kind, uint64_t size)
 {
@@ -55,11 +55,11 @@ static inline void gpc_rescue_succeeded(struct gpc_device *device, uint8_t kind,
 		gpc_rescue_recovered(device, size);
 }
 
-/* Queries NVML, loaded at first use; all unknown while another thread is querying. */
+/* Queries NVML, loaded at first use.  False, and all unknown, while another thread is querying. */
 bool gpc_runtime_ask_neighbours(
 	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours);
 
-/* Prints the fatal failure at the end of the process. */
+/* Prints the failures that the end of the process makes fatal: at most one per device. */
 void gpc_rescue_at_exit(void);
 
 #endif
