@@ -169,7 +169,7 @@ static struct gpc_observed observed_of(
 	};
 }
 
-/* What is recorded next, while the clock is read. */
+/* Fetches the block and the site that are stored to next, while the clock is read. */
 static void expect(const struct gpc_device *device, const struct tensor *tensor)
 {
 	gpc_record_expect_block(&gpc_runtime.record, tensor->number);
