@@ -49,7 +49,7 @@ static struct {
 /* Returns the number of this call; *ret_is_alone: no other is in flight. */
 static uint32_t begin(uint32_t device, bool *ret_is_alone)
 {
-	uint32_t ended = atomic_load(&calls[device].ended); /* never exceeds `begun` */
+	uint32_t ended = atomic_load(&calls[device].ended); /* read first: never exceeds `begun` */
 	uint32_t number = atomic_fetch_add(&calls[device].begun, 1) + 1;
 
 	*ret_is_alone = ended + 1 == number;
@@ -155,10 +155,11 @@ struct measurement {
 	int64_t change;
 };
 
-/* Makes the call between two readings, so that what the ladder did before an attempt is not counted in. */
+/* Makes the call between two readings of its own, so that what the ladder freed before is not counted. */
 static CUresult make_measured(struct measurement *m)
 {
-	struct books before = read_books(m->device); /* before the reading, and again after it */
+	struct books before =
+		read_books(m->device); /* before the first reading; again after the second */
 	struct look first = { .is_told = false };
 	struct look second;
 	struct books after;
@@ -210,7 +211,7 @@ static CUresult make_or_rescue(struct measurement *m, const struct gpc_request *
 	return result;
 }
 
-/* A limit is one entry per context however often it is set, keyed by an address within that object. */
+/* Each limit of a context has one entry, however often it is set: its key is an address within the context's object. */
 static uint64_t key_of(const struct gpc_implicit_call *call, const struct gpc_context *owner)
 {
 	return call->is_limit ? (uint64_t)(uintptr_t)owner->handle + 1 + call->ret_handle
@@ -227,13 +228,13 @@ static void book(
 	int64_t change = m->is_known ? m->change : 0;
 
 	if (is_again || (m->is_known && change == 0)) {
-		/* Two threads made the first retain at once: memory was taken once. */
+		/* Keep the old entry: two threads made the first retain at once, or a limit did not change. */
 		gpc_runtime_forgotten(old, CUDA_ERROR_UNKNOWN);
 		return;
 	}
 	/*
-	 * The change of a limit is relative to its old size; of one set without a measurement nothing is known any
-	 * more.
+	 * A measured change of a limit adds to its old size.  After an unmeasured one the size is unknown, and the
+	 * entry is dropped.
 	 */
 	if (old && m->is_known && call->is_limit)
 		change += (int64_t)gpc_track_size(old);

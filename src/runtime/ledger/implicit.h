@@ -21,7 +21,7 @@ struct gpc_implicit_call {
 	CUresult (*make)(struct gpc_implicit_call *call);
 	enum gpucache_kind kind;
 	int device; /* of the context that the call creates; -1: the current context */
-	/* The handle is a CUlimit of the current context; the next call for it replaces this one. */
+	/* ret_handle is a CUlimit of the current context; the next call for that limit replaces this entry. */
 	bool is_limit;
 	uint64_t ret_handle; /* written by make on success */
 };
@@ -30,8 +30,8 @@ CUresult gpc_runtime_implicit(struct gpc_implicit_call *call);
 
 /*
  * Suspend measuring on a device while the driver allocates or frees memory that is not measured: a module is
- * unloaded, a context is destroyed, a green context may create its primary.  NULL: the current context; -1:
- * the device is unknown.
+ * unloaded, a context is destroyed, a green context may create its primary.  NULL: the current context.
+ * Returns the device, to be passed to gpc_runtime_end_unmeasured; -1: unknown.
  */
 int gpc_runtime_begin_unmeasured(CUcontext context);
 void gpc_runtime_begin_unmeasured_on(int device);

@@ -15,10 +15,10 @@
 #include "runtime/process/state.h"
 #include "stats/counters.h"
 
-/* The least distance of history points; the recording thins them further as the run goes on. */
+/* The least time between two history points; the recording thins them further as the run goes on. */
 #define HISTORY_STEP_NS (UINT64_C(10) * 1000000)
 
-/* Asking the driver for free memory costs 7 to 12 us.  Growing costs more, and growing threads share one reading. */
+/* A query of free memory takes 7 to 12 us: less than the growth before it, and growing threads share one. */
 #define LOOK_STEP_NS (UINT64_C(50) * 1000000)
 
 static const struct gpc_context *context_of(const struct gpc_pool *pool)
@@ -214,7 +214,7 @@ void gpc_observe_piece_freed(const struct gpc_observed *piece)
 	record_piece(piece, GPUCACHE_BLOCK_UNUSED);
 }
 
-/* From now on others hold its bytes. */
+/* From now on the pieces hold the block's bytes, not its own site. */
 static void lent(const struct gpc_block *block)
 {
 	gpc_record_site_remove(

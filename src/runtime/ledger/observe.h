@@ -2,7 +2,8 @@
 /*
  * Feeds the recording: every block, segment, allocation and reading of the device.
  *
- * Threads   Any; some run under a pool's lock, so nothing here takes a lock of lower rank.
+ * Threads   Any.  gpc_observe_device and _now call the driver and take the runtime's lock: no lock may be held.
+ *           The others may run under the lock of a pool or of tensors.c, and take only locks of the recording.
  * Failure   None: what finds no room is counted as dropped.
  */
 #ifndef GPC_RUNTIME_LEDGER_OBSERVE_H
@@ -24,7 +25,8 @@ void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, ui
 	uint64_t size, const struct gpc_request *request, struct gpc_share share);
 void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
 	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns, struct gpc_share share);
-/* A tensor in an arena: it has a block number, and belongs to no context. */
+
+/* A tensor in an arena: it has a block number, and belongs to no context.  gpc_context_owner(device) must exist. */
 struct gpc_observed {
 	struct gpc_device *device;
 	enum gpucache_kind kind;
@@ -37,6 +39,7 @@ struct gpc_observed {
 void gpc_observe_piece_taken(const struct gpc_observed *piece);
 void gpc_observe_piece_freed(const struct gpc_observed *piece);
 
+/* Records an event: 1: the context is known from now on; 2: it is gone. */
 void gpc_observe_context(const struct gpc_context *context, uint32_t what);
 
 /*
@@ -45,7 +48,7 @@ void gpc_observe_context(const struct gpc_context *context, uint32_t what);
  */
 void gpc_observe_device(struct gpc_context *context, bool must);
 
-/* The same, and adds a point to the history. */
+/* As gpc_observe_device with `must`, and adds a point to the history. */
 void gpc_observe_now(struct gpc_context *context);
 
 #endif

@@ -33,7 +33,7 @@ struct handle {
 
 struct gpc_mapping {
 	struct gpc_mapping *next;    /* of the same unmap call */
-	struct gpc_tracked *tracked; /* set if it held this last */
+	struct gpc_tracked *tracked; /* set if this was the last reference to the memory */
 	uint64_t address;
 	uint64_t size;
 	uint64_t handle;
@@ -73,7 +73,7 @@ static struct handle *get_locked(uint64_t key)
 	return handle;
 }
 
-/* If it has no holders and mappings, removes the handle from the list, and its entry until the driver answers. */
+/* If the handle has no holders and no mappings, unlists it and returns its entry, removed until the driver answers. */
 static struct gpc_tracked *drop_if_last_locked(struct handle *handle)
 {
 	uint64_t key = handle->key;

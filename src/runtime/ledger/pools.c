@@ -27,7 +27,7 @@
 
 #define MAX_POOLS 64
 
-/* Its number is 1 + its index; 0: none. */
+/* A pool's number is 1 + its index; 0: none. */
 struct driver_pool {
 	CUmemoryPool handle;
 	uint64_t used; /* by tracked allocations */
@@ -374,7 +374,7 @@ CUresult gpc_runtime_pool_malloc(struct gpc_passed_call *call, CUmemoryPool hand
 		call->pool = find(handle, &pool);
 	call->kind = (enum gpucache_kind)pool.kind;
 	result = gpc_runtime_passed_malloc_of_device(call, (int)pool.device);
-	/* It cannot allocate, so it is another process's pool, or none. */
+	/* A pool that cannot allocate is another process's, or none: forget it. */
 	if (is_new && result && result != CUDA_ERROR_OUT_OF_MEMORY)
 		gpc_runtime_pool_destroyed(handle);
 	return result;

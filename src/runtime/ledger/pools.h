@@ -23,27 +23,28 @@ struct gpc_passed_call;
 CUresult gpc_runtime_pool_malloc(struct gpc_passed_call *call, CUmemoryPool pool, CUstream stream);
 
 /*
- * A pool was created or imported; is about to be destroyed; was not destroyed, as the driver refused; became
- * the current pool of a device.
+ * Call after a pool was created or imported; before one is destroyed; after the driver refused that; after one
+ * became the current pool of a device.
  */
 void gpc_runtime_pool_seen(CUmemoryPool pool, CUmemLocation location, CUmemAllocationType type);
 void gpc_runtime_pool_destroyed(CUmemoryPool pool);
 void gpc_runtime_pool_kept(CUmemoryPool pool);
 void gpc_runtime_pool_made_current(CUdevice device, CUmemoryPool pool);
 
-/* The reserved memory of the current device's pools or graphs has changed. */
+/* Call after the reserved memory of the current device's pools or graphs has changed. */
 void gpc_runtime_pools_changed(void);
 
-/* A graph was instantiated, and may reserve memory at its first launch, which then queries it. */
+/* Call after a graph was instantiated: its first launch may reserve memory, so the hook then queries it. */
 void gpc_runtime_graph_made(void);
 extern bool gpc_runtime_graph_is_new;
 
-/* The primary context of the device was reset: queries its pools anew. */
+/* Call after the primary context of the device was reset: forgets it, and the device's pools. */
 void gpc_runtime_primary_reset(CUdevice device);
 
 /*
  * look: queries the memory reserved by pools and graphs of this device, and accounts for it.  trim: makes them
- * return what they can.  count: an allocation from pool `number` was made or freed.
+ * return what they can.  are_used: false if the program has used neither.  count: an allocation from pool
+ * `number` was made or freed.
  */
 void gpc_pools_look(struct gpc_device *device);
 void gpc_pools_trim(struct gpc_device *device);

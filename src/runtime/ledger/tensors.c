@@ -5,21 +5,20 @@
  *      cudaMalloc(20 MiB)  -->  a block, marked as an arena         its site gives the bytes back
  *      tensor, 3 MiB       -->  a block of kind TENSOR within it    the tensor's site takes its bytes
  *
- * So each byte has one holder, and all that reads sites and blocks - peaks, growth, leaks, tags, the short form - speaks
- * of tensors where there are tensors.  What a device has beyond them is in TORCH: reserved less allocated is what
- * PyTorch keeps for itself.
+ * So each byte has one holder, and all that reads sites and blocks - peaks, growth, leaks, tags, the short form - sees
+ * tensors instead of their arenas.  TORCH has PyTorch's own sums per device: reserved less allocated is what it caches.
  *
- * An arena is known by the thread that asked for it: PyTorch reports the tensor that made it necessary before it asks
- * for anything else.  Physical memory (expandable segments) is known by who called for it, hooks_torch.c.
+ * An arena is recognized by its thread: after PyTorch has requested memory, it reports the tensor for which it did that
+ * before it requests more.  Physical memory (expandable segments) is recognized by the caller, in hooks_torch.c.
  *
- * Each tensor takes a block number of the heap, as a tracked allocation does (track.c); one that finds no slot in BLOCKS
- * still counts in sites and sums.  Of tensors:sampled only those with a stack are recorded one by one.
+ * Each tensor takes a block number of the heap, as a tracked allocation does (track.c); one that finds no slot in
+ * BLOCKS still counts in sites and sums.  With tensors:sampled, only tensors with a stack are recorded one by one.
  *
- * PyTorch does not say of which stream a tensor is.  It takes the one that the thread works on, unless it is told
- * another (raw_alloc_with_stream), so that is what is recorded; of its frees nothing is known.
+ * PyTorch does not report a tensor's stream.  It uses the thread's current stream unless the program names another
+ * (raw_alloc_with_stream), so the current one is recorded.  The streams of frees are unknown.
  *
- * Threads   Any.  PyTorch calls with its own lock of the device held, so ours are hardly contended; under ours nothing
- *           of PyTorch's, and of the driver's, is called.
+ * Threads   Any.  PyTorch calls with its own lock of the device held, so ours are hardly contended.  Under ours we call
+ *           neither PyTorch nor the driver.
  * Failure   Without metadata a tensor counts in TORCH only.
  */
 #include "runtime/ledger/tensors.h"
@@ -82,7 +81,7 @@ void gpc_tensors_note_malloc(uint64_t address, uint64_t size)
 	last_malloc.size = size;
 }
 
-/* Only the holder of the device's lock writes them. */
+/* Written under the lock of the device's books. */
 struct gpucache_torch *gpc_tensors_sums(const struct gpc_device *device)
 {
 	struct gpucache_torch *sums = gpc_runtime.record.torch;
@@ -169,7 +168,7 @@ static struct gpc_observed observed_of(
 	};
 }
 
-/* Fetches the block and the site that are stored to next, while the clock is read. */
+/* Prefetches the block and the site, which are stored next, while the clock is read. */
 static void expect(const struct gpc_device *device, const struct tensor *tensor)
 {
 	gpc_record_expect_block(&gpc_runtime.record, tensor->number);
@@ -196,7 +195,7 @@ static void forget_locked(struct books *books, struct gpc_device *device, uint64
 	gpc_slab_give_back(&gpc_runtime.heap.blocks, tensor->number);
 }
 
-/* tensors:sampled: a tensor without a stack has no site either (base/share.h), so only TORCH counts it. */
+/* With tensors:sampled, a tensor without a stack has no site either (model/share.h): only TORCH counts it. */
 static bool is_left_out(uint32_t stack)
 {
 	return stack == 0 && gpc_runtime.config.tensors == GPC_TENSORS_SAMPLED &&
@@ -257,7 +256,7 @@ static struct gpc_device *device_of(int number)
 
 	if (gpc_runtime.config.tensors == GPC_TENSORS_OFF || !device)
 		return NULL;
-	/* Created here, without our lock, which ranks below that of contexts. */
+	/* Created now: later our lock is held, and the runtime's, which this takes, must come before it. */
 	(void)gpc_context_owner(device);
 	return device;
 }

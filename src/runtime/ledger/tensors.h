@@ -37,8 +37,10 @@ void gpc_tensors_note_failure(const struct gpc_device *device, uint64_t number);
 /* PyTorch's sums on the device, as of its last tensor there. */
 struct gpucache_oom_torch gpc_tensors_have(const struct gpc_device *device);
 
-/* PyTorch's cached bytes on a device; and all that is counted of it there, to be read by gpc_counter_get. */
+/* What PyTorch has reserved on a device and not handed out, in bytes. */
 uint64_t gpc_tensors_idle_bytes(const struct gpc_device *device);
+
+/* PyTorch's counters of a device; read them by gpc_counter_get.  Lock for writers: that of tensors.c. */
 struct gpucache_torch *gpc_tensors_sums(const struct gpc_device *device);
 
 #endif

@@ -8,9 +8,9 @@
  * A free removes the entry before the driver frees the address: from that moment the driver may return the
  * same address to another thread, whose entry we must not remove.
  *
- * Most allocations are known by their address.  Physical memory, arrays and imports are known by handles, and
- * registered host memory by an address that belongs to another allocation.  Each of these kinds has a map of
- * its own, as the same number may occur in several.
+ * Most allocations are known by their address.  Physical memory, arrays and external memory are known by
+ * handles, and registered host memory by an address that belongs to another allocation.  Each key space has a
+ * map of its own, because the same number may occur in several.
  */
 #include "runtime/ledger/track.h"
 
@@ -67,7 +67,7 @@ static bool is_on_device(uint8_t kind)
 	return gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE;
 }
 
-/* The number of calls and the limit cover what the program itself requests. */
+/* True if the counts of calls and the limit include it: device memory that the program itself requested. */
 static bool is_asked_for(uint8_t kind)
 {
 	return is_on_device(kind) && !gpc_kind_is_implicit(kind);
@@ -97,7 +97,7 @@ static void record_state(
 	gpc_record_block(&gpc_runtime.record, tracked->number, &block);
 }
 
-/* The counters belong to the pool, and to its lock. */
+/* The counters are the pool's, under its lock. */
 static void count(const struct gpc_tracked *tracked, bool is_malloc, uint64_t now_ns)
 {
 	struct gpc_pool *pool = &tracked->context->pool;
@@ -152,8 +152,8 @@ static struct gpc_tracked *take_locked(unsigned int kind, uint64_t key)
 }
 
 /*
- * False without metadata, if the context died in the meantime (nobody would remove the entry), or if the driver has
- * given the address to another thread.
+ * False if there is no metadata, if the context died in the meantime (nothing would remove the entry), or if the driver
+ * has given the address to another thread.
  */
 static bool put_locked(struct gpc_tracked *tracked)
 {
@@ -208,7 +208,7 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 		.pool = (uint8_t)call->pool,
 	};
 	gpc_lock_take(&tracked_all.lock);
-	/* The driver reused the address: its old entry was freed in a way that we do not see. */
+	/* The driver reused the address: the old allocation was freed in a way that we do not see. */
 	stale = take_locked(tracked->kind, tracked->address);
 	is_in = put_locked(tracked);
 	gpc_lock_release(&tracked_all.lock);
@@ -220,7 +220,7 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 	}
 	if (is_asked_for(tracked->kind))
 		atomic_fetch_add(&context->device->budget.used_bytes, tracked->size);
-	/* Subtract it from the idle bytes first: counted twice it would be a peak. */
+	/* Subtract it from the pool's idle bytes first: counting it twice, even for a moment, could set a peak. */
 	gpc_pools_count(tracked->pool, tracked->size, true);
 	count(tracked, true, request->now_ns);
 	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
@@ -275,7 +275,7 @@ static enum gpc_status attempt_passed(void *arg)
 	return gpc_status_from_device((int)attempt->call->make(attempt->call));
 }
 
-/* `books` is the context to count in; `context` climbs the ladder, NULL: it has nothing to return. */
+/* Counts in `books`; climbs the ladder for `context`, or not at all if it is NULL. */
 static CUresult pass(
 	struct gpc_passed_call *call, struct gpc_context *books, struct gpc_context *context)
 {
@@ -355,7 +355,7 @@ void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result)
 
 	if (!tracked)
 		return;
-	/* The driver refused the free, so the program still has it. */
+	/* The driver refused the free, so the program still has the memory. */
 	if (result) {
 		gpc_lock_take(&tracked_all.lock);
 		is_in = put_locked(tracked);

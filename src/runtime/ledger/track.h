@@ -33,15 +33,15 @@ struct gpc_passed_call {
 CUresult gpc_runtime_passed_malloc(struct gpc_passed_call *call);
 
 /*
- * The same for memory of a device but of no context (-1: the current device, or the first).  Needs no
- * current context; the memory outlives all contexts.
+ * As gpc_runtime_passed_malloc, for memory of a device but of no context (-1: the current device, or the
+ * first).  Needs no current context; the memory outlives all contexts.
  */
 CUresult gpc_runtime_passed_malloc_of_device(struct gpc_passed_call *call, int device);
 
 /*
- * Forget a tracked allocation before the driver frees it; gpc_runtime_forgotten then takes the driver's
- * answer, and restores it if the free failed.  _key: of a kind known by a handle, or by an address that
- * another allocation may share.
+ * Remove the entry of an allocation before the driver frees it; gpc_runtime_forgotten then takes the driver's
+ * answer, and restores the entry if the free failed.  _key: for a kind known by a handle, or by an address
+ * that another allocation may share.
  */
 struct gpc_tracked;
 struct gpc_tracked *gpc_runtime_forget(uint64_t address);
