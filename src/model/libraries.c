@@ -71,6 +71,28 @@ static bool is_launcher(const char *file, size_t size)
 	return size >= 5 && memcmp(file + folder, "/bin/", 5) == 0;
 }
 
+/*
+ * A file of torch.compile, in whatever folder TORCHINDUCTOR_CACHE_DIR names: "c" and the hash of the code in base 32,
+ * in a folder of the hash's first two letters (torch/_inductor/codecache.py, get_path).
+ */
+static bool is_compiled(const char *file, size_t size)
+{
+	static const char suffix[] = ".py";
+	const size_t stem = 52, name = stem + sizeof suffix - 1, path = sizeof "/nc/" - 1 + name;
+	const char *start;
+
+	if (size < path)
+		return false;
+	start = file + size - name;
+	if (start[0] != 'c' || memcmp(start + stem, suffix, sizeof suffix - 1) != 0)
+		return false;
+	for (size_t i = 1; i < stem; i++)
+		if (!(start[i] >= 'a' && start[i] <= 'z') && !(start[i] >= '2' && start[i] <= '7'))
+			return false;
+	return start[-4] == '/' && start[-3] == start[1] && start[-2] == start[2] &&
+	       start[-1] == '/';
+}
+
 bool gpc_library_holds_python(const char *file, size_t size)
 {
 	static const char *const parts[] = { "/site-packages/", "/dist-packages/", "/lib/python3",
@@ -82,5 +104,5 @@ bool gpc_library_holds_python(const char *file, size_t size)
 	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
 		if (memmem(file, size, parts[i], strlen(parts[i])))
 			return true;
-	return is_launcher(file, size);
+	return is_launcher(file, size) || is_compiled(file, size);
 }

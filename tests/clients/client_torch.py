@@ -3,7 +3,7 @@
 
 Both print the same, what PyTorch counted and the states of its random generators included; both give each stream the same
 kernels and copies in the same order; and the library's books agree with what PyTorch counted to the byte.  On the newest
-release seventeen programs run out of memory as people's programs do: the report's first lines name the line and the
+release eighteen programs run out of memory as people's programs do: the report's first lines name the line and the
 cause, and what they advise makes the program run; and loops that fill a GPU are told from leaks of the same shape.
 """
 import collections
@@ -61,6 +61,7 @@ FAILURES = {NEWEST: [
     ("resume", "4GiB", "", {"exhausted"}, 'map_location="cpu"', "fixed"),
     ("retry", "4GiB", "", {"exhausted"}, "after the `except` block", "fixed"),
     ("pinned", "4GiB", "fail:cuMemHostAlloc/6/2/100000", {"host"}, "do not keep batches of a loader", "fixed"),
+    ("compiled", "2GiB", "", {"exhausted", "spike"}, "a smaller batch", "fixed"),
 ], "lightning": [
     ("validation", "1GiB", "", {"growth"}, "move it to the host", "fixed"),
 ]}

@@ -52,12 +52,31 @@ static void python_files_of_packages_and_of_the_standard_library_are_not_the_pro
 	assert_false(holds(""));
 }
 
+#define HASH "nco3g7ezf3sbwoqtvaanl4w7kwggymhomxtejlovndn2fiyh6pm"
+
+static void what_torch_compile_writes_is_known_in_any_folder(void **state)
+{
+	(void)state;
+	assert_true(holds("/scratch/job/nc/c" HASH ".py"));
+	assert_true(holds("/nc/c" HASH ".py"));
+	assert_false(holds("nc/c" HASH ".py"));
+	assert_false(holds("/scratch/nd/c" HASH ".py"));
+	assert_false(holds("/scratch/bc/c" HASH ".py"));
+	assert_false(holds("/scratch/xnc/c" HASH ".py"));
+	assert_false(holds("/scratch/nc/xc" HASH ".py"));
+	assert_false(holds("/scratch/nc/d" HASH ".py"));
+	assert_false(holds("/scratch/nc/c" HASH ".pi"));
+	assert_false(holds("/scratch/no/cno_is_a_module_of_which_the_name_is_as_long_as_that.py"));
+	assert_false(holds("/scratch/no/cnois1a8module9of0which2the3name4is5as6long7as2thatx.py"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_mapped_file_is_known_by_its_name_and_by_its_package),
 		cmocka_unit_test(
 			python_files_of_packages_and_of_the_standard_library_are_not_the_programs),
+		cmocka_unit_test(what_torch_compile_writes_is_known_in_any_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
