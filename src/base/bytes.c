@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A number with up to six decimals is read as millionths, in 128 bits, and shifted by its unit's power of 1024 in two
- * steps with a check between them: "1.5GiB" is exact, and 2^64 and above are refused, not wrapped.
+ * A number is read as millionths, in 128 bits, and multiplied by 1024 once per power of its unit, with a check after
+ * each: "1.5GiB" is exact, and 2^64 and above are refused, not wrapped.
  */
 #include "base/bytes.h"
 
@@ -66,7 +66,7 @@ bool gpc_bytes_parse(const char *text, size_t len, uint64_t *ret_bytes)
 	power = unit_power(at, (size_t)(end - at));
 	if (power < 0)
 		return false;
-	/* 2^64 * 10^6 * 2^60 would not fit into 128 bits, so shift in steps and check between them. */
+	/* 2^64 * 10^6 * 2^60 would not fit into 128 bits. */
 	for (; power > 0; power--) {
 		value <<= 10;
 		if (value / 1000000 > UINT64_MAX)

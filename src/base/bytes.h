@@ -20,7 +20,10 @@
  */
 bool gpc_bytes_parse(const char *text, size_t len, uint64_t *ret_bytes);
 
-/* Reads digits and at most six decimals as millionths, and moves *at behind them.  False: no digit, or beyond 2^64 - 1. */
+/*
+ * Reads a decimal number as millionths, dropping further decimals, and moves *at behind it.  False: no digit, or
+ * beyond 2^64 - 1.
+ */
 bool gpc_read_millionths(const char **at, const char *end, unsigned __int128 *ret_millionths);
 
 /* Returns true if the text begins with a unit or a percent sign, before which a line must not break. */

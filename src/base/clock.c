@@ -37,7 +37,7 @@ static struct {
 	atomic_flag is_renewing;
 	atomic_bool is_off;
 	struct anchor anchors[2];
-	uint64_t first_cycles; /* of the renewing thread */
+	uint64_t first_cycles; /* the first anchor; used only while is_renewing is set */
 	uint64_t first_ns;
 } clock_state = { .is_renewing = ATOMIC_FLAG_INIT };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A descriptor is ours while fstat still reports the device and inode seen at open; callers check before each use.
- * Reads and writes resume after EINTR and short counts.
+ * Reads resume after EINTR and short counts.
  */
 #include "base/io.h"
 

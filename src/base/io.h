@@ -50,7 +50,7 @@ ssize_t gpc_io_read_at(int fd, void *buf, size_t size, uint64_t offset);
 /* A listing of the open folder `fd`, from where it stands; readdir would allocate. */
 struct gpc_io_listing {
 	int fd;
-	unsigned n_left; /* entries to look at, at the most */
+	unsigned n_left; /* entries still to be read, at most */
 	long n;          /* bytes in `buf`; at: of those, returned */
 	long at;
 	_Alignas(uint64_t) char buf[2048];

@@ -30,16 +30,16 @@
 
 /* From outer to inner. */
 enum gpc_lock_rank {
-	GPC_RANK_PRIMARY = 1, /* runtime: retains and releases of a device's primary context */
-	GPC_RANK_RUNTIME,     /* runtime: start, contexts */
-	GPC_RANK_IPC,         /* runtime: exported blocks, opened memory of other processes */
-	GPC_RANK_PHYSICAL,    /* runtime: holders of physical memory; without one it is untracked */
+	GPC_RANK_PRIMARY = 1,  /* runtime: retains and releases of a device's primary context */
+	GPC_RANK_RUNTIME,      /* runtime: start, contexts */
+	GPC_RANK_IPC,          /* runtime: exported blocks, opened memory of other processes */
+	GPC_RANK_PHYSICAL,     /* runtime: references to physical memory */
 	GPC_RANK_DRIVER_POOLS, /* runtime: known pools of the driver; they are queried under it */
 	GPC_RANK_TRACK,        /* runtime: allocations outside the cache */
 	GPC_RANK_TENSORS,      /* runtime: PyTorch's tensors on one device */
 	GPC_RANK_POOL,         /* alloc: one context's blocks, bins, segments, fences */
 	GPC_RANK_CAPTURE, /* alloc: no capture begins while an event is recorded over a context */
-	GPC_RANK_SEGMENT_MAP, /* alloc: inserting into the address map of segments */
+	GPC_RANK_SEGMENT_MAP, /* alloc: changes of the segment map */
 	GPC_RANK_DEPOT,       /* stack: a stack seen for the first time */
 	GPC_RANK_RECORD,      /* record: append regions, history, peaks */
 	GPC_RANK_SITES,       /* record: the sums of one device's sites */

@@ -39,7 +39,7 @@ static struct {
 	atomic_uint n_lines;
 } log_state = { .fd = 2 };
 
-/* Called at the first line as well: another library's constructor may run before ours. */
+/* Also called at the first line: a constructor that runs before ours may cause one. */
 __attribute__((constructor)) static void remember_start(void)
 {
 	if (log_state.is_known)
@@ -66,7 +66,7 @@ static bool is_terminal(int fd)
 	return tcgetattr(fd, &modes) == 0;
 }
 
-/* True if the open file has, or had when last asked, another descriptor, told by all that duplicates have in common. */
+/* True if the open file has a second descriptor, or had one at an earlier line: same file, same flags, same offset. */
 static bool has_twin(int fd, const struct stat *st, int flags)
 {
 	off_t at = lseek(fd, 0, SEEK_CUR);

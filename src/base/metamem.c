@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counted mmap.  A slab's chunks double in size, so item i is found by the position of its highest bit, without a lock;
- * freed items form a stack threaded through the items.  Take and give back are O(1) under the slab's lock.
+ * Counted mmap.  A slab's chunks double in size, so the highest bit of an item's number tells its chunk, without a
+ * lock; freed items form a stack threaded through the items.  Take and give back are O(1) under the slab's lock.
  */
 #include "base/metamem.h"
 

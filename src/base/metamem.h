@@ -3,7 +3,7 @@
  * Metadata memory: mapped from the kernel, bounded, never from the host's malloc.
  *
  * gpc_metamem_map maps whole pages.  A struct gpc_slab cuts them into items of one size, and numbers
- * them for good: a table elsewhere (the recording's live table) can mirror item i in slot i.
+ * them for good: a table elsewhere (BLOCKS of the recording) can mirror item i in slot i.
  *
  *      chunk 0 [ item 0 | item 1 | ... ]   chunk 1 [ item n | ... ]   ...   freed items form a stack
  *
@@ -54,7 +54,7 @@ struct gpc_slab {
 	struct gpc_lock lock;
 };
 
-/* As gpc_slab_init does, of items of this type. */
+/* The static initializer of a slab of items of this type, as gpc_slab_init. */
 #define GPC_SLAB_INIT(type, first, max)                                                \
 	{                                                                              \
 		.item_size = (sizeof(type) + 7) / 8 * 8, .first_chunk_items = (first), \

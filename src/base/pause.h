@@ -5,9 +5,8 @@
  *      while (!is_over() && gpc_pause(1, &left_ms))
  *              ;
  *
- * Threads   Any; no lock of ours may be held.  No signal handler of the host can be confused by it.
- * Failure   None; a signal ends the pause early, so a wait may be shorter than its bound, never longer by more than
- *           the scheduler makes it.
+ * Threads   Any; no lock of ours may be held.  Uses no signal and no timer of the host.
+ * Failure   None.  A signal ends the pause early, so a wait may be shorter than its bound.
  */
 #ifndef GPC_BASE_PAUSE_H
 #define GPC_BASE_PAUSE_H

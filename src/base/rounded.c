@@ -17,7 +17,7 @@ __extension__ typedef __int128 signed_wide;
 struct scale {
 	uint64_t scale;
 	uint64_t whole;
-	bool has_unit; /* parts in other units are not in the column */
+	bool has_unit; /* only parts in `unit` count */
 	unsigned unit;
 };
 

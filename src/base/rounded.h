@@ -32,14 +32,14 @@ struct gpc_rounded {
 /* Rounded to nearest, in the largest unit that yields at least 1. */
 struct gpc_rounded gpc_rounded_of(uint64_t bytes);
 
-/* The same for each of parts[0 .. n), the parts of `sum`.  UINT64_MAX, unknown, yields 0 B and is left out. */
+/* Rounds parts[0 .. n) so that they add up to `sum` as printed.  UINT64_MAX, unknown, yields 0 B and is left out. */
 void gpc_rounded_parts(
 	struct gpc_rounded sum, const uint64_t parts[], size_t n, struct gpc_rounded ret_parts[]);
 
 /* The shares of parts[0 .. n) in `whole`, which may exceed their sum, in tenths of a percent. */
 void gpc_rounded_shares(uint64_t whole, const uint64_t parts[], size_t n, uint32_t ret_tenths[]);
 
-/* The same if the parts' sum is printed as `tenths`. */
+/* As gpc_rounded_shares, if the share of the parts' sum is printed as `tenths`. */
 void gpc_rounded_split(uint32_t tenths, const uint64_t parts[], size_t n, uint32_t ret_tenths[]);
 
 /* "512 B", "1.50 GiB" */

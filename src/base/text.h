@@ -12,8 +12,8 @@
  *
  * Threads   An object belongs to one thread.
  * Failure   None; see `cut`.
- * Limits    Conversions: %s %.*s %c %d %i %u %x %p %%, with l, ll, z, a width and a leading 0 or
- *           '-'.
+ * Limits    Conversions: %s %.*s %c %d %i %u %x %p %%, with l, ll, z, a width (also *) and a leading 0
+ *           or '-'.
  */
 #ifndef GPC_BASE_TEXT_H
 #define GPC_BASE_TEXT_H
@@ -67,7 +67,7 @@ uint32_t gpc_text_encode(uint32_t letter, char out[4]);
 /* Appends a byte count in binary units with two decimals: "512 B", "1.50 GiB". */
 void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes);
 
-/* Appends a sentence: each @ in it becomes the next of these byte counts, in such units. */
+/* Appends a sentence: each @ in it becomes the next of these byte counts, as gpc_text_add_bytes writes it. */
 #define gpc_text_add_amounts(text, sentence, ...)                                  \
 	gpc_text_add_amounts_of(text, sentence, (const uint64_t[]){ __VA_ARGS__ }, \
 		sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
@@ -89,7 +89,7 @@ bool gpc_text_is_plain(const char *text);
 /* The last component of a path. */
 const char *gpc_base_name(const char *path);
 
-/* Formats into buf as snprintf does.  Returns the length written, also if truncated. */
+/* Formats into buf as gpc_text_add does, truncating what does not fit.  Returns the length of the result. */
 size_t gpc_format(char *buf, size_t size, const char *format, ...)
 	__attribute__((format(__printf__, 3, 4)));
 

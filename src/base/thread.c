@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread number comes from gettid, asked once per thread.  A page that the kernel wipes tells a child with its own
+ * The thread's id comes from gettid, queried once per thread.  A page that the kernel wipes tells a child with its own
  * copy of memory, made by fork or a raw clone, from the process that loaded us; a child that shares memory (vfork,
  * CLONE_VM) differs by its pid alone.
  */

@@ -4,7 +4,7 @@
  *
  * The guard keeps hooks from handling our own driver calls, and calls that the driver makes in turn.
  * Thread-local data use the initial-exec model: a general-dynamic access may allocate at first use,
- * perhaps inside the program's malloc.  The static TLS reserve is small, so there is no more than this.
+ * perhaps inside the program's malloc.  The loader's reserve of static TLS is small, so use little.
  */
 #ifndef GPC_BASE_THREAD_H
 #define GPC_BASE_THREAD_H
@@ -27,7 +27,7 @@ struct gpc_tag_place {
 struct gpc_thread {
 	uint32_t id; /* 0: not queried yet */
 	bool is_inside;
-	uint8_t stream; /* number in STREAMS of the one that the call names; 0: none */
+	uint8_t stream; /* number in STREAMS of the stream that the current call names; 0: none */
 	struct gpc_tag_place place;
 };
 
@@ -48,7 +48,7 @@ static inline uint32_t gpc_thread_tag(void)
 	return gpc_thread.place.tag;
 }
 
-/* The call that this thread is in names that stream, until it leaves. */
+/* Notes the stream that this thread's current call names, until gpc_thread_leave. */
 static inline void gpc_thread_name_stream(uint32_t number)
 {
 	gpc_thread.stream = (uint8_t)number;
@@ -77,13 +77,13 @@ static inline void gpc_thread_leave(void)
 /* Marks this process as ours.  Returns false if the kernel has no memory for it. */
 bool gpc_process_adopt(void);
 
-/* Of the functions below: *page is the pid, 0 in a child; NULL before gpc_process_adopt. */
+/* The page that the kernel wipes in children: holds the pid, so 0 in a child; NULL before gpc_process_adopt. */
 extern _Atomic(uint32_t *) gpc_process_page __attribute__((visibility("hidden")));
 
 /*
  * True in the process that called gpc_process_adopt, false in a child with its own memory, by fork or
  * raw clone: the kernel wipes the page in such a child (MADV_WIPEONFORK), so this costs one load and
- * needs no atfork handler.  A child that shares our memory: gpc_process_is_exactly_ours.
+ * needs no atfork handler.  Does not detect a child that shares our memory: gpc_process_is_exactly_ours does.
  */
 static inline bool gpc_process_is_ours(void)
 {
@@ -92,7 +92,7 @@ static inline bool gpc_process_is_ours(void)
 	return page && *page != 0;
 }
 
-/* True in such a child. */
+/* True in a child with its own memory. */
 static inline bool gpc_process_is_child(void)
 {
 	const uint32_t *page = atomic_load_explicit(&gpc_process_page, memory_order_acquire);
