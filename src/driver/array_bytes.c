@@ -89,7 +89,7 @@ static uint64_t half(uint64_t side)
 	return side > 1 ? side / 2 : 1;
 }
 
-/* One mip level; height or depth 0 means one dimension less. */
+/* The sides of one mip level, in texels, at least 1. */
 struct level {
 	uint64_t width;
 	uint64_t height;

@@ -6,8 +6,8 @@
  * count other threads' allocations.  So it is computed from the texels and the layout of textures in
  * hardware, blocks of 64 bytes by 8 rows.
  *
- *      asked   the bits of the texels of all levels and layers
- *      held    with each row rounded up to 64 bytes and, unless it is 1, the number of rows to 8
+ *      asked   the bytes of the texels of all levels and layers
+ *      held    the same with rows rounded up to 64 bytes, and a number of rows above 1 to a multiple of 8
  *
  * Threads   Any.
  * Failure   Both are 0 for arrays that no driver makes (a side beyond 2^19, an unknown format) and for

@@ -8,7 +8,7 @@
  * that we only pass on stay incomplete.  Enumerations that we only pass on are `unsigned int`,
  * which is what gcc makes of them.
  *
- *     cuda_results.def ---+--- cuda_abi.h                       (this file, and cuda_structs.h: enumerators, sizes asserted)
+ *     cuda_results.def ---+--- cuda_abi.h                    (this file, cuda_structs.h: enumerators, asserted sizes)
  *     cuda_values.def     |
  *     cuda_layouts.def ---'--- tests/conformance/check_cuda_abi.c      (the same rows against cuda.h)
  *
@@ -57,8 +57,8 @@ typedef struct CUlinkState_st *CUlinkState;
 typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 
 /*
- * The two default streams, as a caller names them; NULL is one of them, by the function's
- * variant.
+ * The two default streams.  NULL means one of them, depending on the function's variant (_ptds,
+ * _ptsz).
  */
 #define CU_STREAM_LEGACY     ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)

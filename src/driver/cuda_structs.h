@@ -172,7 +172,7 @@ typedef struct CUDA_MEMCPY3D_st {
 	size_t Depth;
 } CUDA_MEMCPY3D;
 
-/* Of the values we read the first word only. */
+/* We read only the first word of a value. */
 typedef struct CUlaunchAttribute_st {
 	CUlaunchAttributeID id;
 	char pad[4];

@@ -125,7 +125,7 @@ static void event_destroy(struct gpc_driver *drv, gpc_event event)
 	(void)of(drv)->fns->cuEventDestroy_v2((CUevent)(uintptr_t)event);
 }
 
-/* A driver may export the function and refuse it: then it is as if it were missing. */
+/* A driver may export the function and refuse every call: treat it as missing. */
 static enum gpc_status fence_record(struct gpc_driver *drv, gpc_event event)
 {
 	enum gpc_status st;

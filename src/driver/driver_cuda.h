@@ -26,8 +26,8 @@ struct gpc_cuda_driver {
 	const struct gpc_cuda_fns *fns;
 	CUcontext context;
 	_Atomic int sticky;  /* the CUresult that broke the context; 0: none seen */
-	CUdevice device;     /* with pages */
-	bool has_rdma_pages; /* a network card may be given pages */
+	CUdevice device;     /* set by gpc_cuda_driver_use_pages */
+	bool has_rdma_pages; /* pages are made so that a network card may access them */
 };
 
 void gpc_cuda_driver_init(

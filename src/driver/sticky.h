@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sticky errors: a context returns nothing else after one.
+ * Sticky errors: after one, every call of the context returns it.
  *
  * Source   cuda.h: after most of them "the process must be terminated and relaunched", after ASSERT the context must be
  *          destroyed; tests/lint/check_abi.sh compares.  ECC and NVLINK errors are uncorrectable: the memory cannot be
