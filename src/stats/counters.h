@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arithmetic on the fields of struct gpucache_counters: one writer, which holds the context's lock, and
- * readers in other threads and processes at any time.
+ * Arithmetic on the fields of struct gpucache_counters: one writer at a time, which holds the pool's lock,
+ * and readers in other threads and processes at any time.
  *
  * An addition is a relaxed load and store: a plain `add` instruction.
  *

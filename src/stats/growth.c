@@ -20,8 +20,8 @@
 #define VARIED 4
 
 /*
- * A site that has allocated this many times its live blocks replaces them.  If blocks grow by a constant step, the last
- * is at most twice their mean; a single outlier is many times the mean.
+ * A site that has allocated REPLACED times as many blocks as it holds replaces them.  Growing by a constant step, the
+ * last block is at most twice the mean of all; one of more than RENEWED times the mean is an outlier.
  */
 #define REPLACED 16
 #define RENEWED  4
@@ -125,7 +125,7 @@ static void count_block(struct look *look, const struct gpucache_block *block, u
 	}
 }
 
-/* Looks at the last windows of n_each moments each, of which there are enough. */
+/* Sorts the live blocks into the last windows, of n_each moments each.  There are at least as many moments. */
 static void look_at(struct look *look, const struct gpc_growth *growth, uint32_t n_times,
 	uint32_t n_each, const struct gpc_growth_view *view)
 {
@@ -187,7 +187,7 @@ static bool has_kept_all(const struct gpc_growth_view *view, uint32_t stack)
 	return site.total_bytes && site.live_bytes >= site.total_bytes - site.total_bytes / 8;
 }
 
-/* The steady site that keeps the most. */
+/* The steady site that keeps the most; unless the windows span the run (is_whole), one that freed nearly nothing. */
 static struct gpc_growing choose(const struct look *look, bool is_whole)
 {
 	struct gpc_growing found = { 0 };
@@ -212,8 +212,8 @@ static struct gpc_growing choose(const struct look *look, bool is_whole)
 }
 
 /*
- * If the level rises in half of the windows, and in the later ones, but less than half of the rise is kept from those
- * windows, then the site with most young blocks renews them, provided it has no older ones and frees some.
+ * If the peak rises in half of the windows, and in the later half, but at most half of the rise is in older blocks,
+ * then the site with most young bytes renews its blocks, provided it holds few older ones and has freed some.
  */
 static struct gpc_growing find_renewed(const struct look *look)
 {
@@ -227,7 +227,7 @@ static struct gpc_growing find_renewed(const struct look *look)
 	for (uint32_t i = 1; i < look->n_sites; i++)
 		if (look->kept[i].young_bytes > look->kept[top].young_bytes)
 			top = i;
-	/* Other threads may have filled whole windows. */
+	/* Half is enough: other threads may have filled whole windows. */
 	if (n_rises < GPC_GROWTH_WINDOWS / 2 ||
 		look->peaks[GPC_GROWTH_WINDOWS - 1] <= look->peaks[GPC_GROWTH_WINDOWS / 2] ||
 		look->old_bytes > rise / 2 || look->n_sites == 0)
@@ -243,7 +243,7 @@ static struct gpc_growing find_renewed(const struct look *look)
 	return found;
 }
 
-/* True if it has replaced its blocks many times by larger ones, and is at its peak. */
+/* True if the site has replaced its blocks many times by larger ones, and is at its peak. */
 static bool replaces(const struct gpucache_site *site)
 {
 	uint64_t mean;
@@ -258,7 +258,7 @@ static bool replaces(const struct gpucache_site *site)
 	       site->live_bytes + mean_live >= site->peak_bytes - site->peak_bytes / 8;
 }
 
-/* What the ring has in the place of an event; seq 0: it is being written. */
+/* The ring's slot of event `number`, which may hold another one; seq 0: it is being written. */
 static struct gpucache_event read_event(const struct gpc_growth_view *view, uint64_t number)
 {
 	const struct gpucache_event *slot = &view->events[number % view->n_events];
@@ -276,8 +276,8 @@ static struct gpucache_event read_event(const struct gpc_growth_view *view, uint
 }
 
 /*
- * True if its blocks grew step by step up to the size it holds: almost each at least as large as the one before, and no
- * step larger than half of the last block.
+ * True if the stack's blocks grew step by step up to the size it holds: nearly each at least as large as the one
+ * before, and no step as large as half of the last block.
  */
 static bool asks_for_more(const struct gpc_growth_view *view, uint32_t stack, uint64_t mean_live)
 {
@@ -303,15 +303,18 @@ static bool asks_for_more(const struct gpc_growth_view *view, uint32_t stack, ui
 		n++;
 	}
 	/*
-	 * While we were making room, other threads may have lapped the ring of events: then only the site's totals are
-	 * left.
+	 * While the ladder ran, other threads may have overwritten the ring of events: then the site's totals decide
+	 * alone.
 	 */
 	if (n < GPC_GROWTH_WINDOWS)
 		return view->events && is_lost;
 	return n_down <= n / 8 && step < last / 2 && last >= mean_live / 2;
 }
 
-/* The holder that replaces most; the first holder may be managed memory, which need not be resident. */
+/*
+ * The largest holder that replaces its blocks.  It need not be the first one, which may be managed memory, not resident
+ * on the device.
+ */
 static struct gpc_growing find_replaced(const struct gpc_growth_view *view)
 {
 	for (uint32_t i = 0; i < view->n_holders; i++) {
@@ -357,7 +360,7 @@ struct gpc_growing gpc_growth_find(
 	return renewed.stack ? renewed : find_replaced(view);
 }
 
-/* The start of the windows, or of the run if there are fewer. */
+/* The start of the last windows that gpc_growth_find would try first, or of the run if there are fewer. */
 static uint64_t find_first(const struct gpc_growth *growth)
 {
 	uint32_t n_times = atomic_load_explicit(&growth->n_times, memory_order_acquire);

@@ -12,16 +12,17 @@
  *      renew  |    |    |    |    |    |    |    | XX |            replaced by larger ones: the peak grows 1 2 3 ... 8
  *
  * A loop that began late has survivors of late windows only, as has the last tooth of a sawtooth; but the site of the
- * sawtooth freed the teeth before.  So in shorter windows only a site counts that freed nearly nothing.
+ * sawtooth freed the teeth before.  So shorter windows, at the end of the run, are tried next; there a site counts only
+ * if it freed nearly nothing.
  *
  * A block that is replaced (by a longer tensor, by realloc) leaves no old blocks.  Then the device's peak rises from
  * window to window by more than the survivors explain.
  *
- * Threads that make nearly all allocations may have windows for themselves.  Then the sizes that the site asked for decide,
- * one after another, as far as the ring of events goes back.
+ * If other threads make nearly all allocations, whole windows may pass without one of the growing site.  Then the sizes
+ * that the site requested one after another decide, as far as the ring of events goes back.
  *
- * Only the boundaries of windows are stored.  When GPC_GROWTH_ROWS is reached, every second one is dropped and the
- * distance doubles, so that they always span the whole run.
+ * Only moments are stored: the boundaries of windows.  When GPC_GROWTH_ROWS is reached, every second one is dropped and
+ * the distance doubles, so that they always span the whole run.
  *
  * Threads   note: any; one thread takes the moment, the others go on.  find: any; may miss a moment being taken, and
  *           blocks that change meanwhile.
@@ -75,7 +76,7 @@ struct gpc_growing {
 	uint64_t bytes;        /* of its survivors, as requested */
 	uint64_t n_blocks;     /* its survivors */
 	uint64_t others_bytes; /* survivors of other sites that span half of the windows or more */
-	bool is_renewed;       /* all young: each block replaced a smaller one */
+	bool is_renewed;       /* each block replaced a smaller one, so none is old */
 	bool is_varied;        /* the largest block is at least four times the smallest */
 };
 
@@ -100,7 +101,7 @@ static inline void gpc_growth_note(
 struct gpc_growing gpc_growth_find(
 	const struct gpc_growth *growth, const struct gpc_growth_view *view);
 
-/* The surviving bytes of one stack on the device, of the last GPC_GROWTH_WINDOWS windows. */
+/* The bytes of one stack on the device that survive from the last windows: the second half of the run, or more. */
 uint64_t gpc_growth_of(const struct gpc_growth *growth, uint32_t device, uint32_t stack,
 	const struct gpucache_block *blocks, uint32_t n_blocks);
 
