@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of key:value, split at commas outside brackets.  For a wrong key the nearest is suggested, by edit distance
- * and with at most a third of its letters different.  A mistake is a warning, and fatal only with `strict`.
+ * A list of key:value, split at commas outside brackets.  For a wrong key the nearest is suggested, by edit distance,
+ * if at most a third of its letters and one more differ.  A mistake is a warning, and fatal only with `strict`.
  */
 #include "config/config.h"
 
@@ -189,7 +189,7 @@ void gpc_config_parse(struct gpc_config *config, const char *text)
 	config->is_fatal = config->strict && config->n_warnings > 0;
 }
 
-/* The tool that watches this program, from what CUDA 10 to 13 leave in the environment. */
+/* The memory checker that watches this process, by the variables that those of CUDA 10 to 13 set; NULL: none. */
 static const char *find_checker(void)
 {
 	const char *injected = gpc_env_get("CUDA_INJECTION64_PATH");
