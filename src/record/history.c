@@ -3,7 +3,7 @@
  * HISTORY: the run in at most max_points points, however long it is.
  *
  * A point covers one interval with activity and holds the highest values in it.  A full buffer is copied into the other
- * one at twice the interval, merging neighbours by maximum, and again until it is at most half full.
+ * one with the interval doubled until that is at most half full; points of one interval merge by maximum.
  */
 #include <sys/stat.h>
 
@@ -28,7 +28,7 @@ static void raise_to(uint64_t *value, uint64_t other)
 		__atomic_store_n(value, other, __ATOMIC_RELAXED);
 }
 
-/* After both buffers.  Their pages are never marked: all-zero pending bytes are no damage. */
+/* Pending bytes lie after both buffers.  Their pages are never marked: all-zero pending bytes are no damage. */
 static uint64_t *pending_of(struct gpucache_history_head *head, uint32_t buffer)
 {
 	uint64_t *pending = (void *)buffer_of(head, 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first launcher whose variables are complete gives rank and job: torchrun, then MPI, then Slurm, which under
- * torchrun numbers the nodes.  No other variable of the environment is read than those listed here.
+ * The rank comes from the first launcher whose variables are complete: torchrun, then MPI and Flux, then Slurm, whose
+ * rank under torchrun is the node's.  Job and restart count come from the first variable that is set.
  */
 #include "record/identity.h"
 

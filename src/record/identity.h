@@ -6,7 +6,7 @@
  * Slurm comes last, because under torchrun its rank is the node's.
  *
  * Failure   Unknown fields are 0, -1 (ranks) or empty.
- * Limits    Only the variables listed in identity.c are ever read or recorded.
+ * Limits    Reads and records only the environment variables listed in identity.c.
  */
 #ifndef GPC_RECORD_IDENTITY_H
 #define GPC_RECORD_IDENTITY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small regions first; what is left is divided into 28 parts.  The ring of events gets the largest power of two in its
- * share, and the blocks whatever remains.  The static_asserts below fix the format: offsets never change within a major
+ * Small regions come first; what is left is divided into 28 parts.  The ring of events gets the largest power of two in
+ * its share, the blocks whatever remains.  The static_asserts below fix the format: offsets never change within a major
  * version.
  */
 #include "record/layout.h"

@@ -2,9 +2,10 @@
 /*
  * The layout of a recording: a pure function of its size and the number of devices.
  *
- * Small regions (pages, devices, counters, text, peaks, OOMs, history) come first.  The rest is split
- * into 28 parts: blocks about 8, events up to 8 (a power of two), stacks 6, codes 2, sites 2, modules
- * 1, segments 1, tags 1/2.  A file of 8 MiB has 30,000 blocks, 32,768 events, 1.6 MiB of stacks.
+ * Small regions (pages, devices, counters, PyTorch, streams, text, history, peaks, OOMs) come first.  The
+ * rest is split into 28 parts: blocks about 8, events up to 8 (a power of two), stacks 6, codes 2,
+ * sites 2, modules 1, segments 1, tags 1/2.  A file of 8 MiB for one device has 38,000 blocks, 32,768
+ * events and 1.6 MiB of stacks.
  *
  * Limits   Works from GPC_RECORD_MIN_SIZE on.
  */

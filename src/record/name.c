@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass over the pattern.  Every expansion but %q is stripped of slashes and control characters, so a hostile host
- * or program name cannot leave the directory.
+ * One pass over the pattern.  Control characters of every expansion, and slashes of all but %q, become '_', so a
+ * hostile host or program name cannot add a directory.
  */
 #include "record/name.h"
 
@@ -38,7 +38,7 @@ static void add_rank(struct gpc_text *text, int32_t rank, const struct gpc_ident
 		gpc_text_add(text, "p%u", identity->pid);
 }
 
-/* `at` follows "%q".  Returns the position after "{VAR}", or NULL if there is no such thing. */
+/* `at` follows "%q".  Returns the position after "{VAR}", or NULL if `at` does not begin with one. */
 static const char *add_variable(struct gpc_text *text, const char *at)
 {
 	const char *end = *at == '{' ? strchr(at, '}') : NULL;
@@ -92,7 +92,7 @@ static bool add_letter(struct gpc_text *text, char letter, const struct gpc_iden
 	}
 }
 
-/* Never overwrite another process's file: insert our pid, then a count, before the suffix by which directories are read. */
+/* Makes the name unique: inserts our pid, and from the second attempt on a count, before the suffix of recordings. */
 static void add_attempt(struct gpc_text *text, uint32_t pid, unsigned attempt)
 {
 	const size_t suffix_len = strlen(GPC_NAME_SUFFIX);

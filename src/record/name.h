@@ -5,8 +5,7 @@
  *   %p pid   %h host   %e program   %t seconds since 1970   %n counter, the first free number
  *   %r rank, or p<pid>   %l local rank, or p<pid>   %j job, or "nojob"   %q{VAR} a variable   %% one %
  *
- * An expansion cannot leave the directory: '/' and control characters become '_', except in the value
- * of a variable, which is the user's own.
+ * Control characters become '_'; so do slashes, except in the value of a variable, which is the user's own.
  *
  * Limits   An unknown %x stays unchanged, and its letter is returned.
  */
@@ -18,10 +17,10 @@
 #include "base/text.h"
 #include "record/identity.h"
 
-/* Attempts with one pattern, each with another name. */
+/* Names tried for one pattern with %n. */
 #define GPC_NAME_MAX_ATTEMPTS 1000u
 
-/* Both ends of a default name, by which our files are recognized. */
+/* Default names begin and end so; record/stale.h removes no other files. */
 #define GPC_NAME_PREFIX "gpucache-"
 #define GPC_NAME_SUFFIX ".gpucache"
 

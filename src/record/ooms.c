@@ -22,7 +22,9 @@ struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec)
 	gpc_lock_take(&rec->lock);
 	oom = slot_of(rec, rec->oom_number + 1);
 	seq = __atomic_load_n(&oom->seq, __ATOMIC_RELAXED);
-	/* A thread is still filling this slot, since as many fail at once as there are slots.  Its record stands. */
+	/*
+	 * As many threads fail at once as there are slots, and one is still filling this slot: leave it to that thread.
+	 */
 	if (seq & 1) {
 		gpc_lock_release(&rec->lock);
 		return NULL;
@@ -46,7 +48,7 @@ void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom)
 
 /*
  * Begins a change of the committed OOM with this number: until change_end its seq is odd and rec->lock is held.  NULL
- * if it is gone.
+ * if a later OOM has taken its slot.
  */
 static struct gpucache_oom *change_begin(struct gpc_record *rec, uint64_t number)
 {

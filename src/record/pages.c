@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PAGES: which pages of the file hold data, so that a reader notices pages lost in a crash of the machine.  A mark is
- * set after the data it covers: a process killed in between leaves an unmarked page, which readers treat like any page
- * of a recording before 1.3.
+ * set after the data it covers: a process killed in between leaves an unmarked page, which readers do not check, like
+ * all pages of a recording before 1.3.
  */
 #include "record/store.h"
 

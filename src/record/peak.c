@@ -2,7 +2,7 @@
 /* PEAKS: the largest holders at a new peak, from a scan of SITES. */
 #include "record/store.h"
 
-/* A new peak is recorded if it exceeds the old one by this part, or by this much. */
+/* A new peak is recorded if it exceeds the last one by 1/PEAK_PART or by PEAK_STEP, whichever is less. */
 #define PEAK_PART 100
 #define PEAK_STEP (64 * GPC_MIB)
 
@@ -65,7 +65,7 @@ uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 		const struct gpucache_site *site = &rec->sites[i];
 		uint64_t bytes = __atomic_load_n(&site->live_bytes, __ATOMIC_RELAXED);
 
-		/* A removal may be half done: a huge number is a negative one. */
+		/* Above INT64_MAX: a negative sum that wrapped around. */
 		if (site->device != device || bytes == 0 || bytes > INT64_MAX)
 			continue;
 		rank(&ranking, site->stack, bytes,

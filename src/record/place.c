@@ -2,7 +2,7 @@
 /*
  * A nameless file (O_TMPFILE) is allocated, locked, mapped and filled, and only then linked to its name: a process
  * killed on the way leaves nothing, and a reader never sees a partial header.  Space is allocated, not reserved, so no
- * later store can raise SIGBUS; if it is short, the size is halved.
+ * later store can raise SIGBUS; if space is short, the size is halved.
  */
 #include "record/place.h"
 
@@ -32,7 +32,7 @@
 /* Signals, such as a timer's, may interrupt the allocation of space again and again. */
 #define MAX_SIGNALS 100
 
-/* Take at most this part of the free space: others use it too, such as NCCL in /dev/shm. */
+/* Take at most 1/FREE_SHARE of the free space: others use it too, such as NCCL in /dev/shm. */
 #define FREE_SHARE 8
 
 /* Names to try if the pattern has no counter. */
@@ -77,7 +77,7 @@ static int allocate(int fd, size_t size)
 	return error;
 }
 
-/* Allocates all pages of the file.  Returns the bytes, or 0 with errno. */
+/* Allocates all pages of the file.  Returns its size, or 0 with errno. */
 static size_t take_space(int fd, size_t size, size_t least)
 {
 	int error;
@@ -154,8 +154,8 @@ static bool prepare(struct gpc_place *place, int fd, const struct gpc_place_wish
 }
 
 /*
- * The usual way: the file is named once it has all its pages (a millisecond) and its header.  A process killed before
- * leaves nothing, rather than a file of zeros.  GPC_UNSUPPORTED if that is impossible here.
+ * Names the file only after its pages are allocated (a millisecond) and its header is written: a process killed before
+ * leaves nothing, rather than a file of zeros.  GPC_UNSUPPORTED without unnamed files.
  */
 static enum gpc_status make_file_at_once(
 	struct gpc_place *place, int dir_fd, const char *name, const struct gpc_place_wish *wish)
@@ -263,7 +263,7 @@ static enum gpc_status expand_path(struct gpc_place *place, const char *pattern,
 	return GPC_OK;
 }
 
-/* A device, pipe or socket of that name means that no file is wanted, here or next to it. */
+/* True for a device, pipe or socket: who names one, such as /dev/null, wants no numbered file next to it either. */
 static bool is_special(int dir_fd, const char *name)
 {
 	struct stat st;
@@ -343,7 +343,7 @@ static enum gpc_status try_directory(struct gpc_place *place, const char *direct
 		struct gpc_text text = gpc_text_init(place->path, sizeof place->path);
 		size_t start;
 
-		/* At most half of the buffer; a name of ours fits into the other half. */
+		/* `directory` takes at most half of the buffer; our name fits into the other half. */
 		gpc_text_add(&text, "%s", directory);
 		if (suffix)
 			gpc_text_add(&text, "-%08x", suffix);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The place of the recording's file: creates it, allocates all its pages, locks and maps it.
+ * Creates the recording's file, allocates all its pages, locks and maps it, in the first of these places that works:
  *
  *   pattern of the user  ->  /dev/shm/gpucache-UID/  ->  $XDG_RUNTIME_DIR/gpucache/
  *                        ->  $TMPDIR/gpucache-UID/, where TMPDIR is /tmp if not set
  *
- * The first place that works is used.  If other users have taken all our names, a random one is used
- * (base/own_folder.h).  Our directories must belong to this user and be closed to all others, checked
+ * If other users have taken all our directories' names, a random one is used (base/own_folder.h).  Our
+ * directories must belong to this user and be closed to all others, checked
  * on the open descriptor; a user's pattern may lead anywhere, but always names a new file.
  *
  * Invariants  1 An existing file is never opened.  If the user's name is a device, a pipe or a socket,
@@ -39,19 +39,19 @@ struct gpc_place {
 	size_t size; /* between the least and the wanted size */
 	struct gpc_io_file file;
 	char path[GPC_PLACE_MAX_PATH];
-	/* Diagnostics, set also if a later place was used. */
-	int pattern_errno;
-	char pattern_error;
+	/* Diagnostics, set even if a later place worked. */
+	int pattern_errno;  /* why the pattern failed; 0: it worked, or there is none */
+	char pattern_error; /* the letter of the first unknown %x in the pattern; 0: none */
 	bool is_name_taken; /* the pattern's name existed: `path` has a number appended */
 	int default_errno;  /* why the first default place could not be used, if it was tried */
 };
 
 struct gpc_place_wish {
-	size_t size;  /* wanted, a multiple of the page */
-	size_t least; /* sufficient, likewise */
+	size_t size;  /* wanted; a multiple of GPUCACHE_PAGE */
+	size_t least; /* sufficient; likewise a multiple */
 	/*
-	 * Writes what a reader needs into the empty file before it gets its name; called again for the
-	 * next file if that fails.
+	 * Writes what a reader needs into the empty file before the file is named; called again for the
+	 * next file if naming fails.
 	 */
 	void (*fill)(void *arg, void *base, size_t size);
 	void *arg;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The only writer of the header and of the region pointers.  OPENED is the last store of a start; end, mute and detach
- * only add bits to the state word.  Without a file all regions are private memory, and callers see no difference.
+ * Opens and closes the recording: identity, layout and region pointers.  OPENED is the last store of a start, so
+ * readers see a complete header or none; an end only adds bits to the state word.  Without a file all regions are
+ * private memory, and callers see no difference.
  */
 #include "record/record.h"
 
@@ -113,7 +114,7 @@ static void set_pointers(struct gpc_record *rec)
 	rec->n_ooms = (uint32_t)rec->regions[GPUCACHE_REGION_OOMS]->count;
 }
 
-/* Initialises the unused records of which zeros would mean device 0. */
+/* Marks records as unused in which zeros would mean device 0. */
 static void write_unused(struct gpc_record *rec, uint32_t max_points)
 {
 	struct gpucache_device *devices = region_base(rec, GPUCACHE_REGION_DEVICES);
@@ -145,7 +146,7 @@ struct opening {
 	struct gpc_identity identity;
 };
 
-/* Makes an empty recording out of zeroed memory; OPENED comes last. */
+/* Makes an empty recording of zeroed memory; sets OPENED last. */
 static void write_start(void *arg, void *base, size_t size)
 {
 	struct opening *opening = arg;
@@ -264,7 +265,7 @@ bool gpc_record_discard_unused(struct gpc_record *rec)
 	for (uint32_t i = 0; i < rec->n_counters; i++)
 		if (__atomic_load_n(&rec->counters[i].context, __ATOMIC_RELAXED))
 			return false;
-	/* It may have been moved, and another file put in its place. */
+	/* The file may have been moved, and another put in its place. */
 	if (lstat(rec->path, &st) || st.st_dev != rec->file.device || st.st_ino != rec->file.inode)
 		return false;
 	return unlink(rec->path) == 0;

@@ -9,17 +9,21 @@
  * A struct gpc_record always works.  Without a file (no room, no directory, record:off) it uses private
  * memory; without that, when closed, and in a fork child, every call is a no-op.
  *
- * To change a slot: make seq odd, store each word, make seq even, all but the first with release order,
- * a plain store on x86.  There are no fences, so that the thread sanitizer sees the order.
+ * To change a slot: make seq odd, store each word, make seq even, all but the first store with release
+ * order, which is a plain store on x86.  Fences would be invisible to the thread sanitizer.
  *
- * Invariants  1 A slot of BLOCKS has one writer at a time: the holder of that block's pool lock.
+ * Invariants  1 A slot of BLOCKS has one writer at a time: its pool's lock, or for uncached memory the
+ *               ledger, sees to that.
  *             2 All pages of the file are allocated before it is mapped, so no store raises SIGBUS.
  *             3 A process writes only to its own file: see gpc_record_detach.
- * Threads     Any.  Functions that are not inline take rec->lock (rank RECORD).
+ * Threads     Any; but open, close and detach only while no other thread uses the recording.  Functions
+ *             that change tables take rec->lock (rank RECORD), except gpc_record_end_stream and
+ *             gpc_record_oom_commit; the inline ones have locks of their own (store.h).  Reads and state
+ *             bits take none.
  * Failure     gpc_record_open reports it.  All others count what they drop.
- * Limits      The file's lock outlives its owner in a fork child until that detaches, and in a child of
- *             raw clone until that ends.  It survives a program that closes our descriptor: the mapping
- *             holds it, too.
+ * Limits      A fork child keeps the file's lock alive until the child detaches, a child of raw clone
+ *             until the child ends.  A program that closes our descriptor does not release the lock,
+ *             because the mapping holds it, too.
  */
 #ifndef GPC_RECORD_RECORD_H
 #define GPC_RECORD_RECORD_H
@@ -73,7 +77,7 @@ struct gpc_record {
 	/* Hot, and shared by all threads. */
 	_Alignas(64) struct gpc_lock event_lock; /* guards EVENTS */
 	_Atomic uint64_t next_event;             /* Lock: event_lock; read without it */
-	/* Live bytes of a device from which on a new peak is recorded. */
+	/* By device: the live bytes that make the next peak. */
 	_Alignas(64) _Atomic uint64_t peak_next[GPC_RECORD_MAX_DEVICES];
 	_Atomic uint32_t site_end;   /* 1 + the last record of SITES in use */
 	_Atomic uint32_t stream_end; /* the same for STREAMS */
@@ -90,7 +94,7 @@ struct gpc_record {
 	struct gpc_io_file file; /* the identity of fd */
 	uint64_t retired;        /* bit i: the context of COUNTERS slot i is gone */
 
-	char path[GPC_RECORD_MAX_PATH]; /* absolute if the pattern was; empty without a file */
+	char path[GPC_RECORD_MAX_PATH]; /* absolute, if the cwd is known; empty without a file */
 	/* Diagnostics, for one warning of the caller. */
 	int pattern_errno;  /* why the place named by `pattern` could not be used; 0: it was used */
 	char pattern_error; /* the letter of the first unknown %x in `pattern`; 0: none */
@@ -110,9 +114,10 @@ struct gpc_record_params {
 };
 
 /*
- * Opens the recording of this process, and removes stale ones of this user in the default directory.
- * GPC_OK: in the file rec->path, or, if is_private, in private memory.  GPC_IO: no file could be
- * created (errno); in private memory.  GPC_NO_METADATA: not even that; `rec` is closed.
+ * Opens the recording of this process.  In a default directory it first removes stale recordings of this
+ * user.  GPC_OK: the recording is the file rec->path, or private memory if is_private.  GPC_IO: no file
+ * could be created (errno), and the recording is private memory.  GPC_NO_METADATA: there is no memory
+ * either, and `rec` is closed.
  */
 GPC_MUST_CHECK enum gpc_status gpc_record_open(
 	struct gpc_record *rec, const struct gpc_record_params *params);
@@ -133,22 +138,22 @@ void gpc_record_close(struct gpc_record *rec);
 void gpc_record_detach(struct gpc_record *rec);
 
 /*
- * Removes the file if the process never had a context, as one that only counted devices; returns true
- * if it did.
+ * Removes the file if the process never had a context, for example because it only counted devices.
+ * Returns true if the file was removed.
  */
 bool gpc_record_discard_unused(struct gpc_record *rec);
 
 /*
- * Stops blocks and events in a private recording, as nobody can read them.  Counters, sites and OOMs
- * continue: the process needs them to explain an OOM.
+ * Stops recording blocks and events in private memory, where nobody can read them.  Counters, sites and
+ * OOMs continue: the process needs them to explain an OOM.
  */
 void gpc_record_mute(struct gpc_record *rec);
 
 /* --- Everything below is a no-op on a closed recording. --------------------------------------- */
 
 /*
- * Keep PAGES: mark pages after storing into them, and unmark them before they may become all zeros.
- * gpc_record_mark_page: for one word that is not zero.
+ * Maintain PAGES: mark pages after storing into them, and unmark them before they may become all zeros.
+ * gpc_record_mark_page is the fast form after storing a word that is not zero.
  */
 void gpc_record_mark(struct gpc_record *rec, const void *ptr, size_t size);
 void gpc_record_unmark(struct gpc_record *rec, const void *ptr, size_t size);
@@ -190,7 +195,7 @@ struct gpucache_counters *gpc_record_counters_take(struct gpc_record *rec, uint6
 	uint32_t generation, uint32_t device, uint32_t *ret_index);
 
 /*
- * Returns the number in STREAMS of a stream, added if new, by the driver's handle or GPUCACHE_STREAM_*;
+ * Returns the number in STREAMS of the stream with this handle (the driver's, or GPUCACHE_STREAM_*), adding it if new;
  * GPUCACHE_STREAM_OTHER if STREAMS is full, 0 without a recording.  Call _end_stream when the stream is destroyed: the
  * driver may reuse its handle.
  */
@@ -208,14 +213,17 @@ void gpc_record_device(
 void gpc_record_history(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
 	uint64_t requested, uint64_t live, uint64_t pending, uint64_t reserved);
 
-/* Finds the stacks that hold most of a device now, biggest first; returns their number, at most `max`. */
+/*
+ * Finds the stacks that hold most of a device now, biggest first; returns their number, at most `max`.
+ * *ret_n_sites: all stacks that hold something; *ret_rest_bytes: what `holders` do not cover.
+ */
 uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 	struct gpucache_holder *holders, uint32_t max, uint32_t *ret_n_sites,
 	uint64_t *ret_rest_bytes);
 
 /*
  * Finds the tags that hold most of a device now, biggest first; returns their number, at most `max`, 0
- * without memory for a table.  `end`: 1 + the highest tag.
+ * without memory for a table.  `end`: 1 + the highest tag.  *ret_rest_bytes: held by the other tags.
  */
 uint32_t gpc_record_top_tags(const struct gpc_record *rec, uint32_t device, uint32_t end,
 	struct gpucache_tag_holder *holders, uint32_t max, uint64_t *ret_rest_bytes);

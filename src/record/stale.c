@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two passes over the directory: the first ranks dead recordings by value (crashed, then failed, then
- * newest), the second trims those to keep to the pages that were written and unlinks the rest, each under its lock.  At
- * most GPC_STALE_MAX_KEPT are remembered, whatever the directory holds.
+ * A first pass over the directory ranks the recordings of dead processes: with a failed request before without, newer
+ * before older.  If they exceed the budget, a pass frees their never-written pages and the ranking is repeated.  The
+ * last pass unlinks what was not chosen.  Each file is locked while a pass visits it.  At most GPC_STALE_MAX_KEPT are
+ * remembered, whatever the directory holds.
  */
 #include "record/stale.h"
 
@@ -32,8 +33,8 @@ struct survey {
 	uint64_t now_ns;
 	struct dead_file files[GPC_STALE_MAX_KEPT]; /* the most valuable, in order */
 	unsigned n_files;
-	struct dead_file crashed; /* the newest of a killed process */
-	uint64_t ended_bytes;     /* of all dead files */
+	struct dead_file crashed; /* the newest recording of a killed process */
+	uint64_t ended_bytes;     /* of all recordings of dead processes */
 	uint64_t budget;
 	uint64_t kept_bytes;
 };

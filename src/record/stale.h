@@ -13,8 +13,8 @@
  * Most valuable are the newest with a failed request, the newest of a killed process, and the newest;
  * then those with a failed request; among equals, newer ones.
  *
- * Never touched: files of another user, files with other names, files in use, and empty files of the
- * last minute, which their owners may not have locked yet.
+ * Never touched: files of another user, files with other names, files in use, and incomplete files of
+ * the last minute, which their owners may not have locked yet.
  *
  * Threads     Any; several processes may clean concurrently.
  * Failure     Files that cannot be removed stay.

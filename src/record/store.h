@@ -4,12 +4,12 @@
  *
  * Invariants  Those of record.h, and
  *             1 Only the holder of event_lock stores into EVENTS, so a slot never mixes two events, however
- *               long a writer is preempted inside one, and the numbers there only grow.
+ *               long a writer is preempted inside one, and the numbers of events only grow.
  *             2 seq is 0 before the first and n + 1 after the last store of event n, both visible in that
  *               order.  A process that dies leaves at most one hole.
- * Threads     Any.  A block has one writer at a time, the holder of its pool's lock.  The ring, and the sums of a
- *             device's sites, which pools, tensors and tracked allocations share, have locks of their own: one locked
- *             instruction, which counting the events, and four for the sums, would need as well.
+ * Threads     Any.  EVENTS has a lock, and so have each device's sums in SITES, which pools, tensors and tracked
+ *             allocations share.  A lock costs one locked instruction; without locks, numbering an event would
+ *             need one, too, and the sums four.
  * Progress    A writer preempted inside an event or a sum stops the others until it runs again.
  * Failure     No-op on a closed recording; what finds no room is counted.
  */
@@ -109,8 +109,8 @@ static inline void gpc_record_event(struct gpc_record *rec, const struct gpucach
 }
 
 /*
- * Expect the stores that follow: a program that computes between two allocations has driven their lines out of the
- * caches, and a locked instruction would wait for each.
+ * Prefetch the lines of the stores that follow: a program that computes between two allocations evicts them, and the
+ * next locked instruction would wait for each.
  */
 static inline void gpc_record_expect_event(const struct gpc_record *rec)
 {
@@ -126,7 +126,7 @@ static inline void gpc_record_expect_block(const struct gpc_record *rec, uint32_
 		__builtin_prefetch(&rec->blocks[number], 1);
 }
 
-/* 1 + the last record of SITES in use; those below are complete except for their totals. */
+/* 1 + the last record of SITES in use; the records below are complete except for their totals. */
 static inline uint32_t gpc_record_site_end(const struct gpc_record *rec)
 {
 	return atomic_load_explicit(&rec->site_end, memory_order_acquire);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * STREAMS: the streams of allocations and frees.  They are few, so the search is linear.  It takes no lock: a record is
- * filled before stream_end moves past it.
+ * STREAMS: the streams of allocations and frees.  Streams are few, so the search is linear.  It takes no lock: a record
+ * is filled before stream_end moves past it.
  */
 #include "base/clock.h"
 #include "record/record.h"
