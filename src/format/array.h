@@ -16,13 +16,10 @@ static inline void gpc_array_grow(void *items, size_t item_size, size_t n, size_
 	*(void **)items = gpc_resize(*(void **)items, *room, item_size);
 }
 
-/*
- * How qsort orders two numbers, the smaller first; GPC_ORDER(b, a): the larger first.  Of several with ?: in between, the
- * first that differ decide.
- */
+/* Compares two numbers for qsort, ascending; GPC_ORDER(b, a) is descending.  Chain several keys by ?:. */
 #define GPC_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
-/* For qsort, of uint64_t. */
+/* Compares two uint64_t for qsort, ascending. */
 static inline int gpc_array_by_number(const void *left, const void *right)
 {
 	uint64_t a = *(const uint64_t *)left;

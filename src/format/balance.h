@@ -10,7 +10,7 @@
  *
  * and model/balance.h does the rest, as it does for the short form.
  *
- * Invariants  1 No line is adjusted to make the sum right: gpc_balance_difference() returns the rest.
+ * Invariants  1 No line is adjusted to make the sum right: gpc_balance_difference() returns what is missing.
  *             2 An unknown line is GPUCACHE_UNKNOWN, never 0.
  * Threads     Pure functions.
  * Failure     False if there is no reading of the device.

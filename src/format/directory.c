@@ -81,7 +81,7 @@ static void add_entry(
 	directory->n_entries++;
 }
 
-/* Lists one directory.  A missing or untrusted one is no failure. */
+/* Lists one directory, or nothing if it is missing or untrusted.  Takes ownership of `path`. */
 static void scan(struct gpc_directory *directory, char *path, bool trusted)
 {
 	unsigned number = directory->n_dirs;
@@ -125,7 +125,7 @@ static char *directory_of_pattern(const char *pattern)
 	return end == 0 ? gpc_copy(".") : gpc_print("%.*s", (int)end, pattern);
 }
 
-/* Lists PARENT/gpucache-UID, and those with a random suffix (base/own_folder.h). */
+/* Lists PARENT/gpucache-UID, and PARENT/gpucache-UID-* with a random suffix (base/own_folder.h). */
 static void scan_own(struct gpc_directory *directory, const char *parent)
 {
 	DIR *dir = opendir(parent);
@@ -184,7 +184,7 @@ void gpc_directory_open(struct gpc_directory *directory, const char *path)
 			compare_entries);
 }
 
-/* The real time of the first failed request from which it did not recover; 0: none. */
+/* The real time of the first failed request from which the program did not recover; 0: none. */
 static uint64_t failed_ns_of(const struct gpc_recording *recording)
 {
 	const struct gpucache_header *header = &recording->header;

@@ -7,8 +7,8 @@
  *
  * Invariants  1 Only files that end in ".gpucache" are opened.  2 Directories 2 to 4 are read only
  *               if they belong to this user: anybody may create a directory of that name in /tmp.
- *             3 Files of other users are skipped and counted; root reads them, but follows none of their
- *               links.  A link must belong to the owner of its file.
+ *             3 Files of users other than this one and root are skipped and counted; root reads them, but
+ *               follows none of their links.  A link is followed only to a file of this user or root.
  * Threads     An object belongs to one thread.
  * Failure     None.  Files that are not recordings are listed with their status.
  * Limits      Reads at most GPC_DIRECTORY_MAX_FILES files.
@@ -25,7 +25,7 @@
 
 struct gpc_directory_entry {
 	char *path;
-	enum gpc_status status; /* of peeking; header and state are valid for GPC_OK only */
+	enum gpc_status status; /* of the peek; header and state are valid for GPC_OK only */
 	struct gpucache_header header;
 	enum gpc_run_state state;
 	uint64_t size;
@@ -60,9 +60,9 @@ enum gpc_worth {
 struct gpc_directory_choice {
 	const struct gpc_directory_entry *entry; /* NULL: no readable recording */
 	enum gpc_worth worth;
-	unsigned n_recordings; /* readable ones, this one included */
-	unsigned n_newer;      /* than this one */
-	unsigned n_failed;     /* that ran out of memory, this one included */
+	unsigned n_recordings; /* readable, the chosen one included */
+	unsigned n_newer;      /* readable, and newer than the chosen one */
+	unsigned n_failed;     /* ran out of memory, the chosen one included */
 };
 
 /*

@@ -5,14 +5,14 @@
  *
  * Threads     As malloc's.
  * Failure     Does not return.
- * Limits      Not for what a stranger's file alone decides: one such recording in a folder must not hide the others.
+ * Limits      Not for sizes that an untrusted file decides: one such recording must not keep a tool from the others.
  */
 #ifndef GPC_FORMAT_MEMORY_H
 #define GPC_FORMAT_MEMORY_H
 
 #include <stddef.h>
 
-#define GPC_EXIT_NO_MEMORY 5 /* as for what cannot be read or written */
+#define GPC_EXIT_NO_MEMORY 5 /* the tools' status for errors of input and output, too */
 
 /* `n` elements of `size` zero bytes; n may be 0.  free() it. */
 void *gpc_new(size_t n, size_t size);

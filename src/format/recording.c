@@ -19,11 +19,12 @@
 #include "format/memory.h"
 #include "format/recording_internal.h"
 
-/* No record of ours is longer: the longest, a history of 1,024 points, has 64 KiB. */
-#define READ_BYTES       (64 * GPUCACHE_PAGE)
+#define READ_BYTES (64 * GPUCACHE_PAGE)
+
+/* Far more than the longest record that we write, a history of 1,024 points, which has 80 KiB. */
 #define MAX_RECORD_BYTES (UINT32_C(16) << 20)
 
-/* How much is read a second time in one go. */
+/* The unit of the second reading of a live file. */
 #define SETTLE_BYTES ((uint64_t)256 << 10)
 
 #define HEADER_BYTES sizeof(struct gpucache_header)
@@ -155,7 +156,7 @@ static enum gpc_run_state state_of_dead(uint32_t state)
 	return state & GPUCACHE_STATE_EXITED ? GPC_RUN_EXITED : GPC_RUN_KILLED;
 }
 
-/* Opens and reads the header.  On GPC_OK the caller owns *ret_fd. */
+/* Opens the file and reads its header.  On GPC_OK the caller owns *ret_fd. */
 static enum gpc_status open_file(const char *path, struct gpucache_header *ret_header,
 	uint64_t *ret_size, uint32_t *ret_owner, enum gpc_run_state *ret_state, int *ret_fd,
 	struct gpc_text *why)
@@ -339,7 +340,7 @@ static void settle_slot(struct gpc_recording *rec, int fd, uint64_t offset, uint
 	slot[0] |= 1;
 }
 
-/* Compares slots i .. i + n with a second reading. */
+/* Compares slots [i, i + n) with a second reading: an event that changed becomes a hole, another slot is reread. */
 static void settle_slots(struct gpc_recording *rec, int fd, const struct gpc_region *region,
 	uint64_t i, uint64_t n, const unsigned char *again, bool is_ring)
 {

@@ -41,7 +41,7 @@
  */
 #define GPC_RECORDING_TRIES 300
 
-/* One a region, and some more. */
+/* One per region, and some more. */
 #define GPC_RECORDING_MAX_PROBLEMS 32
 
 enum gpc_run_state {
@@ -192,15 +192,13 @@ bool gpc_recording_read_counters(
 bool gpc_recording_read_block(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_block *ret_block);
 
-/*
- * True if the program holds this block, with bytes on a device; can_leak: and requested it, so that it
- * could free it.
- */
+/* True if the program holds this block, and its bytes are on a device. */
 static inline bool gpc_recording_holds_device_memory(const struct gpucache_block *block)
 {
 	return gpucache_is_held(block->state, block->kind, block->flags);
 }
 
+/* True if the program, not the driver, also requested the block, and so could free it. */
 static inline bool gpc_recording_can_leak(const struct gpucache_block *block)
 {
 	return gpc_recording_holds_device_memory(block) && !gpc_kind_is_implicit(block->kind);
@@ -208,8 +206,8 @@ static inline bool gpc_recording_can_leak(const struct gpucache_block *block)
 
 /*
  * The weight of a live block in the sums of its stack, if stacks are sampled.  Blocks without a stack
- * count as themselves; *surplus adds up the weights beyond the blocks' own, to be subtracted from the
- * sum without a stack (gpc_bytes_less).
+ * count as themselves; *surplus accumulates what the weights exceed the blocks by.  Subtract it from the
+ * sum of blocks without a stack (gpc_bytes_less).
  */
 static inline struct gpc_share gpc_recording_share(const struct gpc_recording *recording,
 	const struct gpucache_block *block, struct gpc_share *surplus)

@@ -6,7 +6,7 @@
 #include "format/array.h"
 #include "format/recording_internal.h"
 
-/* The library nests at most 32; the label of a deeper tag begins with a number. */
+/* The library nests tags at most 32 deep; the label of a deeper one begins with a number. */
 #define MAX_TAG_DEPTH 64
 
 /* The smallest record of each kind is its head, so a walk has at most size / 16 steps. */
@@ -207,7 +207,7 @@ enum gpc_status gpc_recording_index(struct gpc_recording *recording)
 	free(modules);
 	if (!recording->modules || gpc_recording_index_modules(recording) != GPC_OK)
 		return GPC_NO_METADATA;
-	/* Only to check `used`. */
+	/* Called for its check of `used`. */
 	(void)used_bytes(recording, GPUCACHE_REGION_TEXT);
 	recording->text_mark = calloc(1, sizeof *recording->text_mark);
 	return recording->text_mark ? GPC_OK : GPC_NO_METADATA;

@@ -26,8 +26,8 @@ void gpc_recording_check_pages(struct gpc_recording *recording, int fd);
 enum gpc_status gpc_recording_index_modules(struct gpc_recording *recording);
 
 /*
- * Indexes the records of STACKS, CODES, TAGS and MODULES; the first damaged record ends its region.  The file alone
- * decides how much memory that takes, so its lack is no end of the tool: GPC_NO_METADATA.
+ * Indexes the records of STACKS, CODES, TAGS and MODULES; the first damaged record ends its region.  GPC_NO_METADATA:
+ * the file, which is untrusted, demands more memory than there is.
  */
 enum gpc_status gpc_recording_index(struct gpc_recording *recording);
 

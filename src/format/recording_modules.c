@@ -6,8 +6,8 @@
  *      module 0   [----------------)           pieces   [0  )[1    )[0 )
  *      module 1        [------)                         sorted, none overlaps
  *
- * A look is a binary search then.  There are at most GPUCACHE_MAX_MODULES, so that finding the module of
- * every piece one by one is some ten milliseconds at the worst.
+ * A lookup is then a binary search.  Each piece finds its module by a linear scan: at GPUCACHE_MAX_MODULES
+ * that is some ten milliseconds, once.
  */
 #include <stdlib.h>
 #include <string.h>

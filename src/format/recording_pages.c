@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds pages that were written and hold zeros: after a crash of the machine a file on disk has such pages, because
- * nothing of ours waits for the disk.
+ * Finds pages that were written but hold zeros.  A crash of the machine leaves such pages in a file on disk, because
+ * the library never syncs it.
  *
- * A page counts as written if its byte in PAGES says so.  The writer stores the byte after the page, and the reader
- * reads it before the page, so a page in use is never missed.  Pages that a live writer clears in the meantime are
- * checked again.
+ * A page was written if its byte in PAGES is set.  The writer sets the byte after storing the page, and the reader
+ * reads it before the page, so a marked page that reads as zeros is lost.  A live writer may have cleared the page in
+ * between: then both are read again.
  */
 #include <string.h>
 
