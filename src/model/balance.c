@@ -123,7 +123,7 @@ void gpc_balance_settle(const struct gpc_balance_facts *facts, struct gpucache_b
 	*ret_balance = sheet;
 }
 
-/* Collects our lines, or the others: their bytes and their indices. */
+/* Collects the bytes of our lines, or of the others; returns their number. */
 static size_t gather(const struct gpucache_balance *balance, bool ours, uint64_t values[])
 {
 	size_t n = 0;

@@ -83,14 +83,13 @@ static inline bool gpc_kind_is_implicit(unsigned int kind)
 	return kind == GPUCACHE_KIND_CONTEXT || kind == GPUCACHE_KIND_MODULE;
 }
 
-/* Computes the sheet. */
 void gpc_balance_settle(
 	const struct gpc_balance_facts *facts, struct gpucache_balance *ret_balance);
 
 /* Sum of the known lines that are ours. */
 uint64_t gpc_balance_taken(const struct gpucache_balance *balance);
 
-/* The part of it that counts against a limit: without the driver's contexts and modules. */
+/* The part of gpc_balance_taken() that counts against a limit: without the driver's contexts and modules. */
 static inline uint64_t gpc_balance_charged(
 	const struct gpucache_balance *balance, const uint64_t kind_bytes[])
 {

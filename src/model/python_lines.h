@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From an instruction of a Python code object to its line, by CPython's own line tables.
+ * Finds the line of an instruction of a Python code object in CPython's own line tables.
  *
  * Three formats, all of them runs of instructions in ascending order of offset:
  *

@@ -12,7 +12,7 @@
 #define GPC_TORCH_MIN_LARGE    (10 * GPC_MIB) /* kMinLargeAlloc */
 #define GPC_TORCH_ROUND_LARGE  (2 * GPC_MIB)  /* kRoundLarge */
 
-/* The segment that it allocates for a tensor of this size. */
+/* The segment that PyTorch allocates for a tensor of this size. */
 static inline uint64_t gpc_torch_segment_size(uint64_t size)
 {
 	if (size <= GPC_TORCH_SMALL_SIZE)
@@ -21,23 +21,27 @@ static inline uint64_t gpc_torch_segment_size(uint64_t size)
 					  : gpc_round_up(size, GPC_TORCH_ROUND_LARGE);
 }
 
-/* Its cached memory: reserved, but in no tensor. */
+/* PyTorch's cached memory: reserved, but in no tensor. */
 static inline uint64_t gpc_torch_unused(const struct gpucache_oom_torch *torch)
 {
 	return gpc_bytes_less(torch->reserved, torch->allocated);
 }
 
-/* True if it uses expandable segments: maps physical memory instead of calling cudaMalloc. */
+/*
+ * True if PyTorch uses expandable segments: it maps physical memory instead of calling cudaMalloc, and so reserves more
+ * than it requested from our cache.
+ */
 static inline bool gpc_torch_is_mapped(const struct gpucache_oom *oom)
 {
 	return oom->torch.reserved > oom->balance.requested;
 }
 
 /*
- * True if PyTorch failed because of fragmentation: its free pieces, each smaller than the tensor, are at least
- * an eighth of its cache; with expandable_segments the tensor would have fit, even with free pieces of an eighth
- * of the tensors' bytes and two large buffers; and nothing grew by more than the free pieces, which would only
- * have filled them.
+ * True if PyTorch failed because of fragmentation (with its usual segments, asking us for one):
+ *   - what it has reserved but not in tensors is at least 1/8 of its cache, and eight times the request;
+ *   - with expandable_segments the request would have fit, even if they wasted 1/8 of the tensors' bytes and two
+ *     large buffers;
+ *   - no call site grew by more than the unused bytes: growth would soon have filled them.
  */
 static inline bool gpc_torch_is_fragmented(const struct gpucache_oom *oom)
 {
