@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "model/torch.h"
 
-/* A call site within a sentence; a longer one is cut. */
+/* The room for a call site within a sentence; a longer one is cut. */
 #define SITE_SIZE 64
 
 /* The longest GPUCACHE_CONF that is repeated before a new setting, to stay on one line. */
@@ -55,7 +55,7 @@ static bool is_set(const struct advice_context *c, uint32_t option)
 	return c->v.facts->options_set & option;
 }
 
-/* Returns whether it wrote a line (without its newline). */
+/* Each writer returns true if it wrote a line, without the newline. */
 
 static bool advise_shape(struct advice_context *c)
 {

@@ -2,9 +2,9 @@
 /*
  * Advice: what would have helped.
  *
- * Advice is a table of {verdict, writer}.  A writer computes whether its advice would have let this
- * request succeed, and says so or "may"; it writes nothing if the advice would not help or the option is
- * set already.  If GPUCACHE_CONF is set, the line to paste keeps its options.
+ * Advice is a table of {verdict, writer}.  A writer with numbers to judge by writes nothing if its advice
+ * would not have let this request succeed; none advises an option that is already set.  If
+ * GPUCACHE_CONF is set, the line to paste keeps its options.
  *
  * Invariants
  *   1 At most GPC_MAX_ADVICE lines; every line ends with a newline.
@@ -28,25 +28,25 @@
 #define GPC_MAX_ADVICE 3u
 
 /*
- * Names a call site in buf[0 .. size), NUL-terminated; empty if it cannot.  Runs in the failing process,
- * so it must not symbolize: module and offset, a tag or a Python line suffice.
+ * Names call sites.  `describe` fills buf[0 .. size), NUL-terminated; empty: unknown.  It runs in the
+ * failing process: no malloc, no locks that the program may hold.
  */
 struct gpc_describer {
 	void *self;
 	void (*describe)(void *self, uint32_t stack, char *buf, size_t size);
 	/*
-	 * The allocation time of its oldest block, on CLOCK_MONOTONIC, and its recent growth in bytes; 0:
-	 * unknown.  May be NULL.
+	 * The allocation time of the site's oldest block, on CLOCK_MONOTONIC, and the site's recent growth in
+	 * bytes; 0: unknown.  May be NULL.
 	 */
 	void (*history)(void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth);
 	/*
-	 * Whether freeing its memory makes room on the device: not for implicit memory of the driver, nor for
-	 * managed memory, which may be elsewhere.  NULL: always.
+	 * Whether freeing the site's memory makes room on the device: not for implicit memory of the driver, nor
+	 * for managed memory, which may be elsewhere.  NULL: always.
 	 */
 	bool (*can_free)(void *self, uint32_t stack);
 };
 
-/* A short text for stack: the describer's, which may be NULL, or "stack 17", or "no stack". */
+/* Writes the describer's text for `stack`, else "stack 17" or "no stack".  describer may be NULL. */
 void gpc_site_describe(
 	const struct gpc_describer *describer, uint32_t stack, char *buf, size_t size);
 

@@ -40,7 +40,7 @@ void gpc_balance_fill(const struct gpucache_counters *counters, size_t n,
 	const struct gpc_device_look *look, const struct gpc_neighbours *neighbours,
 	struct gpucache_balance *ret_balance);
 
-/* Fills the kinds of its line `direct`, from the same counters. */
+/* Fills the bytes by kind of the line `direct`, from the same counters. */
 void gpc_balance_fill_kinds(const struct gpucache_counters *counters, size_t n, int32_t device,
 	uint64_t ret_kind_bytes[GPUCACHE_MAX_KINDS]);
 

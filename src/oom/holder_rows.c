@@ -19,7 +19,7 @@ static void unite(struct gpc_holder_row *into, const struct gpc_holder_row *row)
 		into->oldest_ns = row->oldest_ns;
 }
 
-/* Adds it to the row of its description, a new one if need be; rows stay sorted by bytes. */
+/* Merges `added` into the row with its description, or inserts it; rows stay sorted by bytes.  Returns their number. */
 static uint32_t add(struct gpc_holder_row *rows, uint32_t n, const struct gpc_holder_row *added)
 {
 	uint32_t i = 0;

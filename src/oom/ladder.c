@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table of rungs, cheapest first (model/rungs.def), with another attempt after each rung that had something to do.
- * Waits are bounded: for the device by sync_ms, for other processes by wait_ms; only the latter rung is repeated.  Every
- * rung that waits for the device also waits for moves: memory that another thread is returning to the driver is neither
- * there yet nor ours any more.
+ * sync_ms, if set, bounds the waits for the device, wait_ms those for other processes; only that last rung is repeated.
+ * Every rung that waits for the device also waits for moves: memory that another thread is returning to the driver is
+ * no longer ours and not yet free.
  */
 #include "oom/ladder.h"
 
@@ -15,8 +15,8 @@
 #define WAIT_STEP_MS 10
 
 /*
- * The bound for moves where sync_ms sets none: the driver may keep a freeing thread until a kernel ends, and that kernel
- * may never end.  A plain cudaFree would not have returned either.
+ * The bound of waits for moves without sync_ms: the driver may block a freeing thread until a kernel ends, which may be
+ * never.  A plain cudaFree would not have returned either.
  */
 #define MOVES_MS 1000
 
@@ -25,7 +25,7 @@
  * would be the same as the last.
  */
 
-/* Frees whose work is done may have coalesced into the block needed.  Closes the fence of the latest ones. */
+/* Blocks that finished work has released may coalesce into the one needed.  Also closes the open fence. */
 static bool reap_passed_fences(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	if (!ladder->pool)
@@ -63,7 +63,7 @@ static bool wait_for_enough_fences(struct gpc_ladder *ladder, uint64_t *ret_byte
 	if (!ladder->pool || ladder->is_out_of_reach)
 		return false;
 	bytes = wait_for_device(ladder, ladder->pool, ladder->wanted);
-	/* What passed may be many small pieces; only whole segments of them help the driver. */
+	/* The freed blocks may be many small pieces: return the segments that they leave idle to the driver. */
 	*ret_bytes = bytes + (bytes ? gpc_pool_trim(ladder->pool, ladder->wanted) : 0);
 	wait_for_moves(ladder);
 	return true;
@@ -105,7 +105,7 @@ static bool ask_handlers(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 	return true;
 }
 
-/* Only on request. */
+/* Waits only if the option oom_wait_ms allows it. */
 static bool wait_for_others(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	*ret_bytes = 0;

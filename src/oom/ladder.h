@@ -28,8 +28,8 @@ struct gpc_ladder {
 	uint64_t wait_ms; /* limit of waits for other processes; 0: none */
 	uint64_t sync_ms; /* limit of all waits for our own device work; 0: unlimited */
 	/*
-	 * Free memory of the device and our idle, pending and moving memory do not suffice: the ladder neither waits
-	 * nor trims.  The plain driver fails at once, too.
+	 * Free memory of the device and our idle, pending and moving memory together do not suffice: skip the rungs
+	 * that wait for the device or trim, as the plain driver fails at once, too.
 	 */
 	bool is_out_of_reach;
 
@@ -43,7 +43,7 @@ struct gpc_ladder {
 
 	/* Results. */
 	uint64_t sync_left_ms;              /* of sync_ms */
-	uint64_t moves_left_ms;             /* of the waits for moves, which take none of it */
+	uint64_t moves_left_ms;             /* of the waits for moves, which have their own bound */
 	uint64_t wait_left_ms;              /* of wait_ms */
 	uint64_t freed[GPUCACHE_MAX_RUNGS]; /* bytes freed or returned by each rung */
 	uint32_t n_tried;

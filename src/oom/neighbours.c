@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bounded number of NVML calls into one static buffer.  The list counts only if our own pid is on it: otherwise its
- * pids are of another namespace.  The largest other processes are kept by insertion; names come from /proc or NVML.
+ * A bounded number of NVML calls into one static buffer.  The list is used only if our own pid is on it: otherwise its
+ * pids are of another namespace.  Insertion keeps the largest other processes; names come from /proc or NVML.
  */
 #include "oom/neighbours.h"
 
@@ -52,7 +52,7 @@ enum gpc_status gpc_nvml_init(struct gpc_nvml *nvml, const struct gpc_nvml_loade
 	resolve(loader, library, "nvmlDeviceGetIndex", &nvml->index_of);
 	resolve(loader, library, "nvmlDeviceGetMemoryInfo_v2", &nvml->memory);
 	resolve(loader, library, "nvmlSystemGetProcessName", &nvml->process_name);
-	/* _v2 fills the same struct, and is all that drivers before 510 offer; _v1 does not. */
+	/* _v2 fills the same struct, and is the newest before driver 510; the struct of _v1 is smaller. */
 	if (!resolve(loader, library, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml->processes))
 		resolve(loader, library, "nvmlDeviceGetComputeRunningProcesses_v2",
 			&nvml->processes);
@@ -93,7 +93,7 @@ static void ask_memory(
 	found->used_bytes = memory.used;
 }
 
-/* The last component of a path, up to the first space: NVML gives a command, of which we keep the program. */
+/* Keeps the program's name of a command from NVML: its first word, without the directory. */
 static void keep_program(const char *command, char *name, size_t size)
 {
 	size_t len = strcspn(command, " ");

@@ -93,7 +93,7 @@ struct gpc_neighbours {
 	uint64_t nvml_total_bytes; /* NVML's own total, which counts the reserve */
 	int index;                 /* nvidia-smi's index; -1: unknown */
 	uint32_t n_other;          /* other processes, if they can be told apart from this one */
-	uint32_t n_neighbours;     /* of them in neighbours[] */
+	uint32_t n_neighbours;     /* entries of neighbours[] */
 	struct gpucache_neighbour neighbours[GPUCACHE_MAX_NEIGHBOURS];
 };
 

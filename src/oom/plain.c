@@ -33,6 +33,8 @@ uint64_t gpc_plain_live(
 		seen = gpc_bytes_add(seen, block.requested);
 		plain = gpc_bytes_add(plain, gpc_plain_bytes(block.requested));
 	}
-	/* Counters and records are not of one moment: what other threads are just allocating may be missing. */
+	/*
+	 * The counters were read at another moment than the slots, so tolerate 1/64 that other threads just allocated.
+	 */
 	return seen < requested - requested / 64 ? GPUCACHE_UNKNOWN : plain;
 }

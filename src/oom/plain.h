@@ -3,14 +3,14 @@
  * Estimates the memory that the plain driver would use for the program's blocks, without the cache.
  *
  *      a block of     uses
- *      1 MiB .        a multiple of 2 MiB
- *      .. 1 MiB       its part of 2 MiB that it shares with blocks of its size
+ *      above 1 MiB    a multiple of 2 MiB
+ *      up to 1 MiB    its part of 2 MiB that it shares with blocks of its size
  *
  * This distinguishes failures due to fragmentation of the cache from those that the plain driver would
  * have had, too.
  *
  * Threads   Any; blocks that change meanwhile are skipped.
- * Failure   GPUCACHE_UNKNOWN if the recording has no slot for every block.
+ * Failure   GPUCACHE_UNKNOWN if the slots cover less than 63/64 of `requested`.
  * Limits    An estimate: assumes perfect packing of small blocks.  gpumem-report replays the recording
  *           instead.
  */

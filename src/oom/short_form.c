@@ -43,7 +43,7 @@ static void put_line(struct page *page, const char *line, size_t len)
 	gpc_text_add(page->out, "\n");
 }
 
-/* How much of words[0 .. len) fits on one line: whole words, a number with its unit; too long a word is split. */
+/* Returns how much of words[0 .. len) fits on one line; splits an overlong word, but no number from its unit. */
 static size_t take_words(const char *words, size_t len)
 {
 	size_t room = GPC_SHORT_WIDTH - LABEL_WIDTH;
@@ -204,7 +204,7 @@ static void put_balance_line(struct page *page, const char *label, const char *s
 	put_line(page, line.buf, line.len);
 }
 
-/* The parts of the line above.  Room is scarce: none below 1 % of the device. */
+/* The parts of the line above, except those below 1 % of the device: room is scarce. */
 static void put_kinds(struct page *page, const struct gpucache_oom *oom, struct gpc_rounded of_all)
 {
 	unsigned int kind = GPUCACHE_KIND_NONE;
@@ -335,7 +335,7 @@ static void put_holders(struct page *page, const struct gpc_short_form *form)
 	const struct gpucache_oom *oom = form->oom;
 	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS];
 	const char *label = "HOLD";
-	/* Limited to the line: the describer knows what to omit. */
+	/* Cut by the describer to what the line has room for: it knows what to omit. */
 	uint32_t n = gpc_holder_rows_fill(
 		rows, oom->holders, oom->n_holders, &describer, GPC_SHORT_WIDTH - HOLD_WIDTH + 1);
 

@@ -15,7 +15,7 @@
 /* Other processes below this part of the device are too small to be the cause. */
 #define SMALL_PART 20u
 
-/* A site with fewer blocks may be the layers of a model, for which several sites keep something each. */
+/* A site with fewer blocks may be the layers of a model, of which several sites keep one block each. */
 #define SOME_BLOCKS 12u
 
 /* part > percent % of whole, exactly: the products fit into 128 bits. */
@@ -68,8 +68,8 @@ static bool is_refuted(const struct gpc_verdict_view *v)
 }
 
 /*
- * All free pieces together would have been enough.  Whether another placement of the blocks would have yielded such a
- * piece only a replay can tell.
+ * All free pieces together would have been enough.  Only a replay can tell whether another placement of the blocks
+ * would have left one large enough, so this is never certain.
  */
 static enum gpucache_strength test_fragmented(const struct gpc_verdict_view *v)
 {
@@ -124,7 +124,7 @@ static bool is_small(const struct gpc_verdict_view *v, uint64_t bytes)
 	return gpc_is_known(total) && gpc_is_at_least(total / SMALL_PART, bytes);
 }
 
-/* Certain if the device's free bytes would have been enough: they come in pages, so fragmentation does not matter. */
+/* Certain if the others' bytes and the free ones suffice: the driver maps pages, so no fragmentation matters there. */
 static enum gpucache_strength test_neighbour(const struct gpc_verdict_view *v)
 {
 	uint64_t others = v->others;
@@ -168,9 +168,9 @@ static enum gpucache_strength test_untracked(const struct gpc_verdict_view *v)
 }
 
 /*
- * How likely one loop keeps all it allocates, as opposed to the layers of a model (few, from several sites) or data
- * loaded once (nothing is freed meanwhile; weights may be many, but of many sizes).  If several sites keep as much,
- * only their names tell a training loop from a loop over layers: gpumem-report looks at them.
+ * How likely it is that one loop keeps all it allocates, rather than the layers of a model (few blocks, from several
+ * sites) or data loaded once (nothing is freed meanwhile; weights may be many, but of many sizes).  If several sites
+ * keep as much, only their names tell a training loop from a loop over layers: gpumem-report looks at them.
  */
 static enum gpucache_strength is_loop(const struct gpc_verdict_view *v)
 {
@@ -201,7 +201,7 @@ static bool is_next_one(const struct gpc_verdict_view *v)
 	return facts->is_renewed && v->need >= mean && v->need - mean <= mean / 2;
 }
 
-/* True if something else, once gone, would have let the program run for longer than the growth took so far. */
+/* True if another cause took at least as much as the growth: without it the program would have run longer. */
 static bool is_outweighed(const struct gpc_verdict_view *v)
 {
 	const struct gpc_verdict_facts *facts = v->facts;
@@ -213,7 +213,7 @@ static bool is_outweighed(const struct gpc_verdict_view *v)
 	/* A request larger than the growth, from another site. */
 	if (v->need >= growth && v->oom->stack != v->oom->growth_stack && !is_next_one(v))
 		return true;
-	/* A site that freed much of it leaves holes, and will not go on as before. */
+	/* A site that freed much of what it allocated leaves holes, and need not keep growing. */
 	return has_freed && v->wasted >= growth / 2;
 }
 
@@ -254,7 +254,7 @@ static enum gpucache_strength test_exhausted(const struct gpc_verdict_view *v)
 			       : GPUCACHE_STRENGTH_CERTAIN;
 	if (gpc_is_below(gpc_bytes_add(sum, v->most_other), v->need))
 		return GPUCACHE_STRENGTH_LIKELY;
-	/* NVML knows the others' bytes: then it is theirs, not ours. */
+	/* If NVML reports the others' bytes, the missing memory is theirs, not the program's. */
 	if (gpc_is_known(sheet->other_processes) || !gpc_is_known(sheet->device_total))
 		return GPUCACHE_STRENGTH_NONE;
 	return v->held >= sheet->device_total / 2 ? GPUCACHE_STRENGTH_LIKELY
@@ -314,8 +314,8 @@ static const struct {
 #define N_TESTS (sizeof tests / sizeof tests[0])
 
 /*
- * Which tests apply to a request: for PyTorch's own refusal, none about the fragmentation of our memory or the
- * driver's.
+ * Which tests apply to a request.  PyTorch's own refusal (kind TENSOR) depended neither on our memory nor on the
+ * device's, so only four do.
  */
 static bool applies(size_t i, uint8_t kind)
 {

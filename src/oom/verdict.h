@@ -10,7 +10,7 @@
  *	X  other processes                     U  this process, untracked
  *	Q  limit of the configuration          T  total        S  shortage: R - max(D, c)
  *	V  free if the plain driver had served every live block (oom/plain.h)
- *	G  survivors of one site in the last windows (stats/growth.h), F what it freed since the start
+ *	G  survivors of one site in the last windows (stats/growth.h)
  *	N  contexts                            M  managed memory that may be on the device
  *
  *	short of room: D + C + P < R, or V < R and C is less than an eighth of T
@@ -50,9 +50,7 @@
 #include "gpucache_format.h"
 #include "oom/verdict_view.h"
 
-/*
- * Sets oom->verdict, strength, also and short_by; everything else must be filled in.
- */
+/* Sets oom->verdict, strength, also and short_by from all other fields, which must be filled in. */
 void gpc_verdict_find(struct gpucache_oom *oom, const struct gpc_verdict_facts *facts);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The quantities of verdict.h, each computed once.  Any number of balance and facts may be unknown, and so is what
- * depends on it.
+ * The quantities of verdict.h, each computed once.  Any input may be unknown, which makes what depends on it unknown,
+ * or 0 where the struct says so.
  */
 #include "oom/verdict_view.h"
 
@@ -41,8 +41,8 @@ static uint64_t plain_room(const struct gpc_verdict_view *v)
 }
 
 /*
- * What other processes hold.  The balance counts all managed memory as resident, and cuts the others if the sum exceeds
- * the total; so if there is any, NVML's own numbers count.
+ * What other processes hold.  The balance counts all managed memory as resident, and cuts the others' line if the sum
+ * exceeds the total; so if there is managed memory, NVML's own list is used where it says more.
  */
 static uint64_t others_there(const struct gpc_verdict_view *v)
 {
@@ -123,7 +123,7 @@ void gpc_verdict_view(const struct gpucache_oom *oom, const struct gpc_verdict_f
 		view.room = smaller(view.room, gpc_bytes_less(oom->limit, view.charged));
 	best = gpc_is_known(view.room) && view.room > view.piece ? view.room : view.piece;
 	view.shortage = gpc_is_known(view.room) ? gpc_bytes_less(view.need, best) : 0;
-	/* Unattributed memory may be theirs, so it counts if NVML is silent. */
+	/* Without numbers from NVML, all unattributed memory may be the others'. */
 	view.others = others_there(&view);
 	view.most_other = gpc_is_known(view.others) ? view.others : sheet->unattributed;
 	view.plain = plain_room(&view);

@@ -18,7 +18,7 @@
 /* Driver allocations come in steps of 2 MiB, so less than a step of room is none. */
 #define GPC_DRIVER_STEP (2 * GPC_MIB)
 
-/* Free pieces below this part of the device do not count as the reason while it was nearly full. */
+/* If the plain driver would have been short as well, a cache below this part of the device is not the reason. */
 #define GPC_WASTED_PART 8u
 
 /* Keys of GPUCACHE_CONF that the user has set. */
@@ -37,7 +37,7 @@ struct gpc_verdict_facts {
 	uint64_t usual_live;    /* median of this run's live bytes */
 	uint64_t plain_live;    /* what the driver would take for the live blocks of our segments */
 	uint64_t growth_blocks; /* of oom->growth_bytes */
-	uint64_t growth_others; /* bytes that other sites keep of the same windows as steadily */
+	uint64_t growth_others; /* bytes of the same windows that other sites keep as steadily */
 	uint64_t growth_total;  /* bytes that the growing site asked for since the start */
 	uint64_t growth_held;   /* of them, held now */
 	uint64_t growth_held_blocks;
@@ -45,7 +45,7 @@ struct gpc_verdict_facts {
 	uint64_t host_bytes;  /* pinned by this process */
 	uint32_t n_contexts;  /* on the device; 0: unknown */
 	uint32_t options_set; /* GPC_SET_* */
-	bool is_renewed;    /* the growing site keeps few blocks, and makes larger ones for them */
+	bool is_renewed;    /* the growing site replaces its few blocks by larger ones */
 	bool is_varied;     /* its blocks are of many sizes */
 	bool caching;       /* cache:on */
 	bool capturing;     /* a stream capture was open */
@@ -66,7 +66,7 @@ struct gpc_verdict_view {
 	uint64_t piece;      /* c; 0 also if unknown: see piece_known */
 	uint64_t held;       /* L + I, direct included */
 	uint64_t taken;      /* L + I + P + C */
-	uint64_t charged;    /* its part that counts against Q: without contexts and modules */
+	uint64_t charged;    /* part of `taken` that counts against Q: no contexts, no modules */
 	uint64_t step;       /* R rounded up to the driver's granularity, as Q counts it */
 	uint64_t sum;        /* D + C + P */
 	uint64_t shortage;   /* S; 0 if the room is unknown */
@@ -75,7 +75,7 @@ struct gpc_verdict_view {
 	uint64_t plain;      /* V; unknown if plain_live is */
 	uint64_t wasted;     /* excess of V over what was free; 0: none, or unknown */
 	uint64_t managed;    /* M */
-	uint64_t contexts;   /* of all contexts but one */
+	uint64_t contexts;   /* bytes of all contexts but one; 0 also if unknown */
 	bool piece_known;
 	bool limited; /* Q refuses */
 	bool gone;    /* D + C + P < R: returning everything would not have sufficed */
