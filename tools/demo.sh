@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # demo.sh [BUILD_DIR]: the main job on a simulated GPU of 8 GiB, as `make demo` shows it.
 #
-# A training program that keeps every step's loss runs until the GPU is full.  Shown: what the
-# program prints, gpucache's short form of why, and gpumem-report's answer from the recording, which
-# stays where gpumem-report looks.  Exit status 0 only if all of these were there.
+# A training program that keeps every step's loss runs until the GPU is full.  The demo shows the program's own
+# output, gpucache's short form, and what gpumem-report says about the recording.  It leaves the recording in the
+# default place, and exits with 0 only if it saw all three.
 set -eu
 
 top=$(dirname "$(readlink -f "$0")")/..
@@ -33,7 +33,7 @@ grep -q 'OUT OF MEMORY' "$dir/err" || fail "gpucache's short form is missing"
 echo '(exit status 1: the program met its own out-of-memory error, as without gpucache)'
 pid=$(sed -n 's/.*OUT OF MEMORY.* - pid \([0-9]*\),.*/\1/p' "$dir/err")
 
-# By its number: somebody else's run may have failed meanwhile.
+# Select the recording by pid: the newest failure may be another program's.
 show "build/gpumem-report $pid"
 "$build/gpumem-report" --color=never "$pid" >"$dir/report" || fail "gpumem-report ended with status $?"
 cat "$dir/report"

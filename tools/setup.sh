@@ -1,11 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh name|build|deb|wheel|tests|check...: see that what the build (name, build), programs of the tests too (tests), or all of
-# the tests and lints (check) need is installed.
+# setup.sh name|build|deb|wheel|tests|check...: makes sure that the dependencies are installed: of the build (name,
+# build), of a package (deb, wheel), of the tests' programs (tests), of all tests and lints (check).
 #
-# Looks for the files themselves, so it takes no time where all is there.  What is missing is
-# installed from Debian's packages when this is root; else, and always with `name`, it prints the
-# line to type and ends with status 2.
+# Looks for the files themselves, so it is instant if nothing is missing.  Root installs missing Debian packages; other
+# users, and `name` always, get the command to type, and status 2.
 set -eu
 
 for mode in "${@:-build}"; do
@@ -53,7 +52,7 @@ need_header elfutils/libdwfl.h libdw-dev
 need_header json-c/json.h libjson-c-dev
 need_header zlib.h zlib1g-dev
 need_header ncurses.h libncurses-dev
-# Loaded when a program runs, not linked: the build itself would not miss it.
+# Opened at run time, so the build succeeds without it.
 need_library libunwind.so.8 libunwind8
 if for_any deb check; then
 	need_command dpkg-shlibdeps dpkg-dev
@@ -68,7 +67,7 @@ if for_any tests check; then
 	need_header cmocka.h libcmocka-dev
 fi
 if for_any check; then
-	# Allocators and an unwinder of other people, to be in one process with.
+	# Other allocators and another unwinder, which tests load into the same process.
 	need_header libunwind.h libunwind-dev
 	need_library libjemalloc.so.2 libjemalloc2
 	need_library libtcmalloc_minimal.so.4 libtcmalloc-minimal4
@@ -76,11 +75,11 @@ if for_any check; then
 	need_command clang-tidy clang-tidy
 	need_command shellcheck shellcheck
 	need_command tmux tmux
-	# What an installation is tried with.
+	# Used by the test of an installation.
 	need_command pkg-config pkg-config
 fi
 
-# The build goes without: `gpumem-report html` then says what it lacks.  The demo does not show it.
+# Optional: without D3 the build succeeds, and `gpumem-report html` reports that it is missing.
 wanted=''
 [ "$modes" = ' build ' ] || [ -e /usr/share/nodejs/d3/dist/d3.min.js ] || wanted=node-d3
 
@@ -90,7 +89,7 @@ if [ -z "$missing" ] && ! { may_install && command -v apt-get >/dev/null 2>&1; }
 	echo "setup: without D3 there is no \`gpumem-report html\`; Debian's package is $wanted" >&2
 	exit 0
 fi
-# The words are package names: splitting them is meant.
+# Package names have no blanks: splitting is intended.
 # shellcheck disable=SC2086
 set -- $missing $wanted
 if ! command -v apt-get >/dev/null 2>&1; then
@@ -110,7 +109,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 export DEBIAN_FRONTEND=noninteractive
 install() { apt-get install -y -q --no-install-recommends "$@" >"$log" 2>&1 </dev/null; }
-# A fresh image has no package lists; one with lists that still serve needs no update.
+# Update the package lists only if the first attempt fails: a fresh image has none.
 if ! install "$@" && ! { apt-get update -q >"$log" 2>&1 && install "$@"; }; then
 	[ -n "$missing" ] || exit 0
 	cat "$log" >&2

@@ -15,7 +15,7 @@
 #include "tools/gpumem-replay/workload.h"
 #include "tools/replay/clean_stream.h"
 
-/* As in gpumem-report, where 1 means "the condition is true". */
+/* The codes of gpumem-report, which also has 1: "the condition is true". */
 enum exit_code {
 	EXIT_DONE = 0,
 	EXIT_FAILED = 1,

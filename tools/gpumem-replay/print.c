@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table walks rows of a label and what writes a cell; JSON has its own keys and order. */
+/* The table is driven by rows, each a label and a function that writes a cell; JSON has its own keys and order. */
 #include "tools/gpumem-replay/print.h"
 
 #include <inttypes.h>
@@ -149,7 +149,7 @@ static void print_bytes(uint64_t bytes, const char *rest)
 	printf("%s%s", text.buf, rest);
 }
 
-/* A line, unless there are none. */
+/* Prints "N WHAT", or nothing if n is 0. */
 static void note(uint64_t n, const char *what)
 {
 	if (n)

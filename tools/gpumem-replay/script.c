@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each step of the host appends a row, 5 us after the last.  A row that uses a block of another stream first waits for
- * that stream, as in a correct program.
+ * Each call appends a row, 5 us after the last.  Work on a block of another stream is first ordered behind that stream,
+ * as in a correct program.
  */
 #include "tools/gpumem-replay/script.h"
 

@@ -20,7 +20,7 @@
 struct gpc_buffer {
 	uint64_t identity; /* 0: none */
 	uint64_t size;
-	uint32_t stream; /* it was allocated on */
+	uint32_t stream; /* of the allocation */
 };
 
 struct gpc_script {

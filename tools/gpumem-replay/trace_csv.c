@@ -17,7 +17,7 @@
 #define MAX_LINE   512
 #define MAX_FIELDS 6
 
-/* A row takes some hundred bytes of memory, and may be compressed to a tenth of a byte. */
+/* Bounds the memory: a row takes about a hundred bytes of it, and gzip may compress a row to a tenth of a byte. */
 #define MAX_ROWS     (UINT32_C(1) << 24)
 #define MAX_UNPACKED ((z_off_t)64 << 20)
 

@@ -2,7 +2,7 @@
 /*
  * Reads traces from files, and saves them.
  *
- *   op,id,size,stream,time_us                        our own: op is alloc, free or empty_cache, id any number
+ *   op,id,size,stream,time_us                        our own CSV: op is alloc, free or empty_cache, id any number
  *   Thread,Time,Action,Pointer,Size,Stream           RMM's log: allocate, allocate failure, free
  *   a snapshot of PyTorch, pickle or JSON            its device_traces, read like a recording
  *   a recording of libgpucache.so                    the ring of events

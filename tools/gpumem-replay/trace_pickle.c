@@ -29,7 +29,7 @@ struct machine {
 	const uint8_t *end;
 	struct values stack;
 	struct values memo;
-	size_t *marks; /* heights of the stack */
+	size_t *marks; /* heights of the stack at each MARK */
 	size_t n_marks;
 	size_t n_marks_room;
 	const char *wrong;
@@ -79,7 +79,7 @@ static bool is_container(const struct json_object *value)
 	       json_object_is_type(value, json_type_object);
 }
 
-/* The depth, and in the lowest bit whether it is inside another container. */
+/* The container's depth << 1 | whether it is closed. */
 static uintptr_t note_of(struct json_object *container)
 {
 	return (uintptr_t)json_object_get_userdata(container);

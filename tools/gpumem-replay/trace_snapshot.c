@@ -70,7 +70,7 @@ static size_t length(const struct json_object *list)
 	return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
 }
 
-/* The blocks that the walk and the trace accept: the rest of a snapshot may be anything. */
+/* True if walk and trace can handle the block: a snapshot may contain anything. */
 static bool is_block(uint64_t address, uint64_t size)
 {
 	return address > 0 && address < UINT64_MAX && size > 0 && size <= GPC_SIZE_MAX;
@@ -89,7 +89,7 @@ static void hold(struct snapshot *snapshot, uint64_t address, uint64_t size, uin
 	gpc_address_map_insert(&snapshot->map, address, (void *)(uintptr_t)snapshot->n_held);
 }
 
-/* Old snapshots have no addresses of blocks: they lie one behind the other. */
+/* Old snapshots give no addresses of blocks, which lie end to end in their segment. */
 static void hold_segment(struct snapshot *snapshot, struct json_object *segment)
 {
 	struct json_object *blocks = list_of(segment, "blocks");
@@ -206,7 +206,7 @@ static bool choose_device(struct snapshot *snapshot, int device, struct gpc_text
 	return true;
 }
 
-/* The action that is the program's free; old snapshots only have the later completion. */
+/* "free_requested" is the program's free; old snapshots only have the later "free_completed". */
 static const char *free_action(const struct snapshot *snapshot)
 {
 	for (size_t i = 0; i < length(snapshot->entries); i++)

@@ -132,7 +132,7 @@ enum gpc_status gpc_workload_make(
 
 	if (!read_spec(spec, why, &script, &workload))
 		return GPC_INVALID;
-	/* Close seeds must not begin alike, and a state of 0 would stay 0. */
+	/* Scramble the seed, so that neighbouring seeds differ from the start; a state of 0 would stay 0. */
 	script.random = (script.values[0] + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;
 	script.builder = gpc_trace_begin(spec, GPC_TRACE_WORKLOAD);
 	workload->make(&script);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The workloads: models in training, with a side stream, and inference; a pipeline of streams; random operations. */
+/* The workloads: training, with a side stream; inference; a pipeline of streams; random operations. */
 #include <stdlib.h>
 
 #include "base/bytes.h"
@@ -167,7 +167,7 @@ static void begin_answer(struct gpc_script *script, struct answer *answer)
 	gpc_script_free(script, &prompt);
 }
 
-/* Generates a token: each layer's cache is copied into one that is a token longer. */
+/* Generates a token: copies each layer's cache into one with room for a token more. */
 static void go_on(struct gpc_script *script, struct answer *answer)
 {
 	uint64_t size = ++answer->n_tokens * script->values[INFERENCE_TOKEN];

@@ -46,7 +46,7 @@ static void try_settings(const struct gpc_answer *answer, struct gpc_text *text)
 			"needs.");
 }
 
-/* PyTorch's own limit: the least fraction, in hundredths of a percent, that would have been enough. */
+/* Against PyTorch's own limit: the smallest fraction, in steps of 0.0001, that would have served the request. */
 static void try_torch_limit(const struct gpucache_oom *oom, struct gpc_text *text)
 {
 	uint64_t need =
@@ -64,7 +64,7 @@ static void try_torch_limit(const struct gpucache_oom *oom, struct gpc_text *tex
 		gpc_text_add(text, "hold less: see HOLDERS; the GPU has no more to give.");
 }
 
-/* The largest request of one thread that the limit refused, rounded up to the driver's step. */
+/* The largest of the thread's requests that the limit refused, rounded up to the driver's step. */
 static uint64_t refused_of(
 	const struct gpc_report *report, const struct gpucache_oom *oom, uint32_t thread)
 {
@@ -79,7 +79,10 @@ static uint64_t refused_of(
 	return gpc_round_up(most, GPC_RUN_DEVICE_STEP);
 }
 
-/* The sum that other threads were refused, too: a limit that serves one thread alone may serve none. */
+/*
+ * The sum of the other threads' largest refused requests: a limit with room for only one of them would still refuse the
+ * others.
+ */
 static uint64_t refused_to_others(const struct gpc_report *report, const struct gpucache_oom *oom)
 {
 	const struct gpc_recording *recording = report->recording;
@@ -101,12 +104,12 @@ static uint64_t refused_to_others(const struct gpc_report *report, const struct 
 	return sum;
 }
 
-/* Threads beyond these are not counted: a program may have a new one for each task. */
+/* Bounds the table: a program may start a thread per task.  Later threads are ignored. */
 #define MAX_THREADS 8
 
 /*
- * Blocks of other threads that come and go: at another moment each thread holds one.  Those larger than a segment stay,
- * or were refused.
+ * Transient blocks of other threads: the sum of each thread's largest, because all may be live when the program runs
+ * again.  Blocks larger than a segment are excluded: they stay live, or count in refused_to_others().
  */
 static uint64_t passing_of_others(const struct gpc_report *report, const struct gpucache_oom *oom)
 {
@@ -148,7 +151,7 @@ static void try_limit(const struct gpc_answer *answer, struct gpc_text *text)
 	uint64_t own = answer->enough_bytes ? answer->enough_bytes : oom->short_by;
 	uint64_t more = gpc_bytes_add(
 		gpc_bytes_add(own, refused_to_others(report, oom)), passing_of_others(report, oom));
-	/* Rounded up to the driver's step, so that the line can be pasted as it is. */
+	/* In whole steps of the driver, so that the user can paste the advice. */
 	uint64_t needed =
 		gpc_round_up(gpc_bytes_add(oom->limit, more), GPC_RUN_DEVICE_STEP) / GPC_MIB;
 	char value[64];
@@ -206,7 +209,7 @@ static void try_framework(const struct gpc_answer *answer, struct gpc_text *text
 	gpc_framework_add_less(answer->framework, text);
 }
 
-/* Advice that names no number of the run; the others have a writer. */
+/* Advice without figures from the run; for all other verdicts a writer makes it. */
 static const char *const texts[GPUCACHE_VERDICT_COUNT] = {
 	[GPUCACHE_VERDICT_NONE] = "look at what holds the memory, under HOLDERS.",
 	[GPUCACHE_VERDICT_IMPOSSIBLE] =
@@ -273,7 +276,7 @@ static void add_short(
 	}
 	gpc_text_add(ret_text, ", the GPU had %s free, the cache no piece above %s.",
 		gpc_show_bytes(b->device_free), gpc_show_bytes(b->cached_largest));
-	/* Less than 1 % of rounding would only repeat the number. */
+	/* With less than 1 % of rounding both sizes would read alike. */
 	if (torch.requested &&
 		gpc_bytes_add(torch.requested, torch.requested / 100) < oom->requested)
 		gpc_text_add(ret_text, " PyTorch asked for it to make a tensor of %s.",
@@ -284,15 +287,15 @@ static void add_short(
 	}
 }
 
-/* Before 1.4 PyTorch's cache is known only by its bytes in no tensor. */
+/* For recordings before format 1.4, which know only how many bytes of PyTorch's cache are in no tensor. */
 static void try_torch(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
 {
 	struct gpc_torch torch = gpc_torch_at(report, oom);
 
 	/*
-	 * From 1.4 on the verdict covers PyTorch's cache.  Against growth or a limit the setting would only postpone
-	 * the failure.
+	 * Since format 1.4 the verdict accounts for PyTorch's cache.  With growth or a limit, the setting would only
+	 * postpone the failure.
 	 */
 	if (oom->torch.reserved || oom->verdict == GPUCACHE_VERDICT_GROWTH ||
 		oom->verdict == GPUCACHE_VERDICT_LIMIT ||

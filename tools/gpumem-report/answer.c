@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of causes, each judged by replays with and without it; if no replay is possible, the library's own verdict
- * is the bound.
+ * A table of causes, each judged by replays with and without it.  If no replay is possible, a cause is at most as
+ * certain as the library's own verdict.
  */
 #include "tools/gpumem-report/answer.h"
 
@@ -13,7 +13,7 @@
 #include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/what_if.h"
 
-/* As in oom/verdict.c: smaller parts of the device are not the reason. */
+/* As in oom/verdict.c: anything below 1/WASTED_PART or 1/SMALL_PART of the device is not the cause. */
 #define WASTED_PART 8
 #define SMALL_PART  16
 
@@ -42,7 +42,7 @@ static enum gpucache_strength proven(const struct gpc_answer *answer)
 	return answer->is_whole ? GPUCACHE_STRENGTH_CERTAIN : GPUCACHE_STRENGTH_LIKELY;
 }
 
-/* True if others took more than the cache's free pieces, and enough. */
+/* True if other processes hold more than the cache wastes, and at least what is missing. */
 static bool is_outweighed(const struct gpc_answer *answer)
 {
 	const struct gpucache_balance *b = &answer->oom.balance;
@@ -54,7 +54,10 @@ static bool is_outweighed(const struct gpc_answer *answer)
 	       b->other_processes >= gpc_bytes_less(need, b->device_free);
 }
 
-/* A small request of a program that fills the device: the next ones would have failed with any placement. */
+/*
+ * True for a small request when little is wasted: the device is full, so the next requests would fail under any
+ * placement.
+ */
 static bool is_at_brim(const struct gpc_answer *answer)
 {
 	const struct gpucache_balance *b = &answer->oom.balance;
@@ -65,7 +68,7 @@ static bool is_at_brim(const struct gpc_answer *answer)
 	       answer->oom.requested < b->device_total / SMALL_PART;
 }
 
-/* If most memory is kept without need, that is the reason regardless of any other. */
+/* If kept results hold most of the memory, they are the cause, whatever else holds. */
 static enum gpucache_strength judge_growth(const struct gpc_answer *answer)
 {
 	enum gpucache_strength strength = recorded(answer, GPUCACHE_VERDICT_GROWTH);
@@ -80,15 +83,15 @@ static enum gpucache_strength judge_fragmented(const struct gpc_answer *answer)
 	enum gpucache_strength strength = recorded(answer, GPUCACHE_VERDICT_FRAGMENTED);
 	const struct gpucache_balance *b = &answer->oom.balance;
 
-	/* No replay of ours can coalesce holes in PyTorch's cache. */
+	/* Our replays cannot move PyTorch's tensors, so they neither prove nor refute holes in its cache. */
 	if (!answer->is_replayed || gpc_torch_is_fragmented(&answer->oom))
 		return weaker(strength, GPUCACHE_STRENGTH_LIKELY);
-	/* The library weighed it against the others' memory, which was more. */
+	/* Other processes hold more than the cache wastes: the neighbour is the verdict. */
 	if ((answer->is_served_plain || answer->n_remedies) && is_outweighed(answer))
 		return GPUCACHE_STRENGTH_POSSIBLE;
 	if (answer->is_served_plain || answer->n_remedies)
 		return is_at_brim(answer) ? GPUCACHE_STRENGTH_POSSIBLE : proven(answer);
-	/* No placement would have served it; still much is free, in pieces between the blocks. */
+	/* No setting served the request, but much of the device may still be free in pieces. */
 	return weaker(strength, b->cached >= b->device_total / WASTED_PART
 					? GPUCACHE_STRENGTH_LIKELY
 					: GPUCACHE_STRENGTH_POSSIBLE);
@@ -112,7 +115,7 @@ static enum gpucache_strength judge_exhausted(const struct gpc_answer *answer)
 		return strength;
 	if ((answer->is_served_plain || answer->n_remedies) && !is_at_brim(answer))
 		return GPUCACHE_STRENGTH_NONE;
-	/* The library blamed free pieces, and no placement of the blocks would have coalesced them. */
+	/* The library blamed the cache, but neither the plain driver nor any setting served the request. */
 	if (answer->oom.verdict == GPUCACHE_VERDICT_FRAGMENTED ||
 		answer->oom.verdict == GPUCACHE_VERDICT_NONE ||
 		answer->oom.verdict == GPUCACHE_VERDICT_ROUNDING)
@@ -130,7 +133,7 @@ static enum gpucache_strength judge_preallocated(const struct gpc_answer *answer
 	return GPUCACHE_STRENGTH_LIKELY;
 }
 
-/* In the order of the library's tests; NULL: as the library decided. */
+/* In the order of precedence of oom/verdict.c; `judge` NULL: the library's judgement stands. */
 static const struct {
 	enum gpucache_verdict verdict;
 	enum gpucache_strength (*judge)(const struct gpc_answer *answer);
@@ -162,7 +165,7 @@ static enum gpucache_strength judge(const struct gpc_answer *answer, size_t caus
 				   : recorded(answer, causes[cause].verdict);
 }
 
-/* True if no cause precedes those that a setting can remove. */
+/* True if no cause before ROUNDING, the first that a setting can remove, is likely. */
 static bool is_up_to_settings(const struct gpc_answer *answer)
 {
 	for (size_t i = 0; causes[i].verdict != GPUCACHE_VERDICT_ROUNDING; i++)
@@ -171,7 +174,7 @@ static bool is_up_to_settings(const struct gpc_answer *answer)
 	return true;
 }
 
-/* True if the verdict's advice names the bytes that would have been enough. */
+/* True if the advice for the verdict gives the number of bytes that would have been enough. */
 static bool is_told_by_bytes(const struct gpc_answer *answer)
 {
 	return answer->oom.verdict == GPUCACHE_VERDICT_LIMIT ||

@@ -7,16 +7,16 @@
  *                                '-> with one more setting           serves it?  then it is worth advising
  *                                '-> less of the device taken        serves it?  contexts, neighbours, holders
  *
- * The library judged by the numbers of one moment, and calls at most "likely" what a replay can refute; so this verdict
- * may be finer than the one it printed, but never contradicts it.
+ * The library judges by the numbers of one moment, and calls nothing certain that a replay could refute.  So this
+ * verdict may refine the one that the library printed, but never contradicts a certain one.
  *
  * Invariants  1 Fragmentation and rounding are certain only if the control failed, the recording has every
  *               event since the start, and the replay without the cause served the request.
  *             2 A remedy is one with which the replay served this request.
  * Threads     One.
- * Failure     None: without a replay the library's verdict stands, less sure.
- * Limits      The replay's GPU gives memory in steps of 2 MiB, as drivers do now.  Only requests for device memory
- *             are replayed.  Work on the GPU is not recorded: in a replay it ends at once.
+ * Failure     None: without a replay the library's verdict stands, and fragmentation and rounding are at most likely.
+ * Limits      The replay's GPU hands out memory in steps of 2 MiB, as current drivers do.  Only requests for device
+ *             memory are replayed.  Work on the GPU is not recorded, so in a replay it completes at once.
  */
 #ifndef GPC_REPORT_ANSWER_H
 #define GPC_REPORT_ANSWER_H
@@ -24,12 +24,12 @@
 #include "tools/gpumem-report/kept.h"
 
 #define GPC_MAX_REMEDIES 2
-#define GPC_REMEDY_PAGES "vmm:" /* how such a setting begins */
+#define GPC_REMEDY_PAGES "vmm:" /* the prefix of settings that use pages */
 
 /* One setting with which the request is served. */
 struct gpc_remedy {
 	char setting[48];    /* "max_split_size_mb:64" */
-	bool is_taken_out;   /* this run had the setting: without it the request is served */
+	bool is_taken_out;   /* the run had this setting, and the request is served without it */
 	uint64_t free_bytes; /* of the device after the request */
 };
 
@@ -40,11 +40,14 @@ struct gpc_answer {
 	bool is_whole;             /* the recording has every event since the start */
 	bool is_served_plain;      /* the driver alone would have served it */
 	uint64_t plain_free_bytes; /* of the device after the request */
-	/* Bytes less in use with which the request is served, if the advice names them; 0: unknown. */
+	/*
+	 * The request would be served with this many fewer bytes in use; set only if the advice gives it; 0: unknown.
+	 */
 	uint64_t enough_bytes;
-	bool may_be_one_pass; /* what the library took for growth */
-	struct gpc_kept kept; /* its stack and bytes become the oom's growth, if any */
-	const struct gpc_framework_row *framework; /* that took a large part at once, or NULL */
+	bool may_be_one_pass; /* the growth that the library saw may be activations of one pass (kept.h) */
+	struct gpc_kept kept; /* if found, replaces growth_stack and growth_bytes of `oom` */
+	/* The framework that took at least half of the device at once; NULL: none. */
+	const struct gpc_framework_row *framework;
 	uint64_t framework_bytes;
 	uint32_t n_remedies;
 	struct gpc_remedy remedies[GPC_MAX_REMEDIES];

@@ -74,8 +74,8 @@ static const struct option long_options[] = {
 };
 
 /*
- * Of `n` rows of `size` bytes, which begin with their names, the name nearest to the word.  NULL if half of the letters
- * differ: that is no typing error.
+ * Returns the name nearest to the word by edit distance, from `n` rows of `size` bytes that each begin with a name.
+ * NULL if the nearest differs in half of its letters: that is no typo.
  */
 static const char *find_nearest(const char *word, const void *rows, size_t n, size_t size)
 {
@@ -153,7 +153,7 @@ static bool read_number(const char *option, const char *text, uint64_t most, uin
 	return true;
 }
 
-/* One of three words, by its number. */
+/* Stores the index of the text among three words. */
 static bool read_choice(
 	const char *option, const char *text, const char *const words[3], unsigned *ret_number)
 {
@@ -213,7 +213,7 @@ static bool is_stream_fine(const char *text)
 		       text);
 }
 
-/* An option whose value is not only stored; false if it is wrong. */
+/* Handles an option that needs more than storing its value; false if the value is wrong. */
 static bool read_special(int letter, struct gpc_options *options)
 {
 	static const char *const colours[] = { "auto", "always", "never" };
@@ -302,7 +302,7 @@ static bool read_word(const char *word, unsigned n_words, struct gpc_options *op
 		complain_command(word);
 		return false;
 	}
-	/* `oom 2 FILE`, in this order; main looks a single number up as a pid first. */
+	/* `oom 2 FILE`: the number of a failure.  Without FILE a number may be a pid: gpc_target_sort_out_number(). */
 	if (options->n_targets == 1 && !options->number && (*command)->run == gpc_cmd_oom &&
 		is_number(options->targets[0])) {
 		options->number = strtoull(options->targets[0], NULL, 10);

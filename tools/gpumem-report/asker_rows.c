@@ -26,7 +26,7 @@ static const struct {
 	[STREAMS] = { "STREAMS", "stream it was asked for on", "stream" },
 };
 
-/* A program of one thread, or that uses only the legacy stream, learns nothing from the section. */
+/* False with one thread, or with the legacy stream alone: the section would be one row. */
 static bool is_telling(
 	const struct gpc_report *report, enum asker asker, const struct gpc_row *rows, size_t n)
 {

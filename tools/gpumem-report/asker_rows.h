@@ -2,8 +2,8 @@
 /*
  * Holders by the thread and by the stream of their allocation: sections of the views of live memory.
  *
- * Invariants  1 Rows are ordered by bytes, biggest first.  2 A single thread has no section, nor has the legacy stream
- *             alone.  3 Contexts and modules are left out, as in tag_rows.h.
+ * Invariants  1 Rows are ordered by bytes, biggest first.  2 The section is omitted for a single thread, or for the
+ *             legacy stream alone.  3 Contexts and modules are left out, as in tag_rows.h.
  * Threads     One.
  * Failure     None.
  * Limits      Only live blocks record threads and streams; a peak and a failure do not.  A thread is a number, as for

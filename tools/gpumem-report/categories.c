@@ -43,7 +43,7 @@ static enum gpc_category category_of_python(const struct gpc_frame *frame)
 		return GPC_CATEGORY_CACHES;
 	if (frame->is_library && strstr(frame->file, "/optim"))
 		return GPC_CATEGORY_OPTIMIZER;
-	/* Module also calls forward; everything else it does moves parameters. */
+	/* Module.__call__ runs forward(); its other methods move parameters. */
 	if (frame->is_library && strstr(frame->file, "/nn/modules/module.py"))
 		return strstr(name, "call_impl") ? GPC_CATEGORY_COUNT : GPC_CATEGORY_WEIGHTS;
 	if (has_any(frame->file, weight_files) || has_any(name, loaders))
@@ -88,7 +88,9 @@ static void add_operator(const struct gpc_stack_frames *stack, struct gpc_text *
 			return;
 }
 
-/* Called directly by the program: copies to the GPU and creation from nothing are data; the rest is computed. */
+/*
+ * For an operator that the program calls directly: copies to the GPU and factory functions make data, others compute.
+ */
 static enum gpc_category category_of_operator(const struct gpc_stack_frames *stack)
 {
 	static const char *const makers[] = { "rand", "zeros", "ones", "full", "empty", "arange",
@@ -157,7 +159,7 @@ uint64_t gpc_categories_sum(const struct gpc_holdings *holdings, const struct gp
 	return total;
 }
 
-/* The largest holder; if room is scarce its line, which says more than its name. */
+/* Prints the largest holder; if room is scarce only its file and line, which tell more than its function. */
 static void print_biggest(const struct gpc_report *report, uint32_t stack, int room)
 {
 	const struct gpc_paper *paper = &report->paper;

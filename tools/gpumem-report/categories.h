@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What PyTorch's memory is for, by the stacks of its allocations.
+ * Classifies PyTorch's memory by purpose, from the stacks of its allocations.
  *
  *      Adam._init_group  torch/optim/adam.py       optimizer state     the innermost frame with a rule
  *      train_step  train.py:40                                         decides
@@ -9,9 +9,9 @@
  *               bytes, less contexts and modules.
  * Threads     One.
  * Failure     None.
- * Limits      Goes by the names of functions and files.  A loader's batches and the program's own
- *             buffers look alike: inputs.  What a forward pass made counts as activations, whether or not
- *             it is kept for a backward pass.
+ * Limits      Relies on the names of functions and files.  The batches of a loader and the program's own buffers cannot
+ *             be distinguished: both are inputs.  All results of a forward pass are activations, whether or not a
+ *             backward pass needs them.
  */
 #ifndef GPC_REPORT_CATEGORIES_H
 #define GPC_REPORT_CATEGORIES_H
@@ -34,7 +34,7 @@ struct gpc_category_row {
 	enum gpc_category category;
 	uint64_t bytes;
 	uint64_t n_blocks;
-	uint32_t stack; /* the one that holds most of it */
+	uint32_t stack; /* the stack that holds most of the category */
 	uint64_t stack_bytes;
 };
 

@@ -19,7 +19,7 @@ static struct stock events_of(const struct gpc_recording *rec)
 	return stock;
 }
 
-/* The number of records; for regions of slots, of slots. */
+/* The number of records or of slots in the region. */
 static uint64_t records_of(const struct gpc_recording *rec, enum gpucache_region_kind kind)
 {
 	const char *line;
@@ -67,7 +67,7 @@ static const char *word_of(const struct gpc_recording *rec, enum gpucache_region
 	return rec->regions[kind].present ? "whole" : "not there";
 }
 
-/* True if that version of the format had no such region. */
+/* True if format 1.`minor` did not have the region yet. */
 static bool is_newer(unsigned kind, unsigned minor)
 {
 	return (kind == GPUCACHE_REGION_PAGES && minor < 3) ||
@@ -88,7 +88,7 @@ static void print_text(struct gpc_report *report)
 		GPC_TEXT(text, 160);
 
 		if (!region->present && is_newer(kind, rec->header.minor))
-			continue; /* cannot be missing */
+			continue; /* newer than the file, so not missing */
 		gpc_text_add(&text, "%-10s %-10s %11s %12s records",
 			gpc_region_name((enum gpucache_region_kind)kind),
 			word_of(rec, (enum gpucache_region_kind)kind), gpc_show_bytes(region->size),

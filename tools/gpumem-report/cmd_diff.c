@@ -143,7 +143,7 @@ static const char *show_change(const struct gpc_rounded rounded[2], char *buf, s
 	return buf;
 }
 
-/* Each side's numbers are parts of its total; the last row is that of all others. */
+/* Rounds each side's numbers so that they add up to its total; the last row holds all others. */
 static void round_sides(struct changes *changes, size_t shown)
 {
 	uint64_t *parts = gpc_new(shown + 1, sizeof *parts);

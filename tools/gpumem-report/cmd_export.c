@@ -56,7 +56,7 @@ bool gpc_export_has_word(const struct gpc_options *options, const char *word)
 	return false;
 }
 
-/* Words and columns are csv's. */
+/* Only csv takes words and columns. */
 static bool are_words_known(const struct gpc_options *options)
 {
 	static const char *const known[] = { "noheader", "nounits" };

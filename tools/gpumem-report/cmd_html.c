@@ -20,7 +20,7 @@
 #include "tools/gpumem-report/html_names.h"
 #include "tools/gpumem-report/moments.h"
 
-/* The failures whose `oom` is in the page: the last ones. */
+/* The page has the output of `oom` for the last failures only. */
 #define MAX_OOMS 16
 
 /* The page before and after the data (html/rules.mk); empty if it was built without D3. */

@@ -20,7 +20,7 @@ struct groups {
 	uint64_t n_blocks;
 };
 
-/* The program cannot free what contexts and modules hold. */
+/* Drops contexts and modules, whose memory the program cannot free. */
 static void leave_out_kinds(struct gpc_holdings *holdings)
 {
 	size_t n = 0;

@@ -17,7 +17,7 @@
 
 #define DEFAULT_ROWS 16
 
-/* Shown after a call site, which may be a wrapper. */
+/* Callers shown after a call site, because the site may be a wrapper. */
 #define N_CALLERS 3
 
 struct merge {
@@ -38,7 +38,7 @@ static uint64_t distance(uint64_t a, uint64_t b)
 
 /* ---- the comparison ---- */
 
-/* Less than this from the median is like the others: of it, and in bytes. */
+/* A row is odd if it differs from the median by more than 1/ODD_PARTS of it, and by more than ODD_BYTES. */
 #define ODD_PARTS 20
 #define ODD_BYTES (UINT64_C(32) << 20)
 
@@ -58,7 +58,7 @@ static uint64_t median_at(uint64_t key, uint64_t *numbers)
 	return gpc_job_median(numbers, job.n);
 }
 
-/* Compares by the sites of the larger row: the odd one, or a usual one. */
+/* Compares call sites, taking the list of the larger row: the odd one, or else a typical one. */
 static void compare_sites(struct merge *merge, uint64_t *numbers)
 {
 	merge->odd_site_of = merge->odd;
@@ -107,7 +107,7 @@ static struct merge compare_ranks(void)
 
 /* ---- text and JSON ---- */
 
-/* Its callers, as far as they distinguish ranks. */
+/* Appends the callers that distinguish ranks. */
 static void add_callers(const struct gpc_stack_frames *stack, struct gpc_text *text)
 {
 	unsigned n = 0;
@@ -121,7 +121,7 @@ static void add_callers(const struct gpc_stack_frames *stack, struct gpc_text *t
 	}
 }
 
-/* The call site of a stack of that recording, which is opened once more. */
+/* Appends the call site of a stack; reopens the rank's recording to resolve it. */
 static void add_site(const struct gpc_report *report, const struct gpc_job_row *rank,
 	uint32_t stack, struct gpc_text *text)
 {

@@ -225,7 +225,7 @@ static void print_json(struct gpc_report *report, const struct gpc_answer *answe
 	gpc_json_end(report, root);
 }
 
-/* The requested failure; without a number the newest without recovery, else the newest. */
+/* Chooses the failure by number; without one, the newest that the program did not recover from, else the newest. */
 static bool choose_oom(const struct gpc_report *report, struct gpucache_oom *ret_oom)
 {
 	if (report->options->number)
@@ -234,7 +234,7 @@ static bool choose_oom(const struct gpc_report *report, struct gpucache_oom *ret
 	       gpc_report_find_oom(report, -1, false, ret_oom);
 }
 
-/* A framework may have run out in a pool of its own, without a request to the driver. */
+/* Mentions a framework's pool, which may have run out without a request to the driver. */
 static void complain_none(const struct gpc_report *report)
 {
 	struct gpucache_device device;

@@ -81,7 +81,7 @@ static void print_rescued(const struct gpc_paper *paper, const struct gpucache_c
 				gpc_rung_words(i).text);
 }
 
-/* Unless it is 0. */
+/* Prints "N WHAT", unless n is 0. */
 static void print_count(const struct gpc_paper *paper, uint64_t n, const char *what)
 {
 	if (n)
@@ -176,7 +176,7 @@ static void print_holders(struct gpc_report *report, const struct gpc_moment *mo
 	gpc_holdings_fini(&holdings);
 }
 
-/* Prints the GPU's other names, and that memory ran out on it if the verdict is about another GPU. */
+/* Prints the GPU's other names; and notes a failure on this GPU if WHY explains one on another. */
 static void print_names(struct gpc_report *report, const struct gpucache_device *device,
 	const struct gpucache_oom *oom, const struct gpucache_oom *fatal)
 {

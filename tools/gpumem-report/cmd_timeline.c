@@ -111,7 +111,7 @@ static void print_chart(const struct gpc_paper *paper, const struct chart *chart
 		uint64_t level = chart->most / HEIGHT * (uint64_t)row;
 		char line[MOST_COLUMNS + 1];
 
-		/* A line counts as reached if more than half of it is filled. */
+		/* A character is drawn if the value reaches the middle of its row. */
 		for (int i = 0; i < chart->n; i++)
 			line[i] = row == HEIGHT && chart->columns[i].n_failed
 					  ? 'x'

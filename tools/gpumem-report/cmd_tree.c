@@ -23,8 +23,8 @@
 #define LEAST            200
 
 /*
- * A deep JSON node takes thousands of bytes: beyond this many nodes `children` is null, and "cut" of the device counts
- * the nodes that this happened to, and their bytes.
+ * Bounds the JSON, in which a deep node takes thousands of bytes.  Beyond this many nodes `children` is null, and the
+ * device's "cut" gives number and bytes of the nodes without children.
  */
 #define MOST_NODES 16384
 
@@ -96,7 +96,7 @@ static size_t choose(const struct tree *tree, const struct children *children, u
 	for (size_t i = 0; i < children->n; i++) {
 		const struct node *node = &children->nodes[i];
 
-		/* If only the last child is left, its own line says more than "others". */
+		/* Show the last child itself rather than as "others". */
 		bool is_last = n == i && i + 1 == children->n;
 
 		if (is_last ||
@@ -182,11 +182,11 @@ static void print_below(
 
 struct json_tree {
 	const struct gpc_path *rows;
-	size_t room;     /* for so many nodes more */
-	struct node cut; /* whose children have none; `end` counts them */
+	size_t room;     /* nodes that may still be written */
+	struct node cut; /* the sum of the nodes written without children; `end` counts them */
 };
 
-/* What `node` has below it; NULL if it is cut.  A level is complete, or missing. */
+/* Returns the children of `parent`: all of them, or NULL if there is no room. */
 static struct json_object *json_below(
 	struct json_tree *tree, const struct node *parent, size_t depth)
 {

@@ -25,7 +25,7 @@
 
 #define MAX_PROCESSES 1024
 
-/* Files to remove at the end: the numbers, which nobody keeps up to date any more, and one that was not finished. */
+/* Files to remove at exit: the metrics, which would go stale, and an unfinished temporary file. */
 static struct {
 	const char *path;
 	char *beside;
@@ -165,7 +165,7 @@ static enum gpc_exit find_one(struct gpc_options *options, char **ret_path)
 	return GPC_EXIT_MADE;
 }
 
-/* Also where memory ends the tool. */
+/* By atexit(), because running out of memory calls exit(). */
 static void remove_left(void)
 {
 	if (left.beside)
@@ -193,7 +193,7 @@ enum gpc_exit gpc_cmd_watch(struct gpc_report *report)
 			break;
 	}
 	if (is_over)
-		left.path = NULL; /* the last numbers of a process that has ended */
+		left.path = NULL; /* the process has ended: keep its last metrics */
 	free(look.reports);
 	free(look.shown);
 	free(path);

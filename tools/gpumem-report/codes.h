@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The code objects of Python frames: the names and the line table of each are read once; a line is then a binary
+ * The code objects of Python frames.  Names and line table of each are read once; finding a line is then a binary
  * search.
  *
  * Threads   One.

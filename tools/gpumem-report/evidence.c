@@ -10,7 +10,7 @@
 
 typedef void writer(const struct gpc_answer *answer, struct gpc_text *text);
 
-/* The stack's name in the table of holders: a wrapper called by everything says nothing. */
+/* Names the stack as the table of holders does, which skips wrappers. */
 static void add_site(const struct gpc_report *report, const struct gpucache_oom *oom,
 	uint32_t stack, struct gpc_text *text)
 {
@@ -118,7 +118,7 @@ static void show_framework(const struct gpc_answer *answer, struct gpc_text *tex
 		answer->framework->name, gpc_show_bytes(answer->framework_bytes));
 }
 
-/* The numbers of those that are one sentence; false: another writer's. */
+/* Writes the figures of a verdict that needs one sentence; false if it needs a writer. */
 static bool show_sentence(const struct gpucache_oom *oom, struct gpc_text *text)
 {
 	const struct gpucache_balance *b = &oom->balance;
@@ -168,7 +168,7 @@ static bool show_sentence(const struct gpucache_oom *oom, struct gpc_text *text)
 	}
 }
 
-/* The writers of more than a sentence; a verdict with neither needs no numbers. */
+/* Verdicts that need more than a sentence; the remaining ones need no figures. */
 static writer *const writers[GPUCACHE_VERDICT_COUNT] = {
 	[GPUCACHE_VERDICT_LIMIT] = show_limit,
 	[GPUCACHE_VERDICT_FRAGMENTED] = show_pieces,

@@ -23,9 +23,9 @@
 struct gpc_export_sample {
 	int32_t device;
 	uint32_t stack;
-	const char *
-		what; /* it is a context or a module, or not listed; NULL: what the program asked for */
-	bool is_rest; /* of unlisted holders: no stack */
+	/* A name for memory that the program did not request: contexts, modules, unlisted holders; else NULL. */
+	const char *what;
+	bool is_rest; /* the sum of unlisted holders, which has no stack */
 	uint64_t bytes;
 	uint64_t n_blocks;
 };
@@ -43,7 +43,7 @@ void gpc_export_samples_fini(struct gpc_export_samples *samples);
 /* The number of names in the path of a sample. */
 size_t gpc_export_depth(const struct gpc_report *report, const struct gpc_export_sample *sample);
 
-/* The frame of name i of the path, NULL if it is none. */
+/* The frame that name i of the path stands for; NULL if it is no frame. */
 const struct gpc_frame *gpc_export_frame(
 	const struct gpc_report *report, const struct gpc_export_sample *sample, size_t i);
 
@@ -51,10 +51,10 @@ const struct gpc_frame *gpc_export_frame(
 void gpc_export_name(const struct gpc_report *report, const struct gpc_export_sample *sample,
 	size_t i, struct gpc_text *ret_text);
 
-/* Names of paths by number, in the order of first use; all zero: none yet. */
+/* Numbers the names of paths in the order of first use; initially all zero. */
 struct gpc_export_numbers {
-	struct gpc_memo by_name;  /* + 1 */
-	struct gpc_memo by_place; /* the same, of frames, whose names need not be made again */
+	struct gpc_memo by_name;  /* number + 1 */
+	struct gpc_memo by_place; /* number + 1 by gpc_frame.place: spares making the name again */
 };
 
 /* The number of name i of the path.  Returns true if it is new: the name is in ret_text. */
@@ -63,13 +63,13 @@ bool gpc_export_number(struct gpc_export_numbers *numbers, const struct gpc_repo
 	unsigned *ret_number);
 void gpc_export_numbers_fini(struct gpc_export_numbers *numbers);
 
-/* In words: "live now", "at the peak". */
+/* The moment in words: "live now", "at the peak". */
 const char *gpc_export_moment(const struct gpc_report *report);
 
 /* Checks --format, --at and --query; prints a message if they are invalid. */
 bool gpc_export_is_possible(const struct gpc_options *options);
 
-/* True if the format is binary: written without cleaning. */
+/* True for a binary format, whose output must not pass clean_stream.h. */
 bool gpc_export_is_binary(const struct gpc_options *options);
 
 /* The part of gpc_export_is_possible for --query. */
@@ -78,7 +78,7 @@ bool gpc_export_is_query_possible(const struct gpc_options *options);
 /* True if the word follows the format's name, as in "csv,noheader". */
 bool gpc_export_has_word(const struct gpc_options *options, const char *word);
 
-/* Metrics of several processes: each family once, as both formats require. */
+/* Writes the metrics of several processes, each family once, as Prometheus and OpenMetrics require. */
 void gpc_export_metrics(const struct gpc_report *const *reports, size_t n, FILE *out, bool is_open);
 
 #define GPC_EXPORT_FORMATS(FORMAT)           \

@@ -30,7 +30,7 @@ struct cell {
 	bool is_bytes;
 };
 
-/* The column's name without "_bytes": "live", "peak_live", "n_malloc". */
+/* The name of a counter's column: the counter's without "_bytes", as in "live", "peak_live", "n_malloc". */
 static void counter_name(const struct gpc_counter *counter, char *buf, size_t size)
 {
 	size_t len = strlen(counter->key);

@@ -99,7 +99,7 @@ static uint64_t string_of(struct profile *profile, const char *text)
 	return number;
 }
 
-/* A location with one line in a function of its own: both have the same number. */
+/* Returns the number of the name's location, which has one line, and a function of the same number. */
 static uint64_t location_of(
 	struct profile *profile, const struct gpc_export_sample *sample, size_t i)
 {
@@ -195,7 +195,10 @@ static void put_profile(struct profile *profile, const struct gpc_export_samples
 	put_samples(profile, samples);
 }
 
-/* windowBits 15 + 16: with gzip's header and trailer.  Fast, as Go's profiles are: a better one takes longer than all else. */
+/*
+ * windowBits 15 + 16 selects gzip's header and trailer.  Compresses fast, as Go's profiler does: better levels take
+ * longer than all the rest of the export.
+ */
 static bool print_compressed(FILE *out, const struct bytes *bytes)
 {
 	z_stream stream = { .next_in = bytes->data, .avail_in = (uInt)bytes->n };

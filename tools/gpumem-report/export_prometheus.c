@@ -93,7 +93,7 @@ static struct family family_of(const struct gpc_counter *counter)
 	return family;
 }
 
-/* The samples of a counter; or, if that is NULL, of the line at `offset` of the balance sheet, as far as known. */
+/* Prints the samples of a counter; if `counter` is NULL, of the balance line at `offset`, omitting unknown values. */
 static void print_samples(const struct metrics *metrics, const struct family *family,
 	const struct gpc_counter *counter, size_t offset)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The snapshot that torch.cuda.memory and pytorch.org/memory_viz open.
+ * A snapshot as torch.cuda.memory and pytorch.org/memory_viz read it.
  *
  *      an arena of PyTorch           a segment; its tensors and the gaps between them are the blocks
  *      adjacent blocks of ours       one segment
  *      any other block               a segment of its own
  *
- * The viewer replays events backwards from the segments, so an event outside all of them gets a
- * segment of its own, and driver allocations look like any others.  An arena freed before the end
- * shows as a block: the recording no longer marks it.
+ * The viewer replays events backwards from the segments, so an event outside all segments gets one of its own.
+ * Driver allocations look like any others.  An arena freed before the end shows as a block: the recording no longer
+ * marks it as an arena.
  */
 #include <stdlib.h>
 
@@ -94,7 +94,7 @@ static void collect(struct snapshot *snapshot)
 	qsort(snapshot->blocks, snapshot->n_blocks, sizeof *snapshot->blocks, by_place);
 }
 
-/* In PyTorch's form: the driver's handle, and 0 for the default stream. */
+/* PyTorch's name of a stream: the driver's handle, or 0 for the default stream. */
 static uint64_t handle_of(const struct snapshot *snapshot, uint32_t number)
 {
 	struct gpucache_stream stream;
@@ -212,7 +212,7 @@ static void add_gap(struct snapshot *snapshot, uint32_t device, uint64_t from, u
 				.size = to - from };
 }
 
-/* *next: the first tensor that may be in it. */
+/* Writes an arena with its tensors; *next is the first tensor that may lie in it, and is advanced. */
 static void write_arena(struct snapshot *snapshot, const struct gpucache_block *arena, size_t *next)
 {
 	uint64_t end = arena->address + arena->size;

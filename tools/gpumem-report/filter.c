@@ -16,7 +16,7 @@
 /* Many blocks share a stack, so the result for each stack is cached. */
 struct gpc_filter {
 	size_t n;
-	char takes[]; /* by stack id: 0 not known, 1 yes, 2 no */
+	char takes[]; /* by stack id: 0 unknown, 1 matches, 2 does not */
 };
 
 const struct gpc_filter_row gpc_filter_rows[] = {

@@ -98,7 +98,7 @@ static uint64_t find_max_split(const struct gpc_trace *trace, uint64_t device_by
 	return 0;
 }
 
-/* The target's bytes, adjusted to contexts as large as the run's. */
+/* The target's bytes, adjusted for the different size of contexts there. */
 static uint64_t target_of_run(const struct gpc_fit *fit)
 {
 	uint64_t beside = fit->target.model && fit->contexts_bytes

@@ -5,13 +5,13 @@
  *      recording --> tensors, and requests that bypass PyTorch's cache --> each allocator on smaller and smaller GPUs
  *                '-> contexts, modules and other memory              --> subtracted first
  *
- * The smallest GPU is exact to 2 MiB, the step in which drivers give memory, for a program that behaves there as it did
- * in the recording.  On another model the contexts differ: they take 2 KiB per resident thread (sim/model.h).
+ * The smallest GPU is exact to 2 MiB, the driver's step, if the program behaves there as it did in the recording.
+ * Other models have contexts of other sizes: 2 KiB per resident thread (sim/model.h).
  *
  * Threads     One.
  * Failure     GPC_NOT_FOUND: the run used no GPU.
- * Limits      cuBLAS and PyTorch take smaller workspaces before compute capability 9.0: on one model as it was in the run,
- *             on another up to 60 MiB more than is needed.
+ * Limits      Assumes workspaces of cuBLAS and PyTorch as in the run.  Both take smaller ones before compute capability
+ *             9.0, so the answer for another model may be up to 60 MiB too high.
  */
 #ifndef GPC_REPORT_FIT_H
 #define GPC_REPORT_FIT_H
@@ -28,7 +28,7 @@ struct gpc_fit_cache {
 	const char *how;         /* the setting that selects it; "": the default */
 	uint64_t reserved_bytes; /* at the peak, on a GPU without limit */
 	uint64_t smallest_bytes; /* the whole GPU */
-	bool is_on_target;       /* it serves every request on the target */
+	bool is_on_target;       /* serves every request on the target */
 };
 
 /* The question. */
@@ -47,11 +47,11 @@ struct gpc_fit {
 	uint64_t peak_ns;        /* since the start */
 	uint64_t contexts_bytes; /* as in the run */
 	uint64_t modules_bytes;
-	uint64_t others_bytes; /* and other memory next to the requests */
+	uint64_t others_bytes; /* memory that is neither requested nor of contexts or modules */
 	unsigned n_caches;
 	struct gpc_fit_cache caches[GPC_FIT_MAX_CACHES]; /* the program's own first */
 	struct gpc_fit_target target;
-	/* With this max_split_size PyTorch's cache serves everything on the target; 0: none does, or none is needed. */
+	/* The largest max_split_size with which PyTorch's cache fits on the target; 0: none does, or none is needed. */
 	uint64_t max_split_mib;
 };
 
@@ -62,7 +62,7 @@ bool gpc_fit_read_target(const char *text, struct gpc_fit_target *ret_target);
 GPC_MUST_CHECK enum gpc_status gpc_fit_find(
 	const struct gpc_report *report, struct gpc_fit *ret_fit);
 
-/* The bytes that the cache needs on a GPU of that model; NULL: of one like the run's. */
+/* The bytes that the cache needs on a GPU of `model`; NULL: on one like the run's. */
 uint64_t gpc_fit_need(const struct gpc_fit *fit, const struct gpc_fit_cache *cache,
 	const struct gpc_sim_model *model);
 

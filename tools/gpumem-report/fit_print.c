@@ -30,7 +30,7 @@ static bool find_holdings(
 	if (!gpc_recording_find_peak(report->recording, fit->device.ordinal, &peak))
 		return false;
 	gpc_holdings_from_peak(holdings, report, &peak);
-	/* A peak does not say what PyTorch kept in no tensor, but what is in tensors is all there. */
+	/* A peak lists all tensors, but not the bytes that PyTorch kept in no tensor. */
 	holdings->has_torch = fit->has_torch;
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fork and exec, a polling loop, and the end of the program. */
+/* Starts the program by fork and exec, polls its recordings, and ends it. */
 #include "tools/gpumem-report/fit_program.h"
 
 #include <errno.h>
@@ -24,13 +24,13 @@
 
 static volatile sig_atomic_t n_interrupts;
 
-/* The program to end and the folder to remove, if the tool ends for want of memory. */
+/* The program to end and the folder to remove if this tool runs out of memory. */
 static struct {
 	const struct fit_program *program;
 	pid_t pid; /* 0: it has ended */
 } left;
 
-/* A first Ctrl-C is the program's; anything else ends it. */
+/* Leaves the first SIGINT to the program, which got it, too; any other signal ends the program. */
 static void on_signal(int signal)
 {
 	n_interrupts += signal == SIGINT ? 1 : 2;
@@ -114,7 +114,7 @@ static uint64_t peak_of(const struct gpc_recording *recording)
 	return most;
 }
 
-/* Opens the recording with the highest peak of those that began after the program; NULL: there is none yet. */
+/* Opens the recording with the highest peak among those begun since the program started; NULL if there is none yet. */
 static struct gpc_recording *open_most(const struct fit_program *program, unsigned *ret_n)
 {
 	struct gpc_recording *best = NULL;
@@ -170,7 +170,7 @@ static bool look(const struct fit_program *program, const struct gpc_options *op
 	return steps.n > most;
 }
 
-/* Polls until `pid` ends.  Slow polls are made less often. */
+/* Polls until `pid` ends; the interval grows with the time that a poll takes. */
 static void watch(struct fit_program *program, const struct gpc_options *options, pid_t pid)
 {
 	const struct timespec tick = { .tv_nsec = TICK_NS };

@@ -6,12 +6,13 @@
  *                                     ^                      '-- enough steps
  *                                     '-------- SIGTERM, and 5 s later SIGKILL --'
  *
- * Ctrl-C is left to the program, which also gets it from the terminal; a second one ends it, and so do SIGTERM and SIGHUP.
+ * The first Ctrl-C is left to the program, which gets it from the terminal, too.  A second one, SIGTERM or SIGHUP ends
+ * the program.
  *
  * Threads     One; signals are caught until the recording is open.
- * Failure     A message on standard error, and the matching exit code.  Where memory ends the tool (format/memory.h), the
- *             program ends, too, and the folder is removed.
- * Limits      Polls are at least a second apart: a program of short steps takes more than requested.
+ * Failure     A message on standard error, and the matching exit code.  If the tool runs out of memory
+ *             (format/memory.h), it ends the program and removes the folder.
+ * Limits      Polls are at least a second apart, so a program with short steps exceeds the requested number.
  */
 #ifndef GPC_REPORT_FIT_PROGRAM_H
 #define GPC_REPORT_FIT_PROGRAM_H
@@ -23,10 +24,10 @@
 struct fit_program {
 	char folder[300];  /* where it records */
 	bool is_temporary; /* chosen by us: removed with the program */
-	DIR *contents;     /* of a temporary one */
-	uint64_t start_ns; /* real time: older recordings in the folder are others' */
+	DIR *contents;     /* of a temporary folder; else NULL */
+	uint64_t start_ns; /* real time; ignores recordings that began earlier */
 	int status;        /* as from waitpid; 0 if we ended it */
-	bool is_stopped;   /* by us, for its steps */
+	bool is_stopped;   /* we ended it, after enough steps */
 	bool is_interrupted;
 };
 

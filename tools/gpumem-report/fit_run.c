@@ -24,9 +24,9 @@ struct sweep {
 	uint64_t to;
 	struct json_object *runs; /* NULL: text */
 	uint64_t last_asked;      /* by the last run; 0: no run yet */
-	bool is_idle;             /* another value took exactly as many bytes */
-	bool is_over;             /* the user interrupted it */
-	enum gpc_exit worst;      /* GPC_EXIT_MADE, or why it ended */
+	bool is_idle;        /* two values took the same bytes: the variable may have no effect */
+	bool is_over;        /* the user interrupted it */
+	enum gpc_exit worst; /* GPC_EXIT_MADE, or why the sweep ended */
 };
 
 static enum gpc_exit complain_replay(enum gpc_status st)

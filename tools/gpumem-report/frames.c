@@ -27,7 +27,7 @@ enum frame_class {
 	CLASS_PLUMBING,    /* between the program and the driver */
 	CLASS_HIDDEN,      /* our own library and its unwinder: never shown */
 	CLASS_INTERPRETER, /* CPython, and its calls into C */
-	CLASS_EVAL,        /* its evaluation loop, which runs Python frames */
+	CLASS_EVAL,        /* CPython's evaluation loop, which runs Python frames */
 };
 
 struct gpc_frames {
@@ -164,13 +164,13 @@ static struct gpc_frame frame_of(const struct gpc_symbol *symbol)
 		.module = symbol->module,
 		.offset = symbol->offset,
 		.text = symbol->text,
-		.place = (uintptr_t)symbol, /* less than that of any Python frame */
+		.place = (uintptr_t)symbol, /* less than the place of any Python frame */
 		.is_library = symbol->class != CLASS_PROGRAM,
 		.is_plumbing = symbol->class == CLASS_PLUMBING,
 	};
 }
 
-/* What a frame says is found once per return address, not once per stack. */
+/* Classifies the symbols of one return address; cached there, because many stacks share it. */
 static void judge(struct gpc_symbol_list *list)
 {
 	for (size_t i = 0; i < list->n && !list->is_judged; i++) {
@@ -186,7 +186,7 @@ static void judge(struct gpc_symbol_list *list)
 	list->is_judged = true;
 }
 
-/* Adds the frames of one return address: inlined functions, and the function that contains it. */
+/* Adds the frames of one return address: inlined functions, then the compiled function. */
 static void add_native_list(struct gpc_stack_frames *stack, const struct gpc_symbol_list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
@@ -213,11 +213,11 @@ static void merge(struct gpc_frames *frames, struct gpc_stack_frames *stack,
 	for (unsigned i = 0; i < view->n_native; i++) {
 		if (classes[i] == CLASS_EVAL) {
 			n_evals--;
-			/* The outermost loop runs all that are left. */
+			/* The outermost loop ran all remaining Python frames. */
 			next = add_python_run(frames, stack, view, next, n_evals == 0);
 		} else if (classes[i] == CLASS_INTERPRETER) {
 			/*
-			 * An interpreter without symbols: its loops are invisible, so its first frame gets all Python
+			 * Without symbols the loops cannot be told, so the first interpreter frame gets all Python
 			 * frames.
 			 */
 			if (n_evals == 0 && next == 0)
@@ -244,7 +244,7 @@ static bool is_same_package(const char *a, const char *b)
 	return len == strcspn(b, "/") && memcmp(a, b, len) == 0;
 }
 
-/* If all Python frames are libraries': the caller of the allocating package, else its entry. */
+/* The site if all Python frames belong to libraries: the caller of the allocating package, else the package's entry. */
 static int library_site_of(const struct gpc_stack_frames *stack)
 {
 	const char *asker = NULL;
@@ -264,7 +264,7 @@ static int library_site_of(const struct gpc_stack_frames *stack)
 	return site;
 }
 
-/* The backward node, if the backward pass runs on a thread of its own. */
+/* The node of the backward pass, which runs on a thread of its own; -1 if there is none. */
 static int node_of(const struct gpc_stack_frames *stack)
 {
 	for (size_t i = 0; i < stack->n; i++) {
@@ -309,7 +309,7 @@ static bool is_operator(const struct gpc_frame *frame)
 	return !frame->is_python && frame->function && gpc_name_operator(frame->function, &text);
 }
 
-/* Frames that PyTorch inserts at every call: they say nothing about the callee. */
+/* True for frames that PyTorch inserts into every call, which do not identify the callee. */
 static bool is_detour(const struct gpc_frame *frame)
 {
 	return frame->function && strstr(frame->function, "__torch_function__");
@@ -467,7 +467,7 @@ uint64_t gpc_frames_hash(struct gpc_frames *frames, uint32_t id)
 	return hash;
 }
 
-/* Modules whose frames are never shown, or looked through, are not missed. */
+/* Skips modules that views never name frames of, such as the driver and the runtime. */
 bool gpc_frames_next_missing(const struct gpc_frames *frames, size_t *i, const char **ret_path)
 {
 	while (gpc_symbols_next_missing(frames->symbols, i, ret_path)) {

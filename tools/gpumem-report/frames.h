@@ -35,8 +35,9 @@ struct gpc_frame {
 	uint32_t line;        /* 0: unknown */
 	const char *module;
 	uint64_t offset;
-	uint64_t text;  /* equal for frames of equal words, but for the line; not 0 */
-	uint64_t place; /* the same for the same instruction or return address; not 0 */
+	/* A hash of what the frame reads, of a Python frame without its line; not 0. */
+	uint64_t text;
+	uint64_t place; /* identifies the instruction or return address; not 0 */
 	bool is_python;
 	bool is_inlined;  /* into the frame after it */
 	bool is_library;  /* not the program: a library, the runtime, the path to the driver */

@@ -11,7 +11,7 @@
 #include "tools/gpumem-report/libraries.h"
 
 /*
- * A smaller part of the device is not worth mentioning.  A pool has fewer blocks than this, since it grows by doubling.
+ * A holder counts as a pool if it has at least 1/POOL_PART of the device, in few blocks: a pool grows by doubling.
  */
 #define POOL_PART   4
 #define POOL_BLOCKS 32
@@ -60,7 +60,7 @@ static bool has_own_pool(
 	return !had(recording, framework->no_pool) && !had(recording, framework->drivers_pool);
 }
 
-/* Contexts are the driver's, whichever library created them. */
+/* Drops contexts: their memory is the driver's, whichever library created them. */
 static void leave_out_contexts(const struct gpc_report *report, const struct gpucache_peak *peak,
 	struct gpc_framework_pool *pool)
 {

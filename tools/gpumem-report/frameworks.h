@@ -39,7 +39,7 @@ const struct gpc_framework_row *gpc_framework_of(const char *library);
 struct gpc_framework_pool gpc_framework_find_pool(
 	const struct gpc_report *report, const struct gpucache_device *device);
 
-/* Appends how to make it take less, and how to turn its pool off. */
+/* Appends how to shrink the framework's pool, and how to disable it. */
 void gpc_framework_add_less(const struct gpc_framework_row *framework, struct gpc_text *text);
 
 /* Appends a description of the pool; returns false if there is none. */

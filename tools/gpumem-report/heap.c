@@ -115,7 +115,7 @@ static uint8_t state_of(const struct gpucache_block *block)
 	return block->state < sizeof states ? states[block->state] : (uint8_t)GPC_CELL_UNKNOWN;
 }
 
-/* Takes the blocks from *at on that are in the segment; blocks that cross its end are left out. */
+/* Cuts the segment into cells, from the blocks at *at on.  Skips blocks that cross its end. */
 static void cut(struct maker *maker, struct gpc_heap_segment *segment, size_t *at)
 {
 	uint64_t filled = 0;
@@ -177,7 +177,7 @@ static void find_pins(struct maker *maker, struct gpc_heap_segment *segment, siz
 			maker->rows[i].n_blocks };
 }
 
-/* Merges adjacent cells below this part of their segment. */
+/* Merges adjacent cells that are each smaller than 1/parts of their segment. */
 static void merge(struct gpc_heap *heap, uint64_t parts)
 {
 	size_t from = 0;

@@ -59,9 +59,9 @@ struct gpc_heap_segment {
 	bool is_ours;
 	uint64_t bytes[GPC_CELL_STATE_COUNT]; /* by state, without MIXED */
 	uint64_t n_pins;                      /* live blocks and tensors, which pin it */
-	struct gpc_pin
-		pins[GPC_HEAP_MAX_PINS]; /* the stacks with most of these bytes; n_blocks 0: end */
-	size_t end_cell;                 /* one behind its last */
+	/* The stacks that pin most bytes; n_blocks 0: end. */
+	struct gpc_pin pins[GPC_HEAP_MAX_PINS];
+	size_t end_cell; /* one past its last cell */
 };
 
 struct gpc_heap {

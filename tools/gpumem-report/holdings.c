@@ -43,7 +43,7 @@ static void find_kinds(
 	}
 }
 
-/* How much of the rest a filter would take is unknown: it takes none. */
+/* Applies the filters to a list.  The rest is dropped, because nobody knows how much of it would match. */
 static void filter_list(struct gpc_holdings *holdings, const struct gpc_report *report)
 {
 	size_t n = 0;
@@ -86,7 +86,7 @@ void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_repor
 	holdings->torch_bytes = gpc_torch_at(report, oom).unused;
 	holdings->has_torch =
 		oom->torch.reserved || gpc_torch_now(report, oom->device).reserved != 0;
-	/* A failure may record PyTorch's state as of its last tensor; memory may have been returned since. */
+	/* Clamp: the failure has PyTorch's state as of its last tensor, and memory may have been returned since. */
 	if (holdings->torch_bytes > holdings->rest_bytes)
 		holdings->torch_bytes = holdings->rest_bytes;
 	holdings->rest_bytes -= holdings->torch_bytes;
@@ -114,7 +114,7 @@ void gpc_holdings_from_peak(struct gpc_holdings *holdings, const struct gpc_repo
 		};
 		listed = gpc_bytes_add(listed, peak->holders[holdings->n].bytes);
 	}
-	/* PyTorch's bytes in no tensor are in its own accounting, and no call site requested them. */
+	/* PyTorch itself reports its bytes in no tensor; no call site requested them. */
 	if (gpc_torch_now(report, peak->device).reserved &&
 		holdings->rest_bytes > gpc_bytes_less(peak->requested_bytes, listed))
 		holdings->rest_bytes = holdings->total_bytes =
@@ -138,7 +138,7 @@ void gpc_holdings_at(struct gpc_holdings *holdings, const struct gpc_report *rep
 }
 
 /*
- * With sampled stacks, the bytes attributed to sampled blocks beyond their own are taken from blocks without a stack.
+ * With sampled stacks, a sampled block stands for others as well: takes those bytes from the row without a stack.
  */
 static void take_surplus(struct gpc_holdings *holdings, const struct gpc_share *surplus)
 {

@@ -39,7 +39,7 @@ struct gpc_html_names {
 	struct gpc_export_numbers frame_numbers;
 };
 
-/* Within a script only its end tag and the start of a comment are special, and both begin with this. */
+/* Within <script> only its end tag and the start of a comment are special: escapes the `<` that begins both. */
 void gpc_html_put_json(FILE *out, const char *json)
 {
 	for (;;) {
@@ -74,7 +74,7 @@ static void list_fini(struct list *list)
 	free(list->text);
 }
 
-/* The number of the name; if *ret_is_new, the caller must write its element. */
+/* Returns the number of the name; if *ret_is_new, the caller must write the name's element. */
 static unsigned number_of(struct list *list, const char *name, bool *ret_is_new)
 {
 	unsigned number = (unsigned)gpc_memo_number(&list->numbers, name, ret_is_new);
@@ -187,7 +187,7 @@ unsigned gpc_html_names_stack(struct gpc_html_names *names, const struct gpc_exp
 	bool is_known = !sample->what && row < rec->n_stacks;
 	unsigned number;
 
-	/* Needed for every block, as is its range. */
+	/* Looked up for every block, so the numbers of stacks are cached. */
 	if (is_known && names->stack_numbers[row])
 		return names->stack_numbers[row] - 1;
 	number = find_stack(names, sample);
@@ -204,7 +204,7 @@ unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag)
 	unsigned number;
 	bool is_new;
 
-	/* A path of names is long, and needed for every block. */
+	/* Looked up for every block, and a range's path of names is long: cached, too. */
 	if (row < rec->n_tags && names->tag_numbers[row])
 		return names->tag_numbers[row] - 1;
 	gpc_recording_add_tag(rec, tag, &text);

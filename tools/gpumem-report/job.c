@@ -40,7 +40,9 @@ static uint64_t hash_native(uint64_t hash, const struct gpc_recording *recording
 	return gpc_hash_bytes(hash, &offset, sizeof offset);
 }
 
-/* Python frames identify more than the interpreter's below them, which may be of another build. */
+/*
+ * Hashes only the Python frames if there are any: the native frames below may be of another build of the interpreter.
+ */
 static uint64_t key_of(const struct gpc_recording *recording, uint32_t id)
 {
 	struct gpc_stack_view stack;

@@ -4,8 +4,8 @@
  *
  *      each recording --> a row per GPU that it used      nothing else is kept
  *
- * Call sites of different processes are equal if their stacks are, by offsets in modules and positions in Python code:
- * naming them all would take a second per rank.
+ * Call sites of different processes are equal if their stacks are, compared by offsets in modules and positions in
+ * Python code: resolving names would take a second per rank.
  *
  * Threads     One.
  * Failure     None.
@@ -29,7 +29,7 @@ struct gpc_job_row {
 	char job[64];
 	char host[64];
 	char command[256];
-	int32_t rank; /* -1: the launcher named none */
+	int32_t rank; /* -1: the launcher set none */
 	int32_t world_size;
 	uint32_t pid;
 	uint64_t start_realtime_ns;
@@ -41,7 +41,7 @@ struct gpc_job_row {
 	struct gpc_job_site sites[GPC_JOB_SITES]; /* at the peak of live bytes, biggest first */
 	unsigned n_sites;
 	uint64_t n_ooms;
-	/* The first that the program did not recover from; number 0: none. */
+	/* The first failure that the program did not recover from; number 0: none. */
 	struct {
 		uint64_t number;
 		uint64_t realtime_ns;

@@ -10,8 +10,8 @@
 #include "gpucache_version.h"
 
 /*
- * The most bytes of frames in one document, and those of a frame without its names; beyond that, stacks are reduced to
- * their call sites.
+ * The most bytes that frames may take in one document, and what a frame takes besides its names.  Beyond the limit,
+ * stacks are reduced to their call sites.
  */
 #define MOST_BYTES  ((size_t)128 << 20)
 #define FRAME_BYTES 2048
@@ -181,7 +181,7 @@ struct json_object *gpc_json_device(const struct gpucache_device *device)
 	return object;
 }
 
-/* A name is stored in its object, and in the printed text. */
+/* Estimates the memory of a frame, whose names are stored twice: in its object, and in the printed text. */
 static size_t bytes_of(const struct gpc_frame *frame)
 {
 	return FRAME_BYTES + 2 * (frame->function ? strlen(frame->function) : 0) +

@@ -19,7 +19,7 @@ struct json_object *gpc_json_begin(const struct gpc_report *report, const char *
 /* Appends an empty object to the array, and returns it. */
 struct json_object *gpc_json_row(struct json_object *array);
 
-/* Prints the object and puts it. */
+/* Prints the object and releases it. */
 void gpc_json_end(const struct gpc_report *report, struct json_object *root);
 
 void gpc_json_text(struct json_object *object, const char *key, const char *text);
@@ -36,7 +36,7 @@ struct json_object *gpc_json_balance(
 void gpc_json_point(struct json_object *object, const struct gpc_history_view *history, size_t i);
 struct json_object *gpc_json_device(const struct gpucache_device *device);
 
-/* Process, time and state: an element of `list`, and `recording` elsewhere. */
+/* Process, time and state: an element of the output of `list`, and the member `recording` of all other views. */
 struct json_object *gpc_json_identity(const char *path, const struct gpucache_header *header,
 	enum gpc_run_state state, uint64_t size);
 

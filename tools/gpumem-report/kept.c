@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts the live tensors per path into the model: the minimum over paths is the number of times the program went
- * there.  What gives back most of its tensors is of the pass that runs, and does not count.  The other allocations in
- * between decide whether those are passes, or layers of one pass.  Quadratic in the holders of one failure, which are
- * few.
+ * Counts the live tensors per path into the model: every pass adds to each path, so the minimum over paths bounds the
+ * number of passes.  Sites that freed most of their tensors belong to the running pass, and are ignored.  Input and
+ * gradient allocations in between tell passes from layers of one pass.  Quadratic in the holders of one failure, of
+ * which there are at most GPUCACHE_MAX_OOM_HOLDERS.
  */
 #include "tools/gpumem-report/kept.h"
 
@@ -14,10 +14,10 @@
 #include "tools/gpumem-report/categories.h"
 #include "tools/gpumem-report/names.h"
 
-/* A single step may have several passes: micro-batches of a pipeline, views of one image. */
+/* Fewer passes may belong to a single step: micro-batches of a pipeline, views of one image. */
 #define MANY_PASSES 8
 
-/* A smaller part is a table that a model creates once. */
+/* Ignores paths below 1/NEGLIGIBLE_PART of all bytes: tables that a model creates once. */
 #define NEGLIGIBLE_PART 4096
 
 static uint64_t smaller(uint64_t a, uint64_t b)
@@ -25,7 +25,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* True for most of the bytes in tensors, and at least the missing ones. */
+/* True if `bytes` are at least half of the bytes in tensors, and at least the missing ones. */
 static bool is_reason(const struct gpucache_oom *oom, uint64_t bytes)
 {
 	return bytes >= oom->short_by && bytes >= oom->torch.allocated / 2;
@@ -43,9 +43,10 @@ struct path {
 struct paths {
 	struct path rows[GPUCACHE_MAX_OOM_HOLDERS];
 	size_t n;
-	uint64_t bytes;    /* of all */
-	uint64_t n_passed; /* tensors that a site in a model made, of which it gave back most */
-	uint64_t passed_first_ns; /* the first of them */
+	uint64_t bytes; /* of all */
+	/* Tensors made by the busiest site in a model that freed most of its tensors, and the time of its first. */
+	uint64_t n_passed;
+	uint64_t passed_first_ns;
 };
 
 static bool is_module_call(const struct gpc_frame *frame)
@@ -54,7 +55,7 @@ static bool is_module_call(const struct gpc_frame *frame)
 	       strstr(frame->function, "call_impl");
 }
 
-/* The frames from the outermost to the program's first line within a model, or else to its innermost line. */
+/* Hashes the program's frames from the outermost to the first within a model; without a model, all of them. */
 static struct path path_of(const struct gpc_report *report, uint32_t id)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
@@ -93,7 +94,7 @@ static void add_path(struct paths *paths, const struct path *path)
 	paths->bytes = gpc_bytes_add(paths->bytes, path->bytes);
 }
 
-/* The minimum count of any path into a model; 0 if most bytes are not a model's. */
+/* The minimum count over the paths into a model; 0 if these hold less than half of the bytes. */
 static uint64_t count_passes(const struct paths *paths)
 {
 	uint64_t least = UINT64_MAX;
@@ -111,8 +112,8 @@ static uint64_t count_passes(const struct paths *paths)
 }
 
 /*
- * The tensors of the path that holds most, if the program made them of what a model said (softmax, cat) and kept all
- * of them: the model has run as often, and was running before the last of them was made.
+ * The number of tensors on the path with most bytes, if the program computed them from a model's output (softmax, cat)
+ * and kept nearly all: the model must have run as often, and before the last of them was made.  Else 0.
  */
 static uint64_t count_results(const struct paths *paths)
 {
@@ -140,8 +141,8 @@ static bool find_site(const struct gpc_report *report, const struct gpucache_oom
 }
 
 /*
- * The most passes possible since `since_ns`: each has data, or is followed by a backward pass.  0: too few to be
- * distinguished from a loop within one pass (layers in a list, words of a text).
+ * An upper bound of the passes since `since_ns`: each pass has an input, or a backward pass with gradients.  0 if there
+ * were too few of either to tell passes from a loop within one pass (layers in a list, words of a text).
  */
 static uint64_t count_steps(
 	const struct gpc_report *report, const struct gpucache_oom *oom, uint64_t since_ns)
@@ -175,7 +176,9 @@ bool gpc_kept_most(const struct gpc_report *report, const struct gpucache_oom *o
 	return holder->bytes > site.total_bytes / 2;
 }
 
-/* Adds what a site of a model, or with its data, keeps; or that it is of the pass that runs. */
+/*
+ * Adds a holder of activations or inputs to its path; or, if the site freed most of its tensors, counts it as running.
+ */
 static void add_holder(struct paths *paths, const struct gpc_report *report,
 	const struct gpucache_oom *oom, const struct gpucache_holder *holder)
 {
@@ -223,7 +226,7 @@ static struct gpc_kept find_results(const struct gpc_report *report, const struc
 	kept.n_passes = smaller(kept.n_passes, count_steps(report, oom, first_ns));
 	if (kept.n_passes < MANY_PASSES)
 		return (struct gpc_kept){ 0 };
-	/* The last pass needs its own. */
+	/* The last pass still needs its share. */
 	kept.bytes = paths.bytes - paths.bytes / kept.n_passes;
 	return is_reason(oom, kept.bytes) ? kept : (struct gpc_kept){ 0 };
 }

@@ -2,21 +2,21 @@
 /*
  * Finds what a PyTorch program keeps too long, from the holders of a failure.
  *
- *      results   one pass of a model holds what that pass needs; tensors of many passes are being kept
- *                (`total += loss`, a list of outputs).  Each line of the program and of the model that it
- *                called first holds a multiple of the passes, so the least count of any is how many there are
- *      outputs   made by the program of what the model said (softmax), or by a package's model: none of those lines is
- *                the program's own within a model.  All tensors of one place are there, and the model ran as often;
- *                what gives back most of its tensors is of the pass that runs
- *      one pass  may go through layers in a list, or the words of a text, and holds as many tensors.  Only
- *                between passes there are new data, or gradients: without eight of them since the first
- *                tensor that is held, nothing is said to be kept, and what the library found is less sure
+ *      results   One pass holds only the tensors it needs.  If tensors of many passes are live, the program keeps them
+ *                (`total += loss`, a list of outputs).  Every pass allocates on each path from the program into the
+ *                model, so the smallest count of any path is the number of passes
+ *      outputs   The program computes tensors from the model's output (softmax), or calls a model of a package: no path
+ *                leads through the program's own model.  Kept if nearly all tensors of one site are live, and the model
+ *                ran as often; sites that freed most of their tensors belong to the running pass
+ *      one pass  A loop over layers in a list, or over the words of a text, makes as many tensors within one pass.  But
+ *                new inputs and gradients come only between passes: without eight of them since the first held tensor,
+ *                nothing counts as kept, and growth that the library found is less certain
  *
  * Threads     One.
  * Failure     None: finds nothing.
- * Limits      Does not search if the library found growth itself.  Goes by the holders that the failure lists,
- *             and by modules (torch.nn).  A text copied to the GPU word by word looks like as many passes; passes
- *             over the same tensor without a backward pass look like one.
+ * Limits      Does not search if the library found growth itself.  Relies on the holders that the failure lists, and
+ *             on modules (torch.nn).  A text copied to the GPU word by word looks like as many passes; passes over the
+ *             same tensor without a backward pass look like one.
  */
 #ifndef GPC_REPORT_KEPT_H
 #define GPC_REPORT_KEPT_H
@@ -24,14 +24,15 @@
 #include "tools/gpumem-report/report.h"
 
 struct gpc_kept {
-	uint32_t stack;    /* that keeps most; 0: nothing found */
-	uint64_t bytes;    /* kept too long, by all such stacks: most of what is in tensors */
-	uint64_t n_passes; /* whose results are kept */
+	uint32_t stack;    /* the stack that keeps most; 0: nothing found */
+	uint64_t bytes;    /* kept too long by all stacks: at least half of the bytes in tensors */
+	uint64_t n_passes; /* passes whose results are kept */
 };
 
 /*
- * True if the site of `holder` still holds more than half of all bytes it ever allocated, so perhaps the first of them;
- * *ret_first_ns is when it allocated those.  Totals are of the whole run, even if that went on after the failure.
+ * True if the site of `holder` held more than half of all bytes that it ever allocated.  *ret_first_ns is the time of
+ * its first allocation, set if the site was recorded.  Its total is of the whole run, even of the time after the
+ * failure.
  */
 bool gpc_kept_most(const struct gpc_report *report, const struct gpucache_oom *oom,
 	const struct gpucache_holder *holder, uint64_t *ret_first_ns);

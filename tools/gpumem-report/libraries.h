@@ -13,8 +13,7 @@
  *               memory without a stack and unlisted holders have rows, too.
  * Threads     One.
  * Failure     None.
- * Limits      Goes by the file that holds the code: a library linked into the program is the
- *             program.
+ * Limits      Relies on the file that contains the code: a library linked into the program counts as the program.
  */
 #ifndef GPC_REPORT_LIBRARIES_H
 #define GPC_REPORT_LIBRARIES_H

@@ -33,7 +33,7 @@ void live_fini(struct live *live)
 	*live = (struct live){ 0 };
 }
 
-/* The minimum from `from_ns` to `to_ns`; a level holds until the next point. */
+/* The minimum level from `from_ns` to `to_ns`; a point's level lasts until the next point. */
 static uint64_t floor_of(
 	const uint64_t *times_ns, const uint64_t *bytes, size_t n, uint64_t from_ns, uint64_t to_ns)
 {
@@ -116,7 +116,7 @@ static void read_holders(struct live_gpu *gpu, const struct gpc_recording *recor
 	}
 }
 
-/* The memory of a stack may be a context or module that the driver created on its behalf. */
+/* Marks holders whose memory is a context or module, which the driver created on behalf of the stack. */
 static void find_kinds(struct live_gpu *gpu, const struct gpc_recording *recording)
 {
 	struct gpucache_block block;
@@ -130,7 +130,7 @@ static void find_kinds(struct live_gpu *gpu, const struct gpc_recording *recordi
 					gpu->holders[i].kind = block.kind;
 }
 
-/* Room that a request can still get: free, or cached by us. */
+/* Estimates when growth will have used up the memory that is free, cached or pending. */
 static void find_end(struct live_gpu *gpu)
 {
 	uint64_t room = gpc_bytes_add(
@@ -185,7 +185,7 @@ static void add_name(
 	const struct gpc_stack_frames *found = stack ? gpc_frames_find(frames, stack) : NULL;
 	GPC_TEXT(text, 400);
 
-	/* Evicts the oldest name.  A holder that is small now may be looked up again. */
+	/* Evict the oldest name; if its holder grows again, it is resolved again. */
 	if (process->n_names == LIVE_MAX_NAMES) {
 		free(process->names[0].where);
 		memmove(&process->names[0], &process->names[1],
@@ -201,7 +201,7 @@ static void add_name(
 	process->names[process->n_names++] = (struct live_name){ stack, gpc_copy(text.buf) };
 }
 
-/* Symbols are read only when a new holder is among the largest. */
+/* Names the largest holders; reads symbols only for those not in the cache of names. */
 static void name_holders(
 	struct live *live, struct live_process *process, const struct gpc_recording *recording)
 {
@@ -280,7 +280,7 @@ static void look_at(struct live *live, const char *path)
 	gpc_recording_close(recording);
 }
 
-/* Processes that are alive, or were when first seen. */
+/* Reads the recordings of processes that are alive, or were when first seen. */
 static void look_at_folder(struct live *live, const char *folder)
 {
 	struct gpc_directory directory;
@@ -298,7 +298,7 @@ static void look_at_folder(struct live *live, const char *folder)
 	gpc_directory_close(&directory);
 }
 
-/* One process, by pid or file; the first reading selects the recording. */
+/* Reads the process that a pid or file names; the first reading selects the recording. */
 static enum gpc_exit look_at_one(struct live *live)
 {
 	struct gpc_report found = { .options = live->report->options };

@@ -5,15 +5,15 @@
  *      recordings --look--> processes, each with its GPUs --draw--> a grid of cells --> terminal, or text
  *      NVML       --look--> other processes on those GPUs
  *
- * A look rereads each recording.  Everything but the rates of calls and waits comes from that one look: the past and
- * the growth from the recording's own history.
+ * A look rereads each recording.  Past and growth come from the recording's own history; only the rates of calls and
+ * waits compare two looks.
  *
- * Growth is that of the floor, the least bytes live in each quarter of the last points, by the smaller of its last two
- * increases: neither the memory of one step nor a program's start counts as growth.
+ * Growth is measured at the floor, the minimum of live bytes in each quarter of the last points, as the smaller of the
+ * last two increases of the floor.  So neither the memory of one step nor a program's start counts as growth.
  *
  * Threads     One.
  * Failure     None.
- * Limits      LIVE_MAX_* of each; a call site keeps the name that was first seen.
+ * Limits      LIVE_MAX_*; a call site keeps the name that it was first seen with.
  */
 #ifndef GPC_REPORT_LIVE_H
 #define GPC_REPORT_LIVE_H
@@ -41,7 +41,7 @@ struct live_gpu {
 	char uuid[48];
 	bool has_balance;
 	struct gpucache_balance balance;
-	uint64_t look_ns; /* of the device as a whole */
+	uint64_t look_ns; /* when the device was last queried */
 	struct gpucache_counters sum;
 	uint64_t n_calls; /* malloc and free together */
 	double calls_a_s; /* < 0: unknown yet */
@@ -71,7 +71,7 @@ struct live_process {
 	unsigned n_names;
 };
 
-/* Processes on a GPU without a recording on the screen. */
+/* Processes on a GPU that have no recording on the screen. */
 struct live_others {
 	char uuid[48];
 	struct gpucache_neighbour rows[GPUCACHE_MAX_NEIGHBOURS]; /* biggest first */
@@ -122,7 +122,7 @@ enum live_ink {
 };
 
 struct live_cell {
-	char letter[5]; /* one, as UTF-8 */
+	char letter[5]; /* one character, in UTF-8 */
 	uint8_t ink;
 };
 

@@ -2,8 +2,8 @@
 /*
  * Other processes on the watched GPUs: NVML's list, minus those whose recordings are on the screen.
  *
- * NVML's pids may be of another namespace, so a list counts only if a watched process is on it.  The query
- * (oom/neighbours.h) is made on behalf of that process.
+ * NVML's pids may be of another namespace, so a list is reliable only if it contains a watched process, on whose behalf
+ * the query is made (oom/neighbours.h).
  */
 #include <dlfcn.h>
 #include <string.h>

@@ -63,7 +63,7 @@ static int put(
 	return column;
 }
 
-/* "12.3M" in five columns. */
+/* Formats a number in five columns: "12.3M". */
 static const char *brief(double n)
 {
 	static char buffers[8][16];
@@ -243,7 +243,7 @@ static bool is_wanted(const struct line *line, const char *filter)
 	return false;
 }
 
-/* Insertion sort: there are few lines, and they come almost in order. */
+/* Insertion sort: lines are few, and almost in order. */
 static void add_line(struct line *lines, int *n, struct line line, const struct live_screen *screen)
 {
 	int at = *n;
@@ -407,7 +407,7 @@ static void draw_title(
 	if (screen->is_typing || screen->filter[0])
 		put(grid, 0, 30, LIVE_ALARM, "filter: %s%s", screen->filter,
 			screen->is_typing ? "_" : "");
-	/* Text that is printed once answers no keys. */
+	/* No hint of keys in a single reading, which takes none. */
 	if (grid->columns >= 76 && screen->every_ns)
 		put(grid, 0, grid->columns - 34, LIVE_DIM, "%34s",
 			screen->is_paused ? "paused" : "F1 help  q ends");

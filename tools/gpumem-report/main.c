@@ -25,7 +25,7 @@ static enum gpc_exit open_output(const struct gpc_options *options, FILE **ret_o
 	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (options->force ? O_TRUNC : O_EXCL);
 	int fd;
 
-	/* Output that is written repeatedly is opened each time. */
+	/* --watch opens its output for every write. */
 	if (!options->output || options->watch_ns) {
 		*ret_out = gpc_export_is_binary(options) ? stream_of(options, dup(STDOUT_FILENO))
 							 : stdout;
@@ -171,7 +171,7 @@ static enum gpc_exit run_on_target(
 	return code;
 }
 
-/* A command over all recordings is called for each of a folder, and once more at the end. */
+/* A command over several recordings is called for each one, and once more at the end without a recording. */
 static enum gpc_exit run_on_folder(
 	struct gpc_options *options, const struct gpc_command *command, FILE **out)
 {

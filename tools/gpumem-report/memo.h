@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Remembers a number per key, so that it is computed once: a hash table with linear probing, at most half full.
+ * Maps keys to numbers: a hash table with linear probing, at most half full.
  *
  * Threads   One.
  * Failure   None: without memory the program ends (format/memory.h).
@@ -25,10 +25,10 @@ struct gpc_memo {
 
 void gpc_memo_fini(struct gpc_memo *memo);
 
-/* The number of a non-zero key, initially 0.  Valid until the next call. */
+/* Returns the number of a non-zero key, 0 if new.  The pointer is valid until the next call. */
 uint64_t *gpc_memo_at(struct gpc_memo *memo, uint64_t key);
 
-/* The same of a text, by its hash. */
+/* The same for a text, whose hash is the key. */
 uint64_t *gpc_memo_of(struct gpc_memo *memo, const char *text);
 
 /* Numbers the texts from 0 in the order of first use. */

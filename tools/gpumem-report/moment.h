@@ -2,7 +2,7 @@
 /*
  * The moment that a view shows of one GPU: the end (or now), its peak, or its last failed request.
  *
- *      --at=MOMENT   that one, if the recording has it
+ *      --at=MOMENT   MOMENT, if the recording has it
  *      --thread ...  the end: filters need live blocks (filter.h)
  *      nothing       the failure that the program did not recover from, if any; else the end
  *
@@ -25,7 +25,7 @@ struct gpc_moment {
 
 void gpc_moment_find(struct gpc_moment *moment, const struct gpc_report *report, int32_t ordinal);
 
-/* Returns the failure, or NULL if the moment is another one. */
+/* Returns the failure if that is the moment, else NULL. */
 const struct gpucache_oom *gpc_moment_oom(const struct gpc_moment *moment);
 
 /* "when it ended", "now", "when memory ran out", "at its peak" */

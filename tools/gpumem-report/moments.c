@@ -24,9 +24,9 @@ struct step {
 	uint32_t tag;
 	struct level change;
 	int64_t size; /* rounded */
-	struct level
-		surplus; /* attributed to a sampled stack beyond its own bytes, and taken from blocks without a stack */
-	bool is_reset; /* `holder` is a context, all of whose memory is gone */
+	/* With sampled stacks: what the block stands for beyond its own bytes, taken from blocks without a stack. */
+	struct level surplus;
+	bool is_reset; /* the context numbered `holder` lost all its memory */
 };
 
 static struct level add(struct level a, struct level b)
@@ -56,13 +56,13 @@ struct walk {
 	struct level *levels;    /* by holder: its bytes at the walk's position */
 	struct level *said;      /* by holder: the sum of the deltas so far */
 	struct level *start;     /* by holder: its bytes at the start of the ring */
-	uint32_t *
-		touched; /* by holder: 1 + the one before it (itself 1 +, or 0) in its context's list; 0: not in it */
-	uint32_t last_touched[GPUCACHE_MAX_CONTEXTS]; /* 1 + holder; 0: none */
-	uint32_t unsampled;                           /* the holder without a stack, or n_holders */
-	struct level
-		surplus; /* of all that is held, where the walk is; it starts with start_surplus */
-	struct level start_surplus;
+	/* A list of holders per context.  By holder: 1 + the link to the one before; 0: not in the list. */
+	uint32_t *touched;
+	/* The link to the last of each list: 1 + holder; 0: the list is empty. */
+	uint32_t last_touched[GPUCACHE_MAX_CONTEXTS];
+	uint32_t unsampled;         /* the holder without a stack, or n_holders */
+	struct level surplus;       /* of all blocks held at the walk's position */
+	struct level start_surplus; /* of those held at the start of the ring */
 	int64_t live_bytes;
 	int64_t start_bytes;
 	size_t n_deltas;
@@ -82,7 +82,7 @@ static struct gpc_moment_holder holder_of(uint32_t stack, unsigned kind, uint32_
 	return (struct gpc_moment_holder){ stack, gpc_kind_is_implicit(kind) ? kind : 0, context };
 }
 
-/* There are far fewer contexts than these bits count. */
+/* Packs a holder into a key; contexts are far fewer than its bits can count. */
 static uint64_t key_of(struct gpc_moment_holder holder)
 {
 	return UINT64_C(1) << 63 | (uint64_t)holder.context << 40 |
@@ -163,7 +163,7 @@ static void find_holders(struct walk *walk, int32_t ordinal)
 	walk->touched = gpc_new(moments->n_holders + 1, sizeof *walk->touched);
 }
 
-/* Stacks are sampled for memory from our own segments: format/recording.h. */
+/* Only memory from our own segments has sampled stacks: format/recording.h. */
 static struct gpc_share share_of(const struct walk *walk, const struct gpucache_event *event)
 {
 	uint64_t sample = event->alloc_kind == GPUCACHE_KIND_DEVICE
@@ -204,7 +204,7 @@ static void make_steps(struct walk *walk, int32_t ordinal)
 	free(is_arena);
 }
 
-/* Holders whose level changes are listed until their context is reset, which then looks at no others. */
+/* Adds a holder whose level changes to its context's list, so that a reset visits only holders with bytes. */
 static void touch(struct walk *walk, uint32_t holder)
 {
 	uint32_t context = walk->moments->holders[holder].context;

@@ -7,11 +7,11 @@
  *      moment i is the sum of the deltas of moments 0 .. i
  *
  * Invariants  1 No peak is lost: the highest moment of the ring is one of the rows.  2 The last row is
- *               the end.  3 There are at most GPC_MOMENTS_MAX_DELTAS deltas; slices are lengthened to that end.
+ *               the end.  3 There are at most GPC_MOMENTS_MAX_DELTAS deltas; longer slices keep the bound.
  * Threads     One.
  * Failure     None.
- * Limits      Misses memory that was live before the ring begins in a context reset since.  A freed arena of
- *             PyTorch is recognized only if the ring has a tensor of it.
+ * Limits      If a context was reset, misses its memory from before the ring.  A freed arena of PyTorch is recognized
+ *             only if the ring has a tensor of it.
  */
 #ifndef GPC_REPORT_MOMENTS_H
 #define GPC_REPORT_MOMENTS_H
@@ -37,8 +37,8 @@ struct gpc_moment_delta {
 struct gpc_moments_row {
 	uint64_t time_ns;
 	uint64_t live_bytes; /* rounded */
-	uint32_t tag;        /* of the thread whose allocation made it the highest */
-	size_t end_delta;    /* one behind its last */
+	uint32_t tag;        /* of the allocation that reached this maximum */
+	size_t end_delta;    /* one past its last */
 };
 
 struct gpc_moments {

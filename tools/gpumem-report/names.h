@@ -7,7 +7,7 @@
  *
  * Threads     One.
  * Failure     None.
- * Limits      Goes by the text of the demangled name.
+ * Limits      Knows only the text of the demangled name.
  */
 #ifndef GPC_REPORT_NAMES_H
 #define GPC_REPORT_NAMES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Candidate paths in order; the first regular file with the recorded build id is taken. */
+/* Tries candidate paths in order; the first regular file with the recorded build id wins. */
 #include "tools/gpumem-report/objects.h"
 
 #include <elfutils/libdwelf.h>

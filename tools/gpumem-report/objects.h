@@ -37,7 +37,7 @@ struct gpc_places {
 struct gpc_object_file {
 	char path[1024];
 	int fd;       /* open for reading, the caller's; -1: none */
-	bool differs; /* a file was found, of another build */
+	bool differs; /* found only a file of another build */
 };
 
 /* Finds the module, or else its debug file. */

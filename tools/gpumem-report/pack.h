@@ -6,7 +6,7 @@
  *                                                "addresses": { "0x401101": [ {function, file, line}, ...
  *
  * Invariants  1 Symbols of another recording are never used: wrong names are worse than none.
- *             2 The file is not trusted: what is no symbol is left out.
+ *             2 The file is untrusted: anything that is not a symbol is skipped.
  * Threads     One.
  * Failure     Returns NULL if there is no such file, or, with a message, if it is of another recording.
  * Limits      Files of at most 256 MiB.

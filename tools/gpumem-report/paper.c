@@ -74,7 +74,7 @@ const char *gpc_paper_ink(const struct gpc_paper *paper, enum gpc_ink ink)
 	return paper->has_colour ? inks[ink] : "";
 }
 
-/* NULL: only the indent. */
+/* Prints the name of a section; NULL: only the indent. */
 static void print_name(const struct gpc_paper *paper, const char *name)
 {
 	if (!name)
@@ -84,7 +84,7 @@ static void print_name(const struct gpc_paper *paper, const char *name)
 			GPC_PAPER_INDENT, name, gpc_paper_ink(paper, GPC_INK_PLAIN));
 }
 
-/* How much of the text fits: whole words, and numbers with their units. */
+/* Returns how much of the text fits: whole words, with numbers and their units together. */
 static size_t take_line(const char *text, size_t room)
 {
 	size_t len = strlen(text);
@@ -108,7 +108,7 @@ static void print_line(const struct gpc_paper *paper, int hang, const char *text
 	fprintf(paper->out, "%*s%.*s\n", hang, "", (int)len, text);
 }
 
-/* The text from the column where we are on, wrapped; the lines behind the first start at `hang`. */
+/* Prints the text wrapped, from the current `column`; the lines after the first start at `hang`. */
 static void flow(const struct gpc_paper *paper, int column, int hang, const char *text)
 {
 	size_t len = take_line(text, (size_t)(paper->width - column));
@@ -130,7 +130,7 @@ static int hang_of(const char *text)
 	return column - text < 40 ? (int)(column - text) : 0;
 }
 
-/* Below the text of a section's name. */
+/* Prints a line wrapped below the text of a section. */
 static void flow_section(const struct gpc_paper *paper, const char *format, va_list args)
 {
 	char text[MAX_LINE];
@@ -177,7 +177,7 @@ void gpc_paper_wrap(const struct gpc_paper *paper, const char *name, const char 
 	flow(paper, GPC_PAPER_INDENT, GPC_PAPER_INDENT, text);
 }
 
-/* One of eight buffers, used in rotation. */
+/* Returns the next of eight buffers, used in rotation. */
 static struct gpc_text next_buffer(void)
 {
 	static char buffers[8][40];

@@ -2,14 +2,14 @@
 /*
  * The layout of a text report: width, colours, format of numbers.
  *
- * A section has its name in the first nine columns and its text behind it:
+ * A section has its name in the first nine columns, then its text:
  *
  *      BALANCE  GPU 0, when memory ran out
  *      |<- 9 ->|<------------ width - 9 ------------>|
  *
- * Invariants  1 Colour never carries meaning alone.  2 Plain ASCII.  3 The gpc_show_* functions
- *               return one of a few static buffers, so that several fit into one call: use the
- *               text before the ninth.
+ * Invariants  1 Colour never carries meaning alone.  2 Plain ASCII.  3 The gpc_show_* functions return one of eight
+ *             static
+ *               buffers in rotation: a text is valid until the eighth call after it.
  *
  * A line that is too long continues below the text of its last column.
  *

@@ -10,7 +10,7 @@
 
 #include "format/array.h"
 
-/* Names of C++ are short ones; a file's name may be long. */
+/* Bounds one name of a path: C++ functions are shortened, but file names may be long. */
 #define MAX_NAME 400
 
 static void add_frame(struct gpc_path *path, const struct gpc_frame *frame)

@@ -6,7 +6,7 @@
  *
  *      main  train.py:9  >  step  train.py:40  >  Linear.forward
  *
- * Invariants  1 A path has at least one name.  2 The last name is the requester; never empty.
+ * Invariants  1 A path has at least one name, and no name is empty.  2 The last name is the requester.
  * Threads     One.
  * Failure     None.
  */
@@ -18,7 +18,7 @@
 struct gpc_path {
 	char **names; /* outermost first; reversed by gpc_paths_turn */
 	size_t n;
-	size_t site; /* the name that is blamed */
+	size_t site; /* the name of the call site */
 	uint64_t bytes;
 	uint64_t n_blocks;
 };

@@ -6,7 +6,8 @@
  *      begin_list  item item ... end_list           in batches: the viewer's stack is small
  *      begin_dict  key value key value end_dict
  *
- * Invariants  1 After its first use a word is written as its memo number.  2 A constant is found by its address, so its
+ * Invariants  1 After its first use a word is written as its memo number.  2 Constants are looked up by address, so
+ *             their
  *               text must never change.
  * Threads     One.
  * Failure     Out of memory: words are written in full.
@@ -50,7 +51,7 @@ void gpc_pickle_end_list(struct gpc_pickle *pickle);
 /* Begins list `id` of `n_ids`, which may recur unchanged.  Returns true if its items must be written now. */
 bool gpc_pickle_begin_numbered_list(struct gpc_pickle *pickle, size_t id, size_t n_ids);
 
-/* A constant is found again by its address. */
+/* Writes a constant: a string literal, looked up by its address. */
 void gpc_pickle_constant(struct gpc_pickle *pickle, const char *text);
 void gpc_pickle_false(struct gpc_pickle *pickle);
 

@@ -26,7 +26,7 @@ struct facts {
 	const struct gpc_report *report;
 	const struct gpucache_oom *oom;
 	struct gpc_category_row rows[GPC_CATEGORY_COUNT];
-	uint64_t bytes; /* of all rows */
+	uint64_t bytes; /* the sum of all rows */
 	enum gpc_category asked;
 	enum gpc_category growing; /* GPC_CATEGORY_COUNT: none */
 };
@@ -139,7 +139,7 @@ static bool is_of_program(const struct gpc_frame *frame)
 	return frame->is_python && !frame->is_library && frame->function;
 }
 
-/* The innermost function of the program whose name suggests evaluation; NULL if none. */
+/* The innermost function of the program whose name suggests evaluation; NULL if there is none. */
 static const struct gpc_frame *find_evaluation(const struct gpc_stack_frames *stack)
 {
 	static const char *const words[] = { "eval", "valid", "test", "infer", "predict",
@@ -154,8 +154,8 @@ static const struct gpc_frame *find_evaluation(const struct gpc_stack_frames *st
 }
 
 /*
- * The outermost function of the program: it lives longest, as does what it keeps.  Outside a trainer that calls the
- * program back (Lightning, transformers) the program only waits.
+ * The outermost function of the program, whose locals live longest.  Stops at a trainer that calls the program back
+ * (Lightning, transformers): functions outside only wait for it.
  */
 static const struct gpc_frame *find_outermost(const struct gpc_stack_frames *stack)
 {
@@ -173,7 +173,7 @@ static const struct gpc_frame *find_outermost(const struct gpc_stack_frames *sta
 	return found;
 }
 
-/* True if torch.cat made it, and gave most of what it made back. */
+/* True if torch.cat makes the growing blocks, and has freed most of its earlier results. */
 static bool is_put_together(const struct facts *facts, const struct gpc_stack_frames *stack)
 {
 	const struct gpucache_holder *growing =
@@ -188,8 +188,8 @@ static bool is_put_together(const struct facts *facts, const struct gpc_stack_fr
 }
 
 /*
- * True if each pass keeps a single result, not what its backward pass would need: that would be tensors of other
- * places, too, or of several layers per input.
+ * True if each pass keeps a single result rather than all that its backward pass would need, which would show as
+ * tensors of other call sites, or of several layers per input.
  */
 static bool is_result_alone(const struct facts *facts)
 {
@@ -284,7 +284,7 @@ static bool try_optimizer(const struct facts *facts, struct gpc_text *text)
 	return true;
 }
 
-/* Weights loaded by another place of the program. */
+/* Advises on weights that another place of the program loaded. */
 static bool try_weights(const struct facts *facts, struct gpc_text *text)
 {
 	const struct gpc_category_row *weights = row_of(facts, GPC_CATEGORY_WEIGHTS);
@@ -330,7 +330,7 @@ static bool try_activations(const struct facts *facts, struct gpc_text *text)
 	return true;
 }
 
-/* A request of another library, while PyTorch cached unused memory. */
+/* Advises empty_cache() for a request of another library while PyTorch caches unused memory. */
 static bool try_empty_cache(const struct facts *facts, struct gpc_text *text)
 {
 	struct gpc_torch torch = gpc_torch_at(facts->report, facts->oom);

@@ -13,16 +13,16 @@
  *      most of it            are activations                a smaller batch, torch.utils.checkpoint
  *                            are some of generate()         a smaller batch, a shorter input
  *                            is pinned, for a loader        no batch kept
- *      something is held twice (twice.h)                     the other copy, or the other try, given up first
+ *      something is held twice (twice.h)                     free the checkpoint, or the failed attempt, first
  *      another asked         PyTorch has free segments      torch.cuda.empty_cache()
  *
- * empty_cache and garbage_collection_threshold do not help a request of PyTorch itself: before giving up, it returns
- * every segment without a tensor.
+ * empty_cache and garbage_collection_threshold do not help a request of PyTorch itself: before it fails, PyTorch
+ * returns every segment without a tensor anyway.
  *
  * Invariants  1 Each sentence rests on numbers or names in this recording.
  * Threads     One.
  * Failure     Out of memory: says nothing.
- * Limits      Goes by stacks, as categories.h does.
+ * Limits      Relies on stacks, as categories.h does.
  */
 #ifndef GPC_REPORT_REMEDIES_H
 #define GPC_REPORT_REMEDIES_H
@@ -39,7 +39,7 @@ void gpc_remedies_held(
 /* "Block.forward batch.py:16", as in a sentence. */
 void gpc_remedies_add_site(const struct gpc_report *report, uint32_t stack, struct gpc_text *text);
 
-/* What to do where blocks are given back for larger ones. */
+/* Appends advice for a site that replaces its blocks by larger ones. */
 void gpc_remedies_add_bound(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text);
 

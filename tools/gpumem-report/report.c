@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* The number of files without symbols to name. */
+/* At most this many files without symbols are named. */
 #define MOST_MISSING 4
 
 void gpc_complain(const char *format, ...)
@@ -243,7 +243,7 @@ bool gpc_report_read_option(
 	}
 }
 
-/* The section's name precedes the first note only. */
+/* Prints a note; the section's name precedes the first one only. */
 static void __attribute__((format(__printf__, 3, 4)))
 note(struct gpc_report *report, bool *is_first, const char *format, ...)
 {

@@ -69,7 +69,7 @@ struct gpc_options {
 	const char *on;    /* of `fit`: a GPU of the table, or a size; NULL: not given */
 	uint64_t steps;    /* limit for its program; 0: none */
 	const char *sweep; /* VARIABLE=FROM..TO; NULL: one run */
-	char **program;    /* the words after --; NULL: none */
+	char **program;    /* the arguments after --; NULL: none */
 	enum gpc_colour_mode colour;
 	struct gpc_places places; /* of files with symbols */
 	const char **targets;     /* FILEs, DIRs, PIDs, or one NAME of symbols; malloc'ed */
@@ -84,7 +84,7 @@ struct gpc_report {
 	struct gpc_frames *frames;
 	struct gpc_filter *filter;
 	struct gpc_directory directory; /* for `list` only */
-	bool is_newest_by_default; /* not named by the user, so the next command need not either */
+	bool is_newest_by_default; /* no recording was named, so suggested commands need not name it either */
 };
 
 enum gpc_needs {
@@ -117,7 +117,7 @@ enum gpc_command_number {
 
 extern const struct gpc_command gpc_commands[GPC_N_COMMANDS];
 
-/* A line on standard error: "gpumem-report: ..."; the second is false. */
+/* Both print "gpumem-report: ..." on standard error; gpc_refuse returns false. */
 void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
 #define gpc_refuse(...) (gpc_complain(__VA_ARGS__), false)
 
@@ -135,13 +135,16 @@ enum gpc_rung {
 	GPC_RUNG_COUNT,
 };
 
-/* A word for JSON, and a short description for people. */
+/* A word for JSON, and a short description for text. */
 struct gpc_words {
 	const char *word;
 	const char *text;
 };
 
-/* Of a rung; of what ended the one-stream rule, to follow "until" (NULL: nothing).  Valid for any number. */
+/*
+ * The words for a rung of the ladder; and for what ended the one-stream rule, to follow "until" (NULL: nothing).  Any
+ * number is valid.
+ */
 struct gpc_words gpc_rung_words(unsigned rung);
 struct gpc_words gpc_one_stream_end_words(uint64_t end);
 
@@ -171,7 +174,7 @@ bool gpc_report_next_device(
 bool gpc_report_next_live(const struct gpc_report *report, int32_t ordinal, uint64_t *i,
 	struct gpucache_block *ret_block);
 
-/* Counts those that the program could have freed: not contexts and modules. */
+/* Counts the live blocks that the program could have freed: all but contexts and modules. */
 uint64_t gpc_report_count_live(
 	const struct gpc_report *report, int32_t ordinal, uint64_t *ret_bytes);
 

@@ -34,7 +34,7 @@ static void unite(struct gpc_row *into, const struct gpc_row *row)
 		into->last_ns = row->last_ns;
 }
 
-/* Of rows equal in all three keys, which are adjacent, the first remains. */
+/* Merges adjacent rows equal in all three keys into the first. */
 static size_t unite_all(struct gpc_row *rows, size_t n)
 {
 	struct gpc_row *last = rows;

@@ -18,13 +18,13 @@ struct gpc_row {
 	uint64_t n_blocks;
 	uint64_t first_ns; /* of its allocations; 0: unknown */
 	uint64_t last_ns;
-	uint64_t text; /* the id, or a hash of its stack's frames: what rows are united by */
+	uint64_t text; /* the key for merging: the id, or a hash of the stack's frames */
 };
 
-/* Sorts by GPU, id and kind, and unites the rows equal in all three.  Returns the number left. */
+/* Sorts by GPU, id and kind, and merges rows equal in all three.  Returns the number left. */
 size_t gpc_rows_unite(struct gpc_row *rows, size_t n);
 
-/* Unites rows whose stacks read the same, frame by frame; the biggest gives its id.  Returns the number left. */
+/* Merges rows whose stacks read the same, frame by frame, under the id of the biggest.  Returns the number left. */
 size_t gpc_rows_unite_alike(const struct gpc_report *report, struct gpc_row *rows, size_t n);
 
 /* Sorts by GPU, then biggest first, then by id and kind. */

@@ -12,7 +12,7 @@
 /* The longest label of model/balance_lines.def, and a margin. */
 #define LABEL_WIDTH 31
 
-/* A line with its remark fits. */
+/* From this width on, a line has room for its remark. */
 #define WHOLE_WIDTH 64
 
 struct sheet_details {
@@ -69,7 +69,7 @@ static void remark_of(const struct gpucache_balance *balance, const struct gpc_b
 		snprintf(buf, size, "%s wanted", gpc_show_bytes(wanted));
 }
 
-/* The parts of the line above. */
+/* Prints the parts of the line above. */
 static void print_parts(const struct gpc_paper *paper, struct gpc_rounded of_line,
 	const char *const labels[], const uint64_t parts[], size_t n)
 {
@@ -112,7 +112,7 @@ static void print_torch(const struct gpc_paper *paper, struct gpc_rounded of_lin
 		print_parts(paper, of_line, labels, parts, 3);
 }
 
-/* Prints our own lines, or the others; the very first has no sign. */
+/* Prints the lines of our own memory, or all others; the first line of the sheet has no sign. */
 static void print_lines(const struct gpc_paper *paper, const struct gpucache_balance *balance,
 	const struct gpc_balance_print *print, const struct sheet_details *details, bool ours)
 {

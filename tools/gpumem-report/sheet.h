@@ -9,7 +9,7 @@
  *    ...
  *    = all of the GPU                   139.80 GiB  100.0 %   difference 0
  *
- * Lines of zero bytes are left out, except `free`; unknown ones say so.
+ * Lines of zero bytes are omitted, except `free`; unknown values are printed as "unknown".
  *
  * Threads     One.
  * Failure     None.
@@ -29,8 +29,8 @@ void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_bala
 	uint64_t wanted);
 
 /*
- * The frames of a stack, innermost first.  With a limit, long runs of native library frames are folded, and after that
- * many lines native frames are left out; Python frames never are.
+ * Prints the frames of a stack, innermost first.  With a limit, folds long runs of native library frames, and after
+ * `limit` lines omits native frames; Python frames are never omitted.
  */
 void gpc_stack_print(const struct gpc_report *report, uint32_t id, unsigned limit);
 

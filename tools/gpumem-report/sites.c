@@ -15,7 +15,7 @@
 /* Longer call sites, with C++ names, are cut to the line anyway. */
 #define MAX_WHERE 400
 
-/* One stack, to be put into a row: its call site and the callers. */
+/* One stack with the labels of its call site and callers. */
 struct entry {
 	uint32_t stack;
 	uint64_t bytes;
@@ -47,7 +47,7 @@ static void label(const struct gpc_report *report, struct entry *entry, unsigned
 	unsigned level = 0;
 	GPC_TEXT(text, MAX_WHERE);
 
-	/* The place caused this memory without requesting it, so it has a row of its own. */
+	/* The site caused this driver memory without requesting it: keep it apart. */
 	if (kind)
 		gpc_text_add(&text, "%s: ", gpc_kind_words(kind));
 	if (kind || !stack || stack->site < 0) {
@@ -150,7 +150,7 @@ static void add_row(struct gpc_groups *sites, const struct entries *entries, siz
 	}
 }
 
-/* A place that asks libraries for half of everything is told by what it asked them for. */
+/* Splits the row of a call site that holds half of everything by the library function that it called. */
 static void add_rows_by_via(struct gpc_groups *sites, const struct entries *entries, size_t first,
 	size_t end, unsigned level)
 {
@@ -167,8 +167,8 @@ static void add_rows_by_via(struct gpc_groups *sites, const struct entries *entr
 }
 
 /*
- * Makes rows of entries[first .. end), which are sorted and agree below `level`.  A place that holds more than half of
- * everything for several callers is a wrapper and says nothing: its callers become rows.
+ * Makes rows of entries[first .. end), which are sorted and have equal labels below `level`.  A site that holds more
+ * than half of everything for several callers is a wrapper: its callers become the rows.
  */
 static void add_rows(struct gpc_groups *sites, const struct entries *entries, size_t first,
 	size_t end, unsigned level)

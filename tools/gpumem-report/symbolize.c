@@ -69,7 +69,7 @@ static int find_debug(Dwfl_Module *module, void **userdata, const char *name, Dw
 	return -1;
 }
 
-/* Modules are reported with their file, so there is nothing to find. */
+/* Never needed: every module is reported together with its file. */
 static int find_no_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
 	char **ret_path, Elf **ret_elf)
 {
@@ -82,7 +82,7 @@ static int find_no_elf(Dwfl_Module *module, void **userdata, const char *name, D
 	return -1;
 }
 
-/* Relocatable objects have no section addresses, and are never loaded. */
+/* Never needed: only relocatable objects ask for sections, and no process maps those. */
 static int find_no_section(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
 	const char *section, GElf_Word number, const GElf_Shdr *header, Dwarf_Addr *ret_address)
 {
@@ -92,14 +92,14 @@ static int find_no_section(Dwfl_Module *module, void **userdata, const char *nam
 	return -1;
 }
 
-/* libdw calls each of them without a NULL check. */
+/* libdw calls every callback without a NULL check. */
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = find_no_elf,
 	.find_debuginfo = find_debug,
 	.section_address = find_no_section,
 };
 
-/* The files named by a recording are opened only if its author is trusted by the reader. */
+/* True if files that the recording names may be opened: by default only if it is this user's or root's. */
 static bool is_believed(const struct gpc_recording *recording, enum gpc_symbols_of symbols_of)
 {
 	static bool is_said;

@@ -2,8 +2,8 @@
 /*
  * Resolves return addresses to functions, files and lines, offline.
  *
- * Symbols packed next to the recording (pack.h) come first.  Else the recording has the mapped files with their build
- * ids, and libdw reads the file (objects.h): its debug information, else its symbol table, else only "module + offset".
+ * Symbols packed next to the recording (pack.h) come first.  Otherwise libdw reads the mapped file, which the recording
+ * names with its build id (objects.h): its debug information, else its symbol table, else only "module + offset".
  *
  *      one address:   alloc     vec.h:12    inlined
  *                     reserve   vec.h:40    inlined, where it calls alloc
@@ -13,7 +13,7 @@
  *               is the compiled function, those before it are inlined into it.
  * Threads     One.
  * Failure     Fields that cannot be found are NULL or 0.
- * Limits      As objects.h.
+ * Limits      Those of objects.h.
  */
 #ifndef GPC_REPORT_SYMBOLIZE_H
 #define GPC_REPORT_SYMBOLIZE_H
@@ -26,7 +26,7 @@ struct gpc_symbol {
 	uint32_t line;      /* 0 unknown */
 	const char *module; /* path; NULL: in no module that was recorded */
 	uint64_t offset;    /* in the module's file */
-	uint64_t text;      /* and class: of frames.c, once */
+	uint64_t text;      /* like `class`, cached here by frames.c */
 	unsigned class;
 };
 
@@ -34,7 +34,7 @@ struct gpc_symbol {
 struct gpc_symbol_list {
 	struct gpc_symbol *rows;
 	size_t n;       /* 0: no memory */
-	bool is_judged; /* by frames.c */
+	bool is_judged; /* frames.c has set text and class */
 };
 
 struct gpc_symbols;

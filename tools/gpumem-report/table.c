@@ -93,7 +93,7 @@ void gpc_table_add_rest(struct gpc_table *table, uint64_t bytes)
 	table->rest_bytes = gpc_bytes_add(table->rest_bytes, bytes);
 }
 
-/* The last row is the rest. */
+/* Rounds the rows and, as the last number, the rest, so that they add up to the total. */
 static void round_rows(struct gpc_table *table, uint64_t total)
 {
 	size_t n = table->n + 1;

@@ -17,7 +17,7 @@ struct gpc_group {
 	char *name;
 	uint64_t bytes;
 	uint64_t n_blocks;    /* 0: unknown */
-	uint32_t stack;       /* the one that holds most */
+	uint32_t stack;       /* the stack that holds most */
 	uint64_t stack_bytes; /* held by that stack */
 };
 
@@ -30,11 +30,11 @@ struct gpc_groups {
 	uint64_t rest_bytes;     /* of unlisted holders */
 };
 
-/* Adds to the row of that name. */
+/* Adds bytes and blocks to the row of that name. */
 void gpc_groups_add(struct gpc_groups *groups, const char *name, uint64_t bytes, uint64_t n_blocks,
 	uint32_t stack);
 
-/* Largest first; nothing can be added any more. */
+/* Sorts largest first; nothing can be added afterwards. */
 void gpc_groups_sort(struct gpc_groups *groups);
 void gpc_groups_fini(struct gpc_groups *groups);
 

@@ -17,7 +17,7 @@
 /* A path of 32 names of 76 bytes; longer ones are cut. */
 #define LABEL_SIZE 2560
 
-/* Fewer names that differ only in numbers are shown individually. */
+/* At least this many names that differ only in numbers share a row. */
 #define LEAST_FOLDED 3
 
 static size_t add_live(struct gpc_row *rows, const struct gpc_report *report, int32_t ordinal)
@@ -44,7 +44,7 @@ static size_t add_oom(struct gpc_row *rows, const struct gpucache_oom *oom)
 	return oom->n_tags;
 }
 
-/* "step 12" as "step *". */
+/* Replaces numbers by stars: "step 12" becomes "step *". */
 static char *pattern_of(const char *label)
 {
 	char *pattern = gpc_copy(label);
@@ -61,8 +61,8 @@ static char *pattern_of(const char *label)
 }
 
 /*
- * Adds found[0 .. n), one a tag.  Folded: LEAST_FOLDED names of one pattern share a row, of which one that the library
- * folded already counts for all but one.
+ * Adds found[0 .. n), a row per tag.  Folded: LEAST_FOLDED or more names of one pattern share a row.  A name with a
+ * star was folded by the library, and counts as LEAST_FOLDED - 1 names.
  */
 static void add_rows(struct gpc_groups *rows, const struct gpc_report *report,
 	const struct gpc_row *found, size_t n, bool is_folded)
@@ -95,8 +95,8 @@ static void add_rows(struct gpc_groups *rows, const struct gpc_report *report,
 }
 
 /*
- * From the record of the failure; or, if `oom` is NULL, from the live blocks of that device, or of all
- * if ordinal is -1.  `is_folded`: folds names as in invariant 3.
+ * Makes the rows from the record of the failure; if `oom` is NULL, from the live blocks of the device, or of all
+ * devices if ordinal is -1.  `is_folded`: folds names as in invariant 3.
  */
 static void rows_init(struct gpc_groups *rows, const struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_oom *oom, bool is_folded)
@@ -119,7 +119,7 @@ static void rows_init(struct gpc_groups *rows, const struct gpc_report *report, 
 	free(found);
 }
 
-/* Prints a label on the rest of the line, cut at its beginning, since the end says most. */
+/* Prints a label on the rest of the line.  A long one loses its beginning: the end tells most. */
 static void print_label(const struct gpc_paper *paper, const char *label, int used)
 {
 	size_t room = (size_t)(paper->width - used);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A number that is no file is a pid; of a folder the most useful recording is taken (format/directory.h); anything else
- * is a path.  Of a compressed file or standard input ("-"), zlib inflates into a memfd of bounded size, leaving runs of
- * zeros as holes; the reader opens that.
+ * A number that is no file is a pid; a folder stands for its most useful recording (format/directory.h); anything else
+ * is a path.  zlib inflates a compressed file, or standard input ("-"), into a memfd of bounded size, which the reader
+ * opens; runs of zeros stay holes.
  */
 #include "tools/gpumem-report/target.h"
 
@@ -52,7 +52,7 @@ static bool is_compressed(const struct packed *packed)
 	       magic[0] == 0x1f && magic[1] == 0x8b;
 }
 
-/* The most non-zero data to expect.  Records of a real run compress to about an eighth, a bomb to a thousandth. */
+/* Bounds the non-zero data of a file: real recordings compress to about 1/8, zip bombs to 1/1000. */
 static uint64_t most_data(const struct packed *packed)
 {
 	return packed->size ? LEAST_MOST + PACKS_TO * packed->size : GPC_RECORDING_MAX_BYTES;
@@ -123,7 +123,7 @@ static enum gpc_status open_memory(int memory, const char *path, uint32_t owner,
 	return GPC_OK;
 }
 
-/* As gpc_recording_open, also of what is no plain file; recording->path is `path`. */
+/* As gpc_recording_open, but also reads compressed files and pipes; recording->path is `path`. */
 static enum gpc_status open_source(
 	const char *path, struct gpc_recording **ret_recording, struct gpc_text *why)
 {
@@ -200,7 +200,7 @@ static void say_others(const struct gpc_directory *directory)
 			directory->n_of_others, directory->n_of_others == 1 ? "" : "s", text.buf);
 }
 
-/* Says what else was there. */
+/* Tells why this recording was chosen, and how many others there are. */
 static void say_choice(const struct gpc_report *report, const struct gpc_directory_choice *choice)
 {
 	static const char *const reasons[] = {

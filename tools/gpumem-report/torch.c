@@ -29,7 +29,7 @@ struct gpc_torch gpc_torch_at(const struct gpc_report *report, const struct gpuc
 			.unused = gpc_torch_unused(&oom->torch),
 			.requested = oom->torch.requested,
 		};
-	/* Before 1.4.  Tensors were freed since; PyTorch keeps their memory. */
+	/* Before format 1.4.  After a recovery the state is stale: PyTorch keeps the memory of freed tensors. */
 	if (oom->recovered || oom->n_sites > oom->n_holders || oom->rest_bytes > torch.reserved ||
 		gpc_recording_mixes_devices(report->recording))
 		return (struct gpc_torch){ 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both use the holders of the failure: those allocated by torch.load next to other weights; and the largest, if an
- * earlier failure lists it with as much.
+ * Both read the holders of the failure: `loaded` those allocated by torch.load next to other weights; `failed` the
+ * largest one, if an earlier failure lists it with nearly as many bytes.
  */
 #include "tools/gpumem-report/twice.h"
 
@@ -76,8 +76,8 @@ static const struct gpucache_holder *find_biggest(
 }
 
 /*
- * Finds a failure of a tensor of another size at which this place held most of what it holds now.  PyTorch fails twice
- * per tensor.
+ * Finds an earlier failure at which this site already held 3/4 of what it holds now.  Skips failures of a tensor of the
+ * same size, because PyTorch tries the driver twice per tensor.
  */
 static bool find_earlier(const struct gpc_report *report, const struct gpucache_oom *oom,
 	const struct gpucache_holder *holder, uint64_t *ret_number)

@@ -20,8 +20,8 @@ enum outcome {
 
 struct played {
 	enum outcome outcome;
-	uint64_t free_bytes; /* SERVED: free on the device then */
-	uint64_t live_bytes; /* as requested, when it ended */
+	uint64_t free_bytes; /* SERVED: free on the device at the end */
+	uint64_t live_bytes; /* as requested, at the end of the replay */
 };
 
 static uint64_t option_number(const struct gpc_recording *recording, const char *option)
@@ -57,7 +57,7 @@ static void read_settings(const struct gpc_report *report, const struct gpucache
 			     strcmp(value, "off") != 0;
 }
 
-/* Cuts the trace after the request, which becomes an allocation like the others.  False: the trace lacks it. */
+/* Cuts the trace after the failed request and turns that into an allocation.  False if the trace lacks the request. */
 static bool cut_at_request(struct gpc_trace *trace, const struct gpucache_oom *oom)
 {
 	for (uint64_t i = 0; i < trace->n_ops; i++) {
@@ -126,7 +126,7 @@ static struct played play(const struct gpc_what_if *what_if, const struct gpc_po
 	return played;
 }
 
-/* Replays the run with so many more bytes free, or allowed by the limit. */
+/* Replays the run with `bytes` more on the device, or if there is a limit, with a limit higher by `bytes`. */
 static bool is_served_with_less(const struct gpc_what_if *what_if, uint64_t bytes)
 {
 	struct gpc_what_if more = *what_if;
@@ -138,7 +138,7 @@ static bool is_served_with_less(const struct gpc_what_if *what_if, uint64_t byte
 	return play(&more, more.policy, &more.settings).outcome == SERVED;
 }
 
-/* True if no placement can serve it: with the request, more is live than the device has. */
+/* True if no placement can serve the request: live bytes including it exceed the device. */
 static bool is_hopeless(const struct gpc_what_if *what_if)
 {
 	return gpc_bytes_add(what_if->live_bytes, what_if->fixed_bytes) > what_if->device_bytes;
@@ -172,8 +172,8 @@ static void try_without_roundup(const struct gpc_what_if *what_if, struct gpc_an
 }
 
 /*
- * From the first refusal on, if that is early enough; else from the start, because segments created before are not made
- * of pages.
+ * Tries vmm:auto, which uses pages from the driver's first refusal on, then vmm:on: segments created before that
+ * refusal have no pages.
  */
 static void try_pages(const struct gpc_what_if *what_if, struct gpc_answer *answer)
 {
@@ -197,7 +197,7 @@ static void try_pages(const struct gpc_what_if *what_if, struct gpc_answer *answ
 	}
 }
 
-/* The size of the largest block before the request. */
+/* The size of the segment for the largest block before the request, at least GPC_MEDIUM_SEGMENT. */
 static uint64_t find_largest_segment(const struct gpc_what_if *what_if)
 {
 	uint64_t largest = GPC_MEDIUM_SEGMENT;
@@ -215,7 +215,9 @@ static uint64_t find_largest_segment(const struct gpc_what_if *what_if)
 	return largest;
 }
 
-/* The largest value that helps keeps most of the cache's speed; one above every block has no effect. */
+/*
+ * Tries the largest value first, because it keeps most of the cache's speed; values above every segment have no effect.
+ */
 static void try_max_split(const struct gpc_what_if *what_if, struct gpc_answer *answer)
 {
 	struct gpc_policy_settings settings = what_if->settings;
@@ -249,8 +251,8 @@ void gpc_what_if_try_settings(const struct gpc_what_if *what_if, struct gpc_answ
 }
 
 /*
- * How many fewer bytes would have been enough: the missing ones, a segment more, as other room makes other remainders, or
- * the whole request.
+ * Tries the missing bytes; then a segment more, because other free space leaves other remainders; then the whole
+ * request.
  */
 uint64_t gpc_what_if_enough(const struct gpc_what_if *what_if, const struct gpucache_oom *oom)
 {
@@ -265,7 +267,6 @@ uint64_t gpc_what_if_enough(const struct gpc_what_if *what_if, const struct gpuc
 	return 0;
 }
 
-/* Replays the run as it was, and on the driver alone. */
 void gpc_what_if_play(struct gpc_what_if *what_if, struct gpc_answer *answer)
 {
 	const struct gpc_trace_recorded *recorded_part = &what_if->trace.recorded;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# awk -v version=VERSION -v maintainer='NAME <ADDRESS>' -f changelog.awk CHANGELOG.md: Debian's changelog of that version, from its
-# section: a line of words alone begins a group, "- " an item.  Status 1 where there is no such section with a date.
+# awk -v version=VERSION -v maintainer='NAME <ADDRESS>' -f changelog.awk CHANGELOG.md: Debian's changelog of that
+# version.  In its section a line of plain words begins a group, "- " an item.  Status 1 if the file has no dated
+# section for the version.
 
 function flush(    words, n, i, line, lead) {
 	if (item == "")

@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# completion.sh bash|zsh|fish TOOL <HELP: completion of TOOL's commands and options, from what its --help prints.
+# completion.sh bash|zsh|fish TOOL <HELP: prints the shell's completion of TOOL's commands and options.  HELP is the
+# output of TOOL --help.
 set -eu
 shell=$1
 tool=$2
 help=$(cat)
 
-# "-d" and "--device" a line each, and the commands below "Commands:", each with its text behind a tab.
+# One line per spelling of an option ("-d" and "--device" have two) and per command: the word, a tab, its help.
 options() {
 	printf '%s\n' "$help" | awk '
 	/^[A-Z][^:]*:/ { in_options = /^(Options|Filters)/ }
-	# A line that goes on may name another: "where --symbols opens them".
+	# A continuation line may mention an option, too: "where --symbols opens them".
 	in_options && /^ +(-|.*--[a-z])/ {
 		text = $0
 		sub(/^ +/, "", text)
@@ -61,7 +62,7 @@ zsh)
 	commands | awk -F '\t' '{ gsub(/:/, "\\:", $2); printf "\t\047%s:%s\047\n", $1, $2 }'
 	printf ')\noptions=(\n'
 	options | awk -F '\t' '{ gsub(/:/, "\\:", $2); printf "\t\047%s:%s\047\n", $1, $2 }'
-	# What stands in quotes is zsh's to expand.
+	# Single quotes: zsh expands this, not we.
 	# shellcheck disable=SC2016
 	printf ')\nif [[ $PREFIX = -* ]]; then\n\t_describe option options -o\nelse\n'
 	printf '\t(( CURRENT == 2 )) && (( $#commands )) && _describe command commands\n\t_files\n'

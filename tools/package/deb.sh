@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# deb.sh TREE VERSION OUT: a Debian package of what `make install DESTDIR=TREE PREFIX=/usr` put there; prints its name.
-# The maintainer is who builds it: DEBFULLNAME, DEBEMAIL.
+# deb.sh TREE VERSION OUT: makes a Debian package in OUT from TREE, which `make install DESTDIR=TREE PREFIX=/usr`
+# filled; prints its name.  DEBFULLNAME and DEBEMAIL name the maintainer.
 set -eu
 tree=$(readlink -f "$1")
 version=$2
@@ -42,20 +42,20 @@ License: Apache-2.0
  /usr/share/common-licenses/Apache-2.0.
 END
 cat >"$tree/usr/share/lintian/overrides/gpucache" <<'END'
-# Auditors live in a namespace of their own, in every process: libc would be loaded there again.
+# The loader gives an auditor its own namespace: linked against libc, it would load a second one into every process.
 gpucache: library-not-linked-against-libc *
 gpucache: shared-library-lacks-prerequisites *
 # One package for the library, its header and the tools: the library is preloaded by its plain name.
 gpucache: shared-library-lacks-version *libgpucache-audit.so*
 gpucache: non-dev-pkg-with-shlib-symlink *
-# The simulated libraries bear the names of NVIDIA's, in a folder that no loader looks into unasked.
+# The simulated libraries have NVIDIA's names, in a folder outside the loader's search path.
 gpucache: package-name-doesnt-match-sonames *
-# Built on somebody's own machine: DEBEMAIL names who.
+# The default address of a local build; DEBEMAIL replaces it.
 gpucache: bogus-mail-host *
 gpucache: bogus-mail-host-in-debian-changelog *
 END
 
-# What the binaries are linked with; libunwind is opened when a stack is first taken.
+# The libraries that the binaries are linked with, and libunwind, which is opened at run time.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/debian"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# awk -v section=1 -v version=VERSION -f man.awk HELP: a manual page from what --help prints.
+# awk -v section=1 -v version=VERSION -f man.awk HELP: prints a manual page.  HELP is the output of --help:
 #
 #   first line            NAME - what it is
 #   Usage: ...            the synopsis, with its continuation lines
-#   Word[ word...]: ...   a section; what follows on the line begins it
+#   Word[ word...]: ...   a section, which begins with the rest of the line
 #   "  -x, --long  text"  a paragraph with a tag, as are "  word  text"; deeper lines continue it
-#   Examples              and whatever else is indented: as it stands
+#   Examples              and all other indented lines: verbatim
 #   "| a | b | ... |"     a row of a table: a is the tag
 function escape(text) {
 	gsub(/\\/, "\\e", text)
@@ -37,7 +37,7 @@ function tagged(tag, text) {
 	if (text != "")
 		line(text)
 }
-# An empty line counts only between two that say something.
+# Keep an empty line only between two lines of text.
 owed != "" {
 	if ($0 != "" && $0 !~ /^[A-Z][a-zA-Z, =-]*:( |$)/ && $0 !~ /^ +-/ && $0 !~ /^\|/)
 		print owed
@@ -113,7 +113,7 @@ section_name ~ /^options/ && /^ +-/ {
 }
 (tag_column || is_paragraph) && /^ +/ {
 	sub(/^ +/, "")
-	# Columns of their own.
+	# The line has its own columns.
 	if (/  /)
 		print ".br"
 	line($0)

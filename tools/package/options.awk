@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# awk -f options.awk src/config/options.def: the table of options, for docs/OPTIONS.md and gpucache(5).
+# awk -f options.awk src/config/options.def: prints the table of options in docs/OPTIONS.md and gpucache(5).
 BEGIN {
 	print "| option | type | default | what it does |"
 	print "| --- | --- | --- | --- |"
@@ -10,7 +10,7 @@ BEGIN {
 	name = row; sub(/[ \t]*,.*/, "", name)
 	sub(/^[^,]*,[ \t]*/, "", row)
 	type = row; sub(/[ \t]*,.*/, "", type)
-	# The strings of a row: the default, the choices where there are any, the help.
+	# The strings of a row: the default, the choices if there are any, the help.
 	n = 0
 	while (match(row, /"[^"]*"/)) {
 		text[++n] = substr(row, RSTART + 1, RLENGTH - 2)

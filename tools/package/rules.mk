@@ -12,7 +12,7 @@ P     := $(B)/package
 TOOLS := gpumem-report gpumem-replay gpucache-run
 PUBLIC_HEADERS := $(addprefix include/,gpucache.h gpucache_format.h gpucache_kinds.h gpucache_version.h)
 
-# Manual pages and completions say what --help says.
+# Manual pages and completions are made from the output of --help.
 MAN1 := $(TOOLS:%=$(P)/%.1)
 MAN  := $(MAN1) $(P)/gpucache.5 $(P)/gpucache.7
 COMPLETIONS := $(foreach shell,bash zsh fish,$(TOOLS:%=$(P)/%.$(shell)))
@@ -75,7 +75,7 @@ uninstall:                                 ## remove what install put there
 	$(Q)rm -f $(TOOLS:%=$(compdir.bash)/%) $(TOOLS:%=$(compdir.zsh)/_%) $(TOOLS:%=$(compdir.fish)/%.fish)
 	$(Q)rm -rf $(call to,$(libdir))/gpucache $(call to,$(libdir))/cmake/gpucache
 
-# Built here, so that the two may be made at a time.
+# Build before the recursive makes below, so that `make -j deb wheel` does not build twice.
 deb wheel: $(INSTALLED)
 
 deb:                                       ## build/gpucache_VERSION_ARCH.deb

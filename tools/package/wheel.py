@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wheel.py TREE VERSION OUT: a wheel of what `make install DESTDIR=TREE PREFIX=/` put there; prints its name.
+"""wheel.py TREE VERSION OUT: makes a wheel in OUT from TREE, which `make install DESTDIR=TREE PREFIX=/` filled.
+Prints its name.
 
     gpucache/           the Python module (python/gpucache)
-    gpucache/bin, lib   an installation as any other; gpucache-run finds its library beside itself
+    gpucache/bin, lib   an ordinary installation: gpucache-run finds the library relative to itself
     gpucache/ext        the libraries that gpumem-report is linked with, and libunwind: for systems that lack them
 
-The platform's tag names the newest glibc that any of these asks for.
+The platform's tag names the newest glibc that any of the binaries requires.
 """
 import base64
 import hashlib
@@ -18,7 +19,7 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
-# Every glibc system has these, and a process must have them once.
+# Not packed: every glibc system has these, and a process must not load a second copy.
 SYSTEM = re.compile(r"^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\+\+)[-.]")
 METADATA = """\
 Metadata-Version: 2.1
@@ -35,7 +36,7 @@ SCRIPTS = ["gpucache-run", "gpumem-report", "gpumem-replay"]
 
 
 def linked_with(path):
-    """The files of the libraries that it is linked with, without the system's."""
+    """Yields (soname, path) of each library that the file is linked with, except SYSTEM."""
     out = subprocess.run(["ldd", path], check=True, capture_output=True, text=True).stdout
     for name, file in re.findall(r"^\s*(\S+) => (/\S+)", out, re.M):
         if not SYSTEM.match(name):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks backwards from what is live at the end: a free makes a block live, its malloc removes it.  Live blocks are
- * kept in address order, to find the one around a tensor.
+ * Walks backwards from the blocks live at the end: a free adds a block, its malloc removes it.  Live blocks are kept in
+ * address order, to find the block that contains a tensor.
  */
 #include "tools/replay/arenas.h"
 

@@ -7,7 +7,7 @@
  *
  * Threads     One.
  * Failure     None.
- * Limits      Misses a freed arena if the ring no longer has any of its tensors.
+ * Limits      Misses a freed arena if the ring no longer has an event of any of its tensors.
  */
 #ifndef GPC_REPLAY_ARENAS_H
 #define GPC_REPLAY_ARENAS_H

@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 
-/* The longest unit, a colour sequence. */
+/* The longest unit that is kept for the next write: a colour sequence. */
 #define MAX_UNIT 16
 
 struct clean_stream {

@@ -5,8 +5,8 @@
  *
  *      printf --> stdout, a stream of ours --> clean --> write(1)
  *
- * Threads   As stdio's.
- * Failure   As any stream's.
+ * Threads   Those of stdio.
+ * Failure   That of any stream.
  */
 #ifndef GPC_CLEAN_STREAM_H
 #define GPC_CLEAN_STREAM_H
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Writes all of it to `fd`, as it is; false with errno on failure. */
+/* Writes text[0 .. size) to `fd` unchanged; false with errno on failure. */
 bool gpc_write_all(int fd, const char *text, size_t size);
 
 /* Makes standard output and standard error such streams. */

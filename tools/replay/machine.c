@@ -59,7 +59,7 @@ static void event_destroy(struct gpc_driver *drv, gpc_event event)
 
 static const struct gpc_driver_ops counting_ops = GPC_DRIVER_OPS;
 
-/* ---- its pages: mapping and unmapping count as memory taken and returned; addresses are free ---- */
+/* ---- pages: mapping and unmapping count as an allocation and a free; reserving addresses is not counted ---- */
 
 static enum gpc_status reserve(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
 {
@@ -190,7 +190,7 @@ uint64_t gpc_machine_reserved_bytes(struct gpc_machine *machine)
 	uint64_t free_bytes = 0;
 	uint64_t total = 0;
 
-	/* On a real GPU other processes may have freed memory that they held at the start. */
+	/* On a real GPU other processes may have freed memory since the start. */
 	if (inner->ops->mem_info(inner, &free_bytes, &total) ||
 		free_bytes > machine->free_at_start_bytes)
 		return 0;
@@ -269,7 +269,8 @@ enum gpc_status gpc_machine_order(struct gpc_machine *machine, uint32_t stream, 
 	if (!machine->sim)
 		return GPC_OK;
 	st = gpc_machine_record(machine, other, machine->event);
-	machine->counting.n_calls[GPC_SIM_COST_RECORD]--; /* this record was the program's */
+	machine->counting
+		.n_calls[GPC_SIM_COST_RECORD]--; /* the program's record, not the policy's */
 	return st ? st : inner->ops->stream_wait(inner, machine->streams[stream], machine->event);
 }
 

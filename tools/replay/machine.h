@@ -37,8 +37,8 @@ struct gpc_machine_config {
 struct gpc_counting_driver {
 	struct gpc_driver base;
 	struct gpc_driver *inner;
-	uint64_t n_calls
-		[GPC_SIM_COST_COUNT]; /* all but now_ns; destroying an event counts as creating one */
+	/* By kind; destroying an event counts as creating one, and now_ns is not counted. */
+	uint64_t n_calls[GPC_SIM_COST_COUNT];
 };
 
 struct gpc_machine {
@@ -60,9 +60,9 @@ GPC_MUST_CHECK enum gpc_status gpc_machine_open(
 void gpc_machine_close(struct gpc_machine *machine);
 
 /*
- * One handle: cuMemCreate, cuMemMap and cuMemSetAccess; cuMemUnmap and cuMemRelease.  Counted as one allocation and
- * one free: on an H100 the three take 43 to 86 us and the two 33 to 332 us (2 to 512 MiB), cuMemAlloc 64 to 90 us and
- * cuMemFree 51 to 317 us (tests/gpu/results).  Simulated GPU only.
+ * Maps one handle (cuMemCreate, cuMemMap, cuMemSetAccess); unmaps it (cuMemUnmap, cuMemRelease).  Counted as one
+ * allocation and one free: on an H100 the three take 43 to 86 us and the two 33 to 332 us (2 to 512 MiB), cuMemAlloc 64
+ * to 90 us and cuMemFree 51 to 317 us (tests/gpu/results).  Simulated GPU only.
  */
 GPC_MUST_CHECK enum gpc_status gpc_machine_create_handle(
 	struct gpc_machine *machine, uint64_t size);

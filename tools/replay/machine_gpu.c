@@ -28,7 +28,7 @@ static void *lookup(void *library, const char *name)
 	return dlsym(library, name);
 }
 
-/* Functions that only a program needs, and the preloaded library never calls. */
+/* Looks up functions that the preloaded library never calls. */
 static bool find_functions(struct gpc_gpu *gpu)
 {
 	*(void **)&gpu->cuDeviceGet = dlsym(gpu->library, "cuDeviceGet");

@@ -5,7 +5,7 @@
  *      run.c ----> struct gpc_policy_ops ----+---- gpucache        this library's allocator, with its ladder
  *                                            +---- fence           the same with free_order:fence
  *                                            +---- host            the same with free_order:host
- *                                            +---- gpucache-on     the same, with the stream of each call
+ *                                            +---- gpucache-on     gpucache, told the stream of each call
  *                                            +---- pytorch         a model of PyTorch's rules; expandable: its segments so
  *                                            +---- vmm             gpucache with vmm:on; vmm-auto: with vmm:auto
  *                                            +---- none            every request goes to the driver
@@ -32,7 +32,7 @@ struct gpc_policy_settings {
 	uint64_t max_split_size;    /* bytes; 0: none */
 	uint32_t roundup_divisions; /* 0: none */
 	uint32_t gc_threshold_ppm;  /* millionths; 0: off */
-	uint64_t limit_bytes;       /* for all of the policy's segments; 0: none */
+	uint64_t limit_bytes;       /* of the sum of the policy's segments; 0: none */
 };
 
 struct gpc_policy_params {
@@ -51,12 +51,12 @@ enum gpc_policy_variant {
 struct gpc_policy_ops {
 	const char *name;
 	const char *help;
-	bool is_model; /* of another allocator's decisions: its run time means nothing */
+	bool is_model; /* models another allocator's decisions: its run time means nothing */
 	/* Memory allocated on a stream is first used on that stream, or ordered behind it. */
 	bool is_stream_ordered;
-	/* Orders all streams behind the old owner's work only at the next submission. */
+	/* Orders a block's new uses behind its old ones only at the next submission of work. */
 	bool is_late;
-	/* Decides by the size of the device, without asking what is free. */
+	/* Its decisions depend on the size of the device, even if it never asks the driver for free memory. */
 	bool is_of_size;
 	/* The difference between policies that share their functions. */
 	enum gpc_policy_variant variant;

@@ -19,7 +19,7 @@ struct gpucache {
 	struct gpc_pool pool;
 };
 
-/* The stream as the pool is told it; 0: cudaMalloc names none. */
+/* The stream to pass to the pool; 0: none, as with cudaMalloc. */
 static gpc_stream name_of(const struct gpucache *self, uint32_t stream)
 {
 	if (!self->policy->is_stream_ordered)
@@ -202,7 +202,7 @@ static const char *check(void *arg)
 	.empty_cache = empty_cache, .begin_sync = begin_sync, .end_sync = end_sync, \
 	.peak_pending = peak_pending, .check = check
 
-/* To those with barriers. */
+/* Common to the variants with barriers. */
 #define LATE .is_late = true, .submits = submits
 
 const struct gpc_policy_ops gpc_policy_gpucache = {

@@ -14,7 +14,7 @@
  *                for all events, and returns all cached segments
  *   expandable   one address range per pool instead of segments (pytorch_ranges.c)
  *
- * The constants are repeated here on purpose: those of src/alloc may change, these must not.  struct gpc_bins serves as
+ * The constants duplicate some of src/alloc on purpose: those may change, these must not.  struct gpc_bins serves as
  * an ordered set of the free blocks.  garbage_collection_threshold has no effect, as in PyTorch without a memory
  * fraction.
  */
@@ -126,7 +126,7 @@ static void release(struct pytorch *self, struct gpc_block *block)
 	free(block);
 }
 
-/* Collects the whole free segments, because releasing them changes the set being walked. */
+/* Whole free segments, collected first because a release changes the set that is walked. */
 struct collected {
 	struct gpc_block *first;
 };
@@ -171,7 +171,7 @@ static void find_largest(struct gpc_block *block, void *arg)
 }
 
 /*
- * With max_split_size: releases an oversize segment that makes the room, else the largest ones until together they do.
+ * With max_split_size: releases one oversize segment that is large enough, else the largest ones until their sum is.
  */
 static bool release_available_cached_blocks(struct pytorch *self, uint64_t size, uint32_t stream)
 {
@@ -381,6 +381,6 @@ const struct gpc_policy_ops gpc_policy_pytorch_expandable = {
 	.help = "the same with expandable_segments",
 	.variant = GPC_POLICY_PAGES,
 	.is_of_size =
-		true, /* a range is 9/8 of the device, and its unmapped end counts in each choice */
+		true, /* a range is 9/8 of the device, and expandable_size() counts its unmapped end */
 	COMMON,
 };

@@ -22,7 +22,7 @@
 /* Streams that a block records as its users, one bit each.  Workloads have fewer. */
 #define MAX_USERS 64
 
-/* A freed block that waits for a stream; kept for reuse, with its event, once that has passed. */
+/* A freed block that waits for an event.  Once the event has passed, the struct is kept with it for reuse. */
 struct awaited {
 	struct awaited *next;
 	struct gpc_block *block;
@@ -33,8 +33,8 @@ struct stream_pools {
 	struct gpc_bins pools[GPC_N_POOL_KINDS];
 	struct awaited *first; /* oldest */
 	struct awaited **end;
-	struct gpc_block *ranges
-		[GPC_N_POOL_KINDS]; /* expandable: the first block of each; NULL: not reserved */
+	/* Expandable segments: the first block of each range; NULL: not reserved. */
+	struct gpc_block *ranges[GPC_N_POOL_KINDS];
 };
 
 struct pytorch {

@@ -22,13 +22,13 @@ static uint64_t handle_size(const struct gpc_block *block)
 	return block->number == GPC_POOL_SMALL ? SMALL_BUFFER : LARGE_BUFFER;
 }
 
-/* Rounds up to whole handles, whose size is not a power of two. */
+/* Like gpc_round_up(), but the size of a handle need not be a power of two. */
 static uint64_t round_up(uint64_t size, uint64_t handle)
 {
 	return (size + handle - 1) / handle * handle;
 }
 
-/* The size including the unmapped part behind it. */
+/* The size including the unmapped part after the block. */
 static uint64_t expandable_size(const struct gpc_block *block)
 {
 	const struct gpc_block *next = block->next;
@@ -42,7 +42,10 @@ struct walk {
 	bool is_over;
 };
 
-/* Walks on from the smallest block that fits, as long as the next one has a shorter way to grow. */
+/*
+ * Starts at the smallest block that fits, and continues while the next has a smaller expandable_size(), as PyTorch
+ * does.
+ */
 static void walk_on(struct gpc_block *block, void *arg)
 {
 	struct walk *walk = arg;
@@ -94,7 +97,8 @@ static bool has_room(const struct gpc_block *block, uint64_t size)
 }
 
 /*
- * The lowest block with an unmapped part that is large enough, together with the free block before it; NULL if none is.
+ * Finds the lowest run of adjacent free and unmapped blocks, with an unmapped one first or second, that has room for
+ * `size`.  Returns its first block, or NULL.
  */
 static struct gpc_block *find_expandable(struct gpc_block *first, uint64_t size)
 {

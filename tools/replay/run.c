@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replays the trace once for the result and, if it is short, again for the time, of which the minimum counts.  Finds
+ * Replays the trace once for the result; a short trace is replayed again, and the fastest replay gives the time.  Finds
  * the smallest device by bisection.
  */
 #include "tools/replay/run.h"
@@ -18,8 +18,8 @@
 #define PLENTY_MOST   (UINT64_MAX / 2)
 
 /*
- * Everything but the time is the same in each replay.  A replay of milliseconds is timed as the fastest of several,
- * since another process may have held the processor for longer.
+ * Replays differ only in time.  A replay of milliseconds is repeated and the fastest counts, because another process
+ * may have held the processor for longer than that.
  */
 #define FEW_OPERATIONS 100000
 #define N_TIMES        5
@@ -29,7 +29,7 @@ struct life {
 	uint64_t address;
 	uint64_t size;
 	uint32_t stream;
-	bool is_past; /* allocated by the driver, bypassing the policy */
+	bool is_past; /* allocated by the driver, past the policy */
 	bool is_beside;
 };
 
@@ -131,7 +131,7 @@ static enum gpc_status call_free(struct player *player, const struct life *life,
 	return st;
 }
 
-/* A framework's cache does not see other requests to the driver; ours does. */
+/* True if the request bypasses the policy: a framework's cache never sees direct requests to the driver; ours does. */
 static bool is_past(const struct player *player, const struct gpc_trace_op *op)
 {
 	return op->way == GPC_TRACE_BESIDE ||
@@ -395,13 +395,13 @@ struct search {
 	const struct gpc_trace *trace;
 	const struct gpc_policy_ops *policy;
 	struct gpc_run_settings settings;
-	uint64_t enough; /* in steps, as all here: known to pass */
+	uint64_t enough; /* in steps of GPC_RUN_DEVICE_STEP: passes, as does anything larger */
 };
 
-/* What the run on plenty says of smaller devices. */
+/* The smallest device, in steps, that the run on plenty of memory proves to be enough. */
 static uint64_t find_enough(const struct gpc_run *plenty)
 {
-	/* A policy that knows neither the size nor what is free does the same on each device that refuses nothing more. */
+	/* A policy that learns neither size nor free memory behaves alike on every device that refuses nothing. */
 	bool knows = plenty->policy->is_of_size || plenty->n_calls[GPC_SIM_COST_INFO] > 0;
 	uint64_t bytes = knows ? plenty->device_bytes : plenty->peak_device_bytes;
 
@@ -423,10 +423,10 @@ static enum gpc_status try_device(struct search *search, uint64_t steps, bool *r
 }
 
 /*
- * No policy fits into less than the live peak.  Most come close to it, so the first steps above are tried first, then
- * twice as many each time: a replay of a million operations takes a tenth of a second, less if it fails.
+ * Gallops up from `fails`, then bisects: the answer is usually close to the live peak, below which no policy fits.  A
+ * replay of a million operations takes a tenth of a second, less if it fails.
  */
-static enum gpc_status halve(
+static enum gpc_status bisect(
 	struct search *search, uint64_t fails, uint64_t passes, uint64_t *ret_steps)
 {
 	enum gpc_status st = GPC_OK;
@@ -465,11 +465,11 @@ enum gpc_status gpc_run_smallest(const struct gpc_trace *trace, const struct gpc
 	if (st || plenty.has_failed)
 		return st ? st : plenty.failure;
 	search.enough = find_enough(&plenty);
-	/* What keeps nothing can make no room. */
+	/* A policy without a cache has nothing to return to make room. */
 	if (!policy->empty_cache && plenty.n_failures_served == 0)
 		steps = search.enough > fails ? search.enough : fails + 1;
 	else
-		st = halve(&search, fails, plenty.device_bytes / GPC_RUN_DEVICE_STEP, &steps);
+		st = bisect(&search, fails, plenty.device_bytes / GPC_RUN_DEVICE_STEP, &steps);
 	if (st)
 		return st;
 	*ret_bytes = steps * GPC_RUN_DEVICE_STEP;

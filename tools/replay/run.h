@@ -9,7 +9,7 @@
  *            '-> WORK and others the machine         not timed; watched by the race detector
  *
  * Threads     One.
- * Failure     gpc_run: a status means that there was no run.  A failed request and early reuse are
+ * Failure     gpc_run: any status but GPC_OK means that there was no run.  A failed request and early reuse are
  *             results: has_failed, n_races.
  * Limits      gpc_run_smallest assumes that success is monotone in the device's size, which holds
  *             except for small steps.
@@ -29,7 +29,7 @@ struct gpc_run_settings {
 	bool check_always;     /* the heap checker after every operation */
 	bool is_real;          /* on GPU number `gpu` of this machine */
 	int gpu;
-	bool is_unwatched; /* no race detector, no time */
+	bool is_unwatched; /* runs without race detector and without timing */
 };
 
 struct gpc_run {
@@ -58,8 +58,8 @@ struct gpc_run {
 	uint64_t waited_ns;          /* of the simulated clock, as is program_ns */
 	uint64_t program_ns;
 	uint64_t n_races;
-	uint64_t
-		race_old_event; /* of the first race: the earlier owner of the memory that failed_event got */
+	/* In the first race, the earlier owner of the memory that failed_event got. */
+	uint64_t race_old_event;
 
 	bool has_failed;
 	enum gpc_status failure;
@@ -79,7 +79,7 @@ GPC_MUST_CHECK enum gpc_status gpc_run(const struct gpc_trace *trace,
 	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,
 	struct gpc_run *ret_run);
 
-/* The same, played once: elapsed_ns is not repeated for its minimum. */
+/* Replays once even a short trace: elapsed_ns is a single measurement. */
 GPC_MUST_CHECK enum gpc_status gpc_run_once(const struct gpc_trace *trace,
 	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,
 	struct gpc_run *ret_run);

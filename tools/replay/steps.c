@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks the live bytes twice: first for the peak, and the floor between the first and the last rise; then to count. */
+/* Walks the live bytes twice: once for the floor between the first and the last rise, then to count steps. */
 #include "tools/replay/steps.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static bool next(struct walk *walk)
 }
 
 /*
- * The minimum between the first and the last moment above 3/4 of the peak; outside are the start and the end of the
+ * The minimum between the first and the last moment above 3/4 of the peak, which excludes the start and the end of the
  * run.
  */
 static uint64_t find_floor(struct walk walk, uint64_t peak)

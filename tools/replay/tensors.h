@@ -7,8 +7,9 @@
  *      a tensor                      one request, on the stream of its address range
  *      any other cudaMalloc          one request, past PyTorch's cache
  *
- * With expandable_segments each stream has an address range of its own for small blocks and one for large ones, each
- * longer than the device's memory.  Gaps separate the ranges, which stand for the streams: PyTorch does not report those.
+ * PyTorch does not report the stream of a tensor.  With expandable_segments each stream has two address ranges, for
+ * small and for large blocks, each longer than the device's memory: gaps between addresses separate the ranges, and a
+ * range stands for a stream.
  *
  * Threads     One.
  * Failure     None.

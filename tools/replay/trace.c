@@ -149,7 +149,7 @@ static void add_alloc(struct gpc_trace_builder *builder, const struct gpc_trace_
 	note_more(builder, &op);
 }
 
-/* Of the device, not of memory.  Work on what does not live is left out. */
+/* Adds an operation that neither allocates nor frees.  Drops work on memory that is not live. */
 static void add_other(struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
 {
 	const struct gpc_trace_op *allocation =

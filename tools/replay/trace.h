@@ -14,8 +14,8 @@
  *             3 Times never decrease.
  * Threads     One.
  * Failure     None.
- * Limits      The threads of RMM's log are dropped: the replay follows the order of the file.  Of a
- *             recording one device is replayed, on one stream (but see tensors.h).
+ * Limits      The threads of RMM's log are dropped: the replay follows the order of the file.  A replay of a recording
+ *             covers one device, on one stream (but see tensors.h).
  */
 #ifndef GPC_REPLAY_TRACE_H
 #define GPC_REPLAY_TRACE_H
@@ -39,9 +39,9 @@ enum gpc_trace_op_kind {
 
 /* Where the request goes. */
 enum gpc_trace_way {
-	GPC_TRACE_CACHED, /* the allocator that is replayed */
-	GPC_TRACE_DIRECT, /* the driver, past the cache of a framework, but not past ours */
-	GPC_TRACE_BESIDE, /* no request: contexts, modules and other memory, past any cache; no live bytes */
+	GPC_TRACE_CACHED, /* to the allocator that is replayed */
+	GPC_TRACE_DIRECT, /* to the driver, past a framework's cache, but through ours */
+	GPC_TRACE_BESIDE, /* contexts, modules and other memory: past any cache, and not in live_bytes */
 };
 
 struct gpc_trace_op {
@@ -84,22 +84,22 @@ struct gpc_trace {
 	uint32_t n_streams;
 	uint64_t n_failures;
 	uint64_t n_work;
-	/* frees of memory allocated before the trace began; left out */
+	/* Frees of memory allocated before the trace began, which are omitted. */
 	uint64_t n_unknown_frees;
-	/* identities reused without a free in between */
+	/* Identities reused without a free in between. */
 	uint64_t n_implied_frees;
 	uint64_t peak_live_bytes; /* as requested, failures not counted */
-	/* the most memory of other kinds; taken as held all the time */
+	/* The maximum of memory of other kinds, assumed to be held throughout. */
 	uint64_t fixed_bytes;
-	uint64_t peak_beside_bytes;         /* of what is BESIDE */
-	uint64_t peak_all_bytes;            /* of both at once */
+	uint64_t peak_beside_bytes;         /* of memory that is BESIDE */
+	uint64_t peak_all_bytes;            /* of the sum of live and BESIDE bytes */
 	struct gpc_trace_recorded recorded; /* GPC_TRACE_RECORDING */
 	bool is_damaged;                    /* the recording was read only in part */
 };
 
 /*
- * `device`: -1 for the one with the most events.  is_of_tensors: with the requests to PyTorch's allocator, each tensor,
- * and past PyTorch's cache the other requests to the driver; without PyTorch in the program, no difference.
+ * `device`: -1 for the one with the most events.  is_of_tensors: the requests are PyTorch's tensors, and the requests
+ * to the driver past PyTorch's cache; no difference for a program without PyTorch.
  */
 void gpc_trace_from_recording(const struct gpc_recording *recording, int device, bool is_of_tensors,
 	struct gpc_trace *ret_trace);

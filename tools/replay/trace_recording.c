@@ -37,7 +37,7 @@ struct source {
 	uint32_t *contexts;          /* by slot */
 };
 
-/* True for device memory that no allocator was asked for; managed memory may be elsewhere. */
+/* True for device memory that no allocator serves.  Not for managed memory, which may be on the host. */
 static bool is_beside(const struct source *source, unsigned kind)
 {
 	if (kind == GPUCACHE_KIND_PHYSICAL && source->is_of_tensors)
@@ -77,7 +77,7 @@ static bool is_request_event(const struct source *source, uint64_t i)
 		source->is_of_tensors && source->tensors.is_arena[i]);
 }
 
-/* Without the view of tensors it counts as held throughout. */
+/* True for memory that counts as held throughout, because the view is not of tensors. */
 static bool is_other(const struct source *source, unsigned kind)
 {
 	return !source->is_of_tensors && is_beside(source, kind);
@@ -88,7 +88,7 @@ static bool is_memory(const struct gpucache_event *event)
 	return event->kind == GPUCACHE_EVENT_MALLOC || event->kind == GPUCACHE_EVENT_FREE;
 }
 
-/* A damaged file may contain anything; impossible ranges are skipped. */
+/* False for impossible ranges, which a damaged file may contain. */
 static bool can_be(uint64_t address, uint64_t size)
 {
 	return address != 0 && address != UINT64_MAX && size <= GPC_SIZE_MAX;
@@ -171,7 +171,7 @@ static void hold(
 	*seed = (struct seed){ .address = address, .size = size, .context = context, .kind = kind };
 }
 
-/* What lives at the end.  Returns the bytes of other kinds by *ret_others. */
+/* Starts the walk with the blocks live at the end; *ret_others gets the bytes of other kinds. */
 static void hold_live(struct source *source, uint64_t *ret_others)
 {
 	const struct gpc_recording *recording = source->recording;
@@ -196,7 +196,7 @@ static void hold_live(struct source *source, uint64_t *ret_others)
 	*ret_others = others;
 }
 
-/* The walk: from the end to the begin of the ring. */
+/* Walks from the end of the ring to its beginning. */
 static void find_seeds(struct source *source)
 {
 	uint64_t others = 0;
@@ -276,7 +276,7 @@ static void add_seeds(struct source *source)
 	struct gpc_trace_recorded *recorded = &source->builder->trace.recorded;
 	uint64_t time_ns = source->n_events ? source->events[0].time_ns : 0;
 
-	/* Their order is unknown. */
+	/* The order of their allocations is unknown: use the addresses'. */
 	qsort(source->seeds, source->n_seeds, sizeof *source->seeds, by_address);
 	for (uint64_t i = 0; i < source->n_seeds; i++) {
 		const struct seed *seed = &source->seeds[i];
@@ -298,7 +298,7 @@ static void add_reset(struct source *source, const struct gpucache_event *event)
 	uint64_t *addresses = gpc_new(live->n_entries, sizeof *addresses);
 	uint64_t n = 0;
 
-	/* Frees change the map that is walked, so they come after. */
+	/* Collect first: frees change the map. */
 	for (uint64_t i = 0; i < live->n_slots; i++) {
 		const struct gpc_address_slot *slot = &live->slots[i];
 
@@ -313,8 +313,8 @@ static void add_reset(struct source *source, const struct gpucache_event *event)
 }
 
 /*
- * PyTorch returned cached memory although the driver never refused a request: the program asked for it.  One call
- * returns many blocks.
+ * PyTorch returned cached memory although the driver never refused a request, so the program called empty_cache().  One
+ * call returns many blocks.
  */
 static void add_empty_cache(struct source *source, const struct gpucache_event *event)
 {
@@ -347,7 +347,7 @@ static void add_event(struct source *source, uint64_t i)
 		return;
 	else if (event->kind == GPUCACHE_EVENT_FREE)
 		add(source, GPC_TRACE_FREE, identity, 0, event->time_ns, event->seq);
-	/* What the cache of PyTorch was refused says nothing of its tensors. */
+	/* A refused request of PyTorch's cache is not a refused tensor. */
 	else if (event->kind == GPUCACHE_EVENT_OOM && !source->tensors.has_torch)
 		add(source, GPC_TRACE_FAILURE, 0, event->size, event->time_ns, event->seq);
 	else if (event->kind == GPUCACHE_EVENT_MALLOC)

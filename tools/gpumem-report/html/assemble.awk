@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # awk -f assemble.awk -v part=head|tail -v css=FILES -v d3=FILE -v code=FILES page.html
 #
-# Prints page.html in front of its mark `data`, or behind it, with each other mark replaced by what the files of that name hold.
+# Prints the part of page.html before its mark `data` (head), or after it (tail).  Every other mark is replaced by the
+# contents of the files of that name.
 function put(files, names, n, i, line) {
 	n = split(files, names, " ")
 	for (i = 1; i <= n; i++)

@@ -1,4 +1,4 @@
-/* The base of everything else: the data, elements, numbers as in gpumem-report, and the selection. */
+/* Shared by all views: the data, elements, numbers formatted as in gpumem-report, and the selection. */
 const DATA = JSON.parse(document.getElementById("data").textContent);
 
 const byId = id => document.getElementById(id);
@@ -38,7 +38,7 @@ function showTime(ns) {
   return `${Math.floor(s / 3600)} h ${pad(s % 3600 / 60)} min`;
 }
 
-/* Bytes as a cell, with the exact number for the pointer and for programs. */
+/* A cell of bytes, with the exact number as tooltip and as data attribute. */
 const bytesCell = (bytes, tag = "td") =>
   make(tag, { class: "number", "data-bytes": bytes, title: showExact(bytes) }, showBytes(bytes));
 

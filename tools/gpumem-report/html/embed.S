@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of `gpumem-report html`, as html/rules.mk put it together: in front of the data, and behind it. */
+/* The page of `gpumem-report html` before and after the data, as assembled by html/rules.mk. */
 	.section .rodata
 	.global gpc_html_head, gpc_html_head_end, gpc_html_tail, gpc_html_tail_end
 gpc_html_head:

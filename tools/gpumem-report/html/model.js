@@ -42,7 +42,7 @@ function readHolders(flat, unused, rest) {
   return holders;
 }
 
-/* The sum of all deltas up to and including the row's. */
+/* Sums all deltas up to `end`: the holders of that row. */
 function sumDeltas(moments, end) {
   const bytes = new Map();
   const blocks = new Map();
@@ -157,7 +157,7 @@ function siteRows(run, holders) {
   return rows.sort((a, b) => b.bytes - a.bytes || (a.where < b.where ? -1 : 1));
 }
 
-/* Names from the outermost inwards: all, or the program's and the one that stands for the memory. */
+/* Names from the outermost inwards: all, or the program's; if it has none, the call site alone. */
 function pathOf(run, holder, withLibraries) {
   if (holder.stack === null) return [{ name: holder.label, flags: FLAG.what }];
   const frames = run.stacks[holder.stack][3].map(i => ({ name: run.frames[i][0], flags: run.frames[i][1] }));

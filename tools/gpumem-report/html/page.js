@@ -9,7 +9,7 @@ function selectMoment(moment) {
   repaint("moment");
 }
 
-/* First the failure that ended it, else the peak, else the end. */
+/* The moment shown first: the failure that ended the program, else the peak, else the end. */
 function firstMoment(view) {
   const fatal = view.moments.filter(moment => moment.kind === "oom" && !moment.oom.recovered);
   return fatal[fatal.length - 1] || view.moments.find(moment => moment.kind === "peak") || view.moments[view.moments.length - 1];

@@ -1,6 +1,8 @@
-# The page of `gpumem-report html` in one piece: page.html with style, D3 and code in it, cut where the data goes.
+# Assembles the page of `gpumem-report html`: page.html with style, D3 and code in it, in two parts, before and after
+# the data.
 #
-# D3 is Debian's node-d3; D3=FILE names another copy of version 5 or later.  Without one the page is empty, and the command says so.
+# D3 is Debian's node-d3; D3=FILE names another copy, of version 5 or later.  Without D3 the page is empty, and the
+# command reports that.
 
 D3 ?= $(firstword $(wildcard /usr/share/nodejs/d3/dist/d3.min.js))
 
@@ -11,7 +13,7 @@ HTML_PAGE := $(HTML_DIR)/page.html
 HTML_PARTS := $(B)/html/head $(B)/html/tail
 HTML_OBJ  := $(B)/html/embed.o
 
-# Names the copy that was used, so that another one makes another page.
+# Records which copy of D3 is in the page, so that a change of D3= rebuilds it.
 $(B)/html/d3: FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)echo '$(D3)' | cmp -s - $@ || echo '$(D3)' >$@

@@ -25,7 +25,7 @@ function pointsWithin(points, [from, to]) {
   return points.slice(Math.max(0, bisect.left(points, from) - 1), bisect.right(points, to) + 1);
 }
 
-/* With more than two points per pixel, the highest and the last of each half pixel stay. */
+/* Thins out more than two points per pixel: keeps the highest and the last of each half pixel. */
 function thin(points, x) {
   if (points.length < 2 * timeline.width) return points;
   const kept = [];
