@@ -133,11 +133,16 @@ static void init_walk(
 	gpc_walk_init(walk, &steps, is_readable);
 }
 
-/* True if a walk works.  Also gets an unwinder's one-time initialisation done. */
+/*
+ * True if a walk works.  Also gets the one-time initialisation of both unwinders done: glibc's opens a library, and would
+ * wait for a thread that opens one and waits for us.
+ */
 static bool try_walk(struct gpc_unwind *unwind)
 {
 	uint64_t frames[4];
+	void *raw[1];
 
+	(void)backtrace(raw, 1);
 	return gpc_unwind_capture(unwind, frames, 4, 0) > 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <alloca.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -23,6 +24,14 @@
 	"	return back() + (room[0] != fill);\n"                          \
 	"}\n"
 
+/* What it is told to call runs while this thread holds the loader's lock. */
+#define SOURCE_OF_START                                                \
+	"#include <stdlib.h>\n"                                        \
+	"__attribute__((constructor)) static void start(void)\n"       \
+	"{\n"                                                          \
+	"	((void (*)(void))strtoull(getenv(\"AT_START\"), 0, 0))();\n" \
+	"}\n"
+
 struct library {
 	void *handle;
 	int (*middle)(int (*back)(void), void *fill, void **ret_caller);
@@ -40,15 +49,15 @@ static void *find_global(const char *name)
 	return dlsym(RTLD_DEFAULT, name);
 }
 
-static int make(const char *name, int words)
+static int make(const char *name, const char *source, int words)
 {
 	char command[2048];
 
 	snprintf(command, sizeof command,
-		"printf '%%s' '" SOURCE
-		"' | cc -O1 -fomit-frame-pointer -fno-stack-protector -fPIC -shared "
+		"printf '%%s' '%s' | cc -O1 -fomit-frame-pointer -fno-stack-protector -fPIC "
+		"-shared "
 		"-DWORDS=%d -x c -o %s/%s -",
-		words, folder, name);
+		source, words, folder, name);
 	return system(command);
 }
 
@@ -63,13 +72,13 @@ static int set_up(void **state)
 
 	(void)state;
 	sink_box_clear(&box);
-	return !mkdtemp(folder) || make("a.so", 160) || make("b.so", 480) ||
-	       gpc_stacks_init(&stacks, &params);
+	return !mkdtemp(folder) || make("a.so", SOURCE, 160) || make("b.so", SOURCE, 480) ||
+	       make("c.so", SOURCE_OF_START, 0) || gpc_stacks_init(&stacks, &params);
 }
 
 static int tear_down(void **state)
 {
-	static const char *const names[] = { "a.so", "b.so" };
+	static const char *const names[] = { "a.so", "b.so", "c.so" };
 	char path[64];
 
 	(void)state;
@@ -161,13 +170,49 @@ static void a_library_in_the_place_of_another_is_walked_by_its_own_rules(void **
 	}
 }
 
+static void *ask_glibc(void *unused)
+{
+	struct gpc_unwind asking = stacks.unwind;
+
+	(void)unused;
+	asking.walk.table = NULL;
+	atomic_store(&asking.walk.has_forgotten, true);
+	n_frames = gpc_unwind_capture(&asking, frames, MAX, 0);
+	return NULL;
+}
+
+static void ask_in_another_thread(void)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, ask_glibc, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void a_thread_need_not_wait_for_one_that_loads_a_library(void **state)
+{
+	char address[32];
+	struct library library;
+
+	(void)state;
+	if (!stacks.unwind.walk.table)
+		skip();
+	snprintf(address, sizeof address, "%p",
+		*(void **)&(void (*)(void)){ ask_in_another_thread });
+	assert_int_equal(setenv("AT_START", address, 1), 0);
+	n_frames = 0;
+	library = open_library("c.so");
+	assert_true(n_frames > 1);
+	dlclose(library.handle);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			a_library_in_the_place_of_another_is_walked_by_its_own_rules, set_up,
-			tear_down),
+		/* First: glibc makes ready what it unwinds by when it is asked first. */
+		cmocka_unit_test(a_thread_need_not_wait_for_one_that_loads_a_library),
+		cmocka_unit_test(a_library_in_the_place_of_another_is_walked_by_its_own_rules),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
