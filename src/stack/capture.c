@@ -31,6 +31,7 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 	uint64_t frames[2 * GPC_STACKS_DEPTH + 1];
 	struct gpc_stack_frames stack;
 	bool is_new = false;
+	bool is_any;
 	uint32_t n;
 	uint32_t id;
 
@@ -41,16 +42,15 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 		stack.n_native = (uint16_t)cut(n, GPC_STACKS_DEPTH, &stack.flags);
 		stack.n_python = (uint16_t)gpc_python_capture(
 			&stacks->python, frames + stack.n_native, GPC_STACKS_DEPTH, &stack.flags);
-		if (stack.flags & GPUCACHE_STACK_NO_PYTHON)
-			atomic_fetch_add_explicit(&stacks->n_no_python, 1, memory_order_relaxed);
-		if (!stack.n_native && !stack.n_python)
-			return 0;
-		id = gpc_depot_known(&stacks->depot, &stack);
-		if (id)
-			return id;
+		is_any = stack.n_native || stack.n_python;
+		id = is_any ? gpc_depot_known(&stacks->depot, &stack) : 0;
 		/* A new stack may come from old rules for code in the place of unloaded code. */
-	} while (!gpc_depot_is_full(&stacks->depot) &&
+	} while (is_any && !id && !gpc_depot_is_full(&stacks->depot) &&
 		 gpc_walk_forget_unloaded(&stacks->unwind.walk));
+	if (stack.flags & GPUCACHE_STACK_NO_PYTHON)
+		atomic_fetch_add_explicit(&stacks->n_no_python, 1, memory_order_relaxed);
+	if (!is_any || id)
+		return id;
 	id = gpc_depot_put(&stacks->depot, &stack, &is_new);
 	if (is_new && stack.n_native)
 		gpc_modules_refresh(&stacks->modules);

@@ -206,12 +206,41 @@ static void a_thread_need_not_wait_for_one_that_loads_a_library(void **state)
 	dlclose(library.handle);
 }
 
+static void *any_thread_state(void)
+{
+	return &box;
+}
+
+static __attribute__((noinline)) int capture_below(int n)
+{
+	int result = n ? capture_below(n - 1) : capture();
+
+	__asm__ volatile("" ::: "memory");
+	return result;
+}
+
+static void a_stack_taken_again_is_one_without_python(void **state)
+{
+	(void)state;
+	stacks.python.get_thread_state = any_thread_state;
+	atomic_store(&stacks.python.state, GPC_PYTHON_UNUSABLE);
+	/* From one place: the second stack is new, and all its addresses are known. */
+	for (volatile int i = 0; i < 2; i++) {
+		uint64_t before = gpc_stacks_dropped_python(&stacks);
+
+		atomic_fetch_add(&stacks.unwind.walk.n_unloaded, (uint64_t)i);
+		(void)capture_below(5 - i);
+		assert_int_equal(gpc_stacks_dropped_python(&stacks), before + 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		/* First: glibc makes ready what it unwinds by when it is asked first. */
 		cmocka_unit_test(a_thread_need_not_wait_for_one_that_loads_a_library),
 		cmocka_unit_test(a_library_in_the_place_of_another_is_walked_by_its_own_rules),
+		cmocka_unit_test(a_stack_taken_again_is_one_without_python),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
