@@ -363,8 +363,9 @@ bool gpc_walk_forget_unloaded(struct gpc_walk *walk)
 	if (atomic_exchange_explicit(&walk->n_unloaded, n_unloaded, memory_order_relaxed) ==
 		n_unloaded)
 		return false;
-	forget_all(walk->table);
+	/* First: what another thread learns meanwhile is compared, too. */
 	atomic_store_explicit(&walk->has_forgotten, true, memory_order_relaxed);
+	forget_all(walk->table);
 	return true;
 }
 
