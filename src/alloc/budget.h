@@ -21,7 +21,7 @@
 
 struct gpc_budget {
 	_Atomic uint64_t limit_bytes; /* 0: none */
-	_Atomic uint64_t used_bytes;  /* segments, those that move included, and direct memory */
+	_Atomic uint64_t used_bytes;  /* charged: segments, also on the move, and direct memory */
 	_Atomic uint64_t moving_bytes;
 	_Atomic uint64_t moved_bytes; /* by all moves that have ended */
 	uint64_t device_bytes;        /* total of the device; 0: unknown */

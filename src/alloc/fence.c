@@ -205,8 +205,8 @@ uint64_t gpc_fences_begin_sync(struct gpc_fences *fences)
 uint64_t gpc_fences_find_useful(
 	const struct gpc_fences *fences, uint64_t size, gpc_event *ret_event)
 {
-	uint64_t enough =
-		0; /* the first fence with such a block; a later event covers it as well */
+	/* A fence with such a block; a later event covers it as well. */
+	uint64_t enough = 0;
 
 	for (uint64_t number = fences->oldest; number < fences->open; number++) {
 		const struct gpc_fence *fence = &fences->ring[number % GPC_MAX_FENCES];

@@ -194,8 +194,8 @@ uint64_t gpc_pool_reap(struct gpc_pool *pool);
 
 /*
  * Waits on the host for pending memory: for the oldest fence that frees a block of `size` bytes, or, if
- * size is 0, for all fences.  Returns the bytes freed; 0 if nothing was pending or a capture forbids
- * the wait.
+ * there is none or size is 0, for all fences.  Returns the bytes freed; 0 if nothing was pending or a
+ * capture forbids the wait.
  */
 uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size);
 

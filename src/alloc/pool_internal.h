@@ -132,8 +132,8 @@ uint64_t gpc_pool_free_passed_locked(
 void gpc_pool_loosen_locked(struct gpc_pool *pool, struct gpc_block *block);
 
 /*
- * Makes a barrier due for a block that cudaFree frees.  Returns true if the block may be FREE at once, as
- * the barrier orders its reuse.
+ * Makes a barrier due for a block that cudaFree frees.  Returns true if the block may be FREE at once,
+ * because the barrier orders its reuse.
  */
 bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block);
 
@@ -247,15 +247,18 @@ void gpc_pool_drop_pages(struct gpc_pool *pool, struct gpc_driver *const *member
 GPC_MUST_CHECK enum gpc_status gpc_pool_reap_locked(
 	struct gpc_pool *pool, bool must_close, uint64_t now_ns, uint64_t *ret_bytes);
 
-/* True if more than pending_limit is pending, given a miss of this size that would grow the pool; 0: no miss. */
+/*
+ * True if the pool withholds more than pending_limit from the program: pending bytes, or, if it grew for a miss of
+ * `rounded` bytes (0: no miss), reserved bytes above the live peak.
+ */
 bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded);
 
 /* Orders pending blocks on the device by a barrier, if possible.  Returns true if they may be reused now. */
 bool gpc_pool_order_pending(struct gpc_pool *pool);
 
 /*
- * For cudaFree: waits for the context's own work before the oldest pending frees, until no more than
- * pending_limit is pending.  Never waits for a peer.
+ * For cudaFree: waits for the context's own work before the oldest pending frees, until
+ * gpc_pool_holds_too_much is false or nothing more can be freed.  Never waits for a peer.
  */
 void gpc_pool_bound_pending(struct gpc_pool *pool);
 

@@ -355,8 +355,8 @@ static struct gpc_segment *choose_idle(struct gpc_pool *pool, uint64_t wanted)
 }
 
 /*
- * Detaches an idle segment, if there is one; but only the wanted pages of one that exceeds them, and without an idle
- * segment the idle pages of one in use.
+ * Detaches an idle segment; of one made of pages, no more pages than wanted.  Without an idle segment, detaches idle
+ * pages of a segment in use.
  */
 static bool part_locked(struct gpc_pool *pool, uint64_t wanted, struct gpc_memory *ret_parting)
 {

@@ -39,10 +39,7 @@ uint64_t gpc_pool_reap(struct gpc_pool *pool)
 	return bytes;
 }
 
-/*
- * Bounds the memory withheld from the program, because plain CUDA would have waited in cudaFree: no more than
- * pending_limit bytes are pending, and growth takes reserved bytes no more than pending_limit above the live peak.
- */
+/* Plain CUDA would have waited in cudaFree, so what the fences withhold is bounded. */
 bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded)
 {
 	const struct gpucache_counters *counters = pool->counters;

@@ -3,7 +3,7 @@
  * Ranked locks: every mutex of the library in one list, from outer to inner.
  *
  * A thread may only take a lock of a higher rank than all it holds.  With GPC_CHECK_LEVEL >= 1 a wrong
- * order fails in every run, instead of deadlocking in one of a million.
+ * order fails in every run, instead of deadlocking in one run of a million.
  *
  * The lock is one word: 0 free, 1 taken.  Uncontended take and release are one inlined instruction
  * each.  A thread that finds it taken spins for about the length of a critical section, then backs off

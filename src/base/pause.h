@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Pauses for `step_ms` milliseconds or what is left, and subtracts it.  False, at once: nothing is left. */
+/* Pauses for `step_ms` or *left_ms milliseconds, whichever is less, and subtracts them.  False, at once: none left. */
 bool gpc_pause(uint64_t step_ms, uint64_t *left_ms);
 
 #endif

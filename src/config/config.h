@@ -2,9 +2,10 @@
 /*
  * The options, from GPUCACHE_CONF=key:value,key:value.
  *
- * options.def has one row per option; the field of struct gpc_config with its name has its value.  A
- * mistake never stops the program: the default stays, and a warning names the key, the nearest key,
- * and the value used instead.  The caller prints the warnings and writes them into the recording.
+ * options.def has one row per option; the field of struct gpc_config with its name has its value.  After a
+ * mistake the default stays, and a warning names the key, the nearest key, and the value used instead.
+ * The caller prints the warnings and writes them into the recording; it ends the program only if
+ * `is_fatal` (strict:true).
  *
  *	struct gpc_config config;
  *

@@ -217,7 +217,7 @@ CUresult gpc_runtime_malloc_on(CUdeviceptr *ret_ptr, size_t size, CUstream strea
 	return malloc_in_order(ret_ptr, size, gpc_runtime_order_of(stream));
 }
 
-/* Waits as the driver's cudaFree does before the free, unless that would break a capture. */
+/* Waits as the driver's cudaFree does before the free, unless that would invalidate a capture. */
 static CUresult sync_for_free(struct gpc_pool *pool)
 {
 	uint64_t number;

@@ -37,7 +37,7 @@ static bool is_member_elsewhere(const struct gpc_context *context)
 
 /*
  * The context's events end with it, and a fence that still queried one would never pass.  The driver waits for the
- * context's work only in the call that follows, so wait here: else the others' fences would pass too early.
+ * context's work only in the call that follows, so wait here: otherwise the others' fences would pass too early.
  */
 static void leave_fences(struct gpc_context *context)
 {

@@ -10,8 +10,8 @@
  *       readings.
  *   I2  Our own accounting, and the budget of segments in flight, are the same at both readings.
  *
- * Otherwise none of the overlapping calls is measured, and their bytes stay in "this process, outside our
- * books".  Memory accounted for under a handle is removed with the handle, measured or not.
+ * Otherwise none of the overlapping calls is measured, and their bytes stay in "this process, not tracked".
+ * Memory accounted for under a handle is removed with the handle, whether or not that call is measured.
  *
  * The first context of a device cannot be queried before it exists; NVML is queried instead, before and after.
  * Without an answer nothing is measured.
@@ -274,7 +274,7 @@ CUresult gpc_runtime_implicit(struct gpc_implicit_call *call)
 		const CUcontext handle = (CUcontext)(uintptr_t)call->ret_handle;
 		const struct gpc_context *known = gpc_context_find_own(handle);
 
-		/* A new context with the handle of one that ends: the driver has destroyed that one already. */
+		/* The driver reused the handle of a context that is ending: wait until that one is forgotten. */
 		if (known && atomic_load(&known->is_ending))
 			gpc_context_await_end();
 		owner = gpc_context_visit(handle);

@@ -11,7 +11,7 @@
  * adds to them.  Of graphs only the total is known.
  *
  * A pool is queried under our lock, which its destruction takes first: the driver is never queried about a
- * pool that is gone.  Queries break captures, so they are made only while none is open.
+ * pool that is gone.  Queries invalidate captures, so they are made only while none is open.
  *
  * Limits   Idle memory of pools beyond MAX_POOLS is not seen.  Pools of host and managed memory are known, so
  *          that their allocations get the right kind; their idle memory is not counted.

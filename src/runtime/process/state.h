@@ -2,7 +2,7 @@
 /*
  * The global state of the process: the configuration, the recording, each device with its contexts.
  *
- * Private to src/runtime: the hooks of preload/ call functions.
+ * Private to src/runtime: the hooks of preload/ use its functions instead.
  *
  * Threads   State that changes after the start is atomic, or under `lock` (rank RUNTIME), unless noted.
  */

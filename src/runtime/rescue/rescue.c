@@ -90,11 +90,8 @@ bool gpc_runtime_ask_neighbours(
 	struct gpc_neighbours_query query = {
 		.uuid = device->known.uuid,
 		.pci_bus_id = device->known.pci_bus_id,
-		.index =
-			device->known.uuid[0]
-				? -1
-				: (int)device
-					  ->ordinal, /* NVML numbers all devices, CUDA the visible ones */
+		/* Only as a last resort: NVML numbers all devices, CUDA the visible ones. */
+		.index = device->known.uuid[0] ? -1 : (int)device->ordinal,
 		.own_pid = (uint32_t)getpid(),
 		.proc = "/proc",
 	};
@@ -301,7 +298,7 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	gpc_verdict_find(oom, &look->facts);
 }
 
-/* The size of a context or module is unknown, but exceeds what was free; by how much is assumed in rescue->size. */
+/* The driver does not tell the size of a context or module.  It was more than was free: add what was assumed. */
 static void correct_size(struct gpc_rescue *rescue, uint64_t device_free)
 {
 	if (!gpc_kind_is_implicit(rescue->kind) || device_free == GPUCACHE_UNKNOWN ||
