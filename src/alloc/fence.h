@@ -85,7 +85,7 @@ struct gpc_fences {
 	bool is_peer_near;  /* has a peer member, or is about to */
 	/* only the legacy default stream was ever used; once false, stays so: destroyed streams may still run work */
 	bool is_one_stream;
-	/* recorded on the legacy stream when a second one appeared; 0: none */
+	/* recorded on the legacy stream when a second stream appeared; 0: none */
 	gpc_event one_stream_end;
 	bool is_end_due; /* that record failed: the next stream retries it, unless the host waited since */
 };

@@ -82,7 +82,7 @@ struct gpc_block *gpc_pool_new_block_locked(
 	if (block) {
 		pool->spare = NULL;
 		number = block->number;
-		/* It was FREE: apart from its neighbours, its fields are as new or written before they are read. */
+		/* The spare was FREE: its other fields are as new, or written before they are read. */
 		block->prev = NULL;
 		block->next = NULL;
 	} else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request is rounded up to 512 B, or to 1/divisions of the power of two below it if that is more.  The tables are in
- * size_class.h.
+ * A request is rounded up to 512 B, or to 1/divisions of the power of two below it if that is more.  The table in
+ * size_class.h has the sizes of segments.
  */
 #include "alloc/size_class.h"
 

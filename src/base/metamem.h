@@ -34,7 +34,7 @@ void gpc_metamem_fail_at(unsigned n);
 /* For tests: fails the n-th gpc_metamem_map from now, once, for each bit n - 1 of the mask. */
 void gpc_metamem_fail_each(uint64_t mask);
 
-#define GPC_SLAB_MAX_CHUNKS 32 /* of 2^31 items or more */
+#define GPC_SLAB_MAX_CHUNKS 32 /* for 2^31 items or more */
 #define GPC_SLAB_NONE       UINT32_MAX
 
 struct gpc_slab {

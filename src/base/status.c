@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One table of texts; driver codes beyond it are printed by number. */
+/* One table of texts for our own codes; the driver's share three. */
 #include "base/status.h"
 
 static const char *const texts[] = {

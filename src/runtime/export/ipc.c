@@ -394,7 +394,7 @@ static void withdraw_pool_locked(const struct gpc_pool *pool)
 		const struct gpc_address_slot *slot = &ipc.exports.slots[i];
 		const struct exported *exported = slot->value;
 
-		/* Deletion moves later entries up into the slot. */
+		/* Removal may shift a later entry into this slot, so stay. */
 		if (slot->address && exported->pool == pool)
 			withdraw_locked(slot->address);
 		else

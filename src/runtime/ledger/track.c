@@ -251,7 +251,7 @@ uint64_t gpc_track_size(const struct gpc_tracked *tracked)
 	return tracked->size;
 }
 
-/* The limit also binds device allocations that are not cached, whose exact size is not known yet. */
+/* The limit also binds device memory that is not cached.  Its exact size is not known yet, so take the request's. */
 static bool is_beyond_limit(const struct gpc_context *context, const struct gpc_passed_call *call)
 {
 	const struct gpc_budget *budget = &context->device->budget;
